@@ -1,0 +1,237 @@
+# pare: one makefile, not recursive. `make help` lists the targets.
+#
+# Sources are found by wildcards: a new src/ROOM/x.c, tests/ROOM/test_x.c, examples/NN_x.c or
+# bench/x.c needs no change here. Objects of src/cli go into the command only, all others into
+# the libraries.
+
+VERSION = 0.1.0
+SONAME  = libpare.so.0
+
+BUILD  ?= build
+PREFIX ?= /usr/local
+BINDIR = $(PREFIX)/bin
+LIBDIR = $(PREFIX)/lib
+INCDIR = $(PREFIX)/include
+MANDIR = $(PREFIX)/share/man
+
+# All cores unless -j says otherwise (a -j on the command line wins over this one).
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 2)
+endif
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+# Debian's own python3, where it exists, is the one that sees Debian's numpy.
+PYTHON = $(firstword $(wildcard /usr/bin/python3) python3)
+
+ifneq ($(filter / . .. ./ ../,$(BUILD)),)
+$(error BUILD=$(BUILD) must be a folder of its own: `make clean` removes it)
+endif
+
+# ---- flags ---------------------------------------------------------------------------------
+
+ifeq ($(origin CC),default)
+CC = gcc
+endif
+CFLAGS ?= -O2 -g
+WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wvla
+# Never the flags that let a compiler change what a floating-point program means: bounds are
+# proofs about IEEE arithmetic, and a contracted multiply-add is another program.
+LANGFLAGS = -std=c17 -ffp-contract=off -fopenmp
+CPPBASE   = -D_GNU_SOURCE -DPARE_VERSION='"$(VERSION)"' -Iinclude
+# SANITIZE=address,undefined is what `make test-asan` passes.
+SANFLAGS = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all \
+             -fno-omit-frame-pointer)
+
+# Libraries are looked up only when something is to be built: on a fresh machine `make demo` and
+# `make test` first install what is missing and then call make again.
+NOBUILD = setup setup-test setup-bench demo test test-long test-asan lint format bench docs-check \
+          clean help uninstall
+ifneq ($(filter-out $(NOBUILD),$(or $(MAKECMDGOALS),all)),)
+pc = $(shell pkg-config $(1) $(2) 2>/dev/null)
+DEPS := lapacke openblas libcjson zlib libcrypto
+# -isystem: warnings are for our code. The second word of each `or` serves systems whose
+# libraries come without pkg-config files.
+DEP_CFLAGS  := $(patsubst -I%,-isystem %,$(call pc,--cflags,$(DEPS)))
+DEP_LIBS    := $(or $(call pc,--libs,$(DEPS)),-llapacke -lopenblas -lcjson -lz -lcrypto) -lm
+TEST_CFLAGS := $(patsubst -I%,-isystem %,$(call pc,--cflags,cmocka))
+TEST_LIBS   := $(or $(call pc,--libs,cmocka),-lcmocka)
+endif
+
+BASE_CFLAGS = $(LANGFLAGS) $(CFLAGS) $(WARN) $(SANFLAGS) $(CPPBASE) $(DEP_CFLAGS) $(CPPFLAGS)
+ALL_CFLAGS  = $(BASE_CFLAGS) $(if $(filter 1,$(WERROR)),-Werror)
+ALL_LDFLAGS = -fopenmp $(SANFLAGS) $(LDFLAGS)
+
+# ---- what there is -------------------------------------------------------------------------
+
+LIB_SRC := $(sort $(filter-out src/cli/%,$(wildcard src/*/*.c)))
+CLI_SRC := $(sort $(wildcard src/cli/*.c))
+SUP_SRC := $(sort $(filter-out %/fail_alloc.c,$(wildcard tests/support/*.c)))
+TST_SRC := $(sort $(wildcard tests/*/test_*.c))
+LNG_SRC := $(sort $(wildcard tests/*/long_*.c))
+EXA_SRC := $(sort $(wildcard examples/*.c))
+BEN_SRC := $(sort $(wildcard bench/*.c))
+
+LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
+CLI_OBJ = $(CLI_SRC:%.c=$(BUILD)/obj/%.o)
+SUP_OBJ = $(SUP_SRC:%.c=$(BUILD)/obj/%.o)
+TST_OBJ = $(TST_SRC:%.c=$(BUILD)/obj/%.o) $(LNG_SRC:%.c=$(BUILD)/obj/%.o)
+TST_BIN = $(TST_SRC:%.c=$(BUILD)/%)
+LNG_BIN = $(LNG_SRC:%.c=$(BUILD)/%)
+EXA_BIN = $(EXA_SRC:%.c=$(BUILD)/%)
+BEN_BIN = $(BEN_SRC:%.c=$(BUILD)/%)
+NOMEM   = $(filter %_nomem,$(TST_BIN) $(LNG_BIN))
+FAIL_ALLOC = $(BUILD)/obj/tests/support/fail_alloc.o
+
+STATIC = $(BUILD)/libpare.a
+SHARED = $(BUILD)/$(SONAME)
+
+# ---- targets for people --------------------------------------------------------------------
+
+all: $(BUILD)/pare $(STATIC) $(SHARED) $(BUILD)/libpare.so ## the command and both libraries, into build/
+	@:
+
+setup: ## install what building needs (nothing when it is there)
+	@tools/setup build
+setup-test: ## ... and what the tests and lint need
+	@tools/setup test
+setup-bench: ## ... and the programs the benchmarks compare with
+	@tools/setup bench
+
+demo: ## set up, build, and show a reduction with its certificate
+	@tools/setup build
+	@$(MAKE) all
+	@BUILD=$(BUILD) tools/demo
+
+test: ## set up, build with -Werror, run every test, example, transcript and document
+	@tools/setup test
+	@$(MAKE) WERROR=1 test-programs
+	@$(PYTHON) tools/run-tests --build $(BUILD) $(if $(SANITIZE),--sanitized) $(TESTFLAGS)
+test-long: ## ... and the long tests
+	@tools/setup test
+	@$(MAKE) WERROR=1 test-programs long-programs
+	@$(PYTHON) tools/run-tests --build $(BUILD) --long $(if $(SANITIZE),--sanitized) $(TESTFLAGS)
+test-asan: ## the tests under the address and undefined-behaviour sanitizers
+	@$(MAKE) test BUILD=$(BUILD)-asan SANITIZE=address,undefined
+
+lint: ## include arrows, format, static analysis, banned flags and calls, clang
+	@tools/setup test
+	@$(MAKE) lint-run
+
+format: ## put all C files into the committed format
+	@tools/setup test
+	@$(PYTHON) tools/lint --format
+
+bench: ## the speed figures of docs and bench/README.md
+	@tools/setup build
+	@$(MAKE) bench-programs
+	@set -e; for b in $(BEN_BIN); do echo "== $${b##*/}"; "$$b"; done
+
+docs-check: ## run the console blocks of the documents and follow their links
+	@tools/setup test
+	@$(MAKE) all
+	@$(PYTHON) tools/docs-check --build $(BUILD)
+
+install: all ## copy command, libraries, headers, man page to DESTDIR/PREFIX
+	install -d "$(DESTDIR)$(BINDIR)" "$(DESTDIR)$(LIBDIR)/pkgconfig" \
+	    "$(DESTDIR)$(INCDIR)/pare" "$(DESTDIR)$(MANDIR)/man1"
+	install -m 755 $(BUILD)/pare "$(DESTDIR)$(BINDIR)/pare"
+	install -m 644 $(STATIC) "$(DESTDIR)$(LIBDIR)/libpare.a"
+	install -m 755 $(SHARED) "$(DESTDIR)$(LIBDIR)/libpare.so.$(VERSION)"
+	ln -sf libpare.so.$(VERSION) "$(DESTDIR)$(LIBDIR)/$(SONAME)"
+	ln -sf $(SONAME) "$(DESTDIR)$(LIBDIR)/libpare.so"
+	install -m 644 include/pare/*.h "$(DESTDIR)$(INCDIR)/pare/"
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCDIR@|$(INCDIR)|' \
+	    -e 's|@VERSION@|$(VERSION)|' -e 's|@LIBS@|$(DEP_LIBS)|' tools/pare.pc.in \
+	    > "$(DESTDIR)$(LIBDIR)/pkgconfig/pare.pc"
+	$(if $(wildcard docs/pare.1),install -m 644 docs/pare.1 "$(DESTDIR)$(MANDIR)/man1/pare.1")
+
+uninstall: ## remove what install put there
+	rm -f "$(DESTDIR)$(BINDIR)/pare" "$(DESTDIR)$(LIBDIR)/libpare.a" \
+	    "$(DESTDIR)$(LIBDIR)/libpare.so" "$(DESTDIR)$(LIBDIR)/$(SONAME)" \
+	    "$(DESTDIR)$(LIBDIR)/libpare.so.$(VERSION)" \
+	    "$(DESTDIR)$(LIBDIR)/pkgconfig/pare.pc" "$(DESTDIR)$(MANDIR)/man1/pare.1"
+	rm -rf "$(DESTDIR)$(INCDIR)/pare"
+
+clean: ## remove build/ and build-asan/
+	rm -rf "$(BUILD)" "$(BUILD)-asan"
+
+help: ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+# ---- targets for the targets above ---------------------------------------------------------
+
+test-programs: all $(TST_BIN) $(EXA_BIN)
+	@:
+long-programs: $(LNG_BIN)
+	@:
+bench-programs: all $(BEN_BIN)
+	@:
+lint-run:
+	@LINT_CFLAGS="$(LANGFLAGS) $(WARN) -Iinclude -Itests/support $(DEP_CFLAGS) $(TEST_CFLAGS)" \
+	    $(PYTHON) tools/lint
+
+# ---- rules ---------------------------------------------------------------------------------
+
+Q = $(if $(V),,@)
+say = $(if $(V),,@printf '  %-4s %s\n' $(1) $(2))
+
+# Other flags or another compiler mean other objects; -Werror does not. A file added or removed
+# means another library.
+ifneq ($(filter-out $(NOBUILD) lint-run,$(or $(MAKECMDGOALS),all)),)
+FLAGS_NOW := $(CC) $(BASE_CFLAGS) | $(DEP_LIBS) | $(ALL_LDFLAGS)
+ifneq ($(FLAGS_NOW),$(file <$(BUILD)/.flags))
+$(shell mkdir -p $(BUILD))
+$(file >$(BUILD)/.flags,$(FLAGS_NOW))
+endif
+ifneq ($(LIB_SRC) | $(CLI_SRC),$(file <$(BUILD)/.sources))
+$(file >$(BUILD)/.sources,$(LIB_SRC) | $(CLI_SRC))
+endif
+endif
+$(BUILD)/.flags $(BUILD)/.sources: ;
+
+$(LIB_OBJ): PIC = -fPIC -fno-semantic-interposition
+$(TST_OBJ) $(SUP_OBJ) $(FAIL_ALLOC): EXTRA = -Itests/support $(TEST_CFLAGS)
+
+$(BUILD)/obj/%.o: %.c $(BUILD)/.flags
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) $(PIC) $(EXTRA) -MMD -MP -c -o $@ $<
+
+# q, not r: rooms may have files of the same name, and r would let one replace the other.
+$(STATIC): $(LIB_OBJ) $(BUILD)/.sources
+	$(call say,AR,$@)
+	@rm -f $@
+	$(Q)$(AR) qcs $@ $(LIB_OBJ)
+
+$(SHARED): $(LIB_OBJ) $(BUILD)/.sources tools/libpare.map
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=tools/libpare.map \
+	    $(ALL_LDFLAGS) -o $@ $(LIB_OBJ) $(DEP_LIBS)
+
+$(BUILD)/libpare.so: $(SHARED)
+	@ln -sf $(SONAME) $@
+
+$(BUILD)/pare: $(CLI_OBJ) $(STATIC)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(CLI_OBJ) $(STATIC) $(DEP_LIBS)
+
+# A test that makes allocations fail stands before malloc, for its own objects and our library.
+$(NOMEM): $(FAIL_ALLOC)
+$(NOMEM): WRAP = $(FAIL_ALLOC) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+$(TST_BIN) $(LNG_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(SUP_OBJ) $(STATIC)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUP_OBJ) $(WRAP) $(STATIC) $(TEST_LIBS) $(DEP_LIBS)
+
+$(EXA_BIN) $(BEN_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(STATIC)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(STATIC) $(DEP_LIBS)
+
+-include $(wildcard $(BUILD)/obj/*/*.d $(BUILD)/obj/*/*/*.d)
+
+.PHONY: all setup setup-test setup-bench demo test test-long test-asan lint format bench docs-check \
+        install uninstall clean help test-programs long-programs bench-programs lint-run
+.SECONDARY:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := all

@@ -1,0 +1,72 @@
+/* pare/attention.h - who sees whom, and plain attention over it. */
+#ifndef PARE_ATTENTION_H
+#define PARE_ATTENTION_H
+#include <pare/linalg.h>
+
+/* The rows (queries) are tokens 0..n-1, and so are the keys.
+ *   full    every key;             causal  keys <= query;
+ *   window  keys <= query that are among the last `window` or the first `sinks`;
+ *   graph   the keys a CSR lists.
+ * Self loops and the expander belong to the model, not to the data. */
+typedef enum pare_pattern_kind {
+    PARE_FULL,
+    PARE_CAUSAL,
+    PARE_WINDOW,
+    PARE_GRAPH
+} pare_pattern_kind;
+
+typedef struct pare_pattern {
+    pare_pattern_kind kind;
+    size_t window, sinks;   /* PARE_WINDOW: window >= 1 */
+    bool self_loops;        /* PARE_GRAPH */
+    size_t expander_degree; /* PARE_GRAPH: 0 = none; even */
+    uint64_t expander_seed;
+} pare_pattern;
+
+/* A graph as compressed rows by query: the keys of i are idx[ptr[i]] .. idx[ptr[i+1]-1], ascending
+ * and distinct. */
+typedef struct pare_graph {
+    size_t n;
+    const size_t *ptr;   /* n + 1 */
+    const uint32_t *idx; /* ptr[n] */
+} pare_graph;
+
+/* The keys one query sees: at most two ranges [from, to), or a list. */
+typedef struct pare_keys {
+    size_t from[2], to[2];
+    const uint32_t *list; /* graph only; NULL otherwise */
+    size_t count;         /* in all */
+} pare_keys;
+
+/* g is NULL unless the pattern is a graph. */
+pare_keys pare_visible(const pare_pattern *p, const pare_graph *g, size_t n, size_t query);
+/* The k-th visible key. */
+static inline size_t pare_key(const pare_keys *k, size_t i)
+{
+    if (k->list) return k->list[i];
+    const size_t first = k->to[0] - k->from[0];
+    return i < first ? k->from[0] + i : k->from[1] + (i - first);
+}
+/* True when no row can be without a key, for every input: only then may constants leave the sum. */
+bool pare_never_empty(const pare_pattern *p);
+/* The graph a model attends over: the data's, plus self loops and expander where the pattern has
+ * them. The expander is the union of degree/2 random permutations and their inverses (Philox). */
+PARE_MUST_USE pare_status pare_graph_complete(pare_graph *out, pare_arena *a,
+                                              const pare_graph *data, const pare_pattern *p,
+                                              pare_err *err);
+
+/* One head: y_i = sum_j softmax_j(scale q_i.k_j) v_j over the visible j; 0 for an empty row.
+ * q n x dk, k n x dk, v n x dv, y n x dv. Rows in fixed blocks over the threads. */
+PARE_MUST_USE pare_status pare_attend_f64(pare_mat *y, const pare_mat *q, const pare_mat *k,
+                                          const pare_mat *v, double scale, const pare_pattern *p,
+                                          const pare_graph *g, const pare_exec *exec,
+                                          pare_err *err);
+typedef struct pare_mat32 { /* the f32 engine's view */
+    size_t rows, cols, ld;
+    float *v;
+} pare_mat32;
+PARE_MUST_USE pare_status pare_attend_f32(pare_mat32 *y, const pare_mat32 *q, const pare_mat32 *k,
+                                          const pare_mat32 *v, float scale, const pare_pattern *p,
+                                          const pare_graph *g, const pare_exec *exec,
+                                          pare_err *err);
+#endif

@@ -1,0 +1,174 @@
+/* pare/base.h - what everything stands on: status and error, arena, threads, progress,
+ * random numbers, hashes, files. Knows nothing of models.
+ *
+ * Three kinds of "no" are never mixed:
+ *   a programmer's mistake   PARE_ASSERT, on in release builds, stops with file:line;
+ *   the world (file, memory) a pare_status, must-use, with a message in pare_err;
+ *   mathematics              not an error: the certificate says which hypothesis fails. */
+#ifndef PARE_BASE_H
+#define PARE_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define PARE_MUST_USE          __attribute__((warn_unused_result))
+#define PARE_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+
+/* ---- status and error ---------------------------------------------------------------- */
+
+typedef enum pare_status {
+    PARE_OK = 0,
+    PARE_ERR_USAGE,     /* the caller's options make no sense             exit 1 */
+    PARE_ERR_INPUT,     /* a file is malformed, a shape is wrong          exit 2 */
+    PARE_ERR_IO,        /* open, read, write, rename, a full disk         exit 2 */
+    PARE_ERR_MEMORY,    /* out of memory                                  exit 2 */
+    PARE_ERR_NONFINITE, /* a weight or an input is nan or inf             exit 2 */
+    PARE_ERR_NUMERIC,   /* LAPACK gave up                                 exit 2 */
+    PARE_ERR_PROMISE,   /* --max-error or a budget cannot be met          exit 3 */
+    PARE_ERR_VERIFY     /* a certificate is not true, a self-check failed exit 4 */
+} pare_status;
+
+/* Who asks for the words gives the struct; every function takes NULL as well. */
+typedef struct pare_err {
+    pare_status code;
+    char msg[600];
+} pare_err;
+
+/* Writes the message and returns `code`, so that a function can end in `return pare_fail(...)`. */
+pare_status pare_fail(pare_err *err, pare_status code, const char *fmt, ...) PARE_PRINTF(3, 4);
+/* Same, for the one message every allocation shares. */
+pare_status pare_no_memory(pare_err *err);
+/* Puts `prefix: ` before a message already in err: the file whose tensor was wrong. */
+void pare_err_prefix(pare_err *err, const char *prefix);
+/* The exit code of the command for a status: 0, 1, 2, 3 or 4. */
+int pare_exit_code(pare_status st);
+
+#define PARE_ASSERT(cond) ((cond) ? (void)0 : pare_assert_failed(__FILE__, __LINE__, #cond))
+_Noreturn void pare_assert_failed(const char *file, int line, const char *what);
+
+/* ---- arena --------------------------------------------------------------------------- */
+
+/* Not for several threads at once: each thread that allocates has its own. */
+typedef struct pare_arena pare_arena;
+typedef struct pare_mark {
+    void *chunk, *large;
+    size_t used;
+} pare_mark;
+
+PARE_MUST_USE pare_arena *pare_arena_new(void); /* NULL when memory is out */
+void pare_arena_free(pare_arena *a);            /* frees everything; accepts NULL */
+/* count x size bytes, zeroed, 64-byte aligned; NULL when memory is out or the product overflows. */
+PARE_MUST_USE void *pare_alloc(pare_arena *a, size_t count, size_t size);
+PARE_MUST_USE char *pare_strdup(pare_arena *a, const char *s);
+PARE_MUST_USE char *pare_strndup(pare_arena *a, const char *s, size_t n);
+PARE_MUST_USE char *pare_sprintf(pare_arena *a, const char *fmt, ...) PARE_PRINTF(2, 3);
+/* Everything allocated after the mark is given back by the reset. */
+pare_mark pare_arena_mark(const pare_arena *a);
+void pare_arena_reset(pare_arena *a, pare_mark m);
+/* *out = a * b; false (and *out untouched) on overflow. */
+PARE_MUST_USE bool pare_mul(size_t *out, size_t a, size_t b);
+PARE_MUST_USE bool pare_add(size_t *out, size_t a, size_t b);
+
+/* ---- threads and progress ------------------------------------------------------------ */
+
+/* How to work: borrowed by every long function; NULL means one thread and silence. */
+typedef struct pare_exec {
+    int threads; /* >= 1 */
+    /* May be NULL. Called from one thread at a time; done <= total. */
+    void (*progress)(void *self, const char *what, uint64_t done, uint64_t total);
+    void *self;
+} pare_exec;
+
+/* Runs fn(ctx, b) for every b < blocks, on x->threads threads in any order. The blocks are chosen
+ * by the caller from the sizes alone, never from the thread count: so bits cannot depend on it. */
+void pare_parallel(const pare_exec *x, size_t blocks, void (*fn)(void *ctx, size_t block),
+                   void *ctx);
+void pare_progress(const pare_exec *x, const char *what, uint64_t done, uint64_t total);
+/* Cores of this machine that the process may use. */
+int pare_cores(void);
+
+/* A progress bar with ETA for a terminal; pass pare_bar_show as pare_exec.progress with a
+ * pare_bar as self. Draws nothing unless `out` is a terminal. */
+typedef struct pare_bar {
+    FILE *out;
+    bool tty, drawn;
+    double start, last;
+    char what[48];
+} pare_bar;
+void pare_bar_init(pare_bar *bar, FILE *out);
+void pare_bar_show(void *bar, const char *what, uint64_t done, uint64_t total);
+void pare_bar_clear(pare_bar *bar);
+/* Seconds of a monotonic clock: for times that are printed, never for results. */
+double pare_seconds(void);
+
+/* ---- random numbers: Philox4x32-10, a pure function of (seed, stream, position) -------- */
+
+typedef struct pare_rng {
+    uint64_t seed, stream, block;
+    uint32_t word[4];
+    unsigned used; /* words of `word` already given out */
+} pare_rng;
+
+void pare_philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]);
+pare_rng pare_rng_at(uint64_t seed, uint64_t stream);
+uint32_t pare_rng_u32(pare_rng *r);
+uint64_t pare_rng_u64(pare_rng *r);
+double pare_rng_uniform(pare_rng *r);             /* [0, 1), 53 bits */
+double pare_rng_normal(pare_rng *r);              /* mean 0, variance 1 */
+uint64_t pare_rng_below(pare_rng *r, uint64_t n); /* 0 .. n-1 without bias; n > 0 */
+void pare_rng_shuffle(pare_rng *r, uint32_t *v, size_t n);
+
+/* ---- SHA-256 -------------------------------------------------------------------------- */
+
+#define PARE_SHA256_HEX 65 /* 64 digits and the end */
+typedef struct pare_sha256 {
+    void *state;
+} pare_sha256;
+PARE_MUST_USE pare_status pare_sha256_begin(pare_sha256 *h, pare_err *err);
+void pare_sha256_add(pare_sha256 *h, const void *data, size_t bytes);
+void pare_sha256_end(pare_sha256 *h, char hex[PARE_SHA256_HEX]); /* frees the state */
+PARE_MUST_USE pare_status pare_sha256_of(char hex[PARE_SHA256_HEX], const void *data, size_t bytes,
+                                         pare_err *err);
+PARE_MUST_USE pare_status pare_sha256_file(char hex[PARE_SHA256_HEX], const char *path,
+                                           pare_err *err);
+
+/* ---- files ---------------------------------------------------------------------------- */
+
+/* A file mapped read-only (or read whole where it cannot be mapped), counted by reference. */
+typedef struct pare_blob {
+    const uint8_t *data;
+    size_t bytes;
+    char *path; /* as it was opened */
+    int refs;
+    bool mapped;
+} pare_blob;
+PARE_MUST_USE pare_status pare_blob_open(pare_blob **out, const char *path, pare_err *err);
+pare_blob *pare_blob_retain(pare_blob *b);
+void pare_blob_release(pare_blob *b); /* accepts NULL */
+
+/* A file that appears whole or not at all: written under a temporary name in the same folder,
+ * fsync, then renamed. Without pare_out_commit nothing is left behind. */
+typedef struct pare_out pare_out;
+PARE_MUST_USE pare_status pare_out_open(pare_out **out, const char *path, bool overwrite,
+                                        pare_err *err);
+PARE_MUST_USE pare_status pare_out_write(pare_out *o, const void *data, size_t bytes,
+                                         pare_err *err);
+PARE_MUST_USE pare_status pare_out_printf(pare_out *o, pare_err *err, const char *fmt, ...)
+    PARE_PRINTF(3, 4);
+PARE_MUST_USE pare_status pare_out_commit(pare_out *o,
+                                          pare_err *err); /* frees o, also on failure */
+void pare_out_abort(pare_out *o); /* removes the temporary file; accepts NULL */
+/* Whole small text into an arena, ended by a zero that is not counted. */
+PARE_MUST_USE pare_status pare_text_read(char **out, size_t *bytes, pare_arena *a, const char *path,
+                                         pare_err *err);
+bool pare_file_exists(const char *path);
+bool pare_is_dir(const char *path);
+/* `path` as it must be written inside the file `from` so that it is found from its folder:
+ * from "out/m.cert.json", "in/m.npz" is "../in/m.npz". And back: "out/../in/m.npz"; an absolute
+ * `relative` is kept. NULL when memory is out. */
+PARE_MUST_USE char *pare_path_relative(pare_arena *a, const char *from, const char *path);
+PARE_MUST_USE char *pare_path_beside(pare_arena *a, const char *file, const char *relative);
+
+#endif

@@ -1,0 +1,133 @@
+/* pare/data.h - graphs, text, tokenizers, generators, metrics. */
+#ifndef PARE_DATA_H
+#define PARE_DATA_H
+#include <pare/forward.h>
+
+/* ---- tokenizers ------------------------------------------------------------------------- */
+
+typedef struct pare_tokenizer pare_tokenizer;
+/* From the bytes of the vocabulary file (borrowed: they must outlive the tokenizer). */
+PARE_MUST_USE pare_status pare_tokenizer_new(pare_tokenizer **out, pare_arena *a,
+                                             pare_tokenizer_kind kind, const uint8_t *vocab,
+                                             size_t bytes, pare_err *err);
+/* What kind of vocabulary a file is, by its content; PARE_ERR_INPUT when it is none. */
+PARE_MUST_USE pare_status pare_vocab_detect(pare_tokenizer_kind *kind, const uint8_t *vocab,
+                                            size_t bytes, pare_err *err);
+size_t pare_tokenizer_size(const pare_tokenizer *t); /* number of ids */
+/* Text to ids, in the arena. GPT-2: the byte-pair merges. llama2.c: begin-of-text first, a blank
+ * before, greedy merges by score, bytes as the fall-back. Words: lower-cased, split on blanks,
+ * unknown words dropped, between [CLS] and [SEP] where the list has them. */
+PARE_MUST_USE pare_status pare_encode(int64_t **ids, size_t *n, pare_arena *a,
+                                      const pare_tokenizer *t, const char *text, size_t bytes,
+                                      pare_err *err);
+/* The bytes of one id as it is printed after `previous` (-1: first): llama2.c drops the blank
+ * after begin-of-text, and its begin- and end-of-text print nothing. Borrowed, not ended by a zero.
+ * Words are given without the blank between them. An id out of range has no bytes. */
+const char *pare_decode(const pare_tokenizer *t, int64_t previous, int64_t id, size_t *bytes);
+
+/* ---- graphs ----------------------------------------------------------------------------- */
+
+typedef struct pare_graph_data {
+    pare_graph graph; /* both directions of every edge, no self loops added */
+    size_t features, classes, splits;
+    const double *x;                   /* n x features */
+    const int64_t *labels;             /* n, 0 .. classes-1 */
+    const uint8_t *train, *val, *test; /* splits x n of 0/1; NULL when the file has none */
+} pare_graph_data;
+/* The heterophilous-graphs keys, the gnn-benchmark CSR keys, the packed bits of amazon_photo. */
+PARE_MUST_USE pare_status pare_graph_load(pare_graph_data *out, pare_arena *a, const char *path,
+                                          pare_err *err);
+/* The masks of split number `split`, n each: the file's or, where it has none, 60/20/20 of the
+ * nodes shuffled by pare_rng_at(0, split) (any split number will do). PARE_ERR_USAGE when the file
+ * has masks but not so many. */
+PARE_MUST_USE pare_status pare_graph_masks(const uint8_t **train, const uint8_t **val,
+                                           const uint8_t **test, pare_arena *a,
+                                           const pare_graph_data *g, size_t split, pare_err *err);
+/* From undirected edges listed once (duplicates and self loops in the list are dropped). */
+PARE_MUST_USE pare_status pare_graph_from_edges(pare_graph *out, pare_arena *a, size_t n,
+                                                const int64_t *edges, size_t nedges, pare_err *err);
+
+/* ---- data sets: inputs with targets ------------------------------------------------------- */
+
+typedef enum pare_task {
+    PARE_TASK_NODES,    /* a graph: accuracy, or AUC for two classes */
+    PARE_TASK_TEXT,     /* next token: perplexity */
+    PARE_TASK_SENTENCE, /* one label per input: accuracy */
+    PARE_TASK_TOKENS    /* labels per token (sorting): accuracy */
+} pare_task;
+
+typedef struct pare_dataset {
+    pare_task task;
+    pare_inputs inputs;
+    const int64_t *const *target; /* per input, one per output row; -1 = not counted */
+    size_t split;                 /* of a graph */
+    size_t skipped;               /* sentences or rows that could not be used */
+} pare_dataset;
+
+/* By extension: .npz graph or {inputs, targets}; .txt through the model's tokenizer in windows of
+ * `window` tokens (0: the context, at most 512); .tsv with header sentence, label; .npy ids
+ * [B, T] as text.
+ * Graph: one input, targets on the test mask of pare_graph_masks(split).
+ * Text: windows do not overlap; every token but the first of a text has its turn as a target, the
+ * first of a window as the target of the last of the window before. A last window of one token is
+ * dropped. For llama2.c's tokenizer lines <|endoftext|> part stories, each a text of its own.
+ * Sentences that are empty or longer than the context are skipped and counted.
+ * {inputs, targets}: inputs [n, T] or [n, T, d], targets [n, T], [n] or absent (none counts). */
+PARE_MUST_USE pare_status pare_dataset_load(pare_dataset *out, pare_arena *a, const pare_model *m,
+                                            const char *path, size_t split, size_t window,
+                                            pare_err *err);
+/* `--input`: ids [T], [B,T] or vectors [T,d], [B,T,d] from .npy, checked against the model.
+ * shape / ndim: of the output that a user expects ([T,V], [B,T,V], pooled [C] or [B,C]). */
+PARE_MUST_USE pare_status pare_input_read(pare_input *out, size_t *ndim, size_t shape[4],
+                                          pare_arena *a, const pare_model *m, const char *path,
+                                          pare_err *err);
+
+/* ---- metrics ------------------------------------------------------------------------------ */
+
+/* Mann-Whitney with mid-ranks for ties. PARE_ERR_INPUT when a class is missing. */
+PARE_MUST_USE pare_status pare_auc(double *out, const double *score, const uint8_t *positive,
+                                   size_t n, pare_err *err);
+/* Collects output rows and says what they are worth. */
+typedef struct pare_metric pare_metric;
+PARE_MUST_USE pare_status pare_metric_new(pare_metric **out, pare_arena *a, size_t classes,
+                                          pare_err *err);
+/* rows x classes logits with their targets (-1 = skip). */
+PARE_MUST_USE pare_status pare_metric_add(pare_metric *m, const float *logits,
+                                          const int64_t *target, size_t rows, pare_err *err);
+typedef struct pare_scores {
+    size_t counted;
+    double accuracy, nats, perplexity; /* nats: mean cross entropy */
+    double auc;                        /* two classes only; nan otherwise or when undefined */
+} pare_scores;
+/* PARE_ERR_INPUT when no row was counted. */
+PARE_MUST_USE pare_status pare_metric_scores(pare_scores *out, pare_metric *m, pare_err *err);
+/* KL(reference || model) per row, gathered. */
+typedef struct pare_kl pare_kl;
+PARE_MUST_USE pare_status pare_kl_new(pare_kl **out, pare_arena *a, size_t classes, pare_err *err);
+PARE_MUST_USE pare_status pare_kl_add(pare_kl *k, const float *reference, const float *logits,
+                                      size_t rows, pare_err *err);
+typedef struct pare_kl_report {
+    size_t rows;
+    double mean, median, p999, max; /* p999: the smallest that 99.9 % of the rows do not exceed */
+    double same_top;                /* share of rows with equal argmax */
+} pare_kl_report;
+PARE_MUST_USE pare_status pare_kl_scores(pare_kl_report *out, pare_kl *k, pare_err *err);
+
+/* ---- generators: each writes an .npz (or returns it) -------------------------------------- */
+
+/* side x side board: node_features, node_labels, edges, and ten stratified splits. */
+PARE_MUST_USE pare_status pare_make_minesweeper(const char *path, size_t side, uint64_t seed,
+                                                bool overwrite, pare_err *err);
+/* Points turning on a circle at a constant angular velocity w: token t = 1, 2, ... is
+ * (cos, sin)(w t + phase), w uniform in [-pi, pi), the phase in [0, pi); inputs [n, tokens, 2], the
+ * velocity as values [n, 1]. */
+PARE_MUST_USE pare_status pare_make_angular(const char *path, size_t n, size_t tokens,
+                                            uint64_t seed, bool overwrite, pare_err *err);
+/* Sequences to sort: inputs [n, 2*length-1] ids, targets the sorted half (-1 before). */
+PARE_MUST_USE pare_status pare_make_sort(const char *path, size_t n, size_t length, size_t symbols,
+                                         uint64_t seed, bool overwrite, pare_err *err);
+/* Random ids [n, tokens] below vocab, or (vocab 0) normal vectors [n, tokens, width]; .npy. */
+PARE_MUST_USE pare_status pare_make_random(const char *path, size_t n, size_t tokens, size_t vocab,
+                                           size_t width, uint64_t seed, bool overwrite,
+                                           pare_err *err);
+#endif

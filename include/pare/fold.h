@@ -1,0 +1,26 @@
+/* pare/fold.h - the exact reduction: the same function, written with less.
+ *
+ *   batch norm          into the maps and the skip before it (post) or after it (pre)
+ *   layer and rms norm  their gain and bias into the maps that read them (pre-norm; the division
+ *                       itself stays)
+ *   mean-only norm      into the maps that read it (pre-norm)
+ *   key biases          dropped unless positions are rotary: softmax does not see a row constant
+ *   value biases        into the output bias, only where no row can be empty
+ *
+ * In real numbers the function does not change at all; the stored weights are rounded once, and
+ * the certificate says what that costs. */
+#ifndef PARE_FOLD_H
+#define PARE_FOLD_H
+#include <pare/cert.h>
+
+typedef struct pare_fold_report {
+    size_t norms, key_biases, value_biases; /* how many were folded */
+    size_t rounded;                         /* weights that had to be rounded */
+} pare_fold_report;
+
+/* `in` is not changed and must outlive *out. */
+PARE_MUST_USE pare_status pare_fold(pare_model **out, pare_fold_report *report,
+                                    const pare_model *in, pare_err *err);
+/* How `pare verify` proves it again. */
+extern const pare_prover pare_fold_prover;
+#endif

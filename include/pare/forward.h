@@ -1,0 +1,59 @@
+/* pare/forward.h - running a model: the f64 reference and the f32 engine, and a trace. */
+#ifndef PARE_FORWARD_H
+#define PARE_FORWARD_H
+#include <pare/model.h>
+
+/* One input: a sequence, a batch of equal length, or a graph (batch 1, tokens = nodes). */
+typedef struct pare_input {
+    size_t batch, tokens, width; /* width: of x */
+    const int64_t *ids;          /* batch x tokens, or NULL */
+    const double *x;             /* batch x tokens x width, or NULL */
+    const pare_graph *graph;     /* the data's own edges; NULL unless the pattern is a graph */
+} pare_input;
+
+/* Ids in range, length within the context, widths equal, everything finite. */
+PARE_MUST_USE pare_status pare_input_check(const pare_model *m, const pare_input *in,
+                                           pare_err *err);
+/* Rows of the output: batch x tokens, or batch when the head pools. Columns: pare_model_outputs. */
+size_t pare_output_rows(const pare_model *m, const pare_input *in);
+
+/* What the trace shows: the input and the output of every sublayer, rows = batch x tokens. */
+typedef enum pare_tap {
+    PARE_TAP_STEM,     /* what block 0 receives */
+    PARE_TAP_ATTN_IN,  /* the stream before the attention sublayer of `block` */
+    PARE_TAP_ATTN_OUT, /* after it */
+    PARE_TAP_FFN_IN,
+    PARE_TAP_FFN_OUT,
+    PARE_TAP_TOP /* after the head's norm */
+} pare_tap;
+
+typedef struct pare_trace {
+    /* v: rows x cols f64 or f32 by dtype, valid during the call only. */
+    void (*fn)(void *self, pare_tap tap, size_t block, pare_dtype dtype, const void *v, size_t rows,
+               size_t cols);
+    void *self;
+} pare_trace;
+
+/* out: rows x columns, row-major, given by the caller. trace and exec may be NULL. */
+PARE_MUST_USE pare_status pare_forward_f64(double *out, const pare_model *m, const pare_input *in,
+                                           const pare_trace *trace, const pare_exec *exec,
+                                           pare_err *err);
+PARE_MUST_USE pare_status pare_forward_f32(float *out, const pare_model *m, const pare_input *in,
+                                           const pare_trace *trace, const pare_exec *exec,
+                                           pare_err *err);
+
+/* A set of inputs with where it came from: what certificates speak about. */
+typedef struct pare_inputs {
+    size_t n;
+    pare_input *in; /* n */
+} pare_inputs;
+
+/* `n` seeded random inputs that suit the model, of `tokens` tokens (0: min(context, 64)): uniform
+ * ids, or standard normal vectors; for a graph pattern a ring of `tokens` nodes with both
+ * neighbours. In the arena. */
+PARE_MUST_USE pare_status pare_inputs_random(pare_inputs *out, pare_arena *a, const pare_model *m,
+                                             size_t n, size_t tokens, uint64_t seed, pare_err *err);
+/* One hash over everything in the set: ids, vectors, edges, shapes. */
+PARE_MUST_USE pare_status pare_inputs_sha256(char hex[PARE_SHA256_HEX], const pare_inputs *in,
+                                             pare_err *err);
+#endif

@@ -1,0 +1,134 @@
+/* pare/linalg.h - matrices as views, stored weights, factorisations, and upper bounds.
+ *
+ * Rigor is in the type: a pare_ub is a proven upper bound, its operations round up, +inf is a
+ * valid (vacuous) one and nan never is. A plain double whose name ends in _est is an estimate.
+ * Rounding mode must be to nearest. OpenBLAS is set to one thread at the first call; work is split
+ * by pare_parallel in blocks that do not depend on the number of threads. */
+#ifndef PARE_LINALG_H
+#define PARE_LINALG_H
+#include <pare/array.h>
+
+/* ---- views ---------------------------------------------------------------------------- */
+
+typedef struct pare_mat { /* rows x cols, row-major, row i starts at v + i*ld; owns nothing */
+    size_t rows, cols, ld;
+    double *v;
+} pare_mat;
+
+static inline const double *pare_row(const pare_mat *m, size_t i)
+{
+    return m->v + i * m->ld;
+}
+static inline double *pare_row_mut(pare_mat *m, size_t i)
+{
+    return m->v + i * m->ld;
+}
+static inline pare_mat pare_mat_of(double *v, size_t rows, size_t cols)
+{
+    return (pare_mat){rows, cols, cols, v};
+}
+/* Rows x cols of zeros in the arena; v is NULL when memory is out. */
+pare_mat pare_mat_new(pare_arena *a, size_t rows, size_t cols);
+/* The part of m that starts at (r, c): a view. */
+pare_mat pare_mat_part(const pare_mat *m, size_t r, size_t c, size_t rows, size_t cols);
+
+/* A stored matrix [rows = out, cols = in], f32 or f64; a vector is 1 x n; data NULL = absent. */
+typedef struct pare_weight {
+    pare_dtype dtype; /* PARE_F32 or PARE_F64 */
+    size_t rows, cols;
+    const void *data;
+} pare_weight;
+
+static inline bool pare_has(const pare_weight *w)
+{
+    return w->data != NULL;
+}
+static inline double pare_weight_at(const pare_weight *w, size_t i) /* row-major element i */
+{
+    return w->dtype == PARE_F32 ? (double)((const float *)w->data)[i]
+                                : ((const double *)w->data)[i];
+}
+/* rows x cols of w from (r, c), widened into out (which has that shape). */
+void pare_weight_widen(pare_mat *out, const pare_weight *w, size_t r, size_t c);
+bool pare_weight_finite(const pare_weight *w, size_t *where); /* *where: first bad element */
+
+/* ---- products ------------------------------------------------------------------------- */
+
+/* c = alpha op(a) op(b) + beta c; op is the transpose where ta / tb. c aliases neither. */
+void pare_gemm(pare_mat *c, double alpha, const pare_mat *a, bool ta, const pare_mat *b, bool tb,
+               double beta);
+/* The same for f32, with leading dimensions: c (m x n), inner k. */
+void pare_gemm_f32(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda, bool ta,
+                   const float *b, size_t ldb, bool tb, float beta, float *c, size_t ldc);
+/* y (n x out) = x (n x in) w^T + b; b may be absent. f32 weights are widened by tiles, never
+ * whole. Same bits for any number of threads. y does not alias x. */
+PARE_MUST_USE pare_status pare_dense_f64(pare_mat *y, const pare_mat *x, const pare_weight *w,
+                                         const pare_weight *b, const pare_exec *exec,
+                                         pare_err *err);
+/* The f32 engine's: n rows with leading dimensions ldx, ldy. */
+PARE_MUST_USE pare_status pare_dense_f32(float *y, size_t ldy, const float *x, size_t ldx, size_t n,
+                                         const pare_weight *w, const pare_weight *b,
+                                         const pare_exec *exec, pare_err *err);
+
+/* ---- factorisations: estimates, never proofs ------------------------------------------- */
+
+/* a = u diag(s) vt, thin: u rows x k, s k (descending), vt k x cols, k = min(rows, cols).
+ * Divide and conquer (dgesdd; dgesvd is 24 times slower). u, vt may be NULL (both or none). */
+PARE_MUST_USE pare_status pare_svd(pare_mat *u, double *s, pare_mat *vt, const pare_mat *a,
+                                   pare_arena *scratch, pare_err *err);
+/* Symmetric a = v diag(w) v^T, w ascending, v in columns. */
+PARE_MUST_USE pare_status pare_eigh(double *w, pare_mat *v, const pare_mat *a, pare_arena *scratch,
+                                    pare_err *err);
+/* a (m x n, m >= n) = q r: q m x n with orthonormal columns, r n x n upper. */
+PARE_MUST_USE pare_status pare_qr(pare_mat *q, pare_mat *r, const pare_mat *a, pare_arena *scratch,
+                                  pare_err *err);
+/* x = argmin |a x - b|_F (a m x n, b m x p, x n x p), rank-revealing with relative cut rcond. */
+PARE_MUST_USE pare_status pare_lstsq(pare_mat *x, size_t *rank, const pare_mat *a,
+                                     const pare_mat *b, double rcond, pare_arena *scratch,
+                                     pare_err *err);
+
+/* ---- upper bounds ---------------------------------------------------------------------- */
+
+typedef struct pare_ub {
+    double v; /* >= 0, or +inf; never nan */
+} pare_ub;
+
+pare_ub pare_ub_of(double computed); /* one rounding above |computed|: next double up; nan -> inf */
+pare_ub pare_ub_exact(double value); /* a number known exactly */
+pare_ub pare_ub_inf(void);
+pare_ub pare_ub_add(pare_ub a, pare_ub b);
+pare_ub pare_ub_mul(pare_ub a, pare_ub b);    /* 0 * inf = inf: nothing is known */
+pare_ub pare_ub_div(pare_ub a, double lower); /* a / lower, lower > 0 a lower bound; else inf */
+pare_ub pare_ub_max(pare_ub a, pare_ub b);
+pare_ub pare_ub_min(pare_ub a, pare_ub b);
+pare_ub pare_ub_sqrt(pare_ub a);
+pare_ub pare_ub_tanh(pare_ub a);                      /* <= 1 and <= a */
+pare_ub pare_ub_fma(pare_ub a, pare_ub b, pare_ub c); /* a*b + c */
+/* gamma_n = n u / (1 - n u) for unit roundoff u, rounded up; inf when n u >= 1. */
+pare_ub pare_gamma(size_t n, double u);
+/* Unit roundoffs; not PARE_U64 / PARE_U32, which are dtypes in array.h. */
+#define PARE_UNIT_F64 0x1p-53
+#define PARE_UNIT_F32 0x1p-24
+/* Decimal text that is never below the bound, `digits` significant; "inf" for inf. */
+const char *pare_ub_format(char buf[40], pare_ub a, int digits);
+/* As a certificate writes it: one part in 1e4 higher, so that another CPU can prove it again. */
+double pare_ub_written(pare_ub a);
+
+/* Norms of a stored or widened matrix, all proven. */
+pare_ub pare_norm_fro(const pare_weight *w);
+pare_ub pare_norm_max(const pare_weight *w); /* largest |entry| (exact) */
+pare_ub pare_norm_max_row(
+    const pare_weight *w); /* max row sum of |entries|: inf -> inf for x W^T */
+pare_ub pare_norm_max_col(const pare_weight *w);
+pare_ub pare_norm_max_row2(const pare_weight *w); /* largest euclidean norm of a row */
+/* |w|_2. An estimate by power iteration is proven from above by a Cholesky factorisation of
+ * s^2 I - w w^T whose backward error is added; within 0.1 % of the truth, never below it. */
+PARE_MUST_USE pare_status pare_norm_spectral(pare_ub *out, const pare_weight *w,
+                                             pare_arena *scratch, pare_err *err);
+/* sup |u B v^T| over |u|_inf, |v|_inf <= 1: min(sum |B_ij|, sqrt(rows cols) |B|_2). */
+PARE_MUST_USE pare_status pare_norm_bilinear_inf(pare_ub *out, const pare_weight *w,
+                                                 pare_arena *scratch, pare_err *err);
+/* r = Res(z) = z - 1 y', y_j the midrange of column j; r may be z itself. *max: proven bound on
+ * max|Res(z)|; may be NULL. PARE_ERR_NONFINITE (z holds a nan or an inf): *max is +inf. */
+PARE_MUST_USE pare_status pare_res(pare_mat *r, pare_ub *max, const pare_mat *z);
+#endif

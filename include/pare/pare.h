@@ -1,0 +1,41 @@
+/* pare/pare.h - everything, and a complete program:
+ *
+ *     #include <pare/pare.h>
+ *
+ *     int main(int argc, char **argv)
+ *     {
+ *         pare_err err = {0};
+ *         pare_model *m = NULL;
+ *         if (argc < 2 || pare_model_load(&m, argv[1], &err)) {
+ *             fprintf(stderr, "%s\n", err.msg);
+ *             return pare_exit_code(err.code);
+ *         }
+ *         const pare_size s = pare_model_size(m, 1, 0);
+ *         printf("%zu blocks, %llu parameters\n", m->nblocks, (unsigned long long)s.parameters);
+ *         pare_model_free(m);
+ *         return 0;
+ *     }
+ *
+ *     cc -std=c17 first.c $(pkg-config --cflags --libs pare)
+ *
+ * Ownership: a model owns its arena; what a function returns in an arena lives as long as that
+ * arena; everything else is borrowed. Nothing here prints, exits, reads the environment or keeps
+ * state between calls, but for one thing: OpenBLAS is set to one thread at the first product,
+ * because pare splits the work itself. */
+#ifndef PARE_PARE_H
+#define PARE_PARE_H
+
+#include <pare/array.h>
+#include <pare/attention.h>
+#include <pare/base.h>
+#include <pare/cert.h>
+#include <pare/data.h>
+#include <pare/fold.h>
+#include <pare/forward.h>
+#include <pare/json.h>
+#include <pare/linalg.h>
+#include <pare/model.h>
+#include <pare/publish.h>
+
+const char *pare_version(void); /* "0.1.0" */
+#endif

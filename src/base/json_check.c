@@ -1,0 +1,204 @@
+/* Is this text one JSON value? A recursive descent that builds nothing. */
+#include "json.h"
+
+#include <string.h>
+
+#define NUMBER_MAX 60 /* cJSON copies a number into 64 characters */
+
+typedef struct scan {
+    const char *start, *p, *end;
+    const char *wrong; /* why it stopped at p; NULL while all is well */
+} scan;
+
+static bool stop(scan *s, const char *why)
+{
+    if (!s->wrong) s->wrong = why;
+    return false;
+}
+
+static char look(const scan *s)
+{
+    return s->p < s->end ? *s->p : '\0';
+}
+
+static void blanks(scan *s)
+{
+    while (s->p < s->end && (*s->p == ' ' || *s->p == '\t' || *s->p == '\n' || *s->p == '\r'))
+        s->p++;
+}
+
+static bool digits(scan *s)
+{
+    const char *from = s->p;
+    while (look(s) >= '0' && look(s) <= '9') s->p++;
+    return s->p > from || stop(s, "a digit is expected");
+}
+
+static bool number(scan *s)
+{
+    const char *from = s->p;
+    if (look(s) == '-') s->p++;
+    if (look(s) == '0')
+        s->p++;
+    else if (!digits(s))
+        return false;
+    if (look(s) == '.') {
+        s->p++;
+        if (!digits(s)) return false;
+    }
+    if (look(s) == 'e' || look(s) == 'E') {
+        s->p++;
+        if (look(s) == '+' || look(s) == '-') s->p++;
+        if (!digits(s)) return false;
+    }
+    return s->p - from <= NUMBER_MAX || stop(s, "number with too many digits");
+}
+
+static bool hex4(scan *s, unsigned *out)
+{
+    unsigned v = 0;
+    for (int i = 0; i < 4; i++, s->p++) {
+        const char c = look(s);
+        if (c >= '0' && c <= '9')
+            v = v * 16 + (unsigned)(c - '0');
+        else if ((c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'))
+            v = v * 16 + (unsigned)((c | 32) - 'a') + 10;
+        else
+            return stop(s, "four hexadecimal digits are expected");
+    }
+    *out = v;
+    return true;
+}
+
+/* After the backslash. */
+static bool escape(scan *s)
+{
+    const char c = look(s);
+    if (!c || !strchr("\"\\/bfnrtu", c)) return stop(s, "unknown escape in a string");
+    s->p++;
+    if (c != 'u') return true;
+    unsigned v, low;
+    if (!hex4(s, &v)) return false;
+    if (v == 0) return stop(s, "zero character in a string");
+    if (v >= 0xDC00 && v <= 0xDFFF) return stop(s, "half of a surrogate pair");
+    if (v < 0xD800 || v > 0xDBFF) return true;
+    if (s->end - s->p < 2 || s->p[0] != '\\' || s->p[1] != 'u')
+        return stop(s, "half of a surrogate pair");
+    s->p += 2;
+    if (!hex4(s, &low)) return false;
+    return (low >= 0xDC00 && low <= 0xDFFF) || stop(s, "half of a surrogate pair");
+}
+
+/* One UTF-8 sequence of two to four bytes, shortest form, no surrogates. */
+static bool utf8(scan *s)
+{
+    const unsigned char *p = (const unsigned char *)s->p;
+    const unsigned lead = p[0];
+    const int more = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : 1;
+    unsigned v = lead & (0x3Fu >> more);
+    if (lead < 0xC2 || lead > 0xF4 || s->end - s->p <= more) return stop(s, "invalid UTF-8");
+    for (int i = 1; i <= more; i++) {
+        if ((p[i] & 0xC0) != 0x80) return stop(s, "invalid UTF-8");
+        v = v << 6 | (p[i] & 0x3Fu);
+    }
+    static const unsigned least[] = {0, 0x80, 0x800, 0x10000};
+    if (v < least[more] || v > 0x10FFFF || (v >= 0xD800 && v <= 0xDFFF))
+        return stop(s, "invalid UTF-8");
+    s->p += more + 1;
+    return true;
+}
+
+static bool string(scan *s)
+{
+    if (look(s) != '"') return stop(s, "a string in double quotes is expected");
+    s->p++;
+    while (s->p < s->end && *s->p != '"') {
+        const unsigned char c = (unsigned char)*s->p;
+        if (c < 0x20) return stop(s, "control character in a string");
+        if (c == '\\') {
+            s->p++;
+            if (!escape(s)) return false;
+        } else if (c < 0x80) {
+            s->p++;
+        } else if (!utf8(s)) {
+            return false;
+        }
+    }
+    if (s->p == s->end) return stop(s, "string without end");
+    s->p++;
+    return true;
+}
+
+static bool word(scan *s, const char *w)
+{
+    const size_t n = strlen(w);
+    if ((size_t)(s->end - s->p) < n || memcmp(s->p, w, n) != 0)
+        return stop(s, "a value is expected");
+    s->p += n;
+    return true;
+}
+
+static bool value(scan *s, int depth);
+
+static bool member(scan *s, int depth)
+{
+    if (!string(s)) return false;
+    blanks(s);
+    if (look(s) != ':') return stop(s, "':' is expected");
+    s->p++;
+    return value(s, depth);
+}
+
+/* An object or an array, by its closing character. */
+static bool group(scan *s, char close, int depth)
+{
+    if (depth >= PARE_JSON_MAX_DEPTH) return stop(s, "nested too deeply");
+    s->p++;
+    blanks(s);
+    if (look(s) == close) {
+        s->p++;
+        return true;
+    }
+    for (;;) {
+        blanks(s);
+        if (!(close == '}' ? member(s, depth + 1) : value(s, depth + 1))) return false;
+        const char c = look(s);
+        if (c != ',' && c != close)
+            return stop(s, close == '}' ? "',' or '}' is expected" : "',' or ']' is expected");
+        s->p++;
+        if (c == close) return true;
+    }
+}
+
+static bool value(scan *s, int depth)
+{
+    blanks(s);
+    const char c = look(s);
+    bool ok;
+    if (c == '{')
+        ok = group(s, '}', depth);
+    else if (c == '[')
+        ok = group(s, ']', depth);
+    else if (c == '"')
+        ok = string(s);
+    else if (c == '-' || (c >= '0' && c <= '9'))
+        ok = number(s);
+    else
+        ok = word(s, c == 't' ? "true" : c == 'f' ? "false" : "null");
+    if (ok) blanks(s);
+    return ok;
+}
+
+pare_status pare_json_check(const char *text, size_t bytes, pare_err *err)
+{
+    scan s = {.start = text, .p = text, .end = text + bytes};
+    if (value(&s, 0) && s.p == s.end) return PARE_OK;
+    if (!s.wrong) stop(&s, "text after the end of the value");
+    size_t line = 1, column = 1;
+    for (const char *p = s.start; p < s.p; p++) {
+        column = *p == '\n' ? 1 : column + 1;
+        line += *p == '\n';
+    }
+    return pare_fail(err, PARE_ERR_INPUT, "line %zu, column %zu: %s%s", line, column, s.wrong,
+                     s.p == s.end ? " (the text ends here)" : "");
+}

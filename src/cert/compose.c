@@ -1,0 +1,144 @@
+/* Certificates of a chain of cuts become one.
+ *
+ *   |f - h| <= |f - g| + |g - h|   on every input both sides speak about, entry by entry;
+ *
+ * hence bounds add up when norm, domain and inputs are the same and the models in the middle are
+ * the same bytes. Nothing else composes: the statements and the papers' formulas stay in the links,
+ * which the composed certificate carries whole. */
+#include "cert_parts.h"
+
+#include <math.h>
+#include <string.h>
+
+static pare_status pair_fits(const pare_cert *a, const pare_cert *b, size_t i, pare_status code,
+                             pare_err *err)
+{
+    if (strcmp(a->output.sha256, b->input.sha256) != 0)
+        return pare_fail(err, code,
+                         "links %zu and %zu do not fit: the output %s (%.12s...) of one is not the "
+                         "input %s (%.12s...) of the next",
+                         i, i + 1, a->output.path, a->output.sha256, b->input.path,
+                         b->input.sha256);
+    if (strcmp(a->norm, b->norm) != 0)
+        return pare_fail(err, code, "links %zu and %zu speak in different norms: %s and %s", i,
+                         i + 1, a->norm, b->norm);
+    if (strcmp(a->domain, b->domain) != 0)
+        return pare_fail(err, code, "links %zu and %zu speak of different domains: %s and %s", i,
+                         i + 1, a->domain, b->domain);
+    if (strcmp(a->data.kind, b->data.kind) != 0 ||
+        strcmp(a->data.inputs_sha256, b->data.inputs_sha256) != 0)
+        return pare_fail(err, code,
+                         "links %zu and %zu speak of different inputs: %s %.12s... and %s "
+                         "%.12s...; give both cuts the same --data, or the same --seed",
+                         i, i + 1, a->data.kind, a->data.inputs_sha256, b->data.kind,
+                         b->data.inputs_sha256);
+    return PARE_OK;
+}
+
+pare_status cert_links_fit(pare_cert *const *links, size_t n, pare_status code, pare_err *err)
+{
+    pare_status st = PARE_OK;
+    for (size_t i = 0; st == PARE_OK && i + 1 < n; i++)
+        st = pair_fits(links[i], links[i + 1], i, code, err);
+    return st;
+}
+
+/* False if one is false, else unknown if one is unknown. */
+static pare_truth all_hold(const pare_cert *c)
+{
+    pare_truth all = PARE_TRUE;
+    for (size_t i = 0; i < c->nhypotheses && all != PARE_FALSE; i++)
+        if (c->hypotheses[i].holds != PARE_TRUE) all = c->hypotheses[i].holds;
+    return all;
+}
+
+pare_status cert_add_up(pare_cert *out, pare_arena *a, pare_cert *const *links, size_t n,
+                        pare_err *err)
+{
+    pare_ub apriori = {0}, proven = {0};
+    double measured = 0;
+    out->hypotheses = pare_alloc(a, n, sizeof *out->hypotheses);
+    if (!out->hypotheses) return pare_no_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        const pare_cert *const c = links[i];
+        apriori = pare_ub_add(apriori, (pare_ub){c->apriori});
+        proven = pare_ub_add(proven, (pare_ub){c->proven});
+        measured += c->measured;
+        const char *const name =
+            pare_sprintf(a, "every hypothesis of chain[%zu] (%s) holds", i, c->reduction);
+        if (!name) return pare_no_memory(err);
+        out->hypotheses[i] = (pare_hypothesis){name, all_hold(c), NAN, NAN};
+    }
+    out->nhypotheses = n;
+    out->reduction = CERT_CHAIN;
+    out->norm = links[0]->norm;
+    out->domain = links[0]->domain;
+    out->apriori = apriori.v;
+    out->proven = proven.v;
+    out->measured = measured;
+    out->rounding = links[n - 1]->rounding;
+    return PARE_OK;
+}
+
+/* ---- copies of the links ----------------------------------------------------------------------
+ */
+
+static bool move_path(const char **path, pare_arena *a, const char *from, const char *to)
+{
+    const char *const here = pare_path_beside(a, from, *path);
+    *path = here ? pare_path_relative(a, to, here) : NULL;
+    return *path != NULL;
+}
+
+/* `link`, whose paths are seen from `from`, as it reads from `to`. */
+static pare_status copy_link(pare_cert **out, pare_arena *a, const pare_cert *link,
+                             const char *from, const char *to, pare_err *err)
+{
+    pare_cert *const c = pare_alloc(a, 1, sizeof *c);
+    if (!c) return pare_no_memory(err);
+    *c = *link;
+    if (!move_path(&c->input.path, a, from, to) || !move_path(&c->output.path, a, from, to) ||
+        (c->data.path && !move_path(&c->data.path, a, from, to)))
+        return pare_no_memory(err);
+    *out = c;
+    /* Writing makes a new seal: a certificate that was changed must not get one that fits. */
+    char seal[PARE_SHA256_HEX];
+    const pare_status st = cert_seal(seal, c, err);
+    if (st == PARE_OK && *c->data.seal && strcmp(seal, c->data.seal) != 0)
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "%s: data.seal does not fit: seed or data were changed", from);
+    return st;
+}
+
+static size_t links_in(const pare_cert *c)
+{
+    return c->nchain ? c->nchain : 1;
+}
+
+pare_status pare_cert_compose(pare_cert *out, pare_arena *a, const char *cert_path,
+                              pare_cert *const *links, const char *const *link_paths, size_t n,
+                              pare_err *err)
+{
+    if (n == 0) return pare_fail(err, PARE_ERR_USAGE, "a chain needs at least one certificate");
+    pare_cert c = {0};
+    size_t total = 0;
+    for (size_t i = 0; i < n; i++) total += links_in(links[i]);
+    c.chain = pare_alloc(a, total, sizeof *c.chain);
+    if (!c.chain) return pare_no_memory(err);
+    pare_status st = PARE_OK;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; st == PARE_OK && k < links_in(links[i]); k++) {
+            const pare_cert *const one = links[i]->nchain ? links[i]->chain[k] : links[i];
+            st = copy_link(&c.chain[c.nchain++], a, one, link_paths[i], cert_path, err);
+        }
+    if (st == PARE_OK) st = cert_links_fit(c.chain, c.nchain, PARE_ERR_INPUT, err);
+    if (st == PARE_OK) st = cert_add_up(&c, a, c.chain, c.nchain, err);
+    if (st != PARE_OK) return st;
+    c.seed = c.chain[0]->seed;
+    c.input = c.chain[0]->input;
+    c.output = c.chain[c.nchain - 1]->output;
+    c.data = c.chain[0]->data;
+    c.data.seal[0] = '\0';
+    *out = c;
+    return PARE_OK;
+}

@@ -1,0 +1,185 @@
+/* enclose.h - what the pieces of the proof kernel share: arithmetic that rounds outwards, the two
+ * engines, and the flow (midpoints with radii) that runs through the model.
+ *
+ * The law of a flow. For row i let X be the exact stream (real numbers, stored weights), M the
+ * midpoint computed here, E what engine e computes. Then in the euclidean norm
+ *
+ *     |M - X| <= r[0][i],     |E - X| <= r[e][i]     (e = 0: any f64 pass, e = 1: the f32 engine)
+ *
+ * so each of the three points is within r[0] + r[e] of M, which bounds its norm from above and
+ * below. Every step adds two things: how far the exact step moves the distance it was given
+ * (a Lipschitz constant that holds between the two points), and what the engine's own roundings
+ * add at the engine's own point.
+ *
+ * What is assumed of an engine with unit roundoff u and smallest normal number `tiny`:
+ *  - + - * / sqrt round to nearest (or are fused), in any order; a result below `tiny` may be off
+ *    by `tiny` (gradual underflow and flushed results are both covered);
+ *  - sin, cos, exp, tanh, erf, pow of libm are within 4 ulp, that is 8 u relative;
+ *  - the f32 engine takes the angles of rotary and sinusoidal positions, and their sine and
+ *    cosine, in f64 and rounds once;
+ *  - a softmax subtracts the largest score (or works in tiles of at least 32 keys that are merged
+ *    by their largest scores), a layer norm subtracts the mean before it squares;
+ *  - a mean over the visible keys sums those keys, it does not subtract two running sums.
+ * When a number may leave the engine's range the radius is +inf: nothing is promised. */
+#ifndef PARE_CERT_ENCLOSE_H
+#define PARE_CERT_ENCLOSE_H
+#include "model_norms.h"
+#include <float.h>
+#include <math.h>
+
+/* ---- outward rounding --------------------------------------------------------------------- */
+
+/* The least change that is certainly upwards: x (1 + 2^-52) >= the next double for a normal x >= 0
+ * and the added 2^-1074 is the next one for the others. nan becomes +inf: nothing is known. */
+static inline double up(double x)
+{
+    const double y = x * (1 + 0x1p-52) + 0x1p-1074;
+    return y <= DBL_MAX ? y : INFINITY;
+}
+/* For x, y >= 0 upper bounds: an upper bound on the result. Exact zeros stay zero. */
+static inline double up_add(double x, double y)
+{
+    return x == 0 ? y : y == 0 ? x : up(x + y);
+}
+static inline double up_mul(double x, double y)
+{
+    if (x == 0 && y <= DBL_MAX) return 0;
+    if (y == 0 && x <= DBL_MAX) return 0;
+    return up(x * y);
+}
+static inline double up_fma(double x, double y, double z) /* x y + z */
+{
+    return up_add(up_mul(x, y), z);
+}
+/* y > 0 is a lower bound; otherwise nothing is known. */
+static inline double up_div(double x, double y)
+{
+    return y > 0 ? (x == 0 ? 0 : up(x / y)) : INFINITY;
+}
+static inline double up_sqrt(double x)
+{
+    return x == 0 ? 0 : up(sqrt(x));
+}
+/* Downwards: x - y for a lower bound x and an upper bound y, never below zero. */
+static inline double down(double x)
+{
+    const double y = x * (1 - 0x1p-52) - 0x1p-1074;
+    return y > 0 ? y : 0;
+}
+static inline double down_sub(double x, double y)
+{
+    return y == 0 ? x : down(x - y);
+}
+static inline double up_max(double x, double y) /* a nan wins and becomes inf */
+{
+    return x <= y ? y : y <= x ? x : INFINITY;
+}
+static inline double up_min(double x, double y)
+{
+    return x <= y ? x : y;
+}
+/* gamma_n = n u / (1 - n u) >= |(1 + d_1)^+-1 ... (1 + d_n)^+-1 - 1| for |d_k| <= u. */
+static inline double gamma_of(size_t n, double u)
+{
+    return pare_gamma(n, u).v;
+}
+/* |x|_2 of stored numbers. The sum s of n squares is off by a factor within (1 -+ u)^n and by
+ * n 2^-1074 for squares that underflow. */
+double enclose_norm_up(const double *x, size_t n);
+double enclose_norm_down(const double *x, size_t n);
+/* |x - y|_2 of stored numbers, from above. */
+double enclose_distance_up(const double *x, const double *y, size_t n);
+double enclose_max_up(const double *x, size_t n); /* largest |x_k|; nan -> inf */
+
+/* ---- engines ------------------------------------------------------------------------------ */
+
+enum { ENGINES = 2 }; /* 0: f64, 1: f32 */
+typedef struct engine {
+    double u, tiny;
+    double big;   /* numbers up to it, and sums of squares up to it, stay in range */
+    bool narrows; /* rounds f64 weights and inputs to its own type first */
+} engine;
+const engine *enclose_engine(size_t e);
+
+/* Radii of one row for both engines. */
+typedef struct radii {
+    double r[ENGINES];
+} radii;
+
+typedef struct flow {
+    pare_mat x; /* midpoints, rows x cols */
+    double *r[ENGINES];
+} flow;
+
+PARE_MUST_USE pare_status enclose_flow_new(flow *f, pare_arena *a, size_t rows, size_t cols,
+                                           pare_err *err);
+static inline radii flow_radii(const flow *f, size_t i)
+{
+    return (radii){{f->r[0][i], f->r[1][i]}};
+}
+static inline void flow_set(flow *f, size_t i, radii r)
+{
+    for (size_t e = 0; e < ENGINES; e++) f->r[e][i] = r.r[e];
+}
+/* Upper bound on the norm of the midpoint, of the exact point and of engine e's point, when the
+ * midpoint's is `norm`. */
+static inline double reach(double norm, radii r, size_t e)
+{
+    return up_add(norm, up_add(r.r[0], r.r[e]));
+}
+/* r unless a number of that size may be out of the engine's range. */
+static inline double in_range(const engine *e, double size, double r)
+{
+    return size <= e->big ? r : INFINITY;
+}
+
+/* What every piece is given. */
+typedef struct enclose_ctx {
+    const pare_model *m;
+    const pare_model_norms *norms;
+    const pare_graph *graph; /* completed; NULL unless the pattern is a graph */
+    size_t tokens;           /* of one sequence: rows = batch x tokens */
+    pare_arena *a;
+    const pare_exec *exec;
+} enclose_ctx;
+
+/* Calls fn(ctx, i) for every i < n, in blocks of rows over the threads. */
+void enclose_rows(const pare_exec *exec, size_t n, void (*fn)(void *ctx, size_t i), void *ctx);
+
+/* ---- pieces; each makes y in the arena ---------------------------------------------------- */
+
+PARE_MUST_USE pare_status enclose_stem(flow *y, const enclose_ctx *c, const pare_input *in,
+                                       pare_err *err);
+PARE_MUST_USE pare_status enclose_dense(flow *y, const enclose_ctx *c, const flow *x,
+                                        const pare_weight *w, const pare_weight *b,
+                                        const dense_norms *n, pare_err *err);
+/* Radius of W x + b in engine e: the point has norm <= size and radius r. */
+double enclose_dense_radius(const engine *e, const dense_norms *n, double size, double r);
+/* Same for the largest entry of W x + b. */
+double enclose_entry_radius(const engine *e, const dense_norms *n, double size, double r);
+/* y += skip(x) */
+PARE_MUST_USE pare_status enclose_skip(flow *y, const enclose_ctx *c, const flow *x,
+                                       const pare_skip *skip, const dense_norms *n, pare_err *err);
+void enclose_sum(flow *y, const flow *x); /* y += x */
+/* In place. */
+PARE_MUST_USE pare_status enclose_norm(flow *x, const enclose_ctx *c, const pare_norm *n,
+                                       pare_err *err);
+void enclose_act(flow *x, pare_act act, const pare_exec *exec);
+/* The branch alone: no norms, no skip. */
+PARE_MUST_USE pare_status enclose_ffn(flow *y, const enclose_ctx *c, const flow *z,
+                                      const pare_ffn *f, const ffn_norms *n, pare_err *err);
+PARE_MUST_USE pare_status enclose_attn(flow *y, const enclose_ctx *c, const flow *z,
+                                       const pare_attn *at, const attn_norms *n, pare_err *err);
+/* Softmax heads with queries by kind: their outputs side by side, as wo takes them. */
+PARE_MUST_USE pare_status enclose_heads(flow *o, const enclose_ctx *c, const flow *z,
+                                        const pare_attn *at, const attn_norms *n, pare_err *err);
+/* y = U x: the mean over the visible rows, 0 where there are none. */
+PARE_MUST_USE pare_status enclose_mean(flow *y, const enclose_ctx *c, const flow *x, pare_err *err);
+
+/* Lipschitz constant of an activation, from above. */
+double enclose_lipschitz(pare_act act);
+/* Total variation between softmax(a) and softmax(a + b) for max|b| <= d: tanh(d/2); and less when
+ * all weight but `rest` is on one entry of either. */
+double enclose_tv(double d, double rest);
+
+#endif

@@ -1,0 +1,236 @@
+/* enclose_heads.c - softmax heads: o_i = sum_j p_ij v_j over the visible keys of row i.
+ *
+ * Queries, keys and values of a head are rows of dense maps, so their radii eq, ek, ev follow from
+ * the norms of the head's own row blocks. With exact q, k and an engine's q + dq, k + dk:
+ *     scale (q_i + dq).(k_j + dk_j) - scale q_i.k_j
+ *         = scale [ dq.c + dq.(k_j - c) + q_i.dk_j + dq.dk_j ]
+ * and dq.c is the same for all j, which softmax does not see (c = sum_j p_ij k_j here). Hence
+ *     delta_ij = |scale| ( eq_i |k_j - c| + |q_i| ek_j + eq_i ek_j )
+ *              + gamma_{dk+4} |scale| |q_i| |k_j|                    rounding, at the engine's point.
+ * The argument s_ij - max is rounded once more (u times the range of the row's scores), and every
+ * weight carries a factor within 1 -+ ew (exp, and rescaling when tiles are merged), which is the
+ * same as moving its score by ew / (1 - ew). Let d_i be the largest sum of these over j.
+ *
+ * Lemma (half-oscillation). Scores that move by at most d change the weights by TV <= tanh(d/2).
+ *     A set of mass s goes to at most s e^2d / (s e^2d + 1 - s), and sigma(t + 2d) - sigma(t) is
+ *     largest at t = -d, where it is tanh(d/2).
+ * With p' the engine's weights and TV <= tanh(d_i / 2):
+ *     |sum p'_j v'_j - sum p_j v_j| <= max_j ev_j + TV diam_i(v),   diam_i <= 2 max_j |v_j - o_i|.
+ * The weighted sum itself and the division add gamma_{n+6} max_j |v_j|; weights and products below
+ * the smallest normal number add an absolute term (largest weight: 1), n tiny (|v| + sqrt(dv)). */
+#include "enclose.h"
+#include <stdatomic.h>
+#include <string.h>
+
+enum { TILE = 32 }; /* keys an engine may merge at a time; see enclose.h */
+
+typedef struct side { /* queries, keys or values of all heads, each head with its own columns */
+    pare_mat x;         /* rows x sum of widths */
+    size_t *at, *width; /* of each head */
+    double *norm;       /* rows x heads, of the midpoints, from above */
+    double *r[ENGINES]; /* rows x heads */
+} side;
+
+typedef struct heads {
+    const enclose_ctx *c;
+    const pare_attn *at;
+    const attn_norms *n;
+    side q, k, v;
+    flow *o;
+    atomic_bool no_memory;
+} heads;
+
+double enclose_tv(double d, double rest)
+{
+    /* tanh(d/2) <= d/2, and libm's tanh is within 8 u. */
+    const double half = up_mul(d, 0.5);
+    const double tv = up_min(half, up_min(1, up_mul(tanh(half), 1 + 0x1p-48)));
+    /* A set has mass s <= rest or >= 1 - rest, and grows by s (1 - s)(e^2d - 1) at most. */
+    if (!(d <= 100)) return up_min(1, tv);
+    return up_min(tv, up_mul(rest, up_mul(expm1(up_mul(2, d)), 1 + 0x1p-48)));
+}
+
+/* ---- queries, keys, values ------------------------------------------------------------------ */
+
+static const dense_norms *part_norms(const heads *h, char which, size_t g)
+{
+    const head_norms *const n = &h->n->heads[g];
+    return which == 'q' ? &n->q : which == 'k' ? &n->k : &n->v;
+}
+
+static pare_status side_new(side *s, const heads *h, size_t rows, char which, pare_err *err)
+{
+    const size_t n = h->at->nheads;
+    size_t total = 0;
+    s->at = pare_alloc(h->c->a, n, sizeof *s->at);
+    s->width = pare_alloc(h->c->a, n, sizeof *s->width);
+    if (!s->at || !s->width) return pare_no_memory(err);
+    for (size_t g = 0; g < n; g++) {
+        s->at[g] = total;
+        s->width[g] = which == 'v' ? h->at->heads[g].dv : h->at->heads[g].dk;
+        total += s->width[g];
+    }
+    s->x = pare_mat_new(h->c->a, rows, total);
+    s->norm = pare_alloc(h->c->a, rows, n * sizeof *s->norm);
+    for (size_t e = 0; e < ENGINES; e++) s->r[e] = pare_alloc(h->c->a, rows, n * sizeof(double));
+    return s->x.v && s->norm && s->r[0] && s->r[1] ? PARE_OK : pare_no_memory(err);
+}
+
+static double *part(const side *s, size_t i, size_t g)
+{
+    return s->x.v + i * s->x.ld + s->at[g];
+}
+
+static void set_norms(side *s, const heads *h)
+{
+    const size_t nh = h->at->nheads;
+    for (size_t i = 0; i < s->x.rows; i++)
+        for (size_t g = 0; g < nh; g++)
+            s->norm[i * nh + g] = enclose_norm_up(part(s, i, g), s->width[g]);
+}
+
+/* Copies each head's part of packed rows: heads may share keys that they turn differently. */
+static void spread(side *s, const heads *h, const pare_mat *packed, char which)
+{
+    for (size_t i = 0; i < s->x.rows; i++)
+        for (size_t g = 0; g < h->at->nheads; g++) {
+            const pare_head *const d = &h->at->heads[g];
+            const size_t from = which == 'q' ? d->q : which == 'k' ? d->k : d->v;
+            memcpy(part(s, i, g), pare_row(packed, i) + from, s->width[g] * sizeof(double));
+        }
+}
+
+static pare_status project(side *s, const heads *h, const flow *z, char which, pare_err *err)
+{
+    const pare_attn *const at = h->at;
+    const pare_weight *const w = which == 'q' ? &at->wq : which == 'k' ? &at->wk : &at->wv;
+    const pare_weight *const b = which == 'q' ? &at->bq : which == 'k' ? &at->bk : &at->bv;
+    pare_status st = side_new(s, h, z->x.rows, which, err);
+    if (st != PARE_OK) return st;
+    pare_mat packed = pare_mat_new(h->c->a, z->x.rows, w->rows);
+    if (!packed.v) return pare_no_memory(err);
+    st = pare_dense_f64(&packed, &z->x, w, b, h->c->exec, err);
+    if (st != PARE_OK) return st;
+    spread(s, h, &packed, which);
+    for (size_t i = 0; i < z->x.rows; i++) {
+        const radii r = flow_radii(z, i);
+        const double norm = enclose_norm_up(pare_row(&z->x, i), z->x.cols);
+        for (size_t g = 0; g < at->nheads; g++)
+            for (size_t e = 0; e < ENGINES; e++)
+                s->r[e][i * at->nheads + g] = enclose_dense_radius(
+                    enclose_engine(e), part_norms(h, which, g), reach(norm, r, e), r.r[e]);
+    }
+    set_norms(s, h);
+    return PARE_OK;
+}
+
+/* The same query for every row: bq, exact but for its own rounding in a narrower engine. */
+static pare_status constant_query(side *s, const heads *h, size_t rows, pare_err *err)
+{
+    const pare_attn *const at = h->at;
+    const pare_status st = side_new(s, h, rows, 'q', err);
+    if (st != PARE_OK) return st;
+    for (size_t i = 0; i < rows; i++)
+        for (size_t g = 0; g < at->nheads; g++) {
+            const dense_norms *const d = &h->n->heads[g].q;
+            for (size_t k = 0; k < s->width[g]; k++)
+                part(s, i, g)[k] = pare_weight_at(&at->bq, at->heads[g].q + k);
+            for (size_t e = 0; e < ENGINES; e++) {
+                const engine *const m = enclose_engine(e);
+                const double under = up_mul(m->tiny, up_sqrt((double)d->out));
+                const double own = d->wide && m->narrows ? up_fma(m->u, d->b2, under) : 0;
+                s->r[e][i * at->nheads + g] = in_range(m, d->b2, own);
+            }
+        }
+    set_norms(s, h);
+    return PARE_OK;
+}
+
+/* Mean of the radii of one head's queries over a sequence, and what averaging adds: gamma_{n+2} of
+ * the mean size, wherever an engine averages (|W|_F |z| + |b| bounds it before and after the map). */
+static double mean_radius(const side *s, const heads *h, const flow *z, size_t from, size_t g,
+                          size_t e)
+{
+    const engine *const m = enclose_engine(e);
+    const dense_norms *const d = &h->n->heads[g].q;
+    const size_t t = h->c->tokens;
+    double r = 0, size = 0;
+    for (size_t i = from; i < from + t; i++) {
+        const double own = s->r[e][i * h->at->nheads + g];
+        const double norm = enclose_norm_up(pare_row(&z->x, i), z->x.cols);
+        r = up_add(r, own);
+        size = up_add(size, up_add(own, up_fma(d->fro, reach(norm, flow_radii(z, i), e), d->b2)));
+    }
+    const double local = up_mul(gamma_of(t + 3, m->u), up_div(size, (double)t));
+    const double under = up_mul(m->tiny, up_mul((double)t + 3, (double)d->out));
+    return in_range(m, size, up_add(up_div(r, (double)t), up_add(local, under)));
+}
+
+/* Every query of a sequence becomes the mean of its queries. */
+static void mean_query(side *s, const heads *h, const flow *z)
+{
+    const size_t t = h->c->tokens, nh = h->at->nheads;
+    for (size_t from = 0; t > 0 && from + t <= s->x.rows; from += t) {
+        for (size_t k = 0; k < s->x.cols; k++) {
+            double sum = 0;
+            for (size_t i = from; i < from + t; i++) sum += pare_row(&s->x, i)[k];
+            for (size_t i = from; i < from + t; i++) pare_row_mut(&s->x, i)[k] = sum / (double)t;
+        }
+        for (size_t g = 0; g < nh; g++)
+            for (size_t e = 0; e < ENGINES; e++) {
+                const double r = mean_radius(s, h, z, from, g, e);
+                for (size_t i = from; i < from + t; i++) s->r[e][i * nh + g] = r;
+            }
+    }
+    set_norms(s, h);
+}
+
+/* ---- rotary positions ----------------------------------------------------------------------- */
+
+static void turn(double *x, const pare_head *d, const pare_attn *at, bool interleaved, double pos)
+{
+    for (size_t p = 0; p < d->planes; p++) {
+        const size_t a = interleaved ? 2 * p : p, b = interleaved ? 2 * p + 1 : p + d->planes;
+        const double angle = pos * pare_weight_at(&at->freqs, d->freq + p);
+        const double c = cos(angle), s = sin(angle), xa = x[a], xb = x[b];
+        x[a] = xa * c - xb * s;
+        x[b] = xa * s + xb * c;
+    }
+}
+
+/* A rotation moves nothing apart. The angle pos freq is off by 2^-53 |angle|, cos and sin by that
+ * and 8 2^-53, then u of the engine; with two products and a sum per entry a plane is off by at
+ * most ((2 |angle| + 16) 2^-53 + 8 u) of its length. */
+static double turn_factor(const engine *e, const pare_head *d, const pare_attn *at, double pos)
+{
+    double most = 0;
+    for (size_t p = 0; p < d->planes; p++)
+        most = up_max(most, fabs(pare_weight_at(&at->freqs, d->freq + p)));
+    const double angle = up_mul(most, pos);
+    return up_fma(PARE_UNIT_F64, up_fma(2, angle, 16), up_mul(8, e->u));
+}
+
+static void rotate(side *s, const heads *h)
+{
+    const pare_attn *const at = h->at;
+    const size_t nh = at->nheads;
+    for (size_t i = 0; i < s->x.rows; i++) {
+        const double pos = (double)(i % h->c->tokens);
+        for (size_t g = 0; g < nh; g++) {
+            const pare_head *const d = &at->heads[g];
+            const size_t k = i * nh + g;
+            if (d->planes == 0) continue;
+            const radii r = {{s->r[0][k], s->r[1][k]}};
+            for (size_t e = 0; e < ENGINES; e++) {
+                const engine *const m = enclose_engine(e);
+                const double size = reach(s->norm[k], r, e);
+                const double under = up_mul(m->tiny, up_mul(4, up_sqrt((double)d->dk)));
+                const double local = up_fma(turn_factor(m, d, at, pos), size, under);
+                s->r[e][k] = in_range(m, size, up_add(r.r[e], local));
+            }
+            turn(part(s, i, g), d, at, h->c->m->stem.pos.interleaved, pos);
+        }
+    }
+    set_norms(s, h);
+}
+

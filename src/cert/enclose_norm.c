@@ -1,0 +1,211 @@
+/* enclose_norm.c - layer, rms, batch and mean norms.
+ *
+ * Layer and rms divide by the root of a sum of squares: with D the divisor and
+ * c = shift + D eps >= 0,
+ *     phi(x) = x / sqrt((|x|^2 + shift) / D + eps) = sqrt(D) x / s(x),   s(x) = sqrt(|x|^2 + c).
+ *
+ * Lemma.  |phi(x) - phi(y)| <= sqrt(D) |x - y| / sqrt(s(x) s(y)).
+ * Proof.  Put X = (x, sqrt c), Y = (y, sqrt c): |X| = s(x), |X - Y| = |x - y|. Then
+ *     |X/|X| - Y/|Y||^2 = (2 |X||Y| - 2 X.Y) / (|X||Y|) <= |X - Y|^2 / (|X||Y|)
+ * as 2 |X||Y| <= |X|^2 + |Y|^2; and phi is sqrt(D) times the first entries of X/|X|.  []
+ * Also |phi| < sqrt(D), so nothing moves by more than 2 sqrt(D).
+ *
+ * Local rounding. Centring (a projection, so distances do not grow): the mean is off by
+ * gamma_{d+1} |x|_2 / sqrt(d), the row with the subtraction by gamma_{d+2} |x|_2. Then
+ * s^2 / D is a sum of positive terms, one root, one division, gain: each entry gets a factor
+ * within 1 -+ theta, theta = gamma_{d+12}, plus tiny (d + D + 8) / s^2 for squares that underflow,
+ * which no longer is small when s^2 comes near the smallest numbers of the engine. */
+#include "enclose.h"
+
+typedef struct norm_parts { /* constants of one norm, from above */
+    const pare_norm *n;
+    size_t d;
+    double gain, bias2, offset2; /* max|gain| (1 when absent), |bias|_2, |offset|_2 */
+    double scale, mean2, least;  /* batch: max|gain / sqrt(var + eps)|, |mean|_2, min(var + eps) */
+} norm_parts;
+
+static double fro(const pare_weight *w)
+{
+    return pare_has(w) ? pare_norm_fro(w).v : 0;
+}
+
+static norm_parts parts_of(const pare_norm *n, size_t d)
+{
+    norm_parts p = {.n = n, .d = d, .bias2 = fro(&n->bias), .offset2 = fro(&n->offset)};
+    p.gain = pare_has(&n->gain) ? pare_norm_max(&n->gain).v : 1;
+    if (n->kind != PARE_NORM_BATCH) return p;
+    p.mean2 = fro(&n->mean);
+    p.least = INFINITY;
+    for (size_t k = 0; k < d; k++) {
+        const double v = pare_weight_at(&n->var, k) + n->eps; /* both >= 0 for a checked model */
+        const double g = pare_has(&n->gain) ? fabs(pare_weight_at(&n->gain, k)) : 1;
+        const double low = down(v);
+        if (!(low > 0)) p.least = 0;
+        if (low < p.least) p.least = low;
+        p.scale = up_max(p.scale, up_div(g, down(sqrt(low))));
+    }
+    return p;
+}
+
+/* ---- midpoints ------------------------------------------------------------------------------ */
+
+static void add_offset(double *x, const norm_parts *p)
+{
+    if (!pare_has(&p->n->offset)) return;
+    for (size_t k = 0; k < p->d; k++) x[k] += pare_weight_at(&p->n->offset, k);
+}
+
+static void centre(double *x, size_t d)
+{
+    double s = 0;
+    for (size_t k = 0; k < d; k++) s += x[k];
+    const double mean = s / (double)d;
+    for (size_t k = 0; k < d; k++) x[k] -= mean;
+}
+
+static void divide(double *x, const norm_parts *p)
+{
+    double s = 0;
+    for (size_t k = 0; k < p->d; k++) s += x[k] * x[k];
+    const double root = sqrt((s + p->n->shift) / p->n->divisor + p->n->eps);
+    for (size_t k = 0; k < p->d; k++) x[k] /= root;
+}
+
+static void batch(double *x, const norm_parts *p)
+{
+    for (size_t k = 0; k < p->d; k++) {
+        const double v = pare_weight_at(&p->n->var, k) + p->n->eps;
+        x[k] = (x[k] - pare_weight_at(&p->n->mean, k)) / sqrt(v);
+    }
+}
+
+static void gain_and_bias(double *x, const norm_parts *p)
+{
+    for (size_t k = 0; k < p->d; k++) {
+        if (pare_has(&p->n->gain)) x[k] *= pare_weight_at(&p->n->gain, k);
+        if (pare_has(&p->n->bias)) x[k] += pare_weight_at(&p->n->bias, k);
+    }
+}
+
+/* ---- radii ---------------------------------------------------------------------------------- */
+
+/* x + offset; `norm` is |x| before. */
+static radii after_offset(const norm_parts *p, double norm, radii r)
+{
+    if (!pare_has(&p->n->offset)) return r;
+    radii y;
+    for (size_t e = 0; e < ENGINES; e++) {
+        const engine *const g = enclose_engine(e);
+        const double size = up_add(reach(norm, r, e), p->offset2);
+        const double local = up_fma(gamma_of(2, g->u), size, up_mul(g->tiny, up_sqrt((double)p->d)));
+        y.r[e] = in_range(g, size, up_add(r.r[e], local));
+    }
+    return y;
+}
+
+static radii after_centring(const norm_parts *p, double norm, radii r)
+{
+    radii y;
+    for (size_t e = 0; e < ENGINES; e++) {
+        const engine *const g = enclose_engine(e);
+        const double size = reach(norm, r, e);
+        const double under = up_mul(g->tiny, up_mul(2, up_sqrt((double)p->d)));
+        const double local = up_fma(gamma_of(p->d + 3, g->u), size, under);
+        y.r[e] = in_range(g, up_mul(size, up_sqrt((double)p->d)), up_add(r.r[e], local));
+    }
+    return y;
+}
+
+/* x sqrt(D) / s(x) for a midpoint with low <= |x| <= high. *size: bound on |phi| of all points. */
+static double root_radius(const norm_parts *p, double low, double high, radii r, size_t e,
+                          double *size)
+{
+    const engine *const g = enclose_engine(e);
+    const double d = (double)p->d, div = p->n->divisor, top = up_sqrt(div);
+    const double c = down(down(div * p->n->eps) + p->n->shift);
+    const double exact = down_sub(low, r.r[0]), own = down_sub(exact, r.r[e]);
+    const double s2 = down(down(own * own) + c); /* the smallest s^2 of the points */
+    const double s_own = down(sqrt(s2)), s_exact = down(sqrt(down(down(exact * exact) + c)));
+    const double far = reach(high, r, e);
+    *size = up_min(top, up_mul(top, up_div(far, s_own)));
+    const double lost = up_div(up_mul(g->tiny, up_add(up_add(d, div), 8)), s2);
+    const double theta = up_add(gamma_of(p->d + 12, g->u), up_mul(2, lost));
+    if (!(theta < 0.01) || !(up_mul(far, far) <= g->big) || !(up_div(up_add(div, 1), s2) <= g->big))
+        return INFINITY;
+    const double between = down(sqrt(down(s_exact * s_own)));
+    const double move = up_min(up_mul(top, up_div(r.r[e], between)), up_mul(2, top));
+    return up_add(move, up_fma(theta, *size, up_mul(g->tiny, up_mul(2, up_sqrt(d)))));
+}
+
+/* y gain + bias for points of norm <= size. */
+static double affine_radius(const norm_parts *p, double size, double r, size_t e)
+{
+    const engine *const g = enclose_engine(e);
+    const double terms = up_fma(p->gain, size, p->bias2);
+    const double under = up_mul(g->tiny, up_fma(4, up_sqrt((double)p->d), up_add(size, p->gain)));
+    if (!pare_has(&p->n->gain) && !pare_has(&p->n->bias)) return r;
+    const double local = up_fma(gamma_of(5, g->u), up_mul(2, terms), under);
+    return in_range(g, up_max(terms, p->gain), up_fma(p->gain, r, local));
+}
+
+/* (x - mean) gain / sqrt(var + eps) + bias, also when it is folded into x a + b: a sum of three
+ * products of at most 12 roundings each. */
+static double batch_radius(const norm_parts *p, double norm, radii r, size_t e)
+{
+    const engine *const g = enclose_engine(e);
+    const double size = up_add(reach(norm, r, e), p->mean2);
+    const double terms = up_add(up_fma(p->scale, size, p->bias2), size);
+    if (!(p->least > g->tiny / g->u) || !(up_div(1, p->least) <= g->big)) return INFINITY;
+    const double more = up_add(up_add(p->gain, p->scale), size);
+    const double under = up_mul(g->tiny, up_mul(8, up_add(up_sqrt((double)p->d), more)));
+    const double local = up_fma(gamma_of(16, g->u), up_fma(p->scale, size, p->bias2), under);
+    return in_range(g, up_max(terms, p->gain), up_fma(p->scale, r.r[e], local));
+}
+
+typedef struct norm_job {
+    flow *x;
+    norm_parts p;
+} norm_job;
+
+static void norm_row(void *ctx, size_t i)
+{
+    const norm_job *const j = ctx;
+    const norm_parts *const p = &j->p;
+    const pare_norm_kind kind = p->n->kind;
+    double *const x = pare_row_mut(&j->x->x, i);
+    radii r = flow_radii(j->x, i), y;
+    double norm = enclose_norm_up(x, p->d);
+    if (kind == PARE_NORM_BATCH) {
+        for (size_t e = 0; e < ENGINES; e++) y.r[e] = batch_radius(p, norm, r, e);
+        batch(x, p);
+        gain_and_bias(x, p);
+        flow_set(j->x, i, y);
+        return;
+    }
+    r = after_offset(p, norm, r);
+    add_offset(x, p);
+    if (kind == PARE_NORM_LAYER || kind == PARE_NORM_MEAN) {
+        r = after_centring(p, enclose_norm_up(x, p->d), r);
+        centre(x, p->d);
+    }
+    norm = enclose_norm_up(x, p->d);
+    const bool divides = kind != PARE_NORM_MEAN;
+    const double low = enclose_norm_down(x, p->d);
+    for (size_t e = 0; e < ENGINES; e++) {
+        double size = reach(norm, r, e);
+        y.r[e] = divides ? root_radius(p, low, norm, r, e, &size) : r.r[e];
+        y.r[e] = affine_radius(p, size, y.r[e], e);
+    }
+    if (divides) divide(x, p);
+    gain_and_bias(x, p);
+    flow_set(j->x, i, y);
+}
+
+pare_status enclose_norm(flow *x, const enclose_ctx *c, const pare_norm *n, pare_err *err)
+{
+    (void)err;
+    if (n->kind == PARE_NORM_NONE) return PARE_OK;
+    norm_job j = {x, parts_of(n, x->x.cols)};
+    enclose_rows(c->exec, x->x.rows, norm_row, &j);
+    return PARE_OK;
+}

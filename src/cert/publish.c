@@ -1,0 +1,121 @@
+/* The end of every reduction: write, load again, measure, prove, compare, and only then appear. */
+#include <pare/publish.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *pare_domain_text(pare_arena *a, const pare_data_ref *data)
+{
+    if (data->path)
+        return pare_sprintf(a, "all %zu input%s in the data file, split %zu", data->count,
+                            data->count == 1 ? "" : "s", data->split);
+    return pare_sprintf(a, "the %zu random inputs of %zu tokens drawn from the seed", data->count,
+                        data->tokens);
+}
+
+typedef struct paths {
+    char *cert, *temp;
+} paths;
+
+static pare_status make_paths(paths *p, pare_arena *a, const char *out, pare_err *err)
+{
+    p->cert = pare_sprintf(a, "%s.cert.json", out);
+    p->temp = pare_sprintf(a, "%s.part-%ld", out, (long)getpid());
+    return p->cert && p->temp ? PARE_OK : pare_no_memory(err);
+}
+
+static pare_status refuse_existing(const char *path, bool overwrite, pare_err *err)
+{
+    if (overwrite || !pare_file_exists(path)) return PARE_OK;
+    return pare_fail(err, PARE_ERR_IO, "%s exists; use -f to overwrite", path);
+}
+
+/* The prover's own path and the f64 reference must tell the same story. */
+static pare_status same_story(const pare_cert *c, double reference, pare_err *err)
+{
+    const double slack = isfinite(c->measured_slack) ? c->measured_slack : 0;
+    const double off = fabs(reference - c->measured);
+    if (!(off <= fmax(1e-3 * c->measured, slack)))
+        return pare_fail(err, PARE_ERR_VERIFY,
+                         "self-check: the reference measures %.6g, the prover %.6g", reference,
+                         c->measured);
+    if (!(reference <= c->proven + slack))
+        return pare_fail(err, PARE_ERR_VERIFY,
+                         "self-check: measured %.6g is above the proven bound %.6g", reference,
+                         c->proven);
+    return PARE_OK;
+}
+
+static pare_status describe(pare_cert *cert, pare_arena *a, const pare_model *in,
+                            const pare_model *out, const pare_publish_opts *o, const paths *p,
+                            pare_err *err)
+{
+    pare_status st;
+    *cert = (pare_cert){.reduction = o->prover->reduction, .seed = o->seed};
+    cert->apriori = cert->proven = cert->measured = cert->rounding = NAN;
+    if ((st = pare_file_ref_make(&cert->input, a, p->cert, o->in_path, in, err)) ||
+        (st = pare_file_ref_make(&cert->output, a, p->cert, p->temp, out, err)))
+        return st;
+    /* The bytes are those of the temporary file; the name is the final one. */
+    cert->output.path = pare_path_relative(a, p->cert, o->out_path);
+    if (!cert->output.path) return pare_no_memory(err);
+    return pare_data_ref_make(&cert->data, a, p->cert, o->data_path, o->split, o->tokens, o->set,
+                              err);
+}
+
+static pare_status certify(pare_cert *cert, pare_arena *a, const pare_model *in,
+                           const pare_publish_opts *o, const paths *p, pare_err *err)
+{
+    pare_model *again = NULL;
+    double reference = NAN;
+    pare_status st = pare_model_load(&again, p->temp, err);
+    if (st) return st;
+    if (!(st = describe(cert, a, in, again, o, p, err)) &&
+        !(st = o->prover->prove(cert, a, cert, in, again, o->set, o->exec, err)) &&
+        !(st = pare_measure(&reference, in, again, o->set, o->exec, err)))
+        st = same_story(cert, reference, err);
+    pare_model_free(again);
+    if (st) return st;
+    cert->measured = reference;
+    pare_cert_inflate(cert);
+    if (!(cert->proven <= o->max_error)) {
+        char proven[40];
+        return pare_fail(err, PARE_ERR_PROMISE,
+                         "the proven bound is %s, more than --max-error %g; nothing was written",
+                         pare_ub_format(proven, (pare_ub){cert->proven}, 3), o->max_error);
+    }
+    return PARE_OK;
+}
+
+/* Certificate first, model last: a certificate without its model is refused by its hash. */
+static pare_status appear(const pare_cert *cert, const pare_publish_opts *o, const paths *p,
+                          pare_err *err)
+{
+    const pare_status st = pare_cert_write(cert, p->cert, o->overwrite, err);
+    if (st) return st;
+    if (rename(p->temp, o->out_path) == 0) return PARE_OK;
+    const int why = errno;
+    unlink(p->cert);
+    return pare_fail(err, PARE_ERR_IO, "%s: cannot rename the new model into place: %s",
+                     o->out_path, strerror(why));
+}
+
+pare_status pare_publish(pare_cert *cert, pare_arena *a, const pare_model *in, pare_model **out,
+                         const pare_publish_opts *opts, pare_err *err)
+{
+    paths p = {0};
+    pare_status st;
+    if ((st = make_paths(&p, a, opts->out_path, err)) ||
+        (st = refuse_existing(opts->out_path, opts->overwrite, err)) ||
+        (st = refuse_existing(p.cert, opts->overwrite, err)) ||
+        (st = pare_model_save(*out, p.temp, true, NULL, err)))
+        return st;
+    pare_model_free(*out);
+    *out = NULL;
+    st = certify(cert, a, in, opts, &p, err);
+    if (!st) st = appear(cert, opts, &p, err);
+    if (st) unlink(p.temp);
+    return st;
+}

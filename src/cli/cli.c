@@ -1,0 +1,237 @@
+/* How every command begins and ends, and the files between. */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static size_t common_rows(cli *c, cli_out out, const char *out_help)
+{
+    size_t n = 0;
+    opt *o = c->common;
+    if (out != CLI_NO_OUT) {
+        o[n++] = (opt){"out", 'o', OPT_TEXT, &c->out, "FILE", out_help, NULL, 0, 0, 0, 0, NULL};
+        o[n++] = (opt){.name = "force",
+                       .letter = 'f',
+                       .kind = OPT_FLAG,
+                       .to = &c->force,
+                       .help = "overwrite what exists"};
+    }
+    o[n++] = (opt){.name = "threads",
+                   .letter = 't',
+                   .kind = OPT_SIZE,
+                   .to = &c->threads,
+                   .metavar = "N",
+                   .help = "threads; results do not depend on it",
+                   .unset = "all cores",
+                   .min = 1,
+                   .max = CLI_MAX_THREADS};
+    o[n++] = (opt){.name = "seed",
+                   .kind = OPT_SEED,
+                   .to = &c->seed,
+                   .metavar = "S",
+                   .help = "of everything random"};
+    o[n++] = (opt){
+        .name = "json", .kind = OPT_FLAG, .to = &c->json, .help = "one JSON object on stdout"};
+    o[n++] = (opt){.name = "quiet",
+                   .letter = 'q',
+                   .kind = OPT_FLAG,
+                   .to = &c->quiet,
+                   .help = "no progress, no notes"};
+    o[n++] = (opt){
+        .name = "verbose", .letter = 'v', .kind = OPT_FLAG, .to = &c->verbose, .help = "say more"};
+    return n;
+}
+
+bool cli_start(cli *c, const opt_spec *spec, cli_out out, const char *out_help, int argc,
+               char **argv, int *rc)
+{
+    *c = (cli){.spec = *spec, .threads = (size_t)pare_cores()};
+    c->spec.ncommon = common_rows(c, out, out_help);
+    c->spec.common = c->common;
+    opt_result r = opt_parse(&c->spec, argc, argv, &c->noperands);
+    if (r == OPT_GO && out == CLI_MUST_OUT && !c->out)
+        r = opt_complain(&c->spec, "-o FILE is missing");
+    *rc = r == OPT_BAD ? pare_exit_code(PARE_ERR_USAGE) : 0;
+    if (r != OPT_GO) return false;
+    c->operand = argv;
+    c->arena = pare_arena_new();
+    if (!c->arena) {
+        *rc = cli_finish(c, pare_no_memory(&c->err));
+        return false;
+    }
+    pare_bar_init(&c->bar, stderr);
+    c->exec.threads = (int)c->threads;
+    if (!c->quiet && c->bar.tty) {
+        c->exec.progress = pare_bar_show;
+        c->exec.self = &c->bar;
+    }
+    return true;
+}
+
+int cli_finish(cli *c, pare_status st)
+{
+    if (c->bar.drawn) pare_bar_clear(&c->bar);
+    if (st == PARE_ERR_USAGE)
+        opt_complain(&c->spec, "%s", c->err.msg);
+    else if (st)
+        fprintf(stderr, "pare %s: %s\n", c->spec.command, c->err.msg);
+    pare_arena_free(c->arena);
+    return pare_exit_code(st);
+}
+
+void cli_note(cli *c, const char *fmt, ...)
+{
+    if (c->quiet) return;
+    if (c->bar.drawn) pare_bar_clear(&c->bar);
+    va_list args;
+    va_start(args, fmt);
+    fprintf(stderr, "pare %s: ", c->spec.command);
+    vfprintf(stderr, fmt, args);
+    fputc('\n', stderr);
+    va_end(args);
+}
+
+pare_status cli_name(cli *c, pare_status st, const char *path)
+{
+    if (st && st != PARE_ERR_MEMORY && !strstr(c->err.msg, path)) pare_err_prefix(&c->err, path);
+    return st;
+}
+
+char *cli_suffixed(cli *c, const char *path, const char *suffix)
+{
+    char *s = pare_sprintf(c->arena, "%s%s", path, suffix);
+    if (!s) (void)pare_no_memory(&c->err);
+    return s;
+}
+
+/* ---- files --------------------------------------------------------------------------------- */
+
+static pare_status folder_check(cli *c, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash || slash == path) return PARE_OK;
+    char *folder = pare_strndup(c->arena, path, (size_t)(slash - path));
+    if (!folder) return pare_no_memory(&c->err);
+    if (pare_is_dir(folder)) return PARE_OK;
+    return pare_fail(&c->err, PARE_ERR_IO, "%s: there is no folder %s", path, folder);
+}
+
+pare_status cli_may_write(cli *c, const char *path, const char *input)
+{
+    struct stat out, in;
+    if (stat(path, &out) != 0) {
+        if (errno == ENOENT) return folder_check(c, path);
+        return pare_fail(&c->err, PARE_ERR_IO, "%s: %s", path, strerror(errno));
+    }
+    if (input && stat(input, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "-o %s is the input %s itself", path, input);
+    if (S_ISDIR(out.st_mode))
+        return pare_fail(&c->err, PARE_ERR_IO, "%s: is a folder, a file name is needed", path);
+    if (!c->force) return pare_fail(&c->err, PARE_ERR_IO, "%s: exists; use -f to overwrite", path);
+    return PARE_OK;
+}
+
+pare_status cli_load(cli *c, pare_model **out, const char *path)
+{
+    return cli_name(c, pare_model_load(out, path, &c->err), path);
+}
+
+/* ---- facts --------------------------------------------------------------------------------- */
+
+size_t cli_default_tokens(const pare_model *m)
+{
+    return m->context && m->context < CLI_RANDOM_TOKENS ? m->context : CLI_RANDOM_TOKENS;
+}
+
+/* Visible pairs of a graph with what the model adds to it. */
+static pare_status edges_of(cli *c, uint64_t *edges, const pare_model *m, const pare_graph *g)
+{
+    const pare_mark mark = pare_arena_mark(c->arena);
+    pare_graph whole = {0};
+    const pare_status st = pare_graph_complete(&whole, c->arena, g, &m->pattern, &c->err);
+    if (!st) *edges = whole.ptr[whole.n];
+    pare_arena_reset(c->arena, mark);
+    return st;
+}
+
+pare_status cli_facts(cli *c, facts *out, const char *path, const pare_model *m,
+                      const pare_input *in, bool hash)
+{
+    *out = (facts){.path = path, .tokens = in ? in->tokens : cli_default_tokens(m)};
+    uint64_t edges = 0;
+    struct stat info;
+    pare_status st = PARE_OK;
+    if (in && in->graph) st = edges_of(c, &edges, m, in->graph);
+    if (st) return st;
+    out->size = pare_model_size(m, out->tokens, edges);
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) return PARE_OK;
+    out->file_bytes = (uint64_t)info.st_size;
+    return hash ? pare_sha256_file(out->sha256, path, &c->err) : PARE_OK;
+}
+
+#define TIME_RUNS   5
+#define TIME_BUDGET 2.0 /* seconds: fewer runs of a slow model */
+
+pare_status cli_time_ms(cli *c, double *ms, const pare_model *m, const pare_input *in)
+{
+    const pare_exec silent = {.threads = c->exec.threads};
+    const pare_mark mark = pare_arena_mark(c->arena);
+    float *out = pare_alloc(c->arena, pare_output_rows(m, in) * pare_model_outputs(m), sizeof *out);
+    pare_status st = out ? PARE_OK : pare_no_memory(&c->err);
+    double took[TIME_RUNS], total = 0;
+    size_t n = 0;
+    while (!st && n < TIME_RUNS && (n == 0 || total < TIME_BUDGET)) {
+        const double start = pare_seconds();
+        st = pare_forward_f32(out, m, in, NULL, &silent, &c->err);
+        const double t = pare_seconds() - start;
+        total += t;
+        size_t i = n++; /* insertion keeps them sorted */
+        for (; i > 0 && took[i - 1] > t; i--) took[i] = took[i - 1];
+        took[i] = t;
+    }
+    if (!st) *ms = 1e3 * took[n / 2];
+    pare_arena_reset(c->arena, mark);
+    return st;
+}
+
+/* ---- inputs of a certificate --------------------------------------------------------------- */
+
+pare_status cli_inputs(cli *c, cert_inputs *out, const pare_model *m, const char *data,
+                       size_t split)
+{
+    *out = (cert_inputs){.from_file = data != NULL};
+    if (!data) {
+        const size_t tokens = cli_default_tokens(m);
+        out->ref = (pare_data_ref){.kind = "random", .count = CLI_RANDOM_INPUTS, .tokens = tokens};
+        return pare_inputs_random(&out->set, c->arena, m, CLI_RANDOM_INPUTS, tokens, c->seed,
+                                  &c->err);
+    }
+    pare_status st = pare_dataset_load(&out->data, c->arena, m, data, split, 0, &c->err);
+    if (!st && out->data.inputs.n == 0)
+        st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: no input in it suits the model", data);
+    out->set = out->data.inputs;
+    out->ref = (pare_data_ref){.kind = "file", .path = data, .split = split, .count = out->set.n};
+    if (!st) st = pare_sha256_file(out->ref.sha256, data, &c->err);
+    return cli_name(c, st, data);
+}
+
+pare_status cli_reload_inputs(pare_inputs *out, pare_arena *a, const pare_model *m,
+                              const char *path, size_t split, pare_err *err)
+{
+    pare_dataset d = {0};
+    const pare_status st = pare_dataset_load(&d, a, m, path, split, 0, err);
+    *out = d.inputs;
+    return st;
+}
+
+const pare_verify_opts *cli_verify_opts(cli *c, pare_verify_opts *opts)
+{
+    opts->provers = &pare_fold_prover;
+    opts->nprovers = 1;
+    opts->load = cli_reload_inputs;
+    opts->exec = &c->exec;
+    return opts;
+}

@@ -1,0 +1,96 @@
+/* cli.h - what the commands share: their common options, loading, inputs, and how they end. */
+#ifndef PARE_CLI_CLI_H
+#define PARE_CLI_CLI_H
+#include <pare/pare.h>
+
+#include "opt.h"
+
+#define CLI_RANDOM_INPUTS 64 /* what a certificate speaks about without --data */
+#define CLI_RANDOM_TOKENS 64
+#define CLI_MAX_THREADS   1024
+#define CLI_COMMON_ROWS   8
+
+typedef enum cli_out { CLI_NO_OUT, CLI_MAY_OUT, CLI_MUST_OUT } cli_out;
+
+typedef struct cli {
+    opt_spec spec;
+    opt common[CLI_COMMON_ROWS];
+    bool json, quiet, verbose, force;
+    size_t threads;
+    uint64_t seed;
+    const char *out;
+    char **operand;
+    size_t noperands;
+
+    pare_arena *arena; /* for everything that lives until the end */
+    pare_bar bar;
+    pare_exec exec;
+    pare_err err;
+} cli;
+
+/* Parses; false when the command is over already, *rc is then its exit code. out_help explains
+ * -o where there is one. */
+bool cli_start(cli *c, const opt_spec *spec, cli_out out, const char *out_help, int argc,
+               char **argv, int *rc);
+/* Says what went wrong, frees, and gives the exit code. */
+int cli_finish(cli *c, pare_status st);
+
+/* A message on stderr, but for -q. */
+void cli_note(cli *c, const char *fmt, ...) PARE_PRINTF(2, 3);
+/* Refuses before any work is done: what exists (without -f), a folder that does not, a folder in
+ * the place of a file, and the very file that `input` (may be NULL) is. */
+pare_status cli_may_write(cli *c, const char *path, const char *input);
+pare_status cli_load(cli *c, pare_model **out, const char *path);
+/* Puts the path before the message unless it is in it already. Returns st. */
+pare_status cli_name(cli *c, pare_status st, const char *path);
+/* A path with a suffix, in the arena; NULL when memory is out (and c->err says so). */
+char *cli_suffixed(cli *c, const char *path, const char *suffix);
+
+/* ---- what a model file is ------------------------------------------------------------------ */
+
+typedef struct facts {
+    const char *path;
+    char sha256[PARE_SHA256_HEX]; /* "" for a folder */
+    uint64_t file_bytes;          /* 0 for a folder */
+    pare_size size;               /* MACs: of one pass over `tokens` */
+    size_t tokens;
+} facts;
+
+/* Tokens a model is shown with when nobody says how many. */
+size_t cli_default_tokens(const pare_model *m);
+/* MACs of one pass over `in`; in NULL: over the default number of tokens. Hashes the file only
+ * when asked to. */
+pare_status cli_facts(cli *c, facts *out, const char *path, const pare_model *m,
+                      const pare_input *in, bool hash);
+/* Median of a few passes of the f32 engine over one input, in milliseconds. */
+pare_status cli_time_ms(cli *c, double *ms, const pare_model *m, const pare_input *in);
+
+/* ---- inputs of a certificate --------------------------------------------------------------- */
+
+typedef struct cert_inputs {
+    pare_inputs set;
+    pare_data_ref ref;
+    bool from_file;
+    pare_dataset data; /* when from_file */
+} cert_inputs;
+
+/* The file, or CLI_RANDOM_INPUTS random inputs made from the seed. */
+pare_status cli_inputs(cli *c, cert_inputs *out, const pare_model *m, const char *data,
+                       size_t split);
+/* The same inputs from the file a certificate names: pare_verify_opts.load. */
+pare_status cli_reload_inputs(pare_inputs *out, pare_arena *a, const pare_model *m,
+                              const char *path, size_t split, pare_err *err);
+/* Fills in every reduction this command can prove again, and how; returns opts. */
+const pare_verify_opts *cli_verify_opts(cli *c, pare_verify_opts *opts);
+
+/* ---- one function per command -------------------------------------------------------------- */
+
+int cmd_info(int argc, char **argv);
+int cmd_run(int argc, char **argv);
+int cmd_eval(int argc, char **argv);
+int cmd_import(int argc, char **argv);
+int cmd_data(int argc, char **argv);
+int cmd_fold(int argc, char **argv);
+int cmd_verify(int argc, char **argv);
+int cmd_compose(int argc, char **argv);
+#endif

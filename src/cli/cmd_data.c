@@ -1,0 +1,199 @@
+/* pare data: things to try the other commands on. Each kind has options of its own. */
+#include "out.h"
+#include <pare/random_model.h>
+
+#include <string.h>
+
+#define MOST_TOKENS ((size_t)1 << 24)
+#define MOST_WIDTH  ((size_t)1 << 20)
+
+typedef struct data_opts {
+    size_t side, count, tokens, length, symbols, vocab, width;
+    pare_random_model_opts model;
+    size_t model_kind; /* index into pare_random_kinds */
+} data_opts;
+
+static const data_opts defaults = {.side = 20,
+                                   .count = 64,
+                                   .tokens = 16,
+                                   .length = 6,
+                                   .symbols = 3,
+                                   .vocab = 256,
+                                   .width = 64,
+                                   .model = PARE_RANDOM_MODEL_DEFAULT};
+
+/* ---- kinds --------------------------------------------------------------------------------- */
+
+static pare_status make_minesweeper(cli *c, const data_opts *o)
+{
+    return pare_make_minesweeper(c->out, o->side, c->seed, c->force, &c->err);
+}
+
+static pare_status make_angular(cli *c, const data_opts *o)
+{
+    return pare_make_angular(c->out, o->count, o->tokens, c->seed, c->force, &c->err);
+}
+
+static pare_status make_sort(cli *c, const data_opts *o)
+{
+    return pare_make_sort(c->out, o->count, o->length, o->symbols, c->seed, c->force, &c->err);
+}
+
+static pare_status make_random(cli *c, const data_opts *o)
+{
+    return pare_make_random(c->out, o->count, o->tokens, o->vocab, o->width, c->seed, c->force,
+                            &c->err);
+}
+
+static pare_status make_model(cli *c, const data_opts *o)
+{
+    pare_model *m = NULL;
+    pare_random_model_opts opts = o->model;
+    opts.kind = (pare_random_kind)o->model_kind;
+    opts.seed = c->seed;
+    opts.exec = &c->exec;
+    pare_status st = pare_random_model(&m, &opts, &c->err);
+    if (!st) st = pare_model_save(m, c->out, c->force, NULL, &c->err);
+    pare_model_free(m);
+    return st;
+}
+
+typedef struct data_kind {
+    const char *name, *about, *example;
+    const opt *own;
+    size_t nown;
+    pare_status (*make)(cli *c, const data_opts *o);
+} data_kind;
+
+/* ---- running one --------------------------------------------------------------------------- */
+
+static pare_status make(cli *c, const data_kind *k, const data_opts *o)
+{
+    facts f = {.path = c->out};
+    pare_status st = cli_may_write(c, c->out, NULL);
+    if (!st) st = cli_name(c, k->make(c, o), c->out);
+    if (st) return st;
+    if (!c->json) {
+        cli_note(c, "wrote %s", c->out);
+        return PARE_OK;
+    }
+    st = pare_sha256_file(f.sha256, c->out, &c->err);
+    if (st) return st;
+    cJSON *root = out_json_begin(c);
+    cJSON *out = root ? pare_json_add_object(root, "output") : NULL;
+    return out_json(c, root,
+                    out && pare_json_add_string(out, "path", f.path) &&
+                        pare_json_add_string(out, "sha256", f.sha256));
+}
+
+static int run_kind(const data_kind *k, const data_opts *o, int argc, char **argv)
+{
+    char command[64], example[128];
+    snprintf(command, sizeof command, "data %s", k->name);
+    snprintf(example, sizeof example, "data %s", k->example);
+    const opt_spec spec = {
+        .command = command,
+        .args = "-o FILE",
+        .about = k->about,
+        .example = example,
+        .own = k->own,
+        .nown = k->nown,
+    };
+    cli c;
+    int rc;
+    if (!cli_start(&c, &spec, CLI_MUST_OUT, "where it goes", argc, argv, &rc)) return rc;
+    return cli_finish(&c, make(&c, k, o));
+}
+
+static int no_kind(const data_kind *kinds, size_t n, const char *word)
+{
+    const bool asked = word && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0);
+    FILE *to = asked ? stdout : stderr;
+    if (word && !asked) fprintf(to, "pare data: unknown kind '%s'\n", word);
+    if (!word) fputs("pare data: KIND is missing\n", to);
+    fprintf(to, "%s: pare data KIND -o FILE\n", asked ? "Usage" : "usage");
+    if (asked) {
+        fputs("Makes data, or a model with random weights, from --seed alone.\n\n", to);
+        for (size_t i = 0; i < n; i++) fprintf(to, "  %-12s %s\n", kinds[i].name, kinds[i].about);
+        fputs("\nEach kind has options of its own: pare data KIND --help\n\n"
+              "Example: pare data minesweeper --side 30 -o board.npz\n",
+              to);
+    }
+    return asked ? 0 : pare_exit_code(PARE_ERR_USAGE);
+}
+
+#define SIZE_ROW(word, field, var, text, least, most)                                              \
+    {                                                                                              \
+        .name = word, .kind = OPT_SIZE, .to = &o.field, .metavar = var, .help = text,              \
+        .min = least, .max = most                                                                  \
+    }
+#define COUNT(rows) (sizeof rows / sizeof *rows)
+
+int cmd_data(int argc, char **argv)
+{
+    data_opts o = defaults;
+    const opt minesweeper[] = {
+        SIZE_ROW("side", side, "N", "the board is N x N", 2, 2048),
+    };
+    const opt angular[] = {
+        SIZE_ROW("count", count, "N", "sequences", 1, MOST_TOKENS),
+        SIZE_ROW("tokens", tokens, "T", "points in each", 2, MOST_WIDTH),
+    };
+    const opt sort[] = {
+        SIZE_ROW("count", count, "N", "sequences", 1, MOST_TOKENS),
+        SIZE_ROW("length", length, "T", "symbols to sort in each", 1, MOST_WIDTH),
+        SIZE_ROW("symbols", symbols, "S", "different symbols", 1, MOST_WIDTH),
+    };
+    const opt random[] = {
+        SIZE_ROW("count", count, "N", "sequences", 1, MOST_TOKENS),
+        SIZE_ROW("tokens", tokens, "T", "tokens in each", 1, MOST_WIDTH),
+        SIZE_ROW("vocab", vocab, "V", "ids below V; 0 makes vectors", 0, (size_t)1 << 31),
+        SIZE_ROW("width", width, "D", "of the vectors", 1, MOST_WIDTH),
+    };
+    const opt model[] = {
+        {.name = "kind",
+         .kind = OPT_CHOICE,
+         .to = &o.model_kind,
+         .help = "what is built",
+         .choices = pare_random_kinds},
+        SIZE_ROW("dim", model.dim, "D", "width of the stream", 1, MOST_WIDTH),
+        SIZE_ROW("layers", model.layers, "L", "blocks", 1, 4096),
+        SIZE_ROW("heads", model.heads, "H", "must divide the width", 1, 4096),
+        {.name = "ffn",
+         .kind = OPT_SIZE,
+         .to = &o.model.ffn,
+         .metavar = "D",
+         .help = "hidden width",
+         .unset = "4 D, llama 8/3 D, graph 2 D",
+         .min = 1,
+         .max = MOST_WIDTH},
+        SIZE_ROW("vocab", model.vocab, "V", "ids; 256 are bytes of text", 1, MOST_TOKENS),
+        SIZE_ROW("context", model.context, "T", "longest input", 1, MOST_TOKENS),
+        SIZE_ROW("features", model.features, "D", "graph: width of the vectors", 1, MOST_WIDTH),
+        SIZE_ROW("classes", model.classes, "C", "bert, graph: outputs", 1, MOST_WIDTH),
+        {.name = "sigma",
+         .kind = OPT_REAL,
+         .to = &o.model.sigma,
+         .metavar = "S",
+         .help = "of the weights",
+         .unset = "1/sqrt(columns)",
+         .low = 0,
+         .high = 1e6},
+    };
+    const data_kind kinds[] = {
+        {"minesweeper", "A board as a graph with features, labels and ten splits (.npz).",
+         "minesweeper --side 30 -o board.npz", minesweeper, COUNT(minesweeper), make_minesweeper},
+        {"angular", "Points turning on a circle, and how fast (.npz).",
+         "angular --tokens 32 -o angular.npz", angular, COUNT(angular), make_angular},
+        {"sort", "Sequences and their sorted halves (.npz).", "sort --count 200 -o sort.npz", sort,
+         COUNT(sort), make_sort},
+        {"random", "Random ids [N,T], or normal vectors [N,T,D] with --vocab 0 (.npy).",
+         "random --count 2 --vocab 100 -o ids.npy", random, COUNT(random), make_random},
+        {"model", "A model with random weights (.safetensors).",
+         "model --kind llama --layers 4 -o m.safetensors", model, COUNT(model), make_model},
+    };
+    const char *word = argc > 0 ? argv[0] : NULL;
+    for (size_t i = 0; word && i < COUNT(kinds); i++)
+        if (strcmp(word, kinds[i].name) == 0) return run_kind(&kinds[i], &o, argc - 1, argv + 1);
+    return no_kind(kinds, COUNT(kinds), word);
+}

@@ -1,0 +1,180 @@
+/* pare eval: how good a model is on data, and how far from another one. */
+#include "evaluate.h"
+#include "out.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct eval_opts {
+    const char *data, *reference;
+    size_t split, window;
+    bool f64;
+} eval_opts;
+
+typedef struct eval_result {
+    evaluation model, reference;
+    pare_kl_report kl;
+    size_t inputs, skipped, split;
+    pare_task task;
+    double ms;
+} eval_result;
+
+static const char *counted_what(pare_task t)
+{
+    static const char *const what[] = {"nodes of the test mask", "tokens", "sentences", "tokens"};
+    return what[t];
+}
+
+static void print_metric(const char *label, const evaluation *e, pare_task task)
+{
+    if (strcmp(e->metric, "perplexity") == 0)
+        out_row(label, "%.4f (%.5f nats per token) on %zu %s", e->value, e->scores.nats,
+                e->scores.counted, counted_what(task));
+    else if (strcmp(e->metric, "auc") == 0)
+        out_row(label, "%.4f on %zu %s (accuracy %.2f %%)", e->value, e->scores.counted,
+                counted_what(task), 100 * e->scores.accuracy);
+    else
+        out_row(label, "%.2f %% of %zu %s", 100 * e->value, e->scores.counted, counted_what(task));
+}
+
+static void print_people(const eval_opts *o, const eval_result *r)
+{
+    out_row("data", "%s, %zu %s", o->data, r->inputs, r->inputs == 1 ? "input" : "inputs");
+    if (r->task == PARE_TASK_NODES) out_row("split", "%zu", r->split);
+    if (r->skipped) out_row("skipped", "%zu that could not be used", r->skipped);
+    print_metric(r->model.metric, &r->model, r->task);
+    if (o->reference) {
+        print_metric("reference", &r->reference, r->task);
+        printf("KL(reference || model) in nats, %zu rows\n", r->kl.rows);
+        printf("  %12s %12s %12s %12s %12s\n", "mean", "median", "99.9 %", "max", "same top");
+        printf("  %12.4g %12.4g %12.4g %12.4g %10.2f %%\n", r->kl.mean, r->kl.median, r->kl.p999,
+               r->kl.max, 100 * r->kl.same_top);
+    }
+    out_row("time", "%.1f ms (%s pass)", r->ms, o->f64 ? "f64 reference" : "f32");
+}
+
+static bool json_number(cJSON *to, const char *key, double v)
+{
+    return isnan(v) ? pare_json_add_null(to, key) : pare_json_add_number(to, key, v);
+}
+
+static bool json_scores(cJSON *to, const char *key, const pare_scores *s)
+{
+    cJSON *o = pare_json_add_object(to, key);
+    return o && pare_json_add_size(o, "counted", s->counted) &&
+           json_number(o, "accuracy", s->accuracy) && json_number(o, "nats", s->nats) &&
+           json_number(o, "perplexity", s->perplexity) && json_number(o, "auc", s->auc);
+}
+
+static bool json_kl(cJSON *root, const pare_kl_report *k)
+{
+    cJSON *o = pare_json_add_object(root, "kl");
+    return o && pare_json_add_size(o, "rows", k->rows) && json_number(o, "mean", k->mean) &&
+           json_number(o, "median", k->median) && json_number(o, "p999", k->p999) &&
+           json_number(o, "max", k->max) && json_number(o, "same_top", k->same_top);
+}
+
+static pare_status print_json(cli *c, const eval_opts *o, const eval_result *r, const facts *f,
+                              const facts *ref)
+{
+    cJSON *root = out_json_begin(c);
+    bool ok = root && out_json_facts(root, "input", f) &&
+              (!o->reference || out_json_facts(root, "reference", ref)) &&
+              pare_json_add_string(root, "data", o->data) &&
+              pare_json_add_size(root, "inputs", r->inputs) &&
+              pare_json_add_size(root, "skipped", r->skipped);
+    if (ok && r->task == PARE_TASK_NODES) ok = pare_json_add_size(root, "split", r->split);
+    cJSON *metric = ok ? pare_json_add_object(root, "metric") : NULL;
+    ok = metric && pare_json_add_string(metric, "name", r->model.metric) &&
+         json_number(metric, "value", r->model.value) &&
+         pare_json_add_size(metric, "counted", r->model.scores.counted);
+    if (ok && o->reference)
+        ok = json_number(metric, "before", r->reference.value) &&
+             json_number(metric, "after", r->model.value);
+    ok = ok && json_scores(root, "scores", &r->model.scores);
+    if (ok && o->reference)
+        ok = json_scores(root, "reference_scores", &r->reference.scores) && json_kl(root, &r->kl);
+    cJSON *time = ok ? pare_json_add_object(root, "time_ms") : NULL;
+    return out_json(c, root, time && pare_json_add_number(time, "eval", r->ms));
+}
+
+static pare_status eval(cli *c, const eval_opts *o)
+{
+    pare_model *m = NULL, *ref = NULL;
+    pare_dataset d = {0};
+    eval_result r = {0};
+    facts f = {0}, fr = {0};
+    const char *path = c->operand[0];
+    if (!o->data) return pare_fail(&c->err, PARE_ERR_USAGE, "--data D is missing");
+    pare_status st = cli_load(c, &m, path);
+    if (!st && o->reference) st = cli_load(c, &ref, o->reference);
+    if (!st)
+        st = cli_name(c, pare_dataset_load(&d, c->arena, m, o->data, o->split, o->window, &c->err),
+                      o->data);
+    const double start = pare_seconds();
+    if (!st) st = evaluate(c, &r.model, m, &d, o->f64, &r.reference, &r.kl, ref);
+    if (!st) {
+        r.ms = 1e3 * (pare_seconds() - start);
+        r.inputs = d.inputs.n;
+        r.skipped = d.skipped;
+        r.split = d.split;
+        r.task = d.task;
+    }
+    if (!st && c->json) {
+        st = cli_facts(c, &f, path, m, NULL, true);
+        if (!st && ref) st = cli_facts(c, &fr, o->reference, ref, NULL, true);
+        if (!st) st = print_json(c, o, &r, &f, &fr);
+    } else if (!st) {
+        print_people(o, &r);
+    }
+    pare_model_free(m);
+    pare_model_free(ref);
+    return st;
+}
+
+int cmd_eval(int argc, char **argv)
+{
+    eval_opts o = {0};
+    const opt own[] = {
+        {.name = "data",
+         .kind = OPT_TEXT,
+         .to = &o.data,
+         .metavar = "D",
+         .help = "graph or labelled .npz, .txt, .tsv, ids .npy"},
+        {.name = "reference",
+         .kind = OPT_TEXT,
+         .to = &o.reference,
+         .metavar = "MODEL",
+         .help = "also the KL divergence from this model"},
+        {.name = "split",
+         .kind = OPT_SIZE,
+         .to = &o.split,
+         .metavar = "K",
+         .help = "which split of a graph",
+         .max = 1u << 20},
+        {.name = "window",
+         .kind = OPT_SIZE,
+         .to = &o.window,
+         .metavar = "N",
+         .help = "tokens per piece of text",
+         .unset = "the context, at most 512",
+         .min = 2,
+         .max = 1u << 30},
+        {.name = "f64", .kind = OPT_FLAG, .to = &o.f64, .help = "use the f64 reference pass"},
+    };
+    static const char *const operands[] = {"MODEL", NULL};
+    const opt_spec spec = {
+        .command = "eval",
+        .args = "MODEL --data D",
+        .about = "The metric the data call for: AUC or accuracy of nodes (test mask), accuracy of\n"
+                 "sentences, perplexity of text; with --reference also KL, row by row.",
+        .example = "eval small.safetensors --data test.txt --reference model.safetensors",
+        .own = own,
+        .nown = sizeof own / sizeof *own,
+        .operands = operands,
+    };
+    cli c;
+    int rc;
+    if (!cli_start(&c, &spec, CLI_NO_OUT, NULL, argc, argv, &rc)) return rc;
+    return cli_finish(&c, eval(&c, &o));
+}

@@ -1,0 +1,152 @@
+/* pare import: whatever pare can read, as a file of ours, checked by running both. */
+#include "out.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CHECK_INPUTS 3
+#define CHECK_TOKENS 16
+
+typedef struct import_opts {
+    const char *vocab;
+} import_opts;
+
+/* Puts the vocabulary file into the model after trying it. */
+static pare_status add_vocab(cli *c, pare_model *m, const char *path)
+{
+    pare_blob *b = NULL;
+    pare_tokenizer *t = NULL;
+    if (!m->stem.ids)
+        return pare_fail(&c->err, PARE_ERR_INPUT,
+                         "--vocab %s: the model takes vectors, a vocabulary has no use", path);
+    pare_status st = pare_blob_open(&b, path, &c->err);
+    if (st) return st;
+    st = pare_vocab_detect(&m->tokenizer, b->data, b->bytes, &c->err);
+    if (!st) st = pare_tokenizer_new(&t, c->arena, m->tokenizer, b->data, b->bytes, &c->err);
+    if (!st && pare_tokenizer_size(t) > m->stem.vocab)
+        st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: has %zu ids, the model's embedding only %zu",
+                       path, pare_tokenizer_size(t), m->stem.vocab);
+    if (!st && pare_tokenizer_size(t) < m->stem.vocab)
+        cli_note(c, "%s: has %zu ids, the model's embedding %zu", path, pare_tokenizer_size(t),
+                 m->stem.vocab);
+    if (!st) st = pare_model_keep(m, b, &c->err);
+    m->vocab = b->data;
+    m->vocab_bytes = b->bytes;
+    pare_blob_release(b);
+    return cli_name(c, st, path);
+}
+
+/* Both models on a few random inputs by the f64 reference: the same weights, the same bits. */
+static pare_status same_bits(cli *c, const pare_model *a, const pare_model *b, const char *path)
+{
+    pare_inputs set;
+    const size_t context = a->context ? a->context : CHECK_TOKENS;
+    const size_t tokens = context < CHECK_TOKENS ? context : CHECK_TOKENS;
+    pare_status st = pare_inputs_random(&set, c->arena, a, CHECK_INPUTS, tokens, c->seed, &c->err);
+    for (size_t i = 0; i < CHECK_INPUTS && !st; i++) {
+        const size_t n = pare_output_rows(a, &set.in[i]) * pare_model_outputs(a);
+        const pare_mark mark = pare_arena_mark(c->arena);
+        double *ya = pare_alloc(c->arena, n, sizeof *ya), *yb = pare_alloc(c->arena, n, sizeof *yb);
+        st = ya && yb ? PARE_OK : pare_no_memory(&c->err);
+        if (!st) st = pare_forward_f64(ya, a, &set.in[i], NULL, &c->exec, &c->err);
+        if (!st) st = pare_forward_f64(yb, b, &set.in[i], NULL, &c->exec, &c->err);
+        if (!st && memcmp(ya, yb, n * sizeof *ya) != 0)
+            st = pare_fail(&c->err, PARE_ERR_VERIFY,
+                           "%s: the model read back gives other outputs than the one imported",
+                           path);
+        pare_arena_reset(c->arena, mark);
+        pare_progress(&c->exec, "checking", i + 1, CHECK_INPUTS);
+    }
+    return st;
+}
+
+/* Written under a name beside the final one, and renamed only when it was read back and agrees:
+ * a file that -f replaces is not lost to a bad one. */
+static pare_status save_checked(cli *c, const pare_model *m, pare_model **again, char *sha)
+{
+    char *fresh = cli_suffixed(c, c->out, ".unchecked");
+    if (!fresh) return PARE_ERR_MEMORY;
+    pare_status st = pare_model_save(m, fresh, true, sha, &c->err);
+    if (!st) st = pare_model_load(again, fresh, &c->err);
+    if (!st && pare_model_size(*again, 1, 0).parameters != pare_model_size(m, 1, 0).parameters)
+        st = pare_fail(&c->err, PARE_ERR_VERIFY, "%s: parameters were lost on the way", c->out);
+    if (!st) st = same_bits(c, m, *again, c->out);
+    if (!st && rename(fresh, c->out) != 0)
+        st = pare_fail(&c->err, PARE_ERR_IO, "%s: cannot be put in place: %s", c->out,
+                       strerror(errno));
+    if (st) unlink(fresh);
+    return st;
+}
+
+static pare_status print(cli *c, const facts *before, const facts *after, const pare_model *m)
+{
+    char b[64], a[64];
+    if (!c->json) {
+        out_row("imported", "%s, %s, %s bytes", before->path, m->name ? m->name : "",
+                out_bytes(b, before->file_bytes));
+        out_row("wrote", "%s, %s bytes", after->path, out_bytes(a, after->file_bytes));
+        out_row("parameters", "%s", out_count(b, after->size.parameters));
+        out_row("tokenizer", "%s", pare_tokenizer_name(m->tokenizer));
+        out_row("check", "read back, %d random inputs, f64: the same bits", CHECK_INPUTS);
+        return PARE_OK;
+    }
+    cJSON *root = out_json_begin(c);
+    return out_json(c, root,
+                    root && out_json_facts(root, "input", before) &&
+                        out_json_facts(root, "output", after) &&
+                        pare_json_add_string(root, "name", m->name ? m->name : "") &&
+                        pare_json_add_string(root, "tokenizer", pare_tokenizer_name(m->tokenizer)));
+}
+
+static pare_status import(cli *c, const import_opts *o)
+{
+    const char *path = c->operand[0];
+    pare_model *m = NULL, *again = NULL;
+    facts before, after;
+    char sha[PARE_SHA256_HEX] = "";
+    pare_status st = cli_may_write(c, c->out, path);
+    if (!st && o->vocab) st = cli_may_write(c, c->out, o->vocab);
+    if (!st) st = cli_load(c, &m, path);
+    if (!st && o->vocab) st = add_vocab(c, m, o->vocab);
+    if (!st) st = save_checked(c, m, &again, sha);
+    if (!st) st = cli_facts(c, &before, path, m, NULL, c->json);
+    if (!st) st = cli_facts(c, &after, c->out, again, NULL, false);
+    if (!st) {
+        memcpy(after.sha256, sha, sizeof sha);
+        st = print(c, &before, &after, again);
+    }
+    pare_model_free(m);
+    pare_model_free(again);
+    return st;
+}
+
+int cmd_import(int argc, char **argv)
+{
+    import_opts o = {0};
+    const opt own[] = {
+        {.name = "vocab",
+         .kind = OPT_TEXT,
+         .to = &o.vocab,
+         .metavar = "F",
+         .help = "vocab.bpe, tokenizer.bin or a word list"},
+    };
+    static const char *const operands[] = {"IN", NULL};
+    const opt_spec spec = {
+        .command = "import",
+        .args = "IN [--vocab F] -o OUT",
+        .about =
+            "Turns what pare can read into a pare file: Hugging Face GPT-2, Llama and BERT\n"
+            "(file or folder), llama2.c .bin, per-head tensors, graph transformers, Moonshine,\n"
+            ".npz. The file is read back and both models are run before it appears.",
+        .example = "import stories260K.bin --vocab tok512.bin -o stories.safetensors",
+        .own = own,
+        .nown = sizeof own / sizeof *own,
+        .operands = operands,
+    };
+    cli c;
+    int rc;
+    if (!cli_start(&c, &spec, CLI_MUST_OUT, "the model", argc, argv, &rc)) return rc;
+    return cli_finish(&c, import(&c, &o));
+}

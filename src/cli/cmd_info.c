@@ -1,0 +1,216 @@
+/* pare info: what a model is. */
+#include "describe.h"
+#include "out.h"
+
+#include <string.h>
+
+typedef struct info_opts {
+    size_t tokens; /* 0: the default for the model */
+    size_t edges;
+} info_opts;
+
+/* ---- tensors ------------------------------------------------------------------------------- */
+
+typedef struct lister {
+    cJSON *list; /* NULL: print */
+} lister;
+
+static pare_status list_one(void *self, const char *name, pare_weight *w, bool vector,
+                            pare_err *err)
+{
+    const lister *l = self;
+    char sha[PARE_SHA256_HEX], shape_text[128];
+    if (!pare_has(w)) return PARE_OK;
+    const size_t shape[2] = {vector ? w->cols : w->rows, w->cols}, ndim = vector ? 1 : 2;
+    const pare_status st =
+        pare_sha256_of(sha, w->data, w->rows * w->cols * pare_dtype_size(w->dtype), err);
+    if (st) return st;
+    if (!l->list) {
+        printf("  %-28s %-4s %-16s %s\n", name, pare_dtype_name(w->dtype),
+               pare_shape_text(shape_text, shape, ndim), sha);
+        return PARE_OK;
+    }
+    cJSON *o = pare_json_add_object(l->list, NULL);
+    const bool ok = o && pare_json_add_string(o, "name", name) &&
+                    pare_json_add_string(o, "dtype", pare_dtype_name(w->dtype)) &&
+                    out_json_shape(o, "shape", shape, ndim) &&
+                    pare_json_add_string(o, "sha256", sha);
+    return ok ? PARE_OK : pare_no_memory(err);
+}
+
+/* ---- people -------------------------------------------------------------------------------- */
+
+static void print_blocks(const pare_model *m)
+{
+    char text[DESCRIBE_ROOM], next[DESCRIBE_ROOM];
+    size_t from = 0;
+    if (m->nblocks == 0) out_row("blocks", "none");
+    while (from < m->nblocks) {
+        size_t to = from + 1;
+        describe_block(text, &m->blocks[from]);
+        for (; to < m->nblocks; to++) {
+            describe_block(next, &m->blocks[to]);
+            if (strcmp(text, next) != 0) break;
+        }
+        out_row(from ? "" : "blocks", "%zu x %s", to - from, text);
+        from = to;
+    }
+}
+
+static pare_status print_people(cli *c, pare_model *m, const facts *f)
+{
+    char text[DESCRIBE_ROOM], bytes[64], count[32];
+    out_row("model", "%s", m->name && *m->name ? m->name : "(no name)");
+    out_row("file", "%s (%s)", f->path, describe_format(f->path));
+    describe_input(text, m);
+    out_row("input", "%s", text);
+    if (m->context)
+        out_row("context", "%zu tokens", m->context);
+    else
+        out_row("context", "any length");
+    describe_pattern(text, m);
+    out_row("pattern", "%s", text);
+    describe_positions(text, m);
+    out_row("positions", "%s", text);
+    print_blocks(m);
+    describe_head(text, m);
+    out_row("head", "%s", text);
+    if (m->vocab_bytes)
+        out_row("tokenizer", "%s, %zu bytes of vocabulary", pare_tokenizer_name(m->tokenizer),
+                m->vocab_bytes);
+    else
+        out_row("tokenizer", "%s", pare_tokenizer_name(m->tokenizer));
+    out_row("parameters", "%s", out_count(count, f->size.parameters));
+    out_row("bytes", "%s", out_bytes(bytes, f->size.bytes));
+    out_row("MACs", "%s for %zu tokens", out_count(count, f->size.macs), f->tokens);
+    if (!c->verbose) return PARE_OK;
+    puts("tensors");
+    lister l = {NULL};
+    return pare_model_visit(m, list_one, &l, &c->err);
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+static bool json_block(cJSON *list, const pare_block *b)
+{
+    char text[DESCRIBE_ROOM];
+    describe_block(text, b);
+    cJSON *o = pare_json_add_object(list, NULL);
+    if (!o || !pare_json_add_string(o, "text", text)) return false;
+    const pare_attn *a = &b->attn;
+    const pare_ffn *f = &b->ffn;
+    cJSON *ja = pare_json_add_object(o, "attention");
+    if (!ja || !pare_json_add_string(ja, "kind", pare_attn_name(a->kind)) ||
+        !pare_json_add_size(ja, "in", a->din) || !pare_json_add_size(ja, "out", a->dout) ||
+        !pare_json_add_size(ja, "heads", a->nheads) ||
+        !pare_json_add_size(ja, "kv_heads", describe_kv_heads(a)) ||
+        !pare_json_add_string(ja, "pre_norm", pare_norm_name(a->in_norm.kind)) ||
+        !pare_json_add_string(ja, "post_norm", pare_norm_name(a->out_norm.kind)) ||
+        !pare_json_add_string(ja, "skip", pare_skip_name(a->skip.kind)))
+        return false;
+    cJSON *dk = pare_json_add_array(ja, "dk"), *dv = pare_json_add_array(ja, "dv");
+    bool ok = dk && dv;
+    for (size_t h = 0; ok && h < a->nheads; h++)
+        ok = pare_json_add_size(dk, NULL, a->heads[h].dk) &&
+             pare_json_add_size(dv, NULL, a->heads[h].dv);
+    cJSON *jf = ok ? pare_json_add_object(o, "ffn") : NULL;
+    cJSON *widths = jf ? pare_json_add_array(jf, "widths") : NULL;
+    ok = widths && pare_json_add_size(widths, NULL, f->din);
+    for (size_t l = 0; ok && l < f->nlayers; l++)
+        ok = pare_json_add_size(widths, NULL, f->layers[l].w.rows);
+    return ok && pare_json_add_string(jf, "kind", pare_ffn_name(f->kind)) &&
+           pare_json_add_string(jf, "activation", pare_act_name(f->act)) &&
+           pare_json_add_string(jf, "pre_norm", pare_norm_name(f->in_norm.kind)) &&
+           pare_json_add_string(jf, "post_norm", pare_norm_name(f->out_norm.kind)) &&
+           pare_json_add_string(jf, "skip", pare_skip_name(f->skip.kind));
+}
+
+static bool json_ends(cJSON *root, const pare_model *m, const char *path)
+{
+    const pare_stem *s = &m->stem;
+    return pare_json_add_string(root, "name", m->name ? m->name : "") &&
+           pare_json_add_string(root, "format", describe_format(path)) &&
+           pare_json_add_string(root, "input_kind", s->ids ? "ids" : "vectors") &&
+           pare_json_add_size(root, "input_width", s->width) &&
+           pare_json_add_size(root, "vocab", s->vocab) &&
+           pare_json_add_size(root, "context", m->context) &&
+           pare_json_add_string(root, "pattern", pare_pattern_name(m->pattern.kind)) &&
+           pare_json_add_string(root, "positions", pare_position_name(s->pos.kind)) &&
+           pare_json_add_size(root, "outputs", pare_model_outputs(m)) &&
+           pare_json_add_string(root, "pool", pare_pool_name(m->top.pool)) &&
+           pare_json_add_bool(root, "tied", m->top.tied) &&
+           pare_json_add_string(root, "tokenizer", pare_tokenizer_name(m->tokenizer));
+}
+
+static pare_status print_json(cli *c, pare_model *m, const facts *f)
+{
+    cJSON *root = out_json_begin(c);
+    bool ok = root && out_json_facts(root, "input", f) && json_ends(root, m, f->path);
+    cJSON *blocks = ok ? pare_json_add_array(root, "blocks") : NULL;
+    ok = blocks != NULL;
+    for (size_t b = 0; ok && b < m->nblocks; b++) ok = json_block(blocks, &m->blocks[b]);
+    lister l = {ok && c->verbose ? pare_json_add_array(root, "tensors") : NULL};
+    if (l.list) {
+        const pare_status st = pare_model_visit(m, list_one, &l, &c->err);
+        if (st) {
+            cJSON_Delete(root);
+            return st;
+        }
+    }
+    return out_json(c, root, ok && (l.list || !c->verbose));
+}
+
+/* -------------------------------------------------------------------------------------------- */
+
+static pare_status info(cli *c, const info_opts *o)
+{
+    pare_model *m = NULL;
+    facts f;
+    pare_status st = cli_load(c, &m, c->operand[0]);
+    if (!st) st = cli_facts(c, &f, c->operand[0], m, NULL, c->json);
+    if (!st) {
+        if (o->tokens) f.tokens = o->tokens;
+        f.size = pare_model_size(m, f.tokens, o->edges);
+        st = c->json ? print_json(c, m, &f) : print_people(c, m, &f);
+    }
+    pare_model_free(m);
+    return st;
+}
+
+int cmd_info(int argc, char **argv)
+{
+    info_opts o = {0};
+    const opt own[] = {
+        {.name = "tokens",
+         .kind = OPT_SIZE,
+         .to = &o.tokens,
+         .metavar = "N",
+         .help = "count the MACs of N tokens",
+         .unset = "min(context, 64)",
+         .min = 1,
+         .max = 1u << 30},
+        {.name = "edges",
+         .kind = OPT_SIZE,
+         .to = &o.edges,
+         .metavar = "E",
+         .help = "visible pairs, for a model on graphs",
+         .min = 0,
+         .max = (size_t)1 << 40},
+    };
+    static const char *const operands[] = {"MODEL", NULL};
+    const opt_spec spec = {
+        .command = "info",
+        .args = "MODEL",
+        .about =
+            "What a model is: its parts, parameters, bytes and multiply-adds. MODEL is a file\n"
+            "or folder that pare can read; -v lists every tensor with its sha256.",
+        .example = "info model.safetensors --tokens 16",
+        .own = own,
+        .nown = sizeof own / sizeof *own,
+        .operands = operands,
+    };
+    cli c;
+    int rc;
+    if (!cli_start(&c, &spec, CLI_NO_OUT, NULL, argc, argv, &rc)) return rc;
+    return cli_finish(&c, info(&c, &o));
+}

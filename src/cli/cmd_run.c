@@ -1,0 +1,396 @@
+/* pare run: one pass over an array, a text or a graph. */
+#include "out.h"
+#include "trace.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TOP         5 /* next tokens shown */
+#define MOST_CLASS  10
+#define STDIN_CHUNK 65536
+
+typedef struct run_opts {
+    const char *input, *text, *data, *trace;
+    size_t split;
+    bool f64;
+} run_opts;
+
+typedef struct run_state {
+    const run_opts *o;
+    pare_model *m;
+    pare_tokenizer *tok; /* --text */
+    pare_inputs set;     /* usually one */
+    size_t ndim, shape[4];
+    size_t rows, cols; /* of all outputs together */
+    void *out;         /* rows x cols, f32 or f64 */
+    double ms;
+} run_state;
+
+static double value(const run_state *s, size_t i)
+{
+    return s->o->f64 ? ((const double *)s->out)[i] : (double)((const float *)s->out)[i];
+}
+
+/* ---- inputs -------------------------------------------------------------------------------- */
+
+static pare_status read_stdin(cli *c, const char **text, size_t *bytes)
+{
+    char *all = NULL;
+    size_t n = 0, room = 0;
+    for (;;) {
+        if (room - n < STDIN_CHUNK) {
+            char *more = pare_alloc(c->arena, room = 2 * room + 2 * STDIN_CHUNK, 1);
+            if (!more) return pare_no_memory(&c->err);
+            if (n) memcpy(more, all, n);
+            all = more;
+        }
+        const size_t got = fread(all + n, 1, STDIN_CHUNK, stdin);
+        n += got;
+        if (got == 0) break;
+    }
+    if (ferror(stdin)) return pare_fail(&c->err, PARE_ERR_IO, "standard input: cannot be read");
+    *text = all;
+    *bytes = n;
+    return PARE_OK;
+}
+
+static pare_status one_input(cli *c, run_state *s, pare_input in)
+{
+    s->set.in = pare_alloc(c->arena, 1, sizeof *s->set.in);
+    if (!s->set.in) return pare_no_memory(&c->err);
+    s->set.in[0] = in;
+    s->set.n = 1;
+    return PARE_OK;
+}
+
+static pare_status text_input(cli *c, run_state *s)
+{
+    const pare_model *m = s->m;
+    const char *text = s->o->text;
+    size_t bytes = strlen(text), n = 0;
+    int64_t *ids = NULL;
+    if (m->tokenizer == PARE_TOK_NONE)
+        return pare_fail(&c->err, PARE_ERR_INPUT,
+                         "%s: has no tokenizer for --text; `pare import --vocab` gives it one",
+                         c->operand[0]);
+    pare_status st = strcmp(text, "-") == 0 ? read_stdin(c, &text, &bytes) : PARE_OK;
+    if (!st)
+        st = pare_tokenizer_new(&s->tok, c->arena, m->tokenizer, m->vocab, m->vocab_bytes, &c->err);
+    if (!st) st = pare_encode(&ids, &n, c->arena, s->tok, text, bytes, &c->err);
+    if (!st && n == 0) st = pare_fail(&c->err, PARE_ERR_INPUT, "--text: gives no token");
+    if (st) return st;
+    const bool pooled = m->top.pool != PARE_POOL_NONE;
+    s->ndim = pooled ? 1 : 2;
+    s->shape[0] = pooled ? pare_model_outputs(m) : n;
+    s->shape[1] = pare_model_outputs(m);
+    st = one_input(c, s, (pare_input){.batch = 1, .tokens = n, .ids = ids});
+    if (!st) st = pare_input_check(m, &s->set.in[0], &c->err);
+    if (st == PARE_ERR_INPUT) pare_err_prefix(&c->err, "--text");
+    return st;
+}
+
+/* Several inputs become the first axis; they must be alike then. */
+static pare_status data_input(cli *c, run_state *s)
+{
+    pare_dataset d = {0};
+    const char *path = s->o->data;
+    const pare_status st = pare_dataset_load(&d, c->arena, s->m, path, s->o->split, 0, &c->err);
+    if (st) return cli_name(c, st, path);
+    s->set = d.inputs;
+    if (s->set.n == 0) return pare_fail(&c->err, PARE_ERR_INPUT, "%s: holds no input", path);
+    const size_t rows = pare_output_rows(s->m, &s->set.in[0]);
+    for (size_t i = 1; i < s->set.n; i++)
+        if (pare_output_rows(s->m, &s->set.in[i]) != rows)
+            return pare_fail(&c->err, PARE_ERR_INPUT,
+                             "%s: inputs 0 and %zu differ in length (%zu and %zu rows) and do not "
+                             "fit into one array; `pare eval` takes them",
+                             path, i, rows, pare_output_rows(s->m, &s->set.in[i]));
+    if (s->set.n > 1) s->shape[s->ndim++] = s->set.n;
+    if (s->m->top.pool == PARE_POOL_NONE || rows > 1) s->shape[s->ndim++] = rows;
+    s->shape[s->ndim++] = pare_model_outputs(s->m);
+    return PARE_OK;
+}
+
+static pare_status read_input(cli *c, run_state *s)
+{
+    pare_input in = {0};
+    if (s->o->text) return text_input(c, s);
+    if (s->o->data) return data_input(c, s);
+    const pare_status st =
+        pare_input_read(&in, &s->ndim, s->shape, c->arena, s->m, s->o->input, &c->err);
+    if (st) return cli_name(c, st, s->o->input);
+    return one_input(c, s, in);
+}
+
+/* ---- the pass ------------------------------------------------------------------------------ */
+
+static pare_status forward_all(cli *c, run_state *s, const pare_trace *trace)
+{
+    const size_t size = s->o->f64 ? sizeof(double) : sizeof(float);
+    size_t count = 0, at = 0;
+    s->cols = pare_model_outputs(s->m);
+    for (size_t i = 0; i < s->set.n; i++) s->rows += pare_output_rows(s->m, &s->set.in[i]);
+    s->out = pare_mul(&count, s->rows, s->cols) ? pare_alloc(c->arena, count, size) : NULL;
+    if (!s->out) return pare_no_memory(&c->err);
+    pare_status st = PARE_OK;
+    const double start = pare_seconds();
+    for (size_t i = 0; i < s->set.n && !st; i++) {
+        const pare_input *in = &s->set.in[i];
+        st = s->o->f64 ? pare_forward_f64((double *)s->out + at, s->m, in, trace, &c->exec, &c->err)
+                       : pare_forward_f32((float *)s->out + at, s->m, in, trace, &c->exec, &c->err);
+        at += pare_output_rows(s->m, in) * s->cols;
+        pare_progress(&c->exec, "running", i + 1, s->set.n);
+    }
+    s->ms = 1e3 * (pare_seconds() - start);
+    return st;
+}
+
+static pare_status forward_traced(cli *c, run_state *s)
+{
+    tracer t;
+    if (!s->o->trace) return forward_all(c, s, NULL);
+    if (s->set.n != 1)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--trace takes one input, %s holds %zu",
+                         s->o->data, s->set.n);
+    pare_status st = trace_open(&t, c, s->o->trace);
+    if (st) return st;
+    t.batch = s->set.in[0].batch;
+    const pare_trace trace = {trace_tap, &t};
+    st = forward_all(c, s, &trace);
+    if (!st) st = t.st;
+    if (!st) cli_note(c, "wrote %zu arrays into %s", t.files, s->o->trace);
+    return st;
+}
+
+/* ---- results ------------------------------------------------------------------------------- */
+
+typedef struct top_entry {
+    size_t id;
+    double probability;
+} top_entry;
+
+/* The likeliest n columns of the last row, best first; the earlier one of equals. */
+static size_t top_entries(top_entry *top, size_t n, const run_state *s)
+{
+    const size_t base = (s->rows - 1) * s->cols;
+    double most = -INFINITY, sum = 0;
+    size_t found = 0;
+    for (size_t j = 0; j < s->cols; j++) most = fmax(most, value(s, base + j));
+    for (size_t j = 0; j < s->cols; j++) sum += exp(value(s, base + j) - most);
+    for (size_t j = 0; j < s->cols; j++) {
+        const double p = exp(value(s, base + j) - most) / sum;
+        size_t i = found < n ? found++ : n;
+        if (i == n) {
+            if (!(p > top[n - 1].probability)) continue;
+            i = n - 1;
+        }
+        for (; i > 0 && p > top[i - 1].probability; i--) top[i] = top[i - 1];
+        top[i] = (top_entry){j, p};
+    }
+    return found;
+}
+
+static bool predicts_tokens(const run_state *s)
+{
+    return s->o->text && s->m->stem.ids && s->m->top.pool == PARE_POOL_NONE &&
+           s->cols == s->m->stem.vocab;
+}
+
+static const char *token_text(char *buf, size_t room, const run_state *s, size_t id)
+{
+    size_t bytes = 0;
+    const pare_input *in = &s->set.in[0];
+    const char *t = NULL;
+    if (id < pare_tokenizer_size(s->tok))
+        t = pare_decode(s->tok, in->ids[in->tokens - 1], (int64_t)id, &bytes);
+    return out_text(buf, room, t ? t : "", t ? bytes : 0);
+}
+
+static void print_top(const run_state *s)
+{
+    top_entry top[MOST_CLASS];
+    char buf[128];
+    const bool tokens = predicts_tokens(s);
+    const size_t n = top_entries(top, tokens ? TOP : MOST_CLASS, s);
+    printf("%-13s%-12s %-8s%s\n", tokens ? "next token" : "class", "probability", "id",
+           tokens ? "text" : "");
+    for (size_t i = 0; i < n; i++) {
+        printf("%-13s%-12.6f ", "", top[i].probability);
+        if (tokens)
+            printf("%-8zu'%s'\n", top[i].id, token_text(buf, sizeof buf, s, top[i].id));
+        else
+            printf("%zu\n", top[i].id);
+    }
+}
+
+static void print_people(const cli *c, const run_state *s)
+{
+    char shape[128];
+    double lo = INFINITY, hi = -INFINITY;
+    for (size_t i = 0; i < s->rows * s->cols; i++) {
+        lo = fmin(lo, value(s, i));
+        hi = fmax(hi, value(s, i));
+    }
+    out_row("input", "%zu %s of %zu tokens", s->set.n * s->set.in[0].batch,
+            s->set.in[0].graph                   ? "graph"
+            : s->set.n * s->set.in[0].batch == 1 ? "sequence"
+                                                 : "sequences",
+            s->set.in[0].tokens);
+    out_row("output", "%s %s, from %.6g to %.6g", pare_shape_text(shape, s->shape, s->ndim),
+            s->o->f64 ? "f64" : "f32", lo, hi);
+    if (s->o->text && (predicts_tokens(s) || s->m->top.pool != PARE_POOL_NONE)) print_top(s);
+    out_row("time", "%.3f ms (%s, %zu threads)", s->ms, s->o->f64 ? "f64 reference" : "f32",
+            c->threads);
+}
+
+static bool json_top(cJSON *root, const run_state *s)
+{
+    const bool tokens = predicts_tokens(s);
+    if (!s->o->text || !(tokens || s->m->top.pool != PARE_POOL_NONE)) return true;
+    top_entry top[MOST_CLASS];
+    char buf[128];
+    const size_t n = top_entries(top, tokens ? TOP : MOST_CLASS, s);
+    cJSON *list = pare_json_add_array(root, tokens ? "next" : "classes");
+    bool ok = list != NULL;
+    for (size_t i = 0; ok && i < n; i++) {
+        cJSON *o = pare_json_add_object(list, NULL);
+        ok = o && pare_json_add_size(o, "id", top[i].id) &&
+             pare_json_add_number(o, "probability", top[i].probability);
+        if (ok && tokens)
+            ok = pare_json_add_string(o, "text", token_text(buf, sizeof buf, s, top[i].id));
+    }
+    return ok;
+}
+
+static pare_status print_json(cli *c, const run_state *s)
+{
+    facts f;
+    const pare_status st = cli_facts(c, &f, c->operand[0], s->m, &s->set.in[0], true);
+    if (st) return st;
+    cJSON *root = out_json_begin(c);
+    bool ok = root && out_json_facts(root, "input", &f);
+    cJSON *out = ok ? pare_json_add_object(root, "result") : NULL;
+    ok = out &&
+         (c->out ? pare_json_add_string(out, "path", c->out) : pare_json_add_null(out, "path")) &&
+         pare_json_add_string(out, "dtype", s->o->f64 ? "F64" : "F32") &&
+         out_json_shape(out, "shape", s->shape, s->ndim) && json_top(root, s);
+    cJSON *time = ok ? pare_json_add_object(root, "time_ms") : NULL;
+    return out_json(c, root, time && pare_json_add_number(time, "run", s->ms));
+}
+
+/* The .npy goes through a file beside nothing: stdout cannot be renamed into place. */
+static pare_status write_stdout(cli *c, const pare_array *a)
+{
+    char path[] = "/tmp/pare-run-XXXXXX";
+    const int fd = mkstemp(path);
+    if (fd < 0) return pare_fail(&c->err, PARE_ERR_IO, "-o -: no temporary file");
+    close(fd);
+    pare_blob *b = NULL;
+    pare_status st = pare_npy_write(path, a, true, &c->err);
+    if (!st) st = pare_blob_open(&b, path, &c->err);
+    unlink(path);
+    if (!st && fwrite(b->data, 1, b->bytes, stdout) != b->bytes)
+        st = pare_fail(&c->err, PARE_ERR_IO, "standard output: cannot be written");
+    pare_blob_release(b);
+    return st;
+}
+
+static pare_status write_result(cli *c, const run_state *s)
+{
+    char shape[128];
+    pare_array a = {.dtype = s->o->f64 ? PARE_F64 : PARE_F32, .ndim = s->ndim, .data = s->out};
+    memcpy(a.shape, s->shape, s->ndim * sizeof *a.shape);
+    if (strcmp(c->out, "-") == 0) return write_stdout(c, &a);
+    const pare_status st = pare_npy_write(c->out, &a, c->force, &c->err);
+    if (!st)
+        cli_note(c, "wrote %s, %s %s", c->out, pare_shape_text(shape, s->shape, s->ndim),
+                 s->o->f64 ? "f64" : "f32");
+    return st;
+}
+
+static pare_status check_options(cli *c, const run_opts *o)
+{
+    const int given = (o->input != NULL) + (o->text != NULL) + (o->data != NULL);
+    if (given != 1)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "give %s of --input, --text and --data",
+                         given ? "only one" : "one");
+    if (!c->out) return PARE_OK;
+    if (strcmp(c->out, "-") != 0) {
+        const pare_status st = cli_may_write(c, c->out, o->input ? o->input : o->data);
+        return st ? st : cli_may_write(c, c->out, c->operand[0]);
+    }
+    if (c->json) return pare_fail(&c->err, PARE_ERR_USAGE, "-o - and --json both want stdout");
+    if (isatty(STDOUT_FILENO))
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "-o -: stdout is a terminal, and the array is binary");
+    return PARE_OK;
+}
+
+static pare_status run(cli *c, const run_opts *o)
+{
+    run_state s = {.o = o};
+    pare_status st = check_options(c, o);
+    if (!st) st = cli_load(c, &s.m, c->operand[0]);
+    if (!st) st = read_input(c, &s);
+    if (!st) st = forward_traced(c, &s);
+    if (!st && c->out) st = write_result(c, &s);
+    if (c->bar.drawn) pare_bar_clear(&c->bar);
+    if (!st && c->json)
+        st = print_json(c, &s);
+    else if (!st && !(c->out && strcmp(c->out, "-") == 0))
+        print_people(c, &s);
+    pare_model_free(s.m);
+    return st;
+}
+
+int cmd_run(int argc, char **argv)
+{
+    run_opts o = {0};
+    const opt own[] = {
+        {.name = "input",
+         .kind = OPT_TEXT,
+         .to = &o.input,
+         .metavar = "X.npy",
+         .help = "ids [T] or [B,T], vectors [T,d] or [B,T,d]"},
+        {.name = "text",
+         .kind = OPT_TEXT,
+         .to = &o.text,
+         .metavar = "TEXT",
+         .help = "through the model's tokenizer; - reads stdin"},
+        {.name = "data",
+         .kind = OPT_TEXT,
+         .to = &o.data,
+         .metavar = "G.npz",
+         .help = "a graph, or inputs of one length"},
+        {.name = "split",
+         .kind = OPT_SIZE,
+         .to = &o.split,
+         .metavar = "K",
+         .help = "which split of a graph",
+         .max = 1u << 20},
+        {.name = "f64", .kind = OPT_FLAG, .to = &o.f64, .help = "the f64 reference pass"},
+        {.name = "trace",
+         .kind = OPT_TEXT,
+         .to = &o.trace,
+         .metavar = "DIR",
+         .help = "in and out of every sublayer as .npy"},
+    };
+    static const char *const operands[] = {"MODEL", NULL};
+    const opt_spec spec = {
+        .command = "run",
+        .args = "MODEL --input X.npy | --text TEXT | --data G.npz  [-o Y.npy]",
+        .about = "One pass. Output: [T,V], [B,T,V], pooled [C] or [B,C], graph [n,C]; with --text\n"
+                 "also the likeliest next tokens or classes.",
+        .example = "run model.safetensors --input ids.npy -o logits.npy",
+        .own = own,
+        .nown = sizeof own / sizeof *own,
+        .operands = operands,
+    };
+    cli c;
+    int rc;
+    if (!cli_start(&c, &spec, CLI_MAY_OUT, "the output as .npy (- is stdout)", argc, argv, &rc))
+        return rc;
+    return cli_finish(&c, run(&c, &o));
+}

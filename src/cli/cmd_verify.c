@@ -1,0 +1,131 @@
+/* pare verify: a certificate proven again from its files; the exit code is the answer. */
+#include "out.h"
+
+#include <math.h>
+
+typedef struct verify_opts {
+    const char *input, *output, *data;
+} verify_opts;
+
+static const char *shown(const char *override, const char *path)
+{
+    return override ? override : path;
+}
+
+static void bound_row(const char *label, double v)
+{
+    char buf[40];
+    out_verdict(label, true, "holds", "   %s", pare_ub_format(buf, pare_ub_exact(v), 4));
+}
+
+static void print_hypotheses(const pare_cert *cert)
+{
+    static const char *const says[] = {"false", "true", "undecided"};
+    for (size_t i = 0; i < cert->nhypotheses; i++) {
+        const pare_hypothesis *h = &cert->hypotheses[i];
+        out_verdict("hypothesis", true, "holds", "   %s is %s, as claimed", h->name,
+                    says[h->holds]);
+    }
+}
+
+/* What was checked, one by one: only reached when all of it holds. */
+static void print_people(const cli *c, const pare_cert *cert, const verify_opts *o)
+{
+    out_row("certificate", "%s (%s)", c->operand[0], cert->reduction);
+    out_verdict("input", true, "holds", "   %s: sha256 %.12s..., %zu tensors",
+                shown(o->input, cert->input.path), cert->input.sha256, cert->input.ntensors);
+    out_verdict("output", true, "holds", "   %s: sha256 %.12s..., %zu tensors",
+                shown(o->output, cert->output.path), cert->output.sha256, cert->output.ntensors);
+    if (cert->data.path)
+        out_verdict("data", true, "holds", "   %s: sha256 %.12s..., %zu inputs",
+                    shown(o->data, cert->data.path), cert->data.sha256, cert->data.count);
+    else
+        out_verdict("data", true, "holds", "   %zu %s inputs of %zu tokens, seed %llu",
+                    cert->data.count, cert->data.kind, cert->data.tokens,
+                    (unsigned long long)cert->seed);
+    print_hypotheses(cert);
+    for (size_t i = 0; i < cert->nchain; i++)
+        out_verdict("link", true, "holds", "   %zu: %s", i, cert->chain[i]->reduction);
+    bound_row("a priori", cert->apriori);
+    bound_row("proven", cert->proven);
+    out_verdict("measured", true, "holds", "   %.4g", cert->measured);
+    bound_row("rounding", cert->rounding);
+    for (size_t i = 0; i < cert->nstatements; i++) {
+        char buf[40];
+        out_verdict("statement", true, "holds", "   %s: %s", cert->statements[i].name,
+                    pare_ub_format(buf, pare_ub_exact(cert->statements[i].bound), 4));
+    }
+    out_row("norm", "%s", cert->norm);
+    out_row("domain", "%s", cert->domain);
+    out_verdict("verdict", true, "holds", " in all its parts");
+}
+
+/* The answer "no" is a result as well. */
+static pare_status print_json(cli *c, const pare_cert *cert, pare_status answer)
+{
+    cJSON *root = out_json_begin(c);
+    bool ok = root && pare_json_add_bool(root, "holds", answer == PARE_OK);
+    if (ok && cert) ok = out_json_cert(root, c->operand[0], cert);
+    if (ok && answer) ok = pare_json_add_string(root, "reason", c->err.msg);
+    return out_json(c, root, ok);
+}
+
+static pare_status verify(cli *c, const verify_opts *o)
+{
+    pare_verify_opts opts = {.input = o->input, .output = o->output, .data = o->data};
+    pare_cert *cert = NULL;
+    const char *path = c->operand[0];
+    pare_status st = cli_name(c, pare_cert_read(&cert, c->arena, path, &c->err), path);
+    if (st) return st;
+    st = pare_cert_verify(path, cli_verify_opts(c, &opts), &c->err);
+    if (c->bar.drawn) pare_bar_clear(&c->bar);
+    if (c->json && (!st || st == PARE_ERR_VERIFY)) {
+        const pare_status printed = print_json(c, cert, st);
+        return printed ? printed : st;
+    }
+    if (!st) print_people(c, cert, o);
+    if (st == PARE_ERR_VERIFY)
+        out_verdict("verdict", false, "not true", ": the reason is on stderr");
+    return cli_name(c, st, path);
+}
+
+int cmd_verify(int argc, char **argv)
+{
+    verify_opts o = {0};
+    const opt own[] = {
+        {.name = "input",
+         .kind = OPT_TEXT,
+         .to = &o.input,
+         .metavar = "MODEL",
+         .help = "the model before the cut",
+         .unset = "as in CERT"},
+        {.name = "output",
+         .kind = OPT_TEXT,
+         .to = &o.output,
+         .metavar = "MODEL",
+         .help = "the model after it",
+         .unset = "as in CERT"},
+        {.name = "data",
+         .kind = OPT_TEXT,
+         .to = &o.data,
+         .metavar = "D",
+         .help = "the inputs it speaks of",
+         .unset = "as in CERT"},
+    };
+    static const char *const operands[] = {"CERT", NULL};
+    const opt_spec spec = {
+        .command = "verify",
+        .args = "CERT [--input MODEL] [--output MODEL] [--data D]",
+        .about = "Proves every statement of a certificate again from the files it names, and\n"
+                 "compares hashes, seed, inputs, hypotheses and bounds.\n"
+                 "Exit: 0 it holds; 4 it does not, and why; 2 unreadable or a file is missing.",
+        .example = "verify folded.safetensors.cert.json",
+        .own = own,
+        .nown = sizeof own / sizeof *own,
+        .operands = operands,
+    };
+    cli c;
+    int rc;
+    if (!cli_start(&c, &spec, CLI_NO_OUT, NULL, argc, argv, &rc)) return rc;
+    return cli_finish(&c, verify(&c, &o));
+}

@@ -1,0 +1,184 @@
+/* A model's parts in words: what `pare info` prints. */
+#include "describe.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+typedef struct text {
+    char *buf;
+    size_t at;
+} text;
+
+static void say(text *t, const char *fmt, ...) PARE_PRINTF(2, 3);
+static void say(text *t, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    const int n = vsnprintf(t->buf + t->at, DESCRIBE_ROOM - t->at, fmt, args);
+    va_end(args);
+    t->at += n > 0 ? (size_t)n : 0;
+    if (t->at >= DESCRIBE_ROOM) t->at = DESCRIBE_ROOM - 1; /* cut, and said to be by nothing */
+}
+
+/* ---- blocks -------------------------------------------------------------------------------- */
+
+size_t describe_kv_heads(const pare_attn *a)
+{
+    size_t distinct = 0;
+    for (size_t h = 0; h < a->nheads; h++) {
+        bool seen = false;
+        for (size_t i = 0; i < h && !seen; i++) seen = a->heads[i].k == a->heads[h].k;
+        distinct += !seen;
+    }
+    return distinct;
+}
+
+static void say_heads(text *t, const pare_attn *a)
+{
+    size_t dk[2] = {a->heads[0].dk, a->heads[0].dk}, dv[2] = {a->heads[0].dv, a->heads[0].dv};
+    for (size_t h = 1; h < a->nheads; h++) {
+        const pare_head *x = &a->heads[h];
+        if (x->dk < dk[0]) dk[0] = x->dk;
+        if (x->dk > dk[1]) dk[1] = x->dk;
+        if (x->dv < dv[0]) dv[0] = x->dv;
+        if (x->dv > dv[1]) dv[1] = x->dv;
+    }
+    say(t, " %zu %s of %zu", a->nheads, a->nheads == 1 ? "head" : "heads", dk[0]);
+    if (dk[1] != dk[0]) say(t, " to %zu", dk[1]);
+    if (dv[0] != dk[0] || dv[1] != dk[1]) {
+        say(t, " (values %zu", dv[0]);
+        if (dv[1] != dv[0]) say(t, " to %zu", dv[1]);
+        say(t, ")");
+    }
+    const size_t kv = describe_kv_heads(a);
+    if (kv != a->nheads) say(t, " sharing %zu keys and values", kv);
+}
+
+static void say_attention(text *t, const pare_attn *a)
+{
+    if (a->kind == PARE_ATTN_NONE) {
+        say(t, "no attention");
+        return;
+    }
+    say(t, "%s%sattention", a->kind == PARE_ATTN_EXACT ? "" : pare_attn_name(a->kind),
+        a->kind == PARE_ATTN_EXACT ? "" : " ");
+    if (a->nheads) say_heads(t, a);
+    if (a->skip.kind != PARE_SKIP_IDENTITY) say(t, " (skip %s)", pare_skip_name(a->skip.kind));
+}
+
+static void say_ffn(text *t, const pare_ffn *f)
+{
+    if (f->kind == PARE_FFN_NONE) {
+        say(t, ", no MLP");
+        return;
+    }
+    if (f->kind == PARE_FFN_GATED) {
+        say(t, ", gated %zu-%zu-%zu", f->din, f->layers[0].w.rows, f->dout);
+    } else {
+        say(t, ", %s %zu", f->nlayers == 1 ? "linear" : "MLP", f->din);
+        for (size_t l = 0; l < f->nlayers; l++) say(t, "-%zu", f->layers[l].w.rows);
+    }
+    if (f->kind == PARE_FFN_GATED || f->nlayers > 1) say(t, " %s", pare_act_name(f->act));
+    if (f->skip.kind != PARE_SKIP_IDENTITY) say(t, " (skip %s)", pare_skip_name(f->skip.kind));
+}
+
+/* "pre layer norm" when both sublayers agree, else each one's. */
+static void say_norm(text *t, const char *where, const pare_block *b, const pare_norm *attn,
+                     const pare_norm *ffn)
+{
+    const pare_norm_kind a = b->attn.kind == PARE_ATTN_NONE ? ffn->kind : attn->kind;
+    const pare_norm_kind f = b->ffn.kind == PARE_FFN_NONE ? a : ffn->kind;
+    if (a == PARE_NORM_NONE && f == PARE_NORM_NONE) return;
+    if (a == f)
+        say(t, ", %s %s norm", where, pare_norm_name(a));
+    else
+        say(t, ", %s norm %s then %s", where, pare_norm_name(a), pare_norm_name(f));
+}
+
+void describe_block(char buf[DESCRIBE_ROOM], const pare_block *b)
+{
+    text t = {buf, 0};
+    say_attention(&t, &b->attn);
+    say_ffn(&t, &b->ffn);
+    const size_t before = t.at;
+    say_norm(&t, "pre", b, &b->attn.in_norm, &b->ffn.in_norm);
+    say_norm(&t, "post", b, &b->attn.out_norm, &b->ffn.out_norm);
+    if (t.at == before) say(&t, ", no norm");
+}
+
+/* ---- ends ---------------------------------------------------------------------------------- */
+
+void describe_input(char buf[DESCRIBE_ROOM], const pare_model *m)
+{
+    text t = {buf, 0};
+    const pare_stem *s = &m->stem;
+    if (s->ids)
+        say(&t, "ids below %zu, embedding %zu", s->vocab, s->width);
+    else
+        say(&t, "vectors of %zu", s->width);
+    if (pare_has(&s->map.w)) say(&t, ", map %zu-%zu", s->map.w.cols, s->map.w.rows);
+    if (s->norm.kind != PARE_NORM_NONE) say(&t, ", %s norm", pare_norm_name(s->norm.kind));
+}
+
+void describe_positions(char buf[DESCRIBE_ROOM], const pare_model *m)
+{
+    text t = {buf, 0};
+    const pare_positions *p = &m->stem.pos;
+    say(&t, "%s", pare_position_name(p->kind));
+    if (p->kind == PARE_POS_SINUSOIDAL) say(&t, ", base %g", p->base);
+    if (p->kind == PARE_POS_ROTARY) {
+        say(&t, ", %s", p->interleaved ? "interleaved" : "half-split");
+        for (size_t b = 0; b < m->nblocks; b++) {
+            const pare_attn *a = &m->blocks[b].attn;
+            if (a->nheads == 0) continue;
+            say(&t, ", %zu of %zu dimensions", 2 * a->heads[0].planes, a->heads[0].dk);
+            break;
+        }
+    }
+}
+
+void describe_pattern(char buf[DESCRIBE_ROOM], const pare_model *m)
+{
+    text t = {buf, 0};
+    const pare_pattern *p = &m->pattern;
+    say(&t, "%s", pare_pattern_name(p->kind));
+    if (p->kind == PARE_WINDOW) say(&t, " of %zu, %zu sinks", p->window, p->sinks);
+    if (p->kind != PARE_GRAPH) return;
+    say(&t, p->self_loops ? ", self loops" : ", no self loops");
+    if (p->expander_degree)
+        say(&t, ", expander of degree %zu (seed %llu)", p->expander_degree,
+            (unsigned long long)p->expander_seed);
+}
+
+void describe_head(char buf[DESCRIBE_ROOM], const pare_model *m)
+{
+    text t = {buf, 0};
+    const pare_top *h = &m->top;
+    if (h->norm.kind != PARE_NORM_NONE) say(&t, "%s norm, ", pare_norm_name(h->norm.kind));
+    if (h->pool != PARE_POOL_NONE) say(&t, "pooled (%s), ", pare_pool_name(h->pool));
+    if (pare_has(&h->dense.w))
+        say(&t, "dense %zu-%zu %s, ", h->dense.w.cols, h->dense.w.rows, pare_act_name(h->act));
+    say(&t, "%zu outputs%s%s", pare_model_outputs(m), h->pool == PARE_POOL_NONE ? " per token" : "",
+        h->tied ? ", tied to the embedding" : "");
+}
+
+/* ---- file ---------------------------------------------------------------------------------- */
+
+const char *describe_format(const char *path)
+{
+    if (pare_is_dir(path)) return "folder, imported";
+    pare_blob *b = NULL;
+    if (pare_blob_open(&b, path, NULL)) return "unknown";
+    const char *kind = "llama2.c .bin, imported";
+    if (b->bytes > 4 && memcmp(b->data, "PK\3\4", 4) == 0) {
+        kind = "npz, imported";
+    } else if (b->bytes > 9 && b->data[8] == '{') {
+        uint64_t header = 0;
+        for (size_t i = 8; i-- > 0;) header = header << 8 | b->data[i];
+        if (header > b->bytes - 8) header = b->bytes - 8;
+        const bool ours = memmem(b->data + 8, (size_t)header, "\"pare\":\"", 8) != NULL;
+        kind = ours ? "pare file" : "safetensors, imported";
+    }
+    pare_blob_release(b);
+    return kind;
+}

@@ -1,0 +1,17 @@
+/* describe.h - a model's parts in words. */
+#ifndef PARE_CLI_DESCRIBE_H
+#define PARE_CLI_DESCRIBE_H
+#include <pare/pare.h>
+
+#define DESCRIBE_ROOM 400
+
+/* "attention 12 heads of 64, MLP 768-3072-768 gelu_tanh, pre layer norm" */
+void describe_block(char buf[DESCRIBE_ROOM], const pare_block *b);
+void describe_input(char buf[DESCRIBE_ROOM], const pare_model *m);
+void describe_positions(char buf[DESCRIBE_ROOM], const pare_model *m);
+void describe_pattern(char buf[DESCRIBE_ROOM], const pare_model *m);
+void describe_head(char buf[DESCRIBE_ROOM], const pare_model *m);
+/* What kind of file the model came from, by its first bytes. */
+const char *describe_format(const char *path);
+size_t describe_kv_heads(const pare_attn *a); /* distinct keys */
+#endif

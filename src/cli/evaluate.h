@@ -1,0 +1,17 @@
+/* evaluate.h - a model on a data set: the metric its task calls for, and KL to another model. */
+#ifndef PARE_CLI_EVALUATE_H
+#define PARE_CLI_EVALUATE_H
+#include "cli.h"
+
+typedef struct evaluation {
+    const char *metric; /* "accuracy", "auc", "perplexity" */
+    double value;
+    pare_scores scores;
+} evaluation;
+
+/* The f32 engine's output, or the reference pass narrowed to f32. */
+pare_status forward_floats(cli *c, float *out, const pare_model *m, const pare_input *in, bool f64);
+/* reference, its evaluation and kl go together: all NULL or none. */
+pare_status evaluate(cli *c, evaluation *out, const pare_model *m, const pare_dataset *d, bool f64,
+                     evaluation *of_reference, pare_kl_report *kl, const pare_model *reference);
+#endif

@@ -1,0 +1,98 @@
+/* pare: which command, and nothing else. */
+#include "cli.h"
+
+#include <errno.h>
+#include <string.h>
+
+typedef struct command {
+    const char *name, *args, *summary;
+    int (*run)(int argc, char **argv);
+} command;
+
+static const command commands[] = {
+    {"info", "MODEL", "what it is: shapes, parameters, bytes, MACs", cmd_info},
+    {"run", "MODEL --input X.npy -o Y.npy", "one pass: ids, vectors, --text or --data", cmd_run},
+    {"eval", "MODEL --data D", "accuracy, AUC, perplexity; KL to --reference", cmd_eval},
+    {"fold", "MODEL -o OUT", "the same function written with less, certified", cmd_fold},
+    {"verify", "CERT", "prove a certificate again from its files", cmd_verify},
+    {"compose", "CERT CERT... -o OUT", "one certificate for a chain of cuts", cmd_compose},
+    {"import", "IN -o OUT", "any model pare can read, as a pare file", cmd_import},
+    {"data", "KIND -o FILE", "make data, or a model with random weights", cmd_data},
+};
+#define NCOMMANDS (sizeof commands / sizeof *commands)
+
+static const command *find(const char *name)
+{
+    for (size_t i = 0; i < NCOMMANDS; i++)
+        if (strcmp(commands[i].name, name) == 0) return &commands[i];
+    return NULL;
+}
+
+static void help(FILE *to)
+{
+    fputs("Usage: pare COMMAND ...\n"
+          "Makes transformers smaller and proves what each cut costs.\n\n",
+          to);
+    for (size_t i = 0; i < NCOMMANDS; i++)
+        fprintf(to, "  %-8s %-29s %s\n", commands[i].name, commands[i].args, commands[i].summary);
+    fputs("  help     [COMMAND]                     this text, or that command's\n"
+          "  --version\n\n"
+          "Results go to stdout, everything else to stderr; --json makes stdout one object.\n"
+          "Exit: 0 done, 1 usage, 2 bad input or I/O, 3 the promise is not met,\n"
+          "      4 a verification or self-check failed.\n\n"
+          "Example: pare data model -o m.safetensors\n"
+          "         pare fold m.safetensors -o small.safetensors\n"
+          "         pare verify small.safetensors.cert.json\n",
+          to);
+}
+
+static int unknown(const char *word)
+{
+    fprintf(stderr, "pare: unknown command '%s'\nusage: pare COMMAND ...    (more: pare --help)\n",
+            word);
+    return pare_exit_code(PARE_ERR_USAGE);
+}
+
+/* `pare help data sort` is `pare data sort --help`. */
+static int help_on(int argc, char **argv)
+{
+    static char ask[] = "--help";
+    char *words[3] = {NULL, ask, NULL};
+    if (argc == 0) {
+        help(stdout);
+        return 0;
+    }
+    const command *c = find(argv[0]);
+    if (!c) return unknown(argv[0]);
+    if (argc == 1) return c->run(1, words + 1);
+    words[0] = argv[1];
+    return c->run(2, words);
+}
+
+static int dispatch(int argc, char **argv)
+{
+    if (argc < 2) {
+        help(stderr);
+        return pare_exit_code(PARE_ERR_USAGE);
+    }
+    const char *word = argv[1];
+    if (strcmp(word, "--version") == 0) {
+        printf("pare %s\n", pare_version());
+        return 0;
+    }
+    if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+        return help_on(argc - 2, argv + 2);
+    const command *c = find(word);
+    return c ? c->run(argc - 2, argv + 2) : unknown(word);
+}
+
+int main(int argc, char **argv)
+{
+    const int rc = dispatch(argc, argv);
+    /* A result that did not arrive is no result: a full disk, a closed pipe. */
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "pare: standard output: %s\n", strerror(errno));
+        return rc ? rc : pare_exit_code(PARE_ERR_IO);
+    }
+    return rc;
+}

@@ -1,0 +1,28 @@
+/* out.h - what goes to stdout: lines for people, or one JSON object. */
+#ifndef PARE_CLI_OUT_H
+#define PARE_CLI_OUT_H
+#include "cli.h"
+
+/* "label         text" */
+void out_row(const char *label, const char *fmt, ...) PARE_PRINTF(2, 3);
+/* The same with a good or bad word in colour (terminal only, and not with NO_COLOR) before it. */
+void out_verdict(const char *label, bool good, const char *word, const char *fmt, ...)
+    PARE_PRINTF(4, 5);
+const char *out_count(char buf[32], uint64_t v); /* 124,439,808 */
+const char *out_bytes(char buf[64], uint64_t v); /* 1,044,816 (1.04 MB) */
+/* Bytes of a token as they may go to a terminal: control characters and bad UTF-8 as \xNN. */
+const char *out_text(char *buf, size_t room, const char *text, size_t bytes);
+
+/* Sizes and times before and after, side by side. */
+void out_before_after(const facts *before, const facts *after, double ms_before, double ms_after);
+/* The three tiers, always together and in this order, then rounding, domain and hypotheses. */
+void out_tiers(const pare_cert *cert, bool verbose);
+
+/* Prints the tree on one line and deletes it; NULL or `complete` false: memory was out. */
+pare_status out_json(cli *c, cJSON *root, bool complete);
+/* {"command", "seed", "threads"}; NULL when memory is out. */
+cJSON *out_json_begin(const cli *c);
+bool out_json_facts(cJSON *to, const char *key, const facts *f);
+bool out_json_cert(cJSON *to, const char *path, const pare_cert *cert);
+bool out_json_shape(cJSON *to, const char *key, const size_t *shape, size_t ndim);
+#endif

@@ -1,0 +1,197 @@
+/* A data set from a file, by its extension. */
+#include "blame.h"
+#include "dataset.h"
+
+static bool ends_with(const char *s, const char *tail)
+{
+    const size_t n = strlen(s), t = strlen(tail);
+    return n >= t && strcmp(s + n - t, tail) == 0;
+}
+
+/* ---- a graph: one input, targets where the test mask is set ------------------------------- */
+
+static const int64_t *masked_targets(pare_arena *a, const pare_graph_data *d, const uint8_t *test)
+{
+    int64_t *target = pare_alloc(a, d->graph.n, sizeof *target);
+    for (size_t i = 0; target && i < d->graph.n; i++) target[i] = test[i] ? d->labels[i] : -1;
+    return target;
+}
+
+static pare_status graph_gather(pare_gather *g, const char *path, size_t split, pare_err *err)
+{
+    const pare_model *m = g->model;
+    pare_graph_data *d = pare_alloc(g->arena, 1, sizeof *d);
+    if (!d) return pare_no_memory(err);
+    const uint8_t *train, *val, *test;
+    pare_status st = pare_graph_load(d, g->arena, path, err);
+    if (st == PARE_OK) st = pare_graph_masks(&train, &val, &test, g->arena, d, split, err);
+    if (st) return st;
+    if (m->stem.ids || m->stem.width != d->features)
+        return pare_fail(err, PARE_ERR_INPUT, "nodes have %zu features, the model takes %s of %zu",
+                         d->features, m->stem.ids ? "ids" : "vectors",
+                         m->stem.ids ? m->stem.vocab : m->stem.width);
+    if (m->top.pool != PARE_POOL_NONE)
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "a label per node needs an output per token; this model pools");
+    const int64_t *target = masked_targets(g->arena, d, test);
+    if (!target) return pare_no_memory(err);
+    const pare_input in = {.batch = 1,
+                           .tokens = d->graph.n,
+                           .width = d->features,
+                           .x = d->x,
+                           .graph = m->pattern.kind == PARE_GRAPH ? &d->graph : NULL};
+    return pare_gather_add(g, in, target, err);
+}
+
+/* ---- {inputs, targets} --------------------------------------------------------------------- */
+
+typedef struct rows {
+    size_t n, tokens, width, targets; /* targets: per row */
+    int64_t *ids, *target;
+    double *x;
+} rows;
+
+static pare_status read_inputs(rows *r, pare_arena *a, const pare_array *in, const pare_model *m,
+                               pare_err *err)
+{
+    char shape[128];
+    const size_t ndim = m->stem.ids ? 2 : 3;
+    if (in->ndim != ndim || in->dtype == PARE_TEXT || (m->stem.ids && !pare_array_is_integer(in)) ||
+        (!m->stem.ids && in->shape[2] != m->stem.width))
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "inputs is %s %s, the model takes %s of %zu: [n, T%s]",
+                         pare_dtype_name(in->dtype), pare_shape_text(shape, in->shape, in->ndim),
+                         m->stem.ids ? "ids" : "vectors",
+                         m->stem.ids ? m->stem.vocab : m->stem.width, m->stem.ids ? "" : ", d");
+    r->n = in->shape[0];
+    r->tokens = in->shape[1];
+    r->width = m->stem.ids ? 0 : m->stem.width;
+    if (m->stem.ids)
+        r->ids = pare_array_ids(a, in);
+    else
+        r->x = pare_array_numbers(a, in);
+    return r->ids || r->x ? PARE_OK : pare_no_memory(err);
+}
+
+static pare_status read_targets(rows *r, pare_arena *a, const pare_array *t, const pare_model *m,
+                                pare_err *err)
+{
+    char have[128], want[128];
+    const size_t shape[2] = {r->n, r->tokens}, ndim = m->top.pool == PARE_POOL_NONE ? 2 : 1;
+    if (t->ndim != ndim || memcmp(t->shape, shape, ndim * sizeof *shape) != 0 ||
+        !pare_array_is_integer(t))
+        return pare_fail(err, PARE_ERR_INPUT, "targets is %s %s, expected integers %s",
+                         pare_dtype_name(t->dtype), pare_shape_text(have, t->shape, t->ndim),
+                         pare_shape_text(want, shape, ndim));
+    r->target = pare_array_ids(a, t);
+    return r->target ? PARE_OK : pare_no_memory(err);
+}
+
+/* Data without targets serve to run and to measure on: no row counts. */
+static pare_status no_targets(rows *r, pare_arena *a, pare_err *err)
+{
+    size_t count;
+    if (!pare_mul(&count, r->n, r->targets)) return pare_no_memory(err);
+    r->target = pare_alloc(a, count ? count : 1, sizeof *r->target);
+    if (!r->target) return pare_no_memory(err);
+    for (size_t i = 0; i < count; i++) r->target[i] = -1;
+    return PARE_OK;
+}
+
+static pare_status arrays_gather(pare_gather *g, const pare_npz *npz, pare_err *err)
+{
+    const pare_model *m = g->model;
+    rows r = {0};
+    pare_array in, target;
+    pare_status st = pare_npz_get(&in, npz, "inputs", err);
+    if (st == PARE_OK) st = read_inputs(&r, g->arena, &in, m, err);
+    if (st) return st;
+    r.targets = m->top.pool == PARE_POOL_NONE ? r.tokens : 1;
+    if (!pare_npz_has(npz, "targets")) {
+        st = no_targets(&r, g->arena, err);
+    } else {
+        st = pare_npz_get(&target, npz, "targets", err);
+        if (st == PARE_OK) st = read_targets(&r, g->arena, &target, m, err);
+    }
+    for (size_t i = 0; st == PARE_OK && i < r.n; i++) {
+        const pare_input one = {.batch = 1,
+                                .tokens = r.tokens,
+                                .width = r.width,
+                                .ids = r.ids ? r.ids + i * r.tokens : NULL,
+                                .x = r.x ? r.x + i * r.tokens * r.width : NULL};
+        st = pare_gather_add(g, one, r.target + i * r.targets, err);
+    }
+    if (st == PARE_OK && r.n == 0) return pare_fail(err, PARE_ERR_INPUT, "inputs has no rows");
+    return st;
+}
+
+static pare_status npz_gather(pare_gather *g, pare_task *task, const char *path, size_t split,
+                              pare_err *err)
+{
+    pare_npz *npz = NULL;
+    pare_arena *scratch = pare_arena_new();
+    if (!scratch) return pare_no_memory(err);
+    pare_status st = pare_npz_open(&npz, scratch, path, err);
+    if (st == PARE_OK && pare_npz_has(npz, "inputs")) {
+        *task = g->model->top.pool == PARE_POOL_NONE ? PARE_TASK_TOKENS : PARE_TASK_SENTENCE;
+        st = arrays_gather(g, npz, err);
+    } else if (st == PARE_OK) {
+        *task = PARE_TASK_NODES;
+        st = graph_gather(g, path, split, err);
+    }
+    pare_npz_close(npz);
+    pare_arena_free(scratch);
+    return st;
+}
+
+/* ---- ids as text ---------------------------------------------------------------------------- */
+
+static pare_status npy_gather(pare_gather *g, const char *path, size_t window, pare_err *err)
+{
+    pare_array a;
+    char shape[128];
+    pare_status st = pare_window_of(&window, g->model, window, err);
+    if (st == PARE_OK) st = pare_npy_read(&a, g->arena, path, err);
+    if (st) return st;
+    if (a.ndim != 2 || !pare_array_is_integer(&a))
+        return pare_fail(err, PARE_ERR_INPUT, "the array is %s %s, expected ids [B, T]",
+                         pare_dtype_name(a.dtype), pare_shape_text(shape, a.shape, a.ndim));
+    const int64_t *ids = pare_array_ids(g->arena, &a);
+    if (!ids) return pare_no_memory(err);
+    for (size_t i = 0; st == PARE_OK && i < a.shape[0]; i++)
+        st = pare_gather_windows(g, ids + i * a.shape[1], a.shape[1], window, err);
+    if (st == PARE_OK && g->n == 0)
+        return pare_fail(err, PARE_ERR_INPUT, "ids %s: no row has two tokens",
+                         pare_shape_text(shape, a.shape, a.ndim));
+    return st;
+}
+
+static pare_status gather(pare_gather *g, pare_dataset *out, const char *path, size_t split,
+                          size_t window, pare_err *err)
+{
+    out->split = split;
+    if (ends_with(path, ".npz")) return npz_gather(g, &out->task, path, split, err);
+    if (ends_with(path, ".tsv")) {
+        out->task = PARE_TASK_SENTENCE;
+        return pare_tsv_gather(g, &out->skipped, path, err);
+    }
+    out->task = PARE_TASK_TEXT;
+    if (ends_with(path, ".txt")) return pare_text_gather(g, path, window, err);
+    if (ends_with(path, ".npy")) return npy_gather(g, path, window, err);
+    return pare_fail(err, PARE_ERR_INPUT, "data are read from .npz, .txt, .tsv and .npy");
+}
+
+pare_status pare_dataset_load(pare_dataset *out, pare_arena *a, const pare_model *m,
+                              const char *path, size_t split, size_t window, pare_err *err)
+{
+    *out = (pare_dataset){0};
+    pare_gather g = {.arena = a, .model = m};
+    const pare_status st = gather(&g, out, path, split, window, err);
+    if (st) {
+        pare_blame(err, path);
+        return st;
+    }
+    out->inputs = (pare_inputs){g.n, g.in};
+    out->target = g.target;
+    return PARE_OK;
+}

@@ -1,0 +1,164 @@
+/* Proving a fold again, from the two files alone.
+ *
+ * In real numbers folding changes nothing, so a fold that had to round no weight has error 0 for
+ * every input (a priori). Else the bound is the enclosure's: both models on the given inputs. The
+ * fold is redone block by block and compared with what the output file holds. */
+#include "fold_parts.h"
+#include <pare/publish.h>
+#include <math.h>
+#include <string.h>
+
+typedef struct redo {
+    size_t different; /* weights of the output that are not the refolded ones */
+    pare_fold_report report;
+} redo;
+
+static size_t weight_differs(const pare_weight *a, const pare_weight *b)
+{
+    if (!pare_has(a) && !pare_has(b)) return 0;
+    if (pare_has(a) != pare_has(b) || a->dtype != b->dtype || a->rows != b->rows ||
+        a->cols != b->cols)
+        return pare_has(a) ? a->rows * a->cols : b->rows * b->cols;
+    const size_t size = pare_dtype_size(a->dtype);
+    size_t n = 0;
+    if (a->data == b->data || memcmp(a->data, b->data, a->rows * a->cols * size) == 0) return 0;
+    for (size_t i = 0; i < a->rows * a->cols; i++)
+        n += memcmp((const char *)a->data + i * size, (const char *)b->data + i * size, size) != 0;
+    return n;
+}
+
+/* Two models of the same shape, weight by weight: the second list is walked in step. */
+typedef struct pairing {
+    pare_weight *list;
+    size_t n, at, different;
+} pairing;
+
+static pare_status take(void *self, const char *name, pare_weight *w, bool vector, pare_err *err)
+{
+    (void)name, (void)vector, (void)err;
+    pairing *const p = self;
+    if (p->list) p->list[p->n] = *w;
+    p->n++;
+    return PARE_OK;
+}
+
+static pare_status compare(void *self, const char *name, pare_weight *w, bool vector, pare_err *err)
+{
+    (void)name, (void)vector, (void)err;
+    pairing *const p = self;
+    const pare_weight none = {0};
+    p->different += weight_differs(w, p->at < p->n ? &p->list[p->at] : &none);
+    p->at++;
+    return PARE_OK;
+}
+
+/* Counts the weights in which a and b differ; every weight when their lists have other lengths. */
+static pare_status count_different(size_t *out, pare_arena *a, pare_model *m, pare_model *g,
+                                   pare_err *err)
+{
+    pairing p = {0};
+    pare_status st = pare_model_visit(g, take, &p, err);
+    if (st) return st;
+    p.list = pare_alloc(a, p.n ? p.n : 1, sizeof *p.list);
+    if (!p.list) return pare_no_memory(err);
+    p.n = 0;
+    if ((st = pare_model_visit(g, take, &p, err)) || (st = pare_model_visit(m, compare, &p, err)))
+        return st;
+    *out = p.different + (p.at != p.n);
+    return PARE_OK;
+}
+
+/* A model of one block, so that the visitor can walk it alone. */
+static pare_model one_block(pare_block *b)
+{
+    return (pare_model){.nblocks = 1, .blocks = b};
+}
+
+static pare_status redo_block(redo *r, folder *f, const pare_block *in, const pare_block *out)
+{
+    pare_block b = *in, theirs = *out;
+    size_t n = 0;
+    b.ffn.layers =
+        pare_alloc(f->arena, in->ffn.nlayers ? in->ffn.nlayers : 1, sizeof *b.ffn.layers);
+    if (!b.ffn.layers) return pare_no_memory(f->err);
+    if (in->ffn.nlayers)
+        memcpy(b.ffn.layers, in->ffn.layers, in->ffn.nlayers * sizeof *b.ffn.layers);
+    pare_status st = fold_attention(f, &b.attn);
+    if (!st) st = fold_ffn(f, &b.ffn);
+    if (st) return st;
+    pare_model mine = one_block(&b), other = one_block(&theirs);
+    if ((st = count_different(&n, f->arena, &mine, &other, f->err))) return st;
+    r->different += n;
+    return PARE_OK;
+}
+
+static pare_status redo_ends(redo *r, folder *f, const pare_model *in, const pare_model *out)
+{
+    pare_model mine = {.stem = in->stem, .top = in->top};
+    pare_model theirs = {.stem = out->stem, .top = out->top};
+    size_t n = 0;
+    pare_status st = fold_stem(f, &mine.stem);
+    if (!st) st = fold_top(f, &mine.top);
+    if (!st) st = count_different(&n, f->arena, &mine, &theirs, f->err);
+    r->different += n;
+    return st;
+}
+
+static pare_status redo_all(redo *r, const pare_model *in, const pare_model *out, pare_err *err)
+{
+    pare_arena *const scratch = pare_arena_new();
+    if (!scratch) return pare_no_memory(err);
+    folder f = {scratch, pare_model_is_rotary(in), pare_never_empty(&in->pattern), &r->report, err};
+    pare_status st = redo_ends(r, &f, in, out);
+    const size_t nblocks = in->nblocks < out->nblocks ? in->nblocks : out->nblocks;
+    const pare_mark mark = pare_arena_mark(scratch);
+    for (size_t b = 0; !st && b < nblocks; b++) {
+        st = redo_block(r, &f, &in->blocks[b], &out->blocks[b]);
+        pare_arena_reset(scratch, mark);
+    }
+    r->different += in->nblocks > nblocks ? in->nblocks - nblocks : out->nblocks - nblocks;
+    pare_arena_free(scratch);
+    return st;
+}
+
+static pare_hypothesis counted(const char *name, size_t value)
+{
+    return (pare_hypothesis){name, value == 0 ? PARE_TRUE : PARE_FALSE, (double)value, 0};
+}
+
+static pare_hypothesis condition(const char *name, bool holds)
+{
+    return (pare_hypothesis){name, holds ? PARE_TRUE : PARE_FALSE, NAN, NAN};
+}
+
+static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claimed,
+                         const pare_model *f, const pare_model *g, const pare_inputs *set,
+                         const pare_exec *exec, pare_err *err)
+{
+    redo r = {0};
+    pare_gap gap;
+    pare_status st;
+    if ((st = redo_all(&r, f, g, err)) || (st = pare_prove_gap(&gap, f, g, set, exec, err)))
+        return st;
+    again->hypotheses = pare_alloc(a, 4, sizeof *again->hypotheses);
+    again->domain = pare_domain_text(a, &claimed->data);
+    if (!again->hypotheses || !again->domain) return pare_no_memory(err);
+    again->norm = PARE_NORM_HEADLINE;
+    again->nhypotheses = 4;
+    again->hypotheses[0] =
+        counted("the output is the input folded (weights that differ)", r.different);
+    again->hypotheses[1] =
+        counted("no weight had to be rounded (weights rounded)", r.report.rounded);
+    again->hypotheses[2] =
+        condition("positions are not rotary (key biases dropped)", !pare_model_is_rotary(f));
+    again->hypotheses[3] =
+        condition("no row can be empty (value biases merged)", pare_never_empty(&f->pattern));
+    again->apriori = r.different == 0 && r.report.rounded == 0 ? 0 : INFINITY;
+    again->proven = gap.proven.v;
+    again->measured = gap.measured;
+    again->measured_slack = pare_measured_slack(&gap);
+    again->rounding = gap.rounding.v;
+    return PARE_OK;
+}
+
+const pare_prover pare_fold_prover = {"fold", prove};

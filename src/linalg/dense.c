@@ -1,0 +1,157 @@
+/* dense.c - y = x w^T + b, the product everything else is made of.
+ *
+ * The work is cut into tiles of tokens x outputs whose sizes follow from the shapes alone, so the
+ * bits do not depend on the number of threads. A weight stored in the other precision is converted
+ * tile by tile into scratch that lives as long as the tile, never whole. */
+#include <pare/linalg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum {
+    inner_tile = 512,    /* columns of w converted at a time: 256 x 512 doubles are 1 MB */
+    small_work = 1 << 15 /* multiplications below which a second thread costs more than it gives */
+};
+
+typedef struct job {
+    const pare_weight *w, *b; /* b NULL when absent */
+    const pare_mat *x64;      /* either these two ... */
+    pare_mat *y64;
+    const float *x32; /* ... or these */
+    float *y32;
+    size_t ldx, ldy;
+    size_t n, tokens, outs, out_blocks; /* a tile is tokens x outs */
+    atomic_bool no_memory;
+} job;
+
+typedef struct tile {
+    size_t i, tokens; /* rows of x and y */
+    size_t o, outs;   /* rows of w, columns of y */
+} tile;
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t blocks_of(size_t n, size_t size)
+{
+    return n / size + (n % size != 0);
+}
+
+/* Long inputs take tall tiles, so that a converted tile of w serves many tokens; few tokens take
+ * narrow ones, so that there is something to share between threads. */
+static void choose_tiles(job *j)
+{
+    const size_t n = j->n, out = j->w->rows, in = j->w->cols;
+    const double work = (double)n * (double)out * (double)in;
+    const bool one = work < small_work;
+    j->tokens = one ? n : n >= 2048 ? 512 : 128;
+    j->outs = one ? out : n <= 64 ? 128 : 256;
+    j->out_blocks = blocks_of(out, j->outs);
+}
+
+static tile tile_at(const job *j, size_t block)
+{
+    const size_t i = block / j->out_blocks * j->tokens, o = block % j->out_blocks * j->outs;
+    return (tile){i, least(j->tokens, j->n - i), o, least(j->outs, j->w->rows - o)};
+}
+
+static double bias_at(const job *j, size_t o)
+{
+    return j->b ? pare_weight_at(j->b, o) : 0;
+}
+
+static void tile_f64(void *ctx, size_t block)
+{
+    job *j = ctx;
+    const tile t = tile_at(j, block);
+    const size_t in = j->w->cols;
+    pare_mat y = pare_mat_part(j->y64, t.i, t.o, t.tokens, t.outs);
+    for (size_t i = 0; i < t.tokens; i++)
+        for (size_t o = 0; o < t.outs; o++) pare_row_mut(&y, i)[o] = bias_at(j, t.o + o);
+    if (j->w->dtype == PARE_F64) {
+        const pare_mat x = pare_mat_part(j->x64, t.i, 0, t.tokens, in);
+        const pare_mat w = pare_mat_of((double *)j->w->data + t.o * in, t.outs, in);
+        pare_gemm(&y, 1, &x, false, &w, true, 1);
+        return;
+    }
+    double *wide = malloc(t.outs * least(in, inner_tile) * sizeof *wide);
+    if (!wide) {
+        atomic_store_explicit(&j->no_memory, true, memory_order_relaxed);
+        return;
+    }
+    for (size_t c = 0; c < in; c += inner_tile) {
+        const size_t cols = least(inner_tile, in - c);
+        const pare_mat x = pare_mat_part(j->x64, t.i, c, t.tokens, cols);
+        pare_mat w = pare_mat_of(wide, t.outs, cols);
+        pare_weight_widen(&w, j->w, t.o, c);
+        pare_gemm(&y, 1, &x, false, &w, true, 1);
+    }
+    free(wide);
+}
+
+static void narrow(float *to, const pare_weight *w, size_t r, size_t c, size_t rows, size_t cols)
+{
+    for (size_t i = 0; i < rows; i++) {
+        const double *from = (const double *)w->data + (r + i) * w->cols + c;
+        for (size_t k = 0; k < cols; k++) to[i * cols + k] = (float)from[k];
+    }
+}
+
+static void tile_f32(void *ctx, size_t block)
+{
+    job *j = ctx;
+    const tile t = tile_at(j, block);
+    const size_t in = j->w->cols;
+    const float *x = j->x32 + t.i * j->ldx;
+    float *y = j->y32 + t.i * j->ldy + t.o;
+    for (size_t i = 0; i < t.tokens; i++)
+        for (size_t o = 0; o < t.outs; o++) y[i * j->ldy + o] = (float)bias_at(j, t.o + o);
+    if (j->w->dtype == PARE_F32) {
+        const float *w = (const float *)j->w->data + t.o * in;
+        pare_gemm_f32(t.tokens, t.outs, in, 1, x, j->ldx, false, w, in, true, 1, y, j->ldy);
+        return;
+    }
+    float *slim = malloc(t.outs * least(in, inner_tile) * sizeof *slim);
+    if (!slim) {
+        atomic_store_explicit(&j->no_memory, true, memory_order_relaxed);
+        return;
+    }
+    for (size_t c = 0; c < in; c += inner_tile) {
+        const size_t cols = least(inner_tile, in - c);
+        narrow(slim, j->w, t.o, c, t.outs, cols);
+        pare_gemm_f32(t.tokens, t.outs, cols, 1, x + c, j->ldx, false, slim, cols, true, 1, y,
+                      j->ldy);
+    }
+    free(slim);
+}
+
+static pare_status run(job *j, void (*tile_fn)(void *, size_t), const pare_exec *exec,
+                       pare_err *err)
+{
+    if (j->b && !pare_has(j->b)) j->b = NULL;
+    PARE_ASSERT(j->w->dtype == PARE_F32 || j->w->dtype == PARE_F64);
+    PARE_ASSERT(!j->b || j->b->rows * j->b->cols == j->w->rows);
+    if (j->n == 0 || j->w->rows == 0) return PARE_OK;
+    PARE_ASSERT(pare_has(j->w) || j->w->cols == 0);
+    choose_tiles(j);
+    pare_parallel(exec, blocks_of(j->n, j->tokens) * j->out_blocks, tile_fn, j);
+    return atomic_load(&j->no_memory) ? pare_no_memory(err) : PARE_OK;
+}
+
+pare_status pare_dense_f64(pare_mat *y, const pare_mat *x, const pare_weight *w,
+                           const pare_weight *b, const pare_exec *exec, pare_err *err)
+{
+    PARE_ASSERT(x->cols == w->cols && y->cols == w->rows && y->rows == x->rows);
+    job j = {.w = w, .b = b, .x64 = x, .y64 = y, .n = x->rows};
+    return run(&j, tile_f64, exec, err);
+}
+
+pare_status pare_dense_f32(float *y, size_t ldy, const float *x, size_t ldx, size_t n,
+                           const pare_weight *w, const pare_weight *b, const pare_exec *exec,
+                           pare_err *err)
+{
+    PARE_ASSERT(n <= 1 || (ldx >= w->cols && ldy >= w->rows));
+    job j = {.w = w, .b = b, .x32 = x, .y32 = y, .ldx = ldx, .ldy = ldy, .n = n};
+    return run(&j, tile_f32, exec, err);
+}

@@ -1,0 +1,34 @@
+/* weight.c - stored matrices: widened by parts, checked once. */
+#include <pare/linalg.h>
+#include <math.h>
+#include <string.h>
+
+void pare_weight_widen(pare_mat *out, const pare_weight *w, size_t r, size_t c)
+{
+    PARE_ASSERT(w->dtype == PARE_F32 || w->dtype == PARE_F64);
+    PARE_ASSERT(r <= w->rows && out->rows <= w->rows - r);
+    PARE_ASSERT(c <= w->cols && out->cols <= w->cols - c);
+    if (out->cols == 0) return;
+    for (size_t i = 0; i < out->rows; i++) {
+        double *to = pare_row_mut(out, i);
+        const size_t at = (r + i) * w->cols + c;
+        if (w->dtype == PARE_F64) {
+            memcpy(to, (const double *)w->data + at, out->cols * sizeof *to);
+            continue;
+        }
+        const float *from = (const float *)w->data + at;
+        for (size_t j = 0; j < out->cols; j++) to[j] = (double)from[j];
+    }
+}
+
+bool pare_weight_finite(const pare_weight *w, size_t *where)
+{
+    PARE_ASSERT(w->dtype == PARE_F32 || w->dtype == PARE_F64);
+    const size_t count = pare_has(w) ? w->rows * w->cols : 0;
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(pare_weight_at(w, i))) {
+            if (where) *where = i;
+            return false;
+        }
+    return true;
+}

@@ -1,0 +1,124 @@
+/* The architecture to JSON. Defaults are left out, so that a file written by hand stays short. */
+#include "arch.h"
+
+static bool add_norm(cJSON *to, const char *key, const pare_norm *n)
+{
+    if (n->kind == PARE_NORM_NONE) return true;
+    cJSON *const o = pare_json_add_object(to, key);
+    bool ok = o && pare_json_add_string(o, "kind", pare_norm_name(n->kind));
+    if (ok && n->kind != PARE_NORM_MEAN) ok = pare_json_add_number(o, "eps", n->eps);
+    if (ok && (n->kind == PARE_NORM_LAYER || n->kind == PARE_NORM_RMS))
+        ok = pare_json_add_number(o, "divisor", n->divisor) &&
+             (n->shift == 0 || pare_json_add_number(o, "shift", n->shift));
+    return ok;
+}
+
+static bool add_head(cJSON *to, const pare_head *h)
+{
+    cJSON *const o = pare_json_add_object(to, NULL);
+    bool ok = o && pare_json_add_size(o, "dk", h->dk) && pare_json_add_size(o, "dv", h->dv) &&
+              pare_json_add_size(o, "q", h->q) && pare_json_add_size(o, "k", h->k) &&
+              pare_json_add_size(o, "v", h->v) && pare_json_add_size(o, "o", h->o) &&
+              pare_json_add_number(o, "scale", h->scale);
+    if (ok && h->planes)
+        ok = pare_json_add_size(o, "freq", h->freq) && pare_json_add_size(o, "planes", h->planes);
+    return ok;
+}
+
+static bool add_attention(cJSON *to, const pare_attn *a)
+{
+    if (a->kind == PARE_ATTN_NONE) return true;
+    cJSON *const o = pare_json_add_object(to, "attn");
+    bool ok = o && pare_json_add_string(o, "kind", pare_attn_name(a->kind)) &&
+              pare_json_add_size(o, "in", a->din) && pare_json_add_size(o, "out", a->dout);
+    if (ok && a->kind == PARE_ATTN_POLY) ok = pare_json_add_number(o, "tolerance", a->tolerance);
+    if (ok && a->nheads) {
+        cJSON *const heads = pare_json_add_array(o, "heads");
+        ok = heads != NULL;
+        for (size_t h = 0; ok && h < a->nheads; h++) ok = add_head(heads, &a->heads[h]);
+    }
+    return ok && pare_json_add_string(o, "skip", pare_skip_name(a->skip.kind)) &&
+           add_norm(o, "in_norm", &a->in_norm) && add_norm(o, "out_norm", &a->out_norm);
+}
+
+static bool add_ffn(cJSON *to, const pare_ffn *f)
+{
+    if (f->kind == PARE_FFN_NONE) return true;
+    cJSON *const o = pare_json_add_object(to, "ffn");
+    return o && pare_json_add_string(o, "kind", pare_ffn_name(f->kind)) &&
+           pare_json_add_size(o, "in", f->din) && pare_json_add_size(o, "out", f->dout) &&
+           pare_json_add_size(o, "layers", f->nlayers) &&
+           pare_json_add_string(o, "act", pare_act_name(f->act)) &&
+           pare_json_add_string(o, "skip", pare_skip_name(f->skip.kind)) &&
+           add_norm(o, "in_norm", &f->in_norm) && add_norm(o, "out_norm", &f->out_norm);
+}
+
+static bool add_positions(cJSON *to, const pare_positions *p)
+{
+    if (p->kind == PARE_POS_NONE) return true;
+    cJSON *const o = pare_json_add_object(to, "positions");
+    bool ok = o && pare_json_add_string(o, "kind", pare_position_name(p->kind));
+    if (ok && p->kind == PARE_POS_SINUSOIDAL) ok = pare_json_add_number(o, "base", p->base);
+    if (ok && p->kind == PARE_POS_ROTARY) ok = pare_json_add_bool(o, "interleaved", p->interleaved);
+    if (ok && p->after_map) ok = pare_json_add_bool(o, "after_map", true);
+    return ok;
+}
+
+static bool add_stem(cJSON *to, const pare_stem *s)
+{
+    cJSON *const o = pare_json_add_object(to, "stem");
+    return o && pare_json_add_bool(o, "ids", s->ids) && pare_json_add_size(o, "width", s->width) &&
+           (!s->ids || pare_json_add_size(o, "vocab", s->vocab)) && add_positions(o, &s->pos) &&
+           add_norm(o, "norm", &s->norm);
+}
+
+static bool add_pattern(cJSON *to, const pare_pattern *p)
+{
+    cJSON *const o = pare_json_add_object(to, "pattern");
+    bool ok = o && pare_json_add_string(o, "kind", pare_pattern_name(p->kind));
+    if (ok && p->kind == PARE_WINDOW)
+        ok = pare_json_add_size(o, "window", p->window) && pare_json_add_size(o, "sinks", p->sinks);
+    if (ok && p->kind == PARE_GRAPH) ok = pare_json_add_bool(o, "self_loops", p->self_loops);
+    if (ok && p->kind == PARE_GRAPH && p->expander_degree) {
+        cJSON *const e = pare_json_add_object(o, "expander");
+        ok = e && pare_json_add_size(e, "degree", p->expander_degree) &&
+             pare_json_add_u64(e, "seed", p->expander_seed);
+    }
+    return ok;
+}
+
+static bool add_top(cJSON *to, const pare_top *t)
+{
+    cJSON *const o = pare_json_add_object(to, "top");
+    return o && add_norm(o, "norm", &t->norm) &&
+           pare_json_add_string(o, "pool", pare_pool_name(t->pool)) &&
+           (t->act == PARE_ACT_NONE || pare_json_add_string(o, "act", pare_act_name(t->act))) &&
+           pare_json_add_bool(o, "tied", t->tied);
+}
+
+static bool add_model(cJSON *root, const pare_model *m)
+{
+    bool ok = pare_json_add_size(root, "version", ARCH_VERSION) &&
+              pare_json_add_string(root, "name", m->name ? m->name : "") &&
+              pare_json_add_size(root, "context", m->context) && add_stem(root, &m->stem) &&
+              add_pattern(root, &m->pattern);
+    cJSON *const blocks = ok ? pare_json_add_array(root, "blocks") : NULL;
+    ok = blocks != NULL;
+    for (size_t b = 0; ok && b < m->nblocks; b++) {
+        cJSON *const o = pare_json_add_object(blocks, NULL);
+        ok = o && add_attention(o, &m->blocks[b].attn) && add_ffn(o, &m->blocks[b].ffn);
+    }
+    ok = ok && add_top(root, &m->top);
+    if (ok && m->tokenizer != PARE_TOK_NONE)
+        ok = pare_json_add_string(root, "tokenizer", pare_tokenizer_name(m->tokenizer));
+    return ok;
+}
+
+pare_status arch_write(char **text, pare_arena *a, const pare_model *m, pare_err *err)
+{
+    cJSON *const root = cJSON_CreateObject();
+    const pare_status st = root && add_model(root, m) ? pare_json_print(text, NULL, a, root, 0, err)
+                                                      : pare_no_memory(err);
+    cJSON_Delete(root);
+    return st;
+}

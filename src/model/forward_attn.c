@@ -1,0 +1,273 @@
+/* The attention branch: softmax heads, and the kinds that may stand in their place. */
+#include "forward_parts.h"
+#include "rotary.h"
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- heads ------------------------------------------------------------------------------- */
+
+typedef struct head_job {
+    pass *p;
+    const pare_attn *a;
+    const rows *q, *k, *v;
+    rows *y;
+    const pare_exec *inner; /* threads within one head; NULL when heads are spread over threads */
+    atomic_int st;
+} head_job;
+
+static pare_mat view64(const rows *r, size_t row, size_t n, size_t col, size_t d)
+{
+    return (pare_mat){n, d, r->d, (double *)r->v + row * r->d + col};
+}
+
+static pare_mat32 view32(const rows *r, size_t row, size_t n, size_t col, size_t d)
+{
+    return (pare_mat32){n, d, r->d, (float *)r->v + row * r->d + col};
+}
+
+static void one_head(void *self, size_t unit)
+{
+    head_job *const w = self;
+    const pare_head *const h = &w->a->heads[unit % w->a->nheads];
+    const size_t n = w->p->tokens, row = unit / w->a->nheads * n;
+    const pare_pattern *const pattern = &w->p->m->pattern;
+    pare_status st;
+    if (w->y->t == PARE_F64) {
+        pare_mat y = view64(w->y, row, n, h->o, h->dv);
+        const pare_mat q = view64(w->q, row, n, h->q, h->dk), k = view64(w->k, row, n, h->k, h->dk);
+        const pare_mat v = view64(w->v, row, n, h->v, h->dv);
+        st = pare_attend_f64(&y, &q, &k, &v, h->scale, pattern, w->p->graph, w->inner, NULL);
+    } else {
+        pare_mat32 y = view32(w->y, row, n, h->o, h->dv);
+        const pare_mat32 q = view32(w->q, row, n, h->q, h->dk);
+        const pare_mat32 k = view32(w->k, row, n, h->k, h->dk);
+        const pare_mat32 v = view32(w->v, row, n, h->v, h->dv);
+        st = pare_attend_f32(&y, &q, &k, &v, (float)h->scale, pattern, w->p->graph, w->inner, NULL);
+    }
+    if (st) atomic_store(&w->st, (int)st);
+}
+
+/* Many (sequence, head) pairs are spread over the threads; few share them within. The choice
+ * depends on shapes alone. */
+static pare_status all_heads(pass *p, rows *y, const rows *q, const rows *k, const rows *v,
+                             const pare_attn *a)
+{
+    const size_t units = q->n / p->tokens * a->nheads;
+    const bool spread = units >= 8;
+    head_job w = {p, a, q, k, v, y, spread ? NULL : p->exec, PARE_OK};
+    pare_parallel(spread ? p->exec : NULL, units, one_head, &w);
+    return atomic_load(&w.st) ? pare_no_memory(p->err) : PARE_OK;
+}
+
+static void fill_query(const void *ctx, size_t i, double *v)
+{
+    (void)i;
+    const pare_weight *const bq = ctx;
+    for (size_t j = 0; j < bq->cols; j++) v[j] = pare_weight_at(bq, j);
+}
+
+static void mean_rows(rows *r, size_t tokens, double *mean, double *row)
+{
+    for (size_t s = 0; s < r->n; s += tokens) {
+        memset(mean, 0, r->d * sizeof *mean);
+        for (size_t i = 0; i < tokens; i++) {
+            rows_load(row, r, s + i);
+            for (size_t j = 0; j < r->d; j++) mean[j] += row[j];
+        }
+        for (size_t j = 0; j < r->d; j++) mean[j] /= (double)tokens;
+        for (size_t i = 0; i < tokens; i++) rows_store(r, s + i, mean);
+    }
+}
+
+static pare_status queries(pass *p, rows *q, const rows *z, const pare_attn *a)
+{
+    const size_t d = pare_has(&a->wq) ? a->wq.rows : a->bq.cols;
+    pare_status st = rows_new(q, p->scratch, z->t, z->n, d, p->err);
+    if (st) return st;
+    if (!pare_has(&a->wq)) return rows_map(q, q, fill_query, &a->bq, p->exec, p->err);
+    if ((st = rows_dense(q, z, &a->wq, &a->bq, p->exec, p->err))) return st;
+    if (a->kind != PARE_ATTN_MEANQ) return PARE_OK;
+    double *const buf = pare_alloc(p->scratch, 2 * d, sizeof *buf);
+    if (!buf) return pare_no_memory(p->err);
+    mean_rows(q, p->tokens, buf, buf + d);
+    return PARE_OK;
+}
+
+static size_t head_columns(const pare_attn *a)
+{
+    const pare_head *const last = &a->heads[a->nheads - 1];
+    return last->o + last->dv;
+}
+
+/* The heads' outputs side by side: what wo (or the pool's matrix) reads. */
+static pare_status pooled(pass *p, rows *y, const rows *z, const pare_attn *a)
+{
+    rows q, k, v;
+    pare_status st;
+    if ((st = queries(p, &q, z, a)) ||
+        (st = rows_new(&k, p->scratch, z->t, z->n, a->wk.rows, p->err)) ||
+        (st = rows_new(&v, p->scratch, z->t, z->n, a->wv.rows, p->err)) ||
+        (st = rows_new(y, p->scratch, z->t, z->n, head_columns(a), p->err)) ||
+        (st = rows_dense(&k, z, &a->wk, &a->bk, p->exec, p->err)) ||
+        (st = rows_dense(&v, z, &a->wv, &a->bv, p->exec, p->err)) || (st = rotate(p, &q, &k, a)))
+        return st;
+    return all_heads(p, y, &q, &k, &v, a);
+}
+
+static pare_status softmax_heads(pass *p, rows *y, const rows *z, const pare_attn *a)
+{
+    rows heads;
+    const pare_status st = pooled(p, &heads, z, a);
+    return st ? st : rows_dense(y, &heads, &a->wo, &a->bo, p->exec, p->err);
+}
+
+/* ---- replacements ------------------------------------------------------------------------ */
+
+typedef struct mean_ctx {
+    const pass *p;
+    const rows *x;
+} mean_ctx;
+
+/* Row i of U x: the plain mean of what i sees, 0 when it sees nothing. */
+static void mean_visible(const void *ctx, size_t i, double *v)
+{
+    const mean_ctx *const c = ctx;
+    const size_t d = c->x->d, first = i / c->p->tokens * c->p->tokens;
+    const pare_keys keys = pare_visible(&c->p->m->pattern, c->p->graph, c->p->tokens, i - first);
+    memset(v, 0, d * sizeof *v);
+    for (size_t j = 0; j < keys.count; j++) {
+        const size_t at = (first + pare_key(&keys, j)) * d;
+        for (size_t e = 0; e < d; e++)
+            v[e] += c->x->t == PARE_F64 ? ((const double *)c->x->v)[at + e]
+                                        : (double)((const float *)c->x->v)[at + e];
+    }
+    for (size_t e = 0; keys.count && e < d; e++) v[e] /= (double)keys.count;
+}
+
+static pare_status average(pass *p, rows *y, const rows *x)
+{
+    const mean_ctx c = {p, x};
+    const pare_status st = rows_new(y, p->scratch, x->t, x->n, x->d, p->err);
+    return st ? st : rows_map(y, x, mean_visible, &c, p->exec, p->err);
+}
+
+static void add_row(const void *ctx, double *v, const double *x)
+{
+    const size_t d = *(const size_t *)ctx;
+    for (size_t j = 0; j < d; j++) v[j] += x[j];
+}
+
+static void bias_row(const void *ctx, size_t i, double *v)
+{
+    (void)i;
+    const pare_weight *const b = ctx;
+    for (size_t j = 0; j < b->cols; j++) v[j] = pare_weight_at(b, j);
+}
+
+/* y = bo on every row, or 0. */
+static pare_status constant(pass *p, rows *y, const pare_attn *a)
+{
+    if (pare_has(&a->bo)) return rows_map(y, y, bias_row, &a->bo, p->exec, p->err);
+    memset(y->v, 0, y->n * y->d * pare_dtype_size(y->t));
+    return PARE_OK;
+}
+
+/* y += x w^T (+ b) */
+static pare_status add_product(pass *p, rows *y, const rows *x, const pare_weight *w)
+{
+    rows t;
+    pare_status st;
+    if ((st = rows_new(&t, p->scratch, y->t, y->n, y->d, p->err)) ||
+        (st = rows_dense(&t, x, w, NULL, p->exec, p->err)))
+        return st;
+    return rows_map2(y, &t, add_row, &y->d, p->exec, p->err);
+}
+
+/* U (z mix^T + bv) + bo */
+static pare_status uniform(pass *p, rows *y, const rows *z, const pare_attn *a)
+{
+    rows values, mean;
+    pare_status st;
+    if ((st = rows_new(&values, p->scratch, z->t, z->n, a->dout, p->err)) ||
+        (st = rows_dense(&values, z, &a->mix, &a->bv, p->exec, p->err)) ||
+        (st = average(p, &mean, &values)) || (st = constant(p, y, a)))
+        return st;
+    return rows_map2(y, &mean, add_row, &y->d, p->exec, p->err);
+}
+
+/* sum_j U^j z E_j + bo; mix stacks the E_j^T. */
+static pare_status umix(pass *p, rows *y, const rows *z, const pare_attn *a)
+{
+    const size_t powers = a->mix.rows / a->dout, size = pare_dtype_size(a->mix.dtype);
+    rows x = *z, next;
+    pare_status st = constant(p, y, a);
+    for (size_t j = 0; !st && j < powers; j++) {
+        const pare_weight e = {a->mix.dtype, a->dout, a->mix.cols,
+                               (const char *)a->mix.data + j * a->dout * a->mix.cols * size};
+        if (j > 0) {
+            if ((st = average(p, &next, &x))) return st;
+            x = next;
+        }
+        st = add_product(p, y, &x, &e);
+    }
+    return st;
+}
+
+static pare_status affmix(pass *p, rows *y, const rows *z, const pare_attn *a)
+{
+    rows mean;
+    pare_status st;
+    if ((st = rows_dense(y, z, &a->matrix, &a->bo, p->exec, p->err)) || (st = average(p, &mean, z)))
+        return st;
+    return add_product(p, y, &mean, &a->mix);
+}
+
+typedef struct join_ctx {
+    const rows *left, *right;
+} join_ctx;
+
+static void join_row(const void *ctx, size_t i, double *v)
+{
+    const join_ctx *const c = ctx;
+    rows_load(v, c->left, i);
+    rows_load(v + c->left->d, c->right, i);
+}
+
+static pare_status pool(pass *p, rows *y, const rows *z, const pare_attn *a)
+{
+    rows heads, both;
+    pare_status st;
+    if ((st = pooled(p, &heads, z, a)) ||
+        (st = rows_new(&both, p->scratch, z->t, z->n, z->d + heads.d, p->err)))
+        return st;
+    const join_ctx c = {z, &heads};
+    if ((st = rows_map(&both, &both, join_row, &c, p->exec, p->err))) return st;
+    return rows_dense(y, &both, &a->matrix, &a->bo, p->exec, p->err);
+}
+
+pare_status attention_branch(pass *p, rows *y, const rows *z, const pare_attn *a)
+{
+    switch (a->kind) {
+    case PARE_ATTN_EXACT:
+    case PARE_ATTN_POLY: /* exact is within any tolerance */
+    case PARE_ATTN_CONSTQ:
+    case PARE_ATTN_MEANQ:
+        return softmax_heads(p, y, z, a);
+    case PARE_ATTN_NONE:
+    case PARE_ATTN_ZERO:
+    case PARE_ATTN_CONST:
+        return constant(p, y, a);
+    case PARE_ATTN_UNIFORM:
+        return uniform(p, y, z, a);
+    case PARE_ATTN_LINEAR:
+        return rows_dense(y, z, &a->matrix, &a->bo, p->exec, p->err);
+    case PARE_ATTN_AFFMIX:
+        return affmix(p, y, z, a);
+    case PARE_ATTN_POOL:
+        return pool(p, y, z, a);
+    case PARE_ATTN_UMIX:
+        return umix(p, y, z, a);
+    }
+    return PARE_OK;
+}

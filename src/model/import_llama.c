@@ -1,0 +1,236 @@
+/* Llama, in Hugging Face's names (rotary pairs half a head apart) and in Meta's (pairs side by
+ * side): RMS norms before attention and a gated FFN, heads that share keys and values.
+ * Mistral and Qwen2 files are the same network and come in here too. */
+#include "import_families.h"
+
+#include <string.h>
+
+/* Where each family keeps the same thing; %zu is the layer. */
+typedef struct names {
+    const char *embedding, *head, *final;
+    const char *attn_norm, *ffn_norm, *q, *k, *v, *o, *gate, *up, *down; /* after "layers.N." */
+    bool interleaved;
+} names;
+
+static const names hf = {.embedding = "embed_tokens.weight",
+                         .head = "lm_head.weight",
+                         .final = "norm.weight",
+                         .attn_norm = "input_layernorm",
+                         .ffn_norm = "post_attention_layernorm",
+                         .q = "self_attn.q_proj",
+                         .k = "self_attn.k_proj",
+                         .v = "self_attn.v_proj",
+                         .o = "self_attn.o_proj",
+                         .gate = "mlp.gate_proj",
+                         .up = "mlp.up_proj",
+                         .down = "mlp.down_proj",
+                         .interleaved = false};
+static const names meta = {.embedding = "tok_embeddings.weight",
+                           .head = "output.weight",
+                           .final = "norm.weight",
+                           .attn_norm = "attention_norm",
+                           .ffn_norm = "ffn_norm",
+                           .q = "attention.wq",
+                           .k = "attention.wk",
+                           .v = "attention.wv",
+                           .o = "attention.wo",
+                           .gate = "feed_forward.w1",
+                           .up = "feed_forward.w3",
+                           .down = "feed_forward.w2",
+                           .interleaved = true};
+static const names meta_short = {.embedding = "tok_embeddings.weight",
+                                 .head = "output.weight",
+                                 .final = "norm.weight",
+                                 .attn_norm = "attention_norm",
+                                 .ffn_norm = "ffn_norm",
+                                 .q = "wq",
+                                 .k = "wk",
+                                 .v = "wv",
+                                 .o = "wo",
+                                 .gate = "w1",
+                                 .up = "w3",
+                                 .down = "w2",
+                                 .interleaved = true};
+static const names *const all[] = {&hf, &meta, &meta_short};
+
+static const char *const ignored[] = {"*.rotary_emb.inv_freq",
+                                      "rotary_emb.inv_freq",
+                                      "rope.freqs",
+                                      "freqs_cis",
+                                      "freqs_cos",
+                                      "freqs_sin",
+                                      NULL};
+
+static const names *names_of(const im_source *s)
+{
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (im_has(s, "%s", all[i]->embedding) && im_has(s, "layers.0.%s.weight", all[i]->q))
+            return all[i];
+    return NULL;
+}
+
+bool im_is_llama(const im_source *s)
+{
+    return names_of(s) != NULL;
+}
+
+typedef struct llama {
+    const names *n;
+    size_t d, hidden, heads, kv, dk;
+    double eps, base;
+    pare_act act;
+    pare_weight freqs;
+} llama;
+
+/* rope_scaling, or rope_parameters of newer files: only the plain frequencies are known here. */
+static void read_rope(im_source *s, llama *g)
+{
+    static const char *const keys[] = {"rope_scaling", "rope_parameters"};
+    im_number(s, &g->base, NULL, "rope_theta");
+    im_word_number(s, &g->base, "rope", "base");
+    for (size_t i = 0; i < 2 && !s->st && s->config; i++) {
+        const cJSON *rope = cJSON_GetObjectItemCaseSensitive(s->config, keys[i]);
+        if (!cJSON_IsObject(rope)) continue;
+        const char *type = "default";
+        if (pare_json_string_opt(&type, rope, "type", s->err) ||
+            pare_json_string_opt(&type, rope, "rope_type", s->err) ||
+            pare_json_number_opt(&g->base, rope, "rope_theta", s->err))
+            im_fail(s, "config.json: %s is malformed", keys[i]);
+        else if (strcmp(type, "default") != 0)
+            im_fail(s, "config.json: %s of type '%.40s' is not supported", keys[i], type);
+    }
+    double part = 1;
+    if (im_number(s, &part, NULL, "partial_rotary_factor") && part != 1)
+        im_fail(s, "config.json: partial_rotary_factor %g is not supported", part);
+    if (!s->st && !(g->base > 0)) im_fail(s, "rope_theta %g is not positive", g->base);
+}
+
+static void read_heads(im_source *s, llama *g)
+{
+    if (!im_size(s, &g->heads, "heads", "num_attention_heads") &&
+        !im_size(s, &g->heads, NULL, "n_heads"))
+        im_fail(s, "the number of heads is not known: neither num_attention_heads in config.json "
+                   "nor heads in the metadata");
+    const size_t q = im_outputs(s, "layers.0.%s.weight", g->n->q);
+    const size_t k = im_outputs(s, "layers.0.%s.weight", g->n->k);
+    if (s->st) return;
+    g->dk = q / g->heads;
+    im_size(s, &g->dk, NULL, "head_dim");
+    if (s->st) return;
+    g->kv = k / (g->dk ? g->dk : 1);
+    if (g->dk == 0 || g->dk % 2 != 0 || g->dk * g->heads != q || g->kv == 0 || g->kv * g->dk != k ||
+        g->heads % g->kv != 0) {
+        im_fail(s,
+                "%zu query rows of 'layers.0.%s.weight' and %zu key rows do not make %zu heads of "
+                "an even size %zu that share keys evenly",
+                q, g->n->q, k, g->heads, g->dk);
+        return;
+    }
+    size_t kv = g->kv;
+    if ((im_size(s, &kv, "kv_heads", "num_key_value_heads") ||
+         im_size(s, &kv, NULL, "n_kv_heads")) &&
+        kv != g->kv)
+        im_fail(s, "%zu key heads are named, the key rows of 'layers.0.%s.weight' hold %zu", kv,
+                g->n->k, g->kv);
+}
+
+static void read_pattern(im_source *s)
+{
+    bool use = true; /* Qwen2 writes a window that it does not use */
+    size_t window = 0;
+    const bool said = im_flag(s, &use, "use_sliding_window");
+    s->m->pattern.kind = PARE_CAUSAL;
+    if (said && use) im_fail(s, "config.json: use_sliding_window is not supported");
+    if (said || !im_size(s, &window, NULL, "sliding_window")) return;
+    s->m->pattern.kind = PARE_WINDOW;
+    s->m->pattern.window = window;
+}
+
+static void read_sizes(im_source *s, llama *g)
+{
+    size_t embedding[2] = {0, 0};
+    g->n = names_of(s);
+    if (!im_shape(s, embedding, 2, "%s", g->n->embedding)) return;
+    g->d = embedding[1];
+    g->base = 10000;
+    g->act = PARE_ACT_SILU;
+    g->eps = g->n->interleaved ? 1e-5 : 1e-6; /* what the two code bases assume */
+    s->m->stem = (pare_stem){.ids = true, .width = g->d, .vocab = embedding[0]};
+    read_heads(s, g);
+    g->hidden = im_outputs(s, "layers.0.%s.weight", g->n->gate);
+    im_number(s, &g->eps, NULL, "rms_norm_eps");
+    im_number(s, &g->eps, NULL, "norm_eps");
+    im_word_number(s, &g->eps, "norm", "eps");
+    im_act(s, &g->act, "hidden_act");
+    read_rope(s, g);
+    im_size(s, &s->m->context, "ctx", "max_position_embeddings");
+}
+
+/* A projection whose bias is there or not (Qwen2 has some, attention_bias gives all). */
+static pare_dense project(im_source *s, size_t out, size_t in, size_t l, const char *name)
+{
+    const bool bias = im_has(s, "layers.%zu.%s.bias", l, name);
+    return im_dense(s, out, in, bias, "layers.%zu.%s", l, name);
+}
+
+static pare_norm rms(im_source *s, const llama *g, size_t l, const char *name)
+{
+    const pare_weight gain = im_vector(s, g->d, "layers.%zu.%s.weight", l, name);
+    return im_norm(PARE_NORM_RMS, g->d, g->eps, gain, (pare_weight){0});
+}
+
+static void read_block(im_source *s, const llama *g, size_t l)
+{
+    pare_attn *at = &s->m->blocks[l].attn;
+    pare_ffn *f = &s->m->blocks[l].ffn;
+    im_attn(s, at, g->d, g->heads, g->kv, g->dk, g->dk / 2);
+    im_ffn(s, f, PARE_FFN_GATED, g->d, 3, g->act);
+    if (s->st) return;
+    at->in_norm = rms(s, g, l, g->n->attn_norm);
+    const pare_dense q = project(s, g->heads * g->dk, g->d, l, g->n->q);
+    const pare_dense k = project(s, g->kv * g->dk, g->d, l, g->n->k);
+    const pare_dense v = project(s, g->kv * g->dk, g->d, l, g->n->v);
+    const pare_dense o = project(s, g->d, g->heads * g->dk, l, g->n->o);
+    at->wq = q.w, at->bq = q.b;
+    at->wk = k.w, at->bk = k.b;
+    at->wv = v.w, at->bv = v.b;
+    at->wo = o.w, at->bo = o.b;
+    at->freqs = g->freqs;
+    f->in_norm = rms(s, g, l, g->n->ffn_norm);
+    f->layers[0] = project(s, g->hidden, g->d, l, g->n->gate);
+    f->layers[1] = project(s, g->hidden, g->d, l, g->n->up);
+    f->layers[2] = project(s, g->d, g->hidden, l, g->n->down);
+}
+
+static void read_head(im_source *s, const llama *g)
+{
+    bool tied = false;
+    const bool said = im_flag(s, &tied, "tie_word_embeddings");
+    im_tie(s, g->n->embedding, g->n->head, !said || tied);
+    if (!s->st && said && tied && !s->m->top.tied)
+        im_fail(s, "tensor '%s' differs from '%s', but config.json says tie_word_embeddings",
+                g->n->head, g->n->embedding);
+}
+
+void im_llama(im_source *s)
+{
+    static const char *const types[] = {"llama", "mistral", "qwen2", NULL};
+    llama g = {0};
+    im_expect(s, "model_type", types);
+    im_orientation(s, false);
+    read_sizes(s, &g);
+    char after[64];
+    if (s->st) return;
+    snprintf(after, sizeof after, ".%s.weight", g.n->q);
+    if (!im_blocks(s, im_count(s, "layers.", after))) return;
+    read_pattern(s);
+    s->m->stem.embedding = im_table(s, s->m->stem.vocab, g.d, "%s", g.n->embedding);
+    s->m->stem.pos.kind = PARE_POS_ROTARY;
+    s->m->stem.pos.interleaved = g.n->interleaved;
+    g.freqs = im_frequencies(s, g.base, g.dk, g.dk / 2);
+    for (size_t l = 0; l < s->m->nblocks && !s->st; l++) read_block(s, &g, l);
+    s->m->top.norm =
+        im_norm(PARE_NORM_RMS, g.d, g.eps, im_vector(s, g.d, "%s", g.n->final), (pare_weight){0});
+    read_head(s, &g);
+    im_finish(s, ignored);
+}

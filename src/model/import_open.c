@@ -1,0 +1,202 @@
+/* Opening what importers read: a file, its shards, its config.json, an npz. */
+#include "import_tensors.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int by_key(const void *x, const void *y)
+{
+    const im_tensor *a = x, *b = y;
+    const int order = strcmp(a->key, b->key);
+    return order ? order : strcmp(a->name, b->name);
+}
+
+/* Models are saved with and without the name of the wrapper around them. */
+static const char *without_wrapper(const char *name)
+{
+    static const char *const wrappers[] = {"transformer.", "model.", "bert."};
+    for (size_t i = 0; i < sizeof wrappers / sizeof *wrappers; i++) {
+        const size_t n = strlen(wrappers[i]);
+        if (strncmp(name, wrappers[i], n) == 0 && name[n]) return name + n;
+    }
+    return name;
+}
+
+void im_sort(im_source *s)
+{
+    if (s->st) return;
+    qsort(s->tensors, s->n, sizeof *s->tensors, by_key);
+    for (size_t i = 1; i < s->n; i++)
+        if (strcmp(s->tensors[i - 1].key, s->tensors[i].key) == 0)
+            im_fail(s, "tensors '%s' and '%s' are the same one given twice", s->tensors[i - 1].name,
+                    s->tensors[i].name);
+}
+
+/* ---- safetensors ----------------------------------------------------------------------------- */
+
+static void open_one(im_source *s, const char *path)
+{
+    if (s->st) return;
+    s->st = pare_blob_open(&s->blobs[s->nfiles], path, s->err);
+    if (s->st) return;
+    s->nfiles++; /* from here on im_close gives the file back */
+    s->st = st_open(&s->files[s->nfiles - 1], s->scratch, s->blobs[s->nfiles - 1], s->err);
+}
+
+static bool room_for_files(im_source *s, size_t n)
+{
+    s->blobs = pare_alloc(s->scratch, n + 1, sizeof *s->blobs);
+    s->files = pare_alloc(s->scratch, n + 1, sizeof *s->files);
+    if (!s->blobs || !s->files) s->st = pare_no_memory(s->err);
+    return !s->st;
+}
+
+static void collect(im_source *s)
+{
+    if (s->st) return;
+    size_t n = 0;
+    for (size_t f = 0; f < s->nfiles; f++) n += s->files[f].n;
+    s->tensors = pare_alloc(s->scratch, n + 1, sizeof *s->tensors);
+    if (!s->tensors) {
+        s->st = pare_no_memory(s->err);
+        return;
+    }
+    for (size_t f = 0; f < s->nfiles; f++) {
+        for (size_t i = 0; i < s->files[f].n; i++) {
+            const st_tensor *t = &s->files[f].tensors[i];
+            im_tensor *to = &s->tensors[s->n++];
+            *to = (im_tensor){.key = without_wrapper(t->name),
+                              .name = t->name,
+                              .array = {.dtype = t->dtype, .ndim = t->ndim, .data = t->data},
+                              .blob = s->blobs[f]};
+            memcpy(to->array.shape, t->shape, sizeof t->shape);
+        }
+    }
+    im_sort(s);
+}
+
+/* What stands beside a file is found from its path; the folder form hands in a name inside. */
+static char *beside(im_source *s, const char *file, const char *name)
+{
+    char *path = s->st ? NULL : pare_path_beside(s->scratch, file, name);
+    if (!s->st && !path) s->st = pare_no_memory(s->err);
+    return path;
+}
+
+static void read_config(im_source *s, const char *file)
+{
+    const char *path = beside(s, file, "config.json");
+    if (s->st || !pare_file_exists(path)) return;
+    s->st = pare_json_read(&s->config, path, s->err);
+    if (!s->st && !cJSON_IsObject(s->config))
+        s->st = pare_fail(s->err, PARE_ERR_INPUT, "%s: is not a JSON object", path);
+}
+
+void im_open_file(im_source *s, const char *path)
+{
+    if (s->st || !room_for_files(s, 1)) return;
+    open_one(s, path);
+    collect(s);
+    read_config(s, path);
+}
+
+/* ---- shards ---------------------------------------------------------------------------------- */
+
+/* The place of a shard among those already opened; opens it when it is new. */
+static size_t shard_number(im_source *s, const char *index, const char *name, const char **names)
+{
+    for (size_t i = 0; i < s->nfiles; i++)
+        if (strcmp(names[i], name) == 0) return i;
+    if (!*name || strchr(name, '/') || strcmp(name, "..") == 0) {
+        im_fail(s, "weight_map names '%.80s', which is not a file beside it", name);
+        return 0;
+    }
+    const char *path = beside(s, index, name);
+    names[s->nfiles] = name;
+    open_one(s, path);
+    return s->nfiles ? s->nfiles - 1 : 0;
+}
+
+static void open_shards(im_source *s, const char *path, const cJSON *map)
+{
+    const size_t n = (size_t)cJSON_GetArraySize(map);
+    const char **names = pare_alloc(s->scratch, n + 1, sizeof *names);
+    if (!names) s->st = pare_no_memory(s->err);
+    if (s->st || !room_for_files(s, n)) return;
+    if (n == 0) im_fail(s, "weight_map is empty");
+    const cJSON *item = NULL;
+    cJSON_ArrayForEach(item, map)
+    {
+        if (s->st) return;
+        if (!cJSON_IsString(item)) {
+            im_fail(s, "weight_map of '%s' is not a file name", item->string);
+            return;
+        }
+        const size_t f = shard_number(s, path, item->valuestring, names);
+        if (!s->st && !st_find(&s->files[f], item->string))
+            im_fail(s, "tensor '%s' is not in '%s', where weight_map says it is", item->string,
+                    item->valuestring);
+    }
+}
+
+void im_open_index(im_source *s, const char *path)
+{
+    cJSON *root = NULL;
+    const cJSON *map = NULL;
+    if (s->st) return;
+    s->st = pare_json_read(&root, path, s->err);
+    if (!s->st) s->st = pare_json_object(&map, root, "weight_map", s->err);
+    if (!s->st) open_shards(s, path, map);
+    cJSON_Delete(root);
+    collect(s);
+    read_config(s, path);
+}
+
+void im_open_folder(im_source *s, const char *path)
+{
+    char *inside = s->st ? NULL : pare_sprintf(s->scratch, "%s/x", path);
+    if (!s->st && !inside) s->st = pare_no_memory(s->err);
+    const char *one = beside(s, inside, "model.safetensors");
+    const char *many = beside(s, inside, "model.safetensors.index.json");
+    if (s->st) return;
+    if (pare_file_exists(one))
+        im_open_file(s, one);
+    else if (pare_file_exists(many))
+        im_open_index(s, many);
+    else
+        im_fail(s, "the folder has neither model.safetensors nor model.safetensors.index.json");
+}
+
+/* ---- npz ------------------------------------------------------------------------------------- */
+
+void im_open_npz(im_source *s, const char *path, bool (*wanted)(const char *name))
+{
+    pare_npz *z = NULL;
+    if (s->st) return;
+    s->st = pare_npz_open(&z, s->m->arena, path, s->err);
+    if (s->st) return;
+    const size_t n = pare_npz_count(z);
+    s->n = 0;
+    s->tensors = pare_alloc(s->scratch, n + 1, sizeof *s->tensors);
+    if (!s->tensors) s->st = pare_no_memory(s->err);
+    for (size_t i = 0; i < n && !s->st; i++) {
+        const char *name = pare_npz_name(z, i);
+        if (!wanted(name)) continue;
+        im_tensor *t = &s->tensors[s->n++];
+        t->name = t->key = pare_strdup(s->scratch, name);
+        if (!t->name)
+            s->st = pare_no_memory(s->err);
+        else
+            s->st = pare_npz_get(&t->array, z, name, s->err);
+    }
+    pare_npz_close(z);
+    im_sort(s);
+}
+
+void im_close(im_source *s)
+{
+    for (size_t i = 0; i < s->nfiles; i++) pare_blob_release(s->blobs[i]);
+    s->nfiles = 0;
+    cJSON_Delete(s->config);
+    s->config = NULL;
+}

@@ -1,0 +1,158 @@
+/* Inputs: are they fit for the model, random ones, and their hash. */
+#include <pare/forward.h>
+#include <math.h>
+#include <string.h>
+
+static pare_status check_ids(const pare_model *m, const pare_input *in, pare_err *err)
+{
+    for (size_t i = 0; i < in->batch * in->tokens; i++)
+        if (in->ids[i] < 0 || (uint64_t)in->ids[i] >= m->stem.vocab)
+            return pare_fail(err, PARE_ERR_INPUT,
+                             "input: id %lld at sequence %zu, position %zu; the vocabulary has %zu",
+                             (long long)in->ids[i], i / in->tokens, i % in->tokens, m->stem.vocab);
+    return PARE_OK;
+}
+
+static pare_status check_vectors(const pare_model *m, const pare_input *in, pare_err *err)
+{
+    if (in->width != m->stem.width)
+        return pare_fail(err, PARE_ERR_INPUT, "input: vectors of width %zu; the model takes %zu",
+                         in->width, m->stem.width);
+    for (size_t i = 0; i < in->batch * in->tokens * in->width; i++)
+        if (!isfinite(in->x[i]))
+            return pare_fail(err, PARE_ERR_NONFINITE, "input: %g at row %zu, column %zu", in->x[i],
+                             i / in->width, i % in->width);
+    return PARE_OK;
+}
+
+static pare_status check_graph(const pare_input *in, pare_err *err)
+{
+    const pare_graph *const g = in->graph;
+    if (!g)
+        return pare_fail(err, PARE_ERR_INPUT, "input: the model attends over a graph; none given");
+    if (in->batch != 1 || g->n != in->tokens)
+        return pare_fail(err, PARE_ERR_INPUT, "input: a graph of %zu nodes for %zu x %zu rows",
+                         g->n, in->batch, in->tokens);
+    for (size_t i = 0; i < g->n; i++)
+        for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++)
+            if (g->idx[e] >= g->n || (e > g->ptr[i] && g->idx[e] <= g->idx[e - 1]))
+                return pare_fail(err, PARE_ERR_INPUT,
+                                 "input: the keys of node %zu are not ascending nodes", i);
+    return PARE_OK;
+}
+
+pare_status pare_input_check(const pare_model *m, const pare_input *in, pare_err *err)
+{
+    if (in->batch == 0 || in->tokens == 0) return pare_fail(err, PARE_ERR_INPUT, "input: empty");
+    if (m->context && in->tokens > m->context)
+        return pare_fail(err, PARE_ERR_INPUT, "input: %zu tokens; the context of the model is %zu",
+                         in->tokens, m->context);
+    if (m->stem.ids ? !in->ids : !in->x)
+        return pare_fail(err, PARE_ERR_INPUT, "input: the model takes %s",
+                         m->stem.ids ? "ids" : "vectors");
+    pare_status st = m->stem.ids ? check_ids(m, in, err) : check_vectors(m, in, err);
+    if (!st && m->pattern.kind == PARE_GRAPH) st = check_graph(in, err);
+    return st;
+}
+
+/* ---- random inputs ------------------------------------------------------------------------- */
+
+enum { DEFAULT_TOKENS = 64, INPUT_STREAM = 0x696e7000 }; /* input i draws from stream + i */
+
+static pare_status ring(pare_graph **out, pare_arena *a, size_t n, pare_err *err)
+{
+    pare_graph *const g = pare_alloc(a, 1, sizeof *g);
+    size_t *const ptr = pare_alloc(a, n + 1, sizeof *ptr);
+    uint32_t *const idx = pare_alloc(a, 2 * n, sizeof *idx);
+    if (!g || !ptr || !idx) return pare_no_memory(err);
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        const size_t before = (i + n - 1) % n, after = (i + 1) % n;
+        const size_t low = before < after ? before : after, high = before < after ? after : before;
+        if (n > 1) idx[at++] = (uint32_t)low;
+        if (n > 2) idx[at++] = (uint32_t)high;
+        ptr[i + 1] = at;
+    }
+    *g = (pare_graph){n, ptr, idx};
+    *out = g;
+    return PARE_OK;
+}
+
+static pare_status random_input(pare_input *in, pare_arena *a, const pare_model *m, size_t tokens,
+                                pare_rng *rng, pare_err *err)
+{
+    *in = (pare_input){.batch = 1, .tokens = tokens};
+    if (m->stem.ids) {
+        int64_t *const ids = pare_alloc(a, tokens, sizeof *ids);
+        if (!ids) return pare_no_memory(err);
+        for (size_t i = 0; i < tokens; i++) ids[i] = (int64_t)pare_rng_below(rng, m->stem.vocab);
+        in->ids = ids;
+        return PARE_OK;
+    }
+    const size_t d = m->stem.width;
+    double *const x = pare_alloc(a, tokens * d, sizeof *x);
+    if (!x) return pare_no_memory(err);
+    /* Rounded to f32, so that both passes see the same numbers. */
+    for (size_t i = 0; i < tokens * d; i++) x[i] = (double)(float)pare_rng_normal(rng);
+    in->x = x;
+    in->width = d;
+    return PARE_OK;
+}
+
+pare_status pare_inputs_random(pare_inputs *out, pare_arena *a, const pare_model *m, size_t n,
+                               size_t tokens, uint64_t seed, pare_err *err)
+{
+    if (tokens == 0)
+        tokens = m->context && m->context < DEFAULT_TOKENS ? m->context : DEFAULT_TOKENS;
+    out->n = n;
+    out->in = pare_alloc(a, n ? n : 1, sizeof *out->in);
+    if (!out->in) return pare_no_memory(err);
+    pare_graph *g = NULL;
+    pare_status st = PARE_OK;
+    if (m->pattern.kind == PARE_GRAPH && (st = ring(&g, a, tokens, err))) return st;
+    for (size_t i = 0; i < n; i++) {
+        pare_rng rng = pare_rng_at(seed, INPUT_STREAM + i);
+        if ((st = random_input(&out->in[i], a, m, tokens, &rng, err))) return st;
+        out->in[i].graph = g;
+    }
+    return PARE_OK;
+}
+
+/* ---- hash ----------------------------------------------------------------------------------- */
+
+static void add_sizes(pare_sha256 *h, const uint64_t *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint8_t b[8];
+        for (int k = 0; k < 8; k++) b[k] = (uint8_t)(v[i] >> (8 * k));
+        pare_sha256_add(h, b, sizeof b);
+    }
+}
+
+static void add_input(pare_sha256 *h, const pare_input *in)
+{
+    const size_t rows = in->batch * in->tokens;
+    const uint64_t shape[] = {in->batch, in->tokens, in->x ? in->width : 0, in->ids != NULL,
+                              in->graph != NULL};
+    add_sizes(h, shape, sizeof shape / sizeof *shape);
+    if (in->ids) pare_sha256_add(h, in->ids, rows * sizeof *in->ids);
+    if (in->x) pare_sha256_add(h, in->x, rows * in->width * sizeof *in->x);
+    for (size_t i = 0; in->graph && i < in->graph->n; i++) {
+        const pare_graph *const g = in->graph;
+        const uint64_t degree = g->ptr[i + 1] - g->ptr[i];
+        add_sizes(h, &degree, 1);
+        if (degree) pare_sha256_add(h, g->idx + g->ptr[i], degree * sizeof *g->idx);
+    }
+}
+
+pare_status pare_inputs_sha256(char hex[PARE_SHA256_HEX], const pare_inputs *in, pare_err *err)
+{
+    pare_sha256 h;
+    const uint64_t n = in->n;
+    const pare_status st = pare_sha256_begin(&h, err);
+    if (st) return st;
+    add_sizes(&h, &n, 1);
+    for (size_t i = 0; i < in->n; i++) add_input(&h, &in->in[i]);
+    pare_sha256_end(&h, hex);
+    return PARE_OK;
+}

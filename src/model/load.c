@@ -1,0 +1,168 @@
+/* Opening a model: a file of ours, or whatever an importer understands. */
+#include "arch.h"
+#include "import.h"
+#include "safetensors.h"
+#include "seal.h"
+#include <pare/model.h>
+#include <string.h>
+
+static const char VOCAB[] = "vocab";
+
+typedef struct binder {
+    pare_model *m;
+    const st_file *file;
+    size_t used;
+} binder;
+
+/* Files of ours are aligned; one written by hand may not be, and is copied then. */
+static pare_status bind_data(pare_weight *w, pare_model *m, const st_tensor *t, pare_err *err)
+{
+    const size_t size = pare_dtype_size(t->dtype);
+    w->data = t->data;
+    if ((uintptr_t)t->data % size == 0) return PARE_OK;
+    void *const copy = pare_alloc(m->arena, w->rows * w->cols, size);
+    if (!copy) return pare_no_memory(err);
+    memcpy(copy, t->data, t->end - t->begin);
+    w->data = copy;
+    return PARE_OK;
+}
+
+static pare_status bind(void *self, const char *name, pare_weight *w, bool vector, pare_err *err)
+{
+    binder *const b = self;
+    const st_tensor *const t = st_find(b->file, name);
+    char shape[128];
+    if (!t) return PARE_OK;
+    b->used++;
+    if (t->dtype != PARE_F32 && t->dtype != PARE_F64)
+        return pare_fail(err, PARE_ERR_INPUT, "tensor %s is %s, must be F32 or F64", name,
+                         pare_dtype_name(t->dtype));
+    if (t->ndim != (vector ? 1u : 2u))
+        return pare_fail(err, PARE_ERR_INPUT, "tensor %s is %s, must have %d dimension(s)", name,
+                         pare_shape_text(shape, t->shape, t->ndim), vector ? 1 : 2);
+    w->dtype = t->dtype;
+    w->rows = vector ? 1 : t->shape[0];
+    w->cols = t->shape[t->ndim - 1];
+    if (w->rows == 0 || w->cols == 0)
+        return pare_fail(err, PARE_ERR_INPUT, "tensor %s is %s: empty", name,
+                         pare_shape_text(shape, t->shape, t->ndim));
+    return bind_data(w, b->m, t, err);
+}
+
+static pare_status bind_vocab(binder *b, pare_err *err)
+{
+    const st_tensor *const t = st_find(b->file, VOCAB);
+    if (!t) return PARE_OK;
+    b->used++;
+    if (t->dtype != PARE_U8 || t->ndim != 1)
+        return pare_fail(err, PARE_ERR_INPUT, "tensor %s must be U8 with one dimension", VOCAB);
+    b->m->vocab = t->data;
+    b->m->vocab_bytes = t->end - t->begin;
+    return PARE_OK;
+}
+
+typedef struct seeker {
+    const char *name;
+    bool found;
+} seeker;
+
+static pare_status seek(void *self, const char *name, pare_weight *w, bool vector, pare_err *err)
+{
+    (void)w, (void)vector, (void)err;
+    seeker *const s = self;
+    if (strcmp(name, s->name) == 0) s->found = true;
+    return PARE_OK;
+}
+
+/* A tensor that no weight asked for would be lost in silence. */
+static pare_status all_used(const binder *b, pare_err *err)
+{
+    if (b->used == b->file->n) return PARE_OK;
+    for (size_t i = 0; i < b->file->n; i++) {
+        seeker s = {b->file->tensors[i].name, false};
+        const pare_status st = pare_model_visit(b->m, seek, &s, err);
+        if (st) return st;
+        if (!s.found && strcmp(s.name, VOCAB) != 0)
+            return pare_fail(err, PARE_ERR_INPUT, "tensor %s has no place in this architecture",
+                             s.name);
+    }
+    return PARE_OK;
+}
+
+/* Ours have no holes and end where the last tensor ends. */
+static pare_status exact_cover(const st_file *f, pare_err *err)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        if (f->tensors[i].begin != at)
+            return pare_fail(err, PARE_ERR_INPUT, "tensor %s begins at %zu, must begin at %zu",
+                             f->tensors[i].name, f->tensors[i].begin, at);
+        at = f->tensors[i].end;
+    }
+    const size_t whole = 8 + f->header_bytes + at;
+    if (f->blob->bytes != whole)
+        return pare_fail(err, PARE_ERR_INPUT, "the file has %zu bytes, must have %zu",
+                         f->blob->bytes, whole);
+    return PARE_OK;
+}
+
+static pare_status read_ours(pare_model *m, const st_file *f, pare_err *err)
+{
+    binder b = {.m = m, .file = f};
+    pare_status st;
+    if ((st = seal_check(f->header, f->header_bytes, err)) || (st = exact_cover(f, err)) ||
+        (st = arch_read(m, st_meta(f, "pare"), err)) || (st = pare_model_visit(m, bind, &b, err)) ||
+        (st = bind_vocab(&b, err)))
+        return st;
+    return all_used(&b, err);
+}
+
+/* *ours tells whether the file was one of ours; if not, nothing has happened. */
+static pare_status load_ours(pare_model **out, bool *ours, pare_blob *blob, pare_err *err)
+{
+    st_file file = {0};
+    pare_model *m = NULL;
+    *ours = false;
+    if (!st_looks_like(blob)) return PARE_OK;
+    pare_status st = pare_model_new(&m, err);
+    if (st) return st;
+    pare_arena *const scratch = pare_arena_new();
+    st = scratch ? st_open(&file, scratch, blob, err) : pare_no_memory(err);
+    if (!st && st_meta(&file, "pare")) {
+        *ours = true;
+        if (!(st = pare_model_keep(m, blob, err))) st = read_ours(m, &file, err);
+    }
+    pare_arena_free(scratch);
+    if (st || !*ours) {
+        pare_model_free(m);
+        m = NULL;
+    }
+    *out = m;
+    return st;
+}
+
+static pare_status load_file(pare_model **out, bool *ours, const char *path, pare_err *err)
+{
+    pare_blob *blob = NULL;
+    pare_status st = pare_blob_open(&blob, path, err);
+    if (st) return st;
+    st = load_ours(out, ours, blob, err);
+    pare_blob_release(blob);
+    return st;
+}
+
+pare_status pare_model_load(pare_model **out, const char *path, pare_err *err)
+{
+    bool ours = false;
+    pare_status st = PARE_OK;
+    *out = NULL;
+    if (!pare_is_dir(path) && (st = load_file(out, &ours, path, err)) && st == PARE_ERR_IO)
+        return st; /* the message names the path already */
+    if (!st && !ours) st = import_any(out, path, err);
+    if (!st) st = pare_model_check(*out, err);
+    if (!st) return PARE_OK;
+    if (!err || !strstr(err->msg, path)) pare_err_prefix(err, path);
+    pare_model_free(*out);
+    *out = NULL;
+    return st;
+}

@@ -1,0 +1,102 @@
+/* Making, freeing and copying models. */
+#include <pare/model.h>
+#include <stdlib.h>
+#include <string.h>
+
+pare_status pare_model_new(pare_model **out, pare_err *err)
+{
+    *out = NULL;
+    pare_arena *const a = pare_arena_new();
+    pare_model *const m = a ? pare_alloc(a, 1, sizeof *m) : NULL;
+    if (!m) {
+        pare_arena_free(a);
+        return pare_no_memory(err);
+    }
+    m->arena = a;
+    *out = m;
+    return PARE_OK;
+}
+
+void pare_model_free(pare_model *m)
+{
+    if (!m) return;
+    for (size_t i = 0; i < m->nblobs; i++) pare_blob_release(m->blobs[i]);
+    pare_arena_free(m->arena); /* m itself lives there */
+}
+
+pare_status pare_model_keep(pare_model *m, pare_blob *b, pare_err *err)
+{
+    for (size_t i = 0; i < m->nblobs; i++)
+        if (m->blobs[i] == b) return PARE_OK;
+    pare_blob **const more = pare_alloc(m->arena, m->nblobs + 1, sizeof(pare_blob *));
+    if (!more) return pare_no_memory(err);
+    if (m->nblobs) memcpy(more, m->blobs, m->nblobs * sizeof(pare_blob *));
+    more[m->nblobs++] = pare_blob_retain(b);
+    m->blobs = more;
+    return PARE_OK;
+}
+
+static void *copy_array(pare_arena *a, const void *from, size_t n, size_t size)
+{
+    void *const to = pare_alloc(a, n ? n : 1, size);
+    if (to && n) memcpy(to, from, n * size);
+    return to;
+}
+
+static bool copy_blocks(pare_model *m, const pare_model *in)
+{
+    m->blocks = copy_array(m->arena, in->blocks, in->nblocks, sizeof *m->blocks);
+    if (!m->blocks) return false;
+    for (size_t b = 0; b < m->nblocks; b++) {
+        pare_attn *const at = &m->blocks[b].attn;
+        pare_ffn *const f = &m->blocks[b].ffn;
+        at->heads = copy_array(m->arena, at->heads, at->nheads, sizeof *at->heads);
+        f->layers = copy_array(m->arena, f->layers, f->nlayers, sizeof *f->layers);
+        if (!at->heads || !f->layers) return false;
+    }
+    return true;
+}
+
+pare_status pare_model_clone(pare_model **out, const pare_model *in, pare_err *err)
+{
+    pare_model *m = NULL;
+    pare_status st = pare_model_new(&m, err);
+    if (st) return st;
+    pare_arena *const a = m->arena;
+    *m = *in;
+    m->arena = a;
+    m->blobs = NULL;
+    m->nblobs = 0;
+    m->name = in->name ? pare_strdup(a, in->name) : NULL;
+    if ((in->name && !m->name) || !copy_blocks(m, in)) st = pare_no_memory(err);
+    for (size_t i = 0; !st && i < in->nblobs; i++) st = pare_model_keep(m, in->blobs[i], err);
+    if (st) {
+        pare_model_free(m);
+        m = NULL;
+    }
+    *out = m;
+    return st;
+}
+
+size_t pare_model_width(const pare_model *m, size_t b)
+{
+    size_t d = pare_has(&m->stem.map.w) ? m->stem.map.w.rows : m->stem.width;
+    for (size_t i = 0; i < b && i < m->nblocks; i++) {
+        if (m->blocks[i].attn.kind != PARE_ATTN_NONE) d = m->blocks[i].attn.dout;
+        if (m->blocks[i].ffn.kind != PARE_FFN_NONE) d = m->blocks[i].ffn.dout;
+    }
+    return d;
+}
+
+size_t pare_model_outputs(const pare_model *m)
+{
+    if (m->top.tied) return m->stem.vocab;
+    if (pare_has(&m->top.out.w)) return m->top.out.w.rows;
+    if (pare_has(&m->top.dense.w)) return m->top.dense.w.rows;
+    return pare_model_width(m, m->nblocks);
+}
+
+bool pare_model_is_rotary(const pare_model *m)
+{
+    return m->stem.pos.kind == PARE_POS_ROTARY;
+}

@@ -1,0 +1,10 @@
+#include <pare/base.h>
+
+const char *pare_version(void);
+#ifndef PARE_VERSION
+#define PARE_VERSION "0.1.0"
+#endif
+const char *pare_version(void)
+{
+    return PARE_VERSION;
+}

@@ -1,0 +1,158 @@
+/* Tests src/base/threads.c and src/base/progress.c. */
+#include <pare_test.h>
+
+#define BLOCKS 237
+
+typedef struct sums {
+    double part[BLOCKS];
+    int visits[BLOCKS];
+} sums;
+
+static void block_sum(void *ctx, size_t b)
+{
+    sums *s = ctx;
+    pare_rng r = pare_rng_at(3, b);
+    for (int i = 0; i < 100; i++) s->part[b] += pare_rng_normal(&r);
+    s->visits[b]++;
+}
+
+static void every_block_runs_once_with_the_same_bits_for_any_thread_count(void **state)
+{
+    (void)state;
+    static sums one, many;
+    pare_parallel(NULL, BLOCKS, block_sum, &one);
+    for (int t = 1; t <= 3; t++) {
+        memset(&many, 0, sizeof many);
+        const pare_exec x = {.threads = t};
+        pare_parallel(&x, BLOCKS, block_sum, &many);
+        assert_memory_equal(&one, &many, sizeof one);
+    }
+    for (int b = 0; b < BLOCKS; b++) assert_int_equal(one.visits[b], 1);
+    const pare_exec x = {.threads = 3};
+    pare_parallel(&x, 0, block_sum, NULL);
+}
+
+typedef struct meeting {
+    int here;
+} meeting;
+
+/* Two blocks that wait for each other: with one thread the second never comes. */
+static void meet(void *ctx, size_t b)
+{
+    (void)b;
+    meeting *m = ctx;
+    __atomic_add_fetch(&m->here, 1, __ATOMIC_SEQ_CST);
+    const double start = pare_seconds();
+    while (__atomic_load_n(&m->here, __ATOMIC_SEQ_CST) % 2 == 1 && pare_seconds() - start < 20)
+        usleep(100);
+    if (__atomic_load_n(&m->here, __ATOMIC_SEQ_CST) % 2 == 1)
+        __atomic_store_n(&m->here, 100, __ATOMIC_SEQ_CST);
+}
+
+static void two_threads_work_at_the_same_time(void **state)
+{
+    (void)state;
+    meeting m = {0};
+    const pare_exec x = {.threads = 2};
+    pare_parallel(&x, 2, meet, &m);
+    assert_int_equal(m.here, 2);
+}
+
+typedef struct seen {
+    int inside, calls;
+    uint64_t most;
+    bool together;
+} seen;
+
+static void watch(void *self, const char *what, uint64_t done, uint64_t total)
+{
+    seen *s = self;
+    (void)what;
+    if (__atomic_add_fetch(&s->inside, 1, __ATOMIC_SEQ_CST) != 1) s->together = true;
+    usleep(200);
+    s->calls++;
+    if (done > s->most) s->most = done;
+    if (done > total) s->together = true;
+    __atomic_sub_fetch(&s->inside, 1, __ATOMIC_SEQ_CST);
+}
+
+static void report_block(void *ctx, size_t b)
+{
+    const pare_exec *x = ctx;
+    pare_progress(x, "blocks", b + 1, 50);
+}
+
+static void progress_is_called_by_one_thread_at_a_time_and_never_beyond_total(void **state)
+{
+    (void)state;
+    seen s = {0};
+    pare_exec x = {.threads = 3, .progress = watch, .self = &s};
+    pare_parallel(&x, 60, report_block, &x);
+    assert_int_equal(s.calls, 60);
+    assert_true(s.most == 50);
+    assert_false(s.together);
+    pare_progress(NULL, "nothing", 1, 1);
+    const pare_exec silent = {.threads = 1};
+    pare_progress(&silent, "nothing", 1, 1);
+}
+
+static void cores_and_clock_are_sane(void **state)
+{
+    (void)state;
+    assert_true(pare_cores() >= 1);
+    const double a = pare_seconds();
+    usleep(2000);
+    assert_le(a + 0.0019, pare_seconds());
+}
+
+static void the_bar_is_silent_off_terminals(void **state)
+{
+    (void)state;
+    FILE *f = tmpfile();
+    pare_bar bar;
+    pare_bar_init(&bar, f);
+    pare_bar_show(&bar, "work", 1, 2);
+    pare_bar_clear(&bar);
+    assert_int_equal(ftell(f), 0);
+    fclose(f);
+}
+
+static void the_bar_shows_name_share_and_time_left_and_clears_its_line(void **state)
+{
+    (void)state;
+    char text[4096] = {0};
+    FILE *f = fmemopen(text, sizeof text - 1, "w");
+    pare_bar bar;
+    pare_bar_init(&bar, f);
+    bar.tty = true;
+    pare_bar_show(&bar, "svd", 0, 4);
+    assert_contains(text, "svd [........................]   0% eta --:--");
+    bar.start -= 10; /* as if ten seconds had passed */
+    bar.last = 0;
+    pare_bar_show(&bar, "svd", 2, 4);
+    assert_contains(text, "[############............]  50% eta 00:10");
+    const long before = ftell(f);
+    pare_bar_show(&bar, "svd", 3, 4); /* too soon after the last */
+    assert_int_equal(ftell(f), before);
+    pare_bar_show(&bar, "svd", 4, 4); /* the end is always shown */
+    assert_contains(text, "100% eta 00:00");
+    pare_bar_clear(&bar);
+    assert_string_equal(text + strlen(text) - 4, "\r\033[K");
+    assert_false(bar.drawn);
+    pare_bar_show(&bar, "empty", 0, 0);
+    assert_contains(text, "empty [########################] 100%");
+    fclose(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_block_runs_once_with_the_same_bits_for_any_thread_count),
+        cmocka_unit_test(two_threads_work_at_the_same_time),
+        cmocka_unit_test(progress_is_called_by_one_thread_at_a_time_and_never_beyond_total),
+        cmocka_unit_test(cores_and_clock_are_sane),
+        cmocka_unit_test(the_bar_is_silent_off_terminals),
+        cmocka_unit_test(the_bar_shows_name_share_and_time_left_and_clears_its_line),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

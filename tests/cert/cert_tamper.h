@@ -1,0 +1,161 @@
+/* cert_tamper.h - changes every leaf, key and list of a certificate, one at a time, and looks at
+ * the verdict each time. */
+#ifndef CERT_TAMPER_H
+#define CERT_TAMPER_H
+#include "cert_toy.h"
+
+typedef enum tamper {
+    TAMPER_LESS,     /* number: smaller */
+    TAMPER_MORE,     /* number: larger */
+    TAMPER_INF,      /* number: "inf" */
+    TAMPER_NUMBER,   /* anything but a number: 0.125 */
+    TAMPER_TAIL,     /* string: one character more */
+    TAMPER_LAST,     /* string: its last character another */
+    TAMPER_FLIP,     /* true <-> false, null -> true */
+    TAMPER_NULL,     /* anything but null: null */
+    TAMPER_REMOVE,   /* the key or element is gone */
+    TAMPER_ADD,      /* object: a key more; list: an element more */
+    TAMPER_ADD_HASH, /* object: a key more, whose value is a hash */
+    TAMPER_TWICE,    /* list: its first element twice */
+    TAMPER_SWAP,     /* list: first two elements swapped */
+    TAMPER_KINDS
+} tamper;
+
+static inline bool tamper_is_bound(const cJSON *v)
+{
+    static const char *const keys[] = {"apriori", "proven", "rounding", "bound"};
+    for (size_t i = 0; v->string && i < 4; i++)
+        if (strcmp(v->string, keys[i]) == 0) return true;
+    return false;
+}
+
+/* The node number *left in preorder; its parent too. */
+static inline cJSON *tamper_find(cJSON *v, cJSON *parent, cJSON **found_parent, size_t *left)
+{
+    if ((*left)-- == 0) {
+        *found_parent = parent;
+        return v;
+    }
+    for (cJSON *c = v->child; c; c = c->next) {
+        cJSON *const f = tamper_find(c, v, found_parent, left);
+        if (f) return f;
+    }
+    return NULL;
+}
+
+static inline void tamper_replace(cJSON *parent, cJSON *v, cJSON *by)
+{
+    assert_non_null(by);
+    if (v->string) {
+        char *const key = strdup(v->string);
+        by->string = key; /* cJSON frees it with the tree; strdup is its own malloc */
+    }
+    assert_true(cJSON_ReplaceItemViaPointer(parent, v, by));
+}
+
+static inline double tamper_number(const cJSON *v, bool more)
+{
+    const double x = v->valuedouble;
+    if (!tamper_is_bound(v) && x == floor(x) && fabs(x) < 1e9) return more ? x + 1 : x - 1;
+    return more ? x + 0.5 * fabs(x) : x - 0.125 * fabs(x);
+}
+
+static inline bool tamper_list(cJSON *v, tamper how)
+{
+    if (how == TAMPER_ADD && cJSON_IsObject(v)) return cJSON_AddNumberToObject(v, "more", 1);
+    if (how == TAMPER_ADD_HASH && cJSON_IsObject(v)) {
+        char hex[PARE_SHA256_HEX];
+        toy_hash(hex, '0');
+        return cJSON_AddStringToObject(v, "more", hex);
+    }
+    if (!cJSON_IsArray(v)) return false;
+    if (how == TAMPER_ADD) return cJSON_AddItemToArray(v, cJSON_CreateNull());
+    if (how == TAMPER_TWICE && v->child)
+        return cJSON_AddItemToArray(v, cJSON_Duplicate(v->child, true));
+    if (how == TAMPER_SWAP && v->child && v->child->next)
+        return cJSON_InsertItemInArray(v, 1, cJSON_DetachItemFromArray(v, 0));
+    return false;
+}
+
+/* False: this kind of change does not apply here. *harmless: the claim stays true. */
+static inline bool tamper_one(cJSON *parent, cJSON *v, tamper how, bool *harmless)
+{
+    const bool number = cJSON_IsNumber(v), text = cJSON_IsString(v);
+    *harmless = false;
+    switch (how) {
+    case TAMPER_LESS:
+    case TAMPER_MORE:
+        if (!number) return false;
+        *harmless = how == TAMPER_MORE && tamper_is_bound(v);
+        tamper_replace(parent, v, cJSON_CreateNumber(tamper_number(v, how == TAMPER_MORE)));
+        return true;
+    case TAMPER_INF:
+        if (!number) return false;
+        *harmless = tamper_is_bound(v);
+        tamper_replace(parent, v, cJSON_CreateString("inf"));
+        return true;
+    case TAMPER_NUMBER:
+        if (number || !parent) return false;
+        tamper_replace(parent, v, cJSON_CreateNumber(0.125));
+        return true;
+    case TAMPER_TAIL:
+    case TAMPER_LAST:
+        if (!text) return false;
+        char word[400];
+        snprintf(word, sizeof word, "%s%s", v->valuestring, how == TAMPER_TAIL ? "0" : "");
+        if (how == TAMPER_LAST) {
+            char *const last = &word[strlen(word) - 1];
+            *last = *last == '0' ? '1' : '0';
+        }
+        tamper_replace(parent, v, cJSON_CreateString(word));
+        return true;
+    case TAMPER_FLIP:
+        if (!cJSON_IsBool(v) && !cJSON_IsNull(v)) return false;
+        tamper_replace(parent, v, cJSON_CreateBool(!cJSON_IsTrue(v)));
+        return true;
+    case TAMPER_NULL:
+        if (cJSON_IsNull(v) || !parent) return false;
+        tamper_replace(parent, v, cJSON_CreateNull());
+        return true;
+    case TAMPER_REMOVE:
+        if (!parent) return false;
+        cJSON_Delete(cJSON_DetachItemViaPointer(parent, v));
+        return true;
+    default:
+        return tamper_list(v, how);
+    }
+}
+
+/* Every change of `name`'s certificate, written to `copy` beside it and verified. */
+static inline size_t tamper_all(toy *t, const char *name, const char *copy)
+{
+    const char *const text = toy_text(t, name);
+    size_t tried = 0;
+    for (size_t node = 0, more = 1; more; node++) {
+        more = 0;
+        for (int how = 0; how < TAMPER_KINDS; how++) {
+            const pare_mark m = pare_arena_mark(t->a);
+            cJSON *root = NULL, *parent = NULL;
+            size_t left = node, bytes = 0;
+            char *out = NULL;
+            bool harmless;
+            assert_ok(pare_json_parse(&root, text, strlen(text), &t->err), &t->err);
+            cJSON *const v = tamper_find(root, NULL, &parent, &left);
+            if (v) more = 1;
+            if (v && tamper_one(parent, v, (tamper)how, &harmless)) {
+                assert_ok(pare_json_print(&out, &bytes, t->a, root, 2, &t->err), &t->err);
+                assert_string_not_equal(out, text);
+                test_write_file(toy_path(t, copy), out, bytes);
+                const int code = pare_exit_code(toy_verify(t, copy));
+                if (harmless ? code != 0 : code != 2 && code != 4)
+                    fail_msg("node %zu, change %d: exit %d (%s)\n%s", node, how, code, t->err.msg,
+                             out);
+                tried++;
+            }
+            cJSON_Delete(root);
+            pare_arena_reset(t->a, m);
+        }
+    }
+    return tried;
+}
+#endif

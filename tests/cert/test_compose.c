@@ -1,0 +1,168 @@
+/* Tests src/cert/compose.c: certificates of a chain become one. */
+#include "cert_toy.h"
+
+/* Links 1 -> 2 -> ... in the folders a, b, ..., the composed certificate beside those folders. */
+static pare_status compose(toy *t, pare_cert *out, pare_cert *const *links, size_t n)
+{
+    static const char *const paths[] = {"w/a/c.json", "w/b/c.json", "w/c/c.json"};
+    assert_true(n <= 3);
+    t->err = (pare_err){0};
+    return pare_cert_compose(out, t->a, "w/all.json", links, paths, n, &t->err);
+}
+
+static void bounds_add_up_and_round_up(void **state)
+{
+    (void)state;
+    toy t;
+    toy_begin(&t);
+    pare_cert *const l[] = {toy_made(&t, '1', '2'), toy_made(&t, '2', '3'), toy_made(&t, '3', '4')};
+    pare_cert c;
+    l[0]->proven = 1, l[1]->proven = 0x1p-60, l[2]->proven = 0x1p-60; /* to nearest: 1 */
+    l[0]->apriori = 4, l[1]->apriori = 2, l[2]->apriori = 1;
+    l[0]->measured = 0.5, l[1]->measured = 0.25, l[2]->measured = 0;
+    l[0]->rounding = 7, l[1]->rounding = 8, l[2]->rounding = 3;
+    assert_ok(compose(&t, &c, l, 3), &t.err);
+    assert_true(c.proven > 1 && c.proven <= 1 + 0x1p-51);
+    assert_true(c.apriori == 7);
+    assert_true(c.measured == 0.75);
+    assert_true(c.rounding == 3); /* the engine of the last model is the one that runs */
+    l[1]->apriori = INFINITY;
+    assert_ok(compose(&t, &c, l, 3), &t.err);
+    assert_true(isinf(c.apriori));
+    toy_end(&t);
+}
+
+static void the_sum_of_random_bounds_is_never_below_the_exact_sum(void **state)
+{
+    (void)state;
+    toy t;
+    toy_begin(&t);
+    pare_rng rng = pare_rng_at(5, 0);
+    for (size_t i = 0; i < 200; i++) {
+        const pare_mark m = pare_arena_mark(t.a);
+        pare_cert *const l[] = {toy_made(&t, '1', '2'), toy_made(&t, '2', '3')};
+        pare_cert c;
+        l[0]->proven = pare_rng_uniform(&rng), l[1]->proven = pare_rng_uniform(&rng);
+        assert_ok(compose(&t, &c, l, 2), &t.err);
+        /* Exact in 64 bits of mantissa unless the exponents are far apart. */
+        const long double exact = (long double)l[0]->proven + (long double)l[1]->proven;
+        if (!((long double)c.proven >= exact && (long double)c.proven <= exact * (1 + 1e-15L)))
+            fail_msg("seed 5, case %zu: %.17g + %.17g gave %.17g", i, l[0]->proven, l[1]->proven,
+                     c.proven);
+        pare_arena_reset(t.a, m);
+    }
+    toy_end(&t);
+}
+
+static void a_chain_leads_from_the_first_input_to_the_last_output(void **state)
+{
+    (void)state;
+    toy t;
+    toy_begin(&t);
+    pare_cert *const l[] = {toy_made(&t, '1', '2'), toy_made(&t, '2', '3')};
+    pare_cert c;
+    l[0]->seed = 5, l[1]->seed = 6;
+    assert_ok(compose(&t, &c, l, 2), &t.err);
+    assert_string_equal(c.reduction, "chain");
+    assert_string_equal(c.input.sha256, l[0]->input.sha256);
+    assert_string_equal(c.output.sha256, l[1]->output.sha256);
+    assert_int_equal(c.output.ntensors, 2);
+    assert_string_equal(c.input.path, "a/1.pare");
+    assert_string_equal(c.output.path, "b/3.pare");
+    assert_int_equal(c.nchain, 2);
+    assert_string_equal(c.chain[0]->output.path, "a/2.pare");
+    assert_string_equal(c.chain[1]->input.path, "b/2.pare");
+    assert_string_equal(l[1]->input.path, "2.pare"); /* the link itself is not changed */
+    assert_int_equal(c.seed, 5);
+    assert_int_equal(c.nstatements, 0);
+    assert_int_equal(c.npaper, 0);
+    assert_string_equal(c.data.inputs_sha256, l[0]->data.inputs_sha256);
+    toy_end(&t);
+}
+
+static void a_chain_of_chains_is_one_chain(void **state)
+{
+    (void)state;
+    toy t;
+    toy_begin(&t);
+    pare_cert *const l[] = {toy_made(&t, '1', '2'), toy_made(&t, '2', '3')};
+    pare_cert pair, all;
+    assert_ok(compose(&t, &pair, l, 2), &t.err);
+    pare_cert *const more[] = {&pair, toy_made(&t, '3', '4')};
+    const char *const paths[] = {"w/all.json", "w/c.json"};
+    assert_ok(pare_cert_compose(&all, t.a, "x.json", more, paths, 2, &t.err), &t.err);
+    assert_int_equal(all.nchain, 3);
+    assert_string_equal(all.chain[1]->input.path, "w/b/2.pare");
+    assert_int_equal(all.chain[1]->nchain, 0);
+    assert_true(all.proven >= 0.1 + 0.1 + 0.1 && all.proven < 0.3 + 1e-15);
+    toy_end(&t);
+}
+
+static void a_failed_hypothesis_of_a_link_is_seen_in_the_chain(void **state)
+{
+    (void)state;
+    toy t;
+    toy_begin(&t);
+    pare_cert *const l[] = {toy_made(&t, '1', '2'), toy_made(&t, '2', '3'), toy_made(&t, '3', '4')};
+    pare_cert c;
+    l[0]->hypotheses[0].holds = PARE_FALSE; /* the second one is open in all of them */
+    l[2]->hypotheses[1].holds = PARE_TRUE;
+    assert_ok(compose(&t, &c, l, 3), &t.err);
+    assert_int_equal(c.nhypotheses, 3);
+    assert_int_equal(c.hypotheses[0].holds, PARE_FALSE);
+    assert_int_equal(c.hypotheses[1].holds, PARE_UNKNOWN);
+    assert_int_equal(c.hypotheses[2].holds, PARE_TRUE);
+    assert_contains(c.hypotheses[1].name, "chain[1]");
+    toy_end(&t);
+}
+
+static void links_that_do_not_fit_are_refused(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"is not the input", "norms", "domains", "inputs", "inputs"};
+    toy t;
+    toy_begin(&t);
+    for (size_t i = 0; i < 5; i++) {
+        pare_cert *const l[] = {toy_made(&t, '1', '2'), toy_made(&t, '2', '3')};
+        pare_cert c;
+        if (i == 0) toy_hash(l[1]->input.sha256, '9');
+        if (i == 1) l[1]->norm = "2";
+        if (i == 2) l[1]->domain = "all inputs";
+        if (i == 3) toy_hash(l[1]->data.inputs_sha256, 'b');
+        if (i == 4) l[1]->data.kind = "file", l[1]->data.path = "d.npz";
+        assert_status(compose(&t, &c, l, 2), PARE_ERR_INPUT, &t.err);
+        assert_contains(t.err.msg, words[i]);
+    }
+    pare_cert c;
+    assert_status(compose(&t, &c, NULL, 0), PARE_ERR_USAGE, &t.err);
+    toy_end(&t);
+}
+
+static void a_link_changed_in_its_file_gets_no_new_seal(void **state)
+{
+    (void)state;
+    toy t;
+    toy_begin(&t);
+    pare_cert *l[] = {NULL, toy_made(&t, '2', '3')}, c;
+    toy_write(&t, toy_made(&t, '1', '2'), "c.json");
+    assert_ok(pare_cert_read(&l[0], t.a, toy_path(&t, "c.json"), &t.err), &t.err);
+    assert_ok(compose(&t, &c, l, 2), &t.err);
+    l[0]->seed ^= 1;
+    assert_status(compose(&t, &c, l, 2), PARE_ERR_INPUT, &t.err);
+    assert_contains(t.err.msg, "seal");
+    toy_end(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bounds_add_up_and_round_up),
+        cmocka_unit_test(the_sum_of_random_bounds_is_never_below_the_exact_sum),
+        cmocka_unit_test(a_chain_leads_from_the_first_input_to_the_last_output),
+        cmocka_unit_test(a_chain_of_chains_is_one_chain),
+        cmocka_unit_test(a_failed_hypothesis_of_a_link_is_seen_in_the_chain),
+        cmocka_unit_test(links_that_do_not_fit_are_refused),
+        cmocka_unit_test(a_link_changed_in_its_file_gets_no_new_seal),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

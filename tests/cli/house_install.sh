@@ -1,0 +1,30 @@
+# What `make install` puts somewhere serves a stranger: pkg-config, shared, static, the program at
+# the top of pare.h, and uninstall leaves nothing.
+[ -z "$PARE_SANITIZED" ] || { echo "SKIP a plain build is needed"; exit 77; }
+[ -x "$PARE_BUILD/pare" ] || { echo "SKIP nothing is built in $PARE_BUILD"; exit 77; }
+set -eu
+dest=$PWD/dest
+make -s -C "$PARE_ROOT" BUILD="$PARE_BUILD" PREFIX="$dest" install
+(cd dest && find . -type f -o -type l | grep -v -e /include/ -e man1/ | sort)
+cmp "$PARE_ROOT/include/pare/pare.h" dest/include/pare/pare.h
+dest/bin/pare --version >/dev/null && echo "the command runs"
+
+export PKG_CONFIG_PATH=$dest/lib/pkgconfig
+cc=${CC:-gcc}
+sed -n '/^ \*     #include/,/^ \*     }$/s/^ \*     \{0,1\}//p' "$PARE_ROOT/include/pare/pare.h" |
+    sed 's/^    //' >first.c
+grep -c 'int main' first.c
+$cc -std=c17 first.c $(pkg-config --cflags --libs pare) -o shared
+$cc -std=c17 first.c $(pkg-config --cflags pare) dest/lib/libpare.a \
+    $(pkg-config --static --libs pare | sed 's/-lpare//') -o static
+code=0
+LD_LIBRARY_PATH=$dest/lib ./shared no-such-model 2>/dev/null || code=$?
+echo "shared: exit $code"
+code=0
+./static no-such-model 2>/dev/null || code=$?
+echo "static: exit $code"
+
+# Only our own names are visible.
+nm -D --defined-only dest/lib/libpare.so | awk '$3 !~ /^pare_/ { print "stray name: " $3 }'
+make -s -C "$PARE_ROOT" BUILD="$PARE_BUILD" PREFIX="$dest" uninstall
+find dest -type f -o -type l
