@@ -1,54 +1,9 @@
-/* enclose_heads.c - softmax heads: o_i = sum_j p_ij v_j over the visible keys of row i.
+/* enclose_heads.c - queries, keys and values of softmax heads, with radii per row and head.
  *
- * Queries, keys and values of a head are rows of dense maps, so their radii eq, ek, ev follow from
- * the norms of the head's own row blocks. With exact q, k and an engine's q + dq, k + dk:
- *     scale (q_i + dq).(k_j + dk_j) - scale q_i.k_j
- *         = scale [ dq.c + dq.(k_j - c) + q_i.dk_j + dq.dk_j ]
- * and dq.c is the same for all j, which softmax does not see (c = sum_j p_ij k_j here). Hence
- *     delta_ij = |scale| ( eq_i |k_j - c| + |q_i| ek_j + eq_i ek_j )
- *              + gamma_{dk+4} |scale| |q_i| |k_j|                    rounding, at the engine's point.
- * The argument s_ij - max is rounded once more (u times the range of the row's scores), and every
- * weight carries a factor within 1 -+ ew (exp, and rescaling when tiles are merged), which is the
- * same as moving its score by ew / (1 - ew). Let d_i be the largest sum of these over j.
- *
- * Lemma (half-oscillation). Scores that move by at most d change the weights by TV <= tanh(d/2).
- *     A set of mass s goes to at most s e^2d / (s e^2d + 1 - s), and sigma(t + 2d) - sigma(t) is
- *     largest at t = -d, where it is tanh(d/2).
- * With p' the engine's weights and TV <= tanh(d_i / 2):
- *     |sum p'_j v'_j - sum p_j v_j| <= max_j ev_j + TV diam_i(v),   diam_i <= 2 max_j |v_j - o_i|.
- * The weighted sum itself and the division add gamma_{n+6} max_j |v_j|; weights and products below
- * the smallest normal number add an absolute term (largest weight: 1), n tiny (|v| + sqrt(dv)). */
-#include "enclose.h"
-#include <stdatomic.h>
+ * They are rows of dense maps, so their radii follow from the norms of the head's own row blocks;
+ * rotary positions are rotations and move nothing apart. The softmax is in enclose_softmax.c. */
+#include "enclose_heads.h"
 #include <string.h>
-
-enum { TILE = 32 }; /* keys an engine may merge at a time; see enclose.h */
-
-typedef struct side { /* queries, keys or values of all heads, each head with its own columns */
-    pare_mat x;         /* rows x sum of widths */
-    size_t *at, *width; /* of each head */
-    double *norm;       /* rows x heads, of the midpoints, from above */
-    double *r[ENGINES]; /* rows x heads */
-} side;
-
-typedef struct heads {
-    const enclose_ctx *c;
-    const pare_attn *at;
-    const attn_norms *n;
-    side q, k, v;
-    flow *o;
-    atomic_bool no_memory;
-} heads;
-
-double enclose_tv(double d, double rest)
-{
-    /* tanh(d/2) <= d/2, and libm's tanh is within 8 u. */
-    const double half = up_mul(d, 0.5);
-    const double tv = up_min(half, up_min(1, up_mul(tanh(half), 1 + 0x1p-48)));
-    /* A set has mass s <= rest or >= 1 - rest, and grows by s (1 - s)(e^2d - 1) at most. */
-    if (!(d <= 100)) return up_min(1, tv);
-    return up_min(tv, up_mul(rest, up_mul(expm1(up_mul(2, d)), 1 + 0x1p-48)));
-}
 
 /* ---- queries, keys, values ------------------------------------------------------------------ */
 
@@ -74,11 +29,6 @@ static pare_status side_new(side *s, const heads *h, size_t rows, char which, pa
     s->norm = pare_alloc(h->c->a, rows, n * sizeof *s->norm);
     for (size_t e = 0; e < ENGINES; e++) s->r[e] = pare_alloc(h->c->a, rows, n * sizeof(double));
     return s->x.v && s->norm && s->r[0] && s->r[1] ? PARE_OK : pare_no_memory(err);
-}
-
-static double *part(const side *s, size_t i, size_t g)
-{
-    return s->x.v + i * s->x.ld + s->at[g];
 }
 
 static void set_norms(side *s, const heads *h)
@@ -234,3 +184,59 @@ static void rotate(side *s, const heads *h)
     set_norms(s, h);
 }
 
+/* ---- together ------------------------------------------------------------------------------- */
+
+static bool overlap(size_t a, size_t na, size_t b, size_t nb)
+{
+    return a < b + nb && b < a + na;
+}
+
+/* Under rotary positions heads may share keys only when they turn them alike, and never queries:
+ * otherwise it is not said which turn counts. */
+static bool turns_are_clear(const pare_attn *at)
+{
+    for (size_t h = 0; h < at->nheads; h++)
+        for (size_t g = 0; g < h; g++) {
+            const pare_head *const a = &at->heads[h], *const b = &at->heads[g];
+            const bool alike = a->k == b->k && a->dk == b->dk && a->planes == b->planes &&
+                               (a->freq == b->freq || a->planes == 0);
+            if (a->planes + b->planes == 0) continue;
+            if (overlap(a->q, a->dk, b->q, b->dk)) return false;
+            if (overlap(a->k, a->dk, b->k, b->dk) && !alike) return false;
+        }
+    return true;
+}
+
+static pare_status query_side(heads *h, const flow *z, pare_err *err)
+{
+    if (!pare_has(&h->at->wq)) return constant_query(&h->q, h, z->x.rows, err);
+    const pare_status st = project(&h->q, h, z, 'q', err);
+    if (st == PARE_OK && h->at->kind == PARE_ATTN_MEANQ) mean_query(&h->q, h, z);
+    return st;
+}
+
+pare_status enclose_heads(flow *o, const enclose_ctx *c, const flow *z, const pare_attn *at,
+                          const attn_norms *n, pare_err *err)
+{
+    const bool rotary = pare_model_is_rotary(c->m) && pare_has(&at->freqs);
+    heads h = {.c = c, .at = at, .n = n, .o = o};
+    size_t columns = 0;
+    for (size_t g = 0; g < at->nheads; g++) {
+        const size_t end = at->heads[g].o + at->heads[g].dv;
+        if (end > columns) columns = end;
+    }
+    pare_status st = enclose_flow_new(o, c->a, z->x.rows, columns, err);
+    if (st == PARE_OK) st = query_side(&h, z, err);
+    if (st == PARE_OK) st = project(&h.k, &h, z, 'k', err);
+    if (st == PARE_OK) st = project(&h.v, &h, z, 'v', err);
+    if (st != PARE_OK) return st;
+    if (rotary) {
+        rotate(&h.q, &h);
+        rotate(&h.k, &h);
+    }
+    st = enclose_softmax(&h, err);
+    if (n->apart && !(rotary && !turns_are_clear(at))) return st;
+    for (size_t e = 0; e < ENGINES; e++)
+        for (size_t i = 0; i < z->x.rows; i++) o->r[e][i] = INFINITY;
+    return st;
+}

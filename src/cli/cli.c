@@ -202,19 +202,16 @@ pare_status cli_time_ms(cli *c, double *ms, const pare_model *m, const pare_inpu
 pare_status cli_inputs(cli *c, cert_inputs *out, const pare_model *m, const char *data,
                        size_t split)
 {
-    *out = (cert_inputs){.from_file = data != NULL};
+    *out = (cert_inputs){.path = data, .split = split};
     if (!data) {
-        const size_t tokens = cli_default_tokens(m);
-        out->ref = (pare_data_ref){.kind = "random", .count = CLI_RANDOM_INPUTS, .tokens = tokens};
-        return pare_inputs_random(&out->set, c->arena, m, CLI_RANDOM_INPUTS, tokens, c->seed,
+        out->tokens = cli_default_tokens(m);
+        return pare_inputs_random(&out->set, c->arena, m, CLI_RANDOM_INPUTS, out->tokens, c->seed,
                                   &c->err);
     }
     pare_status st = pare_dataset_load(&out->data, c->arena, m, data, split, 0, &c->err);
     if (!st && out->data.inputs.n == 0)
         st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: no input in it suits the model", data);
     out->set = out->data.inputs;
-    out->ref = (pare_data_ref){.kind = "file", .path = data, .split = split, .count = out->set.n};
-    if (!st) st = pare_sha256_file(out->ref.sha256, data, &c->err);
     return cli_name(c, st, data);
 }
 

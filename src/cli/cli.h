@@ -69,9 +69,9 @@ pare_status cli_time_ms(cli *c, double *ms, const pare_model *m, const pare_inpu
 
 typedef struct cert_inputs {
     pare_inputs set;
-    pare_data_ref ref;
-    bool from_file;
-    pare_dataset data; /* when from_file */
+    const char *path;     /* NULL: random */
+    size_t split, tokens; /* of a graph; of each random input */
+    pare_dataset data;    /* when there is a path */
 } cert_inputs;
 
 /* The file, or CLI_RANDOM_INPUTS random inputs made from the seed. */

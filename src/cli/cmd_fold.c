@@ -117,7 +117,9 @@ static pare_status cut(cli *c, const fold_opts *o, fold_result *r, const pare_mo
         .overwrite = c->force,
         .max_error = o->max_error,
         .seed = c->seed,
-        .data = in->ref,
+        .data_path = in->path,
+        .split = in->split,
+        .tokens = in->tokens,
         .set = &in->set,
         .prover = &pare_fold_prover,
         .exec = &c->exec,
@@ -138,7 +140,7 @@ static pare_status compare(cli *c, fold_result *r, const pare_model *m, const ce
     if (!st) st = cli_facts(c, &r->after, c->out, g, one, false);
     if (!st) st = cli_time_ms(c, &r->ms_before, m, one);
     if (!st) st = cli_time_ms(c, &r->ms_after, g, one);
-    r->has_metric = in->from_file;
+    r->has_metric = in->path != NULL;
     if (!st && r->has_metric)
         st = evaluate(c, &r->metric_before, m, &in->data, false, NULL, NULL, NULL);
     if (!st && r->has_metric)

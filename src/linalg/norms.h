@@ -44,7 +44,10 @@ PARE_MUST_USE pare_status pare_gram_of(gram *out, const pare_weight *w, const un
 /* Estimate of the largest eigenvalue, from below but for rounding. */
 PARE_MUST_USE pare_status pare_gram_top_est(double *est, const gram *g, pare_arena *scratch,
                                             pare_err *err);
-/* Proven bound on the largest eigenvalue of t t^T by way of c I - t t^T >= 0; +inf when that fails,
- * as it does when c is too small. */
+/* Proven bound on the largest eigenvalue of t t^T from any lower triangular L, which lies where the
+ * scratch is: c + |c I - t t^T - L L^T|. Good when L is a Cholesky factor of c I - t t^T; true for
+ * every L and every c >= 0. */
+pare_ub pare_gram_bound(gram *g, double c);
+/* The same with L from Cholesky; +inf when that breaks down, as it does when c is too small. */
 PARE_MUST_USE pare_status pare_gram_prove(pare_ub *out, gram *g, double c, pare_err *err);
 #endif

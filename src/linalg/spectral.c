@@ -213,6 +213,13 @@ static pare_ub residual_bound(const gram *g, double c, double trace)
     return pare_ub_add(sum, under);
 }
 
+pare_ub pare_gram_bound(gram *g, double c)
+{
+    const double trace = residual(g, c);
+    const pare_ub rest = pare_ub_add(residual_bound(g, c, trace), g->error);
+    return pare_ub_add(pare_ub_exact(c), rest);
+}
+
 pare_status pare_gram_prove(pare_ub *out, gram *g, double c, pare_err *err)
 {
     *out = pare_ub_inf();
@@ -222,10 +229,7 @@ pare_status pare_gram_prove(pare_ub *out, gram *g, double c, pare_err *err)
     const int info = LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'U', pare_blas_int(g->g.rows), g->g.v,
                                     pare_blas_ld(&g->g));
     if (info == LAPACK_WORK_MEMORY_ERROR) return pare_no_memory(err);
-    if (info != 0) return PARE_OK; /* not positive: nothing is proven */
-    const double trace = residual(g, c);
-    const pare_ub rest = pare_ub_add(residual_bound(g, c, trace), g->error);
-    *out = pare_ub_add(pare_ub_exact(c), rest);
+    if (info == 0) *out = pare_gram_bound(g, c); /* else c is too small: nothing is proven */
     return PARE_OK;
 }
 

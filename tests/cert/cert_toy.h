@@ -220,9 +220,21 @@ static inline pare_cert *toy_made(toy *t, char from, char to)
 /* Whole text of a file in the folder. */
 static inline char *toy_text(toy *t, const char *name)
 {
-    char *text = NULL;
     size_t n = 0;
-    assert_ok(pare_text_read(&text, &n, t->a, toy_path(t, name), &t->err), &t->err);
+    uint8_t *const bytes = test_read_file(toy_path(t, name), &n);
+    char *const text = pare_strndup(t->a, (const char *)bytes, n);
+    assert_non_null(text);
+    free(bytes);
     return text;
+}
+
+/* The text with the first `from` in it replaced. */
+static inline char *toy_replace(toy *t, const char *text, const char *from, const char *to)
+{
+    const char *const at = strstr(text, from);
+    if (!at) fail_msg("the text has no %s", from);
+    char *const out = pare_sprintf(t->a, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+    assert_non_null(out);
+    return out;
 }
 #endif

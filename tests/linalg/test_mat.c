@@ -8,6 +8,7 @@ static void new_is_zero_and_too_large_is_refused(void **state)
     for (size_t i = 0; i < 12; i++) assert_true(m.v[i] == 0);
     assert_non_null(pare_mat_new(*state, 0, 7).v);
     assert_null(pare_mat_new(*state, SIZE_MAX / 2, 3).v);
+    assert_null(pare_mat_new(*state, SIZE_MAX / 2 + 1, 2).v); /* the product wraps to 0 */
 }
 
 static void part_is_a_view_of_the_same_numbers(void **state)

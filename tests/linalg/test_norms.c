@@ -115,6 +115,10 @@ static void no_scale_is_too_small_or_too_large(void **state)
         CHECK(f.v >= 5 * s && f.v <= fmax(5 * s * (1 + 1e-13), 6 * DBL_TRUE_MIN), "%g: %g", s, f.v);
         assert_true(r.v == f.v);
     }
+    /* sqrt(2) least doubles are more than one of them, though that is the nearest. */
+    const double least[] = {DBL_TRUE_MIN, DBL_TRUE_MIN};
+    const pare_weight l = {PARE_F64, 1, 2, least};
+    assert_true(pare_norm_fro(&l).v == 2 * DBL_TRUE_MIN);
     const double wide[] = {DBL_MAX, DBL_TRUE_MIN}, over[] = {DBL_MAX, DBL_MAX};
     const pare_weight w = {PARE_F64, 1, 2, wide}, o = {PARE_F64, 1, 2, over};
     assert_true(pare_norm_fro(&w).v >= DBL_MAX && isinf(pare_norm_fro(&o).v));

@@ -47,11 +47,13 @@ static void res_moves_by_two_eps_not_one(void **state)
 static void the_widest_range_does_not_overflow(void **state)
 {
     (void)state;
-    double v[] = {-DBL_MAX, DBL_MAX / 2};
-    pare_mat z = pare_mat_of(v, 2, 1);
+    double v[] = {-DBL_MAX, DBL_MAX / 2}, high[] = {DBL_MAX, DBL_MAX / 2};
+    pare_mat z = pare_mat_of(v, 2, 1), h = pare_mat_of(high, 2, 1);
     pare_ub ub;
     assert_int_equal(pare_res(&z, &ub, &z), PARE_OK);
     assert_true(ub.v >= 0.75 * DBL_MAX && isfinite(ub.v) && isfinite(v[0]) && isfinite(v[1]));
+    assert_int_equal(pare_res(&h, &ub, &h), PARE_OK);
+    assert_true(high[0] == DBL_MAX / 4 && high[1] == -DBL_MAX / 4);
 }
 
 static void constant_and_empty_matrices_have_none(void **state)

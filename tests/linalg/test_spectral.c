@@ -253,6 +253,63 @@ static void what_cholesky_lets_through_is_still_above_the_eigenvalue(void **stat
     CHECK(through > 20, "only %zu cases: this test proves nothing", through);
 }
 
+/* 1 is summed up with 256000 squares of 2^-62 in tiles that are each rounded away: fl(G) is 1, G
+ * is 2^-44 more. Without the Gram matrix's own error the bound would be below. */
+static void what_the_gram_matrix_lost_is_paid(void **state)
+{
+    const size_t rows = 256000;
+    const unit_scale one = {0, 1, 1};
+    pare_mat x = pare_mat_new(*state, rows, 2);
+    assert_non_null(x.v);
+    for (size_t i = 0; i < rows; i++) x.v[2 * i] = i == 0 ? 1 : 0x1p-31;
+    const pare_weight w = weight_of(&x);
+    gram g;
+    pare_ub b;
+    assert_int_equal(pare_gram_of(&g, &w, &one, pare_norm_fro(&w), *state, NULL), PARE_OK);
+    assert_int_equal(pare_gram_prove(&b, &g, 1 + 0x1p-51, NULL), PARE_OK);
+    assert_true((quad)b.v >= 1 + (quad)(rows - 1) * (quad)0x1p-62);
+    assert_true(b.v <= 1 + 1e-10);
+}
+
+/* Random small x; its exact top eigenvalue; and L that has nothing to do with c I - G. */
+static void any_factor_at_all_gives_a_true_bound(void **state)
+{
+    const unit_scale one = {0, 1, 1};
+    for (size_t t = 0; t < 300; t++) {
+        const size_t k = 2 + t % 11;
+        const pare_mark mark = pare_arena_mark(*state);
+        pare_mat x = normal_mat(*state, k, k, 2000 + t);
+        for (size_t i = 0; i < k * k && t % 2; i++) x.v[i] = 1; /* top is the row sum, k^2 */
+        const pare_weight w = weight_of(&x);
+        const quad top = exact_top(&x, 400);
+        gram g;
+        assert_int_equal(pare_gram_of(&g, &w, &one, pare_norm_fro(&w), *state, NULL), PARE_OK);
+        pare_rng rng = pare_rng_at(2000 + t, 2);
+        for (size_t i = 0; i < k; i++)
+            for (size_t j = 0; j <= i; j++)
+                pare_row_mut(&g.g, i)[j] = t % 3 ? t % 3 * pare_rng_normal(&rng) : 0;
+        const double c = t % 4 < 2 ? 0 : (double)t / 10;
+        CHECK((quad)pare_gram_bound(&g, c).v >= top, "seed %zu", 2000 + t);
+        pare_row_mut(&g.g, k - 1)[0] = NAN;
+        assert_true(isinf(pare_gram_bound(&g, c).v));
+        pare_arena_reset(*state, mark);
+    }
+}
+
+/* G = 0, L = 2 I, c = 4: no residual is seen, but L L^T may be wrong by gamma_k |L|_F^2. */
+static void the_rounding_of_the_residual_is_paid(void **state)
+{
+    enum { k = 200 };
+    pare_mat x = pare_mat_new(*state, k, k);
+    const pare_weight w = weight_of(&x);
+    const unit_scale one = {0, 1, 1};
+    gram g;
+    assert_int_equal(pare_gram_of(&g, &w, &one, pare_norm_fro(&w), *state, NULL), PARE_OK);
+    for (size_t i = 0; i < k; i++) pare_row_mut(&g.g, i)[i] = 2;
+    const double b = pare_gram_bound(&g, 4).v;
+    assert_true(b >= 4 + 4 * k * pare_gamma(k, PARE_UNIT_F64).v && b <= 4 * (1 + 1e-11));
+}
+
 static void a_c_clearly_too_small_is_not_proven(void **state)
 {
     const pare_mat x = normal_mat(*state, 150, 120, 23);
@@ -327,6 +384,9 @@ int main(void)
         TEST(gaussian_of_512_is_within_a_thousandth),
         TEST(no_shape_gives_a_bound_below_what_a_vector_reaches),
         TEST(what_cholesky_lets_through_is_still_above_the_eigenvalue),
+        TEST(what_the_gram_matrix_lost_is_paid),
+        TEST(any_factor_at_all_gives_a_true_bound),
+        TEST(the_rounding_of_the_residual_is_paid),
         TEST(a_c_clearly_too_small_is_not_proven),
         TEST(extreme_entries_neither_overflow_nor_vanish),
         TEST(the_norm_is_found_where_frobenius_overflows),

@@ -1,0 +1,295 @@
+/* enclose.c - the proof kernel: the model run once in f64 by a code path of its own, with radii.
+ *
+ * Claim. For every row i of the output and every entry o,
+ *     |exact_io - mid_io| <= rad_i      and      |f32 engine_io - exact_io| <= rad32_i,
+ * exact being the real-number function of the stored weights. rad_i also covers the f64 reference
+ * pass: it assumes no order of operations.
+ *
+ * This is the file an auditor begins with. It reads straight down: stem, blocks, top; each piece
+ * (dense, norm, attention, ffn) carries its own inequality at the head of its own file, and
+ * enclose.h says what a radius means and what is assumed of the engines. Nothing here calls the
+ * forward pass, whose results these radii judge. */
+#include "enclose.h"
+#include <string.h>
+
+/* ---- stem ----------------------------------------------------------------------------------- */
+
+/* Embedding rows and given vectors are exact in f64; a narrower engine rounds them once. */
+static void input_rows(flow *x, const pare_stem *s, const pare_input *in)
+{
+    const size_t d = s->width;
+    const bool wide = !s->ids || s->embedding.dtype == PARE_F64;
+    for (size_t i = 0; i < x->x.rows; i++) {
+        double *const to = pare_row_mut(&x->x, i);
+        if (s->ids)
+            for (size_t k = 0; k < d; k++)
+                to[k] = pare_weight_at(&s->embedding, (size_t)in->ids[i] * d + k);
+        else
+            memcpy(to, in->x + i * d, d * sizeof *to);
+        const double norm = enclose_norm_up(to, d);
+        for (size_t e = 0; e < ENGINES; e++) {
+            const engine *const g = enclose_engine(e);
+            const double under = up_mul(g->tiny, up_sqrt((double)d));
+            x->r[e][i] = in_range(g, norm, g->narrows && wide ? up_fma(g->u, norm, under) : 0);
+        }
+    }
+}
+
+/* sin and cos of pos base^(-j'/d), j' = j without its last bit. The exponent is rounded (which
+ * counts ln(base) times in the power), the power is within 8 u, the quotient within u: the angle
+ * is off by (ln(base) + 10) 2^-53 pos, its sine by that and 8 2^-53, then u of the engine. */
+static double wave_radius(const engine *g, double base, size_t pos, size_t d)
+{
+    const double turns = up_mul((double)pos, up_add(up(fabs(log(base)) * (1 + 0x1p-40)), 10));
+    const double each = up_fma(PARE_UNIT_F64, up_add(turns, 9), g->u);
+    return up_mul(up_sqrt((double)d), up_add(each, g->tiny));
+}
+
+static double wave(double base, size_t pos, size_t j, size_t d)
+{
+    const double angle = (double)pos / pow(base, (double)(j - j % 2) / (double)d);
+    return j % 2 == 1 ? cos(angle) : sin(angle);
+}
+
+static pare_status add_positions(flow *x, const enclose_ctx *c, pare_err *err)
+{
+    const pare_positions *const p = &c->m->stem.pos;
+    const size_t d = x->x.cols;
+    const bool table = p->kind == PARE_POS_LEARNED;
+    flow t;
+    if (!table && p->kind != PARE_POS_SINUSOIDAL) return PARE_OK;
+    const pare_status st = enclose_flow_new(&t, c->a, x->x.rows, d, err);
+    if (st != PARE_OK) return st;
+    for (size_t i = 0; i < x->x.rows; i++) {
+        const size_t pos = i % c->tokens;
+        double *const to = pare_row_mut(&t.x, i);
+        for (size_t k = 0; k < d; k++)
+            to[k] = table ? pare_weight_at(&p->table, pos * d + k) : wave(p->base, pos, k, d);
+        const double norm = enclose_norm_up(to, d);
+        for (size_t e = 0; e < ENGINES; e++) {
+            const engine *const g = enclose_engine(e);
+            const bool rounds = g->narrows && p->table.dtype == PARE_F64;
+            const double under = up_mul(g->tiny, up_sqrt((double)d));
+            const double own = rounds ? up_fma(g->u, norm, under) : 0;
+            t.r[e][i] = in_range(g, norm, table ? own : wave_radius(g, p->base, pos, d));
+        }
+    }
+    enclose_sum(x, &t);
+    return PARE_OK;
+}
+
+pare_status enclose_stem(flow *y, const enclose_ctx *c, const pare_input *in, pare_err *err)
+{
+    const pare_stem *const s = &c->m->stem;
+    flow x;
+    pare_status st = enclose_flow_new(&x, c->a, in->batch * in->tokens, s->width, err);
+    if (st != PARE_OK) return st;
+    input_rows(&x, s, in);
+    if (!s->pos.after_map) st = add_positions(&x, c, err);
+    *y = x;
+    if (st == PARE_OK && pare_has(&s->map.w))
+        st = enclose_dense(y, c, &x, &s->map.w, &s->map.b, &c->norms->map, err);
+    if (st == PARE_OK && s->pos.after_map) st = add_positions(y, c, err);
+    return st == PARE_OK ? enclose_norm(y, c, &s->norm, err) : st;
+}
+
+/* ---- blocks --------------------------------------------------------------------------------- */
+
+static pare_status copy(flow *y, const enclose_ctx *c, const flow *x, pare_err *err)
+{
+    const pare_status st = enclose_flow_new(y, c->a, x->x.rows, x->x.cols, err);
+    if (st != PARE_OK) return st;
+    memcpy(y->x.v, x->x.v, x->x.rows * x->x.cols * sizeof *y->x.v);
+    for (size_t e = 0; e < ENGINES; e++) memcpy(y->r[e], x->r[e], x->x.rows * sizeof *y->r[e]);
+    return PARE_OK;
+}
+
+/* x' = out_norm( skip(x) + branch( in_norm(x) ) ) */
+static pare_status attention_sublayer(flow *y, const enclose_ctx *c, const flow *x, size_t b,
+                                      pare_err *err)
+{
+    const pare_attn *const at = &c->m->blocks[b].attn;
+    const attn_norms *const n = &c->norms->attn[b];
+    flow z;
+    pare_status st = copy(&z, c, x, err);
+    if (st == PARE_OK) st = enclose_norm(&z, c, &at->in_norm, err);
+    if (st == PARE_OK) st = enclose_attn(y, c, &z, at, n, err);
+    if (st == PARE_OK) st = enclose_skip(y, c, x, &at->skip, &n->skip, err);
+    return st == PARE_OK ? enclose_norm(y, c, &at->out_norm, err) : st;
+}
+
+static pare_status ffn_sublayer(flow *y, const enclose_ctx *c, const flow *x, size_t b,
+                                pare_err *err)
+{
+    const pare_ffn *const f = &c->m->blocks[b].ffn;
+    const ffn_norms *const n = &c->norms->ffn[b];
+    flow z;
+    pare_status st = copy(&z, c, x, err);
+    if (st == PARE_OK) st = enclose_norm(&z, c, &f->in_norm, err);
+    if (st == PARE_OK) st = enclose_ffn(y, c, &z, f, n, err);
+    if (st == PARE_OK) st = enclose_skip(y, c, x, &f->skip, &n->skip, err);
+    return st == PARE_OK ? enclose_norm(y, c, &f->out_norm, err) : st;
+}
+
+/* Runs a sublayer in scratch and copies what is left of it over x, which has room for it. */
+typedef pare_status sublayer(flow *y, const enclose_ctx *c, const flow *x, size_t b, pare_err *err);
+
+static pare_status step(flow *x, const enclose_ctx *c, sublayer *run, size_t b, pare_err *err)
+{
+    const pare_mark mark = pare_arena_mark(c->a);
+    flow y;
+    const pare_status st = run(&y, c, x, b, err);
+    if (st == PARE_OK) {
+        x->x = pare_mat_of(x->x.v, y.x.rows, y.x.cols);
+        memcpy(x->x.v, y.x.v, y.x.rows * y.x.cols * sizeof *y.x.v);
+        for (size_t e = 0; e < ENGINES; e++) memcpy(x->r[e], y.r[e], y.x.rows * sizeof(double));
+    }
+    pare_arena_reset(c->a, mark);
+    return st;
+}
+
+static pare_status blocks(flow *x, const enclose_ctx *c, pare_err *err)
+{
+    pare_status st = PARE_OK;
+    for (size_t b = 0; st == PARE_OK && b < c->m->nblocks; b++) {
+        if (c->m->blocks[b].attn.kind != PARE_ATTN_NONE)
+            st = step(x, c, attention_sublayer, b, err);
+        if (st == PARE_OK && c->m->blocks[b].ffn.kind != PARE_FFN_NONE)
+            st = step(x, c, ffn_sublayer, b, err);
+    }
+    return st;
+}
+
+static size_t widest_stream(const pare_model *m)
+{
+    size_t w = 0;
+    for (size_t b = 0; b <= m->nblocks; b++) {
+        if (pare_model_width(m, b) > w) w = pare_model_width(m, b);
+        if (b < m->nblocks && m->blocks[b].attn.kind != PARE_ATTN_NONE &&
+            m->blocks[b].attn.dout > w)
+            w = m->blocks[b].attn.dout;
+    }
+    return w;
+}
+
+/* ---- top ------------------------------------------------------------------------------------ */
+
+/* One row per sequence: its first, or the mean of all (a convex combination). */
+static pare_status pooled(flow *y, const enclose_ctx *c, const flow *x, pare_err *err)
+{
+    const size_t t = c->tokens, rows = x->x.rows / t, d = x->x.cols;
+    const pare_status st = enclose_flow_new(y, c->a, rows, d, err);
+    if (st != PARE_OK) return st;
+    const bool mean = c->m->top.pool == PARE_POOL_MEAN;
+    const size_t n = mean ? t : 1;
+    for (size_t s = 0; s < rows; s++) {
+        double *const to = pare_row_mut(&y->x, s);
+        double r[ENGINES] = {0}, size[ENGINES] = {0};
+        for (size_t i = s * t; i < s * t + n; i++) {
+            const double *const from = pare_row(&x->x, i);
+            const double norm = enclose_norm_up(from, d);
+            for (size_t k = 0; k < d; k++) to[k] += from[k];
+            for (size_t e = 0; e < ENGINES; e++) {
+                r[e] = up_add(r[e], x->r[e][i]);
+                size[e] = up_add(size[e], reach(norm, flow_radii(x, i), e));
+            }
+        }
+        for (size_t k = 0; mean && k < d; k++) to[k] /= (double)n;
+        for (size_t e = 0; e < ENGINES; e++) {
+            const engine *const g = enclose_engine(e);
+            const double local = up_mul(gamma_of(n + 2, g->u), up_div(size[e], (double)n));
+            const double under = up_mul(g->tiny, up_mul((double)n + 2, up_sqrt((double)d)));
+            const double all = up_add(up_div(r[e], (double)n), up_add(local, under));
+            y->r[e][s] = mean ? in_range(g, size[e], all) : r[e];
+        }
+    }
+    return PARE_OK;
+}
+
+/* The last map: entry o moves by |w_o|_2 |x - x'| at most, which is what a row's radius bounds. */
+static pare_status outputs(pare_enclosure *out, const enclose_ctx *c, const flow *x, pare_err *err)
+{
+    const pare_weight *const w = top_weight(c->m);
+    const dense_norms *const n = &c->norms->out;
+    const bool mapped = pare_has(w);
+    pare_mat mid = pare_mat_of(out->mid, out->rows, out->cols);
+    PARE_ASSERT(x->x.rows == out->rows && (mapped ? w->rows : x->x.cols) == out->cols);
+    if (mapped) {
+        const pare_status st = pare_dense_f64(&mid, &x->x, w, &c->m->top.out.b, c->exec, err);
+        if (st != PARE_OK) return st;
+    } else {
+        memcpy(out->mid, x->x.v, out->rows * out->cols * sizeof *out->mid);
+    }
+    for (size_t i = 0; i < out->rows; i++) {
+        const radii r = flow_radii(x, i);
+        const double norm = enclose_norm_up(pare_row(&x->x, i), x->x.cols);
+        double entry[ENGINES];
+        for (size_t e = 0; e < ENGINES; e++)
+            entry[e] = mapped ? enclose_entry_radius(enclose_engine(e), n, reach(norm, r, e), r.r[e])
+                              : r.r[e];
+        out->rad[i] = entry[0];
+        out->rad32[i] = entry[1];
+    }
+    return PARE_OK;
+}
+
+static pare_status top(pare_enclosure *out, const enclose_ctx *c, flow *x, pare_err *err)
+{
+    const pare_top *const t = &c->m->top;
+    flow h = *x, d;
+    pare_status st = enclose_norm(x, c, &t->norm, err);
+    if (st == PARE_OK && t->pool != PARE_POOL_NONE) st = pooled(&h, c, x, err);
+    if (st == PARE_OK && pare_has(&t->dense.w)) {
+        st = enclose_dense(&d, c, &h, &t->dense.w, &t->dense.b, &c->norms->dense, err);
+        if (st == PARE_OK) h = d;
+    }
+    if (st != PARE_OK) return st;
+    enclose_act(&h, t->act, c->exec);
+    return outputs(out, c, &h, err);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+static pare_status run(pare_enclosure *out, enclose_ctx *c, const pare_input *in, pare_err *err)
+{
+    pare_graph graph;
+    flow x, first;
+    const size_t rows = in->batch * in->tokens;
+    pare_status st = PARE_OK;
+    if (c->m->pattern.kind == PARE_GRAPH) {
+        st = pare_graph_complete(&graph, c->a, in->graph, &c->m->pattern, err);
+        c->graph = &graph;
+    }
+    if (st == PARE_OK) st = enclose_flow_new(&x, c->a, rows, widest_stream(c->m), err);
+    if (st == PARE_OK) st = enclose_stem(&first, c, in, err);
+    if (st != PARE_OK) return st;
+    x.x = pare_mat_of(x.x.v, rows, first.x.cols);
+    memcpy(x.x.v, first.x.v, rows * first.x.cols * sizeof *x.x.v);
+    for (size_t e = 0; e < ENGINES; e++) memcpy(x.r[e], first.r[e], rows * sizeof(double));
+    st = blocks(&x, c, err);
+    return st == PARE_OK ? top(out, c, &x, err) : st;
+}
+
+pare_status pare_enclose(pare_enclosure *out, pare_arena *a, const pare_model *m,
+                         const pare_model_norms *norms, const pare_input *in, const pare_exec *exec,
+                         pare_err *err)
+{
+    *out = (pare_enclosure){0};
+    pare_status st = pare_input_check(m, in, err);
+    if (st != PARE_OK) return st;
+    const size_t rows = pare_output_rows(m, in), cols = pare_model_outputs(m);
+    out->mid = pare_mat_new(a, rows, cols).v;
+    out->rad = pare_alloc(a, rows, sizeof *out->rad);
+    out->rad32 = pare_alloc(a, rows, sizeof *out->rad32);
+    pare_arena *const scratch = pare_arena_new();
+    enclose_ctx c = {.m = m, .norms = norms, .tokens = in->tokens, .a = scratch, .exec = exec};
+    if (!out->mid || !out->rad || !out->rad32 || !scratch) {
+        pare_arena_free(scratch);
+        return pare_no_memory(err);
+    }
+    out->rows = rows;
+    out->cols = cols;
+    st = run(out, &c, in, err);
+    pare_arena_free(scratch);
+    return st;
+}
