@@ -36,7 +36,7 @@ CFLAGS ?= -O2 -g
 WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wvla
 # Never the flags that let a compiler change what a floating-point program means: bounds are
 # proofs about IEEE arithmetic, and a contracted multiply-add is another program.
-LANGFLAGS = -std=c17 -ffp-contract=off -fopenmp
+LANGFLAGS = -std=c17 -ffp-contract=off -pthread
 CPPBASE   = -D_GNU_SOURCE -DPARE_VERSION='"$(VERSION)"' -Iinclude
 # SANITIZE=address,undefined is what `make test-asan` passes.
 SANFLAGS = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all \
@@ -59,7 +59,7 @@ endif
 
 BASE_CFLAGS = $(LANGFLAGS) $(CFLAGS) $(WARN) $(SANFLAGS) $(CPPBASE) $(DEP_CFLAGS) $(CPPFLAGS)
 ALL_CFLAGS  = $(BASE_CFLAGS) $(if $(filter 1,$(WERROR)),-Werror)
-ALL_LDFLAGS = -fopenmp $(SANFLAGS) $(LDFLAGS)
+ALL_LDFLAGS = -pthread $(SANFLAGS) $(LDFLAGS)
 
 # ---- what there is -------------------------------------------------------------------------
 

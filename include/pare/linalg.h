@@ -72,17 +72,21 @@ PARE_MUST_USE pare_status pare_dense_f32(float *y, size_t ldy, const float *x, s
 
 /* ---- factorisations: estimates, never proofs ------------------------------------------- */
 
+/* A nan or an inf is PARE_ERR_NONFINITE, before LAPACK is called; empty matrices are legal. */
+
 /* a = u diag(s) vt, thin: u rows x k, s k (descending), vt k x cols, k = min(rows, cols).
  * Divide and conquer (dgesdd; dgesvd is 24 times slower). u, vt may be NULL (both or none). */
 PARE_MUST_USE pare_status pare_svd(pare_mat *u, double *s, pare_mat *vt, const pare_mat *a,
                                    pare_arena *scratch, pare_err *err);
-/* Symmetric a = v diag(w) v^T, w ascending, v in columns. */
+/* Symmetric a = v diag(w) v^T, w ascending, v in columns; the lower triangle is read. v may be
+ * NULL. */
 PARE_MUST_USE pare_status pare_eigh(double *w, pare_mat *v, const pare_mat *a, pare_arena *scratch,
                                     pare_err *err);
 /* a (m x n, m >= n) = q r: q m x n with orthonormal columns, r n x n upper. */
 PARE_MUST_USE pare_status pare_qr(pare_mat *q, pare_mat *r, const pare_mat *a, pare_arena *scratch,
                                   pare_err *err);
-/* x = argmin |a x - b|_F (a m x n, b m x p, x n x p), rank-revealing with relative cut rcond. */
+/* x = argmin |a x - b|_F (a m x n, b m x p, x n x p), rank-revealing with relative cut rcond; of
+ * all solutions the shortest. rank may be NULL. */
 PARE_MUST_USE pare_status pare_lstsq(pare_mat *x, size_t *rank, const pare_mat *a,
                                      const pare_mat *b, double rcond, pare_arena *scratch,
                                      pare_err *err);
@@ -121,8 +125,9 @@ pare_ub pare_norm_max_row(
     const pare_weight *w); /* max row sum of |entries|: inf -> inf for x W^T */
 pare_ub pare_norm_max_col(const pare_weight *w);
 pare_ub pare_norm_max_row2(const pare_weight *w); /* largest euclidean norm of a row */
-/* |w|_2. An estimate by power iteration is proven from above by a Cholesky factorisation of
- * s^2 I - w w^T whose backward error is added; within 0.1 % of the truth, never below it. */
+/* |w|_2. An estimate by Lanczos iteration is proven from above by a Cholesky factorisation of
+ * s^2 I - w w^T whose residual is added; within 0.1 % of the truth, never below it. Scratch holds
+ * min(rows, cols)^2 doubles. PARE_ERR_NONFINITE, and every other failure: *out is +inf. */
 PARE_MUST_USE pare_status pare_norm_spectral(pare_ub *out, const pare_weight *w,
                                              pare_arena *scratch, pare_err *err);
 /* sup |u B v^T| over |u|_inf, |v|_inf <= 1: min(sum |B_ij|, sqrt(rows cols) |B|_2). */

@@ -36,6 +36,7 @@
 #include <pare/linalg.h>
 #include <pare/model.h>
 #include <pare/publish.h>
+#include <pare/random_model.h>
 
 const char *pare_version(void); /* "0.1.0" */
 #endif

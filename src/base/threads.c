@@ -1,29 +1,130 @@
-/* Threads: the only file that names OpenMP. */
+/* Threads: a pool that sleeps when there is nothing to do.
+ *
+ * Blocks are handed out one by one. The caller works too, and waits at the end only for blocks that
+ * somebody has begun: a worker that the machine has no core for costs nothing. (OpenMP's regions
+ * wait until every thread has shown up; on a busy machine a small product then took 8 ms instead
+ * of 0.3 ms.) The pool serves one caller at a time; a second one meanwhile, or a call from within a
+ * block, does its blocks alone. Workers live as long as the process. */
 #include <pare/base.h>
 
+#include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <unistd.h>
+
+typedef struct task {
+    void (*fn)(void *ctx, size_t block);
+    void *ctx;
+    size_t blocks;
+    atomic_size_t next;
+    int running; /* workers inside; under the lock */
+} task;
+
+enum { MOST_WORKERS = 255, SPIN = 2000 };
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t work, idle;
+    task *now;          /* NULL: nothing to take */
+    int wanted;         /* workers the task may still have */
+    int workers;        /* started so far */
+    atomic_uint posted; /* counts tasks: what a spinning worker looks at */
+    atomic_flag taken;  /* a caller has the pool */
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
+          .work = PTHREAD_COND_INITIALIZER,
+          .idle = PTHREAD_COND_INITIALIZER,
+          .taken = ATOMIC_FLAG_INIT};
+
+static void do_blocks(task *t)
+{
+    for (;;) {
+        const size_t b = atomic_fetch_add(&t->next, 1);
+        if (b >= t->blocks) return;
+        t->fn(t->ctx, b);
+    }
+}
+
+/* A short look-out before sleeping: the next task often comes within microseconds. */
+static void look_out(unsigned seen)
+{
+    for (int i = 0; i < SPIN && atomic_load(&pool.posted) == seen; i++) {
+#if defined(__x86_64__) || defined(__i386__)
+        __builtin_ia32_pause();
+#endif
+    }
+}
+
+static void *worker(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&pool.lock);
+    for (;;) {
+        while (!pool.now || pool.wanted == 0) {
+            const unsigned seen = atomic_load(&pool.posted);
+            pthread_mutex_unlock(&pool.lock);
+            look_out(seen);
+            pthread_mutex_lock(&pool.lock);
+            if (atomic_load(&pool.posted) == seen) pthread_cond_wait(&pool.work, &pool.lock);
+        }
+        task *const t = pool.now;
+        pool.wanted--;
+        t->running++;
+        pthread_mutex_unlock(&pool.lock);
+        do_blocks(t);
+        pthread_mutex_lock(&pool.lock);
+        if (--t->running == 0) pthread_cond_signal(&pool.idle);
+    }
+    return NULL;
+}
+
+/* Under the lock. Fewer workers than asked for is no failure: the caller works too. */
+static void start_workers(int n)
+{
+    if (n > MOST_WORKERS) n = MOST_WORKERS;
+    for (pthread_t id; pool.workers < n; pool.workers++) {
+        if (pthread_create(&id, NULL, worker, NULL) != 0) return;
+        pthread_detach(id);
+    }
+}
+
+static void share(task *t, int threads)
+{
+    pthread_mutex_lock(&pool.lock);
+    start_workers(threads - 1);
+    pool.now = t;
+    pool.wanted = threads - 1;
+    atomic_fetch_add(&pool.posted, 1);
+    pthread_cond_broadcast(&pool.work);
+    pthread_mutex_unlock(&pool.lock);
+    do_blocks(t);
+    pthread_mutex_lock(&pool.lock);
+    pool.now = NULL;
+    while (t->running > 0) pthread_cond_wait(&pool.idle, &pool.lock);
+    pthread_mutex_unlock(&pool.lock);
+}
 
 void pare_parallel(const pare_exec *x, size_t blocks, void (*fn)(void *ctx, size_t block),
                    void *ctx)
 {
     PARE_ASSERT(!x || x->threads >= 1);
-    if (!x || x->threads == 1 || blocks < 2) {
-        for (size_t b = 0; b < blocks; b++) fn(ctx, b);
+    task t = {.fn = fn, .ctx = ctx, .blocks = blocks};
+    const bool alone = !x || x->threads == 1 || blocks < 2;
+    if (alone || atomic_flag_test_and_set(&pool.taken)) {
+        do_blocks(&t);
         return;
     }
-    const int threads = blocks < (size_t)x->threads ? (int)blocks : x->threads;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-    for (size_t b = 0; b < blocks; b++) fn(ctx, b);
+    share(&t, blocks < (size_t)x->threads ? (int)blocks : x->threads);
+    atomic_flag_clear(&pool.taken);
 }
 
 void pare_progress(const pare_exec *x, const char *what, uint64_t done, uint64_t total)
 {
+    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
     if (!x || !x->progress) return;
+    pthread_mutex_lock(&one_at_a_time);
     /* A slip in counting must not end a long run: it is cut, not asserted. */
-    const uint64_t shown = done < total ? done : total;
-#pragma omp critical(pare_progress_call)
-    x->progress(x->self, what, shown, total);
+    x->progress(x->self, what, done < total ? done : total, total);
+    pthread_mutex_unlock(&one_at_a_time);
 }
 
 int pare_cores(void)

@@ -110,17 +110,19 @@ static bool sizes64(uint64_t value[3], const uint8_t *extra, size_t bytes)
 /* Offset of the packed bytes, from the local header; its sizes may be blank, its name not. */
 static pare_status local_check(pare_zip_member *m, const pare_zip *z, pare_err *err)
 {
-    const uint8_t *p = z->bytes + m->local;
     const size_t name = strlen(m->name);
-    const bool fits = inside(z->total, m->local, ZIP_LOCAL_BYTES) && le32(p) == ZIP_LOCAL;
-    const size_t skip = fits ? ZIP_LOCAL_BYTES + le16(p + 26) + le16(p + 28) : 0;
-    if (!fits || !inside(z->total, m->local, skip) || le16(p + 26) != name ||
-        memcmp(p + ZIP_LOCAL_BYTES, m->name, name) != 0 || le16(p + 8) != m->method)
+    size_t skip = ZIP_LOCAL_BYTES;
+    bool ok = inside(z->total, m->local, skip) && le32(z->bytes + m->local) == ZIP_LOCAL;
+    if (ok) {
+        const uint8_t *p = z->bytes + m->local;
+        skip += le16(p + 26) + le16(p + 28);
+        ok = inside(z->total, m->local, skip) && le16(p + 26) == name &&
+             memcmp(p + ZIP_LOCAL_BYTES, m->name, name) == 0 && le16(p + 8) == m->method;
+    }
+    if (!ok)
         return pare_fail(err, PARE_ERR_INPUT, "member '%.200s' is not where the directory says",
                          m->name);
     m->data = m->local + skip;
-    if (!inside(z->total, m->data, m->packed))
-        return pare_fail(err, PARE_ERR_INPUT, "member '%.200s' reaches beyond the file", m->name);
     return PARE_OK;
 }
 
@@ -138,8 +140,8 @@ static pare_status entry_read(pare_zip_member *m, size_t *at, size_t end, const 
     if (memchr(text, '\0', name)) return damaged(err, "a name contains a zero byte");
     uint64_t value[3] = {le32(p + 24), le32(p + 20), le32(p + 42)};
     if (!sizes64(value, p + ZIP_CENTRAL_BYTES + name, extra) || value[0] > SIZE_MAX / 2 ||
-        value[1] > z->total || value[2] > z->total)
-        return damaged(err, "a member reaches beyond the file");
+        value[1] > SIZE_MAX / 2 || value[2] > SIZE_MAX / 2)
+        return damaged(err, "the size of a member makes no sense");
     m->flags = le16(p + 8);
     m->method = le16(p + 10);
     m->crc = le32(p + 16);
@@ -164,6 +166,7 @@ static int by_name(const void *x, const void *y)
     return strcmp((*a)->name, (*b)->name);
 }
 
+/* Also that each ends before the directory, and so inside the file. */
 static pare_status members_disjoint(const pare_zip *z, size_t directory_at, pare_arena *a,
                                     pare_err *err)
 {
@@ -178,7 +181,7 @@ static pare_status members_disjoint(const pare_zip *z, size_t directory_at, pare
     for (size_t i = 0; i < z->count; i++) {
         const size_t limit = i + 1 < z->count ? order[i + 1]->local : directory_at;
         if (order[i]->data > limit || order[i]->packed > limit - order[i]->data)
-            return pare_fail(err, PARE_ERR_INPUT, "member '%.200s' overlaps what follows it",
+            return pare_fail(err, PARE_ERR_INPUT, "member '%.200s' reaches into what follows it",
                              order[i]->name);
     }
     return PARE_OK;

@@ -68,7 +68,7 @@ static void divide(double *x, const norm_parts *p)
     double s = 0;
     for (size_t k = 0; k < p->d; k++) s += x[k] * x[k];
     const double root = sqrt((s + p->n->shift) / p->n->divisor + p->n->eps);
-    for (size_t k = 0; k < p->d; k++) x[k] /= root;
+    for (size_t k = 0; k < p->d; k++) x[k] = root > 0 ? x[k] / root : 0; /* zero stays zero */
 }
 
 static void batch(double *x, const norm_parts *p)

@@ -165,7 +165,7 @@ static double row_radius(const head_row *w, size_t e)
     const double d0 = weight_error(w, 0), d = weight_error(w, e);
     /* The exact weights beside the largest: each ratio is within e^(2 d0) of ours. */
     const double slack = up_fma((double)n, enclose_engine(0)->tiny, w->others);
-    const double rest = up_mul(up_mul(slack, 1 + 0x1p-20), up_mul(exp(up_mul(2, d0)), 1 + 0x1p-48));
+    const double rest = up_mul(slack, up_mul(exp(up_mul(2, d0)), 1 + 0x1p-48));
     const double tv = n > 1 ? enclose_tv(d, rest) : 0;
     const double local = up_mul(gamma_of(n + 6, m->u), w->v_reach[e]);
     const double each = up_mul(m->tiny, up_mul(32, (double)(n / TILE + 2)));

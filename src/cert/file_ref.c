@@ -17,8 +17,8 @@ static bool ends_with(const char *s, const char *end)
 /* What pare itself wrote into the folder does not belong to the model that was there before. */
 static bool is_ours(pare_arena *a, const char *folder, const char *name)
 {
-    if (ends_with(name, ".cert.json") || ends_with(name, ".run.json") || ends_with(name, ".tmp"))
-        return true;
+    if (ends_with(name, ".cert.json") || ends_with(name, ".run.json")) return true;
+    if (ends_with(name, ".tmp") || strstr(name, ".part-")) return true; /* still being written */
     const char *const cert = pare_sprintf(a, "%s/%s.cert.json", folder, name);
     return cert && pare_file_exists(cert);
 }

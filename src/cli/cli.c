@@ -96,7 +96,8 @@ void cli_note(cli *c, const char *fmt, ...)
 
 pare_status cli_name(cli *c, pare_status st, const char *path)
 {
-    if (st && st != PARE_ERR_MEMORY && !strstr(c->err.msg, path)) pare_err_prefix(&c->err, path);
+    if (st && st != PARE_ERR_MEMORY && st != PARE_ERR_USAGE && !strstr(c->err.msg, path))
+        pare_err_prefix(&c->err, path);
     return st;
 }
 
@@ -173,27 +174,41 @@ pare_status cli_facts(cli *c, facts *out, const char *path, const pare_model *m,
 }
 
 #define TIME_RUNS   5
-#define TIME_BUDGET 2.0 /* seconds: fewer runs of a slow model */
+#define TIME_BUDGET 4.0 /* seconds: fewer runs of slow models */
 
-pare_status cli_time_ms(cli *c, double *ms, const pare_model *m, const pare_input *in)
+typedef struct stopwatch {
+    double took[TIME_RUNS]; /* sorted */
+    size_t n;
+} stopwatch;
+
+static pare_status time_once(cli *c, stopwatch *w, const pare_model *m, const pare_input *in)
 {
     const pare_exec silent = {.threads = c->exec.threads};
     const pare_mark mark = pare_arena_mark(c->arena);
     float *out = pare_alloc(c->arena, pare_output_rows(m, in) * pare_model_outputs(m), sizeof *out);
-    pare_status st = out ? PARE_OK : pare_no_memory(&c->err);
-    double took[TIME_RUNS], total = 0;
-    size_t n = 0;
-    while (!st && n < TIME_RUNS && (n == 0 || total < TIME_BUDGET)) {
-        const double start = pare_seconds();
-        st = pare_forward_f32(out, m, in, NULL, &silent, &c->err);
-        const double t = pare_seconds() - start;
-        total += t;
-        size_t i = n++; /* insertion keeps them sorted */
-        for (; i > 0 && took[i - 1] > t; i--) took[i] = took[i - 1];
-        took[i] = t;
-    }
-    if (!st) *ms = 1e3 * took[n / 2];
+    const double start = pare_seconds();
+    const pare_status st =
+        out ? pare_forward_f32(out, m, in, NULL, &silent, &c->err) : pare_no_memory(&c->err);
+    const double t = pare_seconds() - start;
+    size_t i = w->n++;
+    for (; i > 0 && w->took[i - 1] > t; i--) w->took[i] = w->took[i - 1];
+    w->took[i] = t;
     pare_arena_reset(c->arena, mark);
+    return st;
+}
+
+pare_status cli_time_ms(cli *c, double *ms_f, double *ms_g, const pare_model *f,
+                        const pare_model *g, const pare_input *in)
+{
+    stopwatch wf = {0}, wg = {0};
+    const double start = pare_seconds();
+    pare_status st = PARE_OK;
+    while (!st && wf.n < TIME_RUNS && (wf.n == 0 || pare_seconds() - start < TIME_BUDGET)) {
+        st = time_once(c, &wf, f, in);
+        if (!st) st = time_once(c, &wg, g, in);
+    }
+    *ms_f = 1e3 * wf.took[wf.n / 2];
+    *ms_g = 1e3 * wg.took[wg.n / 2];
     return st;
 }
 

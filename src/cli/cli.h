@@ -41,7 +41,8 @@ void cli_note(cli *c, const char *fmt, ...) PARE_PRINTF(2, 3);
  * the place of a file, and the very file that `input` (may be NULL) is. */
 pare_status cli_may_write(cli *c, const char *path, const char *input);
 pare_status cli_load(cli *c, pare_model **out, const char *path);
-/* Puts the path before the message unless it is in it already. Returns st. */
+/* Puts the path before the message unless it is in it already or the fault lies in the options.
+ * Returns st. */
 pare_status cli_name(cli *c, pare_status st, const char *path);
 /* A path with a suffix, in the arena; NULL when memory is out (and c->err says so). */
 char *cli_suffixed(cli *c, const char *path, const char *suffix);
@@ -62,8 +63,10 @@ size_t cli_default_tokens(const pare_model *m);
  * when asked to. */
 pare_status cli_facts(cli *c, facts *out, const char *path, const pare_model *m,
                       const pare_input *in, bool hash);
-/* Median of a few passes of the f32 engine over one input, in milliseconds. */
-pare_status cli_time_ms(cli *c, double *ms, const pare_model *m, const pare_input *in);
+/* Medians of a few passes of the f32 engine over one input, in milliseconds; the two models take
+ * turns, so that a busy machine is unkind to both. */
+pare_status cli_time_ms(cli *c, double *ms_f, double *ms_g, const pare_model *f,
+                        const pare_model *g, const pare_input *in);
 
 /* ---- inputs of a certificate --------------------------------------------------------------- */
 

@@ -14,7 +14,9 @@ static pare_status measure_ends(cli *c, pare_cert *cert)
     const char *to = pare_path_beside(c->arena, c->out, cert->output.path);
     const char *data = cert->data.path ? pare_path_beside(c->arena, c->out, cert->data.path) : NULL;
     if (!from || !to || (cert->data.path && !data)) return pare_no_memory(&c->err);
-    pare_status st = cli_load(c, &f, from);
+    pare_status st = cli_may_write(c, c->out, from);
+    if (!st) st = cli_may_write(c, c->out, to);
+    if (!st) st = cli_load(c, &f, from);
     if (!st) st = cli_load(c, &g, to);
     if (!st && data)
         st = cli_reload_inputs(&set, c->arena, f, data, cert->data.split, &c->err);

@@ -26,7 +26,7 @@ typedef struct fold_result {
 static void print_people(const cli *c, const fold_result *r)
 {
     char n[32];
-    out_row("folded", "%zu norms, %zu key biases, %zu value biases; %s weights rounded",
+    out_row("folded", "norms %zu, key biases %zu, value biases %zu; weights rounded %s",
             r->report.norms, r->report.key_biases, r->report.value_biases,
             out_count(n, r->report.rounded));
     out_tiers(&r->cert, c->verbose);
@@ -94,12 +94,13 @@ static pare_status write_run_file(cli *c, const fold_result *r)
 
 /* ---- the cut ------------------------------------------------------------------------------- */
 
-static pare_status may_write_all(cli *c, fold_result *r)
+static pare_status may_write_all(cli *c, const fold_opts *o, fold_result *r)
 {
     r->cert_path = cli_suffixed(c, c->out, ".cert.json");
     r->run_path = cli_suffixed(c, c->out, ".run.json");
     if (!r->cert_path || !r->run_path) return PARE_ERR_MEMORY;
     pare_status st = cli_may_write(c, c->out, c->operand[0]);
+    if (!st) st = cli_may_write(c, c->out, o->data);
     if (!st) st = cli_may_write(c, r->cert_path, NULL);
     if (!st) st = cli_may_write(c, r->run_path, NULL);
     return st;
@@ -138,8 +139,7 @@ static pare_status compare(cli *c, fold_result *r, const pare_model *m, const ce
     pare_status st = cli_load(c, &g, c->out);
     if (!st) st = cli_facts(c, &r->before, c->operand[0], m, one, false);
     if (!st) st = cli_facts(c, &r->after, c->out, g, one, false);
-    if (!st) st = cli_time_ms(c, &r->ms_before, m, one);
-    if (!st) st = cli_time_ms(c, &r->ms_after, g, one);
+    if (!st) st = cli_time_ms(c, &r->ms_before, &r->ms_after, m, g, one);
     r->has_metric = in->path != NULL;
     if (!st && r->has_metric)
         st = evaluate(c, &r->metric_before, m, &in->data, false, NULL, NULL, NULL);
@@ -156,7 +156,7 @@ static pare_status fold(cli *c, const fold_opts *o)
     fold_result r = {0};
     cert_inputs in;
     pare_model *m = NULL;
-    pare_status st = may_write_all(c, &r);
+    pare_status st = may_write_all(c, o, &r);
     if (!st) st = cli_load(c, &m, c->operand[0]);
     if (!st) st = cli_inputs(c, &in, m, o->data, o->split);
     if (!st) st = cut(c, o, &r, m, &in);
@@ -174,13 +174,15 @@ static pare_status fold(cli *c, const fold_opts *o)
 int cmd_fold(int argc, char **argv)
 {
     fold_opts o = {.max_error = INFINITY};
+    char usual[32];
+    snprintf(usual, sizeof usual, "%d random ones", CLI_RANDOM_INPUTS);
     const opt own[] = {
         {.name = "data",
          .kind = OPT_TEXT,
          .to = &o.data,
          .metavar = "D",
          .help = "inputs of the certificate",
-         .unset = "64 random ones"},
+         .unset = usual},
         {.name = "split",
          .kind = OPT_SIZE,
          .to = &o.split,

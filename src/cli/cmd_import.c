@@ -82,11 +82,11 @@ static pare_status save_checked(cli *c, const pare_model *m, pare_model **again,
 
 static pare_status print(cli *c, const facts *before, const facts *after, const pare_model *m)
 {
-    char b[64], a[64];
+    char b[32], a[32];
     if (!c->json) {
         out_row("imported", "%s, %s, %s bytes", before->path, m->name ? m->name : "",
-                out_bytes(b, before->file_bytes));
-        out_row("wrote", "%s, %s bytes", after->path, out_bytes(a, after->file_bytes));
+                out_count(b, before->file_bytes));
+        out_row("wrote", "%s, %s bytes", after->path, out_count(a, after->file_bytes));
         out_row("parameters", "%s", out_count(b, after->size.parameters));
         out_row("tokenizer", "%s", pare_tokenizer_name(m->tokenizer));
         out_row("check", "read back, %d random inputs, f64: the same bits", CHECK_INPUTS);

@@ -82,7 +82,8 @@ static pare_status print_people(cli *c, pare_model *m, const facts *f)
         out_row("tokenizer", "%s", pare_tokenizer_name(m->tokenizer));
     out_row("parameters", "%s", out_count(count, f->size.parameters));
     out_row("bytes", "%s", out_bytes(bytes, f->size.bytes));
-    out_row("MACs", "%s for %zu tokens", out_count(count, f->size.macs), f->tokens);
+    out_row("MACs", "%s for %zu %s", out_count(count, f->size.macs), f->tokens,
+            f->tokens == 1 ? "token" : "tokens");
     if (!c->verbose) return PARE_OK;
     puts("tensors");
     lister l = {NULL};
@@ -180,13 +181,15 @@ static pare_status info(cli *c, const info_opts *o)
 int cmd_info(int argc, char **argv)
 {
     info_opts o = {0};
+    char usual[32];
+    snprintf(usual, sizeof usual, "min(context, %d)", CLI_RANDOM_TOKENS);
     const opt own[] = {
         {.name = "tokens",
          .kind = OPT_SIZE,
          .to = &o.tokens,
          .metavar = "N",
          .help = "count the MACs of N tokens",
-         .unset = "min(context, 64)",
+         .unset = usual,
          .min = 1,
          .max = 1u << 30},
         {.name = "edges",

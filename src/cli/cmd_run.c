@@ -1,37 +1,12 @@
 /* pare run: one pass over an array, a text or a graph. */
-#include "out.h"
+#include "run.h"
 #include "trace.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define TOP         5 /* next tokens shown */
-#define MOST_CLASS  10
 #define STDIN_CHUNK 65536
-
-typedef struct run_opts {
-    const char *input, *text, *data, *trace;
-    size_t split;
-    bool f64;
-} run_opts;
-
-typedef struct run_state {
-    const run_opts *o;
-    pare_model *m;
-    pare_tokenizer *tok; /* --text */
-    pare_inputs set;     /* usually one */
-    size_t ndim, shape[4];
-    size_t rows, cols; /* of all outputs together */
-    void *out;         /* rows x cols, f32 or f64 */
-    double ms;
-} run_state;
-
-static double value(const run_state *s, size_t i)
-{
-    return s->o->f64 ? ((const double *)s->out)[i] : (double)((const float *)s->out)[i];
-}
 
 /* ---- inputs -------------------------------------------------------------------------------- */
 
@@ -164,126 +139,14 @@ static pare_status forward_traced(cli *c, run_state *s)
     return st;
 }
 
-/* ---- results ------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
-typedef struct top_entry {
-    size_t id;
-    double probability;
-} top_entry;
-
-/* The likeliest n columns of the last row, best first; the earlier one of equals. */
-static size_t top_entries(top_entry *top, size_t n, const run_state *s)
-{
-    const size_t base = (s->rows - 1) * s->cols;
-    double most = -INFINITY, sum = 0;
-    size_t found = 0;
-    for (size_t j = 0; j < s->cols; j++) most = fmax(most, value(s, base + j));
-    for (size_t j = 0; j < s->cols; j++) sum += exp(value(s, base + j) - most);
-    for (size_t j = 0; j < s->cols; j++) {
-        const double p = exp(value(s, base + j) - most) / sum;
-        size_t i = found < n ? found++ : n;
-        if (i == n) {
-            if (!(p > top[n - 1].probability)) continue;
-            i = n - 1;
-        }
-        for (; i > 0 && p > top[i - 1].probability; i--) top[i] = top[i - 1];
-        top[i] = (top_entry){j, p};
-    }
-    return found;
-}
-
-static bool predicts_tokens(const run_state *s)
-{
-    return s->o->text && s->m->stem.ids && s->m->top.pool == PARE_POOL_NONE &&
-           s->cols == s->m->stem.vocab;
-}
-
-static const char *token_text(char *buf, size_t room, const run_state *s, size_t id)
-{
-    size_t bytes = 0;
-    const pare_input *in = &s->set.in[0];
-    const char *t = NULL;
-    if (id < pare_tokenizer_size(s->tok))
-        t = pare_decode(s->tok, in->ids[in->tokens - 1], (int64_t)id, &bytes);
-    return out_text(buf, room, t ? t : "", t ? bytes : 0);
-}
-
-static void print_top(const run_state *s)
-{
-    top_entry top[MOST_CLASS];
-    char buf[128];
-    const bool tokens = predicts_tokens(s);
-    const size_t n = top_entries(top, tokens ? TOP : MOST_CLASS, s);
-    printf("%-13s%-12s %-8s%s\n", tokens ? "next token" : "class", "probability", "id",
-           tokens ? "text" : "");
-    for (size_t i = 0; i < n; i++) {
-        printf("%-13s%-12.6f ", "", top[i].probability);
-        if (tokens)
-            printf("%-8zu'%s'\n", top[i].id, token_text(buf, sizeof buf, s, top[i].id));
-        else
-            printf("%zu\n", top[i].id);
-    }
-}
-
-static void print_people(const cli *c, const run_state *s)
-{
-    char shape[128];
-    double lo = INFINITY, hi = -INFINITY;
-    for (size_t i = 0; i < s->rows * s->cols; i++) {
-        lo = fmin(lo, value(s, i));
-        hi = fmax(hi, value(s, i));
-    }
-    out_row("input", "%zu %s of %zu tokens", s->set.n * s->set.in[0].batch,
-            s->set.in[0].graph                   ? "graph"
-            : s->set.n * s->set.in[0].batch == 1 ? "sequence"
-                                                 : "sequences",
-            s->set.in[0].tokens);
-    out_row("output", "%s %s, from %.6g to %.6g", pare_shape_text(shape, s->shape, s->ndim),
-            s->o->f64 ? "f64" : "f32", lo, hi);
-    if (s->o->text && (predicts_tokens(s) || s->m->top.pool != PARE_POOL_NONE)) print_top(s);
-    out_row("time", "%.3f ms (%s, %zu threads)", s->ms, s->o->f64 ? "f64 reference" : "f32",
-            c->threads);
-}
-
-static bool json_top(cJSON *root, const run_state *s)
-{
-    const bool tokens = predicts_tokens(s);
-    if (!s->o->text || !(tokens || s->m->top.pool != PARE_POOL_NONE)) return true;
-    top_entry top[MOST_CLASS];
-    char buf[128];
-    const size_t n = top_entries(top, tokens ? TOP : MOST_CLASS, s);
-    cJSON *list = pare_json_add_array(root, tokens ? "next" : "classes");
-    bool ok = list != NULL;
-    for (size_t i = 0; ok && i < n; i++) {
-        cJSON *o = pare_json_add_object(list, NULL);
-        ok = o && pare_json_add_size(o, "id", top[i].id) &&
-             pare_json_add_number(o, "probability", top[i].probability);
-        if (ok && tokens)
-            ok = pare_json_add_string(o, "text", token_text(buf, sizeof buf, s, top[i].id));
-    }
-    return ok;
-}
-
-static pare_status print_json(cli *c, const run_state *s)
-{
-    facts f;
-    const pare_status st = cli_facts(c, &f, c->operand[0], s->m, &s->set.in[0], true);
-    if (st) return st;
-    cJSON *root = out_json_begin(c);
-    bool ok = root && out_json_facts(root, "input", &f);
-    cJSON *out = ok ? pare_json_add_object(root, "result") : NULL;
-    ok = out &&
-         (c->out ? pare_json_add_string(out, "path", c->out) : pare_json_add_null(out, "path")) &&
-         pare_json_add_string(out, "dtype", s->o->f64 ? "F64" : "F32") &&
-         out_json_shape(out, "shape", s->shape, s->ndim) && json_top(root, s);
-    cJSON *time = ok ? pare_json_add_object(root, "time_ms") : NULL;
-    return out_json(c, root, time && pare_json_add_number(time, "run", s->ms));
-}
-
-/* The .npy goes through a file beside nothing: stdout cannot be renamed into place. */
+/* Through a temporary file, because .npy is written whole and renamed, which stdout cannot be. */
 static pare_status write_stdout(cli *c, const pare_array *a)
 {
-    char path[] = "/tmp/pare-run-XXXXXX";
+    const char *folder = getenv("TMPDIR");
+    char *path = pare_sprintf(c->arena, "%s/pare-run-XXXXXX", folder && *folder ? folder : "/tmp");
+    if (!path) return pare_no_memory(&c->err);
     const int fd = mkstemp(path);
     if (fd < 0) return pare_fail(&c->err, PARE_ERR_IO, "-o -: no temporary file");
     close(fd);
@@ -338,9 +201,9 @@ static pare_status run(cli *c, const run_opts *o)
     if (!st && c->out) st = write_result(c, &s);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
     if (!st && c->json)
-        st = print_json(c, &s);
+        st = run_print_json(c, &s);
     else if (!st && !(c->out && strcmp(c->out, "-") == 0))
-        print_people(c, &s);
+        run_print(c, &s);
     pare_model_free(s.m);
     return st;
 }

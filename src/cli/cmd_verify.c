@@ -37,8 +37,9 @@ static void print_people(const cli *c, const pare_cert *cert, const verify_opts 
     out_verdict("output", true, "holds", "   %s: sha256 %.12s..., %zu tensors",
                 shown(o->output, cert->output.path), cert->output.sha256, cert->output.ntensors);
     if (cert->data.path)
-        out_verdict("data", true, "holds", "   %s: sha256 %.12s..., %zu inputs",
-                    shown(o->data, cert->data.path), cert->data.sha256, cert->data.count);
+        out_verdict("data", true, "holds", "   %s: sha256 %.12s..., %zu %s",
+                    shown(o->data, cert->data.path), cert->data.sha256, cert->data.count,
+                    cert->data.count == 1 ? "input" : "inputs");
     else
         out_verdict("data", true, "holds", "   %zu %s inputs of %zu tokens, seed %llu",
                     cert->data.count, cert->data.kind, cert->data.tokens,

@@ -176,7 +176,7 @@ const char *describe_format(const char *path)
         uint64_t header = 0;
         for (size_t i = 8; i-- > 0;) header = header << 8 | b->data[i];
         if (header > b->bytes - 8) header = b->bytes - 8;
-        const bool ours = memmem(b->data + 8, (size_t)header, "\"pare\":\"", 8) != NULL;
+        const bool ours = memmem(b->data + 8, (size_t)header, "\"pare\":", 7) != NULL;
         kind = ours ? "pare file" : "safetensors, imported";
     }
     pare_blob_release(b);

@@ -164,7 +164,8 @@ static opt_result short_options(const opt_spec *spec, words *w, const char *word
 {
     for (const char *p = word + 1; *p; p++) {
         const opt *o = find(spec, NULL, 0, *p);
-        if (!o) return opt_complain(spec, "unknown option '-%c' in '%s'", *p, word);
+        if (!o && word[2]) return opt_complain(spec, "unknown option '-%c' in '%s'", *p, word);
+        if (!o) return opt_complain(spec, "unknown option '%s'", word);
         if (o->kind != OPT_FLAG) {
             const char as[3] = {'-', *p, '\0'};
             return p[1] ? set_value(spec, o, p + 1) : take_next(spec, o, w, as);
@@ -237,14 +238,14 @@ static void default_text(char *buf, size_t room, const opt *o)
 
 static void help_row(FILE *to, const opt *o)
 {
-    char left[160], list[128] = "", value[80];
-    const char letter[5] = {o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
-                            o->letter ? ',' : ' ', ' ', '\0'};
+    char left[64], list[128] = "", value[80];
+    const char *letter = "    ", with_letter[5] = {'-', o->letter, ',', ' ', '\0'};
+    if (o->letter) letter = with_letter;
     if (o->kind == OPT_CHOICE) choice_list(list, sizeof list, o);
-    const char *metavar = o->kind == OPT_CHOICE ? list : o->metavar ? o->metavar : "";
-    snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name, *metavar ? " " : "", metavar);
+    snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name, o->metavar ? " " : "",
+             o->metavar ? o->metavar : "");
     default_text(value, sizeof value, o);
-    fprintf(to, "  %-25s %s%s\n", left, o->help, value);
+    fprintf(to, "  %-25s %s%s%s\n", left, o->help, list, value);
 }
 
 void opt_help(FILE *to, const opt_spec *spec)

@@ -19,9 +19,9 @@ typedef struct opt {
     char letter;      /* 't' is -t; 0 = none */
     opt_kind kind;
     void *to;
-    const char *metavar; /* NULL for flags and choices */
-    const char *help;
-    const char *unset; /* what the default means when its value does not say it; NULL: print it */
+    const char *metavar; /* NULL for flags */
+    const char *help;    /* of a choice: the words to choose from are put behind it */
+    const char *unset;   /* what the default means when its value does not say it; NULL: print it */
     size_t min, max;
     double low, high;
     const char *const *choices; /* ended by NULL */

@@ -144,7 +144,7 @@ static void hypothesis_row(const pare_hypothesis *h)
 
 void out_tiers(const pare_cert *cert, bool verbose)
 {
-    printf("largest difference between the two functions (%s):\n", cert->norm);
+    out_row("difference", "%s", cert->norm);
     tier_bound("a priori (theorem)", cert->apriori);
     tier_bound("proven (these weights, these inputs)", cert->proven);
     printf("  %-*s%.4g\n", TIER_WIDTH, "measured (evidence, not a bound)", cert->measured);

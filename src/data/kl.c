@@ -27,17 +27,17 @@ pare_status pare_kl_add(pare_kl *k, const float *reference, const float *logits,
     pare_status st = pare_series_grow(&k->rows, rows, err);
     for (size_t r = 0; r < rows && st == PARE_OK; r++) {
         const float *p = reference + r * k->classes, *q = logits + r * k->classes;
-        double lse_p, lse_q, sum = 0;
-        size_t top_p, top_q;
-        st = pare_row_lse(&lse_p, &top_p, p, k->classes, err);
-        if (st == PARE_OK) st = pare_row_lse(&lse_q, &top_q, q, k->classes, err);
+        pare_log_row row_p, row_q;
+        double sum = 0;
+        st = pare_log_row_of(&row_p, p, k->classes, err);
+        if (st == PARE_OK) st = pare_log_row_of(&row_q, q, k->classes, err);
         if (st) return st;
         for (size_t i = 0; i < k->classes; i++) {
-            const double log_p = (double)p[i] - lse_p, log_q = (double)q[i] - lse_q;
-            sum += exp(log_p) * (log_p - log_q);
+            const double log_p = pare_log_share(&row_p, p[i]);
+            sum += exp(log_p) * (log_p - pare_log_share(&row_q, q[i]));
         }
         k->rows.v[k->rows.n++] = sum > 0 ? sum : 0; /* below zero it is rounding */
-        k->same += top_p == top_q;
+        k->same += row_p.top == row_q.top;
     }
     return st;
 }

@@ -32,13 +32,12 @@ static pare_status add_row(pare_metric *m, const float *x, int64_t target, pare_
     if (target < 0 || (uint64_t)target >= m->classes)
         return pare_fail(err, PARE_ERR_INPUT, "target %lld is not among the %zu outputs",
                          (long long)target, m->classes);
-    double lse;
-    size_t top;
-    const pare_status st = pare_row_lse(&lse, &top, x, m->classes, err);
+    pare_log_row row;
+    const pare_status st = pare_log_row_of(&row, x, m->classes, err);
     if (st) return st;
     m->counted++;
-    m->correct += top == (size_t)target;
-    add_nats(m, lse - (double)x[target]);
+    m->correct += row.top == (size_t)target;
+    add_nats(m, -pare_log_share(&row, x[target]));
     if (m->classes == 2) {
         m->margin.v[m->margin.n++] = (double)x[1] - (double)x[0];
         m->positive.v[m->positive.n++] = (double)target;

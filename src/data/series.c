@@ -17,17 +17,17 @@ pare_status pare_series_grow(pare_series *s, size_t more, pare_err *err)
     return PARE_OK;
 }
 
-pare_status pare_row_lse(double *lse, size_t *top, const float *x, size_t n, pare_err *err)
+pare_status pare_log_row_of(pare_log_row *r, const float *x, size_t n, pare_err *err)
 {
-    *top = 0;
+    r->top = 0;
     for (size_t i = 0; i < n; i++) {
         if (!isfinite(x[i]))
             return pare_fail(err, PARE_ERR_NONFINITE, "logit %zu of a row is %g", i, (double)x[i]);
-        if (x[i] > x[*top]) *top = i;
+        if (x[i] > x[r->top]) r->top = i;
     }
-    const double high = (double)x[*top];
+    r->high = (double)x[r->top];
     double sum = 0;
-    for (size_t i = 0; i < n; i++) sum += exp((double)x[i] - high);
-    *lse = high + log(sum);
+    for (size_t i = 0; i < n; i++) sum += exp((double)x[i] - r->high);
+    r->log_sum = log(sum);
     return PARE_OK;
 }

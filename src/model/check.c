@@ -98,6 +98,28 @@ static bool inside(size_t at, size_t n, size_t rows)
     return at <= rows && n <= rows - at;
 }
 
+static void reach(size_t *end, size_t at, size_t n)
+{
+    if (at + n > *end) *end = at + n;
+}
+
+/* Rows behind the last head would be weights that nobody reads. */
+static pare_status no_leftovers(const checker *c, const pare_attn *a, size_t q_rows)
+{
+    size_t q = 0, k = 0, v = 0, freq = 0;
+    for (size_t h = 0; h < a->nheads; h++) {
+        reach(&q, a->heads[h].q, a->heads[h].dk);
+        reach(&k, a->heads[h].k, a->heads[h].dk);
+        reach(&v, a->heads[h].v, a->heads[h].dv);
+        if (a->heads[h].planes) reach(&freq, a->heads[h].freq, a->heads[h].planes);
+    }
+    if (q == q_rows && k == a->wk.rows && v == a->wv.rows && freq == a->freqs.cols) return PARE_OK;
+    return bad(c,
+               "the heads read %zu, %zu, %zu rows of wq, wk, wv and %zu of freqs, which have %zu, "
+               "%zu, %zu and %zu",
+               q, k, v, freq, q_rows, a->wk.rows, a->wv.rows, a->freqs.cols);
+}
+
 static pare_status heads(const checker *c, const pare_attn *a, bool rotary)
 {
     if (a->nheads == 0) return bad(c, "attention kind %s without heads", pare_attn_name(a->kind));
@@ -120,7 +142,7 @@ static pare_status heads(const checker *c, const pare_attn *a, bool rotary)
             return bad(c, "head %zu turns %zu planes, but has width %zu and %zu frequencies", h,
                        d->planes, d->dk, a->freqs.cols);
     }
-    return PARE_OK;
+    return no_leftovers(c, a, q_rows);
 }
 
 static size_t head_columns(const pare_attn *a)

@@ -48,6 +48,7 @@ static void reset_gives_back_what_came_after_the_mark_and_nothing_else(void **st
             memset(p, 9, n);
         }
         pare_arena_reset(a, m);
+        assert_ptr_equal(pare_arena_mark(a).large, m.large); /* large chunks went, too */
         uint8_t *again = pare_alloc(a, 1000, 1);
         assert_ptr_equal(again, first); /* the room is used again, not leaked */
         assert_true(all_zero(again, 1000));

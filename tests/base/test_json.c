@@ -55,6 +55,8 @@ static void what_is_not_json_is_refused_with_its_place(void **state)
         {"[\"\xff\"]", "UTF-8"},
         {"[\"\xc0\xaf\"]", "UTF-8"},
         {"[\"\xe2\x82\"]", "UTF-8"},
+        {"[\"\xe2\x82", "UTF-8"},
+        {"[\"\xf0", "UTF-8"},
         {"[\"\xe0\x80\x80\"]", "UTF-8"},
         {"[\"\xed\xa0\x80\"]", "UTF-8"},
         {"[\"\xf4\x90\x80\x80\"]", "UTF-8"},

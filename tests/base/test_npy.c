@@ -2,6 +2,7 @@
 #include <pare_test.h>
 #include <pare/array.h>
 #include "numpy_run.h"
+#include "../../src/base/npy.h"
 
 #include <dirent.h>
 
@@ -216,6 +217,45 @@ static void a_cut_file_is_refused_at_every_length(void **state)
     end(&p);
 }
 
+/* From a malloc'ed buffer of the exact size, where the sanitizer sees every overrun. */
+static pare_status parse_bytes(const uint8_t *bytes, size_t n)
+{
+    uint8_t *copy = malloc(n ? n : 1);
+    memcpy(copy, bytes, n);
+    pare_arena *a = pare_arena_new();
+    pare_npy_header h;
+    pare_array out;
+    pare_status st = pare_npy_header_parse(&h, copy, n, NULL);
+    if (st == PARE_OK) st = pare_npy_place(&out, a, &h, copy, false, NULL);
+    if (st == PARE_OK && out.dtype != PARE_TEXT)
+        for (size_t i = 0; i < pare_array_count(&out); i++) (void)pare_array_f64(&out, i);
+    pare_arena_free(a);
+    free(copy);
+    return st;
+}
+
+static void cut_and_changed_bytes_never_crash(void **state)
+{
+    (void)state;
+    static const char dict[] = "{'descr': '>f8', 'fortran_order': True, 'shape': (2, 3)}";
+    pare_rng r = pare_rng_at(31, 0);
+    uint8_t file[200], bad[200];
+    const double data[6] = {0};
+    for (int version = 1; version <= 3; version++) {
+        const size_t n = npy_make(file, version, dict, data, sizeof data);
+        assert_int_equal(parse_bytes(file, n), PARE_OK);
+        for (size_t k = 0; k < n; k++) assert_int_equal(parse_bytes(file, k), PARE_ERR_INPUT);
+        for (int trial = 0; trial < 20000; trial++) {
+            memcpy(bad, file, n);
+            for (uint64_t i = 1 + pare_rng_below(&r, 3); i > 0; i--) {
+                const uint64_t at = pare_rng_below(&r, n - sizeof data);
+                bad[at] = trial % 2 ? (uint8_t)pare_rng_u32(&r) : bad[pare_rng_below(&r, n)];
+            }
+            (void)parse_bytes(bad, n);
+        }
+    }
+}
+
 static void failed_writes_leave_nothing(void **state)
 {
     (void)state;
@@ -290,6 +330,7 @@ int main(void)
         cmocka_unit_test(fortran_order_and_big_endian_become_row_major_little_endian),
         cmocka_unit_test(text_arrays_open_without_data),
         cmocka_unit_test(a_cut_file_is_refused_at_every_length),
+        cmocka_unit_test(cut_and_changed_bytes_never_crash),
         cmocka_unit_test(failed_writes_leave_nothing),
         cmocka_unit_test(numpy_writes_the_same_bytes_and_reads_ours),
     };

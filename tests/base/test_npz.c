@@ -74,6 +74,29 @@ static pare_status read_bytes(const uint8_t *bytes, size_t n)
     return st;
 }
 
+/* Members of any name, the odd ones deflated, zip64 or not. */
+static void zip_make(const place *p, bool always64, size_t n, const char *const *names,
+                     const pare_array *arrays)
+{
+    pare_err err = {0};
+    pare_out *o;
+    pare_zip_writer w;
+    assert_ok(pare_out_open(&o, p->file, true, &err), &err);
+    assert_ok(pare_zip_begin(&w, o, p->a, n, &err), &err);
+    w.always64 = always64;
+    for (size_t i = 0; i < n; i++) {
+        char head[PARE_NPY_HEADER_MAX];
+        size_t bytes;
+        const pare_array *a = &arrays[i];
+        assert_ok(pare_npy_header_print(head, &bytes, a, &err), &err);
+        assert_ok(pare_zip_add(&w, names[i], head, bytes, a->data,
+                               pare_array_count(a) * pare_dtype_size(a->dtype), i % 2, &err),
+                  &err);
+    }
+    assert_ok(pare_zip_end(&w, &err), &err);
+    assert_ok(pare_out_commit(o, &err), &err);
+}
+
 static void what_is_written_is_read_back_and_outlives_the_archive(void **state)
 {
     (void)state;
@@ -142,42 +165,65 @@ static void a_cut_archive_is_refused_at_every_length(void **state)
     }
 }
 
+static uint8_t byte_other(pare_rng *r, uint8_t old)
+{
+    return (uint8_t)(old ^ (1 + pare_rng_below(r, 255)));
+}
+
 /* A changed byte is noticed, except where nothing depends on it (dates, attributes, versions). */
 static void flipped_bytes_never_crash_and_never_change_the_data(void **state)
 {
     (void)state;
-    const uint64_t seed = 4711;
-    pare_rng r = pare_rng_at(seed, 0);
-    for (int deflate = 0; deflate < 2; deflate++) {
+    const char *const names[] = {"W.npy", "ids.npy", "none.npy"};
+    pare_rng r = pare_rng_at(4711, 0);
+    for (int kind = 0; kind < 3; kind++) { /* stored, deflated, zip64 */
         place p = begin();
-        sample_write(&p, deflate);
+        if (kind < 2)
+            sample_write(&p, kind == 1);
+        else
+            zip_make(&p, true, 3, names, sample_arrays);
         size_t n;
         uint8_t *whole = test_read_file(p.file, &n), *bad = malloc(n);
         int refused = 0;
-        for (size_t k = 0; k < n; k++) { /* every byte once */
+        for (size_t k = 0; k < n; k++) { /* every byte, alone */
             memcpy(bad, whole, n);
-            bad[k] = (uint8_t)(bad[k] ^ (1 + pare_rng_below(&r, 255)));
+            bad[k] = byte_other(&r, bad[k]);
             refused += read_bytes(bad, n) != PARE_OK;
         }
         assert_true(refused > (int)n / 2);
-        for (int trial = 0; trial < 4000; trial++) { /* several at random places */
+        for (int trial = 0; trial < 3000; trial++) { /* several, with a liking for the directory */
             memcpy(bad, whole, n);
-            for (uint64_t i = 1 + pare_rng_below(&r, 6); i > 0; i--)
-                bad[pare_rng_below(&r, n)] = (uint8_t)pare_rng_u32(&r);
+            for (uint64_t i = 1 + pare_rng_below(&r, 5); i > 0; i--) {
+                const uint64_t from = trial % 2 ? n / 2 : 0,
+                               at = from + pare_rng_below(&r, n - from);
+                bad[at] = byte_other(&r, bad[at]);
+            }
             (void)read_bytes(bad, n);
-        }
-        const size_t first = 30 + strlen("W.npy"), packed = whole[18] + 256u * whole[19];
-        for (size_t k = first; k < first + packed; k++) { /* content of the first member */
-            pare_err err = {0};
-            size_t members;
-            memcpy(bad, whole, n);
-            bad[k] ^= 1;
-            test_write_file(p.file, bad, n);
-            assert_status(read_all(&p, &members, &err), PARE_ERR_INPUT, &err);
-            assert_contains(err.msg, "W.npy");
         }
         free(bad);
         free(whole);
+        end(&p);
+    }
+}
+
+static void a_flipped_byte_of_content_or_name_is_refused_by_name(void **state)
+{
+    (void)state;
+    for (int deflate = 0; deflate < 2; deflate++) {
+        place p = begin();
+        sample_write(&p, deflate);
+        size_t n, members;
+        uint8_t *b = test_read_file(p.file, &n);
+        const size_t name = 30, packed = b[18] + 256u * b[19];
+        for (size_t k = name; k < name + strlen("W.npy") + packed; k++) {
+            pare_err err = {0};
+            b[k] ^= 1;
+            test_write_file(p.file, b, n);
+            assert_status(read_all(&p, &members, &err), PARE_ERR_INPUT, &err);
+            assert_contains(err.msg, "W.npy");
+            b[k] ^= 1;
+        }
+        free(b);
         end(&p);
     }
 }
@@ -224,37 +270,80 @@ static void lies_in_the_directory_are_refused_by_name(void **state)
     assert_status(read_with_entry(&p, true, 16, 0, 4, false, &err), PARE_ERR_INPUT, &err);
     assert_contains(err.msg, "CRC-32");
     assert_status(read_with_entry(&p, true, 20, 100000, 4, false, &err), PARE_ERR_INPUT, &err);
-    assert_contains(err.msg, "beyond the file");
+    assert_contains(err.msg, "reaches into what follows it");
     assert_status(read_with_entry(&p, false, 20, 200, 4, false, &err), PARE_ERR_INPUT, &err);
-    assert_contains(err.msg, "overlaps");
+    assert_contains(err.msg, "reaches into what follows it");
     assert_status(read_with_entry(&p, false, 42, 1, 4, false, &err), PARE_ERR_INPUT, &err);
     assert_contains(err.msg, "not where the directory says");
-    assert_status(read_with_entry(&p, true, 24, 100, 4, false, &err), PARE_ERR_INPUT, &err);
-    assert_contains(err.msg, "deflate data is damaged");
+    for (uint64_t size = 151; size <= 153; size += 2) { /* 152 is right */
+        assert_status(read_with_entry(&p, true, 24, size, 4, false, &err), PARE_ERR_INPUT, &err);
+        assert_contains(err.msg, "deflate data is damaged");
+    }
     end(&p);
 }
 
-/* Any writer: one member of the given name, zip64 or not. */
-static void zip_make(const place *p, bool always64, size_t n, const char *const *names,
-                     const pare_array *arrays)
+static void counts_and_places_outside_are_refused(void **state)
 {
+    (void)state;
+    place p = begin();
     pare_err err = {0};
-    pare_out *o;
-    pare_zip_writer w;
-    assert_ok(pare_out_open(&o, p->file, true, &err), &err);
-    assert_ok(pare_zip_begin(&w, o, p->a, n, &err), &err);
-    w.always64 = always64;
-    for (size_t i = 0; i < n; i++) {
-        char head[PARE_NPY_HEADER_MAX];
-        size_t bytes;
-        const pare_array *a = &arrays[i];
-        assert_ok(pare_npy_header_print(head, &bytes, a, &err), &err);
-        assert_ok(pare_zip_add(&w, names[i], head, bytes, a->data,
-                               pare_array_count(a) * pare_dtype_size(a->dtype), i % 2, &err),
-                  &err);
+    size_t n, members;
+    sample_write(&p, true);
+    uint8_t *b = test_read_file(p.file, &n);
+    const size_t end_at = find_mark(b, n, "PK\5\6"), entry = find_mark(b, n, "PK\1\2");
+    b[end_at + 8] = b[end_at + 10] = SAMPLE_COUNT - 1;
+    test_write_file(p.file, b, n);
+    assert_status(read_all(&p, &members, &err), PARE_ERR_INPUT, &err);
+    assert_contains(err.msg, "bytes after the last entry");
+    b[end_at + 8] = b[end_at + 10] = 200;
+    test_write_file(p.file, b, n);
+    assert_status(read_all(&p, &members, &err), PARE_ERR_INPUT, &err);
+    assert_contains(err.msg, "more members are claimed");
+    b[end_at + 8] = b[end_at + 10] = SAMPLE_COUNT;
+    /* A local header in the comment, whose name would lie behind the end of the file. */
+    uint8_t *with = calloc(1, n + 30);
+    memcpy(with, b, n);
+    with[n - 2] = 30;
+    memcpy(with + n, b, 30);
+    const uint32_t at = (uint32_t)n;
+    memcpy(with + entry + 42, &at, 4);
+    assert_int_equal(read_bytes(with, n + 30), PARE_ERR_INPUT);
+    free(with);
+    free(b);
+    end(&p);
+}
+
+/* W's deflate stream with three bytes more inside the member. */
+static void bytes_after_the_deflate_stream_are_refused(void **state)
+{
+    (void)state;
+    place p = begin();
+    for (size_t junk = 0; junk <= 3; junk += 3) {
+        pare_err err = {0};
+        size_t n, m, members;
+        sample_write(&p, true);
+        uint8_t *b = test_read_file(p.file, &n);
+        const size_t packed = b[18] + 256u * b[19];
+        pare_out *o;
+        pare_zip_writer w;
+        assert_ok(pare_out_open(&o, p.file, true, &err), &err);
+        assert_ok(pare_zip_begin(&w, o, p.a, 1, &err), &err);
+        assert_ok(pare_zip_add(&w, "W.npy", b + 35, packed, "abc", junk, false, &err), &err);
+        assert_ok(pare_zip_end(&w, &err), &err);
+        assert_ok(pare_out_commit(o, &err), &err);
+        uint8_t *c = test_read_file(p.file, &m);
+        const size_t entry = find_mark(c, m, "PK\1\2");
+        c[8] = c[entry + 10] = ZIP_DEFLATED;
+        memcpy(c + entry + 16, b + 14, 4); /* CRC */
+        memcpy(c + entry + 24, b + 22, 4); /* size */
+        test_write_file(p.file, c, m);
+        const pare_status st = read_all(&p, &members, &err);
+        assert_status(st, junk ? PARE_ERR_INPUT : PARE_OK, &err);
+        if (junk) assert_contains(err.msg, "deflate data is damaged");
+        free(b);
+        free(c);
     }
-    assert_ok(pare_zip_end(&w, &err), &err);
-    assert_ok(pare_out_commit(o, &err), &err);
+    end(&p);
 }
 
 static void zip64_records_are_understood(void **state)
@@ -281,6 +370,11 @@ static void zip64_records_are_understood(void **state)
     memcpy(whole + entry + 46 + 5 + 4, &huge, 8);
     assert_int_equal(read_bytes(whole, n), PARE_ERR_INPUT);
     memcpy(whole + entry + 46 + 5 + 4, &(uint64_t){UINT64_MAX}, 8);
+    assert_int_equal(read_bytes(whole, n), PARE_ERR_INPUT);
+    memcpy(whole + entry + 46 + 5 + 4, &(uint64_t){152}, 8);
+    assert_int_equal(read_bytes(whole, n), PARE_OK);
+    const size_t end64 = find_mark(whole, n, "PK\6\6"); /* 2^60 members */
+    memcpy(whole + end64 + 24, (const uint64_t[]){(uint64_t)1 << 60, (uint64_t)1 << 60}, 16);
     assert_int_equal(read_bytes(whole, n), PARE_ERR_INPUT);
     free(whole);
     if (system(PYTHON " -c 'import numpy' >/dev/null 2>&1") == 0)
@@ -446,6 +540,9 @@ int main(void)
         cmocka_unit_test(the_same_arrays_give_the_same_bytes),
         cmocka_unit_test(a_cut_archive_is_refused_at_every_length),
         cmocka_unit_test(flipped_bytes_never_crash_and_never_change_the_data),
+        cmocka_unit_test(a_flipped_byte_of_content_or_name_is_refused_by_name),
+        cmocka_unit_test(counts_and_places_outside_are_refused),
+        cmocka_unit_test(bytes_after_the_deflate_stream_are_refused),
         cmocka_unit_test(lies_in_the_directory_are_refused_by_name),
         cmocka_unit_test(zip64_records_are_understood),
         cmocka_unit_test(other_members_pass_and_twins_do_not),

@@ -17,7 +17,7 @@ typedef enum tamper {
     TAMPER_ADD,      /* object: a key more; list: an element more */
     TAMPER_ADD_HASH, /* object: a key more, whose value is a hash */
     TAMPER_TWICE,    /* list: its first element twice */
-    TAMPER_SWAP,     /* list: first two elements swapped */
+    TAMPER_SWAP,     /* list: its first element moved to the end */
     TAMPER_KINDS
 } tamper;
 
@@ -73,7 +73,7 @@ static inline bool tamper_list(cJSON *v, tamper how)
     if (how == TAMPER_TWICE && v->child)
         return cJSON_AddItemToArray(v, cJSON_Duplicate(v->child, true));
     if (how == TAMPER_SWAP && v->child && v->child->next)
-        return cJSON_InsertItemInArray(v, 1, cJSON_DetachItemFromArray(v, 0));
+        return cJSON_AddItemToArray(v, cJSON_DetachItemFromArray(v, 0));
     return false;
 }
 

@@ -279,6 +279,24 @@ static void wrong_keys_types_and_ranges_are_named(void **state)
     toy_end(&t);
 }
 
+static void a_chain_in_a_chain_is_refused(void **state)
+{
+    (void)state;
+    toy t;
+    toy_begin(&t);
+    pare_cert *c = NULL, *const link = toy_made(&t, '1', '2'), inner = *link, outer = *link;
+    pare_cert *in[] = {link}, *out[] = {&inner};
+    inner.reduction = outer.reduction = "chain";
+    inner.chain = in, outer.chain = out;
+    inner.nchain = outer.nchain = 1;
+    toy_write(&t, &inner, "c.json");
+    assert_non_null(read_back(&t, "c.json"));
+    toy_write(&t, &outer, "c.json");
+    assert_status(pare_cert_read(&c, t.a, toy_path(&t, "c.json"), &t.err), PARE_ERR_INPUT, &t.err);
+    assert_contains(t.err.msg, "chain[0].reduction");
+    toy_end(&t);
+}
+
 static void a_missing_certificate_is_bad_input_by_name(void **state)
 {
     (void)state;
@@ -303,6 +321,7 @@ int main(void)
         cmocka_unit_test(inflate_raises_bounds_and_nothing_else),
         cmocka_unit_test(a_certificate_cut_at_any_byte_is_refused),
         cmocka_unit_test(wrong_keys_types_and_ranges_are_named),
+        cmocka_unit_test(a_chain_in_a_chain_is_refused),
         cmocka_unit_test(a_missing_certificate_is_bad_input_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,17 +55,23 @@ static void a_folder_is_hashed_without_what_pare_wrote_there(void **state)
     char want[PARE_SHA256_HEX], one[PARE_SHA256_HEX];
     assert_int_equal(mkdir(toy_path(&t, "m"), 0777), 0);
     assert_int_equal(mkdir(toy_path(&t, "m/sub"), 0777), 0);
+    /* Made in an order that is sorted neither forwards nor backwards. */
     test_write_file(toy_path(&t, "m/b.safetensors"), "abc", 3);
+    test_write_file(toy_path(&t, "m/d.txt"), "abc", 3);
     test_write_file(toy_path(&t, "m/a.json"), "", 0);
+    test_write_file(toy_path(&t, "m/c.txt"), "abc", 3);
     assert_ok(pare_sha256_of(one, "abc", 3, &t.err), &t.err);
     assert_ok(pare_sha256_of(want, "", 0, &t.err), &t.err);
-    const char *const lines = pare_sprintf(t.a, "%s  a.json\n%s  b.safetensors\n", want, one);
+    const char *const lines = pare_sprintf(
+        t.a, "%s  a.json\n%s  b.safetensors\n%s  c.txt\n%s  d.txt\n", want, one, one, one);
     assert_ok(pare_sha256_of(want, lines, strlen(lines), &t.err), &t.err);
     assert_string_equal(folder_hash(&t, m), want);
     test_write_file(toy_path(&t, "m/out.pare"), "x", 1);
     test_write_file(toy_path(&t, "m/out.pare.cert.json"), "x", 1);
     test_write_file(toy_path(&t, "m/out.pare.run.json"), "x", 1);
     test_write_file(toy_path(&t, "m/.hidden"), "x", 1);
+    test_write_file(toy_path(&t, "m/new.pare.part-7"), "x", 1);
+    test_write_file(toy_path(&t, "m/new.pare.7-0.tmp"), "x", 1);
     assert_string_equal(folder_hash(&t, m), want);
     test_write_file(toy_path(&t, "m/b.safetensors"), "abd", 3);
     assert_string_not_equal(folder_hash(&t, m), want);

@@ -132,8 +132,9 @@ static pare_status lazy_prove(pare_cert *again, pare_arena *a, const pare_cert *
                               const pare_model *f, const pare_model *g, const pare_inputs *set,
                               const pare_exec *exec, pare_err *err)
 {
+    const double untouched = again->rounding;
     const pare_status st = toy_prove(again, a, claimed, f, g, set, exec, err);
-    again->rounding = NAN; /* as it came in */
+    again->rounding = untouched;
     return st;
 }
 
@@ -168,6 +169,25 @@ static void figures_of_another_cut_are_refused(void **state)
     toy_end(&t);
 }
 
+/* The seal fits, but these are not the inputs that the file gives. */
+static void inputs_other_than_those_named_are_refused(void **state)
+{
+    (void)state;
+    toy t;
+    world(&t, "some inputs");
+    pare_cert c = toy_cert(&t, "x.json", "f.pare", "g.pare", "d.bin", 42);
+    c.data.count++;
+    toy_write(&t, &c, "x.json");
+    assert_status(toy_verify(&t, "x.json"), PARE_ERR_VERIFY, &t.err);
+    assert_contains(t.err.msg, "11 inputs, the certificate says 12");
+    c.data.count--;
+    toy_hash(c.data.inputs_sha256, '7');
+    toy_write(&t, &c, "x.json");
+    assert_status(toy_verify(&t, "x.json"), PARE_ERR_VERIFY, &t.err);
+    assert_contains(t.err.msg, "not 777777777777");
+    toy_end(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +200,7 @@ int main(void)
         cmocka_unit_test(a_reduction_nobody_can_prove_is_unreadable),
         cmocka_unit_test(a_prover_that_forgets_a_bound_proves_nothing),
         cmocka_unit_test(figures_of_another_cut_are_refused),
+        cmocka_unit_test(inputs_other_than_those_named_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

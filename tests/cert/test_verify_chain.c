@@ -110,6 +110,20 @@ static void a_changed_model_in_the_middle_breaks_the_chain(void **state)
     toy_end(&t);
 }
 
+static void the_ends_of_a_chain_may_be_named_by_the_caller(void **state)
+{
+    (void)state;
+    toy t;
+    world(&t);
+    assert_int_equal(rename(toy_path(&t, "f.pare"), toy_path(&t, "f2")), 0);
+    assert_int_equal(rename(toy_path(&t, "h.pare"), toy_path(&t, "h2")), 0);
+    pare_verify_opts o = toy_opts();
+    o.input = toy_path(&t, "f2");
+    o.output = toy_path(&t, "h2");
+    assert_ok(pare_cert_verify(toy_path(&t, "all.json"), &o, &t.err), &t.err);
+    toy_end(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -118,6 +132,7 @@ int main(void)
         cmocka_unit_test(links_that_do_not_fit_are_refused_before_any_file_is_read),
         cmocka_unit_test(the_sum_of_measured_values_is_not_a_measurement),
         cmocka_unit_test(a_changed_model_in_the_middle_breaks_the_chain),
+        cmocka_unit_test(the_ends_of_a_chain_may_be_named_by_the_caller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,9 +97,8 @@ static const double *run_both(golden *g, const pare_input *in, const double *wan
 static void run_named(golden *g, const char *tokens, const char *logits, double tol)
 {
     const pare_array t = array_of(g, tokens), y = array_of(g, logits);
-    const pare_input in = {.batch = t.ndim == 2 ? t.shape[0] : 1,
-                           .tokens = t.shape[t.ndim - 1],
-                           .ids = ids_of(g, &t)};
+    const pare_input in = {
+        .batch = t.ndim == 2 ? t.shape[0] : 1, .tokens = t.shape[t.ndim - 1], .ids = ids_of(g, &t)};
     assert_int_equal(pare_output_rows(g->m, &in) * pare_model_outputs(g->m), pare_array_count(&y));
     run_both(g, &in, doubles_of(g, &y), tol);
 }
@@ -249,9 +248,9 @@ static void bert_sst_is_right_on_four_of_five_dev_sentences(void **state)
     pare_metric *metric = NULL;
     pare_scores scores;
     char *words = NULL;
-    assert_ok(pare_text_read(&words, &g.m->vocab_bytes, g.m->arena, MODELS "bert_sst_vocab.txt",
-                             &err),
-              &err);
+    assert_ok(
+        pare_text_read(&words, &g.m->vocab_bytes, g.m->arena, MODELS "bert_sst_vocab.txt", &err),
+        &err);
     g.m->vocab = (const uint8_t *)words;
     g.m->tokenizer = PARE_TOK_WORDS;
     assert_ok(pare_dataset_load(&d, g.a, g.m, "../shared/data/text/sst_dev.tsv", 0, 0, &err), &err);

@@ -1,0 +1,20 @@
+# Fold writes model, certificate and times; the three tiers are told together and in order.
+pare data model -q -o m.st --dim 16 --heads 2 --layers 2 --context 8
+mask() { sed -E 's/ +[0-9.]+(e-[0-9]+)?$/ N/; s/^(ms|.*rounded).*/\1/; s/[0-9a-f]{12}\.\.\./H/'; }
+pare fold m.st -o f.st | mask
+ls
+echo
+pare verify f.st.cert.json | mask
+echo
+# The certificate knows no time; the run file does.
+grep -ciE 'time|threads|host' f.st.cert.json
+tr -d ' \n' <f.st.run.json | sed 's/[0-9.]*[0-9],/N,/g; s/[0-9.]*[0-9]}/N}/g'; echo
+pare fold m.st -qf -o f.st --json | grep -oE '"[a-z0-9_]+":' | sort | uniq -c | awk '{ print $2 }' | tr -d '\n'; echo
+# Folding again finds nothing to do, and both cuts compose.
+pare fold f.st -q -o g.st | head -n 1
+pare compose f.st.cert.json g.st.cert.json -o fg.cert.json | mask
+pare verify fg.cert.json | tail -n 1
+# A folded model is an ordinary one.
+pare run m.st --text abc -q -o a.npy | head -n 1
+pare run f.st --text abc -q -o b.npy | head -n 1
+pare info f.st | grep blocks

@@ -1,0 +1,13 @@
+# A graph transformer on its own data: batch norms disappear, the metric is told before and after.
+pare data model -q --kind graph -o m.st --dim 16 --heads 2 --layers 1
+pare data minesweeper -q --side 6 -o g.npz
+mask() { sed -E 's/ +[0-9.]+(e-[0-9]+)?( +[0-9.]+)?$/ N/; s/^(ms|.*rounded).*/\1/; s/[0-9a-f]{12}\.\.\./H/'; }
+mkdir out
+pare fold m.st --data g.npz -q -o out/f.st | mask
+pare info out/f.st | grep blocks
+pare verify out/f.st.cert.json | grep -E '^(input|data|verdict)' | mask
+# Paths in the certificate are seen from its folder.
+(cd out && pare verify f.st.cert.json | tail -n 1)
+mv g.npz h.npz && mv m.st n.st
+pare verify out/f.st.cert.json 2>&1; echo "exit $?"
+pare verify out/f.st.cert.json --input n.st --data h.npz | tail -n 1

@@ -1,0 +1,14 @@
+# On a terminal: colours unless NO_COLOR, never a binary array.
+command -v script >/dev/null || { echo "SKIP needs script"; exit 77; }
+tty() { script -qec "$1" /dev/null </dev/null | tr -d '\r'; }
+tty 'test -t 1 && echo terminal' | grep -q terminal || { echo "SKIP no terminal"; exit 77; }
+pare data model -q -o m.st --dim 8 --heads 1 --layers 1 --context 4 --vocab 8
+pare fold m.st -q -o f.st >/dev/null
+esc=$(printf '\033')
+export TERM=xterm
+tty 'unset NO_COLOR; pare verify -q f.st.cert.json' | grep -c "${esc}\[32mholds"
+tty 'NO_COLOR=1 pare verify -q f.st.cert.json' | grep -c "$esc"
+tty 'unset NO_COLOR; TERM=dumb pare verify -q f.st.cert.json' | grep -c "$esc"
+pare verify -q f.st.cert.json | grep -c "$esc"
+pare data random -q -o x.npy --count 1 --tokens 4 --vocab 8
+tty 'pare run m.st --input x.npy -o -; echo exit $?'

@@ -1,0 +1,159 @@
+/* Tests src/model/check.c: what does not fit is refused with its name, whatever it is. */
+#include <pare_test.h>
+#include <pare/random_model.h>
+
+static pare_model *small(pare_random_kind kind)
+{
+    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_model *m = NULL;
+    pare_err err = {0};
+    o.kind = kind;
+    o.dim = 8;
+    o.heads = 2;
+    o.ffn = 12;
+    o.vocab = 11;
+    o.context = 9;
+    assert_ok(pare_random_model(&m, &o, &err), &err);
+    return m;
+}
+
+typedef struct nth {
+    size_t at, now;
+    bool done;
+    char name[160];
+    pare_weight *w;
+} nth;
+
+static pare_status find_nth(void *self, const char *name, pare_weight *w, bool vector, pare_err *err)
+{
+    (void)vector, (void)err;
+    nth *const n = self;
+    if (!pare_has(w) || n->now++ != n->at) return PARE_OK;
+    snprintf(n->name, sizeof n->name, "%s", name);
+    n->w = w;
+    n->done = true;
+    return PARE_OK;
+}
+
+static bool weight_number(nth *n, pare_model *m, size_t i)
+{
+    pare_err err = {0};
+    *n = (nth){.at = i};
+    assert_ok(pare_model_visit(m, find_nth, n, &err), &err);
+    return n->done;
+}
+
+static void refused(const pare_model *m, const char *name, const char *what)
+{
+    pare_err err = {0};
+    const pare_status st = pare_model_check(m, &err);
+    if (pare_exit_code(st) != 2) {
+        print_error("%s of %s passes\n", what, name);
+        fail();
+    }
+}
+
+static void every_wrong_shape_is_refused(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 4; kind++) {
+        pare_model *const m = small((pare_random_kind)kind);
+        pare_err err = {0};
+        nth n;
+        assert_ok(pare_model_check(m, &err), &err);
+        for (size_t i = 0; weight_number(&n, m, i); i++) {
+            const pare_weight was = *n.w;
+            n.w->cols++;
+            refused(m, n.name, "one column too many");
+            n.w->cols = was.cols - 1;
+            refused(m, n.name, "one column too few");
+            *n.w = was;
+            /* One row fewer: the last head, id, class or neighbour is missing. Free are the number
+             * of classes, and hidden widths whose partner would have to change as well. */
+            n.w->rows = was.rows - 1;
+            if (was.rows > 1 && !strstr(n.name, "out.weight")) refused(m, n.name, "a missing row");
+            *n.w = was;
+            n.w->dtype = PARE_I32;
+            refused(m, n.name, "an integer type");
+            *n.w = was;
+        }
+        assert_ok(pare_model_check(m, &err), &err);
+        pare_model_free(m);
+    }
+}
+
+static void every_nan_is_found_and_named(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 4; kind++) {
+        pare_model *const m = small((pare_random_kind)kind);
+        nth n;
+        for (size_t i = 0; weight_number(&n, m, i); i++) {
+            const size_t count = n.w->rows * n.w->cols;
+            const size_t size = pare_dtype_size(n.w->dtype);
+            char *const bad = malloc(count * size);
+            const void *const was = n.w->data;
+            pare_err err = {0};
+            memcpy(bad, was, count * size);
+            memset(bad + (count - 1) * size, 0xff, size);
+            n.w->data = bad;
+            const pare_status st = pare_model_check(m, &err);
+            assert_int_equal(pare_exit_code(st), 2);
+            if (!strstr(n.name, "var")) assert_contains(err.msg, n.name);
+            n.w->data = was;
+            free(bad);
+        }
+        pare_model_free(m);
+    }
+}
+
+static void senseless_architectures_are_refused(void **state)
+{
+    (void)state;
+    pare_model *const m = small(PARE_RANDOM_GPT);
+    pare_attn *const a = &m->blocks[1].attn;
+    const pare_attn attn = *a;
+    a->heads[1].o = 3;
+    refused(m, "heads", "columns that overlap");
+    a->heads[1].o = 4;
+    a->heads[1].k = 5;
+    refused(m, "heads", "keys beyond the end");
+    a->heads[1].k = 4;
+    a->heads[0].scale = NAN;
+    refused(m, "heads", "a scale that is no number");
+    a->heads[0].scale = 1;
+    a->heads[0].planes = 1;
+    refused(m, "heads", "planes without rotary positions");
+    a->heads[0].planes = 0;
+    a->skip.kind = PARE_SKIP_DENSE;
+    refused(m, "skip", "a dense skip without a matrix");
+    *a = attn;
+    a->kind = PARE_ATTN_CONSTQ;
+    refused(m, "constq", "a query map");
+    *a = attn;
+    a->kind = PARE_ATTN_MEANQ;
+    refused(m, "meanq", "a causal mean of all queries");
+    *a = attn;
+    a->in_norm.divisor = 0;
+    refused(m, "norm", "a zero divisor");
+    *a = attn;
+    a->in_norm.eps = -1;
+    refused(m, "norm", "a negative eps");
+    *a = attn;
+    m->context = 10; /* the table has 9 rows */
+    refused(m, "context", "more positions than the table has");
+    m->context = 9;
+    m->pattern = (pare_pattern){.kind = PARE_WINDOW};
+    refused(m, "pattern", "an empty window");
+    pare_model_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_wrong_shape_is_refused),
+        cmocka_unit_test(every_nan_is_found_and_named),
+        cmocka_unit_test(senseless_architectures_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
