@@ -31,10 +31,11 @@ typedef struct pare_array {
 size_t pare_dtype_size(pare_dtype t);      /* bytes of one element; 0 for PARE_TEXT */
 const char *pare_dtype_name(pare_dtype t); /* "F32": the safetensors name */
 size_t pare_array_count(const pare_array *a);
-/* Element i (row-major) as a number, whatever the dtype. */
+/* Element i (row-major) as a number, whatever the dtype (but PARE_TEXT). The integer of a float is
+ * cut towards zero; what does not fit is the nearest that does, a nan is 0. */
 double pare_array_f64(const pare_array *a, size_t i);
 int64_t pare_array_i64(const pare_array *a, size_t i);
-bool pare_array_is_integer(const pare_array *a);
+bool pare_array_is_integer(const pare_array *a); /* PARE_BOOL is one: 0 or 1 */
 /* "[3, 4]" for messages. */
 const char *pare_shape_text(char buf[128], const size_t *shape, size_t ndim);
 
@@ -42,7 +43,8 @@ const char *pare_shape_text(char buf[128], const size_t *shape, size_t ndim);
 float pare_f16_to_f32(uint16_t h);
 float pare_bf16_to_f32(uint16_t h);
 
-/* The array lives in `arena`. Fortran order is turned into row-major. */
+/* The array lives in `arena`. Fortran order is turned into row-major, big-endian into
+ * little-endian; bf16 travels as '<V2', which numpy keeps as raw bytes; PARE_TEXT has no data. */
 PARE_MUST_USE pare_status pare_npy_read(pare_array *out, pare_arena *arena, const char *path,
                                         pare_err *err);
 PARE_MUST_USE pare_status pare_npy_write(const char *path, const pare_array *a, bool overwrite,

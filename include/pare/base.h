@@ -136,7 +136,8 @@ PARE_MUST_USE pare_status pare_sha256_file(char hex[PARE_SHA256_HEX], const char
 
 /* ---- files ---------------------------------------------------------------------------- */
 
-/* A file mapped read-only (or read whole where it cannot be mapped), counted by reference. */
+/* A file mapped read-only (or read whole where it cannot be mapped), counted by reference (by any
+ * thread). A mapped file must not be cut short by others while it is open; replacing it is fine. */
 typedef struct pare_blob {
     const uint8_t *data;
     size_t bytes;

@@ -1,7 +1,10 @@
 /* SHA-256 through libcrypto. */
 #include <pare/base.h>
 
+#include <errno.h>
 #include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
 
 pare_status pare_sha256_begin(pare_sha256 *h, pare_err *err)
 {
@@ -45,12 +48,21 @@ pare_status pare_sha256_of(char hex[PARE_SHA256_HEX], const void *data, size_t b
     return PARE_OK;
 }
 
+/* Read, not mapped: the file is often mapped already, and each mapping counts as memory in use. */
 pare_status pare_sha256_file(char hex[PARE_SHA256_HEX], const char *path, pare_err *err)
 {
-    pare_blob *b;
-    pare_status st = pare_blob_open(&b, path, err);
-    if (st != PARE_OK) return st;
-    st = pare_sha256_of(hex, b->data, b->bytes, err);
-    pare_blob_release(b);
+    enum { PIECE = 1 << 18 };
+    pare_sha256 h;
+    FILE *const f = fopen(path, "rb");
+    void *const buf = f ? malloc(PIECE) : NULL;
+    if (!f) return pare_fail(err, PARE_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+    pare_status st = buf ? pare_sha256_begin(&h, err) : pare_no_memory(err);
+    if (st == PARE_OK) {
+        for (size_t n; (n = fread(buf, 1, PIECE, f)) > 0;) pare_sha256_add(&h, buf, n);
+        pare_sha256_end(&h, hex);
+        if (ferror(f)) st = pare_fail(err, PARE_ERR_IO, "%s: cannot read: %s", path, strerror(errno));
+    }
+    free(buf);
+    fclose(f);
     return st;
 }

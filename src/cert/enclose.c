@@ -225,8 +225,9 @@ static pare_status outputs(pare_enclosure *out, const enclose_ctx *c, const flow
         const double norm = enclose_norm_up(pare_row(&x->x, i), x->x.cols);
         double entry[ENGINES];
         for (size_t e = 0; e < ENGINES; e++)
-            entry[e] = mapped ? enclose_entry_radius(enclose_engine(e), n, reach(norm, r, e), r.r[e])
-                              : r.r[e];
+            entry[e] = mapped
+                           ? enclose_entry_radius(enclose_engine(e), n, reach(norm, r, e), r.r[e])
+                           : r.r[e];
         out->rad[i] = entry[0];
         out->rad32[i] = entry[1];
     }

@@ -14,7 +14,8 @@
  * What is assumed of an engine with unit roundoff u and smallest normal number `tiny`:
  *  - + - * / sqrt round to nearest (or are fused), in any order; a result below `tiny` may be off
  *    by `tiny` (gradual underflow and flushed results are both covered);
- *  - sin, cos, exp, tanh, erf, pow of libm are within 4 ulp, that is 8 u relative;
+ *  - sin, cos, exp, tanh, erf, pow of libm are within 4 ulp, that is 8 u relative (log, expm1
+ *    of libm, used in the bounds themselves, within 2^-48);
  *  - the f32 engine takes the angles of rotary and sinusoidal positions, and their sine and
  *    cosine, in f64 and rounds once;
  *  - a softmax subtracts the largest score (or works in tiles of at least 32 keys that are merged

@@ -47,7 +47,8 @@ pare_status enclose_mean(flow *y, const enclose_ctx *c, const flow *x, pare_err 
 {
     const size_t n = x->x.rows;
     double *const norm = pare_alloc(c->a, n, sizeof *norm);
-    const pare_status st = norm ? enclose_flow_new(y, c->a, n, x->x.cols, err) : pare_no_memory(err);
+    const pare_status st =
+        norm ? enclose_flow_new(y, c->a, n, x->x.cols, err) : pare_no_memory(err);
     if (st != PARE_OK) return st;
     for (size_t i = 0; i < n; i++) norm[i] = enclose_norm_up(pare_row(&x->x, i), x->x.cols);
     mean_job w = {c, x, y, norm};
@@ -153,19 +154,26 @@ pare_status enclose_attn(flow *y, const enclose_ctx *c, const flow *z, const par
                          const attn_norms *n, pare_err *err)
 {
     switch (at->kind) {
-    case PARE_ATTN_NONE: break;
+    case PARE_ATTN_NONE:
+        break;
     case PARE_ATTN_ZERO:
-    case PARE_ATTN_CONST: return constant(y, c, at, z->x.rows, err);
+    case PARE_ATTN_CONST:
+        return constant(y, c, at, z->x.rows, err);
     case PARE_ATTN_EXACT:
     case PARE_ATTN_POLY: /* the engines evaluate it exactly: to tolerance 0 */
     case PARE_ATTN_CONSTQ:
-    case PARE_ATTN_MEANQ: return softmax_heads(y, c, z, at, n, err);
-    case PARE_ATTN_UNIFORM: return uniform(y, c, z, at, n, err);
+    case PARE_ATTN_MEANQ:
+        return softmax_heads(y, c, z, at, n, err);
+    case PARE_ATTN_UNIFORM:
+        return uniform(y, c, z, at, n, err);
     case PARE_ATTN_LINEAR:
         return enclose_dense(y, c, z, &at->matrix, &at->bo, &n->matrix, err);
-    case PARE_ATTN_AFFMIX: return affmix(y, c, z, at, n, err);
-    case PARE_ATTN_POOL: return pool(y, c, z, at, n, err);
-    case PARE_ATTN_UMIX: return umix(y, c, z, at, n, err);
+    case PARE_ATTN_AFFMIX:
+        return affmix(y, c, z, at, n, err);
+    case PARE_ATTN_POOL:
+        return pool(y, c, z, at, n, err);
+    case PARE_ATTN_UMIX:
+        return umix(y, c, z, at, n, err);
     }
     return pare_fail(err, PARE_ERR_INPUT, "enclose: attention of an unknown kind");
 }

@@ -191,10 +191,17 @@ pare_status enclose_skip(flow *y, const enclose_ctx *c, const flow *x, const par
     flow t;
     pare_status st = PARE_OK;
     switch (skip->kind) {
-    case PARE_SKIP_NONE: return PARE_OK;
-    case PARE_SKIP_IDENTITY: enclose_sum(y, x); return PARE_OK;
-    case PARE_SKIP_DIAGONAL: st = diagonal(&t, c, x, &skip->w, err); break;
-    case PARE_SKIP_DENSE: st = enclose_dense(&t, c, x, &skip->w, NULL, n, err); break;
+    case PARE_SKIP_NONE:
+        return PARE_OK;
+    case PARE_SKIP_IDENTITY:
+        enclose_sum(y, x);
+        return PARE_OK;
+    case PARE_SKIP_DIAGONAL:
+        st = diagonal(&t, c, x, &skip->w, err);
+        break;
+    case PARE_SKIP_DENSE:
+        st = enclose_dense(&t, c, x, &skip->w, NULL, n, err);
+        break;
     }
     if (st == PARE_OK) enclose_sum(y, &t);
     return st;

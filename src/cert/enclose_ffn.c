@@ -16,10 +16,14 @@ double enclose_lipschitz(pare_act act)
     switch (act) {
     case PARE_ACT_NONE:
     case PARE_ACT_RELU:
-    case PARE_ACT_TANH: return 1;
-    case PARE_ACT_GELU: return 1.12891;
-    case PARE_ACT_GELU_TANH: return 1.129;
-    case PARE_ACT_SILU: return 1.09984;
+    case PARE_ACT_TANH:
+        return 1;
+    case PARE_ACT_GELU:
+        return 1.12891;
+    case PARE_ACT_GELU_TANH:
+        return 1.129;
+    case PARE_ACT_SILU:
+        return 1.09984;
     }
     return INFINITY;
 }
@@ -28,12 +32,18 @@ static double act_of(pare_act act, double x)
 {
     const double c = 0.79788456080286535588; /* sqrt(2 / pi) */
     switch (act) {
-    case PARE_ACT_NONE: return x;
-    case PARE_ACT_RELU: return x > 0 ? x : 0;
-    case PARE_ACT_TANH: return tanh(x);
-    case PARE_ACT_GELU: return 0.5 * x * (1 + erf(x * 0.70710678118654752440));
-    case PARE_ACT_GELU_TANH: return 0.5 * x * (1 + tanh(c * (x + 0.044715 * x * x * x)));
-    case PARE_ACT_SILU: return x / (1 + exp(-x));
+    case PARE_ACT_NONE:
+        return x;
+    case PARE_ACT_RELU:
+        return x > 0 ? x : 0;
+    case PARE_ACT_TANH:
+        return tanh(x);
+    case PARE_ACT_GELU:
+        return 0.5 * x * (1 + erf(x * 0.70710678118654752440));
+    case PARE_ACT_GELU_TANH:
+        return 0.5 * x * (1 + tanh(c * (x + 0.044715 * x * x * x)));
+    case PARE_ACT_SILU:
+        return x / (1 + exp(-x));
     }
     return NAN;
 }

@@ -97,7 +97,8 @@ static pare_status constant_query(side *s, const heads *h, size_t rows, pare_err
 }
 
 /* Mean of the radii of one head's queries over a sequence, and what averaging adds: gamma_{n+2} of
- * the mean size, wherever an engine averages (|W|_F |z| + |b| bounds it before and after the map). */
+ * the mean size, wherever an engine averages (|W|_F |z| + |b| bounds it before and after the map).
+ */
 static double mean_radius(const side *s, const heads *h, const flow *z, size_t from, size_t g,
                           size_t e)
 {

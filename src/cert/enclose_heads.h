@@ -3,7 +3,7 @@
 #define PARE_CERT_ENCLOSE_HEADS_H
 #include "enclose.h"
 
-typedef struct side { /* queries, keys or values of all heads, each head with its own columns */
+typedef struct side {   /* queries, keys or values of all heads, each head with its own columns */
     pare_mat x;         /* rows x sum of widths */
     size_t *at, *width; /* of each head */
     double *norm;       /* rows x heads, of the midpoints, from above */
@@ -23,6 +23,39 @@ static inline double *part(const side *s, size_t i, size_t g)
     return s->x.v + i * s->x.ld + s->at[g];
 }
 
-/* Fills h->o from the sides. */
+typedef struct scratch {
+    double *p;             /* weights of the visible keys */
+    double *c;             /* centre of the keys */
+    double *k_off, *v_off; /* |k_j - c|, |v_j - o| */
+    double *cov;           /* dv x dk */
+} scratch;
+
+/* What is known of one head and row. */
+typedef struct head_row {
+    const heads *h;
+    const pare_head *d;
+    const pare_keys *keys;
+    size_t i, g, first;       /* row, head, first row of its sequence */
+    double range, others;     /* of the midpoint scores; weight beside the largest over it */
+    double delta[ENGINES];    /* score errors, largest over the keys */
+    double products[ENGINES]; /* |scale| |q| |k|, largest */
+    double v_reach[ENGINES], v_radius[ENGINES];
+    double diameter; /* of the exact values */
+    const scratch *s;
+    const double *out; /* the midpoint of the output */
+} head_row;
+
+static inline size_t key_row(const head_row *w, size_t j)
+{
+    return w->first + pare_key(w->keys, j);
+}
+static inline radii side_radii(const side *s, size_t at)
+{
+    return (radii){{s->r[0][at], s->r[1][at]}};
+}
+
+/* The radii of one head's output row, once its midpoints are known (enclose_weights.c). */
+radii enclose_head_radii(head_row *w);
+/* Fills h->o from the sides (enclose_softmax.c). */
 PARE_MUST_USE pare_status enclose_softmax(heads *h, pare_err *err);
 #endif

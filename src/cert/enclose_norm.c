@@ -97,7 +97,8 @@ static radii after_offset(const norm_parts *p, double norm, radii r)
     for (size_t e = 0; e < ENGINES; e++) {
         const engine *const g = enclose_engine(e);
         const double size = up_add(reach(norm, r, e), p->offset2);
-        const double local = up_fma(gamma_of(2, g->u), size, up_mul(g->tiny, up_sqrt((double)p->d)));
+        const double local =
+            up_fma(gamma_of(2, g->u), size, up_mul(g->tiny, up_sqrt((double)p->d)));
         y.r[e] = in_range(g, size, up_add(r.r[e], local));
     }
     return y;

@@ -74,8 +74,8 @@ static void run_job(void *ctx, size_t i)
     work *const k = ctx;
     const job *const j = &k->jobs[i];
     dense_norms n = {.out = j->w.rows, .in = j->w.cols};
-    n.wide = (pare_has(&j->w) && j->w.dtype == PARE_F64) ||
-             (pare_has(&j->b) && j->b.dtype == PARE_F64);
+    n.wide =
+        (pare_has(&j->w) && j->w.dtype == PARE_F64) || (pare_has(&j->b) && j->b.dtype == PARE_F64);
     if (pare_has(&j->w)) {
         n.fro = pare_norm_fro(&j->w).v;
         n.row2 = pare_norm_max_row2(&j->w).v;

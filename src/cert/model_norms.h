@@ -6,10 +6,10 @@
 /* Of W (out x in) and b: upper bounds. An absent matrix has zeros everywhere. */
 typedef struct dense_norms {
     size_t out, in;
-    bool wide;         /* W or b is stored in f64: the f32 engine rounds it */
-    double two, fro;   /* |W|_2, |W|_F */
-    double row2;       /* largest |row of W|_2 */
-    double b2, bmax;   /* |b|_2, largest |b_k| */
+    bool wide;       /* W or b is stored in f64: the f32 engine rounds it */
+    double two, fro; /* |W|_2, |W|_F */
+    double row2;     /* largest |row of W|_2 */
+    double b2, bmax; /* |b|_2, largest |b_k| */
 } dense_norms;
 
 /* The row blocks of one head. */

@@ -38,41 +38,64 @@ static pare_status add_vocab(cli *c, pare_model *m, const char *path)
     return cli_name(c, st, path);
 }
 
-/* Both models on a few random inputs by the f64 reference: the same weights, the same bits. */
-static pare_status same_bits(cli *c, const pare_model *a, const pare_model *b, const char *path)
+/* A model on a few random inputs by the f64 reference. */
+typedef struct sample {
+    double *y[CHECK_INPUTS];
+    size_t n[CHECK_INPUTS];
+} sample;
+
+static pare_status take_sample(cli *c, sample *s, const pare_model *m)
 {
     pare_inputs set;
-    const size_t context = a->context ? a->context : CHECK_TOKENS;
+    const size_t context = m->context ? m->context : CHECK_TOKENS;
     const size_t tokens = context < CHECK_TOKENS ? context : CHECK_TOKENS;
-    pare_status st = pare_inputs_random(&set, c->arena, a, CHECK_INPUTS, tokens, c->seed, &c->err);
+    pare_status st = pare_inputs_random(&set, c->arena, m, CHECK_INPUTS, tokens, c->seed, &c->err);
     for (size_t i = 0; i < CHECK_INPUTS && !st; i++) {
-        const size_t n = pare_output_rows(a, &set.in[i]) * pare_model_outputs(a);
-        const pare_mark mark = pare_arena_mark(c->arena);
-        double *ya = pare_alloc(c->arena, n, sizeof *ya), *yb = pare_alloc(c->arena, n, sizeof *yb);
-        st = ya && yb ? PARE_OK : pare_no_memory(&c->err);
-        if (!st) st = pare_forward_f64(ya, a, &set.in[i], NULL, &c->exec, &c->err);
-        if (!st) st = pare_forward_f64(yb, b, &set.in[i], NULL, &c->exec, &c->err);
-        if (!st && memcmp(ya, yb, n * sizeof *ya) != 0)
-            st = pare_fail(&c->err, PARE_ERR_VERIFY,
-                           "%s: the model read back gives other outputs than the one imported",
-                           path);
-        pare_arena_reset(c->arena, mark);
+        s->n[i] = pare_output_rows(m, &set.in[i]) * pare_model_outputs(m);
+        s->y[i] = pare_alloc(c->arena, s->n[i], sizeof *s->y[i]);
+        st = s->y[i] ? pare_forward_f64(s->y[i], m, &set.in[i], NULL, &c->exec, &c->err)
+                     : pare_no_memory(&c->err);
         pare_progress(&c->exec, "checking", i + 1, CHECK_INPUTS);
     }
     return st;
 }
 
-/* Written under a name beside the final one, and renamed only when it was read back and agrees:
- * a file that -f replaces is not lost to a bad one. */
-static pare_status save_checked(cli *c, const pare_model *m, pare_model **again, char *sha)
+static bool same_bits(const sample *a, const sample *b)
 {
+    for (size_t i = 0; i < CHECK_INPUTS; i++)
+        if (a->n[i] != b->n[i] || memcmp(a->y[i], b->y[i], a->n[i] * sizeof *a->y[i]) != 0)
+            return false;
+    return true;
+}
+
+/* Reads `fresh` back and holds it against what the imported model gave. */
+static pare_status read_back(cli *c, pare_model **again, const char *fresh, const sample *want,
+                             uint64_t parameters)
+{
+    sample got = {0};
+    pare_status st = pare_model_load(again, fresh, &c->err);
+    if (!st) st = take_sample(c, &got, *again);
+    if (st) return st;
+    if (pare_model_size(*again, 1, 0).parameters != parameters || !same_bits(want, &got))
+        return pare_fail(&c->err, PARE_ERR_VERIFY,
+                         "%s: the model read back gives other outputs than the one imported", c->out);
+    return PARE_OK;
+}
+
+/* Written under a name beside the final one, and renamed only when it was read back and agrees:
+ * a file that -f replaces is not lost to a bad one. The imported model is freed in between, so that
+ * memory holds one model at a time. */
+static pare_status save_checked(cli *c, pare_model **m, pare_model **again, char *sha)
+{
+    sample want = {0};
+    const uint64_t parameters = pare_model_size(*m, 1, 0).parameters;
     char *fresh = cli_suffixed(c, c->out, ".unchecked");
     if (!fresh) return PARE_ERR_MEMORY;
-    pare_status st = pare_model_save(m, fresh, true, sha, &c->err);
-    if (!st) st = pare_model_load(again, fresh, &c->err);
-    if (!st && pare_model_size(*again, 1, 0).parameters != pare_model_size(m, 1, 0).parameters)
-        st = pare_fail(&c->err, PARE_ERR_VERIFY, "%s: parameters were lost on the way", c->out);
-    if (!st) st = same_bits(c, m, *again, c->out);
+    pare_status st = take_sample(c, &want, *m);
+    if (!st) st = pare_model_save(*m, fresh, true, sha, &c->err);
+    pare_model_free(*m);
+    *m = NULL;
+    if (!st) st = read_back(c, again, fresh, &want, parameters);
     if (!st && rename(fresh, c->out) != 0)
         st = pare_fail(&c->err, PARE_ERR_IO, "%s: cannot be put in place: %s", c->out,
                        strerror(errno));
@@ -110,8 +133,8 @@ static pare_status import(cli *c, const import_opts *o)
     if (!st && o->vocab) st = cli_may_write(c, c->out, o->vocab);
     if (!st) st = cli_load(c, &m, path);
     if (!st && o->vocab) st = add_vocab(c, m, o->vocab);
-    if (!st) st = save_checked(c, m, &again, sha);
     if (!st) st = cli_facts(c, &before, path, m, NULL, c->json);
+    if (!st) st = save_checked(c, &m, &again, sha);
     if (!st) st = cli_facts(c, &after, c->out, again, NULL, false);
     if (!st) {
         memcpy(after.sha256, sha, sizeof sha);

@@ -163,7 +163,7 @@ static opt_result long_option(const opt_spec *spec, words *w, const char *word)
 static opt_result short_options(const opt_spec *spec, words *w, const char *word)
 {
     for (const char *p = word + 1; *p; p++) {
-        const opt *o = find(spec, NULL, 0, *p);
+        const opt *o = find(spec, "", 0, *p);
         if (!o && word[2]) return opt_complain(spec, "unknown option '-%c' in '%s'", *p, word);
         if (!o) return opt_complain(spec, "unknown option '%s'", word);
         if (o->kind != OPT_FLAG) {

@@ -373,6 +373,11 @@ static void zip64_records_are_understood(void **state)
     assert_int_equal(read_bytes(whole, n), PARE_ERR_INPUT);
     memcpy(whole + entry + 46 + 5 + 4, &(uint64_t){152}, 8);
     assert_int_equal(read_bytes(whole, n), PARE_OK);
+    for (uint8_t length = 8; length <= 72; length += 16) { /* of the extra field; 24 is right */
+        whole[entry + 46 + 5 + 2] = length;
+        assert_int_equal(read_bytes(whole, n), length == 24 ? PARE_OK : PARE_ERR_INPUT);
+    }
+    whole[entry + 46 + 5 + 2] = 24;
     const size_t end64 = find_mark(whole, n, "PK\6\6"); /* 2^60 members */
     memcpy(whole + end64 + 24, (const uint64_t[]){(uint64_t)1 << 60, (uint64_t)1 << 60}, 16);
     assert_int_equal(read_bytes(whole, n), PARE_ERR_INPUT);

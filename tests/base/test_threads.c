@@ -32,6 +32,42 @@ static void every_block_runs_once_with_the_same_bits_for_any_thread_count(void *
     pare_parallel(&x, 0, block_sum, NULL);
 }
 
+static void count_block(void *ctx, size_t b)
+{
+    __atomic_add_fetch((size_t *)ctx, b + 1, __ATOMIC_RELAXED);
+}
+
+typedef struct nest {
+    pare_exec x;
+    size_t sum[6];
+} nest;
+
+static void nested_block(void *ctx, size_t b)
+{
+    nest *n = ctx;
+    pare_parallel(&n->x, 10, count_block, &n->sum[b]);
+}
+
+static void a_call_from_within_a_block_finishes_its_blocks(void **state)
+{
+    (void)state;
+    nest n = {.x = {.threads = 3}};
+    pare_parallel(&n.x, 6, nested_block, &n);
+    for (int b = 0; b < 6; b++) assert_int_equal(n.sum[b], 55);
+}
+
+static void thousands_of_small_calls_lose_no_block(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 5000; i++) {
+        const pare_exec x = {.threads = 1 + (int)(i % 4)};
+        const size_t blocks = i % 7;
+        size_t sum = 0;
+        pare_parallel(&x, blocks, count_block, &sum);
+        assert_int_equal(sum, blocks * (blocks + 1) / 2);
+    }
+}
+
 typedef struct meeting {
     int here;
 } meeting;
@@ -148,6 +184,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_block_runs_once_with_the_same_bits_for_any_thread_count),
+        cmocka_unit_test(a_call_from_within_a_block_finishes_its_blocks),
+        cmocka_unit_test(thousands_of_small_calls_lose_no_block),
         cmocka_unit_test(two_threads_work_at_the_same_time),
         cmocka_unit_test(progress_is_called_by_one_thread_at_a_time_and_never_beyond_total),
         cmocka_unit_test(cores_and_clock_are_sane),

@@ -133,17 +133,25 @@ static inline void some_attn(maker *k, pare_attn *at, size_t din)
         at->mix = matrix(k, at->dout, din);
         at->bv = vector(k, at->dout);
         break;
-    case PARE_ATTN_AFFMIX: at->mix = matrix(k, at->dout, din); /* fall through */
-    case PARE_ATTN_LINEAR: at->matrix = matrix(k, at->dout, din); break;
-    case PARE_ATTN_UMIX: at->mix = matrix(k, at->dout * (1 + pick(k, 3)), din); break;
+    case PARE_ATTN_AFFMIX:
+        at->mix = matrix(k, at->dout, din); /* fall through */
+    case PARE_ATTN_LINEAR:
+        at->matrix = matrix(k, at->dout, din);
+        break;
+    case PARE_ATTN_UMIX:
+        at->mix = matrix(k, at->dout * (1 + pick(k, 3)), din);
+        break;
     case PARE_ATTN_NONE:
     case PARE_ATTN_ZERO:
-    case PARE_ATTN_CONST: break;
+    case PARE_ATTN_CONST:
+        break;
     case PARE_ATTN_EXACT:
     case PARE_ATTN_CONSTQ:
     case PARE_ATTN_MEANQ:
     case PARE_ATTN_POOL:
-    case PARE_ATTN_POLY: some_heads(k, at); break;
+    case PARE_ATTN_POLY:
+        some_heads(k, at);
+        break;
     }
     at->bo = at->kind == PARE_ATTN_CONST ? weight(k, 1, at->dout, 0, 1) : vector(k, at->dout);
     at->in_norm = some_norm(k, din);
@@ -254,8 +262,7 @@ static inline pare_input some_input(pare_model *m, uint64_t seed, double size, d
     } else {
         in.width = m->stem.width;
         double *const x = make(&k, n * in.width, sizeof *x);
-        for (size_t i = 0; i < n * in.width; i++)
-            x[i] = offset + size * pare_rng_normal(&k.r);
+        for (size_t i = 0; i < n * in.width; i++) x[i] = offset + size * pare_rng_normal(&k.r);
         in.x = x;
     }
     if (m->pattern.kind == PARE_GRAPH) {

@@ -99,15 +99,20 @@ static inline quad q_act(pare_act a, quad x)
 {
     const quad half = (quad)0.5;
     switch (a) {
-    case PARE_ACT_NONE: return x;
-    case PARE_ACT_RELU: return x > 0 ? x : 0;
-    case PARE_ACT_TANH: return q_tanh(x);
-    case PARE_ACT_GELU: return half * x * (1 + q_erf(x / q_sqrt(2)));
+    case PARE_ACT_NONE:
+        return x;
+    case PARE_ACT_RELU:
+        return x > 0 ? x : 0;
+    case PARE_ACT_TANH:
+        return q_tanh(x);
+    case PARE_ACT_GELU:
+        return half * x * (1 + q_erf(x / q_sqrt(2)));
     case PARE_ACT_GELU_TANH: {
         const quad c = (quad)44715 / 1000000;
         return half * x * (1 + q_tanh(q_sqrt(2 / q_pi()) * (x + c * x * x * x)));
     }
-    case PARE_ACT_SILU: return x > -11000 ? x / (1 + q_exp(-x)) : 0;
+    case PARE_ACT_SILU:
+        return x > -11000 ? x / (1 + q_exp(-x)) : 0;
     }
     return 0;
 }
@@ -195,8 +200,8 @@ static inline void q_head(pare_arena *a, qmat *out, const qmat *z, const pare_mo
                           const pare_attn *at, const pare_head *h, const pare_graph *g)
 {
     const bool rotary = pare_model_is_rotary(m) && pare_has(&at->freqs);
-    qmat q = pare_has(&at->wq) ? q_dense(a, z, &at->wq, h->q, h->dk, &at->bq)
-                               : q_new(a, z->n, h->dk);
+    qmat q =
+        pare_has(&at->wq) ? q_dense(a, z, &at->wq, h->q, h->dk, &at->bq) : q_new(a, z->n, h->dk);
     qmat k = q_dense(a, z, &at->wk, h->k, h->dk, &at->bk);
     const qmat v = q_dense(a, z, &at->wv, h->v, h->dv, &at->bv);
     for (size_t i = 0; i < z->n; i++)
@@ -224,8 +229,7 @@ static inline void q_head(pare_arena *a, qmat *out, const qmat *z, const pare_mo
         for (size_t j = 0; j < keys.count; j++) sum += s[j] = q_exp(s[j] - top);
         for (size_t j = 0; j < keys.count; j++)
             for (size_t c = 0; c < h->dv; c++)
-                out->v[i * out->d + h->o + c] +=
-                    s[j] / sum * v.v[pare_key(&keys, j) * h->dv + c];
+                out->v[i * out->d + h->o + c] += s[j] / sum * v.v[pare_key(&keys, j) * h->dv + c];
     }
 }
 
@@ -258,7 +262,8 @@ static inline qmat q_attn(pare_arena *a, const qmat *z, const pare_model *m, con
     switch (at->kind) {
     case PARE_ATTN_NONE:
     case PARE_ATTN_ZERO:
-    case PARE_ATTN_CONST: return y;
+    case PARE_ATTN_CONST:
+        return y;
     case PARE_ATTN_EXACT:
     case PARE_ATTN_POLY:
     case PARE_ATTN_CONSTQ:
@@ -270,7 +275,9 @@ static inline qmat q_attn(pare_arena *a, const qmat *z, const pare_model *m, con
         u = q_dense(a, z, &at->mix, 0, at->dout, &at->bv);
         t = q_uniform(a, &u, m, g);
         break;
-    case PARE_ATTN_LINEAR: t = q_dense(a, z, &at->matrix, 0, at->dout, NULL); break;
+    case PARE_ATTN_LINEAR:
+        t = q_dense(a, z, &at->matrix, 0, at->dout, NULL);
+        break;
     case PARE_ATTN_AFFMIX:
         t = q_dense(a, z, &at->matrix, 0, at->dout, NULL);
         q_add(&y, &t);
@@ -282,8 +289,7 @@ static inline qmat q_attn(pare_arena *a, const qmat *z, const pare_model *m, con
         qmat both = q_new(a, z->n, z->d + u.d);
         for (size_t i = 0; i < z->n; i++)
             for (size_t c = 0; c < both.d; c++)
-                both.v[i * both.d + c] =
-                    c < z->d ? z->v[i * z->d + c] : u.v[i * u.d + c - z->d];
+                both.v[i * both.d + c] = c < z->d ? z->v[i * z->d + c] : u.v[i * u.d + c - z->d];
         t = q_dense(a, &both, &at->matrix, 0, at->dout, NULL);
         break;
     }
@@ -315,8 +321,7 @@ static inline qmat q_ffn(pare_arena *a, const qmat *z, const pare_ffn *f)
     qmat x = *z;
     for (size_t i = 0; i < f->nlayers; i++) {
         x = q_dense(a, &x, &l[i].w, 0, l[i].w.rows, &l[i].b);
-        for (size_t k = 0; i + 1 < f->nlayers && k < x.n * x.d; k++)
-            x.v[k] = q_act(f->act, x.v[k]);
+        for (size_t k = 0; i + 1 < f->nlayers && k < x.n * x.d; k++) x.v[k] = q_act(f->act, x.v[k]);
     }
     return x;
 }

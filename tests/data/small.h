@@ -40,7 +40,11 @@ static inline char *decode_all(const pare_tokenizer *t, const int64_t *ids, size
     *bytes = 0;
     for (size_t i = 0; i < n; i++) {
         const char *s = pare_decode(t, i ? ids[i - 1] : -1, ids[i], &len);
-        while (*bytes + len > room) assert_non_null(text = realloc(text, room *= 2));
+        while (*bytes + len > room) {
+            char *more = realloc(text, room *= 2);
+            assert_non_null(more);
+            text = more;
+        }
         memcpy(text + *bytes, s, len);
         *bytes += len;
     }
@@ -68,9 +72,23 @@ static inline void assert_round_trip(const pare_tokenizer *t, const char *text, 
 /* Bytes that are sometimes words, sometimes characters, sometimes anything. */
 static inline size_t random_text(char *out, size_t most, pare_rng *rng)
 {
-    static const char *const parts[] = {" ",  "  ",     "\n",     "'s",    " the",  "'ll", "Lily",
-                                        "12", "\xc3\xa9", "\xe4\xb8\xad", "\xf0\x9f\x98\x80",
-                                        "!?", "\t",     "\xc2\xa0", "ing", "<|", "\xe2\x80\x83"};
+    static const char *const parts[] = {" ",
+                                        "  ",
+                                        "\n",
+                                        "'s",
+                                        " the",
+                                        "'ll",
+                                        "Lily",
+                                        "12",
+                                        "\xc3\xa9",
+                                        "\xe4\xb8\xad",
+                                        "\xf0\x9f\x98\x80",
+                                        "!?",
+                                        "\t",
+                                        "\xc2\xa0",
+                                        "ing",
+                                        "<|",
+                                        "\xe2\x80\x83"};
     size_t n = 0;
     while (n + 8 < most) {
         if (pare_rng_below(rng, 8) == 0) {

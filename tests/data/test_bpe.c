@@ -44,7 +44,7 @@ static void merges_go_by_line_then_from_the_left(void **state)
     pare_arena *a = pare_arena_new();
     const pare_tokenizer *t = open_bpe(a, TINY, sizeof TINY - 1);
     assert_int_equal(pare_tokenizer_size(t), END + 1);
-    ASSERT_IDS(t, "abc", ABC);       /* a b before b c */
+    ASSERT_IDS(t, "abc", ABC); /* a b before b c */
     ASSERT_IDS(t, "bcab", BC, AB);
     ASSERT_IDS(t, "aabcc", A, ABC, C);
     ASSERT_IDS(t, "ab ab", AB, BLANK_AB);
@@ -63,24 +63,15 @@ static void pieces_are_cut_where_the_pattern_cuts(void **state)
     (void)state;
     /* '~' marks where one piece ends and the next begins. */
     static const char *const cut[] = {
-        "Hello~ world",
-        "it~'s",
-        "it~ '~s",
-        "we~'re~'ve~'d~'ll~'m~'t",
-        "'~S",
-        "''~s",
-        "a~   ~ b",
-        "a~ \n~\n~b",
-        "a~\n~b",
-        "a~  ",
-        "x~2~y",
-        "x~ 22~ !?~7",
-        "\t~\t~a",
-        "caf\xC3\xA9~ \xC2\xBD~\xC3\x97",
-        "a~\xC2\xA0~b",
-        "a~ ~\xC2\xA0~b",
-        "a~\xFF\xFE~b",
-        " ~\xE2\x80\x83~x",
+        "Hello~ world", "it~'s",
+        "it~ '~s",      "we~'re~'ve~'d~'ll~'m~'t",
+        "'~S",          "''~s",
+        "a~   ~ b",     "a~ \n~\n~b",
+        "a~\n~b",       "a~  ",
+        "x~2~y",        "x~ 22~ !?~7",
+        "\t~\t~a",      "caf\xC3\xA9~ \xC2\xBD~\xC3\x97",
+        "a~\xC2\xA0~b", "a~ ~\xC2\xA0~b",
+        "a~\xFF\xFE~b", " ~\xE2\x80\x83~x",
     };
     for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) {
         char text[64];
@@ -124,8 +115,9 @@ static void all_ids_are_those_of_encoder_json(void **state)
         size_t n = 0, len;
         const bool end = strcmp(e->string, "<|endoftext|>") == 0;
         for (const char *s = e->string; *s && !end;) {
-            const unsigned c = (uint8_t)s[0] < 0x80 ? (uint8_t)s[0]
-                                                    : ((uint8_t)s[0] & 31u) << 6 | ((uint8_t)s[1] & 63u);
+            const unsigned c = (uint8_t)s[0] < 0x80
+                                   ? (uint8_t)s[0]
+                                   : ((uint8_t)s[0] & 31u) << 6 | ((uint8_t)s[1] & 63u);
             s += c < 0x80 ? 1 : 2;
             printed[n++] = (char)byte_of[c];
         }
@@ -287,11 +279,17 @@ static void bad_lines_are_named(void **state)
     static const struct {
         const char *vocab, *says;
     } bad[] = {
-        {"#version: 0.2\na b\nab\n", "line 3"},          {"a b\na b\n", "line 2: repeats"},
-        {"a b\nab cd\n", "line 2: its second piece"},    {"ab a\n", "line 1: its first piece"},
-        {"a b\n\na c\n", "line 2: not two pieces"},      {"a b c\n", "line 1: not two"},
-        {"a \n", "line 1: not two"},                     {" a\n", "line 1: not two"},
-        {"a \xFF\n", "line 1: not two"},                 {"#version: 0.2\n", "no merges"},
+        {"#version: 0.2\na b\nab\n", "line 3"},
+        {"a b\na b\n", "line 2: repeats"},
+        {"a b\n#version: 0.2\n", "line 2"},
+        {"a b\nab cd\n", "line 2: its second piece"},
+        {"ab a\n", "line 1: its first piece"},
+        {"a b\n\na c\n", "line 2: not two pieces"},
+        {"a b c\n", "line 1: not two"},
+        {"a \n", "line 1: not two"},
+        {" a\n", "line 1: not two"},
+        {"a \xFF\n", "line 1: not two"},
+        {"#version: 0.2\n", "no merges"},
         {"a \xE4\xB8\xAD\n", "line 1: not two pieces"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

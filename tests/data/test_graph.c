@@ -62,8 +62,8 @@ static void an_edge_out_of_range_is_named(void **state)
     pare_arena *a = pare_arena_new();
     pare_graph g;
     pare_err err;
-    assert_status(pare_graph_from_edges(&g, a, 3, (int64_t[]){0, 1, 2, 3}, 2, &err),
-                  PARE_ERR_INPUT, &err);
+    assert_status(pare_graph_from_edges(&g, a, 3, (int64_t[]){0, 1, 2, 3}, 2, &err), PARE_ERR_INPUT,
+                  &err);
     assert_contains(err.msg, "edge 1 joins nodes 2 and 3");
     assert_status(pare_graph_from_edges(&g, a, 3, (int64_t[]){-1, 1}, 1, &err), PARE_ERR_INPUT,
                   &err);
@@ -86,21 +86,21 @@ static form dense_form(void)
     static const int64_t labels[3] = {0, 2, 1}, edges[4] = {0, 1, 1, 2};
     static const uint8_t train[6] = {1, 0, 0, 0, 0, 1}, val[6] = {0, 1, 0, 0, 1, 0},
                          test[6] = {0, 0, 1, 1, 0, 0};
-    return (form){6,
-                  {"node_features", "node_labels", "edges", "train_masks", "val_masks",
-                   "test_masks"},
-                  {{PARE_F32, 2, {3, 2}, x},
-                   {PARE_I64, 1, {3}, labels},
-                   {PARE_I64, 2, {2, 2}, edges},
-                   {PARE_BOOL, 2, {2, 3}, train},
-                   {PARE_BOOL, 2, {2, 3}, val},
-                   {PARE_BOOL, 2, {2, 3}, test}}};
+    return (form){
+        6,
+        {"node_features", "node_labels", "edges", "train_masks", "val_masks", "test_masks"},
+        {{PARE_F32, 2, {3, 2}, x},
+         {PARE_I64, 1, {3}, labels},
+         {PARE_I64, 2, {2, 2}, edges},
+         {PARE_BOOL, 2, {2, 3}, train},
+         {PARE_BOOL, 2, {2, 3}, val},
+         {PARE_BOOL, 2, {2, 3}, test}}};
 }
 
 static form csr_form(void)
 {
-    static const int32_t adj_ptr[4] = {0, 1, 3, 3}, adj_idx[3] = {1, 2, 0};
-    static const float adj_data[3] = {1, 1, 0}; /* 1 -> 0 is a stored zero: still 0 - 1 from row 0 */
+    static const int32_t adj_ptr[4] = {0, 1, 2, 3}, adj_idx[3] = {1, 2, 0};
+    static const float adj_data[3] = {1, 1, 0}; /* 2 -> 0 is a stored zero: no edge */
     static const int32_t attr_ptr[4] = {0, 2, 2, 3}, attr_idx[3] = {3, 0, 1};
     static const float attr_data[3] = {5, 6, 7};
     static const int64_t adj_shape[2] = {3, 3}, attr_shape[2] = {3, 4};
@@ -166,8 +166,7 @@ static void the_three_forms_are_read(void **state)
     f = packed_form();
     assert_ok(load(&d, a, &f, &err), &err);
     assert_true(d.graph.n == 2 && d.features == 10 && d.classes == 1);
-    for (size_t i = 0; i < 20; i++)
-        assert_true(d.x[i] == (i == 0 || i == 9 || i == 17 || i == 18));
+    for (size_t i = 0; i < 20; i++) assert_true(d.x[i] == (i == 0 || i == 9 || i == 17 || i == 18));
     pare_arena_free(a);
 }
 
@@ -204,12 +203,16 @@ static void malformed_lists_are_refused_by_name_and_shape(void **state)
     const form f = dense_form();
     assert_refused(spoil(f, 0, (pare_array){PARE_F32, 2, {2, 3}, x}),
                    "node_features has the shape [2, 3], expected [3, any]");
-    assert_refused(spoil(f, 0, (pare_array){PARE_F32, 1, {6}, x}), "node_features has the shape [6]");
-    assert_refused(spoil(f, 0, (pare_array){PARE_F32, 2, {3, 2}, x}), "node_features: [1, 0] is nan");
-    assert_refused(spoil(f, 1, (pare_array){PARE_I64, 1, {3}, i}), "node_labels: node 2 has the label -1");
+    assert_refused(spoil(f, 0, (pare_array){PARE_F32, 1, {6}, x}),
+                   "node_features has the shape [6]");
+    assert_refused(spoil(f, 0, (pare_array){PARE_F32, 2, {3, 2}, x}),
+                   "node_features: [1, 0] is nan");
+    assert_refused(spoil(f, 1, (pare_array){PARE_I64, 1, {3}, i}),
+                   "node_labels: node 2 has the label -1");
     assert_refused(spoil(f, 1, (pare_array){PARE_F32, 1, {3}, x}), "node_labels holds F32");
     assert_refused(spoil(f, 1, (pare_array){PARE_I64, 1, {0}, i}), "0 nodes");
-    assert_refused(spoil(f, 2, (pare_array){PARE_I64, 2, {2, 2}, e}), "edges: edge 1 joins nodes 1 and 3");
+    assert_refused(spoil(f, 2, (pare_array){PARE_I64, 2, {2, 2}, e}),
+                   "edges: edge 1 joins nodes 1 and 3");
     assert_refused(spoil(f, 2, (pare_array){PARE_I64, 2, {1, 3}, i}),
                    "edges has the shape [1, 3], expected [any, 2]");
     assert_refused(spoil(f, 3, (pare_array){PARE_BOOL, 2, {3, 2}, two}),
@@ -230,12 +233,14 @@ static void malformed_csr_is_refused_by_name_and_shape(void **state)
     static const int64_t four[2] = {4, 4};
     static const float bad[3] = {1, INFINITY, 1};
     const form f = csr_form();
-    assert_refused(spoil(f, 0, (pare_array){PARE_I32, 1, {4}, down}), "adj_indptr: entry 2 is 1 after 2");
+    assert_refused(spoil(f, 0, (pare_array){PARE_I32, 1, {4}, down}),
+                   "adj_indptr: entry 2 is 1 after 2");
     assert_refused(spoil(f, 0, (pare_array){PARE_I32, 1, {4}, late}), "adj_indptr: entry 0");
     assert_refused(spoil(f, 0, (pare_array){PARE_I32, 1, {4}, far}), "adj_indptr: entry 3 is 9");
     assert_refused(spoil(f, 0, (pare_array){PARE_I32, 1, {3}, late}),
                    "adj_indptr has the shape [3], expected [4]");
-    assert_refused(spoil(f, 1, (pare_array){PARE_I32, 1, {3}, wide}), "adj_indices: entry 2 is 3 of 3");
+    assert_refused(spoil(f, 1, (pare_array){PARE_I32, 1, {3}, wide}),
+                   "adj_indices: entry 2 is 3 of 3");
     assert_refused(spoil(f, 1, (pare_array){PARE_I32, 1, {3}, low}), "adj_indices: entry 1 is -1");
     assert_refused(spoil(f, 2, (pare_array){PARE_F32, 1, {2}, bad}),
                    "adj_data has the shape [2], expected [3]");

@@ -70,12 +70,12 @@ static void best_score_merges_first_and_ties_from_the_left(void **state)
     pare_arena *a = pare_arena_new();
     const pare_tokenizer *t = open_llama(a, m.bytes, m.n);
     assert_int_equal(pare_tokenizer_size(t), 259 + 8);
-    ASSERT_IDS(t, "", 1);                       /* not even the blank */
+    ASSERT_IDS(t, "", 1); /* not even the blank */
     ASSERT_IDS(t, "b", 1, blank, b_);
-    ASSERT_IDS(t, "ab", 1, blank, ab);          /* -2 before -3 */
-    ASSERT_IDS(t, "aba", 1, blank_a, ba);       /* -1 first; then " a" */
+    ASSERT_IDS(t, "ab", 1, blank, ab);    /* -2 before -3 */
+    ASSERT_IDS(t, "aba", 1, blank_a, ba); /* -1 first; then " a" */
     ASSERT_IDS(t, "baba", 1, blank, ba, ba);
-    ASSERT_IDS(t, "aaa", 1, blank_a, aa);       /* " a" at -3 before "aa" */
+    ASSERT_IDS(t, "aaa", 1, blank_a, aa); /* " a" at -3 before "aa" */
     ASSERT_IDS(t, "baaa", 1, blank, ba, aa);
     ASSERT_IDS(t, "bbaaaa", 1, blank, b_, ba, aa, a_); /* equal pairs: the left one */
     (void)aba;
@@ -88,12 +88,14 @@ static void unknown_characters_become_their_bytes(void **state)
     maker m;
     begin(&m);
     const int64_t blank = add(&m, " ", -1), e = add(&m, "\xC3\xA9", -1);
+    const int64_t four = add(&m, "\xC3\xA9\xA9\xA9", -1);
     pare_arena *a = pare_arena_new();
     const pare_tokenizer *t = open_llama(a, m.bytes, m.n);
     ASSERT_IDS(t, "\xC3\xA9", 1, blank, e);
     ASSERT_IDS(t, "\xE4\xB8\xAD", 1, blank, 0xE4 + 3, 0xB8 + 3, 0xAD + 3);
     ASSERT_IDS(t, "\n", 1, blank, 13);
     ASSERT_IDS(t, "\xA9\xC3\xA9", 1, blank, 0xA9 + 3, e);
+    ASSERT_IDS(t, "\xC3\xA9\xA9\xA9\xA9", 1, blank, four, 0xA9 + 3); /* four bytes at most */
     pare_arena_free(a);
 }
 
@@ -145,8 +147,7 @@ static void the_golden_tokens_come_out_of_the_first_story(void **state)
     int64_t *ids;
     assert_ok(pare_encode(&ids, &n, a, t, (const char *)text, 1000, &err), &err);
     assert_true(n > 60);
-    for (size_t i = 0; i < sizeof golden / sizeof *golden; i++)
-        assert_int_equal(ids[i], golden[i]);
+    for (size_t i = 0; i < sizeof golden / sizeof *golden; i++) assert_int_equal(ids[i], golden[i]);
     assert_round_trip(t, (const char *)text, text_bytes, 0);
     pare_arena_free(a);
     free(vocab);
@@ -182,7 +183,7 @@ static size_t slow_merge(const char *const *text, const float *score, size_t tok
 static void random_vocabularies_agree_with_the_plain_loop(void **state)
 {
     (void)state;
-    static const char *const text[] = {" ",  "a",  "b",   "ab",  "ba",   "aa",   "bb", " a",
+    static const char *const text[] = {" ",  "a",   "b",   "ab",  "ba",   "aa",   "bb",  " a",
                                        " b", "aab", "abb", "baa", "abab", "aaaa", "ba a"};
     enum { TOKENS = sizeof text / sizeof *text };
     for (uint64_t seed = 0; seed < 300; seed++) {

@@ -15,7 +15,8 @@ static size_t mines_around(const int64_t *label, size_t side, size_t node)
     return count;
 }
 
-/* Features follow bit by bit from the labels and the unknown flags; *unknown: how many there are. */
+/* Features follow bit by bit from the labels and the unknown flags; *unknown: how many there are.
+ */
 static void assert_features_follow(const pare_graph_data *d, size_t side, size_t *unknown)
 {
     *unknown = 0;

@@ -60,9 +60,10 @@ static void every_code_point_survives_utf8(void **state)
 static void bad_utf8_is_one_byte_each(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"\x80",         "\xC0\x80",         "\xC1\xBF",
-                                      "\xE0\x80\x80", "\xED\xA0\x80",     "\xF0\x80\x80\x80",
-                                      "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF", "\xC3\x28"};
+    static const char *const bad[] = {
+        "\x80",         "\xC0\x80",         "\xC1\xBF",         "\xE0\x80\x80",
+        "\xED\xA0\x80", "\xF0\x80\x80\x80", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80",
+        "\xFF",         "\xC3\x28"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         size_t n = 0;
         assert_int_equal(pare_utf8_next(bad[i], strlen(bad[i]), &n), PARE_NO_CHAR);

@@ -192,9 +192,9 @@ static void metas_names_mean_pairs_side_by_side(void **state)
     test_path(path, dir, "a.safetensors");
     for (int k = 0; k < 2; k++) {
         store s = store_new();
-        make_llama(&s, k ? brief : meta, 2, false);
+        make_llama(&s, k ? brief : meta, DK, false);
         const options o = {.names = k ? brief : meta,
-                           .dk = 2,
+                           .dk = DK,
                            .interleaved = true,
                            .eps = 1e-5,
                            .base = 10000,

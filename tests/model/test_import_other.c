@@ -238,54 +238,56 @@ static void a_graph_transformer_has_the_self_loops_its_metadata_names(void **sta
 
 /* ---- moonshine ------------------------------------------------------------------------------- */
 
+#define W  12
+#define WK 6 /* of which 4 are turned */
 static void moonshine_turns_part_of_each_head(void **state)
 {
     (void)state;
     place p;
     begin(&p, "a.safetensors");
     store *s = &p.s;
-    double *x = make(s, "x", TOKENS, D, 0);
-    double in[TOKENS * D];
+    double *x = make(s, "x", TOKENS, W, 0);
+    double in[TOKENS * W];
     memcpy(in, x, sizeof in);
     s->n = 0;
-    make(s, "layers.0.input_layernorm.weight", D, 0, 0);
-    make(s, "layers.0.post_attention_layernorm.weight", D, 0, 0);
-    for (size_t i = 0; i < 4; i++) makef(s, D, D, 0, "layers.0.w%c", "qkvo"[i]);
-    make(s, "layers.0.mlp.fc1.weight", D, HIDDEN, 0);
+    make(s, "layers.0.input_layernorm.weight", W, 0, 0);
+    make(s, "layers.0.post_attention_layernorm.weight", W, 0, 0);
+    for (size_t i = 0; i < 4; i++) makef(s, W, W, 0, "layers.0.w%c", "qkvo"[i]);
+    make(s, "layers.0.mlp.fc1.weight", W, HIDDEN, 0);
     make(s, "layers.0.mlp.fc1.bias", HIDDEN, 0, 0);
-    make(s, "layers.0.mlp.fc2.weight", HIDDEN, D, 0);
-    make(s, "layers.0.mlp.fc2.bias", D, 0, 0);
-    make(s, "layer_norm.weight", D, 0, 0);
+    make(s, "layers.0.mlp.fc2.weight", HIDDEN, W, 0);
+    make(s, "layers.0.mlp.fc2.bias", W, 0, 0);
+    make(s, "layer_norm.weight", W, 0, 0);
     const double *z =
-        normed(s, x, TOKENS, D, false, 1e-5, get(s, "layers.0.input_layernorm.weight"), NULL);
-    double *q = affine(s, z, TOKENS, D, D, get(s, "layers.0.wq"), NULL, true);
-    double *k = affine(s, z, TOKENS, D, D, get(s, "layers.0.wk"), NULL, true);
-    const double *v = affine(s, z, TOKENS, D, D, get(s, "layers.0.wv"), NULL, true);
-    rotate(q, TOKENS, HEADS, DK, 2, 100, true);
-    rotate(k, TOKENS, HEADS, DK, 2, 100, true);
-    const double *y = attend(s, q, k, v, TOKENS, HEADS, HEADS, DK, 0.5, sees_all);
-    add_to(x, affine(s, y, TOKENS, D, D, get(s, "layers.0.wo"), NULL, true), TOKENS * D);
-    z = normed(s, x, TOKENS, D, false, 1e-5, get(s, "layers.0.post_attention_layernorm.weight"),
+        normed(s, x, TOKENS, W, false, 1e-5, get(s, "layers.0.input_layernorm.weight"), NULL);
+    double *q = affine(s, z, TOKENS, W, W, get(s, "layers.0.wq"), NULL, true);
+    double *k = affine(s, z, TOKENS, W, W, get(s, "layers.0.wk"), NULL, true);
+    const double *v = affine(s, z, TOKENS, W, W, get(s, "layers.0.wv"), NULL, true);
+    rotate(q, TOKENS, HEADS, WK, 4, 100, true);
+    rotate(k, TOKENS, HEADS, WK, 4, 100, true);
+    const double *y = attend(s, q, k, v, TOKENS, HEADS, HEADS, WK, 1 / sqrt(WK), sees_all);
+    add_to(x, affine(s, y, TOKENS, W, W, get(s, "layers.0.wo"), NULL, true), TOKENS * W);
+    z = normed(s, x, TOKENS, W, false, 1e-5, get(s, "layers.0.post_attention_layernorm.weight"),
                NULL);
-    double *f = affine(s, z, TOKENS, D, HIDDEN, get(s, "layers.0.mlp.fc1.weight"),
+    double *f = affine(s, z, TOKENS, W, HIDDEN, get(s, "layers.0.mlp.fc1.weight"),
                        get(s, "layers.0.mlp.fc1.bias"), true);
     apply(f, TOKENS * HIDDEN, gelu);
     add_to(x,
-           affine(s, f, TOKENS, HIDDEN, D, get(s, "layers.0.mlp.fc2.weight"),
+           affine(s, f, TOKENS, HIDDEN, W, get(s, "layers.0.mlp.fc2.weight"),
                   get(s, "layers.0.mlp.fc2.bias"), true),
-           TOKENS * D);
-    const double *want = normed(s, x, TOKENS, D, false, 1e-5, get(s, "layer_norm.weight"), NULL);
-    make(s, "conv1.weight", D, 1, 5); /* the front end is not part of the model */
-    make(s, "groupnorm.bias", D, 0, 0);
-    const pare_input input = {.batch = 1, .tokens = TOKENS, .width = D, .x = in};
-    save(&p, "{\"arch\":\"partial interleaved RoPE 2 of 4 dims base 100, conv front end\","
+           TOKENS * W);
+    const double *want = normed(s, x, TOKENS, W, false, 1e-5, get(s, "layer_norm.weight"), NULL);
+    make(s, "conv1.weight", W, 1, 5); /* the front end is not part of the model */
+    make(s, "groupnorm.bias", W, 0, 0);
+    const pare_input input = {.batch = 1, .tokens = TOKENS, .width = W, .x = in};
+    save(&p, "{\"arch\":\"partial interleaved RoPE 4 of 6 dims base 100, conv front end\","
              "\"heads\":\"2\",\"act\":\"gelu_erf\",\"linear\":\"y=x W + b\"}");
-    assert_model_gives(p.path, &input, want, TOKENS, D);
+    assert_model_gives(p.path, &input, want, TOKENS, W);
     save(&p, "{\"heads\":\"2\",\"linear\":\"y=x W + b\"}");
     REFUSED(p.path, "RoPE");
-    save(&p, "{\"arch\":\"interleaved RoPE 6 of 4 dims base 100\",\"heads\":\"2\","
+    save(&p, "{\"arch\":\"interleaved RoPE 8 of 6 dims base 100\",\"heads\":\"2\","
              "\"linear\":\"y=x W + b\"}");
-    REFUSED(p.path, "6 of 4");
+    REFUSED(p.path, "8 of 6");
     end(&p);
 }
 

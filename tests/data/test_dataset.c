@@ -1,0 +1,373 @@
+/* Tests src/data/dataset.c, gather.c, text.c and tsv.c. */
+#include "small.h"
+
+typedef struct place {
+    char dir[200], path[300];
+    pare_arena *arena;
+    pare_err err;
+    pare_dataset set;
+} place;
+
+static void open_place(place *p, const char *name)
+{
+    test_mkdir(p->dir);
+    test_path(p->path, p->dir, name);
+    p->arena = pare_arena_new();
+}
+
+static void close_place(place *p)
+{
+    pare_arena_free(p->arena);
+    test_rmdir(p->dir);
+}
+
+static pare_status load_text(place *p, const pare_model *m, const char *text, size_t window)
+{
+    test_write_file(p->path, text, strlen(text));
+    return pare_dataset_load(&p->set, p->arena, m, p->path, 0, window, &p->err);
+}
+
+static void assert_refused(place *p, pare_status st, pare_status want, const char *says)
+{
+    assert_status(st, want, &p->err);
+    assert_contains(p->err.msg, says);
+    assert_contains(p->err.msg, p->path);
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+static void windows_cover_every_token_once(void **state)
+{
+    (void)state;
+    place p;
+    open_place(&p, "t.txt");
+    pare_model m = small_model(256, 256, PARE_POOL_NONE);
+    m.tokenizer = PARE_TOK_BYTES;
+    assert_ok(load_text(&p, &m, "abcdefgh", 3), &p.err);
+    assert_true(p.set.task == PARE_TASK_TEXT && p.set.inputs.n == 3 && p.set.skipped == 0);
+    const pare_input *in = p.set.inputs.in;
+    assert_true(in[0].batch == 1 && in[0].tokens == 3 && in[1].tokens == 3 && in[2].tokens == 2);
+    assert_true(in[0].ids[0] == 'a' && in[1].ids[0] == 'd' && in[2].ids[1] == 'h');
+    const int64_t want[3][3] = {{'b', 'c', 'd'}, {'e', 'f', 'g'}, {'h', -1, 0}};
+    for (size_t i = 0; i < 3; i++)
+        assert_memory_equal(p.set.target[i], want[i], in[i].tokens * sizeof(int64_t));
+    /* One token left over predicts nothing: dropped, but it is a target. */
+    assert_ok(load_text(&p, &m, "abcdefg", 3), &p.err);
+    assert_int_equal(p.set.inputs.n, 2);
+    assert_int_equal(p.set.target[1][2], 'g');
+    assert_refused(&p, load_text(&p, &m, "a", 3), PARE_ERR_INPUT, "fewer than two tokens");
+    assert_refused(&p, load_text(&p, &m, "", 3), PARE_ERR_INPUT, "fewer than two tokens");
+    close_place(&p);
+}
+
+static void the_window_is_the_context_but_at_most_512(void **state)
+{
+    (void)state;
+    place p;
+    open_place(&p, "t.txt");
+    pare_model m = small_model(256, 256, PARE_POOL_NONE);
+    m.tokenizer = PARE_TOK_BYTES;
+    char text[1200];
+    memset(text, 'x', sizeof text);
+    text[1199] = 0;
+    static const size_t context[] = {0, 100, 512, 4096}, want[] = {512, 100, 512, 512};
+    for (size_t i = 0; i < 4; i++) {
+        m.context = context[i];
+        assert_ok(load_text(&p, &m, text, 0), &p.err);
+        assert_int_equal(p.set.inputs.in[0].tokens, want[i]);
+    }
+    m.context = 100;
+    assert_refused(&p, load_text(&p, &m, text, 101), PARE_ERR_USAGE, "longer than the context 100");
+    close_place(&p);
+}
+
+static void text_needs_a_model_that_reads_text(void **state)
+{
+    (void)state;
+    place p;
+    open_place(&p, "t.txt");
+    pare_model m = small_model(256, 256, PARE_POOL_MEAN);
+    m.tokenizer = PARE_TOK_BYTES;
+    assert_refused(&p, load_text(&p, &m, "abc", 0), PARE_ERR_INPUT, "pools");
+    m.top.pool = PARE_POOL_NONE;
+    m.tokenizer = PARE_TOK_NONE;
+    assert_refused(&p, load_text(&p, &m, "abc", 0), PARE_ERR_INPUT, "no tokenizer");
+    m = small_vector_model(4, 2, PARE_POOL_NONE);
+    assert_refused(&p, load_text(&p, &m, "abc", 0), PARE_ERR_INPUT, "vectors of width 4");
+    m = small_model(98, 256, PARE_POOL_NONE); /* 'c' is 99 */
+    m.tokenizer = PARE_TOK_BYTES;
+    assert_refused(&p, load_text(&p, &m, "abc", 0), PARE_ERR_INPUT, "vocabulary has 98");
+    m = small_model(256, 99, PARE_POOL_NONE);
+    m.tokenizer = PARE_TOK_BYTES;
+    assert_refused(&p, load_text(&p, &m, "abc", 0), PARE_ERR_INPUT, "target 99");
+    close_place(&p);
+}
+
+static void stories_begin_anew_for_llama(void **state)
+{
+    (void)state;
+    /* A vocabulary of the bytes alone. */
+    uint8_t vocab[4096];
+    size_t n = 4;
+    memcpy(vocab, &(int32_t){8}, 4);
+    for (int id = 0; id < 259; id++) {
+        char text[16];
+        if (id < 3)
+            strcpy(text, id == 0 ? "<unk>" : id == 1 ? "\n<s>\n" : "\n</s>\n");
+        else
+            sprintf(text, "<0x%02X>", (unsigned)(id - 3) & 255);
+        memcpy(vocab + n, &(float){0}, 4);
+        memcpy(vocab + n + 4, &(int32_t){(int32_t)strlen(text)}, 4);
+        memcpy(vocab + n + 8, text, strlen(text));
+        n += 8 + strlen(text);
+    }
+    place p;
+    open_place(&p, "t.txt");
+    pare_model m = small_model(259, 259, PARE_POOL_NONE);
+    m.tokenizer = PARE_TOK_LLAMA2C;
+    m.vocab = vocab;
+    m.vocab_bytes = n;
+    assert_ok(
+        load_text(&p, &m,
+                  "\na\n\nb\n<|endoftext|>\n  \n<|endoftext|>\r\n c <|endoftext|>\n<|endoftext|>",
+                  9),
+        &p.err);
+    /* "a", an empty line, "b"; nothing; and one in whose middle the mark is not a line. */
+    assert_int_equal(p.set.inputs.n, 3);
+    const pare_input *in = p.set.inputs.in;
+    const int64_t first[6] = {1, ' ' + 3, 'a' + 3, '\n' + 3, '\n' + 3, 'b' + 3};
+    assert_int_equal(in[0].tokens, 6);
+    assert_memory_equal(in[0].ids, first, sizeof first);
+    assert_true(in[1].ids[0] == 1 && in[1].ids[2] == 'c' + 3 && in[1].ids[4] == '<' + 3);
+    assert_int_equal(in[1].tokens + in[2].tokens, 2 + 15); /* "c <|endoftext|>" */
+    close_place(&p);
+}
+
+static void rows_of_ids_are_texts(void **state)
+{
+    (void)state;
+    place p;
+    open_place(&p, "t.npy");
+    const pare_model m = small_model(10, 10, PARE_POOL_NONE);
+    static const int32_t ids[] = {1, 2, 3, 4, 5, 6, 7, 8};
+    pare_array a = {PARE_I32, 2, {2, 4}, ids};
+    assert_ok(pare_npy_write(p.path, &a, true, &p.err), &p.err);
+    assert_ok(pare_dataset_load(&p.set, p.arena, &m, p.path, 0, 0, &p.err), &p.err);
+    assert_true(p.set.task == PARE_TASK_TEXT && p.set.inputs.n == 2);
+    const int64_t want[4] = {6, 7, 8, -1};
+    assert_memory_equal(p.set.target[1], want, sizeof want);
+    a.shape[0] = 8;
+    a.shape[1] = 1;
+    assert_ok(pare_npy_write(p.path, &a, true, &p.err), &p.err);
+    assert_refused(&p, pare_dataset_load(&p.set, p.arena, &m, p.path, 0, 0, &p.err), PARE_ERR_INPUT,
+                   "no row has two tokens");
+    a.ndim = 1;
+    assert_ok(pare_npy_write(p.path, &a, true, &p.err), &p.err);
+    assert_refused(&p, pare_dataset_load(&p.set, p.arena, &m, p.path, 0, 0, &p.err), PARE_ERR_INPUT,
+                   "I32 [8], expected ids [B, T]");
+    close_place(&p);
+}
+
+/* ---- sentences ------------------------------------------------------------------------------- */
+
+static pare_model sentence_model(void)
+{
+    static const char words[] = "[CLS]\n[SEP]\ngood\nbad\n";
+    pare_model m = small_model(4, 2, PARE_POOL_FIRST);
+    m.tokenizer = PARE_TOK_WORDS;
+    m.vocab = (const uint8_t *)words;
+    m.vocab_bytes = sizeof words - 1;
+    return m;
+}
+
+static void sentences_come_with_their_labels(void **state)
+{
+    (void)state;
+    place p;
+    open_place(&p, "s.tsv");
+    pare_model m = sentence_model();
+    assert_ok(load_text(&p, &m, "sentence\tlabel\nGood good film\t1\r\nbad\t0\n", 0), &p.err);
+    assert_true(p.set.task == PARE_TASK_SENTENCE && p.set.inputs.n == 2);
+    const int64_t first[4] = {0, 2, 2, 1};
+    assert_int_equal(p.set.inputs.in[0].tokens, 4);
+    assert_memory_equal(p.set.inputs.in[0].ids, first, sizeof first);
+    assert_true(p.set.target[0][0] == 1 && p.set.target[1][0] == 0);
+    m.context = 3;
+    assert_ok(load_text(&p, &m, "sentence\tlabel\ngood good\t1\nbad\t0", 0), &p.err);
+    assert_true(p.set.inputs.n == 1 && p.set.skipped == 1);
+    close_place(&p);
+}
+
+static void bad_lines_are_named(void **state)
+{
+    (void)state;
+    place p;
+    open_place(&p, "s.tsv");
+    const pare_model m = sentence_model();
+    static const struct {
+        const char *text, *says;
+    } bad[] = {
+        {"", "empty"},
+        {"sentence label\n", "line 1: expected the header"},
+        {"sentence\tlabel\n", "no sentence can be used"},
+        {"sentence\tlabel\ngood\t1\nbad\n", "line 3: expected a sentence"},
+        {"sentence\tlabel\ngood\t\n", "line 2"},
+        {"sentence\tlabel\ngood\t-1\n", "line 2"},
+        {"sentence\tlabel\ngood\t1 \n", "line 2"},
+        {"sentence\tlabel\ngood\tbad\t1\n", "line 2"},
+        {"sentence\tlabel\n\ngood\t1\n", "line 2"},
+        {"sentence\tlabel\ngood\t1\ngood\t2\n", "line 3: target 2"},
+        {"sentence\tlabel\ngood\t99999999999999999999\n", "line 2"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_refused(&p, load_text(&p, &m, bad[i].text, 0), PARE_ERR_INPUT, bad[i].says);
+    pare_model other = sentence_model();
+    other.top.pool = PARE_POOL_NONE;
+    assert_refused(&p, load_text(&p, &other, "sentence\tlabel\ngood\t1\n", 0), PARE_ERR_INPUT,
+                   "pools");
+    close_place(&p);
+}
+
+/* ---- arrays ---------------------------------------------------------------------------------- */
+
+static pare_status load_arrays(place *p, const pare_model *m, size_t n, pare_array in,
+                               pare_array target)
+{
+    static const char *const names[2] = {"inputs", "targets"};
+    const pare_array arrays[2] = {in, target};
+    assert_ok(pare_npz_write(p->path, n, names, arrays, false, true, &p->err), &p->err);
+    return pare_dataset_load(&p->set, p->arena, m, p->path, 0, 0, &p->err);
+}
+
+static void arrays_are_read_row_by_row(void **state)
+{
+    (void)state;
+    place p;
+    open_place(&p, "a.npz");
+    static const int64_t ids[6] = {0, 1, 2, 3, 4, 0}, y[6] = {-1, 1, 2, -1, 0, 1};
+    static const float x[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    const pare_array in = {PARE_I64, 2, {2, 3}, ids}, per_token = {PARE_I64, 2, {2, 3}, y},
+                     per_row = {PARE_I64, 1, {2}, y + 1}, vectors = {PARE_F32, 3, {2, 3, 2}, x};
+    pare_model m = small_model(5, 3, PARE_POOL_NONE);
+    assert_ok(load_arrays(&p, &m, 2, in, per_token), &p.err);
+    assert_true(p.set.task == PARE_TASK_TOKENS && p.set.inputs.n == 2);
+    assert_memory_equal(p.set.inputs.in[1].ids, ids + 3, 3 * sizeof *ids);
+    assert_memory_equal(p.set.target[1], y + 3, 3 * sizeof *y);
+    assert_refused(&p, load_arrays(&p, &m, 2, in, per_row), PARE_ERR_INPUT,
+                   "targets is I64 [2], expected integers [2, 3]");
+    assert_refused(&p, load_arrays(&p, &m, 2, vectors, per_token), PARE_ERR_INPUT,
+                   "inputs is F32 [2, 3, 2], the model takes ids of 5");
+    m = small_vector_model(2, 3, PARE_POOL_MEAN);
+    assert_ok(load_arrays(&p, &m, 2, vectors, per_row), &p.err);
+    assert_int_equal(p.set.task, PARE_TASK_SENTENCE);
+    assert_true(p.set.inputs.in[1].x[0] == 7 && p.set.inputs.in[1].width == 2);
+    assert_true(p.set.target[0][0] == 1 && p.set.target[1][0] == 2);
+    assert_refused(&p, load_arrays(&p, &m, 2, vectors, per_token), PARE_ERR_INPUT,
+                   "expected integers [2]");
+    assert_ok(load_arrays(&p, &m, 1, vectors, per_row), &p.err); /* without targets */
+    assert_true(p.set.target[0][0] == -1 && p.set.target[1][0] == -1);
+    m.stem.width = 3;
+    assert_refused(&p, load_arrays(&p, &m, 2, vectors, per_row), PARE_ERR_INPUT, "vectors of 3");
+    close_place(&p);
+}
+
+static void sorting_data_fit_the_sorting_model(void **state)
+{
+    (void)state;
+    place p;
+    open_place(&p, "s.npz");
+    pare_model m = small_model(3, 3, PARE_POOL_NONE);
+    m.context = 11;
+    assert_ok(pare_make_sort(p.path, 20, 6, 3, 1, false, &p.err), &p.err);
+    assert_ok(pare_dataset_load(&p.set, p.arena, &m, p.path, 0, 0, &p.err), &p.err);
+    assert_true(p.set.inputs.n == 20 && p.set.inputs.in[7].tokens == 11);
+    m.context = 10;
+    assert_refused(&p, pare_dataset_load(&p.set, p.arena, &m, p.path, 0, 0, &p.err), PARE_ERR_INPUT,
+                   "context");
+    close_place(&p);
+}
+
+/* ---- graphs ---------------------------------------------------------------------------------- */
+
+static void graphs_count_on_the_test_mask_of_the_split(void **state)
+{
+    (void)state;
+    place p;
+    open_place(&p, "g.npz");
+    pare_model m = small_vector_model(7, 2, PARE_POOL_NONE);
+    m.pattern.kind = PARE_GRAPH;
+    pare_graph_data d;
+    assert_ok(pare_make_minesweeper(p.path, 6, 1, false, &p.err), &p.err);
+    assert_ok(pare_graph_load(&d, p.arena, p.path, &p.err), &p.err);
+    assert_ok(pare_dataset_load(&p.set, p.arena, &m, p.path, 3, 0, &p.err), &p.err);
+    assert_true(p.set.task == PARE_TASK_NODES && p.set.inputs.n == 1 && p.set.split == 3);
+    assert_true(p.set.inputs.in[0].tokens == 36 && p.set.inputs.in[0].graph->n == 36);
+    for (size_t i = 0; i < 36; i++)
+        assert_int_equal(p.set.target[0][i], d.test[3 * 36 + i] ? d.labels[i] : -1);
+    assert_refused(&p, pare_dataset_load(&p.set, p.arena, &m, p.path, 10, 0, &p.err),
+                   PARE_ERR_USAGE, "split 10");
+    m.pattern.kind = PARE_FULL; /* every node sees every node: the edges are not needed */
+    assert_ok(pare_dataset_load(&p.set, p.arena, &m, p.path, 0, 0, &p.err), &p.err);
+    assert_null(p.set.inputs.in[0].graph);
+    m.stem.width = 8;
+    assert_refused(&p, pare_dataset_load(&p.set, p.arena, &m, p.path, 0, 0, &p.err), PARE_ERR_INPUT,
+                   "nodes have 7 features, the model takes vectors of 8");
+    close_place(&p);
+}
+
+static void unknown_files_are_refused(void **state)
+{
+    (void)state;
+    place p;
+    open_place(&p, "x.bin");
+    const pare_model m = small_model(5, 5, PARE_POOL_NONE);
+    assert_refused(&p, load_text(&p, &m, "abc", 0), PARE_ERR_INPUT, ".npz, .txt, .tsv and .npy");
+    test_path(p.path, p.dir, "missing.npz");
+    assert_refused(&p, pare_dataset_load(&p.set, p.arena, &m, p.path, 0, 0, &p.err), PARE_ERR_IO,
+                   "missing.npz");
+    test_path(p.path, p.dir, "x.npz");
+    assert_refused(&p, load_text(&p, &m, "abc", 0), PARE_ERR_INPUT, "x.npz");
+    close_place(&p);
+}
+
+static void the_sentiment_sentences_can_all_be_used(void **state)
+{
+    (void)state;
+    static const char words[] = "../shared/data/models/bert_sst_vocab.txt";
+    static const char path[] = "../shared/data/text/sst_dev.tsv";
+    NEED_SHARED(words);
+    NEED_SHARED(path);
+    pare_arena *a = pare_arena_new();
+    pare_err err;
+    pare_dataset set;
+    pare_model m = small_model(7145, 2, PARE_POOL_FIRST);
+    size_t bytes;
+    uint8_t *vocab = test_read_file(words, &bytes);
+    m.tokenizer = PARE_TOK_WORDS;
+    m.vocab = vocab;
+    m.vocab_bytes = bytes;
+    assert_ok(pare_dataset_load(&set, a, &m, path, 0, 0, &err), &err);
+    assert_int_equal(set.inputs.n, 872);
+    assert_int_equal(set.skipped, 0);
+    free(vocab);
+    pare_arena_free(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(windows_cover_every_token_once),
+        cmocka_unit_test(the_window_is_the_context_but_at_most_512),
+        cmocka_unit_test(text_needs_a_model_that_reads_text),
+        cmocka_unit_test(stories_begin_anew_for_llama),
+        cmocka_unit_test(rows_of_ids_are_texts),
+        cmocka_unit_test(sentences_come_with_their_labels),
+        cmocka_unit_test(bad_lines_are_named),
+        cmocka_unit_test(arrays_are_read_row_by_row),
+        cmocka_unit_test(sorting_data_fit_the_sorting_model),
+        cmocka_unit_test(graphs_count_on_the_test_mask_of_the_split),
+        cmocka_unit_test(unknown_files_are_refused),
+        cmocka_unit_test(the_sentiment_sentences_can_all_be_used),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

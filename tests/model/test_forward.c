@@ -1,0 +1,211 @@
+/* Tests src/model/forward*.c on random models of every kind. That a pass computes the definition is
+ * shown in tests/cert/test_enclose.c (against 113-bit arithmetic) and test_golden.c. */
+#include "../cert/enclose_models.h"
+
+enum { MODELS = 400 };
+
+typedef struct outputs {
+    double *f64;
+    float *f32;
+    size_t n;
+} outputs;
+
+static outputs run(const pare_model *m, const pare_input *in, const pare_trace *trace, int threads)
+{
+    const pare_exec x = {.threads = threads};
+    outputs o = {.n = pare_output_rows(m, in) * pare_model_outputs(m)};
+    pare_err err = {0};
+    o.f64 = calloc(o.n, sizeof *o.f64);
+    o.f32 = calloc(o.n, sizeof *o.f32);
+    assert_ok(pare_forward_f64(o.f64, m, in, trace, &x, &err), &err);
+    assert_ok(pare_forward_f32(o.f32, m, in, NULL, &x, &err), &err);
+    return o;
+}
+
+static void done(outputs *o)
+{
+    free(o->f64);
+    free(o->f32);
+}
+
+static void both_passes_agree_up_to_f32(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= MODELS; seed++) {
+        pare_model *const m = some_model(seed, 0.5);
+        const pare_input in = some_input(m, seed, 1, 0);
+        outputs o = run(m, &in, NULL, 1);
+        double scale = 1;
+        for (size_t i = 0; i < o.n; i++) scale = fmax(scale, fabs(o.f64[i]));
+        for (size_t i = 0; i < o.n; i++)
+            if (!(fabs(o.f64[i] - (double)o.f32[i]) <= 2e-3 * scale))
+                fail_msg("seed %llu: f64 %g, f32 %g", (unsigned long long)seed, o.f64[i],
+                         (double)o.f32[i]);
+        done(&o);
+        pare_model_free(m);
+    }
+}
+
+static void bits_do_not_depend_on_the_number_of_threads(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= MODELS / 4; seed++) {
+        pare_model *const m = some_model(seed, 1);
+        const pare_input in = some_input(m, seed, 1, 0);
+        outputs one = run(m, &in, NULL, 1), three = run(m, &in, NULL, 3);
+        assert_memory_equal(one.f64, three.f64, one.n * sizeof *one.f64);
+        assert_memory_equal(one.f32, three.f32, one.n * sizeof *one.f32);
+        done(&one);
+        done(&three);
+        pare_model_free(m);
+    }
+}
+
+static void a_batch_is_its_sequences(void **state)
+{
+    (void)state;
+    size_t batches = 0;
+    for (uint64_t seed = 1; seed <= MODELS; seed++) {
+        pare_model *const m = some_model(seed, 1);
+        const pare_input in = some_input(m, seed, 1, 0);
+        outputs all = run(m, &in, NULL, 1);
+        for (size_t b = 0; in.batch > 1 && b < in.batch; b++) {
+            pare_input one = in;
+            one.batch = 1;
+            if (in.ids) one.ids = in.ids + b * in.tokens;
+            if (in.x) one.x = in.x + b * in.tokens * in.width;
+            outputs o = run(m, &one, NULL, 1);
+            for (size_t i = 0; i < o.n; i++)
+                assert_near(all.f64[b * o.n + i], o.f64[i], 1e-10 * (1 + fabs(o.f64[i])));
+            done(&o);
+            batches++;
+        }
+        done(&all);
+        pare_model_free(m);
+    }
+    assert_true(batches > 100);
+}
+
+/* What the taps show: each sublayer's input is the output of the one before it. */
+typedef struct chain {
+    double *last;
+    size_t rows, cols, taps;
+} chain;
+
+static void follow(void *self, pare_tap tap, size_t block, pare_dtype dtype, const void *v,
+                   size_t rows, size_t cols)
+{
+    (void)block;
+    chain *const c = self;
+    const size_t bytes = rows * cols * sizeof(double);
+    assert_int_equal(dtype, PARE_F64);
+    if (tap == PARE_TAP_ATTN_IN || tap == PARE_TAP_FFN_IN) {
+        assert_true(c->last && c->rows == rows && c->cols == cols);
+        assert_memory_equal(c->last, v, bytes);
+    }
+    c->last = realloc(c->last, bytes);
+    memcpy(c->last, v, bytes);
+    c->rows = rows;
+    c->cols = cols;
+    c->taps++;
+}
+
+static void the_trace_shows_every_sublayer_in_order(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= MODELS / 4; seed++) {
+        pare_model *const m = some_model(seed, 1);
+        const pare_input in = some_input(m, seed, 1, 0);
+        chain c = {0};
+        const pare_trace trace = {follow, &c};
+        outputs with = run(m, &in, &trace, 1), without = run(m, &in, NULL, 1);
+        size_t sublayers = 0;
+        for (size_t b = 0; b < m->nblocks; b++)
+            sublayers += (m->blocks[b].attn.kind != PARE_ATTN_NONE) +
+                         (m->blocks[b].ffn.kind != PARE_FFN_NONE);
+        assert_int_equal(c.taps, 2 + 2 * sublayers);
+        assert_int_equal(c.rows, in.batch * in.tokens);
+        assert_memory_equal(with.f64, without.f64, with.n * sizeof *with.f64);
+        free(c.last);
+        done(&with);
+        done(&without);
+        pare_model_free(m);
+    }
+}
+
+static void unfit_inputs_are_refused(void **state)
+{
+    (void)state;
+    pare_err err = {0};
+    size_t tried = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        pare_model *const m = some_model(seed, 1);
+        pare_input in = some_input(m, seed, 1, 0);
+        const pare_input good = in;
+        int64_t id = (int64_t)m->stem.vocab;
+        double bad = NAN;
+        in.batch = in.tokens = 1;
+        if (in.ids) in.ids = &id;
+        if (in.x) in.x = &bad;
+        if (m->pattern.kind != PARE_GRAPH) {
+            assert_int_equal(pare_exit_code(pare_input_check(m, &in, &err)), 2);
+            tried++;
+        }
+        in = good;
+        in.tokens = 0;
+        assert_int_equal(pare_exit_code(pare_input_check(m, &in, &err)), 2);
+        in = good;
+        in.ids = NULL;
+        in.x = NULL;
+        assert_int_equal(pare_exit_code(pare_input_check(m, &in, &err)), 2);
+        in = good;
+        in.graph = NULL;
+        if (m->pattern.kind == PARE_GRAPH)
+            assert_int_equal(pare_exit_code(pare_input_check(m, &in, &err)), 2);
+        in = good;
+        if (m->context) {
+            in.tokens = m->context + 1;
+            assert_int_equal(pare_exit_code(pare_input_check(m, &in, &err)), 2);
+        }
+        pare_model_free(m);
+    }
+    assert_true(tried > 10);
+}
+
+static void random_inputs_follow_their_seed_and_their_hash_sees_everything(void **state)
+{
+    (void)state;
+    char one[65], two[65], other[65];
+    pare_err err = {0};
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        pare_model *const m = some_model(seed, 1);
+        pare_inputs a, b, c;
+        const size_t tokens = m->context && m->context < 5 ? m->context : 5;
+        assert_ok(pare_inputs_random(&a, m->arena, m, 3, tokens, 1, &err), &err);
+        assert_ok(pare_inputs_random(&b, m->arena, m, 3, tokens, 1, &err), &err);
+        assert_ok(pare_inputs_random(&c, m->arena, m, 3, tokens, 2, &err), &err);
+        assert_ok(pare_input_check(m, &a.in[2], &err), &err);
+        assert_ok(pare_inputs_sha256(one, &a, &err), &err);
+        assert_ok(pare_inputs_sha256(two, &b, &err), &err);
+        assert_ok(pare_inputs_sha256(other, &c, &err), &err);
+        assert_string_equal(one, two);
+        assert_string_not_equal(one, other);
+        b.n = 2;
+        assert_ok(pare_inputs_sha256(two, &b, &err), &err);
+        assert_string_not_equal(one, two);
+        pare_model_free(m);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_passes_agree_up_to_f32),
+        cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads),
+        cmocka_unit_test(a_batch_is_its_sequences),
+        cmocka_unit_test(the_trace_shows_every_sublayer_in_order),
+        cmocka_unit_test(unfit_inputs_are_refused),
+        cmocka_unit_test(random_inputs_follow_their_seed_and_their_hash_sees_everything),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
