@@ -8,9 +8,11 @@
 
 const char *pare_domain_text(pare_arena *a, const pare_data_ref *data)
 {
+    if (data->path && data->count == 1)
+        return pare_sprintf(a, "the one input in the data file (split %zu)", data->split);
     if (data->path)
-        return pare_sprintf(a, "all %zu input%s in the data file, split %zu", data->count,
-                            data->count == 1 ? "" : "s", data->split);
+        return pare_sprintf(a, "the %zu inputs in the data file (split %zu)", data->count,
+                            data->split);
     return pare_sprintf(a, "the %zu random inputs of %zu tokens drawn from the seed", data->count,
                         data->tokens);
 }

@@ -103,14 +103,15 @@ static void drop_key_bias(folder *f, pare_attn *a)
 static pare_status merge_value_bias(folder *f, pare_attn *a)
 {
     if (!f->never_empty || !pare_has(&a->bv) || !has_softmax(a)) return PARE_OK;
-    double *const v = malloc(a->dout * sizeof *v);
+    number *const v = malloc(a->dout * sizeof *v);
     if (!v) return pare_no_memory(f->err);
     for (size_t r = 0; r < a->dout; r++) {
-        v[r] = pare_has(&a->bo) ? pare_weight_at(&a->bo, r) : 0;
+        v[r] = number_of(&a->bo, r, 0);
         for (size_t h = 0; h < a->nheads; h++)
             for (size_t j = 0; j < a->heads[h].dv; j++)
-                v[r] += pare_weight_at(&a->wo, r * a->wo.cols + a->heads[h].o + j) *
-                        pare_weight_at(&a->bv, a->heads[h].v + j);
+                v[r] = number_sum(
+                    v[r], number_product(number_of(&a->wo, r * a->wo.cols + a->heads[h].o + j, 0),
+                                         number_of(&a->bv, a->heads[h].v + j, 0)));
     }
     const pare_status st =
         store(f, &a->bo, v, 1, a->dout, pare_has(&a->bo) ? a->bo.dtype : a->wo.dtype);

@@ -19,9 +19,19 @@ PARE_MUST_USE pare_status fold_top(folder *f, pare_top *t);
 
 /* ---- affine maps around a linear one (affine.c) ---- */
 
+/* A computed number that knows whether it is the real one: a fold without any rounding has error
+ * zero a priori, and that must not be said lightly. */
+typedef struct number {
+    double v;
+    bool exact;
+} number;
+number number_product(number a, number b);
+number number_sum(number a, number b);
+number number_of(const pare_weight *w, size_t i, double otherwise); /* absent weight: otherwise */
+
 /* y = scale * P x + shift, entry by entry; P = I or the projection x - mean x. */
 typedef struct affine {
-    double *scale, *shift; /* d each; NULL = ones, zeros */
+    number *scale, *shift; /* d each */
     size_t d;
     bool centred;
 } affine;
@@ -39,7 +49,7 @@ PARE_MUST_USE pare_status affine_bias(folder *f, pare_weight *b, const affine *m
 /* The same for a skip; identity becomes diagonal. */
 PARE_MUST_USE pare_status scale_skip(folder *f, pare_skip *s, const affine *m, pare_dtype dtype);
 
-/* Values computed in f64 as a weight of the given type, each rounded once; counts the rounded. */
-PARE_MUST_USE pare_status store(folder *f, pare_weight *out, const double *v, size_t rows,
+/* Computed values as a weight of the given type; counts those that are not the real numbers. */
+PARE_MUST_USE pare_status store(folder *f, pare_weight *out, const number *v, size_t rows,
                                 size_t cols, pare_dtype dtype);
 #endif

@@ -42,7 +42,8 @@ static void run(head *h, const pare_pattern *p, const pare_graph *g, double scal
     const pare_mat q = pare_mat_of(h->q, N, DK), k = pare_mat_of(h->k, N, DK),
                    v = pare_mat_of(h->v, N, DV);
     pare_mat32 y32 = {N, DV, DV, h->y32};
-    const pare_mat32 q32 = {N, DK, DK, h->q32}, k32 = {N, DK, DK, h->k32}, v32 = {N, DV, DV, h->v32};
+    const pare_mat32 q32 = {N, DK, DK, h->q32}, k32 = {N, DK, DK, h->k32},
+                     v32 = {N, DV, DV, h->v32};
     const pare_exec x = {.threads = threads};
     pare_err err = {0};
     assert_ok(pare_attend_f64(&y, &q, &k, &v, scale, p, g, &x, &err), &err);
@@ -111,8 +112,8 @@ static void bits_do_not_depend_on_the_number_of_threads(void **state)
 {
     (void)state;
     static head one, more;
-    const pare_pattern patterns[] = {{.kind = PARE_FULL}, {.kind = PARE_CAUSAL},
-                                     {.kind = PARE_WINDOW, .window = 3, .sinks = 1}};
+    const pare_pattern patterns[] = {
+        {.kind = PARE_FULL}, {.kind = PARE_CAUSAL}, {.kind = PARE_WINDOW, .window = 3, .sinks = 1}};
     for (size_t p = 0; p < 3; p++) {
         fill(&one, 3, 1);
         fill(&more, 3, 1);

@@ -15,7 +15,7 @@ static inline quad q_abs(quad x)
 
 static inline quad q_sqrt(quad x)
 {
-    if (!(x > 0)) return 0;
+    if (!(x > 0) || x > (quad)0x1p1000 * (quad)0x1p1000) return x > 0 ? x : 0;
     quad scale = 1;
     while (x < (quad)0x1p-200) x *= (quad)0x1p200, scale *= (quad)0x1p-100;
     while (x > (quad)0x1p200) x *= (quad)0x1p-200, scale *= (quad)0x1p100;
@@ -169,9 +169,11 @@ static inline void q_norm(qmat *x, const pare_norm *n)
         const bool centred = n->kind == PARE_NORM_LAYER || n->kind == PARE_NORM_MEAN;
         for (size_t k = 0; centred && k < d; k++) v[k] -= mean;
         for (size_t k = 0; k < d; k++) squares += v[k] * v[k];
-        const quad root = q_sqrt((squares + (quad)n->shift) / (quad)n->divisor + (quad)n->eps);
+        const bool divides = n->kind == PARE_NORM_LAYER || n->kind == PARE_NORM_RMS;
+        const quad divisor = divides ? (quad)n->divisor : 1;
+        const quad root = q_sqrt((squares + (quad)n->shift) / divisor + (quad)n->eps);
         for (size_t k = 0; k < d; k++) {
-            if (n->kind == PARE_NORM_LAYER || n->kind == PARE_NORM_RMS) v[k] /= root;
+            if (divides) v[k] /= root;
             if (n->kind == PARE_NORM_BATCH)
                 v[k] = (v[k] - q_at(&n->mean, k)) / q_sqrt(q_at(&n->var, k) + (quad)n->eps);
             if (pare_has(&n->gain)) v[k] *= q_at(&n->gain, k);

@@ -46,7 +46,8 @@ static void folding_does_not_change_the_function(void **state)
         assert_ok(pare_fold(&g, &r, m, &err), &err);
         const pare_input in = some_input(m, seed, 1, 0.3);
         const double d = distance(m, g, &in);
-        if (!(d <= 1e-7)) fail_msg("seed %llu: folding moved an output by %g", (unsigned long long)seed, d);
+        if (!(d <= 1e-7))
+            fail_msg("seed %llu: folding moved an output by %g", (unsigned long long)seed, d);
         folded += r.norms + r.key_biases + r.value_biases;
         pare_model_free(g);
         pare_model_free(m);
@@ -59,7 +60,8 @@ typedef struct bytes {
     pare_sha256 hash;
 } bytes;
 
-static pare_status add_bytes(void *self, const char *name, pare_weight *w, bool vector, pare_err *err)
+static pare_status add_bytes(void *self, const char *name, pare_weight *w, bool vector,
+                             pare_err *err)
 {
     (void)vector, (void)err;
     bytes *const b = self;
@@ -170,10 +172,36 @@ static void value_biases_stay_where_a_row_can_be_empty(void **state)
     }
 }
 
+/* "No weight was rounded" makes the a-priori bound zero, so it must be exactly true: whenever the
+ * report says so, 113-bit arithmetic must find no difference at all beyond its own. */
+static void a_fold_that_claims_no_rounding_has_none(void **state)
+{
+    (void)state;
+    size_t exact = 0, inexact = 0;
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        pare_model *const m = some_model(seed, 0.7);
+        pare_model *g = NULL;
+        pare_fold_report r;
+        pare_err err = {0};
+        if (seed % 2) assert_ok(pare_model_visit(m, widen, m, &err), &err);
+        assert_ok(pare_fold(&g, &r, m, &err), &err);
+        const pare_input in = some_input(m, seed, 1, 0.3);
+        const double d = distance(m, g, &in);
+        if (r.rounded == 0 && !(d <= 1e-27))
+            fail_msg("seed %llu claims no rounding, but moved by %g", (unsigned long long)seed, d);
+        if (r.norms + r.key_biases + r.value_biases) *(r.rounded ? &inexact : &exact) += 1;
+        pare_model_free(g);
+        pare_model_free(m);
+    }
+    print_message("%zu folds without rounding, %zu with\n", exact, inexact);
+    assert_true(exact > 0 && inexact > 100);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(folding_does_not_change_the_function),
+        cmocka_unit_test(a_fold_that_claims_no_rounding_has_none),
         cmocka_unit_test(folding_twice_is_folding_once_and_leaves_its_input_alone),
         cmocka_unit_test(a_gpt_loses_gains_biases_and_key_biases_but_not_its_tied_norm),
         cmocka_unit_test(key_biases_stay_under_rotary_positions),

@@ -24,7 +24,8 @@ typedef struct nth {
     pare_weight *w;
 } nth;
 
-static pare_status find_nth(void *self, const char *name, pare_weight *w, bool vector, pare_err *err)
+static pare_status find_nth(void *self, const char *name, pare_weight *w, bool vector,
+                            pare_err *err)
 {
     (void)vector, (void)err;
     nth *const n = self;

@@ -12,8 +12,8 @@ static void depth_fact_3_3_max_entry_norm_is_not_submultiplicative(void **state)
     const pare_mat ones = pare_mat_of(a, 2, 2);
     pare_gemm(&out, 1, &ones, false, &ones, false, 0);
     const pare_weight w = {PARE_F64, 2, 2, c}, one = {PARE_F64, 2, 2, a};
-    assert_true(pare_norm_max(&w).v == 2);                            /* |AB| */
-    assert_true(pare_norm_max(&one).v * pare_norm_max(&one).v == 1);  /* |A||B| */
+    assert_true(pare_norm_max(&w).v == 2);                           /* |AB| */
+    assert_true(pare_norm_max(&one).v * pare_norm_max(&one).v == 1); /* |A||B| */
     /* Repaired: |AB|_max <= |A|_max times the largest column sum of |B|. */
     assert_le(pare_norm_max(&w).v, pare_norm_max(&one).v * pare_norm_max_col(&one).v);
 }
@@ -28,13 +28,15 @@ static void depth_fact_3_3_entrywise_sum_needs_the_number_of_columns(void **stat
     assert_true(sum <= fabs(a) * 1 * 2); /* repaired: times the columns of B */
 }
 
-/* DEPTH, Lemma D.8: |X_{l+1}| <= (1 + H eta)|X_l|. All weights eta, X = 1: the factor is 1 + d eta. */
+/* DEPTH, Lemma D.8: |X_{l+1}| <= (1 + H eta)|X_l|. All weights eta, X = 1: the factor is 1 + d eta.
+ */
 static void depth_lemma_d8_misses_the_width(void **state)
 {
     (void)state;
     enum { D = 16 };
     const double eta = 0.01;
-    double next = 1; /* one entry of X + P X V with X = 1: P X = X, each column of V sums to d eta */
+    double next =
+        1; /* one entry of X + P X V with X = 1: P X = X, each column of V sums to d eta */
     for (int k = 0; k < D; k++) next += eta;
     assert_true(next > 1 + eta);
     assert_near(next, 1 + D * eta, 1e-12);
@@ -50,8 +52,8 @@ static void depth_theorem_d1_fails_for_the_network_of_its_proof(void **state)
     double deep = 1;
     for (int l = 0; l < layers; l++) deep += eta * deep; /* softmax of one token is 1 */
     const double one_layer = 1 + eta;
-    /* the bound as printed: eps_l = 2 eta phi0 (1 + H eta)^l, delta = 2 g(2 H eps_L), g(e) = 2(e^e - 1),
-     * C = 3 eta (eps^2 + 1), (1 + C + ... + C^L) delta */
+    /* the bound as printed: eps_l = 2 eta phi0 (1 + H eta)^l, delta = 2 g(2 H eps_L), g(e) = 2(e^e
+     * - 1), C = 3 eta (eps^2 + 1), (1 + C + ... + C^L) delta */
     const double eps = 2 * eta * phi0 * pow(1 + h * eta, layers);
     const double delta = 2 * 2 * (exp(2 * h * eps) - 1), c = 3 * eta * (eps * eps + 1);
     const double printed = delta * (1 - pow(c, layers + 1)) / (1 - c);
@@ -82,7 +84,8 @@ static void width_c1_exponential_inequalities_point_the_wrong_way(void **state)
     }
 }
 
-/* WIDTH, C.5: the selector relu(4 c.x/|c|^2 - 3|c|^2) must be 1 at x = c; it is only for |c| = 1. */
+/* WIDTH, C.5: the selector relu(4 c.x/|c|^2 - 3|c|^2) must be 1 at x = c; it is only for |c| = 1.
+ */
 static void width_c5_bias_must_not_be_scaled(void **state)
 {
     (void)state;
