@@ -121,8 +121,8 @@ static void the_trace_shows_every_sublayer_in_order(void **state)
         outputs with = run(m, &in, &trace, 1), without = run(m, &in, NULL, 1);
         size_t sublayers = 0;
         for (size_t b = 0; b < m->nblocks; b++)
-            sublayers += (m->blocks[b].attn.kind != PARE_ATTN_NONE) +
-                         (m->blocks[b].ffn.kind != PARE_FFN_NONE);
+            sublayers += (m->blocks[b].attn.kind != PARE_ATTN_NONE ? 1u : 0u) +
+                         (m->blocks[b].ffn.kind != PARE_FFN_NONE ? 1u : 0u);
         assert_int_equal(c.taps, 2 + 2 * sublayers);
         assert_int_equal(c.rows, in.batch * in.tokens);
         assert_memory_equal(with.f64, without.f64, with.n * sizeof *with.f64);
