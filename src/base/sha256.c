@@ -60,7 +60,8 @@ pare_status pare_sha256_file(char hex[PARE_SHA256_HEX], const char *path, pare_e
     if (st == PARE_OK) {
         for (size_t n; (n = fread(buf, 1, PIECE, f)) > 0;) pare_sha256_add(&h, buf, n);
         pare_sha256_end(&h, hex);
-        if (ferror(f)) st = pare_fail(err, PARE_ERR_IO, "%s: cannot read: %s", path, strerror(errno));
+        if (ferror(f))
+            st = pare_fail(err, PARE_ERR_IO, "%s: cannot read: %s", path, strerror(errno));
     }
     free(buf);
     fclose(f);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
+#include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -158,19 +159,32 @@ static pare_status edges_of(cli *c, uint64_t *edges, const pare_model *m, const 
     return st;
 }
 
+/* Bytes of a file, or of the plain files in a folder. */
+static uint64_t bytes_at(const char *path)
+{
+    struct stat info;
+    uint64_t sum = 0;
+    if (stat(path, &info) != 0) return 0;
+    if (S_ISREG(info.st_mode)) return (uint64_t)info.st_size;
+    DIR *d = opendir(path);
+    for (const struct dirent *e; d && (e = readdir(d));)
+        if (fstatat(dirfd(d), e->d_name, &info, 0) == 0 && S_ISREG(info.st_mode))
+            sum += (uint64_t)info.st_size;
+    if (d) closedir(d);
+    return sum;
+}
+
 pare_status cli_facts(cli *c, facts *out, const char *path, const pare_model *m,
                       const pare_input *in, bool hash)
 {
     *out = (facts){.path = path, .tokens = in ? in->tokens : cli_default_tokens(m)};
     uint64_t edges = 0;
-    struct stat info;
     pare_status st = PARE_OK;
     if (in && in->graph) st = edges_of(c, &edges, m, in->graph);
     if (st) return st;
     out->size = pare_model_size(m, out->tokens, edges);
-    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) return PARE_OK;
-    out->file_bytes = (uint64_t)info.st_size;
-    return hash ? pare_sha256_file(out->sha256, path, &c->err) : PARE_OK;
+    out->file_bytes = bytes_at(path);
+    return hash && !pare_is_dir(path) ? pare_sha256_file(out->sha256, path, &c->err) : PARE_OK;
 }
 
 #define TIME_RUNS   5

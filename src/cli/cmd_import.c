@@ -78,7 +78,8 @@ static pare_status read_back(cli *c, pare_model **again, const char *fresh, cons
     if (st) return st;
     if (pare_model_size(*again, 1, 0).parameters != parameters || !same_bits(want, &got))
         return pare_fail(&c->err, PARE_ERR_VERIFY,
-                         "%s: the model read back gives other outputs than the one imported", c->out);
+                         "%s: the model read back gives other outputs than the one imported",
+                         c->out);
     return PARE_OK;
 }
 

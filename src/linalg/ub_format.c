@@ -21,7 +21,7 @@ static int decimal_of(char digit[all_digits + 1], double v)
     const size_t rest = all_digits - 1;
     memcpy(digit + 1, e - rest, rest);
     digit[all_digits] = '\0';
-    return atoi(e + 1);
+    return (int)strtol(e + 1, NULL, 10);
 }
 
 /* Keeps `digits` digits, one more in the last place when something was cut; new exponent. */
@@ -61,8 +61,10 @@ static void lay_out(char buf[40], const char *digit, size_t digits, int exponent
 
 const char *pare_ub_format(char buf[40], pare_ub a, int digits)
 {
-    if (!(a.v >= 0) || isinf(a.v)) return strcpy(buf, "inf");
-    if (a.v == 0) return strcpy(buf, "0");
+    if (!(a.v > 0) || isinf(a.v)) {
+        snprintf(buf, 40, "%s", a.v == 0 ? "0" : "inf");
+        return buf;
+    }
     const size_t keep = digits < 1 ? 1 : digits > most_digits ? most_digits : (size_t)digits;
     char digit[all_digits + 1];
     const int exponent = cut_up(digit, keep, decimal_of(digit, a.v));

@@ -121,10 +121,10 @@ static void one_byte_too_many_is_refused(void **state)
     test_mkdir(dir);
     pare_model *const m = small(PARE_RANDOM_GRAPH);
     assert_ok(pare_model_save(m, test_path(path, dir, "m"), false, NULL, &err), &err);
-    char *file = slurp(path, &bytes);
-    file = realloc(file, bytes + 1);
-    file[bytes] = 0;
-    refused(path, file, bytes + 1, "trailing byte", bytes);
+    char *const file = slurp(path, &bytes), *const longer = calloc(bytes + 1, 1);
+    memcpy(longer, file, bytes);
+    refused(path, longer, bytes + 1, "trailing byte", bytes);
+    free(longer);
     free(file);
     pare_model_free(m);
     test_rmdir(dir);
