@@ -358,13 +358,14 @@ static void norms_count_their_own_roundings(void **state)
             b.m->nblocks = 0;
             b.m->stem.norm = (pare_norm){.kind = (pare_norm_kind)kind, .eps = 1e-5, .divisor = D};
             if (t % 3 == 1) b.m->stem.norm.gain = weight(&k, 1, D, 1, 0.1);
-            if (t % 3 == 2) b.m->stem.norm.bias = weight(&k, 1, D, 1, 0.1);
+            if (t % 3 == 2) b.m->stem.norm.bias = weight(&k, 1, D, 1e4, 1);
             if (kind == PARE_NORM_BATCH) {
                 static const double var[D] = {1, 0.3, 2, 0.1, 5};
                 b.m->stem.norm.var = (pare_weight){PARE_F64, 1, D, var};
                 b.m->stem.norm.mean = weight(&k, 1, D, 0, 1);
             } else if (t % 2) {
-                b.m->stem.norm.offset = weight(&k, 1, D, 100, 1);
+                b.m->stem.norm.offset = weight(&k, 1, D, 1000, 1);
+                for (size_t i = 0; i < D; i++) x[i] = (double)(float)(x[i] - 1000);
             }
             hold_small(&b, x, 1, &f32);
             seen += f32;
@@ -403,15 +404,25 @@ static void activations_of_the_smallest_numbers_are_counted(void **state)
 {
     (void)state;
     static const pare_act acts[] = {PARE_ACT_GELU, PARE_ACT_GELU_TANH, PARE_ACT_SILU};
+    static const float smallest[] = {0x3p-149f}; /* half of it is between two floats */
+    static const int64_t id[] = {0};
     for (size_t i = 0; i < 3; i++) {
         bench b;
         bench_start(&b, 0);
-        const double x[] = {0x3p-149}; /* half of it is between two floats */
-        double f32;
+        float y = 0;
         b.m->nblocks = 0;
+        b.m->stem.ids = true;
+        b.m->stem.vocab = 1;
+        b.m->stem.embedding = (pare_weight){PARE_F32, 1, 1, smallest};
         b.m->top.act = acts[i];
-        hold_small(&b, x, 1, &f32);
-        assert_true(f32 > 1e-46);
+        bench_ready(&b, 1);
+        const pare_input in = {.batch = 1, .tokens = 1, .ids = id};
+        pare_enclosure e;
+        assert_int_equal(pare_enclose(&e, b.a, b.m, b.norms, &in, NULL, NULL), PARE_OK);
+        assert_int_equal(pare_forward_f32(&y, b.m, &in, NULL, NULL, NULL), PARE_OK);
+        const double off = (double)q_abs(q_model(b.a, b.m, &in, 0).v[0] - (quad)y);
+        assert_true(off > 1e-46);
+        assert_le(off, e.rad32[0]);
         bench_end(&b);
     }
 }
@@ -440,19 +451,55 @@ static void long_means_are_counted(void **state)
     bench_end(&b);
 }
 
+/* One node that sees 5000 equal values: nothing but the weighted sum can be wrong. */
+static void long_weighted_sums_are_counted(void **state)
+{
+    (void)state;
+    enum { N = 5000 };
+    static double x[N];
+    static size_t ptr[N + 1];
+    static uint32_t idx[N];
+    static const float one[] = {1}, zero[] = {0};
+    bench b;
+    bench_start(&b, 0);
+    for (size_t i = 0; i < N; i++) {
+        x[i] = (double)0.1f;
+        idx[i] = (uint32_t)i;
+        ptr[i + 1] = N;
+    }
+    const pare_graph g = {N, ptr, idx};
+    b.m->pattern.kind = PARE_GRAPH;
+    b.m->top.pool = PARE_POOL_FIRST;
+    b.head = (pare_head){.dk = 1, .dv = 1, .scale = 1};
+    b.block.attn =
+        (pare_attn){.kind = PARE_ATTN_EXACT, .din = 1, .dout = 1, .nheads = 1, .heads = &b.head};
+    b.block.attn.wq = b.block.attn.wk = (pare_weight){PARE_F32, 1, 1, zero};
+    b.block.attn.wv = b.block.attn.wo = (pare_weight){PARE_F32, 1, 1, one};
+    const pare_input in = {.batch = 1, .tokens = N, .width = 1, .x = x, .graph = &g};
+    pare_enclosure e;
+    float y;
+    bench_ready(&b, N);
+    assert_int_equal(pare_enclose(&e, b.a, b.m, b.norms, &in, NULL, NULL), PARE_OK);
+    assert_int_equal(pare_forward_f32(&y, b.m, &in, NULL, NULL, NULL), PARE_OK);
+    assert_true(fabs((double)y - x[0]) > 1e-6);
+    assert_le(fabs((double)y - x[0]), e.rad32[0]);
+    assert_le(fabs(e.mid[0] - x[0]), e.rad[0]);
+    bench_end(&b);
+}
+
 /* Far positions: the angle itself is rounded. */
 static void angles_of_far_positions_are_counted(void **state)
 {
     (void)state;
     enum { N = 6000 };
-    static double x[N * 2];
+    static double x[N * 6];
     static const double id[] = {1, 0, 0, 1}, turn[] = {0.9};
     double f32;
     bench b;
     bench_start(&b, 0);
-    b.m->stem.width = 2;
+    b.m->stem.width = 6;
     b.m->nblocks = 0;
-    b.m->stem.pos = (pare_positions){.kind = PARE_POS_SINUSOIDAL, .base = 10000};
+    b.m->stem.pos = (pare_positions){.kind = PARE_POS_SINUSOIDAL, .base = 3};
     hold_small(&b, x, N, &f32);
     bench_end(&b);
     for (size_t i = 0; i < 2 * N; i++) x[i] = i % 2 ? 30 : 0.1;
@@ -518,6 +565,7 @@ int main(void)
         cmocka_unit_test(squares_that_underflow_are_counted),
         cmocka_unit_test(activations_of_the_smallest_numbers_are_counted),
         cmocka_unit_test(long_means_are_counted),
+        cmocka_unit_test(long_weighted_sums_are_counted),
         cmocka_unit_test(angles_of_far_positions_are_counted),
         cmocka_unit_test(shared_rows_that_turn_differently_are_open),
     };
