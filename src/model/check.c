@@ -98,6 +98,29 @@ static bool inside(size_t at, size_t n, size_t rows)
     return at <= rows && n <= rows - at;
 }
 
+static bool overlap(size_t a, size_t na, size_t b, size_t nb)
+{
+    return a < b + nb && b < a + na;
+}
+
+/* Rotary positions turn rows in place: rows that two heads read must be turned the same way once.
+ * Queries are never shared; keys only whole and with the same frequencies. */
+static pare_status turns_are_clear(const checker *c, const pare_attn *a)
+{
+    for (size_t h = 0; h < a->nheads; h++)
+        for (size_t g = 0; g < h; g++) {
+            const pare_head *const x = &a->heads[h], *const y = &a->heads[g];
+            const bool alike = x->k == y->k && x->dk == y->dk && x->planes == y->planes &&
+                               (x->freq == y->freq || x->planes == 0);
+            if (x->planes == 0 && y->planes == 0) continue;
+            if (overlap(x->q, x->dk, y->q, y->dk))
+                return bad(c, "heads %zu and %zu share rotary queries", g, h);
+            if (overlap(x->k, x->dk, y->k, y->dk) && !alike)
+                return bad(c, "heads %zu and %zu share keys but turn them differently", g, h);
+        }
+    return PARE_OK;
+}
+
 static void reach(size_t *end, size_t at, size_t n)
 {
     if (at + n > *end) *end = at + n;
@@ -142,7 +165,8 @@ static pare_status heads(const checker *c, const pare_attn *a, bool rotary)
             return bad(c, "head %zu turns %zu planes, but has width %zu and %zu frequencies", h,
                        d->planes, d->dk, a->freqs.cols);
     }
-    return no_leftovers(c, a, q_rows);
+    const pare_status st = rotary ? turns_are_clear(c, a) : PARE_OK;
+    return st ? st : no_leftovers(c, a, q_rows);
 }
 
 static size_t head_columns(const pare_attn *a)
