@@ -253,13 +253,14 @@ static pare_status top(pare_enclosure *out, const enclose_ctx *c, flow *x, pare_
 
 static pare_status run(pare_enclosure *out, enclose_ctx *c, const pare_input *in, pare_err *err)
 {
-    pare_graph graph;
     flow x, first;
     const size_t rows = in->batch * in->tokens;
     pare_status st = PARE_OK;
     if (c->m->pattern.kind == PARE_GRAPH) {
-        st = pare_graph_complete(&graph, c->a, in->graph, &c->m->pattern, err);
-        c->graph = &graph;
+        pare_graph *const graph = pare_alloc(c->a, 1, sizeof *graph);
+        st = graph ? pare_graph_complete(graph, c->a, in->graph, &c->m->pattern, err)
+                   : pare_no_memory(err);
+        c->graph = graph;
     }
     if (st == PARE_OK) st = enclose_flow_new(&x, c->a, rows, widest_stream(c->m), err);
     if (st == PARE_OK) st = stem_rows(&first, c, in, err);
