@@ -243,6 +243,12 @@ $(BUILD)/pare: $(CLI_OBJ) $(STATIC)
 # A test that makes allocations fail stands before malloc, for its own objects and our library.
 $(NOMEM): $(FAIL_ALLOC)
 $(NOMEM): WRAP = $(FAIL_ALLOC) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+# A test of tests/faults stands before the calls that change the disk.
+FAULTS  = $(filter $(BUILD)/tests/faults/%,$(TST_BIN) $(LNG_BIN))
+FAIL_IO = $(BUILD)/obj/tests/faults/fail_io.o
+$(FAULTS): $(FAIL_IO)
+$(FAULTS): WRAP = $(FAIL_IO) -Wl,--wrap=open,--wrap=write,--wrap=fsync,--wrap=close \
+                  -Wl,--wrap=rename,--wrap=renameat2,--wrap=link
 $(TST_BIN) $(LNG_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(SUP_OBJ) $(STATIC)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)

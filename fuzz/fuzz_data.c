@@ -43,8 +43,7 @@ static void look_at(const pare_dataset *d, const pare_model *m)
         const pare_input *const in = &d->inputs.in[i];
         FUZZ_EXPECT(pare_input_check(m, in, &err) == PARE_OK);
         for (size_t r = 0; r < pare_output_rows(m, in); r++)
-            FUZZ_EXPECT(d->target[i][r] >= -1 &&
-                        d->target[i][r] < (int64_t)pare_model_outputs(m));
+            FUZZ_EXPECT(d->target[i][r] >= -1 && d->target[i][r] < (int64_t)pare_model_outputs(m));
     }
 }
 
