@@ -2,6 +2,7 @@
 #include "fail_io.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@ int __wrap_link(const char *from, const char *to);
 
 static long left = -1;
 static int reason, tries_left, times;
-static bool always, is_short;
+static bool always, is_short, kills;
 static const char *hit;
 
 void fail_io_after(long n, int why, bool forever)
@@ -34,6 +35,13 @@ void fail_io_after(long n, int why, bool forever)
     always = forever;
     hit = NULL;
     times = 0;
+    kills = false;
+}
+
+void fail_io_kill_after(long n)
+{
+    fail_io_after(n, 0, false);
+    kills = true;
 }
 
 void fail_io_first_tries(int n, int why)
@@ -64,6 +72,7 @@ static bool again(const char *call)
 static bool refuse(const char *call)
 {
     if (left < 0 || left-- > 0) return false;
+    if (kills) raise(SIGKILL);
     left = always ? 0 : -1;
     hit = call;
     errno = reason;
@@ -81,6 +90,7 @@ int __wrap_open(const char *path, int flags, ...)
 
 ssize_t __wrap_write(int fd, const void *data, size_t bytes)
 {
+    if (kills && left == 0) (void)!__real_write(fd, data, bytes / 2);
     if (again("write") || refuse("write")) return -1;
     return __real_write(fd, data, is_short && bytes > 1 ? 1 + bytes / 3 : bytes);
 }
