@@ -110,5 +110,6 @@ int main(void)
         cmocka_unit_test(every_allocation_may_fail_once_and_nothing_is_left),
         cmocka_unit_test(an_arena_is_usable_after_a_refused_allocation),
     };
+    fail_alloc_in_json();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

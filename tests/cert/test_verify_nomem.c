@@ -76,5 +76,6 @@ int main(void)
         cmocka_unit_test(verifying_without_memory_is_no_verdict),
         cmocka_unit_test(composing_without_memory_writes_nothing),
     };
+    fail_alloc_in_json();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

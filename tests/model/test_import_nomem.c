@@ -39,5 +39,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(importing_without_memory_is_an_error_and_no_crash),
     };
+    fail_alloc_in_json();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
