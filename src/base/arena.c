@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIGN       ((size_t)64)
+#define ALIGN ((size_t)64)
 #ifdef PARE_CHUNK_BYTES /* small ones for fuzzing, where most runs need few bytes */
 #define CHUNK_BYTES ((size_t)PARE_CHUNK_BYTES)
 #else
