@@ -15,11 +15,12 @@ typedef enum pare_pattern_kind {
     PARE_GRAPH
 } pare_pattern_kind;
 
+#define PARE_MAX_EXPANDER 65536
 typedef struct pare_pattern {
     pare_pattern_kind kind;
     size_t window, sinks;   /* PARE_WINDOW: window >= 1 */
     bool self_loops;        /* PARE_GRAPH */
-    size_t expander_degree; /* PARE_GRAPH: 0 = none; even */
+    size_t expander_degree; /* PARE_GRAPH: 0 = none; even; at most PARE_MAX_EXPANDER in a model */
     uint64_t expander_seed;
 } pare_pattern;
 

@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 typedef struct command {
@@ -88,6 +89,8 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    /* A file that would grow beyond its limit is an error that names it, like a full disk. */
+    signal(SIGXFSZ, SIG_IGN);
     const int rc = dispatch(argc, argv);
     /* A result that did not arrive is no result: a full disk, a closed pipe. */
     if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -349,6 +349,9 @@ static pare_status pattern(const pare_model *m, pare_err *err)
     if (m->pattern.kind == PARE_WINDOW && m->pattern.window == 0)
         return bad(&c, "window is 0, must be at least 1");
     if (m->pattern.expander_degree % 2) return bad(&c, "expander degree must be even");
+    if (m->pattern.expander_degree > PARE_MAX_EXPANDER)
+        return bad(&c, "expander degree %zu is more than %d", m->pattern.expander_degree,
+                   PARE_MAX_EXPANDER);
     return PARE_OK;
 }
 
