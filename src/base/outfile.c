@@ -41,9 +41,7 @@ void pare_out_abort(pare_out *o)
     out_free(o);
 }
 
-/* Whether `path` may be (re)placed. A device or a pipe is refused: the rename would replace it by
- * a plain file, and the folder /dev would remember. */
-static pare_status target_check(const char *path, bool overwrite, pare_err *err)
+pare_status pare_out_check(const char *path, bool overwrite, pare_err *err)
 {
     struct stat info;
     if (!*path) return pare_fail(err, PARE_ERR_IO, "the name of the output file is empty");
@@ -89,7 +87,7 @@ static int temp_create(pare_out *o)
 pare_status pare_out_open(pare_out **out, const char *path, bool overwrite, pare_err *err)
 {
     *out = NULL;
-    const pare_status ok = target_check(path, overwrite, err);
+    const pare_status ok = pare_out_check(path, overwrite, err);
     if (ok != PARE_OK) return ok;
     pare_out *o = calloc(1, sizeof *o);
     if (!o || !names_make(o, path)) {

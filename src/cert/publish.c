@@ -28,12 +28,6 @@ static pare_status make_paths(paths *p, pare_arena *a, const char *out, pare_err
     return p->cert && p->temp ? PARE_OK : pare_no_memory(err);
 }
 
-static pare_status refuse_existing(const char *path, bool overwrite, pare_err *err)
-{
-    if (overwrite || !pare_file_exists(path)) return PARE_OK;
-    return pare_fail(err, PARE_ERR_IO, "%s exists; use -f to overwrite", path);
-}
-
 /* The prover's own path and the f64 reference must tell the same story. */
 static pare_status same_story(const pare_cert *c, double reference, pare_err *err)
 {
@@ -110,8 +104,8 @@ pare_status pare_publish(pare_cert *cert, pare_arena *a, const pare_model *in, p
     paths p = {0};
     pare_status st;
     if ((st = make_paths(&p, a, opts->out_path, err)) ||
-        (st = refuse_existing(opts->out_path, opts->overwrite, err)) ||
-        (st = refuse_existing(p.cert, opts->overwrite, err)) ||
+        (st = pare_out_check(opts->out_path, opts->overwrite, err)) ||
+        (st = pare_out_check(p.cert, opts->overwrite, err)) ||
         (st = pare_model_save(*out, p.temp, true, NULL, err)))
         return st;
     pare_model_free(*out);
