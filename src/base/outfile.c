@@ -76,7 +76,7 @@ static int temp_create(pare_out *o)
 {
     const size_t room = strlen(o->path) + 64;
     for (int i = 0; i < TEMP_TRIES; i++) {
-        snprintf(o->temp, room, "%s.%ld-%d.tmp", o->path, (long)getpid(), i);
+        snprintf(o->temp, room, "%s" PARE_TEMP_SUFFIX, o->path, (long)getpid(), i);
         const int fd = open(o->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd >= 0 || errno != EEXIST) return fd;
     }

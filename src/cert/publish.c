@@ -24,7 +24,7 @@ typedef struct paths {
 static pare_status make_paths(paths *p, pare_arena *a, const char *out, pare_err *err)
 {
     p->cert = pare_sprintf(a, "%s.cert.json", out);
-    p->temp = pare_sprintf(a, "%s.part-%ld", out, (long)getpid());
+    p->temp = pare_sprintf(a, "%s" PARE_PART_SUFFIX, out, (long)getpid());
     return p->cert && p->temp ? PARE_OK : pare_no_memory(err);
 }
 

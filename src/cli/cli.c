@@ -1,5 +1,6 @@
 /* How every command begins and ends, and the files between. */
 #include "cli.h"
+#include "interrupt.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -63,6 +64,7 @@ bool cli_start(cli *c, const opt_spec *spec, cli_out out, const char *out_help, 
         *rc = cli_finish(c, pare_no_memory(&c->err));
         return false;
     }
+    if (c->out) interrupt_cleans(c->out);
     pare_bar_init(&c->bar, stderr);
     c->exec.threads = (int)c->threads;
     if (!c->quiet && c->bar.tty) {

@@ -1,4 +1,5 @@
 /* pare compose: one certificate for a chain of cuts. */
+#include "interrupt.h"
 #include "out.h"
 
 #include <errno.h>
@@ -51,7 +52,7 @@ static pare_status print(cli *c, const pare_cert *cert)
 static pare_status write_verified(cli *c, const pare_cert *cert)
 {
     pare_verify_opts opts = {0};
-    const char *fresh = cli_suffixed(c, c->out, ".unchecked");
+    const char *fresh = cli_suffixed(c, c->out, CLI_UNCHECKED);
     if (!fresh) return PARE_ERR_MEMORY;
     pare_status st = pare_cert_write(cert, fresh, true, &c->err);
     if (!st) st = pare_cert_verify(fresh, cli_verify_opts(c, &opts), &c->err);

@@ -1,5 +1,6 @@
 /* pare: which command, and nothing else. */
 #include "cli.h"
+#include "interrupt.h"
 
 #include <errno.h>
 #include <string.h>
@@ -88,6 +89,7 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    interrupt_file_size();
     const int rc = dispatch(argc, argv);
     /* A result that did not arrive is no result: a full disk, a closed pipe. */
     if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -1,0 +1,12 @@
+/* interrupt.h - signals: nothing half written stays behind. */
+#ifndef PARE_CLI_INTERRUPT_H
+#define PARE_CLI_INTERRUPT_H
+
+#define CLI_UNCHECKED ".unchecked" /* a certificate that is not yet proven */
+
+/* From now on SIGINT, SIGTERM and SIGHUP remove the temporary files of the output `out` before they
+ * end the process, as they would without us. Once per process. */
+void interrupt_cleans(const char *out);
+/* A file-size limit is a failed write with its message, not a signal. */
+void interrupt_file_size(void);
+#endif
