@@ -47,9 +47,7 @@ void pare_out_abort(pare_out *o)
     out_free(o);
 }
 
-/* Whether `path` may be (re)placed. A device or a pipe is refused: the rename would replace it by
- * a plain file, and the folder /dev would remember. */
-static pare_status target_check(const char *path, bool overwrite, pare_err *err)
+pare_status pare_out_check(const char *path, bool overwrite, pare_err *err)
 {
     struct stat info;
     if (!*path) return pare_fail(err, PARE_ERR_IO, "the name of the output file is empty");
@@ -81,7 +79,7 @@ static int temp_create(pare_out *o)
 {
     const size_t room = strlen(o->path) + 64;
     for (int i = 0; i < TEMP_TRIES; i++) {
-        snprintf(o->temp, room, "%s.%ld-%d.tmp", o->path, (long)getpid(), i);
+        snprintf(o->temp, room, "%s" PARE_TEMP_SUFFIX, o->path, (long)getpid(), i);
         const int fd = open(o->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd >= 0 || (errno != EEXIST && errno != EINTR)) return fd;
     }
@@ -92,7 +90,7 @@ static int temp_create(pare_out *o)
 pare_status pare_out_open(pare_out **out, const char *path, bool overwrite, pare_err *err)
 {
     *out = NULL;
-    const pare_status ok = target_check(path, overwrite, err);
+    const pare_status ok = pare_out_check(path, overwrite, err);
     if (ok != PARE_OK) return ok;
     pare_out *o = calloc(1, sizeof *o);
     if (o) o->fd = -1;

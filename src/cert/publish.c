@@ -25,16 +25,10 @@ typedef struct paths {
 static pare_status make_paths(paths *p, pare_arena *a, const char *out, pare_err *err)
 {
     p->cert = pare_sprintf(a, "%s.cert.json", out);
-    p->temp = pare_sprintf(a, "%s.part-%ld", out, (long)getpid());
-    p->cert_temp = pare_sprintf(a, "%s.cert.json.part-%ld", out, (long)getpid());
+    p->temp = pare_sprintf(a, "%s" PARE_PART_SUFFIX, out, (long)getpid());
+    p->cert_temp = pare_sprintf(a, "%s.cert.json" PARE_PART_SUFFIX, out, (long)getpid());
     p->old = pare_sprintf(a, "%s.cert.json.%ld-old.tmp", out, (long)getpid());
     return p->cert && p->temp && p->cert_temp && p->old ? PARE_OK : pare_no_memory(err);
-}
-
-static pare_status refuse_existing(const char *path, bool overwrite, pare_err *err)
-{
-    if (overwrite || !pare_file_exists(path)) return PARE_OK;
-    return pare_fail(err, PARE_ERR_IO, "%s exists; use -f to overwrite", path);
 }
 
 /* The prover's own path and the f64 reference must tell the same story. */
@@ -146,8 +140,8 @@ pare_status pare_publish(pare_cert *cert, pare_arena *a, const pare_model *in, p
     paths p = {0};
     pare_status st;
     if ((st = make_paths(&p, a, opts->out_path, err)) ||
-        (st = refuse_existing(opts->out_path, opts->overwrite, err)) ||
-        (st = refuse_existing(p.cert, opts->overwrite, err)))
+        (st = pare_out_check(opts->out_path, opts->overwrite, err)) ||
+        (st = pare_out_check(p.cert, opts->overwrite, err)))
         return st;
     st = make_and_certify(cert, a, in, out, opts, &p, err);
     if (st) {

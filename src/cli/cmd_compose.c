@@ -1,4 +1,5 @@
 /* pare compose: one certificate for a chain of cuts. */
+#include "interrupt.h"
 #include "out.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* pare: which command, and nothing else. */
 #include "cli.h"
+#include "interrupt.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 
 typedef struct command {
@@ -89,8 +89,7 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    /* A file that would grow beyond its limit is an error that names it, like a full disk. */
-    signal(SIGXFSZ, SIG_IGN);
+    interrupt_file_size();
     const int rc = dispatch(argc, argv);
     /* A result that did not arrive is no result: a full disk, a closed pipe. */
     if (fflush(stdout) != 0 || ferror(stdout)) {
