@@ -211,7 +211,7 @@ static char *folder_of(const char *path)
 
 pare_status pare_file_move(const char *from, const char *to, bool overwrite, pare_err *err)
 {
-    pare_status st = target_check(to, overwrite, err);
+    pare_status st = pare_out_check(to, overwrite, err);
     if (st) return st;
     char *const folder = folder_of(to);
     if (!folder) return pare_no_memory(err);
