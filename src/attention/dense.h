@@ -1,0 +1,32 @@
+/* dense.h - attention of a range of queries over tiles of keys, online: what pare_attend_f32, the
+ * partial results and the oracle share. */
+#ifndef PARE_ATTENTION_DENSE_H
+#define PARE_ATTENTION_DENSE_H
+#include "tile.h"
+#include <pare/attention.h>
+
+/* Query i sees key j when  j < steps + i  and  (j + window > i  or  j < sinks). */
+typedef struct sight {
+    int64_t steps;        /* PARE_SEES_ALL: no limit; causal: 1 */
+    size_t window, sinks; /* SIZE_MAX: no limit */
+} sight;
+
+typedef struct dense_job {
+    const pare_mat32 *q, *k, *v; /* nq x dk, nk x dk, nk x dv */
+    float scale;
+    sight sees;
+    const tile_kernel *kernel;
+    /* Out: y (nq x dv), the averages; or, where m is not NULL, y is the unnormalised sum beside
+     * the largest score m (nq) and the sum of weights l (nq). */
+    pare_mat32 y;
+    float *m, *l;
+} dense_job;
+
+/* Queries of one unit of work: a few panels share each tile of keys. From the sizes alone. The
+ * result of a row depends neither on this nor on its neighbours: tiles begin at multiples of
+ * TILE_KEYS, and keys a query does not see weigh exactly 0. */
+size_t dense_unit(const dense_job *d);
+/* Rows [first, first + dense_unit). False when memory is out. */
+PARE_MUST_USE bool dense_rows(const dense_job *d, size_t first);
+
+#endif
