@@ -8,10 +8,17 @@
  * A nan or an infinity in a value may reach the rows of its tile that do not see it (0 x inf). */
 #include "dense.h"
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PANELS = 4, UNITS = 16, ALIGN = 16 /* floats: 64 bytes */ };
+enum {
+    MOST_PANELS = 4,
+    UNITS = 4, /* at least, for each thread */
+    ALIGN = 16 /* floats: 64 bytes */
+};
+
+typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 
 typedef struct panel {
     size_t first, rows, v, p; /* queries first .. first + rows - 1; v vectors, p = v lanes */
@@ -26,10 +33,12 @@ typedef struct unit {
     float *k, *v, *s, *fade; /* the tile */
 } unit;
 
-size_t dense_unit(const dense_job *d)
+/* Queries of one unit of work: a few panels share each tile of keys. May depend on the threads,
+ * because no row depends on the units. */
+static size_t unit_rows(const dense_job *d, int threads)
 {
     const size_t p = d->kernel->lanes * d->kernel->vecs;
-    const size_t panels = d->q->rows / (UNITS * p);
+    const size_t panels = d->q->rows / (UNITS * (size_t)threads * p);
     return p * (panels < 1 ? 1 : panels > MOST_PANELS ? MOST_PANELS : panels);
 }
 
@@ -54,16 +63,37 @@ static bool has_left(const sight *s, size_t j, size_t i)
     return j < i && i - j >= s->window;
 }
 
-static bool tile_is_hidden(const sight *s, const panel *p, size_t j0, size_t j1, size_t nk)
+/* The keys of a tile that some query of the panel sees, as [*from, *to) around them: from a
+ * multiple of TILE_STEP on, since that is where kernels may begin. False when there are none. */
+static bool seen_keys(size_t *from, size_t *to, const sight *s, const panel *p, size_t nk)
 {
-    const size_t last = p->first + p->rows - 1;
-    return j0 >= keys_until(s, last, nk) || (has_left(s, j1 - 1, p->first) && j0 >= s->sinks);
+    const size_t end = keys_until(s, p->first + p->rows - 1, nk);
+    if (*from >= end) return false;
+    if (*to > end) *to = end;
+    if (!has_left(s, *from, p->first)) return true;
+    const size_t window = p->first - s->window + 1; /* the first key still in it */
+    if (*from < s->sinks) {
+        if (s->sinks<window && * to> s->sinks && *to <= window) *to = s->sinks;
+        return true;
+    }
+    if (*to <= window) return false;
+    *from = window / TILE_STEP * TILE_STEP;
+    return true;
 }
 
 static bool tile_is_open(const sight *s, const panel *p, size_t j0, size_t j1, size_t nk)
 {
     const size_t last = p->first + p->rows - 1;
     return j1 <= keys_until(s, p->first, nk) && (!has_left(s, j0, last) || j1 <= s->sinks);
+}
+
+/* A call of memcpy or memset would cost more than these few numbers. */
+static void hide_scores(float *s, size_t n)
+{
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        *(four *)(s + i) = (four){-INFINITY, -INFINITY, -INFINITY, -INFINITY};
+    for (; i < n; i++) s[i] = -INFINITY;
 }
 
 /* Scores of key j that a query of the panel must not see become -inf: the queries before the first
@@ -79,13 +109,11 @@ static void hide(float *s, const sight *sees, const panel *p, size_t j)
         const size_t leaves = j + sees->window; /* no overflow: it is below the last query */
         end = leaves > p->first ? leaves - p->first : 0;
     }
-    for (size_t i = 0; i < lead; i++) s[i] = -INFINITY;
-    for (size_t i = end; i < p->p; i++) s[i] = -INFINITY;
+    hide_scores(s, lead);
+    hide_scores(s + end, p->p - end);
 }
 
 /* ---- packing -------------------------------------------------------------------------------- */
-
-typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 
 /* Four rows of four become four columns. */
 static inline void turn4(four out[4], four a, four b, four c, four d)
@@ -143,8 +171,10 @@ static void copy_tile(float *to, const float *from, size_t ld, size_t rows, size
                       size_t padded_cols)
 {
     for (size_t i = 0; i < rows; i++, to += padded_cols) {
-        memcpy(to, from + i * ld, cols * sizeof *to);
-        for (size_t c = cols; c < padded_cols; c++) to[c] = 0;
+        size_t c = 0;
+        for (; c + 4 <= cols; c += 4) *(four *)(to + c) = *(const four *)(from + i * ld + c);
+        for (; c < cols; c++) to[c] = from[i * ld + c];
+        for (; c < padded_cols; c++) to[c] = 0;
     }
     memset(to, 0, (padded(rows, TILE_STEP) - rows) * padded_cols * sizeof *to);
 }
@@ -158,11 +188,11 @@ static float *take(float **at, size_t n)
     return here;
 }
 
-/* Lays the unit out from `at` on; with at == NULL only counts. Returns the floats needed. */
-static size_t lay_out(unit *u, size_t first, float *at)
+/* Lays the unit of queries [first, end) out from `at` on; with at == NULL only counts. Returns the
+ * floats needed. */
+static size_t lay_out(unit *u, size_t first, size_t end, float *at)
 {
     const dense_job *const d = u->d;
-    const size_t end = first + dense_unit(d) < d->q->rows ? first + dense_unit(d) : d->q->rows;
     const size_t most = d->kernel->lanes * d->kernel->vecs;
     size_t need = 0;
     u->npanels = 0;
@@ -196,16 +226,18 @@ static void begin_panel(const unit *u, const panel *p)
     memset(p->l, 0, p->p * sizeof *p->l);
 }
 
-static void one_tile(const unit *u, const panel *p, size_t j0, size_t j1)
+/* Keys [from, to) of the tile that begins at j0. */
+static void one_tile(const unit *u, const panel *p, size_t j0, size_t from, size_t to)
 {
     const dense_job *const d = u->d;
-    const size_t keys = padded(j1 - j0, TILE_STEP);
-    d->kernel->scores(u->s, p->q, u->k, keys, u->dk, p->v);
-    if (!tile_is_open(&d->sees, p, j0, j1, d->k->rows))
-        for (size_t j = j0; j < j1; j++) hide(u->s + (j - j0) * p->p, &d->sees, p, j);
-    for (size_t i = (j1 - j0) * p->p; i < keys * p->p; i++) u->s[i] = -INFINITY;
+    const size_t keys = padded(to - from, TILE_STEP);
+    const float *const k = u->k + (from - j0) * u->dk, *const v = u->v + (from - j0) * u->dv4;
+    d->kernel->scores(u->s, p->q, k, keys, u->dk, p->v);
+    if (!tile_is_open(&d->sees, p, from, to, d->k->rows))
+        for (size_t j = from; j < to; j++) hide(u->s + (j - from) * p->p, &d->sees, p, j);
+    hide_scores(u->s + (to - from) * p->p, (keys - (to - from)) * p->p);
     d->kernel->weights(u->s, p->m, p->l, u->fade, keys, p->v);
-    d->kernel->values(p->o, u->fade, u->s, u->v, keys, u->dv4, p->v);
+    d->kernel->values(p->o, u->fade, u->s, v, keys, u->dv4, p->v);
 }
 
 static void end_panel(const unit *u, const panel *p)
@@ -228,28 +260,53 @@ static void run(const unit *u)
         const size_t j1 = nk - j0 < TILE_KEYS ? nk : j0 + TILE_KEYS;
         bool copied = false;
         for (size_t a = 0; a < u->npanels; a++) {
-            if (tile_is_hidden(&d->sees, &u->panels[a], j0, j1, nk)) continue;
+            size_t from = j0, to = j1;
+            if (!seen_keys(&from, &to, &d->sees, &u->panels[a], nk)) continue;
             if (!copied) {
                 copy_tile(u->k, d->k->v + j0 * d->k->ld, d->k->ld, j1 - j0, u->dk, u->dk);
                 copy_tile(u->v, d->v->v + j0 * d->v->ld, d->v->ld, j1 - j0, u->dv, u->dv4);
                 copied = true;
             }
-            one_tile(u, &u->panels[a], j0, j1);
+            one_tile(u, &u->panels[a], j0, from, to);
         }
     }
     for (size_t a = 0; a < u->npanels; a++) end_panel(u, &u->panels[a]);
 }
 
-bool dense_rows(const dense_job *d, size_t first)
+static bool dense_rows(const dense_job *d, size_t first, size_t end)
 {
     unit u = {.d = d, .dk = d->q->cols, .dv = d->v->cols};
     u.dv4 = padded(u.dv, TILE_STEP);
     size_t bytes;
-    if (!pare_mul(&bytes, lay_out(&u, first, NULL), sizeof(float))) return false;
+    if (!pare_mul(&bytes, lay_out(&u, first, end, NULL), sizeof(float))) return false;
     float *const buffer = aligned_alloc(64, bytes);
     if (!buffer) return false;
-    lay_out(&u, first, buffer);
+    lay_out(&u, first, end, buffer);
     run(&u);
     free(buffer);
     return true;
+}
+
+typedef struct shared {
+    const dense_job *d;
+    size_t units, unit;
+    atomic_bool no_memory;
+} shared;
+
+/* The last rows of a causal pattern see most keys: they come first, so that threads end together.
+ */
+static void block(void *ctx, size_t b)
+{
+    shared *const w = ctx;
+    const size_t n = w->d->q->rows, first = (w->units - 1 - b) * w->unit;
+    if (!dense_rows(w->d, first, n - first < w->unit ? n : first + w->unit))
+        atomic_store(&w->no_memory, true);
+}
+
+pare_status dense_attend(const dense_job *d, const pare_exec *exec, pare_err *err)
+{
+    shared w = {.d = d, .unit = unit_rows(d, exec ? exec->threads : 1)};
+    w.units = (d->q->rows + w.unit - 1) / w.unit;
+    pare_parallel(exec, w.units, block, &w);
+    return atomic_load(&w.no_memory) ? pare_no_memory(err) : PARE_OK;
 }

@@ -22,11 +22,9 @@ typedef struct dense_job {
     float *m, *l;
 } dense_job;
 
-/* Queries of one unit of work: a few panels share each tile of keys. From the sizes alone. The
- * result of a row depends neither on this nor on its neighbours: tiles begin at multiples of
- * TILE_KEYS, and keys a query does not see weigh exactly 0. */
-size_t dense_unit(const dense_job *d);
-/* Rows [first, first + dense_unit). False when memory is out. */
-PARE_MUST_USE bool dense_rows(const dense_job *d, size_t first);
+/* All rows, over the threads. The result of a row depends neither on their number nor on the other
+ * rows: tiles begin at multiples of TILE_KEYS, and keys that a query does not see weigh exactly 0.
+ */
+PARE_MUST_USE pare_status dense_attend(const dense_job *d, const pare_exec *exec, pare_err *err);
 
 #endif

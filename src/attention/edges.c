@@ -4,10 +4,14 @@
 #include "edges.h"
 #include <math.h>
 #include <pare/vexp.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { GROUP = 4 /* keys at a time */ };
+enum {
+    GROUP = 4, /* keys at a time */
+    UNIT = 64  /* rows of one unit of work */
+};
 
 /* ---- portable ------------------------------------------------------------------------------- */
 
@@ -262,9 +266,9 @@ static const uint32_t *list_of(const pare_keys *keys, uint32_t *room)
     return room;
 }
 
-bool edges_rows(const edges_job *w, size_t first)
+static bool rows_from(const edges_job *w, size_t first)
 {
-    const size_t n = w->q->rows, end = n - first < EDGES_UNIT ? n : first + EDGES_UNIT;
+    const size_t n = w->q->rows, end = n - first < UNIT ? n : first + UNIT;
     const edge_data e = {w->k->v, w->v->v, w->k->ld, w->v->ld, w->q->cols, w->v->cols, w->scale};
     size_t most = 0;
     for (size_t i = first; i < end; i++) {
@@ -285,4 +289,22 @@ bool edges_rows(const edges_job *w, size_t first)
     free(s);
     free(room);
     return enough;
+}
+
+typedef struct shared {
+    const edges_job *w;
+    atomic_bool no_memory;
+} shared;
+
+static void block(void *ctx, size_t b)
+{
+    shared *const s = ctx;
+    if (!rows_from(s->w, b * UNIT)) atomic_store(&s->no_memory, true);
+}
+
+pare_status edges_attend(const edges_job *w, const pare_exec *exec, pare_err *err)
+{
+    shared s = {.w = w};
+    pare_parallel(exec, (w->q->rows + UNIT - 1) / UNIT, block, &s);
+    return atomic_load(&s.no_memory) ? pare_no_memory(err) : PARE_OK;
 }

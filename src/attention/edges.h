@@ -3,10 +3,7 @@
 #define PARE_ATTENTION_EDGES_H
 #include <pare/attention.h>
 
-enum {
-    EDGES_UNIT = 64, /* rows of one unit of work */
-    EDGES_PAD = 16   /* floats that a kernel may write beyond the scores of a row */
-};
+enum { EDGES_PAD = 16 /* floats that a kernel may write beyond the scores of a row */ };
 
 /* The keys and values of one head. */
 typedef struct edge_data {
@@ -35,7 +32,7 @@ typedef struct edges_job {
     const edge_kernel *kernel;
 } edges_job;
 
-/* Rows [first, first + EDGES_UNIT). False when memory is out. */
-PARE_MUST_USE bool edges_rows(const edges_job *w, size_t first);
+/* All rows, over the threads. */
+PARE_MUST_USE pare_status edges_attend(const edges_job *w, const pare_exec *exec, pare_err *err);
 
 #endif
