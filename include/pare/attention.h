@@ -77,8 +77,8 @@ PARE_MUST_USE pare_status pare_attend_f32(pare_mat32 *y, const pare_mat32 *q, co
 
 /* ---- partial results ------------------------------------------------------------------------ */
 
-/* Query p (0, 1, ...) sees the first min(nk, max(0, steps + p)) keys. */
-#define PARE_SEES_ALL INT64_MAX
+/* Query p (0, 1, ...) sees the first min(nk, max(0, vis0 + p)) keys. */
+#define PARE_VIS_ALL INT64_MAX
 
 /* Attention of a block of queries over a range of keys, not yet normalised:
  *     m_p = max_j s_pj,  l_p = sum_j e^(s_pj - m_p),  acc_p = sum_j e^(s_pj - m_p) v_j
@@ -92,7 +92,7 @@ typedef struct pare_partial {
  * neither on the threads nor on the other queries. */
 PARE_MUST_USE pare_status pare_attend_partial_f32(pare_partial *out, const pare_mat32 *q,
                                                   const pare_mat32 *k, const pare_mat32 *v,
-                                                  float scale, int64_t steps, const pare_exec *exec,
+                                                  float scale, int64_t vis0, const pare_exec *exec,
                                                   pare_err *err);
 /* y (nq x dv) = attention over the union of `count` disjoint ranges of keys, from their partial
  * results; in f64 whatever the engine's type: y = sum_t e^(m_t - m) acc_t / sum_t e^(m_t - m) l_t

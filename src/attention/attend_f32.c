@@ -17,7 +17,7 @@ static sight sight_of(const pare_pattern *p)
     case PARE_GRAPH:
         break;
     }
-    return (sight){PARE_SEES_ALL, SIZE_MAX, SIZE_MAX};
+    return (sight){PARE_VIS_ALL, SIZE_MAX, SIZE_MAX};
 }
 
 static bool as_list(const pare_pattern *p)

@@ -52,8 +52,8 @@ static size_t padded(size_t n, size_t to)
 /* The first key that query i does not see because it is too far ahead. */
 static size_t keys_until(const sight *s, size_t i, size_t nk)
 {
-    if (s->steps == PARE_SEES_ALL) return nk;
-    const int64_t end = s->steps + (int64_t)i;
+    if (s->vis0 == PARE_VIS_ALL) return nk;
+    const int64_t end = s->vis0 + (int64_t)i;
     return end <= 0 ? 0 : (uint64_t)end < nk ? (size_t)end : nk;
 }
 
@@ -101,8 +101,8 @@ static void hide_scores(float *s, size_t n)
 static void hide(float *s, const sight *sees, const panel *p, size_t j)
 {
     size_t lead = 0, end = p->p;
-    if (sees->steps != PARE_SEES_ALL) {
-        const int64_t n = (int64_t)j + 1 - sees->steps - (int64_t)p->first;
+    if (sees->vis0 != PARE_VIS_ALL) {
+        const int64_t n = (int64_t)j + 1 - sees->vis0 - (int64_t)p->first;
         lead = n <= 0 ? 0 : (uint64_t)n < p->p ? (size_t)n : p->p;
     }
     if (j >= sees->sinks && has_left(sees, j, p->first + p->p - 1)) {

@@ -5,11 +5,19 @@
 #include "tile.h"
 #include <pare/attention.h>
 
-/* Query i sees key j when  j < steps + i  and  (j + window > i  or  j < sinks). */
+/* Query i sees key j when  j < vis0 + i  and  (j + window > i  or  j < sinks). */
 typedef struct sight {
-    int64_t steps;        /* PARE_SEES_ALL: no limit; causal: 1 */
+    int64_t vis0;         /* PARE_VIS_ALL: no limit; causal: 1 */
     size_t window, sinks; /* SIZE_MAX: no limit */
 } sight;
+
+/* Any vis0 is legal; those that show all or nothing are brought to where no sum overflows. */
+static inline sight sight_of_stairs(int64_t vis0, size_t nq, size_t nk)
+{
+    if (vis0 >= (int64_t)nk) vis0 = PARE_VIS_ALL;
+    if (vis0 < -(int64_t)nq) vis0 = -(int64_t)nq;
+    return (sight){vis0, SIZE_MAX, SIZE_MAX};
+}
 
 typedef struct dense_job {
     const pare_mat32 *q, *k, *v; /* nq x dk, nk x dk, nk x dv */

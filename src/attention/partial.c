@@ -9,7 +9,7 @@
 #include <string.h>
 
 pare_status pare_attend_partial_f32(pare_partial *out, const pare_mat32 *q, const pare_mat32 *k,
-                                    const pare_mat32 *v, float scale, int64_t steps,
+                                    const pare_mat32 *v, float scale, int64_t vis0,
                                     const pare_exec *exec, pare_err *err)
 {
     PARE_ASSERT(q->cols == k->cols && k->rows == v->rows);
@@ -20,7 +20,7 @@ pare_status pare_attend_partial_f32(pare_partial *out, const pare_mat32 *q, cons
                          .k = k,
                          .v = v,
                          .scale = scale,
-                         .sees = {steps, SIZE_MAX, SIZE_MAX},
+                         .sees = sight_of_stairs(vis0, q->rows, k->rows),
                          .kernel = &kernels[0],
                          .y = out->acc,
                          .m = out->m,
