@@ -35,8 +35,10 @@
 #include <pare/json.h>
 #include <pare/linalg.h>
 #include <pare/model.h>
+#include <pare/oracle.h>
 #include <pare/publish.h>
 #include <pare/random_model.h>
+#include <pare/vmath.h>
 
 const char *pare_version(void); /* "0.1.0" */
 #endif
