@@ -30,6 +30,7 @@
 #include <pare/base.h>
 #include <pare/cert.h>
 #include <pare/data.h>
+#include <pare/decode.h>
 #include <pare/fold.h>
 #include <pare/forward.h>
 #include <pare/json.h>
