@@ -38,6 +38,7 @@
 #include <pare/model.h>
 #include <pare/publish.h>
 #include <pare/random_model.h>
+#include <pare/sample.h>
 
 const char *pare_version(void); /* "0.1.0" */
 #endif

@@ -57,7 +57,8 @@ pare_status pare_panels_new(pare_panels *out, pare_arena *a, const pare_part *pa
         biased = biased || (part[p].b && pare_has(part[p].b));
     }
     size_t count;
-    float *const v = pare_mul(&count, out->out, in ? in : 1) ? pare_alloc(a, count, sizeof *v) : NULL;
+    float *const v =
+        pare_mul(&count, out->out, in ? in : 1) ? pare_alloc(a, count, sizeof *v) : NULL;
     float *const bias = biased ? pare_alloc(a, out->out, sizeof *bias) : NULL;
     if (!v || (biased && !bias)) return pare_no_memory(err);
     size_t at = 0;

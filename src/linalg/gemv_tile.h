@@ -36,7 +36,8 @@ TARGET static void gemv_tall(const gemv_job *j, size_t row, size_t panel)
         for (size_t t = 0; t < TALL; t++) {
             const vec a = vec_set(x[t * j->ldx + i]);
 #pragma GCC unroll 16
-            for (size_t v = 0; v < VECS; v++) sum[t][v] = vec_fma(a, vec_load(w + v * VEC), sum[t][v]);
+            for (size_t v = 0; v < VECS; v++)
+                sum[t][v] = vec_fma(a, vec_load(w + v * VEC), sum[t][v]);
         }
     }
 #pragma GCC unroll 16
@@ -45,44 +46,39 @@ TARGET static void gemv_tall(const gemv_job *j, size_t row, size_t panel)
         for (size_t v = 0; v < VECS; v++) gemv_finish(j, row + t, panel, v, &sum[t][v]);
 }
 
-/* One row, WIDE panels. */
-TARGET static void gemv_wide(const gemv_job *j, size_t row, size_t panel)
+/* One row, `panels` panels: a constant wherever it is called, at most WIDE. */
+TARGET static inline __attribute__((always_inline)) void gemv_flat(const gemv_job *j, size_t row,
+                                                                   size_t panel, size_t panels)
 {
     const size_t step = j->in * PARE_PANEL;
     const float *w = j->w + panel * step, *const x = j->x + row * j->ldx;
     vec sum[WIDE][VECS];
 #pragma GCC unroll 16
-    for (size_t p = 0; p < WIDE; p++)
+    for (size_t p = 0; p < panels; p++)
 #pragma GCC unroll 16
         for (size_t v = 0; v < VECS; v++) sum[p][v] = vec_zero();
     for (size_t i = 0; i < j->in; i++, w += PARE_PANEL) {
         const vec a = vec_set(x[i]);
 #pragma GCC unroll 16
-        for (size_t p = 0; p < WIDE; p++)
+        for (size_t p = 0; p < panels; p++)
 #pragma GCC unroll 16
             for (size_t v = 0; v < VECS; v++)
                 sum[p][v] = vec_fma(a, vec_load(w + p * step + v * VEC), sum[p][v]);
     }
 #pragma GCC unroll 16
-    for (size_t p = 0; p < WIDE; p++)
+    for (size_t p = 0; p < panels; p++)
 #pragma GCC unroll 16
         for (size_t v = 0; v < VECS; v++) gemv_finish(j, row, panel + p, v, &sum[p][v]);
 }
 
-/* One row, one panel: what is left over. */
-TARGET static void gemv_one(const gemv_job *j, size_t row, size_t panel)
+/* One row, all panels. */
+TARGET static void gemv_row(const gemv_job *j, size_t row)
 {
-    const float *w = j->w + panel * j->in * PARE_PANEL, *const x = j->x + row * j->ldx;
-    vec sum[VECS];
-#pragma GCC unroll 16
-    for (size_t v = 0; v < VECS; v++) sum[v] = vec_zero();
-    for (size_t i = 0; i < j->in; i++, w += PARE_PANEL) {
-        const vec a = vec_set(x[i]);
-#pragma GCC unroll 16
-        for (size_t v = 0; v < VECS; v++) sum[v] = vec_fma(a, vec_load(w + v * VEC), sum[v]);
-    }
-#pragma GCC unroll 16
-    for (size_t v = 0; v < VECS; v++) gemv_finish(j, row, panel, v, &sum[v]);
+    size_t p = 0;
+    for (; p + WIDE <= j->panels; p += WIDE) gemv_flat(j, row, p, WIDE);
+    for (; p + (WIDE + 1) / 2 <= j->panels; p += (WIDE + 1) / 2)
+        gemv_flat(j, row, p, (WIDE + 1) / 2);
+    for (; p < j->panels; p++) gemv_flat(j, row, p, 1);
 }
 
 /* Tall tiles panel by panel, so that a panel stays in the cache for all rows; then what is left. */
@@ -91,9 +87,5 @@ TARGET static inline void gemv_all(const gemv_job *j)
     const size_t tall = j->n / TALL * TALL;
     for (size_t p = 0; p < j->panels && TALL > 1; p++)
         for (size_t r = 0; r < tall; r += TALL) gemv_tall(j, r, p);
-    for (size_t r = TALL > 1 ? tall : 0; r < j->n; r++) {
-        size_t p = 0;
-        for (; p + WIDE <= j->panels; p += WIDE) gemv_wide(j, r, p);
-        for (; p < j->panels; p++) gemv_one(j, r, p);
-    }
+    for (size_t r = TALL > 1 ? tall : 0; r < j->n; r++) gemv_row(j, r);
 }

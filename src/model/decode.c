@@ -232,11 +232,11 @@ pare_status pare_decoder_new(pare_decoder **out, const pare_model *m, size_t max
     enum { UNLIMITED = 1024 }; /* tokens where neither the model nor the caller says */
     *out = NULL;
     const char *const why = pare_decoder_refuses(m);
-    if (why)
-        return pare_fail(err, PARE_ERR_INPUT, "the model cannot go token by token: %s", why);
+    if (why) return pare_fail(err, PARE_ERR_INPUT, "the model cannot go token by token: %s", why);
     if (m->context && max_tokens > m->context)
-        return pare_fail(err, PARE_ERR_INPUT, "decoder: %zu tokens; the context of the model is %zu",
-                         max_tokens, m->context);
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "decoder: %zu tokens; the context of the model is %zu", max_tokens,
+                         m->context);
     pare_arena *const arena = pare_arena_new();
     pare_decoder *const d = arena ? pare_alloc(arena, 1, sizeof *d) : NULL;
     if (!d) {

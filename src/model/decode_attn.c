@@ -13,8 +13,7 @@ void decode_angles(pare_decoder *d, size_t n)
     for (size_t t = 0; t < d->turns; t++) {
         const pare_weight *const f = d->turn[t].freqs;
         for (size_t i = 0; i < n * f->cols; i++) {
-            const double angle =
-                (double)(d->tokens + i / f->cols) * pare_weight_at(f, i % f->cols);
+            const double angle = (double)(d->tokens + i / f->cols) * pare_weight_at(f, i % f->cols);
             d->turn[t].cosine[i] = (float)cos(angle);
             d->turn[t].sine[i] = (float)sin(angle);
         }
@@ -103,7 +102,10 @@ static void all_heads(const pare_decoder *d, const decode_attn *a, const head_jo
 {
     const double pairs = (double)j->n * (double)(d->tokens + j->n);
     const bool large = pairs * (double)(a->kstep + a->vstep) / LANES > LARGE_ATTENTION;
-    pare_parallel(large ? &d->exec : NULL, a->a->nheads, one_head, (void *)j);
+    if (large)
+        pare_parallel(&d->exec, a->a->nheads, one_head, (void *)j);
+    else
+        for (size_t h = 0; h < a->a->nheads; h++) one_head((void *)j, h);
 }
 
 /* d->g = the heads' results side by side. */

@@ -9,7 +9,7 @@ enum { LANES = 16 }; /* tokens that lie together in the key and value cache */
 /* A norm made ready: y = (x + offset - mean?) / divisor? * gain + bias. */
 typedef struct decode_norm {
     bool on, centre, divide;
-    size_t d;                         /* entries that count */
+    size_t d; /* entries that count */
     float eps, divisor, shift;
     const float *offset, *gain, *bias; /* padded; offset and bias may be NULL */
 } decode_norm;

@@ -56,10 +56,22 @@ TARGET static inline void group_scores(const decode_query *q, size_t group, floa
     lanes_store(s, lanes_mul(lanes_add(even, odd), lanes_set(q->scale)));
 }
 
-static inline void hide(const decode_query *q, size_t group, float *s)
+/* What does not count becomes -inf. The last group is the common case: what follows the query. */
+TARGET static inline void hide(const decode_query *q, size_t group, float *s)
 {
+    static const float shade[2 * LANES] = {
+        0,         0,         0,         0,         0,         0,         0,         0,
+        0,         0,         0,         0,         0,         0,         0,         0,
+        -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY,
+        -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY};
+    const size_t first = group * LANES, count = q->to1 - first;
+    if (first >= q->from1) {
+        if (count < LANES)
+            lanes_store(s, lanes_add(lanes_load(s), lanes_load(shade + LANES - count)));
+        return;
+    }
     for (size_t l = 0; l < LANES; l++) {
-        const size_t j = group * LANES + l;
+        const size_t j = first + l;
         if (!(j < q->to0 || (j >= q->from1 && j < q->to1))) s[l] = -INFINITY;
     }
 }
@@ -175,8 +187,8 @@ TARGET static void norm(float *y, const float *x, const decode_norm *n)
     for (size_t j = 0; j < padded; j += LANES) {
         const lanes a = lanes_mul(lanes_load(from + j), lanes_set(by));
         const lanes gain = lanes_load(n->gain + j);
-        lanes_store(y + j, n->bias ? lanes_fma(a, gain, lanes_load(n->bias + j))
-                                   : lanes_mul(a, gain));
+        lanes_store(y + j,
+                    n->bias ? lanes_fma(a, gain, lanes_load(n->bias + j)) : lanes_mul(a, gain));
     }
 }
 

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define TARGET 
+#define TARGET
 typedef struct lanes {
     float v[16];
 } lanes;

@@ -3,7 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- small parts ------------------------------------------------------------------------------ */
+/* ---- small parts ------------------------------------------------------------------------------
+ */
 
 /* A stored vector as padded f32; *out stays NULL when it is absent. */
 static pare_status floats(pare_decoder *d, const float **out, const pare_weight *w, pare_err *err)
@@ -69,7 +70,8 @@ static pare_status prepare_skip(pare_decoder *d, decode_skip *to, const pare_ski
     return s->kind == PARE_SKIP_DIAGONAL ? floats(d, &to->diagonal, &s->w, err) : PARE_OK;
 }
 
-/* ---- attention -------------------------------------------------------------------------------- */
+/* ---- attention --------------------------------------------------------------------------------
+ */
 
 static pare_status prepare_turn(pare_decoder *d, decode_attn *to, pare_err *err)
 {
@@ -198,7 +200,8 @@ static pare_status prepare_attn(pare_decoder *d, decode_attn *to, const pare_att
     return prepare_kind(d, to, err);
 }
 
-/* ---- the rest ---------------------------------------------------------------------------------- */
+/* ---- the rest ----------------------------------------------------------------------------------
+ */
 
 static pare_status prepare_ffn(pare_decoder *d, decode_ffn *to, const pare_ffn *f, pare_err *err)
 {
@@ -244,7 +247,8 @@ static pare_status prepare_top(pare_decoder *d, pare_err *err)
     const pare_weight *const w = t->tied ? &d->m->stem.embedding : &t->out.w;
     pare_status st =
         prepare_norm(d, &d->top_norm, &t->norm, pare_model_width(d->m, d->m->nblocks), err);
-    if (!st && pare_has(&t->dense.w)) st = prepare_dense(d, &d->dense, &t->dense.w, &t->dense.b, err);
+    if (!st && pare_has(&t->dense.w))
+        st = prepare_dense(d, &d->dense, &t->dense.w, &t->dense.b, err);
     if (!st && pare_has(w)) st = prepare_dense(d, &d->last, w, &t->out.b, err);
     return st;
 }

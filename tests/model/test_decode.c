@@ -107,8 +107,8 @@ static void long_contexts_are_the_whole_pass(void **state)
     enum { N = 75 };
     int64_t ids[N];
     for (size_t k = 0; k < 2 * sizeof window / sizeof *window; k++) {
-        pare_model *const m = k % 2 ? shaped(PARE_RANDOM_LLAMA, 48, 4, 128)
-                                    : shaped(PARE_RANDOM_GPT, 40, 5, 128);
+        pare_model *const m =
+            k % 2 ? shaped(PARE_RANDOM_LLAMA, 48, 4, 128) : shaped(PARE_RANDOM_GPT, 40, 5, 128);
         some_ids(ids, N, m, k);
         if (window[k / 2][0])
             m->pattern = (pare_pattern){
@@ -124,7 +124,8 @@ static void every_kernel_variant_is_the_whole_pass(void **state)
     const decode_kernels *variant[3] = {&decode_portable};
     size_t n = 1;
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) variant[n++] = &decode_avx2;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        variant[n++] = &decode_avx2;
     if (__builtin_cpu_supports("avx512f")) variant[n++] = &decode_avx512;
 #endif
     int64_t ids[40];
