@@ -184,7 +184,7 @@ static pare_status encode_all(cli *c, run_state *s, story **out, size_t *n)
     const char *const *text = s->o->texts.v;
     *n = s->o->texts.n;
     if (s->o->prompts) {
-        const char **lines;
+        const char **lines = NULL;
         const pare_status st = read_prompts(c, s->o->prompts, &lines, n);
         if (st) return st;
         text = lines;
