@@ -291,13 +291,6 @@ int cmd_run(int argc, char **argv)
          .help = "only the likeliest that reach this mass",
          .low = RUN_LEAST_MASS,
          .high = 1},
-        {.name = "top-k",
-         .kind = OPT_SIZE,
-         .to = &o.sample.top_k,
-         .metavar = "K",
-         .help = "only so many of the likeliest",
-         .unset = "all",
-         .max = 1u << 30},
         {.name = "data",
          .kind = OPT_TEXT,
          .to = &o.data,
@@ -320,10 +313,9 @@ int cmd_run(int argc, char **argv)
     const opt_spec spec = {
         .command = "run",
         .args = "MODEL --text TEXT | --input X.npy | --data G.npz  [-o Y.npy]",
-        .about =
-            "A language model goes on with the text. All others, and with -o, --f64, --trace or\n"
-            "--tokens 0: one pass. Its output: [T,V], [B,T,V], pooled [C] or [B,C], graph [n,C];\n"
-            "with --text also the likeliest next tokens or classes.",
+        .about = "A language model goes on with the text. Else, or with -o, --f64 or --trace, one "
+                 "pass:\n"
+                 "[T,V], [B,T,V], pooled [C] or [B,C], graph [n,C]; likeliest tokens or classes.",
         .example = "run model.safetensors --text \"Once upon a time\" --seed 1",
         .own = own,
         .nown = sizeof own / sizeof *own,

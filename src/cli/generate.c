@@ -265,8 +265,7 @@ static pare_status tell_all(writer *w, story *y, size_t n)
         fflush(stdout);
         if (!st && strcmp(y[i].stop, "context") == 0)
             cli_note(w->c, "stopped: the context of %zu tokens is full", w->s->m->context);
-        if (!st && ferror(stdout))
-            st = pare_fail(&w->c->err, PARE_ERR_IO, "standard output: cannot be written");
+        if (ferror(stdout)) return st; /* which the end of the program reports */
     }
     if (st) return st;
     note_rates(w);
