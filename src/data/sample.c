@@ -51,7 +51,8 @@ static double soften(pare_sampler *s, const float *logits, double largest)
 
 static bool likelier(const pare_sampler *s, uint32_t a, uint32_t b)
 {
-    return s->weight[a] > s->weight[b] || (s->weight[a] == s->weight[b] && a < b);
+    const double x = s->weight[a], y = s->weight[b];
+    return x > y || (x == y && a < b);
 }
 
 static void sink(pare_sampler *s, size_t at, size_t n)

@@ -4,7 +4,7 @@ pare data model -q -o gpt.st --dim 32 --heads 2 --layers 2 --context 24
 pare data model -q -o llama.st --kind llama --dim 32 --heads 4 --layers 2 --context 24
 pare data model -q -o bert.st --kind bert --dim 16 --heads 2 --layers 1
 # What is asked for, and no more; then the speed on stderr.
-pare run gpt.st --text hello --tokens 5 2>err | head -c 5; echo; sed "$r" err
+pare run gpt.st --text hello --tokens 5 >out 2>err; head -c 5 out; echo; sed "$r" err
 pare run gpt.st --text hello --tokens 30 2>&1 >/dev/null | sed "$r"
 # Same seed, same text, any number of threads; another seed, another text.
 for m in gpt llama; do

@@ -153,7 +153,8 @@ static float *fed(const pare_model *m, const int64_t *ids, size_t n, size_t cut,
     for (size_t i = 0; i < n; i += cut)
         assert_ok(pare_decoder_feed(d, ids + i, n - i < cut ? n - i : cut, &got, &err), &err);
     assert_int_equal(pare_decoder_tokens(d), n);
-    memcpy(out, got, cols * sizeof *out);
+    assert_non_null(got);
+    if (got) memcpy(out, got, cols * sizeof *out);
     pare_decoder_free(d);
     return out;
 }
