@@ -474,6 +474,11 @@ static pare_status run_chunk(const pass *p, chunk *c)
     const head_rows h = widest_heads(p->m);
     const pare_dtype t = c->out.t;
     const scratch_mark mark = scratch_top(p->ctx.scratch);
+    const size_t columns = 2 * wide + h.q.d + h.k.d + h.v.d + h.y.d;
+    size_t bytes;
+    if (!pare_mul(&bytes, n, columns * pare_dtype_size(t)) ||
+        !scratch_reserve(p->ctx.scratch, bytes + 6 * SCRATCH_ALIGNMENT))
+        return pare_no_memory(p->ctx.err);
     pare_status st;
     if (!(st = rows_new(&c->stream[0], &p->ctx, t, n, wide)) &&
         !(st = rows_new(&c->stream[1], &p->ctx, t, n, wide)) &&

@@ -1,7 +1,7 @@
 #include "scratch.h"
 #include <stdlib.h>
 
-enum { ALIGNMENT = 64, LEAST_PART = 1 << 18 };
+enum { LEAST_PART = 1 << 18 };
 
 struct scratch_part {
     scratch_part *next;
@@ -22,11 +22,12 @@ static scratch_part *new_part(size_t bytes)
 {
     const size_t size = bytes > LEAST_PART ? bytes : LEAST_PART;
     size_t all;
-    if (!pare_add(&all, size, sizeof(scratch_part) + ALIGNMENT)) return NULL;
+    if (!pare_add(&all, size, sizeof(scratch_part) + SCRATCH_ALIGNMENT)) return NULL;
     scratch_part *const p = malloc(all);
     if (!p) return NULL;
     const uintptr_t end = (uintptr_t)(p + 1);
-    uint8_t *const data = (uint8_t *)(p + 1) + (ALIGNMENT - end % ALIGNMENT) % ALIGNMENT;
+    uint8_t *const data =
+        (uint8_t *)(p + 1) + (SCRATCH_ALIGNMENT - end % SCRATCH_ALIGNMENT) % SCRATCH_ALIGNMENT;
     *p = (scratch_part){NULL, size, 0, data};
     return p;
 }
@@ -48,8 +49,9 @@ static scratch_part *next_part(scratch *s, size_t bytes)
 void *scratch_get(scratch *s, size_t count, size_t size)
 {
     size_t bytes;
-    if (!pare_mul(&bytes, count, size) || !pare_add(&bytes, bytes, ALIGNMENT - 1)) return NULL;
-    bytes -= bytes % ALIGNMENT;
+    if (!pare_mul(&bytes, count, size) || !pare_add(&bytes, bytes, SCRATCH_ALIGNMENT - 1))
+        return NULL;
+    bytes -= bytes % SCRATCH_ALIGNMENT;
     if (!s->now || s->now->size - s->now->used < bytes) {
         scratch_part *const p = next_part(s, bytes);
         if (!p) return NULL;
@@ -58,6 +60,14 @@ void *scratch_get(scratch *s, size_t count, size_t size)
     void *const out = s->now->data + s->now->used;
     s->now->used += bytes;
     return out;
+}
+
+bool scratch_reserve(scratch *s, size_t bytes)
+{
+    if (s->now && s->now->size - s->now->used >= bytes) return true;
+    scratch_part *const p = next_part(s, bytes);
+    if (p) s->now = p;
+    return p;
 }
 
 scratch_mark scratch_top(const scratch *s)

@@ -15,10 +15,15 @@ typedef struct scratch_mark {
     size_t used;
 } scratch_mark;
 
+enum { SCRATCH_ALIGNMENT = 64 };
+
 /* An empty scratch is {0}. */
 void scratch_free(scratch *s);
-/* 64-byte aligned; NULL when memory is out or the product overflows. */
+/* Aligned; NULL when memory is out or the product overflows. */
 PARE_MUST_USE void *scratch_get(scratch *s, size_t count, size_t size);
+/* The next `bytes` lie in one piece: one large allocation per pass is one that malloc keeps for the
+ * next pass, with its pages. */
+PARE_MUST_USE bool scratch_reserve(scratch *s, size_t bytes);
 scratch_mark scratch_top(const scratch *s);
 void scratch_reset(scratch *s, scratch_mark m);
 #endif

@@ -4,6 +4,7 @@
  * reciprocal) is f64. A layer norm subtracts the mean before it squares. */
 #include "vrow.h"
 #include <math.h>
+#include <string.h>
 
 /* Sixteen partial sums of f(v_j), then a tree; the rest one by one. */
 VROW_INLINE float total(const float part[LANES], float rest)
@@ -51,7 +52,7 @@ VROW_INLINE void scale_row(float *y, const float *x, float a, const float *gain,
     for (; j + LANES <= d; j += LANES) {
         float v[LANES]; /* y may be x: read all, then write */
         for (size_t l = 0; l < LANES; l++) v[l] = affine(x[j + l], a, gain, bias, j + l);
-        for (size_t l = 0; l < LANES; l++) y[j + l] = v[l];
+        memcpy(y + j, v, sizeof v);
     }
     for (; j < d; j++) y[j] = affine(x[j], a, gain, bias, j);
 }
@@ -63,7 +64,7 @@ VROW_INLINE void shift_row(float *y, const float *x, float c, const float *offse
     for (; j + LANES <= d; j += LANES) {
         float v[LANES];
         for (size_t l = 0; l < LANES; l++) v[l] = x[j + l] + (offset ? offset[j + l] : c);
-        for (size_t l = 0; l < LANES; l++) y[j + l] = v[l];
+        memcpy(y + j, v, sizeof v);
     }
     for (; j < d; j++) y[j] = x[j] + (offset ? offset[j] : c);
 }
@@ -110,10 +111,9 @@ VROW_INLINE void add(float *y, const float *x, const float *w, size_t d)
 {
     size_t j = 0;
     for (; j + LANES <= d; j += LANES) {
-        if (w)
-            for (size_t l = 0; l < LANES; l++) y[j + l] += w[j + l] * x[j + l];
-        else
-            for (size_t l = 0; l < LANES; l++) y[j + l] += x[j + l];
+        float v[LANES]; /* the compiler cannot know that y and x are apart */
+        for (size_t l = 0; l < LANES; l++) v[l] = y[j + l] + (w ? w[j + l] * x[j + l] : x[j + l]);
+        memcpy(y + j, v, sizeof v);
     }
     for (; j < d; j++) y[j] += w ? w[j] * x[j] : x[j];
 }
