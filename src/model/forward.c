@@ -6,80 +6,16 @@
  * rows stay in its cache, and threads meet only at the attentions. The f64 reference, and a large
  * model, take all rows through one step after the other, with threads inside each step. How rows
  * are cut depends on shapes alone. */
-#include "forward_parts.h"
-#include <pare/forward.h>
-#include <math.h>
+#include "forward_plan.h"
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
-    CHUNK = 4 << 20,        /* numbers a chunk of sequences may hold in its widest buffer */
-    SMALL_WEIGHT = 1 << 18, /* entries of the largest matrix of a small model: 1 MB */
-    SMALL_CHUNK = 1024,     /* rows a chunk of a small model aims at: its buffers suit a cache */
-    SPREAD = 8,             /* that many chunks are shared out whole */
-    RANGE = 128,            /* rows taken through the steps at once ... */
-    LONG_RANGE = 256,       /* ... when there are many */
-    MANY = 2048
+    RANGE = 128,      /* rows of a small model taken through the steps at once ... */
+    LONG_RANGE = 256, /* ... when there are many */
+    MANY = 2048,
+    SPREAD = 8 /* that many chunks of a small model are shared out whole */
 };
-
-/* ---- stem --------------------------------------------------------------------------------- */
-
-typedef struct stem_ctx {
-    const pare_stem *s;
-    const pare_input *in;
-    size_t first;     /* row of the input where the rows at hand begin */
-    size_t tokens, d; /* d: width of what positions are added to */
-} stem_ctx;
-
-static void add_position(const stem_ctx *c, size_t pos, double *v)
-{
-    const pare_positions *const p = &c->s->pos;
-    if (p->kind == PARE_POS_LEARNED)
-        for (size_t j = 0; j < c->d; j++) v[j] += pare_weight_at(&p->table, pos * c->d + j);
-    if (p->kind == PARE_POS_SINUSOIDAL) {
-        for (size_t j = 0; j < c->d; j++) {
-            const double angle = (double)pos / pow(p->base, (double)(j / 2 * 2) / (double)c->d);
-            v[j] += j % 2 ? cos(angle) : sin(angle);
-        }
-    }
-}
-
-static void input_row(const void *ctx, size_t i, double *v)
-{
-    const stem_ctx *const c = ctx;
-    const size_t row = c->first + i, d = c->s->width;
-    if (c->s->ids) {
-        const size_t at = (size_t)c->in->ids[row] * d;
-        for (size_t j = 0; j < d; j++) v[j] = pare_weight_at(&c->s->embedding, at + j);
-    } else {
-        memcpy(v, c->in->x + row * d, d * sizeof *v);
-    }
-    if (!c->s->pos.after_map) add_position(c, row % c->tokens, v);
-}
-
-static void late_position(const void *ctx, size_t i, double *v)
-{
-    const stem_ctx *const c = ctx;
-    add_position(c, (c->first + i) % c->tokens, v);
-}
-
-/* first: row of the input that x begins with. */
-static pare_status stem(const pass *p, rows *x, const pare_input *in, size_t first)
-{
-    const pare_stem *const s = &p->m->stem;
-    const rows_ctx *const rc = &p->ctx;
-    stem_ctx c = {s, in, first, p->tokens, s->width};
-    const bool mapped = pare_has(&s->map.w);
-    rows raw = *x;
-    pare_status st;
-    if (mapped && (st = rows_new(&raw, rc, x->t, x->n, s->width))) return st;
-    if ((st = rows_map(&raw, &raw, input_row, &c, rc))) return st;
-    if (mapped && (st = rows_dense(x, &raw, &s->map.w, &s->map.b, rc))) return st;
-    c.d = x->d;
-    if (s->pos.after_map && (st = rows_map(x, x, late_position, &c, rc))) return st;
-    return rows_norm(x, x, &s->norm, rc);
-}
 
 /* ---- sublayers ----------------------------------------------------------------------------- */
 
@@ -128,182 +64,6 @@ static pare_status ffn_sublayer(const pass *p, rows *y, const rows *x, const par
     pare_status st = normed(p, &z, x, &f->in_norm);
     if (!st) st = ffn_branch(p, y, &z, f);
     return st ? st : finish(p, y, x, &f->skip, &f->out_norm);
-}
-
-/* ---- top ----------------------------------------------------------------------------------- */
-
-typedef struct pool_ctx {
-    const rows *x;
-    size_t tokens;
-    bool mean;
-} pool_ctx;
-
-static void pool_row(const void *ctx, size_t i, double *v)
-{
-    const pool_ctx *const c = ctx;
-    const rows *const x = c->x;
-    rows_load(v, x, i * c->tokens);
-    if (!c->mean) return;
-    for (size_t t = 1; t < c->tokens; t++) {
-        const size_t at = (i * c->tokens + t) * x->d;
-        for (size_t j = 0; j < x->d; j++)
-            v[j] += x->t == PARE_F64 ? ((const double *)x->v)[at + j]
-                                     : (double)((const float *)x->v)[at + j];
-    }
-    for (size_t j = 0; j < x->d; j++) v[j] /= (double)c->tokens;
-}
-
-static const pare_weight *top_weight(const pare_model *m)
-{
-    return m->top.tied ? &m->stem.embedding : &m->top.out.w;
-}
-
-/* x is normed already. */
-static pare_status top(const pass *p, rows *out, const rows *x)
-{
-    const pare_top *const t = &p->m->top;
-    const rows_ctx *const c = &p->ctx;
-    rows h = *x;
-    pare_status st;
-    if (t->pool != PARE_POOL_NONE) {
-        const pool_ctx pool = {x, p->tokens, t->pool == PARE_POOL_MEAN};
-        if ((st = rows_new(&h, c, x->t, x->n / p->tokens, x->d)) ||
-            (st = rows_map(&h, &h, pool_row, &pool, c)))
-            return st;
-    }
-    if (pare_has(&t->dense.w)) {
-        rows d;
-        if ((st = rows_new(&d, c, h.t, h.n, t->dense.w.rows)) ||
-            (st = rows_dense(&d, &h, &t->dense.w, &t->dense.b, c)))
-            return st;
-        h = d;
-    }
-    if ((st = rows_act(&h, NULL, t->act, c))) return st;
-    const pare_weight *const w = top_weight(p->m);
-    if (pare_has(w)) return rows_dense(out, &h, w, &t->out.b, c);
-    memcpy(out->v, h.v, h.n * h.d * pare_dtype_size(h.t));
-    return PARE_OK;
-}
-
-/* ---- the list of steps ---------------------------------------------------------------------- */
-
-typedef enum step_kind {
-    STEM,
-    HEADS_IN,  /* queries, keys, values */
-    ATTEND,    /* softmax over the sequence */
-    HEADS_OUT, /* wo, skip, norm */
-    ATTENTION, /* a sublayer without softmax heads */
-    FFN,
-    TOP_NORM,
-    TOP
-} step_kind;
-
-typedef struct step {
-    step_kind kind;
-    size_t block;
-    bool by_rows;
-    size_t side, din, dout; /* which of the two buffers holds the stream before it; its widths */
-} step;
-
-typedef struct plan {
-    const pare_model *m;
-    step *steps;
-    size_t count;
-    bool small; /* rows go in ranges */
-    bool fused; /* ... through several steps at once */
-} plan;
-
-static size_t widest(const pare_model *m)
-{
-    size_t w = m->stem.width > pare_model_width(m, 0) ? m->stem.width : pare_model_width(m, 0);
-    for (size_t b = 0; b < m->nblocks; b++) {
-        const pare_attn *const a = &m->blocks[b].attn;
-        const pare_ffn *const f = &m->blocks[b].ffn;
-        if (a->kind != PARE_ATTN_NONE && a->dout > w) w = a->dout;
-        if (f->kind != PARE_FFN_NONE && f->dout > w) w = f->dout;
-    }
-    return w;
-}
-
-static size_t widest_buffer(const pare_model *m)
-{
-    size_t w = widest(m);
-    for (size_t b = 0; b < m->nblocks; b++)
-        for (size_t l = 0; l < m->blocks[b].ffn.nlayers; l++)
-            if (m->blocks[b].ffn.layers[l].w.rows > w) w = m->blocks[b].ffn.layers[l].w.rows;
-    return w;
-}
-
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
-static size_t entries(const pare_weight *w)
-{
-    return pare_has(w) ? w->rows * w->cols : 0;
-}
-
-/* Entries of the largest matrix that meets every token; the head is looked at by itself. */
-static size_t largest_weight(const pare_model *m)
-{
-    size_t n = entries(&m->stem.map.w);
-    for (size_t b = 0; b < m->nblocks; b++) {
-        const pare_attn *const a = &m->blocks[b].attn;
-        const pare_ffn *const f = &m->blocks[b].ffn;
-        n = larger(n, larger(entries(&a->wq), larger(entries(&a->wk), entries(&a->wv))));
-        n = larger(n, larger(entries(&a->wo), larger(entries(&a->matrix), entries(&a->mix))));
-        for (size_t l = 0; l < f->nlayers; l++) n = larger(n, entries(&f->layers[l].w));
-    }
-    return n;
-}
-
-/* Adds a step; one that makes a new stream leaves it in the other buffer. */
-static void add_step(plan *l, step_kind kind, size_t block, bool by_rows, size_t dout)
-{
-    const step *const last = l->count ? &l->steps[l->count - 1] : NULL;
-    step s = {kind, block, by_rows, 0, dout, dout};
-    if (last) {
-        const bool moved = last->kind == HEADS_OUT || last->kind == ATTENTION || last->kind == FFN;
-        s.side = moved ? !last->side : last->side;
-        s.din = last->dout;
-    }
-    /* A stream that changes its width moves the rows of one range over those of another. */
-    if (s.din != s.dout) l->fused = false;
-    l->steps[l->count++] = s;
-}
-
-static void list_steps(plan *l)
-{
-    const pare_model *const m = l->m;
-    size_t d = pare_model_width(m, 0);
-    add_step(l, STEM, 0, true, d);
-    for (size_t b = 0; b < m->nblocks; b++) {
-        const pare_attn *const a = &m->blocks[b].attn;
-        const pare_ffn *const f = &m->blocks[b].ffn;
-        if (a->kind != PARE_ATTN_NONE && attention_has_heads(a)) {
-            add_step(l, HEADS_IN, b, true, d);
-            add_step(l, ATTEND, b, false, d);
-            add_step(l, HEADS_OUT, b, true, d = a->dout);
-        } else if (a->kind != PARE_ATTN_NONE) {
-            add_step(l, ATTENTION, b, attention_by_rows(a), d = a->dout);
-        }
-        if (f->kind != PARE_FFN_NONE) add_step(l, FFN, b, true, d = f->dout);
-    }
-    add_step(l, TOP_NORM, 0, true, d);
-    const bool by_rows = m->top.pool == PARE_POOL_NONE && entries(top_weight(m)) <= SMALL_WEIGHT;
-    add_step(l, TOP, 0, by_rows, d);
-}
-
-static pare_status make_plan(plan *l, scratch *s, const pare_model *m, pare_dtype t, bool traced,
-                             pare_err *err)
-{
-    const bool small = t == PARE_F32 && largest_weight(m) <= SMALL_WEIGHT;
-    *l = (plan){.m = m, .small = small, .fused = small && !traced};
-    l->steps = scratch_get(s, 4 * m->nblocks + 3, sizeof *l->steps);
-    if (!l->steps) return pare_no_memory(err);
-    list_steps(l);
-    return PARE_OK;
 }
 
 /* ---- a chunk: some sequences, from ids to outputs -------------------------------------------- */
@@ -359,7 +119,7 @@ static pare_status do_step(const pass *p, const chunk *c, const step *s, size_t 
     head_rows h;
     switch (s->kind) {
     case STEM:
-        return stem(p, &x, c->in, c->row + first);
+        return forward_stem(p, &x, c->in, c->row + first);
     case HEADS_IN:
         h = heads_part(c, &b->attn, first, n);
         return heads_in(p, &h, &x, &b->attn);
@@ -377,7 +137,7 @@ static pare_status do_step(const pass *p, const chunk *c, const step *s, size_t 
         return rows_norm(&x, &x, &p->m->top.norm, &p->ctx);
     case TOP:
         if (s->by_rows) out = rows_part(&c->out, first, n);
-        return top(p, &out, &x);
+        return forward_top(p, &out, &x);
     }
     return PARE_OK;
 }
@@ -452,26 +212,10 @@ static pare_status run_steps(const pass *p, const chunk *c)
     return st;
 }
 
-/* The widest of each over the blocks. */
-static head_rows widest_heads(const pare_model *m)
-{
-    head_rows h = {0};
-    for (size_t b = 0; b < m->nblocks; b++) {
-        const pare_attn *const a = &m->blocks[b].attn;
-        if (a->kind == PARE_ATTN_NONE || !attention_has_heads(a)) continue;
-        const head_rows s = attention_shape(a, PARE_F64, 0);
-        h.q.d = larger(h.q.d, s.q.d);
-        h.k.d = larger(h.k.d, s.k.d);
-        h.v.d = larger(h.v.d, s.v.d);
-        h.y.d = larger(h.y.d, s.y.d);
-    }
-    return h;
-}
-
 static pare_status run_chunk(const pass *p, chunk *c)
 {
-    const size_t wide = widest(p->m), n = c->n;
-    const head_rows h = widest_heads(p->m);
+    const size_t wide = plan_stream_width(p->m), n = c->n;
+    const head_rows h = plan_heads(p->m);
     const pare_dtype t = c->out.t;
     const scratch_mark mark = scratch_top(p->ctx.scratch);
     const size_t columns = 2 * wide + h.q.d + h.k.d + h.v.d + h.y.d;
@@ -535,11 +279,8 @@ static void do_chunk(void *self, size_t i)
 static pare_status all_chunks(const pass *p, chunks *all)
 {
     const pare_input *const in = all->in;
-    const size_t per_seq = in->tokens * widest_buffer(p->m);
-    const bool traced = all->trace && all->trace->fn;
-    size_t seqs = per_seq && CHUNK / per_seq ? CHUNK / per_seq : 1;
-    if (all->plan->small) seqs = SMALL_CHUNK / in->tokens ? SMALL_CHUNK / in->tokens : 1;
-    all->seqs = traced ? in->batch : seqs; /* a trace shows whole batches */
+    const bool traced = all->trace && all->trace->fn; /* a trace shows whole batches */
+    all->seqs = traced ? in->batch : plan_chunk(all->plan, in->tokens);
     const size_t count = (in->batch + all->seqs - 1) / all->seqs;
     all->spread = all->plan->small && count >= SPREAD;
     if (all->spread) {
@@ -561,8 +302,8 @@ static pare_status run_pass(pass *p, chunks *all, pare_arena *arena)
     }
     if (!st) st = angles_new(&p->angles, p->ctx.scratch, p->m, p->tokens, all->t, p->ctx.err);
     if (!st)
-        st = make_plan(&steps, p->ctx.scratch, p->m, all->t, all->trace && all->trace->fn,
-                       p->ctx.err);
+        st = plan_new(&steps, p->ctx.scratch, p->m, all->t, all->trace && all->trace->fn,
+                      p->ctx.err);
     all->plan = &steps;
     return st ? st : all_chunks(p, all);
 }

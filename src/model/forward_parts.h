@@ -2,6 +2,7 @@
 #ifndef PARE_SRC_FORWARD_PARTS_H
 #define PARE_SRC_FORWARD_PARTS_H
 #include "rotary.h"
+#include <pare/forward.h>
 
 /* One pass over some sequences of equal length. */
 typedef struct pass {
@@ -32,4 +33,10 @@ PARE_MUST_USE pare_status attention_attend(const pass *p, head_rows *h, const pa
 PARE_MUST_USE pare_status attention_branch(const pass *p, rows *y, const rows *z,
                                            const pare_attn *a);
 PARE_MUST_USE pare_status ffn_branch(const pass *p, rows *y, const rows *z, const pare_ffn *f);
+
+/* x begins with row `first` of the input. */
+PARE_MUST_USE pare_status forward_stem(const pass *p, rows *x, const pare_input *in, size_t first);
+/* x has gone through the head's norm. */
+PARE_MUST_USE pare_status forward_top(const pass *p, rows *out, const rows *x);
+const pare_weight *forward_top_weight(const pare_model *m); /* tied or not; may be absent */
 #endif
