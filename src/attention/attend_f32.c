@@ -1,7 +1,7 @@
 /* Attention of the f32 engine for one head: tiles where rows see many keys, lists where they see
  * few (graphs, short windows). */
 #include "attend_f32.h"
-#include "dense.h"
+#include "tiled.h"
 
 /* Below it a window is cheaper as a list than as tiles that are mostly hidden. */
 enum { SHORT_WINDOW = 24 };
@@ -35,33 +35,33 @@ pare_status attend_f32_with(const attend_kernels *kernels, pare_mat32 *y, const 
     PARE_ASSERT(q->cols == k->cols && v->cols == y->cols);
     PARE_ASSERT(p->kind != PARE_GRAPH || (g && g->n == q->rows));
     if (as_list(p)) {
-        const edges_job w = {.y = *y,
-                             .q = q,
-                             .k = k,
-                             .v = v,
-                             .scale = scale,
-                             .pattern = p,
-                             .graph = g,
-                             .kernel = &kernels->edge};
-        return edges_attend(&w, exec, err);
+        const listed_job w = {.y = *y,
+                              .q = q,
+                              .k = k,
+                              .v = v,
+                              .scale = scale,
+                              .pattern = p,
+                              .graph = g,
+                              .kernel = &kernels->list};
+        return listed_attend(&w, exec, err);
     }
-    const dense_job w = {.y = *y,
+    const tiled_job w = {.y = *y,
                          .q = q,
                          .k = k,
                          .v = v,
                          .scale = scale,
                          .sees = sight_of(p),
                          .kernel = &kernels->tile};
-    return dense_attend(&w, exec, err);
+    return tiled_attend(&w, exec, err);
 }
 
 size_t attention_kernels(attend_kernels out[3])
 {
     tile_kernel tiles[3];
-    edge_kernel edges[3];
-    const size_t n = tile_kernels(tiles), m = edge_kernels(edges);
+    list_kernel lists[3];
+    const size_t n = tile_kernels(tiles), m = list_kernels(lists);
     PARE_ASSERT(n == m);
-    for (size_t i = 0; i < n; i++) out[i] = (attend_kernels){tiles[i].name, tiles[i], edges[i]};
+    for (size_t i = 0; i < n; i++) out[i] = (attend_kernels){tiles[i].name, tiles[i], lists[i]};
     return n;
 }
 

@@ -1,14 +1,14 @@
 /* attend_f32.h - pare_attend_f32 with chosen kernels: for the tests, which run every variant. */
 #ifndef PARE_ATTENTION_ATTEND_F32_H
 #define PARE_ATTENTION_ATTEND_F32_H
-#include "edges.h"
+#include "listed.h"
 #include "tile.h"
 #include <pare/attention.h>
 
 typedef struct attend_kernels {
     const char *name; /* "avx512", "avx2", "portable" */
     tile_kernel tile;
-    edge_kernel edge;
+    list_kernel list;
 } attend_kernels;
 
 /* The variants this CPU can run, best first; the last is the portable one. Returns how many. */

@@ -52,7 +52,7 @@ static void sparse_row(job *w, size_t i, const pare_keys *keys, double *s)
 }
 
 /* Rows [r0, r0 + rows) against keys [0, nk): nk covers the longest of them. */
-static void dense_rows(job *w, size_t r0, size_t rows, size_t nk, double *s)
+static void unit_run(job *w, size_t r0, size_t rows, size_t nk, double *s)
 {
     pare_mat p = pare_mat_of(s, rows, nk);
     const pare_mat q = pare_mat_part(w->q, r0, 0, rows, w->q->cols);
@@ -81,7 +81,7 @@ static void block(void *ctx, size_t b)
         return;
     }
     if (dense) {
-        dense_rows(w, r0, rows, nk, s);
+        unit_run(w, r0, rows, nk, s);
     } else {
         for (size_t i = r0; i < r0 + rows; i++) {
             const pare_keys keys = pare_visible(w->p, w->g, n, i);

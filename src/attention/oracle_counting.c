@@ -92,7 +92,8 @@ pare_status pare_oracle_counting(pare_oracle *out, pare_oracle inner, pare_oracl
     pare_oracle_caps c;
     inner.ops->caps(inner.self, &c);
     *o = (counting){inner, count, pare_dtype_size(c.dtype)};
-    *out = (pare_oracle){&ops, o};
+    out->ops = &ops;
+    out->self = o;
     return PARE_OK;
 }
 

@@ -1,5 +1,5 @@
 /* The built-in oracle: partial calls and plain attention on the kernels of this room. */
-#include "dense.h"
+#include "tiled.h"
 #include <math.h>
 #include <pare/oracle.h>
 #include <stdatomic.h>
@@ -95,7 +95,7 @@ static pare_status run_f32(const pare_call_partial *p, const pare_exec *exec)
     const pare_mat32 v = view(p->v, p->nk, p->dv, p->ldv);
     tile_kernel kernels[3];
     tile_kernels(kernels);
-    const dense_job d = {.q = &q,
+    const tiled_job d = {.q = &q,
                          .k = &k,
                          .v = &v,
                          .scale = 1,
@@ -104,7 +104,7 @@ static pare_status run_f32(const pare_call_partial *p, const pare_exec *exec)
                          .y = view(p->acc, p->nq, p->dv, p->ldacc),
                          .m = p->m,
                          .l = p->l};
-    return dense_attend(&d, exec, NULL);
+    return tiled_attend(&d, exec, NULL);
 }
 
 /* ---- f64: plain loops ----------------------------------------------------------------------- */
@@ -199,6 +199,7 @@ pare_status pare_oracle_cpu(pare_oracle *out, pare_dtype dtype, uint32_t max_len
     cpu *const o = malloc(sizeof *o);
     if (!o) return pare_no_memory(err);
     *o = (cpu){dtype, max_len ? max_len : UINT32_MAX, exec};
-    *out = (pare_oracle){&ops, o};
+    out->ops = &ops;
+    out->self = o;
     return PARE_OK;
 }

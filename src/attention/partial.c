@@ -4,7 +4,7 @@
  *     y = sum_t e^(m_t - m) acc_t / sum_t e^(m_t - m) l_t
  * is attention over their union: exactly, in real numbers, whatever the ranges are. In f64 the
  * merge adds less than an f32 rounding to what the engine computed. */
-#include "dense.h"
+#include "tiled.h"
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ pare_status pare_attend_partial_f32(pare_partial *out, const pare_mat32 *q, cons
     PARE_ASSERT(out->acc.rows == q->rows && out->acc.cols == v->cols && out->m && out->l);
     tile_kernel kernels[3];
     tile_kernels(kernels);
-    const dense_job d = {.q = q,
+    const tiled_job d = {.q = q,
                          .k = k,
                          .v = v,
                          .scale = scale,
@@ -25,7 +25,7 @@ pare_status pare_attend_partial_f32(pare_partial *out, const pare_mat32 *q, cons
                          .y = out->acc,
                          .m = out->m,
                          .l = out->l};
-    return dense_attend(&d, exec, err);
+    return tiled_attend(&d, exec, err);
 }
 
 enum { COLUMNS = 64 }; /* at a time: the sums live on the stack */

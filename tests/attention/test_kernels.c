@@ -1,4 +1,4 @@
-/* Tests src/attention/{attend_f32,dense,tile,edges}.c: every variant this CPU can run, against the
+/* Tests src/attention/{attend_f32,tiled,tile,listed}.c: every variant this CPU can run, against the
  * f64 reference and the bound that kernel_cases.h derives. */
 #include "kernel_cases.h"
 #include "../../src/attention/attend_f32.h"

@@ -1,7 +1,7 @@
 /* Attention over lists of keys, row by row: scores of four keys at a time along dk, e^(s - max)
  * over the whole list, then the values along dv. The rows that a list names lie anywhere, so each
  * value is asked for while its key is being multiplied. */
-#include "edges.h"
+#include "listed.h"
 #include <math.h>
 #include <pare/vexp.h>
 #include <stdatomic.h>
@@ -29,7 +29,7 @@ static float dot8(const float *a, const float *b, size_t n)
     return s;
 }
 
-static void row_portable(float *y, const float *q, const edge_data *e, const uint32_t *idx,
+static void row_portable(float *y, const float *q, const list_data *e, const uint32_t *idx,
                          size_t n, float *s)
 {
     float top = -INFINITY, part[GROUP] = {0};
@@ -70,7 +70,7 @@ PARE_AVX512 static inline __m128 sums16(__m512 a0, __m512 a1, __m512 a2, __m512 
     return _mm_add_ps(low, _mm_add_ps(_mm512_extractf32x4_ps(c, 2), _mm512_extractf32x4_ps(c, 3)));
 }
 
-PARE_AVX512 static void scores_avx512(float *s, const float *q, const edge_data *e,
+PARE_AVX512 static void scores_avx512(float *s, const float *q, const list_data *e,
                                       const uint32_t *idx, size_t n)
 {
     const __m128 scale = _mm_set1_ps(e->scale);
@@ -98,7 +98,7 @@ PARE_AVX512 static void scores_avx512(float *s, const float *q, const edge_data 
 PARE_AVX512 static float weights_avx512(float *s, size_t n)
 {
     __m512 top = _mm512_set1_ps(-INFINITY), sum = _mm512_setzero_ps();
-    for (size_t i = n; i < n + EDGES_PAD; i++) s[i] = -INFINITY;
+    for (size_t i = n; i < n + LIST_PAD; i++) s[i] = -INFINITY;
     for (size_t j = 0; j < n; j += 16) top = _mm512_max_ps(_mm512_loadu_ps(s + j), top);
     const __m512 base = _mm512_set1_ps(_mm512_reduce_max_ps(top));
     for (size_t j = 0; j < n; j += 16) {
@@ -110,7 +110,7 @@ PARE_AVX512 static float weights_avx512(float *s, size_t n)
 }
 
 /* 64 columns at a time, even and odd keys apart: eight chains. */
-PARE_AVX512 static void values_avx512(float *y, const float *s, const edge_data *e,
+PARE_AVX512 static void values_avx512(float *y, const float *s, const list_data *e,
                                       const uint32_t *idx, size_t n, float by)
 {
     for (size_t c = 0; c < e->dv; c += 64) {
@@ -142,7 +142,7 @@ PARE_AVX512 static void values_avx512(float *y, const float *s, const edge_data 
     }
 }
 
-PARE_AVX512 static void row_avx512(float *y, const float *q, const edge_data *e,
+PARE_AVX512 static void row_avx512(float *y, const float *q, const list_data *e,
                                    const uint32_t *idx, size_t n, float *s)
 {
     scores_avx512(s, q, e, idx, n);
@@ -164,7 +164,7 @@ PARE_AVX2 static inline __m128 sums8(__m256 a0, __m256 a1, __m256 a2, __m256 a3)
     return _mm_add_ps(_mm256_castps256_ps128(c), _mm256_extractf128_ps(c, 1));
 }
 
-PARE_AVX2 static void scores_avx2(float *s, const float *q, const edge_data *e, const uint32_t *idx,
+PARE_AVX2 static void scores_avx2(float *s, const float *q, const list_data *e, const uint32_t *idx,
                                   size_t n)
 {
     const __m128 scale = _mm_set1_ps(e->scale);
@@ -194,7 +194,7 @@ PARE_AVX2 static float weights_avx2(float *s, size_t n)
     float top = -INFINITY, part[8];
     for (size_t j = 0; j < n; j++)
         if (s[j] > top) top = s[j];
-    for (size_t i = n; i < n + EDGES_PAD; i++) s[i] = -INFINITY;
+    for (size_t i = n; i < n + LIST_PAD; i++) s[i] = -INFINITY;
     for (size_t j = 0; j < n; j += 8) {
         const __m256 w = pare_exp_avx2(_mm256_sub_ps(_mm256_loadu_ps(s + j), _mm256_set1_ps(top)));
         _mm256_storeu_ps(s + j, w);
@@ -206,7 +206,7 @@ PARE_AVX2 static float weights_avx2(float *s, size_t n)
 }
 
 /* 64 columns at a time: eight chains. */
-PARE_AVX2 static void values_avx2(float *y, const float *s, const edge_data *e, const uint32_t *idx,
+PARE_AVX2 static void values_avx2(float *y, const float *s, const list_data *e, const uint32_t *idx,
                                   size_t n, float by)
 {
     for (size_t c = 0; c < e->dv; c += 64) {
@@ -230,7 +230,7 @@ PARE_AVX2 static void values_avx2(float *y, const float *s, const edge_data *e, 
     }
 }
 
-PARE_AVX2 static void row_avx2(float *y, const float *q, const edge_data *e, const uint32_t *idx,
+PARE_AVX2 static void row_avx2(float *y, const float *q, const list_data *e, const uint32_t *idx,
                                size_t n, float *s)
 {
     scores_avx2(s, q, e, idx, n);
@@ -239,21 +239,21 @@ PARE_AVX2 static void row_avx2(float *y, const float *q, const edge_data *e, con
 }
 #endif
 
-size_t edge_kernels(edge_kernel out[3])
+size_t list_kernels(list_kernel out[3])
 {
     size_t n = 0;
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) out[n++] = (edge_kernel){"avx512", row_avx512};
+    if (__builtin_cpu_supports("avx512f")) out[n++] = (list_kernel){"avx512", row_avx512};
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        out[n++] = (edge_kernel){"avx2", row_avx2};
+        out[n++] = (list_kernel){"avx2", row_avx2};
 #endif
-    out[n++] = (edge_kernel){"portable", row_portable};
+    out[n++] = (list_kernel){"portable", row_portable};
     return n;
 }
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-static pare_keys keys_of(const edges_job *w, size_t i)
+static pare_keys keys_of(const listed_job *w, size_t i)
 {
     return pare_visible(w->pattern, w->graph, w->q->rows, i);
 }
@@ -266,16 +266,16 @@ static const uint32_t *list_of(const pare_keys *keys, uint32_t *room)
     return room;
 }
 
-static bool rows_from(const edges_job *w, size_t first)
+static bool rows_from(const listed_job *w, size_t first)
 {
     const size_t n = w->q->rows, end = n - first < UNIT ? n : first + UNIT;
-    const edge_data e = {w->k->v, w->v->v, w->k->ld, w->v->ld, w->q->cols, w->v->cols, w->scale};
+    const list_data e = {w->k->v, w->v->v, w->k->ld, w->v->ld, w->q->cols, w->v->cols, w->scale};
     size_t most = 0;
     for (size_t i = first; i < end; i++) {
         const size_t count = keys_of(w, i).count;
         if (count > most) most = count;
     }
-    float *const s = malloc((most + EDGES_PAD) * sizeof *s);
+    float *const s = malloc((most + LIST_PAD) * sizeof *s);
     uint32_t *const room = malloc((w->pattern->kind == PARE_GRAPH ? 1 : most) * sizeof *room);
     for (size_t i = first; s && room && i < end; i++) {
         const pare_keys keys = keys_of(w, i);
@@ -292,7 +292,7 @@ static bool rows_from(const edges_job *w, size_t first)
 }
 
 typedef struct shared {
-    const edges_job *w;
+    const listed_job *w;
     atomic_bool no_memory;
 } shared;
 
@@ -302,7 +302,7 @@ static void block(void *ctx, size_t b)
     if (!rows_from(s->w, b * UNIT)) atomic_store(&s->no_memory, true);
 }
 
-pare_status edges_attend(const edges_job *w, const pare_exec *exec, pare_err *err)
+pare_status listed_attend(const listed_job *w, const pare_exec *exec, pare_err *err)
 {
     shared s = {.w = w};
     pare_parallel(exec, (w->q->rows + UNIT - 1) / UNIT, block, &s);

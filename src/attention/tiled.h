@@ -1,7 +1,7 @@
-/* dense.h - attention of a range of queries over tiles of keys, online: what pare_attend_f32, the
+/* tiled.h - attention of a range of queries over tiles of keys, online: what pare_attend_f32, the
  * partial results and the oracle share. */
-#ifndef PARE_ATTENTION_DENSE_H
-#define PARE_ATTENTION_DENSE_H
+#ifndef PARE_ATTENTION_TILED_H
+#define PARE_ATTENTION_TILED_H
 #include "tile.h"
 #include <pare/attention.h>
 
@@ -19,7 +19,7 @@ static inline sight sight_of_stairs(int64_t vis0, size_t nq, size_t nk)
     return (sight){vis0, SIZE_MAX, SIZE_MAX};
 }
 
-typedef struct dense_job {
+typedef struct tiled_job {
     const pare_mat32 *q, *k, *v; /* nq x dk, nk x dk, nk x dv */
     float scale;
     sight sees;
@@ -28,11 +28,11 @@ typedef struct dense_job {
      * the largest score m (nq) and the sum of weights l (nq). */
     pare_mat32 y;
     float *m, *l;
-} dense_job;
+} tiled_job;
 
 /* All rows, over the threads. The result of a row depends neither on their number nor on the other
  * rows: tiles begin at multiples of TILE_KEYS, and keys that a query does not see weigh exactly 0.
  */
-PARE_MUST_USE pare_status dense_attend(const dense_job *d, const pare_exec *exec, pare_err *err);
+PARE_MUST_USE pare_status tiled_attend(const tiled_job *d, const pare_exec *exec, pare_err *err);
 
 #endif

@@ -6,7 +6,7 @@
  * Tiles that no query of a panel sees are skipped; in those that only some see, the hidden scores
  * are set to -inf. Memory: the panels' queries and sums and one tile, O(unit (dk + dv)).
  * A nan or an infinity in a value may reach the rows of its tile that do not see it (0 x inf). */
-#include "dense.h"
+#include "tiled.h"
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ typedef struct panel {
 } panel;
 
 typedef struct unit {
-    const dense_job *d;
+    const tiled_job *d;
     size_t dk, dv, dv4; /* dv4: dv padded */
     panel panels[MOST_PANELS];
     size_t npanels;
@@ -35,7 +35,7 @@ typedef struct unit {
 
 /* Queries of one unit of work: a few panels share each tile of keys. May depend on the threads,
  * because no row depends on the units. */
-static size_t unit_rows(const dense_job *d, int threads)
+static size_t unit_rows(const tiled_job *d, int threads)
 {
     const size_t p = d->kernel->lanes * d->kernel->vecs;
     const size_t panels = d->q->rows / (UNITS * (size_t)threads * p);
@@ -192,7 +192,7 @@ static float *take(float **at, size_t n)
  * floats needed. */
 static size_t lay_out(unit *u, size_t first, size_t end, float *at)
 {
-    const dense_job *const d = u->d;
+    const tiled_job *const d = u->d;
     const size_t most = d->kernel->lanes * d->kernel->vecs;
     size_t need = 0;
     u->npanels = 0;
@@ -229,7 +229,7 @@ static void begin_panel(const unit *u, const panel *p)
 /* Keys [from, to) of the tile that begins at j0. */
 static void one_tile(const unit *u, const panel *p, size_t j0, size_t from, size_t to)
 {
-    const dense_job *const d = u->d;
+    const tiled_job *const d = u->d;
     const size_t keys = padded(to - from, TILE_STEP);
     const float *const k = u->k + (from - j0) * u->dk, *const v = u->v + (from - j0) * u->dv4;
     d->kernel->scores(u->s, p->q, k, keys, u->dk, p->v);
@@ -242,7 +242,7 @@ static void one_tile(const unit *u, const panel *p, size_t j0, size_t from, size
 
 static void end_panel(const unit *u, const panel *p)
 {
-    const dense_job *const d = u->d;
+    const tiled_job *const d = u->d;
     float *const by = u->fade;
     for (size_t i = 0; i < p->p; i++) by[i] = d->m ? 1 : 1 / p->l[i];
     unpack(d->y.v + p->first * d->y.ld, d->y.ld, p->o, p->p, p->rows, u->dv, by);
@@ -253,7 +253,7 @@ static void end_panel(const unit *u, const panel *p)
 
 static void run(const unit *u)
 {
-    const dense_job *const d = u->d;
+    const tiled_job *const d = u->d;
     const size_t nk = d->k->rows;
     for (size_t a = 0; a < u->npanels; a++) begin_panel(u, &u->panels[a]);
     for (size_t j0 = 0; j0 < nk; j0 += TILE_KEYS) {
@@ -273,22 +273,23 @@ static void run(const unit *u)
     for (size_t a = 0; a < u->npanels; a++) end_panel(u, &u->panels[a]);
 }
 
-static bool dense_rows(const dense_job *d, size_t first, size_t end)
+static bool unit_run(const tiled_job *d, size_t first, size_t end)
 {
     unit u = {.d = d, .dk = d->q->cols, .dv = d->v->cols};
     u.dv4 = padded(u.dv, TILE_STEP);
     size_t bytes;
-    if (!pare_mul(&bytes, lay_out(&u, first, end, NULL), sizeof(float))) return false;
-    float *const buffer = aligned_alloc(64, bytes);
+    if (!pare_mul(&bytes, lay_out(&u, first, end, NULL) + ALIGN, sizeof(float))) return false;
+    float *const buffer = malloc(bytes);
     if (!buffer) return false;
-    lay_out(&u, first, end, buffer);
+    const size_t off = (uintptr_t)buffer / sizeof(float) % ALIGN;
+    lay_out(&u, first, end, buffer + (off ? ALIGN - off : 0));
     run(&u);
     free(buffer);
     return true;
 }
 
 typedef struct shared {
-    const dense_job *d;
+    const tiled_job *d;
     size_t units, unit;
     atomic_bool no_memory;
 } shared;
@@ -299,11 +300,11 @@ static void block(void *ctx, size_t b)
 {
     shared *const w = ctx;
     const size_t n = w->d->q->rows, first = (w->units - 1 - b) * w->unit;
-    if (!dense_rows(w->d, first, n - first < w->unit ? n : first + w->unit))
+    if (!unit_run(w->d, first, n - first < w->unit ? n : first + w->unit))
         atomic_store(&w->no_memory, true);
 }
 
-pare_status dense_attend(const dense_job *d, const pare_exec *exec, pare_err *err)
+pare_status tiled_attend(const tiled_job *d, const pare_exec *exec, pare_err *err)
 {
     shared w = {.d = d, .unit = unit_rows(d, exec ? exec->threads : 1)};
     w.units = (d->q->rows + w.unit - 1) / w.unit;

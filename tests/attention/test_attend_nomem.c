@@ -1,0 +1,97 @@
+/* Tests src/attention when memory is out: every allocation fails once, and each time the status
+ * says so and nothing leaks. */
+#include "kernel_cases.h"
+#include "fail_alloc.h"
+#include <pare/oracle.h>
+
+enum { N = 300, D = 4 };
+
+typedef pare_status work_fn(head_case *h, const pare_graph *g, pare_err *err);
+
+static const pare_exec TWO = {.threads = 2};
+
+static pare_status tiled(head_case *h, const pare_graph *g, pare_err *err)
+{
+    (void)g;
+    const pare_pattern p = {.kind = PARE_CAUSAL};
+    return pare_attend_f32(&h->y, &h->q, &h->k, &h->v, 1, &p, NULL, &TWO, err);
+}
+
+static pare_status listed(head_case *h, const pare_graph *g, pare_err *err)
+{
+    const pare_pattern p = {.kind = PARE_GRAPH};
+    return pare_attend_f32(&h->y, &h->q, &h->k, &h->v, 1, &p, g, &TWO, err);
+}
+
+static pare_status short_window(head_case *h, const pare_graph *g, pare_err *err)
+{
+    (void)g;
+    const pare_pattern p = {.kind = PARE_WINDOW, .window = 3};
+    return pare_attend_f32(&h->y, &h->q, &h->k, &h->v, 1, &p, NULL, &TWO, err);
+}
+
+static pare_status partial(head_case *h, const pare_graph *g, pare_err *err)
+{
+    (void)g;
+    static float m[N], l[N];
+    pare_partial out = {h->y, m, l};
+    return pare_attend_partial_f32(&out, &h->q, &h->k, &h->v, 1, 1, &TWO, err);
+}
+
+static pare_status oracle(const head_case *h, pare_dtype t, pare_err *err)
+{
+    static double room[N * D], zeros[N * D];
+    pare_oracle o = {0}, inner = {0};
+    pare_oracle_count count = {0};
+    const bool f32 = t == PARE_F32;
+    const pare_call c = {.kind = PARE_CALL_QKV,
+                         .u.a = {f32 ? (void *)h->q.v : zeros, f32 ? (void *)h->k.v : zeros,
+                                 f32 ? (void *)h->v.v : zeros, N, D, D, true, NULL, room}};
+    pare_status st = pare_oracle_cpu(&inner, t, 0, &TWO, err);
+    if (!st) st = pare_oracle_counting(&o, inner, &count, err);
+    if (!st) st = o.ops->evaluate(o.self, &c, 1, err);
+    pare_oracle_free(&o);
+    return st;
+}
+
+static pare_status oracle_f32(head_case *h, const pare_graph *g, pare_err *err)
+{
+    (void)g;
+    return oracle(h, PARE_F32, err);
+}
+
+static pare_status oracle_f64(head_case *h, const pare_graph *g, pare_err *err)
+{
+    (void)g;
+    return oracle(h, PARE_F64, err);
+}
+
+static void every_failed_allocation_is_reported(void **state)
+{
+    (void)state;
+    work_fn *const works[] = {tiled, listed, short_window, partial, oracle_f32, oracle_f64};
+    pare_arena *const a = pare_arena_new();
+    head_case h = case_new(a, N, D, D, RANDOM, 1);
+    const pare_graph g = odd_graph(a, N);
+    for (size_t w = 0; w < sizeof works / sizeof *works; w++)
+        for (long n = 0;; n++) {
+            pare_err err = {0};
+            fail_alloc_after(n);
+            const pare_status st = works[w](&h, &g, &err);
+            const bool hit = fail_alloc_hit();
+            fail_alloc_after(-1);
+            assert_int_equal(st, hit ? PARE_ERR_MEMORY : PARE_OK);
+            if (hit) assert_contains(err.msg, "memory");
+            if (!hit) {
+                assert_true(n > 0); /* something did allocate */
+                break;
+            }
+        }
+    pare_arena_free(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_failed_allocation_is_reported)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
