@@ -6,6 +6,7 @@
  * `rest` is the same pass with every token seeing only itself: all of it but the attention. */
 #include <pare/pare.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,6 +146,20 @@ static double rest_seconds(work *w, int threads, const pare_graph *none)
     return t;
 }
 
+/* Rows that went wrong would be fast: finite, and the same bits on one and two threads. */
+static void check(work *w)
+{
+    const size_t n = pare_output_rows(w->m, &w->in) * pare_model_outputs(w->m);
+    float *const one = need(malloc(n * sizeof *one));
+    (void)seconds(w, 1);
+    memcpy(one, w->out, n * sizeof *one);
+    (void)seconds(w, 2);
+    if (memcmp(one, w->out, n * sizeof *one) != 0) stop("bits depend on the number of threads");
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(one[i])) stop("an output is not finite");
+    free(one);
+}
+
 static void keep_least(double *best, double t)
 {
     if (*best == 0 || t < *best) *best = t;
@@ -181,6 +196,7 @@ static void run_case(const bench_case *c, float *square)
             keep_least(&w.best[t][1], rest_seconds(&w, t + 1, none));
         }
     }
+    check(&w);
     show(c, &w);
     free(w.out);
     pare_model_free(w.m);

@@ -239,7 +239,8 @@ static pare_status run_chunk(const pass *p, chunk *c)
 
 typedef struct chunks {
     const pass *p;
-    const plan *plan;
+    plan plan;
+    pare_graph graph; /* completed */
     const pare_input *in;
     void *out;
     pare_dtype t;
@@ -255,8 +256,8 @@ static void do_chunk(void *self, size_t i)
     chunks *const all = self;
     const pare_input *const in = all->in;
     const size_t b = i * all->seqs, left = in->batch - b, nb = left < all->seqs ? left : all->seqs;
-    const size_t out_rows = pare_output_rows(all->plan->m, in) / in->batch;
-    const size_t cols = pare_model_outputs(all->plan->m);
+    const size_t out_rows = pare_output_rows(all->plan.m, in) / in->batch;
+    const size_t cols = pare_model_outputs(all->plan.m);
     char *const to = (char *)all->out + b * out_rows * cols * pare_dtype_size(all->t);
     pass p = *all->p;
     lane *mine = NULL;
@@ -264,7 +265,7 @@ static void do_chunk(void *self, size_t i)
         mine = take_lane(all->lanes);
         p.ctx = (rows_ctx){&mine->scratch, NULL, NULL};
     }
-    chunk c = {.plan = all->plan,
+    chunk c = {.plan = &all->plan,
                .in = in,
                .row = b * in->tokens,
                .n = nb * in->tokens,
@@ -280,9 +281,9 @@ static pare_status all_chunks(const pass *p, chunks *all)
 {
     const pare_input *const in = all->in;
     const bool traced = all->trace && all->trace->fn; /* a trace shows whole batches */
-    all->seqs = traced ? in->batch : plan_chunk(all->plan, in->tokens);
+    all->seqs = traced ? in->batch : plan_chunk(&all->plan, in->tokens);
     const size_t count = (in->batch + all->seqs - 1) / all->seqs;
-    all->spread = all->plan->small && count >= SPREAD;
+    all->spread = all->plan.small && count >= SPREAD;
     if (all->spread) {
         pare_parallel(p->ctx.exec, count, do_chunk, all);
     } else {
@@ -293,18 +294,16 @@ static pare_status all_chunks(const pass *p, chunks *all)
 
 static pare_status run_pass(pass *p, chunks *all, pare_arena *arena)
 {
-    pare_graph graph;
-    plan steps;
+    const pare_model *const m = p->m;
+    pare_err *const err = p->ctx.err;
+    const bool traced = all->trace && all->trace->fn;
     pare_status st = PARE_OK;
-    if (p->m->pattern.kind == PARE_GRAPH) {
-        st = pare_graph_complete(&graph, arena, all->in->graph, &p->m->pattern, p->ctx.err);
-        p->graph = &graph;
+    if (m->pattern.kind == PARE_GRAPH) {
+        st = pare_graph_complete(&all->graph, arena, all->in->graph, &m->pattern, err);
+        p->graph = &all->graph;
     }
-    if (!st) st = angles_new(&p->angles, p->ctx.scratch, p->m, p->tokens, all->t, p->ctx.err);
-    if (!st)
-        st = plan_new(&steps, p->ctx.scratch, p->m, all->t, all->trace && all->trace->fn,
-                      p->ctx.err);
-    all->plan = &steps;
+    if (!st) st = angles_new(&p->angles, p->ctx.scratch, m, p->tokens, all->t, err);
+    if (!st) st = plan_new(&all->plan, p->ctx.scratch, m, all->t, traced, err);
     return st ? st : all_chunks(p, all);
 }
 
