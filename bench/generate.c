@@ -1,21 +1,32 @@
 /* Tokens per second, for a prompt and for generation, on random models of the shapes of stories260K
- * and of GPT-2 small, beside the sgemm rate of the same process: CSV. */
+ * and of GPT-2 small, beside the sgemm rate of the same process: CSV.
+ *
+ * Everything is timed in pieces of about a millisecond, over and over, and of every piece the best
+ * time counts: on a busy machine longer ones never run undisturbed. */
 #include <pare/pare.h>
 
 #include <math.h>
 #include <stdlib.h>
 
-enum { ROUNDS = 7, SIDE = 1024, MOST_THREADS = 2 };
+enum { SIDE = 384, MOST_THREADS = 2, MOST_PIECES = 16 };
 
 typedef struct shape {
     const char *name;
     pare_random_model_opts o;
     size_t prompt, tokens;
+    size_t feed, piece; /* of the prompt, of generation: about a millisecond */
+    int rounds;
 } shape;
 
-typedef struct rates {
-    double sgemm, prompt, greedy, sampled; /* best of the rounds: Gflop/s and tokens/s */
-} rates;
+/* The best seconds of every piece of a run. */
+typedef struct pieces {
+    double best[MOST_PIECES];
+    size_t n;
+} pieces;
+
+typedef struct times {
+    pieces sgemm, prompt, greedy, sampled;
+} times;
 
 static _Noreturn void stop(const char *what)
 {
@@ -29,38 +40,51 @@ static void *need(void *p)
     return p;
 }
 
-static void keep_best(double *best, double rate)
+static void keep_best(pieces *p, size_t i, double seconds)
 {
-    if (rate > *best) *best = rate;
+    if (i == p->n) p->best[p->n++] = seconds;
+    if (seconds < p->best[i]) p->best[i] = seconds;
 }
 
-static double sgemm_rate(const float *a, const float *b, float *c)
+static double total(const pieces *p)
+{
+    double sum = 0;
+    for (size_t i = 0; i < p->n; i++) sum += p->best[i];
+    return sum;
+}
+
+static void sgemm(pieces *p, const float *a, const float *b, float *c)
 {
     const double start = pare_seconds();
     pare_gemm_f32(SIDE, SIDE, SIDE, 1, a, SIDE, false, b, SIDE, true, 0, c, SIDE);
-    return 2e-9 * SIDE * SIDE * SIDE / (pare_seconds() - start);
+    keep_best(p, 0, pare_seconds() - start);
 }
 
-/* Generates from an empty cache: tokens/s. */
-static double generate(pare_decoder *d, pare_sampler *s, size_t tokens)
+/* Generates from an empty cache. */
+static void generate(pieces *p, pare_decoder *d, pare_sampler *s, const shape *h)
 {
     const float *logits;
     int64_t id = 1;
     pare_decoder_reset(d);
-    const double start = pare_seconds();
-    for (size_t i = 0; i < tokens; i++)
-        if (pare_decoder_step(d, id, &logits, NULL) || pare_sample(&id, s, logits, NULL))
-            stop("generation failed");
-    return (double)tokens / (pare_seconds() - start);
+    for (size_t i = 0; i < h->tokens / h->piece; i++) {
+        const double start = pare_seconds();
+        for (size_t k = 0; k < h->piece; k++)
+            if (pare_decoder_step(d, id, &logits, NULL) || pare_sample(&id, s, logits, NULL))
+                stop("generation failed");
+        keep_best(p, i, pare_seconds() - start);
+    }
 }
 
-static double prompt(pare_decoder *d, const int64_t *ids, size_t n)
+static void prompt(pieces *p, pare_decoder *d, const int64_t *ids, const shape *h)
 {
     const float *logits;
     pare_decoder_reset(d);
-    const double start = pare_seconds();
-    if (pare_decoder_feed(d, ids, n, &logits, NULL)) stop("the prompt failed");
-    return (double)n / (pare_seconds() - start);
+    for (size_t i = 0; i < h->prompt / h->feed; i++) {
+        const double start = pare_seconds();
+        if (pare_decoder_feed(d, ids + i * h->feed, h->feed, &logits, NULL))
+            stop("the prompt failed");
+        keep_best(p, i, pare_seconds() - start);
+    }
 }
 
 /* The decoder's last row is that of the whole pass: a wrong answer is always fast. */
@@ -82,7 +106,7 @@ static void check(const pare_model *m, pare_decoder *d, const int64_t *ids, size
     free(want);
 }
 
-static rates measure(const pare_model *m, const shape *s, int threads, const float *a,
+static times measure(const pare_model *m, const shape *s, int threads, const float *a,
                      const float *b, float *c)
 {
     const pare_exec exec = {.threads = threads};
@@ -98,12 +122,12 @@ static rates measure(const pare_model *m, const shape *s, int threads, const flo
         pare_sampler_new(&random, arena, s->o.vocab, &usual, 1, 0, NULL))
         stop("no decoder");
     check(m, d, ids, 24);
-    rates r = {0};
-    for (int i = 0; i < ROUNDS; i++) {
-        keep_best(&r.sgemm, sgemm_rate(a, b, c));
-        keep_best(&r.prompt, prompt(d, ids, s->prompt));
-        keep_best(&r.greedy, generate(d, &best, s->tokens));
-        keep_best(&r.sampled, generate(d, &random, s->tokens));
+    times r = {0};
+    for (int i = 0; i < s->rounds; i++) {
+        sgemm(&r.sgemm, a, b, c);
+        prompt(&r.prompt, d, ids, s);
+        generate(&r.greedy, d, &best, s);
+        generate(&r.sampled, d, &random, s);
     }
     pare_decoder_free(d);
     pare_arena_free(arena);
@@ -123,8 +147,11 @@ int main(void)
           .vocab = 512,
           .context = 512,
           .seed = 1},
-         500,
-         256},
+         480,
+         256,
+         96,
+         32,
+         40},
         {"gpt2-small",
          {.kind = PARE_RANDOM_GPT,
           .dim = 768,
@@ -133,8 +160,11 @@ int main(void)
           .vocab = 50257,
           .context = 1024,
           .seed = 1},
-         192,
-         12},
+         96,
+         6,
+         96,
+         1,
+         4},
     };
     float *const a = need(calloc(3u * SIDE * SIDE, sizeof *a));
     for (size_t i = 0; i < 2u * SIDE * SIDE; i++) a[i] = (float)(i % 13) - 6;
@@ -148,9 +178,11 @@ int main(void)
         o.exec = &all;
         if (pare_random_model(&m, &o, NULL)) stop("no model");
         for (int t = 1; t <= MOST_THREADS && t <= pare_cores(); t++) {
-            const rates r = measure(m, s, t, a, a + SIDE * SIDE, a + 2 * SIDE * SIDE);
+            const times r = measure(m, s, t, a, a + SIDE * SIDE, a + 2 * SIDE * SIDE);
+            const double n = (double)s->tokens, flops = 2.0 * SIDE * SIDE * SIDE;
             printf("%s,%d,%zu,%zu,%.0f,%.0f,%.0f,%.1f\n", s->name, t, s->prompt, s->tokens,
-                   r.prompt, r.greedy, r.sampled, r.sgemm);
+                   (double)s->prompt / total(&r.prompt), n / total(&r.greedy),
+                   n / total(&r.sampled), 1e-9 * flops / total(&r.sgemm));
         }
         pare_model_free(m);
     }

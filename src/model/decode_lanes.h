@@ -31,15 +31,15 @@ TARGET static inline lanes lanes_exp(lanes x)
 
 /* ---- attention over the cache --------------------------------------------------------------- */
 
-/* The visited groups of LANES tokens: [0, head) and [tail, end). */
+/* The visited groups of LANES tokens: [0, head) and [tail, end). Where they meet or share a group,
+ * tail <= head, there is nothing to jump over. */
 typedef struct visit {
     size_t head, tail, end;
 } visit;
 
 static inline visit visit_of(const decode_query *q)
 {
-    const size_t head = (q->to0 + LANES - 1) / LANES, first = q->from1 / LANES;
-    return (visit){head, first > head ? first : head, (q->to1 + LANES - 1) / LANES};
+    return (visit){(q->to0 + LANES - 1) / LANES, q->from1 / LANES, (q->to1 + LANES - 1) / LANES};
 }
 
 /* Scores of a visited group; those at its borders are hidden by the caller. */

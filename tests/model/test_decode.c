@@ -118,16 +118,97 @@ static void long_contexts_are_the_whole_pass(void **state)
     }
 }
 
-static void every_kernel_variant_is_the_whole_pass(void **state)
+/* All tables of kernels this CPU has. */
+static size_t variants(const decode_kernels *variant[3])
 {
-    (void)state;
-    const decode_kernels *variant[3] = {&decode_portable};
-    size_t n = 1;
+    size_t n = 0;
+    variant[n++] = &decode_portable;
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         variant[n++] = &decode_avx2;
     if (__builtin_cpu_supports("avx512f")) variant[n++] = &decode_avx512;
 #endif
+    return n;
+}
+
+static double act_by_definition(pare_act a, double x)
+{
+    const double u = sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x);
+    return a == PARE_ACT_RELU        ? fmax(x, 0)
+           : a == PARE_ACT_GELU      ? x * (1 + erf(x / sqrt(2))) / 2
+           : a == PARE_ACT_GELU_TANH ? x * (1 + tanh(u)) / 2
+           : a == PARE_ACT_SILU      ? x / (1 + exp(-x))
+           : a == PARE_ACT_TANH      ? tanh(x)
+                                     : x;
+}
+
+/* From the far ends, where exp over- and underflows, to the middle. */
+static void activations_follow_their_definition_everywhere(void **state)
+{
+    (void)state;
+    enum { N = 4096 };
+    const decode_kernels *variant[3];
+    float x[N], ones[N];
+    for (size_t v = 0; v < variants(variant); v++)
+        for (int a = PARE_ACT_NONE; a <= PARE_ACT_TANH; a++) {
+            for (size_t j = 0; j < N; j++) {
+                const double at = ((double)j - N / 2) / (N / 2);
+                x[j] = (float)(at * at * at * 300);
+                ones[j] = j % 2 ? 1 : -2;
+            }
+            x[0] = -1e30f;
+            float y[N];
+            memcpy(y, x, sizeof y);
+            variant[v]->act(y, ones, N, (pare_act)a);
+            for (size_t j = 0; j < N; j++) {
+                const double want = (double)ones[j] * act_by_definition((pare_act)a, (double)x[j]);
+                /* Relative to the input: gelu and silu vanish on the left. */
+                assert_near((double)y[j], want, 4e-7 * (fabs(want) + fmin(1, fabs((double)x[j]))));
+            }
+        }
+}
+
+/* eps = 0 and a zero row stays zero; a nearly constant row keeps its shape. */
+static void norms_follow_their_definition_at_the_edges(void **state)
+{
+    (void)state;
+    const decode_kernels *variant[3];
+    for (size_t v = 0; v < variants(variant); v++) {
+        float gain[PARE_PANEL] = {2, 2, 2, 2, 2}, x[PARE_PANEL] = {0}, y[PARE_PANEL];
+        decode_norm n = {.on = true, .divide = true, .d = 5, .divisor = 5, .gain = gain};
+        variant[v]->norm(y, x, &n);
+        for (size_t j = 0; j < PARE_PANEL; j++) assert_true(y[j] == 0);
+        for (size_t j = 0; j < 5; j++) x[j] = 1000 + (float)j;
+        n.centre = true;
+        variant[v]->norm(y, x, &n);
+        for (size_t j = 0; j < 5; j++)
+            assert_near((double)y[j], 2 * ((double)j - 2) / sqrt(2), 1e-5);
+        for (size_t j = 5; j < PARE_PANEL; j++) assert_true(y[j] == 0);
+    }
+}
+
+/* Blocks that turn by other frequencies than the ones before them. */
+static void every_block_has_its_own_frequencies(void **state)
+{
+    (void)state;
+    int64_t ids[20];
+    pare_model *const m = shaped(PARE_RANDOM_LLAMA, 48, 4, 64);
+    pare_weight *const f = &m->blocks[1].attn.freqs;
+    double other[64];
+    for (size_t j = 0; j < f->cols; j++) other[j] = 0.3 + (double)j;
+    *f = (pare_weight){PARE_F64, 1, f->cols, other};
+    m->blocks[2].attn.freqs.data = other + 1;
+    m->blocks[2].attn.freqs.dtype = PARE_F64;
+    some_ids(ids, 20, m, 1);
+    assert_like_the_pass(m, ids, 20, 2e-5, NULL, 1);
+    pare_model_free(m);
+}
+
+static void every_kernel_variant_is_the_whole_pass(void **state)
+{
+    (void)state;
+    const decode_kernels *variant[3];
+    const size_t n = variants(variant);
     int64_t ids[40];
     pare_model *const m = shaped(PARE_RANDOM_LLAMA, 48, 4, 64);
     some_ids(ids, 40, m, 1);
@@ -257,6 +338,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(step_by_step_is_the_whole_pass_on_wild_models),
         cmocka_unit_test(long_contexts_are_the_whole_pass),
+        cmocka_unit_test(activations_follow_their_definition_everywhere),
+        cmocka_unit_test(norms_follow_their_definition_at_the_edges),
+        cmocka_unit_test(every_block_has_its_own_frequencies),
         cmocka_unit_test(every_kernel_variant_is_the_whole_pass),
         cmocka_unit_test(bits_depend_neither_on_the_cut_nor_on_the_threads),
         cmocka_unit_test(after_a_reset_nothing_is_left),
