@@ -111,6 +111,13 @@ char *cli_suffixed(cli *c, const char *path, const char *suffix)
     return s;
 }
 
+char *cli_fresh(cli *c, const char *path)
+{
+    char *s = pare_sprintf(c->arena, "%s" PARE_PART_SUFFIX, path, (long)getpid());
+    if (!s) (void)pare_no_memory(&c->err);
+    return s;
+}
+
 /* ---- files --------------------------------------------------------------------------------- */
 
 static pare_status folder_check(cli *c, const char *path)

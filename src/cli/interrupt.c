@@ -19,26 +19,26 @@ static void stop(int signal_number)
 }
 
 /* A name that is too long for the system names no file. */
-static void add(const char *out, bool part, const char *suffix, bool temp)
+static void add(const char *out, const char *suffix, bool part, bool temp)
 {
     const long pid = (long)getpid();
     char middle[40] = "", end[40] = "";
     if (part) snprintf(middle, sizeof middle, PARE_PART_SUFFIX, pid);
     if (temp) snprintf(end, sizeof end, PARE_TEMP_SUFFIX, pid, 0);
-    const int n = snprintf(names[nnames], PATH_MAX, "%s%s%s%s", out, middle, suffix, end);
+    const int n = snprintf(names[nnames], PATH_MAX, "%s%s%s%s", out, suffix, middle, end);
     if (n > 0 && n < PATH_MAX) nnames = nnames + 1;
 }
 
 void interrupt_cleans(const char *out)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    add(out, true, "", false);
-    add(out, true, "", true);
-    add(out, false, "", true);
-    add(out, false, ".cert.json", true);
-    add(out, false, ".run.json", true);
-    add(out, false, CLI_UNCHECKED, false);
-    add(out, false, CLI_UNCHECKED, true);
+    add(out, "", true, false);
+    add(out, "", true, true);
+    add(out, "", false, true);
+    add(out, ".cert.json", true, false);
+    add(out, ".cert.json", true, true);
+    add(out, ".cert.json", false, true);
+    add(out, ".run.json", false, true);
     struct sigaction old, act = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
     sigemptyset(&act.sa_mask);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)

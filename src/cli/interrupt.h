@@ -2,8 +2,6 @@
 #ifndef PARE_CLI_INTERRUPT_H
 #define PARE_CLI_INTERRUPT_H
 
-#define CLI_UNCHECKED ".unchecked" /* a certificate that is not yet proven */
-
 /* From now on SIGINT, SIGTERM and SIGHUP remove the temporary files of the output `out` before they
  * end the process, as they would without us. Once per process. */
 void interrupt_cleans(const char *out);

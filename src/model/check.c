@@ -43,7 +43,6 @@ static pare_status want(const checker *c, const char *name, const pare_weight *w
 /* Numbers of the architecture stay where neither engine can overflow on them alone: no bound is
  * proven beyond. Squares of a stream (2^1000 at most) divided by the divisor are finite too. */
 static const double most_number = 1e30, least_divisor = 1e-6;
-enum { most_degree = 1 << 16 }; /* of an expander: times the nodes of any graph it fits a size_t */
 
 static pare_status number(const checker *c, const char *what, double v, double least)
 {
@@ -103,6 +102,29 @@ static bool inside(size_t at, size_t n, size_t rows)
     return at <= rows && n <= rows - at;
 }
 
+static bool overlap(size_t a, size_t na, size_t b, size_t nb)
+{
+    return a < b + nb && b < a + na;
+}
+
+/* Rotary positions turn rows in place: rows that two heads read must be turned the same way once.
+ * Queries are never shared; keys only whole and with the same frequencies. */
+static pare_status turns_are_clear(const checker *c, const pare_attn *a)
+{
+    for (size_t h = 0; h < a->nheads; h++)
+        for (size_t g = 0; g < h; g++) {
+            const pare_head *const x = &a->heads[h], *const y = &a->heads[g];
+            const bool alike = x->k == y->k && x->dk == y->dk && x->planes == y->planes &&
+                               (x->freq == y->freq || x->planes == 0);
+            if (x->planes == 0 && y->planes == 0) continue;
+            if (overlap(x->q, x->dk, y->q, y->dk))
+                return bad(c, "heads %zu and %zu share rotary queries", g, h);
+            if (overlap(x->k, x->dk, y->k, y->dk) && !alike)
+                return bad(c, "heads %zu and %zu share keys but turn them differently", g, h);
+        }
+    return PARE_OK;
+}
+
 static void reach(size_t *end, size_t at, size_t n)
 {
     if (at + n > *end) *end = at + n;
@@ -149,7 +171,8 @@ static pare_status heads(const checker *c, const pare_attn *a, bool rotary)
             return bad(c, "head %zu turns %zu planes, but has width %zu and %zu frequencies", h,
                        d->planes, d->dk, a->freqs.cols);
     }
-    return no_leftovers(c, a, q_rows);
+    const pare_status st = rotary ? turns_are_clear(c, a) : PARE_OK;
+    return st ? st : no_leftovers(c, a, q_rows);
 }
 
 static size_t head_columns(const pare_attn *a)
@@ -331,9 +354,9 @@ static pare_status pattern(const pare_model *m, pare_err *err)
     const checker c = {.err = err, .at = "pattern"};
     if (m->pattern.kind == PARE_WINDOW && m->pattern.window == 0)
         return bad(&c, "window is 0, must be at least 1");
-    if (m->pattern.expander_degree % 2 || m->pattern.expander_degree > most_degree)
+    if (m->pattern.expander_degree % 2 || m->pattern.expander_degree > PARE_MAX_EXPANDER)
         return bad(&c, "expander degree is %zu, must be even and at most %d",
-                   m->pattern.expander_degree, (int)most_degree);
+                   m->pattern.expander_degree, PARE_MAX_EXPANDER);
     return PARE_OK;
 }
 

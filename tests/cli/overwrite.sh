@@ -37,3 +37,7 @@ t fold m.st -o y.st
 t fold m.st -qf -o y.st
 t data model -qf -o x
 ls | grep -v pipe
+# A name that a command might use on its way is still the user's.
+echo mine >z.st.unchecked
+t import m.st -o z.st
+cat z.st.unchecked

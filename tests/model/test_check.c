@@ -149,6 +149,24 @@ static void senseless_architectures_are_refused(void **state)
     pare_model_free(m);
 }
 
+static void rotary_rows_that_two_heads_would_turn_are_refused(void **state)
+{
+    (void)state;
+    pare_model *const m = small(PARE_RANDOM_LLAMA); /* two heads, one key head */
+    pare_head *const h = m->blocks[0].attn.heads;
+    pare_err err = {0};
+    assert_ok(pare_model_check(m, &err), &err);
+    const pare_head was = h[1];
+    h[1].q = h[0].q;
+    refused(m, "queries", "sharing");
+    h[1] = was;
+    h[1].planes--;
+    refused(m, "keys", "turning differently");
+    h[1] = was;
+    assert_ok(pare_model_check(m, &err), &err);
+    pare_model_free(m);
+}
+
 /* Beyond these the engines overflow on the setting alone (x / inf = 0, inf * 0 = nan), and sizes
  * wrap around: a proof that goes through would be false. */
 static void settings_that_overflow_are_refused(void **state)
@@ -204,6 +222,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_wrong_shape_is_refused),
         cmocka_unit_test(every_nan_is_found_and_named),
+        cmocka_unit_test(rotary_rows_that_two_heads_would_turn_are_refused),
         cmocka_unit_test(senseless_architectures_are_refused),
         cmocka_unit_test(settings_that_overflow_are_refused),
         cmocka_unit_test(an_expander_of_senseless_degree_is_refused),
