@@ -153,7 +153,7 @@ static pare_status compare(cli *c, fold_result *r, const pare_model *m, const ce
     if (!st) st = cli_facts(c, &r->before, c->operand[0], m, one, false);
     if (!st) st = cli_facts(c, &r->after, c->out, g, one, false);
     if (!st) st = cli_time_ms(c, &r->ms_before, &r->ms_after, m, g, one);
-    if (!st && in->path) st = metric(c, r, m, g, in);
+    if (!st && in->path && has_targets(m, &in->data)) st = metric(c, r, m, g, in);
     memcpy(r->before.sha256, r->cert.input.sha256, PARE_SHA256_HEX);
     memcpy(r->after.sha256, r->cert.output.sha256, PARE_SHA256_HEX);
     pare_model_free(g);

@@ -68,6 +68,14 @@ static pare_status kl_rows(cli *c, pare_kl *kl, const side *ref, const side *s,
     return st;
 }
 
+bool has_targets(const pare_model *m, const pare_dataset *d)
+{
+    for (size_t i = 0; i < d->inputs.n; i++)
+        for (size_t r = 0; r < pare_output_rows(m, &d->inputs.in[i]); r++)
+            if (d->target[i][r] >= 0) return true;
+    return false;
+}
+
 static size_t most_rows(const pare_model *m, const pare_dataset *d)
 {
     size_t most = 0;

@@ -11,6 +11,8 @@ typedef struct evaluation {
 
 /* The f32 engine's output, or the reference pass narrowed to f32. */
 pare_status forward_floats(cli *c, float *out, const pare_model *m, const pare_input *in, bool f64);
+/* Whether any target of the data counts: without one there is no metric. */
+bool has_targets(const pare_model *m, const pare_dataset *d);
 /* reference, its evaluation and kl go together: all NULL or none. */
 pare_status evaluate(cli *c, evaluation *out, const pare_model *m, const pare_dataset *d, bool f64,
                      evaluation *of_reference, pare_kl_report *kl, const pare_model *reference);

@@ -14,3 +14,16 @@ pare verify out/f.st.cert.json --input n.st --data h.npz | tail -n 1
 # Where the f32 engine overflows there is no metric, but the fold is whole.
 pare data model -q --kind graph -o wild.st --dim 8 --heads 2 --layers 4 --sigma 1e6
 pare fold wild.st --data h.npz -o w.st 2>&1 >/dev/null | sed 's/-nan/nan/'; echo "exit ${PIPESTATUS[0]}"; ls w.st*
+# Inputs without targets: a certificate about them, and no metric.
+pare data model -q --kind bert -o b.st --dim 8 --heads 1 --layers 1 --context 8 --vocab 9
+python3 - <<'PY'
+import struct, zipfile
+head = "{'descr': '<i8', 'fortran_order': False, 'shape': (2, 8), }"
+head += " " * (-(10 + len(head) + 1) % 64) + "\n"
+npy = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode()
+npy += struct.pack("<16q", *[i % 9 for i in range(16)])
+with zipfile.ZipFile("i.npz", "w") as z:
+    z.writestr("inputs.npy", npy)
+PY
+pare fold b.st --data i.npz -o c.st 2>&1 | grep -E '^(domain|accuracy|model)'; echo "exit ${PIPESTATUS[0]}"; ls c.st*
+pare verify c.st.cert.json | tail -n 1
