@@ -5,7 +5,7 @@
 #include "cli.h"
 
 #define BENCH_SHAPE   96
-#define BENCH_SAMPLES 512
+#define BENCH_SAMPLES 640
 
 /* ---- one case ------------------------------------------------------------------------------ */
 
@@ -115,4 +115,39 @@ typedef struct bench_gemm {
 } bench_gemm;
 pare_status bench_gemm_init(bench_gemm *g, cli *c, size_t n);
 pare_status bench_gemm_run(bench_gemm *g, const pare_exec *exec, double *gflops, pare_err *err);
+
+/* ---- measuring ------------------------------------------------------------------------------- */
+
+#define BENCH_MOST_PEERS 4
+
+typedef struct bench_samples {
+    double t[BENCH_SAMPLES]; /* seconds */
+    size_t n;
+} bench_samples;
+double bench_best(bench_samples *s); /* both sort; n > 0 */
+double bench_median(bench_samples *s);
+
+typedef struct bench_opponent {
+    bench_peer *peer;
+    char label[64];
+    double first; /* seconds of the run that is not counted */
+    bench_samples took;
+} bench_opponent;
+
+typedef struct bench_match { /* one case on some threads: all who can do it */
+    cli *c;
+    bench_peer *peers;
+    size_t npeers;
+    size_t lost;   /* peers that broke */
+    size_t turns;  /* at most, and two at least */
+    double budget; /* seconds, after which there are no more turns */
+    bench_gemm gemm;
+
+    bench_samples ours, sgemm; /* sgemm: seconds per Gflop */
+    bench_opponent against[BENCH_MOST_PEERS];
+    size_t nagainst;
+    double error; /* of our result */
+} bench_match;
+/* PARE_ERR_VERIFY when a result is wrong, of the first run or of the last, ours or a peer's. */
+pare_status bench_measure(bench_match *m, bench_job *j, const bench_case *k);
 #endif
