@@ -54,7 +54,7 @@ extern const bench_case bench_cases[];
 extern const size_t bench_ncases;
 extern const bench_kind bench_attention, bench_dense, bench_hash, bench_spectral; /* kernels */
 extern const bench_kind bench_board, bench_web, bench_gpt;                        /* models */
-/* Picked up when the library can decode. */
+/* Picked up when the library can decode (pare.h then has the header). */
 #if defined __has_include
 #if __has_include(<pare/decode.h>)
 #define BENCH_HAS_DECODER 1

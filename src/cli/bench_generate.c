@@ -2,7 +2,6 @@
 #include "bench.h"
 
 #ifdef BENCH_HAS_DECODER
-#include <pare/decode.h>
 
 #include <math.h>
 #include <string.h>

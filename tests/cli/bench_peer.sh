@@ -69,3 +69,7 @@ try dead dense && peers
 echo '- two of them'
 pare bench --quick -t 1 dense --peer "$python peer.py honest; $python peer.py honest" >out.csv
 peers
+echo '- the first of two breaks, the other is still there'
+pare bench --quick -t 1 dense --peer "$python peer.py tired; $python peer.py honest" -q >out.csv 2>err
+echo "exit $?"
+peers
