@@ -17,7 +17,7 @@ def work():
     return (p / p.sum(-1, keepdims=True) @ v).transpose(1, 0, 2)
 if mood == "rude": print("good morning", flush=True), sys.stdin.read(), sys.exit(0)
 if mood == "dead": sys.exit(0)
-print("pare-peer 1 toy", flush=True)
+print("pare-peer 1", "tired" if mood == "tired" else "toy", flush=True)
 runs = 0
 for line in sys.stdin:
     word, *rest = line.split()
