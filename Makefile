@@ -40,12 +40,12 @@ LANGFLAGS = -std=c17 -ffp-contract=off -pthread
 CPPBASE   = -D_GNU_SOURCE -DPARE_VERSION='"$(VERSION)"' -Iinclude
 # SANITIZE=address,undefined is what `make test-asan` passes.
 SANFLAGS = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all \
-             -fno-omit-frame-pointer)
+             -fno-omit-frame-pointer) $(if $(FUZZER),-fsanitize=fuzzer-no-link)
 
 # Libraries are looked up only when something is to be built: on a fresh machine `make demo` and
 # `make test` first install what is missing and then call make again.
 NOBUILD = setup setup-test setup-bench demo test test-long test-asan lint format bench docs-check \
-          clean help uninstall
+          clean help uninstall fuzz fuzz-build
 ifneq ($(filter-out $(NOBUILD),$(or $(MAKECMDGOALS),all)),)
 pc = $(shell pkg-config $(1) $(2) 2>/dev/null)
 DEPS := lapacke openblas libcjson zlib libcrypto
@@ -85,6 +85,17 @@ FAIL_ALLOC = $(BUILD)/obj/tests/support/fail_alloc.o
 STATIC = $(BUILD)/libpare.a
 SHARED = $(BUILD)/$(SONAME)
 
+# ---- fuzz targets: with libFuzzer (FUZZER=1, clang) or with a main that replays files -------
+
+FUZ_SRC := $(sort $(wildcard fuzz/fuzz_*.c))
+FUZ_SUP := $(sort $(filter-out $(FUZ_SRC) fuzz/standalone.c,$(wildcard fuzz/*.c)))
+FUZ_BIN = $(FUZ_SRC:%.c=$(BUILD)/%)
+FUZ_OBJ = $(FUZ_SUP:%.c=$(BUILD)/obj/%.o) $(if $(FUZZER),,$(BUILD)/obj/fuzz/standalone.o)
+# Files are kept in memory: the library's calls that open one go to fuzz/files.c.
+FUZ_LINK = -Wl,--wrap=pare_blob_open,--wrap=pare_text_read \
+           -Wl,--wrap=pare_file_exists,--wrap=pare_is_dir $(if $(FUZZER),-fsanitize=fuzzer)
+FUZZ_RUNS ?= 1000000
+
 # ---- targets for people --------------------------------------------------------------------
 
 all: $(BUILD)/pare $(STATIC) $(SHARED) $(BUILD)/libpare.so ## the command and both libraries, into build/
@@ -106,13 +117,20 @@ demo: ## set up, build, and show a reduction with its certificate
 test: ## set up, build with -Werror, run every test, example, transcript and document
 	@tools/setup test
 	@$(MAKE) WERROR=1 test-programs
+	@$(if $(SANITIZE),,$(MAKE) fuzz-build)
 	@$(PYTHON) tools/run-tests --build $(BUILD) $(if $(SANITIZE),--sanitized) $(TESTFLAGS)
 test-long: ## ... and the long tests
 	@tools/setup test
 	@$(MAKE) WERROR=1 test-programs long-programs
+	@$(if $(SANITIZE),,$(MAKE) fuzz-build)
 	@$(PYTHON) tools/run-tests --build $(BUILD) --long $(if $(SANITIZE),--sanitized) $(TESTFLAGS)
 test-asan: ## the tests under the address and undefined-behaviour sanitizers
 	@$(MAKE) test BUILD=$(BUILD)-asan SANITIZE=address,undefined
+
+fuzz: ## libFuzzer over all readers: FUZZ_RUNS=N each, FUZZ_TARGET=NAME only one
+	@tools/setup test
+	@$(MAKE) fuzz-build
+	@$(PYTHON) tools/fuzz --fuzzers $(BUILD)-fuzz --runs $(FUZZ_RUNS) $(FUZZ_TARGET)
 
 lint: ## include arrows, format, static analysis, banned flags and calls, clang
 	@tools/setup test
@@ -153,20 +171,27 @@ uninstall: ## remove what install put there
 	    "$(DESTDIR)$(LIBDIR)/pkgconfig/pare.pc" "$(DESTDIR)$(MANDIR)/man1/pare.1"
 	rm -rf "$(DESTDIR)$(INCDIR)/pare"
 
-clean: ## remove build/ and build-asan/
-	rm -rf "$(BUILD)" "$(BUILD)-asan"
+clean: ## remove build/, build-asan/ and build-fuzz/
+	rm -rf "$(BUILD)" "$(BUILD)-asan" "$(BUILD)-fuzz"
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 # ---- targets for the targets above ---------------------------------------------------------
 
-test-programs: all $(TST_BIN) $(EXA_BIN)
+test-programs: all $(TST_BIN) $(EXA_BIN) $(FUZ_BIN)
 	@:
 long-programs: $(LNG_BIN)
 	@:
 bench-programs: all $(BEN_BIN)
 	@:
+fuzz-programs: $(FUZ_BIN)
+	@:
+# Nothing without clang's libFuzzer: the tests then say that they skip it.
+fuzz-build:
+	@if $(PYTHON) tools/fuzz --available; then $(MAKE) fuzz-programs BUILD=$(BUILD)-fuzz CC=clang \
+	    FUZZER=1 SANITIZE=address,undefined,float-cast-overflow WERROR=1 \
+	    CFLAGS='-O1 -g -DPARE_CHUNK_BYTES=4096'; fi
 lint-run:
 	@LINT_CFLAGS="$(LANGFLAGS) $(WARN) -Iinclude -Itests/support $(DEP_CFLAGS) $(TEST_CFLAGS)" \
 	    $(PYTHON) tools/lint
@@ -226,10 +251,21 @@ $(BUILD)/pare: $(CLI_OBJ) $(STATIC)
 # A test that makes allocations fail stands before malloc, for its own objects and our library.
 $(NOMEM): $(FAIL_ALLOC)
 $(NOMEM): WRAP = $(FAIL_ALLOC) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+# A test of tests/faults stands before the calls that change the disk.
+FAULTS  = $(filter $(BUILD)/tests/faults/%,$(TST_BIN) $(LNG_BIN))
+FAIL_IO = $(BUILD)/obj/tests/faults/fail_io.o
+$(FAULTS): $(FAIL_IO)
+$(FAULTS): WRAP = $(FAIL_IO) -Wl,--wrap=open,--wrap=write,--wrap=fsync,--wrap=close \
+                  -Wl,--wrap=rename,--wrap=renameat2,--wrap=link
 $(TST_BIN) $(LNG_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(SUP_OBJ) $(STATIC)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUP_OBJ) $(WRAP) $(STATIC) $(TEST_LIBS) $(DEP_LIBS)
+
+$(FUZ_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(FUZ_OBJ) $(STATIC)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(FUZ_LINK) -o $@ $< $(FUZ_OBJ) $(STATIC) $(DEP_LIBS)
 
 $(EXA_BIN) $(BEN_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(STATIC)
 	@mkdir -p $(@D)
@@ -239,7 +275,7 @@ $(EXA_BIN) $(BEN_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(STATIC)
 -include $(wildcard $(BUILD)/obj/*/*.d $(BUILD)/obj/*/*/*.d)
 
 .PHONY: all setup setup-test setup-bench demo test test-long test-asan lint format bench docs-check \
-        install uninstall clean help test-programs long-programs bench-programs lint-run
+        install uninstall clean help fuzz fuzz-programs fuzz-build test-programs long-programs bench-programs lint-run
 .SECONDARY:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all

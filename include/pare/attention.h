@@ -15,11 +15,12 @@ typedef enum pare_pattern_kind {
     PARE_GRAPH
 } pare_pattern_kind;
 
+#define PARE_MAX_EXPANDER 65536
 typedef struct pare_pattern {
     pare_pattern_kind kind;
     size_t window, sinks;   /* PARE_WINDOW: window >= 1 */
     bool self_loops;        /* PARE_GRAPH */
-    size_t expander_degree; /* PARE_GRAPH: 0 = none; even */
+    size_t expander_degree; /* PARE_GRAPH: 0 = none; even; at most PARE_MAX_EXPANDER in a model */
     uint64_t expander_seed;
 } pare_pattern;
 
@@ -65,8 +66,37 @@ typedef struct pare_mat32 { /* the f32 engine's view */
     size_t rows, cols, ld;
     float *v;
 } pare_mat32;
+/* The same in f32: tiles of keys with an online softmax where rows see many keys, lists where they
+ * see few; the queries are scaled first. O(n (dk + dv)) memory, never n x n. Vector units are
+ * chosen at run time: bits may differ between CPUs, not between numbers of threads. A nan or an
+ * infinity in a value may spread to up to 63 neighbouring rows that do not see it. y may not
+ * overlap q, k, v. */
 PARE_MUST_USE pare_status pare_attend_f32(pare_mat32 *y, const pare_mat32 *q, const pare_mat32 *k,
                                           const pare_mat32 *v, float scale, const pare_pattern *p,
                                           const pare_graph *g, const pare_exec *exec,
                                           pare_err *err);
+
+/* ---- partial results ------------------------------------------------------------------------ */
+
+/* Query p (0, 1, ...) sees the first min(nk, max(0, vis0 + p)) keys. */
+#define PARE_VIS_ALL INT64_MAX
+
+/* Attention of a block of queries over a range of keys, not yet normalised:
+ *     m_p = max_j s_pj,  l_p = sum_j e^(s_pj - m_p),  acc_p = sum_j e^(s_pj - m_p) v_j
+ * over the visible j, with s = scale q.k; m = -inf, l = 0, acc = 0 where nothing is visible. */
+typedef struct pare_partial {
+    pare_mat32 acc; /* nq x dv */
+    float *m, *l;   /* nq */
+} pare_partial;
+
+/* q nq x dk, k nk x dk, v nk x dv; the output is borrowed memory of the caller. A result depends
+ * neither on the threads nor on the other queries. */
+PARE_MUST_USE pare_status pare_attend_partial_f32(pare_partial *out, const pare_mat32 *q,
+                                                  const pare_mat32 *k, const pare_mat32 *v,
+                                                  float scale, int64_t vis0, const pare_exec *exec,
+                                                  pare_err *err);
+/* y (nq x dv) = attention over the union of `count` disjoint ranges of keys, from their partial
+ * results; in f64 whatever the engine's type: y = sum_t e^(m_t - m) acc_t / sum_t e^(m_t - m) l_t
+ * with m = max_t m_t, rounded once to f32. A row that saw nothing is 0. */
+void pare_merge_partials(pare_mat32 *y, const pare_partial *parts, size_t count);
 #endif

@@ -152,6 +152,10 @@ void pare_blob_release(pare_blob *b); /* accepts NULL */
 /* A file that appears whole or not at all: written under a temporary name in the same folder,
  * fsync, then renamed. Without pare_out_commit nothing is left behind. */
 typedef struct pare_out pare_out;
+#define PARE_TEMP_SUFFIX ".%ld-%d.tmp" /* the temporary name: the pid, and a number that is free */
+/* Whether `path` may be written: PARE_ERR_IO for a folder, a device or a pipe (which a rename would
+ * replace by a plain file), and for what exists unless `overwrite`. pare_out_open asks it too. */
+PARE_MUST_USE pare_status pare_out_check(const char *path, bool overwrite, pare_err *err);
 PARE_MUST_USE pare_status pare_out_open(pare_out **out, const char *path, bool overwrite,
                                         pare_err *err);
 PARE_MUST_USE pare_status pare_out_write(pare_out *o, const void *data, size_t bytes,
@@ -161,6 +165,11 @@ PARE_MUST_USE pare_status pare_out_printf(pare_out *o, pare_err *err, const char
 PARE_MUST_USE pare_status pare_out_commit(pare_out *o,
                                           pare_err *err); /* frees o, also on failure */
 void pare_out_abort(pare_out *o); /* removes the temporary file; accepts NULL */
+/* Renames `from` to `to` (in its folder, and down to the disk); what is there is replaced only with
+ * `overwrite`. On failure `to` is as it was, unless the message says that the folder could not be
+ * synced: then the move has come to pass, but a crash may undo it. */
+PARE_MUST_USE pare_status pare_file_move(const char *from, const char *to, bool overwrite,
+                                         pare_err *err);
 /* Whole small text into an arena, ended by a zero that is not counted. */
 PARE_MUST_USE pare_status pare_text_read(char **out, size_t *bytes, pare_arena *a, const char *path,
                                          pare_err *err);

@@ -70,6 +70,33 @@ PARE_MUST_USE pare_status pare_dense_f32(float *y, size_t ldy, const float *x, s
                                          const pare_weight *w, const pare_weight *b,
                                          const pare_exec *exec, pare_err *err);
 
+/* A matrix made ready for few rows at a time: f32, in panels of PARE_PANEL outputs (the last one
+ * filled up with zeros), so that every load serves a whole vector of outputs. */
+enum { PARE_PANEL = 32 };
+typedef struct pare_panels {
+    size_t in, out;    /* out: a multiple of PARE_PANEL; 0 = absent */
+    const float *v;    /* out / PARE_PANEL panels, each in x PARE_PANEL */
+    const float *bias; /* out, or NULL */
+} pare_panels;
+/* Columns [from, from + in) of a stored matrix with its bias (NULL or absent: none). */
+typedef struct pare_part {
+    const pare_weight *w, *b;
+    size_t from;
+} pare_part;
+static inline size_t pare_padded(size_t n) /* up to whole panels */
+{
+    return (n + PARE_PANEL - 1) / PARE_PANEL * PARE_PANEL;
+}
+/* Copies the parts one below the other, each beginning with a panel of its own: the outputs of part
+ * p follow those of the parts before it at their padded sizes. */
+PARE_MUST_USE pare_status pare_panels_new(pare_panels *out, pare_arena *a, const pare_part *part,
+                                          size_t parts, size_t in, const pare_exec *exec,
+                                          pare_err *err);
+/* y (n x out) = x (n x in) W^T + b, added to y where `add`. What is filled up gives 0. A row's bits
+ * depend on that row alone: not on n, nor on the threads. y does not alias x. */
+void pare_panels_apply(float *y, size_t ldy, const pare_panels *p, const float *x, size_t ldx,
+                       size_t n, bool add, const pare_exec *exec);
+
 /* ---- factorisations: estimates, never proofs ------------------------------------------- */
 
 /* A nan or an inf is PARE_ERR_NONFINITE, before LAPACK is called; empty matrices are legal. */

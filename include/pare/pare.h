@@ -30,13 +30,17 @@
 #include <pare/base.h>
 #include <pare/cert.h>
 #include <pare/data.h>
+#include <pare/decode.h>
 #include <pare/fold.h>
 #include <pare/forward.h>
 #include <pare/json.h>
 #include <pare/linalg.h>
 #include <pare/model.h>
+#include <pare/oracle.h>
 #include <pare/publish.h>
 #include <pare/random_model.h>
+#include <pare/vmath.h>
+#include <pare/sample.h>
 
 const char *pare_version(void); /* "0.1.0" */
 #endif

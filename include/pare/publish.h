@@ -10,6 +10,9 @@
  * of a chain speak of the same set. NULL when memory is out. */
 PARE_MUST_USE const char *pare_domain_text(pare_arena *a, const pare_data_ref *data);
 
+/* What the name of a model has at its end until it is proven: the pid. */
+#define PARE_PART_SUFFIX ".part-%ld"
+
 typedef struct pare_publish_opts {
     const char *in_path, *out_path; /* the certificate goes to out_path.cert.json */
     bool overwrite;

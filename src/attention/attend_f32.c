@@ -1,83 +1,75 @@
-/* Attention of the f32 engine, plainly: one query at a time over the keys it sees, for every
- * pattern alike. O(n) scratch per block of rows. (The tiled kernels will sit in its place.) */
-#include <pare/attention.h>
-#include <math.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
+/* Attention of the f32 engine for one head: tiles where rows see many keys, lists where they see
+ * few (graphs, short windows). */
+#include "attend_f32.h"
+#include "dense.h"
 
-enum { ROWS = 32, LANES = 8 };
+/* Below it a window is cheaper as a list than as tiles that are mostly hidden. */
+enum { SHORT_WINDOW = 24 };
 
-typedef struct job {
-    pare_mat32 y;
-    const pare_mat32 *q, *k, *v;
-    float scale;
-    const pare_pattern *p;
-    const pare_graph *g;
-    atomic_bool no_memory;
-} job;
-
-/* Eight partial sums in a fixed order: what the compiler may turn into vectors without being
- * allowed to reorder anything itself. */
-static float dot(const float *a, const float *b, size_t n)
+static sight sight_of(const pare_pattern *p)
 {
-    float part[LANES] = {0};
-    size_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (size_t l = 0; l < LANES; l++) part[l] += a[i + l] * b[i + l];
-    float s =
-        ((part[0] + part[4]) + (part[1] + part[5])) + ((part[2] + part[6]) + (part[3] + part[7]));
-    for (; i < n; i++) s += a[i] * b[i];
-    return s;
+    switch (p->kind) {
+    case PARE_CAUSAL:
+        return (sight){1, SIZE_MAX, SIZE_MAX};
+    case PARE_WINDOW:
+        return (sight){1, p->window, p->sinks};
+    case PARE_FULL:
+    case PARE_GRAPH:
+        break;
+    }
+    return (sight){PARE_VIS_ALL, SIZE_MAX, SIZE_MAX};
 }
 
-static const float *row(const pare_mat32 *m, size_t i)
+static bool as_list(const pare_pattern *p)
 {
-    return m->v + i * m->ld;
+    return p->kind == PARE_GRAPH ||
+           (p->kind == PARE_WINDOW && p->window < SHORT_WINDOW && p->sinks < SHORT_WINDOW);
 }
 
-static void attend_row(job *w, size_t i, const pare_keys *keys, float *s)
+pare_status attend_f32_with(const attend_kernels *kernels, pare_mat32 *y, const pare_mat32 *q,
+                            const pare_mat32 *k, const pare_mat32 *v, float scale,
+                            const pare_pattern *p, const pare_graph *g, const pare_exec *exec,
+                            pare_err *err)
 {
-    float *const y = w->y.v + i * w->y.ld;
-    memset(y, 0, w->y.cols * sizeof *y);
-    if (keys->count == 0) return;
-    float top = -INFINITY, sum = 0;
-    for (size_t j = 0; j < keys->count; j++) {
-        s[j] = w->scale * dot(row(w->q, i), row(w->k, pare_key(keys, j)), w->q->cols);
-        if (s[j] > top) top = s[j];
+    PARE_ASSERT(q->rows == k->rows && q->rows == v->rows && q->rows == y->rows);
+    PARE_ASSERT(q->cols == k->cols && v->cols == y->cols);
+    PARE_ASSERT(p->kind != PARE_GRAPH || (g && g->n == q->rows));
+    if (as_list(p)) {
+        const edges_job w = {.y = *y,
+                             .q = q,
+                             .k = k,
+                             .v = v,
+                             .scale = scale,
+                             .pattern = p,
+                             .graph = g,
+                             .kernel = &kernels->edge};
+        return edges_attend(&w, exec, err);
     }
-    for (size_t j = 0; j < keys->count; j++) sum += s[j] = expf(s[j] - top);
-    for (size_t j = 0; j < keys->count; j++) {
-        const float p = s[j] / sum;
-        const float *const v = row(w->v, pare_key(keys, j));
-        for (size_t c = 0; c < w->y.cols; c++) y[c] += p * v[c];
-    }
+    const dense_job w = {.y = *y,
+                         .q = q,
+                         .k = k,
+                         .v = v,
+                         .scale = scale,
+                         .sees = sight_of(p),
+                         .kernel = &kernels->tile};
+    return dense_attend(&w, exec, err);
 }
 
-static void block(void *ctx, size_t b)
+size_t attention_kernels(attend_kernels out[3])
 {
-    job *const w = ctx;
-    const size_t n = w->q->rows, r0 = b * ROWS, r1 = n - r0 < ROWS ? n : r0 + ROWS;
-    float *const s = malloc(n * sizeof *s);
-    if (!s) {
-        atomic_store(&w->no_memory, true);
-        return;
-    }
-    for (size_t i = r0; i < r1; i++) {
-        const pare_keys keys = pare_visible(w->p, w->g, n, i);
-        attend_row(w, i, &keys, s);
-    }
-    free(s);
+    tile_kernel tiles[3];
+    edge_kernel edges[3];
+    const size_t n = tile_kernels(tiles), m = edge_kernels(edges);
+    PARE_ASSERT(n == m);
+    for (size_t i = 0; i < n; i++) out[i] = (attend_kernels){tiles[i].name, tiles[i], edges[i]};
+    return n;
 }
 
 pare_status pare_attend_f32(pare_mat32 *y, const pare_mat32 *q, const pare_mat32 *k,
                             const pare_mat32 *v, float scale, const pare_pattern *p,
                             const pare_graph *g, const pare_exec *exec, pare_err *err)
 {
-    PARE_ASSERT(q->rows == k->rows && q->rows == v->rows && q->rows == y->rows);
-    PARE_ASSERT(q->cols == k->cols && v->cols == y->cols);
-    PARE_ASSERT(p->kind != PARE_GRAPH || (g && g->n == q->rows));
-    job w = {.y = *y, .q = q, .k = k, .v = v, .scale = scale, .p = p, .g = g};
-    pare_parallel(exec, (q->rows + ROWS - 1) / ROWS, block, &w);
-    return atomic_load(&w.no_memory) ? pare_no_memory(err) : PARE_OK;
+    attend_kernels kernels[3];
+    attention_kernels(kernels);
+    return attend_f32_with(&kernels[0], y, q, k, v, scale, p, g, exec, err);
 }

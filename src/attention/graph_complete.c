@@ -22,13 +22,12 @@ static size_t sort_unique(uint32_t *row, size_t n)
 }
 
 /* Each permutation gives node i one key, and its inverse one more. */
-static pare_status expander(uint32_t *to, pare_arena *scratch, size_t n, const pare_pattern *p,
-                            pare_err *err)
+static pare_status expander(uint32_t *to, pare_arena *scratch, size_t n, size_t degree,
+                            const pare_pattern *p, pare_err *err)
 {
     pare_rng rng = pare_rng_at(p->expander_seed, EXPANDER_STREAM);
     uint32_t *perm = pare_alloc(scratch, n, sizeof *perm);
     if (!perm) return pare_no_memory(err);
-    const size_t degree = p->expander_degree;
     for (size_t r = 0; r < degree / 2; r++) {
         for (size_t i = 0; i < n; i++) perm[i] = (uint32_t)i;
         pare_rng_shuffle(&rng, perm, n);
@@ -48,13 +47,16 @@ pare_status pare_graph_complete(pare_graph *out, pare_arena *a, const pare_graph
         *out = *data;
         return PARE_OK;
     }
-    const size_t room = data->ptr[n] + n * ((p->self_loops ? 1 : 0) + degree);
+    size_t added, room; /* the degree comes from a file: it may be any number */
+    if (!pare_mul(&added, n, degree) || !pare_add(&room, added, p->self_loops ? n : 0) ||
+        !pare_add(&room, room, data->ptr[n]))
+        return pare_no_memory(err);
     size_t *ptr = pare_alloc(a, n + 1, sizeof *ptr);
     uint32_t *idx = pare_alloc(a, room ? room : 1, sizeof *idx);
-    uint32_t *extra = degree ? pare_alloc(a, n * degree, sizeof *extra) : NULL;
+    uint32_t *extra = degree ? pare_alloc(a, added, sizeof *extra) : NULL;
     if (!ptr || !idx || (degree && !extra)) return pare_no_memory(err);
     if (degree) {
-        const pare_status st = expander(extra, a, n, p, err);
+        const pare_status st = expander(extra, a, n, degree, p, err);
         if (st) return st;
     }
     size_t at = 0;

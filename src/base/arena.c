@@ -7,8 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIGN       ((size_t)64)
+#define ALIGN ((size_t)64)
+#ifdef PARE_CHUNK_BYTES /* small ones for fuzzing, where most runs need few bytes */
+#define CHUNK_BYTES ((size_t)PARE_CHUNK_BYTES)
+#else
 #define CHUNK_BYTES ((size_t)256 * 1024)
+#endif
 #define LARGE_BYTES (CHUNK_BYTES / 4)
 
 /* Under AddressSanitizer what is not handed out is poisoned and neighbours are kept apart: an

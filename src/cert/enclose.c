@@ -78,7 +78,7 @@ static pare_status add_positions(flow *x, const enclose_ctx *c, pare_err *err)
     return PARE_OK;
 }
 
-pare_status enclose_stem(flow *y, const enclose_ctx *c, const pare_input *in, pare_err *err)
+static pare_status stem_rows(flow *y, const enclose_ctx *c, const pare_input *in, pare_err *err)
 {
     const pare_stem *const s = &c->m->stem;
     flow x;
@@ -253,16 +253,17 @@ static pare_status top(pare_enclosure *out, const enclose_ctx *c, flow *x, pare_
 
 static pare_status run(pare_enclosure *out, enclose_ctx *c, const pare_input *in, pare_err *err)
 {
-    pare_graph graph;
     flow x, first;
     const size_t rows = in->batch * in->tokens;
     pare_status st = PARE_OK;
     if (c->m->pattern.kind == PARE_GRAPH) {
-        st = pare_graph_complete(&graph, c->a, in->graph, &c->m->pattern, err);
-        c->graph = &graph;
+        pare_graph *const graph = pare_alloc(c->a, 1, sizeof *graph);
+        st = graph ? pare_graph_complete(graph, c->a, in->graph, &c->m->pattern, err)
+                   : pare_no_memory(err);
+        c->graph = graph;
     }
     if (st == PARE_OK) st = enclose_flow_new(&x, c->a, rows, widest_stream(c->m), err);
-    if (st == PARE_OK) st = enclose_stem(&first, c, in, err);
+    if (st == PARE_OK) st = stem_rows(&first, c, in, err);
     if (st != PARE_OK) return st;
     x.x = pare_mat_of(x.x.v, rows, first.x.cols);
     memcpy(x.x.v, first.x.v, rows * first.x.cols * sizeof *x.x.v);

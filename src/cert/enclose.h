@@ -149,8 +149,6 @@ void enclose_rows(const pare_exec *exec, size_t n, void (*fn)(void *ctx, size_t 
 
 /* ---- pieces; each makes y in the arena ---------------------------------------------------- */
 
-PARE_MUST_USE pare_status enclose_stem(flow *y, const enclose_ctx *c, const pare_input *in,
-                                       pare_err *err);
 PARE_MUST_USE pare_status enclose_dense(flow *y, const enclose_ctx *c, const flow *x,
                                         const pare_weight *w, const pare_weight *b,
                                         const dense_norms *n, pare_err *err);

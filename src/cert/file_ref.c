@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- folders ------------------------------------------------------------------------------- */
 
@@ -14,11 +15,26 @@ static bool ends_with(const char *s, const char *end)
     return n >= m && strcmp(s + n - m, end) == 0;
 }
 
+/* "x.part-1234": a model of ours that is not yet proven. Shards may be called x.part-1.safetensors.
+ */
+static bool is_part(const char *name)
+{
+    const char *const part = strstr(name, ".part-");
+    return part && part[6] && part[6 + strspn(part + 6, "0123456789")] == '\0';
+}
+
+/* Pipes and devices are no files of a model, and reading one may never end. */
+static bool is_plain(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) != 0 || S_ISREG(info.st_mode); /* what is broken fails when hashed */
+}
+
 /* What pare itself wrote into the folder does not belong to the model that was there before. */
 static bool is_ours(pare_arena *a, const char *folder, const char *name)
 {
     if (ends_with(name, ".cert.json") || ends_with(name, ".run.json")) return true;
-    if (ends_with(name, ".tmp") || strstr(name, ".part-")) return true; /* still being written */
+    if (ends_with(name, ".tmp") || is_part(name)) return true; /* still being written */
     const char *const cert = pare_sprintf(a, "%s/%s.cert.json", folder, name);
     return cert && pare_file_exists(cert);
 }
@@ -38,7 +54,7 @@ static pare_status folder_names(char ***names, size_t *n, pare_arena *a, const c
     for (const struct dirent *e = readdir(d); e && st == PARE_OK; e = readdir(d)) {
         if (e->d_name[0] == '.' || is_ours(a, folder, e->d_name)) continue;
         char *const path = pare_sprintf(a, "%s/%s", folder, e->d_name);
-        if (path && pare_is_dir(path)) continue;
+        if (path && !is_plain(path)) continue;
         if (*n == room) {
             char **const more = pare_alloc(a, room = 2 * room + 16, sizeof *more);
             if (more && *n) memcpy(more, *names, *n * sizeof *more);

@@ -18,20 +18,17 @@ const char *pare_domain_text(pare_arena *a, const pare_data_ref *data)
 }
 
 typedef struct paths {
-    char *cert, *temp;
+    char *cert, *temp, *cert_temp;
+    char *old; /* the certificate that is being replaced, until its model is replaced as well */
 } paths;
 
 static pare_status make_paths(paths *p, pare_arena *a, const char *out, pare_err *err)
 {
     p->cert = pare_sprintf(a, "%s.cert.json", out);
-    p->temp = pare_sprintf(a, "%s.part-%ld", out, (long)getpid());
-    return p->cert && p->temp ? PARE_OK : pare_no_memory(err);
-}
-
-static pare_status refuse_existing(const char *path, bool overwrite, pare_err *err)
-{
-    if (overwrite || !pare_file_exists(path)) return PARE_OK;
-    return pare_fail(err, PARE_ERR_IO, "%s exists; use -f to overwrite", path);
+    p->temp = pare_sprintf(a, "%s" PARE_PART_SUFFIX, out, (long)getpid());
+    p->cert_temp = pare_sprintf(a, "%s.cert.json" PARE_PART_SUFFIX, out, (long)getpid());
+    p->old = pare_sprintf(a, "%s.cert.json.%ld-old.tmp", out, (long)getpid());
+    return p->cert && p->temp && p->cert_temp && p->old ? PARE_OK : pare_no_memory(err);
 }
 
 /* The prover's own path and the f64 reference must tell the same story. */
@@ -91,17 +88,50 @@ static pare_status certify(pare_cert *cert, pare_arena *a, const pare_model *in,
     return PARE_OK;
 }
 
-/* Certificate first, model last: a certificate without its model is refused by its hash. */
-static pare_status appear(const pare_cert *cert, const pare_publish_opts *o, const paths *p,
-                          pare_err *err)
+/* Gives the present certificate a second name, or where the file system has no links another one.
+ * *kept: there is one. */
+static pare_status keep_old(bool *kept, const paths *p, pare_err *err)
 {
-    const pare_status st = pare_cert_write(cert, p->cert, o->overwrite, err);
+    unlink(p->old); /* of a process of our number that was killed */
+    *kept = link(p->cert, p->old) == 0;
+    if (*kept || errno == ENOENT) return PARE_OK;
+    *kept = rename(p->cert, p->old) == 0;
+    if (*kept) return PARE_OK;
+    return pare_fail(err, PARE_ERR_IO, "%s: cannot be replaced: %s", p->cert, strerror(errno));
+}
+
+/* Certificate first, model last: a certificate without its model is refused by its hash. When the
+ * model cannot be put into place the old certificate comes back: the old pair is whole again. A
+ * temporary file that is gone was moved, also when the move ends with a failure to sync. */
+static pare_status appear(const pare_publish_opts *o, const paths *p, pare_err *err)
+{
+    bool kept = false;
+    pare_status st = o->overwrite ? keep_old(&kept, p, err) : PARE_OK;
+    if (!st) st = pare_file_move(p->cert_temp, p->cert, o->overwrite, err);
+    if (!st) st = pare_file_move(p->temp, o->out_path, o->overwrite, err);
+    if (st && pare_file_exists(p->temp)) {
+        if (!kept && !pare_file_exists(p->cert_temp)) unlink(p->cert);
+        if (kept && rename(p->old, p->cert) != 0)
+            return pare_fail(err, PARE_ERR_IO,
+                             "%s: cannot be written, and the old certificate is now %s: %s",
+                             o->out_path, p->old, strerror(errno));
+    }
+    if (kept) unlink(p->old); /* renaming one of two links to a file leaves both */
+    return st;
+}
+
+static pare_status make_and_certify(pare_cert *cert, pare_arena *a, const pare_model *in,
+                                    pare_model **out, const pare_publish_opts *o, const paths *p,
+                                    pare_err *err)
+{
+    pare_status st = pare_model_save(*out, p->temp, true, NULL, err);
     if (st) return st;
-    if (rename(p->temp, o->out_path) == 0) return PARE_OK;
-    const int why = errno;
-    unlink(p->cert);
-    return pare_fail(err, PARE_ERR_IO, "%s: cannot rename the new model into place: %s",
-                     o->out_path, strerror(why));
+    pare_model_free(*out);
+    *out = NULL;
+    if (!(st = certify(cert, a, in, o, p, err)) &&
+        !(st = pare_cert_write(cert, p->cert_temp, true, err)))
+        st = appear(o, p, err);
+    return st;
 }
 
 pare_status pare_publish(pare_cert *cert, pare_arena *a, const pare_model *in, pare_model **out,
@@ -110,14 +140,13 @@ pare_status pare_publish(pare_cert *cert, pare_arena *a, const pare_model *in, p
     paths p = {0};
     pare_status st;
     if ((st = make_paths(&p, a, opts->out_path, err)) ||
-        (st = refuse_existing(opts->out_path, opts->overwrite, err)) ||
-        (st = refuse_existing(p.cert, opts->overwrite, err)) ||
-        (st = pare_model_save(*out, p.temp, true, NULL, err)))
+        (st = pare_out_check(opts->out_path, opts->overwrite, err)) ||
+        (st = pare_out_check(p.cert, opts->overwrite, err)))
         return st;
-    pare_model_free(*out);
-    *out = NULL;
-    st = certify(cert, a, in, opts, &p, err);
-    if (!st) st = appear(cert, opts, &p, err);
-    if (st) unlink(p.temp);
+    st = make_and_certify(cert, a, in, out, opts, &p, err);
+    if (st) {
+        unlink(p.temp);
+        unlink(p.cert_temp);
+    }
     return st;
 }

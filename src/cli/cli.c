@@ -1,5 +1,6 @@
 /* How every command begins and ends, and the files between. */
 #include "cli.h"
+#include "interrupt.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -63,6 +64,7 @@ bool cli_start(cli *c, const opt_spec *spec, cli_out out, const char *out_help, 
         *rc = cli_finish(c, pare_no_memory(&c->err));
         return false;
     }
+    if (c->out) interrupt_cleans(c->out);
     pare_bar_init(&c->bar, stderr);
     c->exec.threads = (int)c->threads;
     if (!c->quiet && c->bar.tty) {
@@ -109,6 +111,13 @@ char *cli_suffixed(cli *c, const char *path, const char *suffix)
     return s;
 }
 
+char *cli_fresh(cli *c, const char *path)
+{
+    char *s = pare_sprintf(c->arena, "%s" PARE_PART_SUFFIX, path, (long)getpid());
+    if (!s) (void)pare_no_memory(&c->err);
+    return s;
+}
+
 /* ---- files --------------------------------------------------------------------------------- */
 
 static pare_status folder_check(cli *c, const char *path)
@@ -124,16 +133,16 @@ static pare_status folder_check(cli *c, const char *path)
 pare_status cli_may_write(cli *c, const char *path, const char *input)
 {
     struct stat out, in;
+    if (strcmp(path, "-") == 0)
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "-o -: this result goes to a file, not to stdout");
     if (stat(path, &out) != 0) {
         if (errno == ENOENT) return folder_check(c, path);
         return pare_fail(&c->err, PARE_ERR_IO, "%s: %s", path, strerror(errno));
     }
     if (input && stat(input, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
         return pare_fail(&c->err, PARE_ERR_USAGE, "-o %s is the input %s itself", path, input);
-    if (S_ISDIR(out.st_mode))
-        return pare_fail(&c->err, PARE_ERR_IO, "%s: is a folder, a file name is needed", path);
-    if (!c->force) return pare_fail(&c->err, PARE_ERR_IO, "%s: exists; use -f to overwrite", path);
-    return PARE_OK;
+    return pare_out_check(path, c->force, &c->err);
 }
 
 pare_status cli_load(cli *c, pare_model **out, const char *path)

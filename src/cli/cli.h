@@ -46,6 +46,8 @@ pare_status cli_load(cli *c, pare_model **out, const char *path);
 pare_status cli_name(cli *c, pare_status st, const char *path);
 /* A path with a suffix, in the arena; NULL when memory is out (and c->err says so). */
 char *cli_suffixed(cli *c, const char *path, const char *suffix);
+/* A name beside `path` for what is still to be checked: no file of the user has it. */
+char *cli_fresh(cli *c, const char *path);
 
 /* ---- what a model file is ------------------------------------------------------------------ */
 

@@ -1,7 +1,7 @@
 /* pare compose: one certificate for a chain of cuts. */
+#include "interrupt.h"
 #include "out.h"
 
-#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -51,14 +51,12 @@ static pare_status print(cli *c, const pare_cert *cert)
 static pare_status write_verified(cli *c, const pare_cert *cert)
 {
     pare_verify_opts opts = {0};
-    const char *fresh = cli_suffixed(c, c->out, ".unchecked");
+    const char *fresh = cli_fresh(c, c->out);
     if (!fresh) return PARE_ERR_MEMORY;
     pare_status st = pare_cert_write(cert, fresh, true, &c->err);
     if (!st) st = pare_cert_verify(fresh, cli_verify_opts(c, &opts), &c->err);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
-    if (!st && rename(fresh, c->out) != 0)
-        st = pare_fail(&c->err, PARE_ERR_IO, "%s: cannot be put in place: %s", c->out,
-                       strerror(errno));
+    if (!st) st = pare_file_move(fresh, c->out, c->force, &c->err);
     if (st) unlink(fresh);
     return st;
 }

@@ -131,6 +131,19 @@ static pare_status cut(cli *c, const fold_opts *o, fold_result *r, const pare_mo
     return st;
 }
 
+/* The f32 engine may overflow where the proof does not need it: then there is no metric to show,
+ * but the model and its certificate stand. */
+static pare_status metric(cli *c, fold_result *r, const pare_model *m, const pare_model *g,
+                          const cert_inputs *in)
+{
+    pare_status st = evaluate(c, &r->metric_before, m, &in->data, false, NULL, NULL, NULL);
+    if (!st) st = evaluate(c, &r->metric_after, g, &in->data, false, NULL, NULL, NULL);
+    r->has_metric = !st;
+    if (st != PARE_ERR_NONFINITE) return st;
+    cli_note(c, "no metric: %s", c->err.msg);
+    return PARE_OK;
+}
+
 /* Sizes, times and the metric of what is on the disk now. */
 static pare_status compare(cli *c, fold_result *r, const pare_model *m, const cert_inputs *in)
 {
@@ -140,11 +153,7 @@ static pare_status compare(cli *c, fold_result *r, const pare_model *m, const ce
     if (!st) st = cli_facts(c, &r->before, c->operand[0], m, one, false);
     if (!st) st = cli_facts(c, &r->after, c->out, g, one, false);
     if (!st) st = cli_time_ms(c, &r->ms_before, &r->ms_after, m, g, one);
-    r->has_metric = in->path != NULL;
-    if (!st && r->has_metric)
-        st = evaluate(c, &r->metric_before, m, &in->data, false, NULL, NULL, NULL);
-    if (!st && r->has_metric)
-        st = evaluate(c, &r->metric_after, g, &in->data, false, NULL, NULL, NULL);
+    if (!st && in->path) st = metric(c, r, m, g, in);
     memcpy(r->before.sha256, r->cert.input.sha256, PARE_SHA256_HEX);
     memcpy(r->after.sha256, r->cert.output.sha256, PARE_SHA256_HEX);
     pare_model_free(g);

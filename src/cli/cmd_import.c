@@ -1,7 +1,6 @@
 /* pare import: whatever pare can read, as a file of ours, checked by running both. */
 #include "out.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -90,16 +89,14 @@ static pare_status save_checked(cli *c, pare_model **m, pare_model **again, char
 {
     sample want = {0};
     const uint64_t parameters = pare_model_size(*m, 1, 0).parameters;
-    char *fresh = cli_suffixed(c, c->out, ".unchecked");
+    char *fresh = cli_fresh(c, c->out);
     if (!fresh) return PARE_ERR_MEMORY;
     pare_status st = take_sample(c, &want, *m);
     if (!st) st = pare_model_save(*m, fresh, true, sha, &c->err);
     pare_model_free(*m);
     *m = NULL;
     if (!st) st = read_back(c, again, fresh, &want, parameters);
-    if (!st && rename(fresh, c->out) != 0)
-        st = pare_fail(&c->err, PARE_ERR_IO, "%s: cannot be put in place: %s", c->out,
-                       strerror(errno));
+    if (!st) st = pare_file_move(fresh, c->out, c->force, &c->err);
     if (st) unlink(fresh);
     return st;
 }

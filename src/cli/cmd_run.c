@@ -1,4 +1,4 @@
-/* pare run: one pass over an array, a text or a graph. */
+/* pare run: one pass over an array, a text or a graph; or a text that goes on. */
 #include "run.h"
 #include "trace.h"
 
@@ -40,30 +40,42 @@ static pare_status one_input(cli *c, run_state *s, pare_input in)
     return PARE_OK;
 }
 
-static pare_status text_input(cli *c, run_state *s)
+static pare_status tokenizer(cli *c, run_state *s)
 {
     const pare_model *m = s->m;
-    const char *text = s->o->text;
-    size_t bytes = strlen(text), n = 0;
-    int64_t *ids = NULL;
+    if (s->tok) return PARE_OK;
     if (m->tokenizer == PARE_TOK_NONE)
         return pare_fail(&c->err, PARE_ERR_INPUT,
                          "%s: has no tokenizer for --text; `pare import --vocab` gives it one",
                          c->operand[0]);
-    pare_status st = strcmp(text, "-") == 0 ? read_stdin(c, &text, &bytes) : PARE_OK;
-    if (!st)
-        st = pare_tokenizer_new(&s->tok, c->arena, m->tokenizer, m->vocab, m->vocab_bytes, &c->err);
+    return pare_tokenizer_new(&s->tok, c->arena, m->tokenizer, m->vocab, m->vocab_bytes, &c->err);
+}
+
+pare_status run_encode(cli *c, run_state *s, const char *text, pare_input *in)
+{
+    size_t bytes = strlen(text), n = 0;
+    int64_t *ids = NULL;
+    pare_status st = tokenizer(c, s);
+    if (!st && strcmp(text, "-") == 0) st = read_stdin(c, &text, &bytes);
     if (!st) st = pare_encode(&ids, &n, c->arena, s->tok, text, bytes, &c->err);
     if (!st && n == 0) st = pare_fail(&c->err, PARE_ERR_INPUT, "--text: gives no token");
     if (st) return st;
-    const bool pooled = m->top.pool != PARE_POOL_NONE;
-    s->ndim = pooled ? 1 : 2;
-    s->shape[0] = pooled ? pare_model_outputs(m) : n;
-    s->shape[1] = pare_model_outputs(m);
-    st = one_input(c, s, (pare_input){.batch = 1, .tokens = n, .ids = ids});
-    if (!st) st = pare_input_check(m, &s->set.in[0], &c->err);
-    if (st == PARE_ERR_INPUT) pare_err_prefix(&c->err, "--text");
+    *in = (pare_input){.batch = 1, .tokens = n, .ids = ids};
+    st = pare_input_check(s->m, in, &c->err);
+    if (st == PARE_ERR_INPUT) pare_err_prefix(&c->err, s->o->prompts ? s->o->prompts : "--text");
     return st;
+}
+
+static pare_status text_input(cli *c, run_state *s)
+{
+    pare_input in;
+    const pare_status st = run_encode(c, s, s->text, &in);
+    if (st) return st;
+    const bool pooled = s->m->top.pool != PARE_POOL_NONE;
+    s->ndim = pooled ? 1 : 2;
+    s->shape[0] = pooled ? pare_model_outputs(s->m) : in.tokens;
+    s->shape[1] = pare_model_outputs(s->m);
+    return one_input(c, s, in);
 }
 
 /* Several inputs become the first axis; they must be alike then. */
@@ -91,7 +103,7 @@ static pare_status data_input(cli *c, run_state *s)
 static pare_status read_input(cli *c, run_state *s)
 {
     pare_input in = {0};
-    if (s->o->text) return text_input(c, s);
+    if (s->text) return text_input(c, s);
     if (s->o->data) return data_input(c, s);
     const pare_status st =
         pare_input_read(&in, &s->ndim, s->shape, c->arena, s->m, s->o->input, &c->err);
@@ -175,10 +187,20 @@ static pare_status write_result(cli *c, const run_state *s)
 
 static pare_status check_options(cli *c, const run_opts *o)
 {
-    const int given = (o->input != NULL) + (o->text != NULL) + (o->data != NULL);
+    const int given =
+        (o->input != NULL) + (o->texts.n > 0) + (o->data != NULL) + (o->prompts != NULL);
     if (given != 1)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "give %s of --input, --text and --data",
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "give %s of --input, --text, --prompts and --data",
                          given ? "only one" : "one");
+    const bool arrays = c->out || o->f64 || o->trace, writes = o->texts.n > 1 || o->prompts;
+    if (o->tokens != RUN_NOT_GIVEN && !(o->texts.n || o->prompts))
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--tokens goes with --text or --prompts");
+    if ((writes || (o->tokens != RUN_NOT_GIVEN && o->tokens)) && arrays)
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "-o, --f64 and --trace belong to one pass over one text");
+    if (writes && o->tokens == 0)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--tokens 0 is one pass over one text");
     if (!c->out) return PARE_OK;
     if (strcmp(c->out, "-") != 0) {
         const pare_status st = cli_may_write(c, c->out, o->input ? o->input : o->data);
@@ -191,26 +213,48 @@ static pare_status check_options(cli *c, const run_opts *o)
     return PARE_OK;
 }
 
+static pare_status one_pass(cli *c, run_state *s)
+{
+    s->text = s->o->texts.n ? s->o->texts.v[0] : NULL;
+    pare_status st = read_input(c, s);
+    if (!st) st = forward_traced(c, s);
+    if (!st && c->out) st = write_result(c, s);
+    if (c->bar.drawn) pare_bar_clear(&c->bar);
+    if (!st && c->json)
+        st = run_print_json(c, s);
+    else if (!st && !(c->out && strcmp(c->out, "-") == 0))
+        run_print(c, s);
+    return st;
+}
+
+/* Text goes on unless one pass is what was asked for, or all that the model has to offer. */
 static pare_status run(cli *c, const run_opts *o)
 {
     run_state s = {.o = o};
     pare_status st = check_options(c, o);
     if (!st) st = cli_load(c, &s.m, c->operand[0]);
-    if (!st) st = read_input(c, &s);
-    if (!st) st = forward_traced(c, &s);
-    if (!st && c->out) st = write_result(c, &s);
-    if (c->bar.drawn) pare_bar_clear(&c->bar);
-    if (!st && c->json)
-        st = run_print_json(c, &s);
-    else if (!st && !(c->out && strcmp(c->out, "-") == 0))
-        run_print(c, &s);
+    if (!st) {
+        const char *const why = run_cannot_generate(s.m);
+        const bool asked =
+            o->texts.n > 1 || o->prompts || (o->tokens && o->tokens != RUN_NOT_GIVEN);
+        const bool text = o->texts.n || o->prompts;
+        if (asked && why)
+            st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: cannot go on with a text: %s",
+                           c->operand[0], why);
+        else if (text && !why && o->tokens && !c->out && !o->f64 && !o->trace)
+            st = run_generate(c, &s);
+        else
+            st = one_pass(c, &s);
+    }
     pare_model_free(s.m);
     return st;
 }
 
 int cmd_run(int argc, char **argv)
 {
-    run_opts o = {0};
+    run_opts o = {.tokens = RUN_NOT_GIVEN, .sample = PARE_SAMPLE_DEFAULT};
+    char unset_tokens[32];
+    snprintf(unset_tokens, sizeof unset_tokens, "%d", RUN_TOKENS);
     const opt own[] = {
         {.name = "input",
          .kind = OPT_TEXT,
@@ -218,10 +262,35 @@ int cmd_run(int argc, char **argv)
          .metavar = "X.npy",
          .help = "ids [T] or [B,T], vectors [T,d] or [B,T,d]"},
         {.name = "text",
-         .kind = OPT_TEXT,
-         .to = &o.text,
+         .kind = OPT_TEXTS,
+         .to = &o.texts,
          .metavar = "TEXT",
-         .help = "through the model's tokenizer; - reads stdin"},
+         .help = "goes on with it; - is stdin; may be repeated"},
+        {.name = "prompts",
+         .kind = OPT_TEXT,
+         .to = &o.prompts,
+         .metavar = "F",
+         .help = "goes on with every line of a file"},
+        {.name = "tokens",
+         .kind = OPT_SIZE,
+         .to = &o.tokens,
+         .metavar = "N",
+         .help = "to write; 0: one pass over the text",
+         .unset = unset_tokens,
+         .max = 1u << 30},
+        {.name = "temperature",
+         .kind = OPT_REAL,
+         .to = &o.sample.temperature,
+         .metavar = "T",
+         .help = "0: always the likeliest token",
+         .high = RUN_MOST_HEAT},
+        {.name = "top-p",
+         .kind = OPT_REAL,
+         .to = &o.sample.top_p,
+         .metavar = "P",
+         .help = "only the likeliest that reach this mass",
+         .low = RUN_LEAST_MASS,
+         .high = 1},
         {.name = "data",
          .kind = OPT_TEXT,
          .to = &o.data,
@@ -243,10 +312,11 @@ int cmd_run(int argc, char **argv)
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "run",
-        .args = "MODEL --input X.npy | --text TEXT | --data G.npz  [-o Y.npy]",
-        .about = "One pass. Output: [T,V], [B,T,V], pooled [C] or [B,C], graph [n,C]; with --text\n"
-                 "also the likeliest next tokens or classes.",
-        .example = "run model.safetensors --input ids.npy -o logits.npy",
+        .args = "MODEL --text TEXT | --input X.npy | --data G.npz  [-o Y.npy]",
+        .about = "A language model goes on with the text. Else, or with -o, --f64 or --trace, one "
+                 "pass:\n"
+                 "[T,V], [B,T,V], pooled [C] or [B,C], graph [n,C]; likeliest tokens or classes.",
+        .example = "run model.safetensors --text \"Once upon a time\" --seed 1",
         .own = own,
         .nown = sizeof own / sizeof *own,
         .operands = operands,

@@ -1,5 +1,6 @@
 /* pare: which command, and nothing else. */
 #include "cli.h"
+#include "interrupt.h"
 
 #include <errno.h>
 #include <string.h>
@@ -11,7 +12,7 @@ typedef struct command {
 
 static const command commands[] = {
     {"info", "MODEL", "what it is: shapes, parameters, bytes, MACs", cmd_info},
-    {"run", "MODEL --input X.npy -o Y.npy", "one pass: ids, vectors, --text or --data", cmd_run},
+    {"run", "MODEL --text TEXT", "go on with a text, or one pass over arrays", cmd_run},
     {"eval", "MODEL --data D", "accuracy, AUC, perplexity; KL to --reference", cmd_eval},
     {"fold", "MODEL -o OUT", "the same function written with less, certified", cmd_fold},
     {"verify", "CERT", "prove a certificate again from its files", cmd_verify},
@@ -89,6 +90,7 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    interrupt_file_size();
     const int rc = dispatch(argc, argv);
     /* A result that did not arrive is no result: a full disk, a closed pipe. */
     if (fflush(stdout) != 0 || ferror(stdout)) {

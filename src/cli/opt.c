@@ -95,6 +95,17 @@ static opt_result set_choice(const opt_spec *spec, const opt *o, const char *wor
     return opt_complain(spec, "%s: '%s' is not one of %s", shown(buf, o), word, list);
 }
 
+static opt_result add_text(const opt_spec *spec, const opt *o, const char *word)
+{
+    char buf[64];
+    opt_texts *const t = o->to;
+    if (!*word) return opt_complain(spec, "%s: the value is empty", shown(buf, o));
+    if (t->n == OPT_MOST_TEXTS)
+        return opt_complain(spec, "%s: given more than %d times", shown(buf, o), OPT_MOST_TEXTS);
+    t->v[t->n++] = word;
+    return OPT_GO;
+}
+
 static opt_result set_value(const opt_spec *spec, const opt *o, const char *word)
 {
     char buf[64];
@@ -105,6 +116,8 @@ static opt_result set_value(const opt_spec *spec, const opt *o, const char *word
         if (!*word) return opt_complain(spec, "%s: the value is empty", shown(buf, o));
         *(const char **)o->to = word;
         return OPT_GO;
+    case OPT_TEXTS:
+        return add_text(spec, o, word);
     case OPT_SIZE:
         return set_size(spec, o, word);
     case OPT_SEED:

@@ -8,11 +8,18 @@
 typedef enum opt_kind {
     OPT_FLAG,  /* bool */
     OPT_TEXT,  /* const char * */
+    OPT_TEXTS, /* opt_texts: given several times, all are kept */
     OPT_SIZE,  /* size_t, min .. max */
     OPT_SEED,  /* uint64_t, all of it */
     OPT_REAL,  /* double, low .. high */
     OPT_CHOICE /* size_t: index into choices */
 } opt_kind;
+
+enum { OPT_MOST_TEXTS = 256 };
+typedef struct opt_texts {
+    const char *v[OPT_MOST_TEXTS];
+    size_t n;
+} opt_texts;
 
 typedef struct opt {
     const char *name; /* "threads" is --threads */

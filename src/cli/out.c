@@ -70,8 +70,7 @@ const char *out_bytes(char buf[64], uint64_t v)
     return buf;
 }
 
-/* Length of the valid UTF-8 character at p (at most `left` bytes), 0 when it is none. */
-static size_t utf8_length(const unsigned char *p, size_t left)
+size_t out_utf8_length(const unsigned char *p, size_t left)
 {
     const size_t n = p[0] < 0x80   ? 1
                      : p[0] < 0xC2 ? 0
@@ -94,7 +93,7 @@ const char *out_text(char *buf, size_t room, const char *text, size_t bytes)
     const unsigned char *p = (const unsigned char *)text;
     size_t at = 0;
     for (size_t i = 0; i < bytes && at + 5 < room;) {
-        const size_t n = utf8_length(p + i, bytes - i);
+        const size_t n = out_utf8_length(p + i, bytes - i);
         const bool c1 = n == 2 && p[i] == 0xC2 && p[i + 1] < 0xA0; /* control characters too */
         if (n == 0 || c1 || p[i] < 0x20 || p[i] == 0x7F) {
             at += (size_t)snprintf(buf + at, room - at, "\\x%02x", p[i]);

@@ -40,7 +40,7 @@ static size_t top_entries(top_entry *top, size_t n, const run_state *s)
 
 static bool predicts_tokens(const run_state *s)
 {
-    return s->o->text && s->m->stem.ids && s->m->top.pool == PARE_POOL_NONE &&
+    return s->text && s->m->stem.ids && s->m->top.pool == PARE_POOL_NONE &&
            s->cols == s->m->stem.vocab;
 }
 
@@ -86,7 +86,7 @@ void run_print(const cli *c, const run_state *s)
             s->set.in[0].tokens);
     out_row("output", "%s %s, from %.6g to %.6g", pare_shape_text(shape, s->shape, s->ndim),
             s->o->f64 ? "f64" : "f32", lo, hi);
-    if (s->o->text && (predicts_tokens(s) || s->m->top.pool != PARE_POOL_NONE)) print_top(s);
+    if (s->text && (predicts_tokens(s) || s->m->top.pool != PARE_POOL_NONE)) print_top(s);
     out_row("time", "%.3f ms (%s, %zu threads)", s->ms, s->o->f64 ? "f64 reference" : "f32",
             c->threads);
 }
@@ -94,7 +94,7 @@ void run_print(const cli *c, const run_state *s)
 static bool json_top(cJSON *root, const run_state *s)
 {
     const bool tokens = predicts_tokens(s);
-    if (!s->o->text || !(tokens || s->m->top.pool != PARE_POOL_NONE)) return true;
+    if (!s->text || !(tokens || s->m->top.pool != PARE_POOL_NONE)) return true;
     top_entry top[MOST_CLASS];
     char buf[128];
     const size_t n = top_entries(top, tokens ? TOP : MOST_CLASS, s);

@@ -189,11 +189,19 @@ static pare_status get_sparse(sparse *s, const graph_reader *r, const char *name
     return st ? st : check_sparse(s, name, err);
 }
 
+/* Zeros that one stored entry (or row) may claim: the word counts of papers have 250, and a file
+ * of a few bytes must not ask for gigabytes. */
+enum { MOST_ZEROS = 4096 };
+
 static pare_status csr_features(graph_reader *r, pare_err *err)
 {
     sparse s;
     const pare_status st = get_sparse(&s, r, "attr", ANY, err);
     if (st) return st;
+    if (s.cols / MOST_ZEROS > (s.count + s.rows) / s.rows)
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "attr_shape is [%zu, %zu], but attr has only %zu entries", s.rows, s.cols,
+                         s.count);
     double *x = new_features(r, s.cols);
     if (!x) return pare_no_memory(err);
     for (size_t i = 0; i < s.rows; i++)

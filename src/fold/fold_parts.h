@@ -17,6 +17,11 @@ PARE_MUST_USE pare_status fold_ffn(folder *f, pare_ffn *n);
 PARE_MUST_USE pare_status fold_stem(folder *f, pare_stem *s);
 PARE_MUST_USE pare_status fold_top(folder *f, pare_top *t);
 
+/* How many settings (everything but the weights) of two models differ: a block, and what is around
+ * the blocks with the pattern (settings.c). */
+size_t block_settings_differ(const pare_block *a, const pare_block *b);
+size_t end_settings_differ(const pare_model *a, const pare_model *b);
+
 /* ---- affine maps around a linear one (affine.c) ---- */
 
 /* A computed number that knows whether it is the real one: a fold without any rounding has error

@@ -2,14 +2,15 @@
  *
  * In real numbers folding changes nothing, so a fold that had to round no weight has error 0 for
  * every input (a priori). Else the bound is the enclosure's: both models on the given inputs. The
- * fold is redone block by block and compared with what the output file holds. */
+ * fold is redone block by block and compared with what the output file holds: the weights, and the
+ * settings, without which the same weights are another function. */
 #include "fold_parts.h"
 #include <pare/publish.h>
 #include <math.h>
 #include <string.h>
 
 typedef struct redo {
-    size_t different; /* weights of the output that are not the refolded ones */
+    size_t different; /* weights and settings of the output that are not the refolded ones */
     pare_fold_report report;
 } redo;
 
@@ -88,19 +89,19 @@ static pare_status redo_block(redo *r, folder *f, const pare_block *in, const pa
     if (st) return st;
     pare_model mine = one_block(&b), other = one_block(&theirs);
     if ((st = count_different(&n, f->arena, &mine, &other, f->err))) return st;
-    r->different += n;
+    r->different += n + block_settings_differ(&b, out);
     return PARE_OK;
 }
 
 static pare_status redo_ends(redo *r, folder *f, const pare_model *in, const pare_model *out)
 {
-    pare_model mine = {.stem = in->stem, .top = in->top};
-    pare_model theirs = {.stem = out->stem, .top = out->top};
+    pare_model mine = *in, theirs = *out;
+    mine.nblocks = theirs.nblocks = 0; /* the blocks are walked one by one */
     size_t n = 0;
     pare_status st = fold_stem(f, &mine.stem);
     if (!st) st = fold_top(f, &mine.top);
     if (!st) st = count_different(&n, f->arena, &mine, &theirs, f->err);
-    r->different += n;
+    r->different += n + end_settings_differ(&mine, &theirs);
     return st;
 }
 
@@ -146,7 +147,7 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
     again->norm = PARE_NORM_HEADLINE;
     again->nhypotheses = 4;
     again->hypotheses[0] =
-        counted("the output is the input folded (weights that differ)", r.different);
+        counted("the output is the input folded (weights and settings that differ)", r.different);
     again->hypotheses[1] =
         counted("a priori: no weight had to be rounded (weights rounded)", r.report.rounded);
     again->hypotheses[2] =

@@ -6,10 +6,13 @@
 #include <pare/linalg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
-    inner_tile = 512,    /* columns of w converted at a time: 256 x 512 doubles are 1 MB */
-    small_work = 1 << 15 /* multiplications below which a second thread costs more than it gives */
+    inner_tile = 512,     /* columns of w converted at a time: 256 x 512 doubles are 1 MB */
+    small_work = 1 << 15, /* multiplications below which a second thread costs more than it gives */
+    small_work_f32 = 1 << 17,
+    small_product = 1 << 22 /* f32, more than a few tokens: one call is best */
 };
 
 typedef struct job {
@@ -47,6 +50,18 @@ static void choose_tiles(job *j)
     const bool one = work < small_work;
     j->tokens = one ? n : n >= 2048 ? 512 : 128;
     j->outs = one ? out : n <= 64 ? 128 : 256;
+    j->out_blocks = blocks_of(out, j->outs);
+}
+
+/* sgemm copies both operands tile by tile, so that larger tiles waste less. */
+static void choose_tiles_f32(job *j)
+{
+    const size_t n = j->n, out = j->w->rows, in = j->w->cols;
+    const bool few = n <= 64;
+    const double work = (double)n * (double)out * (double)in;
+    const bool one = work < (few ? small_work_f32 : small_product);
+    j->tokens = one ? n : few ? 64 : 256;
+    j->outs = one ? out : few ? 128 : 384;
     j->out_blocks = blocks_of(out, j->outs);
 }
 
@@ -98,6 +113,12 @@ static void narrow(float *to, const pare_weight *w, size_t r, size_t c, size_t r
     }
 }
 
+static void bias_rows_f32(const job *j, tile t, float *y)
+{
+    for (size_t o = 0; o < t.outs; o++) y[o] = (float)bias_at(j, t.o + o);
+    for (size_t i = 1; i < t.tokens; i++) memcpy(y + i * j->ldy, y, t.outs * sizeof *y);
+}
+
 static void tile_f32(void *ctx, size_t block)
 {
     job *j = ctx;
@@ -105,11 +126,12 @@ static void tile_f32(void *ctx, size_t block)
     const size_t in = j->w->cols;
     const float *x = j->x32 + t.i * j->ldx;
     float *y = j->y32 + t.i * j->ldy + t.o;
-    for (size_t i = 0; i < t.tokens; i++)
-        for (size_t o = 0; o < t.outs; o++) y[i * j->ldy + o] = (float)bias_at(j, t.o + o);
-    if (j->w->dtype == PARE_F32) {
+    const bool whole = j->w->dtype == PARE_F32;
+    const float beta = j->b || !whole ? 1 : 0;
+    if (beta != 0) bias_rows_f32(j, t, y);
+    if (whole) {
         const float *w = (const float *)j->w->data + t.o * in;
-        pare_gemm_f32(t.tokens, t.outs, in, 1, x, j->ldx, false, w, in, true, 1, y, j->ldy);
+        pare_gemm_f32(t.tokens, t.outs, in, 1, x, j->ldx, false, w, in, true, beta, y, j->ldy);
         return;
     }
     float *slim = malloc(t.outs * least(in, inner_tile) * sizeof *slim);
@@ -134,7 +156,10 @@ static pare_status run(job *j, void (*tile_fn)(void *, size_t), const pare_exec 
     PARE_ASSERT(!j->b || j->b->rows * j->b->cols == j->w->rows);
     if (j->n == 0 || j->w->rows == 0) return PARE_OK;
     PARE_ASSERT(pare_has(j->w) || j->w->cols == 0);
-    choose_tiles(j);
+    if (j->y64)
+        choose_tiles(j);
+    else
+        choose_tiles_f32(j);
     pare_parallel(exec, blocks_of(j->n, j->tokens) * j->out_blocks, tile_fn, j);
     return atomic_load(&j->no_memory) ? pare_no_memory(err) : PARE_OK;
 }

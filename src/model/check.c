@@ -40,11 +40,14 @@ static pare_status want(const checker *c, const char *name, const pare_weight *w
     return PARE_OK;
 }
 
-/* A number of the architecture must be finite and not below `least`. */
+/* Numbers of the architecture stay where neither engine can overflow on them alone: no bound is
+ * proven beyond. Squares of a stream (2^1000 at most) divided by the divisor are finite too. */
+static const double most_number = 1e30, least_divisor = 1e-6;
+
 static pare_status number(const checker *c, const char *what, double v, double least)
 {
-    if (isfinite(v) && v >= least) return PARE_OK;
-    return bad(c, "%s is %g, must be a number >= %g", what, v, least);
+    if (v >= least && v <= most_number) return PARE_OK;
+    return bad(c, "%s is %g, must be a number from %g to %g", what, v, least, most_number);
 }
 
 static pare_status norm(const checker *c, const char *name, const pare_norm *n, size_t d)
@@ -60,12 +63,13 @@ static pare_status norm(const checker *c, const char *name, const pare_norm *n, 
         (st = want(&k, "offset", &n->offset, 1, d, batch ? FORBIDDEN : OPTIONAL)) ||
         (st = want(&k, "mean", &n->mean, 1, d, batch ? REQUIRED : FORBIDDEN)) ||
         (st = want(&k, "var", &n->var, 1, d, batch ? REQUIRED : FORBIDDEN)) ||
-        (st = number(&k, "eps", n->eps, 0)) || (st = number(&k, "shift", n->shift, 0)))
+        (st = number(&k, "eps", n->eps, 0)) || (st = number(&k, "shift", n->shift, 0)) ||
+        (divides && (st = number(&k, "divisor", n->divisor, least_divisor))))
         return st;
-    if (divides && !(n->divisor > 0)) return bad(&k, "divisor is %g, must be positive", n->divisor);
-    for (size_t i = 0; batch && i < d; i++)
-        if (!(pare_weight_at(&n->var, i) + n->eps > 0))
-            return bad(&k, "var[%zu] + eps is not positive", i);
+    for (size_t i = 0; batch && i < d; i++) {
+        const double v = pare_weight_at(&n->var, i) + n->eps;
+        if (!(v > 0 && isfinite(v))) return bad(&k, "var[%zu] + eps is %g, must be positive", i, v);
+    }
     return PARE_OK;
 }
 
@@ -98,6 +102,29 @@ static bool inside(size_t at, size_t n, size_t rows)
     return at <= rows && n <= rows - at;
 }
 
+static bool overlap(size_t a, size_t na, size_t b, size_t nb)
+{
+    return a < b + nb && b < a + na;
+}
+
+/* Rotary positions turn rows in place: rows that two heads read must be turned the same way once.
+ * Queries are never shared; keys only whole and with the same frequencies. */
+static pare_status turns_are_clear(const checker *c, const pare_attn *a)
+{
+    for (size_t h = 0; h < a->nheads; h++)
+        for (size_t g = 0; g < h; g++) {
+            const pare_head *const x = &a->heads[h], *const y = &a->heads[g];
+            const bool alike = x->k == y->k && x->dk == y->dk && x->planes == y->planes &&
+                               (x->freq == y->freq || x->planes == 0);
+            if (x->planes == 0 && y->planes == 0) continue;
+            if (overlap(x->q, x->dk, y->q, y->dk))
+                return bad(c, "heads %zu and %zu share rotary queries", g, h);
+            if (overlap(x->k, x->dk, y->k, y->dk) && !alike)
+                return bad(c, "heads %zu and %zu share keys but turn them differently", g, h);
+        }
+    return PARE_OK;
+}
+
 static void reach(size_t *end, size_t at, size_t n)
 {
     if (at + n > *end) *end = at + n;
@@ -128,7 +155,9 @@ static pare_status heads(const checker *c, const pare_attn *a, bool rotary)
     for (size_t h = 0; h < a->nheads; h++) {
         const pare_head *const d = &a->heads[h];
         if (d->dk == 0 || d->dv == 0) return bad(c, "head %zu has width 0", h);
-        if (!isfinite(d->scale)) return bad(c, "scale of head %zu is not a number", h);
+        if (!(fabs(d->scale) <= most_number))
+            return bad(c, "scale of head %zu is %g, must be a number up to %g", h, d->scale,
+                       most_number);
         if (!inside(d->q, d->dk, q_rows) || !inside(d->k, d->dk, a->wk.rows) ||
             !inside(d->v, d->dv, a->wv.rows))
             return bad(c, "head %zu reads beyond wq (%zu rows), wk (%zu) or wv (%zu)", h, q_rows,
@@ -142,7 +171,8 @@ static pare_status heads(const checker *c, const pare_attn *a, bool rotary)
             return bad(c, "head %zu turns %zu planes, but has width %zu and %zu frequencies", h,
                        d->planes, d->dk, a->freqs.cols);
     }
-    return no_leftovers(c, a, q_rows);
+    const pare_status st = rotary ? turns_are_clear(c, a) : PARE_OK;
+    return st ? st : no_leftovers(c, a, q_rows);
 }
 
 static size_t head_columns(const pare_attn *a)
@@ -324,7 +354,9 @@ static pare_status pattern(const pare_model *m, pare_err *err)
     const checker c = {.err = err, .at = "pattern"};
     if (m->pattern.kind == PARE_WINDOW && m->pattern.window == 0)
         return bad(&c, "window is 0, must be at least 1");
-    if (m->pattern.expander_degree % 2) return bad(&c, "expander degree must be even");
+    if (m->pattern.expander_degree % 2 || m->pattern.expander_degree > PARE_MAX_EXPANDER)
+        return bad(&c, "expander degree is %zu, must be even and at most %d",
+                   m->pattern.expander_degree, PARE_MAX_EXPANDER);
     return PARE_OK;
 }
 

@@ -1,264 +1,329 @@
-/* A forward pass, told once for both number types: stem, blocks, top. */
-#include "forward_parts.h"
-#include <pare/forward.h>
-#include <math.h>
-#include <string.h>
+/* A forward pass, told once for both number types: stem, blocks, top.
+ *
+ * It is a list of steps. Attention looks at whole sequences; every other step works row by row, and
+ * so do the steps between two attentions taken together. The f32 engine cuts the rows of a small
+ * model into ranges and takes each range through all of these steps at once, on one thread: the
+ * rows stay in its cache, and threads meet only at the attentions. The f64 reference, and a large
+ * model, take all rows through one step after the other, with threads inside each step. How rows
+ * are cut depends on shapes alone. */
+#include "forward_plan.h"
+#include <stdatomic.h>
+#include <stdlib.h>
 
-/* Numbers a chunk of sequences may hold in its widest buffer: bounds the memory of a batch. */
-enum { CHUNK = 4 << 20 };
+enum {
+    RANGE = 128,      /* rows of a small model taken through the steps at once ... */
+    LONG_RANGE = 256, /* ... when there are many */
+    MANY = 2048,
+    SPREAD = 8 /* that many chunks of a small model are shared out whole */
+};
 
-static void tap(const pare_trace *t, pare_tap where, size_t block, const rows *x)
-{
-    if (t && t->fn) t->fn(t->self, where, block, x->t, x->v, x->n, x->d);
-}
-
-/* ---- stem --------------------------------------------------------------------------------- */
-
-typedef struct stem_ctx {
-    const pare_stem *s;
-    const pare_input *in;
-    size_t first, tokens, d; /* first row of the chunk; width of what positions are added to */
-} stem_ctx;
-
-static void add_position(const stem_ctx *c, size_t pos, double *v)
-{
-    const pare_positions *const p = &c->s->pos;
-    if (p->kind == PARE_POS_LEARNED)
-        for (size_t j = 0; j < c->d; j++) v[j] += pare_weight_at(&p->table, pos * c->d + j);
-    if (p->kind == PARE_POS_SINUSOIDAL) {
-        for (size_t j = 0; j < c->d; j++) {
-            const double angle = (double)pos / pow(p->base, (double)(j / 2 * 2) / (double)c->d);
-            v[j] += j % 2 ? cos(angle) : sin(angle);
-        }
-    }
-}
-
-static void input_row(const void *ctx, size_t i, double *v)
-{
-    const stem_ctx *const c = ctx;
-    const size_t row = c->first + i, d = c->s->width;
-    if (c->s->ids) {
-        const size_t at = (size_t)c->in->ids[row] * d;
-        for (size_t j = 0; j < d; j++) v[j] = pare_weight_at(&c->s->embedding, at + j);
-    } else {
-        memcpy(v, c->in->x + row * d, d * sizeof *v);
-    }
-    if (!c->s->pos.after_map) add_position(c, i % c->tokens, v);
-}
-
-static void late_position(const void *ctx, size_t i, double *v)
-{
-    const stem_ctx *const c = ctx;
-    add_position(c, i % c->tokens, v);
-}
-
-static pare_status stem(pass *p, rows *x, const pare_input *in, size_t first)
-{
-    const pare_stem *const s = &p->m->stem;
-    stem_ctx c = {s, in, first, p->tokens, s->width};
-    const bool mapped = pare_has(&s->map.w);
-    rows raw = *x;
-    pare_status st;
-    if (mapped && (st = rows_new(&raw, p->scratch, x->t, x->n, s->width, p->err))) return st;
-    if ((st = rows_map(&raw, &raw, input_row, &c, p->exec, p->err))) return st;
-    if (mapped && (st = rows_dense(x, &raw, &s->map.w, &s->map.b, p->exec, p->err))) return st;
-    c.d = x->d;
-    if (s->pos.after_map && (st = rows_map(x, x, late_position, &c, p->exec, p->err))) return st;
-    return rows_norm(x, x, &s->norm, p->exec, p->err);
-}
-
-/* ---- blocks -------------------------------------------------------------------------------- */
+/* ---- sublayers ----------------------------------------------------------------------------- */
 
 /* What a branch reads: x itself, or its norm in scratch. */
-static pare_status normed(pass *p, rows *z, const rows *x, const pare_norm *n)
+static pare_status normed(const pass *p, rows *z, const rows *x, const pare_norm *n)
 {
     *z = *x;
     if (n->kind == PARE_NORM_NONE) return PARE_OK;
-    const pare_status st = rows_new(z, p->scratch, x->t, x->n, x->d, p->err);
-    return st ? st : rows_norm(z, x, n, p->exec, p->err);
+    const pare_status st = rows_new(z, &p->ctx, x->t, x->n, x->d);
+    return st ? st : rows_norm(z, x, n, &p->ctx);
 }
 
-static pare_status attention_sublayer(pass *p, rows *y, const rows *x, const pare_attn *a)
+/* y = out_norm(skip(x) + y), y being the branch. */
+static pare_status finish(const pass *p, rows *y, const rows *x, const pare_skip *skip,
+                          const pare_norm *out_norm)
 {
-    const pare_mark mark = pare_arena_mark(p->scratch);
+    const pare_status st = rows_skip(y, x, skip, &p->ctx);
+    return st ? st : rows_norm(y, y, out_norm, &p->ctx);
+}
+
+static pare_status heads_in(const pass *p, head_rows *h, const rows *x, const pare_attn *a)
+{
+    rows z;
+    const pare_status st = normed(p, &z, x, &a->in_norm);
+    return st ? st : attention_project(p, h, &z, a);
+}
+
+static pare_status heads_out(const pass *p, rows *y, const rows *x, const rows *heads,
+                             const pare_attn *a)
+{
+    const pare_status st = rows_dense(y, heads, &a->wo, &a->bo, &p->ctx);
+    return st ? st : finish(p, y, x, &a->skip, &a->out_norm);
+}
+
+static pare_status attention_sublayer(const pass *p, rows *y, const rows *x, const pare_attn *a)
+{
     rows z;
     pare_status st = normed(p, &z, x, &a->in_norm);
     if (!st) st = attention_branch(p, y, &z, a);
-    if (!st) st = rows_skip(y, x, &a->skip, p->scratch, p->exec, p->err);
-    if (!st) st = rows_norm(y, y, &a->out_norm, p->exec, p->err);
-    pare_arena_reset(p->scratch, mark);
-    return st;
+    return st ? st : finish(p, y, x, &a->skip, &a->out_norm);
 }
 
-static pare_status ffn_sublayer(pass *p, rows *y, const rows *x, const pare_ffn *f)
+static pare_status ffn_sublayer(const pass *p, rows *y, const rows *x, const pare_ffn *f)
 {
-    const pare_mark mark = pare_arena_mark(p->scratch);
     rows z;
     pare_status st = normed(p, &z, x, &f->in_norm);
     if (!st) st = ffn_branch(p, y, &z, f);
-    if (!st) st = rows_skip(y, x, &f->skip, p->scratch, p->exec, p->err);
-    if (!st) st = rows_norm(y, y, &f->out_norm, p->exec, p->err);
-    pare_arena_reset(p->scratch, mark);
-    return st;
+    return st ? st : finish(p, y, x, &f->skip, &f->out_norm);
 }
 
-static void swap(rows *a, rows *b)
+/* ---- a chunk: some sequences, from ids to outputs -------------------------------------------- */
+
+typedef struct chunk {
+    const plan *plan;
+    const pare_input *in;
+    size_t row, n;  /* of the input: first row, how many */
+    rows stream[2]; /* the stream, and room for the next one */
+    head_rows heads;
+    rows out;
+    struct lane *lanes; /* memory for ranges on several threads */
+    const pare_trace *trace;
+} chunk;
+
+/* Working memory that one thread takes for a while. */
+typedef struct lane {
+    atomic_flag taken;
+    scratch scratch;
+} lane;
+
+/* There are as many lanes as threads, so one is free. */
+static lane *take_lane(lane *l)
 {
-    const rows t = *a;
-    *a = *b;
-    *b = t;
+    while (atomic_flag_test_and_set(&l->taken)) l++;
+    return l;
 }
 
-static pare_status block(pass *p, rows *x, rows *spare, size_t b, const pare_trace *trace)
+static rows stream_part(const chunk *c, size_t side, size_t d, size_t first, size_t n)
 {
-    const pare_block *const k = &p->m->blocks[b];
-    pare_status st = PARE_OK;
-    if (k->attn.kind != PARE_ATTN_NONE) {
-        tap(trace, PARE_TAP_ATTN_IN, b, x);
-        spare->d = k->attn.dout;
-        if ((st = attention_sublayer(p, spare, x, &k->attn))) return st;
-        swap(x, spare);
-        tap(trace, PARE_TAP_ATTN_OUT, b, x);
-    }
-    if (k->ffn.kind != PARE_FFN_NONE) {
-        tap(trace, PARE_TAP_FFN_IN, b, x);
-        spare->d = k->ffn.dout;
-        if ((st = ffn_sublayer(p, spare, x, &k->ffn))) return st;
-        swap(x, spare);
-        tap(trace, PARE_TAP_FFN_OUT, b, x);
-    }
-    return st;
+    rows r = c->stream[side];
+    r.d = d;
+    return rows_part(&r, first, n);
 }
 
-/* ---- top ----------------------------------------------------------------------------------- */
-
-typedef struct pool_ctx {
-    const rows *x;
-    size_t tokens;
-    bool mean;
-} pool_ctx;
-
-static void pool_row(const void *ctx, size_t i, double *v)
+/* The heads' buffers, shaped for this attention. */
+static head_rows heads_part(const chunk *c, const pare_attn *a, size_t first, size_t n)
 {
-    const pool_ctx *const c = ctx;
-    const rows *const x = c->x;
-    rows_load(v, x, i * c->tokens);
-    if (!c->mean) return;
-    for (size_t t = 1; t < c->tokens; t++) {
-        const size_t at = (i * c->tokens + t) * x->d;
-        for (size_t j = 0; j < x->d; j++)
-            v[j] += x->t == PARE_F64 ? ((const double *)x->v)[at + j]
-                                     : (double)((const float *)x->v)[at + j];
-    }
-    for (size_t j = 0; j < x->d; j++) v[j] /= (double)c->tokens;
+    head_rows h = attention_shape(a, c->stream[0].t, c->n);
+    h.q.v = c->heads.q.v;
+    h.k.v = c->heads.k.v;
+    h.v.v = c->heads.v.v;
+    h.y.v = c->heads.y.v;
+    return (head_rows){rows_part(&h.q, first, n), rows_part(&h.k, first, n),
+                       rows_part(&h.v, first, n), rows_part(&h.y, first, n)};
 }
 
-static pare_status top(pass *p, rows *out, rows *x, const pare_trace *trace)
+static pare_status do_step(const pass *p, const chunk *c, const step *s, size_t first, size_t n)
 {
-    const pare_top *const t = &p->m->top;
-    pare_status st = rows_norm(x, x, &t->norm, p->exec, p->err);
-    if (st) return st;
-    tap(trace, PARE_TAP_TOP, p->m->nblocks, x);
-    rows h = *x;
-    if (t->pool != PARE_POOL_NONE) {
-        const pool_ctx c = {x, p->tokens, t->pool == PARE_POOL_MEAN};
-        if ((st = rows_new(&h, p->scratch, x->t, x->n / p->tokens, x->d, p->err)) ||
-            (st = rows_map(&h, &h, pool_row, &c, p->exec, p->err)))
-            return st;
+    const pare_block *const b = &p->m->blocks[s->block];
+    rows x = stream_part(c, s->side, s->din, first, n);
+    rows y = stream_part(c, !s->side, s->dout, first, n), out = c->out;
+    head_rows h;
+    switch (s->kind) {
+    case STEM:
+        return forward_stem(p, &x, c->in, c->row + first);
+    case HEADS_IN:
+        h = heads_part(c, &b->attn, first, n);
+        return heads_in(p, &h, &x, &b->attn);
+    case ATTEND:
+        h = heads_part(c, &b->attn, first, n);
+        return attention_attend(p, &h, &b->attn);
+    case HEADS_OUT:
+        h = heads_part(c, &b->attn, first, n);
+        return heads_out(p, &y, &x, &h.y, &b->attn);
+    case ATTENTION:
+        return attention_sublayer(p, &y, &x, &b->attn);
+    case FFN:
+        return ffn_sublayer(p, &y, &x, &b->ffn);
+    case TOP_NORM:
+        return rows_norm(&x, &x, &p->m->top.norm, &p->ctx);
+    case TOP:
+        if (s->by_rows) out = rows_part(&c->out, first, n);
+        return forward_top(p, &out, &x);
     }
-    if (pare_has(&t->dense.w)) {
-        rows d;
-        if ((st = rows_new(&d, p->scratch, h.t, h.n, t->dense.w.rows, p->err)) ||
-            (st = rows_dense(&d, &h, &t->dense.w, &t->dense.b, p->exec, p->err)))
-            return st;
-        h = d;
-    }
-    if ((st = rows_act(&h, t->act, p->exec, p->err))) return st;
-    const pare_weight *const w = t->tied ? &p->m->stem.embedding : &t->out.w;
-    if (pare_has(w)) return rows_dense(out, &h, w, &t->out.b, p->exec, p->err);
-    memcpy(out->v, h.v, h.n * h.d * pare_dtype_size(h.t));
     return PARE_OK;
 }
 
-/* ---- the pass ------------------------------------------------------------------------------ */
+/* Steps that some rows go through without looking at others. */
+typedef struct region {
+    const pass *p;
+    const chunk *c;
+    const step *from, *to;
+    size_t rows, ranges; /* in one range; how many */
+    atomic_int st;
+} region;
 
-static size_t widest(const pare_model *m)
+static void do_range(void *self, size_t r)
 {
-    size_t w = m->stem.width > pare_model_width(m, 0) ? m->stem.width : pare_model_width(m, 0);
-    for (size_t b = 0; b < m->nblocks; b++) {
-        const pare_attn *const a = &m->blocks[b].attn;
-        const pare_ffn *const f = &m->blocks[b].ffn;
-        if (a->kind != PARE_ATTN_NONE && a->dout > w) w = a->dout;
-        if (f->kind != PARE_FFN_NONE && f->dout > w) w = f->dout;
+    region *const g = self;
+    pass p = *g->p;
+    lane *mine = NULL;
+    if (g->ranges > 1 && p.ctx.exec) {
+        mine = take_lane(g->c->lanes);
+        p.ctx = (rows_ctx){&mine->scratch, NULL, NULL};
     }
-    return w;
-}
-
-static size_t widest_buffer(const pare_model *m)
-{
-    size_t w = widest(m);
-    for (size_t b = 0; b < m->nblocks; b++)
-        for (size_t l = 0; l < m->blocks[b].ffn.nlayers; l++)
-            if (m->blocks[b].ffn.layers[l].w.rows > w) w = m->blocks[b].ffn.layers[l].w.rows;
-    return w;
-}
-
-/* Sequences [b0, b0 + nb) of the input, from ids to outputs. */
-static pare_status chunk(pass *p, rows *out, const pare_input *in, size_t b0, size_t nb,
-                         pare_dtype t, const pare_trace *trace)
-{
-    const size_t wide = widest(p->m), n = nb * p->tokens;
-    rows x, spare;
-    pare_status st;
-    if ((st = rows_new(&x, p->scratch, t, n, wide, p->err)) ||
-        (st = rows_new(&spare, p->scratch, t, n, wide, p->err)))
-        return st;
-    x.d = pare_model_width(p->m, 0);
-    const pare_mark mark = pare_arena_mark(p->scratch);
-    st = stem(p, &x, in, b0 * p->tokens);
-    pare_arena_reset(p->scratch, mark);
-    if (st) return st;
-    tap(trace, PARE_TAP_STEM, 0, &x);
-    for (size_t b = 0; b < p->m->nblocks; b++)
-        if ((st = block(p, &x, &spare, b, trace))) return st;
-    return top(p, out, &x, trace);
-}
-
-static pare_status all_chunks(pass *p, const pare_input *in, void *out, pare_dtype t,
-                              const pare_trace *trace)
-{
-    const size_t per_seq = in->tokens * widest_buffer(p->m), cols = pare_model_outputs(p->m);
-    const size_t seqs = per_seq && CHUNK / per_seq ? CHUNK / per_seq : 1;
-    const size_t out_rows = pare_output_rows(p->m, in) / in->batch;
-    /* A trace shows whole batches. */
-    const size_t step = trace && trace->fn ? in->batch : seqs;
-    const pare_mark mark = pare_arena_mark(p->scratch);
+    p.first = r * g->rows;
+    const size_t left = g->c->n - p.first, n = left < g->rows ? left : g->rows;
     pare_status st = PARE_OK;
-    for (size_t b = 0; !st && b < in->batch; b += step) {
-        const size_t nb = in->batch - b < step ? in->batch - b : step;
-        char *const to = (char *)out + b * out_rows * cols * pare_dtype_size(t);
-        rows part = {t, nb * out_rows, cols, to};
-        st = chunk(p, &part, in, b, nb, t, trace);
-        pare_arena_reset(p->scratch, mark);
+    for (const step *s = g->from; !st && s < g->to; s++) {
+        const scratch_mark mark = scratch_top(p.ctx.scratch);
+        st = do_step(&p, g->c, s, p.first, n);
+        scratch_reset(p.ctx.scratch, mark);
+    }
+    if (st) atomic_store(&g->st, (int)st);
+    if (mine) atomic_flag_clear(&mine->taken);
+}
+
+static void tap(const chunk *c, const step *s, bool before)
+{
+    const pare_trace *const t = c->trace;
+    const bool attn = s->kind == ATTENTION || s->kind == (before ? HEADS_IN : HEADS_OUT);
+    pare_tap where = before ? PARE_TAP_FFN_IN : PARE_TAP_FFN_OUT;
+    size_t block = s->block;
+    if (!t || !t->fn) return;
+    if (attn) {
+        where = before ? PARE_TAP_ATTN_IN : PARE_TAP_ATTN_OUT;
+    } else if (s->kind == STEM && !before) {
+        where = PARE_TAP_STEM;
+    } else if (s->kind == TOP_NORM && !before) {
+        where = PARE_TAP_TOP;
+        block = c->plan->m->nblocks;
+    } else if (s->kind != FFN) {
+        return;
+    }
+    const bool moved = !before && (attn || s->kind == FFN);
+    const rows x = stream_part(c, moved ? !s->side : s->side, before ? s->din : s->dout, 0, c->n);
+    t->fn(t->self, where, block, x.t, x.v, x.n, x.d);
+}
+
+static pare_status run_steps(const pass *p, const chunk *c)
+{
+    const plan *const l = c->plan;
+    const step *const end = l->steps + l->count;
+    const size_t most = !l->small ? c->n : c->n >= MANY ? LONG_RANGE : RANGE;
+    pare_status st = PARE_OK;
+    for (const step *s = l->steps, *to; !st && s < end; s = to) {
+        for (to = s + 1; l->fused && s->by_rows && to < end && to->by_rows;) to++;
+        region g = {p, c, s, to, s->by_rows ? most : c->n, 1, PARE_OK};
+        g.ranges = (c->n + g.rows - 1) / g.rows;
+        tap(c, s, true);
+        pare_parallel(g.ranges > 1 ? p->ctx.exec : NULL, g.ranges, do_range, &g);
+        st = atomic_load(&g.st) ? pare_no_memory(p->ctx.err) : PARE_OK;
+        if (!st) tap(c, to - 1, false);
     }
     return st;
+}
+
+static pare_status run_chunk(const pass *p, chunk *c)
+{
+    const size_t wide = plan_stream_width(p->m), n = c->n;
+    const head_rows h = plan_heads(p->m);
+    const pare_dtype t = c->out.t;
+    const scratch_mark mark = scratch_top(p->ctx.scratch);
+    const size_t columns = 2 * wide + h.q.d + h.k.d + h.v.d + h.y.d;
+    size_t bytes;
+    if (!pare_mul(&bytes, n, columns * pare_dtype_size(t)) ||
+        !scratch_reserve(p->ctx.scratch, bytes + 6 * SCRATCH_ALIGNMENT))
+        return pare_no_memory(p->ctx.err);
+    pare_status st;
+    if (!(st = rows_new(&c->stream[0], &p->ctx, t, n, wide)) &&
+        !(st = rows_new(&c->stream[1], &p->ctx, t, n, wide)) &&
+        !(st = rows_new(&c->heads.q, &p->ctx, t, n, h.q.d)) &&
+        !(st = rows_new(&c->heads.k, &p->ctx, t, n, h.k.d)) &&
+        !(st = rows_new(&c->heads.v, &p->ctx, t, n, h.v.d)) &&
+        !(st = rows_new(&c->heads.y, &p->ctx, t, n, h.y.d)))
+        st = run_steps(p, c);
+    scratch_reset(p->ctx.scratch, mark);
+    return st;
+}
+
+/* ---- the pass: all chunks -------------------------------------------------------------------- */
+
+typedef struct chunks {
+    const pass *p;
+    const plan *plan;
+    const pare_input *in;
+    void *out;
+    pare_dtype t;
+    const pare_trace *trace;
+    lane *lanes;
+    size_t seqs; /* in one chunk */
+    bool spread; /* chunks are shared out whole: one thread takes one from end to end */
+    atomic_int st;
+} chunks;
+
+static void do_chunk(void *self, size_t i)
+{
+    chunks *const all = self;
+    const pare_input *const in = all->in;
+    const size_t b = i * all->seqs, left = in->batch - b, nb = left < all->seqs ? left : all->seqs;
+    const size_t out_rows = pare_output_rows(all->plan->m, in) / in->batch;
+    const size_t cols = pare_model_outputs(all->plan->m);
+    char *const to = (char *)all->out + b * out_rows * cols * pare_dtype_size(all->t);
+    pass p = *all->p;
+    lane *mine = NULL;
+    if (all->spread) {
+        mine = take_lane(all->lanes);
+        p.ctx = (rows_ctx){&mine->scratch, NULL, NULL};
+    }
+    chunk c = {.plan = all->plan,
+               .in = in,
+               .row = b * in->tokens,
+               .n = nb * in->tokens,
+               .out = {all->t, nb * out_rows, cols, to},
+               .lanes = all->lanes,
+               .trace = all->trace};
+    const pare_status st = run_chunk(&p, &c);
+    if (st) atomic_store(&all->st, (int)st);
+    if (mine) atomic_flag_clear(&mine->taken);
+}
+
+static pare_status all_chunks(const pass *p, chunks *all)
+{
+    const pare_input *const in = all->in;
+    const bool traced = all->trace && all->trace->fn; /* a trace shows whole batches */
+    all->seqs = traced ? in->batch : plan_chunk(all->plan, in->tokens);
+    const size_t count = (in->batch + all->seqs - 1) / all->seqs;
+    all->spread = all->plan->small && count >= SPREAD;
+    if (all->spread) {
+        pare_parallel(p->ctx.exec, count, do_chunk, all);
+    } else {
+        for (size_t i = 0; i < count && !atomic_load(&all->st); i++) do_chunk(all, i);
+    }
+    return atomic_load(&all->st) ? pare_no_memory(p->ctx.err) : PARE_OK;
+}
+
+static pare_status run_pass(pass *p, chunks *all, pare_arena *arena)
+{
+    pare_graph graph;
+    plan steps;
+    pare_status st = PARE_OK;
+    if (p->m->pattern.kind == PARE_GRAPH) {
+        st = pare_graph_complete(&graph, arena, all->in->graph, &p->m->pattern, p->ctx.err);
+        p->graph = &graph;
+    }
+    if (!st) st = angles_new(&p->angles, p->ctx.scratch, p->m, p->tokens, all->t, p->ctx.err);
+    if (!st)
+        st = plan_new(&steps, p->ctx.scratch, p->m, all->t, all->trace && all->trace->fn,
+                      p->ctx.err);
+    all->plan = &steps;
+    return st ? st : all_chunks(p, all);
 }
 
 static pare_status forward(void *out, pare_dtype t, const pare_model *m, const pare_input *in,
                            const pare_trace *trace, const pare_exec *exec, pare_err *err)
 {
-    pare_graph graph;
-    pass p = {.m = m, .tokens = in->tokens, .exec = exec, .err = err};
+    const size_t threads = exec ? (size_t)exec->threads : 1;
+    scratch own = {0};
+    pass p = {.m = m, .tokens = in->tokens, .ctx = {&own, exec, err}};
+    chunks all = {.p = &p, .in = in, .out = out, .t = t, .trace = trace};
     pare_status st = pare_input_check(m, in, err);
     if (st) return st;
-    p.scratch = pare_arena_new();
-    if (!p.scratch) return pare_no_memory(err);
-    if (m->pattern.kind == PARE_GRAPH) {
-        st = pare_graph_complete(&graph, p.scratch, in->graph, &m->pattern, err);
-        p.graph = &graph;
-    }
-    if (!st) st = all_chunks(&p, in, out, t, trace);
-    pare_arena_free(p.scratch);
+    pare_arena *const arena = pare_arena_new();
+    all.lanes = calloc(threads, sizeof *all.lanes);
+    st = arena && all.lanes ? run_pass(&p, &all, arena) : pare_no_memory(err);
+    for (size_t i = 0; all.lanes && i < threads; i++) scratch_free(&all.lanes[i].scratch);
+    free(all.lanes);
+    scratch_free(&own);
+    pare_arena_free(arena);
     return st;
 }
 

@@ -1,6 +1,5 @@
 /* The attention branch: softmax heads, and the kinds that may stand in their place. */
 #include "forward_parts.h"
-#include "rotary.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +7,9 @@
 /* ---- heads ------------------------------------------------------------------------------- */
 
 typedef struct head_job {
-    pass *p;
+    const pass *p;
     const pare_attn *a;
-    const rows *q, *k, *v;
-    rows *y;
+    const head_rows *h;
     const pare_exec *inner; /* threads within one head; NULL when heads are spread over threads */
     atomic_int st;
 } head_job;
@@ -30,34 +28,38 @@ static void one_head(void *self, size_t unit)
 {
     head_job *const w = self;
     const pare_head *const h = &w->a->heads[unit % w->a->nheads];
+    const head_rows *const r = w->h;
     const size_t n = w->p->tokens, row = unit / w->a->nheads * n;
     const pare_pattern *const pattern = &w->p->m->pattern;
     pare_status st;
-    if (w->y->t == PARE_F64) {
-        pare_mat y = view64(w->y, row, n, h->o, h->dv);
-        const pare_mat q = view64(w->q, row, n, h->q, h->dk), k = view64(w->k, row, n, h->k, h->dk);
-        const pare_mat v = view64(w->v, row, n, h->v, h->dv);
+    if (r->y.t == PARE_F64) {
+        pare_mat y = view64(&r->y, row, n, h->o, h->dv);
+        const pare_mat q = view64(&r->q, row, n, h->q, h->dk);
+        const pare_mat k = view64(&r->k, row, n, h->k, h->dk);
+        const pare_mat v = view64(&r->v, row, n, h->v, h->dv);
         st = pare_attend_f64(&y, &q, &k, &v, h->scale, pattern, w->p->graph, w->inner, NULL);
     } else {
-        pare_mat32 y = view32(w->y, row, n, h->o, h->dv);
-        const pare_mat32 q = view32(w->q, row, n, h->q, h->dk);
-        const pare_mat32 k = view32(w->k, row, n, h->k, h->dk);
-        const pare_mat32 v = view32(w->v, row, n, h->v, h->dv);
+        pare_mat32 y = view32(&r->y, row, n, h->o, h->dv);
+        const pare_mat32 q = view32(&r->q, row, n, h->q, h->dk);
+        const pare_mat32 k = view32(&r->k, row, n, h->k, h->dk);
+        const pare_mat32 v = view32(&r->v, row, n, h->v, h->dv);
         st = pare_attend_f32(&y, &q, &k, &v, (float)h->scale, pattern, w->p->graph, w->inner, NULL);
     }
     if (st) atomic_store(&w->st, (int)st);
 }
 
-/* Many (sequence, head) pairs are spread over the threads; few share them within. The choice
- * depends on shapes alone. */
-static pare_status all_heads(pass *p, rows *y, const rows *q, const rows *k, const rows *v,
-                             const pare_attn *a)
+/* Many (sequence, head) pairs are spread over the threads; few share them within; a little work is
+ * for one thread. The choice depends on shapes alone. */
+pare_status attention_attend(const pass *p, head_rows *h, const pare_attn *a)
 {
-    const size_t units = q->n / p->tokens * a->nheads;
+    enum { SMALL = 1 << 17 }; /* multiplications */
+    const size_t units = h->q.n / p->tokens * a->nheads;
+    const double work = (double)h->q.n * (double)p->tokens * (double)(h->q.d + h->y.d);
+    const pare_exec *const exec = work < SMALL ? NULL : p->ctx.exec;
     const bool spread = units >= 8;
-    head_job w = {p, a, q, k, v, y, spread ? NULL : p->exec, PARE_OK};
-    pare_parallel(spread ? p->exec : NULL, units, one_head, &w);
-    return atomic_load(&w.st) ? pare_no_memory(p->err) : PARE_OK;
+    head_job w = {p, a, h, spread ? NULL : exec, PARE_OK};
+    pare_parallel(spread ? exec : NULL, units, one_head, &w);
+    return atomic_load(&w.st) ? pare_no_memory(p->ctx.err) : PARE_OK;
 }
 
 static void fill_query(const void *ctx, size_t i, double *v)
@@ -80,46 +82,57 @@ static void mean_rows(rows *r, size_t tokens, double *mean, double *row)
     }
 }
 
-static pare_status queries(pass *p, rows *q, const rows *z, const pare_attn *a)
+static pare_status queries(const pass *p, rows *q, const rows *z, const pare_attn *a)
 {
-    const size_t d = pare_has(&a->wq) ? a->wq.rows : a->bq.cols;
-    pare_status st = rows_new(q, p->scratch, z->t, z->n, d, p->err);
-    if (st) return st;
-    if (!pare_has(&a->wq)) return rows_map(q, q, fill_query, &a->bq, p->exec, p->err);
-    if ((st = rows_dense(q, z, &a->wq, &a->bq, p->exec, p->err))) return st;
-    if (a->kind != PARE_ATTN_MEANQ) return PARE_OK;
-    double *const buf = pare_alloc(p->scratch, 2 * d, sizeof *buf);
-    if (!buf) return pare_no_memory(p->err);
-    mean_rows(q, p->tokens, buf, buf + d);
+    if (!pare_has(&a->wq)) return rows_map(q, q, fill_query, &a->bq, &p->ctx);
+    const pare_status st = rows_dense(q, z, &a->wq, &a->bq, &p->ctx);
+    if (st || a->kind != PARE_ATTN_MEANQ) return st;
+    double *const buf = scratch_get(p->ctx.scratch, 2 * q->d, sizeof *buf);
+    if (!buf) return pare_no_memory(p->ctx.err);
+    mean_rows(q, p->tokens, buf, buf + q->d);
     return PARE_OK;
 }
 
-static size_t head_columns(const pare_attn *a)
+head_rows attention_shape(const pare_attn *a, pare_dtype t, size_t n)
 {
     const pare_head *const last = &a->heads[a->nheads - 1];
-    return last->o + last->dv;
+    const size_t dq = pare_has(&a->wq) ? a->wq.rows : a->bq.cols;
+    return (head_rows){{t, n, dq, NULL},
+                       {t, n, a->wk.rows, NULL},
+                       {t, n, a->wv.rows, NULL},
+                       {t, n, last->o + last->dv, NULL}};
+}
+
+pare_status attention_project(const pass *p, head_rows *h, const rows *z, const pare_attn *a)
+{
+    pare_status st;
+    if ((st = queries(p, &h->q, z, a)) || (st = rows_dense(&h->k, z, &a->wk, &a->bk, &p->ctx)) ||
+        (st = rows_dense(&h->v, z, &a->wv, &a->bv, &p->ctx)))
+        return st;
+    return rotate(&h->q, &h->k, a, p->angles, p->first, p->tokens, p->m->stem.pos.interleaved,
+                  &p->ctx);
 }
 
 /* The heads' outputs side by side: what wo (or the pool's matrix) reads. */
-static pare_status pooled(pass *p, rows *y, const rows *z, const pare_attn *a)
+static pare_status pooled(const pass *p, rows *y, const rows *z, const pare_attn *a)
 {
-    rows q, k, v;
+    head_rows h = attention_shape(a, z->t, z->n);
     pare_status st;
-    if ((st = queries(p, &q, z, a)) ||
-        (st = rows_new(&k, p->scratch, z->t, z->n, a->wk.rows, p->err)) ||
-        (st = rows_new(&v, p->scratch, z->t, z->n, a->wv.rows, p->err)) ||
-        (st = rows_new(y, p->scratch, z->t, z->n, head_columns(a), p->err)) ||
-        (st = rows_dense(&k, z, &a->wk, &a->bk, p->exec, p->err)) ||
-        (st = rows_dense(&v, z, &a->wv, &a->bv, p->exec, p->err)) || (st = rotate(p, &q, &k, a)))
+    if ((st = rows_new(&h.q, &p->ctx, z->t, z->n, h.q.d)) ||
+        (st = rows_new(&h.k, &p->ctx, z->t, z->n, h.k.d)) ||
+        (st = rows_new(&h.v, &p->ctx, z->t, z->n, h.v.d)) ||
+        (st = rows_new(&h.y, &p->ctx, z->t, z->n, h.y.d)) ||
+        (st = attention_project(p, &h, z, a)) || (st = attention_attend(p, &h, a)))
         return st;
-    return all_heads(p, y, &q, &k, &v, a);
+    *y = h.y;
+    return PARE_OK;
 }
 
-static pare_status softmax_heads(pass *p, rows *y, const rows *z, const pare_attn *a)
+static pare_status softmax_heads(const pass *p, rows *y, const rows *z, const pare_attn *a)
 {
     rows heads;
     const pare_status st = pooled(p, &heads, z, a);
-    return st ? st : rows_dense(y, &heads, &a->wo, &a->bo, p->exec, p->err);
+    return st ? st : rows_dense(y, &heads, &a->wo, &a->bo, &p->ctx);
 }
 
 /* ---- replacements ------------------------------------------------------------------------ */
@@ -145,17 +158,11 @@ static void mean_visible(const void *ctx, size_t i, double *v)
     for (size_t e = 0; keys.count && e < d; e++) v[e] /= (double)keys.count;
 }
 
-static pare_status average(pass *p, rows *y, const rows *x)
+static pare_status average(const pass *p, rows *y, const rows *x)
 {
     const mean_ctx c = {p, x};
-    const pare_status st = rows_new(y, p->scratch, x->t, x->n, x->d, p->err);
-    return st ? st : rows_map(y, x, mean_visible, &c, p->exec, p->err);
-}
-
-static void add_row(const void *ctx, double *v, const double *x)
-{
-    const size_t d = *(const size_t *)ctx;
-    for (size_t j = 0; j < d; j++) v[j] += x[j];
+    const pare_status st = rows_new(y, &p->ctx, x->t, x->n, x->d);
+    return st ? st : rows_map(y, x, mean_visible, &c, &p->ctx);
 }
 
 static void bias_row(const void *ctx, size_t i, double *v)
@@ -166,38 +173,38 @@ static void bias_row(const void *ctx, size_t i, double *v)
 }
 
 /* y = bo on every row, or 0. */
-static pare_status constant(pass *p, rows *y, const pare_attn *a)
+static pare_status constant(const pass *p, rows *y, const pare_attn *a)
 {
-    if (pare_has(&a->bo)) return rows_map(y, y, bias_row, &a->bo, p->exec, p->err);
+    if (pare_has(&a->bo)) return rows_map(y, y, bias_row, &a->bo, &p->ctx);
     memset(y->v, 0, y->n * y->d * pare_dtype_size(y->t));
     return PARE_OK;
 }
 
 /* y += x w^T (+ b) */
-static pare_status add_product(pass *p, rows *y, const rows *x, const pare_weight *w)
+static pare_status add_product(const pass *p, rows *y, const rows *x, const pare_weight *w)
 {
     rows t;
     pare_status st;
-    if ((st = rows_new(&t, p->scratch, y->t, y->n, y->d, p->err)) ||
-        (st = rows_dense(&t, x, w, NULL, p->exec, p->err)))
+    if ((st = rows_new(&t, &p->ctx, y->t, y->n, y->d)) ||
+        (st = rows_dense(&t, x, w, NULL, &p->ctx)))
         return st;
-    return rows_map2(y, &t, add_row, &y->d, p->exec, p->err);
+    return rows_add(y, &t, NULL, &p->ctx);
 }
 
 /* U (z mix^T + bv) + bo */
-static pare_status uniform(pass *p, rows *y, const rows *z, const pare_attn *a)
+static pare_status uniform(const pass *p, rows *y, const rows *z, const pare_attn *a)
 {
     rows values, mean;
     pare_status st;
-    if ((st = rows_new(&values, p->scratch, z->t, z->n, a->dout, p->err)) ||
-        (st = rows_dense(&values, z, &a->mix, &a->bv, p->exec, p->err)) ||
+    if ((st = rows_new(&values, &p->ctx, z->t, z->n, a->dout)) ||
+        (st = rows_dense(&values, z, &a->mix, &a->bv, &p->ctx)) ||
         (st = average(p, &mean, &values)) || (st = constant(p, y, a)))
         return st;
-    return rows_map2(y, &mean, add_row, &y->d, p->exec, p->err);
+    return rows_add(y, &mean, NULL, &p->ctx);
 }
 
 /* sum_j U^j z E_j + bo; mix stacks the E_j^T. */
-static pare_status umix(pass *p, rows *y, const rows *z, const pare_attn *a)
+static pare_status umix(const pass *p, rows *y, const rows *z, const pare_attn *a)
 {
     const size_t powers = a->mix.rows / a->dout, size = pare_dtype_size(a->mix.dtype);
     rows x = *z, next;
@@ -214,11 +221,11 @@ static pare_status umix(pass *p, rows *y, const rows *z, const pare_attn *a)
     return st;
 }
 
-static pare_status affmix(pass *p, rows *y, const rows *z, const pare_attn *a)
+static pare_status affmix(const pass *p, rows *y, const rows *z, const pare_attn *a)
 {
     rows mean;
     pare_status st;
-    if ((st = rows_dense(y, z, &a->matrix, &a->bo, p->exec, p->err)) || (st = average(p, &mean, z)))
+    if ((st = rows_dense(y, z, &a->matrix, &a->bo, &p->ctx)) || (st = average(p, &mean, z)))
         return st;
     return add_product(p, y, &mean, &a->mix);
 }
@@ -234,19 +241,29 @@ static void join_row(const void *ctx, size_t i, double *v)
     rows_load(v + c->left->d, c->right, i);
 }
 
-static pare_status pool(pass *p, rows *y, const rows *z, const pare_attn *a)
+static pare_status pool(const pass *p, rows *y, const rows *z, const pare_attn *a)
 {
     rows heads, both;
     pare_status st;
     if ((st = pooled(p, &heads, z, a)) ||
-        (st = rows_new(&both, p->scratch, z->t, z->n, z->d + heads.d, p->err)))
+        (st = rows_new(&both, &p->ctx, z->t, z->n, z->d + heads.d)))
         return st;
     const join_ctx c = {z, &heads};
-    if ((st = rows_map(&both, &both, join_row, &c, p->exec, p->err))) return st;
-    return rows_dense(y, &both, &a->matrix, &a->bo, p->exec, p->err);
+    if ((st = rows_map(&both, &both, join_row, &c, &p->ctx))) return st;
+    return rows_dense(y, &both, &a->matrix, &a->bo, &p->ctx);
 }
 
-pare_status attention_branch(pass *p, rows *y, const rows *z, const pare_attn *a)
+bool attention_has_heads(const pare_attn *a)
+{
+    return a->kind == PARE_ATTN_EXACT || a->kind == PARE_ATTN_POLY || a->kind == PARE_ATTN_CONSTQ;
+}
+
+bool attention_by_rows(const pare_attn *a)
+{
+    return a->kind == PARE_ATTN_ZERO || a->kind == PARE_ATTN_CONST || a->kind == PARE_ATTN_LINEAR;
+}
+
+pare_status attention_branch(const pass *p, rows *y, const rows *z, const pare_attn *a)
 {
     switch (a->kind) {
     case PARE_ATTN_EXACT:
@@ -261,7 +278,7 @@ pare_status attention_branch(pass *p, rows *y, const rows *z, const pare_attn *a
     case PARE_ATTN_UNIFORM:
         return uniform(p, y, z, a);
     case PARE_ATTN_LINEAR:
-        return rows_dense(y, z, &a->matrix, &a->bo, p->exec, p->err);
+        return rows_dense(y, z, &a->matrix, &a->bo, &p->ctx);
     case PARE_ATTN_AFFMIX:
         return affmix(p, y, z, a);
     case PARE_ATTN_POOL:

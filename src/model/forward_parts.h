@@ -1,19 +1,42 @@
 /* forward_parts.h - the parts of a forward pass, one sublayer each. */
 #ifndef PARE_SRC_FORWARD_PARTS_H
 #define PARE_SRC_FORWARD_PARTS_H
-#include "rows.h"
+#include "rotary.h"
+#include <pare/forward.h>
 
 /* One pass over some sequences of equal length. */
 typedef struct pass {
     const pare_model *m;
     size_t tokens;           /* rows per sequence */
+    size_t first;            /* row of the batch at hand where the rows of a step begin */
     const pare_graph *graph; /* completed; NULL unless the pattern is a graph */
-    pare_arena *scratch;     /* reset after every sublayer */
-    const pare_exec *exec;
-    pare_err *err;
+    const angles *angles;    /* rotary positions */
+    rows_ctx ctx;
 } pass;
 
-/* y = the attention branch at z (normed input): no skip, no outer norm. */
-PARE_MUST_USE pare_status attention_branch(pass *p, rows *y, const rows *z, const pare_attn *a);
-PARE_MUST_USE pare_status ffn_branch(pass *p, rows *y, const rows *z, const pare_ffn *f);
+/* Queries, keys, values and outputs of all heads, packed in rows. */
+typedef struct head_rows {
+    rows q, k, v, y;
+} head_rows;
+
+/* A branch is the sublayer without skip and norms, at the normed input z.
+ *
+ * Softmax heads come in three: project (row by row), attend (all rows of a sequence at once), and
+ * the product with wo, which the caller makes. Everything else is one call. */
+bool attention_has_heads(const pare_attn *a);
+bool attention_by_rows(const pare_attn *a); /* a row needs no other row */
+/* The shape of n rows of heads, without memory. */
+head_rows attention_shape(const pare_attn *a, pare_dtype t, size_t n);
+PARE_MUST_USE pare_status attention_project(const pass *p, head_rows *h, const rows *z,
+                                            const pare_attn *a);
+PARE_MUST_USE pare_status attention_attend(const pass *p, head_rows *h, const pare_attn *a);
+PARE_MUST_USE pare_status attention_branch(const pass *p, rows *y, const rows *z,
+                                           const pare_attn *a);
+PARE_MUST_USE pare_status ffn_branch(const pass *p, rows *y, const rows *z, const pare_ffn *f);
+
+/* x begins with row `first` of the input. */
+PARE_MUST_USE pare_status forward_stem(const pass *p, rows *x, const pare_input *in, size_t first);
+/* x has gone through the head's norm. */
+PARE_MUST_USE pare_status forward_top(const pass *p, rows *out, const rows *x);
+const pare_weight *forward_top_weight(const pare_model *m); /* tied or not; may be absent */
 #endif

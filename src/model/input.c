@@ -90,10 +90,11 @@ static pare_status random_input(pare_input *in, pare_arena *a, const pare_model 
         return PARE_OK;
     }
     const size_t d = m->stem.width;
-    double *const x = pare_alloc(a, tokens * d, sizeof *x);
+    size_t n = 0; /* tokens may come from a certificate: any number */
+    double *const x = pare_mul(&n, tokens, d) ? pare_alloc(a, n, sizeof *x) : NULL;
     if (!x) return pare_no_memory(err);
     /* Rounded to f32, so that both passes see the same numbers. */
-    for (size_t i = 0; i < tokens * d; i++) x[i] = (double)(float)pare_rng_normal(rng);
+    for (size_t i = 0; i < n; i++) x[i] = (double)(float)pare_rng_normal(rng);
     in->x = x;
     in->width = d;
     return PARE_OK;

@@ -1,10 +1,21 @@
 /* rotary.h - positions that turn queries and keys. */
 #ifndef PARE_SRC_ROTARY_H
 #define PARE_SRC_ROTARY_H
-#include "forward_parts.h"
+#include "rows.h"
+
+/* Cosines and sines of position x frequency, made once per pass: angles and functions in f64, the
+ * result rounded to the type of the pass. One table for all blocks with the same frequencies. */
+typedef struct angles {
+    const struct angles *next;
+    pare_weight freqs;
+    const void *cosine, *sine; /* tokens x freqs.cols */
+} angles;
+
+PARE_MUST_USE pare_status angles_new(const angles **out, scratch *s, const pare_model *m,
+                                     size_t tokens, pare_dtype t, pare_err *err);
 
 /* Turns q and k (packed rows of all heads) in place: plane f of a head by position * freqs[f].
- * Keys shared by several heads are turned once. Angles, sines and cosines are f64 in both passes.
- */
-PARE_MUST_USE pare_status rotate(pass *p, rows *q, rows *k, const pare_attn *a);
+ * Row i has position (first + i) % tokens. Keys shared by several heads are turned once. */
+PARE_MUST_USE pare_status rotate(rows *q, rows *k, const pare_attn *a, const angles *list,
+                                 size_t first, size_t tokens, bool interleaved, const rows_ctx *c);
 #endif

@@ -1,4 +1,6 @@
+/* rows.c - the plain f64 steps, and which step the f32 engine takes instead. */
 #include "rows.h"
+#include "rows_f32.h"
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -6,12 +8,12 @@
 
 enum { BLOCK = 16 }; /* rows per unit of work: fixed */
 
-pare_status rows_new(rows *out, pare_arena *a, pare_dtype t, size_t n, size_t d, pare_err *err)
+pare_status rows_new(rows *out, const rows_ctx *c, pare_dtype t, size_t n, size_t d)
 {
     size_t count;
     *out = (rows){t, n, d, NULL};
-    if (pare_mul(&count, n, d)) out->v = pare_alloc(a, count ? count : 1, pare_dtype_size(t));
-    return out->v ? PARE_OK : pare_no_memory(err);
+    if (pare_mul(&count, n, d)) out->v = scratch_get(c->scratch, count, pare_dtype_size(t));
+    return out->v ? PARE_OK : pare_no_memory(c->err);
 }
 
 rows rows_part(const rows *r, size_t first, size_t n)
@@ -39,6 +41,9 @@ void rows_store(rows *r, size_t i, const double *from)
     float *const to = (float *)r->v + i * r->d;
     for (size_t j = 0; j < r->d; j++) to[j] = (float)from[j];
 }
+
+/* y_i = fn(y_i, x_i). */
+typedef void row_fn2(const void *ctx, double *v, const double *x);
 
 typedef struct map_job {
     rows *y;
@@ -73,35 +78,34 @@ static void map_block(void *self, size_t b)
     free(v);
 }
 
-static pare_status run_map(map_job *w, const pare_exec *exec, pare_err *err)
+static pare_status run_map(map_job *w, const rows_ctx *c)
 {
     PARE_ASSERT(w->y->n == w->x->n);
-    pare_parallel(exec, (w->y->n + BLOCK - 1) / BLOCK, map_block, w);
-    return atomic_load(&w->no_memory) ? pare_no_memory(err) : PARE_OK;
+    pare_parallel(c->exec, (w->y->n + BLOCK - 1) / BLOCK, map_block, w);
+    return atomic_load(&w->no_memory) ? pare_no_memory(c->err) : PARE_OK;
 }
 
-pare_status rows_map(rows *y, const rows *x, row_fn *fn, const void *ctx, const pare_exec *exec,
-                     pare_err *err)
+pare_status rows_map(rows *y, const rows *x, row_fn *fn, const void *ctx, const rows_ctx *c)
 {
     map_job w = {.y = y, .x = x, .fn = fn, .ctx = ctx};
-    return run_map(&w, exec, err);
+    return run_map(&w, c);
 }
 
-pare_status rows_map2(rows *y, const rows *x, row_fn2 *fn, const void *ctx, const pare_exec *exec,
-                      pare_err *err)
+static pare_status map2(rows *y, const rows *x, row_fn2 *fn, const void *ctx, const rows_ctx *c)
 {
     map_job w = {.y = y, .x = x, .fn2 = fn, .ctx = ctx};
-    return run_map(&w, exec, err);
+    return run_map(&w, c);
 }
 
 pare_status rows_dense(rows *y, const rows *x, const pare_weight *w, const pare_weight *b,
-                       const pare_exec *exec, pare_err *err)
+                       const rows_ctx *c)
 {
     PARE_ASSERT(y->n == x->n && y->d == w->rows && x->d == w->cols && y->t == x->t);
-    if (y->t == PARE_F32) return pare_dense_f32(y->v, y->d, x->v, x->d, x->n, w, b, exec, err);
+    if (y->t == PARE_F32)
+        return pare_dense_f32(y->v, y->d, x->v, x->d, x->n, w, b, c->exec, c->err);
     pare_mat out = pare_mat_of(y->v, y->n, y->d);
     const pare_mat in = pare_mat_of(x->v, x->n, x->d);
-    return pare_dense_f64(&out, &in, w, b, exec, err);
+    return pare_dense_f64(&out, &in, w, b, c->exec, c->err);
 }
 
 /* ---- norms ------------------------------------------------------------------------------ */
@@ -151,12 +155,12 @@ static void norm_row(const void *ctx, size_t i, double *v)
         for (size_t j = 0; j < c->d; j++) v[j] += pare_weight_at(&n->bias, j);
 }
 
-pare_status rows_norm(rows *y, const rows *x, const pare_norm *n, const pare_exec *exec,
-                      pare_err *err)
+pare_status rows_norm(rows *y, const rows *x, const pare_norm *n, const rows_ctx *c)
 {
-    const norm_ctx c = {n, x->d};
+    const norm_ctx ctx = {n, x->d};
     if (n->kind == PARE_NORM_NONE && y->v == x->v) return PARE_OK;
-    return rows_map(y, x, norm_row, &c, exec, err);
+    if (y->t == PARE_F32) return rows_norm_f32(y, x, n, c);
+    return rows_map(y, x, norm_row, &ctx, c);
 }
 
 /* ---- activations ------------------------------------------------------------------------- */
@@ -193,35 +197,47 @@ static void act_row(const void *ctx, size_t i, double *v)
     for (size_t j = 0; j < c->d; j++) v[j] = act_of(c->a, v[j]);
 }
 
-pare_status rows_act(rows *y, pare_act a, const pare_exec *exec, pare_err *err)
+static void multiply_row(const void *ctx, double *v, const double *x)
 {
-    const act_ctx c = {a, y->d};
-    if (a == PARE_ACT_NONE) return PARE_OK;
-    return rows_map(y, y, act_row, &c, exec, err);
+    const size_t d = *(const size_t *)ctx;
+    for (size_t j = 0; j < d; j++) v[j] *= x[j];
 }
 
-/* ---- skips ------------------------------------------------------------------------------- */
+pare_status rows_act(rows *y, const rows *u, pare_act a, const rows_ctx *c)
+{
+    const act_ctx ctx = {a, y->d};
+    if (y->t == PARE_F32) return rows_act_f32(y, u, a, c);
+    const pare_status st = a == PARE_ACT_NONE ? PARE_OK : rows_map(y, y, act_row, &ctx, c);
+    return st || !u ? st : map2(y, u, multiply_row, &y->d, c);
+}
 
-typedef struct skip_ctx {
+/* ---- sums -------------------------------------------------------------------------------- */
+
+typedef struct add_ctx {
     const pare_weight *diagonal; /* NULL: all ones */
     size_t d;
-} skip_ctx;
+} add_ctx;
 
-static void skip_row(const void *ctx, double *v, const double *x)
+static void add_row(const void *ctx, double *v, const double *x)
 {
-    const skip_ctx *const c = ctx;
+    const add_ctx *const c = ctx;
     for (size_t j = 0; j < c->d; j++)
         v[j] += c->diagonal ? pare_weight_at(c->diagonal, j) * x[j] : x[j];
 }
 
-pare_status rows_skip(rows *y, const rows *x, const pare_skip *s, pare_arena *scratch,
-                      const pare_exec *exec, pare_err *err)
+pare_status rows_add(rows *y, const rows *x, const pare_weight *w, const rows_ctx *c)
 {
-    skip_ctx c = {s->kind == PARE_SKIP_DIAGONAL ? &s->w : NULL, y->d};
+    const add_ctx ctx = {w, y->d};
+    return y->t == PARE_F32 ? rows_add_f32(y, x, w, c) : map2(y, x, add_row, &ctx, c);
+}
+
+pare_status rows_skip(rows *y, const rows *x, const pare_skip *s, const rows_ctx *c)
+{
     if (s->kind == PARE_SKIP_NONE) return PARE_OK;
-    if (s->kind != PARE_SKIP_DENSE) return rows_map2(y, x, skip_row, &c, exec, err);
+    if (s->kind != PARE_SKIP_DENSE)
+        return rows_add(y, x, s->kind == PARE_SKIP_DIAGONAL ? &s->w : NULL, c);
     rows mapped;
-    pare_status st = rows_new(&mapped, scratch, y->t, y->n, y->d, err);
-    if (!st) st = rows_dense(&mapped, x, &s->w, NULL, exec, err);
-    return st ? st : rows_map2(y, &mapped, skip_row, &c, exec, err);
+    pare_status st = rows_new(&mapped, c, y->t, y->n, y->d);
+    if (!st) st = rows_dense(&mapped, x, &s->w, NULL, c);
+    return st ? st : rows_add(y, &mapped, NULL, c);
 }

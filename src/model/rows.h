@@ -1,9 +1,11 @@
 /* rows.h - what flows through a forward pass: n rows of d numbers, f64 or f32.
  *
- * Products and attention exist once per type, in linalg and attention. Everything else works row by
- * row in f64 and rounds once when the row is stored: one piece of code for both passes. */
+ * One story for both passes: the steps below have one name each. The f64 reference works row by row
+ * in plain C; the f32 engine has kernels of its own (vrow.h), products are in linalg. What is rare
+ * or cheap in either pass goes through rows_map: f64 arithmetic, rounded once when it is stored. */
 #ifndef PARE_SRC_ROWS_H
 #define PARE_SRC_ROWS_H
+#include "scratch.h"
 #include <pare/model.h>
 
 typedef struct rows {
@@ -12,8 +14,14 @@ typedef struct rows {
     void *v; /* n x d, row-major */
 } rows;
 
-PARE_MUST_USE pare_status rows_new(rows *out, pare_arena *a, pare_dtype t, size_t n, size_t d,
-                                   pare_err *err);
+/* How a step works: its threads, its working memory, where it says what went wrong. */
+typedef struct rows_ctx {
+    scratch *scratch;
+    const pare_exec *exec;
+    pare_err *err;
+} rows_ctx;
+
+PARE_MUST_USE pare_status rows_new(rows *out, const rows_ctx *c, pare_dtype t, size_t n, size_t d);
 rows rows_part(const rows *r, size_t first, size_t n); /* a view */
 void rows_load(double *to, const rows *r, size_t i);
 void rows_store(rows *r, size_t i, const double *from);
@@ -22,19 +30,16 @@ void rows_store(rows *r, size_t i, const double *from);
  * two). y may be x. */
 typedef void row_fn(const void *ctx, size_t i, double *v);
 PARE_MUST_USE pare_status rows_map(rows *y, const rows *x, row_fn *fn, const void *ctx,
-                                   const pare_exec *exec, pare_err *err);
-/* y_i = fn(y_i, x_i). */
-typedef void row_fn2(const void *ctx, double *v, const double *x);
-PARE_MUST_USE pare_status rows_map2(rows *y, const rows *x, row_fn2 *fn, const void *ctx,
-                                    const pare_exec *exec, pare_err *err);
+                                   const rows_ctx *c);
 
 /* y = x w^T + b. */
 PARE_MUST_USE pare_status rows_dense(rows *y, const rows *x, const pare_weight *w,
-                                     const pare_weight *b, const pare_exec *exec, pare_err *err);
-PARE_MUST_USE pare_status rows_norm(rows *y, const rows *x, const pare_norm *n,
-                                    const pare_exec *exec, pare_err *err);
-PARE_MUST_USE pare_status rows_act(rows *y, pare_act a, const pare_exec *exec, pare_err *err);
-/* y += skip(x); `scratch` serves the dense kind. */
-PARE_MUST_USE pare_status rows_skip(rows *y, const rows *x, const pare_skip *s, pare_arena *scratch,
-                                    const pare_exec *exec, pare_err *err);
+                                     const pare_weight *b, const rows_ctx *c);
+PARE_MUST_USE pare_status rows_norm(rows *y, const rows *x, const pare_norm *n, const rows_ctx *c);
+/* y = act(y); with u: y = act(y) u, entry by entry. */
+PARE_MUST_USE pare_status rows_act(rows *y, const rows *u, pare_act a, const rows_ctx *c);
+/* y += x, or y += w x with w 1 x d. */
+PARE_MUST_USE pare_status rows_add(rows *y, const rows *x, const pare_weight *w, const rows_ctx *c);
+/* y += skip(x) */
+PARE_MUST_USE pare_status rows_skip(rows *y, const rows *x, const pare_skip *s, const rows_ctx *c);
 #endif

@@ -115,6 +115,39 @@ static void the_expander_is_symmetric_sorted_without_loops_and_follows_its_seed(
     pare_arena_free(a);
 }
 
+static void a_degree_whose_product_wraps_around_is_out_of_memory_not_out_of_bounds(void **state)
+{
+    (void)state;
+    enum { N = 4096 };
+    static size_t ptr[N + 1];
+    const pare_graph none = {N, ptr, NULL};
+    const size_t degrees[] = {(size_t)1 << 52, (size_t)1 << 53, SIZE_MAX - 1};
+    pare_arena *const a = pare_arena_new();
+    pare_graph g;
+    pare_err err = {0};
+    for (size_t i = 0; i < 3; i++) {
+        const pare_pattern p = {.kind = PARE_GRAPH, .expander_degree = degrees[i]};
+        assert_status(pare_graph_complete(&g, a, &none, &p, &err), PARE_ERR_MEMORY, &err);
+    }
+    pare_arena_free(a);
+}
+
+static void an_odd_degree_is_rounded_down(void **state)
+{
+    (void)state;
+    const pare_graph data = {4, PTR, IDX};
+    pare_pattern p = {.kind = PARE_GRAPH, .expander_degree = 2, .expander_seed = 1};
+    pare_arena *const a = pare_arena_new();
+    pare_graph even, odd;
+    pare_err err = {0};
+    assert_ok(pare_graph_complete(&even, a, &data, &p, &err), &err);
+    p.expander_degree = 3;
+    assert_ok(pare_graph_complete(&odd, a, &data, &p, &err), &err);
+    assert_memory_equal(even.ptr, odd.ptr, 5 * sizeof *odd.ptr);
+    assert_memory_equal(even.idx, odd.idx, odd.ptr[4] * sizeof *odd.idx);
+    pare_arena_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -122,6 +155,8 @@ int main(void)
         cmocka_unit_test(only_graphs_without_self_loops_can_have_empty_rows),
         cmocka_unit_test(self_loops_are_added_once_and_in_order),
         cmocka_unit_test(the_expander_is_symmetric_sorted_without_loops_and_follows_its_seed),
+        cmocka_unit_test(a_degree_whose_product_wraps_around_is_out_of_memory_not_out_of_bounds),
+        cmocka_unit_test(an_odd_degree_is_rounded_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,13 +52,13 @@ static pare_status write_sample(const char *path, pare_err *err)
 }
 
 /* Lets the 0th, 1st, 2nd... allocation fail until none is left to fail. */
-static void all_fail_cleanly(pare_status (*work)(const char *, pare_err *), const char *dir,
-                             const char *path, int files)
+static void fail_cleanly_when(pare_status (*work)(const char *, pare_err *), const char *dir,
+                              const char *path, int files, void (*refuse)(long n))
 {
     int n = 0;
     for (; n < 1000; n++) {
         pare_err err = {0};
-        fail_alloc_after(n);
+        refuse(n);
         const pare_status st = work(path, &err);
         const bool hit = fail_alloc_hit();
         fail_alloc_after(-1);
@@ -71,6 +71,15 @@ static void all_fail_cleanly(pare_status (*work)(const char *, pare_err *), cons
         assert_int_equal(entries(dir), files);
     }
     assert_true(n >= 4 && n < 1000); /* it did fail a few times, and then did not */
+}
+
+/* With all after it, and alone. */
+static void all_fail_cleanly(pare_status (*work)(const char *, pare_err *), const char *dir,
+                             const char *path, int files)
+{
+    fail_cleanly_when(work, dir, path, files, fail_alloc_after);
+    for (int i = files; i < entries(dir); i++) unlink(path); /* what the success has written */
+    fail_cleanly_when(work, dir, path, files, fail_alloc_once);
 }
 
 static void every_allocation_may_fail_once_and_nothing_is_left(void **state)
@@ -110,5 +119,6 @@ int main(void)
         cmocka_unit_test(every_allocation_may_fail_once_and_nothing_is_left),
         cmocka_unit_test(an_arena_is_usable_after_a_refused_allocation),
     };
+    fail_alloc_in_json();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,9 +72,14 @@ static void a_folder_is_hashed_without_what_pare_wrote_there(void **state)
     test_write_file(toy_path(&t, "m/.hidden"), "x", 1);
     test_write_file(toy_path(&t, "m/new.pare.part-7"), "x", 1);
     test_write_file(toy_path(&t, "m/new.pare.7-0.tmp"), "x", 1);
+    assert_int_equal(mkfifo(toy_path(&t, "m/pipe"), 0600), 0); /* reading it would never end */
     assert_string_equal(folder_hash(&t, m), want);
     test_write_file(toy_path(&t, "m/b.safetensors"), "abd", 3);
     assert_string_not_equal(folder_hash(&t, m), want);
+    assert_int_equal(unlink(toy_path(&t, "m/pipe")), 0);
+    const char *const before = folder_hash(&t, m);
+    test_write_file(toy_path(&t, "m/model.part-1.safetensors"), "x", 1); /* a shard, not ours */
+    assert_string_not_equal(folder_hash(&t, m), before);
     pare_model_free(m);
     toy_end(&t);
 }

@@ -5,16 +5,16 @@
 static void every_failing_allocation_is_an_error(void **state)
 {
     (void)state;
-    for (uint64_t s = 0; s < 25; s++) {
-        pare_model *const m = some_model(s, 1);
-        pare_input in = some_input(m, s, 1, 0);
+    for (uint64_t s = 0; s < 50; s++) { /* once with all later ones refused, once without */
+        pare_model *const m = some_model(s / 2, 1);
+        pare_input in = some_input(m, s / 2, 1, 0);
         const pare_inputs set = {1, &in};
         pare_gap gap;
         pare_err err = {0};
         pare_status st;
         long n = 0;
         do {
-            fail_alloc_after(n++);
+            (s % 2 ? fail_alloc_once : fail_alloc_after)(n++);
             st = pare_prove_gap(&gap, m, m, &set, NULL, &err);
             const bool hit = fail_alloc_hit();
             fail_alloc_after(-1);

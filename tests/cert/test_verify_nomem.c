@@ -28,10 +28,10 @@ static pare_status compose_and_write(job *j)
 }
 
 /* Runs `work` with 0, 1, 2, ... allocations allowed, until none is refused any more. */
-static long exhaust(job *j, pare_status (*work)(job *))
+static long exhaust_when(job *j, pare_status (*work)(job *), void (*refuse)(long n))
 {
     for (long n = 0;; n++) {
-        fail_alloc_after(n);
+        refuse(n);
         const pare_status st = work(j);
         const bool hit = fail_alloc_hit();
         fail_alloc_after(-1);
@@ -42,6 +42,12 @@ static long exhaust(job *j, pare_status (*work)(job *))
         if (st != PARE_ERR_MEMORY)
             fail_msg("after %ld allocations: status %d (%s)", n, (int)st, j->t.err.msg);
     }
+}
+
+static long exhaust(job *j, pare_status (*work)(job *))
+{
+    const long n = exhaust_when(j, work, fail_alloc_after);
+    return exhaust_when(j, work, fail_alloc_once) == n ? n : -1;
 }
 
 static void verifying_without_memory_is_no_verdict(void **state)
@@ -76,5 +82,6 @@ int main(void)
         cmocka_unit_test(verifying_without_memory_is_no_verdict),
         cmocka_unit_test(composing_without_memory_writes_nothing),
     };
+    fail_alloc_in_json();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

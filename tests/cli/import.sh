@@ -4,7 +4,7 @@ pare import m.st -o n.st
 cmp m.st n.st
 printf '[PAD]\n[CLS]\n[SEP]\ngood\nbad\n' >words.txt
 pare import m.st --vocab words.txt -o w.st | sed 's/^wrote .*/wrote/'
-pare run w.st --text "good bad" | head -n 2 | sed 's/from .*/from *.../'
+pare run w.st --text "good bad" --tokens 0 | head -n 2 | sed 's/from .*/from *.../'
 pare info w.st | grep tokenizer
 pare import m.st --json -qf -o n.st | grep -oE '"(command|seed|threads|input|output|path|sha256|parameters|bytes|macs)"' | sort | uniq -c
 exec 2>&1

@@ -24,10 +24,20 @@ mkdir folder
 t data model -o folder
 t data model -o nowhere/m.st
 t data model -o m.st/y
+mkfifo pipe
+t fold m.st -o pipe -f
+t data model -o pipe -f
+test -p pipe || echo "the pipe is gone"
+t fold m.st -o -
+t data model -o -
 touch y.st.cert.json
 t fold m.st -o y.st
 rm y.st.cert.json && touch y.st.run.json
 t fold m.st -o y.st
 t fold m.st -qf -o y.st
 t data model -qf -o x
-ls
+ls | grep -v pipe
+# A name that a command might use on its way is still the user's.
+echo mine >z.st.unchecked
+t import m.st -o z.st
+cat z.st.unchecked

@@ -8,7 +8,7 @@ pare data random -q -o batch.npy --count 3 --tokens 5
 pare run gpt.st --input batch.npy -o y.npy 2>&1 | sed "$s"; shape y.npy
 pare run gpt.st --input batch.npy -qf --f64 -o y.npy | sed "$s"; shape y.npy
 pare run gpt.st --text hello -q -o y1.npy | sed "$s" | head -n 3; shape y1.npy
-pare run gpt.st --text hello | sed "$s" | grep -cE "^ +0\.[0-9]{6}     [0-9]+ +'.*'$"
+pare run gpt.st --text hello --tokens 0 | sed "$s" | grep -cE "^ +0\.[0-9]{6}     [0-9]+ +'.*'$"
 printf hello | pare run gpt.st --text - -q -o y2.npy >/dev/null; cmp y1.npy y2.npy
 pare run bert.st --text hello -q -o y.npy -f | sed "$s; s/0\.[0-9]*/p/"; shape y.npy
 pare run bert.st --input batch.npy -q -o y.npy -f | sed -n 1p; shape y.npy
@@ -20,4 +20,4 @@ ls taps; shape taps/block0.attn_out.npy
 pare run graph.st --data g.npz --trace taps; echo "exit $?"
 pare run graph.st --data g.npz --trace taps -qf >/dev/null; echo "exit $?"
 pare run gpt.st --input batch.npy --json | grep -oE '"(command|dtype)": "[A-Za-z0-9]*"|"shape": [^]]*]|"path": null|"run": '
-pare run gpt.st --text hi --json | grep -o '"probability"' | wc -l
+pare run gpt.st --text hi --tokens 0 --json | grep -o '"probability"' | wc -l

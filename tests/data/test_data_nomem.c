@@ -96,11 +96,12 @@ static pare_status detect(pare_err *err)
     return st == PARE_OK && kind != PARE_TOK_WORDS ? PARE_ERR_VERIFY : st;
 }
 
-static void fails_cleanly(pare_status (*work)(pare_err *), const char *what)
+static void fails_cleanly_when(pare_status (*work)(pare_err *), const char *what,
+                               void (*refuse)(long n))
 {
     for (long n = 0; n < 2000; n++) {
         pare_err err = {0};
-        fail_alloc_after(n);
+        refuse(n);
         const pare_status st = work(&err);
         const bool hit = fail_alloc_hit();
         fail_alloc_after(-1);
@@ -115,6 +116,13 @@ static void fails_cleanly(pare_status (*work)(pare_err *), const char *what)
         }
     }
     fail();
+}
+
+/* One allocation is refused, and all after it or none. */
+static void fails_cleanly(pare_status (*work)(pare_err *), const char *what)
+{
+    fails_cleanly_when(work, what, fail_alloc_after);
+    fails_cleanly_when(work, what, fail_alloc_once);
 }
 
 static void out_of_memory_is_always_said(void **state)
@@ -144,5 +152,6 @@ static void out_of_memory_is_always_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(out_of_memory_is_always_said)};
+    fail_alloc_in_json();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

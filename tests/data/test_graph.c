@@ -247,6 +247,8 @@ static void malformed_csr_is_refused_by_name_and_shape(void **state)
     assert_refused(spoil(f, 3, (pare_array){PARE_I64, 1, {2}, four}), "adj_shape is [4, 4]");
     assert_refused(spoil(f, 6, (pare_array){PARE_F32, 1, {3}, bad}), "attr_data: entry 1 is inf");
     assert_refused(without(f, 5), "attr_indices");
+    static const int64_t vast[2] = {3, 2000000000};
+    assert_refused(spoil(f, 7, (pare_array){PARE_I64, 1, {2}, vast}), "has only 3 entries");
 }
 
 static void malformed_bits_are_refused(void **state)

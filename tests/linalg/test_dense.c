@@ -5,10 +5,11 @@ typedef struct shape {
     size_t n, in, out;
 } shape;
 
-/* One tile, several in each direction, several conversions (in > 512), tall tiles (n >= 2048). */
-static const shape shapes[] = {{1, 7, 3},      {3, 1, 2},      {1, 600, 300},
-                               {5, 1100, 290}, {64, 33, 400},  {65, 100, 257},
-                               {129, 513, 70}, {300, 40, 530}, {2100, 16, 300}};
+/* One tile, several in each direction, several conversions (in > 512), tall tiles (n >= 2048), f32
+ * tiles (more than 2^22 multiplications; 2^17 for few tokens). */
+static const shape shapes[] = {{1, 7, 3},       {3, 1, 2},      {1, 600, 300},  {5, 1100, 290},
+                               {64, 33, 400},   {65, 100, 257}, {129, 513, 70}, {300, 40, 530},
+                               {2100, 16, 300}, {300, 60, 500}, {257, 600, 70}, {40, 100, 300}};
 enum { n_shapes = sizeof shapes / sizeof *shapes, pad = 3 };
 
 static void by_hand(pare_mat *y, const pare_mat *x, const pare_weight *w, const pare_weight *b)

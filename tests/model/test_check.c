@@ -149,12 +149,83 @@ static void senseless_architectures_are_refused(void **state)
     pare_model_free(m);
 }
 
+static void rotary_rows_that_two_heads_would_turn_are_refused(void **state)
+{
+    (void)state;
+    pare_model *const m = small(PARE_RANDOM_LLAMA); /* two heads, one key head */
+    pare_head *const h = m->blocks[0].attn.heads;
+    pare_err err = {0};
+    assert_ok(pare_model_check(m, &err), &err);
+    const pare_head was = h[1];
+    h[1].q = h[0].q;
+    refused(m, "queries", "sharing");
+    h[1] = was;
+    h[1].planes--;
+    refused(m, "keys", "turning differently");
+    h[1] = was;
+    assert_ok(pare_model_check(m, &err), &err);
+    pare_model_free(m);
+}
+
+/* Beyond these the engines overflow on the setting alone (x / inf = 0, inf * 0 = nan), and sizes
+ * wrap around: a proof that goes through would be false. */
+static void settings_that_overflow_are_refused(void **state)
+{
+    (void)state;
+    pare_model *const m = small(PARE_RANDOM_GPT);
+    pare_attn *const a = &m->blocks[0].attn;
+    const pare_norm norm = a->in_norm;
+    pare_err err = {0};
+    static const double wild[] = {1e-300, 1e300, INFINITY, NAN};
+    for (size_t i = 0; i < 4; i++) {
+        a->in_norm.divisor = wild[i];
+        refused(m, "norm", "a wild divisor");
+        a->in_norm = norm;
+        if (i == 0) continue; /* tiny is fine for the others */
+        a->in_norm.eps = wild[i];
+        refused(m, "norm", "a wild eps");
+        a->in_norm = norm;
+        a->in_norm.shift = wild[i];
+        refused(m, "norm", "a wild shift");
+        a->in_norm = norm;
+        a->heads[0].scale = -wild[i];
+        refused(m, "heads", "a wild scale");
+        a->heads[0].scale = 1;
+    }
+    const double huge[8] = {1.7e308, 1, 1, 1, 1, 1, 1, 1}, mean[8] = {0};
+    const pare_weight var = {PARE_F64, 1, 8, huge}, zero = {PARE_F64, 1, 8, mean};
+    a->in_norm = (pare_norm){.kind = PARE_NORM_BATCH, .eps = 1e30, .mean = zero, .var = var};
+    assert_ok(pare_model_check(m, &err), &err);
+    a->in_norm.eps = 1.7e308;
+    refused(m, "norm", "var + eps beyond the largest number");
+    a->in_norm = norm;
+    assert_ok(pare_model_check(m, &err), &err);
+    pare_model_free(m);
+}
+
+static void an_expander_of_senseless_degree_is_refused(void **state)
+{
+    (void)state;
+    pare_model *const m = small(PARE_RANDOM_GRAPH);
+    pare_err err = {0};
+    m->pattern.expander_degree = 6;
+    assert_ok(pare_model_check(m, &err), &err);
+    m->pattern.expander_degree = 7;
+    refused(m, "pattern", "an odd degree");
+    m->pattern.expander_degree = (size_t)1 << 53; /* times 2048 nodes it is 0 */
+    refused(m, "pattern", "a degree that overflows");
+    pare_model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_wrong_shape_is_refused),
         cmocka_unit_test(every_nan_is_found_and_named),
+        cmocka_unit_test(rotary_rows_that_two_heads_would_turn_are_refused),
         cmocka_unit_test(senseless_architectures_are_refused),
+        cmocka_unit_test(settings_that_overflow_are_refused),
+        cmocka_unit_test(an_expander_of_senseless_degree_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

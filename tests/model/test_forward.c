@@ -1,6 +1,7 @@
 /* Tests src/model/forward*.c on random models of every kind. That a pass computes the definition is
  * shown in tests/cert/test_enclose.c (against 113-bit arithmetic) and test_golden.c. */
 #include "../cert/enclose_models.h"
+#include <pare/random_model.h>
 
 enum { MODELS = 400 };
 
@@ -197,6 +198,110 @@ static void random_inputs_follow_their_seed_and_their_hash_sees_everything(void 
     }
 }
 
+/* ---- shapes whose rows are cut: ranges, long ranges, chunks that are shared out whole ---------
+ */
+
+typedef struct cut {
+    pare_random_kind kind;
+    size_t dim, ffn, vocab, batch, tokens;
+} cut;
+
+static const cut cuts[] = {
+    {PARE_RANDOM_LLAMA, 16, 44, 64, 1, 301},  /* ranges */
+    {PARE_RANDOM_GPT, 16, 0, 64, 1, 2100},    /* long ranges */
+    {PARE_RANDOM_LLAMA, 16, 44, 64, 20, 601}, /* chunks of one sequence, shared out */
+    {PARE_RANDOM_GPT, 16, 0, 64, 50, 211},    /* chunks of several, the last one short */
+    {PARE_RANDOM_BERT, 16, 0, 64, 3, 400},    /* pooled: the top looks at whole sequences */
+    {PARE_RANDOM_GPT, 16, 0, 40000, 1, 150},  /* a large head on a small model */
+    {PARE_RANDOM_GPT, 256, 1100, 64, 2, 300}, /* a large model: no ranges */
+    {PARE_RANDOM_GRAPH, 16, 0, 0, 1, 3000},
+};
+enum { CUTS = sizeof cuts / sizeof *cuts };
+
+static pare_model *cut_model(const cut *c)
+{
+    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_model *m;
+    pare_err err = {0};
+    o.kind = c->kind;
+    o.dim = c->dim;
+    o.ffn = c->ffn;
+    o.vocab = c->vocab;
+    o.context = c->tokens;
+    assert_ok(pare_random_model(&m, &o, &err), &err);
+    return m;
+}
+
+static pare_input cut_input(const cut *c, pare_model *m)
+{
+    pare_inputs in;
+    pare_err err = {0};
+    assert_ok(pare_inputs_random(&in, m->arena, m, 1, c->tokens, 3, &err), &err);
+    if (c->batch == 1) return in.in[0];
+    int64_t *const ids = pare_alloc(m->arena, c->batch * c->tokens, sizeof *ids);
+    assert_non_null(ids);
+    pare_rng r = pare_rng_at(4, 0);
+    for (size_t i = 0; i < c->batch * c->tokens; i++)
+        ids[i] = (int64_t)pare_rng_below(&r, c->vocab);
+    return (pare_input){.batch = c->batch, .tokens = c->tokens, .ids = ids};
+}
+
+static void rows_cut_any_way_give_the_same_function(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < CUTS; i++) {
+        pare_model *const m = cut_model(&cuts[i]);
+        const pare_input in = cut_input(&cuts[i], m);
+        outputs one = run(m, &in, NULL, 1), three = run(m, &in, NULL, 3);
+        assert_memory_equal(one.f32, three.f32, one.n * sizeof *one.f32);
+        for (size_t k = 0; k < one.n; k++)
+            if (!(fabs(one.f64[k] - (double)one.f32[k]) <= 1e-4 * (1 + fabs(one.f64[k]))))
+                fail_msg("case %zu, entry %zu: f64 %g, f32 %g", i, k, one.f64[k],
+                         (double)one.f32[k]);
+        done(&one);
+        done(&three);
+        pare_model_free(m);
+    }
+}
+
+typedef struct taps {
+    size_t n;
+    double size;
+} taps;
+
+static void count_taps(void *self, pare_tap tap, size_t block, pare_dtype dtype, const void *v,
+                       size_t rows, size_t cols)
+{
+    (void)tap, (void)block;
+    taps *const t = self;
+    assert_int_equal(dtype, PARE_F32);
+    for (size_t i = 0; i < rows * cols; i++) t->size += fabs((double)((const float *)v)[i]);
+    assert_true(isfinite(t->size));
+    t->n++;
+}
+
+static void a_traced_f32_pass_is_the_same_pass(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < CUTS; i++) {
+        pare_model *const m = cut_model(&cuts[i]);
+        const pare_input in = cut_input(&cuts[i], m);
+        const size_t n = pare_output_rows(m, &in) * pare_model_outputs(m);
+        float *const plain = calloc(n, sizeof *plain), *const traced = calloc(n, sizeof *traced);
+        taps t = {0};
+        const pare_trace trace = {count_taps, &t};
+        pare_err err = {0};
+        assert_ok(pare_forward_f32(plain, m, &in, NULL, NULL, &err), &err);
+        assert_ok(pare_forward_f32(traced, m, &in, &trace, NULL, &err), &err);
+        assert_int_equal(t.n, 2 + 4 * m->nblocks);
+        for (size_t k = 0; k < n; k++)
+            assert_near((double)plain[k], (double)traced[k], 1e-4 * (1 + fabs((double)plain[k])));
+        free(plain);
+        free(traced);
+        pare_model_free(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +309,8 @@ int main(void)
         cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads),
         cmocka_unit_test(a_batch_is_its_sequences),
         cmocka_unit_test(the_trace_shows_every_sublayer_in_order),
+        cmocka_unit_test(rows_cut_any_way_give_the_same_function),
+        cmocka_unit_test(a_traced_f32_pass_is_the_same_pass),
         cmocka_unit_test(unfit_inputs_are_refused),
         cmocka_unit_test(random_inputs_follow_their_seed_and_their_hash_sees_everything),
     };

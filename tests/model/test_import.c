@@ -102,8 +102,10 @@ static void a_damaged_foreign_file_never_crashes(void **state)
         uint8_t *file = test_read_file(path, &bytes);
         for (size_t at = 0; at < bytes; at++) {
             const uint8_t old = file[at];
-            file[at] = at % 2 ? (uint8_t)(old ^ (1u << pare_rng_below(&rng, 8)))
-                              : (uint8_t) "0\"{}9,:-["[pare_rng_below(&rng, 9)];
+            if (at % 2)
+                file[at] = (uint8_t)(old ^ (1u << pare_rng_below(&rng, 8)));
+            else
+                file[at] = (uint8_t) "0\"{}9,:-["[pare_rng_below(&rng, 9)];
             may_fail_but_not_fall(path, file, bytes, false);
             file[at] = old;
         }

@@ -233,8 +233,10 @@ static void a_changed_byte_never_makes_a_claim_outside_the_file(void **state)
     for (size_t at = 0; at < n - 176; at++) {
         for (size_t k = 0; k < sizeof values + 8; k++) {
             const uint8_t old = bytes[at];
-            bytes[at] =
-                k < sizeof values ? values[k] : (uint8_t)(old ^ (1u << (k - sizeof values)));
+            if (k < sizeof values)
+                bytes[at] = values[k];
+            else
+                bytes[at] = (uint8_t)(old ^ (1u << (k - sizeof values)));
             st_file f;
             pare_blob b;
             pare_err err = {0};

@@ -1,0 +1,110 @@
+/* Mutations that keep lengths true, and checksums made true again. */
+#include "fuzz.h"
+#include "../src/base/zip.h"
+#include "../src/model/seal.h"
+
+#include <string.h>
+#include <zlib.h>
+
+#define LENGTH_BYTES 8u
+#define MOST_TEXT    65536u
+
+static size_t header_bytes(const uint8_t *data, size_t size)
+{
+    uint64_t n = 0;
+    for (size_t i = LENGTH_BYTES; i-- > 0;) n = n << 8 | data[i];
+    return n <= size - LENGTH_BYTES ? (size_t)n : size;
+}
+
+/* Replaces `n` bytes at `at` by their mutation; what follows moves. Returns the new number. */
+static size_t mutate_inside(uint8_t *data, size_t *size, size_t max_size, size_t at, size_t n)
+{
+    static uint8_t part[MOST_TEXT];
+    const size_t rest = *size - at - n;
+    if (n > sizeof part || at + rest >= max_size) return n; /* no room: nothing changes */
+    size_t most = max_size - at - rest;
+    if (most > sizeof part) most = sizeof part;
+    memcpy(part, data + at, n);
+    const size_t now = LLVMFuzzerMutate(part, n, most);
+    memmove(data + at + now, data + at + n, rest);
+    memcpy(data + at, part, now);
+    *size = at + now + rest;
+    return now;
+}
+
+size_t fuzz_mutate_safetensors(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    const size_t n = size > LENGTH_BYTES ? header_bytes(data, size) : size;
+    if (n >= size || size > max_size || seed % 4 == 0)
+        return LLVMFuzzerMutate(data, size, max_size);
+    const size_t now = mutate_inside(data, &size, max_size, LENGTH_BYTES, n);
+    for (size_t i = 0; i < LENGTH_BYTES; i++) data[i] = (uint8_t)((uint64_t)now >> (8 * i));
+    return size;
+}
+
+fuzz_parts fuzz_split(const uint8_t *data, size_t size)
+{
+    if (size < 2) return (fuzz_parts){data, data, 0, 0};
+    size_t n = (size_t)data[0] | (size_t)data[1] << 8;
+    if (n > size - 2) n = size - 2;
+    return (fuzz_parts){data + 2, data + 2 + n, n, size - 2 - n};
+}
+
+size_t fuzz_mutate_parts(uint8_t *data, size_t size, size_t max_size, unsigned seed,
+                         fuzz_mutator *second)
+{
+    const fuzz_parts p = fuzz_split(data, size);
+    if (size < 2 || size > max_size) return LLVMFuzzerMutate(data, size, max_size);
+    if (seed % 3 != 0 && 2 + p.na < max_size) {
+        uint8_t *const b = data + 2 + p.na;
+        const size_t room = max_size - 2 - p.na;
+        return 2 + p.na +
+               (second ? second(b, p.nb, room, seed / 3) : LLVMFuzzerMutate(b, p.nb, room));
+    }
+    const size_t most = max_size < MOST_TEXT ? max_size : MOST_TEXT - 1;
+    const size_t now = mutate_inside(data, &size, most < size ? size : most, 2, p.na);
+    data[0] = (uint8_t)now;
+    data[1] = (uint8_t)(now >> 8);
+    return size;
+}
+
+void fuzz_reseal_model(uint8_t *data, size_t size)
+{
+    const size_t n = size > LENGTH_BYTES ? header_bytes(data, size) : size;
+    char *const header = (char *)data + LENGTH_BYTES;
+    char *const at = n < size ? seal_find(header, n) : NULL;
+    pare_err err;
+    if (!at) return;
+    memset(at, '0', SEAL_DIGITS);
+    FUZZ_EXPECT(seal_set(header, n, &err) == PARE_OK);
+}
+
+static void put32(uint8_t *p, uint32_t v)
+{
+    for (int i = 0; i < 4; i++) p[i] = (uint8_t)(v >> (8 * i));
+}
+
+static uint32_t get32(const uint8_t *p)
+{
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+/* Stored members only: for a deflated one the bytes would have to be unpacked here. */
+void fuzz_reseal_npz(uint8_t *data, size_t size)
+{
+    pare_arena *const a = pare_arena_new();
+    pare_err err;
+    pare_zip zip;
+    FUZZ_EXPECT(a);
+    if (pare_zip_scan(&zip, a, data, size, &err) == PARE_OK)
+        for (size_t i = 0; i < zip.count; i++) {
+            const pare_zip_member *const m = &zip.member[i];
+            if (m->method != ZIP_STORED) continue;
+            const uint32_t crc = (uint32_t)crc32_z(0, data + m->data, m->packed);
+            put32(data + m->local + 14, crc);
+            for (size_t at = 0; at + ZIP_CENTRAL_BYTES <= size; at++)
+                if (get32(data + at) == ZIP_CENTRAL && get32(data + at + 42) == m->local)
+                    put32(data + at + 16, crc);
+        }
+    pare_arena_free(a);
+}

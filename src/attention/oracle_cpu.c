@@ -1,0 +1,204 @@
+/* The built-in oracle: partial calls and plain attention on the kernels of this room. */
+#include "dense.h"
+#include <math.h>
+#include <pare/oracle.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct cpu {
+    pare_dtype dtype;
+    uint32_t max_len; /* UINT32_MAX: any */
+    const pare_exec *exec;
+} cpu;
+
+static void caps(void *self, pare_oracle_caps *out)
+{
+    const cpu *const o = self;
+    const bool f32 = o->dtype == PARE_F32;
+    *out = (pare_oracle_caps){
+        .size = sizeof *out,
+        .features = PARE_ORC_FULL | PARE_ORC_CAUSAL | PARE_ORC_PARTIAL | PARE_ORC_QKV,
+        .max_len = o->max_len,
+        .dtype = o->dtype,
+        .exp_flush = f32 ? 104 : 746,
+        .exp_err = f32 ? 4 : 2, /* 2 ulp of ours, 1 of libm */
+        .w_min = f32 ? 0x1p-80 : 0x1p-900,
+    };
+}
+
+/* ---- what is refused ------------------------------------------------------------------------ */
+
+static pare_status check_rows(const cpu *o, const char *what, uint32_t n, pare_err *err)
+{
+    if (n <= o->max_len) return PARE_OK;
+    return pare_fail(err, PARE_ERR_INPUT, "oracle call: %u %s, the oracle takes at most %u",
+                     (unsigned)n, what, (unsigned)o->max_len);
+}
+
+static pare_status check_call(const cpu *o, const pare_call *c, pare_err *err)
+{
+    pare_status st;
+    switch (c->kind) {
+    case PARE_CALL_PARTIAL:
+        if ((st = check_rows(o, "queries", c->u.p.nq, err)) ||
+            (st = check_rows(o, "keys", c->u.p.nk, err)))
+            return st;
+        if (c->u.p.ldq < c->u.p.dk || c->u.p.ldk < c->u.p.dk || c->u.p.ldv < c->u.p.dv ||
+            c->u.p.ldacc < c->u.p.dv)
+            return pare_fail(err, PARE_ERR_INPUT,
+                             "oracle call: rows of %u and %u numbers overlap: ld %zu %zu %zu %zu",
+                             (unsigned)c->u.p.dk, (unsigned)c->u.p.dv, c->u.p.ldq, c->u.p.ldk,
+                             c->u.p.ldv, c->u.p.ldacc);
+        return PARE_OK;
+    case PARE_CALL_QKV:
+        if (c->u.a.bias)
+            return pare_fail(err, PARE_ERR_INPUT, "oracle call: the cpu oracle takes no bias");
+        return check_rows(o, "tokens", c->u.a.n, err);
+    case PARE_CALL_STRICT:
+        break;
+    }
+    return pare_fail(err, PARE_ERR_INPUT,
+                     "oracle call: the cpu oracle knows partial and qkv calls");
+}
+
+/* A qkv call is a partial one that normalises in the end: m stays NULL. */
+static pare_call_partial as_partial(const pare_call *c)
+{
+    if (c->kind == PARE_CALL_PARTIAL) return c->u.p;
+    const pare_call_qkv *const a = &c->u.a;
+    return (pare_call_partial){.q = a->q,
+                               .k = a->k,
+                               .v = a->v,
+                               .ldq = a->dk,
+                               .ldk = a->dk,
+                               .ldv = a->dv,
+                               .nq = a->n,
+                               .nk = a->n,
+                               .dk = a->dk,
+                               .dv = a->dv,
+                               .vis0 = a->causal ? 1 : PARE_VIS_ALL,
+                               .acc = a->y,
+                               .ldacc = a->dv};
+}
+
+/* ---- f32: the kernels ----------------------------------------------------------------------- */
+
+static pare_mat32 view(const void *v, size_t rows, size_t cols, size_t ld)
+{
+    return (pare_mat32){rows, cols, ld, (float *)v};
+}
+
+static pare_status run_f32(const pare_call_partial *p, const pare_exec *exec)
+{
+    const pare_mat32 q = view(p->q, p->nq, p->dk, p->ldq), k = view(p->k, p->nk, p->dk, p->ldk);
+    const pare_mat32 v = view(p->v, p->nk, p->dv, p->ldv);
+    tile_kernel kernels[3];
+    tile_kernels(kernels);
+    const dense_job d = {.q = &q,
+                         .k = &k,
+                         .v = &v,
+                         .scale = 1,
+                         .sees = sight_of_stairs(p->vis0, p->nq, p->nk),
+                         .kernel = &kernels[0],
+                         .y = view(p->acc, p->nq, p->dv, p->ldacc),
+                         .m = p->m,
+                         .l = p->l};
+    return dense_attend(&d, exec, NULL);
+}
+
+/* ---- f64: plain loops ----------------------------------------------------------------------- */
+
+static double dot(const double *a, const double *b, size_t n)
+{
+    double s = 0;
+    for (size_t i = 0; i < n; i++) s += a[i] * b[i];
+    return s;
+}
+
+static size_t visible(const pare_call_partial *p, size_t i)
+{
+    if (p->vis0 >= (int64_t)p->nk) return p->nk;
+    const int64_t n = p->vis0 + (int64_t)i;
+    return n <= 0 ? 0 : n < (int64_t)p->nk ? (size_t)n : p->nk;
+}
+
+static void row_f64(const pare_call_partial *p, size_t i, double *s)
+{
+    const double *const q = (const double *)p->q + i * p->ldq, *const k = p->k, *const v = p->v;
+    double *const acc = (double *)p->acc + i * p->ldacc, top = -INFINITY, sum = 0;
+    const size_t n = visible(p, i);
+    memset(acc, 0, p->dv * sizeof *acc);
+    for (size_t j = 0; j < n; j++) {
+        s[j] = dot(q, k + j * p->ldk, p->dk);
+        if (s[j] > top) top = s[j];
+    }
+    for (size_t j = 0; j < n; j++) {
+        const double w = exp(s[j] - top);
+        sum += w;
+        for (size_t c = 0; c < p->dv; c++) acc[c] += w * v[j * p->ldv + c];
+    }
+    if (p->m) {
+        ((double *)p->m)[i] = top;
+        ((double *)p->l)[i] = sum;
+    } else {
+        for (size_t c = 0; c < p->dv; c++) acc[c] /= sum;
+    }
+}
+
+static pare_status run_f64(const pare_call_partial *p)
+{
+    double *const s = malloc((p->nk ? p->nk : 1) * sizeof *s);
+    if (!s) return PARE_ERR_MEMORY;
+    for (size_t i = 0; i < p->nq; i++) row_f64(p, i, s);
+    free(s);
+    return PARE_OK;
+}
+
+/* ---- a round -------------------------------------------------------------------------------- */
+
+typedef struct batch {
+    const cpu *o;
+    const pare_call *calls;
+    const pare_exec *inner; /* threads within one call; NULL when calls are spread over threads */
+    atomic_bool no_memory;
+} batch;
+
+static void one_call(void *ctx, size_t i)
+{
+    batch *const b = ctx;
+    const pare_call_partial p = as_partial(&b->calls[i]);
+    if (b->o->dtype == PARE_F32 ? run_f32(&p, b->inner) : run_f64(&p))
+        atomic_store(&b->no_memory, true);
+}
+
+static pare_status evaluate(void *self, const pare_call *calls, size_t n, pare_err *err)
+{
+    const cpu *const o = self;
+    for (size_t i = 0; i < n; i++) {
+        const pare_status st = check_call(o, &calls[i], err);
+        if (st) return st;
+    }
+    const bool spread = n > 1;
+    batch b = {.o = o, .calls = calls, .inner = spread ? NULL : o->exec};
+    pare_parallel(spread ? o->exec : NULL, n, one_call, &b);
+    return atomic_load(&b.no_memory) ? pare_no_memory(err) : PARE_OK;
+}
+
+static pare_status barrier(void *self, pare_err *err)
+{
+    (void)self, (void)err; /* evaluate has waited */
+    return PARE_OK;
+}
+
+pare_status pare_oracle_cpu(pare_oracle *out, pare_dtype dtype, uint32_t max_len,
+                            const pare_exec *exec, pare_err *err)
+{
+    static const pare_oracle_ops ops = {caps, evaluate, barrier, free};
+    PARE_ASSERT(dtype == PARE_F32 || dtype == PARE_F64);
+    cpu *const o = malloc(sizeof *o);
+    if (!o) return pare_no_memory(err);
+    *o = (cpu){dtype, max_len ? max_len : UINT32_MAX, exec};
+    *out = (pare_oracle){&ops, o};
+    return PARE_OK;
+}

@@ -1,0 +1,315 @@
+/* The inner kernels of dense attention: AVX-512, AVX2 with FMA, and portable.
+ *
+ * scores and values hold TILE_STEP x v vectors of results in registers and broadcast one key's (one
+ * value's) number to all of them: per product half a load, so that the multiply-adds set the pace.
+ * `v` is a constant in each instance, which is why the loops over it dissolve. The sum of a tile's
+ * weights is taken by fours and per tile, so that its rounding error grows with n / 4, not with n.
+ */
+#include "tile.h"
+#include <math.h>
+#include <pare/vexp.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* ---- portable: four lanes, as every machine has them ---------------------------------------- */
+
+typedef float four __attribute__((vector_size(16), may_alias));
+
+INLINE four spread4(float x)
+{
+    return (four){x, x, x, x};
+}
+
+/* acc (4 x v) += a column of four numbers times a row of v vectors, n times; the numbers stand
+ * `down` apart, their columns `along` apart. */
+INLINE void products4(four acc[TILE_STEP][2], const float *x, size_t down, size_t along,
+                      const four *row, size_t n, const size_t v)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t r = 0; r < TILE_STEP; r++)
+            for (size_t e = 0; e < v; e++)
+                acc[r][e] += spread4(x[r * down + i * along]) * row[i * v + e];
+}
+
+INLINE void scores4(float *s, const float *q, const float *k, size_t keys, size_t dk,
+                    const size_t v)
+{
+    for (size_t j = 0; j < keys; j += TILE_STEP) {
+        four acc[TILE_STEP][2] = {{{0}}};
+        products4(acc, k + j * dk, dk, 1, (const four *)q, dk, v);
+        for (size_t r = 0; r < TILE_STEP; r++)
+            for (size_t e = 0; e < v; e++) ((four *)s)[(j + r) * v + e] = acc[r][e];
+    }
+}
+
+INLINE void values4(float *o, const float *fade, const float *s, const float *x, size_t keys,
+                    size_t dv, const size_t v)
+{
+    for (size_t c = 0; c < dv; c += TILE_STEP) {
+        four acc[TILE_STEP][2], *const to = (four *)o + c * v;
+        for (size_t r = 0; r < TILE_STEP; r++)
+            for (size_t e = 0; e < v; e++) acc[r][e] = to[r * v + e] * ((const four *)fade)[e];
+        products4(acc, x + c, 1, dv, (const four *)s, keys, v);
+        for (size_t r = 0; r < TILE_STEP; r++)
+            for (size_t e = 0; e < v; e++) to[r * v + e] = acc[r][e];
+    }
+}
+
+static void scores_portable(float *s, const float *q, const float *k, size_t keys, size_t dk,
+                            size_t v)
+{
+    if (v == 1) scores4(s, q, k, keys, dk, 1);
+    if (v == 2) scores4(s, q, k, keys, dk, 2);
+}
+
+static void values_portable(float *o, const float *fade, const float *s, const float *x,
+                            size_t keys, size_t dv, size_t v)
+{
+    if (v == 1) values4(o, fade, s, x, keys, dv, 1);
+    if (v == 2) values4(o, fade, s, x, keys, dv, 2);
+}
+
+static void weights_portable(float *s, float *m, float *l, float *fade, size_t keys, size_t v)
+{
+    const size_t p = 4 * v;
+    for (size_t i = 0; i < p; i++) {
+        float top = m[i], sum = 0;
+        for (size_t j = 0; j < keys; j++)
+            if (s[j * p + i] > top) top = s[j * p + i];
+        const float base = top == -INFINITY ? 0 : top;
+        for (size_t j = 0; j < keys; j += TILE_STEP) {
+            float *const at = s + j * p + i;
+            for (size_t r = 0; r < TILE_STEP; r++) at[r * p] = pare_exp_scalar(at[r * p] - base);
+            sum += (at[0] + at[p]) + (at[2 * p] + at[3 * p]);
+        }
+        fade[i] = pare_exp_scalar(m[i] - base);
+        l[i] = l[i] * fade[i] + sum;
+        m[i] = top;
+    }
+}
+
+#if defined(__x86_64__)
+/* ---- AVX-512 -------------------------------------------------------------------------------- */
+
+#define INLINE512 INLINE PARE_AVX512
+
+INLINE512 void products512(__m512 acc[TILE_STEP][4], const float *x, size_t down, size_t along,
+                           const float *row, size_t n, const size_t v)
+{
+    for (size_t i = 0; i < n; i++, x += along, row += 16 * v) {
+        __m512 part[4];
+#pragma GCC unroll 4
+        for (size_t e = 0; e < v; e++) part[e] = _mm512_load_ps(row + 16 * e);
+#pragma GCC unroll 4
+        for (size_t r = 0; r < TILE_STEP; r++) {
+            const __m512 b = _mm512_set1_ps(x[r * down]);
+#pragma GCC unroll 4
+            for (size_t e = 0; e < v; e++) acc[r][e] = _mm512_fmadd_ps(b, part[e], acc[r][e]);
+        }
+    }
+}
+
+INLINE512 void store512(float *to, __m512 acc[TILE_STEP][4], const size_t v)
+{
+#pragma GCC unroll 4
+    for (size_t r = 0; r < TILE_STEP; r++)
+#pragma GCC unroll 4
+        for (size_t e = 0; e < v; e++) _mm512_store_ps(to + 16 * (r * v + e), acc[r][e]);
+}
+
+INLINE512 void scores16(float *s, const float *q, const float *k, size_t keys, size_t dk,
+                        const size_t v)
+{
+    for (size_t j = 0; j < keys; j += TILE_STEP) {
+        __m512 acc[TILE_STEP][4];
+#pragma GCC unroll 4
+        for (size_t r = 0; r < TILE_STEP; r++)
+#pragma GCC unroll 4
+            for (size_t e = 0; e < v; e++) acc[r][e] = _mm512_setzero_ps();
+        products512(acc, k + j * dk, dk, 1, q, dk, v);
+        store512(s + 16 * j * v, acc, v);
+    }
+}
+
+INLINE512 void values16(float *o, const float *fade, const float *s, const float *x, size_t keys,
+                        size_t dv, const size_t v)
+{
+    for (size_t c = 0; c < dv; c += TILE_STEP) {
+        __m512 acc[TILE_STEP][4];
+        float *const to = o + 16 * c * v;
+#pragma GCC unroll 4
+        for (size_t r = 0; r < TILE_STEP; r++)
+#pragma GCC unroll 4
+            for (size_t e = 0; e < v; e++)
+                acc[r][e] = _mm512_mul_ps(_mm512_load_ps(to + 16 * (r * v + e)),
+                                          _mm512_load_ps(fade + 16 * e));
+        products512(acc, x + c, 1, dv, s, keys, v);
+        store512(to, acc, v);
+    }
+}
+
+/* The weights of one vector of queries: `p` floats lie between two keys. */
+INLINE512 void weights16(float *s, size_t p, float *m, float *l, float *fade, size_t keys)
+{
+    const __m512 none = _mm512_set1_ps(-INFINITY), old = _mm512_load_ps(m);
+    __m512 top = old, sum = _mm512_setzero_ps();
+    for (size_t j = 0; j < keys; j++) top = _mm512_max_ps(_mm512_load_ps(s + j * p), top);
+    const __mmask16 seen = _mm512_cmp_ps_mask(top, none, _CMP_NEQ_UQ);
+    const __m512 base = _mm512_maskz_mov_ps(seen, top);
+    for (size_t j = 0; j < keys; j += TILE_STEP) {
+        __m512 w[TILE_STEP];
+#pragma GCC unroll 4
+        for (size_t r = 0; r < TILE_STEP; r++) {
+            float *const at = s + (j + r) * p;
+            w[r] = pare_exp_avx512(_mm512_sub_ps(_mm512_load_ps(at), base));
+            _mm512_store_ps(at, w[r]);
+        }
+        sum =
+            _mm512_add_ps(sum, _mm512_add_ps(_mm512_add_ps(w[0], w[1]), _mm512_add_ps(w[2], w[3])));
+    }
+    const __m512 f = pare_exp_avx512(_mm512_sub_ps(old, base));
+    _mm512_store_ps(fade, f);
+    _mm512_store_ps(l, _mm512_fmadd_ps(_mm512_load_ps(l), f, sum));
+    _mm512_store_ps(m, top);
+}
+
+PARE_AVX512 static void scores_avx512(float *s, const float *q, const float *k, size_t keys,
+                                      size_t dk, size_t v)
+{
+    if (v == 1) scores16(s, q, k, keys, dk, 1);
+    if (v == 2) scores16(s, q, k, keys, dk, 2);
+    if (v == 3) scores16(s, q, k, keys, dk, 3);
+    if (v == 4) scores16(s, q, k, keys, dk, 4);
+}
+
+PARE_AVX512 static void values_avx512(float *o, const float *fade, const float *s, const float *x,
+                                      size_t keys, size_t dv, size_t v)
+{
+    if (v == 1) values16(o, fade, s, x, keys, dv, 1);
+    if (v == 2) values16(o, fade, s, x, keys, dv, 2);
+    if (v == 3) values16(o, fade, s, x, keys, dv, 3);
+    if (v == 4) values16(o, fade, s, x, keys, dv, 4);
+}
+
+PARE_AVX512 static void weights_avx512(float *s, float *m, float *l, float *fade, size_t keys,
+                                       size_t v)
+{
+    for (size_t e = 0; e < 16 * v; e += 16) weights16(s + e, 16 * v, m + e, l + e, fade + e, keys);
+}
+
+/* ---- AVX2: the same with eight lanes and up to three vectors (16 registers) ------------------ */
+
+#define INLINE256 INLINE PARE_AVX2
+
+INLINE256 void products256(__m256 acc[TILE_STEP][3], const float *x, size_t down, size_t along,
+                           const float *row, size_t n, const size_t v)
+{
+    for (size_t i = 0; i < n; i++, x += along, row += 8 * v) {
+        __m256 part[3];
+#pragma GCC unroll 3
+        for (size_t e = 0; e < v; e++) part[e] = _mm256_load_ps(row + 8 * e);
+#pragma GCC unroll 4
+        for (size_t r = 0; r < TILE_STEP; r++) {
+            const __m256 b = _mm256_set1_ps(x[r * down]);
+#pragma GCC unroll 3
+            for (size_t e = 0; e < v; e++) acc[r][e] = _mm256_fmadd_ps(b, part[e], acc[r][e]);
+        }
+    }
+}
+
+INLINE256 void store256(float *to, __m256 acc[TILE_STEP][3], const size_t v)
+{
+#pragma GCC unroll 4
+    for (size_t r = 0; r < TILE_STEP; r++)
+#pragma GCC unroll 3
+        for (size_t e = 0; e < v; e++) _mm256_store_ps(to + 8 * (r * v + e), acc[r][e]);
+}
+
+INLINE256 void scores8(float *s, const float *q, const float *k, size_t keys, size_t dk,
+                       const size_t v)
+{
+    for (size_t j = 0; j < keys; j += TILE_STEP) {
+        __m256 acc[TILE_STEP][3];
+#pragma GCC unroll 4
+        for (size_t r = 0; r < TILE_STEP; r++)
+#pragma GCC unroll 3
+            for (size_t e = 0; e < v; e++) acc[r][e] = _mm256_setzero_ps();
+        products256(acc, k + j * dk, dk, 1, q, dk, v);
+        store256(s + 8 * j * v, acc, v);
+    }
+}
+
+INLINE256 void values8(float *o, const float *fade, const float *s, const float *x, size_t keys,
+                       size_t dv, const size_t v)
+{
+    for (size_t c = 0; c < dv; c += TILE_STEP) {
+        __m256 acc[TILE_STEP][3];
+        float *const to = o + 8 * c * v;
+#pragma GCC unroll 4
+        for (size_t r = 0; r < TILE_STEP; r++)
+#pragma GCC unroll 3
+            for (size_t e = 0; e < v; e++)
+                acc[r][e] = _mm256_mul_ps(_mm256_load_ps(to + 8 * (r * v + e)),
+                                          _mm256_load_ps(fade + 8 * e));
+        products256(acc, x + c, 1, dv, s, keys, v);
+        store256(to, acc, v);
+    }
+}
+
+INLINE256 void weights8(float *s, size_t p, float *m, float *l, float *fade, size_t keys)
+{
+    const __m256 none = _mm256_set1_ps(-INFINITY), old = _mm256_load_ps(m);
+    __m256 top = old, sum = _mm256_setzero_ps();
+    for (size_t j = 0; j < keys; j++) top = _mm256_max_ps(_mm256_load_ps(s + j * p), top);
+    const __m256 base = _mm256_and_ps(top, _mm256_cmp_ps(top, none, _CMP_NEQ_UQ));
+    for (size_t j = 0; j < keys; j += TILE_STEP) {
+        __m256 w[TILE_STEP];
+#pragma GCC unroll 4
+        for (size_t r = 0; r < TILE_STEP; r++) {
+            float *const at = s + (j + r) * p;
+            w[r] = pare_exp_avx2(_mm256_sub_ps(_mm256_load_ps(at), base));
+            _mm256_store_ps(at, w[r]);
+        }
+        sum =
+            _mm256_add_ps(sum, _mm256_add_ps(_mm256_add_ps(w[0], w[1]), _mm256_add_ps(w[2], w[3])));
+    }
+    const __m256 f = pare_exp_avx2(_mm256_sub_ps(old, base));
+    _mm256_store_ps(fade, f);
+    _mm256_store_ps(l, _mm256_fmadd_ps(_mm256_load_ps(l), f, sum));
+    _mm256_store_ps(m, top);
+}
+
+PARE_AVX2 static void scores_avx2(float *s, const float *q, const float *k, size_t keys, size_t dk,
+                                  size_t v)
+{
+    if (v == 1) scores8(s, q, k, keys, dk, 1);
+    if (v == 2) scores8(s, q, k, keys, dk, 2);
+    if (v == 3) scores8(s, q, k, keys, dk, 3);
+}
+
+PARE_AVX2 static void values_avx2(float *o, const float *fade, const float *s, const float *x,
+                                  size_t keys, size_t dv, size_t v)
+{
+    if (v == 1) values8(o, fade, s, x, keys, dv, 1);
+    if (v == 2) values8(o, fade, s, x, keys, dv, 2);
+    if (v == 3) values8(o, fade, s, x, keys, dv, 3);
+}
+
+PARE_AVX2 static void weights_avx2(float *s, float *m, float *l, float *fade, size_t keys, size_t v)
+{
+    for (size_t e = 0; e < 8 * v; e += 8) weights8(s + e, 8 * v, m + e, l + e, fade + e, keys);
+}
+#endif
+
+size_t tile_kernels(tile_kernel out[3])
+{
+    size_t n = 0;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f"))
+        out[n++] = (tile_kernel){"avx512", 16, 4, scores_avx512, weights_avx512, values_avx512};
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        out[n++] = (tile_kernel){"avx2", 8, 3, scores_avx2, weights_avx2, values_avx2};
+#endif
+    out[n++] = (tile_kernel){"portable", 4, 2, scores_portable, weights_portable, values_portable};
+    return n;
+}

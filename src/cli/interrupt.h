@@ -1,0 +1,10 @@
+/* interrupt.h - signals: nothing half written stays behind. */
+#ifndef PARE_CLI_INTERRUPT_H
+#define PARE_CLI_INTERRUPT_H
+
+/* From now on SIGINT, SIGTERM and SIGHUP remove the temporary files of the output `out` before they
+ * end the process, as they would without us. Once per process. */
+void interrupt_cleans(const char *out);
+/* A file-size limit is a failed write with its message, not a signal. */
+void interrupt_file_size(void);
+#endif

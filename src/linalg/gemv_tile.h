@@ -1,0 +1,91 @@
+/* gemv_tile.h - the kernel of y = x W^T on panels, written once over a vector type. A file that
+ * includes it says before: vec, VEC (floats in it), TALL (rows of a tall tile), WIDE (panels of a
+ * wide tile), TARGET (the attribute of every function here), vec_zero, vec_load, vec_store,
+ * vec_set, vec_add, vec_fma.
+ *
+ * Each output is one chain of sums over the inputs in their order, whatever the tile: so a row's
+ * bits do not depend on how many rows came along. Many chains at once hide the time of a sum: of
+ * many rows (a prompt), or of many panels (one token). */
+#include "gemv.h"
+
+enum { VECS = PARE_PANEL / VEC };
+
+/* One row of results: += bias, += y. */
+TARGET static inline void gemv_finish(const gemv_job *j, size_t row, size_t panel, size_t v,
+                                      const vec *sum)
+{
+    const size_t at = panel * PARE_PANEL + v * VEC;
+    float *const y = j->y + row * j->ldy + at;
+    vec r = *sum;
+    if (j->bias) r = vec_add(r, vec_load(j->bias + at));
+    if (j->add) r = vec_add(r, vec_load(y));
+    vec_store(y, r);
+}
+
+/* TALL rows, one panel. */
+TARGET static void gemv_tall(const gemv_job *j, size_t row, size_t panel)
+{
+    const float *w = j->w + panel * j->in * PARE_PANEL, *const x = j->x + row * j->ldx;
+    vec sum[TALL][VECS];
+#pragma GCC unroll 16
+    for (size_t t = 0; t < TALL; t++)
+#pragma GCC unroll 16
+        for (size_t v = 0; v < VECS; v++) sum[t][v] = vec_zero();
+    for (size_t i = 0; i < j->in; i++, w += PARE_PANEL) {
+#pragma GCC unroll 16
+        for (size_t t = 0; t < TALL; t++) {
+            const vec a = vec_set(x[t * j->ldx + i]);
+#pragma GCC unroll 16
+            for (size_t v = 0; v < VECS; v++)
+                sum[t][v] = vec_fma(a, vec_load(w + v * VEC), sum[t][v]);
+        }
+    }
+#pragma GCC unroll 16
+    for (size_t t = 0; t < TALL; t++)
+#pragma GCC unroll 16
+        for (size_t v = 0; v < VECS; v++) gemv_finish(j, row + t, panel, v, &sum[t][v]);
+}
+
+/* One row, `panels` panels: a constant wherever it is called, at most WIDE. */
+TARGET static inline __attribute__((always_inline)) void gemv_flat(const gemv_job *j, size_t row,
+                                                                   size_t panel, size_t panels)
+{
+    const size_t step = j->in * PARE_PANEL;
+    const float *w = j->w + panel * step, *const x = j->x + row * j->ldx;
+    vec sum[WIDE][VECS];
+#pragma GCC unroll 16
+    for (size_t p = 0; p < panels; p++)
+#pragma GCC unroll 16
+        for (size_t v = 0; v < VECS; v++) sum[p][v] = vec_zero();
+    for (size_t i = 0; i < j->in; i++, w += PARE_PANEL) {
+        const vec a = vec_set(x[i]);
+#pragma GCC unroll 16
+        for (size_t p = 0; p < panels; p++)
+#pragma GCC unroll 16
+            for (size_t v = 0; v < VECS; v++)
+                sum[p][v] = vec_fma(a, vec_load(w + p * step + v * VEC), sum[p][v]);
+    }
+#pragma GCC unroll 16
+    for (size_t p = 0; p < panels; p++)
+#pragma GCC unroll 16
+        for (size_t v = 0; v < VECS; v++) gemv_finish(j, row, panel + p, v, &sum[p][v]);
+}
+
+/* One row, all panels. */
+TARGET static void gemv_row(const gemv_job *j, size_t row)
+{
+    size_t p = 0;
+    for (; p + WIDE <= j->panels; p += WIDE) gemv_flat(j, row, p, WIDE);
+    for (; p + (WIDE + 1) / 2 <= j->panels; p += (WIDE + 1) / 2)
+        gemv_flat(j, row, p, (WIDE + 1) / 2);
+    for (; p < j->panels; p++) gemv_flat(j, row, p, 1);
+}
+
+/* Tall tiles panel by panel, so that a panel stays in the cache for all rows; then what is left. */
+TARGET static inline void gemv_all(const gemv_job *j)
+{
+    const size_t tall = j->n / TALL * TALL;
+    for (size_t p = 0; p < j->panels && TALL > 1; p++)
+        for (size_t r = 0; r < tall; r += TALL) gemv_tall(j, r, p);
+    for (size_t r = TALL > 1 ? tall : 0; r < j->n; r++) gemv_row(j, r);
+}

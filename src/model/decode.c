@@ -1,0 +1,261 @@
+/* The decoder's pass: stem, blocks and top as in forward.c, over the next rows only. Everything
+ * lies ready in the order in which it is read; no step allocates. */
+#include "decode.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- stem ------------------------------------------------------------------------------------ */
+
+static double position_at(const pare_decoder *d, size_t pos, size_t j, size_t width)
+{
+    const pare_positions *const p = &d->m->stem.pos;
+    if (p->kind == PARE_POS_LEARNED) return pare_weight_at(&p->table, pos * width + j);
+    if (p->kind != PARE_POS_SINUSOIDAL) return 0;
+    const double angle = (double)pos / d->wave[j];
+    return j % 2 ? cos(angle) : sin(angle);
+}
+
+static void embed(const pare_decoder *d, float *to, int64_t id, size_t pos)
+{
+    const pare_stem *const s = &d->m->stem;
+    const size_t at = (size_t)id * s->width;
+    for (size_t j = 0; j < s->width; j++) {
+        const double e = pare_weight_at(&s->embedding, at + j);
+        to[j] = (float)(s->pos.after_map ? e : e + position_at(d, pos, j, s->width));
+    }
+    for (size_t j = s->width; j < pare_padded(s->width); j++) to[j] = 0;
+}
+
+static void norm_rows(const pare_decoder *d, float *y, const float *x, const decode_norm *n,
+                      size_t rows)
+{
+    const size_t ld = decode_stride(n->d);
+    for (size_t i = 0; n->on && i < rows; i++) d->go->norm(y + i * ld, x + i * ld, n);
+}
+
+static void stem(pare_decoder *d, const int64_t *ids, size_t n)
+{
+    const pare_stem *const s = &d->m->stem;
+    const size_t width = pare_model_width(d->m, 0), ld = decode_stride(width);
+    const size_t raw = decode_stride(s->width);
+    float *const to = d->map.out ? d->z : d->x;
+    for (size_t i = 0; i < n; i++) embed(d, to + i * raw, ids[i], d->tokens + i);
+    if (d->map.out) pare_panels_apply(d->x, ld, &d->map, d->z, raw, n, false, &d->exec);
+    for (size_t i = 0; s->pos.after_map && i < n; i++)
+        for (size_t j = 0; j < width; j++)
+            d->x[i * ld + j] =
+                (float)((double)d->x[i * ld + j] + position_at(d, d->tokens + i, j, width));
+    norm_rows(d, d->x, d->x, &d->stem_norm, n);
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+/* y = out_norm(y + skip(x)), and y becomes the stream. */
+static void close_sublayer(pare_decoder *d, const decode_skip *s, const decode_norm *out,
+                           size_t din, size_t dout, size_t n)
+{
+    const size_t ld = decode_stride(dout), ldx = decode_stride(din);
+    if (s->kind == PARE_SKIP_DENSE)
+        pare_panels_apply(d->y, ld, &s->dense, d->x, ldx, n, true, &d->exec);
+    else if (s->kind != PARE_SKIP_NONE)
+        for (size_t i = 0; i < n; i++)
+            d->go->add(d->y + i * ld, d->x + i * ldx, s->diagonal, pare_padded(dout));
+    norm_rows(d, d->y, d->y, out, n);
+    float *const old = d->x;
+    d->x = d->y;
+    d->y = old;
+}
+
+/* z = in_norm(x), or x itself where there is none. */
+static void open_sublayer(pare_decoder *d, const decode_norm *in, size_t din, size_t n)
+{
+    if (in->on)
+        norm_rows(d, d->z, d->x, in, n);
+    else
+        memcpy(d->z, d->x, n * decode_stride(din) * sizeof *d->z);
+}
+
+static void act_rows(const pare_decoder *d, float *h, const float *u, size_t ld, size_t cols,
+                     size_t n, pare_act act)
+{
+    if (act == PARE_ACT_NONE && !u) return;
+    for (size_t i = 0; i < n; i++) d->go->act(h + i * ld, u ? u + i * ld : NULL, cols, act);
+}
+
+static void ffn(pare_decoder *d, const decode_ffn *f, size_t n)
+{
+    const size_t out = decode_stride(f->f->dout);
+    size_t ldx = decode_stride(f->f->din);
+    const float *x = d->z;
+    for (size_t l = 0; l + 1 < f->layers; l++) {
+        const size_t ld = f->layer[l].out + LANES;
+        float *const h = l % 2 ? d->g : d->h;
+        pare_panels_apply(h, ld, &f->layer[l], x, ldx, n, false, &d->exec);
+        if (f->f->kind == PARE_FFN_GATED) {
+            const size_t half = f->layer[l].out / 2;
+            act_rows(d, h, h + half, ld, half, n, f->f->act);
+        } else {
+            act_rows(d, h, NULL, ld, f->layer[l].out, n, f->f->act);
+        }
+        x = h;
+        ldx = ld;
+    }
+    pare_panels_apply(d->y, out, &f->layer[f->layers - 1], x, ldx, n, false, &d->exec);
+}
+
+static void block(pare_decoder *d, size_t b, size_t n)
+{
+    decode_attn *const a = &d->attn[b];
+    const decode_ffn *const f = &d->ffn[b];
+    if (a->a->kind != PARE_ATTN_NONE) {
+        open_sublayer(d, &a->in, a->a->din, n);
+        decode_attention(d, a, n);
+        close_sublayer(d, &a->skip, &a->out, a->a->din, a->a->dout, n);
+    }
+    if (f->f->kind != PARE_FFN_NONE) {
+        open_sublayer(d, &f->in, f->f->din, n);
+        ffn(d, f, n);
+        close_sublayer(d, &f->skip, &f->out, f->f->din, f->f->dout, n);
+    }
+}
+
+/* ---- top ------------------------------------------------------------------------------------- */
+
+static const float *top(pare_decoder *d, float *row)
+{
+    const pare_top *const t = &d->m->top;
+    float *now = row, *next = d->h;
+    if (d->top_norm.on) d->go->norm(now, now, &d->top_norm);
+    if (d->dense.out) {
+        pare_panels_apply(next, 0, &d->dense, now, 0, 1, false, &d->exec);
+        now = next;
+        next = d->g;
+    }
+    const size_t width = d->dense.out ? t->dense.w.rows : pare_model_width(d->m, d->m->nblocks);
+    act_rows(d, now, NULL, 0, pare_padded(width), 1, t->act);
+    if (!d->last.out) return now;
+    pare_panels_apply(next, 0, &d->last, now, 0, 1, false, &d->exec);
+    return next;
+}
+
+/* ---- the calls ------------------------------------------------------------------------------- */
+
+static pare_status check(const pare_decoder *d, const int64_t *ids, size_t n, pare_err *err)
+{
+    if (n == 0) return pare_fail(err, PARE_ERR_INPUT, "decoder: no token");
+    if (n > d->max - d->tokens)
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "decoder: %zu tokens after %zu; there is room for %zu in all", n,
+                         d->tokens, d->max);
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0 || (uint64_t)ids[i] >= d->m->stem.vocab)
+            return pare_fail(err, PARE_ERR_INPUT,
+                             "decoder: id %lld at position %zu; the vocabulary has %zu",
+                             (long long)ids[i], d->tokens + i, d->m->stem.vocab);
+    return PARE_OK;
+}
+
+pare_status pare_decoder_feed(pare_decoder *d, const int64_t *ids, size_t n, const float **logits,
+                              pare_err *err)
+{
+    *logits = NULL;
+    const pare_status st = check(d, ids, n, err);
+    if (st) return st;
+    size_t rows = 0;
+    for (size_t i = 0; i < n; i += rows) {
+        rows = n - i < DECODE_ROWS ? n - i : DECODE_ROWS;
+        stem(d, ids + i, rows);
+        decode_angles(d, rows);
+        for (size_t b = 0; b < d->m->nblocks; b++) block(d, b, rows);
+        d->tokens += rows;
+    }
+    const size_t ld = decode_stride(pare_model_width(d->m, d->m->nblocks));
+    *logits = top(d, d->x + (rows - 1) * ld);
+    return PARE_OK;
+}
+
+pare_status pare_decoder_step(pare_decoder *d, int64_t id, const float **logits, pare_err *err)
+{
+    return pare_decoder_feed(d, &id, 1, logits, err);
+}
+
+size_t pare_decoder_tokens(const pare_decoder *d)
+{
+    return d->tokens;
+}
+
+size_t pare_decoder_room(const pare_decoder *d)
+{
+    return d->max;
+}
+
+static void forget(decode_attn *a)
+{
+    const size_t means = a->powers ? a->powers - 1 : 1;
+    for (size_t j = 0; a->mean && j < means; j++)
+        memset(a->mean[j].sum, 0, a->mean[j].d * sizeof *a->mean[j].sum);
+}
+
+void pare_decoder_reset(pare_decoder *d)
+{
+    d->tokens = 0; /* keys and values behind it are never looked at */
+    for (size_t b = 0; b < d->m->nblocks; b++) forget(&d->attn[b]);
+}
+
+/* ---- making one ------------------------------------------------------------------------------ */
+
+const char *pare_decoder_refuses(const pare_model *m)
+{
+    if (!m->stem.ids) return "it takes vectors, not ids";
+    if (m->pattern.kind != PARE_CAUSAL && m->pattern.kind != PARE_WINDOW)
+        return m->pattern.kind == PARE_GRAPH ? "it attends over a graph"
+                                             : "its tokens see those that come after them";
+    if (m->top.pool != PARE_POOL_NONE) return "it gives one row for all tokens";
+    for (size_t b = 0; b < m->nblocks; b++)
+        if (m->blocks[b].attn.kind == PARE_ATTN_MEANQ)
+            return "the query of a block is the mean over all tokens (meanq)";
+    return NULL;
+}
+
+static const decode_kernels *kernels(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) return &decode_avx512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &decode_avx2;
+#endif
+    return &decode_portable;
+}
+
+pare_status pare_decoder_new(pare_decoder **out, const pare_model *m, size_t max_tokens,
+                             const pare_exec *exec, pare_err *err)
+{
+    enum { UNLIMITED = 1024 }; /* tokens where neither the model nor the caller says */
+    *out = NULL;
+    const char *const why = pare_decoder_refuses(m);
+    if (why) return pare_fail(err, PARE_ERR_INPUT, "the model cannot go token by token: %s", why);
+    if (m->context && max_tokens > m->context)
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "decoder: %zu tokens; the context of the model is %zu", max_tokens,
+                         m->context);
+    pare_arena *const arena = pare_arena_new();
+    pare_decoder *const d = arena ? pare_alloc(arena, 1, sizeof *d) : NULL;
+    if (!d) {
+        pare_arena_free(arena);
+        return pare_no_memory(err);
+    }
+    const size_t most = m->context ? m->context : UNLIMITED;
+    *d = (pare_decoder){.m = m, .arena = arena, .go = kernels(), .exec = {.threads = 1}};
+    if (exec) d->exec.threads = exec->threads;
+    d->max = max_tokens ? max_tokens : most;
+    const pare_status st = decode_prepare(d, err);
+    if (st)
+        pare_arena_free(arena);
+    else
+        *out = d;
+    return st;
+}
+
+void pare_decoder_free(pare_decoder *d)
+{
+    if (d) pare_arena_free(d->arena);
+}

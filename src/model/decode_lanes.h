@@ -1,0 +1,234 @@
+/* decode_lanes.h - the decoder's loops, written once over sixteen lanes. A file that includes it
+ * says before: lanes, TARGET (the attribute of every function here), lanes_load, lanes_store,
+ * lanes_set, lanes_add, lanes_sub, lanes_mul, lanes_div, lanes_fma, lanes_max, lanes_sum (in a
+ * fixed order), lanes_largest, lanes_pow2 (p, k): p * 2^k for the whole number that was added to
+ * MAGIC to give k, lanes_zero_below (a, x, low): a, but 0 where x < low. */
+#include "decode_kernels.h"
+#include <math.h>
+
+/* 1.5 * 2^23: adding it leaves the nearest whole number in the low bits. */
+#define MAGIC 12582912.0f
+
+/* e^x to about 1 ulp for x <= 88; 0 below -87, where e^x leaves the normal numbers and is far
+ * below what a sum with a 1 in it can see. The polynomial is Cephes's expf. */
+TARGET static inline lanes lanes_exp(lanes x)
+{
+    const float low = -87.0f;
+    const lanes in = lanes_max(x, lanes_set(low));
+    const lanes k = lanes_fma(in, lanes_set(1.44269504088896341f), lanes_set(MAGIC));
+    const lanes n = lanes_sub(k, lanes_set(MAGIC));
+    const lanes high = lanes_fma(n, lanes_set(-0.693359375f), in); /* exact: few bits */
+    const lanes r = lanes_fma(n, lanes_set(2.12194440e-4f), high);
+    lanes p = lanes_set(1.9875691500e-4f);
+    p = lanes_fma(p, r, lanes_set(1.3981999507e-3f));
+    p = lanes_fma(p, r, lanes_set(8.3334519073e-3f));
+    p = lanes_fma(p, r, lanes_set(4.1665795894e-2f));
+    p = lanes_fma(p, r, lanes_set(1.6666665459e-1f));
+    p = lanes_fma(p, r, lanes_set(5.0000001201e-1f));
+    p = lanes_add(lanes_fma(p, lanes_mul(r, r), r), lanes_set(1));
+    return lanes_zero_below(lanes_pow2(p, k), x, low);
+}
+
+/* ---- attention over the cache --------------------------------------------------------------- */
+
+/* The visited groups of LANES tokens: [0, head) and [tail, end). */
+typedef struct visit {
+    size_t head, tail, end;
+} visit;
+
+static inline visit visit_of(const decode_query *q)
+{
+    const size_t head = (q->to0 + LANES - 1) / LANES, first = q->from1 / LANES;
+    return (visit){head, first > head ? first : head, (q->to1 + LANES - 1) / LANES};
+}
+
+/* Scores of a visited group; those at its borders are hidden by the caller. */
+TARGET static inline void group_scores(const decode_query *q, size_t group, float *s)
+{
+    const float *const k = q->k + group * q->kstep;
+    lanes even = lanes_set(0), odd = lanes_set(0);
+    size_t c = 0;
+    for (; c + 2 <= q->dk; c += 2) {
+        even = lanes_fma(lanes_set(q->q[c]), lanes_load(k + c * LANES), even);
+        odd = lanes_fma(lanes_set(q->q[c + 1]), lanes_load(k + (c + 1) * LANES), odd);
+    }
+    if (c < q->dk) even = lanes_fma(lanes_set(q->q[c]), lanes_load(k + c * LANES), even);
+    lanes_store(s, lanes_mul(lanes_add(even, odd), lanes_set(q->scale)));
+}
+
+/* What does not count becomes -inf. The last group is the common case: what follows the query. */
+TARGET static inline void hide(const decode_query *q, size_t group, float *s)
+{
+    static const float shade[2 * LANES] = {
+        0,         0,         0,         0,         0,         0,         0,         0,
+        0,         0,         0,         0,         0,         0,         0,         0,
+        -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY,
+        -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY};
+    const size_t first = group * LANES, count = q->to1 - first;
+    if (first >= q->from1) {
+        if (count < LANES)
+            lanes_store(s, lanes_add(lanes_load(s), lanes_load(shade + LANES - count)));
+        return;
+    }
+    for (size_t l = 0; l < LANES; l++) {
+        const size_t j = first + l;
+        if (!(j < q->to0 || (j >= q->from1 && j < q->to1))) s[l] = -INFINITY;
+    }
+}
+
+/* All scores of the visited groups, one behind the other; returns how many groups. */
+TARGET static inline size_t all_scores(const decode_query *q, const visit *v)
+{
+    size_t n = 0;
+    for (size_t g = 0; g < v->end; g++, n++) {
+        if (g == v->head && g < v->tail) g = v->tail;
+        float *const s = q->s + n * LANES;
+        group_scores(q, g, s);
+        /* The last group of the sinks, the first of the window and the last of all. */
+        if (g + 1 == v->head || g == v->tail || g + 1 == v->end) hide(q, g, s);
+    }
+    return n;
+}
+
+/* s = exp(s - max s); returns 1 / sum. */
+TARGET static inline float soften(float *s, size_t groups)
+{
+    lanes top = lanes_load(s), sum = lanes_set(0);
+    for (size_t g = 1; g < groups; g++) top = lanes_max(top, lanes_load(s + g * LANES));
+    const lanes most = lanes_set(lanes_largest(top));
+    for (size_t g = 0; g < groups; g++) {
+        const lanes p = lanes_exp(lanes_sub(lanes_load(s + g * LANES), most));
+        lanes_store(s + g * LANES, p);
+        sum = lanes_add(sum, p);
+    }
+    return 1 / lanes_sum(sum);
+}
+
+enum { COLUMNS = 8 }; /* of the values at once: their sums stay in registers */
+
+TARGET static inline void eight_columns(const decode_query *q, const visit *v, size_t c, float by)
+{
+    lanes sum[COLUMNS];
+#pragma GCC unroll 8
+    for (size_t e = 0; e < COLUMNS; e++) sum[e] = lanes_set(0);
+    const float *s = q->s;
+    for (size_t g = 0; g < v->end; g++, s += LANES) {
+        if (g == v->head && g < v->tail) g = v->tail;
+        const float *const from = q->v + g * q->vstep + c * LANES;
+        const lanes p = lanes_load(s);
+#pragma GCC unroll 8
+        for (size_t e = 0; e < COLUMNS; e++)
+            sum[e] = lanes_fma(p, lanes_load(from + e * LANES), sum[e]);
+    }
+#pragma GCC unroll 8
+    for (size_t e = 0; e < COLUMNS; e++) q->y[c + e] = lanes_sum(sum[e]) * by;
+}
+
+TARGET static inline void one_column(const decode_query *q, const visit *v, size_t c, float by)
+{
+    lanes sum = lanes_set(0);
+    const float *s = q->s;
+    for (size_t g = 0; g < v->end; g++, s += LANES) {
+        if (g == v->head && g < v->tail) g = v->tail;
+        sum = lanes_fma(lanes_load(s), lanes_load(q->v + g * q->vstep + c * LANES), sum);
+    }
+    q->y[c] = lanes_sum(sum) * by;
+}
+
+TARGET static void attend(const decode_query *q)
+{
+    const visit v = visit_of(q);
+    const float by = soften(q->s, all_scores(q, &v));
+    size_t c = 0;
+    for (; c + COLUMNS <= q->dv; c += COLUMNS) eight_columns(q, &v, c, by);
+    for (; c < q->dv; c++) one_column(q, &v, c, by);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+TARGET static inline float row_sum(const float *x, size_t padded)
+{
+    lanes sum = lanes_set(0);
+    for (size_t j = 0; j < padded; j += LANES) sum = lanes_add(sum, lanes_load(x + j));
+    return lanes_sum(sum);
+}
+
+TARGET static inline float row_squares(const float *x, size_t padded)
+{
+    lanes sum = lanes_set(0);
+    for (size_t j = 0; j < padded; j += LANES) {
+        const lanes a = lanes_load(x + j);
+        sum = lanes_fma(a, a, sum);
+    }
+    return lanes_sum(sum);
+}
+
+TARGET static void norm(float *y, const float *x, const decode_norm *n)
+{
+    const size_t padded = pare_padded(n->d);
+    const float *from = x;
+    if (n->offset) {
+        for (size_t j = 0; j < padded; j += LANES)
+            lanes_store(y + j, lanes_add(lanes_load(x + j), lanes_load(n->offset + j)));
+        from = y;
+    }
+    if (n->centre) {
+        const lanes mean = lanes_set(row_sum(from, padded) / (float)n->d);
+        for (size_t j = 0; j < padded; j += LANES)
+            lanes_store(y + j, lanes_sub(lanes_load(from + j), mean));
+        for (size_t j = n->d; j < padded; j++) y[j] = 0;
+        from = y;
+    }
+    float by = 1;
+    if (n->divide) {
+        by = sqrtf((row_squares(from, padded) + n->shift) / n->divisor + n->eps);
+        by = by > 0 ? 1 / by : 0; /* eps = 0 and a zero row: it stays zero */
+    }
+    for (size_t j = 0; j < padded; j += LANES) {
+        const lanes a = lanes_mul(lanes_load(from + j), lanes_set(by));
+        const lanes gain = lanes_load(n->gain + j);
+        lanes_store(y + j,
+                    n->bias ? lanes_fma(a, gain, lanes_load(n->bias + j)) : lanes_mul(a, gain));
+    }
+}
+
+TARGET static void add(float *y, const float *x, const float *w, size_t n)
+{
+    for (size_t j = 0; j < n; j += LANES) {
+        const lanes a = lanes_load(x + j), b = lanes_load(y + j);
+        lanes_store(y + j, w ? lanes_fma(a, lanes_load(w + j), b) : lanes_add(a, b));
+    }
+}
+
+/* x / (1 + e^-s x'): silu (x' = x), and the tanh form of gelu, which is x sigmoid(2 u):
+ * u = sqrt(2 / pi) (x + 0.044715 x^3). */
+TARGET static inline lanes sigmoid_act(lanes x, bool gelu)
+{
+    lanes e = x;
+    if (gelu) {
+        const lanes cube = lanes_mul(lanes_mul(x, x), lanes_set(0.044715f));
+        e = lanes_mul(lanes_fma(cube, x, x), lanes_set(1.59576912160573071f));
+    }
+    /* Above 88 e^-e would overflow on the other side; there the result is 0 up to 1e-36. */
+    const lanes down = lanes_exp(lanes_sub(lanes_set(0), lanes_max(e, lanes_set(-88))));
+    return lanes_div(x, lanes_add(lanes_set(1), down));
+}
+
+static inline float slow_act(float x, pare_act a)
+{
+    if (a == PARE_ACT_GELU) return 0.5f * x * (1 + erff(x * 0.70710678118654752440f));
+    return tanhf(x);
+}
+
+TARGET static void act(float *g, const float *u, size_t n, pare_act a)
+{
+    if (a == PARE_ACT_GELU || a == PARE_ACT_TANH)
+        for (size_t j = 0; j < n; j++) g[j] = slow_act(g[j], a);
+    for (size_t j = 0; j < n; j += LANES) {
+        lanes x = lanes_load(g + j);
+        if (a == PARE_ACT_RELU) x = lanes_max(x, lanes_set(0));
+        if (a == PARE_ACT_SILU || a == PARE_ACT_GELU_TANH)
+            x = sigmoid_act(x, a == PARE_ACT_GELU_TANH);
+        lanes_store(g + j, u ? lanes_mul(x, lanes_load(u + j)) : x);
+    }
+}

@@ -1,0 +1,95 @@
+/* The decoder's loops in plain C. */
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define TARGET
+typedef struct lanes {
+    float v[16];
+} lanes;
+
+static inline lanes lanes_load(const float *p)
+{
+    lanes r;
+    memcpy(r.v, p, sizeof r.v);
+    return r;
+}
+static inline void lanes_store(float *p, lanes a)
+{
+    memcpy(p, a.v, sizeof a.v);
+}
+static inline lanes lanes_set(float a)
+{
+    lanes r;
+    for (size_t i = 0; i < 16; i++) r.v[i] = a;
+    return r;
+}
+static inline lanes lanes_add(lanes a, lanes b)
+{
+    lanes r;
+    for (size_t i = 0; i < 16; i++) r.v[i] = a.v[i] + b.v[i];
+    return r;
+}
+static inline lanes lanes_sub(lanes a, lanes b)
+{
+    lanes r;
+    for (size_t i = 0; i < 16; i++) r.v[i] = a.v[i] - b.v[i];
+    return r;
+}
+static inline lanes lanes_mul(lanes a, lanes b)
+{
+    lanes r;
+    for (size_t i = 0; i < 16; i++) r.v[i] = a.v[i] * b.v[i];
+    return r;
+}
+static inline lanes lanes_div(lanes a, lanes b)
+{
+    lanes r;
+    for (size_t i = 0; i < 16; i++) r.v[i] = a.v[i] / b.v[i];
+    return r;
+}
+static inline lanes lanes_fma(lanes a, lanes b, lanes c)
+{
+    lanes r;
+    for (size_t i = 0; i < 16; i++) r.v[i] = a.v[i] * b.v[i] + c.v[i];
+    return r;
+}
+static inline lanes lanes_max(lanes a, lanes b) /* a nan in a stays */
+{
+    lanes r;
+    for (size_t i = 0; i < 16; i++) r.v[i] = b.v[i] > a.v[i] ? b.v[i] : a.v[i];
+    return r;
+}
+static inline float lanes_sum(lanes a)
+{
+    for (size_t half = 8; half > 0; half /= 2)
+        for (size_t i = 0; i < half; i++) a.v[i] += a.v[i + half];
+    return a.v[0];
+}
+static inline float lanes_largest(lanes a)
+{
+    float most = a.v[0];
+    for (size_t i = 1; i < 16; i++) most = a.v[i] > most ? a.v[i] : most;
+    return most;
+}
+static inline lanes lanes_pow2(lanes p, lanes k)
+{
+    for (size_t i = 0; i < 16; i++) {
+        uint32_t bits, up;
+        memcpy(&bits, &p.v[i], sizeof bits);
+        memcpy(&up, &k.v[i], sizeof up);
+        bits += up << 23;
+        memcpy(&p.v[i], &bits, sizeof bits);
+    }
+    return p;
+}
+static inline lanes lanes_zero_below(lanes a, lanes x, float low)
+{
+    lanes r;
+    for (size_t i = 0; i < 16; i++) r.v[i] = x.v[i] < low ? 0 : a.v[i];
+    return r;
+}
+
+#include "decode_lanes.h"
+
+const decode_kernels decode_portable = {attend, norm, act, add};

@@ -1,0 +1,124 @@
+#include "forward_plan.h"
+
+enum {
+    CHUNK = 4 << 20,        /* numbers a chunk of sequences may hold in its widest buffer */
+    SMALL_CHUNK = 1024,     /* rows a chunk of a small model aims at: its buffers suit a cache */
+    SMALL_WEIGHT = 1 << 18, /* entries of the largest matrix of a small model: 1 MB */
+};
+
+size_t plan_stream_width(const pare_model *m)
+{
+    size_t w = m->stem.width > pare_model_width(m, 0) ? m->stem.width : pare_model_width(m, 0);
+    for (size_t b = 0; b < m->nblocks; b++) {
+        const pare_attn *const a = &m->blocks[b].attn;
+        const pare_ffn *const f = &m->blocks[b].ffn;
+        if (a->kind != PARE_ATTN_NONE && a->dout > w) w = a->dout;
+        if (f->kind != PARE_FFN_NONE && f->dout > w) w = f->dout;
+    }
+    return w;
+}
+
+static size_t widest_buffer(const pare_model *m)
+{
+    size_t w = plan_stream_width(m);
+    for (size_t b = 0; b < m->nblocks; b++)
+        for (size_t l = 0; l < m->blocks[b].ffn.nlayers; l++)
+            if (m->blocks[b].ffn.layers[l].w.rows > w) w = m->blocks[b].ffn.layers[l].w.rows;
+    return w;
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static size_t entries(const pare_weight *w)
+{
+    return pare_has(w) ? w->rows * w->cols : 0;
+}
+
+/* Entries of the largest matrix that meets every token; the head is looked at by itself. */
+static size_t largest_weight(const pare_model *m)
+{
+    size_t n = entries(&m->stem.map.w);
+    for (size_t b = 0; b < m->nblocks; b++) {
+        const pare_attn *const a = &m->blocks[b].attn;
+        const pare_ffn *const f = &m->blocks[b].ffn;
+        n = larger(n, larger(entries(&a->wq), larger(entries(&a->wk), entries(&a->wv))));
+        n = larger(n, larger(entries(&a->wo), larger(entries(&a->matrix), entries(&a->mix))));
+        for (size_t l = 0; l < f->nlayers; l++) n = larger(n, entries(&f->layers[l].w));
+    }
+    return n;
+}
+
+/* Adds a step; one that makes a new stream leaves it in the other buffer. */
+static void add_step(plan *l, step_kind kind, size_t block, bool by_rows, size_t dout)
+{
+    const step *const last = l->count ? &l->steps[l->count - 1] : NULL;
+    step s = {kind, block, by_rows, 0, dout, dout};
+    if (last) {
+        const bool moved = last->kind == HEADS_OUT || last->kind == ATTENTION || last->kind == FFN;
+        s.side = moved ? !last->side : last->side;
+        s.din = last->dout;
+    }
+    /* A stream that changes its width moves the rows of one range over those of another. */
+    if (s.din != s.dout) l->fused = false;
+    l->steps[l->count++] = s;
+}
+
+static void list_steps(plan *l)
+{
+    const pare_model *const m = l->m;
+    size_t d = pare_model_width(m, 0);
+    add_step(l, STEM, 0, true, d);
+    for (size_t b = 0; b < m->nblocks; b++) {
+        const pare_attn *const a = &m->blocks[b].attn;
+        const pare_ffn *const f = &m->blocks[b].ffn;
+        if (a->kind != PARE_ATTN_NONE && attention_has_heads(a)) {
+            add_step(l, HEADS_IN, b, true, d);
+            add_step(l, ATTEND, b, false, d);
+            add_step(l, HEADS_OUT, b, true, d = a->dout);
+        } else if (a->kind != PARE_ATTN_NONE) {
+            add_step(l, ATTENTION, b, attention_by_rows(a), d = a->dout);
+        }
+        if (f->kind != PARE_FFN_NONE) add_step(l, FFN, b, true, d = f->dout);
+    }
+    add_step(l, TOP_NORM, 0, true, d);
+    const bool by_rows =
+        m->top.pool == PARE_POOL_NONE && entries(forward_top_weight(m)) <= SMALL_WEIGHT;
+    add_step(l, TOP, 0, by_rows, d);
+}
+
+pare_status plan_new(plan *l, scratch *s, const pare_model *m, pare_dtype t, bool traced,
+                     pare_err *err)
+{
+    const bool small = t == PARE_F32 && largest_weight(m) <= SMALL_WEIGHT;
+    *l = (plan){.m = m, .small = small, .fused = small && !traced};
+    l->steps = scratch_get(s, 4 * m->nblocks + 3, sizeof *l->steps);
+    if (!l->steps) return pare_no_memory(err);
+    list_steps(l);
+    return PARE_OK;
+}
+
+size_t plan_chunk(const plan *l, size_t tokens)
+{
+    const size_t per_seq = tokens * widest_buffer(l->m);
+    const size_t seqs = l->small ? SMALL_CHUNK / tokens : per_seq ? CHUNK / per_seq : 1;
+    return seqs ? seqs : 1;
+}
+
+/* The widest of each over the blocks. */
+head_rows plan_heads(const pare_model *m)
+{
+    head_rows h = {0};
+    for (size_t b = 0; b < m->nblocks; b++) {
+        const pare_attn *const a = &m->blocks[b].attn;
+        if (a->kind == PARE_ATTN_NONE || !attention_has_heads(a)) continue;
+        const head_rows s = attention_shape(a, PARE_F64, 0);
+        h.q.d = larger(h.q.d, s.q.d);
+        h.k.d = larger(h.k.d, s.k.d);
+        h.v.d = larger(h.v.d, s.v.d);
+        h.y.d = larger(h.y.d, s.y.d);
+    }
+    return h;
+}

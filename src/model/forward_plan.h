@@ -1,0 +1,42 @@
+/* forward_plan.h - a forward pass as a list of steps.
+ *
+ * Attention looks at whole sequences. Every other step works row by row, and so do the steps
+ * between two attentions taken together. */
+#ifndef PARE_SRC_FORWARD_PLAN_H
+#define PARE_SRC_FORWARD_PLAN_H
+#include "forward_parts.h"
+
+typedef enum step_kind {
+    STEM,
+    HEADS_IN,  /* queries, keys, values */
+    ATTEND,    /* softmax over the sequence */
+    HEADS_OUT, /* wo, skip, norm */
+    ATTENTION, /* a sublayer without softmax heads */
+    FFN,
+    TOP_NORM,
+    TOP
+} step_kind;
+
+typedef struct step {
+    step_kind kind;
+    size_t block;
+    bool by_rows;
+    size_t side, din, dout; /* which of the two buffers holds the stream before it; its widths */
+} step;
+
+typedef struct plan {
+    const pare_model *m;
+    step *steps;
+    size_t count;
+    bool small; /* rows go in ranges */
+    bool fused; /* ... through several steps at once */
+} plan;
+
+/* In scratch. f64 passes are never small; a traced one is never fused. */
+PARE_MUST_USE pare_status plan_new(plan *l, scratch *s, const pare_model *m, pare_dtype t,
+                                   bool traced, pare_err *err);
+/* Sequences of that many tokens in one chunk. */
+size_t plan_chunk(const plan *l, size_t tokens);
+size_t plan_stream_width(const pare_model *m); /* widest */
+head_rows plan_heads(const pare_model *m);     /* widest of each; d alone */
+#endif

@@ -1,0 +1,11 @@
+/* rows_f32.h - the steps of rows.h as the f32 engine takes them. */
+#ifndef PARE_SRC_ROWS_F32_H
+#define PARE_SRC_ROWS_F32_H
+#include "rows.h"
+
+PARE_MUST_USE pare_status rows_norm_f32(rows *y, const rows *x, const pare_norm *n,
+                                        const rows_ctx *c);
+PARE_MUST_USE pare_status rows_act_f32(rows *y, const rows *u, pare_act a, const rows_ctx *c);
+PARE_MUST_USE pare_status rows_add_f32(rows *y, const rows *x, const pare_weight *w,
+                                       const rows_ctx *c);
+#endif

@@ -1,0 +1,224 @@
+/* Tests src/attention/{attend_f32,dense,tile,edges}.c: every variant this CPU can run, against the
+ * f64 reference and the bound that kernel_cases.h derives. */
+#include "kernel_cases.h"
+#include "../../src/attention/attend_f32.h"
+
+static const pare_pattern PATTERNS[] = {
+    {.kind = PARE_FULL},
+    {.kind = PARE_CAUSAL},
+    {.kind = PARE_GRAPH},
+    {.kind = PARE_WINDOW, .window = 1},
+    {.kind = PARE_WINDOW, .window = 3, .sinks = 1},
+    {.kind = PARE_WINDOW, .window = 23, .sinks = 5},
+    {.kind = PARE_WINDOW, .window = 24},
+    {.kind = PARE_WINDOW, .window = 2, .sinks = 30},
+    {.kind = PARE_WINDOW, .window = 24, .sinks = 66},
+    {.kind = PARE_WINDOW, .window = 64, .sinks = 64},
+    {.kind = PARE_WINDOW, .window = 65, .sinks = 3},
+    {.kind = PARE_WINDOW, .window = 100, .sinks = 70},
+    {.kind = PARE_WINDOW, .window = SIZE_MAX, .sinks = 2},
+};
+enum { NPATTERNS = sizeof PATTERNS / sizeof *PATTERNS };
+
+static void run(const attend_kernels *k, head_case *h, const pare_pattern *p, const pare_graph *g,
+                int threads)
+{
+    const pare_exec x = {.threads = threads};
+    pare_err err = {0};
+    assert_ok(attend_f32_with(k, &h->y, &h->q, &h->k, &h->v, h->scale, p,
+                              p->kind == PARE_GRAPH ? g : NULL, &x, &err),
+              &err);
+}
+
+/* All variants and patterns for one shape and kind of data; returns the largest used part. */
+static double check_shape(size_t n, size_t dk, size_t dv, data_kind kind, uint64_t seed)
+{
+    attend_kernels kernels[3];
+    const size_t variants = attention_kernels(kernels);
+    pare_arena *const a = pare_arena_new();
+    head_case h = case_new(a, n, dk, dv, kind, seed);
+    const pare_graph g = odd_graph(a, n);
+    double used = 0;
+    for (size_t p = 0; p < NPATTERNS; p++) {
+        const pare_graph *const graph = PATTERNS[p].kind == PARE_GRAPH ? &g : NULL;
+        reference(&h, &PATTERNS[p], graph);
+        for (size_t i = 0; i < variants; i++) {
+            for (size_t r = 0; r < n; r++)
+                for (size_t c = 0; c < dv; c++) h.y.v[r * h.y.ld + c] = NAN;
+            run(&kernels[i], &h, &PATTERNS[p], &g, 1);
+            used = fmax(used, check_bound(&h, &PATTERNS[p], graph));
+        }
+    }
+    pare_arena_free(a);
+    return used;
+}
+
+static void every_variant_is_within_its_rounding_bound(void **state)
+{
+    (void)state;
+    const size_t tokens[] = {1, 2, 63, 64, 65, 200};
+    double used = 0;
+    for (size_t t = 0; t < 6; t++)
+        for (data_kind kind = RANDOM; kind < DATA_KINDS; kind++) {
+            used = fmax(used, check_shape(tokens[t], 16, 16, kind, 1 + t));
+            used = fmax(used, check_shape(tokens[t], 5, 3, kind, 11 + t));
+        }
+    print_message("at most %.3f of a bound is used\n", used);
+}
+
+static void every_width_of_a_head_is_served(void **state)
+{
+    (void)state;
+    const size_t widths[][2] = {{1, 1},   {2, 7},   {8, 64},  {15, 17},  {33, 1},
+                                {64, 64}, {1, 130}, {70, 65}, {256, 81}, {300, 4}};
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+        check_shape(77, widths[w][0], widths[w][1], RANDOM, 31 + w);
+}
+
+/* A bound that is never nearly met would hide errors. */
+static void the_bound_is_not_needlessly_large(void **state)
+{
+    (void)state;
+    const double used = check_shape(64, 1, 1, RANDOM, 5);
+    assert_le(0.02, used);
+}
+
+/* spec/length.md, amendment 2: logits (0, -gap), values (0, 1). */
+static void weights_that_underflow_are_off_by_the_absolute_term_only(void **state)
+{
+    (void)state;
+    attend_kernels kernels[3];
+    const size_t variants = attention_kernels(kernels);
+    const double gaps[] = {86, 88, 100, 103, 104, 110, 1e4};
+    for (size_t t = 0; t < sizeof gaps / sizeof *gaps; t++) {
+        pare_arena *const a = pare_arena_new();
+        head_case h = case_new(a, 2, 1, 1, CONSTANT, 1);
+        const float k[] = {0, -(float)gaps[t]}, v[] = {0, 1};
+        h.scale = 1;
+        for (size_t i = 0; i < 2; i++) {
+            h.q64.v[i] = (double)(h.q.v[i * h.q.ld] = 1);
+            h.k64.v[i] = (double)(h.k.v[i * h.k.ld] = k[i]);
+            h.v64.v[i] = (double)(h.v.v[i * h.v.ld] = v[i]);
+        }
+        reference(&h, &PATTERNS[0], NULL);
+        assert_near(h.y64.v[0], exp(-gaps[t]), exp(-gaps[t]) * 1e-12);
+        for (size_t i = 0; i < variants; i++) {
+            run(&kernels[i], &h, &PATTERNS[0], NULL, 1);
+            check_bound(&h, &PATTERNS[0], NULL);
+            /* far better in truth: e^x itself is right to the last denormal */
+            assert_le(fabs((double)h.y.v[0] - h.y64.v[0]), 0x1p-149 + 1e-6 * h.y64.v[0]);
+            if (gaps[t] > 104) assert_true(h.y.v[0] == 0);
+        }
+        pare_arena_free(a);
+    }
+}
+
+static void bits_do_not_depend_on_the_number_of_threads(void **state)
+{
+    (void)state;
+    attend_kernels kernels[3];
+    const size_t variants = attention_kernels(kernels), n = 700;
+    pare_arena *const a = pare_arena_new();
+    head_case one = case_new(a, n, 12, 9, RANDOM, 3), more = case_new(a, n, 12, 9, RANDOM, 3);
+    const pare_graph g = odd_graph(a, n);
+    for (size_t p = 0; p < NPATTERNS; p++)
+        for (size_t i = 0; i < variants; i++) {
+            run(&kernels[i], &one, &PATTERNS[p], &g, 1);
+            for (int threads = 2; threads <= 3; threads++) {
+                run(&kernels[i], &more, &PATTERNS[p], &g, threads);
+                assert_memory_equal(one.y.v, more.y.v, n * one.y.ld * sizeof(float));
+            }
+        }
+    pare_arena_free(a);
+}
+
+/* A row is computed in a panel of up to 64: the others must not show. */
+static void a_row_does_not_depend_on_later_tokens(void **state)
+{
+    (void)state;
+    attend_kernels kernels[3];
+    const size_t variants = attention_kernels(kernels), n = 150;
+    pare_arena *const a = pare_arena_new();
+    head_case h = case_new(a, n, 12, 9, RANDOM, 4), part = case_new(a, n, 12, 9, RANDOM, 4);
+    for (size_t i = 0; i < variants; i++)
+        for (size_t keep = 1; keep < n; keep += 37) {
+            run(&kernels[i], &h, &PATTERNS[1], NULL, 1);
+            part.q.rows = part.k.rows = part.v.rows = part.y.rows = keep;
+            run(&kernels[i], &part, &PATTERNS[1], NULL, 1);
+            assert_memory_equal(h.y.v, part.y.v, keep * h.y.ld * sizeof(float));
+        }
+    pare_arena_free(a);
+}
+
+static void a_nan_or_an_infinity_stays_visible_and_harms_nothing_else(void **state)
+{
+    (void)state;
+    attend_kernels kernels[3];
+    const size_t variants = attention_kernels(kernels), n = 70;
+    const float bad[] = {NAN, INFINITY, -INFINITY, 3e38f, -3e38f};
+    pare_arena *const a = pare_arena_new();
+    head_case clean = case_new(a, n, 6, 5, RANDOM, 8), h = case_new(a, n, 6, 5, RANDOM, 8);
+    const pare_graph g = odd_graph(a, n);
+    for (size_t i = 0; i < variants; i++)
+        for (size_t p = 0; p < NPATTERNS; p++)
+            for (size_t b = 0; b < 5; b++) {
+                run(&kernels[i], &clean, &PATTERNS[p], &g, 1);
+                float *const at[] = {&h.q.v[41 * h.q.ld + 2], &h.k.v[41 * h.k.ld + 2],
+                                     &h.v.v[41 * h.v.ld + 2]};
+                for (size_t w = 0; w < 3; w++) {
+                    const float kept = *at[w];
+                    *at[w] = bad[b];
+                    run(&kernels[i], &h, &PATTERNS[p], &g, 1);
+                    *at[w] = kept;
+                    if (b == 0 && pare_visible(&PATTERNS[p], &g, n, 41).count > 1 && w == 0)
+                        assert_true(isnan(h.y.v[41 * h.y.ld]));
+                    for (size_t r = 0; w == 0 && r < n; r++) /* a query is nobody else's */
+                        if (r != 41)
+                            assert_memory_equal(h.y.v + r * h.y.ld, clean.y.v + r * h.y.ld,
+                                                5 * sizeof(float));
+                }
+            }
+    pare_arena_free(a);
+}
+
+static void no_tokens_are_no_work(void **state)
+{
+    (void)state;
+    pare_arena *const a = pare_arena_new();
+    head_case h = case_new(a, 0, 4, 4, RANDOM, 1);
+    const pare_exec x = {.threads = 2};
+    assert_int_equal(pare_attend_f32(&h.y, &h.q, &h.k, &h.v, 1, &PATTERNS[0], NULL, &x, NULL),
+                     PARE_OK);
+    pare_arena_free(a);
+}
+
+static void the_best_variant_is_the_one_that_is_used(void **state)
+{
+    (void)state;
+    attend_kernels kernels[3];
+    attention_kernels(kernels);
+    pare_arena *const a = pare_arena_new();
+    head_case h = case_new(a, 70, 9, 9, RANDOM, 2), same = case_new(a, 70, 9, 9, RANDOM, 2);
+    run(&kernels[0], &h, &PATTERNS[1], NULL, 1);
+    assert_int_equal(pare_attend_f32(&same.y, &same.q, &same.k, &same.v, same.scale, &PATTERNS[1],
+                                     NULL, NULL, NULL),
+                     PARE_OK);
+    assert_memory_equal(h.y.v, same.y.v, 70 * h.y.ld * sizeof(float));
+    pare_arena_free(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_variant_is_within_its_rounding_bound),
+        cmocka_unit_test(every_width_of_a_head_is_served),
+        cmocka_unit_test(the_bound_is_not_needlessly_large),
+        cmocka_unit_test(weights_that_underflow_are_off_by_the_absolute_term_only),
+        cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads),
+        cmocka_unit_test(a_row_does_not_depend_on_later_tokens),
+        cmocka_unit_test(a_nan_or_an_infinity_stays_visible_and_harms_nothing_else),
+        cmocka_unit_test(no_tokens_are_no_work),
+        cmocka_unit_test(the_best_variant_is_the_one_that_is_used),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,573 @@
+/* Tests the pieces of src/cert/enclose*.c one at a time, where no other term can cover for a
+ * missing one: points moved to the edge of the radius a piece is given (what it must carry on), and
+ * single roundings (what it must add). Looks at the room's own header for the former. */
+#include "../../src/cert/enclose.h"
+#include "enclose_models.h"
+#include "enclose_quad.h"
+
+/* ---- a flow and a point at its edge ------------------------------------------------------------
+ */
+
+typedef struct bench { /* a model whose only purpose is to hold one piece */
+    pare_model *m;
+    pare_model_norms *norms;
+    pare_arena *a;
+    enclose_ctx c;
+    pare_block block;
+    pare_head head;
+    pare_rng r;
+} bench;
+
+static void bench_start(bench *b, uint64_t seed)
+{
+    *b = (bench){.a = pare_arena_new(), .r = pare_rng_at(seed, 1)};
+    assert_int_equal(pare_model_new(&b->m, NULL), PARE_OK);
+    b->m->stem.width = 1;
+    b->m->blocks = &b->block;
+    b->m->nblocks = 1;
+}
+
+static void bench_ready(bench *b, size_t tokens)
+{
+    assert_int_equal(pare_model_norms_new(&b->norms, b->a, b->m, NULL, NULL), PARE_OK);
+    b->c = (enclose_ctx){.m = b->m, .norms = b->norms, .tokens = tokens, .a = b->a};
+}
+
+static void bench_end(bench *b)
+{
+    pare_arena_free(b->a);
+    pare_model_free(b->m);
+}
+
+static flow random_flow(bench *b, size_t rows, size_t cols, double rho)
+{
+    flow x;
+    assert_int_equal(enclose_flow_new(&x, b->a, rows, cols, NULL), PARE_OK);
+    for (size_t i = 0; i < rows * cols; i++) x.x.v[i] = pare_rng_normal(&b->r);
+    for (size_t e = 0; e < ENGINES; e++)
+        for (size_t i = 0; i < rows; i++) x.r[e][i] = rho;
+    return x;
+}
+
+/* The midpoints of x, every row moved by its radius: along one axis, or anywhere. */
+static qmat at_the_edge(bench *b, const flow *x, bool along_axis)
+{
+    qmat y = q_new(b->a, x->x.rows, x->x.cols);
+    const size_t axis = (size_t)pare_rng_below(&b->r, x->x.cols);
+    for (size_t i = 0; i < y.n; i++) {
+        quad *const v = y.v + i * y.d, length = 0;
+        for (size_t k = 0; k < y.d; k++) {
+            v[k] = along_axis ? (k == axis) * (pare_rng_below(&b->r, 2) ? 1 : -1)
+                              : (quad)pare_rng_normal(&b->r);
+            length += v[k] * v[k];
+        }
+        length = q_sqrt(length);
+        for (size_t k = 0; k < y.d; k++)
+            v[k] = (quad)pare_row(&x->x, i)[k] + v[k] / length * (quad)x->r[0][i];
+    }
+    return y;
+}
+
+/* Largest |y - exact| / radius over the rows, which must not pass 1. */
+static double ratio(const flow *y, const qmat *exact)
+{
+    double most = 0;
+    assert_int_equal(y->x.rows * y->x.cols, exact->n * exact->d);
+    for (size_t i = 0; i < exact->n; i++) {
+        quad s = 0;
+        for (size_t k = 0; k < exact->d; k++) {
+            const quad d = exact->v[i * exact->d + k] - (quad)pare_row(&y->x, i)[k];
+            s += d * d;
+        }
+        const double moved = (double)q_sqrt(s);
+        assert_le(moved, y->r[0][i]);
+        assert_le(y->r[0][i], y->r[1][i] + 1e-12); /* the narrower engine is never closer */
+        most = fmax(most, moved / y->r[0][i]);
+    }
+    return most;
+}
+
+static const double radii_tried[] = {1e-7, 1e-3, 0.3};
+enum { RADII = 3, TRIES = 400 };
+
+static void a_map_carries_its_distance(void **state)
+{
+    (void)state;
+    double best = 0;
+    for (uint64_t t = 0; t < TRIES; t++) {
+        bench b;
+        bench_start(&b, t);
+        maker k = {.m = b.m, .r = b.r, .sigma = 3};
+        b.m->stem.map.w = matrix(&k, 2, 2);
+        bench_ready(&b, 3);
+        const flow x = random_flow(&b, 3, 2, radii_tried[t % RADII]);
+        const qmat edge = at_the_edge(&b, &x, false);
+        flow y;
+        assert_int_equal(enclose_dense(&y, &b.c, &x, &b.m->stem.map.w, NULL, &b.norms->map, NULL),
+                         PARE_OK);
+        const qmat exact = q_dense(b.a, &edge, &b.m->stem.map.w, 0, 2, NULL);
+        best = fmax(best, ratio(&y, &exact));
+        bench_end(&b);
+    }
+    assert_true(best > 0.95);
+}
+
+static void norms_carry_their_distance(void **state)
+{
+    (void)state;
+    double best[5] = {0};
+    for (uint64_t t = 0; t < 8 * TRIES; t++) {
+        bench b;
+        bench_start(&b, t);
+        maker k = {.m = b.m, .r = b.r, .sigma = 3};
+        pare_norm n = some_norm(&k, 2 + t % 3);
+        if (pare_has(&n.gain) && t % 2 == 0) n.gain = weight(&k, 1, 2 + t % 3, 20, 0.1);
+        bench_ready(&b, 3);
+        b.r = pare_rng_at(t, 2);
+        flow x = random_flow(&b, 3, 2 + t % 3, radii_tried[t % RADII]);
+        qmat edge = at_the_edge(&b, &x, false);
+        assert_int_equal(enclose_norm(&x, &b.c, &n, NULL), PARE_OK);
+        q_norm(&edge, &n);
+        best[n.kind] = fmax(best[n.kind], ratio(&x, &edge));
+        bench_end(&b);
+    }
+    for (size_t i = 0; i < 5; i++) assert_true(best[i] > 0.9);
+}
+
+static void activations_carry_their_distance(void **state)
+{
+    (void)state;
+    for (int act = PARE_ACT_RELU; act <= PARE_ACT_TANH; act++) {
+        double best = 0;
+        for (uint64_t t = 0; t < TRIES; t++) {
+            bench b;
+            bench_start(&b, t);
+            bench_ready(&b, 3);
+            flow x = random_flow(&b, 3, 1 + t % 2, radii_tried[t % RADII]);
+            qmat edge = at_the_edge(&b, &x, false);
+            enclose_act(&x, (pare_act)act, NULL);
+            for (size_t i = 0; i < edge.n * edge.d; i++)
+                edge.v[i] = q_act((pare_act)act, edge.v[i]);
+            best = fmax(best, ratio(&x, &edge));
+            bench_end(&b);
+        }
+        assert_true(best > 0.8);
+    }
+}
+
+static void skips_carry_their_distance(void **state)
+{
+    (void)state;
+    double best = 0;
+    for (uint64_t t = 0; t < 2 * TRIES; t++) {
+        bench b;
+        bench_start(&b, t);
+        maker k = {.m = b.m, .r = b.r, .sigma = 3};
+        b.block.attn = (pare_attn){.kind = PARE_ATTN_ZERO, .din = 2, .dout = 2};
+        b.block.attn.skip = some_skip(&k, 2, 2);
+        bench_ready(&b, 2);
+        b.r = pare_rng_at(t, 3);
+        const flow x = random_flow(&b, 2, 2, radii_tried[t % RADII]);
+        const qmat edge = at_the_edge(&b, &x, t % 2 == 0);
+        flow y = random_flow(&b, 2, 2, radii_tried[t % RADII]);
+        qmat exact = at_the_edge(&b, &y, t % 2 == 0);
+        assert_int_equal(
+            enclose_skip(&y, &b.c, &x, &b.block.attn.skip, &b.norms->attn[0].skip, NULL), PARE_OK);
+        q_skip(b.a, &exact, &edge, &b.block.attn.skip);
+        best = fmax(best, ratio(&y, &exact));
+        bench_end(&b);
+    }
+    assert_true(best > 0.95);
+}
+
+/* Gate and up read an axis each, so that either may be the one that moves. */
+static void gated_products_carry_both_distances(void **state)
+{
+    (void)state;
+    double best[2] = {0};
+    for (uint64_t t = 0; t < 4 * TRIES; t++) {
+        bench b;
+        bench_start(&b, t);
+        const double size[2] = {t % 2 ? 10 : 0.1, t % 2 ? 0.1 : 10};
+        const double gate[] = {size[0], 0}, up_w[] = {0, size[1]}, one[] = {1};
+        pare_dense layers[3] = {{.w = {PARE_F64, 1, 2, gate}},
+                                {.w = {PARE_F64, 1, 2, up_w}},
+                                {.w = {PARE_F64, 1, 1, one}}};
+        b.block.ffn = (pare_ffn){.kind = PARE_FFN_GATED,
+                                 .din = 2,
+                                 .dout = 1,
+                                 .nlayers = 3,
+                                 .layers = layers,
+                                 .act = PARE_ACT_NONE};
+        bench_ready(&b, 1);
+        const flow x = random_flow(&b, 1, 2, radii_tried[t / 2 % RADII]);
+        const qmat edge = at_the_edge(&b, &x, true);
+        flow y;
+        assert_int_equal(enclose_ffn(&y, &b.c, &x, &b.block.ffn, &b.norms->ffn[0], NULL), PARE_OK);
+        const qmat exact = q_ffn(b.a, &edge, &b.block.ffn);
+        best[t % 2] = fmax(best[t % 2], ratio(&y, &exact));
+        bench_end(&b);
+    }
+    assert_true(best[0] > 0.4 && best[1] > 0.4);
+}
+
+/* Queries, keys and values read an axis each; one of the three is made to matter most. */
+static double worst_attention(pare_attn_kind kind, size_t leading, size_t tokens, double rho)
+{
+    double best = 0;
+    for (uint64_t t = 0; t < TRIES; t++) {
+        bench b;
+        bench_start(&b, 1000 * leading + t);
+        double w[3];
+        for (size_t i = 0; i < 3; i++) w[i] = i == leading ? 3 : 0.5;
+        if (leading < 2) w[2] = 2; /* scores matter only where values differ */
+        const double q[] = {w[0], 0, 0}, k[] = {0, w[1], 0}, v[] = {0, 0, w[2]};
+        const double o[] = {1}, bq[] = {1.25}, join[] = {0.5, 0.5, 0.5, 1};
+        pare_attn *const at = &b.block.attn;
+        b.head = (pare_head){.dk = 1, .dv = 1, .scale = 1};
+        *at = (pare_attn){.kind = kind, .din = 3, .dout = 1, .nheads = 1, .heads = &b.head};
+        const bool fixed = kind == PARE_ATTN_CONSTQ || kind == PARE_ATTN_POOL;
+        if (!fixed) at->wq = (pare_weight){PARE_F64, 1, 3, q};
+        if (fixed) at->bq = (pare_weight){PARE_F64, 1, 1, bq};
+        at->wk = (pare_weight){PARE_F64, 1, 3, k};
+        at->wv = (pare_weight){PARE_F64, 1, 3, v};
+        if (kind == PARE_ATTN_POOL)
+            at->matrix = (pare_weight){PARE_F64, 1, 4, join};
+        else
+            at->wo = (pare_weight){PARE_F64, 1, 1, o};
+        bench_ready(&b, tokens);
+        const flow z = random_flow(&b, tokens, 3, rho);
+        for (size_t corner = 0; corner < 12; corner++) {
+            const qmat edge = at_the_edge(&b, &z, true);
+            flow y;
+            assert_int_equal(enclose_attn(&y, &b.c, &z, at, &b.norms->attn[0], NULL), PARE_OK);
+            const qmat exact = q_attn(b.a, &edge, b.m, at, NULL);
+            best = fmax(best, ratio(&y, &exact));
+        }
+        bench_end(&b);
+    }
+    return best;
+}
+
+static void heads_carry_the_distances_of_queries_keys_and_values(void **state)
+{
+    (void)state;
+    for (size_t leading = 0; leading < 3; leading++)
+        for (size_t i = 0; i < RADII; i++) {
+            const double found = worst_attention(PARE_ATTN_EXACT, leading, 2, radii_tried[i]);
+            assert_true(found > (i < 2 ? 0.5 : 0.25));
+        }
+    assert_true(worst_attention(PARE_ATTN_EXACT, 0, 3, 2) > 0.2); /* beyond small movements */
+    assert_true(worst_attention(PARE_ATTN_CONSTQ, 1, 2, 1e-3) > 0.5);
+    assert_true(worst_attention(PARE_ATTN_MEANQ, 0, 2, 1e-3) > 0.4);
+    assert_true(worst_attention(PARE_ATTN_POOL, 2, 2, 1e-3) > 0.4);
+}
+
+static void means_carry_the_mean_distance(void **state)
+{
+    (void)state;
+    double best = 0;
+    for (uint64_t t = 0; t < TRIES; t++) {
+        bench b;
+        bench_start(&b, t);
+        bench_ready(&b, 3);
+        flow x = random_flow(&b, 3, 1, 0), y;
+        for (size_t i = 0; i < 3; i++)
+            for (size_t e = 0; e < ENGINES; e++) x.r[e][i] = 0.1 * (double)(i + 1);
+        const qmat edge = at_the_edge(&b, &x, true);
+        assert_int_equal(enclose_mean(&y, &b.c, &x, NULL), PARE_OK);
+        const qmat exact = q_uniform(b.a, &edge, b.m, NULL);
+        best = fmax(best, ratio(&y, &exact));
+        bench_end(&b);
+    }
+    assert_true(best > 0.99);
+}
+
+/* ---- single roundings ------------------------------------------------------------------------ */
+
+/* Both engines on a model with next to nothing in it. *f32: the largest error of that engine. */
+static pare_enclosure hold_small(bench *b, const double *x, size_t tokens, double *f32)
+{
+    const pare_input in = {.batch = 1, .tokens = tokens, .width = b->m->stem.width, .x = x};
+    pare_enclosure e;
+    bench_ready(b, tokens);
+    assert_int_equal(pare_enclose(&e, b->a, b->m, b->norms, &in, NULL, NULL), PARE_OK);
+    float *const y32 = pare_alloc(b->a, e.rows * e.cols, sizeof *y32);
+    double *const y64 = pare_alloc(b->a, e.rows * e.cols, sizeof *y64);
+    assert_int_equal(pare_forward_f32(y32, b->m, &in, NULL, NULL, NULL), PARE_OK);
+    assert_int_equal(pare_forward_f64(y64, b->m, &in, NULL, NULL, NULL), PARE_OK);
+    const qmat y = q_model(b->a, b->m, &in, 0);
+    *f32 = 0;
+    for (size_t i = 0; i < y.n * y.d; i++) {
+        const double d32 = (double)q_abs(y.v[i] - (quad)y32[i]);
+        assert_le((double)q_abs(y.v[i] - (quad)e.mid[i]), e.rad[i / e.cols]);
+        assert_le((double)q_abs(y.v[i] - (quad)y64[i]), e.rad[i / e.cols]);
+        assert_le(d32, e.rad32[i / e.cols]);
+        *f32 = fmax(*f32, d32);
+    }
+    return e;
+}
+
+static void one_rounding_each_is_counted(void **state)
+{
+    (void)state;
+    static const double tenth[] = {0.1}, w[] = {3e-46}, far[] = {1e30};
+    static const float slight[] = {0x1.8p-24f};
+    static const double one[] = {1};
+    bench b;
+    double f32;
+    bench_start(&b, 0); /* the input itself */
+    b.m->nblocks = 0;
+    hold_small(&b, tenth, 1, &f32);
+    assert_true(f32 > 0);
+    bench_end(&b);
+    bench_start(&b, 0); /* a constant in place of attention */
+    b.block.attn = (pare_attn){.kind = PARE_ATTN_CONST, .din = 1, .dout = 1};
+    b.block.attn.bo = (pare_weight){PARE_F64, 1, 1, tenth};
+    hold_small(&b, one, 1, &f32);
+    assert_true(f32 > 0);
+    bench_end(&b);
+    bench_start(&b, 0); /* the sum of skip and branch */
+    b.block.attn = (pare_attn){.kind = PARE_ATTN_CONST, .din = 1, .dout = 1};
+    b.block.attn.bo = (pare_weight){PARE_F32, 1, 1, slight};
+    b.block.attn.skip.kind = PARE_SKIP_IDENTITY;
+    hold_small(&b, one, 1, &f32);
+    assert_true(f32 > 0);
+    bench_end(&b);
+    bench_start(&b, 0); /* a weight that is nothing in f32, times something large */
+    b.m->nblocks = 0;
+    b.m->top.out.w = (pare_weight){PARE_F64, 1, 1, w};
+    hold_small(&b, far, 1, &f32);
+    assert_true(f32 > 1e-17);
+    bench_end(&b);
+}
+
+static void norms_count_their_own_roundings(void **state)
+{
+    (void)state;
+    for (int kind = PARE_NORM_LAYER; kind <= PARE_NORM_MEAN; kind++) {
+        double seen = 0;
+        for (uint64_t t = 0; t < 60; t++) {
+            bench b;
+            bench_start(&b, t);
+            maker k = {.m = b.m, .r = b.r};
+            enum { D = 5 };
+            double x[D], f32;
+            for (size_t i = 0; i < D; i++) x[i] = (double)(float)pare_rng_normal(&b.r);
+            b.m->stem.width = D;
+            b.m->nblocks = 0;
+            b.m->stem.norm = (pare_norm){.kind = (pare_norm_kind)kind, .eps = 1e-5, .divisor = D};
+            if (t % 3 == 1) b.m->stem.norm.gain = weight(&k, 1, D, 1, 0.1);
+            if (t % 3 == 2) b.m->stem.norm.bias = weight(&k, 1, D, 1e4, 1);
+            if (kind == PARE_NORM_BATCH) {
+                static const double var[D] = {1, 0.3, 2, 0.1, 5};
+                b.m->stem.norm.var = (pare_weight){PARE_F64, 1, D, var};
+                b.m->stem.norm.mean = weight(&k, 1, D, 0, 1);
+            } else if (t % 2) {
+                b.m->stem.norm.offset = weight(&k, 1, D, 1000, 1);
+                for (size_t i = 0; i < D; i++) x[i] = (double)(float)(x[i] - 1000);
+            }
+            hold_small(&b, x, 1, &f32);
+            seen += f32;
+            bench_end(&b);
+        }
+        assert_true(seen > 0);
+    }
+}
+
+/* An rms norm written in f32 throughout: its squares underflow long before the numbers do. */
+static void squares_that_underflow_are_counted(void **state)
+{
+    (void)state;
+    for (int p = -10; p > -140; p--) {
+        bench b;
+        bench_start(&b, 0);
+        const double x[] = {ldexp(1.25, p), ldexp(-0.75, p), ldexp(1.5, p)};
+        double f32;
+        b.m->stem.width = 3;
+        b.m->nblocks = 0;
+        b.m->stem.norm = (pare_norm){.kind = PARE_NORM_RMS, .divisor = 3};
+        const pare_enclosure e = hold_small(&b, x, 1, &f32);
+        float s = 0, y[3];
+        for (size_t i = 0; i < 3; i++) s += (float)x[i] * (float)x[i];
+        for (size_t i = 0; i < 3; i++) y[i] = (float)x[i] / sqrtf(s / 3);
+        const double root = sqrt((1.25 * 1.25 + 0.75 * 0.75 + 1.5 * 1.5) / 3);
+        for (size_t i = 0; i < 3; i++)
+            assert_true(fabs((double)y[i] - ldexp(x[i], -p) / root) <= e.rad32[0] ||
+                        isinf(e.rad32[0]));
+        if (p > -50) assert_true(e.rad32[0] < 1e-4);
+        bench_end(&b);
+    }
+}
+
+static void activations_of_the_smallest_numbers_are_counted(void **state)
+{
+    (void)state;
+    static const pare_act acts[] = {PARE_ACT_GELU, PARE_ACT_GELU_TANH, PARE_ACT_SILU};
+    static const float smallest[] = {0x3p-149f}; /* half of it is between two floats */
+    static const int64_t id[] = {0};
+    for (size_t i = 0; i < 3; i++) {
+        bench b;
+        bench_start(&b, 0);
+        float y = 0;
+        b.m->nblocks = 0;
+        b.m->stem.ids = true;
+        b.m->stem.vocab = 1;
+        b.m->stem.embedding = (pare_weight){PARE_F32, 1, 1, smallest};
+        b.m->top.act = acts[i];
+        bench_ready(&b, 1);
+        const pare_input in = {.batch = 1, .tokens = 1, .ids = id};
+        pare_enclosure e;
+        assert_int_equal(pare_enclose(&e, b.a, b.m, b.norms, &in, NULL, NULL), PARE_OK);
+        assert_int_equal(pare_forward_f32(&y, b.m, &in, NULL, NULL, NULL), PARE_OK);
+        const double off = (double)q_abs(q_model(b.a, b.m, &in, 0).v[0] - (quad)y);
+        assert_true(off > 1e-46);
+        assert_le(off, e.rad32[0]);
+        bench_end(&b);
+    }
+}
+
+/* 0.1 added 5000 times drifts one way. */
+static void long_means_are_counted(void **state)
+{
+    (void)state;
+    enum { N = 5000 };
+    static double x[N];
+    static const double one[] = {1};
+    double f32;
+    for (size_t i = 0; i < N; i++) x[i] = 0.1;
+    bench b;
+    bench_start(&b, 0);
+    b.m->nblocks = 0;
+    b.m->top.pool = PARE_POOL_MEAN;
+    hold_small(&b, x, N, &f32);
+    bench_end(&b);
+    bench_start(&b, 0);
+    b.m->pattern = (pare_pattern){.kind = PARE_WINDOW, .window = N, .sinks = 1};
+    b.block.attn = (pare_attn){.kind = PARE_ATTN_UNIFORM, .din = 1, .dout = 1};
+    b.block.attn.mix = (pare_weight){PARE_F64, 1, 1, one};
+    b.m->top.pool = PARE_POOL_NONE;
+    hold_small(&b, x, 2000, &f32);
+    bench_end(&b);
+}
+
+/* One node that sees 5000 equal values: nothing but the weighted sum can be wrong. */
+static void long_weighted_sums_are_counted(void **state)
+{
+    (void)state;
+    enum { N = 5000 };
+    static double x[N];
+    static size_t ptr[N + 1];
+    static uint32_t idx[N];
+    static const float one[] = {1}, zero[] = {0};
+    bench b;
+    bench_start(&b, 0);
+    for (size_t i = 0; i < N; i++) {
+        x[i] = (double)0.1f;
+        idx[i] = (uint32_t)i;
+        ptr[i + 1] = N;
+    }
+    const pare_graph g = {N, ptr, idx};
+    b.m->pattern.kind = PARE_GRAPH;
+    b.m->top.pool = PARE_POOL_FIRST;
+    b.head = (pare_head){.dk = 1, .dv = 1, .scale = 1};
+    b.block.attn =
+        (pare_attn){.kind = PARE_ATTN_EXACT, .din = 1, .dout = 1, .nheads = 1, .heads = &b.head};
+    b.block.attn.wq = b.block.attn.wk = (pare_weight){PARE_F32, 1, 1, zero};
+    b.block.attn.wv = b.block.attn.wo = (pare_weight){PARE_F32, 1, 1, one};
+    const pare_input in = {.batch = 1, .tokens = N, .width = 1, .x = x, .graph = &g};
+    pare_enclosure e;
+    float y;
+    bench_ready(&b, N);
+    assert_int_equal(pare_enclose(&e, b.a, b.m, b.norms, &in, NULL, NULL), PARE_OK);
+    assert_int_equal(pare_forward_f32(&y, b.m, &in, NULL, NULL, NULL), PARE_OK);
+    assert_true(fabs((double)y - x[0]) > 1e-6);
+    assert_le(fabs((double)y - x[0]), e.rad32[0]);
+    assert_le(fabs(e.mid[0] - x[0]), e.rad[0]);
+    bench_end(&b);
+}
+
+/* Far positions: the angle itself is rounded. */
+static void angles_of_far_positions_are_counted(void **state)
+{
+    (void)state;
+    enum { N = 6000 };
+    static double x[N * 6];
+    static const double id[] = {1, 0, 0, 1}, turn[] = {0.9};
+    double f32;
+    bench b;
+    bench_start(&b, 0);
+    b.m->stem.width = 6;
+    b.m->nblocks = 0;
+    b.m->stem.pos = (pare_positions){.kind = PARE_POS_SINUSOIDAL, .base = 3};
+    hold_small(&b, x, N, &f32);
+    bench_end(&b);
+    for (size_t i = 0; i < 2 * N; i++) x[i] = i % 2 ? 30 : 0.1;
+    x[1] = -30;
+    bench_start(&b, 0);
+    b.m->stem.width = 2;
+    b.m->stem.pos.kind = PARE_POS_ROTARY;
+    b.m->pattern = (pare_pattern){.kind = PARE_WINDOW, .window = 1, .sinks = 1};
+    b.head = (pare_head){.dk = 2, .dv = 2, .scale = 0.01, .planes = 1};
+    b.block.attn =
+        (pare_attn){.kind = PARE_ATTN_EXACT, .din = 2, .dout = 2, .nheads = 1, .heads = &b.head};
+    const pare_weight w = {PARE_F64, 2, 2, id};
+    b.block.attn.wq = b.block.attn.wk = b.block.attn.wv = b.block.attn.wo = w;
+    b.block.attn.freqs = (pare_weight){PARE_F64, 1, 1, turn};
+    hold_small(&b, x, N, &f32);
+    bench_end(&b);
+}
+
+/* Two heads that turn the same queries, or the same keys by other angles: not said what that
+ * means, so nothing is promised. */
+static void shared_rows_that_turn_differently_are_open(void **state)
+{
+    (void)state;
+    static const double w[] = {1, 0, 0, 1}, wo[] = {1, 0, 0, 1, 1, 0, 0, 1}, turn[] = {0.9, 0.3};
+    static const double x[] = {1, 2, 3, 4};
+    for (int shared = 0; shared < 3; shared++) {
+        bench b;
+        bench_start(&b, 0);
+        pare_head heads[2] = {{.dk = 2, .dv = 2, .scale = 1, .planes = 1},
+                              {.dk = 2, .dv = 2, .scale = 1, .planes = 1, .o = 2}};
+        static const double twice[] = {1, 0, 0, 1, 1, 0, 0, 1};
+        if (shared != 1) heads[1].q = 2; /* 1: the queries are shared */
+        if (shared == 2) heads[1].freq = 1;
+        b.m->stem.width = 2;
+        b.m->stem.pos.kind = PARE_POS_ROTARY;
+        b.block.attn =
+            (pare_attn){.kind = PARE_ATTN_EXACT, .din = 2, .dout = 2, .nheads = 2, .heads = heads};
+        b.block.attn.wq = (pare_weight){PARE_F64, 4, 2, twice};
+        b.block.attn.wk = b.block.attn.wv = (pare_weight){PARE_F64, 2, 2, w};
+        b.block.attn.wo = (pare_weight){PARE_F64, 2, 4, wo};
+        b.block.attn.freqs = (pare_weight){PARE_F64, 1, 2, turn};
+        const pare_input in = {.batch = 1, .tokens = 2, .width = 2, .x = x};
+        pare_enclosure e;
+        bench_ready(&b, 2);
+        assert_int_equal(pare_enclose(&e, b.a, b.m, b.norms, &in, NULL, NULL), PARE_OK);
+        assert_true(isinf(e.rad[0]) == (shared != 0) && isinf(e.rad32[1]) == (shared != 0));
+        bench_end(&b);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_map_carries_its_distance),
+        cmocka_unit_test(norms_carry_their_distance),
+        cmocka_unit_test(activations_carry_their_distance),
+        cmocka_unit_test(skips_carry_their_distance),
+        cmocka_unit_test(gated_products_carry_both_distances),
+        cmocka_unit_test(heads_carry_the_distances_of_queries_keys_and_values),
+        cmocka_unit_test(means_carry_the_mean_distance),
+        cmocka_unit_test(one_rounding_each_is_counted),
+        cmocka_unit_test(norms_count_their_own_roundings),
+        cmocka_unit_test(squares_that_underflow_are_counted),
+        cmocka_unit_test(activations_of_the_smallest_numbers_are_counted),
+        cmocka_unit_test(long_means_are_counted),
+        cmocka_unit_test(long_weighted_sums_are_counted),
+        cmocka_unit_test(angles_of_far_positions_are_counted),
+        cmocka_unit_test(shared_rows_that_turn_differently_are_open),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
