@@ -156,10 +156,10 @@ def gpt(case, folder):
 KINDS = {"attention": attention, "dense": dense, "graph": graph, "gpt": gpt}
 
 
-def timed(f):
-    start = time.perf_counter()
+def timed(f, clock=time.perf_counter):
+    start = clock()
     y = f()
-    return 1e3 * (time.perf_counter() - start), y
+    return 1e3 * (clock() - start), y
 
 
 def set_threads(n):
@@ -173,24 +173,29 @@ def set_threads(n):
 
 class Peer:
     run = final = result = None
+    cpu, threads = False, 1
+
+    def clock(self):
+        return time.process_time() / self.threads if self.cpu else time.perf_counter()
 
     def load(self, threads, folder):
         with open(os.path.join(folder, "case.json"), encoding="utf-8") as f:
             case = json.load(f)
         if case["kind"] not in KINDS:
             return "no such kind of work"
-        set_threads(int(threads))
+        self.threads = int(threads)
+        set_threads(self.threads)
         ways, self.final = KINDS[case["kind"]](case, folder)
         name = next(iter(ways))
         if len(ways) > 1:
-            name = min(ways, key=lambda w: (timed(ways[w]), timed(ways[w]))[1][0])
+            name = min(ways, key=lambda w: (timed(ways[w], self.clock), timed(ways[w], self.clock))[1][0])
         self.run = ways[name]
         return f"ok {name}".rstrip()
 
     def time(self, n):
         times = []
         for _ in range(int(n)):
-            t, self.result = timed(self.run)
+            t, self.result = timed(self.run, self.clock)
             times.append(f"{t:.6f}")
         return "ms " + " ".join(times)
 
@@ -211,6 +216,9 @@ def main():
                     answer = peer.load(*rest.split(" ", 1))
                 elif word == "run":
                     answer = peer.time(rest)
+                elif word == "clock":
+                    peer.cpu = rest == "cpu"
+                    answer = "ok"
                 elif word == "save":
                     answer = peer.save(rest)
                 else:

@@ -89,7 +89,8 @@ typedef struct bench_peer {
     size_t have; /* bytes of `line` read already */
 } bench_peer;
 
-pare_status bench_peer_start(bench_peer *p, const char *command, pare_err *err);
+/* cpu: it is told to measure CPU time. */
+pare_status bench_peer_start(bench_peer *p, const char *command, bool cpu, pare_err *err);
 /* *can false: the peer does not do this; `label`: its name with the variant it chose. */
 pare_status bench_peer_load(bench_peer *p, const bench_job *j, bool *can, char label[64],
                             pare_err *err);
@@ -114,7 +115,11 @@ typedef struct bench_gemm {
     float *c; /* one product for each thread */
 } bench_gemm;
 pare_status bench_gemm_init(bench_gemm *g, cli *c, size_t n);
-pare_status bench_gemm_run(bench_gemm *g, const pare_exec *exec, double *gflops, pare_err *err);
+pare_status bench_gemm_run(bench_gemm *g, const pare_exec *exec, bool cpu, double *gflops,
+                           pare_err *err);
+/* Seconds of a clock; cpu: CPU time of this process by its threads. Where others use the machine
+ * too that says more, but a thread that waits for another one is not seen. */
+double bench_seconds(bool cpu, int threads);
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
@@ -141,6 +146,7 @@ typedef struct bench_match { /* one case on some threads: all who can do it */
     size_t lost;   /* peers that broke */
     size_t turns;  /* at most, and two at least */
     double budget; /* seconds, after which there are no more turns */
+    bool cpu;
     bench_gemm gemm;
 
     bench_samples ours, sgemm; /* sgemm: seconds per Gflop */
@@ -148,6 +154,10 @@ typedef struct bench_match { /* one case on some threads: all who can do it */
     size_t nagainst;
     double error; /* of our result */
 } bench_match;
+/* From here on a signal ends a measurement at the next turn (PARE_ERR_IO), so that the temporary
+ * files can be removed; the next signal ends the process. */
+void bench_heed_signals(void);
+int bench_signalled(void); /* which; 0: none */
 /* PARE_ERR_VERIFY when a result is wrong, of the first run or of the last, ours or a peer's. */
 pare_status bench_measure(bench_match *m, bench_job *j, const bench_case *k);
 #endif

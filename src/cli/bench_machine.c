@@ -50,6 +50,13 @@ void bench_machine_look(bench_machine *m)
         strftime(m->date, sizeof m->date, "%Y-%m-%dT%H:%M:%SZ", &day);
 }
 
+double bench_seconds(bool cpu, int threads)
+{
+    struct timespec t;
+    if (!cpu || clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) != 0) return pare_seconds();
+    return ((double)t.tv_sec + 1e-9 * (double)t.tv_nsec) / threads;
+}
+
 /* ---- sgemm ---------------------------------------------------------------------------------- */
 
 pare_status bench_gemm_init(bench_gemm *g, cli *c, size_t n)
@@ -85,11 +92,12 @@ static bool right(const bench_gemm *g, size_t blocks)
     return true;
 }
 
-pare_status bench_gemm_run(bench_gemm *g, const pare_exec *exec, double *gflops, pare_err *err)
+pare_status bench_gemm_run(bench_gemm *g, const pare_exec *exec, bool cpu, double *gflops,
+                           pare_err *err)
 {
     const size_t blocks = (size_t)exec->threads;
-    const double n = (double)g->n, start = pare_seconds();
+    const double n = (double)g->n, start = bench_seconds(cpu, exec->threads);
     pare_parallel(exec, blocks, gemm_block, g);
-    *gflops = 2e-9 * (double)blocks * n * n * n / (pare_seconds() - start);
+    *gflops = 2e-9 * (double)blocks * n * n * n / (bench_seconds(cpu, exec->threads) - start);
     return right(g, blocks) ? PARE_OK : pare_fail(err, PARE_ERR_VERIFY, "sgemm: a wrong product");
 }

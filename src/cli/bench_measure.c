@@ -3,12 +3,35 @@
 #include "bench.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
 #define TURN      0.02     /* seconds: what is shorter is run several times in a turn */
 #define MOST_RUNS 64       /* in one turn */
 #define PAUSE_NS  20000000 /* before and after a peer: threads may still be spinning */
+
+static volatile sig_atomic_t told;
+
+static void tell(int signal_number)
+{
+    told = signal_number;
+}
+
+void bench_heed_signals(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction old, act = {.sa_handler = tell, .sa_flags = (int)SA_RESETHAND};
+    sigemptyset(&act.sa_mask);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+            (void)sigaction(signals[i], &act, NULL); /* what is ignored (nohup) stays ignored */
+}
+
+int bench_signalled(void)
+{
+    return told;
+}
 
 static void add(bench_samples *s, double seconds)
 {
@@ -48,7 +71,7 @@ static size_t runs_in_turn(double seconds)
 static pare_status gemm_turn(bench_match *m, const bench_job *j)
 {
     double gflops = 0;
-    const pare_status st = bench_gemm_run(&m->gemm, &j->exec, &gflops, &m->c->err);
+    const pare_status st = bench_gemm_run(&m->gemm, &j->exec, m->cpu, &gflops, &m->c->err);
     if (!st) add(&m->sgemm, 1 / gflops);
     return st;
 }
@@ -58,9 +81,9 @@ static pare_status our_turn(bench_match *m, bench_job *j, const bench_kind *k, s
 {
     pare_status st = gemm_turn(m, j);
     for (size_t i = 0; i < runs && !st; i++) {
-        const double start = pare_seconds();
+        const double start = bench_seconds(m->cpu, j->exec.threads);
         st = k->run(j);
-        add(&m->ours, pare_seconds() - start);
+        add(&m->ours, bench_seconds(m->cpu, j->exec.threads) - start);
     }
     return st ? st : gemm_turn(m, j);
 }
@@ -133,6 +156,7 @@ pare_status bench_measure(bench_match *m, bench_job *j, const bench_case *k)
     const double start = pare_seconds();
     for (size_t turn = 0; turn < m->turns && !st; turn++) {
         if (turn >= 2 && pare_seconds() - start > m->budget) break;
+        if (bench_signalled()) return pare_fail(&m->c->err, PARE_ERR_IO, "told to stop");
         st = our_turn(m, j, k->kind, runs);
         for (size_t i = 0; i < m->nagainst && !st; i++)
             if (m->against[i].peer->fd >= 0) st = peer_turn(m, &m->against[i]);

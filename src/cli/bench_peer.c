@@ -111,7 +111,7 @@ static pare_status launch(bench_peer *p, const char *command, pare_err *err)
     return gone(p, err, strerror(rc));
 }
 
-pare_status bench_peer_start(bench_peer *p, const char *command, pare_err *err)
+pare_status bench_peer_start(bench_peer *p, const char *command, bool cpu, pare_err *err)
 {
     static const char hello[] = "pare-peer 1 ";
     char text[256];
@@ -122,6 +122,8 @@ pare_status bench_peer_start(bench_peer *p, const char *command, pare_err *err)
     if (!st && (strncmp(text, hello, sizeof hello - 1) != 0 || strchr(text, ',')))
         st = gone(p, err, "does not begin with \"pare-peer 1 NAME\"");
     if (!st) snprintf(p->name, sizeof p->name, "%.60s", text + sizeof hello - 1);
+    if (!st && cpu) st = ask(p, err, text, sizeof text, "clock cpu\n");
+    if (!st && cpu && strcmp(text, "ok") != 0) st = gone(p, err, "has no clock of CPU time");
     if (st) bench_peer_stop(p);
     return st;
 }

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <math.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,8 +148,10 @@ static void print_head(const runner *r, int argc, char **argv)
     const bench_machine *m = &r->machine;
     printf("# command: pare bench");
     for (int i = 0; i < argc; i++) printf(strchr(argv[i], ' ') ? " '%s'" : " %s", argv[i]);
-    printf("\n# version: %s\n# commit: %s\n# compiler: %s\n# cpu: %s\n# cores: %d\n# date: %s\n",
-           pare_version(), m->commit, m->compiler, m->cpu, m->cores, m->date);
+    printf("\n# version: %s\n# commit: %s\n# compiler: %s\n# cpu: %s\n# cores: %d\n# date: %s\n# "
+           "clock: %s\n",
+           pare_version(), m->commit, m->compiler, m->cpu, m->cores, m->date,
+           r->match.cpu ? "CPU time by threads" : "wall");
     printf("# best of several, then the median; all take turns; ratio > 1: ours is faster\n");
     puts("name,shape,threads,unit,ours,ours_median,sgemm_gflops,of_sgemm,peer,peer_value,"
          "peer_median,ratio,ratio_median,error");
@@ -185,7 +188,8 @@ static pare_status print_json(runner *r)
               pare_json_add_string(o, "compiler", m->compiler) &&
               pare_json_add_string(o, "cpu", m->cpu) &&
               pare_json_add_size(o, "cores", (size_t)m->cores) &&
-              pare_json_add_string(o, "date", m->date);
+              pare_json_add_string(o, "date", m->date) &&
+              pare_json_add_string(o, "clock", r->match.cpu ? "cpu" : "wall");
     cJSON *list = ok ? pare_json_add_array(root, "rows") : NULL;
     ok = list != NULL;
     for (const row *w = r->first; w && ok; w = w->next) ok = json_row(list, w);
@@ -203,7 +207,8 @@ static pare_status start_peers(runner *r, const char *list)
         if (r->match.npeers == BENCH_MOST_PEERS)
             return pare_fail(&r->c->err, PARE_ERR_USAGE, "--peer: more than %d", BENCH_MOST_PEERS);
         if (command[strspn(command, " ")]) {
-            if (bench_peer_start(&r->peer[r->match.npeers], command, &r->c->err) == PARE_OK)
+            if (bench_peer_start(&r->peer[r->match.npeers], command, r->match.cpu, &r->c->err) ==
+                PARE_OK)
                 r->match.npeers++;
             else
                 cli_note(r->c, "%s; its columns stay empty", r->c->err.msg);
@@ -253,6 +258,7 @@ static pare_status bench(runner *r, const char *peers, int argc, char **argv)
     r->last = &r->first;
     r->match.c = r->c;
     r->match.peers = r->peer;
+    bench_heed_signals();
     pare_status st = make_folder(r);
     if (!st) st = start_peers(r, peers); /* before there are threads */
     if (!st) st = bench_gemm_init(&r->match.gemm, r->c, r->quick ? 64 : 1024);
@@ -276,6 +282,10 @@ int cmd_bench(int argc, char **argv)
     const opt own[] = {
         {.name = "quick", .kind = OPT_FLAG, .to = &r.quick, .help = "tiny shapes: does it work?"},
         {.name = "full", .kind = OPT_FLAG, .to = &r.full, .help = "the large shapes as well"},
+        {.name = "cpu",
+         .kind = OPT_FLAG,
+         .to = &r.match.cpu,
+         .help = "CPU time by threads: for a machine that others use, too"},
         {.name = "peer",
          .kind = OPT_TEXT,
          .to = &peers,
@@ -303,5 +313,7 @@ int cmd_bench(int argc, char **argv)
     if (!st) st = bench(&r, peers, nwords, words);
     for (size_t i = 0; i < r.match.npeers; i++) bench_peer_stop(&r.peer[i]);
     if (r.dir[0]) remove_folder(r.dir);
-    return cli_finish(&c, st);
+    rc = cli_finish(&c, st);
+    if (bench_signalled()) raise(bench_signalled()); /* the default action again */
+    return rc;
 }

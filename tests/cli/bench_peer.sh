@@ -25,6 +25,8 @@ for line in sys.stdin:
         threads, folder = rest
         case = json.load(open(folder + "/case.json"))
         print("no" if mood == "lazy" or case["kind"] in ("graph", "gpt") else "ok mode" + threads)
+    elif word == "clock":
+        print("ok" if rest == ["cpu"] and mood != "vague" else "no")
     elif word == "run":
         runs = runs + 1
         if runs > 2 and mood == "tired": sys.exit(0)
@@ -73,3 +75,8 @@ echo '- the first of two breaks, the other is still there'
 pare bench --quick -t 1 dense --peer "$python peer.py tired; $python peer.py honest" -q >out.csv 2>err
 echo "exit $?"
 peers
+echo '- CPU time: the peer is asked for it'
+pare bench --quick --cpu -t 2 dense --peer "$python peer.py honest" >out.csv
+grep '^# clock' out.csv
+peers
+try vague --cpu dense && peers

@@ -17,8 +17,17 @@ void cli_note(cli *c, const char *fmt, ...)
     (void)fmt;
 }
 
-pare_status bench_gemm_run(bench_gemm *g, const pare_exec *exec, double *gflops, pare_err *err)
+double bench_seconds(bool cpu, int threads)
 {
+    (void)cpu;
+    (void)threads;
+    return 0;
+}
+
+pare_status bench_gemm_run(bench_gemm *g, const pare_exec *exec, bool cpu, double *gflops,
+                           pare_err *err)
+{
+    (void)cpu;
     (void)g;
     (void)exec;
     (void)err;
