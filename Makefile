@@ -107,6 +107,7 @@ setup-test: ## ... and what the tests and lint need
 	@tools/setup test
 setup-bench: ## ... and the programs the benchmarks compare with
 	@tools/setup bench
+	@BUILD=$(BUILD) tools/bench --install
 
 demo: ## set up, build, and show a reduction with its certificate
 	@tools/setup build
@@ -139,10 +140,10 @@ format: ## put all C files into the committed format
 	@tools/setup test
 	@$(PYTHON) tools/lint --format
 
-bench: ## the speed figures of docs and bench/README.md
+bench: ## speed figures and their peers as CSV, also into out/bench.csv (docs/bench.md)
 	@tools/setup build
 	@$(MAKE) bench-programs
-	@set -e; for b in $(BEN_BIN); do echo "== $${b##*/}"; "$$b"; done
+	@BUILD=$(BUILD) tools/bench $(BENCHFLAGS)
 
 docs-check: ## run the console blocks of the documents and follow their links
 	@tools/setup test
@@ -211,8 +212,15 @@ endif
 ifneq ($(LIB_SRC) | $(CLI_SRC),$(file <$(BUILD)/.sources))
 $(file >$(BUILD)/.sources,$(LIB_SRC) | $(CLI_SRC))
 endif
+# The commit that `pare bench` prints, in the one object that knows it.
+COMMIT_NOW := $(shell git describe --always --dirty --exclude '*' 2>/dev/null)
+ifneq ($(COMMIT_NOW),$(file <$(BUILD)/.commit))
+$(file >$(BUILD)/.commit,$(COMMIT_NOW))
 endif
-$(BUILD)/.flags $(BUILD)/.sources: ;
+endif
+$(BUILD)/.flags $(BUILD)/.sources $(BUILD)/.commit: ;
+$(BUILD)/obj/src/cli/bench_machine.o: $(BUILD)/.commit
+$(BUILD)/obj/src/cli/bench_machine.o: EXTRA = -DPARE_COMMIT='"$(COMMIT_NOW)"'
 
 $(LIB_OBJ): PIC = -fPIC -fno-semantic-interposition
 $(TST_OBJ) $(SUP_OBJ) $(FAIL_ALLOC): EXTRA = -Itests/support $(TEST_CFLAGS)

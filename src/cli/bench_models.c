@@ -1,0 +1,177 @@
+/* Whole passes of the f32 engine: a graph transformer on a board and on a dense web, a small GPT.
+ */
+#include "bench.h"
+
+#include <math.h>
+
+typedef struct pass {
+    pare_model *m;
+    pare_input in;
+    pare_graph_data board;
+    size_t count; /* of outputs */
+    double *exact;
+    float *out;
+} pass;
+
+/* ---- what all passes share ------------------------------------------------------------------- */
+
+static pass *pass_new(bench_job *j, const pare_random_model_opts *shape)
+{
+    pass *s = j->state = bench_alloc(j, 1, sizeof *s);
+    pare_random_model_opts o = *shape;
+    o.seed = j->c->seed;
+    o.exec = &j->exec;
+    if (!s || pare_random_model(&s->m, &o, &j->c->err)) return NULL;
+    return s;
+}
+
+/* Once the input is there: the f64 answer, and the model's file for the peers. */
+static pare_status pass_ready(bench_job *j)
+{
+    pass *s = j->state;
+    s->count = pare_output_rows(s->m, &s->in) * pare_model_outputs(s->m);
+    s->exact = bench_alloc(j, s->count, sizeof *s->exact);
+    s->out = bench_alloc(j, s->count, sizeof *s->out);
+    if (!s->exact || !s->out) return j->c->err.code;
+    j->amount = (double)(s->in.batch * s->in.tokens);
+    j->result = s->out;
+    j->nresult = s->count;
+    j->tolerance = 1e-4; /* several layers of f32, norms between them */
+    const pare_exec all = {.threads = (int)j->c->threads};
+    const pare_status st = pare_forward_f64(s->exact, s->m, &s->in, NULL, &all, &j->c->err);
+    if (st || !j->peers) return st;
+    char *path = bench_path(j, "model.safetensors");
+    return path ? pare_model_save(s->m, path, true, NULL, &j->c->err) : j->c->err.code;
+}
+
+static pare_status pass_run(bench_job *j)
+{
+    pass *s = j->state;
+    return pare_forward_f32(s->out, s->m, &s->in, NULL, &j->exec, &j->c->err);
+}
+
+static pare_status pass_check(bench_job *j, double *error)
+{
+    const pass *s = j->state;
+    *error = bench_distance(s->out, s->exact, s->count);
+    return PARE_OK;
+}
+
+static void pass_drop(bench_job *j)
+{
+    const pass *s = j->state;
+    if (s) pare_model_free(s->m);
+}
+
+/* ---- graph transformers ------------------------------------------------------------------------
+ */
+
+static pare_random_model_opts graph_shape(size_t dim, size_t layers, size_t features)
+{
+    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    o.kind = PARE_RANDOM_GRAPH;
+    o.dim = dim;
+    o.layers = layers;
+    o.heads = 1;
+    o.ffn = dim;
+    o.features = features;
+    return o;
+}
+
+/* Peers get the graph that the model attends over, with its self loops. */
+static pare_status graph_give(bench_job *j, const pare_graph *g)
+{
+    const pass *s = j->state;
+    _Static_assert(sizeof *g->ptr == 8, "written as U64");
+    pare_status st = bench_give(j, "x", PARE_F64, g->n, s->in.width, s->in.x);
+    if (!st) st = bench_give(j, "ptr", PARE_U64, 1, g->n + 1, g->ptr);
+    if (!st) st = bench_give(j, "idx", PARE_U32, 1, g->ptr[g->n], g->idx);
+    return st ? st : bench_tell(j, "{\"kind\": \"graph\"}");
+}
+
+static pare_status graph_ready(bench_job *j, const char *what, size_t dim, size_t layers)
+{
+    pass *s = j->state;
+    pare_graph whole = {0};
+    pare_status st = pare_graph_complete(&whole, j->arena, s->in.graph, &s->m->pattern, &j->c->err);
+    if (st) return st;
+    const size_t pairs = whole.ptr[whole.n];
+    snprintf(j->shape, sizeof j->shape, "%s n=%zu pairs=%zu dim=%zu layers=%zu", what, whole.n,
+             pairs, dim, layers);
+    j->flops = 2 * (double)pare_model_size(s->m, whole.n, pairs).macs;
+    st = pass_ready(j);
+    return st ? st : graph_give(j, &whole);
+}
+
+/* Minesweeper: p = side, dim, layers. */
+static pare_status board_prepare(bench_job *j, const size_t *p)
+{
+    const pare_random_model_opts o = graph_shape(p[1], p[2], 7);
+    pass *s = pass_new(j, &o);
+    char *path = bench_path(j, "board.npz");
+    if (!s || !path) return j->c->err.code;
+    pare_status st = pare_make_minesweeper(path, p[0], j->c->seed, true, &j->c->err);
+    if (!st) st = pare_graph_load(&s->board, j->arena, path, &j->c->err);
+    if (st) return st;
+    const pare_graph_data *b = &s->board;
+    s->in = (pare_input){.batch = 1, .tokens = b->graph.n, .width = b->features};
+    s->in.x = b->x;
+    s->in.graph = &b->graph;
+    return graph_ready(j, "minesweeper", p[1], p[2]);
+}
+
+/* Many edges on few nodes, and some nodes with very many, as in Tolokers: p = nodes, edges, dim,
+ * layers. One end of an edge is uniform, the other leans to the first nodes (density ~ x^-1/2). */
+static pare_status web_prepare(bench_job *j, const size_t *p)
+{
+    const size_t n = p[0], nedges = p[1], features = 10;
+    const pare_random_model_opts o = graph_shape(p[2], p[3], features);
+    pass *s = pass_new(j, &o);
+    int64_t *edges = bench_alloc(j, 2 * nedges, sizeof *edges);
+    double *x = bench_alloc(j, n * features, sizeof *x);
+    if (!s || !edges || !x) return j->c->err.code;
+    pare_rng r = pare_rng_at(j->c->seed, 8);
+    for (size_t e = 0; e < nedges; e++) {
+        const double u = pare_rng_uniform(&r);
+        edges[2 * e] = (int64_t)pare_rng_below(&r, n);
+        edges[2 * e + 1] = (int64_t)(u * u * (double)n);
+    }
+    for (size_t i = 0; i < n * features; i++) x[i] = pare_rng_normal(&r);
+    const pare_status st =
+        pare_graph_from_edges(&s->board.graph, j->arena, n, edges, nedges, &j->c->err);
+    if (st) return st;
+    s->in = (pare_input){.batch = 1, .tokens = n, .width = features, .x = x};
+    s->in.graph = &s->board.graph;
+    return graph_ready(j, "web", p[2], p[3]);
+}
+
+const bench_kind bench_board = {board_prepare, NULL, pass_run, pass_check, pass_drop};
+const bench_kind bench_web = {web_prepare, NULL, pass_run, pass_check, pass_drop};
+
+/* ---- a GPT: p = batch, tokens, dim, layers, vocab; heads of 64 where they fit -------------------
+ */
+
+static pare_status gpt_prepare(bench_job *j, const size_t *p)
+{
+    const size_t batch = p[0], tokens = p[1], heads = p[2] < 128 ? 2 : p[2] / 64;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    o.dim = p[2];
+    o.layers = p[3];
+    o.heads = heads;
+    o.vocab = p[4];
+    o.context = tokens;
+    pass *s = pass_new(j, &o);
+    int64_t *ids = bench_alloc(j, batch * tokens, sizeof *ids);
+    if (!s || !ids) return j->c->err.code;
+    pare_rng r = pare_rng_at(j->c->seed, 9);
+    for (size_t i = 0; i < batch * tokens; i++) ids[i] = (int64_t)pare_rng_below(&r, o.vocab);
+    s->in = (pare_input){.batch = batch, .tokens = tokens, .ids = ids};
+    snprintf(j->shape, sizeof j->shape, "gpt batch=%zu n=%zu dim=%zu layers=%zu vocab=%zu", batch,
+             tokens, o.dim, o.layers, o.vocab);
+    j->flops = 2 * (double)batch * (double)pare_model_size(s->m, tokens, 0).macs;
+    pare_status st = pass_ready(j);
+    if (!st) st = bench_give(j, "ids", PARE_I64, batch, tokens, ids);
+    return st ? st : bench_tell(j, "{\"kind\": \"gpt\", \"heads\": %zu}", heads);
+}
+
+const bench_kind bench_gpt = {gpt_prepare, NULL, pass_run, pass_check, pass_drop};

@@ -1,0 +1,319 @@
+/* pare bench: how fast this is here, as CSV, peers beside it. */
+#include "bench.h"
+#include "out.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct row {
+    char name[32], shape[BENCH_SHAPE], peer[64];
+    int threads;
+    bench_unit unit;
+    double ours, median, sgemm, of_sgemm; /* of_sgemm: nan when flops are not counted */
+    double theirs, theirs_median, ratio, ratio_median; /* nan without a peer */
+    double error;
+    struct row *next;
+} row;
+
+typedef struct runner {
+    cli *c;
+    bool quick, full;
+    char dir[512];
+    bench_peer peer[BENCH_MOST_PEERS];
+    bench_match match;
+    row *first, **last;
+    bench_machine machine;
+} runner;
+
+/* ---- rows -------------------------------------------------------------------------------------
+ */
+
+static const char *const unit_name[] = {"ms", "Gflop/s", "tokens/s", "GB/s"};
+static const int unit_digits[] = {3, 3, 0, 3};
+
+static double value(const bench_job *j, bench_unit unit, double seconds)
+{
+    switch (unit) {
+    case BENCH_MS:
+        return 1e3 * seconds;
+    case BENCH_GFLOPS:
+        return 1e-9 * j->flops / seconds;
+    case BENCH_TOKENS:
+        return j->amount / seconds;
+    case BENCH_GBYTES:
+        return 1e-9 * j->amount / seconds;
+    }
+    return NAN;
+}
+
+static void number(double v, int digits)
+{
+    if (isnan(v))
+        putchar(',');
+    else
+        printf(",%.*f", digits, v);
+}
+
+static void print_row(const row *w)
+{
+    const int digits = unit_digits[w->unit];
+    printf("%s,%s,%d,%s", w->name, w->shape, w->threads, unit_name[w->unit]);
+    number(w->ours, digits);
+    number(w->median, digits);
+    number(w->sgemm, 1);
+    number(w->of_sgemm, 3);
+    printf(",%s", w->peer);
+    number(w->theirs, digits);
+    number(w->theirs_median, digits);
+    number(w->ratio, 2);
+    number(w->ratio_median, 2);
+    printf(",%.1e\n", w->error);
+    fflush(stdout); /* a run takes a while: each row when it is there */
+}
+
+static pare_status put_row(runner *r, const bench_job *j, const bench_case *k, bench_opponent *o)
+{
+    row *w = pare_alloc(r->c->arena, 1, sizeof *w);
+    if (!w) return pare_no_memory(&r->c->err);
+    const double ours = bench_best(&r->match.ours), middle = bench_median(&r->match.ours);
+    *w = (row){.threads = j->exec.threads, .unit = k->unit, .error = r->match.error};
+    snprintf(w->name, sizeof w->name, "%s", k->name);
+    memcpy(w->shape, j->shape, sizeof w->shape);
+    w->ours = value(j, k->unit, ours);
+    w->median = value(j, k->unit, middle);
+    w->sgemm = 1 / bench_best(&r->match.sgemm);
+    w->of_sgemm = j->flops > 0 ? 1e-9 * j->flops / ours / w->sgemm : NAN;
+    w->theirs = w->theirs_median = w->ratio = w->ratio_median = NAN;
+    if (o) {
+        memcpy(w->peer, o->label, sizeof w->peer);
+        w->theirs = value(j, k->unit, bench_best(&o->took));
+        w->theirs_median = value(j, k->unit, bench_median(&o->took));
+        w->ratio = bench_best(&o->took) / ours;
+        w->ratio_median = bench_median(&o->took) / middle;
+    }
+    *r->last = w;
+    r->last = &w->next;
+    if (!r->c->json) print_row(w);
+    return PARE_OK;
+}
+
+/* ---- cases ------------------------------------------------------------------------------------
+ */
+
+static pare_status run_threads(runner *r, bench_job *j, const bench_case *k, int threads)
+{
+    bench_match *m = &r->match;
+    j->exec.threads = threads;
+    pare_status st = bench_measure(m, j, k);
+    if (!st && m->nagainst == 0) st = put_row(r, j, k, NULL);
+    for (size_t i = 0; i < m->nagainst && !st; i++) st = put_row(r, j, k, &m->against[i]);
+    return st;
+}
+
+static pare_status run_case(runner *r, const bench_case *k)
+{
+    bench_job j = {.c = r->c, .dir = r->dir, .peers = r->match.npeers > 0, .exec = {.threads = 1}};
+    j.arena = pare_arena_new();
+    if (!j.arena) return pare_no_memory(&r->c->err);
+    pare_status st = k->kind->prepare(&j, k->p);
+    if (!st) st = run_threads(r, &j, k, 1);
+    if (!st && !k->one_thread && r->c->threads > 1) st = run_threads(r, &j, k, (int)r->c->threads);
+    if (k->kind->drop) k->kind->drop(&j);
+    pare_arena_free(j.arena);
+    return st;
+}
+
+static bool wanted(const runner *r, const bench_case *k)
+{
+    const bool level = r->quick ? k->level == BENCH_QUICK
+                                : k->level == BENCH_SHORT || (r->full && k->level == BENCH_FULL);
+    bool named = r->c->noperands == 0;
+    for (size_t i = 0; i < r->c->noperands; i++)
+        if (strcmp(r->c->operand[i], k->name) == 0) named = true;
+    return level && named;
+}
+
+/* ---- the command ------------------------------------------------------------------------------
+ */
+
+static void print_head(const runner *r, int argc, char **argv)
+{
+    const bench_machine *m = &r->machine;
+    printf("# command: pare bench");
+    for (int i = 0; i < argc; i++) printf(strchr(argv[i], ' ') ? " '%s'" : " %s", argv[i]);
+    printf("\n# version: %s\n# commit: %s\n# compiler: %s\n# cpu: %s\n# cores: %d\n# date: %s\n# "
+           "clock: %s\n",
+           pare_version(), m->commit, m->compiler, m->cpu, m->cores, m->date,
+           r->match.cpu ? "CPU time by threads" : "wall");
+    printf("# best of several, then the median; all take turns; ratio > 1: ours is faster\n");
+    puts("name,shape,threads,unit,ours,ours_median,sgemm_gflops,of_sgemm,peer,peer_value,"
+         "peer_median,ratio,ratio_median,error");
+    fflush(stdout);
+}
+
+static bool add_number(cJSON *o, const char *key, double v)
+{
+    return isnan(v) ? pare_json_add_null(o, key) : pare_json_add_number(o, key, v);
+}
+
+static bool json_row(cJSON *list, const row *w)
+{
+    cJSON *o = pare_json_add_object(list, NULL);
+    return o && pare_json_add_string(o, "name", w->name) &&
+           pare_json_add_string(o, "shape", w->shape) &&
+           pare_json_add_size(o, "threads", (size_t)w->threads) &&
+           pare_json_add_string(o, "unit", unit_name[w->unit]) && add_number(o, "ours", w->ours) &&
+           add_number(o, "ours_median", w->median) && add_number(o, "sgemm_gflops", w->sgemm) &&
+           add_number(o, "of_sgemm", w->of_sgemm) &&
+           (*w->peer ? pare_json_add_string(o, "peer", w->peer) : pare_json_add_null(o, "peer")) &&
+           add_number(o, "peer_value", w->theirs) &&
+           add_number(o, "peer_median", w->theirs_median) && add_number(o, "ratio", w->ratio) &&
+           add_number(o, "ratio_median", w->ratio_median) && add_number(o, "error", w->error);
+}
+
+static pare_status print_json(runner *r)
+{
+    const bench_machine *m = &r->machine;
+    cJSON *root = out_json_begin(r->c);
+    cJSON *o = root ? pare_json_add_object(root, "machine") : NULL;
+    bool ok = o && pare_json_add_string(o, "version", pare_version()) &&
+              pare_json_add_string(o, "commit", m->commit) &&
+              pare_json_add_string(o, "compiler", m->compiler) &&
+              pare_json_add_string(o, "cpu", m->cpu) &&
+              pare_json_add_size(o, "cores", (size_t)m->cores) &&
+              pare_json_add_string(o, "date", m->date) &&
+              pare_json_add_string(o, "clock", r->match.cpu ? "cpu" : "wall");
+    cJSON *list = ok ? pare_json_add_array(root, "rows") : NULL;
+    ok = list != NULL;
+    for (const row *w = r->first; w && ok; w = w->next) ok = json_row(list, w);
+    return out_json(r->c, root, ok);
+}
+
+/* The commands stand between semicolons. A peer that does not start is missed, not an error: the
+ * figures of the others are still wanted. */
+static pare_status start_peers(runner *r, const char *list)
+{
+    while (list && *list) {
+        const size_t n = strcspn(list, ";");
+        char *command = pare_strndup(r->c->arena, list, n);
+        if (!command) return pare_no_memory(&r->c->err);
+        if (r->match.npeers == BENCH_MOST_PEERS)
+            return pare_fail(&r->c->err, PARE_ERR_USAGE, "--peer: more than %d", BENCH_MOST_PEERS);
+        if (command[strspn(command, " ")]) {
+            if (bench_peer_start(&r->peer[r->match.npeers], command, r->match.cpu, &r->c->err) ==
+                PARE_OK)
+                r->match.npeers++;
+            else
+                cli_note(r->c, "%s; its columns stay empty", r->c->err.msg);
+        }
+        list += n + (list[n] == ';');
+    }
+    return PARE_OK;
+}
+
+static pare_status make_folder(runner *r)
+{
+    const char *tmp = getenv("TMPDIR");
+    const int n =
+        snprintf(r->dir, sizeof r->dir, "%s/pare-bench-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    if (n > 0 && (size_t)n < sizeof r->dir && mkdtemp(r->dir)) return PARE_OK;
+    r->dir[0] = '\0';
+    return pare_fail(&r->c->err, PARE_ERR_IO, "%s: no temporary folder can be made there",
+                     tmp && *tmp ? tmp : "/tmp");
+}
+
+static void remove_folder(const char *dir)
+{
+    DIR *d = opendir(dir);
+    for (const struct dirent *e; d && (e = readdir(d));)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            unlinkat(dirfd(d), e->d_name, 0);
+    if (d) closedir(d);
+    rmdir(dir);
+}
+
+static pare_status names_check(cli *c)
+{
+    for (size_t i = 0; i < c->noperands; i++) {
+        bool known = false;
+        for (size_t k = 0; k < bench_ncases; k++)
+            if (strcmp(bench_cases[k].name, c->operand[i]) == 0) known = true;
+        if (!known)
+            return pare_fail(&c->err, PARE_ERR_USAGE, "there is no benchmark '%s'", c->operand[i]);
+    }
+    return PARE_OK;
+}
+
+static pare_status bench(runner *r, const char *peers, int argc, char **argv)
+{
+    r->match.turns = r->quick ? 2 : 9;
+    r->match.budget = r->quick ? 0.1 : r->full ? 8 : 1;
+    r->last = &r->first;
+    r->match.c = r->c;
+    r->match.peers = r->peer;
+    bench_heed_signals();
+    pare_status st = make_folder(r);
+    if (!st) st = start_peers(r, peers); /* before there are threads */
+    if (!st) st = bench_gemm_init(&r->match.gemm, r->c, r->quick ? 64 : 1024);
+    if (st) return st;
+    bench_machine_look(&r->machine);
+    if (!r->c->json) print_head(r, argc, argv);
+    for (size_t k = 0; k < bench_ncases && !st; k++)
+        if (wanted(r, &bench_cases[k])) st = run_case(r, &bench_cases[k]);
+    if (!st && r->c->json) st = print_json(r);
+    if (!st && r->match.lost > 0)
+        st = pare_fail(&r->c->err, PARE_ERR_IO, "%zu of the peers broke", r->match.lost);
+    return st;
+}
+
+int cmd_bench(int argc, char **argv)
+{
+    runner r = {0};
+    cli c;
+    const char *peers = NULL;
+    int rc;
+    const opt own[] = {
+        {.name = "quick", .kind = OPT_FLAG, .to = &r.quick, .help = "tiny shapes: does it work?"},
+        {.name = "full", .kind = OPT_FLAG, .to = &r.full, .help = "the large shapes as well"},
+        {.name = "cpu",
+         .kind = OPT_FLAG,
+         .to = &r.match.cpu,
+         .help = "CPU time by threads: for a machine that others use, too"},
+        {.name = "peer",
+         .kind = OPT_TEXT,
+         .to = &peers,
+         .metavar = "CMD",
+         .help = "a program to compare with, or several: 'A;B'"},
+    };
+    const opt_spec spec = {
+        .command = "bench",
+        .args = "[NAME...]",
+        .about = "How fast this is here, as CSV: attention, dense, forward, generate, hash,\n"
+                 "spectral, or all of them, on one thread and on -t. Results are checked.",
+        .example = "bench attention dense",
+        .own = own,
+        .nown = sizeof own / sizeof *own,
+        .more = true,
+    };
+    char *words[64];
+    const int nwords = argc < 64 ? argc : 64; /* parsing moves them about */
+    if (argc > 0) memcpy(words, argv, (size_t)nwords * sizeof *words);
+    if (!cli_start(&c, &spec, CLI_NO_OUT, NULL, argc, argv, &rc)) return rc;
+    r.c = &c;
+    pare_status st = r.quick && r.full ? pare_fail(&c.err, PARE_ERR_USAGE,
+                                                   "--quick and --full exclude each other")
+                                       : names_check(&c);
+    if (!st) st = bench(&r, peers, nwords, words);
+    for (size_t i = 0; i < r.match.npeers; i++) bench_peer_stop(&r.peer[i]);
+    if (r.dir[0]) remove_folder(r.dir);
+    rc = cli_finish(&c, st);
+    if (bench_signalled()) raise(bench_signalled()); /* the default action again */
+    return rc;
+}
