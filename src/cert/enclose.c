@@ -235,7 +235,7 @@ static pare_status pooled(flow *y, const enclose_ctx *c, const flow *x, pare_err
             for (size_t k = 0; mean && k < d; k++) to[k] /= (double)n;
         for (size_t e = 0; e < ENGINES; e++) {
             const engine *const g = enclose_engine(c->wide, e);
-            const double local = up_mul(gamma_of(n + 2, g->u), up_div(size[e], (double)n));
+            const double local = up_mul(roundings(g, n, 2, 1 + n / 4), up_div(size[e], (double)n));
             const double under = up_mul(g->tiny, up_mul((double)n + 2, up_sqrt((double)d)));
             const double all = up_add(up_div(r[e], (double)n), up_add(local, under));
             y->r[e][s] = mean ? in_range(g, size[e], all) : r[e];

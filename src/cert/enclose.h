@@ -106,6 +106,7 @@ typedef struct engine {
     double u, tiny;
     double angle; /* unit roundoff of angles, their sines and cosines, and powers */
     double big;   /* numbers up to it, and sums of squares up to it, stay in range */
+    bool wide;    /* double-double: long sums cost one unit (wide.h) */
     bool narrows; /* rounds f64 weights and inputs to its own type first */
 } engine;
 const engine *enclose_engine(bool wide, size_t e);
@@ -164,6 +165,13 @@ static inline double flow_norm_down(const flow *f, size_t i)
 static inline double reach(double norm, radii r, size_t e)
 {
     return up_add(norm, up_add(r.r[0], r.r[e]));
+}
+/* What `plain` roundings of an f64 or f32 engine amount to, where n of them belong to a sum of that
+ * many terms; double-double takes `wide` units for the same. */
+static inline double roundings(const engine *e, size_t n, size_t plain, size_t wide)
+{
+    const size_t long_sums = n / WIDE_TERMS, more = long_sums * long_sums * long_sums;
+    return gamma_of(e->wide ? wide + more : n + plain, e->u);
 }
 /* r unless a number of that size may be out of the engine's range. */
 static inline double in_range(const engine *e, double size, double r)

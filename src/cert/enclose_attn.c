@@ -2,7 +2,8 @@
  *
  * U averages over the visible rows: a convex combination (or 0 for an empty row), so
  *     |U x - U x'|_i <= mean over visible j of |x_j - x'_j|,
- * and one engine's mean of n rows is off by gamma_{n+2} times the mean of their norms. */
+ * and one engine's mean of n rows is off by gamma_{n+2} times the mean of their norms (in
+ * double-double 3 v^2 for each sum and for the division: 1 + n/4 units). */
 #include "enclose.h"
 #include <string.h>
 
@@ -44,7 +45,7 @@ static void mean_row(void *ctx, size_t i)
         for (size_t k = 0; k < d; k++) y[k] /= n;
     for (size_t e = 0; e < ENGINES; e++) {
         const engine *const m = enclose_engine(wide, e);
-        const double local = up_mul(gamma_of(keys.count + 2, m->u), up_div(size[e], n));
+        const double local = up_mul(roundings(m, keys.count, 2, 1 + keys.count / 4), up_div(size[e], n));
         const double under = up_mul(m->tiny, up_mul(n + 2, up_sqrt((double)d)));
         w->y->r[e][i] = in_range(m, size[e], up_add(up_div(r[e], n), up_add(local, under)));
     }

@@ -53,9 +53,9 @@ double enclose_max_up(const double *x, size_t n)
 
 const engine *enclose_engine(bool wide, size_t e)
 {
-    static const engine f64 = {PARE_UNIT_F64, 0x1p-1022, PARE_UNIT_F64, 0x1p1000, false};
-    static const engine f32 = {PARE_UNIT_F32, 0x1p-126, PARE_UNIT_F64, 0x1p120, true};
-    static const engine dd106 = {WIDE_UNIT, WIDE_TINY, WIDE_UNIT, WIDE_BIG, false};
+    static const engine f64 = {PARE_UNIT_F64, 0x1p-1022, PARE_UNIT_F64, 0x1p1000, false, false};
+    static const engine f32 = {PARE_UNIT_F32, 0x1p-126, PARE_UNIT_F64, 0x1p120, false, true};
+    static const engine dd106 = {WIDE_UNIT, WIDE_TINY, WIDE_UNIT, WIDE_BIG, true, false};
     return e == 1 ? &f32 : wide ? &dd106 : &f64;
 }
 
@@ -96,9 +96,9 @@ void enclose_rows(const pare_exec *exec, size_t n, void (*fn)(void *ctx, size_t 
 /* The roundings of one map whose terms |W||x| + |b| have the norm `terms`. */
 static double dense_relative(const engine *e, const dense_norms *n, double terms)
 {
-    const size_t roundings = n->in + (e->narrows && n->wide ? 4 : 2);
+    const double local = roundings(e, n->in, e->narrows && n->wide ? 4 : 2, 1);
     const double most = up_max(terms, n->row2); /* W itself must be in range, whatever x is */
-    return in_range(e, most, up_mul(gamma_of(roundings, e->u), terms));
+    return in_range(e, most, up_mul(local, terms));
 }
 
 /* Its underflows, per entry. */
@@ -195,7 +195,7 @@ static pare_status diagonal(flow *y, const enclose_ctx *c, const flow *x, const 
         for (size_t e = 0; e < ENGINES; e++) {
             const engine *const g = enclose_engine(c->wide, e);
             const double at = reach(norm, r, e), size = up_mul(most, at);
-            const double local = up_mul(gamma_of(2, g->u), size);
+            const double local = up_mul(roundings(g, 0, 2, 1), size);
             const double under = up_mul(g->tiny, up_add(up_sqrt((double)d), at));
             const double move = up_fma(most, r.r[e], up_add(local, under));
             y->r[e][i] = in_range(g, up_max(size, most), move);

@@ -6,7 +6,7 @@
  * Local rounding: each is x times a factor in [0, 1] (or tanh) that is off by a few u and no more
  * than 16 u |x| in all: the factor's libm call 8 u, its argument's roundings (at most 8 u relative)
  * times max |t sech^2 t| < 0.45, and four operations. Where an exponential leaves the range, x
- * times it is below 1024 tiny.
+ * times it is below 1024 tiny. In double-double: wide_act_units.
  *
  * Gated: a = act(g), |a' u' - a u| <= |a' - a|_2 |u'|_max + |a|_max |u' - u|_2, one rounding. */
 #include "enclose.h"
@@ -69,7 +69,7 @@ static void act_row(void *ctx, size_t i)
         const engine *const g = enclose_engine(j->x->wide, e);
         const double size = reach(norm, r, e);
         const double under = up_mul(g->tiny, up_mul(1024, up_sqrt((double)d)));
-        const double local = up_fma(up_mul(16, g->u), size, under);
+        const double local = up_fma(up_mul(g->wide ? wide_act_units(j->act) : 16, g->u), size, under);
         j->x->r[e][i] = in_range(g, size, up_fma(slope, r.r[e], local));
     }
 }

@@ -121,7 +121,7 @@ static double mean_radius(const side *s, const heads *h, const flow *z, size_t f
         r = up_add(r, own);
         size = up_add(size, up_add(own, up_fma(d->fro, at, d->b2)));
     }
-    const double local = up_mul(gamma_of(t + 3, m->u), up_div(size, (double)t));
+    const double local = up_mul(roundings(m, t, 3, 1 + t / 4), up_div(size, (double)t));
     const double under = up_mul(m->tiny, up_mul((double)t + 3, (double)d->out));
     return in_range(m, size, up_add(up_div(r, (double)t), up_add(local, under)));
 }

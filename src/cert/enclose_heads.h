@@ -30,7 +30,7 @@ static inline double *part_lo(const side *s, size_t i, size_t g)
 
 typedef struct scratch {
     double *p;             /* weights of the visible keys */
-    double *p_lo;          /* the same, wide only */
+    double *p_lo, *rest;   /* wide only: lo of p, and what is left of a sum (dv) */
     double *c;             /* centre of the keys */
     double *k_off, *v_off; /* |k_j - c|, |v_j - o| */
     double *cov;           /* dv x dk */

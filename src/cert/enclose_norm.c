@@ -14,7 +14,11 @@
  * gamma_{d+1} |x|_2 / sqrt(d), the row with the subtraction by gamma_{d+2} |x|_2. Then
  * s^2 / D is a sum of positive terms, one root, one division, gain: each entry gets a factor
  * within 1 -+ theta, theta = gamma_{d+12}, plus tiny (d + D + 8) / s^2 for squares that underflow,
- * which no longer is small when s^2 comes near the smallest numbers of the engine. */
+ * which no longer is small when s^2 comes near the smallest numbers of the engine.
+ *
+ * In double-double, v = 2^-53: centring 3 + 3 + 3 v^2; the root half of 9 (sum) + 2 + 3 + 2 v^2 and
+ * 25/8 of its own, the division 15: below 27 v^2, two units; gain and bias 4 v^2; batch norms 2 + 4
+ * + 15 + 4 v^2. */
 #include "enclose.h"
 
 typedef struct norm_parts { /* constants of one norm, from above */
@@ -102,7 +106,7 @@ static radii after_offset(const norm_parts *p, double norm, radii r)
         const engine *const g = enclose_engine(p->wide, e);
         const double size = up_add(reach(norm, r, e), p->offset2);
         const double local =
-            up_fma(gamma_of(2, g->u), size, up_mul(g->tiny, up_sqrt((double)p->d)));
+            up_fma(roundings(g, 0, 2, 1), size, up_mul(g->tiny, up_sqrt((double)p->d)));
         y.r[e] = in_range(g, size, up_add(r.r[e], local));
     }
     return y;
@@ -115,7 +119,7 @@ static radii after_centring(const norm_parts *p, double norm, radii r)
         const engine *const g = enclose_engine(p->wide, e);
         const double size = reach(norm, r, e);
         const double under = up_mul(g->tiny, up_mul(2, up_sqrt((double)p->d)));
-        const double local = up_fma(gamma_of(p->d + 3, g->u), size, under);
+        const double local = up_fma(roundings(g, p->d, 3, 1), size, under);
         y.r[e] = in_range(g, up_mul(size, up_sqrt((double)p->d)), up_add(r.r[e], local));
     }
     return y;
@@ -134,7 +138,7 @@ static double root_radius(const norm_parts *p, double low, double high, radii r,
     const double far = reach(high, r, e);
     *size = up_min(top, up_mul(top, up_div(far, s_own)));
     const double lost = up_div(up_mul(g->tiny, up_add(up_add(d, div), 8)), s2);
-    const double theta = up_add(gamma_of(p->d + 12, g->u), up_mul(2, lost));
+    const double theta = up_add(roundings(g, p->d, 12, 2), up_mul(2, lost));
     if (!(theta < 0.01) || !(up_mul(far, far) <= g->big) || !(up_div(up_add(div, 1), s2) <= g->big))
         return INFINITY;
     const double between = down(sqrt(down(s_exact * s_own)));
@@ -149,7 +153,7 @@ static double affine_radius(const norm_parts *p, double size, double r, size_t e
     const double terms = up_fma(p->gain, size, p->bias2);
     const double under = up_mul(g->tiny, up_fma(4, up_sqrt((double)p->d), up_add(size, p->gain)));
     if (!pare_has(&p->n->gain) && !pare_has(&p->n->bias)) return r;
-    const double local = up_fma(gamma_of(5, g->u), up_mul(2, terms), under);
+    const double local = up_fma(roundings(g, 0, 5, 1), up_mul(2, terms), under);
     return in_range(g, up_max(terms, p->gain), up_fma(p->gain, r, local));
 }
 
@@ -163,7 +167,7 @@ static double batch_radius(const norm_parts *p, double norm, radii r, size_t e)
     if (!(p->least > g->tiny / g->u) || !(up_div(1, p->least) <= g->big)) return INFINITY;
     const double more = up_add(up_add(p->gain, p->scale), size);
     const double under = up_mul(g->tiny, up_mul(8, up_add(up_sqrt((double)p->d), more)));
-    const double local = up_fma(gamma_of(16, g->u), up_fma(p->scale, size, p->bias2), under);
+    const double local = up_fma(roundings(g, 0, 16, 2), up_fma(p->scale, size, p->bias2), under);
     return in_range(g, up_max(terms, p->gain), up_fma(p->scale, r.r[e], local));
 }
 

@@ -30,12 +30,10 @@ static void weights_wide(head_row *w)
     const dd top = {p[best], p_lo[best]};
     w->range = up_add(up(top.hi - p[worst]), up_mul(LO_SHARE, up_add(fabs(top.hi), fabs(p[worst]))));
     wide_exp_row(p, p_lo, top, n);
-    dd sum = dd_of(0);
+    const dd sum = wide_total(p, p_lo, n);
     w->others = 0;
-    for (size_t j = 0; j < n; j++) {
-        sum = dd_add(sum, (dd){p[j], p_lo[j]});
+    for (size_t j = 0; j < n; j++)
         if (j != best) w->others = up_add(w->others, up_mul(p[j], 1 + LO_SHARE));
-    }
     for (size_t j = 0; j < n; j++) {
         const dd x = dd_div((dd){p[j], p_lo[j]}, sum);
         p[j] = x.hi;
@@ -47,13 +45,14 @@ static void average_wide(const head_row *w, double *hi, double *lo)
 {
     const side *const v = &w->h->v;
     const size_t width = v->width[w->g];
-    for (size_t c = 0; c < width; c++) hi[c] = lo[c] = 0;
+    const wide_sums y = {hi, lo, w->s->rest};
+    for (size_t c = 0; c < width; c++) hi[c] = lo[c] = y.m[c] = 0;
     for (size_t j = 0; j < w->keys->count; j++) {
         const size_t row = key_row(w, j);
-        wide_gather(hi, lo, (dd){w->s->p[j], w->s->p_lo[j]}, part(v, row, w->g),
-                    part_lo(v, row, w->g), width, j);
+        wide_gather(y, (dd){w->s->p[j], w->s->p_lo[j]}, part(v, row, w->g), part_lo(v, row, w->g),
+                    width);
     }
-    wide_tidy(hi, lo, width);
+    wide_tidy(y, width);
 }
 
 static void weights(head_row *w, double *p)
@@ -135,8 +134,9 @@ static bool scratch_new(scratch *s, pare_arena *a, const job *w)
     s->k_off = pare_alloc(a, t, sizeof *s->k_off);
     s->v_off = pare_alloc(a, t, sizeof *s->v_off);
     s->c = pare_alloc(a, w->dk, sizeof *s->c);
+    s->rest = pare_alloc(a, w->dv, sizeof *s->rest);
     s->cov = pare_alloc(a, w->dv, w->dk * sizeof *s->cov);
-    return s->p && s->p_lo && s->k_off && s->v_off && s->c && s->cov;
+    return s->p && s->p_lo && s->rest && s->k_off && s->v_off && s->c && s->cov;
 }
 
 static void block(void *ctx, size_t b)

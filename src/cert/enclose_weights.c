@@ -58,7 +58,7 @@ static double score_rest(const head_row *w, const key_view *v, size_t e)
     const double both = up_mul(big_q, big_k), size = up_mul(scale, both);
     const double under =
         up_fma(dk + 2, up_add(1, scale), up_add(both, up_mul(dk, up_add(big_q, big_k))));
-    return up_add(up_fma(scale, move, up_mul(gamma_of(w->d->dk + 4, m->u), size)),
+    return up_add(up_fma(scale, move, up_mul(roundings(m, w->d->dk, 4, 1), size)),
                   up_mul(m->tiny, under));
 }
 
@@ -129,7 +129,7 @@ static double weight_rounding(const head_row *w, size_t e)
     const engine *const m = enclose_engine(w->h->c->wide, e);
     const size_t tiles = w->keys->count / TILE;
     const double range = up_fma(2, up_add(w->delta[0], w->delta[e]), w->range);
-    const double ew = gamma_of(10 + 10 * tiles, m->u);
+    const double ew = roundings(m, 0, 10 + 10 * tiles, 4);
     return up_fma(m->u, range, up_div(ew, down_sub(1, ew)));
 }
 
@@ -216,7 +216,7 @@ static double sum_local(const head_row *w, size_t e)
     const double each = up_mul(m->tiny, up_mul(32, (double)(n / TILE + 2)));
     const double size = up_add(w->v_reach[e], up_sqrt((double)w->d->dv));
     const double under = up_mul(each, up_mul((double)n + 2, size));
-    return up_fma(gamma_of(n + 6, m->u), w->v_reach[e], under);
+    return up_fma(roundings(m, n, 6, 2), w->v_reach[e], under);
 }
 
 radii enclose_head_radii(head_row *w)

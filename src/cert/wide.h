@@ -10,8 +10,17 @@
  *     dd + double 2 v^2   dd + dd 3 v^2 + 13 v^3   dd * double 2 v^2   dd * dd 5 v^2
  *     dd / double 3 v^2   dd / dd 15 v^2 + 56 v^3  sqrt 25/8 v^2
  *
- * The kernel counts each of them, and each step of the sums below, as WIDE_UNIT = 2^-96 = 1024 v^2,
- * and each function (exp, tanh, erf, sin, cos, log, pow) as 8 of it, as it does in every engine.
+ * The kernel counts each of them as one WIDE_UNIT = 2^-102 = 16 v^2. A sum of products or numbers
+ * (wide_dot, wide_gather, wide_total, wide_dense) is within one unit of the sum A of its terms'
+ * sizes, however long it is:
+ *
+ * Lemma (sums). Each sum keeps h, l, m. A term x y with x = xh + xl, y = yh + yl becomes p + e
+ * exactly (the product of the hi), and f = e + xl yh + xh yl, below 4 v |x y| and rounded with
+ * 7 v^2 |x y| (xl yl, below v^2 |x y|, left out). p goes into h, what that two-sum leaves (below
+ * v A) and f go into l by two-sums; what these leave (below (n + 4) v^2 A, twice) is added up in m
+ * in f64, where n terms round with less than 3 (n + 4)^3 v^3 A in all. The pair made of h + l + m
+ * at the end rounds once more, v^2 A. So the sum is within (9 + 3 (n + 4)^3 v) v^2 A: one unit for
+ * n <= WIDE_TERMS = 2^17, and (n / WIDE_TERMS)^3 more beyond.
  *
  * Why WIDE_TINY = 2^-400: the low half of a product is exact while the product is above 2^-968, and
  * off by 2^-1074 below; divisors stay above 2^-310 (enclose_norm.c asks for it), so that even
@@ -21,7 +30,8 @@
 #include <pare/model.h>
 #include <math.h>
 
-#define WIDE_UNIT 0x1p-96
+#define WIDE_UNIT  0x1p-102
+#define WIDE_TERMS ((size_t)1 << 17)
 #define WIDE_TINY 0x1p-400
 #define WIDE_BIG  0x1p400
 /* Inlined into functions that are compiled twice, with and without the processor's fma. */
@@ -114,18 +124,35 @@ WIDE_INLINE dd dd_sqrt(dd x)
     return dd_fast_sum(s, (x.lo + fma(-s, s, x.hi)) / (2 * s));
 }
 
+/* One term of the lemma. */
+WIDE_INLINE void dd_take(double *h, double *l, double *m, double p, double f)
+{
+    const dd a = dd_two_sum(*h, p), b = dd_two_sum(*l, a.lo), c = dd_two_sum(b.hi, f);
+    *h = a.hi;
+    *l = c.hi;
+    *m += b.lo + c.lo;
+}
+WIDE_INLINE dd dd_settle(double h, double l, double m)
+{
+    const dd s = dd_two_sum(h, l);
+    return dd_two_sum(s.hi, s.lo + m);
+}
+
 /* ---- functions (wide_math.c) ---------------------------------------------------------------- */
 
-dd wide_exp(dd x);  /* relative 2^-98; 0 below -300; inf above 300 */
-dd wide_tanh(dd x); /* relative 2^-96 */
-dd wide_erf(dd x);  /* absolute 2^-94 */
+/* Errors in units; where they come from is in wide_math.c. */
+dd wide_exp(dd x);  /* 4, relative; 0 below -300; inf above 300 */
+dd wide_tanh(dd x); /* 28, relative */
+dd wide_erf(dd x);  /* 207, absolute */
 dd wide_log(double x);
-/* absolute 2^-98; nan for |x| > 2^30 */
+/* 4, absolute; nan for |x| > 2^30 */
 void wide_sincos(dd x, dd *sine, dd *cosine);
 /* Entry j of the sinusoidal position `pos` of width d: the angle pos base^(-j'/d), j' = j without
  * its last bit, is within (|ln base| + 10) WIDE_UNIT of itself. */
 dd wide_wave(double base, size_t pos, size_t j, size_t d);
-dd wide_act(pare_act act, dd x); /* within 16 WIDE_UNIT |x| + 1024 WIDE_TINY */
+/* Within wide_act_units(act) WIDE_UNIT |x| + 1024 WIDE_TINY. */
+dd wide_act(pare_act act, dd x);
+double wide_act_units(pare_act act);
 
 /* ---- rows (wide_rows.c): hi and lo are n numbers each ---------------------------------------- */
 
@@ -133,10 +160,14 @@ dd wide_act(pare_act act, dd x); /* within 16 WIDE_UNIT |x| + 1024 WIDE_TINY */
 void wide_act_row(pare_act act, double *hi, double *lo, size_t n);
 void wide_exp_row(double *hi, double *lo, dd top, size_t n); /* x_k = exp(x_k - top) */
 dd wide_dot(const double *xh, const double *xl, const double *yh, const double *yl, size_t n);
-/* y += p x, where y is `terms` such terms already; wide_tidy makes pairs of the sums again. */
-void wide_gather(double *yh, double *yl, dd p, const double *xh, const double *xl, size_t n,
-                 size_t terms);
-void wide_tidy(double *hi, double *lo, size_t n);
+dd wide_total(const double *xh, const double *xl, size_t n);
+/* y += p x entry by entry; y is h, l, m of the lemma, zeros at first. wide_tidy makes pairs of the
+ * sums. */
+typedef struct wide_sums {
+    double *h, *l, *m;
+} wide_sums;
+void wide_gather(wide_sums y, dd p, const double *xh, const double *xl, size_t n);
+void wide_tidy(wide_sums y, size_t n);
 void wide_sum_row(double *yh, double *yl, const double *xh, const double *xl, size_t n);
 void wide_div_row(double *hi, double *lo, double by, size_t n);
 /* The steps of a norm, in place. */
@@ -152,7 +183,7 @@ typedef struct wide_mat { /* one matrix: rows x cols twice */
     pare_mat hi, lo;
 } wide_mat;
 /* y (n x out) = x (n x in) w^T + b; b may be NULL or absent. Same bits for any number of threads
- * and any processor. An entry is off by gamma_{in+2} (sum |w||x| + |b|), gamma of WIDE_UNIT. */
+ * and any processor. An entry is a sum of the lemma, its last term b. */
 void wide_dense(wide_mat *y, const wide_mat *x, const pare_weight *w, const pare_weight *b,
                 const pare_exec *exec);
 #endif

@@ -1,40 +1,23 @@
-/* wide_rows.c - sums, products and norms of rows in double-double.
- *
- * Long sums of products keep a pair (h, l) per entry: h + term exactly by a two-sum, all small parts
- * added up in l in f64. With v = 2^-53, n terms between two wide_tidy and A the sum of all |terms|:
- * a term's product is split exactly, its small part (error of the product, hi lo, lo hi; lo lo left
- * out) is below 3 v |term| and rounded with 7 v^2 |term|; the two-sum leaves at most v A; so l stays
- * below (n + 3) v A, and each addition to it is off by v times that. A term costs (n + 4) v^2 A,
- * plus 8 v^2 of itself. With n <= RUN = 256 that is below 270 v^2 A for each term: inside
- * the one WIDE_UNIT = 1024 v^2 that the kernel counts for each. */
+/* wide_rows.c - sums, products and norms of rows in double-double. Sums are those of the lemma in
+ * wide.h. */
 #include "wide.h"
 
-enum { RUN = 256 };
-
-WIDE_INLINE void take(double *h, double *l, double xh, double xl, double yh, double yl)
+WIDE_INLINE void take(double *h, double *l, double *m, dd x, dd y)
 {
-    const dd p = dd_product(xh, yh), s = dd_two_sum(*h, p.hi);
-    *h = s.hi;
-    *l += s.lo + fma(xh, yl, fma(xl, yh, p.lo));
+    const dd p = dd_product(x.hi, y.hi);
+    dd_take(h, l, m, p.hi, fma(x.hi, y.lo, fma(x.lo, y.hi, p.lo)));
 }
 
 WIDE_INLINE dd dot(const double *xh, const double *xl, const double *yh, const double *yl, size_t n)
 {
-    double h = 0, l = 0;
-    for (size_t k = 0; k < n; k++) {
-        take(&h, &l, xh[k], xl[k], yh[k], yl[k]);
-        if (k % RUN == RUN - 1) {
-            const dd s = dd_two_sum(h, l);
-            h = s.hi;
-            l = s.lo;
-        }
-    }
-    return dd_two_sum(h, l);
+    double h = 0, l = 0, m = 0;
+    for (size_t k = 0; k < n; k++) take(&h, &l, &m, (dd){xh[k], xl[k]}, (dd){yh[k], yl[k]});
+    return dd_settle(h, l, m);
 }
 
-WIDE_INLINE void gather(double *yh, double *yl, dd p, const double *xh, const double *xl, size_t n)
+WIDE_INLINE void gather(wide_sums y, dd p, const double *xh, const double *xl, size_t n)
 {
-    for (size_t k = 0; k < n; k++) take(&yh[k], &yl[k], p.hi, p.lo, xh[k], xl[k]);
+    for (size_t k = 0; k < n; k++) take(&y.h[k], &y.l[k], &y.m[k], p, (dd){xh[k], xl[k]});
 }
 
 WIDE_FMA static dd dot_fma(const double *xh, const double *xl, const double *yh, const double *yl,
@@ -43,10 +26,9 @@ WIDE_FMA static dd dot_fma(const double *xh, const double *xl, const double *yh,
     return dot(xh, xl, yh, yl, n);
 }
 
-WIDE_FMA static void gather_fma(double *yh, double *yl, dd p, const double *xh, const double *xl,
-                                size_t n)
+WIDE_FMA static void gather_fma(wide_sums y, dd p, const double *xh, const double *xl, size_t n)
 {
-    gather(yh, yl, p, xh, xl, n);
+    gather(y, p, xh, xl, n);
 }
 
 dd wide_dot(const double *xh, const double *xl, const double *yh, const double *yl, size_t n)
@@ -54,23 +36,28 @@ dd wide_dot(const double *xh, const double *xl, const double *yh, const double *
     return wide_has_fma() ? dot_fma(xh, xl, yh, yl, n) : dot(xh, xl, yh, yl, n);
 }
 
-void wide_tidy(double *hi, double *lo, size_t n)
+void wide_gather(wide_sums y, dd p, const double *xh, const double *xl, size_t n)
 {
-    for (size_t k = 0; k < n; k++) {
-        const dd s = dd_two_sum(hi[k], lo[k]);
-        hi[k] = s.hi;
-        lo[k] = s.lo;
-    }
+    if (wide_has_fma())
+        gather_fma(y, p, xh, xl, n);
+    else
+        gather(y, p, xh, xl, n);
 }
 
-void wide_gather(double *yh, double *yl, dd p, const double *xh, const double *xl, size_t n,
-                 size_t terms)
+dd wide_total(const double *xh, const double *xl, size_t n)
 {
-    if (terms % RUN == RUN - 1) wide_tidy(yh, yl, n);
-    if (wide_has_fma())
-        gather_fma(yh, yl, p, xh, xl, n);
-    else
-        gather(yh, yl, p, xh, xl, n);
+    double h = 0, l = 0, m = 0;
+    for (size_t k = 0; k < n; k++) dd_take(&h, &l, &m, xh[k], xl[k]);
+    return dd_settle(h, l, m);
+}
+
+void wide_tidy(wide_sums y, size_t n)
+{
+    for (size_t k = 0; k < n; k++) {
+        const dd s = dd_settle(y.h[k], y.l[k], y.m[k]);
+        y.h[k] = s.hi;
+        y.l[k] = s.lo;
+    }
 }
 
 static dd get(const double *hi, const double *lo, size_t k)
@@ -104,9 +91,7 @@ void wide_offset(double *hi, double *lo, const pare_weight *offset, size_t n)
 
 void wide_centre(double *hi, double *lo, size_t n)
 {
-    dd s = dd_of(0);
-    for (size_t k = 0; k < n; k++) s = dd_add(s, get(hi, lo, k));
-    const dd mean = dd_div_d(s, (double)n);
+    const dd mean = dd_div_d(wide_total(hi, lo, n), (double)n);
     for (size_t k = 0; k < n; k++) set(hi, lo, k, dd_sub(get(hi, lo, k), mean));
 }
 
