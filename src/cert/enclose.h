@@ -89,10 +89,11 @@ static inline double up_min(double x, double y)
 /* gamma_n = n u / (1 - n u) >= |(1 + d_1)^+-1 ... (1 + d_n)^+-1 - 1| for |d_k| <= u. */
 static inline double gamma_of(size_t n, double u)
 {
-    return pare_gamma(n, u).v;
+    const double nu = up_mul((double)n, u);
+    return nu < 1 ? up_div(nu, down_sub(1, nu)) : INFINITY;
 }
 /* |x|_2 of stored numbers. The sum s of n squares is off by a factor within (1 -+ u)^n and by
- * n 2^-1074 for squares that underflow. */
+ * n 2^-1022 for squares that underflow. */
 double enclose_norm_up(const double *x, size_t n);
 double enclose_norm_down(const double *x, size_t n);
 /* |x - y|_2 of stored numbers, from above. */
@@ -232,5 +233,8 @@ double enclose_lipschitz(pare_act act);
 /* Total variation between softmax(a) and softmax(a + b) for max|b| <= d: tanh(d/2); and less when
  * all weight but `rest` is on one entry of either. */
 double enclose_tv(double d, double rest);
+/* Whether a gap proven in f64 is to be proven again with wide midpoints (gap.c). */
+bool enclose_goes_wide(const pare_gap *gap, const pare_model *f, const pare_model *g,
+                       const pare_inputs *set);
 
 #endif

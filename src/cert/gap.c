@@ -135,6 +135,13 @@ static double work_of(const pare_model *m, const pare_inputs *set)
     return work;
 }
 
+bool enclose_goes_wide(const pare_gap *gap, const pare_model *f, const pare_model *g,
+                       const pare_inputs *set)
+{
+    if (gap->proven.v <= (1 + SHARE) * gap->measured) return false;
+    return work_of(f, set) + work_of(g, set) <= WORK;
+}
+
 /* The set once more with wide midpoints; measured, slack and scale stay those of f64. */
 static pare_status again_wide(prover *p, pare_gap *gap, const pare_inputs *set, pare_err *err)
 {
@@ -158,8 +165,7 @@ pare_status pare_prove_gap(pare_gap *out, const pare_model *f, const pare_model 
     pare_status st = pare_model_norms_new(&p.nf, a, f, exec, err);
     if (st == PARE_OK) st = pare_model_norms_new(&p.ng, a, g, exec, err);
     if (st == PARE_OK) st = whole_set(&p, &gap, set, err);
-    if (st == PARE_OK && gap.proven.v > (1 + SHARE) * gap.measured &&
-        work_of(f, set) + work_of(g, set) <= WORK)
+    if (st == PARE_OK && enclose_goes_wide(&gap, f, g, set))
         st = again_wide(&p, &gap, set, err);
     if (st == PARE_OK) *out = gap;
     pare_arena_free(a);

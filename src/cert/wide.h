@@ -186,4 +186,9 @@ typedef struct wide_mat { /* one matrix: rows x cols twice */
  * and any processor. An entry is a sum of the lemma, its last term b. */
 void wide_dense(wide_mat *y, const wide_mat *x, const pare_weight *w, const pare_weight *b,
                 const pare_exec *exec);
+/* The same on a lower level of the processor than the best it has (tests compare the bits). */
+typedef enum wide_level { WIDE_PLAIN, WIDE_AVX2, WIDE_AVX512 } wide_level;
+wide_level wide_best_level(void);
+void wide_dense_on(wide_level level, wide_mat *y, const wide_mat *x, const pare_weight *w,
+                   const pare_weight *b, const pare_exec *exec);
 #endif

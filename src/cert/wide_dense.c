@@ -122,12 +122,21 @@ __attribute__((target("avx512f"))) static void kernel_avx512(const strip *s, con
 }
 #endif
 
-static kernel *best_kernel(void)
+wide_level wide_best_level(void)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) return kernel_avx512;
-    if (wide_has_fma()) return kernel_avx2;
+    if (__builtin_cpu_supports("avx512f")) return WIDE_AVX512;
 #endif
+    return wide_has_fma() ? WIDE_AVX2 : WIDE_PLAIN;
+}
+
+static kernel *kernel_of(wide_level level)
+{
+#if defined(__x86_64__)
+    if (level == WIDE_AVX512) return kernel_avx512;
+    if (level == WIDE_AVX2) return kernel_avx2;
+#endif
+    (void)level;
     return kernel_plain;
 }
 
@@ -201,8 +210,14 @@ static void tile(void *ctx, size_t block)
 void wide_dense(wide_mat *y, const wide_mat *x, const pare_weight *w, const pare_weight *b,
                 const pare_exec *exec)
 {
+    wide_dense_on(wide_best_level(), y, x, w, b, exec);
+}
+
+void wide_dense_on(wide_level level, wide_mat *y, const wide_mat *x, const pare_weight *w,
+                   const pare_weight *b, const pare_exec *exec)
+{
     PARE_ASSERT(x->hi.cols == w->cols && y->hi.cols == w->rows && y->hi.rows == x->hi.rows);
-    job j = {y, x, w, b && pare_has(b) ? b : NULL, (w->rows + OUTS - 1) / OUTS, best_kernel()};
+    job j = {y, x, w, b && pare_has(b) ? b : NULL, (w->rows + OUTS - 1) / OUTS, kernel_of(level)};
     const size_t row_tiles = (x->hi.rows + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE;
     pare_parallel(exec, row_tiles * j.out_tiles, tile, &j);
 }
