@@ -254,8 +254,7 @@ static pare_status outputs(pare_enclosure *out, const enclose_ctx *c, const flow
     y.lo = pare_mat_of(out->lo, out->rows, out->cols);
     PARE_ASSERT(x->x.rows == out->rows && (mapped ? w->rows : x->x.cols) == out->cols);
     if (mapped) {
-        const pare_status st =
-            enclose_product(&y.x, &y.lo, x, w, &c->m->top.out.b, c->exec, err);
+        const pare_status st = enclose_product(&y.x, &y.lo, x, w, &c->m->top.out.b, c->exec, err);
         if (st != PARE_OK) return st;
     } else {
         for (size_t i = 0; i < out->rows; i++) enclose_copy_row(&y, i, x, i);
@@ -266,8 +265,7 @@ static pare_status outputs(pare_enclosure *out, const enclose_ctx *c, const flow
         double entry[ENGINES];
         for (size_t e = 0; e < ENGINES; e++) {
             const engine *const g = enclose_engine(c->wide, e);
-            entry[e] =
-                mapped ? enclose_entry_radius(g, n, reach(norm, r, e), r.r[e]) : r.r[e];
+            entry[e] = mapped ? enclose_entry_radius(g, n, reach(norm, r, e), r.r[e]) : r.r[e];
         }
         out->rad[i] = entry[0];
         out->rad32[i] = entry[1];
@@ -294,13 +292,14 @@ static pare_status top(pare_enclosure *out, const enclose_ctx *c, flow *x, pare_
 
 static pare_status run(pare_enclosure *out, enclose_ctx *c, const pare_input *in, pare_err *err)
 {
-    pare_graph graph;
     flow x, first;
     const size_t rows = in->batch * in->tokens;
     pare_status st = PARE_OK;
     if (c->m->pattern.kind == PARE_GRAPH) {
-        st = pare_graph_complete(&graph, c->a, in->graph, &c->m->pattern, err);
-        c->graph = &graph;
+        pare_graph *const graph = pare_alloc(c->a, 1, sizeof *graph);
+        if (!graph) return pare_no_memory(err);
+        st = pare_graph_complete(graph, c->a, in->graph, &c->m->pattern, err);
+        c->graph = graph;
     }
     if (st == PARE_OK) st = enclose_flow_new(&x, c, rows, widest_stream(c->m), err);
     if (st == PARE_OK) st = enclose_stem(&first, c, in, err);

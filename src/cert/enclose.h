@@ -9,9 +9,9 @@
  * where e = 1 is the f32 engine and e = 0 what makes the midpoints: in a plain flow any f64 pass
  * (M is one of them), in a wide flow the double-double arithmetic of wide.h (M alone; r[0] then
  * says nothing of f64). So each of the three points is within r[0] + r[e] of M, which bounds its
- * norm from above and below. Wide midpoints are hi + lo, and |lo| <= 2^-53 |hi| entry by entry: what
- * is needed of M besides its own radius (norms, distances, covariances) is taken from hi alone, and
- * raised by that.
+ * norm from above and below. Wide midpoints are hi + lo, and |lo| <= 2^-53 |hi| entry by entry:
+ * what is needed of M besides its own radius (norms, distances, covariances) is taken from hi
+ * alone, and raised by that.
  *
  * Every step adds two things: how far the exact step moves the distance it was given
  * (a Lipschitz constant that holds between the two points), and what the engine's own roundings
@@ -121,7 +121,7 @@ typedef struct radii {
 
 struct enclose_ctx;
 typedef struct flow {
-    pare_mat x; /* midpoints, rows x cols */
+    pare_mat x;  /* midpoints, rows x cols */
     pare_mat lo; /* what a wide flow adds to them; nothing in a plain one */
     bool wide;
     double *r[ENGINES];

@@ -45,7 +45,8 @@ static void mean_row(void *ctx, size_t i)
         for (size_t k = 0; k < d; k++) y[k] /= n;
     for (size_t e = 0; e < ENGINES; e++) {
         const engine *const m = enclose_engine(wide, e);
-        const double local = up_mul(roundings(m, keys.count, 2, 1 + keys.count / 4), up_div(size[e], n));
+        const double local =
+            up_mul(roundings(m, keys.count, 2, 1 + keys.count / 4), up_div(size[e], n));
         const double under = up_mul(m->tiny, up_mul(n + 2, up_sqrt((double)d)));
         w->y->r[e][i] = in_range(m, size[e], up_add(up_div(r[e], n), up_add(local, under)));
     }
@@ -55,8 +56,7 @@ pare_status enclose_mean(flow *y, const enclose_ctx *c, const flow *x, pare_err 
 {
     const size_t n = x->x.rows;
     double *const norm = pare_alloc(c->a, n, sizeof *norm);
-    const pare_status st =
-        norm ? enclose_flow_new(y, c, n, x->x.cols, err) : pare_no_memory(err);
+    const pare_status st = norm ? enclose_flow_new(y, c, n, x->x.cols, err) : pare_no_memory(err);
     if (st != PARE_OK) return st;
     for (size_t i = 0; i < n; i++) norm[i] = flow_norm(x, i);
     mean_job w = {c, x, y, norm};

@@ -69,7 +69,8 @@ static void act_row(void *ctx, size_t i)
         const engine *const g = enclose_engine(j->x->wide, e);
         const double size = reach(norm, r, e);
         const double under = up_mul(g->tiny, up_mul(1024, up_sqrt((double)d)));
-        const double local = up_fma(up_mul(g->wide ? wide_act_units(j->act) : 16, g->u), size, under);
+        const double local =
+            up_fma(up_mul(g->wide ? wide_act_units(j->act) : 16, g->u), size, under);
         j->x->r[e][i] = in_range(g, size, up_fma(slope, r.r[e], local));
     }
 }

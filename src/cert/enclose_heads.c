@@ -76,8 +76,9 @@ static pare_status project(side *s, const heads *h, const flow *z, char which, p
         const double norm = flow_norm(z, i);
         for (size_t g = 0; g < at->nheads; g++)
             for (size_t e = 0; e < ENGINES; e++)
-                s->r[e][i * at->nheads + g] = enclose_dense_radius(
-                    enclose_engine(h->c->wide, e), part_norms(h, which, g), reach(norm, r, e), r.r[e]);
+                s->r[e][i * at->nheads + g] =
+                    enclose_dense_radius(enclose_engine(h->c->wide, e), part_norms(h, which, g),
+                                         reach(norm, r, e), r.r[e]);
     }
     set_norms(s, h);
     return PARE_OK;

@@ -55,7 +55,8 @@ static norm_parts parts_of(const pare_norm *n, const flow *x)
     return p;
 }
 
-/* ---- midpoints; in a wide flow the same steps are in wide_rows.c ------------------------------ */
+/* ---- midpoints; in a wide flow the same steps are in wide_rows.c ------------------------------
+ */
 
 static void add_offset(double *x, const norm_parts *p)
 {

@@ -1,6 +1,7 @@
 /* enclose_softmax.c - softmax heads at the midpoint: o_i = sum_j p_ij v_j over the visible keys.
  *
- * The plain sums, in f64 or double-double; what they and an engine's may be off by is in enclose_weights.c. */
+ * The plain sums, in f64 or double-double; what they and an engine's may be off by is in
+ * enclose_weights.c. */
 #include "enclose_heads.h"
 #include <stdatomic.h>
 
@@ -28,7 +29,8 @@ static void weights_wide(head_row *w)
         if (p[j] < p[worst]) worst = j;
     }
     const dd top = {p[best], p_lo[best]};
-    w->range = up_add(up(top.hi - p[worst]), up_mul(LO_SHARE, up_add(fabs(top.hi), fabs(p[worst]))));
+    w->range =
+        up_add(up(top.hi - p[worst]), up_mul(LO_SHARE, up_add(fabs(top.hi), fabs(p[worst]))));
     wide_exp_row(p, p_lo, top, n);
     const dd sum = wide_total(p, p_lo, n);
     w->others = 0;

@@ -25,8 +25,8 @@
  * smaller than its largest term; the other parts count with their weight p_j, not all like the
  * worst. The exact p_j are within a factor e^(2 d_0) (1 + gamma_{n+3}) of ours.
  *
- * Wide midpoints are hi + lo; distances and C are taken from hi alone (and a is the whole o_i, c is in
- * f64). What that is off by, `lo_of`, is added to the distance.
+ * Wide midpoints are hi + lo; distances and C are taken from hi alone (and a is the whole o_i, c is
+ * in f64). What that is off by, `lo_of`, is added to the distance.
  *
  * The weighted sum and the division add gamma_{n+6} max_j |v_j|. Weights and products below the
  * smallest normal number are off by an absolute amount (the largest weight is 1, the sum at least
@@ -148,7 +148,8 @@ static double coarse_move(const head_row *w, size_t e, double d0, double d)
 {
     if (w->keys->count == 1) return w->v_radius[e];
     /* The exact weights beside the largest: each ratio is within e^(2 d0) of ours. */
-    const double slack = up_fma((double)w->keys->count, enclose_engine(w->h->c->wide, 0)->tiny, w->others);
+    const double slack =
+        up_fma((double)w->keys->count, enclose_engine(w->h->c->wide, 0)->tiny, w->others);
     const double rest = up_mul(slack, exp_up(up_mul(2, d0)));
     return up_fma(enclose_tv(d, rest), w->diameter, w->v_radius[e]);
 }
@@ -196,7 +197,8 @@ static double fine_move(const head_row *w, size_t e, double d, double cov, doubl
     for (size_t j = 0; j < w->keys->count; j++) {
         const key_view key = view_key(w, j);
         const radii v = value_radii(w, j);
-        const double weight = up_mul(up_add(w->s->p[j], 4 * enclose_engine(w->h->c->wide, 0)->tiny), grow);
+        const double weight =
+            up_mul(up_add(w->s->p[j], 4 * enclose_engine(w->h->c->wide, 0)->tiny), grow);
         const double moves = up_add(up_add(score_rest(w, &key, e), each), most);
         first = up_fma(weight, up_mul(moves, up_add(w->s->v_off[j], v.r[0])), first);
         values = up_fma(weight, v.r[e], values);

@@ -17,7 +17,7 @@
 
 enum { ROWS = 512 }; /* tokens enclosed at a time, at least one sequence */
 #define SHARE 3e-5
-#define WORK  2e10 /* multiplications, about ten seconds on two cores */
+#define WORK  2e10   /* multiplications, about ten seconds on two cores */
 enum { PAIR = 256 }; /* multiplications that the weight of one key costs beside its products */
 
 typedef struct prover {
@@ -165,8 +165,7 @@ pare_status pare_prove_gap(pare_gap *out, const pare_model *f, const pare_model 
     pare_status st = pare_model_norms_new(&p.nf, a, f, exec, err);
     if (st == PARE_OK) st = pare_model_norms_new(&p.ng, a, g, exec, err);
     if (st == PARE_OK) st = whole_set(&p, &gap, set, err);
-    if (st == PARE_OK && enclose_goes_wide(&gap, f, g, set))
-        st = again_wide(&p, &gap, set, err);
+    if (st == PARE_OK && enclose_goes_wide(&gap, f, g, set)) st = again_wide(&p, &gap, set, err);
     if (st == PARE_OK) *out = gap;
     pare_arena_free(a);
     return st;

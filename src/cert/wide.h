@@ -32,8 +32,8 @@
 
 #define WIDE_UNIT  0x1p-102
 #define WIDE_TERMS ((size_t)1 << 17)
-#define WIDE_TINY 0x1p-400
-#define WIDE_BIG  0x1p400
+#define WIDE_TINY  0x1p-400
+#define WIDE_BIG   0x1p400
 /* Inlined into functions that are compiled twice, with and without the processor's fma. */
 #define WIDE_INLINE static inline __attribute__((always_inline))
 #if defined(__x86_64__)

@@ -34,8 +34,8 @@ static void kernel_plain(const strip *s, const double *w, size_t n)
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2,fma"), always_inline)) static inline __m256d
-sum_avx2(__m256d *a, __m256d b) /* *a + b: the rest */
+__attribute__((target("avx2,fma"), always_inline)) static inline __m256d sum_avx2(
+    __m256d *a, __m256d b) /* *a + b: the rest */
 {
     const __m256d s = _mm256_add_pd(*a, b), t = _mm256_sub_pd(s, *a);
     const __m256d rest = _mm256_add_pd(_mm256_sub_pd(*a, _mm256_sub_pd(s, t)), _mm256_sub_pd(b, t));
@@ -43,8 +43,8 @@ sum_avx2(__m256d *a, __m256d b) /* *a + b: the rest */
     return rest;
 }
 
-__attribute__((target("avx2,fma"), always_inline)) static inline void
-step_avx2(__m256d *h, __m256d *l, __m256d *m, __m256d xh, __m256d xl, __m256d w)
+__attribute__((target("avx2,fma"), always_inline)) static inline void step_avx2(
+    __m256d *h, __m256d *l, __m256d *m, __m256d xh, __m256d xl, __m256d w)
 {
     const __m256d p = _mm256_mul_pd(xh, w), e = _mm256_fmsub_pd(xh, w, p);
     const __m256d f = _mm256_fmadd_pd(xl, w, e), a = sum_avx2(h, p);
@@ -78,8 +78,8 @@ __attribute__((target("avx2,fma"))) static void kernel_avx2(const strip *s, cons
         }
 }
 
-__attribute__((target("avx512f"), always_inline)) static inline __m512d
-sum_avx512(__m512d *a, __m512d b) /* *a + b: the rest */
+__attribute__((target("avx512f"), always_inline)) static inline __m512d sum_avx512(
+    __m512d *a, __m512d b) /* *a + b: the rest */
 {
     const __m512d s = _mm512_add_pd(*a, b), t = _mm512_sub_pd(s, *a);
     const __m512d rest = _mm512_add_pd(_mm512_sub_pd(*a, _mm512_sub_pd(s, t)), _mm512_sub_pd(b, t));
@@ -87,8 +87,8 @@ sum_avx512(__m512d *a, __m512d b) /* *a + b: the rest */
     return rest;
 }
 
-__attribute__((target("avx512f"), always_inline)) static inline void
-step_avx512(__m512d *h, __m512d *l, __m512d *m, __m512d xh, __m512d xl, __m512d w)
+__attribute__((target("avx512f"), always_inline)) static inline void step_avx512(
+    __m512d *h, __m512d *l, __m512d *m, __m512d xh, __m512d xl, __m512d w)
 {
     const __m512d p = _mm512_mul_pd(xh, w), e = _mm512_fmsub_pd(xh, w, p);
     const __m512d f = _mm512_fmadd_pd(xl, w, e), a = sum_avx512(h, p);
@@ -140,7 +140,8 @@ static kernel *kernel_of(wide_level level)
     return kernel_plain;
 }
 
-/* ---- tiles ------------------------------------------------------------------------------------ */
+/* ---- tiles ------------------------------------------------------------------------------------
+ */
 
 typedef struct job {
     wide_mat *y;

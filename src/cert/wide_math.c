@@ -121,7 +121,7 @@ WIDE_INLINE dd half_gate(dd x, dd f)
 
 WIDE_INLINE dd gelu_tanh(dd x)
 {
-    static const dd c = {0x1.9884533d43651p-1, -0x1.cbc0d30ebfd15p-55};    /* sqrt(2 / pi) */
+    static const dd c = {0x1.9884533d43651p-1, -0x1.cbc0d30ebfd15p-55};   /* sqrt(2 / pi) */
     static const dd cube = {0x1.6e4e26d4801f7p-5, 0x1.441355475a31ap-59}; /* 0.044715 */
     if (!(fabs(x.hi) <= 20)) return x.hi < 0 ? dd_of(0) : x; /* the gate is within e^-600 of 0, 1 */
     const dd inner = dd_add_d(dd_mul(cube, dd_mul(x, x)), 1);
@@ -169,7 +169,8 @@ dd wide_act(pare_act act, dd x)
     return act_body(act, x);
 }
 
-/* ---- rows, twice: with the processor's fma, and without --------------------------------------- */
+/* ---- rows, twice: with the processor's fma, and without ---------------------------------------
+ */
 
 WIDE_INLINE void act_row(pare_act act, double *hi, double *lo, size_t n)
 {
@@ -215,7 +216,8 @@ void wide_exp_row(double *hi, double *lo, dd top, size_t n)
         exp_row(hi, lo, top, n);
 }
 
-/* ---- angles ----------------------------------------------------------------------------------- */
+/* ---- angles -----------------------------------------------------------------------------------
+ */
 
 /* r (1 - r^2/(a (a+1)) + ...) for sin (first = r, a = 2), and cos (first = 1, a = 1). */
 static dd series(dd first, dd square, int a)

@@ -81,7 +81,8 @@ void wide_div_row(double *hi, double *lo, double by, size_t n)
     for (size_t k = 0; k < n; k++) set(hi, lo, k, dd_div_d(get(hi, lo, k), by));
 }
 
-/* ---- norms ------------------------------------------------------------------------------------ */
+/* ---- norms ------------------------------------------------------------------------------------
+ */
 
 void wide_offset(double *hi, double *lo, const pare_weight *offset, size_t n)
 {

@@ -6,10 +6,10 @@
 #include <float.h>
 
 typedef struct verdict {
-    double rad, rad32;    /* largest radii */
-    double mid, f64, f32; /* largest errors */
-    size_t rows, open32;  /* rows in all; rows whose f32 radius is inf */
-    size_t open;          /* rows whose f64 radius is inf */
+    double rad, rad32;     /* largest radii */
+    double mid, f64, f32;  /* largest errors */
+    size_t rows, open32;   /* rows in all; rows whose f32 radius is inf */
+    size_t open;           /* rows whose f64 radius is inf */
     double wide, wide_mid; /* largest wide radius and error */
     size_t open_wide;
 } verdict;
@@ -21,9 +21,9 @@ static double worst(double a, double b)
     return b > a || isnan(b) ? b : a;
 }
 
-/* The reference rounds, too: to 2^-113, and a sum of n terms or a function counts for some n + 20 of
- * these, through the same layers. Wide radii count two or more units of 2^-102 for each such step;
- * with n < 100 in these models the reference's own error is below a thirtieth of them. */
+/* The reference rounds, too: to 2^-113, and a sum of n terms or a function counts for some n + 20
+ * of these, through the same layers. Wide radii count two or more units of 2^-102 for each such
+ * step; with n < 100 in these models the reference's own error is below a thirtieth of them. */
 static const double own_share = 1.0 / 30;
 
 /* The wide enclosure of entry `at`. */
@@ -177,7 +177,7 @@ static void a_single_map_is_within_its_roundings_and_not_far_below(void **state)
     const pare_input in = vectors(x, 1, IN);
     verdict v = {0};
     hold(&v, m, &in, "map", 3);
-    assert_true(v.f32 > 0 && v.mid > 0); /* f32 times f32 is exact in double-double */
+    assert_true(v.f32 > 0 && v.mid > 0);  /* f32 times f32 is exact in double-double */
     assert_le(v.wide, 2 * WIDE * 4 * IN); /* one unit of the terms, not 402 */
     assert_le(v.rad, 2 * 402 * PARE_UNIT_F64 * 4 * IN);
     assert_le(v.rad32, 2 * 404 * PARE_UNIT_F32 * 4 * IN);

@@ -32,8 +32,8 @@ static void bench_start(bench *b, uint64_t seed)
 static void bench_ready(bench *b, size_t tokens)
 {
     assert_int_equal(pare_model_norms_new(&b->norms, b->a, b->m, NULL, NULL), PARE_OK);
-    b->c = (enclose_ctx){
-        .m = b->m, .norms = b->norms, .tokens = tokens, .a = b->a, .wide = b->wide};
+    b->c =
+        (enclose_ctx){.m = b->m, .norms = b->norms, .tokens = tokens, .a = b->a, .wide = b->wide};
 }
 
 static void bench_end(bench *b)
@@ -73,8 +73,7 @@ static qmat at_the_edge(bench *b, const flow *x, bool along_axis)
             length += v[k] * v[k];
         }
         length = q_sqrt(length);
-        for (size_t k = 0; k < y.d; k++)
-            v[k] = middle(x, i, k) + v[k] / length * (quad)x->r[0][i];
+        for (size_t k = 0; k < y.d; k++) v[k] = middle(x, i, k) + v[k] / length * (quad)x->r[0][i];
     }
     return y;
 }
@@ -91,7 +90,7 @@ static double ratio(const flow *y, const qmat *exact)
             s += d * d;
         }
         const double moved = (double)q_sqrt(s);
-        assert_le(moved, y->r[0][i] + 1e-31); /* 113 bits place the edge itself no better */
+        assert_le(moved, y->r[0][i] + 1e-31);      /* 113 bits place the edge itself no better */
         assert_le(y->r[0][i], y->r[1][i] + 1e-12); /* the narrower engine is never closer */
         most = fmax(most, moved / y->r[0][i]);
     }
@@ -553,8 +552,7 @@ static void wide_steps_count_their_own_roundings(void **state)
         assert_int_equal(pare_enclose_wide(&e, b.a, m, b.norms, &in, NULL, NULL), PARE_OK);
         const qmat y = q_model(b.a, m, &in, 0);
         for (size_t i = 0; i < y.d; i++)
-            seen[kind] =
-                fmax(seen[kind], (double)q_abs(y.v[i] - (quad)e.mid[i] - (quad)e.lo[i]));
+            seen[kind] = fmax(seen[kind], (double)q_abs(y.v[i] - (quad)e.mid[i] - (quad)e.lo[i]));
         assert_true(seen[kind] > 0x1p-112);
         assert_le(e.rad[0], (kind == 3 ? 300 : 60) * WIDE_UNIT);
         bench_end(&b);

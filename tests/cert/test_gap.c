@@ -149,10 +149,11 @@ static void a_nan_on_the_way_claims_nothing(void **state)
     pare_model_free(f);
 }
 
-/* ---- deep models ------------------------------------------------------------------------------ */
+/* ---- deep models ------------------------------------------------------------------------------
+ */
 
-/* Pre-norm blocks of heads and feed-forward, as trained models have them, with weights so large that
- * the f64 slack passes every difference. */
+/* Pre-norm blocks of heads and feed-forward, as trained models have them, with weights so large
+ * that the f64 slack passes every difference. */
 static pare_model *deep_model(uint64_t seed, size_t layers, bool gated)
 {
     enum { D = 16, HEADS = 2, DK = 8, F = 24 };
@@ -172,8 +173,13 @@ static pare_model *deep_model(uint64_t seed, size_t layers, bool gated)
         *at = (pare_attn){.kind = PARE_ATTN_EXACT, .din = D, .dout = D, .nheads = HEADS};
         at->heads = make(&k, HEADS, sizeof *at->heads);
         for (size_t h = 0; h < HEADS; h++)
-            at->heads[h] = (pare_head){.dk = DK, .dv = DK, .q = h * DK, .k = h * DK, .v = h * DK,
-                                       .o = h * DK, .scale = 1 / sqrt(DK),
+            at->heads[h] = (pare_head){.dk = DK,
+                                       .dv = DK,
+                                       .q = h * DK,
+                                       .k = h * DK,
+                                       .v = h * DK,
+                                       .o = h * DK,
+                                       .scale = 1 / sqrt(DK),
                                        .planes = gated ? DK / 2 : 0};
         at->wq = matrix(&k, D, D);
         at->wk = matrix(&k, D, D);
@@ -205,8 +211,7 @@ static void deep_models_are_proven_to_within_a_tenth_of_what_is_measured(void **
         pare_model *const g = deep_model(s, 4 + s % 3, s % 2);
         pare_weight *const w = &g->blocks[3].ffn.layers[0].w;
         double *const v = pare_alloc(g->arena, w->rows * w->cols, sizeof *v);
-        for (size_t i = 0; i < w->rows * w->cols; i++)
-            v[i] = pare_weight_at(w, i) * (1 + 1e-11);
+        for (size_t i = 0; i < w->rows * w->cols; i++) v[i] = pare_weight_at(w, i) * (1 + 1e-11);
         *w = (pare_weight){PARE_F64, w->rows, w->cols, v};
         pare_input in = some_input(f, s, 1, 0);
         in.tokens = in.batch * in.tokens;

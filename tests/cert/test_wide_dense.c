@@ -1,5 +1,5 @@
-/* Tests src/cert/wide_dense.c and wide_rows.c: sums of double-double are within one unit (16 v^2) of
- * the sum of their terms' sizes, whatever their length, and have the same bits on every level of
+/* Tests src/cert/wide_dense.c and wide_rows.c: sums of double-double are within one unit (16 v^2)
+ * of the sum of their terms' sizes, whatever their length, and have the same bits on every level of
  * the processor and with any number of threads. */
 #include "wide_quad.h"
 
@@ -112,7 +112,7 @@ static product product_new(uint64_t seed, size_t n, size_t out, size_t in)
 static void maps_are_within_one_unit(void **state)
 {
     (void)state;
-    static const size_t shapes[][3] = {{1, 1, 1},   {3, 5, 7},    {4, 16, 256}, {65, 17, 257},
+    static const size_t shapes[][3] = {{1, 1, 1},    {3, 5, 7},    {4, 16, 256},  {65, 17, 257},
                                        {2, 33, 600}, {130, 3, 20}, {1, 16, 2000}, {5, 1, 0}};
     double worst = 0;
     for (size_t s = 0; s < 8; s++) {

@@ -153,8 +153,8 @@ static void rows_give_the_bits_of_single_numbers(void **state)
         else
             wide_exp_row(hi, lo, top, N);
         for (size_t k = 0; k < N; k++) {
-            const dd y = act <= PARE_ACT_TANH ? wide_act((pare_act)act, x[k])
-                                              : wide_exp(dd_sub(x[k], top));
+            const dd y =
+                act <= PARE_ACT_TANH ? wide_act((pare_act)act, x[k]) : wide_exp(dd_sub(x[k], top));
             assert_true(hi[k] == y.hi && lo[k] == y.lo);
         }
     }
