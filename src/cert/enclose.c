@@ -1,9 +1,10 @@
-/* enclose.c - the proof kernel: the model run once in f64 by a code path of its own, with radii.
+/* enclose.c - the proof kernel: the model run once by a code path of its own, with radii.
  *
  * Claim. For every row i of the output and every entry o,
  *     |exact_io - mid_io| <= rad_i      and      |f32 engine_io - exact_io| <= rad32_i,
- * exact being the real-number function of the stored weights. rad_i also covers the f64 reference
- * pass: it assumes no order of operations.
+ * exact being the real-number function of the stored weights. Midpoints are in f64 (rad_i then
+ * also covers the f64 reference pass: it assumes no order of operations), or wide: mid + lo in
+ * double-double, for deep models whose layers stretch a distance of 2^-53 beyond all use.
  *
  * This is the file an auditor begins with. It reads straight down: stem, blocks, top; each piece
  * (dense, norm, attention, ffn) carries its own inequality at the head of its own file, and
@@ -18,7 +19,7 @@
 static void input_rows(flow *x, const pare_stem *s, const pare_input *in)
 {
     const size_t d = s->width;
-    const bool wide = !s->ids || s->embedding.dtype == PARE_F64;
+    const bool f64 = !s->ids || s->embedding.dtype == PARE_F64;
     for (size_t i = 0; i < x->x.rows; i++) {
         double *const to = pare_row_mut(&x->x, i);
         if (s->ids)
@@ -28,20 +29,21 @@ static void input_rows(flow *x, const pare_stem *s, const pare_input *in)
             memcpy(to, in->x + i * d, d * sizeof *to);
         const double norm = enclose_norm_up(to, d);
         for (size_t e = 0; e < ENGINES; e++) {
-            const engine *const g = enclose_engine(e);
+            const engine *const g = enclose_engine(x->wide, e);
             const double under = up_mul(g->tiny, up_sqrt((double)d));
-            x->r[e][i] = in_range(g, norm, g->narrows && wide ? up_fma(g->u, norm, under) : 0);
+            x->r[e][i] = in_range(g, norm, g->narrows && f64 ? up_fma(g->u, norm, under) : 0);
         }
     }
 }
 
 /* sin and cos of pos base^(-j'/d), j' = j without its last bit. The exponent is rounded (which
  * counts ln(base) times in the power), the power is within 8 u, the quotient within u: the angle
- * is off by (ln(base) + 10) 2^-53 pos, its sine by that and 8 2^-53, then u of the engine. */
+ * is off by (ln(base) + 10) u pos, its sine by that and 8 u, with the u of angles; then u of the
+ * engine. */
 static double wave_radius(const engine *g, double base, size_t pos, size_t d)
 {
     const double turns = up_mul((double)pos, up_add(up(fabs(log(base)) * (1 + 0x1p-40)), 10));
-    const double each = up_fma(PARE_UNIT_F64, up_add(turns, 9), g->u);
+    const double each = up_fma(g->angle, up_add(turns, 9), g->u);
     return up_mul(up_sqrt((double)d), up_add(each, g->tiny));
 }
 
@@ -51,6 +53,25 @@ static double wave(double base, size_t pos, size_t j, size_t d)
     return j % 2 == 1 ? cos(angle) : sin(angle);
 }
 
+/* Row i of the positions; those of a later sequence are those of the first. */
+static void position_row(flow *t, const pare_positions *p, size_t tokens, size_t i)
+{
+    const size_t d = t->x.cols, pos = i % tokens;
+    double *const to = pare_row_mut(&t->x, i);
+    if (i >= tokens) {
+        enclose_copy_row(t, i, t, pos);
+        return;
+    }
+    for (size_t k = 0; k < d; k++) {
+        if (p->kind == PARE_POS_LEARNED)
+            to[k] = pare_weight_at(&p->table, pos * d + k);
+        else if (t->wide)
+            flow_put(t, i, k, wide_wave(p->base, pos, k, d));
+        else
+            to[k] = wave(p->base, pos, k, d);
+    }
+}
+
 static pare_status add_positions(flow *x, const enclose_ctx *c, pare_err *err)
 {
     const pare_positions *const p = &c->m->stem.pos;
@@ -58,16 +79,14 @@ static pare_status add_positions(flow *x, const enclose_ctx *c, pare_err *err)
     const bool table = p->kind == PARE_POS_LEARNED;
     flow t;
     if (!table && p->kind != PARE_POS_SINUSOIDAL) return PARE_OK;
-    const pare_status st = enclose_flow_new(&t, c->a, x->x.rows, d, err);
+    const pare_status st = enclose_flow_new(&t, c, x->x.rows, d, err);
     if (st != PARE_OK) return st;
     for (size_t i = 0; i < x->x.rows; i++) {
         const size_t pos = i % c->tokens;
-        double *const to = pare_row_mut(&t.x, i);
-        for (size_t k = 0; k < d; k++)
-            to[k] = table ? pare_weight_at(&p->table, pos * d + k) : wave(p->base, pos, k, d);
-        const double norm = enclose_norm_up(to, d);
+        position_row(&t, p, c->tokens, i);
+        const double norm = flow_norm(&t, i);
         for (size_t e = 0; e < ENGINES; e++) {
-            const engine *const g = enclose_engine(e);
+            const engine *const g = enclose_engine(c->wide, e);
             const bool rounds = g->narrows && p->table.dtype == PARE_F64;
             const double under = up_mul(g->tiny, up_sqrt((double)d));
             const double own = rounds ? up_fma(g->u, norm, under) : 0;
@@ -82,7 +101,7 @@ static pare_status stem_rows(flow *y, const enclose_ctx *c, const pare_input *in
 {
     const pare_stem *const s = &c->m->stem;
     flow x;
-    pare_status st = enclose_flow_new(&x, c->a, in->batch * in->tokens, s->width, err);
+    pare_status st = enclose_flow_new(&x, c, in->batch * in->tokens, s->width, err);
     if (st != PARE_OK) return st;
     input_rows(&x, s, in);
     if (!s->pos.after_map) st = add_positions(&x, c, err);
@@ -95,13 +114,31 @@ static pare_status stem_rows(flow *y, const enclose_ctx *c, const pare_input *in
 
 /* ---- blocks --------------------------------------------------------------------------------- */
 
+void enclose_copy_row(flow *y, size_t i, const flow *x, size_t j)
+{
+    const size_t bytes = x->x.cols * sizeof *x->x.v;
+    memcpy(pare_row_mut(&y->x, i), pare_row(&x->x, j), bytes);
+    if (x->wide) memcpy(pare_row_mut(&y->lo, i), pare_row(&x->lo, j), bytes);
+}
+
+/* x over y, which has room for it. */
+static void put(flow *y, const flow *x)
+{
+    const size_t rows = x->x.rows, cols = x->x.cols;
+    y->x = pare_mat_of(y->x.v, rows, cols);
+    memcpy(y->x.v, x->x.v, rows * cols * sizeof *y->x.v);
+    if (x->wide) {
+        y->lo = pare_mat_of(y->lo.v, rows, cols);
+        memcpy(y->lo.v, x->lo.v, rows * cols * sizeof *y->lo.v);
+    }
+    for (size_t e = 0; e < ENGINES; e++) memcpy(y->r[e], x->r[e], rows * sizeof *y->r[e]);
+}
+
 static pare_status copy(flow *y, const enclose_ctx *c, const flow *x, pare_err *err)
 {
-    const pare_status st = enclose_flow_new(y, c->a, x->x.rows, x->x.cols, err);
-    if (st != PARE_OK) return st;
-    memcpy(y->x.v, x->x.v, x->x.rows * x->x.cols * sizeof *y->x.v);
-    for (size_t e = 0; e < ENGINES; e++) memcpy(y->r[e], x->r[e], x->x.rows * sizeof *y->r[e]);
-    return PARE_OK;
+    const pare_status st = enclose_flow_new(y, c, x->x.rows, x->x.cols, err);
+    if (st == PARE_OK) put(y, x);
+    return st;
 }
 
 /* x' = out_norm( skip(x) + branch( in_norm(x) ) ) */
@@ -139,11 +176,7 @@ static pare_status step(flow *x, const enclose_ctx *c, sublayer *run, size_t b, 
     const pare_mark mark = pare_arena_mark(c->a);
     flow y;
     const pare_status st = run(&y, c, x, b, err);
-    if (st == PARE_OK) {
-        x->x = pare_mat_of(x->x.v, y.x.rows, y.x.cols);
-        memcpy(x->x.v, y.x.v, y.x.rows * y.x.cols * sizeof *y.x.v);
-        for (size_t e = 0; e < ENGINES; e++) memcpy(x->r[e], y.r[e], y.x.rows * sizeof(double));
-    }
+    if (st == PARE_OK) put(x, &y);
     pare_arena_reset(c->a, mark);
     return st;
 }
@@ -178,26 +211,31 @@ static size_t widest_stream(const pare_model *m)
 static pare_status pooled(flow *y, const enclose_ctx *c, const flow *x, pare_err *err)
 {
     const size_t t = c->tokens, rows = x->x.rows / t, d = x->x.cols;
-    const pare_status st = enclose_flow_new(y, c->a, rows, d, err);
+    const pare_status st = enclose_flow_new(y, c, rows, d, err);
     if (st != PARE_OK) return st;
     const bool mean = c->m->top.pool == PARE_POOL_MEAN;
     const size_t n = mean ? t : 1;
     for (size_t s = 0; s < rows; s++) {
-        double *const to = pare_row_mut(&y->x, s);
-        double r[ENGINES] = {0}, size[ENGINES] = {0};
+        double *const to = pare_row_mut(&y->x, s), r[ENGINES] = {0}, size[ENGINES] = {0};
         for (size_t i = s * t; i < s * t + n; i++) {
             const double *const from = pare_row(&x->x, i);
-            const double norm = enclose_norm_up(from, d);
-            for (size_t k = 0; k < d; k++) to[k] += from[k];
+            const double norm = flow_norm(x, i);
+            if (c->wide)
+                wide_sum_row(to, pare_row_mut(&y->lo, s), from, pare_row(&x->lo, i), d);
+            else
+                for (size_t k = 0; k < d; k++) to[k] += from[k];
             for (size_t e = 0; e < ENGINES; e++) {
                 r[e] = up_add(r[e], x->r[e][i]);
                 size[e] = up_add(size[e], reach(norm, flow_radii(x, i), e));
             }
         }
-        for (size_t k = 0; mean && k < d; k++) to[k] /= (double)n;
+        if (mean && c->wide)
+            wide_div_row(to, pare_row_mut(&y->lo, s), (double)n, d);
+        else
+            for (size_t k = 0; mean && k < d; k++) to[k] /= (double)n;
         for (size_t e = 0; e < ENGINES; e++) {
-            const engine *const g = enclose_engine(e);
-            const double local = up_mul(gamma_of(n + 2, g->u), up_div(size[e], (double)n));
+            const engine *const g = enclose_engine(c->wide, e);
+            const double local = up_mul(roundings(g, n, 2, 1 + n / 4), up_div(size[e], (double)n));
             const double under = up_mul(g->tiny, up_mul((double)n + 2, up_sqrt((double)d)));
             const double all = up_add(up_div(r[e], (double)n), up_add(local, under));
             y->r[e][s] = mean ? in_range(g, size[e], all) : r[e];
@@ -212,22 +250,23 @@ static pare_status outputs(pare_enclosure *out, const enclose_ctx *c, const flow
     const pare_weight *const w = top_weight(c->m);
     const dense_norms *const n = &c->norms->out;
     const bool mapped = pare_has(w);
-    pare_mat mid = pare_mat_of(out->mid, out->rows, out->cols);
+    flow y = {.x = pare_mat_of(out->mid, out->rows, out->cols), .wide = c->wide};
+    y.lo = pare_mat_of(out->lo, out->rows, out->cols);
     PARE_ASSERT(x->x.rows == out->rows && (mapped ? w->rows : x->x.cols) == out->cols);
     if (mapped) {
-        const pare_status st = pare_dense_f64(&mid, &x->x, w, &c->m->top.out.b, c->exec, err);
+        const pare_status st = enclose_product(&y.x, &y.lo, x, w, &c->m->top.out.b, c->exec, err);
         if (st != PARE_OK) return st;
     } else {
-        memcpy(out->mid, x->x.v, out->rows * out->cols * sizeof *out->mid);
+        for (size_t i = 0; i < out->rows; i++) enclose_copy_row(&y, i, x, i);
     }
     for (size_t i = 0; i < out->rows; i++) {
         const radii r = flow_radii(x, i);
-        const double norm = enclose_norm_up(pare_row(&x->x, i), x->x.cols);
+        const double norm = flow_norm(x, i);
         double entry[ENGINES];
-        for (size_t e = 0; e < ENGINES; e++)
-            entry[e] = mapped
-                           ? enclose_entry_radius(enclose_engine(e), n, reach(norm, r, e), r.r[e])
-                           : r.r[e];
+        for (size_t e = 0; e < ENGINES; e++) {
+            const engine *const g = enclose_engine(c->wide, e);
+            entry[e] = mapped ? enclose_entry_radius(g, n, reach(norm, r, e), r.r[e]) : r.r[e];
+        }
         out->rad[i] = entry[0];
         out->rad32[i] = entry[1];
     }
@@ -258,40 +297,53 @@ static pare_status run(pare_enclosure *out, enclose_ctx *c, const pare_input *in
     pare_status st = PARE_OK;
     if (c->m->pattern.kind == PARE_GRAPH) {
         pare_graph *const graph = pare_alloc(c->a, 1, sizeof *graph);
-        st = graph ? pare_graph_complete(graph, c->a, in->graph, &c->m->pattern, err)
-                   : pare_no_memory(err);
+        if (!graph) return pare_no_memory(err);
+        st = pare_graph_complete(graph, c->a, in->graph, &c->m->pattern, err);
         c->graph = graph;
     }
-    if (st == PARE_OK) st = enclose_flow_new(&x, c->a, rows, widest_stream(c->m), err);
+    if (st == PARE_OK) st = enclose_flow_new(&x, c, rows, widest_stream(c->m), err);
     if (st == PARE_OK) st = stem_rows(&first, c, in, err);
     if (st != PARE_OK) return st;
-    x.x = pare_mat_of(x.x.v, rows, first.x.cols);
-    memcpy(x.x.v, first.x.v, rows * first.x.cols * sizeof *x.x.v);
-    for (size_t e = 0; e < ENGINES; e++) memcpy(x.r[e], first.r[e], rows * sizeof(double));
+    put(&x, &first);
     st = blocks(&x, c, err);
     return st == PARE_OK ? top(out, c, &x, err) : st;
+}
+
+static pare_status enclose(pare_enclosure *out, pare_arena *a, enclose_ctx c, const pare_input *in,
+                           pare_err *err)
+{
+    *out = (pare_enclosure){0};
+    pare_status st = pare_input_check(c.m, in, err);
+    if (st != PARE_OK) return st;
+    const size_t rows = pare_output_rows(c.m, in), cols = pare_model_outputs(c.m);
+    out->mid = pare_mat_new(a, rows, cols).v;
+    out->rad = pare_alloc(a, rows, sizeof *out->rad);
+    out->rad32 = pare_alloc(a, rows, sizeof *out->rad32);
+    out->lo = c.wide ? pare_mat_new(a, rows, cols).v : NULL;
+    c.tokens = in->tokens;
+    c.a = pare_arena_new();
+    if (!out->mid || !out->rad || !out->rad32 || (c.wide && !out->lo) || !c.a) {
+        pare_arena_free(c.a);
+        return pare_no_memory(err);
+    }
+    out->rows = rows;
+    out->cols = cols;
+    st = run(out, &c, in, err);
+    pare_arena_free(c.a);
+    return st;
 }
 
 pare_status pare_enclose(pare_enclosure *out, pare_arena *a, const pare_model *m,
                          const pare_model_norms *norms, const pare_input *in, const pare_exec *exec,
                          pare_err *err)
 {
-    *out = (pare_enclosure){0};
-    pare_status st = pare_input_check(m, in, err);
-    if (st != PARE_OK) return st;
-    const size_t rows = pare_output_rows(m, in), cols = pare_model_outputs(m);
-    out->mid = pare_mat_new(a, rows, cols).v;
-    out->rad = pare_alloc(a, rows, sizeof *out->rad);
-    out->rad32 = pare_alloc(a, rows, sizeof *out->rad32);
-    pare_arena *const scratch = pare_arena_new();
-    enclose_ctx c = {.m = m, .norms = norms, .tokens = in->tokens, .a = scratch, .exec = exec};
-    if (!out->mid || !out->rad || !out->rad32 || !scratch) {
-        pare_arena_free(scratch);
-        return pare_no_memory(err);
-    }
-    out->rows = rows;
-    out->cols = cols;
-    st = run(out, &c, in, err);
-    pare_arena_free(scratch);
-    return st;
+    return enclose(out, a, (enclose_ctx){.m = m, .norms = norms, .exec = exec}, in, err);
+}
+
+pare_status pare_enclose_wide(pare_enclosure *out, pare_arena *a, const pare_model *m,
+                              const pare_model_norms *norms, const pare_input *in,
+                              const pare_exec *exec, pare_err *err)
+{
+    const enclose_ctx c = {.m = m, .norms = norms, .wide = true, .exec = exec};
+    return enclose(out, a, c, in, err);
 }

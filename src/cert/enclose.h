@@ -1,13 +1,19 @@
-/* enclose.h - what the pieces of the proof kernel share: arithmetic that rounds outwards, the two
+/* enclose.h - what the pieces of the proof kernel share: arithmetic that rounds outwards, the
  * engines, and the flow (midpoints with radii) that runs through the model.
  *
  * The law of a flow. For row i let X be the exact stream (real numbers, stored weights), M the
- * midpoint computed here, E what engine e computes. Then in the euclidean norm
+ * midpoint computed here, E what an engine computes. Then in the euclidean norm
  *
- *     |M - X| <= r[0][i],     |E - X| <= r[e][i]     (e = 0: any f64 pass, e = 1: the f32 engine)
+ *     |M - X| <= r[0][i],     |E - X| <= r[e][i]
  *
- * so each of the three points is within r[0] + r[e] of M, which bounds its norm from above and
- * below. Every step adds two things: how far the exact step moves the distance it was given
+ * where e = 1 is the f32 engine and e = 0 what makes the midpoints: in a plain flow any f64 pass
+ * (M is one of them), in a wide flow the double-double arithmetic of wide.h (M alone; r[0] then
+ * says nothing of f64). So each of the three points is within r[0] + r[e] of M, which bounds its
+ * norm from above and below. Wide midpoints are hi + lo, and |lo| <= 2^-53 |hi| entry by entry:
+ * what is needed of M besides its own radius (norms, distances, covariances) is taken from hi
+ * alone, and raised by that.
+ *
+ * Every step adds two things: how far the exact step moves the distance it was given
  * (a Lipschitz constant that holds between the two points), and what the engine's own roundings
  * add at the engine's own point.
  *
@@ -25,6 +31,7 @@
 #ifndef PARE_CERT_ENCLOSE_H
 #define PARE_CERT_ENCLOSE_H
 #include "model_norms.h"
+#include "wide.h"
 #include <float.h>
 #include <math.h>
 
@@ -82,10 +89,11 @@ static inline double up_min(double x, double y)
 /* gamma_n = n u / (1 - n u) >= |(1 + d_1)^+-1 ... (1 + d_n)^+-1 - 1| for |d_k| <= u. */
 static inline double gamma_of(size_t n, double u)
 {
-    return pare_gamma(n, u).v;
+    const double nu = up_mul((double)n, u);
+    return nu < 1 ? up_div(nu, down_sub(1, nu)) : INFINITY;
 }
 /* |x|_2 of stored numbers. The sum s of n squares is off by a factor within (1 -+ u)^n and by
- * n 2^-1074 for squares that underflow. */
+ * n 2^-1022 for squares that underflow. */
 double enclose_norm_up(const double *x, size_t n);
 double enclose_norm_down(const double *x, size_t n);
 /* |x - y|_2 of stored numbers, from above. */
@@ -94,26 +102,34 @@ double enclose_max_up(const double *x, size_t n); /* largest |x_k|; nan -> inf *
 
 /* ---- engines ------------------------------------------------------------------------------ */
 
-enum { ENGINES = 2 }; /* 0: f64, 1: f32 */
+enum { ENGINES = 2 }; /* 0: of the midpoints, f64 or wide; 1: f32 */
 typedef struct engine {
     double u, tiny;
+    double angle; /* unit roundoff of angles, their sines and cosines, and powers */
     double big;   /* numbers up to it, and sums of squares up to it, stay in range */
+    bool wide;    /* double-double: long sums cost one unit (wide.h) */
     bool narrows; /* rounds f64 weights and inputs to its own type first */
 } engine;
-const engine *enclose_engine(size_t e);
+const engine *enclose_engine(bool wide, size_t e);
 
 /* Radii of one row for both engines. */
 typedef struct radii {
     double r[ENGINES];
 } radii;
 
+#define LO_SHARE 0x1p-52 /* |lo| <= 2^-53 |hi| in a wide midpoint */
+
+struct enclose_ctx;
 typedef struct flow {
-    pare_mat x; /* midpoints, rows x cols */
+    pare_mat x;  /* midpoints, rows x cols */
+    pare_mat lo; /* what a wide flow adds to them; nothing in a plain one */
+    bool wide;
     double *r[ENGINES];
 } flow;
 
-PARE_MUST_USE pare_status enclose_flow_new(flow *f, pare_arena *a, size_t rows, size_t cols,
-                                           pare_err *err);
+/* In the arena of the context, wide if that is. */
+PARE_MUST_USE pare_status enclose_flow_new(flow *f, const struct enclose_ctx *c, size_t rows,
+                                           size_t cols, pare_err *err);
 static inline radii flow_radii(const flow *f, size_t i)
 {
     return (radii){{f->r[0][i], f->r[1][i]}};
@@ -122,11 +138,41 @@ static inline void flow_set(flow *f, size_t i, radii r)
 {
     for (size_t e = 0; e < ENGINES; e++) f->r[e][i] = r.r[e];
 }
+/* One entry of a wide flow. */
+static inline dd flow_at(const flow *f, size_t i, size_t k)
+{
+    return (dd){pare_row(&f->x, i)[k], pare_row(&f->lo, i)[k]};
+}
+static inline void flow_put(flow *f, size_t i, size_t k, dd x)
+{
+    pare_row_mut(&f->x, i)[k] = x.hi;
+    pare_row_mut(&f->lo, i)[k] = x.lo;
+}
+/* Row i of y = row j of x, midpoints only. */
+void enclose_copy_row(flow *y, size_t i, const flow *x, size_t j);
+/* |M| of row i, from above and below. */
+static inline double flow_norm(const flow *f, size_t i)
+{
+    const double hi = enclose_norm_up(pare_row(&f->x, i), f->x.cols);
+    return f->wide ? up_mul(hi, 1 + LO_SHARE) : hi;
+}
+static inline double flow_norm_down(const flow *f, size_t i)
+{
+    const double hi = enclose_norm_down(pare_row(&f->x, i), f->x.cols);
+    return f->wide ? down(hi * (1 - LO_SHARE)) : hi;
+}
 /* Upper bound on the norm of the midpoint, of the exact point and of engine e's point, when the
  * midpoint's is `norm`. */
 static inline double reach(double norm, radii r, size_t e)
 {
     return up_add(norm, up_add(r.r[0], r.r[e]));
+}
+/* What `plain` roundings of an f64 or f32 engine amount to, where n of them belong to a sum of that
+ * many terms; double-double takes `wide` units for the same. */
+static inline double roundings(const engine *e, size_t n, size_t plain, size_t wide)
+{
+    const size_t long_sums = n / WIDE_TERMS, more = long_sums * long_sums * long_sums;
+    return gamma_of(e->wide ? wide + more : n + plain, e->u);
 }
 /* r unless a number of that size may be out of the engine's range. */
 static inline double in_range(const engine *e, double size, double r)
@@ -140,6 +186,7 @@ typedef struct enclose_ctx {
     const pare_model_norms *norms;
     const pare_graph *graph; /* completed; NULL unless the pattern is a graph */
     size_t tokens;           /* of one sequence: rows = batch x tokens */
+    bool wide;               /* double-double midpoints */
     pare_arena *a;
     const pare_exec *exec;
 } enclose_ctx;
@@ -152,6 +199,10 @@ void enclose_rows(const pare_exec *exec, size_t n, void (*fn)(void *ctx, size_t 
 PARE_MUST_USE pare_status enclose_dense(flow *y, const enclose_ctx *c, const flow *x,
                                         const pare_weight *w, const pare_weight *b,
                                         const dense_norms *n, pare_err *err);
+/* Midpoints of W x + b alone, into y (and lo, for a wide x). */
+PARE_MUST_USE pare_status enclose_product(pare_mat *y, pare_mat *lo, const flow *x,
+                                          const pare_weight *w, const pare_weight *b,
+                                          const pare_exec *exec, pare_err *err);
 /* Radius of W x + b in engine e: the point has norm <= size and radius r. */
 double enclose_dense_radius(const engine *e, const dense_norms *n, double size, double r);
 /* Same for the largest entry of W x + b. */
@@ -180,5 +231,8 @@ double enclose_lipschitz(pare_act act);
 /* Total variation between softmax(a) and softmax(a + b) for max|b| <= d: tanh(d/2); and less when
  * all weight but `rest` is on one entry of either. */
 double enclose_tv(double d, double rest);
+/* Whether a gap proven in f64 is to be proven again with wide midpoints (gap.c). */
+bool enclose_goes_wide(const pare_gap *gap, const pare_model *f, const pare_model *g,
+                       const pare_inputs *set);
 
 #endif

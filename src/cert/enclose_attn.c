@@ -2,7 +2,8 @@
  *
  * U averages over the visible rows: a convex combination (or 0 for an empty row), so
  *     |U x - U x'|_i <= mean over visible j of |x_j - x'_j|,
- * and one engine's mean of n rows is off by gamma_{n+2} times the mean of their norms. */
+ * and one engine's mean of n rows is off by gamma_{n+2} times the mean of their norms (in
+ * double-double 3 v^2 for each sum and for the division: 1 + n/4 units). */
 #include "enclose.h"
 #include <string.h>
 
@@ -21,12 +22,16 @@ static void mean_row(void *ctx, size_t i)
     const size_t t = w->c->tokens, first = i / t * t, d = w->x->x.cols;
     const pare_keys keys = pare_visible(&w->c->m->pattern, w->c->graph, t, i - first);
     double *const y = pare_row_mut(&w->y->x, i);
+    const bool wide = w->y->wide;
     double r[ENGINES] = {0}, size[ENGINES] = {0};
     for (size_t j = 0; j < keys.count; j++) {
         const size_t row = first + pare_key(&keys, j);
         const double *const x = pare_row(&w->x->x, row);
         const radii own = flow_radii(w->x, row);
-        for (size_t k = 0; k < d; k++) y[k] += x[k];
+        if (wide)
+            wide_sum_row(y, pare_row_mut(&w->y->lo, i), x, pare_row(&w->x->lo, row), d);
+        else
+            for (size_t k = 0; k < d; k++) y[k] += x[k];
         for (size_t e = 0; e < ENGINES; e++) {
             r[e] = up_add(r[e], own.r[e]);
             size[e] = up_add(size[e], reach(w->norm[row], own, e));
@@ -34,10 +39,14 @@ static void mean_row(void *ctx, size_t i)
     }
     if (keys.count == 0) return;
     const double n = (double)keys.count;
-    for (size_t k = 0; k < d; k++) y[k] /= n;
+    if (wide)
+        wide_div_row(y, pare_row_mut(&w->y->lo, i), n, d);
+    else
+        for (size_t k = 0; k < d; k++) y[k] /= n;
     for (size_t e = 0; e < ENGINES; e++) {
-        const engine *const m = enclose_engine(e);
-        const double local = up_mul(gamma_of(keys.count + 2, m->u), up_div(size[e], n));
+        const engine *const m = enclose_engine(wide, e);
+        const double local =
+            up_mul(roundings(m, keys.count, 2, 1 + keys.count / 4), up_div(size[e], n));
         const double under = up_mul(m->tiny, up_mul(n + 2, up_sqrt((double)d)));
         w->y->r[e][i] = in_range(m, size[e], up_add(up_div(r[e], n), up_add(local, under)));
     }
@@ -47,10 +56,9 @@ pare_status enclose_mean(flow *y, const enclose_ctx *c, const flow *x, pare_err 
 {
     const size_t n = x->x.rows;
     double *const norm = pare_alloc(c->a, n, sizeof *norm);
-    const pare_status st =
-        norm ? enclose_flow_new(y, c->a, n, x->x.cols, err) : pare_no_memory(err);
+    const pare_status st = norm ? enclose_flow_new(y, c, n, x->x.cols, err) : pare_no_memory(err);
     if (st != PARE_OK) return st;
-    for (size_t i = 0; i < n; i++) norm[i] = enclose_norm_up(pare_row(&x->x, i), x->x.cols);
+    for (size_t i = 0; i < n; i++) norm[i] = flow_norm(x, i);
     mean_job w = {c, x, y, norm};
     enclose_rows(c->exec, n, mean_row, &w);
     return PARE_OK;
@@ -62,14 +70,14 @@ pare_status enclose_mean(flow *y, const enclose_ctx *c, const flow *x, pare_err 
 static pare_status constant(flow *y, const enclose_ctx *c, const pare_attn *at, size_t rows,
                             pare_err *err)
 {
-    const pare_status st = enclose_flow_new(y, c->a, rows, at->dout, err);
+    const pare_status st = enclose_flow_new(y, c, rows, at->dout, err);
     if (st != PARE_OK || !pare_has(&at->bo)) return st;
     const double norm = pare_norm_fro(&at->bo).v;
     for (size_t i = 0; i < rows; i++) {
         for (size_t k = 0; k < at->dout; k++)
             pare_row_mut(&y->x, i)[k] = pare_weight_at(&at->bo, k);
         for (size_t e = 0; e < ENGINES; e++) {
-            const engine *const m = enclose_engine(e);
+            const engine *const m = enclose_engine(c->wide, e);
             const double under = up_mul(m->tiny, up_sqrt((double)at->dout));
             const bool rounds = m->narrows && at->bo.dtype == PARE_F64;
             y->r[e][i] = in_range(m, norm, rounds ? up_fma(m->u, norm, under) : 0);
@@ -121,6 +129,12 @@ static pare_status affmix(flow *y, const enclose_ctx *c, const flow *z, const pa
     return st;
 }
 
+static void join(double *to, const double *a, size_t na, const double *b, size_t nb)
+{
+    memcpy(to, a, na * sizeof *to);
+    memcpy(to + na, b, nb * sizeof *to);
+}
+
 /* [z, heads] matrix^T + bo: side by side, squares of radii add up. */
 static pare_status pool(flow *y, const enclose_ctx *c, const flow *z, const pare_attn *at,
                         const attn_norms *n, pare_err *err)
@@ -128,12 +142,12 @@ static pare_status pool(flow *y, const enclose_ctx *c, const flow *z, const pare
     flow o, both;
     const size_t d = z->x.cols;
     pare_status st = enclose_heads(&o, c, z, at, n, err);
-    if (st == PARE_OK) st = enclose_flow_new(&both, c->a, z->x.rows, d + o.x.cols, err);
+    if (st == PARE_OK) st = enclose_flow_new(&both, c, z->x.rows, d + o.x.cols, err);
     if (st != PARE_OK) return st;
     for (size_t i = 0; i < z->x.rows; i++) {
-        double *const to = pare_row_mut(&both.x, i);
-        memcpy(to, pare_row(&z->x, i), d * sizeof *to);
-        memcpy(to + d, pare_row(&o.x, i), o.x.cols * sizeof *to);
+        join(pare_row_mut(&both.x, i), pare_row(&z->x, i), d, pare_row(&o.x, i), o.x.cols);
+        if (c->wide)
+            join(pare_row_mut(&both.lo, i), pare_row(&z->lo, i), d, pare_row(&o.lo, i), o.x.cols);
         for (size_t e = 0; e < ENGINES; e++) {
             const double a = z->r[e][i], b = o.r[e][i];
             both.r[e][i] = up_sqrt(up_add(up_mul(a, a), up_mul(b, b)));

@@ -9,7 +9,8 @@
  * tiny per entry where that underflows: at most tiny sqrt(in) |x|_2 per output. */
 #include "enclose.h"
 
-static const double lost = 0x1p-1074;
+/* What a square that underflows is off by; 2^-1074 would do, and cost 150 cycles each time. */
+static const double lost = 0x1p-1022;
 
 static double square_up(double s, size_t n)
 {
@@ -51,21 +52,21 @@ double enclose_max_up(const double *x, size_t n)
     return m;
 }
 
-const engine *enclose_engine(size_t e)
+const engine *enclose_engine(bool wide, size_t e)
 {
-    static const engine engines[ENGINES] = {
-        {PARE_UNIT_F64, 0x1p-1022, 0x1p1000, false},
-        {PARE_UNIT_F32, 0x1p-126, 0x1p120, true},
-    };
-    return &engines[e];
+    static const engine f64 = {PARE_UNIT_F64, 0x1p-1022, PARE_UNIT_F64, 0x1p1000, false, false};
+    static const engine f32 = {PARE_UNIT_F32, 0x1p-126, PARE_UNIT_F64, 0x1p120, false, true};
+    static const engine dd106 = {WIDE_UNIT, WIDE_TINY, WIDE_UNIT, WIDE_BIG, true, false};
+    return e == 1 ? &f32 : wide ? &dd106 : &f64;
 }
 
-pare_status enclose_flow_new(flow *f, pare_arena *a, size_t rows, size_t cols, pare_err *err)
+pare_status enclose_flow_new(flow *f, const enclose_ctx *c, size_t rows, size_t cols, pare_err *err)
 {
-    *f = (flow){.x = pare_mat_new(a, rows, cols)};
-    for (size_t e = 0; e < ENGINES; e++) f->r[e] = pare_alloc(a, rows, sizeof *f->r[e]);
-    if ((!f->x.v && rows * cols != 0) || !f->r[0] || !f->r[1]) return pare_no_memory(err);
-    return PARE_OK;
+    *f = (flow){.x = pare_mat_new(c->a, rows, cols), .wide = c->wide};
+    f->lo = c->wide ? pare_mat_new(c->a, rows, cols) : (pare_mat){.rows = rows};
+    for (size_t e = 0; e < ENGINES; e++) f->r[e] = pare_alloc(c->a, rows, sizeof *f->r[e]);
+    if ((!f->x.v || (c->wide && !f->lo.v)) && rows * cols != 0) return pare_no_memory(err);
+    return f->r[0] && f->r[1] ? PARE_OK : pare_no_memory(err);
 }
 
 /* ---- rows over the threads ------------------------------------------------------------------ */
@@ -96,9 +97,9 @@ void enclose_rows(const pare_exec *exec, size_t n, void (*fn)(void *ctx, size_t 
 /* The roundings of one map whose terms |W||x| + |b| have the norm `terms`. */
 static double dense_relative(const engine *e, const dense_norms *n, double terms)
 {
-    const size_t roundings = n->in + (e->narrows && n->wide ? 4 : 2);
+    const double local = roundings(e, n->in, e->narrows && n->wide ? 4 : 2, 1);
     const double most = up_max(terms, n->row2); /* W itself must be in range, whatever x is */
-    return in_range(e, most, up_mul(gamma_of(roundings, e->u), terms));
+    return in_range(e, most, up_mul(local, terms));
 }
 
 /* Its underflows, per entry. */
@@ -124,17 +125,28 @@ double enclose_entry_radius(const engine *e, const dense_norms *n, double size, 
     return up_fma(n->row2, r, local);
 }
 
+pare_status enclose_product(pare_mat *y, pare_mat *lo, const flow *x, const pare_weight *w,
+                            const pare_weight *b, const pare_exec *exec, pare_err *err)
+{
+    if (!x->wide) return pare_dense_f64(y, &x->x, w, b, exec, err);
+    wide_mat to = {*y, *lo};
+    const wide_mat from = {x->x, x->lo};
+    wide_dense(&to, &from, w, b, exec);
+    return PARE_OK;
+}
+
 pare_status enclose_dense(flow *y, const enclose_ctx *c, const flow *x, const pare_weight *w,
                           const pare_weight *b, const dense_norms *n, pare_err *err)
 {
-    pare_status st = enclose_flow_new(y, c->a, x->x.rows, w->rows, err);
-    if (st == PARE_OK) st = pare_dense_f64(&y->x, &x->x, w, b, c->exec, err);
+    pare_status st = enclose_flow_new(y, c, x->x.rows, w->rows, err);
+    if (st == PARE_OK) st = enclose_product(&y->x, &y->lo, x, w, b, c->exec, err);
     if (st != PARE_OK) return st;
     for (size_t i = 0; i < x->x.rows; i++) {
         const radii r = flow_radii(x, i);
-        const double norm = enclose_norm_up(pare_row(&x->x, i), x->x.cols);
+        const double norm = flow_norm(x, i);
         for (size_t e = 0; e < ENGINES; e++)
-            y->r[e][i] = enclose_dense_radius(enclose_engine(e), n, reach(norm, r, e), r.r[e]);
+            y->r[e][i] =
+                enclose_dense_radius(enclose_engine(c->wide, e), n, reach(norm, r, e), r.r[e]);
     }
     return PARE_OK;
 }
@@ -149,10 +161,13 @@ void enclose_sum(flow *y, const flow *x)
         double *const to = pare_row_mut(&y->x, i);
         const double *const from = pare_row(&x->x, i);
         const radii ry = flow_radii(y, i), rx = flow_radii(x, i);
-        const double ny = enclose_norm_up(to, d), nx = enclose_norm_up(from, d);
-        for (size_t k = 0; k < d; k++) to[k] += from[k];
+        const double ny = flow_norm(y, i), nx = flow_norm(x, i);
+        if (y->wide)
+            wide_sum_row(to, pare_row_mut(&y->lo, i), from, pare_row(&x->lo, i), d);
+        else
+            for (size_t k = 0; k < d; k++) to[k] += from[k];
         for (size_t e = 0; e < ENGINES; e++) {
-            const engine *const g = enclose_engine(e);
+            const engine *const g = enclose_engine(y->wide, e);
             const double size = up_add(reach(ny, ry, e), reach(nx, rx, e));
             const double r = up_add(ry.r[e], rx.r[e]);
             y->r[e][i] = in_range(g, size, up_fma(g->u, size, r));
@@ -164,19 +179,24 @@ void enclose_sum(flow *y, const flow *x)
 static pare_status diagonal(flow *y, const enclose_ctx *c, const flow *x, const pare_weight *w,
                             pare_err *err)
 {
-    const pare_status st = enclose_flow_new(y, c->a, x->x.rows, x->x.cols, err);
+    const pare_status st = enclose_flow_new(y, c, x->x.rows, x->x.cols, err);
     if (st != PARE_OK) return st;
     const size_t d = x->x.cols;
     const double most = pare_norm_max(w).v;
     for (size_t i = 0; i < x->x.rows; i++) {
         const radii r = flow_radii(x, i);
-        const double norm = enclose_norm_up(pare_row(&x->x, i), d);
-        for (size_t k = 0; k < d; k++)
-            pare_row_mut(&y->x, i)[k] = pare_weight_at(w, k) * pare_row(&x->x, i)[k];
+        const double norm = flow_norm(x, i);
+        for (size_t k = 0; k < d; k++) {
+            const double by = pare_weight_at(w, k);
+            if (x->wide)
+                flow_put(y, i, k, dd_mul_d(flow_at(x, i, k), by));
+            else
+                pare_row_mut(&y->x, i)[k] = by * pare_row(&x->x, i)[k];
+        }
         for (size_t e = 0; e < ENGINES; e++) {
-            const engine *const g = enclose_engine(e);
+            const engine *const g = enclose_engine(c->wide, e);
             const double at = reach(norm, r, e), size = up_mul(most, at);
-            const double local = up_mul(gamma_of(2, g->u), size);
+            const double local = up_mul(roundings(g, 0, 2, 1), size);
             const double under = up_mul(g->tiny, up_add(up_sqrt((double)d), at));
             const double move = up_fma(most, r.r[e], up_add(local, under));
             y->r[e][i] = in_range(g, up_max(size, most), move);

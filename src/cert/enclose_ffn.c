@@ -6,7 +6,7 @@
  * Local rounding: each is x times a factor in [0, 1] (or tanh) that is off by a few u and no more
  * than 16 u |x| in all: the factor's libm call 8 u, its argument's roundings (at most 8 u relative)
  * times max |t sech^2 t| < 0.45, and four operations. Where an exponential leaves the range, x
- * times it is below 1024 tiny.
+ * times it is below 1024 tiny. In double-double: wide_act_units.
  *
  * Gated: a = act(g), |a' u' - a u| <= |a' - a|_2 |u'|_max + |a|_max |u' - u|_2, one rounding. */
 #include "enclose.h"
@@ -59,14 +59,18 @@ static void act_row(void *ctx, size_t i)
     const size_t d = j->x->x.cols;
     double *const x = pare_row_mut(&j->x->x, i);
     const radii r = flow_radii(j->x, i);
-    const double norm = enclose_norm_up(x, d), slope = enclose_lipschitz(j->act);
-    for (size_t k = 0; k < d; k++) x[k] = act_of(j->act, x[k]);
+    const double norm = flow_norm(j->x, i), slope = enclose_lipschitz(j->act);
+    if (j->x->wide)
+        wide_act_row(j->act, x, pare_row_mut(&j->x->lo, i), d);
+    else
+        for (size_t k = 0; k < d; k++) x[k] = act_of(j->act, x[k]);
     if (j->act == PARE_ACT_RELU) return; /* exact, and moves nothing apart */
     for (size_t e = 0; e < ENGINES; e++) {
-        const engine *const g = enclose_engine(e);
+        const engine *const g = enclose_engine(j->x->wide, e);
         const double size = reach(norm, r, e);
         const double under = up_mul(g->tiny, up_mul(1024, up_sqrt((double)d)));
-        const double local = up_fma(up_mul(16, g->u), size, under);
+        const double local =
+            up_fma(up_mul(g->wide ? wide_act_units(j->act) : 16, g->u), size, under);
         j->x->r[e][i] = in_range(g, size, up_fma(slope, r.r[e], local));
     }
 }
@@ -86,11 +90,17 @@ static void multiply(flow *a, const flow *u)
         double *const x = pare_row_mut(&a->x, i);
         const double *const y = pare_row(&u->x, i);
         const radii ra = flow_radii(a, i), ru = flow_radii(u, i);
-        const double amax = enclose_max_up(x, d), umax = enclose_max_up(y, d);
-        const double u2 = enclose_norm_up(y, d);
-        for (size_t k = 0; k < d; k++) x[k] *= y[k];
+        const double more = a->wide ? 1 + LO_SHARE : 1;
+        const double amax = up_mul(enclose_max_up(x, d), more);
+        const double umax = up_mul(enclose_max_up(y, d), more), u2 = flow_norm(u, i);
+        for (size_t k = 0; k < d; k++) {
+            if (a->wide)
+                flow_put(a, i, k, dd_mul(flow_at(a, i, k), flow_at(u, i, k)));
+            else
+                x[k] *= y[k];
+        }
         for (size_t e = 0; e < ENGINES; e++) {
-            const engine *const g = enclose_engine(e);
+            const engine *const g = enclose_engine(a->wide, e);
             const double most_u = reach(umax, ru, e), most_a = reach(amax, ra, e);
             const double exact_a = up_add(amax, ra.r[0]);
             const double move = up_fma(ra.r[e], most_u, up_mul(exact_a, ru.r[e]));

@@ -4,7 +4,7 @@
 #include "enclose.h"
 
 typedef struct side {   /* queries, keys or values of all heads, each head with its own columns */
-    pare_mat x;         /* rows x sum of widths */
+    pare_mat x, lo;     /* rows x sum of widths; lo of wide midpoints only */
     size_t *at, *width; /* of each head */
     double *norm;       /* rows x heads, of the midpoints, from above */
     double *r[ENGINES]; /* rows x heads */
@@ -23,8 +23,14 @@ static inline double *part(const side *s, size_t i, size_t g)
     return s->x.v + i * s->x.ld + s->at[g];
 }
 
+static inline double *part_lo(const side *s, size_t i, size_t g)
+{
+    return s->lo.v + i * s->lo.ld + s->at[g];
+}
+
 typedef struct scratch {
     double *p;             /* weights of the visible keys */
+    double *p_lo, *rest;   /* wide only: lo of p, and what is left of a sum (dv) */
     double *c;             /* centre of the keys */
     double *k_off, *v_off; /* |k_j - c|, |v_j - o| */
     double *cov;           /* dv x dk */
@@ -42,7 +48,8 @@ typedef struct head_row {
     double v_reach[ENGINES], v_radius[ENGINES];
     double diameter; /* of the exact values */
     const scratch *s;
-    const double *out; /* the midpoint of the output */
+    const double *out; /* the midpoint of the output (its hi) */
+    double out_lo;     /* how far hi is from it: 0 unless wide */
 } head_row;
 
 static inline size_t key_row(const head_row *w, size_t j)

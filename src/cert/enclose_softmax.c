@@ -1,6 +1,7 @@
 /* enclose_softmax.c - softmax heads at the midpoint: o_i = sum_j p_ij v_j over the visible keys.
  *
- * The plain sums in f64; what they and an engine's may be off by is in enclose_weights.c. */
+ * The plain sums, in f64 or double-double; what they and an engine's may be off by is in
+ * enclose_weights.c. */
 #include "enclose_heads.h"
 #include <stdatomic.h>
 
@@ -9,6 +10,52 @@ typedef struct job {
     size_t dk, dv; /* widest */
     atomic_bool no_memory;
 } job;
+
+/* The range of wide scores and the weight beside the best, from their hi, which is off by less than
+ * LO_SHARE of itself. */
+static void weights_wide(head_row *w)
+{
+    double *const p = w->s->p, *const p_lo = w->s->p_lo;
+    const size_t n = w->keys->count, dk = w->d->dk;
+    size_t best = 0, worst = 0;
+    for (size_t j = 0; j < n; j++) {
+        const size_t row = key_row(w, j);
+        const dd s = wide_dot(part(&w->h->q, w->i, w->g), part_lo(&w->h->q, w->i, w->g),
+                              part(&w->h->k, row, w->g), part_lo(&w->h->k, row, w->g), dk);
+        const dd x = dd_mul_d(s, w->d->scale);
+        p[j] = x.hi;
+        p_lo[j] = x.lo;
+        if (p[j] > p[best]) best = j;
+        if (p[j] < p[worst]) worst = j;
+    }
+    const dd top = {p[best], p_lo[best]};
+    w->range =
+        up_add(up(top.hi - p[worst]), up_mul(LO_SHARE, up_add(fabs(top.hi), fabs(p[worst]))));
+    wide_exp_row(p, p_lo, top, n);
+    const dd sum = wide_total(p, p_lo, n);
+    w->others = 0;
+    for (size_t j = 0; j < n; j++)
+        if (j != best) w->others = up_add(w->others, up_mul(p[j], 1 + LO_SHARE));
+    for (size_t j = 0; j < n; j++) {
+        const dd x = dd_div((dd){p[j], p_lo[j]}, sum);
+        p[j] = x.hi;
+        p_lo[j] = x.lo;
+    }
+}
+
+static void average_wide(const head_row *w, double *hi, double *lo)
+{
+    const side *const v = &w->h->v;
+    const size_t width = v->width[w->g];
+    const wide_sums y = {hi, lo, w->s->rest};
+    for (size_t c = 0; c < width; c++) hi[c] = lo[c] = y.m[c] = 0;
+    for (size_t j = 0; j < w->keys->count; j++) {
+        const size_t row = key_row(w, j);
+        wide_gather(y, (dd){w->s->p[j], w->s->p_lo[j]}, part(v, row, w->g), part_lo(v, row, w->g),
+                    width);
+    }
+    wide_tidy(y, width);
+}
 
 static void weights(head_row *w, double *p)
 {
@@ -47,10 +94,18 @@ static void average(const head_row *w, const side *s, const double *p, double *y
 static void one_head(head_row *w)
 {
     double *const out = pare_row_mut(&w->h->o->x, w->i) + w->d->o;
-    weights(w, w->s->p);
-    average(w, &w->h->k, w->s->p, w->s->c);
-    average(w, &w->h->v, w->s->p, out);
+    const bool wide = w->h->c->wide;
+    if (wide)
+        weights_wide(w);
+    else
+        weights(w, w->s->p);
+    average(w, &w->h->k, w->s->p, w->s->c); /* any centre serves: f64 is enough */
+    if (wide)
+        average_wide(w, out, pare_row_mut(&w->h->o->lo, w->i) + w->d->o);
+    else
+        average(w, &w->h->v, w->s->p, out);
     w->out = out;
+    w->out_lo = wide ? up_mul(LO_SHARE, enclose_norm_up(out, w->d->dv)) : 0;
 }
 
 /* All heads of row i; their columns are apart, so squares of their radii add up. */
@@ -77,11 +132,13 @@ static bool scratch_new(scratch *s, pare_arena *a, const job *w)
     const size_t t = w->h->c->tokens;
     if (!a) return false;
     s->p = pare_alloc(a, t, sizeof *s->p);
+    s->p_lo = pare_alloc(a, w->h->c->wide ? t : 1, sizeof *s->p_lo);
     s->k_off = pare_alloc(a, t, sizeof *s->k_off);
     s->v_off = pare_alloc(a, t, sizeof *s->v_off);
     s->c = pare_alloc(a, w->dk, sizeof *s->c);
+    s->rest = pare_alloc(a, w->dv, sizeof *s->rest);
     s->cov = pare_alloc(a, w->dv, w->dk * sizeof *s->cov);
-    return s->p && s->k_off && s->v_off && s->c && s->cov;
+    return s->p && s->p_lo && s->rest && s->k_off && s->v_off && s->c && s->cov;
 }
 
 static void block(void *ctx, size_t b)

@@ -25,6 +25,9 @@
  * smaller than its largest term; the other parts count with their weight p_j, not all like the
  * worst. The exact p_j are within a factor e^(2 d_0) (1 + gamma_{n+3}) of ours.
  *
+ * Wide midpoints are hi + lo; distances and C are taken from hi alone (and a is the whole o_i, c is
+ * in f64). What that is off by, `lo_of`, is added to the distance.
+ *
  * The weighted sum and the division add gamma_{n+6} max_j |v_j|. Weights and products below the
  * smallest normal number are off by an absolute amount (the largest weight is 1, the sum at least
  * that): n tiny (max|v| + sqrt(dv)) up to a constant, however small the exact ones are. */
@@ -47,7 +50,7 @@ typedef struct key_view {
 /* delta_ij without the part of dq. */
 static double score_rest(const head_row *w, const key_view *v, size_t e)
 {
-    const engine *const m = enclose_engine(e);
+    const engine *const m = enclose_engine(w->h->c->wide, e);
     const double scale = fabs(w->d->scale), dk = (double)w->d->dk;
     const double exact_q = up_add(v->q_norm, v->q.r[0]);
     const double move = up_mul(up_add(exact_q, v->q.r[e]), v->k.r[e]);
@@ -55,7 +58,7 @@ static double score_rest(const head_row *w, const key_view *v, size_t e)
     const double both = up_mul(big_q, big_k), size = up_mul(scale, both);
     const double under =
         up_fma(dk + 2, up_add(1, scale), up_add(both, up_mul(dk, up_add(big_q, big_k))));
-    return up_add(up_fma(scale, move, up_mul(gamma_of(w->d->dk + 4, m->u), size)),
+    return up_add(up_fma(scale, move, up_mul(roundings(m, w->d->dk, 4, 1), size)),
                   up_mul(m->tiny, under));
 }
 
@@ -79,6 +82,12 @@ static radii value_radii(const head_row *w, size_t j)
     return side_radii(&w->h->v, key_row(w, j) * w->h->at->nheads + w->g);
 }
 
+/* How far hi is from a midpoint of that norm. */
+static double lo_of(const head_row *w, double norm)
+{
+    return w->h->c->wide ? up_mul(LO_SHARE, norm) : 0;
+}
+
 static void survey_keys(head_row *w)
 {
     const heads *const h = w->h;
@@ -86,8 +95,10 @@ static void survey_keys(head_row *w)
     for (size_t j = 0; j < w->keys->count; j++) {
         const size_t row = key_row(w, j), at = row * nh + w->g;
         const radii v = side_radii(&h->v, at);
-        w->s->k_off[j] = enclose_distance_up(part(&h->k, row, w->g), w->s->c, w->d->dk);
-        w->s->v_off[j] = enclose_distance_up(part(&h->v, row, w->g), w->out, w->d->dv);
+        const double k_off = enclose_distance_up(part(&h->k, row, w->g), w->s->c, w->d->dk);
+        const double v_off = enclose_distance_up(part(&h->v, row, w->g), w->out, w->d->dv);
+        w->s->k_off[j] = up_add(k_off, lo_of(w, h->k.norm[at]));
+        w->s->v_off[j] = up_add(v_off, up_add(lo_of(w, h->v.norm[at]), w->out_lo));
         w->diameter = up_max(w->diameter, up_mul(2, up_add(w->s->v_off[j], v.r[0])));
         const key_view key = view_key(w, j);
         for (size_t e = 0; e < ENGINES; e++) {
@@ -115,10 +126,10 @@ double enclose_tv(double d, double rest)
 /* What moves every weight of engine e alike, as a movement of its score. */
 static double weight_rounding(const head_row *w, size_t e)
 {
-    const engine *const m = enclose_engine(e);
+    const engine *const m = enclose_engine(w->h->c->wide, e);
     const size_t tiles = w->keys->count / TILE;
     const double range = up_fma(2, up_add(w->delta[0], w->delta[e]), w->range);
-    const double ew = gamma_of(10 + 10 * tiles, m->u);
+    const double ew = roundings(m, 0, 10 + 10 * tiles, 4);
     return up_fma(m->u, range, up_div(ew, down_sub(1, ew)));
 }
 
@@ -137,7 +148,8 @@ static double coarse_move(const head_row *w, size_t e, double d0, double d)
 {
     if (w->keys->count == 1) return w->v_radius[e];
     /* The exact weights beside the largest: each ratio is within e^(2 d0) of ours. */
-    const double slack = up_fma((double)w->keys->count, enclose_engine(0)->tiny, w->others);
+    const double slack =
+        up_fma((double)w->keys->count, enclose_engine(w->h->c->wide, 0)->tiny, w->others);
     const double rest = up_mul(slack, exp_up(up_mul(2, d0)));
     return up_fma(enclose_tv(d, rest), w->diameter, w->v_radius[e]);
 }
@@ -149,13 +161,15 @@ static double covariance_up(const head_row *w, double grow)
     const size_t n = w->keys->count, dk = w->d->dk, dv = w->d->dv, nh = w->h->at->nheads;
     const bool whole = n <= COVARIANCE_KEYS;
     double *const cov = w->s->cov, terms = 0, off = 0, lost = 0;
-    const double tiny = enclose_engine(0)->tiny;
+    const double tiny = enclose_engine(w->h->c->wide, 0)->tiny;
     for (size_t c = 0; c < dv * dk; c++) cov[c] = 0;
     for (size_t j = 0; j < n; j++) {
         const size_t row = key_row(w, j);
         const double *const k = part(&w->h->k, row, w->g), *const v = part(&w->h->v, row, w->g);
         const double p = w->s->p[j], k_off = w->s->k_off[j], v_off = w->s->v_off[j];
-        const double ek = w->h->k.r[0][row * nh + w->g], ev = w->h->v.r[0][row * nh + w->g];
+        const size_t at = row * nh + w->g;
+        const double ek = up_add(w->h->k.r[0][at], lo_of(w, w->h->k.norm[at]));
+        const double ev = up_add(w->h->v.r[0][at], up_add(lo_of(w, w->h->v.norm[at]), w->out_lo));
         for (size_t a = 0; whole && a < dv; a++) {
             const double pv = p * (v[a] - w->out[a]);
             for (size_t b = 0; b < dk; b++) cov[a * dk + b] += pv * (k[b] - w->s->c[b]);
@@ -183,7 +197,8 @@ static double fine_move(const head_row *w, size_t e, double d, double cov, doubl
     for (size_t j = 0; j < w->keys->count; j++) {
         const key_view key = view_key(w, j);
         const radii v = value_radii(w, j);
-        const double weight = up_mul(up_add(w->s->p[j], 4 * enclose_engine(0)->tiny), grow);
+        const double weight =
+            up_mul(up_add(w->s->p[j], 4 * enclose_engine(w->h->c->wide, 0)->tiny), grow);
         const double moves = up_add(up_add(score_rest(w, &key, e), each), most);
         first = up_fma(weight, up_mul(moves, up_add(w->s->v_off[j], v.r[0])), first);
         values = up_fma(weight, v.r[e], values);
@@ -198,12 +213,12 @@ static double fine_move(const head_row *w, size_t e, double d, double cov, doubl
 /* What the engine's weighted sum adds: roundings, and weights and products that underflow. */
 static double sum_local(const head_row *w, size_t e)
 {
-    const engine *const m = enclose_engine(e);
+    const engine *const m = enclose_engine(w->h->c->wide, e);
     const size_t n = w->keys->count;
     const double each = up_mul(m->tiny, up_mul(32, (double)(n / TILE + 2)));
     const double size = up_add(w->v_reach[e], up_sqrt((double)w->d->dv));
     const double under = up_mul(each, up_mul((double)n + 2, size));
-    return up_fma(gamma_of(n + 6, m->u), w->v_reach[e], under);
+    return up_fma(roundings(m, n, 6, 2), w->v_reach[e], under);
 }
 
 radii enclose_head_radii(head_row *w)
@@ -221,7 +236,7 @@ radii enclose_head_radii(head_row *w)
         double move = coarse_move(w, e, d[0], d[e]);
         if (fine && d[e] <= SMALL) move = up_min(move, fine_move(w, e, d[e], cov, grow, coarse));
         const double most = up_max(w->products[e], up_mul(w->v_reach[e], (double)n));
-        r.r[e] = in_range(enclose_engine(e), most, up_add(move, sum_local(w, e)));
+        r.r[e] = in_range(enclose_engine(w->h->c->wide, e), most, up_add(move, sum_local(w, e)));
     }
     return r;
 }
