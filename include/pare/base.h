@@ -152,7 +152,8 @@ void pare_blob_release(pare_blob *b); /* accepts NULL */
 /* A file that appears whole or not at all: written under a temporary name in the same folder,
  * fsync, then renamed. Without pare_out_commit nothing is left behind. */
 typedef struct pare_out pare_out;
-#define PARE_TEMP_SUFFIX ".%ld-%d.tmp" /* the temporary name: the pid, and a number that is free */
+/* Of the temporary name: the pid, and a number that is free. */
+#define PARE_TEMP_SUFFIX ".%ld-%d.tmp"
 /* Whether `path` may be written: PARE_ERR_IO for a folder, a device or a pipe (which a rename would
  * replace by a plain file), and for what exists unless `overwrite`. pare_out_open asks it too. */
 PARE_MUST_USE pare_status pare_out_check(const char *path, bool overwrite, pare_err *err);
