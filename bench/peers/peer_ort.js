@@ -71,22 +71,21 @@ function writeF32(file, data, shape) {
 
 // ---- answering -------------------------------------------------------------------------------
 
-let session = null, feeds = null, result = null, cpu = false, threads = 1;
+let session = null, feeds = null, result = null, cpu = false;
 
-function seconds() { // CPU time of all threads, shared out among those that work
+function seconds() {
   const used = process.cpuUsage();
-  return cpu ? (used.user + used.system) / 1e6 / threads : Number(process.hrtime.bigint()) / 1e9;
+  return cpu ? (used.user + used.system) / 1e6 : Number(process.hrtime.bigint()) / 1e9;
 }
 
-async function load(n, folder) {
-  threads = n;
+async function load(threads, folder) {
   const c = JSON.parse(fs.readFileSync(path.join(folder, 'case.json'), 'utf8'));
   if (c.kind !== 'attention') return 'no such kind of work';
   const causal = c.mask === 'causal';
   if (session) await session.release();
   session = await ort.InferenceSession.create(model(causal, c.heads, c.d),
     { intraOpNumThreads: threads, interOpNumThreads: 1, graphOptimizationLevel: 'all',
-      // Waiting is not work: threads that spin would be charged for it.
+      // Waiting is not work: a thread that spins would be charged for it.
       extra: { session: { intra_op: { allow_spinning: cpu ? '0' : '1' } } } });
   feeds = {};
   for (const x of ['q', 'k', 'v'])

@@ -173,18 +173,17 @@ def set_threads(n):
 
 class Peer:
     run = final = result = None
-    cpu, threads = False, 1
+    cpu = False
 
     def clock(self):
-        return time.process_time() / self.threads if self.cpu else time.perf_counter()
+        return time.process_time() if self.cpu else time.perf_counter()
 
     def load(self, threads, folder):
         with open(os.path.join(folder, "case.json"), encoding="utf-8") as f:
             case = json.load(f)
         if case["kind"] not in KINDS:
             return "no such kind of work"
-        self.threads = int(threads)
-        set_threads(self.threads)
+        set_threads(int(threads))
         ways, self.final = KINDS[case["kind"]](case, folder)
         name = next(iter(ways))
         if len(ways) > 1:

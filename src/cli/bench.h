@@ -117,9 +117,9 @@ typedef struct bench_gemm {
 pare_status bench_gemm_init(bench_gemm *g, cli *c, size_t n);
 pare_status bench_gemm_run(bench_gemm *g, const pare_exec *exec, bool cpu, double *gflops,
                            pare_err *err);
-/* Seconds of a clock; cpu: CPU time of this process by its threads. Where others use the machine
- * too that says more, but a thread that waits for another one is not seen. */
-double bench_seconds(bool cpu, int threads);
+/* Seconds of a clock; cpu: CPU time of this process. Where others use the machine, too, that says
+ * more, but only of work on one thread: one that waits for another does not use any. */
+double bench_seconds(bool cpu);
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 

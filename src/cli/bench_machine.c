@@ -50,11 +50,11 @@ void bench_machine_look(bench_machine *m)
         strftime(m->date, sizeof m->date, "%Y-%m-%dT%H:%M:%SZ", &day);
 }
 
-double bench_seconds(bool cpu, int threads)
+double bench_seconds(bool cpu)
 {
     struct timespec t;
     if (!cpu || clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) != 0) return pare_seconds();
-    return ((double)t.tv_sec + 1e-9 * (double)t.tv_nsec) / threads;
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* ---- sgemm ---------------------------------------------------------------------------------- */
@@ -96,8 +96,8 @@ pare_status bench_gemm_run(bench_gemm *g, const pare_exec *exec, bool cpu, doubl
                            pare_err *err)
 {
     const size_t blocks = (size_t)exec->threads;
-    const double n = (double)g->n, start = bench_seconds(cpu, exec->threads);
+    const double n = (double)g->n, start = bench_seconds(cpu);
     pare_parallel(exec, blocks, gemm_block, g);
-    *gflops = 2e-9 * (double)blocks * n * n * n / (bench_seconds(cpu, exec->threads) - start);
+    *gflops = 2e-9 * (double)blocks * n * n * n / (bench_seconds(cpu) - start);
     return right(g, blocks) ? PARE_OK : pare_fail(err, PARE_ERR_VERIFY, "sgemm: a wrong product");
 }

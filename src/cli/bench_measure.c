@@ -81,9 +81,9 @@ static pare_status our_turn(bench_match *m, bench_job *j, const bench_kind *k, s
 {
     pare_status st = gemm_turn(m, j);
     for (size_t i = 0; i < runs && !st; i++) {
-        const double start = bench_seconds(m->cpu, j->exec.threads);
+        const double start = bench_seconds(m->cpu);
         st = k->run(j);
-        add(&m->ours, bench_seconds(m->cpu, j->exec.threads) - start);
+        add(&m->ours, bench_seconds(m->cpu) - start);
     }
     return st ? st : gemm_turn(m, j);
 }

@@ -124,7 +124,8 @@ static pare_status run_case(runner *r, const bench_case *k)
     if (!j.arena) return pare_no_memory(&r->c->err);
     pare_status st = k->kind->prepare(&j, k->p);
     if (!st) st = run_threads(r, &j, k, 1);
-    if (!st && !k->one_thread && r->c->threads > 1) st = run_threads(r, &j, k, (int)r->c->threads);
+    if (!st && !k->one_thread && !r->match.cpu && r->c->threads > 1)
+        st = run_threads(r, &j, k, (int)r->c->threads);
     if (k->kind->drop) k->kind->drop(&j);
     pare_arena_free(j.arena);
     return st;
@@ -151,7 +152,7 @@ static void print_head(const runner *r, int argc, char **argv)
     printf("\n# version: %s\n# commit: %s\n# compiler: %s\n# cpu: %s\n# cores: %d\n# date: %s\n# "
            "clock: %s\n",
            pare_version(), m->commit, m->compiler, m->cpu, m->cores, m->date,
-           r->match.cpu ? "CPU time by threads" : "wall");
+           r->match.cpu ? "CPU" : "wall");
     printf("# best of several, then the median; all take turns; ratio > 1: ours is faster\n");
     puts("name,shape,threads,unit,ours,ours_median,sgemm_gflops,of_sgemm,peer,peer_value,"
          "peer_median,ratio,ratio_median,error");
@@ -285,7 +286,7 @@ int cmd_bench(int argc, char **argv)
         {.name = "cpu",
          .kind = OPT_FLAG,
          .to = &r.match.cpu,
-         .help = "CPU time by threads: for a machine that others use, too"},
+         .help = "CPU time, one thread: where others use the machine, too"},
         {.name = "peer",
          .kind = OPT_TEXT,
          .to = &peers,

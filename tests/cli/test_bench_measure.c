@@ -17,10 +17,9 @@ void cli_note(cli *c, const char *fmt, ...)
     (void)fmt;
 }
 
-double bench_seconds(bool cpu, int threads)
+double bench_seconds(bool cpu)
 {
     (void)cpu;
-    (void)threads;
     return 0;
 }
 
