@@ -41,7 +41,7 @@ VROW_INLINE float clamp(float x, float lo, float hi)
 
 VROW_INLINE float power_of_two(int32_t n)
 {
-    return float_of((n + 127) * (1 << 23));
+    return float_of((int32_t)((uint32_t)(n + 127) << 23)); /* unsigned: the n of a nan is any */
 }
 
 VROW_INLINE float exp_one(float x)
