@@ -141,8 +141,9 @@ PARE_MUST_USE pare_status pare_model_norms_new(pare_model_norms **out, pare_aren
 PARE_MUST_USE pare_status pare_enclose(pare_enclosure *out, pare_arena *a, const pare_model *m,
                                        const pare_model_norms *norms, const pare_input *in,
                                        const pare_exec *exec, pare_err *err);
-/* The same with midpoints in double-double: |exact - (mid + lo)| <= rad[row], where rad is some
- * 1e13 times smaller (and no longer speaks of f64 passes); twenty times the work. */
+/* The same with midpoints in double-double: |exact - (mid + lo)| <= rad[row], where rad counts
+ * units of 2^-102 in place of 2^-53 (and no longer speaks of f64 passes). Slower than pare_enclose.
+ */
 PARE_MUST_USE pare_status pare_enclose_wide(pare_enclosure *out, pare_arena *a, const pare_model *m,
                                             const pare_model_norms *norms, const pare_input *in,
                                             const pare_exec *exec, pare_err *err);

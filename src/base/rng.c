@@ -80,7 +80,7 @@ double pare_rng_normal(pare_rng *r)
 uint64_t pare_rng_below(pare_rng *r, uint64_t n)
 {
     PARE_ASSERT(n > 0);
-    /* Lemire: the high half of u * n, where the first 2^64 mod n low halves are drawn again
+    /* The high half of u * n, where the first 2^64 mod n low halves are drawn again
      * because they would make some results one more often than others. */
     const uint64_t reject = (0 - n) % n;
     for (;;) {

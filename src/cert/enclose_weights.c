@@ -210,7 +210,9 @@ static double fine_move(const head_row *w, size_t e, double d, double cov, doubl
     return up_fma(exp_up(d), first, values);
 }
 
-/* What the engine's weighted sum adds: roundings, and weights and products that underflow. */
+/* What the engine's weighted sum adds: roundings, and weights and products that underflow. There
+ * are two sums of n terms, one of the weights and one of the weighted values: plainly added up they
+ * are off by a factor within gamma_n each. */
 static double sum_local(const head_row *w, size_t e)
 {
     const engine *const m = enclose_engine(w->h->c->wide, e);
@@ -218,7 +220,7 @@ static double sum_local(const head_row *w, size_t e)
     const double each = up_mul(m->tiny, up_mul(32, (double)(n / TILE + 2)));
     const double size = up_add(w->v_reach[e], up_sqrt((double)w->d->dv));
     const double under = up_mul(each, up_mul((double)n + 2, size));
-    return up_fma(roundings(m, n, 6, 2), w->v_reach[e], under);
+    return up_fma(roundings(m, 2 * n, 6, 4), w->v_reach[e], under);
 }
 
 radii enclose_head_radii(head_row *w)

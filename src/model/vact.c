@@ -41,7 +41,8 @@ VROW_INLINE float clamp(float x, float lo, float hi)
 
 VROW_INLINE float power_of_two(int32_t n)
 {
-    return float_of((int32_t)((uint32_t)(n + 127) << 23)); /* unsigned: the n of a nan is any */
+    /* unsigned: a nan makes any n here, and the product is a nan all the same */
+    return float_of((int32_t)(((uint32_t)n + 127u) << 23));
 }
 
 VROW_INLINE float exp_one(float x)
