@@ -72,7 +72,7 @@ static inline double up_sqrt(double x)
 static inline double down(double x)
 {
     const double y = x * (1 - 0x1p-52) - 0x1p-1074;
-    return y > 0 ? y : 0;
+    return y > 0 && y <= DBL_MAX ? y : 0; /* an overflow is no lower bound */
 }
 static inline double down_sub(double x, double y)
 {

@@ -28,7 +28,7 @@
  * Wide midpoints are hi + lo; distances and C are taken from hi alone (and a is the whole o_i, c is
  * in f64). What that is off by, `lo_of`, is added to the distance.
  *
- * The weighted sum and the division add gamma_{n+6} max_j |v_j|. Weights and products below the
+ * The weighted sum and the division add gamma_{2n+6} max_j |v_j|. Weights and products below the
  * smallest normal number are off by an absolute amount (the largest weight is 1, the sum at least
  * that): n tiny (max|v| + sqrt(dv)) up to a constant, however small the exact ones are. */
 #include "enclose_heads.h"
@@ -102,7 +102,9 @@ static void survey_keys(head_row *w)
         w->diameter = up_max(w->diameter, up_mul(2, up_add(w->s->v_off[j], v.r[0])));
         const key_view key = view_key(w, j);
         for (size_t e = 0; e < ENGINES; e++) {
-            const double both = up_mul(reach(key.q_norm, key.q, e), reach(key.k_norm, key.k, e));
+            const double q = reach(key.q_norm, key.q, e);
+            const double both = up_max(q, up_mul(q, reach(key.k_norm, key.k, e)));
+            /* an engine may scale the scores, or the queries before they meet the keys */
             const double product = up_mul(up_add(1, fabs(w->d->scale)), both);
             w->delta[e] = up_max(w->delta[e], score_error(w, &key, e));
             w->products[e] = up_max(w->products[e], product);
