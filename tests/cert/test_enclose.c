@@ -2,6 +2,7 @@
  * reference and the f32 engine, on models of every kind and on inputs made to break it; and it is
  * not needlessly wide. */
 #include "enclose_models.h"
+#include <pare/random_model.h>
 #include "enclose_quad.h"
 #include <float.h>
 
@@ -372,9 +373,43 @@ static void an_input_that_does_not_fit_is_refused(void **state)
     pare_model_free(m);
 }
 
+/* The f32 kernels multiply the queries by the scale before they meet the keys: 1e13 times 1e30 is
+ * beyond f32 although the scores themselves are not, and the engine gives nan. */
+static void scaled_queries_beyond_f32_promise_nothing(void **state)
+{
+    (void)state;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_model *m = NULL;
+    pare_err err = {0};
+    o.dim = 8;
+    o.heads = 1;
+    o.layers = 1;
+    assert_ok(pare_random_model(&m, &o, &err), &err);
+    pare_attn *const a = &m->blocks[0].attn;
+    float *const wq = pare_alloc(m->arena, 64, sizeof *wq), *const wk = pare_alloc(m->arena, 64, 4);
+    for (size_t i = 0; i < 64; i++) {
+        wq[i] = (float)(1e13 * pare_weight_at(&a->wq, i));
+        wk[i] = (float)(1e-7 * pare_weight_at(&a->wk, i));
+    }
+    a->wq.data = wq;
+    a->wk.data = wk;
+    a->bq = a->bk = (pare_weight){0};
+    a->heads[0].scale = 1e30;
+    assert_ok(pare_model_check(m, &err), &err);
+    pare_inputs set;
+    pare_model_norms *norms = NULL;
+    pare_enclosure e;
+    assert_ok(pare_inputs_random(&set, m->arena, m, 1, 8, 1, &err), &err);
+    assert_ok(pare_model_norms_new(&norms, m->arena, m, NULL, &err), &err);
+    assert_ok(pare_enclose(&e, m->arena, m, norms, &set.in[0], NULL, &err), &err);
+    for (size_t i = 0; i < e.rows; i++) assert_true(isinf(e.rad32[i]));
+    pare_model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(scaled_queries_beyond_f32_promise_nothing),
         cmocka_unit_test(enclosures_hold_on_random_models_of_every_kind),
         cmocka_unit_test(enclosures_hold_with_large_scores_and_saturated_softmax),
         cmocka_unit_test(enclosures_hold_under_cancellation),
