@@ -389,7 +389,7 @@ static void scaled_queries_beyond_f32_promise_nothing(void **state)
     float *const wq = pare_alloc(m->arena, 64, sizeof *wq), *const wk = pare_alloc(m->arena, 64, 4);
     for (size_t i = 0; i < 64; i++) {
         wq[i] = (float)(1e13 * pare_weight_at(&a->wq, i));
-        wk[i] = (float)(1e-7 * pare_weight_at(&a->wk, i));
+        wk[i] = (float)(1e-12 * pare_weight_at(&a->wk, i));
     }
     a->wq.data = wq;
     a->wk.data = wk;
