@@ -76,6 +76,48 @@ PARE_MUST_USE pare_status pare_attend_f32(pare_mat32 *y, const pare_mat32 *q, co
                                           const pare_graph *g, const pare_exec *exec,
                                           pare_err *err);
 
+/* ---- gradients ------------------------------------------------------------------------------ */
+
+/* A graph seen from its keys: the queries that see key j are by_key.idx[by_key.ptr[j]] ..., and
+ * edge[] says where each of them stands in the graph's own idx. */
+typedef struct pare_turned {
+    pare_graph by_key;
+    const uint32_t *edge; /* ptr[n] */
+} pare_turned;
+/* PARE_ERR_INPUT beyond 2^32 - 1 edges. */
+PARE_MUST_USE pare_status pare_graph_turn(pare_turned *out, pare_arena *a, const pare_graph *g,
+                                          pare_err *err);
+
+/* pare_attend_* that also keep what the way back needs: lse_i = log sum_j e^(scale q_i.k_j) over
+ * the visible j, -inf for an empty row. */
+PARE_MUST_USE pare_status pare_attend_keep_f64(pare_mat *y, double *lse, const pare_mat *q,
+                                               const pare_mat *k, const pare_mat *v, double scale,
+                                               const pare_pattern *p, const pare_graph *g,
+                                               const pare_exec *exec, pare_err *err);
+PARE_MUST_USE pare_status pare_attend_keep_f32(pare_mat32 *y, float *lse, const pare_mat32 *q,
+                                               const pare_mat32 *k, const pare_mat32 *v,
+                                               float scale, const pare_pattern *p,
+                                               const pare_graph *g, const pare_exec *exec,
+                                               pare_err *err);
+/* Adds to dq, dk, dv the gradient for d loss / d y = dy. Weights are computed again from lse: no
+ * n x n memory (a graph keeps two numbers an edge while it works). `turned` goes with `g`; both are
+ * NULL unless the pattern is a graph. The outputs overlap nothing else. Same bits for any number of
+ * threads. */
+PARE_MUST_USE pare_status pare_attend_backward_f64(pare_mat *dq, pare_mat *dk, pare_mat *dv,
+                                                   const pare_mat *dy, const pare_mat *q,
+                                                   const pare_mat *k, const pare_mat *v,
+                                                   const pare_mat *y, const double *lse,
+                                                   double scale, const pare_pattern *p,
+                                                   const pare_graph *g, const pare_turned *turned,
+                                                   const pare_exec *exec, pare_err *err);
+PARE_MUST_USE pare_status pare_attend_backward_f32(pare_mat32 *dq, pare_mat32 *dk, pare_mat32 *dv,
+                                                   const pare_mat32 *dy, const pare_mat32 *q,
+                                                   const pare_mat32 *k, const pare_mat32 *v,
+                                                   const pare_mat32 *y, const float *lse,
+                                                   float scale, const pare_pattern *p,
+                                                   const pare_graph *g, const pare_turned *turned,
+                                                   const pare_exec *exec, pare_err *err);
+
 /* ---- partial results ------------------------------------------------------------------------ */
 
 /* Query p (0, 1, ...) sees the first min(nk, max(0, vis0 + p)) keys. */

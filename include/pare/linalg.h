@@ -70,6 +70,20 @@ PARE_MUST_USE pare_status pare_dense_f32(float *y, size_t ldy, const float *x, s
                                          const pare_weight *w, const pare_weight *b,
                                          const pare_exec *exec, pare_err *err);
 
+/* The way back of y = x w^T + b, each part where its pointer is not NULL: dx = dy w (added to dx
+ * where `add`), dw (out x in, no gaps) += dy^T x, db (out) += the sum of dy's rows. Sums over rows
+ * are cut by the shapes alone: same bits for any number of threads. */
+PARE_MUST_USE pare_status pare_dense_backward_f32(float *dx, size_t lddx, bool add, float *dw,
+                                                  float *db, const float *dy, size_t lddy,
+                                                  const float *x, size_t ldx, size_t n,
+                                                  const pare_weight *w, const pare_exec *exec,
+                                                  pare_err *err);
+PARE_MUST_USE pare_status pare_dense_backward_f64(double *dx, size_t lddx, bool add, double *dw,
+                                                  double *db, const double *dy, size_t lddy,
+                                                  const double *x, size_t ldx, size_t n,
+                                                  const pare_weight *w, const pare_exec *exec,
+                                                  pare_err *err);
+
 /* A matrix made ready for few rows at a time: f32, in panels of PARE_PANEL outputs (the last one
  * filled up with zeros), so that every load serves a whole vector of outputs. */
 enum { PARE_PANEL = 32 };

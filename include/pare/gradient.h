@@ -1,0 +1,70 @@
+/* pare/gradient.h - exact gradients of every model: a pass that remembers, and its way back.
+ *
+ *   pare_params *p;  pare_tape *t;                 a trainable copy; memory that is used again
+ *   pare_tape_forward(t, &input, &mode, &y, err)   y: rows x outputs, in the tape
+ *   ... dy = d loss / d y ...
+ *   pare_tape_backward(t, dy, NULL, grad, err)     grad += d loss / d values
+ *
+ * One story for f32 (fast: training) and f64 (plain: what tests and proofs compare with). */
+#ifndef PARE_GRADIENT_H
+#define PARE_GRADIENT_H
+#include <pare/forward.h>
+
+/* ---- parameters --------------------------------------------------------------------------- */
+
+typedef struct pare_slot { /* one trainable weight: values[offset] .. + rows * cols */
+    const char *name;      /* as in the file: "blocks.0.attn.wq" */
+    size_t offset, rows, cols;
+    bool vector; /* biases, gains: weight decay leaves them alone */
+} pare_slot;
+
+/* A model whose trainable weights lie side by side in one array, in the order of
+ * pare_model_visit; gradients and the optimiser's moments are arrays of the same shape. Not
+ * trained: rotary frequencies, and the running mean and variance of batch norms, which lie in
+ * `stats` in the same way. A tied head is trained through the embedding. */
+typedef struct pare_params {
+    pare_model *model; /* its weights point into values and stats */
+    pare_dtype dtype;  /* of both arrays: PARE_F32 or PARE_F64 */
+    size_t count, nslots;
+    pare_slot *slots;
+    void *values; /* count */
+    size_t nstats;
+    void *stats; /* nstats */
+    pare_arena *arena;
+} pare_params;
+
+PARE_MUST_USE pare_status pare_params_new(pare_params **out, const pare_model *m, pare_dtype dtype,
+                                          pare_err *err);
+void pare_params_free(pare_params *p); /* accepts NULL */
+
+/* ---- the tape ----------------------------------------------------------------------------- */
+
+typedef struct pare_mode {
+    bool training;   /* batch norms use the batch (and move their running figures), dropout works */
+    double dropout;  /* share of the entries set to 0, the others grown by 1 / (1 - share): after
+                        the attention branch, after an FFN's activation, after the FFN branch */
+    double momentum; /* of the running figures; torch's 0.1 */
+    uint64_t seed, step; /* of the masks: a pure function of (seed, step, place) */
+} pare_mode;
+
+typedef struct pare_tape pare_tape;
+/* `p` and `exec` are borrowed for as long as the tape lives. */
+PARE_MUST_USE pare_status pare_tape_new(pare_tape **out, pare_params *p, const pare_exec *exec,
+                                        pare_err *err);
+void pare_tape_free(pare_tape *t); /* accepts NULL */
+/* Runs the model and keeps what the way back needs. *y (may be NULL) and the streams below stay
+ * valid until the next forward. Without `training` y is what pare_forward gives, up to rounding.
+ * Memory is O(rows): attention is computed again on the way back, never n x n. A graph that was
+ * given before (same pointers) is not completed and turned again. */
+PARE_MUST_USE pare_status pare_tape_forward(pare_tape *t, const pare_input *in,
+                                            const pare_mode *mode, const void **y, pare_err *err);
+/* The stream where block b begins (b = nblocks: at the head), rows x pare_model_width. */
+const void *pare_tape_stream(const pare_tape *t, size_t block);
+/* Adds the gradient of the last forward pass to grad (p->count numbers; NULL: not wanted).
+ * dy: rows x outputs, NULL = 0. dstream: NULL, or nblocks + 1 arrays (each may be NULL) that are
+ * d loss / d stream for losses that look at hidden states. */
+PARE_MUST_USE pare_status pare_tape_backward(pare_tape *t, const void *dy,
+                                             const void *const *dstream, void *grad, pare_err *err);
+/* After a backward: d loss / d stream where block b begins: what a gradient metric is made of. */
+const void *pare_tape_dstream(const pare_tape *t, size_t block);
+#endif
