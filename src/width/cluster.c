@@ -36,20 +36,24 @@ static double dot(const double *a, const double *b, size_t n)
 
 /* ---- finding them --------------------------------------------------------------------------- */
 
-/* Farthest first from row 0; stops when every row is a centre. */
+/* Farthest first from row 0, until k are found or the farthest row is suddenly near (a tenth of the
+ * distance before): what is left then is the width of the clusters, and splitting one would make
+ * two that cannot be told apart. */
 static void seed_centres(clusters *c, const pare_mat *z, size_t k, double *far)
 {
     size_t next = 0;
+    double before = 0;
     for (size_t i = 0; i < z->rows; i++) far[i] = INFINITY;
     while (c->k < k) {
-        memcpy(pare_row_mut(&c->centre, c->k), pare_row(z, next), z->cols * sizeof(double));
-        c->k++;
+        double *const at = pare_row_mut(&c->centre, c->k++);
+        memcpy(at, pare_row(z, next), z->cols * sizeof(double));
         next = 0;
         for (size_t i = 0; i < z->rows; i++) {
-            far[i] = fmin(far[i], distance2(pare_row(z, i), pare_row(&c->centre, c->k - 1), z->cols));
+            far[i] = fmin(far[i], distance2(pare_row(z, i), at, z->cols));
             if (far[i] > far[next]) next = i;
         }
-        if (!(far[next] > 0)) return;
+        if (!(far[next] > 0.01 * before)) return; /* squares */
+        before = far[next];
     }
 }
 
