@@ -41,6 +41,7 @@
 #include <pare/random_model.h>
 #include <pare/vmath.h>
 #include <pare/sample.h>
+#include <pare/width.h>
 
 const char *pare_version(void); /* "0.1.0" */
 #endif

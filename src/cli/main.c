@@ -15,6 +15,7 @@ static const command commands[] = {
     {"run", "MODEL --text TEXT", "go on with a text, or one pass over arrays", cmd_run},
     {"eval", "MODEL --data D", "accuracy, AUC, perplexity; KL to --reference", cmd_eval},
     {"fold", "MODEL -o OUT", "the same function written with less, certified", cmd_fold},
+    {"width", "MODEL --data G -o OUT", "fewer dimensions, certified on a graph", cmd_width},
     {"verify", "CERT", "prove a certificate again from its files", cmd_verify},
     {"compose", "CERT CERT... -o OUT", "one certificate for a chain of cuts", cmd_compose},
     {"import", "IN -o OUT", "any model pare can read, as a pare file", cmd_import},

@@ -35,9 +35,14 @@ net_head qk_exact(work *w, const net_head *hd, const basis *b);
 typedef struct qk_fit {
     size_t rank;           /* of the form in that metric */
     double objective, least; /* |Cq^1/2 (B - B^) Ck^1/2|_F; the least of any form of this rank */
+    double total;            /* the same for B^ = 0: what the scores are worth */
 } qk_fit;
 net_head qk_optimal(work *w, const net_head *hd, const pare_mat *h, const pare_graph *g, size_t d,
                     qk_fit *fit);
+
+/* The same objective for any two heads on one stream. */
+double qk_objective(work *w, const net_head *a, const net_head *b, const pare_mat *h,
+                    const pare_graph *g);
 
 /* Random projections (jl.c). */
 typedef struct jl_draws {

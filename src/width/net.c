@@ -150,6 +150,18 @@ net net_shallow(work *w, const net *n)
     return c;
 }
 
+void net_merge_values(work *w, net *n)
+{
+    for (size_t i = 0; i < n->nlayers; i++) {
+        net_layer *const l = &n->layers[i];
+        for (size_t k = 0; !w->st && k < l->nheads; k++) {
+            net_head *const h = &l->heads[k];
+            l->c1 = w_apply(w, &h->wo, false, h->bv, l->c1);
+            h->bv = w_vec(w, h->wv.rows);
+        }
+    }
+}
+
 /* ---- writing -------------------------------------------------------------------------------- */
 
 typedef struct writer {

@@ -44,6 +44,8 @@ PARE_MUST_USE pare_status net_write(pare_model **out, const net *n, const pare_m
                                     pare_err *err);
 /* Copies of the lists, the matrices shared: so that a cut can replace some of them. */
 net net_shallow(work *w, const net *n);
+/* Value biases into the constants: only where no row can be empty. */
+void net_merge_values(work *w, net *n);
 size_t net_parameters(const net *n); /* as net_write stores them */
 
 /* ---- one step at a time (steps.c); rows are nodes ---- */

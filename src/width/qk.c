@@ -79,6 +79,7 @@ static pare_mat factor(work *w, const pare_mat *from, bool columns, const double
     return w_mul(w, &top, false, inverse, false);
 }
 
+/* What is lost in the metric: the norm above. */
 static double objective(work *w, const net_head *a, const net_head *b, const w_root_of *cq,
                         const w_root_of *ck)
 {
@@ -87,6 +88,14 @@ static double objective(work *w, const net_head *a, const net_head *b, const w_r
     if (!w->st) pare_gemm(&gap, -1, &qb, true, &b->wk, false, 1);
     const pare_mat seen = w_mul3(w, &cq->root, false, &gap, &ck->root, false);
     return w->st ? NAN : fabs(a->scale) * w_fro(&seen);
+}
+
+double qk_objective(work *w, const net_head *a, const net_head *b, const pare_mat *h,
+                    const pare_graph *g)
+{
+    const pare_mat moment = query_moment(w, h), within = key_covariance(w, h, g);
+    const w_root_of cq = w_root(w, &moment, RIDGE), ck = w_root(w, &within, RIDGE);
+    return objective(w, a, b, &cq, &ck);
 }
 
 net_head qk_optimal(work *w, const net_head *hd, const pare_mat *h, const pare_graph *g, size_t d,
@@ -106,10 +115,11 @@ net_head qk_optimal(work *w, const net_head *hd, const pare_mat *h, const pare_g
     out.bq = w_vec(w, k);
     for (size_t i = 0; !w->st && i < k; i++) out.bq[i] = pare_row(&q, i)[h->cols];
     if (!fit || w->st) return out;
-    double tail = 0;
-    for (size_t r = k; r < s.n; r++) tail += s.s[r] * s.s[r];
+    double tail = 0, head = 0;
+    for (size_t r = 0; r < s.n; r++) *(r < k ? &head : &tail) += s.s[r] * s.s[r];
     fit->rank = w_rank(&s, 1e-12);
     fit->least = fabs(hd->scale) * sqrt(tail);
+    fit->total = fabs(hd->scale) * sqrt(head + tail);
     fit->objective = objective(w, hd, &out, &cq, &ck);
     return out;
 }

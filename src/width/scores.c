@@ -7,7 +7,7 @@
 static net_head fewer(work *w, const net_head *hd, const pare_mat *h, const pare_graph *g,
                       const pare_width_opts *o, uint64_t stream, pare_width_head *note)
 {
-    qk_fit fit = {0, NAN, NAN};
+    qk_fit fit = {0, NAN, NAN, NAN};
     net_head out;
     if (o->method == PARE_WIDTH_JL) {
         jl_draws draws = {.trials = o->trials, .rng = pare_rng_at(o->seed, stream)};

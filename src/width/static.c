@@ -62,7 +62,7 @@ static net_head scores_for(work *w, const net_head *hd, const basis *b, const po
                            size_t layer, const pare_width_opts *o, pare_width_head *note)
 {
     net_head out = whole_stream(o) ? *hd : qk_exact(w, hd, b);
-    qk_fit fit = {0, NAN, NAN};
+    qk_fit fit = {0, NAN, NAN, NAN};
     note->scores_est = 0;
     note->objective_est = note->least_est = NAN;
     if (w->st || o->qk_dim == 0 || o->qk_dim >= out.wq.rows) return out;

@@ -98,15 +98,22 @@ static void check_sizes(work *w, const net *n, const pare_width_opts *o)
 
 /* ---- one trial ------------------------------------------------------------------------------ */
 
-static net cut(scene *s, const pare_width_opts *o, cut_record *r)
+static net cut_by(scene *s, const pare_width_opts *o, cut_record *r)
 {
     work *const w = &s->w;
-    *r = record_new(w, &s->n);
-    if (w->st) return s->n;
     if (of_scores(o)) return cut_scores(w, &s->n, &s->p, o, r);
     if (o->method != PARE_WIDTH_CLUSTER) return cut_static(w, &s->n, &s->p, o, r);
     cluster_facts *const facts = w_alloc(w, s->n.nlayers, sizeof *facts);
     return w->st ? s->n : cut_cluster(w, &s->n, &s->p, o, r, facts);
+}
+
+static net cut(scene *s, const pare_width_opts *o, cut_record *r)
+{
+    *r = record_new(&s->w, &s->n);
+    if (s->w.st) return s->n;
+    net n = cut_by(s, o, r);
+    if (!s->w.st && pare_never_empty(&s->folded->pattern)) net_merge_values(&s->w, &n);
+    return n;
 }
 
 static pare_width_opts with_dim(const pare_width_opts *o, size_t d)
