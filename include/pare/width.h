@@ -111,6 +111,17 @@ PARE_MUST_USE pare_status pare_width(pare_model **out, pare_width_report *report
  * that a draw exists, no more. */
 size_t pare_jl_dim(double pairs, double eps, double delta);
 
+/* ---- the theorems with one norm for everything ---------------------------------------------- */
+
+/* Plain nets (one head, no skips, norms or biases, scores not scaled): every map has norm at most
+ * beta, every row of the stream norm at most root_alpha. How far the last rows are at most.
+ * Theorem 3.3: every score is off by at most eps |q||k|. Linear: c2 (c1^L - 1) / (c1 - 1) eps with
+ * c1 = b^3 + b^5 s (2 s + 1), c2 = b^5 s (s + 1)^2, true while that is at most 1. */
+pare_ub pare_jl_bound(pare_ub beta, pare_ub root_alpha, size_t layers, pare_ub eps);
+pare_ub pare_jl_bound_linear(pare_ub beta, pare_ub root_alpha, size_t layers, pare_ub eps);
+/* Theorem 4.2: rows are within eps (beta eps after the first layer) of their subspaces. */
+pare_ub pare_lowrank_bound(pare_ub beta, pare_ub root_alpha, size_t layers, pare_ub eps);
+
 /* ---- proving -------------------------------------------------------------------------------- */
 
 /* One for each method ("width.exact", ...), in the order of the enum. */

@@ -220,27 +220,28 @@ static pare_ub moved_scores(pare_ub b, pare_ub s, pare_ub e)
     return pare_ub_mul(square(b), pare_ub_fma(pare_ub_mul(pare_ub_exact(2), s), e, square(e)));
 }
 
-void apriori_jl(pare_ub *out, pare_ub beta, pare_ub s, size_t layers, pare_ub eps)
+pare_ub pare_jl_bound(pare_ub beta, pare_ub s, size_t layers, pare_ub eps)
 {
-    out[0] = pare_ub_exact(0);
+    pare_ub e = pare_ub_exact(0);
     for (size_t l = 0; l < layers; l++) {
-        const pare_ub e = out[l], form = pare_ub_mul(square(beta), square(pare_ub_add(s, e)));
+        const pare_ub form = pare_ub_mul(square(beta), square(pare_ub_add(s, e)));
         const pare_ub scores = pare_ub_fma(form, eps, moved_scores(beta, s, e));
-        out[l + 1] = pare_ub_mul(square(beta), pooled(beta, s, e, scores));
+        e = pare_ub_mul(square(beta), pooled(beta, s, e, scores));
     }
+    return e;
 }
 
-void apriori_lowrank(pare_ub *out, pare_ub beta, pare_ub s, size_t layers, pare_ub eps)
+pare_ub pare_lowrank_bound(pare_ub beta, pare_ub s, size_t layers, pare_ub eps)
 {
-    out[0] = eps;
+    pare_ub e = eps;
     for (size_t l = 0; l < layers; l++) {
-        const pare_ub e = out[l];
         const pare_ub through = pare_ub_mul(square(beta), pooled(beta, s, e, moved_scores(beta, s, e)));
-        out[l + 1] = pare_ub_sqrt(pare_ub_add(square(pare_ub_mul(beta, eps)), square(through)));
+        e = pare_ub_sqrt(pare_ub_add(square(pare_ub_mul(beta, eps)), square(through)));
     }
+    return e;
 }
 
-pare_ub apriori_linear(pare_ub beta, pare_ub s, size_t layers, pare_ub eps)
+pare_ub pare_jl_bound_linear(pare_ub beta, pare_ub s, size_t layers, pare_ub eps)
 {
     const pare_ub b3 = pare_ub_mul(beta, square(beta)), b5s = pare_ub_mul(pare_ub_mul(b3, square(beta)), s);
     const pare_ub two = pare_ub_fma(pare_ub_exact(2), s, pare_ub_exact(1));

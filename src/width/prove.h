@@ -8,13 +8,6 @@
 /* sup over inputs with |x_i|_2 <= x of |f - g| (largest entry): |f| + |g|, and for nets that differ
  * only in their queries and keys the recursion of Theorem 3.3 as it is true, if smaller. */
 pare_ub apriori_gap(work *w, const net *f, const net *g, pare_ub x);
-/* The recursions with one norm for all maps and one for all rows (plain nets, one head, no skips),
- * per layer 0 .. layers; eps: of the scores relative to |q||k|, of the rows' distances. */
-void apriori_jl(pare_ub *out, pare_ub beta, pare_ub root_alpha, size_t layers, pare_ub eps);
-void apriori_lowrank(pare_ub *out, pare_ub beta, pare_ub root_alpha, size_t layers, pare_ub eps);
-/* c2 (c1^L - 1) / (c1 - 1) eps. */
-pare_ub apriori_linear(pare_ub beta, pare_ub root_alpha, size_t layers, pare_ub eps);
-
 /* ---- attention weights (ratios.c) ---- */
 
 /* Largest |ln(a / a^)| over all weights of layer `l` on one input: proven, and as measured. */
