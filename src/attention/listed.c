@@ -29,8 +29,8 @@ static float dot8(const float *a, const float *b, size_t n)
     return s;
 }
 
-static void row_portable(float *y, const float *q, const list_data *e, const uint32_t *idx,
-                         size_t n, float *s)
+static list_sum row_portable(float *y, const float *q, const list_data *e, const uint32_t *idx,
+                             size_t n, float *s)
 {
     float top = -INFINITY, part[GROUP] = {0};
     for (size_t j = 0; j < n; j++) {
@@ -38,11 +38,12 @@ static void row_portable(float *y, const float *q, const list_data *e, const uin
         if (s[j] > top) top = s[j];
     }
     for (size_t j = 0; j < n; j++) part[j % GROUP] += s[j] = pare_exp_scalar(s[j] - top);
-    const float by = 1 / ((part[0] + part[1]) + (part[2] + part[3]));
+    const float sum = (part[0] + part[1]) + (part[2] + part[3]), by = 1 / sum;
     memset(y, 0, e->dv * sizeof *y);
     for (size_t j = 0; j < n; j++)
         for (size_t c = 0; c < e->dv; c++) y[c] += s[j] * e->v[idx[j] * e->ldv + c];
     for (size_t c = 0; c < e->dv; c++) y[c] *= by;
+    return (list_sum){top, sum};
 }
 
 #if defined(__x86_64__)
@@ -94,19 +95,20 @@ PARE_AVX512 static void scores_avx512(float *s, const float *q, const list_data 
     }
 }
 
-/* Scores become weights; returns 1 / their sum. */
-PARE_AVX512 static float weights_avx512(float *s, size_t n)
+/* Scores become weights. */
+PARE_AVX512 static list_sum weights_avx512(float *s, size_t n)
 {
     __m512 top = _mm512_set1_ps(-INFINITY), sum = _mm512_setzero_ps();
     for (size_t i = n; i < n + LIST_PAD; i++) s[i] = -INFINITY;
     for (size_t j = 0; j < n; j += 16) top = _mm512_max_ps(_mm512_loadu_ps(s + j), top);
-    const __m512 base = _mm512_set1_ps(_mm512_reduce_max_ps(top));
+    const float most = _mm512_reduce_max_ps(top);
+    const __m512 base = _mm512_set1_ps(most);
     for (size_t j = 0; j < n; j += 16) {
         const __m512 w = pare_exp_avx512(_mm512_sub_ps(_mm512_loadu_ps(s + j), base));
         _mm512_storeu_ps(s + j, w);
         sum = _mm512_add_ps(sum, w);
     }
-    return 1 / _mm512_reduce_add_ps(sum);
+    return (list_sum){most, _mm512_reduce_add_ps(sum)};
 }
 
 /* 64 columns at a time, even and odd keys apart: eight chains. */
@@ -142,12 +144,13 @@ PARE_AVX512 static void values_avx512(float *y, const float *s, const list_data 
     }
 }
 
-PARE_AVX512 static void row_avx512(float *y, const float *q, const list_data *e,
-                                   const uint32_t *idx, size_t n, float *s)
+PARE_AVX512 static list_sum row_avx512(float *y, const float *q, const list_data *e,
+                                       const uint32_t *idx, size_t n, float *s)
 {
     scores_avx512(s, q, e, idx, n);
-    const float by = weights_avx512(s, n);
-    values_avx512(y, s, e, idx, n, by);
+    const list_sum sum = weights_avx512(s, n);
+    values_avx512(y, s, e, idx, n, 1 / sum.sum);
+    return sum;
 }
 
 /* ---- AVX2 ----------------------------------------------------------------------------------- */
@@ -188,7 +191,7 @@ PARE_AVX2 static void scores_avx2(float *s, const float *q, const list_data *e, 
     }
 }
 
-PARE_AVX2 static float weights_avx2(float *s, size_t n)
+PARE_AVX2 static list_sum weights_avx2(float *s, size_t n)
 {
     __m256 sum = _mm256_setzero_ps();
     float top = -INFINITY, part[8];
@@ -201,8 +204,8 @@ PARE_AVX2 static float weights_avx2(float *s, size_t n)
         sum = _mm256_add_ps(sum, w);
     }
     _mm256_storeu_ps(part, sum);
-    return 1 / (((part[0] + part[1]) + (part[2] + part[3])) +
-                ((part[4] + part[5]) + (part[6] + part[7])));
+    return (list_sum){top, ((part[0] + part[1]) + (part[2] + part[3])) +
+                               ((part[4] + part[5]) + (part[6] + part[7]))};
 }
 
 /* 64 columns at a time: eight chains. */
@@ -230,12 +233,13 @@ PARE_AVX2 static void values_avx2(float *y, const float *s, const list_data *e, 
     }
 }
 
-PARE_AVX2 static void row_avx2(float *y, const float *q, const list_data *e, const uint32_t *idx,
-                               size_t n, float *s)
+PARE_AVX2 static list_sum row_avx2(float *y, const float *q, const list_data *e,
+                                   const uint32_t *idx, size_t n, float *s)
 {
     scores_avx2(s, q, e, idx, n);
-    const float by = weights_avx2(s, n);
-    values_avx2(y, s, e, idx, n, by);
+    const list_sum sum = weights_avx2(s, n);
+    values_avx2(y, s, e, idx, n, 1 / sum.sum);
+    return sum;
 }
 #endif
 
@@ -280,10 +284,13 @@ static bool rows_from(const listed_job *w, size_t first)
     for (size_t i = first; s && room && i < end; i++) {
         const pare_keys keys = keys_of(w, i);
         float *const y = w->y.v + i * w->y.ld;
+        list_sum sum = {-INFINITY, 1};
         if (keys.count == 0)
             memset(y, 0, e.dv * sizeof *y);
         else
-            w->kernel->row(y, w->q->v + i * w->q->ld, &e, list_of(&keys, room), keys.count, s);
+            sum =
+                w->kernel->row(y, w->q->v + i * w->q->ld, &e, list_of(&keys, room), keys.count, s);
+        if (w->lse) w->lse[i] = sum.top + logf(sum.sum);
     }
     const bool enough = s && room;
     free(s);
