@@ -9,10 +9,6 @@
 #include "listed.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-#include <pare/vexp.h>
-
-enum { UNIT = 64 /* rows of one unit of work */ };
 
 /* What both passes see: a window has become a graph. */
 typedef struct way_back {
@@ -22,58 +18,41 @@ typedef struct way_back {
     float *p, *ds; /* by edge of the graph */
 } way_back;
 
-static float dot(const float *a, const float *b, size_t n)
-{
-    float s = 0;
-    for (size_t i = 0; i < n; i++) s += a[i] * b[i];
-    return s;
-}
-
-static void add_scaled(float *y, float by, const float *x, size_t n)
-{
-    for (size_t i = 0; i < n; i++) y[i] += by * x[i];
-}
-
-static const float *row_of(const pare_mat32 *m, size_t i)
+static float *row_of(const pare_mat32 *m, size_t i)
 {
     return m->v + i * m->ld;
 }
 
-static void query(const way_back *b, size_t i)
+static list_rows rows_of(const pare_mat32 *m)
 {
-    const listed_backward_job *const w = b->w;
-    const float *const q = row_of(w->q, i), *const dy = row_of(w->dy, i);
-    const float mean = dot(dy, row_of(w->y, i), w->v->cols);
-    for (size_t e = b->graph->ptr[i]; e < b->graph->ptr[i + 1]; e++) {
-        const size_t j = b->graph->idx[e];
-        const float *const k = row_of(w->k, j);
-        b->p[e] = pare_exp_scalar(w->scale * dot(q, k, w->q->cols) - w->lse[i]);
-        b->ds[e] = w->scale * b->p[e] * (dot(dy, row_of(w->v, j), w->v->cols) - mean);
-        add_scaled(w->dq.v + i * w->dq.ld, b->ds[e], k, w->q->cols);
-    }
+    return (list_rows){m->v, m->ld, m->cols};
 }
 
-static void key(const way_back *b, size_t j)
-{
-    const listed_backward_job *const w = b->w;
-    const pare_graph *const t = &b->turned->by_key;
-    for (size_t e = t->ptr[j]; e < t->ptr[j + 1]; e++) {
-        const size_t i = t->idx[e], at = b->turned->edge[e];
-        add_scaled(w->dv.v + j * w->dv.ld, b->p[at], row_of(w->dy, i), w->v->cols);
-        add_scaled(w->dk.v + j * w->dk.ld, b->ds[at], row_of(w->q, i), w->q->cols);
-    }
-}
-
-static void queries(void *ctx, size_t unit)
+static void query_segment(void *ctx, size_t i, size_t first, size_t count)
 {
     const way_back *const b = ctx;
-    for (size_t i = unit * UNIT; i < b->graph->n && i < (unit + 1) * UNIT; i++) query(b, i);
+    const listed_backward_job *const w = b->w;
+    const list_rows k = rows_of(w->k), v = rows_of(w->v), y = rows_of(w->y);
+    const uint32_t *const idx = b->graph->idx + first, self = (uint32_t)i;
+    float s[LIST_MOST + LIST_PAD], t[LIST_MOST + LIST_PAD], mean[1 + LIST_PAD];
+    w->kernel->scores(mean, row_of(w->dy, i), &y, 1, &self, 1, NULL);
+    w->kernel->scores(s, row_of(w->q, i), &k, w->scale, idx, count, NULL);
+    w->kernel->scores(t, row_of(w->dy, i), &v, 1, idx, count, NULL);
+    w->kernel->slopes(b->p + first, b->ds + first, s, t, count, w->lse[i], mean[0], w->scale);
+    w->kernel->values(row_of(&w->dq, i), b->ds + first, &k, idx, count, 1, true);
 }
 
-static void keys(void *ctx, size_t unit)
+static void key_segment(void *ctx, size_t j, size_t first, size_t count)
 {
     const way_back *const b = ctx;
-    for (size_t j = unit * UNIT; j < b->graph->n && j < (unit + 1) * UNIT; j++) key(b, j);
+    const listed_backward_job *const w = b->w;
+    const list_rows q = rows_of(w->q), dy = rows_of(w->dy);
+    const uint32_t *const idx = b->turned->by_key.idx + first;
+    const uint32_t *const edge = b->turned->edge + first;
+    float p[LIST_MOST], ds[LIST_MOST];
+    for (size_t e = 0; e < count; e++) p[e] = b->p[edge[e]], ds[e] = b->ds[edge[e]];
+    w->kernel->values(row_of(&w->dv, j), p, &dy, idx, count, 1, true);
+    w->kernel->values(row_of(&w->dk, j), ds, &q, idx, count, 1, true);
 }
 
 /* A short window has few keys a row: as a graph it is no larger than q. */
@@ -106,13 +85,13 @@ static pare_status go_back(const listed_backward_job *w, pare_arena *a, const pa
         if (st) return st;
         b.graph = &graph, b.turned = &turned;
     }
-    const size_t n = b.graph->n, edges = b.graph->ptr[n], units = (n + UNIT - 1) / UNIT;
+    const size_t edges = b.graph->ptr[b.graph->n],
+                 block = list_block(b.graph, w->q->cols + w->v->cols);
     b.p = pare_alloc(a, edges ? edges : 1, sizeof *b.p);
     b.ds = pare_alloc(a, edges ? edges : 1, sizeof *b.ds);
     if (!b.p || !b.ds) return pare_no_memory(err);
-    pare_parallel(exec, units, queries, &b);
-    pare_parallel(exec, units, keys, &b);
-    return PARE_OK;
+    const pare_status st = list_sweep(b.graph, block, query_segment, &b, exec, err);
+    return st ? st : list_sweep(&b.turned->by_key, block, key_segment, &b, exec, err);
 }
 
 pare_status listed_backward(const listed_backward_job *w, const pare_exec *exec, pare_err *err)
