@@ -30,8 +30,7 @@ pare_status pare_attend_keep_f32(pare_mat32 *y, float *lse, const pare_mat32 *q,
     pare_mat y64 = widened(v, &ok);
     double *const l64 = malloc((q->rows + 1) * sizeof *l64);
     pare_status st = ok && l64 ? PARE_OK : pare_no_memory(err);
-    if (!st)
-        st = pare_attend_keep_f64(&y64, l64, &q64, &k64, &v64, (double)scale, p, g, exec, err);
+    if (!st) st = pare_attend_keep_f64(&y64, l64, &q64, &k64, &v64, (double)scale, p, g, exec, err);
     if (!st) {
         narrow(y, &y64);
         for (size_t i = 0; i < q->rows; i++) lse[i] = (float)l64[i];

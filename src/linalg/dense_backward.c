@@ -23,9 +23,10 @@ typedef struct job {
     const double *dy64, *x64, *w64;
     size_t lddx, lddy, ldx, n, in, out;
     bool add, f64;
-    size_t in_blocks;               /* dx */
-    size_t row_tiles, tiles, parts; /* dw: tiles along out, tiles, chunks of rows (1: no partials) */
-    void *partial;                  /* parts x out x in */
+    size_t in_blocks; /* dx */
+    size_t row_tiles, tiles,
+        parts;     /* dw: tiles along out, tiles, chunks of rows (1: no partials) */
+    void *partial; /* parts x out x in */
 } job;
 
 static size_t least(size_t a, size_t b)
@@ -77,8 +78,8 @@ static void dw_block(void *ctx, size_t b)
         return;
     }
     float *const to = direct ? j->dw + at : (float *)j->partial + off;
-    pare_gemm_f32(outs, ins, rows, 1, j->dy + i * j->lddy + o, j->lddy, true,
-                  j->x + i * j->ldx + c, j->ldx, false, direct, to, j->in);
+    pare_gemm_f32(outs, ins, rows, 1, j->dy + i * j->lddy + o, j->lddy, true, j->x + i * j->ldx + c,
+                  j->ldx, false, direct, to, j->in);
 }
 
 static void add_partials(job *j)
@@ -142,8 +143,19 @@ pare_status pare_dense_backward_f32(float *dx, size_t lddx, bool add, float *dw,
                                     pare_err *err)
 {
     PARE_ASSERT(!dx || w->dtype == PARE_F32);
-    job j = {.dx = dx, .dw = dw, .db = db, .dy = dy, .x = x, .w = w->data, .lddx = lddx,
-             .lddy = lddy, .ldx = ldx, .n = n, .in = w->cols, .out = w->rows, .add = add};
+    job j = {.dx = dx,
+             .dw = dw,
+             .db = db,
+             .dy = dy,
+             .x = x,
+             .w = w->data,
+             .lddx = lddx,
+             .lddy = lddy,
+             .ldx = ldx,
+             .n = n,
+             .in = w->cols,
+             .out = w->rows,
+             .add = add};
     return run(&j, dx, dw, db, exec, err);
 }
 
@@ -153,8 +165,19 @@ pare_status pare_dense_backward_f64(double *dx, size_t lddx, bool add, double *d
                                     pare_err *err)
 {
     PARE_ASSERT(!dx || w->dtype == PARE_F64);
-    job j = {.dx64 = dx, .dw64 = dw, .db64 = db, .dy64 = dy, .x64 = x, .w64 = w->data,
-             .lddx = lddx, .lddy = lddy, .ldx = ldx, .n = n, .in = w->cols, .out = w->rows,
-             .add = add, .f64 = true};
+    job j = {.dx64 = dx,
+             .dw64 = dw,
+             .db64 = db,
+             .dy64 = dy,
+             .x64 = x,
+             .w64 = w->data,
+             .lddx = lddx,
+             .lddy = lddy,
+             .ldx = ldx,
+             .n = n,
+             .in = w->cols,
+             .out = w->rows,
+             .add = add,
+             .f64 = true};
     return run(&j, dx, dw, db, exec, err);
 }
