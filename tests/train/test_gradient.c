@@ -17,6 +17,7 @@ static void check(uint64_t seed, bool many, const pare_mode *mode, const char *w
     pare_model *const m = some_model(seed, 1);
     pare_input in = some_input(m, seed, 1, 0);
     slope_case s;
+    if (mode->training) tame(m);
     if (!many || many_rows(m, &in, seed)) {
         open_case(&s, m, &in, mode, seed, seed % 2);
         check_slopes(&s, seed, what);
@@ -50,12 +51,187 @@ static void gradients_are_slopes_where_rows_are_many(void **state)
     }
 }
 
+/* ---- the same as pare_forward, and the same in f32 --------------------------------------------
+ */
+
+typedef struct both {
+    pare_params *p[2]; /* f32, f64 */
+    pare_tape *t[2];
+    float *g32, *c32;
+    double *g64, *c64;
+    size_t ny;
+} both;
+
+static void open_both(both *s, const pare_model *m, const pare_input *in, const pare_exec *exec,
+                      uint64_t seed)
+{
+    pare_rng r = pare_rng_at(seed, 79);
+    pare_err err = {0};
+    *s = (both){.ny = pare_output_rows(m, in) * pare_model_outputs(m)};
+    assert_ok(pare_params_new(&s->p[0], m, PARE_F32, &err), &err);
+    assert_ok(pare_params_new(&s->p[1], s->p[0]->model, PARE_F64, &err), &err); /* rounded too */
+    for (size_t i = 0; i < 2; i++) assert_ok(pare_tape_new(&s->t[i], s->p[i], exec, &err), &err);
+    s->c64 = normals(&r, s->ny);
+    s->c32 = calloc(s->ny + 1, sizeof *s->c32);
+    for (size_t i = 0; i < s->ny; i++) {
+        s->c32[i] = (float)s->c64[i];
+        s->c64[i] = (double)s->c32[i];
+    }
+    s->g32 = calloc(s->p[0]->count + 1, sizeof *s->g32);
+    s->g64 = calloc(s->p[0]->count + 1, sizeof *s->g64);
+}
+
+static void close_both(both *s)
+{
+    for (size_t i = 0; i < 2; i++) {
+        pare_tape_free(s->t[i]);
+        pare_params_free(s->p[i]);
+    }
+    free(s->g32);
+    free(s->g64);
+    free(s->c32);
+    free(s->c64);
+}
+
+static void run_both(both *s, const pare_input *in, const pare_mode *mode, const void *y[2])
+{
+    pare_err err = {0};
+    for (size_t i = 0; i < 2; i++)
+        assert_ok(pare_tape_forward(s->t[i], in, mode, &y[i], &err), &err);
+    assert_ok(pare_tape_backward(s->t[0], s->c32, NULL, s->g32, &err), &err);
+    assert_ok(pare_tape_backward(s->t[1], s->c64, NULL, s->g64, &err), &err);
+}
+
+/* |a - b| <= tol times the largest of b. */
+static void assert_close(const float *a, const double *b, size_t n, double tol, uint64_t seed,
+                         const char *what)
+{
+    double most = 0, off = 0;
+    for (size_t i = 0; i < n; i++) {
+        most = fmax(most, fabs(b[i]));
+        if (!(fabs((double)a[i] - b[i]) <= off)) off = fabs((double)a[i] - b[i]);
+    }
+    if (off <= tol * fmax(most, 1e-3)) return; /* 0 has no relative error */
+    print_error("seed %llu: %s differ by %g, the largest is %g\n", (unsigned long long)seed, what,
+                off, most);
+    fail();
+}
+
+static void f32_is_f64_up_to_rounding(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 3000; seed < 3200; seed++) {
+        const pare_mode mode = seed % 2 ? lively(seed) : still;
+        pare_model *const m = some_model(seed, 1);
+        pare_input in = some_input(m, seed, 1, 0);
+        const void *y[2];
+        both s;
+        tame(m);
+        if (seed % 4 < 2 && !many_rows(m, &in, seed)) in = some_input(m, seed, 1, 0);
+        open_both(&s, m, &in, NULL, seed);
+        run_both(&s, &in, &mode, y);
+        assert_close(y[0], y[1], s.ny, 1e-4, seed, "outputs");
+        assert_close(s.g32, s.g64, s.p[0]->count, 1e-4, seed, "gradients");
+        close_both(&s);
+        pare_model_free(m);
+    }
+}
+
+static void without_training_it_is_the_forward_pass(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        pare_model *const m = some_model(seed, 1);
+        pare_input in = some_input(m, seed, 1, 0);
+        const pare_mode mode = {.dropout = 0.5};
+        const void *y[2];
+        pare_err err = {0};
+        both s;
+        if (seed % 4 == 0 && !many_rows(m, &in, seed)) in = some_input(m, seed, 1, 0);
+        open_both(&s, m, &in, NULL, seed);
+        run_both(&s, &in, &mode, y);
+        double *const want = malloc((s.ny + 1) * sizeof *want);
+        assert_ok(pare_forward_f64(want, s.p[1]->model, &in, NULL, NULL, &err), &err);
+        for (size_t i = 0; i < s.ny; i++)
+            assert_near(((const double *)y[1])[i], want[i], 1e-12 * fmax(1, fabs(want[i])));
+        close_both(&s);
+        free(want);
+        pare_model_free(m);
+    }
+}
+
+/* Whatever the threads: outputs, gradients, running figures. */
+static void threads_do_not_change_a_bit(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 4000; seed < 4080; seed++) {
+        const pare_exec two = {.threads = 2};
+        const pare_mode mode = lively(seed);
+        pare_model *const m = some_model(seed, 1);
+        pare_input in;
+        const void *y[2], *z[2];
+        both s, t;
+        if (many_rows(m, &in, seed)) {
+            open_both(&s, m, &in, NULL, seed);
+            open_both(&t, m, &in, &two, seed);
+            run_both(&s, &in, &mode, y);
+            run_both(&t, &in, &mode, z);
+            assert_memory_equal(y[0], z[0], s.ny * sizeof(float));
+            assert_memory_equal(y[1], z[1], s.ny * sizeof(double));
+            assert_memory_equal(s.g32, t.g32, s.p[0]->count * sizeof(float));
+            assert_memory_equal(s.g64, t.g64, s.p[0]->count * sizeof(double));
+            for (size_t i = 0; i < 2; i++)
+                assert_memory_equal(s.p[i]->stats, t.p[i]->stats,
+                                    s.p[i]->nstats * pare_dtype_size(s.p[i]->dtype));
+            close_both(&s);
+            close_both(&t);
+        }
+        pare_model_free(m);
+    }
+}
+
+/* A tape that has seen other inputs gives the same as a new one, and gradients are added. */
+static void a_used_tape_is_as_good_as_a_new_one(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 5000; seed < 5040; seed++) {
+        const pare_mode mode = lively(seed);
+        pare_model *const m = some_model(seed, 1);
+        pare_input in = some_input(m, seed, 1, 0), other;
+        const void *y[2];
+        both s, t;
+        open_both(&s, m, &in, NULL, seed);
+        open_both(&t, m, &in, NULL, seed);
+        run_both(&s, &in, &mode, y);
+        m->context = s.p[0]->model->context;
+        if (many_rows(m, &other, seed)) {
+            pare_err err = {0};
+            t.p[0]->model->context = t.p[1]->model->context = m->context;
+            for (size_t i = 0; i < 2; i++)
+                assert_ok(pare_tape_forward(t.t[i], &other, &still, NULL, &err), &err);
+        }
+        run_both(&t, &in, &mode, y);
+        run_both(&t, &in, &mode, y);
+        for (size_t i = 0; i < s.p[0]->count; i++) {
+            assert_true(t.g64[i] == 2 * s.g64[i] || isnan(s.g64[i]) ||
+                        fabs(t.g64[i] - 2 * s.g64[i]) <= 1e-14 * fabs(s.g64[i]));
+        }
+        close_both(&s);
+        close_both(&t);
+        pare_model_free(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_slopes_of_every_kind_of_model),
         cmocka_unit_test(gradients_are_slopes_in_training),
         cmocka_unit_test(gradients_are_slopes_where_rows_are_many),
+        cmocka_unit_test(f32_is_f64_up_to_rounding),
+        cmocka_unit_test(without_training_it_is_the_forward_pass),
+        cmocka_unit_test(threads_do_not_change_a_bit),
+        cmocka_unit_test(a_used_tape_is_as_good_as_a_new_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
