@@ -6,9 +6,9 @@
  *
  * each a mean over what counts. Rows are cut into at most BLOCKS blocks by their number alone; each
  * block has its own partial sum, and these are added in order: same bits for any threads. */
+#include "loss.h"
 #include "softrow.h"
 #include <math.h>
-#include <pare/train.h>
 
 enum { BLOCKS = 256 };
 
@@ -122,11 +122,34 @@ pare_status pare_loss_mse(double *loss, void *dy, const pare_logits *y, const do
                           double weight, const pare_exec *exec, pare_err *err)
 {
     size_t counted = 0;
-    for (size_t i = 0; i < y->rows * y->cols; i++) counted += !isnan(value[i]);
+    for (size_t i = 0; i < y->rows * y->cols; i++) counted += isnan(value[i]) ? 0 : 1;
     if (counted == 0) return nothing(err, "value");
     work j = {.y = y, .dy = dy, .value = value, .w = 2 * weight / (double)counted};
     *loss = run(&j, square_block, exec) / (double)counted;
     return PARE_OK;
+}
+
+static void between_block(void *ctx, size_t block)
+{
+    work *const j = ctx;
+    const float *const y = j->y->v, *const other = j->teacher;
+    const float w = (float)j->w;
+    float *const dy = j->dy;
+    double sum = 0;
+    for (size_t i = block * j->per * j->y->cols; i < end_of(j, block) * j->y->cols; i++) {
+        const float d = y[i] - other[i];
+        sum += (double)d * (double)d;
+        dy[i] += w * d;
+    }
+    j->part[block] = sum;
+}
+
+double loss_between(float *dy, const pare_logits *y, const float *other, double weight,
+                    const pare_exec *exec)
+{
+    const double n = (double)(y->rows * y->cols);
+    work j = {.y = y, .dy = dy, .teacher = other, .w = 2 * weight / n};
+    return run(&j, between_block, exec) / n;
 }
 
 /* ---- distillation ------------------------------------------------------------------------------
