@@ -10,6 +10,21 @@ pare_status lesson_blame(pare_status st, pare_err *err, const char *path)
     return st;
 }
 
+pare_status lesson_id(const char **out, pare_arena *a, const char *what, const char *const *path,
+                      size_t paths, pare_err *err)
+{
+    char hex[PARE_SHA256_HEX];
+    *out = what;
+    for (size_t i = 0; i < paths; i++) {
+        if (!path[i]) continue;
+        const pare_status st = pare_sha256_file(hex, path[i], err);
+        if (st) return st;
+        *out = pare_sprintf(a, "%s %s", *out, hex);
+        if (!*out) return pare_no_memory(err);
+    }
+    return PARE_OK;
+}
+
 pare_status lesson_forward(float **y, pare_arena *a, const pare_model *m, const pare_input *in,
                            const pare_exec *exec, pare_err *err)
 {

@@ -228,10 +228,15 @@ pare_status pare_lesson_graph(pare_lesson *out, pare_lesson_facts *facts, pare_a
     if (!g) return pare_no_memory(err);
     g->split = o->split;
     g->full = o->full;
-    const pare_status st = open_graph(g, a, o, err);
+    pare_status st = open_graph(g, a, o, err);
     if (st) return st == PARE_ERR_USAGE ? st : lesson_blame(st, err, o->path);
     const size_t classes = g->data.classes;
+    const char *id = pare_sprintf(a, "graph split %zu component %d full %d", o->split,
+                                  o->largest_component, o->full);
+    st = id ? lesson_id(&id, a, id, &o->path, 1, err) : pare_no_memory(err);
+    if (st) return st;
     *out = (pare_lesson){.self = g,
+                         .id = id,
                          .metric = classes == 2 ? "auc" : "accuracy",
                          .more_is_better = true,
                          .epoch = 1,

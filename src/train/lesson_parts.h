@@ -12,6 +12,10 @@ static inline pare_rng lesson_rng(uint64_t seed, uint64_t step)
 /* The file's name before a message that does not begin with it. Returns st. */
 pare_status lesson_blame(pare_status st, pare_err *err, const char *path);
 
+/* "WHAT HASH HASH ..." in the arena: the hashes of the files whose paths are not NULL. */
+pare_status lesson_id(const char **out, pare_arena *a, const char *what, const char *const *path,
+                      size_t paths, pare_err *err);
+
 /* Rows of `in` through the f32 engine, into the arena. */
 pare_status lesson_forward(float **y, pare_arena *a, const pare_model *m, const pare_input *in,
                            const pare_exec *exec, pare_err *err);

@@ -353,6 +353,7 @@ static pare_status find_facts(pare_lesson_facts *f, const series_lesson *s, cons
 pare_status pare_lesson_series(pare_lesson *out, pare_lesson_facts *facts, pare_arena *a,
                                const pare_series_lesson *o, pare_err *err)
 {
+    const char *const path[PARTS] = {o->train, o->val, o->test};
     if (o->batch == 0) return pare_fail(err, PARE_ERR_USAGE, "batch must be at least 1");
     series_lesson *s = pare_alloc(a, 1, sizeof *s);
     table *file = pare_alloc(a, PARTS, sizeof *file);
@@ -362,8 +363,12 @@ pare_status pare_lesson_series(pare_lesson *out, pare_lesson_facts *facts, pare_
     if (st) return st;
     s->lead = file[TRAIN].x && file[TRAIN].value;
     st = find_facts(facts, s, file, o, err);
+    const char *id = pare_sprintf(a, "series split %zu batch %zu own %d%d", o->split, o->batch,
+                                  o->val != NULL, o->test != NULL);
+    if (!st) st = id ? lesson_id(&id, a, id, path, PARTS, err) : pare_no_memory(err);
     if (st) return st;
     *out = (pare_lesson){.self = s,
+                         .id = id,
                          .metric = file[TRAIN].value ? "mse" : "accuracy",
                          .more_is_better = !file[TRAIN].value,
                          .epoch = (s->part[TRAIN].n + s->batch - 1) / s->batch,

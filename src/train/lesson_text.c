@@ -202,6 +202,19 @@ static pare_status read_parts(text_lesson *t, pare_lesson_facts *f, pare_arena *
     return PARE_OK;
 }
 
+static pare_status find_id(const char **out, pare_arena *a, const pare_text_lesson *o, pare_err *err)
+{
+    const char *const path[3] = {o->train, o->val, o->test};
+    char vocab[PARE_SHA256_HEX] = "-";
+    pare_status st =
+        o->vocab ? pare_sha256_of(vocab, o->vocab, o->vocab_bytes, err) : PARE_OK;
+    if (st) return st;
+    *out = pare_sprintf(a, "text %s %s own %d%d window %zu batch %zu marks %zu",
+                        pare_tokenizer_name(o->tokenizer), vocab, o->val != NULL, o->test != NULL,
+                        o->window, o->batch, o->mark_tokens);
+    return *out ? lesson_id(out, a, *out, path, 3, err) : pare_no_memory(err);
+}
+
 pare_status pare_lesson_text(pare_lesson *out, pare_lesson_facts *facts, pare_arena *a,
                              const pare_text_lesson *o, pare_err *err)
 {
@@ -211,10 +224,13 @@ pare_status pare_lesson_text(pare_lesson *out, pare_lesson_facts *facts, pare_ar
     if (!t) return pare_no_memory(err);
     t->window = o->window;
     t->batch = o->batch;
-    const pare_status st = read_parts(t, facts, a, o, err);
+    const char *id = NULL;
+    pare_status st = read_parts(t, facts, a, o, err);
+    if (!st) st = find_id(&id, a, o, err);
     if (st) return st;
     const size_t tokens_a_step = t->window * t->batch;
     *out = (pare_lesson){.self = t,
+                         .id = id,
                          .metric = "nats",
                          .epoch = (t->train.n + tokens_a_step - 1) / tokens_a_step,
                          .batch = batch,
