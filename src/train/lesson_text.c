@@ -58,10 +58,10 @@ static pare_status read_tokens(tokens *out, pare_arena *a, const pare_model *m, 
     return PARE_OK;
 }
 
-/* Cuts a share off the end. */
-static tokens cut(tokens *t)
+/* Cuts the share of a text that had `all` tokens off its end. */
+static tokens cut(tokens *t, size_t all)
 {
-    const size_t n = (size_t)(PARE_TEXT_SHARE * (double)t->n);
+    const size_t n = (size_t)(PARE_TEXT_SHARE * (double)all);
     t->n -= n;
     return (tokens){t->ids + t->n, n};
 }
@@ -184,8 +184,9 @@ static pare_status read_parts(text_lesson *t, pare_lesson_facts *f, pare_arena *
     if (!st && o->test) st = read_tokens(&test, a, &m, o->test, err);
     if (!st && o->val) st = read_tokens(&val, a, &m, o->val, err);
     if (st) return st;
-    if (!o->test) test = cut(&t->train);
-    if (!o->val) val = cut(&t->train);
+    const size_t all = t->train.n;
+    if (!o->test) test = cut(&t->train, all);
+    if (!o->val) val = cut(&t->train, all);
     st = enough(&t->train, t->window + 1, "training", o->train, err);
     if (!st) st = enough(&val, 2, "validation", o->val ? o->val : o->train, err);
     if (!st) st = enough(&test, 2, "test", o->test ? o->test : o->train, err);
