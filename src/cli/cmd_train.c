@@ -53,7 +53,7 @@ static size_t kind_said(bool *said, int argc, char **argv)
 {
     *said = false;
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        const char *word = strncmp(argv[i], "--kind=", 7) == 0            ? argv[i] + 7
+        const char *word = strncmp(argv[i], "--kind=", 7) == 0              ? argv[i] + 7
                            : strcmp(argv[i], "--kind") == 0 && i + 1 < argc ? argv[i + 1]
                                                                             : "";
         for (size_t k = 0; train_kinds[k]; k++)
@@ -133,8 +133,9 @@ static pare_status save_checked(cli *c, const pare_lesson *l, pare_model *m, fac
     if (!st) st = pare_model_load(&again, fresh, &c->err);
     if (!st) st = l->score(l->self, &got, again, PARE_PART_TEST, &c->exec, &c->err);
     if (!st && !(fabs(got - test) <= 1e-9 * (1 + fabs(test))))
-        st = pare_fail(&c->err, PARE_ERR_VERIFY, "%s: read back, it gives a test %s of %.9g, not %.9g",
-                       c->out, l->metric, got, test);
+        st = pare_fail(&c->err, PARE_ERR_VERIFY,
+                       "%s: read back, it gives a test %s of %.9g, not %.9g", c->out, l->metric,
+                       got, test);
     if (!st) st = pare_file_move(fresh, c->out, c->force, &c->err);
     if (st) unlink(fresh);
     pare_model_free(again);
@@ -154,11 +155,11 @@ static pare_status not_diverged(plan *p, const pare_runs_result *r)
     for (size_t i = 0; i < r->runs * r->settings; i++) diverged += r->each[i].diverged;
     const pare_train_result *best = &r->each[r->setting * r->runs + r->best];
     if (best->diverged)
-        return pare_fail(&p->c->err, PARE_ERR_NUMERIC,
-                         "diverged: a loss was not finite after step %llu; try a smaller --lr than %g",
-                         (unsigned long long)best->best_step, p->setting[r->setting].lr);
-    if (diverged)
-        cli_note(p->c, "%zu of %zu runs diverged", diverged, r->runs * r->settings);
+        return pare_fail(
+            &p->c->err, PARE_ERR_NUMERIC,
+            "diverged: a loss was not finite after step %llu; try a smaller --lr than %g",
+            (unsigned long long)best->best_step, p->setting[r->setting].lr);
+    if (diverged) cli_note(p->c, "%zu of %zu runs diverged", diverged, r->runs * r->settings);
     return PARE_OK;
 }
 
@@ -178,7 +179,8 @@ static pare_status publish(plan *p, pare_model *m, train_result *r)
 {
     cli *c = p->c;
     char sha[PARE_SHA256_HEX];
-    const pare_train_result *best = &r->runs->each[r->runs->setting * r->runs->runs + r->runs->best];
+    const pare_train_result *best =
+        &r->runs->each[r->runs->setting * r->runs->runs + r->runs->best];
     facts *f = &r->model;
     pare_status st = not_diverged(p, r->runs);
     if (!st) st = whole_texts(p, r, m);
@@ -260,69 +262,68 @@ int cmd_train(int argc, char **argv)
     const size_t kind = kind_said(&said, argc, argv);
     const recipe *r = &train_recipes[kind];
     train_opts o = defaults(kind, said);
-    char epochs[32] = "N", steps[32] = "N", ffn[32];
+    const bool nodes = kind <= PARE_INIT_GCN;
+    char epochs[32] = "-", steps[32] = "-";
     if (r->epochs) snprintf(epochs, sizeof epochs, "%zu", r->epochs);
     if (r->steps) snprintf(steps, sizeof steps, "%zu", r->steps);
-    snprintf(ffn, sizeof ffn, "%s", kind <= PARE_INIT_GCN ? "D" : "4D");
     const opt own[] = {
         {.name = "kind",
          .kind = OPT_CHOICE,
          .to = &o.kind,
          .metavar = "K",
          .help = "",
-         .unset = "must be said; the defaults below are its",
+         .unset = "must be said; it sets the defaults below",
          .choices = train_kinds},
-        {TEXT_ROW("data", data, "F", true)},
+        {TEXT_ROW("data", data, "F.npz|F.txt|F.npy", true), .help = "data"},
         {TEXT_ROW("val", val, "F", true)},
         {TEXT_ROW("test", test, "F", true)},
-        {TEXT_ROW("vocab", vocab, "F", false), .help = ".npz graph or {inputs, targets}, .txt, .npy"},
-        {SIZE_ROW("dim", dim, "D", 1, MOST_WIDTH, true)},
+        {TEXT_ROW("vocab", vocab, "F", false)},
+        {SIZE_ROW("dim", dim, "D", 1, MOST_WIDTH, true), .help = "shape"},
         {SIZE_ROW("layers", layers, "L", 1, 4096, true)},
         {SIZE_ROW("heads", heads, "H", 1, 4096, true)},
-        {SIZE_ROW("ffn", ffn, "F", 1, MOST_WIDTH, false), .help = "shape", .unset = ffn},
-        {SIZE_ROW("epochs", epochs, "N", 1, MOST_STEPS, true), .unset = r->epochs ? epochs : NULL},
-        {SIZE_ROW("steps", steps, "N", 1, MOST_STEPS, true), .unset = r->steps ? steps : NULL},
+        {SIZE_ROW("ffn", ffn, "F", 1, MOST_WIDTH, false), .unset = nodes ? "D" : "4D"},
+        {SIZE_ROW("epochs", epochs, "N", 1, MOST_STEPS, true), .help = "steps", .unset = epochs},
+        {SIZE_ROW("steps", steps, "N", 1, MOST_STEPS, true), .unset = steps},
         {SIZE_ROW("batch", batch, "B", 1, MOST_WIDTH, true)},
-        {SIZE_ROW("window", window, "T", 1, MOST_WIDTH, false), .help = "how long, how much at once"},
-        {REAL_ROW("lr", lr, 0, 1e9, true)},
+        {SIZE_ROW("window", window, "T", 1, MOST_WIDTH, false)},
+        {REAL_ROW("lr", lr, 0, 1e9, true), .help = "AdamW"},
         {REAL_ROW("last-lr", last_lr, 0, 1e9, true)},
         {SIZE_ROW("warmup", warmup, "N", 0, MOST_STEPS, true)},
         {REAL_ROW("dropout", dropout, 0, 0.99, true)},
         {REAL_ROW("decay", decay, 0, 1e3, true)},
-        {REAL_ROW("clip", clip, 0, 1e9, false), .help = "AdamW"},
-        {SIZE_ROW("split", split, "K", 0, (size_t)1 << 20, true)},
+        {REAL_ROW("clip", clip, 0, 1e9, false)},
+        {SIZE_ROW("split", split, "K", 0, (size_t)1 << 20, true), .help = "graphs"},
         {FLAG_ROW("largest-component", largest_component, true)},
-        {SIZE_ROW("expander", expander, "DEG", 0, PARE_MAX_EXPANDER, true)},
         {FLAG_ROW("self-loops", self_loops, true)},
-        {FLAG_ROW("full", full, false), .help = "graphs"},
-        {SIZE_ROW("runs", runs, "R", 1, TRAIN_MOST_RUNS, true)},
+        {SIZE_ROW("expander", expander, "DEG", 0, PARE_MAX_EXPANDER, true)},
+        {FLAG_ROW("full", full, false)},
+        {SIZE_ROW("runs", runs, "R", 1, TRAIN_MOST_RUNS, true), .help = "runs"},
         {.name = "over",
          .kind = OPT_CHOICE,
          .to = &o.over,
          .metavar = "W",
          .choices = over_words,
-         .unset = "seed|split",
+         .unset = "seed, or split",
          .joined = true},
-        {TEXT_ROW("grid", grid, "lr=X,..;epochs=N,..", false), .help = "the best mean is kept"},
-        {TEXT_ROW("teacher", teacher, "MODEL", true)},
+        {TEXT_ROW("grid", grid, "lr=X,X;epochs=N,N", false)},
+        {TEXT_ROW("teacher", teacher, "MODEL", true), .help = "distil"},
         {REAL_ROW("distill", distill, 0, 1, true)},
         {REAL_ROW("temperature", temperature, 0.01, 1e3, true)},
-        {REAL_ROW("hidden", hidden, 0, 1e6, false), .help = "learn from a model"},
-        {TEXT_ROW("from", from, "MODEL", true)},
+        {REAL_ROW("hidden", hidden, 0, 1e6, false)},
+        {TEXT_ROW("from", from, "MODEL", true), .help = "go on"},
         {FLAG_ROW("resume", resume, true)},
-        {SIZE_ROW("keep-every", keep_every, "N", 1, MOST_STEPS, false),
-         .help = "go on: from a model, from the checkpoint",
-         .unset = "a 20th"},
-        {SIZE_ROW("mark-every", mark_every, "N", 1, MOST_STEPS, true),
-         .unset = kind <= PARE_INIT_GCN ? "1" : "a 20th"},
+        {SIZE_ROW("keep-every", keep_every, "N", 1, MOST_STEPS, false), .unset = "a 20th"},
+        {SIZE_ROW("mark-every", mark_every, "N", 1, MOST_STEPS, true), .help = "marks",
+         .unset = nodes ? "1" : "a 20th"},
         {SIZE_ROW("mark-tokens", mark_tokens, "N", 0, MOST_STEPS, true)},
-        {TEXT_ROW("log", log, "FILE", false), .help = "validation; every step as CSV"},
+        {TEXT_ROW("log", log, "FILE.csv", false)},
     };
     const opt_spec spec = {
         .command = "train",
         .args = "--kind K --data F -o MODEL",
-        .about = "Trains a model; kept is the one with the best validation, of all runs. Killed, it goes\n"
-                 "on with --resume to the same bytes. `pare train --kind gpt --help`: docs/train.md.",
+        .about =
+            "Trains a model and keeps the one with the best validation. Killed at any moment, it\n"
+            "goes on with --resume to the same bytes. Every option: man pare, docs/train.md.",
         .example = "train --kind graph --data board.npz --runs 4 -o gt.safetensors",
         .own = own,
         .nown = sizeof own / sizeof *own,

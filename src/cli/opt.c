@@ -261,18 +261,19 @@ static void help_row(FILE *to, const opt *o)
     fprintf(to, "  %-25s %s%s%s\n", left, o->help, list, value);
 }
 
-/* "--dim [64] --layers [4]" and the words of the last: for commands with more options than lines.
- * Returns how many rows of the table that was. */
+/* "shape    --dim [64] --layers [4]", for commands with more options than a screen has lines; the
+ * word is the help of the first. Returns how many rows of the table that was. */
 static size_t help_joined(FILE *to, const opt *o)
 {
-    char left[100] = "     ", value[80];
-    size_t n = 0, used = strlen(left);
+    char value[80];
+    size_t n = 0;
+    fprintf(to, "  %-7s", o->help);
     do {
         default_text(value, sizeof value, &o[n]);
         if (!*value && o[n].metavar) snprintf(value, sizeof value, " %s", o[n].metavar);
-        used += (size_t)snprintf(left + used, sizeof left - used, " --%s%s", o[n].name, value);
-    } while (o[n++].joined && used < sizeof left);
-    fprintf(to, "%-27s %s\n", left, o[n - 1].help);
+        fprintf(to, " --%s%s", o[n].name, value);
+    } while (o[n++].joined);
+    fputc('\n', to);
     return n;
 }
 

@@ -49,8 +49,8 @@ static void put_header(const plan *p, int argc, char *const *argv)
         fputc(' ', p->log);
         put_word(p->log, argv[i]);
     }
-    fprintf(p->log, "\n# seed: %llu\n# metric: %s, %s is better\n",
-            (unsigned long long)p->c->seed, l->metric, l->more_is_better ? "more" : "less");
+    fprintf(p->log, "\n# seed: %llu\n# metric: %s, %s is better\n", (unsigned long long)p->c->seed,
+            l->metric, l->more_is_better ? "more" : "less");
     for (size_t s = 0; s < p->settings; s++)
         fprintf(p->log, "# setting %zu: lr %g, %llu steps\n", s, p->setting[s].lr,
                 (unsigned long long)plan_steps(p, s));
@@ -126,6 +126,6 @@ void log_step(void *self, const pare_train_log *l)
     pare_progress(&c->exec, "training", p->done < p->total ? p->done : p->total, p->total);
     if (c->verbose && marked)
         cli_note(c, "run %zu step %llu/%llu: loss %.6g, %s %.6f%s", who->run,
-                 (unsigned long long)l->step, (unsigned long long)l->steps, l->loss, metric,
-                 l->val, l->best ? ", the best so far" : "");
+                 (unsigned long long)l->step, (unsigned long long)l->steps, l->loss, metric, l->val,
+                 l->best ? ", the best so far" : "");
 }

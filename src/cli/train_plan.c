@@ -113,8 +113,12 @@ static pare_status open_lesson(plan *p, data_kind d, pare_lesson *l, size_t spli
                           .val = o->val,
                           .test = o->test,
                           .tokenizer = p->tokenizer,
-                          .vocab = m ? m->vocab : p->vocab ? p->vocab->data : NULL,
-                          .vocab_bytes = m ? m->vocab_bytes : p->vocab ? p->vocab->bytes : 0,
+                          .vocab = m          ? m->vocab
+                                   : p->vocab ? p->vocab->data
+                                              : NULL,
+                          .vocab_bytes = m          ? m->vocab_bytes
+                                         : p->vocab ? p->vocab->bytes
+                                                    : 0,
                           .window = o->window,
                           .batch = o->batch,
                           .mark_tokens = o->mark_tokens};
@@ -213,9 +217,9 @@ static pare_status suits(plan *p, const pare_model *m, const char *option)
         st = pare_fail(&c->err, PARE_ERR_INPUT, "%zu outputs, the data ask for %zu",
                        pare_model_outputs(m), p->facts.outputs);
     if (!st && (m->top.pool == PARE_POOL_NONE) != (p->facts.pool == PARE_POOL_NONE))
-        st = pare_fail(&c->err, PARE_ERR_INPUT, "it pools by '%s', the data ask for an output per %s",
-                       pare_pool_name(m->top.pool),
-                       p->facts.pool == PARE_POOL_NONE ? "token" : "sequence");
+        st = pare_fail(
+            &c->err, PARE_ERR_INPUT, "it pools by '%s', the data ask for an output per %s",
+            pare_pool_name(m->top.pool), p->facts.pool == PARE_POOL_NONE ? "token" : "sequence");
     if (st && st != PARE_ERR_MEMORY) pare_err_prefix(&c->err, option);
     return st;
 }
@@ -271,7 +275,8 @@ static pare_status read_grid(plan *p, values *lr, values *epochs)
         } else if (strncmp(at, "epochs=", 7) == 0) {
             at += 7;
             good = read_values(epochs, &at);
-            for (size_t i = 0; i < epochs->n; i++) good = good && floor(epochs->v[i]) == epochs->v[i];
+            for (size_t i = 0; i < epochs->n; i++)
+                good = good && floor(epochs->v[i]) == epochs->v[i];
         }
         if (!good) return bad_grid(p, from);
         if (*at == ';') at++;
@@ -288,7 +293,8 @@ static pare_status open_settings(plan *p)
     const pare_status st = read_grid(p, &lr, &epochs);
     if (st) return st;
     if (epochs.n && (o->steps || o->epochs))
-        return pare_fail(&p->c->err, PARE_ERR_USAGE, "--grid has the epochs: no --epochs, no --steps");
+        return pare_fail(&p->c->err, PARE_ERR_USAGE,
+                         "--grid has the epochs: no --epochs, no --steps");
     if (lr.n == 0) lr.v[lr.n++] = o->lr;
     if (epochs.n == 0) epochs.v[epochs.n++] = (double)o->epochs;
     for (size_t i = 0; i < epochs.n; i++) whole[i] = (uint64_t)epochs.v[i];
@@ -308,9 +314,9 @@ static pare_status open_lines(plan *p)
     for (size_t i = 0; i < n; i++) {
         const size_t at = i / p->runs, run = i % p->runs;
         p->line[i] = (run_line){p, run, at, 0};
-        p->checkpoint[i] =
-            n == 1 ? cli_suffixed(c, c->out, ".checkpoint")
-                   : pare_sprintf(c->arena, "%s.checkpoint-%zu-%zu", c->out, at, run);
+        p->checkpoint[i] = n == 1
+                               ? cli_suffixed(c, c->out, ".checkpoint")
+                               : pare_sprintf(c->arena, "%s.checkpoint-%zu-%zu", c->out, at, run);
         if (!p->checkpoint[i]) return pare_no_memory(&c->err);
         interrupt_cleans_also(p->checkpoint[i]);
         p->total += plan_steps(p, at);

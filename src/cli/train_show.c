@@ -37,7 +37,8 @@ static void rows_of_setting(const plan *p, const train_result *r, size_t at)
         for (size_t i = 0; i < p->runs; i++) row_of_run(p, r, at, i);
     if (p->runs == 1 && at == r->runs->setting) return;
     printf("  mean of %-20zu         %10.6f %10.6f\n", val->n, val->mean, test->mean);
-    if (val->n > 1) printf("  std                                  %10.6f %10.6f\n", val->std, test->std);
+    if (val->n > 1)
+        printf("  std                                  %10.6f %10.6f\n", val->std, test->std);
 }
 
 static void print_people(const plan *p, const train_result *r)
@@ -77,9 +78,9 @@ static bool json_run(cJSON *list, const plan *p, const train_result *r, size_t a
     cJSON *o = pare_json_add_object(list, NULL);
     return o && pare_json_add_size(o, "run", run) &&
            pare_json_add_u64(o, "seed", plan_seed(p, run)) &&
-           pare_json_add_size(o, "split", plan_split(p, run)) &&
-           add_if_number(o, "val", e->val) && add_if_number(o, "test", e->test) &&
-           add_if_number(o, "loss", e->loss) && pare_json_add_size(o, "best_step", e->best_step) &&
+           pare_json_add_size(o, "split", plan_split(p, run)) && add_if_number(o, "val", e->val) &&
+           add_if_number(o, "test", e->test) && add_if_number(o, "loss", e->loss) &&
+           pare_json_add_size(o, "best_step", e->best_step) &&
            pare_json_add_bool(o, "diverged", e->diverged);
 }
 

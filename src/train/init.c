@@ -1,7 +1,8 @@
 /* Fresh models to be trained. Graph kinds are the width paper's practical variant:
  *   h = We x + be;  per layer  z = BN(h + attention(h)),  h' = BN(z + W2 relu(W1 z + b1) + b2)
- * with Wq, Wk, Wv without bias. A single head needs no Wo (a product Wo Wv is one matrix): it begins
- * as the identity. Every tensor is drawn from a stream of its own, in file order of its making. */
+ * with Wq, Wk, Wv without bias. A single head needs no Wo (a product Wo Wv is one matrix): it
+ * begins as the identity. Every tensor is drawn from a stream of its own, in file order of its
+ * making. */
 #include <pare/init.h>
 
 #include <math.h>
@@ -36,8 +37,8 @@ static pare_weight drawn(maker *k, size_t rows, size_t cols, fill_kind kind, dou
     if (!v) return (pare_weight){0};
     pare_rng r = pare_rng_at(k->o.seed, FIRST_STREAM + k->tensors++);
     for (size_t i = 0; i < count; i++)
-        v[i] = (float)(spread * (kind == FILL_NORMAL ? pare_rng_normal(&r)
-                                                     : 2 * pare_rng_uniform(&r) - 1));
+        v[i] = (float)(spread *
+                       (kind == FILL_NORMAL ? pare_rng_normal(&r) : 2 * pare_rng_uniform(&r) - 1));
     return (pare_weight){PARE_F32, rows, cols, v};
 }
 

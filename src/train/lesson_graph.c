@@ -197,8 +197,7 @@ static pare_status score(void *self, double *out, const pare_model *m, pare_fold
 {
     pare_arena *a = pare_arena_new();
     if (!a) return pare_no_memory(err);
-    const pare_status st =
-        score_in(self, out, a, m, part == PARE_PART_VAL ? VAL : TEST, exec, err);
+    const pare_status st = score_in(self, out, a, m, part == PARE_PART_VAL ? VAL : TEST, exec, err);
     pare_arena_free(a);
     return st;
 }

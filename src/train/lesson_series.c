@@ -230,10 +230,10 @@ static pare_status gather(pare_batch *out, pare_arena *a, const series_lesson *s
             if (value) value[i * t->targets + k] = t->value[row[i] * t->targets + k];
         }
     }
-    *out = (pare_batch){
-        .in = {.batch = n, .tokens = tokens, .width = t->features, .ids = ids, .x = x},
-        .label = label,
-        .value = value};
+    *out =
+        (pare_batch){.in = {.batch = n, .tokens = tokens, .width = t->features, .ids = ids, .x = x},
+                     .label = label,
+                     .value = value};
     return PARE_OK;
 }
 

@@ -1,5 +1,5 @@
-/* Text: the next token. A batch is windows that begin anywhere in the training text; a mark looks at
- * fixed windows side by side, in which every token but the first of a text has its turn. */
+/* Text: the next token. A batch is windows that begin anywhere in the training text; a mark looks
+ * at fixed windows side by side, in which every token but the first of a text has its turn. */
 #include "lesson_parts.h"
 
 #include <string.h>
@@ -26,8 +26,7 @@ typedef struct text_lesson {
 static pare_status reader(pare_model *m, pare_arena *a, const pare_text_lesson *o, pare_err *err)
 {
     pare_tokenizer *t = NULL;
-    const pare_status st =
-        pare_tokenizer_new(&t, a, o->tokenizer, o->vocab, o->vocab_bytes, err);
+    const pare_status st = pare_tokenizer_new(&t, a, o->tokenizer, o->vocab, o->vocab_bytes, err);
     if (st) return st;
     *m = (pare_model){.tokenizer = o->tokenizer, .vocab = o->vocab, .vocab_bytes = o->vocab_bytes};
     m->stem.ids = m->top.tied = true;
@@ -203,12 +202,12 @@ static pare_status read_parts(text_lesson *t, pare_lesson_facts *f, pare_arena *
     return PARE_OK;
 }
 
-static pare_status find_id(const char **out, pare_arena *a, const pare_text_lesson *o, pare_err *err)
+static pare_status find_id(const char **out, pare_arena *a, const pare_text_lesson *o,
+                           pare_err *err)
 {
     const char *const path[3] = {o->train, o->val, o->test};
     char vocab[PARE_SHA256_HEX] = "-";
-    pare_status st =
-        o->vocab ? pare_sha256_of(vocab, o->vocab, o->vocab_bytes, err) : PARE_OK;
+    pare_status st = o->vocab ? pare_sha256_of(vocab, o->vocab, o->vocab_bytes, err) : PARE_OK;
     if (st) return st;
     *out = pare_sprintf(a, "text %s %s own %d%d window %zu batch %zu marks %zu",
                         pare_tokenizer_name(o->tokenizer), vocab, o->val != NULL, o->test != NULL,

@@ -39,9 +39,9 @@ static inline void write_graph(const char *path, small_graph s)
     x[7] += s.odd_feature;
     if (s.odd_label) label[n - 1] = s.odd_label;
     const pare_array arrays[] = {
-        {PARE_F32, 2, {n, 2}, x},          {PARE_I64, 1, {n}, label},
-        {PARE_I64, 2, {n - 1, 2}, edge},   {PARE_BOOL, 2, {1, n}, mask[0]},
-        {PARE_BOOL, 2, {1, n}, mask[1]},   {PARE_BOOL, 2, {1, n}, mask[2]},
+        {PARE_F32, 2, {n, 2}, x},        {PARE_I64, 1, {n}, label},
+        {PARE_I64, 2, {n - 1, 2}, edge}, {PARE_BOOL, 2, {1, n}, mask[0]},
+        {PARE_BOOL, 2, {1, n}, mask[1]}, {PARE_BOOL, 2, {1, n}, mask[2]},
     };
     assert_ok(pare_npz_write(path, 6, names, arrays, false, true, &err), &err);
 }

@@ -23,12 +23,8 @@ static pare_init graph(size_t dim, size_t heads)
 
 static pare_init gpt(void)
 {
-    return (pare_init){.kind = PARE_INIT_GPT,
-                       .dim = 32,
-                       .layers = 3,
-                       .heads = 4,
-                       .vocab = 100,
-                       .context = 12};
+    return (pare_init){
+        .kind = PARE_INIT_GPT, .dim = 32, .layers = 3, .heads = 4, .vocab = 100, .context = 12};
 }
 
 static pare_init encoder(size_t vocab, size_t features)
@@ -200,8 +196,8 @@ static void bits_depend_on_the_seed_alone(void **state)
 static void every_kind_runs(void **state)
 {
     (void)state;
-    pare_init all[] = {graph(8, 2), graph(8, 1), graph(8, 1), graph(8, 1), gpt(), encoder(5, 0),
-                       encoder(0, 2)};
+    pare_init all[] = {graph(8, 2), graph(8, 1),   graph(8, 1),  graph(8, 1),
+                       gpt(),       encoder(5, 0), encoder(0, 2)};
     all[1].kind = PARE_INIT_MLP;
     all[2].kind = PARE_INIT_GCN;
     all[2].expander_degree = 4;

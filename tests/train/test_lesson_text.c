@@ -26,8 +26,7 @@ static int tear_down(void **state)
 
 static pare_text_lesson bytes(void)
 {
-    return (pare_text_lesson){
-        .train = path, .tokenizer = PARE_TOK_BYTES, .window = 10, .batch = 4};
+    return (pare_text_lesson){.train = path, .tokenizer = PARE_TOK_BYTES, .window = 10, .batch = 4};
 }
 
 static pare_lesson make(pare_text_lesson o, pare_lesson_facts *f)
