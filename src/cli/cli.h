@@ -100,5 +100,6 @@ int cmd_fold(int argc, char **argv);
 int cmd_width(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_compose(int argc, char **argv);
+int cmd_train(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 #endif
