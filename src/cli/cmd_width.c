@@ -155,12 +155,29 @@ static pare_status width(cli *c, width_opts *o)
 }
 
 #define MOST_WIDTH ((size_t)1 << 20)
+#define SIZE_ROW(word, field, text)                                                                \
+    {                                                                                              \
+        .name = word, .kind = OPT_SIZE, .to = &o.field, .metavar = "D", .help = text,              \
+        .unset = "as it is", .max = MOST_WIDTH                                                     \
+    }
+/* On one line of the help: the first one's text is the word before it. */
+#define CHOICE_ROW(word, field, text, names)                                                       \
+    {                                                                                              \
+        .name = word, .kind = OPT_CHOICE, .to = &o.field, .metavar = "W", .help = text,            \
+        .choices = names, .joined = true                                                           \
+    }
 
 int cmd_width(int argc, char **argv)
 {
     width_opts o = {.method = PARE_WIDTH_LOWRANK, .cut = PARE_WIDTH_OPTS_DEFAULT};
     o.r.max_error = INFINITY;
     const opt own[] = {
+        {.name = "method",
+         .kind = OPT_CHOICE,
+         .to = &o.method,
+         .metavar = "M",
+         .help = "",
+         .choices = pare_width_method_names},
         {.name = "data",
          .kind = OPT_TEXT,
          .to = &o.r.data,
@@ -173,33 +190,9 @@ int cmd_width(int argc, char **argv)
          .metavar = "K",
          .help = "which split of it",
          .max = 1u << 20},
-        {.name = "method",
-         .kind = OPT_CHOICE,
-         .to = &o.method,
-         .metavar = "M",
-         .help = "",
-         .choices = pare_width_method_names},
-        {.name = "dim",
-         .kind = OPT_SIZE,
-         .to = &o.cut.dim,
-         .metavar = "D",
-         .help = "width of the stream",
-         .unset = "as it is",
-         .max = MOST_WIDTH},
-        {.name = "qk-dim",
-         .kind = OPT_SIZE,
-         .to = &o.cut.qk_dim,
-         .metavar = "D",
-         .help = "of queries and keys",
-         .unset = "as it is",
-         .max = MOST_WIDTH},
-        {.name = "ffn-dim",
-         .kind = OPT_SIZE,
-         .to = &o.cut.ffn_dim,
-         .metavar = "D",
-         .help = "hidden units",
-         .unset = "as it is",
-         .max = MOST_WIDTH},
+        SIZE_ROW("dim", cut.dim, "width of the stream"),
+        SIZE_ROW("qk-dim", cut.qk_dim, "dimensions of queries and keys in each head"),
+        SIZE_ROW("ffn-dim", cut.ffn_dim, "hidden units"),
         {.name = "keep",
          .kind = OPT_REAL,
          .to = &o.cut.keep,
@@ -215,37 +208,17 @@ int cmd_width(int argc, char **argv)
          .help = "largest proven error; without a width: the narrowest",
          .low = 0,
          .high = INFINITY},
+        CHOICE_ROW("rows", rows, "draws", pare_width_rows_names),
+        CHOICE_ROW("basis", basis, "", pare_width_basis_names),
+        CHOICE_ROW("start", start, "", pare_width_start_names),
+        CHOICE_ROW("rule", rule, "", pare_width_rule_names),
         {.name = "trials",
          .kind = OPT_SIZE,
          .to = &o.cut.trials,
          .metavar = "N",
-         .help = "draws to choose from (jl, leverage, cluster)",
+         .help = "",
          .min = 1,
          .max = MOST_WIDTH},
-        {.name = "rows",
-         .kind = OPT_CHOICE,
-         .to = &o.rows,
-         .metavar = "R",
-         .help = "how hidden units are chosen: ",
-         .choices = pare_width_rows_names},
-        {.name = "basis",
-         .kind = OPT_CHOICE,
-         .to = &o.basis,
-         .metavar = "B",
-         .help = "of the stream: ",
-         .choices = pare_width_basis_names},
-        {.name = "start",
-         .kind = OPT_CHOICE,
-         .to = &o.start,
-         .metavar = "S",
-         .help = "cluster, first layer: ",
-         .choices = pare_width_start_names},
-        {.name = "rule",
-         .kind = OPT_CHOICE,
-         .to = &o.rule,
-         .metavar = "R",
-         .help = "cluster, selection: ",
-         .choices = pare_width_rule_names},
     };
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
