@@ -26,9 +26,10 @@ typedef enum pare_width_method {
 /* "exact", ..., NULL: in the order of the enum. */
 extern const char *const pare_width_method_names[];
 
-typedef enum pare_width_rows { /* how hidden units are chosen */
-    PARE_ROWS_GREEDY,          /* by removal, with a guarantee for all nodes */
-    PARE_ROWS_SAMPLE           /* by leverage scores, at random; the best of `trials` */
+typedef enum pare_width_rows {                   /* how hidden units are chosen */
+                               PARE_ROWS_GREEDY, /* by removal, with a guarantee for all nodes */
+                               PARE_ROWS_SAMPLE  /* by leverage scores, at random; the best of
+                                                    `trials` */
 } pare_width_rows;
 extern const char *const pare_width_rows_names[];
 

@@ -141,8 +141,8 @@ static pare_ub form_gap(work *w, const net_head *a, const net_head *b)
     pare_mat gap = w_mul(w, &qa, true, &a->wk, false);
     if (w->st) return pare_ub_inf();
     pare_gemm(&gap, -1, &qb, true, &b->wk, false, 1);
-    const pare_ub sizes = pare_ub_fma(fro_of(&qa), fro_of(&a->wk),
-                                      pare_ub_mul(fro_of(&qb), fro_of(&b->wk)));
+    const pare_ub sizes =
+        pare_ub_fma(fro_of(&qa), fro_of(&a->wk), pare_ub_mul(fro_of(&qb), fro_of(&b->wk)));
     const pare_ub off = pare_gamma(a->wq.rows + b->wq.rows + 2, PARE_UNIT_F64);
     return pare_ub_fma(off, sizes, norm_of(w, &gap));
 }
@@ -235,7 +235,8 @@ pare_ub pare_lowrank_bound(pare_ub beta, pare_ub s, size_t layers, pare_ub eps)
 {
     pare_ub e = eps;
     for (size_t l = 0; l < layers; l++) {
-        const pare_ub through = pare_ub_mul(square(beta), pooled(beta, s, e, moved_scores(beta, s, e)));
+        const pare_ub through =
+            pare_ub_mul(square(beta), pooled(beta, s, e, moved_scores(beta, s, e)));
         e = pare_ub_sqrt(pare_ub_add(square(pare_ub_mul(beta, eps)), square(through)));
     }
     return e;
@@ -243,7 +244,8 @@ pare_ub pare_lowrank_bound(pare_ub beta, pare_ub s, size_t layers, pare_ub eps)
 
 pare_ub pare_jl_bound_linear(pare_ub beta, pare_ub s, size_t layers, pare_ub eps)
 {
-    const pare_ub b3 = pare_ub_mul(beta, square(beta)), b5s = pare_ub_mul(pare_ub_mul(b3, square(beta)), s);
+    const pare_ub b3 = pare_ub_mul(beta, square(beta)),
+                  b5s = pare_ub_mul(pare_ub_mul(b3, square(beta)), s);
     const pare_ub two = pare_ub_fma(pare_ub_exact(2), s, pare_ub_exact(1));
     const pare_ub c1 = pare_ub_fma(b5s, two, b3);
     const pare_ub c2 = pare_ub_mul(b5s, square(pare_ub_add(s, pare_ub_exact(1))));

@@ -33,7 +33,7 @@ net_head qk_exact(work *w, const net_head *hd, const basis *b);
 
 /* The best bilinear form of rank d in the metric of the data (qk.c). */
 typedef struct qk_fit {
-    size_t rank;           /* of the form in that metric */
+    size_t rank;             /* of the form in that metric */
     double objective, least; /* |Cq^1/2 (B - B^) Ck^1/2|_F; the least of any form of this rank */
     double total;            /* the same for B^ = 0: what the scores are worth */
 } qk_fit;
@@ -62,9 +62,9 @@ pare_mat jl_map(work *w, size_t d, size_t from, pare_rng *rng);
 /* ---- hidden units that stand for all (neurons.c, leverage.c) ---- */
 
 typedef struct neurons {
-    size_t n, *which; /* ascending */
-    pare_mat decode;  /* F x n: p ~ decode p_S + rest */
-    double *rest;     /* F */
+    size_t n, *which;            /* ascending */
+    pare_mat decode;             /* F x n: p ~ decode p_S + rest */
+    double *rest;                /* F */
     double spread, limit, units; /* as in pare_width_hidden */
 } neurons;
 
@@ -79,7 +79,7 @@ double *leverage_scores(work *w, const pare_mat *a, size_t *rank);
 /* k draws; the rows hit, ascending; weights may be NULL. */
 size_t *leverage_sample(work *w, const double *scores, size_t f, size_t k, pare_rng *rng,
                         size_t *hit, double *weight);
-double leverage_draws(size_t d);             /* k >= 6.52 d ln(d / .005) */
+double leverage_draws(size_t d);              /* k >= 6.52 d ln(d / .005) */
 double leverage_constant(size_t d, double k); /* C = sqrt(1 + 800 d / k), probability .99 a node */
 /* a (D_w a_S)^+ D_w; weight may be NULL (ones). */
 pare_mat select_decode(work *w, const pare_mat *a, const size_t *which, size_t k,
@@ -94,8 +94,8 @@ neurons neurons_choose(work *w, const pare_mat *p, size_t k, const pare_width_op
 /* ---- whole nets ---- */
 
 typedef struct cut_record {
-    pare_width_point *points; /* 2 L + 1 */
-    pare_width_head *heads;   /* sum of heads */
+    pare_width_point *points;  /* 2 L + 1 */
+    pare_width_head *heads;    /* sum of heads */
     pare_width_hidden *hidden; /* L */
     size_t npoints, nheads, nhidden;
 } cut_record;

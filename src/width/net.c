@@ -39,7 +39,8 @@ static void check_form(work *w, const pare_model *m)
     const size_t no = SIZE_MAX;
     if (m->stem.ids) refuse(w, "input", no, "tokens are ids");
     if (m->stem.pos.kind == PARE_POS_ROTARY) refuse(w, "positions", no, "they are rotary");
-    if (m->stem.pos.kind != PARE_POS_NONE) refuse(w, "positions", no, "they are added to the input");
+    if (m->stem.pos.kind != PARE_POS_NONE)
+        refuse(w, "positions", no, "they are added to the input");
     need_no_norm(w, "input", no, &m->stem.norm);
     if (m->nblocks == 0) refuse(w, "model", no, "it has no blocks");
     for (size_t b = 0; b < m->nblocks; b++) check_block(w, b, &m->blocks[b]);

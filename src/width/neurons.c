@@ -4,10 +4,10 @@
  * be k rows. Choosing coordinates commutes with the activation, and for every node
  *     |Q Q_S^+ p_S - p| <= sqrt(1 + |Q_S^+|_2^2) |r|,   r = (I - Q Q^T) p,
  * as the two parts of the error are orthogonal. Greedy removal of the row that raises
- * |Q_S^+|_F^2 = tr M^-1 least, M = Q_S^T Q_S, guarantees |Q_S^+|_F^2 <= d (F - d + 1) / (k - d + 1):
- * with weights 1 - leverage one removal from s rows costs on average the factor
- * (s - d + 1) / (s - d), and these telescope. The factor sqrt(F) cannot be avoided (the paper's own
- * example C.3.1). Cost O(F^2 d^2).
+ * |Q_S^+|_F^2 = tr M^-1 least, M = Q_S^T Q_S, guarantees |Q_S^+|_F^2 <= d (F - d + 1) / (k - d +
+ * 1): with weights 1 - leverage one removal from s rows costs on average the factor (s - d + 1) /
+ * (s - d), and these telescope. The factor sqrt(F) cannot be avoided (the paper's own example
+ * C.3.1). Cost O(F^2 d^2).
  *
  * The decoder that is written is the least squares one on the data, which is better. */
 #include "cuts.h"
@@ -135,14 +135,16 @@ static void least_squares(work *w, neurons *s, const pare_mat *p)
     s->rest = w_vec(w, p->cols);
     for (size_t f = 0; !w->st && f < p->cols; f++) {
         s->rest[f] = mean[f];
-        for (size_t i = 0; i < s->n; i++) s->rest[f] -= pare_row(&s->decode, f)[i] * mean[s->which[i]];
+        for (size_t i = 0; i < s->n; i++)
+            s->rest[f] -= pare_row(&s->decode, f)[i] * mean[s->which[i]];
     }
 }
 
 pare_mat select_decode(work *w, const pare_mat *a, const size_t *which, size_t k,
                        const double *weight)
 {
-    pare_mat rows = w_take_rows(w, a, which, k), eye = w_identity(w, k), plus = w_mat(w, a->cols, k);
+    pare_mat rows = w_take_rows(w, a, which, k), eye = w_identity(w, k),
+             plus = w_mat(w, a->cols, k);
     for (size_t i = 0; !w->st && weight && i < k; i++) {
         for (size_t j = 0; j < a->cols; j++) pare_row_mut(&rows, i)[j] *= weight[i];
         pare_row_mut(&eye, i)[i] = weight[i];

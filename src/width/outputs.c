@@ -46,8 +46,8 @@ static void compare_row(output_bound *out, const pare_enclosure *f, const pare_e
     out->gap.rounding = pare_ub_max(out->gap.rounding, pare_ub_exact(g->rad32[i]));
     const size_t c = largest(a, f->cols);
     out->rows++;
-    out->certain += surely_largest(a, f->cols, c, f->rad[i]) &&
-                    surely_largest(b, g->cols, c, g->rad[i]);
+    out->certain +=
+        surely_largest(a, f->cols, c, f->rad[i]) && surely_largest(b, g->cols, c, g->rad[i]);
 }
 
 static void compare_input(work *w, output_bound *out, const pare_model *const m[2],

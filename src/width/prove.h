@@ -15,8 +15,8 @@ typedef struct ratio_bound {
     pare_ub proven;
     double measured;
 } ratio_bound;
-ratio_bound ratios_of_layer(work *w, const pare_model *f, const pare_model *g,
-                            const pare_input *in, size_t l);
+ratio_bound ratios_of_layer(work *w, const pare_model *f, const pare_model *g, const pare_input *in,
+                            size_t l);
 
 /* ---- outputs (outputs.c) ---- */
 

@@ -64,8 +64,9 @@ static double row_scores(side *o, size_t head, const uint32_t *keys, size_t n, s
         }
         o->s[j] = h->scale * dot;
         /* 1 + 2 unit: the radius itself is rounded too. */
-        o->r[j] = scale * (rk * sq + rq * sk + (double)h->dk * rq * rk + unit * size) *
-                  (1 + 2 * unit) + 0x1p-1000;
+        o->r[j] =
+            scale * (rk * sq + rq * sk + (double)h->dk * rq * rk + unit * size) * (1 + 2 * unit) +
+            0x1p-1000;
         if (o->s[j] > most) most = o->s[j];
     }
     for (size_t j = 0; j < n; j++) sum += exp(o->s[j] - most);
@@ -92,7 +93,8 @@ static void compare_row(ratio_bound *out, side *f, side *g, size_t head, const u
                         size_t n, size_t i)
 {
     const double moved = row_scores(f, head, keys, n, i) - row_scores(g, head, keys, n, i);
-    const double off = largest(f->r, n) + largest(g->r, n) + lse_rounding(f, n) + lse_rounding(g, n);
+    const double off =
+        largest(f->r, n) + largest(g->r, n) + lse_rounding(f, n) + lse_rounding(g, n);
     for (size_t j = 0; j < n; j++) {
         const double ratio = fabs((f->s[j] - g->s[j]) - moved);
         /* Four more roundings of numbers no larger than these; a nan becomes inf. */
@@ -102,8 +104,8 @@ static void compare_row(ratio_bound *out, side *f, side *g, size_t head, const u
     }
 }
 
-ratio_bound ratios_of_layer(work *w, const pare_model *f, const pare_model *g,
-                            const pare_input *in, size_t l)
+ratio_bound ratios_of_layer(work *w, const pare_model *f, const pare_model *g, const pare_input *in,
+                            size_t l)
 {
     ratio_bound out = {pare_ub_exact(0), 0};
     const pare_mark mark = pare_arena_mark(w->a);

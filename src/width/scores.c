@@ -16,7 +16,8 @@ static net_head fewer(work *w, const net_head *hd, const pare_mat *h, const pare
         return out;
     }
     out = qk_optimal(w, hd, h, g, o->qk_dim, &fit);
-    const double *const before = head_scores(w, hd, h, g), *const after = head_scores(w, &out, h, g);
+    const double *const before = head_scores(w, hd, h, g), *const after =
+                                                               head_scores(w, &out, h, g);
     if (w->st) return out;
     note->scores_est = scores_apart(before, after, g);
     note->objective_est = fit.objective;

@@ -14,11 +14,12 @@
  *
  * Nothing is lost (Proposition 4.1) when every row of the stream lies in its subspace and p in the
  * span of p_S: that is `exact`. The printed hypothesis, on the hidden activations alone, is not
- * enough with a skip or several heads: rank(z) may be (1 + heads) times rank(h) (docs/errata.md). */
+ * enough with a skip or several heads: rank(z) may be (1 + heads) times rank(h) (docs/errata.md).
+ */
 #include "cuts.h"
 #include <math.h>
 
-#define EXACT_ROWS 1e-9   /* largest residual of a row, of the largest entry of the stream */
+#define EXACT_ROWS  1e-9  /* largest residual of a row, of the largest entry of the stream */
 #define EXACT_UNITS 1e-10 /* of the first pivot among the hidden units */
 
 static basis basis_for(work *w, const pare_mat *h, const pare_width_opts *o)
@@ -153,8 +154,7 @@ static net_layer layer_for(work *w, const net_layer *l, const basis b[3], const 
     out.c1 = w->st ? NULL : offset_for(w, &l->r1, b[0].mu, l->c1, &b[1]);
     const neurons s = units_for(w, &p->p[i], o, i);
     ffn_for(w, &out, l, &b[1], &b[2], &s);
-    if (!w->st)
-        r->hidden[i] = (pare_width_hidden){i, l->w1.rows, s.n, s.spread, s.limit, s.units};
+    if (!w->st) r->hidden[i] = (pare_width_hidden){i, l->w1.rows, s.n, s.spread, s.limit, s.units};
     return out;
 }
 

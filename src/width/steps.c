@@ -75,8 +75,7 @@ pare_mat head_pool(work *w, const net_head *hd, const pare_mat *h, const pare_gr
     const pare_mat v = w_dense(w, h, &hd->wv, hd->bv);
     const pare_pattern graph = {.kind = PARE_GRAPH};
     pare_mat y = w_mat(w, h->rows, hd->wv.rows);
-    if (!w->st)
-        w->st = pare_attend_f64(&y, &q, &k, &v, hd->scale, &graph, g, w->exec, w->err);
+    if (!w->st) w->st = pare_attend_f64(&y, &q, &k, &v, hd->scale, &graph, g, w->exec, w->err);
     return y;
 }
 

@@ -20,7 +20,7 @@ typedef struct view {
     work w;
     pare_arena *keep; /* of the certificate: what must outlive this */
     pare_cert *cert;
-    size_t room; /* hypotheses and statements that fit */
+    size_t room;         /* hypotheses and statements that fit */
     pare_model *ff, *gf; /* folded */
     net f, g;
     points pf, pg;
@@ -72,8 +72,8 @@ static void subspaces(view *v, bool exact)
         const pare_mat *const h = point(&v->pf, i);
         const size_t d = point(&v->pg, i)->cols;
         const double scale = w_largest(h);
-        const basis b = exact ? basis_within(&v->w, h, EXACT * scale, true)
-                              : basis_pca(&v->w, h, d, true);
+        const basis b =
+            exact ? basis_within(&v->w, h, EXACT * scale, true) : basis_pca(&v->w, h, d, true);
         const char at = i % 2 ? 'z' : 'h';
         if (exact)
             suppose(v, truth(basis_dim(&b) <= d), (double)basis_dim(&b), (double)d,
@@ -156,11 +156,12 @@ static void lemma(view *v)
         if (v->w.st) return;
         const double all = (double)(pairs ? pairs : 1) * (double)v->f.layers[l].nheads;
         const size_t asked = pare_jl_dim(all, EPS, DELTA);
-        suppose(v, truth(dk >= asked), (double)dk, (double)asked,
-                pare_sprintf(v->keep,
-                             "layer %zu: dimension of queries and keys, and what the lemma asks for "
-                             "(eps %g, delta %g; %zu different rows, %zu pairs)",
-                             l, EPS, DELTA, rows, pairs));
+        suppose(
+            v, truth(dk >= asked), (double)dk, (double)asked,
+            pare_sprintf(v->keep,
+                         "layer %zu: dimension of queries and keys, and what the lemma asks for "
+                         "(eps %g, delta %g; %zu different rows, %zu pairs)",
+                         l, EPS, DELTA, rows, pairs));
         suppose(v, truth(eps <= EPS), eps > EXACT ? eps : 0, EPS,
                 pare_sprintf(v->keep, "layer %zu: largest |q.k - q^.k^| / |q||k| as drawn", l));
         pare_arena_reset(v->w.a, mark);
@@ -288,8 +289,9 @@ static void prove_all(view *v, pare_width_method method, const pare_cert *claime
     from_norms(v, rounded, &set->in[0]);
     const bool scores = method == PARE_WIDTH_JL || method == PARE_WIDTH_QK;
     if (!v->w.st && scores && !same_stream(v))
-        w_fail(&v->w, PARE_ERR_VERIFY, "queries and keys alone were cut, but the streams of the "
-                                       "models have other widths");
+        w_fail(&v->w, PARE_ERR_VERIFY,
+               "queries and keys alone were cut, but the streams of the "
+               "models have other widths");
     look(v, method);
     if (v->w.st) return;
     classes(v, &o);

@@ -45,11 +45,11 @@ static void check_opts(work *w, const pare_width_opts *o)
     if (exact && (o->dim || o->qk_dim || o->ffn_dim || o->keep > 0))
         w_fail(w, PARE_ERR_USAGE, "exact finds its dimensions itself");
     if (of_scores(o) && (o->dim || o->ffn_dim))
-        w_fail(w, PARE_ERR_USAGE, "%s cuts queries and keys only: qk-dim, not dim or ffn-dim", name);
+        w_fail(w, PARE_ERR_USAGE, "%s cuts queries and keys only: qk-dim, not dim or ffn-dim",
+               name);
     if (of_scores(o) && !o->qk_dim && !searched(o))
         w_fail(w, PARE_ERR_USAGE, "%s needs qk-dim, a share to keep or a largest error", name);
-    if (cluster && (o->qk_dim || o->ffn_dim))
-        w_fail(w, PARE_ERR_USAGE, "cluster takes dim alone");
+    if (cluster && (o->qk_dim || o->ffn_dim)) w_fail(w, PARE_ERR_USAGE, "cluster takes dim alone");
     if (!exact && !of_scores(o) && !o->dim && !searched(o) &&
         (cluster || (!o->qk_dim && !o->ffn_dim)))
         w_fail(w, PARE_ERR_USAGE, "%s needs dim, a share to keep or a largest error", name);
@@ -134,14 +134,13 @@ static bool serves(scene *s, const pare_width_opts *o, size_t d)
     const net n = cut(s, &t, &r);
     bool yes = false;
     if (!s->w.st && o->keep > 0)
-        yes = (double)net_parameters(&n) <=
-              o->keep * (double)pare_model_size(s->in, 1, 1).parameters;
+        yes =
+            (double)net_parameters(&n) <= o->keep * (double)pare_model_size(s->in, 1, 1).parameters;
     else if (!s->w.st) {
         pare_model *m = NULL;
         double moved = INFINITY;
         s->w.st = net_write(&m, &n, s->folded, s->w.err);
-        if (!s->w.st)
-            s->w.st = pare_measure(&moved, s->in, m, s->data, s->w.exec, s->w.err);
+        if (!s->w.st) s->w.st = pare_measure(&moved, s->in, m, s->data, s->w.exec, s->w.err);
         yes = moved <= o->max_move;
         pare_model_free(m);
     }

@@ -96,15 +96,17 @@ static void width_c5_bias_must_not_be_scaled(void **state)
     assert_true(repaired == 1);
 }
 
-/* WIDTH, Corollary 3.2: (1 - eps) x.y <= Mx.My <= (1 + eps) x.y. For orthogonal x, y that says 0. */
+/* WIDTH, Corollary 3.2: (1 - eps) x.y <= Mx.My <= (1 + eps) x.y. For orthogonal x, y that says 0.
+ */
 static void width_corollary_3_2_is_not_multiplicative(void **state)
 {
     (void)state;
-    const double m = 1; /* a projection of the plane to a line, (1, 1)/sqrt 2: any that keeps norms */
+    const double m =
+        1; /* a projection of the plane to a line, (1, 1)/sqrt 2: any that keeps norms */
     const double x[] = {1, 0}, y[] = {0, 1};
     const double mx = m * (x[0] + x[1]) / sqrt(2), my = m * (y[0] + y[1]) / sqrt(2);
     assert_true(x[0] * y[0] + x[1] * y[1] == 0);
-    assert_true(fabs(mx * my) > 0.4); /* no factor turns 0 into this */
+    assert_true(fabs(mx * my) > 0.4);              /* no factor turns 0 into this */
     assert_le(fabs(mx * my), 0.5 * 1 * 1 + 1e-12); /* additive: eps |x||y| */
 }
 
@@ -137,7 +139,8 @@ static void width_c1_pulls_an_index_out_of_its_sum(void **state)
 static void width_lemma_c3_uniform_sampling_misses_the_row(void **state)
 {
     (void)state;
-    const double missed = pow(1 - 1.0 / 1000, 10), leverage = 1; /* |row 1|^2 of the basis, of d = 1 */
+    const double missed = pow(1 - 1.0 / 1000, 10),
+                 leverage = 1; /* |row 1|^2 of the basis, of d = 1 */
     assert_true(missed > 0.98);
     assert_true(pow(1 - leverage / 1, 10) == 0); /* p_i = leverage / d never misses it */
 }

@@ -107,8 +107,8 @@ static void random_projections_stay_below_the_recursion(void **state)
     assert_true(tightest < 1e6);
 }
 
-/* One dimension, rows +r and -r, scores (1 + eps) times too large: the first layer's bound is met up
- * to the curvature of the softmax. */
+/* One dimension, rows +r and -r, scores (1 + eps) times too large: the first layer's bound is met
+ * up to the curvature of the softmax. */
 static void the_recursion_is_nearly_met_in_one_dimension(void **state)
 {
     (void)state;
@@ -199,9 +199,13 @@ static void bounds_from_norms_hold_for_other_inputs_too(void **state)
     for (uint64_t seed = 1; seed <= 20; seed++) {
         stage s;
         stage_open(&s, seed);
-        const net n = rand_net(&s, (net_shape){.features = 4, .dim = 6, .layers = 1 + seed % 2,
-                                               .classes = 3, .heads = 1 + seed % 3 % 2 * 1,
-                                               .residual = true, .gain = 0.3});
+        const net n = rand_net(&s, (net_shape){.features = 4,
+                                               .dim = 6,
+                                               .layers = 1 + seed % 2,
+                                               .classes = 3,
+                                               .heads = 1 + seed % 3 % 2 * 1,
+                                               .residual = true,
+                                               .gain = 0.3});
         for (size_t l = 0; l < n.nlayers; l++) n.layers[l].act = (pare_act)(seed % 6);
         const pare_graph g = rand_graph(&s, 20, 4, NULL);
         const pare_mat x = rand_mat(&s, 20, 4, 0.5);

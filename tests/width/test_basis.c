@@ -65,7 +65,8 @@ static void the_smallest_dimension_within_a_tolerance_is_found(void **state)
     stage_open(&s, 4);
     pare_mat h = rand_product(&s, 50, 3, 8);
     for (size_t i = 0; i < 50 * 8; i++) h.v[i] += 1e-6 * pare_rng_normal(&s.rng);
-    const basis loose = basis_within(&s.w, &h, 1e-4, true), tight = basis_within(&s.w, &h, 1e-8, true);
+    const basis loose = basis_within(&s.w, &h, 1e-4, true),
+                tight = basis_within(&s.w, &h, 1e-8, true);
     assert_work(&s);
     assert_int_equal(basis_dim(&loose), 3);
     assert_int_equal(basis_dim(&tight), 8);

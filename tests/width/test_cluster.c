@@ -39,8 +39,8 @@ static pare_mat typed_rows(stage *s, size_t d, double eps)
  * theorem hold in every layer. */
 static net exact_net(stage *s, size_t d, size_t layers)
 {
-    const net n =
-        rand_net(s, (net_shape){.features = d, .dim = d, .layers = layers, .heads = 1, .ffn = 2 * d});
+    const net n = rand_net(
+        s, (net_shape){.features = d, .dim = d, .layers = layers, .heads = 1, .ffn = 2 * d});
     for (size_t l = 0; l < layers; l++) {
         const pare_mat q = rand_orthonormal(s, d, d);
         net_layer *const at = &n.layers[l];

@@ -47,7 +47,7 @@ static void the_dimension_it_asks_for_is_above_64(void **state)
         assert_int_equal(pare_jl_dim(78804, eps[i], 1), bare[i]);
         assert_int_equal(pare_jl_dim(78804, eps[i], 0.01), safe[i]);
     }
-    assert_true(pare_jl_dim(49, 1, 1) < 64); /* with 7 different rows it is not */
+    assert_true(pare_jl_dim(49, 1, 1) < 64);             /* with 7 different rows it is not */
     assert_true(pare_jl_dim(1e6, 1e-7, 1) > 1000000000); /* no cancellation, no overflow */
 }
 
@@ -56,8 +56,9 @@ static void more_draws_are_never_worse(void **state)
     (void)state;
     stage s;
     stage_open(&s, 5);
-    const net n = rand_net(&s, (net_shape){.features = 6, .dim = 12, .layers = 1, .classes = 2,
-                                           .heads = 1, .residual = true});
+    const net n = rand_net(
+        &s, (net_shape){
+                .features = 6, .dim = 12, .layers = 1, .classes = 2, .heads = 1, .residual = true});
     const pare_graph g = rand_graph(&s, 40, 5, NULL);
     const pare_mat h = rand_mat(&s, 40, 12, 1);
     double before = INFINITY;

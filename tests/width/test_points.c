@@ -71,9 +71,9 @@ static void a_row_without_keys_is_zero_and_row_constants_are_invisible(void **st
     static const size_t alone[] = {5, SIZE_MAX};
     stage s;
     stage_open(&s, 7);
-    const net n =
-        rand_net(&s, (net_shape){.features = 6, .dim = 10, .layers = 1, .classes = 2, .heads = 2,
-                                 .residual = true});
+    const net n = rand_net(
+        &s, (net_shape){
+                .features = 6, .dim = 10, .layers = 1, .classes = 2, .heads = 2, .residual = true});
     const pare_graph g = rand_graph(&s, 30, 4, alone);
     const pare_mat h = rand_mat(&s, 30, 10, 1);
     const pare_mat o = head_pool(&s.w, &n.layers[0].heads[0], &h, &g);

@@ -4,8 +4,10 @@
 
 static net some_net(stage *s, size_t heads)
 {
-    return rand_net(s, (net_shape){.features = 6, .dim = 10, .layers = 1, .classes = 2,
-                                   .heads = heads, .residual = true});
+    return rand_net(
+        s,
+        (net_shape){
+            .features = 6, .dim = 10, .layers = 1, .classes = 2, .heads = heads, .residual = true});
 }
 
 static void at_full_rank_scores_are_kept(void **state)
@@ -105,8 +107,7 @@ static void scores_agree_with_the_reference(void **state)
         char name[40];
         snprintf(name, sizeof name, "qk_opt_scores_d%zu", d);
         const pare_mat want = tiny_mat(&s, &t, name);
-        const net_head few =
-            qk_optimal(&s.w, &n.layers[0].heads[0], &p.h[0], &p.graph, d, NULL);
+        const net_head few = qk_optimal(&s.w, &n.layers[0].heads[0], &p.h[0], &p.graph, d, NULL);
         double *const got = head_scores(&s.w, &few, &p.h[0], &p.graph);
         assert_work(&s);
         assert_le(scores_apart(got, want.v, &p.graph), 1e-7);

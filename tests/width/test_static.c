@@ -14,8 +14,8 @@ static void at_the_rank_of_the_data_outputs_are_equal(void **state)
         double scale;
         stage_open(&s, seed);
         const size_t heads = 1 + seed % 2;
-        const net n = rand_net(&s, (net_shape){.features = 12, .dim = 24, .layers = 3,
-                                               .heads = heads, .lowrank = 4});
+        const net n = rand_net(
+            &s, (net_shape){.features = 12, .dim = 24, .layers = 3, .heads = heads, .lowrank = 4});
         const pare_mat x = rand_product(&s, 60, 3, 12);
         const pare_graph g = rand_graph(&s, 60, 5, alone);
         const pare_width_opts o = {.method = PARE_WIDTH_EXACT, .max_move = INFINITY, .trials = 1};
@@ -42,8 +42,10 @@ static void with_a_skip_and_heads_the_stream_has_a_higher_rank(void **state)
     pare_width_report r;
     double scale;
     stage_open(&s, 5);
-    const net n = rand_net(&s, (net_shape){.features = 12, .dim = 24, .layers = 1, .classes = 3,
-                                           .heads = 2, .residual = true});
+    const net n = rand_net(
+        &s,
+        (net_shape){
+            .features = 12, .dim = 24, .layers = 1, .classes = 3, .heads = 2, .residual = true});
     const pare_mat x = rand_product(&s, 60, 2, 12);
     const pare_graph g = rand_graph(&s, 60, 5, alone);
     const pare_width_opts o = {.method = PARE_WIDTH_EXACT, .max_move = INFINITY, .trials = 1};
@@ -66,8 +68,13 @@ static void with_all_dimensions_nothing_changes(void **state)
         pare_width_report r;
         double scale;
         stage_open(&s, seed);
-        const net n = rand_net(&s, (net_shape){.features = 12, .dim = 16, .layers = 2, .classes = 3,
-                                               .heads = 2, .residual = true, .ffn = 20});
+        const net n = rand_net(&s, (net_shape){.features = 12,
+                                               .dim = 16,
+                                               .layers = 2,
+                                               .classes = 3,
+                                               .heads = 2,
+                                               .residual = true,
+                                               .ffn = 20});
         const pare_mat x = rand_mat(&s, 60, 12, 1);
         const pare_graph g = rand_graph(&s, 60, 5, alone);
         pare_width_opts o = PARE_WIDTH_OPTS_DEFAULT;
@@ -95,8 +102,8 @@ static void the_error_is_of_the_order_of_the_distance(void **state)
         pare_model *cut = NULL;
         pare_width_report r;
         stage_open(&s, 5);
-        const net n =
-            rand_net(&s, (net_shape){.features = 12, .dim = 24, .layers = 3, .heads = 1, .lowrank = 4});
+        const net n = rand_net(
+            &s, (net_shape){.features = 12, .dim = 24, .layers = 3, .heads = 1, .lowrank = 4});
         pare_mat x = rand_product(&s, 60, 4, 12);
         const pare_graph g = rand_graph(&s, 60, 5, NULL);
         for (size_t i = 0; i < 60 * 12; i++) x.v[i] = 0.3 * x.v[i] + eps * pare_rng_normal(&s.rng);
@@ -147,8 +154,13 @@ static void each_dimension_can_be_cut_alone(void **state)
         pare_width_report r;
         double scale;
         stage_open(&s, 5);
-        const net n = rand_net(&s, (net_shape){.features = 12, .dim = 16, .layers = 2, .classes = 3,
-                                               .heads = 2, .residual = true, .ffn = 20});
+        const net n = rand_net(&s, (net_shape){.features = 12,
+                                               .dim = 16,
+                                               .layers = 2,
+                                               .classes = 3,
+                                               .heads = 2,
+                                               .residual = true,
+                                               .ffn = 20});
         const pare_mat x = rand_mat(&s, 60, 12, 1);
         const pare_graph g = rand_graph(&s, 60, 5, NULL);
         pare_width_opts o = PARE_WIDTH_OPTS_DEFAULT;

@@ -117,7 +117,8 @@ static void a_share_of_the_parameters_is_kept_and_no_less_than_possible(void **s
     pare_model *cut = NULL;
     pare_width_report r;
     o.keep = 1e-3;
-    assert_status(pare_width(&cut, &r, b.m, &b.set, &o, NULL, &b.s.err), PARE_ERR_PROMISE, &b.s.err);
+    assert_status(pare_width(&cut, &r, b.m, &b.set, &o, NULL, &b.s.err), PARE_ERR_PROMISE,
+                  &b.s.err);
     assert_null(cut);
     board_close(&b);
 }
@@ -146,7 +147,8 @@ static void a_largest_move_finds_the_narrowest(void **state)
     pare_model *cut = NULL;
     pare_width_report r;
     o.max_move = 1e-12; /* the weights are f32 */
-    assert_status(pare_width(&cut, &r, b.m, &b.set, &o, NULL, &b.s.err), PARE_ERR_PROMISE, &b.s.err);
+    assert_status(pare_width(&cut, &r, b.m, &b.set, &o, NULL, &b.s.err), PARE_ERR_PROMISE,
+                  &b.s.err);
     board_close(&b);
 }
 

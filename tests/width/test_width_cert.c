@@ -135,8 +135,8 @@ static void every_method_is_certified_and_verifies(void **state)
     }
 }
 
-/* Models that are folded already, in f64: the two nets are the models, and the streams can be looked
- * at by hand. */
+/* Models that are folded already, in f64: the two nets are the models, and the streams can be
+ * looked at by hand. */
 static void attention_weights_are_within_what_is_stated(void **state)
 {
     (void)state;
@@ -144,8 +144,12 @@ static void attention_weights_are_within_what_is_stated(void **state)
     for (uint64_t seed = 1; seed <= 12; seed++) {
         stage s;
         stage_open(&s, seed);
-        const net n = rand_net(&s, (net_shape){.features = 5, .dim = 8, .layers = 2, .classes = 3,
-                                               .heads = 1 + seed % 2, .residual = true});
+        const net n = rand_net(&s, (net_shape){.features = 5,
+                                               .dim = 8,
+                                               .layers = 2,
+                                               .classes = 3,
+                                               .heads = 1 + seed % 2,
+                                               .residual = true});
         const pare_graph graph = rand_graph(&s, NODES, 4, alone);
         const pare_mat x = rand_mat(&s, NODES, 5, 1);
         const pare_input in = input_of(&x, &graph);
@@ -153,8 +157,9 @@ static void attention_weights_are_within_what_is_stated(void **state)
         pare_input one = in;
         const pare_inputs set = {1, &one};
         pare_width_report r;
-        const pare_width_opts o =
-            opts_of(seed % 3 == 0 ? PARE_WIDTH_LOWRANK : seed % 3 == 1 ? PARE_WIDTH_QK : PARE_WIDTH_JL);
+        const pare_width_opts o = opts_of(seed % 3 == 0   ? PARE_WIDTH_LOWRANK
+                                          : seed % 3 == 1 ? PARE_WIDTH_QK
+                                                          : PARE_WIDTH_JL);
         assert_ok(pare_width(&g, &r, f, &set, &o, NULL, &s.err), &s.err);
         const net k = net_read(&s.w, g);
         const points pf = points_of(&s.w, f, &n, &in), pg = points_of(&s.w, g, &k, &in);
@@ -183,8 +188,9 @@ static void a_row_without_a_margin_is_not_certain(void **state)
     stage s;
     output_bound o;
     stage_open(&s, 2);
-    const net n = rand_net(&s, (net_shape){.features = 4, .dim = 4, .layers = 1, .classes = 2,
-                                           .heads = 1, .residual = true});
+    const net n = rand_net(
+        &s, (net_shape){
+                .features = 4, .dim = 4, .layers = 1, .classes = 2, .heads = 1, .residual = true});
     const pare_graph graph = rand_graph(&s, NODES, 3, NULL);
     const pare_mat x = rand_mat(&s, NODES, 4, 1);
     pare_input in = input_of(&x, &graph);

@@ -1,5 +1,5 @@
-/* Memory runs out, or one allocation is refused, at every place of a cut and of its proof: a status,
- * no leak, no model. */
+/* Memory runs out, or one allocation is refused, at every place of a cut and of its proof: a
+ * status, no leak, no model. */
 #include "width_nets.h"
 #include <fail_alloc.h>
 #include <pare/random_model.h>

@@ -187,8 +187,7 @@ static inline double rows_apart(const pare_mat *a, const pare_mat *b)
     double worst = 0;
     for (size_t i = 0; i < a->rows; i++) {
         double sum = 0;
-        for (size_t j = 0; j < a->cols; j++)
-            sum += pow(pare_row(a, i)[j] - pare_row(b, i)[j], 2);
+        for (size_t j = 0; j < a->cols; j++) sum += pow(pare_row(a, i)[j] - pare_row(b, i)[j], 2);
         worst = fmax(worst, sqrt(sum));
     }
     return worst;
