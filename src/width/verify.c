@@ -237,6 +237,16 @@ static void weights(view *v, const pare_model *f, const pare_model *g, const par
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
+/* Both models must see the same keys: attention weights are compared key by key. */
+static bool same_pattern(const pare_pattern *a, const pare_pattern *b)
+{
+    if (a->kind != b->kind) return false;
+    if (a->kind == PARE_WINDOW) return a->window == b->window && a->sinks == b->sinks;
+    if (a->kind != PARE_GRAPH) return true;
+    return a->self_loops == b->self_loops && a->expander_degree == b->expander_degree &&
+           (a->expander_degree == 0 || a->expander_seed == b->expander_seed);
+}
+
 static size_t set_up(view *v, const pare_model *f, const pare_model *g, const pare_inputs *set)
 {
     pare_fold_report rf = {0}, rg = {0};
@@ -252,6 +262,8 @@ static size_t set_up(view *v, const pare_model *f, const pare_model *g, const pa
     if (!w->st && v->f.nlayers != v->g.nlayers)
         w_fail(w, PARE_ERR_VERIFY, "the models have %zu and %zu layers", v->f.nlayers,
                v->g.nlayers);
+    if (!w->st && !same_pattern(&f->pattern, &g->pattern))
+        w_fail(w, PARE_ERR_VERIFY, "the models have other patterns of attention");
     for (size_t l = 0; !w->st && l < v->f.nlayers; l++)
         if (v->f.layers[l].nheads != v->g.layers[l].nheads)
             w_fail(w, PARE_ERR_VERIFY, "layer %zu of the models has %zu and %zu heads", l,

@@ -246,6 +246,31 @@ static void clusters_are_certified_too(void **state)
     play_close(&p);
 }
 
+/* Other layers, keys or widths than the method leaves: not a cut of this kind. */
+static void a_model_that_is_no_cut_is_refused(void **state)
+{
+    (void)state;
+    for (int what = 0; what < 3; what++) {
+        play p;
+        play_open(&p, random_graph_model(&p, 2));
+        pare_model *g = NULL;
+        pare_width_report r;
+        const bool widths = what == 2;
+        const pare_width_opts o = opts_of(widths ? PARE_WIDTH_LOWRANK : PARE_WIDTH_QK);
+        const pare_data_ref data = {.kind = "random", .count = 1, .tokens = NODES};
+        const pare_cert claimed = {.reduction = "width.qk", .data = data};
+        pare_cert cert = claimed;
+        assert_ok(pare_width(&g, &r, p.m, &p.set, &o, NULL, &p.s.err), &p.s.err);
+        if (what == 0) g->nblocks = 1;
+        if (what == 1) g->pattern.self_loops = false;
+        assert_status(pare_width_provers[PARE_WIDTH_QK].prove(&cert, p.s.w.a, &claimed, p.m, g,
+                                                              &p.set, NULL, &p.s.err),
+                      PARE_ERR_VERIFY, &p.s.err);
+        pare_model_free(g);
+        play_close(&p);
+    }
+}
+
 static void no_field_of_the_certificate_can_change_unseen(void **state)
 {
     (void)state;
@@ -291,6 +316,7 @@ int main(void)
         cmocka_unit_test(attention_weights_are_within_what_is_stated),
         cmocka_unit_test(a_row_without_a_margin_is_not_certain),
         cmocka_unit_test(clusters_are_certified_too),
+        cmocka_unit_test(a_model_that_is_no_cut_is_refused),
         cmocka_unit_test(no_field_of_the_certificate_can_change_unseen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
