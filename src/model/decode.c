@@ -79,7 +79,7 @@ static void act_rows(const pare_decoder *d, float *h, const float *u, size_t ld,
                      size_t n, pare_act act)
 {
     if (act == PARE_ACT_NONE && !u) return;
-    for (size_t i = 0; i < n; i++) d->go->act(h + i * ld, u ? u + i * ld : NULL, cols, act);
+    for (size_t i = 0; i < n; i++) vrow_act(d->isa, h + i * ld, u ? u + i * ld : NULL, cols, act);
 }
 
 static void ffn(pare_decoder *d, const decode_ffn *f, size_t n)
@@ -299,7 +299,8 @@ pare_status pare_decoder_new_texts(pare_decoder **out, const pare_model *m, size
         return pare_no_memory(err);
     }
     const size_t most = m->context ? m->context : UNLIMITED;
-    *d = (pare_decoder){.m = m, .arena = arena, .go = kernels(), .exec = {.threads = 1}};
+    *d = (pare_decoder){
+        .m = m, .arena = arena, .go = kernels(), .isa = vrow_best(), .exec = {.threads = 1}};
     if (exec) d->exec.threads = exec->threads;
     d->max = max_tokens ? max_tokens : most;
     d->texts = texts;
