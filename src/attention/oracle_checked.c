@@ -223,6 +223,7 @@ pare_status pare_oracle_checked(pare_oracle *out, pare_oracle inner, pare_oracle
     }
     *o = (checked){.inner = inner, .check = check};
     inner.ops->caps(inner.self, &o->caps);
-    *out = (pare_oracle){&ops, o};
+    out->ops = &ops;
+    out->self = o;
     return PARE_OK;
 }

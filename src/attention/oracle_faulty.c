@@ -137,6 +137,7 @@ pare_status pare_oracle_faulty(pare_oracle *out, pare_oracle inner, const pare_f
     pare_oracle_caps c;
     inner.ops->caps(inner.self, &c);
     *o = (faulty){.inner = inner, .faults = faults, .n = n, .dtype = c.dtype, .now = now};
-    *out = (pare_oracle){&ops, o};
+    out->ops = &ops;
+    out->self = o;
     return PARE_OK;
 }

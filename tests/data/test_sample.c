@@ -115,7 +115,7 @@ static int64_t by_sorting(const float *logits, size_t n, pare_sample_opts o, dou
     while (taken < n && (!o.top_k || taken < o.top_k) &&
            (taken == 0 || (double)kept < o.top_p * (double)sum))
         kept += e[taken++].weight;
-    while ((at += e[i].weight) < fmax(1, u * (double)kept) && i + 1 < taken) i++;
+    while ((double)(at += e[i].weight) < fmax(1, u * (double)kept) && i + 1 < taken) i++;
     return e[i].id;
 }
 
