@@ -41,15 +41,20 @@ static pare_status partial(head_case *h, const pare_graph *g, pare_err *err)
 static pare_status oracle(const head_case *h, pare_dtype t, pare_err *err)
 {
     static double room[N * D], zeros[N * D];
-    pare_oracle o = {0}, inner = {0};
+    static const pare_fault fault = {0, PARE_FAULT_SHORT, 0}; /* after the check: not seen by it */
+    pare_oracle o = {0}, cpu = {0}, counting = {0}, checked = {0};
     pare_oracle_count count = {0};
+    pare_oracle_check check = {.fraction = 1};
     const bool f32 = t == PARE_F32;
     const pare_call c = {.kind = PARE_CALL_QKV,
                          .u.a = {f32 ? (void *)h->q.v : zeros, f32 ? (void *)h->k.v : zeros,
                                  f32 ? (void *)h->v.v : zeros, N, D, D, true, NULL, room}};
-    pare_status st = pare_oracle_cpu(&inner, t, 0, &TWO, err);
-    if (!st) st = pare_oracle_counting(&o, inner, &count, err);
+    pare_status st = pare_oracle_cpu(&cpu, t, 0, &TWO, err);
+    if (!st) st = pare_oracle_counting(&counting, cpu, &count, err);
+    if (!st) st = pare_oracle_checked(&checked, counting, &check, err);
+    if (!st) st = pare_oracle_faulty(&o, checked, &fault, 1, err);
     if (!st) st = o.ops->evaluate(o.self, &c, 1, err);
+    if (!st) st = o.ops->barrier(o.self, err);
     pare_oracle_free(&o);
     return st;
 }
