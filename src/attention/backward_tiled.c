@@ -22,6 +22,8 @@ enum {
     ALIGN = 16        /* floats: 64 bytes */
 };
 
+typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+
 /* The columns of a matrix in pieces of whole vectors: `wide` of them at a time. */
 typedef struct columns {
     size_t count, wide, lanes;
@@ -93,6 +95,15 @@ static room room_in(float *buffer)
 /* ---- the queries' side ------------------------------------------------------------------------
  */
 
+/* to[0 .. width-1] = by from[0 .. cols-1], filled up with zeros; width is a multiple of four. */
+static void copy_row(float *to, size_t width, const float *from, size_t cols, float by)
+{
+    size_t c = 0;
+    for (; c + 4 <= cols; c += 4) *(four *)(to + c) = *(const four *)(from + c) * by;
+    for (; c < cols; c++) to[c] = from[c] * by;
+    for (; c < width; c++) to[c] = 0;
+}
+
 /* Rows of `from`, times `by`, in pieces of p rows each; what fills up is 0. */
 static void pack_pieces(float *to, const columns *x, size_t p, const float *from, size_t ld,
                         size_t rows, float by)
@@ -100,16 +111,23 @@ static void pack_pieces(float *to, const columns *x, size_t p, const float *from
     for (size_t c = 0; c < x->count; c += x->wide) {
         const size_t cols = least(x->wide, x->count - c), width = vectors(x, c) * x->lanes;
         for (size_t i = 0; i < p; i++, to += width)
-            for (size_t e = 0; e < width; e++)
-                to[e] = i < rows && e < cols ? by * from[i * ld + c + e] : 0;
+            copy_row(to, width, from + (i < rows ? i * ld + c : 0), i < rows ? cols : 0, by);
     }
 }
 
-static double dot(const float *a, const float *b, size_t n)
+/* Eight sums, whose order is fixed. */
+static float dot(const float *a, const float *b, size_t n)
 {
-    double s = 0;
-    for (size_t i = 0; i < n; i++) s += (double)a[i] * (double)b[i];
-    return s;
+    four even = {0}, odd = {0};
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        even += *(const four *)(a + i) * *(const four *)(b + i);
+        odd += *(const four *)(a + i + 4) * *(const four *)(b + i + 4);
+    }
+    even += odd;
+    float rest = 0;
+    for (; i < n; i++) rest += a[i] * b[i];
+    return ((even[0] + even[2]) + (even[1] + even[3])) + rest;
 }
 
 static void pack_panel(void *ctx, size_t b)
@@ -128,8 +146,7 @@ static void pack_panel(void *ctx, size_t b)
     pack_pieces(x->dy, &w->dv, p, dy, d->dy->ld, rows, 1);
     for (size_t i = 0; i < p; i++) { /* lanes without a query weigh nothing */
         x->lse[i] = i < rows ? d->lse[first + i] : INFINITY;
-        x->mean[i] =
-            i < rows ? (float)dot(dy + i * d->dy->ld, d->y->v + (first + i) * d->y->ld, dv) : 0;
+        x->mean[i] = i < rows ? dot(dy + i * d->dy->ld, d->y->v + (first + i) * d->y->ld, dv) : 0;
     }
 }
 
@@ -173,6 +190,13 @@ static void one_panel(const shared *w, const tile_data *t, const panel_data *x, 
     add_products(kernel, t->dv, &w->dv, off, t->s, x->dy, keys, p);
     add_products(kernel, t->dk, &w->dk, off, t->t, x->q, keys, p);
     kernel->values(dq + x->dq, t->one, t->t, k, keys, w->dk4, v);
+}
+
+static void add_row(float *to, const float *from, size_t n)
+{
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) *(four *)(to + i) += *(const four *)(from + i);
+    for (; i < n; i++) to[i] += from[i];
 }
 
 /* Adds the tile's rows, which lie in pieces, to those of `to` from j0 on. */
@@ -245,8 +269,7 @@ static void merge_panel(void *ctx, size_t b)
     const panel_data *const x = &w->panels[b];
     const pare_mat32 *const dq = &w->d->dq;
     float *const sum = w->dq + x->dq;
-    for (size_t g = 1; g < w->groups; g++)
-        for (size_t i = 0; i < w->dk4 * x->at.p; i++) sum[i] += sum[g * w->dq_size + i];
+    for (size_t g = 1; g < w->groups; g++) add_row(sum, sum + g * w->dq_size, w->dk4 * x->at.p);
     for (size_t i = 0; i < x->at.p; i++) x->mean[i] = w->d->scale;
     unpack(dq->v + x->at.first * dq->ld, dq->ld, sum, x->at.p, x->at.rows, dq->cols, x->mean, true);
 }

@@ -116,9 +116,10 @@ static void slow_row(back_case *b, const pare_pattern *pat, const pare_graph *g,
         sum += exp((double)h->scale * dot64(q, k, h->dk, false) - top);
     }
     b->lse64[i] = keys.count ? top + log(sum) : -INFINITY;
-    const double e = keys.count == 0 ? 0
-                                     : expm1(2 * f.lambda + U32 * (2 * fabs(b->lse64[i]) + f.range) +
-                                             gamma32(2 * (double)n + 40));
+    const double e = keys.count == 0
+                         ? 0
+                         : expm1(2 * f.lambda + U32 * (2 * fabs(b->lse64[i]) + f.range) +
+                                 gamma32(2 * (double)n + 40));
     b->e[i] = e;
     for (size_t j = 0; j < n; j++) b->p[i * n + j] = b->t[i * n + j] = b->slack[i * n + j] = 0;
     for (size_t a = 0; a < keys.count; a++) {
@@ -202,13 +203,11 @@ static double within(const char *what, const pare_mat32 *got, const pare_mat *wa
     for (size_t i = 0; i < got->rows; i++) {
         for (size_t c = 0; c < got->cols; c++) {
             const double d = fabs((double)got->v[i * got->ld + c] - pare_row(want, i)[c]);
-            if (!(d <= pare_row(bound, i)[c]))
-                print_error("%s, row %zu, column %zu\n", what, i, c);
+            if (!(d <= pare_row(bound, i)[c])) print_error("%s, row %zu, column %zu\n", what, i, c);
             assert_le(d, pare_row(bound, i)[c]);
             used = fmax(used, d / pare_row(bound, i)[c]);
         }
-        for (size_t c = got->cols; c < got->ld; c++)
-            assert_true(got->v[i * got->ld + c] == CANARY);
+        for (size_t c = got->cols; c < got->ld; c++) assert_true(got->v[i * got->ld + c] == CANARY);
     }
     return used;
 }
@@ -222,9 +221,9 @@ static double check32(back_case *b)
         else
             assert_near((double)b->lse[i], b->lse64[i], off);
     }
-    return fmax(within("dq", &b->dq, &b->dq64, &b->bq),
-                fmax(within("dk", &b->dk, &b->dk64, &b->bk),
-                     within("dv", &b->dv, &b->dv64, &b->bv)));
+    return fmax(
+        within("dq", &b->dq, &b->dq64, &b->bq),
+        fmax(within("dk", &b->dk, &b->dk64, &b->bk), within("dv", &b->dv, &b->dv64, &b->bv)));
 }
 
 static void near64(const pare_mat *got, const pare_mat *want, double peak)
@@ -317,7 +316,8 @@ static void the_bound_is_not_needlessly_large(void **state)
     assert_le(0.01, check_shape(8, 1, 1, RANDOM, 5));
 }
 
-/* ---- central differences: shares nothing with the formulas above ------------------------------ */
+/* ---- central differences: shares nothing with the formulas above ------------------------------
+ */
 
 /* sum_i dy_i.y_i of pare_attend_f64. */
 static double loss(back_case *b, const pare_pattern *p, const pare_graph *g)
@@ -371,7 +371,8 @@ static void gradients_are_the_slopes_of_the_forward_pass(void **state)
     pare_arena_free(a);
 }
 
-/* ---- threads, groups, edges -------------------------------------------------------------------- */
+/* ---- threads, groups, edges --------------------------------------------------------------------
+ */
 
 /* 700 tokens: two groups of key tiles; 1300: five. */
 static void bits_do_not_depend_on_the_number_of_threads(void **state)
