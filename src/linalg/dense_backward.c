@@ -12,14 +12,12 @@ enum {
     ROWS = 512, /* of a tile of dx where there are many, */
     FEW = 2048, /* half of that where there are fewer than so many */
     COLS = 512,
-    TILE_IN = 512, /* of dw; outputs: from most to least, until there are enough tiles */
-    TILE_OUT_MOST = 512,
-    TILE_OUT_LEAST = 128,
+    TILE = 512,   /* outputs, and inputs, of a tile of dw: smaller ones copy too much */
     ENOUGH = 4,   /* tiles of dw to share; with fewer, rows are cut into */
     CHUNKS = 8,   /* at most so many chunks */
     CHUNK = 1024, /* of at least so many rows */
     STRIP = 1024, /* numbers of dw in one unit when chunks are added */
-    BIAS = 64,    /* columns of dy in one unit */
+    BIAS = 512,   /* columns of dy in one unit: rows lie pages apart */
     RUN = 32      /* rows that are added in f32 before they go to the sum in f64 */
 };
 
@@ -30,10 +28,10 @@ typedef struct job {
     const void *dy, *x, *w;
     size_t lddx, lddy, ldx, n, in, out;
     bool add, f64;
-    size_t rows, in_blocks;        /* dx: rows of a tile, tiles along the inputs */
-    size_t outs, out_tiles, tiles; /* dw: outputs of a tile, tiles along them, tiles */
-    size_t chunk, chunks;          /* rows of a chunk, chunks */
-    void *partial;                 /* chunks - 1 times dw: the first is dw itself */
+    size_t rows, in_blocks;  /* dx: rows of a tile, tiles along the inputs */
+    size_t out_tiles, tiles; /* dw: tiles along the outputs, tiles */
+    size_t chunk, chunks;    /* rows of a chunk, chunks */
+    void *partial;           /* chunks - 1 times dw: the first is dw itself */
 } job;
 
 static size_t least(size_t a, size_t b)
@@ -92,12 +90,8 @@ static void dx_tile(void *ctx, size_t b)
 
 static void choose_tiles(job *j)
 {
-    j->outs = 2 * TILE_OUT_MOST;
-    do {
-        j->outs /= 2;
-        j->out_tiles = blocks_of(j->out, j->outs);
-        j->tiles = j->out_tiles * blocks_of(j->in, TILE_IN);
-    } while (j->tiles < ENOUGH && j->outs > TILE_OUT_LEAST);
+    j->out_tiles = blocks_of(j->out, TILE);
+    j->tiles = j->out_tiles * blocks_of(j->in, TILE);
     j->chunk = blocks_of(j->n, CHUNKS);
     if (j->chunk < CHUNK) j->chunk = CHUNK;
     if (j->tiles >= ENOUGH) j->chunk = j->n;
@@ -109,8 +103,8 @@ static void dw_tile(void *ctx, size_t b)
 {
     const job *const j = ctx;
     const size_t t = b / j->chunks, p = b % j->chunks;
-    const size_t o = t % j->out_tiles * j->outs, outs = least(j->outs, j->out - o);
-    const size_t c = t / j->out_tiles * TILE_IN, ins = least(TILE_IN, j->in - c);
+    const size_t o = t % j->out_tiles * TILE, outs = least(TILE, j->out - o);
+    const size_t c = t / j->out_tiles * TILE, ins = least(TILE, j->in - c);
     const size_t i = p * j->chunk, rows = least(j->chunk, j->n - i), to = o * j->in + c;
     const view dw = {p == 0 ? at(j, j->dw, to) : at(j, j->partial, (p - 1) * j->out * j->in + to),
                      outs, ins, j->in};

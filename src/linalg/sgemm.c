@@ -139,7 +139,8 @@ AVX512 static void pack_b(float *to, const operand *b, size_t j, size_t cols, si
 typedef struct place {
     float *c;
     size_t ld, rows, cols; /* what of the tile is stored */
-    bool add;
+    const float *before;   /* what the sums are added to, rows `step` apart; NULL: nothing */
+    size_t step;
 } place;
 
 /* The tile of c is needed when its sums are done: asked for now, it is there by then. */
@@ -184,8 +185,10 @@ INLINE512 void tile(const float *a, const size_t down, const size_t along, const
             if (r >= to->rows || 16 * e >= to->cols) continue;
             float *const c = to->c + r * to->ld + 16 * e;
             const __mmask16 on = first_of(to->cols - 16 * e);
-            const __m512 before = _mm512_maskz_loadu_ps(to->add ? on : 0, c);
-            _mm512_mask_storeu_ps(c, on, _mm512_add_ps(acc[r][e], before));
+            if (to->before)
+                acc[r][e] = _mm512_add_ps(
+                    acc[r][e], _mm512_maskz_loadu_ps(on, to->before + r * to->step + 16 * e));
+            _mm512_mask_storeu_ps(c, on, acc[r][e]);
         }
 }
 
@@ -220,16 +223,25 @@ typedef struct product {
     operand a, b;
     float *c;
     size_t ldc, m, n, k;
-    bool add;
+    const float *before; /* as in sgemm.h */
+    size_t step;
     float *pa, *pb; /* the copies */
 } product;
 
-/* Panel x of the rows from i on, by columns [j, j + cols) of b, over k of the inner index. */
+/* Rows [i, i + rows), which stand at `a` (packed where lda is 0), by columns [j, j + cols) of b,
+ * over k of the inner index from k0 on. */
 static void panel(const product *p, const float *a, size_t lda, size_t i, size_t rows, size_t j,
-                  size_t cols, size_t k, bool add)
+                  size_t cols, size_t k0, size_t k)
 {
+    const size_t step = k0 > 0 ? p->ldc : p->step;
+    const float *const before = k0 > 0 ? p->c : p->before;
     for (size_t y = 0; y < cols; y += COLS) {
-        const place to = {p->c + i * p->ldc + j + y, p->ldc, rows, least(COLS, cols - y), add};
+        const place to = {p->c + i * p->ldc + j + y,
+                          p->ldc,
+                          rows,
+                          least(COLS, cols - y),
+                          before ? before + i * step + j + y : NULL,
+                          step};
         if (lda)
             plain_tile(a, lda, p->pb + y * k, k, &to);
         else
@@ -239,15 +251,14 @@ static void panel(const product *p, const float *a, size_t lda, size_t i, size_t
 
 static void block(const product *p, size_t j, size_t cols, size_t k0, size_t k)
 {
-    const bool add = p->add || k0 > 0;
     const size_t plain = p->a.turned ? p->m / ROWS * ROWS : 0;
     for (size_t i = 0; i < plain; i += ROWS)
-        panel(p, p->a.v + i * p->a.ld + k0, p->a.ld, i, ROWS, j, cols, k, add);
+        panel(p, p->a.v + i * p->a.ld + k0, p->a.ld, i, ROWS, j, cols, k0, k);
     for (size_t i = plain; i < p->m; i += TALL) {
         const size_t rows = least(TALL, p->m - i);
         pack_a(p->pa, &p->a, i, rows, k0, k);
         for (size_t x = 0; x < rows; x += ROWS)
-            panel(p, p->pa + x * k, 0, i + x, least(ROWS, rows - x), j, cols, k, add);
+            panel(p, p->pa + x * k, 0, i + x, least(ROWS, rows - x), j, cols, k0, k);
     }
 }
 
@@ -262,7 +273,7 @@ static void run(const product *p)
 }
 
 bool sgemm_avx512(size_t m, size_t n, size_t k, const float *a, size_t lda, bool ta, const float *b,
-                  size_t ldb, bool tb, bool add, float *c, size_t ldc)
+                  size_t ldb, bool tb, const float *before, size_t step, float *c, size_t ldc)
 {
     if (!__builtin_cpu_supports("avx512f")) return false;
     if (m < ROW_GRAIN || n < COL_GRAIN || (double)m * (double)n * (double)k < SMALL) return false;
@@ -278,7 +289,8 @@ bool sgemm_avx512(size_t m, size_t n, size_t k, const float *a, size_t lda, bool
                        .m = m,
                        .n = n,
                        .k = k,
-                       .add = add,
+                       .before = before,
+                       .step = step,
                        .pb = room,
                        .pa = room + sb};
     run(&p);
@@ -287,10 +299,10 @@ bool sgemm_avx512(size_t m, size_t n, size_t k, const float *a, size_t lda, bool
 }
 #else
 bool sgemm_avx512(size_t m, size_t n, size_t k, const float *a, size_t lda, bool ta, const float *b,
-                  size_t ldb, bool tb, bool add, float *c, size_t ldc)
+                  size_t ldb, bool tb, const float *before, size_t step, float *c, size_t ldc)
 {
     (void)m, (void)n, (void)k, (void)a, (void)lda, (void)ta, (void)b, (void)ldb, (void)tb;
-    (void)add, (void)c, (void)ldc;
+    (void)before, (void)step, (void)c, (void)ldc;
     return false;
 }
 #endif
