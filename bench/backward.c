@@ -49,7 +49,7 @@ static float *numbers(pare_arena *a, size_t n, uint64_t stream)
 
 static void square(job *j)
 {
-    pare_gemm_f32(SIDE, SIDE, SIDE, 1, j->square[0], SIDE, false, j->square[1], SIDE, false, 0,
+    pare_blas_f32(SIDE, SIDE, SIDE, 1, j->square[0], SIDE, false, j->square[1], SIDE, false, 0,
                   j->square[2], SIDE);
 }
 

@@ -56,7 +56,7 @@ static double total(const pieces *p)
 static void sgemm(pieces *p, const float *a, const float *b, float *c)
 {
     const double start = pare_seconds();
-    pare_gemm_f32(SIDE, SIDE, SIDE, 1, a, SIDE, false, b, SIDE, true, 0, c, SIDE);
+    pare_blas_f32(SIDE, SIDE, SIDE, 1, a, SIDE, false, b, SIDE, true, 0, c, SIDE);
     keep_best(p, 0, pare_seconds() - start);
 }
 
