@@ -8,8 +8,6 @@
  *
  *     dv_j += sum_i p_ij dy_i,           dk_j += sum_i ds_ij q_i. */
 #include "listed.h"
-#include <math.h>
-#include <stdlib.h>
 
 enum {
     UNIT = 256, /* rows of one unit of work */
