@@ -159,14 +159,15 @@ def gpt(case, folder, w=None, training=False):
 
 def train(case, folder):
     """One step of AdamW, forward, back and update; the rate is 0, so that all steps are alike. The
-    result is the gradient, tensor by tensor in the order that case.json gives."""
+    result is the gradient, tensor by tensor as the file has them."""
     w, layers = weights(folder)
+    names = [n for n in w if not n.endswith((".mean", ".var", ".freqs"))]
     labels = tensor(folder, "labels").view(-1)
     build = {"graph": graph, "gpt": gpt}[case["model"]]
     ways, _ = build(case, folder, (w, layers), training=True)
     run = next(iter(ways.values()))
     fused = [n for n in w if n.endswith("qkv")]
-    params = {n: w[n] for n in case["params"] if not (fused and split_of(n))}
+    params = {n: w[n] for n in names if not (fused and split_of(n))}
     params.update({n: w[n] for n in fused})
     for p in params.values():
         p.requires_grad_(True)
@@ -183,7 +184,7 @@ def train(case, folder):
 
     def gradient(_):
         parts = []
-        for n in case["params"]:
+        for n in names:
             if n in params:
                 parts.append(params[n].grad.reshape(-1))
             else:  # its third of the fused one
