@@ -113,6 +113,21 @@ static void another_run_is_refused_by_name(void **state)
     close_place(&p);
 }
 
+/* "values" becomes "valuez", under a true checksum. */
+static void rename_tensor(const char *path)
+{
+    char hex[PARE_SHA256_HEX];
+    size_t n = 0;
+    uint8_t *const bytes = test_read_file(path, &n);
+    char *const name = memmem(bytes, n, "\"values\"", 8);
+    assert_non_null(name);
+    name[6] = 'z';
+    assert_ok(pare_sha256_of(hex, bytes, n - 64, NULL), NULL);
+    memcpy(bytes + n - 64, hex, 64);
+    test_write_file(path, bytes, n);
+    free(bytes);
+}
+
 /* Files with a true checksum that no run has written. */
 static void what_no_run_can_be_at_is_refused(void **state)
 {
@@ -136,6 +151,9 @@ static void what_no_run_can_be_at_is_refused(void **state)
         assert_refused(&p, p.run, "a nan or an inf");
     }
     sample_fill(&a, 1);
+    assert_ok(checkpoint_write(p.path, &a.c, p.run, &err), &err);
+    rename_tensor(p.path);
+    assert_refused(&p, p.run, "not those of this model");
     a.c.count--; /* of a smaller model with the same run */
     assert_ok(checkpoint_write(p.path, &a.c, p.run, &err), &err);
     assert_refused(&p, p.run, "not those of this model");

@@ -34,6 +34,28 @@ static void a_tiny_model_learns_a_tiny_lesson(void **state)
     }
 }
 
+/* Each says something: a run without it, or with another one, ends elsewhere. */
+static void seed_and_dropout_decide(void **state)
+{
+    (void)state;
+    tiny t;
+    pare_err err = {0};
+    char hex[4][PARE_SHA256_HEX];
+    tiny_open(&t, PARE_RANDOM_GPT, 1);
+    for (size_t i = 0; i < 4; i++) {
+        pare_train_opts o = tiny_opts(6);
+        pare_model *m = NULL;
+        pare_train_result r;
+        if (i == 1) o.seed++;
+        if (i == 2) o.dropout = 0;
+        if (i == 3) o.dropout = 0.2;
+        assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
+        tiny_hash(hex[i], m);
+        for (size_t j = 0; j < i; j++) assert_string_not_equal(hex[i], hex[j]);
+    }
+    tiny_close(&t);
+}
+
 static void threads_change_no_bit(void **state)
 {
     (void)state;
@@ -343,6 +365,13 @@ static double apart(const tiny *t, const pare_model *teacher, const pare_model *
     return sum;
 }
 
+static void first_and_last(void *self, const pare_train_log *line)
+{
+    double *const loss = self;
+    if (line->step == 1) loss[0] = line->loss;
+    loss[1] = line->loss;
+}
+
 static void a_teacher_pulls_the_student(void **state)
 {
     (void)state;
@@ -356,9 +385,13 @@ static void a_teacher_pulls_the_student(void **state)
         pare_train_opts o = tiny_opts(400);
         o.dropout = 0, o.mark_every = 0;
         o.teacher = master.start, o.distill = 1, o.temperature = 2;
+        double loss[2] = {0};
+        o.log = first_and_last, o.log_self = loss;
         const double before = apart(&t, master.start, t.start);
         assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
         assert_le(apart(&t, master.start, m), 0.25 * before);
+        assert_le(0.05, loss[0]);
+        assert_le(loss[1], 0.5 * loss[0]);
         pare_model_free(m);
         tiny_close(&t), tiny_close(&master);
     }
@@ -433,6 +466,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tiny_model_learns_a_tiny_lesson),
+        cmocka_unit_test(seed_and_dropout_decide),
         cmocka_unit_test(threads_change_no_bit),
         cmocka_unit_test(taken_up_at_any_step_a_run_ends_with_the_same_bytes),
         cmocka_unit_test(a_fresh_start_replaces_the_checkpoint),
