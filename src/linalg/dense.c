@@ -53,15 +53,15 @@ static void choose_tiles(job *j)
     j->out_blocks = blocks_of(out, j->outs);
 }
 
-/* sgemm copies both operands tile by tile, so that larger tiles waste less. */
+/* A product copies its operands tile by tile, so that larger tiles waste less. */
 static void choose_tiles_f32(job *j)
 {
     const size_t n = j->n, out = j->w->rows, in = j->w->cols;
     const bool few = n <= 64;
     const double work = (double)n * (double)out * (double)in;
     const bool one = work < (few ? small_work_f32 : small_product);
-    j->tokens = one ? n : few ? 64 : 256;
-    j->outs = one ? out : few ? 128 : 384;
+    j->tokens = one ? n : few ? 64 : n >= 2048 ? 512 : 256;
+    j->outs = one ? out : few ? 128 : 512;
     j->out_blocks = blocks_of(out, j->outs);
 }
 

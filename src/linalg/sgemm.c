@@ -1,7 +1,8 @@
 /* sgemm.c - the f32 product for CPUs with AVX-512: what nearly all of a training step consists of.
  *
- * Goto's scheme: b is copied by blocks of DEPTH x WIDE into panels of 32 columns, a by blocks of
- * TALL x DEPTH into panels of 12 rows; one panel by one panel is a tile of c that stays in 24
+ * Goto's scheme: b is copied by blocks of DEPTH x WIDE into panels of 32 columns; a is read as it
+ * lies or, stored the other way round, copied by blocks of TALL x DEPTH into panels of 12 rows. One
+ * panel by one panel is a tile of c that stays in 24
  * registers while each number of a is broadcast to two vectors of b. A panel of a (12 KB) stays in
  * the first-level cache while those of b come from the second, and c is walked along its rows.
  * An entry of c is the sum of its products in the order of k, fused, DEPTH at a time: its bits
@@ -21,10 +22,11 @@ enum {
     COLS = 32,
     ROW_GRAIN = 4, /* a last panel is a multiple of it */
     COL_GRAIN = 16,
-    DEPTH = 256, /* of k at a time */
-    TALL = 120,  /* rows of a: 120 KB */
-    WIDE = 512,  /* columns of b: 512 KB */
-    AHEAD = 12,  /* lines of b asked for before they are needed */
+    DEPTH = 256,     /* of k at a time */
+    TALL = 120,      /* rows of a: 120 KB */
+    WIDE = 512,      /* columns of b: 512 KB */
+    AHEAD = 12,      /* lines of b's panel asked for before they are needed */
+    LINES_AHEAD = 8, /* the same, of what is copied */
     SMALL = 64 * 64 * 64
 };
 
@@ -94,6 +96,7 @@ INLINE512 void pack_straight(float *to, const size_t width, const size_t grain, 
         for (size_t l = 0; l < count; l += width) {
             const size_t lines = least(width, count - l), wide = padded(lines, grain);
             float *const at = to + l * k + i * wide;
+            __builtin_prefetch(from + l + LINES_AHEAD * ld);
             for (size_t e = 0; e < wide; e += 16) {
                 const __mmask16 on = first_of(lines > e ? lines - e : 0);
                 _mm512_mask_storeu_ps(at + e, first_of(wide - e),
@@ -148,16 +151,20 @@ INLINE512 void fetch(const place *to)
     }
 }
 
-INLINE512 void tile(const float *a, const float *b, size_t k, const place *to, const size_t rows,
-                    const size_t v)
+/* Number (r, i) of a stands at a[r * down + i * along]. */
+INLINE512 void tile(const float *a, const size_t down, const size_t along, const float *b, size_t k,
+                    const place *to, const size_t rows, const size_t v)
 {
+    const float *const a3 = a + 3 * down, *const a6 = a + 6 * down, *const a9 = a + 9 * down;
+
     __m512 acc[ROWS][2];
 #pragma GCC unroll 12
     for (size_t r = 0; r < rows; r++)
 #pragma GCC unroll 2
         for (size_t e = 0; e < v; e++) acc[r][e] = _mm512_setzero_ps();
     fetch(to);
-    for (size_t i = 0; i < k; i++, a += rows, b += 16 * v) {
+    for (size_t i = 0; i < k; i++, b += 16 * v) {
+        const float *const at[4] = {a + i * along, a3 + i * along, a6 + i * along, a9 + i * along};
         __m512 part[2];
         __builtin_prefetch(b + AHEAD * 16 * v);
         if (v == 2) __builtin_prefetch(b + AHEAD * 16 * v + 16);
@@ -165,7 +172,7 @@ INLINE512 void tile(const float *a, const float *b, size_t k, const place *to, c
         for (size_t e = 0; e < v; e++) part[e] = _mm512_loadu_ps(b + 16 * e);
 #pragma GCC unroll 12
         for (size_t r = 0; r < rows; r++) {
-            const __m512 x = _mm512_set1_ps(a[r]);
+            const __m512 x = _mm512_set1_ps(at[r / 3][r % 3 * down]);
 #pragma GCC unroll 2
             for (size_t e = 0; e < v; e++) acc[r][e] = _mm512_fmadd_ps(x, part[e], acc[r][e]);
         }
@@ -182,19 +189,28 @@ INLINE512 void tile(const float *a, const float *b, size_t k, const place *to, c
         }
 }
 
-/* `rows` and `v` as constants, so that the tile stays in registers. */
-AVX512 static void tile_of(const float *a, const float *b, size_t k, const place *to)
+/* Sizes as constants, so that the tile stays in registers. */
+AVX512 static void packed_tile(const float *a, const float *b, size_t k, const place *to)
 {
     const size_t rows = padded(to->rows, ROW_GRAIN);
     if (to->cols > 16) {
-        if (rows == 12) tile(a, b, k, to, 12, 2);
-        if (rows == 8) tile(a, b, k, to, 8, 2);
-        if (rows == 4) tile(a, b, k, to, 4, 2);
+        if (rows == 12) tile(a, 1, 12, b, k, to, 12, 2);
+        if (rows == 8) tile(a, 1, 8, b, k, to, 8, 2);
+        if (rows == 4) tile(a, 1, 4, b, k, to, 4, 2);
     } else {
-        if (rows == 12) tile(a, b, k, to, 12, 1);
-        if (rows == 8) tile(a, b, k, to, 8, 1);
-        if (rows == 4) tile(a, b, k, to, 4, 1);
+        if (rows == 12) tile(a, 1, 12, b, k, to, 12, 1);
+        if (rows == 8) tile(a, 1, 8, b, k, to, 8, 1);
+        if (rows == 4) tile(a, 1, 4, b, k, to, 4, 1);
     }
+}
+
+/* Twelve rows of a as they lie. */
+AVX512 static void plain_tile(const float *a, size_t lda, const float *b, size_t k, const place *to)
+{
+    if (to->cols > 16)
+        tile(a, lda, 1, b, k, to, 12, 2);
+    else
+        tile(a, lda, 1, b, k, to, 12, 1);
 }
 
 /* ---- blocks -----------------------------------------------------------------------------------
@@ -208,16 +224,31 @@ typedef struct product {
     float *pa, *pb; /* the copies */
 } product;
 
-/* Rows [i, i + rows) by columns [j, j + cols), over k of the inner index; both are packed. */
-static void block(const product *p, size_t i, size_t rows, size_t j, size_t cols, size_t k,
-                  bool add)
+/* Panel x of the rows from i on, by columns [j, j + cols) of b, over k of the inner index. */
+static void panel(const product *p, const float *a, size_t lda, size_t i, size_t rows, size_t j,
+                  size_t cols, size_t k, bool add)
 {
-    for (size_t x = 0; x < rows; x += ROWS)
-        for (size_t y = 0; y < cols; y += COLS) {
-            const place to = {p->c + (i + x) * p->ldc + j + y, p->ldc, least(ROWS, rows - x),
-                              least(COLS, cols - y), add};
-            tile_of(p->pa + x * k, p->pb + y * k, k, &to);
-        }
+    for (size_t y = 0; y < cols; y += COLS) {
+        const place to = {p->c + i * p->ldc + j + y, p->ldc, rows, least(COLS, cols - y), add};
+        if (lda)
+            plain_tile(a, lda, p->pb + y * k, k, &to);
+        else
+            packed_tile(a, p->pb + y * k, k, &to);
+    }
+}
+
+static void block(const product *p, size_t j, size_t cols, size_t k0, size_t k)
+{
+    const bool add = p->add || k0 > 0;
+    const size_t plain = p->a.turned ? p->m / ROWS * ROWS : 0;
+    for (size_t i = 0; i < plain; i += ROWS)
+        panel(p, p->a.v + i * p->a.ld + k0, p->a.ld, i, ROWS, j, cols, k, add);
+    for (size_t i = plain; i < p->m; i += TALL) {
+        const size_t rows = least(TALL, p->m - i);
+        pack_a(p->pa, &p->a, i, rows, k0, k);
+        for (size_t x = 0; x < rows; x += ROWS)
+            panel(p, p->pa + x * k, 0, i + x, least(ROWS, rows - x), j, cols, k, add);
+    }
 }
 
 static void run(const product *p)
@@ -226,11 +257,7 @@ static void run(const product *p)
         for (size_t k0 = 0; k0 < p->k; k0 += DEPTH) {
             const size_t cols = least(WIDE, p->n - j), k = least(DEPTH, p->k - k0);
             pack_b(p->pb, &p->b, j, cols, k0, k);
-            for (size_t i = 0; i < p->m; i += TALL) {
-                const size_t rows = least(TALL, p->m - i);
-                pack_a(p->pa, &p->a, i, rows, k0, k);
-                block(p, i, rows, j, cols, k, p->add || k0 > 0);
-            }
+            block(p, j, cols, k0, k);
         }
 }
 
