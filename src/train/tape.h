@@ -185,6 +185,12 @@ typedef struct act_step {
     const rows *pre, *times;
     const drop_kept *drop;
 } act_step;
+/* What is done to the rows: there (post) or back (d, dtimes). */
+typedef struct act_job {
+    const act_step *s;
+    rows *post, *d, *dtimes;
+} act_job;
+span_fn *act_f32(void);
 PARE_MUST_USE pare_status tape_act(pare_tape *t, const act_step *s, rows *post);
 /* d holds d post and becomes d pre; dtimes is given where there is `times`. */
 PARE_MUST_USE pare_status tape_act_back(pare_tape *t, const act_step *s, rows *d, rows *dtimes);
