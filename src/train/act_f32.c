@@ -41,58 +41,52 @@ LANES_INLINE void act_one(pare_act act, float x, float *y, float *d)
     }
 }
 
-/* What is kept of entries [j, j + n) of row i, with its growth. */
-LANES_INLINE void kept(float k[LANES], const drop_kept *drop, size_t at, size_t n)
-{
-    uint8_t keep[LANES] = {0};
-    if (!drop || !drop->keep) {
-        for (size_t l = 0; l < LANES; l++) k[l] = 1;
-        return;
-    }
-    const float grow = (float)drop->grow;
-    memcpy(keep, drop->keep + at, n == LANES ? LANES : n);
-    for (size_t l = 0; l < LANES; l++) k[l] = (float)keep[l] * grow;
-}
-
 LANES_INLINE void there(const act_job *w, const span *s, pare_act act)
 {
     const rows *const x = w->s->pre, *const u = w->s->times;
-    for (size_t i = s->first; i < s->end; i++)
+    for (size_t i = s->first; i < s->end; i++) {
+        const float *const pre = rows_at(x, i, 0), *const times = u ? rows_at(u, i, 0) : NULL;
+        float *const post = rows_at(w->post, i, 0);
         for (size_t j = 0; j < x->d; j += LANES) {
             const size_t n = lanes_at(j, x->d);
             float v[LANES], k[LANES], g[LANES];
-            lanes_load(v, rows_at(x, i, 0), j, n, 0);
-            lanes_load(g, u ? rows_at(u, i, 0) : NULL, j, n, 1);
-            kept(k, w->s->drop, i * x->d + j, n);
+            lanes_load(v, pre, j, n, 0);
+            lanes_load(g, times, j, n, 1);
+            lanes_kept(k, w->s->drop, i * x->d + j, n);
             for (size_t l = 0; l < LANES; l++) {
                 float y, d;
                 act_one(act, v[l], &y, &d);
                 v[l] = y * k[l] * g[l];
             }
-            lanes_store(rows_at(w->post, i, 0), v, j, n);
+            lanes_store(post, v, j, n);
         }
+    }
 }
 
 LANES_INLINE void back(const act_job *w, const span *s, pare_act act)
 {
     const rows *const x = w->s->pre, *const u = w->s->times;
-    for (size_t i = s->first; i < s->end; i++)
+    for (size_t i = s->first; i < s->end; i++) {
+        const float *const pre = rows_at(x, i, 0), *const times = u ? rows_at(u, i, 0) : NULL;
+        float *const dpost = rows_at(w->d, i, 0), *const dtimes =
+                                                      u ? rows_at(w->dtimes, i, 0) : NULL;
         for (size_t j = 0; j < x->d; j += LANES) {
             const size_t n = lanes_at(j, x->d);
             float v[LANES], k[LANES], g[LANES], e[LANES], f[LANES];
-            lanes_load(v, rows_at(x, i, 0), j, n, 0);
-            lanes_load(e, rows_at(w->d, i, 0), j, n, 0);
-            lanes_load(g, u ? rows_at(u, i, 0) : NULL, j, n, 1);
-            kept(k, w->s->drop, i * x->d + j, n);
+            lanes_load(v, pre, j, n, 0);
+            lanes_load(e, dpost, j, n, 0);
+            lanes_load(g, times, j, n, 1);
+            lanes_kept(k, w->s->drop, i * x->d + j, n);
             for (size_t l = 0; l < LANES; l++) {
                 float y, d;
                 act_one(act, v[l], &y, &d);
                 f[l] = e[l] * k[l] * y;
                 v[l] = e[l] * k[l] * d * g[l];
             }
-            if (u) lanes_store(rows_at(w->dtimes, i, 0), f, j, n);
-            lanes_store(rows_at(w->d, i, 0), v, j, n);
+            if (u) lanes_store(dtimes, f, j, n);
+            lanes_store(dpost, v, j, n);
         }
+    }
 }
 
 LANES_INLINE void either(const act_job *w, const span *s, pare_act act)

@@ -58,6 +58,22 @@ LANES_INLINE void lanes_store(float *to, const float v[LANES], size_t j, size_t 
         memcpy(to + j, v, n * sizeof *v);
 }
 
+/* What dropout keeps of n entries from `at` on, with its growth. */
+LANES_INLINE void lanes_kept(float k[LANES], const drop_kept *drop, size_t at, size_t n)
+{
+    uint8_t keep[LANES] = {0};
+    if (!drop || !drop->keep) {
+        for (size_t l = 0; l < LANES; l++) k[l] = 1;
+        return;
+    }
+    const float grow = (float)drop->grow;
+    if (n == LANES)
+        memcpy(keep, drop->keep + at, LANES);
+    else
+        memcpy(keep, drop->keep + at, n);
+    for (size_t l = 0; l < LANES; l++) k[l] = (float)keep[l] * grow;
+}
+
 /* Sixteen partial sums by a tree. */
 LANES_INLINE float lanes_total(const float part[LANES])
 {

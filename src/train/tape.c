@@ -113,7 +113,7 @@ static pare_status sublayer_there(pare_tape *t, sublayer *s, rows *y, const rows
         (st = tape_new_rows(t, &sum, x->n, s->dout)) ||
         (st = s->attn ? tape_attn(t, s, &sum) : tape_ffn(t, s, &sum)) ||
         (st = tape_drop_mask(t, &s->drop, sum.n, sum.d, s->block, place)) ||
-        (st = tape_drop(t, &sum, &sum, &s->drop)) || (st = tape_skip(t, &sum, x, s->skip)))
+        (st = tape_skip(t, &sum, &s->drop, x, s->skip)))
         return st;
     return tape_norm(t, &s->out, y, &sum, s->out_norm);
 }
@@ -185,7 +185,7 @@ static pare_status sublayer_back(pare_tape *t, const sublayer *s, rows *dx, cons
         return st;
     branch = sum;
     if (s->drop.keep && ((st = tape_new_rows(t, &branch, dy->n, dy->d)) ||
-                         (st = tape_drop(t, &branch, &sum, &s->drop))))
+                         (st = tape_drop(t, &branch, &sum, &s->drop, NULL))))
         return st;
     if ((st = tape_new_rows(t, &dz, s->z.n, s->z.d)) ||
         (st = s->attn ? tape_attn_back(t, s, &dz, &branch) : tape_ffn_back(t, s, &dz, &branch)) ||
@@ -236,7 +236,7 @@ static pare_status all_back(pare_tape *t, const void *dy, const void *const *dst
     if (dy)
         st = tape_top_back(t, &t->dstream[blocks], &given);
     else
-        tape_zero(&t->dstream[blocks]);
+        st = tape_zero(t, &t->dstream[blocks]);
     store_reset(&t->store, mark);
     if (!st) st = add_given(t, blocks, dstream);
     for (size_t b = blocks; !st && b-- > 0;)

@@ -33,9 +33,13 @@ typedef struct rows {
     void *v; /* row i starts at element i * ld */
 } rows;
 
+static inline size_t rows_size(const rows *r) /* of a number */
+{
+    return r->t == PARE_F64 ? sizeof(double) : sizeof(float);
+}
 static inline void *rows_at(const rows *r, size_t i, size_t j)
 {
-    return (char *)r->v + (i * r->ld + j) * pare_dtype_size(r->t);
+    return (char *)r->v + (i * r->ld + j) * rows_size(r);
 }
 static inline rows rows_columns(const rows *r, size_t from, size_t d) /* a view */
 {
@@ -164,7 +168,7 @@ PARE_MUST_USE pare_status tape_dense_back(pare_tape *t, rows *dx, bool add, cons
                                           const pare_weight *b);
 /* y = x, or y = x + plus where that is not NULL. y may be either. */
 PARE_MUST_USE pare_status tape_sum(pare_tape *t, rows *y, const rows *x, const rows *plus);
-void tape_zero(rows *y);
+PARE_MUST_USE pare_status tape_zero(pare_tape *t, rows *y);
 /* The gradient of a vector that was added to (or was) every row. */
 PARE_MUST_USE pare_status tape_bias_back(pare_tape *t, const pare_weight *b, const rows *dy);
 /* y = b on every row, or 0. */
@@ -200,11 +204,19 @@ enum { DROP_ATTN, DROP_FFN, DROP_LAYER };
 /* Chooses the entries that are kept. */
 PARE_MUST_USE pare_status tape_drop_mask(pare_tape *t, drop_kept *k, size_t n, size_t d,
                                          size_t block, size_t place);
-/* y = x without what is dropped: both ways. y may be x. */
-PARE_MUST_USE pare_status tape_drop(pare_tape *t, rows *y, const rows *x, const drop_kept *k);
+/* y = x without what is dropped, plus `plus` where that is not NULL: both ways. y may be x. */
+PARE_MUST_USE pare_status tape_drop(pare_tape *t, rows *y, const rows *x, const drop_kept *k,
+                                    const rows *plus);
+typedef struct drop_job {
+    rows *y;
+    const rows *x, *plus;
+    const drop_kept *k;
+} drop_job;
+span_fn *drop_f32(void);
 
-/* y += skip(x) */
-PARE_MUST_USE pare_status tape_skip(pare_tape *t, rows *y, const rows *x, const pare_skip *s);
+/* y = drop(y) + skip(x) */
+PARE_MUST_USE pare_status tape_skip(pare_tape *t, rows *y, const drop_kept *k, const rows *x,
+                                    const pare_skip *s);
 /* *dx: what goes back along the skip, dy itself or new memory; false in *there for no skip. */
 PARE_MUST_USE pare_status tape_skip_back(pare_tape *t, rows *dx, bool *there, const rows *dy,
                                          const rows *x, const pare_skip *s);

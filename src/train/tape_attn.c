@@ -185,8 +185,8 @@ static pare_status queries_back(pare_tape *t, const sublayer *s, rows *dz, rows 
     rows each = *dq;
     pare_status st;
     if (!pare_has(&a->wq)) {
-        tape_zero(dz);
-        return tape_bias_back(t, &a->bq, dq);
+        st = tape_zero(t, dz);
+        return st ? st : tape_bias_back(t, &a->bq, dq);
     }
     if (a->kind == PARE_ATTN_MEANQ &&
         ((st = tape_new_rows(t, &each, dq->n, dq->d)) || (st = tape_mean(t, &each, dq, true))))
@@ -205,11 +205,9 @@ pare_status tape_heads_back(pare_tape *t, const sublayer *s, rows *dz, const row
     if (!group || !begin) return pare_no_memory(t->err);
     if ((st = tape_new_rows(t, &w.dq, k->q.n, k->q.d)) ||
         (st = tape_new_rows(t, &w.dk, k->k.n, k->k.d)) ||
-        (st = tape_new_rows(t, &w.dv, k->v.n, k->v.d)))
+        (st = tape_new_rows(t, &w.dv, k->v.n, k->v.d)) || (st = tape_zero(t, &w.dq)) ||
+        (st = tape_zero(t, &w.dk)) || (st = tape_zero(t, &w.dv)))
         return st;
-    tape_zero(&w.dq);
-    tape_zero(&w.dk);
-    tape_zero(&w.dv);
     find_groups(group, begin, &w.units, a);
     w.group = group;
     w.begin = begin;

@@ -50,28 +50,26 @@ pare_status tape_drop_mask(pare_tape *t, drop_kept *k, size_t n, size_t d, size_
     return tape_spans(t, n, 0, 0, NULL, mask_span, &w);
 }
 
-typedef struct drop_job {
-    rows *y;
-    const rows *x;
-    const drop_kept *k;
-} drop_job;
-
 static void drop_span(void *self, const span *s)
 {
     const drop_job *const w = self;
     const size_t d = w->y->d;
     for (size_t i = s->first; i < s->end; i++) {
-        const uint8_t *const keep = w->k->keep + i * d;
+        const uint8_t *const keep = w->k->keep ? w->k->keep + i * d : NULL;
         const double *const x = row_read(w->x, i, s->row[0]);
-        double *const y = row_write(w->y, i, s->row[1]);
-        for (size_t j = 0; j < d; j++) y[j] = keep[j] ? x[j] * w->k->grow : 0;
+        const double *const plus = w->plus ? row_read(w->plus, i, s->row[1]) : NULL;
+        double *const y = row_write(w->y, i, s->row[2]);
+        for (size_t j = 0; j < d; j++) {
+            const double v = !keep ? x[j] : keep[j] ? x[j] * w->k->grow : 0;
+            y[j] = v + (plus ? plus[j] : 0);
+        }
         row_done(w->y, i, y);
     }
 }
 
-pare_status tape_drop(pare_tape *t, rows *y, const rows *x, const drop_kept *k)
+pare_status tape_drop(pare_tape *t, rows *y, const rows *x, const drop_kept *k, const rows *plus)
 {
-    drop_job w = {y, x, k};
-    if (!k->keep) return tape_sum(t, y, x, NULL);
-    return tape_spans(t, y->n, y->d, 0, NULL, drop_span, &w);
+    drop_job w = {y, x, plus, k};
+    if (!k->keep && !plus && y->v == x->v) return PARE_OK;
+    return tape_spans(t, y->n, y->d, 0, NULL, y->t == PARE_F32 ? drop_f32() : drop_span, &w);
 }

@@ -171,6 +171,7 @@ pare_status tape_attn(pare_tape *t, sublayer *s, rows *y)
 pare_status tape_attn_back(pare_tape *t, const sublayer *s, rows *dz, const rows *dy)
 {
     const pare_attn *const a = s->attn;
+    pare_status st;
     switch (a->kind) {
     case PARE_ATTN_EXACT:
     case PARE_ATTN_POLY:
@@ -180,8 +181,8 @@ pare_status tape_attn_back(pare_tape *t, const sublayer *s, rows *dz, const rows
     case PARE_ATTN_NONE:
     case PARE_ATTN_ZERO:
     case PARE_ATTN_CONST:
-        tape_zero(dz);
-        return tape_bias_back(t, &a->bo, dy);
+        st = tape_zero(t, dz);
+        return st ? st : tape_bias_back(t, &a->bo, dy);
     case PARE_ATTN_UNIFORM:
         return uniform_back(t, s, dz, dy);
     case PARE_ATTN_LINEAR:

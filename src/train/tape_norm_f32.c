@@ -156,34 +156,39 @@ LANES_INLINE void column_sums(const norm_job *w, const span *s, bool squares)
     const size_t d = w->x->d;
     float *const sum = (float *)s->row[0];
     memset(sum, 0, (d + LANES) * sizeof *sum);
-    for (size_t i = s->first; i < s->end; i++)
+    for (size_t i = s->first; i < s->end; i++) {
+        const float *const x = rows_at(w->x, i, 0);
         for (size_t j = 0; j < d; j += LANES) {
             const size_t n = lanes_at(j, d);
             float v[LANES], m[LANES], a[LANES];
-            lanes_load(v, rows_at(w->x, i, 0), j, n, 0);
+            lanes_load(v, x, j, n, 0);
             lanes_load(m, squares ? w->mean : NULL, j, n, 0);
             memcpy(a, sum + j, sizeof a);
             for (size_t l = 0; l < LANES; l++)
                 a[l] += squares ? (v[l] - m[l]) * (v[l] - m[l]) : v[l];
             memcpy(sum + j, a, sizeof a);
         }
+    }
     lanes_hand_over(s->sum, sum, d);
 }
 
 LANES_INLINE void norm_columns(const norm_job *w, const span *s)
 {
     const size_t d = w->x->d;
-    for (size_t i = s->first; i < s->end; i++)
+    for (size_t i = s->first; i < s->end; i++) {
+        const float *const x = rows_at(w->x, i, 0);
+        float *const y = rows_at(w->y, i, 0);
         for (size_t j = 0; j < d; j += LANES) {
             const size_t n = lanes_at(j, d);
             float v[LANES], m[LANES], a[LANES], b[LANES];
-            lanes_load(v, rows_at(w->x, i, 0), j, n, 0);
+            lanes_load(v, x, j, n, 0);
             lanes_load(m, w->mean, j, n, 0);
             lanes_load(a, w->by, j, n, 0);
             lanes_load(b, w->shift, j, n, 0);
             for (size_t l = 0; l < LANES; l++) v[l] = (v[l] - m[l]) * a[l] + b[l];
-            lanes_store(rows_at(w->y, i, 0), v, j, n);
+            lanes_store(y, v, j, n);
         }
+    }
 }
 
 /* by is inv here. */
@@ -193,12 +198,13 @@ LANES_INLINE void sums_back(const norm_job *w, const span *s)
     float *const s1 = (float *)s->row[0], *const s2 = (float *)s->row[1];
     memset(s1, 0, (d + LANES) * sizeof *s1);
     memset(s2, 0, (d + LANES) * sizeof *s2);
-    for (size_t i = s->first; i < s->end; i++)
+    for (size_t i = s->first; i < s->end; i++) {
+        const float *const x = rows_at(w->x, i, 0), *const dy = rows_at(w->dy, i, 0);
         for (size_t j = 0; j < d; j += LANES) {
             const size_t n = lanes_at(j, d);
             float v[LANES], e[LANES], m[LANES], a[LANES], b[LANES];
-            lanes_load(v, rows_at(w->x, i, 0), j, n, 0);
-            lanes_load(e, rows_at(w->dy, i, 0), j, n, 0);
+            lanes_load(v, x, j, n, 0);
+            lanes_load(e, dy, j, n, 0);
             lanes_load(m, w->mean, j, n, 0);
             memcpy(a, s1 + j, sizeof a);
             memcpy(b, s2 + j, sizeof b);
@@ -209,6 +215,7 @@ LANES_INLINE void sums_back(const norm_job *w, const span *s)
             memcpy(s1 + j, a, sizeof a);
             memcpy(s2 + j, b, sizeof b);
         }
+    }
     for (size_t j = 0; j < d; j++) s->sum[j] = (double)s1[j] * w->k->inv[j];
     lanes_hand_over(s->sum + d, s2, d);
 }
@@ -217,12 +224,14 @@ LANES_INLINE void columns_back(const norm_job *w, const span *s)
 {
     const size_t d = w->x->d;
     for (size_t i = s->first; i < s->end; i++) {
+        const float *const x = rows_at(w->x, i, 0), *const dy = rows_at(w->dy, i, 0);
         const float *const plus = w->plus ? rows_at(w->plus, i, 0) : NULL;
+        float *const dx = rows_at(w->y, i, 0);
         for (size_t j = 0; j < d; j += LANES) {
             const size_t n = lanes_at(j, d);
             float v[LANES], e[LANES], m[LANES], a[LANES], b[LANES], c[LANES], p[LANES];
-            lanes_load(v, rows_at(w->x, i, 0), j, n, 0);
-            lanes_load(e, rows_at(w->dy, i, 0), j, n, 0);
+            lanes_load(v, x, j, n, 0);
+            lanes_load(e, dy, j, n, 0);
             lanes_load(m, w->mean, j, n, 0);
             lanes_load(a, w->by, j, n, 0);
             lanes_load(b, w->shift, j, n, 0);
@@ -230,7 +239,7 @@ LANES_INLINE void columns_back(const norm_job *w, const span *s)
             lanes_load(p, plus, j, n, 0);
             for (size_t l = 0; l < LANES; l++)
                 v[l] = (e[l] - b[l] - (v[l] - m[l]) * c[l]) * a[l] + p[l];
-            lanes_store(rows_at(w->y, i, 0), v, j, n);
+            lanes_store(dx, v, j, n);
         }
     }
 }

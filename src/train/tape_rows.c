@@ -120,48 +120,11 @@ pare_status tape_dense_back(pare_tape *t, rows *dx, bool add, const rows *dy, co
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
-typedef struct sum_job {
-    rows *y;
-    const rows *x, *plus;
-} sum_job;
-
-static void sum_f32(float *y, const float *x, const float *plus, size_t d)
-{
-    for (size_t j = 0; j < d; j++) y[j] = x[j] + plus[j];
-}
-
-static void sum_f64(double *y, const double *x, const double *plus, size_t d)
-{
-    for (size_t j = 0; j < d; j++) y[j] = x[j] + plus[j];
-}
-
-static void sum_span(void *self, const span *s)
-{
-    const sum_job *const w = self;
-    const size_t d = w->y->d, bytes = d * pare_dtype_size(w->y->t);
-    for (size_t i = s->first; i < s->end; i++) {
-        void *const y = rows_at(w->y, i, 0), *const x = rows_at(w->x, i, 0);
-        if (!w->plus)
-            memmove(y, x, bytes);
-        else if (w->y->t == PARE_F32)
-            sum_f32(y, x, rows_at(w->plus, i, 0), d);
-        else
-            sum_f64(y, x, rows_at(w->plus, i, 0), d);
-    }
-}
-
 pare_status tape_sum(pare_tape *t, rows *y, const rows *x, const rows *plus)
 {
-    sum_job w = {y, x, plus};
+    static const drop_kept nothing = {0};
     PARE_ASSERT(y->n == x->n && y->d == x->d && (!plus || plus->d == y->d));
-    if (!plus && y->v == x->v) return PARE_OK;
-    return tape_spans(t, y->n, 0, 0, NULL, sum_span, &w);
-}
-
-void tape_zero(rows *y)
-{
-    const size_t size = pare_dtype_size(y->t);
-    for (size_t i = 0; i < y->n; i++) memset(rows_at(y, i, 0), 0, y->d * size);
+    return tape_drop(t, y, x, &nothing, plus);
 }
 
 static void columns_span(void *self, const span *s)
@@ -193,7 +156,7 @@ typedef struct fill_job {
 static void fill_span(void *self, const span *s)
 {
     const fill_job *const w = self;
-    const size_t bytes = w->y->d * pare_dtype_size(w->y->t);
+    const size_t bytes = w->y->d * rows_size(w->y);
     for (size_t i = s->first; i < s->end; i++) {
         if (pare_has(w->b))
             memcpy(rows_at(w->y, i, 0), w->b->data, bytes);
@@ -206,4 +169,10 @@ pare_status tape_fill(pare_tape *t, rows *y, const pare_weight *b)
 {
     fill_job w = {y, b};
     return tape_spans(t, y->n, 0, 0, NULL, fill_span, &w);
+}
+
+pare_status tape_zero(pare_tape *t, rows *y)
+{
+    static const pare_weight absent = {0};
+    return tape_fill(t, y, &absent);
 }
