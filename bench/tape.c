@@ -117,7 +117,7 @@ int main(int argc, char **argv)
         for (int threads = 1; threads <= 2; threads++) {
             if (argc > 2 && atoi(argv[2]) != threads) continue;
             measure(names[c], m, &in[c], 0, threads);
-            measure(names[c], m, &in[c], 0.2, threads);
+            if (argc <= 3) measure(names[c], m, &in[c], 0.2, threads);
         }
         pare_model_free(m);
     }

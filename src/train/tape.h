@@ -213,6 +213,12 @@ typedef struct drop_job {
     const drop_kept *k;
 } drop_job;
 span_fn *drop_f32(void);
+typedef struct mask_job {
+    uint32_t key[2], cut; /* of 2^16: the share that goes */
+    size_t d;
+    uint8_t *keep;
+} mask_job;
+span_fn *mask_lanes(void);
 
 /* y = drop(y) + skip(x) */
 PARE_MUST_USE pare_status tape_skip(pare_tape *t, rows *y, const drop_kept *k, const rows *x,
