@@ -60,6 +60,8 @@ typedef struct drop_kept {
 } drop_kept;
 
 typedef struct attn_kept {
+    pare_dense all;  /* wq, wk, wv one below the other; absent where queries are no product */
+    rows qkv;        /* side by side: */
     rows q, k, v, y; /* of all heads; q, k turned */
     void *lse;       /* heads x n */
     rows both;       /* pool: z and y side by side */
@@ -166,6 +168,10 @@ PARE_MUST_USE pare_status tape_dense(pare_tape *t, rows *y, const rows *x, const
 PARE_MUST_USE pare_status tape_dense_back(pare_tape *t, rows *dx, bool add, const rows *dy,
                                           const rows *x, const pare_weight *w,
                                           const pare_weight *b);
+/* The same with the places of both gradients (NULL: not wanted), which are added to. */
+PARE_MUST_USE pare_status tape_dense_back_to(pare_tape *t, rows *dx, bool add, const rows *dy,
+                                             const rows *x, const pare_weight *w, void *dw,
+                                             void *db);
 /* y = x, or y = x + plus where that is not NULL. y may be either. */
 PARE_MUST_USE pare_status tape_sum(pare_tape *t, rows *y, const rows *x, const rows *plus);
 PARE_MUST_USE pare_status tape_zero(pare_tape *t, rows *y);
@@ -227,15 +233,18 @@ PARE_MUST_USE pare_status tape_skip(pare_tape *t, rows *y, const drop_kept *k, c
 PARE_MUST_USE pare_status tape_skip_back(pare_tape *t, rows *dx, bool *there, const rows *dy,
                                          const rows *x, const pare_skip *s);
 
-/* A branch at z; y and dz are given. */
+/* A branch at z; y and dz are given. dz is added to where `add`, which only branches that
+ * tape_can_add names can do; then dz may be dy. */
 PARE_MUST_USE pare_status tape_attn(pare_tape *t, sublayer *s, rows *y);
-PARE_MUST_USE pare_status tape_attn_back(pare_tape *t, const sublayer *s, rows *dz, const rows *dy);
+PARE_MUST_USE pare_status tape_attn_back(pare_tape *t, const sublayer *s, rows *dz, bool add,
+                                         const rows *dy);
 PARE_MUST_USE pare_status tape_ffn(pare_tape *t, sublayer *s, rows *y);
-PARE_MUST_USE pare_status tape_ffn_back(pare_tape *t, const sublayer *s, rows *dz, const rows *dy);
+PARE_MUST_USE pare_status tape_ffn_back(pare_tape *t, const sublayer *s, rows *dz, bool add,
+                                        const rows *dy);
+bool tape_can_add(const sublayer *s);
 /* Softmax heads: from z to their outputs side by side, in k->y (given, or new when v is NULL). */
 PARE_MUST_USE pare_status tape_heads(pare_tape *t, sublayer *s);
-/* dz is written. */
-PARE_MUST_USE pare_status tape_heads_back(pare_tape *t, const sublayer *s, rows *dz,
+PARE_MUST_USE pare_status tape_heads_back(pare_tape *t, const sublayer *s, rows *dz, bool add,
                                           const rows *dy);
 size_t tape_heads_width(const pare_attn *a);
 /* Rotary positions: q and k in place, backwards where `back`. */

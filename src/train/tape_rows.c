@@ -108,7 +108,13 @@ pare_status tape_dense(pare_tape *t, rows *y, const rows *x, const pare_weight *
 pare_status tape_dense_back(pare_tape *t, rows *dx, bool add, const rows *dy, const rows *x,
                             const pare_weight *w, const pare_weight *b)
 {
-    void *const dw = tape_grad(t, w), *const db = b && pare_has(b) ? tape_grad(t, b) : NULL;
+    return tape_dense_back_to(t, dx, add, dy, x, w, tape_grad(t, w),
+                              b && pare_has(b) ? tape_grad(t, b) : NULL);
+}
+
+pare_status tape_dense_back_to(pare_tape *t, rows *dx, bool add, const rows *dy, const rows *x,
+                               const pare_weight *w, void *dw, void *db)
+{
     void *const to = dx ? dx->v : NULL;
     const size_t ld = dx ? dx->ld : 0;
     if (dy->t == PARE_F32)
