@@ -20,6 +20,7 @@ typedef struct bench_job { /* a case being run */
     cli *c;
     pare_arena *arena; /* of this case alone */
     const char *dir;   /* a folder of its own: what peers read goes there */
+    const char *graph; /* file of --graph; NULL without */
     bool peers;        /* there are some: write the inputs */
     pare_exec exec;    /* threads of the run at hand, silent */
 
@@ -53,7 +54,7 @@ typedef struct bench_case {
 extern const bench_case bench_cases[];
 extern const size_t bench_ncases;
 extern const bench_kind bench_attention, bench_dense, bench_hash, bench_spectral; /* kernels */
-extern const bench_kind bench_board, bench_web, bench_gpt;                        /* models */
+extern const bench_kind bench_board, bench_file, bench_web, bench_gpt;            /* models */
 /* Picked up when the library can decode (pare.h then has the header). */
 #if defined __has_include
 #if __has_include(<pare/decode.h>)

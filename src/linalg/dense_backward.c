@@ -12,14 +12,12 @@ enum {
     ROWS = 512, /* of a tile of dx where there are many, */
     FEW = 2048, /* half of that where there are fewer than so many */
     COLS = 512,
-    TILE_IN = 512, /* of dw; outputs: from most to least, until there are enough tiles */
-    TILE_OUT_MOST = 512,
-    TILE_OUT_LEAST = 128,
+    TILE = 512,   /* outputs, and inputs, of a tile of dw: smaller ones copy too much */
     ENOUGH = 4,   /* tiles of dw to share; with fewer, rows are cut into */
     CHUNKS = 8,   /* at most so many chunks */
     CHUNK = 1024, /* of at least so many rows */
     STRIP = 1024, /* numbers of dw in one unit when chunks are added */
-    BIAS = 64,    /* columns of dy in one unit */
+    STEP = 256,   /* rows at a time: what the product takes at a time, too */
     RUN = 32      /* rows that are added in f32 before they go to the sum in f64 */
 };
 
@@ -30,10 +28,11 @@ typedef struct job {
     const void *dy, *x, *w;
     size_t lddx, lddy, ldx, n, in, out;
     bool add, f64;
-    size_t rows, in_blocks;        /* dx: rows of a tile, tiles along the inputs */
-    size_t outs, out_tiles, tiles; /* dw: outputs of a tile, tiles along them, tiles */
-    size_t chunk, chunks;          /* rows of a chunk, chunks */
-    void *partial;                 /* chunks - 1 times dw: the first is dw itself */
+    size_t rows, in_blocks;  /* dx: rows of a tile, tiles along the inputs */
+    size_t out_tiles, tiles; /* dw: tiles along the outputs, tiles */
+    size_t chunk, chunks;    /* rows of a chunk, chunks */
+    double *sums;            /* chunks x out: the bias's gradient, or NULL */
+    void *partial;           /* chunks - 1 times dw: the first is dw itself */
 } job;
 
 static size_t least(size_t a, size_t b)
@@ -88,36 +87,7 @@ static void dx_tile(void *ctx, size_t b)
     product(j, dx, dy, false, w, j->add);
 }
 
-/* ---- dw ------------------------------------------------------------------------------------- */
-
-static void choose_tiles(job *j)
-{
-    j->outs = 2 * TILE_OUT_MOST;
-    do {
-        j->outs /= 2;
-        j->out_tiles = blocks_of(j->out, j->outs);
-        j->tiles = j->out_tiles * blocks_of(j->in, TILE_IN);
-    } while (j->tiles < ENOUGH && j->outs > TILE_OUT_LEAST);
-    j->chunk = blocks_of(j->n, CHUNKS);
-    if (j->chunk < CHUNK) j->chunk = CHUNK;
-    if (j->tiles >= ENOUGH) j->chunk = j->n;
-    j->chunks = blocks_of(j->n, j->chunk);
-}
-
-/* A tile over one chunk of rows; the first chunk goes to dw itself. */
-static void dw_tile(void *ctx, size_t b)
-{
-    const job *const j = ctx;
-    const size_t t = b / j->chunks, p = b % j->chunks;
-    const size_t o = t % j->out_tiles * j->outs, outs = least(j->outs, j->out - o);
-    const size_t c = t / j->out_tiles * TILE_IN, ins = least(TILE_IN, j->in - c);
-    const size_t i = p * j->chunk, rows = least(j->chunk, j->n - i), to = o * j->in + c;
-    const view dw = {p == 0 ? at(j, j->dw, to) : at(j, j->partial, (p - 1) * j->out * j->in + to),
-                     outs, ins, j->in};
-    const view dy = {at(j, j->dy, i * j->lddy + o), rows, outs, j->lddy};
-    const view x = {at(j, j->x, i * j->ldx + c), rows, ins, j->ldx};
-    product(j, dw, dy, true, x, p == 0);
-}
+/* ---- db ------------------------------------------------------------------------------------- */
 
 static void add_f64(double *to, const double *x, size_t n)
 {
@@ -129,6 +99,79 @@ static void add_f32(float *to, const float *x, size_t n)
     size_t i = 0;
     for (; i + 4 <= n; i += 4) *(four *)(to + i) += *(const four *)(x + i);
     for (; i < n; i++) to[i] += x[i];
+}
+
+/* sum[c] += the sum of a few rows: in f32, so that vectors of them are added. */
+static void add_run(double *sum, const float *dy, size_t ld, size_t rows, size_t cols)
+{
+    float part[TILE] = {0};
+    for (size_t i = 0; i < rows; i++) add_f32(part, dy + i * ld, cols);
+    for (size_t c = 0; c < cols; c++) sum[c] += (double)part[c];
+}
+
+/* sum (cols) += rows [i, i + rows) of dy from column o on. */
+static void add_rows(const job *j, double *sum, size_t i, size_t rows, size_t o, size_t cols)
+{
+    for (size_t r = i; r < i + rows; r += RUN) {
+        const size_t some = least(RUN, i + rows - r);
+        const void *const dy = at(j, j->dy, r * j->lddy + o);
+        if (!j->f64)
+            add_run(sum, dy, j->lddy, some, cols);
+        else
+            for (size_t e = 0; e < some; e++) add_f64(sum, at(j, dy, e * j->lddy), cols);
+    }
+}
+
+static void add_to_bias(const job *j, size_t o, const double *sum, size_t cols)
+{
+    float *const db = at(j, j->db, o);
+    if (j->f64)
+        add_f64(at(j, j->db, o), sum, cols);
+    else
+        for (size_t c = 0; c < cols; c++) db[c] = (float)((double)db[c] + sum[c]);
+}
+
+/* Where dw is not wanted. */
+static void bias_alone(void *ctx, size_t b)
+{
+    const job *const j = ctx;
+    const size_t o = b * TILE, cols = least(TILE, j->out - o);
+    double sum[TILE] = {0};
+    add_rows(j, sum, 0, j->n, o, cols);
+    add_to_bias(j, o, sum, cols);
+}
+
+/* ---- dw ------------------------------------------------------------------------------------- */
+
+static void choose_tiles(job *j)
+{
+    j->out_tiles = blocks_of(j->out, TILE);
+    j->tiles = j->out_tiles * blocks_of(j->in, TILE);
+    j->chunk = blocks_of(j->n, CHUNKS);
+    if (j->chunk < CHUNK) j->chunk = CHUNK;
+    if (j->tiles >= ENOUGH) j->chunk = j->n;
+    j->chunks = blocks_of(j->n, j->chunk);
+}
+
+/* A tile over one chunk of rows; the first chunk goes to dw itself. The tiles of the first inputs
+ * add up the bias's gradient too, while the rows are in the cache. */
+static void dw_tile(void *ctx, size_t b)
+{
+    const job *const j = ctx;
+    const size_t t = b / j->chunks, p = b % j->chunks;
+    const size_t o = t % j->out_tiles * TILE, outs = least(TILE, j->out - o);
+    const size_t c = t / j->out_tiles * TILE, ins = least(TILE, j->in - c);
+    const size_t first = p * j->chunk, end = first + least(j->chunk, j->n - first);
+    const size_t to = o * j->in + c;
+    const view dw = {p == 0 ? at(j, j->dw, to) : at(j, j->partial, (p - 1) * j->out * j->in + to),
+                     outs, ins, j->in};
+    for (size_t i = first; i < end; i += STEP) {
+        const size_t rows = least(STEP, end - i);
+        const view dy = {at(j, j->dy, i * j->lddy + o), rows, outs, j->lddy};
+        const view x = {at(j, j->x, i * j->ldx + c), rows, ins, j->ldx};
+        product(j, dw, dy, true, x, p == 0 || i > first);
+        if (j->sums && c == 0) add_rows(j, j->sums + p * j->out + o, i, rows, o, outs);
+    }
 }
 
 static void add_chunks(void *ctx, size_t b)
@@ -144,47 +187,32 @@ static void add_chunks(void *ctx, size_t b)
     }
 }
 
+static bool take_memory(job *j)
+{
+    size_t count;
+    if (!pare_mul(&count, (j->chunks - 1) * j->out, j->in)) return false;
+    if (count > 0) {
+        j->partial = calloc(count, j->f64 ? sizeof(double) : sizeof(float));
+        if (!j->partial) return false;
+    }
+    if (j->db) j->sums = calloc(j->chunks * j->out + 1, sizeof *j->sums);
+    return !j->db || j->sums;
+}
+
 static pare_status weights(job *j, const pare_exec *exec, pare_err *err)
 {
     choose_tiles(j);
-    if (j->chunks > 1) {
-        size_t bytes;
-        if (!pare_mul(&bytes, (j->chunks - 1) * j->out, j->in) ||
-            !pare_mul(&bytes, bytes, j->f64 ? sizeof(double) : sizeof(float)))
-            return pare_no_memory(err);
-        j->partial = malloc(bytes > 0 ? bytes : 1);
-        if (!j->partial) return pare_no_memory(err);
+    const bool enough = take_memory(j);
+    if (enough) {
+        pare_parallel(exec, j->tiles * j->chunks, dw_tile, j);
+        if (j->chunks > 1) pare_parallel(exec, blocks_of(j->out * j->in, STRIP), add_chunks, j);
+        for (size_t p = 1; j->sums && p < j->chunks; p++)
+            add_f64(j->sums, j->sums + p * j->out, j->out);
+        if (j->sums) add_to_bias(j, 0, j->sums, j->out);
     }
-    pare_parallel(exec, j->tiles * j->chunks, dw_tile, j);
-    if (j->chunks > 1) pare_parallel(exec, blocks_of(j->out * j->in, STRIP), add_chunks, j);
     free(j->partial);
-    return PARE_OK;
-}
-
-/* ---- db ------------------------------------------------------------------------------------- */
-
-/* sum[c] += the sum of a few rows: in f32, so that vectors of them are added. */
-static void add_run(double *sum, const float *dy, size_t ld, size_t rows, size_t cols)
-{
-    float part[BIAS] = {0};
-    for (size_t i = 0; i < rows; i++) add_f32(part, dy + i * ld, cols);
-    for (size_t c = 0; c < cols; c++) sum[c] += (double)part[c];
-}
-
-static void bias(void *ctx, size_t b)
-{
-    const job *const j = ctx;
-    const size_t o = b * BIAS, cols = least(BIAS, j->out - o);
-    double sum[BIAS] = {0};
-    if (j->f64) {
-        for (size_t i = 0; i < j->n; i++) add_f64(sum, at(j, j->dy, i * j->lddy + o), cols);
-        add_f64(at(j, j->db, o), sum, cols);
-        return;
-    }
-    for (size_t i = 0; i < j->n; i += RUN)
-        add_run(sum, at(j, j->dy, i * j->lddy + o), j->lddy, least(RUN, j->n - i), cols);
-    float *const db = at(j, j->db, o);
-    for (size_t c = 0; c < cols; c++) db[c] = (float)((double)db[c] + sum[c]);
+    free(j->sums);
+    return enough ? PARE_OK : pare_no_memory(err);
 }
 
 static pare_status run(job *j, const pare_exec *exec, pare_err *err)
@@ -195,8 +223,9 @@ static pare_status run(job *j, const pare_exec *exec, pare_err *err)
     j->rows = j->n >= FEW ? ROWS : ROWS / 2;
     j->in_blocks = blocks_of(j->in, COLS);
     if (j->dx) pare_parallel(exec, blocks_of(j->n, j->rows) * j->in_blocks, dx_tile, j);
-    if (j->db) pare_parallel(exec, blocks_of(j->out, BIAS), bias, j);
-    return j->dw ? weights(j, exec, err) : PARE_OK;
+    if (j->dw && j->in > 0) return weights(j, exec, err);
+    if (j->db) pare_parallel(exec, blocks_of(j->out, TILE), bias_alone, j);
+    return PARE_OK;
 }
 
 pare_status pare_dense_backward_f32(float *dx, size_t lddx, bool add, float *dw, float *db,
