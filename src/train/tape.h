@@ -144,12 +144,13 @@ PARE_MUST_USE pare_status tape_new_rows(pare_tape *t, rows *out, size_t n, size_
 void *tape_grad(const pare_tape *t, const pare_weight *w);
 void tape_grad_add(const pare_tape *t, const pare_weight *w, const double *sum);
 
-/* Some rows of a step, one thread's work: room for four rows in f64, and sums that are added up in
- * the order of the spans. */
+/* Some rows of a step, one thread's work: room for four rows in f64 (or in f32, at the same place),
+ * and sums that are added up in the order of the spans. */
 enum { SPAN = 64, SPAN_ROWS = 4 };
 typedef struct span {
     size_t first, end;
     double *row[SPAN_ROWS];
+    float *row32[SPAN_ROWS];
     double *sum;
 } span;
 typedef void span_fn(void *job, const span *s);

@@ -134,8 +134,8 @@ LANES_INLINE void norm_rows_back(const norm_job *w, const span *s)
     const float *const offset = n->offset.data, *const gain = n->gain.data;
     const bool centres = n->kind != PARE_NORM_RMS, divides = n->kind != PARE_NORM_MEAN;
     const size_t d = w->x->d;
-    float *const sum[3] = {(float *)s->row[0], (float *)s->row[1], (float *)s->row[2]};
-    for (size_t k = 0; k < 3; k++) memset(s->row[k], 0, (d + LANES) * sizeof(float));
+    float *const sum[3] = {s->row32[0], s->row32[1], s->row32[2]};
+    for (size_t k = 0; k < 3; k++) memset(sum[k], 0, (d + LANES) * sizeof(float));
     for (size_t i = s->first; i < s->end; i++) {
         const float *const x = rows_at(w->x, i, 0), *const dy = rows_at(w->dy, i, 0);
         const float *const plus = w->plus ? rows_at(w->plus, i, 0) : NULL;
@@ -154,7 +154,7 @@ LANES_INLINE void norm_rows_back(const norm_job *w, const span *s)
 LANES_INLINE void column_sums(const norm_job *w, const span *s, bool squares)
 {
     const size_t d = w->x->d;
-    float *const sum = (float *)s->row[0];
+    float *const sum = s->row32[0];
     memset(sum, 0, (d + LANES) * sizeof *sum);
     for (size_t i = s->first; i < s->end; i++) {
         const float *const x = rows_at(w->x, i, 0);
@@ -195,7 +195,7 @@ LANES_INLINE void norm_columns(const norm_job *w, const span *s)
 LANES_INLINE void sums_back(const norm_job *w, const span *s)
 {
     const size_t d = w->x->d;
-    float *const s1 = (float *)s->row[0], *const s2 = (float *)s->row[1];
+    float *const s1 = s->row32[0], *const s2 = s->row32[1];
     memset(s1, 0, (d + LANES) * sizeof *s1);
     memset(s2, 0, (d + LANES) * sizeof *s2);
     for (size_t i = s->first; i < s->end; i++) {

@@ -37,7 +37,8 @@ typedef struct span_job {
     span_fn *fn;
     void *job;
     size_t n, width, nsums;
-    double *room, *sums;
+    void *room;
+    double *sums;
 } span_job;
 
 static void one_span(void *self, size_t b)
@@ -45,7 +46,11 @@ static void one_span(void *self, size_t b)
     const span_job *const w = self;
     const size_t first = b * SPAN, end = first + SPAN < w->n ? first + SPAN : w->n;
     span s = {.first = first, .end = end, .sum = w->sums + b * w->nsums};
-    for (size_t r = 0; r < SPAN_ROWS; r++) s.row[r] = w->room + (b * SPAN_ROWS + r) * w->width;
+    for (size_t r = 0; r < SPAN_ROWS; r++) {
+        void *const room = (char *)w->room + (b * SPAN_ROWS + r) * w->width * sizeof(double);
+        s.row[r] = room;
+        s.row32[r] = room;
+    }
     w->fn(w->job, &s);
 }
 
@@ -55,7 +60,7 @@ pare_status tape_spans(pare_tape *t, size_t n, size_t width, size_t nsums, doubl
     const size_t spans = (n + SPAN - 1) / SPAN;
     const store_mark mark = store_top(&t->store);
     span_job w = {.fn = fn, .job = job, .n = n, .width = width, .nsums = nsums};
-    w.room = store_get(&t->store, spans * SPAN_ROWS, width * sizeof *w.room);
+    w.room = store_get(&t->store, spans * SPAN_ROWS, width * sizeof(double));
     w.sums = store_get(&t->store, spans, nsums * sizeof *w.sums);
     if (!w.room || !w.sums) return pare_no_memory(t->err);
     memset(w.sums, 0, spans * nsums * sizeof *w.sums);
