@@ -96,8 +96,8 @@ static pare_status step_prepare(bench_job *j, const char *model, size_t heads)
     j->tolerance = 2e-3; /* sums over ten thousand rows whose terms cancel */
     if (!(st = answer(j, s, x)) &&
         !(st = bench_give(j, "labels", PARE_I64, 1, pare_output_rows(s->m, &s->in), x->label)))
-        st = bench_tell(j, "{\"kind\": \"train\", \"model\": \"%s\", \"heads\": %zu}", model,
-                        heads);
+        st =
+            bench_tell(j, "{\"kind\": \"train\", \"model\": \"%s\", \"heads\": %zu}", model, heads);
     return st;
 }
 
