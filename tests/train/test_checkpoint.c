@@ -142,6 +142,29 @@ static void what_no_run_can_be_at_is_refused(void **state)
     close_place(&p);
 }
 
+/* fuzz/make-corpus writes this one from what docs/format.md says. */
+static void a_file_of_another_hand_is_read(void **state)
+{
+    (void)state;
+    float x[4][2] = {{0}}, s[2] = {0};
+    pare_err err = {0};
+    cJSON *const run = cJSON_CreateObject();
+    checkpoint c = {.count = 2,
+                    .nstats = 1,
+                    .values = x[0],
+                    .m = x[1],
+                    .v = x[2],
+                    .best_values = x[3],
+                    .stats = &s[0],
+                    .best_stats = &s[1]};
+    assert_true(run && pare_json_add_string(run, "lesson", "x") &&
+                pare_json_add_number(run, "lr", 0.1));
+    assert_ok(checkpoint_read(&c, "fuzz/corpus/checkpoint/good", run, 100, &err), &err);
+    assert_true(c.step == 40 && c.best_step == 30 && c.val == 1 && c.test == 2 && c.loss == 3);
+    assert_true(x[0][0] == 1 && x[0][1] == 2 && s[1] != 0);
+    cJSON_Delete(run);
+}
+
 static void a_missing_file_is_an_io_error(void **state)
 {
     (void)state;
@@ -162,6 +185,7 @@ int main(void)
         cmocka_unit_test(every_changed_byte_and_every_cut_is_seen),
         cmocka_unit_test(another_run_is_refused_by_name),
         cmocka_unit_test(what_no_run_can_be_at_is_refused),
+        cmocka_unit_test(a_file_of_another_hand_is_read),
         cmocka_unit_test(a_missing_file_is_an_io_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
