@@ -107,6 +107,12 @@ static pare_status board_prepare(bench_job *j, const size_t *p)
     return st ? st : step_prepare(j, "graph", 1);
 }
 
+static pare_status file_prepare(bench_job *j, const size_t *p)
+{
+    const pare_status st = bench_file_input(j, p);
+    return st ? st : step_prepare(j, "graph", 1);
+}
+
 static pare_status web_prepare(bench_job *j, const size_t *p)
 {
     const pare_status st = bench_web_input(j, p);
@@ -161,5 +167,6 @@ static void step_drop(bench_job *j)
 }
 
 const bench_kind bench_board_step = {board_prepare, step_threads, step_run, step_check, step_drop};
+const bench_kind bench_file_step = {file_prepare, step_threads, step_run, step_check, step_drop};
 const bench_kind bench_web_step = {web_prepare, step_threads, step_run, step_check, step_drop};
 const bench_kind bench_gpt_step = {gpt_prepare, step_threads, step_run, step_check, step_drop};

@@ -100,7 +100,7 @@ void pare_gemm_f32(size_t m, size_t n, size_t k, float alpha, const float *a, si
         return;
     }
     if (alpha == 1 && (beta == 0 || beta == 1) &&
-        sgemm_avx512(m, n, k, a, lda, ta, b, ldb, tb, beta == 1, c, ldc))
+        sgemm_avx512(m, n, k, a, lda, ta, b, ldb, tb, beta == 1 ? c : NULL, ldc, c, ldc))
         return;
     cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
                 pare_blas_int(m), pare_blas_int(n), pare_blas_int(k), alpha, a, la, b, lb, beta, c,
