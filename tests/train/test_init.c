@@ -130,8 +130,14 @@ static void no_two_tensors_are_alike(void **state)
     (void)state;
     pare_model *m = make(graph(16, 2));
     const pare_attn *a = &m->blocks[0].attn, *b = &m->blocks[1].attn;
-    const pare_weight *const w[] = {&a->wq, &a->wk, &a->wv, &a->wo, &b->wq, &b->wo,
-                                    &m->blocks[0].ffn.layers[0].w, &m->blocks[0].ffn.layers[1].w};
+    const pare_weight *const w[] = {&a->wq,
+                                    &a->wk,
+                                    &a->wv,
+                                    &a->wo,
+                                    &b->wq,
+                                    &b->wo,
+                                    &m->blocks[0].ffn.layers[0].w,
+                                    &m->blocks[0].ffn.layers[1].w};
     for (size_t i = 0; i < sizeof w / sizeof *w; i++)
         for (size_t j = 0; j < i; j++) assert_memory_not_equal(w[i]->data, w[j]->data, 16);
     pare_model_free(m);
