@@ -56,6 +56,10 @@ DEP_CFLAGS  := $(patsubst -I%,-isystem %,$(call pc,--cflags,$(DEPS)))
 DEP_LIBS    := $(or $(call pc,--libs,$(DEPS)),-llapacke -lopenblas -lcjson -lz -lcrypto) -lm
 TEST_CFLAGS := $(patsubst -I%,-isystem %,$(call pc,--cflags,cmocka))
 TEST_LIBS   := $(or $(call pc,--libs,cmocka),-lcmocka)
+# MPI is optional: without it there is no libpare-mpi.so and pare runs in one process.
+MPI_PC     := $(firstword $(foreach m,ompi-c mpich,$(if $(call pc,--modversion,$(m)),$(m))))
+MPI_CFLAGS := $(if $(MPI_PC),$(patsubst -I%,-isystem %,$(call pc,--cflags,$(MPI_PC))))
+MPI_LIBS   := $(if $(MPI_PC),$(call pc,--libs,$(MPI_PC)))
 endif
 
 BASE_CFLAGS = $(LANGFLAGS) $(CFLAGS) $(WARN) $(SANFLAGS) $(CPPBASE) $(DEP_CFLAGS) $(CPPFLAGS)
@@ -64,7 +68,8 @@ ALL_LDFLAGS = -pthread $(SANFLAGS) $(LDFLAGS)
 
 # ---- what there is -------------------------------------------------------------------------
 
-LIB_SRC := $(sort $(filter-out src/cli/%,$(wildcard src/*/*.c)))
+MPI_SRC := src/base/ranks_mpi.c
+LIB_SRC := $(sort $(filter-out src/cli/% $(MPI_SRC),$(wildcard src/*/*.c)))
 CLI_SRC := $(sort $(wildcard src/cli/*.c))
 SUP_SRC := $(sort $(filter-out %/fail_alloc.c,$(wildcard tests/support/*.c)))
 TST_SRC := $(sort $(wildcard tests/*/test_*.c))
@@ -85,6 +90,11 @@ FAIL_ALLOC = $(BUILD)/obj/tests/support/fail_alloc.o
 
 STATIC = $(BUILD)/libpare.a
 SHARED = $(BUILD)/$(SONAME)
+# Loaded at run time, only under mpirun (src/base/ranks.c); looked for beside who asks, and in the
+# lib folder beside bin.
+MPI_OBJ = $(MPI_SRC:%.c=$(BUILD)/obj/%.o)
+MPI_LIB = $(if $(MPI_PC),$(BUILD)/libpare-mpi.so)
+RPATH   = -Wl,-rpath,'$$ORIGIN$(1)'
 
 # ---- fuzz targets: with libFuzzer (FUZZER=1, clang) or with a main that replays files -------
 
@@ -99,7 +109,7 @@ FUZZ_RUNS ?= 1000000
 
 # ---- targets for people --------------------------------------------------------------------
 
-all: $(BUILD)/pare $(STATIC) $(SHARED) $(BUILD)/libpare.so ## the command and both libraries, into build/
+all: $(BUILD)/pare $(STATIC) $(SHARED) $(BUILD)/libpare.so $(MPI_LIB) ## the command and both libraries, into build/
 	@:
 
 setup: ## install what building needs (nothing when it is there)
@@ -160,6 +170,7 @@ install: all ## copy command, libraries, headers, man page to DESTDIR/PREFIX
 	install -m 755 $(SHARED) "$(DESTDIR)$(LIBDIR)/libpare.so.$(VERSION)"
 	ln -sf libpare.so.$(VERSION) "$(DESTDIR)$(LIBDIR)/$(SONAME)"
 	ln -sf $(SONAME) "$(DESTDIR)$(LIBDIR)/libpare.so"
+	$(if $(MPI_LIB),install -m 755 $(MPI_LIB) "$(DESTDIR)$(LIBDIR)/libpare-mpi.so")
 	install -m 644 include/pare/*.h "$(DESTDIR)$(INCDIR)/pare/"
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCDIR@|$(INCDIR)|' \
 	    -e 's|@VERSION@|$(VERSION)|' -e 's|@LIBS@|$(DEP_LIBS)|' tools/pare.pc.in \
@@ -169,7 +180,7 @@ install: all ## copy command, libraries, headers, man page to DESTDIR/PREFIX
 uninstall: ## remove what install put there
 	rm -f "$(DESTDIR)$(BINDIR)/pare" "$(DESTDIR)$(LIBDIR)/libpare.a" \
 	    "$(DESTDIR)$(LIBDIR)/libpare.so" "$(DESTDIR)$(LIBDIR)/$(SONAME)" \
-	    "$(DESTDIR)$(LIBDIR)/libpare.so.$(VERSION)" \
+	    "$(DESTDIR)$(LIBDIR)/libpare.so.$(VERSION)" "$(DESTDIR)$(LIBDIR)/libpare-mpi.so" \
 	    "$(DESTDIR)$(LIBDIR)/pkgconfig/pare.pc" "$(DESTDIR)$(MANDIR)/man1/pare.1"
 	rm -rf "$(DESTDIR)$(INCDIR)/pare"
 
@@ -199,7 +210,7 @@ fuzz-build:
 fuzz-build-long: fuzz-build
 	+@if $(PYTHON) tools/fuzz --available; then $(FUZZ_MAKE) BUILD=$(BUILD)-fuzz-quick FUZZER=quick; fi
 lint-run:
-	@LINT_CFLAGS="$(LANGFLAGS) $(WARN) -Iinclude -Itests/support $(DEP_CFLAGS) $(TEST_CFLAGS)" \
+	@LINT_CFLAGS="$(LANGFLAGS) $(WARN) -Iinclude -Itests/support $(DEP_CFLAGS) $(TEST_CFLAGS) $(MPI_CFLAGS)" \
 	    $(PYTHON) tools/lint
 
 # ---- rules ---------------------------------------------------------------------------------
@@ -228,7 +239,8 @@ $(BUILD)/.flags $(BUILD)/.sources $(BUILD)/.commit: ;
 $(BUILD)/obj/src/cli/bench_machine.o: $(BUILD)/.commit
 $(BUILD)/obj/src/cli/bench_machine.o: EXTRA = -DPARE_COMMIT='"$(COMMIT_NOW)"'
 
-$(LIB_OBJ): PIC = -fPIC -fno-semantic-interposition
+$(LIB_OBJ) $(MPI_OBJ): PIC = -fPIC -fno-semantic-interposition
+$(MPI_OBJ): EXTRA = $(MPI_CFLAGS)
 $(TST_OBJ) $(SUP_OBJ) $(FAIL_ALLOC): EXTRA = -Itests/support $(TEST_CFLAGS)
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/.flags
@@ -245,14 +257,18 @@ $(STATIC): $(LIB_OBJ) $(BUILD)/.sources
 $(SHARED): $(LIB_OBJ) $(BUILD)/.sources tools/libpare.map
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=tools/libpare.map \
-	    $(ALL_LDFLAGS) -o $@ $(LIB_OBJ) $(DEP_LIBS)
+	    $(ALL_LDFLAGS) $(call RPATH,) -o $@ $(LIB_OBJ) $(DEP_LIBS)
+
+$(BUILD)/libpare-mpi.so: $(MPI_OBJ) tools/libpare.map
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -Wl,--version-script=tools/libpare.map $(ALL_LDFLAGS) -o $@ $< $(MPI_LIBS)
 
 $(BUILD)/libpare.so: $(SHARED)
 	@ln -sf $(SONAME) $@
 
 $(BUILD)/pare: $(CLI_OBJ) $(STATIC)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(CLI_OBJ) $(STATIC) $(DEP_LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(call RPATH,:$$ORIGIN/../lib) -o $@ $(CLI_OBJ) $(STATIC) $(DEP_LIBS)
 
 # A test that makes allocations fail stands before malloc, for its own objects and our library.
 $(NOMEM): $(FAIL_ALLOC)
@@ -266,7 +282,7 @@ $(FAULTS): WRAP = $(FAIL_IO) -Wl,--wrap=open,--wrap=write,--wrap=fsync,--wrap=cl
 $(TST_BIN) $(LNG_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(SUP_OBJ) $(STATIC)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUP_OBJ) $(WRAP) $(STATIC) $(TEST_LIBS) $(DEP_LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(call RPATH,/../..) -o $@ $< $(SUP_OBJ) $(WRAP) $(STATIC) $(TEST_LIBS) $(DEP_LIBS)
 
 $(FUZ_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(FUZ_OBJ) $(STATIC)
 	@mkdir -p $(@D)

@@ -90,9 +90,9 @@ def dense(case, folder):
     return {"": lambda: F.linear(x, w, b)}, None
 
 
-def graph(case, folder):
+def graph(case, folder, w=None, training=False):
     """A graph transformer by edge lists: gather, score, softmax by segments, scatter."""
-    w, layers = weights(folder)
+    w, layers = w or weights(folder)
     x, ptr, dst = tensor(folder, "x"), tensor(folder, "ptr")[0], tensor(folder, "idx")[0]
     n = x.shape[0]
     src = torch.repeat_interleave(torch.arange(n), ptr[1:] - ptr[:-1])
@@ -100,7 +100,7 @@ def graph(case, folder):
     def attend(h, b):
         q, k, v = [F.linear(h, w[b + "w" + c], w[b + "b" + c]) for c in "qkv"]
         s = (q.index_select(0, src) * k.index_select(0, dst)).sum(1) * q.shape[1] ** -0.5
-        top = torch.full((n,), -1e30).scatter_reduce(0, src, s, "amax")
+        top = torch.full((n,), -1e30).scatter_reduce(0, src, s.detach(), "amax")
         e = torch.exp(s - top[src])
         total = torch.zeros(n).index_add(0, src, e)
         y = torch.zeros_like(v).index_add(0, src, (e / total[src]).unsqueeze(1)
@@ -108,7 +108,7 @@ def graph(case, folder):
         return F.linear(y, w[b + "wo"], w[b + "bo"])
 
     def norm(h, b):
-        return F.batch_norm(h, w[b + "mean"], w[b + "var"], w[b + "gain"], w[b + "bias"])
+        return F.batch_norm(h, w[b + "mean"], w[b + "var"], w[b + "gain"], w[b + "bias"], training)
 
     def run():
         h = F.linear(x, w["stem.map.weight"], w["stem.map.bias"])
@@ -122,14 +122,18 @@ def graph(case, folder):
     return {"edges": run}, None
 
 
-def gpt(case, folder):
-    w, layers = weights(folder)
+def gpt(case, folder, w=None, training=False):
+    w, layers = w or weights(folder)
     ids, heads = tensor(folder, "ids"), case["heads"]
     batch, n = ids.shape
     mask = torch.ones(n, n, dtype=torch.bool).triu(1)
     # One product for queries, keys and values, as such models are stored.
     qkv = [[torch.cat([w[f"blocks.{l}.attn.{p}{c}"] for c in "qkv"]) for p in "wb"]
            for l in range(layers)]
+    if training:
+        for l in range(layers):
+            for p, t in zip("wb", qkv[l]):
+                w[f"blocks.{l}.attn.{p}qkv"] = t
 
     def norm(h, b):
         return F.layer_norm(h, (h.shape[-1],), w[b + "gain"], w[b + "bias"])
@@ -151,9 +155,59 @@ def gpt(case, folder):
     return {"": run}, None
 
 
+# ---- training ----------------------------------------------------------------------------------
+
+def train(case, folder):
+    """One step of AdamW, forward, back and update; the rate is 0, so that all steps are alike. The
+    result is the gradient, tensor by tensor as the file has them."""
+    w, layers = weights(folder)
+    names = [n for n in w if not n.endswith((".mean", ".var", ".freqs"))]
+    labels = tensor(folder, "labels").view(-1)
+    build = {"graph": graph, "gpt": gpt}[case["model"]]
+    ways, _ = build(case, folder, (w, layers), training=True)
+    run = next(iter(ways.values()))
+    fused = [n for n in w if n.endswith("qkv")]
+    params = {n: w[n] for n in names if not (fused and split_of(n))}
+    params.update({n: w[n] for n in fused})
+    for p in params.values():
+        p.requires_grad_(True)
+    opt = torch.optim.AdamW(params.values(), lr=0.0, weight_decay=0.01)
+
+    def step():
+        with torch.enable_grad():
+            y = run()
+            loss = F.cross_entropy(y.reshape(-1, y.shape[-1]), labels, ignore_index=-1)
+            opt.zero_grad(set_to_none=True)
+            loss.backward()
+        opt.step()
+        return params
+
+    def gradient(_):
+        parts = []
+        for n in names:
+            if n in params:
+                parts.append(params[n].grad.reshape(-1))
+            else:  # its third of the fused one
+                whole, third = split_of(n)
+                g = params[whole].grad
+                parts.append(g.chunk(3)["qkv".index(third)].reshape(-1))
+        return torch.cat(parts)
+
+    return {next(iter(ways)): step}, gradient
+
+
+def split_of(name):
+    """blocks.0.attn.wk -> (blocks.0.attn.wqkv, k)"""
+    stem, _, last = name.rpartition(".")
+    if stem.endswith("attn") and len(last) == 2 and last[0] in "wb" and last[1] in "qkv":
+        return f"{stem}.{last[0]}qkv", last[1]
+    return None
+
+
 # ---- answering --------------------------------------------------------------------------------
 
-KINDS = {"attention": attention, "dense": dense, "graph": graph, "gpt": gpt}
+KINDS = {"attention": attention, "dense": dense, "graph": graph, "gpt": gpt,
+         "train": train}
 
 
 def timed(f, clock=time.perf_counter):

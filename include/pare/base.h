@@ -96,6 +96,7 @@ typedef struct pare_bar {
     bool tty, drawn;
     double start, last;
     char what[48];
+    char note[64]; /* shown behind it: the caller's, may change at any time */
 } pare_bar;
 void pare_bar_init(pare_bar *bar, FILE *out);
 void pare_bar_show(void *bar, const char *what, uint64_t done, uint64_t total);

@@ -216,6 +216,11 @@ typedef struct pare_size {
 } pare_size;
 pare_size pare_model_size(const pare_model *m, size_t tokens, uint64_t edges);
 
+/* One hash over everything the model is (architecture, weights, vocabulary), on disk or not; no
+ * file's hash. */
+PARE_MUST_USE pare_status pare_model_sha256(char hex[PARE_SHA256_HEX], const pare_model *m,
+                                            pare_err *err);
+
 const char *pare_norm_name(pare_norm_kind k);
 const char *pare_act_name(pare_act a);
 const char *pare_skip_name(pare_skip_kind k);

@@ -33,14 +33,20 @@
 #include <pare/decode.h>
 #include <pare/fold.h>
 #include <pare/forward.h>
+#include <pare/gradient.h>
+#include <pare/init.h>
 #include <pare/json.h>
+#include <pare/lesson.h>
 #include <pare/linalg.h>
 #include <pare/model.h>
 #include <pare/oracle.h>
 #include <pare/publish.h>
 #include <pare/random_model.h>
+#include <pare/ranks.h>
+#include <pare/runs.h>
 #include <pare/vmath.h>
 #include <pare/sample.h>
+#include <pare/train.h>
 
 const char *pare_version(void); /* "0.1.0" */
 #endif

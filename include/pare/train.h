@@ -44,7 +44,8 @@ void pare_adamw_step(pare_params *p, const float *grad, float *m, float *v, uint
 /* Euclidean norm of grad (in f64, fixed blocks); grad is scaled down to `clip` when that is > 0 and
  * smaller. An inf or nan comes back as such and leaves grad alone. */
 double pare_clip(float *grad, size_t count, double clip, const pare_exec *exec);
-/* Linear from 0 to lr over `warmup` steps, then a half cosine down to `last`; step from 0. */
+/* Linear from 0 to lr over `warmup` steps, then a half cosine down to `last`; step from 0. The ends
+ * are outside: lr (step + 1) / (warmup + 1) first, and `last` is what step = steps would have. */
 double pare_cosine(uint64_t step, uint64_t steps, uint64_t warmup, double lr, double last);
 
 /* ---- what is learnt ----------------------------------------------------------------------- */
@@ -60,6 +61,8 @@ typedef enum pare_fold_part { PARE_PART_VAL, PARE_PART_TEST } pare_fold_part;
 /* A lesson gives the batch of a step, and a mark for what was learnt. */
 typedef struct pare_lesson {
     void *self;
+    const char *id;     /* what is taught from which data (hashes, split, window): part of a
+                           checkpoint's fingerprint; NULL: "" */
     const char *metric; /* "auc", "accuracy", "nats", "mse" */
     bool more_is_better;
     uint64_t epoch; /* steps of one epoch */
@@ -92,9 +95,11 @@ typedef struct pare_train_opts {
     const pare_model *teacher; /* or NULL */
     double distill;            /* loss = (1 - distill) loss + distill KL; 0..1 */
     double temperature;
-    double hidden; /* + hidden * mean square of (stream - teacher's), where widths are equal */
-    const char *checkpoint; /* path; NULL: none */
-    bool resume;            /* go on from it when it is there and belongs to this run */
+    double hidden; /* + hidden * mean square of (stream - teacher's), over the places where widths
+                      are equal; place b of L blocks looks at place b K / L of the teacher's K */
+    const char *checkpoint; /* path; NULL: none. Written every keep_every steps and at the end */
+    bool resume;            /* go on from it when it is there; PARE_ERR_INPUT when it is damaged or
+                               of another run, by name of what differs */
     void (*log)(void *self, const pare_train_log *line);
     void *log_self;
 } pare_train_opts;

@@ -1,23 +1,35 @@
-/* listed.h - attention of a row over a list of keys: graphs, short windows. */
+/* listed.h - attention of a row over a list of keys: graphs, short windows; and the way back. */
 #ifndef PARE_ATTENTION_LISTED_H
 #define PARE_ATTENTION_LISTED_H
 #include <pare/attention.h>
 
 enum { LIST_PAD = 16 /* floats that a kernel may write beyond the scores of a row */ };
 
-/* The keys and values of one head. */
-typedef struct list_data {
-    const float *k, *v;
-    size_t ldk, ldv, dk, dv;
-    float scale;
-} list_data;
+/* Rows of a matrix that a list names. */
+typedef struct list_rows {
+    const float *v;
+    size_t ld, width;
+} list_rows;
 
+typedef struct list_sum {
+    float top, sum;
+} list_sum;
+
+/* What attention over idx[0 .. n-1], n > 0, and its gradient are made of. */
 typedef struct list_kernel {
     const char *name;
-    /* y (dv) = the average over keys idx[0 .. n-1], n > 0, for the query q (dk); s is room for
-     * n + LIST_PAD floats. */
-    void (*row)(float *y, const float *q, const list_data *e, const uint32_t *idx, size_t n,
-                float *s);
+    /* s_j = scale x.rows_idx[j]; s has room for n + LIST_PAD floats. Rows of `next`, unless it is
+     * NULL, are asked for on the way. */
+    void (*scores)(float *s, const float *x, const list_rows *rows, float scale,
+                   const uint32_t *idx, size_t n, const list_rows *next);
+    /* s_j = e^(s_j - top); s as above. Returns the largest score and the sum of the weights. */
+    list_sum (*weights)(float *s, size_t n);
+    /* y = by sum_j s_j rows_idx[j], added to y or not. */
+    void (*values)(float *y, const float *s, const list_rows *rows, const uint32_t *idx, size_t n,
+                   float by, bool add);
+    /* p_j = e^(s_j - lse), ds_j = scale p_j (t_j - mean). */
+    void (*slopes)(float *p, float *ds, const float *s, const float *t, size_t n, float lse,
+                   float mean, float scale);
 } list_kernel;
 
 /* The kernels this CPU can run, best first; the last is the portable one. Returns how many. */
@@ -25,6 +37,7 @@ size_t list_kernels(list_kernel out[3]);
 
 typedef struct listed_job {
     pare_mat32 y;
+    float *lse; /* n, log of the sum of each row's e^score, -inf for an empty row; or NULL */
     const pare_mat32 *q, *k, *v;
     float scale;
     const pare_pattern *pattern;
@@ -34,5 +47,36 @@ typedef struct listed_job {
 
 /* All rows, over the threads. */
 PARE_MUST_USE pare_status listed_attend(const listed_job *w, const pare_exec *exec, pare_err *err);
+
+/* Adds the gradients to dq, dk, dv. A graph comes with `turned`; a window is given neither. */
+typedef struct listed_backward_job {
+    pare_mat32 dq, dk, dv;
+    const pare_mat32 *dy, *q, *k, *v, *y;
+    const float *lse;
+    float scale;
+    const pare_pattern *pattern;
+    const pare_graph *graph;
+    const pare_turned *turned;
+    const list_kernel *kernel;
+} listed_backward_job;
+
+PARE_MUST_USE pare_status listed_backward(const listed_backward_job *w, const pare_exec *exec,
+                                          pare_err *err);
+
+/* ---- rows in blocks of keys (list_sweep.c) ----------------------------------------------------
+ */
+
+enum { LIST_MOST = 1024 /* keys of a segment at most */ };
+
+/* Some keys of a row: edges first .. first + count - 1 of the graph, 0 < count <= LIST_MOST. */
+typedef void list_segment(void *ctx, size_t row, size_t first, size_t count);
+
+/* How many keys, of `width` floats each, are to be taken at a time: a block that stays in the cache
+ * while all rows visit it; g->n where that does not pay. */
+size_t list_block(const pare_graph *g, size_t width);
+/* Calls fn for every edge, block after block of keys, in each of them over the threads. What
+ * belongs to one row comes in order and not at once. */
+PARE_MUST_USE pare_status list_sweep(const pare_graph *g, size_t block, list_segment *fn, void *ctx,
+                                     const pare_exec *exec, pare_err *err);
 
 #endif

@@ -51,7 +51,8 @@ void pare_bar_show(void *self, const char *what, uint64_t done, uint64_t total)
     char cells[BAR_CELLS + 1] = {0}, eta[32];
     for (int i = 0; i < BAR_CELLS; i++) cells[i] = i < (int)(part * BAR_CELLS) ? '#' : '.';
     eta_text(eta, now - bar->start, part);
-    fprintf(bar->out, "\r%s [%s] %3d%% eta %s\033[K", bar->what, cells, (int)(100 * part), eta);
+    fprintf(bar->out, "\r%s [%s] %3d%% eta %s%s%s\033[K", bar->what, cells, (int)(100 * part), eta,
+            *bar->note ? "  " : "", bar->note);
     fflush(bar->out);
     bar->drawn = true;
     bar->last = now;

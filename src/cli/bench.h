@@ -54,6 +54,7 @@ extern const bench_case bench_cases[];
 extern const size_t bench_ncases;
 extern const bench_kind bench_attention, bench_dense, bench_hash, bench_spectral; /* kernels */
 extern const bench_kind bench_board, bench_web, bench_gpt;                        /* models */
+extern const bench_kind bench_board_step, bench_web_step, bench_gpt_step;         /* training */
 /* Picked up when the library can decode (pare.h then has the header). */
 #if defined __has_include
 #if __has_include(<pare/decode.h>)
@@ -63,6 +64,21 @@ extern const bench_kind bench_board, bench_web, bench_gpt;                      
 #ifdef BENCH_HAS_DECODER
 extern const bench_kind bench_generate;
 #endif
+
+/* The state of a pass over a model, which a training step is made of as well. */
+typedef struct bench_pass {
+    pare_model *m;
+    pare_input in;
+    pare_graph_data board;
+    size_t count; /* of outputs */
+    double *exact;
+    float *out;
+    struct bench_step *step; /* training only */
+} bench_pass;
+/* What the kinds of a pass prepare, without an answer: model, input, files for the peers. */
+pare_status bench_board_input(bench_job *j, const size_t *p);
+pare_status bench_web_input(bench_job *j, const size_t *p);
+pare_status bench_gpt_input(bench_job *j, const size_t *p);
 
 /* ---- what kinds share ----------------------------------------------------------------------- */
 

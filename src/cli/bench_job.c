@@ -37,6 +37,13 @@ const bench_case bench_cases[] = {
     {"generate", &bench_generate, BENCH_QUICK, BENCH_TOKENS, false, {1, 16, 64, 1, 64}},
     {"generate", &bench_generate, BENCH_SHORT, BENCH_TOKENS, false, {1, 256, 64, 5, 512}},
 #endif
+    /* as in forward */
+    {"train", &bench_board_step, BENCH_QUICK, BENCH_MS, false, {6, 16, 2}},
+    {"train", &bench_board_step, BENCH_SHORT, BENCH_MS, false, {100, 64, 4}},
+    {"train", &bench_web_step, BENCH_QUICK, BENCH_MS, false, {40, 100, 16, 2}},
+    {"train", &bench_web_step, BENCH_FULL, BENCH_MS, false, {11758, 519000, 64, 4}},
+    {"train", &bench_gpt_step, BENCH_QUICK, BENCH_TOKENS, false, {2, 12, 16, 2, 50}},
+    {"train", &bench_gpt_step, BENCH_SHORT, BENCH_TOKENS, false, {8, 256, 256, 4, 4096}},
     /* times */
     {"hash", &bench_hash, BENCH_QUICK, BENCH_GBYTES, true, {1}},
     {"hash", &bench_hash, BENCH_SHORT, BENCH_GBYTES, true, {16}},

@@ -4,14 +4,7 @@
 
 #include <math.h>
 
-typedef struct pass {
-    pare_model *m;
-    pare_input in;
-    pare_graph_data board;
-    size_t count; /* of outputs */
-    double *exact;
-    float *out;
-} pass;
+typedef bench_pass pass;
 
 /* ---- what all passes share ------------------------------------------------------------------- */
 
@@ -25,23 +18,29 @@ static pass *pass_new(bench_job *j, const pare_random_model_opts *shape)
     return s;
 }
 
-/* Once the input is there: the f64 answer, and the model's file for the peers. */
-static pare_status pass_ready(bench_job *j)
+/* Once the input is there: the model's file for the peers. */
+static pare_status pass_give(bench_job *j)
 {
     pass *s = j->state;
     s->count = pare_output_rows(s->m, &s->in) * pare_model_outputs(s->m);
+    j->amount = (double)(s->in.batch * s->in.tokens);
+    if (!j->peers) return PARE_OK;
+    char *path = bench_path(j, "model.safetensors");
+    return path ? pare_model_save(s->m, path, true, NULL, &j->c->err) : j->c->err.code;
+}
+
+/* The f64 answer. */
+static pare_status pass_answer(bench_job *j)
+{
+    pass *s = j->state;
     s->exact = bench_alloc(j, s->count, sizeof *s->exact);
     s->out = bench_alloc(j, s->count, sizeof *s->out);
     if (!s->exact || !s->out) return j->c->err.code;
-    j->amount = (double)(s->in.batch * s->in.tokens);
     j->result = s->out;
     j->nresult = s->count;
     j->tolerance = 1e-4; /* several layers of f32, norms between them */
     const pare_exec all = {.threads = (int)j->c->threads};
-    const pare_status st = pare_forward_f64(s->exact, s->m, &s->in, NULL, &all, &j->c->err);
-    if (st || !j->peers) return st;
-    char *path = bench_path(j, "model.safetensors");
-    return path ? pare_model_save(s->m, path, true, NULL, &j->c->err) : j->c->err.code;
+    return pare_forward_f64(s->exact, s->m, &s->in, NULL, &all, &j->c->err);
 }
 
 static pare_status pass_run(bench_job *j)
@@ -99,12 +98,12 @@ static pare_status graph_ready(bench_job *j, const char *what, size_t dim, size_
     snprintf(j->shape, sizeof j->shape, "%s n=%zu pairs=%zu dim=%zu layers=%zu", what, whole.n,
              pairs, dim, layers);
     j->flops = 2 * (double)pare_model_size(s->m, whole.n, pairs).macs;
-    st = pass_ready(j);
+    st = pass_give(j);
     return st ? st : graph_give(j, &whole);
 }
 
 /* Minesweeper: p = side, dim, layers. */
-static pare_status board_prepare(bench_job *j, const size_t *p)
+pare_status bench_board_input(bench_job *j, const size_t *p)
 {
     const pare_random_model_opts o = graph_shape(p[1], p[2], 7);
     pass *s = pass_new(j, &o);
@@ -122,7 +121,7 @@ static pare_status board_prepare(bench_job *j, const size_t *p)
 
 /* Many edges on few nodes, and some nodes with very many, as in Tolokers: p = nodes, edges, dim,
  * layers. One end of an edge is uniform, the other leans to the first nodes (density ~ x^-1/2). */
-static pare_status web_prepare(bench_job *j, const size_t *p)
+pare_status bench_web_input(bench_job *j, const size_t *p)
 {
     const size_t n = p[0], nedges = p[1], features = 10;
     const pare_random_model_opts o = graph_shape(p[2], p[3], features);
@@ -145,13 +144,25 @@ static pare_status web_prepare(bench_job *j, const size_t *p)
     return graph_ready(j, "web", p[2], p[3]);
 }
 
+static pare_status board_prepare(bench_job *j, const size_t *p)
+{
+    const pare_status st = bench_board_input(j, p);
+    return st ? st : pass_answer(j);
+}
+
+static pare_status web_prepare(bench_job *j, const size_t *p)
+{
+    const pare_status st = bench_web_input(j, p);
+    return st ? st : pass_answer(j);
+}
+
 const bench_kind bench_board = {board_prepare, NULL, pass_run, pass_check, pass_drop};
 const bench_kind bench_web = {web_prepare, NULL, pass_run, pass_check, pass_drop};
 
 /* ---- a GPT: p = batch, tokens, dim, layers, vocab; heads of 64 where they fit -------------------
  */
 
-static pare_status gpt_prepare(bench_job *j, const size_t *p)
+pare_status bench_gpt_input(bench_job *j, const size_t *p)
 {
     const size_t batch = p[0], tokens = p[1], heads = p[2] < 128 ? 2 : p[2] / 64;
     pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
@@ -169,9 +180,15 @@ static pare_status gpt_prepare(bench_job *j, const size_t *p)
     snprintf(j->shape, sizeof j->shape, "gpt batch=%zu n=%zu dim=%zu layers=%zu vocab=%zu", batch,
              tokens, o.dim, o.layers, o.vocab);
     j->flops = 2 * (double)batch * (double)pare_model_size(s->m, tokens, 0).macs;
-    pare_status st = pass_ready(j);
+    pare_status st = pass_give(j);
     if (!st) st = bench_give(j, "ids", PARE_I64, batch, tokens, ids);
     return st ? st : bench_tell(j, "{\"kind\": \"gpt\", \"heads\": %zu}", heads);
+}
+
+static pare_status gpt_prepare(bench_job *j, const size_t *p)
+{
+    const pare_status st = bench_gpt_input(j, p);
+    return st ? st : pass_answer(j);
 }
 
 const bench_kind bench_gpt = {gpt_prepare, NULL, pass_run, pass_check, pass_drop};

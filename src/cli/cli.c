@@ -14,7 +14,12 @@ static size_t common_rows(cli *c, cli_out out, const char *out_help)
     size_t n = 0;
     opt *o = c->common;
     if (out != CLI_NO_OUT) {
-        o[n++] = (opt){"out", 'o', OPT_TEXT, &c->out, "FILE", out_help, NULL, 0, 0, 0, 0, NULL};
+        o[n++] = (opt){.name = "out",
+                       .letter = 'o',
+                       .kind = OPT_TEXT,
+                       .to = &c->out,
+                       .metavar = "FILE",
+                       .help = out_help};
         o[n++] = (opt){.name = "force",
                        .letter = 'f',
                        .kind = OPT_FLAG,

@@ -98,5 +98,6 @@ int cmd_data(int argc, char **argv);
 int cmd_fold(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_compose(int argc, char **argv);
+int cmd_train(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 #endif

@@ -297,7 +297,7 @@ int cmd_bench(int argc, char **argv)
         .command = "bench",
         .args = "[NAME...]",
         .about = "How fast this is here, as CSV: attention, dense, forward, generate, hash,\n"
-                 "spectral, or all of them, on one thread and on -t. Results are checked.",
+                 "spectral, train, or all of them, on one thread and on -t. Results are checked.",
         .example = "bench attention dense",
         .own = own,
         .nown = sizeof own / sizeof *own,

@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-enum { most_names = 7 };
+enum { most_names = 64 };
 static char names[most_names][PATH_MAX];
 static volatile sig_atomic_t nnames; /* those that are complete */
 
@@ -22,6 +22,7 @@ static void stop(int signal_number)
 static void add(const char *out, const char *suffix, bool part, bool temp)
 {
     const long pid = (long)getpid();
+    if (nnames == most_names) return;
     char middle[40] = "", end[40] = "";
     if (part) snprintf(middle, sizeof middle, PARE_PART_SUFFIX, pid);
     if (temp) snprintf(end, sizeof end, PARE_TEMP_SUFFIX, pid, 0);
@@ -44,6 +45,11 @@ void interrupt_cleans(const char *out)
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
             (void)sigaction(signals[i], &act, NULL); /* what is ignored (nohup) stays ignored */
+}
+
+void interrupt_cleans_also(const char *out)
+{
+    add(out, "", false, true);
 }
 
 void interrupt_file_size(void)

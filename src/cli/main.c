@@ -14,6 +14,8 @@ static const command commands[] = {
     {"info", "MODEL", "what it is: shapes, parameters, bytes, MACs", cmd_info},
     {"run", "MODEL --text TEXT", "go on with a text, or one pass over arrays", cmd_run},
     {"eval", "MODEL --data D", "accuracy, AUC, perplexity; KL to --reference", cmd_eval},
+    {"train", "--kind K --data F -o MODEL", "graph transformers, GPTs, encoders; to resume",
+     cmd_train},
     {"fold", "MODEL -o OUT", "the same function written with less, certified", cmd_fold},
     {"verify", "CERT", "prove a certificate again from its files", cmd_verify},
     {"compose", "CERT CERT... -o OUT", "one certificate for a chain of cuts", cmd_compose},

@@ -261,10 +261,30 @@ static void help_row(FILE *to, const opt *o)
     fprintf(to, "  %-25s %s%s%s\n", left, o->help, list, value);
 }
 
+/* "shape    --dim [64] --layers [4]", for commands with more options than a screen has lines; the
+ * word is the help of the first. Returns how many rows of the table that was. */
+static size_t help_joined(FILE *to, const opt *o)
+{
+    char value[80];
+    size_t n = 0;
+    fprintf(to, "  %-7s", o->help);
+    do {
+        default_text(value, sizeof value, &o[n]);
+        if (!*value && o[n].metavar) snprintf(value, sizeof value, " %s", o[n].metavar);
+        fprintf(to, " --%s%s", o[n].name, value);
+    } while (o[n++].joined);
+    fputc('\n', to);
+    return n;
+}
+
 void opt_help(FILE *to, const opt_spec *spec)
 {
     fprintf(to, "Usage: pare %s %s\n%s\n\n", spec->command, spec->args, spec->about);
-    for (size_t i = 0; i < spec->nown; i++) help_row(to, &spec->own[i]);
+    for (size_t i = 0; i < spec->nown;)
+        if (spec->own[i].joined)
+            i += help_joined(to, &spec->own[i]);
+        else
+            help_row(to, &spec->own[i++]);
     for (size_t i = 0; i < spec->ncommon; i++) help_row(to, &spec->common[i]);
     fprintf(to, "  %-25s %s\n\nExample: pare %s\n", "-h, --help", "this text; [x] is a default",
             spec->example);

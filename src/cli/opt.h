@@ -32,6 +32,7 @@ typedef struct opt {
     size_t min, max;
     double low, high;
     const char *const *choices; /* ended by NULL */
+    bool joined; /* help has it on one line with the next one; the first one's help is a word */
 } opt;
 
 /* What a command is called with and how it explains itself. */

@@ -5,6 +5,7 @@
  * (so its error is at most gamma_k times the sum of absolute values). OpenBLAS, BLIS and the
  * reference BLAS do so; a BLAS with Strassen's method would not. */
 #include "blas.h"
+#include "sgemm.h"
 #include <cblas.h>
 #include <limits.h>
 #include <pthread.h>
@@ -98,6 +99,9 @@ void pare_gemm_f32(size_t m, size_t n, size_t k, float alpha, const float *a, si
                     pare_blas_int(tb ? k : n), alpha, b, lb, a, ta ? la : 1, 1, c, 1);
         return;
     }
+    if (alpha == 1 && (beta == 0 || beta == 1) &&
+        sgemm_avx512(m, n, k, a, lda, ta, b, ldb, tb, beta == 1, c, ldc))
+        return;
     cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
                 pare_blas_int(m), pare_blas_int(n), pare_blas_int(k), alpha, a, la, b, lb, beta, c,
                 leading(ldc, m, n));

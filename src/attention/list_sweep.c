@@ -1,0 +1,68 @@
+/* Rows of a graph in blocks of keys. A row names keys anywhere: where they do not all fit the
+ * cache next to a core, all rows visit the first block of keys, then all the second, and each key
+ * comes from the far cache once a block and not once an edge. */
+#include "listed.h"
+#include <stdlib.h>
+
+enum {
+    UNIT = 64,       /* rows of one unit of work */
+    CACHE = 3 << 18, /* bytes of a block: more than half of a second-level cache */
+    WORTH = 6        /* edges that a row must have in a block on average */
+};
+
+size_t list_block(const pare_graph *g, size_t width)
+{
+    const size_t keys = CACHE / sizeof(float) / (width ? width : 1) + 1;
+    const size_t blocks = (g->n + keys - 1) / keys;
+    return blocks < 2 || g->ptr[g->n] / blocks / WORTH < g->n ? g->n : keys;
+}
+
+typedef struct sweep {
+    const pare_graph *g;
+    size_t end; /* of the block */
+    size_t *at; /* first edge of each row that is still to come */
+    list_segment *fn;
+    void *ctx;
+} sweep;
+
+/* First of the edges from .. to - 1 whose key is not below `end`. */
+static size_t edge_at(const uint32_t *idx, size_t from, size_t to, size_t end)
+{
+    if (from < to && idx[to - 1] < end) return to;
+    while (from < to) {
+        const size_t mid = from + (to - from) / 2;
+        if (idx[mid] < end)
+            from = mid + 1;
+        else
+            to = mid;
+    }
+    return from;
+}
+
+static void rows(void *ctx, size_t unit)
+{
+    const sweep *const s = ctx;
+    const size_t n = s->g->n, first = unit * UNIT, last = n - first < UNIT ? n : first + UNIT;
+    for (size_t i = first; i < last; i++) {
+        const size_t to = edge_at(s->g->idx, s->at[i], s->g->ptr[i + 1], s->end);
+        while (s->at[i] < to) {
+            const size_t left = to - s->at[i], count = left < LIST_MOST ? left : LIST_MOST;
+            s->fn(s->ctx, i, s->at[i], count);
+            s->at[i] += count;
+        }
+    }
+}
+
+pare_status list_sweep(const pare_graph *g, size_t block, list_segment *fn, void *ctx,
+                       const pare_exec *exec, pare_err *err)
+{
+    sweep s = {.g = g, .fn = fn, .ctx = ctx, .at = malloc((g->n + 1) * sizeof *s.at)};
+    if (!s.at) return pare_no_memory(err);
+    for (size_t i = 0; i < g->n; i++) s.at[i] = g->ptr[i];
+    for (size_t from = 0; from < g->n; from += block) {
+        s.end = g->n - from < block ? g->n : from + block;
+        pare_parallel(exec, (g->n + UNIT - 1) / UNIT, rows, &s);
+    }
+    free(s.at);
+    return PARE_OK;
+}

@@ -1,0 +1,288 @@
+/* Kernels over lists of rows: products with four rows at a time along their width, e^x over the
+ * whole list, then sums of rows, 64 columns at a time. The rows that a list names lie anywhere. */
+#include "listed.h"
+#include <math.h>
+#include <pare/vexp.h>
+#include <string.h>
+
+enum { GROUP = 4 /* keys at a time */ };
+
+/* ---- portable ------------------------------------------------------------------------------- */
+
+/* Eight partial sums in a fixed order: what the compiler may turn into vectors without being
+ * allowed to reorder anything itself. */
+static float dot8(const float *a, const float *b, size_t n)
+{
+    float part[8] = {0};
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (size_t l = 0; l < 8; l++) part[l] += a[i + l] * b[i + l];
+    float s =
+        ((part[0] + part[4]) + (part[1] + part[5])) + ((part[2] + part[6]) + (part[3] + part[7]));
+    for (; i < n; i++) s += a[i] * b[i];
+    return s;
+}
+
+static void scores_portable(float *s, const float *x, const list_rows *rows, float scale,
+                            const uint32_t *idx, size_t n, const list_rows *next)
+{
+    (void)next;
+    for (size_t j = 0; j < n; j++) s[j] = scale * dot8(x, rows->v + idx[j] * rows->ld, rows->width);
+}
+
+static list_sum weights_portable(float *s, size_t n)
+{
+    float top = -INFINITY, part[GROUP] = {0};
+    for (size_t j = 0; j < n; j++)
+        if (s[j] > top) top = s[j];
+    for (size_t j = 0; j < n; j++) part[j % GROUP] += s[j] = pare_exp_scalar(s[j] - top);
+    return (list_sum){top, (part[0] + part[1]) + (part[2] + part[3])};
+}
+
+static void values_portable(float *y, const float *s, const list_rows *rows, const uint32_t *idx,
+                            size_t n, float by, bool add)
+{
+    for (size_t c = 0; c < rows->width; c += 8) {
+        const size_t width = rows->width - c < 8 ? rows->width - c : 8;
+        float part[8] = {0};
+        for (size_t j = 0; j < n; j++) {
+            const float *const x = rows->v + idx[j] * rows->ld + c;
+            for (size_t l = 0; l < width; l++) part[l] += s[j] * x[l];
+        }
+        for (size_t l = 0; l < width; l++) y[c + l] = by * part[l] + (add ? y[c + l] : 0);
+    }
+}
+
+static void slopes_portable(float *p, float *ds, const float *s, const float *t, size_t n,
+                            float lse, float mean, float scale)
+{
+    for (size_t j = 0; j < n; j++) {
+        p[j] = pare_exp_scalar(s[j] - lse);
+        ds[j] = scale * p[j] * (t[j] - mean);
+    }
+}
+
+#if defined(__x86_64__)
+static inline void prefetch_row(const float *x, size_t n)
+{
+    for (size_t c = 0; c < n; c += 16) __builtin_prefetch(x + c);
+}
+
+/* ---- AVX-512 -------------------------------------------------------------------------------- */
+
+PARE_AVX512 static inline __mmask16 rest16(size_t n)
+{
+    return (__mmask16)(n >= 16 ? 0xffff : (1u << n) - 1);
+}
+
+/* (sum a0, sum a1, sum a2, sum a3) */
+PARE_AVX512 static inline __m128 sums16(__m512 a0, __m512 a1, __m512 a2, __m512 a3)
+{
+    const __m512 b0 = _mm512_add_ps(_mm512_unpacklo_ps(a0, a1), _mm512_unpackhi_ps(a0, a1));
+    const __m512 b1 = _mm512_add_ps(_mm512_unpacklo_ps(a2, a3), _mm512_unpackhi_ps(a2, a3));
+    const __m512d c0 = _mm512_castps_pd(b0), c1 = _mm512_castps_pd(b1);
+    const __m512 c = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(c0, c1)),
+                                   _mm512_castpd_ps(_mm512_unpackhi_pd(c0, c1)));
+    const __m128 low = _mm_add_ps(_mm512_castps512_ps128(c), _mm512_extractf32x4_ps(c, 1));
+    return _mm_add_ps(low, _mm_add_ps(_mm512_extractf32x4_ps(c, 2), _mm512_extractf32x4_ps(c, 3)));
+}
+
+PARE_AVX512 static void scores_avx512(float *s, const float *x, const list_rows *rows, float scale,
+                                      const uint32_t *idx, size_t n, const list_rows *next)
+{
+    for (size_t j = 0; j < n; j += GROUP) {
+        const float *k[GROUP];
+        __m512 acc[GROUP];
+        for (size_t r = 0; r < GROUP; r++) { /* beyond the end: the last key once more */
+            const size_t at = idx[j + r < n ? j + r : n - 1];
+            k[r] = rows->v + at * rows->ld;
+            acc[r] = _mm512_setzero_ps();
+            if (next) prefetch_row(next->v + at * next->ld, next->width);
+        }
+        for (size_t c = 0; c < rows->width; c += 16) {
+            const __mmask16 on = rest16(rows->width - c);
+            const __m512 xc = _mm512_maskz_loadu_ps(on, x + c);
+#pragma GCC unroll 4
+            for (size_t r = 0; r < GROUP; r++)
+                acc[r] = _mm512_fmadd_ps(xc, _mm512_maskz_loadu_ps(on, k[r] + c), acc[r]);
+        }
+        _mm_storeu_ps(s + j,
+                      _mm_mul_ps(_mm_set1_ps(scale), sums16(acc[0], acc[1], acc[2], acc[3])));
+    }
+}
+
+/* Scores become weights. */
+PARE_AVX512 static list_sum weights_avx512(float *s, size_t n)
+{
+    __m512 top = _mm512_set1_ps(-INFINITY), sum = _mm512_setzero_ps();
+    for (size_t i = n; i < n + LIST_PAD; i++) s[i] = -INFINITY;
+    for (size_t j = 0; j < n; j += 16) top = _mm512_max_ps(_mm512_loadu_ps(s + j), top);
+    const float most = _mm512_reduce_max_ps(top);
+    const __m512 base = _mm512_set1_ps(most);
+    for (size_t j = 0; j < n; j += 16) {
+        const __m512 w = pare_exp_avx512(_mm512_sub_ps(_mm512_loadu_ps(s + j), base));
+        _mm512_storeu_ps(s + j, w);
+        sum = _mm512_add_ps(sum, w);
+    }
+    return (list_sum){most, _mm512_reduce_add_ps(sum)};
+}
+
+/* 64 columns at a time, even and odd keys apart: eight chains. */
+PARE_AVX512 static void values_avx512(float *y, const float *s, const list_rows *rows,
+                                      const uint32_t *idx, size_t n, float by, bool add)
+{
+    for (size_t c = 0; c < rows->width; c += 64) {
+        __m512 even[4], odd[4];
+        __mmask16 on[4];
+#pragma GCC unroll 4
+        for (size_t b = 0; b < 4; b++) {
+            even[b] = odd[b] = _mm512_setzero_ps();
+            on[b] = rows->width > c + 16 * b ? rest16(rows->width - c - 16 * b) : 0;
+        }
+        for (size_t j = 0; j + 1 < n; j += 2) {
+            const float *const v0 = rows->v + idx[j] * rows->ld + c;
+            const float *const v1 = rows->v + idx[j + 1] * rows->ld + c;
+            const __m512 w0 = _mm512_set1_ps(s[j]), w1 = _mm512_set1_ps(s[j + 1]);
+#pragma GCC unroll 4
+            for (size_t b = 0; b < 4; b++) {
+                even[b] = _mm512_fmadd_ps(w0, _mm512_maskz_loadu_ps(on[b], v0 + 16 * b), even[b]);
+                odd[b] = _mm512_fmadd_ps(w1, _mm512_maskz_loadu_ps(on[b], v1 + 16 * b), odd[b]);
+            }
+        }
+        const float *const last = rows->v + idx[n - 1] * rows->ld + c;
+        const __m512 w = _mm512_set1_ps(n % 2 ? s[n - 1] : 0);
+#pragma GCC unroll 4
+        for (size_t b = 0; b < 4; b++) {
+            const __m512 x = _mm512_maskz_loadu_ps(n % 2 ? on[b] : 0, last + 16 * b);
+            const __m512 o = _mm512_add_ps(_mm512_fmadd_ps(w, x, even[b]), odd[b]);
+            const __m512 old = _mm512_maskz_loadu_ps(add ? on[b] : 0, y + c + 16 * b);
+            _mm512_mask_storeu_ps(y + c + 16 * b, on[b],
+                                  _mm512_fmadd_ps(o, _mm512_set1_ps(by), old));
+        }
+    }
+}
+
+PARE_AVX512 static void slopes_avx512(float *p, float *ds, const float *s, const float *t, size_t n,
+                                      float lse, float mean, float scale)
+{
+    const __m512 high = _mm512_set1_ps(PARE_EXP_HIGH), by = _mm512_set1_ps(scale);
+    for (size_t j = 0; j < n; j += 16) {
+        const __mmask16 on = rest16(n - j);
+        const __m512 x = _mm512_sub_ps(_mm512_maskz_loadu_ps(on, s + j), _mm512_set1_ps(lse));
+        const __m512 d = _mm512_sub_ps(_mm512_maskz_loadu_ps(on, t + j), _mm512_set1_ps(mean));
+        const __m512 w = pare_exp_avx512(_mm512_min_ps(high, x));
+        _mm512_mask_storeu_ps(p + j, on, w);
+        _mm512_mask_storeu_ps(ds + j, on, _mm512_mul_ps(_mm512_mul_ps(by, w), d));
+    }
+}
+
+/* ---- AVX2 ----------------------------------------------------------------------------------- */
+
+PARE_AVX2 static inline __m256i rest8(size_t n)
+{
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n < 8 ? (int)n : 8), lane);
+}
+
+PARE_AVX2 static inline __m128 sums8(__m256 a0, __m256 a1, __m256 a2, __m256 a3)
+{
+    const __m256 c = _mm256_hadd_ps(_mm256_hadd_ps(a0, a1), _mm256_hadd_ps(a2, a3));
+    return _mm_add_ps(_mm256_castps256_ps128(c), _mm256_extractf128_ps(c, 1));
+}
+
+PARE_AVX2 static void scores_avx2(float *s, const float *x, const list_rows *rows, float scale,
+                                  const uint32_t *idx, size_t n, const list_rows *next)
+{
+    for (size_t j = 0; j < n; j += GROUP) {
+        const float *k[GROUP];
+        __m256 acc[GROUP];
+        for (size_t r = 0; r < GROUP; r++) {
+            const size_t at = idx[j + r < n ? j + r : n - 1];
+            k[r] = rows->v + at * rows->ld;
+            acc[r] = _mm256_setzero_ps();
+            if (next) prefetch_row(next->v + at * next->ld, next->width);
+        }
+        for (size_t c = 0; c < rows->width; c += 8) {
+            const __m256i on = rest8(rows->width - c);
+            const __m256 xc = _mm256_maskload_ps(x + c, on);
+#pragma GCC unroll 4
+            for (size_t r = 0; r < GROUP; r++)
+                acc[r] = _mm256_fmadd_ps(xc, _mm256_maskload_ps(k[r] + c, on), acc[r]);
+        }
+        _mm_storeu_ps(s + j, _mm_mul_ps(_mm_set1_ps(scale), sums8(acc[0], acc[1], acc[2], acc[3])));
+    }
+}
+
+PARE_AVX2 static list_sum weights_avx2(float *s, size_t n)
+{
+    __m256 sum = _mm256_setzero_ps();
+    float top = -INFINITY, part[8];
+    for (size_t j = 0; j < n; j++)
+        if (s[j] > top) top = s[j];
+    for (size_t i = n; i < n + LIST_PAD; i++) s[i] = -INFINITY;
+    for (size_t j = 0; j < n; j += 8) {
+        const __m256 w = pare_exp_avx2(_mm256_sub_ps(_mm256_loadu_ps(s + j), _mm256_set1_ps(top)));
+        _mm256_storeu_ps(s + j, w);
+        sum = _mm256_add_ps(sum, w);
+    }
+    _mm256_storeu_ps(part, sum);
+    return (list_sum){top, ((part[0] + part[1]) + (part[2] + part[3])) +
+                               ((part[4] + part[5]) + (part[6] + part[7]))};
+}
+
+/* 64 columns at a time: eight chains. */
+PARE_AVX2 static void values_avx2(float *y, const float *s, const list_rows *rows,
+                                  const uint32_t *idx, size_t n, float by, bool add)
+{
+    for (size_t c = 0; c < rows->width; c += 64) {
+        __m256 acc[8];
+        const size_t whole = rows->width - c < 64 ? (rows->width - c) / 8 : 8;
+        const bool more = whole < 8 && 8 * whole < rows->width - c;
+        const __m256i on = rest8(rows->width - c - 8 * whole);
+        for (size_t b = 0; b < 8; b++) acc[b] = _mm256_setzero_ps();
+        for (size_t j = 0; j < n; j++) {
+            const float *const v = rows->v + idx[j] * rows->ld + c;
+            const __m256 w = _mm256_set1_ps(s[j]);
+            for (size_t b = 0; b < whole; b++)
+                acc[b] = _mm256_fmadd_ps(w, _mm256_loadu_ps(v + 8 * b), acc[b]);
+            if (more)
+                acc[whole] = _mm256_fmadd_ps(w, _mm256_maskload_ps(v + 8 * whole, on), acc[whole]);
+        }
+        const __m256 f = _mm256_set1_ps(by);
+        for (size_t b = 0; b < whole + more; b++) {
+            const __m256i mine = b < whole ? rest8(8) : on;
+            const __m256 old = add ? _mm256_maskload_ps(y + c + 8 * b, mine) : _mm256_setzero_ps();
+            _mm256_maskstore_ps(y + c + 8 * b, mine, _mm256_fmadd_ps(acc[b], f, old));
+        }
+    }
+}
+
+PARE_AVX2 static void slopes_avx2(float *p, float *ds, const float *s, const float *t, size_t n,
+                                  float lse, float mean, float scale)
+{
+    const __m256 high = _mm256_set1_ps(PARE_EXP_HIGH), by = _mm256_set1_ps(scale);
+    for (size_t j = 0; j < n; j += 8) {
+        const __m256i on = rest8(n - j);
+        const __m256 x = _mm256_sub_ps(_mm256_maskload_ps(s + j, on), _mm256_set1_ps(lse));
+        const __m256 d = _mm256_sub_ps(_mm256_maskload_ps(t + j, on), _mm256_set1_ps(mean));
+        const __m256 w = pare_exp_avx2(_mm256_min_ps(high, x));
+        _mm256_maskstore_ps(p + j, on, w);
+        _mm256_maskstore_ps(ds + j, on, _mm256_mul_ps(_mm256_mul_ps(by, w), d));
+    }
+}
+#endif
+
+size_t list_kernels(list_kernel out[3])
+{
+    size_t n = 0;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f"))
+        out[n++] =
+            (list_kernel){"avx512", scores_avx512, weights_avx512, values_avx512, slopes_avx512};
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        out[n++] = (list_kernel){"avx2", scores_avx2, weights_avx2, values_avx2, slopes_avx2};
+#endif
+    out[n++] = (list_kernel){"portable", scores_portable, weights_portable, values_portable,
+                             slopes_portable};
+    return n;
+}

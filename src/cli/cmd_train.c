@@ -1,0 +1,348 @@
+/* pare train: fresh models taught from files. */
+#include "train.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *const train_kinds[] = {"graph", "mlp", "gcn", "gpt", "encoder", NULL};
+static const char *const over_words[] = {"seed", "split", NULL};
+
+#define MOST_WIDTH ((size_t)1 << 20)
+#define MOST_STEPS ((size_t)1 << 40)
+
+/* Of the graph kinds: the width paper's, and the dropout it needs (docs/train.md). */
+#define GRAPH_RECIPE                                                                               \
+    {                                                                                              \
+        .dim = 64, .layers = 4, .heads = 1, .epochs = 200, .batch = 1, .window = 1, .lr = 0.01,    \
+        .dropout = 0.3, .decay = 0.01, .decay_vectors = true                                       \
+    }
+const recipe train_recipes[] = {
+    GRAPH_RECIPE,
+    GRAPH_RECIPE,
+    GRAPH_RECIPE,
+    {.dim = 64,
+     .layers = 4,
+     .heads = 4,
+     .steps = 2000,
+     .warmup = 20,
+     .batch = 16,
+     .window = 64,
+     .lr = 3e-3,
+     .last_lr = 3e-4,
+     .decay = 0.01,
+     .clip = 1},
+    {.dim = 64,
+     .layers = 2,
+     .heads = 4,
+     .steps = 1000,
+     .warmup = 20,
+     .batch = 64,
+     .window = 64,
+     .lr = 1e-3,
+     .last_lr = 1e-4,
+     .decay = 0.01,
+     .clip = 1},
+};
+
+/* ---- options ------------------------------------------------------------------------------- */
+
+/* The kind decides the defaults that help prints: it is looked for before anything is parsed. */
+static size_t kind_said(bool *said, int argc, char **argv)
+{
+    *said = false;
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        const char *word = strncmp(argv[i], "--kind=", 7) == 0              ? argv[i] + 7
+                           : strcmp(argv[i], "--kind") == 0 && i + 1 < argc ? argv[i + 1]
+                                                                            : "";
+        for (size_t k = 0; train_kinds[k]; k++)
+            if (strcmp(word, train_kinds[k]) == 0) {
+                *said = true;
+                return k;
+            }
+    }
+    return 0;
+}
+
+static train_opts defaults(size_t kind, bool said)
+{
+    const recipe *r = &train_recipes[kind];
+    return (train_opts){.kind = kind,
+                        .has_kind = said,
+                        .dim = r->dim,
+                        .layers = r->layers,
+                        .heads = r->heads,
+                        .warmup = r->warmup,
+                        .batch = r->batch,
+                        .window = r->window,
+                        .lr = r->lr,
+                        .last_lr = r->last_lr,
+                        .dropout = r->dropout,
+                        .decay = r->decay,
+                        .clip = r->clip,
+                        .runs = 1,
+                        .distill = 0.5,
+                        .temperature = 2,
+                        .mark_tokens = 65536};
+}
+
+static pare_status settle(cli *c, train_opts *o)
+{
+    const recipe *r = &train_recipes[o->kind];
+    if (!o->has_kind) return pare_fail(&c->err, PARE_ERR_USAGE, "--kind K is missing");
+    if (!o->data) return pare_fail(&c->err, PARE_ERR_USAGE, "--data F is missing");
+    if (o->epochs && o->steps)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--epochs and --steps: say one of them");
+    if (!o->teacher && o->hidden > 0)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--hidden needs a --teacher");
+    if (!o->teacher) o->distill = 0;
+    if (o->epochs || o->steps || (o->grid && strstr(o->grid, "epochs="))) return PARE_OK;
+    o->epochs = r->epochs;
+    o->steps = r->steps;
+    return PARE_OK;
+}
+
+/* ---- files --------------------------------------------------------------------------------- */
+
+static pare_status may_write_all(cli *c, const train_opts *o)
+{
+    const char *const inputs[] = {o->data, o->val, o->test, o->vocab, o->from, o->teacher};
+    pare_status st = PARE_OK;
+    for (size_t i = 0; !st && i < sizeof inputs / sizeof *inputs; i++)
+        if (inputs[i]) st = cli_may_write(c, c->out, inputs[i]);
+    if (st || !o->log) return st;
+    if (strcmp(o->log, c->out) == 0)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--log %s is the output itself", o->log);
+    const bool force = c->force;
+    c->force = force || o->resume; /* a log that is gone on with */
+    for (size_t i = 0; !st && i < sizeof inputs / sizeof *inputs; i++)
+        if (inputs[i]) st = cli_may_write(c, o->log, inputs[i]);
+    c->force = force;
+    return st;
+}
+
+/* Written beside the final name and renamed when it was read back and does what was seen. */
+static pare_status save_checked(cli *c, const pare_lesson *l, pare_model *m, facts *f, double test)
+{
+    pare_model *again = NULL;
+    double got = NAN;
+    char *fresh = cli_fresh(c, c->out);
+    if (!fresh) return PARE_ERR_MEMORY;
+    pare_status st = pare_model_save(m, fresh, true, f->sha256, &c->err);
+    if (!st) st = pare_model_load(&again, fresh, &c->err);
+    if (!st) st = l->score(l->self, &got, again, PARE_PART_TEST, &c->exec, &c->err);
+    if (!st && !(fabs(got - test) <= 1e-9 * (1 + fabs(test))))
+        st = pare_fail(&c->err, PARE_ERR_VERIFY,
+                       "%s: read back, it gives a test %s of %.9g, not %.9g", c->out, l->metric,
+                       got, test);
+    if (!st) st = pare_file_move(fresh, c->out, c->force, &c->err);
+    if (st) unlink(fresh);
+    pare_model_free(again);
+    return st;
+}
+
+static void drop_checkpoints(const plan *p)
+{
+    for (size_t i = 0; i < p->settings * p->runs; i++) unlink(p->checkpoint[i]);
+}
+
+/* ---- training ------------------------------------------------------------------------------ */
+
+static pare_status not_diverged(plan *p, const pare_runs_result *r)
+{
+    size_t diverged = 0;
+    for (size_t i = 0; i < r->runs * r->settings; i++) diverged += r->each[i].diverged;
+    const pare_train_result *best = &r->each[r->setting * r->runs + r->best];
+    if (best->diverged)
+        return pare_fail(
+            &p->c->err, PARE_ERR_NUMERIC,
+            "diverged: a loss was not finite after step %llu; try a smaller --lr than %g",
+            (unsigned long long)best->best_step, p->setting[r->setting].lr);
+    if (diverged) cli_note(p->c, "%zu of %zu runs diverged", diverged, r->runs * r->settings);
+    return PARE_OK;
+}
+
+static pare_status whole_texts(plan *p, train_result *r, const pare_model *m)
+{
+    cli *c = p->c;
+    const pare_lesson *l = &p->whole;
+    r->whole_val = r->whole_test = NAN;
+    if (!l->self) return PARE_OK;
+    pare_status st = l->score(l->self, &r->whole_val, m, PARE_PART_VAL, &c->exec, &c->err);
+    if (!st) st = l->score(l->self, &r->whole_test, m, PARE_PART_TEST, &c->exec, &c->err);
+    return st;
+}
+
+/* What only the first rank does. */
+static pare_status publish(plan *p, pare_model *m, train_result *r)
+{
+    cli *c = p->c;
+    char sha[PARE_SHA256_HEX];
+    const pare_train_result *best =
+        &r->runs->each[r->runs->setting * r->runs->runs + r->runs->best];
+    facts *f = &r->model;
+    pare_status st = not_diverged(p, r->runs);
+    if (!st) st = whole_texts(p, r, m);
+    if (!st) st = save_checked(c, plan_lesson(p, r->runs->best), m, f, best->test);
+    if (st) return st;
+    memcpy(sha, f->sha256, sizeof sha);
+    st = cli_facts(c, f, c->out, m, NULL, false);
+    memcpy(f->sha256, sha, sizeof sha);
+    r->name = m->name ? m->name : "";
+    if (c->bar.drawn) pare_bar_clear(&c->bar);
+    if (!st) st = train_show(p, r);
+    drop_checkpoints(p);
+    return st;
+}
+
+static pare_status run(plan *p)
+{
+    cli *c = p->c;
+    pare_model *m = NULL;
+    pare_runs_result *runs = NULL;
+    train_result r = {0};
+    const pare_run_source source = {.self = p, .open = plan_start, .close = plan_stop};
+    const pare_exec silent = {.threads = c->exec.threads}; /* the log draws the bar */
+    const double start = pare_seconds();
+    pare_status st =
+        pare_runs(&m, &runs, &source, p->runs, p->settings, &silent, p->ranks, &c->err);
+    r.seconds = pare_seconds() - start;
+    r.runs = runs;
+    const pare_status logged = log_close(p);
+    if (!st) st = logged;
+    if (!st && pare_ranks_rank(p->ranks) == 0) st = publish(p, m, &r);
+    pare_model_free(m);
+    pare_runs_free(runs);
+    return st;
+}
+
+static bool under_mpirun(void)
+{
+    for (size_t i = 0; pare_ranks_signs[i]; i++)
+        if (getenv(pare_ranks_signs[i])) return true;
+    return false;
+}
+
+static pare_status train(cli *c, train_opts *o, int argc, char *const *argv, bool *speaks)
+{
+    plan p = {0};
+    pare_ranks *ranks = NULL;
+    pare_status st = settle(c, o);
+    if (!st) st = may_write_all(c, o);
+    if (!st && under_mpirun()) st = pare_ranks_open(&ranks, &c->err);
+    if (!st) st = plan_open(&p, c, o);
+    p.ranks = ranks;
+    *speaks = pare_ranks_rank(ranks) == 0;
+    /* The first rank makes what the others would take for leftovers, or append to. */
+    if (!st && *speaks) st = log_open(&p, argc, argv);
+    if (!st) st = pare_ranks_barrier(ranks, &c->err);
+    if (!st && !*speaks) st = log_open(&p, argc, argv);
+    if (!st) st = run(&p);
+    plan_close(&p);
+    pare_ranks_close(ranks);
+    return st;
+}
+
+/* ---- the table ----------------------------------------------------------------------------- */
+
+#define SIZE_ROW(word, field, var, least, most, more)                                              \
+    .name = word, .kind = OPT_SIZE, .to = &o.field, .metavar = var, .min = least, .max = most,     \
+    .joined = more
+#define REAL_ROW(word, field, least, most, more)                                                   \
+    .name = word, .kind = OPT_REAL, .to = &o.field, .metavar = "X", .low = least, .high = most,    \
+    .joined = more
+#define TEXT_ROW(word, field, var, more)                                                           \
+    .name = word, .kind = OPT_TEXT, .to = &o.field, .metavar = var, .joined = more
+#define FLAG_ROW(word, field, more) .name = word, .kind = OPT_FLAG, .to = &o.field, .joined = more
+
+int cmd_train(int argc, char **argv)
+{
+    bool said;
+    const size_t kind = kind_said(&said, argc, argv);
+    const recipe *r = &train_recipes[kind];
+    train_opts o = defaults(kind, said);
+    const bool nodes = kind <= PARE_INIT_GCN;
+    char epochs[32] = "-", steps[32] = "-";
+    if (r->epochs) snprintf(epochs, sizeof epochs, "%zu", r->epochs);
+    if (r->steps) snprintf(steps, sizeof steps, "%zu", r->steps);
+    const opt own[] = {
+        {.name = "kind",
+         .kind = OPT_CHOICE,
+         .to = &o.kind,
+         .metavar = "K",
+         .help = "",
+         .unset = "must be said; it sets the defaults below",
+         .choices = train_kinds},
+        {TEXT_ROW("data", data, "F.npz|F.txt|F.npy", true), .help = "data"},
+        {TEXT_ROW("val", val, "F", true)},
+        {TEXT_ROW("test", test, "F", true)},
+        {TEXT_ROW("vocab", vocab, "F", false)},
+        {SIZE_ROW("dim", dim, "D", 1, MOST_WIDTH, true), .help = "shape"},
+        {SIZE_ROW("layers", layers, "L", 1, 4096, true)},
+        {SIZE_ROW("heads", heads, "H", 1, 4096, true)},
+        {SIZE_ROW("ffn", ffn, "F", 1, MOST_WIDTH, false), .unset = nodes ? "D" : "4D"},
+        {SIZE_ROW("epochs", epochs, "N", 1, MOST_STEPS, true), .help = "steps", .unset = epochs},
+        {SIZE_ROW("steps", steps, "N", 1, MOST_STEPS, true), .unset = steps},
+        {SIZE_ROW("batch", batch, "B", 1, MOST_WIDTH, true)},
+        {SIZE_ROW("window", window, "T", 1, MOST_WIDTH, false)},
+        {REAL_ROW("lr", lr, 0, 1e9, true), .help = "AdamW"},
+        {REAL_ROW("last-lr", last_lr, 0, 1e9, true)},
+        {SIZE_ROW("warmup", warmup, "N", 0, MOST_STEPS, true)},
+        {REAL_ROW("dropout", dropout, 0, 0.99, true)},
+        {REAL_ROW("decay", decay, 0, 1e3, true)},
+        {REAL_ROW("clip", clip, 0, 1e9, false)},
+        {SIZE_ROW("split", split, "K", 0, (size_t)1 << 20, true), .help = "graphs"},
+        {FLAG_ROW("largest-component", largest_component, true)},
+        {FLAG_ROW("self-loops", self_loops, true)},
+        {SIZE_ROW("expander", expander, "DEG", 0, PARE_MAX_EXPANDER, true)},
+        {FLAG_ROW("full", full, false)},
+        {SIZE_ROW("runs", runs, "R", 1, TRAIN_MOST_RUNS, true), .help = "runs"},
+        {.name = "over",
+         .kind = OPT_CHOICE,
+         .to = &o.over,
+         .metavar = "W",
+         .choices = over_words,
+         .unset = "seed, or split",
+         .joined = true},
+        {TEXT_ROW("grid", grid, "lr=X,X;epochs=N,N", false)},
+        {TEXT_ROW("teacher", teacher, "MODEL", true), .help = "distil"},
+        {REAL_ROW("distill", distill, 0, 1, true)},
+        {REAL_ROW("temperature", temperature, 0.01, 1e3, true)},
+        {REAL_ROW("hidden", hidden, 0, 1e6, false)},
+        {TEXT_ROW("from", from, "MODEL", true), .help = "go on"},
+        {FLAG_ROW("resume", resume, true)},
+        {SIZE_ROW("keep-every", keep_every, "N", 1, MOST_STEPS, false), .unset = "a 20th"},
+        {SIZE_ROW("mark-every", mark_every, "N", 1, MOST_STEPS, true), .help = "marks",
+         .unset = nodes ? "1" : "a 20th"},
+        {SIZE_ROW("mark-tokens", mark_tokens, "N", 0, MOST_STEPS, true)},
+        {TEXT_ROW("log", log, "FILE.csv", false)},
+    };
+    const opt_spec spec = {
+        .command = "train",
+        .args = "--kind K --data F -o MODEL",
+        .about =
+            "Trains a model and keeps the one with the best validation. Killed at any moment, it\n"
+            "goes on with --resume to the same bytes. Every option: man pare, docs/train.md.",
+        .example = "train --kind graph --data board.npz --runs 4 -o gt.safetensors",
+        .own = own,
+        .nown = sizeof own / sizeof *own,
+    };
+    cli c;
+    int rc;
+    bool speaks = true;
+    char **words = malloc(((size_t)argc + 1) * sizeof *words); /* parsing moves the operands */
+    if (words && argc) memcpy(words, argv, (size_t)argc * sizeof *words);
+    if (cli_start(&c, &spec, CLI_MUST_OUT, "the model", argc, argv, &rc)) {
+        o.has_kind = o.has_kind && o.kind == kind;
+        const pare_status st = words ? train(&c, &o, argc, words, &speaks) : pare_no_memory(&c.err);
+        if (speaks) {
+            rc = cli_finish(&c, st);
+        } else { /* one rank speaks for all */
+            pare_arena_free(c.arena);
+            rc = pare_exit_code(st);
+        }
+    }
+    free(words);
+    return rc;
+}

@@ -1,0 +1,97 @@
+/* train.h - what the files of `pare train` share. */
+#ifndef PARE_CLI_TRAIN_H
+#define PARE_CLI_TRAIN_H
+#include "cli.h"
+
+#include <pare/init.h>
+#include <pare/lesson.h>
+#include <pare/runs.h>
+
+extern const char *const train_kinds[]; /* in the order of pare_init_kind */
+
+typedef struct train_opts {
+    size_t kind;
+    bool has_kind;
+    const char *data, *val, *test, *vocab;
+    size_t dim, layers, heads, ffn;
+    size_t expander;
+    bool self_loops, full, largest_component;
+    size_t epochs, steps; /* 0: not said */
+    size_t warmup, batch, window;
+    double lr, last_lr, dropout, decay, clip;
+    size_t split, runs, over;
+    const char *grid;
+    const char *teacher, *from, *log;
+    double distill, temperature, hidden;
+    bool resume;
+    size_t keep_every, mark_every, mark_tokens;
+} train_opts;
+
+enum { OVER_SEED, OVER_SPLIT };
+#define TRAIN_MOST_RUNS 100000
+
+/* What a kind is trained with unless the user says otherwise. */
+typedef struct recipe {
+    size_t dim, layers, heads, epochs, steps, warmup, batch, window;
+    double lr, last_lr, dropout, decay, clip;
+    bool decay_vectors;
+} recipe;
+extern const recipe train_recipes[];
+
+typedef struct run_line { /* one run under one setting: who speaks in the log */
+    struct plan *plan;
+    size_t run, at;
+    uint64_t step; /* of its last line */
+} run_line;
+
+typedef struct plan {
+    cli *c;
+    const train_opts *o;
+    pare_ranks *ranks;
+    pare_lesson *lesson; /* one for all runs, or one each */
+    pare_lesson_facts facts;
+    pare_lesson whole; /* text: marks over all of it; else self is NULL */
+    pare_model *from, *teacher;
+    pare_tokenizer_kind tokenizer;
+    pare_blob *vocab;
+    size_t runs, settings;
+    pare_setting *setting; /* epochs 0: o->steps */
+    const char **checkpoint;
+    run_line *line; /* settings x runs, as the checkpoints are */
+    uint64_t done, total;
+    double last_mark;
+    FILE *log;
+} plan;
+
+/* ---- train_plan.c -------------------------------------------------------------------------- */
+
+/* Reads the data and the models, and refuses what does not fit. plan_close accepts any plan. */
+pare_status plan_open(plan *p, cli *c, const train_opts *o);
+void plan_close(plan *p);
+const pare_lesson *plan_lesson(const plan *p, size_t run);
+uint64_t plan_steps(const plan *p, size_t at);
+uint64_t plan_seed(const plan *p, size_t run);
+size_t plan_split(const plan *p, size_t run);
+/* For pare_runs; self is the plan. */
+pare_status plan_start(void *self, pare_run_parts *out, size_t run, size_t at, pare_err *err);
+void plan_stop(void *self, pare_run_parts *parts);
+
+/* ---- train_log.c --------------------------------------------------------------------------- */
+
+/* Begins the file of --log, or goes on with it. argv: the words of the command. */
+pare_status log_open(plan *p, int argc, char *const *argv);
+pare_status log_close(plan *p); /* says when a line did not arrive */
+/* pare_train_opts.log: a line of the file, the bar, and with -v a note; self is a run_line. */
+void log_step(void *self, const pare_train_log *line);
+
+/* ---- train_show.c -------------------------------------------------------------------------- */
+
+typedef struct train_result {
+    const pare_runs_result *runs;
+    facts model;
+    const char *name;
+    double whole_val, whole_test; /* nan unless the marks saw a part only */
+    double seconds;
+} train_result;
+pare_status train_show(plan *p, const train_result *r);
+#endif

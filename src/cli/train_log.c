@@ -1,0 +1,131 @@
+/* The log of a training run: a CSV that is written line by line, so that it can be watched and
+ * survives whatever happens to the run. No times: same command, same seed, same lines. After a
+ * --resume the steps since the checkpoint stand there twice, with the same numbers. */
+#include "train.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Cuts off a last line that was not finished. */
+static pare_status mend(cli *c, const char *path)
+{
+    char *text = NULL;
+    size_t n = 0;
+    const pare_mark mark = pare_arena_mark(c->arena);
+    const pare_status st = pare_text_read(&text, &n, c->arena, path, &c->err);
+    if (st) return st;
+    const size_t all = n;
+    while (n > 0 && text[n - 1] != '\n') n--;
+    pare_arena_reset(c->arena, mark);
+    if (n == all || truncate(path, (off_t)n) == 0) return PARE_OK;
+    return pare_fail(&c->err, PARE_ERR_IO, "%s: %s", path, strerror(errno));
+}
+
+/* As a shell would have to be told again. */
+static void put_word(FILE *to, const char *word)
+{
+    if (*word && strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                              "-_=+,.:/@%") == strlen(word)) {
+        fputs(word, to);
+        return;
+    }
+    fputc('\'', to);
+    for (; *word; word++)
+        if (*word == '\'')
+            fputs("'\\''", to);
+        else
+            fputc(*word == '\n' ? ' ' : *word, to); /* a comment is one line */
+    fputc('\'', to);
+}
+
+static void put_header(const plan *p, int argc, char *const *argv)
+{
+    const pare_lesson *l = plan_lesson(p, 0);
+    fprintf(p->log, "# pare train log 1\n# command: pare train");
+    for (int i = 0; i < argc; i++) {
+        fputc(' ', p->log);
+        put_word(p->log, argv[i]);
+    }
+    fprintf(p->log, "\n# seed: %llu\n# metric: %s, %s is better\n", (unsigned long long)p->c->seed,
+            l->metric, l->more_is_better ? "more" : "less");
+    for (size_t s = 0; s < p->settings; s++)
+        fprintf(p->log, "# setting %zu: lr %g, %llu steps\n", s, p->setting[s].lr,
+                (unsigned long long)plan_steps(p, s));
+    fprintf(p->log, "setting,run,step,loss,lr,norm,val,test,best\n");
+}
+
+pare_status log_open(plan *p, int argc, char *const *argv)
+{
+    cli *c = p->c;
+    const char *path = p->o->log;
+    if (!path) return PARE_OK;
+    const bool goes_on = p->o->resume && pare_file_exists(path);
+    const bool first = pare_ranks_rank(p->ranks) == 0;
+    pare_status st = goes_on && first ? mend(c, path) : PARE_OK;
+    if (st) return st;
+    /* Only what the first rank has made is appended to. */
+    if (first) p->log = fopen(path, goes_on ? "a" : "w");
+    if (p->log && !goes_on) put_header(p, argc, argv);
+    if (p->log && fflush(p->log) != 0) st = PARE_ERR_IO;
+    if (!first) p->log = fopen(path, "a");
+    if (p->log && !st) return PARE_OK;
+    return pare_fail(&c->err, PARE_ERR_IO, "%s: %s", path, strerror(errno));
+}
+
+pare_status log_close(plan *p)
+{
+    if (!p->log) return PARE_OK;
+    const bool bad = ferror(p->log) != 0;
+    const bool worse = fclose(p->log) != 0;
+    p->log = NULL;
+    if (!bad && !worse) return PARE_OK;
+    return pare_fail(&p->c->err, PARE_ERR_IO, "%s: not every line could be written", p->o->log);
+}
+
+/* nan is an empty cell. */
+static void put_number(char cell[32], double v)
+{
+    if (isnan(v))
+        cell[0] = '\0';
+    else
+        snprintf(cell, 32, "%.9g", v);
+}
+
+static void put_line(FILE *to, const run_line *who, const pare_train_log *l)
+{
+    char loss[32], norm[32], val[32], test[32];
+    put_number(loss, l->loss);
+    put_number(norm, l->norm);
+    put_number(val, l->val);
+    put_number(test, l->test);
+    fprintf(to, "%zu,%zu,%llu,%s,%.9g,%s,%s,%s,%d\n", who->at, who->run,
+            (unsigned long long)l->step, loss, l->lr, norm, val, test, l->best);
+    fflush(to); /* whole lines: another rank may write to the same file */
+}
+
+void log_step(void *self, const pare_train_log *l)
+{
+    run_line *who = self;
+    plan *p = who->plan;
+    cli *c = p->c;
+    const bool marked = !isnan(l->val);
+    if (p->log) put_line(p->log, who, l);
+    if (l->step > who->step) p->done += l->step - who->step;
+    who->step = l->step;
+    if (marked) p->last_mark = l->val;
+    const char *metric = plan_lesson(p, who->run)->metric;
+    if (isnan(p->last_mark))
+        snprintf(c->bar.note, sizeof c->bar.note, "loss %.4g", l->loss);
+    else
+        snprintf(c->bar.note, sizeof c->bar.note, "loss %.4g  %s %.4f", l->loss, metric,
+                 p->last_mark);
+    if (pare_ranks_rank(p->ranks) != 0) return;
+    pare_progress(&c->exec, "training", p->done < p->total ? p->done : p->total, p->total);
+    if (c->verbose && marked)
+        cli_note(c, "run %zu step %llu/%llu: loss %.6g, %s %.6f%s", who->run,
+                 (unsigned long long)l->step, (unsigned long long)l->steps, l->loss, metric, l->val,
+                 l->best ? ", the best so far" : "");
+}

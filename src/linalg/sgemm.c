@@ -1,0 +1,269 @@
+/* sgemm.c - the f32 product for CPUs with AVX-512: what nearly all of a training step consists of.
+ *
+ * Goto's scheme: b is copied by blocks of DEPTH x WIDE into panels of 32 columns, a by blocks of
+ * TALL x DEPTH into panels of 12 rows; one panel by one panel is a tile of c that stays in 24
+ * registers while each number of a is broadcast to two vectors of b. A panel of a (12 KB) stays in
+ * the first-level cache while those of b come from the second, and c is walked along its rows.
+ * An entry of c is the sum of its products in the order of k, fused, DEPTH at a time: its bits
+ * depend on nothing but its row of a, its column of b and k. */
+#include "sgemm.h"
+#include <stdint.h>
+#include <stdlib.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define AVX512    __attribute__((target("avx512f")))
+#define INLINE512 static inline __attribute__((always_inline)) AVX512
+
+enum {
+    ROWS = 12, /* of a tile */
+    COLS = 32,
+    ROW_GRAIN = 4, /* a last panel is a multiple of it */
+    COL_GRAIN = 16,
+    DEPTH = 256, /* of k at a time */
+    TALL = 120,  /* rows of a: 120 KB */
+    WIDE = 512,  /* columns of b: 512 KB */
+    AHEAD = 12,  /* lines of b asked for before they are needed */
+    SMALL = 64 * 64 * 64
+};
+
+typedef struct operand {
+    const float *v;
+    size_t ld;
+    bool turned; /* stored with k along the rows of a panel's lines: needs a transposition */
+} operand;
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+/* Four lines of sixteen become sixteen of four, `width` apart. */
+INLINE512 void turn4x16(float *to, size_t width, const float *from, size_t ld)
+{
+    const __m512 a = _mm512_loadu_ps(from), b = _mm512_loadu_ps(from + ld);
+    const __m512 c = _mm512_loadu_ps(from + 2 * ld), d = _mm512_loadu_ps(from + 3 * ld);
+    const __m512d ab0 = _mm512_castps_pd(_mm512_unpacklo_ps(a, b));
+    const __m512d ab1 = _mm512_castps_pd(_mm512_unpackhi_ps(a, b));
+    const __m512d cd0 = _mm512_castps_pd(_mm512_unpacklo_ps(c, d));
+    const __m512d cd1 = _mm512_castps_pd(_mm512_unpackhi_ps(c, d));
+    const __m512 t[4] = {_mm512_castpd_ps(_mm512_unpacklo_pd(ab0, cd0)),
+                         _mm512_castpd_ps(_mm512_unpackhi_pd(ab0, cd0)),
+                         _mm512_castpd_ps(_mm512_unpacklo_pd(ab1, cd1)),
+                         _mm512_castpd_ps(_mm512_unpackhi_pd(ab1, cd1))};
+#pragma GCC unroll 4
+    for (size_t e = 0; e < 4; e++) { /* quarter q of t[e] is column 4 q + e */
+        _mm_storeu_ps(to + e * width, _mm512_castps512_ps128(t[e]));
+        _mm_storeu_ps(to + (4 + e) * width, _mm512_extractf32x4_ps(t[e], 1));
+        _mm_storeu_ps(to + (8 + e) * width, _mm512_extractf32x4_ps(t[e], 2));
+        _mm_storeu_ps(to + (12 + e) * width, _mm512_extractf32x4_ps(t[e], 3));
+    }
+}
+
+/* to (k x width) = from (lines x k)^T, filled up with zeros. */
+AVX512 static void turn(float *to, size_t width, const float *from, size_t ld, size_t lines,
+                        size_t k)
+{
+    const size_t k16 = k / 16 * 16, lines4 = lines / 4 * 4;
+    for (size_t l = 0; l < lines4; l += 4)
+        for (size_t i = 0; i < k16; i += 16)
+            turn4x16(to + i * width + l, width, from + l * ld + i, ld);
+    for (size_t l = 0; l < width; l++)
+        for (size_t i = l < lines4 ? k16 : 0; i < k; i++)
+            to[i * width + l] = l < lines ? from[l * ld + i] : 0;
+}
+
+static size_t padded(size_t n, size_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+INLINE512 __mmask16 first_of(size_t n)
+{
+    return (__mmask16)(n >= 16 ? 0xffff : (1u << n) - 1);
+}
+
+/* Panels of from (k x count), straight: line by line, since lines may lie pages apart. */
+INLINE512 void pack_straight(float *to, const size_t width, const size_t grain, const float *from,
+                             size_t ld, size_t count, size_t k)
+{
+    for (size_t i = 0; i < k; i++, from += ld)
+        for (size_t l = 0; l < count; l += width) {
+            const size_t lines = least(width, count - l), wide = padded(lines, grain);
+            float *const at = to + l * k + i * wide;
+            for (size_t e = 0; e < wide; e += 16) {
+                const __mmask16 on = first_of(lines > e ? lines - e : 0);
+                _mm512_mask_storeu_ps(at + e, first_of(wide - e),
+                                      _mm512_maskz_loadu_ps(on, from + l + e));
+            }
+        }
+}
+
+/* Panels of from (count x k), turned. */
+INLINE512 void pack_turned(float *to, const size_t width, const size_t grain, const float *from,
+                           size_t ld, size_t count, size_t k)
+{
+    for (size_t l = 0; l < count; l += width) {
+        const size_t lines = least(width, count - l);
+        turn(to + l * k, padded(lines, grain), from + l * ld, ld, lines, k);
+    }
+}
+
+/* Rows [i, i + rows) of op(a), panels of ROWS. */
+AVX512 static void pack_a(float *to, const operand *a, size_t i, size_t rows, size_t k0, size_t k)
+{
+    if (a->turned)
+        pack_turned(to, ROWS, ROW_GRAIN, a->v + i * a->ld + k0, a->ld, rows, k);
+    else
+        pack_straight(to, ROWS, ROW_GRAIN, a->v + k0 * a->ld + i, a->ld, rows, k);
+}
+
+/* Columns [j, j + cols) of op(b), panels of COLS. */
+AVX512 static void pack_b(float *to, const operand *b, size_t j, size_t cols, size_t k0, size_t k)
+{
+    if (b->turned)
+        pack_turned(to, COLS, COL_GRAIN, b->v + j * b->ld + k0, b->ld, cols, k);
+    else
+        pack_straight(to, COLS, COL_GRAIN, b->v + k0 * b->ld + j, b->ld, cols, k);
+}
+
+/* ---- a tile of c ------------------------------------------------------------------------------
+ */
+
+typedef struct place {
+    float *c;
+    size_t ld, rows, cols; /* what of the tile is stored */
+    bool add;
+} place;
+
+/* The tile of c is needed when its sums are done: asked for now, it is there by then. */
+INLINE512 void fetch(const place *to)
+{
+    for (size_t r = 0; r < to->rows; r++) {
+        __builtin_prefetch(to->c + r * to->ld, 1);
+        __builtin_prefetch(to->c + r * to->ld + to->cols - 1, 1);
+    }
+}
+
+INLINE512 void tile(const float *a, const float *b, size_t k, const place *to, const size_t rows,
+                    const size_t v)
+{
+    __m512 acc[ROWS][2];
+#pragma GCC unroll 12
+    for (size_t r = 0; r < rows; r++)
+#pragma GCC unroll 2
+        for (size_t e = 0; e < v; e++) acc[r][e] = _mm512_setzero_ps();
+    fetch(to);
+    for (size_t i = 0; i < k; i++, a += rows, b += 16 * v) {
+        __m512 part[2];
+        __builtin_prefetch(b + AHEAD * 16 * v);
+        if (v == 2) __builtin_prefetch(b + AHEAD * 16 * v + 16);
+#pragma GCC unroll 2
+        for (size_t e = 0; e < v; e++) part[e] = _mm512_loadu_ps(b + 16 * e);
+#pragma GCC unroll 12
+        for (size_t r = 0; r < rows; r++) {
+            const __m512 x = _mm512_set1_ps(a[r]);
+#pragma GCC unroll 2
+            for (size_t e = 0; e < v; e++) acc[r][e] = _mm512_fmadd_ps(x, part[e], acc[r][e]);
+        }
+    }
+#pragma GCC unroll 12
+    for (size_t r = 0; r < rows; r++)
+#pragma GCC unroll 2
+        for (size_t e = 0; e < v; e++) {
+            if (r >= to->rows || 16 * e >= to->cols) continue;
+            float *const c = to->c + r * to->ld + 16 * e;
+            const __mmask16 on = first_of(to->cols - 16 * e);
+            const __m512 before = _mm512_maskz_loadu_ps(to->add ? on : 0, c);
+            _mm512_mask_storeu_ps(c, on, _mm512_add_ps(acc[r][e], before));
+        }
+}
+
+/* `rows` and `v` as constants, so that the tile stays in registers. */
+AVX512 static void tile_of(const float *a, const float *b, size_t k, const place *to)
+{
+    const size_t rows = padded(to->rows, ROW_GRAIN);
+    if (to->cols > 16) {
+        if (rows == 12) tile(a, b, k, to, 12, 2);
+        if (rows == 8) tile(a, b, k, to, 8, 2);
+        if (rows == 4) tile(a, b, k, to, 4, 2);
+    } else {
+        if (rows == 12) tile(a, b, k, to, 12, 1);
+        if (rows == 8) tile(a, b, k, to, 8, 1);
+        if (rows == 4) tile(a, b, k, to, 4, 1);
+    }
+}
+
+/* ---- blocks -----------------------------------------------------------------------------------
+ */
+
+typedef struct product {
+    operand a, b;
+    float *c;
+    size_t ldc, m, n, k;
+    bool add;
+    float *pa, *pb; /* the copies */
+} product;
+
+/* Rows [i, i + rows) by columns [j, j + cols), over k of the inner index; both are packed. */
+static void block(const product *p, size_t i, size_t rows, size_t j, size_t cols, size_t k,
+                  bool add)
+{
+    for (size_t x = 0; x < rows; x += ROWS)
+        for (size_t y = 0; y < cols; y += COLS) {
+            const place to = {p->c + (i + x) * p->ldc + j + y, p->ldc, least(ROWS, rows - x),
+                              least(COLS, cols - y), add};
+            tile_of(p->pa + x * k, p->pb + y * k, k, &to);
+        }
+}
+
+static void run(const product *p)
+{
+    for (size_t j = 0; j < p->n; j += WIDE)
+        for (size_t k0 = 0; k0 < p->k; k0 += DEPTH) {
+            const size_t cols = least(WIDE, p->n - j), k = least(DEPTH, p->k - k0);
+            pack_b(p->pb, &p->b, j, cols, k0, k);
+            for (size_t i = 0; i < p->m; i += TALL) {
+                const size_t rows = least(TALL, p->m - i);
+                pack_a(p->pa, &p->a, i, rows, k0, k);
+                block(p, i, rows, j, cols, k, p->add || k0 > 0);
+            }
+        }
+}
+
+bool sgemm_avx512(size_t m, size_t n, size_t k, const float *a, size_t lda, bool ta, const float *b,
+                  size_t ldb, bool tb, bool add, float *c, size_t ldc)
+{
+    if (!__builtin_cpu_supports("avx512f")) return false;
+    if (m < ROW_GRAIN || n < COL_GRAIN || (double)m * (double)n * (double)k < SMALL) return false;
+    const size_t deep = least(k, DEPTH);
+    const size_t sa = padded(least(m, TALL), ROW_GRAIN) * deep;
+    const size_t sb = padded(least(n, WIDE), COL_GRAIN) * deep;
+    float *const room = aligned_alloc(64, padded((sa + 16 + sb) * sizeof *room, 64));
+    if (!room) return false;
+    const product p = {.a = {a, lda, !ta},
+                       .b = {b, ldb, tb},
+                       .c = c,
+                       .ldc = ldc,
+                       .m = m,
+                       .n = n,
+                       .k = k,
+                       .add = add,
+                       .pb = room,
+                       .pa = room + sb};
+    run(&p);
+    free(room);
+    return true;
+}
+#else
+bool sgemm_avx512(size_t m, size_t n, size_t k, const float *a, size_t lda, bool ta, const float *b,
+                  size_t ldb, bool tb, bool add, float *c, size_t ldc)
+{
+    (void)m, (void)n, (void)k, (void)a, (void)lda, (void)ta, (void)b, (void)ldb, (void)tb;
+    (void)add, (void)c, (void)ldc;
+    return false;
+}
+#endif

@@ -1,0 +1,12 @@
+/* sgemm.h - private to linalg: our own f32 product for CPUs with AVX-512. */
+#ifndef PARE_LINALG_SGEMM_H
+#define PARE_LINALG_SGEMM_H
+#include <stdbool.h>
+#include <stddef.h>
+
+/* c (m x n) = op(a) op(b), added to c where `add`; as pare_gemm_f32. False, and nothing done, where
+ * BLAS is the better choice: another CPU, a small product, no memory for the copies. */
+bool sgemm_avx512(size_t m, size_t n, size_t k, const float *a, size_t lda, bool ta, const float *b,
+                  size_t ldb, bool tb, bool add, float *c, size_t ldc);
+
+#endif

@@ -1,0 +1,107 @@
+/* Activations and their slopes. */
+#include "tape.h"
+#include <math.h>
+
+static const double root_half = 0.70710678118654752440, root_2_pi = 0.79788456080286535588;
+static const double root_1_2pi = 0.39894228040143267794, cubic = 0.044715;
+
+static double value(pare_act a, double x)
+{
+    switch (a) {
+    case PARE_ACT_NONE:
+        return x;
+    case PARE_ACT_RELU:
+        return x > 0 ? x : 0;
+    case PARE_ACT_GELU:
+        return 0.5 * x * (1 + erf(x * root_half));
+    case PARE_ACT_GELU_TANH:
+        return 0.5 * x * (1 + tanh(root_2_pi * (x + cubic * x * x * x)));
+    case PARE_ACT_SILU:
+        return x / (1 + exp(-x));
+    case PARE_ACT_TANH:
+        return tanh(x);
+    }
+    return x;
+}
+
+static double slope(pare_act a, double x)
+{
+    switch (a) {
+    case PARE_ACT_NONE:
+        return 1;
+    case PARE_ACT_RELU:
+        return x > 0 ? 1 : 0;
+    case PARE_ACT_GELU:
+        return 0.5 * (1 + erf(x * root_half)) + x * root_1_2pi * exp(-0.5 * x * x);
+    case PARE_ACT_GELU_TANH: {
+        const double t = tanh(root_2_pi * (x + cubic * x * x * x));
+        return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * root_2_pi * (1 + 3 * cubic * x * x);
+    }
+    case PARE_ACT_SILU: {
+        const double s = 1 / (1 + exp(-x));
+        return s * (1 + x * (1 - s));
+    }
+    case PARE_ACT_TANH: {
+        const double t = tanh(x);
+        return 1 - t * t;
+    }
+    }
+    return 1;
+}
+
+typedef struct act_job {
+    const act_step *s;
+    rows *post, *d, *dtimes;
+} act_job;
+
+static double kept(const drop_kept *k, size_t at)
+{
+    return !k || !k->keep ? 1 : k->keep[at] ? k->grow : 0;
+}
+
+static void act_span(void *self, const span *s)
+{
+    const act_job *const w = self;
+    const rows *const x = w->s->pre, *const u = w->s->times;
+    for (size_t i = s->first; i < s->end; i++) {
+        const double *const pre = row_read(x, i, s->row[0]);
+        const double *const times = u ? row_read(u, i, s->row[1]) : NULL;
+        double *const post = row_write(w->post, i, s->row[2]);
+        for (size_t j = 0; j < x->d; j++)
+            post[j] =
+                value(w->s->act, pre[j]) * kept(w->s->drop, i * x->d + j) * (times ? times[j] : 1);
+        row_done(w->post, i, post);
+    }
+}
+
+static void act_back_span(void *self, const span *s)
+{
+    const act_job *const w = self;
+    const rows *const x = w->s->pre, *const u = w->s->times;
+    for (size_t i = s->first; i < s->end; i++) {
+        const double *const pre = row_read(x, i, s->row[0]);
+        const double *const times = u ? row_read(u, i, s->row[1]) : NULL;
+        const double *const dpost = row_read(w->d, i, s->row[2]);
+        double *const dtimes = u ? row_write(w->dtimes, i, s->row[3]) : NULL;
+        double *const dpre = row_write(w->d, i, s->row[2]);
+        for (size_t j = 0; j < x->d; j++) {
+            const double g = dpost[j] * kept(w->s->drop, i * x->d + j);
+            if (times) dtimes[j] = g * value(w->s->act, pre[j]);
+            dpre[j] = g * slope(w->s->act, pre[j]) * (times ? times[j] : 1);
+        }
+        if (times) row_done(w->dtimes, i, dtimes);
+        row_done(w->d, i, dpre);
+    }
+}
+
+pare_status tape_act(pare_tape *t, const act_step *s, rows *post)
+{
+    act_job w = {.s = s, .post = post};
+    return tape_spans(t, s->pre->n, s->pre->d, 0, NULL, act_span, &w);
+}
+
+pare_status tape_act_back(pare_tape *t, const act_step *s, rows *d, rows *dtimes)
+{
+    act_job w = {.s = s, .d = d, .dtimes = dtimes};
+    return tape_spans(t, s->pre->n, s->pre->d, 0, NULL, act_back_span, &w);
+}

@@ -1,0 +1,307 @@
+/* Fresh models to be trained. Graph kinds are the width paper's practical variant:
+ *   h = We x + be;  per layer  z = BN(h + attention(h)),  h' = BN(z + W2 relu(W1 z + b1) + b2)
+ * with Wq, Wk, Wv without bias. A single head needs no Wo (a product Wo Wv is one matrix): it
+ * begins as the identity. Every tensor is drawn from a stream of its own, in file order of its
+ * making. */
+#include <pare/init.h>
+
+#include <math.h>
+
+#define NORM_EPS     1e-5
+#define GPT_SIGMA    0.02
+#define FIRST_STREAM ((uint64_t)1 << 62) /* far from those of batches and of dropout */
+
+typedef enum fill_kind { FILL_UNIFORM, FILL_NORMAL } fill_kind;
+
+typedef struct maker {
+    pare_model *m;
+    pare_init o; /* zeros replaced */
+    uint64_t tensors;
+    bool no_memory;
+} maker;
+
+/* ---- numbers ------------------------------------------------------------------------------- */
+
+static void *get(maker *k, size_t count, size_t size)
+{
+    void *p = k->no_memory ? NULL : pare_alloc(k->m->arena, count, size);
+    if (!p) k->no_memory = true;
+    return p;
+}
+
+static pare_weight drawn(maker *k, size_t rows, size_t cols, fill_kind kind, double spread)
+{
+    size_t count = 0;
+    if (!pare_mul(&count, rows, cols)) k->no_memory = true;
+    float *v = get(k, count, sizeof *v);
+    if (!v) return (pare_weight){0};
+    pare_rng r = pare_rng_at(k->o.seed, FIRST_STREAM + k->tensors++);
+    for (size_t i = 0; i < count; i++)
+        v[i] = (float)(spread *
+                       (kind == FILL_NORMAL ? pare_rng_normal(&r) : 2 * pare_rng_uniform(&r) - 1));
+    return (pare_weight){PARE_F32, rows, cols, v};
+}
+
+static pare_weight same(maker *k, size_t n, float value)
+{
+    float *v = get(k, n, sizeof *v);
+    for (size_t i = 0; v && i < n; i++) v[i] = value;
+    return v ? (pare_weight){PARE_F32, 1, n, v} : (pare_weight){0};
+}
+
+static pare_weight identity(maker *k, size_t n)
+{
+    size_t count = 0;
+    if (!pare_mul(&count, n, n)) k->no_memory = true;
+    float *v = get(k, count, sizeof *v);
+    for (size_t i = 0; v && i < n; i++) v[i * n + i] = 1;
+    return v ? (pare_weight){PARE_F32, n, n, v} : (pare_weight){0};
+}
+
+static bool is_gpt(const maker *k)
+{
+    return k->o.kind == PARE_INIT_GPT;
+}
+
+/* torch's Linear draws weight and bias from U(-1, 1) / sqrt(inputs). */
+static pare_weight matrix(maker *k, size_t out, size_t in)
+{
+    return is_gpt(k) ? drawn(k, out, in, FILL_NORMAL, GPT_SIGMA)
+                     : drawn(k, out, in, FILL_UNIFORM, 1 / sqrt((double)in));
+}
+
+/* The last map of a branch: GPT-2 keeps the variance of the sum of 2 L branches in bounds. */
+static pare_weight residual(maker *k, size_t out, size_t in)
+{
+    return is_gpt(k) ? drawn(k, out, in, FILL_NORMAL, GPT_SIGMA / sqrt(2 * (double)k->o.layers))
+                     : matrix(k, out, in);
+}
+
+static pare_weight bias(maker *k, size_t out, size_t in)
+{
+    return is_gpt(k) ? same(k, out, 0) : drawn(k, 1, out, FILL_UNIFORM, 1 / sqrt((double)in));
+}
+
+/* torch's Embedding is standard normal. */
+static pare_weight table(maker *k, size_t rows)
+{
+    return drawn(k, rows, k->o.dim, FILL_NORMAL, is_gpt(k) ? GPT_SIGMA : 1);
+}
+
+static pare_norm norm(maker *k, pare_norm_kind kind)
+{
+    const size_t d = k->o.dim;
+    pare_norm n = {.kind = kind, .eps = NORM_EPS, .divisor = (double)d};
+    n.gain = same(k, d, 1);
+    n.bias = same(k, d, 0);
+    if (kind == PARE_NORM_BATCH) {
+        n.mean = same(k, d, 0);
+        n.var = same(k, d, 1);
+    }
+    return n;
+}
+
+/* ---- parts --------------------------------------------------------------------------------- */
+
+static bool on_nodes(const pare_init *o)
+{
+    return o->kind == PARE_INIT_GRAPH || o->kind == PARE_INIT_MLP || o->kind == PARE_INIT_GCN;
+}
+
+static void put_heads(maker *k, pare_attn *a)
+{
+    const size_t d = k->o.dim, dk = d / k->o.heads;
+    a->nheads = k->o.heads;
+    a->heads = get(k, a->nheads, sizeof *a->heads);
+    for (size_t h = 0; a->heads && h < a->nheads; h++)
+        a->heads[h] = (pare_head){.dk = dk,
+                                  .dv = dk,
+                                  .q = h * dk,
+                                  .k = h * dk,
+                                  .v = h * dk,
+                                  .o = h * dk,
+                                  .scale = 1 / sqrt((double)dk)};
+    a->wq = matrix(k, d, d);
+    a->wk = matrix(k, d, d);
+    a->wv = matrix(k, d, d);
+    a->wo = on_nodes(&k->o) && a->nheads == 1 ? identity(k, d) : residual(k, d, d);
+    if (on_nodes(&k->o)) return;
+    a->bq = bias(k, d, d);
+    a->bk = bias(k, d, d);
+    a->bv = bias(k, d, d);
+    a->bo = bias(k, d, d);
+}
+
+static pare_attn attention(maker *k)
+{
+    const size_t d = k->o.dim;
+    pare_attn a = {.kind = PARE_ATTN_NONE};
+    if (k->o.kind == PARE_INIT_MLP) return a;
+    a = (pare_attn){.kind = PARE_ATTN_EXACT, .din = d, .dout = d};
+    a.skip.kind = PARE_SKIP_IDENTITY;
+    if (k->o.kind == PARE_INIT_GCN) {
+        a.kind = PARE_ATTN_UNIFORM;
+        a.mix = matrix(k, d, d);
+    } else {
+        put_heads(k, &a);
+    }
+    if (on_nodes(&k->o))
+        a.out_norm = norm(k, PARE_NORM_BATCH);
+    else
+        a.in_norm = norm(k, PARE_NORM_LAYER);
+    return a;
+}
+
+static pare_ffn feed_forward(maker *k)
+{
+    const size_t d = k->o.dim, hidden = k->o.ffn;
+    pare_ffn f = {.kind = PARE_FFN_MLP, .din = d, .dout = d, .nlayers = 2};
+    f.act = on_nodes(&k->o) ? PARE_ACT_RELU : is_gpt(k) ? PARE_ACT_GELU_TANH : PARE_ACT_GELU;
+    f.skip.kind = PARE_SKIP_IDENTITY;
+    f.layers = get(k, 2, sizeof *f.layers);
+    if (!f.layers) return f;
+    f.layers[0].w = matrix(k, hidden, d);
+    f.layers[0].b = bias(k, hidden, d);
+    f.layers[1].w = residual(k, d, hidden);
+    f.layers[1].b = bias(k, d, hidden);
+    if (on_nodes(&k->o))
+        f.out_norm = norm(k, PARE_NORM_BATCH);
+    else
+        f.in_norm = norm(k, PARE_NORM_LAYER);
+    return f;
+}
+
+static void put_stem(maker *k)
+{
+    const pare_init *o = &k->o;
+    pare_stem *s = &k->m->stem;
+    s->ids = o->vocab > 0;
+    s->vocab = o->vocab;
+    s->width = s->ids ? o->dim : o->features;
+    if (s->ids) {
+        s->embedding = table(k, o->vocab);
+    } else {
+        s->map.w = matrix(k, o->dim, o->features);
+        s->map.b = bias(k, o->dim, o->features);
+    }
+    if (o->context == 0) return;
+    s->pos = (pare_positions){.kind = PARE_POS_LEARNED, .after_map = !s->ids};
+    s->pos.table = table(k, o->context);
+}
+
+static void put_top(maker *k)
+{
+    pare_top *t = &k->m->top;
+    if (!on_nodes(&k->o)) t->norm = norm(k, PARE_NORM_LAYER);
+    t->pool = k->o.pool;
+    t->tied = is_gpt(k); /* the embedding is the head: no weight of its own */
+    if (t->tied) return;
+    t->out.w = matrix(k, k->o.outputs, k->o.dim);
+    t->out.b = bias(k, k->o.outputs, k->o.dim);
+}
+
+static pare_pattern pattern(const pare_init *o)
+{
+    pare_pattern p = {.kind = o->kind == PARE_INIT_GPT ? PARE_CAUSAL : PARE_FULL};
+    if (!on_nodes(o) || o->full || o->kind == PARE_INIT_MLP) return p;
+    p.kind = PARE_GRAPH;
+    p.self_loops = o->self_loops;
+    p.expander_degree = o->expander_degree;
+    p.expander_seed = o->expander_degree ? o->seed : 0;
+    return p;
+}
+
+static pare_status lay_out(maker *k, pare_err *err)
+{
+    static const char *const names[] = {"graph transformer", "graph mlp", "graph convolution",
+                                        "gpt", "encoder"};
+    pare_model *m = k->m;
+    m->pattern = pattern(&k->o);
+    m->context = k->o.context;
+    if (k->o.vocab == 256) m->tokenizer = PARE_TOK_BYTES;
+    m->name = pare_strdup(m->arena, names[k->o.kind]);
+    m->nblocks = k->o.layers;
+    m->blocks = get(k, k->o.layers, sizeof *m->blocks);
+    put_stem(k);
+    for (size_t b = 0; b < k->o.layers && !k->no_memory; b++) {
+        m->blocks[b].attn = attention(k);
+        m->blocks[b].ffn = feed_forward(k);
+    }
+    put_top(k);
+    return k->no_memory || !m->name ? pare_no_memory(err) : PARE_OK;
+}
+
+/* ---- options ------------------------------------------------------------------------------- */
+
+static pare_status at_least_one(size_t v, const char *name, pare_err *err)
+{
+    return v > 0 ? PARE_OK : pare_fail(err, PARE_ERR_USAGE, "%s must be at least 1", name);
+}
+
+static pare_status settle_nodes(pare_init *o, pare_err *err)
+{
+    if (o->full && (o->self_loops || o->expander_degree))
+        return pare_fail(err, PARE_ERR_USAGE,
+                         "full attention has every pair: self loops and an expander add nothing");
+    if (o->expander_degree % 2 != 0 || o->expander_degree > PARE_MAX_EXPANDER)
+        return pare_fail(err, PARE_ERR_USAGE, "expander degree %zu must be even and at most %d",
+                         o->expander_degree, PARE_MAX_EXPANDER);
+    o->vocab = o->context = 0;
+    o->pool = PARE_POOL_NONE;
+    return at_least_one(o->features, "features", err);
+}
+
+static pare_status settle_sequence(pare_init *o, pare_err *err)
+{
+    if (o->full || o->self_loops || o->expander_degree)
+        return pare_fail(err, PARE_ERR_USAGE,
+                         "self loops, an expander and full are for graph kinds");
+    if (o->kind == PARE_INIT_ENCODER) {
+        if ((o->vocab > 0) == (o->features > 0))
+            return pare_fail(err, PARE_ERR_USAGE,
+                             "an encoder takes ids (vocab) or vectors (features), one of them");
+        return PARE_OK;
+    }
+    o->features = 0;
+    o->pool = PARE_POOL_NONE;
+    pare_status st = at_least_one(o->vocab, "vocab", err);
+    if (!st) st = at_least_one(o->context, "context", err);
+    if (!st && o->outputs && o->outputs != o->vocab)
+        st = pare_fail(err, PARE_ERR_USAGE, "a tied head has an output per id: %zu, not %zu",
+                       o->vocab, o->outputs);
+    o->outputs = o->vocab;
+    return st;
+}
+
+/* Replaces zeros and refuses what does not fit. */
+static pare_status settle(pare_init *o, pare_err *err)
+{
+    if ((unsigned)o->kind > PARE_INIT_ENCODER)
+        return pare_fail(err, PARE_ERR_USAGE, "unknown kind %d", (int)o->kind);
+    pare_status st = at_least_one(o->dim, "dim", err);
+    if (!st) st = at_least_one(o->layers, "layers", err);
+    if (!st) st = at_least_one(o->heads, "heads", err);
+    if (!st && o->dim % o->heads != 0)
+        st =
+            pare_fail(err, PARE_ERR_USAGE, "dim %zu is no multiple of heads %zu", o->dim, o->heads);
+    if (!st) st = on_nodes(o) ? settle_nodes(o, err) : settle_sequence(o, err);
+    if (!st) st = at_least_one(o->outputs, "outputs", err);
+    if (!st && o->ffn == 0) o->ffn = on_nodes(o) ? o->dim : 4 * o->dim;
+    return st;
+}
+
+pare_status pare_init_model(pare_model **out, const pare_init *o, pare_err *err)
+{
+    *out = NULL;
+    maker k = {.o = *o};
+    pare_status st = settle(&k.o, err);
+    if (!st) st = pare_model_new(&k.m, err);
+    if (!st) st = lay_out(&k, err);
+    if (!st) st = pare_model_check(k.m, err);
+    if (st) {
+        pare_model_free(k.m);
+        return st;
+    }
+    *out = k.m;
+    return PARE_OK;
+}

@@ -1,0 +1,42 @@
+/* What the lessons share. */
+#include "lesson_parts.h"
+
+#include <string.h>
+
+pare_status lesson_blame(pare_status st, pare_err *err, const char *path)
+{
+    if (st && err && st != PARE_ERR_MEMORY && strncmp(err->msg, path, strlen(path)) != 0)
+        pare_err_prefix(err, path);
+    return st;
+}
+
+pare_status lesson_id(const char **out, pare_arena *a, const char *what, const char *const *path,
+                      size_t paths, pare_err *err)
+{
+    char hex[PARE_SHA256_HEX];
+    *out = what;
+    for (size_t i = 0; i < paths; i++) {
+        if (!path[i]) continue;
+        const pare_status st = pare_sha256_file(hex, path[i], err);
+        if (st) return st;
+        *out = pare_sprintf(a, "%s %s", *out, hex);
+        if (!*out) return pare_no_memory(err);
+    }
+    return PARE_OK;
+}
+
+pare_status lesson_forward(float **y, pare_arena *a, const pare_model *m, const pare_input *in,
+                           const pare_exec *exec, pare_err *err)
+{
+    size_t n = 0;
+    *y = NULL;
+    if (pare_mul(&n, pare_output_rows(m, in), pare_model_outputs(m)))
+        *y = pare_alloc(a, n ? n : 1, sizeof **y);
+    return *y ? pare_forward_f32(*y, m, in, NULL, exec, err) : pare_no_memory(err);
+}
+
+size_t lesson_together(const pare_model *m, size_t rows, size_t batch)
+{
+    const size_t most = LESSON_MOST_OUTPUTS / pare_model_outputs(m) / (rows ? rows : 1);
+    return most < 1 ? 1 : most < batch ? most : batch;
+}

@@ -1,0 +1,239 @@
+/* Text: the next token. A batch is windows that begin anywhere in the training text; a mark looks
+ * at fixed windows side by side, in which every token but the first of a text has its turn. */
+#include "lesson_parts.h"
+
+#include <string.h>
+
+typedef struct tokens {
+    const int64_t *ids;
+    size_t n;
+} tokens;
+
+typedef struct marks { /* windows that are looked at */
+    tokens text;
+    size_t count, every; /* number k begins at k * every * window */
+} marks;
+
+typedef struct text_lesson {
+    size_t window, batch;
+    tokens train;
+    marks part[2]; /* by pare_fold_part */
+} text_lesson;
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+/* What pare_dataset_load asks a model: only how text is read. */
+static pare_status reader(pare_model *m, pare_arena *a, const pare_text_lesson *o, pare_err *err)
+{
+    pare_tokenizer *t = NULL;
+    const pare_status st = pare_tokenizer_new(&t, a, o->tokenizer, o->vocab, o->vocab_bytes, err);
+    if (st) return st;
+    *m = (pare_model){.tokenizer = o->tokenizer, .vocab = o->vocab, .vocab_bytes = o->vocab_bytes};
+    m->stem.ids = m->top.tied = true;
+    m->stem.width = 1;
+    m->stem.vocab = m->stem.embedding.rows = pare_tokenizer_size(t);
+    return PARE_OK;
+}
+
+/* All texts of a file, one behind the other. */
+static pare_status read_tokens(tokens *out, pare_arena *a, const pare_model *m, const char *path,
+                               pare_err *err)
+{
+    pare_dataset d;
+    pare_status st = pare_dataset_load(&d, a, m, path, 0, SIZE_MAX / 2, err);
+    if (!st && d.task != PARE_TASK_TEXT)
+        st = pare_fail(err, PARE_ERR_INPUT, "%s: text is read from .txt, or ids from .npy", path);
+    if (st) return st;
+    size_t n = 0;
+    for (size_t i = 0; i < d.inputs.n; i++) n += d.inputs.in[i].tokens;
+    int64_t *ids = d.inputs.n == 1 ? NULL : pare_alloc(a, n, sizeof *ids);
+    *out = (tokens){ids ? ids : d.inputs.in[0].ids, n};
+    if (d.inputs.n == 1) return PARE_OK;
+    if (!ids) return pare_no_memory(err);
+    for (size_t i = 0; i < d.inputs.n; i++) {
+        memcpy(ids, d.inputs.in[i].ids, d.inputs.in[i].tokens * sizeof *ids);
+        ids += d.inputs.in[i].tokens;
+    }
+    return PARE_OK;
+}
+
+/* Cuts the share of a text that had `all` tokens off its end. */
+static tokens cut(tokens *t, size_t all)
+{
+    const size_t n = (size_t)(PARE_TEXT_SHARE * (double)all);
+    t->n -= n;
+    return (tokens){t->ids + t->n, n};
+}
+
+static marks spread(tokens text, size_t window, size_t most_tokens)
+{
+    const size_t all = (text.n - 1 + window - 1) / window; /* windows with a target */
+    const size_t most = most_tokens / window > 0 ? most_tokens / window : 1;
+    marks m = {text, all, 1};
+    if (most_tokens == 0 || all <= most) return m;
+    m.every = (all + most - 1) / most;
+    m.count = (all + m.every - 1) / m.every;
+    return m;
+}
+
+/* ---- batches ------------------------------------------------------------------------------- */
+
+static pare_status batch(void *self, pare_batch *out, pare_arena *a, uint64_t seed, uint64_t step,
+                         pare_err *err)
+{
+    const text_lesson *t = self;
+    const size_t w = t->window;
+    int64_t *ids = pare_alloc(a, t->batch, w * sizeof *ids);
+    int64_t *label = pare_alloc(a, t->batch, w * sizeof *label);
+    if (!ids || !label) return pare_no_memory(err);
+    pare_rng r = lesson_rng(seed, step);
+    for (size_t b = 0; b < t->batch; b++) {
+        const int64_t *from = t->train.ids + pare_rng_below(&r, t->train.n - w);
+        memcpy(ids + b * w, from, w * sizeof *ids);
+        memcpy(label + b * w, from + 1, w * sizeof *label);
+    }
+    *out = (pare_batch){.in = {.batch = t->batch, .tokens = w, .ids = ids}, .label = label};
+    return PARE_OK;
+}
+
+/* ---- marks --------------------------------------------------------------------------------- */
+
+/* Windows [first, first + count) of the marked ones as one input; all but the last of the text are
+ * whole, and that one goes alone. */
+static pare_status mark_windows(const text_lesson *t, const marks *k, size_t first, size_t count,
+                                pare_metric *metric, pare_arena *a, const pare_model *m,
+                                const pare_exec *exec, pare_err *err)
+{
+    const size_t begin = first * k->every * t->window, left = k->text.n - begin;
+    const size_t w = left < t->window ? left : t->window;
+    int64_t *ids = pare_alloc(a, count * w, sizeof *ids);
+    int64_t *label = pare_alloc(a, count * w, sizeof *label);
+    if (!ids || !label) return pare_no_memory(err);
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < w; j++) {
+            const size_t at = begin + i * k->every * t->window + j;
+            ids[i * w + j] = k->text.ids[at];
+            label[i * w + j] = at + 1 < k->text.n ? k->text.ids[at + 1] : -1;
+        }
+    const pare_input in = {.batch = count, .tokens = w, .ids = ids};
+    float *y;
+    const pare_status st = lesson_forward(&y, a, m, &in, exec, err);
+    return st ? st : pare_metric_add(metric, y, label, count * w, err);
+}
+
+/* How many windows from `first` on are whole, at most `most`; 1 when it is the short last one. */
+static size_t whole_windows(const text_lesson *t, const marks *k, size_t first, size_t most)
+{
+    size_t n = 0;
+    while (n < most && first + n < k->count &&
+           ((first + n) * k->every + 1) * t->window <= k->text.n)
+        n++;
+    return n ? n : 1;
+}
+
+static pare_status score_in(const text_lesson *t, double *out, pare_arena *a, const pare_model *m,
+                            const marks *k, const pare_exec *exec, pare_err *err)
+{
+    pare_metric *metric = NULL;
+    pare_scores s;
+    pare_arena *scratch = pare_arena_new();
+    if (!scratch) return pare_no_memory(err);
+    const size_t most = lesson_together(m, t->window, t->batch);
+    pare_status st = pare_metric_new(&metric, a, pare_model_outputs(m), err);
+    for (size_t i = 0, n; !st && i < k->count; i += n) {
+        const pare_mark mark = pare_arena_mark(scratch);
+        n = whole_windows(t, k, i, most);
+        st = mark_windows(t, k, i, n, metric, scratch, m, exec, err);
+        pare_arena_reset(scratch, mark);
+    }
+    if (!st) st = pare_metric_scores(&s, metric, err);
+    if (!st) *out = s.nats;
+    pare_arena_free(scratch);
+    return st;
+}
+
+static pare_status score(void *self, double *out, const pare_model *m, pare_fold_part part,
+                         const pare_exec *exec, pare_err *err)
+{
+    const text_lesson *t = self;
+    pare_arena *a = pare_arena_new();
+    if (!a) return pare_no_memory(err);
+    const pare_status st = score_in(t, out, a, m, &t->part[part], exec, err);
+    pare_arena_free(a);
+    return st;
+}
+
+/* ---- the lesson ---------------------------------------------------------------------------- */
+
+static pare_status enough(const tokens *t, size_t least, const char *what, const char *path,
+                          pare_err *err)
+{
+    if (t->n >= least) return PARE_OK;
+    return pare_fail(err, PARE_ERR_INPUT, "%s: %zu tokens of %s text, %zu are needed", path, t->n,
+                     what, least);
+}
+
+static pare_status read_parts(text_lesson *t, pare_lesson_facts *f, pare_arena *a,
+                              const pare_text_lesson *o, pare_err *err)
+{
+    pare_model m;
+    tokens val, test;
+    pare_status st = reader(&m, a, o, err);
+    if (!st) st = read_tokens(&t->train, a, &m, o->train, err);
+    if (!st && o->test) st = read_tokens(&test, a, &m, o->test, err);
+    if (!st && o->val) st = read_tokens(&val, a, &m, o->val, err);
+    if (st) return st;
+    const size_t all = t->train.n;
+    if (!o->test) test = cut(&t->train, all);
+    if (!o->val) val = cut(&t->train, all);
+    st = enough(&t->train, t->window + 1, "training", o->train, err);
+    if (!st) st = enough(&val, 2, "validation", o->val ? o->val : o->train, err);
+    if (!st) st = enough(&test, 2, "test", o->test ? o->test : o->train, err);
+    if (st) return st;
+    t->part[PARE_PART_VAL] = spread(val, t->window, o->mark_tokens);
+    t->part[PARE_PART_TEST] = spread(test, t->window, o->mark_tokens);
+    *f = (pare_lesson_facts){.ids = m.stem.vocab,
+                             .outputs = m.stem.vocab,
+                             .tokens = t->window,
+                             .pool = PARE_POOL_NONE,
+                             .train = t->train.n,
+                             .val = val.n,
+                             .test = test.n};
+    return PARE_OK;
+}
+
+static pare_status find_id(const char **out, pare_arena *a, const pare_text_lesson *o,
+                           pare_err *err)
+{
+    const char *const path[3] = {o->train, o->val, o->test};
+    char vocab[PARE_SHA256_HEX] = "-";
+    pare_status st = o->vocab ? pare_sha256_of(vocab, o->vocab, o->vocab_bytes, err) : PARE_OK;
+    if (st) return st;
+    *out = pare_sprintf(a, "text %s %s own %d%d window %zu batch %zu marks %zu",
+                        pare_tokenizer_name(o->tokenizer), vocab, o->val != NULL, o->test != NULL,
+                        o->window, o->batch, o->mark_tokens);
+    return *out ? lesson_id(out, a, *out, path, 3, err) : pare_no_memory(err);
+}
+
+pare_status pare_lesson_text(pare_lesson *out, pare_lesson_facts *facts, pare_arena *a,
+                             const pare_text_lesson *o, pare_err *err)
+{
+    if (o->window == 0 || o->batch == 0)
+        return pare_fail(err, PARE_ERR_USAGE, "window and batch must be at least 1");
+    text_lesson *t = pare_alloc(a, 1, sizeof *t);
+    if (!t) return pare_no_memory(err);
+    t->window = o->window;
+    t->batch = o->batch;
+    const char *id = NULL;
+    pare_status st = read_parts(t, facts, a, o, err);
+    if (!st) st = find_id(&id, a, o, err);
+    if (st) return st;
+    const size_t tokens_a_step = t->window * t->batch;
+    *out = (pare_lesson){.self = t,
+                         .id = id,
+                         .metric = "nats",
+                         .epoch = (t->train.n + tokens_a_step - 1) / tokens_a_step,
+                         .batch = batch,
+                         .score = score};
+    return PARE_OK;
+}

@@ -1,0 +1,96 @@
+#include "run_id.h"
+#include <math.h>
+
+typedef struct limit {
+    const char *name;
+    double value, from, below; /* from <= value < below */
+} limit;
+
+static pare_status within(const limit *l, size_t n, pare_err *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!(l[i].value >= l[i].from && l[i].value < l[i].below))
+            return pare_fail(err, PARE_ERR_USAGE, "%s is %g: it must be from %g and below %g",
+                             l[i].name, l[i].value, l[i].from, l[i].below);
+    return PARE_OK;
+}
+
+static pare_status teacher_check(const pare_model *start, const pare_train_opts *o, pare_err *err)
+{
+    if (!o->teacher) {
+        if (o->distill == 0 && o->hidden == 0) return PARE_OK;
+        return pare_fail(err, PARE_ERR_USAGE, "there is no teacher to distill from");
+    }
+    if (o->distill > 1) return pare_fail(err, PARE_ERR_USAGE, "distill is %g, above 1", o->distill);
+    if (o->distill > 0 && !(o->temperature > 0 && isfinite(o->temperature)))
+        return pare_fail(err, PARE_ERR_USAGE, "the temperature %g is not above 0", o->temperature);
+    const size_t want = pare_model_outputs(start), is = pare_model_outputs(o->teacher);
+    if (want != is && o->distill > 0)
+        return pare_fail(err, PARE_ERR_USAGE, "the teacher has %zu outputs, the model %zu", is,
+                         want);
+    return PARE_OK;
+}
+
+pare_status run_opts_check(const pare_model *start, const pare_train_opts *o, pare_err *err)
+{
+    const double inf = INFINITY;
+    const limit all[] = {{"the learning rate", o->lr, 0, inf},
+                         {"the last learning rate", o->last_lr, 0, inf},
+                         {"clip", o->clip, 0, inf},
+                         {"dropout", o->dropout, 0, 1},
+                         {"beta1", o->adamw.beta1, 0, 1},
+                         {"beta2", o->adamw.beta2, 0, 1},
+                         {"eps", o->adamw.eps, 0, inf},
+                         {"weight decay", o->adamw.weight_decay, 0, inf},
+                         {"distill", o->distill, 0, inf},
+                         {"hidden", o->hidden, 0, inf}};
+    const pare_status st = within(all, sizeof all / sizeof *all, err);
+    if (st) return st;
+    if (o->steps == 0) return pare_fail(err, PARE_ERR_USAGE, "no steps to train");
+    if (o->warmup > o->steps)
+        return pare_fail(err, PARE_ERR_USAGE, "%llu steps of warm-up are more than all %llu",
+                         (unsigned long long)o->warmup, (unsigned long long)o->steps);
+    return teacher_check(start, o, err);
+}
+
+static bool add_lines(cJSON *to, const char *start, const char *teacher, const pare_lesson *l,
+                      const pare_train_opts *o)
+{
+    return pare_json_add_string(to, "start", start) &&
+           pare_json_add_string(to, "lesson", l->id ? l->id : "") &&
+           pare_json_add_string(to, "metric", l->metric ? l->metric : "") &&
+           pare_json_add_bool(to, "more_is_better", l->more_is_better) &&
+           pare_json_add_u64(to, "seed", o->seed) && pare_json_add_u64(to, "steps", o->steps) &&
+           pare_json_add_u64(to, "warmup", o->warmup) &&
+           pare_json_add_u64(to, "mark_every", o->mark_every) &&
+           pare_json_add_number(to, "lr", o->lr) &&
+           pare_json_add_number(to, "last_lr", o->last_lr) &&
+           pare_json_add_number(to, "clip", o->clip) &&
+           pare_json_add_number(to, "dropout", o->dropout) &&
+           pare_json_add_number(to, "beta1", o->adamw.beta1) &&
+           pare_json_add_number(to, "beta2", o->adamw.beta2) &&
+           pare_json_add_number(to, "eps", o->adamw.eps) &&
+           pare_json_add_number(to, "weight_decay", o->adamw.weight_decay) &&
+           pare_json_add_bool(to, "decay_vectors", o->adamw.decay_vectors) &&
+           pare_json_add_string(to, "teacher", teacher) &&
+           pare_json_add_number(to, "distill", o->teacher ? o->distill : 0) &&
+           pare_json_add_number(to, "temperature", o->distill > 0 ? o->temperature : 0) &&
+           pare_json_add_number(to, "hidden", o->teacher ? o->hidden : 0);
+}
+
+pare_status run_id(cJSON **out, const pare_model *start, const pare_lesson *lesson,
+                   const pare_train_opts *o, pare_err *err)
+{
+    char from[PARE_SHA256_HEX], teacher[PARE_SHA256_HEX] = "";
+    *out = NULL;
+    pare_status st = pare_model_sha256(from, start, err);
+    if (!st && o->teacher) st = pare_model_sha256(teacher, o->teacher, err);
+    if (st) return st;
+    cJSON *const run = cJSON_CreateObject();
+    if (!run || !add_lines(run, from, teacher, lesson, o)) {
+        cJSON_Delete(run);
+        return pare_no_memory(err);
+    }
+    *out = run;
+    return PARE_OK;
+}

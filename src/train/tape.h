@@ -1,0 +1,229 @@
+/* tape.h - the parts of a tape: what each step keeps on the way there and uses on the way back.
+ *
+ * Every step has two functions, NAME and NAME_back, in one file. All rows of the batch go through
+ * one step after the other; within a step rows are cut into spans whose size is fixed, so that sums
+ * over rows do not depend on the threads. The plain code of a step is in f64 and serves both types
+ * (f32 is widened row by row); where training spends its time f32 has loops of its own. */
+#ifndef PARE_SRC_TAPE_H
+#define PARE_SRC_TAPE_H
+#include <pare/gradient.h>
+
+/* ---- memory ------------------------------------------------------------------------------- */
+
+/* A stack that keeps its memory: from the second pass of a shape on nothing is allocated. */
+typedef struct store_part store_part;
+typedef struct store {
+    store_part *last;
+    size_t below, most; /* bytes in the parts before the last; the most ever in use */
+} store;
+typedef struct store_mark {
+    store_part *part;
+    size_t used;
+} store_mark;
+void *store_get(store *s, size_t count, size_t size); /* 64-byte aligned, not cleared; or NULL */
+store_mark store_top(const store *s);
+void store_reset(store *s, store_mark m); /* {NULL, 0}: all of it */
+void store_free(store *s);
+
+/* ---- rows --------------------------------------------------------------------------------- */
+
+typedef struct rows {
+    pare_dtype t;
+    size_t n, d, ld;
+    void *v; /* row i starts at element i * ld */
+} rows;
+
+static inline void *rows_at(const rows *r, size_t i, size_t j)
+{
+    return (char *)r->v + (i * r->ld + j) * pare_dtype_size(r->t);
+}
+static inline rows rows_columns(const rows *r, size_t from, size_t d) /* a view */
+{
+    return (rows){r->t, r->n, d, r->ld, rows_at(r, 0, from)};
+}
+
+/* ---- what is kept -------------------------------------------------------------------------- */
+
+typedef struct norm_kept {
+    rows x;
+    double *mean, *inv; /* of a row; batch: of a column */
+    bool batch;         /* mean and inv are this batch's */
+} norm_kept;
+
+typedef struct drop_kept {
+    uint8_t *keep; /* n x d of 0 or 1; NULL: everything is kept */
+    double grow;
+} drop_kept;
+
+typedef struct attn_kept {
+    rows q, k, v, y; /* of all heads; q, k turned */
+    void *lse;       /* heads x n */
+    rows both;       /* pool: z and y side by side */
+    size_t powers;
+    rows *power; /* U z, U^2 z, ...: power[0] is z */
+} attn_kept;
+
+typedef struct ffn_kept {
+    rows *pre, *post; /* before and after the activation, nlayers - 1; gated: pre[0], pre[1] */
+    drop_kept *drop;
+} ffn_kept;
+
+/* One sublayer: y = out_norm(skip(x) + drop(branch(in_norm(x)))); attn or ffn is its branch. */
+typedef struct sublayer {
+    size_t block;
+    const pare_attn *attn;
+    const pare_ffn *ffn;
+    const pare_norm *in_norm, *out_norm;
+    const pare_skip *skip;
+    size_t dout;
+    rows x, z;
+    norm_kept in, out;
+    drop_kept drop;
+    attn_kept attn_kept;
+    ffn_kept ffn_kept;
+} sublayer;
+
+typedef struct stem_kept {
+    int64_t *ids;
+    rows raw; /* before the map */
+    norm_kept norm;
+} stem_kept;
+
+typedef struct top_kept {
+    rows normed, pooled, pre, act; /* pre: before the activation */
+    norm_kept norm;
+} top_kept;
+
+/* Cosines and sines of position x frequency of one block: tokens x freqs.cols. */
+typedef struct angles {
+    double *cosine, *sine;
+} angles;
+
+struct pare_tape {
+    pare_params *p;
+    const pare_model *m;
+    const pare_exec *exec;
+    pare_err *err; /* of the call at hand */
+
+    store store;
+    store_mark forward_end; /* what lies above belongs to the way back */
+
+    pare_arena *lasting; /* lives as long as the tape */
+    sublayer *sub;       /* 2 for each block: attention, ffn; dout 0 = not there */
+    rows *stream, *dstream;
+    stem_kept stem;
+    top_kept top;
+    rows y;
+
+    pare_arena *graphs; /* of the graph given last */
+    pare_graph given, whole;
+    pare_turned turned;
+    const pare_graph *graph; /* &whole, or NULL */
+
+    pare_arena *turns;
+    size_t turn_tokens; /* the angles reach that far */
+    angles *angles;     /* one for each block */
+    double *waves;      /* sinusoidal positions: turn_tokens x width */
+
+    pare_mode mode;
+    size_t batch, tokens, n; /* n: rows */
+    bool ready;              /* a forward pass is on the tape */
+    void *grad;
+};
+
+/* ---- steps over rows (tape_rows.c) --------------------------------------------------------- */
+
+PARE_MUST_USE pare_status tape_new_rows(pare_tape *t, rows *out, size_t n, size_t d);
+/* Where the gradient of w (or of a part of it) is added up; NULL when it is not wanted. */
+void *tape_grad(const pare_tape *t, const pare_weight *w);
+void tape_grad_add(const pare_tape *t, const pare_weight *w, const double *sum);
+
+/* Some rows of a step, one thread's work: room for four rows in f64, and sums that are added up in
+ * the order of the spans. */
+enum { SPAN = 64, SPAN_ROWS = 4 };
+typedef struct span {
+    size_t first, end;
+    double *row[SPAN_ROWS];
+    double *sum;
+} span;
+typedef void span_fn(void *job, const span *s);
+/* width: of the room; total (nsums, may be NULL when nsums is 0) is written. */
+PARE_MUST_USE pare_status tape_spans(pare_tape *t, size_t n, size_t width, size_t nsums,
+                                     double *total, span_fn *fn, void *job);
+/* Row i in f64: in place, or widened into room. */
+const double *row_read(const rows *r, size_t i, double *room);
+/* Where row i is to be written; row_done rounds it into its place. */
+double *row_write(const rows *r, size_t i, double *room);
+void row_done(const rows *r, size_t i, const double *room);
+
+PARE_MUST_USE pare_status tape_dense(pare_tape *t, rows *y, const rows *x, const pare_weight *w,
+                                     const pare_weight *b);
+/* dx may be NULL; dx = (or += where `add`) dy w, and the gradients of w and b (may be NULL). */
+PARE_MUST_USE pare_status tape_dense_back(pare_tape *t, rows *dx, bool add, const rows *dy,
+                                          const rows *x, const pare_weight *w,
+                                          const pare_weight *b);
+/* y = x, or y = x + plus where that is not NULL. y may be either. */
+PARE_MUST_USE pare_status tape_sum(pare_tape *t, rows *y, const rows *x, const rows *plus);
+void tape_zero(rows *y);
+/* The gradient of a vector that was added to (or was) every row. */
+PARE_MUST_USE pare_status tape_bias_back(pare_tape *t, const pare_weight *b, const rows *dy);
+/* y = b on every row, or 0. */
+PARE_MUST_USE pare_status tape_fill(pare_tape *t, rows *y, const pare_weight *b);
+
+/* ---- the parts ----------------------------------------------------------------------------- */
+
+/* y is new memory, or x itself where there is no norm. */
+PARE_MUST_USE pare_status tape_norm(pare_tape *t, norm_kept *k, rows *y, const rows *x,
+                                    const pare_norm *n);
+/* dx (given; may be dy) = the gradient for dy, plus `plus` where that is not NULL. */
+PARE_MUST_USE pare_status tape_norm_back(pare_tape *t, const norm_kept *k, rows *dx, const rows *dy,
+                                         const rows *plus, const pare_norm *n);
+
+/* post = drop(act(pre) times), entry by entry; times and drop may be NULL. */
+typedef struct act_step {
+    pare_act act;
+    const rows *pre, *times;
+    const drop_kept *drop;
+} act_step;
+PARE_MUST_USE pare_status tape_act(pare_tape *t, const act_step *s, rows *post);
+/* d holds d post and becomes d pre; dtimes is given where there is `times`. */
+PARE_MUST_USE pare_status tape_act_back(pare_tape *t, const act_step *s, rows *d, rows *dtimes);
+
+/* The places of dropout in a block. */
+enum { DROP_ATTN, DROP_FFN, DROP_LAYER };
+/* Chooses the entries that are kept. */
+PARE_MUST_USE pare_status tape_drop_mask(pare_tape *t, drop_kept *k, size_t n, size_t d,
+                                         size_t block, size_t place);
+/* y = x without what is dropped: both ways. y may be x. */
+PARE_MUST_USE pare_status tape_drop(pare_tape *t, rows *y, const rows *x, const drop_kept *k);
+
+/* y += skip(x) */
+PARE_MUST_USE pare_status tape_skip(pare_tape *t, rows *y, const rows *x, const pare_skip *s);
+/* *dx: what goes back along the skip, dy itself or new memory; false in *there for no skip. */
+PARE_MUST_USE pare_status tape_skip_back(pare_tape *t, rows *dx, bool *there, const rows *dy,
+                                         const rows *x, const pare_skip *s);
+
+/* A branch at z; y and dz are given. */
+PARE_MUST_USE pare_status tape_attn(pare_tape *t, sublayer *s, rows *y);
+PARE_MUST_USE pare_status tape_attn_back(pare_tape *t, const sublayer *s, rows *dz, const rows *dy);
+PARE_MUST_USE pare_status tape_ffn(pare_tape *t, sublayer *s, rows *y);
+PARE_MUST_USE pare_status tape_ffn_back(pare_tape *t, const sublayer *s, rows *dz, const rows *dy);
+/* Softmax heads: from z to their outputs side by side, in k->y (given, or new when v is NULL). */
+PARE_MUST_USE pare_status tape_heads(pare_tape *t, sublayer *s);
+/* dz is written. */
+PARE_MUST_USE pare_status tape_heads_back(pare_tape *t, const sublayer *s, rows *dz,
+                                          const rows *dy);
+size_t tape_heads_width(const pare_attn *a);
+/* Rotary positions: q and k in place, backwards where `back`. */
+PARE_MUST_USE pare_status tape_turn(pare_tape *t, const sublayer *s, rows *q, rows *k, bool back);
+/* Makes the tables of rotary and sinusoidal positions reach that far. */
+PARE_MUST_USE pare_status tape_angles(pare_tape *t, size_t tokens);
+/* y = U x, the mean of what each row sees, or U^T x. y is given and is not x. */
+PARE_MUST_USE pare_status tape_mean(pare_tape *t, rows *y, const rows *x, bool transposed);
+
+PARE_MUST_USE pare_status tape_stem(pare_tape *t, rows *x, const pare_input *in);
+PARE_MUST_USE pare_status tape_stem_back(pare_tape *t, const rows *dx);
+PARE_MUST_USE pare_status tape_top(pare_tape *t, rows *y, const rows *x);
+/* dx is given. */
+PARE_MUST_USE pare_status tape_top_back(pare_tape *t, rows *dx, const rows *dy);
+#endif

@@ -1,0 +1,102 @@
+/* U x: the plain mean of what each row sees (0 where it sees nothing), and U^T x. */
+#include "tape.h"
+#include <string.h>
+
+typedef struct mean_job {
+    const pare_tape *t;
+    const rows *x;
+    rows *y;
+    double *room; /* 2 rows for each sequence */
+    bool transposed;
+} mean_job;
+
+static void add_scaled(double *to, const double *x, double by, size_t d)
+{
+    for (size_t j = 0; j < d; j++) to[j] += x[j] * by;
+}
+
+/* ---- whole sequences: running sums ----------------------------------------------------------- */
+
+/* Full: every row is the mean, and U is its own transpose. */
+static void full_sequence(void *self, size_t b)
+{
+    const mean_job *const w = self;
+    const size_t n = w->t->tokens, d = w->x->d, first = b * n;
+    double *const sum = w->room + 2 * b * d, *const row = sum + d;
+    memset(sum, 0, d * sizeof *sum);
+    for (size_t i = first; i < first + n; i++) add_scaled(sum, row_read(w->x, i, row), 1, d);
+    for (size_t i = first; i < first + n; i++) {
+        double *const y = row_write(w->y, i, row);
+        for (size_t j = 0; j < d; j++) y[j] = sum[j] / (double)n;
+        row_done(w->y, i, y);
+    }
+}
+
+/* Causal: y_i = (x_0 + ... + x_i) / (i + 1); transposed y_i = x_i / (i + 1) + ... from the end. */
+static void causal_sequence(void *self, size_t b)
+{
+    const mean_job *const w = self;
+    const size_t n = w->t->tokens, d = w->x->d;
+    double *const sum = w->room + 2 * b * d, *const row = sum + d;
+    memset(sum, 0, d * sizeof *sum);
+    for (size_t step = 0; step < n; step++) {
+        const size_t i = w->transposed ? n - 1 - step : step;
+        const double by = 1 / (double)(i + 1);
+        add_scaled(sum, row_read(w->x, b * n + i, row), w->transposed ? by : 1, d);
+        double *const y = row_write(w->y, b * n + i, row);
+        for (size_t j = 0; j < d; j++) y[j] = sum[j] * (w->transposed ? 1 : by);
+        row_done(w->y, b * n + i, y);
+    }
+}
+
+/* ---- row by row: windows and graphs ---------------------------------------------------------- */
+
+static pare_keys keys_of(const mean_job *w, size_t query)
+{
+    return pare_visible(&w->t->m->pattern, w->t->graph, w->t->tokens, query);
+}
+
+/* The queries that see this key. */
+static pare_keys queries_of(const mean_job *w, size_t key)
+{
+    const pare_pattern *const p = &w->t->m->pattern;
+    if (p->kind == PARE_GRAPH) {
+        const pare_graph *const g = &w->t->turned.by_key;
+        return (pare_keys){.list = g->idx + g->ptr[key], .count = g->ptr[key + 1] - g->ptr[key]};
+    }
+    const size_t n = w->t->tokens, left = n - key;
+    const size_t count = key < p->sinks || p->window > left ? left : p->window;
+    return (pare_keys){.from = {key, 0}, .to = {key + count, 0}, .count = count};
+}
+
+static void mean_span(void *self, const span *s)
+{
+    const mean_job *const w = self;
+    const size_t n = w->t->tokens, d = w->x->d;
+    for (size_t i = s->first; i < s->end; i++) {
+        const size_t first = i / n * n;
+        const pare_keys k = w->transposed ? queries_of(w, i - first) : keys_of(w, i - first);
+        double *const y = row_write(w->y, i, s->row[0]);
+        memset(y, 0, d * sizeof *y);
+        for (size_t e = 0; e < k.count; e++) {
+            const size_t at = pare_key(&k, e);
+            const size_t among = w->transposed ? keys_of(w, at).count : k.count;
+            add_scaled(y, row_read(w->x, first + at, s->row[1]), 1 / (double)among, d);
+        }
+        row_done(w->y, i, y);
+    }
+}
+
+pare_status tape_mean(pare_tape *t, rows *y, const rows *x, bool transposed)
+{
+    const pare_pattern_kind kind = t->m->pattern.kind;
+    mean_job w = {.t = t, .x = x, .y = y, .transposed = transposed};
+    if (kind == PARE_WINDOW || kind == PARE_GRAPH)
+        return tape_spans(t, x->n, x->d, 0, NULL, mean_span, &w);
+    const store_mark mark = store_top(&t->store);
+    w.room = store_get(&t->store, 2 * t->batch * x->d, sizeof *w.room);
+    if (!w.room) return pare_no_memory(t->err);
+    pare_parallel(t->exec, t->batch, kind == PARE_FULL ? full_sequence : causal_sequence, &w);
+    store_reset(&t->store, mark);
+    return PARE_OK;
+}

@@ -1,0 +1,260 @@
+/* Norms.
+ *
+ *   v = x + offset;  c = v - mean v (layer, mean);  u = c / s,  s = sqrt((|c|^2 + shift) / divisor
+ *   + eps);  y = u gain + bias
+ *   back: du = dy gain;  dc = (du - u (du.u) / divisor) / s;  dv = dc - mean dc
+ *
+ * A batch norm in training takes mean and (biased) variance of its columns over all rows:
+ *   back: dx = gain / s (dy - mean dy - u mean(dy u)), means over the rows.
+ * Its running figures move towards the mean and the unbiased variance. */
+#include "tape.h"
+#include <math.h>
+
+typedef struct norm_job {
+    const norm_kept *k;
+    const pare_norm *n;
+    const rows *x, *dy, *plus;
+    rows *y;               /* back: dx */
+    const double *s1, *s2; /* batch: means of dy u and dy */
+} norm_job;
+
+static bool by_rows(const pare_norm *n)
+{
+    return n->kind == PARE_NORM_LAYER || n->kind == PARE_NORM_RMS;
+}
+
+static bool centres(const pare_norm *n)
+{
+    return n->kind == PARE_NORM_LAYER || n->kind == PARE_NORM_MEAN;
+}
+
+static double gain_at(const pare_norm *n, size_t j)
+{
+    return pare_has(&n->gain) ? pare_weight_at(&n->gain, j) : 1;
+}
+
+static double mean_of(const double *v, size_t d)
+{
+    double s = 0;
+    for (size_t j = 0; j < d; j++) s += v[j];
+    return s / (double)d;
+}
+
+/* ---- row by row ------------------------------------------------------------------------------ */
+
+/* u of row i, with what mean and inv say; they are found first where `fresh`. */
+static const double *unit_row(const norm_job *w, size_t i, double *u, bool fresh)
+{
+    const pare_norm *const n = w->n;
+    const size_t d = w->x->d;
+    const double *const x = row_read(w->x, i, u);
+    for (size_t j = 0; j < d; j++)
+        u[j] = x[j] + (pare_has(&n->offset) ? pare_weight_at(&n->offset, j) : 0);
+    if (fresh) w->k->mean[i] = centres(n) ? mean_of(u, d) : 0;
+    for (size_t j = 0; j < d; j++) u[j] -= w->k->mean[i];
+    if (fresh) {
+        double squares = 0;
+        for (size_t j = 0; j < d; j++) squares += u[j] * u[j];
+        const double by = by_rows(n) ? sqrt((squares + n->shift) / n->divisor + n->eps) : 1;
+        w->k->inv[i] = by > 0 ? 1 / by : 0; /* eps = 0 and a zero row: it stays zero */
+    }
+    for (size_t j = 0; j < d; j++) u[j] *= w->k->inv[i];
+    return u;
+}
+
+static void row_span(void *self, const span *s)
+{
+    const norm_job *const w = self;
+    for (size_t i = s->first; i < s->end; i++) {
+        const double *const u = unit_row(w, i, s->row[0], true);
+        double *const y = row_write(w->y, i, s->row[1]);
+        for (size_t j = 0; j < w->x->d; j++)
+            y[j] = u[j] * gain_at(w->n, j) +
+                   (pare_has(&w->n->bias) ? pare_weight_at(&w->n->bias, j) : 0);
+        row_done(w->y, i, y);
+    }
+}
+
+/* Sums: of gain, bias, offset, d each. */
+static void row_back_span(void *self, const span *s)
+{
+    const norm_job *const w = self;
+    const size_t d = w->x->d;
+    double *const dgain = s->sum, *const dbias = s->sum + d, *const doffset = s->sum + 2 * d;
+    for (size_t i = s->first; i < s->end; i++) {
+        const double *const u = unit_row(w, i, s->row[0], false);
+        const double *const dy = row_read(w->dy, i, s->row[1]);
+        double *const dv = s->row[2], dot = 0, mean = 0;
+        for (size_t j = 0; j < d; j++) {
+            dgain[j] += dy[j] * u[j];
+            dbias[j] += dy[j];
+            dv[j] = dy[j] * gain_at(w->n, j);
+            dot += dv[j] * u[j];
+        }
+        for (size_t j = 0; j < d && by_rows(w->n); j++)
+            dv[j] = (dv[j] - u[j] * dot / w->n->divisor) * w->k->inv[i];
+        if (centres(w->n)) mean = mean_of(dv, d);
+        for (size_t j = 0; j < d; j++) doffset[j] += dv[j] -= mean;
+        const double *const plus = w->plus ? row_read(w->plus, i, s->row[3]) : NULL;
+        double *const dx = row_write(w->y, i, s->row[1]);
+        for (size_t j = 0; j < d; j++) dx[j] = dv[j] + (plus ? plus[j] : 0);
+        row_done(w->y, i, dx);
+    }
+}
+
+/* ---- batch ----------------------------------------------------------------------------------- */
+
+static void sum_span(void *self, const span *s)
+{
+    const norm_job *const w = self;
+    for (size_t i = s->first; i < s->end; i++) {
+        const double *const x = row_read(w->x, i, s->row[0]);
+        for (size_t j = 0; j < w->x->d; j++) s->sum[j] += x[j];
+    }
+}
+
+/* From the mean, so that nothing cancels where it is large. */
+static void squares_span(void *self, const span *s)
+{
+    const norm_job *const w = self;
+    const double *const mean = w->k->mean;
+    for (size_t i = s->first; i < s->end; i++) {
+        const double *const x = row_read(w->x, i, s->row[0]);
+        for (size_t j = 0; j < w->x->d; j++) s->sum[j] += (x[j] - mean[j]) * (x[j] - mean[j]);
+    }
+}
+
+static void column_span(void *self, const span *s)
+{
+    const norm_job *const w = self;
+    for (size_t i = s->first; i < s->end; i++) {
+        const double *const x = row_read(w->x, i, s->row[0]);
+        double *const y = row_write(w->y, i, s->row[1]);
+        for (size_t j = 0; j < w->x->d; j++)
+            y[j] = (x[j] - w->k->mean[j]) * w->k->inv[j] * gain_at(w->n, j) +
+                   (pare_has(&w->n->bias) ? pare_weight_at(&w->n->bias, j) : 0);
+        row_done(w->y, i, y);
+    }
+}
+
+static void move(const pare_weight *stat, size_t j, double to, double by)
+{
+    if (stat->dtype == PARE_F64)
+        ((double *)stat->data)[j] = (1 - by) * ((double *)stat->data)[j] + by * to;
+    else
+        ((float *)stat->data)[j] = (float)((1 - by) * pare_weight_at(stat, j) + by * to);
+}
+
+/* Mean and 1 / sqrt(var + eps) of every column: of the batch, or the running ones. */
+static pare_status batch_figures(pare_tape *t, norm_job *w)
+{
+    const size_t n = w->x->n, d = w->x->d;
+    double *const mean = w->k->mean, *const inv = w->k->inv;
+    pare_status st;
+    for (size_t j = 0; !w->k->batch && j < d; j++) {
+        mean[j] = pare_weight_at(&w->n->mean, j);
+        inv[j] = 1 / sqrt(pare_weight_at(&w->n->var, j) + w->n->eps);
+    }
+    if (!w->k->batch) return PARE_OK;
+    if ((st = tape_spans(t, n, d, d, mean, sum_span, w))) return st;
+    for (size_t j = 0; j < d; j++) mean[j] /= (double)n;
+    if ((st = tape_spans(t, n, d, d, inv, squares_span, w))) return st;
+    for (size_t j = 0; j < d; j++) {
+        const double squares = inv[j];
+        inv[j] = 1 / sqrt(squares / (double)n + w->n->eps);
+        if (!(inv[j] <= 1e300)) inv[j] = 0; /* eps = 0 and a constant column */
+        move(&w->n->mean, j, mean[j], t->mode.momentum);
+        move(&w->n->var, j, squares / (double)(n > 1 ? n - 1 : 1), t->mode.momentum);
+    }
+    return PARE_OK;
+}
+
+/* Sums: of dy u and dy. */
+static void column_sums_span(void *self, const span *s)
+{
+    const norm_job *const w = self;
+    const size_t d = w->x->d;
+    const double *const mean = w->k->mean, *const inv = w->k->inv;
+    for (size_t i = s->first; i < s->end; i++) {
+        const double *const x = row_read(w->x, i, s->row[0]);
+        const double *const dy = row_read(w->dy, i, s->row[1]);
+        for (size_t j = 0; j < d; j++) {
+            s->sum[j] += dy[j] * (x[j] - mean[j]) * inv[j];
+            s->sum[d + j] += dy[j];
+        }
+    }
+}
+
+static void column_back_span(void *self, const span *s)
+{
+    const norm_job *const w = self;
+    const double *const mean = w->k->mean, *const inv = w->k->inv;
+    for (size_t i = s->first; i < s->end; i++) {
+        const double *const x = row_read(w->x, i, s->row[0]);
+        const double *const dy = row_read(w->dy, i, s->row[1]);
+        const double *const plus = w->plus ? row_read(w->plus, i, s->row[2]) : NULL;
+        double *const dx = row_write(w->y, i, s->row[3]);
+        for (size_t j = 0; j < w->x->d; j++) {
+            const double u = (x[j] - mean[j]) * inv[j];
+            const double away = w->k->batch ? w->s2[j] + u * w->s1[j] : 0;
+            dx[j] = gain_at(w->n, j) * inv[j] * (dy[j] - away) + (plus ? plus[j] : 0);
+        }
+        row_done(w->y, i, dx);
+    }
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+pare_status tape_norm(pare_tape *t, norm_kept *k, rows *y, const rows *x, const pare_norm *n)
+{
+    const bool columns = n->kind == PARE_NORM_BATCH;
+    const size_t figures = columns ? x->d : x->n;
+    norm_job w = {.k = k, .n = n, .x = &k->x, .y = y};
+    pare_status st;
+    k->x = *y = *x;
+    if (n->kind == PARE_NORM_NONE) return PARE_OK;
+    k->batch = columns && t->mode.training;
+    k->mean = store_get(&t->store, figures, sizeof *k->mean);
+    k->inv = store_get(&t->store, figures, sizeof *k->inv);
+    if (!k->mean || !k->inv) return pare_no_memory(t->err);
+    if ((st = tape_new_rows(t, y, x->n, x->d))) return st;
+    if (columns && (st = batch_figures(t, &w))) return st;
+    return tape_spans(t, x->n, x->d, 0, NULL, columns ? column_span : row_span, &w);
+}
+
+static pare_status row_back(pare_tape *t, norm_job *w, double *sum)
+{
+    const size_t d = w->x->d;
+    const pare_status st = tape_spans(t, w->x->n, d, 3 * d, sum, row_back_span, w);
+    if (!st && pare_has(&w->n->offset)) tape_grad_add(t, &w->n->offset, sum + 2 * d);
+    return st;
+}
+
+static pare_status column_back(pare_tape *t, norm_job *w, double *sum)
+{
+    const size_t d = w->x->d, n = w->x->n;
+    double *const means = sum + 2 * d;
+    const pare_status st = tape_spans(t, n, d, 2 * d, sum, column_sums_span, w);
+    if (st) return st;
+    for (size_t j = 0; j < 2 * d; j++) means[j] = sum[j] / (double)n;
+    w->s1 = means;
+    w->s2 = means + d;
+    return tape_spans(t, n, d, 0, NULL, column_back_span, w);
+}
+
+pare_status tape_norm_back(pare_tape *t, const norm_kept *k, rows *dx, const rows *dy,
+                           const rows *plus, const pare_norm *n)
+{
+    if (n->kind == PARE_NORM_NONE) return tape_sum(t, dx, dy, plus);
+    const store_mark mark = store_top(&t->store);
+    const size_t d = dx->d;
+    norm_job w = {.k = k, .n = n, .x = &k->x, .dy = dy, .plus = plus, .y = dx};
+    double *const sum = store_get(&t->store, 4 * d, sizeof *sum);
+    if (!sum) return pare_no_memory(t->err);
+    const pare_status st =
+        n->kind == PARE_NORM_BATCH ? column_back(t, &w, sum) : row_back(t, &w, sum);
+    if (!st && pare_has(&n->gain)) tape_grad_add(t, &n->gain, sum);
+    if (!st && pare_has(&n->bias)) tape_grad_add(t, &n->bias, sum + d);
+    store_reset(&t->store, mark);
+    return st;
+}

@@ -1,0 +1,83 @@
+/* Skips: what goes around a branch. */
+#include "tape.h"
+
+typedef struct diagonal_job {
+    rows *to;
+    const rows *x, *dy;
+    const pare_weight *w;
+} diagonal_job;
+
+/* to += w x */
+static void diagonal_span(void *self, const span *s)
+{
+    const diagonal_job *const g = self;
+    for (size_t i = s->first; i < s->end; i++) {
+        const double *const x = row_read(g->x, i, s->row[0]);
+        const double *const was = row_read(g->to, i, s->row[1]);
+        double *const y = row_write(g->to, i, s->row[1]);
+        for (size_t j = 0; j < g->to->d; j++) y[j] = was[j] + pare_weight_at(g->w, j) * x[j];
+        row_done(g->to, i, y);
+    }
+}
+
+/* to = w dy; sum: of dy x. */
+static void diagonal_back_span(void *self, const span *s)
+{
+    const diagonal_job *const g = self;
+    for (size_t i = s->first; i < s->end; i++) {
+        const double *const x = row_read(g->x, i, s->row[0]);
+        const double *const dy = row_read(g->dy, i, s->row[1]);
+        double *const dx = row_write(g->to, i, s->row[2]);
+        for (size_t j = 0; j < g->to->d; j++) {
+            s->sum[j] += dy[j] * x[j];
+            dx[j] = pare_weight_at(g->w, j) * dy[j];
+        }
+        row_done(g->to, i, dx);
+    }
+}
+
+pare_status tape_skip(pare_tape *t, rows *y, const rows *x, const pare_skip *s)
+{
+    switch (s->kind) {
+    case PARE_SKIP_NONE:
+        return PARE_OK;
+    case PARE_SKIP_IDENTITY:
+        return tape_sum(t, y, y, x);
+    case PARE_SKIP_DIAGONAL: {
+        diagonal_job g = {.to = y, .x = x, .w = &s->w};
+        return tape_spans(t, y->n, y->d, 0, NULL, diagonal_span, &g);
+    }
+    case PARE_SKIP_DENSE:
+        break;
+    }
+    const store_mark mark = store_top(&t->store);
+    rows mapped;
+    pare_status st = tape_new_rows(t, &mapped, y->n, y->d);
+    if (!st) st = tape_dense(t, &mapped, x, &s->w, NULL);
+    if (!st) st = tape_sum(t, y, y, &mapped);
+    store_reset(&t->store, mark);
+    return st;
+}
+
+static pare_status diagonal_back(pare_tape *t, rows *dx, const rows *dy, const rows *x,
+                                 const pare_weight *w)
+{
+    diagonal_job g = {.to = dx, .x = x, .dy = dy, .w = w};
+    double *const sum = store_get(&t->store, dx->d, sizeof *sum);
+    if (!sum) return pare_no_memory(t->err);
+    const pare_status st = tape_spans(t, dx->n, dx->d, dx->d, sum, diagonal_back_span, &g);
+    if (!st) tape_grad_add(t, w, sum);
+    return st;
+}
+
+pare_status tape_skip_back(pare_tape *t, rows *dx, bool *there, const rows *dy, const rows *x,
+                           const pare_skip *s)
+{
+    *there = s->kind != PARE_SKIP_NONE;
+    *dx = *dy;
+    if (s->kind == PARE_SKIP_NONE || s->kind == PARE_SKIP_IDENTITY) return PARE_OK;
+    const pare_status st = tape_new_rows(t, dx, x->n, x->d);
+    if (st) return st;
+    if (s->kind == PARE_SKIP_DIAGONAL) return diagonal_back(t, dx, dy, x, &s->w);
+    return tape_dense_back(t, dx, false, dy, x, &s->w, NULL);
+}

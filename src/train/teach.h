@@ -1,0 +1,26 @@
+/* teach.h - the loss of one batch and where it sends the gradient: labels or values, a teacher's
+ * output, a teacher's hidden states. */
+#ifndef PARE_SRC_TEACH_H
+#define PARE_SRC_TEACH_H
+#include <pare/train.h>
+
+typedef struct teaching {
+    const pare_train_opts *o;
+    const pare_exec *exec;
+    pare_params *student, *master; /* master, its tape: NULL without a teacher */
+    pare_tape *tape, *master_tape;
+    /* Of the last batch: what the way back needs. */
+    float *dy;
+    size_t room;          /* of dy */
+    const void **dstream; /* nblocks + 1, or NULL */
+    pare_arena *arena;    /* of dstream's arrays */
+} teaching;
+
+PARE_MUST_USE pare_status teaching_open(teaching *t, const pare_model *start,
+                                        const pare_train_opts *o, const pare_exec *exec,
+                                        pare_err *err);
+void teaching_close(teaching *t); /* also one that failed to open, or is all zero */
+/* Forward and loss. */
+PARE_MUST_USE pare_status teaching_loss(teaching *t, double *loss, const pare_batch *b,
+                                        uint64_t step, pare_err *err);
+#endif
