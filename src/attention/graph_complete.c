@@ -11,19 +11,42 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts a row and drops what stands twice; returns the new length. */
-static size_t sort_unique(uint32_t *row, size_t n)
+/* How many of the ascending numbers are below `limit`. */
+static size_t below(const uint32_t *row, size_t n, uint32_t limit)
 {
-    qsort(row, n, sizeof *row, by_value);
-    size_t kept = 0;
-    for (size_t i = 0; i < n; i++)
-        if (kept == 0 || row[kept - 1] != row[i]) row[kept++] = row[i];
-    return kept;
+    size_t from = 0;
+    while (n > 0) {
+        const size_t half = n / 2;
+        const bool right = row[from + half] < limit;
+        from += right ? half + 1 : 0;
+        n = right ? n - half - 1 : half;
+    }
+    return from;
 }
 
-/* Each permutation gives node i one key, and its inverse one more. */
-static pare_status expander(uint32_t *to, pare_arena *scratch, size_t n, size_t degree,
-                            const pare_pattern *p, pare_err *err)
+/* A row of the data, ascending and distinct, with the keys of `extra`, which get sorted; what
+ * stands twice is dropped. Rows are long and extras are few: runs between them are copied, and
+ * nothing is sorted that is in order already. Returns the length of `to`. */
+static size_t join(uint32_t *to, const uint32_t *row, size_t n, uint32_t *extra, size_t extras)
+{
+    size_t at = 0, kept = 0;
+    if (extras > 1) qsort(extra, extras, sizeof *extra, by_value);
+    for (size_t e = 0; e < extras; e++) {
+        const size_t run = below(row + at, n - at, extra[e]);
+        if (run) memcpy(to + kept, row + at, run * sizeof *to);
+        at += run;
+        kept += run;
+        if (at < n && row[at] == extra[e]) at++;
+        if (kept == 0 || to[kept - 1] != extra[e]) to[kept++] = extra[e];
+    }
+    if (at < n) memcpy(to + kept, row + at, (n - at) * sizeof *to);
+    return kept + (n - at);
+}
+
+/* Each permutation gives node i one key, and its inverse one more: of the `stride` numbers of a
+ * node the first `degree`. */
+static pare_status expander(uint32_t *to, size_t stride, pare_arena *scratch, size_t n,
+                            size_t degree, const pare_pattern *p, pare_err *err)
 {
     pare_rng rng = pare_rng_at(p->expander_seed, EXPANDER_STREAM);
     uint32_t *perm = pare_alloc(scratch, n, sizeof *perm);
@@ -32,8 +55,8 @@ static pare_status expander(uint32_t *to, pare_arena *scratch, size_t n, size_t 
         for (size_t i = 0; i < n; i++) perm[i] = (uint32_t)i;
         pare_rng_shuffle(&rng, perm, n);
         for (size_t i = 0; i < n; i++) {
-            to[i * degree + 2 * r] = perm[i];
-            to[perm[i] * degree + 2 * r + 1] = (uint32_t)i;
+            to[i * stride + 2 * r] = perm[i];
+            to[perm[i] * stride + 2 * r + 1] = (uint32_t)i;
         }
     }
     return PARE_OK;
@@ -47,27 +70,26 @@ pare_status pare_graph_complete(pare_graph *out, pare_arena *a, const pare_graph
         *out = *data;
         return PARE_OK;
     }
+    const size_t stride = degree + p->self_loops; /* extra keys of a node, at most */
     size_t added, room; /* the degree comes from a file: it may be any number */
-    if (!pare_mul(&added, n, degree) || !pare_add(&room, added, p->self_loops ? n : 0) ||
-        !pare_add(&room, room, data->ptr[n]))
+    if (!pare_mul(&added, n, stride) || !pare_add(&room, added, data->ptr[n]))
         return pare_no_memory(err);
     size_t *ptr = pare_alloc(a, n + 1, sizeof *ptr);
     uint32_t *idx = pare_alloc(a, room ? room : 1, sizeof *idx);
-    uint32_t *extra = degree ? pare_alloc(a, added, sizeof *extra) : NULL;
-    if (!ptr || !idx || (degree && !extra)) return pare_no_memory(err);
+    uint32_t *extra = pare_alloc(a, added ? added : 1, sizeof *extra);
+    if (!ptr || !idx || !extra) return pare_no_memory(err);
     if (degree) {
-        const pare_status st = expander(extra, a, n, degree, p, err);
+        const pare_status st = expander(extra, stride, a, n, degree, p, err);
         if (st) return st;
     }
-    size_t at = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t *const row = idx + at;
-        size_t len = data->ptr[i + 1] - data->ptr[i];
-        if (len) memcpy(row, data->idx + data->ptr[i], len * sizeof *row);
-        if (p->self_loops) row[len++] = (uint32_t)i;
+    for (size_t i = 0, at = 0; i < n; i++) {
+        uint32_t *const mine = extra + i * stride;
+        size_t extras = 0; /* a permutation that leaves i where it is gives nothing */
         for (size_t e = 0; e < degree; e++)
-            if (extra[i * degree + e] != i) row[len++] = extra[i * degree + e];
-        at += sort_unique(row, len);
+            if (mine[e] != i) mine[extras++] = mine[e];
+        if (p->self_loops) mine[extras++] = (uint32_t)i;
+        const size_t len = data->ptr[i + 1] - data->ptr[i];
+        at += join(idx + at, len ? data->idx + data->ptr[i] : idx, len, mine, extras);
         ptr[i + 1] = at;
     }
     *out = (pare_graph){n, ptr, idx};
