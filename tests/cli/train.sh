@@ -51,7 +51,8 @@ END
 echo "-- log"
 pare train --kind graph --data b.npz $small --epochs 3 -q -o l.st --log l.csv --seed 7 >/dev/null
 grep '^#' l.csv
-sed -n '/^setting/,$p' l.csv | sed -E 's/,[0-9.e+-]+,/,X,/g'
+# What comes of arithmetic differs from processor to processor.
+sed -n '/^setting/,$p' l.csv | awk -F, -vOFS=, '/^0/ { $4 = $6 = $7 = $8 = $9 = "X" } 1'
 pare train --kind graph --data b.npz $small --epochs 3 -q -o l.st --log l2.csv --seed 7 -f >/dev/null
 diff <(grep -v '^#' l.csv) <(grep -v '^#' l2.csv) && echo "same command, same lines"
 ls | grep -E 'checkpoint|tmp|part'
