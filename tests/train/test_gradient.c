@@ -131,7 +131,7 @@ static void assert_close_by_slot(const both *s, uint64_t seed)
             if (!(fabs((double)s->g32[i] - s->g64[i]) <= off))
                 off = fabs((double)s->g32[i] - s->g64[i]);
         }
-        if (off <= 1e-4 * own + 5e-6 * most) continue;
+        if (off <= 1e-4 * own + 2e-5 * most) continue;
         print_error("seed %llu: %s differs by %g, its largest is %g, that of all %g\n",
                     (unsigned long long)seed, slot->name, off, own, most);
         fail();
