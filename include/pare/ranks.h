@@ -27,6 +27,9 @@ PARE_MUST_USE pare_status pare_ranks_bcast(const pare_ranks *r, void *data, size
 /* all: size x bytes, the parts in the order of the ranks; every rank has them afterwards. */
 PARE_MUST_USE pare_status pare_ranks_gather(const pare_ranks *r, void *all, const void *mine,
                                             size_t bytes, pare_err *err);
+/* Every rank comes here with how it fared; the first failure by number becomes that of all, words
+ * included, so that nobody waits for one who has left. */
+PARE_MUST_USE pare_status pare_ranks_agree(const pare_ranks *r, pare_status mine, pare_err *err);
 /* Comes back when every rank has come here. */
 PARE_MUST_USE pare_status pare_ranks_barrier(const pare_ranks *r, pare_err *err);
 #endif

@@ -41,9 +41,10 @@ typedef struct pare_runs_result {
     pare_train_result *each; /* settings x runs; one that diverged before its first mark has
                                 diverged, best_step 0 and val nan */
     pare_spread *val, *test; /* per setting, over the runs that have a mark */
-    size_t setting;          /* the best mean validation; one with a run that has no mark comes
-                                after all that have them all; the first among equals */
-    size_t best;             /* its run with the best validation */
+    size_t setting;          /* the best mean validation; one with a run that diverged comes after
+                                all that have none; the first among equals */
+    size_t best;             /* its run with the best validation, of those that did not diverge
+                                while there is one */
     pare_arena *arena;
 } pare_runs_result;
 

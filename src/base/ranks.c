@@ -88,6 +88,21 @@ pare_status pare_ranks_gather(const pare_ranks *r, void *all, const void *mine, 
     return PARE_OK;
 }
 
+pare_status pare_ranks_agree(const pare_ranks *r, pare_status mine, pare_err *err)
+{
+    pare_err own = {0};
+    if (!r) return mine;
+    if (mine && err) own = *err;
+    own.code = mine;
+    for (size_t from = 0; from < r->size; from++) {
+        pare_err e = own;
+        const pare_status st = pare_ranks_bcast(r, &e, sizeof e, from, err);
+        if (st) return st;
+        if (e.code) return pare_fail(err, e.code, "%s", e.msg);
+    }
+    return PARE_OK;
+}
+
 pare_status pare_ranks_barrier(const pare_ranks *r, pare_err *err)
 {
     return r ? failed(r, r->calls->barrier(), "wait for all", err) : PARE_OK;

@@ -105,6 +105,21 @@ static pare_status settle(cli *c, train_opts *o)
 
 /* ---- files --------------------------------------------------------------------------------- */
 
+/* The log must not be the model or one of its checkpoints, by whatever path. */
+static pare_status log_apart(cli *c, const char *log)
+{
+    const char *slash = strrchr(c->out, '/'), *base = slash ? slash + 1 : c->out;
+    const char *beside = pare_path_relative(c->arena, c->out, log);
+    const size_t n = strlen(base);
+    if (!beside) return pare_no_memory(&c->err);
+    if (strncmp(beside, base, n) != 0) return PARE_OK;
+    if (beside[n] == '\0')
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--log %s is the output itself", log);
+    if (strncmp(beside + n, ".checkpoint", 11) == 0)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--log %s: such names are of checkpoints", log);
+    return PARE_OK;
+}
+
 static pare_status may_write_all(cli *c, const train_opts *o)
 {
     const char *const inputs[] = {o->data, o->val, o->test, o->vocab, o->from, o->teacher};
@@ -112,8 +127,7 @@ static pare_status may_write_all(cli *c, const train_opts *o)
     for (size_t i = 0; !st && i < sizeof inputs / sizeof *inputs; i++)
         if (inputs[i]) st = cli_may_write(c, c->out, inputs[i]);
     if (st || !o->log) return st;
-    if (strcmp(o->log, c->out) == 0)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--log %s is the output itself", o->log);
+    st = log_apart(c, o->log);
     const bool force = c->force;
     c->force = force || o->resume; /* a log that is gone on with */
     for (size_t i = 0; !st && i < sizeof inputs / sizeof *inputs; i++)
@@ -211,7 +225,7 @@ static pare_status run(plan *p)
     r.runs = runs;
     c->bar.note[0] = '\0'; /* what follows is no step */
     const pare_status logged = log_close(p);
-    if (!st) st = logged;
+    st = pare_ranks_agree(p->ranks, st ? st : logged, &c->err);
     if (!st && pare_ranks_rank(p->ranks) == 0) st = publish(p, m, &r);
     pare_model_free(m);
     pare_runs_free(runs);
@@ -225,24 +239,35 @@ static bool under_mpirun(void)
     return false;
 }
 
-static pare_status train(cli *c, train_opts *o, int argc, char *const *argv, bool *speaks)
+static pare_status train(cli *c, train_opts *o, int argc, char *const *argv, pare_ranks *ranks)
 {
     plan p = {0};
-    pare_ranks *ranks = NULL;
-    pare_status st = settle(c, o);
+    const bool first = pare_ranks_rank(ranks) == 0;
+    pare_status st = argv ? settle(c, o) : pare_no_memory(&c->err);
     if (!st) st = may_write_all(c, o);
-    if (!st && under_mpirun()) st = pare_ranks_open(&ranks, &c->err);
-    if (!st) st = plan_open(&p, c, o);
-    p.ranks = ranks;
-    *speaks = pare_ranks_rank(ranks) == 0;
+    if (!st) st = plan_open(&p, c, o, ranks);
     /* The first rank makes what the others would take for leftovers, or append to. */
-    if (!st && *speaks) st = log_open(&p, argc, argv);
-    if (!st) st = pare_ranks_barrier(ranks, &c->err);
-    if (!st && !*speaks) st = log_open(&p, argc, argv);
+    if (!st && first) st = log_open(&p, argc, argv);
+    st = pare_ranks_agree(ranks, st, &c->err);
+    if (!st) st = pare_ranks_agree(ranks, first ? PARE_OK : log_open(&p, argc, argv), &c->err);
     if (!st) st = run(&p);
     plan_close(&p);
-    pare_ranks_close(ranks);
     return st;
+}
+
+/* One rank speaks for all, and before the others leave: an mpirun ends all when one has failed. */
+static int train_ranked(cli *c, train_opts *o, int argc, char *const *argv)
+{
+    pare_ranks *ranks = NULL;
+    pare_status st = under_mpirun() ? pare_ranks_open(&ranks, &c->err) : PARE_OK;
+    if (!st) st = train(c, o, argc, argv, ranks);
+    int rc = pare_exit_code(st);
+    if (pare_ranks_rank(ranks) == 0)
+        rc = cli_finish(c, st);
+    else
+        pare_arena_free(c->arena);
+    pare_ranks_close(ranks);
+    return rc;
 }
 
 /* ---- the table ----------------------------------------------------------------------------- */
@@ -331,18 +356,11 @@ int cmd_train(int argc, char **argv)
     };
     cli c;
     int rc;
-    bool speaks = true;
     char **words = malloc(((size_t)argc + 1) * sizeof *words); /* parsing moves the operands */
     if (words && argc) memcpy(words, argv, (size_t)argc * sizeof *words);
     if (cli_start(&c, &spec, CLI_MUST_OUT, "the model", argc, argv, &rc)) {
         o.has_kind = o.has_kind && o.kind == kind;
-        const pare_status st = words ? train(&c, &o, argc, words, &speaks) : pare_no_memory(&c.err);
-        if (speaks) {
-            rc = cli_finish(&c, st);
-        } else { /* one rank speaks for all */
-            pare_arena_free(c.arena);
-            rc = pare_exit_code(st);
-        }
+        rc = train_ranked(&c, &o, argc, words);
     }
     free(words);
     return rc;

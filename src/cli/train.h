@@ -66,7 +66,7 @@ typedef struct plan {
 /* ---- train_plan.c -------------------------------------------------------------------------- */
 
 /* Reads the data and the models, and refuses what does not fit. plan_close accepts any plan. */
-pare_status plan_open(plan *p, cli *c, const train_opts *o);
+pare_status plan_open(plan *p, cli *c, const train_opts *o, pare_ranks *ranks);
 void plan_close(plan *p);
 const pare_lesson *plan_lesson(const plan *p, size_t run);
 uint64_t plan_steps(const plan *p, size_t at);

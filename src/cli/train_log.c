@@ -9,8 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Cuts off a last line that was not finished. */
-static pare_status mend(cli *c, const char *path)
+#define FIRST   "# pare train log 1\n"
+#define COLUMNS "setting,run,step,loss,lr,norm,val,test,best\n"
+
+/* Cuts off a last line that was not finished. *headed: the lines of the header are there. A file
+ * that is something else is left alone. */
+static pare_status mend(cli *c, const char *path, bool *headed)
 {
     char *text = NULL;
     size_t n = 0;
@@ -18,6 +22,11 @@ static pare_status mend(cli *c, const char *path)
     const pare_status st = pare_text_read(&text, &n, c->arena, path, &c->err);
     if (st) return st;
     const size_t all = n;
+    const bool ours = strncmp(text, FIRST, strlen(FIRST)) == 0;
+    *headed = ours && strstr(text, COLUMNS);
+    if (n > 0 && !ours)
+        return pare_fail(&c->err, PARE_ERR_INPUT, "--log %s: is no log of pare train to go on with",
+                         path);
     while (n > 0 && text[n - 1] != '\n') n--;
     pare_arena_reset(c->arena, mark);
     if (n == all || truncate(path, (off_t)n) == 0) return PARE_OK;
@@ -44,7 +53,7 @@ static void put_word(FILE *to, const char *word)
 static void put_header(const plan *p, int argc, char *const *argv)
 {
     const pare_lesson *l = plan_lesson(p, 0);
-    fprintf(p->log, "# pare train log 1\n# command: pare train");
+    fprintf(p->log, FIRST "# command: pare train");
     for (int i = 0; i < argc; i++) {
         fputc(' ', p->log);
         put_word(p->log, argv[i]);
@@ -54,7 +63,7 @@ static void put_header(const plan *p, int argc, char *const *argv)
     for (size_t s = 0; s < p->settings; s++)
         fprintf(p->log, "# setting %zu: lr %g, %llu steps\n", s, p->setting[s].lr,
                 (unsigned long long)plan_steps(p, s));
-    fprintf(p->log, "setting,run,step,loss,lr,norm,val,test,best\n");
+    fputs(COLUMNS, p->log);
 }
 
 /* A new file with its header; all ranks append to it afterwards. */
@@ -72,8 +81,11 @@ pare_status log_open(plan *p, int argc, char *const *argv)
     const char *path = p->o->log;
     pare_status st = PARE_OK;
     if (!path) return PARE_OK;
-    if (pare_ranks_rank(p->ranks) == 0)
-        st = p->o->resume && pare_file_exists(path) ? mend(p->c, path) : begin(p, path, argc, argv);
+    if (pare_ranks_rank(p->ranks) == 0) {
+        bool headed = false;
+        if (p->o->resume && pare_file_exists(path)) st = mend(p->c, path, &headed);
+        if (!st && !headed) st = begin(p, path, argc, argv);
+    }
     if (st) return st;
     p->log = fopen(path, "a");
     return p->log ? PARE_OK : pare_fail(&p->c->err, PARE_ERR_IO, "%s: %s", path, strerror(errno));

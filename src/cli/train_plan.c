@@ -197,10 +197,15 @@ static pare_status fresh(const plan *p, pare_model **out, uint64_t seed, pare_er
     pare_status st = pare_init_model(out, &init, err);
     if (st || !p->vocab) return st;
     st = pare_model_keep(*out, p->vocab, err);
+    if (st) {
+        pare_model_free(*out);
+        *out = NULL;
+        return st;
+    }
     (*out)->tokenizer = p->tokenizer;
     (*out)->vocab = p->vocab->data;
     (*out)->vocab_bytes = p->vocab->bytes;
-    return st;
+    return PARE_OK;
 }
 
 /* A model that is to be taught, or to teach, with this lesson. */
@@ -324,21 +329,28 @@ static pare_status open_lines(plan *p)
     return PARE_OK;
 }
 
-/* A run that was stopped is not lost by forgetting --resume. */
+/* A run that was stopped is not lost by forgetting --resume, and who says --resume (perhaps with
+ * another number of runs, whose checkpoints have other names) is told when nothing is there. */
 static pare_status check_checkpoints(plan *p)
 {
     cli *c = p->c;
-    for (size_t i = 0; i < p->settings * p->runs; i++)
-        if (!p->o->resume && !c->force && pare_file_exists(p->checkpoint[i]))
+    size_t there = 0;
+    for (size_t i = 0; i < p->settings * p->runs; i++) {
+        if (!pare_file_exists(p->checkpoint[i])) continue;
+        there++;
+        if (!p->o->resume && !c->force)
             return pare_fail(&c->err, PARE_ERR_IO,
                              "%s is there: --resume goes on from it, -f begins anew",
                              p->checkpoint[i]);
+    }
+    if (p->o->resume && there == 0 && pare_ranks_rank(p->ranks) == 0)
+        cli_note(c, "--resume: there is no %s: begins at step 0", p->checkpoint[0]);
     return PARE_OK;
 }
 
-pare_status plan_open(plan *p, cli *c, const train_opts *o)
+pare_status plan_open(plan *p, cli *c, const train_opts *o, pare_ranks *ranks)
 {
-    *p = (plan){.c = c, .o = o, .runs = o->runs, .last_mark = NAN};
+    *p = (plan){.c = c, .o = o, .ranks = ranks, .runs = o->runs, .last_mark = NAN};
     pare_status st = open_settings(p);
     if (!st) st = open_models(p);
     if (!st) st = open_lessons(p);

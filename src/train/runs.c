@@ -63,10 +63,12 @@ static void add_progress(void *self, const char *what, uint64_t done, uint64_t t
     pare_progress(in->exec, what, sum, all);
 }
 
-/* Whether job a is to be preferred to job b: by its mark, then by its number. */
+/* Whether job a is to be preferred to job b: one that came to its end to one that diverged, then by
+ * its mark, then by its number. */
 static bool before(const office *in, size_t a, size_t b)
 {
     const report *const x = &in->of[a], *const y = &in->of[b];
+    if (x->result.diverged != y->result.diverged) return y->result.diverged;
     if (x->result.val == y->result.val) return a < b;
     return x->more_is_better ? x->result.val > y->result.val : x->result.val < y->result.val;
 }
@@ -164,13 +166,20 @@ static pare_spread spread(const report *r, size_t n, bool test)
     return s;
 }
 
+/* Whether all runs of setting s came to their end. */
+static bool whole(const pare_runs_result *r, size_t s)
+{
+    bool all = true;
+    for (size_t i = 0; i < r->runs; i++) all = all && !r->each[s * r->runs + i].diverged;
+    return all;
+}
+
 /* Whether setting a is better than setting b. */
 static bool setting_before(const pare_runs_result *r, size_t a, size_t b, bool more_is_better)
 {
     const pare_spread *const x = &r->val[a], *const y = &r->val[b];
     if (x->n == 0 || y->n == 0) return x->n > 0;
-    const bool whole = x->n == r->runs, other = y->n == r->runs;
-    if (whole != other) return whole;
+    if (whole(r, a) != whole(r, b)) return whole(r, a);
     return more_is_better ? x->mean > y->mean : x->mean < y->mean;
 }
 
@@ -217,21 +226,6 @@ static pare_status vessel(pare_params **out, const office *in, const pare_runs_r
     return st;
 }
 
-/* The first failure of any rank becomes that of all: nobody waits for one who has left. */
-static pare_status agree(const pare_ranks *ranks, pare_status mine, pare_err *err)
-{
-    pare_err own = {.code = mine};
-    if (mine && err) own = *err;
-    own.code = mine;
-    for (size_t r = 0; r < pare_ranks_size(ranks); r++) {
-        pare_err e = own;
-        const pare_status st = pare_ranks_bcast(ranks, &e, sizeof e, r, err);
-        if (st) return st;
-        if (e.code) return pare_fail(err, e.code, "%s", e.msg);
-    }
-    return PARE_OK;
-}
-
 static pare_status send_model(pare_model **out, office *in, const pare_runs_result *r,
                               pare_err *err)
 {
@@ -244,7 +238,7 @@ static pare_status send_model(pare_model **out, office *in, const pare_runs_resu
         return PARE_OK;
     }
     pare_params *p = NULL;
-    pare_status st = agree(in->ranks, vessel(&p, in, r, here, err), err);
+    pare_status st = pare_ranks_agree(in->ranks, vessel(&p, in, r, here, err), err);
     if (!st) st = pare_ranks_bcast(in->ranks, p->values, p->count * sizeof(float), owner, err);
     if (!st) st = pare_ranks_bcast(in->ranks, p->stats, p->nstats * sizeof(float), owner, err);
     if (!st) st = model_detach(out, p->model, err);
@@ -293,7 +287,7 @@ static pare_status work(pare_model **out, pare_runs_result **result, office *in,
 {
     pare_status st = a ? office_open(in, a, settings, err) : pare_no_memory(err);
     if (!st) st = result_new(result, in->runs, settings, in->jobs, err);
-    st = agree(in->ranks, st, err);
+    st = pare_ranks_agree(in->ranks, st, err);
     if (st) return st;
     do_all(in);
     st = share_reports(in, err);

@@ -1,9 +1,9 @@
 /* Tests src/cert/enclose*.c: every enclosure holds the function evaluated in 113 bits, the f64
  * reference and the f32 engine, on models of every kind and on inputs made to break it; and it is
  * not needlessly wide. */
-#include "enclose_models.h"
+#include <enclose_models.h>
 #include <pare/random_model.h>
-#include "enclose_quad.h"
+#include <enclose_quad.h>
 #include <float.h>
 
 typedef struct verdict {

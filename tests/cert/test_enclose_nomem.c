@@ -1,5 +1,5 @@
 /* Whatever allocation fails on the way, the proof ends with PARE_ERR_MEMORY and claims nothing. */
-#include "enclose_models.h"
+#include <enclose_models.h>
 #include <fail_alloc.h>
 
 static void every_failing_allocation_is_an_error(void **state)

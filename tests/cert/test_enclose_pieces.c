@@ -2,8 +2,8 @@
  * missing one: points moved to the edge of the radius a piece is given (what it must carry on), and
  * single roundings (what it must add). Looks at the room's own header for the former. */
 #include "../../src/cert/enclose.h"
-#include "enclose_models.h"
-#include "enclose_quad.h"
+#include <enclose_models.h>
+#include <enclose_quad.h>
 
 /* ---- a flow and a point at its edge ------------------------------------------------------------
  */

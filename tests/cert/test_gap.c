@@ -1,6 +1,6 @@
 /* Tests src/cert/gap.c: the proven distance of two models on a set of inputs. */
-#include "enclose_models.h"
-#include "enclose_quad.h"
+#include <enclose_models.h>
+#include <enclose_quad.h>
 #include "../../src/cert/enclose.h"
 
 static pare_inputs one(pare_input *in)

@@ -48,6 +48,8 @@ t --kind graph --data b.npz -o m.st --hidden 1
 t --kind gpt --data s.npz -o m.st --self-loops --steps 2
 t --kind graph --data b.npz -o b.npz -f
 t --kind graph --data b.npz -o m.st --log m.st
+t --kind graph --data b.npz -o m.st --log ./m.st
+t --kind graph --data b.npz -o ./m.st --log m.st.checkpoint-0-1
 echo "-- data"
 t --kind graph --data none.npz -o m.st
 t --kind graph --data s.npz -o m.st
@@ -73,4 +75,19 @@ echo "-- a checkpoint is not lost by forgetting --resume"
 echo x >m.st.checkpoint
 t --kind graph --data b.npz $small -o m.st
 t --kind graph --data b.npz $small --resume -o m.st
+rm m.st.checkpoint
+echo "-- nor is it taken for that of another run, which is told by what was said"
+pare train --kind graph --data b.npz --dim 4 --layers 1 --epochs 9999999 --keep-every 1 -q -o m.st >/dev/null &
+for _ in $(seq 500); do [ -e m.st.checkpoint ] && break; sleep 0.01; done
+kill -9 $!
+wait $! 2>/dev/null
+for w in "--seed 3" "--lr 0.5" "--epochs 5"; do
+    t --kind graph --data b.npz --dim 4 --layers 1 --epochs 9999999 $w --resume -o m.st
+done
+rm m.st.checkpoint*
+echo "-- a log of something else is not gone on with"
+echo notes >notes.csv
+printf 'more' >>notes.csv
+t --kind graph --data b.npz $small --resume -o m.st --log notes.csv
+cat notes.csv; echo
 ls

@@ -1,6 +1,6 @@
 /* Tests src/fold/fold.c: in real numbers nothing changes, and each rule keeps its condition. */
-#include "../cert/enclose_quad.h"
-#include "../cert/enclose_models.h"
+#include <enclose_quad.h>
+#include <enclose_models.h>
 #include <pare/fold.h>
 #include <pare/random_model.h>
 

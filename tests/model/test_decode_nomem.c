@@ -1,5 +1,5 @@
 /* Every allocation of a decoder fails once: a status, no crash, no leak; and a step makes none. */
-#include "../cert/enclose_models.h"
+#include <enclose_models.h>
 #include <fail_alloc.h>
 #include <pare/decode.h>
 

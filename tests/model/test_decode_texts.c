@@ -1,5 +1,5 @@
 /* Tests src/model/decode.c with several texts: each is what it would be alone, to the bit. */
-#include "../cert/enclose_models.h"
+#include <enclose_models.h>
 #include <pare/decode.h>
 #include <pare/random_model.h>
 

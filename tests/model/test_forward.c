@@ -1,6 +1,6 @@
 /* Tests src/model/forward*.c on random models of every kind. That a pass computes the definition is
  * shown in tests/cert/test_enclose.c (against 113-bit arithmetic) and test_golden.c. */
-#include "../cert/enclose_models.h"
+#include <enclose_models.h>
 #include <pare/random_model.h>
 
 enum { MODELS = 400 };

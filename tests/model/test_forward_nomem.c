@@ -1,5 +1,5 @@
 /* Whatever allocation fails on the way, both passes end with PARE_ERR_MEMORY. */
-#include "../cert/enclose_models.h"
+#include <enclose_models.h>
 #include <fail_alloc.h>
 #include <pare/random_model.h>
 

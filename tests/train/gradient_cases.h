@@ -1,7 +1,7 @@
 /* gradient_cases.h - random losses on random models, and their slopes by differences. */
 #ifndef TEST_GRADIENT_CASES_H
 #define TEST_GRADIENT_CASES_H
-#include "../cert/enclose_models.h"
+#include <enclose_models.h>
 #include <pare/gradient.h>
 
 /* loss = sum c y + sum over the streams of e stream: everything a loss may look at. */

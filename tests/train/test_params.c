@@ -1,5 +1,5 @@
 /* Tests src/train/params.c. */
-#include "../cert/enclose_models.h"
+#include <enclose_models.h>
 #include <pare/gradient.h>
 
 typedef struct seen {

@@ -186,6 +186,35 @@ static void a_setting_with_a_run_that_diverged_comes_last(void **state)
     board_close(&b);
 }
 
+/* One that had the best mark before it diverged gives way to one that came to its end. */
+static void the_best_run_is_one_that_came_to_its_end(void **state)
+{
+    (void)state;
+    board b;
+    pare_err err = {0};
+    pare_model *m = NULL;
+    pare_runs_result *r = NULL;
+    board_open(&b);
+    assert_ok(run_all(&m, &r, &b, 1, 1, NULL, &err), &err);
+    const size_t best = r->best;
+    pare_model_free(m);
+    pare_runs_free(r);
+    static const double wonder[STEPS] = {-1};
+    b.t[best].poison = 5;
+    b.t[best].marks = wonder;
+    assert_ok(run_all(&m, &r, &b, 1, 1, NULL, &err), &err);
+    pare_model_free(m);
+    assert_true(r->each[best].diverged && r->each[best].val == -1 && r->best != best);
+    pare_runs_free(r);
+    for (size_t i = 0; i < RUNS; i++) b.t[i].poison = 5; /* none does */
+    b.t[best].marked = 0;
+    assert_ok(run_all(&m, &r, &b, 1, 1, NULL, &err), &err);
+    pare_model_free(m);
+    assert_true(r->best == best && r->each[best].diverged);
+    pare_runs_free(r);
+    board_close(&b);
+}
+
 static void a_failure_of_one_is_told(void **state)
 {
     (void)state;
@@ -223,6 +252,8 @@ static void one_process_needs_no_mpi(void **state)
     assert_memory_equal(all, mine, sizeof mine);
     assert_ok(pare_ranks_bcast(NULL, all, sizeof all, 0, &err), &err);
     assert_ok(pare_ranks_barrier(NULL, &err), &err);
+    assert_ok(pare_ranks_agree(NULL, PARE_OK, &err), &err);
+    assert_int_equal(pare_ranks_agree(NULL, PARE_ERR_IO, &err), PARE_ERR_IO);
     pare_ranks_close(NULL);
     assert_non_null(pare_ranks_signs[0]);
 }
@@ -277,6 +308,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(runs_are_those_done_one_by_one),
         cmocka_unit_test(threads_change_nothing_and_the_grid_has_a_winner),
         cmocka_unit_test(a_setting_with_a_run_that_diverged_comes_last),
+        cmocka_unit_test(the_best_run_is_one_that_came_to_its_end),
         cmocka_unit_test(a_failure_of_one_is_told),
         cmocka_unit_test(the_model_need_not_be_wanted),
         cmocka_unit_test(one_process_needs_no_mpi),

@@ -1,7 +1,7 @@
 /* No certificate of a width cut is broken: small models, every method, both models evaluated with
  * 113 bits on the graph the certificate speaks of. */
 #include "width_nets.h"
-#include "../cert/enclose_quad.h"
+#include <enclose_quad.h>
 #include <pare/publish.h>
 
 enum { MODELS = 20, NODES = 16 };
