@@ -39,7 +39,7 @@ size_t fuzz_mutate_parts(uint8_t *data, size_t size, size_t max_size, unsigned s
 
 /* Makes checksums true again, so that a mutation gets behind them. */
 void fuzz_reseal_model(uint8_t *data, size_t size);
-void fuzz_reseal_npz(uint8_t *data, size_t size);
+bool fuzz_reseal_npz(uint8_t *data, size_t size); /* false: nothing was to be done */
 
 /* Runs a model that was accepted, if it is small: both passes and the folded form. */
 void fuzz_run_model(const pare_model *m);

@@ -89,22 +89,35 @@ static uint32_t get32(const uint8_t *p)
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
+/* Writes the checksum of a stored member into its header and into the directory's records that
+ * point to that header. */
+static void reseal_member(uint8_t *data, size_t size, const pare_zip_member *m, uint32_t crc)
+{
+    put32(data + m->local + 14, crc);
+    for (uint8_t *p = data, *const end = data + size; (p = memchr(p, 'P', (size_t)(end - p))); p++)
+        if (end - p < ZIP_CENTRAL_BYTES)
+            return;
+        else if (get32(p) == ZIP_CENTRAL && get32(p + 42) == m->local)
+            put32(p + 16, crc);
+}
+
 /* Stored members only: for a deflated one the bytes would have to be unpacked here. */
-void fuzz_reseal_npz(uint8_t *data, size_t size)
+bool fuzz_reseal_npz(uint8_t *data, size_t size)
 {
     pare_arena *const a = pare_arena_new();
     pare_err err;
     pare_zip zip;
+    bool changed = false;
     FUZZ_EXPECT(a);
     if (pare_zip_scan(&zip, a, data, size, &err) == PARE_OK)
         for (size_t i = 0; i < zip.count; i++) {
             const pare_zip_member *const m = &zip.member[i];
             if (m->method != ZIP_STORED) continue;
             const uint32_t crc = (uint32_t)crc32_z(0, data + m->data, m->packed);
-            put32(data + m->local + 14, crc);
-            for (size_t at = 0; at + ZIP_CENTRAL_BYTES <= size; at++)
-                if (get32(data + at) == ZIP_CENTRAL && get32(data + at + 42) == m->local)
-                    put32(data + at + 16, crc);
+            if (crc == m->crc && crc == get32(data + m->local + 14)) continue;
+            reseal_member(data, size, m, crc);
+            changed = true;
         }
     pare_arena_free(a);
+    return changed;
 }

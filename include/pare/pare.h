@@ -47,6 +47,7 @@
 #include <pare/vmath.h>
 #include <pare/sample.h>
 #include <pare/train.h>
+#include <pare/width.h>
 
 const char *pare_version(void); /* "0.1.0" */
 #endif

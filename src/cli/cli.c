@@ -269,8 +269,10 @@ pare_status cli_reload_inputs(pare_inputs *out, pare_arena *a, const pare_model 
 
 const pare_verify_opts *cli_verify_opts(cli *c, pare_verify_opts *opts)
 {
-    opts->provers = &pare_fold_prover;
-    opts->nprovers = 1;
+    c->provers[0] = pare_fold_prover;
+    memcpy(c->provers + 1, pare_width_provers, sizeof pare_width_provers);
+    opts->provers = c->provers;
+    opts->nprovers = sizeof c->provers / sizeof *c->provers;
     opts->load = cli_reload_inputs;
     opts->exec = &c->exec;
     return opts;

@@ -17,6 +17,7 @@ static const command commands[] = {
     {"train", "--kind K --data F -o MODEL", "graph transformers, GPTs, encoders; to resume",
      cmd_train},
     {"fold", "MODEL -o OUT", "the same function written with less, certified", cmd_fold},
+    {"width", "MODEL --data G -o OUT", "fewer dimensions, certified on a graph", cmd_width},
     {"verify", "CERT", "prove a certificate again from its files", cmd_verify},
     {"compose", "CERT CERT... -o OUT", "one certificate for a chain of cuts", cmd_compose},
     {"import", "IN -o OUT", "any model pare can read, as a pare file", cmd_import},

@@ -96,6 +96,82 @@ static void width_c5_bias_must_not_be_scaled(void **state)
     assert_true(repaired == 1);
 }
 
+/* WIDTH, Corollary 3.2: (1 - eps) x.y <= Mx.My <= (1 + eps) x.y. For orthogonal x, y that says 0.
+ */
+static void width_corollary_3_2_is_not_multiplicative(void **state)
+{
+    (void)state;
+    const double m =
+        1; /* a projection of the plane to a line, (1, 1)/sqrt 2: any that keeps norms */
+    const double x[] = {1, 0}, y[] = {0, 1};
+    const double mx = m * (x[0] + x[1]) / sqrt(2), my = m * (y[0] + y[1]) / sqrt(2);
+    assert_true(x[0] * y[0] + x[1] * y[1] == 0);
+    assert_true(fabs(mx * my) > 0.4);              /* no factor turns 0 into this */
+    assert_le(fabs(mx * my), 0.5 * 1 * 1 + 1e-12); /* additive: eps |x||y| */
+}
+
+/* WIDTH, C.1 and C.3: |v_j| <= sqrt(alpha), where v_j = Wv h_j. */
+static void width_c1_values_grow_by_beta(void **state)
+{
+    (void)state;
+    const double beta = 3, h = 1; /* |h| <= sqrt(alpha) = 1, |Wv| = beta */
+    assert_true(beta * h > 1);
+    assert_le(beta * h, beta * 1);
+}
+
+/* WIDTH, C.1 and C.3: the difference of two averages, with v_j taken out of the sum over j. */
+static void width_c1_pulls_an_index_out_of_its_sum(void **state)
+{
+    (void)state;
+    const double a[] = {1, 0}, b[] = {0, 1}, v[] = {1, -1};
+    double truth = 0, sum = 0, l1 = 0;
+    for (int j = 0; j < 2; j++) {
+        truth += (a[j] - b[j]) * v[j];
+        sum += a[j] - b[j];
+        l1 += fabs(a[j] - b[j]);
+    }
+    assert_true(truth == 2 && v[0] * sum == 0 && v[1] * sum == 0);
+    assert_le(fabs(truth), l1 * 1); /* what is used afterwards: |a - a'|_1 max |v_j| */
+}
+
+/* WIDTH, Lemma C.3 as its proof writes it: k of F rows, all equally likely. The basis e_1 lives in
+ * one row: a uniform draw of k = 10 of 1,000 misses it with probability .99. */
+static void width_lemma_c3_uniform_sampling_misses_the_row(void **state)
+{
+    (void)state;
+    const double missed = pow(1 - 1.0 / 1000, 10),
+                 leverage = 1; /* |row 1|^2 of the basis, of d = 1 */
+    assert_true(missed > 0.98);
+    assert_true(pow(1 - leverage / 1, 10) == 0); /* p_i = leverage / d never misses it */
+}
+
+/* WIDTH, Proposition 4.3: |Ax - h| = |SAx - Sh| for chosen rows S. */
+static void width_proposition_4_3_residuals_hide_outside_the_rows(void **state)
+{
+    (void)state;
+    const double residual[] = {1, 0}; /* Ax - h; S chooses the second row */
+    const double whole = hypot(residual[0], residual[1]), seen = fabs(residual[1]);
+    assert_true(whole == 1 && seen == 0);
+}
+
+/* WIDTH, Lemma C.4: v.v' <= eta where |v|, |v'| <= eta. */
+static void width_lemma_c4_products_are_squares(void **state)
+{
+    (void)state;
+    const double eta = 2, v = 2;
+    assert_true(v * v > eta);
+    assert_le(v * v, eta * eta);
+}
+
+/* WIDTH, Lemma C.6: values Wv' x with Wv' = U^T Wv^T Wv U. One dimension, Wv = 2, U = 1. */
+static void width_lemma_c6_gram_matrix_is_squared(void **state)
+{
+    (void)state;
+    const double wv = 2, x = 1, printed = wv * wv * x, root = sqrt(wv * wv) * x;
+    assert_true(printed * printed == 16 && wv * x * wv * x == 4);
+    assert_near(root * root, 4, 1e-12);
+}
+
 /* LENGTH, rounding of merged partial results: a bound with relative terms only misses underflow.
  * f32, logits (0, -103), values (0, 1): the true answer is about 1.9e-45, the computed one 0. */
 static void length_relative_rounding_bounds_miss_underflow(void **state)
@@ -119,6 +195,13 @@ int main(void)
         cmocka_unit_test(width_c1_drops_a_beta),
         cmocka_unit_test(width_c1_exponential_inequalities_point_the_wrong_way),
         cmocka_unit_test(width_c5_bias_must_not_be_scaled),
+        cmocka_unit_test(width_corollary_3_2_is_not_multiplicative),
+        cmocka_unit_test(width_c1_values_grow_by_beta),
+        cmocka_unit_test(width_c1_pulls_an_index_out_of_its_sum),
+        cmocka_unit_test(width_lemma_c3_uniform_sampling_misses_the_row),
+        cmocka_unit_test(width_proposition_4_3_residuals_hide_outside_the_rows),
+        cmocka_unit_test(width_lemma_c4_products_are_squares),
+        cmocka_unit_test(width_lemma_c6_gram_matrix_is_squared),
         cmocka_unit_test(length_relative_rounding_bounds_miss_underflow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,130 @@
+/* pare/width.h - a narrower model: fewer dimensions of the residual stream, of queries and keys, of
+ * the hidden layers. What the cut costs is proven afterwards, on the model as it is written
+ * (pare_publish with one of pare_width_provers).
+ *
+ *   exact     the rank of the data: the same outputs with fewer dimensions
+ *   lowrank   the stream in affine subspaces of `dim` dimensions
+ *   leverage  lowrank, and `ffn_dim` hidden units that stand for all
+ *   cluster   `dim` clusters of nodes; nets of ReLU without skips
+ *   jl        queries and keys by random projection, best of `trials` draws
+ *   qk        queries and keys by the best bilinear form of rank `qk_dim` in the metric of the data
+ *
+ * docs/width.md says when to use which. */
+#ifndef PARE_WIDTH_H
+#define PARE_WIDTH_H
+#include <pare/cert.h>
+
+typedef enum pare_width_method {
+    PARE_WIDTH_EXACT,
+    PARE_WIDTH_LOWRANK,
+    PARE_WIDTH_LEVERAGE,
+    PARE_WIDTH_CLUSTER,
+    PARE_WIDTH_JL,
+    PARE_WIDTH_QK,
+    PARE_WIDTH_METHODS /* how many there are */
+} pare_width_method;
+/* "exact", ..., NULL: in the order of the enum. */
+extern const char *const pare_width_method_names[];
+
+typedef enum pare_width_rows {                   /* how hidden units are chosen */
+                               PARE_ROWS_GREEDY, /* by removal, with a guarantee for all nodes */
+                               PARE_ROWS_SAMPLE  /* by leverage scores, at random; the best of
+                                                    `trials` */
+} pare_width_rows;
+extern const char *const pare_width_rows_names[];
+
+typedef enum pare_width_start { PARE_START_RANK, PARE_START_JL } pare_width_start;
+extern const char *const pare_width_start_names[];
+
+typedef enum pare_width_rule { PARE_RULE_MARGIN, PARE_RULE_PAPER } pare_width_rule;
+extern const char *const pare_width_rule_names[];
+
+typedef enum pare_width_basis {
+    PARE_BASIS_PCA,
+    PARE_BASIS_MINMAX /* a smaller largest residual, a larger mean one */
+} pare_width_basis;
+extern const char *const pare_width_basis_names[];
+
+/* 0 leaves a dimension as it is (where the method does not choose it). */
+typedef struct pare_width_opts {
+    pare_width_method method;
+    size_t dim, qk_dim, ffn_dim;
+    /* When dim (stream methods) or qk_dim (jl, qk) is 0: the largest one with which at most this
+     * share of the parameters is left, or the smallest one with which no output moves by more than
+     * max_move in f64. 0 and inf: not asked. */
+    double keep, max_move;
+    size_t trials;
+    uint64_t seed;
+    pare_width_rows rows;
+    pare_width_start start;
+    pare_width_rule rule;
+    pare_width_basis basis;
+} pare_width_opts;
+
+#define PARE_WIDTH_OPTS_DEFAULT                                                                    \
+    {                                                                                              \
+        .method = PARE_WIDTH_LOWRANK, .max_move = __builtin_inf(), .trials = 100                   \
+    }
+
+/* One place of the stream after the cut: h0, z0, h1, z1, ... */
+typedef struct pare_width_point {
+    char name[24];
+    size_t before, after;
+    double residual_est; /* largest distance of a row from its subspace; nan: none was made */
+} pare_width_point;
+
+typedef struct pare_width_head {
+    size_t layer, head, before, after; /* dimensions of queries and keys */
+    double scores_est;                 /* largest half-oscillation of the score error in a row */
+    /* qk: the root mean square error in the metric of the data, and the least that any form of this
+     * rank has (Eckart-Young); nan elsewhere. */
+    double objective_est, least_est;
+} pare_width_head;
+
+typedef struct pare_width_hidden {
+    size_t layer, before, after;
+    double spread_est; /* |Q_S^+|_2: an error in the hidden units grows by at most sqrt(1 + its
+                          square) */
+    double limit_est;  /* what the choice guarantees for it */
+    double units_est;  /* leverage: draws the sampling theorem asks for; nan: greedy */
+} pare_width_hidden;
+
+typedef struct pare_width_report {
+    size_t dim, qk_dim, ffn_dim; /* largest after the cut */
+    size_t npoints, nheads, nhidden;
+    pare_width_point *points;
+    pare_width_head *heads;
+    pare_width_hidden *hidden;
+} pare_width_report;
+
+/* `data`: one graph (or one sequence of vectors) with its features. The report's lists live in the
+ * output model's arena. PARE_ERR_INPUT names the layer that the method does not cover; `in` is not
+ * changed and need not outlive *out. Caller frees *out with pare_model_free. */
+PARE_MUST_USE pare_status pare_width(pare_model **out, pare_width_report *report,
+                                     const pare_model *in, const pare_inputs *data,
+                                     const pare_width_opts *opts, const pare_exec *exec,
+                                     pare_err *err);
+
+/* ---- what the Johnson-Lindenstrauss lemma asks for ------------------------------------------ */
+
+/* The least d such that one draw keeps |q.k - q^.k^| <= eps |q||k| for `pairs` pairs at once with
+ * probability 1 - delta: d >= 2 ln(2 pairs / delta) / (eps - ln(1 + eps)). 0 < delta <= 1: 1 says
+ * that a draw exists, no more. */
+size_t pare_jl_dim(double pairs, double eps, double delta);
+
+/* ---- the theorems with one norm for everything ---------------------------------------------- */
+
+/* Plain nets (one head, no skips, norms or biases, scores not scaled): every map has norm at most
+ * beta, every row of the stream norm at most root_alpha. How far the last rows are at most.
+ * Theorem 3.3: every score is off by at most eps |q||k|. Linear: c2 (c1^L - 1) / (c1 - 1) eps with
+ * c1 = b^3 + b^5 s (2 s + 1), c2 = b^5 s (s + 1)^2, true while that is at most 1. */
+pare_ub pare_jl_bound(pare_ub beta, pare_ub root_alpha, size_t layers, pare_ub eps);
+pare_ub pare_jl_bound_linear(pare_ub beta, pare_ub root_alpha, size_t layers, pare_ub eps);
+/* Theorem 4.2: rows are within eps (beta eps after the first layer) of their subspaces. */
+pare_ub pare_lowrank_bound(pare_ub beta, pare_ub root_alpha, size_t layers, pare_ub eps);
+
+/* ---- proving -------------------------------------------------------------------------------- */
+
+/* One for each method ("width.exact", ...), in the order of the enum. */
+extern const pare_prover pare_width_provers[PARE_WIDTH_METHODS];
+#endif

@@ -1,0 +1,239 @@
+/* pare width: a narrower model, with its certificate. */
+#include "reduce.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct width_opts {
+    size_t split, method, rows, start, rule, basis; /* choices as their numbers */
+    pare_width_opts cut;
+    reduction r;
+    pare_width_report report;
+} width_opts;
+
+/* ---- results ------------------------------------------------------------------------------- */
+
+static size_t widest(const pare_width_report *p)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < p->npoints; i++)
+        if (p->points[i].before > most) most = p->points[i].before;
+    return most;
+}
+
+static size_t most_keys(const pare_width_report *p)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < p->nheads; i++)
+        if (p->heads[i].before > most) most = p->heads[i].before;
+    return most;
+}
+
+static size_t most_units(const pare_width_report *p)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < p->nhidden; i++)
+        if (p->hidden[i].before > most) most = p->hidden[i].before;
+    return most;
+}
+
+static void print_details(const pare_width_report *p)
+{
+    for (size_t i = 0; i < p->npoints; i++) {
+        printf("  %-4s %4zu -> %-4zu", p->points[i].name, p->points[i].before, p->points[i].after);
+        if (!isnan(p->points[i].residual_est))
+            printf(" largest residual %.3g", p->points[i].residual_est);
+        putchar('\n');
+    }
+    for (size_t i = 0; i < p->nheads; i++) {
+        const pare_width_head *const h = &p->heads[i];
+        printf("  layer %zu head %zu  %4zu -> %-4zu", h->layer, h->head, h->before, h->after);
+        if (!isnan(h->scores_est)) printf(" scores off by %.3g", h->scores_est);
+        if (!isnan(h->least_est))
+            printf(", %.3g in the metric of the data (least %.3g)", h->objective_est, h->least_est);
+        putchar('\n');
+    }
+    for (size_t i = 0; i < p->nhidden; i++) {
+        const pare_width_hidden *const h = &p->hidden[i];
+        printf("  layer %zu hidden  %4zu -> %-4zu", h->layer, h->before, h->after);
+        if (!isnan(h->limit_est)) printf(" spread %.3g (limit %.3g)", h->spread_est, h->limit_est);
+        putchar('\n');
+    }
+}
+
+static void print_people(const cli *c, const width_opts *o)
+{
+    const pare_width_report *const p = &o->report;
+    out_row("cut", "%s: stream %zu -> %zu, queries and keys %zu -> %zu, hidden %zu -> %zu",
+            pare_width_method_names[o->method], widest(p), p->dim, most_keys(p), p->qk_dim,
+            most_units(p), p->ffn_dim);
+    if (c->verbose) print_details(p);
+    reduce_print(c, &o->r);
+}
+
+static bool json_pair(cJSON *to, const char *key, size_t before, size_t after)
+{
+    cJSON *o = pare_json_add_object(to, key);
+    return o && pare_json_add_size(o, "before", before) && pare_json_add_size(o, "after", after);
+}
+
+static bool json_cut(cJSON *root, const width_opts *o)
+{
+    cJSON *to = pare_json_add_object(root, "cut");
+    const pare_width_report *const p = &o->report;
+    return to && pare_json_add_string(to, "method", pare_width_method_names[o->method]) &&
+           json_pair(to, "dim", widest(p), p->dim) &&
+           json_pair(to, "qk_dim", most_keys(p), p->qk_dim) &&
+           json_pair(to, "ffn_dim", most_units(p), p->ffn_dim);
+}
+
+static pare_status print_json(cli *c, const width_opts *o)
+{
+    cJSON *root = out_json_begin(c);
+    return out_json(c, root,
+                    reduce_json_front(root, &o->r) && json_cut(root, o) &&
+                        reduce_json_end(root, &o->r));
+}
+
+/* ---- the cut ------------------------------------------------------------------------------- */
+
+/* The report lives in the cut model, which publishing frees: what is shown is copied. */
+static pare_status keep_report(cli *c, pare_width_report *p)
+{
+    struct {
+        void **list;
+        size_t n, size;
+    } all[] = {{(void **)&p->points, p->npoints, sizeof *p->points},
+               {(void **)&p->heads, p->nheads, sizeof *p->heads},
+               {(void **)&p->hidden, p->nhidden, sizeof *p->hidden}};
+    for (size_t i = 0; i < 3; i++) {
+        void *const copy = pare_alloc(c->arena, all[i].n ? all[i].n : 1, all[i].size);
+        if (!copy) return pare_no_memory(&c->err);
+        memcpy(copy, *all[i].list, all[i].n * all[i].size);
+        *all[i].list = copy;
+    }
+    return PARE_OK;
+}
+
+static pare_status cut(cli *c, width_opts *o, const pare_model *m, const cert_inputs *in)
+{
+    pare_model *small = NULL;
+    pare_width_opts *const w = &o->cut;
+    w->method = (pare_width_method)o->method;
+    w->rows = (pare_width_rows)o->rows;
+    w->start = (pare_width_start)o->start;
+    w->rule = (pare_width_rule)o->rule;
+    w->basis = (pare_width_basis)o->basis;
+    w->seed = c->seed;
+    /* A promise without a dimension looks for one; a little below, as the proof adds its slack. */
+    if (!w->dim && !w->qk_dim && !w->ffn_dim && w->keep == 0) w->max_move = 0.99 * o->r.max_error;
+    pare_status st = pare_width(&small, &o->report, m, &in->set, w, &c->exec, &c->err);
+    if (!st) st = keep_report(c, &o->report);
+    if (!st) st = reduce_publish(c, &o->r, m, &small, in, &pare_width_provers[o->method]);
+    pare_model_free(small);
+    return st;
+}
+
+static pare_status width(cli *c, width_opts *o)
+{
+    cert_inputs in;
+    pare_model *m = NULL;
+    pare_status st = reduce_begin(c, &o->r);
+    if (!st && !o->r.data)
+        st = pare_fail(&c->err, PARE_ERR_USAGE, "--data is needed: a cut is fitted to a graph");
+    if (!st) st = cli_load(c, &m, c->operand[0]);
+    if (!st) st = cli_inputs(c, &in, m, o->r.data, o->split);
+    if (!st) st = cut(c, o, m, &in);
+    if (!st) st = reduce_compare(c, &o->r, m, &in);
+    if (c->bar.drawn) pare_bar_clear(&c->bar);
+    if (!st && c->json)
+        st = print_json(c, o);
+    else if (!st)
+        print_people(c, o);
+    pare_model_free(m);
+    return st;
+}
+
+#define MOST_WIDTH ((size_t)1 << 20)
+#define SIZE_ROW(word, field, text)                                                                \
+    {                                                                                              \
+        .name = word, .kind = OPT_SIZE, .to = &o.field, .metavar = "D", .help = text,              \
+        .unset = "as it is", .max = MOST_WIDTH                                                     \
+    }
+/* On one line of the help: the first one's text is the word before it. */
+#define CHOICE_ROW(word, field, text, names)                                                       \
+    {                                                                                              \
+        .name = word, .kind = OPT_CHOICE, .to = &o.field, .metavar = "W", .help = text,            \
+        .choices = names, .joined = true                                                           \
+    }
+
+int cmd_width(int argc, char **argv)
+{
+    width_opts o = {.method = PARE_WIDTH_LOWRANK, .cut = PARE_WIDTH_OPTS_DEFAULT};
+    o.r.max_error = INFINITY;
+    const opt own[] = {
+        {.name = "method",
+         .kind = OPT_CHOICE,
+         .to = &o.method,
+         .metavar = "M",
+         .help = "",
+         .choices = pare_width_method_names},
+        {.name = "data",
+         .kind = OPT_TEXT,
+         .to = &o.r.data,
+         .metavar = "G",
+         .help = "the graph the cut is fitted to and proven on",
+         .unset = "must be given"},
+        {.name = "split",
+         .kind = OPT_SIZE,
+         .to = &o.split,
+         .metavar = "K",
+         .help = "which split of it",
+         .max = 1u << 20},
+        SIZE_ROW("dim", cut.dim, "width of the stream"),
+        SIZE_ROW("qk-dim", cut.qk_dim, "dimensions of queries and keys in each head"),
+        SIZE_ROW("ffn-dim", cut.ffn_dim, "hidden units"),
+        {.name = "keep",
+         .kind = OPT_REAL,
+         .to = &o.cut.keep,
+         .metavar = "F",
+         .help = "the widest with this share of the parameters",
+         .unset = "not asked",
+         .low = 0,
+         .high = 1},
+        {.name = "max-error",
+         .kind = OPT_REAL,
+         .to = &o.r.max_error,
+         .metavar = "E",
+         .help = "largest proven error; without a width: the narrowest",
+         .low = 0,
+         .high = INFINITY},
+        CHOICE_ROW("rows", rows, "draws", pare_width_rows_names),
+        CHOICE_ROW("basis", basis, "", pare_width_basis_names),
+        CHOICE_ROW("start", start, "", pare_width_start_names),
+        CHOICE_ROW("rule", rule, "", pare_width_rule_names),
+        {.name = "trials",
+         .kind = OPT_SIZE,
+         .to = &o.cut.trials,
+         .metavar = "N",
+         .help = "",
+         .min = 1,
+         .max = MOST_WIDTH},
+    };
+    static const char *const operands[] = {"MODEL", NULL};
+    const opt_spec spec = {
+        .command = "width",
+        .args = "MODEL --data G --dim D -o OUT",
+        .about = "Makes a graph transformer narrower and proves what that costs on its graph.",
+        .example = "width model.safetensors --data board.npz --dim 8 -o small.safetensors",
+        .own = own,
+        .nown = sizeof own / sizeof *own,
+        .operands = operands,
+    };
+    cli c;
+    int rc;
+    if (!cli_start(&c, &spec, CLI_MUST_OUT, "the model; its certificate goes beside it", argc, argv,
+                   &rc))
+        return rc;
+    return cli_finish(&c, width(&c, &o));
+}

@@ -1,0 +1,126 @@
+/* What all cuts share on the command line (reduce.h). */
+#include "reduce.h"
+
+#include <string.h>
+
+/* ---- results ------------------------------------------------------------------------------- */
+
+void reduce_print(const cli *c, const reduction *r)
+{
+    out_tiers(&r->cert, c->verbose);
+    out_before_after(&r->before, &r->after, r->ms_before, r->ms_after);
+    if (r->has_metric)
+        out_row(r->metric_before.metric, "%18.6g %18.6g", r->metric_before.value,
+                r->metric_after.value);
+    out_row("model", "%s", r->after.path);
+    out_row("certificate", "%s", r->cert_path);
+}
+
+static bool json_times(cJSON *to, const reduction *r)
+{
+    cJSON *o = pare_json_add_object(to, "time_ms");
+    return o && pare_json_add_number(o, "before", r->ms_before) &&
+           pare_json_add_number(o, "after", r->ms_after) &&
+           pare_json_add_number(o, "reduction", r->ms_reduction);
+}
+
+static bool json_metric(cJSON *to, const reduction *r)
+{
+    if (!r->has_metric) return true;
+    cJSON *o = pare_json_add_object(to, "metric");
+    return o && pare_json_add_string(o, "name", r->metric_before.metric) &&
+           pare_json_add_number(o, "before", r->metric_before.value) &&
+           pare_json_add_number(o, "after", r->metric_after.value);
+}
+
+bool reduce_json_front(cJSON *root, const reduction *r)
+{
+    return root && out_json_facts(root, "input", &r->before) &&
+           out_json_facts(root, "output", &r->after) && out_json_cert(root, r->cert_path, &r->cert);
+}
+
+bool reduce_json_end(cJSON *root, const reduction *r)
+{
+    return json_metric(root, r) && json_times(root, r);
+}
+
+/* Times and host facts: what the certificate must not hold. */
+static pare_status write_run_file(cli *c, const reduction *r)
+{
+    cJSON *root = out_json_begin(c);
+    char *text = NULL;
+    pare_out *out = NULL;
+    pare_status st = root && json_times(root, r) ? PARE_OK : pare_no_memory(&c->err);
+    if (!st) st = pare_json_print(&text, NULL, c->arena, root, 2, &c->err);
+    cJSON_Delete(root);
+    if (!st) st = pare_out_open(&out, r->run_path, c->force, &c->err);
+    if (st) return st;
+    st = pare_out_printf(out, &c->err, "%s\n", text);
+    if (!st) return pare_out_commit(out, &c->err);
+    pare_out_abort(out);
+    return st;
+}
+
+/* ---- the way through ----------------------------------------------------------------------- */
+
+pare_status reduce_begin(cli *c, reduction *r)
+{
+    r->started = pare_seconds();
+    r->cert_path = cli_suffixed(c, c->out, ".cert.json");
+    r->run_path = cli_suffixed(c, c->out, ".run.json");
+    if (!r->cert_path || !r->run_path) return PARE_ERR_MEMORY;
+    pare_status st = cli_may_write(c, c->out, c->operand[0]);
+    if (!st) st = cli_may_write(c, c->out, r->data);
+    if (!st) st = cli_may_write(c, r->cert_path, NULL);
+    if (!st) st = cli_may_write(c, r->run_path, NULL);
+    return st;
+}
+
+pare_status reduce_publish(cli *c, reduction *r, const pare_model *m, pare_model **out,
+                           const cert_inputs *in, const pare_prover *prover)
+{
+    const pare_publish_opts p = {
+        .in_path = c->operand[0],
+        .out_path = c->out,
+        .overwrite = c->force,
+        .max_error = r->max_error,
+        .seed = c->seed,
+        .data_path = in->path,
+        .split = in->split,
+        .tokens = in->tokens,
+        .set = &in->set,
+        .prover = prover,
+        .exec = &c->exec,
+    };
+    const pare_status st = pare_publish(&r->cert, c->arena, m, out, &p, &c->err);
+    r->ms_reduction = 1e3 * (pare_seconds() - r->started);
+    return st;
+}
+
+/* The f32 engine may overflow where the proof does not need it: then there is no metric to show,
+ * but the model and its certificate stand. */
+static pare_status metric(cli *c, reduction *r, const pare_model *m, const pare_model *g,
+                          const cert_inputs *in)
+{
+    pare_status st = evaluate(c, &r->metric_before, m, &in->data, false, NULL, NULL, NULL);
+    if (!st) st = evaluate(c, &r->metric_after, g, &in->data, false, NULL, NULL, NULL);
+    r->has_metric = !st;
+    if (st != PARE_ERR_NONFINITE) return st;
+    cli_note(c, "no metric: %s", c->err.msg);
+    return PARE_OK;
+}
+
+pare_status reduce_compare(cli *c, reduction *r, const pare_model *m, const cert_inputs *in)
+{
+    pare_model *g = NULL;
+    const pare_input *one = &in->set.in[0];
+    pare_status st = cli_load(c, &g, c->out);
+    if (!st) st = cli_facts(c, &r->before, c->operand[0], m, one, false);
+    if (!st) st = cli_facts(c, &r->after, c->out, g, one, false);
+    if (!st) st = cli_time_ms(c, &r->ms_before, &r->ms_after, m, g, one);
+    if (!st && in->path && has_targets(m, &in->data)) st = metric(c, r, m, g, in);
+    memcpy(r->before.sha256, r->cert.input.sha256, PARE_SHA256_HEX);
+    memcpy(r->after.sha256, r->cert.output.sha256, PARE_SHA256_HEX);
+    pare_model_free(g);
+    return st ? st : write_run_file(c, r);
+}

@@ -1,0 +1,32 @@
+/* reduce.h - what all cuts share on the command line: where things go, publishing, and what is
+ * shown about the model before and after. */
+#ifndef PARE_CLI_REDUCE_H
+#define PARE_CLI_REDUCE_H
+#include "evaluate.h"
+#include "out.h"
+
+typedef struct reduction {
+    const char *data; /* file of the inputs, or NULL */
+    double max_error;
+    pare_cert cert;
+    const char *cert_path, *run_path;
+    facts before, after;
+    double started, ms_before, ms_after, ms_reduction;
+    bool has_metric;
+    evaluation metric_before, metric_after;
+} reduction;
+
+/* Before any work: may everything be written? The clock of the reduction starts. */
+pare_status reduce_begin(cli *c, reduction *r);
+/* pare_publish of *out, which is taken over. */
+pare_status reduce_publish(cli *c, reduction *r, const pare_model *m, pare_model **out,
+                           const cert_inputs *in, const pare_prover *prover);
+/* Sizes, times and the metric of what is on the disk now; the run file is written. */
+pare_status reduce_compare(cli *c, reduction *r, const pare_model *m, const cert_inputs *in);
+
+/* For people: tiers, before and after, where it is. */
+void reduce_print(const cli *c, const reduction *r);
+/* {input, output, certificate} come first, {metric, time_ms} last. */
+bool reduce_json_front(cJSON *root, const reduction *r);
+bool reduce_json_end(cJSON *root, const reduction *r);
+#endif

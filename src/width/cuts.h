@@ -1,0 +1,125 @@
+/* cuts.h - the constructions, one file each, and what they share. Everything works on nets
+ * (net.h), allocates from the work's arena and leaves its inputs alone. */
+#ifndef PARE_SRC_WIDTH_CUTS_H
+#define PARE_SRC_WIDTH_CUTS_H
+#include "net.h"
+#include <pare/width.h>
+
+/* ---- affine bases (basis.c): h ~ U h^ + mu, h^ = U^T (h - mu) ---- */
+
+typedef struct basis {
+    pare_mat u; /* D x d, orthonormal columns */
+    double *mu; /* D */
+} basis;
+
+/* Least squares over the rows; `d` is cut down to the rank of the (centred) rows, but not below 1.
+ * Without `centre` mu is 0. */
+basis basis_pca(work *w, const pare_mat *h, size_t d, bool centre);
+/* The least d whose largest residual is at most tol. */
+basis basis_within(work *w, const pare_mat *h, double tol, bool centre);
+/* A smaller largest residual than least squares (weights that follow the worst rows). */
+basis basis_minmax(work *w, const pare_mat *h, size_t d);
+/* U = I, mu = 0: the stream stays as it is. */
+basis basis_identity(work *w, size_t d);
+pare_mat basis_coords(work *w, const basis *b, const pare_mat *h); /* n x d */
+double basis_residual(work *w, const basis *b, const pare_mat *h); /* of the worst row */
+size_t basis_dim(const basis *b);
+
+/* ---- queries and keys ---- */
+
+/* The head in new coordinates of its input, with as few dimensions as lose nothing (qk_exact.c);
+ * wv, bv, wo stay those of `hd`. */
+net_head qk_exact(work *w, const net_head *hd, const basis *b);
+
+/* The best bilinear form of rank d in the metric of the data (qk.c). */
+typedef struct qk_fit {
+    size_t rank;             /* of the form in that metric */
+    double objective, least; /* |Cq^1/2 (B - B^) Ck^1/2|_F; the least of any form of this rank */
+    double total;            /* the same for B^ = 0: what the scores are worth */
+} qk_fit;
+net_head qk_optimal(work *w, const net_head *hd, const pare_mat *h, const pare_graph *g, size_t d,
+                    qk_fit *fit);
+
+/* The same objective for any two heads on one stream. */
+double qk_objective(work *w, const net_head *a, const net_head *b, const pare_mat *h,
+                    const pare_graph *g);
+
+/* Random projections (jl.c). */
+typedef struct jl_draws {
+    size_t trials;
+    pare_rng rng;
+    double best, first; /* largest half-oscillation of the score error: kept draw, first draw */
+} jl_draws;
+net_head jl_search(work *w, const net_head *hd, const pare_mat *h, const pare_graph *g, size_t d,
+                   jl_draws *draws);
+/* Different rows of h (bit for bit), and different pairs of them among the listed ones. */
+void jl_distinct(work *w, size_t *rows, size_t *pairs, const pare_mat *h, const pare_graph *g);
+/* One row of each kind. */
+size_t *jl_representatives(work *w, size_t *count, const pare_mat *h);
+/* M (d x D) with independent entries N(0, 1/d). */
+pare_mat jl_map(work *w, size_t d, size_t from, pare_rng *rng);
+
+/* ---- hidden units that stand for all (neurons.c, leverage.c) ---- */
+
+typedef struct neurons {
+    size_t n, *which;            /* ascending */
+    pare_mat decode;             /* F x n: p ~ decode p_S + rest */
+    double *rest;                /* F */
+    double spread, limit, units; /* as in pare_width_hidden */
+} neurons;
+
+/* k of the rows of q (F x d, orthonormal columns) by greedy removal. */
+size_t *backward_rows(work *w, const pare_mat *q, size_t k);
+/* |Q_S^+|_2 of chosen rows. */
+double rows_spread(work *w, const pare_mat *q, const size_t *which, size_t k);
+/* sqrt(d (F - d + 1) / (k - d + 1)): what greedy removal guarantees for |Q_S^+|_F. */
+double rows_limit(size_t f, size_t d, size_t k);
+/* |Q row|^2 of an orthonormal basis of a's columns. */
+double *leverage_scores(work *w, const pare_mat *a, size_t *rank);
+/* k draws; the rows hit, ascending; weights may be NULL. */
+size_t *leverage_sample(work *w, const double *scores, size_t f, size_t k, pare_rng *rng,
+                        size_t *hit, double *weight);
+double leverage_draws(size_t d);              /* k >= 6.52 d ln(d / .005) */
+double leverage_constant(size_t d, double k); /* C = sqrt(1 + 800 d / k), probability .99 a node */
+/* a (D_w a_S)^+ D_w; weight may be NULL (ones). */
+pare_mat select_decode(work *w, const pare_mat *a, const size_t *which, size_t k,
+                       const double *weight);
+
+neurons neurons_all(work *w, size_t f);
+/* As many as the rank of the centred activations: nothing is lost on the data. */
+neurons neurons_exact(work *w, const pare_mat *p, double cut);
+neurons neurons_choose(work *w, const pare_mat *p, size_t k, const pare_width_opts *o,
+                       uint64_t stream);
+
+/* ---- whole nets ---- */
+
+typedef struct cut_record {
+    pare_width_point *points;  /* 2 L + 1 */
+    pare_width_head *heads;    /* sum of heads */
+    pare_width_hidden *hidden; /* L */
+    size_t npoints, nheads, nhidden;
+} cut_record;
+cut_record record_new(work *w, const net *n);
+
+net cut_static(work *w, const net *n, const points *p, const pare_width_opts *o, cut_record *r);
+/* jl and qk: queries and keys alone, layer by layer on the stream that is already cut. */
+net cut_scores(work *w, const net *n, const points *p, const pare_width_opts *o, cut_record *r);
+
+/* Theorem 4.4 (cluster.c). */
+typedef struct clusters {
+    size_t k, *label; /* n */
+    pare_mat centre;  /* k x D */
+} clusters;
+typedef struct cluster_facts {
+    size_t k;                     /* clusters found */
+    double eps, least, most, sep; /* radius, gamma_1, gamma_2, separation (must be below 1) */
+    double onehot;                /* how far the codes are from one-hot */
+    double values; /* start jl: largest |v^.v^' - v.v'| over all pairs of values; 0 elsewhere */
+} cluster_facts;
+/* At most k, fewer when there are fewer different rows; every one has a node. */
+clusters clusters_of(work *w, const pare_mat *z, size_t k);
+cluster_facts clusters_check(work *w, const pare_mat *z, const clusters *c);
+/* facts: one for each layer. */
+net cut_cluster(work *w, const net *n, const points *p, const pare_width_opts *o, cut_record *r,
+                cluster_facts *facts);
+#endif

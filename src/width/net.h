@@ -1,0 +1,78 @@
+/* net.h - a model in the form every construction works on, as plain f64 matrices (spec, 5):
+ *
+ *   h_0 = We x + be
+ *   z   = R1 h + sum_heads Wo sum_j a_ij (Wv h_j + bv) + c1      scores scale (Wq h_i + bq).(Wk
+ * h_j) h'  = R2 z + W2 act(W1 z + b1) + c2 y   = Wh h_L + bh
+ *
+ * Batch norms are folded, key biases are gone, skips are none or dense. It is closed under every
+ * cut here: a change of basis makes a skip dense, no more. */
+#ifndef PARE_SRC_WIDTH_NET_H
+#define PARE_SRC_WIDTH_NET_H
+#include "work.h"
+#include <pare/forward.h>
+
+typedef struct net_head {
+    pare_mat wq, wk; /* dk x din */
+    pare_mat wv;     /* dv x din */
+    pare_mat wo;     /* dout x dv */
+    double *bq, *bv; /* never NULL */
+    double scale;
+} net_head;
+
+typedef struct net_layer {
+    size_t nheads;
+    net_head *heads;
+    pare_mat r1, r2; /* out x in; v NULL: no skip */
+    pare_mat w1, w2; /* F x mid, dout x F */
+    double *c1, *b1, *c2;
+    pare_act act;
+} net_layer;
+
+typedef struct net {
+    size_t nlayers;
+    net_layer *layers;
+    pare_mat we, wh; /* D x features, outputs x D; the identity where the model has none */
+    double *be, *bh;
+    pare_dtype dtype; /* of the weights it was read from: f64 when any of them is */
+} net;
+
+/* `folded` is what pare_fold makes. PARE_ERR_INPUT names the place that is not of this form. */
+net net_read(work *w, const pare_model *folded);
+/* A model of its own with like's pattern and name. */
+PARE_MUST_USE pare_status net_write(pare_model **out, const net *n, const pare_model *like,
+                                    pare_err *err);
+/* Copies of the lists, the matrices shared: so that a cut can replace some of them. */
+net net_shallow(work *w, const net *n);
+/* Value biases into the constants: only where no row can be empty. */
+void net_merge_values(work *w, net *n);
+size_t net_parameters(const net *n); /* as net_write stores them */
+
+/* ---- one step at a time (steps.c); rows are nodes ---- */
+
+double act_value(pare_act act, double x);
+/* The score of every listed pair, in the order of g->idx. */
+double *head_scores(work *w, const net_head *hd, const pare_mat *h, const pare_graph *g);
+/* Half the spread of `a - b` within each row's keys, at most; the only part of a score error that
+ * softmax sees. */
+double scores_apart(const double *a, const double *b, const pare_graph *g);
+/* sum_j a_ij (Wv h_j + bv), without Wo: n x dv. A row without keys is 0. */
+pare_mat head_pool(work *w, const net_head *hd, const pare_mat *h, const pare_graph *g);
+pare_mat step_attention(work *w, const net_layer *l, const pare_mat *h, const pare_graph *g);
+pare_mat step_hidden(work *w, const net_layer *l, const pare_mat *z);
+pare_mat step_ffn(work *w, const net_layer *l, const pare_mat *z, const pare_mat *p);
+
+/* ---- the streams of a model on its data (points.c) ---- */
+
+typedef struct points {
+    size_t nlayers;
+    pare_graph graph; /* who sees whom: complete, as compressed rows */
+    pare_mat x;       /* the features */
+    pare_mat *h;      /* nlayers + 1 */
+    pare_mat *z, *p;  /* nlayers: after attention; hidden activations */
+} points;
+
+/* By the f64 reference with a trace; `n` is `folded` as it was read. */
+points points_of(work *w, const pare_model *folded, const net *n, const pare_input *in);
+/* The pattern of a model over n tokens as a graph. */
+pare_graph graph_of(work *w, const pare_pattern *p, const pare_graph *data, size_t n);
+#endif

@@ -1,0 +1,234 @@
+/* Hidden units that stand for all (Proposition 4.3, with a deterministic choice).
+ *
+ * Let the activations p of every node lie near span(Q), Q F x d with orthonormal columns, and let S
+ * be k rows. Choosing coordinates commutes with the activation, and for every node
+ *     |Q Q_S^+ p_S - p| <= sqrt(1 + |Q_S^+|_2^2) |r|,   r = (I - Q Q^T) p,
+ * as the two parts of the error are orthogonal. Greedy removal of the row that raises
+ * |Q_S^+|_F^2 = tr M^-1 least, M = Q_S^T Q_S, guarantees |Q_S^+|_F^2 <= d (F - d + 1) / (k - d +
+ * 1): with weights 1 - leverage one removal from s rows costs on average the factor (s - d + 1) /
+ * (s - d), and these telescope. The factor sqrt(F) cannot be avoided (the paper's own example
+ * C.3.1). Cost O(F^2 d^2).
+ *
+ * The decoder that is written is the least squares one on the data, which is better. */
+#include "cuts.h"
+#include <math.h>
+#include <string.h>
+
+double rows_limit(size_t f, size_t d, size_t k)
+{
+    return k < d ? INFINITY : sqrt((double)d * (double)(f - d + 1) / (double)(k - d + 1));
+}
+
+double rows_spread(work *w, const pare_mat *q, const size_t *which, size_t k)
+{
+    const pare_mat rows = w_take_rows(w, q, which, k);
+    const w_svd_of s = w_svd(w, &rows);
+    if (w->st) return NAN;
+    return s.n < q->cols || !(s.s[s.n - 1] > 0) ? INFINITY : 1 / s.s[s.n - 1];
+}
+
+/* ---- greedy removal ------------------------------------------------------------------------- */
+
+/* z = M^-1 q, returns q.z (the leverage) and |z|^2. */
+static double lever(double *z, double *square, const pare_mat *inverse, const double *q)
+{
+    double lev = 0;
+    *square = 0;
+    for (size_t i = 0; i < inverse->rows; i++) {
+        z[i] = 0;
+        for (size_t j = 0; j < inverse->cols; j++) z[i] += pare_row(inverse, i)[j] * q[j];
+        lev += z[i] * q[i];
+        *square += z[i] * z[i];
+    }
+    return lev;
+}
+
+/* Of the rows left, the one whose removal costs least; z and 1 - leverage of it. */
+static size_t cheapest(double *z, double *rest, double *trial, const pare_mat *inverse,
+                       const pare_mat *q, const size_t *left, size_t n)
+{
+    size_t best = 0;
+    double least = INFINITY;
+    for (size_t i = 0; i < n; i++) {
+        double square;
+        const double room = 1 - lever(trial, &square, inverse, pare_row(q, left[i]));
+        const double cost = room > 1e-12 ? square / room : INFINITY;
+        if (i > 0 && !(cost < least)) continue;
+        best = i;
+        least = cost;
+        *rest = room;
+        memcpy(z, trial, inverse->rows * sizeof *z);
+    }
+    return best;
+}
+
+size_t *backward_rows(work *w, const pare_mat *q, size_t k)
+{
+    const size_t d = q->cols;
+    size_t n = q->rows, *const left = w_alloc(w, n, sizeof *left);
+    double *const z = w_vec(w, d), *const trial = w_vec(w, d);
+    /* Q^T Q is I up to rounding e: its inverse is 2 I - Q^T Q up to e^2. */
+    pare_mat inverse = w_identity(w, d);
+    if (w->st) return NULL;
+    pare_gemm(&inverse, -1, q, true, q, false, 2);
+    for (size_t i = 0; i < n; i++) left[i] = i;
+    while (n > k) {
+        double room = 1;
+        const size_t r = cheapest(z, &room, trial, &inverse, q, left, n);
+        for (size_t i = 0; i < d; i++)
+            for (size_t j = 0; j < d; j++) pare_row_mut(&inverse, i)[j] += z[i] * z[j] / room;
+        n--;
+        for (size_t i = r; i < n; i++) left[i] = left[i + 1];
+    }
+    return left;
+}
+
+/* ---- as many as the rank -------------------------------------------------------------------- */
+
+static double dot(const double *a, const double *b, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += a[i] * b[i];
+    return sum;
+}
+
+/* Pivoted Gram-Schmidt, twice for each step, on the units as rows of t; returns how many pivots are
+ * above `cut` times the first. */
+static size_t pivots(pare_mat *t, bool *chosen, size_t *order, double cut)
+{
+    double first = 0;
+    for (size_t k = 0; k < t->rows; k++) {
+        size_t best = t->rows;
+        double most = 0;
+        for (size_t i = 0; i < t->rows; i++) {
+            const double size = chosen[i] ? 0 : dot(pare_row(t, i), pare_row(t, i), t->cols);
+            if (size > most) {
+                most = size;
+                best = i;
+            }
+        }
+        if (k == 0) first = sqrt(most);
+        if (best == t->rows || !(sqrt(most) > cut * first)) return k;
+        double *const q = pare_row_mut(t, best);
+        for (size_t j = 0; j < t->cols; j++) q[j] /= sqrt(most);
+        chosen[best] = true;
+        order[k] = best;
+        for (size_t i = 0; i < t->rows; i++)
+            for (int twice = 0; !chosen[i] && twice < 2; twice++) {
+                const double c = dot(pare_row(t, i), q, t->cols);
+                for (size_t j = 0; j < t->cols; j++) pare_row_mut(t, i)[j] -= c * q[j];
+            }
+    }
+    return t->rows;
+}
+
+/* ---- decoders ------------------------------------------------------------------------------- */
+
+/* p ~ decode p_S + rest by least squares over the nodes. */
+static void least_squares(work *w, neurons *s, const pare_mat *p)
+{
+    const double *const mean = w_col_means(w, p);
+    const pare_mat all = w_centred(w, p, mean), some = w_take_cols(w, &all, s->which, s->n);
+    pare_mat g = w_mat(w, s->n, p->cols);
+    if (!w->st && s->n > 0) w->st = pare_lstsq(&g, NULL, &some, &all, 1e-12, w->a, w->err);
+    s->decode = w_transpose(w, &g);
+    s->rest = w_vec(w, p->cols);
+    for (size_t f = 0; !w->st && f < p->cols; f++) {
+        s->rest[f] = mean[f];
+        for (size_t i = 0; i < s->n; i++)
+            s->rest[f] -= pare_row(&s->decode, f)[i] * mean[s->which[i]];
+    }
+}
+
+pare_mat select_decode(work *w, const pare_mat *a, const size_t *which, size_t k,
+                       const double *weight)
+{
+    pare_mat rows = w_take_rows(w, a, which, k), eye = w_identity(w, k),
+             plus = w_mat(w, a->cols, k);
+    for (size_t i = 0; !w->st && weight && i < k; i++) {
+        for (size_t j = 0; j < a->cols; j++) pare_row_mut(&rows, i)[j] *= weight[i];
+        pare_row_mut(&eye, i)[i] = weight[i];
+    }
+    if (!w->st) w->st = pare_lstsq(&plus, NULL, &rows, &eye, 1e-14, w->a, w->err);
+    return w_mul(w, a, false, &plus, false);
+}
+
+/* ---- the choices ---------------------------------------------------------------------------- */
+
+neurons neurons_all(work *w, size_t f)
+{
+    neurons s = {.n = f, .spread = 1, .limit = NAN, .units = NAN};
+    s.which = w_alloc(w, f, sizeof *s.which);
+    for (size_t i = 0; !w->st && i < f; i++) s.which[i] = i;
+    s.decode = w_identity(w, f);
+    s.rest = w_vec(w, f);
+    return s;
+}
+
+neurons neurons_exact(work *w, const pare_mat *p, double cut)
+{
+    const size_t f = p->cols;
+    neurons s = {.spread = NAN, .limit = NAN, .units = NAN};
+    const double *const mean = w_col_means(w, p);
+    const pare_mat centred = w_centred(w, p, mean);
+    pare_mat t = w_transpose(w, &centred);
+    bool *const chosen = w_alloc(w, f, sizeof *chosen);
+    size_t *const order = w_alloc(w, f, sizeof *order);
+    s.which = w_alloc(w, f, sizeof *s.which);
+    if (w->st) return s;
+    const size_t found = pivots(&t, chosen, order, cut);
+    /* A part that never moves is a constant; one unit stays, as a map needs a row. */
+    if (found == 0) chosen[0] = f > 0;
+    for (size_t i = 0; i < f; i++)
+        if (chosen[i]) s.which[s.n++] = i;
+    least_squares(w, &s, p);
+    return s;
+}
+
+static void greedy(work *w, neurons *s, const basis *b, size_t k)
+{
+    s->n = k;
+    s->which = backward_rows(w, &b->u, k);
+    s->spread = w->st ? NAN : rows_spread(w, &b->u, s->which, k);
+    s->limit = rows_limit(b->u.rows, basis_dim(b), k);
+    s->units = NAN;
+}
+
+static void sampled(work *w, neurons *s, const basis *b, size_t k, size_t trials, pare_rng *rng)
+{
+    const size_t f = b->u.rows, d = basis_dim(b);
+    size_t rank, hit;
+    const double *const scores = leverage_scores(w, &b->u, &rank);
+    s->which = w_alloc(w, k, sizeof *s->which);
+    s->spread = INFINITY;
+    for (size_t t = 0; !w->st && t < trials; t++) {
+        const pare_mark mark = pare_arena_mark(w->a);
+        const size_t *const draw = leverage_sample(w, scores, f, k, rng, &hit, NULL);
+        const double spread = rows_spread(w, &b->u, draw, hit);
+        if (w->st) return;
+        if (s->n == 0 || spread < s->spread) {
+            s->n = hit;
+            s->spread = spread;
+            memcpy(s->which, draw, hit * sizeof *draw);
+        }
+        pare_arena_reset(w->a, mark);
+    }
+    s->units = leverage_draws(d);
+    /* With that many draws sigma_min(Q_S)^2 >= 1/2, weights included. */
+    s->limit = (double)k >= s->units ? leverage_constant(d, (double)k) : INFINITY;
+}
+
+neurons neurons_choose(work *w, const pare_mat *p, size_t k, const pare_width_opts *o,
+                       uint64_t stream)
+{
+    neurons s = {0};
+    const basis b = basis_pca(w, p, k, true);
+    pare_rng rng = pare_rng_at(o->seed, stream);
+    if (w->st) return s;
+    if (o->rows == PARE_ROWS_SAMPLE)
+        sampled(w, &s, &b, k, o->trials, &rng);
+    else
+        greedy(w, &s, &b, k);
+    least_squares(w, &s, p);
+    return s;
+}

@@ -1,0 +1,29 @@
+/* prove.h - what is proven about a cut, piece by piece (verify.c puts it together). */
+#ifndef PARE_SRC_WIDTH_PROVE_H
+#define PARE_SRC_WIDTH_PROVE_H
+#include "cuts.h"
+
+/* ---- from norms alone (apriori.c) ---- */
+
+/* sup over inputs with |x_i|_2 <= x of |f - g| (largest entry): |f| + |g|, and for nets that differ
+ * only in their queries and keys the recursion of Theorem 3.3 as it is true, if smaller. */
+pare_ub apriori_gap(work *w, const net *f, const net *g, pare_ub x);
+/* ---- attention weights (ratios.c) ---- */
+
+/* Largest |ln(a / a^)| over all weights of layer `l` on one input: proven, and as measured. */
+typedef struct ratio_bound {
+    pare_ub proven;
+    double measured;
+} ratio_bound;
+ratio_bound ratios_of_layer(work *w, const pare_model *f, const pare_model *g, const pare_input *in,
+                            size_t l);
+
+/* ---- outputs (outputs.c) ---- */
+
+typedef struct output_bound {
+    pare_gap gap;
+    size_t rows, certain; /* output rows; those whose largest entry is proven to be the same */
+} output_bound;
+void outputs_compare(work *w, output_bound *out, const pare_model *f, const pare_model *g,
+                     const pare_inputs *set);
+#endif

@@ -1,0 +1,125 @@
+/* The best bilinear form of rank d for queries and keys, in the metric of the data (spec, 6.1b).
+ *
+ * Softmax sees only B = [Wq bq]^T Wk, and of its scores only differences within a row. Let Cq be
+ * the second moment of [h, 1] over the queries and Ck the covariance of keys within neighbourhoods.
+ * Then  |Cq^1/2 (B - B^) Ck^1/2|_F  over rank(B^) <= d is least for the truncated singular value
+ * decomposition, and the least value is the root of the squares of what was cut off (Eckart-Young):
+ * no other choice of d dimensions does better in this metric. Were queries and their keys
+ * independent, its square would be the mean squared error of the scores that softmax sees. For
+ * d >= rank nothing is lost. */
+#include "cuts.h"
+#include <math.h>
+
+#define RIDGE 1e-10 /* of the largest eigenvalue: directions that the data never takes */
+
+/* [h, 1]^T [h, 1] / n */
+static pare_mat query_moment(work *w, const pare_mat *h)
+{
+    pare_mat one = w_mat(w, h->rows, h->cols + 1);
+    for (size_t i = 0; !w->st && i < h->rows; i++) {
+        for (size_t j = 0; j < h->cols; j++) pare_row_mut(&one, i)[j] = pare_row(h, i)[j];
+        pare_row_mut(&one, i)[h->cols] = 1;
+    }
+    pare_mat c = w_mat(w, h->cols + 1, h->cols + 1);
+    if (!w->st) pare_gemm(&c, 1 / (double)h->rows, &one, true, &one, false, 0);
+    return c;
+}
+
+/* sum over rows and keys (h_j - mean)(h_j - mean)^T / m = (sum_j in_j h_j h_j^T
+ * - sum_i deg_i mean_i mean_i^T) / m would cancel; so the differences are formed, a block of rows
+ * at a time. */
+static pare_mat key_covariance(work *w, const pare_mat *h, const pare_graph *g)
+{
+    enum { EDGES = 4096 };
+    const size_t d = h->cols, m = g->ptr[g->n];
+    pare_mat c = w_mat(w, d, d);
+    double *const mean = w_vec(w, d);
+    size_t filled = 0, longest = 0;
+    for (size_t i = 0; i < g->n; i++)
+        if (g->ptr[i + 1] - g->ptr[i] > longest) longest = g->ptr[i + 1] - g->ptr[i];
+    pare_mat rows = w_mat(w, EDGES + longest, d);
+    for (size_t i = 0; !w->st && i < g->n; i++) {
+        const size_t from = g->ptr[i], to = g->ptr[i + 1];
+        for (size_t j = 0; j < d; j++) mean[j] = 0;
+        for (size_t e = from; e < to; e++)
+            for (size_t j = 0; j < d; j++) mean[j] += pare_row(h, g->idx[e])[j];
+        for (size_t e = from; e < to; e++, filled++)
+            for (size_t j = 0; j < d; j++)
+                pare_row_mut(&rows, filled)[j] =
+                    pare_row(h, g->idx[e])[j] - mean[j] / (double)(to - from);
+        if (filled < EDGES && i + 1 < g->n) continue;
+        const pare_mat block = pare_mat_part(&rows, 0, 0, filled, d);
+        if (filled > 0) pare_gemm(&c, 1 / (double)m, &block, true, &block, false, 1);
+        filled = 0;
+    }
+    return c;
+}
+
+/* [Wq bq] */
+static pare_mat with_bias(work *w, const net_head *hd)
+{
+    const size_t d = hd->wq.cols;
+    pare_mat m = w_mat(w, hd->wq.rows, d + 1);
+    for (size_t i = 0; !w->st && i < m.rows; i++) {
+        for (size_t j = 0; j < d; j++) pare_row_mut(&m, i)[j] = pare_row(&hd->wq, i)[j];
+        pare_row_mut(&m, i)[d] = hd->bq[i];
+    }
+    return m;
+}
+
+/* sqrt(s_r) times row r of `rows` (columns of u when turned), times `inverse`: d rows. */
+static pare_mat factor(work *w, const pare_mat *from, bool columns, const double *s, size_t d,
+                       const pare_mat *inverse)
+{
+    pare_mat top = w_mat(w, d, inverse->rows);
+    for (size_t r = 0; !w->st && r < d; r++)
+        for (size_t j = 0; j < top.cols; j++)
+            pare_row_mut(&top, r)[j] =
+                sqrt(s[r]) * (columns ? pare_row(from, j)[r] : pare_row(from, r)[j]);
+    return w_mul(w, &top, false, inverse, false);
+}
+
+/* What is lost in the metric: the norm above. */
+static double objective(work *w, const net_head *a, const net_head *b, const w_root_of *cq,
+                        const w_root_of *ck)
+{
+    const pare_mat qa = with_bias(w, a), qb = with_bias(w, b);
+    pare_mat gap = w_mul(w, &qa, true, &a->wk, false);
+    if (!w->st) pare_gemm(&gap, -1, &qb, true, &b->wk, false, 1);
+    const pare_mat seen = w_mul3(w, &cq->root, false, &gap, &ck->root, false);
+    return w->st ? NAN : fabs(a->scale) * w_fro(&seen);
+}
+
+double qk_objective(work *w, const net_head *a, const net_head *b, const pare_mat *h,
+                    const pare_graph *g)
+{
+    const pare_mat moment = query_moment(w, h), within = key_covariance(w, h, g);
+    const w_root_of cq = w_root(w, &moment, RIDGE), ck = w_root(w, &within, RIDGE);
+    return objective(w, a, b, &cq, &ck);
+}
+
+net_head qk_optimal(work *w, const net_head *hd, const pare_mat *h, const pare_graph *g, size_t d,
+                    qk_fit *fit)
+{
+    net_head out = *hd;
+    const pare_mat moment = query_moment(w, h), within = key_covariance(w, h, g);
+    const w_root_of cq = w_root(w, &moment, RIDGE), ck = w_root(w, &within, RIDGE);
+    const pare_mat wq = with_bias(w, hd), form = w_mul(w, &wq, true, &hd->wk, false);
+    const pare_mat seen = w_mul3(w, &cq.root, false, &form, &ck.root, false);
+    const w_svd_of s = w_svd(w, &seen);
+    if (w->st) return out;
+    const size_t k = d < s.n ? d : s.n;
+    const pare_mat q = factor(w, &s.u, true, s.s, k, &cq.inverse);
+    out.wk = factor(w, &s.vt, false, s.s, k, &ck.inverse);
+    out.wq = w_first_cols(w, &q, h->cols);
+    out.bq = w_vec(w, k);
+    for (size_t i = 0; !w->st && i < k; i++) out.bq[i] = pare_row(&q, i)[h->cols];
+    if (!fit || w->st) return out;
+    double tail = 0, head = 0;
+    for (size_t r = 0; r < s.n; r++) *(r < k ? &head : &tail) += s.s[r] * s.s[r];
+    fit->rank = w_rank(&s, 1e-12);
+    fit->least = fabs(hd->scale) * sqrt(tail);
+    fit->total = fabs(hd->scale) * sqrt(head + tail);
+    fit->objective = objective(w, hd, &out, &cq, &ck);
+    return out;
+}

@@ -1,0 +1,127 @@
+/* Attention weights before and after a cut: the largest |ln(a / a^)| of a layer, proven.
+ *
+ * All theorems claim that attention is kept, so the certificate says how well. Queries and keys of
+ * layer l are the outputs of a model that ends there: its blocks before l, and a head [Wq; Wk]. An
+ * enclosure of that model gives them with radii; with q, k off by at most rq, rk in each entry a
+ * score is off by at most  |scale| (rk |q|_1 + rq |k|_1 + dk rq rk)  and its rounding. For a row
+ *     ln a_j - ln a^_j = (s_j - s^_j) - (lse s - lse s^),
+ * and lse moves by no more than the largest of its scores. Rows with one key have a = a^ = 1. */
+#include "prove.h"
+#include <math.h>
+#include <string.h>
+
+typedef struct side { /* one model at one layer */
+    const pare_attn *attn;
+    pare_enclosure e; /* n x (queries, keys) */
+    double *s, *r;    /* of one row: scores and their radii */
+} side;
+
+/* Wq above Wk, in f64 (an exact widening), with their biases. */
+static pare_dense stacked(work *w, const pare_attn *a)
+{
+    const size_t q = a->wq.rows, k = a->wk.rows;
+    pare_mat m = w_mat(w, q + k, a->din);
+    double *const b = w_vec(w, q + k);
+    if (w->st) return (pare_dense){0};
+    pare_mat top = pare_mat_part(&m, 0, 0, q, a->din), low = pare_mat_part(&m, q, 0, k, a->din);
+    pare_weight_widen(&top, &a->wq, 0, 0);
+    pare_weight_widen(&low, &a->wk, 0, 0);
+    for (size_t i = 0; pare_has(&a->bq) && i < q; i++) b[i] = pare_weight_at(&a->bq, i);
+    for (size_t i = 0; pare_has(&a->bk) && i < k; i++) b[q + i] = pare_weight_at(&a->bk, i);
+    return (pare_dense){{PARE_F64, q + k, a->din, m.v}, {PARE_F64, 1, q + k, b}};
+}
+
+static void open_side(work *w, side *o, const pare_model *m, const pare_input *in, size_t l,
+                      size_t longest)
+{
+    pare_model part = *m; /* borrowed: only the parts below are other */
+    pare_model_norms *norms = NULL;
+    o->attn = &m->blocks[l].attn;
+    part.nblocks = l;
+    part.top = (pare_top){.norm = o->attn->in_norm, .out = stacked(w, o->attn)};
+    o->s = w_vec(w, longest);
+    o->r = w_vec(w, longest);
+    if (!w->st) w->st = pare_model_norms_new(&norms, w->a, &part, w->exec, w->err);
+    if (!w->st) w->st = pare_enclose(&o->e, w->a, &part, norms, in, w->exec, w->err);
+}
+
+/* Scores of query i for its keys, with radii; returns lse of them. */
+static double row_scores(side *o, size_t head, const uint32_t *keys, size_t n, size_t i)
+{
+    const pare_head *const h = &o->attn->heads[head];
+    const double *const q = o->e.mid + i * o->e.cols + h->q;
+    const double unit = (double)(h->dk + 4) * 0x1p-52, scale = fabs(h->scale);
+    double most = -INFINITY, sum = 0;
+    for (size_t j = 0; j < n; j++) {
+        const double *const k = o->e.mid + keys[j] * o->e.cols + o->attn->wq.rows + h->k;
+        const double rq = o->e.rad[i], rk = o->e.rad[keys[j]];
+        double dot = 0, size = 0, sq = 0, sk = 0;
+        for (size_t t = 0; t < h->dk; t++) {
+            dot += q[t] * k[t];
+            size += fabs(q[t] * k[t]);
+            sq += fabs(q[t]);
+            sk += fabs(k[t]);
+        }
+        o->s[j] = h->scale * dot;
+        /* 1 + 2 unit: the radius itself is rounded too. */
+        o->r[j] =
+            scale * (rk * sq + rq * sk + (double)h->dk * rq * rk + unit * size) * (1 + 2 * unit) +
+            0x1p-1000;
+        if (o->s[j] > most) most = o->s[j];
+    }
+    for (size_t j = 0; j < n; j++) sum += exp(o->s[j] - most);
+    return most + log(sum);
+}
+
+/* What a computed difference of two lse may be off by: n terms, exp and log within 4 units in the
+ * last place, and the scores' own sizes. */
+static double lse_rounding(const side *o, size_t n)
+{
+    double size = 1;
+    for (size_t j = 0; j < n; j++) size = fmax(size, fabs(o->s[j]));
+    return 4 * (double)(n + 16) * 0x1p-52 * size;
+}
+
+static double largest(const double *v, size_t n)
+{
+    double most = 0;
+    for (size_t j = 0; j < n; j++) most = !(v[j] <= most) ? v[j] : most;
+    return most;
+}
+
+static void compare_row(ratio_bound *out, side *f, side *g, size_t head, const uint32_t *keys,
+                        size_t n, size_t i)
+{
+    const double moved = row_scores(f, head, keys, n, i) - row_scores(g, head, keys, n, i);
+    const double off =
+        largest(f->r, n) + largest(g->r, n) + lse_rounding(f, n) + lse_rounding(g, n);
+    for (size_t j = 0; j < n; j++) {
+        const double ratio = fabs((f->s[j] - g->s[j]) - moved);
+        /* Four more roundings of numbers no larger than these; a nan becomes inf. */
+        const double bound = (ratio + f->r[j] + g->r[j] + off) * (1 + 0x1p-48);
+        out->proven = pare_ub_max(out->proven, pare_ub_of(isnan(bound) ? INFINITY : bound));
+        if (ratio > out->measured) out->measured = ratio;
+    }
+}
+
+ratio_bound ratios_of_layer(work *w, const pare_model *f, const pare_model *g, const pare_input *in,
+                            size_t l)
+{
+    ratio_bound out = {pare_ub_exact(0), 0};
+    const pare_mark mark = pare_arena_mark(w->a);
+    const pare_graph keys = graph_of(w, &f->pattern, in->graph, in->tokens);
+    size_t longest = 0;
+    side a, b;
+    for (size_t i = 0; !w->st && i < keys.n; i++)
+        if (keys.ptr[i + 1] - keys.ptr[i] > longest) longest = keys.ptr[i + 1] - keys.ptr[i];
+    open_side(w, &a, f, in, l, longest);
+    open_side(w, &b, g, in, l, longest);
+    for (size_t h = 0; !w->st && h < a.attn->nheads; h++)
+        for (size_t i = 0; i < keys.n; i++) {
+            const size_t n = keys.ptr[i + 1] - keys.ptr[i];
+            if (n > 1) compare_row(&out, &a, &b, h, keys.idx + keys.ptr[i], n, i);
+        }
+    pare_arena_reset(w->a, mark);
+    if (w->st) out.proven = pare_ub_inf();
+    return out;
+}

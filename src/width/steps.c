@@ -1,0 +1,124 @@
+/* One step of a net at a time, in f64: what the constructions that go layer by layer stand on. */
+#include "net.h"
+#include <math.h>
+
+double act_value(pare_act act, double x)
+{
+    static const double root_half = 0.70710678118654752440, root_2_pi = 0.79788456080286535588;
+    switch (act) {
+    case PARE_ACT_NONE:
+        return x;
+    case PARE_ACT_RELU:
+        return x > 0 ? x : 0;
+    case PARE_ACT_GELU:
+        return 0.5 * x * (1 + erf(x * root_half));
+    case PARE_ACT_GELU_TANH:
+        return 0.5 * x * (1 + tanh(root_2_pi * (x + 0.044715 * x * x * x)));
+    case PARE_ACT_SILU:
+        return x / (1 + exp(-x));
+    case PARE_ACT_TANH:
+        return tanh(x);
+    }
+    return x;
+}
+
+/* ---- attention ------------------------------------------------------------------------------ */
+
+enum { ROWS = 256 }; /* queries of one block of work */
+
+typedef struct scoring {
+    const pare_mat *q, *k;
+    const pare_graph *g;
+    double scale;
+    double *s;
+} scoring;
+
+static void score_rows(void *ctx, size_t block)
+{
+    const scoring *const c = ctx;
+    const size_t end = (block + 1) * ROWS < c->g->n ? (block + 1) * ROWS : c->g->n;
+    for (size_t i = block * ROWS; i < end; i++)
+        for (size_t e = c->g->ptr[i]; e < c->g->ptr[i + 1]; e++) {
+            const double *const q = pare_row(c->q, i), *const k = pare_row(c->k, c->g->idx[e]);
+            double sum = 0;
+            for (size_t t = 0; t < c->q->cols; t++) sum += q[t] * k[t];
+            c->s[e] = c->scale * sum;
+        }
+}
+
+double *head_scores(work *w, const net_head *hd, const pare_mat *h, const pare_graph *g)
+{
+    const pare_mat q = w_dense(w, h, &hd->wq, hd->bq), k = w_dense(w, h, &hd->wk, NULL);
+    scoring c = {&q, &k, g, hd->scale, w_vec(w, g->ptr[g->n])};
+    if (!w->st) pare_parallel(w->exec, (g->n + ROWS - 1) / ROWS, score_rows, &c);
+    return c.s;
+}
+
+double scores_apart(const double *a, const double *b, const pare_graph *g)
+{
+    double worst = 0;
+    for (size_t i = 0; i < g->n; i++) {
+        double low = INFINITY, high = -INFINITY;
+        for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++) {
+            const double off = a[e] - b[e];
+            if (off < low) low = off;
+            if (off > high) high = off;
+        }
+        if (high >= low && (high - low) / 2 > worst) worst = (high - low) / 2;
+    }
+    return worst;
+}
+
+pare_mat head_pool(work *w, const net_head *hd, const pare_mat *h, const pare_graph *g)
+{
+    const pare_mat q = w_dense(w, h, &hd->wq, hd->bq), k = w_dense(w, h, &hd->wk, NULL);
+    const pare_mat v = w_dense(w, h, &hd->wv, hd->bv);
+    const pare_pattern graph = {.kind = PARE_GRAPH};
+    pare_mat y = w_mat(w, h->rows, hd->wv.rows);
+    if (!w->st) w->st = pare_attend_f64(&y, &q, &k, &v, hd->scale, &graph, g, w->exec, w->err);
+    return y;
+}
+
+static void add(work *w, pare_mat *to, const pare_mat *x)
+{
+    for (size_t i = 0; !w->st && i < to->rows; i++)
+        for (size_t j = 0; j < to->cols; j++) pare_row_mut(to, i)[j] += pare_row(x, i)[j];
+}
+
+/* R x + c; no skip: c in every row. */
+static pare_mat skipped(work *w, const pare_mat *r, const pare_mat *x, const double *c, size_t d)
+{
+    if (r->v) return w_dense(w, x, r, c);
+    pare_mat y = w_mat(w, x->rows, d);
+    for (size_t i = 0; !w->st && i < y.rows; i++)
+        for (size_t j = 0; j < d; j++) pare_row_mut(&y, i)[j] = c[j];
+    return y;
+}
+
+pare_mat step_attention(work *w, const net_layer *l, const pare_mat *h, const pare_graph *g)
+{
+    pare_mat z = skipped(w, &l->r1, h, l->c1, l->heads[0].wo.rows);
+    for (size_t i = 0; i < l->nheads; i++) {
+        const pare_mat pooled = head_pool(w, &l->heads[i], h, g);
+        const pare_mat o = w_dense(w, &pooled, &l->heads[i].wo, NULL);
+        add(w, &z, &o);
+    }
+    return z;
+}
+
+pare_mat step_hidden(work *w, const net_layer *l, const pare_mat *z)
+{
+    pare_mat p = w_dense(w, z, &l->w1, l->b1);
+    for (size_t i = 0; !w->st && i < p.rows; i++)
+        for (size_t j = 0; j < p.cols; j++)
+            pare_row_mut(&p, i)[j] = act_value(l->act, pare_row(&p, i)[j]);
+    return p;
+}
+
+pare_mat step_ffn(work *w, const net_layer *l, const pare_mat *z, const pare_mat *p)
+{
+    pare_mat h = skipped(w, &l->r2, z, l->c2, l->w2.rows);
+    const pare_mat y = w_dense(w, p, &l->w2, NULL);
+    add(w, &h, &y);
+    return h;
+}

@@ -1,0 +1,247 @@
+/* pare_width: from a model and its data to a narrower model (pare/width.h). Fold, read the streams,
+ * cut, write; where a share of the parameters or a largest move is asked for, the dimension is
+ * found by halving. */
+#include "cuts.h"
+#include <pare/fold.h>
+#include <math.h>
+#include <string.h>
+
+const char *const pare_width_method_names[] = {"exact", "lowrank", "leverage", "cluster",
+                                               "jl",    "qk",      NULL};
+const char *const pare_width_rows_names[] = {"greedy", "sample", NULL};
+const char *const pare_width_start_names[] = {"rank", "jl", NULL};
+const char *const pare_width_rule_names[] = {"margin", "paper", NULL};
+const char *const pare_width_basis_names[] = {"pca", "minmax", NULL};
+
+/* Everything a trial with another dimension needs again. */
+typedef struct scene {
+    work w;
+    const pare_model *in;
+    pare_model *folded;
+    const pare_inputs *data;
+    net n;
+    points p;
+} scene;
+
+/* ---- options -------------------------------------------------------------------------------- */
+
+static bool of_scores(const pare_width_opts *o)
+{
+    return o->method == PARE_WIDTH_JL || o->method == PARE_WIDTH_QK;
+}
+
+static bool searched(const pare_width_opts *o)
+{
+    return o->keep > 0 || isfinite(o->max_move);
+}
+
+static void check_opts(work *w, const pare_width_opts *o)
+{
+    const char *const name = pare_width_method_names[o->method];
+    const bool exact = o->method == PARE_WIDTH_EXACT, cluster = o->method == PARE_WIDTH_CLUSTER;
+    if (!(o->keep >= 0 && o->keep <= 1) || !(o->max_move >= 0))
+        w_fail(w, PARE_ERR_USAGE, "keep is a share in (0, 1], a largest move is not negative");
+    if (o->trials < 1) w_fail(w, PARE_ERR_USAGE, "trials must be at least 1");
+    if (exact && (o->dim || o->qk_dim || o->ffn_dim || o->keep > 0))
+        w_fail(w, PARE_ERR_USAGE, "exact finds its dimensions itself");
+    if (of_scores(o) && (o->dim || o->ffn_dim))
+        w_fail(w, PARE_ERR_USAGE, "%s cuts queries and keys only: qk-dim, not dim or ffn-dim",
+               name);
+    if (of_scores(o) && !o->qk_dim && !searched(o))
+        w_fail(w, PARE_ERR_USAGE, "%s needs qk-dim, a share to keep or a largest error", name);
+    if (cluster && (o->qk_dim || o->ffn_dim)) w_fail(w, PARE_ERR_USAGE, "cluster takes dim alone");
+    if (!exact && !of_scores(o) && !o->dim && !searched(o) &&
+        (cluster || (!o->qk_dim && !o->ffn_dim)))
+        w_fail(w, PARE_ERR_USAGE, "%s needs dim, a share to keep or a largest error", name);
+}
+
+static size_t widest(const net *n)
+{
+    size_t most = n->we.rows;
+    for (size_t i = 0; i < n->nlayers; i++) {
+        if (n->layers[i].heads[0].wo.rows > most) most = n->layers[i].heads[0].wo.rows;
+        if (n->layers[i].w2.rows > most) most = n->layers[i].w2.rows;
+    }
+    return most;
+}
+
+static size_t most_keys(const net *n)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < n->nlayers; i++)
+        for (size_t k = 0; k < n->layers[i].nheads; k++)
+            if (n->layers[i].heads[k].wq.rows > most) most = n->layers[i].heads[k].wq.rows;
+    return most;
+}
+
+static size_t most_units(const net *n)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < n->nlayers; i++)
+        if (n->layers[i].w1.rows > most) most = n->layers[i].w1.rows;
+    return most;
+}
+
+static void check_sizes(work *w, const net *n, const pare_width_opts *o)
+{
+    const struct {
+        const char *name;
+        size_t asked, most;
+    } all[] = {{"dim", o->dim, widest(n)},
+               {"qk-dim", o->qk_dim, most_keys(n)},
+               {"ffn-dim", o->ffn_dim, most_units(n)}};
+    for (size_t i = 0; i < 3; i++)
+        if (all[i].asked > all[i].most)
+            w_fail(w, PARE_ERR_USAGE, "%s %zu is more than the %zu of the model", all[i].name,
+                   all[i].asked, all[i].most);
+}
+
+/* ---- one trial ------------------------------------------------------------------------------ */
+
+static net cut_by(scene *s, const pare_width_opts *o, cut_record *r)
+{
+    work *const w = &s->w;
+    if (of_scores(o)) return cut_scores(w, &s->n, &s->p, o, r);
+    if (o->method != PARE_WIDTH_CLUSTER) return cut_static(w, &s->n, &s->p, o, r);
+    cluster_facts *const facts = w_alloc(w, s->n.nlayers, sizeof *facts);
+    return w->st ? s->n : cut_cluster(w, &s->n, &s->p, o, r, facts);
+}
+
+static net cut(scene *s, const pare_width_opts *o, cut_record *r)
+{
+    *r = record_new(&s->w, &s->n);
+    if (s->w.st) return s->n;
+    net n = cut_by(s, o, r);
+    if (!s->w.st && pare_never_empty(&s->folded->pattern)) net_merge_values(&s->w, &n);
+    return n;
+}
+
+static pare_width_opts with_dim(const pare_width_opts *o, size_t d)
+{
+    pare_width_opts t = *o;
+    t.keep = 0;
+    *(of_scores(o) ? &t.qk_dim : &t.dim) = d;
+    if (o->method == PARE_WIDTH_LEVERAGE && o->ffn_dim == 0) t.ffn_dim = d;
+    return t;
+}
+
+/* Does this dimension do what is asked? Memory is given back. */
+static bool serves(scene *s, const pare_width_opts *o, size_t d)
+{
+    const pare_mark mark = pare_arena_mark(s->w.a);
+    const pare_width_opts t = with_dim(o, d);
+    cut_record r;
+    const net n = cut(s, &t, &r);
+    bool yes = false;
+    if (!s->w.st && o->keep > 0)
+        yes =
+            (double)net_parameters(&n) <= o->keep * (double)pare_model_size(s->in, 1, 1).parameters;
+    else if (!s->w.st) {
+        pare_model *m = NULL;
+        double moved = INFINITY;
+        s->w.st = net_write(&m, &n, s->folded, s->w.err);
+        if (!s->w.st) s->w.st = pare_measure(&moved, s->in, m, s->data, s->w.exec, s->w.err);
+        yes = moved <= o->max_move;
+        pare_model_free(m);
+    }
+    pare_arena_reset(s->w.a, mark);
+    return yes;
+}
+
+/* keep: the largest that serves; max_move: the smallest. */
+static size_t search(scene *s, const pare_width_opts *o)
+{
+    const bool up = o->keep > 0;
+    size_t low = 1, high = of_scores(o) ? most_keys(&s->n) : widest(&s->n);
+    const size_t end = up ? low : high;
+    if (!serves(s, o, end))
+        w_fail(&s->w, PARE_ERR_PROMISE,
+               up ? "not even dimension %zu leaves that few parameters"
+                  : "not even dimension %zu moves the outputs so little",
+               end);
+    while (!s->w.st && low < high) {
+        const size_t mid = up ? (low + high + 1) / 2 : (low + high) / 2;
+        const bool yes = serves(s, o, mid);
+        if (up)
+            *(yes ? &low : &high) = yes ? mid : mid - 1;
+        else
+            *(yes ? &high : &low) = yes ? mid : mid + 1;
+    }
+    return low;
+}
+
+static pare_width_opts settled(scene *s, const pare_width_opts *o)
+{
+    const size_t asked = of_scores(o) ? o->qk_dim : o->dim;
+    if (s->w.st || o->method == PARE_WIDTH_EXACT) return *o;
+    if (asked == 0 && searched(o)) return with_dim(o, search(s, o));
+    return asked ? with_dim(o, asked) : *o;
+}
+
+/* ---- the report ----------------------------------------------------------------------------- */
+
+static void *kept(work *w, pare_arena *to, const void *list, size_t n, size_t size)
+{
+    void *const copy = pare_alloc(to, n ? n : 1, size);
+    if (!copy)
+        w->st = pare_no_memory(w->err);
+    else
+        memcpy(copy, list, n * size);
+    return copy;
+}
+
+static void fill(work *w, pare_width_report *out, pare_model *m, const net *n, const cut_record *r)
+{
+    *out = (pare_width_report){.dim = widest(n),
+                               .qk_dim = most_keys(n),
+                               .ffn_dim = most_units(n),
+                               .npoints = r->npoints,
+                               .nheads = r->nheads,
+                               .nhidden = r->nhidden};
+    out->points = kept(w, m->arena, r->points, r->npoints, sizeof *r->points);
+    out->heads = kept(w, m->arena, r->heads, r->nheads, sizeof *r->heads);
+    out->hidden = kept(w, m->arena, r->hidden, r->nhidden, sizeof *r->hidden);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+static void set_up(scene *s, const pare_width_opts *o)
+{
+    work *const w = &s->w;
+    pare_fold_report folded;
+    check_opts(w, o);
+    if (!w->st && s->data->n != 1)
+        w_fail(w, PARE_ERR_INPUT, "width needs one graph with its features, not %zu inputs",
+               s->data->n);
+    if (!w->st) w->st = pare_fold(&s->folded, &folded, s->in, w->err);
+    if (w->st) return;
+    s->n = net_read(w, s->folded);
+    if (!w->st) check_sizes(w, &s->n, o);
+    if (!w->st) s->p = points_of(w, s->folded, &s->n, &s->data->in[0]);
+}
+
+pare_status pare_width(pare_model **out, pare_width_report *report, const pare_model *in,
+                       const pare_inputs *data, const pare_width_opts *opts, const pare_exec *exec,
+                       pare_err *err)
+{
+    scene s = {.w = {pare_arena_new(), exec, err, PARE_OK}, .in = in, .data = data};
+    cut_record r;
+    pare_model *m = NULL;
+    *out = NULL;
+    if (!s.w.a) return pare_no_memory(err);
+    set_up(&s, opts);
+    const pare_width_opts o = settled(&s, opts);
+    if (!s.w.st) {
+        const net n = cut(&s, &o, &r);
+        if (!s.w.st) s.w.st = net_write(&m, &n, s.folded, err);
+        if (!s.w.st) fill(&s.w, report, m, &n, &r);
+    }
+    if (s.w.st) {
+        pare_model_free(m);
+        m = NULL;
+    }
+    *out = m;
+    pare_model_free(s.folded);
+    pare_arena_free(s.w.a);
+    return s.w.st;
+}

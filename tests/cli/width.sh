@@ -1,0 +1,26 @@
+# Graph transformers made narrower: every method, its certificate, what a user sees.
+pare data minesweeper -q --side 10 -o g.npz
+pare data model -q --kind graph -o m.st --dim 16 --heads 2
+mask() { sed -E 's/^(ms|auc) .*/\1 N/; s/^(MACs|bytes) .*/\1 N/; s/[0-9]\.[0-9]+e?-?[0-9]*/N/g'; }
+pare width m.st --data g.npz --dim 8 -q -o low.st | mask
+pare verify low.st.cert.json | tail -n 1
+for how in "exact" "leverage --dim 8 --ffn-dim 12" "leverage --ffn-dim 12 --rows sample" "jl --qk-dim 4 --trials 9" \
+    "qk --qk-dim 4" "lowrank --dim 8 --qk-dim 3 --basis minmax" "lowrank --keep 0.5" "qk --max-error 0.01"; do
+    pare width m.st --data g.npz --method $how -q -f -o o.st | head -n 1
+    pare verify o.st.cert.json | tail -n 1
+done
+# The certificate has its statements, and -v shows them with what each point cost.
+pare width m.st --data g.npz --method qk --qk-dim 4 -q -v -f -o o.st | grep -E '^  (h0|layer 0|statement|hypothesis layer 0)' | mask
+pare width m.st --data g.npz --dim 8 -q --json -f -o o.st | python3 -c "
+import json, sys
+r = json.load(sys.stdin)
+print(sorted(r))
+print(r['cut'], r['certificate']['proven'] >= r['certificate']['measured'], r['metric']['name'])"
+# Same command, same bytes, for any number of threads.
+pare width m.st --data g.npz --method jl --qk-dim 3 -q -t 1 --seed 7 -o a.st >/dev/null
+pare width m.st --data g.npz --method jl --qk-dim 3 -q -t 3 --seed 7 -o b.st >/dev/null
+cmp a.st b.st && sed 's/a\.st/b.st/' a.st.cert.json | cmp - b.st.cert.json && echo same bytes
+# After a fold the bound from norms is finite, and the two cuts compose.
+pare fold m.st --data g.npz -q -o f.st >/dev/null
+pare width f.st --data g.npz --method qk --qk-dim 4 -q -o c.st | grep -c 'a priori (theorem) .*[0-9]$'
+pare compose f.st.cert.json c.st.cert.json -q -o chain.cert.json >/dev/null && pare verify chain.cert.json | tail -n 1

@@ -1,0 +1,157 @@
+/* Tests src/width/qk_exact.c and qk.c: nothing is lost at full rank, and below it nothing better
+ * exists in the metric of the data. */
+#include "width_nets.h"
+
+static net some_net(stage *s, size_t heads)
+{
+    return rand_net(
+        s,
+        (net_shape){
+            .features = 6, .dim = 10, .layers = 1, .classes = 2, .heads = heads, .residual = true});
+}
+
+static void at_full_rank_scores_are_kept(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        stage s;
+        stage_open(&s, seed);
+        const net n = some_net(&s, 2);
+        const pare_graph g = rand_graph(&s, 40, 5, NULL);
+        const pare_mat h = rand_mat(&s, 40, 10, 1);
+        const net_head *const hd = &n.layers[0].heads[0];
+        qk_fit fit;
+        const net_head few = qk_optimal(&s.w, hd, &h, &g, 5, &fit);
+        double *const a = head_scores(&s.w, hd, &h, &g), *const b = head_scores(&s.w, &few, &h, &g);
+        assert_work(&s);
+        double most = 0;
+        for (size_t e = 0; e < g.ptr[g.n]; e++) most = fmax(most, fabs(a[e]));
+        if (!(scores_apart(a, b, &g) <= 1e-6 * most))
+            fail_msg("seed %llu: rank 5 of 5 loses %g", (unsigned long long)seed,
+                     scores_apart(a, b, &g));
+        assert_int_equal(fit.rank, 5);
+        stage_close(&s);
+    }
+}
+
+/* T5: the objective is the tail of the singular values; it falls with d; and no random form of the
+ * same rank is below the lower bound. */
+static void the_objective_is_the_tail_and_nothing_is_below_it(void **state)
+{
+    (void)state;
+    stage s;
+    stage_open(&s, 3);
+    const net n = some_net(&s, 1);
+    const pare_graph g = rand_graph(&s, 40, 5, NULL);
+    const pare_mat h = rand_mat(&s, 40, 10, 1);
+    const net_head *const hd = &n.layers[0].heads[0];
+    double before = INFINITY;
+    for (size_t d = 1; d <= 10; d++) {
+        qk_fit fit;
+        (void)qk_optimal(&s.w, hd, &h, &g, d, &fit);
+        assert_work(&s);
+        assert_near(fit.objective, fit.least, 1e-8 * (1 + fit.least));
+        assert_le(fit.least, before);
+        before = fit.least;
+    }
+    assert_le(before, 1e-9);
+    stage_close(&s);
+}
+
+static double rms_apart(const double *a, const double *b, const pare_graph *g)
+{
+    double sum = 0;
+    for (size_t i = 0; i < g->n; i++) {
+        double mean = 0;
+        const size_t deg = g->ptr[i + 1] - g->ptr[i];
+        for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++) mean += (a[e] - b[e]) / (double)deg;
+        for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++) sum += pow(a[e] - b[e] - mean, 2);
+    }
+    return sqrt(sum / (double)g->ptr[g->n]);
+}
+
+static void it_beats_random_projections_of_the_same_size(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        stage s;
+        stage_open(&s, seed);
+        const net n = some_net(&s, 1);
+        const pare_graph g = rand_graph(&s, 60, 6, NULL);
+        const pare_mat h = rand_mat(&s, 60, 10, 1);
+        const net_head *const hd = &n.layers[0].heads[0];
+        const net_head best = qk_optimal(&s.w, hd, &h, &g, 3, NULL);
+        double *const a = head_scores(&s.w, hd, &h, &g);
+        const double ours = rms_apart(a, head_scores(&s.w, &best, &h, &g), &g);
+        for (int t = 0; t < 20; t++) {
+            jl_draws one = {.trials = 1, .rng = pare_rng_at(seed, 100 + (uint64_t)t)};
+            const net_head drawn = jl_search(&s.w, hd, &h, &g, 3, &one);
+            if (!(ours < rms_apart(a, head_scores(&s.w, &drawn, &h, &g), &g)))
+                fail_msg("seed %llu draw %d is better", (unsigned long long)seed, t);
+        }
+        stage_close(&s);
+    }
+}
+
+static void scores_agree_with_the_reference(void **state)
+{
+    (void)state;
+    NEED_SHARED(TINY);
+    stage s;
+    tiny t;
+    stage_open(&s, 1);
+    tiny_open(&s, &t);
+    const net n = net_read(&s.w, t.m);
+    const points p = points_of(&s.w, t.m, &n, &t.in);
+    for (size_t d = 1; d <= 3; d++) {
+        char name[40];
+        snprintf(name, sizeof name, "qk_opt_scores_d%zu", d);
+        const pare_mat want = tiny_mat(&s, &t, name);
+        const net_head few = qk_optimal(&s.w, &n.layers[0].heads[0], &p.h[0], &p.graph, d, NULL);
+        double *const got = head_scores(&s.w, &few, &p.h[0], &p.graph);
+        assert_work(&s);
+        assert_le(scores_apart(got, want.v, &p.graph), 1e-7);
+    }
+    tiny_close(&t);
+    stage_close(&s);
+}
+
+/* h = U x + mu exactly: same scores up to a constant in each row, of rank(Wk U) dimensions, with a
+ * query bias whose direction Wq U does not reach. */
+static void in_an_affine_basis_nothing_is_lost_not_even_the_query_bias(void **state)
+{
+    (void)state;
+    stage s;
+    stage_open(&s, 9);
+    const net n = some_net(&s, 1);
+    net_head hd = n.layers[0].heads[0];
+    const pare_graph g = rand_graph(&s, 40, 5, NULL);
+    const pare_mat x = rand_mat(&s, 40, 3, 1);
+    basis b = {rand_orthonormal(&s, 10, 3), rand_vec(&s, 10, 1)};
+    const pare_mat wqu = w_mul(&s.w, &hd.wq, false, &b.u, false);
+    pare_mat gone = w_mul(&s.w, &wqu, false, &b.u, true); /* Wq U U^T: now Wq mu+ drops out */
+    hd.wq = gone;
+    for (size_t j = 0; j < 10; j++) hd.bq[j] = pare_rng_normal(&s.rng);
+    const pare_mat h = w_dense(&s.w, &x, &b.u, b.mu);
+    const net_head few = qk_exact(&s.w, &hd, &b);
+    double *const a = head_scores(&s.w, &hd, &h, &g), *const c = head_scores(&s.w, &few, &x, &g);
+    assert_work(&s);
+    assert_int_equal(few.wq.rows, 3);
+    assert_le(scores_apart(a, c, &g), 1e-12);
+    memset(few.bq, 0, 3 * sizeof(double)); /* it is the bias that does it */
+    double *const without = head_scores(&s.w, &few, &x, &g);
+    assert_true(scores_apart(a, without, &g) > 0.01);
+    stage_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(at_full_rank_scores_are_kept),
+        cmocka_unit_test(the_objective_is_the_tail_and_nothing_is_below_it),
+        cmocka_unit_test(it_beats_random_projections_of_the_same_size),
+        cmocka_unit_test(scores_agree_with_the_reference),
+        cmocka_unit_test(in_an_affine_basis_nothing_is_lost_not_even_the_query_bias),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
