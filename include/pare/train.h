@@ -65,6 +65,7 @@ typedef struct pare_lesson {
                            checkpoint's fingerprint; NULL: "" */
     const char *metric; /* "auc", "accuracy", "nats", "mse" */
     bool more_is_better;
+    bool fixed;     /* every step has the same batch: what a teacher says of it is asked once */
     uint64_t epoch; /* steps of one epoch */
     /* A pure function of (self, seed, step); memory from the arena lives until the next batch. */
     pare_status (*batch)(void *self, pare_batch *out, pare_arena *a, uint64_t seed, uint64_t step,
@@ -78,7 +79,8 @@ typedef struct pare_lesson {
 typedef struct pare_train_log { /* one line of the log */
     uint64_t step, steps;
     double loss, lr, norm; /* of this step; norm: of the gradient before clipping */
-    double val, test;      /* nan unless this step was marked */
+    double val;            /* nan unless this step was marked */
+    double test;           /* nan unless it was the best mark so far */
     bool best;
 } pare_train_log;
 

@@ -238,6 +238,7 @@ pare_status pare_lesson_graph(pare_lesson *out, pare_lesson_facts *facts, pare_a
                          .id = id,
                          .metric = classes == 2 ? "auc" : "accuracy",
                          .more_is_better = true,
+                         .fixed = true,
                          .epoch = 1,
                          .batch = batch,
                          .score = score};

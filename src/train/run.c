@@ -54,7 +54,7 @@ static pare_status state_new(learner *l, pare_err *err)
 static pare_status learner_open(learner *l, const pare_model *start, pare_err *err)
 {
     pare_status st = run_opts_check(start, l->o, err);
-    if (!st) st = teaching_open(&l->t, start, l->o, l->exec, err);
+    if (!st) st = teaching_open(&l->t, start, l->lesson, l->o, l->exec, err);
     if (!st) st = state_new(l, err);
     if (!st && l->o->checkpoint) st = run_id(&l->id, start, l->lesson, l->o, err);
     if (!st && l->id && l->o->resume && pare_file_exists(l->o->checkpoint))
@@ -92,19 +92,20 @@ static bool better(const pare_lesson *k, double a, double b)
     return k->more_is_better ? a > b : a < b;
 }
 
-/* Marks what is learnt by now; the best so far is kept. A mark that is no number means that the
- * weights are none either. */
+/* Marks what is learnt by now; the best so far is kept, and only that one is tested. A mark that is
+ * no number means that the weights are none either. */
 static pare_status mark(learner *l, pare_train_log *line, pare_err *err)
 {
     const pare_model *const m = l->t.student->model;
     const pare_lesson *const k = l->lesson;
     checkpoint *const c = &l->at;
     pare_status st = k->score(k->self, &line->val, m, PARE_PART_VAL, l->exec, err);
-    if (!st) st = k->score(k->self, &line->test, m, PARE_PART_TEST, l->exec, err);
     if (st) return st;
     l->diverged = !isfinite(line->val);
     line->best = !l->diverged && (c->best_step == 0 || better(k, line->val, c->val));
     if (!line->best) return PARE_OK;
+    st = k->score(k->self, &line->test, m, PARE_PART_TEST, l->exec, err);
+    if (st) return st;
     memcpy(c->best_values, c->values, c->count * sizeof(float));
     if (c->nstats) memcpy(c->best_stats, c->stats, c->nstats * sizeof(float));
     c->best_step = c->step;

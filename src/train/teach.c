@@ -37,10 +37,10 @@ static pare_status teacher_open(teaching *t, pare_err *err)
     return t->dstream && t->arena ? PARE_OK : pare_no_memory(err);
 }
 
-pare_status teaching_open(teaching *t, const pare_model *start, const pare_train_opts *o,
-                          const pare_exec *exec, pare_err *err)
+pare_status teaching_open(teaching *t, const pare_model *start, const pare_lesson *lesson,
+                          const pare_train_opts *o, const pare_exec *exec, pare_err *err)
 {
-    *t = (teaching){.o = o, .exec = exec};
+    *t = (teaching){.o = o, .exec = exec, .fixed = lesson->fixed};
     pare_status st = pare_params_new(&t->student, start, PARE_F32, err);
     if (!st) st = pare_tape_new(&t->tape, t->student, exec, err);
     if (!st && o->teacher) st = teacher_open(t, err);
@@ -107,15 +107,21 @@ static pare_status hidden_loss(teaching *t, double *loss, const pare_input *in, 
     return PARE_OK;
 }
 
+/* The teacher has no dropout and its weights stay: of the same batch it says the same. */
+static pare_status ask_teacher(teaching *t, const pare_input *in, pare_err *err)
+{
+    const pare_mode still = {.training = false};
+    if (t->fixed && t->soft) return PARE_OK;
+    return pare_tape_forward(t->master_tape, in, &still, &t->soft, err);
+}
+
 static pare_status teacher_loss(teaching *t, double *loss, const pare_logits *y,
                                 const pare_input *in, pare_err *err)
 {
-    const pare_mode still = {.training = false};
-    const void *soft = NULL;
     double kl = 0;
-    pare_status st = pare_tape_forward(t->master_tape, in, &still, &soft, err);
+    pare_status st = ask_teacher(t, in, err);
     if (!st && t->o->distill > 0)
-        st = pare_loss_kl(&kl, t->dy, y, soft, t->o->temperature, t->o->distill, t->exec, err);
+        st = pare_loss_kl(&kl, t->dy, y, t->soft, t->o->temperature, t->o->distill, t->exec, err);
     *loss += t->o->distill * kl;
     if (!st && t->o->hidden > 0) st = hidden_loss(t, loss, in, err);
     return st;

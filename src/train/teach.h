@@ -9,6 +9,8 @@ typedef struct teaching {
     const pare_exec *exec;
     pare_params *student, *master; /* master, its tape: NULL without a teacher */
     pare_tape *tape, *master_tape;
+    bool fixed;       /* all batches are the first one, and so is what the master says */
+    const void *soft; /* that: in master_tape; NULL before the first batch */
     /* Of the last batch: what the way back needs. */
     float *dy;
     size_t room;          /* of dy */
@@ -17,8 +19,8 @@ typedef struct teaching {
 } teaching;
 
 PARE_MUST_USE pare_status teaching_open(teaching *t, const pare_model *start,
-                                        const pare_train_opts *o, const pare_exec *exec,
-                                        pare_err *err);
+                                        const pare_lesson *lesson, const pare_train_opts *o,
+                                        const pare_exec *exec, pare_err *err);
 void teaching_close(teaching *t); /* also one that failed to open, or is all zero */
 /* Forward and loss. */
 PARE_MUST_USE pare_status teaching_loss(teaching *t, double *loss, const pare_batch *b,

@@ -32,7 +32,7 @@ static void a_step_is_the_whole_graph_with_the_labels_of_the_training_mask(void 
     const pare_graph_lesson o = {.path = path};
     assert_ok(pare_lesson_graph(&l, &f, arena, &o, &err), &err);
     assert_true(f.features == 2 && f.ids == 0 && f.outputs == 3 && f.tokens == 20);
-    assert_true(f.train == 10 && f.val == 5 && f.test == 5 && l.epoch == 1);
+    assert_true(f.train == 10 && f.val == 5 && f.test == 5 && l.epoch == 1 && l.fixed);
     assert_string_equal(l.metric, "accuracy");
     assert_true(l.more_is_better);
     assert_ok(l.batch(l.self, &b, arena, 5, 7, &err), &err);

@@ -258,6 +258,10 @@ static void the_model_with_the_best_mark_is_given(void **state)
         assert_true(log.line[3].val == 3 && log.line[3].best && log.line[7].best != (bool)more);
         assert_true(log.line[17].step == 18 && log.line[17].steps == 18 && log.line[17].val == 5);
         assert_true(isnan(log.line[0].val) && log.line[0].norm > 0);
+        for (size_t i = 0; i < log.n; i++)
+            assert_true(log.line[i].best == !isnan(log.line[i].test)); /* only the best is tested */
+        assert_int_equal(t.tested, 2);                                 /* 3, 1; or 3, 5 */
+        assert_true(r.test == log.line[more ? 17 : 7].test);
         assert_near(log.line[0].lr, 0.01 / 3, 1e-12);
         tiny_close(&t);
     }
@@ -431,6 +435,31 @@ static void hidden_states_are_learnt(void **state)
     tiny_close(&t), tiny_close(&master);
 }
 
+/* The teacher of a batch that stays is asked once: the same bits, and no batch after the first one
+ * reaches it. */
+static void a_fixed_lesson_asks_its_teacher_once(void **state)
+{
+    (void)state;
+    char hex[4][PARE_SHA256_HEX];
+    for (size_t i = 0; i < 4; i++) { /* fixed or not, of batches that stay or do not */
+        tiny t, master;
+        pare_err err = {0};
+        pare_model *m = NULL;
+        pare_train_result r;
+        tiny_open(&t, PARE_RANDOM_GRAPH, 1);
+        tiny_open(&master, PARE_RANDOM_GRAPH, 2);
+        pare_train_opts o = tiny_opts(9);
+        o.teacher = master.start, o.distill = 0.5, o.hidden = 1;
+        t.lesson.fixed = i % 2;
+        t.same_batch = i < 2;
+        assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
+        tiny_hash(hex[i], m);
+        tiny_close(&t), tiny_close(&master);
+    }
+    assert_string_equal(hex[0], hex[1]);
+    assert_string_not_equal(hex[2], hex[3]); /* the second one was promised what is not so */
+}
+
 static void options_that_make_no_sense_are_refused(void **state)
 {
     (void)state;
@@ -477,6 +506,7 @@ int main(void)
         cmocka_unit_test(a_mark_that_is_no_number_ends_the_run),
         cmocka_unit_test(a_teacher_pulls_the_student),
         cmocka_unit_test(hidden_states_are_learnt),
+        cmocka_unit_test(a_fixed_lesson_asks_its_teacher_once),
         cmocka_unit_test(options_that_make_no_sense_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,9 +13,10 @@ typedef struct tiny {
     pare_arena *arena;
     pare_inputs set[3]; /* to learn, to validate, to test */
     pare_lesson lesson;
+    bool same_batch;                /* in every step */
     uint64_t poison;                /* from this step on targets are infinite; 0: never */
     const double *marks;            /* said in place of the true ones; NULL: the true ones */
-    size_t marked;                  /* validation marks so far */
+    size_t marked, tested;          /* marks so far: validation, test */
     char seen[40][PARE_SHA256_HEX]; /* what was marked */
 } tiny;
 
@@ -30,7 +31,8 @@ static inline pare_status tiny_batch(void *self, pare_batch *out, pare_arena *a,
 {
     const tiny *const t = self;
     pare_rng g = pare_rng_at(seed, step);
-    const pare_input *const in = &t->set[0].in[pare_rng_below(&g, TINY_INPUTS)];
+    const size_t which = pare_rng_below(&g, TINY_INPUTS);
+    const pare_input *const in = &t->set[0].in[t->same_batch ? 0 : which];
     const size_t rows = in->batch * in->tokens, cols = pare_model_outputs(t->start);
     int64_t *const label = pare_alloc(a, rows, sizeof *label);
     double *const value = pare_alloc(a, rows * cols, sizeof *value);
@@ -71,6 +73,7 @@ static inline pare_status tiny_score(void *self, double *out, const pare_model *
     tiny *const t = self;
     const bool val = part == PARE_PART_VAL;
     pare_status st = tiny_nats(out, t, m, &t->set[val ? 1 : 2], exec, err);
+    t->tested += val ? 0 : 1;
     if (st || !val || !t->marks) return st;
     *out = t->marks[t->marked];
     return pare_model_sha256(t->seen[t->marked++], m, err);
