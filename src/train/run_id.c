@@ -56,7 +56,7 @@ pare_status run_opts_check(const pare_model *start, const pare_train_opts *o, pa
 static bool add_lines(cJSON *to, const char *start, const char *teacher, const pare_lesson *l,
                       const pare_train_opts *o)
 {
-    /* What differs is told by the first line that does: hashes come last. */
+    /* What differs is told by the first line that does: the hashes that say least come last. */
     return pare_json_add_string(to, "metric", l->metric ? l->metric : "") &&
            pare_json_add_bool(to, "more_is_better", l->more_is_better) &&
            pare_json_add_u64(to, "seed", o->seed) && pare_json_add_u64(to, "steps", o->steps) &&
@@ -71,11 +71,12 @@ static bool add_lines(cJSON *to, const char *start, const char *teacher, const p
            pare_json_add_number(to, "eps", o->adamw.eps) &&
            pare_json_add_number(to, "weight_decay", o->adamw.weight_decay) &&
            pare_json_add_bool(to, "decay_vectors", o->adamw.decay_vectors) &&
+           pare_json_add_string(to, "teacher", teacher) &&
            pare_json_add_number(to, "distill", o->teacher ? o->distill : 0) &&
            pare_json_add_number(to, "temperature", o->distill > 0 ? o->temperature : 0) &&
            pare_json_add_number(to, "hidden", o->teacher ? o->hidden : 0) &&
            pare_json_add_string(to, "lesson", l->id ? l->id : "") &&
-           pare_json_add_string(to, "teacher", teacher) && pare_json_add_string(to, "start", start);
+           pare_json_add_string(to, "start", start);
 }
 
 pare_status run_id(cJSON **out, const pare_model *start, const pare_lesson *lesson,
