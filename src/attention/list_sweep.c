@@ -30,13 +30,14 @@ typedef struct sweep {
  * branch, and no look ahead of what is used next: a search by halves waits for memory instead. */
 static size_t edge_at(const uint32_t *idx, size_t from, size_t to, size_t end)
 {
+    const uint32_t last = (uint32_t)(end - 1); /* keys are 32 bits, and so are the comparisons */
     while (to - from >= 8) {
-        size_t below = 0;
-        for (size_t l = 0; l < 8; l++) below += idx[from + l] < end;
+        uint32_t below = 0;
+        for (size_t l = 0; l < 8; l++) below += idx[from + l] <= last;
         from += below;
         if (below < 8) return from;
     }
-    while (from < to && idx[from] < end) from++;
+    while (from < to && idx[from] <= last) from++;
     return from;
 }
 
