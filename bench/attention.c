@@ -53,7 +53,7 @@ static float *randoms(pare_arena *a, size_t n, uint64_t stream)
 static void one_product(void *ctx, size_t i)
 {
     const bench *const b = ctx;
-    pare_gemm_f32(SIDE, SIDE, SIDE, 1, b->a, SIDE, false, b->b, SIDE, false, 0,
+    pare_blas_f32(SIDE, SIDE, SIDE, 1, b->a, SIDE, false, b->b, SIDE, false, 0,
                   b->c + i * SIDE * SIDE, SIDE);
 }
 

@@ -70,7 +70,7 @@ static double gemm_seconds(float *v)
 {
     const size_t n = (size_t)GEMM * GEMM;
     const double start = pare_seconds();
-    pare_gemm_f32(GEMM, GEMM, GEMM, 1, v, GEMM, false, v + n, GEMM, true, 0, v + 2 * n, GEMM);
+    pare_blas_f32(GEMM, GEMM, GEMM, 1, v, GEMM, false, v + n, GEMM, true, 0, v + 2 * n, GEMM);
     return pare_seconds() - start;
 }
 

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { SIDE = 384, MOST_THREADS = 2, MOST_PIECES = 16 };
+enum { SIDE = 384, MOST_THREADS = 2, MOST_PIECES = 64, BATCH = 12 };
 
 typedef struct shape {
     const char *name;
@@ -25,7 +25,7 @@ typedef struct pieces {
 } pieces;
 
 typedef struct times {
-    pieces sgemm, prompt, greedy, sampled;
+    pieces sgemm, prompt, greedy, sampled, batch;
 } times;
 
 static _Noreturn void stop(const char *what)
@@ -56,7 +56,7 @@ static double total(const pieces *p)
 static void sgemm(pieces *p, const float *a, const float *b, float *c)
 {
     const double start = pare_seconds();
-    pare_gemm_f32(SIDE, SIDE, SIDE, 1, a, SIDE, false, b, SIDE, true, 0, c, SIDE);
+    pare_blas_f32(SIDE, SIDE, SIDE, 1, a, SIDE, false, b, SIDE, true, 0, c, SIDE);
     keep_best(p, 0, pare_seconds() - start);
 }
 
@@ -71,6 +71,38 @@ static void generate(pieces *p, pare_decoder *d, pare_sampler *s, const shape *h
         for (size_t k = 0; k < h->piece; k++)
             if (pare_decoder_step(d, id, &logits, NULL) || pare_sample(&id, s, logits, NULL))
                 stop("generation failed");
+        keep_best(p, i, pare_seconds() - start);
+    }
+}
+
+/* The likeliest, without the sampler: the decoder is what is measured. */
+static int64_t likeliest(const float *logits, size_t n)
+{
+    size_t best = 0;
+    for (size_t j = 1; j < n; j++)
+        if (logits[j] > logits[best]) best = j;
+    return (int64_t)best;
+}
+
+/* BATCH texts from empty caches, in pieces that have fewer steps the more texts there are. */
+static void generate_batch(pieces *p, pare_decoder *d, const shape *h)
+{
+    size_t text[BATCH], ld;
+    int64_t id[BATCH];
+    const float *logits;
+    for (size_t i = 0; i < BATCH; i++) {
+        text[i] = i;
+        id[i] = (int64_t)i + 1;
+    }
+    pare_decoder_reset(d);
+    const size_t steps = (h->piece + BATCH - 1) / BATCH + (h->piece > BATCH);
+    for (size_t i = 0; i < h->tokens / steps; i++) {
+        const double start = pare_seconds();
+        for (size_t k = 0; k < steps; k++) {
+            if (pare_decoder_step_texts(d, text, id, BATCH, &logits, &ld, NULL))
+                stop("generation failed");
+            for (size_t t = 0; t < BATCH; t++) id[t] = likeliest(logits + t * ld, h->o.vocab);
+        }
         keep_best(p, i, pare_seconds() - start);
     }
 }
@@ -115,9 +147,10 @@ static times measure(const pare_model *m, const shape *s, int threads, const flo
     int64_t *const ids = need(pare_alloc(arena, s->prompt, sizeof *ids));
     pare_rng rng = pare_rng_at(1, 1);
     for (size_t i = 0; i < s->prompt; i++) ids[i] = (int64_t)pare_rng_below(&rng, s->o.vocab);
-    pare_decoder *d = NULL;
+    pare_decoder *d = NULL, *many = NULL;
     pare_sampler best, random;
     if (pare_decoder_new(&d, m, 0, &exec, NULL) ||
+        pare_decoder_new_texts(&many, m, BATCH, s->tokens, &exec, NULL) ||
         pare_sampler_new(&best, arena, s->o.vocab, &greedy, 1, 0, NULL) ||
         pare_sampler_new(&random, arena, s->o.vocab, &usual, 1, 0, NULL))
         stop("no decoder");
@@ -128,8 +161,10 @@ static times measure(const pare_model *m, const shape *s, int threads, const flo
         prompt(&r.prompt, d, ids, s);
         generate(&r.greedy, d, &best, s);
         generate(&r.sampled, d, &random, s);
+        generate_batch(&r.batch, many, s);
     }
     pare_decoder_free(d);
+    pare_decoder_free(many);
     pare_arena_free(arena);
     return r;
 }
@@ -169,7 +204,7 @@ int main(void)
     float *const a = need(calloc(3u * SIDE * SIDE, sizeof *a));
     for (size_t i = 0; i < 2u * SIDE * SIDE; i++) a[i] = (float)(i % 13) - 6;
     printf("model,threads,prompt_tokens,tokens,prompt_per_s,greedy_per_s,sampled_per_s,"
-           "sgemm_gflops_1_thread\n");
+           "batch12_per_s,sgemm_gflops_1_thread\n");
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const shape *const s = &shapes[i];
         const pare_exec all = {.threads = pare_cores()};
@@ -180,9 +215,10 @@ int main(void)
         for (int t = 1; t <= MOST_THREADS && t <= pare_cores(); t++) {
             const times r = measure(m, s, t, a, a + SIDE * SIDE, a + 2 * SIDE * SIDE);
             const double n = (double)s->tokens, flops = 2.0 * SIDE * SIDE * SIDE;
-            printf("%s,%d,%zu,%zu,%.0f,%.0f,%.0f,%.1f\n", s->name, t, s->prompt, s->tokens,
+            printf("%s,%d,%zu,%zu,%.0f,%.0f,%.0f,%.0f,%.1f\n", s->name, t, s->prompt, s->tokens,
                    (double)s->prompt / total(&r.prompt), n / total(&r.greedy),
-                   n / total(&r.sampled), 1e-9 * flops / total(&r.sgemm));
+                   n / total(&r.sampled), BATCH * n / total(&r.batch),
+                   1e-9 * flops / total(&r.sgemm));
         }
         pare_model_free(m);
     }

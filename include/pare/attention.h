@@ -67,10 +67,10 @@ typedef struct pare_mat32 { /* the f32 engine's view */
     float *v;
 } pare_mat32;
 /* The same in f32: tiles of keys with an online softmax where rows see many keys, lists where they
- * see few; the queries are scaled first. O(n (dk + dv)) memory, never n x n. Vector units are
- * chosen at run time: bits may differ between CPUs, not between numbers of threads. A nan or an
- * infinity in a value may spread to up to 63 neighbouring rows that do not see it. y may not
- * overlap q, k, v. */
+ * see few; the queries are scaled first. O(n (dk + dv)) memory and one number an edge of a graph,
+ * never n x n. Vector units are chosen at run time: bits may differ between CPUs, not between
+ * numbers of threads. A nan or an infinity in a value may spread to up to 63 neighbouring rows that
+ * do not see it. y may not overlap q, k, v. */
 PARE_MUST_USE pare_status pare_attend_f32(pare_mat32 *y, const pare_mat32 *q, const pare_mat32 *k,
                                           const pare_mat32 *v, float scale, const pare_pattern *p,
                                           const pare_graph *g, const pare_exec *exec,
@@ -100,9 +100,8 @@ PARE_MUST_USE pare_status pare_attend_keep_f32(pare_mat32 *y, float *lse, const 
                                                const pare_graph *g, const pare_exec *exec,
                                                pare_err *err);
 /* Adds to dq, dk, dv the gradient for d loss / d y = dy. Weights are computed again from lse: no
- * n x n memory (a graph keeps two numbers an edge while it works). `turned` goes with `g`; both are
- * NULL unless the pattern is a graph. The outputs overlap nothing else. Same bits for any number of
- * threads. */
+ * n x n memory. `turned` goes with `g`; both are NULL unless the pattern is a graph. The outputs
+ * overlap nothing else. Same bits for any number of threads. */
 PARE_MUST_USE pare_status pare_attend_backward_f64(pare_mat *dq, pare_mat *dk, pare_mat *dv,
                                                    const pare_mat *dy, const pare_mat *q,
                                                    const pare_mat *k, const pare_mat *v,

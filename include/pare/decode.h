@@ -30,7 +30,31 @@ PARE_MUST_USE pare_status pare_decoder_feed(pare_decoder *d, const int64_t *ids,
 /* The same for one token. */
 PARE_MUST_USE pare_status pare_decoder_step(pare_decoder *d, int64_t id, const float **logits,
                                             pare_err *err);
+/* ---- several texts ----------------------------------------------------------------------------
+ */
+
+/* A decoder of `texts` texts that are read side by side, each with room for max_tokens: one pass
+ * over the weights serves a token of every text. What becomes of a text does not depend on the
+ * others, to the bit. The calls above and below that name no text mean text 0. */
+enum { PARE_DECODE_TEXTS = 96 }; /* at most */
+PARE_MUST_USE pare_status pare_decoder_new_texts(pare_decoder **out, const pare_model *m,
+                                                 size_t texts, size_t max_tokens,
+                                                 const pare_exec *exec, pare_err *err);
+/* pare_decoder_feed for one of the texts. */
+PARE_MUST_USE pare_status pare_decoder_feed_text(pare_decoder *d, size_t text, const int64_t *ids,
+                                                 size_t n, const float **logits, pare_err *err);
+/* One more token for each of n texts, which are named in ascending order; row i of the logits, from
+ * *logits + i * *ld on, follows ids[i]. PARE_ERR_INPUT, and nothing is read: as above. */
+PARE_MUST_USE pare_status pare_decoder_step_texts(pare_decoder *d, const size_t *text,
+                                                  const int64_t *ids, size_t n,
+                                                  const float **logits, size_t *ld, pare_err *err);
+size_t pare_decoder_tokens_of(const pare_decoder *d, size_t text);
+void pare_decoder_reset_text(pare_decoder *d, size_t text);
+
+/* ---- its state --------------------------------------------------------------------------------
+ */
+
 size_t pare_decoder_tokens(const pare_decoder *d); /* read so far */
 size_t pare_decoder_room(const pare_decoder *d);   /* max_tokens */
-void pare_decoder_reset(pare_decoder *d);          /* forgets all tokens */
+void pare_decoder_reset(pare_decoder *d);          /* forgets all tokens of all texts */
 #endif

@@ -5,6 +5,7 @@
  *   pare_init_model(&m, ...)                                 one that suits the facts
  *   pare_train(&out, &result, m, &lesson, ...)
  *
+ * The mark of a model whose outputs are not finite is nan: the run has diverged.
  * Everything lives in the arena. A lesson is only read while it is used: several runs may share
  * it. Messages name the file, and the node or the row. */
 #ifndef PARE_LESSON_H

@@ -60,6 +60,9 @@ void pare_gemm(pare_mat *c, double alpha, const pare_mat *a, bool ta, const pare
 /* The same for f32, with leading dimensions: c (m x n), inner k. */
 void pare_gemm_f32(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda, bool ta,
                    const float *b, size_t ldb, bool tb, float beta, float *c, size_t ldc);
+/* The same by the BLAS alone, on one thread: the yardstick of benchmarks. */
+void pare_blas_f32(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda, bool ta,
+                   const float *b, size_t ldb, bool tb, float beta, float *c, size_t ldc);
 /* y (n x out) = x (n x in) w^T + b; b may be absent. f32 weights are widened by tiles, never
  * whole. Same bits for any number of threads. y does not alias x. */
 PARE_MUST_USE pare_status pare_dense_f64(pare_mat *y, const pare_mat *x, const pare_weight *w,

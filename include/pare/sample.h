@@ -14,13 +14,15 @@ typedef struct pare_sample_opts {
         .temperature = 0.8, .top_p = 0.9                                                           \
     }
 
-/* Probabilities are softmax(logits / temperature) in f64; likelier means: of equals the lower id.
- * Each choice takes one number of the Philox stream (seed, stream), whatever the options. */
+/* Probabilities are softmax(logits / temperature) in f64, in whole units of about 2^-63 times the
+ * number of classes; likelier means: of equals the lower id. Each choice takes one number of the
+ * Philox stream (seed, stream), whatever the options: the chosen token is the one at that fraction
+ * of the kept ones' mass, likeliest first. */
 typedef struct pare_sampler {
     pare_sample_opts o;
     pare_rng rng;
     size_t classes;
-    double *weight;   /* classes */
+    uint64_t *weight; /* classes */
     uint32_t *choice; /* classes */
 } pare_sampler;
 

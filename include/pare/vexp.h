@@ -8,6 +8,7 @@
  * let anything underflow, which costs some CPUs over a hundred cycles. A nan passes. */
 #ifndef PARE_VEXP_H
 #define PARE_VEXP_H
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -24,30 +25,51 @@
 #define PARE_EXP_C5    0x1.123a2p-7f
 #define PARE_EXP_C6    0x1.6a23dp-10f
 
-/* 2^n for -126 <= n <= 127 */
-static inline float pare_exp_pow2(int32_t n)
+#define PARE_EXP_INLINE static inline __attribute__((always_inline))
+
+PARE_EXP_INLINE int32_t pare_bits_of(float x)
 {
-    const uint32_t bits = (uint32_t)(n + 127) << 23;
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
+    int32_t b;
+    memcpy(&b, &x, sizeof b);
+    return b;
 }
 
-static inline float pare_exp_scalar(float x)
+PARE_EXP_INLINE float pare_float_of(int32_t b)
 {
-    const float c = x < PARE_EXP_LOW ? 0 : x > PARE_EXP_HIGH ? PARE_EXP_HIGH : x;
+    float x;
+    memcpy(&x, &b, sizeof x);
+    return x;
+}
+
+/* when ? a : b, by bits: a choice the compiler need not make a branch of, so that loops over
+ * pare_exp_scalar become vector code. */
+PARE_EXP_INLINE float pare_choose(bool when, float a, float b)
+{
+    const int32_t mask = -(int32_t)when;
+    return pare_float_of((pare_bits_of(a) & mask) | (pare_bits_of(b) & ~mask));
+}
+
+/* 2^n for -126 <= n <= 127; unsigned, since a nan makes any n, and its product is a nan anyway */
+PARE_EXP_INLINE float pare_exp_pow2(int32_t n)
+{
+    return pare_float_of((int32_t)(((uint32_t)n + 127u) << 23));
+}
+
+/* No operation is fused, whatever the target: the same bits on every CPU. */
+PARE_EXP_INLINE float pare_exp_scalar(float x)
+{
+    const float low = pare_choose(x < PARE_EXP_LOW, 0, x);
+    const float c = pare_choose(low > PARE_EXP_HIGH, PARE_EXP_HIGH, low);
     const float z = c * PARE_EXP_INVLN + PARE_EXP_ROUND, n = z - PARE_EXP_ROUND;
     const float r = (c - n * PARE_EXP_LN2HI) - n * PARE_EXP_LN2LO;
     const float p =
         PARE_EXP_C2 + r * (PARE_EXP_C3 + r * (PARE_EXP_C4 + r * (PARE_EXP_C5 + r * PARE_EXP_C6)));
     const float e = 1.0f + (r + r * r * p);
-    int32_t i;
-    memcpy(&i, &z, sizeof i);
-    i -= 0x4b400000; /* the bits of 1.5 2^23: what is left is n; anything at all for a nan */
-    /* Two steps, since 2^-150 and 2^128 are no f32; the first is exact. */
-    const int32_t half = i >> 1;
+    /* The low bits of 1.5 2^23 + n. Two steps, since 2^-150 and 2^128 are no f32; the first is
+     * exact. */
+    const int32_t i = pare_bits_of(z) - 0x4b400000, half = i >> 1;
     const float y = e * pare_exp_pow2(half) * pare_exp_pow2(i - half);
-    return x < PARE_EXP_LOW ? 0 : x == x ? y : x;
+    return pare_choose(x < PARE_EXP_LOW, 0, y);
 }
 
 #if defined(__x86_64__)

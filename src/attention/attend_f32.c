@@ -6,7 +6,7 @@
 /* Below it a window is cheaper as a list than as tiles that are mostly hidden. */
 enum { SHORT_WINDOW = 24 };
 
-static sight sight_of(const pare_pattern *p)
+sight sight_of(const pare_pattern *p)
 {
     switch (p->kind) {
     case PARE_CAUSAL:
@@ -20,22 +20,23 @@ static sight sight_of(const pare_pattern *p)
     return (sight){PARE_VIS_ALL, SIZE_MAX, SIZE_MAX};
 }
 
-static bool as_list(const pare_pattern *p)
+bool as_list(const pare_pattern *p)
 {
     return p->kind == PARE_GRAPH ||
            (p->kind == PARE_WINDOW && p->window < SHORT_WINDOW && p->sinks < SHORT_WINDOW);
 }
 
-pare_status attend_f32_with(const attend_kernels *kernels, pare_mat32 *y, const pare_mat32 *q,
-                            const pare_mat32 *k, const pare_mat32 *v, float scale,
-                            const pare_pattern *p, const pare_graph *g, const pare_exec *exec,
-                            pare_err *err)
+pare_status attend_keep_f32_with(const attend_kernels *kernels, pare_mat32 *y, float *lse,
+                                 const pare_mat32 *q, const pare_mat32 *k, const pare_mat32 *v,
+                                 float scale, const pare_pattern *p, const pare_graph *g,
+                                 const pare_exec *exec, pare_err *err)
 {
     PARE_ASSERT(q->rows == k->rows && q->rows == v->rows && q->rows == y->rows);
     PARE_ASSERT(q->cols == k->cols && v->cols == y->cols);
     PARE_ASSERT(p->kind != PARE_GRAPH || (g && g->n == q->rows));
     if (as_list(p)) {
         const listed_job w = {.y = *y,
+                              .lse = lse,
                               .q = q,
                               .k = k,
                               .v = v,
@@ -46,6 +47,7 @@ pare_status attend_f32_with(const attend_kernels *kernels, pare_mat32 *y, const 
         return listed_attend(&w, exec, err);
     }
     const tiled_job w = {.y = *y,
+                         .lse = lse,
                          .q = q,
                          .k = k,
                          .v = v,
@@ -53,6 +55,14 @@ pare_status attend_f32_with(const attend_kernels *kernels, pare_mat32 *y, const 
                          .sees = sight_of(p),
                          .kernel = &kernels->tile};
     return tiled_attend(&w, exec, err);
+}
+
+pare_status attend_f32_with(const attend_kernels *kernels, pare_mat32 *y, const pare_mat32 *q,
+                            const pare_mat32 *k, const pare_mat32 *v, float scale,
+                            const pare_pattern *p, const pare_graph *g, const pare_exec *exec,
+                            pare_err *err)
+{
+    return attend_keep_f32_with(kernels, y, NULL, q, k, v, scale, p, g, exec, err);
 }
 
 size_t attention_kernels(attend_kernels out[3])

@@ -47,7 +47,7 @@ static const uint32_t *list_of(const pare_keys *keys, uint32_t *room)
 static void one_row(const listed_job *w, size_t i, const uint32_t *idx, size_t n, float *s)
 {
     const list_rows k = rows_of(w->k), v = rows_of(w->v);
-    w->kernel->scores(s, w->q->v + i * w->q->ld, &k, w->scale, idx, n, &v);
+    w->kernel->scores(s, w->q->v + i * w->q->ld, &k, w->scale, idx, n);
     const list_sum sum = w->kernel->weights(s, n);
     w->kernel->values(w->y.v + i * w->y.ld, s, &v, idx, n, 1 / sum.sum, false);
     keep(w, i, sum);
@@ -109,7 +109,7 @@ static void score_segment(void *ctx, size_t i, size_t first, size_t count)
     const listed_job *const w = b->w;
     const list_rows k = rows_of(w->k);
     w->kernel->scores(b->s + first + i * LIST_PAD, w->q->v + i * w->q->ld, &k, w->scale,
-                      w->graph->idx + first, count, NULL);
+                      w->graph->idx + first, count);
 }
 
 static void weigh_rows(void *ctx, size_t unit)
@@ -142,10 +142,10 @@ static pare_status by_blocks(const listed_job *w, const pare_exec *exec, pare_er
     const size_t n = g->n, room = g->ptr[n] + n * LIST_PAD;
     blocked b = {.w = w, .s = malloc(room * sizeof *b.s), .by = malloc(n * sizeof *b.by)};
     pare_status st = b.s && b.by ? PARE_OK : pare_no_memory(err);
-    if (!st) st = list_sweep(g, list_block(g, w->k->cols), score_segment, &b, exec, err);
+    if (!st) st = list_sweep(g, list_block(g, w->k->cols), SIZE_MAX, score_segment, &b, exec, err);
     if (!st) {
         pare_parallel(exec, (n + UNIT - 1) / UNIT, weigh_rows, &b);
-        st = list_sweep(g, list_block(g, w->v->cols), value_segment, &b, exec, err);
+        st = list_sweep(g, list_block(g, w->v->cols), SIZE_MAX, value_segment, &b, exec, err);
     }
     free(b.s);
     free(b.by);

@@ -18,18 +18,17 @@ typedef struct list_sum {
 /* What attention over idx[0 .. n-1], n > 0, and its gradient are made of. */
 typedef struct list_kernel {
     const char *name;
-    /* s_j = scale x.rows_idx[j]; s has room for n + LIST_PAD floats. Rows of `next`, unless it is
-     * NULL, are asked for on the way. */
+    /* s_j = scale x.rows_idx[j]; s has room for n + LIST_PAD floats. */
     void (*scores)(float *s, const float *x, const list_rows *rows, float scale,
-                   const uint32_t *idx, size_t n, const list_rows *next);
+                   const uint32_t *idx, size_t n);
     /* s_j = e^(s_j - top); s as above. Returns the largest score and the sum of the weights. */
     list_sum (*weights)(float *s, size_t n);
     /* y = by sum_j s_j rows_idx[j], added to y or not. */
     void (*values)(float *y, const float *s, const list_rows *rows, const uint32_t *idx, size_t n,
                    float by, bool add);
-    /* p_j = e^(s_j - lse), ds_j = scale p_j (t_j - mean). */
-    void (*slopes)(float *p, float *ds, const float *s, const float *t, size_t n, float lse,
-                   float mean, float scale);
+    /* p_j = e^(s_j - lse_j), ds_j = scale p_j (t_j - mean_j). */
+    void (*slopes)(float *p, float *ds, const float *s, const float *t, const float *lse,
+                   const float *mean, float scale, size_t n);
 } list_kernel;
 
 /* The kernels this CPU can run, best first; the last is the portable one. Returns how many. */
@@ -66,9 +65,7 @@ PARE_MUST_USE pare_status listed_backward(const listed_backward_job *w, const pa
 /* ---- rows in blocks of keys (list_sweep.c) ----------------------------------------------------
  */
 
-enum { LIST_MOST = 1024 /* keys of a segment at most */ };
-
-/* Some keys of a row: edges first .. first + count - 1 of the graph, 0 < count <= LIST_MOST. */
+/* Some keys of a row: edges first .. first + count - 1 of the graph, 0 < count <= most. */
 typedef void list_segment(void *ctx, size_t row, size_t first, size_t count);
 
 /* How many keys, of `width` floats each, are to be taken at a time: a block that stays in the cache
@@ -76,7 +73,8 @@ typedef void list_segment(void *ctx, size_t row, size_t first, size_t count);
 size_t list_block(const pare_graph *g, size_t width);
 /* Calls fn for every edge, block after block of keys, in each of them over the threads. What
  * belongs to one row comes in order and not at once. */
-PARE_MUST_USE pare_status list_sweep(const pare_graph *g, size_t block, list_segment *fn, void *ctx,
-                                     const pare_exec *exec, pare_err *err);
+PARE_MUST_USE pare_status list_sweep(const pare_graph *g, size_t block, size_t most,
+                                     list_segment *fn, void *ctx, const pare_exec *exec,
+                                     pare_err *err);
 
 #endif

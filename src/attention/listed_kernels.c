@@ -24,9 +24,8 @@ static float dot8(const float *a, const float *b, size_t n)
 }
 
 static void scores_portable(float *s, const float *x, const list_rows *rows, float scale,
-                            const uint32_t *idx, size_t n, const list_rows *next)
+                            const uint32_t *idx, size_t n)
 {
-    (void)next;
     for (size_t j = 0; j < n; j++) s[j] = scale * dot8(x, rows->v + idx[j] * rows->ld, rows->width);
 }
 
@@ -53,21 +52,16 @@ static void values_portable(float *y, const float *s, const list_rows *rows, con
     }
 }
 
-static void slopes_portable(float *p, float *ds, const float *s, const float *t, size_t n,
-                            float lse, float mean, float scale)
+static void slopes_portable(float *p, float *ds, const float *s, const float *t, const float *lse,
+                            const float *mean, float scale, size_t n)
 {
     for (size_t j = 0; j < n; j++) {
-        p[j] = pare_exp_scalar(s[j] - lse);
-        ds[j] = scale * p[j] * (t[j] - mean);
+        p[j] = pare_exp_scalar(s[j] - lse[j]);
+        ds[j] = scale * p[j] * (t[j] - mean[j]);
     }
 }
 
 #if defined(__x86_64__)
-static inline void prefetch_row(const float *x, size_t n)
-{
-    for (size_t c = 0; c < n; c += 16) __builtin_prefetch(x + c);
-}
-
 /* ---- AVX-512 -------------------------------------------------------------------------------- */
 
 PARE_AVX512 static inline __mmask16 rest16(size_t n)
@@ -87,28 +81,60 @@ PARE_AVX512 static inline __m128 sums16(__m512 a0, __m512 a1, __m512 a2, __m512 
     return _mm_add_ps(low, _mm_add_ps(_mm512_extractf32x4_ps(c, 2), _mm512_extractf32x4_ps(c, 3)));
 }
 
-PARE_AVX512 static void scores_avx512(float *s, const float *x, const list_rows *rows, float scale,
-                                      const uint32_t *idx, size_t n, const list_rows *next)
+#define INLINE static inline __attribute__((always_inline))
+
+/* 64 columns of a row, or the masked rest of it. `whole` is known where this is inlined: masks that
+ * are always there cost as much as the products. */
+typedef struct cols64 {
+    __m512 c[4];
+} cols64;
+PARE_AVX512 INLINE cols64 load64(const float *x, size_t width, bool whole)
 {
-    for (size_t j = 0; j < n; j += GROUP) {
-        const float *k[GROUP];
-        __m512 acc[GROUP];
-        for (size_t r = 0; r < GROUP; r++) { /* beyond the end: the last key once more */
-            const size_t at = idx[j + r < n ? j + r : n - 1];
-            k[r] = rows->v + at * rows->ld;
-            acc[r] = _mm512_setzero_ps();
-            if (next) prefetch_row(next->v + at * next->ld, next->width);
-        }
-        for (size_t c = 0; c < rows->width; c += 16) {
-            const __mmask16 on = rest16(rows->width - c);
-            const __m512 xc = _mm512_maskz_loadu_ps(on, x + c);
+    cols64 m;
 #pragma GCC unroll 4
-            for (size_t r = 0; r < GROUP; r++)
-                acc[r] = _mm512_fmadd_ps(xc, _mm512_maskz_loadu_ps(on, k[r] + c), acc[r]);
-        }
-        _mm_storeu_ps(s + j,
-                      _mm_mul_ps(_mm_set1_ps(scale), sums16(acc[0], acc[1], acc[2], acc[3])));
+    for (size_t b = 0; b < 4; b++)
+        m.c[b] =
+            whole ? _mm512_loadu_ps(x + 16 * b)
+                  : _mm512_maskz_loadu_ps(width > 16 * b ? rest16(width - 16 * b) : 0, x + 16 * b);
+    return m;
+}
+
+/* The products of 64 columns, lane by lane */
+PARE_AVX512 INLINE __m512 products64(const cols64 *x, const float *k, size_t width, bool whole)
+{
+    const cols64 y = load64(k, width, whole);
+    const __m512 a = _mm512_fmadd_ps(x->c[1], y.c[1], _mm512_mul_ps(x->c[0], y.c[0]));
+    return _mm512_fmadd_ps(x->c[3], y.c[3], _mm512_fmadd_ps(x->c[2], y.c[2], a));
+}
+
+/* s = scale (what the `width` columns of x and rows give), added to s or not. */
+PARE_AVX512 INLINE void scores64(float *s, const float *x, const list_rows *rows, float scale,
+                                 const uint32_t *idx, size_t n, bool add, bool whole)
+{
+    const cols64 q = load64(x, rows->width, whole);
+    const float *const k = rows->v;
+    for (size_t j = 0; j < n; j += GROUP) { /* beyond the end: the last key once more */
+        const size_t i0 = idx[j], i1 = idx[j + 1 < n ? j + 1 : n - 1];
+        const size_t i2 = idx[j + 2 < n ? j + 2 : n - 1], i3 = idx[j + 3 < n ? j + 3 : n - 1];
+        const __m512 a0 = products64(&q, k + i0 * rows->ld, rows->width, whole);
+        const __m512 a1 = products64(&q, k + i1 * rows->ld, rows->width, whole);
+        const __m512 a2 = products64(&q, k + i2 * rows->ld, rows->width, whole);
+        const __m512 a3 = products64(&q, k + i3 * rows->ld, rows->width, whole);
+        const __m128 sum = _mm_mul_ps(_mm_set1_ps(scale), sums16(a0, a1, a2, a3));
+        _mm_storeu_ps(s + j, add ? _mm_add_ps(_mm_loadu_ps(s + j), sum) : sum);
     }
+}
+
+PARE_AVX512 static void scores_avx512(float *s, const float *x, const list_rows *rows, float scale,
+                                      const uint32_t *idx, size_t n)
+{
+    size_t c = 0;
+    for (; c + 64 <= rows->width; c += 64) {
+        const list_rows part = {rows->v + c, rows->ld, 64};
+        scores64(s, x + c, &part, scale, idx, n, c > 0, true);
+    }
+    const list_rows rest = {rows->v + c, rows->ld, rows->width - c};
+    if (rest.width || c == 0) scores64(s, x + c, &rest, scale, idx, n, c > 0, false);
 }
 
 /* Scores become weights. */
@@ -127,49 +153,58 @@ PARE_AVX512 static list_sum weights_avx512(float *s, size_t n)
     return (list_sum){most, _mm512_reduce_add_ps(sum)};
 }
 
-/* 64 columns at a time, even and odd keys apart: eight chains. */
-PARE_AVX512 static void values_avx512(float *y, const float *s, const list_rows *rows,
-                                      const uint32_t *idx, size_t n, float by, bool add)
+PARE_AVX512 INLINE void add64(cols64 *acc, float w, const float *x, size_t width, bool whole)
 {
-    for (size_t c = 0; c < rows->width; c += 64) {
-        __m512 even[4], odd[4];
-        __mmask16 on[4];
+    const cols64 y = load64(x, width, whole);
 #pragma GCC unroll 4
-        for (size_t b = 0; b < 4; b++) {
-            even[b] = odd[b] = _mm512_setzero_ps();
-            on[b] = rows->width > c + 16 * b ? rest16(rows->width - c - 16 * b) : 0;
-        }
-        for (size_t j = 0; j + 1 < n; j += 2) {
-            const float *const v0 = rows->v + idx[j] * rows->ld + c;
-            const float *const v1 = rows->v + idx[j + 1] * rows->ld + c;
-            const __m512 w0 = _mm512_set1_ps(s[j]), w1 = _mm512_set1_ps(s[j + 1]);
+    for (size_t b = 0; b < 4; b++)
+        acc->c[b] = _mm512_fmadd_ps(_mm512_set1_ps(w), y.c[b], acc->c[b]);
+}
+
+/* Even and odd keys apart: eight chains. */
+PARE_AVX512 INLINE void values64(float *y, const float *s, const list_rows *rows,
+                                 const uint32_t *idx, size_t n, float by, bool add, bool whole)
+{
+    const __m512 zero = _mm512_setzero_ps(), f = _mm512_set1_ps(by);
+    cols64 even = {{zero, zero, zero, zero}}, odd = even;
+    const float *const v = rows->v;
+    const size_t ld = rows->ld, width = rows->width;
+    for (size_t j = 0; j + 1 < n; j += 2) {
+        add64(&even, s[j], v + idx[j] * ld, width, whole);
+        add64(&odd, s[j + 1], v + idx[j + 1] * ld, width, whole);
+    }
+    if (n % 2) add64(&even, s[n - 1], v + idx[n - 1] * ld, width, whole);
 #pragma GCC unroll 4
-            for (size_t b = 0; b < 4; b++) {
-                even[b] = _mm512_fmadd_ps(w0, _mm512_maskz_loadu_ps(on[b], v0 + 16 * b), even[b]);
-                odd[b] = _mm512_fmadd_ps(w1, _mm512_maskz_loadu_ps(on[b], v1 + 16 * b), odd[b]);
-            }
-        }
-        const float *const last = rows->v + idx[n - 1] * rows->ld + c;
-        const __m512 w = _mm512_set1_ps(n % 2 ? s[n - 1] : 0);
-#pragma GCC unroll 4
-        for (size_t b = 0; b < 4; b++) {
-            const __m512 x = _mm512_maskz_loadu_ps(n % 2 ? on[b] : 0, last + 16 * b);
-            const __m512 o = _mm512_add_ps(_mm512_fmadd_ps(w, x, even[b]), odd[b]);
-            const __m512 old = _mm512_maskz_loadu_ps(add ? on[b] : 0, y + c + 16 * b);
-            _mm512_mask_storeu_ps(y + c + 16 * b, on[b],
-                                  _mm512_fmadd_ps(o, _mm512_set1_ps(by), old));
-        }
+    for (size_t b = 0; b < 4; b++) {
+        const __mmask16 on = whole ? 0xffff : width > 16 * b ? rest16(width - 16 * b) : 0;
+        const __m512 old = add ? _mm512_maskz_loadu_ps(on, y + 16 * b) : zero;
+        const __m512 sum = _mm512_add_ps(even.c[b], odd.c[b]);
+        _mm512_mask_storeu_ps(y + 16 * b, on, _mm512_fmadd_ps(sum, f, old));
     }
 }
 
-PARE_AVX512 static void slopes_avx512(float *p, float *ds, const float *s, const float *t, size_t n,
-                                      float lse, float mean, float scale)
+PARE_AVX512 static void values_avx512(float *y, const float *s, const list_rows *rows,
+                                      const uint32_t *idx, size_t n, float by, bool add)
+{
+    size_t c = 0;
+    for (; c + 64 <= rows->width; c += 64) {
+        const list_rows part = {rows->v + c, rows->ld, 64};
+        values64(y + c, s, &part, idx, n, by, add, true);
+    }
+    const list_rows rest = {rows->v + c, rows->ld, rows->width - c};
+    if (rest.width) values64(y + c, s, &rest, idx, n, by, add, false);
+}
+
+PARE_AVX512 static void slopes_avx512(float *p, float *ds, const float *s, const float *t,
+                                      const float *lse, const float *mean, float scale, size_t n)
 {
     const __m512 high = _mm512_set1_ps(PARE_EXP_HIGH), by = _mm512_set1_ps(scale);
     for (size_t j = 0; j < n; j += 16) {
         const __mmask16 on = rest16(n - j);
-        const __m512 x = _mm512_sub_ps(_mm512_maskz_loadu_ps(on, s + j), _mm512_set1_ps(lse));
-        const __m512 d = _mm512_sub_ps(_mm512_maskz_loadu_ps(on, t + j), _mm512_set1_ps(mean));
+        const __m512 x =
+            _mm512_sub_ps(_mm512_maskz_loadu_ps(on, s + j), _mm512_maskz_loadu_ps(on, lse + j));
+        const __m512 d =
+            _mm512_sub_ps(_mm512_maskz_loadu_ps(on, t + j), _mm512_maskz_loadu_ps(on, mean + j));
         const __m512 w = pare_exp_avx512(_mm512_min_ps(high, x));
         _mm512_mask_storeu_ps(p + j, on, w);
         _mm512_mask_storeu_ps(ds + j, on, _mm512_mul_ps(_mm512_mul_ps(by, w), d));
@@ -191,7 +226,7 @@ PARE_AVX2 static inline __m128 sums8(__m256 a0, __m256 a1, __m256 a2, __m256 a3)
 }
 
 PARE_AVX2 static void scores_avx2(float *s, const float *x, const list_rows *rows, float scale,
-                                  const uint32_t *idx, size_t n, const list_rows *next)
+                                  const uint32_t *idx, size_t n)
 {
     for (size_t j = 0; j < n; j += GROUP) {
         const float *k[GROUP];
@@ -200,7 +235,6 @@ PARE_AVX2 static void scores_avx2(float *s, const float *x, const list_rows *row
             const size_t at = idx[j + r < n ? j + r : n - 1];
             k[r] = rows->v + at * rows->ld;
             acc[r] = _mm256_setzero_ps();
-            if (next) prefetch_row(next->v + at * next->ld, next->width);
         }
         for (size_t c = 0; c < rows->width; c += 8) {
             const __m256i on = rest8(rows->width - c);
@@ -257,14 +291,16 @@ PARE_AVX2 static void values_avx2(float *y, const float *s, const list_rows *row
     }
 }
 
-PARE_AVX2 static void slopes_avx2(float *p, float *ds, const float *s, const float *t, size_t n,
-                                  float lse, float mean, float scale)
+PARE_AVX2 static void slopes_avx2(float *p, float *ds, const float *s, const float *t,
+                                  const float *lse, const float *mean, float scale, size_t n)
 {
     const __m256 high = _mm256_set1_ps(PARE_EXP_HIGH), by = _mm256_set1_ps(scale);
     for (size_t j = 0; j < n; j += 8) {
         const __m256i on = rest8(n - j);
-        const __m256 x = _mm256_sub_ps(_mm256_maskload_ps(s + j, on), _mm256_set1_ps(lse));
-        const __m256 d = _mm256_sub_ps(_mm256_maskload_ps(t + j, on), _mm256_set1_ps(mean));
+        const __m256 x =
+            _mm256_sub_ps(_mm256_maskload_ps(s + j, on), _mm256_maskload_ps(lse + j, on));
+        const __m256 d =
+            _mm256_sub_ps(_mm256_maskload_ps(t + j, on), _mm256_maskload_ps(mean + j, on));
         const __m256 w = pare_exp_avx2(_mm256_min_ps(high, x));
         _mm256_maskstore_ps(p + j, on, w);
         _mm256_maskstore_ps(ds + j, on, _mm256_mul_ps(_mm256_mul_ps(by, w), d));

@@ -1,4 +1,5 @@
 /* The built-in oracle: partial calls and plain attention on the kernels of this room. */
+#include "oracle_calls.h"
 #include "tiled.h"
 #include <math.h>
 #include <pare/oracle.h>
@@ -62,26 +63,6 @@ static pare_status check_call(const cpu *o, const pare_call *c, pare_err *err)
                      "oracle call: the cpu oracle knows partial and qkv calls");
 }
 
-/* A qkv call is a partial one that normalises in the end: m stays NULL. */
-static pare_call_partial as_partial(const pare_call *c)
-{
-    if (c->kind == PARE_CALL_PARTIAL) return c->u.p;
-    const pare_call_qkv *const a = &c->u.a;
-    return (pare_call_partial){.q = a->q,
-                               .k = a->k,
-                               .v = a->v,
-                               .ldq = a->dk,
-                               .ldk = a->dk,
-                               .ldv = a->dv,
-                               .nq = a->n,
-                               .nk = a->n,
-                               .dk = a->dk,
-                               .dv = a->dv,
-                               .vis0 = a->causal ? 1 : PARE_VIS_ALL,
-                               .acc = a->y,
-                               .ldacc = a->dv};
-}
-
 /* ---- f32: the kernels ----------------------------------------------------------------------- */
 
 static pare_mat32 view(const void *v, size_t rows, size_t cols, size_t ld)
@@ -116,18 +97,11 @@ static double dot(const double *a, const double *b, size_t n)
     return s;
 }
 
-static size_t visible(const pare_call_partial *p, size_t i)
-{
-    if (p->vis0 >= (int64_t)p->nk) return p->nk;
-    const int64_t n = p->vis0 + (int64_t)i;
-    return n <= 0 ? 0 : n < (int64_t)p->nk ? (size_t)n : p->nk;
-}
-
 static void row_f64(const pare_call_partial *p, size_t i, double *s)
 {
     const double *const q = (const double *)p->q + i * p->ldq, *const k = p->k, *const v = p->v;
     double *const acc = (double *)p->acc + i * p->ldacc, top = -INFINITY, sum = 0;
-    const size_t n = visible(p, i);
+    const size_t n = oracle_visible(p, i);
     memset(acc, 0, p->dv * sizeof *acc);
     for (size_t j = 0; j < n; j++) {
         s[j] = dot(q, k + j * p->ldk, p->dk);
@@ -167,7 +141,7 @@ typedef struct batch {
 static void one_call(void *ctx, size_t i)
 {
     batch *const b = ctx;
-    const pare_call_partial p = as_partial(&b->calls[i]);
+    const pare_call_partial p = oracle_as_partial(&b->calls[i]);
     if (b->o->dtype == PARE_F32 ? run_f32(&p, b->inner) : run_f64(&p))
         atomic_store(&b->no_memory, true);
 }

@@ -6,6 +6,7 @@
  * weights is taken by fours and per tile, so that its rounding error grows with n / 4, not with n.
  */
 #include "tile.h"
+#include "tile_slopes.h"
 #include <math.h>
 #include <pare/vexp.h>
 
@@ -32,10 +33,12 @@ INLINE void products4(four acc[TILE_STEP][2], const float *x, size_t down, size_
 }
 
 INLINE void scores4(float *s, const float *q, const float *k, size_t keys, size_t dk,
-                    const size_t v)
+                    const size_t v, bool add)
 {
     for (size_t j = 0; j < keys; j += TILE_STEP) {
         four acc[TILE_STEP][2] = {{{0}}};
+        for (size_t r = 0; add && r < TILE_STEP; r++)
+            for (size_t e = 0; e < v; e++) acc[r][e] = ((four *)s)[(j + r) * v + e];
         products4(acc, k + j * dk, dk, 1, (const four *)q, dk, v);
         for (size_t r = 0; r < TILE_STEP; r++)
             for (size_t e = 0; e < v; e++) ((four *)s)[(j + r) * v + e] = acc[r][e];
@@ -56,10 +59,10 @@ INLINE void values4(float *o, const float *fade, const float *s, const float *x,
 }
 
 static void scores_portable(float *s, const float *q, const float *k, size_t keys, size_t dk,
-                            size_t v)
+                            size_t v, bool add)
 {
-    if (v == 1) scores4(s, q, k, keys, dk, 1);
-    if (v == 2) scores4(s, q, k, keys, dk, 2);
+    if (v == 1) scores4(s, q, k, keys, dk, 1, add);
+    if (v == 2) scores4(s, q, k, keys, dk, 2, add);
 }
 
 static void values_portable(float *o, const float *fade, const float *s, const float *x,
@@ -118,14 +121,15 @@ INLINE512 void store512(float *to, __m512 acc[TILE_STEP][4], const size_t v)
 }
 
 INLINE512 void scores16(float *s, const float *q, const float *k, size_t keys, size_t dk,
-                        const size_t v)
+                        const size_t v, bool add)
 {
     for (size_t j = 0; j < keys; j += TILE_STEP) {
         __m512 acc[TILE_STEP][4];
 #pragma GCC unroll 4
         for (size_t r = 0; r < TILE_STEP; r++)
 #pragma GCC unroll 4
-            for (size_t e = 0; e < v; e++) acc[r][e] = _mm512_setzero_ps();
+            for (size_t e = 0; e < v; e++)
+                acc[r][e] = add ? _mm512_load_ps(s + 16 * ((j + r) * v + e)) : _mm512_setzero_ps();
         products512(acc, k + j * dk, dk, 1, q, dk, v);
         store512(s + 16 * j * v, acc, v);
     }
@@ -174,12 +178,12 @@ INLINE512 void weights16(float *s, size_t p, float *m, float *l, float *fade, si
 }
 
 PARE_AVX512 static void scores_avx512(float *s, const float *q, const float *k, size_t keys,
-                                      size_t dk, size_t v)
+                                      size_t dk, size_t v, bool add)
 {
-    if (v == 1) scores16(s, q, k, keys, dk, 1);
-    if (v == 2) scores16(s, q, k, keys, dk, 2);
-    if (v == 3) scores16(s, q, k, keys, dk, 3);
-    if (v == 4) scores16(s, q, k, keys, dk, 4);
+    if (v == 1) scores16(s, q, k, keys, dk, 1, add);
+    if (v == 2) scores16(s, q, k, keys, dk, 2, add);
+    if (v == 3) scores16(s, q, k, keys, dk, 3, add);
+    if (v == 4) scores16(s, q, k, keys, dk, 4, add);
 }
 
 PARE_AVX512 static void values_avx512(float *o, const float *fade, const float *s, const float *x,
@@ -226,14 +230,15 @@ INLINE256 void store256(float *to, __m256 acc[TILE_STEP][3], const size_t v)
 }
 
 INLINE256 void scores8(float *s, const float *q, const float *k, size_t keys, size_t dk,
-                       const size_t v)
+                       const size_t v, bool add)
 {
     for (size_t j = 0; j < keys; j += TILE_STEP) {
         __m256 acc[TILE_STEP][3];
 #pragma GCC unroll 4
         for (size_t r = 0; r < TILE_STEP; r++)
 #pragma GCC unroll 3
-            for (size_t e = 0; e < v; e++) acc[r][e] = _mm256_setzero_ps();
+            for (size_t e = 0; e < v; e++)
+                acc[r][e] = add ? _mm256_load_ps(s + 8 * ((j + r) * v + e)) : _mm256_setzero_ps();
         products256(acc, k + j * dk, dk, 1, q, dk, v);
         store256(s + 8 * j * v, acc, v);
     }
@@ -280,11 +285,11 @@ INLINE256 void weights8(float *s, size_t p, float *m, float *l, float *fade, siz
 }
 
 PARE_AVX2 static void scores_avx2(float *s, const float *q, const float *k, size_t keys, size_t dk,
-                                  size_t v)
+                                  size_t v, bool add)
 {
-    if (v == 1) scores8(s, q, k, keys, dk, 1);
-    if (v == 2) scores8(s, q, k, keys, dk, 2);
-    if (v == 3) scores8(s, q, k, keys, dk, 3);
+    if (v == 1) scores8(s, q, k, keys, dk, 1, add);
+    if (v == 2) scores8(s, q, k, keys, dk, 2, add);
+    if (v == 3) scores8(s, q, k, keys, dk, 3, add);
 }
 
 PARE_AVX2 static void values_avx2(float *o, const float *fade, const float *s, const float *x,
@@ -306,10 +311,12 @@ size_t tile_kernels(tile_kernel out[3])
     size_t n = 0;
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512f"))
-        out[n++] = (tile_kernel){"avx512", 16, 4, scores_avx512, weights_avx512, values_avx512};
+        out[n++] = (tile_kernel){"avx512",      16,           4, scores_avx512, weights_avx512,
+                                 values_avx512, slopes_avx512};
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        out[n++] = (tile_kernel){"avx2", 8, 3, scores_avx2, weights_avx2, values_avx2};
+        out[n++] = (tile_kernel){"avx2", 8, 3, scores_avx2, weights_avx2, values_avx2, slopes_avx2};
 #endif
-    out[n++] = (tile_kernel){"portable", 4, 2, scores_portable, weights_portable, values_portable};
+    out[n++] = (tile_kernel){
+        "portable", 4, 2, scores_portable, weights_portable, values_portable, slopes_portable};
     return n;
 }

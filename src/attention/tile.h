@@ -6,6 +6,7 @@
  * columns of values are padded to a multiple of TILE_STEP; arrays are aligned to 64 bytes. */
 #ifndef PARE_ATTENTION_TILE_H
 #define PARE_ATTENTION_TILE_H
+#include <stdbool.h>
 #include <stddef.h>
 
 enum {
@@ -16,8 +17,9 @@ enum {
 typedef struct tile_kernel {
     const char *name;
     size_t lanes, vecs; /* of one vector; most vectors of a panel */
-    /* s (keys x P) = k (keys x dk) q (dk x P) */
-    void (*scores)(float *s, const float *q, const float *k, size_t keys, size_t dk, size_t v);
+    /* s (keys x P) = k (keys x dk) q (dk x P), or added to it */
+    void (*scores)(float *s, const float *q, const float *k, size_t keys, size_t dk, size_t v,
+                   bool add);
     /* Scores become weights e^(s - m), where m (P) is the running maximum, raised first if need be;
      * fade (P) = e^(old m - m); l (P) = fade l + sum of the weights. A row that has seen only -inf
      * keeps m = -inf and weighs nothing. */
@@ -25,6 +27,9 @@ typedef struct tile_kernel {
     /* o (dv x P) = fade o + x^T s, x keys x dv */
     void (*values)(float *o, const float *fade, const float *s, const float *x, size_t keys,
                    size_t dv, size_t v);
+    /* The way back: scores s become weights w = e^(s - lse), and t = dy.v becomes w (t - mean); lse
+     * and mean are P long. */
+    void (*slopes)(float *s, float *t, const float *lse, const float *mean, size_t keys, size_t v);
 } tile_kernel;
 
 /* The kernels this CPU can run, best first; the last is the portable one. Returns how many. */

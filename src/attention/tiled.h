@@ -2,22 +2,9 @@
  * partial results and the oracle share. */
 #ifndef PARE_ATTENTION_TILED_H
 #define PARE_ATTENTION_TILED_H
+#include "panel.h"
 #include "tile.h"
 #include <pare/attention.h>
-
-/* Query i sees key j when  j < vis0 + i  and  (j + window > i  or  j < sinks). */
-typedef struct sight {
-    int64_t vis0;         /* PARE_VIS_ALL: no limit; causal: 1 */
-    size_t window, sinks; /* SIZE_MAX: no limit */
-} sight;
-
-/* Any vis0 is legal; those that show all or nothing are brought to where no sum overflows. */
-static inline sight sight_of_stairs(int64_t vis0, size_t nq, size_t nk)
-{
-    if (vis0 >= (int64_t)nk) vis0 = PARE_VIS_ALL;
-    if (vis0 < -(int64_t)nq) vis0 = -(int64_t)nq;
-    return (sight){vis0, SIZE_MAX, SIZE_MAX};
-}
 
 typedef struct tiled_job {
     const pare_mat32 *q, *k, *v; /* nq x dk, nk x dk, nk x dv */
@@ -28,6 +15,7 @@ typedef struct tiled_job {
      * the largest score m (nq) and the sum of weights l (nq). */
     pare_mat32 y;
     float *m, *l;
+    float *lse; /* nq, log of the sum of e^score; or NULL */
 } tiled_job;
 
 /* All rows, over the threads. The result of a row depends neither on their number nor on the other

@@ -227,9 +227,11 @@ pare_status pare_out_commit(pare_out *o, pare_err *err)
 {
     const pare_status st = flush_and_close(o) ? pare_file_move(o->temp, o->path, o->overwrite, err)
                                               : out_error(err, o->path, "write");
-    if (st) /* the name is free again where the move came to pass */
+    if (st) { /* the name is free again where the move came to pass */
         pare_out_abort(o);
-    else
+    } else {
+        pare_out_sweep(o->path);
         out_free(o);
+    }
     return st;
 }

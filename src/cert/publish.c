@@ -147,6 +147,9 @@ pare_status pare_publish(pare_cert *cert, pare_arena *a, const pare_model *in, p
     if (st) {
         unlink(p.temp);
         unlink(p.cert_temp);
+    } else {
+        pare_out_sweep(opts->out_path);
+        pare_out_sweep(p.cert);
     }
     return st;
 }

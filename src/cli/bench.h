@@ -20,6 +20,7 @@ typedef struct bench_job { /* a case being run */
     cli *c;
     pare_arena *arena; /* of this case alone */
     const char *dir;   /* a folder of its own: what peers read goes there */
+    const char *graph; /* file of --graph; NULL without */
     bool peers;        /* there are some: write the inputs */
     pare_exec exec;    /* threads of the run at hand, silent */
 
@@ -53,8 +54,9 @@ typedef struct bench_case {
 extern const bench_case bench_cases[];
 extern const size_t bench_ncases;
 extern const bench_kind bench_attention, bench_dense, bench_hash, bench_spectral; /* kernels */
-extern const bench_kind bench_board, bench_web, bench_gpt;                        /* models */
-extern const bench_kind bench_board_step, bench_web_step, bench_gpt_step;         /* training */
+extern const bench_kind bench_board, bench_file, bench_web, bench_gpt;            /* models */
+extern const bench_kind bench_board_step, bench_file_step, bench_web_step;        /* training */
+extern const bench_kind bench_gpt_step;
 /* Picked up when the library can decode (pare.h then has the header). */
 #if defined __has_include
 #if __has_include(<pare/decode.h>)
@@ -77,6 +79,7 @@ typedef struct bench_pass {
 } bench_pass;
 /* What the kinds of a pass prepare, without an answer: model, input, files for the peers. */
 pare_status bench_board_input(bench_job *j, const size_t *p);
+pare_status bench_file_input(bench_job *j, const size_t *p);
 pare_status bench_web_input(bench_job *j, const size_t *p);
 pare_status bench_gpt_input(bench_job *j, const size_t *p);
 

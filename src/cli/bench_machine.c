@@ -76,7 +76,7 @@ static void gemm_block(void *ctx, size_t block)
 {
     bench_gemm *g = ctx;
     const size_t n = g->n;
-    pare_gemm_f32(n, n, n, 1, g->a, n, false, g->b, n, true, 0, g->c + block * n * n, n);
+    pare_blas_f32(n, n, n, 1, g->a, n, false, g->b, n, true, 0, g->c + block * n * n, n);
 }
 
 /* A few entries on the diagonal, summed plainly. */

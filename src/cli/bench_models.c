@@ -1,8 +1,9 @@
-/* Whole passes of the f32 engine: a graph transformer on a board and on a dense web, a small GPT.
- */
+/* Whole passes of the f32 engine: a graph transformer on a board, on a dense web and on a graph of
+ * the user's, a small GPT. */
 #include "bench.h"
 
 #include <math.h>
+#include <string.h>
 
 typedef bench_pass pass;
 
@@ -119,6 +120,25 @@ pare_status bench_board_input(bench_job *j, const size_t *p)
     return graph_ready(j, "minesweeper", p[1], p[2]);
 }
 
+/* The graph of --graph, called by its file's name: p = dim, layers. */
+pare_status bench_file_input(bench_job *j, const size_t *p)
+{
+    pare_graph_data *b = bench_alloc(j, 1, sizeof *b);
+    if (!b) return j->c->err.code;
+    const pare_status st = pare_graph_load(b, j->arena, j->graph, &j->c->err);
+    if (st) return st;
+    const pare_random_model_opts o = graph_shape(p[0], p[1], b->features);
+    pass *s = pass_new(j, &o);
+    if (!s) return j->c->err.code;
+    s->board = *b;
+    s->in = (pare_input){.batch = 1, .tokens = b->graph.n, .width = b->features, .x = b->x};
+    s->in.graph = &s->board.graph;
+    const char *slash = strrchr(j->graph, '/'), *name = slash ? slash + 1 : j->graph;
+    char what[32];
+    snprintf(what, sizeof what, "%.*s", (int)strcspn(name, ".,\""), name);
+    return graph_ready(j, what, p[0], p[1]);
+}
+
 /* Many edges on few nodes, and some nodes with very many, as in Tolokers: p = nodes, edges, dim,
  * layers. One end of an edge is uniform, the other leans to the first nodes (density ~ x^-1/2). */
 pare_status bench_web_input(bench_job *j, const size_t *p)
@@ -150,6 +170,12 @@ static pare_status board_prepare(bench_job *j, const size_t *p)
     return st ? st : pass_answer(j);
 }
 
+static pare_status file_prepare(bench_job *j, const size_t *p)
+{
+    const pare_status st = bench_file_input(j, p);
+    return st ? st : pass_answer(j);
+}
+
 static pare_status web_prepare(bench_job *j, const size_t *p)
 {
     const pare_status st = bench_web_input(j, p);
@@ -157,6 +183,7 @@ static pare_status web_prepare(bench_job *j, const size_t *p)
 }
 
 const bench_kind bench_board = {board_prepare, NULL, pass_run, pass_check, pass_drop};
+const bench_kind bench_file = {file_prepare, NULL, pass_run, pass_check, pass_drop};
 const bench_kind bench_web = {web_prepare, NULL, pass_run, pass_check, pass_drop};
 
 /* ---- a GPT: p = batch, tokens, dim, layers, vocab; heads of 64 where they fit -------------------

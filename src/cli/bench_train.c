@@ -96,14 +96,20 @@ static pare_status step_prepare(bench_job *j, const char *model, size_t heads)
     j->tolerance = 2e-3; /* sums over ten thousand rows whose terms cancel */
     if (!(st = answer(j, s, x)) &&
         !(st = bench_give(j, "labels", PARE_I64, 1, pare_output_rows(s->m, &s->in), x->label)))
-        st = bench_tell(j, "{\"kind\": \"train\", \"model\": \"%s\", \"heads\": %zu}", model,
-                        heads);
+        st =
+            bench_tell(j, "{\"kind\": \"train\", \"model\": \"%s\", \"heads\": %zu}", model, heads);
     return st;
 }
 
 static pare_status board_prepare(bench_job *j, const size_t *p)
 {
     const pare_status st = bench_board_input(j, p);
+    return st ? st : step_prepare(j, "graph", 1);
+}
+
+static pare_status file_prepare(bench_job *j, const size_t *p)
+{
+    const pare_status st = bench_file_input(j, p);
     return st ? st : step_prepare(j, "graph", 1);
 }
 
@@ -161,5 +167,6 @@ static void step_drop(bench_job *j)
 }
 
 const bench_kind bench_board_step = {board_prepare, step_threads, step_run, step_check, step_drop};
+const bench_kind bench_file_step = {file_prepare, step_threads, step_run, step_check, step_drop};
 const bench_kind bench_web_step = {web_prepare, step_threads, step_run, step_check, step_drop};
 const bench_kind bench_gpt_step = {gpt_prepare, step_threads, step_run, step_check, step_drop};

@@ -25,6 +25,7 @@ typedef struct row {
 typedef struct runner {
     cli *c;
     bool quick, full;
+    const char *graph; /* a file */
     char dir[512];
     bench_peer peer[BENCH_MOST_PEERS];
     bench_match match;
@@ -119,7 +120,11 @@ static pare_status run_threads(runner *r, bench_job *j, const bench_case *k, int
 
 static pare_status run_case(runner *r, const bench_case *k)
 {
-    bench_job j = {.c = r->c, .dir = r->dir, .peers = r->match.npeers > 0, .exec = {.threads = 1}};
+    bench_job j = {.c = r->c,
+                   .dir = r->dir,
+                   .graph = r->graph,
+                   .peers = r->match.npeers > 0,
+                   .exec = {.threads = 1}};
     j.arena = pare_arena_new();
     if (!j.arena) return pare_no_memory(&r->c->err);
     pare_status st = k->kind->prepare(&j, k->p);
@@ -131,14 +136,31 @@ static pare_status run_case(runner *r, const bench_case *k)
     return st;
 }
 
+static bool named(const runner *r, const bench_case *k)
+{
+    for (size_t i = 0; i < r->c->noperands; i++)
+        if (strcmp(r->c->operand[i], k->name) == 0) return true;
+    return r->c->noperands == 0;
+}
+
 static bool wanted(const runner *r, const bench_case *k)
 {
     const bool level = r->quick ? k->level == BENCH_QUICK
                                 : k->level == BENCH_SHORT || (r->full && k->level == BENCH_FULL);
-    bool named = r->c->noperands == 0;
-    for (size_t i = 0; i < r->c->noperands; i++)
-        if (strcmp(r->c->operand[i], k->name) == 0) named = true;
-    return level && named;
+    return level && named(r, k);
+}
+
+/* A graph that was given is wanted whatever its size: the model of the other large graphs. */
+static pare_status run_given(runner *r)
+{
+    static const bench_case k[] = {
+        {"forward", &bench_file, BENCH_FULL, BENCH_MS, false, {64, 4}},
+        {"train", &bench_file_step, BENCH_FULL, BENCH_MS, false, {64, 4}},
+    };
+    pare_status st = PARE_OK;
+    for (size_t i = 0; r->graph && i < sizeof k / sizeof *k && !st; i++)
+        if (named(r, &k[i])) st = run_case(r, &k[i]);
+    return st;
 }
 
 /* ---- the command ------------------------------------------------------------------------------
@@ -268,6 +290,7 @@ static pare_status bench(runner *r, const char *peers, int argc, char **argv)
     if (!r->c->json) print_head(r, argc, argv);
     for (size_t k = 0; k < bench_ncases && !st; k++)
         if (wanted(r, &bench_cases[k])) st = run_case(r, &bench_cases[k]);
+    if (!st) st = run_given(r);
     if (!st && r->c->json) st = print_json(r);
     if (!st && r->match.lost > 0)
         st = pare_fail(&r->c->err, PARE_ERR_IO, "%zu of the peers broke", r->match.lost);
@@ -287,6 +310,11 @@ int cmd_bench(int argc, char **argv)
          .kind = OPT_FLAG,
          .to = &r.match.cpu,
          .help = "CPU time, one thread: where others use the machine, too"},
+        {.name = "graph",
+         .kind = OPT_TEXT,
+         .to = &r.graph,
+         .metavar = "FILE",
+         .help = "forward, train: also on this graph (.npz), dim 64, 4 layers"},
         {.name = "peer",
          .kind = OPT_TEXT,
          .to = &peers,

@@ -220,6 +220,7 @@ static pare_status one_pass(cli *c, run_state *s)
     if (!st) st = forward_traced(c, s);
     if (!st && c->out) st = write_result(c, s);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
+    if (!st) run_check_finite(c, s);
     if (!st && c->json)
         st = run_print_json(c, s);
     else if (!st && !(c->out && strcmp(c->out, "-") == 0))

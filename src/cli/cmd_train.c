@@ -209,6 +209,7 @@ static pare_status run(plan *p)
         pare_runs(&m, &runs, &source, p->runs, p->settings, &silent, p->ranks, &c->err);
     r.seconds = pare_seconds() - start;
     r.runs = runs;
+    c->bar.note[0] = '\0'; /* what follows is no step */
     const pare_status logged = log_close(p);
     if (!st) st = logged;
     if (!st && pare_ranks_rank(p->ranks) == 0) st = publish(p, m, &r);

@@ -1,164 +1,157 @@
-/* What `pare run --text` does with a language model: it goes on, token by token. */
+/* What `pare run --text` does with a language model: it goes on, token by token.
+ *
+ * Several texts go on together: a token of each in one pass over the weights, which costs little
+ * more than a token of one. They come out in their order, the first of them as it is written, the
+ * others when those before them are complete. A text does not depend on the others (decode.h), nor
+ * on how many go together. */
 #include "out.h"
 #include "run.h"
+#include "text_out.h"
 
 #include <string.h>
 
-/* ---- text as it comes ------------------------------------------------------------------------ */
-
-/* Tokens may end within a character: its bytes are held back until it is whole. What is no UTF-8,
- * and control characters that could play with the terminal, become U+FFFD. */
-typedef struct text_out {
-    cli *c;
-    bool show; /* on stdout; otherwise only kept */
-    unsigned char held[4];
-    size_t nheld;
-    char *all;
-    size_t n, room;
-    bool failed;
-} text_out;
-
-static void emit(text_out *t, const char *s, size_t n)
-{
-    if (t->room - t->n < n + 1) {
-        const size_t room = 2 * t->room + n + 256;
-        char *const more = pare_alloc(t->c->arena, room, 1);
-        if (!more) {
-            t->failed = true;
-            return;
-        }
-        if (t->n) memcpy(more, t->all, t->n);
-        t->all = more;
-        t->room = room;
-    }
-    memcpy(t->all + t->n, s, n);
-    t->n += n;
-    t->all[t->n] = '\0';
-    if (t->show) fwrite(s, 1, n, stdout);
-}
-
-static bool harmless(const unsigned char *p, size_t n)
-{
-    if (n == 1) return p[0] >= 0x20 ? p[0] != 0x7F : p[0] == '\n' || p[0] == '\t';
-    return !(n == 2 && p[0] == 0xC2 && p[1] < 0xA0);
-}
-
-/* Could more bytes make a character of these? */
-static bool unfinished(const unsigned char *p, size_t n)
-{
-    const size_t want = p[0] >= 0xF0 ? 4 : p[0] >= 0xE0 ? 3 : 2;
-    if (p[0] < 0xC2 || p[0] > 0xF4 || n >= want) return false;
-    for (size_t i = 1; i < n; i++)
-        if ((p[i] & 0xC0) != 0x80) return false;
-    return true;
-}
-
-/* Gives out what is decided; at the end everything is. */
-static void settle(text_out *t, bool end)
-{
-    while (t->nheld) {
-        size_t n = out_utf8_length(t->held, t->nheld);
-        if (n == 0 && !end && unfinished(t->held, t->nheld)) return;
-        if (n && harmless(t->held, n))
-            emit(t, (const char *)t->held, n);
-        else
-            emit(t, "\xEF\xBF\xBD", 3);
-        if (n == 0) n = 1;
-        t->nheld -= n;
-        memmove(t->held, t->held + n, t->nheld);
-    }
-}
-
-static void put(text_out *t, const char *s, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        t->held[t->nheld++] = (unsigned char)s[i];
-        settle(t, false);
-    }
-}
-
-/* ---- one text -------------------------------------------------------------------------------- */
+enum { TOGETHER = 24 };              /* texts, at most: two tall tiles of the products */
+#define MOST_CACHE ((size_t)1 << 28) /* floats of keys and values, unless one text needs more */
 
 typedef struct story {
     pare_input prompt;
     int64_t *ids; /* generated */
     size_t n;
-    const char *stop;        /* "tokens", "end" or "context" */
-    const char *first, *all; /* the prompt as printed, and what was made of it */
+    const char *stop;     /* "tokens", "end" or "context"; NULL: it goes on */
+    text_out first, text; /* the prompt as printed, and what was made of it */
+    pare_sampler sampler;
+    bool open; /* its first line has begun */
 } story;
 
 typedef struct writer {
     cli *c;
     run_state *s;
     pare_decoder *d;
+    story *y; /* all texts */
+    size_t n, begun, shown;
+    story *at[TOGETHER]; /* those that go on now, by their number in the decoder; NULL: free */
+    size_t together;
     size_t tokens;
+    pare_sampler sampler;
     double read, write; /* seconds */
     size_t nread, nwritten;
 } writer;
 
+/* ---- one text -------------------------------------------------------------------------------- */
+
 /* Words have no blanks of their own. */
-static void put_token(writer *w, text_out *t, int64_t previous, int64_t id)
+static void put_token(const writer *w, text_out *t, int64_t previous, int64_t id)
 {
     size_t bytes;
     const char *const s = pare_decode(w->s->tok, previous, id, &bytes);
-    if (w->s->m->tokenizer == PARE_TOK_WORDS && previous >= 0) put(t, " ", 1);
-    put(t, s, bytes);
+    if (w->s->m->tokenizer == PARE_TOK_WORDS && previous >= 0) text_put(t, w->c, " ", 1);
+    text_put(t, w->c, s, bytes);
 }
 
-static pare_status go_on(writer *w, story *y, text_out *t, const float *logits)
+/* Chooses what follows, and whether anything will follow that. */
+static pare_status choose(writer *w, size_t slot, const float *logits)
 {
-    pare_sampler sampler;
-    pare_err *const err = &w->c->err;
-    /* Every text from the start of the stream: what becomes of it does not depend on the others. */
-    pare_status st = pare_sampler_new(&sampler, w->c->arena, pare_model_outputs(w->s->m),
-                                      &w->s->o->sample, w->c->seed, 0, err);
-    int64_t last = y->prompt.ids[y->prompt.tokens - 1];
-    while (!st) {
-        int64_t id;
-        if ((st = pare_sample(&id, &sampler, logits, err))) break;
-        if (pare_ends_text(w->s->tok, id)) {
-            y->stop = "end";
-            break;
-        }
+    story *const y = w->at[slot];
+    int64_t id;
+    const pare_status st = pare_sample(&id, &y->sampler, logits, &w->c->err);
+    if (st) return st;
+    if (pare_ends_text(w->s->tok, id)) {
+        y->stop = "end";
+    } else {
+        put_token(w, &y->text, y->n ? y->ids[y->n - 1] : y->prompt.ids[y->prompt.tokens - 1], id);
         y->ids[y->n++] = id;
-        put_token(w, t, last, id);
-        if (t->show) fflush(stdout);
-        last = id;
-        y->stop = y->n == w->tokens ? "tokens" : "context";
-        if (y->n == w->tokens || pare_decoder_tokens(w->d) == pare_decoder_room(w->d)) break;
-        st = pare_decoder_step(w->d, id, &logits, err);
+        w->nwritten++;
+        if (y->n == w->tokens)
+            y->stop = "tokens";
+        else if (pare_decoder_tokens_of(w->d, slot) == pare_decoder_room(w->d))
+            y->stop = "context";
     }
-    settle(t, true);
-    return st;
+    if (!y->stop) return PARE_OK;
+    text_end(&y->text, w->c);
+    w->at[slot] = NULL;
+    return PARE_OK;
 }
 
-static pare_status tell(writer *w, story *y)
+/* The next text takes a free place, is read, and gets its first token. */
+static pare_status begin(writer *w, size_t slot)
 {
-    text_out prompt = {.c = w->c, .show = !w->c->json}, text = prompt;
+    story *const y = w->at[slot] = &w->y[w->begun++];
+    const pare_input *const p = &y->prompt;
     const float *logits;
-    const size_t room = pare_decoder_room(w->d) - y->prompt.tokens + 1;
+    const size_t room = pare_decoder_room(w->d) - p->tokens + 1;
     y->ids = pare_alloc(w->c->arena, room < w->tokens ? room : w->tokens, sizeof *y->ids);
     if (!y->ids) return pare_no_memory(&w->c->err);
-    for (size_t i = 0; i < y->prompt.tokens; i++)
-        put_token(w, &prompt, i ? y->prompt.ids[i - 1] : -1, y->prompt.ids[i]);
-    settle(&prompt, true);
-    pare_decoder_reset(w->d);
+    y->sampler = w->sampler; /* from the start of the stream; the working memory is shared */
+    for (size_t i = 0; i < p->tokens; i++)
+        put_token(w, &y->first, i ? p->ids[i - 1] : -1, p->ids[i]);
+    text_end(&y->first, w->c);
+    pare_decoder_reset_text(w->d, slot);
     const double start = pare_seconds();
-    pare_status st = pare_decoder_feed(w->d, y->prompt.ids, y->prompt.tokens, &logits, &w->c->err);
-    const double read = pare_seconds();
-    if (!st) st = go_on(w, y, &text, logits);
-    w->read += read - start;
-    w->write += pare_seconds() - read;
-    w->nread += y->prompt.tokens;
-    w->nwritten += y->n;
-    if (!w->c->json) putchar('\n');
-    if (!st && (prompt.failed || text.failed)) st = pare_no_memory(&w->c->err);
-    y->first = prompt.all ? prompt.all : "";
-    y->all = text.all ? text.all : "";
-    return st;
+    const pare_status st =
+        pare_decoder_feed_text(w->d, slot, p->ids, p->tokens, &logits, &w->c->err);
+    w->read += pare_seconds() - start;
+    w->nread += p->tokens;
+    return st ? st : choose(w, slot, logits);
 }
 
 /* ---- all texts ------------------------------------------------------------------------------- */
+
+/* Every text at work takes the token that was chosen, and chooses again; *n: how many there are. */
+static pare_status step(writer *w, size_t *n)
+{
+    size_t slot[TOGETHER], ld = 0;
+    int64_t id[TOGETHER];
+    const float *logits = NULL;
+    *n = 0;
+    for (size_t i = 0; i < w->together; i++) {
+        if (!w->at[i]) continue;
+        slot[*n] = i;
+        id[(*n)++] = w->at[i]->ids[w->at[i]->n - 1];
+    }
+    if (*n == 0) return PARE_OK;
+    pare_status st = pare_decoder_step_texts(w->d, slot, id, *n, &logits, &ld, &w->c->err);
+    for (size_t i = 0; i < *n && !st; i++) st = choose(w, slot[i], logits + i * ld);
+    return st;
+}
+
+/* What has come since the last time, in order; `last`: a text that broke off ends its line too. */
+static void show(writer *w, bool last)
+{
+    const bool print = !w->c->json;
+    for (; w->shown < w->begun; w->shown++) {
+        story *const y = &w->y[w->shown];
+        if (print && w->shown && !y->open) putchar('\n');
+        y->open = true;
+        if (print) text_show(&y->first);
+        if (print) text_show(&y->text);
+        if (!y->stop && !last) break;
+        if (print) putchar('\n');
+        if (y->stop && strcmp(y->stop, "context") == 0)
+            cli_note(w->c, "stopped: the context of %zu tokens is full", w->s->m->context);
+        if (last && !y->stop) break;
+    }
+    if (print) fflush(stdout);
+}
+
+static pare_status tell_all(writer *w)
+{
+    pare_status st = PARE_OK;
+    size_t working = 1;
+    const double start = pare_seconds();
+    while (!st && working && !ferror(stdout)) { /* which the end of the program reports */
+        for (size_t i = 0; i < w->together && !st; i++)
+            while (!st && !w->at[i] && w->begun < w->n) st = begin(w, i);
+        show(w, false);
+        if (!st) st = step(w, &working);
+    }
+    show(w, st != PARE_OK);
+    w->write = pare_seconds() - start - w->read;
+    for (size_t i = 0; i < w->begun && !st; i++)
+        if (w->y[i].first.failed || w->y[i].text.failed) st = pare_no_memory(&w->c->err);
+    return st;
+}
+
+/* ---- around it ------------------------------------------------------------------------------- */
 
 /* The lines of a file, but for empty ones, as a list of texts. */
 static pare_status read_prompts(cli *c, const char *path, const char ***out, size_t *n)
@@ -222,13 +215,13 @@ static bool json_ids(cJSON *to, const char *key, const int64_t *ids, size_t n)
 static bool json_story(cJSON *list, const story *y)
 {
     cJSON *const o = pare_json_add_object(list, NULL);
-    return o && pare_json_add_string(o, "prompt", y->first) &&
-           pare_json_add_string(o, "text", y->all) &&
+    return o && pare_json_add_string(o, "prompt", y->first.all ? y->first.all : "") &&
+           pare_json_add_string(o, "text", y->text.all ? y->text.all : "") &&
            json_ids(o, "prompt_ids", y->prompt.ids, y->prompt.tokens) &&
            json_ids(o, "ids", y->ids, y->n) && pare_json_add_string(o, "stop", y->stop);
 }
 
-static pare_status print_json(writer *w, const story *y, size_t n)
+static pare_status print_json(const writer *w)
 {
     cli *const c = w->c;
     facts f;
@@ -238,7 +231,7 @@ static pare_status print_json(writer *w, const story *y, size_t n)
     bool ok = root && out_json_facts(root, "input", &f);
     cJSON *const list = ok ? pare_json_add_array(root, "texts") : NULL;
     ok = list != NULL;
-    for (size_t i = 0; ok && i < n; i++) ok = json_story(list, &y[i]);
+    for (size_t i = 0; ok && i < w->n; i++) ok = json_story(list, &w->y[i]);
     cJSON *const rate = ok ? pare_json_add_object(root, "tokens_per_second") : NULL;
     ok = rate && pare_json_add_number(rate, "prompt", per_second(w->nread, w->read)) &&
          pare_json_add_number(rate, "generation", per_second(w->nwritten, w->write));
@@ -248,28 +241,12 @@ static pare_status print_json(writer *w, const story *y, size_t n)
     return out_json(c, root, ok);
 }
 
-static void note_rates(writer *w)
+static void note_rates(const writer *w)
 {
     char a[32], b[32], m[32], n[32];
     cli_note(w->c, "prompt %s tokens, %s tokens/s; generated %s tokens, %s tokens/s",
              out_count(a, w->nread), out_count(m, (uint64_t)per_second(w->nread, w->read)),
              out_count(b, w->nwritten), out_count(n, (uint64_t)per_second(w->nwritten, w->write)));
-}
-
-static pare_status tell_all(writer *w, story *y, size_t n)
-{
-    pare_status st = PARE_OK;
-    for (size_t i = 0; i < n && !st; i++) {
-        if (i && !w->c->json) putchar('\n');
-        st = tell(w, &y[i]);
-        fflush(stdout);
-        if (!st && strcmp(y[i].stop, "context") == 0)
-            cli_note(w->c, "stopped: the context of %zu tokens is full", w->s->m->context);
-        if (ferror(stdout)) return st; /* which the end of the program reports */
-    }
-    if (st) return st;
-    note_rates(w);
-    return w->c->json ? print_json(w, y, n) : PARE_OK;
 }
 
 const char *run_cannot_generate(const pare_model *m)
@@ -279,15 +256,30 @@ const char *run_cannot_generate(const pare_model *m)
     return pare_model_outputs(m) == m->stem.vocab ? NULL : "its outputs are not its vocabulary";
 }
 
+/* Texts whose keys and values are held at once. */
+static size_t together(const pare_model *m, size_t n, size_t room)
+{
+    size_t cache = 1;
+    for (size_t b = 0; b < m->nblocks; b++)
+        cache += (m->blocks[b].attn.wk.rows + m->blocks[b].attn.wv.rows) * room;
+    const size_t most = MOST_CACHE / cache < TOGETHER ? MOST_CACHE / cache : TOGETHER;
+    return n < most ? n : most ? most : 1;
+}
+
 pare_status run_generate(cli *c, run_state *s)
 {
     writer w = {.c = c, .s = s};
-    story *y = NULL;
-    size_t n = 0;
+    pare_status st = encode_all(c, s, &w.y, &w.n);
     w.tokens = s->o->tokens == RUN_NOT_GIVEN ? RUN_TOKENS : s->o->tokens;
-    pare_status st = encode_all(c, s, &y, &n);
-    if (!st) st = pare_decoder_new(&w.d, s->m, room_for(s->m, y, n, w.tokens), &c->exec, &c->err);
-    if (!st) st = tell_all(&w, y, n);
+    if (st) return st;
+    const size_t room = room_for(s->m, w.y, w.n, w.tokens);
+    w.together = together(s->m, w.n, room);
+    st = pare_sampler_new(&w.sampler, c->arena, pare_model_outputs(s->m), &s->o->sample, c->seed, 0,
+                          &c->err);
+    if (!st) st = pare_decoder_new_texts(&w.d, s->m, w.together, room, &c->exec, &c->err);
+    if (!st) st = tell_all(&w);
     pare_decoder_free(w.d);
-    return st;
+    if (st || ferror(stdout)) return st;
+    note_rates(&w);
+    return c->json ? print_json(&w) : PARE_OK;
 }

@@ -26,12 +26,15 @@ typedef struct run_state {
     size_t ndim, shape[4];
     size_t rows, cols; /* of all outputs together */
     void *out;         /* rows x cols, f32 or f64 */
+    size_t nonfinite;  /* numbers of it that are nan or infinite */
     double ms;
 } run_state;
 
 /* A summary for people: shape, range, likeliest tokens or classes, time. */
 void run_print(const cli *c, const run_state *s);
 pare_status run_print_json(cli *c, const run_state *s);
+/* Counts what is no number, and says so on stderr, also with -q: a model that overflows. */
+void run_check_finite(const cli *c, run_state *s);
 
 /* The ids of a text, at least one and as many as the context takes; - is standard input. */
 pare_status run_encode(cli *c, run_state *s, const char *text, pare_input *in);

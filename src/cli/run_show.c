@@ -12,6 +12,21 @@ static double value(const run_state *s, size_t i)
     return s->o->f64 ? ((const double *)s->out)[i] : (double)((const float *)s->out)[i];
 }
 
+void run_check_finite(const cli *c, run_state *s)
+{
+    size_t first = 0;
+    for (size_t i = 0; i < s->rows * s->cols; i++) {
+        if (isfinite(value(s, i))) continue;
+        if (s->nonfinite++ == 0) first = i;
+    }
+    if (s->nonfinite)
+        fprintf(stderr,
+                "pare %s: warning: %zu of %zu numbers of the output are nan or infinite, the first "
+                "in row %zu, column %zu: the model overflows%s\n",
+                c->spec.command, s->nonfinite, s->rows * s->cols, first / s->cols, first % s->cols,
+                s->o->f64 ? "" : " f32 (--f64 may not)");
+}
+
 typedef struct top_entry {
     size_t id;
     double probability;
@@ -121,7 +136,8 @@ pare_status run_print_json(cli *c, const run_state *s)
     ok = out &&
          (c->out ? pare_json_add_string(out, "path", c->out) : pare_json_add_null(out, "path")) &&
          pare_json_add_string(out, "dtype", s->o->f64 ? "F64" : "F32") &&
-         out_json_shape(out, "shape", s->shape, s->ndim) && json_top(root, s);
+         out_json_shape(out, "shape", s->shape, s->ndim) &&
+         pare_json_add_size(out, "nonfinite", s->nonfinite) && json_top(root, s);
     cJSON *time = ok ? pare_json_add_object(root, "time_ms") : NULL;
     return out_json(c, root, time && pare_json_add_number(time, "run", s->ms));
 }

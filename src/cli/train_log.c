@@ -57,22 +57,26 @@ static void put_header(const plan *p, int argc, char *const *argv)
     fprintf(p->log, "setting,run,step,loss,lr,norm,val,test,best\n");
 }
 
+/* A new file with its header; all ranks append to it afterwards. */
+static pare_status begin(plan *p, const char *path, int argc, char *const *argv)
+{
+    p->log = fopen(path, "w");
+    if (p->log) put_header(p, argc, argv);
+    const bool bad = !p->log || fclose(p->log) != 0;
+    p->log = NULL;
+    return bad ? pare_fail(&p->c->err, PARE_ERR_IO, "%s: %s", path, strerror(errno)) : PARE_OK;
+}
+
 pare_status log_open(plan *p, int argc, char *const *argv)
 {
-    cli *c = p->c;
     const char *path = p->o->log;
+    pare_status st = PARE_OK;
     if (!path) return PARE_OK;
-    const bool goes_on = p->o->resume && pare_file_exists(path);
-    const bool first = pare_ranks_rank(p->ranks) == 0;
-    pare_status st = goes_on && first ? mend(c, path) : PARE_OK;
+    if (pare_ranks_rank(p->ranks) == 0)
+        st = p->o->resume && pare_file_exists(path) ? mend(p->c, path) : begin(p, path, argc, argv);
     if (st) return st;
-    /* Only what the first rank has made is appended to. */
-    if (first) p->log = fopen(path, goes_on ? "a" : "w");
-    if (p->log && !goes_on) put_header(p, argc, argv);
-    if (p->log && fflush(p->log) != 0) st = PARE_ERR_IO;
-    if (!first) p->log = fopen(path, "a");
-    if (p->log && !st) return PARE_OK;
-    return pare_fail(&c->err, PARE_ERR_IO, "%s: %s", path, strerror(errno));
+    p->log = fopen(path, "a");
+    return p->log ? PARE_OK : pare_fail(&p->c->err, PARE_ERR_IO, "%s: %s", path, strerror(errno));
 }
 
 pare_status log_close(plan *p)

@@ -361,6 +361,13 @@ static uint64_t every(size_t said, uint64_t usual)
     return said ? said : usual ? usual : 1;
 }
 
+/* The usual warm-up is for runs of the usual length. */
+static uint64_t warmup(const train_opts *o, uint64_t steps)
+{
+    const bool usual = o->warmup == train_recipes[o->kind].warmup;
+    return usual && o->warmup > steps / 10 ? steps / 10 : o->warmup;
+}
+
 pare_status plan_start(void *self, pare_run_parts *out, size_t run, size_t at, pare_err *err)
 {
     plan *p = self;
@@ -373,7 +380,7 @@ pare_status plan_start(void *self, pare_run_parts *out, size_t run, size_t at, p
     *out = (pare_run_parts){.start = m ? m : p->from, .lesson = plan_lesson(p, run), .own = m};
     out->opts = (pare_train_opts){
         .steps = steps,
-        .warmup = o->warmup,
+        .warmup = warmup(o, steps),
         .mark_every = every(o->mark_every, on_nodes(o) ? 1 : steps / 20),
         .keep_every = every(o->keep_every, steps / 20),
         .lr = p->setting[at].lr,

@@ -1,7 +1,10 @@
-/* Sampling: softmax in f64, cut to the likeliest by a heap, and one uniform number.
+/* Sampling: softmax in f64, and one uniform number that falls on a token.
  *
- * A heap gives the likeliest one after the other and costs n + k log n for k of them: the cut by
- * mass needs no sorting of all. */
+ * Laid side by side, likeliest first, tokens fill a line by their weights. Both questions of
+ * sampling ask who stands at a point of it: at top_p of its length the cut ends, and at u of what
+ * is left stands the choice. Neither needs the line in order: the likelier half of some tokens,
+ * weighed, tells in which half the point lies, and so on (n steps in all, on the average). Weights
+ * are whole numbers, so that their sums are exact and no order of summing can move a token. */
 #include "tokenizer.h"
 #include <pare/sample.h>
 #include <math.h>
@@ -38,81 +41,89 @@ static pare_status likeliest(size_t *best, const float *logits, size_t n, pare_e
     return PARE_OK;
 }
 
-/* weight = exp((logit - largest) / temperature); returns their sum. */
-static double soften(pare_sampler *s, const float *logits, double largest)
+/* weight = exp((logit - largest) / temperature) as a whole number in units so small that the sum of
+ * all just fits; returns the sum. */
+static uint64_t soften(pare_sampler *s, const float *logits, double largest)
 {
-    double sum = 0;
-    for (size_t j = 0; j < s->classes; j++)
-        sum += s->weight[j] = exp(((double)logits[j] - largest) / s->o.temperature);
+    int bits = 0;
+    while ((uint64_t)s->classes >> bits) bits++;
+    const double unit = ldexp(1, 63 - bits);
+    uint64_t sum = 0;
+    for (size_t j = 0; j < s->classes; j++) {
+        const double w = exp(((double)logits[j] - largest) / s->o.temperature);
+        sum += s->weight[j] = (uint64_t)(w * unit);
+    }
     return sum;
 }
 
-/* ---- a heap of the choices, likeliest on top ------------------------------------------------ */
-
-static bool likelier(const pare_sampler *s, uint32_t a, uint32_t b)
+/* Weights below this are together less than 1 - top_p of the sum, so that all others reach top_p
+ * without them: they need not be looked at. (Half of it, for rounding.) */
+static uint64_t least_weight(const pare_sampler *s, uint64_t sum)
 {
-    const double x = s->weight[a], y = s->weight[b];
-    return x > y || (x == y && a < b);
+    return (uint64_t)((1 - s->o.top_p) * (double)sum / (2 * (double)s->classes));
 }
 
-static void sink(pare_sampler *s, size_t at, size_t n)
+static size_t gather(pare_sampler *s, uint64_t least)
+{
+    size_t n = 0;
+    for (size_t j = 0; j < s->classes; j++) {
+        s->choice[n] = (uint32_t)j;
+        n += s->weight[j] >= least;
+    }
+    return n;
+}
+
+/* Moves what is likelier than the choice at `pivot` to the front of [from, to), and that choice
+ * behind them; returns where it is then, and adds the weights before it. */
+static size_t divide(pare_sampler *s, size_t from, size_t to, size_t pivot, uint64_t *sum)
 {
     uint32_t *const c = s->choice;
-    const uint32_t moved = c[at];
-    for (size_t child; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && likelier(s, c[child + 1], c[child])) child++;
-        if (!likelier(s, c[child], moved)) break;
-        c[at] = c[child];
+    const uint32_t p = c[pivot];
+    const uint64_t weight = s->weight[p];
+    size_t at = from;
+    c[pivot] = c[to - 1];
+    for (size_t i = from; i + 1 < to; i++) {
+        const uint32_t id = c[i];
+        const uint64_t w = s->weight[id];
+        const bool likelier = (w > weight) | ((w == weight) & (id < p));
+        c[i] = c[at];
+        c[at] = id;
+        at += likelier;
+        *sum += likelier ? w : 0;
     }
-    c[at] = moved;
+    c[to - 1] = c[at];
+    c[at] = p;
+    return at;
 }
 
-/* Weights below this are together less than 1 - top_p of the sum, so that all others reach top_p
- * without them: they need not enter the heap. (Half of it, for rounding.) */
-static double least_weight(const pare_sampler *s, double sum)
+/* The fewest likeliest of the first n choices that weigh `mass`, or `most` of them, come first;
+ * returns how many, the last of which is the least likely, and sets *mass to what they weigh. */
+static size_t reach(pare_sampler *s, size_t n, size_t most, uint64_t *mass)
 {
-    return (1 - s->o.top_p) * sum / (2 * (double)s->classes);
+    size_t from = 0, to = n;
+    uint64_t sum = 0; /* of [0, from), which is taken */
+    uint32_t any = 0; /* no sorted or otherwise arranged weights can make all pivots bad ones */
+    while (from < to && from < most && sum < *mass) {
+        any = any * 1664525u + 1013904223u;
+        const size_t pivot = from + (size_t)((uint64_t)any * (to - from) >> 32);
+        uint64_t more = sum;
+        const size_t at = divide(s, from, to, pivot, &more);
+        if (more >= *mass || at >= most) {
+            to = at;
+        } else {
+            from = at + 1;
+            sum = more + s->weight[s->choice[at]];
+        }
+    }
+    *mass = sum;
+    return from;
 }
 
-/* Moves the likeliest to the end of the first *n choices, in their order from the end on, until
- * they reach top_p of the sum or are top_k; returns how many, and sets the sum to theirs. */
-static size_t cut(pare_sampler *s, size_t *n, double *sum)
+/* Rounded up, and at least 1: the likeliest is always reached. */
+static uint64_t part(double fraction, uint64_t sum)
 {
-    const double least = least_weight(s, *sum), mass = s->o.top_p * *sum;
-    const size_t most = s->o.top_k ? s->o.top_k : s->classes;
-    size_t left = 0;
-    for (size_t j = 0; j < s->classes; j++)
-        if (s->weight[j] >= least) s->choice[left++] = (uint32_t)j;
-    *n = left;
-    *sum = 0;
-    for (size_t j = left / 2; j-- > 0;) sink(s, j, left);
-    while (left > 0 && *n - left < most && (left == *n || *sum < mass)) {
-        const uint32_t best = s->choice[0];
-        s->choice[0] = s->choice[--left];
-        sink(s, 0, left);
-        s->choice[left] = best;
-        *sum += s->weight[best];
-    }
-    return *n - left;
-}
-
-/* ---- the choice -------------------------------------------------------------------------------
- */
-
-/* The first one whose partial sum is above u; rounding may leave none: then the last. They stand
- * before `end`, backwards; NULL: all ids. */
-static uint32_t walk(const pare_sampler *s, size_t n, const uint32_t *end, double u)
-{
-    double sum = 0;
-    uint32_t id = 0;
-    for (size_t j = 0; j < n; j++) {
-        const uint32_t next = end ? *--end : (uint32_t)j;
-        if (!(s->weight[next] > 0)) continue;
-        id = next;
-        sum += s->weight[id];
-        if (u < sum) break;
-    }
-    return id;
+    const double p = ceil(fraction * (double)sum);
+    return p < 1 ? 1 : p < (double)sum ? (uint64_t)p : sum;
 }
 
 pare_status pare_sample(int64_t *id, pare_sampler *s, const float *logits, pare_err *err)
@@ -124,11 +135,15 @@ pare_status pare_sample(int64_t *id, pare_sampler *s, const float *logits, pare_
     if (st) return st;
     *id = (int64_t)best;
     if (s->o.temperature == 0) return PARE_OK;
-    double sum = soften(s, logits, (double)logits[best]);
-    const bool all = s->o.top_p == 1 && (s->o.top_k == 0 || s->o.top_k >= s->classes);
-    size_t heap = 0;
-    const size_t n = all ? s->classes : cut(s, &heap, &sum);
-    *id = walk(s, n, all ? NULL : s->choice + heap, u * sum);
+    uint64_t mass = soften(s, logits, (double)logits[best]);
+    size_t n = gather(s, least_weight(s, mass));
+    if (s->o.top_p < 1 || s->o.top_k) {
+        mass = part(s->o.top_p, mass);
+        n = reach(s, n, s->o.top_k ? s->o.top_k : n, &mass);
+    }
+    mass = part(u, mass);
+    n = reach(s, n, n, &mass);
+    *id = s->choice[n - 1];
     return PARE_OK;
 }
 

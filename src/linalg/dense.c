@@ -3,12 +3,14 @@
  * The work is cut into tiles of tokens x outputs whose sizes follow from the shapes alone, so the
  * bits do not depend on the number of threads. A weight stored in the other precision is converted
  * tile by tile into scratch that lives as long as the tile, never whole. */
+#include "sgemm.h"
 #include <pare/linalg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
+    most_outs = 512,      /* of a tile */
     inner_tile = 512,     /* columns of w converted at a time: 256 x 512 doubles are 1 MB */
     small_work = 1 << 15, /* multiplications below which a second thread costs more than it gives */
     small_work_f32 = 1 << 17,
@@ -53,15 +55,15 @@ static void choose_tiles(job *j)
     j->out_blocks = blocks_of(out, j->outs);
 }
 
-/* sgemm copies both operands tile by tile, so that larger tiles waste less. */
+/* A product copies its operands tile by tile, so that larger tiles waste less. */
 static void choose_tiles_f32(job *j)
 {
     const size_t n = j->n, out = j->w->rows, in = j->w->cols;
     const bool few = n <= 64;
     const double work = (double)n * (double)out * (double)in;
     const bool one = work < (few ? small_work_f32 : small_product);
-    j->tokens = one ? n : few ? 64 : 256;
-    j->outs = one ? out : few ? 128 : 384;
+    j->tokens = one ? n : few ? 64 : n >= 2048 ? 512 : 256;
+    j->outs = one ? out : few ? 128 : most_outs;
     j->out_blocks = blocks_of(out, j->outs);
 }
 
@@ -124,6 +126,16 @@ static void bias_rows_f32(const job *j, tile t, float *y)
         memcpy(y + done * t.outs, y, least(done, t.tokens - done) * t.outs * sizeof *y);
 }
 
+/* The bias goes into the product, where our own can do it: y is written once. */
+static bool with_bias_f32(const job *j, tile t, const float *x, const float *w, float *y)
+{
+    float bias[most_outs];
+    if (!j->b || t.outs > most_outs) return false;
+    for (size_t o = 0; o < t.outs; o++) bias[o] = (float)bias_at(j, t.o + o);
+    return sgemm_avx512(t.tokens, t.outs, j->w->cols, x, j->ldx, false, w, j->w->cols, true, bias,
+                        0, y, j->ldy);
+}
+
 static void tile_f32(void *ctx, size_t block)
 {
     job *j = ctx;
@@ -133,9 +145,10 @@ static void tile_f32(void *ctx, size_t block)
     float *y = j->y32 + t.i * j->ldy + t.o;
     const bool whole = j->w->dtype == PARE_F32;
     const float beta = j->b || !whole ? 1 : 0;
+    const float *const w = whole ? (const float *)j->w->data + t.o * in : NULL;
+    if (w && with_bias_f32(j, t, x, w, y)) return;
     if (beta != 0) bias_rows_f32(j, t, y);
-    if (whole) {
-        const float *w = (const float *)j->w->data + t.o * in;
+    if (w) {
         pare_gemm_f32(t.tokens, t.outs, in, 1, x, j->ldx, false, w, in, true, beta, y, j->ldy);
         return;
     }

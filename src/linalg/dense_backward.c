@@ -1,32 +1,38 @@
 /* dense_backward.c - the way back of y = x w^T + b:  dx = dy w,  dw += dy^T x,  db += 1^T dy.
  *
- * dx is cut into blocks of rows. dw is a sum over rows: tiles of dw, each over chunks of rows whose
- * partial sums are added in their order. All sizes follow from the shapes alone, so the bits do not
- * depend on the number of threads. */
+ * dx is cut into tiles of rows x inputs. dw is a sum over rows: it is cut into tiles of outputs x
+ * inputs and, where these are too few to share, the rows into chunks, whose sums are added in their
+ * order. All sizes follow from the shapes alone, so the bits do not depend on the number of
+ * threads. */
 #include <pare/linalg.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    ROWS = 256,   /* of dy and dx in one unit of work */
-    COLS = 384,   /* of dx in one unit */
-    TILE = 256,   /* outputs and inputs of one tile of dw */
-    CHUNK = 1024, /* rows of one partial sum of dw and db */
-    PARTS = 8     /* tiles enough to share: below it the rows are cut too */
+    ROWS = 512, /* of a tile of dx where there are many, */
+    FEW = 2048, /* half of that where there are fewer than so many */
+    COLS = 512,
+    TILE = 512,   /* outputs, and inputs, of a tile of dw: smaller ones copy too much */
+    ENOUGH = 4,   /* tiles of dw to share; with fewer, rows are cut into */
+    CHUNKS = 8,   /* at most so many chunks */
+    CHUNK = 1024, /* of at least so many rows */
+    STRIP = 1024, /* numbers of dw in one unit when chunks are added */
+    STEP = 256,   /* rows at a time: what the product takes at a time, too */
+    RUN = 32      /* rows that are added in f32 before they go to the sum in f64 */
 };
 
+typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+
 typedef struct job {
-    float *dx, *dw, *db;
-    double *dx64, *dw64, *db64;
-    const float *dy, *x, *w;
-    const double *dy64, *x64, *w64;
+    void *dx, *dw, *db;
+    const void *dy, *x, *w;
     size_t lddx, lddy, ldx, n, in, out;
     bool add, f64;
-    size_t in_blocks; /* dx */
-    size_t row_tiles, tiles,
-        parts;     /* dw: tiles along out, tiles, chunks of rows (1: no partials) */
-    void *partial; /* parts x out x in */
+    size_t rows, in_blocks;  /* dx: rows of a tile, tiles along the inputs */
+    size_t out_tiles, tiles; /* dw: tiles along the outputs, tiles */
+    size_t chunk, chunks;    /* rows of a chunk, chunks */
+    double *sums;            /* chunks x out: the bias's gradient, or NULL */
+    void *partial;           /* chunks - 1 times dw: the first is dw itself */
 } job;
 
 static size_t least(size_t a, size_t b)
@@ -39,102 +45,187 @@ static size_t blocks_of(size_t n, size_t size)
     return n / size + (n % size != 0);
 }
 
-/* ---- dx -------------------------------------------------------------------------------------- */
+/* Element i of an array of the job's type. */
+static void *at(const job *j, const void *base, size_t i)
+{
+    return (char *)base + i * (j->f64 ? sizeof(double) : sizeof(float));
+}
 
-static void dx_block(void *ctx, size_t b)
+typedef struct view {
+    void *v;
+    size_t rows, cols, ld;
+} view;
+
+static pare_mat wide(view x)
+{
+    return (pare_mat){x.rows, x.cols, x.ld, x.v};
+}
+
+/* c = op(a) b, added to c where `add`. */
+static void product(const job *j, view c, view a, bool turned, view b, bool add)
+{
+    if (j->f64) {
+        pare_mat to = wide(c);
+        const pare_mat left = wide(a), right = wide(b);
+        pare_gemm(&to, 1, &left, turned, &right, false, add ? 1 : 0);
+        return;
+    }
+    pare_gemm_f32(c.rows, c.cols, b.rows, 1, a.v, a.ld, turned, b.v, b.ld, false, add ? 1 : 0, c.v,
+                  c.ld);
+}
+
+/* ---- dx ------------------------------------------------------------------------------------- */
+
+static void dx_tile(void *ctx, size_t b)
 {
     const job *const j = ctx;
-    const size_t i = b / j->in_blocks * ROWS, rows = least(ROWS, j->n - i);
+    const size_t i = b / j->in_blocks * j->rows, rows = least(j->rows, j->n - i);
     const size_t c = b % j->in_blocks * COLS, cols = least(COLS, j->in - c);
-    if (j->f64) {
-        pare_mat dx = {rows, cols, j->lddx, j->dx64 + i * j->lddx + c};
-        const pare_mat dy = {rows, j->out, j->lddy, (double *)j->dy64 + i * j->lddy};
-        const pare_mat w = {j->out, cols, j->in, (double *)j->w64 + c};
-        pare_gemm(&dx, 1, &dy, false, &w, false, j->add);
-        return;
-    }
-    pare_gemm_f32(rows, cols, j->out, 1, j->dy + i * j->lddy, j->lddy, false, j->w + c, j->in,
-                  false, j->add, j->dx + i * j->lddx + c, j->lddx);
+    const view dx = {at(j, j->dx, i * j->lddx + c), rows, cols, j->lddx};
+    const view dy = {at(j, j->dy, i * j->lddy), rows, j->out, j->lddy};
+    const view w = {at(j, j->w, c), j->out, cols, j->in};
+    product(j, dx, dy, false, w, j->add);
 }
 
-/* ---- dw -------------------------------------------------------------------------------------- */
+/* ---- db ------------------------------------------------------------------------------------- */
 
-/* Tile t over chunk p: into dw itself where there is one chunk, into the chunk's partial else. */
-static void dw_block(void *ctx, size_t b)
+static void add_f64(double *to, const double *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) to[i] += x[i];
+}
+
+static void add_f32(float *to, const float *x, size_t n)
+{
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) *(four *)(to + i) += *(const four *)(x + i);
+    for (; i < n; i++) to[i] += x[i];
+}
+
+/* sum[c] += the sum of a few rows: in f32, so that vectors of them are added. */
+static void add_run(double *sum, const float *dy, size_t ld, size_t rows, size_t cols)
+{
+    float part[TILE] = {0};
+    for (size_t i = 0; i < rows; i++) add_f32(part, dy + i * ld, cols);
+    for (size_t c = 0; c < cols; c++) sum[c] += (double)part[c];
+}
+
+/* sum (cols) += rows [i, i + rows) of dy from column o on. */
+static void add_rows(const job *j, double *sum, size_t i, size_t rows, size_t o, size_t cols)
+{
+    for (size_t r = i; r < i + rows; r += RUN) {
+        const size_t some = least(RUN, i + rows - r);
+        const void *const dy = at(j, j->dy, r * j->lddy + o);
+        if (!j->f64)
+            add_run(sum, dy, j->lddy, some, cols);
+        else
+            for (size_t e = 0; e < some; e++) add_f64(sum, at(j, dy, e * j->lddy), cols);
+    }
+}
+
+static void add_to_bias(const job *j, size_t o, const double *sum, size_t cols)
+{
+    float *const db = at(j, j->db, o);
+    if (j->f64)
+        add_f64(at(j, j->db, o), sum, cols);
+    else
+        for (size_t c = 0; c < cols; c++) db[c] = (float)((double)db[c] + sum[c]);
+}
+
+/* Where dw is not wanted. */
+static void bias_alone(void *ctx, size_t b)
 {
     const job *const j = ctx;
-    const size_t t = b / j->parts, p = b % j->parts;
-    const size_t o = t % j->row_tiles * TILE, outs = least(TILE, j->out - o);
-    const size_t c = t / j->row_tiles * TILE, ins = least(TILE, j->in - c);
-    const size_t i = p * CHUNK, rows = j->parts == 1 ? j->n : least(CHUNK, j->n - i);
-    const size_t at = o * j->in + c, off = p * j->out * j->in + at;
-    const bool direct = j->parts == 1;
-    if (j->f64) {
-        double *const to = direct ? j->dw64 + at : (double *)j->partial + off;
-        pare_mat dw = {outs, ins, j->in, to};
-        const pare_mat dy = {rows, outs, j->lddy, (double *)j->dy64 + i * j->lddy + o};
-        const pare_mat x = {rows, ins, j->ldx, (double *)j->x64 + i * j->ldx + c};
-        pare_gemm(&dw, 1, &dy, true, &x, false, direct);
-        return;
-    }
-    float *const to = direct ? j->dw + at : (float *)j->partial + off;
-    pare_gemm_f32(outs, ins, rows, 1, j->dy + i * j->lddy + o, j->lddy, true, j->x + i * j->ldx + c,
-                  j->ldx, false, direct, to, j->in);
+    const size_t o = b * TILE, cols = least(TILE, j->out - o);
+    double sum[TILE] = {0};
+    add_rows(j, sum, 0, j->n, o, cols);
+    add_to_bias(j, o, sum, cols);
 }
 
-static void add_partials(job *j)
+/* ---- dw ------------------------------------------------------------------------------------- */
+
+static void choose_tiles(job *j)
 {
-    const size_t size = j->out * j->in;
-    for (size_t p = 0; p < j->parts; p++)
-        for (size_t i = 0; i < size; i++) {
-            if (j->f64)
-                j->dw64[i] += ((double *)j->partial)[p * size + i];
-            else
-                j->dw[i] += ((float *)j->partial)[p * size + i];
-        }
+    j->out_tiles = blocks_of(j->out, TILE);
+    j->tiles = j->out_tiles * blocks_of(j->in, TILE);
+    j->chunk = blocks_of(j->n, CHUNKS);
+    if (j->chunk < CHUNK) j->chunk = CHUNK;
+    if (j->tiles >= ENOUGH) j->chunk = j->n;
+    j->chunks = blocks_of(j->n, j->chunk);
+}
+
+/* A tile over one chunk of rows; the first chunk goes to dw itself. The tiles of the first inputs
+ * add up the bias's gradient too, while the rows are in the cache. */
+static void dw_tile(void *ctx, size_t b)
+{
+    const job *const j = ctx;
+    const size_t t = b / j->chunks, p = b % j->chunks;
+    const size_t o = t % j->out_tiles * TILE, outs = least(TILE, j->out - o);
+    const size_t c = t / j->out_tiles * TILE, ins = least(TILE, j->in - c);
+    const size_t first = p * j->chunk, end = first + least(j->chunk, j->n - first);
+    const size_t to = o * j->in + c;
+    const view dw = {p == 0 ? at(j, j->dw, to) : at(j, j->partial, (p - 1) * j->out * j->in + to),
+                     outs, ins, j->in};
+    for (size_t i = first; i < end; i += STEP) {
+        const size_t rows = least(STEP, end - i);
+        const view dy = {at(j, j->dy, i * j->lddy + o), rows, outs, j->lddy};
+        const view x = {at(j, j->x, i * j->ldx + c), rows, ins, j->ldx};
+        product(j, dw, dy, true, x, p == 0 || i > first);
+        if (j->sums && c == 0) add_rows(j, j->sums + p * j->out + o, i, rows, o, outs);
+    }
+}
+
+static void add_chunks(void *ctx, size_t b)
+{
+    const job *const j = ctx;
+    const size_t size = j->out * j->in, first = b * STRIP, n = least(STRIP, size - first);
+    for (size_t p = 1; p < j->chunks; p++) {
+        void *const to = at(j, j->dw, first), *const x = at(j, j->partial, (p - 1) * size + first);
+        if (j->f64)
+            add_f64(to, x, n);
+        else
+            add_f32(to, x, n);
+    }
+}
+
+static bool take_memory(job *j)
+{
+    size_t count;
+    if (!pare_mul(&count, (j->chunks - 1) * j->out, j->in)) return false;
+    if (count > 0) {
+        j->partial = calloc(count, j->f64 ? sizeof(double) : sizeof(float));
+        if (!j->partial) return false;
+    }
+    if (j->db) j->sums = calloc(j->chunks * j->out + 1, sizeof *j->sums);
+    return !j->db || j->sums;
 }
 
 static pare_status weights(job *j, const pare_exec *exec, pare_err *err)
 {
-    j->row_tiles = blocks_of(j->out, TILE);
-    j->tiles = j->row_tiles * blocks_of(j->in, TILE);
-    j->parts = j->tiles < PARTS ? blocks_of(j->n, CHUNK) : 1;
-    if (j->parts > 1) {
-        size_t count;
-        if (!pare_mul(&count, j->parts * j->out, j->in)) return pare_no_memory(err);
-        j->partial = malloc(count * (j->f64 ? sizeof(double) : sizeof(float)));
-        if (!j->partial) return pare_no_memory(err);
+    choose_tiles(j);
+    const bool enough = take_memory(j);
+    if (enough) {
+        pare_parallel(exec, j->tiles * j->chunks, dw_tile, j);
+        if (j->chunks > 1) pare_parallel(exec, blocks_of(j->out * j->in, STRIP), add_chunks, j);
+        for (size_t p = 1; j->sums && p < j->chunks; p++)
+            add_f64(j->sums, j->sums + p * j->out, j->out);
+        if (j->sums) add_to_bias(j, 0, j->sums, j->out);
     }
-    pare_parallel(exec, j->tiles * j->parts, dw_block, j);
-    if (j->parts > 1) add_partials(j);
     free(j->partial);
-    return PARE_OK;
+    free(j->sums);
+    return enough ? PARE_OK : pare_no_memory(err);
 }
 
-/* ---- db -------------------------------------------------------------------------------------- */
-
-/* One column's sum in f64: what is added to it is far below an f32 rounding. */
-static void bias_block(void *ctx, size_t b)
+static pare_status run(job *j, const pare_exec *exec, pare_err *err)
 {
-    const job *const j = ctx;
-    for (size_t o = b * 16; o < j->out && o < (b + 1) * 16; o++) {
-        double sum = 0;
-        for (size_t i = 0; i < j->n; i++)
-            sum += j->f64 ? j->dy64[i * j->lddy + o] : (double)j->dy[i * j->lddy + o];
-        if (j->f64)
-            j->db64[o] += sum;
-        else
-            j->db[o] = (float)((double)j->db[o] + sum);
-    }
-}
-
-static pare_status run(job *j, bool dx, bool dw, bool db, const pare_exec *exec, pare_err *err)
-{
+    PARE_ASSERT(j->n <= 1 ||
+                (j->lddy >= j->out && (!j->dx || j->lddx >= j->in) && (!j->dw || j->ldx >= j->in)));
     if (j->n == 0) return PARE_OK;
+    j->rows = j->n >= FEW ? ROWS : ROWS / 2;
     j->in_blocks = blocks_of(j->in, COLS);
-    if (dx) pare_parallel(exec, blocks_of(j->n, ROWS) * j->in_blocks, dx_block, j);
-    if (db) pare_parallel(exec, blocks_of(j->out, 16), bias_block, j);
-    return dw ? weights(j, exec, err) : PARE_OK;
+    if (j->dx) pare_parallel(exec, blocks_of(j->n, j->rows) * j->in_blocks, dx_tile, j);
+    if (j->dw && j->in > 0) return weights(j, exec, err);
+    if (j->db) pare_parallel(exec, blocks_of(j->out, TILE), bias_alone, j);
+    return PARE_OK;
 }
 
 pare_status pare_dense_backward_f32(float *dx, size_t lddx, bool add, float *dw, float *db,
@@ -156,7 +247,7 @@ pare_status pare_dense_backward_f32(float *dx, size_t lddx, bool add, float *dw,
              .in = w->cols,
              .out = w->rows,
              .add = add};
-    return run(&j, dx, dw, db, exec, err);
+    return run(&j, exec, err);
 }
 
 pare_status pare_dense_backward_f64(double *dx, size_t lddx, bool add, double *dw, double *db,
@@ -165,12 +256,12 @@ pare_status pare_dense_backward_f64(double *dx, size_t lddx, bool add, double *d
                                     pare_err *err)
 {
     PARE_ASSERT(!dx || w->dtype == PARE_F64);
-    job j = {.dx64 = dx,
-             .dw64 = dw,
-             .db64 = db,
-             .dy64 = dy,
-             .x64 = x,
-             .w64 = w->data,
+    job j = {.dx = dx,
+             .dw = dw,
+             .db = db,
+             .dy = dy,
+             .x = x,
+             .w = w->data,
              .lddx = lddx,
              .lddy = lddy,
              .ldx = ldx,
@@ -179,5 +270,5 @@ pare_status pare_dense_backward_f64(double *dx, size_t lddx, bool add, double *d
              .out = w->rows,
              .add = add,
              .f64 = true};
-    return run(&j, dx, dw, db, exec, err);
+    return run(&j, exec, err);
 }

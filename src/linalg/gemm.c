@@ -82,7 +82,7 @@ void pare_gemm(pare_mat *c, double alpha, const pare_mat *a, bool ta, const pare
                 pare_blas_ld(a), b->v, pare_blas_ld(b), beta, c->v, pare_blas_ld(c));
 }
 
-void pare_gemm_f32(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda, bool ta,
+void pare_blas_f32(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda, bool ta,
                    const float *b, size_t ldb, bool tb, float beta, float *c, size_t ldc)
 {
     if (m == 0 || n == 0) return;
@@ -99,12 +99,18 @@ void pare_gemm_f32(size_t m, size_t n, size_t k, float alpha, const float *a, si
                     pare_blas_int(tb ? k : n), alpha, b, lb, a, ta ? la : 1, 1, c, 1);
         return;
     }
-    if (alpha == 1 && (beta == 0 || beta == 1) &&
-        sgemm_avx512(m, n, k, a, lda, ta, b, ldb, tb, beta == 1, c, ldc))
-        return;
     cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
                 pare_blas_int(m), pare_blas_int(n), pare_blas_int(k), alpha, a, la, b, lb, beta, c,
                 leading(ldc, m, n));
+}
+
+void pare_gemm_f32(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda, bool ta,
+                   const float *b, size_t ldb, bool tb, float beta, float *c, size_t ldc)
+{
+    const bool plain = alpha == 1 && (beta == 0 || beta == 1) && m > 1 && n > 0 && k > 0;
+    if (plain && sgemm_avx512(m, n, k, a, lda, ta, b, ldb, tb, beta == 1 ? c : NULL, ldc, c, ldc))
+        return;
+    pare_blas_f32(m, n, k, alpha, a, lda, ta, b, ldb, tb, beta, c, ldc);
 }
 
 void pare_blas_gram_add(pare_mat *g, const pare_mat *t, bool by_rows)

@@ -3,7 +3,7 @@
 #include <immintrin.h>
 
 #define TARGET __attribute__((target("avx2,fma")))
-enum { VEC = 8, TALL = 3, WIDE = 2 };
+enum { VEC = 8, TALL = 3, SHORT = 2, WIDE = 2 };
 typedef __m256 vec;
 
 TARGET static inline vec vec_zero(void)

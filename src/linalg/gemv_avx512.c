@@ -3,7 +3,7 @@
 #include <immintrin.h>
 
 #define TARGET __attribute__((target("avx512f,fma")))
-enum { VEC = 16, TALL = 12, WIDE = 4 };
+enum { VEC = 16, TALL = 12, SHORT = 4, WIDE = 4 };
 typedef __m512 vec;
 
 TARGET static inline vec vec_zero(void)

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #define TARGET
-enum { VEC = 4, TALL = 1, WIDE = 1 };
+enum { VEC = 4, TALL = 1, SHORT = 1, WIDE = 1 };
 typedef float vec __attribute__((vector_size(16)));
 
 static inline vec vec_zero(void)

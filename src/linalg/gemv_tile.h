@@ -1,7 +1,7 @@
 /* gemv_tile.h - the kernel of y = x W^T on panels, written once over a vector type. A file that
- * includes it says before: vec, VEC (floats in it), TALL (rows of a tall tile), WIDE (panels of a
- * wide tile), TARGET (the attribute of every function here), vec_zero, vec_load, vec_store,
- * vec_set, vec_add, vec_fma.
+ * includes it says before: vec, VEC (floats in it), TALL and SHORT (rows of a tall and of a
+ * short tile), WIDE (panels of a wide tile), TARGET (the attribute of every function here),
+ * vec_zero, vec_load, vec_store, vec_set, vec_add, vec_fma.
  *
  * Each output is one chain of sums over the inputs in their order, whatever the tile: so a row's
  * bits do not depend on how many rows came along. Many chains at once hide the time of a sum: of
@@ -22,18 +22,19 @@ TARGET static inline void gemv_finish(const gemv_job *j, size_t row, size_t pane
     vec_store(y, r);
 }
 
-/* TALL rows, one panel. */
-TARGET static void gemv_tall(const gemv_job *j, size_t row, size_t panel)
+/* `rows` rows, one panel: a constant wherever it is called, at most TALL. */
+TARGET static inline __attribute__((always_inline)) void gemv_tile(const gemv_job *j, size_t row,
+                                                                   size_t panel, size_t rows)
 {
     const float *w = j->w + panel * j->in * PARE_PANEL, *const x = j->x + row * j->ldx;
     vec sum[TALL][VECS];
 #pragma GCC unroll 16
-    for (size_t t = 0; t < TALL; t++)
+    for (size_t t = 0; t < rows; t++)
 #pragma GCC unroll 16
         for (size_t v = 0; v < VECS; v++) sum[t][v] = vec_zero();
     for (size_t i = 0; i < j->in; i++, w += PARE_PANEL) {
 #pragma GCC unroll 16
-        for (size_t t = 0; t < TALL; t++) {
+        for (size_t t = 0; t < rows; t++) {
             const vec a = vec_set(x[t * j->ldx + i]);
 #pragma GCC unroll 16
             for (size_t v = 0; v < VECS; v++)
@@ -41,9 +42,18 @@ TARGET static void gemv_tall(const gemv_job *j, size_t row, size_t panel)
         }
     }
 #pragma GCC unroll 16
-    for (size_t t = 0; t < TALL; t++)
+    for (size_t t = 0; t < rows; t++)
 #pragma GCC unroll 16
         for (size_t v = 0; v < VECS; v++) gemv_finish(j, row + t, panel, v, &sum[t][v]);
+}
+
+/* All rows, one panel: tall tiles, short ones, and what is left. */
+TARGET static void gemv_panel(const gemv_job *j, size_t panel)
+{
+    size_t r = 0;
+    for (; r + TALL <= j->n; r += TALL) gemv_tile(j, r, panel, TALL);
+    for (; r + SHORT <= j->n; r += SHORT) gemv_tile(j, r, panel, SHORT);
+    for (; r < j->n; r++) gemv_tile(j, r, panel, 1);
 }
 
 /* One row, `panels` panels: a constant wherever it is called, at most WIDE. */
@@ -81,11 +91,11 @@ TARGET static void gemv_row(const gemv_job *j, size_t row)
     for (; p < j->panels; p++) gemv_flat(j, row, p, 1);
 }
 
-/* Tall tiles panel by panel, so that a panel stays in the cache for all rows; then what is left. */
+/* Many rows go panel by panel, so that a panel is read once and stays in the cache for all rows. */
 TARGET static inline void gemv_all(const gemv_job *j)
 {
-    const size_t tall = j->n / TALL * TALL;
-    for (size_t p = 0; p < j->panels && TALL > 1; p++)
-        for (size_t r = 0; r < tall; r += TALL) gemv_tall(j, r, p);
-    for (size_t r = TALL > 1 ? tall : 0; r < j->n; r++) gemv_row(j, r);
+    if (j->n == 1 || TALL == 1)
+        for (size_t r = 0; r < j->n; r++) gemv_row(j, r);
+    else
+        for (size_t p = 0; p < j->panels; p++) gemv_panel(j, p);
 }

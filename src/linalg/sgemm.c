@@ -1,7 +1,8 @@
 /* sgemm.c - the f32 product for CPUs with AVX-512: what nearly all of a training step consists of.
  *
- * Goto's scheme: b is copied by blocks of DEPTH x WIDE into panels of 32 columns, a by blocks of
- * TALL x DEPTH into panels of 12 rows; one panel by one panel is a tile of c that stays in 24
+ * Goto's scheme: b is copied by blocks of DEPTH x WIDE into panels of 32 columns, unless its rows
+ * are short; a is read as it lies or, stored the other way round with long rows, copied by blocks
+ * of TALL x DEPTH into panels of 12 rows. One panel by one panel is a tile of c that stays in 24
  * registers while each number of a is broadcast to two vectors of b. A panel of a (12 KB) stays in
  * the first-level cache while those of b come from the second, and c is walked along its rows.
  * An entry of c is the sum of its products in the order of k, fused, DEPTH at a time: its bits
@@ -21,10 +22,12 @@ enum {
     COLS = 32,
     ROW_GRAIN = 4, /* a last panel is a multiple of it */
     COL_GRAIN = 16,
-    DEPTH = 256, /* of k at a time */
-    TALL = 120,  /* rows of a: 120 KB */
-    WIDE = 512,  /* columns of b: 512 KB */
-    AHEAD = 12,  /* lines of b asked for before they are needed */
+    DEPTH = 256,     /* of k at a time */
+    TALL = 120,      /* rows of a: 120 KB */
+    WIDE = 512,      /* columns of b: 512 KB */
+    AHEAD = 12,      /* lines of b's panel asked for before they are needed */
+    LINES_AHEAD = 8, /* the same, of what is copied */
+    CLOSE = 128,     /* floats from line to line, at most, of what is read along k as it lies */
     SMALL = 64 * 64 * 64
 };
 
@@ -94,6 +97,7 @@ INLINE512 void pack_straight(float *to, const size_t width, const size_t grain, 
         for (size_t l = 0; l < count; l += width) {
             const size_t lines = least(width, count - l), wide = padded(lines, grain);
             float *const at = to + l * k + i * wide;
+            __builtin_prefetch(from + l + LINES_AHEAD * ld);
             for (size_t e = 0; e < wide; e += 16) {
                 const __mmask16 on = first_of(lines > e ? lines - e : 0);
                 _mm512_mask_storeu_ps(at + e, first_of(wide - e),
@@ -136,7 +140,8 @@ AVX512 static void pack_b(float *to, const operand *b, size_t j, size_t cols, si
 typedef struct place {
     float *c;
     size_t ld, rows, cols; /* what of the tile is stored */
-    bool add;
+    const float *before;   /* what the sums are added to, rows `step` apart; NULL: nothing */
+    size_t step;
 } place;
 
 /* The tile of c is needed when its sums are done: asked for now, it is there by then. */
@@ -148,24 +153,28 @@ INLINE512 void fetch(const place *to)
     }
 }
 
-INLINE512 void tile(const float *a, const float *b, size_t k, const place *to, const size_t rows,
-                    const size_t v)
+/* Number (r, i) of a stands at a[r * down + i * along]. */
+INLINE512 void tile(const float *a, const size_t down, const size_t along, const float *b,
+                    const size_t next, size_t k, const place *to, const size_t rows, const size_t v)
 {
+    const float *const a3 = a + 3 * down, *const a6 = a + 6 * down, *const a9 = a + 9 * down;
+
     __m512 acc[ROWS][2];
 #pragma GCC unroll 12
     for (size_t r = 0; r < rows; r++)
 #pragma GCC unroll 2
         for (size_t e = 0; e < v; e++) acc[r][e] = _mm512_setzero_ps();
     fetch(to);
-    for (size_t i = 0; i < k; i++, a += rows, b += 16 * v) {
+    for (size_t i = 0; i < k; i++, b += next) {
+        const float *const at[4] = {a + i * along, a3 + i * along, a6 + i * along, a9 + i * along};
         __m512 part[2];
-        __builtin_prefetch(b + AHEAD * 16 * v);
-        if (v == 2) __builtin_prefetch(b + AHEAD * 16 * v + 16);
+        __builtin_prefetch(b + AHEAD * next);
+        if (v == 2) __builtin_prefetch(b + AHEAD * next + 16);
 #pragma GCC unroll 2
         for (size_t e = 0; e < v; e++) part[e] = _mm512_loadu_ps(b + 16 * e);
 #pragma GCC unroll 12
         for (size_t r = 0; r < rows; r++) {
-            const __m512 x = _mm512_set1_ps(a[r]);
+            const __m512 x = _mm512_set1_ps(at[r / 3][r % 3 * down]);
 #pragma GCC unroll 2
             for (size_t e = 0; e < v; e++) acc[r][e] = _mm512_fmadd_ps(x, part[e], acc[r][e]);
         }
@@ -177,24 +186,37 @@ INLINE512 void tile(const float *a, const float *b, size_t k, const place *to, c
             if (r >= to->rows || 16 * e >= to->cols) continue;
             float *const c = to->c + r * to->ld + 16 * e;
             const __mmask16 on = first_of(to->cols - 16 * e);
-            const __m512 before = _mm512_maskz_loadu_ps(to->add ? on : 0, c);
-            _mm512_mask_storeu_ps(c, on, _mm512_add_ps(acc[r][e], before));
+            if (to->before)
+                acc[r][e] = _mm512_add_ps(
+                    acc[r][e], _mm512_maskz_loadu_ps(on, to->before + r * to->step + 16 * e));
+            _mm512_mask_storeu_ps(c, on, acc[r][e]);
         }
 }
 
-/* `rows` and `v` as constants, so that the tile stays in registers. */
-AVX512 static void tile_of(const float *a, const float *b, size_t k, const place *to)
+/* Sizes as constants, so that the tile stays in registers; a is packed. */
+AVX512 static void packed_tile(const float *a, const float *b, size_t next, size_t k,
+                               const place *to)
 {
     const size_t rows = padded(to->rows, ROW_GRAIN);
     if (to->cols > 16) {
-        if (rows == 12) tile(a, b, k, to, 12, 2);
-        if (rows == 8) tile(a, b, k, to, 8, 2);
-        if (rows == 4) tile(a, b, k, to, 4, 2);
+        if (rows == 12) tile(a, 1, 12, b, next, k, to, 12, 2);
+        if (rows == 8) tile(a, 1, 8, b, next, k, to, 8, 2);
+        if (rows == 4) tile(a, 1, 4, b, next, k, to, 4, 2);
     } else {
-        if (rows == 12) tile(a, b, k, to, 12, 1);
-        if (rows == 8) tile(a, b, k, to, 8, 1);
-        if (rows == 4) tile(a, b, k, to, 4, 1);
+        if (rows == 12) tile(a, 1, 12, b, next, k, to, 12, 1);
+        if (rows == 8) tile(a, 1, 8, b, next, k, to, 8, 1);
+        if (rows == 4) tile(a, 1, 4, b, next, k, to, 4, 1);
     }
+}
+
+/* Twelve rows of a as they lie. */
+AVX512 static void plain_tile(const float *a, size_t down, size_t along, const float *b,
+                              size_t next, size_t k, const place *to)
+{
+    if (to->cols > 16)
+        tile(a, down, along, b, next, k, to, 12, 2);
+    else
+        tile(a, down, along, b, next, k, to, 12, 1);
 }
 
 /* ---- blocks -----------------------------------------------------------------------------------
@@ -202,40 +224,65 @@ AVX512 static void tile_of(const float *a, const float *b, size_t k, const place
 
 typedef struct product {
     operand a, b;
+    bool plain_a, plain_b; /* not copied */
     float *c;
     size_t ldc, m, n, k;
-    bool add;
+    const float *before; /* as in sgemm.h */
+    size_t step;
     float *pa, *pb; /* the copies */
 } product;
 
-/* Rows [i, i + rows) by columns [j, j + cols), over k of the inner index; both are packed. */
-static void block(const product *p, size_t i, size_t rows, size_t j, size_t cols, size_t k,
-                  bool add)
+typedef struct part {
+    size_t j, cols, k0, k; /* columns of b and c, range of the inner index */
+} part;
+
+/* Rows [i, i + rows) of c; `packed` are those of a, NULL: they are read as they lie. */
+static void panel(const product *p, const float *packed, size_t i, size_t rows, part t)
 {
-    for (size_t x = 0; x < rows; x += ROWS)
-        for (size_t y = 0; y < cols; y += COLS) {
-            const place to = {p->c + (i + x) * p->ldc + j + y, p->ldc, least(ROWS, rows - x),
-                              least(COLS, cols - y), add};
-            tile_of(p->pa + x * k, p->pb + y * k, k, &to);
-        }
+    const bool ta = !p->a.turned;
+    const float *const a = p->a.v + (ta ? t.k0 * p->a.ld + i : i * p->a.ld + t.k0);
+    const size_t down = ta ? 1 : p->a.ld, along = ta ? p->a.ld : 1;
+    const size_t step = t.k0 > 0 ? p->ldc : p->step;
+    const float *const before = t.k0 > 0 ? p->c : p->before;
+    for (size_t y = 0; y < t.cols; y += COLS) {
+        const size_t cols = least(COLS, t.cols - y);
+        const place to = {p->c + i * p->ldc + t.j + y,
+                          p->ldc,
+                          rows,
+                          cols,
+                          before ? before + i * step + t.j + y : NULL,
+                          step};
+        const float *const b = p->plain_b ? p->b.v + t.k0 * p->b.ld + t.j + y : p->pb + y * t.k;
+        const size_t next = p->plain_b ? p->b.ld : padded(cols, COL_GRAIN);
+        if (packed)
+            packed_tile(packed, b, next, t.k, &to);
+        else
+            plain_tile(a, down, along, b, next, t.k, &to);
+    }
+}
+
+static void block(const product *p, part t)
+{
+    const size_t plain = p->plain_a ? p->m / ROWS * ROWS : 0;
+    if (!p->plain_b) pack_b(p->pb, &p->b, t.j, t.cols, t.k0, t.k);
+    for (size_t i = 0; i < plain; i += ROWS) panel(p, NULL, i, ROWS, t);
+    for (size_t i = plain; i < p->m; i += TALL) {
+        const size_t rows = least(TALL, p->m - i);
+        pack_a(p->pa, &p->a, i, rows, t.k0, t.k);
+        for (size_t x = 0; x < rows; x += ROWS)
+            panel(p, p->pa + x * t.k, i + x, least(ROWS, rows - x), t);
+    }
 }
 
 static void run(const product *p)
 {
     for (size_t j = 0; j < p->n; j += WIDE)
-        for (size_t k0 = 0; k0 < p->k; k0 += DEPTH) {
-            const size_t cols = least(WIDE, p->n - j), k = least(DEPTH, p->k - k0);
-            pack_b(p->pb, &p->b, j, cols, k0, k);
-            for (size_t i = 0; i < p->m; i += TALL) {
-                const size_t rows = least(TALL, p->m - i);
-                pack_a(p->pa, &p->a, i, rows, k0, k);
-                block(p, i, rows, j, cols, k, p->add || k0 > 0);
-            }
-        }
+        for (size_t k0 = 0; k0 < p->k; k0 += DEPTH)
+            block(p, (part){j, least(WIDE, p->n - j), k0, least(DEPTH, p->k - k0)});
 }
 
 bool sgemm_avx512(size_t m, size_t n, size_t k, const float *a, size_t lda, bool ta, const float *b,
-                  size_t ldb, bool tb, bool add, float *c, size_t ldc)
+                  size_t ldb, bool tb, const float *before, size_t step, float *c, size_t ldc)
 {
     if (!__builtin_cpu_supports("avx512f")) return false;
     if (m < ROW_GRAIN || n < COL_GRAIN || (double)m * (double)n * (double)k < SMALL) return false;
@@ -246,12 +293,15 @@ bool sgemm_avx512(size_t m, size_t n, size_t k, const float *a, size_t lda, bool
     if (!room) return false;
     const product p = {.a = {a, lda, !ta},
                        .b = {b, ldb, tb},
+                       .plain_a = !ta || lda <= CLOSE,
+                       .plain_b = !tb && ldb <= CLOSE && n % COLS == 0,
                        .c = c,
                        .ldc = ldc,
                        .m = m,
                        .n = n,
                        .k = k,
-                       .add = add,
+                       .before = before,
+                       .step = step,
                        .pb = room,
                        .pa = room + sb};
     run(&p);
@@ -260,10 +310,10 @@ bool sgemm_avx512(size_t m, size_t n, size_t k, const float *a, size_t lda, bool
 }
 #else
 bool sgemm_avx512(size_t m, size_t n, size_t k, const float *a, size_t lda, bool ta, const float *b,
-                  size_t ldb, bool tb, bool add, float *c, size_t ldc)
+                  size_t ldb, bool tb, const float *before, size_t step, float *c, size_t ldc)
 {
     (void)m, (void)n, (void)k, (void)a, (void)lda, (void)ta, (void)b, (void)ldb, (void)tb;
-    (void)add, (void)c, (void)ldc;
+    (void)before, (void)step, (void)c, (void)ldc;
     return false;
 }
 #endif

@@ -4,9 +4,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* c (m x n) = op(a) op(b), added to c where `add`; as pare_gemm_f32. False, and nothing done, where
- * BLAS is the better choice: another CPU, a small product, no memory for the copies. */
+/* c (m x n) = op(a) op(b) + before, as pare_gemm_f32; the rows of `before` are `step` apart (0: it
+ * is one row for all), it may be c itself, and NULL is nothing. False, and nothing done, where BLAS
+ * is the better choice: another CPU, a small product, no memory for the copies. */
 bool sgemm_avx512(size_t m, size_t n, size_t k, const float *a, size_t lda, bool ta, const float *b,
-                  size_t ldb, bool tb, bool add, float *c, size_t ldc);
+                  size_t ldb, bool tb, const float *before, size_t step, float *c, size_t ldc);
 
 #endif

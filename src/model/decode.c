@@ -39,12 +39,12 @@ static void stem(pare_decoder *d, const int64_t *ids, size_t n)
     const size_t width = pare_model_width(d->m, 0), ld = decode_stride(width);
     const size_t raw = decode_stride(s->width);
     float *const to = d->map.out ? d->z : d->x;
-    for (size_t i = 0; i < n; i++) embed(d, to + i * raw, ids[i], d->tokens + i);
+    for (size_t i = 0; i < n; i++) embed(d, to + i * raw, ids[i], d->row[i].pos);
     if (d->map.out) pare_panels_apply(d->x, ld, &d->map, d->z, raw, n, false, &d->exec);
     for (size_t i = 0; s->pos.after_map && i < n; i++)
         for (size_t j = 0; j < width; j++)
             d->x[i * ld + j] =
-                (float)((double)d->x[i * ld + j] + position_at(d, d->tokens + i, j, width));
+                (float)((double)d->x[i * ld + j] + position_at(d, d->row[i].pos, j, width));
     norm_rows(d, d->x, d->x, &d->stem_norm, n);
 }
 
@@ -79,7 +79,7 @@ static void act_rows(const pare_decoder *d, float *h, const float *u, size_t ld,
                      size_t n, pare_act act)
 {
     if (act == PARE_ACT_NONE && !u) return;
-    for (size_t i = 0; i < n; i++) d->go->act(h + i * ld, u ? u + i * ld : NULL, cols, act);
+    for (size_t i = 0; i < n; i++) vrow_act(d->isa, h + i * ld, u ? u + i * ld : NULL, cols, act);
 }
 
 static void ffn(pare_decoder *d, const decode_ffn *f, size_t n)
@@ -121,67 +121,115 @@ static void block(pare_decoder *d, size_t b, size_t n)
 
 /* ---- top ------------------------------------------------------------------------------------- */
 
-static const float *top(pare_decoder *d, float *row)
+/* The logits of n rows; *ld is their distance. */
+static const float *top(pare_decoder *d, float *x, size_t n, size_t *ld)
 {
     const pare_top *const t = &d->m->top;
-    float *now = row, *next = d->h;
-    if (d->top_norm.on) d->go->norm(now, now, &d->top_norm);
+    size_t width = pare_model_width(d->m, d->m->nblocks);
+    float *now = x, *next = d->h;
+    *ld = decode_stride(width);
+    norm_rows(d, now, now, &d->top_norm, n);
     if (d->dense.out) {
-        pare_panels_apply(next, 0, &d->dense, now, 0, 1, false, &d->exec);
+        pare_panels_apply(next, d->dense.out + LANES, &d->dense, now, *ld, n, false, &d->exec);
+        width = t->dense.w.rows;
+        *ld = d->dense.out + LANES;
         now = next;
         next = d->g;
     }
-    const size_t width = d->dense.out ? t->dense.w.rows : pare_model_width(d->m, d->m->nblocks);
-    act_rows(d, now, NULL, 0, pare_padded(width), 1, t->act);
+    act_rows(d, now, NULL, *ld, pare_padded(width), n, t->act);
     if (!d->last.out) return now;
-    pare_panels_apply(next, 0, &d->last, now, 0, 1, false, &d->exec);
+    pare_panels_apply(next, d->last.out + LANES, &d->last, now, *ld, n, false, &d->exec);
+    *ld = d->last.out + LANES;
     return next;
 }
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
-static pare_status check(const pare_decoder *d, const int64_t *ids, size_t n, pare_err *err)
+static pare_status check(const pare_decoder *d, size_t text, const int64_t *ids, size_t n,
+                         pare_err *err)
 {
+    const size_t tokens = d->tokens[text];
     if (n == 0) return pare_fail(err, PARE_ERR_INPUT, "decoder: no token");
-    if (n > d->max - d->tokens)
+    if (n > d->max - tokens)
         return pare_fail(err, PARE_ERR_INPUT,
-                         "decoder: %zu tokens after %zu; there is room for %zu in all", n,
-                         d->tokens, d->max);
+                         "decoder: %zu tokens after %zu; there is room for %zu in all", n, tokens,
+                         d->max);
     for (size_t i = 0; i < n; i++)
         if (ids[i] < 0 || (uint64_t)ids[i] >= d->m->stem.vocab)
             return pare_fail(err, PARE_ERR_INPUT,
                              "decoder: id %lld at position %zu; the vocabulary has %zu",
-                             (long long)ids[i], d->tokens + i, d->m->stem.vocab);
+                             (long long)ids[i], tokens + i, d->m->stem.vocab);
+    return PARE_OK;
+}
+
+static void place(pare_decoder *d, size_t row, size_t text)
+{
+    d->row[row] = (decode_row){text, d->tokens[text]++};
+}
+
+/* Takes the rows, which have their places, through all blocks. */
+static void pass(pare_decoder *d, const int64_t *ids, size_t n)
+{
+    stem(d, ids, n);
+    decode_angles(d, n);
+    for (size_t b = 0; b < d->m->nblocks; b++) block(d, b, n);
+}
+
+pare_status pare_decoder_feed_text(pare_decoder *d, size_t text, const int64_t *ids, size_t n,
+                                   const float **logits, pare_err *err)
+{
+    *logits = NULL;
+    PARE_ASSERT(text < d->texts);
+    const pare_status st = check(d, text, ids, n, err);
+    if (st) return st;
+    size_t rows = 0;
+    for (size_t i = 0; i < n; i += rows) {
+        rows = n - i < DECODE_ROWS ? n - i : DECODE_ROWS;
+        for (size_t r = 0; r < rows; r++) place(d, r, text);
+        pass(d, ids + i, rows);
+    }
+    size_t ld = decode_stride(pare_model_width(d->m, d->m->nblocks));
+    *logits = top(d, d->x + (rows - 1) * ld, 1, &ld);
+    return PARE_OK;
+}
+
+pare_status pare_decoder_step_texts(pare_decoder *d, const size_t *text, const int64_t *ids,
+                                    size_t n, const float **logits, size_t *ld, pare_err *err)
+{
+    *logits = NULL;
+    *ld = 0;
+    if (n == 0) return pare_fail(err, PARE_ERR_INPUT, "decoder: no token");
+    for (size_t i = 0; i < n; i++) {
+        PARE_ASSERT(text[i] < d->texts && (i == 0 || text[i - 1] < text[i]));
+        const pare_status st = check(d, text[i], &ids[i], 1, err);
+        if (st) return st;
+    }
+    for (size_t i = 0; i < n; i++) place(d, i, text[i]);
+    pass(d, ids, n);
+    *logits = top(d, d->x, n, ld);
     return PARE_OK;
 }
 
 pare_status pare_decoder_feed(pare_decoder *d, const int64_t *ids, size_t n, const float **logits,
                               pare_err *err)
 {
-    *logits = NULL;
-    const pare_status st = check(d, ids, n, err);
-    if (st) return st;
-    size_t rows = 0;
-    for (size_t i = 0; i < n; i += rows) {
-        rows = n - i < DECODE_ROWS ? n - i : DECODE_ROWS;
-        stem(d, ids + i, rows);
-        decode_angles(d, rows);
-        for (size_t b = 0; b < d->m->nblocks; b++) block(d, b, rows);
-        d->tokens += rows;
-    }
-    const size_t ld = decode_stride(pare_model_width(d->m, d->m->nblocks));
-    *logits = top(d, d->x + (rows - 1) * ld);
-    return PARE_OK;
+    return pare_decoder_feed_text(d, 0, ids, n, logits, err);
 }
 
 pare_status pare_decoder_step(pare_decoder *d, int64_t id, const float **logits, pare_err *err)
 {
-    return pare_decoder_feed(d, &id, 1, logits, err);
+    return pare_decoder_feed_text(d, 0, &id, 1, logits, err);
+}
+
+size_t pare_decoder_tokens_of(const pare_decoder *d, size_t text)
+{
+    PARE_ASSERT(text < d->texts);
+    return d->tokens[text];
 }
 
 size_t pare_decoder_tokens(const pare_decoder *d)
 {
-    return d->tokens;
+    return d->tokens[0];
 }
 
 size_t pare_decoder_room(const pare_decoder *d)
@@ -189,17 +237,23 @@ size_t pare_decoder_room(const pare_decoder *d)
     return d->max;
 }
 
-static void forget(decode_attn *a)
+static void forget(decode_attn *a, size_t text)
 {
     const size_t means = a->powers ? a->powers - 1 : 1;
     for (size_t j = 0; a->mean && j < means; j++)
-        memset(a->mean[j].sum, 0, a->mean[j].d * sizeof *a->mean[j].sum);
+        memset(a->mean[j].sum + text * a->mean[j].d, 0, a->mean[j].d * sizeof *a->mean[j].sum);
+}
+
+void pare_decoder_reset_text(pare_decoder *d, size_t text)
+{
+    PARE_ASSERT(text < d->texts);
+    d->tokens[text] = 0; /* keys and values behind it are never looked at */
+    for (size_t b = 0; b < d->m->nblocks; b++) forget(&d->attn[b], text);
 }
 
 void pare_decoder_reset(pare_decoder *d)
 {
-    d->tokens = 0; /* keys and values behind it are never looked at */
-    for (size_t b = 0; b < d->m->nblocks; b++) forget(&d->attn[b]);
+    for (size_t t = 0; t < d->texts; t++) pare_decoder_reset_text(d, t);
 }
 
 /* ---- making one ------------------------------------------------------------------------------ */
@@ -226,11 +280,12 @@ static const decode_kernels *kernels(void)
     return &decode_portable;
 }
 
-pare_status pare_decoder_new(pare_decoder **out, const pare_model *m, size_t max_tokens,
-                             const pare_exec *exec, pare_err *err)
+pare_status pare_decoder_new_texts(pare_decoder **out, const pare_model *m, size_t texts,
+                                   size_t max_tokens, const pare_exec *exec, pare_err *err)
 {
     enum { UNLIMITED = 1024 }; /* tokens where neither the model nor the caller says */
     *out = NULL;
+    PARE_ASSERT(texts > 0 && texts <= PARE_DECODE_TEXTS);
     const char *const why = pare_decoder_refuses(m);
     if (why) return pare_fail(err, PARE_ERR_INPUT, "the model cannot go token by token: %s", why);
     if (m->context && max_tokens > m->context)
@@ -244,15 +299,23 @@ pare_status pare_decoder_new(pare_decoder **out, const pare_model *m, size_t max
         return pare_no_memory(err);
     }
     const size_t most = m->context ? m->context : UNLIMITED;
-    *d = (pare_decoder){.m = m, .arena = arena, .go = kernels(), .exec = {.threads = 1}};
+    *d = (pare_decoder){
+        .m = m, .arena = arena, .go = kernels(), .isa = vrow_best(), .exec = {.threads = 1}};
     if (exec) d->exec.threads = exec->threads;
     d->max = max_tokens ? max_tokens : most;
+    d->texts = texts;
     const pare_status st = decode_prepare(d, err);
     if (st)
         pare_arena_free(arena);
     else
         *out = d;
     return st;
+}
+
+pare_status pare_decoder_new(pare_decoder **out, const pare_model *m, size_t max_tokens,
+                             const pare_exec *exec, pare_err *err)
+{
+    return pare_decoder_new_texts(out, m, 1, max_tokens, exec, err);
 }
 
 void pare_decoder_free(pare_decoder *d)

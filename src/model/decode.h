@@ -4,7 +4,12 @@
 #include "decode_kernels.h"
 #include <pare/decode.h>
 
-enum { DECODE_ROWS = 96 }; /* tokens of a prompt that go through together: 8 tall tiles */
+enum { DECODE_ROWS = PARE_DECODE_TEXTS }; /* tokens that go through together: 8 tall tiles */
+
+/* Where a row that flows through belongs. */
+typedef struct decode_row {
+    size_t text, pos;
+} decode_row;
 
 typedef struct decode_skip {
     pare_skip_kind kind;
@@ -16,8 +21,8 @@ typedef struct decode_skip {
  */
 typedef struct decode_mean {
     size_t d;
-    double *sum; /* d */
-    float *rows; /* max_tokens x d; window only */
+    double *sum; /* texts x d */
+    float *rows; /* texts x max_tokens x d; window only */
 } decode_mean;
 
 typedef struct decode_attn {
@@ -35,6 +40,7 @@ typedef struct decode_attn {
     size_t heads;       /* columns of all heads together */
     float *kcache, *vcache;
     size_t kstep, vstep; /* floats of LANES tokens */
+    size_t ktext, vtext; /* floats of one text */
     decode_mean *mean;   /* uniform, affmix: one; umix: powers - 1 */
     size_t turn;         /* which table of angles */
 } decode_attn;
@@ -58,7 +64,10 @@ struct pare_decoder {
     pare_arena *arena;
     pare_exec exec;
     const decode_kernels *go;
-    size_t max, tokens; /* room, and read so far */
+    vrow_isa isa;
+    size_t max, texts;
+    size_t *tokens; /* read so far, of each text */
+    decode_row row[DECODE_ROWS];
 
     pare_panels map;
     double *wave; /* sinusoidal: base^(2i/d) */
@@ -85,9 +94,9 @@ static inline size_t decode_stride(size_t d)
 
 /* Makes everything ready; on failure the caller frees the arena. */
 PARE_MUST_USE pare_status decode_prepare(pare_decoder *d, pare_err *err);
-/* d->y = the attention branch at d->z, n rows; the first is token d->tokens. */
+/* d->y = the attention branch at d->z, n rows. */
 void decode_attention(pare_decoder *d, decode_attn *a, size_t n);
-/* Angles of the next n tokens. */
+/* Angles of the n rows. */
 void decode_angles(pare_decoder *d, size_t n);
 void decode_mean_rows(const pare_decoder *d, decode_mean *mean, float *y, const float *x, size_t ld,
                       size_t n);

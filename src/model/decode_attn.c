@@ -13,7 +13,7 @@ void decode_angles(pare_decoder *d, size_t n)
     for (size_t t = 0; t < d->turns; t++) {
         const pare_weight *const f = d->turn[t].freqs;
         for (size_t i = 0; i < n * f->cols; i++) {
-            const double angle = (double)(d->tokens + i / f->cols) * pare_weight_at(f, i % f->cols);
+            const double angle = (double)d->row[i / f->cols].pos * pare_weight_at(f, i % f->cols);
             d->turn[t].cosine[i] = (float)cos(angle);
             d->turn[t].sine[i] = (float)sin(angle);
         }
@@ -77,21 +77,21 @@ static void one_head(void *ctx, size_t unit)
     const head_job *const j = ctx;
     const decode_attn *const a = j->a;
     const pare_head *const head = &a->a->heads[unit];
-    decode_query q = {.k = a->kcache + head->k * LANES,
-                      .v = a->vcache + head->v * LANES,
-                      .kstep = a->kstep,
+    decode_query q = {.kstep = a->kstep,
                       .vstep = a->vstep,
                       .dk = head->dk,
                       .dv = head->dv,
                       .scale = (float)head->scale,
                       .s = j->d->scores + unit * j->d->score_room};
     for (size_t i = 0; i < j->n; i++) {
-        const size_t pos = j->d->tokens + i;
+        const size_t text = j->d->row[i].text, pos = j->d->row[i].pos;
         const pare_keys keys = pare_visible(&j->d->m->pattern, NULL, pos + 1, pos);
         const bool window = j->d->m->pattern.kind == PARE_WINDOW;
         q.to0 = window ? keys.to[0] : 0;
         q.from1 = window ? keys.from[1] : 0;
         q.to1 = pos + 1;
+        q.k = a->kcache + text * a->ktext + head->k * LANES;
+        q.v = a->vcache + text * a->vtext + head->v * LANES;
         q.q = a->query ? a->query + head->q : j->h + i * j->ldh + a->q + head->q;
         q.y = j->y + i * j->ldy + head->o;
         j->d->go->attend(&q);
@@ -100,7 +100,8 @@ static void one_head(void *ctx, size_t unit)
 
 static void all_heads(const pare_decoder *d, const decode_attn *a, const head_job *j)
 {
-    const double pairs = (double)j->n * (double)(d->tokens + j->n);
+    double pairs = 0;
+    for (size_t i = 0; i < j->n; i++) pairs += (double)(d->row[i].pos + 1);
     const bool large = pairs * (double)(a->kstep + a->vstep) / LANES > LARGE_ATTENTION;
     if (large)
         pare_parallel(&d->exec, a->a->nheads, one_head, (void *)j);
@@ -115,8 +116,10 @@ static void heads(pare_decoder *d, const decode_attn *a, size_t n)
     pare_panels_apply(d->h, ld, &a->first, d->z, decode_stride(a->a->din), n, false, &d->exec);
     turn_rows(d, a, d->h, ld, n);
     for (size_t i = 0; i < n; i++) {
-        keep(a->kcache, a->kstep, d->tokens + i, d->h + i * ld + a->k, a->a->wk.rows);
-        keep(a->vcache, a->vstep, d->tokens + i, d->h + i * ld + a->v, a->a->wv.rows);
+        const decode_row r = d->row[i];
+        const float *const h = d->h + i * ld;
+        keep(a->kcache + r.text * a->ktext, a->kstep, r.pos, h + a->k, a->a->wk.rows);
+        keep(a->vcache + r.text * a->vtext, a->vstep, r.pos, h + a->v, a->a->wv.rows);
     }
     const head_job j = {d, a, d->h, d->g, ld, decode_stride(a->heads), n};
     all_heads(d, a, &j);
@@ -124,12 +127,13 @@ static void heads(pare_decoder *d, const decode_attn *a, size_t n)
 
 /* ---- replacements ---------------------------------------------------------------------------- */
 
-static void mean_of_window(const pare_decoder *d, const decode_mean *m, double *sum, size_t pos)
+static void mean_of_window(const pare_decoder *d, const decode_mean *m, double *sum,
+                           const float *rows, size_t pos)
 {
     const pare_keys keys = pare_visible(&d->m->pattern, NULL, pos + 1, pos);
     memset(sum, 0, m->d * sizeof *sum);
     for (size_t k = 0; k < keys.count; k++) {
-        const float *const row = m->rows + pare_key(&keys, k) * m->d;
+        const float *const row = rows + pare_key(&keys, k) * m->d;
         for (size_t j = 0; j < m->d; j++) sum[j] += (double)row[j];
     }
     for (size_t j = 0; j < m->d; j++) sum[j] /= (double)keys.count;
@@ -139,17 +143,19 @@ void decode_mean_rows(const pare_decoder *d, decode_mean *m, float *y, const flo
                       size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const size_t pos = d->tokens + i;
+        const size_t text = d->row[i].text, pos = d->row[i].pos;
         const float *const from = x + i * ld;
         float *const to = y + i * ld;
+        double *const sum = m->sum + text * m->d;
         if (m->rows) {
-            memcpy(m->rows + pos * m->d, from, m->d * sizeof *from);
-            mean_of_window(d, m, m->sum, pos);
-            for (size_t j = 0; j < m->d; j++) to[j] = (float)m->sum[j];
+            float *const kept = m->rows + text * d->max * m->d;
+            memcpy(kept + pos * m->d, from, m->d * sizeof *from);
+            mean_of_window(d, m, sum, kept, pos);
+            for (size_t j = 0; j < m->d; j++) to[j] = (float)sum[j];
         } else {
             for (size_t j = 0; j < m->d; j++) {
-                m->sum[j] += (double)from[j];
-                to[j] = (float)(m->sum[j] / (double)(pos + 1));
+                sum[j] += (double)from[j];
+                to[j] = (float)(sum[j] / (double)(pos + 1));
             }
         }
         for (size_t j = m->d; j < pare_padded(m->d); j++) to[j] = 0;

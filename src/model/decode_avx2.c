@@ -1,6 +1,6 @@
 /* The decoder's loops with AVX2 and FMA: sixteen lanes are two registers. */
 #if defined(__x86_64__)
-#include <immintrin.h>
+#include <pare/vexp.h>
 
 #define TARGET __attribute__((target("avx2,fma")))
 typedef struct lanes {
@@ -32,10 +32,6 @@ TARGET static inline lanes lanes_mul(lanes x, lanes y)
 {
     return (lanes){_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)};
 }
-TARGET static inline lanes lanes_div(lanes x, lanes y)
-{
-    return (lanes){_mm256_div_ps(x.a, y.a), _mm256_div_ps(x.b, y.b)};
-}
 TARGET static inline lanes lanes_fma(lanes x, lanes y, lanes z)
 {
     return (lanes){_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)};
@@ -58,27 +54,14 @@ TARGET static inline float lanes_largest(lanes x)
     h = _mm_max_ps(h, _mm_movehl_ps(h, h));
     return _mm_cvtss_f32(_mm_max_ss(h, _mm_movehdup_ps(h)));
 }
-TARGET static inline __m256 half_pow2(__m256 p, __m256 k)
+TARGET static inline lanes lanes_exp(lanes x) /* x <= 0 */
 {
-    const __m256i up = _mm256_slli_epi32(_mm256_castps_si256(k), 23);
-    return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), up));
-}
-TARGET static inline lanes lanes_pow2(lanes p, lanes k)
-{
-    return (lanes){half_pow2(p.a, k.a), half_pow2(p.b, k.b)};
-}
-TARGET static inline __m256 half_zero_below(__m256 v, __m256 x, float low)
-{
-    return _mm256_and_ps(v, _mm256_cmp_ps(x, _mm256_set1_ps(low), _CMP_NLT_UQ));
-}
-TARGET static inline lanes lanes_zero_below(lanes v, lanes x, float low)
-{
-    return (lanes){half_zero_below(v.a, x.a, low), half_zero_below(v.b, x.b, low)};
+    return (lanes){pare_exp_avx2(x.a), pare_exp_avx2(x.b)};
 }
 
 #include "decode_lanes.h"
 
-const decode_kernels decode_avx2 = {attend, norm, act, add};
+const decode_kernels decode_avx2 = {attend, norm, add};
 #else
 typedef int decode_avx2_is_for_x86;
 #endif

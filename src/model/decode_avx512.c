@@ -1,6 +1,6 @@
 /* The decoder's loops with AVX-512: sixteen lanes are one register. */
 #if defined(__x86_64__)
-#include <immintrin.h>
+#include <pare/vexp.h>
 
 #define TARGET __attribute__((target("avx512f,fma")))
 typedef __m512 lanes;
@@ -29,10 +29,6 @@ TARGET static inline lanes lanes_mul(lanes a, lanes b)
 {
     return _mm512_mul_ps(a, b);
 }
-TARGET static inline lanes lanes_div(lanes a, lanes b)
-{
-    return _mm512_div_ps(a, b);
-}
 TARGET static inline lanes lanes_fma(lanes a, lanes b, lanes c)
 {
     return _mm512_fmadd_ps(a, b, c);
@@ -49,19 +45,14 @@ TARGET static inline float lanes_largest(lanes a)
 {
     return _mm512_reduce_max_ps(a);
 }
-TARGET static inline lanes lanes_pow2(lanes p, lanes k)
+TARGET static inline lanes lanes_exp(lanes x) /* x <= 0 */
 {
-    const __m512i up = _mm512_slli_epi32(_mm512_castps_si512(k), 23);
-    return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), up));
-}
-TARGET static inline lanes lanes_zero_below(lanes a, lanes x, float low)
-{
-    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, _mm512_set1_ps(low), _CMP_NLT_UQ), a);
+    return pare_exp_avx512(x);
 }
 
 #include "decode_lanes.h"
 
-const decode_kernels decode_avx512 = {attend, norm, act, add};
+const decode_kernels decode_avx512 = {attend, norm, add};
 #else
 typedef int decode_avx512_is_for_x86;
 #endif

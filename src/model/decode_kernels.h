@@ -2,9 +2,7 @@
  * of CPU. Rows are padded to whole panels; what is filled up holds zeros and stays so. */
 #ifndef PARE_SRC_DECODE_KERNELS_H
 #define PARE_SRC_DECODE_KERNELS_H
-#include <pare/model.h>
-
-enum { LANES = 16 }; /* tokens that lie together in the key and value cache */
+#include "vrow.h" /* LANES: also the tokens that lie together in the key and value cache */
 
 /* A norm made ready: y = (x + offset - mean?) / divisor? * gain + bias. */
 typedef struct decode_norm {
@@ -29,8 +27,6 @@ typedef struct decode_query {
 typedef struct decode_kernels {
     void (*attend)(const decode_query *q);
     void (*norm)(float *y, const float *x, const decode_norm *n); /* y may be x */
-    /* g = act(g) * u; u may be NULL: ones. n is padded. */
-    void (*act)(float *g, const float *u, size_t n, pare_act act);
     /* y += x * w; w may be NULL: ones. n is padded. */
     void (*add)(float *y, const float *x, const float *w, size_t n);
 } decode_kernels;

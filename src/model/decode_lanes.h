@@ -1,33 +1,9 @@
 /* decode_lanes.h - the decoder's loops, written once over sixteen lanes. A file that includes it
  * says before: lanes, TARGET (the attribute of every function here), lanes_load, lanes_store,
- * lanes_set, lanes_add, lanes_sub, lanes_mul, lanes_div, lanes_fma, lanes_max, lanes_sum (in a
- * fixed order), lanes_largest, lanes_pow2 (p, k): p * 2^k for the whole number that was added to
- * MAGIC to give k, lanes_zero_below (a, x, low): a, but 0 where x < low. */
+ * lanes_set, lanes_add, lanes_sub, lanes_mul, lanes_fma, lanes_max, lanes_exp, lanes_sum (in a
+ * fixed order), lanes_largest. */
 #include "decode_kernels.h"
 #include <math.h>
-
-/* 1.5 * 2^23: adding it leaves the nearest whole number in the low bits. */
-#define MAGIC 12582912.0f
-
-/* e^x to about 1 ulp for x <= 88; 0 below -87, where e^x leaves the normal numbers and is far
- * below what a sum with a 1 in it can see. The polynomial is Cephes's expf. */
-TARGET static inline lanes lanes_exp(lanes x)
-{
-    const float low = -87.0f;
-    const lanes in = lanes_max(x, lanes_set(low));
-    const lanes k = lanes_fma(in, lanes_set(1.44269504088896341f), lanes_set(MAGIC));
-    const lanes n = lanes_sub(k, lanes_set(MAGIC));
-    const lanes high = lanes_fma(n, lanes_set(-0.693359375f), in); /* exact: few bits */
-    const lanes r = lanes_fma(n, lanes_set(2.12194440e-4f), high);
-    lanes p = lanes_set(1.9875691500e-4f);
-    p = lanes_fma(p, r, lanes_set(1.3981999507e-3f));
-    p = lanes_fma(p, r, lanes_set(8.3334519073e-3f));
-    p = lanes_fma(p, r, lanes_set(4.1665795894e-2f));
-    p = lanes_fma(p, r, lanes_set(1.6666665459e-1f));
-    p = lanes_fma(p, r, lanes_set(5.0000001201e-1f));
-    p = lanes_add(lanes_fma(p, lanes_mul(r, r), r), lanes_set(1));
-    return lanes_zero_below(lanes_pow2(p, k), x, low);
-}
 
 /* ---- attention over the cache --------------------------------------------------------------- */
 
@@ -197,38 +173,5 @@ TARGET static void add(float *y, const float *x, const float *w, size_t n)
     for (size_t j = 0; j < n; j += LANES) {
         const lanes a = lanes_load(x + j), b = lanes_load(y + j);
         lanes_store(y + j, w ? lanes_fma(a, lanes_load(w + j), b) : lanes_add(a, b));
-    }
-}
-
-/* x / (1 + e^-s x'): silu (x' = x), and the tanh form of gelu, which is x sigmoid(2 u):
- * u = sqrt(2 / pi) (x + 0.044715 x^3). */
-TARGET static inline lanes sigmoid_act(lanes x, bool gelu)
-{
-    lanes e = x;
-    if (gelu) {
-        const lanes cube = lanes_mul(lanes_mul(x, x), lanes_set(0.044715f));
-        e = lanes_mul(lanes_fma(cube, x, x), lanes_set(1.59576912160573071f));
-    }
-    /* Above 88 e^-e would overflow on the other side; there the result is 0 up to 1e-36. */
-    const lanes down = lanes_exp(lanes_sub(lanes_set(0), lanes_max(e, lanes_set(-88))));
-    return lanes_div(x, lanes_add(lanes_set(1), down));
-}
-
-static inline float slow_act(float x, pare_act a)
-{
-    if (a == PARE_ACT_GELU) return 0.5f * x * (1 + erff(x * 0.70710678118654752440f));
-    return tanhf(x);
-}
-
-TARGET static void act(float *g, const float *u, size_t n, pare_act a)
-{
-    if (a == PARE_ACT_GELU || a == PARE_ACT_TANH)
-        for (size_t j = 0; j < n; j++) g[j] = slow_act(g[j], a);
-    for (size_t j = 0; j < n; j += LANES) {
-        lanes x = lanes_load(g + j);
-        if (a == PARE_ACT_RELU) x = lanes_max(x, lanes_set(0));
-        if (a == PARE_ACT_SILU || a == PARE_ACT_GELU_TANH)
-            x = sigmoid_act(x, a == PARE_ACT_GELU_TANH);
-        lanes_store(g + j, u ? lanes_mul(x, lanes_load(u + j)) : x);
     }
 }

@@ -1,7 +1,6 @@
 /* The decoder's loops in plain C. */
+#include <pare/vexp.h>
 #include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
 #define TARGET
 typedef struct lanes {
@@ -42,12 +41,6 @@ static inline lanes lanes_mul(lanes a, lanes b)
     for (size_t i = 0; i < 16; i++) r.v[i] = a.v[i] * b.v[i];
     return r;
 }
-static inline lanes lanes_div(lanes a, lanes b)
-{
-    lanes r;
-    for (size_t i = 0; i < 16; i++) r.v[i] = a.v[i] / b.v[i];
-    return r;
-}
 static inline lanes lanes_fma(lanes a, lanes b, lanes c)
 {
     lanes r;
@@ -72,24 +65,12 @@ static inline float lanes_largest(lanes a)
     for (size_t i = 1; i < 16; i++) most = a.v[i] > most ? a.v[i] : most;
     return most;
 }
-static inline lanes lanes_pow2(lanes p, lanes k)
+static inline lanes lanes_exp(lanes x)
 {
-    for (size_t i = 0; i < 16; i++) {
-        uint32_t bits, up;
-        memcpy(&bits, &p.v[i], sizeof bits);
-        memcpy(&up, &k.v[i], sizeof up);
-        bits += up << 23;
-        memcpy(&p.v[i], &bits, sizeof bits);
-    }
-    return p;
-}
-static inline lanes lanes_zero_below(lanes a, lanes x, float low)
-{
-    lanes r;
-    for (size_t i = 0; i < 16; i++) r.v[i] = x.v[i] < low ? 0 : a.v[i];
-    return r;
+    for (size_t i = 0; i < 16; i++) x.v[i] = pare_exp_scalar(x.v[i]);
+    return x;
 }
 
 #include "decode_lanes.h"
 
-const decode_kernels decode_portable = {attend, norm, act, add};
+const decode_kernels decode_portable = {attend, norm, add};

@@ -90,12 +90,15 @@ static pare_status prepare_turn(pare_decoder *d, decode_attn *to, pare_err *err)
     return t->cosine && t->sine ? PARE_OK : pare_no_memory(err);
 }
 
-static pare_status new_cache(pare_decoder *d, float **out, size_t *step, size_t cols, pare_err *err)
+static pare_status new_cache(pare_decoder *d, float **out, size_t *step, size_t *text, size_t cols,
+                             pare_err *err)
 {
     size_t count;
     *step = cols * LANES;
     const size_t groups = (d->max + LANES - 1) / LANES;
-    *out = pare_mul(&count, groups, *step) ? pare_alloc(d->arena, count, sizeof **out) : NULL;
+    *out = pare_mul(text, groups, *step) && pare_mul(&count, *text, d->texts)
+               ? pare_alloc(d->arena, count, sizeof **out)
+               : NULL;
     return *out ? PARE_OK : pare_no_memory(err);
 }
 
@@ -114,8 +117,8 @@ static pare_status prepare_heads(pare_decoder *d, decode_attn *to, pare_err *err
     pare_status st = pare_panels_new(&to->first, d->arena, part, parts, a->din, &d->exec, err);
     if (!st && !pare_has(&a->wq)) st = floats(d, &to->query, &a->bq, err);
     if (!st) st = prepare_turn(d, to, err);
-    if (!st) st = new_cache(d, &to->kcache, &to->kstep, a->wk.rows, err);
-    if (!st) st = new_cache(d, &to->vcache, &to->vstep, a->wv.rows, err);
+    if (!st) st = new_cache(d, &to->kcache, &to->kstep, &to->ktext, a->wk.rows, err);
+    if (!st) st = new_cache(d, &to->vcache, &to->vstep, &to->vtext, a->wv.rows, err);
     if (st || a->kind != PARE_ATTN_POOL)
         return st ? st : prepare_dense(d, &to->second, &a->wo, &a->bo, err);
     const pare_part here = {&a->matrix, &a->bo, 0}, pooled = {&a->matrix, NULL, a->din};
@@ -132,8 +135,9 @@ static pare_status prepare_means(pare_decoder *d, decode_attn *to, size_t n, siz
         decode_mean *const m = &to->mean[j];
         size_t count;
         m->d = width;
-        m->sum = pare_alloc(d->arena, width, sizeof *m->sum);
-        if (d->m->pattern.kind == PARE_WINDOW && pare_mul(&count, d->max, width))
+        m->sum =
+            pare_mul(&count, d->texts, width) ? pare_alloc(d->arena, count, sizeof *m->sum) : NULL;
+        if (m->sum && d->m->pattern.kind == PARE_WINDOW && pare_mul(&count, d->max, count))
             m->rows = pare_alloc(d->arena, count, sizeof *m->rows);
         if (!m->sum || (d->m->pattern.kind == PARE_WINDOW && !m->rows)) return pare_no_memory(err);
     }
@@ -278,17 +282,18 @@ static size_t measure(pare_decoder *d)
     return heads;
 }
 
-/* A whole batch of rows, and one row of logits, in each. */
+/* A whole batch of rows, and a row of logits for every text, in each. */
 static pare_status prepare_rows(pare_decoder *d, pare_err *err)
 {
     const size_t heads = measure(d), last = d->last.out > d->dense.out ? d->last.out : d->dense.out;
     float **const narrow[] = {&d->x, &d->y, &d->z}, **const broad[] = {&d->h, &d->g};
-    const size_t hidden = DECODE_ROWS * d->hidden;
-    bool ok = true;
+    size_t hidden = DECODE_ROWS * d->hidden, logits;
+    bool ok = pare_mul(&logits, d->texts, last + LANES);
+    if (ok && logits > hidden) hidden = logits;
     for (size_t i = 0; i < 3; i++)
         ok = ok && (*narrow[i] = pare_alloc(d->arena, DECODE_ROWS * d->wide, sizeof(float)));
     for (size_t i = 0; i < 2; i++)
-        ok = ok && (*broad[i] = pare_alloc(d->arena, hidden > last ? hidden : last, sizeof(float)));
+        ok = ok && (*broad[i] = pare_alloc(d->arena, hidden, sizeof(float)));
     d->score_room = (d->max + LANES - 1) / LANES * LANES + LANES;
     size_t scores;
     ok = ok && pare_mul(&scores, heads ? heads : 1, d->score_room) &&
@@ -302,7 +307,8 @@ pare_status decode_prepare(pare_decoder *d, pare_err *err)
     d->attn = pare_alloc(d->arena, n + 1, sizeof *d->attn);
     d->ffn = pare_alloc(d->arena, n + 1, sizeof *d->ffn);
     d->turn = pare_alloc(d->arena, n + 1, sizeof *d->turn);
-    if (!d->attn || !d->ffn || !d->turn) return pare_no_memory(err);
+    d->tokens = pare_alloc(d->arena, d->texts, sizeof *d->tokens);
+    if (!d->attn || !d->ffn || !d->turn || !d->tokens) return pare_no_memory(err);
     pare_status st = prepare_stem(d, err);
     for (size_t b = 0; !st && b < n; b++) {
         st = prepare_attn(d, &d->attn[b], &d->m->blocks[b].attn, err);

@@ -1,8 +1,6 @@
-/* vact.c - activations of the f32 engine.
+/* vact.c - activations of the f32 engine and of the decoder.
  *
- * exp: x = n ln 2 + r with ln 2 in two parts (the first of 9 bits: its product with |n| <= 151 is
- * exact), a polynomial of degree 6 on |r| <= 0.35 (coefficients of Cephes expf), and 2^n in two
- * factors, so that the result overflows to inf and goes through the subnormals to 0.
+ * exp: pare/vexp.h.
  * tanh: an odd polynomial below 0.625 (Cephes tanhf), 1 - 2 / (e^2x + 1) above.
  * erf: x + x P(x^2) below 0.928, 1 - e^-Q(x) above (Juffa's minimax coefficients).
  * All within 4 ulp, which is what src/cert/enclose.h grants (tests/model/test_vrow.c).
@@ -10,57 +8,13 @@
  * gelu_tanh is written as x / (1 + e^-2t): tanh t = 1 - 2 / (e^2t + 1). A nan stays a nan. */
 #include "vrow.h"
 #include <math.h>
+#include <pare/vexp.h>
 #include <string.h>
-
-VROW_INLINE int32_t bits_of(float x)
-{
-    int32_t b;
-    memcpy(&b, &x, sizeof b);
-    return b;
-}
-
-VROW_INLINE float float_of(int32_t b)
-{
-    float x;
-    memcpy(&x, &b, sizeof x);
-    return x;
-}
-
-/* when ? a : b, by bits: a choice the compiler need not make a branch of. */
-VROW_INLINE float choose(bool when, float a, float b)
-{
-    const int32_t mask = -(int32_t)when;
-    return float_of((bits_of(a) & mask) | (bits_of(b) & ~mask));
-}
 
 VROW_INLINE float clamp(float x, float lo, float hi)
 {
-    x = choose(x < lo, lo, x); /* a nan fails both comparisons */
-    return choose(x > hi, hi, x);
-}
-
-VROW_INLINE float power_of_two(int32_t n)
-{
-    /* unsigned: a nan makes any n here, and the product is a nan all the same */
-    return float_of((int32_t)(((uint32_t)n + 127u) << 23));
-}
-
-VROW_INLINE float exp_one(float x)
-{
-    const float to_int = 0x1.8p23f; /* adding it leaves the nearest integer in the low bits */
-    const float in = clamp(x, -105, 90);
-    const float shifted = in * 1.44269504088896341f + to_int;
-    const int32_t n = bits_of(shifted) - bits_of(to_int);
-    const float whole = shifted - to_int;
-    const float r = (in - whole * 0.693359375f) - whole * -2.12194440e-4f;
-    float p = 1.9875691500e-4f;
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    const int32_t half = n >> 1;
-    return (p * (r * r) + r + 1) * power_of_two(half) * power_of_two(n - half);
+    x = pare_choose(x < lo, lo, x); /* a nan fails both comparisons */
+    return pare_choose(x > hi, hi, x);
 }
 
 VROW_INLINE float tanh_one(float x)
@@ -72,8 +26,8 @@ VROW_INLINE float tanh_one(float x)
     p = p * z + 1.33314422036e-1f;
     p = p * z + -3.33332819422e-1f;
     const float small = p * z * a + a;
-    const float large = 1 - 2 / (exp_one(2 * a) + 1);
-    return copysignf(choose(a < 0.625f, small, large), x);
+    const float large = 1 - 2 / (pare_exp_scalar(2 * a) + 1);
+    return copysignf(pare_choose(a < 0.625f, small, large), x);
 }
 
 VROW_INLINE float erf_one(float x)
@@ -90,8 +44,8 @@ VROW_INLINE float erf_one(float x)
     q = q * t + -1.06777877e-1f;
     q = q * t + -6.34846687e-1f;
     q = q * t + -1.28717512e-1f;
-    const float large = 1 - exp_one(q * t - t);
-    return copysignf(choose(t < 0.927734375f, small, large), x);
+    const float large = 1 - pare_exp_scalar(q * t - t);
+    return copysignf(pare_choose(t < 0.927734375f, small, large), x);
 }
 
 VROW_INLINE float act_one(pare_act act, float x)
@@ -105,10 +59,10 @@ VROW_INLINE float act_one(pare_act act, float x)
         return 0.5f * x * (1 + erf_one(x * 0.707106781186547524f));
     case PARE_ACT_GELU_TANH: {
         const float t = 1.59576912160573071f * (x + 0.044715f * x * x * x); /* 2 sqrt(2 / pi) */
-        return x / (1 + exp_one(-t));
+        return x / (1 + pare_exp_scalar(-t));
     }
     case PARE_ACT_SILU:
-        return x / (1 + exp_one(-x));
+        return x / (1 + pare_exp_scalar(-x));
     case PARE_ACT_TANH:
         return tanh_one(x);
     }
@@ -167,7 +121,7 @@ VROW_INLINE void by_kind(float *y, const float *u, size_t n, pare_act act)
 VROW_INLINE void function_lanes(float *y, size_t n, char which)
 {
     for (size_t i = 0; i < n; i++)
-        y[i] = which == 'e' ? exp_one(y[i]) : which == 't' ? tanh_one(y[i]) : erf_one(y[i]);
+        y[i] = which == 'e' ? pare_exp_scalar(y[i]) : which == 't' ? tanh_one(y[i]) : erf_one(y[i]);
 }
 
 #if defined(VROW_X86)

@@ -49,11 +49,6 @@ static double slope(pare_act a, double x)
     return 1;
 }
 
-typedef struct act_job {
-    const act_step *s;
-    rows *post, *d, *dtimes;
-} act_job;
-
 static double kept(const drop_kept *k, size_t at)
 {
     return !k || !k->keep ? 1 : k->keep[at] ? k->grow : 0;
@@ -97,11 +92,13 @@ static void act_back_span(void *self, const span *s)
 pare_status tape_act(pare_tape *t, const act_step *s, rows *post)
 {
     act_job w = {.s = s, .post = post};
-    return tape_spans(t, s->pre->n, s->pre->d, 0, NULL, act_span, &w);
+    return tape_spans(t, s->pre->n, s->pre->d, 0, NULL, post->t == PARE_F32 ? act_f32() : act_span,
+                      &w);
 }
 
 pare_status tape_act_back(pare_tape *t, const act_step *s, rows *d, rows *dtimes)
 {
     act_job w = {.s = s, .d = d, .dtimes = dtimes};
-    return tape_spans(t, s->pre->n, s->pre->d, 0, NULL, act_back_span, &w);
+    return tape_spans(t, s->pre->n, s->pre->d, 0, NULL,
+                      d->t == PARE_F32 ? act_f32() : act_back_span, &w);
 }

@@ -1,6 +1,7 @@
 /* What the lessons share. */
 #include "lesson_parts.h"
 
+#include <math.h>
 #include <string.h>
 
 pare_status lesson_blame(pare_status st, pare_err *err, const char *path)
@@ -33,6 +34,14 @@ pare_status lesson_forward(float **y, pare_arena *a, const pare_model *m, const 
     if (pare_mul(&n, pare_output_rows(m, in), pare_model_outputs(m)))
         *y = pare_alloc(a, n ? n : 1, sizeof **y);
     return *y ? pare_forward_f32(*y, m, in, NULL, exec, err) : pare_no_memory(err);
+}
+
+pare_status lesson_marked(pare_status st, double *mark, pare_err *err)
+{
+    if (st != PARE_ERR_NONFINITE) return st;
+    *mark = NAN;
+    if (err) *err = (pare_err){0};
+    return PARE_OK;
 }
 
 size_t lesson_together(const pare_model *m, size_t rows, size_t batch)

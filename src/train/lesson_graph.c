@@ -199,7 +199,7 @@ static pare_status score(void *self, double *out, const pare_model *m, pare_fold
     if (!a) return pare_no_memory(err);
     const pare_status st = score_in(self, out, a, m, part == PARE_PART_VAL ? VAL : TEST, exec, err);
     pare_arena_free(a);
-    return st;
+    return lesson_marked(st, out, err);
 }
 
 static pare_status open_graph(graph_lesson *g, pare_arena *a, const pare_graph_lesson *o,

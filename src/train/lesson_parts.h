@@ -20,6 +20,9 @@ pare_status lesson_id(const char **out, pare_arena *a, const char *what, const c
 pare_status lesson_forward(float **y, pare_arena *a, const pare_model *m, const pare_input *in,
                            const pare_exec *exec, pare_err *err);
 
+/* The status of a mark: a model whose outputs are not finite has none, *mark is nan. */
+pare_status lesson_marked(pare_status st, double *mark, pare_err *err);
+
 /* Most numbers a marking pass asks for at once: large vocabularies get fewer rows. */
 enum { LESSON_MOST_OUTPUTS = 1 << 22 };
 /* Inputs of `rows` output rows each that one marking pass takes together, at least 1. */

@@ -307,7 +307,7 @@ static pare_status score(void *self, double *out, const pare_model *m, pare_fold
     const pare_status st =
         score_in(s, out, a, m, &s->part[which == PARE_PART_VAL ? VAL : TEST], exec, err);
     pare_arena_free(a);
-    return st;
+    return lesson_marked(st, out, err);
 }
 
 /* ---- the lesson ---------------------------------------------------------------------------- */

@@ -160,7 +160,7 @@ static pare_status score(void *self, double *out, const pare_model *m, pare_fold
     if (!a) return pare_no_memory(err);
     const pare_status st = score_in(t, out, a, m, &t->part[part], exec, err);
     pare_arena_free(a);
-    return st;
+    return lesson_marked(st, out, err);
 }
 
 /* ---- the lesson ---------------------------------------------------------------------------- */

@@ -20,7 +20,7 @@ typedef struct office {
     const pare_exec *exec;
     const pare_ranks *ranks;
     size_t runs, jobs;
-    report *of;        /* jobs */
+    report *of, *all;  /* jobs; ranks x jobs */
     pare_model **best; /* per setting: of the best run here */
     size_t *best_job;
     uint64_t *done; /* per job: thousandths */
@@ -133,14 +133,11 @@ static void do_all(office *in)
 }
 
 /* Every rank has every report afterwards. */
-static pare_status share_reports(office *in, pare_arena *a, pare_err *err)
+static pare_status share_reports(office *in, pare_err *err)
 {
-    const size_t size = pare_ranks_size(in->ranks);
-    report *const all = pare_alloc(a, size * in->jobs, sizeof *all);
-    if (!all) return pare_no_memory(err);
-    const pare_status st =
-        pare_ranks_gather(in->ranks, all, in->of, in->jobs * sizeof *in->of, err);
-    for (size_t j = 0; !st && j < in->jobs; j++) in->of[j] = all[(j % size) * in->jobs + j];
+    const size_t size = pare_ranks_size(in->ranks), bytes = in->jobs * sizeof *in->of;
+    const pare_status st = pare_ranks_gather(in->ranks, in->all, in->of, bytes, err);
+    for (size_t j = 0; !st && j < in->jobs; j++) in->of[j] = in->all[(j % size) * in->jobs + j];
     return st;
 }
 
@@ -278,13 +275,17 @@ static pare_status result_new(pare_runs_result **out, size_t runs, size_t settin
     return PARE_OK;
 }
 
+/* All memory that ranks wait for one another with is taken before any work: nobody may leave
+ * between two of their meetings. */
 static pare_status office_open(office *in, pare_arena *a, size_t settings, pare_err *err)
 {
     in->of = pare_alloc(a, in->jobs, sizeof *in->of);
+    in->all = pare_alloc(a, in->jobs, pare_ranks_size(in->ranks) * sizeof *in->all);
     in->best = pare_alloc(a, settings, sizeof *in->best);
     in->best_job = pare_alloc(a, settings, sizeof *in->best_job);
     in->done = pare_alloc(a, in->jobs, sizeof *in->done);
-    return in->of && in->best && in->best_job && in->done ? PARE_OK : pare_no_memory(err);
+    return in->of && in->all && in->best && in->best_job && in->done ? PARE_OK
+                                                                     : pare_no_memory(err);
 }
 
 static pare_status work(pare_model **out, pare_runs_result **result, office *in, size_t settings,
@@ -295,7 +296,7 @@ static pare_status work(pare_model **out, pare_runs_result **result, office *in,
     st = agree(in->ranks, st, err);
     if (st) return st;
     do_all(in);
-    st = share_reports(in, a, err);
+    st = share_reports(in, err);
     if (!st) st = sum_up(*result, in, err);
     if (!st && out) st = send_model(out, in, *result, err);
     for (size_t s = 0; s < settings; s++) pare_model_free(in->best[s]);

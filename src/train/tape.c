@@ -113,7 +113,7 @@ static pare_status sublayer_there(pare_tape *t, sublayer *s, rows *y, const rows
         (st = tape_new_rows(t, &sum, x->n, s->dout)) ||
         (st = s->attn ? tape_attn(t, s, &sum) : tape_ffn(t, s, &sum)) ||
         (st = tape_drop_mask(t, &s->drop, sum.n, sum.d, s->block, place)) ||
-        (st = tape_drop(t, &sum, &sum, &s->drop)) || (st = tape_skip(t, &sum, x, s->skip)))
+        (st = tape_skip(t, &sum, &s->drop, x, s->skip)))
         return st;
     return tape_norm(t, &s->out, y, &sum, s->out_norm);
 }
@@ -173,25 +173,48 @@ const void *pare_tape_stream(const pare_tape *t, size_t block)
 /* ---- back -------------------------------------------------------------------------------------
  */
 
-static pare_status sublayer_back(pare_tape *t, const sublayer *s, rows *dx, const rows *dy)
+/* The gradient of the branch, which begins with the one of the sum. */
+static pare_status branch_back(pare_tape *t, const sublayer *s, rows *dz, bool add, const rows *sum)
 {
-    const store_mark mark = store_top(&t->store);
-    rows sum = *dy, branch, dz, skipped;
+    rows branch = *sum;
+    pare_status st;
+    if (s->drop.keep && ((st = tape_new_rows(t, &branch, sum->n, sum->d)) ||
+                         (st = tape_drop(t, &branch, sum, &s->drop, NULL))))
+        return st;
+    return s->attn ? tape_attn_back(t, s, dz, add, &branch) : tape_ffn_back(t, s, dz, add, &branch);
+}
+
+static pare_status general_back(pare_tape *t, const sublayer *s, rows *dx, const rows *dy)
+{
+    rows sum = *dy, dz, skipped;
     bool skips;
     pare_status st;
     if (s->out_norm->kind != PARE_NORM_NONE &&
         ((st = tape_new_rows(t, &sum, dy->n, dy->d)) ||
          (st = tape_norm_back(t, &s->out, &sum, dy, NULL, s->out_norm))))
         return st;
-    branch = sum;
-    if (s->drop.keep && ((st = tape_new_rows(t, &branch, dy->n, dy->d)) ||
-                         (st = tape_drop(t, &branch, &sum, &s->drop))))
-        return st;
     if ((st = tape_new_rows(t, &dz, s->z.n, s->z.d)) ||
-        (st = s->attn ? tape_attn_back(t, s, &dz, &branch) : tape_ffn_back(t, s, &dz, &branch)) ||
+        (st = branch_back(t, s, &dz, false, &sum)) ||
         (st = tape_skip_back(t, &skipped, &skips, &sum, &s->x, s->skip)))
         return st;
-    st = tape_norm_back(t, &s->in, dx, &dz, skips ? &skipped : NULL, s->in_norm);
+    return tape_norm_back(t, &s->in, dx, &dz, skips ? &skipped : NULL, s->in_norm);
+}
+
+/* x + branch(x), then a norm: what the norm gives back is what goes along the skip, and the branch
+ * is added to it where it lies. */
+static pare_status straight_back(pare_tape *t, const sublayer *s, rows *dx, const rows *dy)
+{
+    const pare_status st = tape_norm_back(t, &s->out, dx, dy, NULL, s->out_norm);
+    return st ? st : branch_back(t, s, dx, true, dx);
+}
+
+static pare_status sublayer_back(pare_tape *t, const sublayer *s, rows *dx, const rows *dy)
+{
+    const store_mark mark = store_top(&t->store);
+    const bool straight = s->in_norm->kind == PARE_NORM_NONE && tape_can_add(s) &&
+                          s->out_norm->kind != PARE_NORM_NONE &&
+                          s->skip->kind == PARE_SKIP_IDENTITY;
+    const pare_status st = straight ? straight_back(t, s, dx, dy) : general_back(t, s, dx, dy);
     store_reset(&t->store, mark);
     return st;
 }
@@ -236,7 +259,7 @@ static pare_status all_back(pare_tape *t, const void *dy, const void *const *dst
     if (dy)
         st = tape_top_back(t, &t->dstream[blocks], &given);
     else
-        tape_zero(&t->dstream[blocks]);
+        st = tape_zero(t, &t->dstream[blocks]);
     store_reset(&t->store, mark);
     if (!st) st = add_given(t, blocks, dstream);
     for (size_t b = blocks; !st && b-- > 0;)

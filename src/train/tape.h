@@ -33,9 +33,13 @@ typedef struct rows {
     void *v; /* row i starts at element i * ld */
 } rows;
 
+static inline size_t rows_size(const rows *r) /* of a number */
+{
+    return r->t == PARE_F64 ? sizeof(double) : sizeof(float);
+}
 static inline void *rows_at(const rows *r, size_t i, size_t j)
 {
-    return (char *)r->v + (i * r->ld + j) * pare_dtype_size(r->t);
+    return (char *)r->v + (i * r->ld + j) * rows_size(r);
 }
 static inline rows rows_columns(const rows *r, size_t from, size_t d) /* a view */
 {
@@ -56,6 +60,8 @@ typedef struct drop_kept {
 } drop_kept;
 
 typedef struct attn_kept {
+    pare_dense all;  /* wq, wk, wv one below the other; absent where queries are no product */
+    rows qkv;        /* side by side: */
     rows q, k, v, y; /* of all heads; q, k turned */
     void *lse;       /* heads x n */
     rows both;       /* pool: z and y side by side */
@@ -138,12 +144,13 @@ PARE_MUST_USE pare_status tape_new_rows(pare_tape *t, rows *out, size_t n, size_
 void *tape_grad(const pare_tape *t, const pare_weight *w);
 void tape_grad_add(const pare_tape *t, const pare_weight *w, const double *sum);
 
-/* Some rows of a step, one thread's work: room for four rows in f64, and sums that are added up in
- * the order of the spans. */
+/* Some rows of a step, one thread's work: room for four rows in f64 (or in f32, at the same place),
+ * and sums that are added up in the order of the spans. */
 enum { SPAN = 64, SPAN_ROWS = 4 };
 typedef struct span {
     size_t first, end;
     double *row[SPAN_ROWS];
+    float *row32[SPAN_ROWS];
     double *sum;
 } span;
 typedef void span_fn(void *job, const span *s);
@@ -162,9 +169,13 @@ PARE_MUST_USE pare_status tape_dense(pare_tape *t, rows *y, const rows *x, const
 PARE_MUST_USE pare_status tape_dense_back(pare_tape *t, rows *dx, bool add, const rows *dy,
                                           const rows *x, const pare_weight *w,
                                           const pare_weight *b);
+/* The same with the places of both gradients (NULL: not wanted), which are added to. */
+PARE_MUST_USE pare_status tape_dense_back_to(pare_tape *t, rows *dx, bool add, const rows *dy,
+                                             const rows *x, const pare_weight *w, void *dw,
+                                             void *db);
 /* y = x, or y = x + plus where that is not NULL. y may be either. */
 PARE_MUST_USE pare_status tape_sum(pare_tape *t, rows *y, const rows *x, const rows *plus);
-void tape_zero(rows *y);
+PARE_MUST_USE pare_status tape_zero(pare_tape *t, rows *y);
 /* The gradient of a vector that was added to (or was) every row. */
 PARE_MUST_USE pare_status tape_bias_back(pare_tape *t, const pare_weight *b, const rows *dy);
 /* y = b on every row, or 0. */
@@ -185,6 +196,12 @@ typedef struct act_step {
     const rows *pre, *times;
     const drop_kept *drop;
 } act_step;
+/* What is done to the rows: there (post) or back (d, dtimes). */
+typedef struct act_job {
+    const act_step *s;
+    rows *post, *d, *dtimes;
+} act_job;
+span_fn *act_f32(void);
 PARE_MUST_USE pare_status tape_act(pare_tape *t, const act_step *s, rows *post);
 /* d holds d post and becomes d pre; dtimes is given where there is `times`. */
 PARE_MUST_USE pare_status tape_act_back(pare_tape *t, const act_step *s, rows *d, rows *dtimes);
@@ -194,24 +211,41 @@ enum { DROP_ATTN, DROP_FFN, DROP_LAYER };
 /* Chooses the entries that are kept. */
 PARE_MUST_USE pare_status tape_drop_mask(pare_tape *t, drop_kept *k, size_t n, size_t d,
                                          size_t block, size_t place);
-/* y = x without what is dropped: both ways. y may be x. */
-PARE_MUST_USE pare_status tape_drop(pare_tape *t, rows *y, const rows *x, const drop_kept *k);
+/* y = x without what is dropped, plus `plus` where that is not NULL: both ways. y may be x. */
+PARE_MUST_USE pare_status tape_drop(pare_tape *t, rows *y, const rows *x, const drop_kept *k,
+                                    const rows *plus);
+typedef struct drop_job {
+    rows *y;
+    const rows *x, *plus;
+    const drop_kept *k;
+} drop_job;
+span_fn *drop_f32(void);
+typedef struct mask_job {
+    uint32_t key[2], cut; /* of 2^16: the share that goes */
+    size_t d;
+    uint8_t *keep;
+} mask_job;
+span_fn *mask_lanes(void);
 
-/* y += skip(x) */
-PARE_MUST_USE pare_status tape_skip(pare_tape *t, rows *y, const rows *x, const pare_skip *s);
+/* y = drop(y) + skip(x) */
+PARE_MUST_USE pare_status tape_skip(pare_tape *t, rows *y, const drop_kept *k, const rows *x,
+                                    const pare_skip *s);
 /* *dx: what goes back along the skip, dy itself or new memory; false in *there for no skip. */
 PARE_MUST_USE pare_status tape_skip_back(pare_tape *t, rows *dx, bool *there, const rows *dy,
                                          const rows *x, const pare_skip *s);
 
-/* A branch at z; y and dz are given. */
+/* A branch at z; y and dz are given. dz is added to where `add`, which only branches that
+ * tape_can_add names can do; then dz may be dy. */
 PARE_MUST_USE pare_status tape_attn(pare_tape *t, sublayer *s, rows *y);
-PARE_MUST_USE pare_status tape_attn_back(pare_tape *t, const sublayer *s, rows *dz, const rows *dy);
+PARE_MUST_USE pare_status tape_attn_back(pare_tape *t, const sublayer *s, rows *dz, bool add,
+                                         const rows *dy);
 PARE_MUST_USE pare_status tape_ffn(pare_tape *t, sublayer *s, rows *y);
-PARE_MUST_USE pare_status tape_ffn_back(pare_tape *t, const sublayer *s, rows *dz, const rows *dy);
+PARE_MUST_USE pare_status tape_ffn_back(pare_tape *t, const sublayer *s, rows *dz, bool add,
+                                        const rows *dy);
+bool tape_can_add(const sublayer *s);
 /* Softmax heads: from z to their outputs side by side, in k->y (given, or new when v is NULL). */
 PARE_MUST_USE pare_status tape_heads(pare_tape *t, sublayer *s);
-/* dz is written. */
-PARE_MUST_USE pare_status tape_heads_back(pare_tape *t, const sublayer *s, rows *dz,
+PARE_MUST_USE pare_status tape_heads_back(pare_tape *t, const sublayer *s, rows *dz, bool add,
                                           const rows *dy);
 size_t tape_heads_width(const pare_attn *a);
 /* Rotary positions: q and k in place, backwards where `back`. */

@@ -67,6 +67,59 @@ static pare_status run_units(head_job *w, size_t units, void (*fn)(void *, size_
     return atomic_load(&w->st) ? pare_no_memory(w->t->err) : PARE_OK;
 }
 
+/* wq, wk, wv as one matrix: one product reads z once. The copies are small beside z. */
+static pare_weight stack(pare_tape *t, const pare_weight *const part[3], size_t rows_in_all)
+{
+    const size_t cols = part[1]->cols, size = pare_dtype_size(part[1]->dtype);
+    char *const to = store_get(&t->store, rows_in_all * cols, size);
+    const pare_weight all = {part[1]->dtype, rows_in_all, cols, to};
+    for (size_t i = 0, at = 0; to && i < 3; i++) {
+        const size_t bytes = part[i]->rows * cols * size;
+        memcpy(to + at, part[i]->data, bytes);
+        at += bytes;
+    }
+    return all;
+}
+
+/* The biases, 0 where there is none. */
+static pare_weight join(pare_tape *t, const pare_attn *a, size_t rows_in_all)
+{
+    const pare_weight *const w[] = {&a->wq, &a->wk, &a->wv}, *const b[] = {&a->bq, &a->bk, &a->bv};
+    const size_t size = pare_dtype_size(a->wk.dtype);
+    char *const to = store_get(&t->store, rows_in_all, size);
+    for (size_t i = 0, at = 0; to && i < 3; at += w[i++]->rows * size) {
+        if (pare_has(b[i]))
+            memcpy(to + at, b[i]->data, w[i]->rows * size);
+        else
+            memset(to + at, 0, w[i]->rows * size);
+    }
+    return (pare_weight){a->wk.dtype, 1, rows_in_all, to};
+}
+
+static pare_status project_all(pare_tape *t, sublayer *s)
+{
+    const pare_attn *const a = s->attn;
+    attn_kept *const k = &s->attn_kept;
+    const pare_weight *const w[] = {&a->wq, &a->wk, &a->wv};
+    k->all.w = stack(t, w, k->qkv.d);
+    k->all.b = join(t, a, k->qkv.d);
+    if (!pare_has(&k->all.w) || !pare_has(&k->all.b)) return pare_no_memory(t->err);
+    return tape_dense(t, &k->qkv, &s->z, &k->all.w, &k->all.b);
+}
+
+static bool one_product(const pare_attn *a)
+{
+    return pare_has(&a->wq) && a->kind != PARE_ATTN_MEANQ;
+}
+
+static void split(const rows *all, rows *q, rows *k, rows *v, const pare_attn *a)
+{
+    const size_t dq = all->d - a->wk.rows - a->wv.rows;
+    *q = rows_columns(all, 0, dq);
+    *k = rows_columns(all, dq, a->wk.rows);
+    *v = rows_columns(all, dq + a->wk.rows, a->wv.rows);
+}
+
 static pare_status queries(pare_tape *t, sublayer *s, rows *q)
 {
     const pare_attn *const a = s->attn;
@@ -87,21 +140,28 @@ size_t tape_heads_width(const pare_attn *a)
     return last->o + last->dv;
 }
 
+static pare_status project(pare_tape *t, sublayer *s)
+{
+    const pare_attn *const a = s->attn;
+    attn_kept *const k = &s->attn_kept;
+    pare_status st;
+    if (one_product(a)) return project_all(t, s);
+    if ((st = queries(t, s, &k->q)) || (st = tape_dense(t, &k->k, &s->z, &a->wk, &a->bk)))
+        return st;
+    return tape_dense(t, &k->v, &s->z, &a->wv, &a->bv);
+}
+
 pare_status tape_heads(pare_tape *t, sublayer *s)
 {
     const pare_attn *const a = s->attn;
     attn_kept *const k = &s->attn_kept;
     const size_t n = s->z.n, dq = pare_has(&a->wq) ? a->wq.rows : a->bq.cols;
-    pare_status st;
-    if ((st = tape_new_rows(t, &k->q, n, dq)) || (st = tape_new_rows(t, &k->k, n, a->wk.rows)) ||
-        (st = tape_new_rows(t, &k->v, n, a->wv.rows)))
-        return st;
-    k->lse = store_get(&t->store, a->nheads * n, pare_dtype_size(k->q.t));
+    pare_status st = tape_new_rows(t, &k->qkv, n, dq + a->wk.rows + a->wv.rows);
+    if (st) return st;
+    split(&k->qkv, &k->q, &k->k, &k->v, a);
+    k->lse = store_get(&t->store, a->nheads * n, rows_size(&k->q));
     if (!k->lse) return pare_no_memory(t->err);
-    if ((st = queries(t, s, &k->q)) || (st = tape_dense(t, &k->k, &s->z, &a->wk, &a->bk)) ||
-        (st = tape_dense(t, &k->v, &s->z, &a->wv, &a->bv)) ||
-        (st = tape_turn(t, s, &k->q, &k->k, false)))
-        return st;
+    if ((st = project(t, s)) || (st = tape_turn(t, s, &k->q, &k->k, false))) return st;
     head_job w = {.t = t, .s = s};
     return run_units(&w, t->batch * a->nheads, attend_unit);
 }
@@ -179,43 +239,91 @@ static void find_groups(size_t *group, size_t *begin, size_t *groups, const pare
 }
 
 /* dq as the queries' product sees it: the mean goes back to every token. */
-static pare_status queries_back(pare_tape *t, const sublayer *s, rows *dz, rows *dq)
+static pare_status queries_back(pare_tape *t, const sublayer *s, rows *dz, bool add, rows *dq)
 {
     const pare_attn *const a = s->attn;
     rows each = *dq;
     pare_status st;
     if (!pare_has(&a->wq)) {
-        tape_zero(dz);
-        return tape_bias_back(t, &a->bq, dq);
+        st = add ? PARE_OK : tape_zero(t, dz);
+        return st ? st : tape_bias_back(t, &a->bq, dq);
     }
     if (a->kind == PARE_ATTN_MEANQ &&
         ((st = tape_new_rows(t, &each, dq->n, dq->d)) || (st = tape_mean(t, &each, dq, true))))
         return st;
-    return tape_dense_back(t, dz, false, &each, &s->z, &a->wq, &a->bq);
+    return tape_dense_back(t, dz, add, &each, &s->z, &a->wq, &a->bq);
 }
 
-pare_status tape_heads_back(pare_tape *t, const sublayer *s, rows *dz, const rows *dy)
+static void add_numbers(void *to, const void *from, size_t n, pare_dtype t)
+{
+    for (size_t i = 0; to && i < n; i++) {
+        if (t == PARE_F64)
+            ((double *)to)[i] += ((const double *)from)[i];
+        else
+            ((float *)to)[i] += ((const float *)from)[i];
+    }
+}
+
+/* The gradients of the one matrix and bias go to those they were made of. */
+static void hand_out(pare_tape *t, const pare_attn *a, const char *dw, const char *db)
+{
+    const pare_weight *const w[] = {&a->wq, &a->wk, &a->wv}, *const b[] = {&a->bq, &a->bk, &a->bv};
+    const size_t size = pare_dtype_size(a->wk.dtype);
+    for (size_t i = 0, at = 0; i < 3; at += w[i++]->rows) {
+        add_numbers(tape_grad(t, w[i]), dw + at * w[i]->cols * size, w[i]->rows * w[i]->cols,
+                    a->wk.dtype);
+        if (pare_has(b[i]))
+            add_numbers(tape_grad(t, b[i]), db + at * size, w[i]->rows, a->wk.dtype);
+    }
+}
+
+static pare_status project_all_back(pare_tape *t, const sublayer *s, rows *dz, bool add,
+                                    const rows *dqkv)
+{
+    const pare_attn *const a = s->attn;
+    const pare_weight *const w = &s->attn_kept.all.w;
+    const size_t n = w->rows * w->cols, size = rows_size(dqkv);
+    char *const dw = store_get(&t->store, n, size), *const db = store_get(&t->store, w->rows, size);
+    if (!dw || !db) return pare_no_memory(t->err);
+    memset(dw, 0, n * size);
+    memset(db, 0, w->rows * size);
+    const bool wanted = t->grad;
+    const pare_status st =
+        tape_dense_back_to(t, dz, add, dqkv, &s->z, w, wanted ? dw : NULL, wanted ? db : NULL);
+    if (!st && wanted) hand_out(t, a, dw, db);
+    return st;
+}
+
+static pare_status project_back(pare_tape *t, const sublayer *s, rows *dz, bool add,
+                                const head_job *w, const rows *dqkv)
+{
+    const pare_attn *const a = s->attn;
+    rows dq = w->dq;
+    pare_status st;
+    if (one_product(a)) return project_all_back(t, s, dz, add, dqkv);
+    if ((st = queries_back(t, s, dz, add, &dq)) ||
+        (st = tape_dense_back(t, dz, true, &w->dk, &s->z, &a->wk, &a->bk)))
+        return st;
+    return tape_dense_back(t, dz, true, &w->dv, &s->z, &a->wv, &a->bv);
+}
+
+pare_status tape_heads_back(pare_tape *t, const sublayer *s, rows *dz, bool add, const rows *dy)
 {
     const pare_attn *const a = s->attn;
     const attn_kept *const k = &s->attn_kept;
     head_job w = {.t = t, .s = s, .dy = dy};
     size_t *const group = store_get(&t->store, a->nheads, sizeof *group);
     size_t *const begin = store_get(&t->store, a->nheads, sizeof *begin);
+    rows dqkv;
     pare_status st;
     if (!group || !begin) return pare_no_memory(t->err);
-    if ((st = tape_new_rows(t, &w.dq, k->q.n, k->q.d)) ||
-        (st = tape_new_rows(t, &w.dk, k->k.n, k->k.d)) ||
-        (st = tape_new_rows(t, &w.dv, k->v.n, k->v.d)))
-        return st;
-    tape_zero(&w.dq);
-    tape_zero(&w.dk);
-    tape_zero(&w.dv);
+    if ((st = tape_new_rows(t, &dqkv, k->qkv.n, k->qkv.d)) || (st = tape_zero(t, &dqkv))) return st;
+    split(&dqkv, &w.dq, &w.dk, &w.dv, a);
     find_groups(group, begin, &w.units, a);
     w.group = group;
     w.begin = begin;
     if ((st = run_units(&w, t->batch * w.units, back_unit)) ||
-        (st = tape_turn(t, s, &w.dq, &w.dk, true)) || (st = queries_back(t, s, dz, &w.dq)) ||
-        (st = tape_dense_back(t, dz, true, &w.dk, &s->z, &a->wk, &a->bk)))
+        (st = tape_turn(t, s, &w.dq, &w.dk, true)))
         return st;
-    return tape_dense_back(t, dz, true, &w.dv, &s->z, &a->wv, &a->bv);
+    return project_back(t, s, dz, add, &w, &dqkv);
 }

@@ -25,7 +25,7 @@ static pare_status gated(pare_tape *t, sublayer *s, rows *y)
     return tape_dense(t, y, &k->post[0], &l[2].w, &l[2].b);
 }
 
-static pare_status gated_back(pare_tape *t, const sublayer *s, rows *dz, const rows *dy)
+static pare_status gated_back(pare_tape *t, const sublayer *s, rows *dz, bool add, const rows *dy)
 {
     const pare_dense *const l = s->ffn->layers;
     const ffn_kept *const k = &s->ffn_kept;
@@ -36,7 +36,7 @@ static pare_status gated_back(pare_tape *t, const sublayer *s, rows *dz, const r
         (st = tape_new_rows(t, &dup, dy->n, l[0].w.rows)) ||
         (st = tape_dense_back(t, &dgate, false, dy, &k->post[0], &l[2].w, &l[2].b)) ||
         (st = tape_act_back(t, &w, &dgate, &dup)) ||
-        (st = tape_dense_back(t, dz, false, &dgate, &s->z, &l[0].w, &l[0].b)))
+        (st = tape_dense_back(t, dz, add, &dgate, &s->z, &l[0].w, &l[0].b)))
         return st;
     return tape_dense_back(t, dz, true, &dup, &s->z, &l[1].w, &l[1].b);
 }
@@ -64,7 +64,7 @@ static pare_status mlp(pare_tape *t, sublayer *s, rows *y)
     return tape_dense(t, y, x, &f->layers[hidden].w, &f->layers[hidden].b);
 }
 
-static pare_status mlp_back(pare_tape *t, const sublayer *s, rows *dz, const rows *dy)
+static pare_status mlp_back(pare_tape *t, const sublayer *s, rows *dz, bool add, const rows *dy)
 {
     const pare_ffn *const f = s->ffn;
     const ffn_kept *const k = &s->ffn_kept;
@@ -79,7 +79,7 @@ static pare_status mlp_back(pare_tape *t, const sublayer *s, rows *dz, const row
             return st;
         d = below;
     }
-    return tape_dense_back(t, dz, false, &d, &s->z, &f->layers[0].w, &f->layers[0].b);
+    return tape_dense_back(t, dz, add, &d, &s->z, &f->layers[0].w, &f->layers[0].b);
 }
 
 pare_status tape_ffn(pare_tape *t, sublayer *s, rows *y)
@@ -87,7 +87,8 @@ pare_status tape_ffn(pare_tape *t, sublayer *s, rows *y)
     return s->ffn->kind == PARE_FFN_GATED ? gated(t, s, y) : mlp(t, s, y);
 }
 
-pare_status tape_ffn_back(pare_tape *t, const sublayer *s, rows *dz, const rows *dy)
+pare_status tape_ffn_back(pare_tape *t, const sublayer *s, rows *dz, bool add, const rows *dy)
 {
-    return s->ffn->kind == PARE_FFN_GATED ? gated_back(t, s, dz, dy) : mlp_back(t, s, dz, dy);
+    return s->ffn->kind == PARE_FFN_GATED ? gated_back(t, s, dz, add, dy)
+                                          : mlp_back(t, s, dz, add, dy);
 }

@@ -14,7 +14,7 @@ static pare_status heads(pare_tape *t, sublayer *s, rows *y)
     return tape_dense(t, y, &k->y, &s->attn->wo, &s->attn->bo);
 }
 
-static pare_status heads_back(pare_tape *t, const sublayer *s, rows *dz, const rows *dy)
+static pare_status heads_back(pare_tape *t, const sublayer *s, rows *dz, bool add, const rows *dy)
 {
     const attn_kept *const k = &s->attn_kept;
     rows dheads;
@@ -22,7 +22,7 @@ static pare_status heads_back(pare_tape *t, const sublayer *s, rows *dz, const r
     if ((st = tape_new_rows(t, &dheads, k->y.n, k->y.d)) ||
         (st = tape_dense_back(t, &dheads, false, dy, &k->y, &s->attn->wo, &s->attn->bo)))
         return st;
-    return tape_heads_back(t, s, dz, &dheads);
+    return tape_heads_back(t, s, dz, add, &dheads);
 }
 
 /* [z, heads] matrix^T + bo */
@@ -47,7 +47,7 @@ static pare_status pool_back(pare_tape *t, const sublayer *s, rows *dz, const ro
         (st = tape_dense_back(t, &dboth, false, dy, &k->both, &s->attn->matrix, &s->attn->bo)))
         return st;
     const rows left = rows_columns(&dboth, 0, s->z.d), right = rows_columns(&dboth, s->z.d, k->y.d);
-    if ((st = tape_heads_back(t, s, dz, &right))) return st;
+    if ((st = tape_heads_back(t, s, dz, false, &right))) return st;
     return tape_sum(t, dz, dz, &left);
 }
 
@@ -139,6 +139,15 @@ static pare_status powers_back(pare_tape *t, const sublayer *s, rows *dz, const 
     return PARE_OK;
 }
 
+/* Those that are done with dy before they reach dz. */
+bool tape_can_add(const sublayer *s)
+{
+    if (s->ffn) return s->ffn->nlayers > 1;
+    const pare_attn_kind k = s->attn->kind;
+    return k == PARE_ATTN_EXACT || k == PARE_ATTN_POLY || k == PARE_ATTN_CONSTQ ||
+           k == PARE_ATTN_MEANQ;
+}
+
 /* ---- all --------------------------------------------------------------------------------------
  */
 
@@ -168,20 +177,22 @@ pare_status tape_attn(pare_tape *t, sublayer *s, rows *y)
     return PARE_OK;
 }
 
-pare_status tape_attn_back(pare_tape *t, const sublayer *s, rows *dz, const rows *dy)
+pare_status tape_attn_back(pare_tape *t, const sublayer *s, rows *dz, bool add, const rows *dy)
 {
     const pare_attn *const a = s->attn;
+    pare_status st;
+    PARE_ASSERT(!add || tape_can_add(s));
     switch (a->kind) {
     case PARE_ATTN_EXACT:
     case PARE_ATTN_POLY:
     case PARE_ATTN_CONSTQ:
     case PARE_ATTN_MEANQ:
-        return heads_back(t, s, dz, dy);
+        return heads_back(t, s, dz, add, dy);
     case PARE_ATTN_NONE:
     case PARE_ATTN_ZERO:
     case PARE_ATTN_CONST:
-        tape_zero(dz);
-        return tape_bias_back(t, &a->bo, dy);
+        st = tape_zero(t, dz);
+        return st ? st : tape_bias_back(t, &a->bo, dy);
     case PARE_ATTN_UNIFORM:
         return uniform_back(t, s, dz, dy);
     case PARE_ATTN_LINEAR:

@@ -1,14 +1,6 @@
 /* U x: the plain mean of what each row sees (0 where it sees nothing), and U^T x. */
-#include "tape.h"
+#include "tape_mean.h"
 #include <string.h>
-
-typedef struct mean_job {
-    const pare_tape *t;
-    const rows *x;
-    rows *y;
-    double *room; /* 2 rows for each sequence */
-    bool transposed;
-} mean_job;
 
 static void add_scaled(double *to, const double *x, double by, size_t d)
 {
@@ -69,19 +61,28 @@ static pare_keys queries_of(const mean_job *w, size_t key)
     return (pare_keys){.from = {key, 0}, .to = {key + count, 0}, .count = count};
 }
 
+pare_keys mean_seen(const mean_job *w, size_t i)
+{
+    return w->transposed ? queries_of(w, i) : keys_of(w, i);
+}
+
+double mean_share(const mean_job *w, const pare_keys *seen, size_t at)
+{
+    return 1 / (double)(w->transposed ? keys_of(w, at).count : seen->count);
+}
+
 static void mean_span(void *self, const span *s)
 {
     const mean_job *const w = self;
     const size_t n = w->t->tokens, d = w->x->d;
     for (size_t i = s->first; i < s->end; i++) {
         const size_t first = i / n * n;
-        const pare_keys k = w->transposed ? queries_of(w, i - first) : keys_of(w, i - first);
+        const pare_keys k = mean_seen(w, i - first);
         double *const y = row_write(w->y, i, s->row[0]);
         memset(y, 0, d * sizeof *y);
         for (size_t e = 0; e < k.count; e++) {
             const size_t at = pare_key(&k, e);
-            const size_t among = w->transposed ? keys_of(w, at).count : k.count;
-            add_scaled(y, row_read(w->x, first + at, s->row[1]), 1 / (double)among, d);
+            add_scaled(y, row_read(w->x, first + at, s->row[1]), mean_share(w, &k, at), d);
         }
         row_done(w->y, i, y);
     }
@@ -92,7 +93,7 @@ pare_status tape_mean(pare_tape *t, rows *y, const rows *x, bool transposed)
     const pare_pattern_kind kind = t->m->pattern.kind;
     mean_job w = {.t = t, .x = x, .y = y, .transposed = transposed};
     if (kind == PARE_WINDOW || kind == PARE_GRAPH)
-        return tape_spans(t, x->n, x->d, 0, NULL, mean_span, &w);
+        return tape_spans(t, x->n, x->d, 0, NULL, x->t == PARE_F32 ? mean_f32() : mean_span, &w);
     const store_mark mark = store_top(&t->store);
     w.room = store_get(&t->store, 2 * t->batch * x->d, sizeof *w.room);
     if (!w.room) return pare_no_memory(t->err);

@@ -7,16 +7,8 @@
  * A batch norm in training takes mean and (biased) variance of its columns over all rows:
  *   back: dx = gain / s (dy - mean dy - u mean(dy u)), means over the rows.
  * Its running figures move towards the mean and the unbiased variance. */
-#include "tape.h"
+#include "tape_norm.h"
 #include <math.h>
-
-typedef struct norm_job {
-    const norm_kept *k;
-    const pare_norm *n;
-    const rows *x, *dy, *plus;
-    rows *y;               /* back: dx */
-    const double *s1, *s2; /* batch: means of dy u and dy */
-} norm_job;
 
 static bool by_rows(const pare_norm *n)
 {
@@ -137,38 +129,6 @@ static void column_span(void *self, const span *s)
     }
 }
 
-static void move(const pare_weight *stat, size_t j, double to, double by)
-{
-    if (stat->dtype == PARE_F64)
-        ((double *)stat->data)[j] = (1 - by) * ((double *)stat->data)[j] + by * to;
-    else
-        ((float *)stat->data)[j] = (float)((1 - by) * pare_weight_at(stat, j) + by * to);
-}
-
-/* Mean and 1 / sqrt(var + eps) of every column: of the batch, or the running ones. */
-static pare_status batch_figures(pare_tape *t, norm_job *w)
-{
-    const size_t n = w->x->n, d = w->x->d;
-    double *const mean = w->k->mean, *const inv = w->k->inv;
-    pare_status st;
-    for (size_t j = 0; !w->k->batch && j < d; j++) {
-        mean[j] = pare_weight_at(&w->n->mean, j);
-        inv[j] = 1 / sqrt(pare_weight_at(&w->n->var, j) + w->n->eps);
-    }
-    if (!w->k->batch) return PARE_OK;
-    if ((st = tape_spans(t, n, d, d, mean, sum_span, w))) return st;
-    for (size_t j = 0; j < d; j++) mean[j] /= (double)n;
-    if ((st = tape_spans(t, n, d, d, inv, squares_span, w))) return st;
-    for (size_t j = 0; j < d; j++) {
-        const double squares = inv[j];
-        inv[j] = 1 / sqrt(squares / (double)n + w->n->eps);
-        if (!(inv[j] <= 1e300)) inv[j] = 0; /* eps = 0 and a constant column */
-        move(&w->n->mean, j, mean[j], t->mode.momentum);
-        move(&w->n->var, j, squares / (double)(n > 1 ? n - 1 : 1), t->mode.momentum);
-    }
-    return PARE_OK;
-}
-
 /* Sums: of dy u and dy. */
 static void column_sums_span(void *self, const span *s)
 {
@@ -203,7 +163,91 @@ static void column_back_span(void *self, const span *s)
     }
 }
 
+static void move(const pare_weight *stat, size_t j, double to, double by)
+{
+    if (stat->dtype == PARE_F64)
+        ((double *)stat->data)[j] = (1 - by) * ((double *)stat->data)[j] + by * to;
+    else
+        ((float *)stat->data)[j] = (float)((1 - by) * pare_weight_at(stat, j) + by * to);
+}
+
+/* f32 has one function for all of it. */
+static pare_status run(pare_tape *t, norm_job *w, norm_op op, size_t nsums, double *total)
+{
+    static span_fn *const in_f64[] = {row_span,    row_back_span,    sum_span,        squares_span,
+                                      column_span, column_sums_span, column_back_span};
+    w->op = op;
+    /* room for f32 sums that are filled up to whole lanes */
+    return tape_spans(t, w->x->n, w->x->d + 16, nsums, total,
+                      w->x->t == PARE_F32 ? norm_f32() : in_f64[op], w);
+}
+
+static void narrow(float *to, const double *from, size_t d)
+{
+    for (size_t j = 0; to && j < d; j++) to[j] = (float)from[j];
+}
+
+/* Mean and 1 / sqrt(var + eps) of every column: of the batch, or the running ones. */
+static pare_status batch_figures(pare_tape *t, norm_job *w)
+{
+    const size_t n = w->x->n, d = w->x->d;
+    double *const mean = w->k->mean, *const inv = w->k->inv;
+    pare_status st;
+    for (size_t j = 0; !w->k->batch && j < d; j++) {
+        mean[j] = pare_weight_at(&w->n->mean, j);
+        inv[j] = 1 / sqrt(pare_weight_at(&w->n->var, j) + w->n->eps);
+    }
+    if (!w->k->batch) return PARE_OK;
+    if ((st = run(t, w, NORM_SUM, d, mean))) return st;
+    for (size_t j = 0; j < d; j++) mean[j] /= (double)n;
+    narrow(w->mean, mean, d);
+    if ((st = run(t, w, NORM_SQUARES, d, inv))) return st;
+    for (size_t j = 0; j < d; j++) {
+        const double squares = inv[j];
+        inv[j] = 1 / sqrt(squares / (double)n + w->n->eps);
+        if (!(inv[j] <= 1e300)) inv[j] = 0; /* eps = 0 and a constant column */
+        move(&w->n->mean, j, mean[j], t->mode.momentum);
+        move(&w->n->var, j, squares / (double)(n > 1 ? n - 1 : 1), t->mode.momentum);
+    }
+    return PARE_OK;
+}
+
 /* ---- both ------------------------------------------------------------------------------------ */
+
+/* f32 columns of a batch norm: four figures each, filled up to whole lanes. */
+static pare_status columns_f32(pare_tape *t, norm_job *w)
+{
+    const size_t d = w->x->d;
+    if (w->x->t != PARE_F32 || w->n->kind != PARE_NORM_BATCH) return PARE_OK;
+    float *const v = store_get(&t->store, 4 * d, sizeof *v);
+    if (!v) return pare_no_memory(t->err);
+    w->mean = v;
+    w->by = v + d;
+    w->shift = v + 2 * d;
+    w->lean = v + 3 * d;
+    return PARE_OK;
+}
+
+/* y = (x - mean) by + shift */
+static void there_f32(norm_job *w)
+{
+    for (size_t j = 0; w->mean && j < w->x->d; j++) {
+        w->mean[j] = (float)w->k->mean[j];
+        w->by[j] = (float)(w->k->inv[j] * gain_at(w->n, j));
+        w->shift[j] = pare_has(&w->n->bias) ? (float)pare_weight_at(&w->n->bias, j) : 0;
+    }
+}
+
+/* dx = (dy - shift - (x - mean) lean) by */
+static void back_f32(norm_job *w)
+{
+    const bool batch = w->k->batch;
+    for (size_t j = 0; w->mean && j < w->x->d; j++) {
+        w->by[j] = (float)(w->k->inv[j] * gain_at(w->n, j));
+        w->shift[j] = batch ? (float)w->s2[j] : 0;
+        w->lean[j] = batch ? (float)(w->s1[j] * w->k->inv[j]) : 0;
+    }
+}
 
 pare_status tape_norm(pare_tape *t, norm_kept *k, rows *y, const rows *x, const pare_norm *n)
 {
@@ -217,29 +261,34 @@ pare_status tape_norm(pare_tape *t, norm_kept *k, rows *y, const rows *x, const 
     k->mean = store_get(&t->store, figures, sizeof *k->mean);
     k->inv = store_get(&t->store, figures, sizeof *k->inv);
     if (!k->mean || !k->inv) return pare_no_memory(t->err);
-    if ((st = tape_new_rows(t, y, x->n, x->d))) return st;
-    if (columns && (st = batch_figures(t, &w))) return st;
-    return tape_spans(t, x->n, x->d, 0, NULL, columns ? column_span : row_span, &w);
+    if ((st = tape_new_rows(t, y, x->n, x->d)) || (st = columns_f32(t, &w)) ||
+        (columns && (st = batch_figures(t, &w))))
+        return st;
+    there_f32(&w);
+    return run(t, &w, columns ? NORM_COLUMNS : NORM_ROWS, 0, NULL);
 }
 
 static pare_status row_back(pare_tape *t, norm_job *w, double *sum)
 {
     const size_t d = w->x->d;
-    const pare_status st = tape_spans(t, w->x->n, d, 3 * d, sum, row_back_span, w);
+    const pare_status st = run(t, w, NORM_ROWS_BACK, 3 * d, sum);
     if (!st && pare_has(&w->n->offset)) tape_grad_add(t, &w->n->offset, sum + 2 * d);
     return st;
 }
 
 static pare_status column_back(pare_tape *t, norm_job *w, double *sum)
 {
-    const size_t d = w->x->d, n = w->x->n;
+    const size_t d = w->x->d;
     double *const means = sum + 2 * d;
-    const pare_status st = tape_spans(t, n, d, 2 * d, sum, column_sums_span, w);
+    pare_status st = columns_f32(t, w);
     if (st) return st;
-    for (size_t j = 0; j < 2 * d; j++) means[j] = sum[j] / (double)n;
+    narrow(w->mean, w->k->mean, d);
+    if ((st = run(t, w, NORM_SUMS_BACK, 2 * d, sum))) return st;
+    for (size_t j = 0; j < 2 * d; j++) means[j] = sum[j] / (double)w->x->n;
     w->s1 = means;
     w->s2 = means + d;
-    return tape_spans(t, n, d, 0, NULL, column_back_span, w);
+    back_f32(w);
+    return run(t, w, NORM_COLUMNS_BACK, 0, NULL);
 }
 
 pare_status tape_norm_back(pare_tape *t, const norm_kept *k, rows *dx, const rows *dy,

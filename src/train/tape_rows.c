@@ -37,7 +37,8 @@ typedef struct span_job {
     span_fn *fn;
     void *job;
     size_t n, width, nsums;
-    double *room, *sums;
+    void *room;
+    double *sums;
 } span_job;
 
 static void one_span(void *self, size_t b)
@@ -45,7 +46,11 @@ static void one_span(void *self, size_t b)
     const span_job *const w = self;
     const size_t first = b * SPAN, end = first + SPAN < w->n ? first + SPAN : w->n;
     span s = {.first = first, .end = end, .sum = w->sums + b * w->nsums};
-    for (size_t r = 0; r < SPAN_ROWS; r++) s.row[r] = w->room + (b * SPAN_ROWS + r) * w->width;
+    for (size_t r = 0; r < SPAN_ROWS; r++) {
+        void *const room = (char *)w->room + (b * SPAN_ROWS + r) * w->width * sizeof(double);
+        s.row[r] = room;
+        s.row32[r] = room;
+    }
     w->fn(w->job, &s);
 }
 
@@ -55,7 +60,7 @@ pare_status tape_spans(pare_tape *t, size_t n, size_t width, size_t nsums, doubl
     const size_t spans = (n + SPAN - 1) / SPAN;
     const store_mark mark = store_top(&t->store);
     span_job w = {.fn = fn, .job = job, .n = n, .width = width, .nsums = nsums};
-    w.room = store_get(&t->store, spans * SPAN_ROWS, width * sizeof *w.room);
+    w.room = store_get(&t->store, spans * SPAN_ROWS, width * sizeof(double));
     w.sums = store_get(&t->store, spans, nsums * sizeof *w.sums);
     if (!w.room || !w.sums) return pare_no_memory(t->err);
     memset(w.sums, 0, spans * nsums * sizeof *w.sums);
@@ -108,7 +113,13 @@ pare_status tape_dense(pare_tape *t, rows *y, const rows *x, const pare_weight *
 pare_status tape_dense_back(pare_tape *t, rows *dx, bool add, const rows *dy, const rows *x,
                             const pare_weight *w, const pare_weight *b)
 {
-    void *const dw = tape_grad(t, w), *const db = b && pare_has(b) ? tape_grad(t, b) : NULL;
+    return tape_dense_back_to(t, dx, add, dy, x, w, tape_grad(t, w),
+                              b && pare_has(b) ? tape_grad(t, b) : NULL);
+}
+
+pare_status tape_dense_back_to(pare_tape *t, rows *dx, bool add, const rows *dy, const rows *x,
+                               const pare_weight *w, void *dw, void *db)
+{
     void *const to = dx ? dx->v : NULL;
     const size_t ld = dx ? dx->ld : 0;
     if (dy->t == PARE_F32)
@@ -120,48 +131,11 @@ pare_status tape_dense_back(pare_tape *t, rows *dx, bool add, const rows *dy, co
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
-typedef struct sum_job {
-    rows *y;
-    const rows *x, *plus;
-} sum_job;
-
-static void sum_f32(float *y, const float *x, const float *plus, size_t d)
-{
-    for (size_t j = 0; j < d; j++) y[j] = x[j] + plus[j];
-}
-
-static void sum_f64(double *y, const double *x, const double *plus, size_t d)
-{
-    for (size_t j = 0; j < d; j++) y[j] = x[j] + plus[j];
-}
-
-static void sum_span(void *self, const span *s)
-{
-    const sum_job *const w = self;
-    const size_t d = w->y->d, bytes = d * pare_dtype_size(w->y->t);
-    for (size_t i = s->first; i < s->end; i++) {
-        void *const y = rows_at(w->y, i, 0), *const x = rows_at(w->x, i, 0);
-        if (!w->plus)
-            memmove(y, x, bytes);
-        else if (w->y->t == PARE_F32)
-            sum_f32(y, x, rows_at(w->plus, i, 0), d);
-        else
-            sum_f64(y, x, rows_at(w->plus, i, 0), d);
-    }
-}
-
 pare_status tape_sum(pare_tape *t, rows *y, const rows *x, const rows *plus)
 {
-    sum_job w = {y, x, plus};
+    static const drop_kept nothing = {0};
     PARE_ASSERT(y->n == x->n && y->d == x->d && (!plus || plus->d == y->d));
-    if (!plus && y->v == x->v) return PARE_OK;
-    return tape_spans(t, y->n, 0, 0, NULL, sum_span, &w);
-}
-
-void tape_zero(rows *y)
-{
-    const size_t size = pare_dtype_size(y->t);
-    for (size_t i = 0; i < y->n; i++) memset(rows_at(y, i, 0), 0, y->d * size);
+    return tape_drop(t, y, x, &nothing, plus);
 }
 
 static void columns_span(void *self, const span *s)
@@ -193,7 +167,7 @@ typedef struct fill_job {
 static void fill_span(void *self, const span *s)
 {
     const fill_job *const w = self;
-    const size_t bytes = w->y->d * pare_dtype_size(w->y->t);
+    const size_t bytes = w->y->d * rows_size(w->y);
     for (size_t i = s->first; i < s->end; i++) {
         if (pare_has(w->b))
             memcpy(rows_at(w->y, i, 0), w->b->data, bytes);
@@ -206,4 +180,10 @@ pare_status tape_fill(pare_tape *t, rows *y, const pare_weight *b)
 {
     fill_job w = {y, b};
     return tape_spans(t, y->n, 0, 0, NULL, fill_span, &w);
+}
+
+pare_status tape_zero(pare_tape *t, rows *y)
+{
+    static const pare_weight absent = {0};
+    return tape_fill(t, y, &absent);
 }

@@ -36,25 +36,21 @@ static void diagonal_back_span(void *self, const span *s)
     }
 }
 
-pare_status tape_skip(pare_tape *t, rows *y, const rows *x, const pare_skip *s)
+pare_status tape_skip(pare_tape *t, rows *y, const drop_kept *k, const rows *x, const pare_skip *s)
 {
-    switch (s->kind) {
-    case PARE_SKIP_NONE:
-        return PARE_OK;
-    case PARE_SKIP_IDENTITY:
-        return tape_sum(t, y, y, x);
-    case PARE_SKIP_DIAGONAL: {
-        diagonal_job g = {.to = y, .x = x, .w = &s->w};
-        return tape_spans(t, y->n, y->d, 0, NULL, diagonal_span, &g);
-    }
-    case PARE_SKIP_DENSE:
-        break;
+    diagonal_job g = {.to = y, .x = x, .w = &s->w};
+    pare_status st;
+    if (s->kind == PARE_SKIP_NONE) return tape_drop(t, y, y, k, NULL);
+    if (s->kind == PARE_SKIP_IDENTITY) return tape_drop(t, y, y, k, x);
+    if (s->kind == PARE_SKIP_DIAGONAL) {
+        st = tape_drop(t, y, y, k, NULL);
+        return st ? st : tape_spans(t, y->n, y->d, 0, NULL, diagonal_span, &g);
     }
     const store_mark mark = store_top(&t->store);
     rows mapped;
-    pare_status st = tape_new_rows(t, &mapped, y->n, y->d);
+    st = tape_new_rows(t, &mapped, y->n, y->d);
     if (!st) st = tape_dense(t, &mapped, x, &s->w, NULL);
-    if (!st) st = tape_sum(t, y, y, &mapped);
+    if (!st) st = tape_drop(t, y, y, k, &mapped);
     store_reset(&t->store, mark);
     return st;
 }

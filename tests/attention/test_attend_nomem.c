@@ -38,18 +38,42 @@ static pare_status partial(head_case *h, const pare_graph *g, pare_err *err)
     return pare_attend_partial_f32(&out, &h->q, &h->k, &h->v, 1, 1, &TWO, err);
 }
 
+static pare_status keep(head_case *h, const pare_graph *g, pare_err *err)
+{
+    (void)g;
+    static float lse[N];
+    const pare_pattern p = {.kind = PARE_CAUSAL};
+    return pare_attend_keep_f32(&h->y, lse, &h->q, &h->k, &h->v, 1, &p, NULL, &TWO, err);
+}
+
+static pare_status tiled_back(head_case *h, const pare_graph *g, pare_err *err)
+{
+    (void)g;
+    static float room[3][N * D], lse[N];
+    pare_mat32 dq = {N, D, D, room[0]}, dk = {N, D, D, room[1]}, dv = {N, D, D, room[2]};
+    const pare_pattern p = {.kind = PARE_FULL};
+    for (size_t i = 0; i < N; i++) lse[i] = 100;
+    return pare_attend_backward_f32(&dq, &dk, &dv, &h->v, &h->q, &h->k, &h->v, &h->v, lse, 1, &p,
+                                    NULL, NULL, &TWO, err);
+}
+
 static pare_status oracle(const head_case *h, pare_dtype t, pare_err *err)
 {
     static double room[N * D], zeros[N * D];
-    pare_oracle o = {0}, inner = {0};
+    static const pare_fault fault = {0, PARE_FAULT_SHORT, 0}; /* after the check: not seen by it */
+    pare_oracle o = {0}, cpu = {0}, counting = {0}, checked = {0};
     pare_oracle_count count = {0};
+    pare_oracle_check check = {.fraction = 1};
     const bool f32 = t == PARE_F32;
     const pare_call c = {.kind = PARE_CALL_QKV,
                          .u.a = {f32 ? (void *)h->q.v : zeros, f32 ? (void *)h->k.v : zeros,
                                  f32 ? (void *)h->v.v : zeros, N, D, D, true, NULL, room}};
-    pare_status st = pare_oracle_cpu(&inner, t, 0, &TWO, err);
-    if (!st) st = pare_oracle_counting(&o, inner, &count, err);
+    pare_status st = pare_oracle_cpu(&cpu, t, 0, &TWO, err);
+    if (!st) st = pare_oracle_counting(&counting, cpu, &count, err);
+    if (!st) st = pare_oracle_checked(&checked, counting, &check, err);
+    if (!st) st = pare_oracle_faulty(&o, checked, &fault, 1, err);
     if (!st) st = o.ops->evaluate(o.self, &c, 1, err);
+    if (!st) st = o.ops->barrier(o.self, err);
     pare_oracle_free(&o);
     return st;
 }
@@ -69,7 +93,8 @@ static pare_status oracle_f64(head_case *h, const pare_graph *g, pare_err *err)
 static void every_failed_allocation_is_reported(void **state)
 {
     (void)state;
-    work_fn *const works[] = {tiled, listed, short_window, partial, oracle_f32, oracle_f64};
+    work_fn *const works[] = {tiled, listed,     short_window, partial,
+                              keep,  tiled_back, oracle_f32,   oracle_f64};
     pare_arena *const a = pare_arena_new();
     head_case h = case_new(a, N, D, D, RANDOM, 1);
     const pare_graph g = odd_graph(a, N);

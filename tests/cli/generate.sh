@@ -23,6 +23,15 @@ for p in hello world; do pare run gpt.st --text $p -q --json | grep -o '"ids": [
 pare run gpt.st --text hello --text world -q --json | grep -o '"ids": [^]]*]' | cmp - alone
 pare run gpt.st --prompts two.txt -q --json | grep -o '"ids": [^]]*]' | cmp - alone
 printf hello | pare run gpt.st --text - -q --json | grep -o '"ids": [^]]*]' | cmp - <(head -n 1 alone)
+# More texts than go together, of all lengths: none depends on the others or on the threads.
+for i in $(seq 60); do printf '%.*s\n' $((i % 19 + 1)) "text $i and other words"; done >many.txt
+tac many.txt >back.txt
+ids() { pare run llama.st "$@" -q --json | grep -o '"ids": [^]]*]'; }
+ids --prompts many.txt -t 1 >many.ids
+wc -l <many.ids
+ids --prompts back.txt -t 2 | tac | cmp - many.ids
+for i in 1 24 25 60; do ids --text "$(sed -n ${i}p many.txt)" | cmp - <(sed -n ${i}p many.ids); done
+pare run llama.st --prompts many.txt -q --tokens 2 | grep -c '^text'
 pare run gpt.st --prompts two.txt -q --tokens 3 | grep -cE '^(hello|world)'
 pare run gpt.st --prompts two.txt -q --json | grep -oE '"[a-z_]+":|"stop": "[a-z]*"' | tr '\n' ' '; echo
 # Always UTF-8 without control characters, whatever the model says.

@@ -21,3 +21,9 @@ pare run graph.st --data g.npz --trace taps; echo "exit $?"
 pare run graph.st --data g.npz --trace taps -qf >/dev/null; echo "exit $?"
 pare run gpt.st --input batch.npy --json | grep -oE '"(command|dtype)": "[A-Za-z0-9]*"|"shape": [^]]*]|"path": null|"run": '
 pare run gpt.st --text hi --tokens 0 --json | grep -o '"probability"' | wc -l
+# A model that overflows: everything is written, and stderr says so, also with -q.
+pare data model -q -o wild.st --kind graph --dim 16 --heads 2 --layers 4 --sigma 1e6
+pare run wild.st --data g.npz -qf -o y.npy 2>&1 >/dev/null | sed -E 's/[0-9]+ of [0-9]+|row [0-9]+|column [0-9]+/*/g'
+echo "exit ${PIPESTATUS[0]}"; shape y.npy
+pare run wild.st --data g.npz -q --json 2>/dev/null | grep -c '"nonfinite": [1-9]'
+pare run graph.st --data g.npz -q --json | grep -c '"nonfinite": 0'

@@ -12,3 +12,7 @@ tty 'unset NO_COLOR; TERM=dumb pare verify -q f.st.cert.json' | grep -c "$esc"
 pare verify -q f.st.cert.json | grep -c "$esc"
 pare data random -q -o x.npy --count 1 --tokens 4 --vocab 8
 tty 'pare run m.st --input x.npy -o -; echo exit $?'
+pare data minesweeper --side 8 -q -o b.npz
+tty 'pare train --kind graph --data b.npz --dim 4 --layers 1 --epochs 40 -o t.st' | tr '\r' '\n' >seen
+grep -qE 'training \[#+\.*\] +[0-9]+% eta [0-9:-]+  loss [0-9.e-]+  auc 0\.[0-9]+' seen && echo progress
+tty 'pare train --kind graph --data b.npz --dim 4 --layers 1 --epochs 40 -q -f -o t.st' | grep -c eta

@@ -78,6 +78,80 @@ static void draws_follow_the_definition(void **state)
     }
 }
 
+/* ---- the same choice as by sorting ------------------------------------------------------------
+ */
+
+enum { MANY = 700, KINDS = 6 };
+
+typedef struct entry {
+    uint64_t weight;
+    uint32_t id;
+} entry;
+
+static int likelier_first(const void *a, const void *b)
+{
+    const entry *const x = a, *const y = b;
+    if (x->weight != y->weight) return x->weight > y->weight ? -1 : 1;
+    return x->id < y->id ? -1 : 1;
+}
+
+/* The header's words, step by step: whole weights, all sorted, cut by mass and number, and the one
+ * at u of what is left. */
+static int64_t by_sorting(const float *logits, size_t n, pare_sample_opts o, double u)
+{
+    static entry e[MANY];
+    int bits = 0;
+    float top = logits[0];
+    uint64_t sum = 0, kept = 0, at = 0;
+    size_t taken = 0, i = 0;
+    while (n >> bits) bits++;
+    for (size_t j = 0; j < n; j++) top = fmaxf(top, logits[j]);
+    for (size_t j = 0; j < n; j++) {
+        const double w = exp(((double)logits[j] - (double)top) / o.temperature);
+        e[j] = (entry){(uint64_t)ldexp(w, 63 - bits), (uint32_t)j};
+        sum += e[j].weight;
+    }
+    qsort(e, n, sizeof *e, likelier_first);
+    while (taken < n && (!o.top_k || taken < o.top_k) &&
+           (taken == 0 || (double)kept < o.top_p * (double)sum))
+        kept += e[taken++].weight;
+    while ((double)(at += e[i].weight) < fmax(1, u * (double)kept) && i + 1 < taken) i++;
+    return e[i].id;
+}
+
+/* Normal, flat, one peak, a few values only, a slope, mostly impossible. */
+static void some_logits(float *v, size_t n, size_t kind, pare_rng *r)
+{
+    for (size_t j = 0; j < n; j++) {
+        const double z = pare_rng_normal(r);
+        const double by[KINDS] = {2 * z, 1e-3 * z, 0.01 * z, rint(z), 0.01 * (double)j, 300 * z};
+        v[j] = (float)by[kind];
+    }
+    if (kind == 2) v[pare_rng_below(r, n)] = 12;
+    if (kind == 5) v[n / 2] = v[n - 1] = 2000;
+}
+
+static void choices_are_those_of_sorting_everything(void **state)
+{
+    (void)state;
+    static float logits[MANY];
+    static const double mass[] = {1, 0.9, 0.5, 0.999999, 1e-6}, heat[] = {1, 0.8, 3, 0.05};
+    for (uint64_t seed = 0; seed < 1500; seed++) {
+        pare_rng r = pare_rng_at(seed, 7);
+        const size_t n = seed % 3 ? 1 + pare_rng_below(&r, MANY) : 1 + pare_rng_below(&r, 6);
+        const pare_sample_opts o = {heat[pare_rng_below(&r, 4)], mass[pare_rng_below(&r, 5)],
+                                    seed % 4 ? 0 : 1 + pare_rng_below(&r, n + 2)};
+        setup u = start(n, o, seed);
+        for (size_t i = 0; i < 12; i++) {
+            some_logits(logits, n, (seed + i) % KINDS, &r);
+            pare_rng same = u.s.rng;
+            const int64_t want = by_sorting(logits, n, o, pare_rng_uniform(&same));
+            if (draw(&u, logits) != want) fail_msg("seed %llu", (unsigned long long)seed);
+        }
+        pare_arena_free(u.arena);
+    }
+}
+
 static void of_equals_the_lower_id_is_likelier(void **state)
 {
     (void)state;
@@ -95,6 +169,18 @@ static void of_equals_the_lower_id_is_likelier(void **state)
     pare_arena_free(g.arena);
     pare_arena_free(o.arena);
     pare_arena_free(t.arena);
+}
+
+/* Half of the mass is one of two equals, an eighth one of eight: reached is enough. */
+static void the_cut_ends_where_the_mass_is_reached(void **state)
+{
+    (void)state;
+    const float logits[32] = {0};
+    for (size_t n = 2; n <= 32; n *= 2) {
+        setup u = start(n, (pare_sample_opts){1, 1 / (double)n, 0}, 1);
+        for (size_t i = 0; i < 50; i++) assert_int_equal(draw(&u, logits), 0);
+        pare_arena_free(u.arena);
+    }
 }
 
 /* Temperature 1e-3 on logits 1e4 apart: no overflow, no nan. */
@@ -187,7 +273,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(draws_follow_the_definition),
+        cmocka_unit_test(choices_are_those_of_sorting_everything),
         cmocka_unit_test(of_equals_the_lower_id_is_likelier),
+        cmocka_unit_test(the_cut_ends_where_the_mass_is_reached),
         cmocka_unit_test(large_logits_and_small_temperatures_are_finite),
         cmocka_unit_test(same_seed_same_choices_and_every_choice_takes_one_number),
         cmocka_unit_test(bad_options_and_bad_logits_are_refused),

@@ -29,6 +29,18 @@ static pare_status dense_f32(fixture *f, pare_arena *scratch, pare_err *err)
     return pare_dense_f32(y, big, f->w32.data, big, big, &f->w64, NULL, &exec, err);
 }
 
+/* 2048 rows of 40 numbers: cut into chunks, whose sums need memory. */
+static pare_status dense_backward(fixture *f, pare_arena *scratch, pare_err *err)
+{
+    (void)scratch;
+    enum { rows = 2048, side = 40 };
+    const pare_exec exec = {.threads = 2};
+    const pare_weight w = {PARE_F64, side, side, f->x.v};
+    memset(f->out.v, 0, (size_t)side * side * sizeof(double));
+    return pare_dense_backward_f64(NULL, 0, false, f->out.v, NULL, f->x.v, side, f->x.v, side, rows,
+                                   &w, &exec, err);
+}
+
 static pare_status svd(fixture *f, pare_arena *scratch, pare_err *err)
 {
     return pare_svd(&f->out, f->s, &f->out2, &f->x, scratch, err);
@@ -94,7 +106,8 @@ static void no_memory_is_said_wherever_it_runs_out(void **state)
     f.out2 = pare_mat_new(*state, big, big);
     f.w64 = weight_of(&f.x);
     f.w32 = narrow_weight(*state, &f.x);
-    work_fn *const all[] = {dense_f64, dense_f32, svd, eigh, qr, lstsq, spectral, bilinear};
+    work_fn *const all[] = {dense_f64, dense_f32, dense_backward, svd,     eigh,
+                            qr,        lstsq,     spectral,       bilinear};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         CHECK(refuse_each(all[i], &f, fail_alloc_after) > 0 &&
                   refuse_each(all[i], &f, fail_alloc_once) > 0,

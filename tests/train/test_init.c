@@ -125,6 +125,24 @@ static void weights_are_uniform_up_to_one_over_the_root_of_the_inputs(void **sta
     pare_model_free(m);
 }
 
+static void no_two_tensors_are_alike(void **state)
+{
+    (void)state;
+    pare_model *m = make(graph(16, 2));
+    const pare_attn *a = &m->blocks[0].attn, *b = &m->blocks[1].attn;
+    const pare_weight *const w[] = {&a->wq,
+                                    &a->wk,
+                                    &a->wv,
+                                    &a->wo,
+                                    &b->wq,
+                                    &b->wo,
+                                    &m->blocks[0].ffn.layers[0].w,
+                                    &m->blocks[0].ffn.layers[1].w};
+    for (size_t i = 0; i < sizeof w / sizeof *w; i++)
+        for (size_t j = 0; j < i; j++) assert_memory_not_equal(w[i]->data, w[j]->data, 16);
+    pare_model_free(m);
+}
+
 static void several_heads_have_a_real_wo(void **state)
 {
     (void)state;
@@ -264,6 +282,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_graph_transformer_has_the_parameters_of_the_paper),
         cmocka_unit_test(weights_are_uniform_up_to_one_over_the_root_of_the_inputs),
+        cmocka_unit_test(no_two_tensors_are_alike),
         cmocka_unit_test(several_heads_have_a_real_wo),
         cmocka_unit_test(the_other_rows_of_the_table_only_change_the_attention),
         cmocka_unit_test(a_gpt_begins_like_gpt_2),

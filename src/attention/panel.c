@@ -1,0 +1,146 @@
+/* Panels of queries: what they see of the keys, and how rows become panels and back. */
+#include "panel.h"
+#include <math.h>
+#include <string.h>
+
+typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* ---- who sees whom -------------------------------------------------------------------------- */
+
+/* The first key that query i does not see because it is too far ahead. */
+static size_t keys_until(const sight *s, size_t i, size_t nk)
+{
+    if (s->vis0 == PARE_VIS_ALL) return nk;
+    const int64_t end = s->vis0 + (int64_t)i;
+    return end <= 0 ? 0 : (uint64_t)end < nk ? (size_t)end : nk;
+}
+
+/* j + window <= i without overflow: key j has left the window of query i. */
+static bool has_left(const sight *s, size_t j, size_t i)
+{
+    return j < i && i - j >= s->window;
+}
+
+bool seen_keys(size_t *from, size_t *to, const sight *s, const panel *p, size_t nk)
+{
+    const size_t end = keys_until(s, p->first + p->rows - 1, nk);
+    if (*from >= end) return false;
+    if (*to > end) *to = end;
+    if (!has_left(s, *from, p->first)) return true;
+    const size_t window = p->first - s->window + 1; /* the first key still in it */
+    if (*from < s->sinks) {
+        if (s->sinks<window && * to> s->sinks && *to <= window) *to = s->sinks;
+        return true;
+    }
+    if (*to <= window) return false;
+    *from = window / TILE_STEP * TILE_STEP;
+    return true;
+}
+
+static bool tile_is_open(const sight *s, const panel *p, size_t j0, size_t j1, size_t nk)
+{
+    const size_t last = p->first + p->rows - 1;
+    return j1 <= keys_until(s, p->first, nk) && (!has_left(s, j0, last) || j1 <= s->sinks);
+}
+
+/* A call of memcpy or memset would cost more than these few numbers. */
+static void hide_scores(float *s, size_t n)
+{
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        *(four *)(s + i) = (four){-INFINITY, -INFINITY, -INFINITY, -INFINITY};
+    for (; i < n; i++) s[i] = -INFINITY;
+}
+
+/* Scores of key j that a query of the panel must not see become -inf: the queries before the first
+ * that sees it, and those whose window it has left. */
+static void hide(float *s, const sight *sees, const panel *p, size_t j)
+{
+    size_t lead = 0, end = p->p;
+    if (sees->vis0 != PARE_VIS_ALL) {
+        const int64_t n = (int64_t)j + 1 - sees->vis0 - (int64_t)p->first;
+        lead = n <= 0 ? 0 : (uint64_t)n < p->p ? (size_t)n : p->p;
+    }
+    if (j >= sees->sinks && has_left(sees, j, p->first + p->p - 1)) {
+        const size_t leaves = j + sees->window; /* no overflow: it is below the last query */
+        end = leaves > p->first ? leaves - p->first : 0;
+    }
+    hide_scores(s, lead);
+    hide_scores(s + end, p->p - end);
+}
+
+void hide_tile(float *s, const sight *sees, const panel *p, size_t from, size_t to, size_t nk)
+{
+    if (!tile_is_open(sees, p, from, to, nk))
+        for (size_t j = from; j < to; j++) hide(s + (j - from) * p->p, sees, p, j);
+    hide_scores(s + (to - from) * p->p, (padded(to - from, TILE_STEP) - (to - from)) * p->p);
+}
+
+/* ---- packing -------------------------------------------------------------------------------- */
+
+/* Four rows of four become four columns. */
+static inline void turn4(four out[4], four a, four b, four c, four d)
+{
+    const four ab0 = {a[0], b[0], a[1], b[1]}, ab1 = {a[2], b[2], a[3], b[3]};
+    const four cd0 = {c[0], d[0], c[1], d[1]}, cd1 = {c[2], d[2], c[3], d[3]};
+    out[0] = (four){ab0[0], ab0[1], cd0[0], cd0[1]};
+    out[1] = (four){ab0[2], ab0[3], cd0[2], cd0[3]};
+    out[2] = (four){ab1[0], ab1[1], cd1[0], cd1[1]};
+    out[3] = (four){ab1[2], ab1[3], cd1[2], cd1[3]};
+}
+
+void pack_queries(float *to, size_t p, const float *from, size_t ld, size_t rows, size_t cols,
+                  float scale)
+{
+    const four by = {scale, scale, scale, scale};
+    const size_t cols4 = cols / 4 * 4, rows4 = rows / 4 * 4;
+    for (size_t i = 0; i < rows4; i += 4)
+        for (size_t c = 0; c < cols4; c += 4) {
+            const float *const at = from + i * ld + c;
+            four t[4];
+            turn4(t, *(const four *)at, *(const four *)(at + ld), *(const four *)(at + 2 * ld),
+                  *(const four *)(at + 3 * ld));
+            for (size_t e = 0; e < 4; e++) *(four *)(to + (c + e) * p + i) = t[e] * by;
+        }
+    for (size_t c = 0; c < cols; c++) {
+        for (size_t i = c < cols4 ? rows4 : 0; i < rows; i++)
+            to[c * p + i] = from[i * ld + c] * scale;
+        for (size_t i = rows; i < p; i++) to[c * p + i] = 0;
+    }
+}
+
+void unpack(float *to, size_t ld, const float *from, size_t p, size_t rows, size_t cols,
+            const float *by, bool add)
+{
+    const size_t cols4 = cols / 4 * 4, rows4 = rows / 4 * 4;
+    for (size_t i = 0; i < rows4; i += 4)
+        for (size_t c = 0; c < cols4; c += 4) {
+            const four f = *(const four *)(by + i);
+            const float *const at = from + c * p + i;
+            four t[4];
+            turn4(t, *(const four *)at * f, *(const four *)(at + p) * f,
+                  *(const four *)(at + 2 * p) * f, *(const four *)(at + 3 * p) * f);
+            for (size_t e = 0; e < 4; e++) {
+                four *const y = (four *)(to + (i + e) * ld + c);
+                if (add)
+                    *y += t[e];
+                else
+                    *y = t[e];
+            }
+        }
+    for (size_t i = 0; i < rows; i++)
+        for (size_t c = i < rows4 ? cols4 : 0; c < cols; c++)
+            to[i * ld + c] = from[c * p + i] * by[i] + (add ? to[i * ld + c] : 0);
+}
+
+void copy_tile(float *to, const float *from, size_t ld, size_t rows, size_t cols,
+               size_t padded_cols)
+{
+    for (size_t i = 0; i < rows; i++, to += padded_cols) {
+        size_t c = 0;
+        for (; c + 4 <= cols; c += 4) *(four *)(to + c) = *(const four *)(from + i * ld + c);
+        for (; c < cols; c++) to[c] = from[i * ld + c];
+        for (; c < padded_cols; c++) to[c] = 0;
+    }
+    memset(to, 0, (padded(rows, TILE_STEP) - rows) * padded_cols * sizeof *to);
+}

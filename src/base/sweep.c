@@ -1,0 +1,63 @@
+/* What a kill -9 has left beside a file that is being written anew. A name says whose it was: that
+ * of a living process is never touched, nor any that is not exactly of our making. */
+#include <pare/base.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Past a plain number of at most 9 digits; NULL where there is none. */
+static const char *number(const char *s, long *out)
+{
+    const size_t n = strspn(s, "0123456789");
+    if (n == 0 || n > 9) return NULL;
+    *out = strtol(s, NULL, 10);
+    return s + n;
+}
+
+/* The pid in .PID-N.tmp, .PID-old.tmp, .part-PID and .part-PID.PID-N.tmp; 0: none of these. */
+static long owner(const char *tail)
+{
+    static const char part[] = ".part-";
+    long pid = 0, again = 0, count;
+    const char *s = tail;
+    if (strncmp(s, part, sizeof part - 1) == 0) {
+        s = number(s + sizeof part - 1, &pid);
+        if (!s || *s == '\0') return s ? pid : 0;
+    }
+    if (*s != '.' || !(s = number(s + 1, &again)) || *s != '-' || (pid && pid != again)) return 0;
+    if (strcmp(s, "-old.tmp") == 0) return again;
+    s = number(s + 1, &count);
+    return s && strcmp(s, ".tmp") == 0 ? again : 0;
+}
+
+static bool gone(long pid)
+{
+    return pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+}
+
+static void remove_plain(int folder, const char *name)
+{
+    struct stat info;
+    if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode))
+        (void)unlinkat(folder, name, 0);
+}
+
+void pare_out_sweep(const char *path)
+{
+    const char *const slash = strrchr(path, '/'), *const base = slash ? slash + 1 : path;
+    char *const folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    DIR *const d = folder ? opendir(folder) : NULL;
+    const size_t n = strlen(base);
+    free(folder);
+    if (!d) return;
+    for (const struct dirent *e; (e = readdir(d));)
+        if (strncmp(e->d_name, base, n) == 0 && gone(owner(e->d_name + n)))
+            remove_plain(dirfd(d), e->d_name);
+    closedir(d);
+}

@@ -1,0 +1,148 @@
+/* Activations and their slopes in f32, with what dropout keeps and what a gate multiplies.
+ *
+ *   gelu       x P(x), slope P + x p, with p(x) = e^(-x^2/2) / sqrt(2 pi) and
+ *              P(-|x|) = e^(-x^2/2) (a1 t + ... + a5 t^5) / 2, t = 1 / (1 + c |x|)
+ *              (Abramowitz and Stegun 7.1.26: 1.5e-7 of 1): one exponential serves both
+ *   gelu_tanh  x s, slope s + x s (1 - s) 2t', with s = 1 / (1 + e^-2t): tanh t = 2 s - 1
+ *   silu       x s, slope s (1 + x (1 - s)), s = 1 / (1 + e^-x)
+ *   tanh       1 - 2 / (e^2x + 1) */
+#include "lanes.h"
+#include <math.h>
+#include <pare/vexp.h>
+
+/* y = act(x), d = act'(x). */
+LANES_INLINE void act_one(pare_act act, float x, float *y, float *d)
+{
+    *y = x;
+    *d = 1;
+    if (act == PARE_ACT_RELU) {
+        *y = x > 0 ? x : 0;
+        *d = x > 0 ? 1 : 0;
+    } else if (act == PARE_ACT_GELU) {
+        const float a = fabsf(x), t = 1 / (1 + 0.23164189f * a), e = pare_exp_scalar(-0.5f * x * x);
+        const float p =
+            t * (0.127414796f +
+                 t * (-0.142248368f + t * (0.710706871f + t * (-0.726576014f + t * 0.530702715f))));
+        const float low = e * p, part = x > 0 ? 1 - low : low;
+        *y = x * part;
+        *d = part + x * (0.39894228f * e);
+    } else if (act == PARE_ACT_GELU_TANH) {
+        const float z = 1.59576912f * (x + 0.044715f * x * x * x);
+        const float s = 1 / (1 + pare_exp_scalar(-z));
+        *y = x * s;
+        *d = s + x * s * (1 - s) * (1.59576912f * (1 + 0.134145f * x * x));
+    } else if (act == PARE_ACT_SILU) {
+        const float s = 1 / (1 + pare_exp_scalar(-x));
+        *y = x * s;
+        *d = s * (1 + x * (1 - s));
+    } else if (act == PARE_ACT_TANH) {
+        *y = 1 - 2 / (pare_exp_scalar(2 * x) + 1);
+        *d = 1 - *y * *y;
+    }
+}
+
+LANES_INLINE void there(const act_job *w, const span *s, pare_act act)
+{
+    const rows *const x = w->s->pre, *const u = w->s->times;
+    for (size_t i = s->first; i < s->end; i++) {
+        const float *const pre = rows_at(x, i, 0), *const times = u ? rows_at(u, i, 0) : NULL;
+        float *const post = rows_at(w->post, i, 0);
+        for (size_t j = 0; j < x->d; j += LANES) {
+            const size_t n = lanes_at(j, x->d);
+            float v[LANES], k[LANES], g[LANES];
+            lanes_load(v, pre, j, n, 0);
+            lanes_load(g, times, j, n, 1);
+            lanes_kept(k, w->s->drop, i * x->d + j, n);
+            for (size_t l = 0; l < LANES; l++) {
+                float y, d;
+                act_one(act, v[l], &y, &d);
+                v[l] = y * k[l] * g[l];
+            }
+            lanes_store(post, v, j, n);
+        }
+    }
+}
+
+LANES_INLINE void back(const act_job *w, const span *s, pare_act act)
+{
+    const rows *const x = w->s->pre, *const u = w->s->times;
+    for (size_t i = s->first; i < s->end; i++) {
+        const float *const pre = rows_at(x, i, 0), *const times = u ? rows_at(u, i, 0) : NULL;
+        float *const dpost = rows_at(w->d, i, 0), *const dtimes =
+                                                      u ? rows_at(w->dtimes, i, 0) : NULL;
+        for (size_t j = 0; j < x->d; j += LANES) {
+            const size_t n = lanes_at(j, x->d);
+            float v[LANES], k[LANES], g[LANES], e[LANES], f[LANES];
+            lanes_load(v, pre, j, n, 0);
+            lanes_load(e, dpost, j, n, 0);
+            lanes_load(g, times, j, n, 1);
+            lanes_kept(k, w->s->drop, i * x->d + j, n);
+            for (size_t l = 0; l < LANES; l++) {
+                float y, d;
+                act_one(act, v[l], &y, &d);
+                f[l] = e[l] * k[l] * y;
+                v[l] = e[l] * k[l] * d * g[l];
+            }
+            if (u) lanes_store(dtimes, f, j, n);
+            lanes_store(dpost, v, j, n);
+        }
+    }
+}
+
+LANES_INLINE void either(const act_job *w, const span *s, pare_act act)
+{
+    if (w->post)
+        there(w, s, act);
+    else
+        back(w, s, act);
+}
+
+/* The activation is a constant in every loop. */
+LANES_INLINE void run(const act_job *w, const span *s)
+{
+    switch (w->s->act) {
+    case PARE_ACT_NONE:
+        either(w, s, PARE_ACT_NONE);
+        return;
+    case PARE_ACT_RELU:
+        either(w, s, PARE_ACT_RELU);
+        return;
+    case PARE_ACT_GELU:
+        either(w, s, PARE_ACT_GELU);
+        return;
+    case PARE_ACT_GELU_TANH:
+        either(w, s, PARE_ACT_GELU_TANH);
+        return;
+    case PARE_ACT_SILU:
+        either(w, s, PARE_ACT_SILU);
+        return;
+    case PARE_ACT_TANH:
+        either(w, s, PARE_ACT_TANH);
+        return;
+    }
+}
+
+static void plain(void *job, const span *s)
+{
+    run(job, s);
+}
+
+#if defined(LANES_X86)
+LANES_AVX2 static void avx2(void *job, const span *s)
+{
+    run(job, s);
+}
+LANES_AVX512 static void avx512(void *job, const span *s)
+{
+    run(job, s);
+}
+#endif
+
+span_fn *act_f32(void)
+{
+#if defined(LANES_X86)
+    return lanes_best(plain, avx2, avx512);
+#else
+    return plain;
+#endif
+}

@@ -1,0 +1,92 @@
+/* lanes.h - the f32 loops of training.
+ *
+ * Each is written once, in plain C over 16 lanes, and compiled for several instruction sets; the
+ * choice is made at run time. No operation is fused and sums have one order, so every instruction
+ * set gives the same bits. What is computed goes through a local array of lanes before it is
+ * stored: then results may lie where the operands lay. */
+#ifndef PARE_SRC_LANES_H
+#define PARE_SRC_LANES_H
+#include "tape.h"
+#include <string.h>
+
+#define LANES_INLINE static inline __attribute__((always_inline))
+#if defined(__x86_64__)
+#define LANES_X86    1
+#define LANES_AVX2   __attribute__((target("avx2")))
+#define LANES_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+#endif
+
+enum { LANES = 16 };
+
+/* The one of three that this CPU can run. */
+static inline span_fn *lanes_best(span_fn *plain, span_fn *avx2, span_fn *avx512)
+{
+#if defined(LANES_X86)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        return avx512;
+    if (__builtin_cpu_supports("avx2")) return avx2;
+#endif
+    (void)avx2, (void)avx512;
+    return plain;
+}
+
+/* d entries in chunks of lanes; the rest is done in a chunk that is filled up. */
+LANES_INLINE size_t lanes_at(size_t j, size_t d)
+{
+    return d - j < LANES ? d - j : LANES;
+}
+
+/* Entries [j, j + n) of a row, 0 behind them; all `absent` where there is no row. */
+LANES_INLINE void lanes_load(float v[LANES], const float *from, size_t j, size_t n, float absent)
+{
+    if (!from)
+        for (size_t l = 0; l < LANES; l++) v[l] = absent;
+    else if (n == LANES)
+        memcpy(v, from + j, LANES * sizeof *v);
+    else {
+        memset(v, 0, LANES * sizeof *v);
+        memcpy(v, from + j, n * sizeof *v);
+    }
+}
+
+LANES_INLINE void lanes_store(float *to, const float v[LANES], size_t j, size_t n)
+{
+    if (n == LANES)
+        memcpy(to + j, v, LANES * sizeof *v);
+    else
+        memcpy(to + j, v, n * sizeof *v);
+}
+
+/* What dropout keeps of n entries from `at` on, with its growth. */
+LANES_INLINE void lanes_kept(float k[LANES], const drop_kept *drop, size_t at, size_t n)
+{
+    uint8_t keep[LANES] = {0};
+    if (!drop || !drop->keep) {
+        for (size_t l = 0; l < LANES; l++) k[l] = 1;
+        return;
+    }
+    const float grow = (float)drop->grow;
+    if (n == LANES)
+        memcpy(keep, drop->keep + at, LANES);
+    else
+        memcpy(keep, drop->keep + at, n);
+    for (size_t l = 0; l < LANES; l++) k[l] = (float)keep[l] * grow;
+}
+
+/* Sixteen partial sums by a tree. */
+LANES_INLINE float lanes_total(const float part[LANES])
+{
+    float s[LANES];
+    for (size_t l = 0; l < LANES; l++) s[l] = part[l];
+    for (size_t w = LANES / 2; w > 0; w /= 2)
+        for (size_t l = 0; l < w; l++) s[l] += s[l + w];
+    return s[0];
+}
+
+/* The f32 sums of a span are handed over in f64. */
+LANES_INLINE void lanes_hand_over(double *sum, const float *part, size_t d)
+{
+    for (size_t j = 0; j < d; j++) sum[j] = (double)part[j];
+}
+#endif

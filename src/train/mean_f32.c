@@ -1,0 +1,49 @@
+/* Means over windows and graphs in f32: sixteen columns at a time over what a row sees. */
+#include "lanes.h"
+#include "tape_mean.h"
+
+LANES_INLINE void run(const mean_job *w, const span *s)
+{
+    const size_t n = w->t->tokens, d = w->x->d;
+    for (size_t i = s->first; i < s->end; i++) {
+        const size_t first = i / n * n;
+        const pare_keys k = mean_seen(w, i - first);
+        float *const y = rows_at(w->y, i, 0);
+        for (size_t j = 0; j < d; j += LANES) {
+            const size_t m = lanes_at(j, d);
+            float sum[LANES] = {0}, v[LANES];
+            for (size_t e = 0; e < k.count; e++) {
+                const size_t at = pare_key(&k, e);
+                const float by = (float)mean_share(w, &k, at);
+                lanes_load(v, rows_at(w->x, first + at, 0), j, m, 0);
+                for (size_t l = 0; l < LANES; l++) sum[l] += v[l] * by;
+            }
+            lanes_store(y, sum, j, m);
+        }
+    }
+}
+
+static void plain(void *job, const span *s)
+{
+    run(job, s);
+}
+
+#if defined(LANES_X86)
+LANES_AVX2 static void avx2(void *job, const span *s)
+{
+    run(job, s);
+}
+LANES_AVX512 static void avx512(void *job, const span *s)
+{
+    run(job, s);
+}
+#endif
+
+span_fn *mean_f32(void)
+{
+#if defined(LANES_X86)
+    return lanes_best(plain, avx2, avx512);
+#else
+    return plain;
+#endif
+}

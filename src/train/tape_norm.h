@@ -1,0 +1,28 @@
+/* tape_norm.h - what the plain norms and their f32 loops share. */
+#ifndef PARE_SRC_TAPE_NORM_H
+#define PARE_SRC_TAPE_NORM_H
+#include "tape.h"
+
+typedef enum norm_op {
+    NORM_ROWS,        /* there, row by row */
+    NORM_ROWS_BACK,   /* and back; sums: gain, bias, offset */
+    NORM_SUM,         /* batch: column sums */
+    NORM_SQUARES,     /* of squared distances from the mean */
+    NORM_COLUMNS,     /* there */
+    NORM_SUMS_BACK,   /* sums: dy u, dy */
+    NORM_COLUMNS_BACK /* back */
+} norm_op;
+
+typedef struct norm_job {
+    norm_op op;
+    const norm_kept *k;
+    const pare_norm *n;
+    const rows *x, *dy, *plus;
+    rows *y;                         /* back: dx */
+    const double *s1, *s2;           /* batch, back: means of dy u and of dy */
+    float *mean, *by, *shift, *lean; /* f32, batch: see norm_columns_f32 */
+} norm_job;
+
+/* y = (x - mean) by + shift;  dx = (dy - shift - (x - mean) lean) by. */
+span_fn *norm_f32(void);
+#endif

@@ -1,0 +1,95 @@
+/* Tests src/attention/{listed,listed_backward,list_sweep,graph_turn}.c when memory is out: every
+ * allocation fails once, and each time the status says so and nothing leaks. */
+#include "kernel_cases.h"
+#include "../../src/attention/listed.h"
+#include "fail_alloc.h"
+
+enum { N = 700, D = 420 }; /* more keys than one block has */
+
+static const pare_exec TWO = {.threads = 2};
+static float lse[N];
+
+typedef pare_status work_fn(head_case *h, const pare_graph *g, const pare_pattern *p,
+                            pare_err *err);
+
+static pare_status forward(head_case *h, const pare_graph *g, const pare_pattern *p, pare_err *err)
+{
+    list_kernel kernels[3];
+    list_kernels(kernels);
+    const listed_job w = {.y = h->y,
+                          .lse = lse,
+                          .q = &h->q,
+                          .k = &h->k,
+                          .v = &h->v,
+                          .scale = 1,
+                          .pattern = p,
+                          .graph = p->kind == PARE_GRAPH ? g : NULL,
+                          .kernel = &kernels[0]};
+    return listed_attend(&w, &TWO, err);
+}
+
+/* The gradients go to q, k, v of another case, which nobody reads. */
+static pare_status backward(head_case *h, const pare_graph *g, const pare_pattern *p, pare_err *err)
+{
+    static head_case to;
+    list_kernel kernels[3];
+    list_kernels(kernels);
+    pare_arena *const a = pare_arena_new();
+    if (!a) return pare_no_memory(err);
+    pare_turned turned = {0};
+    const bool graph = p->kind == PARE_GRAPH;
+    pare_status st = graph ? pare_graph_turn(&turned, a, g, err) : PARE_OK;
+    float *const room = pare_alloc(a, 3 * (size_t)N * D, sizeof *room);
+    if (!st && !room) st = pare_no_memory(err);
+    to.q = to.k = to.v = (pare_mat32){N, D, D, room};
+    if (room) to.k.v += (size_t)N * D, to.v.v += 2 * (size_t)N * D;
+    const listed_backward_job w = {.dq = to.q,
+                                   .dk = to.k,
+                                   .dv = to.v,
+                                   .dy = &h->v,
+                                   .q = &h->q,
+                                   .k = &h->k,
+                                   .v = &h->v,
+                                   .y = &h->y,
+                                   .lse = lse,
+                                   .scale = 1,
+                                   .pattern = p,
+                                   .graph = graph ? g : NULL,
+                                   .turned = graph ? &turned : NULL,
+                                   .kernel = &kernels[0]};
+    if (!st) st = listed_backward(&w, &TWO, err);
+    pare_arena_free(a);
+    return st;
+}
+
+static void every_failed_allocation_is_reported(void **state)
+{
+    (void)state;
+    work_fn *const works[] = {forward, backward};
+    const pare_pattern patterns[] = {{.kind = PARE_GRAPH}, {.kind = PARE_WINDOW, .window = 3}};
+    pare_arena *const a = pare_arena_new();
+    head_case h = case_new(a, N, D, D, RANDOM, 1);
+    const pare_graph g = odd_graph(a, N);
+    assert_true(list_block(&g, D) < N);
+    for (size_t w = 0; w < 4; w++)
+        for (long n = 0;; n++) {
+            pare_err err = {0};
+            fail_alloc_after(n);
+            const pare_status st = works[w / 2](&h, &g, &patterns[w % 2], &err);
+            const bool hit = fail_alloc_hit();
+            fail_alloc_after(-1);
+            assert_int_equal(st, hit ? PARE_ERR_MEMORY : PARE_OK);
+            if (hit) assert_contains(err.msg, "memory");
+            if (!hit) {
+                assert_true(n > 0); /* something did allocate */
+                break;
+            }
+        }
+    pare_arena_free(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_failed_allocation_is_reported)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
