@@ -80,6 +80,7 @@ static void the_error_is_of_the_order_of_the_radius(void **state)
             const pare_graph g = typed_graph(&s);
             const net n = exact_net(&s, 32, 3);
             const pare_mat x = typed_rows(&s, 32, pow(10, -2 - k));
+            for (size_t i = 0; i < N * 32; i++) x.v[i] *= 1.5; /* centres need not have norm 1 */
             const pare_width_opts o = cluster_opts((pare_width_rule)rule, PARE_START_RANK);
             error[rule][k] = cut_moves(&s, &cut, &r, NULL, &n, &x, &g, &o);
             assert_int_equal(r.dim, TYPES);

@@ -40,6 +40,40 @@ static void greedy_removal_keeps_its_guarantee(void **state)
     assert_true(tightest > 0.05); /* the limit is not far from what happens */
 }
 
+/* Each removal is the cheapest there is, by trying them all. */
+static void each_removal_is_the_cheapest(void **state)
+{
+    (void)state;
+    enum { F = 10, D = 3 };
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        stage s;
+        stage_open(&s, seed);
+        const pare_mat q = rand_orthonormal(&s, F, D);
+        size_t left[F], n = F;
+        for (size_t i = 0; i < F; i++) left[i] = i;
+        while (n > D) {
+            size_t best = 0;
+            double least = INFINITY;
+            for (size_t r = 0; r < n; r++) {
+                size_t without[F], k = 0;
+                for (size_t i = 0; i < n; i++)
+                    if (i != r) without[k++] = left[i];
+                const double cost = pinv_fro2(&s, &q, without, k);
+                if (cost < least) {
+                    least = cost;
+                    best = r;
+                }
+            }
+            n--;
+            for (size_t i = best; i < n; i++) left[i] = left[i + 1];
+            const size_t *const got = backward_rows(&s.w, &q, n);
+            assert_work(&s);
+            assert_memory_equal(got, left, n * sizeof *got);
+        }
+        stage_close(&s);
+    }
+}
+
 /* For every node |U p_S - p| <= sqrt(1 + |Q_S^+|^2) |r|. */
 static void all_nodes_are_within_the_spread(void **state)
 {
@@ -240,6 +274,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(greedy_removal_keeps_its_guarantee),
+        cmocka_unit_test(each_removal_is_the_cheapest),
         cmocka_unit_test(all_nodes_are_within_the_spread),
         cmocka_unit_test(leverage_scores_sum_to_the_rank),
         cmocka_unit_test(sampled_rows_serve_almost_all_nodes),

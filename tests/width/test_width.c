@@ -79,6 +79,7 @@ static void bits_depend_on_the_seed_and_not_on_the_threads(void **state)
         same_model(one, many);
         assert_int_equal(one->blocks[0].attn.wq.dtype, PARE_F32);
         assert_true(one->blocks[1].attn.out_norm.kind == PARE_NORM_NONE);
+        assert_false(pare_has(&one->blocks[1].attn.bv)); /* no row is empty: merged */
         o.seed = 1;
         assert_ok(pare_width(&other, &r, b.m, &b.set, &o, NULL, &b.s.err), &b.s.err);
         if (methods[k] == PARE_WIDTH_JL)
@@ -89,6 +90,35 @@ static void bits_depend_on_the_seed_and_not_on_the_threads(void **state)
         pare_model_free(other);
     }
     board_close(&b);
+}
+
+/* Layer 1 is fitted to the stream that the cut layer 0 gives, not to the original one. */
+static void later_layers_see_the_stream_that_is_already_cut(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        stage s;
+        pare_model *cut = NULL;
+        pare_width_report r;
+        stage_open(&s, 4);
+        const net n = rand_net(
+            &s,
+            (net_shape){
+                .features = 5, .dim = 8, .layers = 2, .classes = 2, .heads = 1, .residual = true});
+        const pare_mat x = rand_mat(&s, 30, 5, 1);
+        const pare_graph g = rand_graph(&s, 30, 4, NULL);
+        const pare_width_opts o = opts_of(k ? PARE_WIDTH_JL : PARE_WIDTH_QK, 0, 3);
+        (void)cut_moves(&s, &cut, &r, NULL, &n, &x, &g, &o);
+        const net few = net_read(&s.w, cut);
+        const pare_input in = input_of(&x, &g);
+        const points p = points_of(&s.w, cut, &few, &in);
+        const double *const a = head_scores(&s.w, &n.layers[1].heads[0], &p.h[1], &g);
+        const double *const b = head_scores(&s.w, &few.layers[1].heads[0], &p.h[1], &g);
+        assert_work(&s);
+        assert_near(scores_apart(a, b, &g), r.heads[1].scores_est, 1e-9);
+        pare_model_free(cut);
+        stage_close(&s);
+    }
 }
 
 static void a_share_of_the_parameters_is_kept_and_no_less_than_possible(void **state)
@@ -231,6 +261,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bits_depend_on_the_seed_and_not_on_the_threads),
+        cmocka_unit_test(later_layers_see_the_stream_that_is_already_cut),
         cmocka_unit_test(a_share_of_the_parameters_is_kept_and_no_less_than_possible),
         cmocka_unit_test(a_largest_move_finds_the_narrowest),
         cmocka_unit_test(options_that_make_no_sense_are_refused),
