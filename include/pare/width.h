@@ -2,6 +2,7 @@
  * the hidden layers. What the cut costs is proven afterwards, on the model as it is written
  * (pare_publish with one of pare_width_provers).
  *
+ *   auto      the practical one: least squares from layer to layer in the metric of the gradients
  *   exact     the rank of the data: the same outputs with fewer dimensions
  *   lowrank   the stream in affine subspaces of `dim` dimensions
  *   leverage  lowrank, and `ffn_dim` hidden units that stand for all
@@ -21,6 +22,7 @@ typedef enum pare_width_method {
     PARE_WIDTH_CLUSTER,
     PARE_WIDTH_JL,
     PARE_WIDTH_QK,
+    PARE_WIDTH_AUTO,
     PARE_WIDTH_METHODS /* how many there are */
 } pare_width_method;
 /* "exact", ..., NULL: in the order of the enum. */
@@ -63,7 +65,7 @@ typedef struct pare_width_opts {
 
 #define PARE_WIDTH_OPTS_DEFAULT                                                                    \
     {                                                                                              \
-        .method = PARE_WIDTH_LOWRANK, .max_move = __builtin_inf(), .trials = 100                   \
+        .method = PARE_WIDTH_AUTO, .max_move = __builtin_inf(), .trials = 100                   \
     }
 
 /* One place of the stream after the cut: h0, z0, h1, z1, ... */

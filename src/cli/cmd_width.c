@@ -169,7 +169,7 @@ static pare_status width(cli *c, width_opts *o)
 
 int cmd_width(int argc, char **argv)
 {
-    width_opts o = {.method = PARE_WIDTH_LOWRANK, .cut = PARE_WIDTH_OPTS_DEFAULT};
+    width_opts o = {.method = PARE_WIDTH_AUTO, .cut = PARE_WIDTH_OPTS_DEFAULT};
     o.r.max_error = INFINITY;
     const opt own[] = {
         {.name = "method",
