@@ -14,6 +14,7 @@
 #ifndef PARE_WIDTH_H
 #define PARE_WIDTH_H
 #include <pare/cert.h>
+#include <pare/train.h>
 
 typedef enum pare_width_method {
     PARE_WIDTH_EXACT,
@@ -106,6 +107,26 @@ PARE_MUST_USE pare_status pare_width(pare_model **out, pare_width_report *report
                                      const pare_model *in, const pare_inputs *data,
                                      const pare_width_opts *opts, const pare_exec *exec,
                                      pare_err *err);
+
+/* ---- teaching the cut model ----------------------------------------------------------------- */
+
+typedef struct pare_distill_opts {
+    uint64_t epochs;
+    double lr, weight; /* loss = (1 - weight) the lesson's + weight KL(teacher || cut), all nodes */
+    uint64_t seed;
+} pare_distill_opts;
+
+#define PARE_DISTILL_OPTS_DEFAULT                                                                  \
+    {                                                                                              \
+        .lr = 0.02, .weight = 0.5                                                                  \
+    }
+
+/* AdamW without decay, a short warm-up, half a cosine, gradients clipped to 1; *out (caller frees)
+ * is the model of the epoch with the best validation mark, in f32. */
+PARE_MUST_USE pare_status pare_width_distill(pare_model **out, pare_train_result *result,
+                                             const pare_model *cut, const pare_model *teacher,
+                                             const pare_lesson *lesson, const pare_distill_opts *o,
+                                             const pare_exec *exec, pare_err *err);
 
 /* ---- what the Johnson-Lindenstrauss lemma asks for ------------------------------------------ */
 
