@@ -66,7 +66,7 @@ typedef struct pare_width_opts {
 
 #define PARE_WIDTH_OPTS_DEFAULT                                                                    \
     {                                                                                              \
-        .method = PARE_WIDTH_AUTO, .max_move = __builtin_inf(), .trials = 100                   \
+        .method = PARE_WIDTH_AUTO, .max_move = __builtin_inf(), .trials = 100                      \
     }
 
 /* One place of the stream after the cut: h0, z0, h1, z1, ... */

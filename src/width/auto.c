@@ -9,7 +9,8 @@
  *     y        the head on U h^ + mu
  *
  * Errors of earlier layers are seen and made good where they can be. Values have no bias of their
- * own: a node without keys pools 0, before and after. */
+ * own: a node without keys pools 0, before and after (and where there are such nodes, even all
+ * dimensions are not exact: the mean of the stream would be such a bias). */
 #include "cuts.h"
 #include <math.h>
 #include <string.h>
@@ -88,7 +89,8 @@ static net_head head_for(pipeline *a, const net_head *hd, pare_width_head *note)
     work *const w = a->w;
     qk_fit fit = {0, NAN, NAN, NAN};
     const net_head whole = qk_exact(w, hd, &a->b);
-    const size_t d = a->qk_dim ? a->qk_dim : whole.wq.rows;
+    if (w->st) return whole;
+    const size_t most = whole.wq.rows, d = a->qk_dim && a->qk_dim < most ? a->qk_dim : most;
     net_head few = qk_optimal(w, &whole, &a->h, &a->p->graph, d, &fit);
     const double *const before = head_scores(w, &whole, &a->h, &a->p->graph);
     const double *const after = head_scores(w, &few, &a->h, &a->p->graph);

@@ -20,7 +20,8 @@ static double signal(const pare_mat *y, size_t i, size_t c)
     return pare_row(y, i)[c] - mean;
 }
 
-/* mean_i sum_j g g^T with g = d signal_j / d x_i, by central differences; the stem is the identity. */
+/* mean_i sum_j g g^T with g = d signal_j / d x_i, by central differences; the stem is the identity.
+ */
 static pare_mat by_differences(stage *s, const pare_model *m, const pare_mat *x,
                                const pare_graph *g)
 {
@@ -42,9 +43,12 @@ static pare_mat by_differences(stage *s, const pare_model *m, const pare_mat *x,
 
 static net net_on_features(stage *s, size_t d, size_t classes)
 {
-    net n = rand_net(
-        s, (net_shape){
-               .features = d, .dim = d, .layers = 2, .classes = classes, .heads = 2, .residual = true});
+    net n = rand_net(s, (net_shape){.features = d,
+                                    .dim = d,
+                                    .layers = 2,
+                                    .classes = classes,
+                                    .heads = 2,
+                                    .residual = true});
     n.we = w_identity(&s->w, d);
     n.be = w_vec(&s->w, d);
     return n;

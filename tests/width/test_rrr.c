@@ -43,7 +43,7 @@ static void at_full_rank_it_is_least_squares(void **state)
         (void)ols_fit(&s, &want, &phi, &y, NULL);
         const rrr_fit f = rrr(&s.w, &phi, &y, 10, NULL);
         assert_int_equal(f.c.cols, 7); /* not 10: the map has no more */
-        assert_le(fabs(missed(&s, &f, &phi, &y, NULL) - (want)), 1e-8 * want);
+        assert_le(fabs(missed(&s, &f, &phi, &y, NULL) - want), 1e-8 * want);
         stage_close(&s);
     }
 }
@@ -70,7 +70,8 @@ static void of_lower_rank_it_is_the_least(void **state)
         const double want = sqrt(rest * rest + tail);
         const rrr_fit f = rrr(&s.w, &phi, &y, d, in_metric ? &g : NULL);
         assert_int_equal(f.c.cols, d);
-        assert_le(fabs(missed(&s, &f, &phi, &y, in_metric ? &root : NULL), want - (1e-8 * want);
+        const double got = missed(&s, &f, &phi, &y, in_metric ? &root : NULL);
+        assert_le(fabs(got - want), 1e-8 * want);
         stage_close(&s);
     }
 }
@@ -79,7 +80,7 @@ static void coordinates_have_mean_0_and_variance_1(void **state)
 {
     (void)state;
     stage s;
-    stage_open(&s)), 3);
+    stage_open(&s, 3);
     pare_mat phi = rand_mat(&s, 50, 5, 3);
     for (size_t i = 0; i < 250; i++) phi.v[i] += 10;
     const pare_mat y = rand_mat(&s, 50, 6, 1e-3);
@@ -94,13 +95,14 @@ static void coordinates_have_mean_0_and_variance_1(void **state)
         }
         for (size_t k = 0; k < 5; k++) affine += phi.v[k] * pare_row(&f.c, k)[j];
         assert_le(fabs(mean), 1e-12);
-        assert_le(fabs(square - (1)), 1e-10);
-        assert_le(fabs(affine, pare_row(&h - (0)[j])), 1e-9); /* c^T phi + offset */
+        assert_le(fabs(square - 1), 1e-10);
+        assert_le(fabs(affine - pare_row(&h, 0)[j]), 1e-9); /* c^T phi + offset */
     }
     stage_close(&s);
 }
 
-/* The guard: columns that repeat others, constants, and data that is not there give no coordinate. */
+/* The guard: columns that repeat others, constants, and data that is not there give no coordinate.
+ */
 static void noise_is_no_coordinate(void **state)
 {
     (void)state;
