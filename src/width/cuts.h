@@ -96,7 +96,7 @@ neurons neurons_choose(work *w, const pare_mat *p, size_t k, const pare_width_op
 size_t *omp_neurons(work *w, const pare_mat *base, const pare_mat *pool, const pare_mat *y,
                     size_t k, const pare_mat *g);
 
-/* ---- regression in the gradient metric (metric.c, rrr.c) ---- */
+/* ---- regression in the gradient metric (slopes.c, rrr.c) ---- */
 
 /* 2 blocks + 1 matrices, one for each stream point of the folded model. */
 pare_mat *gradient_metric(work *w, const pare_model *folded, const pare_input *in, uint64_t seed);
