@@ -2,6 +2,7 @@
  * the hidden layers. What the cut costs is proven afterwards, on the model as it is written
  * (pare_publish with one of pare_width_provers).
  *
+ *   auto      the practical one: least squares from layer to layer in the metric of the gradients
  *   exact     the rank of the data: the same outputs with fewer dimensions
  *   lowrank   the stream in affine subspaces of `dim` dimensions
  *   leverage  lowrank, and `ffn_dim` hidden units that stand for all
@@ -13,6 +14,7 @@
 #ifndef PARE_WIDTH_H
 #define PARE_WIDTH_H
 #include <pare/cert.h>
+#include <pare/train.h>
 
 typedef enum pare_width_method {
     PARE_WIDTH_EXACT,
@@ -21,6 +23,7 @@ typedef enum pare_width_method {
     PARE_WIDTH_CLUSTER,
     PARE_WIDTH_JL,
     PARE_WIDTH_QK,
+    PARE_WIDTH_AUTO,
     PARE_WIDTH_METHODS /* how many there are */
 } pare_width_method;
 /* "exact", ..., NULL: in the order of the enum. */
@@ -63,7 +66,7 @@ typedef struct pare_width_opts {
 
 #define PARE_WIDTH_OPTS_DEFAULT                                                                    \
     {                                                                                              \
-        .method = PARE_WIDTH_LOWRANK, .max_move = __builtin_inf(), .trials = 100                   \
+        .method = PARE_WIDTH_AUTO, .max_move = __builtin_inf(), .trials = 100                      \
     }
 
 /* One place of the stream after the cut: h0, z0, h1, z1, ... */
@@ -104,6 +107,26 @@ PARE_MUST_USE pare_status pare_width(pare_model **out, pare_width_report *report
                                      const pare_model *in, const pare_inputs *data,
                                      const pare_width_opts *opts, const pare_exec *exec,
                                      pare_err *err);
+
+/* ---- teaching the cut model ----------------------------------------------------------------- */
+
+typedef struct pare_distill_opts {
+    uint64_t epochs;
+    double lr, weight; /* loss = (1 - weight) the lesson's + weight KL(teacher || cut), all nodes */
+    uint64_t seed;
+} pare_distill_opts;
+
+#define PARE_DISTILL_OPTS_DEFAULT                                                                  \
+    {                                                                                              \
+        .lr = 0.02, .weight = 0.5                                                                  \
+    }
+
+/* AdamW without decay, a short warm-up, half a cosine, gradients clipped to 1; *out (caller frees)
+ * is the model of the epoch with the best validation mark, in f32. */
+PARE_MUST_USE pare_status pare_width_distill(pare_model **out, pare_train_result *result,
+                                             const pare_model *cut, const pare_model *teacher,
+                                             const pare_lesson *lesson, const pare_distill_opts *o,
+                                             const pare_exec *exec, pare_err *err);
 
 /* ---- what the Johnson-Lindenstrauss lemma asks for ------------------------------------------ */
 

@@ -1,5 +1,6 @@
 /* pare width: a narrower model, with its certificate. */
 #include "reduce.h"
+#include <pare/lesson.h>
 
 #include <math.h>
 #include <string.h>
@@ -7,6 +8,9 @@
 typedef struct width_opts {
     size_t split, method, rows, start, rule, basis; /* choices as their numbers */
     pare_width_opts cut;
+    size_t epochs; /* of distilling; 0: none */
+    pare_distill_opts distill;
+    pare_train_result taught;
     reduction r;
     pare_width_report report;
 } width_opts;
@@ -67,6 +71,9 @@ static void print_people(const cli *c, const width_opts *o)
     out_row("cut", "%s: stream %zu -> %zu, queries and keys %zu -> %zu, hidden %zu -> %zu",
             pare_width_method_names[o->method], widest(p), p->dim, most_keys(p), p->qk_dim,
             most_units(p), p->ffn_dim);
+    if (o->epochs)
+        out_row("distilled", "%zu epochs, the best %llu: validation %.6f", o->epochs,
+                (unsigned long long)o->taught.best_step + 1, o->taught.val);
     if (c->verbose) print_details(p);
     reduce_print(c, &o->r);
 }
@@ -84,7 +91,9 @@ static bool json_cut(cJSON *root, const width_opts *o)
     return to && pare_json_add_string(to, "method", pare_width_method_names[o->method]) &&
            json_pair(to, "dim", widest(p), p->dim) &&
            json_pair(to, "qk_dim", most_keys(p), p->qk_dim) &&
-           json_pair(to, "ffn_dim", most_units(p), p->ffn_dim);
+           json_pair(to, "ffn_dim", most_units(p), p->ffn_dim) &&
+           (o->epochs == 0 || (pare_json_add_size(to, "distill_epochs", o->epochs) &&
+                               pare_json_add_number(to, "validation", o->taught.val)));
 }
 
 static pare_status print_json(cli *c, const width_opts *o)
@@ -115,6 +124,28 @@ static pare_status keep_report(cli *c, pare_width_report *p)
     return PARE_OK;
 }
 
+/* *small becomes the model that was taught. */
+static pare_status distill(cli *c, width_opts *o, const pare_model *m, pare_model **small)
+{
+    pare_lesson lesson;
+    pare_lesson_facts asked;
+    pare_model *taught = NULL;
+    const pare_graph_lesson g = {.path = o->r.data,
+                                 .split = o->split,
+                                 .full = m->pattern.kind != PARE_GRAPH,
+                                 .classes = pare_model_outputs(m)};
+    o->distill.epochs = o->epochs;
+    o->distill.seed = c->seed;
+    pare_status st = pare_lesson_graph(&lesson, &asked, c->arena, &g, &c->err);
+    if (!st)
+        st = pare_width_distill(&taught, &o->taught, *small, m, &lesson, &o->distill, &c->exec,
+                                &c->err);
+    if (st) return st;
+    pare_model_free(*small);
+    *small = taught;
+    return PARE_OK;
+}
+
 static pare_status cut(cli *c, width_opts *o, const pare_model *m, const cert_inputs *in)
 {
     pare_model *small = NULL;
@@ -129,6 +160,7 @@ static pare_status cut(cli *c, width_opts *o, const pare_model *m, const cert_in
     if (!w->dim && !w->qk_dim && !w->ffn_dim && w->keep == 0) w->max_move = 0.99 * o->r.max_error;
     pare_status st = pare_width(&small, &o->report, m, &in->set, w, &c->exec, &c->err);
     if (!st) st = keep_report(c, &o->report);
+    if (!st && o->epochs) st = distill(c, o, m, &small);
     if (!st) st = reduce_publish(c, &o->r, m, &small, in, &pare_width_provers[o->method]);
     pare_model_free(small);
     return st;
@@ -141,6 +173,8 @@ static pare_status width(cli *c, width_opts *o)
     pare_status st = reduce_begin(c, &o->r);
     if (!st && !o->r.data)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "--data is needed: a cut is fitted to a graph");
+    if (!st && o->epochs && o->method != PARE_WIDTH_AUTO)
+        st = pare_fail(&c->err, PARE_ERR_USAGE, "--distill goes with --method auto");
     if (!st) st = cli_load(c, &m, c->operand[0]);
     if (!st) st = cli_inputs(c, &in, m, o->r.data, o->split);
     if (!st) st = cut(c, o, m, &in);
@@ -169,7 +203,9 @@ static pare_status width(cli *c, width_opts *o)
 
 int cmd_width(int argc, char **argv)
 {
-    width_opts o = {.method = PARE_WIDTH_LOWRANK, .cut = PARE_WIDTH_OPTS_DEFAULT};
+    width_opts o = {.method = PARE_WIDTH_AUTO,
+                    .cut = PARE_WIDTH_OPTS_DEFAULT,
+                    .distill = PARE_DISTILL_OPTS_DEFAULT};
     o.r.max_error = INFINITY;
     const opt own[] = {
         {.name = "method",
@@ -193,6 +229,29 @@ int cmd_width(int argc, char **argv)
         SIZE_ROW("dim", cut.dim, "width of the stream"),
         SIZE_ROW("qk-dim", cut.qk_dim, "dimensions of queries and keys in each head"),
         SIZE_ROW("ffn-dim", cut.ffn_dim, "hidden units"),
+        {.name = "distill",
+         .kind = OPT_SIZE,
+         .to = &o.epochs,
+         .metavar = "N",
+         .help = "teach the cut model for N epochs",
+         .unset = "not at all",
+         .min = 1,
+         .max = MOST_WIDTH},
+        {.name = "distill-lr",
+         .kind = OPT_REAL,
+         .to = &o.distill.lr,
+         .metavar = "R",
+         .help = "teach",
+         .low = 0,
+         .high = INFINITY,
+         .joined = true},
+        {.name = "distill-weight",
+         .kind = OPT_REAL,
+         .to = &o.distill.weight,
+         .metavar = "W",
+         .help = "",
+         .low = 0,
+         .high = 1},
         {.name = "keep",
          .kind = OPT_REAL,
          .to = &o.cut.keep,

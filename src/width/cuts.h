@@ -91,6 +91,28 @@ neurons neurons_exact(work *w, const pare_mat *p, double cut);
 neurons neurons_choose(work *w, const pare_mat *p, size_t k, const pare_width_opts *o,
                        uint64_t stream);
 
+/* k columns of `pool` (ascending) that, with those of `base`, say most about y in the metric g
+ * (NULL: the identity): omp.c. */
+size_t *omp_neurons(work *w, const pare_mat *base, const pare_mat *pool, const pare_mat *y,
+                    size_t k, const pare_mat *g);
+
+/* ---- regression in the gradient metric (slopes.c, rrr.c) ---- */
+
+/* 2 blocks + 1 matrices, one for each stream point of the folded model. */
+pare_mat *gradient_metric(work *w, const pare_model *folded, const pare_input *in, uint64_t seed);
+/* g^1/2 with the ridge that regressions use; inverse may be NULL. */
+pare_mat metric_root(work *w, const pare_mat *g, pare_mat *inverse);
+
+/* h^ = (phi - from) c, y ~ u h^ + to; the columns of h^ have mean 0 and variance 1. */
+typedef struct rrr_fit {
+    pare_mat c, u;
+    double *from, *to;
+} rrr_fit;
+/* g: NULL, the identity. The rank is at most d, and at most that of the fit (but 1). */
+rrr_fit rrr(work *w, const pare_mat *phi, const pare_mat *y, size_t d, const pare_mat *g);
+pare_mat rrr_coords(work *w, const rrr_fit *f, const pare_mat *phi);
+double *rrr_offset(work *w, const rrr_fit *f); /* -c^T from */
+
 /* ---- whole nets ---- */
 
 typedef struct cut_record {
@@ -104,6 +126,11 @@ cut_record record_new(work *w, const net *n);
 net cut_static(work *w, const net *n, const points *p, const pare_width_opts *o, cut_record *r);
 /* jl and qk: queries and keys alone, layer by layer on the stream that is already cut. */
 net cut_scores(work *w, const net *n, const points *p, const pare_width_opts *o, cut_record *r);
+
+/* The practical pipeline (auto.c). metric: one for each stream point, h0 z0 h1 ...; NULL: every
+ * direction counts alike. */
+net cut_auto(work *w, const net *n, const points *p, const pare_mat *metric,
+             const pare_width_opts *o, cut_record *r);
 
 /* Theorem 4.4 (cluster.c). */
 typedef struct clusters {

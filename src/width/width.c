@@ -7,7 +7,7 @@
 #include <string.h>
 
 const char *const pare_width_method_names[] = {"exact", "lowrank", "leverage", "cluster",
-                                               "jl",    "qk",      NULL};
+                                               "jl",    "qk",      "auto",     NULL};
 const char *const pare_width_rows_names[] = {"greedy", "sample", NULL};
 const char *const pare_width_start_names[] = {"rank", "jl", NULL};
 const char *const pare_width_rule_names[] = {"margin", "paper", NULL};
@@ -21,6 +21,7 @@ typedef struct scene {
     const pare_inputs *data;
     net n;
     points p;
+    pare_mat *metric; /* auto: of every stream point */
 } scene;
 
 /* ---- options -------------------------------------------------------------------------------- */
@@ -102,6 +103,7 @@ static net cut_by(scene *s, const pare_width_opts *o, cut_record *r)
 {
     work *const w = &s->w;
     if (of_scores(o)) return cut_scores(w, &s->n, &s->p, o, r);
+    if (o->method == PARE_WIDTH_AUTO) return cut_auto(w, &s->n, &s->p, s->metric, o, r);
     if (o->method != PARE_WIDTH_CLUSTER) return cut_static(w, &s->n, &s->p, o, r);
     cluster_facts *const facts = w_alloc(w, s->n.nlayers, sizeof *facts);
     return w->st ? s->n : cut_cluster(w, &s->n, &s->p, o, r, facts);
@@ -218,6 +220,8 @@ static void set_up(scene *s, const pare_width_opts *o)
     s->n = net_read(w, s->folded);
     if (!w->st) check_sizes(w, &s->n, o);
     if (!w->st) s->p = points_of(w, s->folded, &s->n, &s->data->in[0]);
+    if (!w->st && o->method == PARE_WIDTH_AUTO)
+        s->metric = gradient_metric(w, s->folded, &s->data->in[0], o->seed);
 }
 
 pare_status pare_width(pare_model **out, pare_width_report *report, const pare_model *in,

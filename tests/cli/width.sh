@@ -5,7 +5,7 @@ mask() { sed -E 's/^(ms|auc) .*/\1 N/; s/^(MACs|bytes) .*/\1 N/; s/[0-9]\.[0-9]+
 pare width m.st --data g.npz --dim 8 -q -o low.st | mask
 pare verify low.st.cert.json | tail -n 1
 for how in "exact" "leverage --dim 8 --ffn-dim 12" "leverage --ffn-dim 12 --rows sample" "jl --qk-dim 4 --trials 9" \
-    "qk --qk-dim 4" "lowrank --dim 8 --qk-dim 3 --basis minmax" "lowrank --keep 0.5" "qk --max-error 0.01"; do
+    "qk --qk-dim 4" "lowrank --dim 8 --qk-dim 3 --basis minmax" "lowrank --keep 0.5" "auto --dim 6 --qk-dim 3" "auto --keep 0.5" "qk --max-error 0.01"; do
     pare width m.st --data g.npz --method $how -q -f -o o.st | head -n 1
     pare verify o.st.cert.json | tail -n 1
 done
@@ -24,3 +24,7 @@ cmp a.st b.st && sed 's/a\.st/b.st/' a.st.cert.json | cmp - b.st.cert.json && ec
 pare fold m.st --data g.npz -q -o f.st >/dev/null
 pare width f.st --data g.npz --method qk --qk-dim 4 -q -o c.st | grep -c 'a priori (theorem) .*[0-9]$'
 pare compose f.st.cert.json c.st.cert.json -q -o chain.cert.json >/dev/null && pare verify chain.cert.json | tail -n 1
+# The cut model is taught by its teacher; same bytes for any number of threads.
+pare width m.st --data g.npz --dim 4 --distill 3 --distill-lr 0.01 -q -t 1 -o t1.st | mask | head -n 2
+pare width m.st --data g.npz --dim 4 --distill 3 --distill-lr 0.01 -q -t 3 -o t3.st >/dev/null
+cmp t1.st t3.st && pare verify t1.st.cert.json | tail -n 1

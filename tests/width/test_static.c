@@ -78,6 +78,7 @@ static void with_all_dimensions_nothing_changes(void **state)
         const pare_mat x = rand_mat(&s, 60, 12, 1);
         const pare_graph g = rand_graph(&s, 60, 5, alone);
         pare_width_opts o = PARE_WIDTH_OPTS_DEFAULT;
+        o.method = PARE_WIDTH_LOWRANK;
         o.dim = 16;
         o.basis = (pare_width_basis)(seed % 2);
         if (seed > 3) o.ffn_dim = 20;
@@ -111,6 +112,7 @@ static void the_error_is_of_the_order_of_the_distance(void **state)
             for (size_t i = 0; i < 24 * 24; i++)
                 n.layers[l].w1.v[i] += eps * pare_rng_normal(&s.rng);
         pare_width_opts o = PARE_WIDTH_OPTS_DEFAULT;
+        o.method = PARE_WIDTH_LOWRANK;
         o.dim = 5;
         error[k] = cut_moves(&s, &cut, &r, NULL, &n, &x, &g, &o);
         pare_model_free(cut);
@@ -134,6 +136,7 @@ static void outputs_agree_with_the_reference(void **state)
     tiny_open(&s, &t);
     const pare_inputs set = {1, &t.in};
     pare_width_opts o = PARE_WIDTH_OPTS_DEFAULT;
+    o.method = PARE_WIDTH_LOWRANK;
     o.dim = 6;
     assert_ok(pare_width(&cut, &r, t.m, &set, &o, NULL, &s.err), &s.err);
     const pare_mat want = tiny_mat(&s, &t, "static6_out"), got = output_of(&s, cut, &t.in);

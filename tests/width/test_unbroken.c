@@ -21,9 +21,10 @@ static net_shape shape_of(uint64_t seed, bool plain)
 static pare_width_opts opts_of(uint64_t seed)
 {
     pare_width_opts o = PARE_WIDTH_OPTS_DEFAULT;
-    static const pare_width_method methods[] = {PARE_WIDTH_EXACT, PARE_WIDTH_LOWRANK,
-                                                PARE_WIDTH_LEVERAGE, PARE_WIDTH_JL, PARE_WIDTH_QK};
-    o.method = methods[seed % 5];
+    static const pare_width_method methods[] = {PARE_WIDTH_EXACT,    PARE_WIDTH_LOWRANK,
+                                                PARE_WIDTH_LEVERAGE, PARE_WIDTH_JL,
+                                                PARE_WIDTH_QK,       PARE_WIDTH_AUTO};
+    o.method = methods[seed % 6];
     o.seed = seed;
     o.trials = 3;
     const bool scores = o.method == PARE_WIDTH_JL || o.method == PARE_WIDTH_QK;

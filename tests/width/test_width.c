@@ -64,13 +64,14 @@ static pare_width_opts opts_of(pare_width_method method, size_t dim, size_t qk)
 static void bits_depend_on_the_seed_and_not_on_the_threads(void **state)
 {
     (void)state;
-    static const pare_width_method methods[] = {PARE_WIDTH_EXACT, PARE_WIDTH_LOWRANK,
-                                                PARE_WIDTH_LEVERAGE, PARE_WIDTH_JL, PARE_WIDTH_QK};
+    static const pare_width_method methods[] = {PARE_WIDTH_EXACT,    PARE_WIDTH_LOWRANK,
+                                                PARE_WIDTH_LEVERAGE, PARE_WIDTH_JL,
+                                                PARE_WIDTH_QK,       PARE_WIDTH_AUTO};
     const pare_exec three = {.threads = 3};
     board b;
     board_open(&b, PARE_RANDOM_GRAPH);
-    for (size_t k = 0; k < 5; k++) {
-        pare_width_opts o = opts_of(methods[k], k == 1 || k == 2 ? 5 : 0, k > 2 ? 3 : 0);
+    for (size_t k = 0; k < 6; k++) {
+        pare_width_opts o = opts_of(methods[k], k == 1 || k == 2 || k == 5 ? 5 : 0, k > 2 ? 3 : 0);
         if (k == 2) o.rows = PARE_ROWS_SAMPLE;
         pare_model *one = NULL, *many = NULL, *other = NULL;
         pare_width_report r;

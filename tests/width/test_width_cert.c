@@ -59,7 +59,8 @@ static pare_width_opts opts_of(pare_width_method method)
     pare_width_opts o = PARE_WIDTH_OPTS_DEFAULT;
     o.method = method;
     o.trials = 4;
-    if (method == PARE_WIDTH_LOWRANK || method == PARE_WIDTH_LEVERAGE) o.dim = 5;
+    if (method == PARE_WIDTH_LOWRANK || method == PARE_WIDTH_LEVERAGE || method == PARE_WIDTH_AUTO)
+        o.dim = 5;
     if (method == PARE_WIDTH_JL || method == PARE_WIDTH_QK) o.qk_dim = 2;
     if (method == PARE_WIDTH_CLUSTER) o.dim = 6;
     return o;

@@ -84,7 +84,9 @@ static void without_memory_there_is_a_status_and_nothing_else(void **state)
         p.a = s.w.a;
         p.o.method = (pare_width_method)method;
         p.o.trials = 2;
-        if (method == PARE_WIDTH_LOWRANK || method == PARE_WIDTH_LEVERAGE) p.o.dim = 3;
+        if (method == PARE_WIDTH_LOWRANK || method == PARE_WIDTH_LEVERAGE ||
+            method == PARE_WIDTH_AUTO)
+            p.o.dim = 3;
         if (method == PARE_WIDTH_LOWRANK) p.o.basis = PARE_BASIS_MINMAX;
         if (method == PARE_WIDTH_LEVERAGE) p.o.rows = PARE_ROWS_SAMPLE;
         if (method == PARE_WIDTH_CLUSTER) p.o.dim = 6;

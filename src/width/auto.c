@@ -1,0 +1,199 @@
+/* The practical pipeline (spec, 7): layer by layer, each new piece is the best map of rank d, in
+ * the gradient metric, from what the small net has to what the large one had.
+ *
+ *     h_0      rrr(x -> h_0)                                          We^, be^
+ *     z_i      queries and keys by qk_optimal on the small stream; pooled_k = sum_j a^_ij h^_j;
+ *              rrr([h^, pooled_1, ...] -> z_i)                        R1^, Wv^ of each head, c1^
+ *     h_i+1    p = act(W1 z) for all units; S by omp_neurons;
+ *              rrr([z^, p_S] -> h_i+1)                                W1^, R2^, W2^, c2^
+ *     y        the head on U h^ + mu
+ *
+ * Errors of earlier layers are seen and made good where they can be. Values have no bias of their
+ * own: a node without keys pools 0, before and after (and where there are such nodes, even all
+ * dimensions are not exact: the mean of the stream would be such a bias). */
+#include "cuts.h"
+#include <math.h>
+#include <string.h>
+
+typedef struct pipeline {
+    work *w;
+    const net *n;
+    const points *p;
+    const pare_mat *metric; /* 2 L + 1, or NULL: every direction counts alike */
+    cut_record *r;
+    size_t dim, qk_dim, ffn_dim; /* asked for; 0: as it is */
+    pare_mat h;                  /* the small stream, where the next piece begins */
+    basis b;                     /* the large one is about b.u h + b.mu (columns not orthonormal) */
+} pipeline;
+
+/* ---- pieces --------------------------------------------------------------------------------- */
+
+static pare_mat beside(work *w, const pare_mat *const *all, size_t n)
+{
+    size_t cols = 0;
+    for (size_t k = 0; k < n; k++) cols += all[k]->cols;
+    pare_mat m = w_mat(w, all[0]->rows, cols);
+    for (size_t k = 0, at = 0; !w->st && k < n; at += all[k]->cols, k++)
+        for (size_t i = 0; i < m.rows; i++)
+            memcpy(pare_row_mut(&m, i) + at, pare_row(all[k], i), all[k]->cols * sizeof *m.v);
+    return m;
+}
+
+/* Rows [from, from + n) of c, turned: the map that they are. */
+static pare_mat part_turned(work *w, const pare_mat *c, size_t from, size_t n)
+{
+    if (w->st) return (pare_mat){0};
+    const pare_mat part = pare_mat_part(c, from, 0, n, c->cols);
+    return w_transpose(w, &part);
+}
+
+/* The largest distance of a row from what the small stream says about it. */
+static double farthest(work *w, const pare_mat *y, const pare_mat *h, const basis *b)
+{
+    const pare_mark mark = pare_arena_mark(w->a);
+    const pare_mat back = w_dense(w, h, &b->u, b->mu);
+    double worst = 0;
+    for (size_t i = 0; !w->st && i < y->rows; i++) {
+        double sum = 0;
+        for (size_t j = 0; j < y->cols; j++)
+            sum += (pare_row(y, i)[j] - pare_row(&back, i)[j]) *
+                   (pare_row(y, i)[j] - pare_row(&back, i)[j]);
+        worst = fmax(worst, sqrt(sum));
+    }
+    pare_arena_reset(w->a, mark);
+    return worst;
+}
+
+/* On to stream point k, which was y: the fit, with h and b moved there. */
+static rrr_fit advance(pipeline *a, size_t k, const pare_mat *phi, const pare_mat *y)
+{
+    work *const w = a->w;
+    const size_t d = a->dim && a->dim < y->cols ? a->dim : y->cols;
+    const rrr_fit f = rrr(w, phi, y, d, a->metric ? &a->metric[k] : NULL);
+    a->h = rrr_coords(w, &f, phi);
+    a->b = (basis){f.u, f.to};
+    if (w->st) return f;
+    pare_width_point *const at = &a->r->points[k];
+    snprintf(at->name, sizeof at->name, "%c%zu", k % 2 ? 'z' : 'h', k / 2);
+    at->before = y->cols;
+    at->after = f.c.cols;
+    at->residual_est = farthest(w, y, &a->h, &a->b);
+    return f;
+}
+
+/* ---- one layer ------------------------------------------------------------------------------ */
+
+/* Scores in few dimensions; the values are the stream itself until the fit says what they are. */
+static net_head head_for(pipeline *a, const net_head *hd, pare_width_head *note)
+{
+    work *const w = a->w;
+    qk_fit fit = {0, NAN, NAN, NAN};
+    const net_head whole = qk_exact(w, hd, &a->b);
+    if (w->st) return whole;
+    const size_t most = whole.wq.rows, d = a->qk_dim && a->qk_dim < most ? a->qk_dim : most;
+    net_head few = qk_optimal(w, &whole, &a->h, &a->p->graph, d, &fit);
+    const double *const before = head_scores(w, &whole, &a->h, &a->p->graph);
+    const double *const after = head_scores(w, &few, &a->h, &a->p->graph);
+    few.wv = few.wo = w_identity(w, a->h.cols);
+    few.bv = w_vec(w, a->h.cols);
+    if (w->st) return few;
+    note->before = hd->wq.rows;
+    note->after = few.wq.rows;
+    note->scores_est = scores_apart(before, after, &a->p->graph);
+    note->objective_est = fit.objective;
+    note->least_est = fit.least;
+    return few;
+}
+
+static void attention_for(pipeline *a, net_layer *out, const net_layer *l, size_t i, size_t head)
+{
+    work *const w = a->w;
+    const size_t d = a->h.cols;
+    pare_mat *const pooled = w_alloc(w, l->nheads, sizeof *pooled);
+    const pare_mat **const all = w_alloc(w, l->nheads + 1, sizeof *all);
+    out->heads = w_alloc(w, l->nheads, sizeof *out->heads);
+    if (w->st) return;
+    all[0] = &a->h;
+    for (size_t k = 0; k < l->nheads; k++) {
+        pare_width_head *const note = &a->r->heads[head + k];
+        *note = (pare_width_head){.layer = i, .head = k};
+        out->heads[k] = head_for(a, &l->heads[k], note);
+        pooled[k] = head_pool(w, &out->heads[k], &a->h, &a->p->graph);
+        all[k + 1] = &pooled[k];
+        if (w->st) return;
+    }
+    const pare_mat phi = beside(w, all, l->nheads + 1);
+    const rrr_fit f = advance(a, 2 * i + 1, &phi, &a->p->z[i]);
+    out->r1 = part_turned(w, &f.c, 0, d);
+    out->c1 = rrr_offset(w, &f);
+    for (size_t k = 0; !w->st && k < l->nheads; k++) {
+        out->heads[k].wv = part_turned(w, &f.c, (k + 1) * d, d);
+        out->heads[k].wo = w_identity(w, f.c.cols);
+        out->heads[k].bv = w_vec(w, f.c.cols);
+    }
+}
+
+static void ffn_for(pipeline *a, net_layer *out, const net_layer *l, size_t i)
+{
+    work *const w = a->w;
+    const size_t d = a->h.cols, f0 = l->w1.rows;
+    const size_t k = a->ffn_dim && a->ffn_dim < f0 ? a->ffn_dim : f0;
+    const pare_mat *const y = &a->p->h[i + 1];
+    out->w1 = w_mul(w, &l->w1, false, &a->b.u, false);
+    out->b1 = w_apply(w, &l->w1, false, a->b.mu, l->b1);
+    if (w->st) return;
+    const pare_mat units = step_hidden(w, out, &a->h);
+    const size_t *const which =
+        omp_neurons(w, &a->h, &units, y, k, a->metric ? &a->metric[2 * i + 2] : NULL);
+    if (w->st) return;
+    const pare_mat chosen = w_take_cols(w, &units, which, k);
+    const pare_mat *const all[] = {&a->h, &chosen};
+    out->w1 = w_take_rows(w, &out->w1, which, k);
+    for (size_t j = 0; !w->st && j < k; j++) out->b1[j] = out->b1[which[j]]; /* which ascends */
+    const pare_mat phi = beside(w, all, 2);
+    const rrr_fit f = advance(a, 2 * i + 2, &phi, y);
+    out->r2 = part_turned(w, &f.c, 0, d);
+    out->w2 = part_turned(w, &f.c, d, k);
+    out->c2 = rrr_offset(w, &f);
+    a->r->hidden[i] = (pare_width_hidden){i, f0, k, NAN, NAN, NAN};
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+/* Hidden units in the proportion that the model has, where nothing else is said. */
+static size_t units_for(const pare_width_opts *o, const net_layer *l)
+{
+    if (o->ffn_dim || !o->dim) return o->ffn_dim;
+    const size_t d = l->w1.cols, k = (o->dim * l->w1.rows + d - 1) / d;
+    return k > 0 ? k : 1;
+}
+
+net cut_auto(work *w, const net *n, const points *p, const pare_mat *metric,
+             const pare_width_opts *o, cut_record *r)
+{
+    net out = *n;
+    pipeline a = {.w = w,
+                  .n = n,
+                  .p = p,
+                  .metric = metric,
+                  .r = r,
+                  .dim = o->dim,
+                  .qk_dim = o->qk_dim ? o->qk_dim : o->dim};
+    out.layers = w_alloc(w, n->nlayers, sizeof *out.layers);
+    if (w->st) return out;
+    const rrr_fit f = advance(&a, 0, &p->x, &p->h[0]);
+    out.we = w->st ? f.c : w_transpose(w, &f.c);
+    out.be = w->st ? NULL : rrr_offset(w, &f);
+    for (size_t i = 0, head = 0; !w->st && i < n->nlayers; head += n->layers[i].nheads, i++) {
+        const net_layer *const l = &n->layers[i];
+        out.layers[i] = *l;
+        a.ffn_dim = units_for(o, l);
+        attention_for(&a, &out.layers[i], l, i, head);
+        if (!w->st) ffn_for(&a, &out.layers[i], l, i);
+        pare_progress(w->exec, "width", i + 1, n->nlayers);
+    }
+    if (w->st) return out;
+    out.wh = w_mul(w, &n->wh, false, &a.b.u, false);
+    out.bh = w_apply(w, &n->wh, false, a.b.mu, n->bh);
+    return out;
+}

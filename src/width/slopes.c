@@ -1,0 +1,88 @@
+/* The gradient metric of every stream point (spec, 7): G = mean over nodes and probes of g g^T,
+ * where g is the slope of a random combination of the outputs, signs +1 and -1, with respect to the
+ * node's row. A direction of the stream counts as much as the outputs move with it.
+ *
+ * With random signs the cross terms between nodes vanish on average: one way back gives a draw of
+ * the sum over all outputs. Two classes: the sign goes on the difference of the logits; more: on
+ * the centred logits, as softmax sees no others. No labels are needed.
+ *
+ * Every block is split into one of attention alone and one of the feed-forward part alone, so that
+ * every stream point is where some block begins. */
+#include "cuts.h"
+#include <pare/gradient.h>
+
+#define PROBES 4
+
+/* Views of the folded model's sublayers, one to a block; owned by the work's arena. */
+static pare_model split_blocks(work *w, const pare_model *m)
+{
+    pare_model s = *m;
+    s.nblocks = 2 * m->nblocks;
+    s.blocks = w_alloc(w, s.nblocks, sizeof *s.blocks);
+    for (size_t b = 0; !w->st && b < m->nblocks; b++) {
+        s.blocks[2 * b].attn = m->blocks[b].attn;
+        s.blocks[2 * b + 1].ffn = m->blocks[b].ffn;
+    }
+    return s;
+}
+
+/* d (sum of signs times centred outputs) / d outputs. */
+static void draw_signs(double *dy, size_t n, size_t outputs, pare_rng *rng)
+{
+    for (size_t i = 0; i < n; i++) {
+        double *const row = dy + i * outputs, sign = pare_rng_u32(rng) & 1 ? 1 : -1;
+        double mean = 0;
+        if (outputs <= 2) {
+            row[0] = outputs == 2 ? -sign : sign;
+            row[outputs - 1] = sign;
+            continue;
+        }
+        row[0] = sign;
+        for (size_t j = 1; j < outputs; j++) row[j] = pare_rng_u32(rng) & 1 ? 1 : -1;
+        for (size_t j = 0; j < outputs; j++) mean += row[j] / (double)outputs;
+        for (size_t j = 0; j < outputs; j++) row[j] -= mean;
+    }
+}
+
+static void probe(work *w, pare_mat *g, size_t count, pare_tape *t, double *dy, size_t n)
+{
+    w->st = pare_tape_backward(t, dy, NULL, NULL, w->err);
+    for (size_t k = 0; !w->st && k < count; k++) {
+        const pare_mat slope =
+            pare_mat_of((double *)(uintptr_t)pare_tape_dstream(t, k), n, g[k].rows);
+        pare_gemm(&g[k], 1 / ((double)n * PROBES), &slope, true, &slope, false, 1);
+    }
+}
+
+static void probe_all(work *w, pare_mat *g, const pare_model *split, const pare_input *in,
+                      uint64_t seed)
+{
+    const pare_mode still = {.momentum = 0.1};
+    const size_t outputs = pare_model_outputs(split);
+    pare_params *p = NULL;
+    pare_tape *t = NULL;
+    double *const dy = w_vec(w, in->tokens * outputs);
+    if (!w->st) w->st = pare_params_new(&p, split, PARE_F64, w->err);
+    if (!w->st) w->st = pare_tape_new(&t, p, w->exec, w->err);
+    if (!w->st) w->st = pare_tape_forward(t, in, &still, NULL, w->err);
+    for (uint64_t k = 0; !w->st && k < PROBES; k++) {
+        pare_rng rng = pare_rng_at(seed, k);
+        draw_signs(dy, in->tokens, outputs, &rng);
+        probe(w, g, split->nblocks + 1, t, dy, in->tokens);
+        pare_progress(w->exec, "gradient metric", k + 1, PROBES);
+    }
+    pare_tape_free(t);
+    pare_params_free(p);
+}
+
+pare_mat *gradient_metric(work *w, const pare_model *folded, const pare_input *in, uint64_t seed)
+{
+    const pare_model split = split_blocks(w, folded);
+    pare_mat *const g = w_alloc(w, w->st ? 0 : split.nblocks + 1, sizeof *g);
+    for (size_t k = 0; !w->st && k <= split.nblocks; k++) {
+        const size_t d = pare_model_width(&split, k);
+        g[k] = w_mat(w, d, d);
+    }
+    if (!w->st) probe_all(w, g, &split, in, seed);
+    return g;
+}
