@@ -3,6 +3,9 @@
  * comes from the far cache once a block and not once an edge. */
 #include "listed.h"
 #include <stdlib.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 enum {
     AHEAD = 4,       /* rows whose list is asked for in advance */
@@ -26,14 +29,32 @@ typedef struct sweep {
     void *ctx;
 } sweep;
 
-/* First of the edges from .. to - 1 whose key is not below `end`. Eight at a time, each without a
- * branch, and no look ahead of what is used next: a search by halves waits for memory instead. */
+/* How many of eight keys, ascending, are at most `last`. */
+static size_t of_eight(const uint32_t *key, uint32_t last)
+{
+#if defined(__SSE2__)
+    /* there is no unsigned comparison: the sign bit is turned on both sides */
+    const __m128i sign = _mm_set1_epi32(INT32_MIN);
+    const __m128i end = _mm_xor_si128(_mm_set1_epi32((int32_t)last), sign);
+    const __m128i a = _mm_xor_si128(_mm_loadu_si128((const __m128i *)key), sign);
+    const __m128i b = _mm_xor_si128(_mm_loadu_si128((const __m128i *)(key + 4)), sign);
+    const __m128i above = _mm_packs_epi32(_mm_cmpgt_epi32(a, end), _mm_cmpgt_epi32(b, end));
+    const int bits = _mm_movemask_epi8(above);
+    return bits ? (size_t)__builtin_ctz((unsigned)bits) / 2 : 8;
+#else
+    size_t below = 0;
+    for (size_t l = 0; l < 8; l++) below += key[l] <= last;
+    return below;
+#endif
+}
+
+/* First of the edges from .. to - 1 whose key is not below `end`. Eight at a time, and no look
+ * ahead of what is used next: a search by halves waits for memory instead. */
 static size_t edge_at(const uint32_t *idx, size_t from, size_t to, size_t end)
 {
-    const uint32_t last = (uint32_t)(end - 1); /* keys are 32 bits, and so are the comparisons */
+    const uint32_t last = (uint32_t)(end - 1);
     while (to - from >= 8) {
-        uint32_t below = 0;
-        for (size_t l = 0; l < 8; l++) below += idx[from + l] <= last;
+        const size_t below = of_eight(idx + from, last);
         from += below;
         if (below < 8) return from;
     }
