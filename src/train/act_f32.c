@@ -122,27 +122,4 @@ LANES_INLINE void run(const act_job *w, const span *s)
     }
 }
 
-static void plain(void *job, const span *s)
-{
-    run(job, s);
-}
-
-#if defined(LANES_X86)
-LANES_AVX2 static void avx2(void *job, const span *s)
-{
-    run(job, s);
-}
-LANES_AVX512 static void avx512(void *job, const span *s)
-{
-    run(job, s);
-}
-#endif
-
-span_fn *act_f32(void)
-{
-#if defined(LANES_X86)
-    return lanes_best(plain, avx2, avx512);
-#else
-    return plain;
-#endif
-}
+LANES_CHOICE(act_f32, run)

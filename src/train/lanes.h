@@ -31,6 +31,37 @@ static inline span_fn *lanes_best(span_fn *plain, span_fn *avx2, span_fn *avx512
     return plain;
 }
 
+/* NAME(): the loop `run(job, span)`, which is always inlined, compiled for each of them. */
+#if defined(LANES_X86)
+#define LANES_CHOICE(name, run)                                                                    \
+    static void name##_plain(void *job, const span *s)                                             \
+    {                                                                                              \
+        run(job, s);                                                                               \
+    }                                                                                              \
+    LANES_AVX2 static void name##_avx2(void *job, const span *s)                                   \
+    {                                                                                              \
+        run(job, s);                                                                               \
+    }                                                                                              \
+    LANES_AVX512 static void name##_avx512(void *job, const span *s)                               \
+    {                                                                                              \
+        run(job, s);                                                                               \
+    }                                                                                              \
+    span_fn *name(void)                                                                            \
+    {                                                                                              \
+        return lanes_best(name##_plain, name##_avx2, name##_avx512);                               \
+    }
+#else
+#define LANES_CHOICE(name, run)                                                                    \
+    static void name##_plain(void *job, const span *s)                                             \
+    {                                                                                              \
+        run(job, s);                                                                               \
+    }                                                                                              \
+    span_fn *name(void)                                                                            \
+    {                                                                                              \
+        return name##_plain;                                                                       \
+    }
+#endif
+
 /* d entries in chunks of lanes; the rest is done in a chunk that is filled up. */
 LANES_INLINE size_t lanes_at(size_t j, size_t d)
 {

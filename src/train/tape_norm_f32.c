@@ -274,27 +274,4 @@ LANES_INLINE void run(const norm_job *w, const span *s)
     }
 }
 
-static void plain(void *job, const span *s)
-{
-    run(job, s);
-}
-
-#if defined(LANES_X86)
-LANES_AVX2 static void avx2(void *job, const span *s)
-{
-    run(job, s);
-}
-LANES_AVX512 static void avx512(void *job, const span *s)
-{
-    run(job, s);
-}
-#endif
-
-span_fn *norm_f32(void)
-{
-#if defined(LANES_X86)
-    return lanes_best(plain, avx2, avx512);
-#else
-    return plain;
-#endif
-}
+LANES_CHOICE(norm_f32, run)
