@@ -8,6 +8,7 @@
 typedef struct width_opts {
     size_t split, method, rows, start, rule, basis; /* choices as their numbers */
     pare_width_opts cut;
+    double ball;   /* radius; 0: none */
     size_t epochs; /* of distilling; 0: none */
     pare_distill_opts distill;
     pare_train_result taught;
@@ -124,6 +125,16 @@ static pare_status keep_report(cli *c, pare_width_report *p)
     return PARE_OK;
 }
 
+/* What the certificate is to say beside the headline. */
+static pare_status ask(cli *c, width_opts *o)
+{
+    if (o->ball == 0) return PARE_OK;
+    const char *const name = pare_width_ball_name(c->arena, o->ball);
+    if (!name) return pare_no_memory(&c->err);
+    o->r.ask[o->r.nask++] = name;
+    return PARE_OK;
+}
+
 /* *small becomes the model that was taught. */
 static pare_status distill(cli *c, width_opts *o, const pare_model *m, pare_model **small)
 {
@@ -161,6 +172,7 @@ static pare_status cut(cli *c, width_opts *o, const pare_model *m, const cert_in
     pare_status st = pare_width(&small, &o->report, m, &in->set, w, &c->exec, &c->err);
     if (!st) st = keep_report(c, &o->report);
     if (!st && o->epochs) st = distill(c, o, m, &small);
+    if (!st) st = ask(c, o);
     if (!st) st = reduce_publish(c, &o->r, m, &small, in, &pare_width_provers[o->method]);
     pare_model_free(small);
     return st;
@@ -265,6 +277,14 @@ int cmd_width(int argc, char **argv)
          .to = &o.r.max_error,
          .metavar = "E",
          .help = "largest proven error; without a width: the narrowest",
+         .low = 0,
+         .high = INFINITY},
+        {.name = "ball",
+         .kind = OPT_REAL,
+         .to = &o.ball,
+         .metavar = "RHO",
+         .help = "prove it for all features within RHO as well",
+         .unset = "not asked",
          .low = 0,
          .high = INFINITY},
         CHOICE_ROW("rows", rows, "draws", pare_width_rows_names),
