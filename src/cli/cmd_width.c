@@ -66,6 +66,28 @@ static void print_details(const pare_width_report *p)
     }
 }
 
+/* The balls that were asked for, and what no cut can beat: at the last place of the stream, and in
+ * the outputs where there is such a bound. */
+static void print_beside(const pare_cert *cert)
+{
+    const pare_hypothesis *last = NULL;
+    char buf[40];
+    for (size_t i = 0; i < cert->nstatements; i++) {
+        const pare_statement *const s = &cert->statements[i];
+        if (strncmp(s->name, "ball", 4) == 0)
+            out_row("", "%s: %s", s->name, pare_ub_format(buf, pare_ub_exact(s->bound), 4));
+    }
+    for (size_t i = 0; i < cert->nhypotheses; i++) {
+        const pare_hypothesis *const h = &cert->hypotheses[i];
+        if (!strstr(h->name, PARE_WIDTH_LEAST) || (h->name[0] != 'h' && h->name[0] != 'o'))
+            continue;
+        if (last && h->name[0] == 'o')
+            out_row("at best", "%s: %.4g, %.4g", last->name, last->value, last->limit);
+        last = h;
+    }
+    if (last) out_row("at best", "%s: %.4g, %.4g", last->name, last->value, last->limit);
+}
+
 static void print_people(const cli *c, const width_opts *o)
 {
     const pare_width_report *const p = &o->report;
@@ -77,6 +99,7 @@ static void print_people(const cli *c, const width_opts *o)
                 (unsigned long long)o->taught.best_step + 1, o->taught.val);
     if (c->verbose) print_details(p);
     reduce_print(c, &o->r);
+    print_beside(&o->r.cert);
 }
 
 static bool json_pair(cJSON *to, const char *key, size_t before, size_t after)

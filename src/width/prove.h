@@ -48,6 +48,8 @@ typedef struct mover mover; /* one layer and its norms */
 /* `off`: entries of r1, wo, r2, w2 may be wrong by this share of themselves (a fold's roundings).
  */
 mover *mover_new(work *w, const net_layer *l, double off);
+pare_ub mover_stretch(const mover *m); /* of the hidden layer with its skip: a Lipschitz constant */
+pare_ub mover_longest(const mover *m); /* largest |row| of W1 */
 /* |layer(H')_i - layer(H)_i| <= out[i] in the euclidean norm for all H' with |h'_i - h_i| <= e[i].
  * `hidden` encloses W1 z + b1 at H: the rows before the activation. */
 void move_layer(work *w, pare_ub *out, const mover *mv, const pare_mat *h, const pare_ub *e,
@@ -79,7 +81,7 @@ pare_mat tube_layer(work *w, const tube *t, size_t l, const pare_mat *h, const p
 /* Outputs at the rows of h_L, with the radii of their entries (rounding alone). */
 pare_enclosure tube_top(work *w, const tube *t, const pare_mat *h);
 
-typedef struct pair { /* the models of a certificate */
+typedef struct pair {                /* the models of a certificate */
     const pare_model *f, *g, *small; /* small: g folded */
     const net *nf, *ng;
     size_t rounded_f, rounded_g; /* by folding */
@@ -100,7 +102,7 @@ ball_bound ball_of_set(work *w, const pair *p, const pare_inputs *set, double rh
 /* Whether a statement is about a ball, and which. */
 bool ball_radius(double *rho, const char *name);
 void ball_text(char text[40], double rho); /* as short as gives the same number again */
-#define BALL_NAME "ball of radius " /* followed by the radius; ": ..." */
+#define BALL_NAME "ball of radius "        /* followed by the radius; ": ..." */
 
 /* ---- layer by layer (local.c) ---- */
 
@@ -112,4 +114,18 @@ pare_mat local_path(work *w, const tube *f, const pare_mat *small, bool same, pa
 pare_ub local_gap(work *w, const tube *f, const pare_mat *small, bool same,
                   const pare_enclosure *out);
 pare_ub local_of_set(work *w, const pair *p, const pare_inputs *set);
+/* The affine map of the small rows that is nearest to `target`, applied to them. */
+pare_mat nearest_rows(work *w, const pare_mat *small, const pare_mat *target);
+
+/* ---- what no cut can beat (lower.c) ---- */
+
+/* From below: |a - b|_F for any b whose rows are an affine map of d numbers each. rad: how far the
+ * exact rows are from those of a, euclidean; NULL: not at all. */
+double least_residual(work *w, const pare_mat *a, const double *rad, size_t d);
+double least_entry(work *w, const pare_mat *a, const double *rad, size_t d); /* |a - b|_max */
+/* The largest difference of an output entry on the set, at least, for any model with an affine head
+ * on rows of d numbers. */
+double least_of_outputs(work *w, const pare_model *f, const pare_inputs *set, size_t d);
+/* What the best affine map of x leaves of a: an estimate. */
+double decoded_residual(work *w, const pare_mat *a, const pare_mat *x);
 #endif
