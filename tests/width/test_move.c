@@ -230,7 +230,7 @@ static void fixtures_to_one_in_a_million(void **state)
         rows[k] = w_dense(&s->w, &q.h[k], &b.u, b.mu);
     }
     (void)local_path(&s->w, &f, rows, true, r);
-    near_fixture(r, top, &apost, 0.1);
+    near_fixture(r, top, &apost, 0.2);
     assert_work(s);
     pare_model_free(g);
     tiny_close(&t);
