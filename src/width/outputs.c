@@ -29,8 +29,8 @@ static bool surely_largest(const double *v, size_t n, size_t c, double rad)
     return true;
 }
 
-static void compare_row(output_bound *out, const pare_enclosure *f, const pare_enclosure *g,
-                        size_t i)
+void outputs_compare_row(output_bound *out, const pare_enclosure *f, const pare_enclosure *g,
+                         size_t i)
 {
     const double *const a = f->mid + i * f->cols, *const b = g->mid + i * g->cols;
     double apart = 0;
@@ -61,7 +61,7 @@ static void compare_input(work *w, output_bound *out, const pare_model *const m[
     if (!w->st && (e[0].rows != e[1].rows || e[0].cols != e[1].cols))
         w_fail(w, PARE_ERR_INPUT, "outputs [%zu, %zu] and [%zu, %zu] of the models", e[0].rows,
                e[0].cols, e[1].rows, e[1].cols);
-    for (size_t i = 0; !w->st && i < e[0].rows; i++) compare_row(out, &e[0], &e[1], i);
+    for (size_t i = 0; !w->st && i < e[0].rows; i++) outputs_compare_row(out, &e[0], &e[1], i);
     pare_arena_free(a);
 }
 

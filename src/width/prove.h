@@ -26,4 +26,20 @@ typedef struct output_bound {
 } output_bound;
 void outputs_compare(work *w, output_bound *out, const pare_model *f, const pare_model *g,
                      const pare_inputs *set);
+/* One row more. */
+void outputs_compare_row(output_bound *out, const pare_enclosure *f, const pare_enclosure *g,
+                         size_t i);
+
+/* ---- all single-node edits of a graph (edits.c) ---- */
+
+typedef struct edits_bound {
+    size_t rows, different; /* that a node is given; how many the data has */
+    size_t edits;
+    size_t pairs, certain; /* edits and nodes they reach; those with the same largest entry */
+    pare_ub proven;        /* largest |f - g|, the graph without an edit included */
+    double measured, slack;
+} edits_bound;
+/* The `most` most frequent rows of the data; 0: all. */
+edits_bound edits_prove(work *w, const pare_model *f, const pare_model *g, const pare_input *in,
+                        size_t most);
 #endif
