@@ -46,6 +46,9 @@ PARE_MUST_USE pare_status pare_forward_f32(float *out, const pare_model *m, cons
 typedef struct pare_inputs {
     size_t n;
     pare_input *in; /* n */
+    /* What the data say each output row should be (-1: not counted), per input; NULL: nothing. No
+     * part of the inputs: not hashed with them. */
+    const int64_t *const *target;
 } pare_inputs;
 
 /* `n` seeded random inputs that suit the model, of `tokens` tokens (0: min(context, 64)): uniform

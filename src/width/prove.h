@@ -20,9 +20,17 @@ ratio_bound ratios_of_layer(work *w, const pare_model *f, const pare_model *g, c
 
 /* ---- outputs (outputs.c) ---- */
 
+/* low <= auc <= high, proven; low above high: there is none. */
+typedef struct auc_bound {
+    double low, high;
+} auc_bound;
+/* Of two outputs on the rows that count, class 1 over class 0 (auc_interval.c). */
+auc_bound auc_interval(work *w, const pare_enclosure *e, const int64_t *target);
+
 typedef struct output_bound {
     pare_gap gap;
     size_t rows, certain; /* output rows; those whose largest entry is proven to be the same */
+    auc_bound auc[2];     /* of both models, on the first input */
 } output_bound;
 void outputs_compare(work *w, output_bound *out, const pare_model *f, const pare_model *g,
                      const pare_inputs *set);
