@@ -247,7 +247,7 @@ pare_status pare_dataset_load(pare_dataset *out, pare_arena *a, const pare_model
         pare_blame(err, path);
         return st;
     }
-    out->inputs = (pare_inputs){g.n, g.in, g.target};
+    out->inputs = (pare_inputs){g.n, g.in};
     out->target = g.target;
     return PARE_OK;
 }

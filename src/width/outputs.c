@@ -51,8 +51,7 @@ void outputs_compare_row(output_bound *out, const pare_enclosure *f, const pare_
 }
 
 static void compare_input(work *w, output_bound *out, const pare_model *const m[2],
-                          pare_model_norms *const norms[2], const pare_input *in,
-                          const int64_t *target)
+                          pare_model_norms *const norms[2], const pare_input *in)
 {
     pare_enclosure e[2];
     pare_arena *const a = pare_arena_new();
@@ -63,7 +62,8 @@ static void compare_input(work *w, output_bound *out, const pare_model *const m[
         w_fail(w, PARE_ERR_INPUT, "outputs [%zu, %zu] and [%zu, %zu] of the models", e[0].rows,
                e[0].cols, e[1].rows, e[1].cols);
     for (size_t i = 0; !w->st && i < e[0].rows; i++) outputs_compare_row(out, &e[0], &e[1], i);
-    for (int k = 0; target && k < 2 && !w->st; k++) out->auc[k] = auc_interval(w, &e[k], target);
+    for (int k = 0; in->target && k < 2 && !w->st; k++)
+        out->auc[k] = auc_interval(w, &e[k], in->target);
     pare_arena_free(a);
 }
 
@@ -76,7 +76,7 @@ void outputs_compare(work *w, output_bound *out, const pare_model *f, const pare
     for (int k = 0; k < 2 && !w->st; k++)
         w->st = pare_model_norms_new(&norms[k], w->a, m[k], w->exec, w->err);
     for (size_t i = 0; !w->st && i < set->n; i++) {
-        compare_input(w, out, m, norms, &set->in[i], set->target && i == 0 ? set->target[0] : NULL);
+        compare_input(w, out, m, norms, &set->in[i]);
         pare_progress(w->exec, "prove", i + 1, set->n);
     }
     if (w->st || out->gap.proven.v <= (1 + SHARE) * out->gap.measured) return;

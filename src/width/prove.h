@@ -30,7 +30,7 @@ auc_bound auc_interval(work *w, const pare_enclosure *e, const int64_t *target);
 typedef struct output_bound {
     pare_gap gap;
     size_t rows, certain; /* output rows; those whose largest entry is proven to be the same */
-    auc_bound auc[2];     /* of both models, on the first input */
+    auc_bound auc[2];     /* of both models, on the last input with targets */
 } output_bound;
 void outputs_compare(work *w, output_bound *out, const pare_model *f, const pare_model *g,
                      const pare_inputs *set);

@@ -245,13 +245,13 @@ static void weights(view *v, const pare_model *f, const pare_model *g, const par
 /* The scores of a two-class model put the nodes of the test mask into an order: how good it is. */
 static void aucs(view *v, const output_bound *o)
 {
-    static const char *const norm = "area under the ROC curve on the test nodes";
+    static const char *const norm = "area under the ROC curve of the test rows";
     const auc_bound f = o->auc[0], g = o->auc[1];
     if (!(f.low <= f.high && g.low <= g.high)) return;
     state(v, norm, g.high, PARE_WIDTH_AUC);
     state(v, norm, pare_ub_of(1 - g.low).v, PARE_WIDTH_AUC_BELOW);
     const double apart = fmax(f.high - g.low, g.high - f.low);
-    state(v, "difference of the areas under the ROC curve on the test nodes", pare_ub_of(apart).v,
+    state(v, "difference of the areas under the ROC curve of the test rows", pare_ub_of(apart).v,
           PARE_WIDTH_AUC_APART);
 }
 
