@@ -22,6 +22,9 @@ typedef struct pare_publish_opts {
     size_t split, tokens;   /* of a graph; of each random input */
     const pare_inputs *set; /* what the headline speaks about */
     const pare_prover *prover;
+    /* Statements that the prover makes only when asked, by the names it gives them. */
+    const char *const *asked; /* nasked */
+    size_t nasked;
     const pare_exec *exec;
 } pare_publish_opts;
 

@@ -8,6 +8,7 @@
 typedef struct reduction {
     const char *data; /* file of the inputs, or NULL */
     double max_error;
+    const char *asked; /* a statement that is made only when asked for, or NULL */
     pare_cert cert;
     const char *cert_path, *run_path;
     facts before, after;
