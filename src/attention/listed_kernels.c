@@ -323,13 +323,12 @@ size_t list_kernels(list_kernel out[3])
     size_t n = 0;
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512f"))
-        out[n++] =
-            (list_kernel){"avx512",      scores_avx512, weights_avx512,
-                          values_avx512, slopes_avx512, narrow_pair_avx512};
+        out[n++] = (list_kernel){"avx512",      scores_avx512, weights_avx512,
+                                 values_avx512, slopes_avx512, narrow_pair_avx512};
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         out[n++] = (list_kernel){"avx2", scores_avx2, weights_avx2, values_avx2, slopes_avx2, NULL};
 #endif
-    out[n++] = (list_kernel){"portable", scores_portable, weights_portable, values_portable,
-                             slopes_portable, NULL};
+    out[n++] = (list_kernel){"portable",      scores_portable, weights_portable,
+                             values_portable, slopes_portable, NULL};
     return n;
 }

@@ -156,7 +156,7 @@ PARE_AVX512 void narrow_values_avx512(float *y, const float *s, const list_rows 
     const __mmask16 on = columns(rows->width);
     const __m512 old = add ? _mm512_maskz_loadu_ps(on, y) : _mm512_setzero_ps();
     const __m512 sum = rows->width == LIST_NARROW ? all_values(s, rows, idx, n, true)
-                                             : all_values(s, rows, idx, n, false);
+                                                  : all_values(s, rows, idx, n, false);
     _mm512_mask_storeu_ps(y, on, _mm512_fmadd_ps(sum, _mm512_set1_ps(by), old));
 }
 
@@ -191,8 +191,7 @@ INLINE __m512 pair_scores(const list_pair *p, bool whole)
 #pragma GCC unroll 8
     for (size_t j = 0; j < LIST_FEW; j++) {
         const float *const a = key(&p->k, p->idx[0], p->n[0], j);
-        prod[j] =
-            _mm512_mul_ps(q, halves(a, key(&p->k, p->idx[1], p->n[1], j), p->k.width, whole));
+        prod[j] = _mm512_mul_ps(q, halves(a, key(&p->k, p->idx[1], p->n[1], j), p->k.width, whole));
     }
     return _mm512_mul_ps(_mm512_set1_ps(p->scale), half_sums(prod));
 }

@@ -144,7 +144,8 @@ static void tile_f32(void *ctx, size_t block)
     const size_t in = j->w->cols;
     const float *x = j->x32 + t.i * j->ldx;
     float *y = j->y32 + t.i * j->ldy + t.o;
-    if (narrow_f32(y, j->ldy, x, j->ldx, t.tokens, j->w, j->b)) return; /* one tile has all outputs */
+    if (narrow_f32(y, j->ldy, x, j->ldx, t.tokens, j->w, j->b))
+        return; /* one tile has all outputs */
     const bool whole = j->w->dtype == PARE_F32;
     const float beta = j->b || !whole ? 1 : 0;
     const float *const w = whole ? (const float *)j->w->data + t.o * in : NULL;
