@@ -95,6 +95,7 @@ static lane *take_lane(lane *l)
 static rows stream_part(const chunk *c, size_t side, size_t d, size_t first, size_t n)
 {
     rows r = c->stream[side];
+    if (c->plan->apart) r = rows_part(&r, first, n), first = 0;
     r.d = d;
     return rows_part(&r, first, n);
 }
