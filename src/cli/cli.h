@@ -98,6 +98,7 @@ int cmd_import(int argc, char **argv);
 int cmd_data(int argc, char **argv);
 int cmd_fold(int argc, char **argv);
 int cmd_width(int argc, char **argv);
+int cmd_probe(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_compose(int argc, char **argv);
 int cmd_train(int argc, char **argv);

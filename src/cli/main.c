@@ -12,6 +12,7 @@ typedef struct command {
 
 static const command commands[] = {
     {"info", "MODEL", "what it is: shapes, parameters, bytes, MACs", cmd_info},
+    {"probe", "MODEL [--data D]", "spectra, ranks, theorems, what each cut would cost", cmd_probe},
     {"run", "MODEL --text TEXT", "go on with a text, or one pass over arrays", cmd_run},
     {"eval", "MODEL --data D", "accuracy, AUC, perplexity; KL to --reference", cmd_eval},
     {"train", "--kind K --data F -o MODEL", "graph transformers, GPTs, encoders; to resume",
