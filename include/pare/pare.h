@@ -46,6 +46,7 @@
 #include <pare/runs.h>
 #include <pare/vmath.h>
 #include <pare/probe.h>
+#include <pare/repro.h>
 #include <pare/sample.h>
 #include <pare/survey.h>
 #include <pare/train.h>
