@@ -8,8 +8,9 @@
 typedef struct width_opts {
     size_t split, method, rows, start, rule, basis; /* choices as their numbers */
     pare_width_opts cut;
-    bool edits;    /* all single-node edits are proven as well */
+    bool edits; /* all single-node edits are proven as well */
     size_t edit_rows;
+    double ball;   /* radius; 0: none */
     size_t epochs; /* of distilling; 0: none */
     pare_distill_opts distill;
     pare_train_result taught;
@@ -149,8 +150,7 @@ static pare_status print_json(cli *c, const width_opts *o)
     cJSON *root = out_json_begin(c);
     return out_json(c, root,
                     reduce_json_front(root, &o->r) && json_cut(root, o) &&
-                        json_stated(root, &o->r.cert) &&
-                        reduce_json_end(root, &o->r));
+                        json_stated(root, &o->r.cert) && reduce_json_end(root, &o->r));
 }
 
 /* ---- the cut ------------------------------------------------------------------------------- */
@@ -170,6 +170,16 @@ static pare_status keep_report(cli *c, pare_width_report *p)
         memcpy(copy, *all[i].list, all[i].n * all[i].size);
         *all[i].list = copy;
     }
+    return PARE_OK;
+}
+
+/* What the certificate is to say beside the headline. */
+static pare_status ask(cli *c, width_opts *o)
+{
+    if (o->ball == 0) return PARE_OK;
+    const char *const name = pare_width_ball_name(c->arena, o->ball);
+    if (!name) return pare_no_memory(&c->err);
+    o->r.ask[o->r.nask++] = name;
     return PARE_OK;
 }
 
@@ -210,6 +220,7 @@ static pare_status cut(cli *c, width_opts *o, const pare_model *m, const cert_in
     pare_status st = pare_width(&small, &o->report, m, &in->set, w, &c->exec, &c->err);
     if (!st) st = keep_report(c, &o->report);
     if (!st && o->epochs) st = distill(c, o, m, &small);
+    if (!st) st = ask(c, o);
     if (!st) st = reduce_publish(c, &o->r, m, &small, in, &pare_width_provers[o->method]);
     pare_model_free(small);
     return st;
@@ -217,9 +228,13 @@ static pare_status cut(cli *c, width_opts *o, const pare_model *m, const cert_in
 
 static pare_status ask_edits(cli *c, width_opts *o)
 {
-    if (o->edits) o->r.asked = PARE_WIDTH_EDITS;
-    if (o->edit_rows) o->r.asked = pare_sprintf(c->arena, PARE_WIDTH_EDITS_ROWS, o->edit_rows);
-    return o->edit_rows && !o->r.asked ? pare_no_memory(&c->err) : PARE_OK;
+    if (!o->edits && !o->edit_rows) return PARE_OK;
+    const char *const name = o->edit_rows
+                                 ? pare_sprintf(c->arena, PARE_WIDTH_EDITS_ROWS, o->edit_rows)
+                                 : PARE_WIDTH_EDITS;
+    if (!name) return pare_no_memory(&c->err);
+    o->r.ask[o->r.nask++] = name;
+    return PARE_OK;
 }
 
 static pare_status width(cli *c, width_opts *o)
@@ -336,6 +351,14 @@ int cmd_width(int argc, char **argv)
          .unset = "any row of the data",
          .min = 1,
          .max = MOST_WIDTH},
+        {.name = "ball",
+         .kind = OPT_REAL,
+         .to = &o.ball,
+         .metavar = "RHO",
+         .help = "prove it for all features within RHO as well",
+         .unset = "not asked",
+         .low = 0,
+         .high = INFINITY},
         CHOICE_ROW("rows", rows, "draws", pare_width_rows_names),
         CHOICE_ROW("basis", basis, "", pare_width_basis_names),
         CHOICE_ROW("start", start, "", pare_width_start_names),

@@ -30,7 +30,8 @@ static double auc_of(const scores *s, pare_rng *r)
 {
     double at[N], sum = 0, pairs = 0;
     for (size_t i = 0; i < N; i++) {
-        const double a = r ? 2 * pare_rng_uniform(r) - 1 : 0, b = r ? 2 * pare_rng_uniform(r) - 1 : 0;
+        const double a = r ? 2 * pare_rng_uniform(r) - 1 : 0,
+                     b = r ? 2 * pare_rng_uniform(r) - 1 : 0;
         at[i] = (s->mid[2 * i + 1] + a * s->rad[i]) - (s->mid[2 * i] + b * s->rad[i]);
     }
     for (size_t p = 0; p < N; p++)

@@ -72,8 +72,9 @@ static void every_output_is_within_its_radius(void **state)
             const pare_mat x = repeating_rows(&s, NODES, 5);
             const pare_input in = input_of(&x, &g);
             const double share = worst_share(&s, &wide, m, &in);
-            if (!(share <= 1)) fail_msg("%s, seed %llu: %g of its radius", temper_names[temper],
-                                        (unsigned long long)seed, share);
+            if (!(share <= 1))
+                fail_msg("%s, seed %llu: %g of its radius", temper_names[temper],
+                         (unsigned long long)seed, share);
             most = fmax(most, share);
             widest = fmax(widest, wide);
             pare_model_free(m);
@@ -136,8 +137,9 @@ static void what_lies_within_a_radius_stays_within(void **state)
             const pare_graph g = rand_graph(&s, NODES, 1 + seed % 4, seed % 3 ? NULL : alone);
             const pare_mat x = repeating_rows(&s, NODES, 5);
             const double share = moved_share(&s, m, &x, &g, offs[seed % 4]);
-            if (!(share <= 1)) fail_msg("%s, seed %llu: %g of its radius", temper_names[temper],
-                                        (unsigned long long)seed, share);
+            if (!(share <= 1))
+                fail_msg("%s, seed %llu: %g of its radius", temper_names[temper],
+                         (unsigned long long)seed, share);
             most = fmax(most, share);
             pare_model_free(m);
             stage_close(&s);
@@ -184,8 +186,12 @@ static double corner_share(const corner *c)
     for (size_t j = 0; j < c->n; j++) {
         const double row[] = {c->q, c->k[j], c->v[j]};
         memcpy(qkv + 3 * j, row, sizeof row);
-        mark[j] = (patch_mark){fabs(c->q), c->eq,       fabs(c->k[j]),
-                               c->ek[j],   fabs(c->v[j]), c->ev[j],
+        mark[j] = (patch_mark){fabs(c->q),
+                               c->eq,
+                               fabs(c->k[j]),
+                               c->ek[j],
+                               fabs(c->v[j]),
+                               c->ev[j],
                                pow(c->k[j] - centre, 2) * (1 + 1e-15)};
     }
     patch_head hd = {.dk = 1, .dv = 1, .k = 1, .v = 2, .scale = c->scale, .round = 6e-16};
