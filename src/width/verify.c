@@ -9,6 +9,7 @@
 #include <pare/fold.h>
 #include <pare/publish.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define EXACT 1e-9 /* of the largest entry: what counts as lying in a subspace */
@@ -20,7 +21,9 @@ typedef struct view {
     work w;
     pare_arena *keep; /* of the certificate: what must outlive this */
     pare_cert *cert;
-    size_t room;         /* hypotheses and statements that fit */
+    size_t room; /* hypotheses and statements that fit */
+    bool edits;  /* the statement over them is asked for, with `edit_rows` rows (0: all) */
+    size_t edit_rows;
     pare_model *ff, *gf; /* folded */
     net f, g;
     points pf, pg;
@@ -254,9 +257,14 @@ static void from_norms(view *v, size_t rounded, const pare_input *in)
     if (!v->w.st && rounded == 0) v->cert->apriori = apriori_gap(&v->w, &v->f, &v->g, x).v;
 }
 
+static double share(size_t part, size_t of)
+{
+    return (double)part / (double)(of ? of : 1);
+}
+
 static void classes(view *v, const output_bound *o)
 {
-    const double changed = (double)(o->rows - o->certain) / (double)(o->rows ? o->rows : 1);
+    const double changed = share(o->rows - o->certain, o->rows);
     state(v, "share of the output rows", changed, "rows whose largest entry may have changed");
 }
 
@@ -272,12 +280,65 @@ static void weights(view *v, const pare_model *f, const pare_model *g, const par
     }
 }
 
-/* ---- statements that stand beside the headline ---------------------------------------------- */
-
-static double share(size_t part, size_t of)
+/* The scores of a two-class model put the nodes of the test mask into an order: how good it is. */
+static void aucs(view *v, const output_bound *o)
 {
-    return (double)part / (double)(of ? of : 1);
+    static const char *const norm = "area under the ROC curve of the test rows";
+    const auc_bound f = o->auc[0], g = o->auc[1];
+    if (!(f.low <= f.high && g.low <= g.high)) return;
+    state(v, norm, g.high, PARE_WIDTH_AUC);
+    state(v, norm, pare_ub_of(1 - g.low).v, PARE_WIDTH_AUC_BELOW);
+    const double apart = fmax(f.high - g.low, g.high - f.low);
+    state(v, "difference of the areas under the ROC curve of the test rows", pare_ub_of(apart).v,
+          PARE_WIDTH_AUC_APART);
 }
+
+/* Which edits are asked for, by the name of the statement. */
+static void look_for_edits(view *v, const pare_cert *claimed)
+{
+    for (size_t i = 0; i < claimed->nstatements; i++) {
+        const char *const name = claimed->statements[i].name;
+        char again[96];
+        size_t rows = 0;
+        if (strcmp(name, PARE_WIDTH_EDITS) == 0) v->edits = true;
+        if (sscanf(name, PARE_WIDTH_EDITS_ROWS, &rows) != 1 || rows == 0) continue;
+        snprintf(again, sizeof again, PARE_WIDTH_EDITS_ROWS, rows);
+        if (strcmp(name, again) != 0) continue;
+        v->edits = true;
+        v->edit_rows = rows;
+    }
+}
+
+static const char *edits_domain(view *v, const edits_bound *e)
+{
+    const char *const text = v->cert->domain;
+    if (e->rows == e->different)
+        return pare_sprintf(v->keep,
+                            "%s, and with the features of any one node replaced by any of its %zu "
+                            "different rows (%zu edits)",
+                            text, e->rows, e->edits);
+    return pare_sprintf(v->keep,
+                        "%s, and with the features of any one node replaced by any of the %zu most "
+                        "frequent of its %zu different rows (%zu edits)",
+                        text, e->rows, e->different, e->edits);
+}
+
+static void edits(view *v, const pare_model *f, const pare_model *g, const pare_input *in)
+{
+    if (v->w.st || !v->edits) return;
+    const edits_bound e = edits_prove(&v->w, f, g, in, v->edit_rows);
+    if (v->w.st) return;
+    const char *const domain = edits_domain(v, &e);
+    const double differ = share(e.pairs - e.certain, e.pairs);
+    if (!domain) v->w.st = pare_no_memory(v->w.err);
+    state_on(v, domain, PARE_NORM_HEADLINE, e.proven.v,
+             v->edit_rows ? pare_sprintf(v->keep, PARE_WIDTH_EDITS_ROWS, v->edit_rows)
+                          : PARE_WIDTH_EDITS);
+    state_on(v, domain, "share of the pairs of an edit and a node it reaches", pare_ub_of(differ).v,
+             "nodes that an edit reaches whose largest entry may differ");
+}
+
+/* ---- statements that stand beside the headline ---------------------------------------------- */
 
 static void one_ball(view *v, const pair *p, const pare_inputs *set, double rho)
 {
@@ -347,7 +408,7 @@ static size_t set_up(view *v, const pare_model *f, const pare_model *g, const pa
     v->pg = points_of(w, v->gf, &v->g, &set->in[0]);
     v->rounded[0] = rf.rounded;
     v->rounded[1] = rg.rounded;
-    v->room = 8 + 2 * v->nasked;
+    v->room = 16 + 2 * v->nasked;
     for (size_t l = 0; l < v->f.nlayers; l++) v->room += 10 + 2 * v->f.layers[l].nheads;
     v->cert->hypotheses = pare_alloc(v->keep, v->room, sizeof *v->cert->hypotheses);
     v->cert->statements = pare_alloc(v->keep, v->room, sizeof *v->cert->statements);
@@ -385,7 +446,9 @@ static void prove_all(view *v, pare_width_method method, const pare_cert *claime
     best_outputs(v, &o, f, set);
     if (v->w.st) return;
     classes(v, &o);
+    aucs(v, &o);
     weights(v, f, g, &set->in[0]);
+    edits(v, f, g, &set->in[0]);
     near_by(v, method, f, g, set);
     c->proven = o.gap.proven.v;
     c->measured = o.gap.measured;
@@ -412,6 +475,7 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
               .asked = claimed->statements, /* of `again` itself when it is made */
               .nasked = claimed->nstatements};
     if (!v.w.a) return pare_no_memory(err);
+    look_for_edits(&v, claimed); /* before the lists are emptied: `again` may be `claimed` */
     again->nhypotheses = again->nstatements = 0;
     prove_all(&v, method_of(claimed->reduction), claimed, f, g, set);
     pare_model_free(v.ff);
