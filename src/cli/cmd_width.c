@@ -8,7 +8,7 @@
 typedef struct width_opts {
     size_t split, method, rows, start, rule, basis; /* choices as their numbers */
     pare_width_opts cut;
-    bool edits;    /* all single-node edits are proven as well */
+    bool edits; /* all single-node edits are proven as well */
     size_t edit_rows;
     size_t epochs; /* of distilling; 0: none */
     pare_distill_opts distill;
@@ -149,8 +149,7 @@ static pare_status print_json(cli *c, const width_opts *o)
     cJSON *root = out_json_begin(c);
     return out_json(c, root,
                     reduce_json_front(root, &o->r) && json_cut(root, o) &&
-                        json_stated(root, &o->r.cert) &&
-                        reduce_json_end(root, &o->r));
+                        json_stated(root, &o->r.cert) && reduce_json_end(root, &o->r));
 }
 
 /* ---- the cut ------------------------------------------------------------------------------- */

@@ -33,8 +33,7 @@ static size_t kinds_of(kind *out, sorter *s, const pare_mat *x)
     for (size_t i = 0; i < x->rows; i++) s[i] = (sorter){pare_row(x, i), x->cols, i};
     qsort(s, x->rows, sizeof *s, by_content);
     for (size_t i = 0; i < x->rows; i++) {
-        const bool same =
-            i > 0 && memcmp(s[i].row, s[i - 1].row, x->cols * sizeof *s[i].row) == 0;
+        const bool same = i > 0 && memcmp(s[i].row, s[i - 1].row, x->cols * sizeof *s[i].row) == 0;
         if (!same) out[n++] = (kind){s[i].at, 0};
         out[n - 1].count++;
     }

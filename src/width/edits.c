@@ -56,7 +56,7 @@ typedef struct all {
     pare_graph graph;
     pare_turned turned;
     side side[2];
-    size_t *reach, *keys; /* of each node: how many it reaches, and the keys of all those */
+    size_t *reach, *keys;         /* of each node: how many it reaches, and the keys of all those */
     size_t edits, nblocks, first; /* first: of this round */
     block *blocks;
     block most;        /* the largest of everything */
@@ -186,7 +186,8 @@ static size_t keys_of(const all *a, const edit_field *f)
 
 static edit_field field_new(work *w, size_t hops, size_t n)
 {
-    return (edit_field){hops, w_alloc(w, hops + 1, sizeof(size_t)), w_alloc(w, n, sizeof(uint32_t))};
+    return (edit_field){hops, w_alloc(w, hops + 1, sizeof(size_t)),
+                        w_alloc(w, n, sizeof(uint32_t))};
 }
 
 static edit_map map_new(const all *a)
@@ -290,8 +291,7 @@ static void desk_new(const all *a, desk *d)
     d->idx = w_alloc(w, a->most.keys, sizeof *d->idx);
     d->ptr = w_alloc(w, rows + 1, sizeof *d->ptr);
     for (size_t k = 0; k < 2; k++) {
-        for (size_t t = 0; t < 2; t++)
-            d->rows[k][t] = patch_rows_new(w, &a->side[k].net, rows);
+        for (size_t t = 0; t < 2; t++) d->rows[k][t] = patch_rows_new(w, &a->side[k].net, rows);
         d->scratch[k] = patch_scratch_new(w, &a->side[k].net, ROWS, a->widest_row);
         d->y[k] = w_mat(w, rows, a->side[k].net.top.w.rows);
         d->rad[k] = w_vec(w, rows);
@@ -352,18 +352,14 @@ static void run_block(const all *a, desk *d, const block *b, output_bound *found
     for (size_t k = 0; k < 2; k++) patch_enter(&a->side[k].net, &d->rows[k][0], &d->x, 0, n);
     for (size_t l = 0; l < layers; l++) {
         const patch_view v = view_of(a, d, b, l);
-        for (size_t k = 0; k < 2; k++)
-            step_side(&a->side[k], d->rows[k], &d->scratch[k], v, l, n);
+        for (size_t k = 0; k < 2; k++) step_side(&a->side[k], d->rows[k], &d->scratch[k], v, l, n);
         n = v.rows;
     }
     pare_enclosure e[2];
     for (size_t k = 0; k < 2; k++) {
         patch_leave(&a->side[k].net, &d->rows[k][layers % 2], &d->y[k], d->rad[k], 0, n);
-        e[k] = (pare_enclosure){.rows = n,
-                                .cols = d->y[k].cols,
-                                .mid = d->y[k].v,
-                                .rad = d->rad[k],
-                                .rad32 = d->rad32};
+        e[k] = (pare_enclosure){
+            .rows = n, .cols = d->y[k].cols, .mid = d->y[k].v, .rad = d->rad[k], .rad32 = d->rad32};
     }
     for (size_t i = 0; i < n; i++) outputs_compare_row(found, &e[0], &e[1], i);
 }

@@ -67,8 +67,7 @@ static void apply(pare_mat *y, const patch_map *m, const pare_mat *x, bool add)
         memcpy(pare_row_mut(y, i), m->b, y->cols * sizeof *m->b);
     if (m->w.v && !m->diagonal) pare_gemm(y, 1, x, false, &m->w, true, 1);
     for (size_t i = 0; m->diagonal && i < y->rows; i++)
-        for (size_t k = 0; k < y->cols; k++)
-            pare_row_mut(y, i)[k] += m->w.v[k] * pare_row(x, i)[k];
+        for (size_t k = 0; k < y->cols; k++) pare_row_mut(y, i)[k] += m->w.v[k] * pare_row(x, i)[k];
 }
 
 /* ---- the ends ------------------------------------------------------------------------------- */

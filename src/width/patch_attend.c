@@ -157,8 +157,8 @@ static double weigh(const keys *k, double *range)
 
 /* Weighted sums and largest values over the keys; W_j are the divided weights. */
 typedef struct survey {
-    double ev, ek2, off2, v2;                 /* sum_j W_j of ev, ek^2, |K - c|^2, |V|^2 */
-    double k_most, v_most, ek_most, ev_most;  /* |K|, |V|, ek, ev */
+    double ev, ek2, off2, v2;                /* sum_j W_j of ev, ek^2, |K - c|^2, |V|^2 */
+    double k_most, v_most, ek_most, ev_most; /* |K|, |V|, ek, ev */
     double off2_most;
 } survey;
 

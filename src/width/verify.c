@@ -21,8 +21,8 @@ typedef struct view {
     work w;
     pare_arena *keep; /* of the certificate: what must outlive this */
     pare_cert *cert;
-    size_t room;         /* hypotheses and statements that fit */
-    bool edits;          /* the statement over them is asked for, with `edit_rows` rows (0: all) */
+    size_t room; /* hypotheses and statements that fit */
+    bool edits;  /* the statement over them is asked for, with `edit_rows` rows (0: all) */
     size_t edit_rows;
     pare_model *ff, *gf; /* folded */
     net f, g;
@@ -296,8 +296,8 @@ static void edits(view *v, const pare_model *f, const pare_model *g, const pare_
     state_on(v, domain, PARE_NORM_HEADLINE, e.proven.v,
              v->edit_rows ? pare_sprintf(v->keep, PARE_WIDTH_EDITS_ROWS, v->edit_rows)
                           : PARE_WIDTH_EDITS);
-    state_on(v, domain, "share of the pairs of an edit and a node it reaches",
-             pare_ub_of(share).v, "nodes that an edit reaches whose largest entry may differ");
+    state_on(v, domain, "share of the pairs of an edit and a node it reaches", pare_ub_of(share).v,
+             "nodes that an edit reaches whose largest entry may differ");
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */

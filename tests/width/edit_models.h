@@ -5,9 +5,9 @@
 #include <pare/random_model.h>
 
 enum { TEMPERS = 8 };
-static const char *const temper_names[TEMPERS] = {
-    "plain", "large scores", "near ties", "dead units", "huge weights", "tiny weights", "gelu",
-    "batch norms"};
+static const char *const temper_names[TEMPERS] = {"plain",      "large scores", "near ties",
+                                                  "dead units", "huge weights", "tiny weights",
+                                                  "gelu",       "batch norms"};
 
 static inline void scale_mat(pare_mat *m, double by)
 {
