@@ -47,13 +47,13 @@ static pare_status same_story(const pare_cert *c, double reference, pare_err *er
     return PARE_OK;
 }
 
-/* What is asked for stands in the certificate as if it were claimed: provers look there. */
+/* What is asked for stands in the certificate by name, nothing of it proven yet. */
 static pare_status ask(pare_cert *cert, pare_arena *a, const pare_publish_opts *o, pare_err *err)
 {
-    cert->statements = pare_alloc(a, o->nasked ? o->nasked : 1, sizeof *cert->statements);
-    if (!cert->statements) return pare_no_memory(err);
-    for (size_t i = 0; i < o->nasked; i++)
-        cert->statements[cert->nstatements++] = (pare_statement){.name = o->asked[i]};
+    cert->statements = pare_alloc(a, o->nask, sizeof *cert->statements);
+    if (o->nask && !cert->statements) return pare_no_memory(err);
+    for (size_t i = 0; i < o->nask; i++)
+        cert->statements[cert->nstatements++] = (pare_statement){.name = o->ask[i], .bound = NAN};
     return PARE_OK;
 }
 

@@ -10,6 +10,7 @@ typedef struct width_opts {
     pare_width_opts cut;
     bool edits; /* all single-node edits are proven as well */
     size_t edit_rows;
+    double ball;   /* radius; 0: none */
     size_t epochs; /* of distilling; 0: none */
     pare_distill_opts distill;
     pare_train_result taught;
@@ -172,6 +173,20 @@ static pare_status keep_report(cli *c, pare_width_report *p)
     return PARE_OK;
 }
 
+/* What the certificate is to say beside the headline. */
+static pare_status ask(cli *c, width_opts *o)
+{
+    reduction *const r = &o->r;
+    if (o->ball > 0) r->ask[r->nask++] = pare_width_ball_name(c->arena, o->ball);
+    if (o->edit_rows)
+        r->ask[r->nask++] = pare_sprintf(c->arena, PARE_WIDTH_EDITS_ROWS, o->edit_rows);
+    else if (o->edits)
+        r->ask[r->nask++] = PARE_WIDTH_EDITS;
+    for (size_t i = 0; i < r->nask; i++)
+        if (!r->ask[i]) return pare_no_memory(&c->err);
+    return PARE_OK;
+}
+
 /* *small becomes the model that was taught. */
 static pare_status distill(cli *c, width_opts *o, const pare_model *m, pare_model **small)
 {
@@ -209,16 +224,10 @@ static pare_status cut(cli *c, width_opts *o, const pare_model *m, const cert_in
     pare_status st = pare_width(&small, &o->report, m, &in->set, w, &c->exec, &c->err);
     if (!st) st = keep_report(c, &o->report);
     if (!st && o->epochs) st = distill(c, o, m, &small);
+    if (!st) st = ask(c, o);
     if (!st) st = reduce_publish(c, &o->r, m, &small, in, &pare_width_provers[o->method]);
     pare_model_free(small);
     return st;
-}
-
-static pare_status ask_edits(cli *c, width_opts *o)
-{
-    if (o->edits) o->r.asked = PARE_WIDTH_EDITS;
-    if (o->edit_rows) o->r.asked = pare_sprintf(c->arena, PARE_WIDTH_EDITS_ROWS, o->edit_rows);
-    return o->edit_rows && !o->r.asked ? pare_no_memory(&c->err) : PARE_OK;
 }
 
 static pare_status width(cli *c, width_opts *o)
@@ -230,7 +239,6 @@ static pare_status width(cli *c, width_opts *o)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "--data is needed: a cut is fitted to a graph");
     if (!st && o->epochs && o->method != PARE_WIDTH_AUTO)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "--distill goes with --method auto");
-    if (!st) st = ask_edits(c, o);
     if (!st) st = cli_load(c, &m, c->operand[0]);
     if (!st) st = cli_inputs(c, &in, m, o->r.data, o->split);
     if (!st) st = cut(c, o, m, &in);
@@ -289,15 +297,16 @@ int cmd_width(int argc, char **argv)
          .kind = OPT_SIZE,
          .to = &o.epochs,
          .metavar = "N",
-         .help = "teach the cut model for N epochs",
+         .help = "teach",
          .unset = "not at all",
          .min = 1,
-         .max = MOST_WIDTH},
+         .max = MOST_WIDTH,
+         .joined = true},
         {.name = "distill-lr",
          .kind = OPT_REAL,
          .to = &o.distill.lr,
          .metavar = "R",
-         .help = "teach",
+         .help = "",
          .low = 0,
          .high = INFINITY,
          .joined = true},
@@ -323,18 +332,24 @@ int cmd_width(int argc, char **argv)
          .help = "largest proven error; without a width: the narrowest",
          .low = 0,
          .high = INFINITY},
-        {.name = "edits",
-         .kind = OPT_FLAG,
-         .to = &o.edits,
-         .help = "prove it for every change of one node's features as well"},
+        {.name = "edits", .kind = OPT_FLAG, .to = &o.edits, .help = "prove", .joined = true},
         {.name = "edit-rows",
          .kind = OPT_SIZE,
          .to = &o.edit_rows,
          .metavar = "N",
-         .help = "... to one of the N most frequent rows",
-         .unset = "any row of the data",
+         .help = "",
+         .unset = "all",
          .min = 1,
-         .max = MOST_WIDTH},
+         .max = MOST_WIDTH,
+         .joined = true},
+        {.name = "ball",
+         .kind = OPT_REAL,
+         .to = &o.ball,
+         .metavar = "RHO",
+         .help = "",
+         .unset = "not asked",
+         .low = 0,
+         .high = INFINITY},
         CHOICE_ROW("rows", rows, "draws", pare_width_rows_names),
         CHOICE_ROW("basis", basis, "", pare_width_basis_names),
         CHOICE_ROW("start", start, "", pare_width_start_names),
