@@ -241,6 +241,8 @@ static pare_status width(cli *c, width_opts *o)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "--distill goes with --method auto");
     if (!st) st = cli_load(c, &m, c->operand[0]);
     if (!st) st = cli_inputs(c, &in, m, o->r.data, o->split);
+    if (!st && (o->edits || o->edit_rows))
+        st = pare_width_edits_check(m, &in.set.in[0], o->edit_rows, &c->err);
     if (!st) st = cut(c, o, m, &in);
     if (!st) st = reduce_compare(c, &o->r, m, &in);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
