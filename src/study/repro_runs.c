@@ -204,8 +204,8 @@ static pare_status teach(run *r, const pare_model *teacher, pare_model **small)
     if (!st)
         st = r->lesson.score(r->lesson.self, &r->plain, *small, PARE_PART_TEST, r->exec, r->err);
     if (!st)
-        st = pare_width_distill(&r->m, &r->result, *small, teacher, &r->lesson, &o, r->exec,
-                                r->err);
+        st =
+            pare_width_distill(&r->m, &r->result, *small, teacher, &r->lesson, &o, r->exec, r->err);
     return st;
 }
 
@@ -244,8 +244,8 @@ static pare_status record(const run *r, cJSON *to)
                    pare_json_add_string(to, "metric", r->lesson.metric) &&
                    pare_json_add_u64(to, "seed", r->s->seed) &&
                    pare_json_add_size(to, "split", r->s->split) &&
-                   pare_json_add_size(to, "parameters", parameters) &&
-                   number(to, "val", t->val) && number(to, "test", t->test) &&
+                   pare_json_add_size(to, "parameters", parameters) && number(to, "val", t->val) &&
+                   number(to, "test", t->test) &&
                    pare_json_add_size(to, "best_step", (size_t)t->best_step) &&
                    pare_json_add_bool(to, "diverged", t->diverged) && number(to, "plain", r->plain)
                ? PARE_OK

@@ -444,8 +444,7 @@ static void gather(all *a, edits_bound *out)
                                 .rad = a->side[k].rad,
                                 .rad32 = w_vec(a->w, a->x.rows)};
     output_bound base = {0};
-    for (size_t i = 0; !a->w->st && i < a->x.rows; i++)
-        outputs_compare_row(&base, &e[0], &e[1], i);
+    for (size_t i = 0; !a->w->st && i < a->x.rows; i++) outputs_compare_row(&base, &e[0], &e[1], i);
     if (a->w->st) return;
     *out = (edits_bound){.rows = a->values.n,
                          .different = a->values.different,

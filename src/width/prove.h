@@ -108,7 +108,7 @@ pare_mat tube_layer(work *w, const tube *t, size_t l, const pare_mat *h, const p
 /* Outputs at the rows of h_L, with the radii of their entries (rounding alone). */
 pare_enclosure tube_top(work *w, const tube *t, const pare_mat *h);
 
-typedef struct pair { /* the models of a certificate */
+typedef struct pair {                /* the models of a certificate */
     const pare_model *f, *g, *small; /* small: g folded */
     const net *nf, *ng;
     size_t rounded_f, rounded_g; /* by folding */
@@ -129,7 +129,7 @@ ball_bound ball_of_set(work *w, const pair *p, const pare_inputs *set, double rh
 /* Whether a statement is about a ball, and which. */
 bool ball_radius(double *rho, const char *name);
 void ball_text(char text[40], double rho); /* as short as gives the same number again */
-#define BALL_NAME "ball of radius " /* followed by the radius; ": ..." */
+#define BALL_NAME "ball of radius "        /* followed by the radius; ": ..." */
 
 /* ---- layer by layer (local.c) ---- */
 

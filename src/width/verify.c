@@ -20,11 +20,11 @@ typedef struct view {
     work w;
     pare_arena *keep; /* of the certificate: what must outlive this */
     pare_cert *cert;
-    size_t room; /* hypotheses and statements that fit */
+    size_t room;         /* hypotheses and statements that fit */
     pare_model *ff, *gf; /* folded */
     net f, g;
     points pf, pg;
-    size_t rounded[2]; /* weights that folding rounded */
+    size_t rounded[2];           /* weights that folding rounded */
     const pare_statement *asked; /* the statements of the certificate as it came */
     size_t nasked;
 } view;
