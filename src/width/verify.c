@@ -224,9 +224,14 @@ static void from_norms(view *v, size_t rounded, const pare_input *in)
     if (!v->w.st && rounded == 0) v->cert->apriori = apriori_gap(&v->w, &v->f, &v->g, x).v;
 }
 
+static double share(size_t part, size_t of)
+{
+    return (double)part / (double)(of ? of : 1);
+}
+
 static void classes(view *v, const output_bound *o)
 {
-    const double changed = (double)(o->rows - o->certain) / (double)(o->rows ? o->rows : 1);
+    const double changed = share(o->rows - o->certain, o->rows);
     state(v, "share of the output rows", changed, "rows whose largest entry may have changed");
 }
 
@@ -256,11 +261,6 @@ static void aucs(view *v, const output_bound *o)
 }
 
 /* ---- statements that stand beside the headline ---------------------------------------------- */
-
-static double share(size_t part, size_t of)
-{
-    return (double)part / (double)(of ? of : 1);
-}
 
 static void one_ball(view *v, const pair *p, const pare_inputs *set, double rho)
 {
