@@ -111,7 +111,7 @@ static void print_stated(const pare_cert *cert)
     const double low = 1 - stated(cert, PARE_WIDTH_AUC_BELOW, NULL);
     const double edits = stated(cert, PARE_WIDTH_EDITS, &domain);
     if (low <= high)
-        out_row("auc proven", "of the cut: in [%.5f, %.5f]", floor(1e5 * low) / 1e5,
+        out_row("proven auc", "of the cut: in [%.5f, %.5f]", floor(1e5 * low) / 1e5,
                 fmin(1, ceil(1e5 * high) / 1e5));
     if (isnan(edits)) return;
     out_row("edits", "proven %s on %s", pare_ub_format(buf, pare_ub_exact(edits), 4), domain);
@@ -269,6 +269,8 @@ static pare_status width(cli *c, width_opts *o)
     if (!st) st = ask(c, o);
     if (!st) st = cli_load(c, &m, c->operand[0]);
     if (!st) st = cli_inputs(c, &in, m, o->r.data, o->split);
+    if (!st && (o->edits || o->edit_rows))
+        st = pare_width_edits_check(m, &in.set.in[0], o->edit_rows, &c->err);
     if (!st) st = cut(c, o, m, &in);
     if (!st) st = reduce_compare(c, &o->r, m, &in);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
@@ -325,15 +327,16 @@ int cmd_width(int argc, char **argv)
          .kind = OPT_SIZE,
          .to = &o.epochs,
          .metavar = "N",
-         .help = "teach the cut model for N epochs",
+         .help = "teach",
          .unset = "not at all",
          .min = 1,
-         .max = MOST_WIDTH},
+         .max = MOST_WIDTH,
+         .joined = true},
         {.name = "distill-lr",
          .kind = OPT_REAL,
          .to = &o.distill.lr,
          .metavar = "R",
-         .help = "teach",
+         .help = "",
          .low = 0,
          .high = INFINITY,
          .joined = true},
@@ -359,23 +362,21 @@ int cmd_width(int argc, char **argv)
          .help = "largest proven error; without a width: the narrowest",
          .low = 0,
          .high = INFINITY},
-        {.name = "edits",
-         .kind = OPT_FLAG,
-         .to = &o.edits,
-         .help = "prove it for every change of one node's features as well"},
+        {.name = "edits", .kind = OPT_FLAG, .to = &o.edits, .help = "prove", .joined = true},
         {.name = "edit-rows",
          .kind = OPT_SIZE,
          .to = &o.edit_rows,
          .metavar = "N",
-         .help = "... to one of the N most frequent rows",
-         .unset = "any row of the data",
+         .help = "",
+         .unset = "all",
          .min = 1,
-         .max = MOST_WIDTH},
+         .max = MOST_WIDTH,
+         .joined = true},
         {.name = "ball",
          .kind = OPT_REAL,
          .to = &o.ball,
          .metavar = "RHO",
-         .help = "prove it for all features within RHO as well",
+         .help = "",
          .unset = "not asked",
          .low = 0,
          .high = INFINITY},
