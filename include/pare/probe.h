@@ -44,12 +44,12 @@ typedef struct pare_finding { /* one hypothesis of one theorem */
 
 typedef struct pare_cut_cost { /* one cut, made and thrown away */
     pare_width_method method;
-    size_t dim;           /* asked for; 0: the method finds its own */
+    size_t dim;             /* asked for; 0: the method finds its own */
     size_t stream, qk, ffn; /* largest after the cut */
     uint64_t parameters;
-    double largest, rms;  /* difference of the outputs, f64 */
-    double metric;        /* nan: no labels */
-    const char *refused;  /* NULL, or why there is no such cut: the figures are then nan */
+    double largest, rms; /* difference of the outputs, f64 */
+    double metric;       /* nan: no labels */
+    const char *refused; /* NULL, or why there is no such cut: the figures are then nan */
 } pare_cut_cost;
 
 typedef struct pare_probe_opts {
@@ -63,7 +63,7 @@ typedef struct pare_probe_opts {
 } pare_probe_opts;
 #define PARE_PROBE_OPTS_DEFAULT                                                                    \
     {                                                                                              \
-        .trials = 4, .tokens = 4096, .survey = PARE_SURVEY_OPTS_DEFAULT                           \
+        .trials = 4, .tokens = 4096, .survey = PARE_SURVEY_OPTS_DEFAULT                            \
     }
 
 typedef struct pare_probe {

@@ -10,11 +10,11 @@
 #include <pare/ranks.h>
 
 typedef enum pare_verdict {
-    PARE_REPRODUCED,   /* near the published value */
-    PARE_DIFFERS,      /* not */
-    PARE_MISPRINT,     /* the data itself says that the published value is false */
-    PARE_NOT_MADE,     /* a published row that is not made again here, or whose data is missing */
-    PARE_ADDED         /* a row of ours */
+    PARE_REPRODUCED, /* near the published value */
+    PARE_DIFFERS,    /* not */
+    PARE_MISPRINT,   /* the data itself says that the published value is false */
+    PARE_NOT_MADE,   /* a published row that is not made again here, or whose data is missing */
+    PARE_ADDED       /* a row of ours */
 } pare_verdict;
 extern const char *const pare_verdict_names[]; /* "reproduced", ..., NULL */
 
@@ -50,7 +50,7 @@ typedef struct pare_repro {
     size_t ntables, nseries, nnotes;
     pare_repro_table *tables;
     pare_repro_series *series;
-    const char *figure;  /* name of the histogram */
+    const char *figure; /* name of the histogram */
     const char **notes;
     size_t jobs, found; /* runs in all; of them, runs that were there already */
     pare_arena *arena;

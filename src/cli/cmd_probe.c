@@ -86,8 +86,7 @@ static bool first_alike(const pare_probe *p, size_t i)
 
 static void norms_row(const char *label, const pare_norms *n, const char *of)
 {
-    if (n->n > 0)
-        out_row(label, "%.4g +- %.2g, at most %.4g: %s", n->mean, n->std, n->sup, of);
+    if (n->n > 0) out_row(label, "%.4g +- %.2g, at most %.4g: %s", n->mean, n->std, n->sup, of);
 }
 
 static void print_weights(const cli *c, const pare_probe *p)
@@ -150,8 +149,7 @@ static void print_survey(const pare_probe *p)
     for (size_t i = 0; i < s->nlayers; i++) {
         const pare_survey_layer *const l = &s->layers[i];
         printf("  %-6zu %10zu %10zu %6zu %9.3f %6.0f %9zu %8.3g %11.3g\n", i, l->rows, l->pairs,
-               l->jl_dim, l->leverage_est, l->draws, l->clusters, l->radius_est,
-               l->separation_est);
+               l->jl_dim, l->leverage_est, l->draws, l->clusters, l->radius_est, l->separation_est);
     }
 }
 
@@ -192,8 +190,8 @@ static void print_cuts(const pare_probe *p)
     out_row("cuts", "what each would cost here, measured in f64 (not proven: pare width proves)");
     printf("  %-9s %5s %12s %7s %10s %10s", "method", "width", "parameters", "", "largest", "rms");
     printf(p->metric ? " %10s\n" : "\n", p->metric);
-    printf("  %-9s %5s %12s %5.1f %% %10s %10s", "none", "", out_count(n, p->parameters), 100.0, "0",
-           "0");
+    printf("  %-9s %5s %12s %5.1f %% %10s %10s", "none", "", out_count(n, p->parameters), 100.0,
+           "0", "0");
     if (p->metric) printf(" %10.4f", p->metric_before);
     putchar('\n');
     for (size_t i = 0; i < p->ncuts; i++)
@@ -262,8 +260,8 @@ static pare_status probe(cli *c, probe_opts *o)
     if (!st) st = cli_load(c, &m, c->operand[0]);
     if (!st) st = cli_facts(c, &f, c->operand[0], m, NULL, c->json);
     if (!st && o->data)
-        st = cli_name(
-            c, pare_dataset_load(&data, c->arena, m, o->data, o->split, 0, &c->err), o->data);
+        st = cli_name(c, pare_dataset_load(&data, c->arena, m, o->data, o->split, 0, &c->err),
+                      o->data);
     if (!st && o->data && data.inputs.n == 0)
         st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: no input in it suits the model", o->data);
     o->o.seed = c->seed;

@@ -23,7 +23,8 @@ static const command commands[] = {
     {"compose", "CERT CERT... -o OUT", "one certificate for a chain of cuts", cmd_compose},
     {"import", "IN -o OUT", "any model pare can read, as a pare file", cmd_import},
     {"data", "KIND -o FILE", "make data, or a model with random weights", cmd_data},
-    {"repro", "width [--data G] [-o DIR]", "the tables of the papers, ours beside theirs", cmd_repro},
+    {"repro", "width [--data G] [-o DIR]", "the tables of the papers, ours beside theirs",
+     cmd_repro},
     {"bench", "[NAME...]", "how fast this is here, peers beside it", cmd_bench},
 };
 #define NCOMMANDS (sizeof commands / sizeof *commands)

@@ -11,8 +11,8 @@ typedef struct desk {
     const pare_exec *exec;
     const size_t *todo; /* numbers of the jobs of this rank, dear ones first */
     size_t ntodo;
-    pare_err *err;   /* of each job */
-    double *done;    /* of each job: how much of its cost */
+    pare_err *err; /* of each job */
+    double *done;  /* of each job: how much of its cost */
     double total;
     int threads;     /* of one job */
     size_t finished; /* of those to do */
@@ -121,8 +121,8 @@ static void do_job(void *ctx, size_t i)
     if (atomic_load(&d->stop)) return;
     cJSON *const result = cJSON_CreateObject();
     pare_err *const err = &d->err[at];
-    err->code = result && pare_json_add_string(result, "what", j->what) ? PARE_OK
-                                                                        : pare_no_memory(err);
+    err->code =
+        result && pare_json_add_string(result, "what", j->what) ? PARE_OK : pare_no_memory(err);
     if (!err->code) err->code = d->b->run(d->b->self, j, result, &exec, err);
     if (!err->code) err->code = write_result(j, result, err);
     cJSON_Delete(result);

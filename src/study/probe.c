@@ -58,8 +58,7 @@ static pare_status survey(pare_probe *p, const pare_model *m, const pare_inputs 
                           const pare_probe_opts *o, const pare_exec *exec, pare_err *err)
 {
     pare_err why = {0};
-    const pare_status st =
-        pare_width_survey(&p->survey, p->arena, m, in, &o->survey, exec, &why);
+    const pare_status st = pare_width_survey(&p->survey, p->arena, m, in, &o->survey, exec, &why);
     p->has_survey = !st;
     if (st == PARE_ERR_INPUT)
         return probe_untold(p, err,
@@ -75,8 +74,7 @@ static pare_status all_refused(pare_probe *p, pare_err *err)
     for (size_t i = 0; i < p->ncuts; i++)
         if (!p->cuts[i].refused) return PARE_OK;
     if (p->ncuts == 0) return PARE_OK;
-    const pare_status st =
-        probe_untold(p, err, "what cuts would cost: %s", p->cuts[0].refused);
+    const pare_status st = probe_untold(p, err, "what cuts would cost: %s", p->cuts[0].refused);
     p->ncuts = 0;
     return st;
 }
@@ -87,8 +85,7 @@ static pare_status with_data(pare_probe *p, const pare_model *m, const pare_data
     const pare_inputs in = first_of(&data->inputs, o->tokens);
     pare_status st = probe_stream(p, m, &in, exec, err);
     if (!st) st = probe_outputs(p, m, data, &in, exec, err);
-    if (!st && !p->metric)
-        st = probe_untold(p, err, "accuracy: the data has no labels that count");
+    if (!st && !p->metric) st = probe_untold(p, err, "accuracy: the data has no labels that count");
     if (!st) st = survey(p, m, &in, o, exec, err);
     if (!st) st = probe_theorems(p, m, err);
     if (!st && !o->no_cuts) st = probe_cuts(p, m, data, &in, o, exec, err);

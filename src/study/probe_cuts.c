@@ -13,8 +13,7 @@ typedef struct answers {
 static size_t count_outputs(const pare_model *m, const pare_inputs *in)
 {
     size_t n = 0;
-    for (size_t i = 0; i < in->n; i++)
-        n += pare_output_rows(m, &in->in[i]) * pare_model_outputs(m);
+    for (size_t i = 0; i < in->n; i++) n += pare_output_rows(m, &in->in[i]) * pare_model_outputs(m);
     return n;
 }
 

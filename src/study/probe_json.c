@@ -79,10 +79,11 @@ static bool survey_points(cJSON *to, const pare_survey *s)
 
 static bool survey_layer(cJSON *o, const pare_survey_layer *l)
 {
-    return o && pare_json_add_size(o, "heads", l->nheads) && pare_json_add_bool(o, "skip", l->skip) &&
-           pare_json_add_bool(o, "bias", l->bias) && pare_json_add_bool(o, "scaled", l->scaled) &&
-           pare_json_add_bool(o, "relu", l->relu) && pare_json_add_size(o, "rows", l->rows) &&
-           pare_json_add_size(o, "pairs", l->pairs) && pare_json_add_size(o, "qk_dim", l->qk_dim) &&
+    return o && pare_json_add_size(o, "heads", l->nheads) &&
+           pare_json_add_bool(o, "skip", l->skip) && pare_json_add_bool(o, "bias", l->bias) &&
+           pare_json_add_bool(o, "scaled", l->scaled) && pare_json_add_bool(o, "relu", l->relu) &&
+           pare_json_add_size(o, "rows", l->rows) && pare_json_add_size(o, "pairs", l->pairs) &&
+           pare_json_add_size(o, "qk_dim", l->qk_dim) &&
            pare_json_add_size(o, "jl_dim", l->jl_dim) && pare_json_add_size(o, "units", l->units) &&
            pare_json_add_size(o, "rank", l->rank) && number(o, "leverage", l->leverage_est) &&
            number(o, "draws", l->draws) && pare_json_add_size(o, "clusters", l->clusters) &&
@@ -159,9 +160,10 @@ static bool cut(cJSON *o, const pare_cut_cost *c)
 static bool cuts(cJSON *to, const pare_probe *p)
 {
     cJSON *const m = pare_json_add_object(to, "metric");
-    bool ok = m && (p->metric ? pare_json_add_string(m, "name", p->metric)
-                              : pare_json_add_null(m, "name")) &&
-              number(m, "before", p->metric_before);
+    bool ok =
+        m &&
+        (p->metric ? pare_json_add_string(m, "name", p->metric) : pare_json_add_null(m, "name")) &&
+        number(m, "before", p->metric_before);
     cJSON *const list = ok ? pare_json_add_array(to, "cuts") : NULL;
     ok = list != NULL;
     for (size_t i = 0; ok && i < p->ncuts; i++)

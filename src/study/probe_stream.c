@@ -93,9 +93,8 @@ static pare_status axes(double *s, const place *at, bool centred, pare_arena *a,
     if (!g.v || !up) return pare_no_memory(err);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n; j++)
-            pare_row_mut(&g, i)[j] =
-                pare_row(&at->moment, i)[j] / rows -
-                (centred ? at->sum[i] / rows * (at->sum[j] / rows) : 0);
+            pare_row_mut(&g, i)[j] = pare_row(&at->moment, i)[j] / rows -
+                                     (centred ? at->sum[i] / rows * (at->sum[j] / rows) : 0);
     const pare_status st = pare_eigh(up, NULL, &g, a, err);
     for (size_t i = 0; !st && i < n; i++) s[i] = up[n - 1 - i] > 0 ? sqrt(up[n - 1 - i]) : 0;
     return st;

@@ -27,7 +27,9 @@ static pare_finding at_most(double value, double limit)
     return (pare_finding){.holds = yes ? PARE_TRUE : PARE_FALSE,
                           .value = value,
                           .limit = limit,
-                          .factor = limit > 0 ? value / limit : yes ? 1 : INFINITY};
+                          .factor = limit > 0 ? value / limit
+                                    : yes     ? 1
+                                              : INFINITY};
 }
 
 static void named(findings *f, pare_finding it, const char *theorem, const char *method,
@@ -54,13 +56,11 @@ static void plain(findings *f, bool cluster)
         bias = bias || (l->bias && !cluster);
         scaled = scaled || (l->scaled && !cluster);
         act = act || (!l->relu && cluster);
-        bad += l->skip || l->nheads > 1 ||
-               (cluster ? !l->relu : l->bias || l->scaled);
+        bad += l->skip || l->nheads > 1 || (cluster ? !l->relu : l->bias || l->scaled);
     }
     pare_finding it = at_most((double)bad, 0);
     it.factor = NAN;
-    named(f, it, cluster ? "Theorem 4.4" : "Theorems 3.3, 4.2",
-          cluster ? "cluster" : "jl, lowrank",
+    named(f, it, cluster ? "Theorem 4.4" : "Theorems 3.3, 4.2", cluster ? "cluster" : "jl, lowrank",
           cluster ? "layers are plain: relu, one head, no skips"
                   : "layers are plain: one head, no skips, biases or score scales",
           bad == 0 ? ""

@@ -84,8 +84,7 @@ static pare_status draw_bars(pare_out *o, const histogram *h, const pare_repro_s
                                  LEFT + (double)b * w, BASE - tall, w - 1, tall, colour[at % 2]);
     }
     if (!st)
-        st = pare_out_printf(o, err,
-                             "<text x=\"%d\" y=\"%d\" fill=\"%s\">%s (%zu runs)</text>\n",
+        st = pare_out_printf(o, err, "<text x=\"%d\" y=\"%d\" fill=\"%s\">%s (%zu runs)</text>\n",
                              LEFT + (int)at % 2 * 140, TOP - 6, colour[at % 2], s->what, s->n);
     return st;
 }
@@ -93,15 +92,15 @@ static pare_status draw_bars(pare_out *o, const histogram *h, const pare_repro_s
 static pare_status draw_frame(pare_out *o, const histogram *h, const pare_repro_series *s,
                               double most, pare_err *err)
 {
-    return pare_out_printf(
-        o, err,
-        "<text x=\"%d\" y=\"14\" font-weight=\"bold\">%s, test %s</text>\n"
-        "<path d=\"M%d %d H%d M%d %d V%d\" stroke=\"#777\" fill=\"none\"/>\n"
-        "<text x=\"%d\" y=\"%d\">%.4f</text>\n"
-        "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%.4f</text>\n"
-        "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%.0f</text>\n",
-        LEFT, s->data, s->metric, LEFT, BASE, LEFT + PLOT_W, LEFT, BASE, TOP, LEFT, BASE + 16,
-        h->from, LEFT + PLOT_W, BASE + 16, histogram_edge(h, h->bins), LEFT - 4, TOP + 8, most);
+    return pare_out_printf(o, err,
+                           "<text x=\"%d\" y=\"14\" font-weight=\"bold\">%s, test %s</text>\n"
+                           "<path d=\"M%d %d H%d M%d %d V%d\" stroke=\"#777\" fill=\"none\"/>\n"
+                           "<text x=\"%d\" y=\"%d\">%.4f</text>\n"
+                           "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%.4f</text>\n"
+                           "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%.0f</text>\n",
+                           LEFT, s->data, s->metric, LEFT, BASE, LEFT + PLOT_W, LEFT, BASE, TOP,
+                           LEFT, BASE + 16, h->from, LEFT + PLOT_W, BASE + 16,
+                           histogram_edge(h, h->bins), LEFT - 4, TOP + 8, most);
 }
 
 /* One panel for each data set: its series follow one another. */

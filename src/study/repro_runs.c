@@ -204,8 +204,8 @@ static pare_status teach(run *r, const pare_model *teacher, pare_model **small)
     if (!st)
         st = r->lesson.score(r->lesson.self, &r->plain, *small, PARE_PART_TEST, r->exec, r->err);
     if (!st)
-        st = pare_width_distill(&r->m, &r->result, *small, teacher, &r->lesson, &o, r->exec,
-                                r->err);
+        st =
+            pare_width_distill(&r->m, &r->result, *small, teacher, &r->lesson, &o, r->exec, r->err);
     return st;
 }
 
@@ -244,12 +244,21 @@ static pare_status record(const run *r, cJSON *to)
                    pare_json_add_string(to, "metric", r->lesson.metric) &&
                    pare_json_add_u64(to, "seed", r->s->seed) &&
                    pare_json_add_size(to, "split", r->s->split) &&
-                   pare_json_add_size(to, "parameters", parameters) &&
-                   number(to, "val", t->val) && number(to, "test", t->test) &&
+                   pare_json_add_size(to, "parameters", parameters) && number(to, "val", t->val) &&
+                   number(to, "test", t->test) &&
                    pare_json_add_size(to, "best_step", (size_t)t->best_step) &&
                    pare_json_add_bool(to, "diverged", t->diverged) && number(to, "plain", r->plain)
                ? PARE_OK
                : pare_no_memory(r->err);
+}
+
+/* With what killed processes have left of writing it. One that stays does no harm. */
+static void drop_checkpoint(const run *r)
+{
+    const char *const path = pare_sprintf(r->a, "%s.checkpoint", r->j->stem);
+    if (!path) return;
+    pare_out_sweep(path);
+    unlink(path);
 }
 
 pare_status run_do(void *self, const job *j, cJSON *result, const pare_exec *exec, pare_err *err)
@@ -260,10 +269,7 @@ pare_status run_do(void *self, const job *j, cJSON *result, const pare_exec *exe
     pare_status st = r.s->role == RUN_CUT ? cut(&r) : train(&r);
     if (!st) st = record(&r, result);
     if (!st && r.s->role == RUN_LARGE && r.m) st = keep_model(&r, result);
-    if (!st && r.s->role != RUN_CUT) {
-        const char *const checkpoint = pare_sprintf(r.a, "%s.checkpoint", j->stem);
-        if (checkpoint) unlink(checkpoint); /* one that stays does no harm */
-    }
+    if (!st && r.s->role != RUN_CUT) drop_checkpoint(&r);
     pare_model_free(r.m);
     pare_arena_free(r.a);
     return st;

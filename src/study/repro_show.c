@@ -5,7 +5,7 @@
 #include <string.h>
 
 const char *const pare_verdict_names[] = {"reproduced", "differs", "false as printed",
-                                          "not made", "ours", NULL};
+                                          "not made",   "ours",    NULL};
 
 void pare_repro_free(pare_repro *r)
 {
@@ -45,8 +45,7 @@ static void put_sources(FILE *to, const pare_repro_table *t)
         bool before = !*t->rows[i].from;
         for (size_t k = 0; !before && k < i; k++)
             before = strcmp(t->rows[k].from, t->rows[i].from) == 0;
-        if (!before)
-            fprintf(to, "  from %s (%s)\n", t->rows[i].from, t->rows[i].data);
+        if (!before) fprintf(to, "  from %s (%s)\n", t->rows[i].from, t->rows[i].data);
     }
 }
 
@@ -55,8 +54,7 @@ static void put_table(FILE *to, const pare_repro_table *t)
     fprintf(to, "%s: %s\n", t->name, t->about);
     fprintf(to, "  %-12s %-32s %16s %18s %5s %8s\n", "", "", "published", "ours", "runs", "size");
     for (size_t i = 0; i < t->nrows; i++)
-        put_row(to, t, &t->rows[i],
-                i == 0 || strcmp(t->rows[i - 1].data, t->rows[i].data) != 0);
+        put_row(to, t, &t->rows[i], i == 0 || strcmp(t->rows[i - 1].data, t->rows[i].data) != 0);
     put_sources(to, t);
     fputc('\n', to);
 }
@@ -161,8 +159,7 @@ static bool json_notes(cJSON *to, const pare_repro *r)
 {
     cJSON *const list = pare_json_add_array(to, "notes");
     bool ok = list != NULL;
-    for (size_t i = 0; ok && i < r->nnotes; i++)
-        ok = pare_json_add_string(list, NULL, r->notes[i]);
+    for (size_t i = 0; ok && i < r->nnotes; i++) ok = pare_json_add_string(list, NULL, r->notes[i]);
     return ok;
 }
 
@@ -171,8 +168,9 @@ pare_status pare_repro_json(cJSON **out, const pare_repro *r, pare_err *err)
     cJSON *const o = cJSON_CreateObject();
     const bool ok = o && pare_json_add_string(o, "name", r->name) &&
                     pare_json_add_string(o, "folder", r->folder) &&
-                    pare_json_add_bool(o, "full", r->full) && pare_json_add_u64(o, "seed", r->seed) &&
-                    json_tables(o, r) && json_figure(o, r) && json_notes(o, r);
+                    pare_json_add_bool(o, "full", r->full) &&
+                    pare_json_add_u64(o, "seed", r->seed) && json_tables(o, r) &&
+                    json_figure(o, r) && json_notes(o, r);
     if (!ok) cJSON_Delete(o);
     *out = ok ? o : NULL;
     return ok ? PARE_OK : pare_no_memory(err);

@@ -20,9 +20,8 @@ static const printed large[GRAPHS] = {{0.943, 0.001}, {0.844, 0.002}, {0.953, 0.
 static const printed small_mean[GRAPHS] = {{0.886, 0.054}, {0.821, 0.011}, {0.910, 0.016}};
 static const printed small_max[GRAPHS] = {{0.938, NONE}, {0.844, NONE}, {0.944, NONE}};
 /* nodes, edges, features, classes, homophily; of Photo's homophily we have no printed figure */
-static const double statistics[GRAPHS][5] = {{10000, 78804, 7, 2, 0.009},
-                                             {11758, 1038000, 10, 10, 0.187},
-                                             {7487, 238162, 745, 8, NONE}};
+static const double statistics[GRAPHS][5] = {
+    {10000, 78804, 7, 2, 0.009}, {11758, 1038000, 10, 10, 0.187}, {7487, 238162, 745, 8, NONE}};
 
 #define NEAR 0.01 /* of an AUC or an accuracy: as good as the same */
 
@@ -71,11 +70,11 @@ static pare_repro_row blank(graph_id id, const char *what, printed p)
 
 static char *no_file(bench *b, graph_id id)
 {
-    return b->st ? NULL
-                 : pare_sprintf(b->r->arena, "no file (--data %s.npz)", graph_stems[id]);
+    return b->st ? NULL : pare_sprintf(b->r->arena, "no file (--data %s.npz)", graph_stems[id]);
 }
 
-/* ---- many runs -------------------------------------------------------------------------------- */
+/* ---- many runs --------------------------------------------------------------------------------
+ */
 
 /* Of one number of the results, over those that have it. */
 static pare_norms spread(const run_group *g, size_t offset)
@@ -97,7 +96,9 @@ static pare_norms spread(const run_group *g, size_t offset)
     }
     return (pare_norms){.n = n,
                         .mean = n ? sum / (double)n : NAN,
-                        .std = n > 1 ? sqrt(square / (double)(n - 1)) : n ? 0 : NAN,
+                        .std = n > 1 ? sqrt(square / (double)(n - 1))
+                               : n   ? 0
+                                     : NAN,
                         .sup = n ? best : NAN};
 }
 
@@ -162,10 +163,11 @@ static void put_runs(bench *b, graph_id id, const run_group *g, const char *what
 
 static void table_1(bench *b)
 {
-    open_table(b, "Table 1",
-               "norms of trained models, D = 64: operator norms of Wq, Wk, Wv, W1, W2; norms of the "
-               "rows that enter a layer (mean and standard deviation over the runs of their means)",
-               2, 4 * GRAPHS);
+    open_table(
+        b, "Table 1",
+        "norms of trained models, D = 64: operator norms of Wq, Wk, Wv, W1, W2; norms of the "
+        "rows that enter a layer (mean and standard deviation over the runs of their means)",
+        2, 4 * GRAPHS);
     for (int k = 0; k < GRAPHS; k++) {
         const graph_id id = (graph_id)k;
         const run_group *const g = &b->group[k][RUN_LARGE];
@@ -192,9 +194,10 @@ static void table_3(bench *b)
 {
     static const char *const column[] = {"nodes", "edges", "features", "classes",
                                          "homophily (class-insensitive)"};
-    open_table(b, "Table 3",
-               "the graphs: edges in both directions; homophily as Lim et al., classes weighed alike",
-               4, 6 * GRAPHS);
+    open_table(
+        b, "Table 3",
+        "the graphs: edges in both directions; homophily as Lim et al., classes weighed alike", 4,
+        6 * GRAPHS);
     for (int k = 0; k < GRAPHS; k++) {
         const graph_set *const g = &b->set[k];
         const double ours[] = {(double)g->nodes, (double)g->edges, (double)g->features,
@@ -212,9 +215,9 @@ static void table_3(bench *b)
             row.from = g->path;
             row.verdict = judge(ours[i], p, i < 4 ? 0 : 5e-4);
             if (row.verdict == PARE_DIFFERS && *why) row.verdict = PARE_MISPRINT;
-            row.note = row.verdict == PARE_MISPRINT  ? why
-                       : g->generated && i != 2      ? "a board of ours"
-                                                     : "";
+            row.note = row.verdict == PARE_MISPRINT ? why
+                       : g->generated && i != 2     ? "a board of ours"
+                                                    : "";
             put(b, row);
         }
         pare_repro_row row = blank((graph_id)k, "edges within a class", (printed){NAN, NAN});
@@ -252,10 +255,11 @@ static void put_cuts(bench *b, graph_id id)
 
 static void table_4(bench *b)
 {
-    open_table(b, "Table 4",
-               "AUC (Minesweeper, Tolokers) or accuracy (Photo) on the test nodes, at the epoch that "
-               "validation chose",
-               4, 12 * GRAPHS);
+    open_table(
+        b, "Table 4",
+        "AUC (Minesweeper, Tolokers) or accuracy (Photo) on the test nodes, at the epoch that "
+        "validation chose",
+        4, 12 * GRAPHS);
     for (int k = 0; k < GRAPHS; k++) {
         const graph_id id = (graph_id)k;
         const run_group *const g = b->group[k];

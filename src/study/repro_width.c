@@ -210,8 +210,7 @@ static pare_status grid(study *s)
 {
     jobs b;
     if (!s->o->full) return PARE_OK;
-    pare_status st =
-        new_jobs(s, &b, (size_t)GRAPHS * RUN_ROLES * GRID_RUNS * RATES * LENGTHS);
+    pare_status st = new_jobs(s, &b, (size_t)GRAPHS * RUN_ROLES * GRID_RUNS * RATES * LENGTHS);
     for (int k = 0; !st && k < GRAPHS; k++)
         for (int role = 0; !st && role < RUN_ROLES; role++) st = list_grid(s, &b, k, role);
     st = do_jobs(s, &b, "grid", st);
@@ -306,9 +305,10 @@ static pare_status say(study *s)
         for (int role = 0; role < RUN_ROLES; role++) {
             if (!(s->rate[k][role] > 0)) continue;
             const char *const line = pare_sprintf(
-                r->arena, "%s, %s: the grid chose lr %g and %zu epochs (mean validation of %zu runs)",
-                graph_names[k], role_names[role], s->rate[k][role],
-                cap(s, s->length[k][role]), grid_runs(s, k, role));
+                r->arena,
+                "%s, %s: the grid chose lr %g and %zu epochs (mean validation of %zu runs)",
+                graph_names[k], role_names[role], s->rate[k][role], cap(s, s->length[k][role]),
+                grid_runs(s, k, role));
             if (!line) return pare_no_memory(s->err);
             r->notes[r->nnotes++] = line;
         }
