@@ -94,6 +94,9 @@ static void a_job_is_done_once(void **state)
             assert_int_equal(value_of(&s, i), 10 + i % 3);
         }
         assert_int_equal(s.lines, 3);
+        s.b.again = true; /* unless it is asked for */
+        assert_ok(go(&s, threads), &s.err);
+        for (size_t i = 0; i < 4; i++) assert_int_equal(s.ran[i], i < 3 ? 2 : 0);
         scene_close(&s);
     }
 }

@@ -29,6 +29,7 @@ static void files_are_recognised_by_what_is_in_them(void **state)
                                       "../shared/data/graph/tolokers.npz",
                                       "../shared/data/graph/amazon_photo.npz"};
     const size_t nodes[GRAPHS] = {10000, 11758, 7487}, edges[GRAPHS] = {78804, 1038000, 238086};
+    const size_t classes[GRAPHS] = {2, 2, 8}; /* Tolokers is printed with 10 */
     const double homophily[GRAPHS] = {0.009365, 0.180130, 0.772233}; /* numpy */
     pare_err err;
     graph_set g;
@@ -38,6 +39,7 @@ static void files_are_recognised_by_what_is_in_them(void **state)
         assert_int_equal(g.id, k);
         assert_int_equal(g.nodes, nodes[k]);
         assert_int_equal(g.edges, edges[k]);
+        assert_int_equal(g.classes, classes[k]);
         assert_near(g.homophily, homophily[k], 1e-6);
     }
     assert_int_equal(g.whole_nodes, 7650);

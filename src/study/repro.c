@@ -1,4 +1,4 @@
-/* Tables as text for a terminal and as JSON. */
+/* What a study made (pare/repro.h), as text for a terminal and as JSON. */
 #include "repro.h"
 #include <math.h>
 #include <stdlib.h>
