@@ -48,7 +48,8 @@ static void help(FILE *to)
           "Results go to stdout, everything else to stderr; --json makes stdout one object.\n"
           "Exit: 0 done, 1 usage, 2 bad input or I/O, 3 the promise is not met, 4 not verified.\n\n"
           "Example: pare data model -o m.safetensors\n"
-          "         pare fold m.safetensors -o s.safetensors && pare verify s.safetensors.cert.json\n",
+          "         pare fold m.safetensors -o s.safetensors && pare verify "
+          "s.safetensors.cert.json\n",
           to);
 }
 

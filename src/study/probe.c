@@ -87,10 +87,11 @@ static pare_status cuts(pare_probe *p, const pare_model *m, const pare_dataset *
 {
     if (o->no_cuts) return PARE_OK;
     if (!o->dims && p->parameters > MOST_PARAMETERS)
-        return probe_untold(p, err,
-                            "what cuts would cost: with %llu parameters that takes long; --dims says "
-                            "which to try",
-                            (unsigned long long)p->parameters);
+        return probe_untold(
+            p, err,
+            "what cuts would cost: with %llu parameters that takes long; --dims says "
+            "which to try",
+            (unsigned long long)p->parameters);
     const pare_status st = probe_cuts(p, m, data, in, o, exec, err);
     return st ? st : all_refused(p, err);
 }

@@ -221,6 +221,61 @@ static void rows_say_what_was_made_and_what_not(void **state)
     scene_close(&s);
 }
 
+/* The tables by themselves, from figures that are given: who is right about what. */
+static void verdicts_follow_the_figures(void **state)
+{
+    (void)state;
+    scene s;
+    scene_open(&s);
+    pare_repro r = {.name = "width", .folder = "f", .arena = s.a};
+    graph_set set[GRAPHS] = {{.id = GRAPH_MINESWEEPER},
+                             {.id = GRAPH_TOLOKERS,
+                              .path = "t",
+                              .nodes = 11758,
+                              .edges = 1038000,
+                              .features = 10,
+                              .classes = 2,
+                              .homophily = 0.18013,
+                              .same = 0.59},
+                             {.id = GRAPH_PHOTO,
+                              .path = "p",
+                              .nodes = 7487,
+                              .edges = 238086,
+                              .features = 745,
+                              .classes = 8,
+                              .homophily = 0.7722,
+                              .same = 0.83}};
+    run_result two[2] = {{.test = 0.84, .plain = NAN, .norm = 2.8, .norm_sup = 4, .parameters = 9},
+                         {.test = 0.86, .plain = NAN, .norm = 3.0, .norm_sup = 6, .parameters = 9}};
+    run_result lost[2] = {{.test = 0.70, .plain = NAN}, {.test = NAN, .diverged = true}};
+    run_group group[GRAPHS][GROUPS] = {{{0}}};
+    group[GRAPH_TOLOKERS][RUN_LARGE] =
+        (run_group){.g = &set[GRAPH_TOLOKERS], .role = RUN_LARGE, .n = 2, .result = two};
+    group[GRAPH_TOLOKERS][RUN_SMALL] =
+        (run_group){.g = &set[GRAPH_TOLOKERS], .role = RUN_SMALL, .n = 2, .result = lost};
+    assert_ok(width_tables(&r, set, group, &s.err), &s.err);
+    assert_int_equal(row_of(&r, 1, "Tolokers", "classes")->verdict, PARE_MISPRINT);
+    assert_int_equal(row_of(&r, 1, "Tolokers", "nodes")->verdict, PARE_REPRODUCED);
+    assert_int_equal(row_of(&r, 1, "Tolokers", "homophily (class-insensitive)")->verdict,
+                     PARE_DIFFERS);
+    assert_int_equal(row_of(&r, 1, "Photo", "edges")->verdict, PARE_MISPRINT);
+    assert_int_equal(row_of(&r, 1, "Minesweeper", "nodes")->verdict, PARE_NOT_MADE);
+    const pare_repro_row *row = row_of(&r, 2, "Tolokers", "large, D = 64: mean");
+    assert_near(row->ours, 0.85, 1e-15);
+    assert_near(row->ours_std, sqrt(2) * 0.01, 1e-15);
+    assert_int_equal(row->verdict, PARE_REPRODUCED); /* .844 +- .002: within .01 */
+    row = row_of(&r, 2, "Tolokers", "small, d = 4: mean");
+    assert_int_equal(row->verdict, PARE_DIFFERS); /* .821 +- .011, ours .70 */
+    assert_int_equal(row->runs, 1);
+    assert_string_equal(row->note, "1 of 2 runs diverged");
+    row = row_of(&r, 0, "Tolokers", "operator norm, mean");
+    assert_int_equal(row->verdict, PARE_REPRODUCED); /* 2.83 +- .13 */
+    assert_near(row_of(&r, 0, "Tolokers", "operator norm, largest")->ours, 6, 0);
+    assert_int_equal(r.nseries, 2);
+    assert_int_equal(r.series[1].n, 1); /* the run that came to nothing is in no bin */
+    scene_close(&s);
+}
+
 static void the_grid_chooses_and_says_so(void **state)
 {
     (void)state;
@@ -277,6 +332,7 @@ int main(void)
         cmocka_unit_test(a_study_is_made_once_and_then_found),
         cmocka_unit_test(tables_do_not_depend_on_threads),
         cmocka_unit_test(rows_say_what_was_made_and_what_not),
+        cmocka_unit_test(verdicts_follow_the_figures),
         cmocka_unit_test(the_grid_chooses_and_says_so),
         cmocka_unit_test(what_cannot_be_is_refused_before_any_work),
     };
