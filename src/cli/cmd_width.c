@@ -331,7 +331,7 @@ int cmd_width(int argc, char **argv)
          .kind = OPT_TEXT,
          .to = &o.heldout,
          .metavar = "D",
-         .help = "prove on these inputs (a file, a folder) instead, and for a new one",
+         .help = "prove on these (a file, a folder), and for a new one",
          .unset = "--data"},
         SIZE_ROW("dim", cut.dim, "width of the stream"),
         SIZE_ROW("qk-dim", cut.qk_dim, "dimensions of queries and keys in each head"),
