@@ -26,4 +26,10 @@ typedef struct output_bound {
 } output_bound;
 void outputs_compare(work *w, output_bound *out, const pare_model *f, const pare_model *g,
                      const pare_inputs *set);
+
+/* ---- models with norms (lm_prove.c): a pare_prover's function ---- */
+
+pare_status lm_prove(pare_cert *again, pare_arena *a, const pare_cert *claimed, const pare_model *f,
+                     const pare_model *g, const pare_inputs *set, const pare_exec *exec,
+                     pare_err *err);
 #endif

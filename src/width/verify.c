@@ -340,4 +340,4 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
 const pare_prover pare_width_provers[PARE_WIDTH_METHODS] = {
     {"width.exact", prove},   {"width.lowrank", prove}, {"width.leverage", prove},
     {"width.cluster", prove}, {"width.jl", prove},      {"width.qk", prove},
-    {"width.auto", prove}};
+    {"width.auto", prove},    {"width.slice", lm_prove}, {"width.svd", lm_prove}};
