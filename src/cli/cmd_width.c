@@ -188,7 +188,8 @@ static pare_status measure_text(cli *c, width_opts *o, const pare_model *m, cons
     pare_status st = reduce_compare(c, &o->r, m, &d->held);
     if (!st && o->r.has_metric) in_nats(&o->r.metric_before);
     if (!st && o->r.has_metric) in_nats(&o->r.metric_after);
-    if (!st) st = cli_load(c, &g, c->out);
+    if (st || o->r.has_metric) return st; /* targets say more than a distance */
+    st = cli_load(c, &g, c->out);
     if (!st) st = width_output_error(c, &o->output_error, m, g, d);
     pare_model_free(g);
     return st;

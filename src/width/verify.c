@@ -223,10 +223,10 @@ static void classes(view *v, const output_bound *o)
     state(v, "share of the output rows", share, "rows whose largest entry may have changed");
 }
 
-static void weights(view *v, const pare_model *f, const pare_model *g, const pare_input *in)
+static void weights(view *v, const pare_model *f, const pare_model *g, const pare_inputs *set)
 {
     for (size_t l = 0; !v->w.st && l < v->f.nlayers; l++) {
-        const ratio_bound r = ratios_of_layer(&v->w, f, g, in, l);
+        const ratio_bound r = ratios_of_layer(&v->w, f, g, set, l);
         state(v, "largest |ln(a / a^)| over the attention weights", r.proven.v,
               pare_sprintf(v->keep, "attention weights of layer %zu", l));
         suppose(v, PARE_UNKNOWN, r.measured > EXACT ? r.measured : 0, NAN,
@@ -237,8 +237,7 @@ static void weights(view *v, const pare_model *f, const pare_model *g, const par
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-/* Both models must see the same keys: attention weights are compared key by key. */
-static bool same_pattern(const pare_pattern *a, const pare_pattern *b)
+bool same_pattern(const pare_pattern *a, const pare_pattern *b)
 {
     if (a->kind != b->kind) return false;
     if (a->kind == PARE_WINDOW) return a->window == b->window && a->sinks == b->sinks;
@@ -307,7 +306,7 @@ static void prove_all(view *v, pare_width_method method, const pare_cert *claime
     look(v, method);
     if (v->w.st) return;
     classes(v, &o);
-    weights(v, f, g, &set->in[0]);
+    weights(v, f, g, set);
     c->proven = o.gap.proven.v;
     c->measured = o.gap.measured;
     c->measured_slack = pare_measured_slack(&o.gap);
