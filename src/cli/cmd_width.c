@@ -8,6 +8,9 @@
 typedef struct width_opts {
     size_t split, method, rows, start, rule, basis; /* choices as their numbers */
     pare_width_opts cut;
+    bool edits; /* all single-node edits are proven as well */
+    size_t edit_rows;
+    double ball;   /* radius; 0: none */
     size_t epochs; /* of distilling; 0: none */
     pare_distill_opts distill;
     pare_train_result taught;
@@ -67,6 +70,36 @@ static void print_details(const pare_width_report *p)
     }
 }
 
+/* The bound of a statement that begins so; nan: it is not there. */
+static double stated(const pare_cert *cert, const char *name, const char **domain)
+{
+    for (size_t i = 0; i < cert->nstatements; i++) {
+        const pare_statement *const s = &cert->statements[i];
+        if (strncmp(s->name, name, strlen(name)) != 0) continue;
+        if (domain) *domain = s->domain;
+        return s->bound;
+    }
+    return NAN;
+}
+
+/* What the statements say that people ask for first. */
+static void print_stated(const pare_cert *cert)
+{
+    const char *domain = NULL;
+    char buf[40];
+    const double high = stated(cert, PARE_WIDTH_AUC, NULL);
+    const double low = 1 - stated(cert, PARE_WIDTH_AUC_BELOW, NULL);
+    const double edits = stated(cert, PARE_WIDTH_EDITS, &domain);
+    if (low <= high)
+        out_row("auc proven", "of the cut: in [%.5f, %.5f]", floor(1e5 * low) / 1e5,
+                fmin(1, ceil(1e5 * high) / 1e5));
+    if (isnan(edits)) return;
+    out_row("edits", "proven %s on %s", pare_ub_format(buf, pare_ub_exact(edits), 4), domain);
+    const double share = stated(cert, "nodes that an edit reaches", NULL);
+    out_row("", "the class is proven the same for %.2f %% of the nodes they reach",
+            floor(1e4 * (1 - share)) / 1e2);
+}
+
 static void print_people(const cli *c, const width_opts *o)
 {
     const pare_width_report *const p = &o->report;
@@ -77,6 +110,7 @@ static void print_people(const cli *c, const width_opts *o)
         out_row("distilled", "%zu epochs, the best %llu: validation %.6f", o->epochs,
                 (unsigned long long)o->taught.best_step + 1, o->taught.val);
     if (c->verbose) print_details(p);
+    print_stated(&o->r.cert);
     reduce_print(c, &o->r);
     if (!isnan(o->output_error))
         out_row("off by", "%.6g of the outputs (root mean squares, held out)", o->output_error);
@@ -102,12 +136,27 @@ static bool json_cut(cJSON *root, const width_opts *o)
                                pare_json_add_number(to, "validation", o->taught.val)));
 }
 
+static bool json_stated(cJSON *to, const pare_cert *cert)
+{
+    cJSON *const list = pare_json_add_array(to, "statements");
+    bool ok = list != NULL;
+    for (size_t i = 0; ok && i < cert->nstatements; i++) {
+        const pare_statement *const s = &cert->statements[i];
+        cJSON *const o = pare_json_add_object(list, NULL);
+        ok = o && pare_json_add_string(o, "name", s->name) &&
+             pare_json_add_string(o, "norm", s->norm) &&
+             pare_json_add_string(o, "domain", s->domain) &&
+             pare_json_add_number(o, "bound", s->bound);
+    }
+    return ok;
+}
+
 static pare_status print_json(cli *c, const width_opts *o)
 {
     cJSON *root = out_json_begin(c);
     return out_json(c, root,
                     reduce_json_front(root, &o->r) && json_cut(root, o) &&
-                        reduce_json_end(root, &o->r));
+                        json_stated(root, &o->r.cert) && reduce_json_end(root, &o->r));
 }
 
 /* ---- the cut ------------------------------------------------------------------------------- */
@@ -127,6 +176,16 @@ static pare_status keep_report(cli *c, pare_width_report *p)
         memcpy(copy, *all[i].list, all[i].n * all[i].size);
         *all[i].list = copy;
     }
+    return PARE_OK;
+}
+
+/* What the certificate is to say beside the headline. */
+static pare_status ask(cli *c, width_opts *o)
+{
+    if (o->ball == 0) return PARE_OK;
+    const char *const name = pare_width_ball_name(c->arena, o->ball);
+    if (!name) return pare_no_memory(&c->err);
+    o->r.ask[o->r.nask++] = name;
     return PARE_OK;
 }
 
@@ -167,9 +226,21 @@ static pare_status cut(cli *c, width_opts *o, const pare_model *m, const cert_in
     pare_status st = pare_width(&small, &o->report, m, &in->set, w, &c->exec, &c->err);
     if (!st) st = keep_report(c, &o->report);
     if (!st && o->epochs) st = distill(c, o, m, &small);
+    if (!st) st = ask(c, o);
     if (!st) st = reduce_publish(c, &o->r, m, &small, in, &pare_width_provers[o->method]);
     pare_model_free(small);
     return st;
+}
+
+static pare_status ask_edits(cli *c, width_opts *o)
+{
+    if (!o->edits && !o->edit_rows) return PARE_OK;
+    const char *const name = o->edit_rows
+                                 ? pare_sprintf(c->arena, PARE_WIDTH_EDITS_ROWS, o->edit_rows)
+                                 : PARE_WIDTH_EDITS;
+    if (!name) return pare_no_memory(&c->err);
+    o->r.ask[o->r.nask++] = name;
+    return PARE_OK;
 }
 
 /* ---- language models and encoders ----------------------------------------------------------- */
@@ -233,6 +304,7 @@ static pare_status width(cli *c, width_opts *o)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "--data is needed: a cut is fitted to a graph");
     if (!st && o->epochs && o->method != PARE_WIDTH_AUTO)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "--distill goes with --method auto");
+    if (!st) st = ask_edits(c, o);
     if (!st) st = cli_load(c, &m, c->operand[0]);
     if (!st) st = of_text(o) ? width_of_text(c, o, m) : width_of_graph(c, o, m);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
@@ -340,6 +412,26 @@ int cmd_width(int argc, char **argv)
          .to = &o.r.max_error,
          .metavar = "E",
          .help = "largest proven error; without a width: the narrowest",
+         .low = 0,
+         .high = INFINITY},
+        {.name = "edits",
+         .kind = OPT_FLAG,
+         .to = &o.edits,
+         .help = "prove it for every change of one node's features as well"},
+        {.name = "edit-rows",
+         .kind = OPT_SIZE,
+         .to = &o.edit_rows,
+         .metavar = "N",
+         .help = "... to one of the N most frequent rows",
+         .unset = "any row of the data",
+         .min = 1,
+         .max = MOST_WIDTH},
+        {.name = "ball",
+         .kind = OPT_REAL,
+         .to = &o.ball,
+         .metavar = "RHO",
+         .help = "prove it for all features within RHO as well",
+         .unset = "not asked",
          .low = 0,
          .high = INFINITY},
         CHOICE_ROW("rows", rows, "draws", pare_width_rows_names),

@@ -9,6 +9,7 @@
 #include <pare/fold.h>
 #include <pare/publish.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define EXACT 1e-9 /* of the largest entry: what counts as lying in a subspace */
@@ -20,10 +21,15 @@ typedef struct view {
     work w;
     pare_arena *keep; /* of the certificate: what must outlive this */
     pare_cert *cert;
-    size_t room;         /* hypotheses and statements that fit */
+    size_t room; /* hypotheses and statements that fit */
+    bool edits;  /* the statement over them is asked for, with `edit_rows` rows (0: all) */
+    size_t edit_rows;
     pare_model *ff, *gf; /* folded */
     net f, g;
     points pf, pg;
+    size_t rounded[2];           /* weights that folding rounded */
+    const pare_statement *asked; /* the statements of the certificate as it came */
+    size_t nasked;
 } view;
 
 /* ---- lists ---------------------------------------------------------------------------------- */
@@ -36,13 +42,17 @@ static void suppose(view *v, pare_truth holds, double value, double limit, const
     v->cert->hypotheses[v->cert->nhypotheses++] = (pare_hypothesis){name, holds, value, limit};
 }
 
-static void state(view *v, const char *norm, double bound, const char *name)
+static void state_on(view *v, const char *domain, const char *norm, double bound, const char *name)
 {
-    if (!v->w.st && !name) v->w.st = pare_no_memory(v->w.err);
+    if (!v->w.st && (!name || !domain)) v->w.st = pare_no_memory(v->w.err);
     if (v->w.st) return;
     PARE_ASSERT(v->cert->nstatements < v->room);
-    v->cert->statements[v->cert->nstatements++] =
-        (pare_statement){name, norm, v->cert->domain, 1, bound};
+    v->cert->statements[v->cert->nstatements++] = (pare_statement){name, norm, domain, 1, bound};
+}
+
+static void state(view *v, const char *norm, double bound, const char *name)
+{
+    state_on(v, v->cert->domain, norm, bound, name);
 }
 
 static pare_truth truth(bool holds)
@@ -217,10 +227,15 @@ static void from_norms(view *v, size_t rounded, const pare_input *in)
     if (!v->w.st && rounded == 0) v->cert->apriori = apriori_gap(&v->w, &v->f, &v->g, x).v;
 }
 
+static double share(size_t part, size_t of)
+{
+    return (double)part / (double)(of ? of : 1);
+}
+
 static void classes(view *v, const output_bound *o)
 {
-    const double share = (double)(o->rows - o->certain) / (double)(o->rows ? o->rows : 1);
-    state(v, "share of the output rows", share, "rows whose largest entry may have changed");
+    const double changed = share(o->rows - o->certain, o->rows);
+    state(v, "share of the output rows", changed, "rows whose largest entry may have changed");
 }
 
 static void weights(view *v, const pare_model *f, const pare_model *g, const pare_inputs *set)
@@ -233,6 +248,96 @@ static void weights(view *v, const pare_model *f, const pare_model *g, const par
                 pare_sprintf(v->keep, "layer %zu: largest |ln(a / a^)| as measured", l));
         pare_progress(v->w.exec, "prove attention", l + 1, v->f.nlayers);
     }
+}
+
+/* The scores of a two-class model put the nodes of the test mask into an order: how good it is. */
+static void aucs(view *v, const output_bound *o)
+{
+    static const char *const norm = "area under the ROC curve of the test rows";
+    const auc_bound f = o->auc[0], g = o->auc[1];
+    if (!(f.low <= f.high && g.low <= g.high)) return;
+    state(v, norm, g.high, PARE_WIDTH_AUC);
+    state(v, norm, pare_ub_of(1 - g.low).v, PARE_WIDTH_AUC_BELOW);
+    const double apart = fmax(f.high - g.low, g.high - f.low);
+    state(v, "difference of the areas under the ROC curve of the test rows", pare_ub_of(apart).v,
+          PARE_WIDTH_AUC_APART);
+}
+
+/* Which edits are asked for, by the name of the statement. */
+static void look_for_edits(view *v, const pare_cert *claimed)
+{
+    for (size_t i = 0; i < claimed->nstatements; i++) {
+        const char *const name = claimed->statements[i].name;
+        char again[96];
+        size_t rows = 0;
+        if (strcmp(name, PARE_WIDTH_EDITS) == 0) v->edits = true;
+        if (sscanf(name, PARE_WIDTH_EDITS_ROWS, &rows) != 1 || rows == 0) continue;
+        snprintf(again, sizeof again, PARE_WIDTH_EDITS_ROWS, rows);
+        if (strcmp(name, again) != 0) continue;
+        v->edits = true;
+        v->edit_rows = rows;
+    }
+}
+
+static const char *edits_domain(view *v, const edits_bound *e)
+{
+    const char *const text = v->cert->domain;
+    if (e->rows == e->different)
+        return pare_sprintf(v->keep,
+                            "%s, and with the features of any one node replaced by any of its %zu "
+                            "different rows (%zu edits)",
+                            text, e->rows, e->edits);
+    return pare_sprintf(v->keep,
+                        "%s, and with the features of any one node replaced by any of the %zu most "
+                        "frequent of its %zu different rows (%zu edits)",
+                        text, e->rows, e->different, e->edits);
+}
+
+static void edits(view *v, const pare_model *f, const pare_model *g, const pare_input *in)
+{
+    if (v->w.st || !v->edits) return;
+    const edits_bound e = edits_prove(&v->w, f, g, in, v->edit_rows);
+    if (v->w.st) return;
+    const char *const domain = edits_domain(v, &e);
+    const double differ = share(e.pairs - e.certain, e.pairs);
+    if (!domain) v->w.st = pare_no_memory(v->w.err);
+    state_on(v, domain, PARE_NORM_HEADLINE, e.proven.v,
+             v->edit_rows ? pare_sprintf(v->keep, PARE_WIDTH_EDITS_ROWS, v->edit_rows)
+                          : PARE_WIDTH_EDITS);
+    state_on(v, domain, "share of the pairs of an edit and a node it reaches", pare_ub_of(differ).v,
+             "nodes that an edit reaches whose largest entry may differ");
+}
+
+/* ---- statements that stand beside the headline ---------------------------------------------- */
+
+static void one_ball(view *v, const pair *p, const pare_inputs *set, double rho)
+{
+    char r[40];
+    const ball_bound b = ball_of_set(&v->w, p, set, rho);
+    ball_text(r, rho);
+    const char *const domain = pare_sprintf(
+        v->keep, "every input whose feature rows are each within %s (euclidean) of those of %s", r,
+        v->cert->domain);
+    state_on(v, domain, PARE_NORM_HEADLINE, b.apart.v,
+             pare_sprintf(v->keep, BALL_NAME "%s: outputs", r));
+    state_on(v, domain, "share of the output rows", share(b.rows - b.certain, b.rows),
+             pare_sprintf(v->keep, BALL_NAME "%s: rows whose largest entry may differ", r));
+}
+
+/* Layer by layer, and the balls that the certificate speaks of. */
+static void near_by(view *v, pare_width_method method, const pare_model *f, const pare_model *g,
+                    const pare_inputs *set)
+{
+    const bool scores = method == PARE_WIDTH_JL || method == PARE_WIDTH_QK;
+    const pair p = {f, g, v->gf, &v->f, &v->g, v->rounded[0], v->rounded[1], scores};
+    double rho;
+    const char *const why = tube_refuses(f);
+    if (why)
+        suppose(v, PARE_FALSE, NAN, NAN, pare_sprintf(v->keep, "layer by layer: not with %s", why));
+    state(v, PARE_NORM_HEADLINE, local_of_set(&v->w, &p, set).v,
+          "layer by layer, without a run of the input model from end to end");
+    for (size_t i = 0; !v->w.st && i < v->nasked; i++)
+        if (ball_radius(&rho, v->asked[i].name)) one_ball(v, &p, set, rho);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */
@@ -270,7 +375,9 @@ static size_t set_up(view *v, const pare_model *f, const pare_model *g, const pa
     if (w->st) return 0;
     v->pf = points_of(w, v->ff, &v->f, &set->in[0]);
     v->pg = points_of(w, v->gf, &v->g, &set->in[0]);
-    v->room = 8;
+    v->rounded[0] = rf.rounded;
+    v->rounded[1] = rg.rounded;
+    v->room = 16 + 2 * v->nasked;
     for (size_t l = 0; l < v->f.nlayers; l++) v->room += 8 + 2 * v->f.layers[l].nheads;
     v->cert->hypotheses = pare_alloc(v->keep, v->room, sizeof *v->cert->hypotheses);
     v->cert->statements = pare_alloc(v->keep, v->room, sizeof *v->cert->statements);
@@ -306,7 +413,10 @@ static void prove_all(view *v, pare_width_method method, const pare_cert *claime
     look(v, method);
     if (v->w.st) return;
     classes(v, &o);
+    aucs(v, &o);
     weights(v, f, g, set);
+    edits(v, f, g, &set->in[0]);
+    near_by(v, method, f, g, set);
     c->proven = o.gap.proven.v;
     c->measured = o.gap.measured;
     c->measured_slack = pare_measured_slack(&o.gap);
@@ -326,8 +436,13 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
                          const pare_model *f, const pare_model *g, const pare_inputs *set,
                          const pare_exec *exec, pare_err *err)
 {
-    view v = {.w = {pare_arena_new(), exec, err, PARE_OK}, .keep = a, .cert = again};
+    view v = {.w = {pare_arena_new(), exec, err, PARE_OK},
+              .keep = a,
+              .cert = again,
+              .asked = claimed->statements, /* of `again` itself when it is made */
+              .nasked = claimed->nstatements};
     if (!v.w.a) return pare_no_memory(err);
+    look_for_edits(&v, claimed); /* before the lists are emptied: `again` may be `claimed` */
     again->nhypotheses = again->nstatements = 0;
     prove_all(&v, method_of(claimed->reduction), claimed, f, g, set);
     pare_model_free(v.ff);
