@@ -173,6 +173,8 @@ pare_ub pare_lowrank_bound(pare_ub beta, pare_ub root_alpha, size_t layers, pare
 
 /* One for each method ("width.exact", ...), in the order of the enum. */
 extern const pare_prover pare_width_provers[PARE_WIDTH_METHODS];
+/* In the name of a hypothesis whose limit is proven from below: no cut of that kind has less. */
+#define PARE_WIDTH_LEAST "and the least of any"
 /* What to ask pare_publish for (its `ask`): the same statements for every input whose feature rows
  * are each within rho of the given ones. NULL when memory is out. */
 PARE_MUST_USE const char *pare_width_ball_name(pare_arena *a, double rho);

@@ -70,6 +70,28 @@ static void print_details(const pare_width_report *p)
     }
 }
 
+/* The balls that were asked for, and what no cut can beat: at the last place of the stream, and in
+ * the outputs where there is such a bound. */
+static void print_beside(const pare_cert *cert)
+{
+    const pare_hypothesis *last = NULL;
+    char buf[40];
+    for (size_t i = 0; i < cert->nstatements; i++) {
+        const pare_statement *const s = &cert->statements[i];
+        if (strncmp(s->name, "ball", 4) == 0)
+            out_row("", "%s: %s", s->name, pare_ub_format(buf, pare_ub_exact(s->bound), 4));
+    }
+    for (size_t i = 0; i < cert->nhypotheses; i++) {
+        const pare_hypothesis *const h = &cert->hypotheses[i];
+        if (!strstr(h->name, PARE_WIDTH_LEAST) || (h->name[0] != 'h' && h->name[0] != 'o'))
+            continue;
+        if (last && h->name[0] == 'o')
+            out_row("at best", "%s: %.4g, %.4g", last->name, last->value, last->limit);
+        last = h;
+    }
+    if (last) out_row("at best", "%s: %.4g, %.4g", last->name, last->value, last->limit);
+}
+
 /* The bound of a statement that begins so; nan: it is not there. */
 static double stated(const pare_cert *cert, const char *name, const char **domain)
 {
@@ -112,6 +134,7 @@ static void print_people(const cli *c, const width_opts *o)
     if (c->verbose) print_details(p);
     print_stated(&o->r.cert);
     reduce_print(c, &o->r);
+    print_beside(&o->r.cert);
     if (!isnan(o->output_error))
         out_row("off by", "%.6g of the outputs (root mean squares, held out)", o->output_error);
 }
@@ -179,16 +202,6 @@ static pare_status keep_report(cli *c, pare_width_report *p)
     return PARE_OK;
 }
 
-/* What the certificate is to say beside the headline. */
-static pare_status ask(cli *c, width_opts *o)
-{
-    if (o->ball == 0) return PARE_OK;
-    const char *const name = pare_width_ball_name(c->arena, o->ball);
-    if (!name) return pare_no_memory(&c->err);
-    o->r.ask[o->r.nask++] = name;
-    return PARE_OK;
-}
-
 /* *small becomes the model that was taught. */
 static pare_status distill(cli *c, width_opts *o, const pare_model *m, pare_model **small)
 {
@@ -226,21 +239,28 @@ static pare_status cut(cli *c, width_opts *o, const pare_model *m, const cert_in
     pare_status st = pare_width(&small, &o->report, m, &in->set, w, &c->exec, &c->err);
     if (!st) st = keep_report(c, &o->report);
     if (!st && o->epochs) st = distill(c, o, m, &small);
-    if (!st) st = ask(c, o);
     if (!st) st = reduce_publish(c, &o->r, m, &small, in, &pare_width_provers[o->method]);
     pare_model_free(small);
     return st;
 }
 
-static pare_status ask_edits(cli *c, width_opts *o)
+static pare_status ask_for(cli *c, width_opts *o, const char *name)
 {
-    if (!o->edits && !o->edit_rows) return PARE_OK;
-    const char *const name = o->edit_rows
-                                 ? pare_sprintf(c->arena, PARE_WIDTH_EDITS_ROWS, o->edit_rows)
-                                 : PARE_WIDTH_EDITS;
     if (!name) return pare_no_memory(&c->err);
     o->r.ask[o->r.nask++] = name;
     return PARE_OK;
+}
+
+/* What the certificate is to say beside the headline. */
+static pare_status ask(cli *c, width_opts *o)
+{
+    pare_status st = PARE_OK;
+    if (o->edits || o->edit_rows)
+        st = ask_for(c, o,
+                     o->edit_rows ? pare_sprintf(c->arena, PARE_WIDTH_EDITS_ROWS, o->edit_rows)
+                                  : PARE_WIDTH_EDITS);
+    if (!st && o->ball > 0) st = ask_for(c, o, pare_width_ball_name(c->arena, o->ball));
+    return st;
 }
 
 /* ---- language models and encoders ----------------------------------------------------------- */
@@ -304,7 +324,7 @@ static pare_status width(cli *c, width_opts *o)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "--data is needed: a cut is fitted to a graph");
     if (!st && o->epochs && o->method != PARE_WIDTH_AUTO)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "--distill goes with --method auto");
-    if (!st) st = ask_edits(c, o);
+    if (!st) st = ask(c, o);
     if (!st) st = cli_load(c, &m, c->operand[0]);
     if (!st) st = of_text(o) ? width_of_text(c, o, m) : width_of_graph(c, o, m);
     if (c->bar.drawn) pare_bar_clear(&c->bar);

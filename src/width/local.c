@@ -13,8 +13,7 @@
 
 #define RCOND 1e-10
 
-/* The affine map of the small rows that is nearest to `target`, applied. */
-static pare_mat decoded(work *w, const pare_mat *small, const pare_mat *target)
+pare_mat nearest_rows(work *w, const pare_mat *small, const pare_mat *target)
 {
     const double *const from = w_col_means(w, small), *const to = w_col_means(w, target);
     if (w->st) return (pare_mat){0};
@@ -41,7 +40,7 @@ static pare_mat settle(work *w, const pare_mat *next, const pare_ub *r, const pa
     pare_mat h = w_mat(w, next->rows, next->cols);
     const pare_mark mark = pare_arena_mark(w->a);
     double *const room = w_vec(w, next->cols);
-    const pare_mat y = same ? *small : decoded(w, small, next);
+    const pare_mat y = same ? *small : nearest_rows(w, small, next);
     if (!w->st && (y.rows != h.rows || y.cols != h.cols))
         w_fail(w, PARE_ERR_VERIFY, "rows of %zu and %zu numbers at one place of the stream", h.cols,
                y.cols);

@@ -186,6 +186,18 @@ mover *mover_new(work *w, const net_layer *l, double off)
     return w->st ? NULL : m;
 }
 
+pare_ub mover_stretch(const mover *m)
+{
+    return m->whole;
+}
+
+pare_ub mover_longest(const mover *m)
+{
+    pare_ub most = ub(0);
+    for (size_t f = 0; f < m->l->w1.rows; f++) most = pare_ub_max(most, m->n1[f]);
+    return most;
+}
+
 /* ---- attention ------------------------------------------------------------------------------ */
 
 /* One head at the rows H: midpoints, and how far each may be off. */
@@ -479,7 +491,8 @@ static int exponent_of(double x)
 
 static void scale_by(pare_mat *m, int e)
 {
-    for (size_t i = 0; i < m->rows * m->cols; i++) m->v[i] = ldexp(m->v[i], -e);
+    const double by = ldexp(1, -e);
+    for (size_t i = 0; i < m->rows * m->cols; i++) m->v[i] *= by;
 }
 
 enum { MOST_SQUARINGS = 6 };
@@ -492,7 +505,7 @@ static pare_ub top_value(ffn_room *o, size_t squarings)
     int e[MOST_SQUARINGS + 2];
     const pare_mat *from = &o->j;
     pare_ub size = fro_norm(&o->j);
-    if (!(size.v < 0x1p500)) return pare_ub_inf();
+    if (!(size.v < 0x1p500 && size.v > 0x1p-500)) return size;
     for (size_t k = 0; k <= squarings; k++) {
         e[k] = exponent_of(size.v);
         scale_by(k == 0 ? &o->j : &o->x[(k - 1) % 2], e[k]);

@@ -75,6 +75,8 @@ typedef struct mover mover; /* one layer and its norms */
 /* `off`: entries of r1, wo, r2, w2 may be wrong by this share of themselves (a fold's roundings).
  */
 mover *mover_new(work *w, const net_layer *l, double off);
+pare_ub mover_stretch(const mover *m); /* of the hidden layer with its skip: a Lipschitz constant */
+pare_ub mover_longest(const mover *m); /* largest |row| of W1 */
 /* |layer(H')_i - layer(H)_i| <= out[i] in the euclidean norm for all H' with |h'_i - h_i| <= e[i].
  * `hidden` encloses W1 z + b1 at H: the rows before the activation. */
 void move_layer(work *w, pare_ub *out, const mover *mv, const pare_mat *h, const pare_ub *e,
@@ -139,6 +141,20 @@ pare_mat local_path(work *w, const tube *f, const pare_mat *small, bool same, pa
 pare_ub local_gap(work *w, const tube *f, const pare_mat *small, bool same,
                   const pare_enclosure *out);
 pare_ub local_of_set(work *w, const pair *p, const pare_inputs *set);
+/* The affine map of the small rows that is nearest to `target`, applied to them. */
+pare_mat nearest_rows(work *w, const pare_mat *small, const pare_mat *target);
+
+/* ---- what no cut can beat (lower.c) ---- */
+
+/* From below: |a - b|_F for any b whose rows are an affine map of d numbers each. rad: how far the
+ * exact rows are from those of a, euclidean; NULL: not at all. */
+double least_residual(work *w, const pare_mat *a, const double *rad, size_t d);
+double least_entry(work *w, const pare_mat *a, const double *rad, size_t d); /* |a - b|_max */
+/* The largest difference of an output entry on the set, at least, for any model with an affine head
+ * on rows of d numbers. */
+double least_of_outputs(work *w, const pare_model *f, const pare_inputs *set, size_t d);
+/* What the best affine map of x leaves of a: an estimate. */
+double decoded_residual(work *w, const pare_mat *a, const pare_mat *x);
 
 /* ---- models with norms (lm_prove.c): a pare_prover's function ---- */
 

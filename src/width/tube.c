@@ -102,24 +102,61 @@ pare_mat tube_stem(work *w, const tube *t, pare_ub *r)
     return pare_mat_of(e.mid, e.rows, e.cols);
 }
 
+/* The attention part of layer l at the rows h: z, with radii of rows. */
+static pare_enclosure attention_at(work *w, const tube *t, size_t l, const pare_mat *h)
+{
+    const pare_input in = on_rows(t, h);
+    pare_block half = t->m->blocks[l];
+    pare_model part = bare(t, h->cols);
+    half.ffn = (pare_ffn){.kind = PARE_FFN_NONE};
+    part.nblocks = 1;
+    part.blocks = &half;
+    return enclosed(w, &part, &in);
+}
+
+/* The rest of it at the rows z. */
+static pare_enclosure ffn_at(work *w, const tube *t, size_t l, const pare_mat *z)
+{
+    const pare_input in = on_rows(t, z);
+    pare_block half = t->m->blocks[l];
+    pare_model part = bare(t, z->cols);
+    half.attn = (pare_attn){.kind = PARE_ATTN_NONE};
+    part.nblocks = 1;
+    part.blocks = &half;
+    return enclosed(w, &part, &in);
+}
+
+/* W1 z + b1 at the rows z, for all rows within r of them. */
+static pare_enclosure hidden_at(work *w, const tube *t, size_t l, const pare_mat *z,
+                                const pare_ub *r)
+{
+    const pare_input in = on_rows(t, z);
+    pare_model part = bare(t, z->cols);
+    part.top.out = t->m->blocks[l].ffn.layers[0];
+    const pare_enclosure e = enclosed(w, &part, &in);
+    const pare_ub longest = mover_longest(t->layers[l]);
+    for (size_t i = 0; !w->st && i < e.rows; i++)
+        e.rad[i] = pare_ub_fma(longest, r[i], pare_ub_exact(e.rad[i])).v;
+    return e;
+}
+
 pare_mat tube_layer(work *w, const tube *t, size_t l, const pare_mat *h, const pare_ub *e,
                     pare_ub *r)
 {
     pare_mat out = w_mat(w, h->rows, t->n->layers[l].w2.rows);
     const pare_mark mark = pare_arena_mark(w->a);
-    const pare_input in = on_rows(t, h);
-    pare_block half = t->m->blocks[l];
-    pare_model part = bare(t, h->cols);
-    part.nblocks = 1;
-    part.blocks = &half;
-    const pare_enclosure whole = enclosed(w, &part, &in);
-    part.top.out = half.ffn.layers[0];
-    half.ffn = (pare_ffn){.kind = PARE_FFN_NONE};
-    const pare_enclosure hidden = enclosed(w, &part, &in);
+    pare_ub *const rz = w_alloc(w, h->rows, sizeof *rz);
+    const pare_enclosure at = attention_at(w, t, l, h);
+    for (size_t i = 0; !w->st && i < at.rows; i++) rz[i] = row_radius(&at, i);
+    const pare_mat z = pare_mat_of(at.mid, at.rows, at.cols);
+    const pare_enclosure hidden = hidden_at(w, t, l, &z, rz), rest = ffn_at(w, t, l, &z);
     move_layer(w, r, t->layers[l], h, e, t->g, &hidden);
-    for (size_t i = 0; !w->st && i < whole.rows; i++)
-        r[i] = pare_ub_add(r[i], row_radius(&whole, i));
-    if (!w->st) memcpy(out.v, whole.mid, whole.rows * whole.cols * sizeof *out.v);
+    for (size_t i = 0; !w->st && i < rest.rows; i++) {
+        const pare_ub rounds =
+            pare_ub_fma(mover_stretch(t->layers[l]), rz[i], row_radius(&rest, i));
+        r[i] = pare_ub_add(r[i], rounds);
+    }
+    if (!w->st) memcpy(out.v, rest.mid, rest.rows * rest.cols * sizeof *out.v);
     pare_arena_reset(w->a, mark);
     return out;
 }

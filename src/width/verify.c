@@ -200,6 +200,36 @@ static void forms(view *v)
         }
 }
 
+/* Eckart-Young for the stream: what this cut's rows can say of the input model's, and what the best
+ * rows of that width could. */
+static void streams(view *v)
+{
+    for (size_t i = 0; !v->w.st && i < 2 * v->f.nlayers + 1; i++) {
+        const pare_mat *const a = point(&v->pf, i), *const x = point(&v->pg, i);
+        const double scale = w_fro(a), root = sqrt((double)a->rows);
+        const double left = visible(decoded_residual(&v->w, a, x), 100 * scale);
+        const double least = visible(least_residual(&v->w, a, NULL, x->cols), 100 * scale);
+        suppose(v, PARE_TRUE, left / root, least / root,
+                pare_sprintf(v->keep,
+                             "%c%zu: what %zu numbers a row leave of it (root mean square, "
+                             "f64), " PARE_WIDTH_LEAST " %zu",
+                             i % 2 ? 'z' : 'h', i / 2, x->cols, x->cols));
+    }
+}
+
+/* The same for the outputs, where they have more entries than the last rows have numbers. */
+static void best_outputs(view *v, const output_bound *o, const pare_model *f,
+                         const pare_inputs *set)
+{
+    const size_t d = v->pg.h[v->g.nlayers].cols;
+    if (v->w.st || v->f.wh.rows <= d) return;
+    suppose(v, PARE_TRUE, o->gap.measured, least_of_outputs(&v->w, f, set, d),
+            pare_sprintf(v->keep,
+                         "outputs: largest difference, " PARE_WIDTH_LEAST
+                         " model whose last rows have %zu numbers",
+                         d));
+}
+
 static void look(view *v, pare_width_method method)
 {
     if (method == PARE_WIDTH_EXACT || method == PARE_WIDTH_LOWRANK || method == PARE_WIDTH_LEVERAGE)
@@ -378,7 +408,7 @@ static size_t set_up(view *v, const pare_model *f, const pare_model *g, const pa
     v->rounded[0] = rf.rounded;
     v->rounded[1] = rg.rounded;
     v->room = 16 + 2 * v->nasked;
-    for (size_t l = 0; l < v->f.nlayers; l++) v->room += 8 + 2 * v->f.layers[l].nheads;
+    for (size_t l = 0; l < v->f.nlayers; l++) v->room += 10 + 2 * v->f.layers[l].nheads;
     v->cert->hypotheses = pare_alloc(v->keep, v->room, sizeof *v->cert->hypotheses);
     v->cert->statements = pare_alloc(v->keep, v->room, sizeof *v->cert->statements);
     if (!w->st && (!v->cert->hypotheses || !v->cert->statements)) w->st = pare_no_memory(w->err);
@@ -411,6 +441,8 @@ static void prove_all(view *v, pare_width_method method, const pare_cert *claime
                "queries and keys alone were cut, but the streams of the "
                "models have other widths");
     look(v, method);
+    if (!scores) streams(v);
+    best_outputs(v, &o, f, set);
     if (v->w.st) return;
     classes(v, &o);
     aucs(v, &o);
