@@ -230,10 +230,10 @@ static pare_status npy_gather(pare_gather *g, const char *path, size_t window, p
 {
     pare_array a;
     char shape[128];
-    pare_status st = pare_window_of(&window, g->model, window, err);
-    if (st == PARE_OK) st = pare_npy_read(&a, g->arena, path, err);
+    pare_status st = pare_npy_read(&a, g->arena, path, err);
+    if (st == PARE_OK && !g->model->stem.ids) return vectors_gather(g, &a, err);
+    if (st == PARE_OK) st = pare_window_of(&window, g->model, window, err);
     if (st) return st;
-    if (!g->model->stem.ids) return vectors_gather(g, &a, err);
     if (a.ndim != 2 || !pare_array_is_integer(&a))
         return pare_fail(err, PARE_ERR_INPUT, "the array is %s %s, expected ids [B, T]",
                          pare_dtype_name(a.dtype), pare_shape_text(shape, a.shape, a.ndim));
