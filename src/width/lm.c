@@ -103,8 +103,8 @@ void lm_need_one_width(work *w, const lm *m)
     for (size_t p = 1; p < m->nplaces; p++)
         if (m->width[p] != m->width[0])
             w_fail(w, PARE_ERR_INPUT,
-                   "the stream has widths %zu and %zu: one basis can not serve both",
-                   m->width[0], m->width[p]);
+                   "the stream has widths %zu and %zu: one basis can not serve both", m->width[0],
+                   m->width[p]);
 }
 
 void lm_job_ends(lm_job *j, const lm_basis *first, const lm_basis *last)
@@ -188,8 +188,8 @@ pare_status lm_width(pare_model **out, pare_width_report *report, const pare_mod
     *out = NULL;
     if (!w.a) return pare_no_memory(err);
     check_opts(&w, opts, data);
-    const bool inner = opts->dim == 0 && (opts->qk_dim || opts->v_dim || opts->ffn_dim) &&
-                       !(opts->keep > 0);
+    const bool inner =
+        opts->dim == 0 && (opts->qk_dim || opts->v_dim || opts->ffn_dim) && !(opts->keep > 0);
     const lm m = lm_open(&w, in, !inner);
     const lm_fact *const facts = w.st ? NULL : lm_facts(&w, &m);
     if (!w.st) check_sizes(&w, &m, facts, opts);
