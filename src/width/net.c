@@ -84,12 +84,21 @@ static pare_mat skip_of(work *w, const pare_skip *s, size_t din)
     return r;
 }
 
+/* The columns of wo that a head has; without wo the heads side by side are the output. */
+static pare_mat join_of(work *w, const pare_attn *a, const pare_head *h)
+{
+    if (pare_has(&a->wo)) return part_of(w, &a->wo, 0, h->o, a->dout, h->dv);
+    pare_mat m = w_mat(w, a->dout, h->dv);
+    for (size_t j = 0; !w->st && j < h->dv; j++) pare_row_mut(&m, h->o + j)[j] = 1;
+    return m;
+}
+
 static net_head head_of(work *w, const pare_attn *a, const pare_head *h)
 {
     return (net_head){.wq = part_of(w, &a->wq, h->q, 0, h->dk, a->din),
                       .wk = part_of(w, &a->wk, h->k, 0, h->dk, a->din),
                       .wv = part_of(w, &a->wv, h->v, 0, h->dv, a->din),
-                      .wo = part_of(w, &a->wo, 0, h->o, a->dout, h->dv),
+                      .wo = join_of(w, a, h),
                       .bq = bias_of(w, &a->bq, h->q, h->dk),
                       .bv = bias_of(w, &a->bv, h->v, h->dv),
                       .scale = h->scale};
@@ -263,6 +272,20 @@ static void lay_out(pare_attn *a, const net_layer *l, bool *bq, bool *bv, size_t
     }
 }
 
+/* Whether the heads side by side are the output as they are. */
+static bool joins(const net_layer *l)
+{
+    size_t first = 0;
+    for (size_t i = 0; i < l->nheads; i++) {
+        const pare_mat *const m = &l->heads[i].wo;
+        for (size_t r = 0; r < m->rows; r++)
+            for (size_t j = 0; j < m->cols; j++)
+                if (pare_row(m, r)[j] != (r == first + j ? 1 : 0)) return false;
+        first += m->cols;
+    }
+    return first == l->heads[0].wo.rows;
+}
+
 static void put_attention(writer *o, pare_attn *a, const net_layer *l)
 {
     bool bq, bv;
@@ -277,7 +300,8 @@ static void put_attention(writer *o, pare_attn *a, const net_layer *l)
     a->wq = room(o, q, a->din);
     a->wk = room(o, q, a->din);
     a->wv = room(o, v, a->din);
-    a->wo = room(o, a->dout, v);
+    const bool map = !joins(l);
+    if (map) a->wo = room(o, a->dout, v);
     if (bq) a->bq = room(o, 1, q);
     if (bv) a->bv = room(o, 1, v);
     for (size_t i = 0; !o->st && i < l->nheads; i++) {
@@ -287,7 +311,7 @@ static void put_attention(writer *o, pare_attn *a, const net_layer *l)
         put(o, &a->wq, at->q, 0, &h->wq);
         put(o, &a->wk, at->k, 0, &h->wk);
         put(o, &a->wv, at->v, 0, &h->wv);
-        put(o, &a->wo, 0, at->o, &h->wo);
+        if (map) put(o, &a->wo, 0, at->o, &h->wo);
         if (bq) put(o, &a->bq, 0, at->q, &rq);
         if (bv) put(o, &a->bv, 0, at->v, &rv);
     }
@@ -360,9 +384,11 @@ static size_t layer_count(const net_layer *l)
     size_t n = 0;
     bool bq = false, bv = false;
     size_t q = 0, v = 0;
+    const bool map = !joins(l);
     for (size_t i = 0; i < l->nheads; i++) {
         const net_head *const h = &l->heads[i];
-        n += 2 * h->wq.rows * h->wq.cols + h->wv.rows * h->wv.cols + h->wo.rows * h->wo.cols;
+        n += 2 * h->wq.rows * h->wq.cols + h->wv.rows * h->wv.cols;
+        if (map) n += h->wo.rows * h->wo.cols;
         bq = bq || bias_count(h->bq, h->wq.rows);
         bv = bv || bias_count(h->bv, h->wv.rows);
         q += h->wq.rows;

@@ -128,7 +128,7 @@ static void every_method_is_certified_and_verifies(void **state)
         size_t changed = 0;
         for (size_t i = 0; i < NODES; i++)
             changed += largest(pare_row(&y, i), y.cols) != largest(pare_row(&z, i), z.cols);
-        assert_int_equal(cert.nstatements, 3);
+        assert_int_equal(cert.nstatements, 4);
         assert_le((double)changed / NODES, cert.statements[0].bound);
         assert_le(cert.statements[0].bound, (double)changed / NODES * 1.001 + 0.1);
         play_close(&p);
