@@ -312,6 +312,7 @@ static pare_status width_of_text(cli *c, width_opts *o, const pare_model *m)
     pare_status st = width_data_load(c, &d, m, o->r.data, o->windows);
     if (!st) st = pare_width(&small, &o->report, m, d.fit.n ? &d.fit : NULL, w, &c->exec, &c->err);
     if (!st) st = keep_report(c, &o->report);
+    if (!st) st = ask_for(c, o, PARE_WIDTH_NEW_INPUT); /* `held` is what the cut has not seen */
     if (!st) st = reduce_publish(c, &o->r, m, &small, &d.held, &pare_width_provers[o->method]);
     pare_model_free(small);
     return st ? st : measure_text(c, o, m, &d);

@@ -4,6 +4,7 @@
 #include "prove.h"
 #include <pare/publish.h>
 #include <math.h>
+#include <string.h>
 
 /* Multiplications of all the passes that the attention weights need: beyond it, they are not looked
  * at (minutes on a model of a hundred million parameters). From shapes alone. */
@@ -49,14 +50,36 @@ static void weights(work *w, pare_cert *again, pare_arena *a, const pare_model *
     }
 }
 
+/* Asked for by its name among the statements of the certificate as it came. */
+static bool next_input_asked(const pare_cert *claimed)
+{
+    for (size_t i = 0; i < claimed->nstatements; i++)
+        if (strcmp(claimed->statements[i].name, PARE_WIDTH_NEW_INPUT) == 0) return true;
+    return false;
+}
+
+/* What is proven of inputs that the cut has not seen says something of the next one. */
+static void next_input(work *w, pare_cert *again, pare_arena *a, const pare_inputs *set)
+{
+    static const pare_hypothesis unseen = {
+        "a new input: the data are independent draws of its source that the cut has not seen",
+        PARE_UNKNOWN, NAN, NAN};
+    const pare_statement s = exchangeable(a, set, again->proven);
+    again->hypotheses = pare_alloc(a, 1, sizeof *again->hypotheses);
+    if (!w->st && (!s.name || !again->hypotheses)) w->st = pare_no_memory(w->err);
+    if (w->st) return;
+    again->hypotheses[again->nhypotheses++] = unseen;
+    again->statements[again->nstatements++] = s;
+}
+
 static void fill(work *w, pare_cert *again, pare_arena *a, const pare_cert *claimed,
-                 const pare_model *f, const pare_model *g, const pare_inputs *set)
+                 const pare_model *f, const pare_model *g, const pare_inputs *set, bool next)
 {
     output_bound o;
     outputs_compare(w, &o, f, g, set);
     again->norm = PARE_NORM_HEADLINE;
     again->domain = pare_domain_text(a, &claimed->data);
-    again->statements = pare_alloc(a, f->nblocks + 1, sizeof *again->statements);
+    again->statements = pare_alloc(a, f->nblocks + 2, sizeof *again->statements);
     if (!w->st && (!again->domain || !again->statements)) w->st = pare_no_memory(w->err);
     if (w->st) return;
     const double share = (double)(o.rows - o.certain) / (double)(o.rows ? o.rows : 1);
@@ -69,6 +92,7 @@ static void fill(work *w, pare_cert *again, pare_arena *a, const pare_cert *clai
     again->measured = o.gap.measured;
     again->measured_slack = pare_measured_slack(&o.gap);
     again->rounding = o.gap.rounding.v;
+    if (next) next_input(w, again, a, set);
 }
 
 pare_status lm_prove(pare_cert *again, pare_arena *a, const pare_cert *claimed, const pare_model *f,
@@ -77,8 +101,9 @@ pare_status lm_prove(pare_cert *again, pare_arena *a, const pare_cert *claimed, 
 {
     work w = {pare_arena_new(), exec, err, PARE_OK};
     if (!w.a) return pare_no_memory(err);
+    const bool next = next_input_asked(claimed); /* `again` may be `claimed` */
     again->nhypotheses = again->nstatements = 0;
-    fill(&w, again, a, claimed, f, g, set);
+    fill(&w, again, a, claimed, f, g, set, next);
     pare_arena_free(w.a);
     return w.st;
 }
