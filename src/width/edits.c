@@ -414,7 +414,7 @@ static void set_up(all *a, const pare_model *f, const pare_input *in, size_t mos
     a->x = pare_mat_of((double *)(uintptr_t)in->x, in->tokens, in->width);
     a->values = edit_rows_of(w, &a->x, most);
     a->graph = graph_of(w, &f->pattern, in->graph, in->tokens);
-    if (!w->st) w->st = pare_graph_turn(&a->turned, w->a, &a->graph, w->err);
+    if (!w->st) w->st = pare_graph_turn(&a->turned, w->a, &a->graph, 1, w->err);
     for (size_t i = 0; !w->st && i < a->graph.n; i++)
         if (a->graph.ptr[i + 1] - a->graph.ptr[i] > a->widest_row)
             a->widest_row = a->graph.ptr[i + 1] - a->graph.ptr[i];
