@@ -17,9 +17,10 @@
 enum {
     ROWS = 256,        /* at a time through a layer */
     BLOCK_ROWS = 2048, /* of one block of edits after the last layer, at least one edit */
-    ROUND = 64         /* blocks between two reports of progress */
+    ROUND = 64,        /* blocks between two reports of progress */
+    PAIR = 256         /* multiplications that one key costs a head beside its products */
 };
-#define WORK 1e13 /* multiplications: some ten minutes on two cores */
+#define WORK 1e13 /* multiplications: some minutes on two cores */
 
 /* One model: its net, its rows on the graph as it is (one list per layer), its outputs there. */
 typedef struct side {
@@ -171,7 +172,7 @@ static double edit_work(const all *a, const edit_field *f, size_t keys)
     for (size_t l = 0; l < f->hops; l++) {
         const patch_layer *const p = &a->side[0].net.layers[l];
         sum += (double)f->upto[l + 1] * layer_work(p);
-        sum += (double)keys * (double)(p->qkv.w.rows + 16 * p->nheads);
+        sum += (double)keys * (double)(p->qkv.w.rows + PAIR * p->nheads);
     }
     return 2 * sum;
 }
