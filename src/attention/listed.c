@@ -187,17 +187,10 @@ static pare_status by_blocks(const listed_job *w, const pare_exec *exec, pare_er
 /* ---- in the order of visits --------------------------------------------------------------------
  */
 
-enum { STRETCH = 64 /* edges at a time: their rows stay in the first cache */ };
-
 typedef struct visited {
     const listed_job *w;
     list_sum *sum; /* of each row, so far */
 } visited;
-
-static void ask_for(const pare_mat32 *m, size_t i)
-{
-    for (size_t c = 0; c < m->cols; c += 16) __builtin_prefetch(m->v + i * m->ld + c);
-}
 
 /* Some more keys of row i: what is there already fades where a larger score comes. */
 static void more_keys(const visited *b, size_t i, size_t first, size_t n)
@@ -205,7 +198,7 @@ static void more_keys(const visited *b, size_t i, size_t first, size_t n)
     const listed_job *const w = b->w;
     const list_rows k = rows_of(w->k), v = rows_of(w->v);
     const uint32_t *const idx = w->visits->other + first;
-    float s[STRETCH + LIST_PAD];
+    float s[VISIT_MOST + LIST_PAD];
     w->kernel->scores(s, w->q->v + i * w->q->ld, &k, w->scale, idx, n);
     float *const kept = w->scores ? w->scores + first : NULL;
     const list_sum sum = b->sum[i] = w->kernel->weights(s, kept, n, b->sum[i]);
@@ -217,10 +210,10 @@ static void visit_stretch(void *ctx, size_t s)
     const visited *const b = ctx;
     const pare_visits *const v = b->w->visits;
     const size_t i = v->row[s], ahead = v->row[s + VISIT_AHEAD];
-    ask_for(b->w->q, ahead);
-    ask_for(&b->w->y, ahead);
-    for (size_t at = v->start[s], end = v->start[s + 1]; at < end; at += STRETCH)
-        more_keys(b, i, at, end - at < STRETCH ? end - at : STRETCH);
+    visit_ask_for(b->w->q, ahead);
+    visit_ask_for(&b->w->y, ahead);
+    for (size_t at = v->start[s], end = v->start[s + 1]; at < end; at += VISIT_MOST)
+        more_keys(b, i, at, end - at < VISIT_MOST ? end - at : VISIT_MOST);
 }
 
 static void end_rows(void *ctx, size_t unit)

@@ -15,10 +15,7 @@
 #include "visits.h"
 #include <string.h>
 
-enum {
-    UNIT = 256,  /* rows of one unit of work */
-    STRETCH = 64 /* edges at a time: their rows stay in the first cache from products to sums */
-};
+enum { UNIT = 256 /* rows of one unit of work */ };
 
 /* What both passes see: a window has become a graph. */
 typedef struct way_back {
@@ -39,11 +36,6 @@ static list_rows rows_of(const pare_mat32 *m)
     return (list_rows){m->v, m->ld, m->cols};
 }
 
-static void ask_for(const pare_mat32 *m, size_t i)
-{
-    for (size_t c = 0; c < m->cols; c += 16) __builtin_prefetch(row_of(m, i) + c);
-}
-
 static void means(void *ctx, size_t unit)
 {
     const way_back *const b = ctx;
@@ -62,7 +54,7 @@ static void keys_of_query(const way_back *b, size_t i, size_t first, size_t n, b
     const listed_backward_job *const w = b->w;
     const list_rows k = rows_of(w->k), v = rows_of(w->v);
     const uint32_t *const idx = b->queries->other + first;
-    float again[STRETCH + LIST_PAD], t[STRETCH + LIST_PAD], ds[STRETCH + LIST_PAD];
+    float again[VISIT_MOST + LIST_PAD], t[VISIT_MOST + LIST_PAD], ds[VISIT_MOST + LIST_PAD];
     const float *s = again;
     if (w->kept.scores)
         s = w->kept.scores + first;
@@ -78,11 +70,11 @@ static void query_stretch(void *ctx, size_t s)
     const way_back *const b = ctx;
     const size_t i = b->queries->row[s], ahead = b->queries->row[s + VISIT_AHEAD];
     const size_t end = b->queries->start[s + 1];
-    ask_for(b->w->dy, ahead);
-    ask_for(&b->w->dq, ahead);
+    visit_ask_for(b->w->dy, ahead);
+    visit_ask_for(&b->w->dq, ahead);
     bool add = !(b->w->kept.fresh && b->queries->opens[s]);
-    for (size_t at = b->queries->start[s]; at < end; at += STRETCH, add = true)
-        keys_of_query(b, i, at, end - at < STRETCH ? end - at : STRETCH, add);
+    for (size_t at = b->queries->start[s]; at < end; at += VISIT_MOST, add = true)
+        keys_of_query(b, i, at, end - at < VISIT_MOST ? end - at : VISIT_MOST, add);
 }
 
 static void key_stretch(void *ctx, size_t s)
@@ -92,8 +84,8 @@ static void key_stretch(void *ctx, size_t s)
     const list_rows q = rows_of(w->q), dy = rows_of(w->dy);
     const size_t j = b->keys->row[s], ahead = b->keys->row[s + VISIT_AHEAD];
     const size_t first = b->keys->start[s], count = b->keys->start[s + 1] - first;
-    ask_for(&w->dv, ahead);
-    ask_for(&w->dk, ahead);
+    visit_ask_for(&w->dv, ahead);
+    visit_ask_for(&w->dk, ahead);
     w->kernel->both(row_of(&w->dv, j), row_of(&w->dk, j), b->pair, b->keys->from + first, &dy, &q,
                     b->keys->other + first, count, !(w->kept.fresh && b->keys->opens[s]));
 }

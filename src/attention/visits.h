@@ -3,7 +3,10 @@
 #define PARE_ATTENTION_VISITS_H
 #include <pare/attention.h>
 
-enum { VISIT_AHEAD = 3 /* stretches whose rows may be asked for in advance */ };
+enum {
+    VISIT_AHEAD = 3, /* stretches whose rows may be asked for in advance */
+    VISIT_MOST = 64  /* edges at a time: their rows stay in the first cache, products to sums */
+};
 
 /* Edges in blocks of the row at their other end, so that those rows stay in the cache while all
  * rows come by. A stretch is what one row has in one block. */
@@ -26,5 +29,10 @@ PARE_MUST_USE pare_status visits_plan(pare_turned *t, pare_arena *a, const pare_
  * one row comes in order and not at once. */
 typedef void visit_fn(void *ctx, size_t stretch);
 void visit_all(const pare_visits *v, visit_fn *fn, void *ctx, const pare_exec *exec);
+
+static inline void visit_ask_for(const pare_mat32 *m, size_t row)
+{
+    for (size_t c = 0; c < m->cols; c += 16) __builtin_prefetch(m->v + row * m->ld + c);
+}
 
 #endif
