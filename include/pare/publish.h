@@ -20,6 +20,8 @@ typedef struct pare_publish_opts {
     uint64_t seed;
     const char *data_path;  /* where `set` came from; NULL: random inputs drawn from `seed` */
     size_t split, tokens;   /* of a graph; of each random input */
+    bool part;              /* the set is pare_inputs_part of the file's, from `first`, by tokens */
+    size_t first;
     const pare_inputs *set; /* what the headline speaks about */
     const pare_prover *prover;
     const pare_exec *exec;

@@ -8,6 +8,13 @@
 
 const char *pare_domain_text(pare_arena *a, const pare_data_ref *data)
 {
+    if (strcmp(data->kind, "part") == 0) {
+        const size_t last = data->first + data->count - 1;
+        return data->tokens
+                   ? pare_sprintf(a, "inputs %zu to %zu of the data file, the first %zu tokens of each",
+                                  data->first, last, data->tokens)
+                   : pare_sprintf(a, "inputs %zu to %zu of the data file", data->first, last);
+    }
     if (data->path && data->count == 1)
         return pare_sprintf(a, "the one input in the data file (split %zu)", data->split);
     if (data->path)
@@ -60,8 +67,12 @@ static pare_status describe(pare_cert *cert, pare_arena *a, const pare_model *in
     /* The bytes are those of the temporary file; the name is the final one. */
     cert->output.path = pare_path_relative(a, p->cert, o->out_path);
     if (!cert->output.path) return pare_no_memory(err);
-    return pare_data_ref_make(&cert->data, a, p->cert, o->data_path, o->split, o->tokens, o->set,
-                              err);
+    st = pare_data_ref_make(&cert->data, a, p->cert, o->data_path, o->split, o->tokens, o->set, err);
+    if (!o->part) return st;
+    cert->data.kind = "part";
+    cert->data.first = o->first;
+    cert->data.tokens = o->tokens;
+    return st;
 }
 
 static pare_status certify(pare_cert *cert, pare_arena *a, const pare_model *in,

@@ -1,5 +1,5 @@
 /* pare width: a narrower model, with its certificate. */
-#include "reduce.h"
+#include "width_text.h"
 #include <pare/lesson.h>
 
 #include <math.h>
@@ -11,6 +11,8 @@ typedef struct width_opts {
     size_t epochs; /* of distilling; 0: none */
     pare_distill_opts distill;
     pare_train_result taught;
+    size_t windows;      /* inputs of a text that a cut is fitted to */
+    double output_error; /* slice, svd: relative, on what is held out; nan: not measured */
     reduction r;
     pare_width_report report;
 } width_opts;
@@ -76,6 +78,8 @@ static void print_people(const cli *c, const width_opts *o)
                 (unsigned long long)o->taught.best_step + 1, o->taught.val);
     if (c->verbose) print_details(p);
     reduce_print(c, &o->r);
+    if (!isnan(o->output_error))
+        out_row("off by", "%.6g of the outputs (root mean squares, held out)", o->output_error);
 }
 
 static bool json_pair(cJSON *to, const char *key, size_t before, size_t after)
@@ -92,6 +96,8 @@ static bool json_cut(cJSON *root, const width_opts *o)
            json_pair(to, "dim", widest(p), p->dim) &&
            json_pair(to, "qk_dim", most_keys(p), p->qk_dim) &&
            json_pair(to, "ffn_dim", most_units(p), p->ffn_dim) &&
+           (isnan(o->output_error) ||
+            pare_json_add_number(to, "output_error", o->output_error)) &&
            (o->epochs == 0 || (pare_json_add_size(to, "distill_epochs", o->epochs) &&
                                pare_json_add_number(to, "validation", o->taught.val)));
 }
@@ -166,19 +172,68 @@ static pare_status cut(cli *c, width_opts *o, const pare_model *m, const cert_in
     return st;
 }
 
-static pare_status width(cli *c, width_opts *o)
+/* ---- language models and encoders ----------------------------------------------------------- */
+
+/* Text is worth its nats: the perplexity is their power of e. */
+static void in_nats(evaluation *e)
+{
+    if (strcmp(e->metric, "perplexity") != 0) return;
+    e->metric = "nats";
+    e->value = e->scores.nats;
+}
+
+static pare_status measure_text(cli *c, width_opts *o, const pare_model *m, const width_data *d)
+{
+    pare_model *g = NULL;
+    pare_status st = reduce_compare(c, &o->r, m, &d->held);
+    if (!st && o->r.has_metric) in_nats(&o->r.metric_before);
+    if (!st && o->r.has_metric) in_nats(&o->r.metric_after);
+    if (!st) st = cli_load(c, &g, c->out);
+    if (!st) st = width_output_error(c, &o->output_error, m, g, d);
+    pare_model_free(g);
+    return st;
+}
+
+static pare_status width_of_text(cli *c, width_opts *o, const pare_model *m)
+{
+    width_data d;
+    pare_model *small = NULL;
+    pare_width_opts *const w = &o->cut;
+    w->method = (pare_width_method)o->method;
+    w->basis = (pare_width_basis)o->basis;
+    w->seed = c->seed;
+    pare_status st = width_data_load(c, &d, m, o->r.data, o->windows);
+    if (!st)
+        st = pare_width(&small, &o->report, m, d.fit.n ? &d.fit : NULL, w, &c->exec, &c->err);
+    if (!st) st = keep_report(c, &o->report);
+    if (!st) st = reduce_publish(c, &o->r, m, &small, &d.held, &pare_width_provers[o->method]);
+    pare_model_free(small);
+    return st ? st : measure_text(c, o, m, &d);
+}
+
+static bool of_text(const width_opts *o)
+{
+    return o->method == PARE_WIDTH_SLICE || o->method == PARE_WIDTH_SVD;
+}
+
+static pare_status width_of_graph(cli *c, width_opts *o, const pare_model *m)
 {
     cert_inputs in;
+    pare_status st = cli_inputs(c, &in, m, o->r.data, o->split);
+    if (!st) st = cut(c, o, m, &in);
+    return st ? st : reduce_compare(c, &o->r, m, &in);
+}
+
+static pare_status width(cli *c, width_opts *o)
+{
     pare_model *m = NULL;
     pare_status st = reduce_begin(c, &o->r);
-    if (!st && !o->r.data)
+    if (!st && !o->r.data && !of_text(o))
         st = pare_fail(&c->err, PARE_ERR_USAGE, "--data is needed: a cut is fitted to a graph");
     if (!st && o->epochs && o->method != PARE_WIDTH_AUTO)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "--distill goes with --method auto");
     if (!st) st = cli_load(c, &m, c->operand[0]);
-    if (!st) st = cli_inputs(c, &in, m, o->r.data, o->split);
-    if (!st) st = cut(c, o, m, &in);
-    if (!st) st = reduce_compare(c, &o->r, m, &in);
+    if (!st) st = of_text(o) ? width_of_text(c, o, m) : width_of_graph(c, o, m);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
     if (!st && c->json)
         st = print_json(c, o);
@@ -207,6 +262,9 @@ int cmd_width(int argc, char **argv)
                     .cut = PARE_WIDTH_OPTS_DEFAULT,
                     .distill = PARE_DISTILL_OPTS_DEFAULT};
     o.r.max_error = INFINITY;
+    o.output_error = NAN;
+    o.windows = WIDTH_WINDOWS;
+    o.cut.tokens = WIDTH_TOKENS;
     const opt own[] = {
         {.name = "method",
          .kind = OPT_CHOICE,
@@ -228,7 +286,23 @@ int cmd_width(int argc, char **argv)
          .max = 1u << 20},
         SIZE_ROW("dim", cut.dim, "width of the stream"),
         SIZE_ROW("qk-dim", cut.qk_dim, "dimensions of queries and keys in each head"),
+        SIZE_ROW("v-dim", cut.v_dim, "dimensions of values in each head (svd)"),
         SIZE_ROW("ffn-dim", cut.ffn_dim, "hidden units"),
+        {.name = "windows",
+         .kind = OPT_SIZE,
+         .to = &o.windows,
+         .metavar = "N",
+         .help = "text",
+         .min = 1,
+         .max = MOST_WIDTH,
+         .joined = true},
+        {.name = "tokens",
+         .kind = OPT_SIZE,
+         .to = &o.cut.tokens,
+         .metavar = "N",
+         .help = "",
+         .max = MOST_WIDTH},
+        {.name = "untie", .kind = OPT_FLAG, .to = &o.cut.untie, .help = "a tied head gets weights of its own"},
         {.name = "distill",
          .kind = OPT_SIZE,
          .to = &o.epochs,

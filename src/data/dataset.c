@@ -144,6 +144,30 @@ static pare_status npz_gather(pare_gather *g, pare_task *task, const char *path,
     return st;
 }
 
+/* ---- vectors: no targets ---------------------------------------------------------------------- */
+
+/* [B, T, d] or [T, d]. */
+static pare_status vectors_gather(pare_gather *g, const pare_array *a, pare_err *err)
+{
+    char shape[128];
+    const size_t n = a->ndim, batch = n == 3 ? a->shape[0] : 1, d = g->model->stem.width;
+    if ((n != 2 && n != 3) || a->dtype == PARE_TEXT || a->shape[n - 1] != d)
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "the array is %s %s, the model takes vectors of %zu: [B, T, d]",
+                         pare_dtype_name(a->dtype), pare_shape_text(shape, a->shape, n), d);
+    rows r = {.n = batch, .tokens = a->shape[n - 2], .width = d};
+    r.targets = g->model->top.pool == PARE_POOL_NONE ? r.tokens : 1;
+    r.x = pare_array_numbers(g->arena, a);
+    if (!r.x) return pare_no_memory(err);
+    pare_status st = no_targets(&r, g->arena, err);
+    for (size_t i = 0; st == PARE_OK && i < batch; i++) {
+        const pare_input one = {
+            .batch = 1, .tokens = r.tokens, .width = d, .x = r.x + i * r.tokens * d};
+        st = pare_gather_add(g, one, r.target + i * r.targets, err);
+    }
+    return st;
+}
+
 /* ---- ids as text ---------------------------------------------------------------------------- */
 
 static pare_status npy_gather(pare_gather *g, const char *path, size_t window, pare_err *err)
@@ -153,6 +177,7 @@ static pare_status npy_gather(pare_gather *g, const char *path, size_t window, p
     pare_status st = pare_window_of(&window, g->model, window, err);
     if (st == PARE_OK) st = pare_npy_read(&a, g->arena, path, err);
     if (st) return st;
+    if (!g->model->stem.ids) return vectors_gather(g, &a, err);
     if (a.ndim != 2 || !pare_array_is_integer(&a))
         return pare_fail(err, PARE_ERR_INPUT, "the array is %s %s, expected ids [B, T]",
                          pare_dtype_name(a.dtype), pare_shape_text(shape, a.shape, a.ndim));

@@ -102,11 +102,13 @@ static void put_freqs(store *o, pare_attn *to, const lm_attn *a, layout *l)
         memset(l->freq, 0, a->nkeys * sizeof *l->freq);
     }
     if (!l->freqs) return;
-    to->freqs = store_room(o, 1, l->freqs);
+    store exact = {o->a, PARE_F64, o->st, o->err}; /* a turn grows with the token's number */
+    to->freqs = store_room(&exact, 1, l->freqs);
     for (size_t i = 0; i < a->nkeys; i++) {
         const pare_mat f = pare_mat_of(a->keys[i].freqs, 1, a->keys[i].planes);
-        store_put(o, &to->freqs, 0, l->freq[i], &f);
+        store_put(&exact, &to->freqs, 0, l->freq[i], &f);
     }
+    o->st = exact.st;
 }
 
 static void put_keys(store *o, pare_attn *to, const lm_attn *a, const layout *l)

@@ -25,8 +25,8 @@ double *read_bias(work *w, const pare_weight *b, size_t at, size_t n)
 static pare_status see_dtype(void *self, const char *name, pare_weight *v, bool vector,
                              pare_err *err)
 {
-    (void)name, (void)vector, (void)err;
-    if (pare_has(v) && v->dtype == PARE_F64) *(pare_dtype *)self = PARE_F64;
+    (void)name, (void)err;
+    if (pare_has(v) && !vector && v->dtype == PARE_F64) *(pare_dtype *)self = PARE_F64;
     return PARE_OK;
 }
 

@@ -10,7 +10,7 @@ pare_mat read_part(work *w, const pare_weight *from, size_t r, size_t c, size_t 
 pare_mat read_all(work *w, const pare_weight *from);
 /* n entries of a vector from `at`; zeros where it is absent. */
 double *read_bias(work *w, const pare_weight *b, size_t at, size_t n);
-/* f64 when any weight of the model is. */
+/* f64 when any matrix of the model is. */
 pare_dtype read_dtype(work *w, const pare_model *m);
 
 /* ---- writing: into an arena, as f32 or f64; the first failure stays ---- */
