@@ -211,14 +211,11 @@ static pare_status width_of_text(cli *c, width_opts *o, const pare_model *m)
     return st ? st : measure_text(c, o, m, &d);
 }
 
-static bool of_text(const width_opts *o)
-{
-    return o->method == PARE_WIDTH_SLICE || o->method == PARE_WIDTH_SVD;
-}
-
 static pare_status width_of_graph(cli *c, width_opts *o, const pare_model *m)
 {
     cert_inputs in;
+    if (!o->r.data)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--data is needed: a cut is fitted to a graph");
     pare_status st = cli_inputs(c, &in, m, o->r.data, o->split);
     if (!st) st = cut(c, o, m, &in);
     return st ? st : reduce_compare(c, &o->r, m, &in);
@@ -228,12 +225,12 @@ static pare_status width(cli *c, width_opts *o)
 {
     pare_model *m = NULL;
     pare_status st = reduce_begin(c, &o->r);
-    if (!st && !o->r.data && !of_text(o))
-        st = pare_fail(&c->err, PARE_ERR_USAGE, "--data is needed: a cut is fitted to a graph");
     if (!st && o->epochs && o->method != PARE_WIDTH_AUTO)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "--distill goes with --method auto");
     if (!st) st = cli_load(c, &m, c->operand[0]);
-    if (!st) st = of_text(o) ? width_of_text(c, o, m) : width_of_graph(c, o, m);
+    const bool text = !st && pare_width_is_text(m, (pare_width_method)o->method);
+    if (!st && text) st = width_of_text(c, o, m);
+    if (!st && !text) st = width_of_graph(c, o, m);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
     if (!st && c->json)
         st = print_json(c, o);

@@ -249,9 +249,7 @@ lm_ffn lm_svd_units(work *w, const lm_ffn *f, size_t n);
 
 /* ---- all of it (lm.c) ---- */
 
-/* Methods that go this way. */
-bool lm_serves(pare_width_method method);
-/* pare_width for them. */
+/* pare_width where pare_width_is_text. */
 PARE_MUST_USE pare_status lm_width(pare_model **out, pare_width_report *report,
                                    const pare_model *in, const pare_inputs *data,
                                    const pare_width_opts *opts, const pare_exec *exec,
