@@ -22,14 +22,14 @@ static void rise(part_cost *p)
     for (size_t i = 1; i < p->n; i++) p->cost[i] = fmax(p->cost[i], p->cost[i - 1]);
 }
 
-size_t lm_share(work *w, part_cost *p, size_t parts, size_t parameters)
+size_t lm_share(part_cost *p, size_t parts, size_t parameters)
 {
     size_t done = 0;
     for (size_t k = 0; k < parts; k++) {
         rise(&p[k]);
         p[k].gone = 0;
     }
-    while (!w->st && done < parameters) {
+    while (done < parameters) {
         part_cost *best = NULL;
         for (size_t k = 0; k < parts; k++)
             if (p[k].gone < p[k].n && (!best || price(&p[k]) < price(best))) best = &p[k];

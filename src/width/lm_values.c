@@ -70,7 +70,7 @@ values_turn values_turned(work *w, const lm_attn *a, const repair *r, const pare
     const size_t *const at = starts(w, a);
     values_turn t = {.to = w_alloc(w, a->nkeys, sizeof *t.to)};
     pare_mat back = w_mat(w, r->inputs, r->inputs), k = w_mat(w, r->h.rows, r->h.cols);
-    t.t = w_mat(w, r->inputs, r->inputs);
+    t.all = w_mat(w, r->inputs, r->inputs);
     const pare_mat v = w_mul(w, root, false, &r->map, false);
     if (!w->st) w->st = pare_spd_inverse(&k, &r->h, w->err);
     for (size_t g = 0; !w->st && g < a->nkeys; g++) {
@@ -80,12 +80,12 @@ values_turn values_turned(work *w, const lm_attn *a, const repair *r, const pare
         directions(w, &t.to[g], &from, a, g, at, &k, &v);
         for (size_t h = 0; !w->st && h < a->nheads; h++) {
             if (a->heads[h].keys != g) continue;
-            put(&t.t, at[h], &t.to[g]);
+            put(&t.all, at[h], &t.to[g]);
             put(&back, at[h], &from);
         }
     }
     if (w->st) return t;
-    t.fit = repair_turned(w, r, &t.t, &back);
+    t.fit = repair_turned(w, r, &t.all, &back);
     t.b = bundles_of(w, a, at);
     return t;
 }
@@ -113,4 +113,15 @@ lm_attn values_taken(work *w, const lm_attn *a, const values_turn *t, const bool
     }
     for (size_t o = 0; !w->st && o < a->dout; o++) out.bo[o] = pare_row(map, o)[map->cols - 1];
     return out;
+}
+
+pare_mat values_map(work *w, const lm_attn *a)
+{
+    const size_t *const at = starts(w, a);
+    pare_mat m = w_mat(w, a->dout, w->st ? 0 : at[a->nheads]);
+    for (size_t h = 0; !w->st && h < a->nheads; h++)
+        for (size_t o = 0; o < a->dout; o++)
+            memcpy(pare_row_mut(&m, o) + at[h], pare_row(&a->heads[h].wo, o),
+                   a->heads[h].wo.cols * sizeof *m.v);
+    return m;
 }
