@@ -53,15 +53,18 @@ typedef enum pare_task {
     PARE_TASK_NODES,    /* a graph: accuracy, or AUC for two classes */
     PARE_TASK_TEXT,     /* next token: perplexity */
     PARE_TASK_SENTENCE, /* one label per input: accuracy */
-    PARE_TASK_TOKENS    /* labels per token (sorting): accuracy */
+    PARE_TASK_TOKENS,   /* labels per token (sorting): accuracy */
+    PARE_TASK_VALUES    /* numbers to be met (angular velocity): mean squared error */
 } pare_task;
 
 typedef struct pare_dataset {
     pare_task task;
     pare_inputs inputs;
     const int64_t *const *target; /* per input, one per output row; -1 = not counted */
-    size_t split;                 /* of a graph */
-    size_t skipped;               /* sentences or rows that could not be used */
+    const double *value;          /* values only: nvalues per input, one after another */
+    size_t nvalues;
+    size_t split;   /* of a graph */
+    size_t skipped; /* sentences or rows that could not be used */
 } pare_dataset;
 
 /* By extension: .npz graph or {inputs, targets}; .txt through the model's tokenizer in windows of
@@ -72,7 +75,9 @@ typedef struct pare_dataset {
  * first of a window as the target of the last of the window before. A last window of one token is
  * dropped. For llama2.c's tokenizer lines <|endoftext|> part stories, each a text of its own.
  * Sentences that are empty or longer than the context are skipped and counted.
- * {inputs, targets}: inputs [n, T] or [n, T, d], targets [n, T], [n] or absent (none counts). */
+ * {inputs, targets}: inputs [n, T] or [n, T, d], targets [n, T], [n] or absent (none counts).
+ * {inputs, values}: values [n] or [n, k], one row per input of a model that pools; before vectors
+ * stands a row of zeros, the regression token of pare_lesson_series. */
 PARE_MUST_USE pare_status pare_dataset_load(pare_dataset *out, pare_arena *a, const pare_model *m,
                                             const char *path, size_t split, size_t window,
                                             pare_err *err);

@@ -9,6 +9,9 @@ typedef struct pare_input {
     const int64_t *ids;          /* batch x tokens, or NULL */
     const double *x;             /* batch x tokens x width, or NULL */
     const pare_graph *graph;     /* the data's own edges; NULL unless the pattern is a graph */
+    /* What the data say each output row should be (-1: not counted), or NULL. No part of the input:
+     * nothing is computed from it and it is not hashed. */
+    const int64_t *target;
 } pare_input;
 
 /* Ids in range, length within the context, widths equal, everything finite. */

@@ -89,7 +89,7 @@ typedef struct pare_attn {
     pare_weight wq, bq; /* sum of dk x din */
     pare_weight wk, bk;
     pare_weight wv, bv; /* value biases stay inside the sum: an empty row gives 0 */
-    pare_weight wo, bo; /* dout x sum of dv */
+    pare_weight wo, bo; /* dout x sum of dv; no wo: the heads side by side are the output */
     pare_weight freqs;  /* 1 x planes, radians per token */
     pare_weight matrix, mix;
     double tolerance; /* poly */

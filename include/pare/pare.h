@@ -45,7 +45,10 @@
 #include <pare/ranks.h>
 #include <pare/runs.h>
 #include <pare/vmath.h>
+#include <pare/probe.h>
+#include <pare/repro.h>
 #include <pare/sample.h>
+#include <pare/survey.h>
 #include <pare/train.h>
 #include <pare/width.h>
 

@@ -24,6 +24,10 @@ typedef struct pare_publish_opts {
     size_t first;
     const pare_inputs *set; /* what the headline speaks about */
     const pare_prover *prover;
+    /* Statements that are wanted beside the prover's own, by the beginnings of their names: it
+     * finds them in the certificate it is given, as a verifier's does. */
+    const char *const *ask;
+    size_t nask;
     const pare_exec *exec;
 } pare_publish_opts;
 

@@ -166,6 +166,22 @@ pare_ub pare_lowrank_bound(pare_ub beta, pare_ub root_alpha, size_t layers, pare
 
 /* ---- proving -------------------------------------------------------------------------------- */
 
+/* What pare_publish_opts.asked may name: the bound over all graphs that differ from the data in the
+ * features of one node, which then are another row of the data; for data with many different rows
+ * only the most frequent of them. */
+#define PARE_WIDTH_EDITS      "single-node edits"
+#define PARE_WIDTH_EDITS_ROWS "single-node edits, the %zu most frequent rows"
+/* Made wherever the data have labels and the models two outputs: of the output model's auc, 1 minus
+ * it, and how far the models' are apart. */
+#define PARE_WIDTH_AUC       "auc of the output model"
+#define PARE_WIDTH_AUC_BELOW "1 - auc of the output model"
+#define PARE_WIDTH_AUC_APART "auc of both models"
+
 /* One for each method ("width.exact", ...), in the order of the enum. */
 extern const pare_prover pare_width_provers[PARE_WIDTH_METHODS];
+/* In the name of a hypothesis whose limit is proven from below: no cut of that kind has less. */
+#define PARE_WIDTH_LEAST "and the least of any"
+/* What to ask pare_publish for (its `ask`): the same statements for every input whose feature rows
+ * are each within rho of the given ones. NULL when memory is out. */
+PARE_MUST_USE const char *pare_width_ball_name(pare_arena *a, double rho);
 #endif

@@ -53,6 +53,30 @@ static void one_row(const listed_job *w, size_t i, const uint32_t *idx, size_t n
     keep(w, i, sum);
 }
 
+/* Rows i and i + 1 are for the kernel that takes two. */
+static bool is_pair(const listed_job *w, size_t i, size_t end)
+{
+    if (!w->kernel->pair || i + 2 > end || w->pattern->kind != PARE_GRAPH) return false;
+    if (w->k->cols > LIST_NARROW || w->v->cols > LIST_NARROW) return false;
+    const size_t *const at = w->graph->ptr + i;
+    return at[1] - at[0] - 1 < LIST_FEW && at[2] - at[1] - 1 < LIST_FEW;
+}
+
+static void two_rows(const listed_job *w, size_t i)
+{
+    const size_t *const at = w->graph->ptr + i;
+    const list_pair p = {.q = {w->q->v + i * w->q->ld, w->q->v + (i + 1) * w->q->ld},
+                         .y = {w->y.v + i * w->y.ld, w->y.v + (i + 1) * w->y.ld},
+                         .idx = {w->graph->idx + at[0], w->graph->idx + at[1]},
+                         .n = {at[1] - at[0], at[2] - at[1]},
+                         .k = rows_of(w->k),
+                         .v = rows_of(w->v),
+                         .scale = w->scale};
+    list_sum sum[2];
+    w->kernel->pair(&p, w->lse ? sum : NULL);
+    for (size_t r = 0; w->lse && r < 2; r++) keep(w, i + r, sum[r]);
+}
+
 static bool rows_from(const listed_job *w, size_t first)
 {
     const size_t n = w->q->rows, end = n - first < UNIT ? n : first + UNIT;
@@ -64,6 +88,10 @@ static bool rows_from(const listed_job *w, size_t first)
     float *const s = malloc((most + LIST_PAD) * sizeof *s);
     uint32_t *const room = malloc((w->pattern->kind == PARE_GRAPH ? 1 : most) * sizeof *room);
     for (size_t i = first; s && room && i < end; i++) {
+        if (is_pair(w, i, end)) {
+            two_rows(w, i++);
+            continue;
+        }
         const pare_keys keys = keys_of(w, i);
         if (keys.count == 0)
             empty_row(w, i);

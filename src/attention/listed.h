@@ -3,7 +3,11 @@
 #define PARE_ATTENTION_LISTED_H
 #include <pare/attention.h>
 
-enum { LIST_PAD = 16 /* floats that a kernel may write beyond the scores of a row */ };
+enum {
+    LIST_PAD = 16,   /* floats that a kernel may write beyond the scores of a row */
+    LIST_NARROW = 8, /* columns, at most, of rows of which several fit a register */
+    LIST_FEW = 8     /* keys, at most, of rows that come in pairs */
+};
 
 /* Rows of a matrix that a list names. */
 typedef struct list_rows {
@@ -14,6 +18,16 @@ typedef struct list_rows {
 typedef struct list_sum {
     float top, sum;
 } list_sum;
+
+/* Two rows that see few keys each. */
+typedef struct list_pair {
+    const float *q[2];
+    float *y[2];
+    const uint32_t *idx[2];
+    size_t n[2];
+    list_rows k, v;
+    float scale;
+} list_pair;
 
 /* What attention over idx[0 .. n-1], n > 0, and its gradient are made of. */
 typedef struct list_kernel {
@@ -29,6 +43,9 @@ typedef struct list_kernel {
     /* p_j = e^(s_j - lse_j), ds_j = scale p_j (t_j - mean_j). */
     void (*slopes)(float *p, float *ds, const float *s, const float *t, const float *lse,
                    const float *mean, float scale, size_t n);
+    /* Two rows at once, from scores to values, 1 to LIST_FEW keys each, k and v at most LIST_NARROW
+     * wide; sums as of `weights`, unless NULL. NULL: there is none. */
+    void (*pair)(const list_pair *p, list_sum sum[2]);
 } list_kernel;
 
 /* The kernels this CPU can run, best first; the last is the portable one. Returns how many. */

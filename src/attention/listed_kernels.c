@@ -1,6 +1,6 @@
 /* Kernels over lists of rows: products with four rows at a time along their width, e^x over the
  * whole list, then sums of rows, 64 columns at a time. The rows that a list names lie anywhere. */
-#include "listed.h"
+#include "listed_narrow.h"
 #include <math.h>
 #include <pare/vexp.h>
 #include <string.h>
@@ -128,6 +128,10 @@ PARE_AVX512 INLINE void scores64(float *s, const float *x, const list_rows *rows
 PARE_AVX512 static void scores_avx512(float *s, const float *x, const list_rows *rows, float scale,
                                       const uint32_t *idx, size_t n)
 {
+    if (rows->width <= LIST_NARROW) {
+        narrow_scores_avx512(s, x, rows, scale, idx, n);
+        return;
+    }
     size_t c = 0;
     for (; c + 64 <= rows->width; c += 64) {
         const list_rows part = {rows->v + c, rows->ld, 64};
@@ -140,13 +144,15 @@ PARE_AVX512 static void scores_avx512(float *s, const float *x, const list_rows 
 /* Scores become weights. */
 PARE_AVX512 static list_sum weights_avx512(float *s, size_t n)
 {
-    __m512 top = _mm512_set1_ps(-INFINITY), sum = _mm512_setzero_ps();
-    for (size_t i = n; i < n + LIST_PAD; i++) s[i] = -INFINITY;
-    for (size_t j = 0; j < n; j += 16) top = _mm512_max_ps(_mm512_loadu_ps(s + j), top);
+    const __m512 none = _mm512_set1_ps(-INFINITY);
+    __m512 top = none, sum = _mm512_setzero_ps();
+    for (size_t j = 0; j < n; j += 16)
+        top = _mm512_max_ps(_mm512_mask_loadu_ps(none, rest16(n - j), s + j), top);
     const float most = _mm512_reduce_max_ps(top);
     const __m512 base = _mm512_set1_ps(most);
     for (size_t j = 0; j < n; j += 16) {
-        const __m512 w = pare_exp_avx512(_mm512_sub_ps(_mm512_loadu_ps(s + j), base));
+        const __m512 x = _mm512_mask_loadu_ps(none, rest16(n - j), s + j);
+        const __m512 w = pare_exp_avx512(_mm512_sub_ps(x, base));
         _mm512_storeu_ps(s + j, w);
         sum = _mm512_add_ps(sum, w);
     }
@@ -186,6 +192,10 @@ PARE_AVX512 INLINE void values64(float *y, const float *s, const list_rows *rows
 PARE_AVX512 static void values_avx512(float *y, const float *s, const list_rows *rows,
                                       const uint32_t *idx, size_t n, float by, bool add)
 {
+    if (rows->width <= LIST_NARROW) {
+        narrow_values_avx512(y, s, rows, idx, n, by, add);
+        return;
+    }
     size_t c = 0;
     for (; c + 64 <= rows->width; c += 64) {
         const list_rows part = {rows->v + c, rows->ld, 64};
@@ -313,12 +323,12 @@ size_t list_kernels(list_kernel out[3])
     size_t n = 0;
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512f"))
-        out[n++] =
-            (list_kernel){"avx512", scores_avx512, weights_avx512, values_avx512, slopes_avx512};
+        out[n++] = (list_kernel){"avx512",      scores_avx512, weights_avx512,
+                                 values_avx512, slopes_avx512, narrow_pair_avx512};
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        out[n++] = (list_kernel){"avx2", scores_avx2, weights_avx2, values_avx2, slopes_avx2};
+        out[n++] = (list_kernel){"avx2", scores_avx2, weights_avx2, values_avx2, slopes_avx2, NULL};
 #endif
-    out[n++] = (list_kernel){"portable", scores_portable, weights_portable, values_portable,
-                             slopes_portable};
+    out[n++] = (list_kernel){"portable",      scores_portable, weights_portable,
+                             values_portable, slopes_portable, NULL};
     return n;
 }

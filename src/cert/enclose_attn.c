@@ -160,8 +160,14 @@ static pare_status softmax_heads(flow *y, const enclose_ctx *c, const flow *z, c
                                  const attn_norms *n, pare_err *err)
 {
     flow o;
-    const pare_status st = enclose_heads(&o, c, z, at, n, err);
-    return st == PARE_OK ? enclose_dense(y, c, &o, &at->wo, &at->bo, &n->o, err) : st;
+    pare_status st = enclose_heads(&o, c, z, at, n, err);
+    if (st != PARE_OK) return st;
+    if (pare_has(&at->wo)) return enclose_dense(y, c, &o, &at->wo, &at->bo, &n->o, err);
+    *y = o;
+    if (!pare_has(&at->bo)) return PARE_OK;
+    st = constant(y, c, at, z->x.rows, err);
+    if (st == PARE_OK) enclose_sum(y, &o);
+    return st;
 }
 
 pare_status enclose_attn(flow *y, const enclose_ctx *c, const flow *z, const pare_attn *at,

@@ -28,12 +28,15 @@ static inline double *part_lo(const side *s, size_t i, size_t g)
     return s->lo.v + i * s->lo.ld + s->at[g];
 }
 
+enum { COVARIANCE_KEYS = 256 /* beyond, n dk dv per row is too much work for what it gains */ };
+
 typedef struct scratch {
     double *p;             /* weights of the visible keys */
     double *p_lo, *rest;   /* wide only: lo of p, and what is left of a sum (dv) */
     double *c;             /* centre of the keys */
     double *k_off, *v_off; /* |k_j - c|, |v_j - o| */
     double *cov;           /* dv x dk */
+    double *kc, *pv;       /* k_j - c and p_j (v_j - o), row by row: COVARIANCE_KEYS at most */
 } scratch;
 
 /* What is known of one head and row. */

@@ -129,7 +129,7 @@ enum { ROWS = 16 };
 
 static bool scratch_new(scratch *s, pare_arena *a, const job *w)
 {
-    const size_t t = w->h->c->tokens;
+    const size_t t = w->h->c->tokens, few = t < COVARIANCE_KEYS ? t : COVARIANCE_KEYS;
     if (!a) return false;
     s->p = pare_alloc(a, t, sizeof *s->p);
     s->p_lo = pare_alloc(a, w->h->c->wide ? t : 1, sizeof *s->p_lo);
@@ -138,7 +138,9 @@ static bool scratch_new(scratch *s, pare_arena *a, const job *w)
     s->c = pare_alloc(a, w->dk, sizeof *s->c);
     s->rest = pare_alloc(a, w->dv, sizeof *s->rest);
     s->cov = pare_alloc(a, w->dv, w->dk * sizeof *s->cov);
-    return s->p && s->p_lo && s->rest && s->k_off && s->v_off && s->c && s->cov;
+    s->kc = pare_alloc(a, few, w->dk * sizeof *s->kc);
+    s->pv = pare_alloc(a, few, w->dv * sizeof *s->pv);
+    return s->p && s->p_lo && s->rest && s->k_off && s->v_off && s->c && s->cov && s->kc && s->pv;
 }
 
 static void block(void *ctx, size_t b)

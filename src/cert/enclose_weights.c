@@ -33,10 +33,7 @@
  * that): n tiny (max|v| + sqrt(dv)) up to a constant, however small the exact ones are. */
 #include "enclose_heads.h"
 
-enum {
-    TILE = 32,            /* keys an engine may merge at a time; see enclose.h */
-    COVARIANCE_KEYS = 256 /* beyond, n dk dv per row is too much work for what it gains */
-};
+enum { TILE = 32 /* keys an engine may merge at a time; see enclose.h */ };
 static const double SMALL = 0.1; /* score movements below it get the finer bound */
 
 /* ---- scores --------------------------------------------------------------------------------- */
@@ -162,9 +159,8 @@ static double covariance_up(const head_row *w, double grow)
 {
     const size_t n = w->keys->count, dk = w->d->dk, dv = w->d->dv, nh = w->h->at->nheads;
     const bool whole = n <= COVARIANCE_KEYS;
-    double *const cov = w->s->cov, terms = 0, off = 0, lost = 0;
+    double terms = 0, off = 0, lost = 0;
     const double tiny = enclose_engine(w->h->c->wide, 0)->tiny;
-    for (size_t c = 0; c < dv * dk; c++) cov[c] = 0;
     for (size_t j = 0; j < n; j++) {
         const size_t row = key_row(w, j);
         const double *const k = part(&w->h->k, row, w->g), *const v = part(&w->h->v, row, w->g);
@@ -172,10 +168,8 @@ static double covariance_up(const head_row *w, double grow)
         const size_t at = row * nh + w->g;
         const double ek = up_add(w->h->k.r[0][at], lo_of(w, w->h->k.norm[at]));
         const double ev = up_add(w->h->v.r[0][at], up_add(lo_of(w, w->h->v.norm[at]), w->out_lo));
-        for (size_t a = 0; whole && a < dv; a++) {
-            const double pv = p * (v[a] - w->out[a]);
-            for (size_t b = 0; b < dk; b++) cov[a * dk + b] += pv * (k[b] - w->s->c[b]);
-        }
+        for (size_t a = 0; whole && a < dv; a++) w->s->pv[j * dv + a] = p * (v[a] - w->out[a]);
+        for (size_t b = 0; whole && b < dk; b++) w->s->kc[j * dk + b] = k[b] - w->s->c[b];
         const double far_k = up_add(k_off, ek), far_v = up_add(v_off, ev);
         const double apart = up_fma(ev, far_k, up_mul(v_off, ek)), both = up_mul(far_v, far_k);
         const double weight = up_add(p, 4 * tiny);
@@ -184,9 +178,12 @@ static double covariance_up(const head_row *w, double grow)
         off = up_fma(weight, apart, off);
     }
     if (!whole) return up_mul(terms, grow); /* the norms of its terms bound C too */
+    pare_mat cov = pare_mat_of(w->s->cov, dv, dk);
+    const pare_mat pv = pare_mat_of(w->s->pv, n, dv), kc = pare_mat_of(w->s->kc, n, dk);
+    pare_gemm(&cov, 1, &pv, true, &kc, false, 0);
     off = up_fma(up_add(up(grow - 1), gamma_of(n + 5, PARE_UNIT_F64)), terms, off);
     off = up_fma(up_mul(lost, grow), up_sqrt((double)dv * (double)dk), off);
-    return up_add(enclose_norm_up(cov, dv * dk), off);
+    return up_add(enclose_norm_up(cov.v, dv * dk), off);
 }
 
 /* The finer bound, for d <= 0.1; `coarse` bounds |o_i - exact|. */

@@ -54,6 +54,16 @@ static pare_status same_story(const pare_cert *c, double reference, pare_err *er
     return PARE_OK;
 }
 
+/* What is asked for stands in the certificate by name, nothing of it proven yet. */
+static pare_status ask(pare_cert *cert, pare_arena *a, const pare_publish_opts *o, pare_err *err)
+{
+    cert->statements = pare_alloc(a, o->nask, sizeof *cert->statements);
+    if (o->nask && !cert->statements) return pare_no_memory(err);
+    for (size_t i = 0; i < o->nask; i++)
+        cert->statements[cert->nstatements++] = (pare_statement){.name = o->ask[i], .bound = NAN};
+    return PARE_OK;
+}
+
 static pare_status describe(pare_cert *cert, pare_arena *a, const pare_model *in,
                             const pare_model *out, const pare_publish_opts *o, const paths *p,
                             pare_err *err)
@@ -61,7 +71,8 @@ static pare_status describe(pare_cert *cert, pare_arena *a, const pare_model *in
     pare_status st;
     *cert = (pare_cert){.reduction = o->prover->reduction, .seed = o->seed};
     cert->apriori = cert->proven = cert->measured = cert->rounding = NAN;
-    if ((st = pare_file_ref_make(&cert->input, a, p->cert, o->in_path, in, err)) ||
+    if ((st = ask(cert, a, o, err)) ||
+        (st = pare_file_ref_make(&cert->input, a, p->cert, o->in_path, in, err)) ||
         (st = pare_file_ref_make(&cert->output, a, p->cert, p->temp, out, err)))
         return st;
     /* The bytes are those of the temporary file; the name is the final one. */

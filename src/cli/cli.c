@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <dirent.h>
 #include <sys/stat.h>
@@ -88,6 +89,28 @@ int cli_finish(cli *c, pare_status st)
         fprintf(stderr, "pare %s: %s\n", c->spec.command, c->err.msg);
     pare_arena_free(c->arena);
     return pare_exit_code(st);
+}
+
+static bool under_mpirun(void)
+{
+    for (size_t i = 0; pare_ranks_signs[i]; i++)
+        if (getenv(pare_ranks_signs[i])) return true;
+    return false;
+}
+
+/* One rank speaks for all, and before the others leave: an mpirun ends all when one has failed. */
+int cli_ranked(cli *c, pare_status (*run)(cli *c, void *self, pare_ranks *ranks), void *self)
+{
+    pare_ranks *ranks = NULL;
+    pare_status st = under_mpirun() ? pare_ranks_open(&ranks, &c->err) : PARE_OK;
+    if (!st) st = run(c, self, ranks);
+    int rc = pare_exit_code(st);
+    if (pare_ranks_rank(ranks) == 0)
+        rc = cli_finish(c, st);
+    else
+        pare_arena_free(c->arena);
+    pare_ranks_close(ranks);
+    return rc;
 }
 
 void cli_note(cli *c, const char *fmt, ...)

@@ -36,6 +36,10 @@ bool cli_start(cli *c, const opt_spec *spec, cli_out out, const char *out_help, 
 /* Says what went wrong, frees, and gives the exit code. */
 int cli_finish(cli *c, pare_status st);
 
+/* Runs it in every process that an mpirun started (ranks NULL: there was none) and ends as
+ * cli_finish does; the first rank speaks for all. */
+int cli_ranked(cli *c, pare_status (*run)(cli *c, void *self, pare_ranks *ranks), void *self);
+
 /* A message on stderr, but for -q. */
 void cli_note(cli *c, const char *fmt, ...) PARE_PRINTF(2, 3);
 /* Refuses before any work is done: what exists (without -f), a folder that does not, a folder in
@@ -103,6 +107,8 @@ int cmd_import(int argc, char **argv);
 int cmd_data(int argc, char **argv);
 int cmd_fold(int argc, char **argv);
 int cmd_width(int argc, char **argv);
+int cmd_probe(int argc, char **argv);
+int cmd_repro(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_compose(int argc, char **argv);
 int cmd_train(int argc, char **argv);

@@ -21,7 +21,8 @@ typedef struct eval_result {
 
 static const char *counted_what(pare_task t)
 {
-    static const char *const what[] = {"nodes of the test mask", "tokens", "sentences", "tokens"};
+    static const char *const what[] = {"nodes of the test mask", "tokens", "sentences", "tokens",
+                                       "values"};
     return what[t];
 }
 
@@ -33,6 +34,8 @@ static void print_metric(const char *label, const evaluation *e, pare_task task)
     else if (strcmp(e->metric, "auc") == 0)
         out_row(label, "%.4f on %zu %s (accuracy %.2f %%)", e->value, e->scores.counted,
                 counted_what(task), 100 * e->scores.accuracy);
+    else if (task == PARE_TASK_VALUES)
+        out_row(label, "%.6g on %zu %s", e->value, e->scores.counted, counted_what(task));
     else
         out_row(label, "%.2f %% of %zu %s", 100 * e->value, e->scores.counted, counted_what(task));
 }
@@ -45,6 +48,8 @@ static void print_people(const eval_opts *o, const eval_result *r)
     print_metric(r->model.metric, &r->model, r->task);
     if (o->reference) {
         print_metric("reference", &r->reference, r->task);
+    }
+    if (o->reference && r->task != PARE_TASK_VALUES) {
         printf("KL(reference || model) in nats, %zu rows\n", r->kl.rows);
         printf("  %12s %12s %12s %12s %12s\n", "mean", "median", "99.9 %", "max", "same top");
         printf("  %12.4g %12.4g %12.4g %12.4g %10.2f %%\n", r->kl.mean, r->kl.median, r->kl.p999,
@@ -92,8 +97,8 @@ static pare_status print_json(cli *c, const eval_opts *o, const eval_result *r, 
         ok = json_number(metric, "before", r->reference.value) &&
              json_number(metric, "after", r->model.value);
     ok = ok && json_scores(root, "scores", &r->model.scores);
-    if (ok && o->reference)
-        ok = json_scores(root, "reference_scores", &r->reference.scores) && json_kl(root, &r->kl);
+    if (ok && o->reference) ok = json_scores(root, "reference_scores", &r->reference.scores);
+    if (ok && o->reference && r->task != PARE_TASK_VALUES) ok = json_kl(root, &r->kl);
     cJSON *time = ok ? pare_json_add_object(root, "time_ms") : NULL;
     return out_json(c, root, time && pare_json_add_number(time, "eval", r->ms));
 }
@@ -166,8 +171,9 @@ int cmd_eval(int argc, char **argv)
     const opt_spec spec = {
         .command = "eval",
         .args = "MODEL --data D",
-        .about = "The metric the data call for: AUC or accuracy of nodes (test mask), accuracy of\n"
-                 "sentences, perplexity of text; with --reference also KL, row by row.",
+        .about =
+            "The metric the data call for: AUC or accuracy of nodes (test mask), accuracy of\n"
+            "sentences, perplexity of text, squared error of values; with --reference also KL.",
         .example = "eval small.safetensors --data test.txt --reference model.safetensors",
         .own = own,
         .nown = sizeof own / sizeof *own,

@@ -232,15 +232,18 @@ static pare_status run(plan *p)
     return st;
 }
 
-static bool under_mpirun(void)
-{
-    for (size_t i = 0; pare_ranks_signs[i]; i++)
-        if (getenv(pare_ranks_signs[i])) return true;
-    return false;
-}
+typedef struct called { /* as the log repeats it */
+    train_opts *o;
+    int argc;
+    char *const *argv; /* NULL: memory was out */
+} called;
 
-static pare_status train(cli *c, train_opts *o, int argc, char *const *argv, pare_ranks *ranks)
+static pare_status train(cli *c, void *self, pare_ranks *ranks)
 {
+    const called *const how = self;
+    train_opts *const o = how->o;
+    const int argc = how->argc;
+    char *const *const argv = how->argv;
     plan p = {0};
     const bool first = pare_ranks_rank(ranks) == 0;
     pare_status st = argv ? settle(c, o) : pare_no_memory(&c->err);
@@ -253,21 +256,6 @@ static pare_status train(cli *c, train_opts *o, int argc, char *const *argv, par
     if (!st) st = run(&p);
     plan_close(&p);
     return st;
-}
-
-/* One rank speaks for all, and before the others leave: an mpirun ends all when one has failed. */
-static int train_ranked(cli *c, train_opts *o, int argc, char *const *argv)
-{
-    pare_ranks *ranks = NULL;
-    pare_status st = under_mpirun() ? pare_ranks_open(&ranks, &c->err) : PARE_OK;
-    if (!st) st = train(c, o, argc, argv, ranks);
-    int rc = pare_exit_code(st);
-    if (pare_ranks_rank(ranks) == 0)
-        rc = cli_finish(c, st);
-    else
-        pare_arena_free(c->arena);
-    pare_ranks_close(ranks);
-    return rc;
 }
 
 /* ---- the table ----------------------------------------------------------------------------- */
@@ -360,7 +348,8 @@ int cmd_train(int argc, char **argv)
     if (words && argc) memcpy(words, argv, (size_t)argc * sizeof *words);
     if (cli_start(&c, &spec, CLI_MUST_OUT, "the model", argc, argv, &rc)) {
         o.has_kind = o.has_kind && o.kind == kind;
-        rc = train_ranked(&c, &o, argc, words);
+        called how = {&o, argc, words};
+        rc = cli_ranked(&c, train, &how);
     }
     free(words);
     return rc;

@@ -8,6 +8,9 @@
 typedef struct width_opts {
     size_t split, method, rows, start, rule, basis; /* choices as their numbers */
     pare_width_opts cut;
+    bool edits; /* all single-node edits are proven as well */
+    size_t edit_rows;
+    double ball;   /* radius; 0: none */
     size_t epochs; /* of distilling; 0: none */
     pare_distill_opts distill;
     pare_train_result taught;
@@ -67,6 +70,58 @@ static void print_details(const pare_width_report *p)
     }
 }
 
+/* The balls that were asked for, and what no cut can beat: at the last place of the stream, and in
+ * the outputs where there is such a bound. */
+static void print_beside(const pare_cert *cert)
+{
+    const pare_hypothesis *last = NULL;
+    char buf[40];
+    for (size_t i = 0; i < cert->nstatements; i++) {
+        const pare_statement *const s = &cert->statements[i];
+        if (strncmp(s->name, "ball", 4) == 0)
+            out_row("", "%s: %s", s->name, pare_ub_format(buf, pare_ub_exact(s->bound), 4));
+    }
+    for (size_t i = 0; i < cert->nhypotheses; i++) {
+        const pare_hypothesis *const h = &cert->hypotheses[i];
+        if (!strstr(h->name, PARE_WIDTH_LEAST) || (h->name[0] != 'h' && h->name[0] != 'o'))
+            continue;
+        if (last && h->name[0] == 'o')
+            out_row("at best", "%s: %.4g, %.4g", last->name, last->value, last->limit);
+        last = h;
+    }
+    if (last) out_row("at best", "%s: %.4g, %.4g", last->name, last->value, last->limit);
+}
+
+/* The bound of a statement that begins so; nan: it is not there. */
+static double stated(const pare_cert *cert, const char *name, const char **domain)
+{
+    for (size_t i = 0; i < cert->nstatements; i++) {
+        const pare_statement *const s = &cert->statements[i];
+        if (strncmp(s->name, name, strlen(name)) != 0) continue;
+        if (domain) *domain = s->domain;
+        return s->bound;
+    }
+    return NAN;
+}
+
+/* What the statements say that people ask for first. */
+static void print_stated(const pare_cert *cert)
+{
+    const char *domain = NULL;
+    char buf[40];
+    const double high = stated(cert, PARE_WIDTH_AUC, NULL);
+    const double low = 1 - stated(cert, PARE_WIDTH_AUC_BELOW, NULL);
+    const double edits = stated(cert, PARE_WIDTH_EDITS, &domain);
+    if (low <= high)
+        out_row("auc proven", "of the cut: in [%.5f, %.5f]", floor(1e5 * low) / 1e5,
+                fmin(1, ceil(1e5 * high) / 1e5));
+    if (isnan(edits)) return;
+    out_row("edits", "proven %s on %s", pare_ub_format(buf, pare_ub_exact(edits), 4), domain);
+    const double share = stated(cert, "nodes that an edit reaches", NULL);
+    out_row("", "the class is proven the same for %.2f %% of the nodes they reach",
+            floor(1e4 * (1 - share)) / 1e2);
+}
+
 static void print_people(const cli *c, const width_opts *o)
 {
     const pare_width_report *const p = &o->report;
@@ -77,7 +132,9 @@ static void print_people(const cli *c, const width_opts *o)
         out_row("distilled", "%zu epochs, the best %llu: validation %.6f", o->epochs,
                 (unsigned long long)o->taught.best_step + 1, o->taught.val);
     if (c->verbose) print_details(p);
+    print_stated(&o->r.cert);
     reduce_print(c, &o->r);
+    print_beside(&o->r.cert);
     if (!isnan(o->output_error))
         out_row("off by", "%.6g of the outputs (root mean squares, held out)", o->output_error);
 }
@@ -102,12 +159,27 @@ static bool json_cut(cJSON *root, const width_opts *o)
                                pare_json_add_number(to, "validation", o->taught.val)));
 }
 
+static bool json_stated(cJSON *to, const pare_cert *cert)
+{
+    cJSON *const list = pare_json_add_array(to, "statements");
+    bool ok = list != NULL;
+    for (size_t i = 0; ok && i < cert->nstatements; i++) {
+        const pare_statement *const s = &cert->statements[i];
+        cJSON *const o = pare_json_add_object(list, NULL);
+        ok = o && pare_json_add_string(o, "name", s->name) &&
+             pare_json_add_string(o, "norm", s->norm) &&
+             pare_json_add_string(o, "domain", s->domain) &&
+             pare_json_add_number(o, "bound", s->bound);
+    }
+    return ok;
+}
+
 static pare_status print_json(cli *c, const width_opts *o)
 {
     cJSON *root = out_json_begin(c);
     return out_json(c, root,
                     reduce_json_front(root, &o->r) && json_cut(root, o) &&
-                        reduce_json_end(root, &o->r));
+                        json_stated(root, &o->r.cert) && reduce_json_end(root, &o->r));
 }
 
 /* ---- the cut ------------------------------------------------------------------------------- */
@@ -172,6 +244,25 @@ static pare_status cut(cli *c, width_opts *o, const pare_model *m, const cert_in
     return st;
 }
 
+static pare_status ask_for(cli *c, width_opts *o, const char *name)
+{
+    if (!name) return pare_no_memory(&c->err);
+    o->r.ask[o->r.nask++] = name;
+    return PARE_OK;
+}
+
+/* What the certificate is to say beside the headline. */
+static pare_status ask(cli *c, width_opts *o)
+{
+    pare_status st = PARE_OK;
+    if (o->edits || o->edit_rows)
+        st = ask_for(c, o,
+                     o->edit_rows ? pare_sprintf(c->arena, PARE_WIDTH_EDITS_ROWS, o->edit_rows)
+                                  : PARE_WIDTH_EDITS);
+    if (!st && o->ball > 0) st = ask_for(c, o, pare_width_ball_name(c->arena, o->ball));
+    return st;
+}
+
 /* ---- language models and encoders ----------------------------------------------------------- */
 
 /* Text is worth its nats: the perplexity is their power of e. */
@@ -188,7 +279,8 @@ static pare_status measure_text(cli *c, width_opts *o, const pare_model *m, cons
     pare_status st = reduce_compare(c, &o->r, m, &d->held);
     if (!st && o->r.has_metric) in_nats(&o->r.metric_before);
     if (!st && o->r.has_metric) in_nats(&o->r.metric_after);
-    if (!st) st = cli_load(c, &g, c->out);
+    if (st || o->r.has_metric) return st; /* targets say more than a distance */
+    st = cli_load(c, &g, c->out);
     if (!st) st = width_output_error(c, &o->output_error, m, g, d);
     pare_model_free(g);
     return st;
@@ -227,6 +319,7 @@ static pare_status width(cli *c, width_opts *o)
     pare_status st = reduce_begin(c, &o->r);
     if (!st && o->epochs && o->method != PARE_WIDTH_AUTO)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "--distill goes with --method auto");
+    if (!st) st = ask(c, o);
     if (!st) st = cli_load(c, &m, c->operand[0]);
     const bool text = !st && pare_width_is_text(m, (pare_width_method)o->method);
     if (!st && text) st = width_of_text(c, o, m);
@@ -336,6 +429,26 @@ int cmd_width(int argc, char **argv)
          .to = &o.r.max_error,
          .metavar = "E",
          .help = "largest proven error; without a width: the narrowest",
+         .low = 0,
+         .high = INFINITY},
+        {.name = "edits",
+         .kind = OPT_FLAG,
+         .to = &o.edits,
+         .help = "prove it for every change of one node's features as well"},
+        {.name = "edit-rows",
+         .kind = OPT_SIZE,
+         .to = &o.edit_rows,
+         .metavar = "N",
+         .help = "... to one of the N most frequent rows",
+         .unset = "any row of the data",
+         .min = 1,
+         .max = MOST_WIDTH},
+        {.name = "ball",
+         .kind = OPT_REAL,
+         .to = &o.ball,
+         .metavar = "RHO",
+         .help = "prove it for all features within RHO as well",
+         .unset = "not asked",
          .low = 0,
          .high = INFINITY},
         CHOICE_ROW("rows", rows, "draws", pare_width_rows_names),

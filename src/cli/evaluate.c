@@ -7,6 +7,8 @@ typedef struct side { /* one of the models compared */
     const pare_model *m;
     pare_metric *metric;
     float *out;
+    double squares; /* values: sum of the squared errors, and how many */
+    size_t counted;
 } side;
 
 pare_status forward_floats(cli *c, float *out, const pare_model *m, const pare_input *in, bool f64)
@@ -32,15 +34,40 @@ static pare_status side_open(cli *c, side *s, const pare_model *m, size_t most_r
     return pare_metric_new(&s->metric, c->arena, pare_model_outputs(m), &c->err);
 }
 
-static pare_status side_add(cli *c, side *s, const pare_input *in, const int64_t *target, bool f64)
+static pare_status side_add_values(cli *c, side *s, const double *value, size_t n)
 {
+    for (size_t k = 0; k < n; k++) {
+        if (!isfinite(s->out[k]))
+            return pare_fail(&c->err, PARE_ERR_NONFINITE, "output %zu is %g", k, (double)s->out[k]);
+        s->squares += ((double)s->out[k] - value[k]) * ((double)s->out[k] - value[k]);
+    }
+    s->counted += n;
+    return PARE_OK;
+}
+
+static pare_status side_add(cli *c, side *s, const pare_dataset *d, size_t i, bool f64)
+{
+    const pare_input *const in = &d->inputs.in[i];
     const pare_status st = forward_floats(c, s->out, s->m, in, f64);
     if (st) return st;
-    return pare_metric_add(s->metric, s->out, target, pare_output_rows(s->m, in), &c->err);
+    if (d->value) return side_add_values(c, s, d->value + i * d->nvalues, d->nvalues);
+    return pare_metric_add(s->metric, s->out, d->target[i], pare_output_rows(s->m, in), &c->err);
+}
+
+static void value_scores(evaluation *e, const side *s)
+{
+    e->metric = "mse";
+    e->value = s->squares / (double)s->counted;
+    e->scores = (pare_scores){
+        .counted = s->counted, .accuracy = NAN, .nats = NAN, .perplexity = NAN, .auc = NAN};
 }
 
 static pare_status side_scores(cli *c, evaluation *e, side *s, pare_task task)
 {
+    if (task == PARE_TASK_VALUES) {
+        value_scores(e, s);
+        return PARE_OK;
+    }
     const pare_status st = pare_metric_scores(&e->scores, s->metric, &c->err);
     if (st) return st;
     if (task == PARE_TASK_TEXT) {
@@ -70,6 +97,7 @@ static pare_status kl_rows(cli *c, pare_kl *kl, const side *ref, const side *s,
 
 bool has_targets(const pare_model *m, const pare_dataset *d)
 {
+    if (d->value) return true;
     for (size_t i = 0; i < d->inputs.n; i++)
         for (size_t r = 0; r < pare_output_rows(m, &d->inputs.in[i]); r++)
             if (d->target[i][r] >= 0) return true;
@@ -119,13 +147,14 @@ pare_status evaluate(cli *c, evaluation *out, const pare_model *m, const pare_da
     if (!st && reference) st = pare_kl_new(&kl, c->arena, pare_model_outputs(m), &c->err);
     for (size_t i = 0; i < d->inputs.n && !st; i++) {
         const pare_input *in = &d->inputs.in[i];
-        st = side_add(c, &s, in, d->target[i], f64);
-        if (!st && reference) st = side_add(c, &ref, in, d->target[i], f64);
+        st = side_add(c, &s, d, i, f64);
+        if (!st && reference) st = side_add(c, &ref, d, i, f64);
         if (!st && reference) st = kl_rows(c, kl, &ref, &s, d->target[i], pare_output_rows(m, in));
         pare_progress(&c->exec, "evaluating", i + 1, d->inputs.n);
     }
     if (!st) st = side_scores(c, out, &s, d->task);
     if (!st && reference) st = side_scores(c, of_reference, &ref, d->task);
-    if (!st && reference) st = pare_kl_scores(report, kl, &c->err);
+    /* Values are no logits: no divergence to speak of. */
+    if (!st && reference && !d->value) st = pare_kl_scores(report, kl, &c->err);
     return st;
 }

@@ -4,7 +4,7 @@
 #include "cli.h"
 
 typedef struct evaluation {
-    const char *metric; /* "accuracy", "auc", "perplexity" */
+    const char *metric; /* "accuracy", "auc", "perplexity", "mse" */
     double value;
     pare_scores scores;
 } evaluation;

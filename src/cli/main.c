@@ -12,6 +12,7 @@ typedef struct command {
 
 static const command commands[] = {
     {"info", "MODEL", "what it is: shapes, parameters, bytes, MACs", cmd_info},
+    {"probe", "MODEL [--data D]", "spectra, ranks, theorems, what each cut would cost", cmd_probe},
     {"run", "MODEL --text TEXT", "go on with a text, or one pass over arrays", cmd_run},
     {"eval", "MODEL --data D", "accuracy, AUC, perplexity; KL to --reference", cmd_eval},
     {"train", "--kind K --data F -o MODEL", "graph transformers, GPTs, encoders; to resume",
@@ -22,6 +23,8 @@ static const command commands[] = {
     {"compose", "CERT CERT... -o OUT", "one certificate for a chain of cuts", cmd_compose},
     {"import", "IN -o OUT", "any model pare can read, as a pare file", cmd_import},
     {"data", "KIND -o FILE", "make data, or a model with random weights", cmd_data},
+    {"repro", "width [--data G] [-o DIR]", "the tables of the papers, ours beside theirs",
+     cmd_repro},
     {"bench", "[NAME...]", "how fast this is here, peers beside it", cmd_bench},
 };
 #define NCOMMANDS (sizeof commands / sizeof *commands)

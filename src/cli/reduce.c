@@ -92,6 +92,8 @@ pare_status reduce_publish(cli *c, reduction *r, const pare_model *m, pare_model
         .first = in->first,
         .set = &in->set,
         .prover = prover,
+        .ask = r->ask,
+        .nask = r->nask,
         .exec = &c->exec,
     };
     const pare_status st = pare_publish(&r->cert, c->arena, m, out, &p, &c->err);

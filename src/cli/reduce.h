@@ -8,6 +8,8 @@
 typedef struct reduction {
     const char *data; /* file of the inputs, or NULL */
     double max_error;
+    const char *ask[4]; /* statements wanted beside the prover's own (pare_publish_opts) */
+    size_t nask;
     pare_cert cert;
     const char *cert_path, *run_path;
     facts before, after;

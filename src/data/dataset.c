@@ -1,6 +1,7 @@
 /* A data set from a file, by its extension. */
 #include "blame.h"
 #include "dataset.h"
+#include <math.h>
 
 static bool ends_with(const char *s, const char *tail)
 {
@@ -43,12 +44,15 @@ static pare_status graph_gather(pare_gather *g, const char *path, size_t split, 
     return pare_gather_add(g, in, target, err);
 }
 
-/* ---- {inputs, targets} --------------------------------------------------------------------- */
+/* ---- {inputs, targets or values}
+ * --------------------------------------------------------------------- */
 
 typedef struct rows {
     size_t n, tokens, width, targets; /* targets: per row */
     int64_t *ids, *target;
     double *x;
+    double *value; /* NULL: there are targets, or nothing */
+    size_t nvalues;
 } rows;
 
 static pare_status read_inputs(rows *r, pare_arena *a, const pare_array *in, const pare_model *m,
@@ -98,21 +102,74 @@ static pare_status no_targets(rows *r, pare_arena *a, pare_err *err)
     return PARE_OK;
 }
 
-static pare_status arrays_gather(pare_gather *g, const pare_npz *npz, pare_err *err)
+/* What training on values puts in front of every row of vectors: zeros, where the answer is read.
+ */
+static pare_status lead_with_zeros(rows *r, pare_arena *a, pare_err *err)
+{
+    size_t tokens, row, all;
+    if (!pare_add(&tokens, r->tokens, 1) || !pare_mul(&row, tokens, r->width) ||
+        !pare_mul(&all, row, r->n))
+        return pare_no_memory(err);
+    double *const x = pare_alloc(a, all ? all : 1, sizeof *x);
+    if (!x) return pare_no_memory(err);
+    for (size_t i = 0; i < r->n; i++)
+        memcpy(x + i * row + r->width, r->x + i * (row - r->width), (row - r->width) * sizeof *x);
+    r->x = x;
+    r->tokens = tokens;
+    return PARE_OK;
+}
+
+static pare_status read_values(rows *r, pare_arena *a, const pare_array *v, const pare_model *m,
+                               pare_err *err)
+{
+    char shape[128];
+    const size_t k = v->ndim == 2 ? v->shape[1] : 1, want = pare_model_outputs(m);
+    if (m->top.pool == PARE_POOL_NONE)
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "values are for inputs as wholes; this model answers at every token");
+    if ((v->ndim != 1 && v->ndim != 2) || v->shape[0] != r->n || k != want || v->dtype == PARE_TEXT)
+        return pare_fail(err, PARE_ERR_INPUT, "values is %s %s, the model gives [%zu, %zu]",
+                         pare_dtype_name(v->dtype), pare_shape_text(shape, v->shape, v->ndim), r->n,
+                         want);
+    r->nvalues = k;
+    r->value = pare_array_numbers(a, v);
+    if (!r->value) return pare_no_memory(err);
+    for (size_t i = 0; i < r->n * k; i++)
+        if (!isfinite(r->value[i]))
+            return pare_fail(err, PARE_ERR_INPUT, "values: row %zu holds %g", i / k, r->value[i]);
+    return r->x ? lead_with_zeros(r, a, err) : PARE_OK;
+}
+
+static pare_status read_answers(rows *r, pare_arena *a, const pare_npz *npz, const pare_model *m,
+                                pare_err *err)
+{
+    pare_array v;
+    pare_status st = PARE_OK;
+    r->targets = m->top.pool == PARE_POOL_NONE ? r->tokens : 1;
+    if (pare_npz_has(npz, "targets")) {
+        st = pare_npz_get(&v, npz, "targets", err);
+        return st ? st : read_targets(r, a, &v, m, err);
+    }
+    if (pare_npz_has(npz, "values")) st = pare_npz_get(&v, npz, "values", err);
+    if (!st && pare_npz_has(npz, "values")) st = read_values(r, a, &v, m, err);
+    return st ? st : no_targets(r, a, err);
+}
+
+static pare_status arrays_gather(pare_gather *g, pare_dataset *out, const pare_npz *npz,
+                                 pare_err *err)
 {
     const pare_model *m = g->model;
     rows r = {0};
-    pare_array in, target;
+    pare_array in;
     pare_status st = pare_npz_get(&in, npz, "inputs", err);
     if (st == PARE_OK) st = read_inputs(&r, g->arena, &in, m, err);
+    if (st == PARE_OK) st = read_answers(&r, g->arena, npz, m, err);
     if (st) return st;
-    r.targets = m->top.pool == PARE_POOL_NONE ? r.tokens : 1;
-    if (!pare_npz_has(npz, "targets")) {
-        st = no_targets(&r, g->arena, err);
-    } else {
-        st = pare_npz_get(&target, npz, "targets", err);
-        if (st == PARE_OK) st = read_targets(&r, g->arena, &target, m, err);
-    }
+    out->task = r.value                         ? PARE_TASK_VALUES
+                : m->top.pool == PARE_POOL_NONE ? PARE_TASK_TOKENS
+                                                : PARE_TASK_SENTENCE;
+    out->value = r.value;
+    out->nvalues = r.nvalues;
     for (size_t i = 0; st == PARE_OK && i < r.n; i++) {
         const pare_input one = {.batch = 1,
                                 .tokens = r.tokens,
@@ -125,7 +182,7 @@ static pare_status arrays_gather(pare_gather *g, const pare_npz *npz, pare_err *
     return st;
 }
 
-static pare_status npz_gather(pare_gather *g, pare_task *task, const char *path, size_t split,
+static pare_status npz_gather(pare_gather *g, pare_dataset *out, const char *path, size_t split,
                               pare_err *err)
 {
     pare_npz *npz = NULL;
@@ -133,10 +190,9 @@ static pare_status npz_gather(pare_gather *g, pare_task *task, const char *path,
     if (!scratch) return pare_no_memory(err);
     pare_status st = pare_npz_open(&npz, scratch, path, err);
     if (st == PARE_OK && pare_npz_has(npz, "inputs")) {
-        *task = g->model->top.pool == PARE_POOL_NONE ? PARE_TASK_TOKENS : PARE_TASK_SENTENCE;
-        st = arrays_gather(g, npz, err);
+        st = arrays_gather(g, out, npz, err);
     } else if (st == PARE_OK) {
-        *task = PARE_TASK_NODES;
+        out->task = PARE_TASK_NODES;
         st = graph_gather(g, path, split, err);
     }
     pare_npz_close(npz);
@@ -195,7 +251,7 @@ static pare_status gather(pare_gather *g, pare_dataset *out, const char *path, s
                           size_t window, pare_err *err)
 {
     out->split = split;
-    if (ends_with(path, ".npz")) return npz_gather(g, &out->task, path, split, err);
+    if (ends_with(path, ".npz")) return npz_gather(g, out, path, split, err);
     if (ends_with(path, ".tsv")) {
         out->task = PARE_TASK_SENTENCE;
         return pare_tsv_gather(g, &out->skipped, path, err);

@@ -37,6 +37,7 @@ pare_status pare_gather_add(pare_gather *g, pare_input in, const int64_t *target
     if (st == PARE_OK) st = check_targets(g->model, &in, target, err);
     if (st == PARE_OK) st = make_room(g, err);
     if (st) return st;
+    in.target = target;
     g->in[g->n] = in;
     g->target[g->n++] = target;
     return PARE_OK;

@@ -58,10 +58,47 @@ static pare_status fold_in_norm(folder *f, pare_attn *a)
 
 static pare_dtype attn_dtype(const pare_attn *a)
 {
-    const pare_weight *const all[] = {&a->wo, &a->matrix, &a->mix, &a->bo};
-    for (size_t i = 0; i < 4; i++)
+    const pare_weight *const all[] = {&a->wo, &a->matrix, &a->mix, &a->bo, &a->wv};
+    for (size_t i = 0; i < 5; i++)
         if (pare_has(all[i])) return all[i]->dtype;
     return PARE_F32;
+}
+
+/* A bias inside the sum over the keys: scaled, not shifted. */
+static pare_status scale_inside(folder *f, pare_weight *b, const affine *m, pare_dtype t)
+{
+    affine inside = *m;
+    inside.shift = pare_alloc(f->arena, m->d, sizeof *inside.shift);
+    return inside.shift ? affine_bias(f, b, &inside, t) : pare_no_memory(f->err);
+}
+
+static bool has_softmax(const pare_attn *a)
+{
+    return a->kind == PARE_ATTN_EXACT || a->kind == PARE_ATTN_POLY || a->kind == PARE_ATTN_MEANQ ||
+           a->kind == PARE_ATTN_CONSTQ;
+}
+
+/* Every row of wv is one output of the attention, and its own. */
+static bool values_are_outputs(const pare_attn *a)
+{
+    for (size_t h = 0; h < a->nheads; h++)
+        if (a->heads[h].v != a->heads[h].o) return false;
+    return a->wv.rows == a->dout;
+}
+
+/* Heads without wo: their values are scaled instead, or an identity is made to be scaled. */
+static pare_status scale_heads(folder *f, pare_attn *a, const affine *m)
+{
+    if (pare_has(&a->wo) || !has_softmax(a)) return scale_rows(f, &a->wo, m);
+    if (values_are_outputs(a)) {
+        const pare_status st = scale_rows(f, &a->wv, m);
+        return st || !pare_has(&a->bv) ? st : scale_inside(f, &a->bv, m, a->bv.dtype);
+    }
+    float *const one = pare_alloc(f->arena, a->dout * a->dout, sizeof *one);
+    if (!one) return pare_no_memory(f->err);
+    for (size_t i = 0; i < a->dout; i++) one[i * a->dout + i] = 1;
+    a->wo = (pare_weight){PARE_F32, a->dout, a->dout, one};
+    return scale_rows(f, &a->wo, m);
 }
 
 static pare_status fold_out_norm(folder *f, pare_attn *a)
@@ -71,26 +108,15 @@ static pare_status fold_out_norm(folder *f, pare_attn *a)
     if (a->out_norm.kind != PARE_NORM_BATCH) return PARE_OK;
     const pare_dtype t = attn_dtype(a);
     pare_status st;
-    if ((st = norm_affine(f, &m, &any, &a->out_norm, a->dout)) ||
-        (st = scale_rows(f, &a->wo, &m)) || (st = scale_rows(f, &a->matrix, &m)) ||
-        (st = scale_rows(f, &a->mix, &m)) || (st = scale_skip(f, &a->skip, &m, t)))
+    if ((st = norm_affine(f, &m, &any, &a->out_norm, a->dout)) || (st = scale_heads(f, a, &m)) ||
+        (st = scale_rows(f, &a->matrix, &m)) || (st = scale_rows(f, &a->mix, &m)) ||
+        (st = scale_skip(f, &a->skip, &m, t)))
         return st;
-    if (a->kind == PARE_ATTN_UNIFORM &&
-        pare_has(&a->bv)) { /* inside the sum: scaled, not shifted */
-        affine inside = m;
-        inside.shift = pare_alloc(f->arena, m.d, sizeof *inside.shift);
-        if (!inside.shift) return pare_no_memory(f->err);
-        if ((st = affine_bias(f, &a->bv, &inside, t))) return st;
-    }
+    if (a->kind == PARE_ATTN_UNIFORM && pare_has(&a->bv) && (st = scale_inside(f, &a->bv, &m, t)))
+        return st;
     if ((st = affine_bias(f, &a->bo, &m, t))) return st;
     strip(f, &a->out_norm);
     return PARE_OK;
-}
-
-static bool has_softmax(const pare_attn *a)
-{
-    return a->kind == PARE_ATTN_EXACT || a->kind == PARE_ATTN_POLY || a->kind == PARE_ATTN_MEANQ ||
-           a->kind == PARE_ATTN_CONSTQ;
 }
 
 static void drop_key_bias(folder *f, pare_attn *a)
@@ -98,6 +124,12 @@ static void drop_key_bias(folder *f, pare_attn *a)
     if (f->rotary || !pare_has(&a->bk) || (!has_softmax(a) && a->kind != PARE_ATTN_POOL)) return;
     a->bk = (pare_weight){0};
     f->report->key_biases++;
+}
+
+/* Of wo, or of the identity where there is none. */
+static number join_entry(const pare_attn *a, size_t r, size_t j)
+{
+    return number_of(&a->wo, r * a->wo.cols + j, r == j ? 1 : 0);
 }
 
 static pare_status merge_value_bias(folder *f, pare_attn *a)
@@ -109,12 +141,11 @@ static pare_status merge_value_bias(folder *f, pare_attn *a)
         v[r] = number_of(&a->bo, r, 0);
         for (size_t h = 0; h < a->nheads; h++)
             for (size_t j = 0; j < a->heads[h].dv; j++)
-                v[r] = number_sum(
-                    v[r], number_product(number_of(&a->wo, r * a->wo.cols + a->heads[h].o + j, 0),
-                                         number_of(&a->bv, a->heads[h].v + j, 0)));
+                v[r] = number_sum(v[r], number_product(join_entry(a, r, a->heads[h].o + j),
+                                                       number_of(&a->bv, a->heads[h].v + j, 0)));
     }
     const pare_status st =
-        store(f, &a->bo, v, 1, a->dout, pare_has(&a->bo) ? a->bo.dtype : a->wo.dtype);
+        store(f, &a->bo, v, 1, a->dout, pare_has(&a->bo) ? a->bo.dtype : attn_dtype(a));
     free(v);
     if (st) return st;
     a->bv = (pare_weight){0};

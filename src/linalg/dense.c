@@ -3,6 +3,7 @@
  * The work is cut into tiles of tokens x outputs whose sizes follow from the shapes alone, so the
  * bits do not depend on the number of threads. A weight stored in the other precision is converted
  * tile by tile into scratch that lives as long as the tile, never whole. */
+#include "narrow.h"
 #include "sgemm.h"
 #include <pare/linalg.h>
 #include <stdatomic.h>
@@ -143,6 +144,8 @@ static void tile_f32(void *ctx, size_t block)
     const size_t in = j->w->cols;
     const float *x = j->x32 + t.i * j->ldx;
     float *y = j->y32 + t.i * j->ldy + t.o;
+    if (narrow_f32(y, j->ldy, x, j->ldx, t.tokens, j->w, j->b))
+        return; /* one tile has all outputs */
     const bool whole = j->w->dtype == PARE_F32;
     const float beta = j->b || !whole ? 1 : 0;
     const float *const w = whole ? (const float *)j->w->data + t.o * in : NULL;

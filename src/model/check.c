@@ -199,7 +199,10 @@ static pare_status head_weights(const checker *c, const pare_attn *a, bool rotar
     if (rotary && !queries)
         return bad(c, "kind %s has no meaning under rotary positions", pare_attn_name(a->kind));
     if (a->kind == PARE_ATTN_POOL) return want(c, "wo", &a->wo, 0, 0, FORBIDDEN);
-    return want(c, "wo", &a->wo, a->dout, head_columns(a), REQUIRED);
+    if (!pare_has(&a->wo) && head_columns(a) != a->dout)
+        return bad(c, "without wo the heads are the output: %zu columns, must be %zu",
+                   head_columns(a), a->dout);
+    return want(c, "wo", &a->wo, a->dout, head_columns(a), OPTIONAL);
 }
 
 static pare_status replacement(const checker *c, const pare_attn *a)

@@ -102,6 +102,19 @@ static pare_status new_cache(pare_decoder *d, float **out, size_t *step, size_t 
     return *out ? PARE_OK : pare_no_memory(err);
 }
 
+/* Without wo the heads are the output: one product more, but one way through the step. */
+static pare_status prepare_join(pare_decoder *d, decode_attn *to, pare_err *err)
+{
+    const pare_attn *const a = to->a;
+    if (pare_has(&a->wo)) return prepare_dense(d, &to->second, &a->wo, &a->bo, err);
+    size_t n;
+    float *const one = pare_mul(&n, a->dout, a->dout) ? pare_alloc(d->arena, n, sizeof *one) : NULL;
+    if (!one) return pare_no_memory(err);
+    for (size_t i = 0; i < a->dout; i++) one[i * a->dout + i] = 1;
+    const pare_weight w = {PARE_F32, a->dout, a->dout, one};
+    return prepare_dense(d, &to->second, &w, &a->bo, err);
+}
+
 static pare_status prepare_heads(pare_decoder *d, decode_attn *to, pare_err *err)
 {
     const pare_attn *const a = to->a;
@@ -119,8 +132,7 @@ static pare_status prepare_heads(pare_decoder *d, decode_attn *to, pare_err *err
     if (!st) st = prepare_turn(d, to, err);
     if (!st) st = new_cache(d, &to->kcache, &to->kstep, &to->ktext, a->wk.rows, err);
     if (!st) st = new_cache(d, &to->vcache, &to->vstep, &to->vtext, a->wv.rows, err);
-    if (st || a->kind != PARE_ATTN_POOL)
-        return st ? st : prepare_dense(d, &to->second, &a->wo, &a->bo, err);
+    if (st || a->kind != PARE_ATTN_POOL) return st ? st : prepare_join(d, to, err);
     const pare_part here = {&a->matrix, &a->bo, 0}, pooled = {&a->matrix, NULL, a->din};
     st = pare_panels_new(&to->direct, d->arena, &here, 1, a->din, &d->exec, err);
     return st ? st : pare_panels_new(&to->second, d->arena, &pooled, 1, to->heads, &d->exec, err);

@@ -46,7 +46,7 @@ static pare_status heads_in(const pass *p, head_rows *h, const rows *x, const pa
 static pare_status heads_out(const pass *p, rows *y, const rows *x, const rows *heads,
                              const pare_attn *a)
 {
-    const pare_status st = rows_dense(y, heads, &a->wo, &a->bo, &p->ctx);
+    const pare_status st = attention_join(p, y, heads, a);
     return st ? st : finish(p, y, x, &a->skip, &a->out_norm);
 }
 
@@ -95,6 +95,7 @@ static lane *take_lane(lane *l)
 static rows stream_part(const chunk *c, size_t side, size_t d, size_t first, size_t n)
 {
     rows r = c->stream[side];
+    if (c->plan->apart) r = rows_part(&r, first, n), first = 0;
     r.d = d;
     return rows_part(&r, first, n);
 }

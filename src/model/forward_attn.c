@@ -128,11 +128,18 @@ static pare_status pooled(const pass *p, rows *y, const rows *z, const pare_attn
     return PARE_OK;
 }
 
+pare_status attention_join(const pass *p, rows *y, const rows *heads, const pare_attn *a)
+{
+    if (pare_has(&a->wo)) return rows_dense(y, heads, &a->wo, &a->bo, &p->ctx);
+    memcpy(y->v, heads->v, y->n * y->d * pare_dtype_size(y->t));
+    return pare_has(&a->bo) ? rows_shift(y, &a->bo, &p->ctx) : PARE_OK;
+}
+
 static pare_status softmax_heads(const pass *p, rows *y, const rows *z, const pare_attn *a)
 {
     rows heads;
     const pare_status st = pooled(p, &heads, z, a);
-    return st ? st : rows_dense(y, &heads, &a->wo, &a->bo, &p->ctx);
+    return st ? st : attention_join(p, y, &heads, a);
 }
 
 /* ---- replacements ------------------------------------------------------------------------ */

@@ -22,7 +22,7 @@ typedef struct head_rows {
 /* A branch is the sublayer without skip and norms, at the normed input z.
  *
  * Softmax heads come in three: project (row by row), attend (all rows of a sequence at once), and
- * the product with wo, which the caller makes. Everything else is one call. */
+ * join (row by row). Everything else is one call. */
 bool attention_has_heads(const pare_attn *a);
 bool attention_by_rows(const pare_attn *a); /* a row needs no other row */
 /* The shape of n rows of heads, without memory. */
@@ -30,6 +30,9 @@ head_rows attention_shape(const pare_attn *a, pare_dtype t, size_t n);
 PARE_MUST_USE pare_status attention_project(const pass *p, head_rows *h, const rows *z,
                                             const pare_attn *a);
 PARE_MUST_USE pare_status attention_attend(const pass *p, head_rows *h, const pare_attn *a);
+/* y = heads wo^T + bo; heads + bo where there is no wo. */
+PARE_MUST_USE pare_status attention_join(const pass *p, rows *y, const rows *heads,
+                                         const pare_attn *a);
 PARE_MUST_USE pare_status attention_branch(const pass *p, rows *y, const rows *z,
                                            const pare_attn *a);
 PARE_MUST_USE pare_status ffn_branch(const pass *p, rows *y, const rows *z, const pare_ffn *f);

@@ -61,8 +61,6 @@ static void add_step(plan *l, step_kind kind, size_t block, bool by_rows, size_t
         s.side = moved ? !last->side : last->side;
         s.din = last->dout;
     }
-    /* A stream that changes its width moves the rows of one range over those of another. */
-    if (s.din != s.dout) l->fused = false;
     l->steps[l->count++] = s;
 }
 
@@ -89,6 +87,20 @@ static void list_steps(plan *l)
     add_step(l, TOP, 0, by_rows, d);
 }
 
+/* A stream that changes its width moves rows. Ranges can keep out of one another's way as long as
+ * nobody looks at the whole stream: attention looks at the rows of its heads. */
+static void choose_layout(plan *l)
+{
+    bool changes = false, whole = false;
+    for (size_t i = 0; i < l->count; i++) {
+        const step *const s = &l->steps[i];
+        changes = changes || s->din != s->dout;
+        whole = whole || (!s->by_rows && s->kind != ATTEND);
+    }
+    l->apart = l->fused && changes && !whole;
+    if (changes && !l->apart) l->fused = false;
+}
+
 pare_status plan_new(plan *l, scratch *s, const pare_model *m, pare_dtype t, bool traced,
                      pare_err *err)
 {
@@ -97,6 +109,7 @@ pare_status plan_new(plan *l, scratch *s, const pare_model *m, pare_dtype t, boo
     l->steps = scratch_get(s, 4 * m->nblocks + 3, sizeof *l->steps);
     if (!l->steps) return pare_no_memory(err);
     list_steps(l);
+    choose_layout(l);
     return PARE_OK;
 }
 

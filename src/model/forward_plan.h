@@ -30,6 +30,9 @@ typedef struct plan {
     size_t count;
     bool small; /* rows go in ranges */
     bool fused; /* ... through several steps at once */
+    /* Ranges lie apart, each with room for the widest rows: a stream that changes its width does
+     * not move the rows of one range over those of another. */
+    bool apart;
 } plan;
 
 /* In scratch. f64 passes are never small; a traced one is never fused. */

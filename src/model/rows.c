@@ -231,6 +231,18 @@ pare_status rows_add(rows *y, const rows *x, const pare_weight *w, const rows_ct
     return y->t == PARE_F32 ? rows_add_f32(y, x, w, c) : map2(y, x, add_row, &ctx, c);
 }
 
+static void shift_row(const void *ctx, size_t i, double *v)
+{
+    (void)i;
+    const pare_weight *const b = ctx;
+    for (size_t j = 0; j < b->cols; j++) v[j] += pare_weight_at(b, j);
+}
+
+pare_status rows_shift(rows *y, const pare_weight *b, const rows_ctx *c)
+{
+    return y->t == PARE_F32 ? rows_shift_f32(y, b, c) : rows_map(y, y, shift_row, b, c);
+}
+
 pare_status rows_skip(rows *y, const rows *x, const pare_skip *s, const rows_ctx *c)
 {
     if (s->kind == PARE_SKIP_NONE) return PARE_OK;

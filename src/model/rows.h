@@ -40,6 +40,8 @@ PARE_MUST_USE pare_status rows_norm(rows *y, const rows *x, const pare_norm *n, 
 PARE_MUST_USE pare_status rows_act(rows *y, const rows *u, pare_act a, const rows_ctx *c);
 /* y += x, or y += w x with w 1 x d. */
 PARE_MUST_USE pare_status rows_add(rows *y, const rows *x, const pare_weight *w, const rows_ctx *c);
+/* y += b, the same for every row */
+PARE_MUST_USE pare_status rows_shift(rows *y, const pare_weight *b, const rows_ctx *c);
 /* y += skip(x) */
 PARE_MUST_USE pare_status rows_skip(rows *y, const rows *x, const pare_skip *s, const rows_ctx *c);
 #endif

@@ -136,3 +136,22 @@ pare_status rows_add_f32(rows *y, const rows *x, const pare_weight *w, const row
     scratch_reset(c->scratch, top);
     return st;
 }
+
+static void shift_unit(void *ctx, size_t unit)
+{
+    const f32_job *const j = ctx;
+    const size_t d = j->y->d, n = rows_in(j, unit);
+    float *const y = row_at(j->y, unit * j->per_unit);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < d; k++) y[i * d + k] += j->w[k];
+}
+
+pare_status rows_shift_f32(rows *y, const pare_weight *b, const rows_ctx *c)
+{
+    const scratch_mark top = scratch_top(c->scratch);
+    f32_job j = {.y = y};
+    const pare_status st = floats_of(&j.w, b, c);
+    if (!st) run_units(&j, shift_unit, c);
+    scratch_reset(c->scratch, top);
+    return st;
+}

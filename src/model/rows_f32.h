@@ -8,4 +8,5 @@ PARE_MUST_USE pare_status rows_norm_f32(rows *y, const rows *x, const pare_norm 
 PARE_MUST_USE pare_status rows_act_f32(rows *y, const rows *u, pare_act a, const rows_ctx *c);
 PARE_MUST_USE pare_status rows_add_f32(rows *y, const rows *x, const pare_weight *w,
                                        const rows_ctx *c);
+PARE_MUST_USE pare_status rows_shift_f32(rows *y, const pare_weight *b, const rows_ctx *c);
 #endif

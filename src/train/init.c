@@ -1,7 +1,7 @@
 /* Fresh models to be trained. Graph kinds are the width paper's practical variant:
  *   h = We x + be;  per layer  z = BN(h + attention(h)),  h' = BN(z + W2 relu(W1 z + b1) + b2)
- * with Wq, Wk, Wv without bias. A single head needs no Wo (a product Wo Wv is one matrix): it
- * begins as the identity. Every tensor is drawn from a stream of its own, in file order of its
+ * with Wq, Wk, Wv without bias. A single head needs no Wo (a product Wo Wv is one matrix)
+ * and has none. Every tensor is drawn from a stream of its own, in file order of its
  * making. */
 #include <pare/init.h>
 
@@ -47,15 +47,6 @@ static pare_weight same(maker *k, size_t n, float value)
     float *v = get(k, n, sizeof *v);
     for (size_t i = 0; v && i < n; i++) v[i] = value;
     return v ? (pare_weight){PARE_F32, 1, n, v} : (pare_weight){0};
-}
-
-static pare_weight identity(maker *k, size_t n)
-{
-    size_t count = 0;
-    if (!pare_mul(&count, n, n)) k->no_memory = true;
-    float *v = get(k, count, sizeof *v);
-    for (size_t i = 0; v && i < n; i++) v[i * n + i] = 1;
-    return v ? (pare_weight){PARE_F32, n, n, v} : (pare_weight){0};
 }
 
 static bool is_gpt(const maker *k)
@@ -124,7 +115,7 @@ static void put_heads(maker *k, pare_attn *a)
     a->wq = matrix(k, d, d);
     a->wk = matrix(k, d, d);
     a->wv = matrix(k, d, d);
-    a->wo = on_nodes(&k->o) && a->nheads == 1 ? identity(k, d) : residual(k, d, d);
+    if (!on_nodes(&k->o) || a->nheads > 1) a->wo = residual(k, d, d);
     if (on_nodes(&k->o)) return;
     a->bq = bias(k, d, d);
     a->bk = bias(k, d, d);

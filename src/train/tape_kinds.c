@@ -11,7 +11,10 @@ static pare_status heads(pare_tape *t, sublayer *s, rows *y)
     if ((st = tape_new_rows(t, &k->y, s->z.n, tape_heads_width(s->attn))) ||
         (st = tape_heads(t, s)))
         return st;
-    return tape_dense(t, y, &k->y, &s->attn->wo, &s->attn->bo);
+    if (pare_has(&s->attn->wo)) return tape_dense(t, y, &k->y, &s->attn->wo, &s->attn->bo);
+    if (!pare_has(&s->attn->bo)) return tape_sum(t, y, &k->y, NULL);
+    st = tape_fill(t, y, &s->attn->bo);
+    return st ? st : tape_sum(t, y, y, &k->y);
 }
 
 static pare_status heads_back(pare_tape *t, const sublayer *s, rows *dz, bool add, const rows *dy)
@@ -19,6 +22,10 @@ static pare_status heads_back(pare_tape *t, const sublayer *s, rows *dz, bool ad
     const attn_kept *const k = &s->attn_kept;
     rows dheads;
     pare_status st;
+    if (!pare_has(&s->attn->wo)) {
+        st = tape_bias_back(t, &s->attn->bo, dy);
+        return st ? st : tape_heads_back(t, s, dz, add, dy);
+    }
     if ((st = tape_new_rows(t, &dheads, k->y.n, k->y.d)) ||
         (st = tape_dense_back(t, &dheads, false, dy, &k->y, &s->attn->wo, &s->attn->bo)))
         return st;

@@ -28,11 +28,10 @@ static pare_ub norm_of_vector(const double *v, size_t n)
     return n ? pare_norm_fro(&row) : pare_ub_exact(0);
 }
 
-/* |act(a) - act(b)| <= lip |a - b|, and act(0) = 0. Largest slopes: gelu 1.1290, silu 1.0999. */
+/* |act(a) - act(b)| <= lip |a - b|, and act(0) = 0. */
 static pare_ub lipschitz(pare_act act)
 {
-    if (act == PARE_ACT_GELU || act == PARE_ACT_GELU_TANH) return pare_ub_exact(1.13);
-    return pare_ub_exact(act == PARE_ACT_SILU ? 1.1 : 1);
+    return pare_ub_exact(act_slope(act));
 }
 
 static pare_ub affine(pare_ub norm, pare_ub x, const double *b, size_t n)

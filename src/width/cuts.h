@@ -40,6 +40,9 @@ typedef struct qk_fit {
 net_head qk_optimal(work *w, const net_head *hd, const pare_mat *h, const pare_graph *g, size_t d,
                     qk_fit *fit);
 
+/* What each dimension of the scores is worth in that metric: singular values, descending. */
+double *qk_worth(work *w, size_t *n, const net_head *hd, const pare_mat *h, const pare_graph *g);
+
 /* The same objective for any two heads on one stream. */
 double qk_objective(work *w, const net_head *a, const net_head *b, const pare_mat *h,
                     const pare_graph *g);

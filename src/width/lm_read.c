@@ -303,7 +303,7 @@ static lm_keys keys_of(work *w, const pare_attn *a, const pare_head *h, const en
 static lm_head head_of(work *w, const pare_attn *a, const pare_head *h, const ends *e)
 {
     lm_head q = {.wq = read_part(w, &a->wq, h->q, 0, h->dk, a->din),
-                 .wo = read_part(w, &a->wo, 0, h->o, a->dout, h->dv),
+                 .wo = read_join(w, a, h),
                  .bq = read_bias(w, &a->bq, h->q, h->dk),
                  .scale = h->scale};
     lm_fold_in(w, &q.wq, q.bq, &e->reads);

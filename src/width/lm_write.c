@@ -140,11 +140,22 @@ static void put_heads(store *o, pare_attn *to, const lm_attn *a, const layout *l
                                    .freq = a->keys[h->keys].planes ? l->freq[h->keys] : 0,
                                    .planes = a->keys[h->keys].planes};
         store_put(o, &to->wq, q, 0, &h->wq);
-        store_put(o, &to->wo, 0, out, &h->wo);
+        if (pare_has(&to->wo)) store_put(o, &to->wo, 0, out, &h->wo);
         if (l->bq) store_put(o, &to->bq, 0, q, &bq);
         q += h->wq.rows;
         out += h->wo.cols;
     }
+}
+
+/* Whether the heads side by side are the output as they are. */
+static bool joins(const lm_attn *a)
+{
+    size_t first = 0;
+    for (size_t i = 0; i < a->nheads; i++) {
+        if (!is_join(&a->heads[i].wo, first)) return false;
+        first += a->heads[i].wo.cols;
+    }
+    return first == a->dout;
 }
 
 static pare_attn stored_attn(store *o, const lm_attn *a)
@@ -159,7 +170,7 @@ static pare_attn stored_attn(store *o, const lm_attn *a)
     to.wq = store_room(o, l.q, a->din);
     to.wk = store_room(o, l.k, a->din);
     to.wv = store_room(o, l.v, a->din);
-    to.wo = store_room(o, a->dout, l.o);
+    if (!joins(a)) to.wo = store_room(o, a->dout, l.o);
     if (l.bq) to.bq = store_room(o, 1, l.q);
     if (l.bk) to.bk = store_room(o, 1, l.k);
     if (l.bv) to.bv = store_room(o, 1, l.v);

@@ -70,7 +70,7 @@ static net_head head_of(work *w, const pare_attn *a, const pare_head *h)
     return (net_head){.wq = read_part(w, &a->wq, h->q, 0, h->dk, a->din),
                       .wk = read_part(w, &a->wk, h->k, 0, h->dk, a->din),
                       .wv = read_part(w, &a->wv, h->v, 0, h->dv, a->din),
-                      .wo = read_part(w, &a->wo, 0, h->o, a->dout, h->dv),
+                      .wo = read_join(w, a, h),
                       .bq = read_bias(w, &a->bq, h->q, h->dk),
                       .bv = read_bias(w, &a->bv, h->v, h->dv),
                       .scale = h->scale};
@@ -158,6 +158,17 @@ static void lay_out(pare_attn *a, const net_layer *l, bool *bq, bool *bv, size_t
     }
 }
 
+/* Whether the heads side by side are the output as they are. */
+static bool joins(const net_layer *l)
+{
+    size_t first = 0;
+    for (size_t i = 0; i < l->nheads; i++) {
+        if (!is_join(&l->heads[i].wo, first)) return false;
+        first += l->heads[i].wo.cols;
+    }
+    return first == l->heads[0].wo.rows;
+}
+
 static void put_attention(store *o, pare_attn *a, const net_layer *l)
 {
     bool bq, bv;
@@ -172,7 +183,8 @@ static void put_attention(store *o, pare_attn *a, const net_layer *l)
     a->wq = store_room(o, q, a->din);
     a->wk = store_room(o, q, a->din);
     a->wv = store_room(o, v, a->din);
-    a->wo = store_room(o, a->dout, v);
+    const bool map = !joins(l);
+    if (map) a->wo = store_room(o, a->dout, v);
     if (bq) a->bq = store_room(o, 1, q);
     if (bv) a->bv = store_room(o, 1, v);
     for (size_t i = 0; !o->st && i < l->nheads; i++) {
@@ -182,7 +194,7 @@ static void put_attention(store *o, pare_attn *a, const net_layer *l)
         store_put(o, &a->wq, at->q, 0, &h->wq);
         store_put(o, &a->wk, at->k, 0, &h->wk);
         store_put(o, &a->wv, at->v, 0, &h->wv);
-        store_put(o, &a->wo, 0, at->o, &h->wo);
+        if (map) store_put(o, &a->wo, 0, at->o, &h->wo);
         if (bq) store_put(o, &a->bq, 0, at->q, &rq);
         if (bv) store_put(o, &a->bv, 0, at->v, &rv);
     }
@@ -249,9 +261,11 @@ static size_t layer_count(const net_layer *l)
     size_t n = 0;
     bool bq = false, bv = false;
     size_t q = 0, v = 0;
+    const bool map = !joins(l);
     for (size_t i = 0; i < l->nheads; i++) {
         const net_head *const h = &l->heads[i];
-        n += 2 * h->wq.rows * h->wq.cols + h->wv.rows * h->wv.cols + h->wo.rows * h->wo.cols;
+        n += 2 * h->wq.rows * h->wq.cols + h->wv.rows * h->wv.cols;
+        if (map) n += h->wo.rows * h->wo.cols;
         bq = bq || bias_count(h->bq, h->wq.rows);
         bv = bv || bias_count(h->bv, h->wv.rows);
         q += h->wq.rows;

@@ -29,8 +29,8 @@ static bool surely_largest(const double *v, size_t n, size_t c, double rad)
     return true;
 }
 
-static void compare_row(output_bound *out, const pare_enclosure *f, const pare_enclosure *g,
-                        size_t i)
+void outputs_compare_row(output_bound *out, const pare_enclosure *f, const pare_enclosure *g,
+                         size_t i)
 {
     const double *const a = f->mid + i * f->cols, *const b = g->mid + i * g->cols;
     double apart = 0;
@@ -61,7 +61,9 @@ static void compare_input(work *w, output_bound *out, const pare_model *const m[
     if (!w->st && (e[0].rows != e[1].rows || e[0].cols != e[1].cols))
         w_fail(w, PARE_ERR_INPUT, "outputs [%zu, %zu] and [%zu, %zu] of the models", e[0].rows,
                e[0].cols, e[1].rows, e[1].cols);
-    for (size_t i = 0; !w->st && i < e[0].rows; i++) compare_row(out, &e[0], &e[1], i);
+    for (size_t i = 0; !w->st && i < e[0].rows; i++) outputs_compare_row(out, &e[0], &e[1], i);
+    for (int k = 0; in->target && k < 2 && !w->st; k++)
+        out->auc[k] = auc_interval(w, &e[k], in->target);
     pare_arena_free(a);
 }
 
@@ -70,7 +72,7 @@ void outputs_compare(work *w, output_bound *out, const pare_model *f, const pare
 {
     const pare_model *const m[2] = {f, g};
     pare_model_norms *norms[2] = {0};
-    *out = (output_bound){0};
+    *out = (output_bound){.auc = {{1, 0}, {1, 0}}};
     for (int k = 0; k < 2 && !w->st; k++)
         w->st = pare_model_norms_new(&norms[k], w->a, m[k], w->exec, w->err);
     for (size_t i = 0; !w->st && i < set->n; i++) {

@@ -10,22 +10,151 @@
 pare_ub apriori_gap(work *w, const net *f, const net *g, pare_ub x);
 /* ---- attention weights (ratios.c) ---- */
 
-/* Largest |ln(a / a^)| over all weights of layer `l` on one input: proven, and as measured. */
+/* Both models must see the same keys: attention weights are compared key by key. */
+bool same_pattern(const pare_pattern *a, const pare_pattern *b);
+/* Largest |ln(a / a^)| over all weights of layer `l` on the inputs: proven, and as measured. Both
+ * models have as many heads there. */
 typedef struct ratio_bound {
     pare_ub proven;
     double measured;
 } ratio_bound;
-ratio_bound ratios_of_layer(work *w, const pare_model *f, const pare_model *g, const pare_input *in,
-                            size_t l);
+ratio_bound ratios_of_layer(work *w, const pare_model *f, const pare_model *g,
+                            const pare_inputs *set, size_t l);
 
 /* ---- outputs (outputs.c) ---- */
+
+/* low <= auc <= high, proven; low above high: there is none. */
+typedef struct auc_bound {
+    double low, high;
+} auc_bound;
+/* Of two outputs on the rows that count, class 1 over class 0 (auc_interval.c). */
+auc_bound auc_interval(work *w, const pare_enclosure *e, const int64_t *target);
 
 typedef struct output_bound {
     pare_gap gap;
     size_t rows, certain; /* output rows; those whose largest entry is proven to be the same */
+    auc_bound auc[2];     /* of both models, on the last input with targets */
 } output_bound;
 void outputs_compare(work *w, output_bound *out, const pare_model *f, const pare_model *g,
                      const pare_inputs *set);
+/* One row more. */
+void outputs_compare_row(output_bound *out, const pare_enclosure *f, const pare_enclosure *g,
+                         size_t i);
+
+/* ---- all single-node edits of a graph (edits.c) ---- */
+
+typedef struct edits_bound {
+    size_t rows, different; /* that a node is given; how many the data has */
+    size_t edits;
+    size_t pairs, certain; /* edits and nodes they reach; those with the same largest entry */
+    pare_ub proven;        /* largest |f - g|, the graph without an edit included */
+    double measured, slack;
+} edits_bound;
+/* The `most` most frequent rows of the data; 0: all. */
+edits_bound edits_prove(work *w, const pare_model *f, const pare_model *g, const pare_input *in,
+                        size_t most);
+
+/* ---- norms to the last digits (svals.c) ---- */
+
+pare_ub vector_norm(const double *v, size_t n);
+pare_ub fro_norm(const pare_mat *m);
+/* What a computed product of two matrices with these Frobenius norms may be off by, in that norm:
+ * `inner` terms to a sum (and a bias, or a scaling, among them). */
+pare_ub product_rounding(size_t inner, pare_ub a, pare_ub b);
+typedef struct svals {
+    size_t n;
+    double *low;   /* low[i] <= sigma_i, descending */
+    pare_ub *high; /* sigma_i <= high[i] */
+} svals;
+svals svals_of(work *w, const pare_mat *a);
+pare_ub sharp_norm(work *w, const pare_mat *m); /* |m|_2, within 1e-12 of it; of no matrix: 0 */
+
+/* ---- how far a layer moves its rows (move.c) ---- */
+
+typedef struct mover mover; /* one layer and its norms */
+/* `off`: entries of r1, wo, r2, w2 may be wrong by this share of themselves (a fold's roundings).
+ */
+mover *mover_new(work *w, const net_layer *l, double off);
+pare_ub mover_stretch(const mover *m); /* of the hidden layer with its skip: a Lipschitz constant */
+pare_ub mover_longest(const mover *m); /* largest |row| of W1 */
+/* |layer(H')_i - layer(H)_i| <= out[i] in the euclidean norm for all H' with |h'_i - h_i| <= e[i].
+ * `hidden` encloses W1 z + b1 at H: the rows before the activation. */
+void move_layer(work *w, pare_ub *out, const mover *mv, const pare_mat *h, const pare_ub *e,
+                const pare_graph *g, const pare_enclosure *hidden);
+
+/* ---- a path through the layers, and how far the exact one may be from it (tube.c) ---- */
+
+typedef struct tube {    /* one model on one input */
+    const pare_model *m; /* itself: what is enclosed */
+    const net *n;        /* folded: what its norms are of */
+    const pare_input *in;
+    const pare_graph *g; /* complete */
+    mover **layers;
+    pare_ub *top; /* |row| of the last map, for every output */
+    pare_ub map;  /* |We|_2 */
+    pare_ub off;  /* share of themselves by which folded entries may be wrong */
+} tube;
+
+/* Whether the folded matrices are the model's own up to a share of themselves; else why not. */
+const char *tube_refuses(const pare_model *m);
+/* `rounded`: weights that folding had to round. */
+tube tube_new(work *w, const pare_model *m, const net *n, size_t rounded, const pare_input *in,
+              const pare_graph *g);
+/* Rows of h_0; radii of rows, euclidean. */
+pare_mat tube_stem(work *w, const tube *t, pare_ub *r);
+/* layer(H) in *out (n x width), and in r how far layer(H') is from it for |h'_i - h_i| <= e[i]. */
+pare_mat tube_layer(work *w, const tube *t, size_t l, const pare_mat *h, const pare_ub *e,
+                    pare_ub *r);
+/* Outputs at the rows of h_L, with the radii of their entries (rounding alone). */
+pare_enclosure tube_top(work *w, const tube *t, const pare_mat *h);
+
+typedef struct pair {                /* the models of a certificate */
+    const pare_model *f, *g, *small; /* small: g folded */
+    const net *nf, *ng;
+    size_t rounded_f, rounded_g; /* by folding */
+    bool same;                   /* the streams have the same coordinates */
+} pair;
+
+/* ---- every input near the given one (ball.c) ---- */
+
+/* The last rows of the path from the given input; r: how far those of any input are from them
+ * whose rows are each within rho of the given ones. */
+pare_mat ball_path(work *w, const tube *t, double rho, pare_ub *r);
+typedef struct ball_bound {
+    pare_ub apart;        /* largest difference of an output entry */
+    size_t rows, certain; /* rows whose largest entry is the same one in both models, throughout */
+} ball_bound;
+ball_bound ball_compare(work *w, const tube *f, const tube *g, double rho);
+ball_bound ball_of_set(work *w, const pair *p, const pare_inputs *set, double rho);
+/* Whether a statement is about a ball, and which. */
+bool ball_radius(double *rho, const char *name);
+void ball_text(char text[40], double rho); /* as short as gives the same number again */
+#define BALL_NAME "ball of radius "        /* followed by the radius; ": ..." */
+
+/* ---- layer by layer (local.c) ---- */
+
+/* f is never run from end to end: its layers are applied to the rows the small model had, brought
+ * to f's coordinates by least squares (or taken as they are, `same`). small: h_0 .. h_L of the
+ * small model. Returns the last of the rows that stand for f's; b: how far f's own may be. */
+pare_mat local_path(work *w, const tube *f, const pare_mat *small, bool same, pare_ub *b);
+/* Largest difference of an output entry; `out` encloses the small model's outputs. */
+pare_ub local_gap(work *w, const tube *f, const pare_mat *small, bool same,
+                  const pare_enclosure *out);
+pare_ub local_of_set(work *w, const pair *p, const pare_inputs *set);
+/* The affine map of the small rows that is nearest to `target`, applied to them. */
+pare_mat nearest_rows(work *w, const pare_mat *small, const pare_mat *target);
+
+/* ---- what no cut can beat (lower.c) ---- */
+
+/* From below: |a - b|_F for any b whose rows are an affine map of d numbers each. rad: how far the
+ * exact rows are from those of a, euclidean; NULL: not at all. */
+double least_residual(work *w, const pare_mat *a, const double *rad, size_t d);
+double least_entry(work *w, const pare_mat *a, const double *rad, size_t d); /* |a - b|_max */
+/* The largest difference of an output entry on the set, at least, for any model with an affine head
+ * on rows of d numbers. */
+double least_of_outputs(work *w, const pare_model *f, const pare_inputs *set, size_t d);
+/* What the best affine map of x leaves of a: an estimate. */
+double decoded_residual(work *w, const pare_mat *a, const pare_mat *x);
 
 /* ---- models with norms (lm_prove.c): a pare_prover's function ---- */
 

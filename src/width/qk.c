@@ -98,14 +98,31 @@ double qk_objective(work *w, const net_head *a, const net_head *b, const pare_ma
     return objective(w, a, b, &cq, &ck);
 }
 
+/* Cq^1/2 B Ck^1/2 */
+static pare_mat form_seen(work *w, const net_head *hd, const w_root_of *cq, const w_root_of *ck)
+{
+    const pare_mat wq = with_bias(w, hd), form = w_mul(w, &wq, true, &hd->wk, false);
+    return w_mul3(w, &cq->root, false, &form, &ck->root, false);
+}
+
+double *qk_worth(work *w, size_t *n, const net_head *hd, const pare_mat *h, const pare_graph *g)
+{
+    const pare_mat moment = query_moment(w, h), within = key_covariance(w, h, g);
+    const w_root_of cq = w_root(w, &moment, RIDGE), ck = w_root(w, &within, RIDGE);
+    const pare_mat seen = form_seen(w, hd, &cq, &ck);
+    const w_svd_of s = w_svd(w, &seen);
+    for (size_t i = 0; !w->st && i < s.n; i++) s.s[i] *= fabs(hd->scale);
+    *n = w->st ? 0 : s.n;
+    return s.s;
+}
+
 net_head qk_optimal(work *w, const net_head *hd, const pare_mat *h, const pare_graph *g, size_t d,
                     qk_fit *fit)
 {
     net_head out = *hd;
     const pare_mat moment = query_moment(w, h), within = key_covariance(w, h, g);
     const w_root_of cq = w_root(w, &moment, RIDGE), ck = w_root(w, &within, RIDGE);
-    const pare_mat wq = with_bias(w, hd), form = w_mul(w, &wq, true, &hd->wk, false);
-    const pare_mat seen = w_mul3(w, &cq.root, false, &form, &ck.root, false);
+    const pare_mat seen = form_seen(w, hd, &cq, &ck);
     const w_svd_of s = w_svd(w, &seen);
     if (w->st) return out;
     const size_t k = d < s.n ? d : s.n;

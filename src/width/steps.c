@@ -22,6 +22,12 @@ double act_value(pare_act act, double x)
     return x;
 }
 
+double act_slope(pare_act act)
+{
+    if (act == PARE_ACT_GELU || act == PARE_ACT_GELU_TANH) return 1.13; /* 1.1290 */
+    return act == PARE_ACT_SILU ? 1.1 : 1;                              /* 1.0999 */
+}
+
 /* ---- attention ------------------------------------------------------------------------------ */
 
 enum { ROWS = 256 }; /* queries of one block of work */

@@ -22,6 +22,14 @@ double *read_bias(work *w, const pare_weight *b, size_t at, size_t n)
     return v;
 }
 
+pare_mat read_join(work *w, const pare_attn *a, const pare_head *h)
+{
+    if (pare_has(&a->wo)) return read_part(w, &a->wo, 0, h->o, a->dout, h->dv);
+    pare_mat m = w_mat(w, a->dout, h->dv);
+    for (size_t j = 0; !w->st && j < h->dv; j++) pare_row_mut(&m, h->o + j)[j] = 1;
+    return m;
+}
+
 static pare_status see_dtype(void *self, const char *name, pare_weight *v, bool vector,
                              pare_err *err)
 {
@@ -73,6 +81,14 @@ bool all_zero(const double *v, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (v[i] != 0) return false;
+    return true;
+}
+
+bool is_join(const pare_mat *m, size_t first)
+{
+    for (size_t r = 0; r < m->rows; r++)
+        for (size_t j = 0; j < m->cols; j++)
+            if (pare_row(m, r)[j] != (r == first + j ? 1 : 0)) return false;
     return true;
 }
 

@@ -9,6 +9,7 @@
 #include <pare/fold.h>
 #include <pare/publish.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define EXACT 1e-9 /* of the largest entry: what counts as lying in a subspace */
@@ -20,10 +21,15 @@ typedef struct view {
     work w;
     pare_arena *keep; /* of the certificate: what must outlive this */
     pare_cert *cert;
-    size_t room;         /* hypotheses and statements that fit */
+    size_t room; /* hypotheses and statements that fit */
+    bool edits;  /* the statement over them is asked for, with `edit_rows` rows (0: all) */
+    size_t edit_rows;
     pare_model *ff, *gf; /* folded */
     net f, g;
     points pf, pg;
+    size_t rounded[2];           /* weights that folding rounded */
+    const pare_statement *asked; /* the statements of the certificate as it came */
+    size_t nasked;
 } view;
 
 /* ---- lists ---------------------------------------------------------------------------------- */
@@ -36,13 +42,17 @@ static void suppose(view *v, pare_truth holds, double value, double limit, const
     v->cert->hypotheses[v->cert->nhypotheses++] = (pare_hypothesis){name, holds, value, limit};
 }
 
-static void state(view *v, const char *norm, double bound, const char *name)
+static void state_on(view *v, const char *domain, const char *norm, double bound, const char *name)
 {
-    if (!v->w.st && !name) v->w.st = pare_no_memory(v->w.err);
+    if (!v->w.st && (!name || !domain)) v->w.st = pare_no_memory(v->w.err);
     if (v->w.st) return;
     PARE_ASSERT(v->cert->nstatements < v->room);
-    v->cert->statements[v->cert->nstatements++] =
-        (pare_statement){name, norm, v->cert->domain, 1, bound};
+    v->cert->statements[v->cert->nstatements++] = (pare_statement){name, norm, domain, 1, bound};
+}
+
+static void state(view *v, const char *norm, double bound, const char *name)
+{
+    state_on(v, v->cert->domain, norm, bound, name);
 }
 
 static pare_truth truth(bool holds)
@@ -190,6 +200,36 @@ static void forms(view *v)
         }
 }
 
+/* Eckart-Young for the stream: what this cut's rows can say of the input model's, and what the best
+ * rows of that width could. */
+static void streams(view *v)
+{
+    for (size_t i = 0; !v->w.st && i < 2 * v->f.nlayers + 1; i++) {
+        const pare_mat *const a = point(&v->pf, i), *const x = point(&v->pg, i);
+        const double scale = w_fro(a), root = sqrt((double)a->rows);
+        const double left = visible(decoded_residual(&v->w, a, x), 100 * scale);
+        const double least = visible(least_residual(&v->w, a, NULL, x->cols), 100 * scale);
+        suppose(v, PARE_TRUE, left / root, least / root,
+                pare_sprintf(v->keep,
+                             "%c%zu: what %zu numbers a row leave of it (root mean square, "
+                             "f64), " PARE_WIDTH_LEAST " %zu",
+                             i % 2 ? 'z' : 'h', i / 2, x->cols, x->cols));
+    }
+}
+
+/* The same for the outputs, where they have more entries than the last rows have numbers. */
+static void best_outputs(view *v, const output_bound *o, const pare_model *f,
+                         const pare_inputs *set)
+{
+    const size_t d = v->pg.h[v->g.nlayers].cols;
+    if (v->w.st || v->f.wh.rows <= d) return;
+    suppose(v, PARE_TRUE, o->gap.measured, least_of_outputs(&v->w, f, set, d),
+            pare_sprintf(v->keep,
+                         "outputs: largest difference, " PARE_WIDTH_LEAST
+                         " model whose last rows have %zu numbers",
+                         d));
+}
+
 static void look(view *v, pare_width_method method)
 {
     if (method == PARE_WIDTH_EXACT || method == PARE_WIDTH_LOWRANK || method == PARE_WIDTH_LEVERAGE)
@@ -217,16 +257,21 @@ static void from_norms(view *v, size_t rounded, const pare_input *in)
     if (!v->w.st && rounded == 0) v->cert->apriori = apriori_gap(&v->w, &v->f, &v->g, x).v;
 }
 
-static void classes(view *v, const output_bound *o)
+static double share(size_t part, size_t of)
 {
-    const double share = (double)(o->rows - o->certain) / (double)(o->rows ? o->rows : 1);
-    state(v, "share of the output rows", share, "rows whose largest entry may have changed");
+    return (double)part / (double)(of ? of : 1);
 }
 
-static void weights(view *v, const pare_model *f, const pare_model *g, const pare_input *in)
+static void classes(view *v, const output_bound *o)
+{
+    const double changed = share(o->rows - o->certain, o->rows);
+    state(v, "share of the output rows", changed, "rows whose largest entry may have changed");
+}
+
+static void weights(view *v, const pare_model *f, const pare_model *g, const pare_inputs *set)
 {
     for (size_t l = 0; !v->w.st && l < v->f.nlayers; l++) {
-        const ratio_bound r = ratios_of_layer(&v->w, f, g, in, l);
+        const ratio_bound r = ratios_of_layer(&v->w, f, g, set, l);
         state(v, "largest |ln(a / a^)| over the attention weights", r.proven.v,
               pare_sprintf(v->keep, "attention weights of layer %zu", l));
         suppose(v, PARE_UNKNOWN, r.measured > EXACT ? r.measured : 0, NAN,
@@ -235,10 +280,99 @@ static void weights(view *v, const pare_model *f, const pare_model *g, const par
     }
 }
 
+/* The scores of a two-class model put the nodes of the test mask into an order: how good it is. */
+static void aucs(view *v, const output_bound *o)
+{
+    static const char *const norm = "area under the ROC curve of the test rows";
+    const auc_bound f = o->auc[0], g = o->auc[1];
+    if (!(f.low <= f.high && g.low <= g.high)) return;
+    state(v, norm, g.high, PARE_WIDTH_AUC);
+    state(v, norm, pare_ub_of(1 - g.low).v, PARE_WIDTH_AUC_BELOW);
+    const double apart = fmax(f.high - g.low, g.high - f.low);
+    state(v, "difference of the areas under the ROC curve of the test rows", pare_ub_of(apart).v,
+          PARE_WIDTH_AUC_APART);
+}
+
+/* Which edits are asked for, by the name of the statement. */
+static void look_for_edits(view *v, const pare_cert *claimed)
+{
+    for (size_t i = 0; i < claimed->nstatements; i++) {
+        const char *const name = claimed->statements[i].name;
+        char again[96];
+        size_t rows = 0;
+        if (strcmp(name, PARE_WIDTH_EDITS) == 0) v->edits = true;
+        if (sscanf(name, PARE_WIDTH_EDITS_ROWS, &rows) != 1 || rows == 0) continue;
+        snprintf(again, sizeof again, PARE_WIDTH_EDITS_ROWS, rows);
+        if (strcmp(name, again) != 0) continue;
+        v->edits = true;
+        v->edit_rows = rows;
+    }
+}
+
+static const char *edits_domain(view *v, const edits_bound *e)
+{
+    const char *const text = v->cert->domain;
+    if (e->rows == e->different)
+        return pare_sprintf(v->keep,
+                            "%s, and with the features of any one node replaced by any of its %zu "
+                            "different rows (%zu edits)",
+                            text, e->rows, e->edits);
+    return pare_sprintf(v->keep,
+                        "%s, and with the features of any one node replaced by any of the %zu most "
+                        "frequent of its %zu different rows (%zu edits)",
+                        text, e->rows, e->different, e->edits);
+}
+
+static void edits(view *v, const pare_model *f, const pare_model *g, const pare_input *in)
+{
+    if (v->w.st || !v->edits) return;
+    const edits_bound e = edits_prove(&v->w, f, g, in, v->edit_rows);
+    if (v->w.st) return;
+    const char *const domain = edits_domain(v, &e);
+    const double differ = share(e.pairs - e.certain, e.pairs);
+    if (!domain) v->w.st = pare_no_memory(v->w.err);
+    state_on(v, domain, PARE_NORM_HEADLINE, e.proven.v,
+             v->edit_rows ? pare_sprintf(v->keep, PARE_WIDTH_EDITS_ROWS, v->edit_rows)
+                          : PARE_WIDTH_EDITS);
+    state_on(v, domain, "share of the pairs of an edit and a node it reaches", pare_ub_of(differ).v,
+             "nodes that an edit reaches whose largest entry may differ");
+}
+
+/* ---- statements that stand beside the headline ---------------------------------------------- */
+
+static void one_ball(view *v, const pair *p, const pare_inputs *set, double rho)
+{
+    char r[40];
+    const ball_bound b = ball_of_set(&v->w, p, set, rho);
+    ball_text(r, rho);
+    const char *const domain = pare_sprintf(
+        v->keep, "every input whose feature rows are each within %s (euclidean) of those of %s", r,
+        v->cert->domain);
+    state_on(v, domain, PARE_NORM_HEADLINE, b.apart.v,
+             pare_sprintf(v->keep, BALL_NAME "%s: outputs", r));
+    state_on(v, domain, "share of the output rows", share(b.rows - b.certain, b.rows),
+             pare_sprintf(v->keep, BALL_NAME "%s: rows whose largest entry may differ", r));
+}
+
+/* Layer by layer, and the balls that the certificate speaks of. */
+static void near_by(view *v, pare_width_method method, const pare_model *f, const pare_model *g,
+                    const pare_inputs *set)
+{
+    const bool scores = method == PARE_WIDTH_JL || method == PARE_WIDTH_QK;
+    const pair p = {f, g, v->gf, &v->f, &v->g, v->rounded[0], v->rounded[1], scores};
+    double rho;
+    const char *const why = tube_refuses(f);
+    if (why)
+        suppose(v, PARE_FALSE, NAN, NAN, pare_sprintf(v->keep, "layer by layer: not with %s", why));
+    state(v, PARE_NORM_HEADLINE, local_of_set(&v->w, &p, set).v,
+          "layer by layer, without a run of the input model from end to end");
+    for (size_t i = 0; !v->w.st && i < v->nasked; i++)
+        if (ball_radius(&rho, v->asked[i].name)) one_ball(v, &p, set, rho);
+}
+
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-/* Both models must see the same keys: attention weights are compared key by key. */
-static bool same_pattern(const pare_pattern *a, const pare_pattern *b)
+bool same_pattern(const pare_pattern *a, const pare_pattern *b)
 {
     if (a->kind != b->kind) return false;
     if (a->kind == PARE_WINDOW) return a->window == b->window && a->sinks == b->sinks;
@@ -271,8 +405,10 @@ static size_t set_up(view *v, const pare_model *f, const pare_model *g, const pa
     if (w->st) return 0;
     v->pf = points_of(w, v->ff, &v->f, &set->in[0]);
     v->pg = points_of(w, v->gf, &v->g, &set->in[0]);
-    v->room = 8;
-    for (size_t l = 0; l < v->f.nlayers; l++) v->room += 8 + 2 * v->f.layers[l].nheads;
+    v->rounded[0] = rf.rounded;
+    v->rounded[1] = rg.rounded;
+    v->room = 16 + 2 * v->nasked;
+    for (size_t l = 0; l < v->f.nlayers; l++) v->room += 10 + 2 * v->f.layers[l].nheads;
     v->cert->hypotheses = pare_alloc(v->keep, v->room, sizeof *v->cert->hypotheses);
     v->cert->statements = pare_alloc(v->keep, v->room, sizeof *v->cert->statements);
     if (!w->st && (!v->cert->hypotheses || !v->cert->statements)) w->st = pare_no_memory(w->err);
@@ -305,9 +441,14 @@ static void prove_all(view *v, pare_width_method method, const pare_cert *claime
                "queries and keys alone were cut, but the streams of the "
                "models have other widths");
     look(v, method);
+    if (!scores) streams(v);
+    best_outputs(v, &o, f, set);
     if (v->w.st) return;
     classes(v, &o);
-    weights(v, f, g, &set->in[0]);
+    aucs(v, &o);
+    weights(v, f, g, set);
+    edits(v, f, g, &set->in[0]);
+    near_by(v, method, f, g, set);
     c->proven = o.gap.proven.v;
     c->measured = o.gap.measured;
     c->measured_slack = pare_measured_slack(&o.gap);
@@ -329,8 +470,13 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
 {
     if (pare_width_is_text(f, method_of(claimed->reduction)))
         return lm_prove(again, a, claimed, f, g, set, exec, err);
-    view v = {.w = {pare_arena_new(), exec, err, PARE_OK}, .keep = a, .cert = again};
+    view v = {.w = {pare_arena_new(), exec, err, PARE_OK},
+              .keep = a,
+              .cert = again,
+              .asked = claimed->statements, /* of `again` itself when it is made */
+              .nasked = claimed->nstatements};
     if (!v.w.a) return pare_no_memory(err);
+    look_for_edits(&v, claimed); /* before the lists are emptied: `again` may be `claimed` */
     again->nhypotheses = again->nstatements = 0;
     prove_all(&v, method_of(claimed->reduction), claimed, f, g, set);
     pare_model_free(v.ff);

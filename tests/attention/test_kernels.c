@@ -75,6 +75,85 @@ static void every_width_of_a_head_is_served(void **state)
         check_shape(77, widths[w][0], widths[w][1], RANDOM, 31 + w);
 }
 
+/* Row i sees 0 to 10 keys, in all combinations of two rows that follow one another. */
+static pare_graph small_rows(pare_arena *a, size_t n)
+{
+    enum { MOST = 10 };
+    size_t *const ptr = pare_alloc(a, n + 1, sizeof *ptr);
+    uint32_t *const idx = pare_alloc(a, n * MOST, sizeof *idx);
+    assert_true(ptr && idx && n > 2 * MOST);
+    for (size_t i = 0, at = 0; i < n; i++) {
+        const size_t keys = i % 2 ? i / 2 % (MOST + 1) : i / 2 / (MOST + 1) % (MOST + 1);
+        const size_t first = i * 7 % (n - 2 * MOST);
+        for (size_t j = 0; j < keys; j++) idx[at++] = (uint32_t)(first + 2 * j);
+        ptr[i + 1] = at;
+    }
+    return (pare_graph){n, ptr, idx};
+}
+
+static void check_sums(const head_case *h, const pare_graph *g, const float *lse)
+{
+    for (size_t i = 0; i < h->n; i++) {
+        double top = -INFINITY, sum = 0;
+        for (int pass = 0; pass < 2; pass++)
+            for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++) {
+                double s = 0;
+                for (size_t c = 0; c < h->dk; c++)
+                    s += pare_row(&h->q64, i)[c] * pare_row(&h->k64, g->idx[e])[c];
+                s *= (double)h->scale;
+                if (pass == 0) top = fmax(top, s);
+                if (pass == 1) sum += exp(s - top);
+            }
+        if (g->ptr[i] == g->ptr[i + 1])
+            assert_true(lse[i] == -INFINITY);
+        else
+            assert_near((double)lse[i], top + log(sum), 1e-5);
+    }
+}
+
+/* Narrow rows with few keys are served in pairs: every width, every pair of counts. */
+static void narrow_rows_with_few_keys_are_within_their_bound(void **state)
+{
+    (void)state;
+    enum { N = 2 * 11 * 11 + 1 };
+    attend_kernels kernels[3];
+    const size_t variants = attention_kernels(kernels);
+    const pare_pattern *const p = &PATTERNS[2];
+    for (size_t w = 0; w < 81; w += w == 70 ? 10 : 7) { /* the last: 8 and 8 */
+        pare_arena *const a = pare_arena_new();
+        head_case h = case_new(a, N, w / 9 + (w / 9 == 0), w % 9 + (w % 9 == 0), RANDOM, 50 + w);
+        const pare_graph g = small_rows(a, N);
+        float *const lse = pare_alloc(a, N, sizeof *lse);
+        reference(&h, p, &g);
+        for (size_t i = 0; i < variants; i++) {
+            assert_int_equal(attend_keep_f32_with(&kernels[i], &h.y, lse, &h.q, &h.k, &h.v, h.scale,
+                                                  p, &g, NULL, NULL),
+                             PARE_OK);
+            check_bound(&h, p, &g);
+            check_sums(&h, &g, lse);
+        }
+        pare_arena_free(a);
+    }
+}
+
+/* A pair is filled up with keys that are not there: an infinite value of the last one that is must
+ * not become a nan by way of a weight of 0. */
+static void an_infinite_value_stays_infinite(void **state)
+{
+    (void)state;
+    attend_kernels kernels[3];
+    const size_t variants = attention_kernels(kernels), n = 2 * 11 * 11;
+    pare_arena *const a = pare_arena_new();
+    head_case h = case_new(a, n, 8, 8, RANDOM, 9);
+    const pare_graph g = small_rows(a, n);
+    for (size_t i = 0; i < n; i++) h.v.v[i * h.v.ld + i % 8] = INFINITY;
+    for (size_t k = 0; k < variants; k++) {
+        run(&kernels[k], &h, &PATTERNS[2], &g, 1);
+        for (size_t i = 0; i < n * h.y.ld; i++) assert_true(!isnan(h.y.v[i]));
+    }
+    pare_arena_free(a);
+}
+
 /* A bound that is never nearly met would hide errors. */
 static void the_bound_is_not_needlessly_large(void **state)
 {
@@ -212,6 +291,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_variant_is_within_its_rounding_bound),
         cmocka_unit_test(every_width_of_a_head_is_served),
+        cmocka_unit_test(narrow_rows_with_few_keys_are_within_their_bound),
+        cmocka_unit_test(an_infinite_value_stays_infinite),
         cmocka_unit_test(the_bound_is_not_needlessly_large),
         cmocka_unit_test(weights_that_underflow_are_off_by_the_absolute_term_only),
         cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads),

@@ -55,6 +55,34 @@ static void folding_does_not_change_the_function(void **state)
     assert_true(folded > 600);
 }
 
+/* Heads that are the output, under a batch norm, with value biases: the values carry the scale. */
+static void heads_without_wo_are_scaled_in_their_values(void **state)
+{
+    (void)state;
+    size_t seen = 0;
+    for (uint64_t seed = 1; seed <= 900; seed++) {
+        pare_model *const m = some_model(seed, 0.7), *g = NULL;
+        pare_attn *const a = &m->blocks[0].attn;
+        maker k = {.m = m, .r = pare_rng_at(seed, 79)};
+        if (a->kind == PARE_ATTN_EXACT && !pare_has(&a->wo)) {
+            pare_fold_report r;
+            pare_err err = {0};
+            seen++;
+            while (a->out_norm.kind != PARE_NORM_BATCH) a->out_norm = some_norm(&k, a->dout);
+            a->bv = weight(&k, 1, a->wv.rows, 1, 1);
+            assert_ok(pare_model_visit(m, widen, m, &err), &err);
+            assert_ok(pare_fold(&g, &r, m, &err), &err);
+            const pare_input in = some_input(m, seed, 1, 0.3);
+            const double d = distance(m, g, &in);
+            if (!(d <= 1e-7))
+                fail_msg("seed %llu: folding moved an output by %g", (unsigned long long)seed, d);
+        }
+        pare_model_free(g);
+        pare_model_free(m);
+    }
+    assert_true(seen > 20);
+}
+
 typedef struct bytes {
     size_t n;
     pare_sha256 hash;
@@ -201,6 +229,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(folding_does_not_change_the_function),
+        cmocka_unit_test(heads_without_wo_are_scaled_in_their_values),
         cmocka_unit_test(a_fold_that_claims_no_rounding_has_none),
         cmocka_unit_test(folding_twice_is_folding_once_and_leaves_its_input_alone),
         cmocka_unit_test(a_gpt_loses_gains_biases_and_key_biases_but_not_its_tied_norm),

@@ -117,6 +117,10 @@ static inline void some_heads(maker *k, pare_attn *at)
         at->matrix = matrix(k, at->dout, at->din + o);
     else
         at->wo = matrix(k, at->dout, o);
+    if (pare_has(&at->wo) && (q + 3 * kk + o + at->din) % 4 == 0) {
+        at->dout = o; /* the heads side by side */
+        at->wo = (pare_weight){0};
+    }
 }
 
 static inline void some_attn(maker *k, pare_attn *at, size_t din)

@@ -271,7 +271,7 @@ static inline qmat q_attn(pare_arena *a, const qmat *z, const pare_model *m, con
     case PARE_ATTN_CONSTQ:
     case PARE_ATTN_MEANQ:
         u = q_heads(a, z, m, at, g);
-        t = q_dense(a, &u, &at->wo, 0, at->dout, NULL);
+        t = pare_has(&at->wo) ? q_dense(a, &u, &at->wo, 0, at->dout, NULL) : u;
         break;
     case PARE_ATTN_UNIFORM:
         u = q_dense(a, z, &at->mix, 0, at->dout, &at->bv);

@@ -1,0 +1,103 @@
+/* pare/probe.h - an X-ray of a model: what its weights and its stream look like, which theorem
+ * applies and which hypothesis fails by what factor, and what each cut would cost.
+ *
+ * Everything is an estimate or a measurement in f64; nothing here is a bound. Figures that do not
+ * apply are nan. */
+#ifndef PARE_PROBE_H
+#define PARE_PROBE_H
+#include <pare/data.h>
+#include <pare/json.h>
+#include <pare/survey.h>
+#include <pare/width.h>
+
+#define PARE_PROBE_RANK 1e-6 /* of the largest: singular values below count as 0 */
+
+typedef struct pare_spectrum { /* of one matrix */
+    char name[24];             /* "Wq", "W1", "gate", "embedding" */
+    size_t block, head;        /* SIZE_MAX: of no block, of no head */
+    size_t rows, cols, n, rank_est;
+    double *s_est; /* n = min(rows, cols) singular values, descending */
+    /* exp of the entropy of s / sum s; |W|_F^2 / |W|_2^2 */
+    double effective_est, stable_est;
+} pare_spectrum;
+
+typedef struct pare_norms { /* of many things: Table 1 of the width paper */
+    size_t n;
+    double mean, std, sup; /* std: with n - 1 */
+} pare_norms;
+
+typedef struct pare_stream { /* one place of the stream: h0, z0, h1, ... */
+    char name[24];
+    size_t width, rows;
+    size_t rank_est, affine_est; /* of the rows; of the rows without their mean */
+    double *s_est;               /* width: root mean squares along the axes of the centred rows */
+    double effective_est;        /* of the centred rows */
+    double mean, std, sup;       /* of the euclidean norms of the rows */
+} pare_stream;
+
+typedef struct pare_finding { /* one hypothesis of one theorem */
+    const char *theorem, *method, *what, *where;
+    pare_truth holds;
+    double value, limit;
+    double factor; /* by which it fails; 1 or less where it holds; nan: no such number */
+} pare_finding;
+
+typedef struct pare_cut_cost { /* one cut, made and thrown away */
+    pare_width_method method;
+    size_t dim;             /* asked for; 0: the method finds its own */
+    size_t stream, qk, ffn; /* largest after the cut */
+    uint64_t parameters;
+    double largest, rms; /* difference of the outputs, f64 */
+    double metric;       /* nan: no labels */
+    const char *refused; /* NULL, or why there is no such cut: the figures are then nan */
+} pare_cut_cost;
+
+typedef struct pare_probe_opts {
+    const size_t *dims; /* widths to try; NULL: a quarter, an eighth, a sixteenth */
+    size_t ndims;
+    size_t trials; /* of methods that draw */
+    size_t tokens; /* of the data that are looked at, at most (a graph: all) */
+    uint64_t seed;
+    bool no_cuts;
+    pare_survey_opts survey;
+} pare_probe_opts;
+#define PARE_PROBE_OPTS_DEFAULT                                                                    \
+    {                                                                                              \
+        .trials = 4, .tokens = 4096, .survey = PARE_SURVEY_OPTS_DEFAULT                            \
+    }
+
+typedef struct pare_probe {
+    size_t nspectra;
+    pare_spectrum *spectra;
+    pare_norms operators; /* of Wq, Wk, Wv and the maps of the feed-forward parts: |W|_2 */
+    /* with data */
+    size_t nstreams, inputs, tokens;
+    pare_stream *streams;
+    pare_norms vectors; /* of the rows that enter a block */
+    bool has_survey;
+    pare_survey survey;
+    size_t nfindings, ncuts, nuntold;
+    pare_finding *findings;
+    uint64_t parameters; /* before any cut */
+    double output;       /* largest |output| */
+    const char *metric;  /* "auc", "accuracy", "nats", or NULL */
+    double metric_before;
+    pare_cut_cost *cuts;
+    const char **untold; /* sentences: what could not be told, and why */
+    pare_arena *arena;
+} pare_probe;
+
+/* `data` may be NULL: then what the weights alone say. Caller frees *out with pare_probe_free. */
+PARE_MUST_USE pare_status pare_probe_model(pare_probe **out, const pare_model *m,
+                                           const pare_dataset *data, const pare_probe_opts *o,
+                                           const pare_exec *exec, pare_err *err);
+void pare_probe_free(pare_probe *p); /* accepts NULL */
+
+/* All of it; caller frees with cJSON_Delete. Keys: docs/probe.md. */
+PARE_MUST_USE pare_status pare_probe_json(cJSON **out, const pare_probe *p, pare_err *err);
+
+/* Table 1 of the width paper for one model on one input: the norms alone. */
+PARE_MUST_USE pare_status pare_probe_norms(pare_norms *operators, pare_norms *vectors,
+                                           const pare_model *m, const pare_input *in,
+                                           const pare_exec *exec, pare_err *err);
+#endif

@@ -1,0 +1,90 @@
+/* pare/repro.h - the tables and figures of the papers, made again: the published value, ours, and
+ * the file or command behind every number.
+ *
+ * Every run leaves a small file in the folder. Killed at any moment, the same call goes on; the
+ * ranks of an mpirun share the runs. Same options, same seed, same tables: for any number of
+ * threads and ranks. */
+#ifndef PARE_REPRO_H
+#define PARE_REPRO_H
+#include <pare/json.h>
+#include <pare/ranks.h>
+
+typedef enum pare_verdict {
+    PARE_REPRODUCED, /* near the published value */
+    PARE_DIFFERS,    /* not */
+    PARE_MISPRINT,   /* the data itself says that the published value is false */
+    PARE_NOT_MADE,   /* a published row that is not made again here, or whose data is missing */
+    PARE_ADDED       /* a row of ours */
+} pare_verdict;
+extern const char *const pare_verdict_names[]; /* "reproduced", ..., NULL */
+
+typedef struct pare_repro_row {
+    const char *data, *what;
+    double published, published_std; /* nan: none */
+    double ours, ours_std;           /* nan: none; std with n - 1 */
+    size_t runs;                     /* behind ours; 0: it is counted, not sampled */
+    size_t parameters;               /* of a model; 0: does not apply */
+    pare_verdict verdict;
+    const char *note; /* "" or a sentence */
+    const char *from; /* the files and commands behind it */
+} pare_repro_row;
+
+typedef struct pare_repro_table {
+    const char *name, *about;
+    int digits; /* after the point */
+    size_t nrows;
+    pare_repro_row *rows;
+} pare_repro_table;
+
+typedef struct pare_repro_series { /* of a histogram: one number for each run */
+    const char *data, *what, *metric, *from;
+    double published; /* mean; nan: none */
+    size_t n;
+    double *value;
+} pare_repro_series;
+
+typedef struct pare_repro {
+    const char *name, *folder;
+    bool full;
+    uint64_t seed;
+    size_t ntables, nseries, nnotes;
+    pare_repro_table *tables;
+    pare_repro_series *series;
+    const char *figure; /* name of the histogram */
+    const char **notes;
+    size_t jobs, found; /* runs in all; of them, runs that were there already */
+    pare_arena *arena;
+} pare_repro;
+
+typedef struct pare_repro_opts {
+    const char *folder;      /* made where it is missing; its parent must be there */
+    const char *const *data; /* graph files, recognised by what is in them */
+    size_t ndata;
+    bool full;
+    size_t side;         /* of the board that is generated */
+    size_t large, small; /* runs with D = 64, with d = 4; 0: as quick or full say */
+    size_t epochs;       /* at most, of every training; 0: as the recipes say */
+    uint64_t seed;
+    void (*note)(void *self, const char *line); /* one for each run that ends; may be NULL */
+    void *self;
+} pare_repro_opts;
+#define PARE_REPRO_OPTS_DEFAULT                                                                    \
+    {                                                                                              \
+        .side = 100                                                                                \
+    }
+
+/* Tables 1, 3 and 4 and figure 1 of the width paper. Caller frees *out with pare_repro_free.
+ * PARE_ERR_INPUT names a file that is none of Minesweeper, Tolokers and Photo. */
+PARE_MUST_USE pare_status pare_repro_width(pare_repro **out, const pare_repro_opts *o,
+                                           const pare_exec *exec, const pare_ranks *ranks,
+                                           pare_err *err);
+void pare_repro_free(pare_repro *r); /* accepts NULL */
+
+/* As text for a terminal, in the arena; as JSON (caller frees with cJSON_Delete). */
+PARE_MUST_USE pare_status pare_repro_text(char **out, pare_arena *a, const pare_repro *r,
+                                          pare_err *err);
+PARE_MUST_USE pare_status pare_repro_json(cJSON **out, const pare_repro *r, pare_err *err);
+/* FOLDER/tables.txt, tables.json, figure.csv and figure.svg; those of an earlier call are replaced.
+ */
+PARE_MUST_USE pare_status pare_repro_write(const pare_repro *r, pare_err *err);
+#endif

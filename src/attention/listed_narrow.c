@@ -1,0 +1,246 @@
+/* Kernels over lists of narrow rows. A register holds two keys of eight columns or four of four, so
+ * that nothing of it is idle; and of rows with few keys two are served at once, one in each half,
+ * from the scores to the values without going through memory: on a board every row has at most
+ * eight keys, and what a row costs is then the time its sums wait for one another. */
+#include "listed_narrow.h"
+#include <math.h>
+#include <pare/vexp.h>
+
+#if defined(__x86_64__)
+#define INLINE static inline __attribute__((always_inline)) PARE_AVX512
+
+INLINE __mmask16 columns(size_t width)
+{
+    return (__mmask16)((1u << width) - 1);
+}
+
+/* `width` columns, the others 0; `whole` (all of them) is known where this is inlined. */
+INLINE __m512 row8(const float *x, size_t width, bool whole)
+{
+    return whole ? _mm512_castps256_ps512(_mm256_loadu_ps(x))
+                 : _mm512_maskz_loadu_ps(columns(width), x);
+}
+
+/* a in the lower half, b in the upper one */
+INLINE __m512 halves(const float *a, const float *b, size_t width, bool whole)
+{
+    const __m512d upper = _mm512_castps_pd(row8(b, width, whole));
+    return _mm512_castpd_ps(_mm512_insertf64x4(_mm512_castps_pd(row8(a, width, whole)),
+                                               _mm512_castpd512_pd256(upper), 1));
+}
+
+/* ---- sums of products ------------------------------------------------------------------------ */
+
+/* Quarter by quarter (sum p0, sum p1, sum p2, sum p3) */
+INLINE __m512 quarter_sums(const __m512 p[4])
+{
+    const __m512 a = _mm512_add_ps(_mm512_unpacklo_ps(p[0], p[1]), _mm512_unpackhi_ps(p[0], p[1]));
+    const __m512 b = _mm512_add_ps(_mm512_unpacklo_ps(p[2], p[3]), _mm512_unpackhi_ps(p[2], p[3]));
+    const __m512d c = _mm512_castps_pd(a), d = _mm512_castps_pd(b);
+    return _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(c, d)),
+                         _mm512_castpd_ps(_mm512_unpackhi_pd(c, d)));
+}
+
+/* Eight pairs of products, of A below and of B above, become the quarters
+ * (A0..A3, B0..B3, A4..A7, B4..B7). */
+INLINE __m512 half_sums(const __m512 p[8])
+{
+    const __m512 a = quarter_sums(p), b = quarter_sums(p + 4);
+    return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+}
+
+/* ---- one row --------------------------------------------------------------------------------- */
+
+/* Key j, or the last one beyond the end. */
+INLINE const float *key(const list_rows *rows, const uint32_t *idx, size_t n, size_t j)
+{
+    return rows->v + idx[j < n ? j : n - 1] * rows->ld;
+}
+
+/* 16 keys in the order of their list: A is 0-3 and 8-11, B the others. */
+INLINE __m512 scores_by_8(__m512 q, const list_rows *rows, const uint32_t *idx, size_t n,
+                          bool whole)
+{
+    __m512 p[8];
+#pragma GCC unroll 8
+    for (size_t j = 0; j < 8; j++) {
+        const size_t a = j < 4 ? j : j + 4;
+        p[j] = _mm512_mul_ps(
+            q, halves(key(rows, idx, n, a), key(rows, idx, n, a + 4), rows->width, whole));
+    }
+    return half_sums(p);
+}
+
+INLINE __m128 row4(const float *x, size_t width, bool whole)
+{
+    return whole ? _mm_loadu_ps(x)
+                 : _mm512_castps512_ps128(_mm512_maskz_loadu_ps(columns(width), x));
+}
+
+/* The same for at most four columns: key 4 l + j is quarter l of p[j]. */
+INLINE __m512 scores_by_4(__m512 q, const list_rows *rows, const uint32_t *idx, size_t n,
+                          bool whole)
+{
+    __m512 p[4];
+#pragma GCC unroll 4
+    for (size_t j = 0; j < 4; j++) {
+        __m512 k = _mm512_castps128_ps512(row4(key(rows, idx, n, j), rows->width, whole));
+        k = _mm512_insertf32x4(k, row4(key(rows, idx, n, 4 + j), rows->width, whole), 1);
+        k = _mm512_insertf32x4(k, row4(key(rows, idx, n, 8 + j), rows->width, whole), 2);
+        k = _mm512_insertf32x4(k, row4(key(rows, idx, n, 12 + j), rows->width, whole), 3);
+        p[j] = _mm512_mul_ps(q, k);
+    }
+    return quarter_sums(p);
+}
+
+INLINE void all_scores(float *s, const float *x, const list_rows *rows, float scale,
+                       const uint32_t *idx, size_t n, bool four, bool whole)
+{
+    const __m512 by = _mm512_set1_ps(scale);
+    const __m512 q = four ? _mm512_broadcast_f32x4(row4(x, rows->width, whole))
+                          : halves(x, x, rows->width, whole);
+    for (size_t j = 0; j < n; j += 16) {
+        const __m512 sum = four ? scores_by_4(q, rows, idx + j, n - j, whole)
+                                : scores_by_8(q, rows, idx + j, n - j, whole);
+        _mm512_storeu_ps(s + j, _mm512_mul_ps(by, sum));
+    }
+}
+
+PARE_AVX512 void narrow_scores_avx512(float *s, const float *x, const list_rows *rows, float scale,
+                                      const uint32_t *idx, size_t n)
+{
+    if (rows->width == 8)
+        all_scores(s, x, rows, scale, idx, n, false, true);
+    else if (rows->width > 4)
+        all_scores(s, x, rows, scale, idx, n, false, false);
+    else if (rows->width == 4)
+        all_scores(s, x, rows, scale, idx, n, true, true);
+    else
+        all_scores(s, x, rows, scale, idx, n, true, false);
+}
+
+/* The two halves of a sum that was made in both. */
+INLINE __m512 joined(__m512 sum)
+{
+    const __m256d upper = _mm512_extractf64x4_pd(_mm512_castps_pd(sum), 1);
+    return _mm512_castps256_ps512(_mm256_add_ps(_mm512_castps512_ps256(sum), //
+                                                _mm256_castpd_ps(upper)));
+}
+
+/* Two keys at a time, in two chains; what is left one by one, in the lower half. */
+INLINE __m512 all_values(const float *s, const list_rows *rows, const uint32_t *idx, size_t n,
+                         bool whole)
+{
+    const __m512i first = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
+    const __m512i next = _mm512_add_epi32(first, _mm512_set1_epi32(2));
+    const size_t ld = rows->ld, width = rows->width;
+    const float *const v = rows->v;
+    __m512 a = _mm512_setzero_ps(), b = a;
+    size_t j = 0;
+    for (; j + 4 <= n; j += 4) {
+        const __m512 w = _mm512_castps128_ps512(_mm_loadu_ps(s + j));
+        const __m512 ab = halves(v + idx[j] * ld, v + idx[j + 1] * ld, width, whole);
+        const __m512 cd = halves(v + idx[j + 2] * ld, v + idx[j + 3] * ld, width, whole);
+        a = _mm512_fmadd_ps(_mm512_permutexvar_ps(first, w), ab, a);
+        b = _mm512_fmadd_ps(_mm512_permutexvar_ps(next, w), cd, b);
+    }
+    for (; j < n; j++)
+        a = _mm512_mask3_fmadd_ps(_mm512_set1_ps(s[j]), row8(v + idx[j] * ld, width, whole), a,
+                                  0x00ff);
+    return joined(_mm512_add_ps(a, b));
+}
+
+PARE_AVX512 void narrow_values_avx512(float *y, const float *s, const list_rows *rows,
+                                      const uint32_t *idx, size_t n, float by, bool add)
+{
+    const __mmask16 on = columns(rows->width);
+    const __m512 old = add ? _mm512_maskz_loadu_ps(on, y) : _mm512_setzero_ps();
+    const __m512 sum = rows->width == LIST_NARROW ? all_values(s, rows, idx, n, true)
+                                                  : all_values(s, rows, idx, n, false);
+    _mm512_mask_storeu_ps(y, on, _mm512_fmadd_ps(sum, _mm512_set1_ps(by), old));
+}
+
+/* ---- two rows -------------------------------------------------------------------------------- */
+
+/* Row A has the quarters 0 and 2, row B 1 and 3: a whole row in every entry of its own. */
+INLINE __m512 row_max(__m512 s)
+{
+    s = _mm512_max_ps(s, _mm512_shuffle_f32x4(s, s, 0x4e));
+    s = _mm512_max_ps(s, _mm512_permute_ps(s, 0x4e));
+    return _mm512_max_ps(s, _mm512_permute_ps(s, 0xb1));
+}
+
+INLINE __m512 row_sum(__m512 s)
+{
+    s = _mm512_add_ps(s, _mm512_shuffle_f32x4(s, s, 0x4e));
+    s = _mm512_add_ps(s, _mm512_permute_ps(s, 0x4e));
+    return _mm512_add_ps(s, _mm512_permute_ps(s, 0xb1));
+}
+
+/* Where the keys that there are stand among the scores. */
+INLINE __mmask16 keys_there(const size_t n[2])
+{
+    const unsigned a = (1u << n[0]) - 1, b = (1u << n[1]) - 1;
+    return (__mmask16)((a & 15) | (b & 15) << 4 | (a >> 4) << 8 | (b >> 4) << 12);
+}
+
+INLINE __m512 pair_scores(const list_pair *p, bool whole)
+{
+    const __m512 q = halves(p->q[0], p->q[1], p->k.width, whole);
+    __m512 prod[LIST_FEW];
+#pragma GCC unroll 8
+    for (size_t j = 0; j < LIST_FEW; j++) {
+        const float *const a = key(&p->k, p->idx[0], p->n[0], j);
+        prod[j] = _mm512_mul_ps(q, halves(a, key(&p->k, p->idx[1], p->n[1], j), p->k.width, whole));
+    }
+    return _mm512_mul_ps(_mm512_set1_ps(p->scale), half_sums(prod));
+}
+
+/* `full`: both rows have all eight keys. A key that is not there must not be multiplied by a weight
+ * of 0: it may be infinite. */
+INLINE __m512 pair_values(const list_pair *p, __m512 w, bool whole, bool full)
+{
+    const __m512i first = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4, 4);
+    __m512 acc[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
+#pragma GCC unroll 8
+    for (size_t j = 0; j < LIST_FEW; j++) {
+        const int at = (int)(j < 4 ? j : j + 4);
+        const __m512 weight =
+            _mm512_permutexvar_ps(_mm512_add_epi32(first, _mm512_set1_epi32(at)), w);
+        const float *const a = key(&p->v, p->idx[0], p->n[0], j);
+        const __m512 v = halves(a, key(&p->v, p->idx[1], p->n[1], j), p->v.width, whole);
+        const unsigned on = (j < p->n[0] ? 0x00ff : 0) | (j < p->n[1] ? 0xff00 : 0);
+        acc[j % 2] = full ? _mm512_fmadd_ps(weight, v, acc[j % 2])
+                          : _mm512_mask3_fmadd_ps(weight, v, acc[j % 2], (__mmask16)on);
+    }
+    return _mm512_add_ps(acc[0], acc[1]);
+}
+
+INLINE void pair(const list_pair *p, list_sum sum[2], bool whole, bool full)
+{
+    const __mmask16 there = full ? 0xffff : keys_there(p->n);
+    const __m512 none = _mm512_set1_ps(-INFINITY);
+    const __m512 s = _mm512_mask_mov_ps(none, there, pair_scores(p, whole)), top = row_max(s);
+    const __m512 w = pare_exp_avx512(_mm512_sub_ps(s, top)), total = row_sum(w);
+    const __m512i rows = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4, 4);
+    const __m256 by = _mm256_div_ps(_mm256_set1_ps(1), _mm512_castps512_ps256(total));
+    const __m512 y = _mm512_mul_ps(_mm512_permutexvar_ps(rows, _mm512_castps256_ps512(by)),
+                                   pair_values(p, w, whole, full));
+    const __mmask16 on = columns(p->v.width);
+    _mm512_mask_storeu_ps(p->y[0], on, y);
+    _mm512_mask_storeu_ps(p->y[1], on, _mm512_shuffle_f32x4(y, y, 0x4e));
+    if (!sum) return;
+    sum[0] = (list_sum){_mm512_cvtss_f32(top), _mm512_cvtss_f32(total)};
+    sum[1] = (list_sum){_mm512_cvtss_f32(_mm512_shuffle_f32x4(top, top, 0x55)),
+                        _mm512_cvtss_f32(_mm512_shuffle_f32x4(total, total, 0x55))};
+}
+
+PARE_AVX512 void narrow_pair_avx512(const list_pair *p, list_sum sum[2])
+{
+    const bool whole = p->k.width == LIST_NARROW && p->v.width == LIST_NARROW;
+    if (whole && p->n[0] == LIST_FEW && p->n[1] == LIST_FEW)
+        pair(p, sum, true, true);
+    else
+        pair(p, sum, false, false);
+}
+#endif

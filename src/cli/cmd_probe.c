@@ -1,0 +1,332 @@
+/* pare probe: an X-ray of a model. */
+#include "describe.h"
+#include "out.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_DIMS = 16, MOST_ROWS = 48 };
+
+typedef struct probe_opts {
+    const char *data, *dims;
+    size_t split, list[MOST_DIMS];
+    pare_probe_opts o;
+} probe_opts;
+
+/* ---- for people: small pictures ------------------------------------------------------------ */
+
+enum { CELLS = 12 };
+
+/* Heights of values that fall from s[0], on a scale of powers of ten down to 1e-4. */
+static const char *falling(char buf[4 * CELLS + 1], const double *s, size_t n)
+{
+    static const char *const step[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    size_t at = 0;
+    for (size_t i = 0; i < CELLS; i++) {
+        const double v = n > 0 ? s[i * n / CELLS] : 0, top = n > 0 ? s[0] : 0;
+        const double part = v > 0 && top > 0 ? 1 + log10(v / top) / 4 : 0;
+        const size_t k = !(part > 0) ? 0 : part >= 1 ? 8 : (size_t)ceil(8 * part);
+        memcpy(buf + at, step[k], strlen(step[k]));
+        at += strlen(step[k]);
+    }
+    buf[at] = '\0';
+    return buf;
+}
+
+/* ---- weights -------------------------------------------------------------------------------- */
+
+static void weight_row(const pare_spectrum *s)
+{
+    char where[32] = "", shape[48], picture[4 * CELLS + 1];
+    if (s->head != SIZE_MAX)
+        snprintf(where, sizeof where, "%zu.%zu", s->block, s->head);
+    else if (s->block != SIZE_MAX)
+        snprintf(where, sizeof where, "%zu", s->block);
+    snprintf(shape, sizeof shape, "%zu x %zu", s->rows, s->cols);
+    printf("  %-6s %-9s %-12s %8.3f %5zu %9.1f %8.1f  %s\n", where, s->name, shape, s->s_est[0],
+           s->rank_est, s->effective_est, s->stable_est, falling(picture, s->s_est, s->n));
+}
+
+static bool alike(const pare_spectrum *a, const pare_spectrum *b)
+{
+    return a->block == b->block && strcmp(a->name, b->name) == 0 && a->head != SIZE_MAX;
+}
+
+/* The heads of one block on one line: the largest norm, the means of the ranks. */
+static void heads_row(const pare_probe *p, size_t first)
+{
+    const pare_spectrum *const s = &p->spectra[first];
+    double norm = 0, effective = 0, stable = 0;
+    size_t n = 0, rank = 0, largest = first;
+    char where[32], shape[48], picture[4 * CELLS + 1];
+    for (size_t i = first; i < p->nspectra; i++) {
+        const pare_spectrum *const t = &p->spectra[i];
+        if (!alike(s, t)) continue;
+        if (t->s_est[0] > norm) largest = i;
+        norm = fmax(norm, t->s_est[0]);
+        effective += t->effective_est;
+        stable += t->stable_est;
+        if (t->rank_est > rank) rank = t->rank_est;
+        n++;
+    }
+    snprintf(where, sizeof where, "%zu", s->block);
+    snprintf(shape, sizeof shape, "%zu of %zux%zu", n, s->rows, s->cols);
+    printf("  %-6s %-9s %-12s %8.3f %5zu %9.1f %8.1f  %s\n", where, s->name, shape, norm, rank,
+           effective / (double)n, stable / (double)n,
+           falling(picture, p->spectra[largest].s_est, p->spectra[largest].n));
+}
+
+static bool first_alike(const pare_probe *p, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (alike(&p->spectra[k], &p->spectra[i])) return false;
+    return true;
+}
+
+static void norms_row(const char *label, const pare_norms *n, const char *of)
+{
+    if (n->n > 0) out_row(label, "%.4g +- %.2g, at most %.4g: %s", n->mean, n->std, n->sup, of);
+}
+
+static void print_weights(const cli *c, const pare_probe *p)
+{
+    const bool each = c->verbose || p->nspectra <= MOST_ROWS;
+    out_row("weights", "block%s, norm, rank, effective rank, stable rank, fall of the spectrum",
+            each ? ".head" : "");
+    printf("  %-6s %-9s %-12s %8s %5s %9s %8s  10^0 .. 10^-4\n", "", "", "", "norm", "rank",
+           "effective", "stable");
+    for (size_t i = 0; i < p->nspectra; i++) {
+        if (each || p->spectra[i].head == SIZE_MAX)
+            weight_row(&p->spectra[i]);
+        else if (first_alike(p, i))
+            heads_row(p, i);
+    }
+    if (!each) out_row("", "heads together: the largest norm, mean ranks; -v shows each");
+    norms_row("operators", &p->operators, "norms of Wq, Wk, Wv and the feed-forward maps");
+}
+
+/* ---- stream --------------------------------------------------------------------------------- */
+
+static void print_stream(const pare_probe *p)
+{
+    char tokens[32];
+    out_row("stream", "on %zu input%s, %s tokens", p->inputs, p->inputs == 1 ? "" : "s",
+            out_count(tokens, p->tokens));
+    printf("  %-6s %6s %6s %6s %9s %19s %9s%s\n", "", "width", "rank", "affine", "effective",
+           "norm of a row", "largest", p->has_survey ? "  residual" : "");
+    for (size_t i = 0; i < p->nstreams; i++) {
+        const pare_stream *const s = &p->streams[i];
+        char picture[4 * CELLS + 1];
+        printf("  %-6s %6zu %6zu %6zu %9.1f %9.3f +- %6.3f %9.3f", s->name, s->width, s->rank_est,
+               s->affine_est, s->effective_est, s->mean, s->std, s->sup);
+        if (p->has_survey && i < p->survey.npoints)
+            printf(" %9.3g", p->survey.points[i].residual_est);
+        printf("  %s\n", falling(picture, s->s_est, s->width));
+    }
+    if (p->has_survey)
+        out_row("", "residual: of the worst row, from an affine subspace of %zu dimensions",
+                p->survey.dim);
+    norms_row("vectors", &p->vectors, "norms of the rows that enter a block");
+}
+
+/* ---- survey and theorems -------------------------------------------------------------------- */
+
+static void print_survey(const pare_probe *p)
+{
+    const pare_survey *const s = &p->survey;
+    out_row("scores", "dimensions of queries and keys that the scores on this data need (99 %%)");
+    for (size_t i = 0; i < s->nheads; i++) {
+        const pare_survey_head *const h = &s->heads[i];
+        char picture[4 * CELLS + 1];
+        printf("  %zu.%zu    %4zu of %-4zu %s\n", h->layer, h->head, h->needed, h->dim,
+               falling(picture, h->form_est, h->n));
+    }
+    out_row("layers", "lemma: dimension asked for; leverage: largest, draws; clusters: radius, "
+                      "separation");
+    printf("  %-6s %10s %10s %6s %9s %6s %9s %8s %11s\n", "", "rows", "pairs", "lemma", "leverage",
+           "draws", "clusters", "radius", "separation");
+    for (size_t i = 0; i < s->nlayers; i++) {
+        const pare_survey_layer *const l = &s->layers[i];
+        printf("  %-6zu %10zu %10zu %6zu %9.3f %6.0f %9zu %8.3g %11.3g\n", i, l->rows, l->pairs,
+               l->jl_dim, l->leverage_est, l->draws, l->clusters, l->radius_est, l->separation_est);
+    }
+}
+
+static void print_findings(const pare_probe *p)
+{
+    out_row("theorems", "which hypothesis holds, and by what factor it fails");
+    for (size_t i = 0; i < p->nfindings; i++) {
+        const pare_finding *const f = &p->findings[i];
+        char factor[32] = "";
+        if (f->holds != PARE_TRUE && !isnan(f->factor))
+            snprintf(factor, sizeof factor, " by %.3g", f->factor);
+        printf("  %-5s%-12s %-17s %s: %.4g, at most %.4g%s%s%s\n",
+               f->holds == PARE_TRUE ? "holds" : "fails", factor, f->theorem, f->what, f->value,
+               f->limit, *f->where ? " (" : "", f->where, *f->where ? ")" : "");
+    }
+}
+
+/* ---- cuts ----------------------------------------------------------------------------------- */
+
+static void cut_row(const pare_probe *p, const pare_cut_cost *c)
+{
+    char n[32], dim[32] = "-";
+    if (c->dim) snprintf(dim, sizeof dim, "%zu", c->dim);
+    printf("  %-9s %5s ", pare_width_method_names[c->method], dim);
+    if (c->refused) {
+        printf("no: %s\n", c->refused);
+        return;
+    }
+    printf("%12s %5.1f %% %10.3g %10.3g", out_count(n, c->parameters),
+           100 * (double)c->parameters / (double)p->parameters, c->largest, c->rms);
+    if (p->metric) printf(" %10.4f", c->metric);
+    putchar('\n');
+}
+
+static void print_cuts(const pare_probe *p)
+{
+    char n[32];
+    out_row("cuts", "what each would cost here, measured in f64 (not proven: pare width proves)");
+    printf("  %-9s %5s %12s %7s %10s %10s", "method", "width", "parameters", "", "largest", "rms");
+    printf(p->metric ? " %10s\n" : "\n", p->metric);
+    printf("  %-9s %5s %12s %5.1f %% %10s %10s", "none", "", out_count(n, p->parameters), 100.0,
+           "0", "0");
+    if (p->metric) printf(" %10.4f", p->metric_before);
+    putchar('\n');
+    for (size_t i = 0; i < p->ncuts; i++)
+        if (i == 0 || !p->cuts[i].refused || p->cuts[i].refused != p->cuts[i - 1].refused)
+            cut_row(p, &p->cuts[i]);
+}
+
+static void print_people(const cli *c, const pare_model *m, const pare_probe *p)
+{
+    char n[32], block[DESCRIBE_ROOM];
+    out_row("model", "%s: %zu block%s, %s parameters", m->name ? m->name : c->operand[0],
+            m->nblocks, m->nblocks == 1 ? "" : "s", out_count(n, p->parameters));
+    if (m->nblocks) describe_block(block, &m->blocks[0]);
+    if (m->nblocks) out_row("first block", "%s", block);
+    print_weights(c, p);
+    if (p->nstreams) print_stream(p);
+    if (p->has_survey) print_survey(p);
+    if (p->nfindings) print_findings(p);
+    if (p->ncuts) print_cuts(p);
+    for (size_t i = 0; i < p->nuntold; i++) out_row("not told", "%s", p->untold[i]);
+}
+
+/* ---- the command ---------------------------------------------------------------------------- */
+
+/* The probe's keys come after those that every command has. */
+static pare_status print_json(cli *c, const facts *f, const char *data, const pare_probe *p)
+{
+    cJSON *probe = NULL;
+    pare_status st = pare_probe_json(&probe, p, &c->err);
+    if (st) return st;
+    cJSON *root = out_json_begin(c);
+    bool ok = root && out_json_facts(root, "input", f) &&
+              (data ? pare_json_add_string(root, "data", data) : pare_json_add_null(root, "data"));
+    if (ok) ok = cJSON_AddItemToObject(root, "probe", probe);
+    if (!ok) cJSON_Delete(probe);
+    return out_json(c, root, ok);
+}
+
+static pare_status read_dims(cli *c, probe_opts *o)
+{
+    const char *at = o->dims;
+    while (at && *at) {
+        char *end;
+        const unsigned long d = strtoul(at, &end, 10);
+        if (end == at || *at == '-' || *at == '+' || d == 0 || d > 1u << 20 ||
+            (*end && *end != ',') || o->o.ndims == MOST_DIMS)
+            return pare_fail(&c->err, PARE_ERR_USAGE,
+                             "--dims %s: at most %d whole numbers from 1, with commas between",
+                             o->dims, MOST_DIMS);
+        o->list[o->o.ndims++] = d;
+        at = *end ? end + 1 : end;
+    }
+    if (o->dims && o->o.ndims == 0)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--dims: no width is given");
+    o->o.dims = o->o.ndims ? o->list : NULL;
+    return PARE_OK;
+}
+
+static pare_status probe(cli *c, probe_opts *o)
+{
+    pare_model *m = NULL;
+    pare_probe *p = NULL;
+    pare_dataset data;
+    facts f;
+    pare_status st = read_dims(c, o);
+    if (!st) st = cli_load(c, &m, c->operand[0]);
+    if (!st) st = cli_facts(c, &f, c->operand[0], m, NULL, c->json);
+    if (!st && o->data)
+        st = cli_name(c, pare_dataset_load(&data, c->arena, m, o->data, o->split, 0, &c->err),
+                      o->data);
+    if (!st && o->data && data.inputs.n == 0)
+        st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: no input in it suits the model", o->data);
+    o->o.seed = c->seed;
+    if (!st) st = pare_probe_model(&p, m, o->data ? &data : NULL, &o->o, &c->exec, &c->err);
+    if (c->bar.drawn) pare_bar_clear(&c->bar);
+    if (!st && c->json)
+        st = print_json(c, &f, o->data, p);
+    else if (!st)
+        print_people(c, m, p);
+    pare_probe_free(p);
+    pare_model_free(m);
+    return st;
+}
+
+int cmd_probe(int argc, char **argv)
+{
+    probe_opts o = {.o = PARE_PROBE_OPTS_DEFAULT};
+    const opt own[] = {
+        {.name = "data",
+         .kind = OPT_TEXT,
+         .to = &o.data,
+         .metavar = "D",
+         .help = "a graph, text or arrays to look at the model on",
+         .unset = "the weights alone"},
+        {.name = "split",
+         .kind = OPT_SIZE,
+         .to = &o.split,
+         .metavar = "K",
+         .help = "of a graph: which nodes are tested",
+         .max = 1u << 20},
+        {.name = "dims",
+         .kind = OPT_TEXT,
+         .to = &o.dims,
+         .metavar = "D,D",
+         .help = "widths of the cuts that are tried",
+         .unset = "1/4, 1/8, 1/16"},
+        {.name = "no-cuts", .kind = OPT_FLAG, .to = &o.o.no_cuts, .help = "try no cuts"},
+        {.name = "trials",
+         .kind = OPT_SIZE,
+         .to = &o.o.trials,
+         .metavar = "N",
+         .help = "draws of methods that draw",
+         .min = 1,
+         .max = 1u << 20},
+        {.name = "tokens",
+         .kind = OPT_SIZE,
+         .to = &o.o.tokens,
+         .metavar = "N",
+         .help = "of text: look at so many",
+         .min = 1,
+         .max = 1u << 30},
+    };
+    static const char *const operands[] = {"MODEL", NULL};
+    const opt_spec spec = {
+        .command = "probe",
+        .args = "MODEL [--data D]",
+        .about = "Looks into a model: spectra, norms and ranks by layer and head, which theorem\n"
+                 "applies and by what factor it fails, and what each cut would cost.",
+        .example = "probe models/minesweeper.safetensors --data board.npz",
+        .own = own,
+        .nown = sizeof own / sizeof *own,
+        .operands = operands,
+    };
+    cli c;
+    int rc;
+    if (!cli_start(&c, &spec, CLI_NO_OUT, NULL, argc, argv, &rc)) return rc;
+    return cli_finish(&c, probe(&c, &o));
+}

@@ -1,0 +1,122 @@
+/* pare repro: the tables and figures of the papers, made again. */
+#include "out.h"
+
+#include <string.h>
+
+typedef struct repro_opts {
+    opt_texts data;
+    pare_repro_opts o;
+} repro_opts;
+
+static void note(void *self, const char *line)
+{
+    cli_note(self, "%s", line);
+}
+
+static pare_status print_json(cli *c, const pare_repro *r)
+{
+    cJSON *repro = NULL;
+    const pare_status st = pare_repro_json(&repro, r, &c->err);
+    if (st) return st;
+    cJSON *root = out_json_begin(c);
+    const bool ok = root && cJSON_AddItemToObject(root, "repro", repro);
+    if (!ok) cJSON_Delete(repro);
+    return out_json(c, root, ok);
+}
+
+static pare_status show(cli *c, const pare_repro *r)
+{
+    char *text = NULL;
+    pare_status st = pare_repro_write(r, &c->err);
+    if (c->bar.drawn) pare_bar_clear(&c->bar);
+    if (!st && c->json) return print_json(c, r);
+    if (!st) st = pare_repro_text(&text, c->arena, r, &c->err);
+    if (!st) fputs(text, stdout);
+    if (!st) out_row("files", "%s/{tables.txt,tables.json,figure.csv,figure.svg,runs/}", r->folder);
+    return st;
+}
+
+static pare_status repro(cli *c, void *self, pare_ranks *ranks)
+{
+    repro_opts *const o = self;
+    pare_repro *r = NULL;
+    if (strcmp(c->operand[0], "width") != 0)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "'%s': there is 'width' so far", c->operand[0]);
+    o->o.folder = c->out ? c->out : "repro-width";
+    o->o.data = o->data.v;
+    o->o.ndata = o->data.n;
+    o->o.seed = c->seed;
+    o->o.note = note;
+    o->o.self = c;
+    pare_status st = pare_repro_width(&r, &o->o, &c->exec, ranks, &c->err);
+    if (!st && pare_ranks_rank(ranks) == 0) {
+        cli_note(c, "%zu runs, %zu of them were there already", r->jobs, r->found);
+        st = show(c, r);
+    }
+    pare_repro_free(r);
+    return st;
+}
+
+int cmd_repro(int argc, char **argv)
+{
+    repro_opts o = {.o = PARE_REPRO_OPTS_DEFAULT};
+    const opt own[] = {
+        {.name = "data",
+         .kind = OPT_TEXTS,
+         .to = &o.data,
+         .metavar = "G",
+         .help = "a graph (once for each): Minesweeper, Tolokers, Photo",
+         .unset = "a board is generated"},
+        {.name = "full",
+         .kind = OPT_FLAG,
+         .to = &o.o.full,
+         .help = "the paper's size: 20 + 100 runs, and the grid"},
+        {.name = "large",
+         .kind = OPT_SIZE,
+         .to = &o.o.large,
+         .metavar = "N",
+         .help = "runs with D = 64",
+         .unset = "2, 1, 2; full 20",
+         .min = 1,
+         .max = 10000},
+        {.name = "runs",
+         .kind = OPT_SIZE,
+         .to = &o.o.small,
+         .metavar = "N",
+         .help = "runs with d = 4",
+         .unset = "6, 4, 6; full 100",
+         .min = 1,
+         .max = 10000},
+        {.name = "epochs",
+         .kind = OPT_SIZE,
+         .to = &o.o.epochs,
+         .metavar = "N",
+         .help = "at most, of each training",
+         .unset = "as the recipes say",
+         .min = 1,
+         .max = 1u << 20},
+        {.name = "side",
+         .kind = OPT_SIZE,
+         .to = &o.o.side,
+         .metavar = "N",
+         .help = "of the board that is generated",
+         .min = 4,
+         .max = 1000},
+    };
+    static const char *const operands[] = {"NAME", NULL};
+    const opt_spec spec = {
+        .command = "repro",
+        .args = "width [--data G]... [-o DIR]",
+        .about = "Makes the tables and figures of the papers again, ours beside theirs. Runs are\n"
+                 "kept in DIR: killed, the same command goes on; an mpirun shares them.",
+        .example = "repro width --data tolokers.npz -o out",
+        .own = own,
+        .nown = sizeof own / sizeof *own,
+        .operands = operands,
+    };
+    cli c;
+    int rc;
+    if (!cli_start(&c, &spec, CLI_MAY_OUT, "the folder (else repro-width)", argc, argv, &rc))
+        return rc;
+    return cli_ranked(&c, repro, &o);
+}

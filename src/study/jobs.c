@@ -1,0 +1,224 @@
+/* Jobs that are done once (jobs.h). Dealt to the ranks by number, within a rank to the threads: one
+ * each where there are enough, else all threads for one job after the other. A result is written
+ * whole or not at all, so what is there is finished. */
+#include "jobs.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+typedef struct desk {
+    jobs *b;
+    const pare_exec *exec;
+    const size_t *todo; /* numbers of the jobs of this rank, dear ones first */
+    size_t ntodo;
+    pare_err *err; /* of each job */
+    double *done;  /* of each job: how much of its cost */
+    double total;
+    int threads;     /* of one job */
+    size_t finished; /* of those to do */
+    pthread_mutex_t lock;
+    atomic_bool stop;
+} desk;
+
+typedef struct ticket { /* what a job's progress needs */
+    desk *d;
+    size_t at;
+} ticket;
+
+/* ---- files ---------------------------------------------------------------------------------- */
+
+pare_status jobs_name(jobs *b, pare_arena *a, pare_err *err)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        char hex[PARE_SHA256_HEX];
+        job *const j = &b->job[i];
+        const pare_status st = pare_sha256_of(hex, j->what, strlen(j->what), err);
+        if (st) return st;
+        j->stem = pare_sprintf(a, "%s/%s-%.8s", b->folder, j->name, hex);
+        if (!j->stem) return pare_no_memory(err);
+    }
+    return PARE_OK;
+}
+
+static char *file_of(pare_arena *a, const job *j)
+{
+    return pare_sprintf(a, "%s.json", j->stem);
+}
+
+/* A file that is damaged, or of a job that only shares the first digits of the hash, is not there.
+ */
+static pare_status look_up(job *j, pare_err *err)
+{
+    pare_arena *const a = pare_arena_new();
+    const char *const path = a ? file_of(a, j) : NULL;
+    const char *what = NULL;
+    pare_err why = {0};
+    if (!path) {
+        pare_arena_free(a);
+        return pare_no_memory(err);
+    }
+    pare_status st = pare_file_exists(path) ? pare_json_read(&j->result, path, &why) : PARE_OK;
+    if (!st && j->result) st = pare_json_string(&what, j->result, "what", &why);
+    if (st || (j->result && strcmp(what, j->what) != 0)) {
+        cJSON_Delete(j->result);
+        j->result = NULL;
+    }
+    pare_arena_free(a);
+    return st == PARE_ERR_MEMORY ? pare_no_memory(err) : PARE_OK;
+}
+
+static pare_status write_result(const job *j, const cJSON *result, pare_err *err)
+{
+    pare_arena *const a = pare_arena_new();
+    char *text = NULL;
+    pare_out *out = NULL;
+    const char *const path = a ? file_of(a, j) : NULL;
+    pare_status st = path ? pare_json_print(&text, NULL, a, result, 2, err) : pare_no_memory(err);
+    if (!st) st = pare_out_open(&out, path, true, err);
+    if (!st) st = pare_out_printf(out, err, "%s\n", text);
+    if (!st)
+        st = pare_out_commit(out, err);
+    else
+        pare_out_abort(out);
+    pare_arena_free(a);
+    return st;
+}
+
+/* ---- one job -------------------------------------------------------------------------------- */
+
+static void count(void *self, const char *what, uint64_t done, uint64_t total)
+{
+    const ticket *const t = self;
+    desk *const d = t->d;
+    (void)what;
+    pthread_mutex_lock(&d->lock);
+    const double part = total ? (double)done / (double)total : 1;
+    double sum = 0;
+    if (part * d->b->job[t->at].cost > d->done[t->at])
+        d->done[t->at] = part * d->b->job[t->at].cost;
+    for (size_t i = 0; i < d->ntodo; i++) sum += d->done[d->todo[i]];
+    pare_progress(d->exec, d->b->title, (uint64_t)(1e6 * sum / d->total), 1000000);
+    pthread_mutex_unlock(&d->lock);
+}
+
+static void tell(desk *d, const job *j)
+{
+    char line[200];
+    pthread_mutex_lock(&d->lock);
+    d->finished++;
+    snprintf(line, sizeof line, "%s is done (%zu of %zu)", j->name, d->finished, d->ntodo);
+    if (d->b->note) d->b->note(d->b->note_self, line);
+    pthread_mutex_unlock(&d->lock);
+}
+
+static void do_job(void *ctx, size_t i)
+{
+    desk *const d = ctx;
+    const size_t at = d->todo[i];
+    job *const j = &d->b->job[at];
+    ticket t = {d, at};
+    const pare_exec exec = {.threads = d->threads, .progress = count, .self = &t};
+    if (atomic_load(&d->stop)) return;
+    cJSON *const result = cJSON_CreateObject();
+    pare_err *const err = &d->err[at];
+    err->code =
+        result && pare_json_add_string(result, "what", j->what) ? PARE_OK : pare_no_memory(err);
+    if (!err->code) err->code = d->b->run(d->b->self, j, result, &exec, err);
+    if (!err->code) err->code = write_result(j, result, err);
+    cJSON_Delete(result);
+    if (err->code) {
+        atomic_store(&d->stop, true);
+        return;
+    }
+    count(&t, "", 1, 1);
+    tell(d, j);
+}
+
+/* ---- all jobs ------------------------------------------------------------------------------- */
+
+/* A list may name a job twice. */
+static bool named_before(const jobs *b, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(b->job[k].stem, b->job[i].stem) == 0) return true;
+    return false;
+}
+
+/* Those of this rank that are not there; a dear one last would leave the other threads idle. */
+static pare_status deal(desk *d, pare_arena *a, const pare_ranks *ranks, pare_err *err)
+{
+    const jobs *const b = d->b;
+    size_t *const todo = pare_alloc(a, b->n ? b->n : 1, sizeof *todo);
+    pare_status st = todo ? PARE_OK : pare_no_memory(err);
+    for (size_t i = 0; !st && i < b->n; i++) {
+        st = look_up(&b->job[i], err);
+        b->job[i].found = b->job[i].result != NULL;
+        if (st || b->job[i].found || i % pare_ranks_size(ranks) != pare_ranks_rank(ranks) ||
+            named_before(b, i))
+            continue;
+        size_t k = d->ntodo++;
+        for (; k > 0 && b->job[todo[k - 1]].cost < b->job[i].cost; k--) todo[k] = todo[k - 1];
+        todo[k] = i;
+        d->total += b->job[i].cost;
+    }
+    d->todo = todo;
+    return st;
+}
+
+static pare_status work(desk *d, pare_arena *a, const pare_ranks *ranks, pare_err *err)
+{
+    const jobs *const b = d->b;
+    const int threads = d->exec ? d->exec->threads : 1;
+    const size_t n = b->n ? b->n : 1;
+    pare_status st = deal(d, a, ranks, err);
+    d->err = pare_alloc(a, n, sizeof *d->err);
+    d->done = pare_alloc(a, n, sizeof *d->done);
+    if (!st && (!d->err || !d->done)) st = pare_no_memory(err);
+    if (st) return st;
+    d->threads = d->ntodo >= (size_t)threads ? 1 : threads;
+    if (d->threads == 1)
+        pare_parallel(d->exec, d->ntodo, do_job, d);
+    else
+        for (size_t i = 0; i < d->ntodo; i++) do_job(d, i);
+    for (size_t i = 0; i < b->n; i++)
+        if (d->err[i].code)
+            return pare_fail(err, d->err[i].code, "%s: %s", b->job[i].name, d->err[i].msg);
+    return PARE_OK;
+}
+
+static pare_status read_all(jobs *b, pare_err *err)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        const pare_status st = b->job[i].result ? PARE_OK : look_up(&b->job[i], err);
+        if (st) return st;
+        if (!b->job[i].result)
+            return pare_fail(err, PARE_ERR_IO, "%s.json: it was written, and is not there",
+                             b->job[i].stem);
+    }
+    return PARE_OK;
+}
+
+pare_status jobs_run(jobs *b, pare_arena *a, const pare_exec *exec, const pare_ranks *ranks,
+                     pare_err *err)
+{
+    desk d = {.b = b, .exec = exec};
+    pare_arena *const scratch = pare_arena_new();
+    pthread_mutex_init(&d.lock, NULL);
+    pare_status st = scratch ? jobs_name(b, a, err) : pare_no_memory(err);
+    /* Nobody begins before all have their names: from then on files are what ranks share. */
+    st = pare_ranks_agree(ranks, st, err);
+    if (!st) st = work(&d, scratch, ranks, err);
+    st = pare_ranks_agree(ranks, st, err);
+    if (!st) st = read_all(b, err);
+    pthread_mutex_destroy(&d.lock);
+    pare_arena_free(scratch);
+    return st;
+}
+
+void jobs_close(jobs *b)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        cJSON_Delete(b->job[i].result);
+        b->job[i].result = NULL;
+    }
+}

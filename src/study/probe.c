@@ -1,0 +1,136 @@
+/* A probe from its parts (pare/probe.h). What a part cannot tell about a model is a sentence in the
+ * result, not a failure. */
+#include "probe.h"
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+enum { MOST_UNTOLD = 16 };
+
+void norm_add(norm_sum *s, double v)
+{
+    const double off = v - s->mean;
+    s->n++;
+    s->mean += off / (double)s->n;
+    s->m2 += off * (v - s->mean);
+    if (v > s->sup) s->sup = v;
+}
+
+pare_norms norm_end(const norm_sum *s)
+{
+    return (pare_norms){.n = s->n,
+                        .mean = s->n ? s->mean : NAN,
+                        .std = s->n > 1 ? sqrt(s->m2 / (double)(s->n - 1))
+                               : s->n   ? 0
+                                        : NAN,
+                        .sup = s->n ? s->sup : NAN};
+}
+
+pare_status probe_untold(pare_probe *p, pare_err *err, const char *fmt, ...)
+{
+    char text[700];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    for (size_t i = 0; i < p->nuntold; i++)
+        if (strcmp(p->untold[i], text) == 0) return PARE_OK;
+    if (p->nuntold == MOST_UNTOLD) return PARE_OK;
+    const char *const kept = pare_strdup(p->arena, text);
+    if (!kept) return pare_no_memory(err);
+    p->untold[p->nuntold++] = kept;
+    return PARE_OK;
+}
+
+/* The first inputs of the data that hold so many tokens; at least one. */
+static pare_inputs first_of(const pare_inputs *all, size_t tokens)
+{
+    pare_inputs some = {.in = all->in};
+    size_t have = 0;
+    while (some.n < all->n && (some.n == 0 || have < tokens)) {
+        have += all->in[some.n].batch * all->in[some.n].tokens;
+        some.n++;
+    }
+    return some;
+}
+
+static pare_status survey(pare_probe *p, const pare_model *m, const pare_inputs *in,
+                          const pare_probe_opts *o, const pare_exec *exec, pare_err *err)
+{
+    pare_err why = {0};
+    const pare_status st = pare_width_survey(&p->survey, p->arena, m, in, &o->survey, exec, &why);
+    p->has_survey = !st;
+    if (st == PARE_ERR_INPUT)
+        return probe_untold(p, err,
+                            "leverage scores, clusters, the forms of the heads, the theorems: they "
+                            "speak of graph transformers without layer norms (%s)",
+                            why.msg);
+    return st ? pare_fail(err, st, "%s", why.msg) : PARE_OK;
+}
+
+/* A table without one line is a sentence. */
+static pare_status all_refused(pare_probe *p, pare_err *err)
+{
+    for (size_t i = 0; i < p->ncuts; i++)
+        if (!p->cuts[i].refused) return PARE_OK;
+    if (p->ncuts == 0) return PARE_OK;
+    const pare_status st = probe_untold(p, err, "what cuts would cost: %s", p->cuts[0].refused);
+    p->ncuts = 0;
+    return st;
+}
+
+static pare_status with_data(pare_probe *p, const pare_model *m, const pare_dataset *data,
+                             const pare_probe_opts *o, const pare_exec *exec, pare_err *err)
+{
+    const pare_inputs in = first_of(&data->inputs, o->tokens);
+    pare_status st = probe_stream(p, m, &in, exec, err);
+    if (!st) st = probe_outputs(p, m, data, &in, exec, err);
+    if (!st && !p->metric) st = probe_untold(p, err, "accuracy: the data has no labels that count");
+    if (!st) st = survey(p, m, &in, o, exec, err);
+    if (!st) st = probe_theorems(p, m, err);
+    if (!st && !o->no_cuts) st = probe_cuts(p, m, data, &in, o, exec, err);
+    if (!st) st = all_refused(p, err);
+    return st;
+}
+
+static pare_status open_probe(pare_probe **out, pare_err *err)
+{
+    pare_arena *const a = pare_arena_new();
+    pare_probe *const p = a ? pare_alloc(a, 1, sizeof *p) : NULL;
+    *out = NULL;
+    if (p) {
+        *p = (pare_probe){.arena = a, .metric_before = NAN, .output = NAN};
+        p->vectors = norm_end(&(norm_sum){0});
+        p->untold = pare_alloc(a, MOST_UNTOLD, sizeof *p->untold);
+    }
+    if (!p || !p->untold) {
+        pare_arena_free(a);
+        return pare_no_memory(err);
+    }
+    *out = p;
+    return PARE_OK;
+}
+
+pare_status pare_probe_model(pare_probe **out, const pare_model *m, const pare_dataset *data,
+                             const pare_probe_opts *o, const pare_exec *exec, pare_err *err)
+{
+    pare_status st = open_probe(out, err);
+    if (st) return st;
+    (*out)->parameters = pare_model_size(m, 1, 1).parameters;
+    st = probe_weights(*out, m, exec, err);
+    if (!st && data)
+        st = with_data(*out, m, data, o, exec, err);
+    else if (!st)
+        st = probe_untold(*out, err,
+                          "the stream, the theorems, what cuts would cost: these depend on data "
+                          "(--data)");
+    if (!st) return PARE_OK;
+    pare_probe_free(*out);
+    *out = NULL;
+    return st;
+}
+
+void pare_probe_free(pare_probe *p)
+{
+    if (p) pare_arena_free(p->arena); /* p itself lives there */
+}

@@ -1,0 +1,37 @@
+/* probe.h - the parts of a probe, one file each; everything goes into the probe's arena. */
+#ifndef PARE_SRC_STUDY_PROBE_H
+#define PARE_SRC_STUDY_PROBE_H
+#include <pare/probe.h>
+
+/* One more number for mean, standard deviation and sup (Welford). */
+typedef struct norm_sum {
+    size_t n;
+    double mean, m2, sup;
+} norm_sum;
+void norm_add(norm_sum *s, double v);
+pare_norms norm_end(const norm_sum *s);
+
+/* Spectra of the weights (probe_weights.c). */
+PARE_MUST_USE pare_status probe_weights(pare_probe *p, const pare_model *m, const pare_exec *exec,
+                                        pare_err *err);
+/* The stream on the inputs (probe_stream.c). */
+PARE_MUST_USE pare_status probe_stream(pare_probe *p, const pare_model *m, const pare_inputs *in,
+                                       const pare_exec *exec, pare_err *err);
+/* exp of the entropy of s / sum s; 0 for nothing. */
+double effective_rank(const double *s, size_t n);
+size_t rank_above(const double *s, size_t n, double cut); /* s descending */
+
+/* What the theorems ask for (probe_theorems.c): after the survey. */
+PARE_MUST_USE pare_status probe_theorems(pare_probe *p, const pare_model *m, pare_err *err);
+/* The table of cuts (probe_cuts.c). */
+PARE_MUST_USE pare_status probe_cuts(pare_probe *p, const pare_model *m, const pare_dataset *data,
+                                     const pare_inputs *in, const pare_probe_opts *o,
+                                     const pare_exec *exec, pare_err *err);
+/* Largest |output| and the metric before any cut: in the same file. */
+PARE_MUST_USE pare_status probe_outputs(pare_probe *p, const pare_model *m,
+                                        const pare_dataset *data, const pare_inputs *in,
+                                        const pare_exec *exec, pare_err *err);
+/* One more sentence about what is not known; said once. */
+PARE_MUST_USE pare_status probe_untold(pare_probe *p, pare_err *err, const char *fmt, ...)
+    PARE_PRINTF(3, 4);
+#endif

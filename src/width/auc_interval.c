@@ -1,0 +1,70 @@
+/* Between which numbers the area under the ROC curve lies when every score is known up to a radius.
+ *
+ * auc = ( #{s_p > s_n} + #{s_p = s_n} / 2 ) / (P N) over pairs of a positive p and a negative n.
+ * With lo <= s <= hi for every score, a pair certainly counts 1 when lo_p > hi_n, and certainly
+ * counts 0 when hi_p < lo_n; all others count between 0 and 1. Pairs are counted by two sorted
+ * lists. */
+#include "prove.h"
+#include <math.h>
+#include <stdlib.h>
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Pairs (i, j) with a_i < b_j, or <= where `ties`; both lists are sorted. */
+static double count_below(const double *a, size_t na, const double *b, size_t nb, bool ties)
+{
+    double pairs = 0; /* below 2^53: exact */
+    size_t i = 0;
+    for (size_t j = 0; j < nb; j++) {
+        while (i < na && (a[i] < b[j] || (ties && a[i] == b[j]))) i++;
+        pairs += (double)i;
+    }
+    return pairs;
+}
+
+/* Ends of the scores of one class, each list sorted. */
+typedef struct ends {
+    size_t n;
+    double *lo, *hi;
+} ends;
+
+/* y_1 - y_0, each entry within rad: rounded once, and outwards. */
+static bool add_row(ends *to, const pare_enclosure *e, size_t i)
+{
+    const double s = e->mid[2 * i + 1] - e->mid[2 * i];
+    const double r = pare_ub_mul(pare_ub_exact(2), pare_ub_exact(e->rad[i])).v;
+    to->lo[to->n] = nextafter(nextafter(s, -INFINITY) - r, -INFINITY);
+    to->hi[to->n] = nextafter(nextafter(s, INFINITY) + r, INFINITY);
+    const bool known = to->lo[to->n] <= to->hi[to->n]; /* false for a nan */
+    to->n++;
+    return known;
+}
+
+auc_bound auc_interval(work *w, const pare_enclosure *e, const int64_t *target)
+{
+    const auc_bound none = {1, 0};
+    ends class[2] = {{0}, {0}};
+    bool known = true;
+    if (e->cols != 2 || e->rows > (1u << 26)) return none;
+    for (size_t c = 0; c < 2; c++) {
+        class[c].lo = w_vec(w, e->rows);
+        class[c].hi = w_vec(w, e->rows);
+    }
+    for (size_t i = 0; !w->st && i < e->rows; i++)
+        if (target[i] == 0 || target[i] == 1) known &= add_row(&class[target[i]], e, i);
+    if (w->st || class[0].n == 0 || class[1].n == 0) return none;
+    if (!known) return (auc_bound){0, 1};
+    for (size_t c = 0; c < 2; c++) {
+        qsort(class[c].lo, class[c].n, sizeof(double), by_value);
+        qsort(class[c].hi, class[c].n, sizeof(double), by_value);
+    }
+    const double all = (double)class[0].n * (double)class[1].n;
+    const double sure = count_below(class[0].hi, class[0].n, class[1].lo, class[1].n, false);
+    const double may = count_below(class[0].lo, class[0].n, class[1].hi, class[1].n, true);
+    return (auc_bound){sure == 0 ? 0 : nextafter(sure / all, 0),
+                       may == all ? 1 : nextafter(may / all, 2)};
+}

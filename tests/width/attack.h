@@ -1,0 +1,341 @@
+/* attack.h - train or draw a small model, cut it, prove the cut, and then try to find an input in
+ * the stated domain on which the two models are further apart than was proven: the graph itself and
+ * the worst single-node edits with 113 bits, all single-node edits one by one, random inputs and
+ * ascent inside the norms that the a priori bound speaks of. */
+#ifndef WIDTH_ATTACK_H
+#define WIDTH_ATTACK_H
+#include "edit_models.h"
+#include "../../src/width/prove.h"
+#include <enclose_quad.h>
+#include <pare/publish.h>
+
+enum { A_TYPES = 3, A_NODES = 12, A_KINDS = 4, A_WIDTH = 4, A_TRAINED = TEMPERS, A_TYPED, A_ALL };
+
+typedef struct attack {
+    stage s;
+    uint64_t seed;
+    size_t temper;
+    pare_model *f, *g;
+    pare_graph graph;
+    pare_mat x;
+    int64_t label[A_NODES];
+    pare_cert cert;
+} attack;
+
+/* What was found over many models. */
+typedef struct tally {
+    size_t models, refused, edits, inputs;
+    size_t by_method[PARE_WIDTH_METHODS];
+    double graph, edit, apriori; /* found over proven, largest */
+    double edit_least;           /* ... smallest, of models that differ at all */
+} tally;
+
+/* ---- models ---------------------------------------------------------------------------------- */
+
+static inline pare_status a_batch(void *self, pare_batch *out, pare_arena *a, uint64_t seed,
+                                  uint64_t step, pare_err *err)
+{
+    attack *const t = self;
+    (void)a, (void)seed, (void)step, (void)err;
+    *out = (pare_batch){.in = input_of(&t->x, &t->graph), .label = t->label};
+    return PARE_OK;
+}
+
+static inline pare_status a_score(void *self, double *out, const pare_model *m, pare_fold_part part,
+                                  const pare_exec *exec, pare_err *err)
+{
+    (void)self, (void)m, (void)part, (void)exec, (void)err;
+    *out = 0.5; /* only the last step is marked */
+    return PARE_OK;
+}
+
+static inline pare_model *trained_model(attack *t)
+{
+    pare_model *const start = temper_model(&t->s, t->seed, 7, 2);
+    pare_model *m = NULL;
+    pare_train_result r;
+    const pare_lesson lesson = {
+        .self = t, .metric = "auc", .fixed = true, .epoch = 1, .batch = a_batch, .score = a_score};
+    const pare_train_opts o = {
+        .steps = 30, .mark_every = 30, .lr = 0.05, .adamw = PARE_ADAMW_DEFAULT, .seed = t->seed};
+    assert_ok(pare_train(&m, &r, start, &lesson, &o, NULL, &t->s.err), &t->s.err);
+    pare_model_free(start);
+    return m;
+}
+
+/* Type a sees all of type a + 1; rows are orthonormal by type; values are turned and the hidden
+ * part is the identity: the hypotheses of the theorem about clusters hold in every layer. */
+static inline pare_model *typed_model(attack *t)
+{
+    stage *const s = &t->s;
+    const size_t each = A_NODES / A_TYPES, d = A_WIDTH;
+    size_t *const ptr = w_alloc(&s->w, A_NODES + 1, sizeof *ptr);
+    uint32_t *const idx = w_alloc(&s->w, A_NODES * each, sizeof *idx);
+    for (size_t i = 0; i < A_NODES; i++) {
+        ptr[i + 1] = ptr[i] + each;
+        for (size_t j = 0; j < each; j++)
+            idx[ptr[i] + j] = (uint32_t)((i / each + 1) % A_TYPES * each + j);
+    }
+    t->graph = (pare_graph){A_NODES, ptr, idx};
+    const pare_mat rows = rand_orthonormal(s, d, A_TYPES);
+    for (size_t i = 0; i < A_NODES; i++)
+        for (size_t k = 0; k < d; k++) pare_row_mut(&t->x, i)[k] = pare_row(&rows, k)[i / each];
+    const net n = rand_net(
+        s,
+        (net_shape){.features = d, .dim = d, .layers = 1 + t->seed % 3, .heads = 1, .ffn = 2 * d});
+    for (size_t l = 0; l < n.nlayers; l++) {
+        net_layer *const at = &n.layers[l];
+        at->heads[0].wv = rand_orthonormal(s, d, d);
+        for (size_t i = 0; i < d; i++)
+            for (size_t j = 0; j < 2 * d; j++)
+                pare_row_mut(&at->w1, j)[i] = pare_row_mut(&at->w2, i)[j] =
+                    j % d == i ? (j < d ? 1 : -1) : 0;
+    }
+    return model_of(s, &n);
+}
+
+static inline void attack_open(attack *t, uint64_t seed)
+{
+    static const size_t alone[] = {3, SIZE_MAX};
+    memset(t, 0, sizeof *t);
+    stage_open(&t->s, seed);
+    t->seed = seed;
+    t->temper = seed % A_ALL;
+    t->graph = rand_graph(&t->s, A_NODES, 1 + seed / 3 % 4, seed % 3 ? NULL : alone);
+    t->x = repeating_rows(&t->s, A_NODES, A_KINDS);
+    for (size_t i = 0; i < A_NODES; i++)
+        t->label[i] = i < 2 ? (int64_t)i : i % 5 == 4 ? -1 : pare_row(&t->x, i)[0] > 0;
+    t->f = t->temper == A_TYPED     ? typed_model(t)
+           : t->temper == A_TRAINED ? trained_model(t)
+                                    : temper_model(&t->s, seed, t->temper, 2);
+}
+
+static inline void attack_close(attack *t)
+{
+    pare_model_free(t->f);
+    pare_model_free(t->g);
+    stage_close(&t->s);
+}
+
+/* ---- the cut and its proof ------------------------------------------------------------------- */
+
+static inline pare_width_opts attack_opts(const attack *t)
+{
+    static const pare_width_method methods[] = {PARE_WIDTH_AUTO,    PARE_WIDTH_EXACT,
+                                                PARE_WIDTH_LOWRANK, PARE_WIDTH_LEVERAGE,
+                                                PARE_WIDTH_JL,      PARE_WIDTH_QK};
+    const uint64_t seed = t->seed;
+    pare_width_opts o = PARE_WIDTH_OPTS_DEFAULT;
+    o.method = t->temper == A_TYPED ? PARE_WIDTH_CLUSTER : methods[(seed + seed / A_ALL) % 6];
+    o.seed = seed;
+    o.trials = 3;
+    const bool scores = o.method == PARE_WIDTH_JL || o.method == PARE_WIDTH_QK;
+    if (scores) o.qk_dim = 1 + seed % 3;
+    if (!scores && o.method != PARE_WIDTH_EXACT) o.dim = 1 + seed / 2 % 5;
+    if (o.method == PARE_WIDTH_CLUSTER) o.dim = A_TYPES;
+    if (o.method == PARE_WIDTH_LEVERAGE) o.rows = (pare_width_rows)(seed / 5 % 2);
+    return o;
+}
+
+/* False: the method does not take this model, and says so. */
+static inline bool attack_cut(attack *t, tally *sum)
+{
+    pare_width_report r;
+    pare_input in = input_of(&t->x, &t->graph);
+    in.target = t->label;
+    const pare_inputs set = {1, &in};
+    const pare_width_opts o = attack_opts(t);
+    const pare_status st = pare_width(&t->g, &r, t->f, &set, &o, NULL, &t->s.err);
+    if (st == PARE_ERR_INPUT) return false;
+    assert_ok(st, &t->s.err);
+    const pare_prover *const prover = &pare_width_provers[o.method];
+    const pare_data_ref data = {.kind = "random", .count = 1, .tokens = A_NODES};
+    pare_statement ask = {.name = PARE_WIDTH_EDITS};
+    const pare_cert claimed = {
+        .reduction = prover->reduction, .data = data, .nstatements = 1, .statements = &ask};
+    t->cert = claimed;
+    assert_ok(prover->prove(&t->cert, t->s.w.a, &claimed, t->f, t->g, &set, NULL, &t->s.err),
+              &t->s.err);
+    sum->by_method[o.method]++;
+    return true;
+}
+
+static inline double attack_bound(const attack *t, const char *name)
+{
+    for (size_t i = 0; i < t->cert.nstatements; i++)
+        if (strcmp(t->cert.statements[i].name, name) == 0) return t->cert.statements[i].bound;
+    fail_msg("there is no statement \"%s\"", name);
+    return 0;
+}
+
+static inline void attack_holds(const attack *t, const char *what, double found, double bound)
+{
+    if (!(found <= bound))
+        fail_msg("seed %llu: %s: %.17g found, %.17g proven", (unsigned long long)t->seed, what,
+                 found, bound);
+}
+
+/* ---- attacks --------------------------------------------------------------------------------- */
+
+/* Largest |f - g|, in f64. */
+static inline double apart_f64(attack *t, const pare_mat *x)
+{
+    const pare_mark mark = pare_arena_mark(t->s.w.a);
+    const pare_input in = input_of(x, &t->graph);
+    const pare_mat a = output_of(&t->s, t->f, &in), b = output_of(&t->s, t->g, &in);
+    const double apart = mats_apart(&a, &b);
+    pare_arena_reset(t->s.w.a, mark);
+    return apart;
+}
+
+static inline double apart_quad(attack *t, const pare_mat *x)
+{
+    const pare_mark mark = pare_arena_mark(t->s.w.a);
+    const pare_input in = input_of(x, &t->graph);
+    const qmat a = q_model(t->s.w.a, t->f, &in, 0), b = q_model(t->s.w.a, t->g, &in, 0);
+    double most = 0;
+    for (size_t i = 0; i < a.n * a.d; i++) most = fmax(most, (double)q_abs(a.v[i] - b.v[i]));
+    pare_arena_reset(t->s.w.a, mark);
+    return most;
+}
+
+/* The auc by its definition, with 113 bits. */
+static inline double auc_quad(attack *t, const pare_model *m)
+{
+    const pare_input in = input_of(&t->x, &t->graph);
+    const qmat y = q_model(t->s.w.a, m, &in, 0);
+    double sum = 0, pairs = 0;
+    for (size_t p = 0; p < A_NODES; p++)
+        for (size_t n = 0; n < A_NODES; n++) {
+            if (t->label[p] != 1 || t->label[n] != 0) continue;
+            const quad a = y.v[2 * p + 1] - y.v[2 * p], b = y.v[2 * n + 1] - y.v[2 * n];
+            sum += a > b ? 1 : a == b ? 0.5 : 0;
+            pairs++;
+        }
+    return sum / pairs;
+}
+
+static inline void attack_graph(attack *t, tally *sum)
+{
+    const double found = apart_quad(t, &t->x);
+    attack_holds(t, "the graph", found, t->cert.proven);
+    if (found > 1e-6) sum->graph = fmax(sum->graph, found / t->cert.proven);
+    if (pare_model_outputs(t->f) != 2) return;
+    const double f = auc_quad(t, t->f), g = auc_quad(t, t->g);
+    attack_holds(t, "auc", g, attack_bound(t, PARE_WIDTH_AUC));
+    attack_holds(t, "1 - auc", 1 - g, attack_bound(t, PARE_WIDTH_AUC_BELOW) + 1e-15);
+    attack_holds(t, "auc apart", fabs(f - g), attack_bound(t, PARE_WIDTH_AUC_APART) + 1e-15);
+}
+
+/* All edits; the worst, and every fifth, with 113 bits as well. */
+static inline void attack_edits(attack *t, tally *sum)
+{
+    const double bound = attack_bound(t, PARE_WIDTH_EDITS);
+    const size_t kinds = t->temper == A_TYPED ? A_NODES : A_KINDS;
+    pare_mat y = w_copy(&t->s.w, &t->x), worst = w_copy(&t->s.w, &t->x);
+    double most = -1;
+    size_t tried = 0;
+    for (size_t i = 0; i < A_NODES; i++) {
+        for (size_t k = 0; k < kinds; k++) {
+            memcpy(pare_row_mut(&y, i), pare_row(&t->x, k), A_WIDTH * sizeof(double));
+            const double apart = apart_f64(t, &y);
+            if (++tried % 5 == 0) attack_holds(t, "an edit", apart_quad(t, &y), bound);
+            if (!(apart <= most)) {
+                most = apart;
+                memcpy(worst.v, y.v, A_NODES * A_WIDTH * sizeof(double));
+            }
+        }
+        memcpy(pare_row_mut(&y, i), pare_row(&t->x, i), A_WIDTH * sizeof(double));
+    }
+    const double found = apart_quad(t, &worst);
+    attack_holds(t, "the worst edit", found, bound);
+    sum->edits += tried;
+    if (found <= 1e-6 || t->temper == 1 || t->temper == 4) return;
+    sum->edit = fmax(sum->edit, found / bound);
+    sum->edit_least = fmin(sum->edit_least, found / bound);
+}
+
+static inline double row_size(const double *v)
+{
+    double s = 0;
+    for (size_t k = 0; k < A_WIDTH; k++) s += v[k] * v[k];
+    return sqrt(s);
+}
+
+/* Rows no longer than `size`. */
+static inline void shorten(pare_mat *x, double size)
+{
+    for (size_t i = 0; i < x->rows; i++) {
+        const double now = row_size(pare_row(x, i));
+        for (size_t k = 0; now > size && k < A_WIDTH; k++)
+            pare_row_mut(x, i)[k] *= size * (1 - 1e-12) / now;
+    }
+}
+
+/* A step uphill by differences, back into the domain. */
+static inline void ascend(attack *t, pare_mat *x, double step, double size)
+{
+    pare_mat slope = w_mat(&t->s.w, x->rows, A_WIDTH);
+    double norm = 0;
+    for (size_t i = 0; i < A_NODES * A_WIDTH; i++) {
+        const double at = x->v[i], h = 1e-5 * (1 + fabs(at));
+        x->v[i] = at + h;
+        const double up = apart_f64(t, x);
+        x->v[i] = at - h;
+        slope.v[i] = (up - apart_f64(t, x)) / (2 * h);
+        x->v[i] = at;
+        norm += slope.v[i] * slope.v[i];
+    }
+    for (size_t i = 0; norm > 0 && i < A_NODES * A_WIDTH; i++)
+        x->v[i] += step * slope.v[i] / sqrt(norm);
+    shorten(x, size);
+}
+
+static inline void attack_norms(attack *t, tally *sum, size_t starts, size_t steps)
+{
+    double size = 0;
+    if (!(t->cert.apriori < 1e300)) return;
+    for (size_t i = 0; i < A_NODES; i++) size = fmax(size, row_size(pare_row(&t->x, i)));
+    for (size_t k = 0; k < starts; k++) {
+        pare_mat x = rand_mat(&t->s, A_NODES, A_WIDTH, 1);
+        shorten(&x, size);
+        for (size_t i = 0; i < steps; i++) ascend(t, &x, 0.3 * size, size);
+        const double found = apart_quad(t, &x);
+        attack_holds(t, "a priori", found, t->cert.apriori);
+        sum->apriori = fmax(sum->apriori, found / t->cert.apriori);
+        sum->inputs += 1 + steps;
+    }
+}
+
+static inline void attack_one(tally *sum, uint64_t seed)
+{
+    attack t;
+    attack_open(&t, seed);
+    if (attack_cut(&t, sum)) {
+        sum->models++;
+        attack_graph(&t, sum);
+        attack_edits(&t, sum);
+        attack_norms(&t, sum, 2, 2);
+    } else {
+        sum->refused++;
+    }
+    attack_close(&t);
+}
+
+static inline void attack_many(uint64_t first, uint64_t last)
+{
+    tally sum = {.edit_least = 1};
+    for (uint64_t seed = first; seed <= last; seed++) attack_one(&sum, seed);
+    print_message("seeds %llu to %llu: %zu models attacked, %zu refused by the method, 0 "
+                  "violations\n",
+                  (unsigned long long)first, (unsigned long long)last, sum.models, sum.refused);
+    for (size_t m = 0; m < PARE_WIDTH_METHODS; m++)
+        print_message("  %-9s %zu\n", pare_width_method_names[m], sum.by_method[m]);
+    print_message("found / proven: the graph up to %.9f; %zu edits %.9f to %.9f; %zu inputs "
+                  "within the norms up to %.2g\n",
+                  sum.graph, sum.edits, sum.edit_least, sum.edit, sum.inputs, sum.apriori);
+    assert_true(sum.refused * 5 <= sum.models);
+    for (size_t m = 0; m < PARE_WIDTH_METHODS; m++) assert_true(sum.by_method[m] > 0);
+    assert_true(sum.edit > 0.999999);
+}
+#endif
