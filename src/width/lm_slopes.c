@@ -8,7 +8,10 @@
 #include <pare/gradient.h>
 #include <math.h>
 
-enum { TOKENS = 4096, LEAST = 64 }; /* looked at in all; the last input is cut short, not that short */
+enum {
+    TOKENS = 4096,
+    LEAST = 64
+}; /* looked at in all; the last input is cut short, not that short */
 
 /* Sublayers as blocks of their own, so that every place is where one begins. */
 static pare_model split(work *w, const pare_model *m)
@@ -42,8 +45,7 @@ static void draw(float *dy, const float *y, size_t n, bool logits, pare_rng *rng
         dy[j] *= (float)sqrt(p);
         mean += (double)dy[j];
     }
-    for (size_t j = 0; j < n; j++)
-        dy[j] -= (float)(exp((double)(y[j] - most)) / sum * mean);
+    for (size_t j = 0; j < n; j++) dy[j] -= (float)(exp((double)(y[j] - most)) / sum * mean);
 }
 
 /* g[k] += slopes^T slopes of one input. */

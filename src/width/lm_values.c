@@ -32,8 +32,7 @@ static void directions(work *w, pare_mat *to, pare_mat *back, const lm_attn *a, 
         const pare_mat block = pare_mat_part(k, at[h], at[h], n, n);
         pare_gemm(&gram, 1, &part, true, &part, false, 1);
         for (size_t i = 0; i < n; i++)
-            for (size_t j = 0; j < n; j++)
-                pare_row_mut(&within, i)[j] += pare_row(&block, i)[j];
+            for (size_t j = 0; j < n; j++) pare_row_mut(&within, i)[j] += pare_row(&block, i)[j];
     }
     const w_root_of b = w_root(w, &within, RIDGE);
     const pare_mat seen = w_mul3(w, &b.inverse, false, &gram, &b.inverse, false);

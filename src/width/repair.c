@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RIDGE 0.03 /* of the mean square of an input, times inputs / rows: few rows prove little */
+#define RIDGE 0.03 /* of the mean square of an input, times inputs / rows: few rows prove little   \
+                    */
 #define FLOOR 1e-9 /* of the mean square of an input, at least */
 
 enum {
@@ -149,9 +150,9 @@ bundles bundles_single(work *w, size_t inputs)
 typedef struct surgery {
     work *w;
     const bundles *b;
-    pare_mat k, v;    /* H^-1; G^1/2 W */
-    bool *gone;       /* of each bundle */
-    size_t *left;     /* of each group */
+    pare_mat k, v; /* H^-1; G^1/2 W */
+    bool *gone;    /* of each bundle */
+    size_t *left;  /* of each group */
 } surgery;
 
 /* The part of k and the columns of v that belong to some columns. */

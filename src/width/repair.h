@@ -14,9 +14,9 @@
 #include "work.h"
 
 typedef struct repair {
-    size_t inputs;  /* without the constant */
-    pare_mat h;     /* (inputs + 1)^2 */
-    pare_mat map;   /* outputs x (inputs + 1) */
+    size_t inputs; /* without the constant */
+    pare_mat h;    /* (inputs + 1)^2 */
+    pare_mat map;  /* outputs x (inputs + 1) */
 } repair;
 
 /* Moments of rows, added up a few rows at a time. */
@@ -34,13 +34,14 @@ repair repair_of(work *w, const moments *m, const pare_mat *map0, const double *
 /* Inputs f' = t f with t invertible, given with its inverse. */
 repair repair_turned(work *w, const repair *r, const pare_mat *t, const pare_mat *inverse);
 
-/* Inputs that go together: columns [from, from + count) of `column`. No group loses its last one. */
+/* Inputs that go together: columns [from, from + count) of `column`. No group loses its last one.
+ */
 typedef struct bundle {
     size_t from, count, group;
 } bundle;
 typedef struct bundles {
     size_t n, ngroups;
-    const bundle *all;     /* n */
+    const bundle *all; /* n */
     const size_t *column;
 } bundles;
 bundles bundles_single(work *w, size_t inputs); /* every input for itself, one group */

@@ -1,5 +1,5 @@
-/* Tests src/width/lm_auto.c, lm_weigh.c, lm_refit.c and lm_slopes.c: the best cut of language models
- * and encoders, against the ones that users know. */
+/* Tests src/width/lm_auto.c, lm_weigh.c, lm_refit.c and lm_slopes.c: the best cut of language
+ * models and encoders, against the ones that users know. */
 #include <pare/random_model.h>
 #include <pare/width.h>
 #include <pare_test.h>
