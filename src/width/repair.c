@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RIDGE 0.03 /* of the mean square of an input, times inputs / rows: few rows prove little   \
+#define RIDGE                                                                                      \
+    0.1            /* of the mean square of an input, times inputs / rows: few rows prove little   \
                     */
 #define FLOOR 1e-9 /* of the mean square of an input, at least */
 

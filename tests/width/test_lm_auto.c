@@ -3,6 +3,7 @@
 #include <pare/random_model.h>
 #include <pare/width.h>
 #include <pare_test.h>
+#include "../../src/width/lm_auto.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,6 +156,75 @@ static void what_does_not_go_together_is_said(void **state)
     pare_model_free(m);
 }
 
+/* ---- the way through ------------------------------------------------------------------------ */
+
+/* Rows of the stream at the end, by the reference. */
+static double farthest(pare_model *g, const pare_inputs *set, const pare_mat *rows)
+{
+    pare_err err = {0};
+    double far = 0;
+    double *const y = malloc(rows->rows * rows->cols * sizeof *y);
+    assert_non_null(y);
+    g->top = (pare_top){0};
+    for (size_t i = 0, at = 0; i < set->n; at += set->in[i].batch * set->in[i].tokens, i++)
+        assert_ok(pare_forward_f64(y + at * rows->cols, g, &set->in[i], NULL, NULL, &err), &err);
+    for (size_t i = 0; i < rows->rows * rows->cols; i++) far = fmax(far, fabs(y[i] - rows->v[i]));
+    free(y);
+    return far;
+}
+
+/* The constant is an input of the last map: what is still missed has mean 0. */
+static double mean_missed(const pass *p)
+{
+    double most = 0;
+    for (size_t j = 0; j < p->large.x.cols; j++) {
+        double sum = 0;
+        for (size_t i = 0; i < p->large.x.rows; i++)
+            sum += pare_row(&p->large.x, i)[j] - pare_row(&p->small.x, i)[j];
+        most = fmax(most, fabs(sum) / (double)p->large.x.rows);
+    }
+    return most;
+}
+
+static void the_fit_follows_the_model_as_it_is_cut(pare_random_kind kind, size_t v, size_t u)
+{
+    pare_err err = {0};
+    pare_model *const m = random_model(kind);
+    work w = {pare_arena_new(), NULL, &err, PARE_OK};
+    const pare_inputs set = inputs_for(w.a, m, 20);
+    const lm l = lm_open(&w, m, false);
+    lm_out out = {0};
+    lm_begin(&w, &out, &l);
+    pass p = {.w = &w, .m = &l, .out = &out};
+    p.parts = w_alloc(&w, 2 * m->nblocks, sizeof *p.parts);
+    p.metric = lm_metric(&w, &l, &set, 0, SEED);
+    p.large = lm_stem_rows(&w, &l, &set, 0);
+    p.small = lm_stem_rows(&w, &l, &set, 0);
+    assert_ok(w.st, &err);
+    p.parts[0].gone = v; /* of the first block; the others only make good */
+    p.parts[1].gone = u;
+    lm_refit(&p);
+    lm_put_ends(&w, &out, NULL, NULL, NULL);
+    pare_model *const g = lm_finish(&w, &out);
+    assert_ok(w.st, &err);
+    const double size = w_largest(&p.large.x), off = farthest(g, &set, &p.small.x);
+    if (!(off <= 1e-5 * size)) fail_msg("%s: off by %g", pare_random_kinds[kind], off);
+    assert_true(w_largest(&p.small.x) > 0.1 * size);
+    if (kind != PARE_RANDOM_BERT) assert_true(mean_missed(&p) <= 1e-9 * size);
+    pare_model_free(g);
+    pare_model_free(m);
+    pare_arena_free(w.a);
+}
+
+static void the_stream_it_goes_on_with_is_that_of_the_cut_model(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < 3; k++) {
+        the_fit_follows_the_model_as_it_is_cut(kinds[k], 4, 0);
+        the_fit_follows_the_model_as_it_is_cut(kinds[k], 0, 20);
+    }
+}
+
 /* ---- a trained one -------------------------------------------------------------------------- */
 
 static int by_value(const void *a, const void *b)
@@ -231,6 +301,7 @@ int main(void)
         TEST(no_more_than_the_share_is_left),
         TEST(sizes_are_as_asked),
         TEST(threads_change_no_bit),
+        TEST(the_stream_it_goes_on_with_is_that_of_the_cut_model),
         TEST(what_does_not_go_together_is_said),
         TEST(a_quarter_less_costs_less_than_by_slicing_or_plain_svd),
     };
