@@ -156,6 +156,58 @@ static void what_does_not_go_together_is_said(void **state)
     pare_model_free(m);
 }
 
+/* ---- the metric ----------------------------------------------------------------------------- */
+
+/* sum over the rows of KL(p || q) between the softmax of two rows of logits. */
+static double divergence(const double *x, const double *y, size_t rows, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < rows; i++, x += n, y += n) {
+        double a = 0, b = 0;
+        for (size_t j = 0; j < n; j++) a += exp(x[j]), b += exp(y[j]);
+        for (size_t j = 0; j < n; j++) sum += exp(x[j]) / a * (x[j] - log(a) - y[j] + log(b));
+    }
+    return sum;
+}
+
+/* A small error d at the head's input costs d^T G d / 2 nats: over all directions, half the trace.
+ */
+static void the_metric_counts_in_nats(void **state)
+{
+    const double eps = 1e-3;
+    pare_err err = {0};
+    pare_model *const m = random_model(PARE_RANDOM_GPT);
+    work w = {*state, NULL, &err, PARE_OK};
+    const pare_inputs set = inputs_for(w.a, m, 60);
+    const lm l = lm_open(&w, m, false);
+    const pare_mat g = lm_metric(&w, &l, &set, 0, SEED)[l.nplaces - 1];
+    lm_rows r = lm_stem_rows(&w, &l, &set, 0);
+    for (size_t b = 0; b < m->nblocks; b++) {
+        const lm_block k = lm_read(&w, &l, b);
+        lm_attend(&w, &l, &k.attn, &r);
+        lm_feed(&w, &l, &k.ffn, &r);
+    }
+    assert_ok(w.st, &err);
+    pare_model head = {.stem.width = r.x.cols, .top = m->top};
+    if (m->top.tied) head.top.out.w = m->stem.embedding;
+    head.top.tied = false;
+    const size_t n = r.x.rows, outs = pare_model_outputs(m);
+    double *const y = w_vec(&w, n * outs), *const z = w_vec(&w, n * outs), trace = 0, nats = 0;
+    const pare_input in = {.batch = 1, .tokens = n, .width = r.x.cols, .x = r.x.v};
+    assert_ok(pare_forward_f64(y, &head, &in, NULL, NULL, &err), &err);
+    for (size_t j = 0; j < r.x.cols; j++) {
+        for (size_t i = 0; i < n; i++) pare_row_mut(&r.x, i)[j] += eps;
+        assert_ok(pare_forward_f64(z, &head, &in, NULL, NULL, &err), &err);
+        for (size_t i = 0; i < n; i++) pare_row_mut(&r.x, i)[j] -= eps;
+        nats += divergence(y, z, n, outs) / (double)n;
+        trace += pare_row(&g, j)[j];
+    }
+    /* 720 tokens, one draw each: the trace is known to a few percent. */
+    if (!(fabs(eps * eps * trace / 2 / nats - 1) <= 0.15))
+        fail_msg("seed %d: %g is not %g", SEED, eps * eps * trace / 2, nats);
+    pare_model_free(m);
+}
+
 /* ---- the way through ------------------------------------------------------------------------ */
 
 /* Rows of the stream at the end, by the reference. */
@@ -301,6 +353,7 @@ int main(void)
         TEST(no_more_than_the_share_is_left),
         TEST(sizes_are_as_asked),
         TEST(threads_change_no_bit),
+        TEST(the_metric_counts_in_nats),
         TEST(the_stream_it_goes_on_with_is_that_of_the_cut_model),
         TEST(what_does_not_go_together_is_said),
         TEST(a_quarter_less_costs_less_than_by_slicing_or_plain_svd),
