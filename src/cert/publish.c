@@ -9,11 +9,13 @@
 const char *pare_domain_text(pare_arena *a, const pare_data_ref *data)
 {
     if (strcmp(data->kind, "part") == 0) {
-        const size_t last = data->first + data->count - 1;
-        return data->tokens
-                   ? pare_sprintf(a, "inputs %zu to %zu of the data file, the first %zu tokens of each",
-                                  data->first, last, data->tokens)
-                   : pare_sprintf(a, "inputs %zu to %zu of the data file", data->first, last);
+        char most[64] = "";
+        if (data->tokens)
+            snprintf(most, sizeof most, ", its first %zu tokens at most", data->tokens);
+        if (data->count == 1)
+            return pare_sprintf(a, "input %zu of the data file%s", data->first, most);
+        return pare_sprintf(a, "each of inputs %zu to %zu of the data file%s", data->first,
+                            data->first + data->count - 1, most);
     }
     if (data->path && data->count == 1)
         return pare_sprintf(a, "the one input in the data file (split %zu)", data->split);

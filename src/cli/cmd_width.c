@@ -306,8 +306,6 @@ static pare_status width_of_text(cli *c, width_opts *o, const pare_model *m)
 static pare_status width_of_graph(cli *c, width_opts *o, const pare_model *m)
 {
     cert_inputs in;
-    if (!o->r.data)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--data is needed: a cut is fitted to a graph");
     pare_status st = cli_inputs(c, &in, m, o->r.data, o->split);
     if (!st) st = cut(c, o, m, &in);
     return st ? st : reduce_compare(c, &o->r, m, &in);
@@ -317,11 +315,16 @@ static pare_status width(cli *c, width_opts *o)
 {
     pare_model *m = NULL;
     pare_status st = reduce_begin(c, &o->r);
+    if (!st && !o->r.data && o->method != PARE_WIDTH_SVD)
+        st = pare_fail(&c->err, PARE_ERR_USAGE, "--data is needed: a cut is fitted to it");
     if (!st && o->epochs && o->method != PARE_WIDTH_AUTO)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "--distill goes with --method auto");
     if (!st) st = ask(c, o);
     if (!st) st = cli_load(c, &m, c->operand[0]);
     const bool text = !st && pare_width_is_text(m, (pare_width_method)o->method);
+    if (text && (o->edits || o->edit_rows || o->ball > 0 || o->epochs))
+        st = pare_fail(&c->err, PARE_ERR_USAGE,
+                       "--edits, --ball and --distill go with graph transformers");
     if (!st && text) st = width_of_text(c, o, m);
     if (!st && !text) st = width_of_graph(c, o, m);
     if (c->bar.drawn) pare_bar_clear(&c->bar);

@@ -62,13 +62,20 @@ static size_t most(const size_t *v, size_t n)
     return best;
 }
 
+static size_t most_units(const lm *m, const lm_fact *f)
+{
+    size_t units = 0;
+    for (size_t b = 0; b < m->m->nblocks; b++)
+        if (f[b].units > units) units = f[b].units;
+    return units;
+}
+
 static void check_sizes(work *w, const lm *m, const lm_fact *f, const pare_width_opts *o)
 {
-    size_t dk = 0, dv = 0, units = 0;
+    size_t dk = 0, dv = 0;
     for (size_t b = 0; b < m->m->nblocks; b++) {
         if (f[b].dk > dk) dk = f[b].dk;
         if (f[b].dv > dv) dv = f[b].dv;
-        if (f[b].units > units) units = f[b].units;
     }
     const struct {
         const char *name;
@@ -76,7 +83,7 @@ static void check_sizes(work *w, const lm *m, const lm_fact *f, const pare_width
     } all[] = {{"dim", o->dim, most(m->width, m->nplaces)},
                {"qk-dim", o->qk_dim, dk},
                {"v-dim", o->v_dim, dv},
-               {"ffn-dim", o->ffn_dim, units}};
+               {"ffn-dim", o->ffn_dim, most_units(m, f)}};
     for (size_t i = 0; i < 4; i++)
         if (all[i].asked > all[i].have)
             w_fail(w, PARE_ERR_USAGE, "%s %zu is more than the %zu of the model", all[i].name,
@@ -85,19 +92,23 @@ static void check_sizes(work *w, const lm *m, const lm_fact *f, const pare_width
 
 /* ---- a share of the parameters -------------------------------------------------------------- */
 
-static void keep_share(work *w, lm_sizes *s, const lm *m, const lm_fact *f, double keep)
+/* The widest stream that fits; with `both` the hidden layers shrink by the same share. */
+static void keep_share(work *w, lm_sizes *s, const lm *m, const lm_fact *f, double keep, bool both)
 {
     const double limit = keep * (double)pare_model_size(m->m, 1, 1).parameters;
-    size_t low = 0, high = most(m->width, m->nplaces);
+    const size_t wide = most(m->width, m->nplaces), units = most_units(m, f);
+    size_t low = 0, high = wide;
     while (low < high) { /* the largest that fits; 0: none */
         const size_t mid = (low + high + 1) / 2;
         s->dim = mid;
+        if (both) s->ffn = (units * mid + wide - 1) / wide;
         if ((double)lm_count(m, f, s) <= limit)
             low = mid;
         else
             high = mid - 1;
     }
     s->dim = low;
+    if (both) s->ffn = (units * low + wide - 1) / wide;
     if (low == 0) w_fail(w, PARE_ERR_PROMISE, "not even dimension 1 leaves that few parameters");
 }
 
@@ -106,7 +117,9 @@ static lm_sizes settled(work *w, const lm *m, const lm_fact *f, const pare_width
     lm_sizes s = {.dim = o->dim, .qk = o->qk_dim, .v = o->v_dim, .ffn = o->ffn_dim};
     s.own = o->method == PARE_WIDTH_SLICE && o->basis == PARE_BASIS_PCA;
     s.untie = o->untie;
-    if (o->dim == 0 && o->keep > 0 && o->method != PARE_WIDTH_AUTO) keep_share(w, &s, m, f, o->keep);
+    const bool alone = !o->qk_dim && !o->v_dim && !o->ffn_dim;
+    if (o->dim == 0 && o->keep > 0 && o->method != PARE_WIDTH_AUTO)
+        keep_share(w, &s, m, f, o->keep, alone && o->method == PARE_WIDTH_SVD);
     return s;
 }
 
