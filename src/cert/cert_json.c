@@ -23,8 +23,8 @@ pare_status cert_seal(char hex[PARE_SHA256_HEX], const pare_cert *c, pare_err *e
 {
     const pare_data_ref *const d = &c->data;
     char numbers[160];
-    int n = snprintf(numbers, sizeof numbers, "%d\n%" PRIu64 "\n%zu\n%zu\n%zu\n",
-                     PARE_CERT_SCHEMA, c->seed, d->split, d->count, d->tokens);
+    int n = snprintf(numbers, sizeof numbers, "%d\n%" PRIu64 "\n%zu\n%zu\n%zu\n", PARE_CERT_SCHEMA,
+                     c->seed, d->split, d->count, d->tokens);
     if (is_part(d)) snprintf(numbers + n, sizeof numbers - (size_t)n, "%zu\n", d->first);
     const char *const parts[] = {"pare ",   numbers, c->reduction,    "\n", d->kind, "\n",
                                  d->sha256, "\n",    d->inputs_sha256};

@@ -80,7 +80,8 @@ static pare_status describe(pare_cert *cert, pare_arena *a, const pare_model *in
     /* The bytes are those of the temporary file; the name is the final one. */
     cert->output.path = pare_path_relative(a, p->cert, o->out_path);
     if (!cert->output.path) return pare_no_memory(err);
-    st = pare_data_ref_make(&cert->data, a, p->cert, o->data_path, o->split, o->tokens, o->set, err);
+    st =
+        pare_data_ref_make(&cert->data, a, p->cert, o->data_path, o->split, o->tokens, o->set, err);
     if (!o->part) return st;
     cert->data.kind = "part";
     cert->data.first = o->first;

@@ -113,7 +113,7 @@ static void print_stated(const pare_cert *cert)
     const double low = 1 - stated(cert, PARE_WIDTH_AUC_BELOW, NULL);
     const double edits = stated(cert, PARE_WIDTH_EDITS, &domain);
     if (low <= high)
-        out_row("auc proven", "of the cut: in [%.5f, %.5f]", floor(1e5 * low) / 1e5,
+        out_row("proven auc", "of the cut: in [%.5f, %.5f]", floor(1e5 * low) / 1e5,
                 fmin(1, ceil(1e5 * high) / 1e5));
     if (isnan(edits)) return;
     out_row("edits", "proven %s on %s", pare_ub_format(buf, pare_ub_exact(edits), 4), domain);
@@ -153,8 +153,7 @@ static bool json_cut(cJSON *root, const width_opts *o)
            json_pair(to, "dim", widest(p), p->dim) &&
            json_pair(to, "qk_dim", most_keys(p), p->qk_dim) &&
            json_pair(to, "ffn_dim", most_units(p), p->ffn_dim) &&
-           (isnan(o->output_error) ||
-            pare_json_add_number(to, "output_error", o->output_error)) &&
+           (isnan(o->output_error) || pare_json_add_number(to, "output_error", o->output_error)) &&
            (o->epochs == 0 || (pare_json_add_size(to, "distill_epochs", o->epochs) &&
                                pare_json_add_number(to, "validation", o->taught.val)));
 }
@@ -295,8 +294,7 @@ static pare_status width_of_text(cli *c, width_opts *o, const pare_model *m)
     w->basis = (pare_width_basis)o->basis;
     w->seed = c->seed;
     pare_status st = width_data_load(c, &d, m, o->r.data, o->windows);
-    if (!st)
-        st = pare_width(&small, &o->report, m, d.fit.n ? &d.fit : NULL, w, &c->exec, &c->err);
+    if (!st) st = pare_width(&small, &o->report, m, d.fit.n ? &d.fit : NULL, w, &c->exec, &c->err);
     if (!st) st = keep_report(c, &o->report);
     if (!st) st = reduce_publish(c, &o->r, m, &small, &d.held, &pare_width_provers[o->method]);
     pare_model_free(small);
@@ -307,6 +305,8 @@ static pare_status width_of_graph(cli *c, width_opts *o, const pare_model *m)
 {
     cert_inputs in;
     pare_status st = cli_inputs(c, &in, m, o->r.data, o->split);
+    if (!st && (o->edits || o->edit_rows))
+        st = pare_width_edits_check(m, &in.set.in[0], o->edit_rows, &c->err);
     if (!st) st = cut(c, o, m, &in);
     return st ? st : reduce_compare(c, &o->r, m, &in);
 }
@@ -315,7 +315,7 @@ static pare_status width(cli *c, width_opts *o)
 {
     pare_model *m = NULL;
     pare_status st = reduce_begin(c, &o->r);
-    if (!st && !o->r.data && o->method != PARE_WIDTH_SVD)
+    if (!st && !o->r.data && o->method != PARE_WIDTH_SVD && o->method != PARE_WIDTH_SLICE)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "--data is needed: a cut is fitted to it");
     if (!st && o->epochs && o->method != PARE_WIDTH_AUTO)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "--distill goes with --method auto");
@@ -341,6 +341,11 @@ static pare_status width(cli *c, width_opts *o)
     {                                                                                              \
         .name = word, .kind = OPT_SIZE, .to = &o.field, .metavar = "D", .help = text,              \
         .unset = "as it is", .max = MOST_WIDTH                                                     \
+    }
+#define JOINED_SIZE(word, field, text, more)                                                       \
+    {                                                                                              \
+        .name = word, .kind = OPT_SIZE, .to = &o.field, .metavar = "D", .help = text,              \
+        .max = MOST_WIDTH, .unset = "as it is", .joined = more                                     \
     }
 /* On one line of the help: the first one's text is the word before it. */
 #define CHOICE_ROW(word, field, text, names)                                                       \
@@ -369,23 +374,24 @@ int cmd_width(int argc, char **argv)
          .kind = OPT_TEXT,
          .to = &o.r.data,
          .metavar = "G",
-         .help = "the graph the cut is fitted to and proven on",
+         .help = "what the cut is fitted to and proven on",
          .unset = "must be given"},
+        SIZE_ROW("dim", cut.dim, "width of the stream"),
+        JOINED_SIZE("qk-dim", cut.qk_dim, "inside", true),
+        JOINED_SIZE("v-dim", cut.v_dim, "", true),
+        JOINED_SIZE("ffn-dim", cut.ffn_dim, "", false),
         {.name = "split",
          .kind = OPT_SIZE,
          .to = &o.split,
          .metavar = "K",
-         .help = "which split of it",
-         .max = 1u << 20},
-        SIZE_ROW("dim", cut.dim, "width of the stream"),
-        SIZE_ROW("qk-dim", cut.qk_dim, "dimensions of queries and keys in each head"),
-        SIZE_ROW("v-dim", cut.v_dim, "dimensions of values in each head (svd)"),
-        SIZE_ROW("ffn-dim", cut.ffn_dim, "hidden units"),
+         .help = "data",
+         .max = 1u << 20,
+         .joined = true},
         {.name = "windows",
          .kind = OPT_SIZE,
          .to = &o.windows,
          .metavar = "N",
-         .help = "text",
+         .help = "",
          .min = 1,
          .max = MOST_WIDTH,
          .joined = true},
@@ -394,21 +400,23 @@ int cmd_width(int argc, char **argv)
          .to = &o.cut.tokens,
          .metavar = "N",
          .help = "",
-         .max = MOST_WIDTH},
-        {.name = "untie", .kind = OPT_FLAG, .to = &o.cut.untie, .help = "a tied head gets weights of its own"},
+         .max = MOST_WIDTH,
+         .joined = true},
+        {.name = "untie", .kind = OPT_FLAG, .to = &o.cut.untie, .help = ""},
         {.name = "distill",
          .kind = OPT_SIZE,
          .to = &o.epochs,
          .metavar = "N",
-         .help = "teach the cut model for N epochs",
+         .help = "teach",
          .unset = "not at all",
          .min = 1,
-         .max = MOST_WIDTH},
+         .max = MOST_WIDTH,
+         .joined = true},
         {.name = "distill-lr",
          .kind = OPT_REAL,
          .to = &o.distill.lr,
          .metavar = "R",
-         .help = "teach",
+         .help = "",
          .low = 0,
          .high = INFINITY,
          .joined = true},
@@ -434,23 +442,21 @@ int cmd_width(int argc, char **argv)
          .help = "largest proven error; without a width: the narrowest",
          .low = 0,
          .high = INFINITY},
-        {.name = "edits",
-         .kind = OPT_FLAG,
-         .to = &o.edits,
-         .help = "prove it for every change of one node's features as well"},
+        {.name = "edits", .kind = OPT_FLAG, .to = &o.edits, .help = "prove", .joined = true},
         {.name = "edit-rows",
          .kind = OPT_SIZE,
          .to = &o.edit_rows,
          .metavar = "N",
-         .help = "... to one of the N most frequent rows",
-         .unset = "any row of the data",
+         .help = "",
+         .unset = "all",
          .min = 1,
-         .max = MOST_WIDTH},
+         .max = MOST_WIDTH,
+         .joined = true},
         {.name = "ball",
          .kind = OPT_REAL,
          .to = &o.ball,
          .metavar = "RHO",
-         .help = "prove it for all features within RHO as well",
+         .help = "",
          .unset = "not asked",
          .low = 0,
          .high = INFINITY},
@@ -470,7 +476,8 @@ int cmd_width(int argc, char **argv)
     const opt_spec spec = {
         .command = "width",
         .args = "MODEL --data G --dim D -o OUT",
-        .about = "Makes a graph transformer narrower and proves what that costs on its graph.",
+        .about = "Makes a model narrower and proves what that costs: graph transformers on their\n"
+                 "graph; language models and encoders by slice and svd.",
         .example = "width model.safetensors --data board.npz --dim 8 -o small.safetensors",
         .own = own,
         .nown = sizeof own / sizeof *own,

@@ -42,7 +42,8 @@ static pare_status add_squares(cli *c, double *apart, double *size, const pare_m
 {
     const pare_mark mark = pare_arena_mark(c->arena);
     const size_t n = pare_output_rows(f, in) * pare_model_outputs(f);
-    float *const a = pare_alloc(c->arena, n, sizeof *a), *const b = pare_alloc(c->arena, n, sizeof *b);
+    float *const a = pare_alloc(c->arena, n, sizeof *a), *const b =
+                                                             pare_alloc(c->arena, n, sizeof *b);
     pare_status st = a && b ? PARE_OK : pare_no_memory(&c->err);
     if (!st) st = forward_floats(c, a, f, in, false);
     if (!st) st = forward_floats(c, b, g, in, false);
@@ -60,7 +61,8 @@ pare_status width_output_error(cli *c, double *out, const pare_model *f, const p
     const pare_inputs *const set = d->held.path ? &d->held.data.inputs : &d->held.set;
     double apart = 0, size = 0;
     pare_status st = PARE_OK;
-    for (size_t i = 0; !st && i < set->n; i++) st = add_squares(c, &apart, &size, f, g, &set->in[i]);
+    for (size_t i = 0; !st && i < set->n; i++)
+        st = add_squares(c, &apart, &size, f, g, &set->in[i]);
     *out = size > 0 ? sqrt(apart / size) : 0;
     return st;
 }

@@ -208,9 +208,9 @@ static pare_status plain_gather(pare_gather *g, const pare_array *a, pare_err *e
     char shape[128];
     const pare_model *const m = g->model;
     const size_t n = a->ndim, own = m->stem.ids ? 1 : 2, d = m->stem.ids ? 1 : m->stem.width;
-    const bool kind = m->stem.ids ? n == 2 && pare_array_is_integer(a)
-                                  : (n == 2 || n == 3) && a->dtype != PARE_TEXT &&
-                                        a->shape[n - 1] == d;
+    const bool kind = m->stem.ids
+                          ? n == 2 && pare_array_is_integer(a)
+                          : (n == 2 || n == 3) && a->dtype != PARE_TEXT && a->shape[n - 1] == d;
     if (!kind)
         return pare_fail(err, PARE_ERR_INPUT, "the array is %s %s, the model takes %s of %zu: %s",
                          pare_dtype_name(a->dtype), pare_shape_text(shape, a->shape, n),

@@ -43,8 +43,9 @@ static void check_opts(work *w, const pare_width_opts *o, const pare_inputs *dat
     if ((slice || best) && (!data || data->n == 0))
         w_fail(w, PARE_ERR_USAGE, "%s looks at the stream on data: none are given", name);
     if (best && (o->dim || o->qk_dim))
-        w_fail(w, PARE_ERR_USAGE, "auto cuts values and hidden units of such a model: keep, v-dim, "
-                                  "ffn-dim, not dim or qk-dim");
+        w_fail(w, PARE_ERR_USAGE,
+               "auto cuts values and hidden units of such a model: keep, v-dim, "
+               "ffn-dim, not dim or qk-dim");
     if (o->basis == PARE_BASIS_MINMAX)
         w_fail(w, PARE_ERR_USAGE, "%s has no basis minmax: pca or shared", name);
     if (!o->dim && !o->qk_dim && !o->v_dim && !o->ffn_dim && !(o->keep > 0))
@@ -130,8 +131,8 @@ void lm_need_one_width(work *w, const lm *m)
     for (size_t p = 1; p < m->nplaces; p++)
         if (m->width[p] != m->width[0])
             w_fail(w, PARE_ERR_INPUT,
-                   "the stream has widths %zu and %zu: one basis can not serve both",
-                   m->width[0], m->width[p]);
+                   "the stream has widths %zu and %zu: one basis can not serve both", m->width[0],
+                   m->width[p]);
 }
 
 void lm_job_ends(lm_job *j, const lm_basis *first, const lm_basis *last)
@@ -217,8 +218,8 @@ pare_status lm_width(pare_model **out, pare_width_report *report, const pare_mod
     *out = NULL;
     if (!w.a) return pare_no_memory(err);
     check_opts(&w, opts, data);
-    const bool inner = opts->dim == 0 && (opts->qk_dim || opts->v_dim || opts->ffn_dim) &&
-                       !(opts->keep > 0);
+    const bool inner =
+        opts->dim == 0 && (opts->qk_dim || opts->v_dim || opts->ffn_dim) && !(opts->keep > 0);
     const lm m = lm_open(&w, in, !inner && opts->method != PARE_WIDTH_AUTO);
     const lm_fact *const facts = w.st ? NULL : lm_facts(&w, &m);
     if (!w.st) check_sizes(&w, &m, facts, opts);

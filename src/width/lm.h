@@ -97,10 +97,10 @@ typedef struct lm_affine {
 
 typedef struct lm {
     const pare_model *m;
-    pare_dtype dtype;  /* of the output */
-    bool stream;       /* false: norms, skips and ends stay the model's own; heads and units are cut */
-    bool centred;      /* the stream has lost its mean: layer norms before the sublayers */
-    bool merges;       /* no row is empty: value biases go to bo */
+    pare_dtype dtype; /* of the output */
+    bool stream;  /* false: norms, skips and ends stay the model's own; heads and units are cut */
+    bool centred; /* the stream has lost its mean: layer norms before the sublayers */
+    bool merges;  /* no row is empty: value biases go to bo */
     bool interleaved;  /* how planes lie */
     size_t nplaces;    /* 2 blocks + 1 */
     size_t *width;     /* of each place */
@@ -127,11 +127,11 @@ void lm_merge_values(work *w, lm_attn *a);
 /* ---- rows of the calibration set (lm_rows.c) ---- */
 
 typedef struct lm_rows {
-    size_t n;       /* sequences */
-    size_t *tokens; /* of each */
+    size_t n;                 /* sequences */
+    size_t *tokens;           /* of each */
     const pare_graph **graph; /* of each; NULL unless the pattern is a graph */
-    pare_mat x;     /* all tokens x width, one sequence below the other */
-    double *spare;  /* room for the next place */
+    pare_mat x;               /* all tokens x width, one sequence below the other */
+    double *spare;            /* room for the next place */
 } lm_rows;
 
 /* What place 0 holds. Sequences of a batch are taken apart; no more than `most` tokens of each. */

@@ -150,8 +150,9 @@ static size_t ends_size(const lm *m, const lm_sizes *s)
     if (pare_has(&t->dense.w))
         return n + t->dense.w.rows * (l + 1) + weight_size(&t->out.w) + weight_size(&t->out.b) +
                (t->tied ? weight_size(&st->embedding) : 0);
-    if (tied) return n + (m->top.plain && !s->own && !m->centred ? 0 : e * l + (shift ? e : 0)) +
-                     weight_size(&t->out.b);
+    if (tied)
+        return n + (m->top.plain && !s->own && !m->centred ? 0 : e * l + (shift ? e : 0)) +
+               weight_size(&t->out.b);
     const size_t outs = pare_model_outputs(m->m);
     return n + outs * l + (shift || pare_has(&t->out.b) ? outs : 0);
 }

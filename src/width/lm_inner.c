@@ -89,6 +89,5 @@ void lm_cut_values(work *w, lm_attn *a, size_t g, const pare_mat *values, const 
     k->wv = w_mul(w, values, false, &k->wv, false);
     k->bv = w_apply(w, values, false, k->bv, NULL);
     for (size_t i = 0; !w->st && i < a->nheads; i++)
-        if (a->heads[i].keys == g)
-            a->heads[i].wo = w_mul(w, &a->heads[i].wo, false, back, false);
+        if (a->heads[i].keys == g) a->heads[i].wo = w_mul(w, &a->heads[i].wo, false, back, false);
 }

@@ -33,8 +33,8 @@ static lm_skip projected_skip(work *w, const lm_skip *s, const lm_basis *in, con
     const bool same = in->read.v == out->read.v && in->write.v == out->write.v;
     if (s->kind == PARE_SKIP_NONE || (s->kind == PARE_SKIP_IDENTITY && same)) return to;
     to.kind = PARE_SKIP_DENSE;
-    const pare_mat read = s->kind == PARE_SKIP_DENSE ? w_mul(w, &s->w, false, &in->read, false)
-                                                     : in->read;
+    const pare_mat read =
+        s->kind == PARE_SKIP_DENSE ? w_mul(w, &s->w, false, &in->read, false) : in->read;
     to.w = w_mul(w, writes(out), true, &read, false);
     return to;
 }

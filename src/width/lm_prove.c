@@ -43,9 +43,8 @@ static void weights(work *w, pare_cert *again, pare_arena *a, const pare_model *
         const char *const name = pare_sprintf(a, "attention weights of layer %zu", l);
         if (!w->st && !name) w->st = pare_no_memory(w->err);
         if (w->st) return;
-        again->statements[again->nstatements++] =
-            (pare_statement){name, "largest |ln(a / a^)| over the attention weights", again->domain,
-                             1, r.proven.v};
+        again->statements[again->nstatements++] = (pare_statement){
+            name, "largest |ln(a / a^)| over the attention weights", again->domain, 1, r.proven.v};
         pare_progress(w->exec, "prove attention", l + 1, f->nblocks);
     }
 }
@@ -61,9 +60,9 @@ static void fill(work *w, pare_cert *again, pare_arena *a, const pare_cert *clai
     if (!w->st && (!again->domain || !again->statements)) w->st = pare_no_memory(w->err);
     if (w->st) return;
     const double share = (double)(o.rows - o.certain) / (double)(o.rows ? o.rows : 1);
-    again->statements[again->nstatements++] = (pare_statement){
-        "rows whose largest entry may have changed", "share of the output rows", again->domain, 1,
-        share};
+    again->statements[again->nstatements++] =
+        (pare_statement){"rows whose largest entry may have changed", "share of the output rows",
+                         again->domain, 1, share};
     if (alike(f, g) && work_of(f, g, set) <= RATIO_WORK) weights(w, again, a, f, g, set);
     again->apriori = INFINITY;
     again->proven = o.gap.proven.v;

@@ -58,8 +58,9 @@ static void check_reader(work *w, const lm *m, const char *where, size_t b, cons
     if (n->kind != PARE_NORM_NONE && !after->plain)
         refuse(w, where, b, "a norm reads what another norm's gain has scaled");
     if (m->centred && n->kind != PARE_NORM_LAYER && n->kind != PARE_NORM_MEAN)
-        refuse(w, where, b, "it reads the mean, which layer norms elsewhere take away: the stream "
-                            "can not be cut");
+        refuse(w, where, b,
+               "it reads the mean, which layer norms elsewhere take away: the stream "
+               "can not be cut");
 }
 
 static void check_writer(work *w, const lm *m, const char *where, size_t b, const pare_skip *s,

@@ -389,7 +389,8 @@ static void copy_ends(lm_out *o)
     s->norm = copy_norm(&o->store, &m->stem.norm);
     *t = m->top;
     t->norm = copy_norm(&o->store, &m->top.norm);
-    t->dense = (pare_dense){copy_weight(&o->store, &t->dense.w), copy_weight(&o->store, &t->dense.b)};
+    t->dense =
+        (pare_dense){copy_weight(&o->store, &t->dense.w), copy_weight(&o->store, &t->dense.b)};
     t->out = (pare_dense){copy_weight(&o->store, &t->out.w), copy_weight(&o->store, &t->out.b)};
 }
 

@@ -18,8 +18,7 @@ static void principal(work *w, pare_mat *u, const pare_mat *gram)
     double *const values = w_vec(w, n);
     if (!w->st) w->st = pare_eigh(values, &v, gram, w->a, w->err);
     for (size_t i = 0; !w->st && i < n; i++)
-        for (size_t k = 0; k < u->cols; k++)
-            pare_row_mut(u, i)[k] = pare_row(&v, i)[n - 1 - k];
+        for (size_t k = 0; k < u->cols; k++) pare_row_mut(u, i)[k] = pare_row(&v, i)[n - 1 - k];
 }
 
 static size_t wanted(const lm_job *j, size_t p)

@@ -132,10 +132,8 @@ static void choose(work *w, const lm *m, const lm_attn *a, size_t g, size_t room
     ranked *const all = w_alloc(w, n, sizeof *all);
     c->which = w_alloc(w, planes, sizeof *c->which);
     if (w->st) return;
-    for (size_t f = 0; f < planes; f++)
-        all[f] = (ranked){plane_energy(m, a, g, f) / 2, f, 2};
-    for (size_t i = 0; i < p->n; i++)
-        all[planes + i] = (ranked){p->energy[i], planes + i, 1};
+    for (size_t f = 0; f < planes; f++) all[f] = (ranked){plane_energy(m, a, g, f) / 2, f, 2};
+    for (size_t i = 0; i < p->n; i++) all[planes + i] = (ranked){p->energy[i], planes + i, 1};
     qsort(all, n, sizeof *all, by_value);
     for (size_t i = 0; i < n; i++) {
         if (all[i].cost > room) continue;
@@ -155,7 +153,8 @@ static void cut_keys(work *w, const lm *m, lm_attn *a, size_t g, size_t qk)
     still_part p = still_of(w, a, g);
     choose(w, m, a, g, qk, &p, &c, &kept);
     if (!w->st && c.planes == 0 && kept == 0) /* a head needs one dimension */
-        w_fail(w, PARE_ERR_USAGE, "qk-dim %zu: rotary queries and keys go in whole planes of 2", qk);
+        w_fail(w, PARE_ERR_USAGE, "qk-dim %zu: rotary queries and keys go in whole planes of 2",
+               qk);
     const pare_mat v = w_first_cols(w, &p.v, kept);
     c.keys = w_mul(w, &v, true, &p.q, false);
     c.queries = w_mul(w, &v, true, &p.l, true);

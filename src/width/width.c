@@ -7,9 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-const char *const pare_width_method_names[] = {"exact", "lowrank", "leverage", "cluster",
-                                               "jl",    "qk",      "auto",     "slice",
-                                               "svd",   NULL};
+const char *const pare_width_method_names[] = {"exact", "lowrank", "leverage", "cluster", "jl",
+                                               "qk",    "auto",    "slice",    "svd",     NULL};
 const char *const pare_width_rows_names[] = {"greedy", "sample", NULL};
 const char *const pare_width_start_names[] = {"rank", "jl", NULL};
 const char *const pare_width_rule_names[] = {"margin", "paper", NULL};
