@@ -185,7 +185,10 @@ PARE_MUST_USE pare_status pare_width_edits_check(const pare_model *m, const pare
 extern const pare_prover pare_width_provers[PARE_WIDTH_METHODS];
 /* In the name of a hypothesis whose limit is proven from below: no cut of that kind has less. */
 #define PARE_WIDTH_LEAST "and the least of any"
-/* What to ask pare_publish for (its `ask`): the same statements for every input whose feature rows
+/* What to ask pare_publish for (its `ask`) when the inputs are independent draws that the cut has
+ * not seen: what holds for one more of them, and with which probability. */
+#define PARE_WIDTH_NEW_INPUT "a new input of the same source"
+/* The same: the statements for every input whose feature rows
  * are each within rho of the given ones. NULL when memory is out. */
 PARE_MUST_USE const char *pare_width_ball_name(pare_arena *a, double rho);
 #endif

@@ -10,7 +10,8 @@ typedef struct width_opts {
     pare_width_opts cut;
     bool edits; /* all single-node edits are proven as well */
     size_t edit_rows;
-    double ball;   /* radius; 0: none */
+    double ball; /* radius; 0: none */
+    const char *heldout;
     size_t epochs; /* of distilling; 0: none */
     pare_distill_opts distill;
     pare_train_result taught;
@@ -70,26 +71,29 @@ static void print_details(const pare_width_report *p)
     }
 }
 
-/* The balls that were asked for, and what no cut can beat: at the last place of the stream, and in
- * the outputs where there is such a bound. */
+/* The balls and the new input that were asked for, and what no cut can beat: at the last place of
+ * the stream, and in the outputs where there is such a bound. */
 static void print_beside(const pare_cert *cert)
 {
-    const pare_hypothesis *last = NULL;
+    const pare_hypothesis *last = NULL, *outputs = NULL;
     char buf[40];
     for (size_t i = 0; i < cert->nstatements; i++) {
         const pare_statement *const s = &cert->statements[i];
-        if (strncmp(s->name, "ball", 4) == 0)
-            out_row("", "%s: %s", s->name, pare_ub_format(buf, pare_ub_exact(s->bound), 4));
+        const char *const bound = pare_ub_format(buf, pare_ub_exact(s->bound), 4);
+        if (strncmp(s->name, "ball", 4) == 0) out_row("ball", "%s: %s", s->name + 5, bound);
+        if (strcmp(s->name, PARE_WIDTH_NEW_INPUT) == 0)
+            out_row("new input", "%s with probability %.6g, on %s", bound, s->probability,
+                    s->domain);
     }
     for (size_t i = 0; i < cert->nhypotheses; i++) {
         const pare_hypothesis *const h = &cert->hypotheses[i];
-        if (!strstr(h->name, PARE_WIDTH_LEAST) || (h->name[0] != 'h' && h->name[0] != 'o'))
-            continue;
-        if (last && h->name[0] == 'o')
-            out_row("at best", "%s: %.4g, %.4g", last->name, last->value, last->limit);
-        last = h;
+        if (!strstr(h->name, PARE_WIDTH_LEAST)) continue;
+        if (h->name[0] == 'h') last = h;
+        if (h->name[0] == 'o') outputs = h;
     }
     if (last) out_row("at best", "%s: %.4g, %.4g", last->name, last->value, last->limit);
+    if (outputs)
+        out_row("at best", "%s: %.4g, %.4g", outputs->name, outputs->value, outputs->limit);
 }
 
 /* The bound of a statement that begins so; nan: it is not there. */
@@ -223,7 +227,9 @@ static pare_status distill(cli *c, width_opts *o, const pare_model *m, pare_mode
     return PARE_OK;
 }
 
-static pare_status cut(cli *c, width_opts *o, const pare_model *m, const cert_inputs *in)
+/* Fitted to `in`, proven on `on`. */
+static pare_status cut(cli *c, width_opts *o, const pare_model *m, const cert_inputs *in,
+                       const cert_inputs *on)
 {
     pare_model *small = NULL;
     pare_width_opts *const w = &o->cut;
@@ -238,7 +244,7 @@ static pare_status cut(cli *c, width_opts *o, const pare_model *m, const cert_in
     pare_status st = pare_width(&small, &o->report, m, &in->set, w, &c->exec, &c->err);
     if (!st) st = keep_report(c, &o->report);
     if (!st && o->epochs) st = distill(c, o, m, &small);
-    if (!st) st = reduce_publish(c, &o->r, m, &small, in, &pare_width_provers[o->method]);
+    if (!st) st = reduce_publish(c, &o->r, m, &small, on, &pare_width_provers[o->method]);
     pare_model_free(small);
     return st;
 }
@@ -258,8 +264,18 @@ static pare_status ask(cli *c, width_opts *o)
         st = ask_for(c, o,
                      o->edit_rows ? pare_sprintf(c->arena, PARE_WIDTH_EDITS_ROWS, o->edit_rows)
                                   : PARE_WIDTH_EDITS);
+    if (!st && o->heldout) st = ask_for(c, o, PARE_WIDTH_NEW_INPUT);
     if (!st && o->ball > 0) st = ask_for(c, o, pare_width_ball_name(c->arena, o->ball));
     return st;
+}
+
+static pare_status check_edits(cli *c, const width_opts *o, const pare_model *m,
+                               const cert_inputs *on)
+{
+    if (on->set.n != 1)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--edits speaks of one graph, %s has %zu inputs",
+                         on->path, on->set.n);
+    return pare_width_edits_check(m, &on->set.in[0], o->edit_rows, &c->err);
 }
 
 /* ---- language models and encoders ----------------------------------------------------------- */
@@ -303,12 +319,13 @@ static pare_status width_of_text(cli *c, width_opts *o, const pare_model *m)
 
 static pare_status width_of_graph(cli *c, width_opts *o, const pare_model *m)
 {
-    cert_inputs in;
+    cert_inputs in, on;
     pare_status st = cli_inputs(c, &in, m, o->r.data, o->split);
-    if (!st && (o->edits || o->edit_rows))
-        st = pare_width_edits_check(m, &in.set.in[0], o->edit_rows, &c->err);
-    if (!st) st = cut(c, o, m, &in);
-    return st ? st : reduce_compare(c, &o->r, m, &in);
+    on = in;
+    if (!st && o->heldout) st = cli_inputs(c, &on, m, o->heldout, o->split);
+    if (!st && (o->edits || o->edit_rows)) st = check_edits(c, o, m, &on);
+    if (!st) st = cut(c, o, m, &in, &on);
+    return st ? st : reduce_compare(c, &o->r, m, &on);
 }
 
 static pare_status width(cli *c, width_opts *o)
@@ -322,9 +339,9 @@ static pare_status width(cli *c, width_opts *o)
     if (!st) st = ask(c, o);
     if (!st) st = cli_load(c, &m, c->operand[0]);
     const bool text = !st && pare_width_is_text(m, (pare_width_method)o->method);
-    if (text && (o->edits || o->edit_rows || o->ball > 0 || o->epochs))
+    if (text && (o->edits || o->edit_rows || o->ball > 0 || o->heldout || o->epochs))
         st = pare_fail(&c->err, PARE_ERR_USAGE,
-                       "--edits, --ball and --distill go with graph transformers");
+                       "--heldout, --edits, --ball and --distill go with graph transformers");
     if (!st && text) st = width_of_text(c, o, m);
     if (!st && !text) st = width_of_graph(c, o, m);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
@@ -442,13 +459,21 @@ int cmd_width(int argc, char **argv)
          .help = "largest proven error; without a width: the narrowest",
          .low = 0,
          .high = INFINITY},
-        {.name = "edits", .kind = OPT_FLAG, .to = &o.edits, .help = "prove", .joined = true},
+        /* What is proven beside the headline, and on what. */
+        {.name = "heldout",
+         .kind = OPT_TEXT,
+         .to = &o.heldout,
+         .metavar = "D",
+         .help = "proven",
+         .unset = "on --data",
+         .joined = true},
+        {.name = "edits", .kind = OPT_FLAG, .to = &o.edits, .help = "", .joined = true},
         {.name = "edit-rows",
          .kind = OPT_SIZE,
          .to = &o.edit_rows,
          .metavar = "N",
          .help = "",
-         .unset = "all",
+         .unset = "all rows",
          .min = 1,
          .max = MOST_WIDTH,
          .joined = true},
@@ -457,7 +482,7 @@ int cmd_width(int argc, char **argv)
          .to = &o.ball,
          .metavar = "RHO",
          .help = "",
-         .unset = "not asked",
+         .unset = "none",
          .low = 0,
          .high = INFINITY},
         CHOICE_ROW("rows", rows, "draws", pare_width_rows_names),

@@ -259,10 +259,31 @@ static pare_status npy_gather(pare_gather *g, const char *path, size_t window, p
     return st;
 }
 
+/* Every .npz of a folder, in the order of their names. */
+static pare_status folder_gather(pare_gather *g, pare_dataset *out, const char *folder,
+                                 size_t split, pare_err *err)
+{
+    char **names = NULL;
+    size_t n = 0, found = 0;
+    pare_status st = pare_folder_list(&names, &n, g->arena, folder, err);
+    for (size_t i = 0; st == PARE_OK && i < n; i++) {
+        if (!ends_with(names[i], ".npz")) continue;
+        const char *const path = pare_sprintf(g->arena, "%s/%s", folder, names[i]);
+        const pare_task before = out->task;
+        st = path ? npz_gather(g, out, path, split, err) : pare_no_memory(err);
+        if (st == PARE_OK && found++ > 0 && out->task != before)
+            st = pare_fail(err, PARE_ERR_INPUT, "not the same kind of data as the files before it");
+        if (st != PARE_OK) pare_blame(err, names[i]);
+    }
+    if (st == PARE_OK && found == 0) st = pare_fail(err, PARE_ERR_INPUT, "no .npz in the folder");
+    return st;
+}
+
 static pare_status gather(pare_gather *g, pare_dataset *out, const char *path, size_t split,
                           size_t window, pare_err *err)
 {
     out->split = split;
+    if (pare_is_dir(path)) return folder_gather(g, out, path, split, err);
     if (ends_with(path, ".npz")) return npz_gather(g, out, path, split, err);
     if (ends_with(path, ".tsv")) {
         out->task = PARE_TASK_SENTENCE;

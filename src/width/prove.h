@@ -149,6 +149,12 @@ pare_ub local_of_set(work *w, const pair *p, const pare_inputs *set);
 /* The affine map of the small rows that is nearest to `target`, applied to them. */
 pare_mat nearest_rows(work *w, const pare_mat *small, const pare_mat *target);
 
+/* ---- an input that is not there yet (exchange.c) ---- */
+
+/* The statement about a new input of the same source as the set, whose errors are proven to be at
+ * most `proven`; its strings live in the arena. Name NULL: memory is out. */
+pare_statement exchangeable(pare_arena *a, const pare_inputs *set, double proven);
+
 /* ---- what no cut can beat (lower.c) ---- */
 
 /* From below: |a - b|_F for any b whose rows are an affine map of d numbers each. rad: how far the
