@@ -126,6 +126,9 @@ PARE_MUST_USE pare_status pare_svd(pare_mat *u, double *s, pare_mat *vt, const p
  * NULL. */
 PARE_MUST_USE pare_status pare_eigh(double *w, pare_mat *v, const pare_mat *a, pare_arena *scratch,
                                     pare_err *err);
+/* The inverse of a symmetric positive definite a, of which the lower triangle is read; one that is
+ * not is PARE_ERR_INPUT. No alias. */
+PARE_MUST_USE pare_status pare_spd_inverse(pare_mat *inverse, const pare_mat *a, pare_err *err);
 /* a (m x n, m >= n) = q r: q m x n with orthonormal columns, r n x n upper. */
 PARE_MUST_USE pare_status pare_qr(pare_mat *q, pare_mat *r, const pare_mat *a, pare_arena *scratch,
                                   pare_err *err);

@@ -11,6 +11,7 @@
  *   qk        queries and keys by the best bilinear form of rank `qk_dim` in the metric of the data
  *
  * for models with norms, positions and ids (language models, encoders; src/width/lm.h):
+ *   auto      values and hidden units go where it costs least, what is left is fitted again
  *   slice     the stream in its first `dim` principal directions on the data
  *   svd       no data: singular values of the maps that read the stream, of the products Q K and
  *             V O (v_dim), hidden units by their norms
@@ -60,8 +61,8 @@ extern const char *const pare_width_basis_names[];
 typedef struct pare_width_opts {
     pare_width_method method;
     size_t dim, qk_dim, ffn_dim;
-    size_t v_dim;  /* svd */
-    size_t tokens; /* slice: no more than that many of each input are looked at; 0: all */
+    size_t v_dim;  /* svd, auto of text */
+    size_t tokens; /* slice, auto of text: no more than that many of each input are looked at; 0: all */
     bool untie;    /* slice, svd: a tied head becomes a matrix of its own */
     /* When dim (stream methods) or qk_dim (jl, qk) is 0: the largest one with which at most this
      * share of the parameters is left, or the smallest one with which no output moves by more than
@@ -111,7 +112,12 @@ typedef struct pare_width_report {
     pare_width_hidden *hidden;
 } pare_width_report;
 
-/* `data`: one graph (or one sequence of vectors) with its features; for slice any number of inputs,
+/* Whether this cut is one of a language model or an encoder: any number of inputs to fit it to, its
+ * own options. slice and svd always are; auto is where the model has ids, positions or norms that
+ * do not fold. */
+bool pare_width_is_text(const pare_model *m, pare_width_method method);
+
+/* `data`: one graph (or one sequence of vectors) with its features; for slice and auto of text any number of inputs,
  * for svd none is needed (NULL). The report's lists live in the
  * output model's arena. PARE_ERR_INPUT names the layer that the method does not cover; `in` is not
  * changed and need not outlive *out. Caller frees *out with pare_model_free. */

@@ -318,11 +318,6 @@ static pare_status width_of_text(cli *c, width_opts *o, const pare_model *m)
     return st ? st : measure_text(c, o, m, &d);
 }
 
-static bool of_text(const width_opts *o)
-{
-    return o->method == PARE_WIDTH_SLICE || o->method == PARE_WIDTH_SVD;
-}
-
 static pare_status width_of_graph(cli *c, width_opts *o, const pare_model *m)
 {
     cert_inputs in, on;
@@ -338,16 +333,18 @@ static pare_status width(cli *c, width_opts *o)
 {
     pare_model *m = NULL;
     pare_status st = reduce_begin(c, &o->r);
-    if (!st && !o->r.data && !of_text(o))
+    if (!st && !o->r.data && o->method != PARE_WIDTH_SVD && o->method != PARE_WIDTH_SLICE)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "--data is needed: a cut is fitted to it");
     if (!st && o->epochs && o->method != PARE_WIDTH_AUTO)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "--distill goes with --method auto");
-    if (!st && of_text(o) && (o->edits || o->edit_rows || o->ball > 0 || o->heldout))
-        st = pare_fail(&c->err, PARE_ERR_USAGE,
-                       "--heldout, --edits and --ball go with the methods for graphs");
     if (!st) st = ask(c, o);
     if (!st) st = cli_load(c, &m, c->operand[0]);
-    if (!st) st = of_text(o) ? width_of_text(c, o, m) : width_of_graph(c, o, m);
+    const bool text = !st && pare_width_is_text(m, (pare_width_method)o->method);
+    if (text && (o->edits || o->edit_rows || o->ball > 0 || o->heldout || o->epochs))
+        st = pare_fail(&c->err, PARE_ERR_USAGE,
+                       "--heldout, --edits, --ball and --distill go with graph transformers");
+    if (!st && text) st = width_of_text(c, o, m);
+    if (!st && !text) st = width_of_graph(c, o, m);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
     if (!st && c->json)
         st = print_json(c, o);

@@ -4,8 +4,29 @@
 #include <math.h>
 #include <string.h>
 
-bool lm_serves(pare_width_method method)
+static bool divides(const pare_norm *n)
 {
+    return n->kind == PARE_NORM_LAYER || n->kind == PARE_NORM_RMS;
+}
+
+/* What the constructions for graph transformers can not hold. */
+static bool is_text(const pare_model *m)
+{
+    if (m->pattern.kind == PARE_GRAPH) return false;
+    if (m->stem.ids || m->stem.pos.kind != PARE_POS_NONE || divides(&m->stem.norm)) return true;
+    for (size_t b = 0; b < m->nblocks; b++) {
+        const pare_attn *const a = &m->blocks[b].attn;
+        const pare_ffn *const f = &m->blocks[b].ffn;
+        if (divides(&a->in_norm) || divides(&a->out_norm) || divides(&f->in_norm) ||
+            divides(&f->out_norm) || f->kind == PARE_FFN_GATED)
+            return true;
+    }
+    return divides(&m->top.norm);
+}
+
+bool pare_width_is_text(const pare_model *m, pare_width_method method)
+{
+    if (method == PARE_WIDTH_AUTO) return is_text(m);
     return method == PARE_WIDTH_SLICE || method == PARE_WIDTH_SVD;
 }
 
@@ -14,17 +35,24 @@ bool lm_serves(pare_width_method method)
 static void check_opts(work *w, const pare_width_opts *o, const pare_inputs *data)
 {
     const bool slice = o->method == PARE_WIDTH_SLICE;
+    const bool best = o->method == PARE_WIDTH_AUTO;
     const char *const name = pare_width_method_names[o->method];
     if (!(o->keep >= 0 && o->keep <= 1)) w_fail(w, PARE_ERR_USAGE, "keep is a share in (0, 1]");
     if (slice && (o->qk_dim || o->v_dim || o->ffn_dim))
         w_fail(w, PARE_ERR_USAGE, "slice cuts the stream only: dim, not qk-dim, v-dim or ffn-dim");
-    if (slice && (!data || data->n == 0))
-        w_fail(w, PARE_ERR_USAGE, "slice looks at the stream on data: none are given");
+    if ((slice || best) && (!data || data->n == 0))
+        w_fail(w, PARE_ERR_USAGE, "%s looks at the stream on data: none are given", name);
+    if (best && (o->dim || o->qk_dim))
+        w_fail(w, PARE_ERR_USAGE,
+               "auto cuts values and hidden units of such a model: keep, v-dim, "
+               "ffn-dim, not dim or qk-dim");
     if (o->basis == PARE_BASIS_MINMAX)
         w_fail(w, PARE_ERR_USAGE, "%s has no basis minmax: pca or shared", name);
     if (!o->dim && !o->qk_dim && !o->v_dim && !o->ffn_dim && !(o->keep > 0))
         w_fail(w, PARE_ERR_USAGE, "%s needs %s or a share to keep", name,
-               slice ? "dim" : "dim, qk-dim, v-dim, ffn-dim");
+               slice  ? "dim"
+               : best ? "v-dim, ffn-dim"
+                      : "dim, qk-dim, v-dim, ffn-dim");
 }
 
 static size_t most(const size_t *v, size_t n)
@@ -91,7 +119,7 @@ static lm_sizes settled(work *w, const lm *m, const lm_fact *f, const pare_width
     s.own = o->method == PARE_WIDTH_SLICE && o->basis == PARE_BASIS_PCA;
     s.untie = o->untie;
     const bool alone = !o->qk_dim && !o->v_dim && !o->ffn_dim;
-    if (o->dim == 0 && o->keep > 0)
+    if (o->dim == 0 && o->keep > 0 && o->method != PARE_WIDTH_AUTO)
         keep_share(w, &s, m, f, o->keep, alone && o->method == PARE_WIDTH_SVD);
     return s;
 }
@@ -175,6 +203,8 @@ static void cut(lm_job *j)
 {
     if (j->o->method == PARE_WIDTH_SLICE)
         lm_slice(j);
+    else if (j->o->method == PARE_WIDTH_AUTO)
+        lm_auto(j);
     else
         lm_svd(j);
 }
@@ -190,7 +220,7 @@ pare_status lm_width(pare_model **out, pare_width_report *report, const pare_mod
     check_opts(&w, opts, data);
     const bool inner =
         opts->dim == 0 && (opts->qk_dim || opts->v_dim || opts->ffn_dim) && !(opts->keep > 0);
-    const lm m = lm_open(&w, in, !inner);
+    const lm m = lm_open(&w, in, !inner && opts->method != PARE_WIDTH_AUTO);
     const lm_fact *const facts = w.st ? NULL : lm_facts(&w, &m);
     if (!w.st) check_sizes(&w, &m, facts, opts);
     lm_job j = {&w, &m, opts, data, &o, facts, {0}};

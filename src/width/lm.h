@@ -242,15 +242,14 @@ void lm_job_ends(lm_job *j, const lm_basis *first, const lm_basis *last);
 void lm_need_one_width(work *w, const lm *m);
 void lm_slice(lm_job *j);
 void lm_svd(lm_job *j);
+void lm_auto(lm_job *j); /* asks for a lm with stream = false */
 /* Parts of svd that serve elsewhere. */
 lm_attn lm_svd_heads(work *w, const lm *m, const lm_attn *a, size_t qk, size_t dv);
 lm_ffn lm_svd_units(work *w, const lm_ffn *f, size_t n);
 
 /* ---- all of it (lm.c) ---- */
 
-/* Methods that go this way. */
-bool lm_serves(pare_width_method method);
-/* pare_width for them. */
+/* pare_width where pare_width_is_text. */
 PARE_MUST_USE pare_status lm_width(pare_model **out, pare_width_report *report,
                                    const pare_model *in, const pare_inputs *data,
                                    const pare_width_opts *opts, const pare_exec *exec,

@@ -453,6 +453,8 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
                          const pare_model *f, const pare_model *g, const pare_inputs *set,
                          const pare_exec *exec, pare_err *err)
 {
+    if (pare_width_is_text(f, method_of(claimed->reduction)))
+        return lm_prove(again, a, claimed, f, g, set, exec, err);
     view v = {.w = {pare_arena_new(), exec, err, PARE_OK},
               .keep = a,
               .cert = again,
@@ -468,6 +470,6 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
 }
 
 const pare_prover pare_width_provers[PARE_WIDTH_METHODS] = {
-    {"width.exact", prove},   {"width.lowrank", prove},  {"width.leverage", prove},
-    {"width.cluster", prove}, {"width.jl", prove},       {"width.qk", prove},
-    {"width.auto", prove},    {"width.slice", lm_prove}, {"width.svd", lm_prove}};
+    {"width.exact", prove},   {"width.lowrank", prove}, {"width.leverage", prove},
+    {"width.cluster", prove}, {"width.jl", prove},      {"width.qk", prove},
+    {"width.auto", prove},    {"width.slice", prove},   {"width.svd", prove}};

@@ -68,8 +68,10 @@ static pare_model *model_for(stage *s, pare_width_method method)
         const net n = rand_net(s, (net_shape){.features = 6, .dim = 6, .layers = 1, .heads = 1});
         return model_of(s, &n);
     }
-    o.kind = PARE_RANDOM_GRAPH;
-    o.dim = 4, o.heads = 2, o.layers = 1, o.ffn = 4;
+    o.kind = method == PARE_WIDTH_SLICE ? PARE_RANDOM_LLAMA
+             : method == PARE_WIDTH_SVD ? PARE_RANDOM_GPT
+                                        : PARE_RANDOM_GRAPH;
+    o.dim = 4, o.heads = 2, o.layers = 1, o.ffn = 4, o.vocab = 6, o.context = 8;
     assert_ok(pare_random_model(&m, &o, &s->err), &s->err);
     return m;
 }

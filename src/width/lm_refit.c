@@ -1,0 +1,179 @@
+/* The cut, block by block (lm_auto.c, step 3). Two streams run side by side: that of the large
+ * model, and that of the model as it is cut. At every sublayer
+ *
+ *     missed = what the large model has there - what the old sublayer makes of the small stream
+ *
+ * is the target that the last map, with fewer inputs, is fitted to beside its old outputs. So
+ * errors of earlier layers are made good where the inputs can say so. The small stream then moves
+ * by the change of the map: the sublayer does not run again. Sums are compared before the norm that
+ * some models have behind them. */
+#include "lm_auto.h"
+#include <string.h>
+
+/* ---- what goes ------------------------------------------------------------------------------ */
+
+typedef struct choice {
+    bool *gone;   /* of each bundle */
+    size_t *kept; /* columns, ascending */
+    size_t n;
+} choice;
+
+static choice choose(work *w, const repair *r, const pare_mat *root, const bundles *b, size_t gone)
+{
+    choice c = {.gone = w_alloc(w, b->n, sizeof *c.gone)};
+    size_t *const order = w_alloc(w, gone, sizeof *order);
+    double *const cost = w_vec(w, gone);
+    bool *const out = w_alloc(w, r->inputs, sizeof *out);
+    c.kept = w_alloc(w, r->inputs, sizeof *c.kept);
+    if (!w->st) repair_order(w, order, cost, r, root, b, b->n - gone);
+    for (size_t i = 0; !w->st && i < gone; i++) {
+        const bundle *const one = &b->all[order[i]];
+        c.gone[order[i]] = true;
+        for (size_t k = 0; k < one->count; k++) out[b->column[one->from + k]] = true;
+    }
+    for (size_t i = 0; !w->st && i < r->inputs; i++)
+        if (!out[i]) c.kept[c.n++] = i;
+    return c;
+}
+
+/* ---- the streams ---------------------------------------------------------------------------- */
+
+static void norm_rows(work *w, const lm_norm *n, lm_rows *r)
+{
+    if (w->st || !n->here) return;
+    const pare_mark mark = pare_arena_mark(w->a);
+    const pare_mat y = lm_normed(w, n, &r->x);
+    if (!w->st) memcpy(r->x.v, y.v, y.rows * y.cols * sizeof *y.v);
+    pare_arena_reset(w->a, mark);
+}
+
+static pare_mat missed_by(work *w, const lm_rows *large, const lm_rows *small)
+{
+    pare_mat r = w_copy(w, &large->x);
+    for (size_t i = 0; !w->st && i < r.rows * r.cols; i++) r.v[i] -= small->x.v[i];
+    return r;
+}
+
+/* rows += [f, 1] change^T */
+static void move_rows(work *w, pare_mat *rows, const pare_mat *f, const pare_mat *change)
+{
+    if (w->st) return;
+    const pare_mat part = pare_mat_part(change, 0, 0, change->rows, f->cols);
+    pare_gemm(rows, 1, f, false, &part, true, 1);
+    for (size_t i = 0; i < rows->rows; i++)
+        for (size_t o = 0; o < rows->cols; o++)
+            pare_row_mut(rows, i)[o] += pare_row(change, o)[f->cols];
+}
+
+/* The map (outputs x (kept + 1)) in all inputs (back: kept x inputs) less what it was. */
+static pare_mat change_of(work *w, const pare_mat *map, const pare_mat *back, const pare_mat *map0,
+                          const double *bias0)
+{
+    pare_mat c = w_mat(w, map0->rows, map0->cols + 1);
+    if (w->st) return c;
+    const size_t kept = map->cols - 1;
+    const pare_mat front = pare_mat_part(map, 0, 0, map->rows, kept);
+    pare_mat to = pare_mat_part(&c, 0, 0, map0->rows, map0->cols);
+    pare_gemm(&to, 1, &front, false, back, false, 0);
+    for (size_t o = 0; o < c.rows; o++) {
+        for (size_t i = 0; i < map0->cols; i++) pare_row_mut(&c, o)[i] -= pare_row(map0, o)[i];
+        pare_row_mut(&c, o)[map0->cols] = pare_row(map, o)[kept] - bias0[o];
+    }
+    return c;
+}
+
+/* ---- attention ------------------------------------------------------------------------------ */
+
+static lm_attn refit_values(pass *p, const lm_attn *a, const pare_mat *pooled, size_t place,
+                            size_t gone)
+{
+    work *const w = p->w;
+    const pare_mat missed = missed_by(w, &p->large, &p->small), root = metric_at(p, place);
+    const repair r = attn_fit(w, a, pooled, &missed);
+    const values_turn t = values_turned(w, a, &r, &root);
+    if (w->st) return *a;
+    const choice c = choose(w, &t.fit, &root, &t.b, gone);
+    const pare_mat map = repair_kept(w, &t.fit, c.kept, c.n), wo = values_map(w, a);
+    const pare_mat back = w_take_rows(w, &t.all, c.kept, c.n);
+    const pare_mat change = w->st ? map : change_of(w, &map, &back, &wo, a->bo);
+    move_rows(w, &p->small.x, pooled, &change);
+    return w->st ? *a : values_taken(w, a, &t, c.gone, &map);
+}
+
+static lm_attn cut_attention(pass *p, const lm_attn *a, size_t place, size_t gone)
+{
+    work *const w = p->w;
+    lm_attn sum = *a, out = *a;
+    if (w->st || !a->here) return out;
+    const bool fit = gone || p->changed;
+    const pare_mat pooled = fit ? lm_pooled(w, p->m, a, &p->small) : (pare_mat){0};
+    sum.out = (lm_norm){0};
+    lm_attend(w, p->m, &sum, &p->large);
+    lm_attend(w, p->m, &sum, &p->small);
+    if (!w->st && fit) out = refit_values(p, a, &pooled, place, gone);
+    p->changed = fit;
+    norm_rows(w, &a->out, &p->large);
+    norm_rows(w, &a->out, &p->small);
+    return out;
+}
+
+/* ---- feed-forward --------------------------------------------------------------------------- */
+
+/* before: the small stream that the sublayer read. */
+static lm_ffn refit_units(pass *p, const lm_ffn *f, const pare_mat *before, size_t place,
+                          size_t gone)
+{
+    work *const w = p->w;
+    const pare_mat missed = missed_by(w, &p->large, &p->small), root = metric_at(p, place);
+    const repair r = ffn_fit(w, f, before, &missed);
+    const bundles b = bundles_single(w, f->w1.rows);
+    const choice c = choose(w, &r, &root, &b, gone);
+    const pare_mat map = repair_kept(w, &r, c.kept, c.n), same = w_identity(w, r.inputs);
+    lm_ffn out = w->st ? *f : lm_take_units(w, f, c.kept, c.n);
+    const pare_mat back = w->st ? same : w_take_rows(w, &same, c.kept, c.n);
+    if (w->st) return out;
+    const pare_mat change = change_of(w, &map, &back, &f->w2, f->b2);
+    out.w2 = w_first_cols(w, &map, c.n);
+    out.b2 = w_vec(w, f->dout);
+    for (size_t o = 0; !w->st && o < f->dout; o++) out.b2[o] = pare_row(&map, o)[c.n];
+    for (size_t i = 0; !w->st && i < before->rows; i += LM_CHUNK) {
+        const pare_mark mark = pare_arena_mark(w->a);
+        const pare_mat units = units_of_rows(w, f, before, i);
+        if (w->st) break;
+        pare_mat rows = pare_mat_part(&p->small.x, i, 0, units.rows, p->small.x.cols);
+        move_rows(w, &rows, &units, &change);
+        pare_arena_reset(w->a, mark);
+    }
+    return out;
+}
+
+static lm_ffn cut_units(pass *p, const lm_ffn *f, size_t place, size_t gone)
+{
+    work *const w = p->w;
+    lm_ffn sum = *f, out = *f;
+    if (w->st || !f->here) return out;
+    const bool fit = gone || p->changed;
+    const pare_mat before = fit ? w_copy(w, &p->small.x) : (pare_mat){0};
+    sum.out = (lm_norm){0};
+    lm_feed(w, p->m, &sum, &p->large);
+    lm_feed(w, p->m, &sum, &p->small);
+    if (!w->st && fit) out = refit_units(p, f, &before, place, gone);
+    p->changed = fit;
+    norm_rows(w, &f->out, &p->large);
+    norm_rows(w, &f->out, &p->small);
+    return out;
+}
+
+void lm_refit(pass *p)
+{
+    work *const w = p->w;
+    for (size_t b = 0; !w->st && b < p->m->m->nblocks; b++) {
+        const pare_mark mark = pare_arena_mark(w->a);
+        lm_block k = lm_read(w, p->m, b);
+        k.attn = cut_attention(p, &k.attn, 2 * b + 1, p->parts[2 * b].gone);
+        k.ffn = cut_units(p, &k.ffn, 2 * b + 2, p->parts[2 * b + 1].gone);
+        lm_put(w, p->out, b, &k);
+        pare_arena_reset(w->a, mark);
+        pare_progress(w->exec, "cut", b + 1, p->m->m->nblocks);
+    }
+}

@@ -1,0 +1,267 @@
+/* Backward elimination with repair (optimal brain surgery on whole columns), see repair.h.
+ *
+ * With V = G^1/2 W and the inverse K = H^-1, losing the columns b costs
+ *
+ *     tr V_b K_bb^-1 V_b^T        and then   V -= V_b K_bb^-1 K_b,   K -= K_b^T K_bb^-1 K_b
+ *
+ * is the best map without them, and its inverse. Many inputs go a few at a time, the cheapest
+ * together, so that the update is a matrix product. The map itself is solved for at the end, from
+ * H, because a thousand updates are a thousand roundings. */
+#include "repair.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RIDGE                                                                                      \
+    0.1            /* of the mean square of an input, times inputs / rows: few rows prove little   \
+                    */
+#define FLOOR 1e-9 /* of the mean square of an input, at least */
+
+enum {
+    STEP = 256,  /* 1 / STEP of the bundles that are left go together */
+    COLUMNS = 64 /* of a product, in one piece of work */
+};
+
+/* ---- products on all threads ---------------------------------------------------------------- */
+
+typedef struct product {
+    pare_mat *c;
+    const pare_mat *a, *b;
+    double alpha;
+} product;
+
+static void product_block(void *self, size_t block)
+{
+    const product *const p = self;
+    const size_t at = block * COLUMNS, left = p->c->cols - at, n = left < COLUMNS ? left : COLUMNS;
+    pare_mat c = pare_mat_part(p->c, 0, at, p->c->rows, n);
+    const pare_mat b = pare_mat_part(p->b, 0, at, p->b->rows, n);
+    pare_gemm(&c, p->alpha, p->a, true, &b, false, 1);
+}
+
+/* c += alpha a^T b */
+static void add_product(work *w, pare_mat *c, double alpha, const pare_mat *a, const pare_mat *b)
+{
+    product p = {c, a, b, alpha};
+    if (!w->st) pare_parallel(w->exec, (c->cols + COLUMNS - 1) / COLUMNS, product_block, &p);
+}
+
+/* ---- moments -------------------------------------------------------------------------------- */
+
+moments moments_new(work *w, size_t inputs, size_t outputs)
+{
+    moments m = {.square = w_mat(w, inputs + 1, inputs + 1)};
+    m.cross = w_mat(w, inputs + 1, outputs);
+    return m;
+}
+
+void moments_add(work *w, moments *m, const pare_mat *f, const pare_mat *r)
+{
+    const pare_mark mark = pare_arena_mark(w->a);
+    pare_mat one = w_mat(w, f->rows, f->cols + 1);
+    for (size_t i = 0; !w->st && i < f->rows; i++) {
+        memcpy(pare_row_mut(&one, i), pare_row(f, i), f->cols * sizeof *f->v);
+        pare_row_mut(&one, i)[f->cols] = 1;
+    }
+    add_product(w, &m->square, 1, &one, &one);
+    if (r) add_product(w, &m->cross, 1, &one, r);
+    m->rows += f->rows;
+    pare_arena_reset(w->a, mark);
+}
+
+/* ---- the best map --------------------------------------------------------------------------- */
+
+static pare_mat inverse_of(work *w, const pare_mat *h)
+{
+    pare_mat k = w_mat(w, h->rows, h->cols);
+    if (!w->st) w->st = pare_spd_inverse(&k, h, w->err);
+    return k;
+}
+
+static void add_ridge(pare_mat *h, size_t inputs, size_t rows)
+{
+    double mean = 0;
+    for (size_t i = 0; i < inputs; i++) mean += pare_row(h, i)[i] / (double)inputs;
+    const double by = fmax(RIDGE * (double)inputs / (double)rows, FLOOR) * fmax(mean, 1e-300);
+    for (size_t i = 0; i < inputs; i++) pare_row_mut(h, i)[i] += by;
+}
+
+repair repair_of(work *w, const moments *m, const pare_mat *map0, const double *bias0)
+{
+    const size_t n = map0->cols;
+    repair r = {.inputs = n, .h = w_copy(w, &m->square), .map = w_mat(w, map0->rows, n + 1)};
+    const double share = 1 / (double)(m->rows ? m->rows : 1);
+    for (size_t i = 0; !w->st && i < (n + 1) * (n + 1); i++) r.h.v[i] *= share;
+    if (!w->st && n > 0) add_ridge(&r.h, n, m->rows ? m->rows : 1);
+    if (!w->st) pare_row_mut(&r.h, n)[n] *= 1 + 1e-12; /* its own ridge is nought */
+    for (size_t o = 0; !w->st && o < map0->rows; o++) {
+        memcpy(pare_row_mut(&r.map, o), pare_row(map0, o), n * sizeof *map0->v);
+        pare_row_mut(&r.map, o)[n] = bias0[o];
+    }
+    const pare_mark mark = pare_arena_mark(w->a);
+    const pare_mat k = inverse_of(w, &r.h);
+    if (!w->st) pare_gemm(&r.map, share, &m->cross, true, &k, false, 1);
+    pare_arena_reset(w->a, mark);
+    return r;
+}
+
+/* With the constant, which stays what it is. */
+static pare_mat and_one(work *w, const pare_mat *t)
+{
+    pare_mat all = w_mat(w, t->rows + 1, t->cols + 1);
+    for (size_t i = 0; !w->st && i < t->rows; i++)
+        memcpy(pare_row_mut(&all, i), pare_row(t, i), t->cols * sizeof *t->v);
+    if (!w->st) pare_row_mut(&all, t->rows)[t->cols] = 1;
+    return all;
+}
+
+repair repair_turned(work *w, const repair *r, const pare_mat *t, const pare_mat *inverse)
+{
+    const pare_mat to = and_one(w, t), back = and_one(w, inverse);
+    repair out = {.inputs = r->inputs};
+    out.h = w_mul3(w, &to, false, &r->h, &to, true);
+    out.map = w_mul(w, &r->map, false, &back, false);
+    return out;
+}
+
+pare_mat repair_kept(work *w, const repair *r, const size_t *kept, size_t n)
+{
+    size_t *const which = w_alloc(w, n + 1, sizeof *which);
+    if (w->st) return (pare_mat){0};
+    memcpy(which, kept, n * sizeof *which);
+    which[n] = r->inputs;
+    const pare_mat h = w_take_cols(w, &r->h, which, n + 1);
+    const pare_mat square = w_take_rows(w, &h, which, n + 1), k = inverse_of(w, &square);
+    return w_mul3(w, &r->map, false, &h, &k, false);
+}
+
+/* ---- elimination ---------------------------------------------------------------------------- */
+
+bundles bundles_single(work *w, size_t inputs)
+{
+    bundle *const all = w_alloc(w, inputs, sizeof *all);
+    size_t *const column = w_alloc(w, inputs, sizeof *column);
+    for (size_t i = 0; !w->st && i < inputs; i++) {
+        all[i] = (bundle){i, 1, 0};
+        column[i] = i;
+    }
+    return (bundles){inputs, 1, all, column};
+}
+
+typedef struct surgery {
+    work *w;
+    const bundles *b;
+    pare_mat k, v; /* H^-1; G^1/2 W */
+    bool *gone;    /* of each bundle */
+    size_t *left;  /* of each group */
+} surgery;
+
+/* The part of k and the columns of v that belong to some columns. */
+static void parts(surgery *s, const size_t *column, size_t n, pare_mat *kk, pare_mat *rows,
+                  pare_mat *vb)
+{
+    *rows = w_take_rows(s->w, &s->k, column, n);
+    *kk = w_take_cols(s->w, rows, column, n);
+    *vb = w_take_cols(s->w, &s->v, column, n);
+}
+
+static double trace_of(const pare_mat *a, const pare_mat *b)
+{
+    double sum = 0;
+    for (size_t i = 0; i < a->rows; i++)
+        for (size_t j = 0; j < a->cols; j++) sum += pare_row(a, i)[j] * pare_row(b, i)[j];
+    return sum;
+}
+
+/* tr V_b K_bb^-1 V_b^T of one bundle; squares: |v|^2 of every column. */
+static double price(surgery *s, const bundle *b, const double *squares)
+{
+    const size_t *const column = s->b->column + b->from;
+    if (b->count == 1) return squares[*column] / fmax(pare_row(&s->k, *column)[*column], 1e-300);
+    const pare_mark mark = pare_arena_mark(s->w->a);
+    pare_mat kk, rows, vb;
+    parts(s, column, b->count, &kk, &rows, &vb);
+    const pare_mat inverse = inverse_of(s->w, &kk), gram = w_mul(s->w, &vb, true, &vb, false);
+    const double cost = s->w->st ? NAN : trace_of(&inverse, &gram);
+    pare_arena_reset(s->w->a, mark);
+    return cost;
+}
+
+typedef struct priced {
+    double cost;
+    size_t which;
+} priced;
+
+static int by_price(const void *a, const void *b)
+{
+    const priced *const x = a, *const y = b;
+    if (x->cost != y->cost) return x->cost < y->cost ? -1 : 1;
+    return x->which < y->which ? -1 : x->which > y->which;
+}
+
+/* The cheapest bundles, at most `most`, so that every group keeps one. */
+static size_t cheapest(surgery *s, size_t *chosen, size_t most, priced *list)
+{
+    const bundles *const b = s->b;
+    double *const squares = w_vec(s->w, s->v.cols);
+    size_t n = 0, k = 0;
+    for (size_t o = 0; !s->w->st && o < s->v.rows; o++)
+        for (size_t j = 0; j < s->v.cols; j++)
+            squares[j] += pare_row(&s->v, o)[j] * pare_row(&s->v, o)[j];
+    for (size_t i = 0; !s->w->st && i < b->n; i++)
+        if (!s->gone[i] && s->left[b->all[i].group] > 1)
+            list[n++] = (priced){price(s, &b->all[i], squares), i};
+    if (s->w->st) return 0;
+    qsort(list, n, sizeof *list, by_price);
+    for (size_t i = 0; i < n && k < most; i++) {
+        size_t *const left = &s->left[b->all[list[i].which].group];
+        if (*left <= 1) continue;
+        --*left;
+        s->gone[list[i].which] = true;
+        chosen[k++] = list[i].which;
+    }
+    return k;
+}
+
+/* Takes them out; what that costs. */
+static double take_out(surgery *s, const size_t *chosen, size_t n)
+{
+    work *const w = s->w;
+    size_t count = 0, at = 0;
+    for (size_t i = 0; i < n; i++) count += s->b->all[chosen[i]].count;
+    size_t *const column = w_alloc(w, count, sizeof *column);
+    for (size_t i = 0; !w->st && i < n; i++)
+        for (size_t c = 0; c < s->b->all[chosen[i]].count; c++)
+            column[at++] = s->b->column[s->b->all[chosen[i]].from + c];
+    if (w->st) return NAN;
+    pare_mat kk, rows, vb;
+    parts(s, column, count, &kk, &rows, &vb);
+    const pare_mat inverse = inverse_of(w, &kk), gram = w_mul(w, &vb, true, &vb, false);
+    const pare_mat by = w_mul(w, &inverse, false, &rows, false), vt = w_transpose(w, &vb);
+    if (w->st) return NAN;
+    add_product(w, &s->v, -1, &vt, &by);
+    add_product(w, &s->k, -1, &rows, &by);
+    return trace_of(&inverse, &gram);
+}
+
+void repair_order(work *w, size_t *order, double *cost, const repair *r, const pare_mat *root,
+                  const bundles *b, size_t keep)
+{
+    const pare_mark mark = pare_arena_mark(w->a);
+    surgery s = {.w = w, .b = b, .k = inverse_of(w, &r->h)};
+    s.v = w_mul(w, root, false, &r->map, false);
+    s.gone = w_alloc(w, b->n, sizeof *s.gone);
+    s.left = w_alloc(w, b->ngroups, sizeof *s.left);
+    priced *const list = w_alloc(w, b->n, sizeof *list);
+    for (size_t i = 0; !w->st && i < b->n; i++) s.left[b->all[i].group]++;
+    for (size_t done = 0, n; !w->st && done + keep < b->n; done += n) {
+        const pare_mark step = pare_arena_mark(w->a);
+        const size_t left = b->n - done, some = 1 + left / STEP, room = left - keep;
+        n = cheapest(&s, order + done, some < room ? some : room, list);
+        PARE_ASSERT(w->st || n > 0);
+        const double all = w->st ? NAN : take_out(&s, order + done, n);
+        for (size_t i = 0; i < n; i++) cost[done + i] = all / (double)n;
+        pare_arena_reset(w->a, step);
+    }
+    pare_arena_reset(w->a, mark);
+}

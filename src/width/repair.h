@@ -1,0 +1,56 @@
+/* repair.h - a linear map that loses some of its inputs, and what the others can make good.
+ *
+ * A sublayer writes y = [f, 1] W^T: f are hidden units or pooled values, W the map behind them with
+ * its bias as the last column. Everything is in moments over the rows of the calibration set:
+ *
+ *     H = E [f,1]^T [f,1] + ridge          X = E [f,1]^T r,  r: what y misses of its target
+ *     least |[f,1] W^T - target|^2 + ridge |W - W_0|^2       is at  W = W_0 + (H^-1 X)^T
+ *
+ * and away from it the loss grows by tr G (V - W) H (V - W)^T, in the metric G of the outputs. So
+ * the ridge holds the map where it was in directions that the data do not show, and no repaired
+ * map is worse on the calibration set than W_0 with the same inputs. */
+#ifndef PARE_SRC_WIDTH_REPAIR_H
+#define PARE_SRC_WIDTH_REPAIR_H
+#include "work.h"
+
+typedef struct repair {
+    size_t inputs; /* without the constant */
+    pare_mat h;    /* (inputs + 1)^2 */
+    pare_mat map;  /* outputs x (inputs + 1) */
+} repair;
+
+/* Moments of rows, added up a few rows at a time. */
+typedef struct moments {
+    size_t rows;
+    pare_mat square; /* (inputs + 1)^2: sum of [f,1]^T [f,1] */
+    pare_mat cross;  /* (inputs + 1) x outputs: sum of [f,1]^T r */
+} moments;
+moments moments_new(work *w, size_t inputs, size_t outputs);
+/* r may be NULL: nothing is missed. */
+void moments_add(work *w, moments *m, const pare_mat *f, const pare_mat *r);
+
+/* The best map with all inputs; map0: outputs x inputs, bias0: outputs. */
+repair repair_of(work *w, const moments *m, const pare_mat *map0, const double *bias0);
+/* Inputs f' = t f with t invertible, given with its inverse. */
+repair repair_turned(work *w, const repair *r, const pare_mat *t, const pare_mat *inverse);
+
+/* Inputs that go together: columns [from, from + count) of `column`. No group loses its last one.
+ */
+typedef struct bundle {
+    size_t from, count, group;
+} bundle;
+typedef struct bundles {
+    size_t n, ngroups;
+    const bundle *all; /* n */
+    const size_t *column;
+} bundles;
+bundles bundles_single(work *w, size_t inputs); /* every input for itself, one group */
+
+/* Backward elimination: the bundle whose loss, repaired by the inputs that are left, costs least
+ * goes first, until `keep` are left. order, cost: n - keep; cost is in E |G^1/2 (y - target)|^2,
+ * and what one group alone loses is never less than its own optimum (lm_values.c). root: G^1/2. */
+void repair_order(work *w, size_t *order, double *cost, const repair *r, const pare_mat *root,
+                  const bundles *b, size_t keep);
+/* The best map with the inputs `kept` (ascending) alone: outputs x (n + 1). */
+pare_mat repair_kept(work *w, const repair *r, const size_t *kept, size_t n);
+#endif

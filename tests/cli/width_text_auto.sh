@@ -1,0 +1,17 @@
+# auto of models with norms, positions and ids: what is left, the proof, what it refuses.
+pare data model --kind llama --dim 16 --layers 2 --context 32 -q -o l.safetensors
+pare data random --count 12 --tokens 32 -q -o ids.npy
+pare width l.safetensors --data ids.npy --keep 0.8 -q -o l80.safetensors |
+    grep '^domain'
+pare verify l80.safetensors.cert.json | tail -n 1
+pare width l.safetensors --data ids.npy --v-dim 2 --ffn-dim 20 -q -o l2.safetensors | grep '^cut'
+echo "-- refused"
+pare width l.safetensors --data ids.npy --dim 8 -q -o no.safetensors 2>&1
+echo "exit $?"
+pare width l.safetensors --data ids.npy --keep 0.1 -q -o no.safetensors 2>&1
+echo "exit $?"
+pare width l.safetensors --data ids.npy --keep 0.8 --edits -q -o no.safetensors 2>&1
+echo "exit $?"
+pare width l.safetensors --keep 0.8 -q -o no.safetensors 2>&1
+echo "exit $?"
+ls no.safetensors* 2>/dev/null | wc -l
