@@ -272,6 +272,7 @@ static pare_status width(cli *c, width_opts *o)
     if (!st && (o->edits || o->edit_rows))
         st = pare_width_edits_check(m, &in.set.in[0], o->edit_rows, &c->err);
     if (!st) st = cut(c, o, m, &in);
+    o->r.time_attention = true;
     if (!st) st = reduce_compare(c, &o->r, m, &in);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
     if (!st && c->json)
