@@ -24,6 +24,7 @@ const bench_case bench_cases[] = {
     /* side, dim, layers */
     {"forward", &bench_board, BENCH_QUICK, BENCH_MS, false, {6, 16, 2}},
     {"forward", &bench_board, BENCH_SHORT, BENCH_MS, false, {100, 64, 4}},
+    {"forward", &bench_board, BENCH_SHORT, BENCH_MS, false, {100, 8, 4}},
     /* nodes, edges, dim, layers: as many as Tolokers has */
     {"forward", &bench_web, BENCH_QUICK, BENCH_MS, false, {40, 100, 16, 2}},
     {"forward", &bench_web, BENCH_FULL, BENCH_MS, false, {11758, 519000, 64, 4}},

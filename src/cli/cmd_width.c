@@ -339,6 +339,7 @@ static pare_status width(cli *c, width_opts *o)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "--distill goes with --method auto");
     if (!st) st = ask(c, o);
     if (!st) st = cli_load(c, &m, c->operand[0]);
+    o->r.time_attention = true;
     const bool text = !st && pare_width_is_text(m, (pare_width_method)o->method);
     if (text && (o->edits || o->edit_rows || o->ball > 0 || o->heldout || o->epochs))
         st = pare_fail(&c->err, PARE_ERR_USAGE,

@@ -114,13 +114,22 @@ static void pair_row(const char *label, uint64_t before, uint64_t after)
     out_row(label, "%18s %18s", out_count(b, before), out_count(a, after));
 }
 
+/* The best of both, and how many times as fast it is. */
+void out_ms(const char *label, double before, double after)
+{
+    if (after > 0)
+        out_row(label, "%18.3f %18.3f  (%.1f x)", before, after, before / after);
+    else
+        out_row(label, "%18.3f %18.3f", before, after);
+}
+
 void out_before_after(const facts *before, const facts *after, double ms_before, double ms_after)
 {
     out_row("", "%18s %18s", "before", "after");
     pair_row("parameters", before->size.parameters, after->size.parameters);
     pair_row("bytes", before->size.bytes, after->size.bytes);
     pair_row("MACs", before->size.macs, after->size.macs);
-    out_row("ms", "%18.3f %18.3f", ms_before, ms_after);
+    out_ms("ms", ms_before, ms_after);
 }
 
 /* ---- tiers --------------------------------------------------------------------------------- */

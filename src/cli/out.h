@@ -16,6 +16,7 @@ size_t out_utf8_length(const unsigned char *p, size_t left);
 const char *out_text(char *buf, size_t room, const char *text, size_t bytes);
 
 /* Sizes and times before and after, side by side. */
+void out_ms(const char *label, double before, double after);
 void out_before_after(const facts *before, const facts *after, double ms_before, double ms_after);
 /* The three tiers, always together and in this order, then rounding, domain and hypotheses. */
 void out_tiers(const pare_cert *cert, bool verbose);

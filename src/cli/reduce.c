@@ -9,6 +9,7 @@ void reduce_print(const cli *c, const reduction *r)
 {
     out_tiers(&r->cert, c->verbose);
     out_before_after(&r->before, &r->after, r->ms_before, r->ms_after);
+    if (r->time_attention) out_ms("ms attention", r->attn_before, r->attn_after);
     if (r->has_metric)
         out_row(r->metric_before.metric, "%18.6g %18.6g", r->metric_before.value,
                 r->metric_after.value);
@@ -21,6 +22,8 @@ static bool json_times(cJSON *to, const reduction *r)
     cJSON *o = pare_json_add_object(to, "time_ms");
     return o && pare_json_add_number(o, "before", r->ms_before) &&
            pare_json_add_number(o, "after", r->ms_after) &&
+           (!r->time_attention || (pare_json_add_number(o, "attention_before", r->attn_before) &&
+                                   pare_json_add_number(o, "attention_after", r->attn_after))) &&
            pare_json_add_number(o, "reduction", r->ms_reduction);
 }
 
@@ -122,6 +125,8 @@ pare_status reduce_compare(cli *c, reduction *r, const pare_model *m, const cert
     if (!st) st = cli_facts(c, &r->before, c->operand[0], m, one, false);
     if (!st) st = cli_facts(c, &r->after, c->out, g, one, false);
     if (!st) st = cli_time_ms(c, &r->ms_before, &r->ms_after, m, g, one);
+    if (!st && r->time_attention)
+        st = cli_attention_ms(c, &r->attn_before, &r->attn_after, m, g, one);
     if (!st && in->path && has_targets(m, &in->data)) st = metric(c, r, m, g, in);
     memcpy(r->before.sha256, r->cert.input.sha256, PARE_SHA256_HEX);
     memcpy(r->after.sha256, r->cert.output.sha256, PARE_SHA256_HEX);

@@ -14,6 +14,8 @@ typedef struct reduction {
     const char *cert_path, *run_path;
     facts before, after;
     double started, ms_before, ms_after, ms_reduction;
+    bool time_attention;            /* asked for: the next two */
+    double attn_before, attn_after; /* ms */
     bool has_metric;
     evaluation metric_before, metric_after;
 } reduction;
