@@ -181,6 +181,9 @@ PARE_MUST_USE pare_status pare_text_read(char **out, size_t *bytes, pare_arena *
                                          pare_err *err);
 bool pare_file_exists(const char *path);
 bool pare_is_dir(const char *path);
+/* Names of the plain files in a folder, without hidden ones, sorted byte by byte; in the arena. */
+PARE_MUST_USE pare_status pare_folder_list(char ***names, size_t *n, pare_arena *a,
+                                           const char *folder, pare_err *err);
 /* `path` as it must be written inside the file `from` so that it is found from its folder:
  * from "out/m.cert.json", "in/m.npz" is "../in/m.npz". And back: "out/../in/m.npz"; an absolute
  * `relative` is kept. NULL when memory is out. */

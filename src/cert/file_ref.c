@@ -1,11 +1,7 @@
 /* Which bytes a certificate speaks about: a hash of every file and of every tensor in it. */
 #include "cert_parts.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- folders ------------------------------------------------------------------------------- */
 
@@ -23,13 +19,6 @@ static bool is_part(const char *name)
     return part && part[6] && part[6 + strspn(part + 6, "0123456789")] == '\0';
 }
 
-/* Pipes and devices are no files of a model, and reading one may never end. */
-static bool is_plain(const char *path)
-{
-    struct stat info;
-    return stat(path, &info) != 0 || S_ISREG(info.st_mode); /* what is broken fails when hashed */
-}
-
 /* What pare itself wrote into the folder does not belong to the model that was there before. */
 static bool is_ours(pare_arena *a, const char *folder, const char *name)
 {
@@ -39,46 +28,14 @@ static bool is_ours(pare_arena *a, const char *folder, const char *name)
     return cert && pare_file_exists(cert);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static pare_status folder_names(char ***names, size_t *n, pare_arena *a, const char *folder,
-                                pare_err *err)
-{
-    DIR *const d = opendir(folder);
-    if (!d) return pare_fail(err, PARE_ERR_IO, "%s: %s", folder, strerror(errno));
-    size_t room = 0;
-    pare_status st = PARE_OK;
-    for (const struct dirent *e = readdir(d); e && st == PARE_OK; e = readdir(d)) {
-        if (e->d_name[0] == '.' || is_ours(a, folder, e->d_name)) continue;
-        char *const path = pare_sprintf(a, "%s/%s", folder, e->d_name);
-        if (path && !is_plain(path)) continue;
-        if (*n == room) {
-            char **const more = pare_alloc(a, room = 2 * room + 16, sizeof *more);
-            if (more && *n) memcpy(more, *names, *n * sizeof *more);
-            *names = more;
-        }
-        char *const name = pare_strdup(a, e->d_name);
-        if (!path || !name || !*names)
-            st = pare_no_memory(err);
-        else
-            (*names)[(*n)++] = name;
-    }
-    closedir(d);
-    /* The order of a folder is the file system's own; the hash must not depend on it. */
-    if (st == PARE_OK && *n) qsort(*names, *n, sizeof **names, by_name);
-    return st;
-}
-
 static pare_status hash_folder(char hex[PARE_SHA256_HEX], pare_arena *a, const char *folder,
                                pare_err *err)
 {
     char **names = NULL, *lines = pare_strdup(a, ""), one[PARE_SHA256_HEX];
     size_t n = 0;
-    pare_status st = lines ? folder_names(&names, &n, a, folder, err) : pare_no_memory(err);
+    pare_status st = lines ? pare_folder_list(&names, &n, a, folder, err) : pare_no_memory(err);
     for (size_t i = 0; st == PARE_OK && i < n; i++) {
+        if (is_ours(a, folder, names[i])) continue;
         const char *const path = pare_sprintf(a, "%s/%s", folder, names[i]);
         st = path ? pare_sha256_file(one, path, err) : pare_no_memory(err);
         if (st == PARE_OK && !(lines = pare_sprintf(a, "%s%s  %s\n", lines, one, names[i])))

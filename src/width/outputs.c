@@ -62,7 +62,7 @@ static void compare_input(work *w, output_bound *out, const pare_model *const m[
         w_fail(w, PARE_ERR_INPUT, "outputs [%zu, %zu] and [%zu, %zu] of the models", e[0].rows,
                e[0].cols, e[1].rows, e[1].cols);
     for (size_t i = 0; !w->st && i < e[0].rows; i++) outputs_compare_row(out, &e[0], &e[1], i);
-    for (int k = 0; in->target && k < 2 && !w->st; k++)
+    for (int k = 0; in->target && k < 2 && !w->st; k++) /* of the one input there is */
         out->auc[k] = auc_interval(w, &e[k], in->target);
     pare_arena_free(a);
 }
@@ -79,6 +79,7 @@ void outputs_compare(work *w, output_bound *out, const pare_model *f, const pare
         compare_input(w, out, m, norms, &set->in[i]);
         pare_progress(w->exec, "prove", i + 1, set->n);
     }
+    for (int k = 0; k < 2 && set->n != 1; k++) out->auc[k] = (auc_bound){1, 0};
     if (w->st || out->gap.proven.v <= (1 + SHARE) * out->gap.measured) return;
     pare_gap again;
     w->st = pare_prove_gap(&again, f, g, set, w->exec, w->err);

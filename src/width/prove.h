@@ -10,13 +10,16 @@
 pare_ub apriori_gap(work *w, const net *f, const net *g, pare_ub x);
 /* ---- attention weights (ratios.c) ---- */
 
-/* Largest |ln(a / a^)| over all weights of layer `l` on one input: proven, and as measured. */
+/* Both models must see the same keys: attention weights are compared key by key. */
+bool same_pattern(const pare_pattern *a, const pare_pattern *b);
+/* Largest |ln(a / a^)| over all weights of layer `l` on the inputs: proven, and as measured. Both
+ * models have as many heads there. */
 typedef struct ratio_bound {
     pare_ub proven;
     double measured;
 } ratio_bound;
-ratio_bound ratios_of_layer(work *w, const pare_model *f, const pare_model *g, const pare_input *in,
-                            size_t l);
+ratio_bound ratios_of_layer(work *w, const pare_model *f, const pare_model *g,
+                            const pare_inputs *set, size_t l);
 
 /* ---- outputs (outputs.c) ---- */
 
@@ -146,6 +149,12 @@ pare_ub local_of_set(work *w, const pair *p, const pare_inputs *set);
 /* The affine map of the small rows that is nearest to `target`, applied to them. */
 pare_mat nearest_rows(work *w, const pare_mat *small, const pare_mat *target);
 
+/* ---- an input that is not there yet (exchange.c) ---- */
+
+/* The statement about a new input of the same source as the set, whose errors are proven to be at
+ * most `proven`; its strings live in the arena. Name NULL: memory is out. */
+pare_statement exchangeable(pare_arena *a, const pare_inputs *set, double proven);
+
 /* ---- what no cut can beat (lower.c) ---- */
 
 /* From below: |a - b|_F for any b whose rows are an affine map of d numbers each. rad: how far the
@@ -157,4 +166,10 @@ double least_entry(work *w, const pare_mat *a, const double *rad, size_t d); /* 
 double least_of_outputs(work *w, const pare_model *f, const pare_inputs *set, size_t d);
 /* What the best affine map of x leaves of a: an estimate. */
 double decoded_residual(work *w, const pare_mat *a, const pare_mat *x);
+
+/* ---- models with norms (lm_prove.c): a pare_prover's function ---- */
+
+pare_status lm_prove(pare_cert *again, pare_arena *a, const pare_cert *claimed, const pare_model *f,
+                     const pare_model *g, const pare_inputs *set, const pare_exec *exec,
+                     pare_err *err);
 #endif

@@ -4,7 +4,7 @@
  * and what lies between them is proven. The statements (classes, attention weights) are of the same
  * kind. The hypotheses are those of the theorem behind the method, looked at on the input model's
  * own streams with the dimensions that the output model has: they say why the cut is as good as it
- * is, and nothing else rests on them. */
+ * is, and nothing else rests on them. Of several inputs they look at the first. */
 #include "prove.h"
 #include <pare/fold.h>
 #include <pare/publish.h>
@@ -241,12 +241,15 @@ static void look(view *v, pare_width_method method)
 
 /* From norms alone, for every input whose rows are not longer: only where the matrices are the
  * model's own, not rounded by a fold. */
-static void from_norms(view *v, size_t rounded, const pare_input *in)
+static void from_norms(view *v, size_t rounded, const pare_inputs *set)
 {
     pare_ub x = pare_ub_exact(0);
-    for (size_t i = 0; i < in->tokens; i++) {
-        const pare_weight row = {PARE_F64, 1, in->width, in->x + i * in->width};
-        x = pare_ub_max(x, pare_norm_fro(&row));
+    for (size_t k = 0; k < set->n; k++) {
+        const pare_input *const in = &set->in[k];
+        for (size_t i = 0; i < in->tokens; i++) {
+            const pare_weight row = {PARE_F64, 1, in->width, in->x + i * in->width};
+            x = pare_ub_max(x, pare_norm_fro(&row));
+        }
     }
     suppose(v, truth(rounded == 0), (double)rounded, 0,
             "a priori: the models are folded already (weights that folding would round)");
@@ -265,10 +268,10 @@ static void classes(view *v, const output_bound *o)
     state(v, "share of the output rows", changed, "rows whose largest entry may have changed");
 }
 
-static void weights(view *v, const pare_model *f, const pare_model *g, const pare_input *in)
+static void weights(view *v, const pare_model *f, const pare_model *g, const pare_inputs *set)
 {
     for (size_t l = 0; !v->w.st && l < v->f.nlayers; l++) {
-        const ratio_bound r = ratios_of_layer(&v->w, f, g, in, l);
+        const ratio_bound r = ratios_of_layer(&v->w, f, g, set, l);
         state(v, "largest |ln(a / a^)| over the attention weights", r.proven.v,
               pare_sprintf(v->keep, "attention weights of layer %zu", l));
         suppose(v, PARE_UNKNOWN, r.measured > EXACT ? r.measured : 0, NAN,
@@ -306,10 +309,13 @@ static void one_ball(view *v, const pair *p, const pare_inputs *set, double rho)
              pare_sprintf(v->keep, BALL_NAME "%s: rows whose largest entry may differ", r));
 }
 
-static void all_edits(view *v, const pare_model *f, const pare_model *g, const pare_input *in,
+static void all_edits(view *v, const pare_model *f, const pare_model *g, const pare_inputs *set,
                       size_t rows)
 {
-    const edits_bound e = edits_prove(&v->w, f, g, in, rows);
+    if (set->n > 1)
+        w_fail(&v->w, PARE_ERR_INPUT, "edits are proven on one graph, not on %zu inputs", set->n);
+    if (v->w.st) return;
+    const edits_bound e = edits_prove(&v->w, f, g, &set->in[0], rows);
     if (v->w.st) return;
     const char *const domain = edits_domain(v->keep, v->cert->domain, &e);
     state_on(v, domain, PARE_NORM_HEADLINE, e.proven.v, edits_name(v->keep, rows));
@@ -334,13 +340,26 @@ static void near_by(view *v, pare_width_method method, const pare_model *f, cons
     for (size_t i = 0; !v->w.st && i < v->nasked; i++)
         if (ball_radius(&rho, v->asked[i].name)) one_ball(v, &p, set, rho);
     for (size_t i = 0; !v->w.st && i < v->nasked; i++)
-        if (edits_asked(&rows, v->asked[i].name)) all_edits(v, f, g, &set->in[0], rows);
+        if (edits_asked(&rows, v->asked[i].name)) all_edits(v, f, g, set, rows);
+}
+
+/* What is proven of inputs that the cut has not seen says something of the next one. */
+static void next_input(view *v, const pare_inputs *set, double proven)
+{
+    bool asked = false;
+    for (size_t i = 0; i < v->nasked; i++)
+        asked |= v->asked[i].name && strcmp(v->asked[i].name, PARE_WIDTH_NEW_INPUT) == 0;
+    if (!asked || v->w.st) return;
+    const pare_statement s = exchangeable(v->keep, set, proven);
+    suppose(v, PARE_UNKNOWN, NAN, NAN,
+            "a new input: the data are independent draws of its source that the cut has not seen");
+    state_on(v, s.domain, s.norm, s.bound, s.name);
+    if (!v->w.st) v->cert->statements[v->cert->nstatements - 1].probability = s.probability;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-/* Both models must see the same keys: attention weights are compared key by key. */
-static bool same_pattern(const pare_pattern *a, const pare_pattern *b)
+bool same_pattern(const pare_pattern *a, const pare_pattern *b)
 {
     if (a->kind != b->kind) return false;
     if (a->kind == PARE_WINDOW) return a->window == b->window && a->sinks == b->sinks;
@@ -353,9 +372,7 @@ static size_t set_up(view *v, const pare_model *f, const pare_model *g, const pa
 {
     pare_fold_report rf = {0}, rg = {0};
     work *const w = &v->w;
-    if (set->n != 1)
-        w_fail(w, PARE_ERR_INPUT, "a width certificate speaks of one graph, not of %zu inputs",
-               set->n);
+    if (set->n == 0) w_fail(w, PARE_ERR_INPUT, "a width certificate needs a graph, there is none");
     if (!w->st) w->st = pare_fold(&v->ff, &rf, f, w->err);
     if (!w->st) w->st = pare_fold(&v->gf, &rg, g, w->err);
     if (w->st) return 0;
@@ -402,7 +419,7 @@ static void prove_all(view *v, pare_width_method method, const pare_cert *claime
     c->domain = pare_domain_text(v->keep, &claimed->data);
     if (!c->domain) v->w.st = pare_no_memory(v->w.err);
     outputs_compare(&v->w, &o, f, g, set);
-    from_norms(v, rounded, &set->in[0]);
+    from_norms(v, rounded, set);
     const bool scores = method == PARE_WIDTH_JL || method == PARE_WIDTH_QK;
     if (!v->w.st && scores && !same_stream(v))
         w_fail(&v->w, PARE_ERR_VERIFY,
@@ -414,8 +431,9 @@ static void prove_all(view *v, pare_width_method method, const pare_cert *claime
     if (v->w.st) return;
     classes(v, &o);
     aucs(v, &o);
-    weights(v, f, g, &set->in[0]);
+    weights(v, f, g, set);
     near_by(v, method, f, g, set);
+    next_input(v, set, o.gap.proven.v);
     c->proven = o.gap.proven.v;
     c->measured = o.gap.measured;
     c->measured_slack = pare_measured_slack(&o.gap);
@@ -450,6 +468,6 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
 }
 
 const pare_prover pare_width_provers[PARE_WIDTH_METHODS] = {
-    {"width.exact", prove},   {"width.lowrank", prove}, {"width.leverage", prove},
-    {"width.cluster", prove}, {"width.jl", prove},      {"width.qk", prove},
-    {"width.auto", prove}};
+    {"width.exact", prove},   {"width.lowrank", prove},  {"width.leverage", prove},
+    {"width.cluster", prove}, {"width.jl", prove},       {"width.qk", prove},
+    {"width.auto", prove},    {"width.slice", lm_prove}, {"width.svd", lm_prove}};

@@ -1,0 +1,22 @@
+/* An input that is not there yet (spec, 8.5). If k inputs and a new one are exchangeable
+ * (independent draws of one source, say) and the cut has seen none of them, each of the k + 1 is
+ * as likely as any other to have the largest error. So
+ *     P( error of the new one > largest error of the k ) <= 1 / (k + 1),
+ * over the draw of all k + 1; ties make it smaller. What is proven of the k is at least their
+ * largest error, and stands in its place. That the cut has not seen them cannot be read off the
+ * files: the certificate names it as a hypothesis, undecided. */
+#include "prove.h"
+#include <pare/publish.h>
+
+pare_statement exchangeable(pare_arena *a, const pare_inputs *set, double proven)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < set->n; i++) k += set->in[i].batch;
+    const char *const domain = pare_sprintf(
+        a, "one more input drawn like the %zu of the data, none of which the cut has seen", k);
+    return (pare_statement){.name = domain ? PARE_WIDTH_NEW_INPUT : NULL,
+                            .norm = PARE_NORM_HEADLINE,
+                            .domain = domain,
+                            .probability = (double)k / (double)(k + 1),
+                            .bound = proven};
+}
