@@ -53,7 +53,7 @@ typedef struct pare_cut_cost { /* one cut, made and thrown away */
 } pare_cut_cost;
 
 typedef struct pare_probe_opts {
-    const size_t *dims; /* widths to try; NULL: a quarter, an eighth, a sixteenth */
+    const size_t *dims; /* widths to try; NULL: 1/4, 1/8, 1/16; of text models 3/4, 1/2, 1/4 */
     size_t ndims;
     size_t trials; /* of methods that draw */
     size_t tokens; /* of the data that are looked at, at most (a graph: all) */

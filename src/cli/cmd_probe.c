@@ -195,7 +195,8 @@ static void print_cuts(const pare_probe *p)
     if (p->metric) printf(" %10.4f", p->metric_before);
     putchar('\n');
     for (size_t i = 0; i < p->ncuts; i++)
-        if (i == 0 || !p->cuts[i].refused || p->cuts[i].refused != p->cuts[i - 1].refused)
+        if (i == 0 || !p->cuts[i].refused || !p->cuts[i - 1].refused ||
+            p->cuts[i].method != p->cuts[i - 1].method)
             cut_row(p, &p->cuts[i]);
 }
 
@@ -296,8 +297,8 @@ int cmd_probe(int argc, char **argv)
          .kind = OPT_TEXT,
          .to = &o.dims,
          .metavar = "D,D",
-         .help = "widths of the cuts that are tried",
-         .unset = "1/4, 1/8, 1/16"},
+         .help = "widths that are tried",
+         .unset = "1/4, 1/8, 1/16; of text 3/4, 1/2, 1/4"},
         {.name = "no-cuts", .kind = OPT_FLAG, .to = &o.o.no_cuts, .help = "try no cuts"},
         {.name = "trials",
          .kind = OPT_SIZE,
