@@ -106,7 +106,8 @@ int main(int argc, char **argv)
     pare_rng r = pare_rng_at(1, 1);
     for (size_t i = 0; i < SIDE * SIDE * 7; i++) x[i] = pare_rng_normal(&r);
     for (size_t i = 0; i < 8 * 256; i++) ids[i] = (int64_t)pare_rng_below(&r, 4096);
-    const pare_input in[] = {{1, SIDE * SIDE, 7, NULL, x, &g}, {8, 256, 0, ids, NULL, NULL}};
+    const pare_input in[] = {{.batch = 1, .tokens = SIDE * SIDE, .width = 7, .x = x, .graph = &g},
+                             {.batch = 8, .tokens = 256, .ids = ids}};
     printf("case,threads,dropout,there_ms,back_ms,step_ms\n");
     for (size_t c = 0; c < 2; c++) {
         pare_model *m;

@@ -79,14 +79,25 @@ PARE_MUST_USE pare_status pare_attend_f32(pare_mat32 *y, const pare_mat32 *q, co
 /* ---- gradients ------------------------------------------------------------------------------ */
 
 /* A graph seen from its keys: the queries that see key j are by_key.idx[by_key.ptr[j]] ..., and
- * edge[] says where each of them stands in the graph's own idx. */
+ * edge[] says where each of them stands in the graph's own idx. The f32 engine visits the edges in
+ * an order of its own, which is chosen here, too. */
+typedef struct pare_visits pare_visits;
 typedef struct pare_turned {
     pare_graph by_key;
-    const uint32_t *edge; /* ptr[n] */
+    const uint32_t *edge;              /* ptr[n] */
+    const pare_visits *queries, *keys; /* the order for each query, for each key */
 } pare_turned;
-/* PARE_ERR_INPUT beyond 2^32 - 1 edges. */
+/* width: how many numbers of keys and values a head has; the order suits it, and is right for any.
+ * PARE_ERR_INPUT beyond 2^32 - 1 edges. */
 PARE_MUST_USE pare_status pare_graph_turn(pare_turned *out, pare_arena *a, const pare_graph *g,
-                                          pare_err *err);
+                                          size_t width, pare_err *err);
+
+/* What a pass of the f32 engine leaves for its way back. */
+typedef struct pare_kept32 {
+    float *lse;    /* n */
+    float *scores; /* of a graph, or NULL: a number an edge. The way back is faster with them. */
+    float *room;   /* of a graph, or NULL: two numbers an edge, for the way back to use */
+} pare_kept32;
 
 /* pare_attend_* that also keep what the way back needs: lse_i = log sum_j e^(scale q_i.k_j) over
  * the visible j, -inf for an empty row. */
@@ -94,14 +105,16 @@ PARE_MUST_USE pare_status pare_attend_keep_f64(pare_mat *y, double *lse, const p
                                                const pare_mat *k, const pare_mat *v, double scale,
                                                const pare_pattern *p, const pare_graph *g,
                                                const pare_exec *exec, pare_err *err);
-PARE_MUST_USE pare_status pare_attend_keep_f32(pare_mat32 *y, float *lse, const pare_mat32 *q,
-                                               const pare_mat32 *k, const pare_mat32 *v,
-                                               float scale, const pare_pattern *p,
-                                               const pare_graph *g, const pare_exec *exec,
+/* `turned` goes with `g`; both are NULL unless the pattern is a graph. */
+PARE_MUST_USE pare_status pare_attend_keep_f32(pare_mat32 *y, const pare_kept32 *kept,
+                                               const pare_mat32 *q, const pare_mat32 *k,
+                                               const pare_mat32 *v, float scale,
+                                               const pare_pattern *p, const pare_graph *g,
+                                               const pare_turned *turned, const pare_exec *exec,
                                                pare_err *err);
 /* Adds to dq, dk, dv the gradient for d loss / d y = dy. Weights are computed again from lse: no
- * n x n memory. `turned` goes with `g`; both are NULL unless the pattern is a graph. The outputs
- * overlap nothing else. Same bits for any number of threads. */
+ * n x n memory, two numbers an edge of a graph. `turned` as above. The outputs overlap nothing
+ * else. Same bits for any number of threads. */
 PARE_MUST_USE pare_status pare_attend_backward_f64(pare_mat *dq, pare_mat *dk, pare_mat *dv,
                                                    const pare_mat *dy, const pare_mat *q,
                                                    const pare_mat *k, const pare_mat *v,
@@ -112,7 +125,7 @@ PARE_MUST_USE pare_status pare_attend_backward_f64(pare_mat *dq, pare_mat *dk, p
 PARE_MUST_USE pare_status pare_attend_backward_f32(pare_mat32 *dq, pare_mat32 *dk, pare_mat32 *dv,
                                                    const pare_mat32 *dy, const pare_mat32 *q,
                                                    const pare_mat32 *k, const pare_mat32 *v,
-                                                   const pare_mat32 *y, const float *lse,
+                                                   const pare_mat32 *y, const pare_kept32 *kept,
                                                    float scale, const pare_pattern *p,
                                                    const pare_graph *g, const pare_turned *turned,
                                                    const pare_exec *exec, pare_err *err);

@@ -61,6 +61,7 @@ typedef struct pare_repro_opts {
     const char *const *data; /* graph files, recognised by what is in them */
     size_t ndata;
     bool full;
+    bool again;          /* make every run again, also those that are there */
     size_t side;         /* of the board that is generated */
     size_t large, small; /* runs with D = 64, with d = 4; 0: as quick or full say */
     size_t epochs;       /* at most, of every training; 0: as the recipes say */

@@ -148,11 +148,15 @@ pare_ub pare_lowrank_bound(pare_ub beta, pare_ub root_alpha, size_t layers, pare
 
 /* ---- proving -------------------------------------------------------------------------------- */
 
-/* What pare_publish_opts.asked may name: the bound over all graphs that differ from the data in the
+/* What pare_publish_opts.ask may name: the bound over all graphs that differ from the data in the
  * features of one node, which then are another row of the data; for data with many different rows
  * only the most frequent of them. */
 #define PARE_WIDTH_EDITS      "single-node edits"
 #define PARE_WIDTH_EDITS_ROWS "single-node edits, the %zu most frequent rows"
+/* Whether that can be done for a model and its graph (rows 0: all), before a cut is made:
+ * PARE_ERR_INPUT says why not, too much work among the reasons. */
+PARE_MUST_USE pare_status pare_width_edits_check(const pare_model *m, const pare_input *in,
+                                                 size_t rows, pare_err *err);
 /* Made wherever the data have labels and the models two outputs: of the output model's auc, 1 minus
  * it, and how far the models' are apart. */
 #define PARE_WIDTH_AUC       "auc of the output model"

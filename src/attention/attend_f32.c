@@ -26,9 +26,10 @@ bool as_list(const pare_pattern *p)
            (p->kind == PARE_WINDOW && p->window < SHORT_WINDOW && p->sinks < SHORT_WINDOW);
 }
 
-pare_status attend_keep_f32_with(const attend_kernels *kernels, pare_mat32 *y, float *lse,
-                                 const pare_mat32 *q, const pare_mat32 *k, const pare_mat32 *v,
-                                 float scale, const pare_pattern *p, const pare_graph *g,
+pare_status attend_keep_f32_with(const attend_kernels *kernels, pare_mat32 *y,
+                                 const pare_kept32 *kept, const pare_mat32 *q, const pare_mat32 *k,
+                                 const pare_mat32 *v, float scale, const pare_pattern *p,
+                                 const pare_graph *g, const pare_turned *turned,
                                  const pare_exec *exec, pare_err *err)
 {
     PARE_ASSERT(q->rows == k->rows && q->rows == v->rows && q->rows == y->rows);
@@ -36,18 +37,20 @@ pare_status attend_keep_f32_with(const attend_kernels *kernels, pare_mat32 *y, f
     PARE_ASSERT(p->kind != PARE_GRAPH || (g && g->n == q->rows));
     if (as_list(p)) {
         const listed_job w = {.y = *y,
-                              .lse = lse,
+                              .lse = kept->lse,
+                              .scores = turned ? kept->scores : NULL,
                               .q = q,
                               .k = k,
                               .v = v,
                               .scale = scale,
                               .pattern = p,
                               .graph = g,
+                              .visits = turned ? turned->queries : NULL,
                               .kernel = &kernels->list};
         return listed_attend(&w, exec, err);
     }
     const tiled_job w = {.y = *y,
-                         .lse = lse,
+                         .lse = kept->lse,
                          .q = q,
                          .k = k,
                          .v = v,
@@ -62,7 +65,8 @@ pare_status attend_f32_with(const attend_kernels *kernels, pare_mat32 *y, const 
                             const pare_pattern *p, const pare_graph *g, const pare_exec *exec,
                             pare_err *err)
 {
-    return attend_keep_f32_with(kernels, y, NULL, q, k, v, scale, p, g, exec, err);
+    static const pare_kept32 nothing = {0};
+    return attend_keep_f32_with(kernels, y, &nothing, q, k, v, scale, p, g, NULL, exec, err);
 }
 
 size_t attention_kernels(attend_kernels out[3])

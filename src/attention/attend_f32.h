@@ -20,17 +20,18 @@ PARE_MUST_USE pare_status attend_f32_with(const attend_kernels *kernels, pare_ma
                                           const pare_mat32 *v, float scale, const pare_pattern *p,
                                           const pare_graph *g, const pare_exec *exec,
                                           pare_err *err);
-/* The same with the log-sums of the rows; lse may be NULL. */
+/* The same with what the way back needs. Without a graph turned no scores are kept. */
 PARE_MUST_USE pare_status attend_keep_f32_with(const attend_kernels *kernels, pare_mat32 *y,
-                                               float *lse, const pare_mat32 *q, const pare_mat32 *k,
-                                               const pare_mat32 *v, float scale,
-                                               const pare_pattern *p, const pare_graph *g,
+                                               const pare_kept32 *kept, const pare_mat32 *q,
+                                               const pare_mat32 *k, const pare_mat32 *v,
+                                               float scale, const pare_pattern *p,
+                                               const pare_graph *g, const pare_turned *turned,
                                                const pare_exec *exec, pare_err *err);
 PARE_MUST_USE pare_status attend_backward_f32_with(
     const attend_kernels *kernels, pare_mat32 *dq, pare_mat32 *dk, pare_mat32 *dv,
     const pare_mat32 *dy, const pare_mat32 *q, const pare_mat32 *k, const pare_mat32 *v,
-    const pare_mat32 *y, const float *lse, float scale, const pare_pattern *p, const pare_graph *g,
-    const pare_turned *turned, const pare_exec *exec, pare_err *err);
+    const pare_mat32 *y, const pare_kept32 *kept, float scale, const pare_pattern *p,
+    const pare_graph *g, const pare_turned *turned, const pare_exec *exec, pare_err *err);
 
 /* Few keys a row: lists; many: tiles, for which this is who sees whom. */
 bool as_list(const pare_pattern *p);

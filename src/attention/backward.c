@@ -6,7 +6,7 @@
 pare_status attend_backward_f32_with(const attend_kernels *kernels, pare_mat32 *dq, pare_mat32 *dk,
                                      pare_mat32 *dv, const pare_mat32 *dy, const pare_mat32 *q,
                                      const pare_mat32 *k, const pare_mat32 *v, const pare_mat32 *y,
-                                     const float *lse, float scale, const pare_pattern *p,
+                                     const pare_kept32 *kept, float scale, const pare_pattern *p,
                                      const pare_graph *g, const pare_turned *turned,
                                      const pare_exec *exec, pare_err *err)
 {
@@ -25,7 +25,7 @@ pare_status attend_backward_f32_with(const attend_kernels *kernels, pare_mat32 *
                                        .k = k,
                                        .v = v,
                                        .y = y,
-                                       .lse = lse,
+                                       .kept = *kept,
                                        .scale = scale,
                                        .pattern = p,
                                        .graph = g,
@@ -41,32 +41,32 @@ pare_status attend_backward_f32_with(const attend_kernels *kernels, pare_mat32 *
                                   .k = k,
                                   .v = v,
                                   .y = y,
-                                  .lse = lse,
+                                  .lse = kept->lse,
                                   .scale = scale,
                                   .sees = sight_of(p),
                                   .kernel = &kernels->tile};
     return tiled_backward(&w, exec, err);
 }
 
-pare_status pare_attend_keep_f32(pare_mat32 *y, float *lse, const pare_mat32 *q,
+pare_status pare_attend_keep_f32(pare_mat32 *y, const pare_kept32 *kept, const pare_mat32 *q,
                                  const pare_mat32 *k, const pare_mat32 *v, float scale,
-                                 const pare_pattern *p, const pare_graph *g, const pare_exec *exec,
-                                 pare_err *err)
+                                 const pare_pattern *p, const pare_graph *g,
+                                 const pare_turned *turned, const pare_exec *exec, pare_err *err)
 {
     attend_kernels kernels[3];
     attention_kernels(kernels);
-    return attend_keep_f32_with(&kernels[0], y, lse, q, k, v, scale, p, g, exec, err);
+    return attend_keep_f32_with(&kernels[0], y, kept, q, k, v, scale, p, g, turned, exec, err);
 }
 
 pare_status pare_attend_backward_f32(pare_mat32 *dq, pare_mat32 *dk, pare_mat32 *dv,
                                      const pare_mat32 *dy, const pare_mat32 *q, const pare_mat32 *k,
-                                     const pare_mat32 *v, const pare_mat32 *y, const float *lse,
-                                     float scale, const pare_pattern *p, const pare_graph *g,
-                                     const pare_turned *turned, const pare_exec *exec,
-                                     pare_err *err)
+                                     const pare_mat32 *v, const pare_mat32 *y,
+                                     const pare_kept32 *kept, float scale, const pare_pattern *p,
+                                     const pare_graph *g, const pare_turned *turned,
+                                     const pare_exec *exec, pare_err *err)
 {
     attend_kernels kernels[3];
     attention_kernels(kernels);
-    return attend_backward_f32_with(&kernels[0], dq, dk, dv, dy, q, k, v, y, lse, scale, p, g,
+    return attend_backward_f32_with(&kernels[0], dq, dk, dv, dy, q, k, v, y, kept, scale, p, g,
                                     turned, exec, err);
 }

@@ -1,8 +1,9 @@
 /* A graph seen from its keys: a counting sort of the edges by key, which keeps the queries of a key
  * in order. */
-#include <pare/attention.h>
+#include "visits.h"
 
-pare_status pare_graph_turn(pare_turned *out, pare_arena *a, const pare_graph *g, pare_err *err)
+pare_status pare_graph_turn(pare_turned *out, pare_arena *a, const pare_graph *g, size_t width,
+                            pare_err *err)
 {
     const size_t n = g->n, edges = g->ptr[n];
     if (edges > UINT32_MAX)
@@ -21,6 +22,6 @@ pare_status pare_graph_turn(pare_turned *out, pare_arena *a, const pare_graph *g
             idx[at] = (uint32_t)i;
             edge[at] = (uint32_t)e;
         }
-    *out = (pare_turned){{n, ptr, idx}, edge};
-    return PARE_OK;
+    *out = (pare_turned){.by_key = {n, ptr, idx}, .edge = edge};
+    return visits_plan(out, a, g, width, err);
 }

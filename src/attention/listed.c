@@ -2,9 +2,10 @@
  * weights, values. Where every row sees many keys of a large graph, in blocks of keys that stay in
  * the cache (list_sweep.c): the scores of all rows, then all weights, then all values, so that each
  * row still subtracts its largest score. That takes one number an edge, as the graph itself does.
- */
+ * Where the order of visits was written down before (training), block after block as well, but
+ * scores, weights and values of a stretch at once: a row keeps the largest score so far. */
 #include "listed.h"
-#include <math.h>
+#include "visits.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,14 +49,16 @@ static void one_row(const listed_job *w, size_t i, const uint32_t *idx, size_t n
 {
     const list_rows k = rows_of(w->k), v = rows_of(w->v);
     w->kernel->scores(s, w->q->v + i * w->q->ld, &k, w->scale, idx, n);
-    const list_sum sum = w->kernel->weights(s, n);
-    w->kernel->values(w->y.v + i * w->y.ld, s, &v, idx, n, 1 / sum.sum, false);
+    float *const kept = w->scores ? w->scores + w->graph->ptr[i] : NULL;
+    const list_sum sum = w->kernel->weights(s, kept, n, LIST_NOTHING);
+    w->kernel->values(w->y.v + i * w->y.ld, s, &v, idx, n, 1 / sum.sum, 0);
     keep(w, i, sum);
 }
 
-/* Rows i and i + 1 are for the kernel that takes two. */
+/* Rows i and i + 1 are for the kernel that takes two, which keeps no scores. */
 static bool is_pair(const listed_job *w, size_t i, size_t end)
 {
+    if (w->scores) return false;
     if (!w->kernel->pair || i + 2 > end || w->pattern->kind != PARE_GRAPH) return false;
     if (w->k->cols > LIST_NARROW || w->v->cols > LIST_NARROW) return false;
     const size_t *const at = w->graph->ptr + i;
@@ -149,7 +152,8 @@ static void weigh_rows(void *ctx, size_t unit)
         const size_t first = w->graph->ptr[i], count = w->graph->ptr[i + 1] - first;
         empty_row(w, i);
         if (count == 0) continue;
-        const list_sum sum = w->kernel->weights(b->s + first + i * LIST_PAD, count);
+        float *const s = b->s + first + i * LIST_PAD;
+        const list_sum sum = w->kernel->weights(s, NULL, count, LIST_NOTHING);
         b->by[i] = 1 / sum.sum;
         keep(w, i, sum);
     }
@@ -161,7 +165,7 @@ static void value_segment(void *ctx, size_t i, size_t first, size_t count)
     const listed_job *const w = b->w;
     const list_rows v = rows_of(w->v);
     w->kernel->values(w->y.v + i * w->y.ld, b->s + first + i * LIST_PAD, &v, w->graph->idx + first,
-                      count, b->by[i], true);
+                      count, b->by[i], 1);
 }
 
 static pare_status by_blocks(const listed_job *w, const pare_exec *exec, pare_err *err)
@@ -180,8 +184,77 @@ static pare_status by_blocks(const listed_job *w, const pare_exec *exec, pare_er
     return st;
 }
 
+/* ---- in the order of visits --------------------------------------------------------------------
+ */
+
+enum { STRETCH = 64 /* edges at a time: their rows stay in the first cache */ };
+
+typedef struct visited {
+    const listed_job *w;
+    list_sum *sum; /* of each row, so far */
+} visited;
+
+static void ask_for(const pare_mat32 *m, size_t i)
+{
+    for (size_t c = 0; c < m->cols; c += 16) __builtin_prefetch(m->v + i * m->ld + c);
+}
+
+/* Some more keys of row i: what is there already fades where a larger score comes. */
+static void more_keys(const visited *b, size_t i, size_t first, size_t n)
+{
+    const listed_job *const w = b->w;
+    const list_rows k = rows_of(w->k), v = rows_of(w->v);
+    const uint32_t *const idx = w->visits->other + first;
+    float s[STRETCH + LIST_PAD];
+    w->kernel->scores(s, w->q->v + i * w->q->ld, &k, w->scale, idx, n);
+    float *const kept = w->scores ? w->scores + first : NULL;
+    const list_sum sum = b->sum[i] = w->kernel->weights(s, kept, n, b->sum[i]);
+    w->kernel->values(w->y.v + i * w->y.ld, s, &v, idx, n, 1, sum.fade);
+}
+
+static void visit_stretch(void *ctx, size_t s)
+{
+    const visited *const b = ctx;
+    const pare_visits *const v = b->w->visits;
+    const size_t i = v->row[s], ahead = v->row[s + VISIT_AHEAD];
+    ask_for(b->w->q, ahead);
+    ask_for(&b->w->y, ahead);
+    for (size_t at = v->start[s], end = v->start[s + 1]; at < end; at += STRETCH)
+        more_keys(b, i, at, end - at < STRETCH ? end - at : STRETCH);
+}
+
+static void end_rows(void *ctx, size_t unit)
+{
+    const visited *const b = ctx;
+    const listed_job *const w = b->w;
+    const size_t n = w->q->rows, end = n - unit * UNIT < UNIT ? n : (unit + 1) * UNIT;
+    for (size_t i = unit * UNIT; i < end; i++) {
+        float *const y = w->y.v + i * w->y.ld;
+        const float by = 1 / b->sum[i].sum;
+        if (w->graph->ptr[i] == w->graph->ptr[i + 1]) {
+            empty_row(w, i);
+            continue;
+        }
+        for (size_t c = 0; c < w->y.cols; c++) y[c] *= by;
+        keep(w, i, b->sum[i]);
+    }
+}
+
+static pare_status by_visits(const listed_job *w, const pare_exec *exec, pare_err *err)
+{
+    const size_t n = w->q->rows;
+    visited b = {.w = w, .sum = malloc(n * sizeof *b.sum)};
+    if (!b.sum) return pare_no_memory(err);
+    for (size_t i = 0; i < n; i++) b.sum[i] = LIST_NOTHING;
+    visit_all(w->visits, visit_stretch, &b, exec);
+    pare_parallel(exec, (n + UNIT - 1) / UNIT, end_rows, &b);
+    free(b.sum);
+    return PARE_OK;
+}
+
 pare_status listed_attend(const listed_job *w, const pare_exec *exec, pare_err *err)
 {
+    if (w->visits) return w->visits->blocks > 1 ? by_visits(w, exec, err) : by_rows(w, exec, err);
     const bool pays =
         w->pattern->kind == PARE_GRAPH && (list_block(w->graph, w->k->cols) < w->graph->n ||
                                            list_block(w->graph, w->v->cols) < w->graph->n);

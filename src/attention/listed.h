@@ -1,10 +1,12 @@
 /* listed.h - attention of a row over a list of keys: graphs, short windows; and the way back. */
 #ifndef PARE_ATTENTION_LISTED_H
 #define PARE_ATTENTION_LISTED_H
+#include <math.h>
 #include <pare/attention.h>
 
 enum {
     LIST_PAD = 16,   /* floats that a kernel may write beyond the scores of a row */
+    LIST_AHEAD = 32, /* places beyond a list of pairs that a kernel may read */
     LIST_NARROW = 8, /* columns, at most, of rows of which several fit a register */
     LIST_FEW = 8     /* keys, at most, of rows that come in pairs */
 };
@@ -15,9 +17,12 @@ typedef struct list_rows {
     size_t ld, width;
 } list_rows;
 
+/* Of the weights of a row so far: its largest score, sum_j e^(s_j - top), and the factor by which
+ * what was added up before the last keys came has become smaller. */
 typedef struct list_sum {
-    float top, sum;
+    float top, sum, fade;
 } list_sum;
+#define LIST_NOTHING ((list_sum){-INFINITY, 0, 0})
 
 /* Two rows that see few keys each. */
 typedef struct list_pair {
@@ -35,14 +40,20 @@ typedef struct list_kernel {
     /* s_j = scale x.rows_idx[j]; s has room for n + LIST_PAD floats. */
     void (*scores)(float *s, const float *x, const list_rows *rows, float scale,
                    const uint32_t *idx, size_t n);
-    /* s_j = e^(s_j - top); s as above. Returns the largest score and the sum of the weights. */
-    list_sum (*weights)(float *s, size_t n);
-    /* y = by sum_j s_j rows_idx[j], added to y or not. */
+    /* More keys for a row: s_j = e^(s_j - top); s as above. The scores go to `kept` where that is
+     * not NULL. */
+    list_sum (*weights)(float *s, float *kept, size_t n, list_sum so_far);
+    /* y = old y + by sum_j s_j rows_idx[j]; where old is 0, y is not read. */
     void (*values)(float *y, const float *s, const list_rows *rows, const uint32_t *idx, size_t n,
-                   float by, bool add);
-    /* p_j = e^(s_j - lse_j), ds_j = scale p_j (t_j - mean_j). */
-    void (*slopes)(float *p, float *ds, const float *s, const float *t, const float *lse,
-                   const float *mean, float scale, size_t n);
+                   float by, float old);
+    /* y += sum_j pair[2 from_j] rows_idx[j], z += sum_j pair[2 from_j + 1] more_idx[j];
+     * LIST_AHEAD more entries of `from` may be read. */
+    void (*both)(float *y, float *z, const float *pair, const uint32_t *from, const list_rows *rows,
+                 const list_rows *more, const uint32_t *idx, size_t n);
+    /* p_j = e^(s_j - lse) and ds_j = scale p_j (t_j - mean), the first into pair[2 j], the second
+     * into pair[2 j + 1] and ds[j]; ds has room for n + LIST_PAD floats. */
+    void (*slopes)(float *pair, float *ds, const float *s, const float *t, float lse, float mean,
+                   float scale, size_t n);
     /* Two rows at once, from scores to values, 1 to LIST_FEW keys each, k and v at most LIST_NARROW
      * wide; sums as of `weights`, unless NULL. NULL: there is none. */
     void (*pair)(const list_pair *p, list_sum sum[2]);
@@ -53,11 +64,13 @@ size_t list_kernels(list_kernel out[3]);
 
 typedef struct listed_job {
     pare_mat32 y;
-    float *lse; /* n, log of the sum of each row's e^score, -inf for an empty row; or NULL */
+    float *lse;    /* n, log of the sum of each row's e^score, -inf for an empty row; or NULL */
+    float *scores; /* of each edge, in the order of the visits; or NULL */
     const pare_mat32 *q, *k, *v;
     float scale;
     const pare_pattern *pattern;
     const pare_graph *graph;
+    const pare_visits *visits; /* by query; or NULL */
     const list_kernel *kernel;
 } listed_job;
 
@@ -68,7 +81,7 @@ PARE_MUST_USE pare_status listed_attend(const listed_job *w, const pare_exec *ex
 typedef struct listed_backward_job {
     pare_mat32 dq, dk, dv;
     const pare_mat32 *dy, *q, *k, *v, *y;
-    const float *lse;
+    pare_kept32 kept;
     float scale;
     const pare_pattern *pattern;
     const pare_graph *graph;

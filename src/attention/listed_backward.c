@@ -3,30 +3,30 @@
  *     p_ij = e^(scale q_i.k_j - lse_i),  ds_ij = scale p_ij (dy_i.v_j - dy_i.y_i),
  *     dq_i += sum_j ds_ij k_j;
  *
- * then by key j, over the graph seen from its keys, p and ds once more (the rows they need are in
- * the cache for the sums anyway; two numbers an edge would have to come from anywhere):
+ * then by key j, over the graph seen from its keys:
  *
- *     dv_j += sum_i p_ij dy_i,           dk_j += sum_i ds_ij q_i. */
+ *     dv_j += sum_i p_ij dy_i,           dk_j += sum_i ds_ij q_i.
+ *
+ * p and ds stand next to each other, two numbers an edge, from the first pass to the second. Both
+ * go block after block (visits.c): while the keys of a block of queries come by, one after the
+ * other, each of these queries reads on in its own row of pairs, so that these are in the cache,
+ * too. */
 #include "listed.h"
+#include "visits.h"
 
 enum {
-    UNIT = 256, /* rows of one unit of work */
-    SHORT =
-        48 /* edges at a time: their rows stay in the first cache from the products to the sums */
+    UNIT = 256,  /* rows of one unit of work */
+    STRETCH = 64 /* edges at a time: their rows stay in the first cache from products to sums */
 };
 
 /* What both passes see: a window has become a graph. */
 typedef struct way_back {
     const listed_backward_job *w;
-    const pare_graph *graph;
-    const pare_turned *turned;
+    size_t n;
+    const pare_visits *queries, *keys;
     float *mean; /* dy_i.y_i */
+    float *pair; /* p and ds of each edge, in the order of the queries */
 } way_back;
-
-/* Of some edges of one query or one key. */
-typedef struct slopes {
-    float s[SHORT + LIST_PAD], t[SHORT + LIST_PAD], p[SHORT], ds[SHORT], lse[SHORT], mean[SHORT];
-} slopes;
 
 static float *row_of(const pare_mat32 *m, size_t i)
 {
@@ -38,11 +38,16 @@ static list_rows rows_of(const pare_mat32 *m)
     return (list_rows){m->v, m->ld, m->cols};
 }
 
+static void ask_for(const pare_mat32 *m, size_t i)
+{
+    for (size_t c = 0; c < m->cols; c += 16) __builtin_prefetch(row_of(m, i) + c);
+}
+
 static void means(void *ctx, size_t unit)
 {
     const way_back *const b = ctx;
     const list_rows y = rows_of(b->w->y);
-    const size_t n = b->graph->n, end = n - unit * UNIT < UNIT ? n : (unit + 1) * UNIT;
+    const size_t n = b->n, end = n - unit * UNIT < UNIT ? n : (unit + 1) * UNIT;
     for (size_t i = unit * UNIT; i < end; i++) {
         const uint32_t self = (uint32_t)i;
         float dot[1 + LIST_PAD];
@@ -51,33 +56,44 @@ static void means(void *ctx, size_t unit)
     }
 }
 
-static void query_segment(void *ctx, size_t i, size_t first, size_t count)
+static void keys_of_query(const way_back *b, size_t i, size_t first, size_t n)
 {
-    const way_back *const b = ctx;
     const listed_backward_job *const w = b->w;
     const list_rows k = rows_of(w->k), v = rows_of(w->v);
-    const uint32_t *const idx = b->graph->idx + first;
-    slopes e;
-    for (size_t l = 0; l < count; l++) e.lse[l] = w->lse[i], e.mean[l] = b->mean[i];
-    w->kernel->scores(e.s, row_of(w->q, i), &k, w->scale, idx, count);
-    w->kernel->scores(e.t, row_of(w->dy, i), &v, 1, idx, count);
-    w->kernel->slopes(e.p, e.ds, e.s, e.t, e.lse, e.mean, w->scale, count);
-    w->kernel->values(row_of(&w->dq, i), e.ds, &k, idx, count, 1, true);
+    const uint32_t *const idx = b->queries->other + first;
+    float again[STRETCH + LIST_PAD], t[STRETCH + LIST_PAD], ds[STRETCH + LIST_PAD];
+    const float *s = again;
+    if (w->kept.scores)
+        s = w->kept.scores + first;
+    else
+        w->kernel->scores(again, row_of(w->q, i), &k, w->scale, idx, n);
+    w->kernel->scores(t, row_of(w->dy, i), &v, 1, idx, n);
+    w->kernel->slopes(b->pair + 2 * first, ds, s, t, w->kept.lse[i], b->mean[i], w->scale, n);
+    w->kernel->values(row_of(&w->dq, i), ds, &k, idx, n, 1, 1);
 }
 
-static void key_segment(void *ctx, size_t j, size_t first, size_t count)
+static void query_stretch(void *ctx, size_t s)
+{
+    const way_back *const b = ctx;
+    const size_t i = b->queries->row[s], ahead = b->queries->row[s + VISIT_AHEAD];
+    const size_t end = b->queries->start[s + 1];
+    ask_for(b->w->dy, ahead);
+    ask_for(&b->w->dq, ahead);
+    for (size_t at = b->queries->start[s]; at < end; at += STRETCH)
+        keys_of_query(b, i, at, end - at < STRETCH ? end - at : STRETCH);
+}
+
+static void key_stretch(void *ctx, size_t s)
 {
     const way_back *const b = ctx;
     const listed_backward_job *const w = b->w;
     const list_rows q = rows_of(w->q), dy = rows_of(w->dy);
-    const uint32_t *const idx = b->turned->by_key.idx + first;
-    slopes e;
-    for (size_t l = 0; l < count; l++) e.lse[l] = w->lse[idx[l]], e.mean[l] = b->mean[idx[l]];
-    w->kernel->scores(e.s, row_of(w->k, j), &q, w->scale, idx, count);
-    w->kernel->scores(e.t, row_of(w->v, j), &dy, 1, idx, count);
-    w->kernel->slopes(e.p, e.ds, e.s, e.t, e.lse, e.mean, w->scale, count);
-    w->kernel->values(row_of(&w->dv, j), e.p, &dy, idx, count, 1, true);
-    w->kernel->values(row_of(&w->dk, j), e.ds, &q, idx, count, 1, true);
+    const size_t j = b->keys->row[s], ahead = b->keys->row[s + VISIT_AHEAD];
+    const size_t first = b->keys->start[s], count = b->keys->start[s + 1] - first;
+    ask_for(&w->dv, ahead);
+    ask_for(&w->dk, ahead);
+    w->kernel->both(row_of(&w->dv, j), row_of(&w->dk, j), b->pair, b->keys->from + first, &dy, &q,
+                    b->keys->other + first, count);
 }
 
 /* A short window has few keys a row: as a graph it is no larger than q. */
@@ -101,21 +117,27 @@ static pare_status window_graph(pare_graph *out, pare_arena *a, const pare_patte
 static pare_status go_back(const listed_backward_job *w, pare_arena *a, const pare_exec *exec,
                            pare_err *err)
 {
-    pare_graph graph;
-    pare_turned turned;
-    way_back b = {.w = w, .graph = w->graph, .turned = w->turned};
-    if (w->pattern->kind == PARE_WINDOW) {
-        pare_status st = window_graph(&graph, a, w->pattern, w->q->rows, err);
-        if (!st) st = pare_graph_turn(&turned, a, &graph, err);
-        if (st) return st;
-        b.graph = &graph, b.turned = &turned;
+    pare_graph window;
+    pare_turned turned = {0};
+    const pare_graph *graph = w->graph;
+    pare_status st;
+    if (w->pattern->kind == PARE_GRAPH) {
+        turned = *w->turned;
+    } else {
+        if ((st = window_graph(&window, a, w->pattern, w->q->rows, err)) ||
+            (st = pare_graph_turn(&turned, a, &window, w->q->cols + w->v->cols, err)))
+            return st;
+        graph = &window;
     }
-    const size_t n = b.graph->n, block = list_block(b.graph, w->q->cols + w->v->cols);
+    const size_t n = graph->n, edges = graph->ptr[n];
+    way_back b = {.w = w, .n = n, .queries = turned.queries, .keys = turned.keys};
     b.mean = pare_alloc(a, n ? n : 1, sizeof *b.mean);
-    if (!b.mean) return pare_no_memory(err);
+    b.pair = w->kept.room ? w->kept.room : pare_alloc(a, edges ? edges : 1, 2 * sizeof *b.pair);
+    if (!b.mean || !b.pair) return pare_no_memory(err);
     pare_parallel(exec, (n + UNIT - 1) / UNIT, means, &b);
-    const pare_status st = list_sweep(b.graph, block, SHORT, query_segment, &b, exec, err);
-    return st ? st : list_sweep(&b.turned->by_key, block, SHORT, key_segment, &b, exec, err);
+    visit_all(b.queries, query_stretch, &b, exec);
+    visit_all(b.keys, key_stretch, &b, exec);
+    return PARE_OK;
 }
 
 pare_status listed_backward(const listed_backward_job *w, const pare_exec *exec, pare_err *err)

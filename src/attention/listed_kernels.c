@@ -29,17 +29,20 @@ static void scores_portable(float *s, const float *x, const list_rows *rows, flo
     for (size_t j = 0; j < n; j++) s[j] = scale * dot8(x, rows->v + idx[j] * rows->ld, rows->width);
 }
 
-static list_sum weights_portable(float *s, size_t n)
+static list_sum weights_portable(float *s, float *kept, size_t n, list_sum so_far)
 {
-    float top = -INFINITY, part[GROUP] = {0};
+    float top = so_far.top, part[GROUP] = {0};
     for (size_t j = 0; j < n; j++)
         if (s[j] > top) top = s[j];
+    const float fade = pare_exp_scalar(so_far.top - top);
+    for (size_t j = 0; kept && j < n; j++) kept[j] = s[j];
     for (size_t j = 0; j < n; j++) part[j % GROUP] += s[j] = pare_exp_scalar(s[j] - top);
-    return (list_sum){top, (part[0] + part[1]) + (part[2] + part[3])};
+    const float sum = (part[0] + part[1]) + (part[2] + part[3]);
+    return (list_sum){top, fade * so_far.sum + sum, fade};
 }
 
 static void values_portable(float *y, const float *s, const list_rows *rows, const uint32_t *idx,
-                            size_t n, float by, bool add)
+                            size_t n, float by, float old)
 {
     for (size_t c = 0; c < rows->width; c += 8) {
         const size_t width = rows->width - c < 8 ? rows->width - c : 8;
@@ -48,16 +51,33 @@ static void values_portable(float *y, const float *s, const list_rows *rows, con
             const float *const x = rows->v + idx[j] * rows->ld + c;
             for (size_t l = 0; l < width; l++) part[l] += s[j] * x[l];
         }
-        for (size_t l = 0; l < width; l++) y[c + l] = by * part[l] + (add ? y[c + l] : 0);
+        for (size_t l = 0; l < width; l++) {
+            const float was = old != 0 ? old * y[c + l] : 0;
+            y[c + l] = by * part[l] + was;
+        }
     }
 }
 
-static void slopes_portable(float *p, float *ds, const float *s, const float *t, const float *lse,
-                            const float *mean, float scale, size_t n)
+static void both_portable(float *y, float *z, const float *pair, const uint32_t *from,
+                          const list_rows *rows, const list_rows *more, const uint32_t *idx,
+                          size_t n)
 {
     for (size_t j = 0; j < n; j++) {
-        p[j] = pare_exp_scalar(s[j] - lse[j]);
-        ds[j] = scale * p[j] * (t[j] - mean[j]);
+        const float *const w = pair + 2 * (size_t)from[j];
+        const float *const a = rows->v + idx[j] * rows->ld, *const b = more->v + idx[j] * more->ld;
+        for (size_t c = 0; c < rows->width; c++) y[c] += w[0] * a[c];
+        for (size_t c = 0; c < more->width; c++) z[c] += w[1] * b[c];
+    }
+}
+
+static void slopes_portable(float *pair, float *ds, const float *s, const float *t, float lse,
+                            float mean, float scale, size_t n)
+{
+    for (size_t j = 0; j < n; j++) {
+        const float p = pare_exp_scalar(s[j] - lse);
+        ds[j] = scale * p * (t[j] - mean);
+        pair[2 * j] = p;
+        pair[2 * j + 1] = ds[j];
     }
 }
 
@@ -67,18 +87,6 @@ static void slopes_portable(float *p, float *ds, const float *s, const float *t,
 PARE_AVX512 static inline __mmask16 rest16(size_t n)
 {
     return (__mmask16)(n >= 16 ? 0xffff : (1u << n) - 1);
-}
-
-/* (sum a0, sum a1, sum a2, sum a3) */
-PARE_AVX512 static inline __m128 sums16(__m512 a0, __m512 a1, __m512 a2, __m512 a3)
-{
-    const __m512 b0 = _mm512_add_ps(_mm512_unpacklo_ps(a0, a1), _mm512_unpackhi_ps(a0, a1));
-    const __m512 b1 = _mm512_add_ps(_mm512_unpacklo_ps(a2, a3), _mm512_unpackhi_ps(a2, a3));
-    const __m512d c0 = _mm512_castps_pd(b0), c1 = _mm512_castps_pd(b1);
-    const __m512 c = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(c0, c1)),
-                                   _mm512_castpd_ps(_mm512_unpackhi_pd(c0, c1)));
-    const __m128 low = _mm_add_ps(_mm512_castps512_ps128(c), _mm512_extractf32x4_ps(c, 1));
-    return _mm_add_ps(low, _mm_add_ps(_mm512_extractf32x4_ps(c, 2), _mm512_extractf32x4_ps(c, 3)));
 }
 
 #define INLINE static inline __attribute__((always_inline))
@@ -107,22 +115,64 @@ PARE_AVX512 INLINE __m512 products64(const cols64 *x, const float *k, size_t wid
     return _mm512_fmadd_ps(x->c[3], y.c[3], _mm512_fmadd_ps(x->c[2], y.c[2], a));
 }
 
-/* s = scale (what the `width` columns of x and rows give), added to s or not. */
+/* Of four keys, the sums of each quarter: (a0, a1, a2, a3) four times. */
+PARE_AVX512 INLINE __m512 quarters(const cols64 *x, const list_rows *rows, const uint32_t *idx,
+                                   bool whole)
+{
+    const float *const k = rows->v;
+    const size_t ld = rows->ld, width = rows->width;
+    const __m512 a0 = products64(x, k + idx[0] * ld, width, whole);
+    const __m512 a1 = products64(x, k + idx[1] * ld, width, whole);
+    const __m512 a2 = products64(x, k + idx[2] * ld, width, whole);
+    const __m512 a3 = products64(x, k + idx[3] * ld, width, whole);
+    const __m512 b0 = _mm512_add_ps(_mm512_unpacklo_ps(a0, a1), _mm512_unpackhi_ps(a0, a1));
+    const __m512 b1 = _mm512_add_ps(_mm512_unpacklo_ps(a2, a3), _mm512_unpackhi_ps(a2, a3));
+    const __m512d c0 = _mm512_castps_pd(b0), c1 = _mm512_castps_pd(b1);
+    return _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(c0, c1)),
+                         _mm512_castpd_ps(_mm512_unpackhi_pd(c0, c1)));
+}
+
+/* Quarters 0 and 2 of a and of b, and quarters 1 and 3 */
+PARE_AVX512 INLINE __m512 halves(__m512 a, __m512 b)
+{
+    return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+}
+
+PARE_AVX512 INLINE void put_sums(float *s, __m512 sum, float scale, bool add)
+{
+    const __m512 old = add ? _mm512_loadu_ps(s) : _mm512_setzero_ps();
+    _mm512_storeu_ps(s, _mm512_fmadd_ps(sum, _mm512_set1_ps(scale), old));
+}
+
+/* The last n < 16 keys. They are stored at once like sixteen: who reads sixteen next need not wait
+ * for several stores to reach the cache. */
+PARE_AVX512 INLINE __m512 last_sums(const cols64 *x, const list_rows *rows, const uint32_t *idx,
+                                    size_t n, bool whole)
+{
+    uint32_t some[16]; /* beyond the end: the last key once more */
+    const __m512i all = _mm512_maskz_loadu_epi32(rest16(n), idx);
+    _mm512_storeu_si512(some, _mm512_mask_set1_epi32(all, (__mmask16)~rest16(n), (int)idx[n - 1]));
+    __m512 a = quarters(x, rows, some, whole), b = _mm512_setzero_ps(), c = b, d = b;
+    if (n > 4) b = quarters(x, rows, some + 4, whole);
+    if (n > 8) c = quarters(x, rows, some + 8, whole);
+    if (n > 12) d = quarters(x, rows, some + 12, whole);
+    return halves(halves(a, b), halves(c, d));
+}
+
+/* s = scale (what the `width` columns of x and rows give), added to s or not; sixteen at a time. */
 PARE_AVX512 INLINE void scores64(float *s, const float *x, const list_rows *rows, float scale,
                                  const uint32_t *idx, size_t n, bool add, bool whole)
 {
     const cols64 q = load64(x, rows->width, whole);
-    const float *const k = rows->v;
-    for (size_t j = 0; j < n; j += GROUP) { /* beyond the end: the last key once more */
-        const size_t i0 = idx[j], i1 = idx[j + 1 < n ? j + 1 : n - 1];
-        const size_t i2 = idx[j + 2 < n ? j + 2 : n - 1], i3 = idx[j + 3 < n ? j + 3 : n - 1];
-        const __m512 a0 = products64(&q, k + i0 * rows->ld, rows->width, whole);
-        const __m512 a1 = products64(&q, k + i1 * rows->ld, rows->width, whole);
-        const __m512 a2 = products64(&q, k + i2 * rows->ld, rows->width, whole);
-        const __m512 a3 = products64(&q, k + i3 * rows->ld, rows->width, whole);
-        const __m128 sum = _mm_mul_ps(_mm_set1_ps(scale), sums16(a0, a1, a2, a3));
-        _mm_storeu_ps(s + j, add ? _mm_add_ps(_mm_loadu_ps(s + j), sum) : sum);
+    size_t j = 0;
+    for (; j + 16 <= n; j += 16) {
+        const __m512 a = quarters(&q, rows, idx + j, whole);
+        const __m512 b = quarters(&q, rows, idx + j + 4, whole);
+        const __m512 c = quarters(&q, rows, idx + j + 8, whole);
+        const __m512 d = quarters(&q, rows, idx + j + 12, whole);
+        put_sums(s + j, halves(halves(a, b), halves(c, d)), scale, add);
     }
+    if (j < n) put_sums(s + j, last_sums(&q, rows, idx + j, n - j, whole), scale, add);
 }
 
 PARE_AVX512 static void scores_avx512(float *s, const float *x, const list_rows *rows, float scale,
@@ -141,22 +191,26 @@ PARE_AVX512 static void scores_avx512(float *s, const float *x, const list_rows 
     if (rest.width || c == 0) scores64(s, x + c, &rest, scale, idx, n, c > 0, false);
 }
 
-/* Scores become weights. */
-PARE_AVX512 static list_sum weights_avx512(float *s, size_t n)
+/* Scores become weights; beyond the end, 0. */
+PARE_AVX512 static list_sum weights_avx512(float *s, float *kept, size_t n, list_sum so_far)
 {
-    const __m512 none = _mm512_set1_ps(-INFINITY);
-    __m512 top = none, sum = _mm512_setzero_ps();
-    for (size_t j = 0; j < n; j += 16)
-        top = _mm512_max_ps(_mm512_mask_loadu_ps(none, rest16(n - j), s + j), top);
+    const __m512 low = _mm512_set1_ps(-INFINITY), was = _mm512_set1_ps(so_far.top);
+    __m512 top = was, sum = _mm512_setzero_ps();
+    for (size_t j = 0; j < n; j += 16) {
+        const __m512 x = _mm512_loadu_ps(s + j);
+        top = _mm512_mask_max_ps(top, rest16(n - j), x, top);
+        if (kept) _mm512_mask_storeu_ps(kept + j, rest16(n - j), x);
+    }
     const float most = _mm512_reduce_max_ps(top);
     const __m512 base = _mm512_set1_ps(most);
+    const float fade = _mm512_cvtss_f32(pare_exp_avx512(_mm512_sub_ps(was, base)));
     for (size_t j = 0; j < n; j += 16) {
-        const __m512 x = _mm512_mask_loadu_ps(none, rest16(n - j), s + j);
-        const __m512 w = pare_exp_avx512(_mm512_sub_ps(x, base));
+        const __m512 x = _mm512_mask_sub_ps(low, rest16(n - j), _mm512_loadu_ps(s + j), base);
+        const __m512 w = pare_exp_avx512(x);
         _mm512_storeu_ps(s + j, w);
         sum = _mm512_add_ps(sum, w);
     }
-    return (list_sum){most, _mm512_reduce_add_ps(sum)};
+    return (list_sum){most, fade * so_far.sum + _mm512_reduce_add_ps(sum), fade};
 }
 
 PARE_AVX512 INLINE void add64(cols64 *acc, float w, const float *x, size_t width, bool whole)
@@ -169,7 +223,7 @@ PARE_AVX512 INLINE void add64(cols64 *acc, float w, const float *x, size_t width
 
 /* Even and odd keys apart: eight chains. */
 PARE_AVX512 INLINE void values64(float *y, const float *s, const list_rows *rows,
-                                 const uint32_t *idx, size_t n, float by, bool add, bool whole)
+                                 const uint32_t *idx, size_t n, float by, float old, bool whole)
 {
     const __m512 zero = _mm512_setzero_ps(), f = _mm512_set1_ps(by);
     cols64 even = {{zero, zero, zero, zero}}, odd = even;
@@ -183,41 +237,91 @@ PARE_AVX512 INLINE void values64(float *y, const float *s, const list_rows *rows
 #pragma GCC unroll 4
     for (size_t b = 0; b < 4; b++) {
         const __mmask16 on = whole ? 0xffff : width > 16 * b ? rest16(width - 16 * b) : 0;
-        const __m512 old = add ? _mm512_maskz_loadu_ps(on, y + 16 * b) : zero;
+        const __m512 was = old != 0 ? _mm512_maskz_loadu_ps(on, y + 16 * b) : zero;
         const __m512 sum = _mm512_add_ps(even.c[b], odd.c[b]);
-        _mm512_mask_storeu_ps(y + 16 * b, on, _mm512_fmadd_ps(sum, f, old));
+        const __m512 faded = _mm512_mul_ps(_mm512_set1_ps(old), was);
+        _mm512_mask_storeu_ps(y + 16 * b, on, _mm512_fmadd_ps(sum, f, faded));
     }
 }
 
 PARE_AVX512 static void values_avx512(float *y, const float *s, const list_rows *rows,
-                                      const uint32_t *idx, size_t n, float by, bool add)
+                                      const uint32_t *idx, size_t n, float by, float old)
 {
     if (rows->width <= LIST_NARROW) {
-        narrow_values_avx512(y, s, rows, idx, n, by, add);
+        narrow_values_avx512(y, s, rows, idx, n, by, old);
         return;
     }
     size_t c = 0;
     for (; c + 64 <= rows->width; c += 64) {
         const list_rows part = {rows->v + c, rows->ld, 64};
-        values64(y + c, s, &part, idx, n, by, add, true);
+        values64(y + c, s, &part, idx, n, by, old, true);
     }
     const list_rows rest = {rows->v + c, rows->ld, rows->width - c};
-    if (rest.width) values64(y + c, s, &rest, idx, n, by, add, false);
+    if (rest.width) values64(y + c, s, &rest, idx, n, by, old, false);
 }
 
-PARE_AVX512 static void slopes_avx512(float *p, float *ds, const float *s, const float *t,
-                                      const float *lse, const float *mean, float scale, size_t n)
+PARE_AVX512 INLINE void add_to64(float *y, const cols64 *sum, size_t width, bool whole)
+{
+#pragma GCC unroll 4
+    for (size_t b = 0; b < 4; b++) {
+        const __mmask16 on = whole ? 0xffff : width > 16 * b ? rest16(width - 16 * b) : 0;
+        const __m512 old = _mm512_maskz_loadu_ps(on, y + 16 * b);
+        _mm512_mask_storeu_ps(y + 16 * b, on, _mm512_add_ps(old, sum->c[b]));
+    }
+}
+
+/* 64 columns of each, or the masked rest. The pairs lie anywhere: they are asked for in advance. */
+PARE_AVX512 INLINE void both64(float *y, float *z, const float *pair, const uint32_t *from,
+                               const list_rows *rows, const list_rows *more, const uint32_t *idx,
+                               size_t n, bool whole)
+{
+    const __m512 zero = _mm512_setzero_ps();
+    cols64 a = {{zero, zero, zero, zero}}, b = a;
+    for (size_t j = 0; j < n; j++) {
+        const float *const w = pair + 2 * (size_t)from[j];
+        __builtin_prefetch(pair + 2 * (size_t)from[j + LIST_AHEAD]);
+        add64(&a, w[0], rows->v + idx[j] * rows->ld, rows->width, whole);
+        add64(&b, w[1], more->v + idx[j] * more->ld, more->width, whole);
+    }
+    add_to64(y, &a, rows->width, whole);
+    add_to64(z, &b, more->width, whole);
+}
+
+PARE_AVX512 static void both_avx512(float *y, float *z, const float *pair, const uint32_t *from,
+                                    const list_rows *rows, const list_rows *more,
+                                    const uint32_t *idx, size_t n)
+{
+    const size_t most = rows->width > more->width ? rows->width : more->width;
+    for (size_t c = 0; c < most; c += 64) {
+        const size_t wide = rows->width > c ? rows->width - c : 0;
+        const size_t wider = more->width > c ? more->width - c : 0;
+        const list_rows a = {rows->v + c, rows->ld, wide < 64 ? wide : 64};
+        const list_rows b = {more->v + c, more->ld, wider < 64 ? wider : 64};
+        if (wide >= 64 && wider >= 64)
+            both64(y + c, z + c, pair, from, &a, &b, idx, n, true);
+        else
+            both64(y + c, z + c, pair, from, &a, &b, idx, n, false);
+    }
+}
+
+PARE_AVX512 static void slopes_avx512(float *pair, float *ds, const float *s, const float *t,
+                                      float lse, float mean, float scale, size_t n)
 {
     const __m512 high = _mm512_set1_ps(PARE_EXP_HIGH), by = _mm512_set1_ps(scale);
+    const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    const __m512i eight = _mm512_set1_epi32(8);
     for (size_t j = 0; j < n; j += 16) {
         const __mmask16 on = rest16(n - j);
-        const __m512 x =
-            _mm512_sub_ps(_mm512_maskz_loadu_ps(on, s + j), _mm512_maskz_loadu_ps(on, lse + j));
-        const __m512 d =
-            _mm512_sub_ps(_mm512_maskz_loadu_ps(on, t + j), _mm512_maskz_loadu_ps(on, mean + j));
-        const __m512 w = pare_exp_avx512(_mm512_min_ps(high, x));
-        _mm512_mask_storeu_ps(p + j, on, w);
-        _mm512_mask_storeu_ps(ds + j, on, _mm512_mul_ps(_mm512_mul_ps(by, w), d));
+        const __m512 x = _mm512_sub_ps(_mm512_maskz_loadu_ps(on, s + j), _mm512_set1_ps(lse));
+        const __m512 d = _mm512_sub_ps(_mm512_maskz_loadu_ps(on, t + j), _mm512_set1_ps(mean));
+        const __m512 p = pare_exp_avx512(_mm512_min_ps(high, x));
+        const __m512 slope = _mm512_mul_ps(_mm512_mul_ps(by, p), d);
+        const size_t left = n - j < 16 ? n - j : 16;
+        _mm512_storeu_ps(ds + j, slope);
+        _mm512_mask_storeu_ps(pair + 2 * j, rest16(2 * left),
+                              _mm512_permutex2var_ps(p, low, slope));
+        _mm512_mask_storeu_ps(pair + 2 * j + 16, left > 8 ? rest16(2 * left - 16) : 0,
+                              _mm512_permutex2var_ps(p, _mm512_add_epi32(low, eight), slope));
     }
 }
 
@@ -257,12 +361,14 @@ PARE_AVX2 static void scores_avx2(float *s, const float *x, const list_rows *row
     }
 }
 
-PARE_AVX2 static list_sum weights_avx2(float *s, size_t n)
+PARE_AVX2 static list_sum weights_avx2(float *s, float *kept, size_t n, list_sum so_far)
 {
     __m256 sum = _mm256_setzero_ps();
-    float top = -INFINITY, part[8];
+    float top = so_far.top, part[8];
     for (size_t j = 0; j < n; j++)
         if (s[j] > top) top = s[j];
+    const float fade = pare_exp_scalar(so_far.top - top);
+    for (size_t j = 0; kept && j < n; j++) kept[j] = s[j];
     for (size_t i = n; i < n + LIST_PAD; i++) s[i] = -INFINITY;
     for (size_t j = 0; j < n; j += 8) {
         const __m256 w = pare_exp_avx2(_mm256_sub_ps(_mm256_loadu_ps(s + j), _mm256_set1_ps(top)));
@@ -270,13 +376,14 @@ PARE_AVX2 static list_sum weights_avx2(float *s, size_t n)
         sum = _mm256_add_ps(sum, w);
     }
     _mm256_storeu_ps(part, sum);
-    return (list_sum){top, ((part[0] + part[1]) + (part[2] + part[3])) +
-                               ((part[4] + part[5]) + (part[6] + part[7]))};
+    const float all =
+        ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
+    return (list_sum){top, fade * so_far.sum + all, fade};
 }
 
 /* 64 columns at a time: eight chains. */
 PARE_AVX2 static void values_avx2(float *y, const float *s, const list_rows *rows,
-                                  const uint32_t *idx, size_t n, float by, bool add)
+                                  const uint32_t *idx, size_t n, float by, float old)
 {
     for (size_t c = 0; c < rows->width; c += 64) {
         __m256 acc[8];
@@ -295,25 +402,48 @@ PARE_AVX2 static void values_avx2(float *y, const float *s, const list_rows *row
         const __m256 f = _mm256_set1_ps(by);
         for (size_t b = 0; b < whole + more; b++) {
             const __m256i mine = b < whole ? rest8(8) : on;
-            const __m256 old = add ? _mm256_maskload_ps(y + c + 8 * b, mine) : _mm256_setzero_ps();
-            _mm256_maskstore_ps(y + c + 8 * b, mine, _mm256_fmadd_ps(acc[b], f, old));
+            const __m256 was =
+                old != 0 ? _mm256_maskload_ps(y + c + 8 * b, mine) : _mm256_setzero_ps();
+            const __m256 faded = _mm256_mul_ps(_mm256_set1_ps(old), was);
+            _mm256_maskstore_ps(y + c + 8 * b, mine, _mm256_fmadd_ps(acc[b], f, faded));
         }
     }
 }
 
-PARE_AVX2 static void slopes_avx2(float *p, float *ds, const float *s, const float *t,
-                                  const float *lse, const float *mean, float scale, size_t n)
+/* One weight of each pair as a list, then its sum. */
+PARE_AVX2 static void both_avx2(float *y, float *z, const float *pair, const uint32_t *from,
+                                const list_rows *rows, const list_rows *more, const uint32_t *idx,
+                                size_t n)
+{
+    enum { SOME = 64 };
+    float a[SOME], b[SOME];
+    for (size_t first = 0; first < n; first += SOME) {
+        const size_t count = n - first < SOME ? n - first : SOME;
+        for (size_t j = 0; j < count; j++) {
+            const float *const w = pair + 2 * (size_t)from[first + j];
+            a[j] = w[0], b[j] = w[1];
+        }
+        values_avx2(y, a, rows, idx + first, count, 1, 1);
+        values_avx2(z, b, more, idx + first, count, 1, 1);
+    }
+}
+
+PARE_AVX2 static void slopes_avx2(float *pair, float *ds, const float *s, const float *t, float lse,
+                                  float mean, float scale, size_t n)
 {
     const __m256 high = _mm256_set1_ps(PARE_EXP_HIGH), by = _mm256_set1_ps(scale);
     for (size_t j = 0; j < n; j += 8) {
-        const __m256i on = rest8(n - j);
-        const __m256 x =
-            _mm256_sub_ps(_mm256_maskload_ps(s + j, on), _mm256_maskload_ps(lse + j, on));
-        const __m256 d =
-            _mm256_sub_ps(_mm256_maskload_ps(t + j, on), _mm256_maskload_ps(mean + j, on));
-        const __m256 w = pare_exp_avx2(_mm256_min_ps(high, x));
-        _mm256_maskstore_ps(p + j, on, w);
-        _mm256_maskstore_ps(ds + j, on, _mm256_mul_ps(_mm256_mul_ps(by, w), d));
+        const size_t left = n - j < 8 ? n - j : 8;
+        const __m256i on = rest8(left);
+        const __m256 x = _mm256_sub_ps(_mm256_maskload_ps(s + j, on), _mm256_set1_ps(lse));
+        const __m256 d = _mm256_sub_ps(_mm256_maskload_ps(t + j, on), _mm256_set1_ps(mean));
+        const __m256 p = pare_exp_avx2(_mm256_min_ps(high, x));
+        const __m256 slope = _mm256_mul_ps(_mm256_mul_ps(by, p), d);
+        const __m256 a = _mm256_unpacklo_ps(p, slope), b = _mm256_unpackhi_ps(p, slope);
+        _mm256_storeu_ps(ds + j, slope);
+        _mm256_maskstore_ps(pair + 2 * j, rest8(2 * left), _mm256_permute2f128_ps(a, b, 0x20));
+        _mm256_maskstore_ps(pair + 2 * j + 8, rest8(left > 4 ? 2 * left - 8 : 0),
+                            _mm256_permute2f128_ps(a, b, 0x31));
     }
 }
 #endif
@@ -323,12 +453,18 @@ size_t list_kernels(list_kernel out[3])
     size_t n = 0;
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512f"))
-        out[n++] = (list_kernel){"avx512",      scores_avx512, weights_avx512,
-                                 values_avx512, slopes_avx512, narrow_pair_avx512};
+        out[n++] = (list_kernel){"avx512",    scores_avx512, weights_avx512,    values_avx512,
+                                 both_avx512, slopes_avx512, narrow_pair_avx512};
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        out[n++] = (list_kernel){"avx2", scores_avx2, weights_avx2, values_avx2, slopes_avx2, NULL};
+        out[n++] = (list_kernel){"avx2",    scores_avx2, weights_avx2, values_avx2,
+                                 both_avx2, slopes_avx2, NULL};
 #endif
-    out[n++] = (list_kernel){"portable",      scores_portable, weights_portable,
-                             values_portable, slopes_portable, NULL};
+    out[n++] = (list_kernel){"portable",
+                             scores_portable,
+                             weights_portable,
+                             values_portable,
+                             both_portable,
+                             slopes_portable,
+                             NULL};
     return n;
 }

@@ -151,13 +151,14 @@ INLINE __m512 all_values(const float *s, const list_rows *rows, const uint32_t *
 }
 
 PARE_AVX512 void narrow_values_avx512(float *y, const float *s, const list_rows *rows,
-                                      const uint32_t *idx, size_t n, float by, bool add)
+                                      const uint32_t *idx, size_t n, float by, float old)
 {
     const __mmask16 on = columns(rows->width);
-    const __m512 old = add ? _mm512_maskz_loadu_ps(on, y) : _mm512_setzero_ps();
+    const __m512 was = old == 0 ? _mm512_setzero_ps()
+                                : _mm512_mul_ps(_mm512_set1_ps(old), _mm512_maskz_loadu_ps(on, y));
     const __m512 sum = rows->width == LIST_NARROW ? all_values(s, rows, idx, n, true)
                                                   : all_values(s, rows, idx, n, false);
-    _mm512_mask_storeu_ps(y, on, _mm512_fmadd_ps(sum, _mm512_set1_ps(by), old));
+    _mm512_mask_storeu_ps(y, on, _mm512_fmadd_ps(sum, _mm512_set1_ps(by), was));
 }
 
 /* ---- two rows -------------------------------------------------------------------------------- */
@@ -230,9 +231,9 @@ INLINE void pair(const list_pair *p, list_sum sum[2], bool whole, bool full)
     _mm512_mask_storeu_ps(p->y[0], on, y);
     _mm512_mask_storeu_ps(p->y[1], on, _mm512_shuffle_f32x4(y, y, 0x4e));
     if (!sum) return;
-    sum[0] = (list_sum){_mm512_cvtss_f32(top), _mm512_cvtss_f32(total)};
+    sum[0] = (list_sum){_mm512_cvtss_f32(top), _mm512_cvtss_f32(total), 0};
     sum[1] = (list_sum){_mm512_cvtss_f32(_mm512_shuffle_f32x4(top, top, 0x55)),
-                        _mm512_cvtss_f32(_mm512_shuffle_f32x4(total, total, 0x55))};
+                        _mm512_cvtss_f32(_mm512_shuffle_f32x4(total, total, 0x55)), 0};
 }
 
 PARE_AVX512 void narrow_pair_avx512(const list_pair *p, list_sum sum[2])

@@ -8,7 +8,7 @@
 void narrow_scores_avx512(float *s, const float *x, const list_rows *rows, float scale,
                           const uint32_t *idx, size_t n);
 void narrow_values_avx512(float *y, const float *s, const list_rows *rows, const uint32_t *idx,
-                          size_t n, float by, bool add);
+                          size_t n, float by, float old);
 void narrow_pair_avx512(const list_pair *p, list_sum sum[2]);
 #endif
 #endif

@@ -46,6 +46,7 @@ static pare_status repro(cli *c, void *self, pare_ranks *ranks)
     o->o.data = o->data.v;
     o->o.ndata = o->data.n;
     o->o.seed = c->seed;
+    o->o.again = c->force;
     o->o.note = note;
     o->o.self = c;
     pare_status st = pare_repro_width(&r, &o->o, &c->exec, ranks, &c->err);
@@ -65,7 +66,7 @@ int cmd_repro(int argc, char **argv)
          .kind = OPT_TEXTS,
          .to = &o.data,
          .metavar = "G",
-         .help = "a graph (once for each): Minesweeper, Tolokers, Photo",
+         .help = "once for each of Minesweeper, Tolokers, Photo",
          .unset = "a board is generated"},
         {.name = "full",
          .kind = OPT_FLAG,

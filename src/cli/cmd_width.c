@@ -115,7 +115,7 @@ static void print_stated(const pare_cert *cert)
     const double low = 1 - stated(cert, PARE_WIDTH_AUC_BELOW, NULL);
     const double edits = stated(cert, PARE_WIDTH_EDITS, &domain);
     if (low <= high)
-        out_row("auc proven", "of the cut: in [%.5f, %.5f]", floor(1e5 * low) / 1e5,
+        out_row("proven auc", "of the cut: in [%.5f, %.5f]", floor(1e5 * low) / 1e5,
                 fmin(1, ceil(1e5 * high) / 1e5));
     if (isnan(edits)) return;
     out_row("edits", "proven %s on %s", pare_ub_format(buf, pare_ub_exact(edits), 4), domain);
@@ -278,6 +278,8 @@ static pare_status width(cli *c, width_opts *o)
     if (!st) st = cli_inputs(c, &in, m, o->r.data, o->split);
     on = in;
     if (!st && o->heldout) st = cli_inputs(c, &on, m, o->heldout, o->split);
+    if (!st && (o->edits || o->edit_rows))
+        st = pare_width_edits_check(m, &on.set.in[0], o->edit_rows, &c->err);
     if (!st) st = cut(c, o, m, &in, &on);
     if (!st) st = reduce_compare(c, &o->r, m, &on);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
@@ -341,15 +343,16 @@ int cmd_width(int argc, char **argv)
          .kind = OPT_SIZE,
          .to = &o.epochs,
          .metavar = "N",
-         .help = "teach the cut model for N epochs",
+         .help = "teach",
          .unset = "not at all",
          .min = 1,
-         .max = MOST_WIDTH},
+         .max = MOST_WIDTH,
+         .joined = true},
         {.name = "distill-lr",
          .kind = OPT_REAL,
          .to = &o.distill.lr,
          .metavar = "R",
-         .help = "teach",
+         .help = "",
          .low = 0,
          .high = INFINITY,
          .joined = true},
@@ -389,7 +392,7 @@ int cmd_width(int argc, char **argv)
          .to = &o.edit_rows,
          .metavar = "N",
          .help = "",
-         .unset = "all rows",
+         .unset = "all",
          .min = 1,
          .max = MOST_WIDTH,
          .joined = true},
@@ -398,7 +401,7 @@ int cmd_width(int argc, char **argv)
          .to = &o.ball,
          .metavar = "RHO",
          .help = "",
-         .unset = "none",
+         .unset = "not asked",
          .low = 0,
          .high = INFINITY},
         CHOICE_ROW("rows", rows, "draws", pare_width_rows_names),

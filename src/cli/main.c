@@ -46,11 +46,10 @@ static void help(FILE *to)
     fputs("  help     [COMMAND]                     this text, or that command's\n"
           "  --version\n\n"
           "Results go to stdout, everything else to stderr; --json makes stdout one object.\n"
-          "Exit: 0 done, 1 usage, 2 bad input or I/O, 3 the promise is not met,\n"
-          "      4 a verification or self-check failed.\n\n"
+          "Exit: 0 done, 1 usage, 2 bad input or I/O, 3 the promise is not met, 4 not verified.\n\n"
           "Example: pare data model -o m.safetensors\n"
-          "         pare fold m.safetensors -o small.safetensors\n"
-          "         pare verify small.safetensors.cert.json\n",
+          "         pare fold m.safetensors -o s.safetensors && pare verify "
+          "s.safetensors.cert.json\n",
           to);
 }
 

@@ -151,7 +151,7 @@ static pare_status deal(desk *d, pare_arena *a, const pare_ranks *ranks, pare_er
     size_t *const todo = pare_alloc(a, b->n ? b->n : 1, sizeof *todo);
     pare_status st = todo ? PARE_OK : pare_no_memory(err);
     for (size_t i = 0; !st && i < b->n; i++) {
-        st = look_up(&b->job[i], err);
+        if (!b->again) st = look_up(&b->job[i], err);
         b->job[i].found = b->job[i].result != NULL;
         if (st || b->job[i].found || i % pare_ranks_size(ranks) != pare_ranks_rank(ranks) ||
             named_before(b, i))

@@ -22,6 +22,7 @@ typedef struct jobs {
     size_t n;
     job *job;
     const char *title; /* of the progress */
+    bool again;        /* make all, also what is there */
     void *self;
     /* Adds to `result` (an object that has "what" already). `threads` is how many it may use;
      * `progress` of exec counts this job alone. */

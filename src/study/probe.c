@@ -6,6 +6,8 @@
 #include <string.h>
 
 enum { MOST_UNTOLD = 16 };
+#define MOST_OUTPUTS    ((size_t)1 << 25) /* numbers that are kept to compare cuts with */
+#define MOST_PARAMETERS 20000000          /* of models whose cuts are tried without being asked */
 
 void norm_add(norm_sum *s, double v)
 {
@@ -79,18 +81,32 @@ static pare_status all_refused(pare_probe *p, pare_err *err)
     return st;
 }
 
+static pare_status cuts(pare_probe *p, const pare_model *m, const pare_dataset *data,
+                        const pare_inputs *in, const pare_probe_opts *o, const pare_exec *exec,
+                        pare_err *err)
+{
+    if (o->no_cuts) return PARE_OK;
+    if (!o->dims && p->parameters > MOST_PARAMETERS)
+        return probe_untold(
+            p, err,
+            "what cuts would cost: with %llu parameters that takes long; --dims says "
+            "which to try",
+            (unsigned long long)p->parameters);
+    const pare_status st = probe_cuts(p, m, data, in, o, exec, err);
+    return st ? st : all_refused(p, err);
+}
+
 static pare_status with_data(pare_probe *p, const pare_model *m, const pare_dataset *data,
                              const pare_probe_opts *o, const pare_exec *exec, pare_err *err)
 {
-    const pare_inputs in = first_of(&data->inputs, o->tokens);
+    const size_t room = MOST_OUTPUTS / (pare_model_outputs(m) + 1);
+    const pare_inputs in = first_of(&data->inputs, o->tokens < room ? o->tokens : room);
     pare_status st = probe_stream(p, m, &in, exec, err);
     if (!st) st = probe_outputs(p, m, data, &in, exec, err);
     if (!st && !p->metric) st = probe_untold(p, err, "accuracy: the data has no labels that count");
     if (!st) st = survey(p, m, &in, o, exec, err);
     if (!st) st = probe_theorems(p, m, err);
-    if (!st && !o->no_cuts) st = probe_cuts(p, m, data, &in, o, exec, err);
-    if (!st) st = all_refused(p, err);
-    return st;
+    return st ? st : cuts(p, m, data, &in, o, exec, err);
 }
 
 static pare_status open_probe(pare_probe **out, pare_err *err)

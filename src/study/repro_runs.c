@@ -252,6 +252,15 @@ static pare_status record(const run *r, cJSON *to)
                : pare_no_memory(r->err);
 }
 
+/* With what killed processes have left of writing it. One that stays does no harm. */
+static void drop_checkpoint(const run *r)
+{
+    const char *const path = pare_sprintf(r->a, "%s.checkpoint", r->j->stem);
+    if (!path) return;
+    pare_out_sweep(path);
+    unlink(path);
+}
+
 pare_status run_do(void *self, const job *j, cJSON *result, const pare_exec *exec, pare_err *err)
 {
     (void)self;
@@ -260,10 +269,7 @@ pare_status run_do(void *self, const job *j, cJSON *result, const pare_exec *exe
     pare_status st = r.s->role == RUN_CUT ? cut(&r) : train(&r);
     if (!st) st = record(&r, result);
     if (!st && r.s->role == RUN_LARGE && r.m) st = keep_model(&r, result);
-    if (!st && r.s->role != RUN_CUT) {
-        const char *const checkpoint = pare_sprintf(r.a, "%s.checkpoint", j->stem);
-        if (checkpoint) unlink(checkpoint); /* one that stays does no harm */
-    }
+    if (!st && r.s->role != RUN_CUT) drop_checkpoint(&r);
     pare_model_free(r.m);
     pare_arena_free(r.a);
     return st;

@@ -131,6 +131,7 @@ static pare_status do_jobs(study *s, jobs *b, const char *title, pare_status st)
     if (st) return st;
     b->folder = s->runs;
     b->title = title;
+    b->again = s->o->again;
     b->run = run_do;
     b->note = first_rank(s) ? s->o->note : NULL;
     b->note_self = s->o->self;

@@ -78,6 +78,18 @@ void pare_tape_free(pare_tape *t)
 /* ---- there ------------------------------------------------------------------------------------
  */
 
+/* The widest keys and values of a head. */
+static size_t head_width(const pare_model *m)
+{
+    size_t most = 0;
+    for (size_t b = 0; b < m->nblocks; b++) {
+        const pare_attn *const a = &m->blocks[b].attn;
+        for (size_t h = 0; h < a->nheads; h++)
+            if (a->heads[h].dk + a->heads[h].dv > most) most = a->heads[h].dk + a->heads[h].dv;
+    }
+    return most;
+}
+
 /* The graph that is attended over, and it seen from its keys. */
 static pare_status take_graph(pare_tape *t, const pare_input *in)
 {
@@ -92,7 +104,7 @@ static pare_status take_graph(pare_tape *t, const pare_input *in)
     t->graphs = pare_arena_new();
     pare_status st = t->graphs ? PARE_OK : pare_no_memory(t->err);
     if (!st) st = pare_graph_complete(&t->whole, t->graphs, g, &t->m->pattern, t->err);
-    if (!st) st = pare_graph_turn(&t->turned, t->graphs, &t->whole, t->err);
+    if (!st) st = pare_graph_turn(&t->turned, t->graphs, &t->whole, head_width(t->m), t->err);
     if (st) {
         pare_arena_free(t->graphs);
         t->graphs = NULL;

@@ -64,6 +64,7 @@ typedef struct attn_kept {
     rows qkv;        /* side by side: */
     rows q, k, v, y; /* of all heads; q, k turned */
     void *lse;       /* heads x n */
+    float *scores;   /* heads x edges, or NULL */
     rows both;       /* pool: z and y side by side */
     size_t powers;
     rows *power; /* U z, U^2 z, ...: power[0] is z */
@@ -124,7 +125,7 @@ struct pare_tape {
     pare_arena *graphs; /* of the graph given last */
     pare_graph given, whole;
     pare_turned turned;
-    const pare_graph *graph; /* &whole, or NULL */
+    const pare_graph *graph; /* &whole, or NULL; `turned` goes with it */
 
     pare_arena *turns;
     size_t turn_tokens; /* the angles reach that far */

@@ -7,7 +7,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { SPREAD = 8 }; /* units from which they are handed out whole */
+enum {
+    SPREAD = 8,    /* units from which they are handed out whole */
+    KEPT_FROM = 32 /* width of a head whose scores are worth a number an edge until the way back */
+};
 
 typedef struct head_job {
     pare_tape *t;
@@ -17,6 +20,7 @@ typedef struct head_job {
     const size_t *group; /* of each head: the first head of its group */
     size_t units;        /* of a sequence: heads, or heads that begin a group */
     const size_t *begin;
+    float *room; /* two numbers an edge, where heads come one after the other */
     const pare_exec *inner;
     atomic_int st;
 } head_job;
@@ -29,6 +33,20 @@ static pare_mat at64(const rows *r, size_t row, size_t n, size_t col, size_t d)
 static pare_mat32 at32(const rows *r, size_t row, size_t n, size_t col, size_t d)
 {
     return (pare_mat32){n, d, r->ld, rows_at(r, row, col)};
+}
+
+static size_t edges_of(const pare_tape *t)
+{
+    return t->graph ? t->graph->ptr[t->graph->n] : 0;
+}
+
+/* What head and sequence keep in f32. */
+static pare_kept32 kept_of(const head_job *w, size_t head, size_t row)
+{
+    const attn_kept *const k = &w->s->attn_kept;
+    pare_kept32 kept = {.lse = (float *)k->lse + head * k->q.n + row, .room = w->room};
+    if (k->scores) kept.scores = k->scores + head * edges_of(w->t);
+    return kept;
 }
 
 /* ---- there ----------------------------------------------------------------------------------- */
@@ -53,8 +71,9 @@ static void attend_unit(void *self, size_t unit)
         const pare_mat32 q = at32(&k->q, row, n, h->q, h->dk);
         const pare_mat32 key = at32(&k->k, row, n, h->k, h->dk);
         const pare_mat32 v = at32(&k->v, row, n, h->v, h->dv);
-        st = pare_attend_keep_f32(&y, (float *)k->lse + head * k->q.n + row, &q, &key, &v,
-                                  (float)h->scale, p, w->t->graph, w->inner, NULL);
+        const pare_kept32 kept = kept_of(w, head, row);
+        st = pare_attend_keep_f32(&y, &kept, &q, &key, &v, (float)h->scale, p, w->t->graph,
+                                  w->t->graph ? &w->t->turned : NULL, w->inner, NULL);
     }
     if (st) atomic_store(&w->st, (int)st);
 }
@@ -151,6 +170,19 @@ static pare_status project(pare_tape *t, sublayer *s)
     return tape_dense(t, &k->v, &s->z, &a->wv, &a->bv);
 }
 
+/* A graph's scores in f32, where computing them again would take longer than reading them. */
+static bool keep_scores(pare_tape *t, sublayer *s)
+{
+    const pare_attn *const a = s->attn;
+    attn_kept *const k = &s->attn_kept;
+    size_t count;
+    k->scores = NULL;
+    if (!t->graph || k->q.t != PARE_F32 || a->heads[0].dk < KEPT_FROM) return true;
+    if (pare_mul(&count, a->nheads, edges_of(t)))
+        k->scores = store_get(&t->store, count, sizeof *k->scores);
+    return k->scores;
+}
+
 pare_status tape_heads(pare_tape *t, sublayer *s)
 {
     const pare_attn *const a = s->attn;
@@ -160,7 +192,7 @@ pare_status tape_heads(pare_tape *t, sublayer *s)
     if (st) return st;
     split(&k->qkv, &k->q, &k->k, &k->v, a);
     k->lse = store_get(&t->store, a->nheads * n, rows_size(&k->q));
-    if (!k->lse) return pare_no_memory(t->err);
+    if (!k->lse || !keep_scores(t, s)) return pare_no_memory(t->err);
     if ((st = project(t, s)) || (st = tape_turn(t, s, &k->q, &k->k, false))) return st;
     head_job w = {.t = t, .s = s};
     return run_units(&w, t->batch * a->nheads, attend_unit);
@@ -194,9 +226,9 @@ static void head_back(head_job *w, size_t head, size_t row)
         const pare_mat32 key = at32(&k->k, row, n, h->k, h->dk);
         const pare_mat32 v = at32(&k->v, row, n, h->v, h->dv), y = at32(&k->y, row, n, h->o, h->dv);
         const pare_mat32 dy = at32(w->dy, row, n, h->o, h->dv);
-        st = pare_attend_backward_f32(&dq, &dk, &dv, &dy, &q, &key, &v, &y,
-                                      (float *)k->lse + head * k->q.n + row, (float)h->scale, p, g,
-                                      turned, w->inner, NULL);
+        const pare_kept32 kept = kept_of(w, head, row);
+        st = pare_attend_backward_f32(&dq, &dk, &dv, &dy, &q, &key, &v, &y, &kept, (float)h->scale,
+                                      p, g, turned, w->inner, NULL);
     }
     if (st) atomic_store(&w->st, (int)st);
 }
@@ -322,6 +354,9 @@ pare_status tape_heads_back(pare_tape *t, const sublayer *s, rows *dz, bool add,
     find_groups(group, begin, &w.units, a);
     w.group = group;
     w.begin = begin;
+    if (t->graph && dqkv.t == PARE_F32 && t->batch * w.units < SPREAD &&
+        !(w.room = store_get(&t->store, edges_of(t), 2 * sizeof *w.room)))
+        return pare_no_memory(t->err);
     if ((st = run_units(&w, t->batch * w.units, back_unit)) ||
         (st = tape_turn(t, s, &w.dq, &w.dk, true)))
         return st;

@@ -51,7 +51,7 @@ typedef struct desk {
 
 typedef struct all {
     work *w;
-    const pare_mat *x;
+    pare_mat x;
     edit_rows values;
     pare_graph graph;
     pare_turned turned;
@@ -84,14 +84,14 @@ static size_t end_of(size_t b, size_t n)
 static void enter_block(void *ctx, size_t b)
 {
     const base_job *const j = ctx;
-    patch_enter(&j->s->net, &j->s->base[0], j->a->x, b * ROWS, end_of(b, j->a->x->rows));
+    patch_enter(&j->s->net, &j->s->base[0], &j->a->x, b * ROWS, end_of(b, j->a->x.rows));
 }
 
 static void project_block(void *ctx, size_t b)
 {
     const base_job *const j = ctx;
     patch_project(&j->s->net.layers[j->layer], &j->s->base[j->layer], b * ROWS,
-                  end_of(b, j->a->x->rows));
+                  end_of(b, j->a->x.rows));
 }
 
 static void step_block(void *ctx, size_t b)
@@ -112,7 +112,7 @@ static void leave_block(void *ctx, size_t b)
 {
     const base_job *const j = ctx;
     patch_leave(&j->s->net, &j->s->base[j->layer], &j->s->y, j->s->rad, b * ROWS,
-                end_of(b, j->a->x->rows));
+                end_of(b, j->a->x.rows));
 }
 
 /* The centre of a head's keys is their mean: keys lie closer to it than to 0. */
@@ -131,7 +131,7 @@ static void set_centres(patch_layer *l, const patch_rows *t)
 static void run_base(all *a, side *s)
 {
     work *const w = a->w;
-    const size_t n = a->x->rows, blocks = (n + ROWS - 1) / ROWS, layers = s->net.nlayers;
+    const size_t n = a->x.rows, blocks = (n + ROWS - 1) / ROWS, layers = s->net.nlayers;
     uint32_t *const self = w_alloc(w, n, sizeof *self);
     base_job j = {a, s, w_alloc(w, blocks, sizeof *j.scratch), self, 0};
     s->base = w_alloc(w, layers + 1, sizeof *s->base);
@@ -163,17 +163,17 @@ static double layer_work(const patch_layer *l)
     return sum;
 }
 
-/* Multiplications for one edit with this field. */
+/* Multiplications for one edit with this field, as if both models were as wide as the first: so
+ * it is known before there is a second. */
 static double edit_work(const all *a, const edit_field *f, size_t keys)
 {
     double sum = 0;
-    for (size_t k = 0; k < 2; k++)
-        for (size_t l = 0; l < f->hops; l++) {
-            const patch_layer *const p = &a->side[k].net.layers[l];
-            sum += (double)f->upto[l + 1] * layer_work(p);
-            sum += (double)keys * (double)(p->qkv.w.rows + 16 * p->nheads);
-        }
-    return sum;
+    for (size_t l = 0; l < f->hops; l++) {
+        const patch_layer *const p = &a->side[0].net.layers[l];
+        sum += (double)f->upto[l + 1] * layer_work(p);
+        sum += (double)keys * (double)(p->qkv.w.rows + 16 * p->nheads);
+    }
+    return 2 * sum;
 }
 
 static size_t keys_of(const all *a, const edit_field *f)
@@ -286,7 +286,7 @@ static void desk_new(const all *a, desk *d)
     d->field = w_alloc(w, edits, sizeof *d->field);
     d->upto = w_alloc(w, edits * (hops + 1), sizeof *d->upto);
     d->node = w_alloc(w, rows, sizeof *d->node);
-    d->x = w_mat(w, edits, a->x->cols);
+    d->x = w_mat(w, edits, a->x.cols);
     d->self = w_alloc(w, rows, sizeof *d->self);
     d->idx = w_alloc(w, a->most.keys, sizeof *d->idx);
     d->ptr = w_alloc(w, rows + 1, sizeof *d->ptr);
@@ -307,8 +307,8 @@ static void set_edits(const all *a, desk *d, const block *b)
     uint32_t *node = d->node;
     for (size_t e = 0; e < b->edits; e++, v++) {
         PARE_ASSERT(next_edit(a, &c, &v));
-        memcpy(pare_row_mut(&d->x, e), pare_row(a->x, a->values.row[v]),
-               a->x->cols * sizeof *a->x->v);
+        memcpy(pare_row_mut(&d->x, e), pare_row(&a->x, a->values.row[v]),
+               a->x.cols * sizeof *a->x.v);
         if (c == before) {
             d->field[e] = d->field[e - 1];
             continue;
@@ -404,16 +404,26 @@ static void check_input(work *w, const pare_model *f, const pare_input *in)
         w_fail(w, PARE_ERR_INPUT, "edits: there must be one graph with features on its nodes");
 }
 
-static void set_up(all *a, const pare_model *const m[2], const pare_input *in, size_t most)
+/* The edits, the graph, and the net of the input model. */
+static void set_up(all *a, const pare_model *f, const pare_input *in, size_t most)
 {
     work *const w = a->w;
-    a->values = edit_rows_of(w, a->x, most);
-    a->graph = graph_of(w, &m[0]->pattern, in->graph, in->tokens);
-    if (!w->st) w->st = pare_graph_turn(&a->turned, w->a, &a->graph, w->err);
+    check_input(w, f, in);
+    if (w->st) return;
+    a->x = pare_mat_of((double *)(uintptr_t)in->x, in->tokens, in->width);
+    a->values = edit_rows_of(w, &a->x, most);
+    a->graph = graph_of(w, &f->pattern, in->graph, in->tokens);
+    if (!w->st) w->st = pare_graph_turn(&a->turned, w->a, &a->graph, 1, w->err);
     for (size_t i = 0; !w->st && i < a->graph.n; i++)
         if (a->graph.ptr[i + 1] - a->graph.ptr[i] > a->widest_row)
             a->widest_row = a->graph.ptr[i + 1] - a->graph.ptr[i];
-    for (size_t k = 0; k < 2; k++) a->side[k].net = patch_read(w, m[k]);
+    a->side[0].net = patch_read(w, f);
+}
+
+static void add_model(all *a, const pare_model *g)
+{
+    work *const w = a->w;
+    if (!w->st) a->side[1].net = patch_read(w, g);
     if (!w->st && a->side[0].net.nlayers != a->side[1].net.nlayers)
         w_fail(w, PARE_ERR_INPUT, "edits: the models have %zu and %zu layers",
                a->side[0].net.nlayers, a->side[1].net.nlayers);
@@ -428,14 +438,13 @@ static void gather(all *a, edits_bound *out)
 {
     pare_enclosure e[2];
     for (size_t k = 0; k < 2; k++)
-        e[k] = (pare_enclosure){.rows = a->x->rows,
+        e[k] = (pare_enclosure){.rows = a->x.rows,
                                 .cols = a->side[k].y.cols,
                                 .mid = a->side[k].y.v,
                                 .rad = a->side[k].rad,
-                                .rad32 = w_vec(a->w, a->x->rows)};
+                                .rad32 = w_vec(a->w, a->x.rows)};
     output_bound base = {0};
-    for (size_t i = 0; !a->w->st && i < a->x->rows; i++)
-        outputs_compare_row(&base, &e[0], &e[1], i);
+    for (size_t i = 0; !a->w->st && i < a->x.rows; i++) outputs_compare_row(&base, &e[0], &e[1], i);
     if (a->w->st) return;
     *out = (edits_bound){.rows = a->values.n,
                          .different = a->values.different,
@@ -456,18 +465,27 @@ static void gather(all *a, edits_bound *out)
 edits_bound edits_prove(work *w, const pare_model *f, const pare_model *g, const pare_input *in,
                         size_t most)
 {
-    const pare_model *const m[2] = {f, g};
     edits_bound out = {.proven = pare_ub_inf()};
     const pare_mark mark = pare_arena_mark(w->a);
-    check_input(w, f, in);
-    if (w->st) return out;
-    const pare_mat x = {in->tokens, in->width, in->width, (double *)(uintptr_t)in->x};
-    all a = {.w = w, .x = &x};
-    set_up(&a, m, in, most);
+    all a = {.w = w};
+    set_up(&a, f, in, most);
+    add_model(&a, g);
     if (!w->st) plan(&a);
     for (size_t k = 0; !w->st && k < 2; k++) run_base(&a, &a.side[k]);
     if (!w->st) run_blocks(&a);
     if (!w->st) gather(&a, &out);
     pare_arena_reset(w->a, mark);
     return out;
+}
+
+pare_status pare_width_edits_check(const pare_model *m, const pare_input *in, size_t rows,
+                                   pare_err *err)
+{
+    work w = {pare_arena_new(), NULL, err, PARE_OK};
+    if (!w.a) return pare_no_memory(err);
+    all a = {.w = &w};
+    set_up(&a, m, in, rows);
+    if (!w.st) survey(&a);
+    pare_arena_free(w.a);
+    return w.st;
 }

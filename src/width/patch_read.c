@@ -95,8 +95,8 @@ static double two_of(work *w, const pare_weight *v)
 {
     pare_ub two = pare_norm_fro(v), proven;
     if (w->st) return INFINITY;
-    const pare_status st = pare_norm_spectral(&proven, v, w->a, w->err);
-    if (st == PARE_ERR_MEMORY) w->st = st;
+    const pare_status st = pare_norm_spectral(&proven, v, w->a, NULL);
+    if (st == PARE_ERR_MEMORY) w->st = pare_no_memory(w->err);
     return st ? two.v : pare_ub_min(two, proven).v;
 }
 

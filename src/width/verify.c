@@ -9,7 +9,6 @@
 #include <pare/fold.h>
 #include <pare/publish.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #define EXACT 1e-9 /* of the largest entry: what counts as lying in a subspace */
@@ -21,9 +20,7 @@ typedef struct view {
     work w;
     pare_arena *keep; /* of the certificate: what must outlive this */
     pare_cert *cert;
-    size_t room; /* hypotheses and statements that fit */
-    bool edits;  /* the statement over them is asked for, with `edit_rows` rows (0: all) */
-    size_t edit_rows;
+    size_t room;         /* hypotheses and statements that fit */
     pare_model *ff, *gf; /* folded */
     net f, g;
     points pf, pg;
@@ -301,51 +298,6 @@ static void aucs(view *v, const output_bound *o)
           PARE_WIDTH_AUC_APART);
 }
 
-/* Which edits are asked for, by the name of the statement. */
-static void look_for_edits(view *v, const pare_cert *claimed)
-{
-    for (size_t i = 0; i < claimed->nstatements; i++) {
-        const char *const name = claimed->statements[i].name;
-        char again[96];
-        size_t rows = 0;
-        if (strcmp(name, PARE_WIDTH_EDITS) == 0) v->edits = true;
-        if (sscanf(name, PARE_WIDTH_EDITS_ROWS, &rows) != 1 || rows == 0) continue;
-        snprintf(again, sizeof again, PARE_WIDTH_EDITS_ROWS, rows);
-        if (strcmp(name, again) != 0) continue;
-        v->edits = true;
-        v->edit_rows = rows;
-    }
-}
-
-static const char *edits_domain(view *v, const edits_bound *e)
-{
-    const char *const text = v->cert->domain;
-    if (e->rows == e->different)
-        return pare_sprintf(v->keep,
-                            "%s, and with the features of any one node replaced by any of its %zu "
-                            "different rows (%zu edits)",
-                            text, e->rows, e->edits);
-    return pare_sprintf(v->keep,
-                        "%s, and with the features of any one node replaced by any of the %zu most "
-                        "frequent of its %zu different rows (%zu edits)",
-                        text, e->rows, e->different, e->edits);
-}
-
-static void edits(view *v, const pare_model *f, const pare_model *g, const pare_input *in)
-{
-    if (v->w.st || !v->edits) return;
-    const edits_bound e = edits_prove(&v->w, f, g, in, v->edit_rows);
-    if (v->w.st) return;
-    const char *const domain = edits_domain(v, &e);
-    const double differ = share(e.pairs - e.certain, e.pairs);
-    if (!domain) v->w.st = pare_no_memory(v->w.err);
-    state_on(v, domain, PARE_NORM_HEADLINE, e.proven.v,
-             v->edit_rows ? pare_sprintf(v->keep, PARE_WIDTH_EDITS_ROWS, v->edit_rows)
-                          : PARE_WIDTH_EDITS);
-    state_on(v, domain, "share of the pairs of an edit and a node it reaches", pare_ub_of(differ).v,
-             "nodes that an edit reaches whose largest entry may differ");
-}
-
 /* ---- statements that stand beside the headline ---------------------------------------------- */
 
 static void one_ball(view *v, const pair *p, const pare_inputs *set, double rho)
@@ -362,13 +314,30 @@ static void one_ball(view *v, const pair *p, const pare_inputs *set, double rho)
              pare_sprintf(v->keep, BALL_NAME "%s: rows whose largest entry may differ", r));
 }
 
-/* Layer by layer, and the balls that the certificate speaks of. */
+static void all_edits(view *v, const pare_model *f, const pare_model *g, const pare_inputs *set,
+                      size_t rows)
+{
+    if (set->n != 1)
+        w_fail(&v->w, PARE_ERR_INPUT,
+               "single-node edits are proven on one graph, not on %zu inputs", set->n);
+    if (v->w.st) return;
+    const edits_bound e = edits_prove(&v->w, f, g, &set->in[0], rows);
+    if (v->w.st) return;
+    const char *const domain = edits_domain(v->keep, v->cert->domain, &e);
+    state_on(v, domain, PARE_NORM_HEADLINE, e.proven.v, edits_name(v->keep, rows));
+    state_on(v, domain, "share of the pairs of an edit and a node it reaches",
+             share(e.pairs - e.certain, e.pairs),
+             "nodes that an edit reaches whose largest entry may differ");
+}
+
+/* Layer by layer, and the balls and edits that the certificate speaks of. */
 static void near_by(view *v, pare_width_method method, const pare_model *f, const pare_model *g,
                     const pare_inputs *set, double scale)
 {
     const bool scores = method == PARE_WIDTH_JL || method == PARE_WIDTH_QK;
     const pair p = {f, g, v->gf, &v->f, &v->g, v->rounded[0], v->rounded[1], scores};
     double rho;
+    size_t rows;
     const char *const why = tube_refuses(f);
     if (why)
         suppose(v, PARE_FALSE, NAN, NAN, pare_sprintf(v->keep, "layer by layer: not with %s", why));
@@ -377,6 +346,8 @@ static void near_by(view *v, pare_width_method method, const pare_model *f, cons
           "layer by layer, without a run of the input model from end to end");
     for (size_t i = 0; !v->w.st && i < v->nasked; i++)
         if (ball_radius(&rho, v->asked[i].name)) one_ball(v, &p, set, rho);
+    for (size_t i = 0; !v->w.st && i < v->nasked; i++)
+        if (edits_asked(&rows, v->asked[i].name)) all_edits(v, f, g, set, rows);
 }
 
 /* Theorem 4.2 in the form that holds: not of this cut, but of some net of its width. */
@@ -433,9 +404,6 @@ static size_t set_up(view *v, const pare_model *f, const pare_model *g, const pa
     pare_fold_report rf = {0}, rg = {0};
     work *const w = &v->w;
     if (set->n == 0) w_fail(w, PARE_ERR_INPUT, "a width certificate needs a graph, there is none");
-    if (set->n > 1 && v->edits)
-        w_fail(w, PARE_ERR_INPUT, "single-node edits are proven on one graph, not on %zu inputs",
-               set->n);
     if (!w->st) w->st = pare_fold(&v->ff, &rf, f, w->err);
     if (!w->st) w->st = pare_fold(&v->gf, &rg, g, w->err);
     if (w->st) return 0;
@@ -495,7 +463,6 @@ static void prove_all(view *v, pare_width_method method, const pare_cert *claime
     classes(v, &o);
     aucs(v, &o);
     weights(v, f, g, set);
-    edits(v, f, g, &set->in[0]);
     near_by(v, method, f, g, set, o.gap.scale);
     if (method == PARE_WIDTH_LOWRANK || method == PARE_WIDTH_LEVERAGE) theorem(v, f, set);
     next_input(v, set, o.gap.proven.v);
@@ -524,7 +491,6 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
               .asked = claimed->statements, /* of `again` itself when it is made */
               .nasked = claimed->nstatements};
     if (!v.w.a) return pare_no_memory(err);
-    look_for_edits(&v, claimed); /* before the lists are emptied: `again` may be `claimed` */
     again->nhypotheses = again->nstatements = again->npaper = 0;
     prove_all(&v, method_of(claimed->reduction), claimed, f, g, set);
     pare_model_free(v.ff);

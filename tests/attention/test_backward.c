@@ -36,7 +36,8 @@ typedef struct back_case {
     pare_turned turned;
 } back_case;
 
-static pare_turned turn_slowly(pare_arena *a, const pare_graph *g)
+/* The graph turned, which is compared with plain loops. */
+static pare_turned turn(pare_arena *a, const pare_graph *g, size_t width)
 {
     size_t *const ptr = pare_alloc(a, g->n + 1, sizeof *ptr);
     uint32_t *const idx = pare_alloc(a, g->ptr[g->n] + 1, sizeof *idx);
@@ -48,7 +49,13 @@ static pare_turned turn_slowly(pare_arena *a, const pare_graph *g)
                 if (g->idx[e] == j) idx[at] = (uint32_t)i, edge[at++] = (uint32_t)e;
         ptr[j + 1] = at;
     }
-    return (pare_turned){{g->n, ptr, idx}, edge};
+    pare_turned t;
+    pare_err err = {0};
+    assert_ok(pare_graph_turn(&t, a, g, width, &err), &err);
+    assert_memory_equal(t.by_key.ptr, ptr, (g->n + 1) * sizeof *ptr);
+    assert_memory_equal(t.by_key.idx, idx, g->ptr[g->n] * sizeof *idx);
+    assert_memory_equal(t.edge, edge, g->ptr[g->n] * sizeof *edge);
+    return t;
 }
 
 static void fill_pair(pare_arena *a, pare_mat32 *x, pare_mat *x64, size_t n, size_t c, pare_rng *r,
@@ -76,7 +83,7 @@ static back_case back_new(pare_arena *a, size_t n, size_t dk, size_t dv, data_ki
     b.slack = pare_alloc(a, n * n + 1, sizeof *b.slack);
     assert_true(b.lse && b.lse64 && b.e && b.p && b.t && b.slack);
     b.g = odd_graph(a, n);
-    b.turned = turn_slowly(a, &b.g);
+    b.turned = turn(a, &b.g, b.h.dk + b.h.dv);
     return b;
 }
 
@@ -186,11 +193,12 @@ static void run32(const attend_kernels *k, back_case *b, const pare_pattern *p, 
     head_case *const h = &b->h;
     pare_err err = {0};
     copy32(&b->dq, &b->dq0), copy32(&b->dk, &b->dk0), copy32(&b->dv, &b->dv0);
-    assert_ok(attend_keep_f32_with(k, &h->y, b->lse, &h->q, &h->k, &h->v, h->scale, p,
-                                   graph ? &b->g : NULL, &x, &err),
+    const pare_kept32 kept = {.lse = b->lse};
+    assert_ok(attend_keep_f32_with(k, &h->y, &kept, &h->q, &h->k, &h->v, h->scale, p,
+                                   graph ? &b->g : NULL, graph ? &b->turned : NULL, &x, &err),
               &err);
     assert_ok(attend_backward_f32_with(k, &b->dq, &b->dk, &b->dv, &b->dy, &h->q, &h->k, &h->v,
-                                       &h->y, b->lse, h->scale, p, graph ? &b->g : NULL,
+                                       &h->y, &kept, h->scale, p, graph ? &b->g : NULL,
                                        graph ? &b->turned : NULL, &x, &err),
               &err);
 }
@@ -427,11 +435,12 @@ static void the_best_variant_is_the_one_that_is_used(void **state)
     back_case b = back_new(a, 70, 9, 9, RANDOM, 2), same = back_new(a, 70, 9, 9, RANDOM, 2);
     head_case *const h = &same.h;
     run32(&kernels[0], &b, &PATTERNS[1], 1);
-    assert_int_equal(pare_attend_keep_f32(&h->y, same.lse, &h->q, &h->k, &h->v, h->scale,
-                                          &PATTERNS[1], NULL, NULL, NULL),
+    const pare_kept32 kept = {.lse = same.lse};
+    assert_int_equal(pare_attend_keep_f32(&h->y, &kept, &h->q, &h->k, &h->v, h->scale, &PATTERNS[1],
+                                          NULL, NULL, NULL, NULL),
                      PARE_OK);
     assert_int_equal(pare_attend_backward_f32(&same.dq0, &same.dk0, &same.dv0, &same.dy, &h->q,
-                                              &h->k, &h->v, &h->y, same.lse, h->scale, &PATTERNS[1],
+                                              &h->k, &h->v, &h->y, &kept, h->scale, &PATTERNS[1],
                                               NULL, NULL, NULL, NULL),
                      PARE_OK);
     assert_memory_equal(b.lse, same.lse, 70 * sizeof(float));

@@ -126,8 +126,9 @@ static void narrow_rows_with_few_keys_are_within_their_bound(void **state)
         float *const lse = pare_alloc(a, N, sizeof *lse);
         reference(&h, p, &g);
         for (size_t i = 0; i < variants; i++) {
-            assert_int_equal(attend_keep_f32_with(&kernels[i], &h.y, lse, &h.q, &h.k, &h.v, h.scale,
-                                                  p, &g, NULL, NULL),
+            const pare_kept32 kept = {.lse = lse};
+            assert_int_equal(attend_keep_f32_with(&kernels[i], &h.y, &kept, &h.q, &h.k, &h.v,
+                                                  h.scale, p, &g, NULL, NULL, NULL),
                              PARE_OK);
             check_bound(&h, p, &g);
             check_sums(&h, &g, lse);

@@ -1,5 +1,5 @@
-/* Tests src/attention/{listed_backward,list_sweep,graph_turn}.c and the row sums of listed.c: every
- * variant this CPU can run, against plain f64 loops.
+/* Tests src/attention/{listed_backward,visits,list_sweep,graph_turn}.c and the row sums of
+ * listed.c: every variant this CPU can run, with and without kept scores, against plain f64 loops.
  *
  * How far an f32 gradient may be off. With u = 2^-24 the scores are off by lambda (kernel_cases.h),
  * lse by u |lse| + lambda + a few u, so each p by a factor e^+-delta with delta = 2 lambda +
@@ -8,6 +8,7 @@
  * gamma_{2n}. A sum over n edges adds gamma_{n + 8} of its absolute terms. */
 #include "kernel_cases.h"
 #include "../../src/attention/listed.h"
+#include "../../src/attention/visits.h"
 
 typedef struct grads {
     double *q, *k, *v;    /* n x d */
@@ -17,7 +18,7 @@ typedef struct grads {
 typedef struct back_case {
     head_case h;
     pare_mat32 dy, dq, dk, dv;
-    float *lse;
+    float *lse, *scores, *room; /* the last two and a canary for the edges of g */
     pare_graph g;
     pare_turned turned;
 } back_case;
@@ -46,8 +47,12 @@ static back_case back_new(pare_arena *a, size_t n, size_t dk, size_t dv, data_ki
     b.dq = mat32_new(a, n, dk), b.dk = mat32_new(a, n, dk), b.dv = mat32_new(a, n, dv);
     b.lse = pare_alloc(a, n + 1, sizeof *b.lse);
     pare_err err = {0};
-    assert_non_null(b.lse);
-    assert_ok(pare_graph_turn(&b.turned, a, &g, &err), &err);
+    const size_t edges = g.ptr[g.n];
+    b.scores = pare_alloc(a, edges + 1, sizeof *b.scores);
+    b.room = pare_alloc(a, 2 * edges + 1, sizeof *b.room);
+    assert_true(b.lse && b.scores && b.room);
+    b.scores[edges] = b.room[2 * edges] = CANARY;
+    assert_ok(pare_graph_turn(&b.turned, a, &g, dk + dv, &err), &err);
     return b;
 }
 
@@ -131,20 +136,25 @@ static grads plain(pare_arena *a, const back_case *b, const pare_pattern *p, dou
     return g;
 }
 
-static void run(const list_kernel *kernel, back_case *b, const pare_pattern *p, int threads,
-                float start)
+/* keeps: as training does it, with scores kept and in the order of visits. */
+static void run(const list_kernel *kernel, back_case *b, const pare_pattern *p, bool keeps,
+                int threads, float start)
 {
     const bool graph = p->kind == PARE_GRAPH;
+    const size_t edges = b->g.ptr[b->g.n];
+    const pare_kept32 kept = {b->lse, keeps ? b->scores : NULL, keeps ? b->room : NULL};
     const pare_exec x = {.threads = threads};
     pare_err err = {0};
     const listed_job f = {.y = b->h.y,
                           .lse = b->lse,
+                          .scores = kept.scores,
                           .q = &b->h.q,
                           .k = &b->h.k,
                           .v = &b->h.v,
                           .scale = b->h.scale,
                           .pattern = p,
                           .graph = graph ? &b->g : NULL,
+                          .visits = keeps ? b->turned.queries : NULL,
                           .kernel = kernel};
     const listed_backward_job w = {.dq = b->dq,
                                    .dk = b->dk,
@@ -154,7 +164,7 @@ static void run(const list_kernel *kernel, back_case *b, const pare_pattern *p, 
                                    .k = &b->h.k,
                                    .v = &b->h.v,
                                    .y = &b->h.y,
-                                   .lse = b->lse,
+                                   .kept = kept,
                                    .scale = b->h.scale,
                                    .pattern = p,
                                    .graph = graph ? &b->g : NULL,
@@ -163,6 +173,7 @@ static void run(const list_kernel *kernel, back_case *b, const pare_pattern *p, 
     fill(&b->dq, start), fill(&b->dk, start), fill(&b->dv, start);
     assert_ok(listed_attend(&f, &x, &err), &err);
     assert_ok(listed_backward(&w, &x, &err), &err);
+    assert_true(b->scores[edges] == CANARY && b->room[2 * edges] == CANARY);
 }
 
 static void check_mat(const pare_mat32 *got, const double *want, const double *bound, double start,
@@ -188,9 +199,10 @@ static void check_case(pare_arena *a, back_case *b, const pare_pattern *p)
     const size_t variants = list_kernels(kernels);
     double *const lse = zeros(a, b->h.n);
     const grads g = plain(a, b, p, lse);
-    for (size_t i = 0; i < variants; i++) {
+    const size_t ways = p->kind == PARE_GRAPH ? 2 : 1;
+    for (size_t i = 0; i < ways * variants; i++) {
         const float start = i == 0 ? 0 : 0.25f; /* it adds */
-        run(&kernels[i], b, p, 1, start);
+        run(&kernels[i / ways], b, p, i % ways, 1, start);
         check_mat(&b->dq, g.q, g.qe, (double)start, "dq");
         check_mat(&b->dk, g.k, g.ke, (double)start, "dk");
         check_mat(&b->dv, g.v, g.ve, (double)start, "dv");
@@ -262,6 +274,7 @@ static void blocks_of_keys_change_nothing_but_roundings(void **state)
     const pare_graph g = random_graph(a, LARGE, 0.05, 3);
     back_case b = back_new(a, LARGE, WIDE, WIDE, RANDOM, g, 60);
     assert_true(list_block(&b.g, WIDE) < LARGE);
+    assert_true(b.turned.queries->blocks > 2 && b.turned.keys->blocks > 2);
     assert_true(list_block(&b.g, 8) >= LARGE); /* all keys fit */
     check_case(a, &b, &GRAPH);
     reference(&b.h, &GRAPH, &b.g);
@@ -282,8 +295,8 @@ static void bits_do_not_depend_on_the_number_of_threads(void **state)
         back_case one = back_new(a, LARGE, d, d, RANDOM, g, 70);
         back_case two = back_new(a, LARGE, d, d, RANDOM, g, 70);
         for (size_t i = 0; i < variants; i++) {
-            run(&kernels[i], &one, t == 2 ? &window : &GRAPH, 1, 1);
-            run(&kernels[i], &two, t == 2 ? &window : &GRAPH, 2, 1);
+            run(&kernels[i], &one, t == 2 ? &window : &GRAPH, t < 2, 1, 1);
+            run(&kernels[i], &two, t == 2 ? &window : &GRAPH, t < 2, 2, 1);
             const size_t bytes = LARGE * one.dq.ld * sizeof(float);
             assert_memory_equal(one.dq.v, two.dq.v, bytes);
             assert_memory_equal(one.dk.v, two.dk.v, bytes);
@@ -305,7 +318,7 @@ static void a_turned_graph_has_every_edge_once_in_its_place(void **state)
         const pare_graph g = random_graph(a, n, 0.2, 80 + s);
         pare_turned t;
         pare_err err = {0};
-        assert_ok(pare_graph_turn(&t, a, &g, &err), &err);
+        assert_ok(pare_graph_turn(&t, a, &g, 1, &err), &err);
         assert_int_equal(t.by_key.n, n);
         assert_int_equal(t.by_key.ptr[0], 0);
         assert_int_equal(t.by_key.ptr[n], g.ptr[n]);
@@ -322,6 +335,53 @@ static void a_turned_graph_has_every_edge_once_in_its_place(void **state)
     }
 }
 
+/* What a row has in a block is one stretch, rows in order; nothing is left out, and an edge is
+ * found from both sides. */
+static void check_visits(const pare_visits *v, const pare_graph *g, size_t block)
+{
+    size_t at = 0;
+    assert_int_equal(v->first[0], 0);
+    for (size_t b = 0; b < v->blocks; b++)
+        for (size_t s = v->first[b]; s < v->first[b + 1]; s++) {
+            const size_t i = v->row[s];
+            if (s > v->first[b]) assert_true(v->row[s - 1] < i);
+            assert_int_equal(v->start[s], at);
+            for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++)
+                if (g->idx[e] / block == b) assert_int_equal(v->other[at++], g->idx[e]);
+            assert_int_equal(v->start[s + 1], at);
+            assert_true(at > v->start[s]);
+        }
+    assert_int_equal(at, g->ptr[g->n]);
+}
+
+static void every_edge_is_visited_once_and_found_from_both_sides(void **state)
+{
+    (void)state;
+    const size_t sizes[] = {0, 1, 70, LARGE}, widths[] = {1, 2 * WIDE};
+    for (size_t s = 0; s < 8; s++) {
+        pare_arena *const a = pare_arena_new();
+        const size_t n = sizes[s / 2], width = widths[s % 2];
+        const pare_graph g = random_graph(a, n, 0.1, 90 + s);
+        pare_turned t;
+        pare_err err = {0};
+        assert_ok(pare_graph_turn(&t, a, &g, width, &err), &err);
+        const size_t block = n ? list_block(&g, width) : 1;
+        check_visits(t.queries, &g, block);
+        check_visits(t.keys, &t.by_key, block);
+        uint32_t *const query = pare_alloc(a, g.ptr[n] + 1, sizeof *query);
+        assert_non_null(query);
+        for (size_t x = 0; x < t.queries->first[t.queries->blocks]; x++)
+            for (size_t e = t.queries->start[x]; e < t.queries->start[x + 1]; e++)
+                query[e] = t.queries->row[x];
+        for (size_t x = 0; x < t.keys->first[t.keys->blocks]; x++)
+            for (size_t e = t.keys->start[x]; e < t.keys->start[x + 1]; e++) {
+                assert_int_equal(query[t.keys->from[e]], t.keys->other[e]);
+                assert_int_equal(t.queries->other[t.keys->from[e]], t.keys->row[x]);
+            }
+        pare_arena_free(a);
+    }
+}
+
 static void too_many_edges_are_refused(void **state)
 {
     (void)state;
@@ -330,7 +390,7 @@ static void too_many_edges_are_refused(void **state)
     pare_arena *const a = pare_arena_new();
     pare_turned t;
     pare_err err = {0};
-    assert_int_equal(pare_graph_turn(&t, a, &g, &err), PARE_ERR_INPUT);
+    assert_int_equal(pare_graph_turn(&t, a, &g, 1, &err), PARE_ERR_INPUT);
     assert_contains(err.msg, "4294967296 edges");
     pare_arena_free(a);
 }
@@ -343,6 +403,7 @@ int main(void)
         cmocka_unit_test(blocks_of_keys_change_nothing_but_roundings),
         cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads),
         cmocka_unit_test(a_turned_graph_has_every_edge_once_in_its_place),
+        cmocka_unit_test(every_edge_is_visited_once_and_found_from_both_sides),
         cmocka_unit_test(too_many_edges_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

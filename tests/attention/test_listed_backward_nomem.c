@@ -1,5 +1,5 @@
-/* Tests src/attention/{listed,listed_backward,list_sweep,graph_turn}.c when memory is out: every
- * allocation fails once, and each time the status says so and nothing leaks. */
+/* Tests src/attention/{listed,listed_backward,visits,list_sweep,graph_turn}.c when memory is out:
+ * every allocation fails once, and each time the status says so and nothing leaks. */
 #include "kernel_cases.h"
 #include "../../src/attention/listed.h"
 #include "fail_alloc.h"
@@ -38,7 +38,7 @@ static pare_status backward(head_case *h, const pare_graph *g, const pare_patter
     if (!a) return pare_no_memory(err);
     pare_turned turned = {0};
     const bool graph = p->kind == PARE_GRAPH;
-    pare_status st = graph ? pare_graph_turn(&turned, a, g, err) : PARE_OK;
+    pare_status st = graph ? pare_graph_turn(&turned, a, g, 2 * D, err) : PARE_OK;
     float *const room = pare_alloc(a, 3 * (size_t)N * D, sizeof *room);
     if (!st && !room) st = pare_no_memory(err);
     to.q = to.k = to.v = (pare_mat32){N, D, D, room};
@@ -51,12 +51,23 @@ static pare_status backward(head_case *h, const pare_graph *g, const pare_patter
                                    .k = &h->k,
                                    .v = &h->v,
                                    .y = &h->y,
-                                   .lse = lse,
+                                   .kept = {.lse = lse},
                                    .scale = 1,
                                    .pattern = p,
                                    .graph = graph ? g : NULL,
                                    .turned = graph ? &turned : NULL,
                                    .kernel = &kernels[0]};
+    const listed_job f = {.y = h->y,
+                          .lse = lse,
+                          .q = &h->q,
+                          .k = &h->k,
+                          .v = &h->v,
+                          .scale = 1,
+                          .pattern = p,
+                          .graph = graph ? g : NULL,
+                          .visits = graph ? turned.queries : NULL,
+                          .kernel = &kernels[0]};
+    if (!st) st = listed_attend(&f, &TWO, err);
     if (!st) st = listed_backward(&w, &TWO, err);
     pare_arena_free(a);
     return st;

@@ -24,14 +24,15 @@ static scores draw(pare_rng *r, bool coarse, double rad)
     return s;
 }
 
-/* By the definition, every score moved by less than its radius (each entry by all of it or less).
- */
-static double auc_of(const scores *s, pare_rng *r)
+/* By the definition, both entries of every row moved by a share of their radius: drawn, or (r NULL)
+ * by `all` of it, positives up and negatives down. */
+static double auc_of(const scores *s, pare_rng *r, double all)
 {
     double at[N], sum = 0, pairs = 0;
     for (size_t i = 0; i < N; i++) {
-        const double a = r ? 2 * pare_rng_uniform(r) - 1 : 0,
-                     b = r ? 2 * pare_rng_uniform(r) - 1 : 0;
+        const double way = s->target[i] == 1 ? all : -all;
+        const double a = r ? 2 * pare_rng_uniform(r) - 1 : way;
+        const double b = r ? 2 * pare_rng_uniform(r) - 1 : -way;
         at[i] = (s->mid[2 * i + 1] + a * s->rad[i]) - (s->mid[2 * i] + b * s->rad[i]);
     }
     for (size_t p = 0; p < N; p++)
@@ -60,8 +61,12 @@ static void moved_scores_stay_inside(void **state)
         scores s = draw(&st.rng, k % 2, k % 4 < 2 ? 0.2 : 1e-3);
         const auc_bound b = interval(&st, &s);
         assert_true(0 <= b.low && b.low <= b.high && b.high <= 1);
+        /* ... and no wider than it must be. */
+        assert_true(b.high >= auc_of(&s, NULL, 1) && b.low <= auc_of(&s, NULL, -1));
+        assert_near(b.high, auc_of(&s, NULL, 1), 1e-12);
+        assert_near(b.low, auc_of(&s, NULL, -1), 1e-12);
         for (int i = 0; i < 200; i++) {
-            const double auc = auc_of(&s, &st.rng);
+            const double auc = auc_of(&s, &st.rng, 0);
             if (!(b.low <= auc && auc <= b.high))
                 fail_msg("draw %d: %.17g is not in [%.17g, %.17g]", k, auc, b.low, b.high);
         }
@@ -86,7 +91,7 @@ static void exact_scores_give_the_auc(void **state)
             score[n++] = s.mid[2 * i + 1];
         }
         assert_ok(pare_auc(&auc, score, positive, n, &st.err), &st.err);
-        assert_near(auc, auc_of(&s, NULL), 1e-15);
+        assert_near(auc, auc_of(&s, NULL, 0), 1e-15);
         const auc_bound b = interval(&st, &s);
         assert_true(b.low <= auc && auc <= b.high);
         if (k % 2 == 0) assert_true(b.high - b.low < 1e-15);

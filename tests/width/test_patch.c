@@ -68,7 +68,7 @@ static void every_output_is_within_its_radius(void **state)
             double wide;
             stage_open(&s, 100 * temper + seed);
             pare_model *const m = temper_model(&s, seed, temper, 3);
-            const pare_graph g = rand_graph(&s, NODES, seed % 4 ? 4 : 1, seed % 3 ? NULL : alone);
+            const pare_graph g = rand_graph(&s, NODES, seed % 5, seed % 3 ? NULL : alone);
             const pare_mat x = repeating_rows(&s, NODES, 5);
             const pare_input in = input_of(&x, &g);
             const double share = worst_share(&s, &wide, m, &in);
@@ -146,6 +146,39 @@ static void what_lies_within_a_radius_stays_within(void **state)
         }
         print_message("%-12s moved by up to %.2g of the radius\n", temper_names[temper], most);
     }
+}
+
+/* The first map alone, whose roundings nothing else covers. */
+static void a_map_is_within_its_radius(void **state)
+{
+    (void)state;
+    double most = 0;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        stage s;
+        stage_open(&s, seed);
+        pare_model *const m = temper_model(&s, seed, 0, 2);
+        const pare_mat x = rand_mat(&s, NODES, 4, 1);
+        const patch_net p = patch_read(&s.w, m);
+        patch_rows t = patch_rows_new(&s.w, &p, NODES);
+        assert_work(&s);
+        patch_enter(&p, &t, &x, 0, NODES);
+        for (size_t i = 0; i < NODES; i++) {
+            quad sum = 0;
+            for (size_t o = 0; o < p.stem.w.rows; o++) {
+                quad y = pare_weight_at(&m->stem.map.b, o);
+                for (size_t k = 0; k < 4; k++)
+                    y += (quad)pare_weight_at(&m->stem.map.w, 4 * o + k) * (quad)x.v[4 * i + k];
+                sum += (y - pare_row(&t.h, i)[o]) * (y - pare_row(&t.h, i)[o]);
+            }
+            const double far = (double)q_sqrt(sum);
+            assert_le(far, t.rad[i]);
+            most = fmax(most, far / t.rad[i]);
+        }
+        pare_model_free(m);
+        stage_close(&s);
+    }
+    print_message("a map is off by up to %.2g of its radius\n", most);
+    assert_true(most > 1e-3);
 }
 
 /* ---- one head of one dimension, where every corner can be tried ---- */
@@ -237,6 +270,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_output_is_within_its_radius),
                                        cmocka_unit_test(what_lies_within_a_radius_stays_within),
+                                       cmocka_unit_test(a_map_is_within_its_radius),
                                        cmocka_unit_test(the_radius_of_a_head_is_nearly_attained)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

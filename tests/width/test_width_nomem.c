@@ -28,7 +28,9 @@ static pare_status prove(play *p)
 {
     const pare_data_ref data = {.kind = "random", .count = 1, .tokens = 8};
     const pare_prover *const prover = &pare_width_provers[p->o.method];
-    const pare_cert claimed = {.reduction = prover->reduction, .data = data};
+    pare_statement ask = {.name = PARE_WIDTH_EDITS};
+    const pare_cert claimed = {
+        .reduction = prover->reduction, .data = data, .nstatements = 1, .statements = &ask};
     pare_cert again = claimed;
     const pare_mark mark = pare_arena_mark(p->a);
     const pare_status st =

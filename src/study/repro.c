@@ -1,4 +1,4 @@
-/* Tables as text for a terminal and as JSON. */
+/* What a study made (pare/repro.h), as text for a terminal and as JSON. */
 #include "repro.h"
 #include <math.h>
 #include <stdlib.h>
@@ -63,7 +63,7 @@ static void put_table(FILE *to, const pare_repro_table *t)
 
 static void put_bars(FILE *to, const histogram *h, const pare_repro_series *s)
 {
-    fprintf(to, "  %s, %s (%zu runs%s)\n", s->data, s->what, s->n, s->n == 1 ? ": one bar" : "");
+    fprintf(to, "  %s, %s (%zu run%s)\n", s->data, s->what, s->n, s->n == 1 ? "" : "s");
     for (size_t i = 0; i < h->bins; i++) {
         fprintf(to, "    %7.4f ", histogram_edge(h, i));
         for (size_t k = 0; k < histogram_count(h, s, i); k++) fputc('#', to);

@@ -1,0 +1,34 @@
+# An X-ray: what a user sees of a graph transformer with data, without, and of a language model.
+pare data minesweeper -q --side 12 -o g.npz
+pare data model -q --kind graph -o m.st --dim 16 --heads 2
+mask() { sed -E 's/[0-9]+\.[0-9]+(e[-+]?[0-9]+)?|[0-9]+e[-+]?[0-9]+|\binf\b/N/g; s/[▁▂▃▄▅▆▇█]+ *$/~/; s/ +/ /g'; }
+echo "-- with data"
+pare probe m.st --data g.npz -q >all
+mask <all | grep -E '^(model|first|weights|operators|stream|vectors|scores|layers|theorems|cuts|not told)'
+grep -cE '^  [01]\.[01] +W[qkvo] ' all
+grep -cE '^  [hz][012] ' all
+grep -E '^  (fails|holds)' all | sed -E 's/ by [^ ]*/ by N/; s/: [^:]*$//; s/ +/ /g' | cut -c1-90
+grep -E '^  (none|exact|lowrank|leverage|cluster|jl|qk|auto) ' all | awk '{print $1, ($2 ~ /^[0-9]+$/ || $2 == "-") ? $2 : ""}'
+echo "-- without"
+pare probe m.st -q | grep '^not told'
+echo "-- the same for any number of threads"
+pare probe m.st --data g.npz -q -t 1 --json | sed 's/"threads": *1/T/' >a.json
+pare probe m.st --data g.npz -q -t 3 --json | sed 's/"threads": *3/T/' >b.json
+cmp a.json b.json && echo same bytes
+echo "-- a language model"
+pare data model -q --kind llama -o l.st --dim 16 --heads 2
+pare data random -q -o t.npy --vocab 256
+pare probe l.st --data t.npy -q | grep -E '^(stream|not told +leverage)' | sed -E 's/ +/ /g'
+echo "-- JSON"
+pare probe m.st --data g.npz --dims 4 -q --json | python3 -c "
+import json, sys
+r = json.load(sys.stdin)
+p = r['probe']
+print(sorted(r)); print(sorted(p)); print(sorted(p['survey']))
+print(all(w['norm'] == w['singular_values'][0] for w in p['weights']), [c['method'] for c in p['cuts']][:7])"
+echo "-- refused"
+exec 2>&1
+for w in "none.st" "m.st --data none.npz" "m.st --data g.npz --split 99" "l.st --data g.npz" "m.st --dims 0" "m.st --dims 4,x" "m.st --dims -4" "m.st --dims ," "m.st --tokens 0" "" "m.st more"; do
+    pare probe $w -q >out; echo "exit $?"
+    [ ! -s out ] || echo "something on stdout"
+done

@@ -1,0 +1,162 @@
+/* Tests src/study/jobs.c: done once, found later, done again when what is there is not it. */
+#include <pare_test.h>
+#include "../../src/study/jobs.h"
+
+typedef struct scene {
+    pare_arena *a;
+    pare_err err;
+    char dir[200];
+    job job[4];
+    jobs b;
+    size_t ran[4]; /* how often */
+    size_t lines;
+    int refuse; /* the job that fails; -1: none */
+} scene;
+
+static pare_status run(void *self, const job *j, cJSON *result, const pare_exec *exec,
+                       pare_err *err)
+{
+    scene *const s = self;
+    const size_t i = (size_t)(j - s->job);
+    s->ran[i]++;
+    pare_progress(exec, "half", 1, 2);
+    if ((int)i == s->refuse) return pare_fail(err, PARE_ERR_INPUT, "no such thing");
+    return pare_json_add_size(result, "value", 10 + i) ? PARE_OK : pare_no_memory(err);
+}
+
+static void note(void *self, const char *line)
+{
+    scene *const s = self;
+    assert_contains(line, "is done");
+    s->lines++;
+}
+
+static void scene_open(scene *s)
+{
+    memset(s, 0, sizeof *s);
+    s->a = pare_arena_new();
+    s->refuse = -1;
+    test_mkdir(s->dir);
+    const job all[4] = {{.name = "a", .what = "first", .cost = 1},
+                        {.name = "b", .what = "second", .cost = 5},
+                        {.name = "c", .what = "third", .cost = 3},
+                        {.name = "a", .what = "first", .cost = 1}}; /* named twice */
+    memcpy(s->job, all, sizeof all);
+    s->b = (jobs){.folder = s->dir,
+                  .n = 4,
+                  .job = s->job,
+                  .title = "test",
+                  .self = s,
+                  .run = run,
+                  .note = note,
+                  .note_self = s};
+}
+
+static pare_status go(scene *s, int threads)
+{
+    const pare_exec exec = {.threads = threads};
+    jobs_close(&s->b);
+    return jobs_run(&s->b, s->a, &exec, NULL, &s->err);
+}
+
+static void scene_close(scene *s)
+{
+    jobs_close(&s->b);
+    pare_arena_free(s->a);
+    test_rmdir(s->dir);
+}
+
+static size_t value_of(const scene *s, size_t i)
+{
+    size_t v = 0;
+    pare_err err;
+    assert_ok(pare_json_size(&v, s->job[i].result, "value", &err), &err);
+    return v;
+}
+
+static void a_job_is_done_once(void **state)
+{
+    (void)state;
+    for (int threads = 1; threads <= 8; threads *= 8) { /* one each; all for one */
+        scene s;
+        scene_open(&s);
+        assert_ok(go(&s, threads), &s.err);
+        assert_int_equal(s.lines, 3);
+        for (size_t i = 0; i < 4; i++) {
+            assert_int_equal(s.ran[i], i < 3);
+            assert_false(s.job[i].found);
+            assert_int_equal(value_of(&s, i), 10 + i % 3);
+        }
+        assert_ok(go(&s, threads), &s.err);
+        for (size_t i = 0; i < 4; i++) {
+            assert_int_equal(s.ran[i], i < 3);
+            assert_true(s.job[i].found);
+            assert_int_equal(value_of(&s, i), 10 + i % 3);
+        }
+        assert_int_equal(s.lines, 3);
+        s.b.again = true; /* unless it is asked for */
+        assert_ok(go(&s, threads), &s.err);
+        for (size_t i = 0; i < 4; i++) assert_int_equal(s.ran[i], i < 3 ? 2 : 0);
+        scene_close(&s);
+    }
+}
+
+static void damaged_and_foreign_results_are_made_again(void **state)
+{
+    (void)state;
+    scene s;
+    char path[300];
+    const char *const bad[] = {"", "{", "[]", "{\"what\": 3}", "{\"what\": \"another\"}"};
+    scene_open(&s);
+    assert_ok(go(&s, 1), &s.err);
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+        snprintf(path, sizeof path, "%s.json", s.job[1].stem);
+        FILE *const f = fopen(path, "w");
+        assert_non_null(f);
+        fputs(bad[k], f);
+        fclose(f);
+        assert_ok(go(&s, 2), &s.err);
+        assert_int_equal(s.ran[1], 2 + k);
+        assert_int_equal(value_of(&s, 1), 11);
+        assert_int_equal(s.ran[0], 1);
+    }
+    /* Another description is another job, and the old one stays. */
+    const char *const old = s.job[2].stem;
+    s.job[2].what = "third, but longer";
+    assert_ok(go(&s, 2), &s.err);
+    assert_int_equal(s.ran[2], 2);
+    assert_true(strcmp(old, s.job[2].stem) != 0);
+    snprintf(path, sizeof path, "%s.json", old);
+    assert_true(pare_file_exists(path));
+    scene_close(&s);
+}
+
+static void a_failure_names_its_job_and_what_is_done_stays(void **state)
+{
+    (void)state;
+    scene s;
+    scene_open(&s);
+    s.refuse = 2;
+    assert_status(go(&s, 1), PARE_ERR_INPUT, &s.err);
+    assert_string_equal(s.err.msg, "c: no such thing");
+    assert_int_equal(s.ran[1], 1); /* the dearest came first and is there */
+    assert_int_equal(s.ran[0], 0); /* none is begun after a failure */
+    s.refuse = -1;
+    assert_ok(go(&s, 1), &s.err);
+    assert_int_equal(s.ran[1], 1);
+    assert_int_equal(s.ran[2], 2);
+    s.b.folder = "/proc/none";
+    s.job[0].what = "elsewhere";
+    assert_status(go(&s, 1), PARE_ERR_IO, &s.err);
+    scene_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_is_done_once),
+        cmocka_unit_test(damaged_and_foreign_results_are_made_again),
+        cmocka_unit_test(a_failure_names_its_job_and_what_is_done_stays),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
