@@ -97,6 +97,7 @@ typedef struct pare_kept32 {
     float *lse;    /* n */
     float *scores; /* of a graph, or NULL: a number an edge. The way back is faster with them. */
     float *room;   /* of a graph, or NULL: two numbers an edge, for the way back to use */
+    bool fresh;    /* of a graph: dq, dk, dv hold nothing yet and are written, not added to */
 } pare_kept32;
 
 /* pare_attend_* that also keep what the way back needs: lse_i = log sum_j e^(scale q_i.k_j) over

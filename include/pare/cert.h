@@ -50,11 +50,13 @@ typedef struct pare_file_ref {
 
 /* Which inputs: a file, or seeded random ones. */
 typedef struct pare_data_ref {
-    const char *kind;                    /* "random" or "file" */
+    const char *kind;                    /* "random", "file", or "part": some inputs of a file */
     const char *path;                    /* file; NULL for random */
     char sha256[PARE_SHA256_HEX];        /* of the file; "" for random */
     size_t split;                        /* graphs */
-    size_t count, tokens;                /* inputs in the set; tokens of each (random) */
+    size_t count, tokens;                /* inputs in the set; tokens of each (random, part: at
+                                            most; 0: all) */
+    size_t first;                        /* part: the number of the first one */
     char inputs_sha256[PARE_SHA256_HEX]; /* pare_inputs_sha256 of the set */
     /* One hash over reduction, seed and what is said here except the path: what no prover can
      * find in the models (a seed that only chose the cut, a split) cannot be changed unseen.

@@ -69,7 +69,7 @@ typedef struct pare_dataset {
 
 /* By extension: .npz graph or {inputs, targets}; .txt through the model's tokenizer in windows of
  * `window` tokens (0: the context, at most 512); .tsv with header sentence, label; .npy ids
- * [B, T] as text.
+ * [B, T] as text, or without targets: ids of a model that pools, vectors [T, d], [B, T, d].
  * Graph: one input, targets on the test mask of pare_graph_masks(split).
  * Text: windows do not overlap; every token but the first of a text has its turn as a target, the
  * first of a window as the target of the last of the window before. A last window of one token is

@@ -56,6 +56,12 @@ typedef struct pare_inputs {
  * neighbours. In the arena. */
 PARE_MUST_USE pare_status pare_inputs_random(pare_inputs *out, pare_arena *a, const pare_model *m,
                                              size_t n, size_t tokens, uint64_t seed, pare_err *err);
+/* Inputs [first, first + count) of a set, with no more than `tokens` tokens of each (0: all); their
+ * numbers stay where they are. PARE_ERR_INPUT when there are not so many, or when a batch or a
+ * graph would have to be cut. */
+PARE_MUST_USE pare_status pare_inputs_part(pare_inputs *out, pare_arena *a, const pare_inputs *all,
+                                           size_t first, size_t count, size_t tokens,
+                                           pare_err *err);
 /* One hash over everything in the set: ids, vectors, edges, shapes. */
 PARE_MUST_USE pare_status pare_inputs_sha256(char hex[PARE_SHA256_HEX], const pare_inputs *in,
                                              pare_err *err);

@@ -18,8 +18,10 @@ typedef struct pare_publish_opts {
     bool overwrite;
     double max_error; /* compared with the proven bound; inf = no promise asked */
     uint64_t seed;
-    const char *data_path;  /* where `set` came from; NULL: random inputs drawn from `seed` */
-    size_t split, tokens;   /* of a graph; of each random input */
+    const char *data_path; /* where `set` came from; NULL: random inputs drawn from `seed` */
+    size_t split, tokens;  /* of a graph; of each random input */
+    bool part;             /* the set is pare_inputs_part of the file's, from `first`, by tokens */
+    size_t first;
     const pare_inputs *set; /* what the headline speaks about */
     const pare_prover *prover;
     /* Statements that are wanted beside the prover's own, by the beginnings of their names: it

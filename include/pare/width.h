@@ -10,6 +10,11 @@
  *   jl        queries and keys by random projection, best of `trials` draws
  *   qk        queries and keys by the best bilinear form of rank `qk_dim` in the metric of the data
  *
+ * for models with norms, positions and ids (language models, encoders; src/width/lm.h):
+ *   slice     the stream in its first `dim` principal directions on the data
+ *   svd       no data: singular values of the maps that read the stream, of the products Q K and
+ *             V O (v_dim), hidden units by their norms
+ *
  * docs/width.md says when to use which. */
 #ifndef PARE_WIDTH_H
 #define PARE_WIDTH_H
@@ -24,6 +29,8 @@ typedef enum pare_width_method {
     PARE_WIDTH_JL,
     PARE_WIDTH_QK,
     PARE_WIDTH_AUTO,
+    PARE_WIDTH_SLICE,
+    PARE_WIDTH_SVD,
     PARE_WIDTH_METHODS /* how many there are */
 } pare_width_method;
 /* "exact", ..., NULL: in the order of the enum. */
@@ -44,7 +51,8 @@ extern const char *const pare_width_rule_names[];
 
 typedef enum pare_width_basis {
     PARE_BASIS_PCA,
-    PARE_BASIS_MINMAX /* a smaller largest residual, a larger mean one */
+    PARE_BASIS_MINMAX, /* a smaller largest residual, a larger mean one */
+    PARE_BASIS_SHARED  /* slice: one for all places of the stream, so that skips stay identities */
 } pare_width_basis;
 extern const char *const pare_width_basis_names[];
 
@@ -52,6 +60,9 @@ extern const char *const pare_width_basis_names[];
 typedef struct pare_width_opts {
     pare_width_method method;
     size_t dim, qk_dim, ffn_dim;
+    size_t v_dim;  /* svd */
+    size_t tokens; /* slice: no more than that many of each input are looked at; 0: all */
+    bool untie;    /* slice, svd: a tied head becomes a matrix of its own */
     /* When dim (stream methods) or qk_dim (jl, qk) is 0: the largest one with which at most this
      * share of the parameters is left, or the smallest one with which no output moves by more than
      * max_move in f64. 0 and inf: not asked. */
@@ -100,7 +111,8 @@ typedef struct pare_width_report {
     pare_width_hidden *hidden;
 } pare_width_report;
 
-/* `data`: one graph (or one sequence of vectors) with its features. The report's lists live in the
+/* `data`: one graph (or one sequence of vectors) with its features; for slice any number of inputs,
+ * for svd none is needed (NULL). The report's lists live in the
  * output model's arena. PARE_ERR_INPUT names the layer that the method does not cover; `in` is not
  * changed and need not outlive *out. Caller frees *out with pare_model_free. */
 PARE_MUST_USE pare_status pare_width(pare_model **out, pare_width_report *report,

@@ -16,6 +16,7 @@ pare_status attend_backward_f32_with(const attend_kernels *kernels, pare_mat32 *
     PARE_ASSERT(q->cols == k->cols && dq->cols == q->cols && dk->cols == q->cols);
     PARE_ASSERT(v->cols == y->cols && dy->cols == v->cols && dv->cols == v->cols);
     PARE_ASSERT(p->kind != PARE_GRAPH || (g && g->n == n && turned && turned->by_key.n == n));
+    PARE_ASSERT(!kept->fresh || p->kind == PARE_GRAPH);
     if (as_list(p)) {
         const listed_backward_job w = {.dq = *dq,
                                        .dk = *dk,

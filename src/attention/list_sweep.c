@@ -10,7 +10,7 @@
 enum {
     AHEAD = 4,       /* rows whose list is asked for in advance */
     UNIT = 64,       /* rows of one unit of work */
-    CACHE = 3 << 18, /* bytes of a block: more than half of a second-level cache */
+    CACHE = 4 << 18, /* bytes of a block: most of a second-level cache */
     WORTH = 6        /* edges that a row must have in a block on average */
 };
 

@@ -46,10 +46,10 @@ typedef struct list_kernel {
     /* y = old y + by sum_j s_j rows_idx[j]; where old is 0, y is not read. */
     void (*values)(float *y, const float *s, const list_rows *rows, const uint32_t *idx, size_t n,
                    float by, float old);
-    /* y += sum_j pair[2 from_j] rows_idx[j], z += sum_j pair[2 from_j + 1] more_idx[j];
-     * LIST_AHEAD more entries of `from` may be read. */
+    /* y = sum_j pair[2 from_j] rows_idx[j], z = sum_j pair[2 from_j + 1] more_idx[j], added to what
+     * is there or not; LIST_AHEAD more entries of `from` may be read. */
     void (*both)(float *y, float *z, const float *pair, const uint32_t *from, const list_rows *rows,
-                 const list_rows *more, const uint32_t *idx, size_t n);
+                 const list_rows *more, const uint32_t *idx, size_t n, bool add);
     /* p_j = e^(s_j - lse) and ds_j = scale p_j (t_j - mean), the first into pair[2 j], the second
      * into pair[2 j + 1] and ds[j]; ds has room for n + LIST_PAD floats. */
     void (*slopes)(float *pair, float *ds, const float *s, const float *t, float lse, float mean,

@@ -13,6 +13,7 @@
  * too. */
 #include "listed.h"
 #include "visits.h"
+#include <string.h>
 
 enum {
     UNIT = 256,  /* rows of one unit of work */
@@ -56,7 +57,7 @@ static void means(void *ctx, size_t unit)
     }
 }
 
-static void keys_of_query(const way_back *b, size_t i, size_t first, size_t n)
+static void keys_of_query(const way_back *b, size_t i, size_t first, size_t n, bool add)
 {
     const listed_backward_job *const w = b->w;
     const list_rows k = rows_of(w->k), v = rows_of(w->v);
@@ -69,7 +70,7 @@ static void keys_of_query(const way_back *b, size_t i, size_t first, size_t n)
         w->kernel->scores(again, row_of(w->q, i), &k, w->scale, idx, n);
     w->kernel->scores(t, row_of(w->dy, i), &v, 1, idx, n);
     w->kernel->slopes(b->pair + 2 * first, ds, s, t, w->kept.lse[i], b->mean[i], w->scale, n);
-    w->kernel->values(row_of(&w->dq, i), ds, &k, idx, n, 1, 1);
+    w->kernel->values(row_of(&w->dq, i), ds, &k, idx, n, 1, add ? 1 : 0);
 }
 
 static void query_stretch(void *ctx, size_t s)
@@ -79,8 +80,9 @@ static void query_stretch(void *ctx, size_t s)
     const size_t end = b->queries->start[s + 1];
     ask_for(b->w->dy, ahead);
     ask_for(&b->w->dq, ahead);
-    for (size_t at = b->queries->start[s]; at < end; at += STRETCH)
-        keys_of_query(b, i, at, end - at < STRETCH ? end - at : STRETCH);
+    bool add = !(b->w->kept.fresh && b->queries->opens[s]);
+    for (size_t at = b->queries->start[s]; at < end; at += STRETCH, add = true)
+        keys_of_query(b, i, at, end - at < STRETCH ? end - at : STRETCH, add);
 }
 
 static void key_stretch(void *ctx, size_t s)
@@ -93,7 +95,14 @@ static void key_stretch(void *ctx, size_t s)
     ask_for(&w->dv, ahead);
     ask_for(&w->dk, ahead);
     w->kernel->both(row_of(&w->dv, j), row_of(&w->dk, j), b->pair, b->keys->from + first, &dy, &q,
-                    b->keys->other + first, count);
+                    b->keys->other + first, count, !(w->kept.fresh && b->keys->opens[s]));
+}
+
+/* Rows that no edge writes. */
+static void clear_alone(const pare_mat32 *m, const pare_graph *g)
+{
+    for (size_t i = 0; i < g->n; i++)
+        if (g->ptr[i] == g->ptr[i + 1]) memset(row_of(m, i), 0, m->cols * sizeof(float));
 }
 
 /* A short window has few keys a row: as a graph it is no larger than q. */
@@ -134,6 +143,11 @@ static pare_status go_back(const listed_backward_job *w, pare_arena *a, const pa
     b.mean = pare_alloc(a, n ? n : 1, sizeof *b.mean);
     b.pair = w->kept.room ? w->kept.room : pare_alloc(a, edges ? edges : 1, 2 * sizeof *b.pair);
     if (!b.mean || !b.pair) return pare_no_memory(err);
+    if (w->kept.fresh) {
+        clear_alone(&w->dq, graph);
+        clear_alone(&w->dk, &turned.by_key);
+        clear_alone(&w->dv, &turned.by_key);
+    }
     pare_parallel(exec, (n + UNIT - 1) / UNIT, means, &b);
     visit_all(b.queries, query_stretch, &b, exec);
     visit_all(b.keys, key_stretch, &b, exec);

@@ -60,8 +60,9 @@ static void values_portable(float *y, const float *s, const list_rows *rows, con
 
 static void both_portable(float *y, float *z, const float *pair, const uint32_t *from,
                           const list_rows *rows, const list_rows *more, const uint32_t *idx,
-                          size_t n)
+                          size_t n, bool add)
 {
+    if (!add) memset(y, 0, rows->width * sizeof *y), memset(z, 0, more->width * sizeof *z);
     for (size_t j = 0; j < n; j++) {
         const float *const w = pair + 2 * (size_t)from[j];
         const float *const a = rows->v + idx[j] * rows->ld, *const b = more->v + idx[j] * more->ld;
@@ -260,12 +261,12 @@ PARE_AVX512 static void values_avx512(float *y, const float *s, const list_rows 
     if (rest.width) values64(y + c, s, &rest, idx, n, by, old, false);
 }
 
-PARE_AVX512 INLINE void add_to64(float *y, const cols64 *sum, size_t width, bool whole)
+PARE_AVX512 INLINE void put64(float *y, const cols64 *sum, size_t width, bool add, bool whole)
 {
 #pragma GCC unroll 4
     for (size_t b = 0; b < 4; b++) {
         const __mmask16 on = whole ? 0xffff : width > 16 * b ? rest16(width - 16 * b) : 0;
-        const __m512 old = _mm512_maskz_loadu_ps(on, y + 16 * b);
+        const __m512 old = add ? _mm512_maskz_loadu_ps(on, y + 16 * b) : _mm512_setzero_ps();
         _mm512_mask_storeu_ps(y + 16 * b, on, _mm512_add_ps(old, sum->c[b]));
     }
 }
@@ -273,7 +274,7 @@ PARE_AVX512 INLINE void add_to64(float *y, const cols64 *sum, size_t width, bool
 /* 64 columns of each, or the masked rest. The pairs lie anywhere: they are asked for in advance. */
 PARE_AVX512 INLINE void both64(float *y, float *z, const float *pair, const uint32_t *from,
                                const list_rows *rows, const list_rows *more, const uint32_t *idx,
-                               size_t n, bool whole)
+                               size_t n, bool add, bool whole)
 {
     const __m512 zero = _mm512_setzero_ps();
     cols64 a = {{zero, zero, zero, zero}}, b = a;
@@ -283,13 +284,13 @@ PARE_AVX512 INLINE void both64(float *y, float *z, const float *pair, const uint
         add64(&a, w[0], rows->v + idx[j] * rows->ld, rows->width, whole);
         add64(&b, w[1], more->v + idx[j] * more->ld, more->width, whole);
     }
-    add_to64(y, &a, rows->width, whole);
-    add_to64(z, &b, more->width, whole);
+    put64(y, &a, rows->width, add, whole);
+    put64(z, &b, more->width, add, whole);
 }
 
 PARE_AVX512 static void both_avx512(float *y, float *z, const float *pair, const uint32_t *from,
                                     const list_rows *rows, const list_rows *more,
-                                    const uint32_t *idx, size_t n)
+                                    const uint32_t *idx, size_t n, bool add)
 {
     const size_t most = rows->width > more->width ? rows->width : more->width;
     for (size_t c = 0; c < most; c += 64) {
@@ -298,9 +299,9 @@ PARE_AVX512 static void both_avx512(float *y, float *z, const float *pair, const
         const list_rows a = {rows->v + c, rows->ld, wide < 64 ? wide : 64};
         const list_rows b = {more->v + c, more->ld, wider < 64 ? wider : 64};
         if (wide >= 64 && wider >= 64)
-            both64(y + c, z + c, pair, from, &a, &b, idx, n, true);
+            both64(y + c, z + c, pair, from, &a, &b, idx, n, add, true);
         else
-            both64(y + c, z + c, pair, from, &a, &b, idx, n, false);
+            both64(y + c, z + c, pair, from, &a, &b, idx, n, add, false);
     }
 }
 
@@ -413,7 +414,7 @@ PARE_AVX2 static void values_avx2(float *y, const float *s, const list_rows *row
 /* One weight of each pair as a list, then its sum. */
 PARE_AVX2 static void both_avx2(float *y, float *z, const float *pair, const uint32_t *from,
                                 const list_rows *rows, const list_rows *more, const uint32_t *idx,
-                                size_t n)
+                                size_t n, bool add)
 {
     enum { SOME = 64 };
     float a[SOME], b[SOME];
@@ -423,8 +424,9 @@ PARE_AVX2 static void both_avx2(float *y, float *z, const float *pair, const uin
             const float *const w = pair + 2 * (size_t)from[first + j];
             a[j] = w[0], b[j] = w[1];
         }
-        values_avx2(y, a, rows, idx + first, count, 1, 1);
-        values_avx2(z, b, more, idx + first, count, 1, 1);
+        const float old = add || first ? 1 : 0;
+        values_avx2(y, a, rows, idx + first, count, 1, old);
+        values_avx2(z, b, more, idx + first, count, 1, old);
     }
 }
 

@@ -15,6 +15,7 @@ typedef struct plan {
     const pare_graph *g;
     size_t block, blocks;
     size_t *first, *edges; /* of each block: its first stretch and edge, while it fills the next */
+    bool *opens;
     uint32_t *row, *start, *other;
     uint32_t *place; /* of each edge of the graph: where it is visited */
 } plan;
@@ -44,6 +45,7 @@ static void put(plan *p, size_t row, size_t from, size_t to, size_t block)
 {
     const size_t s = p->first[block]++, at = p->edges[block];
     p->row[s] = (uint32_t)row;
+    p->opens[s] = from == p->g->ptr[row];
     p->start[s] = (uint32_t)at;
     memcpy(p->other + at, p->g->idx + from, (to - from) * sizeof *p->other);
     for (size_t e = from; e < to; e++) p->place[e] = (uint32_t)(at + e - from);
@@ -78,12 +80,13 @@ static pare_status write_down(pare_visits **out, uint32_t **place, pare_arena *a
     size_t stretches = 0;
     for (size_t b = 0; b < p.blocks; b++) stretches += p.first[b + 1];
     p.row = pare_alloc(a, stretches + VISIT_AHEAD, sizeof *p.row);
+    p.opens = pare_alloc(a, stretches + 1, sizeof *p.opens);
     p.start = pare_alloc(a, stretches + 1, sizeof *p.start);
     p.other = pare_alloc(a, edges, sizeof *p.other);
     *place = p.place = pare_alloc(a, edges, sizeof *p.place);
-    if (!p.row || !p.start || !p.other || !p.place) return pare_no_memory(err);
+    if (!p.row || !p.opens || !p.start || !p.other || !p.place) return pare_no_memory(err);
     fill(&p);
-    *v = (pare_visits){p.blocks, p.first, p.row, p.start, p.other, NULL};
+    *v = (pare_visits){p.blocks, p.first, p.row, p.opens, p.start, p.other, NULL};
     return PARE_OK;
 }
 

@@ -11,6 +11,7 @@ struct pare_visits {
     size_t blocks;
     const size_t *first;   /* blocks + 1: block b has the stretches first[b] .. first[b + 1] - 1 */
     const uint32_t *row;   /* of each stretch, and VISIT_AHEAD more */
+    const bool *opens;     /* of each stretch: the first of its row */
     const uint32_t *start; /* stretches + 1: its edges are start[s] .. start[s + 1] - 1 */
     const uint32_t *other; /* of each edge: the row at its other end */
     const uint32_t *from;  /* by key: where the edge is visited by query (and LIST_AHEAD more, 0);

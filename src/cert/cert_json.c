@@ -14,12 +14,18 @@ void pare_cert_inflate(pare_cert *c)
         c->statements[i].bound = pare_ub_written((pare_ub){c->statements[i].bound});
 }
 
+static bool is_part(const pare_data_ref *d)
+{
+    return strcmp(d->kind, "part") == 0;
+}
+
 pare_status cert_seal(char hex[PARE_SHA256_HEX], const pare_cert *c, pare_err *err)
 {
     const pare_data_ref *const d = &c->data;
     char numbers[160];
-    snprintf(numbers, sizeof numbers, "%d\n%" PRIu64 "\n%zu\n%zu\n%zu\n", PARE_CERT_SCHEMA, c->seed,
-             d->split, d->count, d->tokens);
+    int n = snprintf(numbers, sizeof numbers, "%d\n%" PRIu64 "\n%zu\n%zu\n%zu\n", PARE_CERT_SCHEMA,
+                     c->seed, d->split, d->count, d->tokens);
+    if (is_part(d)) snprintf(numbers + n, sizeof numbers - (size_t)n, "%zu\n", d->first);
     const char *const parts[] = {"pare ",   numbers, c->reduction,    "\n", d->kind, "\n",
                                  d->sha256, "\n",    d->inputs_sha256};
     pare_sha256 h;
@@ -58,7 +64,9 @@ static bool add_data(cJSON *to, const pare_data_ref *d, const char *seal)
     const bool ok = d->path ? pare_json_add_string(o, "path", d->path) &&
                                   pare_json_add_string(o, "sha256", d->sha256) &&
                                   pare_json_add_size(o, "split", d->split) &&
-                                  pare_json_add_size(o, "count", d->count)
+                                  (!is_part(d) || pare_json_add_size(o, "first", d->first)) &&
+                                  pare_json_add_size(o, "count", d->count) &&
+                                  (!is_part(d) || pare_json_add_size(o, "tokens", d->tokens))
                             : pare_json_add_size(o, "count", d->count) &&
                                   pare_json_add_size(o, "tokens", d->tokens);
     return ok && pare_json_add_string(o, "inputs_sha256", d->inputs_sha256) &&
@@ -168,7 +176,7 @@ static pare_status fill(cJSON *o, const pare_cert *c, pare_err *err)
 pare_status pare_cert_json(cJSON **out, const pare_cert *c, pare_err *err)
 {
     PARE_ASSERT(c->reduction && c->norm && c->domain && c->input.path && c->output.path);
-    PARE_ASSERT(c->data.kind && (strcmp(c->data.kind, "file") == 0) == (c->data.path != NULL));
+    PARE_ASSERT(c->data.kind && (strcmp(c->data.kind, "random") != 0) == (c->data.path != NULL));
     cJSON *const root = cJSON_CreateObject();
     *out = NULL;
     if (!root) return pare_no_memory(err);

@@ -194,16 +194,24 @@ static void read_data(reader *r, place p, pare_data_ref *out)
     if (r->st == PARE_OK && !cJSON_IsObject(p.v)) refuse(r, p, "must be an object");
     out->kind = get_text(r, p, "kind");
     if (r->st != PARE_OK) return;
-    const bool random = strcmp(out->kind, "random") == 0;
-    if (!random && strcmp(out->kind, "file") != 0) {
-        refuse(r, child(r, p, "kind"), "must be \"random\" or \"file\"");
+    const bool random = strcmp(out->kind, "random") == 0, part = strcmp(out->kind, "part") == 0;
+    if (!random && !part && strcmp(out->kind, "file") != 0) {
+        refuse(r, child(r, p, "kind"), "must be \"random\", \"file\" or \"part\"");
         return;
     }
     if (random) {
         is_object(r, p, KEYS("kind", "count", "tokens", "inputs_sha256", "seal"));
         out->tokens = get_size(r, p, "tokens", 1);
     } else {
-        is_object(r, p, KEYS("kind", "path", "sha256", "split", "count", "inputs_sha256", "seal"));
+        if (part)
+            is_object(r, p,
+                      KEYS("kind", "path", "sha256", "split", "first", "count", "tokens",
+                           "inputs_sha256", "seal"));
+        else
+            is_object(r, p,
+                      KEYS("kind", "path", "sha256", "split", "count", "inputs_sha256", "seal"));
+        if (part) out->first = get_size(r, p, "first", 0);
+        if (part) out->tokens = get_size(r, p, "tokens", 0);
         out->path = get_text(r, p, "path");
         get_hash(r, p, "sha256", out->sha256);
         out->split = get_size(r, p, "split", 0);

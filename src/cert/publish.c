@@ -8,6 +8,15 @@
 
 const char *pare_domain_text(pare_arena *a, const pare_data_ref *data)
 {
+    if (strcmp(data->kind, "part") == 0) {
+        char most[64] = "";
+        if (data->tokens)
+            snprintf(most, sizeof most, ", its first %zu tokens at most", data->tokens);
+        if (data->count == 1)
+            return pare_sprintf(a, "input %zu of the data file%s", data->first, most);
+        return pare_sprintf(a, "each of inputs %zu to %zu of the data file%s", data->first,
+                            data->first + data->count - 1, most);
+    }
     if (data->path && data->count == 1)
         return pare_sprintf(a, "the one input in the data file (split %zu)", data->split);
     if (data->path)
@@ -71,8 +80,13 @@ static pare_status describe(pare_cert *cert, pare_arena *a, const pare_model *in
     /* The bytes are those of the temporary file; the name is the final one. */
     cert->output.path = pare_path_relative(a, p->cert, o->out_path);
     if (!cert->output.path) return pare_no_memory(err);
-    return pare_data_ref_make(&cert->data, a, p->cert, o->data_path, o->split, o->tokens, o->set,
-                              err);
+    st =
+        pare_data_ref_make(&cert->data, a, p->cert, o->data_path, o->split, o->tokens, o->set, err);
+    if (!o->part) return st;
+    cert->data.kind = "part";
+    cert->data.first = o->first;
+    cert->data.tokens = o->tokens;
+    return st;
 }
 
 static pare_status certify(pare_cert *cert, pare_arena *a, const pare_model *in,

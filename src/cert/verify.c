@@ -112,6 +112,15 @@ static pare_status get_inputs(scene *s, const pare_cert *c, const char *data,
     else
         st = pare_fail(err, PARE_ERR_USAGE, "no way was given to load the inputs in %s", data);
     if (st != PARE_OK) return st;
+    if (strcmp(d->kind, "part") == 0) {
+        const pare_inputs all = s->set;
+        st = pare_inputs_part(&s->set, s->a, &all, d->first, d->count, d->tokens, err);
+        if (st == PARE_ERR_INPUT)
+            return pare_fail(err, PARE_ERR_VERIFY,
+                             "inputs %zu and %zu more are not all among the %zu of the data file",
+                             d->first, d->count - 1, all.n);
+        if (st != PARE_OK) return st;
+    }
     if (s->set.n != d->count)
         return pare_fail(err, PARE_ERR_VERIFY, "there are %zu inputs, the certificate says %zu",
                          s->set.n, d->count);

@@ -81,6 +81,8 @@ typedef struct cert_inputs {
     pare_inputs set;
     const char *path;     /* NULL: random */
     size_t split, tokens; /* of a graph; of each random input */
+    bool part;            /* `set` is a part of the file's inputs, from number `first`, with at */
+    size_t first;         /* most `tokens` tokens of each */
     pare_dataset data;    /* when there is a path */
 } cert_inputs;
 
@@ -90,6 +92,9 @@ pare_status cli_inputs(cli *c, cert_inputs *out, const pare_model *m, const char
 /* The same inputs from the file a certificate names: pare_verify_opts.load. */
 pare_status cli_reload_inputs(pare_inputs *out, pare_arena *a, const pare_model *m,
                               const char *path, size_t split, pare_err *err);
+/* The inputs a certificate speaks of, where they are a file's or a part of them. */
+pare_status cli_reload_part(pare_inputs *out, pare_arena *a, const pare_model *m, const char *path,
+                            const pare_data_ref *d, pare_err *err);
 /* Fills in every reduction this command can prove again, and how; returns opts. */
 const pare_verify_opts *cli_verify_opts(cli *c, pare_verify_opts *opts);
 

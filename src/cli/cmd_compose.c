@@ -19,7 +19,7 @@ static pare_status measure_ends(cli *c, pare_cert *cert)
     if (!st) st = cli_load(c, &f, from);
     if (!st) st = cli_load(c, &g, to);
     if (!st && data)
-        st = cli_reload_inputs(&set, c->arena, f, data, cert->data.split, &c->err);
+        st = cli_reload_part(&set, c->arena, f, data, &cert->data, &c->err);
     else if (!st)
         st = pare_inputs_random(&set, c->arena, f, cert->data.count, cert->data.tokens, cert->seed,
                                 &c->err);

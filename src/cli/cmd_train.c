@@ -73,7 +73,7 @@ static train_opts defaults(size_t kind, bool said)
                         .dim = r->dim,
                         .layers = r->layers,
                         .heads = r->heads,
-                        .warmup = r->warmup,
+                        .warmup = WARMUP_NOT_SAID,
                         .batch = r->batch,
                         .window = r->window,
                         .lr = r->lr,
@@ -277,7 +277,8 @@ int cmd_train(int argc, char **argv)
     const recipe *r = &train_recipes[kind];
     train_opts o = defaults(kind, said);
     const bool nodes = kind <= PARE_INIT_GCN;
-    char epochs[32] = "-", steps[32] = "-";
+    char epochs[32] = "-", steps[32] = "-", warmup[32];
+    snprintf(warmup, sizeof warmup, "%zu", r->warmup);
     if (r->epochs) snprintf(epochs, sizeof epochs, "%zu", r->epochs);
     if (r->steps) snprintf(steps, sizeof steps, "%zu", r->steps);
     const opt own[] = {
@@ -302,7 +303,7 @@ int cmd_train(int argc, char **argv)
         {SIZE_ROW("window", window, "T", 1, MOST_WIDTH, false)},
         {REAL_ROW("lr", lr, 0, 1e9, true), .help = "AdamW"},
         {REAL_ROW("last-lr", last_lr, 0, 1e9, true)},
-        {SIZE_ROW("warmup", warmup, "N", 0, MOST_STEPS, true)},
+        {SIZE_ROW("warmup", warmup, "N", 0, MOST_STEPS, true), .unset = warmup},
         {REAL_ROW("dropout", dropout, 0, 0.99, true)},
         {REAL_ROW("decay", decay, 0, 1e3, true)},
         {REAL_ROW("clip", clip, 0, 1e9, false)},

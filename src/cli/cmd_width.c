@@ -1,5 +1,5 @@
 /* pare width: a narrower model, with its certificate. */
-#include "reduce.h"
+#include "width_text.h"
 #include <pare/lesson.h>
 
 #include <math.h>
@@ -15,6 +15,8 @@ typedef struct width_opts {
     size_t epochs; /* of distilling; 0: none */
     pare_distill_opts distill;
     pare_train_result taught;
+    size_t windows;      /* inputs of a text that a cut is fitted to */
+    double output_error; /* slice, svd: relative, on what is held out; nan: not measured */
     reduction r;
     pare_width_report report;
 } width_opts;
@@ -137,6 +139,8 @@ static void print_people(const cli *c, const width_opts *o)
     print_stated(&o->r.cert);
     reduce_print(c, &o->r);
     print_beside(&o->r.cert);
+    if (!isnan(o->output_error))
+        out_row("off by", "%.6g of the outputs (root mean squares, held out)", o->output_error);
 }
 
 static bool json_pair(cJSON *to, const char *key, size_t before, size_t after)
@@ -153,6 +157,7 @@ static bool json_cut(cJSON *root, const width_opts *o)
            json_pair(to, "dim", widest(p), p->dim) &&
            json_pair(to, "qk_dim", most_keys(p), p->qk_dim) &&
            json_pair(to, "ffn_dim", most_units(p), p->ffn_dim) &&
+           (isnan(o->output_error) || pare_json_add_number(to, "output_error", o->output_error)) &&
            (o->epochs == 0 || (pare_json_add_size(to, "distill_epochs", o->epochs) &&
                                pare_json_add_number(to, "validation", o->taught.val)));
 }
@@ -264,24 +269,85 @@ static pare_status ask(cli *c, width_opts *o)
     return st;
 }
 
-static pare_status width(cli *c, width_opts *o)
+static pare_status check_edits(cli *c, const width_opts *o, const pare_model *m,
+                               const cert_inputs *on)
 {
-    cert_inputs in = {0}, on;
-    pare_model *m = NULL;
-    pare_status st = reduce_begin(c, &o->r);
-    if (!st && !o->r.data)
-        st = pare_fail(&c->err, PARE_ERR_USAGE, "--data is needed: a cut is fitted to a graph");
-    if (!st && o->epochs && o->method != PARE_WIDTH_AUTO)
-        st = pare_fail(&c->err, PARE_ERR_USAGE, "--distill goes with --method auto");
-    if (!st) st = ask(c, o);
-    if (!st) st = cli_load(c, &m, c->operand[0]);
-    if (!st) st = cli_inputs(c, &in, m, o->r.data, o->split);
+    if (on->set.n != 1)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--edits speaks of one graph, %s has %zu inputs",
+                         on->path, on->set.n);
+    return pare_width_edits_check(m, &on->set.in[0], o->edit_rows, &c->err);
+}
+
+/* ---- language models and encoders ----------------------------------------------------------- */
+
+/* Text is worth its nats: the perplexity is their power of e. */
+static void in_nats(evaluation *e)
+{
+    if (strcmp(e->metric, "perplexity") != 0) return;
+    e->metric = "nats";
+    e->value = e->scores.nats;
+}
+
+static pare_status measure_text(cli *c, width_opts *o, const pare_model *m, const width_data *d)
+{
+    pare_model *g = NULL;
+    pare_status st = reduce_compare(c, &o->r, m, &d->held);
+    if (!st && o->r.has_metric) in_nats(&o->r.metric_before);
+    if (!st && o->r.has_metric) in_nats(&o->r.metric_after);
+    if (st || o->r.has_metric) return st; /* targets say more than a distance */
+    st = cli_load(c, &g, c->out);
+    if (!st) st = width_output_error(c, &o->output_error, m, g, d);
+    pare_model_free(g);
+    return st;
+}
+
+static pare_status width_of_text(cli *c, width_opts *o, const pare_model *m)
+{
+    width_data d;
+    pare_model *small = NULL;
+    pare_width_opts *const w = &o->cut;
+    w->method = (pare_width_method)o->method;
+    w->basis = (pare_width_basis)o->basis;
+    w->seed = c->seed;
+    pare_status st = width_data_load(c, &d, m, o->r.data, o->windows);
+    if (!st) st = pare_width(&small, &o->report, m, d.fit.n ? &d.fit : NULL, w, &c->exec, &c->err);
+    if (!st) st = keep_report(c, &o->report);
+    if (!st) st = ask_for(c, o, PARE_WIDTH_NEW_INPUT); /* `held` is what the cut has not seen */
+    if (!st) st = reduce_publish(c, &o->r, m, &small, &d.held, &pare_width_provers[o->method]);
+    pare_model_free(small);
+    return st ? st : measure_text(c, o, m, &d);
+}
+
+static bool of_text(const width_opts *o)
+{
+    return o->method == PARE_WIDTH_SLICE || o->method == PARE_WIDTH_SVD;
+}
+
+static pare_status width_of_graph(cli *c, width_opts *o, const pare_model *m)
+{
+    cert_inputs in, on;
+    pare_status st = cli_inputs(c, &in, m, o->r.data, o->split);
     on = in;
     if (!st && o->heldout) st = cli_inputs(c, &on, m, o->heldout, o->split);
-    if (!st && (o->edits || o->edit_rows))
-        st = pare_width_edits_check(m, &on.set.in[0], o->edit_rows, &c->err);
+    if (!st && (o->edits || o->edit_rows)) st = check_edits(c, o, m, &on);
     if (!st) st = cut(c, o, m, &in, &on);
-    if (!st) st = reduce_compare(c, &o->r, m, &on);
+    return st ? st : reduce_compare(c, &o->r, m, &on);
+}
+
+static pare_status width(cli *c, width_opts *o)
+{
+    pare_model *m = NULL;
+    pare_status st = reduce_begin(c, &o->r);
+    if (!st && !o->r.data && !of_text(o))
+        st = pare_fail(&c->err, PARE_ERR_USAGE, "--data is needed: a cut is fitted to it");
+    if (!st && o->epochs && o->method != PARE_WIDTH_AUTO)
+        st = pare_fail(&c->err, PARE_ERR_USAGE, "--distill goes with --method auto");
+    if (!st && of_text(o) && (o->edits || o->edit_rows || o->ball > 0 || o->heldout))
+        st = pare_fail(&c->err, PARE_ERR_USAGE,
+                       "--heldout, --edits and --ball go with the methods for graphs");
+    if (!st) st = ask(c, o);
+    if (!st) st = cli_load(c, &m, c->operand[0]);
+    if (!st) st = of_text(o) ? width_of_text(c, o, m) : width_of_graph(c, o, m);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
     if (!st && c->json)
         st = print_json(c, o);
@@ -297,6 +363,11 @@ static pare_status width(cli *c, width_opts *o)
         .name = word, .kind = OPT_SIZE, .to = &o.field, .metavar = "D", .help = text,              \
         .unset = "as it is", .max = MOST_WIDTH                                                     \
     }
+#define JOINED_SIZE(word, field, text, more)                                                       \
+    {                                                                                              \
+        .name = word, .kind = OPT_SIZE, .to = &o.field, .metavar = "D", .help = text,              \
+        .max = MOST_WIDTH, .unset = "as it is", .joined = more                                     \
+    }
 /* On one line of the help: the first one's text is the word before it. */
 #define CHOICE_ROW(word, field, text, names)                                                       \
     {                                                                                              \
@@ -310,6 +381,9 @@ int cmd_width(int argc, char **argv)
                     .cut = PARE_WIDTH_OPTS_DEFAULT,
                     .distill = PARE_DISTILL_OPTS_DEFAULT};
     o.r.max_error = INFINITY;
+    o.output_error = NAN;
+    o.windows = WIDTH_WINDOWS;
+    o.cut.tokens = WIDTH_TOKENS;
     const opt own[] = {
         {.name = "method",
          .kind = OPT_CHOICE,
@@ -321,24 +395,35 @@ int cmd_width(int argc, char **argv)
          .kind = OPT_TEXT,
          .to = &o.r.data,
          .metavar = "G",
-         .help = "the graph the cut is fitted to and proven on",
+         .help = "what the cut is fitted to and proven on",
          .unset = "must be given"},
+        SIZE_ROW("dim", cut.dim, "width of the stream"),
+        JOINED_SIZE("qk-dim", cut.qk_dim, "inside", true),
+        JOINED_SIZE("v-dim", cut.v_dim, "", true),
+        JOINED_SIZE("ffn-dim", cut.ffn_dim, "", false),
         {.name = "split",
          .kind = OPT_SIZE,
          .to = &o.split,
          .metavar = "K",
-         .help = "which split of it",
-         .max = 1u << 20},
-        SIZE_ROW("dim", cut.dim, "width of the stream"),
-        {.name = "qk-dim", /* of queries and keys in each head */
+         .help = "data",
+         .max = 1u << 20,
+         .joined = true},
+        {.name = "windows",
          .kind = OPT_SIZE,
-         .to = &o.cut.qk_dim,
-         .metavar = "D",
-         .help = "others",
-         .unset = "as it is",
+         .to = &o.windows,
+         .metavar = "N",
+         .help = "",
+         .min = 1,
          .max = MOST_WIDTH,
          .joined = true},
-        SIZE_ROW("ffn-dim", cut.ffn_dim, ""),
+        {.name = "tokens",
+         .kind = OPT_SIZE,
+         .to = &o.cut.tokens,
+         .metavar = "N",
+         .help = "",
+         .max = MOST_WIDTH,
+         .joined = true},
+        {.name = "untie", .kind = OPT_FLAG, .to = &o.cut.untie, .help = ""},
         {.name = "distill",
          .kind = OPT_SIZE,
          .to = &o.epochs,
@@ -392,7 +477,7 @@ int cmd_width(int argc, char **argv)
          .to = &o.edit_rows,
          .metavar = "N",
          .help = "",
-         .unset = "all",
+         .unset = "all rows",
          .min = 1,
          .max = MOST_WIDTH,
          .joined = true},
@@ -401,7 +486,7 @@ int cmd_width(int argc, char **argv)
          .to = &o.ball,
          .metavar = "RHO",
          .help = "",
-         .unset = "not asked",
+         .unset = "none",
          .low = 0,
          .high = INFINITY},
         CHOICE_ROW("rows", rows, "draws", pare_width_rows_names),
@@ -420,7 +505,8 @@ int cmd_width(int argc, char **argv)
     const opt_spec spec = {
         .command = "width",
         .args = "MODEL --data G --dim D -o OUT",
-        .about = "Makes a graph transformer narrower and proves what that costs on its graph.",
+        .about = "Makes a model narrower and proves what that costs: graph transformers on their\n"
+                 "graph; language models and encoders by slice and svd.",
         .example = "width model.safetensors --data board.npz --dim 8 -o small.safetensors",
         .own = own,
         .nown = sizeof own / sizeof *own,

@@ -88,6 +88,8 @@ pare_status reduce_publish(cli *c, reduction *r, const pare_model *m, pare_model
         .data_path = in->path,
         .split = in->split,
         .tokens = in->tokens,
+        .part = in->part,
+        .first = in->first,
         .set = &in->set,
         .prover = prover,
         .ask = r->ask,

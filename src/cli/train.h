@@ -9,6 +9,8 @@
 
 extern const char *const train_kinds[]; /* in the order of pare_init_kind */
 
+#define WARMUP_NOT_SAID SIZE_MAX
+
 typedef struct train_opts {
     size_t kind;
     bool has_kind;

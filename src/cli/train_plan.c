@@ -373,11 +373,12 @@ static uint64_t every(size_t said, uint64_t usual)
     return said ? said : usual ? usual : 1;
 }
 
-/* The usual warm-up is for runs of the usual length. */
+/* The usual warm-up is for runs of the usual length; one that is said is taken as it is. */
 static uint64_t warmup(const train_opts *o, uint64_t steps)
 {
-    const bool usual = o->warmup == train_recipes[o->kind].warmup;
-    return usual && o->warmup > steps / 10 ? steps / 10 : o->warmup;
+    const size_t usual = train_recipes[o->kind].warmup;
+    if (o->warmup != WARMUP_NOT_SAID) return o->warmup;
+    return usual > steps / 10 ? steps / 10 : usual;
 }
 
 pare_status plan_start(void *self, pare_run_parts *out, size_t run, size_t at, pare_err *err)

@@ -200,14 +200,51 @@ static pare_status npz_gather(pare_gather *g, pare_dataset *out, const char *pat
     return st;
 }
 
+/* ---- an array alone: no targets -------------------------------------------------------------- */
+
+/* Vectors [B, T, d] or [T, d]; for a model that pools ids [B, T]. */
+static pare_status plain_gather(pare_gather *g, const pare_array *a, pare_err *err)
+{
+    char shape[128];
+    const pare_model *const m = g->model;
+    const size_t n = a->ndim, own = m->stem.ids ? 1 : 2, d = m->stem.ids ? 1 : m->stem.width;
+    const bool kind = m->stem.ids
+                          ? n == 2 && pare_array_is_integer(a)
+                          : (n == 2 || n == 3) && a->dtype != PARE_TEXT && a->shape[n - 1] == d;
+    if (!kind)
+        return pare_fail(err, PARE_ERR_INPUT, "the array is %s %s, the model takes %s of %zu: %s",
+                         pare_dtype_name(a->dtype), pare_shape_text(shape, a->shape, n),
+                         m->stem.ids ? "ids" : "vectors", m->stem.ids ? m->stem.vocab : d,
+                         m->stem.ids ? "[B, T]" : "[B, T, d]");
+    rows r = {.n = n > own ? a->shape[0] : 1, .tokens = a->shape[n - own]};
+    r.targets = m->top.pool == PARE_POOL_NONE ? r.tokens : 1;
+    if (m->stem.ids)
+        r.ids = pare_array_ids(g->arena, a);
+    else
+        r.x = pare_array_numbers(g->arena, a);
+    if (!r.ids && !r.x) return pare_no_memory(err);
+    pare_status st = no_targets(&r, g->arena, err);
+    for (size_t i = 0; st == PARE_OK && i < r.n; i++) {
+        const pare_input one = {.batch = 1,
+                                .tokens = r.tokens,
+                                .width = r.x ? d : 0,
+                                .ids = r.ids ? r.ids + i * r.tokens : NULL,
+                                .x = r.x ? r.x + i * r.tokens * d : NULL};
+        st = pare_gather_add(g, one, r.target + i * r.targets, err);
+    }
+    return st;
+}
+
 /* ---- ids as text ---------------------------------------------------------------------------- */
 
 static pare_status npy_gather(pare_gather *g, const char *path, size_t window, pare_err *err)
 {
     pare_array a;
     char shape[128];
-    pare_status st = pare_window_of(&window, g->model, window, err);
-    if (st == PARE_OK) st = pare_npy_read(&a, g->arena, path, err);
+    pare_status st = pare_npy_read(&a, g->arena, path, err);
+    if (st == PARE_OK && (!g->model->stem.ids || g->model->top.pool != PARE_POOL_NONE))
+        return plain_gather(g, &a, err);
+    if (st == PARE_OK) st = pare_window_of(&window, g->model, window, err);
     if (st) return st;
     if (a.ndim != 2 || !pare_array_is_integer(&a))
         return pare_fail(err, PARE_ERR_INPUT, "the array is %s %s, expected ids [B, T]",

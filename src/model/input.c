@@ -55,6 +55,30 @@ pare_status pare_input_check(const pare_model *m, const pare_input *in, pare_err
     return st;
 }
 
+/* ---- a part of a set ------------------------------------------------------------------------ */
+
+pare_status pare_inputs_part(pare_inputs *out, pare_arena *a, const pare_inputs *all, size_t first,
+                             size_t count, size_t tokens, pare_err *err)
+{
+    size_t end;
+    if (count == 0 || !pare_add(&end, first, count) || end > all->n)
+        return pare_fail(err, PARE_ERR_INPUT, "inputs: %zu from number %zu, but there are %zu",
+                         count, first, all->n);
+    *out = (pare_inputs){count, pare_alloc(a, count, sizeof *out->in)};
+    if (!out->in) return pare_no_memory(err);
+    for (size_t i = 0; i < count; i++) {
+        pare_input *const in = &out->in[i];
+        *in = all->in[first + i];
+        if (tokens == 0 || in->tokens <= tokens) continue;
+        if (in->batch != 1 || in->graph)
+            return pare_fail(err, PARE_ERR_INPUT,
+                             "inputs: number %zu is %s: the first %zu tokens can not be taken",
+                             first + i, in->graph ? "a graph" : "a batch", tokens);
+        in->tokens = tokens;
+    }
+    return PARE_OK;
+}
+
 /* ---- random inputs ------------------------------------------------------------------------- */
 
 enum { DEFAULT_TOKENS = 64, INPUT_STREAM = 0x696e7000 }; /* input i draws from stream + i */

@@ -21,6 +21,7 @@ typedef struct head_job {
     size_t units;        /* of a sequence: heads, or heads that begin a group */
     const size_t *begin;
     float *room; /* two numbers an edge, where heads come one after the other */
+    bool fresh;  /* the only head: its gradients are written, not added */
     const pare_exec *inner;
     atomic_int st;
 } head_job;
@@ -44,7 +45,9 @@ static size_t edges_of(const pare_tape *t)
 static pare_kept32 kept_of(const head_job *w, size_t head, size_t row)
 {
     const attn_kept *const k = &w->s->attn_kept;
-    pare_kept32 kept = {.lse = (float *)k->lse + head * k->q.n + row, .room = w->room};
+    pare_kept32 kept = {.lse = (float *)k->lse + head * k->q.n + row};
+    kept.room = w->room;
+    kept.fresh = w->fresh;
     if (k->scores) kept.scores = k->scores + head * edges_of(w->t);
     return kept;
 }
@@ -349,8 +352,11 @@ pare_status tape_heads_back(pare_tape *t, const sublayer *s, rows *dz, bool add,
     rows dqkv;
     pare_status st;
     if (!group || !begin) return pare_no_memory(t->err);
-    if ((st = tape_new_rows(t, &dqkv, k->qkv.n, k->qkv.d)) || (st = tape_zero(t, &dqkv))) return st;
+    if ((st = tape_new_rows(t, &dqkv, k->qkv.n, k->qkv.d))) return st;
     split(&dqkv, &w.dq, &w.dk, &w.dv, a);
+    w.fresh = t->graph && dqkv.t == PARE_F32 && a->nheads == 1 && w.dq.d == a->heads[0].dk &&
+              w.dk.d == a->heads[0].dk && w.dv.d == a->heads[0].dv;
+    if (!w.fresh && (st = tape_zero(t, &dqkv))) return st;
     find_groups(group, begin, &w.units, a);
     w.group = group;
     w.begin = begin;

@@ -4,13 +4,14 @@
  *     h_0      rrr(x -> h_0)                                          We^, be^
  *     z_i      queries and keys by qk_optimal on the small stream; pooled_k = sum_j a^_ij h^_j;
  *              rrr([h^, pooled_1, ...] -> z_i)                        R1^, Wv^ of each head, c1^
- *     h_i+1    p = act(W1 z) for all units; S by omp_neurons;
+ *     h_i+1    p = act(W1 z) for all units; S by omp_neurons, then moved (refine_units);
  *              rrr([z^, p_S] -> h_i+1)                                W1^, R2^, W2^, c2^
  *     y        the head on U h^ + mu
  *
- * Errors of earlier layers are seen and made good where they can be. Values have no bias of their
- * own: a node without keys pools 0, before and after (and where there are such nodes, even all
- * dimensions are not exact: the mean of the stream would be such a bias). */
+ * Errors of earlier layers are seen and made good where they can be. A node without keys pools 0,
+ * before and after: where there are such nodes, whether a node has keys is one more thing that the
+ * small net knows, and what it is worth becomes the bias of the values (the large stream's mean is
+ * in there). Without them the offset takes care of it. */
 #include "cuts.h"
 #include <math.h>
 #include <string.h>
@@ -19,7 +20,7 @@ typedef struct pipeline {
     work *w;
     const net *n;
     const points *p;
-    const pare_mat *metric; /* 2 L + 1, or NULL: every direction counts alike */
+    const pare_mat *metric; /* 2 L + 1, or NULL: as the reference does it */
     cut_record *r;
     size_t dim, qk_dim, ffn_dim; /* asked for; 0: as it is */
     pare_mat h;                  /* the small stream, where the next piece begins */
@@ -83,6 +84,16 @@ static rrr_fit advance(pipeline *a, size_t k, const pare_mat *phi, const pare_ma
 
 /* ---- one layer ------------------------------------------------------------------------------ */
 
+/* One column, 1 for a node with keys and 0 for one without; no column where all are alike. */
+static pare_mat who_sees(work *w, const pare_graph *g)
+{
+    size_t some = 0;
+    for (size_t i = 0; i < g->n; i++) some += g->ptr[i + 1] > g->ptr[i];
+    pare_mat m = w_mat(w, g->n, some > 0 && some < g->n);
+    for (size_t i = 0; !w->st && m.cols && i < g->n; i++) m.v[i] = g->ptr[i + 1] > g->ptr[i];
+    return m;
+}
+
 /* Scores in few dimensions; the values are the stream itself until the fit says what they are. */
 static net_head head_for(pipeline *a, const net_head *hd, pare_width_head *note)
 {
@@ -108,9 +119,10 @@ static net_head head_for(pipeline *a, const net_head *hd, pare_width_head *note)
 static void attention_for(pipeline *a, net_layer *out, const net_layer *l, size_t i, size_t head)
 {
     work *const w = a->w;
-    const size_t d = a->h.cols;
+    const size_t d = a->h.cols, last = l->nheads + 1;
     pare_mat *const pooled = w_alloc(w, l->nheads, sizeof *pooled);
-    const pare_mat **const all = w_alloc(w, l->nheads + 1, sizeof *all);
+    const pare_mat **const all = w_alloc(w, last + 1, sizeof *all);
+    const pare_mat seeing = a->metric ? who_sees(w, &a->p->graph) : w_mat(w, a->h.rows, 0);
     out->heads = w_alloc(w, l->nheads, sizeof *out->heads);
     if (w->st) return;
     all[0] = &a->h;
@@ -122,7 +134,8 @@ static void attention_for(pipeline *a, net_layer *out, const net_layer *l, size_
         all[k + 1] = &pooled[k];
         if (w->st) return;
     }
-    const pare_mat phi = beside(w, all, l->nheads + 1);
+    all[last] = &seeing;
+    const pare_mat phi = beside(w, all, last + (seeing.cols > 0));
     const rrr_fit f = advance(a, 2 * i + 1, &phi, &a->p->z[i]);
     out->r1 = part_turned(w, &f.c, 0, d);
     out->c1 = rrr_offset(w, &f);
@@ -131,6 +144,8 @@ static void attention_for(pipeline *a, net_layer *out, const net_layer *l, size_
         out->heads[k].wo = w_identity(w, f.c.cols);
         out->heads[k].bv = w_vec(w, f.c.cols);
     }
+    if (!w->st && seeing.cols > 0) /* one head's values say it: its weights add up to 1 */
+        memcpy(out->heads[0].bv, pare_row(&f.c, last * d), f.c.cols * sizeof(double));
 }
 
 static void ffn_for(pipeline *a, net_layer *out, const net_layer *l, size_t i)
@@ -143,13 +158,15 @@ static void ffn_for(pipeline *a, net_layer *out, const net_layer *l, size_t i)
     out->b1 = w_apply(w, &l->w1, false, a->b.mu, l->b1);
     if (w->st) return;
     const pare_mat units = step_hidden(w, out, &a->h);
-    const size_t *const which =
-        omp_neurons(w, &a->h, &units, y, k, a->metric ? &a->metric[2 * i + 2] : NULL);
+    const pare_mat *const metric = a->metric ? &a->metric[2 * i + 2] : NULL;
+    const size_t *const which = omp_neurons(w, &a->h, &units, y, k, metric);
     if (w->st) return;
-    const pare_mat chosen = w_take_cols(w, &units, which, k);
-    const pare_mat *const all[] = {&a->h, &chosen};
     out->w1 = w_take_rows(w, &out->w1, which, k);
     for (size_t j = 0; !w->st && j < k; j++) out->b1[j] = out->b1[which[j]]; /* which ascends */
+    if (k < f0 && metric) refine_units(w, out, &a->h, y, metric);
+    if (w->st) return;
+    const pare_mat chosen = step_hidden(w, out, &a->h);
+    const pare_mat *const all[] = {&a->h, &chosen};
     const pare_mat phi = beside(w, all, 2);
     const rrr_fit f = advance(a, 2 * i + 2, &phi, y);
     out->r2 = part_turned(w, &f.c, 0, d);

@@ -99,6 +99,15 @@ neurons neurons_choose(work *w, const pare_mat *p, size_t k, const pare_width_op
 size_t *omp_neurons(work *w, const pare_mat *base, const pare_mat *pool, const pare_mat *y,
                     size_t k, const pare_mat *g);
 
+/* Squares of y in the metric: all, and those that the layer does not say, before and after. */
+typedef struct units_fit {
+    double all, before, after;
+} units_fit;
+/* Moves the units of l (w1, b1) so that with the stream z they say more about y (units.c), never
+ * less; leaves them alone, and answers nan, where there are too many. */
+units_fit refine_units(work *w, net_layer *l, const pare_mat *z, const pare_mat *y,
+                       const pare_mat *g);
+
 /* ---- regression in the gradient metric (slopes.c, rrr.c) ---- */
 
 /* 2 blocks + 1 matrices, one for each stream point of the folded model. */
@@ -130,8 +139,9 @@ net cut_static(work *w, const net *n, const points *p, const pare_width_opts *o,
 /* jl and qk: queries and keys alone, layer by layer on the stream that is already cut. */
 net cut_scores(work *w, const net *n, const points *p, const pare_width_opts *o, cut_record *r);
 
-/* The practical pipeline (auto.c). metric: one for each stream point, h0 z0 h1 ...; NULL: every
- * direction counts alike. */
+/* The practical pipeline (auto.c). metric: one for each stream point, h0 z0 h1 ...; NULL: as
+ * the reference does it, every direction counts alike, units stay as chosen, values have no bias.
+ */
 net cut_auto(work *w, const net *n, const points *p, const pare_mat *metric,
              const pare_width_opts *o, cut_record *r);
 

@@ -1,5 +1,6 @@
 /* Between a model and its matrices (net.h). */
 #include "net.h"
+#include "store.h"
 #include <string.h>
 
 /* ---- what is of this form ------------------------------------------------------------------- */
@@ -53,54 +54,25 @@ static void check_form(work *w, const pare_model *m)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static pare_mat part_of(work *w, const pare_weight *from, size_t r, size_t c, size_t rows,
-                        size_t cols)
-{
-    pare_mat m = w_mat(w, rows, cols);
-    if (!w->st && rows > 0 && cols > 0) pare_weight_widen(&m, from, r, c);
-    return m;
-}
-
-static pare_mat all_of(work *w, const pare_weight *from)
-{
-    return part_of(w, from, 0, 0, from->rows, from->cols);
-}
-
-static double *bias_of(work *w, const pare_weight *b, size_t from, size_t n)
-{
-    double *const v = w_vec(w, n);
-    for (size_t i = 0; !w->st && pare_has(b) && i < n; i++) v[i] = pare_weight_at(b, from + i);
-    return v;
-}
-
 static pare_mat skip_of(work *w, const pare_skip *s, size_t din)
 {
     pare_mat r = {0};
     if (s->kind == PARE_SKIP_NONE) return r;
-    if (s->kind == PARE_SKIP_DENSE) return all_of(w, &s->w);
+    if (s->kind == PARE_SKIP_DENSE) return read_all(w, &s->w);
     r = w_identity(w, din);
     for (size_t i = 0; !w->st && s->kind == PARE_SKIP_DIAGONAL && i < din; i++)
         pare_row_mut(&r, i)[i] = pare_weight_at(&s->w, i);
     return r;
 }
 
-/* The columns of wo that a head has; without wo the heads side by side are the output. */
-static pare_mat join_of(work *w, const pare_attn *a, const pare_head *h)
-{
-    if (pare_has(&a->wo)) return part_of(w, &a->wo, 0, h->o, a->dout, h->dv);
-    pare_mat m = w_mat(w, a->dout, h->dv);
-    for (size_t j = 0; !w->st && j < h->dv; j++) pare_row_mut(&m, h->o + j)[j] = 1;
-    return m;
-}
-
 static net_head head_of(work *w, const pare_attn *a, const pare_head *h)
 {
-    return (net_head){.wq = part_of(w, &a->wq, h->q, 0, h->dk, a->din),
-                      .wk = part_of(w, &a->wk, h->k, 0, h->dk, a->din),
-                      .wv = part_of(w, &a->wv, h->v, 0, h->dv, a->din),
-                      .wo = join_of(w, a, h),
-                      .bq = bias_of(w, &a->bq, h->q, h->dk),
-                      .bv = bias_of(w, &a->bv, h->v, h->dv),
+    return (net_head){.wq = read_part(w, &a->wq, h->q, 0, h->dk, a->din),
+                      .wk = read_part(w, &a->wk, h->k, 0, h->dk, a->din),
+                      .wv = read_part(w, &a->wv, h->v, 0, h->dv, a->din),
+                      .wo = read_join(w, a, h),
+                      .bq = read_bias(w, &a->bq, h->q, h->dk),
+                      .bv = read_bias(w, &a->bv, h->v, h->dv),
                       .scale = h->scale};
 }
 
@@ -112,38 +84,29 @@ static net_layer layer_of(work *w, const pare_block *b)
     l.heads = w_alloc(w, a->nheads, sizeof *l.heads);
     for (size_t i = 0; !w->st && i < a->nheads; i++) l.heads[i] = head_of(w, a, &a->heads[i]);
     l.r1 = skip_of(w, &a->skip, a->din);
-    l.c1 = bias_of(w, &a->bo, 0, a->dout);
-    l.w1 = all_of(w, &f->layers[0].w);
-    l.b1 = bias_of(w, &f->layers[0].b, 0, f->layers[0].w.rows);
-    l.w2 = all_of(w, &f->layers[1].w);
-    l.c2 = bias_of(w, &f->layers[1].b, 0, f->dout);
+    l.c1 = read_bias(w, &a->bo, 0, a->dout);
+    l.w1 = read_all(w, &f->layers[0].w);
+    l.b1 = read_bias(w, &f->layers[0].b, 0, f->layers[0].w.rows);
+    l.w2 = read_all(w, &f->layers[1].w);
+    l.c2 = read_bias(w, &f->layers[1].b, 0, f->dout);
     l.r2 = skip_of(w, &f->skip, f->din);
     return l;
 }
 
-static pare_status see_dtype(void *self, const char *name, pare_weight *v, bool vector,
-                             pare_err *err)
-{
-    (void)name, (void)vector, (void)err;
-    if (pare_has(v) && v->dtype == PARE_F64) *(pare_dtype *)self = PARE_F64;
-    return PARE_OK;
-}
-
 net net_read(work *w, const pare_model *m)
 {
-    net n = {.nlayers = m->nblocks, .dtype = PARE_F32};
+    net n = {.nlayers = m->nblocks};
     if (w->st) return n;
     check_form(w, m);
     if (w->st) return n;
-    pare_model walked = *m; /* the visitor only looks */
-    w->st = pare_model_visit(&walked, see_dtype, &n.dtype, w->err);
+    n.dtype = read_dtype(w, m);
     const size_t d0 = pare_model_width(m, 0), dl = pare_model_width(m, m->nblocks);
-    n.we = pare_has(&m->stem.map.w) ? all_of(w, &m->stem.map.w) : w_identity(w, m->stem.width);
-    n.be = bias_of(w, &m->stem.map.b, 0, d0);
+    n.we = pare_has(&m->stem.map.w) ? read_all(w, &m->stem.map.w) : w_identity(w, m->stem.width);
+    n.be = read_bias(w, &m->stem.map.b, 0, d0);
     n.layers = w_alloc(w, n.nlayers, sizeof *n.layers);
     for (size_t b = 0; !w->st && b < n.nlayers; b++) n.layers[b] = layer_of(w, &m->blocks[b]);
-    n.wh = pare_has(&m->top.out.w) ? all_of(w, &m->top.out.w) : w_identity(w, dl);
-    n.bh = bias_of(w, &m->top.out.b, 0, n.wh.rows);
+    n.wh = pare_has(&m->top.out.w) ? read_all(w, &m->top.out.w) : w_identity(w, dl);
+    n.bh = read_bias(w, &m->top.out.b, 0, n.wh.rows);
     return n;
 }
 
@@ -174,83 +137,6 @@ void net_merge_values(work *w, net *n)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-typedef struct writer {
-    pare_arena *a;
-    pare_dtype t;
-    pare_status st;
-    pare_err *err;
-} writer;
-
-/* Room for rows x cols; `at` to write through. */
-static pare_weight room(writer *o, size_t rows, size_t cols)
-{
-    size_t count = 0;
-    pare_weight v = {o->t, rows, cols, NULL};
-    if (o->st) return v;
-    if (pare_mul(&count, rows, cols)) v.data = pare_alloc(o->a, count, pare_dtype_size(o->t));
-    if (!v.data) o->st = pare_no_memory(o->err);
-    return v;
-}
-
-static void put(writer *o, pare_weight *v, size_t r, size_t c, const pare_mat *m)
-{
-    for (size_t i = 0; !o->st && i < m->rows; i++)
-        for (size_t j = 0; j < m->cols; j++) {
-            const size_t k = (r + i) * v->cols + c + j;
-            if (o->t == PARE_F64)
-                ((double *)(uintptr_t)v->data)[k] = pare_row(m, i)[j];
-            else
-                ((float *)(uintptr_t)v->data)[k] = (float)pare_row(m, i)[j];
-        }
-}
-
-static pare_weight put_all(writer *o, const pare_mat *m)
-{
-    pare_weight v = room(o, m->rows, m->cols);
-    put(o, &v, 0, 0, m);
-    return v;
-}
-
-static bool all_zero(const double *v, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (v[i] != 0) return false;
-    return true;
-}
-
-/* A vector of zeros is not stored. */
-static pare_weight put_bias(writer *o, double *v, size_t n)
-{
-    const pare_mat m = pare_mat_of(v, 1, n);
-    return all_zero(v, n) ? (pare_weight){0} : put_all(o, &m);
-}
-
-/* An identity and a diagonal are stored as what they are. */
-static pare_skip_kind kind_of(const pare_mat *r)
-{
-    bool identity = true;
-    if (!r->v) return PARE_SKIP_NONE;
-    if (r->rows != r->cols) return PARE_SKIP_DENSE;
-    for (size_t i = 0; i < r->rows; i++)
-        for (size_t j = 0; j < r->cols; j++) {
-            if (i != j && pare_row(r, i)[j] != 0) return PARE_SKIP_DENSE;
-            if (i == j && pare_row(r, i)[j] != 1) identity = false;
-        }
-    return identity ? PARE_SKIP_IDENTITY : PARE_SKIP_DIAGONAL;
-}
-
-static pare_skip put_skip(writer *o, const pare_mat *r)
-{
-    pare_skip s = {.kind = kind_of(r)};
-    if (s.kind == PARE_SKIP_DENSE) s.w = put_all(o, r);
-    if (s.kind == PARE_SKIP_DIAGONAL) s.w = room(o, 1, r->rows);
-    for (size_t i = 0; !o->st && s.kind == PARE_SKIP_DIAGONAL && i < r->rows; i++) {
-        const pare_mat entry = pare_mat_part(r, i, i, 1, 1);
-        put(o, &s.w, 0, i, &entry);
-    }
-    return s;
-}
-
 /* Where each head's rows begin; returns whether any bias is there. */
 static void lay_out(pare_attn *a, const net_layer *l, bool *bq, bool *bv, size_t *q, size_t *v)
 {
@@ -277,16 +163,13 @@ static bool joins(const net_layer *l)
 {
     size_t first = 0;
     for (size_t i = 0; i < l->nheads; i++) {
-        const pare_mat *const m = &l->heads[i].wo;
-        for (size_t r = 0; r < m->rows; r++)
-            for (size_t j = 0; j < m->cols; j++)
-                if (pare_row(m, r)[j] != (r == first + j ? 1 : 0)) return false;
-        first += m->cols;
+        if (!is_join(&l->heads[i].wo, first)) return false;
+        first += l->heads[i].wo.cols;
     }
     return first == l->heads[0].wo.rows;
 }
 
-static void put_attention(writer *o, pare_attn *a, const net_layer *l)
+static void put_attention(store *o, pare_attn *a, const net_layer *l)
 {
     bool bq, bv;
     size_t q, v;
@@ -297,29 +180,29 @@ static void put_attention(writer *o, pare_attn *a, const net_layer *l)
     if (!a->heads) o->st = pare_no_memory(o->err);
     if (o->st) return;
     lay_out(a, l, &bq, &bv, &q, &v);
-    a->wq = room(o, q, a->din);
-    a->wk = room(o, q, a->din);
-    a->wv = room(o, v, a->din);
+    a->wq = store_room(o, q, a->din);
+    a->wk = store_room(o, q, a->din);
+    a->wv = store_room(o, v, a->din);
     const bool map = !joins(l);
-    if (map) a->wo = room(o, a->dout, v);
-    if (bq) a->bq = room(o, 1, q);
-    if (bv) a->bv = room(o, 1, v);
+    if (map) a->wo = store_room(o, a->dout, v);
+    if (bq) a->bq = store_room(o, 1, q);
+    if (bv) a->bv = store_room(o, 1, v);
     for (size_t i = 0; !o->st && i < l->nheads; i++) {
         const net_head *const h = &l->heads[i];
         const pare_head *const at = &a->heads[i];
         const pare_mat rq = pare_mat_of(h->bq, 1, at->dk), rv = pare_mat_of(h->bv, 1, at->dv);
-        put(o, &a->wq, at->q, 0, &h->wq);
-        put(o, &a->wk, at->k, 0, &h->wk);
-        put(o, &a->wv, at->v, 0, &h->wv);
-        if (map) put(o, &a->wo, 0, at->o, &h->wo);
-        if (bq) put(o, &a->bq, 0, at->q, &rq);
-        if (bv) put(o, &a->bv, 0, at->v, &rv);
+        store_put(o, &a->wq, at->q, 0, &h->wq);
+        store_put(o, &a->wk, at->k, 0, &h->wk);
+        store_put(o, &a->wv, at->v, 0, &h->wv);
+        if (map) store_put(o, &a->wo, 0, at->o, &h->wo);
+        if (bq) store_put(o, &a->bq, 0, at->q, &rq);
+        if (bv) store_put(o, &a->bv, 0, at->v, &rv);
     }
-    a->bo = put_bias(o, l->c1, a->dout);
-    a->skip = put_skip(o, &l->r1);
+    a->bo = store_bias(o, l->c1, a->dout);
+    a->skip = store_skip(o, &l->r1);
 }
 
-static void put_ffn(writer *o, pare_ffn *f, const net_layer *l)
+static void put_ffn(store *o, pare_ffn *f, const net_layer *l)
 {
     *f = (pare_ffn){.kind = PARE_FFN_MLP, .nlayers = 2, .act = l->act};
     f->din = l->w1.cols;
@@ -327,12 +210,12 @@ static void put_ffn(writer *o, pare_ffn *f, const net_layer *l)
     f->layers = pare_alloc(o->a, 2, sizeof *f->layers);
     if (!f->layers) o->st = pare_no_memory(o->err);
     if (o->st) return;
-    f->layers[0] = (pare_dense){put_all(o, &l->w1), put_bias(o, l->b1, l->w1.rows)};
-    f->layers[1] = (pare_dense){put_all(o, &l->w2), put_bias(o, l->c2, f->dout)};
-    f->skip = put_skip(o, &l->r2);
+    f->layers[0] = (pare_dense){store_all(o, &l->w1), store_bias(o, l->b1, l->w1.rows)};
+    f->layers[1] = (pare_dense){store_all(o, &l->w2), store_bias(o, l->c2, f->dout)};
+    f->skip = store_skip(o, &l->r2);
 }
 
-static void put_model(writer *o, pare_model *m, const net *n, const pare_model *like)
+static void put_model(store *o, pare_model *m, const net *n, const pare_model *like)
 {
     m->name = pare_strdup(o->a, like->name ? like->name : "width");
     m->blocks = pare_alloc(o->a, n->nlayers, sizeof *m->blocks);
@@ -342,12 +225,12 @@ static void put_model(writer *o, pare_model *m, const net *n, const pare_model *
     m->pattern = like->pattern;
     m->context = like->context;
     m->stem.width = like->stem.width;
-    m->stem.map = (pare_dense){put_all(o, &n->we), put_bias(o, n->be, n->we.rows)};
+    m->stem.map = (pare_dense){store_all(o, &n->we), store_bias(o, n->be, n->we.rows)};
     for (size_t i = 0; !o->st && i < n->nlayers; i++) {
         put_attention(o, &m->blocks[i].attn, &n->layers[i]);
         put_ffn(o, &m->blocks[i].ffn, &n->layers[i]);
     }
-    m->top.out = (pare_dense){put_all(o, &n->wh), put_bias(o, n->bh, n->wh.rows)};
+    m->top.out = (pare_dense){store_all(o, &n->wh), store_bias(o, n->bh, n->wh.rows)};
 }
 
 pare_status net_write(pare_model **out, const net *n, const pare_model *like, pare_err *err)
@@ -356,7 +239,7 @@ pare_status net_write(pare_model **out, const net *n, const pare_model *like, pa
     *out = NULL;
     pare_status st = pare_model_new(&m, err);
     if (st) return st;
-    writer o = {m->arena, n->dtype, PARE_OK, err};
+    store o = {m->arena, n->dtype, PARE_OK, err};
     put_model(&o, m, n, like);
     st = o.st ? o.st : pare_model_check(m, err);
     if (st)
@@ -371,12 +254,6 @@ pare_status net_write(pare_model **out, const net *n, const pare_model *like, pa
 static size_t bias_count(const double *v, size_t n)
 {
     return all_zero(v, n) ? 0 : n;
-}
-
-static size_t skip_count(const pare_mat *r)
-{
-    const pare_skip_kind k = kind_of(r);
-    return k == PARE_SKIP_DENSE ? r->rows * r->cols : k == PARE_SKIP_DIAGONAL ? r->rows : 0;
 }
 
 static size_t layer_count(const net_layer *l)
@@ -397,7 +274,7 @@ static size_t layer_count(const net_layer *l)
     n += (bq ? q : 0) + (bv ? v : 0) + bias_count(l->c1, l->heads[0].wo.rows);
     n += l->w1.rows * l->w1.cols + l->w2.rows * l->w2.cols + bias_count(l->b1, l->w1.rows) +
          bias_count(l->c2, l->w2.rows);
-    return n + skip_count(&l->r1) + skip_count(&l->r2);
+    return n + store_skip_count(&l->r1) + store_skip_count(&l->r2);
 }
 
 size_t net_parameters(const net *n)

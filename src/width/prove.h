@@ -10,13 +10,16 @@
 pare_ub apriori_gap(work *w, const net *f, const net *g, pare_ub x);
 /* ---- attention weights (ratios.c) ---- */
 
-/* Largest |ln(a / a^)| over all weights of layer `l` on one input: proven, and as measured. */
+/* Both models must see the same keys: attention weights are compared key by key. */
+bool same_pattern(const pare_pattern *a, const pare_pattern *b);
+/* Largest |ln(a / a^)| over all weights of layer `l` on the inputs: proven, and as measured. Both
+ * models have as many heads there. */
 typedef struct ratio_bound {
     pare_ub proven;
     double measured;
 } ratio_bound;
-ratio_bound ratios_of_layer(work *w, const pare_model *f, const pare_model *g, const pare_input *in,
-                            size_t l);
+ratio_bound ratios_of_layer(work *w, const pare_model *f, const pare_model *g,
+                            const pare_inputs *set, size_t l);
 
 /* ---- outputs (outputs.c) ---- */
 
@@ -175,4 +178,10 @@ double least_entry(work *w, const pare_mat *a, const double *rad, size_t d); /* 
 double least_of_outputs(work *w, const pare_model *f, const pare_inputs *set, size_t d);
 /* What the best affine map of x leaves of a: an estimate. */
 double decoded_residual(work *w, const pare_mat *a, const pare_mat *x);
+
+/* ---- models with norms (lm_prove.c): a pare_prover's function ---- */
+
+pare_status lm_prove(pare_cert *again, pare_arena *a, const pare_cert *claimed, const pare_model *f,
+                     const pare_model *g, const pare_inputs *set, const pare_exec *exec,
+                     pare_err *err);
 #endif

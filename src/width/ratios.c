@@ -5,12 +5,19 @@
  * enclosure of that model gives them with radii; with q, k off by at most rq, rk in each entry a
  * score is off by at most  |scale| (rk |q|_1 + rq |k|_1 + dk rq rk)  and its rounding. For a row
  *     ln a_j - ln a^_j = (s_j - s^_j) - (lse s - lse s^),
- * and lse moves by no more than the largest of its scores. Rows with one key have a = a^ = 1. */
+ * and lse moves by no more than the largest of its scores. Rows with one key have a = a^ = 1.
+ *
+ * Rotary positions turn mid-points and radii: a turned entry is off by at most sqrt(2) of what the
+ * plane's entries were; the angle t f is rounded once, cos and sin are within 4 units in the last
+ * place, two products and a sum follow: (|t f| + 12) 2^-52 of |a| + |b| covers all of that. */
 #include "prove.h"
 #include <math.h>
 #include <string.h>
 
 typedef struct side { /* one model at one layer */
+    const pare_model *m;
+    pare_model part; /* borrowed: ends in queries and keys */
+    pare_model_norms *norms;
     const pare_attn *attn;
     pare_enclosure e; /* n x (queries, keys) */
     double *s, *r;    /* of one row: scores and their radii */
@@ -31,18 +38,58 @@ static pare_dense stacked(work *w, const pare_attn *a)
     return (pare_dense){{PARE_F64, q + k, a->din, m.v}, {PARE_F64, 1, q + k, b}};
 }
 
-static void open_side(work *w, side *o, const pare_model *m, const pare_input *in, size_t l,
-                      size_t longest)
+static void open_side(work *w, side *o, const pare_model *m, size_t l)
 {
-    pare_model part = *m; /* borrowed: only the parts below are other */
-    pare_model_norms *norms = NULL;
-    o->attn = &m->blocks[l].attn;
-    part.nblocks = l;
-    part.top = (pare_top){.norm = o->attn->in_norm, .out = stacked(w, o->attn)};
+    *o = (side){.m = m, .part = *m, .attn = &m->blocks[l].attn};
+    o->part.nblocks = l;
+    o->part.top = (pare_top){.norm = o->attn->in_norm, .out = stacked(w, o->attn)};
+    if (!w->st) w->st = pare_model_norms_new(&o->norms, w->a, &o->part, w->exec, w->err);
+}
+
+/* Turns one head's part of a row; returns by how much more its entries are off. */
+static double turn(const side *o, const pare_head *h, double *x, double t)
+{
+    const bool pairs = o->m->stem.pos.interleaved;
+    double off = 0;
+    for (size_t f = 0; f < h->planes; f++) {
+        const size_t one = pairs ? 2 * f : f, two = pairs ? 2 * f + 1 : f + h->planes;
+        const double angle = t * pare_weight_at(&o->attn->freqs, h->freq + f);
+        const double c = cos(angle), s = sin(angle), a = x[one], b = x[two];
+        x[one] = a * c - b * s;
+        x[two] = a * s + b * c;
+        off = fmax(off, (fabs(angle) + 12) * 0x1p-52 * (fabs(a) + fabs(b)));
+    }
+    return off;
+}
+
+/* Keys that several heads name are turned once. */
+static bool turned_before(const pare_attn *a, size_t h)
+{
+    for (size_t e = 0; e < h; e++)
+        if (a->heads[e].k == a->heads[h].k) return true;
+    return false;
+}
+
+static void turn_rows(side *o)
+{
+    if (!pare_has(&o->attn->freqs)) return;
+    for (size_t i = 0; i < o->e.rows; i++) {
+        double *const q = o->e.mid + i * o->e.cols, *const k = q + o->attn->wq.rows, off = 0;
+        for (size_t h = 0; h < o->attn->nheads; h++) {
+            const pare_head *const at = &o->attn->heads[h];
+            off = fmax(off, turn(o, at, q + at->q, (double)i));
+            if (!turned_before(o->attn, h)) off = fmax(off, turn(o, at, k + at->k, (double)i));
+        }
+        o->e.rad[i] = (1.41421356237309515 * o->e.rad[i] + off) * (1 + 0x1p-50);
+    }
+}
+
+static void enclose_side(work *w, side *o, const pare_input *in, size_t longest)
+{
     o->s = w_vec(w, longest);
     o->r = w_vec(w, longest);
-    if (!w->st) w->st = pare_model_norms_new(&norms, w->a, &part, w->exec, w->err);
-    if (!w->st) w->st = pare_enclose(&o->e, w->a, &part, norms, in, w->exec, w->err);
+    if (!w->st) w->st = pare_enclose(&o->e, w->a, &o->part, o->norms, in, w->exec, w->err);
+    if (!w->st) turn_rows(o);
 }
 
 /* Scores of query i for its keys, with radii; returns lse of them. */
@@ -104,22 +151,38 @@ static void compare_row(ratio_bound *out, side *f, side *g, size_t head, const u
     }
 }
 
-ratio_bound ratios_of_layer(work *w, const pare_model *f, const pare_model *g, const pare_input *in,
-                            size_t l)
+static void one_sequence(work *w, ratio_bound *out, side *a, side *b, const pare_input *in)
+{
+    const pare_mark mark = pare_arena_mark(w->a);
+    const pare_graph keys = graph_of(w, &a->m->pattern, in->graph, in->tokens);
+    size_t longest = 0;
+    for (size_t i = 0; !w->st && i < keys.n; i++)
+        if (keys.ptr[i + 1] - keys.ptr[i] > longest) longest = keys.ptr[i + 1] - keys.ptr[i];
+    enclose_side(w, a, in, longest);
+    enclose_side(w, b, in, longest);
+    for (size_t h = 0; !w->st && h < a->attn->nheads; h++)
+        for (size_t i = 0; i < keys.n; i++) {
+            const size_t n = keys.ptr[i + 1] - keys.ptr[i];
+            if (n > 1) compare_row(out, a, b, h, keys.idx + keys.ptr[i], n, i);
+        }
+    pare_arena_reset(w->a, mark);
+}
+
+ratio_bound ratios_of_layer(work *w, const pare_model *f, const pare_model *g,
+                            const pare_inputs *set, size_t l)
 {
     ratio_bound out = {pare_ub_exact(0), 0};
     const pare_mark mark = pare_arena_mark(w->a);
-    const pare_graph keys = graph_of(w, &f->pattern, in->graph, in->tokens);
-    size_t longest = 0;
     side a, b;
-    for (size_t i = 0; !w->st && i < keys.n; i++)
-        if (keys.ptr[i + 1] - keys.ptr[i] > longest) longest = keys.ptr[i + 1] - keys.ptr[i];
-    open_side(w, &a, f, in, l, longest);
-    open_side(w, &b, g, in, l, longest);
-    for (size_t h = 0; !w->st && h < a.attn->nheads; h++)
-        for (size_t i = 0; i < keys.n; i++) {
-            const size_t n = keys.ptr[i + 1] - keys.ptr[i];
-            if (n > 1) compare_row(&out, &a, &b, h, keys.idx + keys.ptr[i], n, i);
+    open_side(w, &a, f, l);
+    open_side(w, &b, g, l);
+    for (size_t i = 0; !w->st && i < set->n; i++)
+        for (size_t s = 0; !w->st && s < set->in[i].batch; s++) {
+            pare_input one = set->in[i];
+            one.batch = 1;
+            if (one.ids) one.ids += s * one.tokens;
+            if (one.x) one.x += s * one.tokens * one.width;
+            one_sequence(w, &out, &a, &b, &one);
         }
     pare_arena_reset(w->a, mark);
     if (w->st) out.proven = pare_ub_inf();

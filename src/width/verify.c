@@ -271,12 +271,7 @@ static void classes(view *v, const output_bound *o)
 static void weights(view *v, const pare_model *f, const pare_model *g, const pare_inputs *set)
 {
     for (size_t l = 0; !v->w.st && l < v->f.nlayers; l++) {
-        ratio_bound r = {pare_ub_exact(0), 0};
-        for (size_t i = 0; !v->w.st && i < set->n; i++) {
-            const ratio_bound one = ratios_of_layer(&v->w, f, g, &set->in[i], l);
-            r.proven = pare_ub_max(r.proven, one.proven);
-            r.measured = fmax(r.measured, one.measured);
-        }
+        const ratio_bound r = ratios_of_layer(&v->w, f, g, set, l);
         state(v, "largest |ln(a / a^)| over the attention weights", r.proven.v,
               pare_sprintf(v->keep, "attention weights of layer %zu", l));
         suppose(v, PARE_UNKNOWN, r.measured > EXACT ? r.measured : 0, NAN,
@@ -317,9 +312,8 @@ static void one_ball(view *v, const pair *p, const pare_inputs *set, double rho)
 static void all_edits(view *v, const pare_model *f, const pare_model *g, const pare_inputs *set,
                       size_t rows)
 {
-    if (set->n != 1)
-        w_fail(&v->w, PARE_ERR_INPUT,
-               "single-node edits are proven on one graph, not on %zu inputs", set->n);
+    if (set->n > 1)
+        w_fail(&v->w, PARE_ERR_INPUT, "edits are proven on one graph, not on %zu inputs", set->n);
     if (v->w.st) return;
     const edits_bound e = edits_prove(&v->w, f, g, &set->in[0], rows);
     if (v->w.st) return;
@@ -389,8 +383,7 @@ static void next_input(view *v, const pare_inputs *set, double proven)
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-/* Both models must see the same keys: attention weights are compared key by key. */
-static bool same_pattern(const pare_pattern *a, const pare_pattern *b)
+bool same_pattern(const pare_pattern *a, const pare_pattern *b)
 {
     if (a->kind != b->kind) return false;
     if (a->kind == PARE_WINDOW) return a->window == b->window && a->sinks == b->sinks;
@@ -500,6 +493,6 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
 }
 
 const pare_prover pare_width_provers[PARE_WIDTH_METHODS] = {
-    {"width.exact", prove},   {"width.lowrank", prove}, {"width.leverage", prove},
-    {"width.cluster", prove}, {"width.jl", prove},      {"width.qk", prove},
-    {"width.auto", prove}};
+    {"width.exact", prove},   {"width.lowrank", prove},  {"width.leverage", prove},
+    {"width.cluster", prove}, {"width.jl", prove},       {"width.qk", prove},
+    {"width.auto", prove},    {"width.slice", lm_prove}, {"width.svd", lm_prove}};

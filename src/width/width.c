@@ -2,16 +2,17 @@
  * cut, write; where a share of the parameters or a largest move is asked for, the dimension is
  * found by halving. */
 #include "cuts.h"
+#include "lm.h"
 #include <pare/fold.h>
 #include <math.h>
 #include <string.h>
 
-const char *const pare_width_method_names[] = {"exact", "lowrank", "leverage", "cluster",
-                                               "jl",    "qk",      "auto",     NULL};
+const char *const pare_width_method_names[] = {"exact", "lowrank", "leverage", "cluster", "jl",
+                                               "qk",    "auto",    "slice",    "svd",     NULL};
 const char *const pare_width_rows_names[] = {"greedy", "sample", NULL};
 const char *const pare_width_start_names[] = {"rank", "jl", NULL};
 const char *const pare_width_rule_names[] = {"margin", "paper", NULL};
-const char *const pare_width_basis_names[] = {"pca", "minmax", NULL};
+const char *const pare_width_basis_names[] = {"pca", "minmax", "shared", NULL};
 
 /* Everything a trial with another dimension needs again. */
 typedef struct scene {
@@ -228,6 +229,7 @@ pare_status pare_width(pare_model **out, pare_width_report *report, const pare_m
                        const pare_inputs *data, const pare_width_opts *opts, const pare_exec *exec,
                        pare_err *err)
 {
+    if (lm_serves(opts->method)) return lm_width(out, report, in, data, opts, exec, err);
     scene s = {.w = {pare_arena_new(), exec, err, PARE_OK}, .in = in, .data = data};
     cut_record r;
     pare_model *m = NULL;

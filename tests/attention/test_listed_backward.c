@@ -142,7 +142,8 @@ static void run(const list_kernel *kernel, back_case *b, const pare_pattern *p, 
 {
     const bool graph = p->kind == PARE_GRAPH;
     const size_t edges = b->g.ptr[b->g.n];
-    const pare_kept32 kept = {b->lse, keeps ? b->scores : NULL, keeps ? b->room : NULL};
+    const pare_kept32 kept = {b->lse, keeps ? b->scores : NULL, keeps ? b->room : NULL,
+                              isnan(start)}; /* what was there is not read */
     const pare_exec x = {.threads = threads};
     pare_err err = {0};
     const listed_job f = {.y = b->h.y,
@@ -199,10 +200,11 @@ static void check_case(pare_arena *a, back_case *b, const pare_pattern *p)
     const size_t variants = list_kernels(kernels);
     double *const lse = zeros(a, b->h.n);
     const grads g = plain(a, b, p, lse);
-    const size_t ways = p->kind == PARE_GRAPH ? 2 : 1;
+    const size_t ways = p->kind == PARE_GRAPH ? 3 : 1;
     for (size_t i = 0; i < ways * variants; i++) {
-        const float start = i == 0 ? 0 : 0.25f; /* it adds */
-        run(&kernels[i / ways], b, p, i % ways, 1, start);
+        const bool fresh = i % ways == 2;
+        const float start = i == 0 || fresh ? 0 : 0.25f; /* it adds */
+        run(&kernels[i / ways], b, p, i % ways, 1, fresh ? NAN : start);
         check_mat(&b->dq, g.q, g.qe, (double)start, "dq");
         check_mat(&b->dk, g.k, g.ke, (double)start, "dk");
         check_mat(&b->dv, g.v, g.ve, (double)start, "dv");

@@ -1,5 +1,6 @@
 # A GPT-2-small-shaped file (124 M parameters, Hugging Face names, random weights) goes through
-# import, info, run, fold and verify, each within 2.5 times the file in memory. About 6 minutes.
+# import, info, run, fold, width and verify, each within 2.5 times the file in memory. About 10
+# minutes.
 /usr/bin/python3 - <<'PY' || exit $?
 import json, os, struct, subprocess, sys, time
 try:
@@ -32,10 +33,13 @@ with open("gpt2/config.json", "w") as f:
     json.dump({"model_type": "gpt2", "n_head": 12, "n_layer": L, "n_embd": D, "n_ctx": T, "n_positions": T,
                "vocab_size": V, "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new"}, f)
 np.save("ids.npy", rng.integers(0, V, 64))
+np.save("many.npy", rng.integers(0, V, (12, 64)))
 limit = 2.5 * os.path.getsize("gpt2/model.safetensors")
 for args in (["import", "gpt2", "-o", "g.safetensors"], ["info", "g.safetensors"],
              ["run", "g.safetensors", "--input", "ids.npy", "-o", "y.npy"],
-             ["fold", "g.safetensors", "-o", "f.safetensors"], ["verify", "f.safetensors.cert.json"]):
+             ["fold", "g.safetensors", "-o", "f.safetensors"], ["verify", "f.safetensors.cert.json"],
+             ["width", "g.safetensors", "--method", "slice", "--keep", "0.75", "--data", "many.npy", "-o", "w.safetensors"],
+             ["verify", "w.safetensors.cert.json"]):
     start = time.time()
     p = subprocess.Popen(["pare", *args, "-q"], stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(p.pid, 0)

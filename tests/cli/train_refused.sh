@@ -59,6 +59,7 @@ for f in nan label minus empty single same; do t --kind graph --data $f.npz $sma
 head -c 50 /dev/zero >t.txt
 t --kind gpt --data t.txt -o m.st
 t --kind gpt --data t.txt --window 8 --steps 5 --warmup 6 -o m.st
+t --kind gpt --data t.txt --window 8 --steps 15 --warmup 20 -o m.st
 echo "-- models"
 pare data model --kind graph --features 2 --classes 3 --dim 4 --heads 1 -q -o three.st
 pare data model --kind graph --features 5 --classes 2 --dim 4 --heads 1 -q -o five.st

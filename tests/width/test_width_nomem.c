@@ -92,6 +92,8 @@ static void without_memory_there_is_a_status_and_nothing_else(void **state)
         if (method == PARE_WIDTH_LOWRANK) p.o.basis = PARE_BASIS_MINMAX;
         if (method == PARE_WIDTH_LEVERAGE) p.o.rows = PARE_ROWS_SAMPLE;
         if (method == PARE_WIDTH_CLUSTER) p.o.dim = 6;
+        if (method == PARE_WIDTH_SLICE || method == PARE_WIDTH_SVD) p.o.dim = 3;
+        if (method == PARE_WIDTH_SVD) p.o.qk_dim = p.o.v_dim = 1, p.o.ffn_dim = 3;
         if (method == PARE_WIDTH_JL) p.o.qk_dim = 1;
         if (method == PARE_WIDTH_QK) p.o.keep = 0.95;
         assert_ok(pare_inputs_random(&p.set, p.a, p.m, 1, 8, 5, &s.err), &s.err);

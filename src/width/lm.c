@@ -1,0 +1,206 @@
+/* pare_width for models with norms, positions and ids (lm.h): sizes are settled, the method cuts,
+ * and what came out is reported. */
+#include "lm.h"
+#include <math.h>
+#include <string.h>
+
+bool lm_serves(pare_width_method method)
+{
+    return method == PARE_WIDTH_SLICE || method == PARE_WIDTH_SVD;
+}
+
+/* ---- what is asked -------------------------------------------------------------------------- */
+
+static void check_opts(work *w, const pare_width_opts *o, const pare_inputs *data)
+{
+    const bool slice = o->method == PARE_WIDTH_SLICE;
+    const char *const name = pare_width_method_names[o->method];
+    if (!(o->keep >= 0 && o->keep <= 1)) w_fail(w, PARE_ERR_USAGE, "keep is a share in (0, 1]");
+    if (slice && (o->qk_dim || o->v_dim || o->ffn_dim))
+        w_fail(w, PARE_ERR_USAGE, "slice cuts the stream only: dim, not qk-dim, v-dim or ffn-dim");
+    if (slice && (!data || data->n == 0))
+        w_fail(w, PARE_ERR_USAGE, "slice looks at the stream on data: none are given");
+    if (o->basis == PARE_BASIS_MINMAX)
+        w_fail(w, PARE_ERR_USAGE, "%s has no basis minmax: pca or shared", name);
+    if (!o->dim && !o->qk_dim && !o->v_dim && !o->ffn_dim && !(o->keep > 0))
+        w_fail(w, PARE_ERR_USAGE, "%s needs %s or a share to keep", name,
+               slice ? "dim" : "dim, qk-dim, v-dim, ffn-dim");
+}
+
+static size_t most(const size_t *v, size_t n)
+{
+    size_t best = 0;
+    for (size_t i = 0; i < n; i++)
+        if (v[i] > best) best = v[i];
+    return best;
+}
+
+static size_t most_units(const lm *m, const lm_fact *f)
+{
+    size_t units = 0;
+    for (size_t b = 0; b < m->m->nblocks; b++)
+        if (f[b].units > units) units = f[b].units;
+    return units;
+}
+
+static void check_sizes(work *w, const lm *m, const lm_fact *f, const pare_width_opts *o)
+{
+    size_t dk = 0, dv = 0;
+    for (size_t b = 0; b < m->m->nblocks; b++) {
+        if (f[b].dk > dk) dk = f[b].dk;
+        if (f[b].dv > dv) dv = f[b].dv;
+    }
+    const struct {
+        const char *name;
+        size_t asked, have;
+    } all[] = {{"dim", o->dim, most(m->width, m->nplaces)},
+               {"qk-dim", o->qk_dim, dk},
+               {"v-dim", o->v_dim, dv},
+               {"ffn-dim", o->ffn_dim, most_units(m, f)}};
+    for (size_t i = 0; i < 4; i++)
+        if (all[i].asked > all[i].have)
+            w_fail(w, PARE_ERR_USAGE, "%s %zu is more than the %zu of the model", all[i].name,
+                   all[i].asked, all[i].have);
+}
+
+/* ---- a share of the parameters -------------------------------------------------------------- */
+
+/* The widest stream that fits; with `both` the hidden layers shrink by the same share. */
+static void keep_share(work *w, lm_sizes *s, const lm *m, const lm_fact *f, double keep, bool both)
+{
+    const double limit = keep * (double)pare_model_size(m->m, 1, 1).parameters;
+    const size_t wide = most(m->width, m->nplaces), units = most_units(m, f);
+    size_t low = 0, high = wide;
+    while (low < high) { /* the largest that fits; 0: none */
+        const size_t mid = (low + high + 1) / 2;
+        s->dim = mid;
+        if (both) s->ffn = (units * mid + wide - 1) / wide;
+        if ((double)lm_count(m, f, s) <= limit)
+            low = mid;
+        else
+            high = mid - 1;
+    }
+    s->dim = low;
+    if (both) s->ffn = (units * low + wide - 1) / wide;
+    if (low == 0) w_fail(w, PARE_ERR_PROMISE, "not even dimension 1 leaves that few parameters");
+}
+
+static lm_sizes settled(work *w, const lm *m, const lm_fact *f, const pare_width_opts *o)
+{
+    lm_sizes s = {.dim = o->dim, .qk = o->qk_dim, .v = o->v_dim, .ffn = o->ffn_dim};
+    s.own = o->method == PARE_WIDTH_SLICE && o->basis == PARE_BASIS_PCA;
+    s.untie = o->untie;
+    const bool alone = !o->qk_dim && !o->v_dim && !o->ffn_dim;
+    if (o->dim == 0 && o->keep > 0)
+        keep_share(w, &s, m, f, o->keep, alone && o->method == PARE_WIDTH_SVD);
+    return s;
+}
+
+/* ---- what methods share --------------------------------------------------------------------- */
+
+void lm_need_one_width(work *w, const lm *m)
+{
+    for (size_t p = 1; p < m->nplaces; p++)
+        if (m->width[p] != m->width[0])
+            w_fail(w, PARE_ERR_INPUT,
+                   "the stream has widths %zu and %zu: one basis can not serve both", m->width[0],
+                   m->width[p]);
+}
+
+void lm_job_ends(lm_job *j, const lm_basis *first, const lm_basis *last)
+{
+    const bool tied = first && j->m->m->top.tied && !j->size.untie;
+    const pare_mat embed = tied ? lm_embed_basis(j->w, j->m, first) : (pare_mat){0};
+    lm_put_ends(j->w, j->out, first, last, tied ? &embed : NULL);
+}
+
+/* ---- the report ----------------------------------------------------------------------------- */
+
+static size_t units_of(const pare_ffn *f)
+{
+    return f->kind == PARE_FFN_NONE ? 0 : f->layers[0].w.rows;
+}
+
+static size_t place_width(const pare_model *m, size_t p)
+{
+    if (p % 2 == 0) return pare_model_width(m, p / 2);
+    const pare_attn *const a = &m->blocks[p / 2].attn;
+    return a->kind == PARE_ATTN_NONE ? pare_model_width(m, p / 2) : a->dout;
+}
+
+static void report_block(pare_width_report *r, const pare_block *f, const pare_block *g, size_t b)
+{
+    for (size_t i = 0; f->attn.kind != PARE_ATTN_NONE && i < f->attn.nheads; i++) {
+        r->heads[r->nheads++] = (pare_width_head){.layer = b,
+                                                  .head = i,
+                                                  .before = f->attn.heads[i].dk,
+                                                  .after = g->attn.heads[i].dk,
+                                                  .scores_est = NAN,
+                                                  .objective_est = NAN,
+                                                  .least_est = NAN};
+        if (g->attn.heads[i].dk > r->qk_dim) r->qk_dim = g->attn.heads[i].dk;
+    }
+    if (f->ffn.kind == PARE_FFN_NONE) return;
+    r->hidden[r->nhidden++] =
+        (pare_width_hidden){b, units_of(&f->ffn), units_of(&g->ffn), NAN, NAN, NAN};
+    if (units_of(&g->ffn) > r->ffn_dim) r->ffn_dim = units_of(&g->ffn);
+}
+
+static void report_on(work *w, pare_width_report *r, const pare_model *f, pare_model *g)
+{
+    size_t heads = 0;
+    if (w->st) return;
+    for (size_t b = 0; b < f->nblocks; b++) heads += f->blocks[b].attn.nheads;
+    *r = (pare_width_report){.npoints = 2 * f->nblocks + 1};
+    r->points = pare_alloc(g->arena, r->npoints, sizeof *r->points);
+    r->heads = pare_alloc(g->arena, heads + 1, sizeof *r->heads);
+    r->hidden = pare_alloc(g->arena, f->nblocks, sizeof *r->hidden);
+    if (!r->points || !r->heads || !r->hidden) {
+        w->st = pare_no_memory(w->err);
+        return;
+    }
+    for (size_t p = 0; p < r->npoints; p++) {
+        pare_width_point *const to = &r->points[p];
+        *to = (pare_width_point){.before = place_width(f, p), .residual_est = NAN};
+        to->after = place_width(g, p);
+        snprintf(to->name, sizeof to->name, "%c%zu", p % 2 ? 'z' : 'h', p / 2);
+        if (to->after > r->dim) r->dim = to->after;
+    }
+    for (size_t b = 0; b < f->nblocks; b++) report_block(r, &f->blocks[b], &g->blocks[b], b);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+static void cut(lm_job *j)
+{
+    if (j->o->method == PARE_WIDTH_SLICE)
+        lm_slice(j);
+    else
+        lm_svd(j);
+}
+
+pare_status lm_width(pare_model **out, pare_width_report *report, const pare_model *in,
+                     const pare_inputs *data, const pare_width_opts *opts, const pare_exec *exec,
+                     pare_err *err)
+{
+    work w = {pare_arena_new(), exec, err, PARE_OK};
+    lm_out o = {0};
+    *out = NULL;
+    if (!w.a) return pare_no_memory(err);
+    check_opts(&w, opts, data);
+    const bool inner =
+        opts->dim == 0 && (opts->qk_dim || opts->v_dim || opts->ffn_dim) && !(opts->keep > 0);
+    const lm m = lm_open(&w, in, !inner);
+    const lm_fact *const facts = w.st ? NULL : lm_facts(&w, &m);
+    if (!w.st) check_sizes(&w, &m, facts, opts);
+    lm_job j = {&w, &m, opts, data, &o, facts, {0}};
+    if (!w.st) j.size = settled(&w, &m, facts, opts);
+    lm_begin(&w, &o, &m);
+    if (!w.st) cut(&j);
+    pare_model *small = lm_finish(&w, &o);
+    report_on(&w, report, in, small);
+    if (w.st) pare_model_free(small);
+    *out = w.st ? NULL : small;
+    pare_arena_free(w.a);
+    return w.st;
+}

@@ -1,0 +1,93 @@
+/* Smaller heads and hidden layers (lm.h): what any method does once it knows which part to keep. */
+#include "lm.h"
+#include <string.h>
+
+static double *taken(work *w, const double *v, const size_t *which, size_t n)
+{
+    double *const t = w_vec(w, n);
+    for (size_t i = 0; !w->st && i < n; i++) t[i] = v[which[i]];
+    return t;
+}
+
+lm_ffn lm_take_units(work *w, const lm_ffn *f, const size_t *which, size_t n)
+{
+    lm_ffn to = *f;
+    to.w1 = w_take_rows(w, &f->w1, which, n);
+    to.b1 = taken(w, f->b1, which, n);
+    if (f->gated) to.w3 = w_take_rows(w, &f->w3, which, n);
+    if (f->gated) to.b3 = taken(w, f->b3, which, n);
+    to.w2 = w_take_cols(w, &f->w2, which, n);
+    return to;
+}
+
+lm_attn lm_shallow(work *w, const lm_attn *a)
+{
+    lm_attn to = *a;
+    to.heads = w_alloc(w, a->nheads, sizeof *to.heads);
+    to.keys = w_alloc(w, a->nkeys, sizeof *to.keys);
+    if (w->st || !a->here) return to;
+    memcpy(to.heads, a->heads, a->nheads * sizeof *to.heads);
+    memcpy(to.keys, a->keys, a->nkeys * sizeof *to.keys);
+    return to;
+}
+
+/* ---- queries and keys ----------------------------------------------------------------------- */
+
+/* The two rows of plane f among `planes`. */
+static void rows_of_plane(const lm *m, size_t f, size_t planes, size_t row[2])
+{
+    row[0] = m->interleaved ? 2 * f : f;
+    row[1] = m->interleaved ? 2 * f + 1 : f + planes;
+}
+
+/* m (dk x din) and b (dk): the kept planes, then `still` times the rest. */
+static void cut_rows(work *w, const lm *m, pare_mat *mat, double **b, size_t planes,
+                     const lm_key_cut *c, const pare_mat *still)
+{
+    const size_t turn = 2 * c->planes, r = still->rows, rest = mat->rows - 2 * planes;
+    pare_mat to = w_mat(w, turn + r, mat->cols);
+    double *const bias = w_vec(w, turn + r);
+    for (size_t f = 0; !w->st && f < c->planes; f++) {
+        size_t from[2], at[2];
+        rows_of_plane(m, c->which[f], planes, from);
+        rows_of_plane(m, f, c->planes, at);
+        for (int k = 0; k < 2; k++) {
+            memcpy(pare_row_mut(&to, at[k]), pare_row(mat, from[k]), mat->cols * sizeof *mat->v);
+            bias[at[k]] = (*b)[from[k]];
+        }
+    }
+    if (!w->st && r > 0) {
+        pare_mat low = pare_mat_part(&to, turn, 0, r, mat->cols);
+        const pare_mat old = pare_mat_part(mat, 2 * planes, 0, rest, mat->cols);
+        pare_gemm(&low, 1, still, false, &old, false, 0);
+        for (size_t i = 0; i < r; i++)
+            for (size_t k = 0; k < rest; k++)
+                bias[turn + i] += pare_row(still, i)[k] * (*b)[2 * planes + k];
+    }
+    *mat = to;
+    *b = bias;
+}
+
+void lm_cut_keys(work *w, const lm *m, lm_attn *a, size_t g, const lm_key_cut *c)
+{
+    lm_keys *const k = &a->keys[g];
+    if (w->st) return;
+    cut_rows(w, m, &k->wk, &k->bk, k->planes, c, &c->keys);
+    for (size_t i = 0; !w->st && i < a->nheads; i++)
+        if (a->heads[i].keys == g)
+            cut_rows(w, m, &a->heads[i].wq, &a->heads[i].bq, k->planes, c, &c->queries);
+    k->freqs = taken(w, k->freqs, c->which, c->planes);
+    k->planes = c->planes;
+}
+
+/* ---- values --------------------------------------------------------------------------------- */
+
+void lm_cut_values(work *w, lm_attn *a, size_t g, const pare_mat *values, const pare_mat *back)
+{
+    lm_keys *const k = &a->keys[g];
+    if (w->st) return;
+    k->wv = w_mul(w, values, false, &k->wv, false);
+    k->bv = w_apply(w, values, false, k->bv, NULL);
+    for (size_t i = 0; !w->st && i < a->nheads; i++)
+        if (a->heads[i].keys == g) a->heads[i].wo = w_mul(w, &a->heads[i].wo, false, back, false);
+}

@@ -1,0 +1,227 @@
+/* The calibration rows, one place after the other (lm.h). Steps are run by the f64 reference on
+ * models of one sublayer, so that a cut block and the model's own go the same way. */
+#include "lm.h"
+#include "net.h"
+#include <math.h>
+#include <string.h>
+
+enum {
+    CHUNK = 1024, /* rows that go through a feed-forward part at a time */
+    COLUMNS = 64  /* of a Gram matrix, in one piece of work */
+};
+
+/* ---- running one sublayer ------------------------------------------------------------------- */
+
+static pare_model single(const lm *m, pare_block *b, size_t width)
+{
+    pare_model p = {.pattern = m->m->pattern, .nblocks = 1, .blocks = b};
+    p.stem.width = width;
+    if (pare_model_is_rotary(m->m)) p.stem.pos = m->m->stem.pos;
+    if (b->attn.kind == PARE_ATTN_NONE) {
+        p.pattern = (pare_pattern){.kind = PARE_FULL};
+        p.stem.pos = (pare_positions){0};
+    }
+    return p;
+}
+
+static void run(work *w, const pare_model *p, double *out, const double *x, size_t batch,
+                size_t tokens, const pare_graph *graph)
+{
+    const pare_input in = {
+        .batch = batch, .tokens = tokens, .width = p->stem.width, .x = x, .graph = graph};
+    if (!w->st) w->st = pare_forward_f64(out, p, &in, NULL, w->exec, w->err);
+}
+
+static void swap(lm_rows *r, size_t width)
+{
+    double *const old = r->x.v;
+    r->x = pare_mat_of(r->spare, r->x.rows, width);
+    r->spare = old;
+}
+
+void lm_attend(work *w, const lm *m, const lm_attn *a, lm_rows *r)
+{
+    if (w->st || !a->here) return;
+    const pare_mark mark = pare_arena_mark(w->a);
+    const lm_block one = {.attn = *a, .ffn = {.here = false}};
+    store s = {w->a, PARE_F64, PARE_OK, w->err};
+    pare_block b = lm_stored(&s, &one);
+    const pare_model p = single(m, &b, a->din);
+    w->st = s.st;
+    for (size_t i = 0, n, at = 0; !w->st && i < r->n; i += n) {
+        for (n = 1; i + n < r->n && !r->graph[i] && r->tokens[i + n] == r->tokens[i];) n++;
+        run(w, &p, r->spare + at * a->dout, r->x.v + at * a->din, n, r->tokens[i], r->graph[i]);
+        at += n * r->tokens[i];
+    }
+    pare_arena_reset(w->a, mark);
+    if (!w->st) swap(r, a->dout);
+}
+
+void lm_feed(work *w, const lm *m, const lm_ffn *f, lm_rows *r)
+{
+    if (w->st || !f->here) return;
+    const pare_mark mark = pare_arena_mark(w->a);
+    const lm_block one = {.attn = {.here = false}, .ffn = *f};
+    store s = {w->a, PARE_F64, PARE_OK, w->err};
+    pare_block b = lm_stored(&s, &one);
+    const pare_model p = single(m, &b, f->din);
+    w->st = s.st;
+    for (size_t i = 0; !w->st && i < r->x.rows; i += CHUNK) {
+        const size_t n = r->x.rows - i < CHUNK ? r->x.rows - i : CHUNK;
+        run(w, &p, r->spare + i * f->dout, r->x.v + i * f->din, 1, n, NULL);
+    }
+    pare_arena_reset(w->a, mark);
+    if (!w->st) swap(r, f->dout);
+}
+
+/* ---- norms ---------------------------------------------------------------------------------- */
+
+static void divide_row(double *x, size_t d, const lm_norm *n)
+{
+    double squares = 0;
+    for (size_t j = 0; n->offset && j < d; j++) x[j] += n->offset[j];
+    for (size_t j = 0; j < d; j++) squares += x[j] * x[j];
+    const double by = sqrt((squares + n->shift) / n->divisor + n->eps);
+    for (size_t j = 0; j < d; j++) x[j] = by > 0 ? x[j] / by : 0; /* as the reference does */
+}
+
+pare_mat lm_normed(work *w, const lm_norm *n, const pare_mat *x)
+{
+    pare_mat y = w_copy(w, x);
+    if (w->st || !n->here) return y;
+    if (n->raw) {
+        const pare_model p = {.stem.width = x->cols, .top.norm = *n->raw};
+        run(w, &p, y.v, x->v, 1, x->rows, NULL);
+    }
+    for (size_t i = 0; !n->raw && i < y.rows; i++) divide_row(pare_row_mut(&y, i), y.cols, n);
+    return y;
+}
+
+/* ---- the stem ------------------------------------------------------------------------------- */
+
+static void count_rows(work *w, lm_rows *r, const pare_inputs *data, size_t most)
+{
+    size_t rows = 0, k = 0;
+    for (size_t i = 0; i < data->n; i++) r->n += data->in[i].batch;
+    r->tokens = w_alloc(w, r->n, sizeof *r->tokens);
+    r->graph = w_alloc(w, r->n, sizeof *r->graph);
+    for (size_t i = 0; !w->st && i < data->n; i++)
+        for (size_t b = 0; b < data->in[i].batch; b++, k++) {
+            const pare_input *const in = &data->in[i];
+            r->graph[k] = in->graph;
+            r->tokens[k] = most && !in->graph && in->tokens > most ? most : in->tokens;
+            rows += r->tokens[k];
+        }
+    r->x.rows = rows;
+}
+
+/* What the model's own stem gives without its norm. */
+static void stem_of(work *w, const lm *m, const pare_inputs *data, lm_rows *r)
+{
+    pare_model p = {.stem = m->m->stem, .pattern = {.kind = PARE_FULL}, .context = m->m->context};
+    p.stem.norm = (pare_norm){0};
+    double *to = r->x.v;
+    for (size_t i = 0, k = 0; !w->st && i < data->n; i++)
+        for (size_t b = 0; !w->st && b < data->in[i].batch; b++, k++) {
+            pare_input in = data->in[i];
+            if (in.ids) in.ids += b * in.tokens;
+            if (in.x) in.x += b * in.tokens * in.width;
+            in.graph = NULL;
+            in.batch = 1;
+            in.tokens = r->tokens[k];
+            w->st = pare_forward_f64(to, &p, &in, NULL, w->exec, w->err);
+            to += in.tokens * r->x.cols;
+        }
+}
+
+static void centre_rows(pare_mat *x)
+{
+    for (size_t i = 0; i < x->rows; i++) {
+        double *const row = pare_row_mut(x, i), mean = 0;
+        for (size_t j = 0; j < x->cols; j++) mean += row[j];
+        mean /= (double)x->cols;
+        for (size_t j = 0; j < x->cols; j++) row[j] -= mean;
+    }
+}
+
+lm_rows lm_stem_rows(work *w, const lm *m, const pare_inputs *data, size_t most)
+{
+    lm_rows r = {0};
+    size_t widest = 0;
+    for (size_t p = 0; p < m->nplaces; p++)
+        if (m->width[p] > widest) widest = m->width[p];
+    count_rows(w, &r, data, most);
+    const size_t rows = r.x.rows;
+    r.x = w_mat(w, rows, widest);
+    r.spare = w_mat(w, rows, widest).v;
+    if (w->st) return r;
+    r.x.cols = r.x.ld = m->width[0];
+    stem_of(w, m, data, &r);
+    if (w->st) return r;
+    if (m->stream && (m->centred || m->m->stem.norm.kind == PARE_NORM_LAYER)) centre_rows(&r.x);
+    const pare_mark mark = pare_arena_mark(w->a);
+    const pare_mat y = lm_normed(w, &m->stem_norm, &r.x);
+    if (!w->st) memcpy(r.x.v, y.v, rows * y.cols * sizeof *y.v);
+    pare_arena_reset(w->a, mark);
+    return r;
+}
+
+/* ---- what lies inside a sublayer ------------------------------------------------------------ */
+
+pare_mat lm_pooled(work *w, const lm *m, const lm_attn *a, const lm_rows *r)
+{
+    size_t dv = 0, at = 0;
+    lm_attn inner = *a;
+    for (size_t i = 0; i < a->nheads; i++) dv += a->heads[i].wo.cols;
+    pare_mat y = w_mat(w, r->x.rows, dv);
+    inner.heads = w_alloc(w, a->nheads, sizeof *inner.heads);
+    for (size_t i = 0; !w->st && i < a->nheads; i++) {
+        inner.heads[i] = a->heads[i];
+        inner.heads[i].wo = w_mat(w, dv, a->heads[i].wo.cols);
+        for (size_t j = 0; !w->st && j < a->heads[i].wo.cols; j++)
+            pare_row_mut(&inner.heads[i].wo, at++)[j] = 1;
+    }
+    inner.dout = dv;
+    inner.bo = w_vec(w, dv);
+    inner.out = (lm_norm){0};
+    inner.skip = (lm_skip){.kind = PARE_SKIP_NONE};
+    lm_rows copy = *r;
+    copy.spare = y.v;
+    lm_attend(w, m, &inner, &copy);
+    return y;
+}
+
+pare_mat lm_hidden(work *w, const lm_ffn *f, const pare_mat *u)
+{
+    pare_mat p = w_dense(w, u, &f->w1, f->b1);
+    const pare_mat up = f->gated ? w_dense(w, u, &f->w3, f->b3) : (pare_mat){0};
+    for (size_t i = 0; !w->st && i < p.rows; i++)
+        for (size_t j = 0; j < p.cols; j++) {
+            double *const v = &pare_row_mut(&p, i)[j];
+            *v = act_value(f->act, *v);
+            if (f->gated) *v *= pare_row(&up, i)[j];
+        }
+    return p;
+}
+
+/* ---- Gram matrices -------------------------------------------------------------------------- */
+
+typedef struct gram_job {
+    pare_mat *g;
+    const pare_mat *x;
+} gram_job;
+
+static void gram_block(void *self, size_t block)
+{
+    const gram_job *const j = self;
+    const size_t c = block * COLUMNS, left = j->x->cols - c, n = left < COLUMNS ? left : COLUMNS;
+    pare_mat to = pare_mat_part(j->g, 0, c, j->g->rows, n);
+    const pare_mat part = pare_mat_part(j->x, 0, c, j->x->rows, n);
+    pare_gemm(&to, 1, j->x, true, &part, false, 1);
+}
+
+void lm_gram(work *w, pare_mat *g, const pare_mat *x)
+{
+    gram_job j = {g, x};
+    if (!w->st) pare_parallel(w->exec, (x->cols + COLUMNS - 1) / COLUMNS, gram_block, &j);
+}
