@@ -162,4 +162,10 @@ cluster_facts clusters_check(work *w, const pare_mat *z, const clusters *c);
 /* facts: one for each layer. */
 net cut_cluster(work *w, const net *n, const points *p, const pare_width_opts *o, cut_record *r,
                 cluster_facts *facts);
+
+/* ---- another gauge (gauge.c) ---- */
+
+/* The same function with every skip the identity. Fails (PARE_ERR_INPUT, naming the layer) where a
+ * skip is not square or not invertible. cond: of the worst change of coordinates. */
+net gauge_fix(work *w, const net *n, double *cond);
 #endif

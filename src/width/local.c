@@ -71,8 +71,10 @@ pare_ub local_gap(work *w, const tube *f, const pare_mat *small, bool same,
 {
     const pare_mark mark = pare_arena_mark(w->a);
     pare_ub most = pare_ub_exact(0), *const b = w_alloc(w, f->in->tokens, sizeof *b);
-    const pare_mat h = w->st ? (pare_mat){0} : local_path(w, f, small, same, b);
-    const pare_enclosure top = w->st ? (pare_enclosure){0} : tube_top(w, f, &h);
+    pare_mat h = {0};
+    pare_enclosure top = {0};
+    if (!w->st) h = local_path(w, f, small, same, b);
+    if (!w->st) top = tube_top(w, f, &h);
     if (!w->st && (top.rows != out->rows || top.cols != out->cols))
         w_fail(w, PARE_ERR_VERIFY, "outputs [%zu, %zu] and [%zu, %zu] of the models", top.rows,
                top.cols, out->rows, out->cols);

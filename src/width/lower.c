@@ -79,11 +79,11 @@ double least_of_outputs(work *w, const pare_model *f, const pare_inputs *set, si
     w->st = pare_model_norms_new(&norms, w->a, f, w->exec, w->err);
     for (size_t i = 0; !w->st && i < set->n; i++) {
         const pare_mark mark = pare_arena_mark(w->a);
-        pare_enclosure e;
+        pare_enclosure e = {0};
         w->st = pare_enclose(&e, w->a, f, norms, &set->in[i], w->exec, w->err);
         for (size_t k = 0; !w->st && k < e.rows; k++)
             e.rad[k] *= sqrt((double)e.cols) * (1 + 0x1p-50);
-        const pare_mat y = w->st ? (pare_mat){0} : pare_mat_of(e.mid, e.rows, e.cols);
+        const pare_mat y = pare_mat_of(e.mid, e.rows, e.cols);
         if (!w->st) most = fmax(most, least_entry(w, &y, e.rad, d));
         pare_arena_reset(w->a, mark);
     }

@@ -149,6 +149,18 @@ pare_ub local_of_set(work *w, const pair *p, const pare_inputs *set);
 /* The affine map of the small rows that is nearest to `target`, applied to them. */
 pare_mat nearest_rows(work *w, const pare_mat *small, const pare_mat *target);
 
+/* ---- Theorem 4.2 (plain.c) ---- */
+
+const char *plain_refuses(const net *n); /* which hypothesis fails; NULL: none */
+typedef struct plain_facts {
+    pare_ub maps, rows, eps; /* largest norms of maps and rows; farthest from d dimensions */
+    pare_ub bound;           /* some net of width d is this near, decoded: last rows, euclidean */
+} plain_facts;
+plain_facts plain_measure(work *w, const pare_model *m, const net *n, const pare_inputs *set,
+                          size_t d);
+/* The same by the last line of the printed proof, e' = b eps + b^3 (1 + sqrt(alpha)) e. */
+double plain_printed(const plain_facts *p, size_t layers);
+
 /* ---- an input that is not there yet (exchange.c) ---- */
 
 /* The statement about a new input of the same source as the set, whose errors are proven to be at

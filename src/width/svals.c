@@ -17,17 +17,17 @@ pare_ub fro_norm(const pare_mat *m)
     return pare_ub_sqrt(sum);
 }
 
-/* The plain sum where no square over- or underflows: n roundings of squares and sums, each term
- * among n of them. */
+/* The plain sum where no square over- or underflows: a term is rounded at most n + 3 times. */
 pare_ub vector_norm(const double *v, size_t n)
 {
     const pare_weight row = {PARE_F64, 1, n, v};
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) sum += v[i] * v[i];
+    double part[4] = {0}; /* four chains: one alone waits for its own additions */
+    for (size_t i = 0; i < n; i++) part[i % 4] += v[i] * v[i];
+    const double sum = (part[0] + part[1]) + (part[2] + part[3]);
     if (!(sum > 0x1p-800 && sum < 0x1p1000)) return n ? pare_norm_fro(&row) : pare_ub_exact(0);
     const pare_ub lost = pare_ub_mul(pare_ub_exact((double)n), pare_ub_exact(0x1p-1022));
     const pare_ub all = pare_ub_add(pare_ub_exact(sum), lost);
-    return pare_ub_sqrt(pare_ub_fma(pare_gamma(n + 1, PARE_UNIT_F64), all, all));
+    return pare_ub_sqrt(pare_ub_fma(pare_gamma(n + 4, PARE_UNIT_F64), all, all));
 }
 
 pare_ub product_rounding(size_t inner, pare_ub a, pare_ub b)

@@ -16,10 +16,11 @@ typedef struct scene {
 
 static const size_t alone[] = {3, SIZE_MAX};
 
-static void scene_open(scene *c, uint64_t seed, net_shape k, size_t nodes, size_t deg)
+static void scene_open(scene *c, uint64_t seed, net_shape k, pare_act act, size_t nodes, size_t deg)
 {
     stage_open(&c->s, seed);
     c->n = rand_net(&c->s, k);
+    for (size_t l = 0; l < k.layers; l++) c->n.layers[l].act = act;
     c->m = model_of(&c->s, &c->n);
     c->g = rand_graph(&c->s, nodes, deg, alone);
     c->x = rand_mat(&c->s, nodes, k.features, 1);
@@ -76,7 +77,9 @@ static void no_direction_moves_a_row_farther(void **state)
     static const double rhos[] = {1e-4, 1e-2, 0.3, 5};
     (void)state;
     double tight = 0;
-    for (uint64_t seed = 1; seed <= 4; seed++) {
+    static const pare_act acts[] = {PARE_ACT_RELU, PARE_ACT_GELU,      PARE_ACT_SILU,
+                                    PARE_ACT_TANH, PARE_ACT_GELU_TANH, PARE_ACT_NONE};
+    for (uint64_t seed = 1; seed <= 9; seed++) {
         scene c;
         const net_shape k = {.features = 5,
                              .dim = seed % 2 ? 8 : 12,
@@ -86,7 +89,7 @@ static void no_direction_moves_a_row_farther(void **state)
                              .ffn = 10,
                              .residual = seed != 3,
                              .gain = seed == 4 ? 2.5 : 1};
-        scene_open(&c, seed, k, 20, 4);
+        scene_open(&c, seed, k, acts[seed <= 4 ? 0 : seed - 4], 20, 4);
         stage *const s = &c.s;
         const pare_mat h = rand_mat(s, 20, c.n.layers[0].heads[0].wq.cols, 1);
         const pare_mat y = layer_of_net(s, &c.n.layers[0], &h, &c.g);
@@ -94,7 +97,7 @@ static void no_direction_moves_a_row_farther(void **state)
             pare_ub *const e = same_radius(s, 20, rhos[k2]), *const r = same_radius(s, 20, 0);
             (void)tube_layer(&s->w, &c.t, 0, &h, e, r);
             assert_work(s);
-            for (int go = 0; go < 50; go++) {
+            for (int go = 0; go < (seed <= 4 ? 50 : 20); go++) {
                 const pare_mat h2 = moved(s, &h, e, go % 3);
                 const pare_mat y2 = layer_of_net(s, &c.n.layers[0], &h2, &c.g);
                 for (size_t i = 0; i < 20; i++) {
@@ -120,7 +123,7 @@ static void it_grows_with_the_radius_and_is_zero_without_one(void **state)
         &c, 7,
         (net_shape){
             .features = 5, .dim = 8, .layers = 1, .classes = 2, .heads = 2, .residual = true},
-        15, 3);
+        PARE_ACT_RELU, 15, 3);
     stage *const s = &c.s;
     const pare_mat h = rand_mat(s, 15, 8, 1);
     pare_ub *const r = same_radius(s, 15, 0), *const before = same_radius(s, 15, 0);

@@ -1,0 +1,122 @@
+/* Theorem 4.2 as it is true, on the data of a certificate. It is about plain nets: one head, no
+ * skips, no biases, an activation that moves nothing apart. If the rows of the stream at its start
+ * and all hidden rows are within eps of subspaces of d dimensions, some net of width d is, decoded,
+ * within pare_lowrank_bound(beta, sqrt(alpha), L, eps) of this one: beta bounds all maps (scores
+ * with their scale), sqrt(alpha) all rows that a layer reads. All of these are bounded here from
+ * above on the exact rows: enclosures of the model up to each place, and the distance from U (U^T
+ * x) of any U with d columns. */
+#include "prove.h"
+#include <math.h>
+
+static bool zeros(const double *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (v[i] != 0) return false;
+    return true;
+}
+
+const char *plain_refuses(const net *n)
+{
+    for (size_t l = 0; l < n->nlayers; l++) {
+        const net_layer *const k = &n->layers[l];
+        const net_head *const h = &k->heads[0];
+        if (k->nheads != 1) return "one head";
+        if (k->r1.v || k->r2.v) return "no skips";
+        if (!zeros(h->bq, h->wq.rows) || !zeros(h->bv, h->wv.rows) || !zeros(k->c1, h->wo.rows) ||
+            !zeros(k->b1, k->w1.rows) || !zeros(k->c2, k->w2.rows))
+            return "no biases";
+        if (k->act != PARE_ACT_RELU && k->act != PARE_ACT_NONE && k->act != PARE_ACT_TANH)
+            return "an activation whose slopes are at most 1";
+    }
+    return NULL;
+}
+
+/* The rows that layer l reads, or its hidden ones. */
+static pare_enclosure rows_at(work *w, const pare_model *m, const pare_input *in, size_t l,
+                              bool hidden)
+{
+    pare_model part = *m;
+    pare_model_norms *norms = NULL;
+    pare_enclosure e = {0};
+    part.top = (pare_top){0};
+    part.nblocks = hidden ? l + 1 : l;
+    part.blocks = w_alloc(w, m->nblocks + 1, sizeof *part.blocks);
+    if (w->st) return e;
+    for (size_t i = 0; i < m->nblocks; i++) part.blocks[i] = m->blocks[i];
+    if (hidden) {
+        part.top.dense = m->blocks[l].ffn.layers[0];
+        part.top.act = m->blocks[l].ffn.act;
+        part.blocks[l].ffn = (pare_ffn){.kind = PARE_FFN_NONE};
+    }
+    w->st = pare_model_norms_new(&norms, w->a, &part, w->exec, w->err);
+    if (!w->st) w->st = pare_enclose(&e, w->a, &part, norms, in, w->exec, w->err);
+    return e;
+}
+
+static pare_ub reach(const pare_enclosure *e, size_t i, pare_ub mid)
+{
+    const pare_ub cols = pare_ub_sqrt(pare_ub_exact((double)e->cols));
+    return pare_ub_fma(cols, pare_ub_exact(e->rad[i]), mid);
+}
+
+/* The largest distance of an exact row from some subspace of d dimensions, and the largest norm. */
+static void measure(work *w, const pare_enclosure *e, size_t d, pare_ub *eps, pare_ub *norm)
+{
+    if (w->st) return;
+    const pare_mat x = pare_mat_of(e->mid, e->rows, e->cols);
+    const basis b = basis_pca(w, &x, d, false);
+    const pare_mat c = w_mul(w, &x, false, &b.u, false), y = w_mul(w, &c, false, &b.u, true);
+    double *const room = w_vec(w, x.cols);
+    const pare_ub size = fro_norm(&b.u);
+    for (size_t i = 0; !w->st && i < x.rows; i++) {
+        for (size_t j = 0; j < x.cols; j++) room[j] = pare_row(&x, i)[j] - pare_row(&y, i)[j];
+        const pare_ub far = pare_ub_mul(vector_norm(room, x.cols), pare_ub_exact(1 + 0x1p-51));
+        const pare_ub off = product_rounding(c.cols, vector_norm(pare_row(&c, i), c.cols), size);
+        *eps = pare_ub_max(*eps, reach(e, i, pare_ub_add(far, off)));
+        if (norm) *norm = pare_ub_max(*norm, reach(e, i, vector_norm(pare_row(&x, i), x.cols)));
+    }
+}
+
+static pare_ub largest_map(work *w, const net *n)
+{
+    pare_ub most = pare_ub_exact(0);
+    for (size_t l = 0; l < n->nlayers; l++) {
+        const net_head *const h = &n->layers[l].heads[0];
+        const pare_ub ov = pare_ub_mul(sharp_norm(w, &h->wo), sharp_norm(w, &h->wv));
+        const pare_ub q = pare_ub_mul(pare_ub_exact(h->scale), sharp_norm(w, &h->wq));
+        const pare_ub all[] = {q, sharp_norm(w, &h->wk), ov, sharp_norm(w, &n->layers[l].w1),
+                               sharp_norm(w, &n->layers[l].w2)};
+        for (size_t i = 0; i < 5; i++) most = pare_ub_max(most, all[i]);
+    }
+    return most;
+}
+
+plain_facts plain_measure(work *w, const pare_model *m, const net *n, const pare_inputs *set,
+                          size_t d)
+{
+    plain_facts p = {0};
+    for (size_t k = 0; !w->st && k < set->n; k++)
+        for (size_t l = 0; !w->st && l < n->nlayers; l++) {
+            const pare_mark mark = pare_arena_mark(w->a);
+            const pare_enclosure h = rows_at(w, m, &set->in[k], l, false);
+            const pare_enclosure hidden = rows_at(w, m, &set->in[k], l, true);
+            pare_ub after_first =
+                pare_ub_exact(0); /* rows behind a layer are those of its hidden */
+            measure(w, &h, d, l == 0 ? &p.eps : &after_first, &p.rows);
+            measure(w, &hidden, d, &p.eps, NULL);
+            pare_arena_reset(w->a, mark);
+        }
+    /* Rounding alone is not the same on every machine: below this it is raised. */
+    p.eps = pare_ub_max(p.eps, pare_ub_mul(pare_ub_exact(1e-9), p.rows));
+    p.maps = largest_map(w, n);
+    p.bound = w->st ? pare_ub_inf() : pare_lowrank_bound(p.maps, p.rows, n->nlayers, p.eps);
+    return p;
+}
+
+double plain_printed(const plain_facts *p, size_t layers)
+{
+    double e = p->eps.v;
+    for (size_t l = 0; l < layers; l++)
+        e = p->maps.v * p->eps.v + pow(p->maps.v, 3) * (1 + p->rows.v) * e;
+    return e;
+}
