@@ -9,6 +9,7 @@
 
 #define TURN      0.02     /* seconds: what is shorter is run several times in a turn */
 #define MOST_RUNS 64       /* in one turn */
+#define FEW_RUNS  3        /* in one turn, at least: the first finds its caches cold */
 #define PAUSE_NS  20000000 /* before and after a peer: threads may still be spinning */
 
 static volatile sig_atomic_t told;
@@ -62,10 +63,11 @@ static void nap(void)
     nanosleep(&t, NULL);
 }
 
-static size_t runs_in_turn(double seconds)
+static size_t runs_in_turn(const bench_match *m, double seconds)
 {
     const double n = ceil(TURN / (seconds > 1e-9 ? seconds : 1e-9));
-    return n < 1 ? 1 : n > MOST_RUNS ? MOST_RUNS : (size_t)n;
+    const size_t least = m->turns > 2 ? FEW_RUNS : 1;
+    return n < (double)least ? least : n > MOST_RUNS ? MOST_RUNS : (size_t)n;
 }
 
 static pare_status gemm_turn(bench_match *m, const bench_job *j)
@@ -101,7 +103,7 @@ static pare_status lose(bench_match *m, bench_peer *p, pare_status st)
 static pare_status peer_turn(bench_match *m, bench_opponent *o)
 {
     double t[MOST_RUNS];
-    const size_t runs = runs_in_turn(o->first);
+    const size_t runs = runs_in_turn(m, o->first);
     nap();
     const pare_status st = bench_peer_run(o->peer, runs, t, &m->c->err);
     for (size_t i = 0; i < runs && !st; i++) add(&o->took, t[i]);
@@ -151,7 +153,7 @@ pare_status bench_measure(bench_match *m, bench_job *j, const bench_case *k)
     if (!st) st = check(m, j, k);
     if (!st) st = meet_peers(m, j);
     if (st) return st;
-    const size_t runs = runs_in_turn(m->ours.t[0]);
+    const size_t runs = runs_in_turn(m, m->ours.t[0]);
     m->ours.n = m->sgemm.n = 0;
     const double start = pare_seconds();
     for (size_t turn = 0; turn < m->turns && !st; turn++) {
