@@ -229,7 +229,8 @@ pare_status pare_width(pare_model **out, pare_width_report *report, const pare_m
                        const pare_inputs *data, const pare_width_opts *opts, const pare_exec *exec,
                        pare_err *err)
 {
-    if (pare_width_is_text(in, opts->method)) return lm_width(out, report, in, data, opts, exec, err);
+    if (pare_width_is_text(in, opts->method))
+        return lm_width(out, report, in, data, opts, exec, err);
     scene s = {.w = {pare_arena_new(), exec, err, PARE_OK}, .in = in, .data = data};
     cut_record r;
     pare_model *m = NULL;
