@@ -71,6 +71,16 @@ static void print_details(const pare_width_report *p)
     }
 }
 
+/* What this cut has, what none can beat, and so how far it is from the best at most. */
+static void print_least(const pare_hypothesis *h)
+{
+    char times[48] = "";
+    if (!h) return;
+    if (h->limit > 0)
+        snprintf(times, sizeof times, " (%.3g times the best at most)", h->value / h->limit);
+    out_row("at best", "%s: %.4g, %.4g%s", h->name, h->value, h->limit, times);
+}
+
 /* The balls and the new input that were asked for, and what no cut can beat: at the last place of
  * the stream, and in the outputs where there is such a bound. */
 static void print_beside(const pare_cert *cert)
@@ -91,9 +101,8 @@ static void print_beside(const pare_cert *cert)
         if (h->name[0] == 'h') last = h;
         if (h->name[0] == 'o') outputs = h;
     }
-    if (last) out_row("at best", "%s: %.4g, %.4g", last->name, last->value, last->limit);
-    if (outputs)
-        out_row("at best", "%s: %.4g, %.4g", outputs->name, outputs->value, outputs->limit);
+    print_least(last);
+    print_least(outputs);
 }
 
 /* The bound of a statement that begins so; nan: it is not there. */
@@ -504,7 +513,7 @@ int cmd_width(int argc, char **argv)
         .command = "width",
         .args = "MODEL --data G --dim D -o OUT",
         .about = "Makes a model narrower and proves what that costs: graph transformers on their\n"
-                 "graph; language models and encoders by slice and svd.",
+                 "graph; language models and encoders on text (auto, slice, svd).",
         .example = "width model.safetensors --data board.npz --dim 8 -o small.safetensors",
         .own = own,
         .nown = sizeof own / sizeof *own,
