@@ -1,63 +1,8 @@
 /* Memory runs out, or one allocation is refused, at every place of a cut and of its proof: a
  * status, no leak, no model. */
 #include "width_nets.h"
-#include <fail_alloc.h>
+#include "width_nomem.h"
 #include <pare/random_model.h>
-
-typedef struct play {
-    pare_model *m, *g;
-    pare_arena *a;
-    pare_inputs set;
-    pare_width_opts o;
-    pare_err err;
-} play;
-
-typedef pare_status work_fn(play *p);
-
-static pare_status cut(play *p)
-{
-    pare_model *g = NULL;
-    pare_width_report r;
-    const pare_status st = pare_width(&g, &r, p->m, &p->set, &p->o, NULL, &p->err);
-    assert_int_equal(g == NULL, st != PARE_OK);
-    pare_model_free(g);
-    return st;
-}
-
-static pare_status prove(play *p)
-{
-    const pare_data_ref data = {.kind = "random", .count = 1, .tokens = 8};
-    const pare_prover *const prover = &pare_width_provers[p->o.method];
-    pare_statement ask = {.name = PARE_WIDTH_EDITS};
-    const pare_cert claimed = {
-        .reduction = prover->reduction, .data = data, .nstatements = 1, .statements = &ask};
-    pare_cert again = claimed;
-    const pare_mark mark = pare_arena_mark(p->a);
-    const pare_status st =
-        prover->prove(&again, p->a, &claimed, p->m, p->g, &p->set, NULL, &p->err);
-    pare_arena_reset(p->a, mark);
-    return st;
-}
-
-static long refuse_each(play *p, work_fn *run)
-{
-    long n = 0;
-    for (int once = 0; once < 2; once++) {
-        bool hit = true;
-        for (n = 0; hit; n++) {
-            p->err = (pare_err){0};
-            (once ? fail_alloc_once : fail_alloc_after)(n);
-            const pare_status st = run(p);
-            hit = fail_alloc_hit();
-            fail_alloc_after(-1);
-            if (st != (hit ? PARE_ERR_MEMORY : PARE_OK) || p->err.code != st)
-                fail_msg("method %d, allocation %ld%s: status %d, %s", (int)p->o.method, n,
-                         once ? " alone" : "", (int)st, p->err.msg);
-            assert_true(n < 100000);
-        }
-    }
-    return n - 1;
-}
 
 /* A model of the kind that the method covers. */
 static pare_model *model_for(stage *s, pare_width_method method)
@@ -81,7 +26,7 @@ static void without_memory_there_is_a_status_and_nothing_else(void **state)
     (void)state;
     for (int method = 0; method < PARE_WIDTH_METHODS; method++) {
         stage s;
-        play p = {.o = PARE_WIDTH_OPTS_DEFAULT};
+        play p = {.o = PARE_WIDTH_OPTS_DEFAULT, .ask = PARE_WIDTH_EDITS};
         pare_width_report r;
         stage_open(&s, 9);
         p.m = model_for(&s, (pare_width_method)method);
