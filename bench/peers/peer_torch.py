@@ -98,14 +98,14 @@ def graph(case, folder, w=None, training=False):
     src = torch.repeat_interleave(torch.arange(n), ptr[1:] - ptr[:-1])
 
     def attend(h, b):
-        q, k, v = [F.linear(h, w[b + "w" + c], w[b + "b" + c]) for c in "qkv"]
+        q, k, v = [F.linear(h, w[b + "w" + c], w.get(b + "b" + c)) for c in "qkv"]
         s = (q.index_select(0, src) * k.index_select(0, dst)).sum(1) * q.shape[1] ** -0.5
         top = torch.full((n,), -1e30).scatter_reduce(0, src, s.detach(), "amax")
         e = torch.exp(s - top[src])
         total = torch.zeros(n).index_add(0, src, e)
         y = torch.zeros_like(v).index_add(0, src, (e / total[src]).unsqueeze(1)
                                           * v.index_select(0, dst))
-        return F.linear(y, w[b + "wo"], w[b + "bo"])
+        return F.linear(y, w[b + "wo"], w.get(b + "bo")) if b + "wo" in w else y
 
     def norm(h, b):
         return F.batch_norm(h, w[b + "mean"], w[b + "var"], w[b + "gain"], w[b + "bias"], training)

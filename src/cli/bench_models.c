@@ -9,16 +9,6 @@ typedef bench_pass pass;
 
 /* ---- what all passes share ------------------------------------------------------------------- */
 
-static pass *pass_new(bench_job *j, const pare_random_model_opts *shape)
-{
-    pass *s = j->state = bench_alloc(j, 1, sizeof *s);
-    pare_random_model_opts o = *shape;
-    o.seed = j->c->seed;
-    o.exec = &j->exec;
-    if (!s || pare_random_model(&s->m, &o, &j->c->err)) return NULL;
-    return s;
-}
-
 /* Once the input is there: the model's file for the peers. */
 static pare_status pass_give(bench_job *j)
 {
@@ -66,16 +56,19 @@ static void pass_drop(bench_job *j)
 /* ---- graph transformers ------------------------------------------------------------------------
  */
 
-static pare_random_model_opts graph_shape(size_t dim, size_t layers, size_t features)
+/* A fresh model as `pare train` makes it: the subject of both a pass and a step. */
+static pass *graph_new(bench_job *j, size_t dim, size_t layers, size_t features)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
-    o.kind = PARE_RANDOM_GRAPH;
-    o.dim = dim;
-    o.layers = layers;
-    o.heads = 1;
-    o.ffn = dim;
-    o.features = features;
-    return o;
+    pass *const s = j->state = bench_alloc(j, 1, sizeof *s);
+    const pare_init o = {.kind = PARE_INIT_GRAPH,
+                         .dim = dim,
+                         .layers = layers,
+                         .heads = 1,
+                         .features = features,
+                         .outputs = 2,
+                         .self_loops = true,
+                         .seed = j->c->seed};
+    return s && !pare_init_model(&s->m, &o, &j->c->err) ? s : NULL;
 }
 
 /* Peers get the graph that the model attends over, with its self loops. */
@@ -106,8 +99,7 @@ static pare_status graph_ready(bench_job *j, const char *what, size_t dim, size_
 /* Minesweeper: p = side, dim, layers. */
 pare_status bench_board_input(bench_job *j, const size_t *p)
 {
-    const pare_random_model_opts o = graph_shape(p[1], p[2], 7);
-    pass *s = pass_new(j, &o);
+    pass *s = graph_new(j, p[1], p[2], 7);
     char *path = bench_path(j, "board.npz");
     if (!s || !path) return j->c->err.code;
     pare_status st = pare_make_minesweeper(path, p[0], j->c->seed, true, &j->c->err);
@@ -127,8 +119,7 @@ pare_status bench_file_input(bench_job *j, const size_t *p)
     if (!b) return j->c->err.code;
     const pare_status st = pare_graph_load(b, j->arena, j->graph, &j->c->err);
     if (st) return st;
-    const pare_random_model_opts o = graph_shape(p[0], p[1], b->features);
-    pass *s = pass_new(j, &o);
+    pass *s = graph_new(j, p[0], p[1], b->features);
     if (!s) return j->c->err.code;
     s->board = *b;
     s->in = (pare_input){.batch = 1, .tokens = b->graph.n, .width = b->features, .x = b->x};
@@ -144,8 +135,7 @@ pare_status bench_file_input(bench_job *j, const size_t *p)
 pare_status bench_web_input(bench_job *j, const size_t *p)
 {
     const size_t n = p[0], nedges = p[1], features = 10;
-    const pare_random_model_opts o = graph_shape(p[2], p[3], features);
-    pass *s = pass_new(j, &o);
+    pass *s = graph_new(j, p[2], p[3], features);
     int64_t *edges = bench_alloc(j, 2 * nedges, sizeof *edges);
     double *x = bench_alloc(j, n * features, sizeof *x);
     if (!s || !edges || !x) return j->c->err.code;
@@ -198,9 +188,11 @@ pare_status bench_gpt_input(bench_job *j, const size_t *p)
     o.heads = heads;
     o.vocab = p[4];
     o.context = tokens;
-    pass *s = pass_new(j, &o);
+    o.seed = j->c->seed;
+    o.exec = &j->exec;
+    pass *s = j->state = bench_alloc(j, 1, sizeof *s);
     int64_t *ids = bench_alloc(j, batch * tokens, sizeof *ids);
-    if (!s || !ids) return j->c->err.code;
+    if (!s || !ids || pare_random_model(&s->m, &o, &j->c->err)) return j->c->err.code;
     pare_rng r = pare_rng_at(j->c->seed, 9);
     for (size_t i = 0; i < batch * tokens; i++) ids[i] = (int64_t)pare_rng_below(&r, o.vocab);
     s->in = (pare_input){.batch = batch, .tokens = tokens, .ids = ids};
