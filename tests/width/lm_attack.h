@@ -78,6 +78,21 @@ static inline double la_near(const la *t)
     return near[(t->seed + t->seed / 8) % 4];
 }
 
+/* Every group of keys has another plane that it does without: svd then leaves them different
+ * frequencies. */
+static inline void la_unlike_planes(pare_model *m, pare_attn *at)
+{
+    for (size_t h = 0; h < at->nheads; h++) {
+        const pare_head *const x = &at->heads[h];
+        const bool pairs = m->stem.pos.interleaved;
+        const size_t f = x->k / x->dk % x->planes, two = pairs ? 2 * f + 1 : f + x->planes;
+        for (size_t c = 0; c < at->wk.cols; c++) {
+            la_numbers(&at->wk)[(x->k + (pairs ? 2 * f : f)) * at->wk.cols + c] *= 0.01;
+            la_numbers(&at->wk)[(x->k + two) * at->wk.cols + c] *= 0.01;
+        }
+    }
+}
+
 static inline void la_bend(la *t)
 {
     pare_model *const m = t->f;
@@ -87,7 +102,10 @@ static inline void la_bend(la *t)
     }
     if (t->temper == LA_OFFSET) la_scale(&m->stem.embedding, 1, 1e4);
     for (size_t b = 0; t->temper == LA_SPIN && b < m->nblocks; b++)
-        if (pare_has(&m->blocks[b].attn.freqs)) la_scale(&m->blocks[b].attn.freqs, 1e6, 0);
+        if (pare_has(&m->blocks[b].attn.freqs))
+            la_scale(&m->blocks[b].attn.freqs, 3141592.653589793, 0);
+    for (size_t b = 0; t->method == PARE_WIDTH_SVD && b < m->nblocks; b++)
+        if (pare_model_is_rotary(m)) la_unlike_planes(m, &m->blocks[b].attn);
     for (size_t b = 0; t->temper == LA_SHARP && b < m->nblocks; b++)
         la_scale(&m->blocks[b].attn.wq, 40, 0);
 }
@@ -125,7 +143,7 @@ static inline void la_open(la *t, uint64_t seed)
     o.sigma = t->temper == LA_LARGE ? 1 + (double)(seed % 4) : 0;
     o.seed = seed;
     assert_ok(pare_random_model(&t->f, &o, &t->err), &t->err);
-    if (seed % 2 || t->temper >= LA_TIES)
+    if (seed % 2 || t->temper >= LA_TIES || pare_model_is_rotary(t->f))
         assert_ok(pare_model_visit(t->f, la_widen, t->f, &t->err), &t->err);
     la_bend(t);
     assert_ok(pare_inputs_random(&t->set, t->a, t->f, LA_INPUTS, LA_TOKENS, seed, &t->err),
