@@ -326,20 +326,23 @@ static inline void la_weights(la *t, la_tally *sum)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
+static inline void la_one(la_tally *sum, uint64_t seed)
+{
+    la t;
+    la_open(&t, seed);
+    la_prove(&t);
+    la_outputs(&t, sum);
+    la_weights(&t, sum);
+    sum->models++;
+    sum->by_method[t.method]++;
+    sum->by_kind[seed / LA_METHODS % LA_KINDS]++;
+    la_close(&t);
+}
+
 static inline void la_many(uint64_t first, uint64_t last)
 {
     la_tally sum = {.least = 1};
-    for (uint64_t seed = first; seed <= last; seed++) {
-        la t;
-        la_open(&t, seed);
-        la_prove(&t);
-        la_outputs(&t, &sum);
-        la_weights(&t, &sum);
-        sum.models++;
-        sum.by_method[t.method]++;
-        sum.by_kind[seed / LA_METHODS % LA_KINDS]++;
-        la_close(&t);
-    }
+    for (uint64_t seed = first; seed <= last; seed++) la_one(&sum, seed);
     print_message("seeds %llu to %llu: %zu models, %zu attention weights, 0 violations, %zu layers "
                   "inf\n",
                   (unsigned long long)first, (unsigned long long)last, sum.models, sum.weights,

@@ -7,6 +7,17 @@ static void no_certificate_is_broken(void **state)
     la_many(1, 20);
 }
 
+/* Sliced models with rotary angles of millions, whose rounding is most of what is not exact. */
+static void rounded_angles_are_covered(void **state)
+{
+    (void)state;
+    la_tally sum = {.least = 1};
+    const uint64_t first = 13, period = 2 * LA_TEMPERS * LA_METHODS * LA_KINDS;
+    for (uint64_t k = 0; k < 8; k++) la_one(&sum, first + k * period);
+    assert_int_equal(sum.by_kind[PARE_RANDOM_LLAMA], 8);
+    assert_int_equal(sum.by_method[PARE_WIDTH_SLICE], 8);
+}
+
 static pare_model *with_heads(size_t heads)
 {
     pare_err err = {0};
@@ -51,6 +62,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_certificate_is_broken),
+        cmocka_unit_test(rounded_angles_are_covered),
         cmocka_unit_test(nothing_is_said_of_weights_that_do_not_correspond),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
