@@ -19,6 +19,9 @@
 
 typedef enum pare_truth { PARE_FALSE, PARE_TRUE, PARE_UNKNOWN } pare_truth;
 
+/* A hypothesis with these words in its name has a lower bound as its limit: what nothing can beat.
+ */
+#define PARE_LEAST "the least of any"
 typedef struct pare_hypothesis {
     const char *name;
     pare_truth holds;

@@ -185,7 +185,7 @@ PARE_MUST_USE pare_status pare_width_edits_check(const pare_model *m, const pare
 /* One for each method ("width.exact", ...), in the order of the enum. */
 extern const pare_prover pare_width_provers[PARE_WIDTH_METHODS];
 /* In the name of a hypothesis whose limit is proven from below: no cut of that kind has less. */
-#define PARE_WIDTH_LEAST "and the least of any"
+#define PARE_WIDTH_LEAST "and " PARE_LEAST
 /* What to ask pare_publish for (its `ask`) when the inputs are independent draws that the cut has
  * not seen: what holds for one more of them, and with which probability. */
 #define PARE_WIDTH_NEW_INPUT "a new input of the same source"

@@ -71,13 +71,12 @@ static void print_details(const pare_width_report *p)
     }
 }
 
-/* What this cut has, what none can beat, and so how far it is from the best at most. */
+/* What this cut has, what none can beat, and their ratio. */
 static void print_least(const pare_hypothesis *h)
 {
     char times[48] = "";
     if (!h) return;
-    if (h->limit > 0)
-        snprintf(times, sizeof times, " (%.3g times the best at most)", h->value / h->limit);
+    if (h->limit > 0) snprintf(times, sizeof times, " (%.3g times that)", h->value / h->limit);
     out_row("at best", "%s: %.4g, %.4g%s", h->name, h->value, h->limit, times);
 }
 

@@ -26,6 +26,8 @@ static inline double raised(double x) /* a nan becomes inf: nothing is known */
     return x <= PATCH_BIG ? x * (1 + 0x1p-40) + PATCH_TINY : INFINITY;
 }
 
+enum { PATCH_WIDEST = 1000 }; /* rows of a net that is read have fewer numbers */
+
 /* y = W x + b. The exact matrix is within `drift` of W entry by entry, relatively: 0, unless
  * folding has rounded it. The norms hold for the exact one as well. */
 typedef struct patch_map {

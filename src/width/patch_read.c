@@ -8,6 +8,7 @@
  *     bo + Wo bv      by  the first, with |bv| in the place of T
  * Models that are folded already have none of it. */
 #include "patch.h"
+#include "prove.h"
 #include <pare/fold.h>
 
 #define UNIT  PARE_UNIT_F64
@@ -260,6 +261,18 @@ static patch_net read_folded(const reader *r, const pare_model *folded, const pa
     return p;
 }
 
+/* Sums of more numbers would need more than what patch.h sets aside for their roundings. */
+static void check_widths(work *w, const patch_net *p)
+{
+    size_t most = p->widest > p->stem.w.cols ? p->widest : p->stem.w.cols;
+    for (size_t l = 0; l < p->nlayers; l++)
+        for (size_t h = 0; h < p->layers[l].nheads; h++)
+            if (p->layers[l].heads[h].dk > most) most = p->layers[l].heads[h].dk;
+    if (most >= PATCH_WIDEST)
+        w_fail(w, PARE_ERR_INPUT, "edits: rows of %zu numbers, fewer than %d are covered", most,
+               PATCH_WIDEST);
+}
+
 patch_net patch_read(work *w, const pare_model *m)
 {
     patch_net p = {0};
@@ -268,9 +281,11 @@ patch_net patch_read(work *w, const pare_model *m)
     check_norms(w, m);
     if (!w->st) w->st = pare_model_clone(&wide, m, w->err);
     if (!w->st) w->st = pare_model_visit(wide, widen, wide->arena, w->err);
+    if (!w->st) w->st = join_heads(wide, w->err);
     if (!w->st) w->st = pare_fold(&folded, &report, wide, w->err);
     const reader r = {w, report.rounded > 0};
-    if (!w->st) p = read_folded(&r, folded, m);
+    if (!w->st) p = read_folded(&r, folded, wide);
+    if (!w->st) check_widths(w, &p);
     pare_model_free(folded);
     pare_model_free(wide);
     return p;

@@ -95,6 +95,7 @@ plain_facts plain_measure(work *w, const pare_model *m, const net *n, const pare
                           size_t d)
 {
     plain_facts p = {0};
+    PARE_ASSERT(set->n <= 1); /* subspaces of their own would say nothing of one net */
     for (size_t k = 0; !w->st && k < set->n; k++)
         for (size_t l = 0; !w->st && l < n->nlayers; l++) {
             const pare_mark mark = pare_arena_mark(w->a);

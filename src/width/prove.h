@@ -120,6 +120,11 @@ typedef struct pair {                /* the models of a certificate */
     bool same;                   /* the streams have the same coordinates */
 } pair;
 
+/* ---- heads without wo (joined.c) ---- */
+
+/* The identity in the place of every wo that is not there; m is the caller's own copy. */
+PARE_MUST_USE pare_status join_heads(pare_model *m, pare_err *err);
+
 /* ---- every input near the given one (ball.c) ---- */
 
 /* The last rows of the path from the given input; r: how far those of any input are from them

@@ -39,10 +39,28 @@ static pare_ub with_share(pare_ub norm, const pare_mat *m, pare_ub off)
     return pare_ub_add(norm, pare_ub_fma(off, fro_norm(m), pare_ub_exact(0x1p-130)));
 }
 
+static pare_status look_for_f32(void *self, const char *name, pare_weight *w, bool vector,
+                                pare_err *err)
+{
+    (void)name, (void)vector, (void)err;
+    bool *const any = self;
+    *any = *any || (pare_has(w) && w->dtype == PARE_F32);
+    return PARE_OK;
+}
+
+/* What one rounding of a fold is worth: as soon as one weight is f32, folded ones may be. */
+static double own_share(work *w, const pare_model *m)
+{
+    bool any = false;
+    /* The visitor hands out mutable weights; looking does not touch them. */
+    if (!w->st) w->st = pare_model_visit((pare_model *)(uintptr_t)m, look_for_f32, &any, w->err);
+    return any ? 0x1p-23 : 0x1p-49;
+}
+
 tube tube_new(work *w, const pare_model *m, const net *n, size_t rounded, const pare_input *in,
               const pare_graph *g)
 {
-    const double own = n->dtype == PARE_F32 ? 0x1p-23 : 0x1p-49, off = rounded ? own : 0;
+    const double off = rounded ? own_share(w, m) : 0;
     tube t = {.m = m, .n = n, .in = in, .g = g, .off = pare_ub_exact(off)};
     t.layers = w_alloc(w, n->nlayers, sizeof *t.layers);
     for (size_t l = 0; !w->st && l < n->nlayers; l++)

@@ -21,7 +21,8 @@ typedef struct view {
     pare_arena *keep; /* of the certificate: what must outlive this */
     pare_cert *cert;
     size_t room;         /* hypotheses and statements that fit */
-    pare_model *ff, *gf; /* folded */
+    pare_model *jf, *jg; /* with the identity in the place of a wo that is not there */
+    pare_model *ff, *gf; /* those, folded */
     net f, g;
     points pf, pg;
     size_t rounded[2];           /* weights that folding rounded */
@@ -324,6 +325,14 @@ static void all_edits(view *v, const pare_model *f, const pare_model *g, const p
              "nodes that an edit reaches whose largest entry may differ");
 }
 
+/* A statement that stands there twice is proven once, and then there are too many of them. */
+static bool asked_first(const view *v, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(v->asked[k].name, v->asked[i].name) == 0) return false;
+    return true;
+}
+
 /* Layer by layer, and the balls and edits that the certificate speaks of. */
 static void near_by(view *v, pare_width_method method, const pare_model *f, const pare_model *g,
                     const pare_inputs *set, double scale)
@@ -339,16 +348,20 @@ static void near_by(view *v, pare_width_method method, const pare_model *f, cons
     state(v, PARE_NORM_HEADLINE, fmax(local_of_set(&v->w, &p, set).v, EXACT * scale),
           "layer by layer, without a run of the input model from end to end");
     for (size_t i = 0; !v->w.st && i < v->nasked; i++)
-        if (ball_radius(&rho, v->asked[i].name)) one_ball(v, &p, set, rho);
+        if (asked_first(v, i) && ball_radius(&rho, v->asked[i].name)) one_ball(v, &p, set, rho);
     for (size_t i = 0; !v->w.st && i < v->nasked; i++)
-        if (edits_asked(&rows, v->asked[i].name)) all_edits(v, f, g, set, rows);
+        if (asked_first(v, i) && edits_asked(&rows, v->asked[i].name))
+            all_edits(v, f, g, set, rows);
 }
 
 /* Theorem 4.2 in the form that holds: not of this cut, but of some net of its width. */
 static void theorem(view *v, const pare_model *f, const pare_inputs *set)
 {
     size_t d = SIZE_MAX;
-    const char *const why = v->rounded[0] ? "a model that is folded already" : plain_refuses(&v->f);
+    /* One subspace for the rows of all inputs would have to be found. */
+    const char *const why = set->n > 1      ? "one input"
+                            : v->rounded[0] ? "a model that is folded already"
+                                            : plain_refuses(&v->f);
     suppose(v, truth(!why), NAN, NAN,
             why ? pare_sprintf(v->keep, "Theorem 4.2 asks for %s", why)
                 : "Theorem 4.2 covers nets of this kind");
@@ -397,8 +410,12 @@ static size_t set_up(view *v, const pare_model *f, const pare_model *g, const pa
     pare_fold_report rf = {0}, rg = {0};
     work *const w = &v->w;
     if (set->n == 0) w_fail(w, PARE_ERR_INPUT, "a width certificate needs a graph, there is none");
-    if (!w->st) w->st = pare_fold(&v->ff, &rf, f, w->err);
-    if (!w->st) w->st = pare_fold(&v->gf, &rg, g, w->err);
+    if (!w->st) w->st = pare_model_clone(&v->jf, f, w->err);
+    if (!w->st) w->st = pare_model_clone(&v->jg, g, w->err);
+    if (!w->st) w->st = join_heads(v->jf, w->err);
+    if (!w->st) w->st = join_heads(v->jg, w->err);
+    if (!w->st) w->st = pare_fold(&v->ff, &rf, v->jf, w->err);
+    if (!w->st) w->st = pare_fold(&v->gf, &rg, v->jg, w->err);
     if (w->st) return 0;
     v->f = net_read(w, v->ff);
     v->g = net_read(w, v->gf);
@@ -490,6 +507,8 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
     prove_all(&v, method_of(claimed->reduction), claimed, f, g, set);
     pare_model_free(v.ff);
     pare_model_free(v.gf);
+    pare_model_free(v.jf);
+    pare_model_free(v.jg);
     pare_arena_free(v.w.a);
     return v.w.st;
 }

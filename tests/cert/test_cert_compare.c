@@ -194,6 +194,41 @@ static void figures_of_another_cpu_are_the_same(void **state)
     toy_end(&t);
 }
 
+/* What nothing can beat is a bound from below: the other way round. */
+static void a_lower_bound_must_not_grow(void **state)
+{
+    (void)state;
+    toy t;
+    toy_begin(&t);
+    pare_cert *const c = proof(&t), *const again = proof(&t);
+    c->hypotheses[0].name = again->hypotheses[0].name = "what is left, and the least of any 8";
+    again->hypotheses[0].value = c->hypotheses[0].value = 1.0002;
+    again->hypotheses[0].limit = c->hypotheses[0].limit = 1;
+    assert_ok(compare(&t, c, again), &t.err);
+    c->hypotheses[0].limit = 1 - 0.9e-3;
+    assert_ok(compare(&t, c, again), &t.err);
+    c->hypotheses[0].limit = 1 + 1e-5;
+    assert_status(compare(&t, c, again), PARE_ERR_VERIFY, &t.err);
+    assert_contains(t.err.msg, "hypotheses[0].limit");
+    c->hypotheses[0].limit = 1;
+    c->hypotheses[0].value = 1 - 1e-4;
+    assert_status(compare(&t, c, again), PARE_ERR_VERIFY, &t.err);
+    assert_contains(t.err.msg, "below the limit");
+    toy_end(&t);
+}
+
+static void a_probability_must_not_grow(void **state)
+{
+    (void)state;
+    toy t;
+    toy_begin(&t);
+    pare_cert *const c = proof(&t);
+    c->statements[0].probability *= 1 + 1e-10;
+    assert_status(compare(&t, c, proof(&t)), PARE_ERR_VERIFY, &t.err);
+    assert_contains(t.err.msg, "probability");
+    toy_end(&t);
+}
+
 static void a_vacuous_slack_is_cut_to_what_rounding_can_do(void **state)
 {
     (void)state;
@@ -212,6 +247,8 @@ int main(void)
         cmocka_unit_test(measured_above_proven_is_false),
         cmocka_unit_test(every_word_and_figure_must_be_the_same),
         cmocka_unit_test(figures_of_another_cpu_are_the_same),
+        cmocka_unit_test(a_lower_bound_must_not_grow),
+        cmocka_unit_test(a_probability_must_not_grow),
         cmocka_unit_test(a_vacuous_slack_is_cut_to_what_rounding_can_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
