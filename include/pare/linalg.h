@@ -50,6 +50,9 @@ static inline double pare_weight_at(const pare_weight *w, size_t i) /* row-major
 }
 /* rows x cols of w from (r, c), widened into out (which has that shape). */
 void pare_weight_widen(pare_mat *out, const pare_weight *w, size_t r, size_t c);
+/* n x n, in the arena, f32 or f64. */
+PARE_MUST_USE pare_status pare_weight_identity(pare_weight *out, pare_arena *a, size_t n,
+                                               pare_dtype t, pare_err *err);
 bool pare_weight_finite(const pare_weight *w, size_t *where); /* *where: first bad element */
 
 /* ---- products ------------------------------------------------------------------------- */

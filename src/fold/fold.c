@@ -94,11 +94,8 @@ static pare_status scale_heads(folder *f, pare_attn *a, const affine *m)
         const pare_status st = scale_rows(f, &a->wv, m);
         return st || !pare_has(&a->bv) ? st : scale_inside(f, &a->bv, m, a->bv.dtype);
     }
-    float *const one = pare_alloc(f->arena, a->dout * a->dout, sizeof *one);
-    if (!one) return pare_no_memory(f->err);
-    for (size_t i = 0; i < a->dout; i++) one[i * a->dout + i] = 1;
-    a->wo = (pare_weight){PARE_F32, a->dout, a->dout, one};
-    return scale_rows(f, &a->wo, m);
+    const pare_status st = pare_weight_identity(&a->wo, f->arena, a->dout, attn_dtype(a), f->err);
+    return st ? st : scale_rows(f, &a->wo, m);
 }
 
 static pare_status fold_out_norm(folder *f, pare_attn *a)

@@ -32,3 +32,20 @@ bool pare_weight_finite(const pare_weight *w, size_t *where)
         }
     return true;
 }
+
+pare_status pare_weight_identity(pare_weight *out, pare_arena *a, size_t n, pare_dtype t,
+                                 pare_err *err)
+{
+    size_t count;
+    PARE_ASSERT(t == PARE_F32 || t == PARE_F64);
+    void *const v = pare_mul(&count, n, n) ? pare_alloc(a, count, pare_dtype_size(t)) : NULL;
+    if (!v) return pare_no_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        if (t == PARE_F64)
+            ((double *)v)[i * n + i] = 1;
+        else
+            ((float *)v)[i * n + i] = 1;
+    }
+    *out = (pare_weight){t, n, n, v};
+    return PARE_OK;
+}

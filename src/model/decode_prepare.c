@@ -107,12 +107,9 @@ static pare_status prepare_join(pare_decoder *d, decode_attn *to, pare_err *err)
 {
     const pare_attn *const a = to->a;
     if (pare_has(&a->wo)) return prepare_dense(d, &to->second, &a->wo, &a->bo, err);
-    size_t n;
-    float *const one = pare_mul(&n, a->dout, a->dout) ? pare_alloc(d->arena, n, sizeof *one) : NULL;
-    if (!one) return pare_no_memory(err);
-    for (size_t i = 0; i < a->dout; i++) one[i * a->dout + i] = 1;
-    const pare_weight w = {PARE_F32, a->dout, a->dout, one};
-    return prepare_dense(d, &to->second, &w, &a->bo, err);
+    pare_weight w;
+    const pare_status st = pare_weight_identity(&w, d->arena, a->dout, PARE_F32, err);
+    return st ? st : prepare_dense(d, &to->second, &w, &a->bo, err);
 }
 
 static pare_status prepare_heads(pare_decoder *d, decode_attn *to, pare_err *err)

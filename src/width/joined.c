@@ -10,27 +10,12 @@ static bool side_by_side(const pare_attn *a)
     return softmax && !pare_has(&a->wo);
 }
 
-static pare_status put_identity(pare_model *m, pare_attn *a, pare_err *err)
-{
-    size_t n;
-    const pare_dtype t = a->wv.dtype;
-    void *const one =
-        pare_mul(&n, a->dout, a->dout) ? pare_alloc(m->arena, n, pare_dtype_size(t)) : NULL;
-    if (!one) return pare_no_memory(err);
-    for (size_t i = 0; i < a->dout; i++) {
-        if (t == PARE_F64)
-            ((double *)one)[i * a->dout + i] = 1;
-        else
-            ((float *)one)[i * a->dout + i] = 1;
-    }
-    a->wo = (pare_weight){t, a->dout, a->dout, one};
-    return PARE_OK;
-}
-
 pare_status join_heads(pare_model *m, pare_err *err)
 {
     pare_status st = PARE_OK;
-    for (size_t b = 0; !st && b < m->nblocks; b++)
-        if (side_by_side(&m->blocks[b].attn)) st = put_identity(m, &m->blocks[b].attn, err);
+    for (size_t b = 0; !st && b < m->nblocks; b++) {
+        pare_attn *const a = &m->blocks[b].attn;
+        if (side_by_side(a)) st = pare_weight_identity(&a->wo, m->arena, a->dout, a->wv.dtype, err);
+    }
     return st;
 }
