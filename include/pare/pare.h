@@ -40,6 +40,7 @@
 #include <pare/linalg.h>
 #include <pare/model.h>
 #include <pare/oracle.h>
+#include <pare/outputs.h>
 #include <pare/publish.h>
 #include <pare/random_model.h>
 #include <pare/ranks.h>
