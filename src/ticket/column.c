@@ -61,8 +61,9 @@ static bool list_sums(search *s, const fit_column *c, size_t j)
         memcpy(s->list + i * s->sums, subset_sums_list(&all), s->sums * sizeof *s->list);
         s->row[i] = (uint32_t)i;
     }
+    const bool listed = cells != NULL;
     free(cells);
-    return cells;
+    return listed;
 }
 
 /* What each donor would add to each row: small ones first, so that all patterns of a few bits are
