@@ -69,9 +69,9 @@ static pare_poly_plan run(head *h, const pare_pattern *p, const pare_poly_opts *
     pare_err err = {0};
     assert_ok(pare_poly_plan_f64(&plan, h->a, &h->q, &h->k, h->dv, h->scale, p, o, &err), &err);
     assert_ok(pare_attend_f64(&h->exact, &h->q, &h->k, &h->v, h->scale, p, NULL, NULL, &err), &err);
-    assert_ok(pare_poly_attend_f64(&h->y, h->bound, report, &plan, &h->q, &h->k, &h->v, chunk,
-                                   &err),
-              &err);
+    assert_ok(
+        pare_poly_attend_f64(&h->y, h->bound, report, &plan, &h->q, &h->k, &h->v, chunk, &err),
+        &err);
     return plan;
 }
 
@@ -194,8 +194,10 @@ static void moment_certificates_give_the_vectors(void **state)
         pare_err err = {0};
         assert_ok(pare_json_object(&t, c, keys[s], &err), &err);
         assert_ok(pare_json_array(&bound, t, "bound", &err), &err);
-        const pare_poly_opts o = {.tolerance = INFINITY, .kind = PARE_POLY_TAYLOR,
-                                  .degree = s ? 3 : 1, .heavy = s ? 2 : 0};
+        const pare_poly_opts o = {.tolerance = INFINITY,
+                                  .kind = PARE_POLY_TAYLOR,
+                                  .degree = s ? 3 : 1,
+                                  .heavy = s ? 2 : 0};
         run(&h, &FULL, &o, 0, NULL);
         same(&h.y, t, "out");
         const double range = range_of(&h.v);
@@ -250,7 +252,8 @@ static void errors_stay_below_the_variation_times_the_range(void **state)
         const size_t n = 2 + pare_rng_below(&r, 60), d = 1 + pare_rng_below(&r, 4);
         head h = random_head(&r, n, d, 1 + pare_rng_below(&r, 3), sizes[t % 3]);
         const pare_poly_opts o = {.tolerance = pow(10, -1 - (double)(t % 5)),
-                                  .kind = t % 2 ? PARE_POLY_REMEZ : PARE_POLY_TAYLOR, .degree = -1};
+                                  .kind = t % 2 ? PARE_POLY_REMEZ : PARE_POLY_TAYLOR,
+                                  .degree = -1};
         const double range = range_of(&h.v);
         for (int s = 0; s < 4; s++) { /* full, and chunks of three sizes */
             static const size_t chunks[] = {0, 1, 7, 64};
@@ -277,8 +280,10 @@ static void moments_bound_the_error_of_every_row(void **state)
         const size_t n = 2 + pare_rng_below(&r, 60);
         head h = random_head(&r, n, 1 + pare_rng_below(&r, 4), 3, sizes[t % 3]);
         const double range = range_of(&h.v);
-        const pare_poly_opts o = {.tolerance = t % 2 ? 0.05 : INFINITY, .kind = PARE_POLY_TAYLOR,
-                                  .degree = t % 4 < 2 ? 1 : 3, .heavy = t % 8 < 4 ? 0 : 4};
+        const pare_poly_opts o = {.tolerance = t % 2 ? 0.05 : INFINITY,
+                                  .kind = PARE_POLY_TAYLOR,
+                                  .degree = t % 4 < 2 ? 1 : 3,
+                                  .heavy = t % 8 < 4 ? 0 : 4};
         pare_poly_report report;
         run(&h, t % 3 == 2 ? &CAUSAL : &FULL, &o, 5, &report);
         for (size_t i = 0; i < n; i++) {
