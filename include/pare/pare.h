@@ -50,6 +50,7 @@
 #include <pare/probe.h>
 #include <pare/repro.h>
 #include <pare/sample.h>
+#include <pare/subset.h>
 #include <pare/survey.h>
 #include <pare/train.h>
 #include <pare/width.h>

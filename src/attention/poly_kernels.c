@@ -1,0 +1,302 @@
+/* The inner loops of polynomial attention: AVX-512, AVX2 with FMA, and portable.
+ *
+ * Monomials of one key lie side by side, so that a run is a vector times one number and the sum
+ * over keys broadcasts a value to a vector of monomials; monomials of a panel of queries lie one
+ * row of lanes each, so that a run is a plain product of vectors. gather holds columns x vectors of
+ * sums in registers. */
+#include "poly_kernels.h"
+#include <pare/vexp.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* ---- portable ------------------------------------------------------------------------------- */
+
+typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* Rows that are made side by side: a run reads what the run before has stored, and a load across
+ * two fresh stores waits for both; with other rows in between it does not. */
+enum { ABREAST = 8 };
+
+static size_t some(size_t rows)
+{
+    return rows < ABREAST ? rows : ABREAST;
+}
+
+static void rows_portable(float *phi, size_t ldphi, const poly_run *runs, size_t n, const float *x,
+                          size_t ldx, size_t rows)
+{
+    for (size_t m; (m = some(rows)) > 0; rows -= m, phi += m * ldphi, x += m * ldx)
+        for (const poly_run *r = runs; r < runs + n; r++)
+            for (size_t j = 0; j < m; j++) {
+                const float f = x[j * ldx + r->var], *const from = phi + j * ldphi + r->from;
+                float *const to = phi + j * ldphi + r->to;
+                for (size_t i = 0; i < r->count; i += 4)
+                    *(four *)(to + i) = *(const four *)(from + i) * (four){f, f, f, f};
+            }
+}
+
+static void columns_portable(float *to, size_t first, const float *from, const poly_run *runs,
+                             size_t n, const float *x, size_t v)
+{
+    for (const poly_run *r = runs; r < runs + n; r++) {
+        const four *const by = (const four *)x + r->var * v;
+        const four *const f = (const four *)from + r->from * v;
+        four *const t = (four *)to + (r->to - first) * v;
+        for (size_t i = 0; i < r->count; i++)
+            for (size_t e = 0; e < v; e++) t[i * v + e] = f[i * v + e] * by[e];
+    }
+}
+
+/* s[i] += sum[i] for i < count, of n. */
+static void add_some(float *s, const float *sum, size_t count, size_t n)
+{
+    for (size_t i = 0; i < n && i < count; i++) s[i] += sum[i];
+}
+
+static void gather_portable(float *s, size_t lds, const poly_keys *k, const float *phi,
+                            const float *x, size_t count)
+{
+    for (size_t i = 0; i < count; i += 8)
+        for (size_t c = 0; c < k->cols; c += TILE_STEP) {
+            four acc[TILE_STEP][2] = {{{0}}};
+            for (size_t j = 0; j < k->keys; j++) {
+                const float f = x ? x[j * k->ldx] : 1;
+                const four *const at = (const four *)(phi + j * k->ldphi + i);
+                const four a = at[0] * (four){f, f, f, f}, b = at[1] * (four){f, f, f, f};
+                for (size_t r = 0; r < TILE_STEP; r++) {
+                    const float y = k->u[j * k->ldu + c + r];
+                    acc[r][0] += (four){y, y, y, y} * a;
+                    acc[r][1] += (four){y, y, y, y} * b;
+                }
+            }
+            for (size_t r = 0; r < TILE_STEP; r++)
+                add_some(s + (c + r) * lds + i, (const float *)acc[r], count - i, 8);
+        }
+}
+
+static void flush_portable(double *to, float *from, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        to[i] += (double)from[i];
+        from[i] = 0;
+    }
+}
+
+static void narrow_portable(float *to, double fade, const double *before, const double *now,
+                            const double *by, size_t n)
+{
+    for (size_t i = 0; i < n; i++) to[i] = (float)((fade * before[i] + now[i]) * by[i]);
+}
+
+#if defined(__x86_64__)
+/* ---- AVX-512 -------------------------------------------------------------------------------- */
+
+#define INLINE512 INLINE PARE_AVX512
+
+PARE_AVX512 static void rows_avx512(float *phi, size_t ldphi, const poly_run *runs, size_t n,
+                                    const float *x, size_t ldx, size_t rows)
+{
+    for (size_t m; (m = some(rows)) > 0; rows -= m, phi += m * ldphi, x += m * ldx)
+        for (const poly_run *r = runs; r < runs + n; r++)
+            for (size_t j = 0; j < m; j++) {
+                const __m512 by = _mm512_set1_ps(x[j * ldx + r->var]);
+                const float *const from = phi + j * ldphi + r->from;
+                float *const to = phi + j * ldphi + r->to;
+                for (size_t i = 0; i < r->count; i += 16)
+                    _mm512_storeu_ps(to + i, _mm512_mul_ps(_mm512_loadu_ps(from + i), by));
+            }
+}
+
+INLINE512 void columns16(float *to, const float *from, const float *x, size_t count, const size_t v)
+{
+    __m512 by[4];
+#pragma GCC unroll 4
+    for (size_t e = 0; e < v; e++) by[e] = _mm512_load_ps(x + 16 * e);
+    for (size_t i = 0; i < count; i++, to += 16 * v, from += 16 * v)
+#pragma GCC unroll 4
+        for (size_t e = 0; e < v; e++)
+            _mm512_store_ps(to + 16 * e, _mm512_mul_ps(_mm512_load_ps(from + 16 * e), by[e]));
+}
+
+PARE_AVX512 static void columns_avx512(float *to, size_t first, const float *from,
+                                       const poly_run *runs, size_t n, const float *x, size_t v)
+{
+    for (const poly_run *r = runs; r < runs + n; r++) {
+        float *const t = to + (r->to - first) * 16 * v;
+        const float *const f = from + r->from * 16 * v, *const by = x + r->var * 16 * v;
+        if (v == 1) columns16(t, f, by, r->count, 1);
+        if (v == 2) columns16(t, f, by, r->count, 2);
+        if (v == 3) columns16(t, f, by, r->count, 3);
+        if (v == 4) columns16(t, f, by, r->count, 4);
+    }
+}
+
+/* `cols` columns by `v` vectors, constants where this is inlined; the last vector has `last`. */
+INLINE512 void sums16(float *s, size_t lds, const poly_keys *k, const float *u, const float *phi,
+                      const float *x, __mmask16 last, const size_t cols, const size_t v)
+{
+    __m512 acc[12][3];
+#pragma GCC unroll 12
+    for (size_t c = 0; c < cols; c++)
+#pragma GCC unroll 3
+        for (size_t e = 0; e < v; e++) acc[c][e] = _mm512_setzero_ps();
+    for (size_t j = 0; j < k->keys; j++, phi += k->ldphi, u += k->ldu) {
+        __m512 part[3];
+#pragma GCC unroll 3
+        for (size_t e = 0; e < v; e++) {
+            part[e] = _mm512_loadu_ps(phi + 16 * e);
+            if (x) part[e] = _mm512_mul_ps(part[e], _mm512_set1_ps(x[j * k->ldx]));
+        }
+#pragma GCC unroll 12
+        for (size_t c = 0; c < cols; c++) {
+            const __m512 b = _mm512_set1_ps(u[c]);
+#pragma GCC unroll 3
+            for (size_t e = 0; e < v; e++) acc[c][e] = _mm512_fmadd_ps(b, part[e], acc[c][e]);
+        }
+    }
+#pragma GCC unroll 12
+    for (size_t c = 0; c < cols; c++)
+#pragma GCC unroll 3
+        for (size_t e = 0; e < v; e++) {
+            float *const at = s + c * lds + 16 * e;
+            const __mmask16 m = e + 1 < v ? (__mmask16)0xffff : last;
+            const __m512 sum = _mm512_add_ps(_mm512_maskz_loadu_ps(m, at), acc[c][e]);
+            _mm512_mask_storeu_ps(at, m, sum);
+        }
+}
+
+/* All of `count` for some columns, v vectors at a time. */
+INLINE512 void strip16(float *s, size_t lds, const poly_keys *k, size_t c, const float *phi,
+                       const float *x, size_t count, const size_t cols, const size_t v)
+{
+    size_t i = 0;
+    s += c * lds;
+    for (; i + 16 * v <= count; i += 16 * v)
+        sums16(s + i, lds, k, k->u + c, phi + i, x, 0xffff, cols, v);
+    for (; i < count; i += 16) {
+        const size_t left = count - i;
+        const __mmask16 last = (__mmask16)(left >= 16 ? 0xffff : (1u << left) - 1);
+        sums16(s + i, lds, k, k->u + c, phi + i, x, last, cols, 1);
+    }
+}
+
+PARE_AVX512 static void gather_avx512(float *s, size_t lds, const poly_keys *k, const float *phi,
+                                      const float *x, size_t count)
+{
+    for (size_t c = 0, take; c < k->cols; c += take) {
+        const size_t left = k->cols - c;
+        take = left == 4 ? 4 : left % 8 ? 12 : 8;
+        if (take == 4) strip16(s, lds, k, c, phi, x, count, 4, 3);
+        if (take == 8) strip16(s, lds, k, c, phi, x, count, 8, 3);
+        if (take == 12) strip16(s, lds, k, c, phi, x, count, 12, 2);
+    }
+}
+
+PARE_AVX512 static void flush_avx512(double *to, float *from, size_t n)
+{
+    for (size_t i = 0; i < n; i += 8) {
+        const __m512d add = _mm512_cvtps_pd(_mm256_loadu_ps(from + i));
+        _mm512_storeu_pd(to + i, _mm512_add_pd(_mm512_loadu_pd(to + i), add));
+        _mm256_storeu_ps(from + i, _mm256_setzero_ps());
+    }
+}
+
+PARE_AVX512 static void narrow_avx512(float *to, double fade, const double *before,
+                                      const double *now, const double *by, size_t n)
+{
+    const size_t whole = n / 8 * 8;
+    const __m512d f = _mm512_set1_pd(fade);
+    for (size_t i = 0; i < whole; i += 8) {
+        const __m512d sum =
+            _mm512_fmadd_pd(f, _mm512_loadu_pd(before + i), _mm512_loadu_pd(now + i));
+        _mm256_storeu_ps(to + i, _mm512_cvtpd_ps(_mm512_mul_pd(sum, _mm512_loadu_pd(by + i))));
+    }
+    for (size_t i = whole; i < n; i++)
+        to[i] = (float)(__builtin_fma(fade, before[i], now[i]) * by[i]);
+}
+
+/* ---- AVX2 ----------------------------------------------------------------------------------- */
+
+#define INLINE256 INLINE PARE_AVX2
+
+PARE_AVX2 static void rows_avx2(float *phi, size_t ldphi, const poly_run *runs, size_t n,
+                                const float *x, size_t ldx, size_t rows)
+{
+    for (size_t m; (m = some(rows)) > 0; rows -= m, phi += m * ldphi, x += m * ldx)
+        for (const poly_run *r = runs; r < runs + n; r++)
+            for (size_t j = 0; j < m; j++) {
+                const __m256 by = _mm256_set1_ps(x[j * ldx + r->var]);
+                const float *const from = phi + j * ldphi + r->from;
+                float *const to = phi + j * ldphi + r->to;
+                for (size_t i = 0; i < r->count; i += 8)
+                    _mm256_storeu_ps(to + i, _mm256_mul_ps(_mm256_loadu_ps(from + i), by));
+            }
+}
+
+PARE_AVX2 static void columns_avx2(float *to, size_t first, const float *from, const poly_run *runs,
+                                   size_t n, const float *x, size_t v)
+{
+    for (const poly_run *r = runs; r < runs + n; r++)
+        for (size_t e = 0; e < v; e++) {
+            const __m256 by = _mm256_load_ps(x + 8 * (r->var * v + e));
+            const float *const f = from + 8 * (r->from * v + e);
+            float *const t = to + 8 * ((r->to - first) * v + e);
+            for (size_t i = 0; i < r->count; i++)
+                _mm256_store_ps(t + 8 * v * i, _mm256_mul_ps(_mm256_load_ps(f + 8 * v * i), by));
+        }
+}
+
+PARE_AVX2 static void gather_avx2(float *s, size_t lds, const poly_keys *k, const float *phi,
+                                  const float *x, size_t count)
+{
+    for (size_t i = 0; i < count; i += 16)
+        for (size_t c = 0; c < k->cols; c += TILE_STEP) {
+            __m256 acc[TILE_STEP][2];
+#pragma GCC unroll 4
+            for (size_t r = 0; r < TILE_STEP; r++) acc[r][0] = acc[r][1] = _mm256_setzero_ps();
+            for (size_t j = 0; j < k->keys; j++) {
+                const __m256 f = _mm256_set1_ps(x ? x[j * k->ldx] : 1);
+                const float *const at = phi + j * k->ldphi + i;
+                const __m256 a = _mm256_mul_ps(_mm256_loadu_ps(at), f);
+                const __m256 b = _mm256_mul_ps(_mm256_loadu_ps(at + 8), f);
+#pragma GCC unroll 4
+                for (size_t r = 0; r < TILE_STEP; r++) {
+                    const __m256 y = _mm256_set1_ps(k->u[j * k->ldu + c + r]);
+                    acc[r][0] = _mm256_fmadd_ps(y, a, acc[r][0]);
+                    acc[r][1] = _mm256_fmadd_ps(y, b, acc[r][1]);
+                }
+            }
+            for (size_t r = 0; r < TILE_STEP; r++)
+                add_some(s + (c + r) * lds + i, (const float *)acc[r], count - i, 16);
+        }
+}
+
+PARE_AVX2 static void flush_avx2(double *to, float *from, size_t n)
+{
+    for (size_t i = 0; i < n; i += 4) {
+        const __m256d add = _mm256_cvtps_pd(_mm_loadu_ps(from + i));
+        _mm256_storeu_pd(to + i, _mm256_add_pd(_mm256_loadu_pd(to + i), add));
+        _mm_storeu_ps(from + i, _mm_setzero_ps());
+    }
+}
+#endif
+
+size_t poly_kernels(poly_kernel out[3])
+{
+    tile_kernel tiles[3];
+    const size_t n = tile_kernels(tiles);
+    for (size_t i = 0; i < n; i++)
+        out[i] = (poly_kernel){tiles[i].name,   tiles[i],       rows_portable,  columns_portable,
+                               gather_portable, flush_portable, narrow_portable};
+#if defined(__x86_64__)
+    for (size_t i = 0; i < n; i++) {
+        if (tiles[i].lanes == 16)
+            out[i] = (poly_kernel){tiles[i].name, tiles[i],     rows_avx512,  columns_avx512,
+                                   gather_avx512, flush_avx512, narrow_avx512};
+        if (tiles[i].lanes == 8)
+            out[i] = (poly_kernel){tiles[i].name, tiles[i],   rows_avx2,      columns_avx2,
+                                   gather_avx2,   flush_avx2, narrow_portable};
+    }
+#endif
+    return n;
+}

@@ -1,0 +1,140 @@
+/* All monomials up to a degree, and how the kernels walk them.
+ *
+ * (x.y)^m = sum over |a| = m of m!/a! x^a y^a: symmetric monomials, C(d + g, g) of them up to
+ * degree g, where the full tensors would have sum d^m. Within degree m they are sorted by their
+ * largest variable v: those with largest variable v are x_v times all of degree m - 1 without a
+ * larger one, and these are a prefix of degree m - 1. So a whole degree is d runs, each one
+ * multiplication of consecutive numbers. */
+#include "poly.h"
+#include <math.h>
+
+size_t pare_monomials_count(size_t d, size_t degree)
+{
+    size_t c = 1; /* C(d + i, i): each product is divisible by i */
+    for (size_t i = 1; i <= degree; i++) {
+        size_t next;
+        if (!pare_mul(&next, c, d + i)) return SIZE_MAX;
+        c = next / i;
+    }
+    return c;
+}
+
+typedef struct maker {
+    uint32_t *parent, *var, *power;
+    double *weight;
+    size_t at;
+} maker;
+
+/* x_v times the entry `from`: the multiplicity of v in it is counted down the parents. */
+static void put(maker *t, size_t from, size_t v)
+{
+    const size_t e = t->at++, m = t->power[from] + 1;
+    size_t times = 1;
+    for (size_t p = from; p && t->var[p] == v; p = t->parent[p]) times++;
+    t->parent[e] = (uint32_t)from;
+    t->var[e] = (uint32_t)v;
+    t->power[e] = (uint32_t)m;
+    t->weight[e] = t->weight[from] * (double)m / (double)times;
+}
+
+pare_status pare_monomials_graded(pare_monomials *out, pare_arena *a, size_t d, size_t degree,
+                                  pare_err *err)
+{
+    const size_t n = pare_monomials_count(d, degree);
+    if (n > POLY_MOST_FEATURES)
+        return pare_fail(err, PARE_ERR_INPUT, "monomials of degree %zu in %zu variables: too many",
+                         degree, d);
+    maker t = {.parent = pare_alloc(a, n, sizeof *t.parent),
+               .var = pare_alloc(a, n, sizeof *t.var),
+               .power = pare_alloc(a, n, sizeof *t.power),
+               .weight = pare_alloc(a, n, sizeof *t.weight)};
+    if (!t.parent || !t.var || !t.power || !t.weight) return pare_no_memory(err);
+    t.weight[0] = 1;
+    t.at = 1;
+    for (size_t m = 1, first = 0; m <= degree; m++) {
+        const size_t level = first;
+        first = t.at;
+        for (size_t v = 0; v < d; v++) {
+            const size_t prefix =
+                m == 1 ? 1
+                       : pare_monomials_count(v + 1, m - 1) - pare_monomials_count(v + 1, m - 2);
+            for (size_t i = 0; i < prefix; i++) put(&t, level + i, v);
+        }
+    }
+    *out = (pare_monomials){d, degree, t.at, t.parent, t.var, t.power, t.weight};
+    PARE_ASSERT(t.at == n);
+    return PARE_OK;
+}
+
+/* ---- runs and blocks ------------------------------------------------------------------------ */
+
+/* A run reads nothing that it writes: its monomials are of one degree. */
+static bool goes_on(const pare_monomials *m, const poly_run *r, size_t e)
+{
+    return m->var[e] == r->var && m->parent[e] == r->from + r->count &&
+           m->power[e] == m->power[r->to];
+}
+
+/* Runs over blocks, none across two. */
+static void cut_blocks(poly_table *t)
+{
+    const pare_monomials *const m = t->m;
+    poly_block *b = NULL;
+    poly_run *r = NULL;
+    for (size_t e = 0; e < m->count; e++) {
+        PARE_ASSERT(e == 0 || m->power[e] >= m->power[e - 1]);
+        if (!b || b->count == POLY_BLOCK || m->power[e] != m->power[b->first]) {
+            b = &t->blocks[t->nblocks++];
+            *b = (poly_block){.first = e, .run = t->nruns};
+            r = NULL;
+        }
+        b->count++;
+        if (e == 0) continue; /* the constant is no product */
+        if (r && goes_on(m, r, e)) {
+            r->count++;
+            continue;
+        }
+        r = &t->runs[t->nruns++];
+        *r = (poly_run){.to = e, .from = m->parent[e], .count = 1, .var = m->var[e]};
+        b->nruns++;
+    }
+}
+
+/* Whole runs, behind the variables themselves; of the highest degree the long ones at the end need
+ * not be stored. */
+static void join_runs(poly_table *t)
+{
+    const pare_monomials *const m = t->m;
+    poly_run *r = NULL;
+    while (1 + t->copied < m->count && m->parent[1 + t->copied] == 0 &&
+           m->var[1 + t->copied] == t->copied)
+        t->copied++;
+    for (size_t e = 1 + t->copied; e < m->count; e++) {
+        if (r && goes_on(m, r, e)) {
+            r->count++;
+            continue;
+        }
+        r = &t->whole[t->nwhole++];
+        *r = (poly_run){.to = e, .from = m->parent[e], .count = 1, .var = m->var[e]};
+    }
+    t->nmade = t->nwhole;
+    t->made = m->count;
+    while (t->nmade > 0 && t->whole[t->nmade - 1].count >= POLY_LONG &&
+           t->whole[t->nmade - 1].to >= t->low)
+        t->made = t->whole[--t->nmade].to;
+}
+
+pare_status poly_table_new(poly_table *out, pare_arena *a, const pare_monomials *m, pare_err *err)
+{
+    *out = (poly_table){.m = m, .ld = padded(m->count, POLY_LANES)};
+    out->runs = pare_alloc(a, m->count, sizeof *out->runs);
+    out->whole = pare_alloc(a, m->count, sizeof *out->whole);
+    out->blocks = pare_alloc(a, m->count, sizeof *out->blocks);
+    if (!out->runs || !out->whole || !out->blocks) return pare_no_memory(err);
+    while (out->low < m->count && m->power[out->low] < m->power[m->count - 1]) out->low++;
+    cut_blocks(out);
+    join_runs(out);
+    out->ldphi = padded(out->made + 2 * POLY_LANES, POLY_LANES);
+    if (out->ldphi / 16 % 2 == 0) out->ldphi += 16; /* an odd number of lines apart: all sets */
+    return PARE_OK;
+}
