@@ -99,6 +99,9 @@ static void print_evidence(const reduction *r)
     for (size_t i = 0; i < r->cert.nstatements; i++) {
         const pare_statement *const s = &r->cert.statements[i];
         char buf[40];
+        if (strncmp(s->name, "all inputs", 10) == 0)
+            out_row("proven", "%s on %s%s", pare_ub_format(buf, pare_ub_exact(s->bound), 4),
+                    s->domain, strcmp(s->name, PARE_DEPTH_ALL) == 0 ? "" : " (difference of both)");
         if (strcmp(s->name, PARE_NEW_INPUT) == 0)
             out_row("new input", "%s with probability %.6g, on %s",
                     pare_ub_format(buf, pare_ub_exact(s->bound), 4), s->probability, s->domain);
