@@ -76,7 +76,11 @@ PARE_MUST_USE pare_status pare_depth(pare_model **out, pare_depth_report *report
 
 /* How `pare verify` proves it again. */
 extern const pare_prover pare_depth_prover;
-/* Evidence in the certificate, as hypotheses that are undecided: root mean squares over the data.
+/* Statements for all inputs like the given ones (for ids: all token sequences), where a theorem
+ * covers the models: of every output, and of the difference where there are two. */
+#define PARE_DEPTH_ALL            "all inputs: outputs"
+#define PARE_DEPTH_ALL_DIFFERENCE "all inputs: difference of the two outputs"
+/* Evidence in the certificate, as values of hypotheses: root mean squares over the data.
  */
 #define PARE_DEPTH_RELATIVE "relative error |S - S'| / |S| of the outputs (measured)"
 #define PARE_DEPTH_LOST     "lost fraction |S - S'| / |S - S without attention| (measured)"

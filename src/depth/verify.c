@@ -3,6 +3,7 @@
  * between them is proven. What stands where, and how much of what attention does is lost, is looked
  * at in the same way: it says why the cut is as good as it is, and no bound rests on it. */
 #include "cut.h"
+#include "theorems.h"
 #include <pare/outputs.h>
 #include <pare/publish.h>
 #include <math.h>
@@ -36,7 +37,7 @@ static void state(view *v, const char *norm, double bound, const char *name)
 
 static pare_status open_lists(view *v, const pare_model *f)
 {
-    v->room = f->nblocks + 16;
+    v->room = THEOREM_ROOM(f) + f->nblocks + 16;
     v->cert->hypotheses = pare_alloc(v->keep, v->room, sizeof *v->cert->hypotheses);
     v->cert->statements = pare_alloc(v->keep, v->room, sizeof *v->cert->statements);
     const bool there = v->cert->hypotheses && v->cert->statements;
@@ -138,9 +139,9 @@ static pare_status evidence(view *v, const pare_model *f, const pare_model *g,
     squares s;
     bool stripped;
     pare_status st = measure(&s, &stripped, v, f, g, set);
-    if (!st) st = suppose(v, PARE_UNKNOWN, ratio(s.apart, s.size), PARE_DEPTH_RELATIVE);
+    if (!st) st = suppose(v, PARE_TRUE, ratio(s.apart, s.size), PARE_DEPTH_RELATIVE);
     if (!st && stripped && s.without > UNSEEN * UNSEEN * s.size)
-        st = suppose(v, PARE_UNKNOWN, ratio(s.apart, s.without), PARE_DEPTH_LOST);
+        st = suppose(v, PARE_TRUE, ratio(s.apart, s.without), PARE_DEPTH_LOST);
     return st;
 }
 
@@ -173,12 +174,6 @@ static pare_status next_input(view *v, const pare_inputs *set)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static pare_status from_norms(view *v)
-{
-    v->cert->apriori = INFINITY;
-    return suppose(v, PARE_FALSE, NAN, "a priori: a theorem covers nets of this kind");
-}
-
 static pare_status fill(view *v, const pare_cert *claimed, const pare_model *f, const pare_model *g,
                         const pare_inputs *set, bool next)
 {
@@ -197,7 +192,7 @@ static pare_status fill(view *v, const pare_cert *claimed, const pare_model *f, 
     c->rounding = o.gap.rounding.v;
     rows_and_auc(v, &o);
     st = kinds_of(v, f, g);
-    if (!st) st = from_norms(v);
+    if (!st) st = theorems_say(c, v->keep, f, g, set, v->exec, v->err);
     if (!st) st = evidence(v, f, g, set);
     return !st && next ? next_input(v, set) : st;
 }
