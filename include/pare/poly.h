@@ -83,7 +83,7 @@ typedef struct pare_poly_plan {
     double scale, tolerance;
     const double *qc, *kc; /* d: midranges of queries and keys; f32 numbers for f32 data */
     pare_ub B;             /* |q'_i.k'_j| <= B for all pairs but those of heavy keys */
-    pare_ub query;        /* |q'_i|_2 <= query for all queries */
+    pare_ub query;         /* |q'_i|_2 <= query for all queries */
     pare_ub key;           /* |k'_j|_2 <= key for all but the heavy keys */
     size_t degree;
     const double *coef;   /* table.degree + 1; 0 beyond `degree` */

@@ -9,10 +9,10 @@
 
 #define POLY_MOST_FEATURES ((size_t)1 << 24)
 enum {
-    POLY_BLOCK = 128,   /* monomials of a block: 128 x 64 rows stay in the first-level cache */
-    POLY_KEYS = 64,     /* keys of a block; rows of a chunk under the causal pattern */
-    POLY_FLUSH = 4,     /* blocks of keys that are added in f32 before f64 takes over */
-    POLY_BINS = 256,    /* of row norms, in the proof */
+    POLY_BLOCK = 128, /* monomials of a block: 128 x 64 rows stay in the first-level cache */
+    POLY_KEYS = 64,   /* keys of a block; rows of a chunk under the causal pattern */
+    POLY_FLUSH = 4,   /* blocks of keys that are added in f32 before f64 takes over */
+    POLY_BINS = 256,  /* of row norms, in the proof */
     POLY_F32_DEGREE = 12
 };
 #define POLY_F32_BOUND 8.0 /* largest B in f32: beyond it cancellation leaves nothing to prove */
@@ -56,10 +56,10 @@ void poly_centre(const poly_side *s, const pare_exec *exec);
 
 /* All that the bound of a row depends on besides its own numbers, by bins of |q'|. */
 typedef struct poly_proof {
-    double per_bin;   /* bins per unit of |q'| */
-    double most;      /* largest |q'| that the bins cover */
-    double tv;        /* of every row; < 0: by moments */
-    double spread;    /* largest distance from the centre, in units of half the range */
+    double per_bin; /* bins per unit of |q'| */
+    double most;    /* largest |q'| that the bins cover */
+    double tv;      /* of every row; < 0: by moments */
+    double spread;  /* largest distance from the centre, in units of half the range */
     double polynomial[POLY_BINS + 1]; /* kappa */
     double raise[POLY_BINS + 1];      /* |q'|^(g-1), the factor before the moment */
     double size[POLY_BINS + 1];       /* sum |c_m| B^m */
@@ -104,19 +104,20 @@ typedef struct poly_job {
     pare_mat32 y;
     size_t n, rows; /* keys; queries */
     size_t d, dv, cols, cols4, chunks;
-    bool moment;   /* the last column is there */
+    bool moment;    /* the last column is there */
     float *qx, *kx; /* n x d, centred, of one size */
     float *qn, *kn; /* norms from above */
     float *w;       /* weights of the keys, e^(a - shift of their chunk) */
     double *shift;  /* of each chunk: the largest a so far (causal), or of all */
     float *centre;  /* of the values, dv */
-    double *by, *by_moment; /* table.ld: what turns sums into coefficients of the queries' monomials */
+    double *by,
+        *by_moment; /* table.ld: what turns sums into coefficients of the queries' monomials */
     uint8_t *heavy; /* n: not in the state; NULL: none */
     float *heavy_k, *heavy_u; /* of the heavy keys, nheavy4 x d and x cols4 */
-    double *bound; /* n */
-    float *sum;    /* n: the denominators, in units of e^shift */
-    bool sums_only; /* nothing but `sum` is wanted */
-    double weight;  /* of all keys in the state, full pattern: set by poly_sweep */
+    double *bound;            /* n */
+    float *sum;               /* n: the denominators, in units of e^shift */
+    bool sums_only;           /* nothing but `sum` is wanted */
+    double weight;            /* of all keys in the state, full pattern: set by poly_sweep */
     poly_sizes sizes;
 } poly_job;
 

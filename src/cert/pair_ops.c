@@ -97,6 +97,11 @@ static unit_norms units_of(maker *k, const pare_weight *w)
 
 /* ---- heads ---------------------------------------------------------------------------------- */
 
+bool attn_reads(const pare_attn *at)
+{
+    return at->kind != PARE_ATTN_ZERO && at->kind != PARE_ATTN_CONST;
+}
+
 bool attn_has_heads(const pare_attn *at)
 {
     return at->kind == PARE_ATTN_EXACT || at->kind == PARE_ATTN_POLY ||
@@ -213,8 +218,8 @@ static size_t powers_of(const pare_attn *at)
 
 static void fill_mixes(mixes *m, const pare_attn *at)
 {
-    const bool matrix0 = at->kind == PARE_ATTN_LINEAR || at->kind == PARE_ATTN_AFFMIX ||
-                         at->kind == PARE_ATTN_POOL;
+    const bool matrix0 =
+        at->kind == PARE_ATTN_LINEAR || at->kind == PARE_ATTN_AFFMIX || at->kind == PARE_ATTN_POOL;
     if (matrix0) pare_weight_widen(&m->e[0], &at->matrix, 0, 0);
     if (at->kind == PARE_ATTN_UNIFORM || at->kind == PARE_ATTN_AFFMIX)
         pare_weight_widen(&m->e[1], &at->mix, 0, 0);
@@ -238,8 +243,7 @@ static mixes mixes_of(maker *k, branch_ops *b, const pare_attn *at)
     }
     b->powers = m.powers;
     b->e = room(k, m.powers, sizeof *b->e);
-    for (size_t j = 0; !k->st && j < m.powers; j++)
-        b->e[j] = op_of(k, &m.e[j], m.off[j], INFINITY);
+    for (size_t j = 0; !k->st && j < m.powers; j++) b->e[j] = op_of(k, &m.e[j], m.off[j], INFINITY);
     return m;
 }
 
@@ -384,7 +388,9 @@ const char *pair_refuses(const pare_model *f, const pare_model *g)
         if (x->kind == PARE_ATTN_NONE && y->kind == PARE_ATTN_NONE) continue;
         if (x->kind == PARE_ATTN_NONE || y->kind == PARE_ATTN_NONE)
             return "only one of the models has an attention in some block";
-        if (x->din != y->din || x->dout != y->dout || !norms_equal(&x->in_norm, &y->in_norm) ||
+        const bool both = attn_reads(x) && attn_reads(y);
+        if (x->din != y->din || x->dout != y->dout ||
+            (both && !norms_equal(&x->in_norm, &y->in_norm)) ||
             !norms_equal(&x->out_norm, &y->out_norm) || !skips_equal(&x->skip, &y->skip))
             return "the models differ in a norm or a skip";
     }

@@ -172,8 +172,8 @@ static double nearness(bench *t, claim c)
                         : c == OWN_G ? t->y.r[1][i]
                         : c == APART ? t->y.z[i]
                                      : t->y.v[i];
-        worst = fmax(worst, fmax((sqrt(two) - slack) / (by.two + slack),
-                                 (max - slack) / (by.max + slack)));
+        worst = fmax(
+            worst, fmax((sqrt(two) - slack) / (by.two + slack), (max - slack) / (by.max + slack)));
     }
     return worst;
 }
