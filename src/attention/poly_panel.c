@@ -51,7 +51,6 @@ poly_panel_room poly_panel_at(const poly_job *w, float *at)
 {
     size_t need;
     const poly_panel_room r = lay_out(w, at, &need);
-    memset(at, 0, need * sizeof *at);
     for (size_t i = 0; i < most_lanes(w); i++) r.ones[i] = 1;
     return r;
 }
