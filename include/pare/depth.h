@@ -81,7 +81,11 @@ extern const char *const pare_depth_ball_norms[];
 PARE_MUST_USE const char *pare_depth_ball_name(pare_arena *a, double radius, pare_ball_norm norm);
 /* How `pare verify` proves it again. */
 extern const pare_prover pare_depth_prover;
-/* Evidence in the certificate, as hypotheses that are undecided: root mean squares over the data.
+/* Statements for all inputs like the given ones (for ids: all token sequences), where a theorem
+ * covers the models: of every output, and of the difference where there are two. */
+#define PARE_DEPTH_ALL            "all inputs: outputs"
+#define PARE_DEPTH_ALL_DIFFERENCE "all inputs: difference of the two outputs"
+/* Evidence in the certificate, as values of hypotheses: root mean squares over the data.
  */
 #define PARE_DEPTH_RELATIVE "relative error |S - S'| / |S| of the outputs (measured)"
 #define PARE_DEPTH_LOST     "lost fraction |S - S'| / |S - S without attention| (measured)"

@@ -9,6 +9,7 @@ enum {
     DEPTH_TOKENS = 256, /* ... and tokens of each text */
     DEPTH_HELD_OUT = 1u << 20,
     DEPTH_HELD_OUT_TEXT = 128,
+    DEPTH_PROVEN_TEXT = 8, /* texts that are proven on, and tokens of each */
     DEPTH_PROVEN_TOKENS = 64,
     DEPTH_MOST = 1u << 20
 };
@@ -101,6 +102,9 @@ static void print_evidence(const reduction *r)
         const pare_statement *const s = &r->cert.statements[i];
         char buf[40];
         const char *const bound = pare_ub_format(buf, pare_ub_exact(s->bound), 4);
+        if (strncmp(s->name, "all inputs", 10) == 0)
+            out_row("proven", "%s on %s%s", bound, s->domain,
+                    strcmp(s->name, PARE_DEPTH_ALL) == 0 ? "" : " (difference of both)");
         if (strcmp(s->name, PARE_NEW_INPUT) == 0)
             out_row("new input", "%s with probability %.6g, on %s", bound, s->probability,
                     s->domain);
@@ -171,7 +175,7 @@ static pare_status load_data(cli *c, depth_opts *o, const pare_model *m)
                            .windows = o->windows,
                            .fit_tokens = o->tokens,
                            .held = text ? DEPTH_HELD_OUT_TEXT : DEPTH_HELD_OUT,
-                           .proven = DEPTH_HELD_OUT,
+                           .proven = text ? DEPTH_PROVEN_TEXT : DEPTH_HELD_OUT,
                            .proven_tokens = DEPTH_PROVEN_TOKENS,
                            .work = DEPTH_WORK,
                            .only_texts = true,
@@ -214,6 +218,7 @@ static pare_status cut(cli *c, depth_opts *o, const pare_model *m)
     if (!st) st = keep_report(c, &o->report);
     if (!st) st = reduce_publish(c, &o->r, m, &small, &o->d.held, &pare_depth_prover);
     if (!st) st = reduce_compare(c, &o->r, m, &o->d.held);
+    if (!st) reduce_in_nats(&o->r);
     pare_model_free(small);
     return st;
 }

@@ -244,9 +244,10 @@ pare_status choice_make(kinds out, const choice *c, const kinds as, const bool *
     for (size_t l = 0; l < c->n; l++) {
         out[l] = PARE_ATTN_EXACT;
         free += !keep[l];
-        cost[l] = how == PARE_DEPTH_INFLUENCE ? c->layers[l].influence
-                  : c->loo                    ? c->loo[l][as[l] - PARE_ATTN_ZERO]
-                                              : NAN;
+        if (how == PARE_DEPTH_INFLUENCE)
+            cost[l] = c->layers[l].influence;
+        else
+            cost[l] = as[l] == PARE_ATTN_EXACT ? NAN : c->loo[l][as[l] - PARE_ATTN_ZERO];
     }
     PARE_ASSERT(gone <= free);
     if (gone == free || how == PARE_DEPTH_LOO || how == PARE_DEPTH_INFLUENCE) {

@@ -4,6 +4,7 @@
  * at in the same way: it says why the cut is as good as it is, and no bound rests on it. */
 #include "ball.h"
 #include "cut.h"
+#include "theorems.h"
 #include <pare/outputs.h>
 #include <pare/publish.h>
 #include <math.h>
@@ -40,7 +41,7 @@ static void state(view *v, const char *norm, double bound, const char *name)
 
 static pare_status open_lists(view *v, const pare_model *f)
 {
-    v->room = f->nblocks + 16 + (DEPTH_BALL_STATEMENTS + 1) * v->nasked;
+    v->room = THEOREM_ROOM(f) + f->nblocks + 16 + (DEPTH_BALL_STATEMENTS + 1) * v->nasked;
     v->cert->hypotheses = pare_alloc(v->keep, v->room, sizeof *v->cert->hypotheses);
     v->cert->statements = pare_alloc(v->keep, v->room, sizeof *v->cert->statements);
     const bool there = v->cert->hypotheses && v->cert->statements;
@@ -142,9 +143,9 @@ static pare_status evidence(view *v, const pare_model *f, const pare_model *g,
     squares s;
     bool stripped;
     pare_status st = measure(&s, &stripped, v, f, g, set);
-    if (!st) st = suppose(v, PARE_UNKNOWN, ratio(s.apart, s.size), PARE_DEPTH_RELATIVE);
+    if (!st) st = suppose(v, PARE_TRUE, ratio(s.apart, s.size), PARE_DEPTH_RELATIVE);
     if (!st && stripped && s.without > UNSEEN * UNSEEN * s.size)
-        st = suppose(v, PARE_UNKNOWN, ratio(s.apart, s.without), PARE_DEPTH_LOST);
+        st = suppose(v, PARE_TRUE, ratio(s.apart, s.without), PARE_DEPTH_LOST);
     return st;
 }
 
@@ -193,10 +194,13 @@ static pare_status near_by(view *v, const pare_model *f, const pare_model *g,
         if (!(b.radius > 0) || !asked_first(v, i)) continue;
         const char *why = NULL;
         size_t n = 0;
+        pare_ub apriori;
         pare_statement *const to = v->cert->statements + v->cert->nstatements;
         PARE_ASSERT(v->cert->nstatements + DEPTH_BALL_STATEMENTS <= v->room);
-        st = depth_ball(to, &n, &why, v->keep, f, g, set, b, v->cert->domain, scale, pare_ub_inf(),
-                        v->exec, v->err);
+        st = theorems_near(&apriori, f, g, set, b.radius, v->exec, v->err);
+        if (!st)
+            st = depth_ball(to, &n, &why, v->keep, f, g, set, b, v->cert->domain, scale, apriori,
+                            v->exec, v->err);
         v->cert->nstatements += n;
         if (!st && why) st = suppose(v, PARE_FALSE, NAN, pare_sprintf(v->keep, "balls: %s", why));
     }
@@ -204,12 +208,6 @@ static pare_status near_by(view *v, const pare_model *f, const pare_model *g,
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
-
-static pare_status from_norms(view *v)
-{
-    v->cert->apriori = INFINITY;
-    return suppose(v, PARE_FALSE, NAN, "a priori: a theorem covers nets of this kind");
-}
 
 static pare_status fill(view *v, const pare_cert *claimed, const pare_model *f, const pare_model *g,
                         const pare_inputs *set, bool next)
@@ -229,7 +227,7 @@ static pare_status fill(view *v, const pare_cert *claimed, const pare_model *f, 
     c->rounding = o.gap.rounding.v;
     rows_and_auc(v, &o);
     st = kinds_of(v, f, g);
-    if (!st) st = from_norms(v);
+    if (!st) st = theorems_say(c, v->keep, f, g, set, v->exec, v->err);
     if (!st) st = evidence(v, f, g, set);
     if (!st) st = near_by(v, f, g, set, o.gap.scale);
     return !st && next ? next_input(v, set) : st;
