@@ -136,7 +136,7 @@ static pare_status attention_sublayer(pair *y, const pair_ctx *c, const pair *x,
 {
     const pare_attn *const at = &c->c[0].m->blocks[b].attn;
     const attn_norms *const n = &c->c[0].norms->attn[b];
-    pair z, sum;
+    pair z = {0}, sum = {0};
     const pare_attn *const reader = attn_reads(at) ? at : &c->c[1].m->blocks[b].attn;
     pare_status st = pair_norm(&z, c, x, &reader->in_norm, err);
     if (st == PARE_OK) st = pair_attn(&sum, c, &z, b, err);
@@ -148,7 +148,7 @@ static pare_status ffn_sublayer(pair *y, const pair_ctx *c, const pair *x, size_
 {
     const pare_ffn *const f = &c->c[0].m->blocks[b].ffn;
     const ffn_norms *const n = &c->c[0].norms->ffn[b];
-    pair z, sum;
+    pair z = {0}, sum = {0};
     pare_status st = pair_norm(&z, c, x, &f->in_norm, err);
     if (st == PARE_OK) st = pair_ffn(&sum, c, &z, b, err);
     if (st == PARE_OK) st = pair_skip(&sum, c, x, &f->skip, &c->ops->ffn[b].skip, &n->skip, err);
