@@ -12,10 +12,13 @@ bool same_weight(const pare_weight *a, const pare_weight *b)
 bool same_norm(const pare_norm *a, const pare_norm *b)
 {
     if (a->kind == PARE_NORM_NONE && b->kind == PARE_NORM_NONE) return true;
-    return a->kind == b->kind && a->eps == b->eps && a->divisor == b->divisor &&
-           a->shift == b->shift && same_weight(&a->gain, &b->gain) &&
-           same_weight(&a->bias, &b->bias) && same_weight(&a->offset, &b->offset) &&
-           same_weight(&a->mean, &b->mean) && same_weight(&a->var, &b->var);
+    /* Only what the kind reads. */
+    const bool divides = a->kind == PARE_NORM_LAYER || a->kind == PARE_NORM_RMS;
+    if (divides && (a->divisor != b->divisor || a->shift != b->shift)) return false;
+    return a->kind == b->kind && (a->kind == PARE_NORM_MEAN || a->eps == b->eps) &&
+           same_weight(&a->gain, &b->gain) && same_weight(&a->bias, &b->bias) &&
+           same_weight(&a->offset, &b->offset) && same_weight(&a->mean, &b->mean) &&
+           same_weight(&a->var, &b->var);
 }
 
 static bool same_skip(const pare_skip *a, const pare_skip *b)

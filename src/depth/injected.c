@@ -15,6 +15,12 @@ static bool has_ball(const pare_norm *n)
     return divides && n->divisor > 0 && n->shift >= 0 && n->eps >= 0;
 }
 
+/* What says the same of every input needs no norm of it. */
+static bool reads_input(const pare_attn *a)
+{
+    return a->kind != PARE_ATTN_ZERO && a->kind != PARE_ATTN_CONST;
+}
+
 static affine_map gains(calc *k, const pare_norm *n, size_t d)
 {
     imat row = imat_row(k, &n->gain, 0, d);
@@ -51,7 +57,8 @@ pare_status depth_injected(pare_ub *out, const pare_model *f, const pare_model *
     if (same_attn(fa, ga)) return PARE_OK;
     *out = pare_ub_inf();
     if (fa->kind == PARE_ATTN_NONE || ga->kind == PARE_ATTN_NONE || fa->din != ga->din ||
-        fa->dout != ga->dout || !has_ball(&fa->in_norm) || !same_norm(&fa->in_norm, &ga->in_norm))
+        fa->dout != ga->dout || !has_ball(&fa->in_norm) ||
+        (reads_input(ga) && !same_norm(&fa->in_norm, &ga->in_norm)))
         return PARE_OK;
     calc k = {pare_arena_new(), err, PARE_OK};
     if (!k.a) return pare_no_memory(err);
