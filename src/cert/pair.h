@@ -139,7 +139,6 @@ bool attn_has_heads(const pare_attn *at);
 bool attn_reads(const pare_attn *at);
 /* Why the two are no pair; NULL: they are. */
 const char *pair_refuses(const pare_model *f, const pare_model *g);
-bool weight_equal(const pare_weight *a, const pare_weight *b);
 
 /* ---- the streams --------------------------------------------------------------------------- */
 
