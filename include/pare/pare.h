@@ -25,8 +25,10 @@
 #ifndef PARE_PARE_H
 #define PARE_PARE_H
 
+#include <pare/alike.h>
 #include <pare/array.h>
 #include <pare/attention.h>
+#include <pare/ball.h>
 #include <pare/base.h>
 #include <pare/cert.h>
 #include <pare/data.h>
