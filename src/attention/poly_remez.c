@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum {
-    POINTS = PARE_POLY_MOST_DEGREE + 2,
+    POINTS = POLY_MOST_DEGREE + 2,
     PER_POINT = 32,            /* places of the grid for each point of the exchange */
     GRID = PER_POINT * POINTS, /* at most */
     ROUNDS = 30,               /* of the exchange: it converges quadratically */
@@ -65,10 +65,10 @@ static pare_ub miss_at(const double *c, size_t degree, double x)
 typedef struct claim {
     const double *c;
     size_t degree;
-    double r[PARE_POLY_MOST_DEGREE + 1],
-        abs_r[PARE_POLY_MOST_DEGREE + 1]; /* p - 2 p' + p''; its terms' sizes */
-    pare_ub top;                          /* largest value at an end of a cell so far */
-    pare_ub all;                          /* over the cells done */
+    double r[POLY_MOST_DEGREE + 1],
+        abs_r[POLY_MOST_DEGREE + 1]; /* p - 2 p' + p''; its terms' sizes */
+    pare_ub top;                     /* largest value at an end of a cell so far */
+    pare_ub all;                     /* over the cells done */
 } claim;
 
 static void second_slope(claim *w)
@@ -86,7 +86,7 @@ static void second_slope(claim *w)
 static pare_ub bend(const claim *w, double mid, double half)
 {
     const size_t g = w->degree;
-    double t[PARE_POLY_MOST_DEGREE + 1];
+    double t[POLY_MOST_DEGREE + 1];
     memcpy(t, w->r, (g + 1) * sizeof *t);
     for (size_t k = 0; k < g; k++) /* repeated synthetic division: r expanded at mid */
         for (size_t i = g; i-- > k;) t[i] += mid * t[i + 1];
@@ -125,7 +125,7 @@ static void prove_cell(claim *w, double a, pare_ub fa, double b, pare_ub fb, int
 
 pare_ub poly_relative_error(const double *c, size_t degree, double bound)
 {
-    PARE_ASSERT(degree <= PARE_POLY_MOST_DEGREE && bound >= 0);
+    PARE_ASSERT(degree <= POLY_MOST_DEGREE && bound >= 0);
     for (size_t k = 0; k <= degree; k++)
         if (!isfinite(c[k])) return pare_ub_inf();
     if (!(bound < TOO_FAR)) return pare_ub_inf();
@@ -237,7 +237,7 @@ static bool exchange(double *t, const grid *g, const double *f, size_t need)
 }
 
 typedef struct choice {
-    double c[PARE_POLY_MOST_DEGREE + 1]; /* in t = x / bound */
+    double c[POLY_MOST_DEGREE + 1]; /* in t = x / bound */
     double est;
 } choice;
 
@@ -251,7 +251,7 @@ static void offer(choice *best, const grid *g, const double *c, size_t degree)
 
 static void run_exchange(choice *best, const grid *g, size_t degree)
 {
-    double t[POINTS], c[PARE_POLY_MOST_DEGREE + 1], f[GRID + 1];
+    double t[POINTS], c[POLY_MOST_DEGREE + 1], f[GRID + 1];
     for (size_t k = 0; k < degree + 2; k++) t[k] = -cos(M_PI * (double)k / (double)(degree + 1));
     for (int round = 0; round < ROUNDS; round++) {
         const double before = best->est;
@@ -265,7 +265,7 @@ static void run_exchange(choice *best, const grid *g, size_t degree)
 
 static void offer_chebyshev(choice *best, const grid *g, size_t degree)
 {
-    double t[POINTS], y[POINTS], c[PARE_POLY_MOST_DEGREE + 1];
+    double t[POINTS], y[POINTS], c[POLY_MOST_DEGREE + 1];
     for (size_t k = 0; k <= degree; k++) {
         t[k] = -cos(M_PI * ((double)k + 0.5) / (double)(degree + 1));
         y[k] = exp(g->bound * t[k]);
@@ -276,34 +276,56 @@ static void offer_chebyshev(choice *best, const grid *g, size_t degree)
 
 static double taylor_est(const grid *g, size_t degree)
 {
-    double c[PARE_POLY_MOST_DEGREE + 1] = {1};
+    double c[POLY_MOST_DEGREE + 1] = {1};
     for (size_t k = 1; k <= degree; k++) c[k] = c[k - 1] * g->bound / (double)k;
     return largest_est(g, c, degree);
 }
 
 /* ---- what is asked for ----------------------------------------------------------------------- */
 
-pare_status pare_poly_remez(double *coef, pare_ub *eps, size_t degree, double B, pare_err *err)
+poly_fit poly_taylor(double bound, size_t degree)
 {
-    if (degree > PARE_POLY_MOST_DEGREE || !(B >= 0))
-        return pare_fail(err, PARE_ERR_USAGE,
-                         "a polynomial of degree %zu on [-%g, %g]: the degree "
-                         "is at most %d, the interval not negative",
-                         degree, B, B, PARE_POLY_MOST_DEGREE);
-    choice best = {.est = INFINITY};
-    grid g;
-    double power = 1, term = 1;
-    if (B > 0 && B < TOO_FAR) {
-        fill_grid(&g, B, degree);
-        offer_chebyshev(&best, &g, degree);
-        run_exchange(&best, &g, degree);
-        if (!(best.est < taylor_est(&g, degree))) best.est = INFINITY;
-    }
+    poly_fit fit = {.degree = degree};
+    double term = 1;
     for (size_t k = 0; k <= degree; k++) {
-        coef[k] = best.est < INFINITY ? best.c[k] / power : term;
-        power *= B;
-        term /= (double)(k + 1);
+        if (k) term /= (double)k;
+        fit.c[k] = term;
     }
-    *eps = poly_relative_error(coef, degree, B);
-    return PARE_OK;
+    fit.error = poly_relative_error(fit.c, degree, bound);
+    return fit;
+}
+
+poly_fit poly_remez(double bound, size_t degree)
+{
+    PARE_ASSERT(degree <= POLY_MOST_DEGREE && bound >= 0);
+    if (bound == 0 || !(bound < TOO_FAR)) return poly_taylor(bound, degree);
+    grid g;
+    choice best = {.est = INFINITY};
+    fill_grid(&g, bound, degree);
+    offer_chebyshev(&best, &g, degree);
+    run_exchange(&best, &g, degree);
+    if (!(best.est < taylor_est(&g, degree))) return poly_taylor(bound, degree);
+    poly_fit fit = {.degree = degree};
+    double power = 1;
+    for (size_t k = 0; k <= degree; k++, power *= bound) fit.c[k] = best.c[k] / power;
+    fit.error = poly_relative_error(fit.c, degree, bound);
+    return fit;
+}
+
+pare_ub poly_variation(pare_ub relative)
+{
+    if (!(relative.v < 1)) return pare_ub_inf();
+    /* 1 - e^2 from below, its root from below */
+    const double rest = nextafter(1 - pare_ub_mul(relative, relative).v, 0);
+    return pare_ub_div(relative, nextafter(1 + nextafter(sqrt(rest), 0), 0));
+}
+
+bool poly_least_degree(poly_fit *out, double bound, double variation, size_t most)
+{
+    for (size_t g = 0; g <= most && g <= POLY_MOST_DEGREE; g++) {
+        const poly_fit fit = poly_remez(bound, g);
+        if (g == 0 || fit.error.v < out->error.v) *out = fit;
+        if (poly_variation(fit.error).v <= variation) return true;
+    }
+    return false;
 }
