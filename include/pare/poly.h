@@ -45,20 +45,10 @@ PARE_MUST_USE pare_status pare_monomials_adaptive(pare_monomials *out, pare_ub *
 
 /* ---- polynomials ------------------------------------------------------------------------- */
 
-enum { PARE_POLY_MOST_DEGREE = 20 };
-
-/* coef[m] = 1/m!, m <= degree. */
-void pare_poly_taylor(double *coef, size_t degree);
-/* Proven: |T(x) e^-x - 1| <= e^B B^(g+1) / (g+1)! for |x| <= B. */
-pare_ub pare_poly_taylor_error(size_t degree, pare_ub B);
-/* kappa(B) = sum_{k > g} B^(k-g-1) / k!, so that |e^x - T(x)| <= kappa(B) |x|^(g+1), |x| <= B. */
-pare_ub pare_poly_kappa(size_t degree, pare_ub B);
-/* The polynomial of smallest relative error on [-B, B]; *eps bounds |p(x) e^-x - 1| there. */
-PARE_MUST_USE pare_status pare_poly_remez(double *coef, pare_ub *eps, size_t degree, double B,
-                                          pare_err *err);
-/* Weights with a relative error of at most eps move a softmax by at most this total variation:
- * eps / (1 + sqrt(1 - eps^2)); 1 when eps >= 1. */
-pare_ub pare_poly_tv(pare_ub eps);
+/* The smallest degree whose best polynomial (Remez, relative error) on [-B, B] moves a softmax by
+ * at most `variation`, and what is proven for it; false: none up to 24, *degree and *tv are the
+ * best that was tried. What a probe says of a head: C(d + degree, degree) features would do. */
+bool pare_poly_degree(size_t *degree, pare_ub *tv, double B, double variation);
 
 /* ---- the plan of one head ---------------------------------------------------------------- */
 
@@ -93,9 +83,10 @@ typedef struct pare_poly_plan {
     double scale, tolerance;
     const double *qc, *kc; /* d: midranges of queries and keys; f32 numbers for f32 data */
     pare_ub B;             /* |q'_i.k'_j| <= B for all pairs but those of heavy keys */
+    pare_ub query;        /* |q'_i|_2 <= query for all queries */
     pare_ub key;           /* |k'_j|_2 <= key for all but the heavy keys */
     size_t degree;
-    const double *coef;   /* degree + 1 */
+    const double *coef;   /* table.degree + 1; 0 beyond `degree` */
     pare_ub eps, tv;      /* relative error of p on [-B, B]; what it means for the result */
     pare_monomials table; /* empty for EXACT */
     size_t nheavy;
