@@ -83,7 +83,7 @@ typedef struct pare_poly_plan {
     double scale, tolerance;
     const double *qc, *kc; /* d: midranges of queries and keys; f32 numbers for f32 data */
     pare_ub B;             /* |q'_i.k'_j| <= B for all pairs but those of heavy keys */
-    pare_ub query;        /* |q'_i|_2 <= query for all queries */
+    pare_ub query;         /* |q'_i|_2 <= query for all queries */
     pare_ub key;           /* |k'_j|_2 <= key for all but the heavy keys */
     size_t degree;
     const double *coef;   /* table.degree + 1; 0 beyond `degree` */
@@ -157,4 +157,11 @@ PARE_MUST_USE pare_status pare_poly_backward_f64(pare_mat *dq, pare_mat *dk, par
                                                  const pare_mat *q, const pare_mat *k,
                                                  const pare_mat *v, const uint8_t *exact,
                                                  size_t chunk, pare_err *err);
+/* The same in f32, over the threads; same bits for any number of them. `plan` is of these very q
+ * and k, `exact` what the forward pass has kept. */
+PARE_MUST_USE pare_status pare_poly_backward_f32(pare_mat32 *dq, pare_mat32 *dk, pare_mat32 *dv,
+                                                 const pare_mat32 *dy, const pare_poly_plan *plan,
+                                                 const pare_mat32 *q, const pare_mat32 *k,
+                                                 const pare_mat32 *v, const uint8_t *exact,
+                                                 const pare_exec *exec, pare_err *err);
 #endif

@@ -9,10 +9,10 @@
 
 #define POLY_MOST_FEATURES ((size_t)1 << 24)
 enum {
-    POLY_BLOCK = 128,   /* monomials of a block: 128 x 64 rows stay in the first-level cache */
-    POLY_KEYS = 64,     /* keys of a block; rows of a chunk under the causal pattern */
-    POLY_FLUSH = 4,     /* blocks of keys that are added in f32 before f64 takes over */
-    POLY_BINS = 256,    /* of row norms, in the proof */
+    POLY_BLOCK = 128, /* monomials of a block: 128 x 64 rows stay in the first-level cache */
+    POLY_KEYS = 64,   /* keys of a block; rows of a chunk under the causal pattern */
+    POLY_FLUSH = 4,   /* blocks of keys that are added in f32 before f64 takes over */
+    POLY_BINS = 256,  /* of row norms, in the proof */
     POLY_F32_DEGREE = 12
 };
 #define POLY_F32_BOUND 8.0 /* largest B in f32: beyond it cancellation leaves nothing to prove */
@@ -56,10 +56,10 @@ void poly_centre(const poly_side *s, const pare_exec *exec);
 
 /* All that the bound of a row depends on besides its own numbers, by bins of |q'|. */
 typedef struct poly_proof {
-    double per_bin;   /* bins per unit of |q'| */
-    double most;      /* largest |q'| that the bins cover */
-    double tv;        /* of every row; < 0: by moments */
-    double spread;    /* largest distance from the centre, in units of half the range */
+    double per_bin; /* bins per unit of |q'| */
+    double most;    /* largest |q'| that the bins cover */
+    double tv;      /* of every row; < 0: by moments */
+    double spread;  /* largest distance from the centre, in units of half the range */
     double polynomial[POLY_BINS + 1]; /* kappa */
     double raise[POLY_BINS + 1];      /* |q'|^(g-1), the factor before the moment */
     double size[POLY_BINS + 1];       /* sum |c_m| B^m */
@@ -104,19 +104,20 @@ typedef struct poly_job {
     pare_mat32 y;
     size_t n, rows; /* keys; queries */
     size_t d, dv, cols, cols4, chunks;
-    bool moment;   /* the last column is there */
+    bool moment;    /* the last column is there */
     float *qx, *kx; /* n x d, centred, of one size */
     float *qn, *kn; /* norms from above */
     float *w;       /* weights of the keys, e^(a - shift of their chunk) */
     double *shift;  /* of each chunk: the largest a so far (causal), or of all */
     float *centre;  /* of the values, dv */
-    double *by, *by_moment; /* table.ld: what turns sums into coefficients of the queries' monomials */
+    double *by,
+        *by_moment; /* table.ld: what turns sums into coefficients of the queries' monomials */
     uint8_t *heavy; /* n: not in the state; NULL: none */
     float *heavy_k, *heavy_u; /* of the heavy keys, nheavy4 x d and x cols4 */
-    double *bound; /* n */
-    float *sum;    /* n: the denominators, in units of e^shift */
-    bool sums_only; /* nothing but `sum` is wanted */
-    double weight;  /* of all keys in the state, full pattern: set by poly_sweep */
+    double *bound;            /* n */
+    float *sum;               /* n: the denominators, in units of e^shift */
+    bool sums_only;           /* nothing but `sum` is wanted */
+    double weight;            /* of all keys in the state, full pattern: set by poly_sweep */
     poly_sizes sizes;
 } poly_job;
 
@@ -126,6 +127,8 @@ static inline size_t chunk_end(const poly_job *w, size_t chunk)
     return end < w->n ? end : w->n;
 }
 
+/* The queries are centred, scaled and divided by this, the keys multiplied. */
+double poly_balance(const pare_poly_plan *p);
 /* Fills a job whose plan, kernel, q, k, v and sizes are set; in the arena. *fit: false when values
  * are of a size that f32 cannot sum. */
 PARE_MUST_USE pare_status poly_job_new(poly_job *w, pare_arena *a, bool *fit, const pare_exec *exec,
@@ -160,6 +163,10 @@ typedef struct poly_panel_room {
 } poly_panel_room;
 size_t poly_panel_floats(const poly_job *w);
 poly_panel_room poly_panel_at(const poly_job *w, float *at);
+/* o (cols4 x p) = state^T monomials of the rows in r->q, top degree first; those below the highest
+ * degree are left in r->low. */
+void poly_from_state(const poly_job *w, const poly_panel_room *r, const float *state,
+                     const panel *p);
 /* Rows [first, end) of y, with their bounds, from a state of this total weight; state NULL: none.
  * Under the causal pattern they are (part of) one chunk. */
 void poly_rows(const poly_job *w, const poly_panel_room *r, const float *state, double weight,
@@ -181,5 +188,12 @@ PARE_MUST_USE pare_status poly_attend_with(const poly_kernel *kernel, pare_mat32
                                            const pare_poly_plan *plan, const pare_mat32 *q,
                                            const pare_mat32 *k, const pare_mat32 *v,
                                            const pare_exec *exec, pare_err *err);
+/* pare_poly_backward_f32, likewise. */
+PARE_MUST_USE pare_status poly_backward_with(const poly_kernel *kernel, pare_mat32 *dq,
+                                             pare_mat32 *dk, pare_mat32 *dv, const pare_mat32 *dy,
+                                             const pare_poly_plan *plan, const pare_mat32 *q,
+                                             const pare_mat32 *k, const pare_mat32 *v,
+                                             const uint8_t *exact, const pare_exec *exec,
+                                             pare_err *err);
 
 #endif

@@ -2,7 +2,8 @@
  *
  * softmax_j(scale q.k_j) does not change when a constant is added to a row of scores, so keys may
  * be moved by any kc; and scale q.k' = scale qc.k' + scale (q - qc).k', whose first part is a
- * weight of the key. Both steps are exact for every centre; midranges make the second part small. */
+ * weight of the key. Both steps are exact for every centre; midranges make the second part small.
+ */
 #include "poly.h"
 #include <math.h>
 #include <stdatomic.h>
@@ -132,7 +133,8 @@ static double product(const double *with, const float *x, const float *c, size_t
 static void centre_block(void *ctx, size_t b)
 {
     const poly_side *const s = ctx;
-    const size_t d = s->from->cols, n = s->from->rows, end = n - b * ROWS < ROWS ? n : (b + 1) * ROWS;
+    const size_t d = s->from->cols, n = s->from->rows,
+                 end = n - b * ROWS < ROWS ? n : (b + 1) * ROWS;
     for (size_t i = b * ROWS; i < end; i++) {
         const float *const from = s->from->v + i * s->from->ld;
         const float squares = centre_row(s->x ? s->x + i * d : NULL, from, s->centre, s->by, d);

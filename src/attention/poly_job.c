@@ -13,7 +13,7 @@ static pare_status centre_values(poly_job *w, pare_arena *a, bool *fit, const pa
                                  pare_err *err)
 {
     float *const low = pare_alloc(a, w->dv, sizeof *low), *const high =
-                                                               pare_alloc(a, w->dv, sizeof *high);
+                                                              pare_alloc(a, w->dv, sizeof *high);
     w->centre = pare_alloc(a, w->dv, sizeof *w->centre);
     if (!low || !high || !w->centre) return pare_no_memory(err);
     const pare_status st = poly_extremes(low, high, w->v, "values", exec, err);
@@ -105,6 +105,14 @@ static void set_factors(poly_job *w)
     }
 }
 
+/* A power of two brings both sides to one size: their powers then neither leave f32 nor sink below
+ * it. */
+double poly_balance(const pare_poly_plan *p)
+{
+    const double ratio = p->query.v > 0 && p->key.v > 0 ? p->query.v / p->key.v : 1;
+    return exp2(round(log2(ratio) / 2));
+}
+
 static pare_status centre_sides(poly_job *w, pare_arena *a, double *weights, const pare_exec *exec,
                                 pare_err *err)
 {
@@ -117,21 +125,23 @@ static pare_status centre_sides(poly_job *w, pare_arena *a, double *weights, con
         c[w->d + i] = (float)p->kc[i];
         with[i] = p->scale * p->qc[i];
     }
-    /* A power of two brings both sides to one size: their powers then neither leave f32 nor sink
-     * below it. */
-    const double ratio = p->query.v > 0 && p->key.v > 0 ? p->query.v / p->key.v : 1;
-    const double size = exp2(round(log2(ratio) / 2));
-    const poly_side q = {.from = w->q, .centre = c, .by = (float)(p->scale / size), .x = w->qx,
-                         .norm = w->qn};
-    const poly_side k = {.from = w->k, .centre = c + w->d, .by = (float)size, .with = with,
-                         .x = w->kx, .norm = w->kn, .a = weights};
+    const double size = poly_balance(p);
+    const poly_side q = {
+        .from = w->q, .centre = c, .by = (float)(p->scale / size), .x = w->qx, .norm = w->qn};
+    const poly_side k = {.from = w->k,
+                         .centre = c + w->d,
+                         .by = (float)size,
+                         .with = with,
+                         .x = w->kx,
+                         .norm = w->kn,
+                         .a = weights};
     poly_centre(&q, exec);
     poly_centre(&k, exec);
     return PARE_OK;
 }
 
 pare_status poly_job_new(poly_job *w, pare_arena *a, bool *fit, const pare_exec *exec,
-                           pare_err *err)
+                         pare_err *err)
 {
     const pare_poly_plan *const p = w->plan;
     double *weights;

@@ -80,7 +80,8 @@ PARE_AVX512 static void row_avx512(float *phi, const poly_run *runs, size_t n, c
     for (const poly_run *r = runs; r < runs + n; r++) {
         const __m512 by = _mm512_set1_ps(x[r->var]);
         for (size_t i = 0; i < r->count; i += 16)
-            _mm512_storeu_ps(phi + r->to + i, _mm512_mul_ps(_mm512_loadu_ps(phi + r->from + i), by));
+            _mm512_storeu_ps(phi + r->to + i,
+                             _mm512_mul_ps(_mm512_loadu_ps(phi + r->from + i), by));
     }
 }
 
@@ -187,7 +188,8 @@ PARE_AVX2 static void row_avx2(float *phi, const poly_run *runs, size_t n, const
     for (const poly_run *r = runs; r < runs + n; r++) {
         const __m256 by = _mm256_set1_ps(x[r->var]);
         for (size_t i = 0; i < r->count; i += 8)
-            _mm256_storeu_ps(phi + r->to + i, _mm256_mul_ps(_mm256_loadu_ps(phi + r->from + i), by));
+            _mm256_storeu_ps(phi + r->to + i,
+                             _mm256_mul_ps(_mm256_loadu_ps(phi + r->from + i), by));
     }
 }
 
@@ -257,7 +259,7 @@ size_t poly_kernels(poly_kernel out[3])
     tile_kernel tiles[3];
     const size_t n = tile_kernels(tiles);
     for (size_t i = 0; i < n; i++)
-        out[i] = (poly_kernel){tiles[i].name,  tiles[i],       row_portable,   columns_portable,
+        out[i] = (poly_kernel){tiles[i].name,   tiles[i],       row_portable,   columns_portable,
                                gather_portable, flush_portable, narrow_portable};
 #if defined(__x86_64__)
     for (size_t i = 0; i < n; i++) {

@@ -55,8 +55,9 @@ pare_status pare_monomials_graded(pare_monomials *out, pare_arena *a, size_t d, 
         const size_t level = first;
         first = t.at;
         for (size_t v = 0; v < d; v++) {
-            const size_t prefix = m == 1 ? 1 : pare_monomials_count(v + 1, m - 1) -
-                                                   pare_monomials_count(v + 1, m - 2);
+            const size_t prefix =
+                m == 1 ? 1
+                       : pare_monomials_count(v + 1, m - 1) - pare_monomials_count(v + 1, m - 2);
             for (size_t i = 0; i < prefix; i++) put(&t, level + i, v);
         }
     }

@@ -27,9 +27,9 @@ static size_t most_exact(const poly_job *w)
 static poly_panel_room lay_out(const poly_job *w, float *at, size_t *need)
 {
     const size_t p = most_lanes(w), keys = most_exact(w);
-    const size_t sizes[8] = {w->d * p,        (w->table.low + 1) * p, POLY_BLOCK * p,
-                             w->cols4 * p,    keys * p,               p,
-                             keys * w->d,     keys * w->cols4};
+    const size_t sizes[8] = {
+        w->d * p,    (w->table.low + 1) * p, POLY_BLOCK * p, w->cols4 * p, keys * p, p,
+        keys * w->d, keys * w->cols4};
     float *part[8];
     *need = 0;
     for (size_t i = 0; i < 8; i++) {
@@ -56,9 +56,8 @@ poly_panel_room poly_panel_at(const poly_job *w, float *at)
     return r;
 }
 
-/* o (cols4 x p) = state^T monomials, top degree first. */
-static void from_state(const poly_job *w, const poly_panel_room *r, const float *state,
-                       const panel *p)
+void poly_from_state(const poly_job *w, const poly_panel_room *r, const float *state,
+                     const panel *p)
 {
     const poly_table *const t = &w->table;
     const poly_kernel *const k = w->kernel;
@@ -145,7 +144,7 @@ void poly_rows(const poly_job *w, const poly_panel_room *r, const float *state, 
         p.p = p.v * lanes;
         pack_queries(r->q, p.p, w->qx + i * w->d, w->d, p.rows, w->d, 1);
         if (state)
-            from_state(w, r, state, &p);
+            poly_from_state(w, r, state, &p);
         else
             memset(r->o, 0, w->cols4 * p.p * sizeof *r->o);
         bool exact = add_heavy(w, r, chunk, causal ? begin : w->n, &p);

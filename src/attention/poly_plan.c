@@ -14,8 +14,8 @@ enum { QUERIES = 64, KEYS = 256 }; /* of the sample, at most */
 
 /* ---- work ----------------------------------------------------------------------------------- */
 
-#define EXP_WORK     14.0 /* of one score beside its products */
-#define FEATURE_WORK 4.0  /* of one monomial of one row, to be made */
+#define EXP_WORK     14.0  /* of one score beside its products */
+#define FEATURE_WORK 4.0   /* of one monomial of one row, to be made */
 #define ROW_WORK     400.0 /* of one row, whatever the degree */
 
 double poly_exact_work(double pairs, size_t d, size_t dv)
@@ -165,8 +165,8 @@ static void try_taylor(search *s, const sample *m, size_t g)
         return;
     }
     const double n = (double)p->n;
-    choice c = {.kind = PARE_POLY_TAYLOR, .degree = g,
-                .work = poly_work(n, r, p->dv + 2, p->causal)};
+    choice c = {
+        .kind = PARE_POLY_TAYLOR, .degree = g, .work = poly_work(n, r, p->dv + 2, p->causal)};
     if (!(c.work < s->best.work)) return; /* nor will it with rows left over */
     const odds o = odds_of(m, p, g, r);
     double left = o.lengths * s->exact;
@@ -215,7 +215,8 @@ typedef struct ranked {
 static int longer_first(const void *a, const void *b)
 {
     const ranked *const x = a, *const y = b;
-    return x->norm != y->norm ? (x->norm < y->norm ? 1 : -1) : (x->row > y->row) - (x->row < y->row);
+    return x->norm != y->norm ? (x->norm < y->norm ? 1 : -1)
+                              : (x->row > y->row) - (x->row < y->row);
 }
 
 static int ascending(const void *a, const void *b)
@@ -380,8 +381,12 @@ pare_status pare_poly_plan_f32(pare_poly_plan *out, pare_arena *a, const pare_ma
                                const pare_poly_opts *opts, const pare_exec *exec, pare_err *err)
 {
     PARE_ASSERT(q->rows == k->rows && q->cols == k->cols && opts->tolerance > 0);
-    *out = (pare_poly_plan){.kind = PARE_POLY_EXACT, .causal = p->kind == PARE_CAUSAL,
-                            .n = q->rows, .d = q->cols, .dv = dv, .scale = scale,
+    *out = (pare_poly_plan){.kind = PARE_POLY_EXACT,
+                            .causal = p->kind == PARE_CAUSAL,
+                            .n = q->rows,
+                            .d = q->cols,
+                            .dv = dv,
+                            .scale = scale,
                             .tolerance = opts->tolerance};
     if (p->kind != PARE_FULL && p->kind != PARE_CAUSAL) {
         snprintf(out->why, sizeof out->why, "exact: the pattern is a %s",

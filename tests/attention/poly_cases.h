@@ -18,7 +18,8 @@ static inline pare_mat normal_mat(pare_arena *a, size_t rows, size_t cols, doubl
 {
     const pare_mat m = pare_mat_new(a, rows, cols);
     assert_non_null(m.v);
-    for (size_t i = 0; i < rows * cols; i++) m.v[i] = mean + sigma * pare_rng_normal(r);
+    for (size_t i = 0; i < rows * cols; i++)
+        m.v[i] = (double)(float)(mean + sigma * pare_rng_normal(r)); /* exact in both engines */
     return m;
 }
 
@@ -35,6 +36,21 @@ static inline double *midrange(pare_arena *a, const pare_mat *x)
         c[j] = (double)(float)(lo / 2 + hi / 2);
     }
     return c;
+}
+
+/* Largest distance of a row from the centre, times `by`. */
+static inline pare_ub reach(const pare_mat *x, const double *centre, double by)
+{
+    double top = 0;
+    for (size_t i = 0; i < x->rows; i++) {
+        double sum = 0;
+        for (size_t c = 0; c < x->cols; c++) {
+            const double t = by * (pare_row(x, i)[c] - centre[c]);
+            sum += t * t;
+        }
+        top = fmax(top, sqrt(sum));
+    }
+    return pare_ub_of(top * (1 + 1e-12));
 }
 
 /* All monomials up to `degree` (or, with `some`, a set that is not all of them), Remez on
@@ -67,6 +83,8 @@ static inline poly_case poly_case_new(pare_arena *a, size_t n, size_t d, size_t 
                               .kc = midrange(a, &c.k),
                               .degree = degree,
                               .coef = coef};
+    c.plan.query = reach(&c.q, c.plan.qc, c.plan.scale);
+    c.plan.key = reach(&c.k, c.plan.kc, 1);
     pare_ub tail;
     pare_err err = {0};
     assert_ok(pare_monomials_adaptive(&c.plan.table, &tail, a, size, d, 0,
@@ -104,7 +122,7 @@ static inline bool is_heavy(const poly_case *c, size_t j)
 }
 
 /* Row i of the result. */
-static inline void poly_row(const poly_case *c, size_t i, double *y)
+static inline void poly_result(const poly_case *c, size_t i, double *y)
 {
     const size_t seen = c->plan.causal ? i + 1 : c->n;
     const bool whole = c->plan.kind == PARE_POLY_EXACT || (c->exact && c->exact[i]);
@@ -125,7 +143,7 @@ static inline double poly_loss(const poly_case *c)
 {
     double y[64], loss = 0;
     for (size_t i = 0; i < c->n; i++) {
-        poly_row(c, i, y);
+        poly_result(c, i, y);
         for (size_t e = 0; e < c->dv; e++) loss += y[e] * pare_row(&c->dy, i)[e];
     }
     return loss;

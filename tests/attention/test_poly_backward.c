@@ -1,5 +1,6 @@
 /* Tests src/attention/poly_backward*.c: gradients of the function that is computed. */
 #include "poly_cases.h"
+#include "../../src/attention/poly.h"
 
 typedef struct grads {
     pare_mat dq, dk, dv;
@@ -142,6 +143,170 @@ static void exact_rows_are_the_exact_gradient(void **state)
     }
 }
 
+/* ---- f32 ------------------------------------------------------------------------------------- */
+
+enum { GAP = 3 }; /* floats between two rows, that belong to nobody */
+#define CANARY 12345.5f
+
+static pare_mat32 mat32_new(pare_arena *a, size_t rows, size_t cols)
+{
+    const pare_mat32 m = {rows, cols, cols + GAP,
+                          pare_alloc(a, rows * (cols + GAP) + 1, sizeof(float))};
+    assert_non_null(m.v);
+    for (size_t i = 0; i < rows * m.ld; i++) m.v[i] = i % m.ld < cols ? 0 : CANARY;
+    return m;
+}
+
+static pare_mat32 narrow_mat(pare_arena *a, const pare_mat *x)
+{
+    const pare_mat32 m = mat32_new(a, x->rows, x->cols);
+    for (size_t i = 0; i < x->rows; i++)
+        for (size_t c = 0; c < x->cols; c++) m.v[i * m.ld + c] = (float)pare_row(x, i)[c];
+    return m;
+}
+
+typedef struct grads32 {
+    pare_mat32 dq, dk, dv;
+} grads32;
+
+static grads32 backward32(pare_arena *a, const poly_case *c, const poly_kernel *kernel, int threads)
+{
+    const pare_mat32 q = narrow_mat(a, &c->q), k = narrow_mat(a, &c->k), v = narrow_mat(a, &c->v);
+    const pare_mat32 dy = narrow_mat(a, &c->dy);
+    grads32 g = {mat32_new(a, c->n, c->d), mat32_new(a, c->n, c->d), mat32_new(a, c->n, c->dv)};
+    const pare_exec exec = {.threads = threads};
+    pare_err err = {0};
+    assert_ok(poly_backward_with(kernel, &g.dq, &g.dk, &g.dv, &dy, &c->plan, &q, &k, &v, c->exact,
+                                 &exec, &err),
+              &err);
+    return g;
+}
+
+static void check_near(const pare_mat32 *x, const pare_mat *want, const char *name)
+{
+    double size = 1e-6;
+    for (size_t i = 0; i < want->rows * want->cols; i++) size = fmax(size, fabs(want->v[i]));
+    for (size_t i = 0; i < x->rows; i++) {
+        for (size_t c = 0; c < x->cols; c++) {
+            const double gap = fabs((double)x->v[i * x->ld + c] - pare_row(want, i)[c]);
+            if (!(gap <= 2e-5 * size)) print_error("%s, row %zu, column %zu:\n", name, i, c);
+            assert_le(gap, 2e-5 * size);
+        }
+        for (size_t c = x->cols; c < x->ld; c++) assert_true(x->v[i * x->ld + c] == CANARY);
+    }
+}
+
+static void check_kernels(pare_arena *a, poly_case *c)
+{
+    poly_kernel kernels[3];
+    const size_t count = poly_kernels(kernels);
+    c->chunk = POLY_KEYS;
+    const grads want = backward(a, c);
+    for (size_t i = 0; i < count; i++) {
+        const grads32 g = backward32(a, c, &kernels[i], 1);
+        check_near(&g.dq, &want.dq, kernels[i].name);
+        check_near(&g.dk, &want.dk, kernels[i].name);
+        check_near(&g.dv, &want.dv, kernels[i].name);
+    }
+}
+
+static void f32_is_the_reference_for_every_shape_and_kernel(void **state)
+{
+    (void)state;
+    static const size_t shape[][4] = {
+        /* n, d, dv, degree */
+        {1, 1, 1, 0},    {5, 3, 2, 1},    {64, 3, 4, 2},  {65, 5, 7, 3},   {130, 2, 3, 5},
+        {300, 8, 16, 3}, {70, 16, 70, 2}, {70, 70, 5, 1}, {1300, 4, 4, 2}, {200, 7, 1, 0}};
+    for (size_t s = 0; s < sizeof shape / sizeof *shape; s++)
+        for (int causal = 0; causal < 2; causal++) {
+            pare_arena *const a = pare_arena_new();
+            poly_case c = poly_case_new(a, shape[s][0], shape[s][1], shape[s][2], shape[s][3],
+                                        false, 0.6 / sqrt((double)shape[s][1]), causal, 50 + s);
+            check_kernels(a, &c);
+            pare_arena_free(a);
+        }
+}
+
+static void f32_knows_heavy_keys_exact_rows_and_chosen_monomials(void **state)
+{
+    (void)state;
+    static const size_t heavy[] = {0, 3, 63, 64, 130, 199};
+    for (int mask = 0; mask < 16; mask++) {
+        const bool causal = mask & 1, exact = mask & 2, heavies = mask & 4, some = mask & 8;
+        pare_arena *const a = pare_arena_new();
+        poly_case c = poly_case_new(a, 200, 5, 6, 3, some, 0.3, causal, 70 + (uint64_t)mask);
+        if (heavies) c.plan.nheavy = 6, c.plan.heavy = heavy;
+        if (exact) {
+            c.exact = pare_alloc(a, c.n, 1);
+            c.exact[0] = c.exact[66] = c.exact[67] = c.exact[199] = 1;
+        }
+        check_kernels(a, &c);
+        if (exact) memset(c.exact, 1, c.n);
+        check_kernels(a, &c);
+        c.plan.kind = PARE_POLY_EXACT;
+        check_kernels(a, &c);
+        pare_arena_free(a);
+    }
+}
+
+/* Weights that grow by e^30 along the keys, and fall: units that only ever fade. */
+static void f32_survives_weights_that_run_away(void **state)
+{
+    (void)state;
+    for (int down = 0; down < 2; down++) {
+        pare_arena *const a = pare_arena_new();
+        poly_case c = poly_case_new(a, 400, 3, 3, 3, false, 0.2, true, 90);
+        double *const qc = pare_alloc(a, 3, sizeof *qc);
+        for (size_t i = 0; i < c.n; i++) {
+            pare_row_mut(&c.k, i)[0] = 0.01 * (down ? -(double)i : (double)i);
+            pare_row_mut(&c.k, i)[0] = (double)(float)pare_row(&c.k, i)[0];
+            for (size_t e = 0; e < 3; e++)
+                pare_row_mut(&c.q, i)[e] = (double)(float)(e == 0 ? 10 + 0.05 * pare_row(&c.q, i)[0]
+                                                                  : pare_row(&c.q, i)[e]);
+        }
+        qc[0] = 10;
+        c.plan.qc = qc;
+        c.plan.query = reach(&c.q, qc, c.plan.scale);
+        c.plan.key = reach(&c.k, c.plan.kc, 1);
+        check_kernels(a, &c);
+        pare_arena_free(a);
+    }
+}
+
+/* A row that the exact kernel has computed may be far outside of what f32 can raise to a power. */
+static void a_row_far_out_spoils_nothing(void **state)
+{
+    (void)state;
+    for (int causal = 0; causal < 2; causal++) {
+        pare_arena *const a = pare_arena_new();
+        poly_case c = poly_case_new(a, 150, 3, 2, 4, false, 0.3, causal, 91);
+        c.exact = pare_alloc(a, c.n, 1);
+        c.exact[70] = 1;
+        for (size_t e = 0; e < 3; e++) pare_row_mut(&c.q, 70)[e] = (double)(e ? 0x1p40f : -0x1p40f);
+        check_kernels(a, &c);
+        pare_arena_free(a);
+    }
+}
+
+static void the_bits_do_not_depend_on_threads(void **state)
+{
+    (void)state;
+    static const size_t heavy[] = {5, 900};
+    poly_kernel kernels[3];
+    poly_kernels(kernels);
+    for (int causal = 0; causal < 2; causal++) {
+        pare_arena *const a = pare_arena_new();
+        poly_case c = poly_case_new(a, 3000, 4, 3, 2, false, 0.3, causal, 92);
+        c.plan.nheavy = 2, c.plan.heavy = heavy;
+        const grads32 one = backward32(a, &c, &kernels[0], 1),
+                      more = backward32(a, &c, &kernels[0], 3);
+        assert_memory_equal(one.dq.v, more.dq.v, c.n * one.dq.ld * sizeof(float));
+        assert_memory_equal(one.dk.v, more.dk.v, c.n * one.dk.ld * sizeof(float));
+        assert_memory_equal(one.dv.v, more.dv.v, c.n * one.dv.ld * sizeof(float));
+        pare_arena_free(a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -149,6 +314,11 @@ int main(void)
         cmocka_unit_test(every_degree_and_width),
         cmocka_unit_test(a_better_polynomial_is_nearer_to_the_gradient_of_attention),
         cmocka_unit_test(exact_rows_are_the_exact_gradient),
+        cmocka_unit_test(f32_is_the_reference_for_every_shape_and_kernel),
+        cmocka_unit_test(f32_knows_heavy_keys_exact_rows_and_chosen_monomials),
+        cmocka_unit_test(f32_survives_weights_that_run_away),
+        cmocka_unit_test(a_row_far_out_spoils_nothing),
+        cmocka_unit_test(the_bits_do_not_depend_on_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
