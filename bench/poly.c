@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { RUNS = 3, SLICE = 2048, ALL_ROWS = 16384, CHECKED = 64 };
+enum { RUNS = 7, SLICE = 2048, ALL_ROWS = 16384, CHECKED = 64 };
 #define LOGIT_STD 0.1
 
 typedef struct bench {

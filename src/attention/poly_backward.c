@@ -346,6 +346,8 @@ static pare_status sweeps(poly_back *b, const pare_poly_plan *plan, pare_arena *
     b->g = pare_alloc(a, b->w.n, b->w.cols4 * sizeof *b->g);
     if (plan->causal) b->du = pare_alloc(a, b->w.n, b->w.cols4 * sizeof *b->du);
     if (!b->g || (plan->causal && !b->du)) return pare_no_memory(err);
+    for (size_t i = 0; b->exact && i < b->w.n; i++) /* its monomials may be beyond f32 */
+        if (b->exact[i]) memset(b->w.qx + i * b->w.d, 0, b->w.d * sizeof *b->w.qx);
     st = run_sweep(b, false, exec, err);
     if (!st) st = run_sweep(b, true, exec, err);
     return st ? st : exact_rows_back(b, exec, err);

@@ -216,18 +216,13 @@ static direct chunk_of(const poly_back *b, const poly_back_room *r, size_t chunk
                     .ldu = w->cols4};
 }
 
-static bool left_out(const poly_back *b, size_t i)
-{
-    return b->exact && b->exact[i];
-}
-
 /* in = d loss / d [numerator, denominator] from o. */
 static void slopes_of_sums(const poly_back *b, const poly_back_room *r, const panel *p)
 {
     const poly_job *const w = &b->w;
     memset(r->in, 0, w->cols4 * p->p * sizeof *r->in);
     for (size_t i = 0; i < p->rows; i++) {
-        if (left_out(b, p->first + i)) continue;
+        if (b->exact && b->exact[p->first + i]) continue;
         const float *const dy = b->dy->v + (p->first + i) * b->dy->ld;
         const float inverse = 1 / r->r.o[w->dv * p->p + i];
         float sum = 0;
@@ -239,20 +234,12 @@ static void slopes_of_sums(const poly_back *b, const poly_back_room *r, const pa
     }
 }
 
-static void pack_rows(const poly_back *b, const poly_back_room *r, const panel *p)
-{
-    const poly_job *const w = &b->w;
-    pack_queries(r->r.q, p->p, w->qx + p->first * w->d, w->d, p->rows, w->d, 1);
-    for (size_t i = 0; i < p->rows; i++) /* of a row left out e^x may be anything */
-        for (size_t c = 0; left_out(b, p->first + i) && c < w->d; c++) r->r.q[c * p->p + i] = 0;
-}
-
 /* d[0]: heavy keys, d[1]: the chunk's own. */
 static void panel_back(const poly_back *b, const poly_back_room *r, const float *state,
                        const direct d[2], const panel *p)
 {
     const poly_job *const w = &b->w;
-    pack_rows(b, r, p);
+    pack_queries(r->r.q, p->p, w->qx + p->first * w->d, w->d, p->rows, w->d, 1);
     if (state)
         poly_from_state(w, &r->r, state, p);
     else
@@ -290,16 +277,12 @@ void poly_queries_back(const poly_back *b, const poly_back_room *r, const float 
 void poly_add_queries(const poly_room *r, const poly_back *b, size_t chunk)
 {
     const poly_job *const w = &b->w;
-    const size_t first = chunk * POLY_KEYS, rows = chunk_end(w, chunk) - first, ld = w->table.ld;
-    for (size_t i = 0; i < rows; i++) {
-        float *const phi = r->phi + i * ld;
-        phi[0] = 1;
-        if (left_out(b, first + i)) /* its g is 0, but its monomials may be infinite */
-            memset(phi, 0, ld * sizeof *phi);
-        else
-            w->kernel->row(phi, w->table.runs, w->table.nruns, w->qx + (first + i) * w->d);
+    const size_t end = chunk_end(w, chunk);
+    for (size_t i = chunk * POLY_KEYS; i < end; i += POLY_ABREAST) {
+        const size_t rows = end - i < POLY_ABREAST ? end - i : POLY_ABREAST;
+        memcpy(r->u, b->g + i * w->cols4, rows * w->cols4 * sizeof *r->u);
+        poly_add_rows(r, w, w->qx + i * w->d, rows);
     }
-    w->kernel->gather(r->s, ld, r->phi, ld, b->g + first * w->cols4, w->cols4, rows, ld, w->cols4);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------ */

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { QUERIES = 64, KEYS = 256 }; /* of the sample, at most */
+enum { QUERIES = 48, KEYS = 96 }; /* of the sample, at most */
 
 /* ---- work ----------------------------------------------------------------------------------- */
 
-#define EXP_WORK     14.0  /* of one score beside its products */
-#define FEATURE_WORK 4.0   /* of one monomial of one row, to be made */
+#define EXP_WORK     14.0 /* of one score beside its products */
+#define FEATURE_WORK 4.0  /* of one monomial of one row, to be made */
 #define ROW_WORK     400.0 /* of one row, whatever the degree */
 
 double poly_exact_work(double pairs, size_t d, size_t dv)
@@ -42,7 +42,15 @@ typedef struct sample {
     size_t nq, nk;
     double qn[QUERIES], kn[KEYS], w[KEYS];
     double x[QUERIES * KEYS];
+    double sum[QUERIES]; /* of w e^x */
 } sample;
+
+static double power_of(double x, size_t n)
+{
+    double y = 1;
+    for (size_t i = 0; i < n; i++) y *= x;
+    return y;
+}
 
 static double at(const pare_mat32 *m, size_t i, size_t c)
 {
@@ -81,12 +89,14 @@ static void take_sample(sample *s, const pare_poly_plan *p, const pare_mat32 *q,
             norm += y * y;
         }
         s->qn[i] = sqrt(norm);
+        s->sum[i] = 0;
         for (size_t j = 0; j < s->nk; j++) {
             const size_t key = spread(j, KEYS, p->n);
             double x = 0;
             for (size_t c = 0; c < p->d; c++)
                 x += p->scale * (at(q, row, c) - p->qc[c]) * (at(k, key, c) - p->kc[c]);
             s->x[i * KEYS + j] = x;
+            s->sum[i] += s->w[j] * exp(x);
         }
     }
 }
@@ -100,19 +110,18 @@ static odds odds_of(const sample *s, const pare_poly_plan *p, size_t g, size_t f
 {
     odds o = {0, 0};
     double power[KEYS];
-    for (size_t j = 0; j < s->nk; j++) power[j] = s->w[j] * pow(s->kn[j], g ? (double)g - 1 : 1);
+    for (size_t j = 0; j < s->nk; j++) power[j] = s->w[j] * power_of(s->kn[j], g ? g - 1 : 1);
     for (size_t i = 0; i < s->nq; i++) {
-        double sum = 0, lengths = 0, moment = 0;
+        double lengths = 0, moment = 0;
         for (size_t j = 0; j < s->nk; j++) {
             const double x = s->x[i * KEYS + j];
-            sum += s->w[j] * exp(x);
             lengths += power[j] * (g ? x * x : 1);
-            moment += s->w[j] * pow(fabs(x), (double)g + 1);
+            moment += s->w[j] * power_of(fabs(x), g + 1);
         }
-        const double B = s->qn[i] * p->key.v, kappa = poly_kappa(g, B).v;
-        const double noise = 0x1p-24 * (120 * exp(B) + (double)features * pow(B, (double)g));
-        const double room = (0.97 * p->tolerance - noise) * sum / kappa;
-        lengths *= pow(s->qn[i], g ? (double)g - 1 : 1);
+        const double B = s->qn[i] * p->key.v, kappa = poly_kappa(g, B);
+        const double noise = 0x1p-24 * (120 * exp(B) + (double)features * power_of(B, g));
+        const double room = (0.97 * p->tolerance - noise) * s->sum[i] / kappa;
+        lengths *= power_of(s->qn[i], g ? g - 1 : 1);
         o.lengths += !(lengths <= room);
         o.moments += !(moment <= room);
     }
@@ -165,8 +174,8 @@ static void try_taylor(search *s, const sample *m, size_t g)
         return;
     }
     const double n = (double)p->n;
-    choice c = {
-        .kind = PARE_POLY_TAYLOR, .degree = g, .work = poly_work(n, r, p->dv + 2, p->causal)};
+    choice c = {.kind = PARE_POLY_TAYLOR, .degree = g,
+                .work = poly_work(n, r, p->dv + 2, p->causal)};
     if (!(c.work < s->best.work)) return; /* nor will it with rows left over */
     const odds o = odds_of(m, p, g, r);
     double left = o.lengths * s->exact;
@@ -189,7 +198,7 @@ static void try_remez(search *s, size_t g)
     c.work = poly_work((double)p->n, r, p->dv + 1, p->causal);
     if (!(c.work < s->best.work)) return;
     c.fit = poly_remez(p->B.v, g);
-    const double noise = 0x1p-24 * (200 * exp(p->B.v) + (double)r * pow(p->B.v, (double)g));
+    const double noise = 0x1p-24 * (200 * exp(p->B.v) + (double)r * power_of(p->B.v, g));
     if (poly_variation(c.fit.error).v + noise <= s->p->tolerance || s->o->degree >= 0) offer(s, &c);
 }
 
@@ -215,8 +224,7 @@ typedef struct ranked {
 static int longer_first(const void *a, const void *b)
 {
     const ranked *const x = a, *const y = b;
-    return x->norm != y->norm ? (x->norm < y->norm ? 1 : -1)
-                              : (x->row > y->row) - (x->row < y->row);
+    return x->norm != y->norm ? (x->norm < y->norm ? 1 : -1) : (x->row > y->row) - (x->row < y->row);
 }
 
 static int ascending(const void *a, const void *b)
@@ -283,19 +291,22 @@ static pare_status centres(pare_poly_plan *p, pare_ub *box, float *c, pare_arena
 static pare_status sizes(pare_poly_plan *p, pare_arena *a, const pare_mat32 *q, const pare_mat32 *k,
                          size_t heavy, const pare_exec *exec, pare_err *err)
 {
-    float *const c = pare_alloc(a, 2 * p->d, sizeof *c), *const norm =
-                                                             pare_alloc(a, p->n, sizeof *norm);
+    float *const c = pare_alloc(a, 2 * p->d, sizeof *c);
+    float *const qn = pare_alloc(a, p->n, sizeof *qn), *const kn =
+                                                           pare_alloc(a, p->n, sizeof *kn);
     pare_ub box;
-    if (!c || !norm) return pare_no_memory(err);
+    if (!c || !qn || !kn) return pare_no_memory(err);
     pare_status st = centres(p, &box, c, a, q, k, exec, err);
     if (st) return st;
-    const poly_side queries = {.from = q, .centre = c, .by = (float)p->scale, .norm = norm};
+    const poly_side queries = {.from = q, .centre = c, .by = (float)p->scale, .norm = qn};
+    const poly_side keys = {.from = k, .centre = c + p->d, .by = 1, .norm = kn};
     poly_centre(&queries, exec);
-    p->query = largest(norm, p->n);
-    const poly_side keys = {.from = k, .centre = c + p->d, .by = 1, .norm = norm};
     poly_centre(&keys, exec);
-    p->key = largest(norm, p->n);
-    st = choose_heavy(p, a, norm, heavy, err);
+    p->query_norms = qn;
+    p->key_norms = kn;
+    p->query = largest(qn, p->n);
+    p->key = largest(kn, p->n);
+    st = choose_heavy(p, a, kn, heavy, err);
     p->B = pare_ub_min(box, pare_ub_mul(p->query, p->key));
     return st;
 }
@@ -381,12 +392,8 @@ pare_status pare_poly_plan_f32(pare_poly_plan *out, pare_arena *a, const pare_ma
                                const pare_poly_opts *opts, const pare_exec *exec, pare_err *err)
 {
     PARE_ASSERT(q->rows == k->rows && q->cols == k->cols && opts->tolerance > 0);
-    *out = (pare_poly_plan){.kind = PARE_POLY_EXACT,
-                            .causal = p->kind == PARE_CAUSAL,
-                            .n = q->rows,
-                            .d = q->cols,
-                            .dv = dv,
-                            .scale = scale,
+    *out = (pare_poly_plan){.kind = PARE_POLY_EXACT, .causal = p->kind == PARE_CAUSAL,
+                            .n = q->rows, .d = q->cols, .dv = dv, .scale = scale,
                             .tolerance = opts->tolerance};
     if (p->kind != PARE_FULL && p->kind != PARE_CAUSAL) {
         snprintf(out->why, sizeof out->why, "exact: the pattern is a %s",

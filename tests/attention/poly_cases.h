@@ -38,19 +38,30 @@ static inline double *midrange(pare_arena *a, const pare_mat *x)
     return c;
 }
 
-/* Largest distance of a row from the centre, times `by`. */
-static inline pare_ub reach(const pare_mat *x, const double *centre, double by)
+/* Distances of rows from the centre, times `by`, from above; *most: the largest. */
+static inline float *distances(pare_ub *most, pare_arena *a, const pare_mat *x,
+                               const double *centre, double by)
 {
-    double top = 0;
+    float *const norm = pare_alloc(a, x->rows, sizeof *norm);
+    assert_non_null(norm);
+    *most = pare_ub_exact(0);
     for (size_t i = 0; i < x->rows; i++) {
         double sum = 0;
         for (size_t c = 0; c < x->cols; c++) {
             const double t = by * (pare_row(x, i)[c] - centre[c]);
             sum += t * t;
         }
-        top = fmax(top, sqrt(sum));
+        norm[i] = (float)(sqrt(sum) * (1 + 1e-6));
+        *most = pare_ub_max(*most, pare_ub_exact((double)norm[i]));
     }
-    return pare_ub_of(top * (1 + 1e-12));
+    return norm;
+}
+
+static inline void measure(poly_case *c, pare_arena *a)
+{
+    pare_poly_plan *const p = &c->plan;
+    p->query_norms = distances(&p->query, a, &c->q, p->qc, p->scale);
+    p->key_norms = distances(&p->key, a, &c->k, p->kc, 1);
 }
 
 /* All monomials up to `degree` (or, with `some`, a set that is not all of them), Remez on
@@ -83,8 +94,7 @@ static inline poly_case poly_case_new(pare_arena *a, size_t n, size_t d, size_t 
                               .kc = midrange(a, &c.k),
                               .degree = degree,
                               .coef = coef};
-    c.plan.query = reach(&c.q, c.plan.qc, c.plan.scale);
-    c.plan.key = reach(&c.k, c.plan.kc, 1);
+    measure(&c, a);
     pare_ub tail;
     pare_err err = {0};
     assert_ok(pare_monomials_adaptive(&c.plan.table, &tail, a, size, d, 0,

@@ -266,8 +266,7 @@ static void f32_survives_weights_that_run_away(void **state)
         }
         qc[0] = 10;
         c.plan.qc = qc;
-        c.plan.query = reach(&c.q, qc, c.plan.scale);
-        c.plan.key = reach(&c.k, c.plan.kc, 1);
+        measure(&c, a);
         check_kernels(a, &c);
         pare_arena_free(a);
     }
@@ -283,6 +282,44 @@ static void a_row_far_out_spoils_nothing(void **state)
         c.exact = pare_alloc(a, c.n, 1);
         c.exact[70] = 1;
         for (size_t e = 0; e < 3; e++) pare_row_mut(&c.q, 70)[e] = (double)(e ? 0x1p40f : -0x1p40f);
+        check_kernels(a, &c);
+        pare_arena_free(a);
+    }
+}
+
+/* The whole way as a trainer goes it: a plan of the data, there with its exact rows, and back. */
+static void plan_there_and_back_are_of_one_function(void **state)
+{
+    (void)state;
+    for (int mask = 0; mask < 4; mask++) {
+        const bool causal = mask & 1, taylor = mask & 2;
+        pare_arena *const a = pare_arena_new();
+        poly_case c = poly_case_new(a, 500, 4, 3, 3, false, 0.35, causal, 95);
+        for (size_t e = 0; e < 4; e++) pare_row_mut(&c.q, 77)[e] *= 4; /* a row that must fail */
+        const pare_poly_opts o = {.tolerance = 2e-2,
+                                  .kind = taylor ? PARE_POLY_TAYLOR : PARE_POLY_REMEZ,
+                                  .degree = taylor ? 3 : 9,
+                                  .heavy = taylor ? 3 : 0,
+                                  .always = true};
+        const pare_pattern p = {.kind = causal ? PARE_CAUSAL : PARE_FULL};
+        const pare_mat32 q = narrow_mat(a, &c.q), k = narrow_mat(a, &c.k), v = narrow_mat(a, &c.v);
+        pare_mat32 y = mat32_new(a, c.n, c.dv);
+        pare_poly_report report;
+        pare_err err = {0};
+        c.exact = pare_alloc(a, c.n, 1);
+        const double scale = c.plan.scale;
+        assert_ok(pare_poly_plan_f32(&c.plan, a, &q, &k, c.dv, scale, &p, &o, NULL, &err), &err);
+        assert_true(c.plan.kind == o.kind);
+        assert_ok(pare_poly_attend_f32(&y, &(pare_poly_kept){.exact = c.exact}, &report, &c.plan,
+                                       &q, &k, &v, NULL, &err),
+                  &err);
+        if (taylor) assert_true(report.rows_exact > 0 && report.rows_exact < c.n);
+        c.chunk = POLY_KEYS;
+        for (size_t i = 0; i < c.n; i++) {
+            double want[3];
+            poly_result(&c, i, want);
+            for (size_t e = 0; e < 3; e++) assert_near(y.v[i * y.ld + e], want[e], 2e-5);
+        }
         check_kernels(a, &c);
         pare_arena_free(a);
     }
@@ -318,6 +355,7 @@ int main(void)
         cmocka_unit_test(f32_knows_heavy_keys_exact_rows_and_chosen_monomials),
         cmocka_unit_test(f32_survives_weights_that_run_away),
         cmocka_unit_test(a_row_far_out_spoils_nothing),
+        cmocka_unit_test(plan_there_and_back_are_of_one_function),
         cmocka_unit_test(the_bits_do_not_depend_on_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
