@@ -134,6 +134,14 @@ static void scaled(float *to, const float *from, float by, size_t n)
     for (size_t i = 0; i < n; i++) to[i] = from[i] * by;
 }
 
+/* A power of two brings both sides to one size: their powers then neither leave f32 nor sink below
+ * it. */
+double poly_balance(const pare_poly_plan *p)
+{
+    const double ratio = p->query.v > 0 && p->key.v > 0 ? p->query.v / p->key.v : 1;
+    return exp2(round(log2(ratio) / 2));
+}
+
 static pare_status centre_sides(poly_job *w, pare_arena *a, double *weights, const pare_exec *exec,
                                 pare_err *err)
 {
@@ -145,10 +153,7 @@ static pare_status centre_sides(poly_job *w, pare_arena *a, double *weights, con
         c[i] = (float)p->qc[i];
         c[w->d + i] = (float)p->kc[i];
     }
-    /* A power of two brings both sides to one size: their powers then neither leave f32 nor sink
-     * below it. */
-    const double ratio = p->query.v > 0 && p->key.v > 0 ? p->query.v / p->key.v : 1;
-    const double size = exp2(round(log2(ratio) / 2));
+    const double size = poly_balance(p);
     const poly_side q = {.from = w->q, .centre = c, .by = (float)(p->scale / size), .x = w->qx};
     poly_side k = {.from = w->k, .centre = c + w->d, .by = (float)size, .x = w->kx, .a = weights};
     choose_width(w, &k, with, c + 2 * w->d);

@@ -55,9 +55,8 @@ poly_panel_room poly_panel_at(const poly_job *w, float *at)
     return r;
 }
 
-/* o (cols4 x p) = state^T monomials, top degree first. */
-static void from_state(const poly_job *w, const poly_panel_room *r, const float *state,
-                       const panel *p)
+void poly_from_state(const poly_job *w, const poly_panel_room *r, const float *state,
+                     const panel *p)
 {
     const poly_table *const t = &w->table;
     const poly_kernel *const k = w->kernel;
@@ -144,7 +143,7 @@ void poly_rows(const poly_job *w, const poly_panel_room *r, const float *state, 
         p.p = p.v * lanes;
         pack_queries(r->q, p.p, w->qx + i * w->d, w->d, p.rows, w->d, 1);
         if (state)
-            from_state(w, r, state, &p);
+            poly_from_state(w, r, state, &p);
         else
             memset(r->o, 0, w->cols4 * p.p * sizeof *r->o);
         bool exact = add_heavy(w, r, chunk, causal ? begin : w->n, &p);
