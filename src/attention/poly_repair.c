@@ -76,7 +76,7 @@ static pare_status by_moments(poly_job *w, pare_poly_report *report, pare_arena 
     if (st) return st;
     poly_proof_full(&w->proof, w->plan, &w->sizes, m.count);
     for (size_t r = 0; r < count; r++) {
-        const poly_row at = {.norm = (double)w->qn[rows[r]],
+        const poly_row at = {.norm = (double)query_norm(w, rows[r]),
                              .sum = (double)w->sum[rows[r]],
                              .moment = (double)sums[r],
                              .weight = w->weight,
