@@ -197,6 +197,8 @@ void poly_from_state(const poly_job *w, const poly_panel_room *r, const float *s
 void poly_rows(const poly_job *w, const poly_panel_room *r, const float *state, double weight,
                size_t first, size_t end);
 
+/* So many floats, 64-byte aligned; *base is to be freed. NULL when memory is out. */
+float *poly_floats(void **base, size_t floats);
 /* All rows of y with their bounds (poly_sweep.c). */
 PARE_MUST_USE pare_status poly_sweep(poly_job *w, pare_arena *a, const pare_exec *exec,
                                      pare_err *err);
