@@ -235,6 +235,9 @@ static void f32_knows_heavy_keys_exact_rows_and_chosen_monomials(void **state)
         const bool causal = mask & 1, exact = mask & 2, heavies = mask & 4, some = mask & 8;
         pare_arena *const a = pare_arena_new();
         poly_case c = poly_case_new(a, 200, 5, 6, 3, some, 0.3, causal, 70 + (uint64_t)mask);
+        for (size_t i = 0; i < 200 * 5; i++) c.q.v[i] *= 16, c.k.v[i] /= 16; /* not of one size */
+        c.plan.qc = midrange(a, &c.q), c.plan.kc = midrange(a, &c.k);
+        measure(&c, a);
         if (heavies) c.plan.nheavy = 6, c.plan.heavy = heavy;
         if (exact) {
             c.exact = pare_alloc(a, c.n, 1);
