@@ -9,15 +9,18 @@
 
 #define POLY_MOST_FEATURES ((size_t)1 << 24)
 enum {
-    POLY_BLOCK = 128,   /* monomials of a block: 128 x 64 rows stay in the first-level cache */
-    POLY_LONG = 24,     /* runs of at least that many are not stored for keys */
-    POLY_KEYS = 64,     /* keys of a block; rows of a chunk under the causal pattern */
-    POLY_ABREAST = 32,  /* of these that are summed at a time */
-    POLY_FLUSH = 4,     /* blocks of keys that are added in f32 before f64 takes over */
+    POLY_BLOCK = 128,  /* monomials of a block: 128 x 64 rows stay in the first-level cache */
+    POLY_LONG = 24,    /* runs of at least that many are not stored for keys */
+    POLY_KEYS = 64,    /* keys of a block; rows of a chunk under the causal pattern */
+    POLY_ABREAST = 32, /* of these that are summed at a time */
+    POLY_FLUSH = 4,    /* blocks of keys that are added in f32 before f64 takes over */
     POLY_BINS = 64,    /* of row norms, in the proof */
     POLY_F32_DEGREE = 12
 };
-#define POLY_F32_BOUND 8.0 /* largest B in f32: beyond it cancellation leaves nothing to prove */
+#define POLY_REMEZ_BOUND 8.0 /* largest B for which one polynomial may serve all rows in f32 */
+/* Largest |q'| |k'| at all: powers up to POLY_F32_DEGREE of either side, brought to one size, then
+ * stay within 2^43. Long rows are left to the exact kernel one by one. */
+#define POLY_F32_REACH 64.0
 
 /* Monomials [first, first + count), all of one degree. */
 typedef struct poly_block {
@@ -37,7 +40,7 @@ typedef struct poly_table {
     poly_run *whole;
     size_t made, nmade, nwhole;
     size_t copied; /* monomials 1 .. copied are the first variables, and in no run */
-    size_t ldphi; /* of a row of monomials: made, and what kernels may touch behind it */
+    size_t ldphi;  /* of a row of monomials: made, and what kernels may touch behind it */
 } poly_table;
 /* m is ascending by degree. */
 PARE_MUST_USE pare_status poly_table_new(poly_table *out, pare_arena *a, const pare_monomials *m,
@@ -65,11 +68,11 @@ void poly_centre(const poly_side *s, const pare_exec *exec);
 
 /* All that the bound of a row depends on besides its own numbers, by bins of |q'|. */
 typedef struct poly_proof {
-    double per_bin;   /* bins per unit of |q'| */
-    double most;      /* largest |q'| that the bins cover */
-    double tv;        /* of every row; < 0: by moments */
-    size_t power;     /* of |q'| before the moment: g - 1; 1 for degree 0 */
-    double spread;    /* largest distance from the centre, in units of half the range */
+    double per_bin; /* bins per unit of |q'| */
+    double most;    /* largest |q'| that the bins cover */
+    double tv;      /* of every row; < 0: by moments */
+    size_t power;   /* of |q'| before the moment: g - 1; 1 for degree 0 */
+    double spread;  /* largest distance from the centre, in units of half the range */
     double polynomial[POLY_BINS + 1]; /* kappa */
     double size[POLY_BINS + 1];       /* sum |c_m| B^m */
     double noise[POLY_BINS + 1];      /* roundings of numerator and denominator, per unit weight */
@@ -114,19 +117,20 @@ typedef struct poly_job {
     pare_mat32 y;
     size_t n, rows; /* keys; queries */
     size_t d, dv, cols, cols4, chunks;
-    bool moment;   /* the last column is there */
+    bool moment;    /* the last column is there */
     float *qx, *kx; /* n x d, centred, of one size */
     float *qn, *kn; /* norms from above */
     float *w;       /* weights of the keys, e^(a - shift of their chunk) */
     double *shift;  /* of each chunk: the largest a so far (causal), or of all */
     float *centre;  /* of the values, dv */
-    double *by, *by_moment; /* table.ld: what turns sums into coefficients of the queries' monomials */
+    double *by,
+        *by_moment; /* table.ld: what turns sums into coefficients of the queries' monomials */
     uint8_t *heavy; /* n: not in the state; NULL: none */
     float *heavy_k, *heavy_u; /* of the heavy keys, nheavy4 x d and x cols4 */
-    double *bound; /* n */
-    float *sum;    /* n: the denominators, in units of e^shift */
-    bool sums_only; /* nothing but `sum` is wanted */
-    double weight;  /* of all keys in the state, full pattern: set by poly_sweep */
+    double *bound;            /* n */
+    float *sum;               /* n: the denominators, in units of e^shift */
+    bool sums_only;           /* nothing but `sum` is wanted */
+    double weight;            /* of all keys in the state, full pattern: set by poly_sweep */
     poly_sizes sizes;
 } poly_job;
 
@@ -191,7 +195,7 @@ PARE_MUST_USE pare_status poly_repair(poly_job *w, uint8_t *exact, pare_poly_rep
                                       pare_arena *a, const pare_exec *exec, pare_err *err);
 /* Work in units of one multiplication and addition of the kernels (poly_plan.c). */
 double poly_exact_work(double pairs, size_t d, size_t dv);
-double poly_work(double rows, size_t features, size_t cols, bool causal);
+double poly_work(double rows, size_t features, size_t d, size_t cols, bool causal);
 
 /* pare_poly_attend_f32 with a chosen kernel: the tests run every variant. */
 PARE_MUST_USE pare_status poly_attend_with(const poly_kernel *kernel, pare_mat32 *y,

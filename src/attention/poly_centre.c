@@ -2,7 +2,8 @@
  *
  * softmax_j(scale q.k_j) does not change when a constant is added to a row of scores, so keys may
  * be moved by any kc; and scale q.k' = scale qc.k' + scale (q - qc).k', whose first part is a
- * weight of the key. Both steps are exact for every centre; midranges make the second part small. */
+ * weight of the key. Both steps are exact for every centre; midranges make the second part small.
+ */
 #include "poly.h"
 #include <math.h>
 #include <stdatomic.h>
@@ -101,8 +102,8 @@ typedef struct row_sums {
     float squares, with;
 } row_sums;
 
-static row_sums centre_row(float *x, const float *from, const float *c, float by,
-                           const float *with, size_t d)
+static row_sums centre_row(float *x, const float *from, const float *c, float by, const float *with,
+                           size_t d)
 {
     const size_t d4 = d / 4 * 4;
     four sum = {0}, dot = {0};

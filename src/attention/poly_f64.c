@@ -1,4 +1,5 @@
-/* The reference form of polynomial attention: f64, plain loops, one thread, real arithmetic in mind.
+/* The reference form of polynomial attention: f64, plain loops, one thread, real arithmetic in
+ * mind.
  *
  * Taylor polynomials of odd degree are certified row by row by the moment itself,
  *     |y_i - exact_i| <= kappa(B_i) sum_j w_j x_ij^(g+1) / den_i  of the range of the values,
@@ -131,8 +132,7 @@ pare_status pare_poly_plan_f64(pare_poly_plan *out, pare_arena *a, const pare_ma
     out->eps = fit.error;
     out->tv = poly_variation(fit.error);
     snprintf(out->why, sizeof out->why, "%s degree %zu, %zu features",
-             pare_poly_kind_name(out->kind), fit.degree,
-             pare_monomials_count(out->d, fit.degree));
+             pare_poly_kind_name(out->kind), fit.degree, pare_monomials_count(out->d, fit.degree));
     return pare_monomials_graded(&out->table, a, out->d, fit.degree, err);
 }
 
@@ -141,7 +141,7 @@ pare_status pare_poly_plan_f64(pare_poly_plan *out, pare_arena *a, const pare_ma
 typedef struct reference {
     const pare_poly_plan *p;
     const pare_mat *q, *k, *v;
-    pare_monomials m;     /* of the plan, and of degree g + 1 where moments are taken */
+    pare_monomials m; /* of the plan, and of degree g + 1 where moments are taken */
     bool moments;
     double *a, *sums, *x, *phi, *out; /* logs of weights; m.count x (dv + 1); d; m.count; dv + 1 */
     double shift;                     /* of the sums; -inf: empty */
@@ -300,8 +300,8 @@ pare_status pare_poly_attend_f64(pare_mat *y, double *bound, pare_poly_report *r
 {
     PARE_ASSERT(q->rows == plan->n && k->rows == plan->n && v->rows == plan->n);
     pare_poly_report unread, *const to = report ? report : &unread;
-    *to = (pare_poly_report){.kind = plan->kind, .degree = plan->degree, .rows = plan->n,
-                             .features = plan->table.count};
+    *to = (pare_poly_report){
+        .kind = plan->kind, .degree = plan->degree, .rows = plan->n, .features = plan->table.count};
     memcpy(to->why, plan->why, sizeof to->why);
     if (plan->n == 0) return PARE_OK;
     pare_arena *const a = pare_arena_new();

@@ -13,7 +13,7 @@ static pare_status centre_values(poly_job *w, pare_arena *a, bool *fit, const pa
                                  pare_err *err)
 {
     float *const low = pare_alloc(a, w->dv, sizeof *low), *const high =
-                                                               pare_alloc(a, w->dv, sizeof *high);
+                                                              pare_alloc(a, w->dv, sizeof *high);
     w->centre = pare_alloc(a, w->dv, sizeof *w->centre);
     if (!low || !high || !w->centre) return pare_no_memory(err);
     const pare_status st = poly_extremes(low, high, w->v, "values", exec, err);
@@ -154,10 +154,8 @@ static pare_status centre_sides(poly_job *w, pare_arena *a, double *weights, con
         c[w->d + i] = (float)p->kc[i];
     }
     const double size = poly_balance(p);
-    const poly_side q = {
-        .from = w->q, .centre = c, .by = (float)(p->scale / size), .x = w->qx};
-    poly_side k = {
-        .from = w->k, .centre = c + w->d, .by = (float)size, .x = w->kx, .a = weights};
+    const poly_side q = {.from = w->q, .centre = c, .by = (float)(p->scale / size), .x = w->qx};
+    poly_side k = {.from = w->k, .centre = c + w->d, .by = (float)size, .x = w->kx, .a = weights};
     choose_width(w, &k, with, c + 2 * w->d);
     poly_centre(&q, exec);
     poly_centre(&k, exec);
@@ -167,7 +165,7 @@ static pare_status centre_sides(poly_job *w, pare_arena *a, double *weights, con
 }
 
 pare_status poly_job_new(poly_job *w, pare_arena *a, bool *fit, const pare_exec *exec,
-                           pare_err *err)
+                         pare_err *err)
 {
     const pare_poly_plan *const p = w->plan;
     double *weights;

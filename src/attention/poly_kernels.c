@@ -286,15 +286,15 @@ size_t poly_kernels(poly_kernel out[3])
     tile_kernel tiles[3];
     const size_t n = tile_kernels(tiles);
     for (size_t i = 0; i < n; i++)
-        out[i] = (poly_kernel){tiles[i].name,  tiles[i],       rows_portable,   columns_portable,
+        out[i] = (poly_kernel){tiles[i].name,   tiles[i],       rows_portable,  columns_portable,
                                gather_portable, flush_portable, narrow_portable};
 #if defined(__x86_64__)
     for (size_t i = 0; i < n; i++) {
         if (tiles[i].lanes == 16)
-            out[i] = (poly_kernel){tiles[i].name, tiles[i],     rows_avx512,   columns_avx512,
+            out[i] = (poly_kernel){tiles[i].name, tiles[i],     rows_avx512,  columns_avx512,
                                    gather_avx512, flush_avx512, narrow_avx512};
         if (tiles[i].lanes == 8)
-            out[i] = (poly_kernel){tiles[i].name, tiles[i],   rows_avx2,       columns_avx2,
+            out[i] = (poly_kernel){tiles[i].name, tiles[i],   rows_avx2,      columns_avx2,
                                    gather_avx2,   flush_avx2, narrow_portable};
     }
 #endif

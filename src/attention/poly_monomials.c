@@ -55,8 +55,9 @@ pare_status pare_monomials_graded(pare_monomials *out, pare_arena *a, size_t d, 
         const size_t level = first;
         first = t.at;
         for (size_t v = 0; v < d; v++) {
-            const size_t prefix = m == 1 ? 1 : pare_monomials_count(v + 1, m - 1) -
-                                                   pare_monomials_count(v + 1, m - 2);
+            const size_t prefix =
+                m == 1 ? 1
+                       : pare_monomials_count(v + 1, m - 1) - pare_monomials_count(v + 1, m - 2);
             for (size_t i = 0; i < prefix; i++) put(&t, level + i, v);
         }
     }
@@ -67,9 +68,11 @@ pare_status pare_monomials_graded(pare_monomials *out, pare_arena *a, size_t d, 
 
 /* ---- runs and blocks ------------------------------------------------------------------------ */
 
+/* A run reads nothing that it writes: its monomials are of one degree. */
 static bool goes_on(const pare_monomials *m, const poly_run *r, size_t e)
 {
-    return m->var[e] == r->var && m->parent[e] == r->from + r->count;
+    return m->var[e] == r->var && m->parent[e] == r->from + r->count &&
+           m->power[e] == m->power[r->to];
 }
 
 /* Runs over blocks, none across two. */
@@ -97,7 +100,8 @@ static void cut_blocks(poly_table *t)
     }
 }
 
-/* Whole runs, behind the variables themselves; of the highest degree the long ones at the end need not be stored. */
+/* Whole runs, behind the variables themselves; of the highest degree the long ones at the end need
+ * not be stored. */
 static void join_runs(poly_table *t)
 {
     const pare_monomials *const m = t->m;
@@ -106,7 +110,7 @@ static void join_runs(poly_table *t)
            m->var[1 + t->copied] == t->copied)
         t->copied++;
     for (size_t e = 1 + t->copied; e < m->count; e++) {
-        if (r && goes_on(m, r, e) && e != t->low) {
+        if (r && goes_on(m, r, e)) {
             r->count++;
             continue;
         }

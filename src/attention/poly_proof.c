@@ -25,8 +25,8 @@
 #include <math.h>
 
 #define U      0x1p-24
-#define SECOND 1.03 /* all counts together stay below 2^19: (1 + u)^n <= 1 + 1.03 n u */
-#define LEAST  0x1p-40 /* of the denominator */
+#define SECOND 1.03          /* all counts together stay below 2^19: (1 + u)^n <= 1 + 1.03 n u */
+#define LEAST  0x1p-40       /* of the denominator */
 #define F64    (1 + 0x1p-40) /* for the few f64 operations of a bound */
 
 /* Positive terms: fewer than 2^10 roundings of f64 in all. */

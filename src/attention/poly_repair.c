@@ -58,7 +58,7 @@ static bool moments_pay(const poly_job *w, size_t count)
     const double n = (double)w->n;
     return w->plan->kind == PARE_POLY_TAYLOR && !w->plan->causal && w->plan->nheavy == 0 &&
            w->plan->degree % 2 == 1 && r <= POLY_MOST_FEATURES / 16 &&
-           poly_work(n + (double)count, r, TILE_STEP, false) / 2 <
+           poly_work(n + (double)count, r, w->d, TILE_STEP, false) / 2 <
                poly_exact_work(n * (double)count, w->d, w->dv);
 }
 
