@@ -40,6 +40,7 @@
 #include <pare/linalg.h>
 #include <pare/model.h>
 #include <pare/oracle.h>
+#include <pare/outputs.h>
 #include <pare/publish.h>
 #include <pare/random_model.h>
 #include <pare/ranks.h>
@@ -48,6 +49,7 @@
 #include <pare/probe.h>
 #include <pare/repro.h>
 #include <pare/sample.h>
+#include <pare/subset.h>
 #include <pare/survey.h>
 #include <pare/train.h>
 #include <pare/width.h>

@@ -176,20 +176,11 @@ pare_ub pare_lowrank_bound(pare_ub beta, pare_ub root_alpha, size_t layers, pare
  * PARE_ERR_INPUT says why not, too much work among the reasons. */
 PARE_MUST_USE pare_status pare_width_edits_check(const pare_model *m, const pare_input *in,
                                                  size_t rows, pare_err *err);
-/* Made wherever the data have labels and the models two outputs: of the output model's auc, 1 minus
- * it, and how far the models' are apart. */
-#define PARE_WIDTH_AUC       "auc of the output model"
-#define PARE_WIDTH_AUC_BELOW "1 - auc of the output model"
-#define PARE_WIDTH_AUC_APART "auc of both models"
-
 /* One for each method ("width.exact", ...), in the order of the enum. */
 extern const pare_prover pare_width_provers[PARE_WIDTH_METHODS];
 /* In the name of a hypothesis whose limit is proven from below: no cut of that kind has less. */
 #define PARE_WIDTH_LEAST "and " PARE_LEAST
-/* What to ask pare_publish for (its `ask`) when the inputs are independent draws that the cut has
- * not seen: what holds for one more of them, and with which probability. */
-#define PARE_WIDTH_NEW_INPUT "a new input of the same source"
-/* The same: the statements for every input whose feature rows
- * are each within rho of the given ones. NULL when memory is out. */
+/* What to ask pare_publish for (its `ask`), beside PARE_NEW_INPUT of outputs.h: the statements for
+ * every input whose feature rows are each within rho of the given ones. NULL when memory is out. */
 PARE_MUST_USE const char *pare_width_ball_name(pare_arena *a, double rho);
 #endif

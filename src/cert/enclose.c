@@ -16,7 +16,7 @@
 /* ---- stem ----------------------------------------------------------------------------------- */
 
 /* Embedding rows and given vectors are exact in f64; a narrower engine rounds them once. */
-static void input_rows(flow *x, const pare_stem *s, const pare_input *in)
+void enclose_input(flow *x, const pare_stem *s, const pare_input *in)
 {
     const size_t d = s->width;
     const bool f64 = !s->ids || s->embedding.dtype == PARE_F64;
@@ -72,7 +72,7 @@ static void position_row(flow *t, const pare_positions *p, size_t tokens, size_t
     }
 }
 
-static pare_status add_positions(flow *x, const enclose_ctx *c, pare_err *err)
+pare_status enclose_positions(flow *x, const enclose_ctx *c, pare_err *err)
 {
     const pare_positions *const p = &c->m->stem.pos;
     const size_t d = x->x.cols;
@@ -103,12 +103,12 @@ static pare_status stem_rows(flow *y, const enclose_ctx *c, const pare_input *in
     flow x;
     pare_status st = enclose_flow_new(&x, c, in->batch * in->tokens, s->width, err);
     if (st != PARE_OK) return st;
-    input_rows(&x, s, in);
-    if (!s->pos.after_map) st = add_positions(&x, c, err);
+    enclose_input(&x, s, in);
+    if (!s->pos.after_map) st = enclose_positions(&x, c, err);
     *y = x;
     if (st == PARE_OK && pare_has(&s->map.w))
         st = enclose_dense(y, c, &x, &s->map.w, &s->map.b, &c->norms->map, err);
-    if (st == PARE_OK && s->pos.after_map) st = add_positions(y, c, err);
+    if (st == PARE_OK && s->pos.after_map) st = enclose_positions(y, c, err);
     return st == PARE_OK ? enclose_norm(y, c, &s->norm, err) : st;
 }
 
@@ -208,7 +208,7 @@ static size_t widest_stream(const pare_model *m)
 /* ---- top ------------------------------------------------------------------------------------ */
 
 /* One row per sequence: its first, or the mean of all (a convex combination). */
-static pare_status pooled(flow *y, const enclose_ctx *c, const flow *x, pare_err *err)
+pare_status enclose_pooled(flow *y, const enclose_ctx *c, const flow *x, pare_err *err)
 {
     const size_t t = c->tokens, rows = x->x.rows / t, d = x->x.cols;
     const pare_status st = enclose_flow_new(y, c, rows, d, err);
@@ -278,7 +278,7 @@ static pare_status top(pare_enclosure *out, const enclose_ctx *c, flow *x, pare_
     const pare_top *const t = &c->m->top;
     flow h = *x, d;
     pare_status st = enclose_norm(x, c, &t->norm, err);
-    if (st == PARE_OK && t->pool != PARE_POOL_NONE) st = pooled(&h, c, x, err);
+    if (st == PARE_OK && t->pool != PARE_POOL_NONE) st = enclose_pooled(&h, c, x, err);
     if (st == PARE_OK && pare_has(&t->dense.w)) {
         st = enclose_dense(&d, c, &h, &t->dense.w, &t->dense.b, &c->norms->dense, err);
         if (st == PARE_OK) h = d;

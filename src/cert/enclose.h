@@ -196,6 +196,14 @@ void enclose_rows(const pare_exec *exec, size_t n, void (*fn)(void *ctx, size_t 
 
 /* ---- pieces; each makes y in the arena ---------------------------------------------------- */
 
+/* Rows of the embedding, or given vectors. */
+void enclose_input(flow *x, const pare_stem *s, const pare_input *in);
+/* x += positions, where the model adds them. */
+PARE_MUST_USE pare_status enclose_positions(flow *x, const enclose_ctx *c, pare_err *err);
+/* One row for each sequence. */
+PARE_MUST_USE pare_status enclose_pooled(flow *y, const enclose_ctx *c, const flow *x,
+                                         pare_err *err);
+
 PARE_MUST_USE pare_status enclose_dense(flow *y, const enclose_ctx *c, const flow *x,
                                         const pare_weight *w, const pare_weight *b,
                                         const dense_norms *n, pare_err *err);

@@ -276,6 +276,16 @@ static bool turns_are_clear(const pare_attn *at)
     return true;
 }
 
+static bool is_turned(const enclose_ctx *c, const pare_attn *at)
+{
+    return pare_model_is_rotary(c->m) && pare_has(&at->freqs);
+}
+
+bool enclose_heads_clear(const enclose_ctx *c, const pare_attn *at, const attn_norms *n)
+{
+    return n->apart && (!is_turned(c, at) || turns_are_clear(at));
+}
+
 static pare_status query_side(heads *h, const flow *z, pare_err *err)
 {
     if (!pare_has(&h->at->wq)) return constant_query(&h->q, h, z->x.rows, err);
@@ -284,10 +294,24 @@ static pare_status query_side(heads *h, const flow *z, pare_err *err)
     return st;
 }
 
+/* Queries, keys and values, turned where positions are rotary. */
+pare_status enclose_sides(heads *h, const flow *z, pare_err *err)
+{
+    const enclose_ctx *const c = h->c;
+    pare_status st = query_side(h, z, err);
+    if (st == PARE_OK) st = project(&h->k, h, z, 'k', err);
+    if (st == PARE_OK) st = project(&h->v, h, z, 'v', err);
+    if (st != PARE_OK || !is_turned(c, h->at)) return st;
+    const dd *const turns = c->wide ? turns_new(h) : NULL;
+    if (c->wide && !turns) return pare_no_memory(err);
+    rotate(&h->q, h, turns);
+    rotate(&h->k, h, turns);
+    return PARE_OK;
+}
+
 pare_status enclose_heads(flow *o, const enclose_ctx *c, const flow *z, const pare_attn *at,
                           const attn_norms *n, pare_err *err)
 {
-    const bool rotary = pare_model_is_rotary(c->m) && pare_has(&at->freqs);
     heads h = {.c = c, .at = at, .n = n, .o = o};
     size_t columns = 0;
     for (size_t g = 0; g < at->nheads; g++) {
@@ -295,18 +319,9 @@ pare_status enclose_heads(flow *o, const enclose_ctx *c, const flow *z, const pa
         if (end > columns) columns = end;
     }
     pare_status st = enclose_flow_new(o, c, z->x.rows, columns, err);
-    if (st == PARE_OK) st = query_side(&h, z, err);
-    if (st == PARE_OK) st = project(&h.k, &h, z, 'k', err);
-    if (st == PARE_OK) st = project(&h.v, &h, z, 'v', err);
-    if (st != PARE_OK) return st;
-    if (rotary) {
-        const dd *const turns = c->wide ? turns_new(&h) : NULL;
-        if (c->wide && !turns) return pare_no_memory(err);
-        rotate(&h.q, &h, turns);
-        rotate(&h.k, &h, turns);
-    }
-    st = enclose_softmax(&h, err);
-    if (n->apart && !(rotary && !turns_are_clear(at))) return st;
+    if (st == PARE_OK) st = enclose_sides(&h, z, err);
+    if (st == PARE_OK) st = enclose_softmax(&h, err);
+    if (st != PARE_OK || enclose_heads_clear(c, at, n)) return st;
     for (size_t e = 0; e < ENGINES; e++)
         for (size_t i = 0; i < z->x.rows; i++) o->r[e][i] = INFINITY;
     return st;

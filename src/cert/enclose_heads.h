@@ -64,6 +64,10 @@ static inline radii side_radii(const side *s, size_t at)
     return (radii){{s->r[0][at], s->r[1][at]}};
 }
 
+/* Queries, keys and values of the heads on z, turned where positions are rotary. */
+PARE_MUST_USE pare_status enclose_sides(heads *h, const flow *z, pare_err *err);
+/* Whether it is said what the heads do: none writes over another, turns are unambiguous. */
+bool enclose_heads_clear(const enclose_ctx *c, const pare_attn *at, const attn_norms *n);
 /* The radii of one head's output row, once its midpoints are known (enclose_weights.c). */
 radii enclose_head_radii(head_row *w);
 /* Fills h->o from the sides (enclose_softmax.c). */

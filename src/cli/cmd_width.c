@@ -90,7 +90,7 @@ static void print_beside(const pare_cert *cert)
         const pare_statement *const s = &cert->statements[i];
         const char *const bound = pare_ub_format(buf, pare_ub_exact(s->bound), 4);
         if (strncmp(s->name, "ball", 4) == 0) out_row("ball", "%s: %s", s->name + 5, bound);
-        if (strcmp(s->name, PARE_WIDTH_NEW_INPUT) == 0)
+        if (strcmp(s->name, PARE_NEW_INPUT) == 0)
             out_row("new input", "%s with probability %.6g, on %s", bound, s->probability,
                     s->domain);
     }
@@ -121,8 +121,8 @@ static void print_stated(const pare_cert *cert)
 {
     const char *domain = NULL;
     char buf[40];
-    const double high = stated(cert, PARE_WIDTH_AUC, NULL);
-    const double low = 1 - stated(cert, PARE_WIDTH_AUC_BELOW, NULL);
+    const double high = stated(cert, PARE_AUC, NULL);
+    const double low = 1 - stated(cert, PARE_AUC_BELOW, NULL);
     const double edits = stated(cert, PARE_WIDTH_EDITS, &domain);
     if (low <= high)
         out_row("proven auc", "of the cut: in [%.5f, %.5f]", floor(1e5 * low) / 1e5,
@@ -272,7 +272,7 @@ static pare_status ask(cli *c, width_opts *o)
         st = ask_for(c, o,
                      o->edit_rows ? pare_sprintf(c->arena, PARE_WIDTH_EDITS_ROWS, o->edit_rows)
                                   : PARE_WIDTH_EDITS);
-    if (!st && o->heldout) st = ask_for(c, o, PARE_WIDTH_NEW_INPUT);
+    if (!st && o->heldout) st = ask_for(c, o, PARE_NEW_INPUT);
     if (!st && o->ball > 0) st = ask_for(c, o, pare_width_ball_name(c->arena, o->ball));
     return st;
 }
@@ -320,7 +320,7 @@ static pare_status width_of_text(cli *c, width_opts *o, const pare_model *m)
     pare_status st = width_data_load(c, &d, m, o->r.data, o->windows);
     if (!st) st = pare_width(&small, &o->report, m, d.fit.n ? &d.fit : NULL, w, &c->exec, &c->err);
     if (!st) st = keep_report(c, &o->report);
-    if (!st) st = ask_for(c, o, PARE_WIDTH_NEW_INPUT); /* `held` is what the cut has not seen */
+    if (!st) st = ask_for(c, o, PARE_NEW_INPUT); /* `held` is what the cut has not seen */
     if (!st) st = reduce_publish(c, &o->r, m, &small, &d.held, &pare_width_provers[o->method]);
     pare_model_free(small);
     return st ? st : measure_text(c, o, m, &d);

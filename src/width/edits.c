@@ -64,7 +64,7 @@ typedef struct all {
     size_t widest_row; /* most keys of a node */
     desk *desks;
     size_t ndesks;
-    output_bound *found; /* one for each block */
+    pare_output_bound *found; /* one for each block */
 } all;
 
 /* ---- the graph as it is --------------------------------------------------------------------- */
@@ -345,7 +345,7 @@ static void step_side(const side *s, patch_rows rows[2], patch_scratch *t, patch
         patch_step(p, &v, &rows[(l + 1) % 2], t, i, v.rows - i < ROWS ? v.rows : i + ROWS);
 }
 
-static void run_block(const all *a, desk *d, const block *b, output_bound *found)
+static void run_block(const all *a, desk *d, const block *b, pare_output_bound *found)
 {
     const size_t layers = a->side[0].net.nlayers;
     size_t n = b->edits;
@@ -362,7 +362,7 @@ static void run_block(const all *a, desk *d, const block *b, output_bound *found
         e[k] = (pare_enclosure){
             .rows = n, .cols = d->y[k].cols, .mid = d->y[k].v, .rad = d->rad[k], .rad32 = d->rad32};
     }
-    for (size_t i = 0; i < n; i++) outputs_compare_row(found, &e[0], &e[1], i);
+    for (size_t i = 0; i < n; i++) pare_outputs_row(found, &e[0], &e[1], i);
 }
 
 /* There are as many desks as threads: one is free. */
@@ -444,8 +444,8 @@ static void gather(all *a, edits_bound *out)
                                 .mid = a->side[k].y.v,
                                 .rad = a->side[k].rad,
                                 .rad32 = w_vec(a->w, a->x.rows)};
-    output_bound base = {0};
-    for (size_t i = 0; !a->w->st && i < a->x.rows; i++) outputs_compare_row(&base, &e[0], &e[1], i);
+    pare_output_bound base = {0};
+    for (size_t i = 0; !a->w->st && i < a->x.rows; i++) pare_outputs_row(&base, &e[0], &e[1], i);
     if (a->w->st) return;
     *out = (edits_bound){.rows = a->values.n,
                          .different = a->values.different,
@@ -454,7 +454,7 @@ static void gather(all *a, edits_bound *out)
                          .measured = base.gap.measured,
                          .slack = base.gap.slack};
     for (size_t i = 0; i < a->nblocks; i++) {
-        const output_bound *const b = &a->found[i];
+        const pare_output_bound *const b = &a->found[i];
         out->proven = pare_ub_max(out->proven, b->gap.proven);
         out->measured = fmax(out->measured, b->gap.measured);
         out->slack = fmax(out->slack, b->gap.slack);

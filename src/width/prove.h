@@ -2,6 +2,7 @@
 #ifndef PARE_SRC_WIDTH_PROVE_H
 #define PARE_SRC_WIDTH_PROVE_H
 #include "cuts.h"
+#include <pare/outputs.h>
 
 /* ---- from norms alone (apriori.c) ---- */
 
@@ -20,26 +21,6 @@ typedef struct ratio_bound {
 } ratio_bound;
 ratio_bound ratios_of_layer(work *w, const pare_model *f, const pare_model *g,
                             const pare_inputs *set, size_t l);
-
-/* ---- outputs (outputs.c) ---- */
-
-/* low <= auc <= high, proven; low above high: there is none. */
-typedef struct auc_bound {
-    double low, high;
-} auc_bound;
-/* Of two outputs on the rows that count, class 1 over class 0 (auc_interval.c). */
-auc_bound auc_interval(work *w, const pare_enclosure *e, const int64_t *target);
-
-typedef struct output_bound {
-    pare_gap gap;
-    size_t rows, certain; /* output rows; those whose largest entry is proven to be the same */
-    auc_bound auc[2];     /* of both models, on the last input with targets */
-} output_bound;
-void outputs_compare(work *w, output_bound *out, const pare_model *f, const pare_model *g,
-                     const pare_inputs *set);
-/* One row more. */
-void outputs_compare_row(output_bound *out, const pare_enclosure *f, const pare_enclosure *g,
-                         size_t i);
 
 /* ---- all single-node edits of a graph (edits.c) ---- */
 
@@ -165,12 +146,6 @@ plain_facts plain_measure(work *w, const pare_model *m, const net *n, const pare
                           size_t d);
 /* The same by the last line of the printed proof, e' = b eps + b^3 (1 + sqrt(alpha)) e. */
 double plain_printed(const plain_facts *p, size_t layers);
-
-/* ---- an input that is not there yet (exchange.c) ---- */
-
-/* The statement about a new input of the same source as the set, whose errors are proven to be at
- * most `proven`; its strings live in the arena. Name NULL: memory is out. */
-pare_statement exchangeable(pare_arena *a, const pare_inputs *set, double proven);
 
 /* ---- what no cut can beat (lower.c) ---- */
 

@@ -216,7 +216,7 @@ static void streams(view *v)
 }
 
 /* The same for the outputs, where they have more entries than the last rows have numbers. */
-static void best_outputs(view *v, const output_bound *o, const pare_model *f,
+static void best_outputs(view *v, const pare_output_bound *o, const pare_model *f,
                          const pare_inputs *set)
 {
     const size_t d = v->pg.h[v->g.nlayers].cols;
@@ -263,7 +263,7 @@ static double share(size_t part, size_t of)
     return (double)part / (double)(of ? of : 1);
 }
 
-static void classes(view *v, const output_bound *o)
+static void classes(view *v, const pare_output_bound *o)
 {
     const double changed = share(o->rows - o->certain, o->rows);
     state(v, "share of the output rows", changed, "rows whose largest entry may have changed");
@@ -282,16 +282,16 @@ static void weights(view *v, const pare_model *f, const pare_model *g, const par
 }
 
 /* The scores of a two-class model put the nodes of the test mask into an order: how good it is. */
-static void aucs(view *v, const output_bound *o)
+static void aucs(view *v, const pare_output_bound *o)
 {
     static const char *const norm = "area under the ROC curve of the test rows";
-    const auc_bound f = o->auc[0], g = o->auc[1];
+    const pare_auc_bound f = o->auc[0], g = o->auc[1];
     if (!(f.low <= f.high && g.low <= g.high)) return;
-    state(v, norm, g.high, PARE_WIDTH_AUC);
-    state(v, norm, pare_ub_of(1 - g.low).v, PARE_WIDTH_AUC_BELOW);
+    state(v, norm, g.high, PARE_AUC);
+    state(v, norm, pare_ub_of(1 - g.low).v, PARE_AUC_BELOW);
     const double apart = fmax(f.high - g.low, g.high - f.low);
     state(v, "difference of the areas under the ROC curve of the test rows", pare_ub_of(apart).v,
-          PARE_WIDTH_AUC_APART);
+          PARE_AUC_APART);
 }
 
 /* ---- statements that stand beside the headline ---------------------------------------------- */
@@ -383,13 +383,9 @@ static void theorem(view *v, const pare_model *f, const pare_inputs *set)
 /* What is proven of inputs that the cut has not seen says something of the next one. */
 static void next_input(view *v, const pare_inputs *set, double proven)
 {
-    bool asked = false;
-    for (size_t i = 0; i < v->nasked; i++)
-        asked |= v->asked[i].name && strcmp(v->asked[i].name, PARE_WIDTH_NEW_INPUT) == 0;
-    if (!asked || v->w.st) return;
-    const pare_statement s = exchangeable(v->keep, set, proven);
-    suppose(v, PARE_UNKNOWN, NAN, NAN,
-            "a new input: the data are independent draws of its source that the cut has not seen");
+    if (v->w.st || !pare_new_input_asked(v->asked, v->nasked)) return;
+    const pare_statement s = pare_exchangeable(v->keep, set, proven);
+    suppose(v, PARE_UNKNOWN, NAN, NAN, PARE_NEW_INPUT_UNSEEN);
     state_on(v, s.domain, s.norm, s.bound, s.name);
     if (!v->w.st) v->cert->statements[v->cert->nstatements - 1].probability = s.probability;
 }
@@ -452,14 +448,14 @@ static bool same_stream(const view *v)
 static void prove_all(view *v, pare_width_method method, const pare_cert *claimed,
                       const pare_model *f, const pare_model *g, const pare_inputs *set)
 {
-    output_bound o;
+    pare_output_bound o;
     pare_cert *const c = v->cert;
     const size_t rounded = set_up(v, f, g, set);
     if (v->w.st) return;
     c->norm = PARE_NORM_HEADLINE;
     c->domain = pare_domain_text(v->keep, &claimed->data);
     if (!c->domain) v->w.st = pare_no_memory(v->w.err);
-    outputs_compare(&v->w, &o, f, g, set);
+    if (!v->w.st) v->w.st = pare_outputs_compare(&o, f, g, set, v->w.exec, v->w.err);
     from_norms(v, rounded, set);
     const bool scores = method == PARE_WIDTH_JL || method == PARE_WIDTH_QK;
     if (!v->w.st && scores && !same_stream(v))

@@ -228,9 +228,9 @@ static inline void attack_graph(attack *t, tally *sum)
     if (found > 1e-6) sum->graph = fmax(sum->graph, found / t->cert.proven);
     if (pare_model_outputs(t->f) != 2) return;
     const double f = auc_quad(t, t->f), g = auc_quad(t, t->g);
-    attack_holds(t, "auc", g, attack_bound(t, PARE_WIDTH_AUC));
-    attack_holds(t, "1 - auc", 1 - g, attack_bound(t, PARE_WIDTH_AUC_BELOW) + 1e-15);
-    attack_holds(t, "auc apart", fabs(f - g), attack_bound(t, PARE_WIDTH_AUC_APART) + 1e-15);
+    attack_holds(t, "auc", g, attack_bound(t, PARE_AUC));
+    attack_holds(t, "1 - auc", 1 - g, attack_bound(t, PARE_AUC_BELOW) + 1e-15);
+    attack_holds(t, "auc apart", fabs(f - g), attack_bound(t, PARE_AUC_APART) + 1e-15);
 }
 
 /* All edits; the worst, and every fifth, with 113 bits as well. */

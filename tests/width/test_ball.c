@@ -213,8 +213,8 @@ static void small_balls_keep_classes_and_large_ones_do_not(void **state)
     match_open(&m, 4, false);
     const ball_bound none = ball_of_set(&m.s.w, &m.p, &m.set, 1e-12);
     const ball_bound large = ball_of_set(&m.s.w, &m.p, &m.set, 1e6);
-    output_bound o;
-    outputs_compare(&m.s.w, &o, m.f, m.g, &m.set);
+    pare_output_bound o;
+    assert_ok(pare_outputs_compare(&o, m.f, m.g, &m.set, NULL, &m.s.err), &m.s.err);
     assert_work(&m.s);
     assert_int_equal(none.rows, NODES);
     assert_int_equal(none.certain, o.certain);

@@ -1,7 +1,7 @@
-/* Tests src/width/exchange.c: a new input is above the largest of k seen ones no more often than it
+/* Tests src/cert/exchange.c: a new input is above the largest of k seen ones no more often than it
  * says, and it says no more than that. */
 #include "width_nets.h"
-#include "../../src/width/prove.h"
+#include <pare/outputs.h>
 
 enum { NODES = 8, SEEN = 3, GAMES = 400 };
 
@@ -53,7 +53,7 @@ static void a_new_input_is_rarely_worse(void **state)
             most = fmax(most, error_on(s, f, g, &b.in));
         }
         const pare_inputs set = {SEEN, in};
-        const pare_statement said = exchangeable(s->w.a, &set, most);
+        const pare_statement said = pare_exchangeable(s->w.a, &set, most);
         assert_non_null(said.name);
         probability = said.probability;
         board next;

@@ -5,16 +5,24 @@
  * over the draw of all k + 1; ties make it smaller. What is proven of the k is at least their
  * largest error, and stands in its place. That the cut has not seen them cannot be read off the
  * files: the certificate names it as a hypothesis, undecided. */
-#include "prove.h"
+#include <pare/outputs.h>
 #include <pare/publish.h>
+#include <string.h>
 
-pare_statement exchangeable(pare_arena *a, const pare_inputs *set, double proven)
+bool pare_new_input_asked(const pare_statement *asked, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (asked[i].name && strcmp(asked[i].name, PARE_NEW_INPUT) == 0) return true;
+    return false;
+}
+
+pare_statement pare_exchangeable(pare_arena *a, const pare_inputs *set, double proven)
 {
     size_t k = 0;
     for (size_t i = 0; i < set->n; i++) k += set->in[i].batch;
     const char *const domain = pare_sprintf(
         a, "one more input drawn like the %zu of the data, none of which the cut has seen", k);
-    return (pare_statement){.name = domain ? PARE_WIDTH_NEW_INPUT : NULL,
+    return (pare_statement){.name = domain ? PARE_NEW_INPUT : NULL,
                             .norm = PARE_NORM_HEADLINE,
                             .domain = domain,
                             .probability = (double)k / (double)(k + 1),

@@ -4,7 +4,7 @@
  * With lo <= s <= hi for every score, a pair certainly counts 1 when lo_p > hi_n, and certainly
  * counts 0 when hi_p < lo_n; all others count between 0 and 1. Pairs are counted by two sorted
  * lists. */
-#include "prove.h"
+#include <pare/outputs.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -44,20 +44,30 @@ static bool add_row(ends *to, const pare_enclosure *e, size_t i)
     return known;
 }
 
-auc_bound auc_interval(work *w, const pare_enclosure *e, const int64_t *target)
+/* Room for the rows of both classes; false when memory is out. */
+static bool ends_new(ends class[2], pare_arena *a, size_t rows)
 {
-    const auc_bound none = {1, 0};
+    for (size_t c = 0; c < 2; c++) {
+        class[c].lo = pare_alloc(a, rows ? rows : 1, sizeof(double));
+        class[c].hi = pare_alloc(a, rows ? rows : 1, sizeof(double));
+        if (!class[c].lo || !class[c].hi) return false;
+    }
+    return true;
+}
+
+pare_status pare_auc_interval(pare_auc_bound *out, pare_arena *scratch, const pare_enclosure *e,
+                              const int64_t *target, pare_err *err)
+{
     ends class[2] = {{0}, {0}};
     bool known = true;
-    if (e->cols != 2 || e->rows > (1u << 26)) return none;
-    for (size_t c = 0; c < 2; c++) {
-        class[c].lo = w_vec(w, e->rows);
-        class[c].hi = w_vec(w, e->rows);
-    }
-    for (size_t i = 0; !w->st && i < e->rows; i++)
+    *out = (pare_auc_bound){1, 0};
+    if (e->cols != 2 || e->rows > (1u << 26)) return PARE_OK;
+    if (!ends_new(class, scratch, e->rows)) return pare_no_memory(err);
+    for (size_t i = 0; i < e->rows; i++)
         if (target[i] == 0 || target[i] == 1) known &= add_row(&class[target[i]], e, i);
-    if (w->st || class[0].n == 0 || class[1].n == 0) return none;
-    if (!known) return (auc_bound){0, 1};
+    if (class[0].n == 0 || class[1].n == 0) return PARE_OK;
+    *out = (pare_auc_bound){0, 1};
+    if (!known) return PARE_OK;
     for (size_t c = 0; c < 2; c++) {
         qsort(class[c].lo, class[c].n, sizeof(double), by_value);
         qsort(class[c].hi, class[c].n, sizeof(double), by_value);
@@ -65,6 +75,7 @@ auc_bound auc_interval(work *w, const pare_enclosure *e, const int64_t *target)
     const double all = (double)class[0].n * (double)class[1].n;
     const double sure = count_below(class[0].hi, class[0].n, class[1].lo, class[1].n, false);
     const double may = count_below(class[0].lo, class[0].n, class[1].hi, class[1].n, true);
-    return (auc_bound){sure == 0 ? 0 : nextafter(sure / all, 0),
-                       may == all ? 1 : nextafter(may / all, 2)};
+    *out = (pare_auc_bound){sure == 0 ? 0 : nextafter(sure / all, 0),
+                            may == all ? 1 : nextafter(may / all, 2)};
+    return PARE_OK;
 }

@@ -1,0 +1,146 @@
+/* pare/poly.h - polynomial attention: softmax attention in linear time, with a proven error.
+ *
+ * With centred queries and keys, q' = scale (q - qc) and k' = k - kc,
+ *     softmax_j(scale q_i.k_j) = softmax_j(log w_j + q'_i.k'_j),   w_j = e^(scale qc.k'_j),
+ * exactly. A polynomial p(x) = sum_m coef_m x^m close to e^x then gives
+ *     y_i = phi(q'_i) S / phi(q'_i) s,   S = sum_j w_j psi(k'_j) v_j,   s = sum_j w_j psi(k'_j)
+ * over all monomials of degree <= g: C(d + g, g) numbers a row instead of a row of n scores.
+ *
+ * What is promised. For every row and every column c of the values
+ *     |y_ic - exact_ic| <= bound_i range_c + 2^-24 |y_ic|,   range_c = max_j v_jc - min_j v_jc,
+ * where exact is softmax attention of the stored numbers in real arithmetic, and bound_i <=
+ * tolerance covers the polynomial and all roundings of its evaluation (the second term is the
+ * rounding of the result itself). A row for which this cannot be shown is computed by the exact
+ * kernel, and counted; its error is that kernel's rounding alone.
+ *
+ * Patterns: full and causal; all others are exact attention. */
+#ifndef PARE_POLY_H
+#define PARE_POLY_H
+#include <pare/attention.h>
+
+/* ---- monomials --------------------------------------------------------------------------- */
+
+/* Entry e is the monomial of entry parent[e] < e times variable var[e]; entry 0 is the constant 1
+ * (parent and var 0). power[e] is its degree, weight[e] the number of its orderings |a|!/a!, so
+ * that (x.y)^m = sum over power[e] = m of weight[e] x^e y^e. Ascending by degree. */
+typedef struct pare_monomials {
+    size_t d, degree, count;
+    const uint32_t *parent, *var, *power; /* count */
+    const double *weight;                 /* count */
+} pare_monomials;
+
+/* C(d + degree, degree); SIZE_MAX when that is more than can be counted. */
+size_t pare_monomials_count(size_t d, size_t degree);
+/* All monomials of degree <= `degree`, in the arena. Within a degree they are sorted by their
+ * largest variable, so that those of degree m with largest variable v are x_v times the first
+ * C(v + m - 1, m - 1) of degree m - 1: long runs of one multiplication each. */
+PARE_MUST_USE pare_status pare_monomials_graded(pare_monomials *out, pare_arena *a, size_t d,
+                                                size_t degree, pare_err *err);
+/* The best set of monomials for coordinates of unequal size, a_i >= |q'_i| |k'_i| for all pairs:
+ * downward closed, chosen best first until the tail e^(sum a) - sum_set a^alpha/alpha! is at most
+ * tol, or `most` entries are reached. *tail bounds |e^x - p(x)|, p with the coefficients 1/m!. */
+PARE_MUST_USE pare_status pare_monomials_adaptive(pare_monomials *out, pare_ub *tail, pare_arena *a,
+                                                  const double *size, size_t d, double tol,
+                                                  size_t most, pare_err *err);
+
+/* ---- polynomials ------------------------------------------------------------------------- */
+
+/* The smallest degree whose best polynomial (Remez, relative error) on [-B, B] moves a softmax by
+ * at most `variation`, and what is proven for it; false: none up to 24, *degree and *tv are the
+ * best that was tried. What a probe says of a head: C(d + degree, degree) features would do. */
+bool pare_poly_degree(size_t *degree, pare_ub *tv, double B, double variation);
+
+/* ---- the plan of one head ---------------------------------------------------------------- */
+
+typedef enum pare_poly_kind {
+    PARE_POLY_AUTO,    /* option only: the cheapest of what follows */
+    PARE_POLY_EXACT,   /* no polynomial: it would be slower, larger, or cannot meet the tolerance */
+    PARE_POLY_TAYLOR,  /* rows are certified one by one by their moments */
+    PARE_POLY_REMEZ,   /* the error on [-B, B] is within the tolerance for every row */
+    PARE_POLY_ADAPTIVE /* the same with chosen monomials */
+} pare_poly_kind;
+const char *pare_poly_kind_name(pare_poly_kind k);
+
+typedef struct pare_poly_opts {
+    double tolerance;    /* of the range of the values; > 0 */
+    pare_poly_kind kind; /* AUTO, or one that is forced */
+    int degree;          /* -1: the planner's choice */
+    size_t heavy;        /* so many longest centred keys are handled exactly for all rows */
+    size_t max_bytes;    /* of features and state; 0: PARE_POLY_BYTES */
+    bool always;         /* do not ask whether the exact kernel would be faster */
+} pare_poly_opts;
+#define PARE_POLY_BYTES ((size_t)256 << 20)
+#define PARE_POLY_DEFAULT                                                                          \
+    {                                                                                              \
+        .tolerance = 1e-3, .kind = PARE_POLY_AUTO, .degree = -1                                    \
+    }
+
+typedef struct pare_poly_plan {
+    pare_poly_kind kind; /* never AUTO */
+    char why[160];       /* in words: "exact: ...", "degree 3, 969 features" */
+    bool causal;
+    size_t n, d, dv;
+    double scale, tolerance;
+    const double *qc, *kc; /* d: midranges of queries and keys; f32 numbers for f32 data */
+    pare_ub B;             /* |q'_i.k'_j| <= B for all pairs but those of heavy keys */
+    pare_ub query;        /* |q'_i|_2 <= query for all queries */
+    pare_ub key;           /* |k'_j|_2 <= key for all but the heavy keys */
+    size_t degree;
+    const double *coef;   /* table.degree + 1; 0 beyond `degree` */
+    pare_ub eps, tv;      /* relative error of p on [-B, B]; what it means for the result */
+    pare_monomials table; /* empty for EXACT */
+    size_t nheavy;
+    const size_t *heavy; /* ascending */
+} pare_poly_plan;
+
+/* What happened, for people and tests. */
+typedef struct pare_poly_report {
+    pare_poly_kind kind;
+    char why[160];
+    size_t degree, features, rows;
+    size_t rows_moment; /* certified only by the full moment of degree g + 1 */
+    size_t rows_exact;  /* computed by the exact kernel */
+    pare_ub proven;     /* largest bound_i of the rows that a polynomial gave; 0 without such */
+} pare_poly_report;
+
+/* Reads q, k (n x d) and decides; in the arena. PARE_ERR_NONFINITE for a nan or an infinity.
+ * The choice depends on the data, the sizes and the options alone. */
+PARE_MUST_USE pare_status pare_poly_plan_f32(pare_poly_plan *out, pare_arena *a,
+                                             const pare_mat32 *q, const pare_mat32 *k, size_t dv,
+                                             double scale, const pare_pattern *p,
+                                             const pare_poly_opts *opts, const pare_exec *exec,
+                                             pare_err *err);
+PARE_MUST_USE pare_status pare_poly_plan_f64(pare_poly_plan *out, pare_arena *a, const pare_mat *q,
+                                             const pare_mat *k, size_t dv, double scale,
+                                             const pare_pattern *p, const pare_poly_opts *opts,
+                                             pare_err *err);
+
+/* ---- the forward pass -------------------------------------------------------------------- */
+
+/* What a caller may want besides y; each pointer may be NULL. */
+typedef struct pare_poly_kept {
+    double *bound;  /* n: bound_i, in units of the range; 0 where the row is exact */
+    float *lse;     /* n: log sum_j e^(scale q_i.k_j), as the polynomial gives it */
+    uint8_t *exact; /* n: 1 where the exact kernel was used */
+} pare_poly_kept;
+
+/* y (n x dv). `plan` is of these very q and k. Same bits for any number of threads. Memory
+ * O(n (d + dv)) and the plan's features. y may not overlap q, k, v. */
+PARE_MUST_USE pare_status pare_poly_attend_f32(pare_mat32 *y, const pare_poly_kept *kept,
+                                               pare_poly_report *report, const pare_poly_plan *plan,
+                                               const pare_mat32 *q, const pare_mat32 *k,
+                                               const pare_mat32 *v, const pare_exec *exec,
+                                               pare_err *err);
+/* The reference form in f64, plain loops: bounds are those of real arithmetic, and `chunk` rows
+ * (0: 64) are exact within themselves under the causal pattern. */
+PARE_MUST_USE pare_status pare_poly_attend_f64(pare_mat *y, double *bound, pare_poly_report *report,
+                                               const pare_poly_plan *plan, const pare_mat *q,
+                                               const pare_mat *k, const pare_mat *v, size_t chunk,
+                                               pare_err *err);
+/* Plan and pass in one call: what the engine uses. */
+PARE_MUST_USE pare_status pare_poly_f32(pare_mat32 *y, pare_poly_report *report,
+                                        const pare_mat32 *q, const pare_mat32 *k,
+                                        const pare_mat32 *v, double scale, const pare_pattern *p,
+                                        const pare_graph *g, const pare_poly_opts *opts,
+                                        const pare_exec *exec, pare_err *err);
+#endif

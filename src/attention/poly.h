@@ -1,0 +1,185 @@
+/* poly.h - what the files of polynomial attention share: runs of monomials, the state (sums over
+ * keys), and the proof of a row. */
+#ifndef PARE_ATTENTION_POLY_H
+#define PARE_ATTENTION_POLY_H
+#include "panel.h"
+#include "poly_kernels.h"
+#include "poly_remez.h"
+#include <pare/poly.h>
+
+#define POLY_MOST_FEATURES ((size_t)1 << 24)
+enum {
+    POLY_BLOCK = 128,   /* monomials of a block: 128 x 64 rows stay in the first-level cache */
+    POLY_KEYS = 64,     /* keys of a block; rows of a chunk under the causal pattern */
+    POLY_FLUSH = 4,     /* blocks of keys that are added in f32 before f64 takes over */
+    POLY_BINS = 256,    /* of row norms, in the proof */
+    POLY_F32_DEGREE = 12
+};
+#define POLY_F32_BOUND 8.0 /* largest B in f32: beyond it cancellation leaves nothing to prove */
+
+/* Monomials [first, first + count), all of one degree. */
+typedef struct poly_block {
+    size_t first, count, run, nruns;
+} poly_block;
+
+/* Monomials as the kernels walk them: in blocks, blocks in runs, no run across blocks. */
+typedef struct poly_table {
+    const pare_monomials *m;
+    poly_run *runs;
+    poly_block *blocks;
+    size_t nruns, nblocks;
+    size_t low; /* monomials below the highest degree */
+    size_t ld;  /* count, padded: of a row of features */
+} poly_table;
+/* m is ascending by degree. */
+PARE_MUST_USE pare_status poly_table_new(poly_table *out, pare_arena *a, const pare_monomials *m,
+                                         pare_err *err);
+
+/* ---- centring (poly_centre.c) --------------------------------------------------------------- */
+
+/* Smallest and largest number of each column; PARE_ERR_NONFINITE names `what`. */
+PARE_MUST_USE pare_status poly_extremes(float *low, float *high, const pare_mat32 *x,
+                                        const char *what, const pare_exec *exec, pare_err *err);
+/* x = (from - centre) by, row by row without gaps, and |x_i|_2 from above. Where `with` is given,
+ * a_i = with . (from_i - centre) in f64. Any of x, norm, a may be NULL. */
+typedef struct poly_side {
+    const pare_mat32 *from;
+    const float *centre; /* d */
+    float by;
+    const double *with; /* d, or NULL */
+    float *x, *norm;
+    double *a;
+} poly_side;
+void poly_centre(const poly_side *s, const pare_exec *exec);
+
+/* ---- the proof of a row (poly_proof.c) ------------------------------------------------------- */
+
+/* All that the bound of a row depends on besides its own numbers, by bins of |q'|. */
+typedef struct poly_proof {
+    double per_bin;   /* bins per unit of |q'| */
+    double most;      /* largest |q'| that the bins cover */
+    double tv;        /* of every row; < 0: by moments */
+    double spread;    /* largest distance from the centre, in units of half the range */
+    double polynomial[POLY_BINS + 1]; /* kappa */
+    double raise[POLY_BINS + 1];      /* |q'|^(g-1), the factor before the moment */
+    double size[POLY_BINS + 1];       /* sum |c_m| B^m */
+    double noise[POLY_BINS + 1];      /* roundings of numerator and denominator, per unit weight */
+    double moment[POLY_BINS + 1];     /* roundings of the moment */
+    double exact[POLY_BINS + 1];      /* of keys that are weighed by e^x itself: relative */
+} poly_proof;
+
+typedef struct poly_row {
+    double norm;   /* |q'| from above */
+    double sum;    /* the denominator as computed */
+    double moment; /* as computed: q'^T (sum_j w_j |k'_j|^(g-1) k'_j k'_j^T) q', for degree 0
+                      sum_j w_j |k'_j|; or, where `full`, sum_j w_j x_j^(g+1) itself */
+    double weight; /* sum of w_j in the state */
+    bool full, with_exact; /* some keys are weighed by e^x itself */
+} poly_row;
+
+typedef struct poly_sizes {
+    double q, key, all_keys; /* largest norms: of queries, of keys in the state, of all keys */
+    double depth;            /* largest |log w| in f32 */
+    double spread;
+    size_t flush; /* blocks of keys added in f32 */
+} poly_sizes;
+void poly_proof_new(poly_proof *out, const pare_poly_plan *plan, const poly_sizes *s);
+/* For moments of degree g + 1 from that many monomials, `full` rows. */
+void poly_proof_full(poly_proof *p, const pare_poly_plan *plan, const poly_sizes *s, size_t count);
+/* |y - exact| <= this times the range of the values (and the rounding of y); inf: nothing is
+ * known. */
+double poly_row_bound(const poly_proof *p, const poly_row *r);
+/* sum_{k > g} B^(k-g-1) / k!, so that |e^x - T_g(x)| <= kappa |x|^(g+1) for |x| <= B. */
+pare_ub poly_kappa(size_t degree, double B);
+
+/* ---- one call (poly_attend.c), its state (poly_state.c), its rows (poly_panel.c) ------------- */
+
+/* Columns of the state: the centred values, 1, and |k'|^(g-1) for the moment. */
+typedef struct poly_job {
+    const pare_poly_plan *plan;
+    const poly_kernel *kernel;
+    poly_table table;
+    poly_proof proof;
+    const pare_mat32 *q, *k, *v;
+    pare_mat32 y;
+    size_t n, rows; /* keys; queries */
+    size_t d, dv, cols, cols4, chunks;
+    bool moment;   /* the last column is there */
+    float *qx, *kx; /* n x d, centred, of one size */
+    float *qn, *kn; /* norms from above */
+    float *w;       /* weights of the keys, e^(a - shift of their chunk) */
+    double *shift;  /* of each chunk: the largest a so far (causal), or of all */
+    float *centre;  /* of the values, dv */
+    double *by, *by_moment; /* table.ld: what turns sums into coefficients of the queries' monomials */
+    uint8_t *heavy; /* n: not in the state; NULL: none */
+    float *heavy_k, *heavy_u; /* of the heavy keys, nheavy4 x d and x cols4 */
+    double *bound; /* n */
+    float *sum;    /* n: the denominators, in units of e^shift */
+    bool sums_only; /* nothing but `sum` is wanted */
+    double weight;  /* of all keys in the state, full pattern: set by poly_sweep */
+    poly_sizes sizes;
+} poly_job;
+
+static inline size_t chunk_end(const poly_job *w, size_t chunk)
+{
+    const size_t end = (chunk + 1) * POLY_KEYS;
+    return end < w->n ? end : w->n;
+}
+
+/* Fills a job whose plan, kernel, q, k, v and sizes are set; in the arena. *fit: false when values
+ * are of a size that f32 cannot sum. */
+PARE_MUST_USE pare_status poly_job_new(poly_job *w, pare_arena *a, bool *fit, const pare_exec *exec,
+                                       pare_err *err);
+
+/* Sums over keys in f64, cols4 x table.ld. */
+typedef struct poly_sums {
+    double *v;
+    double shift; /* the logarithm of its unit; -inf: it is 0 */
+} poly_sums;
+
+/* Room of one thread that sums keys. */
+typedef struct poly_room {
+    float *phi, *u, *s; /* POLY_KEYS x ld, POLY_KEYS x cols4, cols4 x ld (zero between calls) */
+} poly_room;
+size_t poly_room_floats(const poly_job *w);
+poly_room poly_room_at(const poly_job *w, float *at);
+/* u (rows x cols4): what the keys of a chunk are summed with; heavy keys with 0 where `state`. */
+void poly_weigh(float *u, const poly_job *w, size_t first, size_t rows, bool state);
+/* Adds the keys of a chunk to what the room holds, */
+void poly_add_chunk(const poly_room *r, const poly_job *w, size_t chunk);
+/* and that to the sums, whose unit it must have. */
+void poly_flush(poly_sums *to, const poly_room *r, const poly_job *w);
+void poly_set_shift(poly_sums *s, const poly_job *w, double shift);
+/* state (table.count x cols4, by blocks) = fade before + now, with the factors of the monomials. */
+void poly_narrow(float *state, const poly_job *w, double fade, const double *before,
+                 const double *now);
+
+/* Room of one thread that computes rows. */
+typedef struct poly_panel_room {
+    float *q, *low, *top, *o, *s, *ones, *k, *u;
+} poly_panel_room;
+size_t poly_panel_floats(const poly_job *w);
+poly_panel_room poly_panel_at(const poly_job *w, float *at);
+/* Rows [first, end) of y, with their bounds, from a state of this total weight; state NULL: none.
+ * Under the causal pattern they are (part of) one chunk. */
+void poly_rows(const poly_job *w, const poly_panel_room *r, const float *state, double weight,
+               size_t first, size_t end);
+
+/* All rows of y with their bounds (poly_sweep.c). */
+PARE_MUST_USE pare_status poly_sweep(poly_job *w, pare_arena *a, const pare_exec *exec,
+                                     pare_err *err);
+/* Rows above the tolerance: by their true moments, then by the exact kernel (poly_repair.c). */
+PARE_MUST_USE pare_status poly_repair(poly_job *w, uint8_t *exact, pare_poly_report *report,
+                                      pare_arena *a, const pare_exec *exec, pare_err *err);
+/* Work in units of one multiplication and addition of the kernels (poly_plan.c). */
+double poly_exact_work(double pairs, size_t d, size_t dv);
+double poly_work(double rows, size_t features, size_t cols, bool causal);
+
+/* pare_poly_attend_f32 with a chosen kernel: the tests run every variant. */
+PARE_MUST_USE pare_status poly_attend_with(const poly_kernel *kernel, pare_mat32 *y,
+                                           const pare_poly_kept *kept, pare_poly_report *report,
+                                           const pare_poly_plan *plan, const pare_mat32 *q,
+                                           const pare_mat32 *k, const pare_mat32 *v,
+                                           const pare_exec *exec, pare_err *err);
+
+#endif

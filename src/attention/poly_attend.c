@@ -1,0 +1,111 @@
+/* Polynomial attention of the f32 engine: a plan carried out, with a proof for every row. */
+#include "attend_f32.h"
+#include "poly.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static pare_pattern pattern_of(const pare_poly_plan *p)
+{
+    return (pare_pattern){.kind = p->causal ? PARE_CAUSAL : PARE_FULL};
+}
+
+/* Every row by the exact kernel of the same vectors. */
+static pare_status exact(pare_mat32 *y, const pare_poly_kept *kept, pare_poly_report *report,
+                         const poly_kernel *kernel, const pare_poly_plan *plan,
+                         const pare_mat32 *q, const pare_mat32 *k, const pare_mat32 *v,
+                         const pare_exec *exec, pare_err *err)
+{
+    const pare_pattern p = pattern_of(plan);
+    const attend_kernels kernels = {.name = kernel->name, .tile = kernel->tile};
+    const pare_kept32 keep = {.lse = kept ? kept->lse : NULL};
+    report->rows_exact = q->rows;
+    for (size_t i = 0; kept && i < q->rows; i++) {
+        if (kept->bound) kept->bound[i] = 0;
+        if (kept->exact) kept->exact[i] = 1;
+    }
+    return attend_keep_f32_with(&kernels, y, &keep, q, k, v, (float)plan->scale, &p, NULL, NULL,
+                                exec, err);
+}
+
+/* log sum_j e^(scale q.k_j) = log(sum of weights) + their unit + scale q.kc. */
+static void keep(const pare_poly_kept *kept, const poly_job *w)
+{
+    if (kept->bound) memcpy(kept->bound, w->bound, w->n * sizeof *w->bound);
+    for (size_t i = 0; kept->lse && i < w->n; i++) {
+        double s = log((double)w->sum[i]) + w->shift[i / POLY_KEYS];
+        for (size_t c = 0; c < w->d; c++)
+            s += w->plan->scale * (double)w->q->v[i * w->q->ld + c] * w->plan->kc[c];
+        kept->lse[i] = (float)s;
+    }
+}
+
+static pare_status by_polynomial(poly_job *w, const pare_poly_kept *kept, pare_poly_report *report,
+                                 bool *fit, pare_arena *a, const pare_exec *exec, pare_err *err)
+{
+    pare_status st = poly_job_new(w, a, fit, exec, err);
+    if (st || !*fit) return st;
+    if ((st = poly_sweep(w, a, exec, err)) ||
+        (st = poly_repair(w, kept ? kept->exact : NULL, report, a, exec, err)))
+        return st;
+    if (kept) keep(kept, w);
+    return PARE_OK;
+}
+
+pare_status poly_attend_with(const poly_kernel *kernel, pare_mat32 *y, const pare_poly_kept *kept,
+                             pare_poly_report *report, const pare_poly_plan *plan,
+                             const pare_mat32 *q, const pare_mat32 *k, const pare_mat32 *v,
+                             const pare_exec *exec, pare_err *err)
+{
+    PARE_ASSERT(q->rows == plan->n && k->rows == plan->n && v->rows == plan->n);
+    PARE_ASSERT(q->cols == plan->d && k->cols == plan->d && v->cols == plan->dv);
+    PARE_ASSERT(y->rows == plan->n && y->cols == plan->dv);
+    pare_poly_report unread, *const to = report ? report : &unread;
+    *to = (pare_poly_report){.kind = plan->kind, .degree = plan->degree, .rows = plan->n,
+                             .features = plan->table.count};
+    memcpy(to->why, plan->why, sizeof to->why);
+    if (plan->kind == PARE_POLY_EXACT || plan->n == 0)
+        return exact(y, kept, to, kernel, plan, q, k, v, exec, err);
+    pare_arena *const a = pare_arena_new();
+    if (!a) return pare_no_memory(err);
+    poly_job w = {.plan = plan, .kernel = kernel, .q = q, .k = k, .v = v, .y = *y, .n = plan->n,
+                  .rows = plan->n, .d = plan->d, .dv = plan->dv};
+    bool fit;
+    pare_status st = by_polynomial(&w, kept, to, &fit, a, exec, err);
+    pare_arena_free(a);
+    if (st || fit) return st;
+    to->kind = PARE_POLY_EXACT;
+    snprintf(to->why, sizeof to->why, "exact: values are too large or too small for sums in f32");
+    return exact(y, kept, to, kernel, plan, q, k, v, exec, err);
+}
+
+pare_status pare_poly_attend_f32(pare_mat32 *y, const pare_poly_kept *kept,
+                                 pare_poly_report *report, const pare_poly_plan *plan,
+                                 const pare_mat32 *q, const pare_mat32 *k, const pare_mat32 *v,
+                                 const pare_exec *exec, pare_err *err)
+{
+    poly_kernel kernels[3];
+    poly_kernels(kernels);
+    return poly_attend_with(&kernels[0], y, kept, report, plan, q, k, v, exec, err);
+}
+
+pare_status pare_poly_f32(pare_mat32 *y, pare_poly_report *report, const pare_mat32 *q,
+                          const pare_mat32 *k, const pare_mat32 *v, double scale,
+                          const pare_pattern *p, const pare_graph *g, const pare_poly_opts *opts,
+                          const pare_exec *exec, pare_err *err)
+{
+    pare_poly_plan plan;
+    pare_arena *const a = pare_arena_new();
+    if (!a) return pare_no_memory(err);
+    pare_status st = pare_poly_plan_f32(&plan, a, q, k, v->cols, scale, p, opts, exec, err);
+    if (!st && (p->kind == PARE_FULL || p->kind == PARE_CAUSAL)) {
+        st = pare_poly_attend_f32(y, NULL, report, &plan, q, k, v, exec, err);
+    } else if (!st) {
+        *report = (pare_poly_report){.kind = PARE_POLY_EXACT, .rows = q->rows,
+                                     .rows_exact = q->rows};
+        memcpy(report->why, plan.why, sizeof report->why);
+        st = pare_attend_f32(y, q, k, v, (float)scale, p, g, exec, err);
+    }
+    pare_arena_free(a);
+    return st;
+}

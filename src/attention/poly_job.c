@@ -1,0 +1,155 @@
+/* What a call of polynomial attention prepares: centred queries, keys and values, weights of the
+ * keys, and the numbers of the proof. O(n (d + dv)). */
+#include "poly.h"
+#include <math.h>
+#include <pare/vmath.h>
+#include <string.h>
+
+#define SMALLEST 0x1p-80 /* distance of a value from the centre, unless it is 0 */
+#define LARGEST  0x1p60
+
+/* Values around their midranges; false: they are of a size that f32 cannot sum. */
+static pare_status centre_values(poly_job *w, pare_arena *a, bool *fit, const pare_exec *exec,
+                                 pare_err *err)
+{
+    float *const low = pare_alloc(a, w->dv, sizeof *low), *const high =
+                                                               pare_alloc(a, w->dv, sizeof *high);
+    w->centre = pare_alloc(a, w->dv, sizeof *w->centre);
+    if (!low || !high || !w->centre) return pare_no_memory(err);
+    const pare_status st = poly_extremes(low, high, w->v, "values", exec, err);
+    w->sizes.spread = 1;
+    *fit = true;
+    for (size_t c = 0; !st && c < w->dv; c++) {
+        const double l = (double)low[c], h = (double)high[c];
+        w->centre[c] = (float)(0.5 * l + 0.5 * h);
+        const double away = fmax(h - (double)w->centre[c], (double)w->centre[c] - l);
+        if (away > 0) w->sizes.spread = fmax(w->sizes.spread, 2 * away / (h - l) * (1 + 0x1p-40));
+        if (away > 0 && !(away >= SMALLEST && away <= LARGEST)) *fit = false;
+    }
+    return st;
+}
+
+/* a is in f64; its distance from the chunk's unit is rounded once. */
+static void weigh_keys(poly_job *w, const double *a)
+{
+    double top = -INFINITY, depth = 0;
+    for (size_t j = 0; !w->plan->causal && j < w->n; j++) top = fmax(top, a[j]);
+    for (size_t t = 0; t < w->chunks; t++) {
+        const size_t first = t * POLY_KEYS, end = chunk_end(w, t);
+        for (size_t j = first; w->plan->causal && j < end; j++) top = fmax(top, a[j]);
+        w->shift[t] = top;
+        for (size_t j = first; j < end; j++) {
+            w->w[j] = (float)(a[j] - top);
+            depth = fmax(depth, -(double)w->w[j]);
+        }
+    }
+    pare_exp_f32(w->w, w->w, w->n);
+    w->sizes.depth = fmin(depth, 104);
+}
+
+static void mark_heavy(poly_job *w)
+{
+    const pare_poly_plan *const p = w->plan;
+    for (size_t h = 0; h < p->nheavy; h++) {
+        const size_t j = p->heavy[h];
+        w->heavy[j] = 1;
+        memcpy(w->heavy_k + h * w->d, w->kx + j * w->d, w->d * sizeof *w->kx);
+        poly_weigh(w->heavy_u + h * w->cols4, w, j, 1, false);
+    }
+}
+
+static void measure_norms(poly_job *w)
+{
+    float q = 0, light = 0, all = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        if (w->qn[i] > q) q = w->qn[i];
+        if (w->kn[i] > all) all = w->kn[i];
+        if (!(w->heavy && w->heavy[i]) && w->kn[i] > light) light = w->kn[i];
+    }
+    w->sizes.q = (double)q;
+    w->sizes.key = (double)light;
+    w->sizes.all_keys = (double)all;
+}
+
+static bool job_memory(poly_job *w, pare_arena *a, double **weights)
+{
+    const size_t n = w->n, h4 = padded(w->plan->nheavy, TILE_STEP);
+    w->qx = pare_alloc(a, n * w->d, sizeof *w->qx);
+    w->kx = pare_alloc(a, n * w->d, sizeof *w->kx);
+    w->qn = pare_alloc(a, n, sizeof *w->qn);
+    w->kn = pare_alloc(a, n, sizeof *w->kn);
+    w->w = pare_alloc(a, n, sizeof *w->w);
+    w->sum = pare_alloc(a, n, sizeof *w->sum);
+    w->bound = pare_alloc(a, n, sizeof *w->bound);
+    w->shift = pare_alloc(a, w->chunks, sizeof *w->shift);
+    w->by = pare_alloc(a, w->table.ld, sizeof *w->by);
+    w->by_moment = pare_alloc(a, w->table.ld, sizeof *w->by_moment);
+    *weights = pare_alloc(a, n, sizeof **weights);
+    if (w->plan->nheavy) {
+        w->heavy = pare_alloc(a, n, sizeof *w->heavy);
+        w->heavy_k = pare_alloc(a, h4 * w->d, sizeof *w->heavy_k);
+        w->heavy_u = pare_alloc(a, h4 * w->cols4, sizeof *w->heavy_u);
+        if (!w->heavy || !w->heavy_k || !w->heavy_u) return false;
+    }
+    return w->qx && w->kx && w->qn && w->kn && w->w && w->sum && w->bound && w->shift && w->by &&
+           w->by_moment && *weights;
+}
+
+static void set_factors(poly_job *w)
+{
+    const pare_poly_plan *const p = w->plan;
+    const size_t level = p->degree ? 2 : 0;
+    for (size_t e = 0; e < p->table.count; e++) {
+        w->by[e] = p->table.weight[e] * p->coef[p->table.power[e]];
+        w->by_moment[e] = p->table.power[e] == level ? p->table.weight[e] : 0;
+    }
+}
+
+static pare_status centre_sides(poly_job *w, pare_arena *a, double *weights, const pare_exec *exec,
+                                pare_err *err)
+{
+    const pare_poly_plan *const p = w->plan;
+    float *const c = pare_alloc(a, 2 * w->d, sizeof *c);
+    double *const with = pare_alloc(a, w->d, sizeof *with);
+    if (!c || !with) return pare_no_memory(err);
+    for (size_t i = 0; i < w->d; i++) {
+        c[i] = (float)p->qc[i];
+        c[w->d + i] = (float)p->kc[i];
+        with[i] = p->scale * p->qc[i];
+    }
+    /* A power of two brings both sides to one size: their powers then neither leave f32 nor sink
+     * below it. */
+    const double ratio = p->query.v > 0 && p->key.v > 0 ? p->query.v / p->key.v : 1;
+    const double size = exp2(round(log2(ratio) / 2));
+    const poly_side q = {.from = w->q, .centre = c, .by = (float)(p->scale / size), .x = w->qx,
+                         .norm = w->qn};
+    const poly_side k = {.from = w->k, .centre = c + w->d, .by = (float)size, .with = with,
+                         .x = w->kx, .norm = w->kn, .a = weights};
+    poly_centre(&q, exec);
+    poly_centre(&k, exec);
+    return PARE_OK;
+}
+
+pare_status poly_job_new(poly_job *w, pare_arena *a, bool *fit, const pare_exec *exec,
+                           pare_err *err)
+{
+    const pare_poly_plan *const p = w->plan;
+    double *weights;
+    pare_status st = poly_table_new(&w->table, a, &p->table, err);
+    if (st) return st;
+    w->moment = p->kind == PARE_POLY_TAYLOR;
+    w->cols = w->dv + 1 + (w->moment ? 1 : 0);
+    w->cols4 = padded(w->cols, TILE_STEP);
+    w->chunks = (w->n + POLY_KEYS - 1) / POLY_KEYS;
+    if (!job_memory(w, a, &weights)) return pare_no_memory(err);
+    if ((st = centre_values(w, a, fit, exec, err)) || !*fit ||
+        (st = centre_sides(w, a, weights, exec, err)))
+        return st;
+    set_factors(w);
+    weigh_keys(w, weights);
+    if (p->nheavy) mark_heavy(w);
+    measure_norms(w);
+    w->sizes.flush = p->causal ? 1 : POLY_FLUSH;
+    poly_proof_new(&w->proof, p, &w->sizes);
+    return PARE_OK;
+}

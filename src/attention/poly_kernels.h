@@ -1,0 +1,37 @@
+/* poly_kernels.h - the inner loops of polynomial attention that dense attention does not have. */
+#ifndef PARE_ATTENTION_POLY_KERNELS_H
+#define PARE_ATTENTION_POLY_KERNELS_H
+#include "tile.h"
+
+enum { POLY_LANES = 16 }; /* rows of features are padded to it, whatever the vectors */
+
+/* Numbers [to, to + count) = variable var times [from, from + count). */
+typedef struct poly_run {
+    size_t to, from, count, var;
+} poly_run;
+
+typedef struct poly_kernel {
+    const char *name;
+    tile_kernel tile;
+    /* The monomials of one row x: phi[0] = 1 is there. Up to POLY_LANES - 1 numbers behind a run
+     * may be written. */
+    void (*row)(float *phi, const poly_run *runs, size_t n, const float *x);
+    /* The same for v vectors of rows, number e of all of them side by side: those of the runs go
+     * to `to`, where monomial `first` stands first; x likewise. */
+    void (*columns)(float *to, size_t first, const float *from, const poly_run *runs, size_t n,
+                    const float *x, size_t v);
+    /* s (cols x features) += u^T phi: u keys x cols, phi keys x features; features a multiple of
+     * POLY_LANES, cols of TILE_STEP. The keys' sum is taken first, then added. */
+    void (*gather)(float *s, size_t lds, const float *phi, size_t ldphi, const float *u, size_t ldu,
+                   size_t keys, size_t features, size_t cols);
+    /* to[i] += from[i], and from[i] = 0; n a multiple of POLY_LANES. */
+    void (*flush)(double *to, float *from, size_t n);
+    /* to[i] = (fade before[i] + now[i]) by[i], rounded once; any n. */
+    void (*narrow)(float *to, double fade, const double *before, const double *now,
+                   const double *by, size_t n);
+} poly_kernel;
+
+/* The kernels this CPU can run, best first; the last is the portable one. Returns how many. */
+size_t poly_kernels(poly_kernel out[3]);
+
+#endif

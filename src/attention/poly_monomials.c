@@ -1,0 +1,103 @@
+/* All monomials up to a degree, and how the kernels walk them.
+ *
+ * (x.y)^m = sum over |a| = m of m!/a! x^a y^a: symmetric monomials, C(d + g, g) of them up to
+ * degree g, where the full tensors would have sum d^m. Within degree m they are sorted by their
+ * largest variable v: those with largest variable v are x_v times all of degree m - 1 without a
+ * larger one, and these are a prefix of degree m - 1. So a whole degree is d runs, each one
+ * multiplication of consecutive numbers. */
+#include "poly.h"
+#include <math.h>
+
+size_t pare_monomials_count(size_t d, size_t degree)
+{
+    size_t c = 1; /* C(d + i, i): each product is divisible by i */
+    for (size_t i = 1; i <= degree; i++) {
+        size_t next;
+        if (!pare_mul(&next, c, d + i)) return SIZE_MAX;
+        c = next / i;
+    }
+    return c;
+}
+
+typedef struct maker {
+    uint32_t *parent, *var, *power;
+    double *weight;
+    size_t at;
+} maker;
+
+/* x_v times the entry `from`: the multiplicity of v in it is counted down the parents. */
+static void put(maker *t, size_t from, size_t v)
+{
+    const size_t e = t->at++, m = t->power[from] + 1;
+    size_t times = 1;
+    for (size_t p = from; p && t->var[p] == v; p = t->parent[p]) times++;
+    t->parent[e] = (uint32_t)from;
+    t->var[e] = (uint32_t)v;
+    t->power[e] = (uint32_t)m;
+    t->weight[e] = t->weight[from] * (double)m / (double)times;
+}
+
+pare_status pare_monomials_graded(pare_monomials *out, pare_arena *a, size_t d, size_t degree,
+                                  pare_err *err)
+{
+    const size_t n = pare_monomials_count(d, degree);
+    if (n > POLY_MOST_FEATURES)
+        return pare_fail(err, PARE_ERR_INPUT, "monomials of degree %zu in %zu variables: too many",
+                         degree, d);
+    maker t = {.parent = pare_alloc(a, n, sizeof *t.parent),
+               .var = pare_alloc(a, n, sizeof *t.var),
+               .power = pare_alloc(a, n, sizeof *t.power),
+               .weight = pare_alloc(a, n, sizeof *t.weight)};
+    if (!t.parent || !t.var || !t.power || !t.weight) return pare_no_memory(err);
+    t.weight[0] = 1;
+    t.at = 1;
+    for (size_t m = 1, first = 0; m <= degree; m++) {
+        const size_t level = first;
+        first = t.at;
+        for (size_t v = 0; v < d; v++) {
+            const size_t prefix = m == 1 ? 1 : pare_monomials_count(v + 1, m - 1) -
+                                                   pare_monomials_count(v + 1, m - 2);
+            for (size_t i = 0; i < prefix; i++) put(&t, level + i, v);
+        }
+    }
+    *out = (pare_monomials){d, degree, t.at, t.parent, t.var, t.power, t.weight};
+    PARE_ASSERT(t.at == n);
+    return PARE_OK;
+}
+
+/* ---- runs and blocks ------------------------------------------------------------------------ */
+
+static bool goes_on(const pare_monomials *m, const poly_run *r, size_t e)
+{
+    return m->var[e] == r->var && m->parent[e] == r->from + r->count;
+}
+
+pare_status poly_table_new(poly_table *out, pare_arena *a, const pare_monomials *m, pare_err *err)
+{
+    *out = (poly_table){.m = m, .ld = padded(m->count, 16)};
+    if (out->ld / 16 % 2 == 0) out->ld += 16; /* rows an odd number of lines apart: all sets */
+    out->runs = pare_alloc(a, m->count, sizeof *out->runs);
+    out->blocks = pare_alloc(a, m->count, sizeof *out->blocks);
+    if (!out->runs || !out->blocks) return pare_no_memory(err);
+    while (out->low < m->count && m->power[out->low] < m->power[m->count - 1]) out->low++;
+    poly_block *b = NULL;
+    poly_run *r = NULL;
+    for (size_t e = 0; e < m->count; e++) {
+        PARE_ASSERT(e == 0 || m->power[e] >= m->power[e - 1]);
+        if (!b || b->count == POLY_BLOCK || m->power[e] != m->power[b->first]) {
+            b = &out->blocks[out->nblocks++];
+            *b = (poly_block){.first = e, .run = out->nruns};
+            r = NULL;
+        }
+        b->count++;
+        if (e == 0) continue; /* the constant is no product */
+        if (r && goes_on(m, r, e)) {
+            r->count++;
+            continue;
+        }
+        r = &out->runs[out->nruns++];
+        *r = (poly_run){.to = e, .from = m->parent[e], .count = 1, .var = m->var[e]};
+        b->nruns++;
+    }
+    return PARE_OK;
+}

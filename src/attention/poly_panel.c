@@ -1,0 +1,161 @@
+/* Rows of polynomial attention from a state: a panel of queries at a time, one in each lane.
+ *
+ * The monomials of a panel are made block by block and used at once, from the highest degree to
+ * the lowest: small numbers are added first. Keys of the row's own chunk (causal) and heavy keys
+ * are weighed by e^x. Then each row is proven, and written. */
+#include "poly.h"
+#include <math.h>
+#include <pare/vmath.h>
+#include <string.h>
+
+static size_t aligned(size_t n)
+{
+    return padded(n, POLY_LANES);
+}
+
+static size_t most_lanes(const poly_job *w)
+{
+    return w->kernel->tile.lanes * w->kernel->tile.vecs;
+}
+
+/* Keys that are weighed exactly at a time. */
+static size_t most_exact(const poly_job *w)
+{
+    return padded(w->plan->nheavy > POLY_KEYS ? w->plan->nheavy : POLY_KEYS, TILE_STEP);
+}
+
+static poly_panel_room lay_out(const poly_job *w, float *at, size_t *need)
+{
+    const size_t p = most_lanes(w), keys = most_exact(w);
+    const size_t sizes[8] = {w->d * p,        (w->table.low + 1) * p, POLY_BLOCK * p,
+                             w->cols4 * p,    keys * p,               p,
+                             keys * w->d,     keys * w->cols4};
+    float *part[8];
+    *need = 0;
+    for (size_t i = 0; i < 8; i++) {
+        part[i] = at ? at + *need : NULL;
+        *need += aligned(sizes[i]);
+    }
+    return (poly_panel_room){part[0], part[1], part[2], part[3],
+                             part[4], part[5], part[6], part[7]};
+}
+
+size_t poly_panel_floats(const poly_job *w)
+{
+    size_t need;
+    lay_out(w, NULL, &need);
+    return need;
+}
+
+poly_panel_room poly_panel_at(const poly_job *w, float *at)
+{
+    size_t need;
+    const poly_panel_room r = lay_out(w, at, &need);
+    memset(at, 0, need * sizeof *at);
+    for (size_t i = 0; i < most_lanes(w); i++) r.ones[i] = 1;
+    return r;
+}
+
+/* o (cols4 x p) = state^T monomials, top degree first. */
+static void from_state(const poly_job *w, const poly_panel_room *r, const float *state,
+                       const panel *p)
+{
+    const poly_table *const t = &w->table;
+    const poly_kernel *const k = w->kernel;
+    for (size_t i = 0; i < p->p; i++) r->low[i] = 1;
+    size_t low = 0;
+    while (low < t->nblocks && t->blocks[low].first < t->low) {
+        k->columns(r->low, 0, r->low, t->runs + t->blocks[low].run, t->blocks[low].nruns, r->q,
+                   p->v);
+        low++;
+    }
+    for (size_t b = t->nblocks; b-- > 0;) {
+        const poly_block *const k1 = &t->blocks[b];
+        const float *phi = r->low + k1->first * p->p;
+        if (b >= low && k1->first > 0) {
+            k->columns(r->top, k1->first, r->low, t->runs + k1->run, k1->nruns, r->q, p->v);
+            phi = r->top;
+        }
+        k->tile.scores(r->o, phi, state + k1->first * w->cols4, w->cols4, k1->count, p->v,
+                       b + 1 < t->nblocks);
+    }
+}
+
+/* o += sum over keys of e^(q.k) u. Keys of number `first` on; hidden where the row is before. */
+static void add_exact(const poly_job *w, const poly_panel_room *r, const float *k, const float *u,
+                      size_t first, size_t keys, const panel *p, bool hide)
+{
+    const size_t keys4 = padded(keys, TILE_STEP);
+    w->kernel->tile.scores(r->s, r->q, k, keys4, w->d, p->v, false);
+    const sight sees = {hide ? 1 : PARE_VIS_ALL, SIZE_MAX, SIZE_MAX};
+    hide_tile(r->s, &sees, p, first, first + keys, w->n);
+    pare_exp_f32(r->s, r->s, keys4 * p->p);
+    w->kernel->tile.values(r->o, r->ones, r->s, u, keys, w->cols4, p->v);
+}
+
+/* Heavy keys before `end`, which are no part of the state; true when there are some. */
+static bool add_heavy(const poly_job *w, const poly_panel_room *r, size_t chunk, size_t end,
+                      const panel *p)
+{
+    const pare_poly_plan *const plan = w->plan;
+    size_t count = 0;
+    while (count < plan->nheavy && plan->heavy[count] < end) count++;
+    if (count == 0) return false;
+    for (size_t h = 0; h < count; h++) {
+        const size_t from = plan->heavy[h] / POLY_KEYS;
+        const float fade = plan->causal ? (float)exp(w->shift[from] - w->shift[chunk]) : 1;
+        for (size_t c = 0; c < w->cols4; c++)
+            r->u[h * w->cols4 + c] = w->heavy_u[h * w->cols4 + c] * fade;
+    }
+    add_exact(w, r, w->heavy_k, r->u, 0, count, p, false);
+    return true;
+}
+
+static void finish(const poly_job *w, const poly_panel_room *r, const panel *p, double weight,
+                   bool exact)
+{
+    const float *const sum = r->o + w->dv * p->p, *const moment = sum + p->p;
+    memcpy(w->sum + p->first, sum, p->rows * sizeof *sum);
+    if (w->sums_only) return;
+    for (size_t i = 0; i < p->rows; i++) {
+        const poly_row at = {.norm = (double)w->qn[p->first + i],
+                             .sum = (double)sum[i],
+                             .moment = w->moment ? (double)moment[i] : 0,
+                             .weight = weight,
+                             .with_exact = exact};
+        w->bound[p->first + i] = poly_row_bound(&w->proof, &at);
+        r->s[i] = 1 / sum[i];
+    }
+    unpack(w->y.v + p->first * w->y.ld, w->y.ld, r->o, p->p, p->rows, w->dv, r->s, false);
+    for (size_t i = 0; i < p->rows; i++) {
+        float *const y = w->y.v + (p->first + i) * w->y.ld;
+        for (size_t c = 0; c < w->dv; c++) y[c] += w->centre[c];
+    }
+}
+
+void poly_rows(const poly_job *w, const poly_panel_room *r, const float *state, double weight,
+               size_t first, size_t end)
+{
+    const size_t most = most_lanes(w), lanes = w->kernel->tile.lanes;
+    const size_t chunk = first / POLY_KEYS, begin = chunk * POLY_KEYS;
+    const bool causal = w->plan->causal;
+    for (size_t i = first; i < end; i += most) {
+        panel p = {.first = i, .rows = end - i < most ? end - i : most};
+        p.v = (p.rows + lanes - 1) / lanes;
+        p.p = p.v * lanes;
+        pack_queries(r->q, p.p, w->qx + i * w->d, w->d, p.rows, w->d, 1);
+        if (state)
+            from_state(w, r, state, &p);
+        else
+            memset(r->o, 0, w->cols4 * p.p * sizeof *r->o);
+        bool exact = add_heavy(w, r, chunk, causal ? begin : w->n, &p);
+        if (causal) {
+            const size_t keys = chunk_end(w, chunk) - begin;
+            copy_tile(r->k, w->kx + begin * w->d, w->d, keys, w->d, w->d);
+            poly_weigh(r->u, w, begin, keys, false);
+            add_exact(w, r, r->k, r->u, begin, keys, &p, true);
+            exact = true;
+        }
+        finish(w, r, &p, state ? weight : 0, exact);
+    }
+}

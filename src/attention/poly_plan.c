@@ -1,0 +1,402 @@
+/* The plan of polynomial attention: centres, sizes, and the cheapest polynomial that is likely to
+ * be proven within the tolerance - or exact attention, with the reason.
+ *
+ * The plan decides only about speed. Taylor polynomials are judged by what their proof would give
+ * on a sample of queries and keys; the proof itself is made when the plan is carried out, row by
+ * row. Remez polynomials (and chosen monomials) are proven here, for all rows at once. Work is
+ * counted in multiply-adds of our kernels, features and e^x by what they cost in these units. */
+#include "poly.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { QUERIES = 64, KEYS = 256 }; /* of the sample, at most */
+
+/* ---- work ----------------------------------------------------------------------------------- */
+
+#define EXP_WORK     14.0 /* of one score beside its products */
+#define FEATURE_WORK 4.0  /* of one monomial of one row, to be made */
+#define ROW_WORK     400.0 /* of one row, whatever the degree */
+
+double poly_exact_work(double pairs, size_t d, size_t dv)
+{
+    return pairs * ((double)(d + dv) + EXP_WORK);
+}
+
+double poly_work(double rows, size_t features, size_t cols, bool causal)
+{
+    const double r = (double)features, c = (double)padded(cols, TILE_STEP);
+    const double chunk = causal ? POLY_KEYS * (2 * c + EXP_WORK) + 8 * r * c / POLY_KEYS : 0;
+    return rows * (2 * r * (c + FEATURE_WORK) + chunk + ROW_WORK);
+}
+
+/* Sums of all stretches, and a thread's room. */
+static double bytes_of(size_t features, size_t cols)
+{
+    return (double)features * (8.0 * 20 * (double)padded(cols, TILE_STEP) + 4.0 * POLY_KEYS);
+}
+
+/* ---- a sample ------------------------------------------------------------------------------- */
+
+typedef struct sample {
+    size_t nq, nk;
+    double qn[QUERIES], kn[KEYS], w[KEYS];
+    double x[QUERIES * KEYS];
+} sample;
+
+static double at(const pare_mat32 *m, size_t i, size_t c)
+{
+    return (double)m->v[i * m->ld + c];
+}
+
+static size_t spread(size_t i, size_t of, size_t n)
+{
+    return n <= of ? i : i * n / of;
+}
+
+static void take_sample(sample *s, const pare_poly_plan *p, const pare_mat32 *q,
+                        const pare_mat32 *k)
+{
+    s->nq = p->n < QUERIES ? p->n : QUERIES;
+    s->nk = p->n < KEYS ? p->n : KEYS;
+    double top = -INFINITY;
+    for (size_t j = 0; j < s->nk; j++) {
+        const size_t row = spread(j, KEYS, p->n);
+        double norm = 0, a = 0;
+        for (size_t c = 0; c < p->d; c++) {
+            const double x = at(k, row, c) - p->kc[c];
+            norm += x * x;
+            a += p->scale * p->qc[c] * x;
+        }
+        s->kn[j] = fmin(sqrt(norm), p->key.v);
+        s->w[j] = a;
+        top = fmax(top, a);
+    }
+    for (size_t j = 0; j < s->nk; j++) s->w[j] = exp(s->w[j] - top);
+    for (size_t i = 0; i < s->nq; i++) {
+        const size_t row = spread(i, QUERIES, p->n);
+        double norm = 0;
+        for (size_t c = 0; c < p->d; c++) {
+            const double y = p->scale * (at(q, row, c) - p->qc[c]);
+            norm += y * y;
+        }
+        s->qn[i] = sqrt(norm);
+        for (size_t j = 0; j < s->nk; j++) {
+            const size_t key = spread(j, KEYS, p->n);
+            double x = 0;
+            for (size_t c = 0; c < p->d; c++)
+                x += p->scale * (at(q, row, c) - p->qc[c]) * (at(k, key, c) - p->kc[c]);
+            s->x[i * KEYS + j] = x;
+        }
+    }
+}
+
+typedef struct odds {
+    double lengths, moments; /* shares of rows that either proof leaves to the exact kernel */
+} odds;
+
+/* What the proof of a Taylor polynomial would say of the sample. */
+static odds odds_of(const sample *s, const pare_poly_plan *p, size_t g, size_t features)
+{
+    odds o = {0, 0};
+    double power[KEYS];
+    for (size_t j = 0; j < s->nk; j++) power[j] = s->w[j] * pow(s->kn[j], g ? (double)g - 1 : 1);
+    for (size_t i = 0; i < s->nq; i++) {
+        double sum = 0, lengths = 0, moment = 0;
+        for (size_t j = 0; j < s->nk; j++) {
+            const double x = s->x[i * KEYS + j];
+            sum += s->w[j] * exp(x);
+            lengths += power[j] * (g ? x * x : 1);
+            moment += s->w[j] * pow(fabs(x), (double)g + 1);
+        }
+        const double B = s->qn[i] * p->key.v, kappa = poly_kappa(g, B).v;
+        const double noise = 0x1p-24 * (120 * exp(B) + (double)features * pow(B, (double)g));
+        const double room = (0.97 * p->tolerance - noise) * sum / kappa;
+        lengths *= pow(s->qn[i], g ? (double)g - 1 : 1);
+        o.lengths += !(lengths <= room);
+        o.moments += !(moment <= room);
+    }
+    o.lengths /= (double)s->nq;
+    o.moments = g % 2 ? o.moments / (double)s->nq : o.lengths;
+    return o;
+}
+
+/* ---- choice --------------------------------------------------------------------------------- */
+
+typedef struct choice {
+    pare_poly_kind kind;
+    size_t degree;
+    double work, left; /* share of rows expected to be exact */
+    poly_fit fit;
+} choice;
+
+typedef struct search {
+    const pare_poly_opts *o;
+    pare_poly_plan *p;
+    double pairs, exact; /* its work */
+    choice best;
+    size_t too_large; /* smallest degree beyond the memory; 0: none met */
+} search;
+
+static void offer(search *s, const choice *c)
+{
+    if (c->work < s->best.work) s->best = *c;
+}
+
+/* Degree 1 needs monomials of degree 2 for its proof. */
+static size_t table_degree(pare_poly_kind kind, size_t g)
+{
+    return kind == PARE_POLY_TAYLOR && g == 1 ? 2 : g;
+}
+
+static bool fits(search *s, size_t features, size_t cols)
+{
+    const size_t most = s->o->max_bytes ? s->o->max_bytes : PARE_POLY_BYTES;
+    return features <= POLY_MOST_FEATURES && bytes_of(features, cols) <= (double)most;
+}
+
+static void try_taylor(search *s, const sample *m, size_t g)
+{
+    const pare_poly_plan *const p = s->p;
+    const size_t r = pare_monomials_count(p->d, table_degree(PARE_POLY_TAYLOR, g));
+    const size_t next = pare_monomials_count(p->d, g + 1);
+    if (!fits(s, r, p->dv + 2)) {
+        if (!s->too_large) s->too_large = g;
+        return;
+    }
+    const double n = (double)p->n;
+    choice c = {.kind = PARE_POLY_TAYLOR, .degree = g,
+                .work = poly_work(n, r, p->dv + 2, p->causal)};
+    if (!(c.work < s->best.work)) return; /* nor will it with rows left over */
+    const odds o = odds_of(m, p, g, r);
+    double left = o.lengths * s->exact;
+    c.left = o.lengths;
+    if (o.moments < o.lengths && !p->causal && next <= POLY_MOST_FEATURES / 16) {
+        const double by = o.moments * s->exact + poly_work(n, next, TILE_STEP, false) / 2;
+        if (by < left) left = by, c.left = o.moments;
+    }
+    if (c.left >= 0.5) return; /* then all rows are exact */
+    c.work += left;
+    offer(s, &c);
+}
+
+static void try_remez(search *s, size_t g)
+{
+    const pare_poly_plan *const p = s->p;
+    const size_t r = pare_monomials_count(p->d, g);
+    choice c = {.kind = PARE_POLY_REMEZ, .degree = g};
+    if (!fits(s, r, p->dv + 1)) return;
+    c.work = poly_work((double)p->n, r, p->dv + 1, p->causal);
+    if (!(c.work < s->best.work)) return;
+    c.fit = poly_remez(p->B.v, g);
+    const double noise = 0x1p-24 * (200 * exp(p->B.v) + (double)r * pow(p->B.v, (double)g));
+    if (poly_variation(c.fit.error).v + noise <= s->p->tolerance || s->o->degree >= 0) offer(s, &c);
+}
+
+static void look(search *s, const sample *m)
+{
+    const bool taylor = s->o->kind == PARE_POLY_AUTO || s->o->kind == PARE_POLY_TAYLOR;
+    const bool remez = s->o->kind == PARE_POLY_AUTO || s->o->kind == PARE_POLY_REMEZ;
+    const size_t from = s->o->degree >= 0 ? (size_t)s->o->degree : 0;
+    const size_t to = s->o->degree >= 0 ? from : POLY_F32_DEGREE;
+    for (size_t g = from; g <= to; g++) {
+        if (taylor) try_taylor(s, m, g);
+        if (remez) try_remez(s, g);
+    }
+}
+
+/* ---- sizes ---------------------------------------------------------------------------------- */
+
+typedef struct ranked {
+    float norm;
+    size_t row;
+} ranked;
+
+static int longer_first(const void *a, const void *b)
+{
+    const ranked *const x = a, *const y = b;
+    return x->norm != y->norm ? (x->norm < y->norm ? 1 : -1) : (x->row > y->row) - (x->row < y->row);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const size_t x = *(const size_t *)a, y = *(const size_t *)b;
+    return (x > y) - (x < y);
+}
+
+static pare_status choose_heavy(pare_poly_plan *p, pare_arena *a, const float *norm, size_t count,
+                                pare_err *err)
+{
+    if (count > p->n) count = p->n;
+    if (count == 0) return PARE_OK;
+    ranked *const all = pare_alloc(a, p->n, sizeof *all);
+    size_t *const rows = pare_alloc(a, count, sizeof *rows);
+    if (!all || !rows) return pare_no_memory(err);
+    for (size_t j = 0; j < p->n; j++) all[j] = (ranked){norm[j], j};
+    qsort(all, p->n, sizeof *all, longer_first);
+    for (size_t h = 0; h < count; h++) rows[h] = all[h].row;
+    qsort(rows, count, sizeof *rows, ascending);
+    p->heavy = rows;
+    p->nheavy = count;
+    p->key = pare_ub_exact(count < p->n ? (double)all[count].norm : 0);
+    return PARE_OK;
+}
+
+static pare_ub largest(const float *x, size_t n)
+{
+    float top = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!(x[i] <= top)) top = x[i];
+    return pare_ub_exact((double)top);
+}
+
+/* Midranges as f32 numbers; *box = sum_c |scale| max|q_c - qc_c| max|k_c - kc_c|. */
+static pare_status centres(pare_poly_plan *p, pare_ub *box, float *c, pare_arena *a,
+                           const pare_mat32 *q, const pare_mat32 *k, const pare_exec *exec,
+                           pare_err *err)
+{
+    const size_t d = p->d;
+    float *const e = pare_alloc(a, 4 * d, sizeof *e);
+    double *const centre = pare_alloc(a, 2 * d, sizeof *centre);
+    if (!e || !centre) return pare_no_memory(err);
+    pare_status st;
+    if ((st = poly_extremes(e, e + d, q, "queries", exec, err)) ||
+        (st = poly_extremes(e + 2 * d, e + 3 * d, k, "keys", exec, err)))
+        return st;
+    *box = pare_ub_exact(0);
+    for (size_t i = 0; i < d; i++) {
+        pare_ub far[2];
+        for (size_t side = 0; side < 2; side++) {
+            const double l = (double)e[2 * side * d + i], h = (double)e[(2 * side + 1) * d + i];
+            c[side * d + i] = (float)(0.5 * l + 0.5 * h);
+            const double mid = centre[side * d + i] = (double)c[side * d + i];
+            far[side] = pare_ub_of(fmax(h - mid, mid - l));
+        }
+        *box = pare_ub_add(*box, pare_ub_mul(pare_ub_exact(p->scale), pare_ub_mul(far[0], far[1])));
+    }
+    p->qc = centre;
+    p->kc = centre + d;
+    return PARE_OK;
+}
+
+static pare_status sizes(pare_poly_plan *p, pare_arena *a, const pare_mat32 *q, const pare_mat32 *k,
+                         size_t heavy, const pare_exec *exec, pare_err *err)
+{
+    float *const c = pare_alloc(a, 2 * p->d, sizeof *c), *const norm =
+                                                             pare_alloc(a, p->n, sizeof *norm);
+    pare_ub box;
+    if (!c || !norm) return pare_no_memory(err);
+    pare_status st = centres(p, &box, c, a, q, k, exec, err);
+    if (st) return st;
+    const poly_side queries = {.from = q, .centre = c, .by = (float)p->scale, .norm = norm};
+    poly_centre(&queries, exec);
+    p->query = largest(norm, p->n);
+    const poly_side keys = {.from = k, .centre = c + p->d, .by = 1, .norm = norm};
+    poly_centre(&keys, exec);
+    p->key = largest(norm, p->n);
+    st = choose_heavy(p, a, norm, heavy, err);
+    p->B = pare_ub_min(box, pare_ub_mul(p->query, p->key));
+    return st;
+}
+
+/* ---- the plan ------------------------------------------------------------------------------- */
+
+const char *pare_poly_kind_name(pare_poly_kind k)
+{
+    static const char *const names[] = {"auto", "exact", "taylor", "remez", "adaptive"};
+    return names[k];
+}
+
+bool pare_poly_degree(size_t *degree, pare_ub *tv, double B, double variation)
+{
+    poly_fit fit;
+    const bool found = poly_least_degree(&fit, B, variation, POLY_MOST_DEGREE);
+    *degree = fit.degree;
+    *tv = poly_variation(fit.error);
+    return found;
+}
+
+static void stay_exact(const search *s)
+{
+    pare_poly_plan *const p = s->p;
+    p->kind = PARE_POLY_EXACT;
+    if (!(p->B.v <= POLY_F32_BOUND))
+        snprintf(p->why, sizeof p->why, "exact: centred logits may reach %.3g, more than %g",
+                 p->B.v, POLY_F32_BOUND);
+    else if (s->best.kind != PARE_POLY_EXACT)
+        snprintf(p->why, sizeof p->why,
+                 "exact: %zu tokens are too few, degree %zu (%zu features) would be %.2g times "
+                 "slower",
+                 p->n, s->best.degree, pare_monomials_count(p->d, s->best.degree),
+                 s->best.work / s->exact);
+    else if (s->too_large)
+        snprintf(p->why, sizeof p->why, "exact: degree %zu and more needs more memory than allowed",
+                 s->too_large);
+    else
+        snprintf(p->why, sizeof p->why,
+                 "exact: no degree up to %d meets %.2g (logits may reach %.3g)", POLY_F32_DEGREE,
+                 p->tolerance, p->B.v);
+}
+
+static pare_status adopt(const search *s, pare_arena *a, pare_err *err)
+{
+    pare_poly_plan *const p = s->p;
+    const choice *const c = &s->best;
+    const size_t top = table_degree(c->kind, c->degree);
+    p->kind = c->kind;
+    p->degree = c->degree;
+    const poly_fit fit = c->kind == PARE_POLY_REMEZ ? c->fit : poly_taylor(p->B.v, c->degree);
+    double *const coef = pare_alloc(a, top + 1, sizeof *coef);
+    if (!coef) return pare_no_memory(err);
+    memcpy(coef, fit.c, (c->degree + 1) * sizeof *coef);
+    p->coef = coef;
+    p->eps = fit.error;
+    p->tv = poly_variation(fit.error);
+    snprintf(p->why, sizeof p->why, "%s degree %zu, %zu features, logits up to %.3g",
+             pare_poly_kind_name(c->kind), c->degree, pare_monomials_count(p->d, c->degree),
+             p->B.v);
+    return pare_monomials_graded(&p->table, a, p->d, top, err);
+}
+
+static pare_status decide(search *s, pare_arena *a, const pare_mat32 *q, const pare_mat32 *k,
+                          pare_err *err)
+{
+    sample *const m = malloc(sizeof *m);
+    if (!m) return pare_no_memory(err);
+    s->best = (choice){.kind = PARE_POLY_EXACT, .work = INFINITY};
+    if (s->p->B.v <= POLY_F32_BOUND) {
+        take_sample(m, s->p, q, k);
+        look(s, m);
+    }
+    free(m);
+    const bool pays = s->best.work < s->exact || s->o->always;
+    if (s->best.kind != PARE_POLY_EXACT && pays) return adopt(s, a, err);
+    stay_exact(s);
+    return PARE_OK;
+}
+
+pare_status pare_poly_plan_f32(pare_poly_plan *out, pare_arena *a, const pare_mat32 *q,
+                               const pare_mat32 *k, size_t dv, double scale, const pare_pattern *p,
+                               const pare_poly_opts *opts, const pare_exec *exec, pare_err *err)
+{
+    PARE_ASSERT(q->rows == k->rows && q->cols == k->cols && opts->tolerance > 0);
+    *out = (pare_poly_plan){.kind = PARE_POLY_EXACT, .causal = p->kind == PARE_CAUSAL,
+                            .n = q->rows, .d = q->cols, .dv = dv, .scale = scale,
+                            .tolerance = opts->tolerance};
+    if (p->kind != PARE_FULL && p->kind != PARE_CAUSAL) {
+        snprintf(out->why, sizeof out->why, "exact: the pattern is a %s",
+                 p->kind == PARE_WINDOW ? "window" : "graph");
+        return PARE_OK;
+    }
+    if (out->n == 0 || out->d == 0 || opts->kind == PARE_POLY_EXACT) {
+        snprintf(out->why, sizeof out->why, "exact: %s",
+                 opts->kind == PARE_POLY_EXACT ? "as asked" : "nothing to sum");
+        return PARE_OK;
+    }
+    const pare_status st = sizes(out, a, q, k, opts->heavy, exec, err);
+    if (st) return st;
+    const double n = (double)out->n;
+    search s = {.o = opts, .p = out, .pairs = out->causal ? n * n / 2 : n * n};
+    s.exact = poly_exact_work(s.pairs, out->d, dv);
+    return decide(&s, a, q, k, err);
+}

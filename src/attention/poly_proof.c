@@ -1,0 +1,124 @@
+/* What is proven of one row of polynomial attention.
+ *
+ * Let W_j e^(x_j) be the true weights of the keys (x_j = q'.k'_j), W_j p(x_j) those of the
+ * polynomial, P their sum. The shares of both differ in total variation by at most
+ *     sum_j W_j |p(x_j) - e^(x_j)| / P :
+ * of the differences of shares, which sum to 0, take the parts of the sign for which sum_j W_j p
+ * and sum_j W_j e^x differ in favour; each of these is at most W_j |p - e^x| / P. Entries of the
+ * result move by the total variation times the range of their column. For Taylor's polynomial of
+ * degree g
+ *     |e^x - T(x)| <= kappa(B) |x|^(g+1),   |x| <= B,   kappa(B) = sum_{k > g} B^(k-g-1) / k!,
+ * (below 0 the remainder is at most the first term left out), and with |x_j| <= |q'| |k'_j|
+ *     sum_j W_j |x_j|^(g+1) <= |q'|^(g-1) q'^T (sum_j W_j |k'_j|^(g-1) k'_j k'_j^T) q':
+ * one more column of the state, for any degree. (The moment itself needs monomials of degree
+ * g + 1.) Keys that are weighed by e^x itself add nothing to the sum and only help P.
+ *
+ * Rounding, u = 2^-24. With t_j = sum_i |q'_i| |k'_ji| <= |q'| |k'_j| <= B the terms of the
+ * polynomial sum to at most pabs(B) = sum |c_m| B^m for a unit of weight. Each term is a product
+ * of: 4 m centred numbers' roundings, 2 m products, the weight (its logarithm in f32, e^x within
+ * 2 ulp), the value (2), the sum over keys (POLY_KEYS + blocks, then f64), the narrowing of the
+ * state (2): COUNT(m) u in all. The sum over monomials runs from the highest degree to the lowest;
+ * each addition is off by u times the partial sum: u sum_m r_m sum_{m' >= m} |c_m'| B^m'. Second
+ * orders are covered by the factor SECOND. Numbers that underflow add less than u: centred queries
+ * and keys are brought to one size by a power of two, values of extreme size are refused. */
+#include "poly.h"
+#include <math.h>
+
+#define U      0x1p-24
+#define SECOND 1.03 /* all counts together stay below 2^19: (1 + u)^n <= 1 + 1.03 n u */
+#define LEAST  0x1p-40 /* of the denominator */
+#define F64    (1 + 0x1p-40) /* for the few f64 operations of a bound */
+
+pare_ub poly_kappa(size_t degree, double B)
+{
+    pare_ub term = pare_ub_exact(1), sum = pare_ub_exact(0);
+    for (size_t k = 1; k <= degree + 1; k++) term = pare_ub_div(term, (double)k);
+    if (!(B <= 512)) return pare_ub_inf();
+    size_t k = degree + 2;
+    for (; k < degree + 4 || term.v > 0x1p-60 * sum.v || (double)k < 2 * B; k++) {
+        sum = pare_ub_add(sum, term);
+        term = pare_ub_div(pare_ub_mul(term, pare_ub_exact(B)), (double)k);
+    }
+    /* from here on each term is at most half the one before */
+    return pare_ub_add(sum, pare_ub_mul(term, pare_ub_exact(2)));
+}
+
+/* sum_{m >= from} |c_m| B^m */
+static double tail(const pare_poly_plan *p, size_t from, double B)
+{
+    double s = 0;
+    for (size_t m = p->degree + 1; m-- > from;) s = s * B + fabs(p->coef[m]);
+    return s * pow(B, (double)from) * F64;
+}
+
+static double noise(const pare_poly_plan *p, const size_t *level, const poly_sizes *s, double B)
+{
+    const double g = (double)p->degree;
+    const double count = 6 * g + s->depth + 16 + POLY_KEYS + (double)s->flush;
+    double sum = count * tail(p, 0, B);
+    for (size_t m = 0; m <= p->degree; m++) sum += (double)level[m] * tail(p, m, B);
+    return SECOND * U * sum;
+}
+
+/* q'^T C q': the same count, sums over the monomials of degree 2; in units of B^(g+1). */
+static double moment_noise(const pare_poly_plan *p, const size_t *level, const poly_sizes *s,
+                           double B)
+{
+    const double d = (double)p->d, g = (double)p->degree;
+    const double all = level[2] ? (double)(level[0] + level[1] + level[2]) : 0;
+    const double count = 30 + s->depth + POLY_KEYS + (double)s->flush + all + g * (d + 12);
+    return SECOND * U * count * pow(B, g + 1);
+}
+
+void poly_proof_new(poly_proof *out, const pare_poly_plan *plan, const poly_sizes *s)
+{
+    size_t level[POLY_MOST_DEGREE + 2] = {0};
+    const pare_monomials *const m = &plan->table;
+    for (size_t e = 0; e < m->count; e++) level[m->power[e]]++;
+    *out = (poly_proof){.most = s->q,
+                        .per_bin = s->q > 0 ? POLY_BINS / s->q : 0,
+                        .tv = plan->kind == PARE_POLY_TAYLOR ? -1 : plan->tv.v,
+                        .spread = s->spread};
+    const double power = plan->degree ? (double)plan->degree - 1 : 1;
+    for (size_t b = 0; b <= POLY_BINS; b++) {
+        const double q = (double)(b + 1) / POLY_BINS * s->q, B = q * s->key * F64;
+        const double all = q * s->all_keys * F64, d = (double)plan->d;
+        out->polynomial[b] = poly_kappa(plan->degree, B).v;
+        out->raise[b] = pow(q * F64, power) * F64;
+        out->size[b] = tail(plan, 0, B);
+        out->noise[b] = noise(plan, level, s, B);
+        out->moment[b] = moment_noise(plan, level, s, B);
+        out->exact[b] = expm1((d + 8) * U * all) * F64 +
+                        SECOND * U * (s->depth + 24 + POLY_KEYS + (double)plan->nheavy);
+    }
+}
+
+void poly_proof_full(poly_proof *p, const pare_poly_plan *plan, const poly_sizes *s, size_t count)
+{
+    const double g = (double)plan->degree + 1;
+    const double roundings = 6 * g + s->depth + 16 + POLY_KEYS + (double)s->flush + (double)count;
+    for (size_t b = 0; b <= POLY_BINS; b++) {
+        const double B = (double)(b + 1) / POLY_BINS * s->q * s->key * F64;
+        p->moment[b] = SECOND * U * roundings * pow(B, g) * F64;
+    }
+}
+
+double poly_row_bound(const poly_proof *p, const poly_row *r)
+{
+    if (!(r->norm <= p->most * F64) || !(r->sum > 0) || !isfinite(r->sum)) return INFINITY;
+    const size_t bin = (size_t)(r->norm * p->per_bin);
+    const size_t b = bin < POLY_BINS ? bin : POLY_BINS;
+    const double weight = r->weight * 1.001; /* as computed; its roundings are below a thousandth */
+    double off = p->noise[b] * weight;
+    /* the exact part is what the state's part (at least -size) leaves of the sum */
+    if (r->with_exact) off += p->exact[b] * (r->sum + p->size[b] * weight);
+    const double least = r->sum - off;
+    if (!(least >= LEAST)) return INFINITY;
+    double tv = p->tv;
+    if (tv < 0) {
+        const double raise = r->full ? 1 : p->raise[b];
+        const double moment = raise * fmax(r->moment, 0) + p->moment[b] * weight;
+        tv = p->polynomial[b] * moment / least;
+    }
+    return (tv + p->spread * ((1 + tv) * off / least + 4 * U)) * F64;
+}

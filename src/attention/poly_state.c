@@ -1,0 +1,85 @@
+/* The state of polynomial attention: sums over keys of weight x monomials x (values, 1, ...).
+ *
+ * Sums are taken in f32 over POLY_KEYS keys (and a few such blocks), then in f64: their error does
+ * not grow with n. Which keys are summed together depends on the sizes alone. */
+#include "poly.h"
+#include <math.h>
+#include <string.h>
+
+static size_t aligned(size_t n)
+{
+    return padded(n, POLY_LANES);
+}
+
+size_t poly_room_floats(const poly_job *w)
+{
+    return aligned(POLY_KEYS * w->table.ld + POLY_LANES) + aligned(POLY_KEYS * w->cols4) +
+           aligned(w->cols4 * w->table.ld);
+}
+
+poly_room poly_room_at(const poly_job *w, float *at)
+{
+    poly_room r = {.phi = at};
+    r.u = r.phi + aligned(POLY_KEYS * w->table.ld + POLY_LANES);
+    r.s = r.u + aligned(POLY_KEYS * w->cols4);
+    memset(at, 0, poly_room_floats(w) * sizeof *at);
+    return r;
+}
+
+static float power_of(float x, size_t n)
+{
+    float y = 1;
+    for (size_t i = 0; i < n; i++) y *= x;
+    return y;
+}
+
+void poly_weigh(float *u, const poly_job *w, size_t first, size_t rows, bool state)
+{
+    const size_t power = w->plan->degree ? w->plan->degree - 1 : 1;
+    for (size_t j = first; j < first + rows; j++, u += w->cols4) {
+        const float *const v = w->v->v + j * w->v->ld;
+        const float weight = state && w->heavy && w->heavy[j] ? 0 : w->w[j];
+        for (size_t c = 0; c < w->dv; c++) u[c] = (v[c] - w->centre[c]) * weight;
+        u[w->dv] = weight;
+        if (w->moment) u[w->dv + 1] = state ? weight * power_of(w->kn[j], power) : 0;
+        for (size_t c = w->cols; c < w->cols4; c++) u[c] = 0;
+    }
+}
+
+void poly_add_chunk(const poly_room *r, const poly_job *w, size_t chunk)
+{
+    const size_t first = chunk * POLY_KEYS, rows = chunk_end(w, chunk) - first, ld = w->table.ld;
+    poly_weigh(r->u, w, first, rows, true);
+    for (size_t j = 0; j < rows; j++) {
+        r->phi[j * ld] = 1;
+        w->kernel->row(r->phi + j * ld, w->table.runs, w->table.nruns, w->kx + (first + j) * w->d);
+    }
+    w->kernel->gather(r->s, ld, r->phi, ld, r->u, w->cols4, rows, ld, w->cols4);
+}
+
+void poly_flush(poly_sums *to, const poly_room *r, const poly_job *w)
+{
+    w->kernel->flush(to->v, r->s, w->cols4 * w->table.ld);
+}
+
+void poly_set_shift(poly_sums *s, const poly_job *w, double shift)
+{
+    if (s->shift == shift) return;
+    const double fade = s->shift == -INFINITY ? 0 : exp(s->shift - shift);
+    for (size_t i = 0; i < w->cols4 * w->table.ld; i++) s->v[i] *= fade;
+    s->shift = shift;
+}
+
+void poly_narrow(float *state, const poly_job *w, double fade, const double *before,
+                 const double *now)
+{
+    for (size_t b = 0; b < w->table.nblocks; b++) {
+        const poly_block *const k = &w->table.blocks[b];
+        for (size_t c = 0; c < w->cols; c++) {
+            const size_t at = c * w->table.ld + k->first;
+            const double *const by = c > w->dv ? w->by_moment : w->by;
+            w->kernel->narrow(state + k->first * w->cols4 + c * k->count, fade, before + at,
+                              now + at, by + k->first, k->count);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+/* Tests src/cert/pair*.c: no input of a ball is worse than was proven, and the bound is not
+ * needlessly large. Models are as wild as model.h allows (tests/support/enclose_models.h). */
+#include "pair_models.h"
+
+enum { MODELS = 300, RANDOM = 30, STARTS = 3 };
+
+static const double radii_tried[] = {0, 1e-6, 1e-3, 0.03, 0.3};
+
+static pare_ball prove(const pair_case *t, double radius, pare_ball_norm norm)
+{
+    pare_ball b;
+    pare_err err = {0};
+    pare_input in = t->in;
+    const pare_inputs set = {1, &in};
+    assert_ok(pare_prove_ball(&b, t->f, t->g, &set, radius, norm, NULL, &err), &err);
+    assert_null(b.refused);
+    return b;
+}
+
+/* found <= proven, up to what the search's own f64 pass rounds. */
+static void holds(const pair_case *t, const char *what, double seen, pare_ub proven, double size)
+{
+    if (seen <= proven.v * (1 + 1e-9) + 1e-11 * (1 + size)) return;
+    print_error("seed %llu: %s found %.17g, proven %.17g\n", (unsigned long long)t->seed, what,
+                seen, proven.v);
+    fail();
+}
+
+static void no_input_of_a_ball_is_worse_than_proven(void **state)
+{
+    (void)state;
+    size_t tried = 0, finite = 0, certain = 0, close = 0;
+    for (uint64_t seed = 0; seed < MODELS; seed++) {
+        pair_case t;
+        static const double sigmas[] = {0.2, 0.6, 1.2};
+        pair_open(&t, seed, sigmas[seed % 3], seed % 5 == 4 ? 5 : 1);
+        const double radius = radii_tried[seed % 5];
+        const pare_ball_norm norm = seed / 5 % 2 ? PARE_BALL_TWO : PARE_BALL_MAX;
+        const pare_ball b = prove(&t, radius, norm);
+        const found w = search(&t, radius, norm, RANDOM, STARTS);
+        holds(&t, "entry", w.apart, b.apart, w.moves);
+        holds(&t, "row", w.rows2, b.rows2, w.moves);
+        holds(&t, "move", w.moves, b.moves, w.moves);
+        if (pare_model_outputs(t.f) == 2) holds(&t, "difference", w.difference, b.difference, 0);
+        if (b.certain == b.rows) assert_false(w.relabelled);
+        tried += w.tried;
+        finite += isfinite(b.apart.v);
+        certain += b.certain == b.rows;
+        close += w.apart > 0.3 * b.apart.v;
+        pair_close(&t);
+    }
+    print_message("%zu inputs of %d balls: %zu finite, %zu within 0.3, %zu with all labels\n",
+                  tried, MODELS, finite, close, certain);
+    assert_true(finite > MODELS / 2 && close > MODELS / 5 && certain > 10);
+}
+
+static void radius_zero_is_the_measured_error(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1000; seed < 1100; seed++) {
+        pair_case t;
+        pare_err err = {0};
+        pair_open(&t, seed, 0.5, 1);
+        const pare_inputs set = {1, &t.in};
+        double measured;
+        assert_ok(pare_measure(&measured, t.f, t.g, &set, NULL, &err), &err);
+        const pare_ball b = prove(&t, 0, PARE_BALL_TWO);
+        if (!(measured <= b.apart.v + 1e-10) || !(b.apart.v <= measured + 1e-6 * (1 + measured)))
+            print_message("seed %llu: measured %g, proven %g\n", (unsigned long long)seed, measured,
+                          b.apart.v);
+        assert_true(measured <= b.apart.v + 1e-10);
+        pair_close(&t);
+    }
+}
+
+static void a_larger_ball_has_a_larger_bound(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 2000; seed < 2060; seed++) {
+        pair_case t;
+        pair_open(&t, seed, 0.6, 1);
+        for (int norm = 0; norm < 2; norm++) {
+            pare_ball last = {0};
+            for (double radius = 1e-4; radius < 2; radius *= 3) {
+                const pare_ball b = prove(&t, radius, (pare_ball_norm)norm);
+                assert_le(last.apart.v, b.apart.v * (1 + 1e-12));
+                assert_le(last.rows2.v, b.rows2.v * (1 + 1e-12));
+                assert_true(last.rows == 0 || last.certain >= b.certain);
+                last = b;
+            }
+        }
+        pair_close(&t);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_input_of_a_ball_is_worse_than_proven),
+        cmocka_unit_test(radius_zero_is_the_measured_error),
+        cmocka_unit_test(a_larger_ball_has_a_larger_bound),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
