@@ -5,10 +5,12 @@
  * inputs, never a bound for others. Figures that do not apply are nan. */
 #ifndef PARE_XRAY_H
 #define PARE_XRAY_H
-#include <pare/forward.h>
+#include <pare/depth.h>
 
 #define PARE_XRAY_PAIRS 512  /* rho and tau compare all pairs of rows: of sequences up to here */
 #define PARE_XRAY_LONG  4096 /* theta compares all rows with all keys: of sequences up to here */
+
+#define PARE_XRAY_POLY 1e-2 /* total variation that a polynomial may cost */
 
 typedef struct pare_xray_head {
     size_t block, head;
@@ -32,7 +34,11 @@ typedef struct pare_xray_head {
     double k_sound; /* tanh(theta/2) N_inf(V); N_inf(V) unless the pattern is full */
     double k_seen;  /* largest |Res(out)|_max / |Res(Z)|_max */
     double diam;    /* largest over columns: range of Z V^T */
-    double poly_b;  /* largest |logit| after both centrings */
+    /* A polynomial for e^x on [-poly_b, poly_b], the largest |logit| after both centrings, that
+     * moves no row by more than PARE_XRAY_POLY: its degree (SIZE_MAX: none up to 24) and features
+     */
+    double poly_b;
+    size_t poly_degree, poly_features;
 } pare_xray_head;
 
 typedef struct pare_xray_layer {
@@ -65,4 +71,51 @@ typedef struct pare_xray {
 PARE_MUST_USE pare_status pare_depth_xray(pare_xray *out, pare_arena *a, const pare_model *m,
                                           const pare_inputs *fit, const pare_inputs *look,
                                           const pare_exec *exec, pare_err *err);
+
+/* ---- what replacing costs ----------------------------------------------------------------------
+ */
+
+typedef struct pare_xray_kind { /* one kind in the place of one attention */
+    const char *refused;        /* NULL, or why it cannot stand there: the figures are then nan */
+    double local;               /* largest |difference| of what the branch says */
+    double loo;                 /* |h - h'|_F / |h|_F of the hidden rows, this one replaced alone */
+    double metric;              /* of the outputs then; nan: none */
+    double macs;                /* share of the pass's multiplications that is saved */
+} pare_xray_kind;
+
+typedef struct pare_xray_point { /* some layers exact, all others replaced */
+    size_t exact;
+    const bool *kept; /* of each layer */
+    double error;     /* |h - h'|_F / |h|_F */
+    double lost;      /* of what attention does: |h - h'|_F / |h - h without attention|_F */
+    double metric, macs;
+} pare_xray_point;
+
+typedef struct pare_xray_curve {
+    pare_attn_kind kind;
+    pare_xray_point *points; /* nlayers + 1: all exact, one less, ..., none */
+} pare_xray_curve;
+
+typedef struct pare_xray_costs {
+    size_t nlayers; /* as the layers of pare_xray */
+    pare_xray_kind (*kinds)[PARE_DEPTH_KINDS];
+    size_t ncurves; /* kinds that can stand for every layer */
+    pare_xray_curve *curves;
+    double state; /* bytes a token leaves for the next ones in a cache, all exact layers, f32 */
+    const char *skipped; /* NULL, or why nothing was tried */
+} pare_xray_costs;
+
+typedef struct pare_xray_costs_opts {
+    double macs; /* at most so many multiplications in all; 0: any number */
+    /* What outputs are worth; nan: cannot be told. May be NULL. */
+    pare_status (*metric)(void *self, double *out, const pare_model *m, pare_err *err);
+    void *self;
+} pare_xray_costs_opts;
+
+/* Kinds are fitted to `fit`, layers are chosen by it (greedy, backwards), costs are measured on
+ * `look`. Where that would take too many multiplications, *skipped says so. */
+PARE_MUST_USE pare_status pare_depth_costs(pare_xray_costs *out, pare_arena *a, const pare_model *m,
+                                           const pare_inputs *fit, const pare_inputs *look,
+                                           const pare_xray_costs_opts *o, const pare_exec *exec,
+                                           pare_err *err);
 #endif

@@ -2,6 +2,7 @@
  * every head of every sequence is looked at by itself, and what was seen is put together in one
  * order, so that the figures do not depend on the number of threads. */
 #include "xray.h"
+#include <pare/poly.h>
 #include <math.h>
 #include <string.h>
 
@@ -398,7 +399,7 @@ static pare_status look_at_layer(scene *s)
 
 /* ---- putting together ------------------------------------------------------------------------ */
 
-static void end_head(pare_xray_head *h, const head_sums *s, bool full)
+static void end_head(pare_xray_head *h, const head_sums *s, bool full, size_t dk)
 {
     const xray_sums *const a = &s->all;
     const double rows = a->rows ? (double)a->rows : NAN;
@@ -419,6 +420,12 @@ static void end_head(pare_xray_head *h, const head_sums *s, bool full)
     h->k_seen = a->res_out;
     h->diam = a->diam;
     h->poly_b = a->poly_b;
+    pare_ub tv;
+    h->poly_degree = h->poly_features = SIZE_MAX;
+    if (pare_poly_degree(&h->poly_degree, &tv, h->poly_b, PARE_XRAY_POLY))
+        h->poly_features = pare_monomials_count(dk, h->poly_degree);
+    else
+        h->poly_degree = SIZE_MAX;
 }
 
 static pare_ub scaled_tanh(double range, double diam)
@@ -450,7 +457,10 @@ static void end_layer(pare_xray_layer *at, const layer_sums *s, const pare_xray_
 static void end_all(xray_job *j)
 {
     const bool full = j->m->pattern.kind == PARE_FULL;
-    for (size_t h = 0; h < j->out->nheads; h++) end_head(&j->out->heads[h], &j->head[h], full);
+    for (size_t h = 0; h < j->out->nheads; h++) {
+        pare_xray_head *const to = &j->out->heads[h];
+        end_head(to, &j->head[h], full, j->m->blocks[to->block].attn.heads[to->head].dk);
+    }
     for (size_t l = 0; l < j->out->nlayers; l++)
         end_layer(&j->out->layers[l], &j->layer[l], j->out->heads);
 }
