@@ -31,6 +31,7 @@
 #include <pare/cert.h>
 #include <pare/data.h>
 #include <pare/decode.h>
+#include <pare/depth.h>
 #include <pare/fold.h>
 #include <pare/forward.h>
 #include <pare/gradient.h>

@@ -165,11 +165,36 @@ static void mean_visible(const void *ctx, size_t i, double *v)
     for (size_t e = 0; keys.count && e < d; e++) v[e] /= (double)keys.count;
 }
 
+/* The same where a row sees all rows, or all up to itself: one sum that grows. The terms come in
+ * the same order, so the bits are those of the plain mean. */
+static void mean_running(const pass *p, rows *y, const rows *x, double *sum, double *row)
+{
+    const size_t n = p->tokens, d = x->d;
+    const bool full = p->m->pattern.kind == PARE_FULL;
+    for (size_t s = 0; s < x->n; s += n) {
+        memset(sum, 0, d * sizeof *sum);
+        for (size_t i = 0; i < n; i++) {
+            rows_load(row, x, s + i);
+            for (size_t e = 0; e < d; e++) sum[e] += row[e];
+            for (size_t e = 0; !full && e < d; e++) row[e] = sum[e] / (double)(i + 1);
+            if (!full) rows_store(y, s + i, row);
+        }
+        for (size_t e = 0; full && e < d; e++) row[e] = sum[e] / (double)n;
+        for (size_t i = 0; full && i < n; i++) rows_store(y, s + i, row);
+    }
+}
+
 static pare_status average(const pass *p, rows *y, const rows *x)
 {
     const mean_ctx c = {p, x};
+    const pare_pattern_kind k = p->m->pattern.kind;
     const pare_status st = rows_new(y, &p->ctx, x->t, x->n, x->d);
-    return st ? st : rows_map(y, x, mean_visible, &c, &p->ctx);
+    if (st) return st;
+    if (k != PARE_FULL && k != PARE_CAUSAL) return rows_map(y, x, mean_visible, &c, &p->ctx);
+    double *const buf = scratch_get(p->ctx.scratch, 2 * x->d, sizeof *buf);
+    if (!buf) return pare_no_memory(p->ctx.err);
+    mean_running(p, y, x, buf, buf + x->d);
+    return PARE_OK;
 }
 
 static void bias_row(const void *ctx, size_t i, double *v)
