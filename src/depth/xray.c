@@ -1,6 +1,7 @@
 /* pare_depth_xray: the streams of the f64 reference are kept input by input, never all at once;
  * every head of every sequence is looked at by itself, and what was seen is put together in one
  * order, so that the figures do not depend on the number of threads. */
+#include "cut.h"
 #include "xray.h"
 #include <pare/poly.h>
 #include <math.h>
@@ -74,40 +75,7 @@ static pare_status open_sums(xray_job *j, pare_arena *a)
     return PARE_OK;
 }
 
-/* ---- streams of one input -------------------------------------------------------------------- */
-
-typedef struct streams {
-    pare_arena *a;
-    const pare_model *m;
-    double **x; /* of each block, or NULL */
-    bool no_memory;
-} streams;
-
-static void hear(void *self, pare_tap tap, size_t block, pare_dtype dtype, const void *v,
-                 size_t rows, size_t cols)
-{
-    streams *const s = self;
-    PARE_ASSERT(dtype == PARE_F64);
-    if (tap != PARE_TAP_ATTN_IN || !looked_at(&s->m->blocks[block].attn)) return;
-    double *const to = pare_alloc(s->a, rows * cols + 1, sizeof *to);
-    if (to)
-        memcpy(to, v, rows * cols * sizeof *to);
-    else
-        s->no_memory = true;
-    s->x[block] = to;
-}
-
-static pare_status listen(streams *s, const xray_job *j, const pare_input *in)
-{
-    const pare_trace trace = {hear, s};
-    size_t count = 0;
-    const bool fits = pare_mul(&count, pare_output_rows(j->m, in), pare_model_outputs(j->m));
-    double *const y = fits ? pare_alloc(s->a, count + 1, sizeof *y) : NULL;
-    s->x = pare_alloc(s->a, j->m->nblocks + 1, sizeof *s->x);
-    if (!y || !s->x) return pare_no_memory(j->err);
-    const pare_status st = pare_forward_f64(y, j->m, in, &trace, j->exec, j->err);
-    return !st && s->no_memory ? pare_no_memory(j->err) : st;
-}
+/* ---- one input -------------------------------------------------------------------- */
 
 /* One block's part of it. */
 typedef struct scene {
@@ -116,8 +84,8 @@ typedef struct scene {
     const pare_attn *attn;
     const pare_graph *graph;
     pare_arena *a;
-    pare_input in; /* the stream before the attention, as vectors */
-    pare_mat x, z;
+    pare_input in;
+    pare_mat x, z; /* the stream before the attention, and behind its norm */
 } scene;
 
 static pare_status enter(scene *s, xray_job *j, const streams *heard, size_t l,
@@ -125,25 +93,20 @@ static pare_status enter(scene *s, xray_job *j, const streams *heard, size_t l,
 {
     const size_t b = j->out->layers[l].block;
     const pare_attn *const attn = &j->m->blocks[b].attn;
-    const size_t rows = from->batch * from->tokens;
-    *s = (scene){.j = j, .l = l, .attn = attn, .graph = graph, .a = a, .in = *from};
-    s->in.ids = NULL;
-    s->in.x = heard->x[b];
-    s->in.width = attn->din;
-    s->x = pare_mat_of(heard->x[b], rows, attn->din);
-    s->z = pare_mat_new(a, rows, attn->din);
-    if (!s->z.v) return pare_no_memory(j->err);
-    return xray_norm(s->z.v, &attn->in_norm, &s->in, j->exec, j->err);
+    const pare_model norm = section_norm(j->m, &attn->in_norm, attn->din);
+    *s = (scene){
+        .j = j, .l = l, .attn = attn, .graph = graph, .a = a, .in = *from, .x = heard->at[b]};
+    return section_run(&s->z, a, &norm, from, &s->x, j->exec, j->err);
 }
 
 /* fn for every layer on one input. */
 static pare_status each_layer(xray_job *j, const pare_input *in, pare_status (*fn)(scene *))
 {
     pare_arena *const a = pare_arena_new();
-    streams heard = {.a = a, .m = j->m};
+    streams heard;
     pare_graph whole = {0};
     const bool graph = j->m->pattern.kind == PARE_GRAPH;
-    pare_status st = a ? listen(&heard, j, in) : pare_no_memory(j->err);
+    pare_status st = a ? streams_of(&heard, a, j->m, in, j->exec, j->err) : pare_no_memory(j->err);
     if (!st && graph) st = pare_graph_complete(&whole, a, in->graph, &j->m->pattern, j->err);
     for (size_t l = 0; !st && l < j->out->nlayers; l++) {
         scene s;
@@ -188,9 +151,10 @@ static pare_status look_at_stream(scene *s)
 {
     pare_xray_layer *const at = &s->j->out->layers[s->l];
     layer_sums *const to = &s->j->layer[s->l];
-    pare_mat f = pare_mat_new(s->a, s->x.rows, s->attn->dout);
-    if (!f.v) return pare_no_memory(s->j->err);
-    pare_status st = xray_branch(f.v, s->j->m, s->attn, &s->in, s->j->exec, s->j->err);
+    pare_block block;
+    pare_mat f;
+    const pare_model branch = section_branch(&block, s->j->m, s->attn);
+    pare_status st = section_run(&f, s->a, &branch, &s->in, &s->x, s->j->exec, s->j->err);
     if (st) return st;
     at->x = fmax(at->x, xray_largest(&s->x));
     at->z = fmax(at->z, xray_largest(&s->z));

@@ -45,10 +45,4 @@ PARE_MUST_USE pare_status xray_res_1inf(double *out, const pare_mat *m, pare_err
 /* |m - mean row|_F^2 / |m|_F^2; 0 of nothing. */
 double xray_varied(const pare_mat *m);
 double xray_frobenius(const pare_mat *m);
-/* y = norm(x), and y = the attention branch of block b (of whatever kind) at the stream x, by the
- * f64 reference: both are models of one part. */
-PARE_MUST_USE pare_status xray_norm(double *y, const pare_norm *n, const pare_input *x,
-                                    const pare_exec *exec, pare_err *err);
-PARE_MUST_USE pare_status xray_branch(double *y, const pare_model *m, const pare_attn *a,
-                                      const pare_input *x, const pare_exec *exec, pare_err *err);
 #endif

@@ -1,5 +1,5 @@
-/* Rows of numbers: how far they are from one row repeated, and the parts of a model that make
- * them. */
+/* Rows of numbers: how far they are from one row repeated; and rows that turn with their positions.
+ */
 #include "xray.h"
 #include <math.h>
 #include <stdlib.h>
@@ -107,28 +107,7 @@ double xray_varied(const pare_mat *m)
     return all > 0 ? fmax(0, 1 - common / (all * all)) : 0;
 }
 
-/* ---- parts of a model ----------------------------------------------------------------------- */
-
-pare_status xray_norm(double *y, const pare_norm *n, const pare_input *x, const pare_exec *exec,
-                      pare_err *err)
-{
-    const pare_model part = {.stem = {.width = x->width}, .top = {.norm = *n}};
-    pare_input rows = *x;
-    rows.graph = NULL;
-    return pare_forward_f64(y, &part, &rows, NULL, exec, err);
-}
-
-pare_status xray_branch(double *y, const pare_model *m, const pare_attn *a, const pare_input *x,
-                        const pare_exec *exec, pare_err *err)
-{
-    pare_block alone = {.attn = *a};
-    pare_model part = {
-        .stem = {.width = x->width}, .pattern = m->pattern, .nblocks = 1, .blocks = &alone};
-    if (m->stem.pos.kind == PARE_POS_ROTARY) part.stem.pos = m->stem.pos;
-    alone.attn.skip = (pare_skip){0};
-    alone.attn.out_norm = (pare_norm){0};
-    return pare_forward_f64(y, &part, x, NULL, exec, err);
-}
+/* ---- positions ------------------------------------------------------------------------------- */
 
 void xray_turn(pare_mat *x, const pare_attn *a, const pare_head *h, bool interleaved)
 {

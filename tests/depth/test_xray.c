@@ -3,6 +3,7 @@
 #include <pare_test.h>
 #include <pare/data.h>
 #include <pare/random_model.h>
+#include "../../src/depth/cut.h"
 #include "../../src/depth/xray.h"
 #include "../../src/study/repro_nets.h"
 
@@ -125,16 +126,21 @@ static void without_queries_every_row_is_uniform(void **state)
 
 /* ---- lemmas ---------------------------------------------------------------------------------- */
 
+static pare_mat branch_of(scene *s, const pare_attn *a)
+{
+    pare_block block;
+    pare_mat y, x = pare_mat_new(s->a, first(s)->tokens, a->din);
+    const pare_model branch = section_branch(&block, s->m, a);
+    assert_non_null(x.v);
+    memcpy(x.v, first(s)->x, x.rows * x.cols * sizeof *x.v);
+    assert_ok(section_run(&y, s->a, &branch, first(s), &x, NULL, &s->err), &s->err);
+    return y;
+}
+
 static double branch_gap(scene *s, const pare_attn *a, const pare_attn *b)
 {
-    const pare_input *const in = first(s);
-    const size_t n = in->tokens * a->dout;
-    double *const y = pare_alloc(s->a, n, sizeof *y), *const z = pare_alloc(s->a, n, sizeof *z);
-    assert_non_null(y);
-    assert_non_null(z);
-    assert_ok(xray_branch(y, s->m, a, in, NULL, &s->err), &s->err);
-    assert_ok(xray_branch(z, s->m, b, in, NULL, &s->err), &s->err);
-    return san_largest(y, z, n);
+    const pare_mat y = branch_of(s, a), z = branch_of(s, b);
+    return san_largest(y.v, z.v, y.rows * y.cols);
 }
 
 /* The uniform kind of a layer: mix is the sum of the heads' Wo Wv. */
