@@ -26,7 +26,8 @@ typedef struct depth_domain {
  * at most 1, tokens at most 2 apart"); in the arena, NULL when memory is out. */
 const char *depth_domain_words(pare_arena *a, const pare_model *f, const depth_domain *d);
 
-/* ---- Theorem 1: sublayer by sublayer (apriori.c) ------------------------------------------- */
+/* ---- Theorem 1: sublayer by sublayer (recurrence.c, bound.c)
+ * ------------------------------------------- */
 
 typedef struct depth_bound {
     pare_ub bound;       /* on the largest |f - g| over the output's entries: the least of all */
@@ -38,9 +39,8 @@ typedef struct depth_bound {
 
 /* f and g have the same blocks but for what their attentions are (any kinds), or g has one block
  * and is a one-layer collapse of f that depth_recognise knows. Norms must be affine (none, batch,
- * mean): else the bound is +inf. For ids the domain is all token sequences, and the sharper way of
- * depth_allseq is taken where it applies. PARE_OK also where nothing is proven; other statuses are
- * memory and non-finite weights. */
+ * mean): else the bound is +inf. For ids the domain is all token sequences. PARE_OK also where
+ * nothing is proven; other statuses are memory and non-finite weights. */
 PARE_MUST_USE pare_status depth_apriori(depth_bound *out, const pare_model *f, const pare_model *g,
                                         const depth_domain *d, const pare_exec *exec,
                                         pare_err *err);
@@ -52,11 +52,10 @@ PARE_MUST_USE pare_status depth_apriori(depth_bound *out, const pare_model *f, c
 PARE_MUST_USE pare_status depth_injected(pare_ub *out, const pare_model *f, const pare_model *g,
                                          size_t b, const pare_exec *exec, pare_err *err);
 
-/* ---- all token sequences (allseq.c) -------------------------------------------------------- */
+/* ---- all token sequences (bound.c) -------------------------------------------------------- */
 
-/* The same statement as depth_apriori for a model of ids, from the embedded vocabulary itself
- * (scores of all pairs of words, actual ranges, the row of the logit difference). Full attention
- * without positions that turn or add, affine norms; otherwise +inf with `why`. */
+/* depth_apriori for a model that takes ids: its domain is all sequences over the vocabulary, and
+ * the embedded words themselves are where the recurrence begins. +inf with `why` for vectors. */
 PARE_MUST_USE pare_status depth_allseq(depth_bound *out, const pare_model *f, const pare_model *g,
                                        const pare_exec *exec, pare_err *err);
 
@@ -94,17 +93,18 @@ PARE_MUST_USE pare_status depth_one_layer(pare_model **out, const pare_model *in
                                           const depth_one_opts *opts, pare_err *err);
 
 /* Which collapse of f the one-block model g is; *keep is set where it has one. ONES: none that is
- * known. Shapes and heads decide, not the exact values: what differs is part of the bound. */
-PARE_MUST_USE pare_status depth_recognise(depth_one *kind, size_t *keep, const pare_model *f,
-                                          const pare_model *g, pare_err *err);
+ * known. Kinds, numbers of heads and their first weights decide; what differs is part of the bound
+ * of depth_apriori. */
+depth_one depth_recognise(size_t *keep, const pare_model *f, const pare_model *g);
 
 /* ---- rank collapse (rank.c) ---------------------------------------------------------------- */
 
 /* Lemma R: an upper bound on D(output of the last block) of a network without skips (attention
- * with affine norms only), as a natural logarithm, since the bound itself soon underflows. log_d[b]
- * after block b; +inf with why where the lemma does not apply (a skip, an FFN, a norm). */
+ * with affine norms only), as a natural logarithm, since the bound itself soon underflows; +inf
+ * with why where the lemma does not apply (a mask, a skip, an FFN, a layer or rms norm). */
 typedef struct depth_rank {
     double log_bound[NUS]; /* of D after the last block, by norm; may be -inf */
+    pare_ub input;         /* D of the input, in the largest entry */
     pare_ub bound;         /* least of both, in the largest entry: e^log, rounded up */
     bool collapses;        /* bound < what the input could have */
     char why[200];
@@ -125,14 +125,14 @@ depth_paper depth_paper_of(double eta, double phi0, size_t heads, size_t layers)
 /* eta, heads (most in a block) and layers of a model. */
 depth_paper depth_paper_model(const pare_model *f, double phi0);
 
-/* ---- what no one-layer network can do (lower.c) -------------------------------------------- */
+/* ---- what no one-layer network can do (unreachable.c) -------------------------------------- */
 
 /* A proven lower bound on sup |f - g| over |x| <= box for EVERY bias-free one-layer residual
- * network g of any number of heads: two layers, width 1, two tokens, (wq wk, wv) per layer. By weak
- * duality from a signed measure on points; 0 when nothing is proven. */
+ * network g of any number of heads, where f is the residual network of one head a layer, width 1,
+ * two tokens, (wq wk, wv) per layer - and for every replication of it. By weak duality from a
+ * signed measure on four points of a grid; 0 when nothing is proven. */
 typedef struct depth_lower {
-    double lb;     /* proven */
-    size_t points; /* of the measure */
+    double lb; /* proven */
 } depth_lower;
 PARE_MUST_USE pare_status depth_lower_bound(depth_lower *out, const double (*layers)[2],
                                             size_t nlayers, double box, size_t grid, pare_err *err);
