@@ -100,7 +100,7 @@ typedef struct pare_probe_opts {
 } pare_probe_opts;
 #define PARE_PROBE_OPTS_DEFAULT                                                                    \
     {                                                                                              \
-        .trials = 4, .tokens = 4096, .depth_tokens = 2048, .depth_macs = 5e10,                     \
+        .trials = 4, .tokens = 4096, .depth_tokens = 1024, .depth_macs = 5e10,                     \
         .survey = PARE_SURVEY_OPTS_DEFAULT                                                         \
     }
 
