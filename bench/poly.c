@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { RUNS = 3, SLICE = 2048, ALL_ROWS = 16384, CHECKED = 64 };
+enum { RUNS = 7, SLICE = 2048, ALL_ROWS = 16384, CHECKED = 64 };
 #define LOGIT_STD 0.1
 
 typedef struct bench {
@@ -71,8 +71,8 @@ static double exact(bench *b)
     const pare_mat32 q = {SLICE, b->d, b->d, b->q.v + from * b->d};
     pare_partial part = {{SLICE, b->d, b->d, b->e.v}, ml, ml ? ml + SLICE : NULL};
     const int64_t sees = b->pattern.kind == PARE_CAUSAL ? (int64_t)from + 1 : PARE_VIS_ALL;
-    if (!ml || pare_attend_partial_f32(&part, &q, &b->k, &b->v, (float)b->scale, sees, &b->exec,
-                                       NULL))
+    if (!ml ||
+        pare_attend_partial_f32(&part, &q, &b->k, &b->v, (float)b->scale, sees, &b->exec, NULL))
         stop("out of memory");
     free(ml);
     return (seconds(b) - start) * (double)b->n / SLICE;
@@ -157,12 +157,16 @@ int main(int argc, char **argv)
         size_t n, d;
         int threads;
     } cases[] = {
-        {"full-8-16k", PARE_FULL, 16384, 8, 1},     {"full-8-131k", PARE_FULL, 131072, 8, 1},
-        {"full-16-16k", PARE_FULL, 16384, 16, 1},   {"full-16-131k", PARE_FULL, 131072, 16, 1},
-        {"causal-8-16k", PARE_CAUSAL, 16384, 8, 1}, {"causal-8-131k", PARE_CAUSAL, 131072, 8, 1},
+        {"full-8-16k", PARE_FULL, 16384, 8, 1},
+        {"full-8-131k", PARE_FULL, 131072, 8, 1},
+        {"full-16-16k", PARE_FULL, 16384, 16, 1},
+        {"full-16-131k", PARE_FULL, 131072, 16, 1},
+        {"causal-8-16k", PARE_CAUSAL, 16384, 8, 1},
+        {"causal-8-131k", PARE_CAUSAL, 131072, 8, 1},
         {"causal-16-16k", PARE_CAUSAL, 16384, 16, 1},
         {"causal-16-131k", PARE_CAUSAL, 131072, 16, 1},
-        {"full-16-1M", PARE_FULL, 1000000, 16, 2},  {"causal-16-1M", PARE_CAUSAL, 1000000, 16, 2},
+        {"full-16-1M", PARE_FULL, 1000000, 16, 2},
+        {"causal-16-1M", PARE_CAUSAL, 1000000, 16, 2},
     };
     const bool cpu = argc > 1 && strcmp(argv[1], "--cpu") == 0;
     printf("case,n,d,threads,exact,exact_ms,poly_ms,ratio,degree,features,rows_exact,proven,"

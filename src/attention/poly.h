@@ -9,13 +9,18 @@
 
 #define POLY_MOST_FEATURES ((size_t)1 << 24)
 enum {
-    POLY_BLOCK = 128,   /* monomials of a block: 128 x 64 rows stay in the first-level cache */
-    POLY_KEYS = 64,     /* keys of a block; rows of a chunk under the causal pattern */
-    POLY_FLUSH = 4,     /* blocks of keys that are added in f32 before f64 takes over */
-    POLY_BINS = 256,    /* of row norms, in the proof */
+    POLY_BLOCK = 128,  /* monomials of a block: 128 x 64 rows stay in the first-level cache */
+    POLY_LONG = 24,    /* runs of at least that many are not stored for keys */
+    POLY_KEYS = 64,    /* keys of a block; rows of a chunk under the causal pattern */
+    POLY_ABREAST = 32, /* of these that are summed at a time */
+    POLY_FLUSH = 4,    /* blocks of keys that are added in f32 before f64 takes over */
+    POLY_BINS = 64,    /* of row norms, in the proof */
     POLY_F32_DEGREE = 12
 };
-#define POLY_F32_BOUND 8.0 /* largest B in f32: beyond it cancellation leaves nothing to prove */
+#define POLY_REMEZ_BOUND 8.0 /* largest B for which one polynomial may serve all rows in f32 */
+/* Largest |q'| |k'| at all: powers up to POLY_F32_DEGREE of either side, brought to one size, then
+ * stay within 2^43. Long rows are left to the exact kernel one by one. */
+#define POLY_F32_REACH 64.0
 
 /* Monomials [first, first + count), all of one degree. */
 typedef struct poly_block {
@@ -29,7 +34,13 @@ typedef struct poly_table {
     poly_block *blocks;
     size_t nruns, nblocks;
     size_t low; /* monomials below the highest degree */
-    size_t ld;  /* count, padded: of a row of features */
+    size_t ld;  /* count, padded: of a row of sums */
+    /* For keys: the first `made` monomials by whole runs; the others, which are long runs of the
+     * highest degree, are multiplied where they are summed. */
+    poly_run *whole;
+    size_t made, nmade, nwhole;
+    size_t copied; /* monomials 1 .. copied are the first variables, and in no run */
+    size_t ldphi;  /* of a row of monomials: made, and what kernels may touch behind it */
 } poly_table;
 /* m is ascending by degree. */
 PARE_MUST_USE pare_status poly_table_new(poly_table *out, pare_arena *a, const pare_monomials *m,
@@ -40,13 +51,14 @@ PARE_MUST_USE pare_status poly_table_new(poly_table *out, pare_arena *a, const p
 /* Smallest and largest number of each column; PARE_ERR_NONFINITE names `what`. */
 PARE_MUST_USE pare_status poly_extremes(float *low, float *high, const pare_mat32 *x,
                                         const char *what, const pare_exec *exec, pare_err *err);
-/* x = (from - centre) by, row by row without gaps, and |x_i|_2 from above. Where `with` is given,
- * a_i = with . (from_i - centre) in f64. Any of x, norm, a may be NULL. */
+/* Row by row without gaps: x = (from - centre) by, |x_i|_2 from above, and
+ * a_i = with . (from_i - centre) in f64, or with32 . x_i in f32. Results may be NULL. */
 typedef struct poly_side {
     const pare_mat32 *from;
     const float *centre; /* d */
     float by;
-    const double *with; /* d, or NULL */
+    const double *with;  /* d, or NULL */
+    const float *with32; /* d, or NULL */
     float *x, *norm;
     double *a;
 } poly_side;
@@ -56,12 +68,12 @@ void poly_centre(const poly_side *s, const pare_exec *exec);
 
 /* All that the bound of a row depends on besides its own numbers, by bins of |q'|. */
 typedef struct poly_proof {
-    double per_bin;   /* bins per unit of |q'| */
-    double most;      /* largest |q'| that the bins cover */
-    double tv;        /* of every row; < 0: by moments */
-    double spread;    /* largest distance from the centre, in units of half the range */
+    double per_bin; /* bins per unit of |q'| */
+    double most;    /* largest |q'| that the bins cover */
+    double tv;      /* of every row; < 0: by moments */
+    size_t power;   /* of |q'| before the moment: g - 1; 1 for degree 0 */
+    double spread;  /* largest distance from the centre, in units of half the range */
     double polynomial[POLY_BINS + 1]; /* kappa */
-    double raise[POLY_BINS + 1];      /* |q'|^(g-1), the factor before the moment */
     double size[POLY_BINS + 1];       /* sum |c_m| B^m */
     double noise[POLY_BINS + 1];      /* roundings of numerator and denominator, per unit weight */
     double moment[POLY_BINS + 1];     /* roundings of the moment */
@@ -89,8 +101,9 @@ void poly_proof_full(poly_proof *p, const pare_poly_plan *plan, const poly_sizes
 /* |y - exact| <= this times the range of the values (and the rounding of y); inf: nothing is
  * known. */
 double poly_row_bound(const poly_proof *p, const poly_row *r);
-/* sum_{k > g} B^(k-g-1) / k!, so that |e^x - T_g(x)| <= kappa |x|^(g+1) for |x| <= B. */
-pare_ub poly_kappa(size_t degree, double B);
+/* sum_{k > g} B^(k-g-1) / k!, from above; so |e^x - T_g(x)| <= kappa |x|^(g+1), |x| <= B.
+ */
+double poly_kappa(size_t degree, double B);
 
 /* ---- one call (poly_attend.c), its state (poly_state.c), its rows (poly_panel.c) ------------- */
 
@@ -104,19 +117,20 @@ typedef struct poly_job {
     pare_mat32 y;
     size_t n, rows; /* keys; queries */
     size_t d, dv, cols, cols4, chunks;
-    bool moment;   /* the last column is there */
+    bool moment;    /* the last column is there */
     float *qx, *kx; /* n x d, centred, of one size */
     float *qn, *kn; /* norms from above */
     float *w;       /* weights of the keys, e^(a - shift of their chunk) */
     double *shift;  /* of each chunk: the largest a so far (causal), or of all */
     float *centre;  /* of the values, dv */
-    double *by, *by_moment; /* table.ld: what turns sums into coefficients of the queries' monomials */
+    double *by,
+        *by_moment; /* table.ld: what turns sums into coefficients of the queries' monomials */
     uint8_t *heavy; /* n: not in the state; NULL: none */
     float *heavy_k, *heavy_u; /* of the heavy keys, nheavy4 x d and x cols4 */
-    double *bound; /* n */
-    float *sum;    /* n: the denominators, in units of e^shift */
-    bool sums_only; /* nothing but `sum` is wanted */
-    double weight;  /* of all keys in the state, full pattern: set by poly_sweep */
+    double *bound;            /* n */
+    float *sum;               /* n: the denominators, in units of e^shift */
+    bool sums_only;           /* nothing but `sum` is wanted */
+    double weight;            /* of all keys in the state, full pattern: set by poly_sweep */
     poly_sizes sizes;
 } poly_job;
 
@@ -139,7 +153,7 @@ typedef struct poly_sums {
 
 /* Room of one thread that sums keys. */
 typedef struct poly_room {
-    float *phi, *u, *s; /* POLY_KEYS x ld, POLY_KEYS x cols4, cols4 x ld (zero between calls) */
+    float *phi, *u, *s; /* POLY_KEYS x ldphi, POLY_KEYS x cols4, cols4 x ld (zero between calls) */
 } poly_room;
 size_t poly_room_floats(const poly_job *w);
 poly_room poly_room_at(const poly_job *w, float *at);
@@ -173,7 +187,7 @@ PARE_MUST_USE pare_status poly_repair(poly_job *w, uint8_t *exact, pare_poly_rep
                                       pare_arena *a, const pare_exec *exec, pare_err *err);
 /* Work in units of one multiplication and addition of the kernels (poly_plan.c). */
 double poly_exact_work(double pairs, size_t d, size_t dv);
-double poly_work(double rows, size_t features, size_t cols, bool causal);
+double poly_work(double rows, size_t features, size_t d, size_t cols, bool causal);
 
 /* pare_poly_attend_f32 with a chosen kernel: the tests run every variant. */
 PARE_MUST_USE pare_status poly_attend_with(const poly_kernel *kernel, pare_mat32 *y,

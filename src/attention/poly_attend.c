@@ -12,9 +12,9 @@ static pare_pattern pattern_of(const pare_poly_plan *p)
 
 /* Every row by the exact kernel of the same vectors. */
 static pare_status exact(pare_mat32 *y, const pare_poly_kept *kept, pare_poly_report *report,
-                         const poly_kernel *kernel, const pare_poly_plan *plan,
-                         const pare_mat32 *q, const pare_mat32 *k, const pare_mat32 *v,
-                         const pare_exec *exec, pare_err *err)
+                         const poly_kernel *kernel, const pare_poly_plan *plan, const pare_mat32 *q,
+                         const pare_mat32 *k, const pare_mat32 *v, const pare_exec *exec,
+                         pare_err *err)
 {
     const pare_pattern p = pattern_of(plan);
     const attend_kernels kernels = {.name = kernel->name, .tile = kernel->tile};
@@ -61,15 +61,23 @@ pare_status poly_attend_with(const poly_kernel *kernel, pare_mat32 *y, const par
     PARE_ASSERT(q->cols == plan->d && k->cols == plan->d && v->cols == plan->dv);
     PARE_ASSERT(y->rows == plan->n && y->cols == plan->dv);
     pare_poly_report unread, *const to = report ? report : &unread;
-    *to = (pare_poly_report){.kind = plan->kind, .degree = plan->degree, .rows = plan->n,
-                             .features = plan->table.count};
+    *to = (pare_poly_report){
+        .kind = plan->kind, .degree = plan->degree, .rows = plan->n, .features = plan->table.count};
     memcpy(to->why, plan->why, sizeof to->why);
     if (plan->kind == PARE_POLY_EXACT || plan->n == 0)
         return exact(y, kept, to, kernel, plan, q, k, v, exec, err);
     pare_arena *const a = pare_arena_new();
     if (!a) return pare_no_memory(err);
-    poly_job w = {.plan = plan, .kernel = kernel, .q = q, .k = k, .v = v, .y = *y, .n = plan->n,
-                  .rows = plan->n, .d = plan->d, .dv = plan->dv};
+    poly_job w = {.plan = plan,
+                  .kernel = kernel,
+                  .q = q,
+                  .k = k,
+                  .v = v,
+                  .y = *y,
+                  .n = plan->n,
+                  .rows = plan->n,
+                  .d = plan->d,
+                  .dv = plan->dv};
     bool fit;
     pare_status st = by_polynomial(&w, kept, to, &fit, a, exec, err);
     pare_arena_free(a);
@@ -101,8 +109,8 @@ pare_status pare_poly_f32(pare_mat32 *y, pare_poly_report *report, const pare_ma
     if (!st && (p->kind == PARE_FULL || p->kind == PARE_CAUSAL)) {
         st = pare_poly_attend_f32(y, NULL, report, &plan, q, k, v, exec, err);
     } else if (!st) {
-        *report = (pare_poly_report){.kind = PARE_POLY_EXACT, .rows = q->rows,
-                                     .rows_exact = q->rows};
+        *report =
+            (pare_poly_report){.kind = PARE_POLY_EXACT, .rows = q->rows, .rows_exact = q->rows};
         memcpy(report->why, plan.why, sizeof report->why);
         st = pare_attend_f32(y, q, k, v, (float)scale, p, g, exec, err);
     }

@@ -2,7 +2,8 @@
  *
  * softmax_j(scale q.k_j) does not change when a constant is added to a row of scores, so keys may
  * be moved by any kc; and scale q.k' = scale qc.k' + scale (q - qc).k', whose first part is a
- * weight of the key. Both steps are exact for every centre; midranges make the second part small. */
+ * weight of the key. Both steps are exact for every centre; midranges make the second part small.
+ */
 #include "poly.h"
 #include <math.h>
 #include <stdatomic.h>
@@ -97,23 +98,32 @@ static float norm_up(float squares, size_t d)
     return sqrtf(squares) * (1 + (float)(d + 6) * 0x1p-23f) + 0x1p-70f;
 }
 
-static float centre_row(float *x, const float *from, const float *c, float by, size_t d)
+typedef struct row_sums {
+    float squares, with;
+} row_sums;
+
+static row_sums centre_row(float *x, const float *from, const float *c, float by, const float *with,
+                           size_t d)
 {
     const size_t d4 = d / 4 * 4;
-    four sum = {0};
-    float rest = 0;
+    four sum = {0}, dot = {0};
+    row_sums rest = {0, 0};
     for (size_t e = 0; e < d4; e += 4) {
         const four t =
             (*(const four *)(from + e) - *(const four *)(c + e)) * (four){by, by, by, by};
         sum += t * t;
+        if (with) dot += t * *(const four *)(with + e);
         if (x) *(four *)(x + e) = t;
     }
     for (size_t e = d4; e < d; e++) {
         const float t = (from[e] - c[e]) * by;
-        rest += t * t;
+        rest.squares += t * t;
+        if (with) rest.with += t * with[e];
         if (x) x[e] = t;
     }
-    return (sum[0] + sum[1]) + (sum[2] + sum[3]) + rest;
+    rest.squares += (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    rest.with += (dot[0] + dot[1]) + (dot[2] + dot[3]);
+    return rest;
 }
 
 static double product(const double *with, const float *x, const float *c, size_t d)
@@ -132,12 +142,14 @@ static double product(const double *with, const float *x, const float *c, size_t
 static void centre_block(void *ctx, size_t b)
 {
     const poly_side *const s = ctx;
-    const size_t d = s->from->cols, n = s->from->rows, end = n - b * ROWS < ROWS ? n : (b + 1) * ROWS;
+    const size_t d = s->from->cols, n = s->from->rows;
+    const size_t end = n - b * ROWS < ROWS ? n : (b + 1) * ROWS;
     for (size_t i = b * ROWS; i < end; i++) {
         const float *const from = s->from->v + i * s->from->ld;
-        const float squares = centre_row(s->x ? s->x + i * d : NULL, from, s->centre, s->by, d);
-        if (s->norm) s->norm[i] = norm_up(squares, d);
-        if (s->a) s->a[i] = product(s->with, from, s->centre, d);
+        const row_sums r =
+            centre_row(s->x ? s->x + i * d : NULL, from, s->centre, s->by, s->with32, d);
+        if (s->norm) s->norm[i] = norm_up(r.squares, d);
+        if (s->a) s->a[i] = s->with ? product(s->with, from, s->centre, d) : (double)r.with;
     }
 }
 

@@ -13,7 +13,7 @@ static pare_status centre_values(poly_job *w, pare_arena *a, bool *fit, const pa
                                  pare_err *err)
 {
     float *const low = pare_alloc(a, w->dv, sizeof *low), *const high =
-                                                               pare_alloc(a, w->dv, sizeof *high);
+                                                              pare_alloc(a, w->dv, sizeof *high);
     w->centre = pare_alloc(a, w->dv, sizeof *w->centre);
     if (!low || !high || !w->centre) return pare_no_memory(err);
     const pare_status st = poly_extremes(low, high, w->v, "values", exec, err);
@@ -29,22 +29,27 @@ static pare_status centre_values(poly_job *w, pare_arena *a, bool *fit, const pa
     return st;
 }
 
-/* a is in f64; its distance from the chunk's unit is rounded once. */
+static double larger(double a, double b)
+{
+    return b > a ? b : a;
+}
+
+/* The distance of a from the chunk's unit is rounded once. */
 static void weigh_keys(poly_job *w, const double *a)
 {
     double top = -INFINITY, depth = 0;
-    for (size_t j = 0; !w->plan->causal && j < w->n; j++) top = fmax(top, a[j]);
+    for (size_t j = 0; !w->plan->causal && j < w->n; j++) top = larger(top, a[j]);
     for (size_t t = 0; t < w->chunks; t++) {
         const size_t first = t * POLY_KEYS, end = chunk_end(w, t);
-        for (size_t j = first; w->plan->causal && j < end; j++) top = fmax(top, a[j]);
+        for (size_t j = first; w->plan->causal && j < end; j++) top = larger(top, a[j]);
         w->shift[t] = top;
         for (size_t j = first; j < end; j++) {
             w->w[j] = (float)(a[j] - top);
-            depth = fmax(depth, -(double)w->w[j]);
+            depth = larger(depth, -(double)w->w[j]);
         }
     }
     pare_exp_f32(w->w, w->w, w->n);
-    w->sizes.depth = fmin(depth, 104);
+    w->sizes.depth += depth < 104 ? depth : 104;
 }
 
 static void mark_heavy(poly_job *w)
@@ -105,33 +110,57 @@ static void set_factors(poly_job *w)
     }
 }
 
+/* In f32 a is off by at most (d + 4) u |with| |k'|: little where queries are nearly centred. */
+static void choose_width(poly_job *w, poly_side *k, double *with, float *with32)
+{
+    const pare_poly_plan *const p = w->plan;
+    double squares = 0;
+    for (size_t i = 0; i < w->d; i++) {
+        with[i] = p->scale * p->qc[i];
+        with32[i] = (float)(with[i] / (double)k->by);
+        squares += with[i] * with[i];
+    }
+    const double most = sqrt(squares) * p->key.v;
+    if (most < 1) {
+        k->with32 = with32;
+        w->sizes.depth = ((double)w->d + 6) * most;
+    } else {
+        k->with = with;
+    }
+}
+
+static void scaled(float *to, const float *from, float by, size_t n)
+{
+    for (size_t i = 0; i < n; i++) to[i] = from[i] * by;
+}
+
 static pare_status centre_sides(poly_job *w, pare_arena *a, double *weights, const pare_exec *exec,
                                 pare_err *err)
 {
     const pare_poly_plan *const p = w->plan;
-    float *const c = pare_alloc(a, 2 * w->d, sizeof *c);
+    float *const c = pare_alloc(a, 3 * w->d, sizeof *c);
     double *const with = pare_alloc(a, w->d, sizeof *with);
     if (!c || !with) return pare_no_memory(err);
     for (size_t i = 0; i < w->d; i++) {
         c[i] = (float)p->qc[i];
         c[w->d + i] = (float)p->kc[i];
-        with[i] = p->scale * p->qc[i];
     }
     /* A power of two brings both sides to one size: their powers then neither leave f32 nor sink
      * below it. */
     const double ratio = p->query.v > 0 && p->key.v > 0 ? p->query.v / p->key.v : 1;
     const double size = exp2(round(log2(ratio) / 2));
-    const poly_side q = {.from = w->q, .centre = c, .by = (float)(p->scale / size), .x = w->qx,
-                         .norm = w->qn};
-    const poly_side k = {.from = w->k, .centre = c + w->d, .by = (float)size, .with = with,
-                         .x = w->kx, .norm = w->kn, .a = weights};
+    const poly_side q = {.from = w->q, .centre = c, .by = (float)(p->scale / size), .x = w->qx};
+    poly_side k = {.from = w->k, .centre = c + w->d, .by = (float)size, .x = w->kx, .a = weights};
+    choose_width(w, &k, with, c + 2 * w->d);
     poly_centre(&q, exec);
     poly_centre(&k, exec);
+    scaled(w->qn, p->query_norms, (float)(1 / size), w->n);
+    scaled(w->kn, p->key_norms, (float)size, w->n);
     return PARE_OK;
 }
 
 pare_status poly_job_new(poly_job *w, pare_arena *a, bool *fit, const pare_exec *exec,
-                           pare_err *err)
+                         pare_err *err)
 {
     const pare_poly_plan *const p = w->plan;
     double *weights;

@@ -13,13 +13,26 @@
 
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 
-static void row_portable(float *phi, const poly_run *runs, size_t n, const float *x)
+/* Rows that are made side by side: a run reads what the run before has stored, and a load across
+ * two fresh stores waits for both; with other rows in between it does not. */
+enum { ABREAST = 8 };
+
+static size_t some(size_t rows)
 {
-    for (const poly_run *r = runs; r < runs + n; r++) {
-        const four by = {x[r->var], x[r->var], x[r->var], x[r->var]};
-        for (size_t i = 0; i < r->count; i += 4)
-            *(four *)(phi + r->to + i) = *(const four *)(phi + r->from + i) * by;
-    }
+    return rows < ABREAST ? rows : ABREAST;
+}
+
+static void rows_portable(float *phi, size_t ldphi, const poly_run *runs, size_t n, const float *x,
+                          size_t ldx, size_t rows)
+{
+    for (size_t m; (m = some(rows)) > 0; rows -= m, phi += m * ldphi, x += m * ldx)
+        for (const poly_run *r = runs; r < runs + n; r++)
+            for (size_t j = 0; j < m; j++) {
+                const float f = x[j * ldx + r->var], *const from = phi + j * ldphi + r->from;
+                float *const to = phi + j * ldphi + r->to;
+                for (size_t i = 0; i < r->count; i += 4)
+                    *(four *)(to + i) = *(const four *)(from + i) * (four){f, f, f, f};
+            }
 }
 
 static void columns_portable(float *to, size_t first, const float *from, const poly_run *runs,
@@ -34,25 +47,30 @@ static void columns_portable(float *to, size_t first, const float *from, const p
     }
 }
 
-static void gather_portable(float *s, size_t lds, const float *phi, size_t ldphi, const float *u,
-                            size_t ldu, size_t keys, size_t features, size_t cols)
+/* s[i] += sum[i] for i < count, of n. */
+static void add_some(float *s, const float *sum, size_t count, size_t n)
 {
-    for (size_t f = 0; f < features; f += 8)
-        for (size_t c = 0; c < cols; c += TILE_STEP) {
+    for (size_t i = 0; i < n && i < count; i++) s[i] += sum[i];
+}
+
+static void gather_portable(float *s, size_t lds, const poly_keys *k, const float *phi,
+                            const float *x, size_t count)
+{
+    for (size_t i = 0; i < count; i += 8)
+        for (size_t c = 0; c < k->cols; c += TILE_STEP) {
             four acc[TILE_STEP][2] = {{{0}}};
-            for (size_t j = 0; j < keys; j++) {
-                const four a = *(const four *)(phi + j * ldphi + f);
-                const four b = *(const four *)(phi + j * ldphi + f + 4);
+            for (size_t j = 0; j < k->keys; j++) {
+                const float f = x ? x[j * k->ldx] : 1;
+                const four *const at = (const four *)(phi + j * k->ldphi + i);
+                const four a = at[0] * (four){f, f, f, f}, b = at[1] * (four){f, f, f, f};
                 for (size_t r = 0; r < TILE_STEP; r++) {
-                    const float x = u[j * ldu + c + r];
-                    acc[r][0] += (four){x, x, x, x} * a;
-                    acc[r][1] += (four){x, x, x, x} * b;
+                    const float y = k->u[j * k->ldu + c + r];
+                    acc[r][0] += (four){y, y, y, y} * a;
+                    acc[r][1] += (four){y, y, y, y} * b;
                 }
             }
-            for (size_t r = 0; r < TILE_STEP; r++) {
-                *(four *)(s + (c + r) * lds + f) += acc[r][0];
-                *(four *)(s + (c + r) * lds + f + 4) += acc[r][1];
-            }
+            for (size_t r = 0; r < TILE_STEP; r++)
+                add_some(s + (c + r) * lds + i, (const float *)acc[r], count - i, 8);
         }
 }
 
@@ -75,13 +93,18 @@ static void narrow_portable(float *to, double fade, const double *before, const 
 
 #define INLINE512 INLINE PARE_AVX512
 
-PARE_AVX512 static void row_avx512(float *phi, const poly_run *runs, size_t n, const float *x)
+PARE_AVX512 static void rows_avx512(float *phi, size_t ldphi, const poly_run *runs, size_t n,
+                                    const float *x, size_t ldx, size_t rows)
 {
-    for (const poly_run *r = runs; r < runs + n; r++) {
-        const __m512 by = _mm512_set1_ps(x[r->var]);
-        for (size_t i = 0; i < r->count; i += 16)
-            _mm512_storeu_ps(phi + r->to + i, _mm512_mul_ps(_mm512_loadu_ps(phi + r->from + i), by));
-    }
+    for (size_t m; (m = some(rows)) > 0; rows -= m, phi += m * ldphi, x += m * ldx)
+        for (const poly_run *r = runs; r < runs + n; r++)
+            for (size_t j = 0; j < m; j++) {
+                const __m512 by = _mm512_set1_ps(x[j * ldx + r->var]);
+                const float *const from = phi + j * ldphi + r->from;
+                float *const to = phi + j * ldphi + r->to;
+                for (size_t i = 0; i < r->count; i += 16)
+                    _mm512_storeu_ps(to + i, _mm512_mul_ps(_mm512_loadu_ps(from + i), by));
+            }
 }
 
 INLINE512 void columns16(float *to, const float *from, const float *x, size_t count, const size_t v)
@@ -108,51 +131,65 @@ PARE_AVX512 static void columns_avx512(float *to, size_t first, const float *fro
     }
 }
 
-/* `cols` columns by `v` vectors, constants where this is inlined. */
-INLINE512 void sums16(float *s, size_t lds, const float *phi, size_t ldphi, const float *u,
-                      size_t ldu, size_t keys, const size_t cols, const size_t v)
+/* `cols` columns by `v` vectors, constants where this is inlined; the last vector has `last`. */
+INLINE512 void sums16(float *s, size_t lds, const poly_keys *k, const float *u, const float *phi,
+                      const float *x, __mmask16 last, const size_t cols, const size_t v)
 {
-    __m512 acc[8][3];
-#pragma GCC unroll 8
+    __m512 acc[12][3];
+#pragma GCC unroll 12
     for (size_t c = 0; c < cols; c++)
 #pragma GCC unroll 3
         for (size_t e = 0; e < v; e++) acc[c][e] = _mm512_setzero_ps();
-    for (size_t j = 0; j < keys; j++, phi += ldphi, u += ldu) {
+    for (size_t j = 0; j < k->keys; j++, phi += k->ldphi, u += k->ldu) {
         __m512 part[3];
 #pragma GCC unroll 3
-        for (size_t e = 0; e < v; e++) part[e] = _mm512_loadu_ps(phi + 16 * e);
-#pragma GCC unroll 8
+        for (size_t e = 0; e < v; e++) {
+            part[e] = _mm512_loadu_ps(phi + 16 * e);
+            if (x) part[e] = _mm512_mul_ps(part[e], _mm512_set1_ps(x[j * k->ldx]));
+        }
+#pragma GCC unroll 12
         for (size_t c = 0; c < cols; c++) {
             const __m512 b = _mm512_set1_ps(u[c]);
 #pragma GCC unroll 3
             for (size_t e = 0; e < v; e++) acc[c][e] = _mm512_fmadd_ps(b, part[e], acc[c][e]);
         }
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (size_t c = 0; c < cols; c++)
 #pragma GCC unroll 3
         for (size_t e = 0; e < v; e++) {
             float *const at = s + c * lds + 16 * e;
-            _mm512_storeu_ps(at, _mm512_add_ps(_mm512_loadu_ps(at), acc[c][e]));
+            const __mmask16 m = e + 1 < v ? (__mmask16)0xffff : last;
+            const __m512 sum = _mm512_add_ps(_mm512_maskz_loadu_ps(m, at), acc[c][e]);
+            _mm512_mask_storeu_ps(at, m, sum);
         }
 }
 
-INLINE512 void strip16(float *s, size_t lds, const float *phi, size_t ldphi, const float *u,
-                       size_t ldu, size_t keys, size_t cols, const size_t v)
+/* All of `count` for some columns, v vectors at a time. */
+INLINE512 void strip16(float *s, size_t lds, const poly_keys *k, size_t c, const float *phi,
+                       const float *x, size_t count, const size_t cols, const size_t v)
 {
-    size_t c = 0;
-    for (; c + 8 <= cols; c += 8) sums16(s + c * lds, lds, phi, ldphi, u + c, ldu, keys, 8, v);
-    if (c < cols) sums16(s + c * lds, lds, phi, ldphi, u + c, ldu, keys, 4, v);
+    size_t i = 0;
+    s += c * lds;
+    for (; i + 16 * v <= count; i += 16 * v)
+        sums16(s + i, lds, k, k->u + c, phi + i, x, 0xffff, cols, v);
+    for (; i < count; i += 16) {
+        const size_t left = count - i;
+        const __mmask16 last = (__mmask16)(left >= 16 ? 0xffff : (1u << left) - 1);
+        sums16(s + i, lds, k, k->u + c, phi + i, x, last, cols, 1);
+    }
 }
 
-PARE_AVX512 static void gather_avx512(float *s, size_t lds, const float *phi, size_t ldphi,
-                                      const float *u, size_t ldu, size_t keys, size_t features,
-                                      size_t cols)
+PARE_AVX512 static void gather_avx512(float *s, size_t lds, const poly_keys *k, const float *phi,
+                                      const float *x, size_t count)
 {
-    size_t f = 0;
-    for (; f + 48 <= features; f += 48) strip16(s + f, lds, phi + f, ldphi, u, ldu, keys, cols, 3);
-    if (f + 32 == features) strip16(s + f, lds, phi + f, ldphi, u, ldu, keys, cols, 2);
-    if (f + 16 == features) strip16(s + f, lds, phi + f, ldphi, u, ldu, keys, cols, 1);
+    for (size_t c = 0, take; c < k->cols; c += take) {
+        const size_t left = k->cols - c;
+        take = left == 4 ? 4 : left % 8 ? 12 : 8;
+        if (take == 4) strip16(s, lds, k, c, phi, x, count, 4, 3);
+        if (take == 8) strip16(s, lds, k, c, phi, x, count, 8, 3);
+        if (take == 12) strip16(s, lds, k, c, phi, x, count, 12, 2);
+    }
 }
 
 PARE_AVX512 static void flush_avx512(double *to, float *from, size_t n)
@@ -182,13 +219,18 @@ PARE_AVX512 static void narrow_avx512(float *to, double fade, const double *befo
 
 #define INLINE256 INLINE PARE_AVX2
 
-PARE_AVX2 static void row_avx2(float *phi, const poly_run *runs, size_t n, const float *x)
+PARE_AVX2 static void rows_avx2(float *phi, size_t ldphi, const poly_run *runs, size_t n,
+                                const float *x, size_t ldx, size_t rows)
 {
-    for (const poly_run *r = runs; r < runs + n; r++) {
-        const __m256 by = _mm256_set1_ps(x[r->var]);
-        for (size_t i = 0; i < r->count; i += 8)
-            _mm256_storeu_ps(phi + r->to + i, _mm256_mul_ps(_mm256_loadu_ps(phi + r->from + i), by));
-    }
+    for (size_t m; (m = some(rows)) > 0; rows -= m, phi += m * ldphi, x += m * ldx)
+        for (const poly_run *r = runs; r < runs + n; r++)
+            for (size_t j = 0; j < m; j++) {
+                const __m256 by = _mm256_set1_ps(x[j * ldx + r->var]);
+                const float *const from = phi + j * ldphi + r->from;
+                float *const to = phi + j * ldphi + r->to;
+                for (size_t i = 0; i < r->count; i += 8)
+                    _mm256_storeu_ps(to + i, _mm256_mul_ps(_mm256_loadu_ps(from + i), by));
+            }
 }
 
 PARE_AVX2 static void columns_avx2(float *to, size_t first, const float *from, const poly_run *runs,
@@ -204,42 +246,29 @@ PARE_AVX2 static void columns_avx2(float *to, size_t first, const float *from, c
         }
 }
 
-/* Four columns by `v` vectors. */
-INLINE256 void sums8(float *s, size_t lds, const float *phi, size_t ldphi, const float *u,
-                     size_t ldu, size_t keys, const size_t v)
+PARE_AVX2 static void gather_avx2(float *s, size_t lds, const poly_keys *k, const float *phi,
+                                  const float *x, size_t count)
 {
-    __m256 acc[TILE_STEP][2];
+    for (size_t i = 0; i < count; i += 16)
+        for (size_t c = 0; c < k->cols; c += TILE_STEP) {
+            __m256 acc[TILE_STEP][2];
 #pragma GCC unroll 4
-    for (size_t c = 0; c < TILE_STEP; c++)
-#pragma GCC unroll 2
-        for (size_t e = 0; e < v; e++) acc[c][e] = _mm256_setzero_ps();
-    for (size_t j = 0; j < keys; j++, phi += ldphi, u += ldu) {
-        __m256 part[2];
-#pragma GCC unroll 2
-        for (size_t e = 0; e < v; e++) part[e] = _mm256_loadu_ps(phi + 8 * e);
+            for (size_t r = 0; r < TILE_STEP; r++) acc[r][0] = acc[r][1] = _mm256_setzero_ps();
+            for (size_t j = 0; j < k->keys; j++) {
+                const __m256 f = _mm256_set1_ps(x ? x[j * k->ldx] : 1);
+                const float *const at = phi + j * k->ldphi + i;
+                const __m256 a = _mm256_mul_ps(_mm256_loadu_ps(at), f);
+                const __m256 b = _mm256_mul_ps(_mm256_loadu_ps(at + 8), f);
 #pragma GCC unroll 4
-        for (size_t c = 0; c < TILE_STEP; c++) {
-            const __m256 b = _mm256_set1_ps(u[c]);
-#pragma GCC unroll 2
-            for (size_t e = 0; e < v; e++) acc[c][e] = _mm256_fmadd_ps(b, part[e], acc[c][e]);
+                for (size_t r = 0; r < TILE_STEP; r++) {
+                    const __m256 y = _mm256_set1_ps(k->u[j * k->ldu + c + r]);
+                    acc[r][0] = _mm256_fmadd_ps(y, a, acc[r][0]);
+                    acc[r][1] = _mm256_fmadd_ps(y, b, acc[r][1]);
+                }
+            }
+            for (size_t r = 0; r < TILE_STEP; r++)
+                add_some(s + (c + r) * lds + i, (const float *)acc[r], count - i, 16);
         }
-    }
-#pragma GCC unroll 4
-    for (size_t c = 0; c < TILE_STEP; c++)
-#pragma GCC unroll 2
-        for (size_t e = 0; e < v; e++) {
-            float *const at = s + c * lds + 8 * e;
-            _mm256_storeu_ps(at, _mm256_add_ps(_mm256_loadu_ps(at), acc[c][e]));
-        }
-}
-
-PARE_AVX2 static void gather_avx2(float *s, size_t lds, const float *phi, size_t ldphi,
-                                  const float *u, size_t ldu, size_t keys, size_t features,
-                                  size_t cols)
-{
-    for (size_t f = 0; f < features; f += 16)
-        for (size_t c = 0; c < cols; c += TILE_STEP)
-            sums8(s + c * lds + f, lds, phi + f, ldphi, u + c, ldu, keys, 2);
 }
 
 PARE_AVX2 static void flush_avx2(double *to, float *from, size_t n)
@@ -257,15 +286,15 @@ size_t poly_kernels(poly_kernel out[3])
     tile_kernel tiles[3];
     const size_t n = tile_kernels(tiles);
     for (size_t i = 0; i < n; i++)
-        out[i] = (poly_kernel){tiles[i].name,  tiles[i],       row_portable,   columns_portable,
+        out[i] = (poly_kernel){tiles[i].name,   tiles[i],       rows_portable,  columns_portable,
                                gather_portable, flush_portable, narrow_portable};
 #if defined(__x86_64__)
     for (size_t i = 0; i < n; i++) {
         if (tiles[i].lanes == 16)
-            out[i] = (poly_kernel){tiles[i].name, tiles[i],     row_avx512,   columns_avx512,
+            out[i] = (poly_kernel){tiles[i].name, tiles[i],     rows_avx512,  columns_avx512,
                                    gather_avx512, flush_avx512, narrow_avx512};
         if (tiles[i].lanes == 8)
-            out[i] = (poly_kernel){tiles[i].name, tiles[i],   row_avx2,       columns_avx2,
+            out[i] = (poly_kernel){tiles[i].name, tiles[i],   rows_avx2,      columns_avx2,
                                    gather_avx2,   flush_avx2, narrow_portable};
     }
 #endif

@@ -10,20 +10,28 @@ typedef struct poly_run {
     size_t to, from, count, var;
 } poly_run;
 
+/* A block of keys: what they are summed with, and how far apart their rows lie. */
+typedef struct poly_keys {
+    const float *u;
+    size_t ldu, ldphi, ldx, keys, cols;
+} poly_keys;
+
 typedef struct poly_kernel {
     const char *name;
     tile_kernel tile;
-    /* The monomials of one row x: phi[0] = 1 is there. Up to POLY_LANES - 1 numbers behind a run
-     * may be written. */
-    void (*row)(float *phi, const poly_run *runs, size_t n, const float *x);
+    /* The monomials of rows x (ldx apart), each row of phi (ldphi apart) by itself; phi[0] = 1 is
+     * there. Up to POLY_LANES - 1 numbers behind a run may be written. */
+    void (*rows)(float *phi, size_t ldphi, const poly_run *runs, size_t n, const float *x,
+                 size_t ldx, size_t rows);
     /* The same for v vectors of rows, number e of all of them side by side: those of the runs go
      * to `to`, where monomial `first` stands first; x likewise. */
     void (*columns)(float *to, size_t first, const float *from, const poly_run *runs, size_t n,
                     const float *x, size_t v);
-    /* s (cols x features) += u^T phi: u keys x cols, phi keys x features; features a multiple of
-     * POLY_LANES, cols of TILE_STEP. The keys' sum is taken first, then added. */
-    void (*gather)(float *s, size_t lds, const float *phi, size_t ldphi, const float *u, size_t ldu,
-                   size_t keys, size_t features, size_t cols);
+    /* s (cols x count) += sum over keys of u^T (x phi): u keys x cols (a multiple of TILE_STEP),
+     * phi keys x count and what a vector reads behind it, x one number a key; NULL: 1. The keys'
+     * sum is taken first, then added. */
+    void (*gather)(float *s, size_t lds, const poly_keys *k, const float *phi, const float *x,
+                   size_t count);
     /* to[i] += from[i], and from[i] = 0; n a multiple of POLY_LANES. */
     void (*flush)(double *to, float *from, size_t n);
     /* to[i] = (fade before[i] + now[i]) by[i], rounded once; any n. */

@@ -55,8 +55,9 @@ pare_status pare_monomials_graded(pare_monomials *out, pare_arena *a, size_t d, 
         const size_t level = first;
         first = t.at;
         for (size_t v = 0; v < d; v++) {
-            const size_t prefix = m == 1 ? 1 : pare_monomials_count(v + 1, m - 1) -
-                                                   pare_monomials_count(v + 1, m - 2);
+            const size_t prefix =
+                m == 1 ? 1
+                       : pare_monomials_count(v + 1, m - 1) - pare_monomials_count(v + 1, m - 2);
             for (size_t i = 0; i < prefix; i++) put(&t, level + i, v);
         }
     }
@@ -67,26 +68,24 @@ pare_status pare_monomials_graded(pare_monomials *out, pare_arena *a, size_t d, 
 
 /* ---- runs and blocks ------------------------------------------------------------------------ */
 
+/* A run reads nothing that it writes: its monomials are of one degree. */
 static bool goes_on(const pare_monomials *m, const poly_run *r, size_t e)
 {
-    return m->var[e] == r->var && m->parent[e] == r->from + r->count;
+    return m->var[e] == r->var && m->parent[e] == r->from + r->count &&
+           m->power[e] == m->power[r->to];
 }
 
-pare_status poly_table_new(poly_table *out, pare_arena *a, const pare_monomials *m, pare_err *err)
+/* Runs over blocks, none across two. */
+static void cut_blocks(poly_table *t)
 {
-    *out = (poly_table){.m = m, .ld = padded(m->count, 16)};
-    if (out->ld / 16 % 2 == 0) out->ld += 16; /* rows an odd number of lines apart: all sets */
-    out->runs = pare_alloc(a, m->count, sizeof *out->runs);
-    out->blocks = pare_alloc(a, m->count, sizeof *out->blocks);
-    if (!out->runs || !out->blocks) return pare_no_memory(err);
-    while (out->low < m->count && m->power[out->low] < m->power[m->count - 1]) out->low++;
+    const pare_monomials *const m = t->m;
     poly_block *b = NULL;
     poly_run *r = NULL;
     for (size_t e = 0; e < m->count; e++) {
         PARE_ASSERT(e == 0 || m->power[e] >= m->power[e - 1]);
         if (!b || b->count == POLY_BLOCK || m->power[e] != m->power[b->first]) {
-            b = &out->blocks[out->nblocks++];
-            *b = (poly_block){.first = e, .run = out->nruns};
+            b = &t->blocks[t->nblocks++];
+            *b = (poly_block){.first = e, .run = t->nruns};
             r = NULL;
         }
         b->count++;
@@ -95,9 +94,47 @@ pare_status poly_table_new(poly_table *out, pare_arena *a, const pare_monomials 
             r->count++;
             continue;
         }
-        r = &out->runs[out->nruns++];
+        r = &t->runs[t->nruns++];
         *r = (poly_run){.to = e, .from = m->parent[e], .count = 1, .var = m->var[e]};
         b->nruns++;
     }
+}
+
+/* Whole runs, behind the variables themselves; of the highest degree the long ones at the end need
+ * not be stored. */
+static void join_runs(poly_table *t)
+{
+    const pare_monomials *const m = t->m;
+    poly_run *r = NULL;
+    while (1 + t->copied < m->count && m->parent[1 + t->copied] == 0 &&
+           m->var[1 + t->copied] == t->copied)
+        t->copied++;
+    for (size_t e = 1 + t->copied; e < m->count; e++) {
+        if (r && goes_on(m, r, e)) {
+            r->count++;
+            continue;
+        }
+        r = &t->whole[t->nwhole++];
+        *r = (poly_run){.to = e, .from = m->parent[e], .count = 1, .var = m->var[e]};
+    }
+    t->nmade = t->nwhole;
+    t->made = m->count;
+    while (t->nmade > 0 && t->whole[t->nmade - 1].count >= POLY_LONG &&
+           t->whole[t->nmade - 1].to >= t->low)
+        t->made = t->whole[--t->nmade].to;
+}
+
+pare_status poly_table_new(poly_table *out, pare_arena *a, const pare_monomials *m, pare_err *err)
+{
+    *out = (poly_table){.m = m, .ld = padded(m->count, POLY_LANES)};
+    out->runs = pare_alloc(a, m->count, sizeof *out->runs);
+    out->whole = pare_alloc(a, m->count, sizeof *out->whole);
+    out->blocks = pare_alloc(a, m->count, sizeof *out->blocks);
+    if (!out->runs || !out->whole || !out->blocks) return pare_no_memory(err);
+    while (out->low < m->count && m->power[out->low] < m->power[m->count - 1]) out->low++;
+    cut_blocks(out);
+    join_runs(out);
+    out->ldphi = padded(out->made + 2 * POLY_LANES, POLY_LANES);
+    if (out->ldphi / 16 % 2 == 0) out->ldphi += 16; /* an odd number of lines apart: all sets */
     return PARE_OK;
 }

@@ -27,9 +27,9 @@ static size_t most_exact(const poly_job *w)
 static poly_panel_room lay_out(const poly_job *w, float *at, size_t *need)
 {
     const size_t p = most_lanes(w), keys = most_exact(w);
-    const size_t sizes[8] = {w->d * p,        (w->table.low + 1) * p, POLY_BLOCK * p,
-                             w->cols4 * p,    keys * p,               p,
-                             keys * w->d,     keys * w->cols4};
+    const size_t sizes[8] = {
+        w->d * p,    (w->table.low + 1) * p, POLY_BLOCK * p, w->cols4 * p, keys * p, p,
+        keys * w->d, keys * w->cols4};
     float *part[8];
     *need = 0;
     for (size_t i = 0; i < 8; i++) {
@@ -51,7 +51,6 @@ poly_panel_room poly_panel_at(const poly_job *w, float *at)
 {
     size_t need;
     const poly_panel_room r = lay_out(w, at, &need);
-    memset(at, 0, need * sizeof *at);
     for (size_t i = 0; i < most_lanes(w); i++) r.ones[i] = 1;
     return r;
 }

@@ -10,24 +10,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { QUERIES = 64, KEYS = 256 }; /* of the sample, at most */
+enum { QUERIES = 48, KEYS = 96 }; /* of the sample, at most */
 
 /* ---- work ----------------------------------------------------------------------------------- */
 
 #define EXP_WORK     14.0 /* of one score beside its products */
-#define FEATURE_WORK 4.0  /* of one monomial of one row, to be made */
-#define ROW_WORK     400.0 /* of one row, whatever the degree */
+#define FEATURE_WORK 31.0 /* of one monomial of a query and a key beside its products */
+#define CALL_WORK    9e6  /* of the plan and the tables of the proof */
 
 double poly_exact_work(double pairs, size_t d, size_t dv)
 {
     return pairs * ((double)(d + dv) + EXP_WORK);
 }
 
-double poly_work(double rows, size_t features, size_t cols, bool causal)
+/* Measured: bench/poly and the sizes around it; within a quarter from 4 to 32 dimensions. */
+double poly_work(double rows, size_t features, size_t d, size_t cols, bool causal)
 {
     const double r = (double)features, c = (double)padded(cols, TILE_STEP);
-    const double chunk = causal ? POLY_KEYS * (2 * c + EXP_WORK) + 8 * r * c / POLY_KEYS : 0;
-    return rows * (2 * r * (c + FEATURE_WORK) + chunk + ROW_WORK);
+    const double row = 5000 + 700 * (double)d, chunk = causal ? 3500 + 0.8 * r * c : 0;
+    return rows * (row + 1.12 * r * (c + FEATURE_WORK) + chunk);
 }
 
 /* Sums of all stretches, and a thread's room. */
@@ -42,7 +43,15 @@ typedef struct sample {
     size_t nq, nk;
     double qn[QUERIES], kn[KEYS], w[KEYS];
     double x[QUERIES * KEYS];
+    double sum[QUERIES]; /* of w e^x */
 } sample;
+
+static double power_of(double x, size_t n)
+{
+    double y = 1;
+    for (size_t i = 0; i < n; i++) y *= x;
+    return y;
+}
 
 static double at(const pare_mat32 *m, size_t i, size_t c)
 {
@@ -81,12 +90,14 @@ static void take_sample(sample *s, const pare_poly_plan *p, const pare_mat32 *q,
             norm += y * y;
         }
         s->qn[i] = sqrt(norm);
+        s->sum[i] = 0;
         for (size_t j = 0; j < s->nk; j++) {
             const size_t key = spread(j, KEYS, p->n);
             double x = 0;
             for (size_t c = 0; c < p->d; c++)
                 x += p->scale * (at(q, row, c) - p->qc[c]) * (at(k, key, c) - p->kc[c]);
             s->x[i * KEYS + j] = x;
+            s->sum[i] += s->w[j] * exp(x);
         }
     }
 }
@@ -100,19 +111,18 @@ static odds odds_of(const sample *s, const pare_poly_plan *p, size_t g, size_t f
 {
     odds o = {0, 0};
     double power[KEYS];
-    for (size_t j = 0; j < s->nk; j++) power[j] = s->w[j] * pow(s->kn[j], g ? (double)g - 1 : 1);
+    for (size_t j = 0; j < s->nk; j++) power[j] = s->w[j] * power_of(s->kn[j], g ? g - 1 : 1);
     for (size_t i = 0; i < s->nq; i++) {
-        double sum = 0, lengths = 0, moment = 0;
+        double lengths = 0, moment = 0;
         for (size_t j = 0; j < s->nk; j++) {
             const double x = s->x[i * KEYS + j];
-            sum += s->w[j] * exp(x);
             lengths += power[j] * (g ? x * x : 1);
-            moment += s->w[j] * pow(fabs(x), (double)g + 1);
+            moment += s->w[j] * power_of(fabs(x), g + 1);
         }
-        const double B = s->qn[i] * p->key.v, kappa = poly_kappa(g, B).v;
-        const double noise = 0x1p-24 * (120 * exp(B) + (double)features * pow(B, (double)g));
-        const double room = (0.97 * p->tolerance - noise) * sum / kappa;
-        lengths *= pow(s->qn[i], g ? (double)g - 1 : 1);
+        const double B = s->qn[i] * p->key.v, kappa = poly_kappa(g, B);
+        const double noise = 0x1p-24 * (120 * exp(B) + (double)features * power_of(B, g));
+        const double room = (0.97 * p->tolerance - noise) * s->sum[i] / kappa;
+        lengths *= power_of(s->qn[i], g ? g - 1 : 1);
         o.lengths += !(lengths <= room);
         o.moments += !(moment <= room);
     }
@@ -165,14 +175,15 @@ static void try_taylor(search *s, const sample *m, size_t g)
         return;
     }
     const double n = (double)p->n;
-    choice c = {.kind = PARE_POLY_TAYLOR, .degree = g,
-                .work = poly_work(n, r, p->dv + 2, p->causal)};
+    choice c = {.kind = PARE_POLY_TAYLOR,
+                .degree = g,
+                .work = CALL_WORK + poly_work(n, r, p->d, p->dv + 2, p->causal)};
     if (!(c.work < s->best.work)) return; /* nor will it with rows left over */
     const odds o = odds_of(m, p, g, r);
     double left = o.lengths * s->exact;
     c.left = o.lengths;
     if (o.moments < o.lengths && !p->causal && next <= POLY_MOST_FEATURES / 16) {
-        const double by = o.moments * s->exact + poly_work(n, next, TILE_STEP, false) / 2;
+        const double by = o.moments * s->exact + poly_work(n, next, p->d, TILE_STEP, false) / 2;
         if (by < left) left = by, c.left = o.moments;
     }
     if (c.left >= 0.5) return; /* then all rows are exact */
@@ -185,11 +196,11 @@ static void try_remez(search *s, size_t g)
     const pare_poly_plan *const p = s->p;
     const size_t r = pare_monomials_count(p->d, g);
     choice c = {.kind = PARE_POLY_REMEZ, .degree = g};
-    if (!fits(s, r, p->dv + 1)) return;
-    c.work = poly_work((double)p->n, r, p->dv + 1, p->causal);
+    if (!fits(s, r, p->dv + 1) || !(p->B.v <= POLY_REMEZ_BOUND)) return;
+    c.work = CALL_WORK + poly_work((double)p->n, r, p->d, p->dv + 1, p->causal);
     if (!(c.work < s->best.work)) return;
     c.fit = poly_remez(p->B.v, g);
-    const double noise = 0x1p-24 * (200 * exp(p->B.v) + (double)r * pow(p->B.v, (double)g));
+    const double noise = 0x1p-24 * (200 * exp(p->B.v) + (double)r * power_of(p->B.v, g));
     if (poly_variation(c.fit.error).v + noise <= s->p->tolerance || s->o->degree >= 0) offer(s, &c);
 }
 
@@ -215,7 +226,8 @@ typedef struct ranked {
 static int longer_first(const void *a, const void *b)
 {
     const ranked *const x = a, *const y = b;
-    return x->norm != y->norm ? (x->norm < y->norm ? 1 : -1) : (x->row > y->row) - (x->row < y->row);
+    return x->norm != y->norm ? (x->norm < y->norm ? 1 : -1)
+                              : (x->row > y->row) - (x->row < y->row);
 }
 
 static int ascending(const void *a, const void *b)
@@ -224,9 +236,14 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Makes `count` longest keys heavy; or, with `some`, SOME of them where they stick out. */
 static pare_status choose_heavy(pare_poly_plan *p, pare_arena *a, const float *norm, size_t count,
-                                pare_err *err)
+                                bool some, pare_err *err)
 {
+    enum { SOME = 8 };
+    p->heavy = NULL;
+    p->nheavy = 0;
+    if (count == 0 && some && p->n > 64 * SOME) count = SOME;
     if (count > p->n) count = p->n;
     if (count == 0) return PARE_OK;
     ranked *const all = pare_alloc(a, p->n, sizeof *all);
@@ -250,8 +267,22 @@ static pare_ub largest(const float *x, size_t n)
     return pare_ub_exact((double)top);
 }
 
-/* Midranges as f32 numbers; *box = sum_c |scale| max|q_c - qc_c| max|k_c - kc_c|. */
-static pare_status centres(pare_poly_plan *p, pare_ub *box, float *c, pare_arena *a,
+/* Column means of rows a fixed distance apart, at most MEAN_ROWS of them: a centre like any other,
+ * which a single long row does not move. */
+static void means(float *c, const pare_mat32 *x)
+{
+    enum { MEAN_ROWS = 4096 };
+    const size_t step = x->rows / MEAN_ROWS + 1;
+    for (size_t k = 0; k < x->cols; k++) {
+        double sum = 0, count = 0;
+        for (size_t i = 0; i < x->rows; i += step, count++) sum += at(x, i, k);
+        c[k] = (float)(sum / count);
+    }
+}
+
+/* The centres as f32 numbers, midranges or means; *box = sum_c |scale| max|q_c - qc_c| max|k_c -
+ * kc_c|. */
+static pare_status centres(pare_poly_plan *p, pare_ub *box, float *c, bool mean, pare_arena *a,
                            const pare_mat32 *q, const pare_mat32 *k, const pare_exec *exec,
                            pare_err *err)
 {
@@ -264,11 +295,12 @@ static pare_status centres(pare_poly_plan *p, pare_ub *box, float *c, pare_arena
         (st = poly_extremes(e + 2 * d, e + 3 * d, k, "keys", exec, err)))
         return st;
     *box = pare_ub_exact(0);
+    if (mean) means(c, q), means(c + d, k);
     for (size_t i = 0; i < d; i++) {
         pare_ub far[2];
         for (size_t side = 0; side < 2; side++) {
             const double l = (double)e[2 * side * d + i], h = (double)e[(2 * side + 1) * d + i];
-            c[side * d + i] = (float)(0.5 * l + 0.5 * h);
+            if (!mean) c[side * d + i] = (float)(0.5 * l + 0.5 * h);
             const double mid = centre[side * d + i] = (double)c[side * d + i];
             far[side] = pare_ub_of(fmax(h - mid, mid - l));
         }
@@ -279,22 +311,24 @@ static pare_status centres(pare_poly_plan *p, pare_ub *box, float *c, pare_arena
     return PARE_OK;
 }
 
-static pare_status sizes(pare_poly_plan *p, pare_arena *a, const pare_mat32 *q, const pare_mat32 *k,
-                         size_t heavy, const pare_exec *exec, pare_err *err)
+static pare_status sizes(pare_poly_plan *p, bool mean, pare_arena *a, const pare_mat32 *q,
+                         const pare_mat32 *k, size_t heavy, const pare_exec *exec, pare_err *err)
 {
-    float *const c = pare_alloc(a, 2 * p->d, sizeof *c), *const norm =
-                                                             pare_alloc(a, p->n, sizeof *norm);
+    float *const c = pare_alloc(a, 2 * p->d, sizeof *c);
+    float *const qn = pare_alloc(a, p->n, sizeof *qn), *const kn = pare_alloc(a, p->n, sizeof *kn);
     pare_ub box;
-    if (!c || !norm) return pare_no_memory(err);
-    pare_status st = centres(p, &box, c, a, q, k, exec, err);
+    if (!c || !qn || !kn) return pare_no_memory(err);
+    pare_status st = centres(p, &box, c, mean, a, q, k, exec, err);
     if (st) return st;
-    const poly_side queries = {.from = q, .centre = c, .by = (float)p->scale, .norm = norm};
+    const poly_side queries = {.from = q, .centre = c, .by = (float)p->scale, .norm = qn};
+    const poly_side keys = {.from = k, .centre = c + p->d, .by = 1, .norm = kn};
     poly_centre(&queries, exec);
-    p->query = largest(norm, p->n);
-    const poly_side keys = {.from = k, .centre = c + p->d, .by = 1, .norm = norm};
     poly_centre(&keys, exec);
-    p->key = largest(norm, p->n);
-    st = choose_heavy(p, a, norm, heavy, err);
+    p->query_norms = qn;
+    p->key_norms = kn;
+    p->query = largest(qn, p->n);
+    p->key = largest(kn, p->n);
+    st = choose_heavy(p, a, kn, heavy, mean, err);
     p->B = pare_ub_min(box, pare_ub_mul(p->query, p->key));
     return st;
 }
@@ -320,9 +354,8 @@ static void stay_exact(const search *s)
 {
     pare_poly_plan *const p = s->p;
     p->kind = PARE_POLY_EXACT;
-    if (!(p->B.v <= POLY_F32_BOUND))
-        snprintf(p->why, sizeof p->why, "exact: centred logits may reach %.3g, more than %g",
-                 p->B.v, POLY_F32_BOUND);
+    if (!(p->query.v * p->key.v <= POLY_F32_REACH))
+        snprintf(p->why, sizeof p->why, "exact: centred logits may reach %.3g", p->B.v);
     else if (s->best.kind != PARE_POLY_EXACT)
         snprintf(p->why, sizeof p->why,
                  "exact: %zu tokens are too few, degree %zu (%zu features) would be %.2g times "
@@ -358,19 +391,35 @@ static pare_status adopt(const search *s, pare_arena *a, pare_err *err)
     return pare_monomials_graded(&p->table, a, p->d, top, err);
 }
 
-static pare_status decide(search *s, pare_arena *a, const pare_mat32 *q, const pare_mat32 *k,
-                          pare_err *err)
+/* The best polynomial around the plan's centres; false: none pays. */
+static pare_status find(bool *found, search *s, const pare_mat32 *q, const pare_mat32 *k,
+                        pare_err *err)
 {
     sample *const m = malloc(sizeof *m);
     if (!m) return pare_no_memory(err);
     s->best = (choice){.kind = PARE_POLY_EXACT, .work = INFINITY};
-    if (s->p->B.v <= POLY_F32_BOUND) {
+    if (s->p->query.v * s->p->key.v <= POLY_F32_REACH) {
         take_sample(m, s->p, q, k);
         look(s, m);
     }
     free(m);
-    const bool pays = s->best.work < s->exact || s->o->always;
-    if (s->best.kind != PARE_POLY_EXACT && pays) return adopt(s, a, err);
+    *found = s->best.kind != PARE_POLY_EXACT && (s->best.work < s->exact || s->o->always);
+    return PARE_OK;
+}
+
+/* Midranges first; where nothing fits around them a few long rows may be to blame: then means, and
+ * the longest keys apart. */
+static pare_status decide(search *s, pare_arena *a, const pare_mat32 *q, const pare_mat32 *k,
+                          const pare_exec *exec, pare_err *err)
+{
+    bool found = false;
+    pare_status st = PARE_OK;
+    for (int mean = 0; mean < 2 && !st && !found; mean++) {
+        if (mean && s->best.kind != PARE_POLY_EXACT) break; /* it fits, and is slower */
+        st = sizes(s->p, mean, a, q, k, s->o->heavy, exec, err);
+        if (!st) st = find(&found, s, q, k, err);
+    }
+    if (st || found) return st ? st : adopt(s, a, err);
     stay_exact(s);
     return PARE_OK;
 }
@@ -380,8 +429,12 @@ pare_status pare_poly_plan_f32(pare_poly_plan *out, pare_arena *a, const pare_ma
                                const pare_poly_opts *opts, const pare_exec *exec, pare_err *err)
 {
     PARE_ASSERT(q->rows == k->rows && q->cols == k->cols && opts->tolerance > 0);
-    *out = (pare_poly_plan){.kind = PARE_POLY_EXACT, .causal = p->kind == PARE_CAUSAL,
-                            .n = q->rows, .d = q->cols, .dv = dv, .scale = scale,
+    *out = (pare_poly_plan){.kind = PARE_POLY_EXACT,
+                            .causal = p->kind == PARE_CAUSAL,
+                            .n = q->rows,
+                            .d = q->cols,
+                            .dv = dv,
+                            .scale = scale,
                             .tolerance = opts->tolerance};
     if (p->kind != PARE_FULL && p->kind != PARE_CAUSAL) {
         snprintf(out->why, sizeof out->why, "exact: the pattern is a %s",
@@ -393,10 +446,8 @@ pare_status pare_poly_plan_f32(pare_poly_plan *out, pare_arena *a, const pare_ma
                  opts->kind == PARE_POLY_EXACT ? "as asked" : "nothing to sum");
         return PARE_OK;
     }
-    const pare_status st = sizes(out, a, q, k, opts->heavy, exec, err);
-    if (st) return st;
     const double n = (double)out->n;
     search s = {.o = opts, .p = out, .pairs = out->causal ? n * n / 2 : n * n};
     s.exact = poly_exact_work(s.pairs, out->d, dv);
-    return decide(&s, a, q, k, err);
+    return decide(&s, a, q, k, exec, err);
 }

@@ -25,22 +25,29 @@
 #include <math.h>
 
 #define U      0x1p-24
-#define SECOND 1.03 /* all counts together stay below 2^19: (1 + u)^n <= 1 + 1.03 n u */
-#define LEAST  0x1p-40 /* of the denominator */
+#define SECOND 1.03          /* all counts together stay below 2^19: (1 + u)^n <= 1 + 1.03 n u */
+#define LEAST  0x1p-40       /* of the denominator */
 #define F64    (1 + 0x1p-40) /* for the few f64 operations of a bound */
 
-pare_ub poly_kappa(size_t degree, double B)
+/* Positive terms: fewer than 2^10 roundings of f64 in all. */
+double poly_kappa(size_t degree, double B)
 {
-    pare_ub term = pare_ub_exact(1), sum = pare_ub_exact(0);
-    for (size_t k = 1; k <= degree + 1; k++) term = pare_ub_div(term, (double)k);
-    if (!(B <= 512)) return pare_ub_inf();
-    size_t k = degree + 2;
-    for (; k < degree + 4 || term.v > 0x1p-60 * sum.v || (double)k < 2 * B; k++) {
-        sum = pare_ub_add(sum, term);
-        term = pare_ub_div(pare_ub_mul(term, pare_ub_exact(B)), (double)k);
+    double term = 1, sum = 0;
+    if (!(B <= 128)) return INFINITY;
+    for (size_t k = 1; k <= degree + 1; k++) term /= (double)k;
+    for (double k = (double)degree + 2; k < 2 * B || term > 0x1p-50 * sum; k++) {
+        sum += term;
+        term *= B / k;
     }
     /* from here on each term is at most half the one before */
-    return pare_ub_add(sum, pare_ub_mul(term, pare_ub_exact(2)));
+    return (sum + 2 * term) * F64;
+}
+
+static double power_of(double x, size_t n)
+{
+    double y = 1;
+    for (size_t i = 0; i < n; i++) y *= x;
+    return y;
 }
 
 /* sum_{m >= from} |c_m| B^m */
@@ -48,7 +55,7 @@ static double tail(const pare_poly_plan *p, size_t from, double B)
 {
     double s = 0;
     for (size_t m = p->degree + 1; m-- > from;) s = s * B + fabs(p->coef[m]);
-    return s * pow(B, (double)from) * F64;
+    return s * power_of(B, from) * F64;
 }
 
 static double noise(const pare_poly_plan *p, const size_t *level, const poly_sizes *s, double B)
@@ -67,7 +74,7 @@ static double moment_noise(const pare_poly_plan *p, const size_t *level, const p
     const double d = (double)p->d, g = (double)p->degree;
     const double all = level[2] ? (double)(level[0] + level[1] + level[2]) : 0;
     const double count = 30 + s->depth + POLY_KEYS + (double)s->flush + all + g * (d + 12);
-    return SECOND * U * count * pow(B, g + 1);
+    return SECOND * U * count * power_of(B, p->degree + 1);
 }
 
 void poly_proof_new(poly_proof *out, const pare_poly_plan *plan, const poly_sizes *s)
@@ -78,13 +85,12 @@ void poly_proof_new(poly_proof *out, const pare_poly_plan *plan, const poly_size
     *out = (poly_proof){.most = s->q,
                         .per_bin = s->q > 0 ? POLY_BINS / s->q : 0,
                         .tv = plan->kind == PARE_POLY_TAYLOR ? -1 : plan->tv.v,
-                        .spread = s->spread};
-    const double power = plan->degree ? (double)plan->degree - 1 : 1;
+                        .spread = s->spread,
+                        .power = plan->degree ? plan->degree - 1 : 1};
     for (size_t b = 0; b <= POLY_BINS; b++) {
         const double q = (double)(b + 1) / POLY_BINS * s->q, B = q * s->key * F64;
         const double all = q * s->all_keys * F64, d = (double)plan->d;
-        out->polynomial[b] = poly_kappa(plan->degree, B).v;
-        out->raise[b] = pow(q * F64, power) * F64;
+        out->polynomial[b] = poly_kappa(plan->degree, B);
         out->size[b] = tail(plan, 0, B);
         out->noise[b] = noise(plan, level, s, B);
         out->moment[b] = moment_noise(plan, level, s, B);
@@ -99,7 +105,7 @@ void poly_proof_full(poly_proof *p, const pare_poly_plan *plan, const poly_sizes
     const double roundings = 6 * g + s->depth + 16 + POLY_KEYS + (double)s->flush + (double)count;
     for (size_t b = 0; b <= POLY_BINS; b++) {
         const double B = (double)(b + 1) / POLY_BINS * s->q * s->key * F64;
-        p->moment[b] = SECOND * U * roundings * pow(B, g) * F64;
+        p->moment[b] = SECOND * U * roundings * power_of(B, plan->degree + 1) * F64;
     }
 }
 
@@ -116,8 +122,8 @@ double poly_row_bound(const poly_proof *p, const poly_row *r)
     if (!(least >= LEAST)) return INFINITY;
     double tv = p->tv;
     if (tv < 0) {
-        const double raise = r->full ? 1 : p->raise[b];
-        const double moment = raise * fmax(r->moment, 0) + p->moment[b] * weight;
+        const double raise = r->full ? 1 : power_of(r->norm, p->power);
+        const double moment = raise * (r->moment > 0 ? r->moment : 0) + p->moment[b] * weight;
         tv = p->polynomial[b] * moment / least;
     }
     return (tv + p->spread * ((1 + tv) * off / least + 4 * U)) * F64;

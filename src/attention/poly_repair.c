@@ -3,12 +3,15 @@
  * First the moment itself, sum_j w_j x_j^(g+1) for odd g, by the monomials of degree g + 1: it
  * knows the angles between a query and the keys, of which the first bound knows only the
  * lengths of the keys. What is still above the tolerance is computed by the exact kernel: packed
- * rows, or whole chunks under the causal pattern, since a panel costs the same for one row. */
+ * rows, or groups of neighbours under the causal pattern, since a vector of queries costs the same
+ * for one of them. */
 #include "poly.h"
 #include "tiled.h"
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
+
+enum { GROUP = 16 };
 
 static bool fails(const poly_job *w, size_t i)
 {
@@ -55,7 +58,7 @@ static bool moments_pay(const poly_job *w, size_t count)
     const double n = (double)w->n;
     return w->plan->kind == PARE_POLY_TAYLOR && !w->plan->causal && w->plan->nheavy == 0 &&
            w->plan->degree % 2 == 1 && r <= POLY_MOST_FEATURES / 16 &&
-           poly_work(n + (double)count, r, TILE_STEP, false) / 2 <
+           poly_work(n + (double)count, r, w->d, TILE_STEP, false) / 2 <
                poly_exact_work(n * (double)count, w->d, w->dv);
 }
 
@@ -120,17 +123,22 @@ static pare_status packed_exact(const poly_job *w, const size_t *rows, size_t co
     return st;
 }
 
-typedef struct chunk_job {
+typedef struct group_job {
     const poly_job *w;
-    const size_t *chunks;
+    const size_t *groups;
     atomic_bool no_memory;
-} chunk_job;
+} group_job;
 
-static void exact_chunk(void *ctx, size_t i)
+static size_t group_end(const poly_job *w, size_t g)
 {
-    chunk_job *const c = ctx;
+    return w->n - g * GROUP < GROUP ? w->n : (g + 1) * GROUP;
+}
+
+static void exact_group(void *ctx, size_t i)
+{
+    group_job *const c = ctx;
     const poly_job *const w = c->w;
-    const size_t first = c->chunks[i] * POLY_KEYS, rows = chunk_end(w, c->chunks[i]) - first;
+    const size_t first = c->groups[i] * GROUP, rows = group_end(w, c->groups[i]) - first;
     const pare_mat32 q = {rows, w->d, w->q->ld, w->q->v + first * w->q->ld};
     const tiled_job t = {.q = &q,
                          .k = w->k,
@@ -142,20 +150,21 @@ static void exact_chunk(void *ctx, size_t i)
     if (tiled_attend(&t, NULL, NULL)) atomic_store(&c->no_memory, true);
 }
 
-/* Every chunk with a row that fails; all its rows count as exact. */
-static pare_status chunks_exact(poly_job *w, pare_arena *a, const pare_exec *exec, pare_err *err)
+/* Every group with a row that fails; all its rows count as exact. */
+static pare_status groups_exact(poly_job *w, pare_arena *a, const pare_exec *exec, pare_err *err)
 {
-    size_t *const chunks = pare_alloc(a, w->chunks, sizeof *chunks), count = 0;
-    if (!chunks) return pare_no_memory(err);
-    for (size_t t = 0; t < w->chunks; t++) {
+    const size_t all = (w->n + GROUP - 1) / GROUP;
+    size_t *const groups = pare_alloc(a, all, sizeof *groups), count = 0;
+    if (!groups) return pare_no_memory(err);
+    for (size_t g = 0; g < all; g++) {
         bool bad = false;
-        for (size_t i = t * POLY_KEYS; i < chunk_end(w, t); i++) bad |= fails(w, i);
+        for (size_t i = g * GROUP; i < group_end(w, g); i++) bad |= fails(w, i);
         if (!bad) continue;
-        chunks[count++] = t;
-        for (size_t i = t * POLY_KEYS; i < chunk_end(w, t); i++) w->bound[i] = INFINITY;
+        groups[count++] = g;
+        for (size_t i = g * GROUP; i < group_end(w, g); i++) w->bound[i] = INFINITY;
     }
-    chunk_job c = {.w = w, .chunks = chunks};
-    pare_parallel(exec, count, exact_chunk, &c);
+    group_job c = {.w = w, .groups = groups};
+    pare_parallel(exec, count, exact_group, &c);
     return atomic_load(&c.no_memory) ? pare_no_memory(err) : PARE_OK;
 }
 
@@ -171,7 +180,7 @@ pare_status poly_repair(poly_job *w, uint8_t *exact, pare_poly_report *report, p
         for (size_t i = 0; i < w->n; i++) w->bound[i] = INFINITY;
         st = all_exact(w, exec, err);
     } else if (count > 0) {
-        st = w->plan->causal ? chunks_exact(w, a, exec, err)
+        st = w->plan->causal ? groups_exact(w, a, exec, err)
                              : packed_exact(w, rows, count, a, exec, err);
     }
     for (size_t i = 0; !st && i < w->n; i++) {

@@ -13,18 +13,20 @@ static size_t aligned(size_t n)
 
 size_t poly_room_floats(const poly_job *w)
 {
-    return aligned(POLY_KEYS * w->table.ld + POLY_LANES) + aligned(POLY_KEYS * w->cols4) +
+    return aligned(POLY_KEYS * w->table.ldphi) + aligned(POLY_KEYS * w->cols4) +
            aligned(w->cols4 * w->table.ld);
 }
 
 poly_room poly_room_at(const poly_job *w, float *at)
 {
     poly_room r = {.phi = at};
-    r.u = r.phi + aligned(POLY_KEYS * w->table.ld + POLY_LANES);
+    r.u = r.phi + aligned(POLY_KEYS * w->table.ldphi);
     r.s = r.u + aligned(POLY_KEYS * w->cols4);
     memset(at, 0, poly_room_floats(w) * sizeof *at);
     return r;
 }
+
+typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 
 static float power_of(float x, size_t n)
 {
@@ -35,26 +37,42 @@ static float power_of(float x, size_t n)
 
 void poly_weigh(float *u, const poly_job *w, size_t first, size_t rows, bool state)
 {
-    const size_t power = w->plan->degree ? w->plan->degree - 1 : 1;
+    const size_t power = w->plan->degree ? w->plan->degree - 1 : 1, dv4 = w->dv / 4 * 4;
     for (size_t j = first; j < first + rows; j++, u += w->cols4) {
         const float *const v = w->v->v + j * w->v->ld;
-        const float weight = state && w->heavy && w->heavy[j] ? 0 : w->w[j];
-        for (size_t c = 0; c < w->dv; c++) u[c] = (v[c] - w->centre[c]) * weight;
-        u[w->dv] = weight;
-        if (w->moment) u[w->dv + 1] = state ? weight * power_of(w->kn[j], power) : 0;
+        const float f = state && w->heavy && w->heavy[j] ? 0 : w->w[j];
+        for (size_t c = 0; c < dv4; c += 4)
+            *(four *)(u + c) =
+                (*(const four *)(v + c) - *(const four *)(w->centre + c)) * (four){f, f, f, f};
+        for (size_t c = dv4; c < w->dv; c++) u[c] = (v[c] - w->centre[c]) * f;
+        u[w->dv] = f;
+        if (w->moment) u[w->dv + 1] = state ? f * power_of(w->kn[j], power) : 0;
         for (size_t c = w->cols; c < w->cols4; c++) u[c] = 0;
     }
 }
 
-void poly_add_chunk(const poly_room *r, const poly_job *w, size_t chunk)
+/* Keys whose monomials stay in the first-level cache while all sums over them are taken. */
+static void add_keys(const poly_room *r, const poly_job *w, size_t first, size_t rows)
 {
-    const size_t first = chunk * POLY_KEYS, rows = chunk_end(w, chunk) - first, ld = w->table.ld;
+    const poly_table *const t = &w->table;
+    const float *const x = w->kx + first * w->d;
+    const poly_keys keys = {r->u, w->cols4, t->ldphi, w->d, rows, w->cols4};
     poly_weigh(r->u, w, first, rows, true);
     for (size_t j = 0; j < rows; j++) {
-        r->phi[j * ld] = 1;
-        w->kernel->row(r->phi + j * ld, w->table.runs, w->table.nruns, w->kx + (first + j) * w->d);
+        r->phi[j * t->ldphi] = 1;
+        memcpy(r->phi + j * t->ldphi + 1, x + j * w->d, t->copied * sizeof *x);
     }
-    w->kernel->gather(r->s, ld, r->phi, ld, r->u, w->cols4, rows, ld, w->cols4);
+    w->kernel->rows(r->phi, t->ldphi, t->whole, t->nmade, x, w->d, rows);
+    w->kernel->gather(r->s, t->ld, &keys, r->phi, NULL, t->made);
+    for (const poly_run *k = t->whole + t->nmade; k < t->whole + t->nwhole; k++)
+        w->kernel->gather(r->s + k->to, t->ld, &keys, r->phi + k->from, x + k->var, k->count);
+}
+
+void poly_add_chunk(const poly_room *r, const poly_job *w, size_t chunk)
+{
+    const size_t end = chunk_end(w, chunk);
+    for (size_t j = chunk * POLY_KEYS; j < end; j += POLY_ABREAST)
+        add_keys(r, w, j, end - j < POLY_ABREAST ? end - j : POLY_ABREAST);
 }
 
 void poly_flush(poly_sums *to, const poly_room *r, const poly_job *w)
@@ -65,8 +83,8 @@ void poly_flush(poly_sums *to, const poly_room *r, const poly_job *w)
 void poly_set_shift(poly_sums *s, const poly_job *w, double shift)
 {
     if (s->shift == shift) return;
-    const double fade = s->shift == -INFINITY ? 0 : exp(s->shift - shift);
-    for (size_t i = 0; i < w->cols4 * w->table.ld; i++) s->v[i] *= fade;
+    const double fade = exp(s->shift - shift);
+    for (size_t i = 0; s->shift != -INFINITY && i < w->cols4 * w->table.ld; i++) s->v[i] *= fade;
     s->shift = shift;
 }
 

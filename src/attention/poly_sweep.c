@@ -13,8 +13,8 @@
 
 enum {
     STRETCHES = 16,
-    LEAST_STRETCH = 16, /* chunks */
-    ROWS = 256          /* of a unit of work that computes rows */
+    LEAST_STRETCH = 64, /* chunks */
+    ROWS = 512          /* of a unit of work that computes rows */
 };
 
 /* ---- memory of a thread --------------------------------------------------------------------- */

@@ -9,6 +9,7 @@ enum {
     DEPTH_TOKENS = 256, /* ... and tokens of each text */
     DEPTH_HELD_OUT = 1u << 20,
     DEPTH_HELD_OUT_TEXT = 128,
+    DEPTH_PROVEN_TEXT = 8, /* texts that are proven on, and tokens of each */
     DEPTH_PROVEN_TOKENS = 64,
     DEPTH_MOST = 1u << 20
 };
@@ -167,7 +168,7 @@ static pare_status load_data(cli *c, depth_opts *o, const pare_model *m)
                            .windows = o->windows,
                            .fit_tokens = o->tokens,
                            .held = text ? DEPTH_HELD_OUT_TEXT : DEPTH_HELD_OUT,
-                           .proven = DEPTH_HELD_OUT,
+                           .proven = text ? DEPTH_PROVEN_TEXT : DEPTH_HELD_OUT,
                            .proven_tokens = DEPTH_PROVEN_TOKENS,
                            .work = DEPTH_WORK,
                            .only_texts = true,
@@ -206,6 +207,7 @@ static pare_status cut(cli *c, depth_opts *o, const pare_model *m)
     if (!st) st = keep_report(c, &o->report);
     if (!st) st = reduce_publish(c, &o->r, m, &small, &o->d.held, &pare_depth_prover);
     if (!st) st = reduce_compare(c, &o->r, m, &o->d.held);
+    if (!st) reduce_in_nats(&o->r);
     pare_model_free(small);
     return st;
 }

@@ -1,5 +1,6 @@
 /* The attention that stands in the place of another, by kind (spec, section 2). Weights that a kind
  * does not use are not kept: zero, const, uniform, linear and affmix carry no queries and no keys.
+ * One query for all tokens stands at no position: under rotary positions its keys are not turned.
  *
  * Fits are ridge regressions: (G + t I) M = C with t = 1e-3 tr(G) / dim, by Cholesky factors in
  * f64, rounded once to the model's number type. */
@@ -19,11 +20,8 @@ bool kind_fitted(pare_attn_kind k)
 
 const char *kind_refuses(const pare_model *m, const pare_attn *a, pare_attn_kind k)
 {
-    const bool one_key = k == PARE_ATTN_CONSTQ || k == PARE_ATTN_MEANQ || k == PARE_ATTN_POOL;
     if (k == PARE_ATTN_ZERO && a->skip.kind == PARE_SKIP_NONE)
         return "it has no skip: with zero nothing would be left of its input";
-    if (one_key && pare_model_is_rotary(m))
-        return "rotary positions turn its keys: a token has no key of its own";
     if (k == PARE_ATTN_MEANQ && m->pattern.kind != PARE_FULL)
         return "a mean over all queries needs the full pattern";
     return NULL;
@@ -107,14 +105,39 @@ static pare_status make_uniform(pare_attn *out, pare_arena *to, const pare_attn 
     return st;
 }
 
+pare_status kind_still_heads(pare_head **out, pare_arena *a, const pare_attn *from, pare_err *err)
+{
+    *out = pare_alloc(a, from->nheads, sizeof **out);
+    if (!*out) return pare_no_memory(err);
+    for (size_t h = 0; h < from->nheads; h++) {
+        (*out)[h] = from->heads[h];
+        (*out)[h].freq = (*out)[h].planes = 0;
+    }
+    return PARE_OK;
+}
+
 /* Heads that look at keys; a key bias shifts all scores of a row alike, and goes. */
-static void keep_heads(pare_attn *out, const pare_attn *a)
+static pare_status keep_heads(pare_attn *out, pare_arena *to, const pare_attn *a, pare_err *err)
 {
     out->nheads = a->nheads;
-    out->heads = a->heads;
     out->wk = a->wk;
     out->wv = a->wv;
     out->bv = a->bv;
+    return kind_still_heads(&out->heads, to, a, err);
+}
+
+/* constq and meanq */
+static pare_status make_query(pare_attn *out, pare_arena *to, const layer *l, pare_err *err)
+{
+    const pare_attn *const a = l->a;
+    const pare_status st = keep_heads(out, to, a, err);
+    out->wo = a->wo;
+    out->bo = a->bo;
+    if (st || out->kind == PARE_ATTN_CONSTQ)
+        return st ? st : store(&out->bq, to, a, 1, a->wq.rows, l->query, err);
+    out->wq = a->wq;
+    out->bq = a->bq;
+    return PARE_OK;
 }
 
 /* ---- least squares --------------------------------------------------------------------------- */
@@ -175,8 +198,8 @@ static pare_status make_pool(pare_attn *out, pare_arena *to, const layer *l, par
     pare_mat m;
     if (!which) return pare_no_memory(err);
     for (size_t i = 0; i < n; i++) which[i] = i;
-    keep_heads(out, l->a);
-    pare_status st = store(&out->bq, to, l->a, 1, l->a->wq.rows, l->query, err);
+    pare_status st = keep_heads(out, to, l->a, err);
+    if (!st) st = store(&out->bq, to, l->a, 1, l->a->wq.rows, l->query, err);
     if (!st) st = ridge(&m, &l->pool_gram, &l->pool_cross, which, n, scratch, err);
     if (!st) st = store_map(&out->matrix, to, l->a, &m, 0, n - 1, scratch, err);
     return st ? st : store(&out->bo, to, l->a, 1, l->a->dout, pare_row(&m, n - 1), err);
@@ -204,17 +227,8 @@ static pare_status make(pare_attn *out, pare_arena *to, const layer *l, pare_att
     case PARE_ATTN_UNIFORM:
         return make_uniform(out, to, a, scratch, err);
     case PARE_ATTN_MEANQ:
-        keep_heads(out, a);
-        out->wq = a->wq;
-        out->bq = a->bq;
-        out->wo = a->wo;
-        out->bo = a->bo;
-        return PARE_OK;
     case PARE_ATTN_CONSTQ:
-        keep_heads(out, a);
-        out->wo = a->wo;
-        out->bo = a->bo;
-        return store(&out->bq, to, a, 1, a->wq.rows, l->query, err);
+        return make_query(out, to, l, err);
     case PARE_ATTN_LINEAR:
     case PARE_ATTN_AFFMIX:
         return make_fit(out, to, l, k == PARE_ATTN_AFFMIX, scratch, err);

@@ -1,0 +1,382 @@
+/* Tests src/attention/poly_*.c in f32: every row is within what is proven for it, on every vector
+ * unit, for data made to break it. */
+#include "kernel_cases.h"
+#include "../../src/attention/poly.h"
+
+static const pare_pattern FULL = {.kind = PARE_FULL}, CAUSAL = {.kind = PARE_CAUSAL};
+
+/* ---- data ----------------------------------------------------------------------------------- */
+
+typedef enum shape {
+    CENTRED, /* independent normal numbers */
+    OFFSET,  /* far from 0: all of it must be removed */
+    ALIGNED, /* every query and every key on one line: lengths are all there is */
+    HEAVY,   /* one key twenty times as long */
+    OUTLIER, /* one query ten times as long */
+    UNEQUAL, /* tiny queries, huge keys */
+    SHIFTED, /* values far from 0 */
+    FLAT,    /* all keys alike, one column of values constant */
+    SINKING, /* weights of keys fall by e^-60 along the sequence */
+    SHAPES
+} shape;
+
+static head_case poly_case(pare_arena *a, size_t n, size_t d, size_t dv, shape s, double std,
+                           uint64_t seed)
+{
+    head_case h = case_new(a, n, d, dv, RANDOM, seed);
+    const float size = (float)sqrt(std / sqrt((double)d));
+    h.scale = 1;
+    for (size_t i = 0; i < n; i++) {
+        float *const q = h.q.v + i * h.q.ld, *const k = h.k.v + i * h.k.ld;
+        float *const v = h.v.v + i * h.v.ld;
+        for (size_t c = 0; c < d; c++) {
+            q[c] *= size, k[c] *= size;
+            if (s == OFFSET) q[c] += (float)c - 1.5f, k[c] += 3 - (float)c;
+            if (s == ALIGNED && c > 0) q[c] = q[0], k[c] = k[0];
+            if (s == HEAVY && i == n / 2) k[c] *= 20;
+            if (s == OUTLIER && i == n / 3) q[c] *= 10;
+            if (s == UNEQUAL) q[c] *= 0x1p-40f, k[c] *= 0x1p40f;
+            if (s == FLAT) k[c] = 0.25f;
+        }
+        if (s == SINKING) q[0] += 3, k[0] = 10 * ((float)(n - i) / (float)n) + k[0];
+        for (size_t c = 0; c < dv; c++) {
+            if (s == SHIFTED) v[c] = 1000 + v[c];
+            if (s == FLAT && c == 0) v[c] = -7;
+        }
+    }
+    if (s == SINKING)
+        for (size_t i = 0; i < n; i++) h.q.v[i * h.q.ld] += 3;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t c = 0; c < d; c++) {
+            pare_row_mut(&h.q64, i)[c] = (double)h.q.v[i * h.q.ld + c];
+            pare_row_mut(&h.k64, i)[c] = (double)h.k.v[i * h.k.ld + c];
+        }
+        for (size_t c = 0; c < dv; c++) pare_row_mut(&h.v64, i)[c] = (double)h.v.v[i * h.v.ld + c];
+    }
+    return h;
+}
+
+static double range_of(const head_case *h, size_t c)
+{
+    double low = INFINITY, high = -INFINITY;
+    for (size_t i = 0; i < h->n; i++) {
+        low = fmin(low, pare_row(&h->v64, i)[c]);
+        high = fmax(high, pare_row(&h->v64, i)[c]);
+    }
+    return high - low;
+}
+
+/* ---- the promise ---------------------------------------------------------------------------- */
+
+typedef struct kept_rows {
+    double *bound;
+    float *lse;
+    uint8_t *exact;
+} kept_rows;
+
+static kept_rows kept_new(pare_arena *a, size_t n)
+{
+    const kept_rows k = {pare_alloc(a, n, sizeof(double)), pare_alloc(a, n, sizeof(float)),
+                         pare_alloc(a, n, 1)};
+    assert_true(k.bound && k.lse && k.exact);
+    return k;
+}
+
+/* |y - exact| <= bound_i range_c + 2^-24 |y|, or the rounding of the exact kernel; returns the
+ * largest part of a bound that was used. */
+static double check_promise(const head_case *h, const pare_pattern *p, const kept_rows *k,
+                            double tolerance)
+{
+    double *const w = malloc(h->n * sizeof *w), used = 0;
+    assert_non_null(w);
+    for (size_t i = 0; i < h->n; i++) {
+        const pare_keys keys = pare_visible(p, NULL, h->n, i);
+        const row_facts f = row_weights(h, &keys, i, w);
+        assert_le(k->bound[i], tolerance);
+        for (size_t c = 0; c < h->dv; c++) {
+            const double y = (double)h->y.v[i * h->y.ld + c];
+            const double off = fabs(y - pare_row(&h->y64, i)[c]);
+            const double reference = 1e-12 * (1 + fabs(y)); /* of the f64 pass itself */
+            if (k->exact[i]) {
+                assert_true(k->bound[i] == 0);
+                assert_le(off, entry_bound(h, &keys, &f, w, c) + reference);
+                continue;
+            }
+            const double bound = k->bound[i] * range_of(h, c);
+            if (!(off <= bound + U32 * fabs(y) + reference))
+                print_error("row %zu column %zu of n %zu d %zu dv %zu: bound %g range %g y %g\n", i,
+                            c, h->n, h->dk, h->dv, k->bound[i], range_of(h, c), y);
+            assert_le(off, bound + U32 * fabs(y) + reference);
+            if (bound > 0) used = fmax(used, (off - U32 * fabs(y)) / bound);
+        }
+    }
+    free(w);
+    return used;
+}
+
+static pare_poly_plan plan_of(pare_arena *a, const head_case *h, const pare_pattern *p,
+                              const pare_poly_opts *o)
+{
+    pare_poly_plan plan;
+    pare_err err = {0};
+    assert_ok(pare_poly_plan_f32(&plan, a, &h->q, &h->k, h->dv, (double)h->scale, p, o, NULL, &err),
+              &err);
+    return plan;
+}
+
+static void every_row_keeps_its_promise_on_every_unit(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {1, 2, 63, 64, 65, 200, 331}, widths[] = {1, 3, 4, 8, 17};
+    static const double stds[] = {0.02, 0.1, 0.5};
+    static const pare_poly_kind kinds[] = {PARE_POLY_AUTO, PARE_POLY_TAYLOR, PARE_POLY_REMEZ};
+    poly_kernel kernels[3];
+    const size_t units = poly_kernels(kernels);
+    size_t by_polynomial = 0, exact = 0;
+    for (size_t t = 0; t < 260; t++) {
+        const shape s = (shape)(t % SHAPES);
+        const size_t n = sizes[t % 7], d = widths[t % 5], dv = 1 + t % 6;
+        pare_arena *const a = pare_arena_new();
+        head_case h = poly_case(a, n, d, dv, s, stds[t / 3 % 3], 1000 + t);
+        const pare_pattern *const p = t % 2 ? &CAUSAL : &FULL;
+        const pare_poly_opts o = {.tolerance = t % 4 < 2 ? 1e-3 : 1e-2,
+                                  .kind = kinds[t % 3],
+                                  .degree = t % 11 == 0 ? (int)(t % 5) : -1,
+                                  .heavy = t % 5 == 4 ? 3 : 0,
+                                  .always = true};
+        const pare_poly_plan plan = plan_of(a, &h, p, &o);
+        const kept_rows k = kept_new(a, n);
+        const pare_poly_kept kept = {k.bound, k.lse, k.exact};
+        reference(&h, p, NULL);
+        for (size_t u = 0; u < units; u++) {
+            pare_err err = {0};
+            pare_poly_report r;
+            assert_ok(
+                poly_attend_with(&kernels[u], &h.y, &kept, &r, &plan, &h.q, &h.k, &h.v, NULL, &err),
+                &err);
+            check_promise(&h, p, &k, o.tolerance);
+            size_t count = 0;
+            for (size_t i = 0; i < n; i++) count += k.exact[i];
+            assert_int_equal(count, r.rows_exact);
+            by_polynomial += n - count, exact += count;
+        }
+        pare_arena_free(a);
+    }
+    assert_true(by_polynomial > exact); /* most of it was what this test is about */
+    assert_true(exact > 500);
+}
+
+/* Keys at 0, and one on each side whose values alone differ: nothing cancels. */
+static void bounds_are_not_needlessly_large(void **state)
+{
+    (void)state;
+    for (int g = 1; g <= 3; g++) {
+        pare_arena *const a = pare_arena_new();
+        head_case h = poly_case(a, 64, 1, 1, FLAT, 1, 5);
+        for (size_t i = 0; i < h.n; i++) {
+            const float x = i == 0 ? 0.5f : i == 1 ? -0.5f : 0;
+            h.k.v[i * h.k.ld] = x, h.q.v[i * h.q.ld] = i == 1 ? -1.0f : 1;
+            h.v.v[i * h.v.ld] = i == 0;
+            pare_row_mut(&h.k64, i)[0] = (double)x, pare_row_mut(&h.q64, i)[0] = i == 1 ? -1 : 1;
+            pare_row_mut(&h.v64, i)[0] = i == 0;
+        }
+        const pare_poly_opts o = {
+            .tolerance = 0.1, .kind = PARE_POLY_TAYLOR, .degree = g, .always = true};
+        const pare_poly_plan plan = plan_of(a, &h, &FULL, &o);
+        const kept_rows k = kept_new(a, h.n);
+        const pare_poly_kept kept = {k.bound, k.lse, k.exact};
+        pare_err err = {0};
+        reference(&h, &FULL, NULL);
+        assert_ok(pare_poly_attend_f32(&h.y, &kept, NULL, &plan, &h.q, &h.k, &h.v, NULL, &err),
+                  &err);
+        assert_le(0.3, check_promise(&h, &FULL, &k, o.tolerance));
+        pare_arena_free(a);
+    }
+}
+
+static void bits_do_not_depend_on_the_threads(void **state)
+{
+    (void)state;
+    for (int c = 0; c < 2; c++) {
+        pare_arena *const a = pare_arena_new();
+        const size_t n = 9000, d = 4, dv = 3;
+        head_case h = poly_case(a, n, d, dv, OUTLIER, 0.1, 77);
+        const pare_pattern *const p = c ? &CAUSAL : &FULL;
+        const pare_poly_opts o = {.tolerance = 1e-3, .degree = -1, .always = true};
+        float *const first = pare_alloc(a, n * h.y.ld, sizeof *first);
+        assert_non_null(first);
+        for (int threads = 1; threads <= 3; threads++) {
+            const pare_exec exec = {.threads = threads};
+            pare_poly_report r;
+            pare_err err = {0};
+            assert_ok(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, p, NULL, &o, &exec, &err), &err);
+            assert_true(r.rows_exact > 0 && r.rows_exact < n / 4);
+            if (threads == 1) memcpy(first, h.y.v, n * h.y.ld * sizeof *first);
+            assert_memory_equal(first, h.y.v, n * h.y.ld * sizeof *first);
+        }
+        pare_arena_free(a);
+    }
+}
+
+/* Rows that the lengths of the keys cannot prove are proven by the moment itself. */
+static void the_moment_saves_rows_from_the_exact_kernel(void **state)
+{
+    (void)state;
+    pare_arena *const a = pare_arena_new();
+    head_case h = poly_case(a, 5000, 6, 2, CENTRED, 0.16, 9);
+    const pare_poly_opts o = {
+        .tolerance = 1e-3, .kind = PARE_POLY_TAYLOR, .degree = 3, .always = true};
+    const pare_poly_plan plan = plan_of(a, &h, &FULL, &o);
+    const kept_rows k = kept_new(a, h.n);
+    const pare_poly_kept kept = {k.bound, k.lse, k.exact};
+    pare_poly_report r;
+    pare_err err = {0};
+    assert_ok(pare_poly_attend_f32(&h.y, &kept, &r, &plan, &h.q, &h.k, &h.v, NULL, &err), &err);
+    assert_true(r.rows_moment > 20 && r.rows_exact < r.rows_moment);
+    assert_le(r.proven.v, 1e-3);
+    reference(&h, &FULL, NULL);
+    check_promise(&h, &FULL, &k, 1e-3);
+    pare_arena_free(a);
+}
+
+static void logs_of_sums_are_kept(void **state)
+{
+    (void)state;
+    for (int c = 0; c < 2; c++) {
+        pare_arena *const a = pare_arena_new();
+        head_case h = poly_case(a, 150, 3, 2, OFFSET, 0.1, 21);
+        const pare_pattern *const p = c ? &CAUSAL : &FULL;
+        const pare_poly_opts o = {.tolerance = 1e-3, .degree = -1, .always = true};
+        const pare_poly_plan plan = plan_of(a, &h, p, &o);
+        const kept_rows k = kept_new(a, h.n);
+        const pare_poly_kept kept = {.lse = k.lse};
+        double *const lse = pare_alloc(a, h.n, sizeof *lse);
+        pare_err err = {0};
+        assert_int_not_equal(plan.kind, PARE_POLY_EXACT);
+        assert_ok(pare_poly_attend_f32(&h.y, &kept, NULL, &plan, &h.q, &h.k, &h.v, NULL, &err),
+                  &err);
+        assert_ok(pare_attend_keep_f64(&h.y64, lse, &h.q64, &h.k64, &h.v64, 1, p, NULL, NULL, &err),
+                  &err);
+        for (size_t i = 0; i < h.n; i++) assert_near(k.lse[i], lse[i], 3e-3);
+        pare_arena_free(a);
+    }
+}
+
+/* ---- what is left to the exact kernel -------------------------------------------------------- */
+
+static void reasons_for_exact_attention_are_given(void **state)
+{
+    (void)state;
+    pare_arena *const a = pare_arena_new();
+    pare_poly_opts o = PARE_POLY_DEFAULT;
+    pare_poly_report r;
+    pare_err err = {0};
+    head_case h = poly_case(a, 300, 8, 4, CENTRED, 0.1, 31);
+    reference(&h, &FULL, NULL);
+    assert_ok(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, &FULL, NULL, &o, NULL, &err), &err);
+    assert_true(r.kind == PARE_POLY_EXACT && r.rows_exact == 300);
+    assert_contains(r.why, "exact: 300 tokens are too few");
+    check_bound(&h, &FULL, NULL);
+    h = poly_case(a, 300, 8, 4, CENTRED, 9, 32); /* logits to about 100 */
+    reference(&h, &FULL, NULL);
+    assert_ok(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, &FULL, NULL, &o, NULL, &err), &err);
+    assert_contains(r.why, "exact: centred logits may reach");
+    check_bound(&h, &FULL, NULL);
+    h = poly_case(a, 300, 8, 4, CENTRED, 0.1, 33);
+    o.always = true, o.max_bytes = 1000, o.degree = 3;
+    assert_ok(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, &FULL, NULL, &o, NULL, &err), &err);
+    assert_contains(r.why, "memory");
+    const pare_pattern window = {.kind = PARE_WINDOW, .window = 5};
+    reference(&h, &window, NULL);
+    assert_ok(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, &window, NULL, &o, NULL, &err), &err);
+    assert_contains(r.why, "exact: the pattern is a window");
+    check_bound(&h, &window, NULL);
+    pare_arena_free(a);
+}
+
+/* Values beyond what sums of f32 hold, and below. */
+static void values_of_extreme_size_are_left_to_the_exact_kernel(void **state)
+{
+    (void)state;
+    static const float sizes[] = {0x1p100f, 0x1p-100f};
+    for (size_t s = 0; s < 2; s++) {
+        pare_arena *const a = pare_arena_new();
+        head_case h = poly_case(a, 100, 2, 2, CENTRED, 0.1, 41);
+        for (size_t i = 0; i < h.n * h.v.ld; i++) h.v.v[i] *= sizes[s];
+        const pare_poly_opts o = {.tolerance = 1e-3, .degree = 3, .always = true};
+        pare_poly_report r;
+        pare_err err = {0};
+        assert_ok(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, &FULL, NULL, &o, NULL, &err), &err);
+        assert_contains(r.why, "exact: values are too large or too small");
+        assert_int_equal(r.rows_exact, 100);
+        pare_arena_free(a);
+    }
+}
+
+static void a_number_that_is_none_is_refused(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"queries: row 70", "keys: row 70", "values: row 70"};
+    for (size_t s = 0; s < 3; s++) {
+        pare_arena *const a = pare_arena_new();
+        head_case h = poly_case(a, 100, 5, 5, CENTRED, 0.1, 51);
+        const pare_mat32 *const sides[] = {&h.q, &h.k, &h.v};
+        const pare_poly_opts o = {.tolerance = 1e-3, .degree = 2, .always = true};
+        pare_poly_report r;
+        pare_err err = {0};
+        sides[s]->v[70 * sides[s]->ld + 4] = s == 1 ? INFINITY : NAN;
+        assert_status(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, &FULL, NULL, &o, NULL, &err),
+                      PARE_ERR_NONFINITE, &err);
+        assert_contains(err.msg, names[s]);
+        assert_contains(err.msg, s == 1 ? "infinite" : "nan");
+        pare_arena_free(a);
+    }
+}
+
+static void nothing_at_all_is_fine(void **state)
+{
+    (void)state;
+    pare_mat32 none = {0, 3, 3, NULL};
+    const pare_poly_opts o = PARE_POLY_DEFAULT;
+    pare_poly_report r;
+    pare_err err = {0};
+    assert_ok(pare_poly_f32(&none, &r, &none, &none, &none, 1, &FULL, NULL, &o, NULL, &err), &err);
+    assert_int_equal(r.rows, 0);
+}
+
+/* d = 8 and 16 at logits of standard deviation 0.1: degree 3, nearly no row left over. */
+static void centred_logits_need_degree_three(void **state)
+{
+    (void)state;
+    for (size_t d = 8; d <= 16; d += 8) {
+        pare_arena *const a = pare_arena_new();
+        const size_t n = d == 8 ? 4000 : 6000;
+        head_case h = poly_case(a, n, d, d, CENTRED, 0.1, 61);
+        const pare_poly_opts o = PARE_POLY_DEFAULT;
+        pare_poly_report r;
+        pare_err err = {0};
+        assert_ok(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, &FULL, NULL, &o, NULL, &err), &err);
+        assert_int_equal(r.kind, PARE_POLY_TAYLOR);
+        assert_int_equal(r.degree, 3);
+        assert_true(r.rows_exact <= n / 200);
+        assert_le(r.proven.v, 1e-3);
+        pare_arena_free(a);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_row_keeps_its_promise_on_every_unit),
+        cmocka_unit_test(bounds_are_not_needlessly_large),
+        cmocka_unit_test(bits_do_not_depend_on_the_threads),
+        cmocka_unit_test(the_moment_saves_rows_from_the_exact_kernel),
+        cmocka_unit_test(logs_of_sums_are_kept),
+        cmocka_unit_test(reasons_for_exact_attention_are_given),
+        cmocka_unit_test(values_of_extreme_size_are_left_to_the_exact_kernel),
+        cmocka_unit_test(a_number_that_is_none_is_refused),
+        cmocka_unit_test(nothing_at_all_is_fine),
+        cmocka_unit_test(centred_logits_need_degree_three),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
