@@ -33,7 +33,7 @@ static void head_row(const pare_xray *x, size_t h, const pare_xray_layer *l, boo
     const pare_xray_head *const e = &x->heads[h];
     char t[16][32], b[4][40], degree[48] = "none";
     if (e->poly_degree != SIZE_MAX)
-        snprintf(degree, sizeof degree, "%zu (%zu)", e->poly_degree, e->poly_features);
+        snprintf(degree, sizeof degree, "%zu (%.3g)", e->poly_degree, (double)e->poly_features);
     printf("  %-5zu %4zu %7s %8s %8s %7s %7s %7s %6s %6s %7s %7s %7s %7s %9s", e->block, e->head,
            fig(t[0], e->eta), ub(b[0], e->b2), ub(b[1], e->v2), fig(t[1], e->range_mean),
            fig(t[2], e->range_max), fig(t[3], e->theta), fig(t[4], e->tv_uniform),
@@ -100,35 +100,48 @@ static pare_ub bound_of(const pare_xray_layer *l, size_t kind)
                                     : pare_ub_inf();
 }
 
-static void layer_costs(const pare_depth_probe *d, size_t i)
+/* One cell: the local error with its bound, or the error of the hidden rows with the metric. */
+static void cost_cell(const pare_probe *p, size_t layer, size_t kind, bool local)
 {
-    const pare_xray_layer *const l = &d->xray.layers[i];
-    printf("  %-5zu", l->block);
-    for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) {
-        const pare_xray_kind *const at = &d->costs.kinds[i][k];
-        char a[32], b[40], c[32], text[128] = "-";
-        const pare_ub proven = bound_of(l, k);
-        if (!at->refused && isfinite(proven.v))
-            snprintf(text, sizeof text, "%s<%s %s", fig(a, at->local), ub(b, proven),
-                     fig(c, at->loo));
-        else if (!at->refused)
-            snprintf(text, sizeof text, "%s %s", fig(a, at->local), fig(c, at->loo));
-        printf(" %22s", text);
-    }
-    putchar('\n');
+    const pare_xray_kind *const at = &p->depth.costs.kinds[layer][kind];
+    const pare_ub proven = bound_of(&p->depth.xray.layers[layer], kind);
+    char a[32], b[40], text[80] = "-";
+    if (at->refused)
+        ;
+    else if (local && isfinite(proven.v))
+        snprintf(text, sizeof text, "%s < %s", fig(a, at->local), ub(b, proven));
+    else if (local)
+        snprintf(text, sizeof text, "%s", fig(a, at->local));
+    else if (isnan(at->metric))
+        snprintf(text, sizeof text, "%s", fig(a, at->loo));
+    else
+        snprintf(text, sizeof text, "%s (%.4f)", fig(a, at->loo), at->metric);
+    printf(" %17s", text);
 }
 
-static void print_alone(const pare_depth_probe *d)
+static void cost_table(const pare_probe *p, bool local)
 {
-    double tv = 0;
-    out_row("replaced", "one layer alone: largest local error < its bound, and relative error of "
-                        "the hidden rows (measured)");
     printf("  %-5s", "block");
-    for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) printf(" %22s", pare_depth_kind_names[k]);
+    for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) printf(" %17s", pare_depth_kind_names[k]);
     putchar('\n');
-    for (size_t i = 0; i < d->xray.nlayers; i++) layer_costs(d, i);
-    for (size_t h = 0; h < d->xray.nheads; h++)
-        tv += d->xray.heads[h].tv_uniform / (double)d->xray.nheads;
+    for (size_t i = 0; i < p->depth.xray.nlayers; i++) {
+        printf("  %-5zu", p->depth.xray.layers[i].block);
+        for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) cost_cell(p, i, k, local);
+        putchar('\n');
+    }
+}
+
+static void print_alone(const pare_probe *p)
+{
+    const pare_xray *const x = &p->depth.xray;
+    double tv = 0;
+    for (size_t h = 0; h < x->nheads; h++) tv += x->heads[h].tv_uniform / (double)x->nheads;
+    out_row("local", "what a layer itself says: largest error, measured < bound for inputs whose "
+                     "ranges are not wider");
+    cost_table(p, true);
+    out_row("alone", "one layer replaced: relative error of the hidden rows%s%s%s, measured",
+            p->metric ? " (" : "", p->metric ? p->metric : "", p->metric ? ")" : "");
+    cost_table(p, false);
     out_row("", "predicted for uniform: a fraction %.2g of what attention does is lost (mean TVu)",
             tv);
 }
@@ -200,7 +213,7 @@ void show_depth(const cli *c, const pare_probe *p)
     const pare_depth_probe *const d = &p->depth;
     print_heads(c, &d->xray);
     if (d->costs.kinds && !d->costs.skipped) {
-        print_alone(d);
+        print_alone(p);
         print_curves(p);
     }
     print_bounds(d);

@@ -231,6 +231,8 @@ static pare_status project_all(projected *p, const scene *s)
     if (!st) st = project(&p->qmid, s, &mid, &a->wq, &a->bq);
     if (!st) st = project(&p->kmid, s, &mid, &a->wk, &a->bk);
     if (!st) st = project(&p->qfit, s, &fit, &a->wq, &a->bq);
+    for (size_t i = 0; !st && a->wv.dtype == PARE_F32 && i < p->qfit.cols; i++)
+        p->qfit.v[i] = (double)(float)p->qfit.v[i]; /* as it would be stored */
     return st ? st : project(&p->qmean, s, &mean, &a->wq, &a->bq);
 }
 
@@ -397,9 +399,12 @@ static pare_ub scaled_tanh(double range, double diam)
     return pare_ub_mul(pare_ub_tanh(pare_ub_of(range / 4)), pare_ub_of(diam));
 }
 
-/* Lemmas T and K: |(P - P') Z V| <= tanh(range / 4) diam(Z V), head by head. */
-static void end_layer(pare_xray_layer *at, const layer_sums *s, const pare_xray_head *heads)
+/* Lemmas T and K: |(P - P') Z V| <= tanh(range / 4) diam(Z V), head by head. What stands in the
+ * place of f32 weights is rounded to f32 itself: the one matrix of uniform by a unit of the sum. */
+static void end_layer(pare_xray_layer *at, const layer_sums *s, const pare_xray_head *heads,
+                      bool rounded)
 {
+    const pare_ub unit = pare_ub_exact(PARE_UNIT_F32);
     const double n = s->sequences ? (double)s->sequences : NAN;
     at->res_x = s->res_x / n;
     at->res_x1 = s->res_x1 / n;
@@ -407,10 +412,14 @@ static void end_layer(pare_xray_layer *at, const layer_sums *s, const pare_xray_
     at->share = s->share / n;
     at->varied = s->varied / n;
     at->bound_zero = pare_ub_of(at->constant);
+    if (rounded) at->bound_uniform = pare_ub_mul(unit, pare_ub_of(at->constant));
     for (size_t h = at->first; h < at->first + at->nheads; h++) {
         const pare_xray_head *const x = &heads[h];
         at->bound_zero = pare_ub_fma(x->vz, pare_ub_of(at->z), at->bound_zero);
         at->bound_uniform = pare_ub_add(at->bound_uniform, scaled_tanh(x->range_max, x->diam));
+        if (rounded)
+            at->bound_uniform =
+                pare_ub_fma(pare_ub_mul(unit, x->vz), pare_ub_of(at->z), at->bound_uniform);
         at->bound_constq = pare_ub_add(at->bound_constq, scaled_tanh(x->constq_max, x->diam));
         at->bound_meanq = isnan(x->meanq_max)
                               ? pare_ub_inf()
@@ -426,7 +435,8 @@ static void end_all(xray_job *j)
         end_head(to, &j->head[h], full, j->m->blocks[to->block].attn.heads[to->head].dk);
     }
     for (size_t l = 0; l < j->out->nlayers; l++)
-        end_layer(&j->out->layers[l], &j->layer[l], j->out->heads);
+        end_layer(&j->out->layers[l], &j->layer[l], j->out->heads,
+                  j->m->blocks[j->out->layers[l].block].attn.wv.dtype == PARE_F32);
 }
 
 static pare_status look_all(xray_job *j, const pare_inputs *look)

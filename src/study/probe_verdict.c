@@ -31,12 +31,12 @@ static char *say_proved(const pare_probe *p, const pare_probe_bound *b)
     const bool two = isfinite(b->difference.v);
     return pare_sprintf(
         p->arena,
-        "%s for %s all %zu attentions moves no output by more than %s%s%s, for %s; the largest "
+        "%s for %s %zu attentions moves no output by more than %s%s%s, for %s; the largest "
         "output is %.3g; logit ranges are at most %.2g on this data",
-        b->what, strcmp(b->what, "keep") == 0 ? "all but the last of" : "", p->depth.xray.nlayers,
-        pare_ub_format(bound, b->bound, 2), two ? ", their difference by " : "",
-        two ? pare_ub_format(apart, b->difference, 2) : "", b->domain, p->output,
-        widest_range(&p->depth.xray));
+        b->what, strcmp(b->what, "keep") == 0 ? "all but the last of" : "all",
+        p->depth.xray.nlayers, pare_ub_format(bound, b->bound, 2),
+        two ? ", their difference by " : "", two ? pare_ub_format(apart, b->difference, 2) : "",
+        b->domain, p->output, widest_range(&p->depth.xray));
 }
 
 /* Of all curves the point with at most `exact` exact layers that loses least. */
