@@ -3,13 +3,22 @@
  * concern a row (visits.c).
  *
  * The nodes stand in a line, those with most edges first. Some times, every node goes to the mean
- * place of those it sees, and the line closes up: neighbours are pulled together, and what closes
- * up keeps the line from shrinking to a point. That is a few passes over the edges; the orders that
- * weigh every pair of nodes with a common neighbour were no faster in use. */
+ * place of those it sees, and the line closes up: neighbours are pulled together, and closing up
+ * keeps the line from shrinking to a point. At last, in short pieces of the line, nodes that see
+ * the same large ones step together. That is a few passes over the edges; weighing every pair of
+ * nodes with a common neighbour takes a hundred times as long and was no faster in use. */
 #include "listed.h"
 #include <stdlib.h>
+#include <string.h>
 
-enum { TIMES = 8 };
+enum {
+    TIMES = 8,
+    PIECE = 128, /* nodes */
+    LARGE = 8    /* nodes that a node is known by */
+};
+
+/* ---- the line ----------------------------------------------------------------------------------
+ */
 
 typedef struct standing {
     double where;
@@ -39,15 +48,65 @@ static double mean_place(const pare_graph *g, const uint32_t *place, size_t i)
     return count ? (double)sum / (double)count : (double)place[i];
 }
 
-static void find_order(standing *line, uint32_t *place, const pare_graph *g)
+/* ---- pieces ------------------------------------------------------------------------------------
+ */
+
+typedef struct member {
+    uint32_t piece, large[LARGE], node;
+} member;
+
+static int by_piece(const void *a, const void *b)
+{
+    const member *const x = a, *const y = b;
+    if (x->piece != y->piece) return x->piece < y->piece ? -1 : 1;
+    for (size_t l = 0; l < LARGE; l++)
+        if (x->large[l] != y->large[l]) return x->large[l] < y->large[l] ? -1 : 1;
+    return (x->node > y->node) - (x->node < y->node);
+}
+
+/* The largest of those that node i sees, by their rank. */
+static void find_large(uint32_t large[LARGE], const pare_graph *g, const uint32_t *rank, size_t i)
+{
+    for (size_t l = 0; l < LARGE; l++) large[l] = UINT32_MAX;
+    for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++) {
+        uint32_t r = rank[g->idx[e]];
+        for (size_t l = 0; l < LARGE && r < UINT32_MAX; l++)
+            if (r < large[l]) {
+                const uint32_t next = large[l];
+                large[l] = r;
+                r = next;
+            }
+    }
+}
+
+/* ---- all --------------------------------------------------------------------------------------
+ */
+
+typedef struct room {
+    standing *line;
+    member *members;
+    uint32_t *rank, *place; /* of each node: by the number of its edges; in the line */
+} room;
+
+static void find_order(uint32_t *order, const room *r, const pare_graph *g)
 {
     for (size_t i = 0; i < g->n; i++)
-        line[i] = (standing){-(double)(g->ptr[i + 1] - g->ptr[i]), (uint32_t)i};
-    close_up(line, place, g->n);
+        r->line[i] = (standing){-(double)(g->ptr[i + 1] - g->ptr[i]), (uint32_t)i};
+    close_up(r->line, r->rank, g->n);
+    memcpy(r->place, r->rank, g->n * sizeof *r->place);
     for (size_t t = 0; t < TIMES; t++) {
         for (size_t i = 0; i < g->n; i++)
-            line[i] = (standing){mean_place(g, place, i), (uint32_t)i};
-        close_up(line, place, g->n);
+            r->line[i] = (standing){mean_place(g, r->place, i), (uint32_t)i};
+        close_up(r->line, r->place, g->n);
+    }
+    for (size_t i = 0; i < g->n; i++) {
+        r->members[i] = (member){.piece = r->place[i] / PIECE, .node = (uint32_t)i};
+        find_large(r->members[i].large, g, r->rank, i);
+    }
+    qsort(r->members, g->n, sizeof *r->members, by_piece);
+    for (size_t i = 0; i < g->n; i++) {
+        order[i] = r->members[i].node;
+        r->place[order[i]] = (uint32_t)i;
     }
 }
 
@@ -79,17 +138,18 @@ pare_status pare_graph_order(pare_graph *out, const uint32_t **order, pare_arena
     uint32_t *const nodes = pare_alloc(a, n, sizeof *nodes);
     uint32_t *const idx = pare_alloc(a, edges, sizeof *idx);
     size_t *const ptr = pare_alloc(a, n + 1, sizeof *ptr);
-    standing *const line = malloc(n * sizeof *line);
-    uint32_t *const place = malloc(n * sizeof *place);
-    const bool enough = nodes && idx && ptr && line && place;
+    const room r = {malloc(n * sizeof *r.line), malloc(n * sizeof *r.members),
+                    malloc(n * sizeof *r.rank), malloc(n * sizeof *r.place)};
+    const bool enough = nodes && idx && ptr && r.line && r.members && r.rank && r.place;
     if (enough) {
-        find_order(line, place, g);
-        for (size_t i = 0; i < n; i++) nodes[i] = line[i].node;
-        rename_nodes(ptr, idx, g, nodes, place);
+        find_order(nodes, &r, g);
+        rename_nodes(ptr, idx, g, nodes, r.place);
         *out = (pare_graph){n, ptr, idx};
         *order = nodes;
     }
-    free(line);
-    free(place);
+    free(r.line);
+    free(r.members);
+    free(r.rank);
+    free(r.place);
     return enough ? PARE_OK : pare_no_memory(err);
 }

@@ -134,14 +134,16 @@ static pare_status take_graph(pare_tape *t, const pare_input *in)
 static pare_status sublayer_there(pare_tape *t, sublayer *s, rows *y, const rows *x)
 {
     const size_t place = s->attn ? DROP_ATTN : DROP_FFN;
-    rows sum;
+    rows sum, branch;
     pare_status st;
     s->x = *x;
     if ((st = tape_norm(t, &s->in, &s->z, x, s->in_norm)) ||
-        (st = tape_new_rows(t, &sum, x->n, s->dout)) ||
-        (st = s->attn ? tape_attn(t, s, &sum) : tape_ffn(t, s, &sum)) ||
+        (st = tape_new_rows(t, &sum, x->n, s->dout)))
+        return st;
+    branch = sum;
+    if ((st = s->attn ? tape_attn(t, s, &branch) : tape_ffn(t, s, &branch)) ||
         (st = tape_drop_mask(t, &s->drop, sum.n, sum.d, s->block, place)) ||
-        (st = tape_skip(t, &sum, &s->drop, x, s->skip)))
+        (st = tape_skip(t, &sum, &branch, &s->drop, x, s->skip)))
         return st;
     return tape_norm(t, &s->out, y, &sum, s->out_norm);
 }

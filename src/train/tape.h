@@ -252,15 +252,15 @@ typedef struct mask_job {
 } mask_job;
 span_fn *mask_lanes(void);
 
-/* y = drop(y) + skip(x) */
-PARE_MUST_USE pare_status tape_skip(pare_tape *t, rows *y, const drop_kept *k, const rows *x,
-                                    const pare_skip *s);
+/* y = drop(branch) + skip(x); y may be the branch. */
+PARE_MUST_USE pare_status tape_skip(pare_tape *t, rows *y, const rows *branch, const drop_kept *k,
+                                    const rows *x, const pare_skip *s);
 /* *dx: what goes back along the skip, dy itself or new memory; false in *there for no skip. */
 PARE_MUST_USE pare_status tape_skip_back(pare_tape *t, rows *dx, bool *there, const rows *dy,
                                          const rows *x, const pare_skip *s);
 
-/* A branch at z; y and dz are given. dz is added to where `add`, which only branches that
- * tape_can_add names can do; then dz may be dy. */
+/* A branch at z; y and dz are given. y is written, or becomes rows that are kept anyway. dz is
+ * added to where `add`, which only branches that tape_can_add names can do; then dz may be dy. */
 PARE_MUST_USE pare_status tape_attn(pare_tape *t, sublayer *s, rows *y);
 PARE_MUST_USE pare_status tape_attn_back(pare_tape *t, const sublayer *s, rows *dz, bool add,
                                          const rows *dy);
