@@ -74,6 +74,32 @@ PARE_MUST_USE pare_status pare_depth(pare_model **out, pare_depth_report *report
                                      const pare_depth_opts *opts, const pare_exec *exec,
                                      pare_err *err);
 
+/* ---- one layer in the place of all ----------------------------------------------------------- */
+
+/* Of a pure residual attention network (no feed-forward layers, no norms in its blocks):
+ * "identity", "keep", "keepbias", "parallel", "uniform", "uniform+keep", "parallel+uniform",
+ * "rankone", "umix", NULL. */
+const char *const *pare_depth_one_names(void);
+
+typedef struct pare_depth_one_opts {
+    size_t which; /* its number among the names */
+    size_t keep; /* keep, keepbias, uniform+keep: which block; PARE_DEPTH_UNSET: the best on data */
+} pare_depth_one_opts;
+
+typedef struct pare_depth_one_report {
+    size_t keep;      /* PARE_DEPTH_UNSET: none */
+    double error_est; /* |h - h'|_F / |h|_F on the data; nan: no data */
+} pare_depth_one_report;
+
+bool pare_depth_one_needs_data(const pare_depth_one_opts *o);
+/* As pare_depth; PARE_ERR_INPUT says what in the model is in the way. */
+PARE_MUST_USE pare_status pare_depth_one_layer(pare_model **out, pare_depth_one_report *report,
+                                               const pare_model *in, const pare_inputs *data,
+                                               const pare_depth_one_opts *opts,
+                                               const pare_exec *exec, pare_err *err);
+
+/* ---- proving --------------------------------------------------------------------------------- */
+
 /* "inf", "2", NULL: the norms of balls on the command line, in the order of pare_ball_norm. */
 extern const char *const pare_depth_ball_norms[];
 /* What to ask pare_publish for (its `ask`): the statements for every input whose rows are each

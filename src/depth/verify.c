@@ -53,7 +53,11 @@ static pare_status open_lists(view *v, const pare_model *f)
 static pare_status kinds_of(view *v, const pare_model *f, const pare_model *g)
 {
     pare_status st = PARE_OK;
-    for (size_t b = 0; !st && f->nblocks == g->nblocks && b < f->nblocks; b++) {
+    if (f->nblocks != g->nblocks)
+        return suppose(
+            v, PARE_TRUE, NAN,
+            pare_sprintf(v->keep, "%zu layer in the place of %zu", g->nblocks, f->nblocks));
+    for (size_t b = 0; !st && b < f->nblocks; b++) {
         const pare_attn_kind x = f->blocks[b].attn.kind, y = g->blocks[b].attn.kind;
         if (x != y)
             st = suppose(v, PARE_TRUE, NAN,
