@@ -117,12 +117,12 @@ typedef struct poly_job {
     pare_mat32 y;
     size_t n, rows; /* keys; queries */
     size_t d, dv, cols, cols4, chunks;
-    bool moment;    /* the last column is there */
-    float *qx, *kx; /* n x d, centred, of one size */
-    float *qn, *kn; /* norms from above */
-    float *w;       /* weights of the keys, e^(a - shift of their chunk) */
-    double *shift;  /* of each chunk: the largest a so far (causal), or of all */
-    float *centre;  /* of the values, dv */
+    bool moment;          /* the last column is there */
+    float *qx, *kx;       /* n x d, centred, of one size */
+    float q_size, k_size; /* powers of two: what the plan's norms are times here */
+    float *w;             /* weights of the keys, e^(a - shift of their chunk) */
+    double *shift;        /* of each chunk: the largest a so far (causal), or of all */
+    float *centre;        /* of the values, dv */
     double *by,
         *by_moment; /* table.ld: what turns sums into coefficients of the queries' monomials */
     uint8_t *heavy; /* n: not in the state; NULL: none */
@@ -133,6 +133,16 @@ typedef struct poly_job {
     double weight;            /* of all keys in the state, full pattern: set by poly_sweep */
     poly_sizes sizes;
 } poly_job;
+
+static inline float query_norm(const poly_job *w, size_t i)
+{
+    return w->plan->query_norms[i] * w->q_size;
+}
+
+static inline float key_norm(const poly_job *w, size_t j)
+{
+    return w->plan->key_norms[j] * w->k_size;
+}
 
 static inline size_t chunk_end(const poly_job *w, size_t chunk)
 {
@@ -187,6 +197,8 @@ void poly_from_state(const poly_job *w, const poly_panel_room *r, const float *s
 void poly_rows(const poly_job *w, const poly_panel_room *r, const float *state, double weight,
                size_t first, size_t end);
 
+/* So many floats, 64-byte aligned; *base is to be freed. NULL when memory is out. */
+float *poly_floats(void **base, size_t floats);
 /* All rows of y with their bounds (poly_sweep.c). */
 PARE_MUST_USE pare_status poly_sweep(poly_job *w, pare_arena *a, const pare_exec *exec,
                                      pare_err *err);

@@ -46,7 +46,7 @@ void poly_weigh(float *u, const poly_job *w, size_t first, size_t rows, bool sta
                 (*(const four *)(v + c) - *(const four *)(w->centre + c)) * (four){f, f, f, f};
         for (size_t c = dv4; c < w->dv; c++) u[c] = (v[c] - w->centre[c]) * f;
         u[w->dv] = f;
-        if (w->moment) u[w->dv + 1] = state ? f * power_of(w->kn[j], power) : 0;
+        if (w->moment) u[w->dv + 1] = state ? f * power_of(key_norm(w, j), power) : 0;
         for (size_t c = w->cols; c < w->cols4; c++) u[c] = 0;
     }
 }

@@ -1,5 +1,6 @@
 /* The attention branch: softmax heads, and the kinds that may stand in their place. */
 #include "forward_parts.h"
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,26 +25,56 @@ static pare_mat32 view32(const rows *r, size_t row, size_t n, size_t col, size_t
     return (pare_mat32){n, d, r->d, (float *)r->v + row * r->d + col};
 }
 
+static void tell(const pass *p, const pare_attn *a, size_t head, const pare_poly_report *r)
+{
+    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+    size_t block = 0;
+    if (!p->trace || !p->trace->poly) return;
+    while (&p->m->blocks[block].attn != a) block++;
+    pthread_mutex_lock(&one_at_a_time);
+    p->trace->poly(p->trace->self, block, head, r);
+    pthread_mutex_unlock(&one_at_a_time);
+}
+
+/* Polynomials refuse numbers that are none; the exact kernel carries them on, as it does for every
+ * other kind. */
+static pare_status head_f32(const head_job *w, size_t head, pare_mat32 *y, const pare_mat32 *q,
+                            const pare_mat32 *k, const pare_mat32 *v)
+{
+    const pare_pattern *const pattern = &w->p->m->pattern;
+    const double scale = w->a->heads[head].scale;
+    if (w->a->kind == PARE_ATTN_POLY) {
+        const pare_poly_opts o = {.tolerance = w->a->tolerance, .degree = -1};
+        pare_poly_report report;
+        const pare_status st =
+            pare_poly_f32(y, &report, q, k, v, scale, pattern, w->p->graph, &o, w->inner, NULL);
+        if (!st) tell(w->p, w->a, head, &report);
+        if (st != PARE_ERR_NONFINITE) return st;
+    }
+    return pare_attend_f32(y, q, k, v, (float)scale, pattern, w->p->graph, w->inner, NULL);
+}
+
 static void one_head(void *self, size_t unit)
 {
     head_job *const w = self;
-    const pare_head *const h = &w->a->heads[unit % w->a->nheads];
+    const size_t head = unit % w->a->nheads;
+    const pare_head *const h = &w->a->heads[head];
     const head_rows *const r = w->h;
     const size_t n = w->p->tokens, row = unit / w->a->nheads * n;
-    const pare_pattern *const pattern = &w->p->m->pattern;
     pare_status st;
     if (r->y.t == PARE_F64) {
         pare_mat y = view64(&r->y, row, n, h->o, h->dv);
         const pare_mat q = view64(&r->q, row, n, h->q, h->dk);
         const pare_mat k = view64(&r->k, row, n, h->k, h->dk);
         const pare_mat v = view64(&r->v, row, n, h->v, h->dv);
-        st = pare_attend_f64(&y, &q, &k, &v, h->scale, pattern, w->p->graph, w->inner, NULL);
+        st = pare_attend_f64(&y, &q, &k, &v, h->scale, &w->p->m->pattern, w->p->graph, w->inner,
+                             NULL);
     } else {
         pare_mat32 y = view32(&r->y, row, n, h->o, h->dv);
         const pare_mat32 q = view32(&r->q, row, n, h->q, h->dk);
         const pare_mat32 k = view32(&r->k, row, n, h->k, h->dk);
         const pare_mat32 v = view32(&r->v, row, n, h->v, h->dv);
-        st = pare_attend_f32(&y, &q, &k, &v, (float)h->scale, pattern, w->p->graph, w->inner, NULL);
+        st = head_f32(w, head, &y, &q, &k, &v);
     }
     if (st) atomic_store(&w->st, (int)st);
 }
@@ -274,7 +305,7 @@ pare_status attention_branch(const pass *p, rows *y, const rows *z, const pare_a
 {
     switch (a->kind) {
     case PARE_ATTN_EXACT:
-    case PARE_ATTN_POLY: /* exact is within any tolerance */
+    case PARE_ATTN_POLY:
     case PARE_ATTN_CONSTQ:
     case PARE_ATTN_MEANQ:
         return softmax_heads(p, y, z, a);
