@@ -25,8 +25,10 @@
 #ifndef PARE_PARE_H
 #define PARE_PARE_H
 
+#include <pare/alike.h>
 #include <pare/array.h>
 #include <pare/attention.h>
+#include <pare/ball.h>
 #include <pare/base.h>
 #include <pare/cert.h>
 #include <pare/collapse.h>
@@ -43,6 +45,7 @@
 #include <pare/model.h>
 #include <pare/oracle.h>
 #include <pare/outputs.h>
+#include <pare/poly.h>
 #include <pare/publish.h>
 #include <pare/random_model.h>
 #include <pare/ranks.h>

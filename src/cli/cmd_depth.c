@@ -18,6 +18,8 @@ enum {
 typedef struct depth_opts {
     size_t layers, kind, select, split, windows, tokens;
     const char *exact, *heldout;
+    double ball; /* radius; 0: none */
+    size_t ball_norm;
     pare_depth_opts cut;
     cut_data d;
     reduction r;
@@ -99,9 +101,14 @@ static void print_evidence(const reduction *r)
     for (size_t i = 0; i < r->cert.nstatements; i++) {
         const pare_statement *const s = &r->cert.statements[i];
         char buf[40];
+        const char *const bound = pare_ub_format(buf, pare_ub_exact(s->bound), 4);
+        if (strncmp(s->name, "all inputs", 10) == 0)
+            out_row("proven", "%s on %s%s", bound, s->domain,
+                    strcmp(s->name, PARE_DEPTH_ALL) == 0 ? "" : " (difference of both)");
         if (strcmp(s->name, PARE_NEW_INPUT) == 0)
-            out_row("new input", "%s with probability %.6g, on %s",
-                    pare_ub_format(buf, pare_ub_exact(s->bound), 4), s->probability, s->domain);
+            out_row("new input", "%s with probability %.6g, on %s", bound, s->probability,
+                    s->domain);
+        if (strncmp(s->name, "ball", 4) == 0) out_row("ball", "%s: %s", s->name + 5, bound);
     }
 }
 
@@ -201,6 +208,10 @@ static pare_status cut(cli *c, depth_opts *o, const pare_model *m)
 {
     pare_model *small = NULL;
     pare_status st = load_data(c, o, m);
+    if (!st && o->ball > 0) {
+        o->r.ask[o->r.nask] = pare_depth_ball_name(c->arena, o->ball, (pare_ball_norm)o->ball_norm);
+        if (!o->r.ask[o->r.nask++]) st = pare_no_memory(&c->err);
+    }
     if (!st)
         st = pare_depth(&small, &o->report, m, o->r.data ? &o->d.fit : NULL, &o->cut, &c->exec,
                         &c->err);
@@ -233,7 +244,8 @@ int cmd_depth(int argc, char **argv)
     depth_opts o = {.layers = PARE_DEPTH_UNSET,
                     .kind = PARE_DEPTH_KINDS,
                     .windows = DEPTH_WINDOWS,
-                    .tokens = DEPTH_TOKENS};
+                    .tokens = DEPTH_TOKENS,
+                    .ball_norm = PARE_BALL_TWO};
     o.r.max_error = INFINITY;
     const opt own[] = {
         {.name = "layers",
@@ -294,6 +306,21 @@ int cmd_depth(int argc, char **argv)
          .metavar = "N",
          .help = "",
          .max = DEPTH_MOST},
+        {.name = "ball",
+         .kind = OPT_REAL,
+         .to = &o.ball,
+         .metavar = "R",
+         .help = "every row moved by",
+         .unset = "not asked",
+         .low = 0,
+         .high = INFINITY,
+         .joined = true},
+        {.name = "ball-norm",
+         .kind = OPT_CHOICE,
+         .to = &o.ball_norm,
+         .metavar = "W",
+         .help = "",
+         .choices = pare_depth_ball_norms},
         {.name = "max-error",
          .kind = OPT_REAL,
          .to = &o.r.max_error,
