@@ -26,9 +26,9 @@ static void take_span(void *self, const span *s)
 
 pare_status tape_take(pare_tape *t, rows *y, const rows *x)
 {
-    order_job w = {t, y, x};
     *y = *x;
     if (!t->order) return PARE_OK;
+    order_job w = {t, y, x};
     const pare_status st = tape_new_rows(t, y, x->n, x->d);
     return st ? st : tape_spans(t, x->n, 0, 0, NULL, take_span, &w);
 }
