@@ -14,7 +14,8 @@
  * docs/depth.md says when to use which. */
 #ifndef PARE_DEPTH_H
 #define PARE_DEPTH_H
-#include <pare/cert.h>
+#include <pare/ball.h>
+#include <pare/collapse.h>
 
 /* What may stand in the place of attention: the kinds of model.h from ZERO to POOL. */
 enum { PARE_DEPTH_KINDS = PARE_ATTN_POOL - PARE_ATTN_ZERO + 1 };
@@ -76,13 +77,9 @@ PARE_MUST_USE pare_status pare_depth(pare_model **out, pare_depth_report *report
 
 /* ---- one layer in the place of all ----------------------------------------------------------- */
 
-/* Of a pure residual attention network (no feed-forward layers, no norms in its blocks):
- * "identity", "keep", "keepbias", "parallel", "uniform", "uniform+keep", "parallel+uniform",
- * "rankone", "umix", NULL. */
-const char *const *pare_depth_one_names(void);
-
+/* Of a pure residual attention network (no feed-forward layers, no norms in its blocks). */
 typedef struct pare_depth_one_opts {
-    size_t which; /* its number among the names */
+    pare_collapse which;
     size_t keep; /* keep, keepbias, uniform+keep: which block; PARE_DEPTH_UNSET: the best on data */
 } pare_depth_one_opts;
 
@@ -100,6 +97,11 @@ PARE_MUST_USE pare_status pare_depth_one_layer(pare_model **out, pare_depth_one_
 
 /* ---- proving --------------------------------------------------------------------------------- */
 
+/* "inf", "2", NULL: the norms of balls on the command line, in the order of pare_ball_norm. */
+extern const char *const pare_depth_ball_norms[];
+/* What to ask pare_publish for (its `ask`): the statements for every input whose rows are each
+ * within `radius` > 0 of the given ones. NULL when memory is out. */
+PARE_MUST_USE const char *pare_depth_ball_name(pare_arena *a, double radius, pare_ball_norm norm);
 /* How `pare verify` proves it again. */
 extern const pare_prover pare_depth_prover;
 /* Statements for all inputs like the given ones (for ids: all token sequences), where a theorem

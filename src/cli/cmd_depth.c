@@ -18,6 +18,8 @@ enum {
 typedef struct depth_opts {
     size_t layers, kind, select, split, windows, tokens;
     const char *exact, *heldout, *one_layer;
+    double ball; /* radius; 0: none */
+    size_t ball_norm;
     pare_depth_opts cut;
     pare_depth_one_opts one;
     pare_depth_one_report one_report;
@@ -56,9 +58,10 @@ static pare_status read_list(cli *c, depth_opts *o)
 
 static pare_status settle_one(cli *c, depth_opts *o)
 {
-    const char *const *const names = pare_depth_one_names();
-    while (names[o->one.which] && strcmp(names[o->one.which], o->one_layer) != 0) o->one.which++;
-    if (!names[o->one.which])
+    size_t k = 0;
+    while (k < PARE_ONES && strcmp(pare_collapse_names[k], o->one_layer) != 0) k++;
+    o->one.which = (pare_collapse)k;
+    if (k == PARE_ONES)
         return pare_fail(&c->err, PARE_ERR_USAGE,
                          "--one-layer %s: not one of identity, keep, keepbias, parallel, uniform, "
                          "uniform+keep, parallel+uniform, rankone, umix",
@@ -119,12 +122,14 @@ static void print_evidence(const reduction *r)
     for (size_t i = 0; i < r->cert.nstatements; i++) {
         const pare_statement *const s = &r->cert.statements[i];
         char buf[40];
+        const char *const bound = pare_ub_format(buf, pare_ub_exact(s->bound), 4);
         if (strncmp(s->name, "all inputs", 10) == 0)
-            out_row("proven", "%s on %s%s", pare_ub_format(buf, pare_ub_exact(s->bound), 4),
-                    s->domain, strcmp(s->name, PARE_DEPTH_ALL) == 0 ? "" : " (difference of both)");
+            out_row("proven", "%s on %s%s", bound, s->domain,
+                    strcmp(s->name, PARE_DEPTH_ALL) == 0 ? "" : " (difference of both)");
         if (strcmp(s->name, PARE_NEW_INPUT) == 0)
-            out_row("new input", "%s with probability %.6g, on %s",
-                    pare_ub_format(buf, pare_ub_exact(s->bound), 4), s->probability, s->domain);
+            out_row("new input", "%s with probability %.6g, on %s", bound, s->probability,
+                    s->domain);
+        if (strncmp(s->name, "ball", 4) == 0) out_row("ball", "%s: %s", s->name + 5, bound);
     }
 }
 
@@ -249,6 +254,10 @@ static pare_status cut(cli *c, depth_opts *o, const pare_model *m)
 {
     pare_model *small = NULL;
     pare_status st = load_data(c, o, m);
+    if (!st && o->ball > 0) {
+        o->r.ask[o->r.nask] = pare_depth_ball_name(c->arena, o->ball, (pare_ball_norm)o->ball_norm);
+        if (!o->r.ask[o->r.nask++]) st = pare_no_memory(&c->err);
+    }
     if (!st) st = make(c, o, &small, m);
     if (!st) st = reduce_publish(c, &o->r, m, &small, &o->d.held, &pare_depth_prover);
     if (!st) st = reduce_compare(c, &o->r, m, &o->d.held);
@@ -279,7 +288,8 @@ int cmd_depth(int argc, char **argv)
                     .kind = PARE_DEPTH_KINDS,
                     .one_report = {.keep = PARE_DEPTH_UNSET},
                     .windows = DEPTH_WINDOWS,
-                    .tokens = DEPTH_TOKENS};
+                    .tokens = DEPTH_TOKENS,
+                    .ball_norm = PARE_BALL_TWO};
     o.r.max_error = INFINITY;
     const opt own[] = {
         {.name = "layers",
@@ -346,6 +356,21 @@ int cmd_depth(int argc, char **argv)
          .metavar = "N",
          .help = "",
          .max = DEPTH_MOST},
+        {.name = "ball",
+         .kind = OPT_REAL,
+         .to = &o.ball,
+         .metavar = "R",
+         .help = "every row moved by",
+         .unset = "not asked",
+         .low = 0,
+         .high = INFINITY,
+         .joined = true},
+        {.name = "ball-norm",
+         .kind = OPT_CHOICE,
+         .to = &o.ball_norm,
+         .metavar = "W",
+         .help = "",
+         .choices = pare_depth_ball_norms},
         {.name = "max-error",
          .kind = OPT_REAL,
          .to = &o.r.max_error,

@@ -32,7 +32,9 @@ static pare_status show(cli *c, const pare_repro *r)
     if (!st && c->json) return print_json(c, r);
     if (!st) st = pare_repro_text(&text, c->arena, r, &c->err);
     if (!st) fputs(text, stdout);
-    if (!st) out_row("files", "%s/{tables.txt,tables.json,figure.csv,figure.svg,runs/}", r->folder);
+    if (!st)
+        out_row("files", "%s/{tables.txt,tables.json,%s,runs/}", r->folder,
+                r->ncurves ? "curves.csv,curves.svg" : "figure.csv,figure.svg");
     return st;
 }
 
@@ -40,16 +42,19 @@ static pare_status repro(cli *c, void *self, pare_ranks *ranks)
 {
     repro_opts *const o = self;
     pare_repro *r = NULL;
-    if (strcmp(c->operand[0], "width") != 0)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "'%s': there is 'width' so far", c->operand[0]);
-    o->o.folder = c->out ? c->out : "repro-width";
+    const bool depth = strcmp(c->operand[0], "depth") == 0;
+    if (!depth && strcmp(c->operand[0], "width") != 0)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "'%s': there are 'width' and 'depth' so far",
+                         c->operand[0]);
+    o->o.folder = c->out ? c->out : depth ? "repro-depth" : "repro-width";
     o->o.data = o->data.v;
     o->o.ndata = o->data.n;
     o->o.seed = c->seed;
     o->o.again = c->force;
     o->o.note = note;
     o->o.self = c;
-    pare_status st = pare_repro_width(&r, &o->o, &c->exec, ranks, &c->err);
+    pare_status st = depth ? pare_repro_depth(&r, &o->o, &c->exec, ranks, &c->err)
+                           : pare_repro_width(&r, &o->o, &c->exec, ranks, &c->err);
     if (!st && pare_ranks_rank(ranks) == 0) {
         cli_note(c, "%zu runs, %zu of them were there already", r->jobs, r->found);
         st = show(c, r);

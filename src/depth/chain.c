@@ -188,7 +188,7 @@ pare_mat chain_rest(calc *k, chain *c, const ruler *in, const ruler *out, const 
     if (c->kind == ONE_RANKONE)
         leave_rankone(&r, c, &g);
     else
-        leave_uniform(&r, c, &g, s.full);
+        leave_uniform(&r, c, &g, s.full && c->kind != ONE_UMIX);
     const pare_mat constant = ruler_size(k, out, &r.constant);
     return up_plus(k, &r.size, &constant);
 }

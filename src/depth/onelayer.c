@@ -4,7 +4,8 @@
  * I + V_b over the blocks in order.
  *     identity          X                                                       error O(eta)
  *     keep k            X + F_k(X)                   the paper's, with k the last: O(eta)
- *     keepbias k        X + F_k(X + a) + b, a and b from the mean tokens of calibration inputs
+ *     keepbias k        X + F_k(X) with the weights it has at X + a, and + b: a and b from the mean
+ *                       tokens of calibration inputs
  *     parallel          X + sum_b F_b(X)                                         O(eta^2)
  *     uniform           X + U X (Pi - I) + bias      one mean                    O(eta^3)
  *     uniform+keep k    heads of block k, and a uniform head Pi - I - V_k        O(eta^3)
@@ -108,12 +109,13 @@ static void identity(builder *k, pare_attn *out)
     out->skip.kind = PARE_SKIP_IDENTITY;
 }
 
+/* As in the reference, the shift a is seen by the queries and not by the values: that is of second
+ * order. */
 static void keepbias(builder *k, pare_attn *out)
 {
     const size_t b = k->o->keep, last = k->in->nblocks;
     const pare_attn *const at = &k->in->blocks[b].attn;
     mean_tokens(k);
-    sum_layers(k);
     pare_mat a = builder_mat(k, 1, k->d), bo = builder_mat(k, 1, k->d),
              bq = builder_mat(k, 1, at->wq.rows);
     if (k->s.st) return;
@@ -123,7 +125,6 @@ static void keepbias(builder *k, pare_attn *out)
         bo.v[i] = (pare_row(&k->mean, last)[i] - first) - (pare_row(&k->mean, b + 1)[i] - before);
         bo.v[i] += pare_has(&at->bo) ? pare_weight_at(&at->bo, i) : 0;
     }
-    pare_gemm(&bo, 1, &a, false, &k->v[b], false, 1);
     for (size_t i = 0; pare_has(&at->bq) && i < bq.cols; i++) bq.v[i] = pare_weight_at(&at->bq, i);
     add_queries(bq.v, at, a.v);
     *out = *at;

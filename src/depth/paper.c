@@ -23,15 +23,32 @@ depth_paper depth_paper_of(double eta, double phi0, size_t heads, size_t layers)
     return p;
 }
 
-/* The paper has one matrix of values per head, Wv Wo where a model has two. */
+/* Largest entry of Wo_h Wv_h: the paper has one matrix of values per head. */
+static double largest_value(const pare_attn *at, const pare_head *h)
+{
+    double most = 0;
+    for (size_t i = 0; i < at->dout; i++)
+        for (size_t j = 0; j < at->din; j++) {
+            double sum = 0;
+            for (size_t c = 0; c < h->dv; c++) {
+                const double o = pare_has(&at->wo)
+                                     ? pare_weight_at(&at->wo, i * at->wo.cols + h->o + c)
+                                     : (double)(i == h->o + c);
+                if (o != 0) sum += o * pare_weight_at(&at->wv, (h->v + c) * at->din + j);
+            }
+            most = fmax(most, fabs(sum));
+        }
+    return most;
+}
+
 static double largest_entry(const pare_model *f)
 {
     double eta = 0;
     for (size_t b = 0; b < f->nblocks; b++) {
         const pare_attn *const at = &f->blocks[b].attn;
-        const pare_weight *const w[] = {&at->wq, &at->wk, &at->wv, &at->wo};
-        for (size_t i = 0; at->kind != PARE_ATTN_NONE && i < 4; i++)
-            eta = fmax(eta, pare_norm_max(w[i]).v);
+        if (at->kind != PARE_ATTN_EXACT && at->kind != PARE_ATTN_POLY) continue;
+        eta = fmax(eta, fmax(pare_norm_max(&at->wq).v, pare_norm_max(&at->wk).v));
+        for (size_t h = 0; h < at->nheads; h++) eta = fmax(eta, largest_value(at, &at->heads[h]));
     }
     return eta;
 }

@@ -132,6 +132,21 @@ static pare_status printed(const book *b, const depth_domain *d)
     return PARE_OK;
 }
 
+pare_status theorems_near(pare_ub *out, const pare_model *f, const pare_model *g,
+                          const pare_inputs *set, double radius, const pare_exec *exec,
+                          pare_err *err)
+{
+    depth_domain d = domain_of(set);
+    depth_bound t;
+    *out = pare_ub_inf();
+    if (f->stem.ids) return PARE_OK;
+    d.phi0 = nextafter(d.phi0 + radius, INFINITY);
+    d.diam0 = nextafter(d.diam0 + 2 * radius, INFINITY);
+    const pare_status st = depth_apriori(&t, f, g, &d, exec, err);
+    if (!st) *out = t.bound;
+    return st;
+}
+
 pare_status theorems_say(pare_cert *cert, pare_arena *a, const pare_model *f, const pare_model *g,
                          const pare_inputs *set, const pare_exec *exec, pare_err *err)
 {

@@ -9,4 +9,9 @@
 PARE_MUST_USE pare_status theorems_say(pare_cert *cert, pare_arena *a, const pare_model *f,
                                        const pare_model *g, const pare_inputs *set,
                                        const pare_exec *exec, pare_err *err);
+/* Theorem 1 or 2 for all inputs whose entries are within `radius` of those of the set, vectors
+ * only: +inf for ids, whose theorem speaks of words and not of rows near them. */
+PARE_MUST_USE pare_status theorems_near(pare_ub *out, const pare_model *f, const pare_model *g,
+                                        const pare_inputs *set, double radius,
+                                        const pare_exec *exec, pare_err *err);
 #endif

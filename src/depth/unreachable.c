@@ -7,13 +7,14 @@
  * with (A, B) = (x2, x1 - x2) or (x1, x2 - x1): two unknown numbers. Let y be f's output minus x1.
  * Of two such points, for every F(t),
  *     max error >= |A' - a B'|,  A' = (B_j y_i - B_i y_j) / (|B_i| + |B_j|),
- *                                B' = (B_j A_i - B_i A_j) / (|B_i| + |B_j|),
- * and of two such pairs P, Q, for every a (weak duality: a signed measure on four points)
- *     max error >= |A'_P B'_Q - A'_Q B'_P| / (|B'_P| + |B'_Q|).
- * The pairs are searched in doubles on a grid; what they prove is computed in intervals, with
- * x2 = x1 - t / x1 as the real number it is. A network whose weights are those of f replicated
- * (W kron J_k / k) is the same function of replicated inputs: the bound holds for it as well, while
- * its entries fall as 1 / k. So max-entry smallness alone implies nothing (docs/errata.md). */
+ *                                B' = (B_j A_i - B_i A_j) / (|B_i| + |B_j|);
+ * where x1 = x2 the output is x1 + a x1, and one point does: A' = y, B' = x1. Of two such pairs P,
+ * Q, for every a (weak duality: a signed measure on four points) max error >= |A'_P B'_Q - A'_Q
+ * B'_P| / (|B'_P| + |B'_Q|). The pairs are searched in doubles on a grid; what they prove is
+ * computed in intervals, with x2 = x1 - t / x1 as the real number it is. A network whose weights
+ * are those of f replicated (W kron J_k / k) is the same function of replicated inputs: the bound
+ * holds for it as well, while its entries fall as 1 / k. So max-entry smallness alone implies
+ * nothing (docs/errata.md). */
 #include "theory.h"
 #include <math.h>
 #include <stdlib.h>
@@ -124,6 +125,7 @@ typedef struct point {
 
 typedef struct pair {
     point i, j;
+    bool single; /* i alone, with equal tokens */
     double a, b; /* A', B' */
 } pair;
 
@@ -136,7 +138,19 @@ static point point_at(const net *f, double x1, double t)
 static pair pair_of(const point *i, const point *j)
 {
     const double size = fabs(i->b) + fabs(j->b);
-    return (pair){*i, *j, (j->b * i->y - i->b * j->y) / size, (j->b * i->a - i->b * j->a) / size};
+    return (pair){*i, *j, false, (j->b * i->y - i->b * j->y) / size,
+                  (j->b * i->a - i->b * j->a) / size};
+}
+
+/* |x2| <= box for the x2 that is meant, x1 - t / x1: |x1^2 - t| <= box |x1|. On the edge only where
+ * all of it is exact. */
+static bool inside(double x1, double t, double box)
+{
+    const double square = x1 * x1, edge = box * fabs(x1), off = square - t;
+    if (fabs(off) < edge * (1 - 1e-12)) return true;
+    const bool exact = fma(x1, x1, -square) == 0 && fma(box, fabs(x1), -edge) == 0 &&
+                       off + t == square && square - off == t;
+    return exact && fabs(off) <= edge;
 }
 
 /* All points of the grid whose product is t or -t, within the box. */
@@ -146,8 +160,7 @@ static size_t points_of(point *out, const net *f, double t, double box, size_t g
     for (size_t s = 0; s < 2; s++)
         for (size_t i = 0; i <= 2 * grid; i++) {
             const double x1 = box * ((double)i / (double)grid - 1), sign = s ? -1 : 1;
-            /* strictly inside: the x2 that is meant is not the rounded one */
-            if (x1 == 0 || !(fabs(x1 - sign * t / x1) < box * (1 - 1e-12))) continue;
+            if (x1 == 0 || !inside(x1, sign * t, box)) continue;
             out[n++] = point_at(f, x1, sign * t);
         }
     return n;
@@ -163,7 +176,9 @@ typedef struct search {
 /* Largest |A' - a B'| over all pairs, and the pair. */
 static double worst_at(const search *s, double a, pair *worst)
 {
-    double most = -1;
+    const double y = output_est(s->f, s->box, s->box);
+    double most = fabs(y - a * s->box);
+    *worst = (pair){.i = {.x1 = s->box, .y = y}, .single = true, .a = y, .b = s->box};
     for (size_t k = 1; k < 4 * s->grid; k++) {
         const double t = 2 * s->box * s->box * (double)k / (double)(4 * s->grid);
         const size_t n = points_of(s->points, s->f, t, s->box, s->grid);
@@ -194,6 +209,11 @@ static proven_point prove_point(const net *f, const point *p)
 /* A', B' in intervals. */
 static void prove_pair(const net *f, const pair *p, iv *a, iv *b)
 {
+    if (p->single) {
+        *b = iv_of(p->i.x1);
+        *a = output(f, *b, *b);
+        return;
+    }
     const proven_point i = prove_point(f, &p->i), j = prove_point(f, &p->j);
     const iv size = iv_add(iv_abs(i.b), iv_abs(j.b));
     *a = iv_div(iv_sub(iv_mul(j.b, i.y), iv_mul(i.b, j.y)), size);

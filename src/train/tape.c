@@ -57,8 +57,10 @@ pare_status pare_tape_new(pare_tape **out, pare_params *p, const pare_exec *exec
     t->stream = pare_alloc(a, blocks + 1, sizeof *t->stream);
     t->dstream = pare_alloc(a, blocks + 1, sizeof *t->dstream);
     t->angles = pare_alloc(a, blocks + 1, sizeof *t->angles);
-    if (t->sub && t->stream && t->dstream && t->angles) name_sublayers(t);
-    if (!t->sub || !t->stream || !t->dstream || !t->angles || !ffn_memory(t)) {
+    t->use = pare_alloc(a, blocks + 1, sizeof *t->use);
+    const bool ok = t->sub && t->stream && t->dstream && t->angles && t->use;
+    if (ok) name_sublayers(t);
+    if (!ok || !ffn_memory(t)) {
         pare_tape_free(t);
         return pare_no_memory(err);
     }

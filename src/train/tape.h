@@ -7,6 +7,7 @@
 #ifndef PARE_SRC_TAPE_H
 #define PARE_SRC_TAPE_H
 #include <pare/gradient.h>
+#include <pare/poly.h>
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
@@ -65,7 +66,11 @@ typedef struct attn_kept {
     rows q, k, v, y; /* of all heads; q, k turned */
     void *lse;       /* heads x n */
     float *scores;   /* heads x edges, or NULL */
-    rows both;       /* pool: z and y side by side */
+    /* kind poly in f32, else NULL: how each sequence and head was computed, batch x heads; and rows
+     * that were exact among others, heads x n */
+    pare_poly_report *way;
+    uint8_t *exact;
+    rows both; /* pool: z and y side by side */
     size_t powers;
     rows *power; /* U z, U^2 z, ...: power[0] is z */
 } attn_kept;
@@ -131,6 +136,7 @@ struct pare_tape {
     size_t turn_tokens; /* the angles reach that far */
     angles *angles;     /* one for each block */
     double *waves;      /* sinusoidal positions: turn_tokens x width */
+    pare_poly_use *use; /* one for each block */
 
     pare_mode mode;
     size_t batch, tokens, n; /* n: rows */
@@ -249,6 +255,22 @@ PARE_MUST_USE pare_status tape_heads(pare_tape *t, sublayer *s);
 PARE_MUST_USE pare_status tape_heads_back(pare_tape *t, const sublayer *s, rows *dz, bool add,
                                           const rows *dy);
 size_t tape_heads_width(const pare_attn *a);
+/* One head of kind poly for one sequence. */
+typedef struct poly_head {
+    pare_mat32 q, k, v;
+    double scale, tolerance;
+    const pare_pattern *pattern;
+    const pare_exec *exec;
+} poly_head;
+/* y by a polynomial, and its rows that are exact; where way->kind is exact y is not written. */
+PARE_MUST_USE pare_status tape_poly(pare_mat32 *y, pare_poly_report *way, uint8_t *exact,
+                                    const poly_head *h);
+PARE_MUST_USE pare_status tape_poly_back(pare_mat32 *dq, pare_mat32 *dk, pare_mat32 *dv,
+                                         const pare_mat32 *dy, const uint8_t *exact,
+                                         const poly_head *h);
+/* Memory for what is kept; false when there is none. */
+PARE_MUST_USE bool tape_poly_room(pare_tape *t, sublayer *s);
+void tape_poly_count(pare_tape *t, const sublayer *s);
 /* Rotary positions: q and k in place, backwards where `back`. */
 PARE_MUST_USE pare_status tape_turn(pare_tape *t, const sublayer *s, rows *q, rows *k, bool back);
 /* Makes the tables of rotary and sinusoidal positions reach that far. */

@@ -163,7 +163,7 @@ pare_status tape_attn(pare_tape *t, sublayer *s, rows *y)
     const pare_attn *const a = s->attn;
     switch (a->kind) {
     case PARE_ATTN_EXACT:
-    case PARE_ATTN_POLY: /* exact is within any tolerance */
+    case PARE_ATTN_POLY: /* by polynomials where it pays: tape_poly.c */
     case PARE_ATTN_CONSTQ:
     case PARE_ATTN_MEANQ:
         return heads(t, s, y);

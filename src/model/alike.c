@@ -1,7 +1,7 @@
-#include "alike.h"
+#include <pare/alike.h>
 #include <string.h>
 
-bool same_weight(const pare_weight *a, const pare_weight *b)
+bool pare_same_weight(const pare_weight *a, const pare_weight *b)
 {
     if (!pare_has(a) || !pare_has(b)) return pare_has(a) == pare_has(b);
     if (a->dtype != b->dtype || a->rows != b->rows || a->cols != b->cols) return false;
@@ -9,27 +9,27 @@ bool same_weight(const pare_weight *a, const pare_weight *b)
     return memcmp(a->data, b->data, a->rows * a->cols * pare_dtype_size(a->dtype)) == 0;
 }
 
-bool same_norm(const pare_norm *a, const pare_norm *b)
+bool pare_same_norm(const pare_norm *a, const pare_norm *b)
 {
     if (a->kind == PARE_NORM_NONE && b->kind == PARE_NORM_NONE) return true;
     /* Only what the kind reads. */
     const bool divides = a->kind == PARE_NORM_LAYER || a->kind == PARE_NORM_RMS;
     if (divides && (a->divisor != b->divisor || a->shift != b->shift)) return false;
     return a->kind == b->kind && (a->kind == PARE_NORM_MEAN || a->eps == b->eps) &&
-           same_weight(&a->gain, &b->gain) && same_weight(&a->bias, &b->bias) &&
-           same_weight(&a->offset, &b->offset) && same_weight(&a->mean, &b->mean) &&
-           same_weight(&a->var, &b->var);
+           pare_same_weight(&a->gain, &b->gain) && pare_same_weight(&a->bias, &b->bias) &&
+           pare_same_weight(&a->offset, &b->offset) && pare_same_weight(&a->mean, &b->mean) &&
+           pare_same_weight(&a->var, &b->var);
 }
 
-static bool same_skip(const pare_skip *a, const pare_skip *b)
+bool pare_same_skip(const pare_skip *a, const pare_skip *b)
 {
     const bool weightless = a->kind == PARE_SKIP_NONE || a->kind == PARE_SKIP_IDENTITY;
-    return a->kind == b->kind && (weightless || same_weight(&a->w, &b->w));
+    return a->kind == b->kind && (weightless || pare_same_weight(&a->w, &b->w));
 }
 
 static bool same_dense(const pare_dense *a, const pare_dense *b)
 {
-    return same_weight(&a->w, &b->w) && same_weight(&a->b, &b->b);
+    return pare_same_weight(&a->w, &b->w) && pare_same_weight(&a->b, &b->b);
 }
 
 static bool same_head(const pare_head *a, const pare_head *b)
@@ -43,23 +43,23 @@ static pare_attn_kind function_of(pare_attn_kind k)
     return k == PARE_ATTN_POLY ? PARE_ATTN_EXACT : k;
 }
 
-bool same_attn(const pare_attn *a, const pare_attn *b)
+bool pare_same_attn(const pare_attn *a, const pare_attn *b)
 {
     if (function_of(a->kind) != function_of(b->kind)) return false;
     if (a->kind == PARE_ATTN_NONE) return true;
     if (a->din != b->din || a->dout != b->dout || a->nheads != b->nheads) return false;
     for (size_t h = 0; h < a->nheads; h++)
         if (!same_head(&a->heads[h], &b->heads[h])) return false;
-    return same_weight(&a->wq, &b->wq) && same_weight(&a->bq, &b->bq) &&
-           same_weight(&a->wk, &b->wk) && same_weight(&a->bk, &b->bk) &&
-           same_weight(&a->wv, &b->wv) && same_weight(&a->bv, &b->bv) &&
-           same_weight(&a->wo, &b->wo) && same_weight(&a->bo, &b->bo) &&
-           same_weight(&a->freqs, &b->freqs) && same_weight(&a->matrix, &b->matrix) &&
-           same_weight(&a->mix, &b->mix) && same_norm(&a->in_norm, &b->in_norm) &&
-           same_norm(&a->out_norm, &b->out_norm) && same_skip(&a->skip, &b->skip);
+    return pare_same_weight(&a->wq, &b->wq) && pare_same_weight(&a->bq, &b->bq) &&
+           pare_same_weight(&a->wk, &b->wk) && pare_same_weight(&a->bk, &b->bk) &&
+           pare_same_weight(&a->wv, &b->wv) && pare_same_weight(&a->bv, &b->bv) &&
+           pare_same_weight(&a->wo, &b->wo) && pare_same_weight(&a->bo, &b->bo) &&
+           pare_same_weight(&a->freqs, &b->freqs) && pare_same_weight(&a->matrix, &b->matrix) &&
+           pare_same_weight(&a->mix, &b->mix) && pare_same_norm(&a->in_norm, &b->in_norm) &&
+           pare_same_norm(&a->out_norm, &b->out_norm) && pare_same_skip(&a->skip, &b->skip);
 }
 
-bool same_ffn(const pare_ffn *a, const pare_ffn *b)
+bool pare_same_ffn(const pare_ffn *a, const pare_ffn *b)
 {
     if (a->kind != b->kind) return false;
     if (a->kind == PARE_FFN_NONE) return true;
@@ -67,34 +67,37 @@ bool same_ffn(const pare_ffn *a, const pare_ffn *b)
         return false;
     for (size_t l = 0; l < a->nlayers; l++)
         if (!same_dense(&a->layers[l], &b->layers[l])) return false;
-    return same_norm(&a->in_norm, &b->in_norm) && same_norm(&a->out_norm, &b->out_norm) &&
-           same_skip(&a->skip, &b->skip);
+    return pare_same_norm(&a->in_norm, &b->in_norm) && pare_same_norm(&a->out_norm, &b->out_norm) &&
+           pare_same_skip(&a->skip, &b->skip);
 }
 
 static bool same_stem(const pare_stem *a, const pare_stem *b)
 {
     return a->ids == b->ids && a->width == b->width && a->vocab == b->vocab &&
-           same_weight(&a->embedding, &b->embedding) && a->pos.kind == b->pos.kind &&
-           same_weight(&a->pos.table, &b->pos.table) && a->pos.base == b->pos.base &&
+           pare_same_weight(&a->embedding, &b->embedding) && a->pos.kind == b->pos.kind &&
+           pare_same_weight(&a->pos.table, &b->pos.table) &&
+           (a->pos.kind != PARE_POS_SINUSOIDAL || a->pos.base == b->pos.base) &&
            a->pos.interleaved == b->pos.interleaved && a->pos.after_map == b->pos.after_map &&
-           same_dense(&a->map, &b->map) && same_norm(&a->norm, &b->norm);
+           same_dense(&a->map, &b->map) && pare_same_norm(&a->norm, &b->norm);
 }
 
 static bool same_pattern(const pare_pattern *a, const pare_pattern *b)
 {
-    return a->kind == b->kind && a->window == b->window && a->sinks == b->sinks &&
-           a->self_loops == b->self_loops && a->expander_degree == b->expander_degree &&
-           a->expander_seed == b->expander_seed;
+    if (a->kind != b->kind) return false;
+    if (a->kind == PARE_WINDOW) return a->window == b->window && a->sinks == b->sinks;
+    if (a->kind != PARE_GRAPH) return true;
+    return a->self_loops == b->self_loops && a->expander_degree == b->expander_degree &&
+           (a->expander_degree == 0 || a->expander_seed == b->expander_seed);
 }
 
 static bool same_top(const pare_top *a, const pare_top *b)
 {
-    return same_norm(&a->norm, &b->norm) && a->pool == b->pool &&
+    return pare_same_norm(&a->norm, &b->norm) && a->pool == b->pool &&
            same_dense(&a->dense, &b->dense) && a->act == b->act && a->tied == b->tied &&
            same_dense(&a->out, &b->out);
 }
 
-const char *ends_differ(const pare_model *f, const pare_model *g)
+const char *pare_ends_differ(const pare_model *f, const pare_model *g)
 {
     if (!same_stem(&f->stem, &g->stem)) return "the stems differ";
     if (!same_pattern(&f->pattern, &g->pattern)) return "the patterns differ";
