@@ -309,7 +309,7 @@ int cmd_depth(int argc, char **argv)
          .kind = OPT_CHOICE,
          .to = &o.kind,
          .metavar = "W",
-         .help = "instead:",
+         .help = "",
          .choices = pare_depth_kind_names},
         {.name = "select",
          .kind = OPT_CHOICE,
