@@ -15,6 +15,7 @@
 #ifndef PARE_DEPTH_H
 #define PARE_DEPTH_H
 #include <pare/ball.h>
+#include <pare/collapse.h>
 
 /* What may stand in the place of attention: the kinds of model.h from ZERO to POOL. */
 enum { PARE_DEPTH_KINDS = PARE_ATTN_POOL - PARE_ATTN_ZERO + 1 };
@@ -76,13 +77,9 @@ PARE_MUST_USE pare_status pare_depth(pare_model **out, pare_depth_report *report
 
 /* ---- one layer in the place of all ----------------------------------------------------------- */
 
-/* Of a pure residual attention network (no feed-forward layers, no norms in its blocks):
- * "identity", "keep", "keepbias", "parallel", "uniform", "uniform+keep", "parallel+uniform",
- * "rankone", "umix", NULL. */
-const char *const *pare_depth_one_names(void);
-
+/* Of a pure residual attention network (no feed-forward layers, no norms in its blocks). */
 typedef struct pare_depth_one_opts {
-    size_t which; /* its number among the names */
+    pare_collapse which;
     size_t keep; /* keep, keepbias, uniform+keep: which block; PARE_DEPTH_UNSET: the best on data */
 } pare_depth_one_opts;
 

@@ -58,9 +58,10 @@ static pare_status read_list(cli *c, depth_opts *o)
 
 static pare_status settle_one(cli *c, depth_opts *o)
 {
-    const char *const *const names = pare_depth_one_names();
-    while (names[o->one.which] && strcmp(names[o->one.which], o->one_layer) != 0) o->one.which++;
-    if (!names[o->one.which])
+    size_t k = 0;
+    while (k < PARE_ONES && strcmp(pare_collapse_names[k], o->one_layer) != 0) k++;
+    o->one.which = (pare_collapse)k;
+    if (k == PARE_ONES)
         return pare_fail(&c->err, PARE_ERR_USAGE,
                          "--one-layer %s: not one of identity, keep, keepbias, parallel, uniform, "
                          "uniform+keep, parallel+uniform, rankone, umix",
@@ -314,7 +315,7 @@ int cmd_depth(int argc, char **argv)
          .kind = OPT_CHOICE,
          .to = &o.kind,
          .metavar = "W",
-         .help = "instead:",
+         .help = "",
          .choices = pare_depth_kind_names},
         {.name = "select",
          .kind = OPT_CHOICE,

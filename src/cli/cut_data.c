@@ -75,7 +75,7 @@ pare_status cut_data_load(cli *c, cut_data *out, const pare_model *m, const char
 /* By content: a copy is no other data. */
 static pare_status same_file(bool *same, const char *a, const char *b, pare_err *err)
 {
-    char x[PARE_SHA256_HEX], y[PARE_SHA256_HEX];
+    char x[PARE_SHA256_HEX] = "", y[PARE_SHA256_HEX] = "";
     pare_status st = pare_sha256_file(x, a, err);
     if (!st) st = pare_sha256_file(y, b, err);
     *same = !st && strcmp(x, y) == 0;

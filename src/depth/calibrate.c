@@ -162,7 +162,7 @@ static void mean_queries(layer *l)
 
 static pare_status one_input(layer *layers, size_t n, const pass *p, wanted what, bool second)
 {
-    streams s;
+    streams s = {0};
     pare_status st = streams_of(&s, p->a, p->m, p->in, p->exec, p->err);
     for (size_t k = 0; !st && k < n; k++) {
         layer *const l = &layers[k];

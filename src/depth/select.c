@@ -52,7 +52,7 @@ static pare_status ways_on_input(double *err2, const choice *c, size_t i, const 
 {
     const pare_input *const in = &c->data->in[i];
     pare_model m;
-    streams s;
+    streams s = {0};
     pare_status st = way_model(&m, c, base, a);
     if (!st) st = streams_of(&s, a, &m, in, c->exec, c->err);
     for (size_t w = 0; !st && w < count; w++) {
