@@ -36,7 +36,7 @@ static inline bool has_heads(const pare_attn *at)
 static inline void replace(maker *k, pare_attn *at)
 {
     if (at->kind == PARE_ATTN_NONE) return;
-    switch (pick(k, 7)) {
+    switch (pick(k, 9)) {
     case 0:
         become_zero(at);
         break;
@@ -52,6 +52,13 @@ static inline void replace(maker *k, pare_attn *at)
         break;
     case 5: /* other queries */
         if (has_heads(at) && pare_has(&at->wq)) at->wq = matrix(k, at->wq.rows, at->wq.cols);
+        break;
+    case 6: /* other values */
+        if (has_heads(at)) at->wv = matrix(k, at->wv.rows, at->wv.cols);
+        break;
+    case 7:
+        if (has_heads(at) && pare_has(&at->wq) && k->m->pattern.kind == PARE_FULL)
+            at->kind = at->kind == PARE_ATTN_MEANQ ? PARE_ATTN_EXACT : PARE_ATTN_MEANQ;
         break;
     default:
         break; /* stays */

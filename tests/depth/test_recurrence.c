@@ -2,8 +2,7 @@
  * refute. */
 #include "depth_kinds.h"
 
-/* ---- soundness on models of every kind
- * ------------------------------------------------------------ */
+/* ---- soundness on models of every kind ------------------------------------------------------ */
 
 static depth_domain domain_of(const pare_input *in, bool measure)
 {
@@ -70,8 +69,7 @@ static void no_input_is_beyond_the_bound_whatever_the_model(void **state)
     assert_true(finite > 330 && tight > 40);
 }
 
-/* ---- exact cases
- * ---------------------------------------------------------------------------------- */
+/* ---- exact cases ---------------------------------------------------------------------------- */
 
 static void a_model_is_at_no_distance_from_itself(void **state)
 {
@@ -160,8 +158,7 @@ static void for_the_worst_weights_the_bounds_are_met(void **state)
     assert_le(tightness(ONE_UNIFORM, .003, 1, true), 1.2);
 }
 
-/* ---- all token sequences
- * --------------------------------------------------------------------------- */
+/* ---- all token sequences -------------------------------------------------------------------- */
 
 #define BERT "../shared/data/models/bert_sst_3layer.safetensors"
 

@@ -16,8 +16,7 @@ typedef struct trial {
     pare_mat q[2]; /* bases of both widths */
 } trial;
 
-/* ---- the sublayer alone
- * ------------------------------------------------------------------------------- */
+/* ---- the sublayer alone --------------------------------------------------------------------- */
 
 static pare_model *sublayer(const pare_model *from, bool ffn)
 {
@@ -109,8 +108,7 @@ static void run(trial *t, double *out, const pare_model *m, const double *x)
     assert_ok(pare_forward_f64(out, m, &in, NULL, NULL, &err), &err);
 }
 
-/* ---- what must hold
- * ----------------------------------------------------------------------------------- */
+/* ---- what must hold ------------------------------------------------------------------------- */
 
 static void assert_within(const pare_mat *seen, const pare_mat *bound, uint64_t seed, size_t way,
                           const char *what)
@@ -184,8 +182,7 @@ static void some_graph(trial *t, pare_rng *r)
     t->graph = g;
 }
 
-/* ---- attention
- * ------------------------------------------------------------------------------------------ */
+/* ---- attention ------------------------------------------------------------------------------ */
 
 static bool same_bits(const pare_model *f, const pare_model *g)
 {
@@ -299,9 +296,135 @@ static void sharp_attention_stays_within_its_step(void **state)
     assert_true(count == 500 * 12 * RULERS_TRIED);
 }
 
-/* ---- FFN
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- corners -------------------------------------------------------------------------------- */
+
+static pare_weight put(pare_model *m, size_t rows, size_t cols, const double *v)
+{
+    double *const to = net_room(m, rows * cols);
+    memcpy(to, v, rows * cols * sizeof *v);
+    return (pare_weight){PARE_F64, rows, cols, to};
+}
+
+/* f at X and g at Y, in all rulers but the basis. */
+static void check_pair(trial *t, bool same, sight s, bool about_zero, uint64_t name)
+{
+    const char *why = NULL;
+    eff_attn fe, ge;
+    assert_true(effective_attn(&t->k, &fe, &t->f->blocks[0].attn, t->din, &why));
+    assert_true(effective_attn(&t->k, &ge, &t->g->blocks[0].attn, t->din, &why));
+    const attn_pair p = attn_pair_of(&t->k, &fe, &ge, same);
+    run(t, t->fx, t->f, t->x);
+    run(t, t->gy, t->g, t->y);
+    for (size_t w = 0; w < 3; w++) {
+        const ruler in = ruler_plain((ruler_kind)w, t->din);
+        track at = {in, reach_of(t, &in, t->x), reach_of(t, &in, t->y),
+                    distance_of(t, &in, t->x, t->y)};
+        if (about_zero) { /* the same tokens, known less well */
+            at.x.w = at.y.w = size_of(t, &in, t->x, &(imat){calc_mat(&t->k, 1, t->din), {0}});
+            at.x.c = at.y.c = imat_zero(&t->k, 1, t->din);
+        }
+        const track said = walk_attention(&t->k, &p, &in, &at, s);
+        double tight = 0;
+        check(t, &said, name, w, &tight);
+    }
+}
+
+static trial small_trial(const net_shape *s, size_t n)
+{
+    pare_rng r = pare_rng_at(0, 0);
+    trial t = {.k = {pare_arena_new(), NULL, PARE_OK}, .n = n, .din = s->d, .dout = s->d};
+    t.f = net_of(&r, s);
+    return t;
+}
+
+static void trial_end(trial *t)
+{
+    assert_int_equal(t->k.st, PARE_OK);
+    pare_model_free(t->g);
+    pare_model_free(t->f);
+    pare_arena_free(t->k.a);
+}
+
+/* Token 0 sees nobody, token 1 sees both. */
+static void a_row_that_sees_nothing_gives_nothing(void **state)
+{
+    (void)state;
+    static size_t ptr[] = {0, 0, 2};
+    static uint32_t idx[] = {0, 1};
+    static pare_graph graph = {2, ptr, idx};
+    const net_shape s = {.layers = 1,
+                         .heads = 1,
+                         .d = 1,
+                         .eta = 0,
+                         .beta = 1,
+                         .no_skip = true,
+                         .pattern = PARE_GRAPH};
+    const sight sees = {false, false};
+    const double one = 1, zero = 0;
+    /* all tokens alike: x_i V stands for P X V, but not where nothing is seen */
+    trial t = small_trial(&s, 2);
+    t.graph = &graph;
+    t.f->pattern.self_loops = false;
+    t.f->blocks[0].attn.wv = put(t.f, 1, 1, &one);
+    t.g = net_clone(t.f);
+    become_zero(&t.g->blocks[0].attn);
+    t.g->blocks[0].attn.kind = PARE_ATTN_LINEAR;
+    t.g->blocks[0].attn.matrix = put(t.g, 1, 1, &one);
+    t.x[0] = t.x[1] = t.y[0] = t.y[1] = 3;
+    check_pair(&t, false, sees, false, 1);
+    check_pair(&t, false, sees, true, 1);
+    /* a value bias, and the same number as an output bias */
+    t.f->blocks[0].attn.wv = put(t.f, 1, 1, &zero);
+    t.f->blocks[0].attn.bv = put(t.f, 1, 1, &one);
+    t.g->blocks[0].attn.matrix = put(t.g, 1, 1, &zero);
+    t.g->blocks[0].attn.bo = put(t.g, 1, 1, &one);
+    check_pair(&t, false, sees, false, 2);
+    trial_end(&t);
+}
+
+/* Keys that turn by pi from token to token, queries and keys from entry 0, values from entry 1. */
+static void turning_keys_differ_where_tokens_do_not(void **state)
+{
+    (void)state;
+    const net_shape s = {.layers = 1, .heads = 1, .d = 2, .eta = 0, .beta = .1, .no_skip = true};
+    const double first[] = {1, 0, 0, 0}, second[] = {0, 0, 0, 1}, pi = 3.14159265358979312;
+    const double x[] = {1, 1, 1, -1};
+    trial t = small_trial(&s, 2);
+    pare_attn *const at = &t.f->blocks[0].attn;
+    at->wq = at->wk = put(t.f, 2, 2, first);
+    at->wv = put(t.f, 2, 2, second);
+    at->heads[0].planes = 1;
+    at->freqs = put(t.f, 1, 1, &pi);
+    t.f->stem.pos.kind = PARE_POS_ROTARY;
+    memcpy(t.x, x, sizeof x);
+    memcpy(t.y, x, sizeof x);
+    t.g = all_uniform(t.f);
+    check_pair(&t, false, (sight){true, true}, false, 3);
+    pare_model_free(t.g);
+    t.g = net_clone(t.f); /* the same head where entry 0 has moved */
+    t.y[0] = t.y[2] = 1.5;
+    at->wv = t.g->blocks[0].attn.wv = put(t.f, 2, 2, (const double[]){0, 0, 0, 50});
+    check_pair(&t, true, (sight){true, true}, false, 4);
+    trial_end(&t);
+}
+
+/* Each token's own query against the mean of all. */
+static void a_mean_query_is_not_ones_own(void **state)
+{
+    (void)state;
+    const net_shape s = {
+        .layers = 1, .heads = 1, .d = 1, .eta = .3, .beta = 1, .no_skip = true, .law = LAW_ALL_ETA};
+    for (size_t swap = 0; swap < 2; swap++) {
+        trial t = small_trial(&s, 2);
+        t.g = net_clone(t.f);
+        (swap ? t.f : t.g)->blocks[0].attn.kind = PARE_ATTN_MEANQ;
+        t.x[0] = t.y[0] = 1, t.x[1] = t.y[1] = -1;
+        check_pair(&t, false, (sight){true, true}, false, 5);
+        trial_end(&t);
+    }
+}
+
+/* ---- FFN ------------------------------------------------------------------------------------ */
 
 static void an_ffn_stays_within_its_step(void **state)
 {
@@ -350,6 +473,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attention_stays_within_its_step),
         cmocka_unit_test(sharp_attention_stays_within_its_step),
+        cmocka_unit_test(a_row_that_sees_nothing_gives_nothing),
+        cmocka_unit_test(turning_keys_differ_where_tokens_do_not),
+        cmocka_unit_test(a_mean_query_is_not_ones_own),
         cmocka_unit_test(an_ffn_stays_within_its_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
