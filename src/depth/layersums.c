@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- sums over the heads
- * --------------------------------------------------------------------------- */
+/* ---- sums over the heads -------------------------------------------------------------------- */
 
 pare_mat builder_mat(builder *k, size_t rows, size_t cols)
 {
@@ -88,8 +87,7 @@ pare_mat chain_bias(builder *k)
     return bias;
 }
 
-/* ---- calibration
- * --------------------------------------------------------------------------------------- */
+/* ---- calibration ---------------------------------------------------------------------------- */
 
 typedef struct mean_taker {
     builder *k;

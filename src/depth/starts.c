@@ -3,8 +3,7 @@
 #include "starts.h"
 #include <math.h>
 
-/* ---- sets
- * ---------------------------------------------------------------------------------------- */
+/* ---- sets ----------------------------------------------------------------------------------- */
 
 typedef struct limits {
     pare_mat lo, hi; /* 1 x columns */
@@ -116,8 +115,7 @@ static reach reach_sum(calc *k, const reach *a, const reach *b)
     return (reach){imat_sum(k, &a->c, &b->c), up_plus(k, &a->w, &b->w), up_plus(k, &a->d, &b->d)};
 }
 
-/* ---- the stem
- * -------------------------------------------------------------------------------------- */
+/* ---- the stem ------------------------------------------------------------------------------- */
 
 typedef struct stem_map {
     bool mapped;
@@ -194,8 +192,7 @@ bool start_reach(calc *k, reach *out, const ruler *at, const pare_model *m, cons
     return true;
 }
 
-/* ---- bases
- * ------------------------------------------------------------------------------------------ */
+/* ---- bases ---------------------------------------------------------------------------------- */
 
 /* Inputs of each length 1, 2, 4, ... LONGEST: in long ones the mean over the tokens, which
  * attention adds, hardly moves. */

@@ -32,8 +32,7 @@ static imat act_row(calc *k, pare_act a, const imat *x)
     return y;
 }
 
-/* ---- intervals of a row of units
- * ------------------------------------------------------------------ */
+/* ---- intervals of a row of units ------------------------------------------------------------ */
 
 typedef struct span {
     pare_mat lo, hi; /* 1 x units */
@@ -119,8 +118,7 @@ static span values(calc *k, pare_act a, const span *s)
     return out;
 }
 
-/* ---- BOX
- * ------------------------------------------------------------------------------------------ */
+/* ---- BOX ------------------------------------------------------------------------------------ */
 
 /* What a set of tokens does to the units: a span for every layer that an activation follows (for a
  * gated FFN: of gate and up), the centre behind it, and the Jacobian's enclosure. */
@@ -244,8 +242,7 @@ static track box_step(calc *k, const eff_ffn *f, const ruler *out, const track *
     return n;
 }
 
-/* ---- one number
- * ------------------------------------------------------------------------------------- */
+/* ---- one number ----------------------------------------------------------------------------- */
 
 /* Largest unit of a layer over the set: |c w + b|_max + size of w. */
 static pare_ub largest_unit(calc *k, const ruler *in, const imat *w, const imat *b, const reach *r,
@@ -325,8 +322,7 @@ track walk_ffn(calc *k, const eff_ffn *f, const ruler *out, const track *t)
     return t->at.kind == RULER_BOX ? box_step(k, f, out, t) : number_step(k, f, out, t);
 }
 
-/* ---- the head
- * ----------------------------------------------------------------------------------------- */
+/* ---- the head ------------------------------------------------------------------------------- */
 
 pare_mat walk_top(calc *k, const eff_ffn *f, const track *t)
 {
