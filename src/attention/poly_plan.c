@@ -358,7 +358,7 @@ static void stay_exact(const search *s)
         snprintf(p->why, sizeof p->why, "exact: centred logits may reach %.3g", p->B.v);
     else if (s->best.kind != PARE_POLY_EXACT)
         snprintf(p->why, sizeof p->why,
-                 "exact: %zu tokens are too few, degree %zu (%zu features) would be %.2g times "
+                 "exact: %zu tokens are too few, degree %zu (%zu features) would be %.3g times "
                  "slower",
                  p->n, s->best.degree, pare_monomials_count(p->d, s->best.degree),
                  s->best.work / s->exact);
@@ -449,5 +449,9 @@ pare_status pare_poly_plan_f32(pare_poly_plan *out, pare_arena *a, const pare_ma
     const double n = (double)out->n;
     search s = {.o = opts, .p = out, .pairs = out->causal ? n * n / 2 : n * n};
     s.exact = poly_exact_work(s.pairs, out->d, dv);
+    if (s.exact < CALL_WORK && !opts->always) { /* not even worth a plan */
+        snprintf(out->why, sizeof out->why, "exact: %zu tokens are too few", out->n);
+        return PARE_OK;
+    }
     return decide(&s, a, q, k, exec, err);
 }

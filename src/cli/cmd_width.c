@@ -501,7 +501,7 @@ int cmd_width(int argc, char **argv)
         .command = "width",
         .args = "MODEL --data G --dim D -o OUT",
         .about = "Makes a model narrower and proves what that costs: graph transformers on their\n"
-                 "graph; language models and encoders on text (auto, slice, svd).",
+                 "graph; language models and encoders on text (auto, qk, slice, svd).",
         .example = "width model.safetensors --data board.npz --dim 8 -o small.safetensors",
         .own = own,
         .nown = sizeof own / sizeof *own,

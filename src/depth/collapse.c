@@ -1,98 +1,70 @@
-/* pare_depth_one_layer: one of the collapses of onelayer.c. Which layer a collapse keeps is asked
- * or found: never taken for granted to be the last one. */
-#include "cut.h"
-#include "onelayer.h"
-#include <math.h>
+/* The door to the theorems of this room (theory.h) for those who look at depth from outside. */
+#include "theory.h"
+#include <pare/collapse.h>
+#include <string.h>
 
-const char *const *pare_depth_one_names(void)
+const char *const pare_collapse_names[] = {
+    "identity",         "keep",    "keepbias", "parallel", "uniform", "uniform+keep",
+    "parallel+uniform", "rankone", "umix",     NULL};
+
+static depth_one one_of(pare_collapse k)
 {
-    return depth_one_names;
+    static const depth_one same[PARE_ONES] = {ONE_IDENTITY,         ONE_KEEP,    ONE_KEEPBIAS,
+                                              ONE_PARALLEL,         ONE_UNIFORM, ONE_UNIFORM_KEEP,
+                                              ONE_PARALLEL_UNIFORM, ONE_RANKONE, ONE_UMIX};
+    return same[k];
 }
 
-bool pare_depth_one_needs_data(const pare_depth_one_opts *o)
-{
-    const depth_one k = (depth_one)o->which;
-    return k == ONE_KEEPBIAS || k == ONE_RANKONE || (keeps_one(k) && o->keep == PARE_DEPTH_UNSET);
-}
-
-/* Squares of h - h' and of h: the hidden rows that the head reads. */
-static pare_status add_squares(double *err2, double *size2, const pare_model *f,
-                               const pare_model *g, const pare_input *in, const pare_exec *exec,
+pare_status pare_collapse_make(pare_model **out, const pare_model *in, pare_collapse kind,
+                               size_t keep, const pare_inputs *calib, const pare_exec *exec,
                                pare_err *err)
 {
-    pare_arena *const a = pare_arena_new();
-    const pare_model s[2] = {section_hidden(f), section_hidden(g)};
-    const size_t n = pare_output_rows(&s[0], in) * pare_model_outputs(&s[0]);
-    double *const y = a ? pare_alloc(a, n + 1, sizeof *y) : NULL;
-    double *const z = a ? pare_alloc(a, n + 1, sizeof *z) : NULL;
-    pare_status st = y && z ? PARE_OK : pare_no_memory(err);
-    if (!st) st = pare_forward_f64(y, &s[0], in, NULL, exec, err);
-    if (!st) st = pare_forward_f64(z, &s[1], in, NULL, exec, err);
-    for (size_t i = 0; !st && i < n; i++) {
-        *err2 += (y[i] - z[i]) * (y[i] - z[i]);
-        *size2 += y[i] * y[i];
-    }
-    pare_arena_free(a);
+    const depth_one_opts o = {.kind = one_of(kind), .keep = keep, .calib = calib, .exec = exec};
+    return depth_one_layer(out, in, &o, err);
+}
+
+pare_status pare_collapse_apriori(pare_collapse_bound *out, const pare_model *f,
+                                  const pare_model *g, double phi0, const pare_exec *exec,
+                                  pare_err *err)
+{
+    const depth_domain box = {.phi0 = phi0, .diam0 = -1};
+    depth_bound b = {.bound = pare_ub_inf(), .difference = pare_ub_inf()};
+    const pare_status st = depth_apriori(&b, f, g, &box, exec, err);
+    out->bound = b.bound;
+    out->difference = b.difference;
+    memcpy(out->why, b.why, sizeof out->why);
     return st;
 }
 
-static pare_status error_of(double *out, const pare_model *f, const pare_model *g,
-                            const pare_inputs *data, const pare_exec *exec, pare_err *err)
+pare_status pare_collapse_rank(double *log_bound, const pare_model *f, double phi0, double diam0,
+                               const pare_exec *exec, pare_err *err)
 {
-    double err2 = 0, size2 = 0;
-    pare_status st = PARE_OK;
-    *out = NAN;
-    if (!data || data->n == 0) return PARE_OK;
-    for (size_t i = 0; !st && i < data->n; i++)
-        st = add_squares(&err2, &size2, f, g, &data->in[i], exec, err);
-    *out = size2 > 0 ? sqrt(err2 / size2) : 0;
+    const depth_domain box = {.phi0 = phi0, .diam0 = diam0};
+    depth_rank r;
+    const pare_status st = depth_rank_collapse(&r, f, &box, exec, err);
+    if (st) return st;
+    *log_bound = r.log_bound[0] < r.log_bound[1] ? r.log_bound[0] : r.log_bound[1];
+    return PARE_OK;
+}
+
+pare_status pare_collapse_lower(double *lb, const double (*layers)[2], size_t nlayers, double box,
+                                size_t grid, pare_err *err)
+{
+    depth_lower out = {0};
+    const pare_status st = depth_lower_bound(&out, layers, nlayers, box, grid, err);
+    *lb = out.lb;
     return st;
 }
 
-/* *out is replaced by the collapse that keeps block b if that one is better. */
-static pare_status try_keeping(pare_model **out, pare_depth_one_report *r, const pare_model *in,
-                               const pare_inputs *data, depth_one_opts o, size_t b, pare_err *err)
+pare_collapse_printed pare_collapse_paper(double eta, double phi0, size_t heads, size_t layers)
 {
-    pare_model *g = NULL;
-    double off = NAN;
-    o.keep = b;
-    pare_status st = depth_one_layer(&g, in, &o, err);
-    if (!st) st = error_of(&off, in, g, data, o.exec, err);
-    if (!st && (!*out || off < r->error_est)) {
-        pare_model_free(*out);
-        *out = g;
-        *r = (pare_depth_one_report){b, off};
-        return PARE_OK;
-    }
-    pare_model_free(g);
-    return st;
-}
-
-pare_status pare_depth_one_layer(pare_model **out, pare_depth_one_report *report,
-                                 const pare_model *in, const pare_inputs *data,
-                                 const pare_depth_one_opts *opts, const pare_exec *exec,
-                                 pare_err *err)
-{
-    const depth_one_opts o = {.kind = (depth_one)opts->which, .calib = data, .exec = exec};
-    const bool keeps = keeps_one(o.kind), found = keeps && opts->keep == PARE_DEPTH_UNSET;
-    pare_status st = PARE_OK;
-    PARE_ASSERT(opts->which < ONES);
-    *out = NULL;
-    *report = (pare_depth_one_report){PARE_DEPTH_UNSET, NAN};
-    if (!keeps && opts->keep != PARE_DEPTH_UNSET)
-        return pare_fail(err, PARE_ERR_USAGE, "one layer '%s' keeps none of the layers",
-                         depth_one_names[o.kind]);
-    if (pare_depth_one_needs_data(opts) && (!data || data->n == 0))
-        return pare_fail(err, PARE_ERR_USAGE, "one layer '%s' needs data%s",
-                         depth_one_names[o.kind], found ? ", or which layer to keep" : "");
-    if (!found) st = try_keeping(out, report, in, data, o, keeps ? opts->keep : 0, err);
-    for (size_t b = 0; found && !st && b < in->nblocks; b++)
-        if (in->blocks[b].attn.kind != PARE_ATTN_NONE)
-            st = try_keeping(out, report, in, data, o, b, err);
-    if (!st && !*out) st = pare_fail(err, PARE_ERR_INPUT, "the model has no attention layer");
-    if (!keeps) report->keep = PARE_DEPTH_UNSET;
-    if (!st) return PARE_OK;
-    pare_model_free(*out);
-    *out = NULL;
-    return st;
+    const depth_paper p = depth_paper_of(eta, phi0, heads, layers);
+    return (pare_collapse_printed){.eta = p.eta,
+                                   .phi0 = p.phi0,
+                                   .eps = p.eps,
+                                   .c = p.k,
+                                   .a = p.a,
+                                   .holds = p.holds,
+                                   .bound = p.bound,
+                                   .claim = p.claim};
 }

@@ -244,10 +244,11 @@ pare_status choice_make(kinds out, const choice *c, const kinds as, const bool *
     for (size_t l = 0; l < c->n; l++) {
         out[l] = PARE_ATTN_EXACT;
         free += !keep[l];
+        const bool known = c->loo && as[l] != PARE_ATTN_EXACT;
         if (how == PARE_DEPTH_INFLUENCE)
             cost[l] = c->layers[l].influence;
         else
-            cost[l] = as[l] == PARE_ATTN_EXACT ? NAN : c->loo[l][as[l] - PARE_ATTN_ZERO];
+            cost[l] = known ? c->loo[l][as[l] - PARE_ATTN_ZERO] : NAN;
     }
     PARE_ASSERT(gone <= free);
     if (gone == free || how == PARE_DEPTH_LOO || how == PARE_DEPTH_INFLUENCE) {

@@ -72,6 +72,7 @@ static bool any_rotary(const eff_attn *e)
 attn_pair attn_pair_of(calc *k, const eff_attn *f, const eff_attn *g, bool same)
 {
     attn_pair p = {.f = f, .g = g, .same = same};
+    if (k->st) return p;
     const bool turning = !same && (any_rotary(f) || any_rotary(g));
     p.paired = f->nheads > 0 && f->nheads == g->nheads && !turning;
     p.npowers = f->npowers > g->npowers ? f->npowers : g->npowers;

@@ -272,12 +272,15 @@ static void reasons_for_exact_attention_are_given(void **state)
     pare_poly_report r;
     pare_err err = {0};
     head_case h = poly_case(a, 300, 8, 4, CENTRED, 0.1, 31);
-    reference(&h, &FULL, NULL);
     assert_ok(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, &FULL, NULL, &o, NULL, &err), &err);
     assert_true(r.kind == PARE_POLY_EXACT && r.rows_exact == 300);
     assert_contains(r.why, "exact: 300 tokens are too few");
+    h = poly_case(a, 700, 8, 4, CENTRED, 0.1, 31);
+    reference(&h, &FULL, NULL);
+    assert_ok(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, &FULL, NULL, &o, NULL, &err), &err);
+    assert_contains(r.why, "exact: 700 tokens are too few, degree 3 (165 features) would be");
     check_bound(&h, &FULL, NULL);
-    h = poly_case(a, 300, 8, 4, CENTRED, 9, 32); /* logits to about 100 */
+    h = poly_case(a, 1000, 8, 4, CENTRED, 9, 32); /* logits to about 100 */
     reference(&h, &FULL, NULL);
     assert_ok(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, &FULL, NULL, &o, NULL, &err), &err);
     assert_contains(r.why, "exact: centred logits may reach");

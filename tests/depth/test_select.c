@@ -170,7 +170,7 @@ static void block_influence_is_that_of_whole_blocks(void **state)
     taps k = {0};
     pare_depth_report r;
     stage_open(&s, PARE_RANDOM_GPT, 4, 12);
-    const pare_trace trace = {on_tap, &k};
+    const pare_trace trace = {.fn = on_tap, .self = &k};
     for (size_t i = 0; i < s.set.n; i++) {
         pare_mat y = outputs(&s, s.m, &s.set.in[i]);
         assert_ok(pare_forward_f64(y.v, s.m, &s.set.in[i], &trace, NULL, &s.err), &s.err);
