@@ -7,6 +7,7 @@
  * which is from the front for the first and from the end for the second; a state is kept in the
  * unit of its last chunk, so that it only ever fades. Chunks are cut into at most STRETCHES, by
  * their number alone, whose sums the threads take first: same bits for any number of threads.
+ * The centre of the keys moves with their mean: the mean of dk is taken from it at the end.
  * Rows that were computed exactly go back through the exact kernel. */
 #include "backward_tiled.h"
 #include "poly_back.h"
@@ -332,6 +333,22 @@ static bool all_exact(const poly_back *b)
     return b->w.plan->kind == PARE_POLY_EXACT || i == b->w.n;
 }
 
+static void sum_keys(double *sum, const pare_mat32 *dk)
+{
+    memset(sum, 0, dk->cols * sizeof *sum);
+    for (size_t j = 0; j < dk->rows; j++)
+        for (size_t c = 0; c < dk->cols; c++) sum[c] += (double)dk->v[j * dk->ld + c];
+}
+
+/* What the sweeps have added to dk loses its mean. */
+static void take_mean(pare_mat32 *dk, double *sum, const double *before)
+{
+    sum_keys(sum, dk);
+    for (size_t c = 0; c < dk->cols; c++) sum[c] = (sum[c] - before[c]) / (double)dk->rows;
+    for (size_t j = 0; j < dk->rows; j++)
+        for (size_t c = 0; c < dk->cols; c++) dk->v[j * dk->ld + c] -= (float)sum[c];
+}
+
 static pare_status sweeps(poly_back *b, const pare_poly_plan *plan, pare_arena *a,
                           const pare_exec *exec, pare_err *err)
 {
@@ -346,10 +363,14 @@ static pare_status sweeps(poly_back *b, const pare_poly_plan *plan, pare_arena *
     b->g = pare_alloc(a, b->w.n, b->w.cols4 * sizeof *b->g);
     if (plan->causal) b->du = pare_alloc(a, b->w.n, b->w.cols4 * sizeof *b->du);
     if (!b->g || (plan->causal && !b->du)) return pare_no_memory(err);
+    double *const sum = pare_alloc(a, 2 * b->w.d, sizeof *sum);
+    if (!sum) return pare_no_memory(err);
+    sum_keys(sum, &b->dk);
     for (size_t i = 0; b->exact && i < b->w.n; i++) /* its monomials may be beyond f32 */
         if (b->exact[i]) memset(b->w.qx + i * b->w.d, 0, b->w.d * sizeof *b->w.qx);
     st = run_sweep(b, false, exec, err);
     if (!st) st = run_sweep(b, true, exec, err);
+    if (!st) take_mean(&b->dk, sum + b->w.d, sum);
     return st ? st : exact_rows_back(b, exec, err);
 }
 

@@ -10,7 +10,8 @@
  *     d k'_j^e = w_j dS_e.u_j,  d u_j = w_j sum_e k'_j^e dS_e,  d log w_j = u_j.du_j,
  * and a direct pair adds t = w_j e^(q'_i.k'_j) g_i.u_j to d(q'_i.k'_j) and to d log w_j. Monomials
  * go back to their variables by the table from its end: x^e = x^parent x_var. Last,
- * dq = scale dq', dk = dk' + scale qc d log w.
+ * dq = scale dq', dk = dk' + scale qc d log w, and the mean of this dk is taken from all of them:
+ * that is what the centre of the keys gives back when it moves with their mean.
  *
  * Causal: S of the chunks before, summed from the front; dS of the chunks behind, from the end. */
 #include <pare/poly.h>
@@ -31,6 +32,7 @@ typedef struct job {
     double *state;      /* r x m: S, then dS */
     double *phi, *dphi; /* r */
     double *u, *out;    /* m */
+    double *before;     /* d: sum of dk */
     double *by;         /* r: A */
 } job;
 
@@ -245,6 +247,21 @@ static void clear_state(job *w)
     memset(w->state, 0, w->r * w->m * sizeof *w->state);
 }
 
+static void sum_keys(const job *w, double *sum)
+{
+    memset(sum, 0, w->d * sizeof *sum);
+    for (size_t j = 0; j < w->n; j++) add_times(sum, 1, pare_row(w->dk, j), w->d);
+}
+
+static void take_mean(job *w, const double *before)
+{
+    double *const sum = w->out;
+    sum_keys(w, sum);
+    add_times(sum, -1, before, w->d);
+    for (size_t j = 0; j < w->n; j++)
+        add_times(pare_row_mut(w->dk, j), -1 / (double)w->n, sum, w->d);
+}
+
 static void full_back(job *w)
 {
     add_keys(w, 0, w->n);
@@ -284,9 +301,10 @@ static bool take_room(job *w, pare_arena *a)
     w->by = pare_alloc(a, w->r, sizeof *w->by);
     w->u = pare_alloc(a, w->m, sizeof *w->u);
     w->out = pare_alloc(a, widest, sizeof *w->out);
+    w->before = pare_alloc(a, w->d, sizeof *w->before);
     if (pare_mul(&state, w->r, w->m)) w->state = pare_alloc(a, state, sizeof *w->state);
     return w->qs.v && w->ks.v && w->g.v && w->w && w->heavy && w->phi && w->dphi && w->by && w->u &&
-           w->out && w->state;
+           w->out && w->before && w->state;
 }
 
 pare_status pare_poly_backward_f64(pare_mat *dq, pare_mat *dk, pare_mat *dv, const pare_mat *dy,
@@ -322,10 +340,12 @@ pare_status pare_poly_backward_f64(pare_mat *dq, pare_mat *dk, pare_mat *dv, con
     const bool ok = a && take_room(&w, a);
     if (ok) {
         centre(&w);
+        sum_keys(&w, w.before);
         if (plan->causal)
             causal_back(&w);
         else
             full_back(&w);
+        take_mean(&w, w.before);
     }
     pare_arena_free(a);
     return ok ? PARE_OK : pare_no_memory(err);

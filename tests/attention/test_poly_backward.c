@@ -14,14 +14,27 @@ static grads grads_new(pare_arena *a, const poly_case *c)
     return g;
 }
 
+static void backward_to(grads *g, const poly_case *c)
+{
+    pare_err err = {0};
+    assert_ok(pare_poly_backward_f64(&g->dq, &g->dk, &g->dv, &c->dy, &c->plan, &c->q, &c->k, &c->v,
+                                     c->exact, c->chunk, &err),
+              &err);
+}
+
 static grads backward(pare_arena *a, const poly_case *c)
 {
     grads g = grads_new(a, c);
-    pare_err err = {0};
-    assert_ok(pare_poly_backward_f64(&g.dq, &g.dk, &g.dv, &c->dy, &c->plan, &c->q, &c->k, &c->v,
-                                     c->exact, c->chunk, &err),
-              &err);
+    backward_to(&g, c);
     return g;
+}
+
+/* The centre of the keys goes along with their mean. */
+static void set_number(poly_case *c, pare_mat *x, size_t i, double to)
+{
+    if (x == &c->k)
+        ((double *)(uintptr_t)c->plan.kc)[i % x->cols] += (to - x->v[i]) / (double)x->rows;
+    x->v[i] = to;
 }
 
 static void check_slopes(poly_case *c, pare_mat *x, const pare_mat *dx, const char *name)
@@ -29,11 +42,11 @@ static void check_slopes(poly_case *c, pare_mat *x, const pare_mat *dx, const ch
     const double h = 1e-5;
     for (size_t i = 0; i < x->rows * x->cols; i++) {
         const double keep = x->v[i];
-        x->v[i] = keep + h;
+        set_number(c, x, i, keep + h);
         const double up = poly_loss(c);
-        x->v[i] = keep - h;
+        set_number(c, x, i, keep - h);
         const double slope = (up - poly_loss(c)) / (2 * h);
-        x->v[i] = keep;
+        set_number(c, x, i, keep);
         if (!(fabs(slope - dx->v[i]) <= 1e-8)) print_error("%s, number %zu:\n", name, i);
         assert_near(dx->v[i], slope, 1e-8);
     }
@@ -210,6 +223,34 @@ static void check_kernels(pare_arena *a, poly_case *c)
     }
 }
 
+/* A common shift of all keys changes nothing in attention: a bias of keys has no slope. Gradients
+ * are added to what is there, which is no part of the mean. */
+static void slopes_of_keys_sum_to_nothing(void **state)
+{
+    (void)state;
+    for (int causal = 0; causal < 2; causal++) {
+        pare_arena *const a = pare_arena_new();
+        poly_case c = poly_case_new(a, 130, 3, 2, 1, false, 0.6, causal, 6);
+        poly_kernel kernels[3];
+        poly_kernels(kernels);
+        c.chunk = POLY_KEYS;
+        grads g = grads_new(a, &c);
+        for (size_t i = 0; i < 130 * 3; i++) g.dk.v[i] = 5;
+        backward_to(&g, &c);
+        const grads32 f = backward32(a, &c, &kernels[0], 1);
+        for (size_t e = 0; e < 3; e++) {
+            double wide = 0, narrow = 0;
+            for (size_t j = 0; j < 130; j++) {
+                wide += pare_row(&g.dk, j)[e] - 5;
+                narrow += (double)f.dk.v[j * f.dk.ld + e];
+            }
+            assert_near(wide, 0, 1e-11);
+            assert_near(narrow, 0, 1e-5);
+        }
+        pare_arena_free(a);
+    }
+}
+
 static void f32_is_the_reference_for_every_shape_and_kernel(void **state)
 {
     (void)state;
@@ -235,6 +276,9 @@ static void f32_knows_heavy_keys_exact_rows_and_chosen_monomials(void **state)
         const bool causal = mask & 1, exact = mask & 2, heavies = mask & 4, some = mask & 8;
         pare_arena *const a = pare_arena_new();
         poly_case c = poly_case_new(a, 200, 5, 6, 3, some, 0.3, causal, 70 + (uint64_t)mask);
+        for (size_t i = 0; i < 200 * 5; i++) c.q.v[i] *= 16, c.k.v[i] /= 16; /* not of one size */
+        c.plan.qc = midrange(a, &c.q), c.plan.kc = midrange(a, &c.k);
+        measure(&c, a);
         if (heavies) c.plan.nheavy = 6, c.plan.heavy = heavy;
         if (exact) {
             c.exact = pare_alloc(a, c.n, 1);
@@ -350,6 +394,7 @@ int main(void)
         cmocka_unit_test(gradients_are_slopes_with_the_plan_held),
         cmocka_unit_test(every_degree_and_width),
         cmocka_unit_test(a_better_polynomial_is_nearer_to_the_gradient_of_attention),
+        cmocka_unit_test(slopes_of_keys_sum_to_nothing),
         cmocka_unit_test(exact_rows_are_the_exact_gradient),
         cmocka_unit_test(f32_is_the_reference_for_every_shape_and_kernel),
         cmocka_unit_test(f32_knows_heavy_keys_exact_rows_and_chosen_monomials),
