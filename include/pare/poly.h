@@ -83,7 +83,6 @@ typedef struct pare_poly_plan {
     double scale, tolerance;
     const double *qc, *kc; /* d: midranges of queries and keys; f32 numbers for f32 data */
     pare_ub B;             /* |q'_i.k'_j| <= B for all pairs but those of heavy keys */
-    const double *box;     /* d: |q'_ic k'_jc| <= box_c for all pairs; f32 plans */
     pare_ub query;         /* |q'_i|_2 <= query for all queries */
     pare_ub key;           /* |k'_j|_2 <= key for all but the heavy keys */
     const float *query_norms, *key_norms; /* n: |q'_i|_2 and |k'_j|_2 from above; f32 plans */

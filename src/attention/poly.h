@@ -209,11 +209,6 @@ PARE_MUST_USE pare_status poly_repair(poly_job *w, uint8_t *exact, pare_poly_rep
 double poly_exact_work(double pairs, size_t d, size_t dv);
 double poly_work(double rows, size_t features, size_t d, size_t cols, bool causal);
 
-/* A plan with chosen monomials, at most `most`, whose work is below `work`; also for coordinates of
- * equal size where it was `asked` for (poly_chosen.c). */
-PARE_MUST_USE pare_status poly_choose(bool *found, pare_poly_plan *p, pare_arena *a, double work,
-                                      size_t most, bool asked, pare_err *err);
-
 /* pare_poly_attend_f32 with a chosen kernel: the tests run every variant. */
 PARE_MUST_USE pare_status poly_attend_with(const poly_kernel *kernel, pare_mat32 *y,
                                            const pare_poly_kept *kept, pare_poly_report *report,

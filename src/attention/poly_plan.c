@@ -289,8 +289,7 @@ static pare_status centres(pare_poly_plan *p, pare_ub *box, float *c, bool mean,
     const size_t d = p->d;
     float *const e = pare_alloc(a, 4 * d, sizeof *e);
     double *const centre = pare_alloc(a, 2 * d, sizeof *centre);
-    double *const side_of = pare_alloc(a, d, sizeof *side_of);
-    if (!e || !centre || !side_of) return pare_no_memory(err);
+    if (!e || !centre) return pare_no_memory(err);
     pare_status st;
     if ((st = poly_extremes(e, e + d, q, "queries", exec, err)) ||
         (st = poly_extremes(e + 2 * d, e + 3 * d, k, "keys", exec, err)))
@@ -305,11 +304,8 @@ static pare_status centres(pare_poly_plan *p, pare_ub *box, float *c, bool mean,
             const double mid = centre[side * d + i] = (double)c[side * d + i];
             far[side] = pare_ub_of(fmax(h - mid, mid - l));
         }
-        const pare_ub one = pare_ub_mul(pare_ub_exact(p->scale), pare_ub_mul(far[0], far[1]));
-        *box = pare_ub_add(*box, one);
-        side_of[i] = one.v;
+        *box = pare_ub_add(*box, pare_ub_mul(pare_ub_exact(p->scale), pare_ub_mul(far[0], far[1])));
     }
-    p->box = side_of;
     p->qc = centre;
     p->kc = centre + d;
     return PARE_OK;
@@ -413,17 +409,6 @@ static pare_status find(bool *found, search *s, const pare_mat32 *q, const pare_
 
 /* Midranges first; where nothing fits around them a few long rows may be to blame: then means, and
  * the longest keys apart. */
-/* Chosen monomials, where they are less work than what was found. */
-static pare_status choose(bool *chosen, search *s, bool found, pare_arena *a, pare_err *err)
-{
-    const size_t bytes = s->o->max_bytes ? s->o->max_bytes : PARE_POLY_BYTES;
-    const bool asked = s->o->kind == PARE_POLY_ADAPTIVE;
-    if (!asked && (s->o->kind != PARE_POLY_AUTO || s->o->degree >= 0)) return PARE_OK;
-    const double work = found ? s->best.work : s->o->always ? INFINITY : s->exact;
-    return poly_choose(chosen, s->p, a, work, (size_t)((double)bytes / bytes_of(1, s->p->dv + 1)),
-                       asked, err);
-}
-
 static pare_status decide(search *s, pare_arena *a, const pare_mat32 *q, const pare_mat32 *k,
                           const pare_exec *exec, pare_err *err)
 {
@@ -434,10 +419,7 @@ static pare_status decide(search *s, pare_arena *a, const pare_mat32 *q, const p
         st = sizes(s->p, mean, a, q, k, s->o->heavy, exec, err);
         if (!st) st = find(&found, s, q, k, err);
     }
-    bool chosen = false;
-    if (!st) st = choose(&chosen, s, found, a, err);
-    if (st || chosen) return st;
-    if (found) return adopt(s, a, err);
+    if (st || found) return st ? st : adopt(s, a, err);
     stay_exact(s);
     return PARE_OK;
 }
