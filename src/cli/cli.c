@@ -305,7 +305,8 @@ pare_status cli_reload_part(pare_inputs *out, pare_arena *a, const pare_model *m
 const pare_verify_opts *cli_verify_opts(cli *c, pare_verify_opts *opts)
 {
     c->provers[0] = pare_fold_prover;
-    memcpy(c->provers + 1, pare_width_provers, sizeof pare_width_provers);
+    c->provers[1] = pare_depth_prover;
+    memcpy(c->provers + 2, pare_width_provers, sizeof pare_width_provers);
     opts->provers = c->provers;
     opts->nprovers = sizeof c->provers / sizeof *c->provers;
     opts->load = cli_reload_inputs;

@@ -1,9 +1,17 @@
 /* pare width: a narrower model, with its certificate. */
-#include "width_text.h"
+#include "cut_data.h"
 #include <pare/lesson.h>
 
 #include <math.h>
 #include <string.h>
+
+enum {
+    WIDTH_WINDOWS = 128,  /* inputs that a cut is fitted to, unless asked otherwise ... */
+    WIDTH_TOKENS = 256,   /* ... and tokens of each */
+    WIDTH_HELD_OUT = 256, /* inputs that are measured at most */
+    WIDTH_PROVEN = 8,     /* inputs that are proven on, and tokens of each */
+    WIDTH_PROVEN_TOKENS = 64
+};
 
 typedef struct width_opts {
     size_t split, method, rows, start, rule, basis; /* choices as their numbers */
@@ -170,27 +178,12 @@ static bool json_cut(cJSON *root, const width_opts *o)
                                pare_json_add_number(to, "validation", o->taught.val)));
 }
 
-static bool json_stated(cJSON *to, const pare_cert *cert)
-{
-    cJSON *const list = pare_json_add_array(to, "statements");
-    bool ok = list != NULL;
-    for (size_t i = 0; ok && i < cert->nstatements; i++) {
-        const pare_statement *const s = &cert->statements[i];
-        cJSON *const o = pare_json_add_object(list, NULL);
-        ok = o && pare_json_add_string(o, "name", s->name) &&
-             pare_json_add_string(o, "norm", s->norm) &&
-             pare_json_add_string(o, "domain", s->domain) &&
-             pare_json_add_number(o, "bound", s->bound);
-    }
-    return ok;
-}
-
 static pare_status print_json(cli *c, const width_opts *o)
 {
     cJSON *root = out_json_begin(c);
     return out_json(c, root,
                     reduce_json_front(root, &o->r) && json_cut(root, o) &&
-                        json_stated(root, &o->r.cert) && reduce_json_end(root, &o->r));
+                        out_json_statements(root, &o->r.cert) && reduce_json_end(root, &o->r));
 }
 
 /* ---- the cut ------------------------------------------------------------------------------- */
@@ -288,36 +281,32 @@ static pare_status check_edits(cli *c, const width_opts *o, const pare_model *m,
 
 /* ---- language models and encoders ----------------------------------------------------------- */
 
-/* Text is worth its nats: the perplexity is their power of e. */
-static void in_nats(evaluation *e)
-{
-    if (strcmp(e->metric, "perplexity") != 0) return;
-    e->metric = "nats";
-    e->value = e->scores.nats;
-}
-
-static pare_status measure_text(cli *c, width_opts *o, const pare_model *m, const width_data *d)
+static pare_status measure_text(cli *c, width_opts *o, const pare_model *m, const cut_data *d)
 {
     pare_model *g = NULL;
     pare_status st = reduce_compare(c, &o->r, m, &d->held);
-    if (!st && o->r.has_metric) in_nats(&o->r.metric_before);
-    if (!st && o->r.has_metric) in_nats(&o->r.metric_after);
+    if (!st) reduce_in_nats(&o->r);
     if (st || o->r.has_metric) return st; /* targets say more than a distance */
     st = cli_load(c, &g, c->out);
-    if (!st) st = width_output_error(c, &o->output_error, m, g, d);
+    if (!st) st = cut_output_error(c, &o->output_error, m, g, d);
     pare_model_free(g);
     return st;
 }
 
 static pare_status width_of_text(cli *c, width_opts *o, const pare_model *m)
 {
-    width_data d;
+    const cut_plan plan = {.windows = o->windows,
+                           .held = WIDTH_HELD_OUT,
+                           .proven = WIDTH_PROVEN,
+                           .proven_tokens = WIDTH_PROVEN_TOKENS,
+                           .work = INFINITY};
+    cut_data d;
     pare_model *small = NULL;
     pare_width_opts *const w = &o->cut;
     w->method = (pare_width_method)o->method;
     w->basis = (pare_width_basis)o->basis;
     w->seed = c->seed;
-    pare_status st = width_data_load(c, &d, m, o->r.data, o->windows);
+    pare_status st = cut_data_load(c, &d, m, o->r.data, &plan);
     if (!st) st = pare_width(&small, &o->report, m, d.fit.n ? &d.fit : NULL, w, &c->exec, &c->err);
     if (!st) st = keep_report(c, &o->report);
     if (!st) st = ask_for(c, o, PARE_NEW_INPUT); /* `held` is what the cut has not seen */
@@ -512,7 +501,7 @@ int cmd_width(int argc, char **argv)
         .command = "width",
         .args = "MODEL --data G --dim D -o OUT",
         .about = "Makes a model narrower and proves what that costs: graph transformers on their\n"
-                 "graph; language models and encoders on text (auto, slice, svd).",
+                 "graph; language models and encoders on text (auto, qk, slice, svd).",
         .example = "width model.safetensors --data board.npz --dim 8 -o small.safetensors",
         .own = own,
         .nown = sizeof own / sizeof *own,

@@ -236,6 +236,21 @@ bool out_json_cert(cJSON *to, const char *path, const pare_cert *cert)
            pare_json_add_number(o, "rounding", cert->rounding) && json_hypotheses(o, cert);
 }
 
+bool out_json_statements(cJSON *to, const pare_cert *cert)
+{
+    cJSON *const list = pare_json_add_array(to, "statements");
+    bool ok = list != NULL;
+    for (size_t i = 0; ok && i < cert->nstatements; i++) {
+        const pare_statement *const s = &cert->statements[i];
+        cJSON *const o = pare_json_add_object(list, NULL);
+        ok = o && pare_json_add_string(o, "name", s->name) &&
+             pare_json_add_string(o, "norm", s->norm) &&
+             pare_json_add_string(o, "domain", s->domain) &&
+             pare_json_add_number(o, "bound", s->bound);
+    }
+    return ok;
+}
+
 bool out_json_shape(cJSON *to, const char *key, const size_t *shape, size_t ndim)
 {
     cJSON *list = pare_json_add_array(to, key);

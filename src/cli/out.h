@@ -27,5 +27,6 @@ pare_status out_json(cli *c, cJSON *root, bool complete);
 cJSON *out_json_begin(const cli *c);
 bool out_json_facts(cJSON *to, const char *key, const facts *f);
 bool out_json_cert(cJSON *to, const char *path, const pare_cert *cert);
+bool out_json_statements(cJSON *to, const pare_cert *cert);
 bool out_json_shape(cJSON *to, const char *key, const size_t *shape, size_t ndim);
 #endif

@@ -42,8 +42,7 @@ static void weights(work *w, pare_cert *again, pare_arena *a, const pare_model *
 /* What is proven of inputs that the cut has not seen says something of the next one. */
 static void next_input(work *w, pare_cert *again, pare_arena *a, const pare_inputs *set)
 {
-    static const pare_hypothesis unseen = {
-        PARE_NEW_INPUT_UNSEEN, PARE_UNKNOWN, NAN, NAN};
+    static const pare_hypothesis unseen = {PARE_NEW_INPUT_UNSEEN, PARE_UNKNOWN, NAN, NAN};
     const pare_statement s = pare_exchangeable(a, set, again->proven);
     again->hypotheses = pare_alloc(a, 1, sizeof *again->hypotheses);
     if (!w->st && (!s.name || !again->hypotheses)) w->st = pare_no_memory(w->err);
@@ -69,7 +68,8 @@ static void fill(work *w, pare_cert *again, pare_arena *a, const pare_cert *clai
                          again->domain, 1, share};
     /* A layer needs those below it. */
     const double passes = (double)f->nblocks / 2;
-    if (alike(f, g) && passes * pare_passes_work(f, g, set) <= RATIO_WORK) weights(w, again, a, f, g, set);
+    if (alike(f, g) && passes * pare_passes_work(f, g, set) <= RATIO_WORK)
+        weights(w, again, a, f, g, set);
     again->apriori = INFINITY;
     again->proven = o.gap.proven.v;
     again->measured = o.gap.measured;
@@ -84,7 +84,8 @@ pare_status lm_prove(pare_cert *again, pare_arena *a, const pare_cert *claimed, 
 {
     work w = {pare_arena_new(), exec, err, PARE_OK};
     if (!w.a) return pare_no_memory(err);
-    const bool next = pare_new_input_asked(claimed->statements, claimed->nstatements); /* `again` may be `claimed` */
+    const bool next = pare_new_input_asked(claimed->statements,
+                                           claimed->nstatements); /* `again` may be `claimed` */
     again->nhypotheses = again->nstatements = 0;
     fill(&w, again, a, claimed, f, g, set, next);
     pare_arena_free(w.a);

@@ -1,0 +1,404 @@
+/* pare depth: a model with fewer attention layers, with its certificate. */
+#include "cut_data.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    DEPTH_WINDOWS = 64, /* inputs that kinds are fitted to, unless asked otherwise ... */
+    DEPTH_TOKENS = 256, /* ... and tokens of each text */
+    DEPTH_HELD_OUT = 1u << 20,
+    DEPTH_HELD_OUT_TEXT = 128,
+    DEPTH_PROVEN_TEXT = 8, /* texts that are proven on, and tokens of each */
+    DEPTH_PROVEN_TOKENS = 64,
+    DEPTH_MOST = 1u << 20
+};
+#define DEPTH_WORK 1e10 /* multiplications of the passes that are proven on: a minute or so */
+
+typedef struct depth_opts {
+    size_t layers, kind, select, split, windows, tokens;
+    const char *exact, *heldout, *one_layer;
+    double ball; /* radius; 0: none */
+    size_t ball_norm;
+    pare_depth_opts cut;
+    pare_depth_one_opts one;
+    pare_depth_one_report one_report;
+    cut_data d;
+    reduction r;
+    pare_depth_report report;
+} depth_opts;
+
+/* ---- options ------------------------------------------------------------------------------- */
+
+/* "0,3,5" */
+static pare_status read_list(cli *c, depth_opts *o)
+{
+    const char *at = o->exact;
+    size_t n = 1, k = 0;
+    if (!at) return PARE_OK;
+    for (const char *p = at; *p; p++) n += *p == ',';
+    size_t *const list = pare_alloc(c->arena, n, sizeof *list);
+    if (!list) return pare_no_memory(&c->err);
+    for (bool digit = false; k < n; at++) {
+        if (*at >= '0' && *at <= '9' && list[k] < DEPTH_MOST) {
+            list[k] = 10 * list[k] + (size_t)(*at - '0');
+            digit = true;
+        } else if (digit && (*at == ',' || *at == '\0')) {
+            digit = false;
+            k++;
+        } else {
+            return pare_fail(&c->err, PARE_ERR_USAGE,
+                             "--exact %s: layers are numbers with commas between them", o->exact);
+        }
+    }
+    o->cut.exact = list;
+    o->cut.nexact = n;
+    return PARE_OK;
+}
+
+static pare_status settle_one(cli *c, depth_opts *o)
+{
+    const char *const *const names = pare_depth_one_names();
+    while (names[o->one.which] && strcmp(names[o->one.which], o->one_layer) != 0) o->one.which++;
+    if (!names[o->one.which])
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "--one-layer %s: not one of identity, keep, keepbias, parallel, uniform, "
+                         "uniform+keep, parallel+uniform, rankone, umix",
+                         o->one_layer);
+    if (o->layers != PARE_DEPTH_UNSET || o->cut.nexact > 1)
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "--one-layer makes one layer of all: --exact may say which it keeps, "
+                         "--layers has no meaning");
+    o->one.keep = o->cut.nexact ? o->cut.exact[0] : PARE_DEPTH_UNSET;
+    return PARE_OK;
+}
+
+static pare_status settle(cli *c, depth_opts *o)
+{
+    pare_status st = read_list(c, o);
+    o->cut.layers = o->layers;
+    o->cut.select = (pare_depth_select)o->select;
+    o->cut.kind =
+        o->kind == PARE_DEPTH_KINDS ? PARE_ATTN_NONE : (pare_attn_kind)(PARE_ATTN_ZERO + o->kind);
+    if (!st && o->one_layer) st = settle_one(c, o);
+    if (!st && o->layers == PARE_DEPTH_UNSET && !o->exact && !o->one_layer)
+        st = pare_fail(&c->err, PARE_ERR_USAGE,
+                       "--layers K or --exact LIST is needed: how many attention layers stay, or "
+                       "which");
+    if (!st && o->heldout && !o->r.data)
+        st = pare_fail(&c->err, PARE_ERR_USAGE, "--heldout goes with --data");
+    return st;
+}
+
+/* ---- results ------------------------------------------------------------------------------- */
+
+static const pare_hypothesis *looked_at(const pare_cert *cert, const char *name)
+{
+    for (size_t i = 0; i < cert->nhypotheses; i++)
+        if (strcmp(cert->hypotheses[i].name, name) == 0) return &cert->hypotheses[i];
+    return NULL;
+}
+
+static void print_layers(const pare_depth_report *p)
+{
+    const bool influence = p->nlayers > 0 && !isnan(p->layers[0].influence_est);
+    out_row("layer", "%-9s %16s%s", "attention", "leave-one-out", influence ? "   influence" : "");
+    for (size_t l = 0; l < p->nlayers; l++) {
+        const pare_depth_layer *const d = &p->layers[l];
+        char cost[24] = "-", weight[24] = "";
+        if (!isnan(d->loo_est)) snprintf(cost, sizeof cost, "%.3g", d->loo_est);
+        if (influence) snprintf(weight, sizeof weight, "%12.4g", d->influence_est);
+        printf("  %-11zu%-9s %16s%s\n", d->block, pare_attn_name(d->kind), cost, weight);
+    }
+}
+
+static void print_evidence(const reduction *r)
+{
+    const pare_hypothesis *const relative = looked_at(&r->cert, PARE_DEPTH_RELATIVE);
+    const pare_hypothesis *const lost = looked_at(&r->cert, PARE_DEPTH_LOST);
+    if (relative) out_row("off by", "%.4g of the outputs (root mean squares)", relative->value);
+    if (lost) out_row("lost", "%.4g of what attention does to the outputs", lost->value);
+    for (size_t i = 0; i < r->cert.nstatements; i++) {
+        const pare_statement *const s = &r->cert.statements[i];
+        char buf[40];
+        const char *const bound = pare_ub_format(buf, pare_ub_exact(s->bound), 4);
+        if (strncmp(s->name, "all inputs", 10) == 0)
+            out_row("proven", "%s on %s%s", bound, s->domain,
+                    strcmp(s->name, PARE_DEPTH_ALL) == 0 ? "" : " (difference of both)");
+        if (strcmp(s->name, PARE_NEW_INPUT) == 0)
+            out_row("new input", "%s with probability %.6g, on %s", bound, s->probability,
+                    s->domain);
+        if (strncmp(s->name, "ball", 4) == 0) out_row("ball", "%s: %s", s->name + 5, bound);
+    }
+}
+
+/* The first statement says for which rows the largest entry is surely the same. */
+static void print_rows(const pare_model *m, const depth_opts *o)
+{
+    size_t rows = 0;
+    for (size_t i = 0; i < o->d.held.set.n; i++) rows += pare_output_rows(m, &o->d.held.set.in[i]);
+    const double share = o->r.cert.statements[0].bound;
+    const size_t open = (size_t)ceil(share / (1 + 2e-4) * (double)rows - 1e-6);
+    out_row("unchanged", "the largest output of %zu of %zu rows, proven", rows - open, rows);
+}
+
+static void print_cut(const depth_opts *o)
+{
+    const pare_depth_report *const p = &o->report;
+    char kept[40] = "";
+    if (o->one_report.keep != PARE_DEPTH_UNSET)
+        snprintf(kept, sizeof kept, ", layer %zu kept", o->one_report.keep);
+    if (o->one_layer) {
+        out_row("cut", "one layer: %s%s", o->one_layer, kept);
+        return;
+    }
+    out_row("cut", "%s: %zu of %zu attention layers stay exact (%s)",
+            pare_depth_kind_names[o->kind], p->exact, p->nlayers,
+            pare_depth_select_names[o->select]);
+    print_layers(p);
+}
+
+static void print_people(const cli *c, const pare_model *m, const depth_opts *o)
+{
+    print_cut(o);
+    reduce_print(c, &o->r);
+    print_rows(m, o);
+    print_evidence(&o->r);
+}
+
+static bool json_layers(cJSON *to, const pare_depth_report *p)
+{
+    cJSON *const list = pare_json_add_array(to, "layers");
+    bool ok = list != NULL;
+    for (size_t l = 0; ok && l < p->nlayers; l++) {
+        const pare_depth_layer *const d = &p->layers[l];
+        cJSON *const o = pare_json_add_object(list, NULL);
+        ok = o && pare_json_add_size(o, "layer", d->block) &&
+             pare_json_add_string(o, "kind", pare_attn_name(d->kind)) &&
+             (isnan(d->loo_est) || pare_json_add_number(o, "leave_one_out", d->loo_est)) &&
+             (isnan(d->influence_est) ||
+              pare_json_add_number(o, "block_influence", d->influence_est));
+    }
+    return ok;
+}
+
+static bool json_cut(cJSON *root, const depth_opts *o)
+{
+    cJSON *const to = pare_json_add_object(root, "cut");
+    if (o->one_layer)
+        return to && pare_json_add_string(to, "one_layer", o->one_layer) &&
+               (o->one_report.keep == PARE_DEPTH_UNSET ||
+                pare_json_add_size(to, "kept", o->one_report.keep));
+    return to && pare_json_add_string(to, "kind", pare_depth_kind_names[o->kind]) &&
+           pare_json_add_string(to, "select", pare_depth_select_names[o->select]) &&
+           pare_json_add_size(to, "exact", o->report.exact) && json_layers(to, &o->report);
+}
+
+static pare_status print_json(cli *c, const depth_opts *o)
+{
+    cJSON *root = out_json_begin(c);
+    return out_json(c, root,
+                    reduce_json_front(root, &o->r) && json_cut(root, o) &&
+                        out_json_statements(root, &o->r.cert) && reduce_json_end(root, &o->r));
+}
+
+/* ---- the cut ------------------------------------------------------------------------------- */
+
+static pare_status load_data(cli *c, depth_opts *o, const pare_model *m)
+{
+    const bool text = m->stem.ids && m->top.pool == PARE_POOL_NONE;
+    const cut_plan plan = {.split = o->split,
+                           .windows = o->windows,
+                           .fit_tokens = o->tokens,
+                           .held = text ? DEPTH_HELD_OUT_TEXT : DEPTH_HELD_OUT,
+                           .proven = text ? DEPTH_PROVEN_TEXT : DEPTH_HELD_OUT,
+                           .proven_tokens = DEPTH_PROVEN_TOKENS,
+                           .work = DEPTH_WORK,
+                           .only_texts = true,
+                           .unseen = o->one_layer ? !pare_depth_one_needs_data(&o->one)
+                                                  : !pare_depth_needs_data(m, &o->cut)};
+    pare_status st = o->heldout ? cut_data_load_two(c, &o->d, m, o->r.data, o->heldout, &plan)
+                                : cut_data_load(c, &o->d, m, o->r.data, &plan);
+    if (st || !o->r.data) return st;
+    if (o->d.same)
+        cli_note(c, "the cut is proven on what it is fitted to: nothing is said about a new input");
+    else
+        o->r.ask[o->r.nask++] = PARE_NEW_INPUT;
+    return PARE_OK;
+}
+
+/* The report lives in the cut model, which publishing frees: what is shown is copied. */
+static pare_status keep_report(cli *c, pare_depth_report *p)
+{
+    pare_depth_layer *const copy = pare_alloc(c->arena, p->nlayers ? p->nlayers : 1, sizeof *copy);
+    if (!copy) return pare_no_memory(&c->err);
+    if (p->nlayers) memcpy(copy, p->layers, p->nlayers * sizeof *copy);
+    p->layers = copy;
+    if (p->unknowns > p->tokens)
+        cli_note(c, "fitted to %zu tokens, fewer than the %zu unknowns of one output", p->tokens,
+                 p->unknowns);
+    return PARE_OK;
+}
+
+static pare_status make(cli *c, depth_opts *o, pare_model **small, const pare_model *m)
+{
+    const pare_inputs *const fit = o->r.data ? &o->d.fit : NULL;
+    if (o->one_layer)
+        return pare_depth_one_layer(small, &o->one_report, m, fit, &o->one, &c->exec, &c->err);
+    const pare_status st = pare_depth(small, &o->report, m, fit, &o->cut, &c->exec, &c->err);
+    return st ? st : keep_report(c, &o->report);
+}
+
+/* What the certificate is to say beside the headline. */
+static pare_status ask_for_ball(cli *c, depth_opts *o)
+{
+    if (!(o->ball > 0)) return PARE_OK;
+    const char *const name = pare_depth_ball_name(c->arena, o->ball, (pare_ball_norm)o->ball_norm);
+    o->r.ask[o->r.nask++] = name;
+    return name ? PARE_OK : pare_no_memory(&c->err);
+}
+
+static pare_status cut(cli *c, depth_opts *o, const pare_model *m)
+{
+    pare_model *small = NULL;
+    pare_status st = load_data(c, o, m);
+    if (!st) st = ask_for_ball(c, o);
+    if (!st) st = make(c, o, &small, m);
+    if (!st) st = reduce_publish(c, &o->r, m, &small, &o->d.held, &pare_depth_prover);
+    if (!st) st = reduce_compare(c, &o->r, m, &o->d.held);
+    if (!st) reduce_in_nats(&o->r);
+    pare_model_free(small);
+    return st;
+}
+
+static pare_status depth(cli *c, depth_opts *o)
+{
+    pare_model *m = NULL;
+    pare_status st = reduce_begin(c, &o->r);
+    if (!st) st = settle(c, o);
+    if (!st) st = cli_load(c, &m, c->operand[0]);
+    if (!st) st = cut(c, o, m);
+    if (c->bar.drawn) pare_bar_clear(&c->bar);
+    if (!st && c->json)
+        st = print_json(c, o);
+    else if (!st)
+        print_people(c, m, o);
+    pare_model_free(m);
+    return st;
+}
+
+int cmd_depth(int argc, char **argv)
+{
+    depth_opts o = {.layers = PARE_DEPTH_UNSET,
+                    .kind = PARE_DEPTH_KINDS,
+                    .one_report = {.keep = PARE_DEPTH_UNSET},
+                    .windows = DEPTH_WINDOWS,
+                    .tokens = DEPTH_TOKENS,
+                    .ball_norm = PARE_BALL_TWO};
+    o.r.max_error = INFINITY;
+    const opt own[] = {
+        {.name = "layers",
+         .kind = OPT_SIZE,
+         .to = &o.layers,
+         .metavar = "K",
+         .help = "attention layers that stay exact",
+         .unset = "those of --exact",
+         .max = DEPTH_MOST},
+        {.name = "exact",
+         .kind = OPT_TEXT,
+         .to = &o.exact,
+         .metavar = "LIST",
+         .help = "layers that stay, as in 0,3; others are chosen",
+         .unset = "none"},
+        {.name = "kind",
+         .kind = OPT_CHOICE,
+         .to = &o.kind,
+         .metavar = "W",
+         .help = "instead:",
+         .choices = pare_depth_kind_names},
+        {.name = "select",
+         .kind = OPT_CHOICE,
+         .to = &o.select,
+         .metavar = "W",
+         .help = "",
+         .choices = pare_depth_select_names},
+        {.name = "one-layer",
+         .kind = OPT_TEXT,
+         .to = &o.one_layer,
+         .metavar = "W",
+         .help = "one layer of a pure attention net: uniform, keep, ...",
+         .unset = "no"},
+        {.name = "data",
+         .kind = OPT_TEXT,
+         .to = &o.r.data,
+         .metavar = "D",
+         .help = "what the cut is fitted to and proven on",
+         .unset = "random inputs"},
+        {.name = "heldout",
+         .kind = OPT_TEXT,
+         .to = &o.heldout,
+         .metavar = "D",
+         .help = "what it is proven on",
+         .unset = "the last quarter of --data"},
+        {.name = "split",
+         .kind = OPT_SIZE,
+         .to = &o.split,
+         .metavar = "K",
+         .help = "of a graph; fitted to",
+         .max = DEPTH_MOST,
+         .joined = true},
+        {.name = "windows",
+         .kind = OPT_SIZE,
+         .to = &o.windows,
+         .metavar = "N",
+         .help = "",
+         .min = 1,
+         .max = DEPTH_MOST,
+         .joined = true},
+        {.name = "tokens",
+         .kind = OPT_SIZE,
+         .to = &o.tokens,
+         .metavar = "N",
+         .help = "",
+         .max = DEPTH_MOST},
+        {.name = "ball",
+         .kind = OPT_REAL,
+         .to = &o.ball,
+         .metavar = "R",
+         .help = "every row moved by",
+         .unset = "not asked",
+         .low = 0,
+         .high = INFINITY,
+         .joined = true},
+        {.name = "ball-norm",
+         .kind = OPT_CHOICE,
+         .to = &o.ball_norm,
+         .metavar = "W",
+         .help = "",
+         .choices = pare_depth_ball_norms},
+        {.name = "max-error",
+         .kind = OPT_REAL,
+         .to = &o.r.max_error,
+         .metavar = "E",
+         .help = "largest proven error",
+         .low = 0,
+         .high = INFINITY},
+    };
+    static const char *const operands[] = {"MODEL", NULL};
+    const opt_spec spec = {
+        .command = "depth",
+        .args = "MODEL --layers K -o OUT",
+        .about = "Replaces attention layers by something cheaper, all but K of them, and proves\n"
+                 "what that costs. Residual streams and feed-forward layers stay.",
+        .example = "depth model.safetensors --data text.txt --layers 1 -o flat.safetensors",
+        .own = own,
+        .nown = sizeof own / sizeof *own,
+        .operands = operands,
+    };
+    cli c;
+    int rc;
+    if (!cli_start(&c, &spec, CLI_MUST_OUT, "the model; its certificate goes beside it", argc, argv,
+                   &rc))
+        return rc;
+    return cli_finish(&c, depth(&c, &o));
+}

@@ -1,0 +1,460 @@
+/* walk_attention.c - Theorem 1, one attention sublayer.
+ *
+ * Lemmas (proofs in docs/notation.md and the specification; P, P' row-stochastic):
+ *   T. TV(softmax(a + b), softmax(a)) <= tanh(range(b) / 4).
+ *   K. |(p - p') Z| <= TV(p, p') D(Z), for every norm, also coordinate by coordinate.
+ *   R. rows of P Z differ by at most tau D(Z), tau <= tanh(rho / 4), rho = sup of
+ *      (x_i - x_i') B (x_j - x_j') - for full attention; else tau <= 1.
+ *   P. F(X) - F(Y) = P_Y (X - Y) V + (P_X - P_Y) X V, and the same with X, Y changed over.
+ *
+ * Write x_i = c + (what is left, at most w). Averages of tokens are within w of c as well, so
+ * everything that c does is known exactly and only w and d are bounded. For f with heads and g
+ * without, F(X) - G(Y) = [F(X) - G(X)] + [G(X) - G(Y)]; the second is linear in X - Y, and the
+ * first, with K the constant row that is left over, is the least of
+ *   1  heads -> uniform:    K + w(|T'| + sum |M'_j + V|) + sum_h tv_h d |V_h|
+ *   2  heads as they are:   K + w(|T'| + sum |M'_j| + stack)
+ *   3  heads -> own token:  K + w|T' + V| + sum_h d |V_h| + w sum |M'_j|
+ *   4  all -> own token:    K + w|T' + sum M' + V| + d sum |M'_j + V| + sum_h tv_h d |V_h|
+ * (primes: f minus g; V the sum of f's V_h, counted with M'_1). 3 and 4 need rows that see
+ * something. Where heads pair up, Lemma P is used head by head. */
+#include "walk.h"
+#include <math.h>
+
+pare_ub softmax_variation(pare_ub range)
+{
+    return pare_ub_tanh(pare_ub_mul(range, pare_ub_exact(0.25)));
+}
+
+/* ---- pairs
+ * ---------------------------------------------------------------------------------------- */
+
+static imat common(calc *k, const eff_attn *e)
+{
+    const imat v = heads_total(k, e);
+    imat sum = imat_sum(k, &e->t, &v);
+    for (size_t j = 0; !k->st && j < e->npowers; j++) sum = imat_sum(k, &sum, &e->mix[j]);
+    return sum;
+}
+
+static imat *room(calc *k, size_t n)
+{
+    imat *const r = pare_alloc(k->a, n ? n : 1, sizeof *r);
+    if (!r) calc_fail(k, pare_no_memory(k->err));
+    return r;
+}
+
+static imat power_of(calc *k, const eff_attn *e, size_t j)
+{
+    return j < e->npowers ? e->mix[j] : imat_zero(k, e->din, e->dout);
+}
+
+static void pair_heads(calc *k, attn_pair *p)
+{
+    const size_t n = p->f->nheads;
+    p->v = room(k, n);
+    p->b = room(k, n);
+    p->l = room(k, n);
+    for (size_t h = 0; !k->st && !p->same && h < n; h++) {
+        const eff_head *const f = &p->f->heads[h], *const g = &p->g->heads[h];
+        p->v[h] = imat_diff(k, &f->v, &g->v);
+        p->b[h] = imat_diff(k, &f->b, &g->b);
+        p->l[h] = imat_diff(k, &f->l, &g->l);
+    }
+}
+
+static bool any_rotary(const eff_attn *e)
+{
+    for (size_t h = 0; h < e->nheads; h++)
+        if (e->heads[h].rotary) return true;
+    return false;
+}
+
+attn_pair attn_pair_of(calc *k, const eff_attn *f, const eff_attn *g, bool same)
+{
+    attn_pair p = {.f = f, .g = g, .same = same};
+    if (k->st) return p;
+    const bool turning = !same && (any_rotary(f) || any_rotary(g));
+    p.paired = f->nheads > 0 && f->nheads == g->nheads && !turning;
+    p.npowers = f->npowers > g->npowers ? f->npowers : g->npowers;
+    if (p.npowers == 0) p.npowers = 1;
+    p.ft = common(k, f);
+    p.gt = same ? p.ft : common(k, g);
+    p.fv = heads_total(k, f);
+    if (p.paired) pair_heads(k, &p);
+    if (same || k->st) return p;
+    p.t = imat_diff(k, &f->t, &g->t);
+    p.mix = room(k, p.npowers);
+    for (size_t j = 0; !k->st && j < p.npowers; j++) {
+        const imat a = power_of(k, f, j), b = power_of(k, g, j);
+        p.mix[j] = imat_diff(k, &a, &b);
+    }
+    p.inside = imat_diff(k, &f->inside, &g->inside);
+    p.outside = imat_diff(k, &f->outside, &g->outside);
+    return p;
+}
+
+/* ---- scores
+ * --------------------------------------------------------------------------------------- */
+
+pare_mat ruler_to_two(calc *k, const ruler *in, const imat *m)
+{
+    const bool turned = in->kind == RULER_BOX && in->q.mid.v;
+    const imat t = turned ? imat_mul(k, &in->back, m) : *m;
+    if (k->st) return (pare_mat){0};
+    pare_mat col = calc_mat(k, in->k, 1);
+    pare_ub sum = {0};
+    for (size_t i = 0; !k->st && in->kind != RULER_TWO && i < in->d; i++) {
+        const imat row = imat_part(&t, i, 0, 1, t.mid.cols);
+        const pare_ub size = imat_fro(k, &row);
+        if (in->kind == RULER_BOX) col.v[i] = size.v;
+        sum = pare_ub_add(sum, size);
+    }
+    if (k->st || in->kind == RULER_BOX) return col;
+    const pare_ub two = imat_map_two(k, m), root = pare_ub_sqrt(pare_ub_exact((double)in->d));
+    if (k->st) return col;
+    col.v[0] = in->kind == RULER_TWO ? two.v : pare_ub_min(sum, pare_ub_mul(root, two)).v;
+    return col;
+}
+
+static pare_ub length_of(calc *k, const imat *row, const pare_mat *col, const pare_mat *w)
+{
+    const pare_ub at_centre = imat_fro(k, row);
+    const pare_mat more = up_times(k, w, col);
+    return k->st ? pare_ub_inf() : pare_ub_add(at_centre, (pare_ub){more.v[0]});
+}
+
+/* |q_i| or |k_j| of a rotary head: (c m + m0) and what w adds. */
+static pare_ub turning_length(calc *k, const ruler *at, const imat *m, const imat *m0,
+                              const reach *r)
+{
+    const imat moved = imat_mul(k, &r->c, m), row = imat_sum(k, &moved, m0);
+    const pare_mat col = ruler_to_two(k, at, m);
+    return length_of(k, &row, &col, &r->w);
+}
+
+/* size of c B + l as a functional, plus w |B|: what multiplies differences of keys. */
+static pare_mat slope(calc *k, const ruler *at, const imat *b, const imat *l, const reach *r)
+{
+    const imat moved = imat_mul(k, &r->c, b), row = imat_sum(k, &moved, l);
+    const pare_mat centre = ruler_dual(k, at, &row), form = ruler_form(k, at, b);
+    const pare_mat rest = up_times(k, &r->w, &form);
+    return up_plus(k, &centre, &rest);
+}
+
+static pare_ub turning_range(calc *k, const ruler *at, const eff_head *h, const reach *r)
+{
+    const pare_ub q = turning_length(k, at, &h->q, &h->q0, r);
+    const pare_ub key = turning_length(k, at, &h->k, &h->k0, r);
+    return pare_ub_mul(pare_ub_exact(2 * fabs(h->scale)), pare_ub_mul(q, key));
+}
+
+pare_ub score_range(calc *k, const ruler *at, const eff_head *h, const reach *r)
+{
+    if (h->rotary) return turning_range(k, at, h, r);
+    const pare_mat s = slope(k, at, &h->b, &h->l, r);
+    return k->st ? pare_ub_inf() : up_dot(&s, &r->d);
+}
+
+/* d B d: how much the scores of two rows can differ beside what is constant in a row. */
+static pare_ub interaction(calc *k, const ruler *at, const imat *b, const pare_mat *d)
+{
+    const pare_mat form = ruler_form(k, at, b), half = up_times(k, d, &form);
+    return k->st ? pare_ub_inf() : up_dot(&half, d);
+}
+
+static pare_ub contraction(calc *k, const ruler *at, const eff_head *h, const reach *r, sight s)
+{
+    const pare_ub one = pare_ub_exact(1);
+    if (!s.full || h->rotary) return one;
+    if (h->query != QUERY_EACH) return pare_ub_exact(0);
+    return pare_ub_min(one, softmax_variation(interaction(k, at, &h->b, &r->d)));
+}
+
+/* ---- how the tokens of one model move
+ * -------------------------------------------------------------- */
+
+/* x m for rows of sizes. */
+static void add_through(calc *k, pare_mat *to, const pare_mat *x, const ruler *in, const ruler *out,
+                        const imat *m)
+{
+    if (k->st || !m->mid.v) return;
+    const pare_mat map = ruler_map(k, in, out, m), y = up_times(k, x, &map);
+    up_add(k, to, &y);
+}
+
+static pare_mat stack_of(calc *k, const eff_attn *e, const ruler *in, const ruler *out)
+{
+    const imat **const v = pare_alloc(k->a, e->nheads ? e->nheads : 1, sizeof *v);
+    if (!v) calc_fail(k, pare_no_memory(k->err));
+    for (size_t h = 0; !k->st && h < e->nheads; h++) v[h] = &e->heads[h].v;
+    return k->st ? (pare_mat){0} : ruler_stack(k, in, out, v, e->nheads);
+}
+
+/* What a row that sees nothing is short of: c (all M + all V) + inside. */
+static pare_mat missing(calc *k, const eff_attn *e, const imat *total, const imat *c,
+                        const ruler *out)
+{
+    const imat seen = imat_diff(k, total, &e->t), moved = imat_mul(k, c, &seen);
+    const imat row = imat_sum(k, &moved, &e->inside);
+    return ruler_size(k, out, &row);
+}
+
+/* w the other way: all averages but for what they differ from the plain mean m = (U X)_i, so that m
+ * goes through T + M + V as a whole. Needs rows that see something. */
+static pare_mat around_mean(calc *k, const eff_attn *e, const imat *total, const ruler *in,
+                            const ruler *out, const reach *r)
+{
+    pare_mat w = calc_mat(k, 1, out->k);
+    add_through(k, &w, &r->w, in, out, total);
+    add_through(k, &w, &r->d, in, out, &e->t);
+    for (size_t j = 1; !k->st && j < e->npowers; j++)
+        add_through(k, &w, &r->d, in, out, &e->mix[j]);
+    for (size_t h = 0; !k->st && h < e->nheads; h++) {
+        const pare_mat part =
+            up_by(k, &r->d, softmax_variation(score_range(k, in, &e->heads[h], r)));
+        add_through(k, &w, &part, in, out, &e->heads[h].v);
+    }
+    return w;
+}
+
+static reach moved(calc *k, const eff_attn *e, const imat *total, const ruler *in, const ruler *out,
+                   const reach *r, sight s)
+{
+    const imat through = imat_mul(k, &r->c, total), half = imat_sum(k, &through, &e->inside);
+    reach n = {imat_sum(k, &half, &e->outside), calc_mat(k, 1, out->k), calc_mat(k, 1, out->k)};
+    const pare_mat stack = stack_of(k, e, in, out), values = up_times(k, &r->w, &stack);
+    add_through(k, &n.w, &r->w, in, out, &e->t);
+    add_through(k, &n.d, &r->d, in, out, &e->t);
+    if (!k->st) up_add(k, &n.w, &values);
+    for (size_t j = 0; !k->st && j < e->npowers; j++) {
+        add_through(k, &n.w, &r->w, in, out, &e->mix[j]);
+        if (!s.full) add_through(k, &n.d, &r->d, in, out, &e->mix[j]);
+    }
+    for (size_t h = 0; !k->st && h < e->nheads; h++) {
+        const pare_mat part = up_by(k, &r->d, contraction(k, in, &e->heads[h], r, s));
+        add_through(k, &n.d, &part, in, out, &e->heads[h].v);
+    }
+    if (!s.never_empty && (e->nheads || e->npowers)) {
+        const pare_mat short_of = missing(k, e, total, &r->c, out);
+        if (!k->st) up_add(k, &n.w, &short_of);
+    } else if (e->nheads || e->npowers) {
+        const pare_mat other = around_mean(k, e, total, in, out, r);
+        n.w = up_least(k, &n.w, &other);
+    }
+    const pare_mat twice = k->st ? n.w : up_by(k, &n.w, pare_ub_exact(2));
+    if (!k->st) n.d = s.never_empty ? up_least(k, &n.d, &twice) : twice;
+    return n;
+}
+
+/* ---- how far the models move apart
+ * ------------------------------------------------------------------ */
+
+typedef struct gap {
+    calc *k;
+    const attn_pair *p;
+    const ruler *in, *out;
+    const track *t;
+    sight s;
+} gap;
+
+/* The constant row that is left: c (T' + M' + V') + inside' + outside', V' by the caller. A row
+ * that sees nothing has c T' + outside' instead; what is in between is below the larger. */
+static pare_mat constants(const gap *g, const imat *v)
+{
+    calc *const k = g->k;
+    const attn_pair *const p = g->p;
+    const imat *const c = &g->t->x.c;
+    imat own = imat_mul(k, c, &p->t);
+    own = imat_sum(k, &own, &p->outside);
+    imat seen = v ? imat_mul(k, c, v) : imat_zero(k, 1, p->f->dout);
+    for (size_t j = 0; !k->st && j < p->npowers; j++) {
+        const imat m = imat_mul(k, c, &p->mix[j]);
+        seen = imat_sum(k, &seen, &m);
+    }
+    seen = imat_sum(k, &seen, &p->inside);
+    const imat both = imat_sum(k, &own, &seen);
+    const pare_mat most = ruler_size(k, g->out, &both);
+    if (g->s.never_empty) return most;
+    const pare_mat alone = ruler_size(k, g->out, &own);
+    return up_most(k, &most, &alone);
+}
+
+/* to += x |m| for one of x's sizes. */
+static void spread(const gap *g, pare_mat *to, const pare_mat *x, const imat *m)
+{
+    add_through(g->k, to, x, g->in, g->out, m);
+}
+
+/* sum_h (tv_h d, or d) |V_h| */
+static void add_heads(const gap *g, pare_mat *to, bool uniform)
+{
+    calc *const k = g->k;
+    const reach *const x = &g->t->x;
+    for (size_t h = 0; !k->st && h < g->p->f->nheads; h++) {
+        const eff_head *const head = &g->p->f->heads[h];
+        const pare_ub tv =
+            uniform ? softmax_variation(score_range(k, g->in, head, x)) : pare_ub_exact(1);
+        const pare_mat part = up_by(k, &x->d, tv);
+        spread(g, to, &part, &head->v);
+    }
+}
+
+/* way 1: every M' for itself, M'_1 with V. */
+static pare_mat heads_to_uniform(const gap *g, const pare_mat *constant)
+{
+    calc *const k = g->k;
+    pare_mat r = up_by(k, constant, pare_ub_exact(1));
+    spread(g, &r, &g->t->x.w, &g->p->t);
+    for (size_t j = 0; !k->st && j < g->p->npowers; j++) {
+        const imat m = j == 0 ? imat_sum(k, &g->p->mix[0], &g->p->fv) : g->p->mix[j];
+        spread(g, &r, &g->t->x.w, &m);
+    }
+    add_heads(g, &r, true);
+    return r;
+}
+
+static pare_mat heads_as_they_are(const gap *g, const pare_mat *constant)
+{
+    calc *const k = g->k;
+    pare_mat r = up_by(k, constant, pare_ub_exact(1));
+    const pare_mat stack = stack_of(k, g->p->f, g->in, g->out);
+    const pare_mat values = up_times(k, &g->t->x.w, &stack);
+    spread(g, &r, &g->t->x.w, &g->p->t);
+    for (size_t j = 0; !k->st && j < g->p->npowers; j++) spread(g, &r, &g->t->x.w, &g->p->mix[j]);
+    if (!k->st) up_add(k, &r, &values);
+    return r;
+}
+
+static pare_mat heads_to_own_token(const gap *g, const pare_mat *constant)
+{
+    calc *const k = g->k;
+    pare_mat r = up_by(k, constant, pare_ub_exact(1));
+    const imat t = imat_sum(k, &g->p->t, &g->p->fv);
+    spread(g, &r, &g->t->x.w, &t);
+    for (size_t j = 0; !k->st && j < g->p->npowers; j++) spread(g, &r, &g->t->x.w, &g->p->mix[j]);
+    add_heads(g, &r, false);
+    return r;
+}
+
+static pare_mat all_to_own_token(const gap *g, const pare_mat *constant)
+{
+    calc *const k = g->k;
+    pare_mat r = up_by(k, constant, pare_ub_exact(1));
+    imat t = imat_sum(k, &g->p->t, &g->p->fv);
+    for (size_t j = 0; !k->st && j < g->p->npowers; j++) {
+        const imat m = j == 0 ? imat_sum(k, &g->p->mix[0], &g->p->fv) : g->p->mix[j];
+        t = imat_sum(k, &t, &g->p->mix[j]);
+        spread(g, &r, &g->t->x.d, &m);
+    }
+    spread(g, &r, &g->t->x.w, &t);
+    add_heads(g, &r, true);
+    return r;
+}
+
+/* |F(X) - G(X)| for a g without heads. */
+static pare_mat replaced(const gap *g)
+{
+    calc *const k = g->k;
+    if (g->p->same) return calc_mat(k, 1, g->out->k);
+    const pare_mat constant = constants(g, &g->p->fv);
+    const pare_mat one = heads_to_uniform(g, &constant), two = heads_as_they_are(g, &constant);
+    pare_mat least = up_least(k, &one, &two);
+    if (!g->s.never_empty || k->st) return least;
+    const pare_mat three = heads_to_own_token(g, &constant), four = all_to_own_token(g, &constant);
+    least = up_least(k, &least, &three);
+    return up_least(k, &least, &four);
+}
+
+/* Range of the change of a row's scores between f at X and g at Y, by Lemma P; the differences of
+ * the weights themselves come on top. */
+static pare_ub score_change(const gap *g, size_t h)
+{
+    calc *const k = g->k;
+    const track *const t = g->t;
+    const eff_head *const head = &g->p->g->heads[h], *const first = &g->p->f->heads[h];
+    const pare_mat twice = up_by(k, &t->e, pare_ub_exact(2)), both = up_plus(k, &t->x.d, &t->y.d);
+    const pare_mat de = up_least(k, &twice, &both), form = ruler_form(k, g->in, &head->b);
+    const pare_mat moves = up_times(k, &t->e, &form);
+    const pare_mat from_y = slope(k, g->in, &head->b, &head->l, &t->y);
+    const pare_mat from_x = slope(k, g->in, &head->b, &head->l, &t->x);
+    if (k->st) return pare_ub_inf();
+    pare_ub r = pare_ub_min(pare_ub_add(up_dot(&moves, &t->x.d), up_dot(&from_y, &de)),
+                            pare_ub_add(up_dot(&moves, &t->y.d), up_dot(&from_x, &de)));
+    if (g->p->same) return r;
+    const pare_mat weights = slope(k, g->in, &g->p->b[h], &g->p->l[h], &t->x);
+    if (k->st) return pare_ub_inf();
+    r = pare_ub_add(r, up_dot(&weights, &t->x.d));
+    if (first->query != head->query && (first->query == QUERY_MEAN || head->query == QUERY_MEAN))
+        r = pare_ub_add(
+            r, interaction(k, g->in, first->query == QUERY_MEAN ? &first->b : &head->b, &t->x.d));
+    return r;
+}
+
+/* A rotary head at X and at Y: q R k changes by |q'| |k| + |q| |k'|, and its range by twice that.
+ */
+static pare_ub turning_change(const gap *g, const eff_head *h)
+{
+    calc *const k = g->k;
+    const track *const t = g->t;
+    const pare_mat qn = ruler_to_two(k, g->in, &h->q), kn = ruler_to_two(k, g->in, &h->k);
+    const pare_mat dq = up_times(k, &t->e, &qn), dk = up_times(k, &t->e, &kn);
+    const pare_ub key = turning_length(k, g->in, &h->k, &h->k0, &t->x);
+    const pare_ub query = turning_length(k, g->in, &h->q, &h->q0, &t->y);
+    if (k->st) return pare_ub_inf();
+    const pare_ub sum =
+        pare_ub_fma((pare_ub){dq.v[0]}, key, pare_ub_mul(query, (pare_ub){dk.v[0]}));
+    return pare_ub_mul(pare_ub_exact(2 * fabs(h->scale)), sum);
+}
+
+/* Lemma P, all heads: e |V| + tv min(d_X, d_Y) |V|, and what V' adds. */
+static pare_mat head_by_head(const gap *g)
+{
+    calc *const k = g->k;
+    const track *const t = g->t;
+    pare_mat r = calc_mat(k, 1, g->out->k);
+    const pare_mat nearest = up_least(k, &t->x.d, &t->y.d);
+    imat total = imat_zero(k, g->p->f->din, g->p->f->dout);
+    for (size_t h = 0; !k->st && h < g->p->f->nheads; h++) {
+        const eff_head *const head = &g->p->g->heads[h];
+        const pare_ub change = head->rotary ? turning_change(g, head) : score_change(g, h);
+        const pare_mat turn = up_by(k, &nearest, softmax_variation(change));
+        const pare_mat both = up_plus(k, &t->e, &turn);
+        spread(g, &r, &both, &head->v);
+        if (g->p->same) continue;
+        spread(g, &r, &t->x.w, &g->p->v[h]);
+        total = imat_sum(k, &total, &g->p->v[h]);
+    }
+    if (g->p->same || k->st) return r;
+    const pare_mat constant = constants(g, &total);
+    if (!k->st) up_add(k, &r, &constant);
+    spread(g, &r, &t->x.w, &g->p->t);
+    for (size_t j = 0; !k->st && j < g->p->npowers; j++) spread(g, &r, &t->x.w, &g->p->mix[j]);
+    return r;
+}
+
+/* Nothing but where both are: |c_X - c_Y| + w_X + w_Y. */
+static pare_mat far_apart(calc *k, const ruler *at, const reach *x, const reach *y)
+{
+    const imat between = imat_diff(k, &x->c, &y->c);
+    const pare_mat centres = ruler_size(k, at, &between), wide = up_plus(k, &x->w, &y->w);
+    return up_plus(k, &centres, &wide);
+}
+
+track walk_attention(calc *k, const attn_pair *p, const ruler *out, const track *t, sight s)
+{
+    const gap g = {k, p, &t->at, out, t, s};
+    const eff_attn *const after = p->g;
+    track n = {.at = *out};
+    if (k->st) return n;
+    n.x = moved(k, p->f, &p->ft, &t->at, out, &t->x, s);
+    n.y = moved(k, after, &p->gt, &t->at, out, &t->y, s);
+    n.e = far_apart(k, out, &n.x, &n.y);
+    if (after->nheads > 0 && !p->paired) return n;
+    pare_mat e = calc_mat(k, 1, out->k);
+    spread(&g, &e, &t->e, &after->t);
+    for (size_t j = 0; !k->st && j < after->npowers; j++) spread(&g, &e, &t->e, &after->mix[j]);
+    const pare_mat local = p->paired ? head_by_head(&g) : replaced(&g);
+    if (!k->st) up_add(k, &e, &local);
+    if (!k->st) n.e = up_least(k, &n.e, &e);
+    return n;
+}

@@ -1,0 +1,118 @@
+/* What all ways to fit a matrix share: targets, the residual from the masks, the other side. */
+#include "fit.h"
+#include <math.h>
+
+fit_bits fit_bits_new(pare_arena *a, size_t rows, size_t cols)
+{
+    fit_bits m = {rows, cols, (cols + 63) / 64, NULL};
+    m.v = pare_alloc(a, rows * m.words + 1, sizeof *m.v);
+    return m;
+}
+
+pare_status fit_targets(int64_t **out, pare_arena *a, const fit_problem *p, pare_err *err)
+{
+    if (p->n < p->b)
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "a ticket of %zu x %zu needs at least %zu hidden units, has %zu", p->a,
+                         p->b, p->b, p->n);
+    *out = pare_alloc(a, p->a * p->b + 1, sizeof **out);
+    if (!*out) return pare_no_memory(err);
+    for (size_t i = 0; i < p->a; i++)
+        for (size_t j = 0; j < p->b; j++) {
+            const double w = pare_row(&p->w, i)[j], t = w / p->scale;
+            if (!(fabs(t) < 2048))
+                return pare_fail(err, isfinite(w) ? PARE_ERR_INPUT : PARE_ERR_NONFINITE,
+                                 "a ticket's target entry (%zu, %zu) is %g, %g of its scale: the "
+                                 "limit is 2048; a larger scale is needed",
+                                 i, j, w, t);
+            (*out)[i * p->b + j] = llrint(t / SOURCE_UNIT);
+        }
+    return PARE_OK;
+}
+
+typedef struct residual_job {
+    const fit_problem *p;
+    fit_result *r;
+    uint32_t *units; /* b x n: room for the units that serve a column */
+} residual_job;
+
+/* The sum is an exact integer; taken as two doubles, the difference from W is rounded where it is
+ * small. */
+static double difference(double target, int64_t sum)
+{
+    const double high = (double)sum, low = (double)(sum - (int64_t)high);
+    return (target - high) - low;
+}
+
+static void residual_column(void *ctx, size_t j)
+{
+    const residual_job *const job = ctx;
+    const fit_problem *const p = job->p;
+    uint32_t *const unit = job->units + j * p->n;
+    size_t count = 0;
+    for (size_t k = 0; k < p->n; k++)
+        if (fit_bit(&job->r->mb, k, j)) unit[count++] = (uint32_t)k;
+    for (size_t i = 0; i < p->a; i++) {
+        int64_t sum = 0;
+        for (size_t c = 0; c < count; c++)
+            if (fit_bit(&job->r->ma, i, unit[c])) sum += fit_item(p, i, unit[c], j);
+        const double target = pare_row(&p->w, i)[j] / p->scale / SOURCE_UNIT;
+        pare_row_mut(&job->r->e, i)[j] = difference(target, sum) * SOURCE_UNIT * p->scale;
+    }
+}
+
+pare_status fit_residual(fit_result *r, pare_arena *a, const fit_problem *p, const pare_exec *exec,
+                         pare_err *err)
+{
+    r->e = pare_mat_new(a, p->a, p->b);
+    const pare_mark mark = pare_arena_mark(a);
+    residual_job job = {p, r, pare_alloc(a, p->b * p->n + 1, sizeof *job.units)};
+    if (!r->e.v || !job.units) return pare_no_memory(err);
+    pare_parallel(exec, p->b, residual_column, &job);
+    pare_arena_reset(a, mark);
+    return PARE_OK;
+}
+
+static pare_mat mat_turned(pare_arena *a, const pare_mat *m)
+{
+    pare_mat t = pare_mat_new(a, m->cols, m->rows);
+    for (size_t i = 0; t.v && i < m->rows; i++)
+        for (size_t j = 0; j < m->cols; j++) pare_row_mut(&t, j)[i] = pare_row(m, i)[j];
+    return t;
+}
+
+static const int32_t *turned(pare_arena *a, const int32_t *m, size_t rows, size_t cols)
+{
+    int32_t *const t = pare_alloc(a, rows * cols + 1, sizeof *t);
+    for (size_t i = 0; t && i < rows; i++)
+        for (size_t j = 0; j < cols; j++) t[j * rows + i] = m[i * cols + j];
+    return t;
+}
+
+pare_status fit_turn(fit_problem *out, pare_arena *a, const fit_problem *p, pare_err *err)
+{
+    *out = (fit_problem){.a = p->b, .b = p->a, .n = p->n, .scale = p->scale};
+    out->w = mat_turned(a, &p->w);
+    out->A = turned(a, p->B, p->n, p->b);
+    out->B = turned(a, p->A, p->a, p->n);
+    if (!out->w.v || !out->A || !out->B) return pare_no_memory(err);
+    return PARE_OK;
+}
+
+static fit_bits bits_turned(pare_arena *a, const fit_bits *m)
+{
+    fit_bits t = fit_bits_new(a, m->cols, m->rows);
+    for (size_t i = 0; t.v && i < m->rows; i++)
+        for (size_t k = 0; k < m->cols; k++)
+            if (fit_bit(m, i, k)) fit_set(&t, k, i);
+    return t;
+}
+
+pare_status fit_turn_back(fit_result *out, pare_arena *a, const fit_result *r, pare_err *err)
+{
+    out->ma = bits_turned(a, &r->mb);
+    out->mb = bits_turned(a, &r->ma);
+    out->e = mat_turned(a, &r->e);
+    if (!out->ma.v || !out->mb.v || !out->e.v) return pare_no_memory(err);
+    return PARE_OK;
+}

@@ -1,0 +1,74 @@
+/* fit.h - one matrix as the product of two masked random ones. Private to the room.
+ *
+ *   W (a x b)  ~  scale (A o MA) (B o MB)          A a x n, B n x b: source integers
+ *
+ * Hidden unit k couples column k of A with row k of B. A unit that serves column j of W alone adds
+ * MA_ik A_ik B_kj to the entries (i, j): one question of subset sums per entry. */
+#ifndef PARE_SRC_TICKET_FIT_H
+#define PARE_SRC_TICKET_FIT_H
+#include "source.h"
+#include <pare/linalg.h>
+
+/* Rows of bits. */
+typedef struct fit_bits {
+    size_t rows, cols, words; /* of a row */
+    uint64_t *v;
+} fit_bits;
+fit_bits fit_bits_new(pare_arena *a, size_t rows, size_t cols); /* zeros; v NULL: memory is out */
+static inline bool fit_bit(const fit_bits *m, size_t i, size_t k)
+{
+    return m->v[i * m->words + k / 64] >> (k % 64) & 1;
+}
+static inline void fit_set(fit_bits *m, size_t i, size_t k)
+{
+    m->v[i * m->words + k / 64] |= (uint64_t)1 << (k % 64);
+}
+
+typedef struct fit_problem {
+    size_t a, b, n;
+    pare_mat w;   /* a x b */
+    double scale; /* a power of two */
+    const int32_t *A, *B;
+} fit_problem;
+
+typedef struct fit_result {
+    fit_bits ma, mb; /* a x n, n x b */
+    pare_mat e;      /* W - scale (A o MA)(B o MB), each entry rounded once or twice */
+} fit_result;
+
+/* Blocks of n / b units serve one column of W each; all is the paper's, but for the choice of the
+ * side by the caller (fit_block.c). */
+PARE_MUST_USE pare_status fit_block(fit_result *out, pare_arena *a, const fit_problem *p,
+                                    const pare_exec *exec, pare_err *err);
+
+/* The same units used better (fit_best.c): donors, choice of units, more units for the columns that
+ * need them. */
+typedef struct fit_best_opts {
+    unsigned donors; /* bits of a column that are shared by its rows; 0: 14 */
+    unsigned tries;  /* unit sets for the donor column; 0: 16 */
+    uint64_t seed;   /* of those sets */
+} fit_best_opts;
+PARE_MUST_USE pare_status fit_best(fit_result *out, pare_arena *a, const fit_problem *p,
+                                   const fit_best_opts *o, const pare_exec *exec, pare_err *err);
+
+/* The problem with a and b exchanged, and a result turned back. Solve for a side of W with the
+ * fewer rows or columns: n units then give n / min(a, b) items an entry. */
+PARE_MUST_USE pare_status fit_turn(fit_problem *out, pare_arena *a, const fit_problem *p,
+                                   pare_err *err);
+PARE_MUST_USE pare_status fit_turn_back(fit_result *out, pare_arena *a, const fit_result *r,
+                                        pare_err *err);
+
+/* ---- for both methods (fit.c) ---- */
+
+/* W / scale in units of 2^-48, nearest integers; PARE_ERR_INPUT names the entry that is 2^11 or
+ * more, and what has fewer units than columns. */
+PARE_MUST_USE pare_status fit_targets(int64_t **out, pare_arena *a, const fit_problem *p,
+                                      pare_err *err);
+static inline int64_t fit_item(const fit_problem *p, size_t i, size_t k, size_t j)
+{
+    return (int64_t)p->A[i * p->n + k] * p->B[k * p->b + j];
+}
+/* e from the masks alone. */
+PARE_MUST_USE pare_status fit_residual(fit_result *r, pare_arena *a, const fit_problem *p,
+                                       const pare_exec *exec, pare_err *err);
+#endif

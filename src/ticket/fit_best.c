@@ -1,0 +1,222 @@
+/* The same source used better than by equal blocks.
+ *
+ * Donors. The paper's masks leave n (b - 1) bits of MB unused. The units D of one column, solved
+ * first, are donors to all others: switching MB_kj on for k in D adds the fixed vector
+ * (MA_ik A_ik)_i B_kj to column j and touches nothing else. 2^s patterns of donors shift the
+ * targets of the whole column; the row's own bits then absorb what is left. A single row with bad
+ * luck, which is what the largest error is made of, is repaired by almost any shift.
+ *
+ * Choice and water-filling. A column takes the free units of the largest |B_kj|. A part of all
+ * units is held back and goes, one by one, to the column that is worst at the time. */
+#include "column.h"
+#include <pare/subset.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    DONOR_BITS = 14,
+    TRIES = 16,
+    EXTRA = 4, /* units the donor column has more than others */
+    CAP = 15,  /* units of a column: 2^15 sums a row */
+    MOST = 26  /* of the donor column */
+};
+#define SHARE 0.8 /* of the units that are given out at once */
+
+typedef struct best_job {
+    const fit_problem *p;
+    fit_result *r;
+    const int64_t *target;
+    pare_arena *arena;
+    uint32_t *order; /* columns, largest entry first */
+    bool *free;      /* units */
+    fit_column *col; /* b; col[order[0]] is the donor */
+    pare_status *status;
+    unsigned bits;
+} best_job;
+
+typedef struct ranked {
+    int64_t key;
+    uint32_t id;
+} ranked;
+
+static int largest_first(const void *a, const void *b)
+{
+    const ranked *const x = a, *const y = b;
+    if (x->key != y->key) return x->key < y->key ? 1 : -1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static void order_columns(best_job *b, ranked *room)
+{
+    const fit_problem *const p = b->p;
+    for (size_t j = 0; j < p->b; j++) {
+        room[j] = (ranked){0, (uint32_t)j};
+        for (size_t i = 0; i < p->a; i++) {
+            const int64_t t = llabs(b->target[i * p->b + j]);
+            if (t > room[j].key) room[j].key = t;
+        }
+    }
+    qsort(room, p->b, sizeof *room, largest_first);
+    for (size_t j = 0; j < p->b; j++) b->order[j] = room[j].id;
+}
+
+/* The `count` free units with the largest |B_kj| join the column; fewer when there are no more. */
+static void take_units(best_job *b, size_t j, size_t count, ranked *room)
+{
+    const fit_problem *const p = b->p;
+    fit_column *const c = &b->col[j];
+    size_t n = 0;
+    for (size_t k = 0; k < p->n; k++)
+        if (b->free[k]) room[n++] = (ranked){llabs((int64_t)p->B[k * p->b + j]), (uint32_t)k};
+    qsort(room, n, sizeof *room, largest_first);
+    for (size_t i = 0; i < count && i < n; i++) {
+        c->unit[c->units++] = room[i].id;
+        b->free[room[i].id] = false;
+    }
+}
+
+/* ---- the donor column ---- */
+
+static void random_units(fit_column *c, size_t count, size_t n, uint32_t *room, pare_rng *r)
+{
+    for (size_t k = 0; k < n; k++) room[k] = (uint32_t)k;
+    pare_rng_shuffle(r, room, n);
+    c->units = count;
+    memcpy(c->unit, room, count * sizeof *room);
+}
+
+/* The set of units with the smallest largest error: first the largest, then random ones. */
+static pare_status choose_donors(best_job *b, size_t count, unsigned tries, uint64_t seed,
+                                 ranked *room, uint32_t *room32)
+{
+    const fit_problem *const p = b->p;
+    const size_t j0 = b->order[0];
+    fit_column best = {.worst = INT64_MAX};
+    fit_column *const c = &b->col[j0];
+    pare_rng r = pare_rng_at(seed, 0);
+    for (unsigned t = 0; t < tries; t++) {
+        if (t == 0)
+            take_units(b, j0, count, room);
+        else
+            random_units(c, count, p->n, room32, &r);
+        const pare_status st = fit_column_solve_alone(c, p, b->target, j0);
+        if (st) return st;
+        if (c->worst < best.worst) {
+            memcpy(best.unit, c->unit, sizeof best.unit);
+            best.units = c->units;
+            best.worst = c->worst;
+        }
+    }
+    c->units = best.units;
+    memcpy(c->unit, best.unit, sizeof best.unit);
+    memset(b->free, 1, p->n * sizeof *b->free);
+    for (size_t k = 0; k < c->units; k++) b->free[c->unit[k]] = false;
+    return fit_column_solve_alone(c, p, b->target, j0);
+}
+
+/* ---- the others ---- */
+
+static void solve_other(void *ctx, size_t k)
+{
+    best_job *const b = ctx;
+    const size_t j = b->order[k + 1];
+    b->status[j] = fit_column_solve(&b->col[j], b->p, b->target, j, &b->col[b->order[0]], b->bits);
+}
+
+static size_t worst_column(const best_job *b, const bool *done)
+{
+    size_t worst = b->p->b;
+    for (size_t j = 0; j < b->p->b; j++)
+        if (!done[j] && (worst == b->p->b || b->col[j].worst > b->col[worst].worst)) worst = j;
+    return worst;
+}
+
+/* Spare units to the worst column, until it is full, or far better than the donor, which no unit
+ * can improve any more. */
+static pare_status fill(best_job *b, bool *done, ranked *room)
+{
+    const fit_problem *const p = b->p;
+    const size_t j0 = b->order[0];
+    size_t left = 0;
+    for (size_t k = 0; k < p->n; k++) left += b->free[k];
+    done[j0] = true;
+    while (left > 0) {
+        const size_t j = worst_column(b, done);
+        if (j == p->b) return PARE_OK;
+        if (b->col[j].units >= CAP || b->col[j].worst <= b->col[j0].worst / 4) {
+            done[j] = true;
+            continue;
+        }
+        take_units(b, j, 1, room);
+        left--;
+        const pare_status st = fit_column_solve(&b->col[j], p, b->target, j, &b->col[j0], b->bits);
+        if (st) return st;
+    }
+    return PARE_OK;
+}
+
+static void put_in_place(const best_job *b)
+{
+    const fit_problem *const p = b->p;
+    const fit_column *const donor = &b->col[b->order[0]];
+    for (size_t j = 0; j < p->b; j++) {
+        const fit_column *const c = &b->col[j];
+        for (size_t u = 0; u < c->units; u++) {
+            fit_set(&b->r->mb, c->unit[u], j);
+            for (size_t i = 0; i < p->a; i++)
+                if (c->own[i] >> u & 1) fit_set(&b->r->ma, i, c->unit[u]);
+        }
+        for (size_t u = 0; c != donor && u < donor->units; u++)
+            if (c->gift >> u & 1) fit_set(&b->r->mb, donor->unit[u], j);
+    }
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static pare_status search(best_job *b, const fit_best_opts *o, const pare_exec *exec)
+{
+    const fit_problem *const p = b->p;
+    ranked *const room = pare_alloc(b->arena, p->n + p->b, sizeof *room);
+    uint32_t *const room32 = pare_alloc(b->arena, p->n + 1, sizeof *room32);
+    bool *const done = pare_alloc(b->arena, p->b + 1, sizeof *done);
+    if (!room || !room32 || !done) return PARE_ERR_MEMORY;
+    order_columns(b, room);
+    size_t each = least(CAP, (size_t)(SHARE * (double)p->n / (double)p->b));
+    if (each == 0) each = 1;
+    const size_t donors = p->b > 1 ? least(each + EXTRA, p->n - (p->b - 1)) : p->n;
+    memset(b->free, 1, p->n * sizeof *b->free);
+    pare_status st =
+        choose_donors(b, least(donors, MOST), o->tries ? o->tries : TRIES, o->seed, room, room32);
+    for (size_t k = 1; !st && k < p->b; k++) take_units(b, b->order[k], each, room);
+    if (!st && p->b > 1) pare_parallel(exec, p->b - 1, solve_other, b);
+    for (size_t j = 0; !st && j < p->b; j++) st = b->status[j];
+    return st ? st : fill(b, done, room);
+}
+
+pare_status fit_best(fit_result *out, pare_arena *a, const fit_problem *p, const fit_best_opts *o,
+                     const pare_exec *exec, pare_err *err)
+{
+    const fit_best_opts none = {0};
+    if (!o) o = &none;
+    best_job b = {.p = p, .r = out, .arena = a, .bits = o->donors ? o->donors : DONOR_BITS};
+    int64_t *target;
+    pare_status st = fit_targets(&target, a, p, err);
+    if (st) return st;
+    b.target = target;
+    b.order = pare_alloc(a, p->b + 1, sizeof *b.order);
+    b.free = pare_alloc(a, p->n + 1, sizeof *b.free);
+    b.col = pare_alloc(a, p->b + 1, sizeof *b.col);
+    b.status = pare_alloc(a, p->b + 1, sizeof *b.status);
+    uint32_t *const own = pare_alloc(a, p->a * p->b + 1, sizeof *own);
+    out->ma = fit_bits_new(a, p->a, p->n);
+    out->mb = fit_bits_new(a, p->n, p->b);
+    if (!b.order || !b.free || !b.col || !b.status || !own || !out->ma.v || !out->mb.v)
+        return pare_no_memory(err);
+    for (size_t j = 0; j < p->b; j++) b.col[j].own = own + j * p->a;
+    if (p->a > 0 && p->b > 0 && search(&b, o, exec)) return pare_no_memory(err);
+    put_in_place(&b);
+    return fit_residual(out, a, p, exec, err);
+}
