@@ -220,7 +220,7 @@ static size_t dims(const keys_turn *t, const lm_attn *a, size_t i)
 {
     size_t heads = 0;
     for (size_t h = 0; h < a->nheads; h++) heads += a->heads[h].keys == t->b.all[i].group;
-    return t->b.all[i].count / heads;
+    return heads > 0 ? t->b.all[i].count / heads : 1; /* every group has a head */
 }
 
 choice keys_within(work *w, const lm_attn *a, const keys_turn *t, size_t most)
