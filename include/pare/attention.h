@@ -104,6 +104,11 @@ typedef struct pare_turned {
 PARE_MUST_USE pare_status pare_graph_turn(pare_turned *out, pare_arena *a, const pare_graph *g,
                                           size_t width, pare_err *err);
 
+/* The same graph with its nodes in an order that suits attention of that width: node i of `out` is
+ * node (*order)[i] of `g`. Where the order makes no difference, *order is NULL and *out is *g. */
+PARE_MUST_USE pare_status pare_graph_order(pare_graph *out, const uint32_t **order, pare_arena *a,
+                                           const pare_graph *g, size_t width, pare_err *err);
+
 /* What a pass of the f32 engine leaves for its way back. */
 typedef struct pare_kept32 {
     float *lse;    /* n */

@@ -152,8 +152,9 @@ PARE_MUST_USE pare_status pare_poly_f32(pare_mat32 *y, pare_poly_report *report,
  * centre of the queries, the polynomial, the heavy keys, the chunks and the rows that are exact;
  * only the centre of the keys moves, with their mean, so that the sum of dk over the keys is 0 as
  * it is for attention itself. Attention does not depend on the centres: what is left out by holding
- * them is no part of its gradient, only of the approximation's error. `exact` marks the rows of the exact kernel (NULL: none).
- * For a plan of kind EXACT this is pare_attend_backward_*. The outputs overlap nothing else. */
+ * them is no part of its gradient, only of the approximation's error. `exact` marks the rows of the
+ * exact kernel (NULL: none). For a plan of kind EXACT this is pare_attend_backward_*. The outputs
+ * overlap nothing else. */
 PARE_MUST_USE pare_status pare_poly_backward_f64(pare_mat *dq, pare_mat *dk, pare_mat *dv,
                                                  const pare_mat *dy, const pare_poly_plan *plan,
                                                  const pare_mat *q, const pare_mat *k,

@@ -65,7 +65,9 @@ typedef struct pare_repro {
 
 typedef struct pare_repro_opts {
     const char *folder;      /* made where it is missing; its parent must be there */
-    const char *const *data; /* graph files, recognised by what is in them */
+    const char *model;       /* depth: the trained model; NULL: one is made */
+    const char *const *data; /* width: graph files, recognised by what is in them; depth: one file
+                                for the model */
     size_t ndata;
     bool full;
     bool again;          /* make every run again, also those that are there */
@@ -82,8 +84,7 @@ typedef struct pare_repro_opts {
     }
 
 /* What the depth paper claims and what is true of it: ten experiments, each with the shape that is
- * expected, the reference's figure and ours. `data`: the trained model, then a text or array file
- * for it; none: a bundled one. */
+ * expected, the reference's figure and ours. */
 PARE_MUST_USE pare_status pare_repro_depth(pare_repro **out, const pare_repro_opts *o,
                                            const pare_exec *exec, const pare_ranks *ranks,
                                            pare_err *err);

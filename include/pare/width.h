@@ -65,8 +65,8 @@ typedef struct pare_width_opts {
     pare_width_method method;
     size_t dim, qk_dim, ffn_dim;
     size_t v_dim;  /* svd, auto of text */
-    size_t tokens; /* slice, auto and qk of text: no more than that many of each input are looked at; 0:
-                      all */
+    size_t tokens; /* slice, auto and qk of text: no more than that many of each input are looked
+                      at; 0: all */
     bool untie;    /* slice, svd: a tied head becomes a matrix of its own */
     /* When dim (stream methods) or qk_dim (jl, qk) is 0: the largest one with which at most this
      * share of the parameters is left, or the smallest one with which no output moves by more than
@@ -121,10 +121,10 @@ typedef struct pare_width_report {
  * norms that do not fold. */
 bool pare_width_is_text(const pare_model *m, pare_width_method method);
 
-/* `data`: one graph (or one sequence of vectors) with its features; for slice, auto and qk of text any
- * number of inputs, for svd none is needed (NULL). The report's lists live in the output model's
- * arena. PARE_ERR_INPUT names the layer that the method does not cover; `in` is not changed and
- * need not outlive *out. Caller frees *out with pare_model_free. */
+/* `data`: one graph (or one sequence of vectors) with its features; for slice, auto and qk of text
+ * any number of inputs, for svd none is needed (NULL). The report's lists live in the output
+ * model's arena. PARE_ERR_INPUT names the layer that the method does not cover; `in` is not changed
+ * and need not outlive *out. Caller frees *out with pare_model_free. */
 PARE_MUST_USE pare_status pare_width(pare_model **out, pare_width_report *report,
                                      const pare_model *in, const pare_inputs *data,
                                      const pare_width_opts *opts, const pare_exec *exec,

@@ -205,6 +205,11 @@ PARE_MUST_USE pare_status poly_sweep(poly_job *w, pare_arena *a, const pare_exec
 /* Rows above the tolerance: by their true moments, then by the exact kernel (poly_repair.c). */
 PARE_MUST_USE pare_status poly_repair(poly_job *w, uint8_t *exact, pare_poly_report *report,
                                       pare_arena *a, const pare_exec *exec, pare_err *err);
+/* Centres (midranges or means), norms, heavy keys and B of a plan (poly_sizes.c); coordinate (d):
+ * max |q'_c| max |k'_c|. */
+PARE_MUST_USE pare_status poly_plan_sizes(pare_poly_plan *p, double *coordinate, bool mean,
+                                          pare_arena *a, const pare_mat32 *q, const pare_mat32 *k,
+                                          size_t heavy, const pare_exec *exec, pare_err *err);
 /* Work in units of one multiplication and addition of the kernels (poly_plan.c). */
 double poly_exact_work(double pairs, size_t d, size_t dv);
 double poly_work(double rows, size_t features, size_t d, size_t cols, bool causal);

@@ -28,7 +28,12 @@ double enclose_lipschitz(pare_act act)
     return INFINITY;
 }
 
-static double act_of(pare_act act, double x)
+double pare_act_lipschitz(pare_act act)
+{
+    return enclose_lipschitz(act);
+}
+
+double pare_act_f64(pare_act act, double x)
 {
     const double c = 0.79788456080286535588; /* sqrt(2 / pi) */
     switch (act) {
@@ -63,7 +68,7 @@ static void act_row(void *ctx, size_t i)
     if (j->x->wide)
         wide_act_row(j->act, x, pare_row_mut(&j->x->lo, i), d);
     else
-        for (size_t k = 0; k < d; k++) x[k] = act_of(j->act, x[k]);
+        for (size_t k = 0; k < d; k++) x[k] = pare_act_f64(j->act, x[k]);
     if (j->act == PARE_ACT_RELU) return; /* exact, and moves nothing apart */
     for (size_t e = 0; e < ENGINES; e++) {
         const engine *const g = enclose_engine(j->x->wide, e);

@@ -250,14 +250,20 @@ static pare_status make(cli *c, depth_opts *o, pare_model **small, const pare_mo
     return st ? st : keep_report(c, &o->report);
 }
 
+/* What the certificate is to say beside the headline. */
+static pare_status ask_for_ball(cli *c, depth_opts *o)
+{
+    if (!(o->ball > 0)) return PARE_OK;
+    const char *const name = pare_depth_ball_name(c->arena, o->ball, (pare_ball_norm)o->ball_norm);
+    o->r.ask[o->r.nask++] = name;
+    return name ? PARE_OK : pare_no_memory(&c->err);
+}
+
 static pare_status cut(cli *c, depth_opts *o, const pare_model *m)
 {
     pare_model *small = NULL;
     pare_status st = load_data(c, o, m);
-    if (!st && o->ball > 0) {
-        o->r.ask[o->r.nask] = pare_depth_ball_name(c->arena, o->ball, (pare_ball_norm)o->ball_norm);
-        if (!o->r.ask[o->r.nask++]) st = pare_no_memory(&c->err);
-    }
+    if (!st) st = ask_for_ball(c, o);
     if (!st) st = make(c, o, &small, m);
     if (!st) st = reduce_publish(c, &o->r, m, &small, &o->d.held, &pare_depth_prover);
     if (!st) st = reduce_compare(c, &o->r, m, &o->d.held);

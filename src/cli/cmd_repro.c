@@ -71,12 +71,18 @@ int cmd_repro(int argc, char **argv)
          .kind = OPT_TEXTS,
          .to = &o.data,
          .metavar = "G",
-         .help = "once for each of Minesweeper, Tolokers, Photo",
-         .unset = "a board is generated"},
+         .help = "width: graphs, each once; depth: for the model",
+         .unset = "generated"},
+        {.name = "model",
+         .kind = OPT_TEXT,
+         .to = &o.o.model,
+         .metavar = "M",
+         .help = "depth: the trained model",
+         .unset = "a small one is trained"},
         {.name = "full",
          .kind = OPT_FLAG,
          .to = &o.o.full,
-         .help = "the paper's size: 20 + 100 runs, and the grid"},
+         .help = "width: 20 + 100 runs, and the grid; depth: more draws"},
         {.name = "large",
          .kind = OPT_SIZE,
          .to = &o.o.large,
@@ -112,7 +118,7 @@ int cmd_repro(int argc, char **argv)
     static const char *const operands[] = {"NAME", NULL};
     const opt_spec spec = {
         .command = "repro",
-        .args = "width [--data G]... [-o DIR]",
+        .args = "width|depth [--data G]... [-o DIR]",
         .about = "Makes the tables and figures of the papers again, ours beside theirs. Runs are\n"
                  "kept in DIR: killed, the same command goes on; an mpirun shares them.",
         .example = "repro width --data tolokers.npz -o out",
@@ -122,7 +128,7 @@ int cmd_repro(int argc, char **argv)
     };
     cli c;
     int rc;
-    if (!cli_start(&c, &spec, CLI_MAY_OUT, "the folder (else repro-width)", argc, argv, &rc))
+    if (!cli_start(&c, &spec, CLI_MAY_OUT, "the folder (else repro-NAME)", argc, argv, &rc))
         return rc;
     return cli_ranked(&c, repro, &o);
 }

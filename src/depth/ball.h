@@ -15,8 +15,8 @@ depth_ball_of depth_ball_asked(const char *name);
 /* How far f and g are apart on all inputs within the radius of those of the set: outputs, rows
  * whose largest entry may differ, and the difference of two outputs. `domain` says which inputs
  * those of the set are; `scale`: the largest output there; `apriori`: another bound that holds on
- * the whole ball (+inf: none); the smaller one counts. *why: NULL, or why nothing is proven (the
- * bounds are +inf then). Texts live in the arena. */
+ * the whole ball (+inf: none); the smaller one counts. *why: NULL, or why the two are no pair (then
+ * each is proven by itself, and nothing is said of their labels). Texts live in the arena. */
 PARE_MUST_USE pare_status depth_ball(pare_statement *out, size_t *n, const char **why,
                                      pare_arena *a, const pare_model *f, const pare_model *g,
                                      const pare_inputs *set, depth_ball_of b, const char *domain,

@@ -1,7 +1,8 @@
 /* Every input near the given ones (spec, 5.5): if every row of the input moves by at most r, how
  * far apart are the model before and the model after the cut then? cert/pair.c proves it; here are
  * the words. The statement is one of (f, g, inputs, radius, norm) alone: a verifier reads radius
- * and norm from its name. */
+ * and norm from its name. Models that are no pair (another number of blocks: the one-layer cuts)
+ * are proven one by one, which is coarser: |f - g| at the given inputs, and how far each moves. */
 #include "ball.h"
 #include <pare/depth.h>
 #include <pare/publish.h>
@@ -46,6 +47,33 @@ static const char *domain_of(pare_arena *a, const pare_model *f, depth_ball_of b
                         text, in_norm[b.norm], set);
 }
 
+/* How far a model alone may move from its outputs at the given inputs: its double stands between
+ * both, in a ball of radius 0 as well. */
+static pare_status moves_alone(pare_ub *out, const pare_model *m, const pare_inputs *set,
+                               depth_ball_of b, const pare_exec *exec, pare_err *err)
+{
+    pare_ball ball, centre;
+    *out = pare_ub_inf();
+    pare_status st = pare_prove_ball(&ball, m, m, set, b.radius, b.norm, exec, err);
+    if (!st) st = pare_prove_ball(&centre, m, m, set, 0, b.norm, exec, err);
+    if (!st) *out = pare_ub_add(ball.moves, centre.moves);
+    return st;
+}
+
+/* Models that are no pair: what lies between them on the inputs, and how far each may move. */
+static pare_status one_by_one(pare_ub *out, const pare_model *f, const pare_model *g,
+                              const pare_inputs *set, depth_ball_of b, const pare_exec *exec,
+                              pare_err *err)
+{
+    pare_ub moves[2];
+    pare_gap gap;
+    pare_status st = pare_prove_gap(&gap, f, g, set, exec, err);
+    if (!st) st = moves_alone(&moves[0], f, set, b, exec, err);
+    if (!st) st = moves_alone(&moves[1], g, set, b, exec, err);
+    if (!st) *out = pare_ub_add(gap.proven, pare_ub_add(moves[0], moves[1]));
+    return st;
+}
+
 static bool state(pare_statement *out, size_t *n, pare_arena *a, const char *name, const char *what,
                   const char *norm, const char *domain, double bound)
 {
@@ -60,7 +88,8 @@ pare_status depth_ball(pare_statement *out, size_t *n, const char **why, pare_ar
                        const pare_exec *exec, pare_err *err)
 {
     pare_ball ball;
-    const pare_status st = pare_prove_ball(&ball, f, g, set, b.radius, b.norm, exec, err);
+    pare_status st = pare_prove_ball(&ball, f, g, set, b.radius, b.norm, exec, err);
+    if (!st && ball.refused) st = one_by_one(&ball.apart, f, g, set, b, exec, err);
     if (st) return st;
     const char *const name = pare_depth_ball_name(a, b.radius, b.norm);
     const char *const where = domain_of(a, f, b, domain);

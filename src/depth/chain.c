@@ -87,8 +87,7 @@ void chain_attn(calc *k, chain *c, eff_attn *out, bool *same, const eff_attn *fb
     }
 }
 
-/* ---- what is left
- * ---------------------------------------------------------------------------------- */
+/* ---- what is left --------------------------------------------------------------------------- */
 
 bool chain_block(calc *k, eff_attn *out, const pare_model *m, size_t b)
 {

@@ -72,8 +72,7 @@ imat affine_after(calc *k, const imat *w, const affine_map *m)
     return m->any ? imat_mul(k, w, &m->a) : *w;
 }
 
-/* ---- pieces
- * -------------------------------------------------------------------------------------- */
+/* ---- pieces --------------------------------------------------------------------------------- */
 
 typedef struct maker {
     calc *k;
@@ -232,8 +231,7 @@ static void branch(const maker *m)
     if (!m->k->st) add_behind(m, &m->e->outside, &bo);
 }
 
-/* ---- sublayers
- * ------------------------------------------------------------------------------------ */
+/* ---- sublayers ------------------------------------------------------------------------------ */
 
 static imat skip_map(calc *k, const pare_skip *s, size_t din, size_t dout)
 {

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- sums over the heads
- * --------------------------------------------------------------------------- */
+/* ---- sums over the heads -------------------------------------------------------------------- */
 
 pare_mat builder_mat(builder *k, size_t rows, size_t cols)
 {
@@ -88,8 +87,7 @@ pare_mat chain_bias(builder *k)
     return bias;
 }
 
-/* ---- calibration
- * --------------------------------------------------------------------------------------- */
+/* ---- calibration ---------------------------------------------------------------------------- */
 
 typedef struct mean_taker {
     builder *k;
@@ -122,7 +120,7 @@ void mean_tokens(builder *k)
 {
     const pare_inputs *const set = k->o->calib;
     mean_taker m = {.k = k};
-    const pare_trace trace = {take_mean, &m};
+    const pare_trace trace = {.fn = take_mean, .self = &m};
     k->mean = builder_mat(k, k->in->nblocks + 1, k->d);
     for (size_t i = 0; i < set->n; i++) m.sequences += (double)set->in[i].batch;
     for (size_t i = 0; !k->s.st && i < set->n; i++) {

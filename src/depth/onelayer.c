@@ -22,8 +22,7 @@ const char *const depth_one_names[] = {
     "identity",         "keep",    "keepbias", "parallel", "uniform", "uniform+keep",
     "parallel+uniform", "rankone", "umix",     NULL};
 
-/* ---- what is allowed
- * ----------------------------------------------------------------------------- */
+/* ---- what is allowed ------------------------------------------------------------------------ */
 
 const char *block_fault(const pare_block *b, size_t d)
 {
@@ -92,8 +91,7 @@ static pare_status refuse(const pare_model *m, const depth_one_opts *o, pare_are
     return PARE_OK;
 }
 
-/* ---- the collapses
- * ---------------------------------------------------------------------------------------- */
+/* ---- the collapses -------------------------------------------------------------------------- */
 
 /* y += x w^T for the rows of wq: what a common row adds to the queries. */
 static void add_queries(double *bq, const pare_attn *at, const double *x)

@@ -38,8 +38,7 @@ typedef struct walker {
     const char *why;
 } walker;
 
-/* ---- rulers
- * ----------------------------------------------------------------------------------------- */
+/* ---- rulers --------------------------------------------------------------------------------- */
 
 /* The ruler of way `w` at a place of the stream, d wide. */
 static ruler ruler_at(walker *w, calc *k, size_t way, size_t place, size_t d)
@@ -56,8 +55,7 @@ static size_t widest(const pare_model *m)
     return d;
 }
 
-/* ---- blocks
- * ------------------------------------------------------------------------------------------- */
+/* ---- blocks --------------------------------------------------------------------------------- */
 
 static bool block_attention(walker *w, size_t b)
 {
@@ -116,8 +114,7 @@ static bool next_arena(walker *w, size_t b)
     return !w->k.st;
 }
 
-/* ---- the whole way
- * -------------------------------------------------------------------------------------- */
+/* ---- the whole way -------------------------------------------------------------------------- */
 
 static bool begin(walker *w)
 {

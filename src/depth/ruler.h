@@ -35,7 +35,7 @@ pare_mat ruler_size(calc *k, const ruler *at, const imat *row);
 /* In coordinates: q_in^-1 m q_out for BOX (else m itself). */
 imat ruler_turned(calc *k, const ruler *in, const ruler *out, const imat *m);
 
-/* ---- rows of nonnegative numbers, rounded up ---------------------------------------------- */
+/* ---- rows of nonnegative numbers, rounded up ------------------------------------------------ */
 
 pare_mat up_row(calc *k, size_t n, double value);
 pare_mat up_times(calc *k, const pare_mat *x, const pare_mat *m); /* x m */

@@ -3,8 +3,7 @@
 #include "starts.h"
 #include <math.h>
 
-/* ---- sets
- * ---------------------------------------------------------------------------------------- */
+/* ---- sets ----------------------------------------------------------------------------------- */
 
 typedef struct limits {
     pare_mat lo, hi; /* 1 x columns */
@@ -116,8 +115,7 @@ static reach reach_sum(calc *k, const reach *a, const reach *b)
     return (reach){imat_sum(k, &a->c, &b->c), up_plus(k, &a->w, &b->w), up_plus(k, &a->d, &b->d)};
 }
 
-/* ---- the stem
- * -------------------------------------------------------------------------------------- */
+/* ---- the stem ------------------------------------------------------------------------------- */
 
 typedef struct stem_map {
     bool mapped;
@@ -194,8 +192,7 @@ bool start_reach(calc *k, reach *out, const ruler *at, const pare_model *m, cons
     return true;
 }
 
-/* ---- bases
- * ------------------------------------------------------------------------------------------ */
+/* ---- bases ---------------------------------------------------------------------------------- */
 
 /* Inputs of each length 1, 2, 4, ... LONGEST: in long ones the mean over the tokens, which
  * attention adds, hardly moves. */
@@ -244,7 +241,7 @@ static void eigenbasis(calc *k, pare_mat *gram)
 static pare_status run_samples(sampler *s, calc *k, const pare_model *m, size_t tokens,
                                const pare_exec *exec)
 {
-    const pare_trace trace = {take, s};
+    const pare_trace trace = {.fn = take, .self = s};
     pare_inputs set;
     pare_status st = pare_inputs_random(&set, k->a, m, SAMPLES, tokens, tokens, k->err);
     for (size_t i = 0; !st && i < set.n; i++) {

@@ -13,7 +13,7 @@
  * tokens; D(X) the largest norm of a difference of two tokens of one input. */
 typedef enum depth_nu { NU_INF, NU_TWO, NUS } depth_nu;
 
-/* ---- domains ------------------------------------------------------------------------------ */
+/* ---- domains -------------------------------------------------------------------------------- */
 
 /* Which inputs a statement is about: all inputs of vectors whose entries are at most phi0 and in
  * which two tokens differ by at most diam0 in any entry (diam0 < 0: 2 phi0), any number of tokens
@@ -26,8 +26,7 @@ typedef struct depth_domain {
  * at most 1, tokens at most 2 apart"); in the arena, NULL when memory is out. */
 const char *depth_domain_words(pare_arena *a, const pare_model *f, const depth_domain *d);
 
-/* ---- Theorem 1: sublayer by sublayer (recurrence.c, bound.c)
- * ------------------------------------------- */
+/* ---- Theorem 1: sublayer by sublayer (recurrence.c, bound.c) -------------------------------- */
 
 typedef struct depth_bound {
     pare_ub bound;       /* on the largest |f - g| over the output's entries: the least of all */
@@ -52,14 +51,14 @@ PARE_MUST_USE pare_status depth_apriori(depth_bound *out, const pare_model *f, c
 PARE_MUST_USE pare_status depth_injected(pare_ub *out, const pare_model *f, const pare_model *g,
                                          size_t b, const pare_exec *exec, pare_err *err);
 
-/* ---- all token sequences (bound.c) -------------------------------------------------------- */
+/* ---- all token sequences (bound.c) ---------------------------------------------------------- */
 
 /* depth_apriori for a model that takes ids: its domain is all sequences over the vocabulary, and
  * the embedded words themselves are where the recurrence begins. +inf with `why` for vectors. */
 PARE_MUST_USE pare_status depth_allseq(depth_bound *out, const pare_model *f, const pare_model *g,
                                        const pare_exec *exec, pare_err *err);
 
-/* ---- one-layer collapses (onelayer.c, recognise.c) ----------------------------------------- */
+/* ---- one-layer collapses (onelayer.c, recognise.c) ------------------------------------------ */
 
 typedef enum depth_one {
     ONE_IDENTITY,
@@ -97,7 +96,7 @@ PARE_MUST_USE pare_status depth_one_layer(pare_model **out, const pare_model *in
  * of depth_apriori. */
 depth_one depth_recognise(size_t *keep, const pare_model *f, const pare_model *g);
 
-/* ---- rank collapse (rank.c) ---------------------------------------------------------------- */
+/* ---- rank collapse (rank.c) ----------------------------------------------------------------- */
 
 /* Lemma R: an upper bound on D(output of the last block) of a network without skips (attention
  * with affine norms only), as a natural logarithm, since the bound itself soon underflows; +inf
@@ -113,7 +112,7 @@ PARE_MUST_USE pare_status depth_rank_collapse(depth_rank *out, const pare_model 
                                               const depth_domain *d, const pare_exec *exec,
                                               pare_err *err);
 
-/* ---- the printed formulas (paper.c) -------------------------------------------------------- */
+/* ---- the printed formulas (paper.c) --------------------------------------------------------- */
 
 /* Theorem D.1 as printed, for the report's "paper_not_sound". Never a bound. */
 typedef struct depth_paper {
@@ -125,7 +124,7 @@ depth_paper depth_paper_of(double eta, double phi0, size_t heads, size_t layers)
 /* eta, heads (most in a block) and layers of a model. */
 depth_paper depth_paper_model(const pare_model *f, double phi0);
 
-/* ---- what no one-layer network can do (unreachable.c) -------------------------------------- */
+/* ---- what no one-layer network can do (unreachable.c) --------------------------------------- */
 
 /* A proven lower bound on sup |f - g| over |x| <= box for EVERY bias-free one-layer residual
  * network g of any number of heads, where f is the residual network of one head a layer, width 1,

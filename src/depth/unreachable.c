@@ -78,8 +78,7 @@ static iv iv_sigmoid(iv a)
     return (iv){fmax(0, sigmoid(a.lo) * (1 - slack)), fmin(1, sigmoid(a.hi) * (1 + slack))};
 }
 
-/* ---- the network
- * ----------------------------------------------------------------------------------- */
+/* ---- the network ---------------------------------------------------------------------------- */
 
 typedef struct net {
     const double (*layers)[2];
@@ -115,8 +114,7 @@ static iv output(const net *f, iv x1, iv x2)
     return iv_sub(y1, x1);
 }
 
-/* ---- the search
- * -------------------------------------------------------------------------------------- */
+/* ---- the search ----------------------------------------------------------------------------- */
 
 typedef struct point {
     double x1, t; /* x1 (x1 - x2) = t, of either sign */
@@ -192,8 +190,7 @@ static double worst_at(const search *s, double a, pair *worst)
     return most;
 }
 
-/* ---- the proof
- * ------------------------------------------------------------------------------------------ */
+/* ---- the proof ------------------------------------------------------------------------------ */
 
 typedef struct proven_point {
     iv a, b, y;

@@ -25,8 +25,7 @@ pare_ub softmax_variation(pare_ub range)
     return pare_ub_tanh(pare_ub_mul(range, pare_ub_exact(0.25)));
 }
 
-/* ---- pairs
- * ---------------------------------------------------------------------------------------- */
+/* ---- pairs ---------------------------------------------------------------------------------- */
 
 static imat common(calc *k, const eff_attn *e)
 {
@@ -72,6 +71,7 @@ static bool any_rotary(const eff_attn *e)
 attn_pair attn_pair_of(calc *k, const eff_attn *f, const eff_attn *g, bool same)
 {
     attn_pair p = {.f = f, .g = g, .same = same};
+    if (k->st) return p;
     const bool turning = !same && (any_rotary(f) || any_rotary(g));
     p.paired = f->nheads > 0 && f->nheads == g->nheads && !turning;
     p.npowers = f->npowers > g->npowers ? f->npowers : g->npowers;
@@ -92,8 +92,7 @@ attn_pair attn_pair_of(calc *k, const eff_attn *f, const eff_attn *g, bool same)
     return p;
 }
 
-/* ---- scores
- * --------------------------------------------------------------------------------------- */
+/* ---- scores --------------------------------------------------------------------------------- */
 
 pare_mat ruler_to_two(calc *k, const ruler *in, const imat *m)
 {
@@ -169,8 +168,7 @@ static pare_ub contraction(calc *k, const ruler *at, const eff_head *h, const re
     return pare_ub_min(one, softmax_variation(interaction(k, at, &h->b, &r->d)));
 }
 
-/* ---- how the tokens of one model move
- * -------------------------------------------------------------- */
+/* ---- how the tokens of one model move ------------------------------------------------------- */
 
 /* x m for rows of sizes. */
 static void add_through(calc *k, pare_mat *to, const pare_mat *x, const ruler *in, const ruler *out,
@@ -245,8 +243,7 @@ static reach moved(calc *k, const eff_attn *e, const imat *total, const ruler *i
     return n;
 }
 
-/* ---- how far the models move apart
- * ------------------------------------------------------------------ */
+/* ---- how far the models move apart ---------------------------------------------------------- */
 
 typedef struct gap {
     calc *k;

@@ -9,43 +9,8 @@
  * for some slopes in known intervals; J is an interval matrix, and |J| its bound. A unit that is
  * never (or always) switched on in the set costs nothing. Centres go through the FFN itself. */
 #include "walk.h"
+#include <pare/cert.h>
 #include <math.h>
-
-static double lipschitz(pare_act a)
-{
-    switch (a) {
-    case PARE_ACT_NONE:
-    case PARE_ACT_RELU:
-    case PARE_ACT_TANH:
-        return 1;
-    case PARE_ACT_GELU:
-        return 1.12891;
-    case PARE_ACT_GELU_TANH:
-        return 1.1301;
-    case PARE_ACT_SILU:
-        return 1.09985;
-    }
-    return INFINITY;
-}
-
-static double act_of(pare_act a, double x)
-{
-    switch (a) {
-    case PARE_ACT_NONE:
-        return x;
-    case PARE_ACT_RELU:
-        return x > 0 ? x : 0;
-    case PARE_ACT_TANH:
-        return tanh(x);
-    case PARE_ACT_GELU:
-        return x * 0.5 * (1 + erf(x * M_SQRT1_2));
-    case PARE_ACT_GELU_TANH:
-        return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
-    case PARE_ACT_SILU:
-        return x / (1 + exp(-x));
-    }
-    return x;
-}
 
 /* What libm (4 ulp) and the formula lose, as the enclosures of cert count it. */
 static double act_slack(pare_act a, double x)
@@ -61,14 +26,13 @@ static imat act_row(calc *k, pare_act a, const imat *x)
     for (size_t j = 0; !k->st && j < x->mid.cols; j++) {
         const double v = x->mid.v[j];
         const pare_ub r = {x->rad.v ? x->rad.v[j] : 0}, slack = pare_ub_of(act_slack(a, v));
-        y.mid.v[j] = act_of(a, v);
-        y.rad.v[j] = pare_ub_fma(pare_ub_exact(lipschitz(a)), r, slack).v;
+        y.mid.v[j] = pare_act_f64(a, v);
+        y.rad.v[j] = pare_ub_fma(pare_ub_exact(pare_act_lipschitz(a)), r, slack).v;
     }
     return y;
 }
 
-/* ---- intervals of a row of units
- * ------------------------------------------------------------------ */
+/* ---- intervals of a row of units ------------------------------------------------------------ */
 
 typedef struct span {
     pare_mat lo, hi; /* 1 x units */
@@ -114,7 +78,7 @@ static imat span_row(calc *k, const span *s)
 /* Least and largest derivative of the activation over [lo, hi]. */
 static void slopes_of(pare_act a, double lo, double hi, double *least, double *most)
 {
-    const double far = fmax(fabs(lo), fabs(hi)), l = lipschitz(a);
+    const double far = fmax(fabs(lo), fabs(hi)), l = pare_act_lipschitz(a);
     const double near = lo <= 0 && hi >= 0 ? 0 : fmin(fabs(lo), fabs(hi));
     *least = 1 - l; /* gelu and silu: f'(x) = 1 - f'(-x) */
     *most = l;
@@ -144,7 +108,8 @@ static span values(calc *k, pare_act a, const span *s)
                          : a == PARE_ACT_SILU                          ? -0.2785
                                                                        : INFINITY;
     for (size_t j = 0; !k->st && j < s->lo.cols; j++) {
-        const double lo = s->lo.v[j], hi = s->hi.v[j], at_lo = act_of(a, lo), at_hi = act_of(a, hi);
+        const double lo = s->lo.v[j], hi = s->hi.v[j], at_lo = pare_act_f64(a, lo),
+                     at_hi = pare_act_f64(a, hi);
         const double slack = act_slack(a, fmax(fabs(lo), fabs(hi)));
         const double least = lo < 0 ? fmin(fmin(at_lo, at_hi), floor) : at_lo;
         out.lo.v[j] = least - slack;
@@ -153,8 +118,7 @@ static span values(calc *k, pare_act a, const span *s)
     return out;
 }
 
-/* ---- BOX
- * ------------------------------------------------------------------------------------------ */
+/* ---- BOX ------------------------------------------------------------------------------------ */
 
 /* What a set of tokens does to the units: a span for every layer that an activation follows (for a
  * gated FFN: of gate and up), the centre behind it, and the Jacobian's enclosure. */
@@ -278,8 +242,7 @@ static track box_step(calc *k, const eff_ffn *f, const ruler *out, const track *
     return n;
 }
 
-/* ---- one number
- * ------------------------------------------------------------------------------------- */
+/* ---- one number ----------------------------------------------------------------------------- */
 
 /* Largest unit of a layer over the set: |c w + b|_max + size of w. */
 static pare_ub largest_unit(calc *k, const ruler *in, const imat *w, const imat *b, const reach *r,
@@ -300,7 +263,7 @@ static pare_ub norm_of(calc *k, const ruler *in, const imat *w)
 static pare_ub inner_lipschitz(calc *k, const eff_ffn *f, const ruler *in, const reach *a,
                                const reach *b)
 {
-    const pare_ub la = pare_ub_exact(lipschitz(f->act));
+    const pare_ub la = pare_ub_exact(pare_act_lipschitz(f->act));
     pare_ub l = pare_ub_exact(1);
     for (size_t i = 0; !f->gated && i + 1 < f->nlayers; i++)
         l = pare_ub_mul(l, pare_ub_mul(la, norm_of(k, in, &f->w[i])));
@@ -359,8 +322,7 @@ track walk_ffn(calc *k, const eff_ffn *f, const ruler *out, const track *t)
     return t->at.kind == RULER_BOX ? box_step(k, f, out, t) : number_step(k, f, out, t);
 }
 
-/* ---- the head
- * ----------------------------------------------------------------------------------------- */
+/* ---- the head ------------------------------------------------------------------------------- */
 
 pare_mat walk_top(calc *k, const eff_ffn *f, const track *t)
 {

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const experiment *const experiments[] = {&orders,    &lscale,  &rank_collapse, &large,
-                                                &tightness, &subsets, &replication};
+static const experiment *const experiments[] = {&orders,    &lscale,      &rank_collapse, &large,
+                                                &tightness, &balls,       &subsets,       &trained,
+                                                &scaled,    &polynomials, &replication};
 enum { EXPERIMENTS = sizeof experiments / sizeof *experiments, MOST_CURVES = 400 };
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -251,10 +252,11 @@ static pare_status say(frame *f)
     return r->notes[0] ? PARE_OK : pare_no_memory(f->err);
 }
 
-static pare_status make(frame *f, depth_study *s)
+static pare_status make(frame *f, depth_study *s, pare_model **trained_model)
 {
     jobs b = {0};
-    pare_status st = frame_folders(f);
+    pare_status st = pare_ranks_agree(f->ranks, frame_folders(f), f->err);
+    if (!st) st = depth_model(f, s, trained_model);
     if (!st) st = frame_new_jobs(f, &b, count_jobs(s));
     if (!st) st = list_jobs(f, &b, s);
     b.title = "experiments";
@@ -271,7 +273,9 @@ pare_status pare_repro_depth(pare_repro **out, const pare_repro_opts *o, const p
 {
     frame f;
     depth_study s = {.seed = o->seed, .full = o->full};
+    pare_model *model = NULL;
     pare_status st = frame_open(&f, "depth", o, exec, ranks, err);
-    if (!st) st = make(&f, &s);
+    if (!st) st = make(&f, &s, &model);
+    pare_model_free(model);
     return frame_close(out, &f, st);
 }

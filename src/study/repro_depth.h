@@ -22,7 +22,11 @@ typedef struct depth_study {
     const pare_model *trained; /* E8, E9; NULL: there is none */
     const pare_dataset *data;
     const char *trained_name;
+    bool tiny; /* it is the reference's */
 } depth_study;
+
+/* Loads or makes the trained model (repro_depth_model.c); caller frees it. */
+PARE_MUST_USE pare_status depth_model(frame *f, depth_study *s, pare_model **out);
 
 typedef struct experiment {
     const char *stem;           /* of the jobs' files: "orders" */
@@ -37,6 +41,9 @@ typedef struct experiment {
 /* Each in the file that is named after its group. */
 extern const experiment orders, lscale, rank_collapse, large; /* repro_depth_san.c */
 extern const experiment tightness, subsets, replication;      /* repro_depth_bounds.c */
+extern const experiment balls;                                /* repro_depth_ball.c */
+extern const experiment trained, scaled;                      /* repro_depth_trained.c */
+extern const experiment polynomials;                          /* repro_depth_poly.c */
 
 /* ---- rows ---- */
 

@@ -342,7 +342,7 @@ static void rank_part(sheet *s, const numbers *n, size_t part)
     row_curve(s, data, "no skip, proven", at + 1, bare + RANK_LAYERS, RANK_LAYERS - 1);
     for (size_t l = 1; l <= 3 && !s->st; l++)
         row_near(s, data, pare_sprintf(s->r->arena, "no skip, after layer %zu", l),
-                 rank_seen[part][0][l - 1], bare[l], part < 2 ? 1.5 : 0.6);
+                 rank_seen[part][0][l - 1], bare[l], part < 2 ? 0.7 * (double)l : 0.6);
     for (size_t l = 0; l + 1 < RANK_LAYERS; l++) /* below 1e-14 what is seen is rounding */
         if (bare[l + 1] > -14 && !(bare[l + 1] <= bare[RANK_LAYERS + l] + 1e-9)) proven = false;
     row_shape(s, data, "no skip: never above the proven bound", proven, NAN);

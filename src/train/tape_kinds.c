@@ -12,7 +12,10 @@ static pare_status heads(pare_tape *t, sublayer *s, rows *y)
         (st = tape_heads(t, s)))
         return st;
     if (pare_has(&s->attn->wo)) return tape_dense(t, y, &k->y, &s->attn->wo, &s->attn->bo);
-    if (!pare_has(&s->attn->bo)) return tape_sum(t, y, &k->y, NULL);
+    if (!pare_has(&s->attn->bo)) {
+        *y = k->y;
+        return PARE_OK;
+    }
     st = tape_fill(t, y, &s->attn->bo);
     return st ? st : tape_sum(t, y, y, &k->y);
 }

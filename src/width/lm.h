@@ -189,6 +189,8 @@ typedef struct lm_out {
 } lm_out;
 void lm_begin(work *w, lm_out *o, const lm *m);
 void lm_put(work *w, lm_out *o, size_t b, const lm_block *block);
+void lm_put_attn(work *w, lm_out *o, size_t b, const lm_attn *a);
+void lm_put_ffn(work *w, lm_out *o, size_t b, const lm_ffn *f);
 /* The stem writes by first, the head reads by last (both NULL: the ends stay as they are).
  * A tied head stays tied when `embed` (D x e, orthonormal columns) is given: the embedding becomes
  * E embed, the stem gets a map d x e and the head a dense map e x d; where such a map is the

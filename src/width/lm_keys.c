@@ -146,13 +146,6 @@ static void put_query(lm_head *h, size_t row, const pare_mat *map, size_t c)
     h->bq[row] = pare_row(map, d)[c];
 }
 
-static double squares(const double *v, size_t n)
-{
-    double s = 0;
-    for (size_t i = 0; i < n; i++) s += v[i] * v[i];
-    return s;
-}
-
 /* Keys that stand still get the norm of all queries that they meet: neither side is tiny. */
 static void balance(lm_attn *a, size_t g)
 {
@@ -161,10 +154,9 @@ static void balance(lm_attn *a, size_t g)
         double q = 0;
         for (size_t h = 0; h < a->nheads; h++)
             if (a->heads[h].keys == g)
-                q += squares(pare_row(&a->heads[h].wq, i), a->din) +
-                     a->heads[h].bq[i] * a->heads[h].bq[i];
-        const double by = sqrt(sqrt(q) / sqrt(squares(pare_row(&k->wk, i), a->din)));
-        if (!(by > 0 && by < INFINITY)) continue;
+                q = hypot(q,
+                          hypot(w_length(pare_row(&a->heads[h].wq, i), a->din), a->heads[h].bq[i]));
+        const double by = w_even(q, w_length(pare_row(&k->wk, i), a->din));
         for (size_t j = 0; j < a->din; j++) pare_row_mut(&k->wk, i)[j] *= by;
         for (size_t h = 0; h < a->nheads; h++) {
             if (a->heads[h].keys != g) continue;
@@ -228,7 +220,7 @@ static size_t dims(const keys_turn *t, const lm_attn *a, size_t i)
 {
     size_t heads = 0;
     for (size_t h = 0; h < a->nheads; h++) heads += a->heads[h].keys == t->b.all[i].group;
-    return t->b.all[i].count / heads;
+    return heads > 0 ? t->b.all[i].count / heads : 1; /* every group has a head */
 }
 
 choice keys_within(work *w, const lm_attn *a, const keys_turn *t, size_t most)

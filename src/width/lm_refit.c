@@ -198,11 +198,13 @@ void lm_refit(pass *p)
     work *const w = p->w;
     for (size_t b = 0; !w->st && b < p->m->m->nblocks; b++) {
         const pare_mark mark = pare_arena_mark(w->a);
-        lm_block k = lm_read(w, p->m, b);
         const part_cost *const parts = &p->parts[PARTS * b];
-        k.attn = cut_attention(p, &k.attn, 2 * b + 1, parts);
-        k.ffn = cut_units(p, &k.ffn, 2 * b + 2, parts[UNITS].gone);
-        lm_put(w, p->out, b, &k);
+        const lm_attn a = lm_read_attn(w, p->m, b), few = cut_attention(p, &a, 2 * b + 1, parts);
+        lm_put_attn(w, p->out, b, &few);
+        pare_arena_reset(w->a, mark); /* what the moments of the units need is much */
+        const lm_ffn f = lm_read_ffn(w, p->m, b);
+        const lm_ffn less = cut_units(p, &f, 2 * b + 2, parts[UNITS].gone);
+        lm_put_ffn(w, p->out, b, &less);
         pare_arena_reset(w->a, mark);
         pare_progress(w->exec, "cut", b + 1, p->m->m->nblocks);
     }

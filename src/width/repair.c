@@ -132,9 +132,13 @@ pare_mat repair_kept(work *w, const repair *r, const size_t *kept, size_t n)
     if (w->st) return map;
     memcpy(which, kept, n * sizeof *which);
     which[n] = r->inputs;
-    const pare_mat h = w_take_cols(w, &r->h, which, n + 1);
-    const pare_mat square = w_take_rows(w, &h, which, n + 1), k = inverse_of(w, &square);
-    const pare_mat seen = w_mul(w, &r->map, false, &h, false);
+    const pare_mat all = w_mul(w, &r->map, false, &r->h, false);
+    const pare_mat seen = w_take_cols(w, &all, which, n + 1);
+    pare_mat square = w_mat(w, n + 1, n + 1);
+    for (size_t i = 0; !w->st && i <= n; i++)
+        for (size_t j = 0; j <= n; j++)
+            pare_row_mut(&square, i)[j] = pare_row(&r->h, which[i])[which[j]];
+    const pare_mat k = inverse_of(w, &square);
     if (!w->st) pare_gemm(&map, 1, &seen, false, &k, false, 0);
     pare_arena_reset(w->a, mark);
     return map;

@@ -99,27 +99,27 @@ static void every_monomial_stands_once_after_its_divisors(void **state)
     sizes(a, 5, &r, 0.6);
     const set s = set_of(a, 5, 1e-9, 5000);
     const pare_monomials *const m = &s.m;
-    uint8_t(*const power)[5] = calloc(m->count, sizeof *power);
+    uint8_t *const power = calloc(m->count, 5); /* exponents, 5 each */
     assert_non_null(power);
     for (size_t e = 1; e < m->count; e++) {
         assert_true(m->parent[e] < e && m->var[e] < 5);
         assert_true(m->power[e] == m->power[m->parent[e]] + 1 && m->power[e] >= m->power[e - 1]);
-        memcpy(power[e], power[m->parent[e]], sizeof *power);
-        power[e][m->var[e]]++;
+        memcpy(power + 5 * e, power + 5 * m->parent[e], 5);
+        power[5 * e + m->var[e]]++;
         double orderings = 1, k = 1;
         for (size_t i = 0; i < 5; i++)
-            for (size_t c = 1; c <= power[e][i]; c++) orderings *= k++ / (double)c;
+            for (size_t c = 1; c <= power[5 * e + i]; c++) orderings *= k++ / (double)c;
         assert_near(m->weight[e], orderings, 1e-12 * orderings);
     }
     for (size_t e = 0; e < m->count; e++) {
-        for (size_t f = 0; f < e; f++) assert_true(memcmp(power[e], power[f], 5) != 0);
+        for (size_t f = 0; f < e; f++) assert_true(memcmp(power + 5 * e, power + 5 * f, 5) != 0);
         for (size_t i = 0; i < 5; i++) { /* downward closed */
             uint8_t want[5];
-            memcpy(want, power[e], 5);
+            memcpy(want, power + 5 * e, 5);
             if (want[i] == 0) continue;
             want[i]--;
             size_t f = 0;
-            while (f < e && memcmp(power[f], want, 5) != 0) f++;
+            while (f < e && memcmp(power + 5 * f, want, 5) != 0) f++;
             assert_true(f < e);
         }
     }

@@ -1,6 +1,9 @@
 /* Tests src/depth/balls.c: what a certificate says about every input near the given ones is found
  * again by its verifier from its name, holds on inputs of the ball, and cannot be made smaller. */
+#include "../cert/pair_models.h"
+#include "../cert/splitmix_nets.h"
 #include "../../src/depth/ball.h"
+#include "../../src/depth/theory.h"
 #include <pare/depth.h>
 #include <pare/publish.h>
 #include <pare/random_model.h>
@@ -140,8 +143,8 @@ static void the_radius_cannot_be_changed(void **state)
     play_close(&p);
 }
 
-/* Another bound that holds on the ball is taken where it is smaller; models that are no pair get
- * +inf and a reason. */
+/* Another bound that holds on the ball is taken where it is smaller; models that are no pair are
+ * proven one by one, with the reason. */
 static void the_smaller_bound_counts_and_what_is_no_pair_is_said(void **state)
 {
     (void)state;
@@ -169,9 +172,43 @@ static void the_smaller_bound_counts_and_what_is_no_pair_is_said(void **state)
     assert_ok(depth_ball(s, &n, &why, p.a, p.m, g, &p.set, b, "it", 0, pare_ub_inf(), NULL, &p.err),
               &p.err);
     assert_contains(why, "numbers of blocks");
-    assert_true(isinf(s[0].bound) && s[1].bound == 1);
+    assert_true(isfinite(s[0].bound) && s[1].bound == 1); /* one by one */
+    double measured;
+    assert_ok(pare_measure(&measured, p.m, g, &p.set, NULL, &p.err), &p.err);
+    assert_true(s[0].bound > measured);
     pare_model_free(g);
     play_close(&p);
+}
+
+static void no_input_near_a_one_layer_cut_is_worse(void **state)
+{
+    (void)state;
+    double nearest = 0;
+    for (uint64_t seed = 0; seed < 24; seed++) {
+        stream s = {.x = seed};
+        pair_case t = {.seed = seed};
+        const depth_ball_of b = {seed % 3 ? 0.1 : 0.01, (pare_ball_norm)(seed % 2)};
+        const depth_one_opts o = {.kind = seed % 4 == 3 ? ONE_PARALLEL : ONE_UNIFORM};
+        const char *why = NULL;
+        size_t n;
+        pare_statement said[DEPTH_BALL_STATEMENTS];
+        t.f = san_of(&s, 3, 2, 4, 0.1 + 0.1 * (double)(seed % 4), 0.5, PARE_FULL);
+        t.in = rows_of(&s, 5, 4, 1);
+        const pare_inputs set = {1, &t.in};
+        assert_ok(depth_one_layer(&t.g, t.f, &o, &t.err), &t.err);
+        pare_arena *const a = pare_arena_new();
+        assert_ok(
+            depth_ball(said, &n, &why, a, t.f, t.g, &set, b, "it", 0, pare_ub_inf(), NULL, &t.err),
+            &t.err);
+        const found seen = search(&t, b.radius, b.norm, 30, 3);
+        assert_non_null(why);
+        assert_le(seen.apart, said[0].bound);
+        nearest = fmax(nearest, seen.apart / said[0].bound);
+        pare_arena_free(a);
+        pare_model_free(t.g);
+        pare_model_free(t.f);
+    }
+    print_message("nearest: %.3f of what is proven\n", nearest);
 }
 
 int main(void)
@@ -181,6 +218,7 @@ int main(void)
         cmocka_unit_test(a_certificate_with_balls_verifies_and_not_with_smaller_ones),
         cmocka_unit_test(the_radius_cannot_be_changed),
         cmocka_unit_test(the_smaller_bound_counts_and_what_is_no_pair_is_said),
+        cmocka_unit_test(no_input_near_a_one_layer_cut_is_worse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,81 +1,8 @@
 /* Tests src/depth/recurrence.c and the steps below it. A test is named after the claim it would
  * refute. */
-#include "depth_nets.h"
-#include <enclose_models.h>
+#include "depth_kinds.h"
 
-/* ---- soundness on models of every kind
- * ------------------------------------------------------------ */
-
-static void forget_queries(maker *k, pare_attn *at)
-{
-    at->kind = PARE_ATTN_CONSTQ;
-    at->wq = (pare_weight){0};
-    at->bq = weight(k, 1, at->heads[at->nheads - 1].q + at->heads[at->nheads - 1].dk, 0, 1);
-}
-
-static void become_linear(maker *k, pare_attn *at)
-{
-    const pare_attn old = *at;
-    *at = (pare_attn){.kind = PARE_ATTN_LINEAR, .din = old.din, .dout = old.dout, .bo = old.bo};
-    at->in_norm = old.in_norm, at->out_norm = old.out_norm, at->skip = old.skip;
-    at->matrix = matrix(k, at->dout, at->din);
-}
-
-static void become_zero(pare_attn *at)
-{
-    const pare_attn old = *at;
-    *at = (pare_attn){.kind = PARE_ATTN_ZERO, .din = old.din, .dout = old.dout, .bo = old.bo};
-    at->in_norm = old.in_norm, at->out_norm = old.out_norm, at->skip = old.skip;
-}
-
-static bool has_heads(const pare_attn *at)
-{
-    return at->nheads > 0 && at->kind != PARE_ATTN_POOL;
-}
-
-/* Another attention in the place of some. */
-static void replace(maker *k, pare_attn *at)
-{
-    if (at->kind == PARE_ATTN_NONE) return;
-    switch (pick(k, 7)) {
-    case 0:
-        become_zero(at);
-        break;
-    case 1:
-    case 2:
-        if (has_heads(at)) make_uniform(k->m, at);
-        break;
-    case 3:
-        become_linear(k, at);
-        break;
-    case 4:
-        if (has_heads(at) && !pare_model_is_rotary(k->m)) forget_queries(k, at);
-        break;
-    case 5: /* other queries */
-        if (has_heads(at) && pare_has(&at->wq)) at->wq = matrix(k, at->wq.rows, at->wq.cols);
-        break;
-    default:
-        break; /* stays */
-    }
-}
-
-static void soften(pare_norm *n)
-{
-    if (n->kind == PARE_NORM_LAYER) n->kind = PARE_NORM_MEAN;
-    if (n->kind == PARE_NORM_RMS) *n = (pare_norm){0};
-}
-
-static void soften_all(pare_model *m)
-{
-    soften(&m->stem.norm);
-    soften(&m->top.norm);
-    for (size_t b = 0; b < m->nblocks; b++) {
-        soften(&m->blocks[b].attn.in_norm);
-        soften(&m->blocks[b].attn.out_norm);
-        soften(&m->blocks[b].ffn.in_norm);
-        soften(&m->blocks[b].ffn.out_norm);
-    }
-}
+/* ---- soundness on models of every kind ------------------------------------------------------ */
 
 static depth_domain domain_of(const pare_input *in, bool measure)
 {
@@ -142,8 +69,7 @@ static void no_input_is_beyond_the_bound_whatever_the_model(void **state)
     assert_true(finite > 330 && tight > 40);
 }
 
-/* ---- exact cases
- * ---------------------------------------------------------------------------------- */
+/* ---- exact cases ---------------------------------------------------------------------------- */
 
 static void a_model_is_at_no_distance_from_itself(void **state)
 {
@@ -232,8 +158,7 @@ static void for_the_worst_weights_the_bounds_are_met(void **state)
     assert_le(tightness(ONE_UNIFORM, .003, 1, true), 1.2);
 }
 
-/* ---- all token sequences
- * --------------------------------------------------------------------------- */
+/* ---- all token sequences -------------------------------------------------------------------- */
 
 #define BERT "../shared/data/models/bert_sst_3layer.safetensors"
 
