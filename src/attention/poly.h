@@ -22,6 +22,13 @@ enum {
  * stay within 2^43. Long rows are left to the exact kernel one by one. */
 #define POLY_F32_REACH 64.0
 
+static inline double poly_power(double x, size_t n)
+{
+    double y = 1;
+    for (size_t i = 0; i < n; i++) y *= x;
+    return y;
+}
+
 /* Monomials [first, first + count), all of one degree. */
 typedef struct poly_block {
     size_t first, count, run, nruns;

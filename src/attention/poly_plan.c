@@ -50,13 +50,6 @@ typedef struct sample {
     double sum[QUERIES]; /* of w e^x */
 } sample;
 
-static double power_of(double x, size_t n)
-{
-    double y = 1;
-    for (size_t i = 0; i < n; i++) y *= x;
-    return y;
-}
-
 static double at(const pare_mat32 *m, size_t i, size_t c)
 {
     return (double)m->v[i * m->ld + c];
@@ -115,18 +108,18 @@ static odds odds_of(const sample *s, const pare_poly_plan *p, size_t g, size_t f
 {
     odds o = {0, 0};
     double power[KEYS];
-    for (size_t j = 0; j < s->nk; j++) power[j] = s->w[j] * power_of(s->kn[j], g ? g - 1 : 1);
+    for (size_t j = 0; j < s->nk; j++) power[j] = s->w[j] * poly_power(s->kn[j], g ? g - 1 : 1);
     for (size_t i = 0; i < s->nq; i++) {
         double lengths = 0, moment = 0;
         for (size_t j = 0; j < s->nk; j++) {
             const double x = s->x[i * KEYS + j];
             lengths += power[j] * (g ? x * x : 1);
-            moment += s->w[j] * power_of(fabs(x), g + 1);
+            moment += s->w[j] * poly_power(fabs(x), g + 1);
         }
         const double B = s->qn[i] * p->key.v, kappa = poly_kappa(g, B);
-        const double noise = 0x1p-24 * (120 * exp(B) + (double)features * power_of(B, g));
+        const double noise = 0x1p-24 * (120 * exp(B) + (double)features * poly_power(B, g));
         const double room = (0.97 * p->tolerance - noise) * s->sum[i] / kappa;
-        lengths *= power_of(s->qn[i], g ? g - 1 : 1);
+        lengths *= poly_power(s->qn[i], g ? g - 1 : 1);
         o.lengths += !(lengths <= room);
         o.moments += !(moment <= room);
     }
@@ -207,7 +200,7 @@ static void try_remez(search *s, size_t g)
     c.work = CALL_WORK + poly_work((double)p->n, r, p->d, p->dv + 1, p->causal);
     if (!(c.work < s->best.work)) return;
     c.fit = poly_remez(p->B.v, g);
-    const double noise = 0x1p-24 * (200 * exp(p->B.v) + (double)r * power_of(p->B.v, g));
+    const double noise = 0x1p-24 * (200 * exp(p->B.v) + (double)r * poly_power(p->B.v, g));
     if (poly_variation(c.fit.error).v + noise <= s->p->tolerance || s->o->degree >= 0) offer(s, &c);
 }
 

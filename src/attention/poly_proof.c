@@ -43,19 +43,12 @@ double poly_kappa(size_t degree, double B)
     return (sum + 2 * term) * F64;
 }
 
-static double power_of(double x, size_t n)
-{
-    double y = 1;
-    for (size_t i = 0; i < n; i++) y *= x;
-    return y;
-}
-
 /* sum_{m >= from} |c_m| B^m */
 static double tail(const pare_poly_plan *p, size_t from, double B)
 {
     double s = 0;
     for (size_t m = p->degree + 1; m-- > from;) s = s * B + fabs(p->coef[m]);
-    return s * power_of(B, from) * F64;
+    return s * poly_power(B, from) * F64;
 }
 
 static double noise(const pare_poly_plan *p, const size_t *level, const poly_sizes *s, double B)
@@ -74,7 +67,7 @@ static double moment_noise(const pare_poly_plan *p, const size_t *level, const p
     const double d = (double)p->d, g = (double)p->degree;
     const double all = level[2] ? (double)(level[0] + level[1] + level[2]) : 0;
     const double count = 30 + s->depth + POLY_KEYS + (double)s->flush + all + g * (d + 12);
-    return SECOND * U * count * power_of(B, p->degree + 1);
+    return SECOND * U * count * poly_power(B, p->degree + 1);
 }
 
 void poly_proof_new(poly_proof *out, const pare_poly_plan *plan, const poly_sizes *s)
@@ -105,7 +98,7 @@ void poly_proof_full(poly_proof *p, const pare_poly_plan *plan, const poly_sizes
     const double roundings = 6 * g + s->depth + 16 + POLY_KEYS + (double)s->flush + (double)count;
     for (size_t b = 0; b <= POLY_BINS; b++) {
         const double B = (double)(b + 1) / POLY_BINS * s->q * s->key * F64;
-        p->moment[b] = SECOND * U * roundings * power_of(B, plan->degree + 1) * F64;
+        p->moment[b] = SECOND * U * roundings * poly_power(B, plan->degree + 1) * F64;
     }
 }
 
@@ -122,7 +115,7 @@ double poly_row_bound(const poly_proof *p, const poly_row *r)
     if (!(least >= LEAST)) return INFINITY;
     double tv = p->tv;
     if (tv < 0) {
-        const double raise = r->full ? 1 : power_of(r->norm, p->power);
+        const double raise = r->full ? 1 : poly_power(r->norm, p->power);
         const double moment = raise * (r->moment > 0 ? r->moment : 0) + p->moment[b] * weight;
         tv = p->polynomial[b] * moment / least;
     }

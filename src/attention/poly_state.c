@@ -28,13 +28,6 @@ poly_room poly_room_at(const poly_job *w, float *at)
 
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 
-static float power_of(float x, size_t n)
-{
-    float y = 1;
-    for (size_t i = 0; i < n; i++) y *= x;
-    return y;
-}
-
 void poly_weigh(float *u, const poly_job *w, size_t first, size_t rows, bool state)
 {
     const size_t power = w->plan->degree ? w->plan->degree - 1 : 1, dv4 = w->dv / 4 * 4;
@@ -46,7 +39,8 @@ void poly_weigh(float *u, const poly_job *w, size_t first, size_t rows, bool sta
                 (*(const four *)(v + c) - *(const four *)(w->centre + c)) * (four){f, f, f, f};
         for (size_t c = dv4; c < w->dv; c++) u[c] = (v[c] - w->centre[c]) * f;
         u[w->dv] = f;
-        if (w->moment) u[w->dv + 1] = state ? f * power_of(key_norm(w, j), power) : 0;
+        if (w->moment)
+            u[w->dv + 1] = state ? f * (float)poly_power((double)key_norm(w, j), power) : 0;
         for (size_t c = w->cols; c < w->cols4; c++) u[c] = 0;
     }
 }

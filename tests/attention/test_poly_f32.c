@@ -200,6 +200,33 @@ static void bounds_are_not_needlessly_large(void **state)
     }
 }
 
+/* Most keys where e^x is small, one where it is large: the monomials' sums cancel, and rounding is
+ * all that is wrong. */
+static void roundings_are_counted(void **state)
+{
+    (void)state;
+    pare_arena *const a = pare_arena_new();
+    head_case h = poly_case(a, 331, 1, 4, CENTRED, 1, 15);
+    for (size_t i = 0; i < h.n; i++) {
+        h.k.v[i * h.k.ld] = i == 0 ? 1.1f : -0.9f - 0.0001f * (float)i;
+        h.q.v[i * h.q.ld] = (i % 2 ? -2.7f : 2.7f) + 0.001f * (float)i;
+        pare_row_mut(&h.k64, i)[0] = (double)h.k.v[i * h.k.ld];
+        pare_row_mut(&h.q64, i)[0] = (double)h.q.v[i * h.q.ld];
+    }
+    const pare_poly_opts o = {
+        .tolerance = 0.1, .kind = PARE_POLY_REMEZ, .degree = 12, .always = true};
+    const pare_poly_plan plan = plan_of(a, &h, &FULL, &o);
+    const kept_rows k = kept_new(a, h.n);
+    const pare_poly_kept kept = {k.bound, k.lse, k.exact};
+    pare_poly_report r;
+    pare_err err = {0};
+    reference(&h, &FULL, NULL);
+    assert_ok(pare_poly_attend_f32(&h.y, &kept, &r, &plan, &h.q, &h.k, &h.v, NULL, &err), &err);
+    assert_true(r.rows_exact == 0 && plan.tv.v < 1e-7);
+    check_promise(&h, &FULL, &k, o.tolerance);
+    pare_arena_free(a);
+}
+
 static void bits_do_not_depend_on_the_threads(void **state)
 {
     (void)state;
@@ -398,6 +425,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_keeps_its_promise_on_every_unit),
         cmocka_unit_test(bounds_are_not_needlessly_large),
+        cmocka_unit_test(roundings_are_counted),
         cmocka_unit_test(bits_do_not_depend_on_the_threads),
         cmocka_unit_test(the_moment_saves_rows_from_the_exact_kernel),
         cmocka_unit_test(logs_of_sums_are_kept),
