@@ -75,6 +75,18 @@ PARE_MUST_USE pare_status pare_attend_f32(pare_mat32 *y, const pare_mat32 *q, co
                                           const pare_mat32 *v, float scale, const pare_pattern *p,
                                           const pare_graph *g, const pare_exec *exec,
                                           pare_err *err);
+/* The same where all rows of q are equal: linear in time under every pattern but a graph, where it
+ * is one row of values an edge. */
+PARE_MUST_USE pare_status pare_attend_same_f32(pare_mat32 *y, const pare_mat32 *q,
+                                               const pare_mat32 *k, const pare_mat32 *v,
+                                               float scale, const pare_pattern *p,
+                                               const pare_graph *g, const pare_exec *exec,
+                                               pare_err *err);
+/* y_i = sum_j w_j x_j / sum_j w_j over the keys that row i sees, 0 where it sees none. w_j >= 1, at
+ * most 1e260 (on a graph 1e9); NULL: all 1. y may not overlap x. */
+PARE_MUST_USE pare_status pare_mean_f32(pare_mat32 *y, const pare_mat32 *x, const double *w,
+                                        const pare_pattern *p, const pare_graph *g,
+                                        const pare_exec *exec, pare_err *err);
 
 /* ---- gradients ------------------------------------------------------------------------------ */
 
@@ -91,6 +103,11 @@ typedef struct pare_turned {
  * PARE_ERR_INPUT beyond 2^32 - 1 edges. */
 PARE_MUST_USE pare_status pare_graph_turn(pare_turned *out, pare_arena *a, const pare_graph *g,
                                           size_t width, pare_err *err);
+
+/* The same graph with its nodes in an order that suits attention of that width: node i of `out` is
+ * node (*order)[i] of `g`. Where the order makes no difference, *order is NULL and *out is *g. */
+PARE_MUST_USE pare_status pare_graph_order(pare_graph *out, const uint32_t **order, pare_arena *a,
+                                           const pare_graph *g, size_t width, pare_err *err);
 
 /* What a pass of the f32 engine leaves for its way back. */
 typedef struct pare_kept32 {

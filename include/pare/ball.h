@@ -31,4 +31,14 @@ PARE_MUST_USE pare_status pare_prove_ball(pare_ball *out, const pare_model *f, c
                                           const pare_inputs *set, double radius,
                                           pare_ball_norm norm, const pare_exec *exec,
                                           pare_err *err);
+
+/* ---- the words of certificates (src/cert/ball_words.c) -------------------------------------- */
+
+#define PARE_BALL_NAME "ball of radius " /* followed by the radius */
+/* As short as gives the same number again. */
+void pare_ball_text(char text[40], double radius);
+/* The radius in a name that begins so, positive and finite, and what follows it; false: it does
+ * not.
+ */
+bool pare_ball_radius(double *radius, const char **rest, const char *name);
 #endif

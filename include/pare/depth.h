@@ -14,7 +14,8 @@
  * docs/depth.md says when to use which. */
 #ifndef PARE_DEPTH_H
 #define PARE_DEPTH_H
-#include <pare/cert.h>
+#include <pare/ball.h>
+#include <pare/collapse.h>
 
 /* What may stand in the place of attention: the kinds of model.h from ZERO to POOL. */
 enum { PARE_DEPTH_KINDS = PARE_ATTN_POOL - PARE_ATTN_ZERO + 1 };
@@ -74,9 +75,40 @@ PARE_MUST_USE pare_status pare_depth(pare_model **out, pare_depth_report *report
                                      const pare_depth_opts *opts, const pare_exec *exec,
                                      pare_err *err);
 
+/* ---- one layer in the place of all ----------------------------------------------------------- */
+
+/* Of a pure residual attention network (no feed-forward layers, no norms in its blocks). */
+typedef struct pare_depth_one_opts {
+    pare_collapse which;
+    size_t keep; /* keep, keepbias, uniform+keep: which block; PARE_DEPTH_UNSET: the best on data */
+} pare_depth_one_opts;
+
+typedef struct pare_depth_one_report {
+    size_t keep;      /* PARE_DEPTH_UNSET: none */
+    double error_est; /* |h - h'|_F / |h|_F on the data; nan: no data */
+} pare_depth_one_report;
+
+bool pare_depth_one_needs_data(const pare_depth_one_opts *o);
+/* As pare_depth; PARE_ERR_INPUT says what in the model is in the way. */
+PARE_MUST_USE pare_status pare_depth_one_layer(pare_model **out, pare_depth_one_report *report,
+                                               const pare_model *in, const pare_inputs *data,
+                                               const pare_depth_one_opts *opts,
+                                               const pare_exec *exec, pare_err *err);
+
+/* ---- proving --------------------------------------------------------------------------------- */
+
+/* "inf", "2", NULL: the norms of balls on the command line, in the order of pare_ball_norm. */
+extern const char *const pare_depth_ball_norms[];
+/* What to ask pare_publish for (its `ask`): the statements for every input whose rows are each
+ * within `radius` > 0 of the given ones. NULL when memory is out. */
+PARE_MUST_USE const char *pare_depth_ball_name(pare_arena *a, double radius, pare_ball_norm norm);
 /* How `pare verify` proves it again. */
 extern const pare_prover pare_depth_prover;
-/* Evidence in the certificate, as hypotheses that are undecided: root mean squares over the data.
+/* Statements for all inputs like the given ones (for ids: all token sequences), where a theorem
+ * covers the models: of every output, and of the difference where there are two. */
+#define PARE_DEPTH_ALL            "all inputs: outputs"
+#define PARE_DEPTH_ALL_DIFFERENCE "all inputs: difference of the two outputs"
+/* Evidence in the certificate, as values of hypotheses: root mean squares over the data.
  */
 #define PARE_DEPTH_RELATIVE "relative error |S - S'| / |S| of the outputs (measured)"
 #define PARE_DEPTH_LOST     "lost fraction |S - S'| / |S - S without attention| (measured)"

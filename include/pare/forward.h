@@ -2,6 +2,7 @@
 #ifndef PARE_FORWARD_H
 #define PARE_FORWARD_H
 #include <pare/model.h>
+#include <pare/poly.h>
 
 /* One input: a sequence, a batch of equal length, or a graph (batch 1, tokens = nodes). */
 typedef struct pare_input {
@@ -35,6 +36,9 @@ typedef struct pare_trace {
     void (*fn)(void *self, pare_tap tap, size_t block, pare_dtype dtype, const void *v, size_t rows,
                size_t cols);
     void *self;
+    /* May be NULL, as may fn. What became of one head of one sequence whose attention is of kind
+     * POLY, in f32; one call at a time, in any order. */
+    void (*poly)(void *self, size_t block, size_t head, const pare_poly_report *report);
 } pare_trace;
 
 /* out: rows x columns, row-major, given by the caller. trace and exec may be NULL. */

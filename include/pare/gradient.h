@@ -58,6 +58,13 @@ void pare_tape_free(pare_tape *t); /* accepts NULL */
  * given before (same pointers) is not completed and turned again. */
 PARE_MUST_USE pare_status pare_tape_forward(pare_tape *t, const pare_input *in,
                                             const pare_mode *mode, const void **y, pare_err *err);
+/* How the heads of kind poly of a block were computed in the passes of this tape, one head of one
+ * sequence at a time; all 0 in f64, and for other kinds. */
+typedef struct pare_poly_use {
+    uint64_t polynomial, exact;
+    char why[160]; /* of the last pass, its first head: as a plan of pare/poly.h says it */
+} pare_poly_use;
+const pare_poly_use *pare_tape_poly_use(const pare_tape *t, size_t block);
 /* The stream where block b begins (b = nblocks: at the head), rows x pare_model_width. */
 const void *pare_tape_stream(const pare_tape *t, size_t block);
 /* Adds the gradient of the last forward pass to grad (p->count numbers; NULL: not wanted).

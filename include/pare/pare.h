@@ -25,10 +25,13 @@
 #ifndef PARE_PARE_H
 #define PARE_PARE_H
 
+#include <pare/alike.h>
 #include <pare/array.h>
 #include <pare/attention.h>
+#include <pare/ball.h>
 #include <pare/base.h>
 #include <pare/cert.h>
+#include <pare/collapse.h>
 #include <pare/data.h>
 #include <pare/decode.h>
 #include <pare/depth.h>
@@ -42,6 +45,7 @@
 #include <pare/model.h>
 #include <pare/oracle.h>
 #include <pare/outputs.h>
+#include <pare/poly.h>
 #include <pare/publish.h>
 #include <pare/random_model.h>
 #include <pare/ranks.h>
@@ -54,6 +58,7 @@
 #include <pare/survey.h>
 #include <pare/train.h>
 #include <pare/width.h>
+#include <pare/xray.h>
 
 const char *pare_version(void); /* "0.1.0" */
 #endif

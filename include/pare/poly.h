@@ -144,4 +144,27 @@ PARE_MUST_USE pare_status pare_poly_f32(pare_mat32 *y, pare_poly_report *report,
                                         const pare_mat32 *v, double scale, const pare_pattern *p,
                                         const pare_graph *g, const pare_poly_opts *opts,
                                         const pare_exec *exec, pare_err *err);
+
+/* ---- the way back ------------------------------------------------------------------------ */
+
+/* Adds to dq, dk, dv the gradient for d loss / d y = dy, in linear time and memory. The function
+ * that is differentiated is the one the forward pass computes, with its plan held constant: the
+ * centre of the queries, the polynomial, the heavy keys, the chunks and the rows that are exact;
+ * only the centre of the keys moves, with their mean, so that the sum of dk over the keys is 0 as
+ * it is for attention itself. Attention does not depend on the centres: what is left out by holding
+ * them is no part of its gradient, only of the approximation's error. `exact` marks the rows of the
+ * exact kernel (NULL: none). For a plan of kind EXACT this is pare_attend_backward_*. The outputs
+ * overlap nothing else. */
+PARE_MUST_USE pare_status pare_poly_backward_f64(pare_mat *dq, pare_mat *dk, pare_mat *dv,
+                                                 const pare_mat *dy, const pare_poly_plan *plan,
+                                                 const pare_mat *q, const pare_mat *k,
+                                                 const pare_mat *v, const uint8_t *exact,
+                                                 size_t chunk, pare_err *err);
+/* The same in f32, over the threads; same bits for any number of them. `plan` is of these very q
+ * and k, `exact` what the forward pass has kept. */
+PARE_MUST_USE pare_status pare_poly_backward_f32(pare_mat32 *dq, pare_mat32 *dk, pare_mat32 *dv,
+                                                 const pare_mat32 *dy, const pare_poly_plan *plan,
+                                                 const pare_mat32 *q, const pare_mat32 *k,
+                                                 const pare_mat32 *v, const uint8_t *exact,
+                                                 const pare_exec *exec, pare_err *err);
 #endif

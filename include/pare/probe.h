@@ -1,14 +1,16 @@
 /* pare/probe.h - an X-ray of a model: what its weights and its stream look like, which theorem
  * applies and which hypothesis fails by what factor, and what each cut would cost.
  *
- * Everything is an estimate or a measurement in f64; nothing here is a bound. Figures that do not
- * apply are nan. */
+ * Everything is an estimate or a measurement in f64; what is proven is a pare_ub. Figures that do
+ * not apply are nan. */
 #ifndef PARE_PROBE_H
 #define PARE_PROBE_H
 #include <pare/data.h>
 #include <pare/json.h>
+#include <pare/collapse.h>
 #include <pare/survey.h>
 #include <pare/width.h>
+#include <pare/xray.h>
 
 #define PARE_PROBE_RANK 1e-6 /* of the largest: singular values below count as 0 */
 
@@ -52,6 +54,38 @@ typedef struct pare_cut_cost { /* one cut, made and thrown away */
     const char *refused; /* NULL, or why there is no such cut: the figures are then nan */
 } pare_cut_cost;
 
+typedef struct pare_probe_bound { /* all attentions replaced: what is proven a priori */
+    const char *what;             /* "uniform", "parallel+uniform", ... */
+    const char *domain;           /* in words */
+    pare_ub bound, difference;    /* of an output; of the difference of two outputs */
+    double measured;              /* largest |difference| of an output on the data; nan: not made */
+    const char *why;              /* "", or why nothing is proven or it cannot be made */
+} pare_probe_bound;
+
+typedef enum pare_depth_verdict {
+    PARE_DEPTH_PROVED,   /* collapsible: a proven bound is below PARE_PROBE_SMALL */
+    PARE_DEPTH_MEASURED, /* collapsible on this data: at most one exact layer is needed */
+    PARE_DEPTH_NOT
+} pare_depth_verdict;
+extern const char *const pare_depth_verdict_names[]; /* "collapsible (proved)", ... */
+#define PARE_PROBE_SMALL 0.01 /* of the largest output: a bound that is of use */
+#define PARE_PROBE_LOST  0.1  /* of what attention does: may be lost */
+#define PARE_PROBE_RANGE 0.3  /* mean logit range up to which uniform weights are usable */
+
+typedef struct pare_depth_probe {
+    pare_xray xray;
+    pare_xray_costs costs;
+    size_t nbounds;
+    pare_probe_bound *bounds;
+    size_t paper_heads, paper_layers;
+    pare_collapse_printed paper; /* as printed: not sound */
+    pare_depth_verdict verdict;
+    const char *why;      /* of the verdict */
+    const char *violated; /* the first condition of a collapse that fails; "" where none does */
+} pare_depth_probe;
+
+typedef enum pare_probe_part { PARE_PROBE_ALL, PARE_PROBE_WIDTH, PARE_PROBE_DEPTH } pare_probe_part;
+
 typedef struct pare_probe_opts {
     const size_t *dims; /* widths to try; NULL: 1/4, 1/8, 1/16; of text models 3/4, 1/2, 1/4 */
     size_t ndims;
@@ -59,11 +93,15 @@ typedef struct pare_probe_opts {
     size_t tokens; /* of the data that are looked at, at most (a graph: all) */
     uint64_t seed;
     bool no_cuts;
+    pare_probe_part part;
+    size_t depth_tokens; /* that the depth part fits to and looks at, at most (a graph: all) */
+    double depth_macs;   /* multiplications that trying replacements may take; 0: any number */
     pare_survey_opts survey;
 } pare_probe_opts;
 #define PARE_PROBE_OPTS_DEFAULT                                                                    \
     {                                                                                              \
-        .trials = 4, .tokens = 4096, .survey = PARE_SURVEY_OPTS_DEFAULT                            \
+        .trials = 4, .tokens = 4096, .depth_tokens = 1024, .depth_macs = 5e10,                     \
+        .survey = PARE_SURVEY_OPTS_DEFAULT                                                         \
     }
 
 typedef struct pare_probe {
@@ -83,6 +121,8 @@ typedef struct pare_probe {
     const char *metric;  /* "auc", "accuracy", "nats", or NULL */
     double metric_before;
     pare_cut_cost *cuts;
+    bool has_depth;
+    pare_depth_probe depth;
     const char **untold; /* sentences: what could not be told, and why */
     pare_arena *arena;
 } pare_probe;

@@ -31,7 +31,7 @@ typedef struct pare_repro_row {
 
 typedef struct pare_repro_table {
     const char *name, *about;
-    int digits; /* after the point */
+    int digits; /* after the point; below 0: so many significant ones */
     size_t nrows;
     pare_repro_row *rows;
 } pare_repro_table;
@@ -43,14 +43,21 @@ typedef struct pare_repro_series { /* of a histogram: one number for each run */
     double *value;
 } pare_repro_series;
 
+typedef struct pare_repro_curve { /* of a figure: y over x */
+    const char *table, *data, *what;
+    size_t n;
+    const double *x, *y;
+} pare_repro_curve;
+
 typedef struct pare_repro {
     const char *name, *folder;
     bool full;
     uint64_t seed;
-    size_t ntables, nseries, nnotes;
+    size_t ntables, nseries, ncurves, nnotes;
     pare_repro_table *tables;
     pare_repro_series *series;
     const char *figure; /* name of the histogram */
+    pare_repro_curve *curves;
     const char **notes;
     size_t jobs, found; /* runs in all; of them, runs that were there already */
     pare_arena *arena;
@@ -58,7 +65,9 @@ typedef struct pare_repro {
 
 typedef struct pare_repro_opts {
     const char *folder;      /* made where it is missing; its parent must be there */
-    const char *const *data; /* graph files, recognised by what is in them */
+    const char *model;       /* depth: the trained model; NULL: one is made */
+    const char *const *data; /* width: graph files, recognised by what is in them; depth: one file
+                                for the model */
     size_t ndata;
     bool full;
     bool again;          /* make every run again, also those that are there */
@@ -74,6 +83,11 @@ typedef struct pare_repro_opts {
         .side = 100                                                                                \
     }
 
+/* What the depth paper claims and what is true of it: ten experiments, each with the shape that is
+ * expected, the reference's figure and ours. */
+PARE_MUST_USE pare_status pare_repro_depth(pare_repro **out, const pare_repro_opts *o,
+                                           const pare_exec *exec, const pare_ranks *ranks,
+                                           pare_err *err);
 /* Tables 1, 3 and 4 and figure 1 of the width paper. Caller frees *out with pare_repro_free.
  * PARE_ERR_INPUT names a file that is none of Minesweeper, Tolokers and Photo. */
 PARE_MUST_USE pare_status pare_repro_width(pare_repro **out, const pare_repro_opts *o,
@@ -85,7 +99,7 @@ void pare_repro_free(pare_repro *r); /* accepts NULL */
 PARE_MUST_USE pare_status pare_repro_text(char **out, pare_arena *a, const pare_repro *r,
                                           pare_err *err);
 PARE_MUST_USE pare_status pare_repro_json(cJSON **out, const pare_repro *r, pare_err *err);
-/* FOLDER/tables.txt, tables.json, figure.csv and figure.svg; those of an earlier call are replaced.
- */
+/* FOLDER/tables.txt, tables.json, figure.csv and figure.svg (a study with curves: curves.csv and
+ * curves.svg); those of an earlier call are replaced. */
 PARE_MUST_USE pare_status pare_repro_write(const pare_repro *r, pare_err *err);
 #endif

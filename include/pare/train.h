@@ -103,7 +103,9 @@ typedef struct pare_train_opts {
     bool resume;            /* go on from it when it is there; PARE_ERR_INPUT when it is damaged or
                                of another run, by name of what differs */
     void (*log)(void *self, const pare_train_log *line);
-    void *log_self;
+    /* At the end, for each block of kind poly: how its heads were computed; may be NULL. */
+    void (*poly)(void *self, size_t block, const pare_poly_use *use);
+    void *log_self; /* of both */
 } pare_train_opts;
 
 typedef struct pare_train_result {

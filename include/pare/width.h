@@ -11,7 +11,10 @@
  *   qk        queries and keys by the best bilinear form of rank `qk_dim` in the metric of the data
  *
  * for models with norms, positions and ids (language models, encoders; src/width/lm.h):
- *   auto      values and hidden units go where it costs least, what is left is fitted again
+ *   auto      queries and keys, values and hidden units go where it costs least, what is left is
+ *             fitted again
+ *   qk        queries and keys alone (qk_dim, keep), in the metric of the outputs; rotary ones in
+ *             whole planes
  *   slice     the stream in its first `dim` principal directions on the data
  *   svd       no data: singular values of the maps that read the stream, of the products Q K and
  *             V O (v_dim), hidden units by their norms
@@ -62,8 +65,8 @@ typedef struct pare_width_opts {
     pare_width_method method;
     size_t dim, qk_dim, ffn_dim;
     size_t v_dim;  /* svd, auto of text */
-    size_t tokens; /* slice, auto of text: no more than that many of each input are looked at; 0:
-                      all */
+    size_t tokens; /* slice, auto and qk of text: no more than that many of each input are looked
+                      at; 0: all */
     bool untie;    /* slice, svd: a tied head becomes a matrix of its own */
     /* When dim (stream methods) or qk_dim (jl, qk) is 0: the largest one with which at most this
      * share of the parameters is left, or the smallest one with which no output moves by more than
@@ -114,14 +117,14 @@ typedef struct pare_width_report {
 } pare_width_report;
 
 /* Whether this cut is one of a language model or an encoder: any number of inputs to fit it to, its
- * own options. slice and svd always are; auto is where the model has ids, positions or norms that
- * do not fold. */
+ * own options. slice and svd always are; auto and qk are where the model has ids, positions or
+ * norms that do not fold. */
 bool pare_width_is_text(const pare_model *m, pare_width_method method);
 
-/* `data`: one graph (or one sequence of vectors) with its features; for slice and auto of text any
- * number of inputs, for svd none is needed (NULL). The report's lists live in the output model's
- * arena. PARE_ERR_INPUT names the layer that the method does not cover; `in` is not changed and
- * need not outlive *out. Caller frees *out with pare_model_free. */
+/* `data`: one graph (or one sequence of vectors) with its features; for slice, auto and qk of text
+ * any number of inputs, for svd none is needed (NULL). The report's lists live in the output
+ * model's arena. PARE_ERR_INPUT names the layer that the method does not cover; `in` is not changed
+ * and need not outlive *out. Caller frees *out with pare_model_free. */
 PARE_MUST_USE pare_status pare_width(pare_model **out, pare_width_report *report,
                                      const pare_model *in, const pare_inputs *data,
                                      const pare_width_opts *opts, const pare_exec *exec,

@@ -6,7 +6,7 @@
  *     s = k q^T,  t = v dy^T,  w = e^(s - lse),  u = w (t - mean),  mean_i = dy_i.y_i
  *     dv += w dy,  dk += u q,  dq^T += k^T u
  * where q is scaled. The queries' side (q and dy, as they are and turned) is packed once. Tile t of
- * keys belongs to group t mod G, G by the number of tokens alone: a group owns its rows of dk and
+ * keys belongs to group t mod G, G by the number of keys alone: a group owns its rows of dk and
  * dv and has a sum of its own for dq, and these G sums are added in their order. Striped, because
  * the first keys of a causal pattern are seen by most.
  * Memory: O(n (dk + dv)) for the packed side, O(G n dk) for the sums of dq. */
@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum {
-    GROUP_ROWS = 256, /* tokens for each group, */
+    GROUP_ROWS = 256, /* keys for each group, */
     MOST_GROUPS = 16, /* of which there are at most so many */
     ALIGN = 16        /* floats: 64 bytes */
 };
@@ -304,7 +304,7 @@ static void run(shared *w, const pare_exec *exec)
 
 pare_status tiled_backward(const tiled_backward_job *d, const pare_exec *exec, pare_err *err)
 {
-    const size_t n = d->q->rows, dk = d->q->cols, dv = d->v->cols;
+    const size_t n = d->q->rows, nk = d->k->rows, dk = d->q->cols, dv = d->v->cols;
     const size_t lanes = d->kernel->lanes, most = lanes * d->kernel->vecs;
     shared w = {.d = d,
                 .dk4 = padded(dk, TILE_STEP),
@@ -312,8 +312,8 @@ pare_status tiled_backward(const tiled_backward_job *d, const pare_exec *exec, p
                 .dk = {dk, most, lanes},
                 .dv = {dv, most, lanes},
                 .npanels = (n + most - 1) / most,
-                .tiles = (n + TILE_KEYS - 1) / TILE_KEYS,
-                .groups = groups_of(n)};
+                .tiles = (nk + TILE_KEYS - 1) / TILE_KEYS,
+                .groups = groups_of(nk)};
     if (n == 0) return PARE_OK;
     w.panels = calloc(w.npanels, sizeof *w.panels);
     if (!w.panels) return pare_no_memory(err);

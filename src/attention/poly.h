@@ -117,12 +117,12 @@ typedef struct poly_job {
     pare_mat32 y;
     size_t n, rows; /* keys; queries */
     size_t d, dv, cols, cols4, chunks;
-    bool moment;    /* the last column is there */
-    float *qx, *kx; /* n x d, centred, of one size */
-    float *qn, *kn; /* norms from above */
-    float *w;       /* weights of the keys, e^(a - shift of their chunk) */
-    double *shift;  /* of each chunk: the largest a so far (causal), or of all */
-    float *centre;  /* of the values, dv */
+    bool moment;          /* the last column is there */
+    float *qx, *kx;       /* n x d, centred, of one size */
+    float q_size, k_size; /* powers of two: what the plan's norms are times here */
+    float *w;             /* weights of the keys, e^(a - shift of their chunk) */
+    double *shift;        /* of each chunk: the largest a so far (causal), or of all */
+    float *centre;        /* of the values, dv */
     double *by,
         *by_moment; /* table.ld: what turns sums into coefficients of the queries' monomials */
     uint8_t *heavy; /* n: not in the state; NULL: none */
@@ -134,12 +134,24 @@ typedef struct poly_job {
     poly_sizes sizes;
 } poly_job;
 
+static inline float query_norm(const poly_job *w, size_t i)
+{
+    return w->plan->query_norms[i] * w->q_size;
+}
+
+static inline float key_norm(const poly_job *w, size_t j)
+{
+    return w->plan->key_norms[j] * w->k_size;
+}
+
 static inline size_t chunk_end(const poly_job *w, size_t chunk)
 {
     const size_t end = (chunk + 1) * POLY_KEYS;
     return end < w->n ? end : w->n;
 }
 
+/* The queries are centred, scaled and divided by this, the keys multiplied. */
+double poly_balance(const pare_poly_plan *p);
 /* Fills a job whose plan, kernel, q, k, v and sizes are set; in the arena. *fit: false when values
  * are of a size that f32 cannot sum. */
 PARE_MUST_USE pare_status poly_job_new(poly_job *w, pare_arena *a, bool *fit, const pare_exec *exec,
@@ -159,7 +171,9 @@ size_t poly_room_floats(const poly_job *w);
 poly_room poly_room_at(const poly_job *w, float *at);
 /* u (rows x cols4): what the keys of a chunk are summed with; heavy keys with 0 where `state`. */
 void poly_weigh(float *u, const poly_job *w, size_t first, size_t rows, bool state);
-/* Adds the keys of a chunk to what the room holds, */
+/* Adds up to POLY_ABREAST rows x, whose u the room holds, to its sums, */
+void poly_add_rows(const poly_room *r, const poly_job *w, const float *x, size_t rows);
+/* or the keys of a chunk, */
 void poly_add_chunk(const poly_room *r, const poly_job *w, size_t chunk);
 /* and that to the sums, whose unit it must have. */
 void poly_flush(poly_sums *to, const poly_room *r, const poly_job *w);
@@ -174,17 +188,28 @@ typedef struct poly_panel_room {
 } poly_panel_room;
 size_t poly_panel_floats(const poly_job *w);
 poly_panel_room poly_panel_at(const poly_job *w, float *at);
+/* o (cols4 x p) = state^T monomials of the rows in r->q, top degree first; those below the highest
+ * degree are left in r->low. */
+void poly_from_state(const poly_job *w, const poly_panel_room *r, const float *state,
+                     const panel *p);
 /* Rows [first, end) of y, with their bounds, from a state of this total weight; state NULL: none.
  * Under the causal pattern they are (part of) one chunk. */
 void poly_rows(const poly_job *w, const poly_panel_room *r, const float *state, double weight,
                size_t first, size_t end);
 
+/* So many floats, 64-byte aligned; *base is to be freed. NULL when memory is out. */
+float *poly_floats(void **base, size_t floats);
 /* All rows of y with their bounds (poly_sweep.c). */
 PARE_MUST_USE pare_status poly_sweep(poly_job *w, pare_arena *a, const pare_exec *exec,
                                      pare_err *err);
 /* Rows above the tolerance: by their true moments, then by the exact kernel (poly_repair.c). */
 PARE_MUST_USE pare_status poly_repair(poly_job *w, uint8_t *exact, pare_poly_report *report,
                                       pare_arena *a, const pare_exec *exec, pare_err *err);
+/* Centres (midranges or means), norms, heavy keys and B of a plan (poly_sizes.c); coordinate (d):
+ * max |q'_c| max |k'_c|. */
+PARE_MUST_USE pare_status poly_plan_sizes(pare_poly_plan *p, double *coordinate, bool mean,
+                                          pare_arena *a, const pare_mat32 *q, const pare_mat32 *k,
+                                          size_t heavy, const pare_exec *exec, pare_err *err);
 /* Work in units of one multiplication and addition of the kernels (poly_plan.c). */
 double poly_exact_work(double pairs, size_t d, size_t dv);
 double poly_work(double rows, size_t features, size_t d, size_t cols, bool causal);
@@ -195,5 +220,12 @@ PARE_MUST_USE pare_status poly_attend_with(const poly_kernel *kernel, pare_mat32
                                            const pare_poly_plan *plan, const pare_mat32 *q,
                                            const pare_mat32 *k, const pare_mat32 *v,
                                            const pare_exec *exec, pare_err *err);
+/* pare_poly_backward_f32, likewise. */
+PARE_MUST_USE pare_status poly_backward_with(const poly_kernel *kernel, pare_mat32 *dq,
+                                             pare_mat32 *dk, pare_mat32 *dv, const pare_mat32 *dy,
+                                             const pare_poly_plan *plan, const pare_mat32 *q,
+                                             const pare_mat32 *k, const pare_mat32 *v,
+                                             const uint8_t *exact, const pare_exec *exec,
+                                             pare_err *err);
 
 #endif

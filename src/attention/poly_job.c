@@ -65,15 +65,11 @@ static void mark_heavy(poly_job *w)
 
 static void measure_norms(poly_job *w)
 {
-    float q = 0, light = 0, all = 0;
-    for (size_t i = 0; i < w->n; i++) {
-        if (w->qn[i] > q) q = w->qn[i];
-        if (w->kn[i] > all) all = w->kn[i];
-        if (!(w->heavy && w->heavy[i]) && w->kn[i] > light) light = w->kn[i];
-    }
-    w->sizes.q = (double)q;
-    w->sizes.key = (double)light;
-    w->sizes.all_keys = (double)all;
+    const pare_poly_plan *const p = w->plan;
+    w->sizes.q = p->query.v * (double)w->q_size;
+    w->sizes.key = w->sizes.all_keys = p->key.v * (double)w->k_size;
+    for (size_t h = 0; h < p->nheavy; h++)
+        w->sizes.all_keys = larger(w->sizes.all_keys, (double)key_norm(w, p->heavy[h]));
 }
 
 static bool job_memory(poly_job *w, pare_arena *a, double **weights)
@@ -81,23 +77,20 @@ static bool job_memory(poly_job *w, pare_arena *a, double **weights)
     const size_t n = w->n, h4 = padded(w->plan->nheavy, TILE_STEP);
     w->qx = pare_alloc(a, n * w->d, sizeof *w->qx);
     w->kx = pare_alloc(a, n * w->d, sizeof *w->kx);
-    w->qn = pare_alloc(a, n, sizeof *w->qn);
-    w->kn = pare_alloc(a, n, sizeof *w->kn);
     w->w = pare_alloc(a, n, sizeof *w->w);
     w->sum = pare_alloc(a, n, sizeof *w->sum);
     w->bound = pare_alloc(a, n, sizeof *w->bound);
     w->shift = pare_alloc(a, w->chunks, sizeof *w->shift);
     w->by = pare_alloc(a, w->table.ld, sizeof *w->by);
     w->by_moment = pare_alloc(a, w->table.ld, sizeof *w->by_moment);
-    *weights = pare_alloc(a, n, sizeof **weights);
+    *weights = w->bound; /* not needed at the same time */
     if (w->plan->nheavy) {
         w->heavy = pare_alloc(a, n, sizeof *w->heavy);
         w->heavy_k = pare_alloc(a, h4 * w->d, sizeof *w->heavy_k);
         w->heavy_u = pare_alloc(a, h4 * w->cols4, sizeof *w->heavy_u);
         if (!w->heavy || !w->heavy_k || !w->heavy_u) return false;
     }
-    return w->qx && w->kx && w->qn && w->kn && w->w && w->sum && w->bound && w->shift && w->by &&
-           w->by_moment && *weights;
+    return w->qx && w->kx && w->w && w->sum && w->bound && w->shift && w->by && w->by_moment;
 }
 
 static void set_factors(poly_job *w)
@@ -129,9 +122,12 @@ static void choose_width(poly_job *w, poly_side *k, double *with, float *with32)
     }
 }
 
-static void scaled(float *to, const float *from, float by, size_t n)
+/* A power of two brings both sides to one size: their powers then neither leave f32 nor sink below
+ * it. */
+double poly_balance(const pare_poly_plan *p)
 {
-    for (size_t i = 0; i < n; i++) to[i] = from[i] * by;
+    const double ratio = p->query.v > 0 && p->key.v > 0 ? p->query.v / p->key.v : 1;
+    return exp2(round(log2(ratio) / 2));
 }
 
 static pare_status centre_sides(poly_job *w, pare_arena *a, double *weights, const pare_exec *exec,
@@ -145,17 +141,14 @@ static pare_status centre_sides(poly_job *w, pare_arena *a, double *weights, con
         c[i] = (float)p->qc[i];
         c[w->d + i] = (float)p->kc[i];
     }
-    /* A power of two brings both sides to one size: their powers then neither leave f32 nor sink
-     * below it. */
-    const double ratio = p->query.v > 0 && p->key.v > 0 ? p->query.v / p->key.v : 1;
-    const double size = exp2(round(log2(ratio) / 2));
+    const double size = poly_balance(p);
     const poly_side q = {.from = w->q, .centre = c, .by = (float)(p->scale / size), .x = w->qx};
     poly_side k = {.from = w->k, .centre = c + w->d, .by = (float)size, .x = w->kx, .a = weights};
     choose_width(w, &k, with, c + 2 * w->d);
     poly_centre(&q, exec);
     poly_centre(&k, exec);
-    scaled(w->qn, p->query_norms, (float)(1 / size), w->n);
-    scaled(w->kn, p->key_norms, (float)size, w->n);
+    w->q_size = (float)(1 / size);
+    w->k_size = (float)size;
     return PARE_OK;
 }
 

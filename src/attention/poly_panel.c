@@ -55,9 +55,8 @@ poly_panel_room poly_panel_at(const poly_job *w, float *at)
     return r;
 }
 
-/* o (cols4 x p) = state^T monomials, top degree first. */
-static void from_state(const poly_job *w, const poly_panel_room *r, const float *state,
-                       const panel *p)
+void poly_from_state(const poly_job *w, const poly_panel_room *r, const float *state,
+                     const panel *p)
 {
     const poly_table *const t = &w->table;
     const poly_kernel *const k = w->kernel;
@@ -117,7 +116,7 @@ static void finish(const poly_job *w, const poly_panel_room *r, const panel *p, 
     memcpy(w->sum + p->first, sum, p->rows * sizeof *sum);
     if (w->sums_only) return;
     for (size_t i = 0; i < p->rows; i++) {
-        const poly_row at = {.norm = (double)w->qn[p->first + i],
+        const poly_row at = {.norm = (double)query_norm(w, p->first + i),
                              .sum = (double)sum[i],
                              .moment = w->moment ? (double)moment[i] : 0,
                              .weight = weight,
@@ -144,15 +143,16 @@ void poly_rows(const poly_job *w, const poly_panel_room *r, const float *state, 
         p.p = p.v * lanes;
         pack_queries(r->q, p.p, w->qx + i * w->d, w->d, p.rows, w->d, 1);
         if (state)
-            from_state(w, r, state, &p);
+            poly_from_state(w, r, state, &p);
         else
             memset(r->o, 0, w->cols4 * p.p * sizeof *r->o);
         bool exact = add_heavy(w, r, chunk, causal ? begin : w->n, &p);
         if (causal) {
             const size_t keys = chunk_end(w, chunk) - begin;
-            copy_tile(r->k, w->kx + begin * w->d, w->d, keys, w->d, w->d);
+            const float *k = w->kx + begin * w->d;
+            if (keys % TILE_STEP) copy_tile(r->k, k, w->d, keys, w->d, w->d), k = r->k;
             poly_weigh(r->u, w, begin, keys, false);
-            add_exact(w, r, r->k, r->u, begin, keys, &p, true);
+            add_exact(w, r, k, r->u, begin, keys, &p, true);
             exact = true;
         }
         finish(w, r, &p, state ? weight : 0, exact);

@@ -23,6 +23,10 @@ double poly_exact_work(double pairs, size_t d, size_t dv)
     return pairs * ((double)(d + dv) + EXP_WORK);
 }
 
+enum { ADAPTIVE_MOST = 20000 }; /* monomials that are looked for */
+#define ADAPTIVE_BOX 6.0        /* beyond it the tail of the series blows up */
+#define UNEQUAL      4.0        /* the largest coordinate beside the smallest */
+
 /* Measured: bench/poly and the sizes around it; within a quarter from 4 to 32 dimensions. */
 double poly_work(double rows, size_t features, size_t d, size_t cols, bool causal)
 {
@@ -138,6 +142,8 @@ typedef struct choice {
     size_t degree;
     double work, left; /* share of rows expected to be exact */
     poly_fit fit;
+    pare_monomials table; /* adaptive */
+    pare_ub eps;
 } choice;
 
 typedef struct search {
@@ -145,7 +151,8 @@ typedef struct search {
     pare_poly_plan *p;
     double pairs, exact; /* its work */
     choice best;
-    size_t too_large; /* smallest degree beyond the memory; 0: none met */
+    double *coordinate; /* d: sizes of the products of single coordinates */
+    size_t too_large;   /* smallest degree beyond the memory; 0: none met */
 } search;
 
 static void offer(search *s, const choice *c)
@@ -204,7 +211,35 @@ static void try_remez(search *s, size_t g)
     if (poly_variation(c.fit.error).v + noise <= s->p->tolerance || s->o->degree >= 0) offer(s, &c);
 }
 
-static void look(search *s, const sample *m)
+/* Chosen monomials pay where coordinates are of unequal size; short runs cost more. */
+static pare_status try_adaptive(search *s, pare_arena *a, pare_err *err)
+{
+    const pare_poly_plan *const p = s->p;
+    double box = 0, most = 0, least = INFINITY;
+    for (size_t c = 0; c < p->d; c++) {
+        box += s->coordinate[c];
+        most = fmax(most, s->coordinate[c]), least = fmin(least, s->coordinate[c]);
+    }
+    const bool asked = s->o->kind == PARE_POLY_ADAPTIVE;
+    if (!(box <= ADAPTIVE_BOX) || (!asked && !(most > UNEQUAL * least))) return PARE_OK;
+    choice c = {.kind = PARE_POLY_ADAPTIVE};
+    const double noise = 0x1p-24 * 200 * exp(p->B.v), room = 0.97 * p->tolerance - noise;
+    pare_ub tail;
+    if (!(room > 0)) return PARE_OK;
+    const pare_status st = pare_monomials_adaptive(&c.table, &tail, a, s->coordinate, p->d,
+                                                   2 * room * exp(-p->B.v), ADAPTIVE_MOST, err);
+    if (st) return st;
+    const size_t r = c.table.count;
+    c.degree = c.table.degree;
+    c.eps = pare_ub_mul(tail, pare_ub_of(exp(p->B.v) * (1 + 0x1p-40)));
+    c.work = CALL_WORK + 1.5 * poly_work((double)p->n, r, p->d, p->dv + 1, p->causal);
+    if (c.degree <= POLY_F32_DEGREE && fits(s, r, p->dv + 1) &&
+        poly_variation(c.eps).v + noise <= p->tolerance)
+        offer(s, &c);
+    return PARE_OK;
+}
+
+static pare_status look(search *s, const sample *m, pare_arena *a, pare_err *err)
 {
     const bool taylor = s->o->kind == PARE_POLY_AUTO || s->o->kind == PARE_POLY_TAYLOR;
     const bool remez = s->o->kind == PARE_POLY_AUTO || s->o->kind == PARE_POLY_REMEZ;
@@ -214,123 +249,8 @@ static void look(search *s, const sample *m)
         if (taylor) try_taylor(s, m, g);
         if (remez) try_remez(s, g);
     }
-}
-
-/* ---- sizes ---------------------------------------------------------------------------------- */
-
-typedef struct ranked {
-    float norm;
-    size_t row;
-} ranked;
-
-static int longer_first(const void *a, const void *b)
-{
-    const ranked *const x = a, *const y = b;
-    return x->norm != y->norm ? (x->norm < y->norm ? 1 : -1)
-                              : (x->row > y->row) - (x->row < y->row);
-}
-
-static int ascending(const void *a, const void *b)
-{
-    const size_t x = *(const size_t *)a, y = *(const size_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* Makes `count` longest keys heavy; or, with `some`, SOME of them where they stick out. */
-static pare_status choose_heavy(pare_poly_plan *p, pare_arena *a, const float *norm, size_t count,
-                                bool some, pare_err *err)
-{
-    enum { SOME = 8 };
-    p->heavy = NULL;
-    p->nheavy = 0;
-    if (count == 0 && some && p->n > 64 * SOME) count = SOME;
-    if (count > p->n) count = p->n;
-    if (count == 0) return PARE_OK;
-    ranked *const all = pare_alloc(a, p->n, sizeof *all);
-    size_t *const rows = pare_alloc(a, count, sizeof *rows);
-    if (!all || !rows) return pare_no_memory(err);
-    for (size_t j = 0; j < p->n; j++) all[j] = (ranked){norm[j], j};
-    qsort(all, p->n, sizeof *all, longer_first);
-    for (size_t h = 0; h < count; h++) rows[h] = all[h].row;
-    qsort(rows, count, sizeof *rows, ascending);
-    p->heavy = rows;
-    p->nheavy = count;
-    p->key = pare_ub_exact(count < p->n ? (double)all[count].norm : 0);
-    return PARE_OK;
-}
-
-static pare_ub largest(const float *x, size_t n)
-{
-    float top = 0;
-    for (size_t i = 0; i < n; i++)
-        if (!(x[i] <= top)) top = x[i];
-    return pare_ub_exact((double)top);
-}
-
-/* Column means of rows a fixed distance apart, at most MEAN_ROWS of them: a centre like any other,
- * which a single long row does not move. */
-static void means(float *c, const pare_mat32 *x)
-{
-    enum { MEAN_ROWS = 4096 };
-    const size_t step = x->rows / MEAN_ROWS + 1;
-    for (size_t k = 0; k < x->cols; k++) {
-        double sum = 0, count = 0;
-        for (size_t i = 0; i < x->rows; i += step, count++) sum += at(x, i, k);
-        c[k] = (float)(sum / count);
-    }
-}
-
-/* The centres as f32 numbers, midranges or means; *box = sum_c |scale| max|q_c - qc_c| max|k_c -
- * kc_c|. */
-static pare_status centres(pare_poly_plan *p, pare_ub *box, float *c, bool mean, pare_arena *a,
-                           const pare_mat32 *q, const pare_mat32 *k, const pare_exec *exec,
-                           pare_err *err)
-{
-    const size_t d = p->d;
-    float *const e = pare_alloc(a, 4 * d, sizeof *e);
-    double *const centre = pare_alloc(a, 2 * d, sizeof *centre);
-    if (!e || !centre) return pare_no_memory(err);
-    pare_status st;
-    if ((st = poly_extremes(e, e + d, q, "queries", exec, err)) ||
-        (st = poly_extremes(e + 2 * d, e + 3 * d, k, "keys", exec, err)))
-        return st;
-    *box = pare_ub_exact(0);
-    if (mean) means(c, q), means(c + d, k);
-    for (size_t i = 0; i < d; i++) {
-        pare_ub far[2];
-        for (size_t side = 0; side < 2; side++) {
-            const double l = (double)e[2 * side * d + i], h = (double)e[(2 * side + 1) * d + i];
-            if (!mean) c[side * d + i] = (float)(0.5 * l + 0.5 * h);
-            const double mid = centre[side * d + i] = (double)c[side * d + i];
-            far[side] = pare_ub_of(fmax(h - mid, mid - l));
-        }
-        *box = pare_ub_add(*box, pare_ub_mul(pare_ub_exact(p->scale), pare_ub_mul(far[0], far[1])));
-    }
-    p->qc = centre;
-    p->kc = centre + d;
-    return PARE_OK;
-}
-
-static pare_status sizes(pare_poly_plan *p, bool mean, pare_arena *a, const pare_mat32 *q,
-                         const pare_mat32 *k, size_t heavy, const pare_exec *exec, pare_err *err)
-{
-    float *const c = pare_alloc(a, 2 * p->d, sizeof *c);
-    float *const qn = pare_alloc(a, p->n, sizeof *qn), *const kn = pare_alloc(a, p->n, sizeof *kn);
-    pare_ub box;
-    if (!c || !qn || !kn) return pare_no_memory(err);
-    pare_status st = centres(p, &box, c, mean, a, q, k, exec, err);
-    if (st) return st;
-    const poly_side queries = {.from = q, .centre = c, .by = (float)p->scale, .norm = qn};
-    const poly_side keys = {.from = k, .centre = c + p->d, .by = 1, .norm = kn};
-    poly_centre(&queries, exec);
-    poly_centre(&keys, exec);
-    p->query_norms = qn;
-    p->key_norms = kn;
-    p->query = largest(qn, p->n);
-    p->key = largest(kn, p->n);
-    st = choose_heavy(p, a, kn, heavy, mean, err);
-    p->B = pare_ub_min(box, pare_ub_mul(p->query, p->key));
-    return st;
+    const bool chosen = s->o->kind == PARE_POLY_AUTO || s->o->kind == PARE_POLY_ADAPTIVE;
+    return chosen && s->o->degree < 0 ? try_adaptive(s, a, err) : PARE_OK;
 }
 
 /* ---- the plan ------------------------------------------------------------------------------- */
@@ -358,7 +278,7 @@ static void stay_exact(const search *s)
         snprintf(p->why, sizeof p->why, "exact: centred logits may reach %.3g", p->B.v);
     else if (s->best.kind != PARE_POLY_EXACT)
         snprintf(p->why, sizeof p->why,
-                 "exact: %zu tokens are too few, degree %zu (%zu features) would be %.2g times "
+                 "exact: %zu tokens are too few, degree %zu (%zu features) would be %.3g times "
                  "slower",
                  p->n, s->best.degree, pare_monomials_count(p->d, s->best.degree),
                  s->best.work / s->exact);
@@ -375,36 +295,39 @@ static pare_status adopt(const search *s, pare_arena *a, pare_err *err)
 {
     pare_poly_plan *const p = s->p;
     const choice *const c = &s->best;
+    const bool adaptive = c->kind == PARE_POLY_ADAPTIVE;
     const size_t top = table_degree(c->kind, c->degree);
-    p->kind = c->kind;
-    p->degree = c->degree;
     const poly_fit fit = c->kind == PARE_POLY_REMEZ ? c->fit : poly_taylor(p->B.v, c->degree);
     double *const coef = pare_alloc(a, top + 1, sizeof *coef);
     if (!coef) return pare_no_memory(err);
     memcpy(coef, fit.c, (c->degree + 1) * sizeof *coef);
+    p->kind = c->kind;
+    p->degree = c->degree;
     p->coef = coef;
-    p->eps = fit.error;
-    p->tv = poly_variation(fit.error);
+    p->eps = adaptive ? c->eps : fit.error;
+    p->tv = poly_variation(p->eps);
     snprintf(p->why, sizeof p->why, "%s degree %zu, %zu features, logits up to %.3g",
-             pare_poly_kind_name(c->kind), c->degree, pare_monomials_count(p->d, c->degree),
-             p->B.v);
-    return pare_monomials_graded(&p->table, a, p->d, top, err);
+             pare_poly_kind_name(c->kind), c->degree,
+             adaptive ? c->table.count : pare_monomials_count(p->d, c->degree), p->B.v);
+    p->table = c->table;
+    return adaptive ? PARE_OK : pare_monomials_graded(&p->table, a, p->d, top, err);
 }
 
 /* The best polynomial around the plan's centres; false: none pays. */
-static pare_status find(bool *found, search *s, const pare_mat32 *q, const pare_mat32 *k,
-                        pare_err *err)
+static pare_status find(bool *found, search *s, pare_arena *a, const pare_mat32 *q,
+                        const pare_mat32 *k, pare_err *err)
 {
+    pare_status st = PARE_OK;
     sample *const m = malloc(sizeof *m);
     if (!m) return pare_no_memory(err);
     s->best = (choice){.kind = PARE_POLY_EXACT, .work = INFINITY};
     if (s->p->query.v * s->p->key.v <= POLY_F32_REACH) {
         take_sample(m, s->p, q, k);
-        look(s, m);
+        st = look(s, m, a, err);
     }
     free(m);
     *found = s->best.kind != PARE_POLY_EXACT && (s->best.work < s->exact || s->o->always);
-    return PARE_OK;
+    return st;
 }
 
 /* Midranges first; where nothing fits around them a few long rows may be to blame: then means, and
@@ -416,8 +339,8 @@ static pare_status decide(search *s, pare_arena *a, const pare_mat32 *q, const p
     pare_status st = PARE_OK;
     for (int mean = 0; mean < 2 && !st && !found; mean++) {
         if (mean && s->best.kind != PARE_POLY_EXACT) break; /* it fits, and is slower */
-        st = sizes(s->p, mean, a, q, k, s->o->heavy, exec, err);
-        if (!st) st = find(&found, s, q, k, err);
+        st = poly_plan_sizes(s->p, s->coordinate, mean, a, q, k, s->o->heavy, exec, err);
+        if (!st) st = find(&found, s, a, q, k, err);
     }
     if (st || found) return st ? st : adopt(s, a, err);
     stay_exact(s);
@@ -449,5 +372,10 @@ pare_status pare_poly_plan_f32(pare_poly_plan *out, pare_arena *a, const pare_ma
     const double n = (double)out->n;
     search s = {.o = opts, .p = out, .pairs = out->causal ? n * n / 2 : n * n};
     s.exact = poly_exact_work(s.pairs, out->d, dv);
-    return decide(&s, a, q, k, exec, err);
+    if (s.exact < CALL_WORK && !opts->always) { /* not even worth a plan */
+        snprintf(out->why, sizeof out->why, "exact: %zu tokens are too few", out->n);
+        return PARE_OK;
+    }
+    s.coordinate = pare_alloc(a, out->d, sizeof *s.coordinate);
+    return s.coordinate ? decide(&s, a, q, k, exec, err) : pare_no_memory(err);
 }

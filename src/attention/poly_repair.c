@@ -2,16 +2,14 @@
  *
  * First the moment itself, sum_j w_j x_j^(g+1) for odd g, by the monomials of degree g + 1: it
  * knows the angles between a query and the keys, of which the first bound knows only the
- * lengths of the keys. What is still above the tolerance is computed by the exact kernel: packed
- * rows, or groups of neighbours under the causal pattern, since a vector of queries costs the same
- * for one of them. */
+ * lengths of the keys. What is still above the tolerance goes to the exact kernels, panels of rows
+ * from anywhere. */
 #include "poly.h"
 #include "tiled.h"
 #include <math.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
-
-enum { GROUP = 16 };
 
 static bool fails(const poly_job *w, size_t i)
 {
@@ -76,7 +74,7 @@ static pare_status by_moments(poly_job *w, pare_poly_report *report, pare_arena 
     if (st) return st;
     poly_proof_full(&w->proof, w->plan, &w->sizes, m.count);
     for (size_t r = 0; r < count; r++) {
-        const poly_row at = {.norm = (double)w->qn[rows[r]],
+        const poly_row at = {.norm = (double)query_norm(w, rows[r]),
                              .sum = (double)w->sum[rows[r]],
                              .moment = (double)sums[r],
                              .weight = w->weight,
@@ -101,71 +99,112 @@ static pare_status all_exact(const poly_job *w, const pare_exec *exec, pare_err 
     return tiled_attend(&t, exec, err);
 }
 
-static pare_status packed_exact(const poly_job *w, const size_t *rows, size_t count, pare_arena *a,
-                                const pare_exec *exec, pare_err *err)
-{
-    const size_t d = w->d, dv = w->dv;
-    pare_mat32 q = {count, d, d, pare_alloc(a, count * d, sizeof(float))};
-    pare_mat32 y = {count, dv, dv, pare_alloc(a, count * dv, sizeof(float))};
-    if (!q.v || !y.v) return pare_no_memory(err);
-    for (size_t r = 0; r < count; r++)
-        memcpy(q.v + r * d, w->q->v + rows[r] * w->q->ld, d * sizeof *q.v);
-    const tiled_job t = {.q = &q,
-                         .k = w->k,
-                         .v = w->v,
-                         .scale = (float)w->plan->scale,
-                         .sees = {PARE_VIS_ALL, SIZE_MAX, SIZE_MAX},
-                         .kernel = &w->kernel->tile,
-                         .y = y};
-    const pare_status st = tiled_attend(&t, exec, err);
-    for (size_t r = 0; !st && r < count; r++)
-        memcpy(w->y.v + rows[r] * w->y.ld, y.v + r * dv, dv * sizeof *y.v);
-    return st;
-}
-
-typedef struct group_job {
+/* A panel of rows that need not be neighbours, each with its own last key. */
+typedef struct few {
     const poly_job *w;
-    const size_t *groups;
+    const size_t *rows; /* ascending */
+    size_t count, v, p, dv4;
+    float *q, *o, *m, *l, *fade, *s, *k, *x; /* d, dv4, 1, 1, 1, TILE_KEYS x p; the tile */
+} few;
+
+static size_t few_floats(const poly_job *w, size_t p)
+{
+    const size_t dv4 = padded(w->dv, TILE_STEP);
+    return (w->d + dv4 + 3 + TILE_KEYS) * p +
+           TILE_KEYS * (padded(w->d, POLY_LANES) + padded(dv4, POLY_LANES)) + POLY_LANES;
+}
+
+static void few_begin(few *f, float *at)
+{
+    const poly_job *const w = f->w;
+    f->q = at;
+    f->o = f->q + w->d * f->p;
+    f->m = f->o + f->dv4 * f->p;
+    f->l = f->m + f->p;
+    f->fade = f->l + f->p;
+    f->s = f->fade + f->p;
+    f->k = f->s + TILE_KEYS * f->p;
+    f->x = f->k + TILE_KEYS * padded(w->d, POLY_LANES);
+    memset(at, 0, few_floats(w, f->p) * sizeof *at);
+    for (size_t c = 0; c < w->d; c++)
+        for (size_t r = 0; r < f->count; r++)
+            f->q[c * f->p + r] = w->q->v[f->rows[r] * w->q->ld + c] * (float)w->plan->scale;
+    for (size_t i = 0; i < f->p; i++) f->m[i] = -INFINITY;
+}
+
+/* Keys [j0, j0 + keys): lanes whose row is before a key, and keys that only fill up, see nothing.
+ */
+static void few_hide(const few *f, size_t j0, size_t keys)
+{
+    for (size_t j = 0; j < padded(keys, TILE_STEP); j++)
+        for (size_t r = 0; r < f->p; r++) {
+            const bool causal = f->w->plan->causal && r < f->count;
+            if (j >= keys || (causal && f->rows[r] < j0 + j)) f->s[j * f->p + r] = -INFINITY;
+        }
+}
+
+static void few_tile(const few *f, size_t j0, size_t keys)
+{
+    const poly_job *const w = f->w;
+    const tile_kernel *const t = &w->kernel->tile;
+    const size_t keys4 = padded(keys, TILE_STEP);
+    copy_tile(f->k, w->k->v + j0 * w->k->ld, w->k->ld, keys, w->d, w->d);
+    copy_tile(f->x, w->v->v + j0 * w->v->ld, w->v->ld, keys, w->dv, f->dv4);
+    t->scores(f->s, f->q, f->k, keys4, w->d, f->v, false);
+    if (keys4 > keys || (w->plan->causal && f->rows[0] < j0 + keys)) few_hide(f, j0, keys);
+    t->weights(f->s, f->m, f->l, f->fade, keys4, f->v);
+    t->values(f->o, f->fade, f->s, f->x, keys4, f->dv4, f->v);
+}
+
+static void few_end(const few *f)
+{
+    const poly_job *const w = f->w;
+    for (size_t r = 0; r < f->count; r++)
+        for (size_t c = 0; c < w->dv; c++)
+            w->y.v[f->rows[r] * w->y.ld + c] = f->o[c * f->p + r] / f->l[r];
+}
+
+typedef struct exact_job {
+    const poly_job *w;
+    const size_t *rows;
+    size_t count;
     atomic_bool no_memory;
-} group_job;
+} exact_job;
 
-static size_t group_end(const poly_job *w, size_t g)
+static size_t panel_rows(const poly_job *w)
 {
-    return w->n - g * GROUP < GROUP ? w->n : (g + 1) * GROUP;
+    return w->kernel->tile.lanes * w->kernel->tile.vecs;
 }
 
-static void exact_group(void *ctx, size_t i)
+static void exact_panel(void *ctx, size_t b)
 {
-    group_job *const c = ctx;
-    const poly_job *const w = c->w;
-    const size_t first = c->groups[i] * GROUP, rows = group_end(w, c->groups[i]) - first;
-    const pare_mat32 q = {rows, w->d, w->q->ld, w->q->v + first * w->q->ld};
-    const tiled_job t = {.q = &q,
-                         .k = w->k,
-                         .v = w->v,
-                         .scale = (float)w->plan->scale,
-                         .sees = {(int64_t)first + 1, SIZE_MAX, SIZE_MAX},
-                         .kernel = &w->kernel->tile,
-                         .y = {rows, w->dv, w->y.ld, w->y.v + first * w->y.ld}};
-    if (tiled_attend(&t, NULL, NULL)) atomic_store(&c->no_memory, true);
-}
-
-/* Every group with a row that fails; all its rows count as exact. */
-static pare_status groups_exact(poly_job *w, pare_arena *a, const pare_exec *exec, pare_err *err)
-{
-    const size_t all = (w->n + GROUP - 1) / GROUP;
-    size_t *const groups = pare_alloc(a, all, sizeof *groups), count = 0;
-    if (!groups) return pare_no_memory(err);
-    for (size_t g = 0; g < all; g++) {
-        bool bad = false;
-        for (size_t i = g * GROUP; i < group_end(w, g); i++) bad |= fails(w, i);
-        if (!bad) continue;
-        groups[count++] = g;
-        for (size_t i = g * GROUP; i < group_end(w, g); i++) w->bound[i] = INFINITY;
+    exact_job *const e = ctx;
+    const poly_job *const w = e->w;
+    const size_t most = panel_rows(w), lanes = w->kernel->tile.lanes, left = e->count - b * most;
+    few f = {.w = w, .rows = e->rows + b * most, .count = left < most ? left : most};
+    f.v = (f.count + lanes - 1) / lanes;
+    f.p = f.v * lanes;
+    f.dv4 = padded(w->dv, TILE_STEP);
+    void *base;
+    float *const at = poly_floats(&base, few_floats(w, f.p));
+    if (!at) {
+        atomic_store(&e->no_memory, true);
+        return;
     }
-    group_job c = {.w = w, .groups = groups};
-    pare_parallel(exec, count, exact_group, &c);
-    return atomic_load(&c.no_memory) ? pare_no_memory(err) : PARE_OK;
+    few_begin(&f, at);
+    const size_t end = w->plan->causal ? f.rows[f.count - 1] + 1 : w->n;
+    for (size_t j = 0; j < end; j += TILE_KEYS)
+        few_tile(&f, j, end - j < TILE_KEYS ? end - j : TILE_KEYS);
+    few_end(&f);
+    free(base);
+}
+
+static pare_status rows_exact(const poly_job *w, const size_t *rows, size_t count,
+                              const pare_exec *exec, pare_err *err)
+{
+    exact_job e = {.w = w, .rows = rows, .count = count};
+    pare_parallel(exec, (count + panel_rows(w) - 1) / panel_rows(w), exact_panel, &e);
+    return atomic_load(&e.no_memory) ? pare_no_memory(err) : PARE_OK;
 }
 
 pare_status poly_repair(poly_job *w, uint8_t *exact, pare_poly_report *report, pare_arena *a,
@@ -180,8 +219,7 @@ pare_status poly_repair(poly_job *w, uint8_t *exact, pare_poly_report *report, p
         for (size_t i = 0; i < w->n; i++) w->bound[i] = INFINITY;
         st = all_exact(w, exec, err);
     } else if (count > 0) {
-        st = w->plan->causal ? groups_exact(w, a, exec, err)
-                             : packed_exact(w, rows, count, a, exec, err);
+        st = rows_exact(w, rows, count, exec, err);
     }
     for (size_t i = 0; !st && i < w->n; i++) {
         const bool bad = fails(w, i);

@@ -46,18 +46,16 @@ void poly_weigh(float *u, const poly_job *w, size_t first, size_t rows, bool sta
                 (*(const four *)(v + c) - *(const four *)(w->centre + c)) * (four){f, f, f, f};
         for (size_t c = dv4; c < w->dv; c++) u[c] = (v[c] - w->centre[c]) * f;
         u[w->dv] = f;
-        if (w->moment) u[w->dv + 1] = state ? f * power_of(w->kn[j], power) : 0;
+        if (w->moment) u[w->dv + 1] = state ? f * power_of(key_norm(w, j), power) : 0;
         for (size_t c = w->cols; c < w->cols4; c++) u[c] = 0;
     }
 }
 
-/* Keys whose monomials stay in the first-level cache while all sums over them are taken. */
-static void add_keys(const poly_room *r, const poly_job *w, size_t first, size_t rows)
+/* Their monomials stay in the first-level cache while all sums over them are taken. */
+void poly_add_rows(const poly_room *r, const poly_job *w, const float *x, size_t rows)
 {
     const poly_table *const t = &w->table;
-    const float *const x = w->kx + first * w->d;
     const poly_keys keys = {r->u, w->cols4, t->ldphi, w->d, rows, w->cols4};
-    poly_weigh(r->u, w, first, rows, true);
     for (size_t j = 0; j < rows; j++) {
         r->phi[j * t->ldphi] = 1;
         memcpy(r->phi + j * t->ldphi + 1, x + j * w->d, t->copied * sizeof *x);
@@ -71,8 +69,11 @@ static void add_keys(const poly_room *r, const poly_job *w, size_t first, size_t
 void poly_add_chunk(const poly_room *r, const poly_job *w, size_t chunk)
 {
     const size_t end = chunk_end(w, chunk);
-    for (size_t j = chunk * POLY_KEYS; j < end; j += POLY_ABREAST)
-        add_keys(r, w, j, end - j < POLY_ABREAST ? end - j : POLY_ABREAST);
+    for (size_t j = chunk * POLY_KEYS; j < end; j += POLY_ABREAST) {
+        const size_t rows = end - j < POLY_ABREAST ? end - j : POLY_ABREAST;
+        poly_weigh(r->u, w, j, rows, true);
+        poly_add_rows(r, w, w->kx + j * w->d, rows);
+    }
 }
 
 void poly_flush(poly_sums *to, const poly_room *r, const poly_job *w)

@@ -19,8 +19,7 @@ enum {
 
 /* ---- memory of a thread --------------------------------------------------------------------- */
 
-/* 64-byte aligned floats, to be freed by *base. */
-static float *room_new(void **base, size_t floats)
+float *poly_floats(void **base, size_t floats)
 {
     size_t bytes;
     *base = NULL;
@@ -68,7 +67,7 @@ static void sum_stretch(void *ctx, size_t b)
     stretches *const s = ctx;
     const poly_job *const w = s->w;
     void *base;
-    float *const at = room_new(&base, poly_room_floats(w));
+    float *const at = poly_floats(&base, poly_room_floats(w));
     if (!at) {
         atomic_store(&s->no_memory, true);
         return;
@@ -101,7 +100,7 @@ static void rows_block(void *ctx, size_t b)
     const poly_job *const w = s->w;
     const size_t first = b * ROWS, end = w->rows - first < ROWS ? w->rows : first + ROWS;
     void *base;
-    float *const at = room_new(&base, poly_panel_floats(w));
+    float *const at = poly_floats(&base, poly_panel_floats(w));
     if (!at) {
         atomic_store(&s->no_memory, true);
         return;
@@ -159,7 +158,7 @@ static bool walk_stretch(const stretches *s, size_t b, double *now)
     const size_t rows = padded(poly_panel_floats(w), 16);
     const size_t state = padded(w->table.m->count * w->cols4, 16);
     void *base;
-    float *const at = room_new(&base, keys + rows + state + 2 * sums);
+    float *const at = poly_floats(&base, keys + rows + state + 2 * sums);
     if (!at) return false;
     walk k = {.keys = poly_room_at(w, at),
               .rows = poly_panel_at(w, at + keys),

@@ -180,7 +180,7 @@ pare_status enclose_attn(flow *y, const enclose_ctx *c, const flow *z, const par
     case PARE_ATTN_CONST:
         return constant(y, c, at, z->x.rows, err);
     case PARE_ATTN_EXACT:
-    case PARE_ATTN_POLY: /* the engines evaluate it exactly: to tolerance 0 */
+    case PARE_ATTN_POLY: /* f64 is exact, f32 within the tolerance: enclose_poly.c */
     case PARE_ATTN_CONSTQ:
     case PARE_ATTN_MEANQ:
         return softmax_heads(y, c, z, at, n, err);

@@ -15,7 +15,8 @@ typedef struct heads {
     const pare_attn *at;
     const attn_norms *n;
     side q, k, v;
-    flow *o; /* outputs side by side */
+    flow *o;       /* outputs side by side */
+    double *slack; /* of kind poly: by sequence and head, what tolerance the f32 engine uses */
 } heads;
 
 static inline double *part(const side *s, size_t i, size_t g)
@@ -72,4 +73,7 @@ bool enclose_heads_clear(const enclose_ctx *c, const pare_attn *at, const attn_n
 radii enclose_head_radii(head_row *w);
 /* Fills h->o from the sides (enclose_softmax.c). */
 PARE_MUST_USE pare_status enclose_softmax(heads *h, pare_err *err);
+/* h->slack, for kind poly (enclose_poly.c). */
+PARE_MUST_USE pare_status enclose_poly_slack(heads *h, pare_err *err);
+
 #endif

@@ -119,7 +119,8 @@ static void one_row(const heads *h, size_t i, const scratch *s)
             .h = h, .d = &h->at->heads[g], .keys = &keys, .i = i, .g = g, .first = first, .s = s};
         if (keys.count == 0) continue; /* nothing is visible: exactly 0 */
         one_head(&w);
-        const radii r = enclose_head_radii(&w);
+        radii r = enclose_head_radii(&w);
+        if (h->slack) r.r[1] = up_add(r.r[1], h->slack[i / t * h->at->nheads + g]);
         for (size_t e = 0; e < ENGINES; e++) squares[e] = up_fma(r.r[e], r.r[e], squares[e]);
     }
     for (size_t e = 0; e < ENGINES; e++) h->o->r[e][i] = up_sqrt(squares[e]);
@@ -164,6 +165,8 @@ pare_status enclose_softmax(heads *h, pare_err *err)
         if (h->at->heads[g].dk > w.dk) w.dk = h->at->heads[g].dk;
         if (h->at->heads[g].dv > w.dv) w.dv = h->at->heads[g].dv;
     }
+    const pare_status st = enclose_poly_slack(h, err);
+    if (st) return st;
     pare_parallel(h->c->exec, (h->o->x.rows + ROWS - 1) / ROWS, block, &w);
     return atomic_load(&w.no_memory) ? pare_no_memory(err) : PARE_OK;
 }

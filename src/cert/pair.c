@@ -136,11 +136,11 @@ static pare_status attention_sublayer(pair *y, const pair_ctx *c, const pair *x,
 {
     const pare_attn *const at = &c->c[0].m->blocks[b].attn;
     const attn_norms *const n = &c->c[0].norms->attn[b];
-    pair z, sum;
-    pare_status st = pair_norm(&z, c, x, &at->in_norm, err);
+    pair z = {0}, sum = {0};
+    const pare_attn *const reader = attn_reads(at) ? at : &c->c[1].m->blocks[b].attn;
+    pare_status st = pair_norm(&z, c, x, &reader->in_norm, err);
     if (st == PARE_OK) st = pair_attn(&sum, c, &z, b, err);
-    if (st == PARE_OK)
-        st = pair_skip(&sum, c, x, &at->skip, &c->ops->attn[b].skip, &n->skip, err);
+    if (st == PARE_OK) st = pair_skip(&sum, c, x, &at->skip, &c->ops->attn[b].skip, &n->skip, err);
     return st == PARE_OK ? pair_norm(y, c, &sum, &at->out_norm, err) : st;
 }
 
@@ -148,7 +148,7 @@ static pare_status ffn_sublayer(pair *y, const pair_ctx *c, const pair *x, size_
 {
     const pare_ffn *const f = &c->c[0].m->blocks[b].ffn;
     const ffn_norms *const n = &c->c[0].norms->ffn[b];
-    pair z, sum;
+    pair z = {0}, sum = {0};
     pare_status st = pair_norm(&z, c, x, &f->in_norm, err);
     if (st == PARE_OK) st = pair_ffn(&sum, c, &z, b, err);
     if (st == PARE_OK) st = pair_skip(&sum, c, x, &f->skip, &c->ops->ffn[b].skip, &n->skip, err);
@@ -229,8 +229,8 @@ static pare_status top(pare_ball *out, const pair_ctx *c, const pair *x, pare_er
         st = pair_act(&h, c, t->act, NULL, NULL, err);
         return st == PARE_OK ? pair_outputs(out, c, &h, err) : st;
     }
-    st = pair_dense(&hidden, c, &h, &t->dense.w, &t->dense.b, &c->ops->dense,
-                    &c->c[0].norms->dense, err);
+    st = pair_dense(&hidden, c, &h, &t->dense.w, &t->dense.b, &c->ops->dense, &c->c[0].norms->dense,
+                    err);
     if (st == PARE_OK) st = pair_act(&hidden, c, t->act, &h, &c->ops->dense_units, err);
     return st == PARE_OK ? pair_outputs(out, c, &hidden, err) : st;
 }

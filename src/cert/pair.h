@@ -135,9 +135,10 @@ PARE_MUST_USE pare_status pair_ops_new(pair_ops **out, pare_arena *a, const pare
 PARE_MUST_USE pare_status head_matrix(pare_mat *out, pare_arena *a, const pare_attn *at, size_t h,
                                       char which, pare_err *err);
 bool attn_has_heads(const pare_attn *at);
+/* Whether its rows are looked at: a constant has no use for them, nor for their norm. */
+bool attn_reads(const pare_attn *at);
 /* Why the two are no pair; NULL: they are. */
 const char *pair_refuses(const pare_model *f, const pare_model *g);
-bool weight_equal(const pare_weight *a, const pare_weight *b);
 
 /* ---- the streams --------------------------------------------------------------------------- */
 
@@ -145,7 +146,7 @@ typedef struct pair {
     pare_mat h[2];
     dist *r[2], *v, *z;
     double *off[2]; /* what of r[] is the rounding of the last step */
-    bool one; /* both streams are still the same: h[1] is h[0], r[1] is r[0], v and z are 0 */
+    bool one;       /* both streams are still the same: h[1] is h[0], r[1] is r[0], v and z are 0 */
 } pair;
 
 typedef struct pair_ctx {

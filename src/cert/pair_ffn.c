@@ -8,8 +8,8 @@
  * the same with f and g exchanged, and also by s_f r_f + s_g r_g and by L (2 |x - y| + v). A ReLU
  * has bend 0 where both entries are surely on the same side of 0, and 1 elsewhere.
  *     sup|act''|: gelu 2 phi(0) = 0.797884...; its tanh form the same (0.797884... at 0, smaller
- *     elsewhere: tests/cert/test_pair.c tries them all); silu 1/2; tanh 4 / (3 sqrt 3) = 0.769800...
- * Entries come from a map with rows w_u, so each has its own radius |w_u| r.
+ *     elsewhere: tests/cert/test_pair.c tries them all); silu 1/2; tanh 4 / (3 sqrt 3) =
+ * 0.769800... Entries come from a map with rows w_u, so each has its own radius |w_u| r.
  *
  * Gated: with a = act(gate) and u = up, both at the doubles A, U of f and B, W of g,
  *     [(A+a)(U+u) - A U] - [(B+b)(W+w) - B W]
@@ -202,8 +202,7 @@ static pare_status gated(pair *y, const pair_ctx *c, const pair *x, const pare_f
 {
     const pare_dense *const l = f->layers;
     pair gate, upward;
-    pare_status st =
-        pair_dense(&gate, c, x, &l[0].w, &l[0].b, &o->layers[0], &n->layers[0], err);
+    pare_status st = pair_dense(&gate, c, x, &l[0].w, &l[0].b, &o->layers[0], &n->layers[0], err);
     if (st == PARE_OK) st = pair_act(&gate, c, f->act, x, &o->units[0], err);
     if (st == PARE_OK)
         st = pair_dense(&upward, c, x, &l[1].w, &l[1].b, &o->layers[1], &n->layers[1], err);

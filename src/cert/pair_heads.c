@@ -13,7 +13,7 @@
 #include "pair_heads.h"
 #include <stdlib.h>
 
-enum { PAIRWISE = 512 };  /* rows up to which all pairs of values are compared */
+enum { PAIRWISE = 512 };    /* rows up to which all pairs of values are compared */
 #define VERTEX_WORK     1e8 /* steps of one head on one path, at most */
 #define COVARIANCE_WORK 2e8
 
@@ -216,8 +216,7 @@ static pare_status difference_new(head_pair *h, const pair_ctx *c, const pare_at
     double *const centre = pare_alloc(c->a, at->din + 1, sizeof *centre);
     h->far = pare_alloc(c->a, n, sizeof *h->far);
     h->vq = query_dists(c, at, h->z->v, n);
-    if ((!apart.v && n > 0) || !off || !centre || !h->far || !h->vq)
-        return pare_no_memory(err);
+    if ((!apart.v && n > 0) || !off || !centre || !h->far || !h->vq) return pare_no_memory(err);
     for (size_t i = 0; i < n * f->u.cols; i++) apart.v[i] = f->u.v[i] - g->u.v[i];
     for (size_t i = 0; i < n; i++) {
         const double size = enclose_norm_up(pare_row(&apart, i), apart.cols);
@@ -253,8 +252,9 @@ static pare_status one_head(head_sums *s, const pair_ctx *c, const pair *z, size
     if (st != PARE_OK) return st;
     const head_view *const v = h.view[0].h ? &h.view[0] : &h.view[1];
     const double each = (double)v->u.cols * (double)v->d->dk;
-    h.covariance = each * (visible_pairs(c, v->u.rows) +
-                           (double)v->u.rows * (double)z->h[0].cols) <= COVARIANCE_WORK;
+    h.covariance =
+        each * (visible_pairs(c, v->u.rows) + (double)v->u.rows * (double)z->h[0].cols) <=
+        COVARIANCE_WORK;
     return pair_softmax(&h, s, err);
 }
 

@@ -24,7 +24,7 @@
 #include "pair.h"
 #include <string.h>
 
-typedef struct row_view { /* of one path, after offset and centring; doubles and what they lack */
+typedef struct row_view {  /* of one path, after offset and centring; doubles and what they lack */
     double low, high, max; /* |h| from below and above, largest entry */
 } row_view;
 
@@ -68,8 +68,8 @@ static row_view view(job *j, size_t p, size_t i)
     size = enclose_norm_up(m, d);
     for (size_t k = 0; centres(j->n) && k < d; k++) m[k] -= mean / (double)d;
     const double off = up_fma(gamma_of(2 * d + 8, PARE_UNIT_F64), size, 0x1p-1000);
-    return (row_view){down_sub(enclose_norm_down(m, d), off),
-                      up_add(enclose_norm_up(m, d), off), up_add(enclose_max_up(m, d), off)};
+    return (row_view){down_sub(enclose_norm_down(m, d), off), up_add(enclose_norm_up(m, d), off),
+                      up_add(enclose_max_up(m, d), off)};
 }
 
 /* What centring makes of a distance. */

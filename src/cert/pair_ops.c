@@ -4,6 +4,7 @@
  * Frobenius norm E, hence by E in |.|_2 and in the largest |row|_2, by sqrt(columns) E in the
  * largest row sum, and by sqrt(rows columns) E in the bilinear norm of largest entries. */
 #include "pair.h"
+#include <pare/alike.h>
 #include <string.h>
 
 enum { SHARP = 256 /* beyond, |A B|_2 is bounded by |A|_2 |B|_2 and |A B|_F */ };
@@ -96,6 +97,11 @@ static unit_norms units_of(maker *k, const pare_weight *w)
 }
 
 /* ---- heads ---------------------------------------------------------------------------------- */
+
+bool attn_reads(const pare_attn *at)
+{
+    return at->kind != PARE_ATTN_ZERO && at->kind != PARE_ATTN_CONST;
+}
 
 bool attn_has_heads(const pare_attn *at)
 {
@@ -213,8 +219,8 @@ static size_t powers_of(const pare_attn *at)
 
 static void fill_mixes(mixes *m, const pare_attn *at)
 {
-    const bool matrix0 = at->kind == PARE_ATTN_LINEAR || at->kind == PARE_ATTN_AFFMIX ||
-                         at->kind == PARE_ATTN_POOL;
+    const bool matrix0 =
+        at->kind == PARE_ATTN_LINEAR || at->kind == PARE_ATTN_AFFMIX || at->kind == PARE_ATTN_POOL;
     if (matrix0) pare_weight_widen(&m->e[0], &at->matrix, 0, 0);
     if (at->kind == PARE_ATTN_UNIFORM || at->kind == PARE_ATTN_AFFMIX)
         pare_weight_widen(&m->e[1], &at->mix, 0, 0);
@@ -238,8 +244,7 @@ static mixes mixes_of(maker *k, branch_ops *b, const pare_attn *at)
     }
     b->powers = m.powers;
     b->e = room(k, m.powers, sizeof *b->e);
-    for (size_t j = 0; !k->st && j < m.powers; j++)
-        b->e[j] = op_of(k, &m.e[j], m.off[j], INFINITY);
+    for (size_t j = 0; !k->st && j < m.powers; j++) b->e[j] = op_of(k, &m.e[j], m.off[j], INFINITY);
     return m;
 }
 
@@ -263,17 +268,10 @@ static void mixes_apart(maker *k, attn_ops *o, const mixes *f, const mixes *g, c
 
 /* ---- what is the same ----------------------------------------------------------------------- */
 
-bool weight_equal(const pare_weight *a, const pare_weight *b)
-{
-    if (pare_has(a) != pare_has(b)) return false;
-    if (!pare_has(a)) return true;
-    if (a->dtype != b->dtype || a->rows != b->rows || a->cols != b->cols) return false;
-    return memcmp(a->data, b->data, a->rows * a->cols * pare_dtype_size(a->dtype)) == 0;
-}
-
 static bool values_equal(const pare_attn *a, const pare_attn *b)
 {
-    if (a->nheads != b->nheads || !weight_equal(&a->wv, &b->wv) || !weight_equal(&a->wo, &b->wo))
+    if (a->nheads != b->nheads || !pare_same_weight(&a->wv, &b->wv) ||
+        !pare_same_weight(&a->wo, &b->wo))
         return false;
     for (size_t h = 0; h < a->nheads; h++) {
         const pare_head *const x = &a->heads[h], *const y = &b->heads[h];
@@ -292,9 +290,9 @@ static bool scores_equal(const pare_attn *a, const pare_attn *b)
     const bool exact_a = a->kind == PARE_ATTN_EXACT || a->kind == PARE_ATTN_POLY;
     const bool exact_b = b->kind == PARE_ATTN_EXACT || b->kind == PARE_ATTN_POLY;
     if (a->kind != b->kind && !(exact_a && exact_b)) return false;
-    if (!weight_equal(&a->wq, &b->wq) || !weight_equal(&a->bq, &b->bq) ||
-        !weight_equal(&a->wk, &b->wk) || !weight_equal(&a->bk, &b->bk) ||
-        !weight_equal(&a->freqs, &b->freqs))
+    if (!pare_same_weight(&a->wq, &b->wq) || !pare_same_weight(&a->bq, &b->bq) ||
+        !pare_same_weight(&a->wk, &b->wk) || !pare_same_weight(&a->bk, &b->bk) ||
+        !pare_same_weight(&a->freqs, &b->freqs))
         return false;
     for (size_t h = 0; h < a->nheads; h++) {
         const pare_head *const x = &a->heads[h], *const y = &b->heads[h];
@@ -308,87 +306,33 @@ static bool scores_equal(const pare_attn *a, const pare_attn *b)
 /* The same function of the normed rows. */
 static bool branches_equal(const pare_attn *a, const pare_attn *b)
 {
-    if (!weight_equal(&a->bo, &b->bo) || !weight_equal(&a->bv, &b->bv)) return false;
+    if (!pare_same_weight(&a->bo, &b->bo) || !pare_same_weight(&a->bv, &b->bv)) return false;
     if (softmax_kind(a) && softmax_kind(b)) return values_equal(a, b) && scores_equal(a, b);
     if (a->kind != b->kind) return false;
-    if (!weight_equal(&a->matrix, &b->matrix) || !weight_equal(&a->mix, &b->mix)) return false;
+    if (!pare_same_weight(&a->matrix, &b->matrix) || !pare_same_weight(&a->mix, &b->mix))
+        return false;
     return a->kind != PARE_ATTN_POOL || (values_equal(a, b) && scores_equal(a, b));
-}
-
-static bool norms_equal(const pare_norm *a, const pare_norm *b)
-{
-    return a->kind == b->kind && a->eps == b->eps && a->divisor == b->divisor &&
-           a->shift == b->shift && weight_equal(&a->gain, &b->gain) &&
-           weight_equal(&a->bias, &b->bias) && weight_equal(&a->offset, &b->offset) &&
-           weight_equal(&a->mean, &b->mean) && weight_equal(&a->var, &b->var);
-}
-
-static bool skips_equal(const pare_skip *a, const pare_skip *b)
-{
-    return a->kind == b->kind && weight_equal(&a->w, &b->w);
-}
-
-static bool dense_equal(const pare_dense *a, const pare_dense *b)
-{
-    return weight_equal(&a->w, &b->w) && weight_equal(&a->b, &b->b);
-}
-
-static bool ffn_equal(const pare_ffn *a, const pare_ffn *b)
-{
-    if (a->kind != b->kind) return false;
-    if (a->kind == PARE_FFN_NONE) return true;
-    if (a->nlayers != b->nlayers || a->act != b->act || !norms_equal(&a->in_norm, &b->in_norm) ||
-        !norms_equal(&a->out_norm, &b->out_norm) || !skips_equal(&a->skip, &b->skip))
-        return false;
-    for (size_t l = 0; l < a->nlayers; l++)
-        if (!dense_equal(&a->layers[l], &b->layers[l])) return false;
-    return true;
-}
-
-static bool stems_equal(const pare_stem *a, const pare_stem *b)
-{
-    const pare_positions *const p = &a->pos, *const q = &b->pos;
-    if (a->ids != b->ids || a->width != b->width || a->vocab != b->vocab) return false;
-    if (p->kind != q->kind || p->after_map != q->after_map || p->interleaved != q->interleaved ||
-        (p->kind == PARE_POS_SINUSOIDAL && p->base != q->base))
-        return false;
-    return weight_equal(&a->embedding, &b->embedding) && weight_equal(&p->table, &q->table) &&
-           dense_equal(&a->map, &b->map) && norms_equal(&a->norm, &b->norm);
-}
-
-static bool tops_equal(const pare_top *a, const pare_top *b)
-{
-    return a->pool == b->pool && a->act == b->act && a->tied == b->tied &&
-           norms_equal(&a->norm, &b->norm) && dense_equal(&a->dense, &b->dense) &&
-           dense_equal(&a->out, &b->out);
-}
-
-static bool patterns_equal(const pare_pattern *a, const pare_pattern *b)
-{
-    if (a->kind != b->kind) return false;
-    if (a->kind == PARE_WINDOW) return a->window == b->window && a->sinks == b->sinks;
-    if (a->kind != PARE_GRAPH) return true;
-    return a->self_loops == b->self_loops && a->expander_degree == b->expander_degree &&
-           (a->expander_degree == 0 || a->expander_seed == b->expander_seed);
 }
 
 const char *pair_refuses(const pare_model *f, const pare_model *g)
 {
     if (f->nblocks != g->nblocks) return "the models have different numbers of blocks";
-    if (!patterns_equal(&f->pattern, &g->pattern)) return "the models see different keys";
-    if (!stems_equal(&f->stem, &g->stem)) return "the models read their input differently";
+    const char *const ends = pare_ends_differ(f, g);
+    if (ends) return ends;
     for (size_t b = 0; b < f->nblocks; b++) {
         const pare_attn *const x = &f->blocks[b].attn, *const y = &g->blocks[b].attn;
-        if (!ffn_equal(&f->blocks[b].ffn, &g->blocks[b].ffn))
+        if (!pare_same_ffn(&f->blocks[b].ffn, &g->blocks[b].ffn))
             return "the models differ in a feed-forward part";
         if (x->kind == PARE_ATTN_NONE && y->kind == PARE_ATTN_NONE) continue;
         if (x->kind == PARE_ATTN_NONE || y->kind == PARE_ATTN_NONE)
             return "only one of the models has an attention in some block";
-        if (x->din != y->din || x->dout != y->dout || !norms_equal(&x->in_norm, &y->in_norm) ||
-            !norms_equal(&x->out_norm, &y->out_norm) || !skips_equal(&x->skip, &y->skip))
+        const bool both = attn_reads(x) && attn_reads(y);
+        if (x->din != y->din || x->dout != y->dout ||
+            (both && !pare_same_norm(&x->in_norm, &y->in_norm)) ||
+            !pare_same_norm(&x->out_norm, &y->out_norm) || !pare_same_skip(&x->skip, &y->skip))
             return "the models differ in a norm or a skip";
     }
-    return tops_equal(&f->top, &g->top) ? NULL : "the models have different heads on top";
+    return NULL;
 }
 
 /* ---- together ------------------------------------------------------------------------------- */

@@ -6,7 +6,8 @@
  * and sum_j (p_j - 1/n) V z_j, its distance from uniform attention, by
  *     sum_j (p'_j - 1/n) V a_j + sum_j (p'_j - p_j) u_j.
  * The last sum, the swing, is at most the least of
- *   - TV diam(u), TV = tanh(max d / 2)                        (enclose_weights.c: half-oscillation);
+ *   - TV diam(u), TV = tanh(max d / 2)                        (enclose_weights.c:
+ * half-oscillation);
  *   - entry by entry the exact maximum over the box of scores (vertex_softmax.c), added up over the
  *     heads before a norm is taken;
  *   - for small d its first order: with C = sum_j p_j (u_j - o)(key_j - c)^T and a the movement of
@@ -15,20 +16,18 @@
  *     (enclose_weights.c has the identity).
  *
  * The difference of f's and g's head, when both have the same V. For any two ways of weighting,
- *     sum p^f z^f V - sum p^g z^g V = sum_j p^f_j V (z^f_j - z^g_j) + sum_j (p^f_j - p^g_j) V z^g_j.
- * With w_j >= the variation of z^f_j - z^g_j this varies by at most
- *     |V| sum_j p'^f_j w_j + TV_f diam(u^f - u^g) + 2 TV(p'^f, p'^g) |V| max r_g + S diam(u^g),
- * S >= half of |(p'^f - p'^g) - (p^f - p^g)|_1. Of course S <= TV_f + TV_g. And with scores s^f, s^g
- * that move by b^f, b^g, e >= |b^f - b^g|, D half the range of s^f - s^g:
- * Lemma.  S <= e / 2 + (D + e) d,   d the smaller of max d^f, max d^g.
- * Proof. Along t in [0, 1] the derivative of softmax(s^f + t b^f) - softmax(s^g + t b^g) is, with
- * means <.> under the weights of each,
- *     p^f (b^f - b^g - <b^f - b^g>_f)  +  [ p^f (b^g - <b^g>_f) - p^g (b^g - <b^g>_g) ].
- * Half the l1 norm of the first is at most e / 2 (a mean deviation is at most half the range 2 e,
- * times 1/2). The second is the change of a derivative of softmax between scores whose difference
- * X has half range <= D + e; along that way its derivative is p ((X - <X>)(Y - <Y>) - cov(X, Y)), Y =
- * b^g, of l1 norm at most 2 <|X - <X>| |Y - <Y>|> <= 2 (D + e) d, as a standard deviation is at most
- * half a range. The same with f and g exchanged.  []
+ *     sum p^f z^f V - sum p^g z^g V = sum_j p^f_j V (z^f_j - z^g_j) + sum_j (p^f_j - p^g_j) V
+ * z^g_j. With w_j >= the variation of z^f_j - z^g_j this varies by at most |V| sum_j p'^f_j w_j +
+ * TV_f diam(u^f - u^g) + 2 TV(p'^f, p'^g) |V| max r_g + S diam(u^g), S >= half of |(p'^f - p'^g) -
+ * (p^f - p^g)|_1. Of course S <= TV_f + TV_g. And with scores s^f, s^g that move by b^f, b^g, e >=
+ * |b^f - b^g|, D half the range of s^f - s^g: Lemma.  S <= e / 2 + (D + e) d,   d the smaller of
+ * max d^f, max d^g. Proof. Along t in [0, 1] the derivative of softmax(s^f + t b^f) - softmax(s^g +
+ * t b^g) is, with means <.> under the weights of each, p^f (b^f - b^g - <b^f - b^g>_f)  +  [ p^f
+ * (b^g - <b^g>_f) - p^g (b^g - <b^g>_g) ]. Half the l1 norm of the first is at most e / 2 (a mean
+ * deviation is at most half the range 2 e, times 1/2). The second is the change of a derivative of
+ * softmax between scores whose difference X has half range <= D + e; along that way its derivative
+ * is p ((X - <X>)(Y - <Y>) - cov(X, Y)), Y = b^g, of l1 norm at most 2 <|X - <X>| |Y - <Y>|> <= 2
+ * (D + e) d, as a standard deviation is at most half a range. The same with f and g exchanged.  []
  * So what is left is of first order in what tells the streams apart. Exchanging f and g gives
  * another bound; the least counts.
  *
@@ -117,8 +116,7 @@ static double bilinear(const head_view *v, dist a, dist b)
         const double both = up_mul(up_mul(v->o->q2, v->o->k2), fabs(v->d->scale));
         return up_mul(both, up_mul(a.two, b.two));
     }
-    return up_min(up_mul(v->o->qk2, up_mul(a.two, b.two)),
-                  up_mul(v->o->qk1, up_mul(a.max, b.max)));
+    return up_min(up_mul(v->o->qk2, up_mul(a.two, b.two)), up_mul(v->o->qk1, up_mul(a.max, b.max)));
 }
 
 /* |scale Wk^T q_i|, or |scale Wk^T (q_i - q'_i)| for a second path. */
@@ -274,8 +272,8 @@ static double exp_up(double x)
     return up_mul(exp(x), 1 + 0x1p-48);
 }
 
-/* C = sum_j p_j (u_j - o)(k_j - c)^T, then times scale Wq: how far C a can be. `terms` >= the sum of
- * the norms of its terms, `wrong` what its factors are off by. */
+/* C = sum_j p_j (u_j - o)(k_j - c)^T, then times scale Wq: how far C a can be. `terms` >= the sum
+ * of the norms of its terms, `wrong` what its factors are off by. */
 static dist covariance_move(const row_view *w, const spare *t, const pare_mat *wq, double terms,
                             double wrong)
 {
@@ -330,7 +328,8 @@ static dist fine_swing(const row_view *w, const spare *t, const pare_mat *wq)
     for (size_t j = 0; j < w->n; j++) {
         const size_t row = key_at(w, j);
         const double *const u = pare_row(&v->u, row), *const k = part(&v->h->k, row, v->g);
-        const double p = up_mul(up_add(w->m->p[j], 0x1p-900), grow), ek = v->h->k.r[0][row * nh + v->g];
+        const double p = up_mul(up_add(w->m->p[j], 0x1p-900), grow),
+                     ek = v->h->k.r[0][row * nh + v->g];
         dist off = {enclose_distance_up(u, t->mean, dout), 0};
         for (size_t c = 0; c < dout; c++) {
             t->pv[j * dout + c] = w->m->p[j] * (u[c] - t->mean[c]);
@@ -420,8 +419,7 @@ static void own_row(const job *k, row_view *w, const spare *t, size_t p)
     const op *const v = &w->v->o->v;
     head_sums *const s = k->s;
     dist swing = dist_mul(w->tv, diameter(w, t));
-    if (k->h->covariance && w->n > 1)
-        swing = dist_min(swing, fine_swing(w, t, &k->wq[p]));
+    if (k->h->covariance && w->n > 1) swing = dist_min(swing, fine_swing(w, t, &k->wq[p]));
     s->own[p][i] = dist_add(s->own[p][i], op_move(v, weighted(w, w->v->r)));
     s->rest[p][i] = dist_add(s->rest[p][i], op_move(v, from_uniform(w)));
     s->swing[p][i] = dist_add(s->swing[p][i], swing);
@@ -479,7 +477,8 @@ static weights_apart weights_between(const head_pair *h, const row_view w[2], co
     }
     const double eta = up_add(w[0].eta, w[1].eta);
     const double range = up_add(up_mul(0.5, up(high - low)), up_mul(1 + 0x1p-40, eta));
-    const double sd = up_add(up_mul(0.5, e), up_mul(up_add(range, e), up_min(w[0].most, w[1].most)));
+    const double sd =
+        up_add(up_mul(0.5, e), up_mul(up_add(range, e), up_min(w[0].most, w[1].most)));
     weights_apart y = {.second = up_min(sd, up_add(w[0].tv, w[1].tv))};
     const double now = up_add(half, up_mul(0.5, off));
     y.tv = up_min(up_add(now, y.second), enclose_tv(up_add(range, e), INFINITY));
@@ -518,8 +517,8 @@ static void one_row(const job *k, size_t i, const spare *t)
     if (keys.count == 0) return; /* nothing is visible: the head gives 0 */
     for (size_t p = 0; p < h->paths; p++) {
         if (!h->view[p].h) continue;
-        w[p] = (row_view){
-            .v = &h->view[p], .m = &t->path[p], .keys = &keys, .i = i, .n = keys.count};
+        w[p] =
+            (row_view){.v = &h->view[p], .m = &t->path[p], .keys = &keys, .i = i, .n = keys.count};
         weigh(&w[p]);
         boxes(&w[p], t->centre);
         own_row(k, &w[p], t, p);

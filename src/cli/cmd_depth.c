@@ -9,6 +9,7 @@ enum {
     DEPTH_TOKENS = 256, /* ... and tokens of each text */
     DEPTH_HELD_OUT = 1u << 20,
     DEPTH_HELD_OUT_TEXT = 128,
+    DEPTH_PROVEN_TEXT = 8, /* texts that are proven on, and tokens of each */
     DEPTH_PROVEN_TOKENS = 64,
     DEPTH_MOST = 1u << 20
 };
@@ -16,8 +17,12 @@ enum {
 
 typedef struct depth_opts {
     size_t layers, kind, select, split, windows, tokens;
-    const char *exact, *heldout;
+    const char *exact, *heldout, *one_layer;
+    double ball; /* radius; 0: none */
+    size_t ball_norm;
     pare_depth_opts cut;
+    pare_depth_one_opts one;
+    pare_depth_one_report one_report;
     cut_data d;
     reduction r;
     pare_depth_report report;
@@ -51,6 +56,24 @@ static pare_status read_list(cli *c, depth_opts *o)
     return PARE_OK;
 }
 
+static pare_status settle_one(cli *c, depth_opts *o)
+{
+    size_t k = 0;
+    while (k < PARE_ONES && strcmp(pare_collapse_names[k], o->one_layer) != 0) k++;
+    o->one.which = (pare_collapse)k;
+    if (k == PARE_ONES)
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "--one-layer %s: not one of identity, keep, keepbias, parallel, uniform, "
+                         "uniform+keep, parallel+uniform, rankone, umix",
+                         o->one_layer);
+    if (o->layers != PARE_DEPTH_UNSET || o->cut.nexact > 1)
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "--one-layer makes one layer of all: --exact may say which it keeps, "
+                         "--layers has no meaning");
+    o->one.keep = o->cut.nexact ? o->cut.exact[0] : PARE_DEPTH_UNSET;
+    return PARE_OK;
+}
+
 static pare_status settle(cli *c, depth_opts *o)
 {
     pare_status st = read_list(c, o);
@@ -58,7 +81,8 @@ static pare_status settle(cli *c, depth_opts *o)
     o->cut.select = (pare_depth_select)o->select;
     o->cut.kind =
         o->kind == PARE_DEPTH_KINDS ? PARE_ATTN_NONE : (pare_attn_kind)(PARE_ATTN_ZERO + o->kind);
-    if (!st && o->layers == PARE_DEPTH_UNSET && !o->exact)
+    if (!st && o->one_layer) st = settle_one(c, o);
+    if (!st && o->layers == PARE_DEPTH_UNSET && !o->exact && !o->one_layer)
         st = pare_fail(&c->err, PARE_ERR_USAGE,
                        "--layers K or --exact LIST is needed: how many attention layers stay, or "
                        "which");
@@ -98,9 +122,14 @@ static void print_evidence(const reduction *r)
     for (size_t i = 0; i < r->cert.nstatements; i++) {
         const pare_statement *const s = &r->cert.statements[i];
         char buf[40];
+        const char *const bound = pare_ub_format(buf, pare_ub_exact(s->bound), 4);
+        if (strncmp(s->name, "all inputs", 10) == 0)
+            out_row("proven", "%s on %s%s", bound, s->domain,
+                    strcmp(s->name, PARE_DEPTH_ALL) == 0 ? "" : " (difference of both)");
         if (strcmp(s->name, PARE_NEW_INPUT) == 0)
-            out_row("new input", "%s with probability %.6g, on %s",
-                    pare_ub_format(buf, pare_ub_exact(s->bound), 4), s->probability, s->domain);
+            out_row("new input", "%s with probability %.6g, on %s", bound, s->probability,
+                    s->domain);
+        if (strncmp(s->name, "ball", 4) == 0) out_row("ball", "%s: %s", s->name + 5, bound);
     }
 }
 
@@ -114,13 +143,25 @@ static void print_rows(const pare_model *m, const depth_opts *o)
     out_row("unchanged", "the largest output of %zu of %zu rows, proven", rows - open, rows);
 }
 
-static void print_people(const cli *c, const pare_model *m, const depth_opts *o)
+static void print_cut(const depth_opts *o)
 {
     const pare_depth_report *const p = &o->report;
+    char kept[40] = "";
+    if (o->one_report.keep != PARE_DEPTH_UNSET)
+        snprintf(kept, sizeof kept, ", layer %zu kept", o->one_report.keep);
+    if (o->one_layer) {
+        out_row("cut", "one layer: %s%s", o->one_layer, kept);
+        return;
+    }
     out_row("cut", "%s: %zu of %zu attention layers stay exact (%s)",
             pare_depth_kind_names[o->kind], p->exact, p->nlayers,
             pare_depth_select_names[o->select]);
     print_layers(p);
+}
+
+static void print_people(const cli *c, const pare_model *m, const depth_opts *o)
+{
+    print_cut(o);
     reduce_print(c, &o->r);
     print_rows(m, o);
     print_evidence(&o->r);
@@ -145,6 +186,10 @@ static bool json_layers(cJSON *to, const pare_depth_report *p)
 static bool json_cut(cJSON *root, const depth_opts *o)
 {
     cJSON *const to = pare_json_add_object(root, "cut");
+    if (o->one_layer)
+        return to && pare_json_add_string(to, "one_layer", o->one_layer) &&
+               (o->one_report.keep == PARE_DEPTH_UNSET ||
+                pare_json_add_size(to, "kept", o->one_report.keep));
     return to && pare_json_add_string(to, "kind", pare_depth_kind_names[o->kind]) &&
            pare_json_add_string(to, "select", pare_depth_select_names[o->select]) &&
            pare_json_add_size(to, "exact", o->report.exact) && json_layers(to, &o->report);
@@ -167,17 +212,17 @@ static pare_status load_data(cli *c, depth_opts *o, const pare_model *m)
                            .windows = o->windows,
                            .fit_tokens = o->tokens,
                            .held = text ? DEPTH_HELD_OUT_TEXT : DEPTH_HELD_OUT,
-                           .proven = DEPTH_HELD_OUT,
+                           .proven = text ? DEPTH_PROVEN_TEXT : DEPTH_HELD_OUT,
                            .proven_tokens = DEPTH_PROVEN_TOKENS,
                            .work = DEPTH_WORK,
                            .only_texts = true,
-                           .unseen = !pare_depth_needs_data(m, &o->cut)};
+                           .unseen = o->one_layer ? !pare_depth_one_needs_data(&o->one)
+                                                  : !pare_depth_needs_data(m, &o->cut)};
     pare_status st = o->heldout ? cut_data_load_two(c, &o->d, m, o->r.data, o->heldout, &plan)
                                 : cut_data_load(c, &o->d, m, o->r.data, &plan);
     if (st || !o->r.data) return st;
     if (o->d.same)
-        cli_note(c, "the data are one input, which the cut is fitted to and proven on: nothing is "
-                    "said about a new one");
+        cli_note(c, "the cut is proven on what it is fitted to: nothing is said about a new input");
     else
         o->r.ask[o->r.nask++] = PARE_NEW_INPUT;
     return PARE_OK;
@@ -196,16 +241,33 @@ static pare_status keep_report(cli *c, pare_depth_report *p)
     return PARE_OK;
 }
 
+static pare_status make(cli *c, depth_opts *o, pare_model **small, const pare_model *m)
+{
+    const pare_inputs *const fit = o->r.data ? &o->d.fit : NULL;
+    if (o->one_layer)
+        return pare_depth_one_layer(small, &o->one_report, m, fit, &o->one, &c->exec, &c->err);
+    const pare_status st = pare_depth(small, &o->report, m, fit, &o->cut, &c->exec, &c->err);
+    return st ? st : keep_report(c, &o->report);
+}
+
+/* What the certificate is to say beside the headline. */
+static pare_status ask_for_ball(cli *c, depth_opts *o)
+{
+    if (!(o->ball > 0)) return PARE_OK;
+    const char *const name = pare_depth_ball_name(c->arena, o->ball, (pare_ball_norm)o->ball_norm);
+    o->r.ask[o->r.nask++] = name;
+    return name ? PARE_OK : pare_no_memory(&c->err);
+}
+
 static pare_status cut(cli *c, depth_opts *o, const pare_model *m)
 {
     pare_model *small = NULL;
     pare_status st = load_data(c, o, m);
-    if (!st)
-        st = pare_depth(&small, &o->report, m, o->r.data ? &o->d.fit : NULL, &o->cut, &c->exec,
-                        &c->err);
-    if (!st) st = keep_report(c, &o->report);
+    if (!st) st = ask_for_ball(c, o);
+    if (!st) st = make(c, o, &small, m);
     if (!st) st = reduce_publish(c, &o->r, m, &small, &o->d.held, &pare_depth_prover);
     if (!st) st = reduce_compare(c, &o->r, m, &o->d.held);
+    if (!st) reduce_in_nats(&o->r);
     pare_model_free(small);
     return st;
 }
@@ -230,8 +292,10 @@ int cmd_depth(int argc, char **argv)
 {
     depth_opts o = {.layers = PARE_DEPTH_UNSET,
                     .kind = PARE_DEPTH_KINDS,
+                    .one_report = {.keep = PARE_DEPTH_UNSET},
                     .windows = DEPTH_WINDOWS,
-                    .tokens = DEPTH_TOKENS};
+                    .tokens = DEPTH_TOKENS,
+                    .ball_norm = PARE_BALL_TWO};
     o.r.max_error = INFINITY;
     const opt own[] = {
         {.name = "layers",
@@ -251,7 +315,7 @@ int cmd_depth(int argc, char **argv)
          .kind = OPT_CHOICE,
          .to = &o.kind,
          .metavar = "W",
-         .help = "instead:",
+         .help = "",
          .choices = pare_depth_kind_names},
         {.name = "select",
          .kind = OPT_CHOICE,
@@ -259,6 +323,12 @@ int cmd_depth(int argc, char **argv)
          .metavar = "W",
          .help = "",
          .choices = pare_depth_select_names},
+        {.name = "one-layer",
+         .kind = OPT_TEXT,
+         .to = &o.one_layer,
+         .metavar = "W",
+         .help = "one layer of a pure attention net: uniform, keep, ...",
+         .unset = "no"},
         {.name = "data",
          .kind = OPT_TEXT,
          .to = &o.r.data,
@@ -292,6 +362,21 @@ int cmd_depth(int argc, char **argv)
          .metavar = "N",
          .help = "",
          .max = DEPTH_MOST},
+        {.name = "ball",
+         .kind = OPT_REAL,
+         .to = &o.ball,
+         .metavar = "R",
+         .help = "every row moved by",
+         .unset = "not asked",
+         .low = 0,
+         .high = INFINITY,
+         .joined = true},
+        {.name = "ball-norm",
+         .kind = OPT_CHOICE,
+         .to = &o.ball_norm,
+         .metavar = "W",
+         .help = "",
+         .choices = pare_depth_ball_norms},
         {.name = "max-error",
          .kind = OPT_REAL,
          .to = &o.r.max_error,

@@ -1,6 +1,7 @@
 /* pare probe: an X-ray of a model. */
 #include "describe.h"
 #include "out.h"
+#include "show_depth.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +10,8 @@
 enum { MOST_DIMS = 16, MOST_ROWS = 48 };
 
 typedef struct probe_opts {
-    const char *data, *dims;
+    const char *data, *dims, *part;
+    bool all;
     size_t split, list[MOST_DIMS];
     pare_probe_opts o;
 } probe_opts;
@@ -212,6 +214,7 @@ static void print_people(const cli *c, const pare_model *m, const pare_probe *p)
     if (p->has_survey) print_survey(p);
     if (p->nfindings) print_findings(p);
     if (p->ncuts) print_cuts(p);
+    if (p->has_depth) show_depth(c, p);
     for (size_t i = 0; i < p->nuntold; i++) out_row("not told", "%s", p->untold[i]);
 }
 
@@ -251,6 +254,18 @@ static pare_status read_dims(cli *c, probe_opts *o)
     return PARE_OK;
 }
 
+static pare_status read_part(cli *c, probe_opts *o)
+{
+    static const char *const names[] = {"all", "width", "depth"};
+    if (o->all) o->o.depth_macs = 0;
+    for (int i = 0; i < 3; i++)
+        if (!o->part || strcmp(o->part, names[i]) == 0) {
+            o->o.part = (pare_probe_part)i;
+            return PARE_OK;
+        }
+    return pare_fail(&c->err, PARE_ERR_USAGE, "--part %s: width, depth or all", o->part);
+}
+
 static pare_status probe(cli *c, probe_opts *o)
 {
     pare_model *m = NULL;
@@ -258,6 +273,7 @@ static pare_status probe(cli *c, probe_opts *o)
     pare_dataset data;
     facts f;
     pare_status st = read_dims(c, o);
+    if (!st) st = read_part(c, o);
     if (!st) st = cli_load(c, &m, c->operand[0]);
     if (!st) st = cli_facts(c, &f, c->operand[0], m, NULL, c->json);
     if (!st && o->data)
@@ -299,6 +315,16 @@ int cmd_probe(int argc, char **argv)
          .metavar = "D,D",
          .help = "widths that are tried",
          .unset = "1/4, 1/8, 1/16; of text 3/4, 1/2, 1/4"},
+        {.name = "part",
+         .kind = OPT_TEXT,
+         .to = &o.part,
+         .metavar = "P",
+         .help = "width, depth or all: what is looked at",
+         .unset = "all"},
+        {.name = "all",
+         .kind = OPT_FLAG,
+         .to = &o.all,
+         .help = "try replacements of attention however long it takes"},
         {.name = "no-cuts", .kind = OPT_FLAG, .to = &o.o.no_cuts, .help = "try no cuts"},
         {.name = "trials",
          .kind = OPT_SIZE,
@@ -320,7 +346,8 @@ int cmd_probe(int argc, char **argv)
         .command = "probe",
         .args = "MODEL [--data D]",
         .about = "Looks into a model: spectra, norms and ranks by layer and head, which theorem\n"
-                 "applies and by what factor it fails, and what each cut would cost.",
+                 "applies and by what factor it fails, what each cut would cost, and whether\n"
+                 "its attention can be collapsed.",
         .example = "probe models/minesweeper.safetensors --data board.npz",
         .own = own,
         .nown = sizeof own / sizeof *own,

@@ -32,7 +32,9 @@ static pare_status show(cli *c, const pare_repro *r)
     if (!st && c->json) return print_json(c, r);
     if (!st) st = pare_repro_text(&text, c->arena, r, &c->err);
     if (!st) fputs(text, stdout);
-    if (!st) out_row("files", "%s/{tables.txt,tables.json,figure.csv,figure.svg,runs/}", r->folder);
+    if (!st)
+        out_row("files", "%s/{tables.txt,tables.json,%s,runs/}", r->folder,
+                r->ncurves ? "curves.csv,curves.svg" : "figure.csv,figure.svg");
     return st;
 }
 
@@ -40,16 +42,19 @@ static pare_status repro(cli *c, void *self, pare_ranks *ranks)
 {
     repro_opts *const o = self;
     pare_repro *r = NULL;
-    if (strcmp(c->operand[0], "width") != 0)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "'%s': there is 'width' so far", c->operand[0]);
-    o->o.folder = c->out ? c->out : "repro-width";
+    const bool depth = strcmp(c->operand[0], "depth") == 0;
+    if (!depth && strcmp(c->operand[0], "width") != 0)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "'%s': there are 'width' and 'depth' so far",
+                         c->operand[0]);
+    o->o.folder = c->out ? c->out : depth ? "repro-depth" : "repro-width";
     o->o.data = o->data.v;
     o->o.ndata = o->data.n;
     o->o.seed = c->seed;
     o->o.again = c->force;
     o->o.note = note;
     o->o.self = c;
-    pare_status st = pare_repro_width(&r, &o->o, &c->exec, ranks, &c->err);
+    pare_status st = depth ? pare_repro_depth(&r, &o->o, &c->exec, ranks, &c->err)
+                           : pare_repro_width(&r, &o->o, &c->exec, ranks, &c->err);
     if (!st && pare_ranks_rank(ranks) == 0) {
         cli_note(c, "%zu runs, %zu of them were there already", r->jobs, r->found);
         st = show(c, r);
@@ -66,12 +71,18 @@ int cmd_repro(int argc, char **argv)
          .kind = OPT_TEXTS,
          .to = &o.data,
          .metavar = "G",
-         .help = "once for each of Minesweeper, Tolokers, Photo",
-         .unset = "a board is generated"},
+         .help = "width: graphs, each once; depth: for the model",
+         .unset = "generated"},
+        {.name = "model",
+         .kind = OPT_TEXT,
+         .to = &o.o.model,
+         .metavar = "M",
+         .help = "depth: the trained model",
+         .unset = "a small one is trained"},
         {.name = "full",
          .kind = OPT_FLAG,
          .to = &o.o.full,
-         .help = "the paper's size: 20 + 100 runs, and the grid"},
+         .help = "width: 20 + 100 runs, and the grid; depth: more draws"},
         {.name = "large",
          .kind = OPT_SIZE,
          .to = &o.o.large,
@@ -107,7 +118,7 @@ int cmd_repro(int argc, char **argv)
     static const char *const operands[] = {"NAME", NULL};
     const opt_spec spec = {
         .command = "repro",
-        .args = "width [--data G]... [-o DIR]",
+        .args = "width|depth [--data G]... [-o DIR]",
         .about = "Makes the tables and figures of the papers again, ours beside theirs. Runs are\n"
                  "kept in DIR: killed, the same command goes on; an mpirun shares them.",
         .example = "repro width --data tolokers.npz -o out",
@@ -117,7 +128,7 @@ int cmd_repro(int argc, char **argv)
     };
     cli c;
     int rc;
-    if (!cli_start(&c, &spec, CLI_MAY_OUT, "the folder (else repro-width)", argc, argv, &rc))
+    if (!cli_start(&c, &spec, CLI_MAY_OUT, "the folder (else repro-NAME)", argc, argv, &rc))
         return rc;
     return cli_ranked(&c, repro, &o);
 }

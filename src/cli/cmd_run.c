@@ -137,14 +137,17 @@ static pare_status forward_all(cli *c, run_state *s, const pare_trace *trace)
 static pare_status forward_traced(cli *c, run_state *s)
 {
     tracer t;
-    if (!s->o->trace) return forward_all(c, s, NULL);
+    pare_trace trace = {.self = s, .poly = run_poly};
+    pare_status st = run_watch_poly(c, s);
+    if (st) return st;
+    if (!s->o->trace) return forward_all(c, s, s->layers ? &trace : NULL);
     if (s->set.n != 1)
         return pare_fail(&c->err, PARE_ERR_USAGE, "--trace takes one input, %s holds %zu",
                          s->o->data, s->set.n);
-    pare_status st = trace_open(&t, c, s->o->trace);
-    if (st) return st;
+    if ((st = trace_open(&t, c, s->o->trace))) return st;
+    s->layers = NULL; /* the trace listens */
     t.batch = s->set.in[0].batch;
-    const pare_trace trace = {trace_tap, &t};
+    trace = (pare_trace){.fn = trace_tap, .self = &t};
     st = forward_all(c, s, &trace);
     if (!st) st = t.st;
     if (!st) cli_note(c, "wrote %zu arrays into %s", t.files, s->o->trace);
@@ -193,6 +196,9 @@ static pare_status check_options(cli *c, const run_opts *o)
         return pare_fail(&c->err, PARE_ERR_USAGE,
                          "give %s of --input, --text, --prompts and --data",
                          given ? "only one" : "one");
+    if (o->attention == RUN_ATTENTION_POLY && o->f64)
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "--attention poly is of the f32 engine; the f64 pass is exact");
     const bool arrays = c->out || o->f64 || o->trace, writes = o->texts.n > 1 || o->prompts;
     if (o->tokens != RUN_NOT_GIVEN && !(o->texts.n || o->prompts))
         return pare_fail(&c->err, PARE_ERR_USAGE, "--tokens goes with --text or --prompts");
@@ -220,6 +226,7 @@ static pare_status one_pass(cli *c, run_state *s)
     if (!st) st = forward_traced(c, s);
     if (!st && c->out) st = write_result(c, s);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
+    if (!st) run_say_poly(c, s);
     if (!st) run_check_finite(c, s);
     if (!st && c->json)
         st = run_print_json(c, s);
@@ -234,6 +241,7 @@ static pare_status run(cli *c, const run_opts *o)
     run_state s = {.o = o};
     pare_status st = check_options(c, o);
     if (!st) st = cli_load(c, &s.m, c->operand[0]);
+    if (!st) st = run_set_attention(c, &s);
     if (!st) {
         const char *const why = run_cannot_generate(s.m);
         const bool asked =
@@ -253,7 +261,9 @@ static pare_status run(cli *c, const run_opts *o)
 
 int cmd_run(int argc, char **argv)
 {
-    run_opts o = {.tokens = RUN_NOT_GIVEN, .sample = PARE_SAMPLE_DEFAULT};
+    static const char *const attentions[] = {"model", "exact", "poly", NULL};
+    run_opts o = {
+        .tokens = RUN_NOT_GIVEN, .sample = PARE_SAMPLE_DEFAULT, .tolerance = RUN_TOLERANCE};
     char unset_tokens[32];
     snprintf(unset_tokens, sizeof unset_tokens, "%d", RUN_TOKENS);
     const opt own[] = {
@@ -303,6 +313,19 @@ int cmd_run(int argc, char **argv)
          .metavar = "K",
          .help = "which split of a graph",
          .max = 1u << 20},
+        {.name = "attention",
+         .kind = OPT_CHOICE,
+         .to = &o.attention,
+         .choices = attentions,
+         .metavar = "KIND",
+         .help = ""},
+        {.name = "tol",
+         .kind = OPT_REAL,
+         .to = &o.tolerance,
+         .metavar = "T",
+         .help = "of poly: error in units of the value range",
+         .low = 1e-7,
+         .high = 1},
         {.name = "f64", .kind = OPT_FLAG, .to = &o.f64, .help = "the f64 reference pass"},
         {.name = "trace",
          .kind = OPT_TEXT,

@@ -8,9 +8,11 @@
 
 const char *const train_kinds[] = {"graph", "mlp", "gcn", "gpt", "encoder", NULL};
 static const char *const over_words[] = {"seed", "split", NULL};
+static const char *const attention_words[] = {"exact", "poly", NULL};
 
-#define MOST_WIDTH ((size_t)1 << 20)
-#define MOST_STEPS ((size_t)1 << 40)
+#define DEFAULT_TOLERANCE 1e-3
+#define MOST_WIDTH        ((size_t)1 << 20)
+#define MOST_STEPS        ((size_t)1 << 40)
 
 /* Of the graph kinds: the width paper's, and the dropout it needs (docs/train.md). */
 #define GRAPH_RECIPE                                                                               \
@@ -84,7 +86,9 @@ static train_opts defaults(size_t kind, bool said)
                         .runs = 1,
                         .distill = 0.5,
                         .temperature = 2,
-                        .mark_tokens = 65536};
+                        .mark_tokens = 65536,
+                        .attention = ATTENTION_AS_IT_IS,
+                        .tolerance = NAN};
 }
 
 static pare_status settle(cli *c, train_opts *o)
@@ -97,6 +101,9 @@ static pare_status settle(cli *c, train_opts *o)
     if (!o->teacher && o->hidden > 0)
         return pare_fail(&c->err, PARE_ERR_USAGE, "--hidden needs a --teacher");
     if (!o->teacher) o->distill = 0;
+    if (!isnan(o->tolerance) && o->attention != ATTENTION_POLY)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--tol needs --attention poly");
+    if (isnan(o->tolerance)) o->tolerance = DEFAULT_TOLERANCE;
     if (o->epochs || o->steps || (o->grid && strstr(o->grid, "epochs="))) return PARE_OK;
     o->epochs = r->epochs;
     o->steps = r->steps;
@@ -277,7 +284,8 @@ int cmd_train(int argc, char **argv)
     const recipe *r = &train_recipes[kind];
     train_opts o = defaults(kind, said);
     const bool nodes = kind <= PARE_INIT_GCN;
-    char epochs[32] = "-", steps[32] = "-", warmup[32];
+    char epochs[32] = "-", steps[32] = "-", warmup[32], tolerance[32];
+    snprintf(tolerance, sizeof tolerance, "%g", DEFAULT_TOLERANCE);
     snprintf(warmup, sizeof warmup, "%zu", r->warmup);
     if (r->epochs) snprintf(epochs, sizeof epochs, "%zu", r->epochs);
     if (r->steps) snprintf(steps, sizeof steps, "%zu", r->steps);
@@ -297,6 +305,15 @@ int cmd_train(int argc, char **argv)
         {SIZE_ROW("layers", layers, "L", 1, 4096, true)},
         {SIZE_ROW("heads", heads, "H", 1, 4096, true)},
         {SIZE_ROW("ffn", ffn, "F", 1, MOST_WIDTH, false), .unset = nodes ? "D" : "4D"},
+        {.name = "attention",
+         .kind = OPT_CHOICE,
+         .to = &o.attention,
+         .metavar = "exact|poly",
+         .help = "heads",
+         .choices = attention_words,
+         .unset = "exact, or the model's",
+         .joined = true},
+        {REAL_ROW("tol", tolerance, 1e-9, 1, false), .unset = tolerance},
         {SIZE_ROW("epochs", epochs, "N", 1, MOST_STEPS, true), .help = "steps", .unset = epochs},
         {SIZE_ROW("steps", steps, "N", 1, MOST_STEPS, true), .unset = steps},
         {SIZE_ROW("batch", batch, "B", 1, MOST_WIDTH, true)},

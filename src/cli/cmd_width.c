@@ -281,20 +281,11 @@ static pare_status check_edits(cli *c, const width_opts *o, const pare_model *m,
 
 /* ---- language models and encoders ----------------------------------------------------------- */
 
-/* Text is worth its nats: the perplexity is their power of e. */
-static void in_nats(evaluation *e)
-{
-    if (strcmp(e->metric, "perplexity") != 0) return;
-    e->metric = "nats";
-    e->value = e->scores.nats;
-}
-
 static pare_status measure_text(cli *c, width_opts *o, const pare_model *m, const cut_data *d)
 {
     pare_model *g = NULL;
     pare_status st = reduce_compare(c, &o->r, m, &d->held);
-    if (!st && o->r.has_metric) in_nats(&o->r.metric_before);
-    if (!st && o->r.has_metric) in_nats(&o->r.metric_after);
+    if (!st) reduce_in_nats(&o->r);
     if (st || o->r.has_metric) return st; /* targets say more than a distance */
     st = cli_load(c, &g, c->out);
     if (!st) st = cut_output_error(c, &o->output_error, m, g, d);
@@ -510,7 +501,7 @@ int cmd_width(int argc, char **argv)
         .command = "width",
         .args = "MODEL --data G --dim D -o OUT",
         .about = "Makes a model narrower and proves what that costs: graph transformers on their\n"
-                 "graph; language models and encoders on text (auto, slice, svd).",
+                 "graph; language models and encoders on text (auto, qk, slice, svd).",
         .example = "width model.safetensors --data board.npz --dim 8 -o small.safetensors",
         .own = own,
         .nown = sizeof own / sizeof *own,

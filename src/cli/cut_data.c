@@ -2,10 +2,16 @@
 #include "cut_data.h"
 
 #include <math.h>
+#include <string.h>
 
+/* 0: all of them. */
 static size_t tokens_of(const pare_dataset *all, size_t tokens, const cut_plan *plan)
 {
-    return plan->only_texts && all->task != PARE_TASK_TEXT ? 0 : tokens;
+    size_t longest = 0;
+    if (!plan->only_texts) return tokens;
+    for (size_t i = 0; i < all->inputs.n; i++)
+        if (all->inputs.in[i].tokens > longest) longest = all->inputs.in[i].tokens;
+    return all->task == PARE_TASK_TEXT && longest > tokens ? tokens : 0;
 }
 
 /* How many of the inputs one can afford to prove on: one at least. */
@@ -66,6 +72,16 @@ pare_status cut_data_load(cli *c, cut_data *out, const pare_model *m, const char
     return cli_name(c, st, data);
 }
 
+/* By content: a copy is no other data. */
+static pare_status same_file(bool *same, const char *a, const char *b, pare_err *err)
+{
+    char x[PARE_SHA256_HEX] = "", y[PARE_SHA256_HEX] = "";
+    pare_status st = pare_sha256_file(x, a, err);
+    if (!st) st = pare_sha256_file(y, b, err);
+    *same = !st && strcmp(x, y) == 0;
+    return st;
+}
+
 pare_status cut_data_load_two(cli *c, cut_data *out, const pare_model *m, const char *data,
                               const char *heldout, const cut_plan *plan)
 {
@@ -77,6 +93,7 @@ pare_status cut_data_load_two(cli *c, cut_data *out, const pare_model *m, const 
     if (st) return st;
     const pare_dataset all = out->held.data;
     st = hold(c, &out->held, m, &all, 0, all.inputs.n, plan);
+    if (!st && !plan->unseen) st = same_file(&out->same, data, heldout, &c->err);
     return cli_name(c, st, heldout);
 }
 

@@ -44,8 +44,7 @@ static void help(FILE *to)
           to);
     for (size_t i = 0; i < NCOMMANDS; i++)
         fprintf(to, "  %-8s %-29s %s\n", commands[i].name, commands[i].args, commands[i].summary);
-    fputs("  help     [COMMAND]                     this text, or that command's\n"
-          "  --version\n\n"
+    fputs("  help     [COMMAND]                     this text, or that command's; --version\n\n"
           "Results go to stdout, everything else to stderr; --json makes stdout one object.\n"
           "Exit: 0 done, 1 usage, 2 bad input or I/O, 3 the promise is not met, 4 not verified.\n\n"
           "Example: pare data model -o m.safetensors\n"

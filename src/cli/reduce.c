@@ -133,3 +133,17 @@ pare_status reduce_compare(cli *c, reduction *r, const pare_model *m, const cert
     pare_model_free(g);
     return st ? st : write_run_file(c, r);
 }
+
+static void in_nats(evaluation *e)
+{
+    if (strcmp(e->metric, "perplexity") != 0) return;
+    e->metric = "nats";
+    e->value = e->scores.nats;
+}
+
+void reduce_in_nats(reduction *r)
+{
+    if (!r->has_metric) return;
+    in_nats(&r->metric_before);
+    in_nats(&r->metric_after);
+}

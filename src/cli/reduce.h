@@ -27,6 +27,8 @@ pare_status reduce_publish(cli *c, reduction *r, const pare_model *m, pare_model
                            const cert_inputs *in, const pare_prover *prover);
 /* Sizes, times and the metric of what is on the disk now; the run file is written. */
 pare_status reduce_compare(cli *c, reduction *r, const pare_model *m, const cert_inputs *in);
+/* Text is worth its nats: the perplexity is their power of e. */
+void reduce_in_nats(reduction *r);
 
 /* For people: tiers, before and after, where it is. */
 void reduce_print(const cli *c, const reduction *r);

@@ -3,11 +3,13 @@
 #ifndef PARE_CLI_RUN_H
 #define PARE_CLI_RUN_H
 #include "cli.h"
+#include <pare/json.h>
 
 #define RUN_TOKENS     256      /* generated unless --tokens says otherwise */
 #define RUN_NOT_GIVEN  SIZE_MAX /* --tokens */
 #define RUN_MOST_HEAT  100.0    /* --temperature */
 #define RUN_LEAST_MASS 1e-6     /* --top-p */
+#define RUN_TOLERANCE  1e-3     /* --tol */
 
 typedef struct run_opts {
     const char *input, *data, *trace, *prompts;
@@ -15,7 +17,16 @@ typedef struct run_opts {
     size_t split, tokens;
     pare_sample_opts sample;
     bool f64;
+    size_t attention; /* a run_attention */
+    double tolerance; /* of the range of the values, --attention poly */
 } run_opts;
+
+typedef enum run_attention {
+    RUN_ATTENTION_MODEL,
+    RUN_ATTENTION_EXACT,
+    RUN_ATTENTION_POLY
+} run_attention;
+typedef struct run_layer run_layer; /* what polynomials did in one layer: run_poly.c */
 
 typedef struct run_state {
     const run_opts *o;
@@ -28,6 +39,7 @@ typedef struct run_state {
     void *out;         /* rows x cols, f32 or f64 */
     size_t nonfinite;  /* numbers of it that are nan or infinite */
     double ms;
+    run_layer *layers; /* by block; NULL: no attention of kind poly in f32 */
 } run_state;
 
 /* A summary for people: shape, range, likeliest tokens or classes, time. */
@@ -42,4 +54,12 @@ pare_status run_encode(cli *c, run_state *s, const char *text, pare_input *in);
 const char *run_cannot_generate(const pare_model *m);
 /* Goes on with every text, on stdout as it comes; with --json all of it at the end. */
 pare_status run_generate(cli *c, run_state *s);
+
+/* --attention: every softmax layer becomes poly or exact. */
+pare_status run_set_attention(cli *c, run_state *s);
+/* Makes room to listen (run_poly is pare_trace.poly, self the state), says and writes it. */
+pare_status run_watch_poly(cli *c, run_state *s);
+void run_poly(void *self, size_t block, size_t head, const pare_poly_report *r);
+void run_say_poly(cli *c, const run_state *s);
+bool run_json_poly(cJSON *root, const run_state *s);
 #endif

@@ -137,7 +137,8 @@ pare_status run_print_json(cli *c, const run_state *s)
          (c->out ? pare_json_add_string(out, "path", c->out) : pare_json_add_null(out, "path")) &&
          pare_json_add_string(out, "dtype", s->o->f64 ? "F64" : "F32") &&
          out_json_shape(out, "shape", s->shape, s->ndim) &&
-         pare_json_add_size(out, "nonfinite", s->nonfinite) && json_top(root, s);
+         pare_json_add_size(out, "nonfinite", s->nonfinite) && json_top(root, s) &&
+         run_json_poly(root, s);
     cJSON *time = ok ? pare_json_add_object(root, "time_ms") : NULL;
     return out_json(c, root, time && pare_json_add_number(time, "run", s->ms));
 }

@@ -16,6 +16,8 @@ typedef struct train_opts {
     bool has_kind;
     const char *data, *val, *test, *vocab;
     size_t dim, layers, heads, ffn;
+    size_t attention; /* ATTENTION_AS_IT_IS, or of train_attentions */
+    double tolerance;
     size_t expander;
     bool self_loops, full, largest_component;
     size_t epochs, steps; /* 0: not said */
@@ -30,6 +32,7 @@ typedef struct train_opts {
 } train_opts;
 
 enum { OVER_SEED, OVER_SPLIT };
+enum { ATTENTION_EXACT, ATTENTION_POLY, ATTENTION_AS_IT_IS };
 #define TRAIN_MOST_RUNS 100000
 
 /* What a kind is trained with unless the user says otherwise. */
@@ -85,6 +88,8 @@ pare_status log_open(plan *p, int argc, char *const *argv);
 pare_status log_close(plan *p); /* says when a line did not arrive */
 /* pare_train_opts.log: a line of the file, the bar, and with -v a note; self is a run_line. */
 void log_step(void *self, const pare_train_log *line);
+/* pare_train_opts.poly: a note. */
+void log_poly(void *self, size_t block, const pare_poly_use *use);
 
 /* ---- train_show.c -------------------------------------------------------------------------- */
 

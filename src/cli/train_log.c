@@ -145,3 +145,12 @@ void log_step(void *self, const pare_train_log *l)
                  (unsigned long long)l->step, (unsigned long long)l->steps, l->loss, metric, l->val,
                  l->best ? ", the best so far" : "");
 }
+
+void log_poly(void *self, size_t block, const pare_poly_use *use)
+{
+    const run_line *who = self;
+    const uint64_t all = use->polynomial + use->exact;
+    if (all > 0)
+        cli_note(who->plan->c, "block %zu: polynomial attention in %.3g %% of its passes; last: %s",
+                 block, 100.0 * (double)use->polynomial / (double)all, use->why);
+}

@@ -165,6 +165,20 @@ static bool has_own_shape(const train_opts *o)
            o->expander || o->self_loops || o->full;
 }
 
+/* What --attention asks of the softmax heads of a model. */
+static void set_attention(pare_model *m, const train_opts *o)
+{
+    for (size_t b = 0; m && b < m->nblocks; b++) {
+        pare_attn *const a = &m->blocks[b].attn;
+        if (a->kind != PARE_ATTN_EXACT && a->kind != PARE_ATTN_POLY) continue;
+        if (o->attention == ATTENTION_EXACT) a->kind = PARE_ATTN_EXACT;
+        if (o->attention == ATTENTION_POLY) {
+            a->kind = PARE_ATTN_POLY;
+            a->tolerance = o->tolerance;
+        }
+    }
+}
+
 static pare_status open_models(plan *p)
 {
     const train_opts *o = p->o;
@@ -172,6 +186,7 @@ static pare_status open_models(plan *p)
     if (o->from && has_own_shape(o))
         return pare_fail(&p->c->err, PARE_ERR_USAGE, "--from has its shape already");
     if (o->from) st = cli_load(p->c, &p->from, o->from);
+    set_attention(p->from, o);
     if (!st && o->teacher) st = cli_load(p->c, &p->teacher, o->teacher);
     return st ? st : open_vocab(p);
 }
@@ -195,6 +210,7 @@ static pare_status fresh(const plan *p, pare_model **out, uint64_t seed, pare_er
                             .pool = f->pool,
                             .seed = seed};
     pare_status st = pare_init_model(out, &init, err);
+    if (!st) set_attention(*out, o);
     if (st || !p->vocab) return st;
     st = pare_model_keep(*out, p->vocab, err);
     if (st) {
@@ -409,6 +425,7 @@ pare_status plan_start(void *self, pare_run_parts *out, size_t run, size_t at, p
         .checkpoint = p->checkpoint[i],
         .resume = o->resume,
         .log = log_step,
+        .poly = run == 0 && at == 0 ? log_poly : NULL,
         .log_self = &p->line[i],
     };
     out->opts.adamw.weight_decay = o->decay;

@@ -84,22 +84,23 @@ static pare_status first_sums(layer *l, const pass *p, const pare_mat *x)
     return st;
 }
 
-/* The heads as they are with one query each, side by side. */
-static pare_attn pooled_heads(const layer *l)
+/* The heads with one query each, side by side. */
+static pare_status pooled_heads(pare_attn *out, const layer *l, const pass *p)
 {
-    pare_attn a = *l->a;
-    a.kind = PARE_ATTN_CONSTQ;
-    a.bq = (pare_weight){PARE_F64, 1, a.wq.rows, l->query};
-    a.wq = a.wo = a.bo = a.bk = (pare_weight){0};
-    a.dout = l->pool_gram.rows - 1 - a.din;
-    return a;
+    *out = *l->a;
+    out->kind = PARE_ATTN_CONSTQ;
+    out->bq = (pare_weight){PARE_F64, 1, out->wq.rows, l->query};
+    out->wq = out->wo = out->bo = out->bk = out->freqs = (pare_weight){0};
+    out->dout = l->pool_gram.rows - 1 - out->din;
+    return kind_still_heads(&out->heads, p->a, l->a, p->err);
 }
 
 static pare_status second_sums(layer *l, const pass *p, const pare_mat *x)
 {
     pare_mat part[2], f;
-    const pare_attn heads = pooled_heads(l);
-    pare_status st = branch(&f, p, l->a, x);
+    pare_attn heads;
+    pare_status st = pooled_heads(&heads, l, p);
+    if (!st) st = branch(&f, p, l->a, x);
     if (!st) st = normed(&part[0], p, l->a, x);
     if (!st) st = branch(&part[1], p, &heads, x);
     return st ? st : add_products(&l->pool_gram, &l->pool_cross, p, part, 2, &f);
@@ -161,7 +162,7 @@ static void mean_queries(layer *l)
 
 static pare_status one_input(layer *layers, size_t n, const pass *p, wanted what, bool second)
 {
-    streams s;
+    streams s = {0};
     pare_status st = streams_of(&s, p->a, p->m, p->in, p->exec, p->err);
     for (size_t k = 0; !st && k < n; k++) {
         layer *const l = &layers[k];

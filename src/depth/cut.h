@@ -62,6 +62,9 @@ bool kind_fitted(pare_attn_kind k); /* needs data */
 /* New weights in `to`, the others borrowed. */
 PARE_MUST_USE pare_status kind_make(pare_attn *out, pare_arena *to, const layer *l,
                                     pare_attn_kind k, pare_err *err);
+/* The heads of an attention, none of them turned by rotary positions. */
+PARE_MUST_USE pare_status kind_still_heads(pare_head **out, pare_arena *a, const pare_attn *from,
+                                           pare_err *err);
 size_t kind_unknowns(const pare_attn *a, pare_attn_kind k); /* of its least squares */
 
 /* ---- which layers go (select.c) ---- */

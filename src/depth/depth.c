@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Tokens that layers are chosen by; kinds are fitted to all that are given. */
-#define CHOICE_TOKENS 4096
+#define CHOICE_TOKENS 2048
 
 typedef struct scene {
     const pare_model *in;
@@ -235,7 +235,7 @@ static pare_status write_model(pare_model **out, const scene *s)
 
 static double relative(double err2, double size2)
 {
-    return size2 > 0 ? sqrt(err2 / size2) : 0;
+    return size2 > 0 || isnan(err2) ? sqrt(err2 / size2) : 0;
 }
 
 static pare_depth_layer describe(const scene *s, size_t l)

@@ -4,15 +4,21 @@
  * |u|_2 <= sqrt(divisor) for every x. So the branch reads z = u gain + bias from a ball, whatever
  * the input, and walk_attention bounds |branch_f(z) - branch_g(z)| over it. How the error goes on
  * from there is not bounded: a norm may stretch it by 1 / sqrt(eps). */
-#include "alike.h"
 #include "theory.h"
 #include "walk.h"
+#include <pare/alike.h>
 #include <math.h>
 
 static bool has_ball(const pare_norm *n)
 {
     const bool divides = n->kind == PARE_NORM_LAYER || n->kind == PARE_NORM_RMS;
     return divides && n->divisor > 0 && n->shift >= 0 && n->eps >= 0;
+}
+
+/* What says the same of every input needs no norm of it. */
+static bool reads_input(const pare_attn *a)
+{
+    return a->kind != PARE_ATTN_ZERO && a->kind != PARE_ATTN_CONST;
 }
 
 static affine_map gains(calc *k, const pare_norm *n, size_t d)
@@ -48,10 +54,11 @@ pare_status depth_injected(pare_ub *out, const pare_model *f, const pare_model *
     const pare_attn *const fa = &f->blocks[b].attn, *const ga = &g->blocks[b].attn;
     (void)exec;
     *out = pare_ub_exact(0);
-    if (same_attn(fa, ga)) return PARE_OK;
+    if (pare_same_attn(fa, ga)) return PARE_OK;
     *out = pare_ub_inf();
     if (fa->kind == PARE_ATTN_NONE || ga->kind == PARE_ATTN_NONE || fa->din != ga->din ||
-        fa->dout != ga->dout || !has_ball(&fa->in_norm) || !same_norm(&fa->in_norm, &ga->in_norm))
+        fa->dout != ga->dout || !has_ball(&fa->in_norm) ||
+        (reads_input(ga) && !pare_same_norm(&fa->in_norm, &ga->in_norm)))
         return PARE_OK;
     calc k = {pare_arena_new(), err, PARE_OK};
     if (!k.a) return pare_no_memory(err);

@@ -1,5 +1,6 @@
 /* The attention that stands in the place of another, by kind (spec, section 2). Weights that a kind
  * does not use are not kept: zero, const, uniform, linear and affmix carry no queries and no keys.
+ * One query for all tokens stands at no position: under rotary positions its keys are not turned.
  *
  * Fits are ridge regressions: (G + t I) M = C with t = 1e-3 tr(G) / dim, by Cholesky factors in
  * f64, rounded once to the model's number type. */
@@ -19,11 +20,8 @@ bool kind_fitted(pare_attn_kind k)
 
 const char *kind_refuses(const pare_model *m, const pare_attn *a, pare_attn_kind k)
 {
-    const bool one_key = k == PARE_ATTN_CONSTQ || k == PARE_ATTN_MEANQ || k == PARE_ATTN_POOL;
     if (k == PARE_ATTN_ZERO && a->skip.kind == PARE_SKIP_NONE)
         return "it has no skip: with zero nothing would be left of its input";
-    if (one_key && pare_model_is_rotary(m))
-        return "rotary positions turn its keys: a token has no key of its own";
     if (k == PARE_ATTN_MEANQ && m->pattern.kind != PARE_FULL)
         return "a mean over all queries needs the full pattern";
     return NULL;
@@ -107,14 +105,64 @@ static pare_status make_uniform(pare_attn *out, pare_arena *to, const pare_attn 
     return st;
 }
 
-/* Heads that look at keys; a key bias shifts all scores of a row alike, and goes. */
-static void keep_heads(pare_attn *out, const pare_attn *a)
+pare_status kind_still_heads(pare_head **out, pare_arena *a, const pare_attn *from, pare_err *err)
+{
+    *out = pare_alloc(a, from->nheads, sizeof **out);
+    if (!*out) return pare_no_memory(err);
+    for (size_t h = 0; h < from->nheads; h++) {
+        (*out)[h] = from->heads[h];
+        (*out)[h].freq = (*out)[h].planes = 0;
+    }
+    return PARE_OK;
+}
+
+/* With one query for all, a head's score of z is (scale Wk^T query).z: one direction, and that is
+ * all that is stored of its keys. A key bias shifts all scores of a row alike, and goes. */
+static pare_status one_direction(pare_attn *out, pare_arena *to, const layer *l,
+                                 pare_arena *scratch, pare_err *err)
+{
+    const pare_attn *const a = l->a;
+    double *const v = vector(scratch, a->nheads * a->din), *const one = vector(scratch, a->nheads);
+    const pare_status st = kind_still_heads(&out->heads, to, a, err);
+    if (st) return st;
+    if (!v || !one) return pare_no_memory(err);
+    for (size_t k = 0; k < a->nheads; k++) {
+        pare_head *const h = &out->heads[k];
+        for (size_t e = 0; e < h->dk; e++)
+            for (size_t j = 0; j < a->din; j++)
+                v[k * a->din + j] +=
+                    h->scale * l->query[h->q + e] * pare_weight_at(&a->wk, (h->k + e) * a->din + j);
+        one[k] = 1;
+        h->dk = 1;
+        h->q = h->k = k;
+        h->scale = 1;
+    }
+    out->nheads = a->nheads;
+    out->wv = a->wv;
+    out->bv = a->bv;
+    const pare_status kept = store(&out->wk, to, a, a->nheads, a->din, v, err);
+    return kept ? kept : store(&out->bq, to, a, 1, a->nheads, one, err);
+}
+
+static pare_status make_constq(pare_attn *out, pare_arena *to, const layer *l, pare_arena *scratch,
+                               pare_err *err)
+{
+    out->wo = l->a->wo;
+    out->bo = l->a->bo;
+    return one_direction(out, to, l, scratch, err);
+}
+
+static pare_status make_meanq(pare_attn *out, pare_arena *to, const pare_attn *a, pare_err *err)
 {
     out->nheads = a->nheads;
-    out->heads = a->heads;
+    out->wq = a->wq;
+    out->bq = a->bq;
     out->wk = a->wk;
     out->wv = a->wv;
     out->bv = a->bv;
+    out->wo = a->wo;
+    out->bo = a->bo;
+    return kind_still_heads(&out->heads, to, a, err);
 }
 
 /* ---- least squares --------------------------------------------------------------------------- */
@@ -175,8 +223,7 @@ static pare_status make_pool(pare_attn *out, pare_arena *to, const layer *l, par
     pare_mat m;
     if (!which) return pare_no_memory(err);
     for (size_t i = 0; i < n; i++) which[i] = i;
-    keep_heads(out, l->a);
-    pare_status st = store(&out->bq, to, l->a, 1, l->a->wq.rows, l->query, err);
+    pare_status st = one_direction(out, to, l, scratch, err);
     if (!st) st = ridge(&m, &l->pool_gram, &l->pool_cross, which, n, scratch, err);
     if (!st) st = store_map(&out->matrix, to, l->a, &m, 0, n - 1, scratch, err);
     return st ? st : store(&out->bo, to, l->a, 1, l->a->dout, pare_row(&m, n - 1), err);
@@ -204,17 +251,9 @@ static pare_status make(pare_attn *out, pare_arena *to, const layer *l, pare_att
     case PARE_ATTN_UNIFORM:
         return make_uniform(out, to, a, scratch, err);
     case PARE_ATTN_MEANQ:
-        keep_heads(out, a);
-        out->wq = a->wq;
-        out->bq = a->bq;
-        out->wo = a->wo;
-        out->bo = a->bo;
-        return PARE_OK;
+        return make_meanq(out, to, a, err);
     case PARE_ATTN_CONSTQ:
-        keep_heads(out, a);
-        out->wo = a->wo;
-        out->bo = a->bo;
-        return store(&out->bq, to, a, 1, a->wq.rows, l->query, err);
+        return make_constq(out, to, l, scratch, err);
     case PARE_ATTN_LINEAR:
     case PARE_ATTN_AFFMIX:
         return make_fit(out, to, l, k == PARE_ATTN_AFFMIX, scratch, err);

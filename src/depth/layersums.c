@@ -120,7 +120,7 @@ void mean_tokens(builder *k)
 {
     const pare_inputs *const set = k->o->calib;
     mean_taker m = {.k = k};
-    const pare_trace trace = {take_mean, &m};
+    const pare_trace trace = {.fn = take_mean, .self = &m};
     k->mean = builder_mat(k, k->in->nblocks + 1, k->d);
     for (size_t i = 0; i < set->n; i++) m.sequences += (double)set->in[i].batch;
     for (size_t i = 0; !k->s.st && i < set->n; i++) {

@@ -10,9 +10,9 @@
  * with tvPU = tanh(range of scores / 4), tvPP = tanh(range of their change from X_0 to X_b / 4),
  * n_b = sum_h tvPU D |V_h|. Heads of g that are not exactly f's cost what they differ. */
 #include "parallel.h"
-#include "alike.h"
 #include "chain.h"
 #include "starts.h"
+#include <pare/alike.h>
 #include <math.h>
 #include <stdio.h>
 

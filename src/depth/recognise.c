@@ -1,9 +1,9 @@
 /* recognise.c - which one-layer collapse of f a model g may be. Kinds, numbers of heads and the
  * first keys and values decide; how far the other numbers are from the collapse is for the bound to
  * say. */
-#include "alike.h"
 #include "onelayer.h"
 #include "parallel.h"
+#include <pare/alike.h>
 
 static bool zero_rows(const pare_weight *w, size_t r, size_t rows)
 {
@@ -73,7 +73,7 @@ bool one_layer_fits(const pare_model *f, const pare_model *g, depth_one kind, si
     case ONE_KEEPBIAS:
         return heads && own > 0 && at->nheads == own && begins_as(at, kept) &&
                (kind == ONE_KEEP) ==
-                   (same_weight(&kept->bq, &at->bq) && same_weight(&kept->bo, &at->bo));
+                   (pare_same_weight(&kept->bq, &at->bq) && pare_same_weight(&kept->bo, &at->bo));
     case ONE_PARALLEL:
         return heads && at->nheads == all && f->nblocks > 1 && begins_as(at, first);
     case ONE_UNIFORM:

@@ -12,9 +12,9 @@
  *
  * Replaces the printed Theorem D.1, which is false (docs/errata.md). Cost: a few dozen products of
  * d x d matrices for each head. */
-#include "alike.h"
 #include "chain.h"
 #include "starts.h"
+#include <pare/alike.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -69,13 +69,13 @@ static bool block_attention(walker *w, size_t b)
         chain_attn(k, &w->chain, &ge, &same, &fe, b);
     } else {
         const pare_attn *const ga = &w->g->blocks[b].attn;
-        same = same_attn(fa, ga);
+        same = pare_same_attn(fa, ga);
         if (same)
             ge = fe;
         else if (!effective_attn(k, &ge, ga, width, &w->why))
             return false;
     }
-    if (k->st) return true;
+    if (k->st) return true; /* asked about at the end */
     w->why = "the widths differ";
     if (fe.din != ge.din || fe.dout != ge.dout) return false;
     w->why = "powers of the mean over rows that may see nothing";
@@ -94,7 +94,7 @@ static bool block_ffn(walker *w, size_t b)
     const pare_ffn *const f = &w->f->blocks[b].ffn;
     eff_ffn e;
     w->why = "the FFNs differ";
-    if (w->chain.kind == ONES && !same_ffn(f, &w->g->blocks[b].ffn)) return false;
+    if (w->chain.kind == ONES && !pare_same_ffn(f, &w->g->blocks[b].ffn)) return false;
     if (f->kind == PARE_FFN_NONE) return true;
     if (!effective_ffn(k, &e, f, f->din, &w->why)) return false;
     for (size_t i = 0; !k->st && i < w->ways; i++) {
@@ -211,8 +211,9 @@ pare_status depth_recurrence(depth_bound *out, const pare_model *f, const pare_m
     w.sight.full = f->pattern.kind == PARE_FULL;
     w.sight.never_empty = pare_never_empty(&f->pattern);
     w.chain = (chain){.kind = kind, .keep = keep, .f = f, .g = g};
-    if (kind != ONES) w.chain.keeps_same = same_attn(&f->blocks[keep].attn, &g->blocks[0].attn);
-    nothing_proven(out, ends_differ(f, g));
+    if (kind != ONES)
+        w.chain.keeps_same = pare_same_attn(&f->blocks[keep].attn, &g->blocks[0].attn);
+    nothing_proven(out, pare_ends_differ(f, g));
     if (out->why[0]) return PARE_OK;
     return walk(out, &w, exec);
 }

@@ -86,7 +86,7 @@ pare_status streams_of(streams *out, pare_arena *a, const pare_model *m, const p
     const pare_model s = section_hidden(m);
     const size_t rows = in->batch * in->tokens;
     tapes t = {m, out};
-    const pare_trace trace = {keep_stream, &t};
+    const pare_trace trace = {.fn = keep_stream, .self = &t};
     out->at = pare_alloc(a, m->nblocks + 1, sizeof *out->at);
     if (!out->at) return pare_no_memory(err);
     for (size_t b = 0; b <= m->nblocks; b++) {

@@ -52,7 +52,7 @@ static pare_status ways_on_input(double *err2, const choice *c, size_t i, const 
 {
     const pare_input *const in = &c->data->in[i];
     pare_model m;
-    streams s;
+    streams s = {0};
     pare_status st = way_model(&m, c, base, a);
     if (!st) st = streams_of(&s, a, &m, in, c->exec, c->err);
     for (size_t w = 0; !st && w < count; w++) {
@@ -244,9 +244,11 @@ pare_status choice_make(kinds out, const choice *c, const kinds as, const bool *
     for (size_t l = 0; l < c->n; l++) {
         out[l] = PARE_ATTN_EXACT;
         free += !keep[l];
-        cost[l] = how == PARE_DEPTH_INFLUENCE ? c->layers[l].influence
-                  : c->loo                    ? c->loo[l][as[l] - PARE_ATTN_ZERO]
-                                              : NAN;
+        const bool known = c->loo && as[l] != PARE_ATTN_EXACT;
+        if (how == PARE_DEPTH_INFLUENCE)
+            cost[l] = c->layers[l].influence;
+        else
+            cost[l] = known ? c->loo[l][as[l] - PARE_ATTN_ZERO] : NAN;
     }
     PARE_ASSERT(gone <= free);
     if (gone == free || how == PARE_DEPTH_LOO || how == PARE_DEPTH_INFLUENCE) {

@@ -241,7 +241,7 @@ static void eigenbasis(calc *k, pare_mat *gram)
 static pare_status run_samples(sampler *s, calc *k, const pare_model *m, size_t tokens,
                                const pare_exec *exec)
 {
-    const pare_trace trace = {take, s};
+    const pare_trace trace = {.fn = take, .self = s};
     pare_inputs set;
     pare_status st = pare_inputs_random(&set, k->a, m, SAMPLES, tokens, tokens, k->err);
     for (size_t i = 0; !st && i < set.n; i++) {

@@ -2,17 +2,22 @@
  * what they were fitted to is not asked: both models are enclosed on every input, and what lies
  * between them is proven. What stands where, and how much of what attention does is lost, is looked
  * at in the same way: it says why the cut is as good as it is, and no bound rests on it. */
+#include "ball.h"
 #include "cut.h"
+#include "theorems.h"
 #include <pare/outputs.h>
 #include <pare/publish.h>
 #include <math.h>
+#include <string.h>
 
 #define UNSEEN 1e-9 /* of the outputs: what f64 does not see is 0 on every machine */
 
 typedef struct view {
     pare_cert *cert;
-    pare_arena *keep; /* of the certificate */
-    size_t room;      /* hypotheses and statements that fit */
+    pare_arena *keep;            /* of the certificate */
+    size_t room;                 /* hypotheses and statements that fit */
+    const pare_statement *asked; /* of the claimed certificate */
+    size_t nasked;
     const pare_exec *exec;
     pare_err *err;
 } view;
@@ -36,7 +41,7 @@ static void state(view *v, const char *norm, double bound, const char *name)
 
 static pare_status open_lists(view *v, const pare_model *f)
 {
-    v->room = f->nblocks + 16;
+    v->room = THEOREM_ROOM(f) + f->nblocks + 16 + (DEPTH_BALL_STATEMENTS + 1) * v->nasked;
     v->cert->hypotheses = pare_alloc(v->keep, v->room, sizeof *v->cert->hypotheses);
     v->cert->statements = pare_alloc(v->keep, v->room, sizeof *v->cert->statements);
     const bool there = v->cert->hypotheses && v->cert->statements;
@@ -48,7 +53,11 @@ static pare_status open_lists(view *v, const pare_model *f)
 static pare_status kinds_of(view *v, const pare_model *f, const pare_model *g)
 {
     pare_status st = PARE_OK;
-    for (size_t b = 0; !st && f->nblocks == g->nblocks && b < f->nblocks; b++) {
+    if (f->nblocks != g->nblocks)
+        return suppose(
+            v, PARE_TRUE, NAN,
+            pare_sprintf(v->keep, "%zu layer in the place of %zu", g->nblocks, f->nblocks));
+    for (size_t b = 0; !st && b < f->nblocks; b++) {
         const pare_attn_kind x = f->blocks[b].attn.kind, y = g->blocks[b].attn.kind;
         if (x != y)
             st = suppose(v, PARE_TRUE, NAN,
@@ -138,9 +147,9 @@ static pare_status evidence(view *v, const pare_model *f, const pare_model *g,
     squares s;
     bool stripped;
     pare_status st = measure(&s, &stripped, v, f, g, set);
-    if (!st) st = suppose(v, PARE_UNKNOWN, ratio(s.apart, s.size), PARE_DEPTH_RELATIVE);
+    if (!st) st = suppose(v, PARE_TRUE, ratio(s.apart, s.size), PARE_DEPTH_RELATIVE);
     if (!st && stripped && s.without > UNSEEN * UNSEEN * s.size)
-        st = suppose(v, PARE_UNKNOWN, ratio(s.apart, s.without), PARE_DEPTH_LOST);
+        st = suppose(v, PARE_TRUE, ratio(s.apart, s.without), PARE_DEPTH_LOST);
     return st;
 }
 
@@ -171,13 +180,38 @@ static pare_status next_input(view *v, const pare_inputs *set)
     return PARE_OK;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
-
-static pare_status from_norms(view *v)
+/* A statement that stands there twice is proven once, and then there are too many of them. */
+static bool asked_first(const view *v, size_t i)
 {
-    v->cert->apriori = INFINITY;
-    return suppose(v, PARE_FALSE, NAN, "a priori: a theorem covers nets of this kind");
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(v->asked[k].name, v->asked[i].name) == 0) return false;
+    return true;
 }
+
+/* The balls that the certificate speaks of. */
+static pare_status near_by(view *v, const pare_model *f, const pare_model *g,
+                           const pare_inputs *set, double scale)
+{
+    pare_status st = PARE_OK;
+    for (size_t i = 0; !st && i < v->nasked; i++) {
+        const depth_ball_of b = depth_ball_asked(v->asked[i].name);
+        if (!(b.radius > 0) || !asked_first(v, i)) continue;
+        const char *why = NULL;
+        size_t n = 0;
+        pare_ub apriori;
+        pare_statement *const to = v->cert->statements + v->cert->nstatements;
+        PARE_ASSERT(v->cert->nstatements + DEPTH_BALL_STATEMENTS <= v->room);
+        st = theorems_near(&apriori, f, g, set, b.radius, v->exec, v->err);
+        if (!st)
+            st = depth_ball(to, &n, &why, v->keep, f, g, set, b, v->cert->domain, scale, apriori,
+                            v->exec, v->err);
+        v->cert->nstatements += n;
+        if (!st && why) st = suppose(v, PARE_FALSE, NAN, pare_sprintf(v->keep, "balls: %s", why));
+    }
+    return st;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static pare_status fill(view *v, const pare_cert *claimed, const pare_model *f, const pare_model *g,
                         const pare_inputs *set, bool next)
@@ -197,8 +231,9 @@ static pare_status fill(view *v, const pare_cert *claimed, const pare_model *f, 
     c->rounding = o.gap.rounding.v;
     rows_and_auc(v, &o);
     st = kinds_of(v, f, g);
-    if (!st) st = from_norms(v);
+    if (!st) st = theorems_say(c, v->keep, f, g, set, v->exec, v->err);
     if (!st) st = evidence(v, f, g, set);
+    if (!st) st = near_by(v, f, g, set, o.gap.scale);
     return !st && next ? next_input(v, set) : st;
 }
 
@@ -206,7 +241,7 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
                          const pare_model *f, const pare_model *g, const pare_inputs *set,
                          const pare_exec *exec, pare_err *err)
 {
-    view v = {again, a, 0, exec, err};
+    view v = {again, a, 0, claimed->statements, claimed->nstatements, exec, err};
     /* `again` may be `claimed` */
     const bool next = pare_new_input_asked(claimed->statements, claimed->nstatements);
     again->nhypotheses = again->nstatements = again->npaper = 0;

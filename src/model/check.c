@@ -196,8 +196,9 @@ static pare_status head_weights(const checker *c, const pare_attn *a, bool rotar
         (st = want(c, "freqs", &a->freqs, 1, a->freqs.cols, rotary ? OPTIONAL : FORBIDDEN)))
         return st;
     if ((st = heads(c, a, rotary))) return st;
-    if (rotary && !queries)
-        return bad(c, "kind %s has no meaning under rotary positions", pare_attn_name(a->kind));
+    if (pare_has(&a->freqs) && !queries)
+        return bad(c, "kind %s has one query for all positions: its keys cannot turn",
+                   pare_attn_name(a->kind));
     if (a->kind == PARE_ATTN_POOL) return want(c, "wo", &a->wo, 0, 0, FORBIDDEN);
     if (!pare_has(&a->wo) && head_columns(a) != a->dout)
         return bad(c, "without wo the heads are the output: %zu columns, must be %zu",

@@ -313,7 +313,7 @@ static pare_status forward(void *out, pare_dtype t, const pare_model *m, const p
 {
     const size_t threads = exec ? (size_t)exec->threads : 1;
     scratch own = {0};
-    pass p = {.m = m, .tokens = in->tokens, .ctx = {&own, exec, err}};
+    pass p = {.m = m, .tokens = in->tokens, .trace = trace, .ctx = {&own, exec, err}};
     chunks all = {.p = &p, .in = in, .out = out, .t = t, .trace = trace};
     pare_status st = pare_input_check(m, in, err);
     if (st) return st;

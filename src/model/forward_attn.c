@@ -1,5 +1,6 @@
 /* The attention branch: softmax heads, and the kinds that may stand in their place. */
 #include "forward_parts.h"
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@ typedef struct head_job {
     const pare_attn *a;
     const head_rows *h;
     const pare_exec *inner; /* threads within one head; NULL when heads are spread over threads */
+    bool same;              /* all rows ask the same */
     atomic_int st;
 } head_job;
 
@@ -24,28 +26,68 @@ static pare_mat32 view32(const rows *r, size_t row, size_t n, size_t col, size_t
     return (pare_mat32){n, d, r->d, (float *)r->v + row * r->d + col};
 }
 
+static void tell(const pass *p, const pare_attn *a, size_t head, const pare_poly_report *r)
+{
+    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+    size_t block = 0;
+    if (!p->trace || !p->trace->poly) return;
+    while (&p->m->blocks[block].attn != a) block++;
+    pthread_mutex_lock(&one_at_a_time);
+    p->trace->poly(p->trace->self, block, head, r);
+    pthread_mutex_unlock(&one_at_a_time);
+}
+
+/* Polynomials refuse numbers that are none; the exact kernel carries them on, as it does for every
+ * other kind. */
+static pare_status head_f32(const head_job *w, size_t head, pare_mat32 *y, const pare_mat32 *q,
+                            const pare_mat32 *k, const pare_mat32 *v)
+{
+    const pare_pattern *const pattern = &w->p->m->pattern;
+    const double scale = w->a->heads[head].scale;
+    if (w->a->kind == PARE_ATTN_POLY) {
+        const pare_poly_opts o = {.tolerance = w->a->tolerance, .degree = -1};
+        pare_poly_report report;
+        const pare_status st =
+            pare_poly_f32(y, &report, q, k, v, scale, pattern, w->p->graph, &o, w->inner, NULL);
+        if (!st) tell(w->p, w->a, head, &report);
+        if (st != PARE_ERR_NONFINITE) return st;
+    }
+    return (w->same ? pare_attend_same_f32 : pare_attend_f32)(y, q, k, v, (float)scale, pattern,
+                                                              w->p->graph, w->inner, NULL);
+}
+
 static void one_head(void *self, size_t unit)
 {
     head_job *const w = self;
-    const pare_head *const h = &w->a->heads[unit % w->a->nheads];
+    const size_t head = unit % w->a->nheads;
+    const pare_head *const h = &w->a->heads[head];
     const head_rows *const r = w->h;
     const size_t n = w->p->tokens, row = unit / w->a->nheads * n;
-    const pare_pattern *const pattern = &w->p->m->pattern;
     pare_status st;
     if (r->y.t == PARE_F64) {
         pare_mat y = view64(&r->y, row, n, h->o, h->dv);
         const pare_mat q = view64(&r->q, row, n, h->q, h->dk);
         const pare_mat k = view64(&r->k, row, n, h->k, h->dk);
         const pare_mat v = view64(&r->v, row, n, h->v, h->dv);
-        st = pare_attend_f64(&y, &q, &k, &v, h->scale, pattern, w->p->graph, w->inner, NULL);
+        st = pare_attend_f64(&y, &q, &k, &v, h->scale, &w->p->m->pattern, w->p->graph, w->inner,
+                             NULL);
     } else {
         pare_mat32 y = view32(&r->y, row, n, h->o, h->dv);
         const pare_mat32 q = view32(&r->q, row, n, h->q, h->dk);
         const pare_mat32 k = view32(&r->k, row, n, h->k, h->dk);
         const pare_mat32 v = view32(&r->v, row, n, h->v, h->dv);
-        st = pare_attend_f32(&y, &q, &k, &v, (float)h->scale, pattern, w->p->graph, w->inner, NULL);
+        st = head_f32(w, head, &y, &q, &k, &v);
     }
     if (st) atomic_store(&w->st, (int)st);
+}
+
+/* Positions that turn queries make them differ again. */
+static bool one_query(const pare_attn *a)
+{
+    if (pare_has(&a->wq) && a->kind != PARE_ATTN_MEANQ) return false;
+    for (size_t h = 0; h < a->nheads; h++)
+        if (a->heads[h].planes) return false;
+    return true;
 }
 
 /* Many (sequence, head) pairs are spread over the threads; few share them within; a little work is
@@ -57,7 +99,7 @@ pare_status attention_attend(const pass *p, head_rows *h, const pare_attn *a)
     const double work = (double)h->q.n * (double)p->tokens * (double)(h->q.d + h->y.d);
     const pare_exec *const exec = work < SMALL ? NULL : p->ctx.exec;
     const bool spread = units >= 8;
-    head_job w = {p, a, h, spread ? NULL : exec, PARE_OK};
+    head_job w = {p, a, h, spread ? NULL : exec, one_query(a), PARE_OK};
     pare_parallel(spread ? exec : NULL, units, one_head, &w);
     return atomic_load(&w.st) ? pare_no_memory(p->ctx.err) : PARE_OK;
 }
@@ -149,7 +191,7 @@ typedef struct mean_ctx {
     const rows *x;
 } mean_ctx;
 
-/* Row i of U x: the plain mean of what i sees, 0 when it sees nothing. */
+/* Row i of U x in f64: the plain mean of what i sees, 0 when it sees nothing. */
 static void mean_visible(const void *ctx, size_t i, double *v)
 {
     const mean_ctx *const c = ctx;
@@ -157,10 +199,8 @@ static void mean_visible(const void *ctx, size_t i, double *v)
     const pare_keys keys = pare_visible(&c->p->m->pattern, c->p->graph, c->p->tokens, i - first);
     memset(v, 0, d * sizeof *v);
     for (size_t j = 0; j < keys.count; j++) {
-        const size_t at = (first + pare_key(&keys, j)) * d;
-        for (size_t e = 0; e < d; e++)
-            v[e] += c->x->t == PARE_F64 ? ((const double *)c->x->v)[at + e]
-                                        : (double)((const float *)c->x->v)[at + e];
+        const double *const x = (const double *)c->x->v + (first + pare_key(&keys, j)) * d;
+        for (size_t e = 0; e < d; e++) v[e] += x[e];
     }
     for (size_t e = 0; keys.count && e < d; e++) v[e] /= (double)keys.count;
 }
@@ -184,17 +224,47 @@ static void mean_running(const pass *p, rows *y, const rows *x, double *sum, dou
     }
 }
 
-static pare_status average(const pass *p, rows *y, const rows *x)
+static pare_status average_f64(const pass *p, rows *y, const rows *x)
 {
     const mean_ctx c = {p, x};
     const pare_pattern_kind k = p->m->pattern.kind;
-    const pare_status st = rows_new(y, &p->ctx, x->t, x->n, x->d);
-    if (st) return st;
     if (k != PARE_FULL && k != PARE_CAUSAL) return rows_map(y, x, mean_visible, &c, &p->ctx);
     double *const buf = scratch_get(p->ctx.scratch, 2 * x->d, sizeof *buf);
     if (!buf) return pare_no_memory(p->ctx.err);
     mean_running(p, y, x, buf, buf + x->d);
     return PARE_OK;
+}
+
+typedef struct mean_job {
+    const pass *p;
+    const rows *x;
+    rows *y;
+    const pare_exec *inner; /* threads within one sequence */
+    atomic_int st;
+} mean_job;
+
+static void mean_sequence(void *self, size_t s)
+{
+    mean_job *const w = self;
+    const size_t n = w->p->tokens;
+    pare_mat32 y = view32(w->y, s * n, n, 0, w->y->d);
+    const pare_mat32 x = view32(w->x, s * n, n, 0, w->x->d);
+    const pare_status st =
+        pare_mean_f32(&y, &x, NULL, &w->p->m->pattern, w->p->graph, w->inner, NULL);
+    if (st) atomic_store(&w->st, (int)st);
+}
+
+/* y = U x, the sequences shared out, or the rows of a few. */
+static pare_status average(const pass *p, rows *y, const rows *x)
+{
+    const pare_status st = rows_new(y, &p->ctx, x->t, x->n, x->d);
+    if (st) return st;
+    if (x->t == PARE_F64) return average_f64(p, y, x);
+    const size_t sequences = x->n / p->tokens;
+    const bool spread = sequences >= 8;
+    mean_job w = {p, x, y, spread ? NULL : p->ctx.exec, PARE_OK};
+    pare_parallel(spread ? p->ctx.exec : NULL, sequences, mean_sequence, &w);
+    return atomic_load(&w.st) ? pare_no_memory(p->ctx.err) : PARE_OK;
 }
 
 static void bias_row(const void *ctx, size_t i, double *v)
@@ -262,15 +332,16 @@ static pare_status affmix(const pass *p, rows *y, const rows *z, const pare_attn
     return add_product(p, y, &mean, &a->mix);
 }
 
-typedef struct join_ctx {
-    const rows *left, *right;
-} join_ctx;
-
-static void join_row(const void *ctx, size_t i, double *v)
+/* Rows of a and of b side by side. */
+static void side_by_side(rows *y, const rows *a, const rows *b)
 {
-    const join_ctx *const c = ctx;
-    rows_load(v, c->left, i);
-    rows_load(v + c->left->d, c->right, i);
+    const size_t size = pare_dtype_size(y->t), na = a->d * size, nb = b->d * size;
+    char *to = y->v;
+    const char *left = a->v, *right = b->v;
+    for (size_t i = 0; i < y->n; i++, to += na + nb, left += na, right += nb) {
+        memcpy(to, left, na);
+        memcpy(to + na, right, nb);
+    }
 }
 
 static pare_status pool(const pass *p, rows *y, const rows *z, const pare_attn *a)
@@ -280,8 +351,7 @@ static pare_status pool(const pass *p, rows *y, const rows *z, const pare_attn *
     if ((st = pooled(p, &heads, z, a)) ||
         (st = rows_new(&both, &p->ctx, z->t, z->n, z->d + heads.d)))
         return st;
-    const join_ctx c = {z, &heads};
-    if ((st = rows_map(&both, &both, join_row, &c, &p->ctx))) return st;
+    side_by_side(&both, z, &heads);
     return rows_dense(y, &both, &a->matrix, &a->bo, &p->ctx);
 }
 
@@ -299,7 +369,7 @@ pare_status attention_branch(const pass *p, rows *y, const rows *z, const pare_a
 {
     switch (a->kind) {
     case PARE_ATTN_EXACT:
-    case PARE_ATTN_POLY: /* exact is within any tolerance */
+    case PARE_ATTN_POLY:
     case PARE_ATTN_CONSTQ:
     case PARE_ATTN_MEANQ:
         return softmax_heads(p, y, z, a);

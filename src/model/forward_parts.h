@@ -11,6 +11,7 @@ typedef struct pass {
     size_t first;            /* row of the batch at hand where the rows of a step begin */
     const pare_graph *graph; /* completed; NULL unless the pattern is a graph */
     const angles *angles;    /* rotary positions */
+    const pare_trace *trace; /* or NULL */
     rows_ctx ctx;
 } pass;
 

@@ -104,9 +104,10 @@ static pare_status with_data(pare_probe *p, const pare_model *m, const pare_data
     pare_status st = probe_stream(p, m, &in, exec, err);
     if (!st) st = probe_outputs(p, m, data, &in, exec, err);
     if (!st && !p->metric) st = probe_untold(p, err, "accuracy: the data has no labels that count");
-    if (!st) st = survey(p, m, &in, o, exec, err);
-    if (!st) st = probe_theorems(p, m, err);
-    return st ? st : cuts(p, m, data, &in, o, exec, err);
+    if (!st && o->part != PARE_PROBE_DEPTH) st = survey(p, m, &in, o, exec, err);
+    if (!st && o->part != PARE_PROBE_DEPTH) st = probe_theorems(p, m, err);
+    if (!st && o->part != PARE_PROBE_DEPTH) st = cuts(p, m, data, &in, o, exec, err);
+    return st || o->part == PARE_PROBE_WIDTH ? st : probe_depth(p, m, data, &in, o, exec, err);
 }
 
 static pare_status open_probe(pare_probe **out, pare_err *err)
@@ -138,8 +139,8 @@ pare_status pare_probe_model(pare_probe **out, const pare_model *m, const pare_d
         st = with_data(*out, m, data, o, exec, err);
     else if (!st)
         st = probe_untold(*out, err,
-                          "the stream, the theorems, what cuts would cost: these depend on data "
-                          "(--data)");
+                          "the stream, the theorems, attention, what cuts would cost: these "
+                          "depend on data (--data)");
     if (!st) return PARE_OK;
     pare_probe_free(*out);
     *out = NULL;

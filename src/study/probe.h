@@ -31,6 +31,16 @@ PARE_MUST_USE pare_status probe_cuts(pare_probe *p, const pare_model *m, const p
 PARE_MUST_USE pare_status probe_outputs(pare_probe *p, const pare_model *m,
                                         const pare_dataset *data, const pare_inputs *in,
                                         const pare_exec *exec, pare_err *err);
+/* What a model is worth on the inputs: nan without labels (probe_cuts.c). */
+PARE_MUST_USE pare_status probe_metric(double *out, const pare_model *m, const pare_dataset *data,
+                                       const pare_inputs *in, const pare_exec *exec, pare_err *err);
+/* Attention and what may stand in its place (probe_depth.c, probe_verdict.c). */
+PARE_MUST_USE pare_status probe_depth(pare_probe *p, const pare_model *m, const pare_dataset *data,
+                                      const pare_inputs *in, const pare_probe_opts *o,
+                                      const pare_exec *exec, pare_err *err);
+PARE_MUST_USE pare_status probe_verdict(pare_probe *p, const pare_model *m, pare_err *err);
+bool probe_depth_json(cJSON *to, const pare_probe *p);   /* probe_depth_json.c */
+bool probe_number(cJSON *to, const char *key, double v); /* nan: null */
 /* One more sentence about what is not known; said once. */
 PARE_MUST_USE pare_status probe_untold(pare_probe *p, pare_err *err, const char *fmt, ...)
     PARE_PRINTF(3, 4);

@@ -83,6 +83,18 @@ pare_status probe_outputs(pare_probe *p, const pare_model *m, const pare_dataset
     return st;
 }
 
+pare_status probe_metric(double *out, const pare_model *m, const pare_dataset *data,
+                         const pare_inputs *in, const pare_exec *exec, pare_err *err)
+{
+    answers y = {0};
+    const char *name;
+    pare_arena *const a = pare_arena_new();
+    pare_status st = a ? answer(&y, a, m, in, exec, err) : pare_no_memory(err);
+    if (!st) st = mark(out, &name, a, &y, m, data, in, err);
+    pare_arena_free(a);
+    return st;
+}
+
 /* ---- one cut -------------------------------------------------------------------------------- */
 
 typedef struct trial {

@@ -2,7 +2,7 @@
 #include "probe.h"
 #include <math.h>
 
-static bool number(cJSON *to, const char *key, double v)
+bool probe_number(cJSON *to, const char *key, double v)
 {
     return isnan(v) ? pare_json_add_null(to, key) : pare_json_add_number(to, key, v);
 }
@@ -18,8 +18,8 @@ static bool numbers(cJSON *to, const char *key, const double *v, size_t n)
 static bool norms(cJSON *to, const char *key, const pare_norms *n)
 {
     cJSON *const o = pare_json_add_object(to, key);
-    return o && pare_json_add_size(o, "n", n->n) && number(o, "mean", n->mean) &&
-           number(o, "std", n->std) && number(o, "sup", n->sup);
+    return o && pare_json_add_size(o, "n", n->n) && probe_number(o, "mean", n->mean) &&
+           probe_number(o, "std", n->std) && probe_number(o, "sup", n->sup);
 }
 
 static bool index_or_null(cJSON *to, const char *key, size_t i)
@@ -36,10 +36,10 @@ static bool spectra(cJSON *to, const pare_probe *p)
         cJSON *const o = pare_json_add_object(list, NULL);
         ok = o && pare_json_add_string(o, "name", s->name) && index_or_null(o, "block", s->block) &&
              index_or_null(o, "head", s->head) && pare_json_add_size(o, "rows", s->rows) &&
-             pare_json_add_size(o, "cols", s->cols) && number(o, "norm", s->s_est[0]) &&
+             pare_json_add_size(o, "cols", s->cols) && probe_number(o, "norm", s->s_est[0]) &&
              pare_json_add_size(o, "rank", s->rank_est) &&
-             number(o, "effective_rank", s->effective_est) &&
-             number(o, "stable_rank", s->stable_est) &&
+             probe_number(o, "effective_rank", s->effective_est) &&
+             probe_number(o, "stable_rank", s->stable_est) &&
              numbers(o, "singular_values", s->s_est, s->n);
     }
     return ok && norms(to, "operator_norms", &p->operators);
@@ -56,9 +56,9 @@ static bool streams(cJSON *to, const pare_probe *p)
              pare_json_add_size(o, "width", s->width) && pare_json_add_size(o, "rows", s->rows) &&
              pare_json_add_size(o, "rank", s->rank_est) &&
              pare_json_add_size(o, "affine_rank", s->affine_est) &&
-             number(o, "effective_rank", s->effective_est) && number(o, "norm_mean", s->mean) &&
-             number(o, "norm_std", s->std) && number(o, "norm_sup", s->sup) &&
-             numbers(o, "axes", s->s_est, s->width);
+             probe_number(o, "effective_rank", s->effective_est) &&
+             probe_number(o, "norm_mean", s->mean) && probe_number(o, "norm_std", s->std) &&
+             probe_number(o, "norm_sup", s->sup) && numbers(o, "axes", s->s_est, s->width);
     }
     return ok && norms(to, "vector_norms", &p->vectors);
 }
@@ -72,7 +72,7 @@ static bool survey_points(cJSON *to, const pare_survey *s)
     for (size_t i = 0; ok && i < s->npoints; i++) {
         cJSON *const o = pare_json_add_object(list, NULL);
         ok = o && pare_json_add_string(o, "place", s->points[i].name) &&
-             number(o, "residual", s->points[i].residual_est);
+             probe_number(o, "residual", s->points[i].residual_est);
     }
     return ok;
 }
@@ -85,10 +85,12 @@ static bool survey_layer(cJSON *o, const pare_survey_layer *l)
            pare_json_add_size(o, "rows", l->rows) && pare_json_add_size(o, "pairs", l->pairs) &&
            pare_json_add_size(o, "qk_dim", l->qk_dim) &&
            pare_json_add_size(o, "jl_dim", l->jl_dim) && pare_json_add_size(o, "units", l->units) &&
-           pare_json_add_size(o, "rank", l->rank) && number(o, "leverage", l->leverage_est) &&
-           number(o, "draws", l->draws) && pare_json_add_size(o, "clusters", l->clusters) &&
-           number(o, "radius", l->radius_est) && number(o, "separation", l->separation_est) &&
-           number(o, "least_centre", l->least_est) && number(o, "largest_centre", l->most_est);
+           pare_json_add_size(o, "rank", l->rank) && probe_number(o, "leverage", l->leverage_est) &&
+           probe_number(o, "draws", l->draws) && pare_json_add_size(o, "clusters", l->clusters) &&
+           probe_number(o, "radius", l->radius_est) &&
+           probe_number(o, "separation", l->separation_est) &&
+           probe_number(o, "least_centre", l->least_est) &&
+           probe_number(o, "largest_centre", l->most_est);
 }
 
 static bool survey_heads(cJSON *to, const pare_survey *s)
@@ -110,8 +112,8 @@ static bool survey(cJSON *to, const pare_probe *p)
     const pare_survey *const s = &p->survey;
     if (!p->has_survey) return pare_json_add_null(to, "survey");
     cJSON *const o = pare_json_add_object(to, "survey");
-    bool ok = o && pare_json_add_size(o, "dim", s->dim) && number(o, "eps", s->eps) &&
-              number(o, "delta", s->delta) && survey_points(o, s);
+    bool ok = o && pare_json_add_size(o, "dim", s->dim) && probe_number(o, "eps", s->eps) &&
+              probe_number(o, "delta", s->delta) && survey_points(o, s);
     cJSON *const list = ok ? pare_json_add_array(o, "layers") : NULL;
     ok = list != NULL;
     for (size_t i = 0; ok && i < s->nlayers; i++)
@@ -138,8 +140,8 @@ static bool findings(cJSON *to, const pare_probe *p)
              pare_json_add_string(o, "method", f->method) &&
              pare_json_add_string(o, "hypothesis", f->what) &&
              pare_json_add_string(o, "where", f->where) && truth(o, "holds", f->holds) &&
-             number(o, "value", f->value) && number(o, "limit", f->limit) &&
-             number(o, "factor", f->factor);
+             probe_number(o, "value", f->value) && probe_number(o, "limit", f->limit) &&
+             probe_number(o, "factor", f->factor);
     }
     return ok;
 }
@@ -153,8 +155,8 @@ static bool cut(cJSON *o, const pare_cut_cost *c)
     return pare_json_add_size(o, "stream", c->stream) && pare_json_add_size(o, "qk", c->qk) &&
            pare_json_add_size(o, "ffn", c->ffn) &&
            pare_json_add_size(o, "parameters", (size_t)c->parameters) &&
-           number(o, "largest", c->largest) && number(o, "rms", c->rms) &&
-           number(o, "metric", c->metric);
+           probe_number(o, "largest", c->largest) && probe_number(o, "rms", c->rms) &&
+           probe_number(o, "metric", c->metric);
 }
 
 static bool cuts(cJSON *to, const pare_probe *p)
@@ -163,7 +165,7 @@ static bool cuts(cJSON *to, const pare_probe *p)
     bool ok =
         m &&
         (p->metric ? pare_json_add_string(m, "name", p->metric) : pare_json_add_null(m, "name")) &&
-        number(m, "before", p->metric_before);
+        probe_number(m, "before", p->metric_before);
     cJSON *const list = ok ? pare_json_add_array(to, "cuts") : NULL;
     ok = list != NULL;
     for (size_t i = 0; ok && i < p->ncuts; i++)
@@ -186,8 +188,8 @@ pare_status pare_probe_json(cJSON **out, const pare_probe *p, pare_err *err)
     const bool ok = o && pare_json_add_size(o, "parameters", (size_t)p->parameters) &&
                     spectra(o, p) && pare_json_add_size(o, "inputs", p->inputs) &&
                     pare_json_add_size(o, "tokens", p->tokens) && streams(o, p) && survey(o, p) &&
-                    findings(o, p) && number(o, "largest_output", p->output) && cuts(o, p) &&
-                    untold(o, p);
+                    findings(o, p) && probe_number(o, "largest_output", p->output) && cuts(o, p) &&
+                    probe_depth_json(o, p) && untold(o, p);
     if (!ok) cJSON_Delete(o);
     *out = ok ? o : NULL;
     return ok ? PARE_OK : pare_no_memory(err);

@@ -62,7 +62,7 @@ static void hear(void *self, pare_tap tap, size_t block, pare_dtype dtype, const
 static pare_status listen(listener *l, const pare_model *m, const pare_input *in,
                           const pare_exec *exec, pare_err *err)
 {
-    const pare_trace trace = {hear, l};
+    const pare_trace trace = {.fn = hear, .self = l};
     pare_arena *const a = pare_arena_new();
     size_t count = 0;
     double *const y = a && pare_mul(&count, pare_output_rows(m, in), pare_model_outputs(m))

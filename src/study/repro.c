@@ -18,7 +18,11 @@ void pare_repro_free(pare_repro *r)
 static const char *figure(char buf[64], double v, double std, int digits)
 {
     if (isnan(v)) return "-";
-    if (v == floor(v) && fabs(v) >= 2 && isnan(std))
+    if (digits < 0 && isnan(std))
+        snprintf(buf, 64, "%.*g", -digits, v);
+    else if (digits < 0)
+        snprintf(buf, 64, "%.*g +- %.2g", -digits, v, std);
+    else if (v == floor(v) && fabs(v) >= 2 && isnan(std))
         snprintf(buf, 64, "%.0f", v);
     else if (isnan(std))
         snprintf(buf, 64, "%.*f", digits, v);
@@ -27,13 +31,21 @@ static const char *figure(char buf[64], double v, double std, int digits)
     return buf;
 }
 
+static int longest(const pare_repro_table *t)
+{
+    size_t most = 32;
+    for (size_t i = 0; i < t->nrows; i++)
+        if (strlen(t->rows[i].what) > most) most = strlen(t->rows[i].what);
+    return (int)most;
+}
+
 static void put_row(FILE *to, const pare_repro_table *t, const pare_repro_row *row, bool first)
 {
     char a[64], b[64], runs[32] = "", size[32] = "";
     if (row->runs) snprintf(runs, sizeof runs, "%zu", row->runs);
     if (row->parameters) snprintf(size, sizeof size, "%zu", row->parameters);
-    fprintf(to, "  %-12s %-32s %16s %18s %5s %8s  %s%s%s\n", first ? row->data : "", row->what,
-            figure(a, row->published, row->published_std, t->digits - (t->digits > 3)),
+    fprintf(to, "  %-12s %-*s %16s %18s %5s %8s  %s%s%s\n", first ? row->data : "", longest(t),
+            row->what, figure(a, row->published, row->published_std, t->digits - (t->digits > 3)),
             figure(b, row->ours, row->runs > 1 ? row->ours_std : NAN, t->digits), runs, size,
             pare_verdict_names[row->verdict], *row->note ? ": " : "", row->note);
 }
@@ -52,7 +64,8 @@ static void put_sources(FILE *to, const pare_repro_table *t)
 static void put_table(FILE *to, const pare_repro_table *t)
 {
     fprintf(to, "%s: %s\n", t->name, t->about);
-    fprintf(to, "  %-12s %-32s %16s %18s %5s %8s\n", "", "", "published", "ours", "runs", "size");
+    fprintf(to, "  %-12s %-*s %16s %18s %5s %8s\n", "", longest(t), "", "published", "ours", "runs",
+            "size");
     for (size_t i = 0; i < t->nrows; i++)
         put_row(to, t, &t->rows[i], i == 0 || strcmp(t->rows[i - 1].data, t->rows[i].data) != 0);
     put_sources(to, t);
@@ -155,6 +168,24 @@ static bool json_figure(cJSON *to, const pare_repro *r)
     return ok;
 }
 
+static bool json_curves(cJSON *to, const pare_repro *r)
+{
+    cJSON *const list = r->ncurves ? pare_json_add_array(to, "curves") : NULL;
+    bool ok = list || r->ncurves == 0;
+    for (size_t i = 0; ok && i < r->ncurves; i++) {
+        const pare_repro_curve *const c = &r->curves[i];
+        cJSON *const o = pare_json_add_object(list, NULL);
+        ok = o && pare_json_add_string(o, "table", c->table) &&
+             pare_json_add_string(o, "data", c->data) && pare_json_add_string(o, "what", c->what);
+        cJSON *const x = ok ? pare_json_add_array(o, "x") : NULL;
+        cJSON *const y = x ? pare_json_add_array(o, "y") : NULL;
+        ok = y != NULL;
+        for (size_t k = 0; ok && k < c->n; k++)
+            ok = number(x, NULL, c->x[k]) && number(y, NULL, c->y[k]);
+    }
+    return ok;
+}
+
 static bool json_notes(cJSON *to, const pare_repro *r)
 {
     cJSON *const list = pare_json_add_array(to, "notes");
@@ -170,7 +201,7 @@ pare_status pare_repro_json(cJSON **out, const pare_repro *r, pare_err *err)
                     pare_json_add_string(o, "folder", r->folder) &&
                     pare_json_add_bool(o, "full", r->full) &&
                     pare_json_add_u64(o, "seed", r->seed) && json_tables(o, r) &&
-                    json_figure(o, r) && json_notes(o, r);
+                    json_figure(o, r) && json_curves(o, r) && json_notes(o, r);
     if (!ok) cJSON_Delete(o);
     *out = ok ? o : NULL;
     return ok ? PARE_OK : pare_no_memory(err);

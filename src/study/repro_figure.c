@@ -174,8 +174,11 @@ static pare_status write_one(const pare_repro *r, const char *name,
 
 pare_status pare_repro_write(const pare_repro *r, pare_err *err)
 {
-    pare_status st = write_one(r, "figure.csv", write_csv, err);
-    if (!st) st = write_one(r, "figure.svg", write_svg, err);
+    pare_status st = PARE_OK;
+    if (r->figure) st = write_one(r, "figure.csv", write_csv, err);
+    if (!st && r->figure) st = write_one(r, "figure.svg", write_svg, err);
+    if (!st && r->ncurves) st = write_one(r, "curves.csv", curves_csv, err);
+    if (!st && r->ncurves) st = write_one(r, "curves.svg", curves_svg, err);
     if (!st) st = write_one(r, "tables.json", write_json, err);
     if (!st) st = write_one(r, "tables.txt", write_text, err);
     return st;

@@ -1,5 +1,6 @@
 /* Tables 1, 3 and 4 and the histograms of figure 1: the published figures beside ours. */
 #include "repro_width.h"
+#include "repro.h"
 #include <math.h>
 #include <string.h>
 
@@ -28,32 +29,10 @@ static const double statistics[GRAPHS][5] = {
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 typedef struct bench { /* what a table is made on */
-    pare_repro *r;
+    sheet s;
     const graph_set *set;
     run_group (*group)[GROUPS];
-    pare_err *err;
-    pare_status st;
-    pare_repro_table *t;
-    size_t room;
 } bench;
-
-static void open_table(bench *b, const char *name, const char *about, int digits, size_t room)
-{
-    if (b->st) return;
-    b->t = &b->r->tables[b->r->ntables++];
-    *b->t = (pare_repro_table){.name = name, .about = about, .digits = digits};
-    b->t->rows = pare_alloc(b->r->arena, room, sizeof *b->t->rows);
-    b->room = room;
-    if (!b->t->rows) b->st = pare_no_memory(b->err);
-}
-
-static void put(bench *b, pare_repro_row row)
-{
-    if (!b->st && (!row.what || !row.note || !row.from)) b->st = pare_no_memory(b->err);
-    if (b->st) return;
-    PARE_ASSERT(b->t->nrows < b->room);
-    b->t->rows[b->t->nrows++] = row;
-}
 
 static pare_repro_row blank(graph_id id, const char *what, printed p)
 {
@@ -70,7 +49,7 @@ static pare_repro_row blank(graph_id id, const char *what, printed p)
 
 static char *no_file(bench *b, graph_id id)
 {
-    return b->st ? NULL : pare_sprintf(b->r->arena, "no file (--data %s.npz)", graph_stems[id]);
+    return b->s.st ? NULL : pare_sprintf(b->s.r->arena, "no file (--data %s.npz)", graph_stems[id]);
 }
 
 /* ---- many runs --------------------------------------------------------------------------------
@@ -113,9 +92,9 @@ static char *files_of(bench *b, const run_group *g)
 {
     char dim[24] = "";
     if (g->role == RUN_CUT) snprintf(dim, sizeof dim, "%zu", g->dim);
-    return b->st ? NULL
-                 : pare_sprintf(b->r->arena, "%s/runs/%s-%s%s-*.json", b->r->folder,
-                                graph_stems[g->g->id], role_names[g->role], dim);
+    return b->s.st ? NULL
+                   : pare_sprintf(b->s.r->arena, "%s/runs/%s-%s%s-*.json", b->s.r->folder,
+                                  graph_stems[g->g->id], role_names[g->role], dim);
 }
 
 static pare_verdict judge(double ours, printed p, double near)
@@ -129,9 +108,9 @@ static pare_verdict judge(double ours, printed p, double near)
 static const char *note_of(bench *b, const run_group *g, bool board)
 {
     const size_t lost = diverged(g);
-    if (b->st) return NULL;
+    if (b->s.st) return NULL;
     if (lost == 0) return board && g->g->generated ? "a board of ours" : "";
-    return pare_sprintf(b->r->arena, "%zu of %zu runs diverged%s", lost, g->n,
+    return pare_sprintf(b->s.r->arena, "%zu of %zu runs diverged%s", lost, g->n,
                         board && g->g->generated ? "; a board of ours" : "");
 }
 
@@ -140,10 +119,10 @@ static void put_runs(bench *b, graph_id id, const run_group *g, const char *what
                      size_t offset, bool largest, double near)
 {
     pare_repro_row row = blank(id, what, p);
-    if (b->st) return;
+    if (b->s.st) return;
     if (g->n == 0) {
         row.note = no_file(b, id);
-        put(b, row);
+        sheet_put(&b->s, row);
         return;
     }
     const pare_norms s = spread(g, offset);
@@ -154,7 +133,7 @@ static void put_runs(bench *b, graph_id id, const run_group *g, const char *what
     row.verdict = judge(row.ours, p, near);
     row.note = note_of(b, g, true);
     row.from = files_of(b, g);
-    put(b, row);
+    sheet_put(&b->s, row);
 }
 
 /* ---- Table 1 --------------------------------------------------------------------------------- */
@@ -163,8 +142,8 @@ static void put_runs(bench *b, graph_id id, const run_group *g, const char *what
 
 static void table_1(bench *b)
 {
-    open_table(
-        b, "Table 1",
+    sheet_open(
+        &b->s, "Table 1",
         "norms of trained models, D = 64: operator norms of Wq, Wk, Wv, W1, W2; norms of the "
         "rows that enter a layer (mean and standard deviation over the runs of their means)",
         2, 4 * GRAPHS);
@@ -194,8 +173,8 @@ static void table_3(bench *b)
 {
     static const char *const column[] = {"nodes", "edges", "features", "classes",
                                          "homophily (class-insensitive)"};
-    open_table(
-        b, "Table 3",
+    sheet_open(
+        &b->s, "Table 3",
         "the graphs: edges in both directions; homophily as Lim et al., classes weighed alike", 4,
         6 * GRAPHS);
     for (int k = 0; k < GRAPHS; k++) {
@@ -207,7 +186,7 @@ static void table_3(bench *b)
             pare_repro_row row = blank((graph_id)k, column[i], p);
             if (!g->path) {
                 row.note = no_file(b, (graph_id)k);
-                put(b, row);
+                sheet_put(&b->s, row);
                 continue;
             }
             const char *const why = why_not(g, i);
@@ -218,13 +197,13 @@ static void table_3(bench *b)
             row.note = row.verdict == PARE_MISPRINT ? why
                        : g->generated && i != 2     ? "a board of ours"
                                                     : "";
-            put(b, row);
+            sheet_put(&b->s, row);
         }
         pare_repro_row row = blank((graph_id)k, "edges within a class", (printed){NAN, NAN});
         row.ours = g->same;
         row.verdict = PARE_ADDED;
         row.from = g->path ? g->path : "";
-        if (g->path) put(b, row);
+        if (g->path) sheet_put(&b->s, row);
     }
 }
 
@@ -234,7 +213,7 @@ static void put_published(bench *b, graph_id id, const char *what, printed p)
 {
     pare_repro_row row = blank(id, what, p);
     row.note = "published, not reproduced";
-    put(b, row);
+    sheet_put(&b->s, row);
 }
 
 static void put_cuts(bench *b, graph_id id)
@@ -255,8 +234,8 @@ static void put_cuts(bench *b, graph_id id)
 
 static void table_4(bench *b)
 {
-    open_table(
-        b, "Table 4",
+    sheet_open(
+        &b->s, "Table 4",
         "AUC (Minesweeper, Tolokers) or accuracy (Photo) on the test nodes, at the epoch that "
         "validation chose",
         4, 12 * GRAPHS);
@@ -279,16 +258,16 @@ static void table_4(bench *b)
 
 static void put_series(bench *b, const run_group *g, const char *what, printed p)
 {
-    if (b->st || g->n == 0) return;
-    pare_repro_series *const s = &b->r->series[b->r->nseries++];
+    if (b->s.st || g->n == 0) return;
+    pare_repro_series *const s = &b->s.r->series[b->s.r->nseries++];
     *s = (pare_repro_series){.data = graph_names[g->g->id],
                              .what = what,
                              .metric = g->g->classes == 2 ? "AUC" : "accuracy",
                              .from = files_of(b, g),
                              .published = p.value,
-                             .value = pare_alloc(b->r->arena, g->n, sizeof *s->value)};
+                             .value = pare_alloc(b->s.r->arena, g->n, sizeof *s->value)};
     if (!s->value || !s->from) {
-        b->st = pare_no_memory(b->err);
+        b->s.st = pare_no_memory(b->s.err);
         return;
     }
     for (size_t i = 0; i < g->n; i++)
@@ -298,7 +277,7 @@ static void put_series(bench *b, const run_group *g, const char *what, printed p
 pare_status width_tables(pare_repro *r, const graph_set set[GRAPHS],
                          run_group group[GRAPHS][GROUPS], pare_err *err)
 {
-    bench b = {.r = r, .set = set, .group = group, .err = err};
+    bench b = {.s = {.r = r, .err = err}, .set = set, .group = group};
     r->tables = pare_alloc(r->arena, 3, sizeof *r->tables);
     r->series = pare_alloc(r->arena, 2 * GRAPHS, sizeof *r->series);
     if (!r->tables || !r->series) return pare_no_memory(err);
@@ -310,5 +289,5 @@ pare_status width_tables(pare_repro *r, const graph_set set[GRAPHS],
         put_series(&b, &group[k][RUN_LARGE], "large, D = 64", large[k]);
         put_series(&b, &group[k][RUN_SMALL], "small, d = 4", small_mean[k]);
     }
-    return b.st;
+    return b.s.st;
 }

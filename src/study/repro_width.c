@@ -8,10 +8,9 @@
  * How many runs is decided by the graph and by quick or full, never by a clock: the tables are the
  * same on a slow machine. The counts of quick are such that two cores of 2024 need some minutes. */
 #include "repro_width.h"
-#include <errno.h>
+#include "repro.h"
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { GRID_RUNS = 4, RATES = 3, LENGTHS = 4 };
 static const double rates[RATES] = {0.1, 0.01, 0.001};
@@ -23,12 +22,7 @@ static const size_t full_runs[RUN_ROLES] = {5, 5, 20, 100, 0};
 enum { TEACH_EPOCHS = 200, TEACH_QUICK = 100 };
 
 typedef struct study {
-    pare_repro *r;
-    const pare_repro_opts *o;
-    const pare_exec *exec;
-    const pare_ranks *ranks;
-    pare_err *err;
-    const char *runs; /* folder */
+    frame f;
     graph_set set[GRAPHS];
     size_t count[GRAPHS][RUN_ROLES];
     double rate[GRAPHS][RUN_ROLES]; /* chosen by the grid; 0: the recipe's */
@@ -36,39 +30,28 @@ typedef struct study {
     run_group group[GRAPHS][GROUPS];
 } study;
 
-static bool first_rank(const study *s)
-{
-    return pare_ranks_rank(s->ranks) == 0;
-}
-
-/* ---- folders and files ---------------------------------------------------------------------- */
-
-static pare_status make_folder(const char *path, pare_err *err)
-{
-    if (mkdir(path, 0777) == 0 || (errno == EEXIST && pare_is_dir(path))) return PARE_OK;
-    return pare_fail(err, PARE_ERR_IO, "%s: %s", path,
-                     errno == EEXIST ? "is there, and no folder" : strerror(errno));
-}
+/* ---- files ------------------------------------------------------------------------------------
+ */
 
 /* The board of the side and seed; one of an earlier call is the same. */
 static pare_status make_board(study *s, const char **path)
 {
-    pare_repro *const r = s->r;
-    *path = pare_sprintf(r->arena, "%s/minesweeper-%zu-%llu.npz", r->folder, s->o->side,
-                         (unsigned long long)s->o->seed);
-    if (!*path) return pare_no_memory(s->err);
-    if (!first_rank(s) || pare_file_exists(*path)) return PARE_OK;
-    return pare_make_minesweeper(*path, s->o->side, s->o->seed, true, s->err);
+    pare_repro *const r = s->f.r;
+    *path = pare_sprintf(r->arena, "%s/minesweeper-%zu-%llu.npz", r->folder, s->f.o->side,
+                         (unsigned long long)s->f.o->seed);
+    if (!*path) return pare_no_memory(s->f.err);
+    if (!frame_first(&s->f) || pare_file_exists(*path)) return PARE_OK;
+    return pare_make_minesweeper(*path, s->f.o->side, s->f.o->seed, true, s->f.err);
 }
 
 static pare_status read_files(study *s)
 {
-    for (size_t i = 0; i < s->o->ndata; i++) {
+    for (size_t i = 0; i < s->f.o->ndata; i++) {
         graph_set g;
-        const pare_status st = graph_read(&g, s->o->data[i], s->err);
+        const pare_status st = graph_read(&g, s->f.o->data[i], s->f.err);
         if (st) return st;
         if (s->set[g.id].path)
-            return pare_fail(s->err, PARE_ERR_USAGE, "%s and %s are both %s", s->set[g.id].path,
+            return pare_fail(s->f.err, PARE_ERR_USAGE, "%s and %s are both %s", s->set[g.id].path,
                              g.path, graph_names[g.id]);
         s->set[g.id] = g;
     }
@@ -79,9 +62,9 @@ static void count_runs(study *s)
 {
     for (int k = 0; k < GRAPHS; k++)
         for (int role = 0; role < RUN_ROLES; role++) {
-            size_t n = s->o->full ? full_runs[role] : quick_runs[k][role];
-            if (role == RUN_LARGE && s->o->large) n = s->o->large;
-            if (role == RUN_SMALL && s->o->small) n = s->o->small;
+            size_t n = s->f.o->full ? full_runs[role] : quick_runs[k][role];
+            if (role == RUN_LARGE && s->f.o->large) n = s->f.o->large;
+            if (role == RUN_SMALL && s->f.o->small) n = s->f.o->small;
             s->count[k][role] = s->set[k].path ? n : 0;
         }
 }
@@ -91,15 +74,12 @@ static pare_status open_graphs(study *s)
     graph_set *const board = &s->set[GRAPH_MINESWEEPER];
     const char *path = NULL;
     pare_status st = read_files(s);
-    s->runs = st ? NULL : pare_sprintf(s->r->arena, "%s/runs", s->r->folder);
-    if (!st && !s->runs) st = pare_no_memory(s->err);
-    if (!st && first_rank(s)) st = make_folder(s->r->folder, s->err);
-    if (!st && first_rank(s)) st = make_folder(s->runs, s->err);
+    if (!st) st = frame_folders(&s->f);
     if (!st && !board->path) st = make_board(s, &path);
-    st = pare_ranks_agree(s->ranks, st, s->err);
+    st = pare_ranks_agree(s->f.ranks, st, s->f.err);
     if (st) return st;
     if (!board->path) {
-        st = graph_read(board, path, s->err);
+        st = graph_read(board, path, s->f.err);
         board->generated = true;
     }
     count_runs(s);
@@ -110,12 +90,12 @@ static pare_status open_graphs(study *s)
 
 static size_t cap(const study *s, size_t epochs)
 {
-    return s->o->epochs && s->o->epochs < epochs ? s->o->epochs : epochs;
+    return s->f.o->epochs && s->f.o->epochs < epochs ? s->f.o->epochs : epochs;
 }
 
 static run_spec spec_of(const study *s, int graph, int role, size_t number)
 {
-    run_spec p = run_recipe(&s->set[graph], (run_role)role, number, s->o->seed);
+    run_spec p = run_recipe(&s->set[graph], (run_role)role, number, s->f.o->seed);
     if (s->rate[graph][role] > 0) {
         p.lr = s->rate[graph][role];
         p.epochs = s->length[graph][role];
@@ -124,37 +104,21 @@ static run_spec spec_of(const study *s, int graph, int role, size_t number)
     return p;
 }
 
-/* `st`: how the making of the list went. No rank may wait for one that has left. */
 static pare_status do_jobs(study *s, jobs *b, const char *title, pare_status st)
 {
-    st = pare_ranks_agree(s->ranks, st, s->err);
-    if (st) return st;
-    b->folder = s->runs;
     b->title = title;
-    b->again = s->o->again;
     b->run = run_do;
-    b->note = first_rank(s) ? s->o->note : NULL;
-    b->note_self = s->o->self;
-    st = jobs_run(b, s->r->arena, s->exec, s->ranks, s->err);
-    s->r->jobs += b->n;
-    for (size_t i = 0; i < b->n; i++) s->r->found += b->job[i].found;
-    return st;
-}
-
-static pare_status new_jobs(study *s, jobs *b, size_t n)
-{
-    *b = (jobs){.job = pare_alloc(s->r->arena, n ? n : 1, sizeof *b->job)};
-    return b->job ? PARE_OK : pare_no_memory(s->err);
+    return frame_jobs(&s->f, b, st);
 }
 
 /* One group of the list is all runs of a role on a graph. */
 static pare_status read_group(study *s, run_group *g, const job *first, size_t n, const run_spec *p)
 {
     *g = (run_group){.g = p->g, .role = p->role, .dim = p->dim, .n = n, .job = first};
-    g->result = pare_alloc(s->r->arena, n ? n : 1, sizeof *g->result);
-    if (!g->result) return pare_no_memory(s->err);
+    g->result = pare_alloc(s->f.r->arena, n ? n : 1, sizeof *g->result);
+    if (!g->result) return pare_no_memory(s->f.err);
     for (size_t i = 0; i < n; i++) {
-        const pare_status st = run_read(&g->result[i], &first[i], s->err);
+        const pare_status st = run_read(&g->result[i], &first[i], s->f.err);
         if (st) return st;
     }
     return PARE_OK;
@@ -182,7 +146,7 @@ static pare_status choose(study *s, int graph, int role, const job *first)
         double sum = 0;
         for (size_t i = 0; i < n; i++) {
             run_result r;
-            const pare_status st = run_read(&r, &first[at * n + i], s->err);
+            const pare_status st = run_read(&r, &first[at * n + i], s->f.err);
             if (st) return st;
             sum += isnan(r.val) ? 0 : r.val;
         }
@@ -198,10 +162,10 @@ static pare_status list_grid(study *s, jobs *b, int graph, int role)
 {
     for (size_t at = 0; at < RATES * LENGTHS; at++)
         for (size_t i = 0; i < grid_runs(s, graph, role); i++) {
-            run_spec p = run_recipe(&s->set[graph], (run_role)role, i, s->o->seed);
+            run_spec p = run_recipe(&s->set[graph], (run_role)role, i, s->f.o->seed);
             p.lr = rates[at / LENGTHS];
             p.epochs = cap(s, lengths[at % LENGTHS]);
-            const pare_status st = run_job(&b->job[b->n++], s->r->arena, &p, s->err);
+            const pare_status st = run_job(&b->job[b->n++], s->f.r->arena, &p, s->f.err);
             if (st) return st;
         }
     return PARE_OK;
@@ -210,8 +174,9 @@ static pare_status list_grid(study *s, jobs *b, int graph, int role)
 static pare_status grid(study *s)
 {
     jobs b;
-    if (!s->o->full) return PARE_OK;
-    pare_status st = new_jobs(s, &b, (size_t)GRAPHS * RUN_ROLES * GRID_RUNS * RATES * LENGTHS);
+    if (!s->f.o->full) return PARE_OK;
+    pare_status st =
+        frame_new_jobs(&s->f, &b, (size_t)GRAPHS * RUN_ROLES * GRID_RUNS * RATES * LENGTHS);
     for (int k = 0; !st && k < GRAPHS; k++)
         for (int role = 0; !st && role < RUN_ROLES; role++) st = list_grid(s, &b, k, role);
     st = do_jobs(s, &b, "grid", st);
@@ -233,12 +198,12 @@ static pare_status trainings(study *s)
     size_t n = 0;
     for (int k = 0; k < GRAPHS; k++)
         for (int role = 0; role < RUN_ROLES; role++) n += s->count[k][role];
-    pare_status st = new_jobs(s, &b, n);
+    pare_status st = frame_new_jobs(&s->f, &b, n);
     for (int k = 0; !st && k < GRAPHS; k++)
         for (int role = 0; !st && role < RUN_ROLES; role++)
             for (size_t i = 0; !st && i < s->count[k][role]; i++) {
                 const run_spec p = spec_of(s, k, role, i);
-                st = run_job(&b.job[b.n++], s->r->arena, &p, s->err);
+                st = run_job(&b.job[b.n++], s->f.r->arena, &p, s->f.err);
             }
     st = do_jobs(s, &b, "train", st);
     const job *at = b.job;
@@ -257,10 +222,10 @@ static bool cut_of(const study *s, run_spec *out, int graph, size_t i, size_t di
 {
     const run_group *const g = &s->group[graph][RUN_LARGE];
     if (isnan(g->result[i].test)) return false;
-    *out = run_recipe(g->g, RUN_CUT, i, s->o->seed);
+    *out = run_recipe(g->g, RUN_CUT, i, s->f.o->seed);
     out->dim = dim;
-    out->epochs = cap(s, s->o->full ? TEACH_EPOCHS : TEACH_QUICK);
-    out->teacher = pare_sprintf(s->r->arena, "%s.safetensors", g->job[i].stem);
+    out->epochs = cap(s, s->f.o->full ? TEACH_EPOCHS : TEACH_QUICK);
+    out->teacher = pare_sprintf(s->f.r->arena, "%s.safetensors", g->job[i].stem);
     out->teacher_what = g->job[i].what;
     return true;
 }
@@ -271,14 +236,14 @@ static pare_status cuts(study *s)
     size_t n = 0, made[GRAPHS][2] = {{0}};
     jobs b;
     for (int k = 0; k < GRAPHS; k++) n += 2 * s->group[k][RUN_LARGE].n;
-    pare_status st = new_jobs(s, &b, n);
+    pare_status st = frame_new_jobs(&s->f, &b, n);
     run_spec p = {0};
     for (int k = 0; !st && k < GRAPHS; k++)
         for (size_t d = 0; !st && d < 2; d++)
             for (size_t i = 0; !st && i < s->group[k][RUN_LARGE].n; i++) {
                 if (!cut_of(s, &p, k, i, dims[d])) continue;
-                st = p.teacher ? run_job(&b.job[b.n++], s->r->arena, &p, s->err)
-                               : pare_no_memory(s->err);
+                st = p.teacher ? run_job(&b.job[b.n++], s->f.r->arena, &p, s->f.err)
+                               : pare_no_memory(s->f.err);
                 made[k][d]++;
             }
     st = do_jobs(s, &b, "cut and teach", st);
@@ -297,9 +262,9 @@ static pare_status cuts(study *s)
 
 static pare_status say(study *s)
 {
-    pare_repro *const r = s->r;
+    pare_repro *const r = s->f.r;
     r->notes = pare_alloc(r->arena, 2 * GRAPHS + 2, sizeof *r->notes);
-    if (!r->notes) return pare_no_memory(s->err);
+    if (!r->notes) return pare_no_memory(s->f.err);
     r->notes[r->nnotes++] =
         "every run's command stands in its file in runs/: it gives the same figures again";
     for (int k = 0; k < GRAPHS; k++)
@@ -310,10 +275,10 @@ static pare_status say(study *s)
                 "%s, %s: the grid chose lr %g and %zu epochs (mean validation of %zu runs)",
                 graph_names[k], role_names[role], s->rate[k][role], cap(s, s->length[k][role]),
                 grid_runs(s, k, role));
-            if (!line) return pare_no_memory(s->err);
+            if (!line) return pare_no_memory(s->f.err);
             r->notes[r->nnotes++] = line;
         }
-    if (!s->o->full)
+    if (!s->f.o->full)
         r->notes[r->nnotes++] = "few runs: --full makes 20 + 100 and searches the grid";
     return PARE_OK;
 }
@@ -323,26 +288,16 @@ static pare_status make(study *s)
     static pare_status (*const phase[])(study *) = {open_graphs, grid, trainings, cuts};
     pare_status st = PARE_OK;
     for (size_t i = 0; !st && i < sizeof phase / sizeof *phase; i++)
-        st = pare_ranks_agree(s->ranks, phase[i](s), s->err);
-    if (!st) st = width_tables(s->r, s->set, s->group, s->err);
+        st = pare_ranks_agree(s->f.ranks, phase[i](s), s->f.err);
+    if (!st) st = width_tables(s->f.r, s->set, s->group, s->f.err);
     return st ? st : say(s);
 }
 
 pare_status pare_repro_width(pare_repro **out, const pare_repro_opts *o, const pare_exec *exec,
                              const pare_ranks *ranks, pare_err *err)
 {
-    pare_arena *const a = pare_arena_new();
-    pare_repro *const r = a ? pare_alloc(a, 1, sizeof *r) : NULL;
-    *out = NULL;
-    if (r) *r = (pare_repro){.name = "width", .full = o->full, .seed = o->seed, .arena = a};
-    if (r) r->folder = pare_strdup(a, o->folder);
-    study s = {.r = r, .o = o, .exec = exec, .ranks = ranks, .err = err};
-    pare_status st = r && r->folder ? PARE_OK : pare_no_memory(err);
-    st = pare_ranks_agree(ranks, st, err);
+    study s = {0};
+    pare_status st = frame_open(&s.f, "width", o, exec, ranks, err);
     if (!st) st = make(&s);
-    if (st)
-        pare_arena_free(a);
-    else
-        *out = r;
-    return st;
+    return frame_close(out, &s.f, st);
 }

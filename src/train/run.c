@@ -177,6 +177,14 @@ static pare_status finish(pare_model **out, pare_train_result *result, learner *
     return model_detach(out, l->t.student->model, err);
 }
 
+static void tell_poly(const learner *l)
+{
+    const pare_model *const m = l->t.student->model;
+    for (size_t b = 0; l->o->poly && b < m->nblocks; b++)
+        if (m->blocks[b].attn.kind == PARE_ATTN_POLY)
+            l->o->poly(l->o->log_self, b, pare_tape_poly_use(l->t.tape, b));
+}
+
 pare_status pare_train(pare_model **out, pare_train_result *result, const pare_model *start,
                        const pare_lesson *lesson, const pare_train_opts *opts,
                        const pare_exec *exec, pare_err *err)
@@ -186,6 +194,7 @@ pare_status pare_train(pare_model **out, pare_train_result *result, const pare_m
     *result = (pare_train_result){.val = NAN, .test = NAN, .loss = NAN};
     pare_status st = learner_open(&l, start, err);
     while (!st && !l.diverged && l.at.step < opts->steps) st = step(&l, err);
+    if (!st) tell_poly(&l);
     if (!st) st = finish(out, result, &l, err);
     learner_close(&l);
     return st;

@@ -36,6 +36,7 @@ typedef struct desk { /* what a run's callbacks need */
     office *in;
     size_t job;
     void (*log)(void *self, const pare_train_log *line);
+    void (*poly)(void *self, size_t block, const pare_poly_use *use);
     void *log_self;
 } desk;
 
@@ -44,6 +45,14 @@ static void log_line(void *self, const pare_train_log *line)
     const desk *const d = self;
     pthread_mutex_lock(&d->in->lock);
     d->log(d->log_self, line);
+    pthread_mutex_unlock(&d->in->lock);
+}
+
+static void log_poly(void *self, size_t block, const pare_poly_use *use)
+{
+    const desk *const d = self;
+    pthread_mutex_lock(&d->in->lock);
+    d->poly(d->log_self, block, use);
     pthread_mutex_unlock(&d->in->lock);
 }
 
@@ -99,8 +108,10 @@ static void do_job(office *in, size_t job, int threads)
         in->source->open(in->source->self, &parts, job % in->runs, job / in->runs, &r->err);
     if (!st) {
         const pare_exec exec = {.threads = threads, .progress = add_progress, .self = &d};
-        d.log = parts.opts.log, d.log_self = parts.opts.log_self;
-        if (d.log) parts.opts.log = log_line, parts.opts.log_self = &d;
+        d.log = parts.opts.log, d.poly = parts.opts.poly, d.log_self = parts.opts.log_self;
+        if (d.log) parts.opts.log = log_line;
+        if (d.poly) parts.opts.poly = log_poly;
+        parts.opts.log_self = &d;
         r->more_is_better = parts.lesson->more_is_better;
         st = pare_train(&m, &r->result, parts.start, parts.lesson, &parts.opts, &exec, &r->err);
         if (in->source->close) in->source->close(in->source->self, &parts);

@@ -56,9 +56,14 @@ pare_status pare_tape_new(pare_tape **out, pare_params *p, const pare_exec *exec
     t->sub = pare_alloc(a, 2 * blocks + 1, sizeof *t->sub);
     t->stream = pare_alloc(a, blocks + 1, sizeof *t->stream);
     t->dstream = pare_alloc(a, blocks + 1, sizeof *t->dstream);
+    t->shown = pare_alloc(a, blocks + 1, sizeof *t->shown);
+    t->dshown = pare_alloc(a, blocks + 1, sizeof *t->dshown);
     t->angles = pare_alloc(a, blocks + 1, sizeof *t->angles);
-    if (t->sub && t->stream && t->dstream && t->angles) name_sublayers(t);
-    if (!t->sub || !t->stream || !t->dstream || !t->angles || !ffn_memory(t)) {
+    t->use = pare_alloc(a, blocks + 1, sizeof *t->use);
+    const bool ok =
+        t->sub && t->stream && t->dstream && t->shown && t->dshown && t->angles && t->use;
+    if (ok) name_sublayers(t);
+    if (!ok || !ffn_memory(t)) {
         pare_tape_free(t);
         return pare_no_memory(err);
     }
@@ -90,7 +95,19 @@ static size_t head_width(const pare_model *m)
     return most;
 }
 
-/* The graph that is attended over, and it seen from its keys. */
+/* The graph that is attended over, in the order of the tape, and it seen from its keys. */
+static pare_status make_graph(pare_tape *t, const pare_graph *g)
+{
+    const size_t width = head_width(t->m);
+    pare_graph whole;
+    pare_status st = pare_graph_complete(&whole, t->graphs, g, &t->m->pattern, t->err);
+    t->whole = whole;
+    t->order = NULL;
+    if (!st && tape_may_order(t->m))
+        st = pare_graph_order(&t->whole, &t->order, t->graphs, &whole, width, t->err);
+    return st ? st : pare_graph_turn(&t->turned, t->graphs, &t->whole, width, t->err);
+}
+
 static pare_status take_graph(pare_tape *t, const pare_input *in)
 {
     t->graph = NULL;
@@ -103,8 +120,7 @@ static pare_status take_graph(pare_tape *t, const pare_input *in)
     pare_arena_free(t->graphs);
     t->graphs = pare_arena_new();
     pare_status st = t->graphs ? PARE_OK : pare_no_memory(t->err);
-    if (!st) st = pare_graph_complete(&t->whole, t->graphs, g, &t->m->pattern, t->err);
-    if (!st) st = pare_graph_turn(&t->turned, t->graphs, &t->whole, head_width(t->m), t->err);
+    if (!st) st = make_graph(t, g);
     if (st) {
         pare_arena_free(t->graphs);
         t->graphs = NULL;
@@ -118,14 +134,16 @@ static pare_status take_graph(pare_tape *t, const pare_input *in)
 static pare_status sublayer_there(pare_tape *t, sublayer *s, rows *y, const rows *x)
 {
     const size_t place = s->attn ? DROP_ATTN : DROP_FFN;
-    rows sum;
+    rows sum, branch;
     pare_status st;
     s->x = *x;
     if ((st = tape_norm(t, &s->in, &s->z, x, s->in_norm)) ||
-        (st = tape_new_rows(t, &sum, x->n, s->dout)) ||
-        (st = s->attn ? tape_attn(t, s, &sum) : tape_ffn(t, s, &sum)) ||
+        (st = tape_new_rows(t, &sum, x->n, s->dout)))
+        return st;
+    branch = sum;
+    if ((st = s->attn ? tape_attn(t, s, &branch) : tape_ffn(t, s, &branch)) ||
         (st = tape_drop_mask(t, &s->drop, sum.n, sum.d, s->block, place)) ||
-        (st = tape_skip(t, &sum, &s->drop, x, s->skip)))
+        (st = tape_skip(t, &sum, &branch, &s->drop, x, s->skip)))
         return st;
     return tape_norm(t, &s->out, y, &sum, s->out_norm);
 }
@@ -142,7 +160,25 @@ static pare_status all_there(pare_tape *t, const pare_input *in)
         }
         t->stream[b + 1] = x;
     }
-    return st ? st : tape_top(t, &t->y, &t->stream[t->m->nblocks]);
+    rows y;
+    if (!st) st = tape_top(t, &y, &t->stream[t->m->nblocks]);
+    return st ? st : tape_show(t, &t->y, &y);
+}
+
+/* Streams are shown when somebody asks; room for them is kept. */
+static pare_status make_room(pare_tape *t, rows *room, const rows *stream)
+{
+    pare_status st = PARE_OK;
+    for (size_t b = 0; t->order && !st && b <= t->m->nblocks; b++)
+        st = tape_new_rows(t, &room[b], stream[b].n, stream[b].d);
+    return st;
+}
+
+static const void *show_stream(const pare_tape *t, rows *room, const rows *stream)
+{
+    if (!t->order) return stream->v;
+    tape_show_in(t, room, stream);
+    return room->v;
 }
 
 static pare_status check_mode(const pare_mode *m, pare_err *err)
@@ -168,7 +204,8 @@ pare_status pare_tape_forward(pare_tape *t, const pare_input *in, const pare_mod
     t->batch = in->batch;
     t->tokens = in->tokens;
     t->n = in->batch * in->tokens;
-    if ((st = take_graph(t, in)) || (st = tape_angles(t, in->tokens)) || (st = all_there(t, in)))
+    if ((st = take_graph(t, in)) || (st = tape_angles(t, in->tokens)) || (st = all_there(t, in)) ||
+        (st = make_room(t, t->shown, t->stream)))
         return st;
     t->forward_end = store_top(&t->store);
     t->ready = true;
@@ -179,7 +216,7 @@ pare_status pare_tape_forward(pare_tape *t, const pare_input *in, const pare_mod
 const void *pare_tape_stream(const pare_tape *t, size_t block)
 {
     PARE_ASSERT(t->ready && block <= t->m->nblocks);
-    return t->stream[block].v;
+    return show_stream(t, &t->shown[block], &t->stream[block]);
 }
 
 /* ---- back -------------------------------------------------------------------------------------
@@ -252,10 +289,14 @@ static pare_status block_back(pare_tape *t, size_t b)
 /* What a loss that looks at the stream itself has to say. */
 static pare_status add_given(pare_tape *t, size_t b, const void *const *dstream)
 {
-    rows given = t->dstream[b];
+    rows given = t->dstream[b], taken;
     if (!dstream || !dstream[b]) return PARE_OK;
+    const store_mark mark = store_top(&t->store);
     given.v = (void *)dstream[b];
-    return tape_sum(t, &t->dstream[b], &t->dstream[b], &given);
+    pare_status st = tape_take(t, &taken, &given);
+    if (!st) st = tape_sum(t, &t->dstream[b], &t->dstream[b], &taken);
+    store_reset(&t->store, mark);
+    return st;
 }
 
 static pare_status all_back(pare_tape *t, const void *dy, const void *const *dstream)
@@ -264,13 +305,14 @@ static pare_status all_back(pare_tape *t, const void *dy, const void *const *dst
     pare_status st = PARE_OK;
     for (size_t b = 0; !st && b <= blocks; b++)
         st = tape_new_rows(t, &t->dstream[b], t->n, t->stream[b].d);
+    if (!st) st = make_room(t, t->dshown, t->dstream);
     if (st) return st;
     const store_mark mark = store_top(&t->store);
-    rows given = t->y;
+    rows given = t->y, taken;
     given.v = (void *)dy;
-    if (dy)
-        st = tape_top_back(t, &t->dstream[blocks], &given);
-    else
+    if (dy && !(st = tape_take(t, &taken, &given)))
+        st = tape_top_back(t, &t->dstream[blocks], &taken);
+    else if (!dy)
         st = tape_zero(t, &t->dstream[blocks]);
     store_reset(&t->store, mark);
     if (!st) st = add_given(t, blocks, dstream);
@@ -292,5 +334,5 @@ pare_status pare_tape_backward(pare_tape *t, const void *dy, const void *const *
 const void *pare_tape_dstream(const pare_tape *t, size_t block)
 {
     PARE_ASSERT(t->ready && block <= t->m->nblocks && t->dstream[block].v);
-    return t->dstream[block].v;
+    return show_stream(t, &t->dshown[block], &t->dstream[block]);
 }

@@ -7,6 +7,7 @@
 #ifndef PARE_SRC_TAPE_H
 #define PARE_SRC_TAPE_H
 #include <pare/gradient.h>
+#include <pare/poly.h>
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
@@ -65,7 +66,11 @@ typedef struct attn_kept {
     rows q, k, v, y; /* of all heads; q, k turned */
     void *lse;       /* heads x n */
     float *scores;   /* heads x edges, or NULL */
-    rows both;       /* pool: z and y side by side */
+    /* kind poly in f32, else NULL: how each sequence and head was computed, batch x heads; and rows
+     * that were exact among others, heads x n */
+    pare_poly_report *way;
+    uint8_t *exact;
+    rows both; /* pool: z and y side by side */
     size_t powers;
     rows *power; /* U z, U^2 z, ...: power[0] is z */
 } attn_kept;
@@ -126,11 +131,14 @@ struct pare_tape {
     pare_graph given, whole;
     pare_turned turned;
     const pare_graph *graph; /* &whole, or NULL; `turned` goes with it */
+    const uint32_t *order;   /* of its nodes on the tape, or NULL: as they were given */
+    rows *shown, *dshown;    /* room for streams in the order they were given in */
 
     pare_arena *turns;
     size_t turn_tokens; /* the angles reach that far */
     angles *angles;     /* one for each block */
     double *waves;      /* sinusoidal positions: turn_tokens x width */
+    pare_poly_use *use; /* one for each block */
 
     pare_mode mode;
     size_t batch, tokens, n; /* n: rows */
@@ -182,6 +190,22 @@ PARE_MUST_USE pare_status tape_bias_back(pare_tape *t, const pare_weight *b, con
 /* y = b on every row, or 0. */
 PARE_MUST_USE pare_status tape_fill(pare_tape *t, rows *y, const pare_weight *b);
 
+/* ---- the order of the rows (tape_order.c) --------------------------------------------------- */
+
+/* Nothing but attention over the graph looks at the order of the rows: the tape may choose it. */
+bool tape_may_order(const pare_model *m);
+/* Where row i of the tape stands in what is given and shown. */
+static inline size_t tape_given(const pare_tape *t, size_t i)
+{
+    return t->order ? i / t->tokens * t->tokens + t->order[i % t->tokens] : i;
+}
+/* *y: x, as it was given, in the order of the tape: x itself, or new memory. */
+PARE_MUST_USE pare_status tape_take(pare_tape *t, rows *y, const rows *x);
+/* The other way round. */
+PARE_MUST_USE pare_status tape_show(pare_tape *t, rows *y, const rows *x);
+/* The same into y, which is given. */
+void tape_show_in(const pare_tape *t, rows *y, const rows *x);
+
 /* ---- the parts ----------------------------------------------------------------------------- */
 
 /* y is new memory, or x itself where there is no norm. */
@@ -228,15 +252,15 @@ typedef struct mask_job {
 } mask_job;
 span_fn *mask_lanes(void);
 
-/* y = drop(y) + skip(x) */
-PARE_MUST_USE pare_status tape_skip(pare_tape *t, rows *y, const drop_kept *k, const rows *x,
-                                    const pare_skip *s);
+/* y = drop(branch) + skip(x); y may be the branch. */
+PARE_MUST_USE pare_status tape_skip(pare_tape *t, rows *y, const rows *branch, const drop_kept *k,
+                                    const rows *x, const pare_skip *s);
 /* *dx: what goes back along the skip, dy itself or new memory; false in *there for no skip. */
 PARE_MUST_USE pare_status tape_skip_back(pare_tape *t, rows *dx, bool *there, const rows *dy,
                                          const rows *x, const pare_skip *s);
 
-/* A branch at z; y and dz are given. dz is added to where `add`, which only branches that
- * tape_can_add names can do; then dz may be dy. */
+/* A branch at z; y and dz are given. y is written, or becomes rows that are kept anyway. dz is
+ * added to where `add`, which only branches that tape_can_add names can do; then dz may be dy. */
 PARE_MUST_USE pare_status tape_attn(pare_tape *t, sublayer *s, rows *y);
 PARE_MUST_USE pare_status tape_attn_back(pare_tape *t, const sublayer *s, rows *dz, bool add,
                                          const rows *dy);
@@ -249,6 +273,22 @@ PARE_MUST_USE pare_status tape_heads(pare_tape *t, sublayer *s);
 PARE_MUST_USE pare_status tape_heads_back(pare_tape *t, const sublayer *s, rows *dz, bool add,
                                           const rows *dy);
 size_t tape_heads_width(const pare_attn *a);
+/* One head of kind poly for one sequence. */
+typedef struct poly_head {
+    pare_mat32 q, k, v;
+    double scale, tolerance;
+    const pare_pattern *pattern;
+    const pare_exec *exec;
+} poly_head;
+/* y by a polynomial, and its rows that are exact; where way->kind is exact y is not written. */
+PARE_MUST_USE pare_status tape_poly(pare_mat32 *y, pare_poly_report *way, uint8_t *exact,
+                                    const poly_head *h);
+PARE_MUST_USE pare_status tape_poly_back(pare_mat32 *dq, pare_mat32 *dk, pare_mat32 *dv,
+                                         const pare_mat32 *dy, const uint8_t *exact,
+                                         const poly_head *h);
+/* Memory for what is kept; false when there is none. */
+PARE_MUST_USE bool tape_poly_room(pare_tape *t, sublayer *s);
+void tape_poly_count(pare_tape *t, const sublayer *s);
 /* Rotary positions: q and k in place, backwards where `back`. */
 PARE_MUST_USE pare_status tape_turn(pare_tape *t, const sublayer *s, rows *q, rows *k, bool back);
 /* Makes the tables of rotary and sinusoidal positions reach that far. */

@@ -52,6 +52,32 @@ static pare_kept32 kept_of(const head_job *w, size_t head, size_t row)
     return kept;
 }
 
+/* Where head h of a kind poly stands on the tape, for the sequence that begins at `row`. */
+static poly_head poly_head_of(const head_job *w, const pare_head *h, size_t row)
+{
+    const attn_kept *const k = &w->s->attn_kept;
+    const size_t n = w->t->tokens;
+    return (poly_head){.q = at32(&k->q, row, n, h->q, h->dk),
+                       .k = at32(&k->k, row, n, h->k, h->dk),
+                       .v = at32(&k->v, row, n, h->v, h->dv),
+                       .scale = h->scale,
+                       .tolerance = w->s->attn->tolerance,
+                       .pattern = &w->t->m->pattern,
+                       .exec = w->inner};
+}
+
+/* Of attn_kept.way: heads of a sequence side by side. */
+static pare_poly_report *way_of(const head_job *w, size_t head, size_t row)
+{
+    const attn_kept *const k = &w->s->attn_kept;
+    return k->way ? k->way + row / w->t->tokens * w->s->attn->nheads + head : NULL;
+}
+
+static uint8_t *exact_of(const head_job *w, size_t head, size_t row)
+{
+    return w->s->attn_kept.exact + head * w->s->attn_kept.q.n + row;
+}
+
 /* ---- there ----------------------------------------------------------------------------------- */
 
 static void attend_unit(void *self, size_t unit)
@@ -75,8 +101,12 @@ static void attend_unit(void *self, size_t unit)
         const pare_mat32 key = at32(&k->k, row, n, h->k, h->dk);
         const pare_mat32 v = at32(&k->v, row, n, h->v, h->dv);
         const pare_kept32 kept = kept_of(w, head, row);
-        st = pare_attend_keep_f32(&y, &kept, &q, &key, &v, (float)h->scale, p, w->t->graph,
-                                  w->t->graph ? &w->t->turned : NULL, w->inner, NULL);
+        pare_poly_report *const way = way_of(w, head, row);
+        const poly_head poly = poly_head_of(w, h, row);
+        st = way ? tape_poly(&y, way, exact_of(w, head, row), &poly) : PARE_OK;
+        if (!st && (!way || way->kind == PARE_POLY_EXACT))
+            st = pare_attend_keep_f32(&y, &kept, &q, &key, &v, (float)h->scale, p, w->t->graph,
+                                      w->t->graph ? &w->t->turned : NULL, w->inner, NULL);
     }
     if (st) atomic_store(&w->st, (int)st);
 }
@@ -195,10 +225,12 @@ pare_status tape_heads(pare_tape *t, sublayer *s)
     if (st) return st;
     split(&k->qkv, &k->q, &k->k, &k->v, a);
     k->lse = store_get(&t->store, a->nheads * n, rows_size(&k->q));
-    if (!k->lse || !keep_scores(t, s)) return pare_no_memory(t->err);
+    if (!k->lse || !keep_scores(t, s) || !tape_poly_room(t, s)) return pare_no_memory(t->err);
     if ((st = project(t, s)) || (st = tape_turn(t, s, &k->q, &k->k, false))) return st;
     head_job w = {.t = t, .s = s};
-    return run_units(&w, t->batch * a->nheads, attend_unit);
+    st = run_units(&w, t->batch * a->nheads, attend_unit);
+    if (!st) tape_poly_count(t, s);
+    return st;
 }
 
 /* ---- back ------------------------------------------------------------------------------------ */
@@ -230,8 +262,13 @@ static void head_back(head_job *w, size_t head, size_t row)
         const pare_mat32 v = at32(&k->v, row, n, h->v, h->dv), y = at32(&k->y, row, n, h->o, h->dv);
         const pare_mat32 dy = at32(w->dy, row, n, h->o, h->dv);
         const pare_kept32 kept = kept_of(w, head, row);
-        st = pare_attend_backward_f32(&dq, &dk, &dv, &dy, &q, &key, &v, &y, &kept, (float)h->scale,
-                                      p, g, turned, w->inner, NULL);
+        const pare_poly_report *const way = way_of(w, head, row);
+        const poly_head poly = poly_head_of(w, h, row);
+        if (way && way->kind != PARE_POLY_EXACT)
+            st = tape_poly_back(&dq, &dk, &dv, &dy, exact_of(w, head, row), &poly);
+        else
+            st = pare_attend_backward_f32(&dq, &dk, &dv, &dy, &q, &key, &v, &y, &kept,
+                                          (float)h->scale, p, g, turned, w->inner, NULL);
     }
     if (st) atomic_store(&w->st, (int)st);
 }

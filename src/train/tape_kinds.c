@@ -12,7 +12,10 @@ static pare_status heads(pare_tape *t, sublayer *s, rows *y)
         (st = tape_heads(t, s)))
         return st;
     if (pare_has(&s->attn->wo)) return tape_dense(t, y, &k->y, &s->attn->wo, &s->attn->bo);
-    if (!pare_has(&s->attn->bo)) return tape_sum(t, y, &k->y, NULL);
+    if (!pare_has(&s->attn->bo)) {
+        *y = k->y;
+        return PARE_OK;
+    }
     st = tape_fill(t, y, &s->attn->bo);
     return st ? st : tape_sum(t, y, y, &k->y);
 }
@@ -163,7 +166,7 @@ pare_status tape_attn(pare_tape *t, sublayer *s, rows *y)
     const pare_attn *const a = s->attn;
     switch (a->kind) {
     case PARE_ATTN_EXACT:
-    case PARE_ATTN_POLY: /* exact is within any tolerance */
+    case PARE_ATTN_POLY: /* by polynomials where it pays: tape_poly.c */
     case PARE_ATTN_CONSTQ:
     case PARE_ATTN_MEANQ:
         return heads(t, s, y);

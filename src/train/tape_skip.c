@@ -36,21 +36,22 @@ static void diagonal_back_span(void *self, const span *s)
     }
 }
 
-pare_status tape_skip(pare_tape *t, rows *y, const drop_kept *k, const rows *x, const pare_skip *s)
+pare_status tape_skip(pare_tape *t, rows *y, const rows *branch, const drop_kept *k, const rows *x,
+                      const pare_skip *s)
 {
     diagonal_job g = {.to = y, .x = x, .w = &s->w};
     pare_status st;
-    if (s->kind == PARE_SKIP_NONE) return tape_drop(t, y, y, k, NULL);
-    if (s->kind == PARE_SKIP_IDENTITY) return tape_drop(t, y, y, k, x);
+    if (s->kind == PARE_SKIP_NONE) return tape_drop(t, y, branch, k, NULL);
+    if (s->kind == PARE_SKIP_IDENTITY) return tape_drop(t, y, branch, k, x);
     if (s->kind == PARE_SKIP_DIAGONAL) {
-        st = tape_drop(t, y, y, k, NULL);
+        st = tape_drop(t, y, branch, k, NULL);
         return st ? st : tape_spans(t, y->n, y->d, 0, NULL, diagonal_span, &g);
     }
     const store_mark mark = store_top(&t->store);
     rows mapped;
     st = tape_new_rows(t, &mapped, y->n, y->d);
     if (!st) st = tape_dense(t, &mapped, x, &s->w, NULL);
-    if (!st) st = tape_drop(t, y, y, k, &mapped);
+    if (!st) st = tape_drop(t, y, branch, k, &mapped);
     store_reset(&t->store, mark);
     return st;
 }

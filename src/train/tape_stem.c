@@ -25,14 +25,15 @@ static void stem_span(void *self, const span *s)
     const pare_stem *const stem = &w->t->m->stem;
     const size_t d = w->to->d;
     for (size_t i = s->first; i < s->end; i++) {
+        const size_t given = tape_given(w->t, i);
         double *const v = row_write(w->to, i, s->row[0]);
         if (!w->start)
             (void)row_read(w->to, i, v);
         else if (stem->ids)
             for (size_t j = 0; j < d; j++)
-                v[j] = pare_weight_at(&stem->embedding, (size_t)w->in->ids[i] * d + j);
+                v[j] = pare_weight_at(&stem->embedding, (size_t)w->in->ids[given] * d + j);
         else
-            memcpy(v, w->in->x + i * d, d * sizeof *v);
+            memcpy(v, w->in->x + given * d, d * sizeof *v);
         if (w->start != stem->pos.after_map) add_position(w, i % w->t->tokens, v);
         row_done(w->to, i, v);
     }
@@ -48,7 +49,7 @@ pare_status tape_stem(pare_tape *t, rows *x, const pare_input *in)
     if (s->ids) {
         k->ids = store_get(&t->store, t->n, sizeof *k->ids);
         if (!k->ids) return pare_no_memory(t->err);
-        memcpy(k->ids, in->ids, t->n * sizeof *k->ids);
+        for (size_t i = 0; i < t->n; i++) k->ids[i] = in->ids[tape_given(t, i)];
     }
     if ((st = tape_new_rows(t, &k->raw, t->n, s->width)) ||
         (st = tape_spans(t, t->n, s->width, 0, NULL, stem_span, &w)))

@@ -7,8 +7,6 @@
  * between the same entry c and any other entry k is larger than |w_c - w_k| r and rounding. */
 #include "prove.h"
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 pare_mat ball_path(work *w, const tube *t, double rho, pare_ub *r)
@@ -125,21 +123,14 @@ ball_bound ball_of_set(work *w, const pair *p, const pare_inputs *set, double rh
 
 bool ball_radius(double *rho, const char *name)
 {
-    char *end = NULL;
-    if (!name || strncmp(name, BALL_NAME, strlen(BALL_NAME)) != 0) return false;
-    *rho = strtod(name + strlen(BALL_NAME), &end);
-    return (*end == 0 || strcmp(end, ": outputs") == 0) && *rho > 0 && isfinite(*rho);
-}
-
-void ball_text(char text[40], double rho)
-{
-    snprintf(text, 40, "%.15g", rho);
-    if (strtod(text, NULL) != rho) snprintf(text, 40, "%.17g", rho);
+    const char *rest;
+    if (!name || !pare_ball_radius(rho, &rest, name)) return false;
+    return *rest == 0 || strcmp(rest, ": outputs") == 0;
 }
 
 const char *pare_width_ball_name(pare_arena *a, double rho)
 {
     char text[40];
-    ball_text(text, rho);
-    return pare_sprintf(a, BALL_NAME "%s", text);
+    pare_ball_text(text, rho);
+    return pare_sprintf(a, PARE_BALL_NAME "%s", text);
 }

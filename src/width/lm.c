@@ -26,33 +26,42 @@ static bool is_text(const pare_model *m)
 
 bool pare_width_is_text(const pare_model *m, pare_width_method method)
 {
-    if (method == PARE_WIDTH_AUTO) return is_text(m);
+    if (method == PARE_WIDTH_AUTO || method == PARE_WIDTH_QK) return is_text(m);
     return method == PARE_WIDTH_SLICE || method == PARE_WIDTH_SVD;
 }
 
 /* ---- what is asked -------------------------------------------------------------------------- */
 
+static bool within(const pare_width_opts *o) /* the sublayers alone, on data (lm_auto.c) */
+{
+    return o->method == PARE_WIDTH_AUTO || o->method == PARE_WIDTH_QK;
+}
+
 static void check_opts(work *w, const pare_width_opts *o, const pare_inputs *data)
 {
-    const bool slice = o->method == PARE_WIDTH_SLICE;
-    const bool best = o->method == PARE_WIDTH_AUTO;
+    const bool slice = o->method == PARE_WIDTH_SLICE, qk = o->method == PARE_WIDTH_QK;
     const char *const name = pare_width_method_names[o->method];
     if (!(o->keep >= 0 && o->keep <= 1)) w_fail(w, PARE_ERR_USAGE, "keep is a share in (0, 1]");
     if (slice && (o->qk_dim || o->v_dim || o->ffn_dim))
         w_fail(w, PARE_ERR_USAGE, "slice cuts the stream only: dim, not qk-dim, v-dim or ffn-dim");
-    if ((slice || best) && (!data || data->n == 0))
+    if ((slice || within(o)) && (!data || data->n == 0))
         w_fail(w, PARE_ERR_USAGE, "%s looks at the stream on data: none are given", name);
-    if (best && (o->dim || o->qk_dim))
+    if (qk && (o->dim || o->v_dim || o->ffn_dim))
+        w_fail(w, PARE_ERR_USAGE, "qk cuts queries and keys only: qk-dim, not dim, v-dim, ffn-dim");
+    if (within(o) && o->dim)
         w_fail(w, PARE_ERR_USAGE,
-               "auto cuts values and hidden units of such a model: keep, v-dim, "
-               "ffn-dim, not dim or qk-dim");
+               "auto leaves the stream of such a model as it is: keep, qk-dim, v-dim, ffn-dim, "
+               "not dim");
+    if (within(o) && o->keep > 0 && (o->qk_dim || o->v_dim || o->ffn_dim))
+        w_fail(w, PARE_ERR_USAGE, "%s spreads a share to keep itself: no sizes with it", name);
     if (o->basis == PARE_BASIS_MINMAX)
         w_fail(w, PARE_ERR_USAGE, "%s has no basis minmax: pca or shared", name);
     if (!o->dim && !o->qk_dim && !o->v_dim && !o->ffn_dim && !(o->keep > 0))
         w_fail(w, PARE_ERR_USAGE, "%s needs %s or a share to keep", name,
-               slice  ? "dim"
-               : best ? "v-dim, ffn-dim"
-                      : "dim, qk-dim, v-dim, ffn-dim");
+               slice                          ? "dim"
+               : qk                           ? "qk-dim"
+               : o->method == PARE_WIDTH_AUTO ? "qk-dim, v-dim, ffn-dim"
+                                              : "dim, qk-dim, v-dim, ffn-dim");
 }
 
 static size_t most(const size_t *v, size_t n)
@@ -119,7 +128,7 @@ static lm_sizes settled(work *w, const lm *m, const lm_fact *f, const pare_width
     s.own = o->method == PARE_WIDTH_SLICE && o->basis == PARE_BASIS_PCA;
     s.untie = o->untie;
     const bool alone = !o->qk_dim && !o->v_dim && !o->ffn_dim;
-    if (o->dim == 0 && o->keep > 0 && o->method != PARE_WIDTH_AUTO)
+    if (o->dim == 0 && o->keep > 0 && !within(o))
         keep_share(w, &s, m, f, o->keep, alone && o->method == PARE_WIDTH_SVD);
     return s;
 }
@@ -203,7 +212,7 @@ static void cut(lm_job *j)
 {
     if (j->o->method == PARE_WIDTH_SLICE)
         lm_slice(j);
-    else if (j->o->method == PARE_WIDTH_AUTO)
+    else if (within(j->o))
         lm_auto(j);
     else
         lm_svd(j);
@@ -220,7 +229,7 @@ pare_status lm_width(pare_model **out, pare_width_report *report, const pare_mod
     check_opts(&w, opts, data);
     const bool inner =
         opts->dim == 0 && (opts->qk_dim || opts->v_dim || opts->ffn_dim) && !(opts->keep > 0);
-    const lm m = lm_open(&w, in, !inner && opts->method != PARE_WIDTH_AUTO);
+    const lm m = lm_open(&w, in, !inner && !within(opts));
     const lm_fact *const facts = w.st ? NULL : lm_facts(&w, &m);
     if (!w.st) check_sizes(&w, &m, facts, opts);
     lm_job j = {&w, &m, opts, data, &o, facts, {0}};

@@ -170,6 +170,7 @@ typedef struct lm_key_cut {
     size_t planes, *which;
     pare_mat keys, queries; /* r x R each: k' = keys k, q' = queries q; r may be 0 */
 } lm_key_cut;
+void lm_plane_rows(const lm *m, size_t f, size_t planes, size_t row[2]); /* of plane f */
 void lm_cut_keys(work *w, const lm *m, lm_attn *a, size_t g, const lm_key_cut *c);
 /* Values of group g: v' = values v (r x dv), and every Wo of the group times back (dv x r). */
 void lm_cut_values(work *w, lm_attn *a, size_t g, const pare_mat *values, const pare_mat *back);
@@ -188,6 +189,8 @@ typedef struct lm_out {
 } lm_out;
 void lm_begin(work *w, lm_out *o, const lm *m);
 void lm_put(work *w, lm_out *o, size_t b, const lm_block *block);
+void lm_put_attn(work *w, lm_out *o, size_t b, const lm_attn *a);
+void lm_put_ffn(work *w, lm_out *o, size_t b, const lm_ffn *f);
 /* The stem writes by first, the head reads by last (both NULL: the ends stay as they are).
  * A tied head stays tied when `embed` (D x e, orthonormal columns) is given: the embedding becomes
  * E embed, the stem gets a map d x e and the head a dense map e x d; where such a map is the
@@ -209,6 +212,7 @@ typedef struct lm_fact {
     bool attn, ffn, gated;
     size_t nheads, nkeys, q, k, v, o, freqs, units; /* sums over the heads and groups; widths */
     size_t dk, dv;                                  /* largest */
+    size_t planes;                                  /* of all groups */
     bool bq, bk, bv, bo, b1, b3, b2;                /* which biases are not zero */
     bool offset[4];                                 /* of the norms: attn in, out, ffn in, out */
     pare_skip_kind skip[2];

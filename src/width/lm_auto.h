@@ -24,14 +24,59 @@ values_turn values_turned(work *w, const lm_attn *a, const repair *r, const pare
 lm_attn values_taken(work *w, const lm_attn *a, const values_turn *t, const bool *gone,
                      const pare_mat *map);
 pare_mat values_map(work *w, const lm_attn *a); /* Wo of all heads side by side */
+/* The directions of group g among inputs of which each head has to->rows, beginning at[h]: k = H^-1
+ * and v = G^1/2 W of all. to = E^T B^1/2 and back = B^-1/2 E, its inverse. */
+void group_directions(work *w, pare_mat *to, pare_mat *back, const lm_attn *a, size_t g,
+                      const size_t *at, const pare_mat *k, const pare_mat *v);
+void put_block(pare_mat *big, size_t at, const pare_mat *block); /* on the diagonal */
+
+/* ---- lm_refit.c ---- */
+
+typedef struct choice {
+    bool *gone;   /* of each bundle */
+    size_t *kept; /* columns, ascending */
+    size_t n;
+} choice;
+/* The bundles that cost least go, `gone` of them; or those that are named. */
+choice choose(work *w, const repair *r, const pare_mat *root, const bundles *b, size_t gone);
+choice chosen(work *w, const bundles *b, bool *gone, size_t inputs);
+
+/* ---- lm_look.c ---- */
+
+typedef struct head_seen { /* means over the queries that were looked at */
+    pare_mat first;        /* dk x dk: C_i^T G C_i without the scale (lm_keys.c) */
+    pare_mat spread;       /* dk x dk: covariance of the keys by attention weight */
+    double moves;          /* sum_j a_ij^2 |Wo (v_j - mean_i)|^2 in the metric */
+    size_t queries;
+} head_seen;
+/* root: G^1/2 of the place behind; moment (din inputs) gets the rows that queries read. */
+head_seen *lm_look(work *w, const lm *m, const lm_attn *a, const lm_rows *r, const pare_mat *root,
+                   moments *moment);
+
+/* ---- lm_keys.c ---- */
+
+/* Queries as a map that reads keys; what does not turn is turned to its own directions. */
+typedef struct keys_turn {
+    repair fit;    /* inputs: the keys of every head, side by side */
+    pare_mat root; /* (din + 1)^2: the metric of what queries read */
+    bundles b;     /* of each group: planes, then what stands still; as many columns as heads */
+    pare_mat *to;  /* of each group: k' = to k, of what stands still */
+} keys_turn;
+keys_turn keys_turned(work *w, const lm *m, const lm_attn *a, const lm_rows *rows,
+                      const pare_mat *root);
+lm_attn keys_taken(work *w, const lm *m, const lm_attn *a, const keys_turn *t, const choice *c);
+/* So that no group has more than that many dimensions. */
+choice keys_within(work *w, const lm_attn *a, const keys_turn *t, size_t most);
+/* Numbers that go with the n bundles of an order, one after the other. */
+void keys_sizes(size_t *size, const lm_attn *a, const keys_turn *t, const size_t *order, size_t n);
 
 /* ---- lm_share.c ---- */
 
-typedef struct part_cost { /* the hidden units of a layer, or the values of its heads */
+typedef struct part_cost { /* hidden units of a layer, values or keys of its heads */
     size_t of;             /* how many there are */
     size_t n;              /* that may go */
     double *cost;          /* n: of the next one to go */
-    size_t parameters;     /* that each takes with it */
+    size_t *size;          /* n: parameters that it takes with it */
     size_t gone;           /* how many go */
 } part_cost;
 /* Settles `gone` until `parameters` are gone, or nothing is left that may go; how many are. */
@@ -39,11 +84,15 @@ size_t lm_share(part_cost *p, size_t parts, size_t parameters);
 
 /* ---- the two ways through the model ---- */
 
+enum { VALUES, UNITS, KEYS, PARTS };
+
 typedef struct pass {
     work *w;
     const lm *m;
     const pare_mat *metric; /* of each place */
-    part_cost *parts;       /* 2 for each block: values, hidden units */
+    part_cost *parts;       /* PARTS for each block */
+    size_t qk_dim;          /* that was asked for; 0: parts say how many keys go */
+    bool fit;               /* last maps are fitted again */
     lm_rows large, small;   /* small: of the model as it is cut */
     bool changed;           /* they differ from here on */
     lm_out *out;

@@ -39,6 +39,7 @@ static void see_attention(lm_fact *f, const lm_attn *a)
         f->dk = more(f->dk, k->wk.rows);
         f->dv = more(f->dv, k->wv.rows);
         f->freqs = more(f->freqs, k->planes);
+        f->planes += k->planes;
         f->bk = f->bk || any_bias(&k->bk, &k->wk.rows, 1);
         f->bv = f->bv || any_bias(&k->bv, &k->wv.rows, 1);
     }

@@ -33,8 +33,7 @@ lm_attn lm_shallow(work *w, const lm_attn *a)
 
 /* ---- queries and keys ----------------------------------------------------------------------- */
 
-/* The two rows of plane f among `planes`. */
-static void rows_of_plane(const lm *m, size_t f, size_t planes, size_t row[2])
+void lm_plane_rows(const lm *m, size_t f, size_t planes, size_t row[2])
 {
     row[0] = m->interleaved ? 2 * f : f;
     row[1] = m->interleaved ? 2 * f + 1 : f + planes;
@@ -49,8 +48,8 @@ static void cut_rows(work *w, const lm *m, pare_mat *mat, double **b, size_t pla
     double *const bias = w_vec(w, turn + r);
     for (size_t f = 0; !w->st && f < c->planes; f++) {
         size_t from[2], at[2];
-        rows_of_plane(m, c->which[f], planes, from);
-        rows_of_plane(m, f, c->planes, at);
+        lm_plane_rows(m, c->which[f], planes, from);
+        lm_plane_rows(m, f, c->planes, at);
         for (int k = 0; k < 2; k++) {
             memcpy(pare_row_mut(&to, at[k]), pare_row(mat, from[k]), mat->cols * sizeof *mat->v);
             bias[at[k]] = (*b)[from[k]];

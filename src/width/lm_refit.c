@@ -12,28 +12,26 @@
 
 /* ---- what goes ------------------------------------------------------------------------------ */
 
-typedef struct choice {
-    bool *gone;   /* of each bundle */
-    size_t *kept; /* columns, ascending */
-    size_t n;
-} choice;
-
-static choice choose(work *w, const repair *r, const pare_mat *root, const bundles *b, size_t gone)
+choice chosen(work *w, const bundles *b, bool *gone, size_t inputs)
 {
-    choice c = {.gone = w_alloc(w, b->n, sizeof *c.gone)};
-    size_t *const order = w_alloc(w, gone, sizeof *order);
-    double *const cost = w_vec(w, gone);
-    bool *const out = w_alloc(w, r->inputs, sizeof *out);
-    c.kept = w_alloc(w, r->inputs, sizeof *c.kept);
-    if (!w->st) repair_order(w, order, cost, r, root, b, b->n - gone);
-    for (size_t i = 0; !w->st && i < gone; i++) {
-        const bundle *const one = &b->all[order[i]];
-        c.gone[order[i]] = true;
-        for (size_t k = 0; k < one->count; k++) out[b->column[one->from + k]] = true;
-    }
-    for (size_t i = 0; !w->st && i < r->inputs; i++)
+    choice c = {.gone = gone, .kept = w_alloc(w, inputs, sizeof *c.kept)};
+    bool *const out = w_alloc(w, inputs, sizeof *out);
+    for (size_t i = 0; !w->st && i < b->n; i++)
+        for (size_t k = 0; gone[i] && k < b->all[i].count; k++)
+            out[b->column[b->all[i].from + k]] = true;
+    for (size_t i = 0; !w->st && i < inputs; i++)
         if (!out[i]) c.kept[c.n++] = i;
     return c;
+}
+
+choice choose(work *w, const repair *r, const pare_mat *root, const bundles *b, size_t gone)
+{
+    bool *const out = w_alloc(w, b->n, sizeof *out);
+    size_t *const order = w_alloc(w, gone, sizeof *order);
+    double *const cost = w_vec(w, gone);
+    if (!w->st) repair_order(w, order, cost, r, root, b, b->n - gone);
+    for (size_t i = 0; !w->st && i < gone; i++) out[order[i]] = true;
+    return chosen(w, b, out, r->inputs);
 }
 
 /* ---- the streams ---------------------------------------------------------------------------- */
@@ -65,21 +63,35 @@ static void move_rows(work *w, pare_mat *rows, const pare_mat *f, const pare_mat
             pare_row_mut(rows, i)[o] += pare_row(change, o)[f->cols];
 }
 
-/* The map (outputs x (kept + 1)) in all inputs (back: kept x inputs) less what it was. */
-static pare_mat change_of(work *w, const pare_mat *map, const pare_mat *back, const pare_mat *map0,
-                          const double *bias0)
+/* The map (outputs x (kept + 1)) in all inputs. Of values: they were turned by `all` (t.all). */
+static pare_mat in_all_inputs(work *w, const pare_mat *map, const choice *c, size_t inputs,
+                              const pare_mat *all)
 {
-    pare_mat c = w_mat(w, map0->rows, map0->cols + 1);
-    if (w->st) return c;
-    const size_t kept = map->cols - 1;
-    const pare_mat front = pare_mat_part(map, 0, 0, map->rows, kept);
-    pare_mat to = pare_mat_part(&c, 0, 0, map0->rows, map0->cols);
-    pare_gemm(&to, 1, &front, false, back, false, 0);
-    for (size_t o = 0; o < c.rows; o++) {
-        for (size_t i = 0; i < map0->cols; i++) pare_row_mut(&c, o)[i] -= pare_row(map0, o)[i];
-        pare_row_mut(&c, o)[map0->cols] = pare_row(map, o)[kept] - bias0[o];
+    pare_mat wide = w_mat(w, map->rows, inputs + 1);
+    if (w->st) return wide;
+    for (size_t o = 0; o < map->rows; o++) {
+        double *const row = pare_row_mut(&wide, o);
+        for (size_t i = 0; !all && i < c->n; i++) row[c->kept[i]] = pare_row(map, o)[i];
+        row[inputs] = pare_row(map, o)[c->n];
     }
-    return c;
+    if (!all) return wide;
+    const pare_mat back = w_take_rows(w, all, c->kept, c->n);
+    const pare_mat front = pare_mat_part(map, 0, 0, map->rows, c->n);
+    pare_mat to = pare_mat_part(&wide, 0, 0, map->rows, inputs);
+    if (!w->st) pare_gemm(&to, 1, &front, false, &back, false, 0);
+    return wide;
+}
+
+/* What the map became less what it was. */
+static pare_mat change_of(work *w, const pare_mat *map, const choice *c, const pare_mat *all,
+                          const pare_mat *map0, const double *bias0)
+{
+    pare_mat d = in_all_inputs(w, map, c, map0->cols, all);
+    for (size_t o = 0; !w->st && o < d.rows; o++) {
+        for (size_t i = 0; i < map0->cols; i++) pare_row_mut(&d, o)[i] -= pare_row(map0, o)[i];
+        pare_row_mut(&d, o)[map0->cols] -= bias0[o];
+    }
+    return d;
 }
 
 /* ---- attention ------------------------------------------------------------------------------ */
@@ -94,24 +106,42 @@ static lm_attn refit_values(pass *p, const lm_attn *a, const pare_mat *pooled, s
     if (w->st) return *a;
     const choice c = choose(w, &t.fit, &root, &t.b, gone);
     const pare_mat map = repair_kept(w, &t.fit, c.kept, c.n), wo = values_map(w, a);
-    const pare_mat back = w_take_rows(w, &t.all, c.kept, c.n);
-    const pare_mat change = w->st ? map : change_of(w, &map, &back, &wo, a->bo);
+    const pare_mat change = w->st ? map : change_of(w, &map, &c, &t.all, &wo, a->bo);
     move_rows(w, &p->small.x, pooled, &change);
     return w->st ? *a : values_taken(w, a, &t, c.gone, &map);
 }
 
-static lm_attn cut_attention(pass *p, const lm_attn *a, size_t place, size_t gone)
+/* Fewer queries and keys, on the stream that they will meet. */
+static lm_attn cut_keys(pass *p, const lm_attn *a, size_t place, size_t gone)
 {
     work *const w = p->w;
-    lm_attn sum = *a, out = *a;
-    if (w->st || !a->here) return out;
-    const bool fit = gone || p->changed;
-    const pare_mat pooled = fit ? lm_pooled(w, p->m, a, &p->small) : (pare_mat){0};
+    bool wide = gone > 0;
+    for (size_t g = 0; p->qk_dim && g < a->nkeys; g++) wide |= a->keys[g].wk.rows > p->qk_dim;
+    if (w->st || !wide) return *a;
+    const pare_mat root = metric_at(p, place);
+    const keys_turn t = keys_turned(w, p->m, a, &p->small, &root);
+    if (w->st) return *a;
+    const choice c =
+        p->qk_dim ? keys_within(w, a, &t, p->qk_dim) : choose(w, &t.fit, &t.root, &t.b, gone);
+    p->changed = true;
+    return w->st ? *a : keys_taken(w, p->m, a, &t, &c);
+}
+
+static lm_attn cut_attention(pass *p, const lm_attn *a, size_t place, const part_cost *parts)
+{
+    work *const w = p->w;
+    if (w->st || !a->here) return *a;
+    lm_attn out = cut_keys(p, a, place, parts[KEYS].gone), sum = *a;
+    const lm_attn keys = out;
+    const bool fit = p->fit && (parts[VALUES].gone || p->changed);
+    const pare_mat pooled = fit ? lm_pooled(w, p->m, &keys, &p->small) : (pare_mat){0};
     sum.out = (lm_norm){0};
     lm_attend(w, p->m, &sum, &p->large);
+    sum = keys;
+    sum.out = (lm_norm){0};
     lm_attend(w, p->m, &sum, &p->small);
-    if (!w->st && fit) out = refit_values(p, a, &pooled, place, gone);
-    p->changed = fit;
+    if (!w->st && fit) out = refit_values(p, &keys, &pooled, place, parts[VALUES].gone);
+    p->changed |= fit;
     norm_rows(w, &a->out, &p->large);
     norm_rows(w, &a->out, &p->small);
     return out;
@@ -128,11 +158,10 @@ static lm_ffn refit_units(pass *p, const lm_ffn *f, const pare_mat *before, size
     const repair r = ffn_fit(w, f, before, &missed);
     const bundles b = bundles_single(w, f->w1.rows);
     const choice c = choose(w, &r, &root, &b, gone);
-    const pare_mat map = repair_kept(w, &r, c.kept, c.n), same = w_identity(w, r.inputs);
+    const pare_mat map = repair_kept(w, &r, c.kept, c.n);
     lm_ffn out = w->st ? *f : lm_take_units(w, f, c.kept, c.n);
-    const pare_mat back = w->st ? same : w_take_rows(w, &same, c.kept, c.n);
     if (w->st) return out;
-    const pare_mat change = change_of(w, &map, &back, &f->w2, f->b2);
+    const pare_mat change = change_of(w, &map, &c, NULL, &f->w2, f->b2);
     out.w2 = w_first_cols(w, &map, c.n);
     out.b2 = w_vec(w, f->dout);
     for (size_t o = 0; !w->st && o < f->dout; o++) out.b2[o] = pare_row(&map, o)[c.n];
@@ -152,13 +181,13 @@ static lm_ffn cut_units(pass *p, const lm_ffn *f, size_t place, size_t gone)
     work *const w = p->w;
     lm_ffn sum = *f, out = *f;
     if (w->st || !f->here) return out;
-    const bool fit = gone || p->changed;
+    const bool fit = p->fit && (gone || p->changed);
     const pare_mat before = fit ? w_copy(w, &p->small.x) : (pare_mat){0};
     sum.out = (lm_norm){0};
     lm_feed(w, p->m, &sum, &p->large);
     lm_feed(w, p->m, &sum, &p->small);
     if (!w->st && fit) out = refit_units(p, f, &before, place, gone);
-    p->changed = fit;
+    p->changed |= fit;
     norm_rows(w, &f->out, &p->large);
     norm_rows(w, &f->out, &p->small);
     return out;
@@ -169,10 +198,13 @@ void lm_refit(pass *p)
     work *const w = p->w;
     for (size_t b = 0; !w->st && b < p->m->m->nblocks; b++) {
         const pare_mark mark = pare_arena_mark(w->a);
-        lm_block k = lm_read(w, p->m, b);
-        k.attn = cut_attention(p, &k.attn, 2 * b + 1, p->parts[2 * b].gone);
-        k.ffn = cut_units(p, &k.ffn, 2 * b + 2, p->parts[2 * b + 1].gone);
-        lm_put(w, p->out, b, &k);
+        const part_cost *const parts = &p->parts[PARTS * b];
+        const lm_attn a = lm_read_attn(w, p->m, b), few = cut_attention(p, &a, 2 * b + 1, parts);
+        lm_put_attn(w, p->out, b, &few);
+        pare_arena_reset(w->a, mark); /* what the moments of the units need is much */
+        const lm_ffn f = lm_read_ffn(w, p->m, b);
+        const lm_ffn less = cut_units(p, &f, 2 * b + 2, parts[UNITS].gone);
+        lm_put_ffn(w, p->out, b, &less);
         pare_arena_reset(w->a, mark);
         pare_progress(w->exec, "cut", b + 1, p->m->m->nblocks);
     }

@@ -13,7 +13,7 @@
 static double price(const part_cost *p)
 {
     const double x = (double)(p->gone + 1) / (double)p->of;
-    return p->cost[p->gone] * (1 + STEEP * x * x) / (double)p->parameters;
+    return p->cost[p->gone] * (1 + STEEP * x * x) / (double)p->size[p->gone];
 }
 
 /* Costs that never fall: greedy removal meets a cheap unit late now and then. */
@@ -34,8 +34,7 @@ size_t lm_share(part_cost *p, size_t parts, size_t parameters)
         for (size_t k = 0; k < parts; k++)
             if (p[k].gone < p[k].n && (!best || price(&p[k]) < price(best))) best = &p[k];
         if (!best) break;
-        best->gone++;
-        done += best->parameters;
+        done += best->size[best->gone++];
     }
     return done;
 }

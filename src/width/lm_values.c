@@ -19,9 +19,8 @@ static size_t *starts(work *w, const lm_attn *a)
     return at;
 }
 
-/* to = E^T B^1/2 and its inverse B^-1/2 E, the dearest direction first. */
-static void directions(work *w, pare_mat *to, pare_mat *back, const lm_attn *a, size_t g,
-                       const size_t *at, const pare_mat *k, const pare_mat *v)
+void group_directions(work *w, pare_mat *to, pare_mat *back, const lm_attn *a, size_t g,
+                      const size_t *at, const pare_mat *k, const pare_mat *v)
 {
     const size_t n = to->rows;
     pare_mat gram = w_mat(w, n, n), within = w_mat(w, n, n), e = w_mat(w, n, n);
@@ -42,7 +41,7 @@ static void directions(work *w, pare_mat *to, pare_mat *back, const lm_attn *a, 
     pare_gemm(back, 1, &b.inverse, false, &e, false, 0);
 }
 
-static void put(pare_mat *big, size_t at, const pare_mat *block)
+void put_block(pare_mat *big, size_t at, const pare_mat *block)
 {
     for (size_t i = 0; i < block->rows; i++)
         memcpy(pare_row_mut(big, at + i) + at, pare_row(block, i), block->cols * sizeof *block->v);
@@ -76,11 +75,11 @@ values_turn values_turned(work *w, const lm_attn *a, const repair *r, const pare
         const size_t n = a->keys[g].wv.rows;
         pare_mat from = w_mat(w, n, n);
         t.to[g] = w_mat(w, n, n);
-        directions(w, &t.to[g], &from, a, g, at, &k, &v);
+        group_directions(w, &t.to[g], &from, a, g, at, &k, &v);
         for (size_t h = 0; !w->st && h < a->nheads; h++) {
             if (a->heads[h].keys != g) continue;
-            put(&t.all, at[h], &t.to[g]);
-            put(&back, at[h], &from);
+            put_block(&t.all, at[h], &t.to[g]);
+            put_block(&back, at[h], &from);
         }
     }
     if (w->st) return t;

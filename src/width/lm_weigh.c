@@ -58,28 +58,118 @@ static size_t unit_size(const lm_ffn *f)
     return f->din * (f->gated ? 2 : 1) + f->dout + (b1 ? 1 : 0) + (b3 ? 1 : 0);
 }
 
-static void weigh_values(pass *p, const lm_attn *a, part_cost *c, size_t place)
+static void same_size(part_cost *c, size_t size)
+{
+    for (size_t i = 0; i < c->n; i++) c->size[i] = size;
+}
+
+static void weigh_values(pass *p, const lm_attn *a, const pare_mat *pooled, const pare_mat *root,
+                         part_cost *c)
 {
     work *const w = p->w;
-    if (w->st || !a->here) return;
-    const pare_mat pooled = lm_pooled(w, p->m, a, &p->large), root = metric_at(p, place);
-    const repair r = attn_fit(w, a, &pooled, NULL);
-    const values_turn t = values_turned(w, a, &r, &root);
+    if (w->st || c->n == 0) return;
+    const repair r = attn_fit(w, a, pooled, NULL);
+    const values_turn t = values_turned(w, a, &r, root);
     size_t *const order = w_alloc(w, c->n, sizeof *order);
-    if (!w->st) repair_order(w, order, c->cost, &t.fit, &root, &t.b, c->of - c->n);
-    c->parameters = value_size(a);
+    if (!w->st) repair_order(w, order, c->cost, &t.fit, root, &t.b, c->of - c->n);
+    same_size(c, value_size(a));
 }
 
 static void weigh_units(pass *p, const lm_ffn *f, part_cost *c, size_t place)
 {
     work *const w = p->w;
-    if (w->st || !f->here) return;
+    if (w->st || !f->here || c->n == 0) return;
     const repair r = ffn_fit(w, f, &p->large.x, NULL);
     const pare_mat root = metric_at(p, place);
     const bundles b = bundles_single(w, r.inputs);
     size_t *const order = w_alloc(w, c->n, sizeof *order);
     if (!w->st) repair_order(w, order, c->cost, &r, &root, &b, c->of - c->n);
-    c->parameters = unit_size(f);
+    same_size(c, unit_size(f));
+}
+
+/* ---- queries and keys ----------------------------------------------------------------------- */
+
+/* E |G^1/2 error|^2 of the sublayer with other queries and keys. Softmax is far from linear: so
+ * this is measured, not taken from the metric. The last map stays as it is: fitted again it would
+ * seem to lose less on these rows than it does on others. */
+static double loss_of(pass *p, const lm_attn *cut, const pare_mat *pooled, const pare_mat *root)
+{
+    work *const w = p->w;
+    pare_mat gap = lm_pooled(w, p->m, cut, &p->large);
+    const pare_mat wo = values_map(w, cut), seen = w_mul(w, root, false, &wo, false);
+    double sum = 0;
+    for (size_t i = 0; !w->st && i < gap.rows * gap.cols; i++) gap.v[i] -= pooled->v[i];
+    for (size_t i = 0; !w->st && i < gap.rows; i += LM_CHUNK) {
+        const pare_mark mark = pare_arena_mark(w->a);
+        const size_t left = gap.rows - i, n = left < LM_CHUNK ? left : LM_CHUNK;
+        const pare_mat rows = pare_mat_part(&gap, i, 0, n, gap.cols);
+        const pare_mat off = w_dense(w, &rows, &seen, NULL);
+        if (!w->st) sum += w_fro(&off) * w_fro(&off);
+        pare_arena_reset(w->a, mark);
+    }
+    return sum / (double)(gap.rows ? gap.rows : 1);
+}
+
+/* The first `gone` of the order. */
+static choice first_of(work *w, const keys_turn *t, const size_t *order, size_t gone)
+{
+    bool *const out = w_alloc(w, t->b.n, sizeof *out);
+    for (size_t i = 0; !w->st && i < gone; i++) out[order[i]] = true;
+    return chosen(w, &t->b, out, t->fit.inputs);
+}
+
+/* Between two points the measured loss is spread as the metric says. */
+static void spread(double *cost, size_t n, double loss)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += cost[i];
+    for (size_t i = 0; i < n; i++) cost[i] = loss * (sum > 0 ? cost[i] / sum : 1 / (double)n);
+}
+
+/* Queries are fitted to these rows: on others they lose more than here, for p inputs and n rows
+ * (n + p) / (n - p) times as much (Akaike's final prediction error). Values and units need no such
+ * factor: they are held by a ridge. 0: too few rows to say, less than two for every input. */
+static double on_other_rows(const pass *p, const lm_attn *a)
+{
+    const double inputs = (double)a->din + 1, rows = (double)p->large.x.rows;
+    if (!p->fit) return 1; /* keys are compared with keys alone */
+    return rows > 2 * inputs ? (rows + inputs) / (rows - inputs) : 0;
+}
+
+static void weigh_keys(pass *p, const lm_attn *a, const pare_mat *pooled, const pare_mat *root,
+                       part_cost *c)
+{
+    enum { POINTS = 8 }; /* at which the loss is measured */
+    work *const w = p->w;
+    const double more = on_other_rows(p, a);
+    if (!(more > 0)) c->n = 0;
+    if (w->st || c->n == 0) return;
+    const keys_turn t = keys_turned(w, p->m, a, &p->large, root);
+    size_t *const order = w_alloc(w, c->n, sizeof *order);
+    if (!w->st) repair_order(w, order, c->cost, &t.fit, &t.root, &t.b, c->of - c->n);
+    if (!w->st) keys_sizes(c->size, a, &t, order, c->n);
+    double before = 0;
+    for (size_t k = 0, from = 0, to; !w->st && k < POINTS; k++, from = to) {
+        const pare_mark mark = pare_arena_mark(w->a);
+        to = c->n * (k + 1) / POINTS;
+        if (to == from) continue;
+        const choice some = first_of(w, &t, order, to);
+        const lm_attn cut = w->st ? *a : keys_taken(w, p->m, a, &t, &some);
+        const double loss = w->st ? 0 : more * loss_of(p, &cut, pooled, root);
+        spread(c->cost + from, to - from, loss > before ? loss - before : 0);
+        before = loss > before ? loss : before;
+        pare_arena_reset(w->a, mark);
+    }
+    if (!w->st && c->size[0] == 0) c->n = 0; /* lists of frequencies would take what is saved */
+}
+
+static void weigh_attention(pass *p, const lm_attn *a, part_cost *parts, size_t place)
+{
+    work *const w = p->w;
+    if (w->st || !a->here) return;
+    const pare_mat pooled = lm_pooled(w, p->m, a, &p->large), root = metric_at(p, place);
+    weigh_values(p, a, &pooled, &root, &parts[VALUES]);
+    weigh_keys(p, a, &pooled, &root, &parts[KEYS]);
 }
 
 void lm_weigh(pass *p)
@@ -88,11 +178,11 @@ void lm_weigh(pass *p)
     for (size_t b = 0; !w->st && b < p->m->m->nblocks; b++) {
         const pare_mark mark = pare_arena_mark(w->a);
         const lm_attn a = lm_read_attn(w, p->m, b);
-        weigh_values(p, &a, &p->parts[2 * b], 2 * b + 1);
+        weigh_attention(p, &a, &p->parts[PARTS * b], 2 * b + 1);
         lm_attend(w, p->m, &a, &p->large);
         pare_arena_reset(w->a, mark);
         const lm_ffn f = lm_read_ffn(w, p->m, b);
-        weigh_units(p, &f, &p->parts[2 * b + 1], 2 * b + 2);
+        weigh_units(p, &f, &p->parts[PARTS * b + UNITS], 2 * b + 2);
         lm_feed(w, p->m, &f, &p->large);
         pare_arena_reset(w->a, mark);
         pare_progress(w->exec, "weigh", b + 1, p->m->m->nblocks);

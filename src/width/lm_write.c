@@ -463,6 +463,20 @@ void lm_put(work *w, lm_out *o, size_t b, const lm_block *block)
     w->st = o->store.st;
 }
 
+void lm_put_attn(work *w, lm_out *o, size_t b, const lm_attn *a)
+{
+    if (w->st) return;
+    o->model->blocks[b].attn = stored_attn(&o->store, a);
+    w->st = o->store.st;
+}
+
+void lm_put_ffn(work *w, lm_out *o, size_t b, const lm_ffn *f)
+{
+    if (w->st) return;
+    o->model->blocks[b].ffn = stored_ffn(&o->store, f);
+    w->st = o->store.st;
+}
+
 pare_model *lm_finish(work *w, lm_out *o)
 {
     if (!w->st) w->st = pare_model_check(o->model, w->err);

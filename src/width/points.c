@@ -65,7 +65,7 @@ points points_of(work *w, const pare_model *folded, const net *n, const pare_inp
     if (!w->st) w->st = pare_input_check(folded, in, w->err);
     if (w->st) return p;
     listener l = {w, &p};
-    const pare_trace trace = {listen, &l};
+    const pare_trace trace = {.fn = listen, .self = &l};
     const pare_status st = pare_forward_f64(y.v, folded, in, &trace, w->exec, w->err);
     if (!w->st) w->st = st;
     p.graph = graph_of(w, &folded->pattern, in->graph, in->tokens);

@@ -2,6 +2,7 @@
 #ifndef PARE_SRC_WIDTH_PROVE_H
 #define PARE_SRC_WIDTH_PROVE_H
 #include "cuts.h"
+#include <pare/ball.h>
 #include <pare/outputs.h>
 
 /* ---- from norms alone (apriori.c) ---- */
@@ -119,8 +120,6 @@ ball_bound ball_compare(work *w, const tube *f, const tube *g, double rho);
 ball_bound ball_of_set(work *w, const pair *p, const pare_inputs *set, double rho);
 /* Whether a statement is about a ball, and which. */
 bool ball_radius(double *rho, const char *name);
-void ball_text(char text[40], double rho); /* as short as gives the same number again */
-#define BALL_NAME "ball of radius "        /* followed by the radius; ": ..." */
 
 /* ---- layer by layer (local.c) ---- */
 

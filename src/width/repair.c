@@ -89,7 +89,7 @@ static void add_ridge(pare_mat *h, size_t inputs, size_t rows)
 repair repair_of(work *w, const moments *m, const pare_mat *map0, const double *bias0)
 {
     const size_t n = map0->cols;
-    repair r = {.inputs = n, .h = w_copy(w, &m->square), .map = w_mat(w, map0->rows, n + 1)};
+    repair r = {.inputs = n, .h = m->square, .map = w_mat(w, map0->rows, n + 1)};
     const double share = 1 / (double)(m->rows ? m->rows : 1);
     for (size_t i = 0; !w->st && i < (n + 1) * (n + 1); i++) r.h.v[i] *= share;
     if (!w->st && n > 0) add_ridge(&r.h, n, m->rows ? m->rows : 1);
@@ -126,13 +126,22 @@ repair repair_turned(work *w, const repair *r, const pare_mat *t, const pare_mat
 
 pare_mat repair_kept(work *w, const repair *r, const size_t *kept, size_t n)
 {
+    pare_mat map = w_mat(w, r->map.rows, n + 1);
+    const pare_mark mark = pare_arena_mark(w->a);
     size_t *const which = w_alloc(w, n + 1, sizeof *which);
-    if (w->st) return (pare_mat){0};
+    if (w->st) return map;
     memcpy(which, kept, n * sizeof *which);
     which[n] = r->inputs;
-    const pare_mat h = w_take_cols(w, &r->h, which, n + 1);
-    const pare_mat square = w_take_rows(w, &h, which, n + 1), k = inverse_of(w, &square);
-    return w_mul3(w, &r->map, false, &h, &k, false);
+    const pare_mat all = w_mul(w, &r->map, false, &r->h, false);
+    const pare_mat seen = w_take_cols(w, &all, which, n + 1);
+    pare_mat square = w_mat(w, n + 1, n + 1);
+    for (size_t i = 0; !w->st && i <= n; i++)
+        for (size_t j = 0; j <= n; j++)
+            pare_row_mut(&square, i)[j] = pare_row(&r->h, which[i])[which[j]];
+    const pare_mat k = inverse_of(w, &square);
+    if (!w->st) pare_gemm(&map, 1, &seen, false, &k, false, 0);
+    pare_arena_reset(w->a, mark);
+    return map;
 }
 
 /* ---- elimination ---------------------------------------------------------------------------- */
@@ -210,7 +219,7 @@ static size_t cheapest(surgery *s, size_t *chosen, size_t most, priced *list)
             squares[j] += pare_row(&s->v, o)[j] * pare_row(&s->v, o)[j];
     for (size_t i = 0; !s->w->st && i < b->n; i++)
         if (!s->gone[i] && s->left[b->all[i].group] > 1)
-            list[n++] = (priced){price(s, &b->all[i], squares), i};
+            list[n++] = (priced){price(s, &b->all[i], squares) / (double)b->all[i].count, i};
     if (s->w->st) return 0;
     qsort(list, n, sizeof *list, by_price);
     for (size_t i = 0; i < n && k < most; i++) {

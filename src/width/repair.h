@@ -29,7 +29,8 @@ moments moments_new(work *w, size_t inputs, size_t outputs);
 /* r may be NULL: nothing is missed. */
 void moments_add(work *w, moments *m, const pare_mat *f, const pare_mat *r);
 
-/* The best map with all inputs; map0: outputs x inputs, bias0: outputs. */
+/* The best map with all inputs; map0: outputs x inputs, bias0: outputs. The moments go into it:
+ * they are not the sums any more afterwards. */
 repair repair_of(work *w, const moments *m, const pare_mat *map0, const double *bias0);
 /* Inputs f' = t f with t invertible, given with its inverse. */
 repair repair_turned(work *w, const repair *r, const pare_mat *t, const pare_mat *inverse);
@@ -47,8 +48,9 @@ typedef struct bundles {
 bundles bundles_single(work *w, size_t inputs); /* every input for itself, one group */
 
 /* Backward elimination: the bundle whose loss, repaired by the inputs that are left, costs least
- * goes first, until `keep` are left. order, cost: n - keep; cost is in E |G^1/2 (y - target)|^2,
- * and what one group alone loses is never less than its own optimum (lm_values.c). root: G^1/2. */
+ * for each of its columns goes first, until `keep` are left. order, cost: n - keep; cost is in E
+ * |G^1/2 (y - target)|^2, and what one group alone loses is never less than its own optimum
+ * (lm_values.c). root: G^1/2. */
 void repair_order(work *w, size_t *order, double *cost, const repair *r, const pare_mat *root,
                   const bundles *b, size_t keep);
 /* The best map with the inputs `kept` (ascending) alone: outputs x (n + 1). */

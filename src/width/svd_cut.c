@@ -110,7 +110,9 @@ static still_part still_of(work *w, const lm_attn *a, size_t g)
 static double plane_energy(const lm *m, const lm_attn *a, size_t g, size_t f)
 {
     const lm_keys *const k = &a->keys[g];
-    const size_t one = m->interleaved ? 2 * f : f, two = m->interleaved ? 2 * f + 1 : f + k->planes;
+    size_t row[2];
+    lm_plane_rows(m, f, k->planes, row);
+    const size_t one = row[0], two = row[1];
     const double keys = squares(pare_row(&k->wk, one), k->wk.cols) + k->bk[one] * k->bk[one] +
                         squares(pare_row(&k->wk, two), k->wk.cols) + k->bk[two] * k->bk[two];
     double sum = 0;

@@ -300,14 +300,14 @@ static void one_ball(view *v, const pair *p, const pare_inputs *set, double rho)
 {
     char r[40];
     const ball_bound b = ball_of_set(&v->w, p, set, rho);
-    ball_text(r, rho);
+    pare_ball_text(r, rho);
     const char *const domain = pare_sprintf(
         v->keep, "every input whose feature rows are each within %s (euclidean) of those of %s", r,
         v->cert->domain);
     state_on(v, domain, PARE_NORM_HEADLINE, b.apart.v,
-             pare_sprintf(v->keep, BALL_NAME "%s: outputs", r));
+             pare_sprintf(v->keep, PARE_BALL_NAME "%s: outputs", r));
     state_on(v, domain, "share of the output rows", share(b.rows - b.certain, b.rows),
-             pare_sprintf(v->keep, BALL_NAME "%s: rows whose largest entry may differ", r));
+             pare_sprintf(v->keep, PARE_BALL_NAME "%s: rows whose largest entry may differ", r));
 }
 
 static void all_edits(view *v, const pare_model *f, const pare_model *g, const pare_inputs *set,

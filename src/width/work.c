@@ -193,6 +193,19 @@ double w_norm_est(work *w, const pare_mat *a)
     return w->st ? NAN : s[0];
 }
 
+double w_length(const double *v, size_t n)
+{
+    double length = 0;
+    for (size_t i = 0; i < n; i++) length = hypot(length, v[i]);
+    return length;
+}
+
+double w_even(double q, double k)
+{
+    const double by = sqrt(q) / sqrt(k);
+    return by > 0 && by < INFINITY ? by : 1;
+}
+
 double w_fro(const pare_mat *a)
 {
     double sum = 0;

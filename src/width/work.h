@@ -51,6 +51,11 @@ typedef struct w_root_of {
     pare_mat root, inverse;
 } w_root_of;
 w_root_of w_root(work *w, const pare_mat *g, double ridge);
+/* |v|_2 without over- or underflow on the way. */
+double w_length(const double *v, size_t n);
+/* What to multiply keys of length k with, and to divide queries of length q by, so that both have
+ * the same length; 1 where one of them is nothing. */
+double w_even(double q, double k);
 double w_norm_est(work *w, const pare_mat *a); /* |a|_2 */
 double w_fro(const pare_mat *a);
 double w_largest(const pare_mat *a); /* of the |entries| */

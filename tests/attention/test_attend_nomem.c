@@ -30,6 +30,19 @@ static pare_status short_window(head_case *h, const pare_graph *g, pare_err *err
     return pare_attend_f32(&h->y, &h->q, &h->k, &h->v, 1, &p, NULL, &TWO, err);
 }
 
+/* All queries are the first one: by means, of ranges and of lists. */
+static pare_status same_query(head_case *h, const pare_graph *g, pare_err *err)
+{
+    const pare_pattern kinds[] = {
+        {.kind = PARE_FULL}, {.kind = PARE_WINDOW, .window = 3}, {.kind = PARE_GRAPH}};
+    pare_mat32 q = h->q;
+    q.ld = 0;
+    pare_status st = PARE_OK;
+    for (size_t k = 0; !st && k < 3; k++)
+        st = pare_attend_same_f32(&h->y, &q, &h->k, &h->v, 1, &kinds[k], g, &TWO, err);
+    return st;
+}
+
 static pare_status partial(head_case *h, const pare_graph *g, pare_err *err)
 {
     (void)g;
@@ -95,7 +108,7 @@ static pare_status oracle_f64(head_case *h, const pare_graph *g, pare_err *err)
 static void every_failed_allocation_is_reported(void **state)
 {
     (void)state;
-    work_fn *const works[] = {tiled, listed,     short_window, partial,
+    work_fn *const works[] = {tiled, listed,     short_window, same_query, partial,
                               keep,  tiled_back, oracle_f32,   oracle_f64};
     pare_arena *const a = pare_arena_new();
     head_case h = case_new(a, N, D, D, RANDOM, 1);

@@ -137,6 +137,43 @@ static void narrow_rows_with_few_keys_are_within_their_bound(void **state)
     }
 }
 
+/* The same numbers without gaps: behind the last row there is nothing to read. */
+static void tighten(pare_arena *a, pare_mat32 *m)
+{
+    float *const v = pare_alloc(a, m->rows * m->cols, sizeof *v);
+    assert_non_null(v);
+    for (size_t i = 0; i < m->rows; i++)
+        memcpy(v + i * m->cols, m->v + i * m->ld, m->cols * sizeof *v);
+    *m = (pare_mat32){m->rows, m->cols, m->cols, v};
+}
+
+/* Keys that fill half a register with values that fill less of it, and the other way round. */
+static void widths_below_eight_read_no_farther_than_their_rows(void **state)
+{
+    (void)state;
+    enum { N = 2 * 11 * 11 + 1 };
+    attend_kernels kernels[3];
+    const size_t variants = attention_kernels(kernels);
+    const pare_pattern *const p = &PATTERNS[2];
+    for (size_t w = 1; w < 16; w++) {
+        pare_arena *const a = pare_arena_new();
+        head_case h = case_new(a, N, w < 8 ? 8 : 16 - w, w < 8 ? w : 8, RANDOM, 150 + w);
+        const pare_graph g = small_rows(a, N);
+        float *const lse = pare_alloc(a, N, sizeof *lse);
+        reference(&h, p, &g);
+        tighten(a, &h.q), tighten(a, &h.k), tighten(a, &h.v);
+        for (size_t i = 0; i < variants; i++) {
+            const pare_kept32 kept = {.lse = lse};
+            assert_int_equal(attend_keep_f32_with(&kernels[i], &h.y, &kept, &h.q, &h.k, &h.v,
+                                                  h.scale, p, &g, NULL, NULL, NULL),
+                             PARE_OK);
+            check_bound(&h, p, &g);
+            check_sums(&h, &g, lse);
+        }
+        pare_arena_free(a);
+    }
+}
+
 /* A pair is filled up with keys that are not there: an infinite value of the last one that is must
  * not become a nan by way of a weight of 0. */
 static void an_infinite_value_stays_infinite(void **state)
@@ -293,6 +330,7 @@ int main(void)
         cmocka_unit_test(every_variant_is_within_its_rounding_bound),
         cmocka_unit_test(every_width_of_a_head_is_served),
         cmocka_unit_test(narrow_rows_with_few_keys_are_within_their_bound),
+        cmocka_unit_test(widths_below_eight_read_no_farther_than_their_rows),
         cmocka_unit_test(an_infinite_value_stays_infinite),
         cmocka_unit_test(the_bound_is_not_needlessly_large),
         cmocka_unit_test(weights_that_underflow_are_off_by_the_absolute_term_only),

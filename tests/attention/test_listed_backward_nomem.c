@@ -1,5 +1,6 @@
-/* Tests src/attention/{listed,listed_backward,visits,list_sweep,graph_turn}.c when memory is out:
- * every allocation fails once, and each time the status says so and nothing leaks. */
+/* Tests src/attention/{listed,listed_backward,visits,list_sweep,graph_turn,graph_order}.c when
+ * memory is out: every allocation fails once, and each time the status says so and nothing leaks.
+ */
 #include "kernel_cases.h"
 #include "../../src/attention/listed.h"
 #include "fail_alloc.h"
@@ -38,7 +39,11 @@ static pare_status backward(head_case *h, const pare_graph *g, const pare_patter
     if (!a) return pare_no_memory(err);
     pare_turned turned = {0};
     const bool graph = p->kind == PARE_GRAPH;
-    pare_status st = graph ? pare_graph_turn(&turned, a, g, 2 * D, err) : PARE_OK;
+    pare_graph ordered;
+    const uint32_t *order;
+    pare_status st = graph ? pare_graph_order(&ordered, &order, a, g, 2 * D, err) : PARE_OK;
+    if (!st && graph) assert_non_null(order);
+    if (!st && graph) st = pare_graph_turn(&turned, a, g, 2 * D, err);
     float *const room = pare_alloc(a, 3 * (size_t)N * D, sizeof *room);
     if (!st && !room) st = pare_no_memory(err);
     to.q = to.k = to.v = (pare_mat32){N, D, D, room};

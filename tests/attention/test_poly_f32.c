@@ -8,15 +8,16 @@ static const pare_pattern FULL = {.kind = PARE_FULL}, CAUSAL = {.kind = PARE_CAU
 /* ---- data ----------------------------------------------------------------------------------- */
 
 typedef enum shape {
-    CENTRED, /* independent normal numbers */
-    OFFSET,  /* far from 0: all of it must be removed */
-    ALIGNED, /* every query and every key on one line: lengths are all there is */
-    HEAVY,   /* one key twenty times as long */
-    OUTLIER, /* one query ten times as long */
-    UNEQUAL, /* tiny queries, huge keys */
-    SHIFTED, /* values far from 0 */
-    FLAT,    /* all keys alike, one column of values constant */
-    SINKING, /* weights of keys fall by e^-60 along the sequence */
+    CENTRED,  /* independent normal numbers */
+    OFFSET,   /* far from 0: all of it must be removed */
+    ALIGNED,  /* every query and every key on one line: lengths are all there is */
+    HEAVY,    /* one key twenty times as long */
+    OUTLIER,  /* one query ten times as long */
+    UNEQUAL,  /* tiny queries, huge keys */
+    SHIFTED,  /* values far from 0 */
+    FLAT,     /* all keys alike, one column of values constant */
+    SINKING,  /* weights of keys fall by e^-60 along the sequence */
+    DECAYING, /* coordinates of unequal size */
     SHAPES
 } shape;
 
@@ -37,6 +38,7 @@ static head_case poly_case(pare_arena *a, size_t n, size_t d, size_t dv, shape s
             if (s == OUTLIER && i == n / 3) q[c] *= 10;
             if (s == UNEQUAL) q[c] *= 0x1p-40f, k[c] *= 0x1p40f;
             if (s == FLAT) k[c] = 0.25f;
+            if (s == DECAYING) q[c] *= ldexpf(1, -(int)c), k[c] *= ldexpf(1, -(int)c);
         }
         if (s == SINKING) q[0] += 3, k[0] = 10 * ((float)(n - i) / (float)n) + k[0];
         for (size_t c = 0; c < dv; c++) {
@@ -129,10 +131,11 @@ static void every_row_keeps_its_promise_on_every_unit(void **state)
     (void)state;
     static const size_t sizes[] = {1, 2, 63, 64, 65, 200, 331}, widths[] = {1, 3, 4, 8, 17};
     static const double stds[] = {0.02, 0.1, 0.5};
-    static const pare_poly_kind kinds[] = {PARE_POLY_AUTO, PARE_POLY_TAYLOR, PARE_POLY_REMEZ};
+    static const pare_poly_kind kinds[] = {PARE_POLY_AUTO, PARE_POLY_TAYLOR, PARE_POLY_REMEZ,
+                                           PARE_POLY_ADAPTIVE};
     poly_kernel kernels[3];
     const size_t units = poly_kernels(kernels);
-    size_t by_polynomial = 0, exact = 0;
+    size_t by_polynomial = 0, exact = 0, kind[5] = {0};
     for (size_t t = 0; t < 260; t++) {
         const shape s = (shape)(t % SHAPES);
         const size_t n = sizes[t % 7], d = widths[t % 5], dv = 1 + t % 6;
@@ -140,7 +143,7 @@ static void every_row_keeps_its_promise_on_every_unit(void **state)
         head_case h = poly_case(a, n, d, dv, s, stds[t / 3 % 3], 1000 + t);
         const pare_pattern *const p = t % 2 ? &CAUSAL : &FULL;
         const pare_poly_opts o = {.tolerance = t % 4 < 2 ? 1e-3 : 1e-2,
-                                  .kind = kinds[t % 3],
+                                  .kind = kinds[t / 2 % 4],
                                   .degree = t % 11 == 0 ? (int)(t % 5) : -1,
                                   .heavy = t % 5 == 4 ? 3 : 0,
                                   .always = true};
@@ -159,11 +162,14 @@ static void every_row_keeps_its_promise_on_every_unit(void **state)
             for (size_t i = 0; i < n; i++) count += k.exact[i];
             assert_int_equal(count, r.rows_exact);
             by_polynomial += n - count, exact += count;
+            kind[plan.kind] += n > 1;
         }
         pare_arena_free(a);
     }
     assert_true(by_polynomial > exact); /* most of it was what this test is about */
     assert_true(exact > 500);
+    assert_true(kind[PARE_POLY_TAYLOR] > 50 && kind[PARE_POLY_REMEZ] > 50);
+    assert_true(kind[PARE_POLY_ADAPTIVE] > 50);
 }
 
 /* Keys at 0, and one on each side whose values alone differ: nothing cancels. */
@@ -272,12 +278,15 @@ static void reasons_for_exact_attention_are_given(void **state)
     pare_poly_report r;
     pare_err err = {0};
     head_case h = poly_case(a, 300, 8, 4, CENTRED, 0.1, 31);
-    reference(&h, &FULL, NULL);
     assert_ok(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, &FULL, NULL, &o, NULL, &err), &err);
     assert_true(r.kind == PARE_POLY_EXACT && r.rows_exact == 300);
     assert_contains(r.why, "exact: 300 tokens are too few");
+    h = poly_case(a, 700, 8, 4, CENTRED, 0.1, 31);
+    reference(&h, &FULL, NULL);
+    assert_ok(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, &FULL, NULL, &o, NULL, &err), &err);
+    assert_contains(r.why, "exact: 700 tokens are too few, degree 3 (165 features) would be");
     check_bound(&h, &FULL, NULL);
-    h = poly_case(a, 300, 8, 4, CENTRED, 9, 32); /* logits to about 100 */
+    h = poly_case(a, 1000, 8, 4, CENTRED, 9, 32); /* logits to about 100 */
     reference(&h, &FULL, NULL);
     assert_ok(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, &FULL, NULL, &o, NULL, &err), &err);
     assert_contains(r.why, "exact: centred logits may reach");
@@ -364,6 +373,26 @@ static void centred_logits_need_degree_three(void **state)
     }
 }
 
+/* Coordinates that fall by halves: of the high powers of the large ones few are enough. */
+static void unequal_coordinates_get_chosen_monomials(void **state)
+{
+    (void)state;
+    pare_arena *const a = pare_arena_new();
+    head_case h = poly_case(a, 600, 8, 4, DECAYING, 0.3, 71);
+    const pare_poly_opts o = {
+        .tolerance = 2e-4, .degree = -1, .kind = PARE_POLY_ADAPTIVE, .always = true};
+    const pare_poly_plan plan = plan_of(a, &h, &FULL, &o);
+    assert_int_equal(plan.kind, PARE_POLY_ADAPTIVE);
+    assert_true(plan.table.count < pare_monomials_count(8, plan.degree) / 10);
+    const kept_rows k = kept_new(a, h.n);
+    const pare_poly_kept kept = {k.bound, k.lse, k.exact};
+    pare_err err = {0};
+    assert_ok(pare_poly_attend_f32(&h.y, &kept, NULL, &plan, &h.q, &h.k, &h.v, NULL, &err), &err);
+    reference(&h, &FULL, NULL);
+    check_promise(&h, &FULL, &k, o.tolerance);
+    pare_arena_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +406,7 @@ int main(void)
         cmocka_unit_test(a_number_that_is_none_is_refused),
         cmocka_unit_test(nothing_at_all_is_fine),
         cmocka_unit_test(centred_logits_need_degree_three),
+        cmocka_unit_test(unequal_coordinates_get_chosen_monomials),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

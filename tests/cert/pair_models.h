@@ -46,8 +46,8 @@ static inline pare_weight value_map(maker *k, const pare_attn *at, bool bias)
         for (size_t v = 0; v < at->heads[h].dv; v++)
             for (size_t o = 0; o < at->dout; o++) {
                 const pare_head *const d = &at->heads[h];
-                const double wo = width ? pare_weight_at(&at->wo, o * width + d->o + v)
-                                        : (o == d->o + v ? 1 : 0);
+                const double wo =
+                    width ? pare_weight_at(&at->wo, o * width + d->o + v) : (o == d->o + v ? 1 : 0);
                 for (size_t c = 0; c < cols; c++) {
                     const double b = pare_has(&at->bv) ? pare_weight_at(&at->bv, d->v + v) : 0;
                     y[o * cols + c] +=
@@ -100,8 +100,7 @@ static inline void replace_attn(maker *k, pare_attn *at, pare_attn_kind kind)
     if (!heads) {
         at->nheads = 0;
         at->heads = NULL;
-        at->wq = at->bq = at->wk = at->bk = at->wv = at->bv = at->wo = at->freqs =
-            (pare_weight){0};
+        at->wq = at->bq = at->wk = at->bk = at->wv = at->bv = at->wo = at->freqs = (pare_weight){0};
     }
     const pare_weight v = value_map(k, &old, false);
     if (kind == PARE_ATTN_UNIFORM) at->bv = value_map(k, &old, true);
@@ -114,14 +113,15 @@ static inline void replace_attn(maker *k, pare_attn *at, pare_attn_kind kind)
         at->matrix = pool_matrix(k, &old);
         at->wo = (pare_weight){0};
     }
+    if (kind == PARE_ATTN_ZERO || kind == PARE_ATTN_CONST) at->in_norm = (pare_norm){0};
     if (kind == PARE_ATTN_CONST && !pare_has(&at->bo)) at->bo = weight(k, 1, at->dout, 0, 0.3);
 }
 
 static inline pare_attn_kind other_kind(maker *k)
 {
     static const pare_attn_kind kinds[] = {
-        PARE_ATTN_ZERO,   PARE_ATTN_CONST, PARE_ATTN_UNIFORM, PARE_ATTN_CONSTQ, PARE_ATTN_MEANQ,
-        PARE_ATTN_LINEAR, PARE_ATTN_AFFMIX, PARE_ATTN_POOL,   PARE_ATTN_UMIX,   PARE_ATTN_UNIFORM};
+        PARE_ATTN_ZERO,   PARE_ATTN_CONST,  PARE_ATTN_UNIFORM, PARE_ATTN_CONSTQ, PARE_ATTN_MEANQ,
+        PARE_ATTN_LINEAR, PARE_ATTN_AFFMIX, PARE_ATTN_POOL,    PARE_ATTN_UMIX,   PARE_ATTN_UNIFORM};
     const bool rotary = pare_model_is_rotary(k->m);
     pare_attn_kind kind;
     do kind = kinds[pick(k, 10)];
@@ -207,8 +207,7 @@ static inline double look(hunt *h)
         }
         h->best->rows2 = fmax(h->best->rows2, sqrt(two));
         if (h->cols == 2)
-            h->best->difference =
-                fmax(h->best->difference, fabs((f[1] - f[0]) - (g[1] - g[0])));
+            h->best->difference = fmax(h->best->difference, fabs((f[1] - f[0]) - (g[1] - g[0])));
         const size_t label = label_of(h->f0 + i * h->cols, h->cols);
         if (label_of(f, h->cols) != label || label_of(g, h->cols) != label)
             h->best->relabelled = true;
@@ -240,9 +239,9 @@ static inline void some_way(double *way, size_t n, size_t d, pare_rng *r)
     const size_t kind = (size_t)pare_rng_below(r, 4), row = (size_t)pare_rng_below(r, n / d);
     for (size_t i = 0; i < n; i++) {
         way[i] = pare_rng_normal(r);
-        if (kind == 1) way[i] = way[i] > 0 ? 1 : -1;           /* a corner */
-        if (kind == 2 && i >= d) way[i] = way[i % d];          /* all rows alike */
-        if (kind == 3 && i / d != row) way[i] = 0;             /* one row alone */
+        if (kind == 1) way[i] = way[i] > 0 ? 1 : -1;  /* a corner */
+        if (kind == 2 && i >= d) way[i] = way[i % d]; /* all rows alike */
+        if (kind == 3 && i / d != row) way[i] = 0;    /* one row alone */
     }
 }
 

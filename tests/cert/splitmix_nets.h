@@ -123,8 +123,13 @@ static inline pare_model *block_net(stream *s, pare_pattern_kind pattern)
         at->in_norm.gain = vector_of(s, d, 1, .2);
         at->in_norm.bias = vector_of(s, d, 0, .1);
         at->skip.kind = PARE_SKIP_IDENTITY;
-        *f = (pare_ffn){.kind = PARE_FFN_MLP, .din = d, .dout = d, .nlayers = 2,
-                        .act = PARE_ACT_GELU, .in_norm = at->in_norm, .skip = at->skip};
+        *f = (pare_ffn){.kind = PARE_FFN_MLP,
+                        .din = d,
+                        .dout = d,
+                        .nlayers = 2,
+                        .act = PARE_ACT_GELU,
+                        .in_norm = at->in_norm,
+                        .skip = at->skip};
         f->layers = pare_alloc(s->a, 2, sizeof *f->layers);
         assert_non_null(f->layers);
         f->layers[0].w = room_for(s, hidden, d);

@@ -44,7 +44,7 @@ static void no_input_of_a_ball_is_worse_than_proven(void **state)
         if (pare_model_outputs(t.f) == 2) holds(&t, "difference", w.difference, b.difference, 0);
         if (b.certain == b.rows) assert_false(w.relabelled);
         tried += w.tried;
-        finite += isfinite(b.apart.v);
+        finite += isfinite(b.apart.v) ? 1 : 0;
         certain += b.certain == b.rows;
         close += w.apart > 0.3 * b.apart.v;
         pair_close(&t);

@@ -5,7 +5,19 @@ pare width l.safetensors --data ids.npy --keep 0.8 -q -o l80.safetensors |
     grep '^domain'
 pare verify l80.safetensors.cert.json | tail -n 1
 pare width l.safetensors --data ids.npy --v-dim 2 --ffn-dim 20 -q -o l2.safetensors | grep '^cut'
+pare width l.safetensors --data ids.npy --qk-dim 2 --v-dim 3 -q -o q2.safetensors | grep '^cut'
+echo "-- queries and keys alone"
+pare width l.safetensors --data ids.npy --method qk --qk-dim 2 -q -o k2.safetensors | grep -E '^(cut|domain)'
+pare verify k2.safetensors.cert.json | tail -n 1
+pare width l.safetensors --data ids.npy --method qk --keep 0.98 -q -o k98.safetensors >/dev/null
+pare verify k98.safetensors.cert.json | tail -n 1
 echo "-- refused"
+pare width l.safetensors --data ids.npy --method qk --qk-dim 1 -q -o no.safetensors 2>&1
+echo "exit $?"
+pare width l.safetensors --data ids.npy --method qk --ffn-dim 8 -q -o no.safetensors 2>&1
+echo "exit $?"
+pare width l.safetensors --data ids.npy --keep 0.8 --v-dim 2 -q -o no.safetensors 2>&1
+echo "exit $?"
 pare width l.safetensors --data ids.npy --dim 8 -q -o no.safetensors 2>&1
 echo "exit $?"
 pare width l.safetensors --data ids.npy --keep 0.1 -q -o no.safetensors 2>&1

@@ -83,6 +83,47 @@ static void heads_without_wo_are_scaled_in_their_values(void **state)
     assert_true(seen > 20);
 }
 
+static pare_status is_of_type(void *self, const char *name, pare_weight *w, bool vector,
+                              pare_err *err)
+{
+    (void)vector;
+    const pare_dtype *const want = self;
+    if (!pare_has(w) || w->dtype == *want) return PARE_OK;
+    return pare_fail(err, PARE_ERR_VERIFY, "%s is of another type", name);
+}
+
+/* Two heads with the same values, side by side in the output: folding the norm behind them makes a
+ * wo, and it must not be of another type than the rest. */
+static void a_wo_that_folding_makes_has_the_models_type(void **state)
+{
+    (void)state;
+    for (pare_dtype t = PARE_F32;; t = PARE_F64) {
+        pare_err err = {0};
+        pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+        pare_fold_report r;
+        pare_model *m = NULL, *g = NULL;
+        o.kind = PARE_RANDOM_GRAPH;
+        o.dim = 8;
+        o.heads = 2;
+        o.layers = 1;
+        assert_ok(pare_random_model(&m, &o, &err), &err);
+        pare_attn *const a = &m->blocks[0].attn;
+        assert_true(a->out_norm.kind == PARE_NORM_BATCH && a->nheads == 2);
+        a->wo = (pare_weight){0};
+        a->heads[1].v = a->heads[0].v;
+        a->wv.rows = 4;
+        if (pare_has(&a->bv)) a->bv.cols = 4;
+        if (t == PARE_F64) assert_ok(pare_model_visit(m, widen, m, &err), &err);
+        assert_ok(pare_model_check(m, &err), &err);
+        assert_ok(pare_fold(&g, &r, m, &err), &err);
+        assert_true(pare_has(&g->blocks[0].attn.wo) && g->blocks[0].attn.wo.dtype == t);
+        assert_ok(pare_model_visit(g, is_of_type, &t, &err), &err);
+        pare_model_free(g);
+        pare_model_free(m);
+        if (t == PARE_F64) break;
+    }
+}
+
 typedef struct bytes {
     size_t n;
     pare_sha256 hash;
@@ -230,6 +271,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(folding_does_not_change_the_function),
         cmocka_unit_test(heads_without_wo_are_scaled_in_their_values),
+        cmocka_unit_test(a_wo_that_folding_makes_has_the_models_type),
         cmocka_unit_test(a_fold_that_claims_no_rounding_has_none),
         cmocka_unit_test(folding_twice_is_folding_once_and_leaves_its_input_alone),
         cmocka_unit_test(a_gpt_loses_gains_biases_and_key_biases_but_not_its_tied_norm),

@@ -118,7 +118,7 @@ static void the_trace_shows_every_sublayer_in_order(void **state)
         pare_model *const m = some_model(seed, 1);
         const pare_input in = some_input(m, seed, 1, 0);
         chain c = {0};
-        const pare_trace trace = {follow, &c};
+        const pare_trace trace = {.fn = follow, .self = &c};
         outputs with = run(m, &in, &trace, 1), without = run(m, &in, NULL, 1);
         size_t sublayers = 0;
         for (size_t b = 0; b < m->nblocks; b++)
@@ -329,7 +329,7 @@ static void a_traced_f32_pass_is_the_same_pass(void **state)
         const size_t n = pare_output_rows(m, &in) * pare_model_outputs(m);
         float *const plain = calloc(n, sizeof *plain), *const traced = calloc(n, sizeof *traced);
         taps t = {0};
-        const pare_trace trace = {count_taps, &t};
+        const pare_trace trace = {.fn = count_taps, .self = &t};
         pare_err err = {0};
         assert_ok(pare_forward_f32(plain, m, &in, NULL, NULL, &err), &err);
         assert_ok(pare_forward_f32(traced, m, &in, &trace, NULL, &err), &err);

@@ -10,6 +10,7 @@ typedef struct scene {
     pare_arena *a;
     pare_dataset data;
     const pare_dataset *with; /* NULL: the weights alone */
+    pare_probe_part part;
     pare_probe *done;
     pare_err err;
 } scene;
@@ -20,6 +21,8 @@ static pare_status look(scene *s)
     pare_probe_opts o = PARE_PROBE_OPTS_DEFAULT;
     pare_probe *p = NULL;
     o.dims = dims, o.ndims = 1, o.trials = 1;
+    o.part = s->part;
+    o.no_cuts = s->part == PARE_PROBE_DEPTH; /* tests/depth/test_xray_nomem.c makes them */
     const pare_status st = pare_probe_model(&p, s->m, s->with, &o, NULL, &s->err);
     assert_int_equal(p == NULL, st != PARE_OK);
     pare_probe_free(p);
@@ -60,6 +63,7 @@ static void scene_open(scene *s, pare_random_kind kind)
     static const int64_t *const targets[1] = {target};
     memset(s, 0, sizeof *s);
     s->a = pare_arena_new();
+    s->part = PARE_PROBE_WIDTH;
     o.kind = kind;
     o.dim = 4, o.heads = 1, o.layers = 1, o.ffn = 4;
     assert_ok(pare_random_model(&s->m, &o, &s->err), &s->err);
@@ -88,10 +92,29 @@ static void without_memory_there_is_a_status_and_nothing_else(void **state)
     }
 }
 
+static void without_memory_the_depth_part_says_so(void **state)
+{
+    (void)state;
+    scene s;
+    pare_probe_opts o = PARE_PROBE_OPTS_DEFAULT;
+    scene_open(&s, PARE_RANDOM_GRAPH);
+    s.part = PARE_PROBE_DEPTH;
+    s.with = &s.data;
+    refuse_each(&s, look, "depth");
+    o.part = PARE_PROBE_DEPTH;
+    assert_ok(pare_probe_model(&s.done, s.m, s.with, &o, NULL, &s.err), &s.err);
+    assert_true(s.done->has_depth);
+    refuse_each(&s, to_json, "json");
+    pare_probe_free(s.done);
+    pare_model_free(s.m);
+    pare_arena_free(s.a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_memory_there_is_a_status_and_nothing_else),
+        cmocka_unit_test(without_memory_the_depth_part_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

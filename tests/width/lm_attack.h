@@ -129,6 +129,7 @@ static inline void la_open(la *t, uint64_t seed)
     memset(t, 0, sizeof *t);
     t->seed = seed;
     t->method = methods[seed % LA_METHODS];
+    if (t->method == PARE_WIDTH_AUTO && seed / LA_METHODS % 2) t->method = PARE_WIDTH_QK;
     t->temper = (la_temper)(seed / 2 % LA_TEMPERS);
     t->a = pare_arena_new();
     assert_non_null(t->a);
@@ -167,8 +168,10 @@ static inline pare_width_opts la_opts(const la *t)
     o.seed = t->seed;
     if (t->method == PARE_WIDTH_SLICE)
         o.basis = t->seed / 2 % 2 ? PARE_BASIS_SHARED : PARE_BASIS_PCA;
-    o.untie = t->method != PARE_WIDTH_AUTO && t->seed % 4 == 0;
-    if (t->method == PARE_WIDTH_AUTO)
+    o.untie = (t->method == PARE_WIDTH_SLICE || t->method == PARE_WIDTH_SVD) && t->seed % 4 == 0;
+    if (t->method == PARE_WIDTH_QK)
+        o.qk_dim = t->temper == LA_WHOLE ? t->f->blocks[0].attn.heads[0].dk : 2;
+    else if (t->method == PARE_WIDTH_AUTO)
         o.keep = t->temper == LA_WHOLE ? 1 : 0.95 - 0.05 * (double)(t->seed % 4);
     else
         o.dim = pare_model_width(t->f, 0) - (t->temper == LA_WHOLE ? 0 : 1 + t->seed / 2 % 5);
@@ -354,8 +357,8 @@ static inline void la_many(uint64_t first, uint64_t last)
                   sum.least, sum.most, sum.ratio_least, sum.ratio, sum.rounding, sum.rows,
                   sum.changed, sum.uncertain);
     for (size_t k = 0; k < LA_KINDS; k++) assert_true(sum.by_kind[k] > 0);
-    assert_true(sum.by_method[PARE_WIDTH_AUTO] && sum.by_method[PARE_WIDTH_SLICE] &&
-                sum.by_method[PARE_WIDTH_SVD]);
+    assert_true(sum.by_method[PARE_WIDTH_AUTO] && sum.by_method[PARE_WIDTH_QK] &&
+                sum.by_method[PARE_WIDTH_SLICE] && sum.by_method[PARE_WIDTH_SVD]);
     assert_true(sum.uncertain * 20 <= sum.changed * 21); /* what is not a tie is told apart */
     assert_true(sum.most > 0.999999 && sum.ratio_least > 0.99);
 }

@@ -191,9 +191,32 @@ static void an_edit_counts_the_fold_where_there_is_no_wo(void **state)
     pare_model_free(s.m);
 }
 
+/* The identity in wo's place is of the values' own type: a proof counts the roundings of that. */
+static void the_identity_has_the_type_of_the_values(void **state)
+{
+    (void)state;
+    pare_err err = {0};
+    for (int wide = 0; wide < 2; wide++) {
+        small_net s;
+        const double one = 1;
+        begin(&s, 1);
+        pare_attn *const a = &s.block.attn;
+        *a = (pare_attn){
+            .kind = PARE_ATTN_EXACT, .din = 1, .dout = 1, .nheads = 1, .heads = &s.head};
+        s.head = (pare_head){.dk = 1, .dv = 1, .scale = 1};
+        a->wq = a->wk = a->wv = row(&s.one, 1, 1);
+        if (wide) a->wv = (pare_weight){PARE_F64, 1, 1, &one};
+        assert_ok(join_heads(s.m, &err), &err);
+        assert_int_equal(a->wo.dtype, wide ? PARE_F64 : PARE_F32);
+        assert_true(a->wo.rows == 1 && pare_weight_at(&a->wo, 0) == 1);
+        pare_model_free(s.m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_identity_has_the_type_of_the_values),
         cmocka_unit_test(a_ball_counts_the_fold_where_there_is_no_wo),
         cmocka_unit_test(one_f64_matrix_does_not_make_the_others_f64),
         cmocka_unit_test(an_edit_counts_the_fold_where_there_is_no_wo),

@@ -141,7 +141,13 @@ static void what_does_not_go_together_is_said(void **state)
         pare_width_opts o;
         pare_status st;
     } all[] = {{{.method = PARE_WIDTH_AUTO, .dim = 8, .max_move = INFINITY}, PARE_ERR_USAGE},
-               {{.method = PARE_WIDTH_AUTO, .qk_dim = 2, .max_move = INFINITY}, PARE_ERR_USAGE},
+               {{.method = PARE_WIDTH_AUTO, .qk_dim = 2, .keep = 0.9, .max_move = INFINITY},
+                PARE_ERR_USAGE},
+               {{.method = PARE_WIDTH_QK, .v_dim = 2, .max_move = INFINITY}, PARE_ERR_USAGE},
+               {{.method = PARE_WIDTH_QK, .dim = 2, .max_move = INFINITY}, PARE_ERR_USAGE},
+               {{.method = PARE_WIDTH_QK, .max_move = INFINITY}, PARE_ERR_USAGE},
+               {{.method = PARE_WIDTH_QK, .qk_dim = 5, .max_move = INFINITY}, PARE_ERR_USAGE},
+               {{.method = PARE_WIDTH_QK, .keep = 0.5, .max_move = INFINITY}, PARE_ERR_PROMISE},
                {{.method = PARE_WIDTH_AUTO, .max_move = INFINITY}, PARE_ERR_USAGE},
                {{.method = PARE_WIDTH_AUTO, .keep = 0.05, .max_move = INFINITY}, PARE_ERR_PROMISE}};
     pare_model *const m = random_model(PARE_RANDOM_GPT);
@@ -247,14 +253,14 @@ static void the_fit_follows_the_model_as_it_is_cut(pare_random_kind kind, size_t
     const lm l = lm_open(&w, m, false);
     lm_out out = {0};
     lm_begin(&w, &out, &l);
-    pass p = {.w = &w, .m = &l, .out = &out};
-    p.parts = w_alloc(&w, 2 * m->nblocks, sizeof *p.parts);
+    pass p = {.w = &w, .m = &l, .out = &out, .fit = true};
+    p.parts = w_alloc(&w, PARTS * m->nblocks, sizeof *p.parts);
     p.metric = lm_metric(&w, &l, &set, 0, SEED);
     p.large = lm_stem_rows(&w, &l, &set, 0);
     p.small = lm_stem_rows(&w, &l, &set, 0);
     assert_ok(w.st, &err);
-    p.parts[0].gone = v; /* of the first block; the others only make good */
-    p.parts[1].gone = u;
+    p.parts[VALUES].gone = v; /* of the first block; the others only make good */
+    p.parts[UNITS].gone = u;
     lm_refit(&p);
     lm_put_ends(&w, &out, NULL, NULL, NULL);
     pare_model *const g = lm_finish(&w, &out);

@@ -38,6 +38,8 @@ static void auto_without_memory_is_a_status_and_nothing_else(void **state)
     one_case(PARE_RANDOM_LLAMA, 20, 2, (pare_width_opts){.method = PARE_WIDTH_AUTO, .keep = 0.9});
     one_case(PARE_RANDOM_BERT, 8, 1,
              (pare_width_opts){.method = PARE_WIDTH_AUTO, .v_dim = 2, .ffn_dim = 5});
+    one_case(PARE_RANDOM_GPT, 8, 1, (pare_width_opts){.method = PARE_WIDTH_QK, .qk_dim = 1});
+    one_case(PARE_RANDOM_LLAMA, 16, 1, (pare_width_opts){.method = PARE_WIDTH_QK, .keep = 0.98});
 }
 
 static void so_are_slice_and_svd(void **state)

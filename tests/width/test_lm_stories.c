@@ -66,6 +66,20 @@ static double nats(const pare_model *m, const pare_inputs *set)
     return sum / (double)(set->n * (LENGTH - 1));
 }
 
+static double cut_heads(const pare_model *m, pare_width_method method, const pare_inputs *fit,
+                        const pare_inputs *held)
+{
+    pare_err err = {0};
+    pare_width_report r;
+    pare_model *g = NULL;
+    const pare_width_opts o = {.method = method, .qk_dim = 6, .max_move = INFINITY};
+    assert_ok(pare_width(&g, &r, m, fit, &o, NULL, &err), &err);
+    assert_int_equal(r.qk_dim, 6);
+    const double loss = nats(g, held);
+    pare_model_free(g);
+    return loss;
+}
+
 static double after(const pare_model *m, pare_width_opts o, const pare_inputs *fit,
                     const pare_inputs *held)
 {
@@ -100,6 +114,11 @@ static void a_quarter_less_costs_less_than_by_slicing_or_plain_svd(void **state)
     const double ours = after(m, (pare_width_opts){.method = PARE_WIDTH_AUTO}, &fit, &held);
     print_message("nats per token: %.3f before, auto %.3f\n", before, ours);
     assert_true(before < 2); /* the vocabulary is the right one */
+    /* One plane of four: by what they do on the data, not by their norms. */
+    const double planes = cut_heads(m, PARE_WIDTH_QK, &fit, &held);
+    const double plain = cut_heads(m, PARE_WIDTH_SVD, &fit, &held);
+    print_message("queries and keys 8 to 6: qk %.3f, svd %.3f\n", planes, plain);
+    assert_true(planes - before < 0.9 * (plain - before));
     for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
         const double theirs = after(m, others[k], &fit, &held);
         print_message("%s %.3f\n", pare_width_method_names[others[k].method], theirs);

@@ -261,6 +261,32 @@ static void singular_values_are_enclosed_tightly(void **state)
     stage_close(s);
 }
 
+/* Entries of a few times the smallest number there is: every product below them is lost. */
+static void singular_values_of_what_underflows_are_enclosed(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        stage st, *const s = &st;
+        stage_open(s, seed);
+        pare_mat big = w_mat(&s->w, 12, 9), low = w_mat(&s->w, 12, 9);
+        for (size_t i = 0; i < 12 * 9; i++) {
+            big.v[i] = (double)pare_rng_below(&s->rng, 9) - 4;
+            low.v[i] = big.v[i] * 0x1p-1074; /* exact */
+        }
+        const svals found = svals_of(&s->w, &low), truth = svals_of(&s->w, &big);
+        assert_work(s);
+        for (size_t i = 0; i < 9; i++) {
+            assert_true(found.low[i] <= ldexp(truth.low[i], -1074));
+            assert_true(found.high[i].v >= ldexp(truth.high[i].v, -1074));
+        }
+        /* Squares that are lost leave nothing to be told from below. */
+        for (size_t i = 0; i < 12 * 9; i++) low.v[i] = big.v[i] * 0x1p-530;
+        const double least = least_residual(&s->w, &low, NULL, 2);
+        assert_true(least <= ldexp(least_residual(&s->w, &big, NULL, 2), -530) * (1 + 1e-3));
+        stage_close(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -268,6 +294,7 @@ int main(void)
         cmocka_unit_test(it_grows_with_the_radius_and_is_zero_without_one),
         cmocka_unit_test(width_8_3_scores_must_not_be_capped),
         cmocka_unit_test(singular_values_are_enclosed_tightly),
+        cmocka_unit_test(singular_values_of_what_underflows_are_enclosed),
         cmocka_unit_test(fixtures_to_one_in_a_million),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -121,12 +121,44 @@ static void it_stands_in_the_certificate(void **state)
     plain_close(&p);
 }
 
+/* One subspace for the rows of all inputs would be another theorem: it is not claimed. */
+static void several_inputs_are_not_spoken_of(void **state)
+{
+    (void)state;
+    plain p;
+    plain_open(&p, 3, 1e-3);
+    pare_width_opts o = PARE_WIDTH_OPTS_DEFAULT;
+    pare_width_report r;
+    pare_model *g = NULL;
+    o.method = PARE_WIDTH_LOWRANK;
+    o.dim = RANK;
+    assert_ok(pare_width(&g, &r, p.m, &p.set, &o, NULL, &p.s.err), &p.s.err);
+    pare_input twice[2] = {p.set.in[0], p.set.in[0]};
+    const pare_inputs two = {2, twice};
+    const pare_prover *const prover = &pare_width_provers[PARE_WIDTH_LOWRANK];
+    pare_cert wish = {.reduction = prover->reduction,
+                      .data = {.kind = "random", .count = 2, .tokens = NODES}};
+    pare_cert cert = wish;
+    assert_ok(prover->prove(&cert, p.s.w.a, &wish, p.m, g, &two, NULL, &p.s.err), &p.s.err);
+    assert_int_equal(cert.npaper, 0);
+    for (size_t i = 0; i < cert.nstatements; i++)
+        assert_null(strstr(cert.statements[i].name, "Theorem 4.2"));
+    bool said = false;
+    for (size_t i = 0; i < cert.nhypotheses; i++)
+        if (strcmp(cert.hypotheses[i].name, "Theorem 4.2 asks for one input") == 0)
+            said = cert.hypotheses[i].holds == PARE_FALSE;
+    assert_true(said);
+    pare_model_free(g);
+    plain_close(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_bound_is_above_what_is_seen_and_falls_with_the_noise),
         cmocka_unit_test(what_is_not_plain_is_named),
         cmocka_unit_test(it_stands_in_the_certificate),
+        cmocka_unit_test(several_inputs_are_not_spoken_of),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

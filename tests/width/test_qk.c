@@ -93,6 +93,27 @@ static void it_beats_random_projections_of_the_same_size(void **state)
     }
 }
 
+/* Keys that hardly differ: their map must be large, but not the whole of the scores' size. */
+static void both_maps_have_one_length(void **state)
+{
+    (void)state;
+    for (int size = 0; size >= -80; size -= 40) {
+        stage s;
+        stage_open(&s, 5);
+        const net n = some_net(&s, 1);
+        const pare_graph g = rand_graph(&s, 40, 5, NULL);
+        pare_mat h = rand_mat(&s, 40, 10, pow(10, size));
+        const net_head *const hd = &n.layers[0].heads[0];
+        const net_head few = qk_optimal(&s.w, hd, &h, &g, 1, NULL);
+        assert_work(&s);
+        const double q = hypot(w_length(pare_row(&few.wq, 0), 10), few.bq[0]);
+        const double k = w_length(pare_row(&few.wk, 0), 10);
+        if (!(fabs(q / k - 1) <= 1e-9 && q > 0 && q < 1e30))
+            fail_msg("rows of size 1e%d: queries %g, keys %g", size, q, k);
+        stage_close(&s);
+    }
+}
+
 static void scores_agree_with_the_reference(void **state)
 {
     (void)state;
@@ -150,6 +171,7 @@ int main(void)
         cmocka_unit_test(at_full_rank_scores_are_kept),
         cmocka_unit_test(the_objective_is_the_tail_and_nothing_is_below_it),
         cmocka_unit_test(it_beats_random_projections_of_the_same_size),
+        cmocka_unit_test(both_maps_have_one_length),
         cmocka_unit_test(scores_agree_with_the_reference),
         cmocka_unit_test(in_an_affine_basis_nothing_is_lost_not_even_the_query_bias),
     };

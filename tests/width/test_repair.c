@@ -265,15 +265,20 @@ static void cheap_parts_give_more_and_no_part_gives_all(void **state)
 {
     (void)state;
     double low[9], high[9];
-    for (size_t i = 0; i < 9; i++) low[i] = 1, high[i] = 5;
+    size_t size[9];
+    for (size_t i = 0; i < 9; i++) low[i] = 1, high[i] = 5, size[i] = 10;
     low[4] = 0.1; /* met late: costs that fall do not make a bargain */
-    part_cost p[] = {{.of = 10, .n = 9, .cost = low, .parameters = 10},
-                     {.of = 10, .n = 9, .cost = high, .parameters = 10},
+    part_cost p[] = {{.of = 10, .n = 9, .cost = low, .size = size},
+                     {.of = 10, .n = 9, .cost = high, .size = size},
                      {.of = 0, .n = 0}};
     assert_int_equal(lm_share(p, 3, 75), 80);
     assert_true(p[0].gone > p[1].gone && p[1].gone > 0 && p[0].gone + p[1].gone == 8);
     assert_int_equal(lm_share(p, 3, 1000), 180);
     assert_true(p[0].gone == 9 && p[1].gone == 9 && p[2].gone == 0);
+    size[0] = 1; /* the first one gives little: its price is that for what it gives */
+    p[1].size = (size_t[9]){100, 100, 100, 100, 100, 100, 100, 100, 100};
+    assert_int_equal(lm_share(p, 2, 250), 300);
+    assert_true(p[0].gone == 0 && p[1].gone == 3);
 }
 
 int main(void)

@@ -1,0 +1,412 @@
+/* The way back through polynomial attention in f32, in linear time and memory.
+ *
+ * Two sweeps of one kind: sums over one side, then every row of the other side from them.
+ *     1. sums over keys -> queries: dq, and the slopes g of numerators and denominators;
+ *     2. sums over queries of g -> keys: dk and dv.
+ * Full: all sums first. Causal: a chunk sees the sums of the chunks before it in the sweep's order,
+ * which is from the front for the first and from the end for the second; a state is kept in the
+ * unit of its last chunk, so that it only ever fades. Chunks are cut into at most STRETCHES, by
+ * their number alone, whose sums the threads take first: same bits for any number of threads.
+ * The centre of the keys moves with their mean: the mean of dk is taken from it at the end.
+ * Rows that were computed exactly go back through the exact kernel. */
+#include "backward_tiled.h"
+#include "poly_back.h"
+#include "tiled.h"
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STRETCHES = 16, LEAST_STRETCH = 16 /* chunks */ };
+
+typedef struct sweep {
+    const poly_back *b;
+    bool keys_back; /* the second sweep */
+    size_t count, chunks;
+    poly_sums *sums;          /* count + 1: before each stretch */
+    float *state;             /* full: of all */
+    poly_heavy_slopes *heavy; /* count: of the first sweep */
+    atomic_bool no_memory;
+} sweep;
+
+/* The chunk at place t of the sweep's order. */
+static size_t chunk_at(const sweep *s, size_t t)
+{
+    return s->keys_back ? s->b->w.chunks - 1 - t : t;
+}
+
+/* The logarithm of the unit of sums that end with this chunk: never falls along the sweep. */
+static double unit_of(const sweep *s, size_t chunk)
+{
+    return s->keys_back ? -s->b->w.shift[chunk] : s->b->w.shift[chunk];
+}
+
+static size_t stretch_end(const sweep *s, size_t i)
+{
+    const size_t end = (i + 1) * s->chunks;
+    return end < s->b->w.chunks ? end : s->b->w.chunks;
+}
+
+static void add_chunk(const sweep *s, const poly_room *r, size_t chunk)
+{
+    if (s->keys_back)
+        poly_add_queries(r, s->b, chunk);
+    else
+        poly_add_chunk(r, &s->b->w, chunk);
+}
+
+static size_t state_floats(const poly_job *w)
+{
+    return padded(w->table.m->count * w->cols4 + TILE_STEP, POLY_LANES);
+}
+
+static float *room_new(void **base, size_t floats)
+{
+    size_t bytes;
+    *base = NULL;
+    if (!pare_mul(&bytes, floats + 16, sizeof(float))) return NULL;
+    *base = malloc(bytes);
+    return *base ? (float *)(((uintptr_t)*base + 63) / 64 * 64) : NULL;
+}
+
+/* ---- one sweep ------------------------------------------------------------------------------- */
+
+static void sum_stretch(void *ctx, size_t i)
+{
+    sweep *const s = ctx;
+    const poly_job *const w = &s->b->w;
+    void *base;
+    float *const at = room_new(&base, poly_room_floats(w));
+    if (!at) {
+        atomic_store(&s->no_memory, true);
+        return;
+    }
+    const poly_room r = poly_room_at(w, at);
+    poly_sums *const to = &s->sums[i + 1];
+    const size_t end = stretch_end(s, i);
+    for (size_t t = i * s->chunks; t < end; t++) {
+        poly_set_shift(to, w, unit_of(s, chunk_at(s, t)));
+        add_chunk(s, &r, chunk_at(s, t));
+        if ((t + 1) % w->sizes.flush == 0 || t + 1 == end) poly_flush(to, &r, w);
+    }
+    free(base);
+}
+
+/* sums[i + 1] becomes what stands before stretch i + 1. */
+static void join_stretch(sweep *s, size_t i)
+{
+    const size_t size = s->b->w.cols4 * s->b->w.table.ld;
+    const poly_sums *const before = &s->sums[i];
+    poly_sums *const to = &s->sums[i + 1];
+    const double fade = before->shift == -INFINITY ? 0 : exp(before->shift - to->shift);
+    for (size_t e = 0; e < size; e++) to->v[e] += fade * before->v[e];
+}
+
+static void rows_of(const sweep *s, const poly_back_room *r, const float *state, size_t chunk,
+                    size_t stretch)
+{
+    if (s->keys_back)
+        poly_keys_back(s->b, r, state, chunk);
+    else
+        poly_queries_back(s->b, r, state, chunk, &s->heavy[stretch]);
+}
+
+typedef struct walk {
+    poly_room sums;
+    poly_back_room rows;
+    float *state;
+    poly_sums now; /* of the chunks of this stretch so far */
+} walk;
+
+static void walk_chunk(const sweep *s, walk *k, const poly_sums *before, size_t t, size_t stretch)
+{
+    const poly_job *const w = &s->b->w;
+    const size_t chunk = chunk_at(s, t);
+    const double unit = unit_of(s, chunk);
+    poly_set_shift(&k->now, w, unit);
+    const double fade = before->shift == -INFINITY ? 0 : exp(before->shift - unit);
+    if (t > 0) poly_narrow(k->state, w, fade, before->v, k->now.v);
+    rows_of(s, &k->rows, t > 0 ? k->state : NULL, chunk, stretch);
+    add_chunk(s, &k->sums, chunk);
+    poly_flush(&k->now, &k->sums, w);
+}
+
+static void walk_stretch(void *ctx, size_t i)
+{
+    sweep *const s = ctx;
+    const poly_job *const w = &s->b->w;
+    const size_t sums = padded(w->cols4 * w->table.ld, POLY_LANES);
+    const size_t a = padded(poly_room_floats(w), POLY_LANES);
+    const size_t b = padded(poly_back_floats(s->b), POLY_LANES), c = state_floats(w);
+    void *base;
+    float *const at = room_new(&base, w->plan->causal ? a + b + c + 2 * sums : b);
+    if (!at) {
+        atomic_store(&s->no_memory, true);
+        return;
+    }
+    walk k = {.rows = poly_back_at(s->b, at), .state = s->state, .now = {NULL, -INFINITY}};
+    if (w->plan->causal) {
+        k.sums = poly_room_at(w, at + b);
+        k.state = memset(at + a + b, 0, c * sizeof *k.state);
+        k.now.v = memset(at + a + b + c, 0, sums * sizeof *k.now.v);
+    }
+    for (size_t t = i * s->chunks; t < stretch_end(s, i); t++) {
+        if (w->plan->causal)
+            walk_chunk(s, &k, &s->sums[i], t, i);
+        else
+            rows_of(s, &k.rows, k.state, chunk_at(s, t), i);
+    }
+    free(base);
+}
+
+static pare_status sweep_memory(sweep *s, pare_arena *a, pare_err *err)
+{
+    const poly_job *const w = &s->b->w;
+    size_t size;
+    s->chunks = (w->chunks + STRETCHES - 1) / STRETCHES;
+    if (s->chunks < LEAST_STRETCH) s->chunks = LEAST_STRETCH;
+    s->count = (w->chunks + s->chunks - 1) / s->chunks;
+    s->sums = pare_alloc(a, s->count + 1, sizeof *s->sums);
+    s->state = pare_alloc(a, state_floats(w), sizeof *s->state);
+    s->heavy = pare_alloc(a, s->count, sizeof *s->heavy);
+    if (!s->sums || !s->state || !s->heavy || !pare_mul(&size, w->cols4, w->table.ld))
+        return pare_no_memory(err);
+    const size_t heavy = s->keys_back ? 0 : w->plan->nheavy;
+    for (size_t i = 0; i <= s->count; i++) {
+        s->sums[i] = (poly_sums){pare_alloc(a, size, sizeof(double)), -INFINITY};
+        if (!s->sums[i].v) return pare_no_memory(err);
+    }
+    for (size_t i = 0; heavy && i < s->count; i++) {
+        s->heavy[i].dx = pare_alloc(a, heavy * w->d, sizeof(float));
+        s->heavy[i].du = pare_alloc(a, heavy * w->cols4, sizeof(float));
+        if (!s->heavy[i].dx || !s->heavy[i].du) return pare_no_memory(err);
+    }
+    return PARE_OK;
+}
+
+static pare_status run_sweep(const poly_back *b, bool keys_back, const pare_exec *exec,
+                             pare_err *err)
+{
+    sweep s = {.b = b, .keys_back = keys_back};
+    pare_arena *const a = pare_arena_new();
+    pare_status st = a ? sweep_memory(&s, a, err) : pare_no_memory(err);
+    if (!st) pare_parallel(exec, s.count, sum_stretch, &s);
+    if (!st && !atomic_load(&s.no_memory)) {
+        for (size_t i = 0; i < s.count; i++) join_stretch(&s, i);
+        const double *const all = s.sums[s.count].v;
+        if (!b->w.plan->causal) poly_narrow(s.state, &b->w, 0, all, all);
+        pare_parallel(exec, s.count, walk_stretch, &s);
+    }
+    if (!st && atomic_load(&s.no_memory)) st = pare_no_memory(err);
+    for (size_t i = 0; !st && !keys_back && i < s.count; i++)
+        for (size_t h = 0; h < b->w.plan->nheavy; h++) poly_heavy_back(b, &s.heavy[i], h);
+    pare_arena_free(a);
+    return st;
+}
+
+/* ---- rows of the exact kernel ---------------------------------------------------------------- */
+
+typedef struct exact_rows {
+    pare_mat32 q, dy, dq;    /* of these rows, */
+    pare_mat32 k, v, dk, dv; /* of the keys that the last of them sees */
+    sight sees;
+} exact_rows;
+
+static pare_status exact_back(const exact_rows *x, const tile_kernel *kernel, float scale,
+                              const pare_exec *exec, pare_err *err)
+{
+    const size_t n = x->q.rows, dv = x->v.cols;
+    pare_arena *const a = pare_arena_new();
+    pare_mat32 y = {n, dv, dv, a ? pare_alloc(a, n, dv * sizeof(float)) : NULL};
+    float *const lse = a ? pare_alloc(a, n, sizeof *lse) : NULL;
+    pare_status st = y.v && lse ? PARE_OK : pare_no_memory(err);
+    const tiled_job there = {.q = &x->q,
+                             .k = &x->k,
+                             .v = &x->v,
+                             .scale = scale,
+                             .sees = x->sees,
+                             .kernel = kernel,
+                             .y = y,
+                             .lse = lse};
+    const tiled_backward_job back = {.dq = x->dq,
+                                     .dk = x->dk,
+                                     .dv = x->dv,
+                                     .dy = &x->dy,
+                                     .q = &x->q,
+                                     .k = &x->k,
+                                     .v = &x->v,
+                                     .y = &y,
+                                     .lse = lse,
+                                     .scale = scale,
+                                     .sees = x->sees,
+                                     .kernel = kernel};
+    if (!st) st = tiled_attend(&there, exec, err);
+    if (!st) st = tiled_backward(&back, exec, err);
+    pare_arena_free(a);
+    return st;
+}
+
+static pare_mat32 rows_at(const pare_mat32 *m, size_t first, size_t rows)
+{
+    return (pare_mat32){rows, m->cols, m->ld, m->v + first * m->ld};
+}
+
+/* Rows [first, end) where they are, under the causal pattern or, all of them, under the full. */
+static pare_status run_back(const poly_back *b, size_t first, size_t end, const pare_exec *exec,
+                            pare_err *err)
+{
+    const poly_job *const w = &b->w;
+    const bool causal = w->plan->causal;
+    const size_t keys = causal ? end : w->n, rows = end - first;
+    const exact_rows x = {.q = rows_at(w->q, first, rows),
+                          .dy = rows_at(b->dy, first, rows),
+                          .dq = rows_at(&b->dq, first, rows),
+                          .k = rows_at(w->k, 0, keys),
+                          .v = rows_at(w->v, 0, keys),
+                          .dk = rows_at(&b->dk, 0, keys),
+                          .dv = rows_at(&b->dv, 0, keys),
+                          .sees = {causal ? (int64_t)first + 1 : PARE_VIS_ALL, SIZE_MAX, SIZE_MAX}};
+    return exact_back(&x, &w->kernel->tile, (float)w->plan->scale, exec, err);
+}
+
+static void copy_rows(pare_mat32 *to, const pare_mat32 *from, const uint8_t *which)
+{
+    for (size_t i = 0, at = 0; i < from->rows; i++)
+        if (which[i])
+            memcpy(to->v + at++ * to->ld, from->v + i * from->ld, to->cols * sizeof *to->v);
+}
+
+/* Rows here and there under the full pattern: packed, and their dq handed back. */
+static pare_status packed_back(const poly_back *b, size_t count, const pare_exec *exec,
+                               pare_err *err)
+{
+    const poly_job *const w = &b->w;
+    const size_t d = w->d, dv = w->dv;
+    pare_arena *const a = pare_arena_new();
+    float *const room = a ? pare_alloc(a, count, (2 * d + dv) * sizeof *room) : NULL;
+    if (!room) {
+        pare_arena_free(a);
+        return pare_no_memory(err);
+    }
+    exact_rows x = {.q = {count, d, d, room},
+                    .dq = {count, d, d, room + count * d},
+                    .dy = {count, dv, dv, room + 2 * count * d},
+                    .k = *w->k,
+                    .v = *w->v,
+                    .dk = b->dk,
+                    .dv = b->dv,
+                    .sees = {PARE_VIS_ALL, SIZE_MAX, SIZE_MAX}};
+    copy_rows(&x.q, w->q, b->exact);
+    copy_rows(&x.dy, b->dy, b->exact);
+    const pare_status st = exact_back(&x, &w->kernel->tile, (float)w->plan->scale, exec, err);
+    for (size_t i = 0, at = 0; !st && i < w->n; i++)
+        for (size_t c = 0; b->exact[i] && c < d; at += ++c == d)
+            b->dq.v[i * b->dq.ld + c] += x.dq.v[at * d + c];
+    pare_arena_free(a);
+    return st;
+}
+
+static pare_status exact_rows_back(const poly_back *b, const pare_exec *exec, pare_err *err)
+{
+    const size_t n = b->w.n;
+    size_t count = 0;
+    pare_status st = PARE_OK;
+    for (size_t i = 0; b->exact && i < n; i++) count += b->exact[i] != 0;
+    if (count == 0) return PARE_OK;
+    if (count == n) return run_back(b, 0, n, exec, err);
+    if (!b->w.plan->causal) return packed_back(b, count, exec, err);
+    for (size_t i = 0, end; !st && i < n; i = end) {
+        end = i + 1;
+        if (!b->exact[i]) continue;
+        while (end < n && b->exact[end]) end++;
+        st = run_back(b, i, end, exec, err);
+    }
+    return st;
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+static bool all_exact(const poly_back *b)
+{
+    size_t i = 0;
+    while (b->exact && i < b->w.n && b->exact[i]) i++;
+    return b->w.plan->kind == PARE_POLY_EXACT || i == b->w.n;
+}
+
+static void sum_keys(double *sum, const pare_mat32 *dk)
+{
+    memset(sum, 0, dk->cols * sizeof *sum);
+    for (size_t j = 0; j < dk->rows; j++)
+        for (size_t c = 0; c < dk->cols; c++) sum[c] += (double)dk->v[j * dk->ld + c];
+}
+
+/* What the sweeps have added to dk loses its mean. */
+static void take_mean(pare_mat32 *dk, double *sum, const double *before)
+{
+    sum_keys(sum, dk);
+    for (size_t c = 0; c < dk->cols; c++) sum[c] = (sum[c] - before[c]) / (double)dk->rows;
+    for (size_t j = 0; j < dk->rows; j++)
+        for (size_t c = 0; c < dk->cols; c++) dk->v[j * dk->ld + c] -= (float)sum[c];
+}
+
+static pare_status sweeps(poly_back *b, const pare_poly_plan *plan, pare_arena *a,
+                          const pare_exec *exec, pare_err *err)
+{
+    bool fit;
+    pare_status st = poly_job_new(&b->w, a, &fit, exec, err);
+    if (st) return st;
+    if (!fit) return run_back(b, 0, b->w.n, exec, err);
+    const double size = poly_balance(plan);
+    b->slopes = poly_slopes_for(&b->w.kernel->tile);
+    b->to_q = (float)(plan->scale / size);
+    b->to_k = (float)size;
+    b->g = pare_alloc(a, b->w.n, b->w.cols4 * sizeof *b->g);
+    if (plan->causal) b->du = pare_alloc(a, b->w.n, b->w.cols4 * sizeof *b->du);
+    if (!b->g || (plan->causal && !b->du)) return pare_no_memory(err);
+    double *const sum = pare_alloc(a, 2 * b->w.d, sizeof *sum);
+    if (!sum) return pare_no_memory(err);
+    sum_keys(sum, &b->dk);
+    for (size_t i = 0; b->exact && i < b->w.n; i++) /* its monomials may be beyond f32 */
+        if (b->exact[i]) memset(b->w.qx + i * b->w.d, 0, b->w.d * sizeof *b->w.qx);
+    st = run_sweep(b, false, exec, err);
+    if (!st) st = run_sweep(b, true, exec, err);
+    if (!st) take_mean(&b->dk, sum + b->w.d, sum);
+    return st ? st : exact_rows_back(b, exec, err);
+}
+
+pare_status poly_backward_with(const poly_kernel *kernel, pare_mat32 *dq, pare_mat32 *dk,
+                               pare_mat32 *dv, const pare_mat32 *dy, const pare_poly_plan *plan,
+                               const pare_mat32 *q, const pare_mat32 *k, const pare_mat32 *v,
+                               const uint8_t *exact, const pare_exec *exec, pare_err *err)
+{
+    const size_t n = q->rows;
+    PARE_ASSERT(k->rows == n && v->rows == n && dy->rows == n && plan->n == n);
+    PARE_ASSERT(dq->rows == n && dk->rows == n && dv->rows == n);
+    PARE_ASSERT(q->cols == plan->d && k->cols == plan->d && dq->cols == plan->d);
+    PARE_ASSERT(dk->cols == plan->d && v->cols == dv->cols && dy->cols == dv->cols);
+    pare_poly_plan bare = *plan;
+    if (bare.kind == PARE_POLY_TAYLOR) bare.kind = PARE_POLY_REMEZ; /* no column for moments */
+    poly_back b = {.w = {.plan = &bare, .kernel = kernel, .q = q, .k = k, .v = v},
+                   .dy = dy,
+                   .exact = exact,
+                   .dq = *dq,
+                   .dk = *dk,
+                   .dv = *dv};
+    b.w.n = b.w.rows = n, b.w.d = plan->d, b.w.dv = v->cols;
+    if (n == 0) return PARE_OK;
+    if (all_exact(&b)) return run_back(&b, 0, n, exec, err);
+    pare_arena *const a = pare_arena_new();
+    const pare_status st = a ? sweeps(&b, plan, a, exec, err) : pare_no_memory(err);
+    pare_arena_free(a);
+    return st;
+}
+
+pare_status pare_poly_backward_f32(pare_mat32 *dq, pare_mat32 *dk, pare_mat32 *dv,
+                                   const pare_mat32 *dy, const pare_poly_plan *plan,
+                                   const pare_mat32 *q, const pare_mat32 *k, const pare_mat32 *v,
+                                   const uint8_t *exact, const pare_exec *exec, pare_err *err)
+{
+    poly_kernel kernels[3];
+    poly_kernels(kernels);
+    return poly_backward_with(&kernels[0], dq, dk, dv, dy, plan, q, k, v, exact, exec, err);
+}

@@ -1,0 +1,17 @@
+/* theorems.h - what the theorems of depth say in a certificate (theorems.c). */
+#ifndef PARE_SRC_DEPTH_THEOREMS_H
+#define PARE_SRC_DEPTH_THEOREMS_H
+#include <pare/depth.h>
+
+/* Hypotheses and statements that are added at most. */
+#define THEOREM_ROOM(f) (2 * (f)->nblocks + 8)
+/* Fills in `apriori` and adds to the lists, which have room; strings live in the arena. */
+PARE_MUST_USE pare_status theorems_say(pare_cert *cert, pare_arena *a, const pare_model *f,
+                                       const pare_model *g, const pare_inputs *set,
+                                       const pare_exec *exec, pare_err *err);
+/* Theorem 1 or 2 for all inputs whose entries are within `radius` of those of the set, vectors
+ * only: +inf for ids, whose theorem speaks of words and not of rows near them. */
+PARE_MUST_USE pare_status theorems_near(pare_ub *out, const pare_model *f, const pare_model *g,
+                                        const pare_inputs *set, double radius,
+                                        const pare_exec *exec, pare_err *err);
+#endif

@@ -1,0 +1,48 @@
+/* xray.h - the parts of an X-ray (pare/xray.h): one head on one sequence, and the stream around it.
+ */
+#ifndef PARE_SRC_DEPTH_XRAY_H
+#define PARE_SRC_DEPTH_XRAY_H
+#include <pare/xray.h>
+
+/* What one head is looked at with: a sequence, normed and projected. */
+typedef struct xray_view {
+    const pare_model *m;
+    const pare_attn *a;
+    const pare_head *h;
+    const pare_graph *graph;   /* completed; NULL unless the pattern is a graph */
+    pare_mat q, k, v;          /* n x dk, n x dk, n x dv: turned where positions are rotary */
+    pare_mat constq, meanq;    /* queries of the same shape as q, or one row for all */
+    const double *qmid, *kmid; /* query and key of the midrange row; NULL: rotary */
+    bool pairs;                /* rho and tau */
+} xray_view;
+
+/* Sums over the rows of one sequence that see a key; largest ones. */
+typedef struct xray_sums {
+    size_t rows, wide; /* wide: of them, with two keys or more */
+    double range, tv_uniform, tv_constq, tv_meanq, entropy;
+    double range_max, constq_max, meanq_max;
+    double theta, rho, tau; /* nan: not looked at */
+    double res_out, diam, poly_b;
+} xray_sums;
+
+/* One head on one sequence (xray_head.c). */
+PARE_MUST_USE pare_status xray_head(xray_sums *out, const xray_view *v, pare_err *err);
+/* Turns rows of one head in place: row i has position i (xray_rows.c). */
+void xray_turn(pare_mat *x, const pare_attn *a, const pare_head *h, bool interleaved);
+
+/* eta, the norms and the constants of `out`'s lists (xray_weights.c). */
+PARE_MUST_USE pare_status xray_weights(pare_xray *out, const pare_model *m, const pare_exec *exec,
+                                       pare_err *err);
+
+/* ---- rows (xray_rows.c) ---- */
+
+/* Largest range of a column over the rows that count (NULL: all); 0 of no row. */
+double xray_widest(const pare_mat *m, const bool *counts);
+double xray_largest(const pare_mat *m); /* |entry| */
+/* Largest column sum times largest row sum of |m - 1 y^T|, its root, at the best of the mean, the
+ * median and the midrange: |Res(m)|_{1,inf} from above. */
+PARE_MUST_USE pare_status xray_res_1inf(double *out, const pare_mat *m, pare_err *err);
+/* |m - mean row|_F^2 / |m|_F^2; 0 of nothing. */
+double xray_varied(const pare_mat *m);
+double xray_frobenius(const pare_mat *m);
+#endif

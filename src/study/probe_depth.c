@@ -1,0 +1,189 @@
+/* Attention and what may stand in its place: the X-ray, the costs of replacing it, and what is
+ * proven a priori. Kinds are fitted to the first half of the inputs, everything is measured on the
+ * second; a single input serves for both. */
+#include "probe.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- which inputs -----------------------------------------------------------------------------
+ */
+
+typedef struct halves {
+    pare_inputs fit, look;
+    size_t first; /* number of look's first input in the data */
+} halves;
+
+static halves halve(const pare_inputs *in, size_t tokens)
+{
+    size_t n = 0, have = 0;
+    while (n < in->n && (n < 2 || have < tokens)) {
+        have += in->in[n].batch * in->in[n].tokens;
+        n++;
+    }
+    if (n < 2) return (halves){{n, in->in}, {n, in->in}, 0};
+    return (halves){{n / 2, in->in}, {n - n / 2, in->in + n / 2}, n / 2};
+}
+
+/* The targets go with the inputs. */
+typedef struct grader {
+    const pare_dataset *data;
+    const pare_inputs *look;
+    pare_dataset part;
+    const pare_exec *exec;
+} grader;
+
+static pare_status grade(void *self, double *out, const pare_model *m, pare_err *err)
+{
+    const grader *const g = self;
+    return probe_metric(out, m, &g->part, g->look, g->exec, err);
+}
+
+/* ---- bounds -----------------------------------------------------------------------------------
+ */
+
+typedef struct prover {
+    pare_probe *p;
+    const pare_model *m;
+    const halves *h;
+    double phi0;
+    const char *domain;
+    const pare_exec *exec;
+    pare_err *err;
+} prover;
+
+/* Largest |f - g| of an output on the data. */
+static pare_status gap(double *out, const prover *v, const pare_model *g)
+{
+    pare_status st = PARE_OK;
+    *out = 0;
+    for (size_t i = 0; !st && i < v->h->look.n; i++) {
+        const pare_input *const in = &v->h->look.in[i];
+        const size_t n = pare_output_rows(v->m, in) * pare_model_outputs(v->m);
+        pare_arena *const a = pare_arena_new();
+        double *const y = a ? pare_alloc(a, n + 1, sizeof *y) : NULL;
+        double *const z = y ? pare_alloc(a, n + 1, sizeof *z) : NULL;
+        st = z ? pare_forward_f64(y, v->m, in, NULL, v->exec, v->err) : pare_no_memory(v->err);
+        if (!st) st = pare_forward_f64(z, g, in, NULL, v->exec, v->err);
+        for (size_t k = 0; !st && k < n; k++)
+            if (!(fabs(y[k] - z[k]) <= *out)) *out = fabs(y[k] - z[k]);
+        pare_arena_free(a);
+    }
+    return st;
+}
+
+static pare_status make_one(pare_model **g, const prover *v, const char *what, pare_err *why)
+{
+    const pare_xray *const x = &v->p->depth.xray;
+    pare_depth_opts o = PARE_DEPTH_OPTS_DEFAULT;
+    pare_depth_report report;
+    const pare_exec silent = {.threads = v->exec ? v->exec->threads : 1};
+    if (strcmp(what, "parallel") == 0)
+        return pare_collapse_make(g, v->m, PARE_ONE_PARALLEL, 0, NULL, &silent, why);
+    if (strcmp(what, "parallel+uniform") == 0)
+        return pare_collapse_make(g, v->m, PARE_ONE_PARALLEL_UNIFORM, 0, NULL, &silent, why);
+    const size_t last = x->layers[x->nlayers - 1].block;
+    const bool keep = strcmp(what, "keep") == 0;
+    o.kind = keep ? PARE_ATTN_ZERO : PARE_ATTN_UNIFORM;
+    o.exact = &last;
+    o.nexact = keep;
+    o.layers = keep;
+    return pare_depth(g, &report, v->m, NULL, &o, &silent, why);
+}
+
+static pare_status bound_of(pare_probe_bound *to, const prover *v, const char *what)
+{
+    pare_model *g = NULL;
+    pare_collapse_bound b = {.bound = pare_ub_inf(), .difference = pare_ub_inf()};
+    pare_err why = {0};
+    *to = (pare_probe_bound){.what = what,
+                             .domain = v->domain,
+                             .bound = b.bound,
+                             .difference = b.difference,
+                             .measured = NAN};
+    pare_status st = make_one(&g, v, what, &why);
+    if (st == PARE_ERR_INPUT || st == PARE_ERR_USAGE) { /* no such collapse of this model */
+        to->why = pare_strdup(v->p->arena, why.msg);
+        return to->why ? PARE_OK : pare_no_memory(v->err);
+    }
+    if (st) return pare_fail(v->err, st, "%s", why.msg);
+    st = pare_collapse_apriori(&b, v->m, g, v->phi0, v->exec, v->err);
+    if (!st) st = gap(&to->measured, v, g);
+    pare_model_free(g);
+    to->bound = b.bound;
+    to->difference = b.difference;
+    to->why = st ? "" : pare_strdup(v->p->arena, b.why);
+    return st ? st : to->why ? PARE_OK : pare_no_memory(v->err);
+}
+
+static double largest_entry(const pare_inputs *in)
+{
+    double most = 0;
+    for (size_t i = 0; i < in->n; i++) {
+        const size_t n = in->in[i].batch * in->in[i].tokens * in->in[i].width;
+        for (size_t k = 0; in->in[i].x && k < n; k++) most = fmax(most, fabs(in->in[i].x[k]));
+    }
+    return most;
+}
+
+static pare_status bounds(prover *v)
+{
+    static const char *const names[] = {"keep", "uniform", "parallel", "parallel+uniform"};
+    pare_depth_probe *const d = &v->p->depth;
+    const size_t n = sizeof names / sizeof *names;
+    pare_status st = PARE_OK;
+    v->phi0 = largest_entry(&v->h->look);
+    v->domain = v->m->stem.ids
+                    ? "all token sequences"
+                    : pare_sprintf(v->p->arena, "all inputs with entries at most %.3g", v->phi0);
+    d->bounds = pare_alloc(v->p->arena, n, sizeof *d->bounds);
+    if (!d->bounds || !v->domain) return pare_no_memory(v->err);
+    for (size_t i = 0; !st && i < n; i++) {
+        st = bound_of(&d->bounds[d->nbounds++], v, names[i]);
+        pare_progress(v->exec, "prove a priori", i + 1, n);
+    }
+    return st;
+}
+
+/* ---- the printed theorem ------------------------------------------------------------------------
+ */
+
+static void printed(pare_depth_probe *d)
+{
+    double eta = 0;
+    for (size_t h = 0; h < d->xray.nheads; h++) eta = fmax(eta, d->xray.heads[h].eta);
+    for (size_t l = 0; l < d->xray.nlayers; l++)
+        if (d->xray.layers[l].nheads > d->paper_heads) d->paper_heads = d->xray.layers[l].nheads;
+    d->paper_layers = d->xray.nlayers;
+    /* What enters the first attention is the paper's input. */
+    d->paper = pare_collapse_paper(eta, d->xray.layers[0].x, d->paper_heads, d->paper_layers);
+}
+
+/* ---- all of it
+ * ------------------------------------------------------------------------------------ */
+
+pare_status probe_depth(pare_probe *p, const pare_model *m, const pare_dataset *data,
+                        const pare_inputs *in, const pare_probe_opts *o, const pare_exec *exec,
+                        pare_err *err)
+{
+    pare_depth_probe *const d = &p->depth;
+    const halves h = halve(in, o->depth_tokens);
+    const pare_exec silent = {.threads = exec ? exec->threads : 1};
+    grader g = {.data = data, .look = &h.look, .part = *data, .exec = &silent};
+    g.part.target = data->target ? data->target + h.first : NULL;
+    const pare_xray_costs_opts costs = {
+        .macs = o->depth_macs, .metric = p->metric ? grade : NULL, .self = &g};
+    pare_status st = pare_depth_xray(&d->xray, p->arena, m, &h.fit, &h.look, exec, err);
+    if (st) return st;
+    if (d->xray.nheads == 0)
+        return probe_untold(p, err, "attention: the model has no softmax heads");
+    p->has_depth = true;
+    printed(d);
+    if (!o->no_cuts)
+        st = pare_depth_costs(&d->costs, p->arena, m, &h.fit, &h.look, &costs, exec, err);
+    if (!st && d->costs.skipped)
+        st = probe_untold(p, err, "what replacing attention would cost: %s (--all tries it)",
+                          d->costs.skipped);
+    prover v = {.p = p, .m = m, .h = &h, .exec = &silent, .err = err};
+    if (!st) st = bounds(&v);
+    return st ? st : probe_verdict(p, m, err);
+}

@@ -1,0 +1,120 @@
+/* Can the attention of this model be collapsed, how sure is that, and what stands in the way. */
+#include "probe.h"
+#include <math.h>
+#include <string.h>
+
+const char *const pare_depth_verdict_names[] = {"collapsible (proved)", "collapsible (measured)",
+                                                "not collapsible", NULL};
+
+/* The least bound that is of use, or NULL. */
+static const pare_probe_bound *proved_by(const pare_probe *p)
+{
+    const pare_probe_bound *best = NULL;
+    for (size_t i = 0; i < p->depth.nbounds; i++) {
+        const pare_probe_bound *const b = &p->depth.bounds[i];
+        if (b->bound.v <= PARE_PROBE_SMALL * p->output && (!best || b->bound.v < best->bound.v))
+            best = b;
+    }
+    return best;
+}
+
+static double widest_range(const pare_xray *x)
+{
+    double most = 0;
+    for (size_t h = 0; h < x->nheads; h++) most = fmax(most, x->heads[h].range_max);
+    return most;
+}
+
+static char *say_proved(const pare_probe *p, const pare_probe_bound *b)
+{
+    char bound[40], apart[40];
+    const bool two = isfinite(b->difference.v);
+    return pare_sprintf(
+        p->arena,
+        "%s for %s %zu attentions moves no output by more than %s%s%s, for %s; the largest "
+        "output is %.3g; logit ranges are at most %.2g on this data",
+        b->what, strcmp(b->what, "keep") == 0 ? "all but the last of" : "all",
+        p->depth.xray.nlayers, pare_ub_format(bound, b->bound, 2),
+        two ? ", their difference by " : "", two ? pare_ub_format(apart, b->difference, 2) : "",
+        b->domain, p->output, widest_range(&p->depth.xray));
+}
+
+/* Of all curves the point with at most `exact` exact layers that loses least. */
+static const pare_xray_point *best_point(const pare_xray_costs *c, size_t exact,
+                                         pare_attn_kind *kind)
+{
+    const pare_xray_point *best = NULL;
+    for (size_t i = 0; i < c->ncurves; i++)
+        for (size_t k = 0; k <= c->nlayers; k++) {
+            const pare_xray_point *const at = &c->curves[i].points[k];
+            if (at->exact > exact || (best && !(at->lost < best->lost))) continue;
+            best = at;
+            *kind = c->curves[i].kind;
+        }
+    return best;
+}
+
+static char *say_point(const pare_probe *p, const pare_xray_point *at, pare_attn_kind kind)
+{
+    const size_t gone = p->depth.xray.nlayers - at->exact;
+    char metric[80] = "";
+    if (p->metric && !isnan(at->metric))
+        snprintf(metric, sizeof metric, ", %s %.4g", p->metric, at->metric);
+    return pare_sprintf(p->arena,
+                        "%s for %zu of %zu attentions loses %.2g of what attention does "
+                        "(relative error %.2g%s), measured",
+                        pare_attn_name(kind), gone, p->depth.xray.nlayers, at->lost, at->error,
+                        metric);
+}
+
+/* The first of: norms are affine and the rest the proof needs; the proof's bound is small; logit
+ * ranges are small. */
+static char *first_violated(const pare_probe *p)
+{
+    const pare_depth_probe *const d = &p->depth;
+    const pare_xray_head *worst = &d->xray.heads[0];
+    for (size_t i = 0; i < d->nbounds; i++)
+        if (strcmp(d->bounds[i].what, "uniform") == 0 && !isfinite(d->bounds[i].bound.v))
+            return pare_sprintf(p->arena, "nothing is proven a priori: %s",
+                                *d->bounds[i].why ? d->bounds[i].why : "the bound overflows");
+    for (size_t h = 0; h < d->xray.nheads; h++)
+        if (d->xray.heads[h].range_mean > worst->range_mean) worst = &d->xray.heads[h];
+    if (worst->range_mean > PARE_PROBE_RANGE)
+        return pare_sprintf(
+            p->arena,
+            "logit ranges are small: block %zu head %zu has a mean of %.3g, at most "
+            "%g would do",
+            worst->block, worst->head, worst->range_mean, PARE_PROBE_RANGE);
+    for (size_t i = 0; i < d->nbounds; i++)
+        if (strcmp(d->bounds[i].what, "uniform") == 0 &&
+            !(d->bounds[i].bound.v <= PARE_PROBE_SMALL * p->output))
+            return pare_sprintf(p->arena,
+                                "the a-priori bound is small: %.3g for uniform, %g of the largest "
+                                "output would be %.3g",
+                                d->bounds[i].bound.v, PARE_PROBE_SMALL,
+                                PARE_PROBE_SMALL * p->output);
+    return pare_strdup(p->arena, "");
+}
+
+pare_status probe_verdict(pare_probe *p, const pare_model *m, pare_err *err)
+{
+    pare_depth_probe *const d = &p->depth;
+    const pare_probe_bound *const b = proved_by(p);
+    pare_attn_kind kind = PARE_ATTN_NONE;
+    const pare_xray_point *at = best_point(&d->costs, 1, &kind);
+    (void)m;
+    d->violated = b ? "" : first_violated(p);
+    d->verdict = b                                   ? PARE_DEPTH_PROVED
+                 : at && at->lost <= PARE_PROBE_LOST ? PARE_DEPTH_MEASURED
+                                                     : PARE_DEPTH_NOT;
+    /* None at all is better than one where both will do. */
+    const pare_xray_point *const none = best_point(&d->costs, 0, &kind);
+    if (none && none->lost <= PARE_PROBE_LOST)
+        at = none;
+    else
+        at = best_point(&d->costs, 1, &kind);
+    d->why = b    ? say_proved(p, b)
+             : at ? say_point(p, at, kind)
+                  : "what replacing would cost was not tried";
+    return d->why && d->violated ? PARE_OK : pare_no_memory(err);
+}

@@ -1,0 +1,88 @@
+/* What every study has (repro.h): its arena, its folders, its jobs, its tables. */
+#include "repro.h"
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+pare_status frame_open(frame *f, const char *name, const pare_repro_opts *o, const pare_exec *exec,
+                       const pare_ranks *ranks, pare_err *err)
+{
+    pare_arena *const a = pare_arena_new();
+    pare_repro *const r = a ? pare_alloc(a, 1, sizeof *r) : NULL;
+    *f = (frame){.r = r, .o = o, .exec = exec, .ranks = ranks, .err = err};
+    if (r) *r = (pare_repro){.name = name, .full = o->full, .seed = o->seed, .arena = a};
+    if (r) r->folder = pare_strdup(a, o->folder);
+    const pare_status st = r && r->folder ? PARE_OK : pare_no_memory(err);
+    if (!r) pare_arena_free(a);
+    return pare_ranks_agree(ranks, st, err);
+}
+
+pare_status frame_close(pare_repro **out, frame *f, pare_status st)
+{
+    *out = st ? NULL : f->r;
+    if (st) pare_repro_free(f->r);
+    return st;
+}
+
+bool frame_first(const frame *f)
+{
+    return pare_ranks_rank(f->ranks) == 0;
+}
+
+static pare_status make_folder(const char *path, pare_err *err)
+{
+    if (mkdir(path, 0777) == 0 || (errno == EEXIST && pare_is_dir(path))) return PARE_OK;
+    return pare_fail(err, PARE_ERR_IO, "%s: %s", path,
+                     errno == EEXIST ? "is there, and no folder" : strerror(errno));
+}
+
+pare_status frame_folders(frame *f)
+{
+    f->runs = pare_sprintf(f->r->arena, "%s/runs", f->r->folder);
+    if (!f->runs) return pare_no_memory(f->err);
+    if (!frame_first(f)) return PARE_OK;
+    const pare_status st = make_folder(f->r->folder, f->err);
+    return st ? st : make_folder(f->runs, f->err);
+}
+
+/* ---- jobs ------------------------------------------------------------------------------------ */
+
+pare_status frame_new_jobs(frame *f, jobs *b, size_t n)
+{
+    *b = (jobs){.job = pare_alloc(f->r->arena, n ? n : 1, sizeof *b->job)};
+    return b->job ? PARE_OK : pare_no_memory(f->err);
+}
+
+pare_status frame_jobs(frame *f, jobs *b, pare_status st)
+{
+    st = pare_ranks_agree(f->ranks, st, f->err);
+    if (st) return st;
+    b->folder = f->runs;
+    b->again = f->o->again;
+    b->note = frame_first(f) ? f->o->note : NULL;
+    b->note_self = f->o->self;
+    st = jobs_run(b, f->r->arena, f->exec, f->ranks, f->err);
+    f->r->jobs += b->n;
+    for (size_t i = 0; i < b->n; i++) f->r->found += b->job[i].found;
+    return st;
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+void sheet_open(sheet *s, const char *name, const char *about, int digits, size_t room)
+{
+    if (s->st) return;
+    s->t = &s->r->tables[s->r->ntables++];
+    *s->t = (pare_repro_table){.name = name, .about = about, .digits = digits};
+    s->t->rows = pare_alloc(s->r->arena, room ? room : 1, sizeof *s->t->rows);
+    s->room = room;
+    if (!s->t->rows) s->st = pare_no_memory(s->err);
+}
+
+void sheet_put(sheet *s, pare_repro_row row)
+{
+    if (!s->st && (!row.what || !row.note || !row.from)) s->st = pare_no_memory(s->err);
+    if (s->st) return;
+    PARE_ASSERT(s->t->nrows < s->room);
+    s->t->rows[s->t->nrows++] = row;
+}

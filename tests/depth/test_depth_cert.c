@@ -1,0 +1,239 @@
+/* Tests src/depth/verify.c and theorems.c: what a certificate of a cut says is true, it verifies,
+ * and another pair of models does not pass for this one. */
+#include "depth_models.h"
+#include <pare/outputs.h>
+#include <pare/publish.h>
+
+typedef struct play {
+    stage s;
+    char dir[200], in[300], out[300], cert[320];
+    pare_publish_opts opts;
+} play;
+
+static void play_open(play *p, pare_random_kind kind, size_t layers, uint64_t seed)
+{
+    static const char *const ask[] = {PARE_NEW_INPUT};
+    stage_open(&p->s, kind, layers, seed);
+    test_mkdir(p->dir);
+    test_path(p->in, p->dir, "in");
+    test_path(p->out, p->dir, "out");
+    snprintf(p->cert, sizeof p->cert, "%s.cert.json", p->out);
+    assert_ok(pare_model_save(p->s.m, p->in, false, NULL, &p->s.err), &p->s.err);
+    p->opts = (pare_publish_opts){.in_path = p->in,
+                                  .out_path = p->out,
+                                  .max_error = INFINITY,
+                                  .seed = seed,
+                                  .tokens = TOKENS,
+                                  .set = &p->s.set,
+                                  .ask = ask,
+                                  .nask = 1,
+                                  .prover = &pare_depth_prover};
+}
+
+static void play_close(play *p)
+{
+    stage_close(&p->s);
+    test_rmdir(p->dir);
+}
+
+static pare_status publish(play *p, pare_cert *cert, pare_attn_kind kind, size_t layers)
+{
+    pare_depth_report r;
+    pare_model *g = cut_to(&p->s, kind, layers, &r);
+    const pare_status st = pare_publish(cert, p->s.a, p->s.m, &g, &p->opts, &p->s.err);
+    pare_model_free(g);
+    return st;
+}
+
+static pare_status verify(play *p)
+{
+    const pare_verify_opts o = {.provers = &pare_depth_prover, .nprovers = 1};
+    return pare_cert_verify(p->cert, &o, &p->s.err);
+}
+
+static const pare_statement *stated(const pare_cert *c, const char *name)
+{
+    for (size_t i = 0; i < c->nstatements; i++)
+        if (strcmp(c->statements[i].name, name) == 0) return &c->statements[i];
+    return NULL;
+}
+
+static double looked_at(const pare_cert *c, const char *name)
+{
+    for (size_t i = 0; i < c->nhypotheses; i++)
+        if (strcmp(c->hypotheses[i].name, name) == 0) return c->hypotheses[i].value;
+    return NAN;
+}
+
+static void every_kind_is_certified_and_verifies(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 4; kind++)
+        for (int k = -1; k < PARE_DEPTH_KINDS; k++) {
+            play p;
+            pare_cert cert;
+            play_open(&p, (pare_random_kind)kind, 2, 3);
+            const pare_attn_kind to = k < 0 ? PARE_ATTN_NONE : (pare_attn_kind)(PARE_ATTN_ZERO + k);
+            if (to != PARE_ATTN_MEANQ || p.s.m->pattern.kind == PARE_FULL) {
+                assert_ok(publish(&p, &cert, to, 1), &p.s.err);
+                assert_true(cert.measured > 0 && cert.measured <= cert.proven);
+                assert_le(cert.proven, cert.measured * 1.01 + 1e-6);
+                assert_true(cert.proven <= cert.apriori * (1 + 1e-3));
+                assert_ok(verify(&p), &p.s.err);
+                const pare_statement *const next = stated(&cert, PARE_NEW_INPUT);
+                assert_non_null(next);
+                assert_true(next->probability == (double)INPUTS / (INPUTS + 1));
+                assert_true(looked_at(&cert, PARE_DEPTH_RELATIVE) > 0);
+            }
+            play_close(&p);
+        }
+}
+
+/* Dropping all attention loses all of what it does. */
+static void the_lost_fraction_of_nothing_left_is_one(void **state)
+{
+    (void)state;
+    play p;
+    pare_cert cert;
+    play_open(&p, PARE_RANDOM_LLAMA, 2, 4);
+    assert_ok(publish(&p, &cert, PARE_ATTN_ZERO, 0), &p.s.err);
+    assert_near(looked_at(&cert, PARE_DEPTH_LOST), 1, 1e-12);
+    p.opts.overwrite = true;
+    assert_ok(publish(&p, &cert, PARE_ATTN_ZERO, 2), &p.s.err);
+    assert_true(looked_at(&cert, PARE_DEPTH_LOST) == 0 && cert.measured == 0);
+    play_close(&p);
+}
+
+/* A layer without skip: there is no model without attention to compare with. */
+static void without_skips_no_fraction_is_said(void **state)
+{
+    (void)state;
+    play p;
+    pare_cert cert;
+    play_open(&p, PARE_RANDOM_GRAPH, 2, 5);
+    p.s.m->blocks[1].attn.skip = (pare_skip){0};
+    assert_ok(pare_model_save(p.s.m, p.in, true, NULL, &p.s.err), &p.s.err);
+    assert_ok(publish(&p, &cert, PARE_ATTN_UNIFORM, 0), &p.s.err);
+    assert_true(isnan(looked_at(&cert, PARE_DEPTH_LOST)));
+    assert_ok(verify(&p), &p.s.err);
+    play_close(&p);
+}
+
+/* What is proven for all inputs of the domain holds for others than the given ones. */
+static void statements_for_all_inputs_hold_for_others(void **state)
+{
+    (void)state;
+    play p;
+    pare_cert cert;
+    double most = 0;
+    play_open(&p, PARE_RANDOM_BERT, 2, 6);
+    for (size_t b = 0; b < 2; b++) { /* mean-only norms are affine */
+        p.s.m->blocks[b].attn.out_norm.kind = PARE_NORM_MEAN;
+        p.s.m->blocks[b].ffn.out_norm.kind = PARE_NORM_MEAN;
+        p.s.m->blocks[b].attn.wq = filled(&p.s, &p.s.m->blocks[b].attn.wq, 0.01);
+    }
+    p.s.m->stem.norm.kind = PARE_NORM_MEAN;
+    assert_ok(pare_model_save(p.s.m, p.in, true, NULL, &p.s.err), &p.s.err);
+    assert_ok(publish(&p, &cert, PARE_ATTN_UNIFORM, 0), &p.s.err);
+    const pare_statement *const all = stated(&cert, PARE_DEPTH_ALL);
+    assert_non_null(all);
+    assert_contains(all->domain, "all token sequences");
+    assert_true(all->bound == cert.apriori);
+    pare_inputs others;
+    pare_model *g = NULL;
+    assert_ok(pare_inputs_random(&others, p.s.a, p.s.m, 200, 12, 99, &p.s.err), &p.s.err);
+    assert_ok(pare_model_load(&g, p.out, &p.s.err), &p.s.err);
+    assert_ok(pare_measure(&most, p.s.m, g, &others, NULL, &p.s.err), &p.s.err);
+    print_message("others: %.3g measured, %.3g proven\n", most, all->bound);
+    assert_true(most > cert.measured && most <= all->bound);
+    pare_model_free(g);
+    play_close(&p);
+}
+
+/* What a replaced layer adds behind its norm is bounded for every input: also for these. */
+static void what_a_layer_adds_is_bounded(void **state)
+{
+    (void)state;
+    static const pare_attn_kind to[] = {PARE_ATTN_ZERO, PARE_ATTN_UNIFORM, PARE_ATTN_CONSTQ,
+                                        PARE_ATTN_LINEAR};
+    for (size_t i = 0; i < 4; i++) {
+        play p;
+        pare_cert cert;
+        double most = 0;
+        play_open(&p, PARE_RANDOM_GPT, 1, 7);
+        /* The attention's own output is the model's: its error is the whole error. */
+        p.s.m->blocks[0].ffn = (pare_ffn){0};
+        p.s.m->top = (pare_top){0};
+        assert_ok(pare_model_save(p.s.m, p.in, true, NULL, &p.s.err), &p.s.err);
+        assert_ok(publish(&p, &cert, to[i], 0), &p.s.err);
+        const pare_statement *const adds =
+            stated(&cert, "layer 0: what the replaced attention adds");
+        assert_non_null(adds);
+        pare_model *g = NULL;
+        assert_ok(pare_model_load(&g, p.out, &p.s.err), &p.s.err);
+        for (size_t k = 0; k < p.s.set.n; k++) {
+            const pare_mat y = outputs(&p.s, p.s.m, &p.s.set.in[k]);
+            const pare_mat z = outputs(&p.s, g, &p.s.set.in[k]);
+            for (size_t r = 0; r < y.rows; r++) {
+                double sum = 0;
+                for (size_t j = 0; j < y.cols; j++) {
+                    const double d = pare_row(&y, r)[j] - pare_row(&z, r)[j];
+                    sum += d * d;
+                }
+                most = fmax(most, sqrt(sum));
+            }
+        }
+        print_message("%s: %.3g measured, %.3g proven\n", pare_attn_name(to[i]), most, adds->bound);
+        assert_true(most > 0 && most <= adds->bound);
+        assert_le(adds->bound, 200 * most);
+        pare_model_free(g);
+        play_close(&p);
+    }
+}
+
+/* The certificate of one cut with the model of another: every bound is proven on what is there. */
+static void another_output_is_not_verified(void **state)
+{
+    (void)state;
+    play p;
+    pare_cert cert;
+    pare_cert *read = NULL, again;
+    play_open(&p, PARE_RANDOM_GPT, 2, 8);
+    assert_ok(publish(&p, &cert, PARE_ATTN_AFFMIX, 1), &p.s.err);
+    assert_ok(pare_cert_read(&read, p.s.a, p.cert, &p.s.err), &p.s.err);
+    pare_depth_report r;
+    pare_model *const worse = cut_to(&p.s, PARE_ATTN_ZERO, 0, &r);
+    again = *read;
+    assert_ok(pare_depth_prover.prove(&again, p.s.a, read, p.s.m, worse, &p.s.set, NULL, &p.s.err),
+              &p.s.err);
+    assert_status(pare_cert_compare(read, &again, &p.s.err), PARE_ERR_VERIFY, &p.s.err);
+    assert_true(again.proven > read->proven);
+    pare_model_free(worse);
+    play_close(&p);
+}
+
+static void a_promise_that_cannot_be_kept_leaves_nothing(void **state)
+{
+    (void)state;
+    play p;
+    pare_cert cert;
+    play_open(&p, PARE_RANDOM_GPT, 2, 9);
+    p.opts.max_error = 1e-9;
+    assert_status(publish(&p, &cert, PARE_ATTN_UNIFORM, 0), PARE_ERR_PROMISE, &p.s.err);
+    assert_true(access(p.out, F_OK) != 0 && access(p.cert, F_OK) != 0);
+    play_close(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_is_certified_and_verifies),
+        cmocka_unit_test(the_lost_fraction_of_nothing_left_is_one),
+        cmocka_unit_test(without_skips_no_fraction_is_said),
+        cmocka_unit_test(statements_for_all_inputs_hold_for_others),
+        cmocka_unit_test(what_a_layer_adds_is_bounded),
+        cmocka_unit_test(another_output_is_not_verified),
+        cmocka_unit_test(a_promise_that_cannot_be_kept_leaves_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

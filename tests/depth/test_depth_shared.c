@@ -1,0 +1,100 @@
+/* Real nets: the sentiment model whose attention is uniform for all it matters, and the small
+ * character model of the reference, of which one exact layer is enough. */
+#include "depth_texts.h"
+#include <pare/outputs.h>
+
+#define BERT "../shared/data/models/bert_sst_3layer.safetensors"
+#define TINY "../shared/reference/depth/tiny.npz"
+enum { SENTENCES = 60, LENGTH = 24 };
+
+/* Sentences of words at random: what holds for all of them holds for these. */
+static void attention_of_the_sentiment_model_is_uniform(void **state)
+{
+    (void)state;
+    NEED_SHARED(BERT);
+    pare_err err = {0};
+    pare_model *m = NULL, *g = NULL;
+    pare_depth_opts o = PARE_DEPTH_OPTS_DEFAULT;
+    pare_depth_report r;
+    pare_inputs set;
+    pare_arena *const a = pare_arena_new();
+    assert_non_null(a);
+    assert_ok(pare_model_load(&m, BERT, &err), &err);
+    assert_ok(pare_inputs_random(&set, a, m, SENTENCES, LENGTH, 7, &err), &err);
+    o.kind = PARE_ATTN_UNIFORM;
+    o.layers = 0;
+    assert_false(pare_depth_needs_data(m, &o));
+    assert_ok(pare_depth(&g, &r, m, NULL, &o, NULL, &err), &err);
+    for (size_t b = 0; b < g->nblocks; b++)
+        assert_true(!pare_has(&g->blocks[b].attn.wq) && !pare_has(&g->blocks[b].attn.wk));
+    assert_true(pare_model_size(g, 1, 0).bytes < pare_model_size(m, 1, 0).bytes);
+    const pare_cert claimed = {.data = {.kind = "random", .count = SENTENCES, .tokens = LENGTH}};
+    pare_cert cert = claimed;
+    assert_ok(pare_depth_prover.prove(&cert, a, &claimed, m, g, &set, NULL, &err), &err);
+    print_message("measured %.3g, proven %.3g, for all sequences %.3g\n", cert.measured,
+                  cert.proven, cert.apriori);
+    assert_true(cert.measured < 1e-6 && cert.proven < 1e-6);
+    assert_true(cert.statements[0].bound == 0); /* all labels are certain */
+    bool all = false;
+    for (size_t i = 0; i < cert.nstatements; i++) {
+        const pare_statement *const s = &cert.statements[i];
+        if (strcmp(s->name, PARE_DEPTH_ALL_DIFFERENCE) != 0) continue;
+        all = true;
+        assert_string_equal(s->domain, "all token sequences");
+        assert_true(s->bound <= 1e-4);
+    }
+    assert_true(all);
+    pare_model_free(m);
+    pare_model_free(g);
+    pare_arena_free(a);
+}
+
+/* The windows of the reference: 50 to fit to, 40 to measure. Its figures (nats above the model):
+ * pool .0285, linear .0616, zero .2729. */
+static void one_layer_of_the_character_model_is_enough(void **state)
+{
+    (void)state;
+    NEED_SHARED(TINY);
+    lesson l = {.a = pare_arena_new(), .first = 100, .count = 40};
+    pare_npz *z = NULL;
+    pare_array val;
+    char dir[200], path[300];
+    int64_t *ids;
+    test_mkdir(dir);
+    test_path(path, dir, "val.npy");
+    assert_ok(pare_npz_open(&z, l.a, TINY, &l.err), &l.err);
+    assert_ok(pare_npz_get(&val, z, "val", &l.err), &l.err);
+    assert_true(val.ndim == 2 && val.shape[0] == 200 && val.shape[1] == 65);
+    ids = pare_alloc(l.a, 200 * 64, sizeof *ids);
+    for (size_t i = 0; i < 200 * 64; i++)
+        ids[i] = ((const int64_t *)val.data)[i / 64 * 65 + i % 64];
+    const pare_array windows = {.dtype = PARE_I64, .ndim = 2, .shape = {200, 64}, .data = ids};
+    assert_ok(pare_npy_write(path, &windows, false, &l.err), &l.err);
+    assert_ok(pare_model_load(&l.m, TINY, &l.err), &l.err);
+    assert_ok(pare_dataset_load(&l.d, l.a, l.m, path, 0, 0, &l.err), &l.err);
+    l.fit = (pare_inputs){50, l.d.inputs.in};
+    const double base = nats(&l, l.m);
+    const double pool = nats_of_cut(&l, PARE_ATTN_POOL, 1, PARE_DEPTH_GREEDY) - base;
+    const double linear = nats_of_cut(&l, PARE_ATTN_LINEAR, 1, PARE_DEPTH_GREEDY) - base;
+    const double zero = nats_of_cut(&l, PARE_ATTN_ZERO, 1, PARE_DEPTH_GREEDY) - base;
+    const double any = nats_of_cut(&l, PARE_ATTN_NONE, 1, PARE_DEPTH_GREEDY) - base;
+    print_message("above %.4f nats: pool %.4f, linear %.4f, zero %.4f, auto %.4f\n", base, pool,
+                  linear, zero, any);
+    assert_true(pool <= 0.05);
+    assert_true(any <= fmin(pool, fmin(linear, zero)) + 1e-9);
+    assert_near(linear, 0.0616, 0.004);
+    assert_near(zero, 0.2729, 0.01);
+    pare_npz_close(z);
+    pare_model_free(l.m);
+    pare_arena_free(l.a);
+    test_rmdir(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(attention_of_the_sentiment_model_is_uniform),
+        cmocka_unit_test(one_layer_of_the_character_model_is_enough),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
