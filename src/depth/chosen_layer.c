@@ -71,7 +71,7 @@ pare_status pare_depth_one_layer(pare_model **out, pare_depth_one_report *report
     const depth_one_opts o = {.kind = (depth_one)opts->which, .calib = data, .exec = exec};
     const bool keeps = keeps_one(o.kind), found = keeps && opts->keep == PARE_DEPTH_UNSET;
     pare_status st = PARE_OK;
-    PARE_ASSERT(opts->which < ONES);
+    PARE_ASSERT((int)opts->which < (int)ONES);
     *out = NULL;
     *report = (pare_depth_one_report){PARE_DEPTH_UNSET, NAN};
     if (!keeps && opts->keep != PARE_DEPTH_UNSET)
