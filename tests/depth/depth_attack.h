@@ -234,7 +234,7 @@ static inline void attack_many(uint64_t first, uint64_t count, size_t starts, si
         if (!(seen <= b.bound.v * (1 + 1e-9) + 1e-13))
             fail_msg("seed %llu (%s): seen %.17g, bound %.17g", (unsigned long long)seed, t.name,
                      seen, b.bound.v);
-        finite += isfinite(b.bound.v);
+        finite += isfinite(b.bound.v) != 0;
         close += b.bound.v < 10 * seen;
         if (seen > 1e-9) closest = fmin(closest, b.bound.v / seen);
         pare_model_free(t.g);

@@ -60,7 +60,7 @@ static void no_input_is_beyond_the_bound_whatever_the_model(void **state)
             fail_msg("seed %llu: seen %g, bound %g", (unsigned long long)seed, seen, b.bound.v);
         assert_true(b.bound.v >= 0);
         assert_true(isfinite(b.bound.v) || b.why[0]);
-        finite += isfinite(b.bound.v);
+        finite += isfinite(b.bound.v) != 0;
         tight += seen > 0 && b.bound.v < 30 * seen;
         pare_model_free(g);
         pare_model_free(f);
