@@ -29,8 +29,7 @@ static pare_attn_kind kind_at(size_t k)
     return (pare_attn_kind)(PARE_ATTN_ZERO + k);
 }
 
-/* ---- opening ----------------------------------------------------------------------------------
- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static pare_status list_layers(costs_job *j)
 {
@@ -114,8 +113,7 @@ static double effort(const costs_job *j)
     return look * each * (n * (j->o->metric ? 2 : 1) + n) + choose * each * n * n / 3;
 }
 
-/* ---- one layer alone --------------------------------------------------------------------------
- */
+/* ---- one layer alone ------------------------------------------------------------------------- */
 
 static double apart(const pare_mat *a, const pare_mat *b)
 {
@@ -217,8 +215,7 @@ static pare_status alone_all(costs_job *j)
     return st;
 }
 
-/* ---- one layer after the other ------------------------------------------------------------------
- */
+/* ---- one layer after the other --------------------------------------------------------------- */
 
 /* Of the exact layers of `way` the one whose replacement costs least becomes `kind`. */
 static pare_status replace_next(kinds way, const choice *c, pare_attn_kind kind)
@@ -303,8 +300,7 @@ static pare_status curves_all(costs_job *j)
     return st;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------
- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static pare_status try_all(costs_job *j)
 {

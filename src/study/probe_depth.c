@@ -5,8 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- which inputs -----------------------------------------------------------------------------
- */
+/* ---- which inputs ---------------------------------------------------------------------------- */
 
 typedef struct halves {
     pare_inputs fit, look;
@@ -38,8 +37,7 @@ static pare_status grade(void *self, double *out, const pare_model *m, pare_err 
     return probe_metric(out, m, &g->part, g->look, g->exec, err);
 }
 
-/* ---- bounds -----------------------------------------------------------------------------------
- */
+/* ---- bounds ---------------------------------------------------------------------------------- */
 
 typedef struct prover {
     pare_probe *p;
@@ -144,8 +142,7 @@ static pare_status bounds(prover *v)
     return st;
 }
 
-/* ---- the printed theorem ------------------------------------------------------------------------
- */
+/* ---- the printed theorem --------------------------------------------------------------------- */
 
 static void printed(pare_depth_probe *d)
 {

@@ -62,9 +62,9 @@ static char *say_point(const pare_probe *p, const pare_xray_point *at, pare_attn
         snprintf(metric, sizeof metric, ", %s %.4g", p->metric, at->metric);
     return pare_sprintf(p->arena,
                         "%s for %zu of %zu attentions loses %.2g of what attention does "
-                        "(relative error %.2g%s), measured",
+                        "(relative error %.2g%s), measured%s",
                         pare_attn_name(kind), gone, p->depth.xray.nlayers, at->lost, at->error,
-                        metric);
+                        metric, p->inputs == 1 ? " on the input it was fitted to" : "");
 }
 
 /* The first of: norms are affine and the rest the proof needs; the proof's bound is small; logit

@@ -255,8 +255,11 @@ static pare_status say(frame *f)
 static pare_status make(frame *f, depth_study *s, pare_model **trained_model)
 {
     jobs b = {0};
-    pare_status st = pare_ranks_agree(f->ranks, frame_folders(f), f->err);
-    if (!st) st = depth_model(f, s, trained_model);
+    /* A model that cannot be read leaves no folder behind; one that is made needs it. */
+    pare_status st = f->o->model ? depth_model(f, s, trained_model) : PARE_OK;
+    if (!st) st = frame_folders(f);
+    st = pare_ranks_agree(f->ranks, st, f->err);
+    if (!st && !f->o->model) st = depth_model(f, s, trained_model);
     if (!st) st = frame_new_jobs(f, &b, count_jobs(s));
     if (!st) st = list_jobs(f, &b, s);
     b.title = "experiments";

@@ -39,11 +39,13 @@ typedef struct experiment {
 } experiment;
 
 /* Each in the file that is named after its group. */
-extern const experiment orders, lscale, rank_collapse, large; /* repro_depth_san.c */
-extern const experiment tightness, subsets, replication;      /* repro_depth_bounds.c */
-extern const experiment balls;                                /* repro_depth_ball.c */
-extern const experiment trained, scaled;                      /* repro_depth_trained.c */
-extern const experiment polynomials;                          /* repro_depth_poly.c */
+extern const experiment orders, lscale, rank_collapse; /* repro_depth_san.c */
+extern const experiment large;                         /* repro_depth_large.c */
+extern const experiment tightness, subsets;            /* repro_depth_bounds.c */
+extern const experiment replication;                   /* repro_depth_replicated.c */
+extern const experiment balls;                         /* repro_depth_ball.c */
+extern const experiment trained, scaled;               /* repro_depth_trained.c */
+extern const experiment polynomials;                   /* repro_depth_poly.c */
 
 /* ---- rows ---- */
 

@@ -6,8 +6,7 @@
 
 enum { LENGTH = 6, SYMBOLS = 4, COUNT = 12000, STEPS = 500 };
 
-/* ---- a model of our own ------------------------------------------------------------------------
- */
+/* ---- a model of our own ---------------------------------------------------------------------- */
 
 static pare_status train(pare_model **out, const char *data, uint64_t seed, const pare_exec *exec,
                          pare_err *err)
@@ -88,8 +87,7 @@ static pare_status make_model(frame *f, depth_study *s, pare_model **out, const 
     return st;
 }
 
-/* ---- the one that is given ---------------------------------------------------------------------
- */
+/* ---- the one that is given ------------------------------------------------------------------- */
 
 /* Windows [n, T + 1] that an .npz of a model brings along under "val". */
 static pare_status own_windows(pare_dataset *out, pare_arena *a, const char *path, bool *found,

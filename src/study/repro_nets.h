@@ -38,6 +38,12 @@ typedef struct san_tokens {
 } san_tokens;
 PARE_MUST_USE pare_status san_inputs(pare_inputs *out, pare_arena *a, const san_tokens *t,
                                      pare_rng *rng, pare_err *err);
+/* Inputs to look at (t.n of them) and `fit` others of the same kind to fit to. */
+typedef struct san_pair {
+    pare_inputs look, fit;
+} san_pair;
+PARE_MUST_USE pare_status san_pairs(san_pair *out, pare_arena *a, san_tokens t, size_t fit,
+                                    pare_rng *rng, pare_err *err);
 /* Outputs of a model on all inputs, one after another, in the arena; *n numbers. */
 PARE_MUST_USE pare_status san_answers(double **out, size_t *n, pare_arena *a, const pare_model *m,
                                       const pare_inputs *in, pare_err *err);

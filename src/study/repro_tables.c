@@ -52,8 +52,7 @@ static char *no_file(bench *b, graph_id id)
     return b->s.st ? NULL : pare_sprintf(b->s.r->arena, "no file (--data %s.npz)", graph_stems[id]);
 }
 
-/* ---- many runs --------------------------------------------------------------------------------
- */
+/* ---- many runs ------------------------------------------------------------------------------- */
 
 /* Of one number of the results, over those that have it. */
 static pare_norms spread(const run_group *g, size_t offset)

@@ -30,8 +30,7 @@ typedef struct study {
     run_group group[GRAPHS][GROUPS];
 } study;
 
-/* ---- files ------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 /* The board of the side and seed; one of an earlier call is the same. */
 static pare_status make_board(study *s, const char **path)

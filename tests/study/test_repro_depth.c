@@ -59,8 +59,7 @@ static const pare_repro_row *row_of(const pare_repro_table *t, const char *data,
     return NULL;
 }
 
-/* ---- experiments -------------------------------------------------------------------------------
- */
+/* ---- experiments ----------------------------------------------------------------------------- */
 
 static void errors_grow_with_slopes_1_2_3_4(void **state)
 {
@@ -89,8 +88,7 @@ static void ranks_fall_without_skips_and_subsets_are_found(void **state)
     pare_arena_free(c.a);
 }
 
-/* ---- pieces ------------------------------------------------------------------------------------
- */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
 static void slopes_and_verdicts(void **state)
 {
