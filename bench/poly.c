@@ -109,8 +109,9 @@ static double row_error(const bench *b, size_t i, double *sum, const double *ran
 
 static double measured(const bench *b)
 {
-    double *const sum = calloc(2 * b->d, sizeof *sum), *const range = sum + b->d, worst = 0;
+    double *const sum = calloc(2 * b->d, sizeof *sum), worst = 0;
     if (!sum) stop("out of memory");
+    double *const range = sum + b->d;
     for (size_t c = 0; c < b->d; c++) {
         double l = INFINITY, h = -INFINITY;
         for (size_t j = 0; j < b->n; j++) {

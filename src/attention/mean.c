@@ -153,10 +153,13 @@ static void window_unit(void *ctx, size_t b)
     mean_job *const m = ctx;
     const size_t size = m->p->window, unit = chunks_of_unit(m) * size;
     double *const room = malloc((size + 3) * m->width * sizeof *room);
+    if (!room) {
+        atomic_store(&m->no_memory, true);
+        return;
+    }
     double *const own = room + (size + 1) * m->width;
-    for (size_t first = b * unit; room && first < end_of(m, b * unit, unit); first += size)
+    for (size_t first = b * unit; first < end_of(m, b * unit, unit); first += size)
         window_chunk(m, first, room, own, own + m->width);
-    if (!room) atomic_store(&m->no_memory, true);
     free(room);
 }
 

@@ -160,10 +160,11 @@ static bool walk_stretch(const stretches *s, size_t b, double *now)
     void *base;
     float *const at = poly_floats(&base, keys + rows + state + 2 * sums);
     if (!at) return false;
+    void *const own = at + keys + rows + state; /* aligned for doubles: all sizes are padded */
     walk k = {.keys = poly_room_at(w, at),
               .rows = poly_panel_at(w, at + keys),
               .state = at + keys + rows,
-              .now = {now ? now : (double *)(at + keys + rows + state), -INFINITY}};
+              .now = {now ? now : own, -INFINITY}};
     memset(k.state, 0, state * sizeof *k.state);
     memset(k.now.v, 0, sums * sizeof *k.now.v);
     for (size_t t = b * s->chunks; t < stretch_end(s, b); t++) walk_chunk(&k, w, &s->sums[b], t);

@@ -25,9 +25,9 @@
  *  - the f32 engine takes the angles of rotary and sinusoidal positions, and their sine and
  *    cosine, in f64 and rounds once;
  *  - a softmax subtracts the largest score (or works in tiles of at least 32 keys that are merged
- *    by their largest scores), a layer norm subtracts the mean before it squares; where all rows ask
- *    the same, keys may be weighed by e^(score - smallest score) instead, in f64 while that is below
- *    e^600, in f32 below e^20, and sums of such weights and rows may be taken in f64;
+ *    by their largest scores), a layer norm subtracts the mean before it squares; where all rows
+ * ask the same, keys may be weighed by e^(score - smallest score) instead, in f64 while that is
+ * below e^600, in f32 below e^20, and sums of such weights and rows may be taken in f64;
  *  - a mean over the visible keys sums those keys, it does not subtract two running sums.
  * When a number may leave the engine's range the radius is +inf: nothing is promised. */
 #ifndef PARE_CERT_ENCLOSE_H

@@ -74,7 +74,8 @@ static bool tamed_pair(pair_case *t, uint64_t seed, double sigma)
     pair_open(t, seed, sigma, 1);
     tame(t->f, seed);
     tame(t->g, seed);
-    const bool ok = pare_model_check(t->f, NULL) == PARE_OK && pare_model_check(t->g, NULL) == PARE_OK;
+    const bool ok =
+        pare_model_check(t->f, NULL) == PARE_OK && pare_model_check(t->g, NULL) == PARE_OK;
     if (!ok) pair_close(t);
     return ok;
 }
