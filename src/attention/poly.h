@@ -80,6 +80,7 @@ typedef struct poly_proof {
     double tv;      /* of every row; < 0: by moments */
     size_t power;   /* of |q'| before the moment: g - 1; 1 for degree 0 */
     double spread;  /* largest distance from the centre, in units of half the range */
+    double largest; /* sum of weights whose products with values are within f32 */
     double polynomial[POLY_BINS + 1]; /* kappa */
     double size[POLY_BINS + 1];       /* sum |c_m| B^m */
     double noise[POLY_BINS + 1];      /* roundings of numerator and denominator, per unit weight */
@@ -100,6 +101,7 @@ typedef struct poly_sizes {
     double q, key, all_keys; /* largest norms: of queries, of keys in the state, of all keys */
     double depth;            /* largest |log w| in f32 */
     double spread;
+    double away;  /* largest distance of a value from its centre, at least 1 */
     size_t flush; /* blocks of keys added in f32 */
 } poly_sizes;
 void poly_proof_new(poly_proof *out, const pare_poly_plan *plan, const poly_sizes *s);
@@ -130,6 +132,7 @@ typedef struct poly_job {
     float *w;             /* weights of the keys, e^(a - shift of their chunk) */
     double *shift;        /* of each chunk: the largest a so far (causal), or of all */
     float *centre;        /* of the values, dv */
+    double least;         /* of 1 and what the columns of values reach from it, unless that is 0 */
     double *by,
         *by_moment; /* table.ld: what turns sums into coefficients of the queries' monomials */
     uint8_t *heavy; /* n: not in the state; NULL: none */
@@ -160,7 +163,7 @@ static inline size_t chunk_end(const poly_job *w, size_t chunk)
 /* The queries are centred, scaled and divided by this, the keys multiplied. */
 double poly_balance(const pare_poly_plan *p);
 /* Fills a job whose plan, kernel, q, k, v and sizes are set; in the arena. *fit: false when values
- * are of a size that f32 cannot sum. */
+ * are of a size that f32 cannot sum, or weights of keys so unequal that they sink below f32. */
 PARE_MUST_USE pare_status poly_job_new(poly_job *w, pare_arena *a, bool *fit, const pare_exec *exec,
                                        pare_err *err);
 

@@ -83,7 +83,8 @@ pare_status poly_attend_with(const poly_kernel *kernel, pare_mat32 *y, const par
     pare_arena_free(a);
     if (st || fit) return st;
     to->kind = PARE_POLY_EXACT;
-    snprintf(to->why, sizeof to->why, "exact: values are too large or too small for sums in f32");
+    snprintf(to->why, sizeof to->why,
+             "exact: values are too large or too small for sums in f32, or weights too unequal");
     return exact(y, kept, to, kernel, plan, q, k, v, exec, err);
 }
 

@@ -7,6 +7,7 @@
 
 #define SMALLEST 0x1p-80 /* distance of a value from the centre, unless it is 0 */
 #define LARGEST  0x1p60
+#define DEEPEST  100.0 /* binary digits that a weight, and its product with a value, may sink */
 
 /* Values around their midranges; false: they are of a size that f32 cannot sum. */
 static pare_status centre_values(poly_job *w, pare_arena *a, bool *fit, const pare_exec *exec,
@@ -17,12 +18,14 @@ static pare_status centre_values(poly_job *w, pare_arena *a, bool *fit, const pa
     w->centre = pare_alloc(a, w->dv, sizeof *w->centre);
     if (!low || !high || !w->centre) return pare_no_memory(err);
     const pare_status st = poly_extremes(low, high, w->v, "values", exec, err);
-    w->sizes.spread = 1;
+    w->sizes.spread = w->sizes.away = w->least = 1;
     *fit = true;
     for (size_t c = 0; !st && c < w->dv; c++) {
         const double l = (double)low[c], h = (double)high[c];
         w->centre[c] = (float)(0.5 * l + 0.5 * h);
         const double away = fmax(h - (double)w->centre[c], (double)w->centre[c] - l);
+        if (away > 0) w->least = fmin(w->least, away);
+        w->sizes.away = fmax(w->sizes.away, away);
         if (away > 0) w->sizes.spread = fmax(w->sizes.spread, 2 * away / (h - l) * (1 + 0x1p-40));
         if (away > 0 && !(away >= SMALLEST && away <= LARGEST)) *fit = false;
     }
@@ -34,10 +37,12 @@ static double larger(double a, double b)
     return b > a ? b : a;
 }
 
-/* The distance of a from the chunk's unit is rounded once. */
-static void weigh_keys(poly_job *w, const double *a)
+/* The distance of a from the chunk's unit is rounded once. False: the smallest weight in the
+ * largest unit, or its product with a value, may be lost in f32, and e^x may make it large again.
+ */
+static bool weigh_keys(poly_job *w, const double *a)
 {
-    double top = -INFINITY, depth = 0;
+    double top = -INFINITY, low = INFINITY, depth = 0;
     for (size_t j = 0; !w->plan->causal && j < w->n; j++) top = larger(top, a[j]);
     for (size_t t = 0; t < w->chunks; t++) {
         const size_t first = t * POLY_KEYS, end = chunk_end(w, t);
@@ -46,10 +51,12 @@ static void weigh_keys(poly_job *w, const double *a)
         for (size_t j = first; j < end; j++) {
             w->w[j] = (float)(a[j] - top);
             depth = larger(depth, -(double)w->w[j]);
+            low = a[j] < low ? a[j] : low;
         }
     }
     pare_exp_f32(w->w, w->w, w->n);
-    w->sizes.depth += depth < 104 ? depth : 104;
+    w->sizes.depth += depth;
+    return (top - low) / 0.6931 - log2(w->least) <= DEEPEST;
 }
 
 static void mark_heavy(poly_job *w)
@@ -63,13 +70,20 @@ static void mark_heavy(poly_job *w)
     }
 }
 
+/* Heavy keys among them. */
+static double longest_key(const pare_poly_plan *p)
+{
+    double most = p->key.v;
+    for (size_t h = 0; h < p->nheavy; h++) most = larger(most, (double)p->key_norms[p->heavy[h]]);
+    return most;
+}
+
 static void measure_norms(poly_job *w)
 {
     const pare_poly_plan *const p = w->plan;
     w->sizes.q = p->query.v * (double)w->q_size;
-    w->sizes.key = w->sizes.all_keys = p->key.v * (double)w->k_size;
-    for (size_t h = 0; h < p->nheavy; h++)
-        w->sizes.all_keys = larger(w->sizes.all_keys, (double)key_norm(w, p->heavy[h]));
+    w->sizes.key = p->key.v * (double)w->k_size;
+    w->sizes.all_keys = longest_key(p) * (double)w->k_size;
 }
 
 static bool job_memory(poly_job *w, pare_arena *a, double **weights)
@@ -113,7 +127,7 @@ static void choose_width(poly_job *w, poly_side *k, double *with, float *with32)
         with32[i] = (float)(with[i] / (double)k->by);
         squares += with[i] * with[i];
     }
-    const double most = sqrt(squares) * p->key.v;
+    const double most = sqrt(squares) * longest_key(p);
     if (most < 1) {
         k->with32 = with32;
         w->sizes.depth = ((double)w->d + 6) * most;
@@ -168,7 +182,8 @@ pare_status poly_job_new(poly_job *w, pare_arena *a, bool *fit, const pare_exec 
         (st = centre_sides(w, a, weights, exec, err)))
         return st;
     set_factors(w);
-    weigh_keys(w, weights);
+    *fit = weigh_keys(w, weights);
+    if (!*fit) return PARE_OK;
     if (p->nheavy) mark_heavy(w);
     measure_norms(w);
     w->sizes.flush = p->causal ? 1 : POLY_FLUSH;

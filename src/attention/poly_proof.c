@@ -19,8 +19,20 @@
  * 2 ulp), the value (2), the sum over keys (POLY_KEYS + blocks, then f64), the narrowing of the
  * state (2): COUNT(m) u in all. The sum over monomials runs from the highest degree to the lowest;
  * each addition is off by u times the partial sum: u sum_m r_m sum_{m' >= m} |c_m'| B^m'. Second
- * orders are covered by the factor SECOND. Numbers that underflow add less than u: centred queries
- * and keys are brought to one size by a power of two, values of extreme size are refused. */
+ * orders are covered by the factor SECOND.
+ *
+ * Numbers that underflow. Centred queries and keys are brought to one size by a power of two. A
+ * weight w_j = e^(a_j - unit) that f32 takes for 0 may stand before e^x = e^87 and be most of the
+ * row; likewise w_j (v_j - centre). So a call is refused (every row is left to the exact kernel)
+ * unless the smallest weight of all keys, in the largest unit that any chunk uses, times the
+ * smallest reach of a column of values (or 1) is at least 2^-100. Then no weight is lost or
+ * subnormal, before or after it is brought to a later chunk's unit, and its product with a value
+ * is off by at most 2^-149 besides its roundings: 2^-49 of the weight times the reach, less than a
+ * rounding that COUNT holds, and the weight in the state is not 0 unless the state is empty.
+ * e^x below 2^-126 is off by less than that: nothing beside a denominator of at least LEAST.
+ *
+ * Numbers that overflow. Values reach up to 2^60 from their centre, e^x up to e^88: a row is left
+ * to the exact kernel where the sum of its weights times the largest reach could leave f32. */
 #include "poly.h"
 #include <math.h>
 
@@ -79,6 +91,7 @@ void poly_proof_new(poly_proof *out, const pare_poly_plan *plan, const poly_size
                         .per_bin = s->q > 0 ? POLY_BINS / s->q : 0,
                         .tv = plan->kind == PARE_POLY_TAYLOR ? -1 : plan->tv.v,
                         .spread = s->spread,
+                        .largest = 0x1p126 / s->away,
                         .power = plan->degree ? plan->degree - 1 : 1};
     for (size_t b = 0; b <= POLY_BINS; b++) {
         const double q = (double)(b + 1) / POLY_BINS * s->q, B = q * s->key * F64;
@@ -110,7 +123,9 @@ double poly_row_bound(const poly_proof *p, const poly_row *r)
     const double weight = r->weight * 1.001; /* as computed; its roundings are below a thousandth */
     double off = p->noise[b] * weight;
     /* the exact part is what the state's part (at least -size) leaves of the sum */
-    if (r->with_exact) off += p->exact[b] * (r->sum + p->size[b] * weight);
+    const double exact = r->sum + p->size[b] * weight;
+    if (r->with_exact) off += p->exact[b] * exact;
+    if (!(exact <= p->largest)) return INFINITY;
     const double least = r->sum - off;
     if (!(least >= LEAST)) return INFINITY;
     double tv = p->tv;

@@ -21,6 +21,17 @@ typedef enum shape {
     SHAPES
 } shape;
 
+/* The same numbers in f64. */
+static void widen(head_case *h)
+{
+    const pare_mat32 *const from[] = {&h->q, &h->k, &h->v};
+    pare_mat *const to[] = {&h->q64, &h->k64, &h->v64};
+    for (size_t m = 0; m < 3; m++)
+        for (size_t i = 0; i < h->n; i++)
+            for (size_t c = 0; c < from[m]->cols; c++)
+                pare_row_mut(to[m], i)[c] = (double)from[m]->v[i * from[m]->ld + c];
+}
+
 static head_case poly_case(pare_arena *a, size_t n, size_t d, size_t dv, shape s, double std,
                            uint64_t seed)
 {
@@ -48,13 +59,7 @@ static head_case poly_case(pare_arena *a, size_t n, size_t d, size_t dv, shape s
     }
     if (s == SINKING)
         for (size_t i = 0; i < n; i++) h.q.v[i * h.q.ld] += 3;
-    for (size_t i = 0; i < n; i++) {
-        for (size_t c = 0; c < d; c++) {
-            pare_row_mut(&h.q64, i)[c] = (double)h.q.v[i * h.q.ld + c];
-            pare_row_mut(&h.k64, i)[c] = (double)h.k.v[i * h.k.ld + c];
-        }
-        for (size_t c = 0; c < dv; c++) pare_row_mut(&h.v64, i)[c] = (double)h.v.v[i * h.v.ld + c];
-    }
+    widen(&h);
     return h;
 }
 
@@ -98,16 +103,18 @@ static double check_promise(const head_case *h, const pare_pattern *p, const kep
         for (size_t c = 0; c < h->dv; c++) {
             const double y = (double)h->y.v[i * h->y.ld + c];
             const double off = fabs(y - pare_row(&h->y64, i)[c]);
-            const double reference = 1e-12 * (1 + fabs(y)); /* of the f64 pass itself */
+            assert_true(isfinite(y));
+            const double range = range_of(h, c);
+            const double reference = 1e-12 * (range + fabs(y)); /* of the f64 pass itself */
             if (k->exact[i]) {
                 assert_true(k->bound[i] == 0);
                 assert_le(off, entry_bound(h, &keys, &f, w, c) + reference);
                 continue;
             }
-            const double bound = k->bound[i] * range_of(h, c);
+            const double bound = k->bound[i] * range;
             if (!(off <= bound + U32 * fabs(y) + reference))
                 print_error("row %zu column %zu of n %zu d %zu dv %zu: bound %g range %g y %g\n", i,
-                            c, h->n, h->dk, h->dv, k->bound[i], range_of(h, c), y);
+                            c, h->n, h->dk, h->dv, k->bound[i], range, y);
             assert_le(off, bound + U32 * fabs(y) + reference);
             if (bound > 0) used = fmax(used, (off - U32 * fabs(y)) / bound);
         }
@@ -183,9 +190,8 @@ static void bounds_are_not_needlessly_large(void **state)
             const float x = i == 0 ? 0.5f : i == 1 ? -0.5f : 0;
             h.k.v[i * h.k.ld] = x, h.q.v[i * h.q.ld] = i == 1 ? -1.0f : 1;
             h.v.v[i * h.v.ld] = i == 0;
-            pare_row_mut(&h.k64, i)[0] = (double)x, pare_row_mut(&h.q64, i)[0] = i == 1 ? -1 : 1;
-            pare_row_mut(&h.v64, i)[0] = i == 0;
         }
+        widen(&h);
         const pare_poly_opts o = {
             .tolerance = 0.1, .kind = PARE_POLY_TAYLOR, .degree = g, .always = true};
         const pare_poly_plan plan = plan_of(a, &h, &FULL, &o);
@@ -210,9 +216,8 @@ static void roundings_are_counted(void **state)
     for (size_t i = 0; i < h.n; i++) {
         h.k.v[i * h.k.ld] = i == 0 ? 1.1f : -0.9f - 0.0001f * (float)i;
         h.q.v[i * h.q.ld] = (i % 2 ? -2.7f : 2.7f) + 0.001f * (float)i;
-        pare_row_mut(&h.k64, i)[0] = (double)h.k.v[i * h.k.ld];
-        pare_row_mut(&h.q64, i)[0] = (double)h.q.v[i * h.q.ld];
     }
+    widen(&h);
     const pare_poly_opts o = {
         .tolerance = 0.1, .kind = PARE_POLY_REMEZ, .degree = 12, .always = true};
     const pare_poly_plan plan = plan_of(a, &h, &FULL, &o);
@@ -225,6 +230,85 @@ static void roundings_are_counted(void **state)
     assert_true(r.rows_exact == 0 && plan.tv.v < 1e-7);
     check_promise(&h, &FULL, &k, o.tolerance);
     pare_arena_free(a);
+}
+
+/* Two heavy keys; every row keeps its promise. Returns the rows that the exact kernel took. */
+static size_t two_heavy_keys(pare_arena *a, head_case *h, const pare_pattern *p, double tolerance)
+{
+    const pare_poly_opts o = {.tolerance = tolerance, .degree = -1, .heavy = 2, .always = true};
+    const pare_poly_plan plan = plan_of(a, h, p, &o);
+    const kept_rows k = kept_new(a, h->n);
+    const pare_poly_kept kept = {k.bound, k.lse, k.exact};
+    pare_poly_report r;
+    pare_err err = {0};
+    assert_true(plan.kind != PARE_POLY_EXACT && plan.nheavy == 2);
+    widen(h);
+    reference(h, p, NULL);
+    assert_ok(pare_poly_attend_f32(&h->y, &kept, &r, &plan, &h->q, &h->k, &h->v, NULL, &err), &err);
+    check_promise(h, p, &k, tolerance);
+    return r.rows_exact;
+}
+
+/* Keys (a, x): their weight is e^a, and e^x or e^-x for a row. What is small in f32 as a weight, or
+ * as its product with a value, is most of the row in the end. */
+static void what_a_large_e_to_the_x_brings_back_is_not_lost(void **state)
+{
+    (void)state;
+    static const struct {
+        bool causal;
+        float others, first[2], last[2], value;
+        size_t at; /* of the first */
+    } cases[] = {
+        {false, -33, {0, -87}, {-105, 87}, 1, 4},     /* the weight is 0 in f32 */
+        {false, -33, {0, -60}, {-60, 60}, 1e-22f, 4}, /* its product with the value is */
+        {true, -60, {0, -25}, {-105, 87}, 1, 200},    /* it is in the unit of a later chunk */
+        {true, -33, {0, -40}, {-104, 87}, 1, 4},      /* or of its own */
+        {false, 0, {0, -80}, {0, 80}, 1e9f, 4},       /* too large, not too small */
+        {false, -3, {0, -20}, {-20, 20}, 1e-10f, 4},  /* all is well */
+    };
+    for (size_t t = 0; t < sizeof cases / sizeof *cases; t++) {
+        pare_arena *const a = pare_arena_new();
+        head_case h = poly_case(a, 1200, 2, 1, CENTRED, 1, 81);
+        const float far = 0x1p-10f;
+        for (size_t i = 0; i < h.n; i++) {
+            float *const k = h.k.v + i * h.k.ld;
+            const float *const at = i == 5 ? cases[t].last : cases[t].first;
+            const bool heavy = i == 5 || i == cases[t].at;
+            h.q.v[i * h.q.ld] = 1, h.q.v[i * h.q.ld + 1] = i % 2 ? -far : far;
+            k[0] = heavy ? at[0] : cases[t].others;
+            k[1] = heavy ? at[1] / far : 0.01f * (float)(i % 3) - 0.01f;
+            h.v.v[i * h.v.ld] = i == 5 ? cases[t].value : 0;
+        }
+        const size_t exact = two_heavy_keys(a, &h, cases[t].causal ? &CAUSAL : &FULL, 1e-3);
+        assert_true(t < 5 || exact < h.n / 2);
+        pare_arena_free(a);
+    }
+}
+
+/* Two opposite long keys across the centre of the queries: their products with it cancel, and in
+ * f32 what is left of them would be rounding. */
+static void scores_of_heavy_keys_are_summed_in_f64(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        pare_arena *const a = pare_arena_new();
+        pare_rng r = pare_rng_at(seed, 3);
+        head_case h = poly_case(a, 700, 4, 1, CENTRED, 0.01, seed);
+        const float c0 = 0.3f + 0.07f * (float)pare_rng_uniform(&r);
+        const float k1 = 1000003 + rintf(1000 * (float)pare_rng_uniform(&r));
+        const float centre[] = {c0, -0.6f, 0.1f, 0.2f}, k[] = {rintf((8 + 0.6f * k1) / c0), k1};
+        for (size_t i = 0; i < h.n; i++) {
+            for (size_t c = 0; c < 4; c++) h.q.v[i * h.q.ld + c] = centre[c];
+            h.q.v[i * h.q.ld + 2] += i % 2 ? 1e-7f : -1e-7f;
+            h.v.v[i * h.v.ld] = i == 5;
+        }
+        for (size_t c = 0; c < 4; c++) {
+            h.k.v[5 * h.k.ld + c] = c < 2 ? k[c] : 0;
+            h.k.v[6 * h.k.ld + c] = c < 2 ? -k[c] : 0;
+        }
+        assert_int_equal(two_heavy_keys(a, &h, &FULL, 1e-4), 0);
+        pare_arena_free(a);
+    }
 }
 
 static void bits_do_not_depend_on_the_threads(void **state)
@@ -426,6 +510,8 @@ int main(void)
         cmocka_unit_test(every_row_keeps_its_promise_on_every_unit),
         cmocka_unit_test(bounds_are_not_needlessly_large),
         cmocka_unit_test(roundings_are_counted),
+        cmocka_unit_test(what_a_large_e_to_the_x_brings_back_is_not_lost),
+        cmocka_unit_test(scores_of_heavy_keys_are_summed_in_f64),
         cmocka_unit_test(bits_do_not_depend_on_the_threads),
         cmocka_unit_test(the_moment_saves_rows_from_the_exact_kernel),
         cmocka_unit_test(logs_of_sums_are_kept),
