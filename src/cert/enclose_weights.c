@@ -236,7 +236,9 @@ radii enclose_head_radii(head_row *w)
     for (size_t e = 0; e < ENGINES; e++) {
         double move = coarse_move(w, e, d[0], d[e]);
         if (fine && d[e] <= SMALL) move = up_min(move, fine_move(w, e, d[e], cov, grow, coarse));
-        const double most = up_max(w->products[e], up_mul(w->v_reach[e], (double)n));
+        /* weights are at most 1, or e^20 < 2^29 where all rows ask the same */
+        const double sum = up_mul(w->v_reach[e], up_mul(0x1p29, (double)n));
+        const double most = up_max(w->products[e], sum);
         r.r[e] = in_range(enclose_engine(w->h->c->wide, e), most, up_add(move, sum_local(w, e)));
     }
     return r;

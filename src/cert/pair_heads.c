@@ -246,8 +246,12 @@ static pare_status one_head(head_sums *s, const pair_ctx *c, const pair *z, size
         if (!o->b[p].heads || g >= c->c[p].m->blocks[b].attn.nheads) continue;
         st = view_new(&h.view[p], c, z, o, b, p, &sides[p], g, err);
     }
-    /* turned queries compare only with queries that turn alike */
-    if (h.paired && !o->scored && (h.view[0].turned || h.view[1].turned)) h.paired = false;
+    /* Turned queries compare only with queries that turn alike; else nothing is known of the
+     * difference itself. */
+    if (h.paired && !o->scored && (h.view[0].turned || h.view[1].turned)) {
+        h.paired = false;
+        for (size_t i = 0; i < z->h[0].rows; i++) s->apart[i] = dist_of(INFINITY);
+    }
     if (st == PARE_OK && h.paired) st = difference_new(&h, c, &c->c[0].m->blocks[b].attn, err);
     if (st != PARE_OK) return st;
     const head_view *const v = h.view[0].h ? &h.view[0] : &h.view[1];

@@ -440,7 +440,7 @@ static double score_difference(const head_pair *h, const row_view w[2], const sp
     const lever between = turn_of(&w[0], &w[1]), turn = turn_of(&w[1], NULL);
     const bool moves = w[0].v->moves;
     lever *const far = (lever *)(void *)t->pv; /* free here, and large enough */
-    double e = 0;
+    double one = 0, two = 0;
     if (h->o->scored && moves && w[0].v->turned)
         turned_levers(far, &w[0], &w[1].v->h->k, t->centre);
     for (size_t j = 0; j < w[0].n; j++) {
@@ -460,9 +460,11 @@ static double score_difference(const head_pair *h, const row_view w[2], const sp
                 x = up_add(x, bilinear(w[p].v, rq, r));
             }
         }
-        e = up_max(e, up_min(x, sum));
+        /* each holds up to a constant of its own: one of them must serve all keys */
+        one = up_max(one, x);
+        two = up_max(two, sum);
     }
-    return e;
+    return up_min(one, two);
 }
 
 static weights_apart weights_between(const head_pair *h, const row_view w[2], const spare *t)

@@ -11,7 +11,7 @@ const char *depth_domain_words(pare_arena *a, const pare_model *f, const depth_d
     if (f->stem.ids && f->context)
         return pare_sprintf(a, "all token sequences of up to %zu tokens", f->context);
     if (f->stem.ids) return pare_strdup(a, "all token sequences");
-    return pare_sprintf(a, "all inputs with entries up to %.12g, tokens up to %.12g apart", d->phi0,
+    return pare_sprintf(a, "all inputs with entries up to %.17g, tokens up to %.17g apart", d->phi0,
                         diam);
 }
 

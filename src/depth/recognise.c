@@ -64,7 +64,9 @@ bool one_layer_fits(const pare_model *f, const pare_model *g, depth_one kind, si
         at->out_norm.kind != PARE_NORM_NONE || (heads && block_fault(&g->blocks[0], d)))
         return false;
     if (needs_full(kind) && f->pattern.kind != PARE_FULL) return false;
-    if (kind == ONE_UMIX && !pare_never_empty(&f->pattern)) return false;
+    /* A row that sees nothing does not move with the others. */
+    if ((kind == ONE_UMIX || kind == ONE_PARALLEL) && !pare_never_empty(&f->pattern)) return false;
+    if (kind == ONE_RANKONE && at->skip.kind != PARE_SKIP_IDENTITY) return false;
     switch (kind) {
     case ONE_IDENTITY:
         return at->kind == PARE_ATTN_ZERO || at->kind == PARE_ATTN_CONST ||

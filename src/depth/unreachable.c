@@ -74,8 +74,9 @@ static double sigmoid(double x)
 /* libm's exp is within 4 ulp; three roundings more. */
 static iv iv_sigmoid(iv a)
 {
-    const double slack = 32 * PARE_UNIT_F64;
-    return (iv){fmax(0, sigmoid(a.lo) * (1 - slack)), fmin(1, sigmoid(a.hi) * (1 + slack))};
+    const double slack = 32 * PARE_UNIT_F64, least = 0x1p-1022; /* what underflows */
+    return (iv){fmax(0, sigmoid(a.lo) * (1 - slack) - least),
+                fmin(1, sigmoid(a.hi) * (1 + slack) + least)};
 }
 
 /* ---- the network ---------------------------------------------------------------------------- */

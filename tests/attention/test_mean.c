@@ -135,12 +135,28 @@ static void early_rows_survive_a_large_key(void **state)
     }
 }
 
+/* Weights of a list are up to e^20: a value of 1e33 would not survive them. */
+static void large_values_of_a_graph_stay_finite(void **state)
+{
+    (void)state;
+    const pare_pattern graph = {.kind = PARE_GRAPH};
+    size_t ptr[] = {0, 2, 4};
+    uint32_t idx[] = {0, 1, 0, 1};
+    const pare_graph g = {2, ptr, idx};
+    float kv[] = {0, 19}, qv[] = {1, 1}, xv[] = {1e33f, 2e33f}, yv[2];
+    const pare_mat32 q = {2, 1, 1, qv}, k = {2, 1, 1, kv}, v = {2, 1, 1, xv};
+    pare_mat32 y = {2, 1, 1, yv};
+    assert_ok(pare_attend_same_f32(&y, &q, &k, &v, 1, &graph, &g, NULL, NULL), NULL);
+    assert_near(yv[0] / 2e33f, 1, 1e-6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(means_are_those_of_what_a_row_sees),
         cmocka_unit_test(one_query_for_all_is_attention),
         cmocka_unit_test(early_rows_survive_a_large_key),
+        cmocka_unit_test(large_values_of_a_graph_stay_finite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,6 +90,18 @@ static inline pare_weight stacked(maker *k, const pare_weight *low, size_t block
     return (pare_weight){PARE_F64, blocks * low->rows, low->cols, y};
 }
 
+/* Heads of their own whose keys do not turn. */
+static inline void still_heads(maker *k, pare_attn *at)
+{
+    pare_head *const h = make(k, at->nheads, sizeof *h);
+    for (size_t i = 0; i < at->nheads; i++) {
+        h[i] = at->heads[i];
+        h[i].freq = h[i].planes = 0;
+    }
+    at->heads = h;
+    at->freqs = (pare_weight){0};
+}
+
 /* What stands in the place of exact attention: near it where the kind can be. */
 static inline void replace_attn(maker *k, pare_attn *at, pare_attn_kind kind)
 {
@@ -102,6 +114,7 @@ static inline void replace_attn(maker *k, pare_attn *at, pare_attn_kind kind)
         at->heads = NULL;
         at->wq = at->bq = at->wk = at->bk = at->wv = at->bv = at->wo = at->freqs = (pare_weight){0};
     }
+    if (heads) still_heads(k, at); /* also beside heads that turn */
     const pare_weight v = value_map(k, &old, false);
     if (kind == PARE_ATTN_UNIFORM) at->bv = value_map(k, &old, true);
     if (kind == PARE_ATTN_UNIFORM || kind == PARE_ATTN_AFFMIX) at->mix = v;
@@ -122,11 +135,9 @@ static inline pare_attn_kind other_kind(maker *k)
     static const pare_attn_kind kinds[] = {
         PARE_ATTN_ZERO,   PARE_ATTN_CONST,  PARE_ATTN_UNIFORM, PARE_ATTN_CONSTQ, PARE_ATTN_MEANQ,
         PARE_ATTN_LINEAR, PARE_ATTN_AFFMIX, PARE_ATTN_POOL,    PARE_ATTN_UMIX,   PARE_ATTN_UNIFORM};
-    const bool rotary = pare_model_is_rotary(k->m);
     pare_attn_kind kind;
     do kind = kinds[pick(k, 10)];
-    while ((kind == PARE_ATTN_MEANQ && k->m->pattern.kind != PARE_FULL) ||
-           (rotary && (kind == PARE_ATTN_CONSTQ || kind == PARE_ATTN_POOL)));
+    while (kind == PARE_ATTN_MEANQ && k->m->pattern.kind != PARE_FULL);
     return kind;
 }
 

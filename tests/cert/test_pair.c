@@ -93,12 +93,65 @@ static void a_larger_ball_has_a_larger_bound(void **state)
     }
 }
 
+/* Queries that turn beside one query that does not: nothing is known of their difference but that
+ * both move. */
+static void heads_that_turn_beside_heads_that_do_not(void **state)
+{
+    (void)state;
+    enum { D = 2, N = 4 };
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        maker k = {.r = pare_rng_at(seed, 8)};
+        pare_model *m[2];
+        for (size_t p = 0; p < 2; p++) {
+            assert_ok(pare_model_new(&m[p], NULL), NULL);
+            k.m = m[p];
+            k.r = pare_rng_at(seed, 8);
+            m[p]->stem.width = D;
+            m[p]->stem.pos.kind = PARE_POS_ROTARY;
+            m[p]->nblocks = 1;
+            m[p]->blocks = make(&k, 1, sizeof *m[p]->blocks);
+            pare_attn *const at = &m[p]->blocks[0].attn;
+            *at = (pare_attn){.kind = PARE_ATTN_EXACT, .din = D, .dout = D, .nheads = 1};
+            at->heads = make(&k, 1, sizeof *at->heads);
+            at->heads[0] = (pare_head){.dk = 2, .dv = D, .scale = 1, .planes = 1};
+            at->skip.kind = PARE_SKIP_IDENTITY;
+            at->wq = weight(&k, 2, D, 0, 1);
+            at->wk = weight(&k, 2, D, 0, 1);
+            at->wv = weight(&k, D, D, 0, 1);
+            at->wo = weight(&k, D, D, 0, 1);
+            at->freqs = weight(&k, 1, 1, 1, 0.3);
+        }
+        replace_attn(&k, &m[1]->blocks[0].attn, seed % 2 ? PARE_ATTN_CONSTQ : PARE_ATTN_MEANQ);
+        assert_ok(pare_model_check(m[0], NULL), NULL);
+        assert_ok(pare_model_check(m[1], NULL), NULL);
+        double x[N * D], near[N * D], y[2][N * D], seen = 0;
+        for (size_t i = 0; i < N * D; i++) x[i] = pare_rng_normal(&k.r);
+        pare_input in = {.batch = 1, .tokens = N, .width = D, .x = x};
+        const pare_inputs set = {1, &in};
+        pare_ball b;
+        assert_ok(pare_prove_ball(&b, m[0], m[1], &set, 0.1, PARE_BALL_MAX, NULL, NULL), NULL);
+        for (size_t step = 0; step < 100; step++) {
+            for (size_t i = 0; i < N * D; i++) near[i] = x[i] + (maybe(&k) ? 0.1 : -0.1);
+            pare_input moved = in;
+            moved.x = near;
+            for (size_t p = 0; p < 2; p++)
+                assert_ok(pare_forward_f64(y[p], m[p], &moved, NULL, NULL, NULL), NULL);
+            for (size_t i = 0; i < N * D; i++) seen = fmax(seen, fabs(y[0][i] - y[1][i]));
+        }
+        if (seed == 1) print_message("seen %g, proven %g\n", seen, b.apart.v);
+        assert_le(seen, b.apart.v);
+        pare_model_free(m[0]);
+        pare_model_free(m[1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_input_of_a_ball_is_worse_than_proven),
         cmocka_unit_test(radius_zero_is_the_measured_error),
         cmocka_unit_test(a_larger_ball_has_a_larger_bound),
+        cmocka_unit_test(heads_that_turn_beside_heads_that_do_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
