@@ -221,8 +221,8 @@ static pare_status load_data(cli *c, depth_opts *o, const pare_model *m)
     pare_status st = o->heldout ? cut_data_load_two(c, &o->d, m, o->r.data, o->heldout, &plan)
                                 : cut_data_load(c, &o->d, m, o->r.data, &plan);
     if (st || !o->r.data) return st;
-    if (o->d.same)
-        cli_note(c, "the cut is proven on what it is fitted to: nothing is said about a new input");
+    if (o->d.no_next)
+        cli_note(c, CUT_NO_NEXT, o->d.no_next);
     else
         o->r.ask[o->r.nask++] = PARE_NEW_INPUT;
     return PARE_OK;

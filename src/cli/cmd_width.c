@@ -265,9 +265,16 @@ static pare_status ask(cli *c, width_opts *o)
         st = ask_for(c, o,
                      o->edit_rows ? pare_sprintf(c->arena, PARE_WIDTH_EDITS_ROWS, o->edit_rows)
                                   : PARE_WIDTH_EDITS);
-    if (!st && o->heldout) st = ask_for(c, o, PARE_NEW_INPUT);
     if (!st && o->ball > 0) st = ask_for(c, o, pare_width_ball_name(c->arena, o->ball));
     return st;
+}
+
+/* Why not, or NULL. */
+static pare_status ask_for_next(cli *c, width_opts *o, const char *why)
+{
+    if (!why) return ask_for(c, o, PARE_NEW_INPUT);
+    cli_note(c, CUT_NO_NEXT, why);
+    return PARE_OK;
 }
 
 static pare_status check_edits(cli *c, const width_opts *o, const pare_model *m,
@@ -309,7 +316,7 @@ static pare_status width_of_text(cli *c, width_opts *o, const pare_model *m)
     pare_status st = cut_data_load(c, &d, m, o->r.data, &plan);
     if (!st) st = pare_width(&small, &o->report, m, d.fit.n ? &d.fit : NULL, w, &c->exec, &c->err);
     if (!st) st = keep_report(c, &o->report);
-    if (!st) st = ask_for(c, o, PARE_NEW_INPUT); /* `held` is what the cut has not seen */
+    if (!st) st = ask_for_next(c, o, d.no_next);
     if (!st) st = reduce_publish(c, &o->r, m, &small, &d.held, &pare_width_provers[o->method]);
     pare_model_free(small);
     return st ? st : measure_text(c, o, m, &d);
@@ -318,9 +325,12 @@ static pare_status width_of_text(cli *c, width_opts *o, const pare_model *m)
 static pare_status width_of_graph(cli *c, width_opts *o, const pare_model *m)
 {
     cert_inputs in, on;
+    bool seen = false;
     pare_status st = cli_inputs(c, &in, m, o->r.data, o->split);
     on = in;
     if (!st && o->heldout) st = cli_inputs(c, &on, m, o->heldout, o->split);
+    if (!st && o->heldout) st = cut_has_seen(c, &seen, &in.set, &on.set, 0);
+    if (!st && o->heldout) st = ask_for_next(c, o, seen ? cut_saw_some : NULL);
     if (!st && (o->edits || o->edit_rows)) st = check_edits(c, o, m, &on);
     if (!st) st = cut(c, o, m, &in, &on);
     return st ? st : reduce_compare(c, &o->r, m, &on);

@@ -2,6 +2,7 @@
 #include "cut_data.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* 0: all of them. */
@@ -14,22 +15,45 @@ static size_t tokens_of(const pare_dataset *all, size_t tokens, const cut_plan *
     return all->task == PARE_TASK_TEXT && longest > tokens ? tokens : 0;
 }
 
+static double work_of(const pare_model *m, const pare_input *in)
+{
+    pare_input one = *in;
+    return pare_passes_work(m, m, &(pare_inputs){1, &one});
+}
+
 /* How many of the inputs one can afford to prove on: one at least. */
 static size_t affordable(const pare_model *m, const pare_inputs *set, double work)
 {
     size_t n = 0;
     for (double sum = 0; n < set->n; n++) {
-        const pare_inputs one = {1, &set->in[n]};
-        sum += pare_passes_work(m, m, &one);
+        sum += work_of(m, &set->in[n]);
         if (n > 0 && sum > work) break;
     }
     return n;
 }
 
+static bool same_work(const pare_model *m, const pare_inputs *set)
+{
+    for (size_t i = 1; i < set->n; i++)
+        if (work_of(m, &set->in[i]) != work_of(m, &set->in[0])) return false;
+    return true;
+}
+
+/* As affordable. Where inputs differ in size, those that are left are the smaller ones rather than
+ * the larger, and how many they are depends on what they are: a new one is not like them. */
+static void afford(cut_data *d, const pare_model *m, pare_inputs *set, double work)
+{
+    const size_t n = affordable(m, set, work);
+    if (n < set->n && !same_work(m, set))
+        d->no_next = "inputs of different sizes, too many to prove on all of them";
+    set->n = n;
+}
+
 /* Inputs [first, first + count) of the file are held out. */
-static pare_status hold(cli *c, cert_inputs *held, const pare_model *m, const pare_dataset *all,
+static pare_status hold(cli *c, cut_data *out, const pare_model *m, const pare_dataset *all,
                         size_t first, size_t count, const cut_plan *plan)
 {
+    cert_inputs *const held = &out->held;
     const size_t tokens = tokens_of(all, plan->proven_tokens, plan);
     pare_inputs set;
     held->data = *all;
@@ -41,7 +65,7 @@ static pare_status hold(cli *c, cert_inputs *held, const pare_model *m, const pa
         st = pare_inputs_part(&set, c->arena, &all->inputs, first,
                               count < plan->proven ? count : plan->proven, tokens, &c->err);
     if (st) return st;
-    set.n = affordable(m, &set, plan->work);
+    afford(out, m, &set, plan->work);
     held->set = set;
     held->part = tokens > 0 || set.n < all->inputs.n;
     held->first = first;
@@ -57,6 +81,71 @@ static pare_status fit_to(cli *c, cut_data *out, const pare_dataset *all, size_t
                             tokens_of(all, plan->fit_tokens, plan), &c->err);
 }
 
+/* ---- what the cut has seen ------------------------------------------------------------------- */
+
+const char cut_saw_some[] = "the cut is proven on inputs that it is fitted to";
+
+typedef struct digest {
+    char hex[PARE_SHA256_HEX];
+} digest;
+
+static int by_hex(const void *a, const void *b)
+{
+    return strcmp(((const digest *)a)->hex, ((const digest *)b)->hex);
+}
+
+/* Of every input, one by one in a batch: by content, so that a copy in another file is the same. */
+static pare_status digests(cli *c, digest **out, size_t *n, const pare_inputs *set, size_t tokens)
+{
+    pare_status st = PARE_OK;
+    size_t all = 0;
+    for (size_t i = 0; i < set->n; i++) all += set->in[i].batch;
+    *n = 0;
+    *out = pare_alloc(c->arena, all ? all : 1, sizeof **out);
+    if (!*out) return pare_no_memory(&c->err);
+    for (size_t i = 0; i < set->n; i++)
+        for (size_t b = 0; !st && b < set->in[i].batch; b++) {
+            pare_input one = set->in[i];
+            one.batch = 1;
+            if (one.ids) one.ids += b * one.tokens;
+            if (one.x) one.x += b * one.tokens * one.width;
+            if (tokens > 0 && tokens < one.tokens && !one.graph) one.tokens = tokens;
+            st = pare_inputs_sha256((*out)[(*n)++].hex, &(pare_inputs){1, &one}, &c->err);
+        }
+    return st;
+}
+
+pare_status cut_has_seen(cli *c, bool *seen, const pare_inputs *fit, const pare_inputs *on,
+                         size_t tokens)
+{
+    const pare_mark mark = pare_arena_mark(c->arena);
+    digest *known = NULL, *asked = NULL;
+    size_t n = 0, m = 0;
+    *seen = false;
+    pare_status st = digests(c, &known, &n, fit, tokens);
+    if (!st) st = digests(c, &asked, &m, on, tokens);
+    if (!st) qsort(known, n, sizeof *known, by_hex);
+    for (size_t i = 0; !st && !*seen && i < m; i++)
+        *seen = bsearch(&asked[i], known, n, sizeof *known, by_hex) != NULL;
+    pare_arena_reset(c->arena, mark);
+    return st;
+}
+
+/* A text that is proven on counts as seen if what is left of it is what the cut was fitted to. */
+static pare_status look_for_seen(cli *c, cut_data *out, const pare_dataset *from,
+                                 const cut_plan *plan)
+{
+    const size_t fit = tokens_of(from, plan->fit_tokens, plan), held = out->held.tokens;
+    const size_t tokens = fit && (!held || fit < held) ? fit : held;
+    bool seen = false;
+    if (plan->unseen) return PARE_OK;
+    const pare_status st = cut_has_seen(c, &seen, &out->fit, &out->held.set, tokens);
+    if (seen) out->no_next = cut_saw_some;
+    return st;
+}
+
+/* ---- loading --------------------------------------------------------------------------------- */
+
 pare_status cut_data_load(cli *c, cut_data *out, const pare_model *m, const char *data,
                           const cut_plan *plan)
 {
@@ -66,20 +155,10 @@ pare_status cut_data_load(cli *c, cut_data *out, const pare_model *m, const char
     const pare_dataset all = out->held.data;
     const size_t n = all.inputs.n, quarter = n / 4 ? n / 4 : 1;
     const bool whole = n == 1 || plan->unseen;
-    out->same = n == 1 && !plan->unseen;
     st = fit_to(c, out, &all, whole ? n : n - quarter, plan);
-    if (!st) st = hold(c, &out->held, m, &all, whole ? 0 : n - quarter, whole ? n : quarter, plan);
+    if (!st) st = hold(c, out, m, &all, whole ? 0 : n - quarter, whole ? n : quarter, plan);
+    if (!st) st = look_for_seen(c, out, &all, plan);
     return cli_name(c, st, data);
-}
-
-/* By content: a copy is no other data. */
-static pare_status same_file(bool *same, const char *a, const char *b, pare_err *err)
-{
-    char x[PARE_SHA256_HEX] = "", y[PARE_SHA256_HEX] = "";
-    pare_status st = pare_sha256_file(x, a, err);
-    if (!st) st = pare_sha256_file(y, b, err);
-    *same = !st && strcmp(x, y) == 0;
-    return st;
 }
 
 pare_status cut_data_load_two(cli *c, cut_data *out, const pare_model *m, const char *data,
@@ -92,8 +171,8 @@ pare_status cut_data_load_two(cli *c, cut_data *out, const pare_model *m, const 
     if (!st) st = cli_inputs(c, &out->held, m, heldout, plan->split);
     if (st) return st;
     const pare_dataset all = out->held.data;
-    st = hold(c, &out->held, m, &all, 0, all.inputs.n, plan);
-    if (!st && !plan->unseen) st = same_file(&out->same, data, heldout, &c->err);
+    st = hold(c, out, m, &all, 0, all.inputs.n, plan);
+    if (!st) st = look_for_seen(c, out, &fit.data, plan);
     return cli_name(c, st, heldout);
 }
 

@@ -20,7 +20,7 @@ typedef struct cut_data {
     pare_inputs fit; /* n = 0: no data */
     /* set: what is proven on; data: what is measured on (n = 0: random inputs, no metric). */
     cert_inputs held;
-    bool same; /* what is fitted to is what is proven on */
+    const char *no_next; /* why nothing can be said about a new input; NULL: something can */
 } cut_data;
 
 /* The last quarter of the inputs is held out; of the others the first ones are fitted to.
@@ -30,6 +30,13 @@ pare_status cut_data_load(cli *c, cut_data *out, const pare_model *m, const char
 /* The same where what is held out is another file. */
 pare_status cut_data_load_two(cli *c, cut_data *out, const pare_model *m, const char *data,
                               const char *heldout, const cut_plan *plan);
+
+/* Whether one of `on` is one of `fit`, as far as both are looked at: by at most `tokens` tokens of
+ * each (0: all). */
+pare_status cut_has_seen(cli *c, bool *seen, const pare_inputs *fit, const pare_inputs *on,
+                         size_t tokens);
+extern const char cut_saw_some[]; /* the reason, if so */
+#define CUT_NO_NEXT "%s: nothing is said about a new input"
 
 /* How far the outputs are apart on what is held out: |f - g| / |f|, root mean squares. */
 pare_status cut_output_error(cli *c, double *out, const pare_model *f, const pare_model *g,

@@ -169,10 +169,10 @@ static void rows_and_auc(view *v, const pare_output_bound *o)
           pare_ub_of(fmax(f.high - g.low, g.high - f.low)).v, PARE_AUC_APART);
 }
 
-/* What is proven of inputs that the cut has not seen says something of the next one. */
-static pare_status next_input(view *v, const pare_inputs *set)
+/* What is proven of inputs that nobody has seen says something of the next one. */
+static pare_status next_input(view *v, const pare_data_ref *data, const pare_inputs *set)
 {
-    const pare_statement s = pare_exchangeable(v->keep, set, v->cert->proven);
+    const pare_statement s = pare_exchangeable(v->keep, set, data, v->cert->proven);
     const pare_status st = suppose(v, PARE_UNKNOWN, NAN, PARE_NEW_INPUT_UNSEEN);
     if (st || !s.name) return st ? st : pare_no_memory(v->err);
     PARE_ASSERT(v->cert->nstatements < v->room);
@@ -234,7 +234,7 @@ static pare_status fill(view *v, const pare_cert *claimed, const pare_model *f, 
     if (!st) st = theorems_say(c, v->keep, f, g, set, v->exec, v->err);
     if (!st) st = evidence(v, f, g, set);
     if (!st) st = near_by(v, f, g, set, o.gap.scale);
-    return !st && next ? next_input(v, set) : st;
+    return !st && next ? next_input(v, &claimed->data, set) : st;
 }
 
 static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claimed,

@@ -39,11 +39,12 @@ static void weights(work *w, pare_cert *again, pare_arena *a, const pare_model *
     }
 }
 
-/* What is proven of inputs that the cut has not seen says something of the next one. */
-static void next_input(work *w, pare_cert *again, pare_arena *a, const pare_inputs *set)
+/* What is proven of inputs that nobody has seen says something of the next one. */
+static void next_input(work *w, pare_cert *again, pare_arena *a, const pare_data_ref *data,
+                       const pare_inputs *set)
 {
     static const pare_hypothesis unseen = {PARE_NEW_INPUT_UNSEEN, PARE_UNKNOWN, NAN, NAN};
-    const pare_statement s = pare_exchangeable(a, set, again->proven);
+    const pare_statement s = pare_exchangeable(a, set, data, again->proven);
     again->hypotheses = pare_alloc(a, 1, sizeof *again->hypotheses);
     if (!w->st && (!s.name || !again->hypotheses)) w->st = pare_no_memory(w->err);
     if (w->st) return;
@@ -75,7 +76,7 @@ static void fill(work *w, pare_cert *again, pare_arena *a, const pare_cert *clai
     again->measured = o.gap.measured;
     again->measured_slack = pare_measured_slack(&o.gap);
     again->rounding = o.gap.rounding.v;
-    if (next) next_input(w, again, a, set);
+    if (next) next_input(w, again, a, &claimed->data, set);
 }
 
 pare_status lm_prove(pare_cert *again, pare_arena *a, const pare_cert *claimed, const pare_model *f,

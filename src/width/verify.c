@@ -380,11 +380,11 @@ static void theorem(view *v, const pare_model *f, const pare_inputs *set)
         (pare_named){"Theorem 4.2 by the last line of its proof", plain_printed(&p, v->f.nlayers)};
 }
 
-/* What is proven of inputs that the cut has not seen says something of the next one. */
-static void next_input(view *v, const pare_inputs *set, double proven)
+/* What is proven of inputs that nobody has seen says something of the next one. */
+static void next_input(view *v, const pare_data_ref *data, const pare_inputs *set, double proven)
 {
     if (v->w.st || !pare_new_input_asked(v->asked, v->nasked)) return;
-    const pare_statement s = pare_exchangeable(v->keep, set, proven);
+    const pare_statement s = pare_exchangeable(v->keep, set, data, proven);
     suppose(v, PARE_UNKNOWN, NAN, NAN, PARE_NEW_INPUT_UNSEEN);
     state_on(v, s.domain, s.norm, s.bound, s.name);
     if (!v->w.st) v->cert->statements[v->cert->nstatements - 1].probability = s.probability;
@@ -471,7 +471,7 @@ static void prove_all(view *v, pare_width_method method, const pare_cert *claime
     weights(v, f, g, set);
     near_by(v, method, f, g, set, o.gap.scale);
     if (method == PARE_WIDTH_LOWRANK || method == PARE_WIDTH_LEVERAGE) theorem(v, f, set);
-    next_input(v, set, o.gap.proven.v);
+    next_input(v, &claimed->data, set, o.gap.proven.v);
     c->proven = o.gap.proven.v;
     c->measured = o.gap.measured;
     c->measured_slack = pare_measured_slack(&o.gap);

@@ -14,6 +14,10 @@ pare width m.st --data fit.npz --heldout boards --dim 6 -q -v -o h.st | grep -E 
 pare verify h.st.cert.json | tail -n 1
 sed 's/"probability": 0.75/"probability": 0.8/' h.st.cert.json >wrong.cert.json
 pare verify wrong.cert.json 2>/dev/null | tail -n 1
+# One of the inputs that the cut is fitted to is among them: nothing is said.
+cp -r boards some && cp fit.npz some/b4.npz
+pare width m.st --data fit.npz --heldout some --dim 6 -o s.st 2>&1 | grep -E '^(pare|domain|new)|new input' | mask
+pare verify s.st.cert.json | tail -n 1
 # Fewer numbers a row than outputs: no such model is nearer than this.
 pare width m.st --data fit.npz --dim 2 -q -o l.st | grep '^at best' | mask
 pare verify l.st.cert.json | tail -n 1

@@ -8,6 +8,9 @@ mask() { sed -E 's/^(ms|nats|MACs|bytes) .*/\1 N/; s/[0-9]+\.[0-9]+(e[-+]?[0-9]+
 # A quarter of the text is held out: its loss is printed, and some of it is proven on.
 pare width l.st --data t.txt --method slice --dim 12 -q -o o.st | mask
 pare verify o.st.cert.json | grep -E '^(data|statement|domain|verdict)' | mask | sed -E 's/ +N$/ N/; s/[0-9a-f]{12}\.\.\./H/'
+# One text, which the cut is fitted to: nothing is said of another.
+head -c 20 t.txt >short.txt
+pare width l.st --data short.txt --method svd --dim 12 -f -o s.st 2>&1 | grep -E '^(pare|domain|new)|new input' | mask
 for how in "g.st --method slice --dim 12 --basis shared" "g.st --method slice --keep 0.8 --untie" "l.st --method svd --keep 0.7" \
     "l.st --method svd --qk-dim 2 --v-dim 3 --ffn-dim 30" "g.st --method svd --dim 12 --ffn-dim 40 --windows 8 --tokens 16"; do
     pare width $how --data t.txt -q -f -o o.st | grep -E '^(cut|parameters)'
