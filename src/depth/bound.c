@@ -33,14 +33,14 @@ static depth_bound no_bound(const char *why)
 }
 
 static pare_status try_one(depth_bound *out, const pare_model *f, const pare_model *g,
-                           const depth_domain *d, depth_one kind, size_t keep,
+                           const depth_domain *d, pare_collapse kind, size_t keep,
                            const pare_exec *exec, pare_err *err)
 {
-    const bool side_by_side =
-        kind == ONE_PARALLEL || kind == ONE_PARALLEL_UNIFORM || kind == ONE_UNIFORM_KEEP;
+    const bool side_by_side = kind == PARE_ONE_PARALLEL || kind == PARE_ONE_PARALLEL_UNIFORM ||
+                              kind == PARE_ONE_UNIFORM_KEEP;
     const pare_status st = side_by_side ? depth_parallel(out, f, g, d, kind, keep, err)
                                         : depth_recurrence(out, f, g, d, kind, keep, exec, err);
-    out->theorem = depth_one_names[kind];
+    out->theorem = pare_collapse_names[kind];
     return st;
 }
 
@@ -50,7 +50,7 @@ static pare_status one_layer(depth_bound *out, const pare_model *f, const pare_m
 {
     *out = no_bound("the models have different numbers of blocks, and the second is no one-layer "
                     "collapse of the first that is known");
-    for (depth_one kind = 0; kind < ONES; kind++)
+    for (pare_collapse kind = 0; kind < PARE_ONES; kind++)
         for (size_t keep = 0; keep < f->nblocks; keep++) {
             depth_bound b;
             if (!one_layer_fits(f, g, kind, keep)) continue;
@@ -66,7 +66,7 @@ static pare_status one_layer(depth_bound *out, const pare_model *f, const pare_m
 pare_status depth_apriori(depth_bound *out, const pare_model *f, const pare_model *g,
                           const depth_domain *d, const pare_exec *exec, pare_err *err)
 {
-    if (f->nblocks == g->nblocks) return depth_recurrence(out, f, g, d, ONES, 0, exec, err);
+    if (f->nblocks == g->nblocks) return depth_recurrence(out, f, g, d, PARE_ONES, 0, exec, err);
     const char *const why = pare_ends_differ(f, g);
     *out = no_bound(why ? why : "");
     return why ? PARE_OK : one_layer(out, f, g, d, exec, err);

@@ -63,26 +63,26 @@ void chain_attn(calc *k, chain *c, eff_attn *out, bool *same, const eff_attn *fb
     *same = false;
     *out = empty_block(k, fb);
     switch (c->kind) {
-    case ONE_IDENTITY:
+    case PARE_ONE_IDENTITY:
         break;
-    case ONE_KEEP:
-    case ONE_KEEPBIAS:
+    case PARE_ONE_KEEP:
+    case PARE_ONE_KEEPBIAS:
         if (b == c->keep) effective_g(k, c, out);
         *same = b == c->keep && c->keeps_same;
         break;
-    case ONE_UNIFORM:
-    case ONE_UMIX:
+    case PARE_ONE_UNIFORM:
+    case PARE_ONE_UMIX:
         *out = uniform_block(k, fb);
         break;
-    case ONE_RANKONE:
+    case PARE_ONE_RANKONE:
         effective_g(k, c, &g);
         if (!k->st) *out = rankone_block(k, fb, &g, c->heads);
         c->heads += fb->nheads;
         break;
-    case ONE_PARALLEL:
-    case ONE_UNIFORM_KEEP:
-    case ONE_PARALLEL_UNIFORM:
-    case ONES:
+    case PARE_ONE_PARALLEL:
+    case PARE_ONE_UNIFORM_KEEP:
+    case PARE_ONE_PARALLEL_UNIFORM:
+    case PARE_ONES:
         pare_assert_failed(__FILE__, __LINE__, "a collapse that is no chain");
     }
 }
@@ -105,7 +105,7 @@ static imat *multiplied_out(calc *k, const chain *c, bool full, size_t *n, imat 
     *bias = imat_zero(k, 1, d);
     for (size_t j = 0; !k->st && j <= most; j++)
         e[j] = j == 0 ? imat_identity(k, d) : imat_zero(k, d, d);
-    for (size_t b = 0; !k->st && c->kind != ONE_IDENTITY && b < c->f->nblocks; b++) {
+    for (size_t b = 0; !k->st && c->kind != PARE_ONE_IDENTITY && b < c->f->nblocks; b++) {
         eff_attn fb;
         (void)chain_block(k, &fb, c->f, b);
         const imat v = heads_total(k, &fb), constant = imat_sum(k, &fb.inside, &fb.outside);
@@ -181,13 +181,13 @@ static void leave_rankone(remainder *r, const chain *c, const eff_attn *g)
 pare_mat chain_rest(calc *k, chain *c, const ruler *in, const ruler *out, const reach *x0, sight s)
 {
     remainder r = {k, in, out, x0, imat_zero(k, 1, out->d), calc_mat(k, 1, out->k)};
-    if (c->kind == ONE_KEEP || c->kind == ONE_KEEPBIAS || k->st) return r.size;
+    if (c->kind == PARE_ONE_KEEP || c->kind == PARE_ONE_KEEPBIAS || k->st) return r.size;
     eff_attn g;
     effective_g(k, c, &g);
-    if (c->kind == ONE_RANKONE)
+    if (c->kind == PARE_ONE_RANKONE)
         leave_rankone(&r, c, &g);
     else
-        leave_uniform(&r, c, &g, s.full && c->kind != ONE_UMIX);
+        leave_uniform(&r, c, &g, s.full && c->kind != PARE_ONE_UMIX);
     const pare_mat constant = ruler_size(k, out, &r.constant);
     return up_plus(k, &r.size, &constant);
 }

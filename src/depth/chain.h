@@ -6,7 +6,7 @@
 #include "walk.h"
 
 typedef struct chain {
-    depth_one kind; /* ONES: g has f's blocks */
+    pare_collapse kind; /* PARE_ONES: g has f's blocks */
     size_t keep;
     bool keeps_same; /* block `keep` of f is g's, bit for bit */
     const pare_model *f, *g;
@@ -20,9 +20,9 @@ void chain_attn(calc *k, chain *c, eff_attn *out, bool *same, const eff_attn *fb
 /* |chain - g| for tokens of this reach at the input; a row of sizes at the end of the blocks. */
 pare_mat chain_rest(calc *k, chain *c, const ruler *in, const ruler *out, const reach *x0, sight s);
 
-/* Theorem 1 (recurrence.c). kind ONES: block by block; else g is that collapse of f. */
+/* Theorem 1 (recurrence.c). kind PARE_ONES: block by block; else g is that collapse of f. */
 PARE_MUST_USE pare_status depth_recurrence(depth_bound *out, const pare_model *f,
                                            const pare_model *g, const depth_domain *d,
-                                           depth_one kind, size_t keep, const pare_exec *exec,
+                                           pare_collapse kind, size_t keep, const pare_exec *exec,
                                            pare_err *err);
 #endif

@@ -6,8 +6,9 @@
 
 bool pare_depth_one_needs_data(const pare_depth_one_opts *o)
 {
-    const depth_one k = (depth_one)o->which;
-    return k == ONE_KEEPBIAS || k == ONE_RANKONE || (keeps_one(k) && o->keep == PARE_DEPTH_UNSET);
+    const pare_collapse k = o->which;
+    return k == PARE_ONE_KEEPBIAS || k == PARE_ONE_RANKONE ||
+           (keeps_one(k) && o->keep == PARE_DEPTH_UNSET);
 }
 
 /* Squares of h - h' and of h: the hidden rows that the head reads. */
@@ -68,18 +69,18 @@ pare_status pare_depth_one_layer(pare_model **out, pare_depth_one_report *report
                                  const pare_depth_one_opts *opts, const pare_exec *exec,
                                  pare_err *err)
 {
-    const depth_one_opts o = {.kind = (depth_one)opts->which, .calib = data, .exec = exec};
+    const depth_one_opts o = {.kind = opts->which, .calib = data, .exec = exec};
     const bool keeps = keeps_one(o.kind), found = keeps && opts->keep == PARE_DEPTH_UNSET;
     pare_status st = PARE_OK;
-    PARE_ASSERT((int)opts->which < (int)ONES);
+    PARE_ASSERT(opts->which < PARE_ONES);
     *out = NULL;
     *report = (pare_depth_one_report){PARE_DEPTH_UNSET, NAN};
     if (!keeps && opts->keep != PARE_DEPTH_UNSET)
         return pare_fail(err, PARE_ERR_USAGE, "one layer '%s' keeps none of the layers",
-                         depth_one_names[o.kind]);
+                         pare_collapse_names[o.kind]);
     if (pare_depth_one_needs_data(opts) && (!data || data->n == 0))
         return pare_fail(err, PARE_ERR_USAGE, "one layer '%s' needs data%s",
-                         depth_one_names[o.kind], found ? ", or which layer to keep" : "");
+                         pare_collapse_names[o.kind], found ? ", or which layer to keep" : "");
     if (!found) st = try_keeping(out, report, in, data, o, keeps ? opts->keep : 0, err);
     for (size_t b = 0; found && !st && b < in->nblocks; b++)
         if (in->blocks[b].attn.kind != PARE_ATTN_NONE)

@@ -7,19 +7,11 @@ const char *const pare_collapse_names[] = {
     "identity",         "keep",    "keepbias", "parallel", "uniform", "uniform+keep",
     "parallel+uniform", "rankone", "umix",     NULL};
 
-static depth_one one_of(pare_collapse k)
-{
-    static const depth_one same[PARE_ONES] = {ONE_IDENTITY,         ONE_KEEP,    ONE_KEEPBIAS,
-                                              ONE_PARALLEL,         ONE_UNIFORM, ONE_UNIFORM_KEEP,
-                                              ONE_PARALLEL_UNIFORM, ONE_RANKONE, ONE_UMIX};
-    return same[k];
-}
-
 pare_status pare_collapse_make(pare_model **out, const pare_model *in, pare_collapse kind,
                                size_t keep, const pare_inputs *calib, const pare_exec *exec,
                                pare_err *err)
 {
-    const depth_one_opts o = {.kind = one_of(kind), .keep = keep, .calib = calib, .exec = exec};
+    const depth_one_opts o = {.kind = kind, .keep = keep, .calib = calib, .exec = exec};
     return depth_one_layer(out, in, &o, err);
 }
 

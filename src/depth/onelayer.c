@@ -18,10 +18,6 @@
 #include "parallel.h"
 #include <string.h>
 
-const char *const depth_one_names[] = {
-    "identity",         "keep",    "keepbias", "parallel", "uniform", "uniform+keep",
-    "parallel+uniform", "rankone", "umix",     NULL};
-
 /* ---- what is allowed ------------------------------------------------------------------------ */
 
 const char *block_fault(const pare_block *b, size_t d)
@@ -52,22 +48,22 @@ const char *not_pure(pare_arena *a, const pare_model *m)
     return NULL;
 }
 
-bool needs_full(depth_one k)
+bool needs_full(pare_collapse k)
 {
-    return k == ONE_UNIFORM || k == ONE_UNIFORM_KEEP || k == ONE_PARALLEL_UNIFORM ||
-           k == ONE_RANKONE;
+    return k == PARE_ONE_UNIFORM || k == PARE_ONE_UNIFORM_KEEP || k == PARE_ONE_PARALLEL_UNIFORM ||
+           k == PARE_ONE_RANKONE;
 }
 
-bool keeps_one(depth_one k)
+bool keeps_one(pare_collapse k)
 {
-    return k == ONE_KEEP || k == ONE_KEEPBIAS || k == ONE_UNIFORM_KEEP;
+    return k == PARE_ONE_KEEP || k == PARE_ONE_KEEPBIAS || k == PARE_ONE_UNIFORM_KEEP;
 }
 
 static pare_status refuse(const pare_model *m, const depth_one_opts *o, pare_arena *a,
                           pare_err *err)
 {
-    PARE_ASSERT(o->kind < ONES);
-    const char *const name = depth_one_names[o->kind], *const fault = not_pure(a, m);
+    PARE_ASSERT(o->kind < PARE_ONES);
+    const char *const name = pare_collapse_names[o->kind], *const fault = not_pure(a, m);
     if (fault)
         return pare_fail(err, PARE_ERR_INPUT,
                          "one layer '%s' needs a pure residual attention network: %s", name, fault);
@@ -75,8 +71,8 @@ static pare_status refuse(const pare_model *m, const depth_one_opts *o, pare_are
         return pare_fail(err, PARE_ERR_INPUT,
                          "one layer '%s' needs full attention, the pattern is %s%s", name,
                          pare_pattern_name(m->pattern.kind),
-                         o->kind == ONE_UNIFORM ? " (umix is the same for masks)" : "");
-    if (o->kind == ONE_UMIX && !pare_never_empty(&m->pattern))
+                         o->kind == PARE_ONE_UNIFORM ? " (umix is the same for masks)" : "");
+    if (o->kind == PARE_ONE_UMIX && !pare_never_empty(&m->pattern))
         return pare_fail(err, PARE_ERR_INPUT,
                          "one layer 'umix' needs a pattern in which every token sees one: a graph "
                          "without self loops may have empty rows");
@@ -86,7 +82,8 @@ static pare_status refuse(const pare_model *m, const depth_one_opts *o, pare_are
     if (keeps_one(o->kind) && m->blocks[o->keep].attn.kind == PARE_ATTN_NONE)
         return pare_fail(err, PARE_ERR_INPUT, "one layer '%s': block %zu has no attention", name,
                          o->keep);
-    if ((o->kind == ONE_KEEPBIAS || o->kind == ONE_RANKONE) && (!o->calib || o->calib->n == 0))
+    if ((o->kind == PARE_ONE_KEEPBIAS || o->kind == PARE_ONE_RANKONE) &&
+        (!o->calib || o->calib->n == 0))
         return pare_fail(err, PARE_ERR_USAGE, "one layer '%s' needs calibration inputs", name);
     return PARE_OK;
 }
@@ -229,34 +226,34 @@ static void rankone(builder *k, pare_attn *out)
 static void build(builder *k, pare_attn *out)
 {
     switch (k->o->kind) {
-    case ONE_IDENTITY:
+    case PARE_ONE_IDENTITY:
         identity(k, out);
         break;
-    case ONE_KEEP:
+    case PARE_ONE_KEEP:
         *out = k->in->blocks[k->o->keep].attn;
         break;
-    case ONE_KEEPBIAS:
+    case PARE_ONE_KEEPBIAS:
         keepbias(k, out);
         break;
-    case ONE_PARALLEL:
+    case PARE_ONE_PARALLEL:
         side_by_side(k, out, false, false);
         break;
-    case ONE_UNIFORM:
+    case PARE_ONE_UNIFORM:
         uniform(k, out);
         break;
-    case ONE_UNIFORM_KEEP:
+    case PARE_ONE_UNIFORM_KEEP:
         side_by_side(k, out, true, true);
         break;
-    case ONE_PARALLEL_UNIFORM:
+    case PARE_ONE_PARALLEL_UNIFORM:
         side_by_side(k, out, false, true);
         break;
-    case ONE_RANKONE:
+    case PARE_ONE_RANKONE:
         rankone(k, out);
         break;
-    case ONE_UMIX:
+    case PARE_ONE_UMIX:
         umix(k, out);
         break;
-    case ONES:
+    case PARE_ONES:
         break;
     }
 }
@@ -284,7 +281,7 @@ pare_status depth_one_layer(pare_model **out, const pare_model *in, const depth_
         k.dtype = type_of(in);
         /* `m` has its own copies of the structs: what is kept is borrowed from there */
         build(&k, &block->attn);
-        if (opts->kind == ONE_KEEP) block->attn = m->blocks[opts->keep].attn;
+        if (opts->kind == PARE_ONE_KEEP) block->attn = m->blocks[opts->keep].attn;
         m->blocks = block;
         m->nblocks = 1;
         st = k.s.st ? k.s.st : pare_model_check(m, err);

@@ -19,7 +19,7 @@
 typedef struct side {
     calc k;
     const pare_model *f, *g;
-    depth_one kind;
+    pare_collapse kind;
     size_t keep;
     sight sight;
     eff_attn ge;
@@ -87,7 +87,7 @@ static void other_weights(side *s, const eff_head *f, const eff_head *g)
 
 static bool is_kept(const side *s, size_t b)
 {
-    return s->kind != ONE_UNIFORM_KEEP || b == s->keep;
+    return s->kind != PARE_ONE_UNIFORM_KEEP || b == s->keep;
 }
 
 /* One head of block b; `by`: size of X_b - X_0. Adds its n to *n. */
@@ -102,7 +102,7 @@ static void one_head(side *s, const eff_head *h, size_t b, const pare_mat *by, p
         return;
     }
     const pare_mat turned = up_by(k, &s->x0.d, moved_weights(s, h, by));
-    const pare_mat near = s->kind == ONE_PARALLEL ? *by : up_by(k, &s->dd, tv);
+    const pare_mat near = s->kind == PARE_ONE_PARALLEL ? *by : up_by(k, &s->dd, tv);
     const pare_mat both = up_plus(k, &near, &turned);
     add_part(s, &s->e, &both, &h->v);
     if (!k->st) other_weights(s, h, &s->ge.heads[s->head++]);
@@ -161,7 +161,7 @@ static void carry(side *s, const eff_attn *fb, size_t b, const pare_mat *n)
 static void leave_rest(side *s)
 {
     calc *const k = &s->k;
-    const bool uniform = s->kind != ONE_PARALLEL;
+    const bool uniform = s->kind != PARE_ONE_PARALLEL;
     const imat stored = imat_sum(k, &s->ge.inside, &s->ge.outside);
     imat row = imat_diff(k, uniform ? &s->bias : &s->kept_c, &stored);
     if (uniform) {
@@ -222,7 +222,7 @@ static bool behind_the_head(side *s, depth_bound *out, size_t way, const char **
 }
 
 pare_status depth_parallel(depth_bound *out, const pare_model *f, const pare_model *g,
-                           const depth_domain *d, depth_one kind, size_t keep, pare_err *err)
+                           const depth_domain *d, pare_collapse kind, size_t keep, pare_err *err)
 {
     static const ruler_kind kinds[] = {RULER_INF, RULER_TWO, RULER_BOX};
     const char *why = "";

@@ -51,7 +51,7 @@ static const pare_attn *first_attn(const pare_model *m)
     return &m->blocks[0].attn;
 }
 
-bool one_layer_fits(const pare_model *f, const pare_model *g, depth_one kind, size_t keep)
+bool one_layer_fits(const pare_model *f, const pare_model *g, pare_collapse kind, size_t keep)
 {
     if (g->nblocks != 1 || not_pure(NULL, f) || (!keeps_one(kind) && keep > 0)) return false;
     const pare_attn *const at = &g->blocks[0].attn;
@@ -65,40 +65,41 @@ bool one_layer_fits(const pare_model *f, const pare_model *g, depth_one kind, si
         return false;
     if (needs_full(kind) && f->pattern.kind != PARE_FULL) return false;
     /* A row that sees nothing does not move with the others. */
-    if ((kind == ONE_UMIX || kind == ONE_PARALLEL) && !pare_never_empty(&f->pattern)) return false;
-    if (kind == ONE_RANKONE && at->skip.kind != PARE_SKIP_IDENTITY) return false;
+    if ((kind == PARE_ONE_UMIX || kind == PARE_ONE_PARALLEL) && !pare_never_empty(&f->pattern))
+        return false;
+    if (kind == PARE_ONE_RANKONE && at->skip.kind != PARE_SKIP_IDENTITY) return false;
     switch (kind) {
-    case ONE_IDENTITY:
+    case PARE_ONE_IDENTITY:
         return at->kind == PARE_ATTN_ZERO || at->kind == PARE_ATTN_CONST ||
                at->kind == PARE_ATTN_NONE;
-    case ONE_KEEP:
-    case ONE_KEEPBIAS:
+    case PARE_ONE_KEEP:
+    case PARE_ONE_KEEPBIAS:
         return heads && own > 0 && at->nheads == own && begins_as(at, kept) &&
-               (kind == ONE_KEEP) ==
+               (kind == PARE_ONE_KEEP) ==
                    (pare_same_weight(&kept->bq, &at->bq) && pare_same_weight(&kept->bo, &at->bo));
-    case ONE_PARALLEL:
+    case PARE_ONE_PARALLEL:
         return heads && at->nheads == all && f->nblocks > 1 && begins_as(at, first);
-    case ONE_UNIFORM:
+    case PARE_ONE_UNIFORM:
         return at->kind == PARE_ATTN_UNIFORM;
-    case ONE_UNIFORM_KEEP:
+    case PARE_ONE_UNIFORM_KEEP:
         return heads && at->nheads == own + 1 && last_is_uniform(at) && begins_as(at, kept);
-    case ONE_PARALLEL_UNIFORM:
+    case PARE_ONE_PARALLEL_UNIFORM:
         return heads && at->nheads == all + 1 && last_is_uniform(at) && begins_as(at, first);
-    case ONE_RANKONE:
+    case PARE_ONE_RANKONE:
         return at->kind == PARE_ATTN_CONSTQ && at->nheads == all;
-    case ONE_UMIX:
+    case PARE_ONE_UMIX:
         return at->kind == PARE_ATTN_UMIX;
-    case ONES:
+    case PARE_ONES:
         break;
     }
     return false;
 }
 
-depth_one depth_recognise(size_t *keep, const pare_model *f, const pare_model *g)
+pare_collapse depth_recognise(size_t *keep, const pare_model *f, const pare_model *g)
 {
-    for (depth_one kind = 0; kind < ONES; kind++)
+    for (pare_collapse kind = 0; kind < PARE_ONES; kind++)
         for (*keep = 0; *keep < f->nblocks; (*keep)++)
             if (one_layer_fits(f, g, kind, *keep)) return kind;
     *keep = 0;
-    return ONES;
+    return PARE_ONES;
 }

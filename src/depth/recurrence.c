@@ -65,7 +65,7 @@ static bool block_attention(walker *w, size_t b)
     eff_attn fe, ge;
     bool same = false;
     if (!effective_attn(k, &fe, fa, width, &w->why)) return false;
-    if (w->chain.kind != ONES) {
+    if (w->chain.kind != PARE_ONES) {
         chain_attn(k, &w->chain, &ge, &same, &fe, b);
     } else {
         const pare_attn *const ga = &w->g->blocks[b].attn;
@@ -94,7 +94,7 @@ static bool block_ffn(walker *w, size_t b)
     const pare_ffn *const f = &w->f->blocks[b].ffn;
     eff_ffn e;
     w->why = "the FFNs differ";
-    if (w->chain.kind == ONES && !pare_same_ffn(f, &w->g->blocks[b].ffn)) return false;
+    if (w->chain.kind == PARE_ONES && !pare_same_ffn(f, &w->g->blocks[b].ffn)) return false;
     if (f->kind == PARE_FFN_NONE) return true;
     if (!effective_ffn(k, &e, f, f->din, &w->why)) return false;
     for (size_t i = 0; !k->st && i < w->ways; i++) {
@@ -168,7 +168,7 @@ static bool whole_way(walker *w, depth_bound *out)
         if (!block_attention(w, b) || (!w->k.st && !block_ffn(w, b))) return false;
     }
     if (w->f->nblocks == 0 && !next_arena(w, 0)) return true;
-    if (w->chain.kind != ONES) add_rest(w);
+    if (w->chain.kind != PARE_ONES) add_rest(w);
     return w->k.st || end(w, out);
 }
 
@@ -204,14 +204,14 @@ static pare_status walk(depth_bound *out, walker *w, const pare_exec *exec)
 }
 
 pare_status depth_recurrence(depth_bound *out, const pare_model *f, const pare_model *g,
-                             const depth_domain *d, depth_one kind, size_t keep,
+                             const depth_domain *d, pare_collapse kind, size_t keep,
                              const pare_exec *exec, pare_err *err)
 {
     walker w = {.k = {NULL, err, PARE_OK}, .f = f, .g = g, .domain = d};
     w.sight.full = f->pattern.kind == PARE_FULL;
     w.sight.never_empty = pare_never_empty(&f->pattern);
     w.chain = (chain){.kind = kind, .keep = keep, .f = f, .g = g};
-    if (kind != ONES)
+    if (kind != PARE_ONES)
         w.chain.keeps_same = pare_same_attn(&f->blocks[keep].attn, &g->blocks[0].attn);
     nothing_proven(out, pare_ends_differ(f, g));
     if (out->why[0]) return PARE_OK;

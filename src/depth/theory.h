@@ -7,7 +7,7 @@
  * evaluation; none is nan. Letters and lemmas: docs/notation.md, and the tops of the .c files. */
 #ifndef PARE_SRC_DEPTH_THEORY_H
 #define PARE_SRC_DEPTH_THEORY_H
-#include <pare/cert.h>
+#include <pare/collapse.h>
 
 /* Norm of a token (a row): its largest entry, or its euclidean length. |X| is the largest over the
  * tokens; D(X) the largest norm of a difference of two tokens of one input. */
@@ -60,23 +60,8 @@ PARE_MUST_USE pare_status depth_allseq(depth_bound *out, const pare_model *f, co
 
 /* ---- one-layer collapses (onelayer.c, recognise.c) ------------------------------------------ */
 
-typedef enum depth_one {
-    ONE_IDENTITY,
-    ONE_KEEP,
-    ONE_KEEPBIAS,
-    ONE_PARALLEL,
-    ONE_UNIFORM,
-    ONE_UNIFORM_KEEP,
-    ONE_PARALLEL_UNIFORM,
-    ONE_RANKONE,
-    ONE_UMIX,
-    ONES /* also: none of them */
-} depth_one;
-/* "identity", "keep", ..., NULL: in the order of the enum. */
-extern const char *const depth_one_names[];
-
 typedef struct depth_one_opts {
-    depth_one kind;
+    pare_collapse kind;
     size_t keep;              /* keep, keepbias, uniform+keep: which block */
     const pare_inputs *calib; /* keepbias, rankone: inputs whose means are taken */
     const pare_exec *exec;
@@ -91,10 +76,10 @@ typedef struct depth_one_opts {
 PARE_MUST_USE pare_status depth_one_layer(pare_model **out, const pare_model *in,
                                           const depth_one_opts *opts, pare_err *err);
 
-/* Which collapse of f the one-block model g is; *keep is set where it has one. ONES: none that is
- * known. Kinds, numbers of heads and their first weights decide; what differs is part of the bound
- * of depth_apriori. */
-depth_one depth_recognise(size_t *keep, const pare_model *f, const pare_model *g);
+/* Which collapse of f the one-block model g is; *keep is set where it has one. PARE_ONES: none that
+ * is known. Kinds, numbers of heads and their first weights decide; what differs is part of the
+ * bound of depth_apriori. */
+pare_collapse depth_recognise(size_t *keep, const pare_model *f, const pare_model *g);
 
 /* ---- rank collapse (rank.c) ----------------------------------------------------------------- */
 

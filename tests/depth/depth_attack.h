@@ -89,14 +89,14 @@ static inline void attack_blocks(target *t, pare_rng *r, net_shape s)
 
 static inline void attack_collapse(target *t, pare_rng *r, net_shape s, double *x)
 {
-    const depth_one kind = (depth_one)pare_rng_below(r, ONES);
-    const bool any = kind == ONE_KEEP || kind == ONE_PARALLEL || kind == ONE_UMIX;
+    const pare_collapse kind = (pare_collapse)pare_rng_below(r, PARE_ONES);
+    const bool any = kind == PARE_ONE_KEEP || kind == PARE_ONE_PARALLEL || kind == PARE_ONE_UMIX;
     if (any) s.pattern = (pare_pattern_kind)pare_rng_below(r, 3);
     t->f = net_of(r, &s);
     pare_input in = net_input(x, t->n, t->d);
     const pare_inputs calib = {1, &in};
     t->g = collapsed(t->f, kind, (size_t)pare_rng_below(r, s.layers), &calib);
-    snprintf(t->name, sizeof t->name, "%s, %s", depth_one_names[kind],
+    snprintf(t->name, sizeof t->name, "%s, %s", pare_collapse_names[kind],
              pare_pattern_name(s.pattern));
 }
 

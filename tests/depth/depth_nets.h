@@ -127,7 +127,7 @@ static inline double net_apart(const pare_model *f, const pare_model *g, const d
     return far;
 }
 
-static inline pare_model *collapsed(const pare_model *m, depth_one kind, size_t keep,
+static inline pare_model *collapsed(const pare_model *m, pare_collapse kind, size_t keep,
                                     const pare_inputs *calib)
 {
     pare_model *g = NULL;

@@ -140,8 +140,9 @@ static void no_input_of_a_collapse_is_worse(void **state)
         t.in = rows_of(&s, 2 + seed % 5, d, 1);
         const pare_input calibrated = t.in;
         const pare_inputs calib = {1, (pare_input *)(uintptr_t)&calibrated};
-        for (int kind = 0; kind < ONES; kind++) {
-            const depth_one_opts o = {.kind = (depth_one)kind, .keep = layers - 1, .calib = &calib};
+        for (int kind = 0; kind < PARE_ONES; kind++) {
+            const depth_one_opts o = {
+                .kind = (pare_collapse)kind, .keep = layers - 1, .calib = &calib};
             depth_bound b;
             if (depth_one_layer(&t.g, t.f, &o, &t.err) != PARE_OK) continue;
             const depth_domain box = {1, -1};
@@ -150,7 +151,7 @@ static void no_input_of_a_collapse_is_worse(void **state)
             assert_non_null(x);
             t.in.x = x;
             const found seen = search(&t, 1, PARE_BALL_MAX, 30, 6);
-            judge(&sum, depth_one_names[kind], seed, seen.apart, &b, seen.moves);
+            judge(&sum, pare_collapse_names[kind], seed, seen.apart, &b, seen.moves);
             sum.tried += seen.tried;
             free(x);
             pare_model_free(t.g);

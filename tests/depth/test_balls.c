@@ -188,7 +188,7 @@ static void no_input_near_a_one_layer_cut_is_worse(void **state)
         stream s = {.x = seed};
         pair_case t = {.seed = seed};
         const depth_ball_of b = {seed % 3 ? 0.1 : 0.01, (pare_ball_norm)(seed % 2)};
-        const depth_one_opts o = {.kind = seed % 4 == 3 ? ONE_PARALLEL : ONE_UNIFORM};
+        const depth_one_opts o = {.kind = seed % 4 == 3 ? PARE_ONE_PARALLEL : PARE_ONE_UNIFORM};
         const char *why = NULL;
         size_t n;
         pare_statement said[DEPTH_BALL_STATEMENTS];

@@ -58,14 +58,14 @@ static void assert_output(const vectors *v, const pare_model *m, const char *key
                         cJSON_GetArrayItem(cJSON_GetArrayItem(want, i), j)->valuedouble, 1e-12);
 }
 
-static void check_collapse(const vectors *v, depth_one kind, const char *key)
+static void check_collapse(const vectors *v, pare_collapse kind, const char *key)
 {
     const pare_inputs calib = {1, (pare_input *)(uintptr_t)&v->in};
     pare_model *const g = collapsed(v->m, kind, 2, &calib);
     size_t keep = 9;
     assert_output(v, g, key);
     assert_int_equal(depth_recognise(&keep, v->m, g), kind);
-    if (kind == ONE_KEEP || kind == ONE_KEEPBIAS || kind == ONE_UNIFORM_KEEP)
+    if (kind == PARE_ONE_KEEP || kind == PARE_ONE_KEEPBIAS || kind == PARE_ONE_UNIFORM_KEEP)
         assert_int_equal(keep, 2);
     pare_model_free(g);
 }
@@ -77,14 +77,14 @@ static void every_collapse_gives_the_reference_outputs(void **state)
     vectors v;
     open_case(&v, "A_full", PARE_FULL);
     assert_output(&v, v.m, "S");
-    check_collapse(&v, ONE_IDENTITY, "collapse_identity");
-    check_collapse(&v, ONE_KEEP, "collapse_keep");
-    check_collapse(&v, ONE_PARALLEL, "collapse_parallel");
-    check_collapse(&v, ONE_UNIFORM, "collapse_uniform");
-    check_collapse(&v, ONE_UNIFORM_KEEP, "collapse_uniform+keep");
-    check_collapse(&v, ONE_PARALLEL_UNIFORM, "collapse_parallel+uniform");
-    check_collapse(&v, ONE_RANKONE, "collapse_rankone_calib=[X]");
-    check_collapse(&v, ONE_KEEPBIAS, "collapse_keepbias_calib=[X]");
+    check_collapse(&v, PARE_ONE_IDENTITY, "collapse_identity");
+    check_collapse(&v, PARE_ONE_KEEP, "collapse_keep");
+    check_collapse(&v, PARE_ONE_PARALLEL, "collapse_parallel");
+    check_collapse(&v, PARE_ONE_UNIFORM, "collapse_uniform");
+    check_collapse(&v, PARE_ONE_UNIFORM_KEEP, "collapse_uniform+keep");
+    check_collapse(&v, PARE_ONE_PARALLEL_UNIFORM, "collapse_parallel+uniform");
+    check_collapse(&v, PARE_ONE_RANKONE, "collapse_rankone_calib=[X]");
+    check_collapse(&v, PARE_ONE_KEEPBIAS, "collapse_keepbias_calib=[X]");
     close_case(&v);
 }
 
@@ -95,11 +95,11 @@ static void umix_gives_the_reference_outputs(void **state)
     vectors v;
     open_case(&v, "B_causal", PARE_CAUSAL);
     assert_output(&v, v.m, "S");
-    check_collapse(&v, ONE_UMIX, "umix_out");
+    check_collapse(&v, PARE_ONE_UMIX, "umix_out");
     close_case(&v);
 }
 
-static void check_bound(const vectors *v, depth_one kind, const char *key)
+static void check_bound(const vectors *v, pare_collapse kind, const char *key)
 {
     pare_model *const g = collapsed(v->m, kind, 2, NULL);
     const depth_bound b = bound_of(v->m, g, 1, -1);
@@ -111,7 +111,8 @@ static void check_bound(const vectors *v, depth_one kind, const char *key)
     assert_le(b.by[NU_TWO].v, two * (1 + 1e-4));
     assert_le(seen, b.bound.v);
     assert_le(b.bound.v, fmin(b.by[NU_INF].v, b.by[NU_TWO].v));
-    if (kind == ONE_PARALLEL || kind == ONE_PARALLEL_UNIFORM || kind == ONE_UNIFORM) {
+    if (kind == PARE_ONE_PARALLEL || kind == PARE_ONE_PARALLEL_UNIFORM ||
+        kind == PARE_ONE_UNIFORM) {
         assert_le(inf * (1 - 1e-9), b.by[NU_INF].v); /* the very same formula */
         assert_le(two * (1 - 1e-9), b.by[NU_TWO].v);
     }
@@ -124,14 +125,14 @@ static void bounds_are_the_reference_bounds_or_smaller(void **state)
     NEED_SHARED(VECTORS);
     vectors v;
     open_case(&v, "A_full", PARE_FULL);
-    check_bound(&v, ONE_IDENTITY, "identity");
-    check_bound(&v, ONE_KEEP, "keep");
-    check_bound(&v, ONE_UNIFORM, "uniform");
-    check_bound(&v, ONE_PARALLEL, "parallel");
-    check_bound(&v, ONE_PARALLEL_UNIFORM, "parallel_uniform");
+    check_bound(&v, PARE_ONE_IDENTITY, "identity");
+    check_bound(&v, PARE_ONE_KEEP, "keep");
+    check_bound(&v, PARE_ONE_UNIFORM, "uniform");
+    check_bound(&v, PARE_ONE_PARALLEL, "parallel");
+    check_bound(&v, PARE_ONE_PARALLEL_UNIFORM, "parallel_uniform");
     close_case(&v);
     open_case(&v, "B_causal", PARE_CAUSAL);
-    pare_model *const g = all_uniform(v.m), *const one = collapsed(v.m, ONE_UMIX, 0, NULL);
+    pare_model *const g = all_uniform(v.m), *const one = collapsed(v.m, PARE_ONE_UMIX, 0, NULL);
     const depth_bound b = bound_of(v.m, g, 1, -1), u = bound_of(v.m, one, 1, -1);
     const double want = number_at(&v, "apriori_uniform", "inf");
     assert_near(b.by[NU_INF].v, want, 1e-5 * want);

@@ -209,7 +209,8 @@ static void depth_theorem_d1_bound_is_violated(void **state)
                              .eta = cases[i].eta,
                              .beta = 1,
                              .law = LAW_ALL_ETA};
-        pare_model *const f = net_of(&r, &s), *const g = collapsed(f, ONE_KEEP, s.layers - 1, NULL);
+        pare_model *const f = net_of(&r, &s), *const g =
+                                                  collapsed(f, PARE_ONE_KEEP, s.layers - 1, NULL);
         double x[2 * 64];
         for (size_t j = 0; j < 2 * s.d; j++) x[j] = 1;
         const double seen = net_apart(f, g, x, 2, s.d);
@@ -230,7 +231,7 @@ static void depth_theorem_1_2_holds_for_doing_nothing(void **state)
     for (double eta = 1e-3; eta < .02; eta *= 2) {
         pare_rng r = pare_rng_at(3, 0);
         const net_shape s = {.layers = 3, .heads = 2, .d = 4, .eta = eta, .beta = 1};
-        pare_model *const f = net_of(&r, &s), *const g = collapsed(f, ONE_IDENTITY, 0, NULL);
+        pare_model *const f = net_of(&r, &s), *const g = collapsed(f, PARE_ONE_IDENTITY, 0, NULL);
         double x[20];
         hostile_input(x, &r, 5, 4, 1);
         const double most = pow(1 + 2 * 4 * eta, 3) - 1; /* phi0 ((1 + H d eta)^L - 1) */
@@ -283,7 +284,7 @@ static void depth_corollary_5_2_needs_full_attention(void **state)
     pare_rng r = pare_rng_at(0, 0);
     const net_shape s = {
         .layers = layers, .heads = 1, .d = d, .eta = eta, .beta = 1, .law = LAW_ALL_ETA};
-    pare_model *const f = net_of(&r, &s), *const g = collapsed(f, ONE_UNIFORM, 0, NULL);
+    pare_model *const f = net_of(&r, &s), *const g = collapsed(f, PARE_ONE_UNIFORM, 0, NULL);
     /* beta d A^3 phi0^3 e^(4A) / (H^2 L^2) */
     const double would_be = (double)d * a * a * a * exp(4 * a) / (double)(layers * layers);
     double x[16 * 4];
@@ -291,7 +292,7 @@ static void depth_corollary_5_2_needs_full_attention(void **state)
     assert_le(net_apart(f, g, x, n, d), would_be);
     f->pattern.kind = g->pattern.kind = PARE_CAUSAL;
     const double masked = net_apart(f, g, x, n, d);
-    pare_model *const umix = collapsed(f, ONE_UMIX, 0, NULL);
+    pare_model *const umix = collapsed(f, PARE_ONE_UMIX, 0, NULL);
     print_message("causal: one mean %.3g, umix %.3g, would-be bound %.3g\n", masked,
                   net_apart(f, umix, x, n, d), would_be);
     assert_true(masked > 3 * would_be);

@@ -40,10 +40,10 @@ static void without_queries_uniform_is_exact(void **state)
     double x[TOKENS * 4];
     zero_queries(f, true);
     fill(x, &r, TOKENS * 4, 1);
-    assert_exact(f, collapsed(f, ONE_UNIFORM, 0, NULL), x, 1e-10, 1e-9);
-    assert_exact(f, collapsed(f, ONE_PARALLEL_UNIFORM, 0, NULL), x, 1e-10, 1e-9);
-    assert_exact(f, collapsed(f, ONE_UNIFORM_KEEP, 1, NULL), x, 1e-10, 1e-9);
-    assert_exact(f, collapsed(f, ONE_UMIX, 0, NULL), x, 1e-10, 1e-9);
+    assert_exact(f, collapsed(f, PARE_ONE_UNIFORM, 0, NULL), x, 1e-10, 1e-9);
+    assert_exact(f, collapsed(f, PARE_ONE_PARALLEL_UNIFORM, 0, NULL), x, 1e-10, 1e-9);
+    assert_exact(f, collapsed(f, PARE_ONE_UNIFORM_KEEP, 1, NULL), x, 1e-10, 1e-9);
+    assert_exact(f, collapsed(f, PARE_ONE_UMIX, 0, NULL), x, 1e-10, 1e-9);
     pare_model_free(f);
 }
 
@@ -58,7 +58,7 @@ static void with_constant_queries_rankone_is_exact(void **state)
     fill(other, &r, TOKENS * 4, 1);
     pare_input in = net_input(x, TOKENS, 4);
     const pare_inputs calib = {1, &in};
-    assert_exact(f, collapsed(f, ONE_RANKONE, 0, &calib), other, 1e-10, 1e-8);
+    assert_exact(f, collapsed(f, PARE_ONE_RANKONE, 0, &calib), other, 1e-10, 1e-8);
     pare_model_free(f);
 }
 
@@ -66,7 +66,7 @@ static void one_token_sees_itself_and_uniform_is_exact(void **state)
 {
     (void)state;
     pare_rng r = pare_rng_at(3, 0);
-    pare_model *const f = net_of(&r, &small), *const g = collapsed(f, ONE_UNIFORM, 0, NULL);
+    pare_model *const f = net_of(&r, &small), *const g = collapsed(f, PARE_ONE_UNIFORM, 0, NULL);
     double x[4];
     fill(x, &r, 4, 1);
     assert_le(net_apart(f, g, x, 1, 4), 1e-10);
@@ -86,7 +86,7 @@ static void umix_is_the_chain_of_means_for_every_mask(void **state)
         pare_rng r = pare_rng_at(4, p);
         net_shape s = small;
         s.pattern = patterns[p];
-        pare_model *const f = net_of(&r, &s), *const g = collapsed(f, ONE_UMIX, 0, NULL);
+        pare_model *const f = net_of(&r, &s), *const g = collapsed(f, PARE_ONE_UMIX, 0, NULL);
         pare_model *const chain = all_uniform(f);
         double x[TOKENS * 4], y[2][TOKENS * 4];
         pare_err err = {0};
@@ -111,7 +111,7 @@ static void keeping_the_only_layer_keeps_every_bit(void **state)
     pare_rng r = pare_rng_at(5, 0);
     net_shape s = small;
     s.layers = 1;
-    pare_model *const f = net_of(&r, &s), *const g = collapsed(f, ONE_KEEP, 0, NULL);
+    pare_model *const f = net_of(&r, &s), *const g = collapsed(f, PARE_ONE_KEEP, 0, NULL);
     char a[PARE_SHA256_HEX], b[PARE_SHA256_HEX];
     pare_err err = {0};
     assert_ok(pare_model_sha256(a, f, &err), &err);
@@ -127,7 +127,8 @@ static void keeping_the_only_layer_keeps_every_bit(void **state)
 static void tokens_may_be_permuted_and_keys_shifted(void **state)
 {
     (void)state;
-    static const depth_one kinds[] = {ONE_KEEP, ONE_PARALLEL, ONE_UNIFORM, ONE_PARALLEL_UNIFORM};
+    static const pare_collapse kinds[] = {PARE_ONE_KEEP, PARE_ONE_PARALLEL, PARE_ONE_UNIFORM,
+                                          PARE_ONE_PARALLEL_UNIFORM};
     static const size_t turn[TOKENS] = {3, 0, 6, 1, 5, 2, 4};
     pare_rng r = pare_rng_at(6, 0);
     pare_model *const f = net_of(&r, &small);
@@ -152,7 +153,7 @@ static void tokens_may_be_permuted_and_keys_shifted(void **state)
 /* ---- orders --------------------------------------------------------------------------------- */
 
 /* log-log slope of the error against the size of the weights, eta from 1e-3 to 2e-2. */
-static double slope_of(depth_one kind, pare_pattern_kind pattern)
+static double slope_of(pare_collapse kind, pare_pattern_kind pattern)
 {
     const size_t n = 16, d = 8, steps = 6;
     double sx = 0, sy = 0, sxx = 0, sxy = 0;
@@ -174,23 +175,23 @@ static double slope_of(depth_one kind, pare_pattern_kind pattern)
     return (m * sxy - sx * sy) / (m * sxx - sx * sx);
 }
 
-static void assert_slope(depth_one kind, pare_pattern_kind pattern, double want)
+static void assert_slope(pare_collapse kind, pare_pattern_kind pattern, double want)
 {
     const double s = slope_of(kind, pattern);
-    print_message("%s, %s: slope %.3f\n", depth_one_names[kind], pare_pattern_name(pattern), s);
+    print_message("%s, %s: slope %.3f\n", pare_collapse_names[kind], pare_pattern_name(pattern), s);
     assert_near(s, want, 0.1);
 }
 
 static void errors_are_of_the_order_that_theory_says(void **state)
 {
     (void)state;
-    assert_slope(ONE_IDENTITY, PARE_FULL, 1);
-    assert_slope(ONE_KEEP, PARE_FULL, 1);
-    assert_slope(ONE_PARALLEL, PARE_FULL, 2);
-    assert_slope(ONE_UNIFORM, PARE_FULL, 3);
-    assert_slope(ONE_UNIFORM_KEEP, PARE_FULL, 3);
-    assert_slope(ONE_PARALLEL_UNIFORM, PARE_FULL, 4);
-    assert_slope(ONE_UMIX, PARE_CAUSAL, 3);
+    assert_slope(PARE_ONE_IDENTITY, PARE_FULL, 1);
+    assert_slope(PARE_ONE_KEEP, PARE_FULL, 1);
+    assert_slope(PARE_ONE_PARALLEL, PARE_FULL, 2);
+    assert_slope(PARE_ONE_UNIFORM, PARE_FULL, 3);
+    assert_slope(PARE_ONE_UNIFORM_KEEP, PARE_FULL, 3);
+    assert_slope(PARE_ONE_PARALLEL_UNIFORM, PARE_FULL, 4);
+    assert_slope(PARE_ONE_UMIX, PARE_CAUSAL, 3);
 }
 
 /* One mean for all layers: exact under full attention, of second order under a mask. */
@@ -202,7 +203,7 @@ static void under_a_mask_one_mean_is_only_of_second_order(void **state)
     for (size_t t = 0; t < 2; t++) {
         pare_rng r = pare_rng_at(7, 0);
         const net_shape s = {.layers = 4, .heads = 2, .d = d, .eta = t ? 2e-2 : 1e-3, .beta = 1};
-        pare_model *const f = net_of(&r, &s), *const g = collapsed(f, ONE_UNIFORM, 0, NULL);
+        pare_model *const f = net_of(&r, &s), *const g = collapsed(f, PARE_ONE_UNIFORM, 0, NULL);
         double x[16 * 8];
         f->pattern.kind = g->pattern.kind = PARE_CAUSAL;
         fill(x, &r, n * d, 1);
@@ -236,14 +237,14 @@ static void every_collapse_is_within_its_bound_with_biases(void **state)
         hostile_input(x, &r, n, s.d, 1.5);
         pare_input in = net_input(x, n, s.d);
         const pare_inputs calib = {1, &in};
-        for (depth_one k = 0; k < ONES; k++) {
+        for (pare_collapse k = 0; k < PARE_ONES; k++) {
             const size_t keep = (size_t)pare_rng_below(&r, s.layers);
             pare_model *const g = collapsed(f, k, keep, &calib);
             const depth_bound b = bound_of(f, g, 1.5, -1);
             const double seen = net_apart(f, g, x, n, s.d);
             if (!(seen <= b.bound.v + 1e-13))
                 fail_msg("seed %llu, %s: seen %g, bound %g (%s)", (unsigned long long)seed,
-                         depth_one_names[k], seen, b.bound.v, b.why);
+                         pare_collapse_names[k], seen, b.bound.v, b.why);
             all++;
             close += b.bound.v < 20 * seen || b.bound.v < 1e-12;
             pare_model_free(g);
@@ -268,8 +269,8 @@ static void change(pare_model *m, pare_weight *w, size_t cols)
 static void a_changed_collapse_has_a_larger_bound(void **state)
 {
     (void)state;
-    for (size_t t = 0; t < 2 * ONES; t++) {
-        const depth_one kind = (depth_one)(t / 2);
+    for (size_t t = 0; t < 2 * PARE_ONES; t++) {
+        const pare_collapse kind = (pare_collapse)(t / 2);
         pare_rng r = pare_rng_at(9, 0);
         net_shape s = small;
         s.eta = .05, s.bias = .02;
@@ -288,7 +289,8 @@ static void a_changed_collapse_has_a_larger_bound(void **state)
         const double seen = net_apart(f, g, x, TOKENS, 4);
         const depth_bound b = bound_of(f, g, 1.5, -1);
         assert_true(seen > (t % 2 ? 0 : 3));
-        if (!(seen <= b.bound.v)) fail_msg("%s: %g > %g", depth_one_names[kind], seen, b.bound.v);
+        if (!(seen <= b.bound.v))
+            fail_msg("%s: %g > %g", pare_collapse_names[kind], seen, b.bound.v);
         pare_model_free(g);
         pare_model_free(f);
     }
@@ -296,7 +298,7 @@ static void a_changed_collapse_has_a_larger_bound(void **state)
 
 /* ---- refused -------------------------------------------------------------------------------- */
 
-static void assert_refused(const pare_model *m, depth_one kind, size_t keep, pare_status want,
+static void assert_refused(const pare_model *m, pare_collapse kind, size_t keep, pare_status want,
                            const char *part)
 {
     pare_model *g = NULL;
@@ -312,23 +314,23 @@ static void what_is_no_pure_network_is_refused_with_the_reason(void **state)
     (void)state;
     pare_rng r = pare_rng_at(10, 0);
     pare_model *const f = net_of(&r, &small);
-    assert_refused(f, ONE_KEEP, 4, PARE_ERR_USAGE, "block 4 of 4");
-    assert_refused(f, ONE_KEEPBIAS, 0, PARE_ERR_USAGE, "calibration");
-    assert_refused(f, ONE_RANKONE, 0, PARE_ERR_USAGE, "calibration");
+    assert_refused(f, PARE_ONE_KEEP, 4, PARE_ERR_USAGE, "block 4 of 4");
+    assert_refused(f, PARE_ONE_KEEPBIAS, 0, PARE_ERR_USAGE, "calibration");
+    assert_refused(f, PARE_ONE_RANKONE, 0, PARE_ERR_USAGE, "calibration");
     f->pattern.kind = PARE_CAUSAL;
-    assert_refused(f, ONE_UNIFORM, 0, PARE_ERR_INPUT, "causal");
+    assert_refused(f, PARE_ONE_UNIFORM, 0, PARE_ERR_INPUT, "causal");
     f->pattern.kind = PARE_GRAPH;
     f->pattern.self_loops = false;
-    assert_refused(f, ONE_UMIX, 0, PARE_ERR_INPUT, "self loops");
+    assert_refused(f, PARE_ONE_UMIX, 0, PARE_ERR_INPUT, "self loops");
     f->pattern.kind = PARE_FULL;
     f->blocks[1].attn.skip.kind = PARE_SKIP_NONE;
-    assert_refused(f, ONE_UNIFORM, 0, PARE_ERR_INPUT, "block 1 has no residual");
+    assert_refused(f, PARE_ONE_UNIFORM, 0, PARE_ERR_INPUT, "block 1 has no residual");
     f->blocks[1].attn.skip.kind = PARE_SKIP_IDENTITY;
     f->blocks[2].attn.in_norm.kind = PARE_NORM_MEAN;
-    assert_refused(f, ONE_PARALLEL, 0, PARE_ERR_INPUT, "block 2 has a norm");
+    assert_refused(f, PARE_ONE_PARALLEL, 0, PARE_ERR_INPUT, "block 2 has a norm");
     f->blocks[2].attn.in_norm.kind = PARE_NORM_NONE;
     f->blocks[3].ffn.kind = PARE_FFN_MLP;
-    assert_refused(f, ONE_IDENTITY, 0, PARE_ERR_INPUT, "block 3 has an FFN");
+    assert_refused(f, PARE_ONE_IDENTITY, 0, PARE_ERR_INPUT, "block 3 has an FFN");
     pare_model_free(f);
 }
 

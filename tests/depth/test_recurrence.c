@@ -128,7 +128,7 @@ static void behind_a_layer_norm_nothing_is_promised_but_what_is_injected(void **
 }
 
 /* All weights +eta, X = phi0: what the theorem allows does happen. */
-static double tightness(depth_one kind, double eta, double phi, bool spread)
+static double tightness(pare_collapse kind, double eta, double phi, bool spread)
 {
     pare_rng r = pare_rng_at(1, 0);
     const net_shape s = {
@@ -141,7 +141,7 @@ static double tightness(depth_one kind, double eta, double phi, bool spread)
             for (size_t i = 0; i < n * 4; i++) x[i] = i / 4 < low ? -phi : phi;
             worst = fmax(worst, net_apart(f, g, x, n, 4));
         }
-    print_message("%s: seen %.6g, bound %.6g (%.3f)\n", depth_one_names[kind], worst, b.bound.v,
+    print_message("%s: seen %.6g, bound %.6g (%.3f)\n", pare_collapse_names[kind], worst, b.bound.v,
                   b.bound.v / worst);
     assert_le(worst, b.bound.v);
     pare_model_free(g);
@@ -152,10 +152,10 @@ static double tightness(depth_one kind, double eta, double phi, bool spread)
 static void for_the_worst_weights_the_bounds_are_met(void **state)
 {
     (void)state;
-    assert_le(tightness(ONE_KEEP, .01, 1, false), 1.05);
-    assert_le(tightness(ONE_IDENTITY, .01, 1, false), 1.05);
-    assert_le(tightness(ONE_PARALLEL, .01, 1, false), 1.05);
-    assert_le(tightness(ONE_UNIFORM, .003, 1, true), 1.2);
+    assert_le(tightness(PARE_ONE_KEEP, .01, 1, false), 1.05);
+    assert_le(tightness(PARE_ONE_IDENTITY, .01, 1, false), 1.05);
+    assert_le(tightness(PARE_ONE_PARALLEL, .01, 1, false), 1.05);
+    assert_le(tightness(PARE_ONE_UNIFORM, .003, 1, true), 1.2);
 }
 
 /* ---- all token sequences -------------------------------------------------------------------- */

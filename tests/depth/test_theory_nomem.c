@@ -7,7 +7,7 @@
 typedef struct play {
     pare_model *f, *g;
     pare_inputs calib;
-    depth_one kind;
+    pare_collapse kind;
     pare_err err;
 } play;
 
@@ -98,7 +98,7 @@ static void collapses_without_memory_are_a_status(void **state)
     pare_rng r = pare_rng_at(0, 0);
     net_shape s = {.layers = 2, .heads = 1, .d = 5, .eta = .1, .beta = 1, .bias = .1};
     double x[3 * 5];
-    for (depth_one k = 0; k < ONES; k++) {
+    for (pare_collapse k = 0; k < PARE_ONES; k++) {
         play p = {.f = net_of(&r, &s), .kind = k};
         hostile_input(x, &r, 3, 5, 1);
         pare_input in = net_input(x, 3, 5);
