@@ -20,6 +20,8 @@ static const command commands[] = {
     {"fold", "MODEL -o OUT", "the same function written with less, certified", cmd_fold},
     {"width", "MODEL --data G -o OUT", "fewer dimensions, certified on a graph", cmd_width},
     {"depth", "MODEL --layers K -o OUT", "fewer attention layers, certified", cmd_depth},
+    {"length", "MODEL --oracle M -o PLAN", "N tokens on an engine that takes M: a plan",
+     cmd_length},
     {"verify", "CERT", "prove a certificate again from its files", cmd_verify},
     {"compose", "CERT CERT... -o OUT", "one certificate for a chain of cuts", cmd_compose},
     {"import", "IN -o OUT", "any model pare can read, as a pare file", cmd_import},

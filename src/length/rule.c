@@ -65,6 +65,9 @@ pare_status rule_choose(call_rule *out, pare_length_opts *o, pare_oracle_caps *c
         return pare_fail(err, PARE_ERR_INPUT,
                          "length: native plans need an oracle with partial results");
     }
+    if (o->mode > PARE_LENGTH_ZEROREF)
+        return pare_fail(err, PARE_ERR_INPUT, "length: mode %s is not there yet",
+                         pare_length_mode_name(o->mode));
     return softmax_rule(out, caps, o, n, p, err);
 }
 
