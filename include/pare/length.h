@@ -87,6 +87,8 @@ typedef struct pare_length_job {
     double scale;
     void *y; /* n x dv */
     size_t ldy;
+    double
+        *bound; /* sample: n, the bound of each row's |error|_2, inf where there is none; or NULL */
 } pare_length_job;
 
 /* What a run did. */

@@ -178,7 +178,7 @@ static pare_status evaluate_strictly(run *r)
                              .y = e->y};
     }
     const pare_status st = instances_run(
-        r, list, b->count, r->only_bad ? &r->stats->fallback_calls : &r->stats->calls);
+        r, list, b->count, r->only_bad || r->extra ? &r->stats->fallback_calls : &r->stats->calls);
     free(list);
     return st;
 }
@@ -304,7 +304,7 @@ pare_status run_call(void *ctx, const placed *tiles, size_t count, uint32_t n)
     b->entries[b->count] = e;
     r->how->size(r, &b->entries[b->count++], tiles); /* pointers, now that there is memory */
     r->number++;
-    if (!r->strict) *(r->only_bad ? &r->stats->fallback_calls : &r->stats->calls) += 1;
+    if (!r->strict) *(r->only_bad || r->extra ? &r->stats->fallback_calls : &r->stats->calls) += 1;
     return PARE_OK;
 }
 

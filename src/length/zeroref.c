@@ -443,6 +443,13 @@ static pare_status fall_back(run *r, const construction *how)
     return !st && judge(r) ? still_bad(r) : st;
 }
 
+pare_status zeroref_settle(run *r, const construction *how)
+{
+    r->stats->bad_rows = judge(r);
+    if (!r->stats->bad_rows) return PARE_OK;
+    return r->o.no_fallback ? still_bad(r) : fall_back(r, how);
+}
+
 pare_status zeroref_rounds(run *r, const construction *how)
 {
     pare_status st = sums_new(r);
@@ -454,10 +461,7 @@ pare_status zeroref_rounds(run *r, const construction *how)
         mark_all(r, 0);
     }
     if (!st) st = zeroref_round(r, how);
-    if (st) return st;
-    r->stats->bad_rows = judge(r);
-    if (!r->stats->bad_rows) return PARE_OK;
-    return r->o.no_fallback ? still_bad(r) : fall_back(r, how);
+    return st ? st : zeroref_settle(r, how);
 }
 
 pare_status zeroref_attend(run *r)
