@@ -150,9 +150,20 @@ static void forget(batch *b)
     b->count = b->tile_count = b->used = b->stripe_count = 0;
 }
 
+pare_status run_overflow(const run *r, size_t at)
+{
+    const double limit = r->caps.dtype == PARE_F32 ? 0x1p125 : 0x1p1021;
+    if (!(r->stats->lmax >= limit)) return PARE_OK;
+    return pare_fail(r->err, PARE_ERR_NUMERIC,
+                     "length: logit overflow: queries and keys of head %zu may give %.3g", at,
+                     r->stats->lmax);
+}
+
 static pare_status fail_call(const run *r, const entry *e)
 {
     const pare_tile *const t = &r->b.tiles[e->tile].t;
+    const pare_status overflow = run_overflow(r, e->head);
+    if (overflow) return overflow;
     return pare_fail(r->err, PARE_ERR_NUMERIC,
                      "length: oracle call %llu (head %zu, queries from token %zu, keys from token "
                      "%zu) answers nan, infinity or nothing",

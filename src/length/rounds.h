@@ -92,6 +92,8 @@ void run_free(run *r);
 
 /* Bytes of `count` numbers of the oracle, rounded up to a cache line. */
 size_t run_bytes(const run *r, size_t count);
+/* An error when logits may be too large for the type. */
+PARE_MUST_USE pare_status run_overflow(const run *r, size_t at);
 /* What is not written shall not be taken for an answer. */
 void run_poison(const run *r, char *y, size_t rows, size_t ld);
 /* Rows over the threads: fn(ctx, head, first, end) in fixed stripes. */

@@ -390,11 +390,8 @@ static pare_status still_bad(const run *r)
         for (i = 0; i < r->n && !r->heads[a].bad[i];) i++;
         if (i < r->n) break;
     }
-    const double limit = r->caps.dtype == PARE_F32 ? 0x1p125 : 0x1p1021;
-    if (r->stats->lmax >= limit)
-        return pare_fail(r->err, PARE_ERR_NUMERIC,
-                         "length: logit overflow: queries and keys of head %zu may give %.3g", a,
-                         r->stats->lmax);
+    const pare_status overflow = run_overflow(r, a);
+    if (overflow) return overflow;
     return pare_fail(
         r->err, PARE_ERR_NUMERIC,
         "length: row %zu of head %zu: the oracle's weights cannot be trusted (they are "
