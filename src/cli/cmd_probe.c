@@ -227,7 +227,8 @@ static pare_status print_json(cli *c, const facts *f, const char *data, const pa
     pare_status st = pare_probe_json(&probe, p, &c->err);
     if (st) return st;
     cJSON *root = out_json_begin(c);
-    bool ok = root && out_json_facts(root, "input", f) &&
+    bool ok = root && pare_json_add_string(root, "line", c->line) &&
+              out_json_facts(root, "input", f) &&
               (data ? pare_json_add_string(root, "data", data) : pare_json_add_null(root, "data"));
     if (ok) ok = cJSON_AddItemToObject(root, "probe", probe);
     if (!ok) cJSON_Delete(probe);
