@@ -1,7 +1,7 @@
 # One page from what the commands leave; other files are refused by name and nothing is written.
 pare data model -q -o m.st --dim 16 --heads 2 --layers 2 --context 8
 pare fold m.st -q -o f.st >/dev/null
-pare probe m.st -q --no-cuts --json >probe.json
+pare probe m.st -q --no-cuts -o probe.json | head -n 1
 pare report f.st.cert.json probe.json --verify -q -o page.html
 grep -c '<section' page.html
 grep -o 'class="chip good">verified' page.html
@@ -15,4 +15,8 @@ pare report lie.cert.json --verify -q -o lie.html >/dev/null
 grep -o 'class="chip bad">not true' lie.html | head -n 1
 pare report f.st -o x.html; echo "exit $?"
 pare report -o x.html; echo "exit $?"
+# Logits so large that a polynomial would need 4e17 features: a probe says so and goes on.
+pare data minesweeper --side 16 --seed 1 -q -o board.npz >/dev/null
+pare probe $PARE_ROOT/models/minesweeper.safetensors --data board.npz --no-cuts -q --json >large.json
+grep -oE '"poly_features": *1\.[0-9]*e.17' large.json | cut -c 1-20
 ls *.html
