@@ -45,6 +45,7 @@
 #include <pare/model.h>
 #include <pare/oracle.h>
 #include <pare/outputs.h>
+#include <pare/plan.h>
 #include <pare/poly.h>
 #include <pare/publish.h>
 #include <pare/random_model.h>
