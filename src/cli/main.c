@@ -21,6 +21,8 @@ static const command commands[] = {
     {"width", "MODEL --data G -o OUT", "fewer dimensions, certified on a graph", cmd_width},
     {"depth", "MODEL --layers K -o OUT", "fewer attention layers, certified", cmd_depth},
     {"plan", "MODEL --max-bytes B -o OUT", "one budget over all directions, done", cmd_plan},
+    {"length", "MODEL --oracle M -o PLAN", "N tokens on an engine that takes M: a plan",
+     cmd_length},
     {"verify", "CERT", "prove a certificate again from its files", cmd_verify},
     {"compose", "CERT CERT... -o OUT", "one certificate for a chain of cuts", cmd_compose},
     {"report", "FILE... -o PAGE.html", "certificates, probes, logs as one page to show", cmd_report},
