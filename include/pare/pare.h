@@ -37,6 +37,7 @@
 #include <pare/depth.h>
 #include <pare/fold.h>
 #include <pare/forward.h>
+#include <pare/frozen.h>
 #include <pare/gradient.h>
 #include <pare/init.h>
 #include <pare/json.h>
@@ -51,6 +52,7 @@
 #include <pare/ranks.h>
 #include <pare/runs.h>
 #include <pare/vmath.h>
+#include <pare/popup.h>
 #include <pare/probe.h>
 #include <pare/repro.h>
 #include <pare/sample.h>
