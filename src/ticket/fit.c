@@ -2,13 +2,6 @@
 #include "fit.h"
 #include <math.h>
 
-fit_bits fit_bits_new(pare_arena *a, size_t rows, size_t cols)
-{
-    fit_bits m = {rows, cols, (cols + 63) / 64, NULL};
-    m.v = pare_alloc(a, rows * m.words + 1, sizeof *m.v);
-    return m;
-}
-
 pare_status fit_targets(int64_t **out, pare_arena *a, const fit_problem *p, pare_err *err)
 {
     if (p->n < p->b)
@@ -25,7 +18,7 @@ pare_status fit_targets(int64_t **out, pare_arena *a, const fit_problem *p, pare
                                  "a ticket's target entry (%zu, %zu) is %g, %g of its scale: the "
                                  "limit is 2048; a larger scale is needed",
                                  i, j, w, t);
-            (*out)[i * p->b + j] = llrint(t / SOURCE_UNIT);
+            (*out)[i * p->b + j] = llrint(t / PARE_SOURCE_UNIT);
         }
     return PARE_OK;
 }
@@ -51,13 +44,13 @@ static void residual_column(void *ctx, size_t j)
     uint32_t *const unit = job->units + j * p->n;
     size_t count = 0;
     for (size_t k = 0; k < p->n; k++)
-        if (fit_bit(&job->r->mb, k, j)) unit[count++] = (uint32_t)k;
+        if (pare_bit(&job->r->mb, k, j)) unit[count++] = (uint32_t)k;
     for (size_t i = 0; i < p->a; i++) {
         int64_t sum = 0;
         for (size_t c = 0; c < count; c++)
-            if (fit_bit(&job->r->ma, i, unit[c])) sum += fit_item(p, i, unit[c], j);
-        const double target = pare_row(&p->w, i)[j] / p->scale / SOURCE_UNIT;
-        pare_row_mut(&job->r->e, i)[j] = difference(target, sum) * SOURCE_UNIT * p->scale;
+            if (pare_bit(&job->r->ma, i, unit[c])) sum += fit_item(p, i, unit[c], j);
+        const double target = pare_row(&p->w, i)[j] / p->scale / PARE_SOURCE_UNIT;
+        pare_row_mut(&job->r->e, i)[j] = difference(target, sum) * PARE_SOURCE_UNIT * p->scale;
     }
 }
 
@@ -99,12 +92,12 @@ pare_status fit_turn(fit_problem *out, pare_arena *a, const fit_problem *p, pare
     return PARE_OK;
 }
 
-static fit_bits bits_turned(pare_arena *a, const fit_bits *m)
+static pare_bits bits_turned(pare_arena *a, const pare_bits *m)
 {
-    fit_bits t = fit_bits_new(a, m->cols, m->rows);
+    pare_bits t = pare_bits_new(a, m->cols, m->rows);
     for (size_t i = 0; t.v && i < m->rows; i++)
         for (size_t k = 0; k < m->cols; k++)
-            if (fit_bit(m, i, k)) fit_set(&t, k, i);
+            if (pare_bit(m, i, k)) pare_bit_set(&t, k, i);
     return t;
 }
 

@@ -162,12 +162,12 @@ static void put_in_place(const best_job *b)
     for (size_t j = 0; j < p->b; j++) {
         const fit_column *const c = &b->col[j];
         for (size_t u = 0; u < c->units; u++) {
-            fit_set(&b->r->mb, c->unit[u], j);
+            pare_bit_set(&b->r->mb, c->unit[u], j);
             for (size_t i = 0; i < p->a; i++)
-                if (c->own[i] >> u & 1) fit_set(&b->r->ma, i, c->unit[u]);
+                if (c->own[i] >> u & 1) pare_bit_set(&b->r->ma, i, c->unit[u]);
         }
         for (size_t u = 0; c != donor && u < donor->units; u++)
-            if (c->gift >> u & 1) fit_set(&b->r->mb, donor->unit[u], j);
+            if (c->gift >> u & 1) pare_bit_set(&b->r->mb, donor->unit[u], j);
     }
 }
 
@@ -211,8 +211,8 @@ pare_status fit_best(fit_result *out, pare_arena *a, const fit_problem *p, const
     b.col = pare_alloc(a, p->b + 1, sizeof *b.col);
     b.status = pare_alloc(a, p->b + 1, sizeof *b.status);
     uint32_t *const own = pare_alloc(a, p->a * p->b + 1, sizeof *own);
-    out->ma = fit_bits_new(a, p->a, p->n);
-    out->mb = fit_bits_new(a, p->n, p->b);
+    out->ma = pare_bits_new(a, p->a, p->n);
+    out->mb = pare_bits_new(a, p->n, p->b);
     if (!b.order || !b.free || !b.col || !b.status || !own || !out->ma.v || !out->mb.v)
         return pare_no_memory(err);
     for (size_t j = 0; j < p->b; j++) b.col[j].own = own + j * p->a;
