@@ -14,8 +14,10 @@ typedef enum pare_frozen_kind { PARE_FROZEN_NORMAL, PARE_FROZEN_SIGNED } pare_fr
 typedef struct pare_frozen {
     pare_frozen_kind kind;
     uint64_t seed, stream; /* of Philox, as pare_rng_at has them */
-    float unit;            /* above 0 */
+    float unit;            /* above 0, at most PARE_FROZEN_MOST */
 } pare_frozen;
+
+#define PARE_FROZEN_MOST 1e6f /* of the unit */
 
 /* The unit with which weights have this standard deviation. */
 float pare_frozen_unit(pare_frozen_kind kind, double std);

@@ -31,6 +31,7 @@
 #include <pare/ball.h>
 #include <pare/base.h>
 #include <pare/cert.h>
+#include <pare/coded.h>
 #include <pare/collapse.h>
 #include <pare/data.h>
 #include <pare/decode.h>

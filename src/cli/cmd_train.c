@@ -215,6 +215,10 @@ static pare_status publish(plan *p, pare_model *m, train_result *r)
     facts *f = &r->model;
     pare_status st = not_diverged(p, r->runs);
     if (!st) st = whole_texts(p, r, m);
+    if (!st && p->o->popup) {
+        const pare_frozen_gpt from = popup_source(p->o, plan_seed(p, r->runs->best));
+        st = pare_popup_code(m, &from, &c->err);
+    }
     if (!st) st = save_checked(c, plan_lesson(p, r->runs->best), m, f, best->test);
     if (st) return st;
     memcpy(sha, f->sha256, sizeof sha);

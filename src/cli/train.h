@@ -98,7 +98,7 @@ void plan_stop(void *self, pare_run_parts *parts);
 /* What --popup and its options mean, and whether they fit. */
 pare_status popup_settle(cli *c, train_opts *o);
 /* Where the weights of a run with this seed come from. */
-pare_source popup_source(const train_opts *o, uint64_t seed);
+pare_frozen_gpt popup_source(const train_opts *o, uint64_t seed);
 
 /* ---- train_log.c --------------------------------------------------------------------------- */
 

@@ -195,7 +195,7 @@ static pare_status fresh(const plan *p, pare_model **out, uint64_t seed, pare_er
 {
     const train_opts *o = p->o;
     const pare_lesson_facts *f = &p->facts;
-    const pare_source source = popup_source(o, seed);
+    const pare_frozen_gpt source = popup_source(o, seed);
     const pare_init init = {.kind = (pare_init_kind)o->kind,
                             .dim = o->dim,
                             .layers = o->layers,

@@ -59,7 +59,8 @@ pare_status popup_settle(cli *c, train_opts *o)
     return read_scale(c, o);
 }
 
-pare_source popup_source(const train_opts *o, uint64_t seed)
+pare_frozen_gpt popup_source(const train_opts *o, uint64_t seed)
 {
-    return (pare_source){.kind = (pare_frozen_kind)o->source, .seed = seed, .qk_scale = o->scale};
+    return (pare_frozen_gpt){
+        .kind = (pare_frozen_kind)o->source, .seed = seed, .qk_scale = o->scale};
 }

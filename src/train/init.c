@@ -213,7 +213,7 @@ static pare_status freeze_one(void *self, const char *name, pare_weight *w, bool
     maker *const k = self;
     pare_frozen from;
     if (vector || w->rows == 0) return PARE_OK;
-    const bool known = pare_source_of(&from, k->o.source, name, k->o.dim, k->o.layers);
+    const bool known = pare_frozen_gpt_of(&from, k->o.source, name, k->o.dim, k->o.layers);
     PARE_ASSERT(known);
     float *const v = get(k, w->rows * w->cols, sizeof *v);
     if (!v) return pare_no_memory(err);
