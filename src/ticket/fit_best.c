@@ -159,10 +159,12 @@ static void put_in_place(const best_job *b)
 {
     const fit_problem *const p = b->p;
     const fit_column *const donor = &b->col[b->order[0]];
+    if (p->b > 1) b->r->donor = b->order[0];
     for (size_t j = 0; j < p->b; j++) {
         const fit_column *const c = &b->col[j];
         for (size_t u = 0; u < c->units; u++) {
             pare_bit_set(&b->r->mb, c->unit[u], j);
+            b->r->own[c->unit[u]] = (uint32_t)j;
             for (size_t i = 0; i < p->a; i++)
                 if (c->own[i] >> u & 1) pare_bit_set(&b->r->ma, i, c->unit[u]);
         }
@@ -204,6 +206,7 @@ pare_status fit_best(fit_result *out, pare_arena *a, const fit_problem *p, const
     best_job b = {.p = p, .r = out, .arena = a, .bits = o->donors ? o->donors : DONOR_BITS};
     int64_t *target;
     pare_status st = fit_targets(&target, a, p, err);
+    if (!st) st = fit_result_new(out, a, p, err);
     if (st) return st;
     b.target = target;
     b.order = pare_alloc(a, p->b + 1, sizeof *b.order);
@@ -211,10 +214,7 @@ pare_status fit_best(fit_result *out, pare_arena *a, const fit_problem *p, const
     b.col = pare_alloc(a, p->b + 1, sizeof *b.col);
     b.status = pare_alloc(a, p->b + 1, sizeof *b.status);
     uint32_t *const own = pare_alloc(a, p->a * p->b + 1, sizeof *own);
-    out->ma = pare_bits_new(a, p->a, p->n);
-    out->mb = pare_bits_new(a, p->n, p->b);
-    if (!b.order || !b.free || !b.col || !b.status || !own || !out->ma.v || !out->mb.v)
-        return pare_no_memory(err);
+    if (!b.order || !b.free || !b.col || !b.status || !own) return pare_no_memory(err);
     for (size_t j = 0; j < p->b; j++) b.col[j].own = own + j * p->a;
     if (p->a > 0 && p->b > 0 && search(&b, o, exec)) return pare_no_memory(err);
     put_in_place(&b);
