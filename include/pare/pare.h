@@ -57,8 +57,11 @@
 #include <pare/probe.h>
 #include <pare/repro.h>
 #include <pare/sample.h>
+#include <pare/source.h>
 #include <pare/subset.h>
 #include <pare/survey.h>
+#include <pare/ticket.h>
+#include <pare/ticket_bounds.h>
 #include <pare/train.h>
 #include <pare/width.h>
 #include <pare/xray.h>

@@ -2,6 +2,17 @@
 #include "fit.h"
 #include <math.h>
 
+pare_status fit_result_new(fit_result *out, pare_arena *a, const fit_problem *p, pare_err *err)
+{
+    *out = (fit_result){.ma = pare_bits_new(a, p->a, p->n),
+                        .mb = pare_bits_new(a, p->n, p->b),
+                        .own = pare_alloc(a, p->n + 1, sizeof *out->own),
+                        .donor = PARE_NO_COLUMN};
+    if (!out->ma.v || !out->mb.v || !out->own) return pare_no_memory(err);
+    for (size_t k = 0; k < p->n; k++) out->own[k] = PARE_NO_COLUMN;
+    return PARE_OK;
+}
+
 pare_status fit_targets(int64_t **out, pare_arena *a, const fit_problem *p, pare_err *err)
 {
     if (p->n < p->b)
@@ -103,6 +114,8 @@ static pare_bits bits_turned(pare_arena *a, const pare_bits *m)
 
 pare_status fit_turn_back(fit_result *out, pare_arena *a, const fit_result *r, pare_err *err)
 {
+    out->own = r->own; /* of the turned problem: it has no other form */
+    out->donor = r->donor;
     out->ma = bits_turned(a, &r->mb);
     out->mb = bits_turned(a, &r->ma);
     out->e = mat_turned(a, &r->e);

@@ -17,6 +17,8 @@ typedef struct fit_problem {
 
 typedef struct fit_result {
     pare_bits ma, mb; /* a x n, n x b */
+    uint32_t *own;    /* n: the column a unit serves, or PARE_NO_COLUMN */
+    uint32_t donor;   /* the column whose units give to others, or PARE_NO_COLUMN */
     pare_mat e;       /* W - scale (A o MA)(B o MB), each entry rounded once or twice */
 } fit_result;
 
@@ -41,6 +43,9 @@ PARE_MUST_USE pare_status fit_turn(fit_problem *out, pare_arena *a, const fit_pr
                                    pare_err *err);
 PARE_MUST_USE pare_status fit_turn_back(fit_result *out, pare_arena *a, const fit_result *r,
                                         pare_err *err);
+/* The masks of a result before anything is in them; no unit serves anyone. */
+PARE_MUST_USE pare_status fit_result_new(fit_result *out, pare_arena *a, const fit_problem *p,
+                                         pare_err *err);
 
 /* ---- for both methods (fit.c) ---- */
 
