@@ -323,7 +323,7 @@ int cmd_train(int argc, char **argv)
          .metavar = "P",
          .help = "gpt",
          .choices = train_preset_names,
-         .unset = "none; gpt2-mini|small|medium",
+         .unset = "none",
          .joined = true},
         {FLAG_ROW("popup", popup, true)},
         {REAL_ROW("keep", keep, 0, 1, true), .unset = keep},
@@ -385,9 +385,7 @@ int cmd_train(int argc, char **argv)
     const opt_spec spec = {
         .command = "train",
         .args = "--kind K --data F -o MODEL",
-        .about =
-            "Trains a model and keeps the one with the best validation. Killed at any moment, it\n"
-            "goes on with --resume to the same bytes. Every option: man pare, docs/train.md.",
+        .about = "Trains a model, keeps the best by validation. Killed, it goes on with --resume.",
         .example = "train --kind graph --data board.npz --runs 4 -o gt.safetensors",
         .own = own,
         .nown = sizeof own / sizeof *own,
