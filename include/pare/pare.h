@@ -55,6 +55,7 @@
 #include <pare/vmath.h>
 #include <pare/popup.h>
 #include <pare/probe.h>
+#include <pare/report.h>
 #include <pare/repro.h>
 #include <pare/sample.h>
 #include <pare/source.h>
