@@ -56,6 +56,7 @@
 #include <pare/sample.h>
 #include <pare/subset.h>
 #include <pare/survey.h>
+#include <pare/ticket_bounds.h>
 #include <pare/train.h>
 #include <pare/width.h>
 #include <pare/xray.h>

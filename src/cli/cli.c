@@ -306,7 +306,8 @@ const pare_verify_opts *cli_verify_opts(cli *c, pare_verify_opts *opts)
 {
     c->provers[0] = pare_fold_prover;
     c->provers[1] = pare_depth_prover;
-    memcpy(c->provers + 2, pare_width_provers, sizeof pare_width_provers);
+    c->provers[2] = pare_ticket_prover;
+    memcpy(c->provers + 3, pare_width_provers, sizeof pare_width_provers);
     opts->provers = c->provers;
     opts->nprovers = sizeof c->provers / sizeof *c->provers;
     opts->load = cli_reload_inputs;

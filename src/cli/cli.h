@@ -26,7 +26,7 @@ typedef struct cli {
     pare_bar bar;
     pare_exec exec;
     pare_err err;
-    pare_prover provers[2 + PARE_WIDTH_METHODS]; /* of every reduction: filled when one is asked */
+    pare_prover provers[3 + PARE_WIDTH_METHODS]; /* of every reduction: filled when one is asked */
 } cli;
 
 /* Parses; false when the command is over already, *rc is then its exit code. out_help explains
