@@ -154,14 +154,11 @@ pare_ub rmat_two(proof *p, const rmat *a)
 
 /* ---- arithmetic ------------------------------------------------------------------------------ */
 
-/* k roundings of what was computed, and what may have been lost below the smallest numbers. */
-static pare_ub rounded(const pare_mat *m, size_t k)
+/* One rounding of everything that was computed. */
+static pare_ub rounded(const pare_mat *m)
 {
-    const pare_ub tiny = pare_ub_mul(pare_ub_exact((double)m->rows * (double)m->cols),
-                                     pare_ub_exact((double)k * 0x1p-1074));
     const pare_ub size = fro(m);
-    if (isinf(size.v)) return pare_ub_inf();
-    return pare_ub_fma(pare_gamma(k, PARE_UNIT_F64), size, tiny);
+    return isinf(size.v) ? size : pare_ub_mul(pare_ub_exact(PARE_UNIT_F64), size);
 }
 
 rmat rmat_scaled(proof *p, const rmat *a, double s)
@@ -171,7 +168,9 @@ rmat rmat_scaled(proof *p, const rmat *a, double s)
     for (size_t i = 0; !p->st && i < m.mid.rows; i++)
         for (size_t j = 0; j < m.mid.cols; j++)
             pare_row_mut(&m.mid, i)[j] = s * pare_row(&a->mid, i)[j];
-    m.off = pare_ub_fma(pare_ub_exact(s), a->off, rounded(&m.mid, 1));
+    const pare_ub lost = pare_ub_mul(pare_ub_exact((double)m.mid.rows * (double)m.mid.cols),
+                                     pare_ub_exact(0x1p-1074)); /* below the smallest numbers */
+    m.off = pare_ub_fma(pare_ub_exact(s), a->off, pare_ub_add(rounded(&m.mid), lost));
     return m;
 }
 
@@ -183,7 +182,7 @@ static rmat combined(proof *p, const rmat *a, const rmat *b, double sign)
     for (size_t i = 0; !p->st && i < m.mid.rows; i++)
         for (size_t j = 0; j < m.mid.cols; j++)
             pare_row_mut(&m.mid, i)[j] = pare_row(&a->mid, i)[j] + sign * pare_row(&b->mid, i)[j];
-    m.off = pare_ub_add(pare_ub_add(a->off, b->off), rounded(&m.mid, 1));
+    m.off = pare_ub_add(pare_ub_add(a->off, b->off), rounded(&m.mid));
     return m;
 }
 
