@@ -425,6 +425,73 @@ static void a_unit_that_reads_two_inputs_is_refused(void **state)
     pare_model_free(f);
 }
 
+/* ---- exact cases of the other steps ---------------------------------------------------------- */
+
+/* One block without attention, width 1: x -> act(x + b1) at b1 = sqrt 2, where gelu is steepest. */
+static void the_steepest_slope_of_an_activation_is_counted(void **state)
+{
+    static const pare_act acts[] = {PARE_ACT_GELU, PARE_ACT_GELU_TANH, PARE_ACT_SILU};
+    static const double at[] = {1.41421356237, 1.42, 2.3993572805};
+    pare_err err = {0};
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        pare_rng r = pare_rng_at(1, 1);
+        const pair_shape s = {.d1 = 1, .d2 = 1, .heads = 1, .dk = 1, .blocks = 1};
+        pare_model *const f = pair_target(&r, &s), *g;
+        const double one = 1, b = at[i], c = b + 1e-4;
+        double x = 0;
+        pare_ticket_bound m;
+        pare_dense layers[2] = {{{PARE_F64, 1, 1, &one}, {PARE_F64, 1, 1, &b}},
+                                {{PARE_F64, 1, 1, &one}, {0}}};
+        pare_dense moved[2] = {{{PARE_F64, 1, 1, &one}, {PARE_F64, 1, 1, &c}}, layers[1]};
+        f->blocks[0].attn = (pare_attn){0};
+        f->blocks[0].ffn = (pare_ffn){.kind = PARE_FFN_MLP,
+                                      .din = 1,
+                                      .dout = 1,
+                                      .nlayers = 2,
+                                      .layers = layers,
+                                      .act = acts[i]};
+        assert_ok(pare_model_clone(&g, f, &err), &err);
+        g->blocks[0].ffn.layers = moved;
+        const pare_input in = {.batch = 1, .tokens = 1, .width = 1, .x = &x};
+        const double far = pair_apart(f, g, &in, NULL, NULL);
+        assert_ok(pare_ticket_bound_free(&m, f, g, 1, NULL, &err), &err);
+        assert_true(far > 1.09e-4 && far <= m.outputs.v && m.outputs.v < far * 1.001);
+        pare_model_free(g);
+        pare_model_free(f);
+    }
+}
+
+/* A norm alone: what differs in gain and bias is all there is. */
+static void gains_and_biases_of_norms_are_counted(void **state)
+{
+    pare_err err = {0};
+    pare_rng r = pare_rng_at(2, 1);
+    const pair_shape s = {.d1 = 4, .d2 = 4, .heads = 1, .dk = 1, .blocks = 1};
+    pare_model *const f = pair_target(&r, &s), *g;
+    const double gain[4] = {1, 1, 1, 1}, more[4] = {1.5, 1, 1, 1};
+    const double bias[4] = {0, 0, 0, 0}, other[4] = {.25, 0, 0, 0};
+    double x[8] = {100, 0, 0, 0, 0, 1, 0, 0};
+    pare_ticket_bound m;
+    (void)state;
+    f->blocks[0].attn = (pare_attn){0};
+    f->top.norm = (pare_norm){.kind = PARE_NORM_RMS,
+                              .divisor = 4,
+                              .eps = 1e-6,
+                              .gain = {PARE_F64, 1, 4, gain},
+                              .bias = {PARE_F64, 1, 4, bias}};
+    assert_ok(pare_model_clone(&g, f, &err), &err);
+    g->top.norm.gain.data = more;
+    g->top.norm.bias.data = other;
+    const pare_input in = {.batch = 1, .tokens = 2, .width = 4, .x = x};
+    const double far = pair_apart(f, g, &in, NULL, NULL); /* .5 sqrt(4) + .25 */
+    assert_ok(pare_ticket_bound_free(&m, f, g, 100, NULL, &err), &err);
+    assert_near(far, 1.25, 1e-6);
+    assert_true(far <= m.outputs.v && m.outputs.v < 1.2501);
+    pare_model_free(g);
+    pare_model_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -438,6 +505,8 @@ int main(void)
         cmocka_unit_test(a_row_without_keys_errs_by_the_output_bias_alone),
         cmocka_unit_test(a_value_bias_may_leave_the_sum_only_where_no_row_is_empty),
         cmocka_unit_test(without_alpha_nothing_is_said_and_overflow_is_inf),
+        cmocka_unit_test(the_steepest_slope_of_an_activation_is_counted),
+        cmocka_unit_test(gains_and_biases_of_norms_are_counted),
         cmocka_unit_test(relu_tickets_keep_to_their_recursion),
         cmocka_unit_test(a_unit_that_reads_two_inputs_is_refused),
     };
