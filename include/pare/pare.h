@@ -52,6 +52,7 @@
 #include <pare/runs.h>
 #include <pare/vmath.h>
 #include <pare/probe.h>
+#include <pare/report.h>
 #include <pare/repro.h>
 #include <pare/sample.h>
 #include <pare/subset.h>

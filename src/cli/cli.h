@@ -19,6 +19,7 @@ typedef struct cli {
     size_t threads;
     uint64_t seed;
     const char *out;
+    const char *line; /* the whole command, as a shell would have to be told again */
     char **operand;
     size_t noperands;
 
@@ -116,5 +117,6 @@ int cmd_repro(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_compose(int argc, char **argv);
 int cmd_train(int argc, char **argv);
+int cmd_report(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 #endif

@@ -22,6 +22,7 @@ static const command commands[] = {
     {"depth", "MODEL --layers K -o OUT", "fewer attention layers, certified", cmd_depth},
     {"verify", "CERT", "prove a certificate again from its files", cmd_verify},
     {"compose", "CERT CERT... -o OUT", "one certificate for a chain of cuts", cmd_compose},
+    {"report", "FILE... -o PAGE.html", "certificates, probes, logs as one page to show", cmd_report},
     {"import", "IN -o OUT", "any model pare can read, as a pare file", cmd_import},
     {"data", "KIND -o FILE", "make data, or a model with random weights", cmd_data},
     {"repro", "width [--data G] [-o DIR]", "the tables of the papers, ours beside theirs",
