@@ -31,6 +31,7 @@
 #include <pare/ball.h>
 #include <pare/base.h>
 #include <pare/cert.h>
+#include <pare/coded.h>
 #include <pare/collapse.h>
 #include <pare/data.h>
 #include <pare/decode.h>
@@ -55,8 +56,10 @@
 #include <pare/report.h>
 #include <pare/repro.h>
 #include <pare/sample.h>
+#include <pare/source.h>
 #include <pare/subset.h>
 #include <pare/survey.h>
+#include <pare/ticket.h>
 #include <pare/ticket_bounds.h>
 #include <pare/train.h>
 #include <pare/width.h>

@@ -112,6 +112,7 @@ int cmd_data(int argc, char **argv);
 int cmd_fold(int argc, char **argv);
 int cmd_width(int argc, char **argv);
 int cmd_depth(int argc, char **argv);
+int cmd_ticket(int argc, char **argv);
 int cmd_probe(int argc, char **argv);
 int cmd_repro(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
