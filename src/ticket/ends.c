@@ -10,23 +10,29 @@ static const pare_ub zero = {0};
 
 /* ---- stem ------------------------------------------------------------------------------------ */
 
-/* Row by row of two stored tables. */
+static span row_sizes(const pare_weight *f, const pare_weight *g, size_t i)
+{
+    const size_t d = f->cols;
+    pare_ub x = zero, y = zero, e = zero;
+    for (size_t j = 0; j < d; j++) {
+        const double a = pare_weight_at(f, i * d + j), b = pare_weight_at(g, i * d + j);
+        const pare_ub gap = a == b ? zero : pare_ub_of(a - b);
+        x = pare_ub_fma(pare_ub_exact(a), pare_ub_exact(a), x);
+        y = pare_ub_fma(pare_ub_exact(b), pare_ub_exact(b), y);
+        e = pare_ub_fma(gap, gap, e);
+    }
+    return (span){pare_ub_sqrt(x), pare_ub_sqrt(y), pare_ub_sqrt(e), 0};
+}
+
+/* Over all rows of two stored tables. */
 static span table_sizes(const pare_weight *f, const pare_weight *g)
 {
     span s = {zero, zero, zero, 0};
-    const size_t d = f->cols;
     for (size_t i = 0; i < f->rows; i++) {
-        pare_ub x = zero, y = zero, e = zero;
-        for (size_t j = 0; j < d; j++) {
-            const double a = pare_weight_at(f, i * d + j), b = pare_weight_at(g, i * d + j);
-            const pare_ub gap = a == b ? zero : pare_ub_of(a - b);
-            x = pare_ub_fma(pare_ub_exact(a), pare_ub_exact(a), x);
-            y = pare_ub_fma(pare_ub_exact(b), pare_ub_exact(b), y);
-            e = pare_ub_fma(gap, gap, e);
-        }
-        s.f = pare_ub_max(s.f, pare_ub_sqrt(x));
-        s.g = pare_ub_max(s.g, pare_ub_sqrt(y));
-        s.d = pare_ub_max(s.d, pare_ub_sqrt(e));
+        const span row = row_sizes(f, g, i);
+        s.f = pare_ub_max(s.f, row.f);
+        s.g = pare_ub_max(s.g, row.g);
+        s.d = pare_ub_max(s.d, row.d);
     }
     return s;
 }
@@ -67,13 +73,31 @@ static span span_plus(span a, span b)
     return (span){pare_ub_add(a.f, b.f), pare_ub_add(a.g, b.g), pare_ub_add(a.d, b.d), 0};
 }
 
+static span through_stem(const stem_sizes *s, span x, span positions)
+{
+    if (!s->after_map) x = span_plus(x, positions);
+    if (s->map) x = dense_move(&s->dense, x);
+    if (s->after_map) x = span_plus(x, positions);
+    return norm_move(&s->norm, x);
+}
+
 span stem_move(const stem_sizes *s, span x)
 {
-    if (s->ids) x = s->rows;
-    if (!s->after_map) x = span_plus(x, s->positions);
-    if (s->map) x = dense_move(&s->dense, x);
-    if (s->after_map) x = span_plus(x, s->positions);
-    return norm_move(&s->norm, x);
+    return through_stem(s, s->ids ? s->rows : x, s->positions);
+}
+
+span stem_row_move(const stem_sizes *s, const pare_model *f, const pare_model *g,
+                   const pare_input *in, size_t i)
+{
+    const bool learned = f->stem.pos.kind == PARE_POS_LEARNED;
+    const span at =
+        learned ? row_sizes(&f->stem.pos.table, &g->stem.pos.table, i % in->tokens) : s->positions;
+    if (s->ids)
+        return through_stem(
+            s, row_sizes(&f->stem.embedding, &g->stem.embedding, (size_t)in->ids[i]), at);
+    const pare_weight row = {PARE_F64, 1, in->width, in->x + i * in->width};
+    const pare_ub x = pare_norm_fro(&row);
+    return through_stem(s, (span){x, x, zero, 0}, at);
 }
 
 /* ---- head ------------------------------------------------------------------------------------ */

@@ -185,18 +185,11 @@ static void block(walk *w, size_t b)
 
 /* ---- an input -------------------------------------------------------------------------------- */
 
-/* The stem is not walked: what enters block 0 is bounded for the rows as they are. */
+/* What enters block 0. */
 static void begin(walk *w)
 {
-    const stem_sizes *const s = &w->sizes->stem;
-    for (size_t i = 0; i < w->rows; i++) {
-        pare_ub f = pare_ub_exact(0);
-        if (w->in->x) {
-            const pare_weight row = {PARE_F64, 1, w->in->width, w->in->x + i * w->in->width};
-            f = pare_norm_fro(&row);
-        }
-        w->d[i] = stem_move(s, (span){f, f, pare_ub_exact(0), 0}).d.v;
-    }
+    for (size_t i = 0; i < w->rows; i++)
+        w->d[i] = stem_row_move(&w->sizes->stem, w->f, w->g, w->in, i).d.v;
 }
 
 static void one_input(pare_ticket_bound *out, walk *w)
