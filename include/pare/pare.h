@@ -35,6 +35,7 @@
 #include <pare/data.h>
 #include <pare/decode.h>
 #include <pare/depth.h>
+#include <pare/export.h>
 #include <pare/fold.h>
 #include <pare/forward.h>
 #include <pare/gradient.h>
