@@ -1,0 +1,119 @@
+/* pare/length.h - N tokens on an engine that takes only M: attention as a plan of small oracle
+ * calls.
+ *
+ * A pattern is covered by disjoint staircase tiles; a tile is one call (or part of one), and the
+ * results of a row are merged in f64. Scores are scale q.k.
+ *   native    tile calls that return (m, l, acc): an oracle with PARE_ORC_PARTIAL
+ *   zeroref   plain softmax calls with one key of zeros, the reference, whose weight says how much
+ *             the other keys weigh together: exact on any softmax oracle
+ *   strict    the same, merged by calls too; nothing is computed outside (PARE_ORC_STRICT)
+ *   paper     the paper's own algorithm (unions, subtraction, a dominating token), for comparison
+ *   sample    some keys for each query, with a bound for each row that holds with probability
+ *   chunk     each chunk attends to itself: what others do; no bound at all */
+#ifndef PARE_LENGTH_H
+#define PARE_LENGTH_H
+#include <pare/oracle.h>
+
+/* ---- tiles ----------------------------------------------------------------------------------- */
+
+/* Query p = 0 .. nq-1 of the tile sees the first min(nk, max(0, vis0 + p)) keys of its list. */
+typedef struct pare_tile {
+    size_t q0;       /* the first query; the others follow upwards, or downwards if q_down */
+    size_t k0;       /* the first key behind the shared ones; likewise */
+    uint32_t nq, nk; /* nk with the shared ones */
+    uint32_t shared; /* the first keys of the list are tokens 0 .. shared-1: sinks */
+    bool q_down, k_down;
+    int64_t vis0;         /* PARE_VIS_ALL: every query sees every key */
+    const uint32_t *keys; /* nk tokens instead of k0; NULL = none */
+    const uint32_t *rows; /* nq queries instead of q0; NULL = none */
+} pare_tile;
+
+size_t pare_tile_query(const pare_tile *t, size_t p);
+size_t pare_tile_key(const pare_tile *t, size_t x);
+size_t pare_tile_sees(const pare_tile *t, size_t p); /* how many keys */
+
+typedef pare_status (*pare_tile_fn)(void *ctx, const pare_tile *t);
+/* Gives every tile of a cover of the pattern to `fn`, in a fixed order and one at a time, with at
+ * most bq queries and bk keys each: every visible pair is in exactly one tile, and no other pair
+ * is. Ends early when fn does not answer PARE_OK. */
+PARE_MUST_USE pare_status pare_tiles(size_t n, const pare_pattern *p, const pare_graph *g,
+                                     uint32_t bq, uint32_t bk, pare_tile_fn fn, void *ctx);
+
+/* ---- attention through an oracle ------------------------------------------------------------- */
+
+typedef enum pare_length_mode {
+    PARE_LENGTH_AUTO, /* native where the oracle has partial results, else zeroref */
+    PARE_LENGTH_NATIVE,
+    PARE_LENGTH_ZEROREF,
+    PARE_LENGTH_STRICT,
+    PARE_LENGTH_PAPER,
+    PARE_LENGTH_SAMPLE,
+    PARE_LENGTH_CHUNK
+} pare_length_mode;
+#define PARE_LENGTH_MODES 7
+const char *pare_length_mode_name(pare_length_mode m);
+/* The mode of that name; -1 when there is none. */
+int pare_length_mode_of(const char *name);
+
+/* The reference's logit: 0, or near the row's largest. */
+typedef enum pare_reference {
+    PARE_REF_AUTO, /* 0 where norms prove it safe, else probes; mean where w_min is large (f16) */
+    PARE_REF_ZERO,
+    PARE_REF_PROBE, /* the largest logit of a few visible keys */
+    PARE_REF_MEAN   /* q times the softmax mean of the keys: safe for any data, one more round */
+} pare_reference;
+
+typedef struct pare_length_opts { /* all zero is a good choice */
+    pare_length_mode mode;
+    uint32_t length;   /* M; 0 = the oracle's own; at most that */
+    uint32_t features; /* use only these of the oracle's features; 0 = all */
+    pare_reference reference;
+    bool no_pack;        /* one tile a call, also where several fit */
+    bool host_remainder; /* full pattern, full oracle: the keys left over on the host */
+    bool no_fallback;    /* bad or unproven rows are reported, not computed again */
+    size_t batch_bytes;  /* of calls under way at a time; 0 = a default */
+    double eps, delta;   /* sample: 0 = 0.5 and 0.01; paper: eps 0 = 1e-6 */
+    uint32_t blocks;     /* sample: key blocks of each query block to begin with; 0 = 1 */
+    uint64_t seed;       /* sample */
+    bool inverse;        /* paper: r / (1 - r) instead of r */
+} pare_length_opts;
+
+/* One head. All arrays are of the oracle's dtype; y overlaps nothing. */
+typedef struct pare_length_job {
+    size_t n, dk, dv;
+    const void *q, *k, *v; /* n x dk, n x dk, n x dv */
+    size_t ldq, ldk, ldv;
+    double scale;
+    void *y; /* n x dv */
+    size_t ldy;
+} pare_length_job;
+
+/* What a run did. */
+typedef struct pare_length_stats {
+    pare_length_mode mode;    /* the one that was used */
+    uint64_t calls;           /* of the plan: known beforehand */
+    uint64_t merge_calls;     /* of them: strict merges, paper's aggregation */
+    uint64_t fallback_calls;  /* further calls, for rows the first ones could not settle */
+    uint64_t rounds;          /* sets of calls that wait for one another */
+    uint64_t bad_rows;        /* rows the fall-back computed again */
+    uint64_t max_partials;    /* most partial results of one row */
+    pare_reference reference; /* the one that was used (not native) */
+    double lmax;              /* at least the largest |logit| */
+    bool simulated;           /* false: n <= M, one plain call for each head */
+    /* sample */
+    double bound;    /* the largest error bound of a row that was not computed exactly */
+    double relative; /* the largest such bound relative to the row's norm */
+    uint64_t exact_rows, unproven_rows;
+} pare_length_stats;
+
+/* Attention of `count` heads over one pattern, all in the same rounds. `opts` NULL = all zero.
+ * stats may be NULL. The result depends neither on the threads nor on the size of the batches. An
+ * oracle that answers nan, or nothing, is an error that names the call. `exec` is for the work
+ * outside the oracle. */
+PARE_MUST_USE pare_status pare_length_attend(const pare_oracle *orc, const pare_length_opts *opts,
+                                             const pare_length_job *jobs, size_t count,
+                                             const pare_pattern *p, const pare_graph *g,
+                                             pare_length_stats *stats, const pare_exec *exec,
+                                             pare_err *err);
+
+#endif
