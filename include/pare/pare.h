@@ -28,6 +28,7 @@
 #include <pare/alike.h>
 #include <pare/array.h>
 #include <pare/attention.h>
+#include <pare/backend.h>
 #include <pare/ball.h>
 #include <pare/base.h>
 #include <pare/cert.h>
