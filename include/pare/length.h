@@ -66,7 +66,7 @@ typedef enum pare_reference {
 typedef struct pare_length_opts { /* all zero is a good choice */
     pare_length_mode mode;
     uint32_t length;   /* M; 0 = the oracle's own; at most that */
-    uint32_t features; /* use only these of the oracle's features; 0 = all */
+    uint32_t features; /* use only these of the oracle's; 0 = all; STATIC may be added */
     pare_reference reference;
     bool no_pack;        /* one tile a call, also where several fit */
     bool host_remainder; /* full pattern, full oracle: the keys left over on the host */

@@ -42,6 +42,7 @@
 #include <pare/gradient.h>
 #include <pare/init.h>
 #include <pare/json.h>
+#include <pare/length.h>
 #include <pare/lesson.h>
 #include <pare/linalg.h>
 #include <pare/model.h>

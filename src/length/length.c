@@ -1,6 +1,6 @@
 /* Attention of N tokens through an oracle of M: which construction, and what is refused. */
 #include "codes.h"
-#include "run.h"
+#include "rounds.h"
 #include <math.h>
 #include <string.h>
 
@@ -122,7 +122,8 @@ static pare_status check_options(run *r)
         return pare_fail(r->err, PARE_ERR_INPUT, "length: calls of %u tokens, the oracle takes %u",
                          (unsigned)r->o.length, (unsigned)c->max_len);
     if (r->o.length && !(c->features & PARE_ORC_STATIC)) c->max_len = r->o.length;
-    if (r->o.features) c->features &= r->o.features;
+    if (r->o.features)
+        c->features = (c->features & r->o.features) | (r->o.features & PARE_ORC_STATIC);
     if (c->max_len < 1) return pare_fail(r->err, PARE_ERR_INPUT, "length: an oracle of length 0");
     if (r->p->kind == PARE_WINDOW && !r->p->window)
         return pare_fail(r->err, PARE_ERR_INPUT, "length: a window of 0 keys");

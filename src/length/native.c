@@ -2,7 +2,7 @@
  *     num = sum_t e^(m_t - top) acc_t,  den = sum_t e^(m_t - top) l_t,  top = max_t m_t.
  * Lists that do not stand in the arrays one after the other are gathered first. */
 #include "codes.h"
-#include "run.h"
+#include "rounds.h"
 #include <math.h>
 #include <string.h>
 
@@ -12,17 +12,17 @@ static bool in_place(uint32_t rows, bool down, const uint32_t *list, uint32_t sh
     return !list && !shared && (!down || rows <= 1);
 }
 
-static size_t size(const run *r, entry *e)
+static size_t size(const run *r, entry *e, const placed *tiles)
 {
     const head *const h = &r->heads[e->head];
     char *const at = e->y;
     e->dv = (uint32_t)h->job.dv;
-    /* A tile is known only once it is in the batch: room for gathered rows in any case is too much,
-     * so it is asked of the rule: only windows and lists gather. */
-    const bool gather = r->p->kind == PARE_WINDOW || r->p->kind == PARE_GRAPH;
-    const size_t rows = gather ? e->n : 0;
-    const size_t parts[] = {rows * h->job.dk, rows * h->job.dk, rows * h->job.dv,
-                            (size_t)e->n,     (size_t)e->n,     (size_t)e->n * h->job.dv};
+    const pare_tile *const t = &tiles->t;
+    const bool own_q = in_place(t->nq, t->q_down, t->rows, 0);
+    const bool own_k = in_place(t->nk, t->k_down, t->keys, t->shared);
+    const size_t nq = own_q ? 0 : t->nq, nk = own_k ? 0 : t->nk;
+    const size_t parts[] = {nq * h->job.dk, nk * h->job.dk, nk * h->job.dv,
+                            t->nq,          t->nq,          t->nq * h->job.dv};
     char **const to[] = {&e->q, &e->k, &e->v, &e->m, &e->l, &e->y};
     size_t bytes = 0;
     for (size_t i = 0; i < 6; i++) {
@@ -66,10 +66,8 @@ static void build(const run *r, const entry *e, pare_call *out)
     p.q = rows_of(r, t, false, e->q, j->q, &p.ldq, j->dk);
     p.k = rows_of(r, t, true, e->k, j->k, &p.ldk, j->dk);
     p.v = rows_of(r, t, true, e->v, j->v, &p.ldv, j->dv);
-    for (size_t i = 0; i < t->nq; i++) {
-        num_put(r->caps.dtype, e->l, i, NAN);
-        if (j->dv) num_put(r->caps.dtype, e->y, i * j->dv, NAN);
-    }
+    run_poison(r, e->l, t->nq, 1);
+    if (j->dv) run_poison(r, e->y, t->nq, j->dv);
     *out = (pare_call){.kind = PARE_CALL_PARTIAL, .u.p = p};
 }
 

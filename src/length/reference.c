@@ -5,7 +5,7 @@
  * logit of a few visible keys is tried; only closeness to the row's own log-sum matters, and rows
  * for which it was not close enough are found out by their weights. */
 #include "codes.h"
-#include "run.h"
+#include "rounds.h"
 #include <math.h>
 
 enum { PROBES = 32 };

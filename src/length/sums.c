@@ -1,5 +1,5 @@
 /* What is known of the rows: sums in f64, whatever the oracle's type (spec of length, 4.6). */
-#include "run.h"
+#include "rounds.h"
 #include <math.h>
 #include <string.h>
 
@@ -33,11 +33,12 @@ void sums_clear_bad(run *r)
     run_rows(r, clear_stripe, r);
 }
 
-/* sum = keep sum + by x, four at a time: baseline vector units do it in pairs. */
+/* Four at a time: baseline vector units do it in pairs. */
 typedef double quad __attribute__((vector_size(32), aligned(8)));
 typedef float quad32 __attribute__((vector_size(16), aligned(4)));
 
-static void add_f32(double *sum, double keep, double by, const float *x, size_t n)
+static inline __attribute__((always_inline)) void add_f32(double *sum, double keep, double by,
+                                                          const float *x, size_t n)
 {
     size_t c = 0;
     for (; c + 4 <= n; c += 4) {
@@ -48,10 +49,37 @@ static void add_f32(double *sum, double keep, double by, const float *x, size_t 
     for (; c < n; c++) sum[c] = keep * sum[c] + by * (double)x[c];
 }
 
+#if defined(__x86_64__)
+/* The same sums: products and additions are not fused. */
+__attribute__((target("avx2"))) void sums_add_wide(double *sum, double keep, double by,
+                                                   const float *x, size_t n)
+{
+    add_f32(sum, keep, by, x, n);
+}
+
+bool sums_wide(void)
+{
+    return __builtin_cpu_supports("avx2");
+}
+#else
+void sums_add_wide(double *sum, double keep, double by, const float *x, size_t n)
+{
+    add_f32(sum, keep, by, x, n);
+}
+
+bool sums_wide(void)
+{
+    return false;
+}
+#endif
+
 void sums_add(double *sum, double keep, double by, pare_dtype t, const void *x, size_t n)
 {
     if (t == PARE_F32) {
-        add_f32(sum, keep, by, x, n);
+        if (sums_wide())
+            sums_add_wide(sum, keep, by, x, n);
+        else
+            add_f32(sum, keep, by, x, n);
         return;
     }
     const double *const v = x;

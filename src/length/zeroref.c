@@ -9,7 +9,7 @@
  * for these, c_i becomes q_i times the softmax mean of the keys (two more rounds), for which 0 <=
  * log-sum - c_i <= log N for any data. */
 #include "codes.h"
-#include "run.h"
+#include "rounds.h"
 #include <math.h>
 #include <string.h>
 
@@ -34,17 +34,38 @@ static bool has_logits(const run *r, const shape *s, const entry *e)
     return s->extras && (s->keys || r->heads[e->head].c);
 }
 
-static size_t size_of(const run *r, entry *e, const shape *s)
+/* Keys in rows 1, 2, ... of a full call, a whole block of the pattern's: the same for every block
+ * of queries, so they are laid out once. */
+static bool in_block(const run *r, const entry *e, const pare_tile *t)
+{
+    return r->rule.kind == CALL_FULL && r->p->kind == PARE_FULL && e->tiles == 1 && !t->keys &&
+           !t->k_down && t->k0 % (r->rule.m - 1) == 0 && r->heads[e->head].blocks_k;
+}
+
+/* Queries as they stand: rows behind the tile's own do no harm. */
+static bool stands_ready(const run *r, const entry *e, const placed *p, const shape *s)
 {
     const pare_length_job *const j = &r->heads[e->head].job;
+    return e->tiles == 1 && !e->code && e->dk == j->dk && j->ldq == j->dk && !p->q_at &&
+           !p->t.rows && !p->t.q_down && p->t.q0 + e->n <= r->n && !has_logits(r, s, e);
+}
+
+static size_t size_of(const run *r, entry *e, const placed *tiles, const shape *s)
+{
+    head *const h = &r->heads[e->head];
+    const pare_length_job *const j = &h->job;
     const bool bias = r->rule.kind == CALL_TILE;
     e->code = group_width(e->tiles);
     const size_t dk = j->dk + e->code + (has_logits(r, s, e) && !bias ? 1 : 0);
     const size_t dv = (s->keys ? j->dk : j->dv) + (s->extras ? 2 : 0);
     e->dk = (uint32_t)fit_width(r, dk, r->caps.d_k, "queries");
-    e->dv = (uint32_t)fit_width(r, dv, r->caps.d_v, "values");
+    e->dv = (uint32_t)fit_width(r, r->caps.d_v ? dv : (dv + 3) / 4 * 4, r->caps.d_v, "values");
     if (!e->dk || !e->dv) return 0;
-    const size_t n = e->n, parts[] = {n * e->dk, n * e->dk, n * e->dv, bias ? n * n : 0, n * e->dv};
+    e->shared = s->extras && in_block(r, e, &tiles->t);
+    e->ready = stands_ready(r, e, tiles, s);
+    const size_t n = e->n, own = e->shared ? 0 : n;
+    const size_t parts[] = {e->ready ? 0 : n * e->dk, own * e->dk, own * e->dv, bias ? n * n : 0,
+                            n * e->dv};
     char **const to[] = {&e->q, &e->k, &e->v, &e->bias, &e->y};
     char *const at = e->y;
     size_t bytes = 0;
@@ -53,6 +74,12 @@ static size_t size_of(const run *r, entry *e, const shape *s)
         bytes += run_bytes(r, parts[i]);
     }
     if (!bias) e->bias = NULL;
+    if (e->ready) e->q = (char *)j->q + tiles->t.q0 * j->ldq * pare_dtype_size(r->caps.dtype);
+    if (e->shared) {
+        const size_t rows = tiles->t.k0 / (r->rule.m - 1) * r->rule.m;
+        e->k = h->blocks_k + rows * e->dk * pare_dtype_size(r->caps.dtype);
+        e->v = h->blocks_v + rows * e->dv * pare_dtype_size(r->caps.dtype);
+    }
     return bytes;
 }
 
@@ -129,27 +156,36 @@ static void place_bias(const run *r, const entry *e, const placed *t, const shap
     }
 }
 
-static void build(const run *r, const entry *e, pare_call *out, const shape *s)
+/* Everything zero, the reference and the rows without a key silent. */
+static void lay_out_keys(const run *r, const entry *e, const shape *s)
 {
     const head *const h = &r->heads[e->head];
     const pare_dtype type = r->caps.dtype;
-    const size_t b = pare_dtype_size(type), n = e->n, wide = s->keys ? h->job.dk : h->job.dv;
-    const double p = e->tiles > 1 ? penalty(type, r->caps.exp_flush, largest_logit(r, s, h)) : 0;
-    memset(e->q, 0, n * e->dk * b);
+    const size_t b = pare_dtype_size(type), n = e->n;
     memset(e->k, 0, n * e->dk * b);
     memset(e->v, 0, n * e->dv * b);
-    if (e->bias) memset(e->bias, 0, n * n * b);
     if (has_logits(r, s, e) && !e->bias)
         for (size_t i = 0; i < n; i++) num_put(type, e->k, i * e->dk + h->job.dk + e->code, 1);
-    if (s->extras) num_put(type, e->v, wide + 1, 1);
+    if (s->extras) num_put(type, e->v, (s->keys ? h->job.dk : h->job.dv) + 1, 1);
+}
+
+static void build(const run *r, const entry *e, pare_call *out, const shape *s)
+{
+    const head *const h = &r->heads[e->head];
+    const size_t b = pare_dtype_size(r->caps.dtype), n = e->n;
+    const double p =
+        e->tiles > 1 ? penalty(r->caps.dtype, r->caps.exp_flush, largest_logit(r, s, h)) : 0;
+    if (!e->ready) memset(e->q, 0, n * e->dk * b);
+    if (!e->shared) lay_out_keys(r, e, s);
+    if (e->bias) memset(e->bias, 0, n * n * b);
     for (size_t g = 0; g < e->tiles; g++) {
         const placed *const t = &r->b.tiles[e->tile + g];
         const uint64_t bits = e->code ? group_bits(e->code, g) : 0;
-        place_queries(r, e, t, bits, p, s);
-        place_keys(r, e, t, bits, s);
+        if (!e->ready) place_queries(r, e, t, bits, p, s);
+        if (!e->shared) place_keys(r, e, t, bits, s);
         if (e->bias) place_bias(r, e, t, s);
     }
-    for (size_t i = 0; i < n; i++) num_put(type, e->y, i * e->dv, NAN);
+    run_poison(r, e->y, n, e->dv);
     *out = (pare_call){.kind = PARE_CALL_QKV,
                        .u.a = {.q = e->q,
                                .k = e->k,
@@ -162,13 +198,67 @@ static void build(const run *r, const entry *e, pare_call *out, const shape *s)
                                .y = e->y}};
 }
 
+/* ---- blocks of keys that many calls share ---------------------------------------------------- */
+
+typedef struct blocks {
+    run *r;
+    const shape *s;
+    size_t count;
+    uint32_t dk, dv;
+} blocks;
+
+static void lay_out_block(void *ctx, size_t x)
+{
+    const blocks *const w = ctx;
+    const run *const r = w->r;
+    const size_t b = pare_dtype_size(r->caps.dtype), m = r->rule.m, at = x % w->count;
+    const head *const h = &r->heads[x / w->count];
+    const entry e = {.head = x / w->count,
+                     .n = r->rule.m,
+                     .dk = w->dk,
+                     .dv = w->dv,
+                     .k = h->blocks_k + at * m * w->dk * b,
+                     .v = h->blocks_v + at * m * w->dv * b};
+    const size_t k0 = at * (m - 1), left = r->n - k0;
+    const placed t = {
+        .t = {.k0 = k0, .nk = (uint32_t)(left < m - 1 ? left : m - 1), .vis0 = PARE_VIS_ALL},
+        .k_at = 1};
+    lay_out_keys(r, &e, w->s);
+    place_keys(r, &e, &t, 0, w->s);
+}
+
+/* For all heads, where all have the same widths; otherwise every call has its own. */
+static pare_status lay_out_blocks(run *r, const shape *s)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        r->heads[i].blocks_k = r->heads[i].blocks_v = NULL;
+        if (r->heads[i].job.dk != r->heads[0].job.dk || r->heads[i].job.dv != r->heads[0].job.dv)
+            return PARE_OK;
+    }
+    if (r->rule.kind != CALL_FULL || r->p->kind != PARE_FULL || r->only_bad) return PARE_OK;
+    const size_t m = r->rule.m, b = pare_dtype_size(r->caps.dtype);
+    blocks w = {.r = r, .s = s, .count = (r->n + m - 2) / (m - 1)};
+    const placed one = {.t = {.nq = 1, .nk = 1}};
+    entry e = {.n = r->rule.m, .tiles = 1};
+    if (!size_of(r, &e, &one, s)) return PARE_ERR_INPUT;
+    w.dk = e.dk, w.dv = e.dv;
+    for (size_t i = 0; i < r->count; i++) {
+        head *const h = &r->heads[i];
+        h->blocks_k = pare_alloc(r->arena, w.count * m * w.dk, b);
+        h->blocks_v = pare_alloc(r->arena, w.count * m * w.dv, b);
+        if (!h->blocks_k || !h->blocks_v) return pare_no_memory(r->err);
+    }
+    pare_parallel(r->exec, w.count * r->count, lay_out_block, &w);
+    return PARE_OK;
+}
+
 /* ---- calls with a reference ------------------------------------------------------------------ */
 
 static const shape with_values = {true, false}, with_keys = {true, true}, bare = {false, false};
 
-static size_t zeroref_size(const run *r, entry *e)
+static size_t zeroref_size(const run *r, entry *e, const placed *tiles)
 {
-    return size_of(r, e, &with_values);
+    return size_of(r, e, tiles, &with_values);
 }
 
 static void zeroref_build(const run *r, const entry *e, pare_call *out)
@@ -195,9 +285,9 @@ const construction zeroref_calls = {zeroref_size, zeroref_build, zeroref_merge, 
 
 /* ---- the plain call: n <= M ------------------------------------------------------------------ */
 
-static size_t plain_size(const run *r, entry *e)
+static size_t plain_size(const run *r, entry *e, const placed *tiles)
 {
-    return size_of(r, e, &bare);
+    return size_of(r, e, tiles, &bare);
 }
 
 static void plain_build(const run *r, const entry *e, pare_call *out)
@@ -218,9 +308,9 @@ const construction plain_calls = {plain_size, plain_build, plain_merge, sums_fin
 
 /* ---- the mean key ---------------------------------------------------------------------------- */
 
-static size_t mean_size(const run *r, entry *e)
+static size_t mean_size(const run *r, entry *e, const placed *tiles)
 {
-    return size_of(r, e, &with_keys);
+    return size_of(r, e, tiles, &with_keys);
 }
 
 static void mean_build(const run *r, const entry *e, pare_call *out)
@@ -272,7 +362,8 @@ static void host_stripe(run *r, size_t at, size_t first, size_t end)
 
 static pare_status zeroref_round(run *r)
 {
-    const pare_status st = run_round(r, &zeroref_calls);
+    pare_status st = lay_out_blocks(r, &with_values);
+    if (!st) st = run_round(r, &zeroref_calls);
     if (!st && r->rule.leave_remainder) run_rows(r, host_stripe, r);
     return st;
 }
@@ -320,7 +411,8 @@ static pare_status find_references(run *r)
         if (!h->c) return pare_no_memory(r->err);
     }
     sums_clear_bad(r);
-    const pare_status st = run_round(r, &mean_calls);
+    pare_status st = lay_out_blocks(r, &with_keys);
+    if (!st) st = run_round(r, &mean_calls);
     for (size_t a = 0; a < r->count && !st; a++)
         for (size_t i = 0; i < r->n; i++)
             if (r->heads[a].bad[i]) r->heads[a].c[i] = reference_logit(r, r->heads[a].top[i]);

@@ -1,4 +1,5 @@
-/* Tests src/length/{native,zeroref,reference,run}.c: attention by calls of M tokens is attention.
+/* Tests src/length/{native,zeroref,reference,rounds}.c: attention by calls of M tokens is
+ * attention.
  */
 #include "length_cases.h"
 

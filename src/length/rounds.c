@@ -4,7 +4,7 @@
  * threads, handed to the oracle, and merged over stripes of rows. Each row is merged in the order
  * of the plan, so that neither threads nor batches change a bit. */
 #include "codes.h"
-#include "run.h"
+#include "rounds.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +15,14 @@ size_t run_bytes(const run *r, size_t count)
 {
     const size_t bytes = count * pare_dtype_size(r->caps.dtype);
     return (bytes + LINE - 1) / LINE * LINE;
+}
+
+void run_poison(const run *r, char *y, size_t rows, size_t ld)
+{
+    if (r->caps.dtype == PARE_F32)
+        for (size_t i = 0; i < rows; i++) ((float *)y)[i * ld] = NAN;
+    else
+        for (size_t i = 0; i < rows; i++) ((double *)y)[i * ld] = NAN;
 }
 
 /* ---- one batch ------------------------------------------------------------------------------- */
@@ -116,6 +124,32 @@ void run_rows(const run *r, void (*fn)(run *r, size_t head, size_t first, size_t
     pare_parallel(r->exec, s.stripes * r->count, one_stripe, &s);
 }
 
+static void merge_touched(void *ctx, size_t x)
+{
+    run *const r = ctx;
+    const size_t stripes = (r->n + STRIPE - 1) / STRIPE, at = r->b.stripes[x];
+    const size_t first = at % stripes * STRIPE;
+    merge_stripe(r, at / stripes, first, r->n - first < STRIPE ? r->n : first + STRIPE);
+}
+
+static void touch(run *r, const pare_tile *t)
+{
+    batch *const b = &r->b;
+    const size_t stripes = (r->n + STRIPE - 1) / STRIPE;
+    for (size_t p = 0; p < t->nq; p++) {
+        const size_t at = r->at * stripes + pare_tile_query(t, p) / STRIPE;
+        if (b->touched[at]) continue;
+        b->touched[at] = 1;
+        b->stripes[b->stripe_count++] = at;
+    }
+}
+
+static void forget(batch *b)
+{
+    for (size_t x = 0; x < b->stripe_count; x++) b->touched[b->stripes[x]] = 0;
+    b->count = b->tile_count = b->used = b->stripe_count = 0;
+}
+
 static pare_status fail_call(const run *r, const entry *e)
 {
     const pare_tile *const t = &r->b.tiles[e->tile].t;
@@ -135,19 +169,32 @@ static pare_status flush(run *r)
     if (!st) st = r->orc->ops->barrier(r->orc->self, r->err);
     if (!st) {
         atomic_store(&r->failed, SIZE_MAX);
-        run_rows(r, merge_stripe, r);
+        pare_parallel(r->exec, b->stripe_count, merge_touched, r);
         const size_t failed = atomic_load(&r->failed);
         if (failed != SIZE_MAX) st = fail_call(r, &b->entries[failed]);
     }
-    b->count = b->tile_count = b->used = 0;
+    forget(b);
     return st;
 }
 
 /* ---- filling it ------------------------------------------------------------------------------ */
 
+static pare_status make_stripes(run *r)
+{
+    batch *const b = &r->b;
+    const size_t stripes = (r->n + STRIPE - 1) / STRIPE * r->count;
+    b->touched = pare_alloc(r->arena, stripes, 1);
+    b->stripes = pare_alloc(r->arena, stripes, sizeof *b->stripes);
+    return b->touched && b->stripes ? PARE_OK : pare_no_memory(r->err);
+}
+
 static pare_status make_room(run *r, size_t tiles)
 {
     batch *const b = &r->b;
+    if (!b->stripes) {
+        const pare_status st = make_stripes(r);
+        if (st) return st;
+    }
     if (b->count == b->room) {
         const size_t room = 2 * b->room + 64;
         entry *const e = realloc(b->entries, room * sizeof *e);
@@ -203,7 +250,7 @@ pare_status run_call(void *ctx, const placed *tiles, size_t count, uint32_t n)
     if (r->only_bad && !has_bad_row(r, tiles, count)) return PARE_OK;
     entry e = {.head = r->at, .tiles = count, .n = n, .number = r->number};
     if (r->caps.features & PARE_ORC_STATIC) e.n = r->caps.max_len;
-    const size_t need = r->how->size(r, &e);
+    const size_t need = r->how->size(r, &e, tiles);
     if (!need) return PARE_ERR_INPUT;
     pare_status st = take_memory(r, need);
     if (!st) st = make_room(r, count);
@@ -214,8 +261,9 @@ pare_status run_call(void *ctx, const placed *tiles, size_t count, uint32_t n)
     b->used += need;
     memcpy(b->tiles + b->tile_count, tiles, count * sizeof *tiles);
     b->tile_count += count;
+    for (size_t x = 0; x < count; x++) touch(r, &tiles[x].t);
     b->entries[b->count] = e;
-    r->how->size(r, &b->entries[b->count++]); /* pointers, now that there is memory */
+    r->how->size(r, &b->entries[b->count++], tiles); /* pointers, now that there is memory */
     r->number++;
     *(r->only_bad ? &r->stats->fallback_calls : &r->stats->calls) += 1;
     return PARE_OK;
@@ -224,7 +272,7 @@ pare_status run_call(void *ctx, const placed *tiles, size_t count, uint32_t n)
 pare_status run_end(run *r, pare_status st)
 {
     if (!st) st = flush(r);
-    r->b.count = r->b.tile_count = r->b.used = 0;
+    if (r->b.stripes) forget(&r->b);
     return st;
 }
 

@@ -1,18 +1,19 @@
-/* run.h - one round of calls for all heads: built, evaluated and merged in batches of bounded
+/* rounds.h - one round of calls for all heads: built, evaluated and merged in batches of bounded
  * memory. What a call looks like and how its rows are merged is a construction's affair. */
-#ifndef PARE_LENGTH_RUN_H
-#define PARE_LENGTH_RUN_H
+#ifndef PARE_LENGTH_ROUNDS_H
+#define PARE_LENGTH_ROUNDS_H
 #include "calls.h"
 #include <stdatomic.h>
 
 /* A head, and what is known of its rows so far. */
 typedef struct head {
-    pare_length_job job; /* queries scaled */
-    double lmax;         /* >= every |logit| */
-    double *num, *den;   /* n x dv, n: sums of weighted values, of weights ... */
-    double *top;         /* n: ... divided by e^top; or the best reference so far */
-    double *c;           /* n: logit of the reference; NULL = 0 */
-    unsigned char *bad;  /* n: rows whose sums cannot be trusted */
+    pare_length_job job;       /* queries scaled */
+    double lmax;               /* >= every |logit| */
+    double *num, *den;         /* n x dv, n: sums of weighted values, of weights ... */
+    double *top;               /* n: ... divided by e^top; or the best reference so far */
+    double *c;                 /* n: logit of the reference; NULL = 0 */
+    unsigned char *bad;        /* n: rows whose sums cannot be trusted */
+    char *blocks_k, *blocks_v; /* zeroref: keys and values of a call, for each block of keys */
 } head;
 
 /* One call under way. */
@@ -22,7 +23,8 @@ typedef struct entry {
         code;        /* rows and widths as the oracle sees them; code: of the group codes */
     uint64_t number; /* of the call, counted from 0 */
     char *q, *k, *v, *y, *bias;
-    char *m, *l; /* native */
+    char *m, *l;        /* native */
+    bool ready, shared; /* zeroref: q stands in the head's own array; k and v in its key blocks */
 } entry;
 
 typedef struct batch {
@@ -33,6 +35,9 @@ typedef struct batch {
     size_t tile_count, tile_room;
     char *memory;
     size_t used, bytes;
+    unsigned char *touched; /* heads x stripes: has a row of the batch */
+    size_t *stripes;        /* those that are, in the order in which they were */
+    size_t stripe_count;
 } batch;
 
 typedef struct construction construction;
@@ -60,7 +65,7 @@ typedef struct run {
 struct construction {
     /* Widths of the call and the bytes it needs, 0 when the oracle cannot take it (err says why).
      */
-    size_t (*size)(const run *r, entry *e);
+    size_t (*size)(const run *r, entry *e, const placed *tiles);
     /* Inputs of the call, in its memory; outputs are poisoned. */
     void (*build)(const run *r, const entry *e, pare_call *out);
     /* Query p of the tile: its result into the head's sums. */
@@ -81,6 +86,8 @@ void run_free(run *r);
 
 /* Bytes of `count` numbers of the oracle, rounded up to a cache line. */
 size_t run_bytes(const run *r, size_t count);
+/* What is not written shall not be taken for an answer. */
+void run_poison(const run *r, char *y, size_t rows, size_t ld);
 /* Rows over the threads: fn(ctx, head, first, end) in fixed stripes. */
 enum { STRIPE = 64 };
 void run_rows(const run *r, void (*fn)(run *r, size_t head, size_t first, size_t end), run *ctx);
@@ -100,7 +107,10 @@ double reference_logit(const run *r, double c);
 /* sums.c */
 PARE_MUST_USE pare_status sums_new(run *r);
 void sums_clear_bad(run *r); /* to 0 where bad */
+/* sum = keep sum + by x */
 void sums_add(double *sum, double keep, double by, pare_dtype t, const void *x, size_t n);
+bool sums_wide(void); /* whether this CPU has the vector units of sums_add_wide */
+void sums_add_wide(double *sum, double keep, double by, const float *x, size_t n);
 bool sums_finite(const run *r, const head *h, size_t i);
 void sums_write(run *r); /* y = num / den */
 /* Whether row i sees no key at all. */
