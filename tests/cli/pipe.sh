@@ -39,7 +39,7 @@ rm -f z.npy
 pare run -q m.st --input x.npy --oracle 8 --backend "pipe:no-such-program-here" -o z.npy 2>&1 | grep -v 'sh: '; echo "exit ${PIPESTATUS[0]}"
 pare run -q m.st --input x.npy --oracle 8 --backend "pipe:cat 2>/dev/null" -o z.npy; echo "exit $?"
 pare run -q m.st --input x.npy --oracle 8 --backend "pipe:true" -o z.npy; echo "exit $?"
-pare run -q m.st --input x.npy --f64 --oracle 8 --backend "pipe:./attention-$$" -o z.npy | sed "s/-$$//"; echo "exit ${PIPESTATUS[0]}"
+pare run -q m.st --input x.npy --f64 --oracle 8 --backend "pipe:./attention-$$" -o z.npy 2>&1 | sed "s/-$$//"; echo "exit ${PIPESTATUS[0]}"
 ls z.npy 2>/dev/null
 echo "-- options"
 pare run m.st --input x.npy --oracle 8 --backend gpu; echo "exit $?"
