@@ -28,6 +28,7 @@
 #include <pare/alike.h>
 #include <pare/array.h>
 #include <pare/attention.h>
+#include <pare/backend.h>
 #include <pare/ball.h>
 #include <pare/base.h>
 #include <pare/cert.h>
@@ -36,6 +37,7 @@
 #include <pare/data.h>
 #include <pare/decode.h>
 #include <pare/depth.h>
+#include <pare/export.h>
 #include <pare/fold.h>
 #include <pare/forward.h>
 #include <pare/frozen.h>

@@ -108,6 +108,7 @@ int cmd_info(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_eval(int argc, char **argv);
 int cmd_import(int argc, char **argv);
+int cmd_export(int argc, char **argv);
 int cmd_data(int argc, char **argv);
 int cmd_fold(int argc, char **argv);
 int cmd_width(int argc, char **argv);
