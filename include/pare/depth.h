@@ -102,6 +102,10 @@ extern const char *const pare_depth_ball_norms[];
 /* What to ask pare_publish for (its `ask`): the statements for every input whose rows are each
  * within `radius` > 0 of the given ones. NULL when memory is out. */
 PARE_MUST_USE const char *pare_depth_ball_name(pare_arena *a, double radius, pare_ball_norm norm);
+/* The same for every input whose tokens are at most `diam` > 0 apart in every entry (models of
+ * vectors): the theorems for all inputs, on that domain. NULL when memory is out. */
+PARE_MUST_USE const char *pare_depth_diam_name(pare_arena *a, double diam);
+#define PARE_DEPTH_DIAM "inputs of diameter " /* followed by it */
 /* How `pare verify` proves it again. */
 extern const pare_prover pare_depth_prover;
 /* Statements for all inputs like the given ones (for ids: all token sequences), where a theorem
