@@ -89,7 +89,8 @@ typedef struct pare_depth_one_report {
 } pare_depth_one_report;
 
 bool pare_depth_one_needs_data(const pare_depth_one_opts *o);
-/* As pare_depth; PARE_ERR_INPUT says what in the model is in the way. */
+/* As pare_depth; `data` also gives the means that some collapses take. PARE_ERR_INPUT says what in
+ * the model is in the way. `report` may be NULL: the error is then not measured. */
 PARE_MUST_USE pare_status pare_depth_one_layer(pare_model **out, pare_depth_one_report *report,
                                                const pare_model *in, const pare_inputs *data,
                                                const pare_depth_one_opts *opts,
@@ -112,6 +113,11 @@ extern const pare_prover pare_depth_prover;
  * covers the models: of every output, and of the difference where there are two. */
 #define PARE_DEPTH_ALL            "all inputs: outputs"
 #define PARE_DEPTH_ALL_DIFFERENCE "all inputs: difference of the two outputs"
+/* A hypothesis of a one-layer cut of a net of attention and skips alone, without biases: what is
+ * proven of it on all inputs, and (its limit) what every one-layer network without biases misses by
+ * at least: a lower bound on the largest difference over the same inputs. */
+#define PARE_DEPTH_LEAST                                                                           \
+    "all inputs: bound of this layer, and " PARE_LEAST " one layer without biases"
 /* Evidence in the certificate, as values of hypotheses: root mean squares over the data.
  */
 #define PARE_DEPTH_RELATIVE "relative error |S - S'| / |S| of the outputs (measured)"

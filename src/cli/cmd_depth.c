@@ -10,8 +10,7 @@ enum {
     DEPTH_HELD_OUT = 1u << 20,
     DEPTH_HELD_OUT_TEXT = 128,
     DEPTH_PROVEN_TEXT = 8, /* texts that are proven on, and tokens of each */
-    DEPTH_PROVEN_TOKENS = 64,
-    DEPTH_MOST = 1u << 20
+    DEPTH_PROVEN_TOKENS = 64
 };
 #define DEPTH_WORK 1e10 /* multiplications of the passes that are proven on: a minute or so */
 
@@ -42,7 +41,7 @@ static pare_status read_list(cli *c, depth_opts *o)
     size_t *const list = pare_alloc(c->arena, n, sizeof *list);
     if (!list) return pare_no_memory(&c->err);
     for (bool digit = false; k < n; at++) {
-        if (*at >= '0' && *at <= '9' && list[k] < DEPTH_MOST) {
+        if (*at >= '0' && *at <= '9' && list[k] < REDUCE_MOST) {
             list[k] = 10 * list[k] + (size_t)(*at - '0');
             digit = true;
         } else if (digit && (*at == ',' || *at == '\0')) {
@@ -131,6 +130,7 @@ static void print_evidence(const reduction *r)
 {
     const pare_hypothesis *const relative = looked_at(&r->cert, PARE_DEPTH_RELATIVE);
     const pare_hypothesis *const lost = looked_at(&r->cert, PARE_DEPTH_LOST);
+    out_least(looked_at(&r->cert, PARE_DEPTH_LEAST));
     if (relative) out_row("off by", "%.4g of the outputs (root mean squares)", relative->value);
     if (lost) out_row("lost", "%.4g of what attention does to the outputs", lost->value);
     for (size_t i = 0; i < r->cert.nstatements; i++) {
@@ -361,7 +361,7 @@ int cmd_depth(int argc, char **argv)
          .metavar = "K",
          .help = "attention layers that stay exact",
          .unset = "those of --exact",
-         .max = DEPTH_MOST},
+         .max = REDUCE_MOST},
         {.name = "exact",
          .kind = OPT_TEXT,
          .to = &o.exact,
@@ -398,36 +398,10 @@ int cmd_depth(int argc, char **argv)
          .metavar = "D",
          .help = "what it is proven on",
          .unset = "the last quarter of --data"},
-        {.name = "split",
-         .kind = OPT_SIZE,
-         .to = &o.split,
-         .metavar = "K",
-         .help = "of a graph; fitted to",
-         .max = DEPTH_MOST,
-         .joined = true},
-        {.name = "windows",
-         .kind = OPT_SIZE,
-         .to = &o.windows,
-         .metavar = "N",
-         .help = "",
-         .min = 1,
-         .max = DEPTH_MOST,
-         .joined = true},
-        {.name = "tokens",
-         .kind = OPT_SIZE,
-         .to = &o.tokens,
-         .metavar = "N",
-         .help = "",
-         .max = DEPTH_MOST},
-        {.name = "ball",
-         .kind = OPT_REAL,
-         .to = &o.ball,
-         .metavar = "R",
-         .help = "also proven for",
-         .unset = "not asked",
-         .low = 0,
-         .high = INFINITY,
-         .joined = true},
+        REDUCE_SPLIT(o.split, "of a graph; fitted to"),
+        REDUCE_WINDOWS(o.windows),
+        REDUCE_TOKENS(o.tokens, false),
+        REDUCE_BALL(o.ball, "also proven for", true),
         {.name = "ball-norm",
          .kind = OPT_CHOICE,
          .to = &o.ball_norm,
@@ -443,13 +417,7 @@ int cmd_depth(int argc, char **argv)
          .unset = "the data's",
          .low = 0,
          .high = INFINITY},
-        {.name = "max-error",
-         .kind = OPT_REAL,
-         .to = &o.r.max_error,
-         .metavar = "E",
-         .help = "largest proven error; without --layers: the fewest layers",
-         .low = 0,
-         .high = INFINITY},
+        REDUCE_MAX_ERROR(o.r.max_error, "; without --layers: the fewest layers"),
     };
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {

@@ -24,3 +24,16 @@ pare data model -q --kind gpt -o m.st --dim 8 --heads 2
 pare depth m.st --kind uniform --layers 0 --input-diam 1 -q -o x.st 2>&1 | head -n 1
 pare depth skip.st --kind uniform --layers 0 --input-diam -1 -q -o x.st 2>&1 | head -n 1
 ls x.st* 2>/dev/null | wc -l
+# How far every one-layer network is from this one stands beside what is proven of the cut.
+pure_net deep.st 3 2 identity 1
+pare depth deep.st --one-layer parallel -q -o p.st | grep '^at best' | sed -E 's/[0-9]+\.[0-9]+/N/g'
+pare verify p.st.cert.json | tail -n 1
+python3 - <<'PY'
+import json
+c = json.load(open("p.st.cert.json"))
+h = next(h for h in c["hypotheses"] if "the least of any one layer" in h["name"])
+print("between:", 0 < h["limit"] <= h["value"] <= c["apriori"])
+h["limit"] *= 1.0005
+json.dump(c, open("wrong.cert.json", "w"))
+PY
+pare verify wrong.cert.json 2>&1 | grep -E '^(verdict|pare)' | sed -E 's/[0-9]+\.[0-9]+/N/g'
