@@ -87,8 +87,8 @@ typedef struct pare_length_job {
     double scale;
     void *y; /* n x dv */
     size_t ldy;
-    double
-        *bound; /* sample: n, the bound of each row's |error|_2, inf where there is none; or NULL */
+    void *lse;     /* native: n, log of the sum of e^score of each row, for the way back; or NULL */
+    double *bound; /* sample: n, the bound of each row's |error|_2, or inf; or NULL */
 } pare_length_job;
 
 /* What a run did. */
@@ -118,6 +118,21 @@ PARE_MUST_USE pare_status pare_length_attend(const pare_oracle *orc, const pare_
                                              const pare_pattern *p, const pare_graph *g,
                                              pare_length_stats *stats, const pare_exec *exec,
                                              pare_err *err);
+
+/* The gradient of one head of a native run. The job is that of the run, with its y and lse. */
+typedef struct pare_length_grad {
+    pare_length_job job;
+    const void *dy; /* n x dv: d loss / d y */
+    size_t lddy;
+    void *dq, *dk, *dv; /* n x dk, n x dk, n x dv: written */
+    size_t lddq, lddk, lddv;
+} pare_length_grad;
+/* By the tiles of a native plan of that length, one at a time on the built-in engine, added in f64:
+ * no N x N memory. An oracle that is a black box has no gradient. *calls (may be NULL): tiles. */
+PARE_MUST_USE pare_status pare_length_backward(const pare_length_grad *g, pare_dtype dtype,
+                                               uint32_t length, const pare_pattern *p,
+                                               const pare_graph *graph, uint64_t *calls,
+                                               const pare_exec *exec, pare_err *err);
 
 /* How far rounding can take the exact modes (native, zeroref) from attention over the stored
  * numbers in real arithmetic: bound[i] for every column of row i, underflow included. A theorem,

@@ -23,8 +23,7 @@ static void caps(void *self, pare_oracle_caps *out)
     *out = ((const shared *)self)->caps;
 }
 
-/* ---- who does what -----------------------------------------------------------------------------
- */
+/* ---- who does what --------------------------------------------------------------------------- */
 
 static double work(const pare_call *c)
 {
@@ -57,8 +56,7 @@ static void stretch(const shared *o, const pare_call *calls, size_t n, size_t ra
     if (rank + 1 == pare_ranks_size(o->ranks)) *end = n;
 }
 
-/* ---- results -----------------------------------------------------------------------------------
- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 /* Copies one result into the buffer, or out of it; returns its bytes. at NULL: only counts. */
 static size_t copy_rows(uint8_t *at, void *rows, size_t n, size_t bytes, size_t step, bool out)
@@ -114,8 +112,7 @@ static void copy_stretch(const shared *o, uint8_t *at, size_t rank, bool out)
     for (size_t i = first; i < end; i++) at += copy_result(o, at, &o->calls[i], out);
 }
 
-/* ---- a round -----------------------------------------------------------------------------------
- */
+/* ---- a round --------------------------------------------------------------------------------- */
 
 static pare_status exchange(shared *o, pare_err *err)
 {
