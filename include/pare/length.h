@@ -218,4 +218,26 @@ PARE_MUST_USE pare_status pare_length_plan_parse(pare_length_plan *out, pare_are
                                                  const cJSON *json, const pare_graph *g,
                                                  pare_err *err);
 
+/* ---- the certificate of a run ---------------------------------------------------------------- */
+
+/* The attention of every head of a model over one input, through a plan: the largest difference of
+ * an output entry from attention over the same stored numbers in real arithmetic, on `rows` rows.
+ */
+typedef struct pare_length_cert {
+    double apriori;               /* from norms alone */
+    double proven, proven_median; /* the rounding bound of these numbers */
+    double measured;              /* against long double */
+    size_t rows;
+    bool sound; /* measured <= proven <= apriori in every row */
+    uint64_t calls, rounds, bad_rows, fallback_calls;
+    double lmax;
+} pare_length_cert;
+struct pare_model;
+struct pare_input;
+/* Runs it. rows: of each head, evenly; 0 = all. Exact modes only. */
+PARE_MUST_USE pare_status pare_length_certify(pare_length_cert *out, const pare_length_plan *plan,
+                                              const pare_oracle *orc, const struct pare_model *m,
+                                              const struct pare_input *in, size_t rows,
+                                              const pare_exec *exec, pare_err *err);
+
 #endif

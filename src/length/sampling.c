@@ -114,7 +114,7 @@ static double exact_bound(const sampling *s, size_t a, size_t i)
     const double n = (double)r->n, m = r->rule.m;
     const double most = norm_of(r, h->job.q, i * h->job.ldq, h->job.dk) * s->geo[a].longest_key;
     const rounding e = rounding_of(&r->caps, h->job.dk, most, 2 * most + fabs(h->c[i]), n, m,
-                                   n / (m - 1) + 1, false);
+                                   n / (m - 1) + 1, false, 0);
     return (e.factor + e.absent * sqrt((double)h->job.dv)) * s->geo[a].longest_value * (1 + 1e-12);
 }
 
@@ -127,7 +127,7 @@ static double row_bound(const sampling *s, size_t a, size_t i, double *size)
     const double n = (double)s->keys, q = norm_of(r, h->job.q, i * h->job.ldq, h->job.dk);
     const double most = q * g->longest_key, m = r->rule.m;
     const rounding e = rounding_of(&r->caps, h->job.dk, most, 2 * most + fabs(h->c[i]), n, m,
-                                   n / (m - 1) + 1, false);
+                                   n / (m - 1) + 1, false, 0);
     double far = 0, length = 0; /* of the estimate from vbar, and from 0 */
     for (size_t c = 0; c < h->job.dv; c++) {
         const double y = h->num[i * h->job.dv + c] / h->den[i];
