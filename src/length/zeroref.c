@@ -266,7 +266,7 @@ static void zeroref_build(const run *r, const entry *e, pare_call *out)
     build(r, e, out, &with_values);
 }
 
-void zeroref_merge(run *r, const entry *e, const placed *t, size_t p)
+static void zeroref_row(run *r, const entry *e, const placed *t, size_t p)
 {
     const pare_dtype type = r->caps.dtype;
     head *const h = &r->heads[e->head];
@@ -279,6 +279,11 @@ void zeroref_merge(run *r, const entry *e, const placed *t, size_t p)
     }
     h->den[i] += mass / w;
     sums_add(h->num + i * dv, 1, 1 / w, type, y, dv);
+}
+
+void zeroref_merge(run *r, const entry *e, const placed *t, size_t from, size_t to)
+{
+    for (size_t p = from; p < to; p++) zeroref_row(r, e, t, p);
 }
 
 const construction zeroref_calls = {zeroref_size, zeroref_build, zeroref_merge, sums_finite, true};
@@ -295,13 +300,18 @@ static void plain_build(const run *r, const entry *e, pare_call *out)
     build(r, e, out, &bare);
 }
 
-static void plain_merge(run *r, const entry *e, const placed *t, size_t p)
+static void plain_row(run *r, const entry *e, const placed *t, size_t p)
 {
     head *const h = &r->heads[e->head];
     const size_t i = pare_tile_query(&t->t, p), dv = h->job.dv;
     sums_add(h->num + i * dv, 0, 1, r->caps.dtype,
              e->y + (t->q_at + p) * e->dv * pare_dtype_size(r->caps.dtype), dv);
     h->den[i] = 1;
+}
+
+static void plain_merge(run *r, const entry *e, const placed *t, size_t from, size_t to)
+{
+    for (size_t p = from; p < to; p++) plain_row(r, e, t, p);
 }
 
 const construction plain_calls = {plain_size, plain_build, plain_merge, sums_finite, false};
@@ -319,7 +329,7 @@ static void mean_build(const run *r, const entry *e, pare_call *out)
 }
 
 /* c_i = max over the calls of q_i times their mean key. */
-static void mean_merge(run *r, const entry *e, const placed *t, size_t p)
+static void mean_row(run *r, const entry *e, const placed *t, size_t p)
 {
     const pare_dtype type = r->caps.dtype;
     head *const h = &r->heads[e->head];
@@ -333,6 +343,11 @@ static void mean_merge(run *r, const entry *e, const placed *t, size_t p)
         h->den[i] = NAN;
     else
         h->top[i] = fmax(h->top[i], s / mass);
+}
+
+static void mean_merge(run *r, const entry *e, const placed *t, size_t from, size_t to)
+{
+    for (size_t p = from; p < to; p++) mean_row(r, e, t, p);
 }
 
 const construction mean_calls = {mean_size, mean_build, mean_merge, sums_finite, false};
