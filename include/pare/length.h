@@ -119,6 +119,13 @@ PARE_MUST_USE pare_status pare_length_attend(const pare_oracle *orc, const pare_
                                              pare_length_stats *stats, const pare_exec *exec,
                                              pare_err *err);
 
+/* The other way round: many short inputs (one head each, equal widths) in as few calls of the
+ * oracle as next fit gives, isolated by codes; equal to separate calls up to rounding. Full or
+ * causal. `by`: the penalty between inputs, 0 = so large that nothing leaks. *calls may be NULL. */
+PARE_MUST_USE pare_status pare_length_pack(const pare_oracle *orc, const pare_length_job *jobs,
+                                           size_t count, const pare_pattern *p, double by,
+                                           uint64_t *calls, pare_err *err);
+
 /* The gradient of one head of a native run. The job is that of the run, with its y and lse. */
 typedef struct pare_length_grad {
     pare_length_job job;
