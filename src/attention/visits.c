@@ -1,8 +1,8 @@
 /* The order of visits: a row names rows anywhere; where these do not all fit the cache next to a
  * core, all rows visit the first block of them, then all the second (as in list_sweep.c). Here the
  * order is written down once for a graph, and lists, scores and weights of edges lie in that order:
- * they stream, and nobody has to find out again where a row leaves a block. A row with few edges in a
- * block visits them together with those in the next: fetching the row once more costs more than
+ * they stream, and nobody has to find out again where a row leaves a block. A row with few edges in
+ * a block visits them together with those in the next: fetching the row once more costs more than
  * fetching what these edges name. */
 #include "visits.h"
 #include "listed.h"

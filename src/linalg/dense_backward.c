@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-    ROWS = 512, /* of a tile of dx where there are many, */
+    ROWS = 504, /* of a tile of dx where there are many: whole tiles of the product, */
     FEW = 2048, /* half of that where there are fewer than so many */
     COLS = 512,
     TILE = 512,   /* outputs, and inputs, of a tile of dw: smaller ones copy too much */

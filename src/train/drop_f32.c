@@ -5,7 +5,8 @@ LANES_INLINE void drop_rows(const drop_job *w, const span *s, const drop_kept *k
 {
     const size_t d = w->y->d;
     for (size_t i = s->first; i < s->end; i++) {
-        const float *const x = rows_at(w->x, i, 0), *const plus = adds ? rows_at(w->plus, i, 0) : NULL;
+        const float *const x = rows_at(w->x, i, 0), *const plus =
+                                                        adds ? rows_at(w->plus, i, 0) : NULL;
         float *const y = rows_at(w->y, i, 0);
         for (size_t j = 0; j < d; j += LANES) {
             const size_t n = lanes_at(j, d);

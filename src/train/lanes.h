@@ -65,7 +65,8 @@ static inline span_fn *lanes_best(span_fn *plain, span_fn *avx2, span_fn *avx512
 /* Sixteen numbers, in as many registers as they need: arrays would go through memory. Handed over
  * by address, since how one is passed by value depends on the instruction set. */
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
-typedef float lanes_there __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
+typedef float lanes_there
+    __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
 typedef uint8_t lanes_of_bytes __attribute__((vector_size(LANES), aligned(1), may_alias));
 
 /* d entries in chunks of lanes; the rest is done in a chunk that is filled up. */

@@ -172,8 +172,7 @@ LANES_INLINE void column_figures(const norm_job *w, const span *s)
     float *const sum = s->row32[0], *const squares = s->row32[1], *const mean = s->row32[2];
     memset(sum, 0, (d + LANES) * sizeof *sum);
     memset(squares, 0, (d + LANES) * sizeof *squares);
-    for (size_t i = s->first; i < s->end; i++)
-        figures_row(sum, rows_at(w->x, i, 0), base, NULL, d);
+    for (size_t i = s->first; i < s->end; i++) figures_row(sum, rows_at(w->x, i, 0), base, NULL, d);
     for (size_t j = 0; j < d; j++) mean[j] = sum[j] / count;
     for (size_t i = s->first; i < s->end; i++)
         figures_row(squares, rows_at(w->x, i, 0), base, mean, d);
