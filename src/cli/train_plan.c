@@ -170,7 +170,7 @@ static void set_attention(pare_model *m, const train_opts *o)
 {
     for (size_t b = 0; m && b < m->nblocks; b++) {
         pare_attn *const a = &m->blocks[b].attn;
-        if (a->kind != PARE_ATTN_EXACT && a->kind != PARE_ATTN_POLY) continue;
+        if (!pare_attn_is_softmax(a->kind)) continue;
         if (o->attention == ATTENTION_EXACT) a->kind = PARE_ATTN_EXACT;
         if (o->attention == ATTENTION_POLY) {
             a->kind = PARE_ATTN_POLY;

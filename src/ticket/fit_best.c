@@ -229,7 +229,7 @@ static pare_status search(best_job *b, const fit_best_opts *o, const pare_exec *
     if (!st && p->b > 1) pare_parallel(exec, p->b - 1, solve_other, b);
     if (!st) st = best_status(b);
     if (!st) st = fill(b, tired, room32, room, exec);
-    if (!st) st = best_trade(b, o, exec);
+    if (!st && !o->no_trade) st = best_trade(b, o, exec);
     if (!st && p->b > 1) pare_parallel(exec, p->b - 1, finish_other, b);
     return st ? st : best_status(b);
 }
