@@ -11,7 +11,16 @@
 #include <pare/lesson.h>
 #include <pare/popup.h>
 
-enum { HEAD = 32, WINDOW = 64, BATCH = 16, MARKS = 10, MARK_TOKENS = 16384, SCALES = 6, SIZES = 3 };
+enum {
+    HEAD = 32,
+    WINDOW = 64,
+    BATCH = 16,
+    MARKS = 10,
+    MARK_TOKENS = 16384,
+    SCALES = 6,
+    SIZES = 3,
+    SEEDS = 3
+};
 #define KEEP 0.3
 
 typedef struct size {
@@ -307,7 +316,7 @@ static void note(study *s, const char *line)
 pare_status popup_study(frame *f, const char *const text[3])
 {
     const bool full = f->o->full;
-    study s = {.f = f, .nsizes = full ? 3 : 2, .seeds = full ? 3 : 2, .steps = full ? 1000 : 300};
+    study s = {.f = f, .nsizes = full ? 3 : 2, .seeds = SEEDS, .steps = full ? 1000 : 400};
     sheet to = {.r = f->r, .err = f->err};
     if (f->o->epochs && f->o->epochs < s.steps) s.steps = f->o->epochs;
     pare_status st = open_text(&s, text);
