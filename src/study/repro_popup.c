@@ -51,6 +51,13 @@ typedef struct study {
     jobs jobs; /* of figure 8, then of figure 7: seeds side by side */
 } study;
 
+/* A mark looks at no more than a run learns from. */
+static size_t mark_tokens(const study *s)
+{
+    const uint64_t learnt = s->steps * WINDOW * BATCH;
+    return learnt < MARK_TOKENS ? (size_t)learnt : MARK_TOKENS;
+}
+
 static double factor_of(double scale)
 {
     return scale == 0 ? pare_popup_theory_scale(HEAD) : scale;
@@ -170,11 +177,11 @@ static const char *command_of(const study *s, size of, double scale)
         isnan(scale) ? "" : pare_sprintf(a, " --popup --qk-scale %.9g", factor_of(scale));
     return how ? pare_sprintf(a,
                               "pare train --kind gpt%s %s --dim %zu --layers %zu --heads %zu "
-                              "--steps %llu --warmup %llu --mark-every %llu --mark-tokens %d "
+                              "--steps %llu --warmup %llu --mark-every %llu --mark-tokens %zu "
                               "--seed %llu --runs %zu",
                               how, s->text, of.dim, of.layers, of.dim / HEAD,
                               (unsigned long long)s->steps, (unsigned long long)s->steps / 50,
-                              (unsigned long long)s->steps / MARKS, MARK_TOKENS,
+                              (unsigned long long)s->steps / MARKS, mark_tokens(s),
                               (unsigned long long)s->f->o->seed, s->seeds)
                : NULL;
 }
@@ -292,7 +299,7 @@ static pare_status open_text(study *s, const char *const text[3])
                           .tokenizer = PARE_TOK_BYTES,
                           .window = WINDOW,
                           .batch = BATCH,
-                          .mark_tokens = MARK_TOKENS};
+                          .mark_tokens = mark_tokens(s)};
     pare_status st = PARE_OK;
     if (!o.train) {
         o.train = pare_sprintf(a, "%s/text.txt", f->r->folder);
