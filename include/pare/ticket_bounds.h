@@ -32,7 +32,7 @@ typedef struct pare_ticket_layer {
                           the model's kind; inf where alpha is not positive and finite */
     double paper_est;  /* the printed form (needs |V_h| <= 1 and has no biases): not a bound */
     double largest_vo; /* largest |V_h| (estimate from above): 1 is what the printed form needs */
-    const char *refused; /* why nothing is said, or NULL */
+    char why[200];     /* empty, or why nothing is said */
 } pare_ticket_layer;
 PARE_MUST_USE pare_status pare_ticket_layer_bound(pare_ticket_layer *out, const pare_model *f,
                                                   const pare_model *g, size_t b, double alpha,
