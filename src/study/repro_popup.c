@@ -21,7 +21,9 @@ enum {
     SIZES = 3,
     SEEDS = 3
 };
-#define KEEP 0.3
+#define KEEP     0.3
+#define POPUP_LR 3e-3 /* of scores; both fall to a tenth */
+#define DENSE_LR 2e-3 /* of weights: above it some seeds do badly */
 
 typedef struct size {
     size_t dim, layers;
@@ -85,11 +87,12 @@ static pare_status run_job(void *self, const job *j, cJSON *result, const pare_e
     const study *const s = self;
     const training *const t = j->own;
     const pare_popup popup = {.keep = KEEP};
+    const double lr = isnan(t->scale) ? DENSE_LR : POPUP_LR;
     const pare_train_opts o = {.steps = t->steps,
                                .warmup = t->steps / 50,
                                .mark_every = t->steps / MARKS,
-                               .lr = 3e-3,
-                               .last_lr = 3e-4,
+                               .lr = lr,
+                               .last_lr = lr / 10,
                                .clip = 1,
                                .adamw = PARE_ADAMW_DEFAULT,
                                .seed = t->seed,
@@ -173,8 +176,9 @@ static pare_status average(found *out, const study *s, size_t first)
 static const char *command_of(const study *s, size of, double scale)
 {
     pare_arena *const a = s->f->r->arena;
-    const char *const how =
-        isnan(scale) ? "" : pare_sprintf(a, " --popup --qk-scale %.9g", factor_of(scale));
+    const char *const how = isnan(scale)
+                                ? pare_sprintf(a, " --lr %g --last-lr %g", DENSE_LR, DENSE_LR / 10)
+                                : pare_sprintf(a, " --popup --qk-scale %.9g", factor_of(scale));
     return how ? pare_sprintf(a,
                               "pare train --kind gpt%s %s --dim %zu --layers %zu --heads %zu "
                               "--steps %llu --warmup %llu --mark-every %llu --mark-tokens %zu "
