@@ -178,7 +178,8 @@ static const char *command_of(const study *s, size of, double scale)
     pare_arena *const a = s->f->r->arena;
     const char *const how = isnan(scale)
                                 ? pare_sprintf(a, " --lr %g --last-lr %g", DENSE_LR, DENSE_LR / 10)
-                                : pare_sprintf(a, " --popup --qk-scale %.9g", factor_of(scale));
+                            : scale == 0 ? " --popup --qk-scale theory"
+                                         : pare_sprintf(a, " --popup --qk-scale %g", scale);
     return how ? pare_sprintf(a,
                               "pare train --kind gpt%s %s --dim %zu --layers %zu --heads %zu "
                               "--steps %llu --warmup %llu --mark-every %llu --mark-tokens %zu "
