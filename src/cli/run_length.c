@@ -117,7 +117,6 @@ pare_status run_open_oracle(cli *c, run_state *s)
         pare_oracle_free(&engine);
         return st;
     }
-    if ((st = pare_oracle_ranks(&engine, engine, s->ranks, &c->err))) return st;
     if (pare_length_may_exceed(s->m)) s->m->context = 0;
     return pare_oracle_counting(&s->oracle, engine, &s->count, &c->err);
 }
@@ -128,7 +127,7 @@ pare_status run_through(cli *c, run_state *s, void *out, const pare_input *in,
     pare_length_stats l = {0};
     const pare_length_opts o = {.mode = (pare_length_mode)s->o->mode, .seed = c->seed};
     const pare_status st =
-        pare_length_forward(out, &s->oracle, &o, s->m, in, &l, trace, &c->exec, &c->err);
+        pare_length_forward(out, &s->oracle, &o, s->ranks, s->m, in, &l, trace, &c->exec, &c->err);
     s->length.mode = l.mode;
     s->length.calls += l.calls;
     s->length.fallback_calls += l.fallback_calls;
@@ -136,6 +135,25 @@ pare_status run_through(cli *c, run_state *s, void *out, const pare_input *in,
     s->length.bad_rows += l.bad_rows;
     s->length.simulated = s->length.simulated || l.simulated;
     return st;
+}
+
+/* What went through the engines of all ranks. */
+pare_status run_count_calls(cli *c, run_state *s)
+{
+    const size_t ranks = pare_ranks_size(s->ranks);
+    if (!s->o->oracle || ranks < 2) return PARE_OK;
+    pare_oracle_count *const all = pare_alloc(c->arena, ranks, sizeof *all);
+    pare_status st = pare_ranks_agree(s->ranks, all ? PARE_OK : pare_no_memory(&c->err), &c->err);
+    if (!st) st = pare_ranks_gather(s->ranks, all, &s->count, sizeof *all, &c->err);
+    if (st) return st;
+    s->count = (pare_oracle_count){0};
+    for (size_t r = 0; r < ranks; r++) {
+        s->count.calls += all[r].calls;
+        s->count.bytes_in += all[r].bytes_in;
+        s->count.bytes_out += all[r].bytes_out;
+        if (all[r].max_len > s->count.max_len) s->count.max_len = all[r].max_len;
+    }
+    return PARE_OK;
 }
 
 void run_say_length(const run_state *s)
