@@ -12,6 +12,7 @@
  *   chunk     each chunk attends to itself: what others do; no bound at all */
 #ifndef PARE_LENGTH_H
 #define PARE_LENGTH_H
+#include <pare/json.h>
 #include <pare/oracle.h>
 
 /* ---- tiles ----------------------------------------------------------------------------------- */
@@ -115,5 +116,72 @@ PARE_MUST_USE pare_status pare_length_attend(const pare_oracle *orc, const pare_
                                              const pare_pattern *p, const pare_graph *g,
                                              pare_length_stats *stats, const pare_exec *exec,
                                              pare_err *err);
+
+/* ---- plans: pure functions of the sizes ------------------------------------------------------ */
+
+/* A tile in a call: query p in row q_at + p; key x in row k_at + x, but the first `shared` keys in
+ * rows 1 + x, where other tiles of the call find them too. */
+typedef struct pare_placed {
+    pare_tile t;
+    uint32_t q_at, k_at, shared;
+} pare_placed;
+
+typedef struct pare_length_head {
+    size_t layer, dk, dv;
+} pare_length_head;
+
+typedef struct pare_length_cost {
+    uint64_t calls;               /* all: of all heads and layers, merges too */
+    uint64_t instances;           /* attention over at most M rows; a call may hold several */
+    uint64_t merge_calls;         /* of the calls: strict merges, paper's aggregation */
+    uint64_t rounds;              /* sets of calls that wait for one another */
+    uint64_t max_len;             /* rows of the longest call */
+    uint64_t max_partials;        /* most partial results of one row */
+    double pairs, computed_pairs; /* visible ones, and those the calls go through */
+    double flops, outside_flops;  /* of the calls; of the merge on the host */
+    double direct_flops;          /* of attention without calls */
+    double bytes_in, bytes_out;   /* to and from the oracle */
+    double weight_bytes;          /* of them distinct weights, sent once: not of N */
+    double scratch_bytes;         /* beside queries, keys, values and outputs, at most */
+    uint64_t theorem;             /* calls of the paper's algorithm; 0 = it has none */
+    uint64_t lower;               /* no cover by calls of M x M pairs has fewer */
+    uint64_t formula;             /* the closed form of `calls`; 0 = none is known */
+} pare_length_cost;
+
+typedef struct pare_length_plan {
+    size_t tokens, layers, nheads;
+    const pare_length_head *heads; /* by layer */
+    pare_pattern pattern;
+    const pare_graph *graph; /* NULL unless the pattern is one */
+    pare_oracle_caps caps;   /* of the oracle it is for: max_len, layers, heads, features, dtype */
+    pare_length_opts opts;   /* mode: never AUTO */
+    pare_length_cost cost;
+} pare_length_plan;
+
+/* The plan for `count` heads of a model; everything lives in the arena but for the graph. Refuses
+ * what pare_length_attend would refuse for its sizes. */
+PARE_MUST_USE pare_status pare_length_plan_make(pare_length_plan *out, pare_arena *a,
+                                                const pare_length_head *heads, size_t count,
+                                                size_t tokens, const pare_pattern *p,
+                                                const pare_graph *g, const pare_oracle_caps *caps,
+                                                const pare_length_opts *opts, pare_err *err);
+/* The calls of one head, one at a time: they are generated, not stored (native and zeroref). */
+typedef pare_status (*pare_length_call_fn)(void *ctx, const pare_placed *tiles, size_t count,
+                                           uint32_t rows);
+PARE_MUST_USE pare_status pare_length_plan_calls(const pare_length_plan *plan,
+                                                 pare_length_call_fn fn, void *ctx, pare_err *err);
+/* One layer's heads through any oracle that is at least what the plan is for. */
+PARE_MUST_USE pare_status pare_length_plan_attend(const pare_length_plan *plan,
+                                                  const pare_oracle *orc,
+                                                  const pare_length_job *jobs, size_t count,
+                                                  pare_length_stats *stats, const pare_exec *exec,
+                                                  pare_err *err);
+/* As JSON (no times, no host facts), and back: the costs of the sizes must be those that are
+ * written. */
+PARE_MUST_USE pare_status pare_length_plan_json(cJSON **out, const pare_length_plan *plan,
+                                                pare_err *err);
+PARE_MUST_USE pare_status pare_length_plan_parse(pare_length_plan *out, pare_arena *a,
+                                                 const cJSON *json, const pare_graph *g,
+                                                 pare_err *err);
 
 #endif

@@ -4,6 +4,8 @@
 #define PARE_LENGTH_CALLS_H
 #include <pare/length.h>
 
+enum { LENGTH_BATCH = 16 << 20 }; /* bytes of calls under way, usually */
+
 typedef enum call_kind {
     CALL_TILE,  /* one tile, any staircase: partial results, or a bias */
     CALL_FULL,  /* softmax over all rows of the call */
@@ -20,19 +22,20 @@ typedef struct call_rule {
     bool leave_remainder; /* keys beyond the last whole block are the host's */
 } call_rule;
 
-/* A tile in a call: query p in row q_at + p; key x in row k_at + x, but the first `shared` keys in
- * rows 1 + x, where other tiles of the call find them too. */
-typedef struct placed {
-    pare_tile t;
-    uint32_t q_at, k_at, shared;
-} placed;
+typedef pare_placed placed;
 uint32_t placed_key_row(const placed *p, uint32_t x);
 
-/* One call: `count` tiles in `n` rows. The tiles are the caller's only during the call of fn. */
-typedef pare_status (*call_fn)(void *ctx, const placed *tiles, size_t count, uint32_t n);
+/* The tiles are the caller's only during the call of fn. */
+typedef pare_length_call_fn call_fn;
 PARE_MUST_USE pare_status calls_of_pattern(const call_rule *r, size_t n, const pare_pattern *p,
                                            const pare_graph *g, call_fn fn, void *ctx,
                                            pare_err *err);
+
+/* How a mode uses an oracle; *mode becomes the one that AUTO means. */
+PARE_MUST_USE pare_status rule_choose(call_rule *out, pare_length_opts *o, pare_oracle_caps *caps,
+                                      size_t n, const pare_pattern *p, pare_err *err);
+/* Instances one call holds (Lemma 3.3): 1 unless the oracle has layers and heads. */
+uint64_t rule_capacity(const pare_oracle_caps *caps);
 
 /* A stream of tiles that becomes calls. */
 typedef struct packer packer;

@@ -141,8 +141,7 @@ static pare_status sinks(const cover *c, const band *w)
 static pare_status cover_window(const cover *c, const pare_pattern *p)
 {
     const int64_t n = (int64_t)c->n, room = c->bq < c->bk ? c->bq : c->bk;
-    band w = {.r = p->window < c->n ? (int64_t)p->window : n,
-              .s = p->sinks < c->n ? (int64_t)p->sinks : n};
+    band w = {.r = (int64_t)p->window, .s = p->sinks < c->n ? (int64_t)p->sinks : n};
     const bool fuse = w.s > 0 && w.s <= (room - 1) / 2;
     w.m = least(fuse ? room - w.s : room, w.r);
     pare_status st = PARE_OK;
@@ -189,7 +188,7 @@ pare_status pare_tiles(size_t n, const pare_pattern *p, const pare_graph *g, uin
     case PARE_CAUSAL:
         return cover_causal(&c);
     case PARE_WINDOW:
-        return cover_window(&c, p);
+        return p->window < n ? cover_window(&c, p) : cover_causal(&c);
     case PARE_GRAPH:
         break;
     }

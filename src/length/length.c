@@ -71,70 +71,13 @@ static pare_status take_jobs(run *r, const pare_length_job *jobs)
     return st;
 }
 
-/* ---- the rule -------------------------------------------------------------------------------- */
-
-static pare_status softmax_rule(call_rule *out, const pare_oracle_caps *caps,
-                                const pare_length_opts *o, size_t n, const pare_pattern *p,
-                                pare_err *err)
-{
-    const uint32_t f = caps->features;
-    const bool full = p->kind == PARE_FULL || p->kind == PARE_GRAPH;
-    if (!(f & (PARE_ORC_FULL | PARE_ORC_CAUSAL)))
-        return pare_fail(err, PARE_ERR_INPUT, "length: the oracle has no softmax, full or causal");
-    out->reference = true;
-    out->kind = f & PARE_ORC_BIAS                                     ? CALL_TILE
-                : (full ? f & PARE_ORC_FULL : !(f & PARE_ORC_CAUSAL)) ? CALL_FULL
-                                                                      : CALL_CAUSAL;
-    out->pack = !o->no_pack && isfinite(caps->exp_flush) && caps->w_min < 0x1p-40 && !caps->d_k;
-    const bool causal = p->kind == PARE_CAUSAL || (p->kind == PARE_WINDOW && p->window >= n);
-    out->plain =
-        n <= out->m && !(f & PARE_ORC_STATIC && n < caps->max_len) &&
-        ((out->kind == CALL_FULL && p->kind == PARE_FULL) || (out->kind == CALL_CAUSAL && causal));
-    out->leave_remainder = o->host_remainder && out->kind == CALL_FULL && p->kind == PARE_FULL;
-    if (out->m >= 2 || out->plain) return PARE_OK;
-    return pare_fail(err, PARE_ERR_INPUT,
-                     "length: oracle length 1 has no room for the reference (at least 2)");
-}
-
-static pare_status choose_rule(run *r)
-{
-    pare_length_mode *const mode = &r->o.mode;
-    r->rule = (call_rule){.m = r->caps.max_len};
-    if (*mode == PARE_LENGTH_AUTO)
-        *mode = r->caps.features & PARE_ORC_PARTIAL ? PARE_LENGTH_NATIVE : PARE_LENGTH_ZEROREF;
-    r->stats->mode = *mode;
-    if (*mode == PARE_LENGTH_NATIVE) {
-        if (!(r->caps.features & PARE_ORC_PARTIAL))
-            return pare_fail(r->err, PARE_ERR_INPUT,
-                             "length: native plans need an oracle with partial results");
-        r->rule.kind = CALL_TILE;
-        return PARE_OK;
-    }
-    return softmax_rule(&r->rule, &r->caps, &r->o, r->n, r->p, r->err);
-}
-
-static pare_status check_options(run *r)
-{
-    pare_oracle_caps *const c = &r->caps;
-    r->orc->ops->caps(r->orc->self, c);
-    PARE_ASSERT(c->dtype == PARE_F32 || c->dtype == PARE_F64);
-    if (r->o.length > c->max_len)
-        return pare_fail(r->err, PARE_ERR_INPUT, "length: calls of %u tokens, the oracle takes %u",
-                         (unsigned)r->o.length, (unsigned)c->max_len);
-    if (r->o.length && !(c->features & PARE_ORC_STATIC)) c->max_len = r->o.length;
-    if (r->o.features)
-        c->features = (c->features & r->o.features) | (r->o.features & PARE_ORC_STATIC);
-    if (c->max_len < 1) return pare_fail(r->err, PARE_ERR_INPUT, "length: an oracle of length 0");
-    if (r->p->kind == PARE_WINDOW && !r->p->window)
-        return pare_fail(r->err, PARE_ERR_INPUT, "length: a window of 0 keys");
-    return choose_rule(r);
-}
-
 /* ---- the run --------------------------------------------------------------------------------- */
 
 static pare_status attend(run *r, const pare_length_job *jobs)
 {
-    pare_status st = check_options(r);
+    r->orc->ops->caps(r->orc->self, &r->caps);
+    pare_status st = rule_choose(&r->rule, &r->o, &r->caps, r->n, r->p, r->err);
+    r->stats->mode = r->o.mode;
     if (!st && r->n) st = take_jobs(r, jobs);
     if (st || !r->n) return st;
     r->stats->simulated = r->n > r->rule.m;

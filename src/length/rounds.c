@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_BATCH = 16 << 20, LINE = 64 };
+enum { LINE = 64 };
 
 size_t run_bytes(const run *r, size_t count)
 {
@@ -221,7 +221,7 @@ static pare_status take_memory(run *r, size_t need)
     if (need <= b->bytes - b->used) return PARE_OK;
     const pare_status st = flush(r);
     if (st || need <= b->bytes) return st;
-    const size_t usual = r->o.batch_bytes ? r->o.batch_bytes : DEFAULT_BATCH;
+    const size_t usual = r->o.batch_bytes ? r->o.batch_bytes : LENGTH_BATCH;
     free(b->memory);
     b->bytes = need > usual ? need : usual;
     b->memory = aligned_alloc(LINE, (b->bytes + LINE - 1) / LINE * LINE);
