@@ -117,6 +117,13 @@ PARE_MUST_USE pare_status pare_length_attend(const pare_oracle *orc, const pare_
                                              pare_length_stats *stats, const pare_exec *exec,
                                              pare_err *err);
 
+/* The paper's oracle: `layers` of `heads` softmax heads over tokens and weights of the caller's
+ * choice, and token functions; strict calls and nothing else. features: PARE_ORC_FULL and / or
+ * PARE_ORC_CAUSAL; RESIDUAL and WIDE_HEAD where it has them. Slow and plain: a referee. */
+PARE_MUST_USE pare_status pare_oracle_paper(pare_oracle *out, pare_dtype dtype, uint32_t max_len,
+                                            uint32_t layers, uint32_t heads, uint32_t features,
+                                            const pare_exec *exec, pare_err *err);
+
 /* ---- plans: pure functions of the sizes ------------------------------------------------------ */
 
 /* A tile in a call: query p in row q_at + p; key x in row k_at + x, but the first `shared` keys in

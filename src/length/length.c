@@ -78,6 +78,8 @@ static pare_status attend(run *r, const pare_length_job *jobs)
     r->orc->ops->caps(r->orc->self, &r->caps);
     pare_status st = rule_choose(&r->rule, &r->o, &r->caps, r->n, r->p, r->err);
     r->stats->mode = r->o.mode;
+    r->strict = rule_strict(&r->o, &r->caps);
+    r->capacity = r->strict ? rule_capacity(&r->caps) : 1;
     if (!st && r->n) st = take_jobs(r, jobs);
     if (st || !r->n) return st;
     r->stats->simulated = r->n > r->rule.m;
@@ -86,8 +88,9 @@ static pare_status attend(run *r, const pare_length_job *jobs)
         return native_attend(r);
     case PARE_LENGTH_ZEROREF:
         return zeroref_attend(r);
-    case PARE_LENGTH_AUTO:
     case PARE_LENGTH_STRICT:
+        return strict_attend(r);
+    case PARE_LENGTH_AUTO:
     case PARE_LENGTH_PAPER:
     case PARE_LENGTH_SAMPLE:
     case PARE_LENGTH_CHUNK:

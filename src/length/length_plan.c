@@ -79,12 +79,16 @@ static void add_softmax(pare_length_cost *c, const tally *s, const pare_length_h
     c->outside_flops += (double)s->queries * (2 * (double)h->dv + 3);
 }
 
-/* Selectors that pick queries, keys and values out of a token: the same for all calls of a head's
- * widths, whatever N is. */
-static double selector_bytes(const pare_length_head *h, double b, double code)
+/* Selectors that pick queries, keys and values out of a token, and those of copy heads: the same
+ * for all calls of a head's widths, whatever N is. */
+static double selector_bytes(const pare_length_plan *p, const pare_length_head *h, double b,
+                             double code)
 {
-    const double dk = (double)h->dk + code, dv = (double)((h->dv + 2 + 3) / 4 * 4);
-    return b * (2 * dk + dv) * (2 * dk + dv);
+    const double slot = 2 * ((double)h->dk + code) + (double)((h->dv + 2 + 3) / 4 * 4);
+    const double k = (double)rule_capacity(&p->caps), bits = position_width(p->caps.max_len);
+    const double width = k * slot + bits, layers = p->caps.layers ? p->caps.layers : 1;
+    const double copies = layers > 1 ? layers * (2 * bits + k * slot) : 0;
+    return b * width * (k * slot + copies);
 }
 
 static void add_head(pare_length_plan *p, const tally *s, const call_rule *r, size_t at)
@@ -96,8 +100,8 @@ static void add_head(pare_length_plan *p, const tally *s, const call_rule *r, si
         add_native(c, s, h, b);
     else
         add_softmax(c, s, h, b, r, &p->caps);
-    if (p->caps.features & PARE_ORC_STRICT && p->opts.mode != PARE_LENGTH_NATIVE)
-        c->weight_bytes = fmax(c->weight_bytes, selector_bytes(h, b, group_width(s->tiles)));
+    if (rule_strict(&p->opts, &p->caps))
+        c->weight_bytes = fmax(c->weight_bytes, selector_bytes(p, h, b, group_width(s->tiles)));
     c->instances += s->calls;
     c->direct_flops += c->pairs * (2 * (dk + dv) + 5);
     c->computed_pairs += s->pairs;
@@ -142,8 +146,8 @@ static void count_layers(pare_length_plan *p, const tally *s, const call_rule *r
         const uint64_t heads = i - first;
         uint64_t rounds = 0, merges = 0;
         if (p->opts.mode == PARE_LENGTH_STRICT && !r->plain)
-            merges = count_merge(p->tokens, r->m, c->max_partials, &rounds);
-        c->merge_calls += (heads * merges + capacity - 1) / capacity;
+            merges = count_merge(p->tokens, r->m, c->max_partials, heads, capacity, &rounds);
+        c->merge_calls += merges;
         c->calls += (heads * s->calls + capacity - 1) / capacity;
         c->rounds += p->tokens ? 1 + rounds : 0;
         p->layers++;
@@ -155,7 +159,7 @@ static pare_status fill(pare_length_plan *p, const call_rule *r, pare_arena *a, 
 {
     tally s = {.causal = r->kind == CALL_CAUSAL,
                .tile = p->opts.mode == PARE_LENGTH_NATIVE,
-               .fixed = p->caps.features & PARE_ORC_STATIC,
+               .fixed = rule_pads(r, &p->caps),
                .m = r->m};
     s.parts = pare_alloc(a, p->tokens, sizeof *s.parts);
     if (!s.parts) return pare_no_memory(err);

@@ -12,6 +12,8 @@ typedef struct head {
     double *num, *den;         /* n x dv, n: sums of weighted values, of weights ... */
     double *top;               /* n: ... divided by e^top; or the best reference so far */
     double *c;                 /* n: logit of the reference; NULL = 0 */
+    char *parts;               /* strict: partial results of each row, one after the other ... */
+    uint32_t *nparts;          /* ... and how many there are */
     unsigned char *bad;        /* n: rows whose sums cannot be trusted */
     char *blocks_k, *blocks_v; /* zeroref: keys and values of a call, for each block of keys */
 } head;
@@ -55,7 +57,10 @@ typedef struct run {
     pare_length_stats *stats;
     pare_err *err;
     const construction *how;
-    size_t at; /* the head whose calls are made now */
+    bool strict;                   /* calls go through instances.c */
+    uint64_t capacity;             /* instances of a call */
+    size_t most_parts, part_width; /* strict: of a row; numbers of one */
+    size_t at;                     /* the head whose calls are made now */
     bool only_bad;
     uint64_t number;
     batch b;
@@ -96,6 +101,10 @@ void run_rows(const run *r, void (*fn)(run *r, size_t head, size_t first, size_t
 
 extern const construction native_calls, zeroref_calls, plain_calls, mean_calls;
 PARE_MUST_USE pare_status native_attend(run *r);
+/* Rounds of zero-reference calls until no row is bad: sums (or parts) are complete then. */
+PARE_MUST_USE pare_status zeroref_rounds(run *r, const construction *how);
+void zeroref_merge(run *r, const entry *e, const placed *t, size_t p);
+PARE_MUST_USE pare_status strict_attend(run *r);
 PARE_MUST_USE pare_status zeroref_attend(run *r);
 
 /* reference.c: lmax of every head, and c where the options ask for probes or norms do not suffice.

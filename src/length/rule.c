@@ -65,7 +65,13 @@ pare_status rule_choose(call_rule *out, pare_length_opts *o, pare_oracle_caps *c
         return pare_fail(err, PARE_ERR_INPUT,
                          "length: native plans need an oracle with partial results");
     }
-    if (o->mode > PARE_LENGTH_ZEROREF)
+    if (o->mode == PARE_LENGTH_STRICT) {
+        caps->features &= ~(uint32_t)PARE_ORC_QKV;
+        if (!(caps->features & PARE_ORC_STRICT))
+            return pare_fail(err, PARE_ERR_INPUT,
+                             "length: strict plans need an oracle of tokens and weights");
+    }
+    if (o->mode > PARE_LENGTH_STRICT)
         return pare_fail(err, PARE_ERR_INPUT, "length: mode %s is not there yet",
                          pare_length_mode_name(o->mode));
     return softmax_rule(out, caps, o, n, p, err);
@@ -74,9 +80,20 @@ pare_status rule_choose(call_rule *out, pare_length_opts *o, pare_oracle_caps *c
 uint64_t rule_capacity(const pare_oracle_caps *caps)
 {
     const uint64_t l = caps->layers ? caps->layers : 1, h = caps->heads ? caps->heads : 1;
-    if (!(caps->features & PARE_ORC_STRICT)) return 1;
+    if (!(caps->features & PARE_ORC_STRICT) || (caps->features & PARE_ORC_QKV)) return 1;
     if (l == 1) return h;
     if (caps->features & PARE_ORC_RESIDUAL) return h * l;
     const uint64_t lasting = caps->features & PARE_ORC_WIDE_HEAD ? (h - 1) * l : h / 2 * l;
     return lasting > h ? lasting : h;
+}
+
+bool rule_strict(const pare_length_opts *o, const pare_oracle_caps *caps)
+{
+    return o->mode == PARE_LENGTH_STRICT ||
+           (o->mode != PARE_LENGTH_NATIVE && !(caps->features & PARE_ORC_QKV));
+}
+
+bool rule_pads(const call_rule *r, const pare_oracle_caps *caps)
+{
+    return (caps->features & PARE_ORC_STATIC) || (!r->plain && rule_capacity(caps) > 1);
 }
