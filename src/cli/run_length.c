@@ -13,6 +13,11 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
+static bool is_paper(const run_opts *o)
+{
+    return strcmp(o->backend, "paper") == 0;
+}
+
 pare_status run_check_length(cli *c, const run_opts *o)
 {
     const char *const b = o->backend;
@@ -22,10 +27,10 @@ pare_status run_check_length(cli *c, const run_opts *o)
                              "--backend, --mode and --timeout go with --oracle M");
         return PARE_OK;
     }
-    if (strcmp(b, "cpu") != 0 && strcmp(b, "mpi") != 0 && !begins(b, PIPE_WORD) &&
-        !begins(b, ONNX_WORD))
+    if (strcmp(b, "cpu") != 0 && strcmp(b, "mpi") != 0 && strcmp(b, "paper") != 0 &&
+        !begins(b, PIPE_WORD) && !begins(b, ONNX_WORD))
         return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--backend: '%s' is none of cpu, mpi, pipe:COMMAND, onnx:FILE", b);
+                         "--backend: '%s' is none of cpu, paper, mpi, pipe:COMMAND, onnx:FILE", b);
     if (o->texts.n > 1 || o->prompts || (o->tokens && o->tokens != RUN_NOT_GIVEN))
         return pare_fail(&c->err, PARE_ERR_USAGE, "--oracle belongs to one pass over one input");
     return PARE_OK;
@@ -95,6 +100,9 @@ static pare_status open_engine(cli *c, const run_state *s, pare_oracle *out)
     const pare_dtype t = s->o->f64 ? PARE_F64 : PARE_F32;
     pare_pipe_opts p = {.length = (uint32_t)s->o->oracle, .dtype = t, .timeout = s->o->timeout};
     pare_status st = PARE_OK;
+    if (is_paper(s->o))
+        return pare_oracle_paper(out, t, p.length, 1, 1, PARE_ORC_FULL | PARE_ORC_CAUSAL, &c->exec,
+                                 &c->err);
     if (!begins(b, PIPE_WORD) && !begins(b, ONNX_WORD))
         return pare_oracle_cpu(out, t, p.length, &c->exec, &c->err);
     p.command = b + strlen(PIPE_WORD);
@@ -125,7 +133,8 @@ pare_status run_through(cli *c, run_state *s, void *out, const pare_input *in,
                         const pare_trace *trace)
 {
     pare_length_stats l = {0};
-    const pare_length_opts o = {.mode = (pare_length_mode)s->o->mode, .seed = c->seed};
+    pare_length_opts o = {.mode = (pare_length_mode)s->o->mode, .seed = c->seed};
+    if (!o.mode && is_paper(s->o)) o.mode = PARE_LENGTH_STRICT; /* it takes no other calls */
     const pare_status st =
         pare_length_forward(out, &s->oracle, &o, s->ranks, s->m, in, &l, trace, &c->exec, &c->err);
     s->length.mode = l.mode;

@@ -92,7 +92,10 @@ pare_status length_deal(const deal *d, const pare_length_job *jobs, size_t count
                         pare_length_stats *stats, pare_err *err)
 {
     const size_t ranks = pare_ranks_size(d->ranks), me = pare_ranks_rank(d->ranks);
-    const size_t each = count / ranks;
+    pare_oracle_caps c;
+    d->orc->ops->caps(d->orc->self, &c);
+    /* Strict calls may hold several heads: which ones must not depend on the ranks. */
+    const size_t each = c.features & PARE_ORC_STRICT ? 0 : count / ranks;
     pare_status st = PARE_OK;
     if (ranks < 2)
         return pare_length_attend(d->orc, d->opts, jobs, count, d->pattern, d->graph, stats,
