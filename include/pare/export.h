@@ -27,6 +27,7 @@ PARE_MUST_USE pare_status pare_export_hf(const pare_model *m, const char *folder
  *     y = Softmax(q k^T) v  [batch, rows, dv] */
 typedef struct pare_engine_shape {
     size_t batch, rows, dk, dv;
+    bool causal; /* row i sees rows 0 .. i; y is then called causal_y */
 } pare_engine_shape;
 PARE_MUST_USE pare_status pare_export_engine(const pare_engine_shape *s, const char *path,
                                              bool overwrite, uint64_t *bytes, pare_err *err);

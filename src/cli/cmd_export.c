@@ -13,6 +13,7 @@
 
 typedef struct export_opts {
     size_t oracle, batch;
+    bool causal;
 } export_opts;
 
 typedef struct exported {
@@ -30,14 +31,16 @@ static pare_status blame(cli *c, pare_status st)
 
 static pare_status export_engine(cli *c, exported *e, const pare_model *m, const export_opts *o)
 {
-    pare_engine_shape s;
+    pare_engine_shape s = {0};
     pare_status st = pare_engine_for(&s, m, o->oracle, o->batch, &c->err);
+    s.causal = o->causal;
     if (!st) st = pare_export_engine(&s, c->out, c->force, &e->bytes, &c->err);
     if (st) return blame(c, st);
     e->kind = "engine";
     snprintf(e->in, sizeof e->in, "q, k f32 [%zu, %zu, %zu], v f32 [%zu, %zu, %zu]", s.batch,
              s.rows, s.dk, s.batch, s.rows, s.dv);
-    snprintf(e->out, sizeof e->out, "y f32 [%zu, %zu, %zu]", s.batch, s.rows, s.dv);
+    snprintf(e->out, sizeof e->out, "%s f32 [%zu, %zu, %zu]", o->causal ? "causal_y" : "y", s.batch,
+             s.rows, s.dv);
     return PARE_OK;
 }
 
@@ -163,6 +166,8 @@ static pare_status export(cli *c, const export_opts *o)
     pare_model *m = NULL;
     exported e = {0};
     pare_status st = PARE_OK;
+    if (!o->oracle && (o->causal || o->batch != 1))
+        st = pare_fail(&c->err, PARE_ERR_USAGE, "--batch and --causal go with --oracle M");
     if (o->oracle && !is_onnx(c->out))
         st = pare_fail(&c->err, PARE_ERR_USAGE, "-o %s: the engine is an .onnx file", c->out);
     if (!st && is_onnx(c->out)) st = cli_may_write(c, c->out, c->operand[0]);
@@ -196,6 +201,10 @@ int cmd_export(int argc, char **argv)
          .help = "calls that the engine takes at once",
          .min = 1,
          .max = MOST_BATCH},
+        {.name = "causal",
+         .kind = OPT_FLAG,
+         .to = &o.causal,
+         .help = "an engine whose rows see only rows before them: fewer calls of causal models"},
     };
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {

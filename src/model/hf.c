@@ -167,10 +167,11 @@ void hf_put_dense(hf *x, const pare_dense *d, const char *name, size_t l, bool t
 void hf_put_norm(hf *x, const pare_norm *n, size_t d, bool bias, const char *name, size_t l)
 {
     char full[96];
-    hf_need(x, pare_has(&n->gain), "%s: the norm has no gain", name);
     snprintf(full, sizeof full, "%s.weight", name);
-    hf_put_vector(x, &n->gain, d, full, l);
-    hf_need(x, bias || !pare_has(&n->bias), "%s: the norm has a bias", name);
+    hf_tensor *const gain = hf_put(x, &n->gain, 1, d, full, l);
+    gain->vector = true;
+    gain->absent = 1;
+    hf_need(x, bias || !pare_has(&n->bias), "block %zu: an RMS norm has a bias", l);
     snprintf(full, sizeof full, "%s.bias", name);
     if (bias) hf_put_vector(x, &n->bias, d, full, l);
 }
@@ -193,7 +194,7 @@ static double number_at(const hf_tensor *t, size_t i)
         row = head + (at < half ? 2 * at : 2 * (at - half) + 1);
     }
     const pare_weight *const w = &t->part[row / t->rows];
-    return pare_has(w) ? pare_weight_at(w, row % t->rows * t->cols + col) : 0;
+    return pare_has(w) ? pare_weight_at(w, row % t->rows * t->cols + col) : t->absent;
 }
 
 static bool describe(cJSON *root, const hf_tensor *t, size_t at)

@@ -4,14 +4,14 @@
 #include <pare/json.h>
 #include <pare/model.h>
 
-/* Up to three weights above one another, as [out, in] or (turned) as [in, out]; zeros where a part
- * is absent. */
+/* Up to three weights above one another, as [out, in] or (turned) as [in, out]. */
 typedef struct hf_tensor {
     struct hf_tensor *next;
     const char *name;
     pare_weight part[3];
     size_t parts, rows, cols; /* of each part */
     bool vector, turned;
+    double absent; /* all numbers of a part that is not there */
     size_t pairs; /* rows of a head that lie as pairs and are to lie half by half; 0: as they are */
 } hf_tensor;
 

@@ -29,6 +29,8 @@ echo "meanq: $(agrees cut.st ids.npy)"
 echo "-- one engine for all calls"
 pare export gpt.st --oracle 8 --batch 3 -o e.onnx
 $python $onnx e.onnx
+pare export gpt.st --oracle 8 --causal -q -f -o e.onnx
+$python $onnx e.onnx
 echo "-- Hugging Face's names"
 for k in gpt llama bert; do
     pare export -q $k.st -o hf-$k
@@ -49,6 +51,7 @@ pare data model -q --kind graph --dim 8 --heads 2 --layers 1 -o g.st >/dev/null
 pare export g.st -o g.onnx; echo "exit $?"
 pare export gpt.st -o gpt.onnx; echo "exit $?"
 pare export gpt.st --oracle 1 -o x.onnx; echo "exit $?"
+pare export gpt.st --causal -o x.onnx | head -1
 pare export gpt.st --batch 0 -o x.onnx | head -1
 pare export none.st -o x.onnx; echo "exit $?"
 pare export gpt.st -o nowhere/x.onnx; echo "exit $?"
