@@ -24,6 +24,12 @@ for m in m b; do
 done
 pare run -q m.st --input x.npy --oracle 64 --backend pipe:./attention-$$ -f -o y.npy | grep engine | sed "s/-$$//"
 compare y.npy m.npy
+echo "-- programs that can do more: partial results, a bias; and less: two calls at a time"
+for f in partial bias pair; do
+    pare run -q m.st --input x.npy --oracle 8 --backend "pipe:$python $PARE_ROOT/tests/peers/faulty.py $f" \
+        -f -o y.npy | sed -n 's/.*tokens, /by /p'
+    compare y.npy m.npy
+done
 echo "-- no client is left behind, and nothing half-written"
 ps -e -o args= | grep -c "^[.]/attention-$$"
 echo "-- wrong answers"
