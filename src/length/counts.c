@@ -93,3 +93,20 @@ uint64_t count_merge(size_t n, uint32_t m, uint64_t parts, uint64_t heads, uint6
     ++*rounds;
     return calls + parts_of(heads * parts_of(n, m / parts), capacity);
 }
+
+size_t paper_parts(size_t n, uint32_t m, const pare_pattern *p)
+{
+    if (p->kind == PARE_WINDOW) return n <= p->window ? 1 : p->sinks ? 3 : 2;
+    return (size_t)parts_of(n, (m - 1) / 2);
+}
+
+uint64_t count_aggregation(size_t n, uint32_t m, uint64_t parts, uint64_t *rounds)
+{
+    uint64_t calls = 0;
+    for (; parts > 1; ++*rounds) {
+        const uint64_t size = parts <= m ? parts : m, groups = parts_of(parts, size);
+        calls += parts_of(n * groups, m / size);
+        parts = groups;
+    }
+    return calls;
+}

@@ -16,4 +16,6 @@ typedef struct instance {
 /* All of them, rule_capacity in a call, and the end of the round; adds to *calls. */
 PARE_MUST_USE pare_status instances_run(run *r, const instance *list, size_t count,
                                         uint64_t *calls);
+/* The same through an oracle of queries, keys and values where it is one, a call each. */
+PARE_MUST_USE pare_status pieces_run(run *r, const instance *list, size_t count, uint64_t *calls);
 #endif

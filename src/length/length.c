@@ -90,14 +90,16 @@ static pare_status attend(run *r, const pare_length_job *jobs)
         return zeroref_attend(r);
     case PARE_LENGTH_STRICT:
         return strict_attend(r);
-    case PARE_LENGTH_AUTO:
     case PARE_LENGTH_PAPER:
+        return paper_attend(r);
     case PARE_LENGTH_SAMPLE:
+        return sample_attend(r);
     case PARE_LENGTH_CHUNK:
+        return chunk_attend(r);
+    case PARE_LENGTH_AUTO:
         break;
     }
-    return pare_fail(r->err, PARE_ERR_INPUT, "length: mode %s is not there yet",
-                     pare_length_mode_name(r->o.mode));
+    pare_assert_failed(__FILE__, __LINE__, "a mode"); /* rule_choose has replaced AUTO */
 }
 
 pare_status pare_length_attend(const pare_oracle *orc, const pare_length_opts *opts,

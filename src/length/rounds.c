@@ -150,9 +150,20 @@ static void forget(batch *b)
     b->count = b->tile_count = b->used = b->stripe_count = 0;
 }
 
+pare_status run_overflow(const run *r, size_t at)
+{
+    const double limit = r->caps.dtype == PARE_F32 ? 0x1p125 : 0x1p1021;
+    if (!(r->stats->lmax >= limit)) return PARE_OK;
+    return pare_fail(r->err, PARE_ERR_NUMERIC,
+                     "length: logit overflow: queries and keys of head %zu may give %.3g", at,
+                     r->stats->lmax);
+}
+
 static pare_status fail_call(const run *r, const entry *e)
 {
     const pare_tile *const t = &r->b.tiles[e->tile].t;
+    const pare_status overflow = run_overflow(r, e->head);
+    if (overflow) return overflow;
     return pare_fail(r->err, PARE_ERR_NUMERIC,
                      "length: oracle call %llu (head %zu, queries from token %zu, keys from token "
                      "%zu) answers nan, infinity or nothing",
@@ -178,7 +189,7 @@ static pare_status evaluate_strictly(run *r)
                              .y = e->y};
     }
     const pare_status st = instances_run(
-        r, list, b->count, r->only_bad ? &r->stats->fallback_calls : &r->stats->calls);
+        r, list, b->count, r->only_bad || r->extra ? &r->stats->fallback_calls : &r->stats->calls);
     free(list);
     return st;
 }
@@ -304,7 +315,7 @@ pare_status run_call(void *ctx, const placed *tiles, size_t count, uint32_t n)
     b->entries[b->count] = e;
     r->how->size(r, &b->entries[b->count++], tiles); /* pointers, now that there is memory */
     r->number++;
-    if (!r->strict) *(r->only_bad ? &r->stats->fallback_calls : &r->stats->calls) += 1;
+    if (!r->strict) *(r->only_bad || r->extra ? &r->stats->fallback_calls : &r->stats->calls) += 1;
     return PARE_OK;
 }
 

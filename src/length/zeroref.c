@@ -390,11 +390,8 @@ static pare_status still_bad(const run *r)
         for (i = 0; i < r->n && !r->heads[a].bad[i];) i++;
         if (i < r->n) break;
     }
-    const double limit = r->caps.dtype == PARE_F32 ? 0x1p125 : 0x1p1021;
-    if (r->stats->lmax >= limit)
-        return pare_fail(r->err, PARE_ERR_NUMERIC,
-                         "length: logit overflow: queries and keys of head %zu may give %.3g", a,
-                         r->stats->lmax);
+    const pare_status overflow = run_overflow(r, a);
+    if (overflow) return overflow;
     return pare_fail(
         r->err, PARE_ERR_NUMERIC,
         "length: row %zu of head %zu: the oracle's weights cannot be trusted (they are "
@@ -443,6 +440,13 @@ static pare_status fall_back(run *r, const construction *how)
     return !st && judge(r) ? still_bad(r) : st;
 }
 
+pare_status zeroref_settle(run *r, const construction *how)
+{
+    r->stats->bad_rows = judge(r);
+    if (!r->stats->bad_rows) return PARE_OK;
+    return r->o.no_fallback ? still_bad(r) : fall_back(r, how);
+}
+
 pare_status zeroref_rounds(run *r, const construction *how)
 {
     pare_status st = sums_new(r);
@@ -454,10 +458,7 @@ pare_status zeroref_rounds(run *r, const construction *how)
         mark_all(r, 0);
     }
     if (!st) st = zeroref_round(r, how);
-    if (st) return st;
-    r->stats->bad_rows = judge(r);
-    if (!r->stats->bad_rows) return PARE_OK;
-    return r->o.no_fallback ? still_bad(r) : fall_back(r, how);
+    return st ? st : zeroref_settle(r, how);
 }
 
 pare_status zeroref_attend(run *r)
