@@ -33,6 +33,7 @@ typedef struct fit_best_opts {
     unsigned donors; /* bits of a column that are shared by its rows; 0: 14 */
     unsigned tries;  /* unit sets for the donor column; 0: 16 */
     uint64_t seed;   /* of those sets */
+    bool no_trade;   /* units stay where they are given to first (fit_trade.c) */
 } fit_best_opts;
 PARE_MUST_USE pare_status fit_best(fit_result *out, pare_arena *a, const fit_problem *p,
                                    const fit_best_opts *o, const pare_exec *exec, pare_err *err);

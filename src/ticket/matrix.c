@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Scales are tried on a piece of the matrix with fewer rows and columns. */
-enum { SAMPLE_ROWS = 64, SAMPLE_COLUMNS = 6, BELOW = 5, ABOVE = 2 };
+/* Scales are tried on a few columns, by a shorter search. */
+enum { SAMPLE_ROWS = 1024, SAMPLE_COLUMNS = 8, SAMPLE_DONORS = 4, ABOVE = 0 };
 
 static double largest_entry(const pare_mat *w)
 {
@@ -21,10 +21,11 @@ static const int32_t *draw(pare_arena *a, uint64_t seed, uint64_t stream, size_t
     return w;
 }
 
-static pare_status fit_by(fit_result *r, pare_arena *a, const fit_problem *p,
+static pare_status fit_by(fit_result *r, pare_arena *a, const fit_problem *p, bool brief,
                           const pare_ticket_opts *o, const pare_exec *exec, pare_err *err)
 {
-    const fit_best_opts best = {.seed = o->seed};
+    const fit_best_opts best = {
+        .seed = o->seed, .donors = brief ? SAMPLE_DONORS : 0, .no_trade = brief};
     return o->method == PARE_TICKET_BLOCK ? fit_block(r, a, p, exec, err)
                                           : fit_best(r, a, p, &best, exec, err);
 }
@@ -39,28 +40,59 @@ static double squares(const pare_mat *e)
     return sum;
 }
 
-/* Rows and columns at equal distances. */
+static size_t column_of_largest(const pare_mat *w)
+{
+    double most = -1;
+    size_t at = 0;
+    for (size_t i = 0; i < w->rows; i++)
+        for (size_t j = 0; j < w->cols; j++)
+            if (fabs(pare_row(w, i)[j]) > most) {
+                most = fabs(pare_row(w, i)[j]);
+                at = j;
+            }
+    return at;
+}
+
+/* Columns at equal distances, and the one with the largest entry: what is out of reach must be in
+ * the sample. */
 static pare_mat sample_of(pare_arena *a, const pare_mat *w)
 {
     const size_t rows = w->rows < SAMPLE_ROWS ? w->rows : SAMPLE_ROWS;
     const size_t cols = w->cols < SAMPLE_COLUMNS ? w->cols : SAMPLE_COLUMNS;
+    const size_t largest = column_of_largest(w);
     pare_mat s = pare_mat_new(a, rows, cols);
-    for (size_t i = 0; s.v && i < rows; i++)
-        for (size_t j = 0; j < cols; j++)
-            pare_row_mut(&s, i)[j] = pare_row(w, i * w->rows / rows)[j * w->cols / cols];
+    for (size_t j = 0; s.v && j < cols; j++) {
+        const size_t from = j || cols == w->cols ? j * w->cols / cols : largest;
+        for (size_t i = 0; i < rows; i++)
+            pare_row_mut(&s, i)[j] = pare_row(w, i * w->rows / rows)[from];
+    }
     return s;
 }
 
-/* The power of two with the least error on a sample: too small, and large entries are out of reach;
- * too large, and the sums are far apart. */
+static pare_status error_at(double *out, pare_arena *a, fit_problem *s, int e,
+                            const pare_ticket_opts *o, const pare_exec *exec, pare_err *err)
+{
+    fit_result r;
+    *out = INFINITY;
+    s->scale = ldexp(1, e);
+    if (e < -64 || e > 64 || !(largest_entry(&s->w) / s->scale < 2048)) return PARE_OK;
+    const pare_mark mark = pare_arena_mark(a);
+    const pare_status st = fit_by(&r, a, s, true, o, exec, err);
+    if (!st) *out = squares(&r.e);
+    pare_arena_reset(a, mark);
+    return st;
+}
+
+/* The power of two with the least error on a sample, downwards from the largest entry: too small,
+ * and large entries are out of reach; too large, and the sums are far apart. */
 static pare_status choose_exponent(int *out, pare_arena *a, const fit_problem *p,
-                                   const pare_ticket_opts *o, pare_err *err)
+                                   const pare_ticket_opts *o, const pare_exec *exec, pare_err *err)
 {
     const double largest = largest_entry(&p->w);
     fit_problem s = {.n = 0, .w = sample_of(a, &p->w)};
     *out = 0;
     if (!s.w.v) return pare_no_memory(err);
-    if (!(largest > 0)) return PARE_OK;
+    if (!isfinite(largest) || !(largest > 0)) return PARE_OK;
     s.a = s.w.rows;
     s.b = s.w.cols;
     s.n = p->n / p->b * s.b;
@@ -68,27 +100,23 @@ static pare_status choose_exponent(int *out, pare_arena *a, const fit_problem *p
     s.B = draw(a, o->seed, 3, s.n * s.b);
     if (!s.A || !s.B) return pare_no_memory(err);
     double least = INFINITY;
-    const int middle = (int)ceil(log2(largest));
-    for (int e = middle - BELOW; e <= middle + ABOVE; e++) {
-        fit_result r;
-        s.scale = ldexp(1, e);
-        if (e < -64 || e > 64 || !(largest / s.scale < 2048)) continue;
-        const pare_status st = fit_block(&r, a, &s, NULL, err);
-        if (st) return st;
-        const double sum = squares(&r.e);
-        if (sum < least) {
-            least = sum;
-            *out = e;
-        }
+    int e = (int)ceil(log2(largest)) + ABOVE;
+    pare_status st = PARE_OK;
+    for (int worse = 0; !st && worse < 2 && e >= -64; e--) {
+        double error;
+        st = error_at(&error, a, &s, e, o, exec, err);
+        worse = error < least ? 0 : worse + 1;
+        if (error < least) *out = e;
+        least = fmin(least, error);
     }
-    return PARE_OK;
+    return st;
 }
 
 static pare_status settle_scale(int *out, pare_arena *a, const fit_problem *p,
-                                const pare_ticket_opts *o, pare_err *err)
+                                const pare_ticket_opts *o, const pare_exec *exec, pare_err *err)
 {
     *out = o->strict ? 0 : o->exponent;
-    return *out == PARE_TICKET_CHOOSE ? choose_exponent(out, a, p, o, err) : PARE_OK;
+    return *out == PARE_TICKET_CHOOSE ? choose_exponent(out, a, p, o, exec, err) : PARE_OK;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -172,10 +200,10 @@ pare_status matrix_ticket(pare_coded *coded, pare_weight *expanded, pare_ticket_
     int exponent = 0;
     pare_arena *const scratch = pare_arena_new();
     pare_status st = scratch ? make_problem(&p, &turned, scratch, job, err) : pare_no_memory(err);
-    if (!st) st = settle_scale(&exponent, scratch, &p, job->o, err);
+    if (!st) st = settle_scale(&exponent, scratch, &p, job->o, job->exec, err);
     if (!st) {
         p.scale = ldexp(1, exponent);
-        st = fit_by(&r, scratch, &p, job->o, job->exec, err);
+        st = fit_by(&r, scratch, &p, false, job->o, job->exec, err);
     }
     if (!st) st = code(coded, expanded, a, job, &p, &r, turned, exponent, err);
     if (!st) describe(report, job, &p, expanded, exponent, coded->bytes);
