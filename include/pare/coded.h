@@ -4,6 +4,7 @@
  * bits on any machine. docs/format.md says how for strangers; docs/ticket.md what tickets are. */
 #ifndef PARE_CODED_H
 #define PARE_CODED_H
+#include <pare/frozen.h>
 #include <pare/model.h>
 #include <pare/source.h>
 
@@ -75,4 +76,11 @@ PARE_MUST_USE pare_status pare_coded_factored(pare_coded *out, pare_arena *a,
 /* cols = k rows identities side by side. */
 PARE_MUST_USE pare_status pare_coded_eye(pare_coded *out, pare_arena *a, size_t rows, size_t cols,
                                          pare_err *err);
+
+/* ---- a masked random matrix ------------------------------------------------------------------ */
+
+/* w (f32): frozen weights where the mask is 1, +0 elsewhere. PARE_ERR_VERIFY names an entry that is
+ * neither. */
+PARE_MUST_USE pare_status pare_coded_popup(pare_coded *out, pare_arena *a, const pare_frozen *f,
+                                           const pare_weight *w, pare_err *err);
 #endif

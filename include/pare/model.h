@@ -236,6 +236,11 @@ const char *pare_norm_name(pare_norm_kind k);
 const char *pare_act_name(pare_act a);
 const char *pare_skip_name(pare_skip_kind k);
 const char *pare_attn_name(pare_attn_kind k);
+/* A softmax over the scores of every query with every key it sees: exact, or by polynomials. */
+bool pare_attn_is_softmax(pare_attn_kind k);
+/* Heads whose values are weighed by a softmax: those, and with one query for all (constq, meanq).
+ */
+bool pare_attn_has_softmax(pare_attn_kind k);
 const char *pare_ffn_name(pare_ffn_kind k);
 const char *pare_position_name(pare_position_kind k);
 const char *pare_pool_name(pare_pool p);

@@ -141,9 +141,18 @@ static void tier_bound(const char *label, double v)
            isinf(v) ? "  (says nothing)" : "");
 }
 
+bool out_is_evidence(const pare_hypothesis *h)
+{
+    return !isnan(h->value) && isnan(h->limit) && strstr(h->name, "measured") != NULL;
+}
+
 static void hypothesis_row(const pare_hypothesis *h)
 {
     static const char *const word[] = {"fails", "holds", "undecided"};
+    if (out_is_evidence(h)) {
+        printf("  evidence   %s: %.4g\n", h->name, h->value);
+        return;
+    }
     printf("  hypothesis %s: %s", h->name, word[h->holds]);
     if (!isnan(h->value)) printf(", value %.4g", h->value);
     if (!isnan(h->limit)) printf(", limit %.4g", h->limit);
@@ -167,6 +176,14 @@ void out_tiers(const pare_cert *cert, bool verbose)
         printf("  statement %s: %s in %s on %s, probability %g\n", s->name,
                pare_ub_format(buf, pare_ub_exact(s->bound), 4), s->norm, s->domain, s->probability);
     }
+}
+
+void out_least(const pare_hypothesis *h)
+{
+    char times[48] = "";
+    if (!h) return;
+    if (h->limit > 0) snprintf(times, sizeof times, " (%.3g times that)", h->value / h->limit);
+    out_row("at best", "%s: %.4g, %.4g%s", h->name, h->value, h->limit, times);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */

@@ -143,7 +143,7 @@ static coded_expand_fn *expander(pare_coded_kind k)
     case PARE_CODED_EYE:
         return coded_eye_expand;
     case PARE_CODED_POPUP:
-        break;
+        return coded_popup_expand;
     }
     return NULL;
 }

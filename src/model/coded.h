@@ -4,6 +4,8 @@
  *   coded_factored.c  two masked random matrices, multiplied
  *   coded_bridge.c    its arithmetic coder
  *   coded_eye.c       identities
+ *   coded_popup.c     a masked random matrix
+ *   coded_range.c     the range coder of both coders
  *
  * A new kind has a number in pare_coded_kind, an expander in coded.c's table, and a writer that
  * ends with coded_frame. */
@@ -27,7 +29,7 @@ typedef struct coded_body {
  * enough for them: a few bytes must not ask for all memory. */
 typedef pare_status coded_expand_fn(float **out, pare_arena *a, const pare_coded_head *h,
                                     const coded_body *body, pare_arena *scratch, pare_err *err);
-coded_expand_fn coded_factored_expand, coded_eye_expand;
+coded_expand_fn coded_factored_expand, coded_eye_expand, coded_popup_expand;
 PARE_MUST_USE pare_status coded_numbers(float **out, pare_arena *a, const pare_coded_head *h,
                                         pare_err *err);
 

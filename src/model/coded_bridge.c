@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { ITEM_SHIFT = 32, ODDS = 16, LEAST = 16, ONE = 4096, TOP = 1 << 24 };
+enum { ITEM_SHIFT = 32, ODDS = 16, LEAST = 16, ONE_BITS = 12, ONE = 1 << ONE_BITS };
 
 /* round(4096 / (1 + exp(-(k + 1/2) / 16))), at most 4096 - LEAST */
 enum { SIGMOIDS = 96 };
@@ -94,28 +94,8 @@ static uint32_t chance(entry *e, size_t k, uint32_t width)
 
 void bridge_encode_open(bridge_encoder *e, uint8_t *to, size_t room, uint32_t width)
 {
-    *e = (bridge_encoder){.to = to, .room = room, .width = width, .range = UINT32_MAX};
-}
-
-static void put_byte(bridge_encoder *e, uint8_t v)
-{
-    /* the first one is always 0 and is not written */
-    if (e->n > 0 && e->n <= e->room) e->to[e->n - 1] = v;
-    e->n++;
-}
-
-/* A byte is sure when no carry can reach it any more. */
-static void shift(bridge_encoder *e)
-{
-    if ((uint32_t)e->low < UINT32_C(0xff000000) || e->low >> 32) {
-        const uint8_t carry = (uint8_t)(e->low >> 32);
-        put_byte(e, (uint8_t)(e->cache + carry));
-        for (; e->waiting > 0; e->waiting--) put_byte(e, (uint8_t)(0xff + carry));
-        e->cache = (uint8_t)(e->low >> 24);
-    } else {
-        e->waiting++;
-    }
-    e->low = (uint64_t)((uint32_t)e->low << 8);
+    e->width = width;
+    range_encode_open(&e->out, to, room);
 }
 
 void bridge_encode(bridge_encoder *e, const uint8_t *bit, const int64_t *item, size_t count)
@@ -123,34 +103,21 @@ void bridge_encode(bridge_encoder *e, const uint8_t *bit, const int64_t *item, s
     entry t;
     entry_open(&t, item, count);
     for (size_t k = 0; k < count; k++) {
-        const uint32_t bound = (e->range >> 12) * chance(&t, k, e->width);
-        if (bit[t.order[k]]) {
-            e->range = bound;
-            t.sum += t.item[k];
-        } else {
-            e->low += bound;
-            e->range -= bound;
-        }
-        for (; e->range < TOP; e->range <<= 8) shift(e);
+        const bool one = bit[t.order[k]];
+        range_encode(&e->out, chance(&t, k, e->width), ONE_BITS, one);
+        if (one) t.sum += t.item[k];
     }
 }
 
 size_t bridge_encode_close(bridge_encoder *e)
 {
-    for (int i = 0; i < 5; i++) shift(e);
-    return e->n - 1;
-}
-
-static uint8_t next_byte(bridge_decoder *d)
-{
-    const size_t at = d->at++;
-    return at < d->bytes ? d->from[at] : 0;
+    return range_encode_close(&e->out);
 }
 
 void bridge_decode_open(bridge_decoder *d, const uint8_t *from, size_t bytes, uint32_t width)
 {
-    *d = (bridge_decoder){.from = from, .bytes = bytes, .range = UINT32_MAX, .width = width};
-    for (int i = 0; i < 4; i++) d->code = d->code << 8 | next_byte(d);
+    d->width = width;
+    range_decode_open(&d->in, from, bytes);
 }
 
 void bridge_decode(bridge_decoder *d, uint8_t *bit, const int64_t *item, size_t count)
@@ -158,21 +125,13 @@ void bridge_decode(bridge_decoder *d, uint8_t *bit, const int64_t *item, size_t 
     entry t;
     entry_open(&t, item, count);
     for (size_t k = 0; k < count; k++) {
-        const uint32_t bound = (d->range >> 12) * chance(&t, k, d->width);
-        const bool one = d->code < bound;
+        const bool one = range_decode(&d->in, chance(&t, k, d->width), ONE_BITS);
         bit[t.order[k]] = one;
-        if (one) {
-            d->range = bound;
-            t.sum += t.item[k];
-        } else {
-            d->code -= bound;
-            d->range -= bound;
-        }
-        for (; d->range < TOP; d->range <<= 8) d->code = d->code << 8 | next_byte(d);
+        if (one) t.sum += t.item[k];
     }
 }
 
 bool bridge_decode_closed(const bridge_decoder *d)
 {
-    return d->at == d->bytes;
+    return range_decode_closed(&d->in);
 }

@@ -2,6 +2,7 @@
 #ifndef PARE_SRC_MODEL_CODED_FACTORED_H
 #define PARE_SRC_MODEL_CODED_FACTORED_H
 #include "coded.h"
+#include "coded_range.h"
 
 /* Which hidden units serve which column. */
 typedef struct deal {
@@ -25,21 +26,16 @@ bool bridge_may_hold(size_t bytes, uint64_t bits);
 float bridge_power(int exponent); /* 2^exponent, -112 .. 16 */
 
 typedef struct bridge_encoder {
-    uint8_t *to;
-    size_t room, n; /* n may go beyond room: the rest is counted only */
-    uint64_t low;
-    uint32_t range, width;
-    uint8_t cache;
-    uint64_t waiting;
+    range_encoder out;
+    uint32_t width;
 } bridge_encoder;
 void bridge_encode_open(bridge_encoder *e, uint8_t *to, size_t room, uint32_t width);
 void bridge_encode(bridge_encoder *e, const uint8_t *bit, const int64_t *item, size_t count);
 size_t bridge_encode_close(bridge_encoder *e); /* bytes that were needed */
 
 typedef struct bridge_decoder {
-    const uint8_t *from;
-    size_t bytes, at;
-    uint32_t code, range, width;
+    range_decoder in;
+    uint32_t width;
 } bridge_decoder;
 void bridge_decode_open(bridge_decoder *d, const uint8_t *from, size_t bytes, uint32_t width);
 void bridge_decode(bridge_decoder *d, uint8_t *bit, const int64_t *item, size_t count);

@@ -121,11 +121,18 @@ pare_status compared_model(double *out, const compared *c, const pare_model *g, 
     return st;
 }
 
+pare_status compared_make(pare_model **out, const pare_model *m, pare_collapse kind, size_t keep,
+                          const pare_inputs *calib, pare_err *err)
+{
+    const pare_depth_one_opts o = {kind, pare_collapse_keeps(kind) ? keep : PARE_DEPTH_UNSET};
+    return pare_depth_one_layer(out, NULL, m, calib, &o, NULL, err);
+}
+
 pare_status compared_collapse(double *out, const compared *c, pare_collapse kind, size_t keep,
                               distance_fn *by)
 {
     pare_model *g = NULL;
-    pare_status st = pare_collapse_make(&g, c->m, kind, keep, c->calib, NULL, c->err);
+    pare_status st = compared_make(&g, c->m, kind, keep, c->calib, c->err);
     if (!st) st = compared_model(out, c, g, by);
     pare_model_free(g);
     return st;

@@ -4,7 +4,7 @@
 #define PARE_SRC_STUDY_REPRO_DEPTH_H
 #include "repro.h"
 #include "repro_nets.h"
-#include <pare/collapse.h>
+#include <pare/depth.h>
 #include <pare/data.h>
 
 /* What a job gives: numbers in an order that its table knows. */
@@ -76,6 +76,9 @@ PARE_MUST_USE pare_status compared_open(compared *c, pare_arena *a, const pare_m
                                         pare_err *err);
 typedef double distance_fn(const double *a, const double *b, size_t n);
 /* Distance of a collapse (or of any model g) from the network. */
+/* One layer in the place of all; `keep` counts where one is kept. */
+PARE_MUST_USE pare_status compared_make(pare_model **out, const pare_model *m, pare_collapse kind,
+                                        size_t keep, const pare_inputs *calib, pare_err *err);
 PARE_MUST_USE pare_status compared_collapse(double *out, const compared *c, pare_collapse kind,
                                             size_t keep, distance_fn *by);
 PARE_MUST_USE pare_status compared_model(double *out, const compared *c, const pare_model *g,

@@ -47,7 +47,7 @@ static pare_status ratio_of(numbers *out, const compared *c, pare_collapse kind,
     pare_model *g = NULL;
     pare_collapse_bound b = {.bound = pare_ub_inf()};
     double seen = NAN;
-    pare_status st = pare_collapse_make(&g, c->m, kind, c->m->nblocks - 1, NULL, NULL, err);
+    pare_status st = compared_make(&g, c->m, kind, c->m->nblocks - 1, NULL, err);
     if (!st) st = compared_model(&seen, c, g, san_largest);
     if (!st) st = pare_collapse_apriori(&b, c->m, g, 1, NULL, err);
     number_put(out, seen);

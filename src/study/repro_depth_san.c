@@ -149,7 +149,7 @@ static pare_status lscale_at(numbers *out, size_t layers, bool same, const pare_
     }
     for (size_t k = 0; !st && k < DEEP; k += 2) { /* keep, uniform */
         pare_collapse_bound b;
-        st = pare_collapse_make(&g, m, deep_kinds[k], layers - 1, x, NULL, err);
+        st = compared_make(&g, m, deep_kinds[k], layers - 1, x, err);
         if (!st) st = pare_collapse_apriori(&b, m, g, 1, NULL, err);
         number_put(out, st ? NAN : b.bound.v);
         pare_model_free(g);

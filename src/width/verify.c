@@ -471,6 +471,7 @@ static void prove_all(view *v, pare_width_method method, const pare_cert *claime
     weights(v, f, g, set);
     near_by(v, method, f, g, set, o.gap.scale);
     if (method == PARE_WIDTH_LOWRANK || method == PARE_WIDTH_LEVERAGE) theorem(v, f, set);
+    printed_formulas(&v->w, c, v->keep, method, &v->f, &v->g, &v->pf, &v->pg);
     next_input(v, &claimed->data, set, o.gap.proven.v);
     c->proven = o.gap.proven.v;
     c->measured = o.gap.measured;

@@ -9,7 +9,7 @@ check() { # words of the command
     pare help "$@" | cmp - a
     pare "$@" --nonsense --help | cmp - a
 }
-for c in info probe run eval train fold width depth ticket verify compose report import data repro bench; do check $c; done
+for c in info probe run eval train fold width depth ticket length plan verify compose report import export data repro bench; do check $c; done
 for k in mlp gcn gpt encoder; do pare train --kind $k --help >a && awk -v k=$k 'length > 100 { print k ": a line of " length }' a; done
 for k in minesweeper angular sort random model; do check data $k; done
 check

@@ -240,6 +240,7 @@ static void clusters_are_certified_too(void **state)
     assert_le(cert.measured, cert.proven);
     assert_le(cert.proven, 1e-9);
     assert_int_equal(r.dim, 2); /* two kinds of nodes: two codes */
+    assert_true(cert.npaper == 1 && cert.paper[0].value < 0);
     assert_true(isfinite(cert.apriori));
     pare_model_free(g);
     play_close(&p);
