@@ -14,6 +14,8 @@ typedef struct pare_fit_opts {
     double scale;               /* a power of two; 1: as in the theorems */
     pare_fit_side side;
     bool best; /* donors and units where they are needed; false: equal blocks, the paper's */
+    unsigned
+        donors; /* of `best`: bits that the rows of a column share; time doubles with each; 0: 14 */
 } pare_fit_opts;
 
 /* out = scale (A o MA)(B o MB), each entry rounded once or twice. PARE_ERR_INPUT: fewer units than

@@ -1,6 +1,7 @@
 /* pare_repro_depth: the experiments of the depth paper's audit (shared/spec/depth.md, 11), each
  * with the shape that is expected, the reference's figures and ours. */
 #include "repro_depth.h"
+#include <math.h>
 
 static const experiment *const experiments[] = {&orders,    &lscale,      &rank_collapse, &large,
                                                 &tightness, &balls,       &subsets,       &trained,

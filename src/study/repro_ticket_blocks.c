@@ -15,6 +15,8 @@
 
 static const size_t widths[] = {8, 16, 24, 32, 40, 56, 72};
 enum { WIDTHS = sizeof widths / sizeof *widths, D = 2, BLOCKS = 4, SOURCES = 12, SEQUENCES = 20 };
+/* Beyond so many units blocks alone are far below what the maps err by. */
+enum { DONATED = 32, DONORS = 8 };
 enum { TOKENS = 4, MOST_UNITS = 72, PROVEN = 4 /* sequences the certificate speaks of */ };
 
 typedef struct block_target {
@@ -187,7 +189,8 @@ static pare_status matrix_fit(double *out, const double *w, size_t n, bool ours,
                              .right = stream + 1,
                              .hidden = n,
                              .scale = ours ? scale_for(w) : 1,
-                             .best = ours};
+                             .best = ours && n <= DONATED,
+                             .donors = DONORS};
     return pare_ticket_fit(&to, &from, &o, exec, err);
 }
 

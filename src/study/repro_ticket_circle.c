@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { DK = 8, STEPS = 250, BATCH = 256, MOST_TOKENS = 2048 };
+enum { DK = 8, STEPS = 250, BATCH = 256, DONORS = 10 };
 
 /* ---- data ------------------------------------------------------------------------------------ */
 
@@ -215,6 +215,7 @@ pare_status circle_ticket(circle_target *out, const circle_target *f, size_t n, 
     source_scales(&qk, &vo, way, (double)n, (double)f->d2);
     *out = *f;
     o.best = way == WAY_OURS;
+    o.donors = DONORS;
     pare_status st = fitted(out->g, f->g, 2, qk, &o, exec, err);
     o.left = 3, o.right = 4, o.best = false;
     o.side = way >= WAY_ORIENTATION ? PARE_FIT_SMALLER : PARE_FIT_ROWS;

@@ -12,7 +12,7 @@ static const int32_t *drawn(pare_arena *a, uint64_t seed, uint64_t stream, size_
 static pare_status fit_one(fit_result *r, pare_arena *a, const fit_problem *p,
                            const pare_fit_opts *o, const pare_exec *exec, pare_err *err)
 {
-    const fit_best_opts best = {.seed = o->seed};
+    const fit_best_opts best = {.seed = o->seed, .donors = o->donors};
     return o->best ? fit_best(r, a, p, &best, exec, err) : fit_block(r, a, p, exec, err);
 }
 
