@@ -165,6 +165,13 @@ typedef enum pare_tokenizer_kind {
     PARE_TOK_BYTES    /* every byte is its own id; no vocabulary needed */
 } pare_tokenizer_kind;
 
+/* Bytes that a file may hold in the place of a weight's numbers (pare/coded.h). */
+typedef struct pare_coded {
+    const char *name; /* of the weight */
+    const uint8_t *data;
+    size_t bytes;
+} pare_coded;
+
 typedef struct pare_model {
     char *name; /* free text: "gpt2", "llama", ... */
     pare_stem stem;
@@ -176,6 +183,10 @@ typedef struct pare_model {
     pare_tokenizer_kind tokenizer;
     const uint8_t *vocab; /* the tokenizer's file, byte for byte; NULL = none */
     size_t vocab_bytes;
+    /* Weights that are saved as these bytes, which must expand to them bit for bit. Only what makes
+     * a ticket fills it in: a model that was loaded or cloned is made of numbers. */
+    const pare_coded *coded;
+    size_t ncoded;
 
     pare_arena *arena; /* owns the structs and every weight that is not in a blob */
     pare_blob **blobs; /* the files the other weights live in */

@@ -220,18 +220,19 @@ static void print_people(const cli *c, const pare_model *m, const pare_probe *p)
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
-/* The probe's keys come after those that every command has. */
-static pare_status print_json(cli *c, const facts *f, const char *data, const pare_probe *p)
+/* The probe's keys come after those that every command has. Into the file of -o, or to stdout. */
+static pare_status put_json(cli *c, const facts *f, const char *data, const pare_probe *p)
 {
     cJSON *probe = NULL;
     pare_status st = pare_probe_json(&probe, p, &c->err);
     if (st) return st;
     cJSON *root = out_json_begin(c);
-    bool ok = root && out_json_facts(root, "input", f) &&
+    bool ok = root && pare_json_add_string(root, "line", c->line) &&
+              out_json_facts(root, "input", f) &&
               (data ? pare_json_add_string(root, "data", data) : pare_json_add_null(root, "data"));
     if (ok) ok = cJSON_AddItemToObject(root, "probe", probe);
     if (!ok) cJSON_Delete(probe);
-    return out_json(c, root, ok);
+    return c->out ? out_json_file(c, root, ok, c->out) : out_json(c, root, ok);
 }
 
 static pare_status read_dims(cli *c, probe_opts *o)
@@ -272,10 +273,11 @@ static pare_status probe(cli *c, probe_opts *o)
     pare_probe *p = NULL;
     pare_dataset data;
     facts f;
-    pare_status st = read_dims(c, o);
+    pare_status st = c->out ? cli_may_write(c, c->out, c->operand[0]) : PARE_OK;
+    if (!st) st = read_dims(c, o);
     if (!st) st = read_part(c, o);
     if (!st) st = cli_load(c, &m, c->operand[0]);
-    if (!st) st = cli_facts(c, &f, c->operand[0], m, NULL, c->json);
+    if (!st) st = cli_facts(c, &f, c->operand[0], m, NULL, c->json || c->out);
     if (!st && o->data)
         st = cli_name(c, pare_dataset_load(&data, c->arena, m, o->data, o->split, 0, &c->err),
                       o->data);
@@ -284,10 +286,8 @@ static pare_status probe(cli *c, probe_opts *o)
     o->o.seed = c->seed;
     if (!st) st = pare_probe_model(&p, m, o->data ? &data : NULL, &o->o, &c->exec, &c->err);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
-    if (!st && c->json)
-        st = print_json(c, &f, o->data, p);
-    else if (!st)
-        print_people(c, m, p);
+    if (!st && (c->json || c->out)) st = put_json(c, &f, o->data, p);
+    if (!st && !c->json) print_people(c, m, p);
     pare_probe_free(p);
     pare_model_free(m);
     return st;
@@ -355,6 +355,7 @@ int cmd_probe(int argc, char **argv)
     };
     cli c;
     int rc;
-    if (!cli_start(&c, &spec, CLI_NO_OUT, NULL, argc, argv, &rc)) return rc;
+    if (!cli_start(&c, &spec, CLI_MAY_OUT, "all of it as JSON, for pare report", argc, argv, &rc))
+        return rc;
     return cli_finish(&c, probe(&c, &o));
 }

@@ -19,7 +19,8 @@ static pare_status print_json(cli *c, const pare_repro *r)
     const pare_status st = pare_repro_json(&repro, r, &c->err);
     if (st) return st;
     cJSON *root = out_json_begin(c);
-    const bool ok = root && cJSON_AddItemToObject(root, "repro", repro);
+    const bool ok = root && pare_json_add_string(root, "line", c->line) &&
+                    cJSON_AddItemToObject(root, "repro", repro);
     if (!ok) cJSON_Delete(repro);
     return out_json(c, root, ok);
 }

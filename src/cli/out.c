@@ -208,6 +208,21 @@ pare_status out_json(cli *c, cJSON *root, bool complete)
     return st;
 }
 
+pare_status out_json_file(cli *c, cJSON *root, bool complete, const char *path)
+{
+    char *text = NULL;
+    pare_out *out = NULL;
+    pare_status st = root && complete ? PARE_OK : pare_no_memory(&c->err);
+    if (!st) st = pare_json_print(&text, NULL, c->arena, root, 2, &c->err);
+    cJSON_Delete(root);
+    if (!st) st = pare_out_open(&out, path, c->force, &c->err);
+    if (st) return st;
+    st = pare_out_printf(out, &c->err, "%s\n", text);
+    if (!st) return pare_out_commit(out, &c->err);
+    pare_out_abort(out);
+    return st;
+}
+
 bool out_json_facts(cJSON *to, const char *key, const facts *f)
 {
     cJSON *o = pare_json_add_object(to, key);

@@ -27,6 +27,8 @@ void out_least(const pare_hypothesis *h);
 
 /* Prints the tree on one line and deletes it; NULL or `complete` false: memory was out. */
 pare_status out_json(cli *c, cJSON *root, bool complete);
+/* The same into a file of its own, with line ends. */
+pare_status out_json_file(cli *c, cJSON *root, bool complete, const char *path);
 /* {"command", "seed", "threads"}; NULL when memory is out. */
 cJSON *out_json_begin(const cli *c);
 bool out_json_facts(cJSON *to, const char *key, const facts *f);

@@ -1,0 +1,14 @@
+/* counts.h - closed forms of the number of calls (spec of length, 5). */
+#ifndef PARE_LENGTH_COUNTS_H
+#define PARE_LENGTH_COUNTS_H
+#include "calls.h"
+
+/* Calls of one head, merges not among them; 0 where no closed form is known: packed windows and
+ * triangles, graphs, causal oracles of two rows. */
+uint64_t count_formula(const call_rule *r, size_t n, const pare_pattern *p);
+/* Calls of the paper's own algorithm for one head, without its aggregation; 0 where it has none. */
+uint64_t count_paper(size_t n, uint32_t m, const pare_pattern *p);
+/* Calls that merge `parts` partial results for each of n rows, m rows a call; rounds are added to.
+ */
+uint64_t count_merge(size_t n, uint32_t m, uint64_t parts, uint64_t *rounds);
+#endif

@@ -1,0 +1,116 @@
+/* What each direction offers to a plan: its settings, its cut, its prover (plan_ways.h). */
+#include "plan_ways.h"
+
+#include <pare/depth.h>
+#include <pare/width.h>
+
+enum { TEXT_TOKENS = 256 }; /* of each input that a width cut of a text model looks at */
+
+/* ---- settings -------------------------------------------------------------------------------- */
+
+static size_t width_settings(double *out, const pare_model *m)
+{
+    static const double shares[] = {0.9, 0.75, 0.6, 0.5, 0.35, 0.25};
+    size_t n = 0;
+    if (pare_width_is_text(m, PARE_WIDTH_AUTO)) {
+        for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) out[n++] = shares[i];
+        return n;
+    }
+    for (size_t d = pare_model_width(m, 0) / 2; d >= 2 && n < PLAN_SETTINGS; d /= 2)
+        out[n++] = (double)d;
+    return n;
+}
+
+static size_t exact_layers(const pare_model *m)
+{
+    size_t n = 0;
+    for (size_t b = 0; b < m->nblocks; b++) n += m->blocks[b].attn.kind == PARE_ATTN_EXACT;
+    return n;
+}
+
+/* From one less down to none, evenly where there are many. */
+static size_t depth_settings(double *out, const pare_model *m)
+{
+    const size_t layers = exact_layers(m);
+    size_t n = 0, last = layers;
+    for (size_t i = 1; i <= PLAN_SETTINGS && layers > 0; i++) {
+        const size_t k = layers <= PLAN_SETTINGS
+                             ? layers - (i < layers ? i : layers)
+                             : (layers - 1) * (PLAN_SETTINGS - i) / (PLAN_SETTINGS - 1);
+        if (k < last) out[n++] = (double)k;
+        last = k < last ? k : last;
+    }
+    return n;
+}
+
+size_t plan_settings(double out[PLAN_SETTINGS], pare_plan_way way, const pare_model *m)
+{
+    switch (way) {
+    case PARE_PLAN_WIDTH:
+        return width_settings(out, m);
+    case PARE_PLAN_DEPTH:
+        return depth_settings(out, m);
+    default:
+        return 0;
+    }
+}
+
+/* ---- cuts ------------------------------------------------------------------------------------ */
+
+static pare_status cut_width(pare_model **out, double setting, const pare_model *in,
+                             const pare_inputs *fit, uint64_t seed, const pare_exec *exec,
+                             pare_err *err)
+{
+    pare_width_opts o = PARE_WIDTH_OPTS_DEFAULT;
+    pare_width_report report;
+    o.seed = seed;
+    o.tokens = TEXT_TOKENS;
+    if (setting < 1)
+        o.keep = setting;
+    else
+        o.dim = (size_t)setting;
+    return pare_width(out, &report, in, fit, &o, exec, err);
+}
+
+static pare_status cut_depth(pare_model **out, double setting, const pare_model *in,
+                             const pare_inputs *fit, const pare_exec *exec, pare_err *err)
+{
+    pare_depth_opts o = PARE_DEPTH_OPTS_DEFAULT;
+    pare_depth_report report;
+    o.layers = (size_t)setting;
+    return pare_depth(out, &report, in, fit, &o, exec, err);
+}
+
+pare_status pare_plan_make(pare_model **out, const pare_plan_step *s, const pare_model *in,
+                           const pare_inputs *fit, uint64_t seed, const pare_exec *exec,
+                           pare_err *err)
+{
+    switch (s->way) {
+    case PARE_PLAN_WIDTH:
+        return cut_width(out, s->setting, in, fit, seed, exec, err);
+    case PARE_PLAN_DEPTH:
+        return cut_depth(out, s->setting, in, fit, exec, err);
+    default:
+        return pare_fail(err, PARE_ERR_INPUT, "no such direction");
+    }
+}
+
+const pare_prover *pare_plan_prover(const pare_plan_step *s)
+{
+    return s->way == PARE_PLAN_WIDTH ? &pare_width_provers[PARE_WIDTH_AUTO] : &pare_depth_prover;
+}
+
+const char *pare_plan_step_name(char buf[48], const pare_plan_step *s)
+{
+    switch (s->way) {
+    case PARE_PLAN_WIDTH:
+        snprintf(buf, 48, s->setting < 1 ? "width --keep %.2g" : "width --dim %.0f", s->setting);
+        break;
+    case PARE_PLAN_DEPTH:
+        snprintf(buf, 48, "depth --layers %.0f", s->setting);
+        break;
+    default:
+        snprintf(buf, 48, "ticket --bits %.0f", s->setting);
+    }
+    return buf;
+}
