@@ -55,7 +55,6 @@ static void help(FILE *to)
     fputs("  help     [COMMAND]                     this text, or that command's; --version\n\n"
           "Results go to stdout, everything else to stderr; --json makes stdout one object.\n"
           "Exit: 0 done, 1 usage, 2 bad input or I/O, 3 the promise is not met, 4 not verified.\n"
-          "Example: pare data model -o m.safetensors && pare fold m.safetensors -o s.safetensors\n",
           "Example: pare data model -o m.st && pare fold m.st -o s.st && pare verify "
           "s.st.cert.json\n",
           to);
