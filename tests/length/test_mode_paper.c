@@ -1,4 +1,4 @@
-/* Tests src/length/paper_mode.c: the paper's own algorithm, where it works and where it does not.
+/* Tests src/length/mode_paper.c: the paper's own algorithm, where it works and where it does not.
  */
 #include "length_cases.h"
 
