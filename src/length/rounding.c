@@ -139,7 +139,8 @@ static pare_status judged_of(judged *d, const pare_length_opts *opts, pare_err *
     /* At most two parts for each block of keys, and those of a few halvings. */
     d->parts = 2 * ceil((double)n / fmax(d->m - 1, 1)) + 64;
     if (o.mode == PARE_LENGTH_STRICT)
-        for (double left = d->parts; left > 1 || !d->merges; left /= fmax(d->m - 1, 2)) d->merges++;
+        for (double left = d->parts; left > 1 || d->merges < 1; left /= fmax(d->m - 1, 2))
+            d->merges++;
     return PARE_OK;
 }
 

@@ -103,6 +103,9 @@ void run_rows(const run *r, void (*fn)(run *r, size_t head, size_t first, size_t
 /* ---- constructions --------------------------------------------------------------------------- */
 
 extern const construction native_calls, zeroref_calls, plain_calls, mean_calls;
+/* Where many calls share them: blocks of keys with their values (or keys once more), laid out once.
+ */
+PARE_MUST_USE pare_status softmax_blocks(run *r, bool keys);
 PARE_MUST_USE pare_status native_attend(run *r);
 /* Rounds of zero-reference calls until no row is bad: sums (or parts) are complete then. */
 PARE_MUST_USE pare_status zeroref_rounds(run *r, const construction *how);

@@ -209,12 +209,13 @@ static void begin_look(sampling *s)
 }
 
 /* Rows that are proven leave the list. */
-static void settle(sampling *s, bool stay)
+static pare_status settle(sampling *s, bool stay)
 {
     run *const r = s->r;
     for (size_t a = 0; a < r->count; a++) {
         uint32_t *const rows = s->rows[a], *const kept = pare_alloc(r->arena, s->count[a] + 1, 4);
         size_t left = 0;
+        if (!kept) return pare_no_memory(r->err);
         for (size_t x = 0; x < s->count[a]; x++) {
             double size;
             const double e = row_bound(s, a, rows[x], &size), relative = e / fmax(size - e, 0);
@@ -225,14 +226,14 @@ static void settle(sampling *s, bool stay)
                     fmax(r->stats->relative, isnan(relative) ? INFINITY : relative);
                 r->stats->unproven_rows += !good;
                 if (r->heads[a].job.bound) r->heads[a].job.bound[rows[x]] = e;
-            } else if (kept) {
+            } else {
                 kept[left++] = rows[x];
             }
         }
-        if (!kept) continue; /* all are asked again */
-        s->rows[a] = kept;   /* calls of this look may still name the old list: none does now */
+        s->rows[a] = kept;
         s->count[a] = left;
     }
+    return PARE_OK;
 }
 
 static size_t unsettled(const sampling *s)
@@ -305,7 +306,7 @@ pare_status sample_attend(run *r)
     if (!st) st = start(&s);
     while (!st && s.keys < r->n && unsettled(&s)) {
         st = look(&s, false);
-        if (!st) settle(&s, r->o.no_fallback);
+        if (!st) st = settle(&s, r->o.no_fallback);
         s.keys *= 2;
     }
     if (!st && unsettled(&s)) st = exact(&s);
