@@ -13,13 +13,15 @@
  * and the rounding of the result. So acc / w and r / w are sums whose terms are within e^+-theta,
  *     theta = 2 delta + 2 gamma_{m+4} + lambda + gamma64_{parts+8} + 4 u,
  * and a ratio of such sums obeys |y' - y| <= (e^(2 theta) - 1) sum_j p_j |v_j|.
- * What is below the smallest normal number is lost: a weight or a product of a call is off by tiny
- * more, at most m of them in a sum, that is divided by w >= w_min (native: by the row's own weight,
- * at least 1 in the call that has the largest logit, and every other call's is multiplied by a
- * factor at most 1). Over all calls: n + m parts weights, absent = 4 (n + (m + 4) parts) tiny /
- * w_min. A merge by a call (strict) takes log r - log w for a logit: both are off by delta + gamma,
- * the logs and their difference are rounded (at most e^+-flush: 10 u flush), and the call's own
- * weights and sums once more: 6 delta + 6 gamma_{m+4} + 10 u flush for each level of the tree. */
+ * What is below the smallest normal number is lost: a weight of a call is off by tiny more, and so
+ * is a product of weight and value, whatever the value is (tiny (|v| + 1) together), and the result
+ * once more. At most m of them are in a sum, that is divided by w >= w_min (native: by the row's
+ * own weight, at least 1 in the call that has the largest logit, and every other call's is
+ * multiplied by a factor at most 1). Over all calls: n + m parts weights, absent = 4 (n + (m + 4)
+ * parts) tiny / w_min. A merge by a call (strict) takes log r - log w for a logit: both are off by
+ * delta + gamma, the logs and their difference are rounded (at most e^+-flush: 10 u flush), and the
+ * call's own weights and sums once more: 6 delta + 6 gamma_{m+4} + 10 u flush for each level of the
+ * tree. */
 #include "rounding.h"
 #include "codes.h"
 #include <math.h>
@@ -48,6 +50,12 @@ rounding rounding_of(const pare_oracle_caps *caps, size_t dk, double size, doubl
     if (!(r.factor >= 0)) r.factor = INFINITY;
     if (!(r.absent >= 0)) r.absent = INFINITY;
     return r;
+}
+
+double rounding_bound(const rounding *r, double mean, double largest)
+{
+    const double b = (r->factor * mean + r->absent * (largest + 1)) * (1 + 0x1p-40);
+    return b >= 0 ? b : INFINITY;
 }
 
 /* ---- of a whole job, row by row -------------------------------------------------------------- */
@@ -109,9 +117,8 @@ static double row_bound(const judged *d, size_t i, double *w)
         }
         most = fmax(most, s / sum);
     }
-    const double mean = most * (1 + mine.factor) + mine.absent * largest; /* >= sum p |v| */
-    const double b = (e.factor * mean + e.absent * largest) * (1 + 0x1p-40);
-    return b >= 0 ? b : INFINITY;
+    const double mean = most * (1 + mine.factor) + mine.absent * (largest + 1); /* >= sum p |v| */
+    return rounding_bound(&e, fmin(mean, largest), largest);
 }
 
 static void bound_rows(void *ctx, size_t block)
@@ -166,13 +173,8 @@ static double apriori_of(const judged *d)
                         longest(d, j->k, j->ldk, j->dk, false) * (1 + 0x1p-40);
     const rounding e = rounding_of(&d->caps, j->dk + 1, size, 2 * size * (1 + 0x1p-38),
                                    (double)j->n, d->m, d->parts, d->native, d->merges);
-    const pare_oracle_caps own = {.dtype = PARE_F64, .exp_flush = 746, .exp_err = 2, .w_min = 1};
-    const rounding mine = rounding_of(&own, j->dk + 1, size, 2 * size * (1 + 0x1p-38), (double)j->n,
-                                      (double)j->n, 1, true, 0);
     const double v = longest(d, j->v, j->ldv, j->dv, true);
-    const double b =
-        (e.factor * v * (1 + mine.factor + mine.absent) + e.absent * v) * (1 + 0x1p-30);
-    return b >= 0 ? b : INFINITY;
+    return rounding_bound(&e, v, v) * (1 + 0x1p-30);
 }
 
 pare_status rounding_row(double *bound, double *apriori, const pare_length_plan *plan,

@@ -3,7 +3,8 @@
 #define PARE_LENGTH_ROUNDING_H
 #include "calls.h"
 
-/* Of one row: computed = real within `factor` sum_j p_j |v_j| + `absent` max|v| in each column. */
+/* Of one row: computed = real within `factor` sum_j p_j |v_j| + `absent` (max|v| + 1) in each
+ * column: lost weights take values with them, lost products are lost whatever the value. */
 typedef struct rounding {
     double factor, absent;
 } rounding;
@@ -15,4 +16,6 @@ PARE_MUST_USE pare_status rounding_row(double *bound, double *apriori, const par
                                        const pare_length_job *j, size_t i, pare_err *err);
 rounding rounding_of(const pare_oracle_caps *caps, size_t dk, double size, double range, double n,
                      double m, double parts, bool native, double merges);
+/* The bound of a column; mean >= sum_j p_j |v_j|, largest >= max|v|. */
+double rounding_bound(const rounding *r, double mean, double largest);
 #endif

@@ -107,6 +107,13 @@ static double norm_of(const run *r, const void *x, size_t at, size_t cols)
     return sqrt(s) * (1 + (double)(cols + 8) * 0x1p-52);
 }
 
+/* In norm: the weights sum to 1, so that sum_j p_j |v_j| is at most the longest value; what is lost
+ * is lost in each column. */
+static double rounded_row(const rounding *e, double longest, size_t dv)
+{
+    return (e->factor * longest + e->absent * sqrt((double)dv) * (longest + 1)) * (1 + 1e-12);
+}
+
 static double exact_bound(const sampling *s, size_t a, size_t i)
 {
     const run *const r = s->r;
@@ -115,7 +122,7 @@ static double exact_bound(const sampling *s, size_t a, size_t i)
     const double most = norm_of(r, h->job.q, i * h->job.ldq, h->job.dk) * s->geo[a].longest_key;
     const rounding e = rounding_of(&r->caps, h->job.dk, most, 2 * most + fabs(h->c[i]), n, m,
                                    n / (m - 1) + 1, false, 0);
-    return (e.factor + e.absent * sqrt((double)h->job.dv)) * s->geo[a].longest_value * (1 + 1e-12);
+    return rounded_row(&e, s->geo[a].longest_value, h->job.dv);
 }
 
 /* Bound of row i after a look; *size is the length of the estimate, from below. */
@@ -139,8 +146,7 @@ static double row_bound(const sampling *s, size_t a, size_t i, double *size)
     const double amax = exp(q * g->key_radius + shift) * (1 + e.factor) * (1 + 1e-12);
     const double kappa = amax / (h->den[i] / n) * s->log_term / sqrt(n) * (1 + 1e-12);
     const double spread = (sqrt(far) + g->value_radius) * (1 + 1e-12);
-    const double rounded =
-        (e.factor + e.absent * sqrt((double)h->job.dv)) * g->longest_value * (1 + 1e-12);
+    const double rounded = rounded_row(&e, g->longest_value, h->job.dv);
     *size = sqrt(length) * (1 - 1e-12);
     if (!(kappa < 1) || h->bad[i] || !(h->den[i] >= r->caps.w_min)) return INFINITY;
     return (kappa * (spread + rounded) / (1 - kappa) + rounded) * (1 + 1e-12);

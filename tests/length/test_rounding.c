@@ -88,6 +88,35 @@ static void underflow_is_in_the_bound(void **state)
     assert_true(all.used > 0);
 }
 
+/* Values barely normal, 0 and 2 tiny, logits 0 and -30: every weight is a good number, every
+ * product is lost, and the loss does not shrink with the values. */
+static void products_that_underflow_are_in_the_bound(void **state)
+{
+    (void)state;
+    const pare_pattern full = {.kind = PARE_FULL};
+    tried all = {0};
+    for (int t = 0; t < 2; t++)
+        for (int w = 0; w < 3; w++) {
+            length_case c = length_case_new(4, 2, 1, BENIGN, 1);
+            for (size_t i = 0; i < 8; i++) {
+                c.q[i] = (double)(c.qf[i] = i % 2 == 0);
+                c.k[i] = (double)(c.kf[i] = i % 2 == 0 && i ? -30 : 0);
+            }
+            for (size_t i = 0; i < 4; i++) {
+                c.vf[i] = i ? 0x1p-125F : 0;
+                c.v[i] = !i ? 0 : t ? 0x1p-1021 : 0x1p-125;
+            }
+            for (size_t i = 0; i < 4; i++) exact_row(&c, &full, NULL, i);
+            compare(&c, &full, 3, t ? PARE_F64 : PARE_F32,
+                    w == 0   ? &native
+                    : w == 1 ? &causal_calls
+                             : &full_calls,
+                    &all);
+            length_case_free(&c);
+        }
+    assert_true(all.used > 0);
+}
+
 /* Hill climbing on the inputs for the largest part of the bound. */
 static void search_does_not_break_it(void **state)
 {
@@ -120,6 +149,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_is_within_its_bound),
         cmocka_unit_test(underflow_is_in_the_bound),
+        cmocka_unit_test(products_that_underflow_are_in_the_bound),
         cmocka_unit_test(search_does_not_break_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
