@@ -83,7 +83,7 @@ static inline void merge_row(head *h, size_t i, double m, double l, pare_dtype t
     } else {
         by = exp(m - h->top[i]);
     }
-    h->den[i] = keep * h->den[i] + by * (m > -INFINITY && l > 0 ? l : (double)NAN);
+    h->den[i] = keep * h->den[i] + by * (isfinite(m) && l > 0 ? l : (double)NAN);
     if (wide)
         sums_add_wide(h->num + i * dv, keep, by, (const float *)acc, dv);
     else

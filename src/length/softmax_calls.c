@@ -260,6 +260,15 @@ static void zeroref_build(const run *r, const entry *e, pare_call *out)
     build(r, e, out, &with_values);
 }
 
+/* Softmax weights are no more than 1 together, but for the rounding of their sum: an engine that
+ * answers more would make the keys of a call vanish, or count twice. */
+static bool weights_are_sound(const run *r, double mass, double w)
+{
+    const double u = r->caps.dtype == PARE_F32 ? 0x1p-24 : 0x1p-53;
+    const double slack = fmax(0.0625, 4 * (r->caps.exp_err + 2) * u * (r->rule.m + 4.0));
+    return w >= r->caps.w_min && mass >= 0 && w + mass <= 1 + slack; /* nan: none of it */
+}
+
 static void zeroref_row(run *r, const entry *e, const placed *t, size_t p)
 {
     const pare_dtype type = r->caps.dtype;
@@ -267,7 +276,7 @@ static void zeroref_row(run *r, const entry *e, const placed *t, size_t p)
     const size_t i = pare_tile_query(&t->t, p), dv = h->job.dv;
     const char *const y = e->y + (t->q_at + p) * e->dv * pare_dtype_size(type);
     const double mass = num_at(type, y, dv), w = num_at(type, y, dv + 1);
-    if (!(w >= r->caps.w_min)) { /* the reference has vanished beside the keys, or is nan */
+    if (!weights_are_sound(r, mass, w)) { /* or the reference has vanished beside the keys */
         h->den[i] = NAN;
         return;
     }

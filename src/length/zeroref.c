@@ -71,7 +71,7 @@ static pare_status still_bad(const run *r)
     return pare_fail(
         r->err, PARE_ERR_NUMERIC,
         "length: row %zu of head %zu: the oracle's weights cannot be trusted (they are "
-        "nan, or below %.3g)%s",
+        "nan, below %.3g or above 1)%s",
         i, a, r->caps.w_min, r->o.no_fallback ? "" : ", nor after the fall-back");
 }
 

@@ -55,10 +55,96 @@ static void robust_modes_are_as_good_as_direct(void **state)
         }
 }
 
+/* ---- engines that answer nonsense ------------------------------------------------------------ */
+
+/* Our own engine, but that one column of the first call's answer is `lie` (of partial results, the
+ * maxima are). */
+typedef struct liar {
+    pare_oracle inner;
+    pare_call first;
+    bool told;
+    size_t column;
+    float lie;
+} liar;
+
+static void liar_caps(void *self, pare_oracle_caps *out)
+{
+    const liar *const o = self;
+    o->inner.ops->caps(o->inner.self, out);
+}
+
+static pare_status liar_evaluate(void *self, const pare_call *calls, size_t n, pare_err *err)
+{
+    liar *const o = self;
+    if (n && !o->told) o->first = calls[0];
+    return o->inner.ops->evaluate(o->inner.self, calls, n, err);
+}
+
+static pare_status liar_barrier(void *self, pare_err *err)
+{
+    liar *const o = self;
+    const pare_status st = o->inner.ops->barrier(o->inner.self, err);
+    const pare_call_qkv *const a = &o->first.u.a;
+    const pare_call_partial *const p = &o->first.u.p;
+    if (!o->told && o->first.kind == PARE_CALL_QKV)
+        for (uint32_t i = 0; i < a->n; i++) ((float *)a->y)[i * a->dv + o->column] = o->lie;
+    if (!o->told && o->first.kind == PARE_CALL_PARTIAL)
+        for (uint32_t i = 0; i < p->nq; i++) ((float *)p->m)[i] = o->lie;
+    o->told = true;
+    return st;
+}
+
+static void liar_destroy(void *self)
+{
+    (void)self;
+}
+
+static const pare_oracle_ops liar_ops = {liar_caps, liar_evaluate, liar_barrier, liar_destroy};
+
+static pare_status ask_liar(length_case *c, const pare_length_opts *o, size_t column, float lie,
+                            pare_length_stats *s, pare_err *err)
+{
+    liar l = {.inner = cpu_oracle(PARE_F32, 9, NULL), .column = column, .lie = lie};
+    const pare_oracle orc = {&liar_ops, &l};
+    const pare_length_job job = job_of(c, PARE_F32);
+    const pare_status st = pare_length_attend(&orc, o, &job, 1, patterns, NULL, s, NULL, err);
+    assert_true(l.told);
+    pare_oracle_free(&l.inner);
+    return st;
+}
+
+/* Weights that are none: the rows are computed again, or it is an error; never another answer. */
+static void weights_above_one_are_noticed(void **state)
+{
+    (void)state;
+    static const float lies[] = {INFINITY, 1e30F, 1.5F, -0.5F, -INFINITY, NAN};
+    const pare_length_opts again = {.mode = PARE_LENGTH_ZEROREF, .features = QKV_FULL},
+                           once = {.mode = PARE_LENGTH_ZEROREF,
+                                   .features = QKV_FULL,
+                                   .no_fallback = true},
+                           native = {.mode = PARE_LENGTH_NATIVE};
+    length_case c = length_case_new(30, 4, 3, BENIGN, 3);
+    length_case_exact(&c, patterns, NULL);
+    pare_length_stats s;
+    pare_err err = {0};
+    for (size_t x = 0; x < sizeof lies / sizeof *lies; x++)
+        for (size_t column = c.dv; column < c.dv + 2;
+             column++) { /* of the keys, of the reference */
+            assert_ok(ask_liar(&c, &again, column, lies[x], &s, &err), &err);
+            assert_int_equal(s.bad_rows, 9);
+            assert_true(error_in(&c, PARE_F32) <= allowed(&c, PARE_F32));
+            assert_int_equal(ask_liar(&c, &once, column, lies[x], &s, &err), PARE_ERR_NUMERIC);
+            assert_contains(err.msg, "cannot be trusted");
+        }
+    assert_int_not_equal(ask_liar(&c, &native, 0, INFINITY, &s, &err), PARE_OK);
+    length_case_free(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(robust_modes_are_as_good_as_direct),
+        cmocka_unit_test(weights_above_one_are_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
