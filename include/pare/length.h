@@ -75,7 +75,7 @@ typedef struct pare_length_opts { /* all zero is a good choice */
     size_t batch_bytes;  /* of calls under way at a time; 0 = a default */
     double eps, delta;   /* sample: 0 = 0.5 and 0.01; paper: eps 0 = 1e-6 */
     uint32_t blocks;     /* sample: key blocks of each query block to begin with; 0 = 1 */
-    uint64_t seed;       /* sample */
+    uint64_t seed;       /* sample: another one for data that depend on what was drawn before */
     bool inverse;        /* paper: r / (1 - r) instead of r */
 } pare_length_opts;
 

@@ -94,8 +94,11 @@ pare_status length_deal(const deal *d, const pare_length_job *jobs, size_t count
     const size_t ranks = pare_ranks_size(d->ranks), me = pare_ranks_rank(d->ranks);
     pare_oracle_caps c;
     d->orc->ops->caps(d->orc->self, &c);
-    /* Strict calls may hold several heads: which ones must not depend on the ranks. */
-    const size_t each = c.features & PARE_ORC_STRICT ? 0 : count / ranks;
+    /* Strict calls may hold several heads: which ones must not depend on the ranks. Nor must what
+     * is drawn for a head, and the probability that a bound fails is one of all heads together. */
+    const bool whole =
+        (c.features & PARE_ORC_STRICT) || (d->opts && d->opts->mode == PARE_LENGTH_SAMPLE);
+    const size_t each = whole ? 0 : count / ranks;
     pare_status st = PARE_OK;
     if (ranks < 2)
         return pare_length_attend(d->orc, d->opts, jobs, count, d->pattern, d->graph, stats,

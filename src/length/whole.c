@@ -5,15 +5,25 @@
 
 typedef struct detour {
     deal deal;
+    const pare_length_opts *opts; /* of all layers; NULL: all zero */
     pare_length_stats *total;
     pare_arena *arena;
 } detour;
+
+/* Keys and values of a layer depend on what the layers before have drawn; a bound that holds with
+ * probability is for a draw that does not depend on them. */
+static uint64_t seed_of_block(uint64_t seed, size_t block)
+{
+    pare_rng r = pare_rng_at(seed, block);
+    return pare_rng_u64(&r);
+}
 
 static pare_status one_layer(void *self, size_t block, pare_dtype t, const pare_attend_job *jobs,
                              size_t count, const pare_pattern *p, const pare_graph *g,
                              pare_err *err)
 {
     detour *const d = self;
+    pare_length_opts own = d->opts ? *d->opts : (pare_length_opts){0};
     const pare_mark mark = pare_arena_mark(d->arena);
     pare_length_job *const heads = pare_alloc(d->arena, count, sizeof *heads);
     pare_length_stats stats = {0};
@@ -35,6 +45,8 @@ static pare_status one_layer(void *self, size_t block, pare_dtype t, const pare_
                                      .y = j->y,
                                      .ldy = j->ldy};
     }
+    own.seed = seed_of_block(own.seed, block);
+    d->deal.opts = &own;
     d->deal.pattern = p;
     d->deal.graph = g;
     const pare_status st = length_deal(&d->deal, heads, count, &stats, err);
@@ -53,7 +65,7 @@ pare_status pare_length_forward(void *out, const pare_oracle *orc, const pare_le
     pare_oracle_caps caps;
     pare_length_stats total = {0};
     orc->ops->caps(orc->self, &caps);
-    detour d = {{orc, opts, ranks, NULL, NULL, exec}, &total, pare_arena_new()};
+    detour d = {{orc, NULL, ranks, NULL, NULL, exec}, opts, &total, pare_arena_new()};
     if (!d.arena) return pare_no_memory(err);
     const pare_attender by = {one_layer, &d};
     const pare_status st = pare_forward_by(out, caps.dtype, m, in, &by, trace, exec, err);

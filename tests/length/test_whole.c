@@ -167,6 +167,83 @@ static void a_failing_oracle_fails_the_pass_with_its_words(void **state)
     close_stage(&s);
 }
 
+/* ---- what is drawn --------------------------------------------------------------------------- */
+
+/* Our own engine, and a sum over the keys of every call that tells their order. */
+typedef struct listener {
+    pare_oracle inner;
+    uint64_t heard[4096];
+    size_t calls;
+} listener;
+
+static void listener_caps(void *self, pare_oracle_caps *out)
+{
+    const listener *const o = self;
+    o->inner.ops->caps(o->inner.self, out);
+}
+
+static pare_status listener_evaluate(void *self, const pare_call *calls, size_t n, pare_err *err)
+{
+    listener *const o = self;
+    for (size_t i = 0; i < n; i++) {
+        const pare_call_qkv *const a = &calls[i].u.a;
+        const uint8_t *const k = a->k;
+        uint64_t sum = a->n;
+        assert_int_equal(calls[i].kind, PARE_CALL_QKV);
+        assert_true(o->calls < 4096);
+        for (size_t b = 0; b < (size_t)a->n * a->dk * sizeof(float); b++) sum = sum * 31 + k[b];
+        o->heard[o->calls++] = sum;
+    }
+    return o->inner.ops->evaluate(o->inner.self, calls, n, err);
+}
+
+static pare_status listener_barrier(void *self, pare_err *err)
+{
+    listener *const o = self;
+    return o->inner.ops->barrier(o->inner.self, err);
+}
+
+static void listener_destroy(void *self)
+{
+    (void)self;
+}
+
+/* Two layers that are the same and see the same, for the first one adds nothing: only the draw
+ * tells them apart. A draw that the layer before has made already is not independent of what it
+ * gave. */
+static void every_layer_draws_anew(void **state)
+{
+    static const pare_oracle_ops ops = {listener_caps, listener_evaluate, listener_barrier,
+                                        listener_destroy};
+    static listener l, again;
+    stage s;
+    (void)state;
+    open_stage(&s, PARE_RANDOM_LLAMA, 2, 2);
+    s.m->pattern = (pare_pattern){.kind = PARE_FULL};
+    pare_block *const b = s.m->blocks;
+    b[0].attn.wo.data = pare_alloc(s.a, b[0].attn.wo.rows * b[0].attn.wo.cols, sizeof(double));
+    assert_non_null(b[0].attn.wo.data);
+    b[0].ffn.kind = PARE_FFN_NONE;
+    b[1].attn = b[0].attn;
+    new_buffers(&s, TOKENS);
+    const pare_length_opts how = {
+        .mode = PARE_LENGTH_SAMPLE, .features = FULL_ORACLE, .no_fallback = true, .seed = SEED};
+    for (int i = 0; i < 2; i++) {
+        listener *const to = i ? &again : &l;
+        *to = (listener){0};
+        const pare_oracle orc = {&ops, to};
+        assert_ok(pare_oracle_cpu(&to->inner, PARE_F32, LENGTH, NULL, &s.err), &s.err);
+        assert_ok(pare_length_forward(s.seen, &orc, &how, NULL, s.m, &s.set.in[0], NULL, NULL, NULL,
+                                      &s.err),
+                  &s.err);
+        pare_oracle_free(&to->inner);
+    }
+    assert_true(l.calls >= 8 && l.calls % 2 == 0);
+    for (size_t i = 0; i < l.calls / 2; i++) assert_true(l.heard[i] != l.heard[l.calls / 2 + i]);
+    assert_memory_equal(l.heard, again.heard, sizeof l.heard); /* and the seed decides */
+    close_stage(&s);
+}
+
 static void shared_model(const char *path, const uint32_t *lengths, size_t n, size_t tokens)
 {
     stage s = {.a = pare_arena_new()};
@@ -209,6 +286,7 @@ int main(void)
         cmocka_unit_test(an_engine_as_long_as_the_input_is_one_plain_call_a_head),
         cmocka_unit_test(only_learned_positions_end_with_the_context),
         cmocka_unit_test(a_failing_oracle_fails_the_pass_with_its_words),
+        cmocka_unit_test(every_layer_draws_anew),
         cmocka_unit_test(stories_and_moonshine_agree_to_1e_5),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
