@@ -48,13 +48,14 @@ static pare_status scale_queries(run *r, pare_length_job *j)
 {
     if (j->scale == 1) return PARE_OK;
     const pare_dtype type = r->caps.dtype;
+    const bool single = type == PARE_F32 && fabs(j->scale) >= 0x1p-126; /* scale is a good f32 */
     void *const q = pare_alloc(r->arena, r->n * j->dk, pare_dtype_size(type));
     if (!q) return pare_no_memory(r->err);
     for (size_t i = 0; i < r->n; i++)
         for (size_t c = 0; c < j->dk; c++) {
             const double x = num_at(type, j->q, i * j->ldq + c);
             num_put(type, q, i * j->dk + c,
-                    type == PARE_F32 ? (double)((float)x * (float)j->scale) : x * j->scale);
+                    single ? (double)((float)x * (float)j->scale) : x * j->scale);
         }
     j->q = q;
     j->ldq = j->dk;

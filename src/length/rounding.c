@@ -1,27 +1,31 @@
 /* The rounding bound (spec of length, 6, with the underflow term of amendment 2).
  *
- * Let u be the oracle's unit roundoff. A logit is off by at most lambda = gamma_{dk+4} sum_c |q_c
- * k_c|
- * (+ what underflows), subtracting the largest adds u times the range of the logits, e^x adds
- * exp_err u, and an engine that goes through the keys of a call in pieces rescales at most m times,
- * (exp_err + 1) u each: every weight of a call is its exact value times e^+-delta, up to a factor
- * common to the call,
- *     delta = lambda + u (range + 2 lambda) + (exp_err + 1) u (m + 2).
- * Sums of at most m + 2 terms add gamma_{m+4}. In a native plan the common factor is e^(m_t), which
- * the call hands out off by at most lambda and its own rounding; with a reference it cancels in acc
- * / w and r / w, whose three parts each carry delta. The merge (f64) adds gamma_{parts+8} of f64
- * and the rounding of the result. So acc / w and r / w are sums whose terms are within e^+-theta,
- *     theta = 2 delta + 2 gamma_{m+4} + lambda + gamma64_{parts+8} + 4 u,
- * and a ratio of such sums obeys |y' - y| <= (e^(2 theta) - 1) sum_j p_j |v_j|.
- * What is below the smallest normal number is lost: a weight of a call is off by tiny more, and so
- * is a product of weight and value, whatever the value is (tiny (|v| + 1) together), and the result
- * once more. At most m of them are in a sum, that is divided by w >= w_min (native: by the row's
- * own weight, at least 1 in the call that has the largest logit, and every other call's is
- * multiplied by a factor at most 1). Over all calls: n + m parts weights, absent = 4 (n + (m + 4)
- * parts) tiny / w_min. A merge by a call (strict) takes log r - log w for a logit: both are off by
- * delta + gamma, the logs and their difference are rounded (at most e^+-flush: 10 u flush), and the
- * call's own weights and sums once more: 6 delta + 6 gamma_{m+4} + 10 u flush for each level of the
- * tree. */
+ * Let u be the oracle's unit roundoff. A logit is off by at most
+ *     lambda = gamma_{dk+4} sum_c |q_c k_c| + tiny (sum_c |q_c| + sum_c |k_c| + 2 dk + 2):
+ * an entry of a query that is lost when it is scaled, or of either when the engine takes it for 0,
+ * was below tiny but meets one of the other's; and products are lost. Subtracting the largest adds
+ * u times the range of the logits, e^x adds exp_err u, and an engine that goes through the keys of
+ * a call in pieces rescales at most m times, (exp_err + 1) u each: every weight of a call is its
+ * exact value times e^+-delta, up to a factor common to the call, delta = lambda + u (range + 2
+ * lambda) + (exp_err + 1) u (m + 2). Sums of at most m + 2 terms add gamma_{m+4}. In a native plan
+ * the common factor is e^(m_t), which the call hands out off by at most lambda and its own
+ * rounding; with a reference it cancels in acc / w and r / w, whose three parts each carry delta.
+ * The merge (f64) adds gamma_{parts+8} of f64 and the rounding of the result. So acc / w and r / w
+ * are sums whose terms are within e^+-theta, theta = 2 delta + 2 gamma_{m+4} + lambda +
+ * gamma64_{parts+8} + 4 u, and a ratio of such sums obeys |y' - y| <= (e^(2 theta) - 1) sum_j p_j
+ * |v_j|. What is below the smallest normal number is lost: a weight of a call is off by tiny more,
+ * and so is a product of weight and value, whatever the value is (tiny (|v| + 1) together), and the
+ * result once more. Native: at most m of them in a sum that is divided by the row's own weight, at
+ * least 1 in the call that has the largest logit, and every other call's is multiplied by a factor
+ * at most
+ * 1. With a reference, weights are those of a softmax: a call's sum is off by m tiny, is divided by
+ * w = 1 / (s + d), where d is the call's own part of the row's sum D and s <= m counts the rows at
+ * the reference's logit (its own and the silent ones), and by D >= w_min in the end: by
+ * m (s + d) tiny / D <= m tiny (m / w_min + d / D), and all d add up to D. Over all calls, absent =
+ * 4 (n + (m + 4) m parts) tiny / w_min; native: 4 (n + (m + 4) parts) tiny. A merge by a call
+ * (strict) takes log r - log w for a logit: both are off by delta + gamma, the logs and their
+ * difference are rounded (at most e^+-flush: 10 u flush), and the call's own weights and sums once
+ * more: 6 delta + 6 gamma_{m+4} + 10 u flush for each level of the tree. */
 #include "rounding.h"
 #include "codes.h"
 #include <math.h>
@@ -33,20 +37,21 @@ static double gamma_of(double n, double u)
     return n * u < 1 ? n * u / (1 - n * u) * (1 + 0x1p-50) : INFINITY;
 }
 
-rounding rounding_of(const pare_oracle_caps *caps, size_t dk, double size, double range, double n,
-                     double m, double parts, bool native, double merges)
+rounding rounding_of(const pare_oracle_caps *caps, const row_facts *f)
 {
     const bool f32 = caps->dtype == PARE_F32;
     const double u = f32 ? 0x1p-24 : 0x1p-53, tiny = f32 ? 0x1p-126 : 0x1p-1022;
-    const double lambda = gamma_of((double)dk + 4, u) * size + ((double)dk + 2) * tiny;
+    const double dk = (double)f->dk, sum = gamma_of(f->m + 4, u);
+    const double lambda = gamma_of(dk + 4, u) * f->size + tiny * (f->entries + 2 * dk + 2);
     const double flush = isfinite(caps->exp_flush) ? caps->exp_flush + 2 : 800;
-    const double gap = fmin(range + 2 * lambda, flush);
-    const double delta = lambda + u * (gap + 2 * lambda) + (caps->exp_err + 1) * u * (m + 2);
-    const double theta = 2 * delta + 2 * gamma_of(m + 4, u) + lambda +
-                         gamma_of(parts + 8, 0x1p-53) + 4 * u +
-                         merges * (6 * delta + 6 * gamma_of(m + 4, u) + 10 * u * flush);
-    const double least = native ? 1 : caps->w_min;
-    rounding r = {expm1(2 * theta) * (1 + 0x1p-40), 4 * (n + (m + 4) * parts) * tiny / least};
+    const double gap = fmin(f->range + 2 * lambda, flush);
+    const double delta = lambda + u * (gap + 2 * lambda) + (caps->exp_err + 1) * u * (f->m + 2);
+    const double theta = 2 * delta + 2 * sum + lambda + gamma_of(f->parts + 8, 0x1p-53) + 4 * u +
+                         f->merges * (6 * delta + 6 * sum + 10 * u * flush);
+    const double beside = f->native ? 1 : f->m; /* the reference's rows in a call */
+    const double least = f->native ? 1 : caps->w_min;
+    rounding r = {expm1(2 * theta) * (1 + 0x1p-40),
+                  4 * (f->n + (f->m + 4) * f->parts * beside) * tiny / least};
     if (!(r.factor >= 0)) r.factor = INFINITY;
     if (!(r.absent >= 0)) r.absent = INFINITY;
     return r;
@@ -73,24 +78,27 @@ typedef struct judged {
 
 enum { ROWS = 16 };
 
-/* Logits of row i in f64 into w; the largest, the smallest, and the largest sum |q k|. */
-static void logits_of(const judged *d, size_t i, const pare_keys *keys, double *w, double out[3])
+/* Logits of row i in f64 into w; the largest, the smallest, and the largest sums |q k|, |q| + |k|.
+ */
+static void logits_of(const judged *d, size_t i, const pare_keys *keys, double *w, double out[4])
 {
     const pare_length_job *const j = d->job;
     const double scale = fabs(j->scale);
-    out[0] = -INFINITY, out[1] = INFINITY, out[2] = 0;
+    out[0] = -INFINITY, out[1] = INFINITY, out[2] = out[3] = 0;
     for (size_t x = 0; x < keys->count; x++) {
-        double s = 0, a = 0;
+        double s = 0, a = 0, e = 0;
         for (size_t c = 0; c < j->dk; c++) {
-            const double t = num_at(d->caps.dtype, j->q, i * j->ldq + c) *
-                             num_at(d->caps.dtype, j->k, pare_key(keys, x) * j->ldk + c);
-            s += t;
-            a += fabs(t);
+            const double q = num_at(d->caps.dtype, j->q, i * j->ldq + c);
+            const double k = num_at(d->caps.dtype, j->k, pare_key(keys, x) * j->ldk + c);
+            s += q * k;
+            a += fabs(q * k);
+            e += scale * fabs(q) + fabs(k);
         }
         w[x] = j->scale * s;
         out[0] = fmax(out[0], w[x]);
         out[1] = fmin(out[1], w[x]);
         out[2] = fmax(out[2], scale * a * (1 + ((double)j->dk + 4) * 0x1p-52));
+        out[3] = fmax(out[3], e * (1 + ((double)j->dk + 4) * 0x1p-51));
     }
 }
 
@@ -99,14 +107,22 @@ static double row_bound(const judged *d, size_t i, double *w)
     const pare_length_job *const j = d->job;
     const pare_keys keys = pare_visible(d->p, d->g, j->n, i);
     const pare_oracle_caps own = {.dtype = PARE_F64, .exp_flush = 746, .exp_err = 2, .w_min = 1};
-    double at[3], sum = 0, most = 0, largest = 0;
+    double at[4], sum = 0, most = 0, largest = 0;
     if (!keys.count) return 0;
     logits_of(d, i, &keys, w, at);
-    const double n = (double)keys.count;
-    const double range = (fmax(at[0], 0) - fmin(at[1], 0)) * (1 + 0x1p-40) + 2 * at[2] * 0x1p-40;
-    const rounding e =
-        rounding_of(&d->caps, j->dk + 1, at[2], range, n, d->m, d->parts, d->native, d->merges);
-    const rounding mine = rounding_of(&own, j->dk + 1, at[2], range, n, n, 1, true, 0);
+    const row_facts f = {.dk = j->dk + 1,
+                         .size = at[2],
+                         .entries = at[3],
+                         .range = (fmax(at[0], 0) - fmin(at[1], 0)) * (1 + 0x1p-40) +
+                                  2 * at[2] * 0x1p-40,
+                         .n = (double)keys.count,
+                         .m = d->m,
+                         .parts = d->parts,
+                         .merges = d->merges,
+                         .native = d->native};
+    row_facts here = f; /* this function itself, in f64 */
+    here.m = f.n, here.parts = 1, here.merges = 0, here.native = true;
+    const rounding e = rounding_of(&d->caps, &f), mine = rounding_of(&own, &here);
     for (size_t x = 0; x < keys.count; x++) sum += w[x] = exp(w[x] - at[0]);
     for (size_t c = 0; c < j->dv; c++) {
         double s = 0;
@@ -142,7 +158,7 @@ static pare_status judged_of(judged *d, const pare_length_opts *opts, pare_err *
         return pare_fail(err, PARE_ERR_INPUT, "length: mode %s has no rounding bound",
                          pare_length_mode_name(o.mode));
     d->native = o.mode == PARE_LENGTH_NATIVE || r.plain;
-    d->m = r.m < n + 1 ? r.m : (double)n + 1;
+    d->m = r.m < n + 1 || rule_pads(&r, &d->caps) ? r.m : (double)n + 1;
     /* At most two parts for each block of keys, and those of a few halvings. */
     d->parts = 2 * ceil((double)n / fmax(d->m - 1, 1)) + 64;
     if (o.mode == PARE_LENGTH_STRICT)
@@ -165,14 +181,22 @@ static double longest(const judged *d, const void *x, size_t ld, size_t cols, bo
     return entries ? most : sqrt(most) * (1 + ((double)cols + 8) * 0x1p-52);
 }
 
-/* sum |q k| <= |q| |k|, and the mean of values is at most the largest. */
+/* sum |q k| <= |q| |k|, sum |k| <= sqrt(dk) |k|, and the mean of values is at most the largest. */
 static double apriori_of(const judged *d)
 {
     const pare_length_job *const j = d->job;
-    const double size = fabs(j->scale) * longest(d, j->q, j->ldq, j->dk, false) *
-                        longest(d, j->k, j->ldk, j->dk, false) * (1 + 0x1p-40);
-    const rounding e = rounding_of(&d->caps, j->dk + 1, size, 2 * size * (1 + 0x1p-38),
-                                   (double)j->n, d->m, d->parts, d->native, d->merges);
+    const double q = fabs(j->scale) * longest(d, j->q, j->ldq, j->dk, false) * (1 + 0x1p-42);
+    const double k = longest(d, j->k, j->ldk, j->dk, false), size = q * k * (1 + 0x1p-40);
+    const row_facts f = {.dk = j->dk + 1,
+                         .size = size,
+                         .entries = sqrt((double)j->dk) * (q + k) * (1 + 0x1p-40),
+                         .range = 2 * size * (1 + 0x1p-38),
+                         .n = (double)j->n,
+                         .m = d->m,
+                         .parts = d->parts,
+                         .merges = d->merges,
+                         .native = d->native};
+    const rounding e = rounding_of(&d->caps, &f);
     const double v = longest(d, j->v, j->ldv, j->dv, true);
     return rounding_bound(&e, v, v) * (1 + 0x1p-30);
 }

@@ -8,14 +8,24 @@
 typedef struct rounding {
     double factor, absent;
 } rounding;
-/* size >= sum_c |q_c k_jc| of every key seen, range >= the range of its logits with the reference's
- * (c or 0) and at least 0; n keys seen, calls of at most m rows, parts partial results. native: no
- * reference. merges: levels of strict merges. Rounds up. */
+/* What is known of a row. */
+typedef struct row_facts {
+    size_t dk;
+    double size;    /* >= sum_c |q_c k_jc| of every key seen */
+    double entries; /* >= sum_c |k_jc| of every key seen, and sum_c |q_c|, together */
+    double range;   /* >= the range of its logits with the reference's (c or 0), >= 0 */
+    double n;       /* keys seen */
+    double m;       /* rows of a call, at most */
+    double parts;   /* partial results */
+    double merges;  /* levels of strict merges */
+    bool native;    /* no reference */
+} row_facts;
+/* Rounds up. */
+rounding rounding_of(const pare_oracle_caps *caps, const row_facts *f);
+/* The bound of a column; mean >= sum_j p_j |v_j|, largest >= max|v|. */
+double rounding_bound(const rounding *r, double mean, double largest);
+
 /* Row i of a job of the plan: the bound of these numbers, and the one of norms alone. */
 PARE_MUST_USE pare_status rounding_row(double *bound, double *apriori, const pare_length_plan *plan,
                                        const pare_length_job *j, size_t i, pare_err *err);
-rounding rounding_of(const pare_oracle_caps *caps, size_t dk, double size, double range, double n,
-                     double m, double parts, bool native, double merges);
-/* The bound of a column; mean >= sum_j p_j |v_j|, largest >= max|v|. */
-double rounding_bound(const rounding *r, double mean, double largest);
 #endif

@@ -114,15 +114,27 @@ static double rounded_row(const rounding *e, double longest, size_t dv)
     return (e->factor * longest + e->absent * sqrt((double)dv) * (longest + 1)) * (1 + 1e-12);
 }
 
-static double exact_bound(const sampling *s, size_t a, size_t i)
+static rounding rounding_of_row(const sampling *s, size_t a, size_t i, double q, double n)
 {
     const run *const r = s->r;
     const head *const h = &r->heads[a];
-    const double n = (double)r->n, m = r->rule.m;
-    const double most = norm_of(r, h->job.q, i * h->job.ldq, h->job.dk) * s->geo[a].longest_key;
-    const rounding e = rounding_of(&r->caps, h->job.dk, most, 2 * most + fabs(h->c[i]), n, m,
-                                   n / (m - 1) + 1, false, 0);
-    return rounded_row(&e, s->geo[a].longest_value, h->job.dv);
+    const double k = s->geo[a].longest_key, m = r->rule.m, dk = (double)h->job.dk;
+    const row_facts f = {.dk = h->job.dk,
+                         .size = q * k,
+                         .entries = sqrt(dk) * (q + k) * (1 + 1e-12),
+                         .range = 2 * q * k + fabs(h->c[i]),
+                         .n = n,
+                         .m = m,
+                         .parts = n / (m - 1) + 1};
+    return rounding_of(&r->caps, &f);
+}
+
+static double exact_bound(const sampling *s, size_t a, size_t i)
+{
+    const run *const r = s->r;
+    const pare_length_job *const j = &r->heads[a].job;
+    const rounding e = rounding_of_row(s, a, i, norm_of(r, j->q, i * j->ldq, j->dk), (double)r->n);
+    return rounded_row(&e, s->geo[a].longest_value, j->dv);
 }
 
 /* Bound of row i after a look; *size is the length of the estimate, from below. */
@@ -132,9 +144,8 @@ static double row_bound(const sampling *s, size_t a, size_t i, double *size)
     const head *const h = &r->heads[a];
     const geometry *const g = &s->geo[a];
     const double n = (double)s->keys, q = norm_of(r, h->job.q, i * h->job.ldq, h->job.dk);
-    const double most = q * g->longest_key, m = r->rule.m;
-    const rounding e = rounding_of(&r->caps, h->job.dk, most, 2 * most + fabs(h->c[i]), n, m,
-                                   n / (m - 1) + 1, false, 0);
+    const double most = q * g->longest_key;
+    const rounding e = rounding_of_row(s, a, i, q, n);
     double far = 0, length = 0; /* of the estimate from vbar, and from 0 */
     for (size_t c = 0; c < h->job.dv; c++) {
         const double y = h->num[i * h->job.dv + c] / h->den[i];

@@ -6,12 +6,12 @@ typedef struct tried {
     size_t rows;
 } tried;
 
-static void compare(length_case *c, const pare_pattern *p, uint32_t m, pare_dtype t,
-                    const pare_length_opts *o, tried *all)
+static void compare_on(pare_oracle orc, double scale, length_case *c, const pare_pattern *p,
+                       pare_dtype t, const pare_length_opts *o, tried *all)
 {
-    pare_oracle orc = cpu_oracle(t, m, NULL);
-    const pare_length_job job = job_of(c, t);
+    pare_length_job job = job_of(c, t);
     pare_oracle_caps caps;
+    job.scale = scale;
     pare_err err = {0};
     double *const bound = doubles(c->a, c->n);
     orc.ops->caps(orc.self, &caps);
@@ -20,12 +20,19 @@ static void compare(length_case *c, const pare_pattern *p, uint32_t m, pare_dtyp
     for (size_t i = 0; i < c->n * c->dv; i++) {
         const double y = t == PARE_F32 ? (double)c->yf[i] : c->y[i], off = fabs(y - c->exact[i]);
         if (!(off <= bound[i / c->dv]))
-            fail_msg("row %zu of %zu, M %u, %s, mode %d: off by %g, bound %g", i / c->dv, c->n, m,
-                     t == PARE_F32 ? "f32" : "f64", (int)o->mode, off, bound[i / c->dv]);
+            fail_msg("row %zu of %zu, M %u, %s, mode %d: off by %g, bound %g", i / c->dv, c->n,
+                     (unsigned)caps.max_len, t == PARE_F32 ? "f32" : "f64", (int)o->mode, off,
+                     bound[i / c->dv]);
         all->used = fmax(all->used, off / bound[i / c->dv]);
         all->rows++;
     }
     pare_oracle_free(&orc);
+}
+
+static void compare(length_case *c, const pare_pattern *p, uint32_t m, pare_dtype t,
+                    const pare_length_opts *o, tried *all)
+{
+    compare_on(cpu_oracle(t, m, NULL), 1, c, p, t, o, all);
 }
 
 static const pare_length_opts native = {.mode = PARE_LENGTH_NATIVE},
@@ -117,6 +124,124 @@ static void products_that_underflow_are_in_the_bound(void **state)
     assert_true(all.used > 0);
 }
 
+/* Queries whose product with the scale is 1.5 times the smallest number, and keys of 2^127: what
+ * scaling loses is not small beside such keys. In the second turn the scale itself is not normal.
+ */
+static void scaled_queries_that_underflow_are_in_the_bound(void **state)
+{
+    (void)state;
+    const pare_pattern full = {.kind = PARE_FULL};
+    tried all = {0};
+    for (int turn = 0; turn < 2; turn++)
+        for (int w = 0; w < 2; w++) {
+            length_case c = length_case_new(8, 512, 1, BENIGN, 1);
+            for (size_t i = 0; i < c.n; i++)
+                for (size_t e = 0; e < c.dk; e++) {
+                    const float k = turn ? 1024 : 0x1p127F;
+                    c.qf[i * c.dk + e] = turn ? 0x1p120F : 12 * 0x1p-149F;
+                    c.q[i * c.dk + e] = turn ? 1.5 * 0x1p-29 : 1.5 * 0x1p-149;
+                    c.k[i * c.dk + e] = (double)(c.kf[i * c.dk + e] = i % 2 ? -k : k);
+                }
+            for (size_t i = 0; i < c.n; i++) c.v[i] = (double)(c.vf[i] = i % 2 ? -1 : 1);
+            for (size_t i = 0; i < c.n; i++) exact_row(&c, &full, NULL, i);
+            compare_on(cpu_oracle(PARE_F32, 4, NULL), turn ? 1.5 * 0x1p-149 : 0.125, &c, &full,
+                       PARE_F32, w ? &full_calls : &native, &all);
+            length_case_free(&c);
+        }
+    assert_true(all.used > 0);
+}
+
+/* ---- an engine that flushes ------------------------------------------------------------------ */
+
+enum { FLUSHING = 4096 };
+
+static float flushed(float x)
+{
+    return fabsf(x) < 0x1p-126F ? 0 : x;
+}
+
+static void flushing_caps(void *self, pare_oracle_caps *out)
+{
+    (void)self;
+    *out = (pare_oracle_caps){.size = sizeof *out,
+                              .features = QKV_FULL,
+                              .max_len = FLUSHING,
+                              .dtype = PARE_F32,
+                              .exp_flush = 88,
+                              .exp_err = 4,
+                              .w_min = 0x1p-80};
+}
+
+static float logit(const pare_call_qkv *a, uint32_t i, uint32_t j)
+{
+    float s = 0;
+    for (uint32_t e = 0; e < a->dk; e++)
+        s += ((const float *)a->q)[i * a->dk + e] * ((const float *)a->k)[j * a->dk + e];
+    return s;
+}
+
+static void flushing_row(const pare_call_qkv *a, uint32_t i)
+{
+    static float w[FLUSHING];
+    float top = -INFINITY, sum = 0, *const y = (float *)a->y + i * a->dv;
+    const float *const q = (const float *)a->q + i * a->dk;
+    if (i && memcmp(q, q - a->dk, a->dk * sizeof *q) == 0) { /* as the row before */
+        memcpy(y, y - a->dv, a->dv * sizeof *y);
+        return;
+    }
+    for (uint32_t j = 0; j < a->n; j++) top = fmaxf(top, w[j] = logit(a, i, j));
+    for (uint32_t j = 0; j < a->n; j++) sum += w[j] = flushed(expf(w[j] - top));
+    memset(y, 0, a->dv * sizeof *y);
+    for (uint32_t j = 0; j < a->n; j++)
+        for (uint32_t e = 0; e < a->dv; e++)
+            y[e] += flushed(flushed(w[j] / sum) * ((const float *)a->v)[j * a->dv + e]);
+}
+
+static pare_status flushing_evaluate(void *self, const pare_call *calls, size_t n, pare_err *err)
+{
+    (void)self, (void)err;
+    for (size_t x = 0; x < n; x++)
+        for (uint32_t i = 0; i < calls[x].u.a.n; i++) flushing_row(&calls[x].u.a, i);
+    return PARE_OK;
+}
+
+static pare_status flushing_barrier(void *self, pare_err *err)
+{
+    (void)self, (void)err;
+    return PARE_OK;
+}
+
+static void flushing_destroy(void *self)
+{
+    (void)self;
+}
+
+/* The last call has half as many keys as rows: the others stand silently at the reference's logit,
+ * and a key that weighs less than `tiny` beside all of them together is lost. Reference 0; the
+ * first call has one key, just above w_min. */
+static void silent_rows_are_in_the_bound(void **state)
+{
+    static const pare_oracle_ops ops = {flushing_caps, flushing_evaluate, flushing_barrier,
+                                        flushing_destroy};
+    const pare_length_opts zero = {.mode = PARE_LENGTH_ZEROREF, .reference = PARE_REF_ZERO};
+    const pare_pattern full = {.kind = PARE_FULL};
+    const double lost = -87.3 + log(FLUSHING / 2) - 0.05;
+    tried all = {0};
+    (void)state;
+    length_case c = length_case_new(FLUSHING + FLUSHING / 2 - 1, 2, 1, BENIGN, 1);
+    for (size_t i = 0; i < c.n; i++) {
+        const bool last = i >= FLUSHING - 1;
+        c.q[2 * i] = (double)(c.qf[2 * i] = 1), c.q[2 * i + 1] = (double)(c.qf[2 * i + 1] = 0);
+        c.k[2 * i] = (double)(c.kf[2 * i] = (float)(!i ? -55.2 : last ? lost : -200));
+        c.v[i] = (double)(c.vf[i] = last);
+    }
+    exact_row(&c, &full, NULL, 0);
+    for (size_t i = 1; i < c.n; i++) c.exact[i] = c.exact[0];
+    compare_on((pare_oracle){&ops, NULL}, 1, &c, &full, PARE_F32, &zero, &all);
+    assert_true(all.used > 0);
+    length_case_free(&c);
+}
+
 /* Hill climbing on the inputs for the largest part of the bound. */
 static void search_does_not_break_it(void **state)
 {
@@ -150,6 +275,8 @@ int main(void)
         cmocka_unit_test(every_row_is_within_its_bound),
         cmocka_unit_test(underflow_is_in_the_bound),
         cmocka_unit_test(products_that_underflow_are_in_the_bound),
+        cmocka_unit_test(scaled_queries_that_underflow_are_in_the_bound),
+        cmocka_unit_test(silent_rows_are_in_the_bound),
         cmocka_unit_test(search_does_not_break_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
