@@ -185,7 +185,8 @@ typedef struct pare_length_cost {
     double weight_bytes;          /* of them distinct weights, sent once: not of N */
     double scratch_bytes;         /* beside queries, keys, values and outputs, at most */
     uint64_t theorem;             /* calls of the paper's algorithm; 0 = it has none */
-    uint64_t lower;               /* no cover by calls of M x M pairs has fewer */
+    uint64_t lower;               /* no cover of what the calls see, by pieces of M x M pairs of one
+                                     head and as many in a call as it holds, has fewer; 0 = n/a */
     uint64_t formula;             /* the closed form of `calls`; 0 = none is known */
 } pare_length_cost;
 

@@ -197,7 +197,8 @@ static void print_calls(const length_opts *o)
     else
         snprintf(f, sizeof f, "n/a");
     out_row("calls", "%s in %llu rounds; closed form %s, at least %s, the paper's %s",
-            out_count(a, k->calls), (unsigned long long)k->rounds, f, out_count(b, k->lower),
+            out_count(a, k->calls), (unsigned long long)k->rounds, f,
+            k->lower || !k->calls ? out_count(b, k->lower) : "n/a",
             k->theorem ? out_count(t, k->theorem) : "n/a");
     if (k->merge_calls || k->instances != k->calls)
         out_row("", "%s pieces of attention, %llu calls that merge", out_count(a, k->instances),

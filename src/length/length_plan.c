@@ -87,12 +87,19 @@ static void add_native(pare_length_cost *c, const tally *s, const pare_length_he
     c->outside_flops += (double)s->queries * (2 * dv + 3);
 }
 
+/* Whether there is a round for the mean keys before the calls themselves. */
+static bool has_means(const pare_length_plan *p, const call_rule *r)
+{
+    return p->opts.reference == PARE_REF_MEAN && !r->plain &&
+           (p->opts.mode == PARE_LENGTH_ZEROREF || p->opts.mode == PARE_LENGTH_STRICT);
+}
+
 /* Softmax calls: widths as the oracle sees them. */
 static void add_softmax(pare_length_cost *c, const tally *s, const pare_length_head *h, double b,
-                        const call_rule *r, const pare_oracle_caps *caps)
+                        const call_rule *r, const pare_oracle_caps *caps, bool logits)
 {
-    const size_t extra = r->plain ? 0 : 2;
-    const double dk = caps->d_k ? caps->d_k : (double)h->dk;
+    const size_t extra = r->plain ? 0 : 2, logit = logits && r->kind != CALL_TILE;
+    const double dk = caps->d_k ? caps->d_k : (double)(h->dk + logit);
     const double dv = caps->d_v ? caps->d_v : (double)((h->dv + extra + 3) / 4 * 4);
     const double rows = (double)s->rows;
     c->flops += s->pairs * (2 * (dk + dv) + 5) + 2 * s->coded_pairs;
@@ -121,7 +128,15 @@ static void add_head(pare_length_plan *p, const tally *s, const call_rule *r, si
     if (p->opts.mode == PARE_LENGTH_NATIVE)
         add_native(c, s, h, b);
     else
-        add_softmax(c, s, h, b, r, &p->caps);
+        add_softmax(c, s, h, b, r, &p->caps, has_means(p, r));
+    if (has_means(p, r)) { /* the same calls with the keys as values, and nothing to merge */
+        const pare_length_head keys = {h->layer, h->dk, h->dk};
+        const double outside = c->outside_flops;
+        add_softmax(c, s, &keys, b, r, &p->caps, true);
+        c->outside_flops = outside + (double)s->queries * 2 * dk;
+        c->instances += s->calls;
+        c->computed_pairs += s->pairs;
+    }
     if (rule_strict(&p->opts, &p->caps))
         c->weight_bytes = fmax(c->weight_bytes, selector_bytes(p, h, b, group_width(s->tiles)));
     c->instances += s->calls;
@@ -158,10 +173,21 @@ static double scratch(const pare_length_plan *p, const tally *s)
     return most + fmin(fmax(wide, batch), wide * (double)p->cost.instances);
 }
 
+/* Pieces of M x M pairs that cover what calls see of one head; 0 where the mode covers nothing. */
+static uint64_t least_cover(const pare_length_plan *p, const call_rule *r)
+{
+    if (p->opts.mode == PARE_LENGTH_SAMPLE || p->opts.mode == PARE_LENGTH_CHUNK) return 0;
+    const size_t left = r->leave_remainder ? p->tokens % (r->m - 1) : 0; /* keys of the host's */
+    const double pairs = p->cost.pairs - (double)p->tokens * (double)left;
+    return (uint64_t)ceil(pairs / ((double)r->m * r->m));
+}
+
+/* After `pairs` of one head. */
 static void count_layers(pare_length_plan *p, const tally *s, const call_rule *r)
 {
     pare_length_cost *const c = &p->cost;
     const uint64_t capacity = p->opts.mode == PARE_LENGTH_NATIVE ? 1 : rule_capacity(&p->caps);
+    const uint64_t turns = has_means(p, r) ? 2 : 1;
     for (size_t i = 0; i < p->nheads;) {
         const size_t first = i;
         while (i < p->nheads && p->heads[i].layer == p->heads[first].layer) i++;
@@ -172,8 +198,9 @@ static void count_layers(pare_length_plan *p, const tally *s, const call_rule *r
         if (p->opts.mode == PARE_LENGTH_PAPER)
             merges = heads * count_aggregation(p->tokens, r->m, c->max_partials, &rounds);
         c->merge_calls += merges;
-        c->calls += (heads * s->calls + capacity - 1) / capacity;
-        c->rounds += p->tokens ? 1 + rounds : 0;
+        c->calls += turns * ((heads * s->calls + capacity - 1) / capacity);
+        c->rounds += p->tokens ? turns + rounds : 0;
+        c->lower += (heads * least_cover(p, r) + capacity - 1) / capacity;
         p->layers++;
     }
     c->calls += c->merge_calls;
@@ -198,14 +225,13 @@ static pare_status fill(pare_length_plan *p, const call_rule *r, pare_arena *a, 
     c->max_partials = largest_part(&s, p->tokens);
     for (size_t i = 0; i < p->nheads; i++) add_head(p, &s, r, i);
     count_layers(p, &s, r);
-    const double heads = (double)p->nheads, square = (double)r->m * r->m;
-    c->lower = (uint64_t)(heads * ceil(c->pairs / square));
-    c->pairs *= heads;
+    c->pairs *= (double)p->nheads;
     c->theorem = count_paper(p->tokens, r->m, &p->pattern) * p->nheads;
     if (p->opts.mode > PARE_LENGTH_STRICT)
         c->formula = c->calls;
     else if (rule_capacity(&p->caps) == 1 && !c->merge_calls)
-        c->formula = count_formula(r, p->tokens, &p->pattern) * p->nheads;
+        c->formula =
+            count_formula(r, p->tokens, &p->pattern) * p->nheads * (has_means(p, r) ? 2 : 1);
     c->scratch_bytes = scratch(p, &s);
     return PARE_OK;
 }

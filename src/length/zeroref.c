@@ -130,7 +130,9 @@ pare_status zeroref_rounds(run *r, const construction *how)
     if (!st && r->rule.plain) return run_round(r, &plain_calls);
     if (!st && r->stats->reference == PARE_REF_MEAN) {
         mark_all(r, 1);
+        r->extra = r->o.reference != PARE_REF_MEAN; /* it is the data that asks for this round */
         st = find_references(r);
+        r->extra = false;
         mark_all(r, 0);
     }
     if (!st) st = zeroref_round(r, how);
