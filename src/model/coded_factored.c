@@ -121,6 +121,22 @@ static pare_status read_gifts(expansion *e, pare_arena *a, bit_reader *r)
     return PARE_OK;
 }
 
+static pare_status bad_masks(const expansion *e, size_t bytes)
+{
+    return pare_fail(e->err, PARE_ERR_INPUT,
+                     "a ticket of %zu x %zu whose masks have %zu bytes: too few or too many",
+                     e->d.a, e->d.b, bytes);
+}
+
+/* Units in blocks take no bits to be dealt, but a column of masks each: room is made for them only
+ * when the bytes can hold these. */
+static pare_status check_blocks(const expansion *e, size_t each, size_t bytes)
+{
+    const uint64_t bits = (uint64_t)e->d.a * each * e->d.b;
+    const bool fits = e->bridged ? bridge_may_hold(bytes, bits) : bits / 8 <= bytes;
+    return fits ? PARE_OK : bad_masks(e, bytes);
+}
+
 /* The masks must be as long as they have to be. */
 static pare_status open_masks(expansion *e, const uint8_t *at, size_t bytes, uint32_t width)
 {
@@ -128,10 +144,7 @@ static pare_status open_masks(expansion *e, const uint8_t *at, size_t bytes, uin
     const bool fits = e->bridged
                           ? bridge_may_hold(bytes, bits) && width > 0 && width <= BRIDGE_WIDEST
                           : bytes == (bits + 7) / 8;
-    if (!fits)
-        return pare_fail(e->err, PARE_ERR_INPUT,
-                         "a ticket of %zu x %zu whose masks have %zu bytes: too few or too many",
-                         e->d.a, e->d.b, bytes);
+    if (!fits) return bad_masks(e, bytes);
     e->raw = (bit_reader){.data = at, .bits = 8 * bytes};
     if (e->bridged) bridge_decode_open(&e->bridge, at, bytes, width);
     for (size_t j = 0; e->bridged && j < e->d.b; j++)
@@ -157,7 +170,8 @@ static pare_status open_body(expansion *e, pare_arena *a, const coded_body *body
         return pare_fail(e->err, PARE_ERR_INPUT, "a ticket whose donor is column %u of %zu",
                          (unsigned)d->donor, d->b);
     bit_reader r = {.data = body->data + FRONT, .bits = 8 * (body->bytes - FRONT)};
-    pare_status st = read_own(e, a, each, &r);
+    pare_status st = check_blocks(e, each, body->bytes - FRONT);
+    if (!st) st = read_own(e, a, each, &r);
     if (!st && d->given * (d->b - 1) > r.bits - r.at)
         st = pare_fail(e->err, PARE_ERR_INPUT, "a ticket that ends within its donors");
     if (!st) st = read_gifts(e, a, &r);

@@ -3,6 +3,7 @@
 #include "pare_test.h"
 #include "../../src/model/coded_factored.h"
 #include <pare/random_model.h>
+#include <sys/resource.h>
 #include <zlib.h>
 
 typedef struct sample {
@@ -267,6 +268,33 @@ static void a_small_ticket_cannot_ask_for_all_memory(void **state)
     }
 }
 
+/* Units in blocks cost no bits of their own: 64 bytes that name 2^26 of them must not be believed
+ * before the masks are seen. Room for the lists alone would be a gigabyte. */
+static void a_few_bytes_cannot_deal_many_units(void **state)
+{
+    for (uint32_t flags = 0; flags <= 2; flags += 2) { /* raw, and coded */
+        uint8_t data[64] = "PARETKT1";
+        struct rusage before, after;
+        pare_weight w;
+        pare_err err = {0};
+        coded_put32(data + 8, PARE_CODED_FACTORED);
+        coded_put32(data + 12, flags);
+        coded_put32(data + 32, 1);
+        coded_put32(data + 36, 16384);
+        coded_put32(data + 40, 1u << 26);
+        coded_put32(data + 48, PARE_NO_COLUMN);
+        coded_put32(data + 52, flags ? 1 : 0);
+        coded_put32(data + 56, 4096);
+        put_crc(data, sizeof data);
+        assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
+        const pare_status st = pare_coded_expand(&w, NULL, *state, data, sizeof data, &err);
+        assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
+        assert_true(after.ru_maxrss - before.ru_maxrss < 64 << 10); /* in KiB */
+        assert_int_equal(st, PARE_ERR_INPUT);
+        assert_contains(err.msg, "masks have 0 bytes");
+    }
+}
+
 static void identities_are_identities(void **state)
 {
     pare_coded c;
@@ -378,6 +406,7 @@ int main(void)
         TEST(every_changed_byte_and_every_cut_is_refused),
         TEST(impossible_headers_are_refused_by_name),
         TEST(a_small_ticket_cannot_ask_for_all_memory),
+        TEST(a_few_bytes_cannot_deal_many_units),
         TEST(identities_are_identities),
         TEST(a_saved_ticket_is_the_model_bit_for_bit),
         TEST(a_ticket_that_is_not_the_weight_is_not_saved),
