@@ -1,4 +1,5 @@
-/* unreachable.c - a lower bound on the distance from a network to EVERY one-layer network.
+/* unreachable.c - a lower bound on the distance from a network to EVERY one-layer network of
+ * softmax heads and an identity skip.
  *
  * Two tokens x1 u, x2 u along one direction u, no biases. A head whose scores are b x_i x_j along u
  * weighs the own token by p = sigmoid(b x1 (x1 - x2)), so any number of heads gives, in every entry
@@ -288,18 +289,34 @@ static bool bare(const pare_model *m)
                !pare_has(&m->top.dense.w) && !pare_has(&m->top.out.w) && !m->top.tied;
     for (size_t l = 0; yes && l < m->nblocks; l++) {
         const pare_block *const b = &m->blocks[l];
-        yes = b->attn.kind == PARE_ATTN_EXACT && b->ffn.kind == PARE_FFN_NONE &&
-              b->attn.in_norm.kind == PARE_NORM_NONE && b->attn.out_norm.kind == PARE_NORM_NONE &&
-              b->attn.skip.kind == PARE_SKIP_IDENTITY;
+        yes = b->ffn.kind == PARE_FFN_NONE && b->attn.in_norm.kind == PARE_NORM_NONE &&
+              b->attn.out_norm.kind == PARE_NORM_NONE && b->attn.skip.kind == PARE_SKIP_IDENTITY;
     }
     return yes;
+}
+
+static bool of_heads(const pare_model *m)
+{
+    for (size_t l = 0; l < m->nblocks; l++)
+        if (m->blocks[l].attn.kind != PARE_ATTN_EXACT) return false;
+    return true;
+}
+
+/* Uniform attention is a head whose scores are 0, and none at all has a = F = 0. Maps of the own
+ * token (linear, umix, another skip) are not of the form above. */
+static bool in_the_class(const pare_model *g)
+{
+    const pare_attn_kind k = g->blocks[0].attn.kind;
+    return bare(g) && bias_free(g) &&
+           (of_heads(g) || k == PARE_ATTN_UNIFORM || k == PARE_ATTN_ZERO);
 }
 
 bool depth_lower_applies(const pare_model *f, const pare_model *g)
 {
     const size_t d = f->stem.width;
     return f->nblocks > 1 && f->nblocks <= DEEPEST && d > 0 && d <= WIDEST && bare(f) &&
-           bias_free(f) && g->nblocks == 1 && bias_free(g) && (f->context == 0 || f->context >= 2);
+           of_heads(f) && bias_free(f) && g->nblocks == 1 && in_the_class(g) &&
+           (f->context == 0 || f->context >= 2);
 }
 
 /* A point of the grid: tokens i h and j h in every entry. i > 0: without biases f(-x) = -f(x), so

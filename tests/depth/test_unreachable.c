@@ -181,8 +181,15 @@ static void it_speaks_of_bare_networks_without_biases_alone(void **state)
     other = plain, other.d = 65;
     pare_model *const wide = net_of(&r, &other);
     assert_false(depth_lower_applies(wide, g));
-    pare_model *const all[] = {f, g, biased, masked, bare, wide};
-    for (size_t i = 0; i < 6; i++) pare_model_free(all[i]);
+    pare_model *const mixed = collapsed(f, PARE_ONE_UMIX, 0, NULL);
+    assert_int_equal(mixed->blocks[0].attn.kind, PARE_ATTN_UMIX); /* maps the own token as well */
+    assert_false(depth_lower_applies(f, mixed));
+    pare_model *const none = collapsed(f, PARE_ONE_IDENTITY, 0, NULL);
+    assert_true(depth_lower_applies(f, none));
+    none->blocks[0].attn.skip.kind = PARE_SKIP_NONE;
+    assert_false(depth_lower_applies(f, none));
+    pare_model *const all[] = {f, g, biased, masked, bare, wide, mixed, none};
+    for (size_t i = 0; i < 8; i++) pare_model_free(all[i]);
 }
 
 static void a_one_layer_network_is_reachable(void **state)
