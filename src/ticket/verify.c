@@ -118,8 +118,9 @@ static void what_it_takes(said *s, const model_sizes *m, const pare_model *f, co
         pare_sprintf(s->keep, "largest error of an entry of the %zu fitted matrices", e.matrices));
     suppose(s, PARE_TRUE, NAN, e.bits,
             pare_strdup(s->keep,
-                        "mask bits for every target of these shapes, ranks and sizes, with "
-                        "these errors, at one source and scale: " PARE_LEAST));
+                        "mask bits for every target of these shapes and ranks k whose first k "
+                        "rows and columns have entries up to these sizes, with these errors, at "
+                        "one source and scale: " PARE_LEAST));
     const pare_ticket_need n = pare_ticket_units(e.error, FAILURE / (double)e.entries, e.largest);
     if (n.units > 0)
         suppose(s, PARE_TRUE, NAN, (double)n.units,
