@@ -21,13 +21,9 @@ typedef enum pare_collapse {
 /* "identity", "keep", ..., NULL: in the order of the enum. */
 extern const char *const pare_collapse_names[];
 
-/* `keep`: which block, where one is kept. `calib`: inputs whose means are taken (keepbias,
- * rankone). PARE_ERR_INPUT names what is in the way of a collapse. Borrows weights of `in`, which
- * must outlive *out; caller frees it with pare_model_free. */
-PARE_MUST_USE pare_status pare_collapse_make(pare_model **out, const pare_model *in,
-                                             pare_collapse kind, size_t keep,
-                                             const pare_inputs *calib, const pare_exec *exec,
-                                             pare_err *err);
+/* Whether it keeps one of the layers as it is. pare_depth_one_layer (pare/depth.h) makes them all.
+ */
+bool pare_collapse_keeps(pare_collapse kind);
 
 typedef struct pare_collapse_bound {
     pare_ub bound;      /* on the largest |f - g| over the entries of the output */

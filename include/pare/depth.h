@@ -89,7 +89,8 @@ typedef struct pare_depth_one_report {
 } pare_depth_one_report;
 
 bool pare_depth_one_needs_data(const pare_depth_one_opts *o);
-/* As pare_depth; PARE_ERR_INPUT says what in the model is in the way. */
+/* As pare_depth; `data` also gives the means that some collapses take. PARE_ERR_INPUT says what in
+ * the model is in the way. `report` may be NULL: the error is then not measured. */
 PARE_MUST_USE pare_status pare_depth_one_layer(pare_model **out, pare_depth_one_report *report,
                                                const pare_model *in, const pare_inputs *data,
                                                const pare_depth_one_opts *opts,
@@ -102,12 +103,21 @@ extern const char *const pare_depth_ball_norms[];
 /* What to ask pare_publish for (its `ask`): the statements for every input whose rows are each
  * within `radius` > 0 of the given ones. NULL when memory is out. */
 PARE_MUST_USE const char *pare_depth_ball_name(pare_arena *a, double radius, pare_ball_norm norm);
+/* The same for every input whose tokens are at most `diam` > 0 apart in every entry (models of
+ * vectors): the theorems for all inputs, on that domain. NULL when memory is out. */
+PARE_MUST_USE const char *pare_depth_diam_name(pare_arena *a, double diam);
+#define PARE_DEPTH_DIAM "inputs of diameter " /* followed by it */
 /* How `pare verify` proves it again. */
 extern const pare_prover pare_depth_prover;
 /* Statements for all inputs like the given ones (for ids: all token sequences), where a theorem
  * covers the models: of every output, and of the difference where there are two. */
 #define PARE_DEPTH_ALL            "all inputs: outputs"
 #define PARE_DEPTH_ALL_DIFFERENCE "all inputs: difference of the two outputs"
+/* A hypothesis of a one-layer cut of a net of attention and skips alone, without biases: what is
+ * proven of it on all inputs, and (its limit) what every one-layer network without biases misses by
+ * at least: a lower bound on the largest difference over the same inputs. */
+#define PARE_DEPTH_LEAST                                                                           \
+    "all inputs: bound of this layer, and " PARE_LEAST " one layer without biases"
 /* Evidence in the certificate, as values of hypotheses: root mean squares over the data.
  */
 #define PARE_DEPTH_RELATIVE "relative error |S - S'| / |S| of the outputs (measured)"

@@ -49,6 +49,29 @@ PARE_MUST_USE pare_status pare_forward_f32(float *out, const pare_model *m, cons
                                            const pare_trace *trace, const pare_exec *exec,
                                            pare_err *err);
 
+/* One head of one sequence; arrays of the pass's type, rows `ld` numbers apart. */
+typedef struct pare_attend_job {
+    size_t n, dk, dv;
+    const void *q, *k, *v; /* n x dk, n x dk, n x dv */
+    size_t ldq, ldk, ldv;
+    double scale; /* of the scores */
+    void *y;      /* n x dv */
+    size_t ldy;
+} pare_attend_job;
+/* Who computes attention in the place of the pass: called from one thread at a time, once for all
+ * heads and sequences of a layer that are at hand. Heads of every kind, also polynomial ones, are
+ * exact softmax to it. */
+typedef struct pare_attender {
+    pare_status (*fn)(void *self, size_t block, pare_dtype t, const pare_attend_job *jobs,
+                      size_t count, const pare_pattern *p, const pare_graph *g, pare_err *err);
+    void *self;
+} pare_attender;
+/* out: of type t, PARE_F32 or PARE_F64. `by` NULL: the same as above. */
+PARE_MUST_USE pare_status pare_forward_by(void *out, pare_dtype t, const pare_model *m,
+                                          const pare_input *in, const pare_attender *by,
+                                          const pare_trace *trace, const pare_exec *exec,
+                                          pare_err *err);
+
 /* A set of inputs with where it came from: what certificates speak about. */
 typedef struct pare_inputs {
     size_t n;

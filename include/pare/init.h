@@ -1,7 +1,7 @@
 /* pare/init.h - fresh models to be trained. Same options, same seed, same bytes. */
 #ifndef PARE_INIT_H
 #define PARE_INIT_H
-#include <pare/model.h>
+#include <pare/popup.h>
 
 typedef enum pare_init_kind {
     PARE_INIT_GRAPH,  /* vectors on nodes: map, attention over edges, batch norm after the skip */
@@ -22,6 +22,9 @@ typedef struct pare_init {
     size_t expander_degree; /* graph: 0 = none */
     pare_pool pool;         /* encoder */
     uint64_t seed;
+    /* GPT: frozen weights, no biases, plain norms (pare/popup.h); NULL: from `seed`, to be trained
+     */
+    const pare_frozen_gpt *source;
 } pare_init;
 
 /* Weights as torch's Linear (graph kinds, encoder) or as GPT-2 (std 0.02, the residual maps by

@@ -165,6 +165,13 @@ typedef enum pare_tokenizer_kind {
     PARE_TOK_BYTES    /* every byte is its own id; no vocabulary needed */
 } pare_tokenizer_kind;
 
+/* Bytes that a file may hold in the place of a weight's numbers (pare/coded.h). */
+typedef struct pare_coded {
+    const char *name; /* of the weight */
+    const uint8_t *data;
+    size_t bytes;
+} pare_coded;
+
 typedef struct pare_model {
     char *name; /* free text: "gpt2", "llama", ... */
     pare_stem stem;
@@ -176,6 +183,10 @@ typedef struct pare_model {
     pare_tokenizer_kind tokenizer;
     const uint8_t *vocab; /* the tokenizer's file, byte for byte; NULL = none */
     size_t vocab_bytes;
+    /* Weights that are saved as these bytes, which must expand to them bit for bit. Only what makes
+     * a ticket fills it in: a model that was loaded or cloned is made of numbers. */
+    const pare_coded *coded;
+    size_t ncoded;
 
     pare_arena *arena; /* owns the structs and every weight that is not in a blob */
     pare_blob **blobs; /* the files the other weights live in */
@@ -225,6 +236,11 @@ const char *pare_norm_name(pare_norm_kind k);
 const char *pare_act_name(pare_act a);
 const char *pare_skip_name(pare_skip_kind k);
 const char *pare_attn_name(pare_attn_kind k);
+/* A softmax over the scores of every query with every key it sees: exact, or by polynomials. */
+bool pare_attn_is_softmax(pare_attn_kind k);
+/* Heads whose values are weighed by a softmax: those, and with one query for all (constq, meanq).
+ */
+bool pare_attn_has_softmax(pare_attn_kind k);
 const char *pare_ffn_name(pare_ffn_kind k);
 const char *pare_position_name(pare_position_kind k);
 const char *pare_pool_name(pare_pool p);

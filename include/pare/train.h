@@ -5,6 +5,7 @@
 #ifndef PARE_TRAIN_H
 #define PARE_TRAIN_H
 #include <pare/gradient.h>
+#include <pare/popup.h>
 
 /* ---- losses ------------------------------------------------------------------------------- */
 
@@ -93,7 +94,8 @@ typedef struct pare_train_opts {
     double clip; /* 0: none */
     double dropout;
     pare_adamw adamw;
-    uint64_t seed;             /* of batches and dropout */
+    uint64_t seed;             /* of batches, dropout and scores */
+    const pare_popup *popup;   /* NULL: weights are trained; else which of them are kept */
     const pare_model *teacher; /* or NULL */
     double distill;            /* loss = (1 - distill) loss + distill KL; 0..1 */
     double temperature;

@@ -40,7 +40,7 @@ static size_t unit_rows(const tiled_job *d, int threads)
     return p * (panels < 1 ? 1 : panels > MOST_PANELS ? MOST_PANELS : panels);
 }
 
-/* ---- one unit ------------------------------------------------------------------------------- */
+/* ---- one unit -------------------------------------------------------------------------------- */
 
 static float *take(float **at, size_t n)
 {
@@ -89,13 +89,27 @@ static void begin_panel(const unit *u, const work *w)
     memset(w->l, 0, p->p * sizeof *w->l);
 }
 
+/* Keys and values of a tile as the kernels want them: where they stand, or a copy without gaps. */
+typedef struct tile_rows {
+    const float *k, *v;
+} tile_rows;
+
+static const float *tile_of(const pare_mat32 *x, float *room, size_t j0, size_t j1, size_t cols)
+{
+    const float *const at = x->v + j0 * x->ld;
+    if (x->ld == cols && (j1 - j0) % TILE_STEP == 0) return at;
+    copy_tile(room, at, x->ld, j1 - j0, x->cols, cols);
+    return room;
+}
+
 /* Keys [from, to) of the tile that begins at j0. */
-static void one_tile(const unit *u, const work *w, size_t j0, size_t from, size_t to)
+static void one_tile(const unit *u, const work *w, const tile_rows *t, size_t j0, size_t from,
+                     size_t to)
 {
     const tiled_job *const d = u->d;
     const panel *const p = &w->at;
     const size_t keys = padded(to - from, TILE_STEP);
-    const float *const k = u->k + (from - j0) * u->dk, *const v = u->v + (from - j0) * u->dv4;
+    const float *const k = t->k + (from - j0) * u->dk, *const v = t->v + (from - j0) * u->dv4;
     d->kernel->scores(u->s, w->q, k, keys, u->dk, p->v, false);
     hide_tile(u->s, &d->sees, p, from, to, d->k->rows);
     d->kernel->weights(u->s, w->m, w->l, u->fade, keys, p->v);
@@ -122,16 +136,13 @@ static void run(const unit *u)
     for (size_t a = 0; a < u->npanels; a++) begin_panel(u, &u->panels[a]);
     for (size_t j0 = 0; j0 < nk; j0 += TILE_KEYS) {
         const size_t j1 = nk - j0 < TILE_KEYS ? nk : j0 + TILE_KEYS;
-        bool copied = false;
+        tile_rows t = {0};
         for (size_t a = 0; a < u->npanels; a++) {
             size_t from = j0, to = j1;
             if (!seen_keys(&from, &to, &d->sees, &u->panels[a].at, nk)) continue;
-            if (!copied) {
-                copy_tile(u->k, d->k->v + j0 * d->k->ld, d->k->ld, j1 - j0, u->dk, u->dk);
-                copy_tile(u->v, d->v->v + j0 * d->v->ld, d->v->ld, j1 - j0, u->dv, u->dv4);
-                copied = true;
-            }
-            one_tile(u, &u->panels[a], j0, from, to);
+            if (!t.k) t.k = tile_of(d->k, u->k, j0, j1, u->dk);
+            if (!t.v) t.v = tile_of(d->v, u->v, j0, j1, u->dv4);
+            one_tile(u, &u->panels[a], &t, j0, from, to);
         }
     }
     for (size_t a = 0; a < u->npanels; a++) end_panel(u, &u->panels[a]);

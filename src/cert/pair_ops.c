@@ -105,9 +105,7 @@ bool attn_reads(const pare_attn *at)
 
 bool attn_has_heads(const pare_attn *at)
 {
-    return at->kind == PARE_ATTN_EXACT || at->kind == PARE_ATTN_POLY ||
-           at->kind == PARE_ATTN_CONSTQ || at->kind == PARE_ATTN_MEANQ ||
-           at->kind == PARE_ATTN_POOL;
+    return pare_attn_has_softmax(at->kind) || at->kind == PARE_ATTN_POOL;
 }
 
 pare_status head_matrix(pare_mat *out, pare_arena *a, const pare_attn *at, size_t h, char which,
@@ -287,9 +285,8 @@ static bool softmax_kind(const pare_attn *at)
 
 static bool scores_equal(const pare_attn *a, const pare_attn *b)
 {
-    const bool exact_a = a->kind == PARE_ATTN_EXACT || a->kind == PARE_ATTN_POLY;
-    const bool exact_b = b->kind == PARE_ATTN_EXACT || b->kind == PARE_ATTN_POLY;
-    if (a->kind != b->kind && !(exact_a && exact_b)) return false;
+    const bool exact = pare_attn_is_softmax(a->kind) && pare_attn_is_softmax(b->kind);
+    if (a->kind != b->kind && !exact) return false;
     if (!pare_same_weight(&a->wq, &b->wq) || !pare_same_weight(&a->bq, &b->bq) ||
         !pare_same_weight(&a->wk, &b->wk) || !pare_same_weight(&a->bk, &b->bk) ||
         !pare_same_weight(&a->freqs, &b->freqs))

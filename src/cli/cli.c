@@ -53,23 +53,55 @@ static size_t common_rows(cli *c, cli_out out, const char *out_help)
     return n;
 }
 
+/* As a shell would have to be told again, on one line. */
+static char *quoted(pare_arena *a, const char *word)
+{
+    if (*word && strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                              "-_=+,.:/@%") == strlen(word))
+        return pare_strdup(a, word);
+    char *out = pare_alloc(a, 4 * strlen(word) + 3, 1), *at = out;
+    if (!out) return NULL;
+    *at++ = '\'';
+    for (; *word; word++) {
+        if (*word == '\'') at += sprintf(at, "'\\'");
+        *at++ = *word == '\n' ? ' ' : *word;
+    }
+    *at++ = '\'';
+    *at = 0;
+    return out;
+}
+
+static char *command_line(pare_arena *a, const char *command, int argc, char *const *argv)
+{
+    char *line = pare_sprintf(a, "pare %s", command);
+    for (int i = 0; i < argc && line; i++) {
+        const char *word = quoted(a, argv[i]);
+        line = word ? pare_sprintf(a, "%s %s", line, word) : NULL;
+    }
+    return line;
+}
+
 bool cli_start(cli *c, const opt_spec *spec, cli_out out, const char *out_help, int argc,
                char **argv, int *rc)
 {
     *c = (cli){.spec = *spec, .threads = (size_t)pare_cores()};
     c->spec.ncommon = common_rows(c, out, out_help);
     c->spec.common = c->common;
+    c->arena = pare_arena_new();
+    c->line = c->arena ? command_line(c->arena, spec->command, argc, argv) : NULL;
+    if (!c->line) {
+        *rc = cli_finish(c, pare_no_memory(&c->err));
+        return false;
+    }
     opt_result r = opt_parse(&c->spec, argc, argv, &c->noperands);
     if (r == OPT_GO && out == CLI_MUST_OUT && !c->out)
         r = opt_complain(&c->spec, "-o FILE is missing");
     *rc = r == OPT_BAD ? pare_exit_code(PARE_ERR_USAGE) : 0;
-    if (r != OPT_GO) return false;
-    c->operand = argv;
-    c->arena = pare_arena_new();
-    if (!c->arena) {
-        *rc = cli_finish(c, pare_no_memory(&c->err));
+    if (r != OPT_GO) {
+        pare_arena_free(c->arena);
         return false;
     }
+    c->operand = argv;
     if (c->out) interrupt_cleans(c->out);
     pare_bar_init(&c->bar, stderr);
     c->exec.threads = (int)c->threads;
@@ -306,7 +338,8 @@ const pare_verify_opts *cli_verify_opts(cli *c, pare_verify_opts *opts)
 {
     c->provers[0] = pare_fold_prover;
     c->provers[1] = pare_depth_prover;
-    memcpy(c->provers + 2, pare_width_provers, sizeof pare_width_provers);
+    c->provers[2] = pare_ticket_prover;
+    memcpy(c->provers + 3, pare_width_provers, sizeof pare_width_provers);
     opts->provers = c->provers;
     opts->nprovers = sizeof c->provers / sizeof *c->provers;
     opts->load = cli_reload_inputs;

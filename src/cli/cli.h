@@ -19,6 +19,7 @@ typedef struct cli {
     size_t threads;
     uint64_t seed;
     const char *out;
+    const char *line; /* the whole command, as a shell would have to be told again */
     char **operand;
     size_t noperands;
 
@@ -26,7 +27,7 @@ typedef struct cli {
     pare_bar bar;
     pare_exec exec;
     pare_err err;
-    pare_prover provers[2 + PARE_WIDTH_METHODS]; /* of every reduction: filled when one is asked */
+    pare_prover provers[3 + PARE_WIDTH_METHODS]; /* of every reduction: filled when one is asked */
 } cli;
 
 /* Parses; false when the command is over already, *rc is then its exit code. out_help explains
@@ -107,14 +108,19 @@ int cmd_info(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_eval(int argc, char **argv);
 int cmd_import(int argc, char **argv);
+int cmd_export(int argc, char **argv);
 int cmd_data(int argc, char **argv);
 int cmd_fold(int argc, char **argv);
 int cmd_width(int argc, char **argv);
 int cmd_depth(int argc, char **argv);
+int cmd_plan(int argc, char **argv);
+int cmd_length(int argc, char **argv);
+int cmd_ticket(int argc, char **argv);
 int cmd_probe(int argc, char **argv);
 int cmd_repro(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_compose(int argc, char **argv);
 int cmd_train(int argc, char **argv);
+int cmd_report(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 #endif

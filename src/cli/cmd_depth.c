@@ -10,16 +10,17 @@ enum {
     DEPTH_HELD_OUT = 1u << 20,
     DEPTH_HELD_OUT_TEXT = 128,
     DEPTH_PROVEN_TEXT = 8, /* texts that are proven on, and tokens of each */
-    DEPTH_PROVEN_TOKENS = 64,
-    DEPTH_MOST = 1u << 20
+    DEPTH_PROVEN_TOKENS = 64
 };
 #define DEPTH_WORK 1e10 /* multiplications of the passes that are proven on: a minute or so */
 
 typedef struct depth_opts {
     size_t layers, kind, select, split, windows, tokens;
     const char *exact, *heldout, *one_layer;
+    bool search; /* for the fewest exact layers that keep --max-error */
     double ball; /* radius; 0: none */
     size_t ball_norm;
+    double diam; /* of inputs that the theorems speak of; 0: none */
     pare_depth_opts cut;
     pare_depth_one_opts one;
     pare_depth_one_report one_report;
@@ -40,7 +41,7 @@ static pare_status read_list(cli *c, depth_opts *o)
     size_t *const list = pare_alloc(c->arena, n, sizeof *list);
     if (!list) return pare_no_memory(&c->err);
     for (bool digit = false; k < n; at++) {
-        if (*at >= '0' && *at <= '9' && list[k] < DEPTH_MOST) {
+        if (*at >= '0' && *at <= '9' && list[k] < REDUCE_MOST) {
             list[k] = 10 * list[k] + (size_t)(*at - '0');
             digit = true;
         } else if (digit && (*at == ',' || *at == '\0')) {
@@ -82,10 +83,11 @@ static pare_status settle(cli *c, depth_opts *o)
     o->cut.kind =
         o->kind == PARE_DEPTH_KINDS ? PARE_ATTN_NONE : (pare_attn_kind)(PARE_ATTN_ZERO + o->kind);
     if (!st && o->one_layer) st = settle_one(c, o);
-    if (!st && o->layers == PARE_DEPTH_UNSET && !o->exact && !o->one_layer)
+    o->search = o->layers == PARE_DEPTH_UNSET && !o->one_layer && isfinite(o->r.max_error);
+    if (!st && o->layers == PARE_DEPTH_UNSET && !o->exact && !o->one_layer && !o->search)
         st = pare_fail(&c->err, PARE_ERR_USAGE,
-                       "--layers K or --exact LIST is needed: how many attention layers stay, or "
-                       "which");
+                       "--layers K, --exact LIST or --max-error E is needed: how many attention "
+                       "layers stay, or which, or what they may cost");
     if (!st && o->heldout && !o->r.data)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "--heldout goes with --data");
     return st;
@@ -113,19 +115,29 @@ static void print_layers(const pare_depth_report *p)
     }
 }
 
+/* For all inputs of a kind: like the data, or of the diameter that was asked for. */
+static void print_theorem(const pare_statement *s, const char *bound)
+{
+    const bool asked = strncmp(s->name, PARE_DEPTH_DIAM, strlen(PARE_DEPTH_DIAM)) == 0;
+    if (!asked && strncmp(s->name, "all inputs", 10) != 0) return;
+    const char *const what = strstr(s->name, "difference") ? " (difference of both)"
+                             : strstr(s->name, "rank")     ? " (tokens apart at the end)"
+                                                           : "";
+    out_row("proven", "%s on %s%s", bound, s->domain, what);
+}
+
 static void print_evidence(const reduction *r)
 {
     const pare_hypothesis *const relative = looked_at(&r->cert, PARE_DEPTH_RELATIVE);
     const pare_hypothesis *const lost = looked_at(&r->cert, PARE_DEPTH_LOST);
+    out_least(looked_at(&r->cert, PARE_DEPTH_LEAST));
     if (relative) out_row("off by", "%.4g of the outputs (root mean squares)", relative->value);
     if (lost) out_row("lost", "%.4g of what attention does to the outputs", lost->value);
     for (size_t i = 0; i < r->cert.nstatements; i++) {
         const pare_statement *const s = &r->cert.statements[i];
         char buf[40];
         const char *const bound = pare_ub_format(buf, pare_ub_exact(s->bound), 4);
-        if (strncmp(s->name, "all inputs", 10) == 0)
-            out_row("proven", "%s on %s%s", bound, s->domain,
-                    strcmp(s->name, PARE_DEPTH_ALL) == 0 ? "" : " (difference of both)");
+        print_theorem(s, bound);
         if (strcmp(s->name, PARE_NEW_INPUT) == 0)
             out_row("new input", "%s with probability %.6g, on %s", bound, s->probability,
                     s->domain);
@@ -216,12 +228,15 @@ static pare_status load_data(cli *c, depth_opts *o, const pare_model *m)
                            .proven_tokens = DEPTH_PROVEN_TOKENS,
                            .work = DEPTH_WORK,
                            .only_texts = true,
-                           .unseen = o->one_layer ? !pare_depth_one_needs_data(&o->one)
-                                                  : !pare_depth_needs_data(m, &o->cut)};
+                           .unseen =
+                               !o->search && (o->one_layer ? !pare_depth_one_needs_data(&o->one)
+                                                           : !pare_depth_needs_data(m, &o->cut))};
     pare_status st = o->heldout ? cut_data_load_two(c, &o->d, m, o->r.data, o->heldout, &plan)
                                 : cut_data_load(c, &o->d, m, o->r.data, &plan);
     if (st || !o->r.data) return st;
-    if (o->d.no_next)
+    if (o->search) /* how many stay is chosen by what is proven on them */
+        cli_note(c, CUT_NO_NEXT, "the number of exact layers is chosen by the held-out inputs");
+    else if (o->d.no_next)
         cli_note(c, CUT_NO_NEXT, o->d.no_next);
     else
         o->r.ask[o->r.nask++] = PARE_NEW_INPUT;
@@ -251,24 +266,66 @@ static pare_status make(cli *c, depth_opts *o, pare_model **small, const pare_mo
 }
 
 /* What the certificate is to say beside the headline. */
-static pare_status ask_for_ball(cli *c, depth_opts *o)
+static pare_status ask(cli *c, depth_opts *o, const pare_model *m)
 {
-    if (!(o->ball > 0)) return PARE_OK;
-    const char *const name = pare_depth_ball_name(c->arena, o->ball, (pare_ball_norm)o->ball_norm);
-    o->r.ask[o->r.nask++] = name;
-    return name ? PARE_OK : pare_no_memory(&c->err);
+    const char *ball = NULL, *diam = NULL;
+    if (o->diam > 0 && m->stem.ids)
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "--input-diam goes with models that take vectors; of ids all sequences "
+                         "are covered");
+    if (o->ball > 0) ball = pare_depth_ball_name(c->arena, o->ball, (pare_ball_norm)o->ball_norm);
+    if (o->diam > 0) diam = pare_depth_diam_name(c->arena, o->diam);
+    if ((o->ball > 0 && !ball) || (o->diam > 0 && !diam)) return pare_no_memory(&c->err);
+    if (ball) o->r.ask[o->r.nask++] = ball;
+    if (diam) o->r.ask[o->r.nask++] = diam;
+    return PARE_OK;
+}
+
+static pare_status make_and_publish(cli *c, depth_opts *o, const pare_model *m)
+{
+    pare_model *small = NULL;
+    pare_status st = make(c, o, &small, m);
+    if (!st) st = reduce_publish(c, &o->r, m, &small, &o->d.held, &pare_depth_prover);
+    pare_model_free(small);
+    return st;
+}
+
+static pare_status none_will_do(cli *c, const depth_opts *o, double best, size_t at, bool all)
+{
+    char bound[40];
+    return pare_fail(&c->err, PARE_ERR_PROMISE,
+                     "%s keeps --max-error %g: the best proven bound is %s, with %zu exact "
+                     "layer%s; nothing was written%s",
+                     all ? "no number of exact layers below all" : "nothing that was tried",
+                     o->r.max_error, pare_ub_format(bound, pare_ub_exact(best), 3), at,
+                     at == 1 ? "" : "s", all ? "" : " (with --data layers could be chosen)");
+}
+
+/* The fewest exact layers whose proven headline keeps the promise. One more need not be better, so
+ * they are tried one by one from the fewest. */
+static pare_status fewest_layers(cli *c, depth_opts *o, const pare_model *m)
+{
+    double best = INFINITY;
+    size_t at = o->cut.nexact;
+    for (size_t k = at;; k++) {
+        o->cut.layers = k;
+        const pare_status st = make_and_publish(c, o, m);
+        if (st != PARE_ERR_PROMISE) return st;
+        if (o->r.cert.proven < best) best = o->r.cert.proven, at = k;
+        if (k + 1 >= o->report.nlayers) return none_will_do(c, o, best, at, true);
+        o->cut.layers = k + 1;
+        if (!o->r.data && pare_depth_needs_data(m, &o->cut))
+            return none_will_do(c, o, best, at, false);
+    }
 }
 
 static pare_status cut(cli *c, depth_opts *o, const pare_model *m)
 {
-    pare_model *small = NULL;
     pare_status st = load_data(c, o, m);
-    if (!st) st = ask_for_ball(c, o);
-    if (!st) st = make(c, o, &small, m);
-    if (!st) st = reduce_publish(c, &o->r, m, &small, &o->d.held, &pare_depth_prover);
+    if (!st) st = ask(c, o, m);
+    if (!st) st = o->search ? fewest_layers(c, o, m) : make_and_publish(c, o, m);
     if (!st) st = reduce_compare(c, &o->r, m, &o->d.held);
     if (!st) reduce_in_nats(&o->r);
-    pare_model_free(small);
     return st;
 }
 
@@ -304,7 +361,7 @@ int cmd_depth(int argc, char **argv)
          .metavar = "K",
          .help = "attention layers that stay exact",
          .unset = "those of --exact",
-         .max = DEPTH_MOST},
+         .max = REDUCE_MOST},
         {.name = "exact",
          .kind = OPT_TEXT,
          .to = &o.exact,
@@ -341,49 +398,26 @@ int cmd_depth(int argc, char **argv)
          .metavar = "D",
          .help = "what it is proven on",
          .unset = "the last quarter of --data"},
-        {.name = "split",
-         .kind = OPT_SIZE,
-         .to = &o.split,
-         .metavar = "K",
-         .help = "of a graph; fitted to",
-         .max = DEPTH_MOST,
-         .joined = true},
-        {.name = "windows",
-         .kind = OPT_SIZE,
-         .to = &o.windows,
-         .metavar = "N",
-         .help = "",
-         .min = 1,
-         .max = DEPTH_MOST,
-         .joined = true},
-        {.name = "tokens",
-         .kind = OPT_SIZE,
-         .to = &o.tokens,
-         .metavar = "N",
-         .help = "",
-         .max = DEPTH_MOST},
-        {.name = "ball",
-         .kind = OPT_REAL,
-         .to = &o.ball,
-         .metavar = "R",
-         .help = "every row moved by",
-         .unset = "not asked",
-         .low = 0,
-         .high = INFINITY,
-         .joined = true},
+        REDUCE_SPLIT(o.split, "of a graph; fitted to"),
+        REDUCE_WINDOWS(o.windows),
+        REDUCE_TOKENS(o.tokens, false),
+        REDUCE_BALL(o.ball, "also proven for", true),
         {.name = "ball-norm",
          .kind = OPT_CHOICE,
          .to = &o.ball_norm,
          .metavar = "W",
          .help = "",
-         .choices = pare_depth_ball_norms},
-        {.name = "max-error",
+         .choices = pare_depth_ball_norms,
+         .joined = true},
+        {.name = "input-diam",
          .kind = OPT_REAL,
-         .to = &o.r.max_error,
-         .metavar = "E",
-         .help = "largest proven error",
+         .to = &o.diam,
+         .metavar = "D",
+         .help = "",
+         .unset = "the data's",
          .low = 0,
          .high = INFINITY},
+        REDUCE_MAX_ERROR(o.r.max_error, "; without --layers: the fewest layers"),
     };
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {

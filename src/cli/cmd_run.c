@@ -125,8 +125,10 @@ static pare_status forward_all(cli *c, run_state *s, const pare_trace *trace)
     const double start = pare_seconds();
     for (size_t i = 0; i < s->set.n && !st; i++) {
         const pare_input *in = &s->set.in[i];
-        st = s->o->f64 ? pare_forward_f64((double *)s->out + at, s->m, in, trace, &c->exec, &c->err)
-                       : pare_forward_f32((float *)s->out + at, s->m, in, trace, &c->exec, &c->err);
+        void *const to = (char *)s->out + at * size;
+        st = s->o->oracle ? run_through(c, s, to, in, trace)
+                          : pare_forward_by(to, s->o->f64 ? PARE_F64 : PARE_F32, s->m, in, NULL,
+                                            trace, &c->exec, &c->err);
         at += pare_output_rows(s->m, in) * s->cols;
         pare_progress(&c->exec, "running", i + 1, s->set.n);
     }
@@ -222,8 +224,12 @@ static pare_status check_options(cli *c, const run_opts *o)
 static pare_status one_pass(cli *c, run_state *s)
 {
     s->text = s->o->texts.n ? s->o->texts.v[0] : NULL;
-    pare_status st = read_input(c, s);
+    pare_status st = run_open_oracle(c, s);
+    if (!st) st = read_input(c, s);
     if (!st) st = forward_traced(c, s);
+    pare_oracle_free(&s->oracle);
+    if (!st) st = run_count_calls(c, s);
+    if (pare_ranks_rank(s->ranks) > 0) return st; /* the first speaks for all */
     if (!st && c->out) st = write_result(c, s);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
     if (!st) run_say_poly(c, s);
@@ -236,10 +242,12 @@ static pare_status one_pass(cli *c, run_state *s)
 }
 
 /* Text goes on unless one pass is what was asked for, or all that the model has to offer. */
-static pare_status run(cli *c, const run_opts *o)
+static pare_status run(cli *c, void *self, pare_ranks *ranks)
 {
-    run_state s = {.o = o};
+    const run_opts *const o = self;
+    run_state s = {.o = o, .ranks = ranks};
     pare_status st = check_options(c, o);
+    if (!st) st = run_check_length(c, o);
     if (!st) st = cli_load(c, &s.m, c->operand[0]);
     if (!st) st = run_set_attention(c, &s);
     if (!st) {
@@ -250,7 +258,7 @@ static pare_status run(cli *c, const run_opts *o)
         if (asked && why)
             st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: cannot go on with a text: %s",
                            c->operand[0], why);
-        else if (text && !why && o->tokens && !c->out && !o->f64 && !o->trace)
+        else if (text && !why && o->tokens && !c->out && !o->f64 && !o->trace && !o->oracle)
             st = run_generate(c, &s);
         else
             st = one_pass(c, &s);
@@ -262,8 +270,13 @@ static pare_status run(cli *c, const run_opts *o)
 int cmd_run(int argc, char **argv)
 {
     static const char *const attentions[] = {"model", "exact", "poly", NULL};
-    run_opts o = {
-        .tokens = RUN_NOT_GIVEN, .sample = PARE_SAMPLE_DEFAULT, .tolerance = RUN_TOLERANCE};
+    static const char *const modes[] = {"auto",  "native", "zeroref", "strict",
+                                        "paper", "sample", "chunk",   NULL};
+    run_opts o = {.tokens = RUN_NOT_GIVEN,
+                  .sample = PARE_SAMPLE_DEFAULT,
+                  .tolerance = RUN_TOLERANCE,
+                  .backend = "cpu",
+                  .timeout = PARE_PIPE_TIMEOUT};
     char unset_tokens[32];
     snprintf(unset_tokens, sizeof unset_tokens, "%d", RUN_TOKENS);
     const opt own[] = {
@@ -315,6 +328,12 @@ int cmd_run(int argc, char **argv)
          .metavar = "F",
          .help = "also",
          .joined = true},
+        {.name = "trace",
+         .kind = OPT_TEXT,
+         .to = &o.trace,
+         .metavar = "DIR",
+         .help = "",
+         .joined = true},
         {.name = "split",
          .kind = OPT_SIZE,
          .to = &o.split,
@@ -329,12 +348,36 @@ int cmd_run(int argc, char **argv)
          .help = "",
          .low = 1e-7,
          .high = 1},
-        {.name = "f64", .kind = OPT_FLAG, .to = &o.f64, .help = "the f64 reference pass"},
-        {.name = "trace",
+        {.name = "oracle",
+         .kind = OPT_SIZE,
+         .to = &o.oracle,
+         .metavar = "M",
+         .help = "engine",
+         .unset = "all tokens",
+         .joined = true,
+         .min = 1,
+         .max = 1u << 30},
+        {.name = "backend",
          .kind = OPT_TEXT,
-         .to = &o.trace,
-         .metavar = "DIR",
-         .help = "in and out of every sublayer as .npy"},
+         .to = &o.backend,
+         .metavar = "B",
+         .help = "",
+         .joined = true},
+        {.name = "mode",
+         .kind = OPT_CHOICE,
+         .to = &o.mode,
+         .choices = modes,
+         .metavar = "W",
+         .help = "",
+         .joined = true},
+        {.name = "timeout",
+         .kind = OPT_REAL,
+         .to = &o.timeout,
+         .metavar = "S",
+         .help = "",
+         .low = 1e-3,
+         .high = 1e6},
+        {.name = "f64", .kind = OPT_FLAG, .to = &o.f64, .help = "the f64 reference pass"},
     };
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
@@ -352,5 +395,6 @@ int cmd_run(int argc, char **argv)
     int rc;
     if (!cli_start(&c, &spec, CLI_MAY_OUT, "the output as .npy (- is stdout)", argc, argv, &rc))
         return rc;
-    return cli_finish(&c, run(&c, &o));
+    if (o.oracle) return cli_ranked(&c, run, &o);
+    return cli_finish(&c, run(&c, &o, NULL));
 }

@@ -50,16 +50,20 @@ const recipe train_recipes[] = {
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-/* The kind decides the defaults that help prints: it is looked for before anything is parsed. */
-static size_t kind_said(bool *said, int argc, char **argv)
+/* Kind and preset decide the defaults that help prints: they are looked for before anything is
+ * parsed. `option`: with both dashes; 0 unless it is said. */
+static size_t choice_said(bool *said, const char *option, const char *const *choices, int argc,
+                          char **argv)
 {
+    const size_t n = strlen(option);
     *said = false;
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        const char *word = strncmp(argv[i], "--kind=", 7) == 0              ? argv[i] + 7
-                           : strcmp(argv[i], "--kind") == 0 && i + 1 < argc ? argv[i + 1]
-                                                                            : "";
-        for (size_t k = 0; train_kinds[k]; k++)
-            if (strcmp(word, train_kinds[k]) == 0) {
+        const bool here = strncmp(argv[i], option, n) == 0;
+        const char *word = here && argv[i][n] == '='                    ? argv[i] + n + 1
+                           : here && argv[i][n] == '\0' && i + 1 < argc ? argv[i + 1]
+                                                                        : "";
+        for (size_t k = 0; choices[k]; k++)
+            if (strcmp(word, choices[k]) == 0) {
                 *said = true;
                 return k;
             }
@@ -67,11 +71,15 @@ static size_t kind_said(bool *said, int argc, char **argv)
     return 0;
 }
 
-static train_opts defaults(size_t kind, bool said)
+static train_opts defaults(size_t kind, bool said, size_t preset)
 {
-    const recipe *r = &train_recipes[kind];
+    const recipe *r = preset ? &train_presets[preset - 1] : &train_recipes[kind];
     return (train_opts){.kind = kind,
                         .has_kind = said,
+                        .preset = preset,
+                        .recipe = r,
+                        .keep = NAN,
+                        .source = SOURCE_NOT_SAID,
                         .dim = r->dim,
                         .layers = r->layers,
                         .heads = r->heads,
@@ -93,7 +101,7 @@ static train_opts defaults(size_t kind, bool said)
 
 static pare_status settle(cli *c, train_opts *o)
 {
-    const recipe *r = &train_recipes[o->kind];
+    const recipe *r = o->recipe;
     if (!o->has_kind) return pare_fail(&c->err, PARE_ERR_USAGE, "--kind K is missing");
     if (!o->data) return pare_fail(&c->err, PARE_ERR_USAGE, "--data F is missing");
     if (o->epochs && o->steps)
@@ -104,6 +112,8 @@ static pare_status settle(cli *c, train_opts *o)
     if (!isnan(o->tolerance) && o->attention != ATTENTION_POLY)
         return pare_fail(&c->err, PARE_ERR_USAGE, "--tol needs --attention poly");
     if (isnan(o->tolerance)) o->tolerance = DEFAULT_TOLERANCE;
+    const pare_status st = popup_settle(c, o);
+    if (st) return st;
     if (o->epochs || o->steps || (o->grid && strstr(o->grid, "epochs="))) return PARE_OK;
     o->epochs = r->epochs;
     o->steps = r->steps;
@@ -205,6 +215,10 @@ static pare_status publish(plan *p, pare_model *m, train_result *r)
     facts *f = &r->model;
     pare_status st = not_diverged(p, r->runs);
     if (!st) st = whole_texts(p, r, m);
+    if (!st && p->o->popup) {
+        const pare_frozen_gpt from = popup_source(p->o, plan_seed(p, r->runs->best));
+        st = pare_popup_code(m, &from, &c->err);
+    }
     if (!st) st = save_checked(c, plan_lesson(p, r->runs->best), m, f, best->test);
     if (st) return st;
     memcpy(sha, f->sha256, sizeof sha);
@@ -279,13 +293,15 @@ static pare_status train(cli *c, void *self, pare_ranks *ranks)
 
 int cmd_train(int argc, char **argv)
 {
-    bool said;
-    const size_t kind = kind_said(&said, argc, argv);
-    const recipe *r = &train_recipes[kind];
-    train_opts o = defaults(kind, said);
+    bool said, preset_said;
+    const size_t kind = choice_said(&said, "--kind", train_kinds, argc, argv);
+    const size_t preset = choice_said(&preset_said, "--preset", train_preset_names, argc, argv);
+    train_opts o = defaults(kind, said, preset);
+    const recipe *r = o.recipe;
     const bool nodes = kind <= PARE_INIT_GCN;
-    char epochs[32] = "-", steps[32] = "-", warmup[32], tolerance[32];
+    char epochs[32] = "-", steps[32] = "-", warmup[32], tolerance[32], keep[32];
     snprintf(tolerance, sizeof tolerance, "%g", DEFAULT_TOLERANCE);
+    snprintf(keep, sizeof keep, "%g", TRAIN_KEEP);
     snprintf(warmup, sizeof warmup, "%zu", r->warmup);
     if (r->epochs) snprintf(epochs, sizeof epochs, "%zu", r->epochs);
     if (r->steps) snprintf(steps, sizeof steps, "%zu", r->steps);
@@ -301,6 +317,23 @@ int cmd_train(int argc, char **argv)
         {TEXT_ROW("val", val, "F", true)},
         {TEXT_ROW("test", test, "F", true)},
         {TEXT_ROW("vocab", vocab, "F", false)},
+        {.name = "preset",
+         .kind = OPT_CHOICE,
+         .to = &o.preset,
+         .metavar = "P",
+         .help = "gpt",
+         .choices = train_preset_names,
+         .unset = "none",
+         .joined = true},
+        {FLAG_ROW("popup", popup, true)},
+        {REAL_ROW("keep", keep, 0, 1, true), .unset = keep},
+        {TEXT_ROW("qk-scale", qk_scale, "S|theory", true), .unset = "theory"},
+        {.name = "source",
+         .kind = OPT_CHOICE,
+         .to = &o.source,
+         .metavar = "normal|signed",
+         .choices = train_source_names,
+         .unset = "normal"},
         {SIZE_ROW("dim", dim, "D", 1, MOST_WIDTH, true), .help = "shape"},
         {SIZE_ROW("layers", layers, "L", 1, 4096, true)},
         {SIZE_ROW("heads", heads, "H", 1, 4096, true)},
@@ -352,9 +385,7 @@ int cmd_train(int argc, char **argv)
     const opt_spec spec = {
         .command = "train",
         .args = "--kind K --data F -o MODEL",
-        .about =
-            "Trains a model and keeps the one with the best validation. Killed at any moment, it\n"
-            "goes on with --resume to the same bytes. Every option: man pare, docs/train.md.",
+        .about = "Trains a model, keeps the best by validation. Killed, it goes on with --resume.",
         .example = "train --kind graph --data board.npz --runs 4 -o gt.safetensors",
         .own = own,
         .nown = sizeof own / sizeof *own,

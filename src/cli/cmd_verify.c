@@ -23,6 +23,10 @@ static void print_hypotheses(const pare_cert *cert)
     static const char *const says[] = {"false", "true", "undecided"};
     for (size_t i = 0; i < cert->nhypotheses; i++) {
         const pare_hypothesis *h = &cert->hypotheses[i];
+        if (out_is_evidence(h)) {
+            out_verdict("evidence", true, "holds", "   %s: %.4g", h->name, h->value);
+            continue;
+        }
         out_verdict("hypothesis", true, "holds", "   %s is %s, as claimed", h->name,
                     says[h->holds]);
     }

@@ -79,15 +79,6 @@ static void print_details(const pare_width_report *p)
     }
 }
 
-/* What this cut has, what none can beat, and their ratio. */
-static void print_least(const pare_hypothesis *h)
-{
-    char times[48] = "";
-    if (!h) return;
-    if (h->limit > 0) snprintf(times, sizeof times, " (%.3g times that)", h->value / h->limit);
-    out_row("at best", "%s: %.4g, %.4g%s", h->name, h->value, h->limit, times);
-}
-
 /* The balls and the new input that were asked for, and what no cut can beat: at the last place of
  * the stream, and in the outputs where there is such a bound. */
 static void print_beside(const pare_cert *cert)
@@ -108,8 +99,8 @@ static void print_beside(const pare_cert *cert)
         if (h->name[0] == 'h') last = h;
         if (h->name[0] == 'o') outputs = h;
     }
-    print_least(last);
-    print_least(outputs);
+    out_least(last);
+    out_least(outputs);
 }
 
 /* The bound of a statement that begins so; nan: it is not there. */
@@ -362,16 +353,15 @@ static pare_status width(cli *c, width_opts *o)
     return st;
 }
 
-#define MOST_WIDTH ((size_t)1 << 20)
 #define SIZE_ROW(word, field, text)                                                                \
     {                                                                                              \
         .name = word, .kind = OPT_SIZE, .to = &o.field, .metavar = "D", .help = text,              \
-        .unset = "as it is", .max = MOST_WIDTH                                                     \
+        .unset = "as it is", .max = REDUCE_MOST                                                    \
     }
 #define JOINED_SIZE(word, field, text, more)                                                       \
     {                                                                                              \
         .name = word, .kind = OPT_SIZE, .to = &o.field, .metavar = "D", .help = text,              \
-        .max = MOST_WIDTH, .unset = "as it is", .joined = more                                     \
+        .max = REDUCE_MOST, .unset = "as it is", .joined = more                                    \
     }
 /* On one line of the help: the first one's text is the word before it. */
 #define CHOICE_ROW(word, field, text, names)                                                       \
@@ -406,28 +396,9 @@ int cmd_width(int argc, char **argv)
         JOINED_SIZE("qk-dim", cut.qk_dim, "inside", true),
         JOINED_SIZE("v-dim", cut.v_dim, "", true),
         JOINED_SIZE("ffn-dim", cut.ffn_dim, "", false),
-        {.name = "split",
-         .kind = OPT_SIZE,
-         .to = &o.split,
-         .metavar = "K",
-         .help = "data",
-         .max = 1u << 20,
-         .joined = true},
-        {.name = "windows",
-         .kind = OPT_SIZE,
-         .to = &o.windows,
-         .metavar = "N",
-         .help = "",
-         .min = 1,
-         .max = MOST_WIDTH,
-         .joined = true},
-        {.name = "tokens",
-         .kind = OPT_SIZE,
-         .to = &o.cut.tokens,
-         .metavar = "N",
-         .help = "",
-         .max = MOST_WIDTH,
-         .joined = true},
+        REDUCE_SPLIT(o.split, "data"),
+        REDUCE_WINDOWS(o.windows),
+        REDUCE_TOKENS(o.cut.tokens, true),
         {.name = "untie", .kind = OPT_FLAG, .to = &o.cut.untie, .help = ""},
         {.name = "distill",
          .kind = OPT_SIZE,
@@ -436,7 +407,7 @@ int cmd_width(int argc, char **argv)
          .help = "teach",
          .unset = "not at all",
          .min = 1,
-         .max = MOST_WIDTH,
+         .max = REDUCE_MOST,
          .joined = true},
         {.name = "distill-lr",
          .kind = OPT_REAL,
@@ -461,13 +432,7 @@ int cmd_width(int argc, char **argv)
          .unset = "not asked",
          .low = 0,
          .high = 1},
-        {.name = "max-error",
-         .kind = OPT_REAL,
-         .to = &o.r.max_error,
-         .metavar = "E",
-         .help = "largest proven error; without a width: the narrowest",
-         .low = 0,
-         .high = INFINITY},
+        REDUCE_MAX_ERROR(o.r.max_error, "; without a width: the narrowest"),
         /* What is proven beside the headline, and on what. */
         {.name = "heldout",
          .kind = OPT_TEXT,
@@ -484,16 +449,9 @@ int cmd_width(int argc, char **argv)
          .help = "",
          .unset = "all rows",
          .min = 1,
-         .max = MOST_WIDTH,
+         .max = REDUCE_MOST,
          .joined = true},
-        {.name = "ball",
-         .kind = OPT_REAL,
-         .to = &o.ball,
-         .metavar = "RHO",
-         .help = "",
-         .unset = "none",
-         .low = 0,
-         .high = INFINITY},
+        REDUCE_BALL(o.ball, "", false),
         CHOICE_ROW("rows", rows, "draws", pare_width_rows_names),
         CHOICE_ROW("basis", basis, "", pare_width_basis_names),
         CHOICE_ROW("start", start, "", pare_width_start_names),
@@ -504,7 +462,7 @@ int cmd_width(int argc, char **argv)
          .metavar = "N",
          .help = "",
          .min = 1,
-         .max = MOST_WIDTH},
+         .max = REDUCE_MOST},
     };
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {

@@ -20,9 +20,17 @@ static const command commands[] = {
     {"fold", "MODEL -o OUT", "the same function written with less, certified", cmd_fold},
     {"width", "MODEL --data G -o OUT", "fewer dimensions, certified on a graph", cmd_width},
     {"depth", "MODEL --layers K -o OUT", "fewer attention layers, certified", cmd_depth},
+    {"ticket", "MODEL --bits B -o OUT", "a seed and masks in the place of weights, certified",
+     cmd_ticket},
+    {"length", "MODEL --oracle M -o PLAN", "N tokens on an engine that takes M: a plan",
+     cmd_length},
+    {"plan", "MODEL --max-bytes B -o OUT", "one budget over all directions, done", cmd_plan},
     {"verify", "CERT", "prove a certificate again from its files", cmd_verify},
     {"compose", "CERT CERT... -o OUT", "one certificate for a chain of cuts", cmd_compose},
+    {"report", "FILE... -o PAGE.html", "certificates, probes, logs as one page to show",
+     cmd_report},
     {"import", "IN -o OUT", "any model pare can read, as a pare file", cmd_import},
+    {"export", "MODEL -o OUT.onnx", "for other programs: ONNX", cmd_export},
     {"data", "KIND -o FILE", "make data, or a model with random weights", cmd_data},
     {"repro", "width [--data G] [-o DIR]", "the tables of the papers, ours beside theirs",
      cmd_repro},
@@ -46,10 +54,9 @@ static void help(FILE *to)
         fprintf(to, "  %-8s %-29s %s\n", commands[i].name, commands[i].args, commands[i].summary);
     fputs("  help     [COMMAND]                     this text, or that command's; --version\n\n"
           "Results go to stdout, everything else to stderr; --json makes stdout one object.\n"
-          "Exit: 0 done, 1 usage, 2 bad input or I/O, 3 the promise is not met, 4 not verified.\n\n"
-          "Example: pare data model -o m.safetensors\n"
-          "         pare fold m.safetensors -o s.safetensors && pare verify "
-          "s.safetensors.cert.json\n",
+          "Exit: 0 done, 1 usage, 2 bad input or I/O, 3 the promise is not met, 4 not verified.\n"
+          "Example: pare data model -o m.st && pare fold m.st -o s.st && pare verify "
+          "s.st.cert.json\n",
           to);
 }
 

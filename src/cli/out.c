@@ -141,9 +141,18 @@ static void tier_bound(const char *label, double v)
            isinf(v) ? "  (says nothing)" : "");
 }
 
+bool out_is_evidence(const pare_hypothesis *h)
+{
+    return !isnan(h->value) && isnan(h->limit) && strstr(h->name, "measured") != NULL;
+}
+
 static void hypothesis_row(const pare_hypothesis *h)
 {
     static const char *const word[] = {"fails", "holds", "undecided"};
+    if (out_is_evidence(h)) {
+        printf("  evidence   %s: %.4g\n", h->name, h->value);
+        return;
+    }
     printf("  hypothesis %s: %s", h->name, word[h->holds]);
     if (!isnan(h->value)) printf(", value %.4g", h->value);
     if (!isnan(h->limit)) printf(", limit %.4g", h->limit);
@@ -169,6 +178,14 @@ void out_tiers(const pare_cert *cert, bool verbose)
     }
 }
 
+void out_least(const pare_hypothesis *h)
+{
+    char times[48] = "";
+    if (!h) return;
+    if (h->limit > 0) snprintf(times, sizeof times, " (%.3g times that)", h->value / h->limit);
+    out_row("at best", "%s: %.4g, %.4g%s", h->name, h->value, h->limit, times);
+}
+
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
 cJSON *out_json_begin(const cli *c)
@@ -188,6 +205,21 @@ pare_status out_json(cli *c, cJSON *root, bool complete)
     if (!st) st = pare_json_print(&text, NULL, c->arena, root, 0, &c->err);
     if (!st) puts(text);
     cJSON_Delete(root);
+    return st;
+}
+
+pare_status out_json_file(cli *c, cJSON *root, bool complete, const char *path)
+{
+    char *text = NULL;
+    pare_out *out = NULL;
+    pare_status st = root && complete ? PARE_OK : pare_no_memory(&c->err);
+    if (!st) st = pare_json_print(&text, NULL, c->arena, root, 2, &c->err);
+    cJSON_Delete(root);
+    if (!st) st = pare_out_open(&out, path, c->force, &c->err);
+    if (st) return st;
+    st = pare_out_printf(out, &c->err, "%s\n", text);
+    if (!st) return pare_out_commit(out, &c->err);
+    pare_out_abort(out);
     return st;
 }
 

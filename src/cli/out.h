@@ -20,9 +20,15 @@ void out_ms(const char *label, double before, double after);
 void out_before_after(const facts *before, const facts *after, double ms_before, double ms_after);
 /* The three tiers, always together and in this order, then rounding, domain and hypotheses. */
 void out_tiers(const pare_cert *cert, bool verbose);
+/* A hypothesis that is a measured figure and nothing that could hold or fail. */
+bool out_is_evidence(const pare_hypothesis *h);
+/* What this cut has, what none can beat (a PARE_LEAST hypothesis, or NULL), and their ratio. */
+void out_least(const pare_hypothesis *h);
 
 /* Prints the tree on one line and deletes it; NULL or `complete` false: memory was out. */
 pare_status out_json(cli *c, cJSON *root, bool complete);
+/* The same into a file of its own, with line ends. */
+pare_status out_json_file(cli *c, cJSON *root, bool complete, const char *path);
 /* {"command", "seed", "threads"}; NULL when memory is out. */
 cJSON *out_json_begin(const cli *c);
 bool out_json_facts(cJSON *to, const char *key, const facts *f);

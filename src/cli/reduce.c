@@ -47,21 +47,16 @@ bool reduce_json_end(cJSON *root, const reduction *r)
     return json_metric(root, r) && json_times(root, r);
 }
 
-/* Times and host facts: what the certificate must not hold. */
+/* What the certificate must not hold: times, host facts, the command; and the sizes, so that a
+ * report needs no model. */
 static pare_status write_run_file(cli *c, const reduction *r)
 {
     cJSON *root = out_json_begin(c);
-    char *text = NULL;
-    pare_out *out = NULL;
-    pare_status st = root && json_times(root, r) ? PARE_OK : pare_no_memory(&c->err);
-    if (!st) st = pare_json_print(&text, NULL, c->arena, root, 2, &c->err);
-    cJSON_Delete(root);
-    if (!st) st = pare_out_open(&out, r->run_path, c->force, &c->err);
-    if (st) return st;
-    st = pare_out_printf(out, &c->err, "%s\n", text);
-    if (!st) return pare_out_commit(out, &c->err);
-    pare_out_abort(out);
-    return st;
+    const bool ok = root && pare_json_add_string(root, "line", c->line) &&
+                    out_json_facts(root, "input", &r->before) &&
+                    out_json_facts(root, "output", &r->after) && json_metric(root, r) &&
+                    json_times(root, r);
+    return out_json_file(c, root, ok, r->run_path);
 }
 
 /* ---- the way through ----------------------------------------------------------------------- */

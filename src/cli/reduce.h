@@ -20,6 +20,35 @@ typedef struct reduction {
     evaluation metric_before, metric_after;
 } reduction;
 
+/* Rows of the option table that several cuts have. `text` stands before the word in help; `more`:
+ * on one line with the next one. */
+#define REDUCE_MOST ((size_t)1 << 20)
+#define REDUCE_SPLIT(var, text)                                                                    \
+    {                                                                                              \
+        .name = "split", .kind = OPT_SIZE, .to = &(var), .metavar = "K", .help = text,             \
+        .max = REDUCE_MOST, .joined = true                                                         \
+    }
+#define REDUCE_WINDOWS(var)                                                                        \
+    {                                                                                              \
+        .name = "windows", .kind = OPT_SIZE, .to = &(var), .metavar = "N", .help = "", .min = 1,   \
+        .max = REDUCE_MOST, .joined = true                                                         \
+    }
+#define REDUCE_TOKENS(var, more)                                                                   \
+    {                                                                                              \
+        .name = "tokens", .kind = OPT_SIZE, .to = &(var), .metavar = "N", .help = "",              \
+        .max = REDUCE_MOST, .joined = more                                                         \
+    }
+#define REDUCE_BALL(var, text, more)                                                               \
+    {                                                                                              \
+        .name = "ball", .kind = OPT_REAL, .to = &(var), .metavar = "R", .help = text,              \
+        .unset = "none", .low = 0, .high = INFINITY, .joined = more                                \
+    }
+#define REDUCE_MAX_ERROR(var, text)                                                                \
+    {                                                                                              \
+        .name = "max-error", .kind = OPT_REAL, .to = &(var), .metavar = "E",                       \
+        .help = "largest proven error" text, .low = 0, .high = INFINITY                            \
+    }
+
 /* Before any work: may everything be written? The clock of the reduction starts. */
 pare_status reduce_begin(cli *c, reduction *r);
 /* pare_publish of *out, which is taken over. */

@@ -19,6 +19,10 @@ typedef struct run_opts {
     bool f64;
     size_t attention; /* a run_attention */
     double tolerance; /* of the range of the values, --attention poly */
+    size_t oracle;    /* tokens of the engine; 0: attention is our own */
+    const char *backend;
+    size_t mode; /* a pare_length_mode */
+    double timeout;
 } run_opts;
 
 typedef enum run_attention {
@@ -40,6 +44,10 @@ typedef struct run_state {
     size_t nonfinite;  /* numbers of it that are nan or infinite */
     double ms;
     run_layer *layers; /* by block; NULL: no attention of kind poly in f32 */
+    pare_ranks *ranks;
+    pare_oracle oracle; /* --oracle */
+    pare_oracle_count count;
+    pare_length_stats length;
 } run_state;
 
 /* A summary for people: shape, range, likeliest tokens or classes, time. */
@@ -62,4 +70,13 @@ pare_status run_watch_poly(cli *c, run_state *s);
 void run_poly(void *self, size_t block, size_t head, const pare_poly_report *r);
 void run_say_poly(cli *c, const run_state *s);
 bool run_json_poly(cJSON *root, const run_state *s);
+
+/* --oracle: the options, the engine, a pass through it, and what is said of it. */
+pare_status run_check_length(cli *c, const run_opts *o);
+pare_status run_open_oracle(cli *c, run_state *s);
+pare_status run_through(cli *c, run_state *s, void *out, const pare_input *in,
+                        const pare_trace *trace);
+pare_status run_count_calls(cli *c, run_state *s);
+void run_say_length(const run_state *s);
+bool run_json_length(cJSON *root, const run_state *s);
 #endif

@@ -22,7 +22,7 @@ pare_status run_set_attention(cli *c, run_state *s)
     if (o->attention == RUN_ATTENTION_MODEL) return PARE_OK;
     for (size_t b = 0; b < s->m->nblocks; b++) {
         pare_attn *const a = &s->m->blocks[b].attn;
-        if (a->kind != PARE_ATTN_EXACT && a->kind != PARE_ATTN_POLY) continue;
+        if (!pare_attn_is_softmax(a->kind)) continue;
         a->kind = o->attention == RUN_ATTENTION_POLY ? PARE_ATTN_POLY : PARE_ATTN_EXACT;
         if (a->kind == PARE_ATTN_POLY) a->tolerance = o->tolerance;
         reached++;

@@ -102,6 +102,7 @@ void run_print(const cli *c, const run_state *s)
     out_row("output", "%s %s, from %.6g to %.6g", pare_shape_text(shape, s->shape, s->ndim),
             s->o->f64 ? "f64" : "f32", lo, hi);
     if (s->text && (predicts_tokens(s) || s->m->top.pool != PARE_POOL_NONE)) print_top(s);
+    run_say_length(s);
     out_row("time", "%.3f ms (%s, %zu threads)", s->ms, s->o->f64 ? "f64 reference" : "f32",
             c->threads);
 }
@@ -138,7 +139,7 @@ pare_status run_print_json(cli *c, const run_state *s)
          pare_json_add_string(out, "dtype", s->o->f64 ? "F64" : "F32") &&
          out_json_shape(out, "shape", s->shape, s->ndim) &&
          pare_json_add_size(out, "nonfinite", s->nonfinite) && json_top(root, s) &&
-         run_json_poly(root, s);
+         run_json_poly(root, s) && run_json_length(root, s);
     cJSON *time = ok ? pare_json_add_object(root, "time_ms") : NULL;
     return out_json(c, root, time && pare_json_add_number(time, "run", s->ms));
 }

@@ -12,8 +12,9 @@ extern const char *const train_kinds[]; /* in the order of pare_init_kind */
 #define WARMUP_NOT_SAID SIZE_MAX
 
 typedef struct train_opts {
-    size_t kind;
+    size_t kind, preset; /* preset: of train_presets */
     bool has_kind;
+    const struct recipe *recipe; /* of the kind or of the preset */
     const char *data, *val, *test, *vocab;
     size_t dim, layers, heads, ffn;
     size_t attention; /* ATTENTION_AS_IT_IS, or of train_attentions */
@@ -27,6 +28,11 @@ typedef struct train_opts {
     const char *grid;
     const char *teacher, *from, *log;
     double distill, temperature, hidden;
+    bool popup;
+    double keep;          /* nan: not said */
+    const char *qk_scale; /* NULL: not said */
+    double scale;         /* what it means */
+    size_t source;        /* pare_frozen_kind; SOURCE_NOT_SAID */
     bool resume;
     size_t keep_every, mark_every, mark_tokens;
 } train_opts;
@@ -42,6 +48,11 @@ typedef struct recipe {
     bool decay_vectors;
 } recipe;
 extern const recipe train_recipes[];
+/* The sizes of GPT-2 and how they were pruned ("none" first: the recipe of the kind). */
+extern const char *const train_preset_names[], *const train_source_names[];
+extern const recipe train_presets[]; /* behind "none" */
+enum { SOURCE_NOT_SAID = 2 };
+#define TRAIN_KEEP 0.3 /* what the papers keep */
 
 typedef struct run_line { /* one run under one setting: who speaks in the log */
     struct plan *plan;
@@ -59,6 +70,7 @@ typedef struct plan {
     pare_model *from, *teacher;
     pare_tokenizer_kind tokenizer;
     pare_blob *vocab;
+    pare_popup popup;
     size_t runs, settings;
     pare_setting *setting; /* epochs 0: o->steps */
     const char **checkpoint;
@@ -80,6 +92,13 @@ size_t plan_split(const plan *p, size_t run);
 /* For pare_runs; self is the plan. */
 pare_status plan_start(void *self, pare_run_parts *out, size_t run, size_t at, pare_err *err);
 void plan_stop(void *self, pare_run_parts *parts);
+
+/* ---- train_popup.c ------------------------------------------------------------------------- */
+
+/* What --popup and its options mean, and whether they fit. */
+pare_status popup_settle(cli *c, train_opts *o);
+/* Where the weights of a run with this seed come from. */
+pare_frozen_gpt popup_source(const train_opts *o, uint64_t seed);
 
 /* ---- train_log.c --------------------------------------------------------------------------- */
 

@@ -160,7 +160,7 @@ static pare_status open_vocab(plan *p)
 
 static bool has_own_shape(const train_opts *o)
 {
-    const recipe *r = &train_recipes[o->kind];
+    const recipe *r = o->recipe;
     return o->dim != r->dim || o->layers != r->layers || o->heads != r->heads || o->ffn ||
            o->expander || o->self_loops || o->full;
 }
@@ -170,7 +170,7 @@ static void set_attention(pare_model *m, const train_opts *o)
 {
     for (size_t b = 0; m && b < m->nblocks; b++) {
         pare_attn *const a = &m->blocks[b].attn;
-        if (a->kind != PARE_ATTN_EXACT && a->kind != PARE_ATTN_POLY) continue;
+        if (!pare_attn_is_softmax(a->kind)) continue;
         if (o->attention == ATTENTION_EXACT) a->kind = PARE_ATTN_EXACT;
         if (o->attention == ATTENTION_POLY) {
             a->kind = PARE_ATTN_POLY;
@@ -195,6 +195,7 @@ static pare_status fresh(const plan *p, pare_model **out, uint64_t seed, pare_er
 {
     const train_opts *o = p->o;
     const pare_lesson_facts *f = &p->facts;
+    const pare_frozen_gpt source = popup_source(o, seed);
     const pare_init init = {.kind = (pare_init_kind)o->kind,
                             .dim = o->dim,
                             .layers = o->layers,
@@ -208,7 +209,8 @@ static pare_status fresh(const plan *p, pare_model **out, uint64_t seed, pare_er
                             .full = o->full,
                             .expander_degree = o->expander,
                             .pool = f->pool,
-                            .seed = seed};
+                            .seed = seed,
+                            .source = o->popup ? &source : NULL};
     pare_status st = pare_init_model(out, &init, err);
     if (!st) set_attention(*out, o);
     if (st || !p->vocab) return st;
@@ -367,6 +369,7 @@ static pare_status check_checkpoints(plan *p)
 pare_status plan_open(plan *p, cli *c, const train_opts *o, pare_ranks *ranks)
 {
     *p = (plan){.c = c, .o = o, .ranks = ranks, .runs = o->runs, .last_mark = NAN};
+    p->popup.keep = o->keep;
     pare_status st = open_settings(p);
     if (!st) st = open_models(p);
     if (!st) st = open_lessons(p);
@@ -392,7 +395,7 @@ static uint64_t every(size_t said, uint64_t usual)
 /* The usual warm-up is for runs of the usual length; one that is said is taken as it is. */
 static uint64_t warmup(const train_opts *o, uint64_t steps)
 {
-    const size_t usual = train_recipes[o->kind].warmup;
+    const size_t usual = o->recipe->warmup;
     if (o->warmup != WARMUP_NOT_SAID) return o->warmup;
     return usual > steps / 10 ? steps / 10 : usual;
 }
@@ -418,6 +421,7 @@ pare_status plan_start(void *self, pare_run_parts *out, size_t run, size_t at, p
         .dropout = o->dropout,
         .adamw = PARE_ADAMW_DEFAULT,
         .seed = seed,
+        .popup = o->popup ? &p->popup : NULL,
         .teacher = p->teacher,
         .distill = o->distill,
         .temperature = o->temperature,
@@ -429,7 +433,7 @@ pare_status plan_start(void *self, pare_run_parts *out, size_t run, size_t at, p
         .log_self = &p->line[i],
     };
     out->opts.adamw.weight_decay = o->decay;
-    out->opts.adamw.decay_vectors = train_recipes[o->kind].decay_vectors;
+    out->opts.adamw.decay_vectors = o->recipe->decay_vectors;
     return PARE_OK;
 }
 

@@ -8,7 +8,7 @@ bool pare_depth_one_needs_data(const pare_depth_one_opts *o)
 {
     const pare_collapse k = o->which;
     return k == PARE_ONE_KEEPBIAS || k == PARE_ONE_RANKONE ||
-           (keeps_one(k) && o->keep == PARE_DEPTH_UNSET);
+           (pare_collapse_keeps(k) && o->keep == PARE_DEPTH_UNSET);
 }
 
 /* Squares of h - h' and of h: the hidden rows that the head reads. */
@@ -70,23 +70,24 @@ pare_status pare_depth_one_layer(pare_model **out, pare_depth_one_report *report
                                  pare_err *err)
 {
     const depth_one_opts o = {.kind = opts->which, .calib = data, .exec = exec};
-    const bool keeps = keeps_one(o.kind), found = keeps && opts->keep == PARE_DEPTH_UNSET;
+    const bool keeps = pare_collapse_keeps(o.kind), found = keeps && opts->keep == PARE_DEPTH_UNSET;
+    const pare_inputs *const by = report || found ? data : NULL; /* what errors are measured on */
+    pare_depth_one_report unread, *const r = report ? report : &unread;
     pare_status st = PARE_OK;
     PARE_ASSERT(opts->which < PARE_ONES);
     *out = NULL;
-    *report = (pare_depth_one_report){PARE_DEPTH_UNSET, NAN};
+    *r = (pare_depth_one_report){PARE_DEPTH_UNSET, NAN};
     if (!keeps && opts->keep != PARE_DEPTH_UNSET)
         return pare_fail(err, PARE_ERR_USAGE, "one layer '%s' keeps none of the layers",
                          pare_collapse_names[o.kind]);
     if (pare_depth_one_needs_data(opts) && (!data || data->n == 0))
         return pare_fail(err, PARE_ERR_USAGE, "one layer '%s' needs data%s",
                          pare_collapse_names[o.kind], found ? ", or which layer to keep" : "");
-    if (!found) st = try_keeping(out, report, in, data, o, keeps ? opts->keep : 0, err);
+    if (!found) st = try_keeping(out, r, in, by, o, keeps ? opts->keep : 0, err);
     for (size_t b = 0; found && !st && b < in->nblocks; b++)
-        if (in->blocks[b].attn.kind != PARE_ATTN_NONE)
-            st = try_keeping(out, report, in, data, o, b, err);
+        if (in->blocks[b].attn.kind != PARE_ATTN_NONE) st = try_keeping(out, r, in, by, o, b, err);
     if (!st && !*out) st = pare_fail(err, PARE_ERR_INPUT, "the model has no attention layer");
-    if (!keeps) report->keep = PARE_DEPTH_UNSET;
+    if (!keeps) r->keep = PARE_DEPTH_UNSET;
     if (!st) return PARE_OK;
     pare_model_free(*out);
     *out = NULL;

@@ -7,14 +7,6 @@ const char *const pare_collapse_names[] = {
     "identity",         "keep",    "keepbias", "parallel", "uniform", "uniform+keep",
     "parallel+uniform", "rankone", "umix",     NULL};
 
-pare_status pare_collapse_make(pare_model **out, const pare_model *in, pare_collapse kind,
-                               size_t keep, const pare_inputs *calib, const pare_exec *exec,
-                               pare_err *err)
-{
-    const depth_one_opts o = {.kind = kind, .keep = keep, .calib = calib, .exec = exec};
-    return depth_one_layer(out, in, &o, err);
-}
-
 pare_status pare_collapse_apriori(pare_collapse_bound *out, const pare_model *f,
                                   const pare_model *g, double phi0, const pare_exec *exec,
                                   pare_err *err)

@@ -21,15 +21,10 @@ typedef struct scene {
     pare_err *err;
 } scene;
 
-static bool is_attention(const pare_attn *a)
-{
-    return a->kind == PARE_ATTN_EXACT || a->kind == PARE_ATTN_POLY;
-}
-
 static size_t count_layers(const pare_model *m)
 {
     size_t n = 0;
-    for (size_t b = 0; b < m->nblocks; b++) n += is_attention(&m->blocks[b].attn);
+    for (size_t b = 0; b < m->nblocks; b++) n += pare_attn_is_softmax(m->blocks[b].attn.kind);
     return n;
 }
 
@@ -186,7 +181,7 @@ static pare_status open_scene(scene *s)
     if (!s->layers || !s->keep || !s->as || !s->way || !c->made || !c->allowed || !c->loo)
         return pare_no_memory(s->err);
     for (size_t b = 0; b < s->in->nblocks; b++)
-        if (is_attention(&s->in->blocks[b].attn))
+        if (pare_attn_is_softmax(s->in->blocks[b].attn.kind))
             s->layers[l++] = (layer){.block = b, .a = &s->in->blocks[b].attn};
     for (l = 0; l < s->n; l++)
         for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) c->loo[l][k] = NAN;

@@ -25,8 +25,7 @@ const char *block_fault(const pare_block *b, size_t d)
     const pare_attn *const at = &b->attn;
     if (b->ffn.kind != PARE_FFN_NONE) return "has an FFN";
     if (at->kind == PARE_ATTN_NONE) return NULL;
-    if (at->kind != PARE_ATTN_EXACT && at->kind != PARE_ATTN_POLY)
-        return "has attention of another kind than exact";
+    if (!pare_attn_is_softmax(at->kind)) return "has attention of another kind than exact";
     if (at->in_norm.kind != PARE_NORM_NONE || at->out_norm.kind != PARE_NORM_NONE)
         return "has a norm (pare fold removes affine ones)";
     if (at->skip.kind != PARE_SKIP_IDENTITY) return "has no residual connection (identity skip)";
@@ -54,7 +53,7 @@ bool needs_full(pare_collapse k)
            k == PARE_ONE_RANKONE;
 }
 
-bool keeps_one(pare_collapse k)
+bool pare_collapse_keeps(pare_collapse k)
 {
     return k == PARE_ONE_KEEP || k == PARE_ONE_KEEPBIAS || k == PARE_ONE_UNIFORM_KEEP;
 }
@@ -76,10 +75,10 @@ static pare_status refuse(const pare_model *m, const depth_one_opts *o, pare_are
         return pare_fail(err, PARE_ERR_INPUT,
                          "one layer 'umix' needs a pattern in which every token sees one: a graph "
                          "without self loops may have empty rows");
-    if (keeps_one(o->kind) && o->keep >= m->nblocks)
+    if (pare_collapse_keeps(o->kind) && o->keep >= m->nblocks)
         return pare_fail(err, PARE_ERR_USAGE, "one layer '%s': block %zu of %zu", name, o->keep,
                          m->nblocks);
-    if (keeps_one(o->kind) && m->blocks[o->keep].attn.kind == PARE_ATTN_NONE)
+    if (pare_collapse_keeps(o->kind) && m->blocks[o->keep].attn.kind == PARE_ATTN_NONE)
         return pare_fail(err, PARE_ERR_INPUT, "one layer '%s': block %zu has no attention", name,
                          o->keep);
     if ((o->kind == PARE_ONE_KEEPBIAS || o->kind == PARE_ONE_RANKONE) &&

@@ -51,7 +51,6 @@ pare_mat chain_powers(builder *k);
 pare_mat chain_bias(builder *k);
 /* Mean tokens of the calibration inputs, every sequence counting once. */
 void mean_tokens(builder *k);
-bool keeps_one(pare_collapse k);
 bool needs_full(pare_collapse k);
 /* NULL, or why a block does not belong to a pure residual attention network of width d. */
 const char *block_fault(const pare_block *b, size_t d);

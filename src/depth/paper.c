@@ -46,7 +46,7 @@ static double largest_entry(const pare_model *f)
     double eta = 0;
     for (size_t b = 0; b < f->nblocks; b++) {
         const pare_attn *const at = &f->blocks[b].attn;
-        if (at->kind != PARE_ATTN_EXACT && at->kind != PARE_ATTN_POLY) continue;
+        if (!pare_attn_is_softmax(at->kind)) continue;
         eta = fmax(eta, fmax(pare_norm_max(&at->wq).v, pare_norm_max(&at->wk).v));
         for (size_t h = 0; h < at->nheads; h++) eta = fmax(eta, largest_value(at, &at->heads[h]));
     }

@@ -53,12 +53,13 @@ static const pare_attn *first_attn(const pare_model *m)
 
 bool one_layer_fits(const pare_model *f, const pare_model *g, pare_collapse kind, size_t keep)
 {
-    if (g->nblocks != 1 || not_pure(NULL, f) || (!keeps_one(kind) && keep > 0)) return false;
+    if (g->nblocks != 1 || not_pure(NULL, f) || (!pare_collapse_keeps(kind) && keep > 0))
+        return false;
     const pare_attn *const at = &g->blocks[0].attn;
     const size_t d = pare_model_width(f, 0), all = heads_of(f);
     const pare_attn *const kept = &f->blocks[keep].attn, *const first = first_attn(f);
     const size_t own = kept->kind == PARE_ATTN_NONE ? 0 : kept->nheads;
-    const bool heads = at->kind == PARE_ATTN_EXACT || at->kind == PARE_ATTN_POLY;
+    const bool heads = pare_attn_is_softmax(at->kind);
     if (pare_model_width(g, 0) != d || pare_model_width(g, 1) != d ||
         g->blocks[0].ffn.kind != PARE_FFN_NONE || at->in_norm.kind != PARE_NORM_NONE ||
         at->out_norm.kind != PARE_NORM_NONE || (heads && block_fault(&g->blocks[0], d)))

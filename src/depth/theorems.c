@@ -6,9 +6,17 @@
 #include "theory.h"
 #include <pare/publish.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* The layers of a wide model are not looked at one by one: that would take minutes. */
 #define INJECTED_WIDTH 512
+#define UNSEEN         1e-9
+
+#define DIAM_OUTPUTS    ": outputs"
+#define DIFFERENCE_NORM "largest change of the difference of both outputs"
+#define RANK_NAME       "rank collapse of the input model: how far tokens are apart at the end"
+#define RANK_NORM       "largest difference of an entry between two tokens of one input"
 
 typedef struct book {
     pare_cert *cert;
@@ -62,6 +70,20 @@ static depth_domain domain_of(const pare_inputs *set)
 
 /* ---- what is said ---------------------------------------------------------------------------- */
 
+/* What no one-layer network can beat, beside what is proven of this one; on the same inputs. Below
+ * what f64 sees of them it is left out. */
+static pare_status unreachable(const book *b, const depth_domain *d, pare_ub bound)
+{
+    depth_lower low = {0};
+    if (!depth_lower_applies(b->f, b->g)) return PARE_OK;
+    const pare_status st = depth_lower_model(&low, b->f, d, b->exec, b->err);
+    if (st || !(low.lb > UNSEEN * d->phi0)) return st;
+    /* One part in 1e4 lower, so that another CPU can prove it again. */
+    b->cert->hypotheses[b->cert->nhypotheses++] =
+        (pare_hypothesis){PARE_DEPTH_LEAST, PARE_TRUE, bound.v, low.lb * (1 - 1e-4)};
+    return PARE_OK;
+}
+
 static pare_status whole_domain(const book *b, const depth_domain *d)
 {
     depth_bound t;
@@ -74,10 +96,8 @@ static pare_status whole_domain(const book *b, const depth_domain *d)
                        pare_sprintf(b->a, "a priori: %s", *t.why ? t.why : "the bound overflows"));
     st = suppose(b, PARE_TRUE, pare_sprintf(b->a, "a priori: %s", t.theorem));
     if (!st) st = state(b, PARE_DEPTH_ALL, PARE_NORM_HEADLINE, words, t.bound);
-    if (!st)
-        st = state(b, PARE_DEPTH_ALL_DIFFERENCE, "largest change of the difference of both outputs",
-                   words, t.difference);
-    return st;
+    if (!st) st = state(b, PARE_DEPTH_ALL_DIFFERENCE, DIFFERENCE_NORM, words, t.difference);
+    return st ? st : unreachable(b, d, t.bound);
 }
 
 static pare_status injected(const book *b)
@@ -102,10 +122,66 @@ static pare_status collapse_of_rank(const book *b, const depth_domain *d)
     depth_rank r;
     const pare_status st = depth_rank_collapse(&r, b->f, d, b->exec, b->err);
     if (st || *r.why) return st;
-    return state(b, "rank collapse of the input model: how far tokens are apart at the end",
-                 "largest difference of an entry between two tokens of one input",
-                 depth_domain_words(b->a, b->f, d), r.bound);
+    return state(b, RANK_NAME, RANK_NORM, depth_domain_words(b->a, b->f, d), r.bound);
 }
+
+/* ---- the domain that was asked for ------------------------------------------------------------
+ */
+
+/* "inputs of diameter 0.5" */
+const char *pare_depth_diam_name(pare_arena *a, double diam)
+{
+    char text[40];
+    pare_ball_text(text, diam);
+    return pare_sprintf(a, PARE_DEPTH_DIAM "%s", text);
+}
+
+double theorems_diam_asked(const char *name)
+{
+    const size_t n = strlen(PARE_DEPTH_DIAM);
+    char *end = NULL;
+    if (!name || strncmp(name, PARE_DEPTH_DIAM, n) != 0) return 0;
+    const double diam = strtod(name + n, &end);
+    const bool whole = end != name + n && (*end == '\0' || strcmp(end, DIAM_OUTPUTS) == 0);
+    return whole && diam > 0 && isfinite(diam) ? diam : 0;
+}
+
+/* As long as the data's entries, or as the diameter needs them to be. */
+static depth_domain domain_within(const pare_inputs *set, double diam)
+{
+    depth_domain d = domain_of(set);
+    d.phi0 = fmax(d.phi0, diam / 2);
+    d.diam0 = diam;
+    return d;
+}
+
+pare_status theorems_within(pare_cert *cert, pare_arena *a, const pare_model *f,
+                            const pare_model *g, const pare_inputs *set, double diam,
+                            const pare_exec *exec, pare_err *err)
+{
+    const book b = {cert, a, f, g, exec, err};
+    const depth_domain d = domain_within(set, diam);
+    const char *const name = pare_depth_diam_name(a, diam);
+    const char *const words = depth_domain_words(a, f, &d);
+    depth_bound t = {.bound = pare_ub_inf(), .difference = pare_ub_inf()};
+    depth_rank r = {.bound = pare_ub_inf()};
+    if (!name || !words) return pare_no_memory(err);
+    pare_status st = f->stem.ids ? PARE_OK : depth_apriori(&t, f, g, &d, exec, err);
+    if (!st && !f->stem.ids) st = depth_rank_collapse(&r, f, &d, exec, err);
+    if (st) return st;
+    const char *const outputs = pare_sprintf(a, "%s" DIAM_OUTPUTS, name);
+    if (!outputs) return pare_no_memory(err);
+    /* It stands there also when it says nothing: a verifier reads the diameter from it. */
+    cert->statements[cert->nstatements++] =
+        (pare_statement){outputs, PARE_NORM_HEADLINE, words, 1, t.bound.v};
+    st = state(&b, pare_sprintf(a, "%s: difference of the two outputs", name), DIFFERENCE_NORM,
+               words, t.difference);
+    if (!st) st = state(&b, pare_sprintf(a, "%s: " RANK_NAME, name), RANK_NORM, words, r.bound);
+    return st;
+}
+
+/* ---- what the paper has printed ----------------------------------------------------------------
+ */
 
 /* The paper's nets: attention and identity skips, nothing else. */
 static bool is_papers_net(const pare_model *f)

@@ -9,6 +9,15 @@
 PARE_MUST_USE pare_status theorems_say(pare_cert *cert, pare_arena *a, const pare_model *f,
                                        const pare_model *g, const pare_inputs *set,
                                        const pare_exec *exec, pare_err *err);
+/* The diameter that the name of a statement asks about; 0: none. */
+double theorems_diam_asked(const char *name);
+/* Theorem 1 or 2, and rank collapse, for all inputs whose tokens are at most `diam` apart in every
+ * entry, and whose entries are no larger than those of the set or diam / 2: THEOREM_WITHIN
+ * statements at most. +inf for ids, of which all sequences are covered anyway. */
+enum { THEOREM_WITHIN = 3 };
+PARE_MUST_USE pare_status theorems_within(pare_cert *cert, pare_arena *a, const pare_model *f,
+                                          const pare_model *g, const pare_inputs *set, double diam,
+                                          const pare_exec *exec, pare_err *err);
 /* Theorem 1 or 2 for all inputs whose entries are within `radius` of those of the set, vectors
  * only: +inf for ids, whose theorem speaks of words and not of rows near them. */
 PARE_MUST_USE pare_status theorems_near(pare_ub *out, const pare_model *f, const pare_model *g,

@@ -120,4 +120,12 @@ typedef struct depth_lower {
 } depth_lower;
 PARE_MUST_USE pare_status depth_lower_bound(depth_lower *out, const double (*layers)[2],
                                             size_t nlayers, double box, size_t grid, pare_err *err);
+/* The same for a stored model f, on inputs of two tokens of the domain: how far EVERY one-layer
+ * residual network without biases is from it, whatever its heads. Applies to bare residual
+ * attention networks without biases, full attention, of up to 64 layers and 64 dimensions; g: the
+ * cut that is looked at, one layer without biases. */
+bool depth_lower_applies(const pare_model *f, const pare_model *g);
+PARE_MUST_USE pare_status depth_lower_model(depth_lower *out, const pare_model *f,
+                                            const depth_domain *d, const pare_exec *exec,
+                                            pare_err *err);
 #endif

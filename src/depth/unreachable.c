@@ -1,23 +1,29 @@
 /* unreachable.c - a lower bound on the distance from a network to EVERY one-layer network.
  *
- * Width 1, two tokens, no biases. A head with wq wk = b, wv = v weighs the own token by
- * p = sigmoid(b x1 (x1 - x2)), so any number of them gives
- *     out_1 = x1 + a x2 + (x1 - x2) F(x1 (x1 - x2)),   a = sum v,  F(t) = sum v sigmoid(b t),
- * and F(t) + F(-t) = a. At points with x1 (x1 - x2) = +t or -t the output is thus x1 + a A + F(t) B
- * with (A, B) = (x2, x1 - x2) or (x1, x2 - x1): two unknown numbers. Let y be f's output minus x1.
- * Of two such points, for every F(t),
+ * Two tokens x1 u, x2 u along one direction u, no biases. A head whose scores are b x_i x_j along u
+ * weighs the own token by p = sigmoid(b x1 (x1 - x2)), so any number of heads gives, in every entry
+ * of the output,
+ *     out_1 = x1 u + a x2 + (x1 - x2) F(x1 (x1 - x2)),   a = sum v,  F(t) = sum v sigmoid(b t),
+ * and F(t) + F(-t) = a. At points with x1 (x1 - x2) = +t or -t the output is thus x1 u + a A + F(t)
+ * B with (A, B) = (x2, x1 - x2) or (x1, x2 - x1): two unknown numbers. Let y be f's output minus
+ * x1 u. Of two such points, for every F(t),
  *     max error >= |A' - a B'|,  A' = (B_j y_i - B_i y_j) / (|B_i| + |B_j|),
  *                                B' = (B_j A_i - B_i A_j) / (|B_i| + |B_j|);
- * where x1 = x2 the output is x1 + a x1, and one point does: A' = y, B' = x1. Of two such pairs P,
- * Q, for every a (weak duality: a signed measure on four points) max error >= |A'_P B'_Q - A'_Q
+ * where x1 = x2 the output is x1 u + a x1, and one point does: A' = y, B' = x1. Of two such pairs
+ * P, Q, for every a (weak duality: a signed measure on four points) max error >= |A'_P B'_Q - A'_Q
  * B'_P| / (|B'_P| + |B'_Q|). The pairs are searched in doubles on a grid; what they prove is
- * computed in intervals, with x2 = x1 - t / x1 as the real number it is. A network whose weights
- * are those of f replicated (W kron J_k / k) is the same function of replicated inputs: the bound
- * holds for it as well, while its entries fall as 1 / k. So max-entry smallness alone implies
- * nothing (docs/errata.md). */
+ * computed in intervals.
+ *
+ * depth_lower_bound: f of width 1, one head a layer, with x2 = x1 - t / x1 as the real number it
+ * is. A network whose weights are those of f replicated (W kron J_k / k) is the same function of
+ * replicated inputs: the bound holds for it as well, while its entries fall as 1 / k. So max-entry
+ * smallness alone implies nothing (docs/errata.md).
+ * depth_lower_model: f a stored model of any width and number of heads, u all ones, on a grid whose
+ * points are doubles; enclosures of its outputs are what y is. */
 #include "theory.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- intervals ---------------------------------------------------------------------------------
  */
@@ -87,19 +93,6 @@ typedef struct net {
 } net;
 
 /* f's first output minus x1. */
-static double output_est(const net *f, double x1, double x2)
-{
-    double y1 = x1, y2 = x2;
-    for (size_t l = 0; l < f->n; l++) {
-        const double b = f->layers[l][0], v = f->layers[l][1], d = y1 - y2;
-        const double p = sigmoid(b * y1 * d), q = sigmoid(-b * y2 * d);
-        const double z1 = y1 + v * (y2 + p * d), z2 = y2 + v * (y1 - q * d);
-        y1 = z1;
-        y2 = z2;
-    }
-    return y1 - x1;
-}
-
 static iv output(const net *f, iv x1, iv x2)
 {
     iv y1 = x1, y2 = x2;
@@ -115,31 +108,109 @@ static iv output(const net *f, iv x1, iv x2)
     return iv_sub(y1, x1);
 }
 
-/* ---- the search ----------------------------------------------------------------------------- */
+/* ---- four points ------------------------------------------------------------------------------
+ */
 
+/* |error| >= |y - a A - F(t) B| for the a and F of every one-layer network. */
 typedef struct point {
-    double x1, t; /* x1 (x1 - x2) = t, of either sign */
-    double a, b, y;
+    iv a, b, y;
+    uint64_t
+        t; /* points of one number share F(t), and stand together; 0: b is 0, the tokens equal */
 } point;
 
+typedef struct points {
+    size_t n, room;
+    point *at;
+} points;
+
+/* Two points of one t, or one whose tokens are equal. */
 typedef struct pair {
-    point i, j;
-    bool single; /* i alone, with equal tokens */
-    double a, b; /* A', B' */
+    const point *i, *j; /* j NULL: i alone */
+    double a, b;        /* A', B' as estimates */
 } pair;
 
-static point point_at(const net *f, double x1, double t)
+static double middle(iv x)
 {
-    const double d = t / x1, x2 = x1 - d;
-    return (point){x1, t, t > 0 ? x2 : x1, t > 0 ? d : -d, output_est(f, x1, x2)};
+    return x.lo / 2 + x.hi / 2;
 }
 
 static pair pair_of(const point *i, const point *j)
 {
-    const double size = fabs(i->b) + fabs(j->b);
-    return (pair){*i, *j, false, (j->b * i->y - i->b * j->y) / size,
-                  (j->b * i->a - i->b * j->a) / size};
+    if (!j) return (pair){i, NULL, middle(i->y), middle(i->a)};
+    const double bi = middle(i->b), bj = middle(j->b), size = fabs(bi) + fabs(bj);
+    return (pair){i, j, (bj * middle(i->y) - bi * middle(j->y)) / size,
+                  (bj * middle(i->a) - bi * middle(j->a)) / size};
 }
+
+static void take_worse(pair *worst, double *most, pair p, double a)
+{
+    const double e = fabs(p.a - a * p.b);
+    if (e > *most) *most = e, *worst = p;
+}
+
+/* The pair with the largest |A' - a B'|. */
+static pair worst_at(const points *p, double a)
+{
+    pair worst = {0};
+    double most = -1;
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->at[i].t == 0) take_worse(&worst, &most, pair_of(&p->at[i], NULL), a);
+        for (size_t j = i; p->at[i].t != 0 && j-- > 0 && p->at[j].t == p->at[i].t;)
+            take_worse(&worst, &most, pair_of(&p->at[i], &p->at[j]), a);
+    }
+    return worst;
+}
+
+/* A', B' in intervals. */
+static void prove_pair(const pair *p, iv *a, iv *b)
+{
+    const point *const i = p->i, *const j = p->j;
+    *a = i->y;
+    *b = i->a;
+    if (!j) return;
+    const iv size = iv_add(iv_abs(i->b), iv_abs(j->b));
+    *a = iv_div(iv_sub(iv_mul(j->b, i->y), iv_mul(i->b, j->y)), size);
+    *b = iv_div(iv_sub(iv_mul(j->b, i->a), iv_mul(i->b, j->a)), size);
+}
+
+static double prove(const pair *p, const pair *q)
+{
+    iv ap, bp, aq, bq;
+    if (!p->i || !q->i) return 0;
+    prove_pair(p, &ap, &bp);
+    prove_pair(q, &aq, &bq);
+    const iv top = iv_abs(iv_sub(iv_mul(ap, bq), iv_mul(aq, bp)));
+    const iv below = iv_add(iv_abs(bp), iv_abs(bq));
+    const double lb = below.hi > 0 ? nextafter(top.lo / below.hi, 0) : 0;
+    return lb > 0 && isfinite(lb) ? lb : 0;
+}
+
+/* |A' - a B'| is convex in a: the slope of the worst pair says on which side the least is. With a =
+ * 0 no error is above max |y|, so the least has |a| <= 2 max |y| / x1 for equal tokens x1. */
+static double least_error(const points *p)
+{
+    pair left = {0}, right = {0};
+    double most = 0, equal = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        most = fmax(most, fabs(middle(p->at[i].y)));
+        if (p->at[i].t == 0) equal = fmax(equal, fabs(middle(p->at[i].a)));
+    }
+    if (!(most > 0) || !(equal > 0) || !isfinite(most / equal)) return 0;
+    double lo = -4 * most / equal, hi = -lo;
+    for (size_t step = 0; step < 40; step++) {
+        const double a = lo / 2 + hi / 2;
+        const pair p1 = worst_at(p, a);
+        const bool falls = (p1.a - a * p1.b) * p1.b > 0; /* |.| falls as a grows */
+        if (falls)
+            lo = a, left = p1;
+        else
+            hi = a, right = p1;
+    }
+    return prove(&left, &right);
+}
+
+/* ---- width 1 ----------------------------------------------------------------------------------
+ */
 
 /* |x2| <= box for the x2 that is meant, x1 - t / x1: |x1^2 - t| <= box |x1|. On the edge only where
  * all of it is exact. */
@@ -152,107 +223,160 @@ static bool inside(double x1, double t, double box)
     return exact && fabs(off) <= edge;
 }
 
-/* All points of the grid whose product is t or -t, within the box. */
-static size_t points_of(point *out, const net *f, double t, double box, size_t grid)
+static point point_at(const net *f, double x1, double t, uint64_t number)
 {
-    size_t n = 0;
+    const iv one = iv_of(x1), d = iv_div(iv_of(t), one), two = iv_sub(one, d);
+    return (point){t > 0 ? two : one, t > 0 ? d : iv_sub(iv_of(0), d), output(f, one, two), number};
+}
+
+/* All points of the grid whose product is t or -t, within the box. */
+static void points_of(points *out, const net *f, double t, uint64_t number, double box, size_t grid)
+{
     for (size_t s = 0; s < 2; s++)
         for (size_t i = 0; i <= 2 * grid; i++) {
             const double x1 = box * ((double)i / (double)grid - 1), sign = s ? -1 : 1;
             if (x1 == 0 || !inside(x1, sign * t, box)) continue;
-            out[n++] = point_at(f, x1, sign * t);
+            PARE_ASSERT(out->n < out->room);
+            out->at[out->n++] = point_at(f, x1, sign * t, number);
         }
-    return n;
-}
-
-typedef struct search {
-    const net *f;
-    double box;
-    size_t grid;
-    point *points; /* 2 (2 grid + 1) */
-} search;
-
-/* Largest |A' - a B'| over all pairs, and the pair. */
-static double worst_at(const search *s, double a, pair *worst)
-{
-    const double y = output_est(s->f, s->box, s->box);
-    double most = fabs(y - a * s->box);
-    *worst = (pair){.i = {.x1 = s->box, .y = y}, .single = true, .a = y, .b = s->box};
-    for (size_t k = 1; k < 4 * s->grid; k++) {
-        const double t = 2 * s->box * s->box * (double)k / (double)(4 * s->grid);
-        const size_t n = points_of(s->points, s->f, t, s->box, s->grid);
-        for (size_t i = 0; i < n; i++)
-            for (size_t j = 0; j < i; j++) {
-                const pair p = pair_of(&s->points[i], &s->points[j]);
-                const double e = fabs(p.a - a * p.b);
-                if (e > most) most = e, *worst = p;
-            }
-    }
-    return most;
-}
-
-/* ---- the proof ------------------------------------------------------------------------------ */
-
-typedef struct proven_point {
-    iv a, b, y;
-} proven_point;
-
-static proven_point prove_point(const net *f, const point *p)
-{
-    const iv x1 = iv_of(p->x1), d = iv_div(iv_of(p->t), x1), x2 = iv_sub(x1, d);
-    const iv minus = iv_sub(iv_of(0), d);
-    return (proven_point){p->t > 0 ? x2 : x1, p->t > 0 ? d : minus, output(f, x1, x2)};
-}
-
-/* A', B' in intervals. */
-static void prove_pair(const net *f, const pair *p, iv *a, iv *b)
-{
-    if (p->single) {
-        *b = iv_of(p->i.x1);
-        *a = output(f, *b, *b);
-        return;
-    }
-    const proven_point i = prove_point(f, &p->i), j = prove_point(f, &p->j);
-    const iv size = iv_add(iv_abs(i.b), iv_abs(j.b));
-    *a = iv_div(iv_sub(iv_mul(j.b, i.y), iv_mul(i.b, j.y)), size);
-    *b = iv_div(iv_sub(iv_mul(j.b, i.a), iv_mul(i.b, j.a)), size);
-}
-
-static double prove(const net *f, const pair *p, const pair *q)
-{
-    iv ap, bp, aq, bq;
-    prove_pair(f, p, &ap, &bp);
-    prove_pair(f, q, &aq, &bq);
-    const iv top = iv_abs(iv_sub(iv_mul(ap, bq), iv_mul(aq, bp)));
-    const iv below = iv_add(iv_abs(bp), iv_abs(bq));
-    const double lb = below.hi > 0 ? nextafter(top.lo / below.hi, 0) : 0;
-    return lb > 0 && isfinite(lb) ? lb : 0;
 }
 
 pare_status depth_lower_bound(depth_lower *out, const double (*layers)[2], size_t nlayers,
                               double box, size_t grid, pare_err *err)
 {
     const net f = {layers, nlayers};
-    search s = {&f, box, grid, NULL};
+    points p = {0};
     *out = (depth_lower){0};
     if (!(box > 0) || !isfinite(box) || grid < 2 || nlayers == 0) return PARE_OK;
-    s.points = calloc(2 * (2 * grid + 1), sizeof *s.points);
-    if (!s.points) return pare_no_memory(err);
-    /* |A' - a B'| is convex in a: the slope of the worst pair says on which side the least is */
-    double lo = -1, hi = 1;
-    pair left = {0}, right = {0}, p;
-    for (size_t l = 0; l < nlayers; l++) hi *= 2 + fabs(layers[l][1]);
-    lo = -hi;
-    for (size_t step = 0; step < 40; step++) {
-        const double a = lo / 2 + hi / 2;
-        (void)worst_at(&s, a, &p);
-        const bool falls = (p.a - a * p.b) * p.b > 0; /* |.| falls as a grows */
-        if (falls)
-            lo = a, left = p;
-        else
-            hi = a, right = p;
-    }
-    out->lb = prove(&f, &left, &right);
-    free(s.points);
+    p.room = 1 + 4 * grid * 2 * (2 * grid + 1);
+    p.at = calloc(p.room, sizeof *p.at);
+    if (!p.at) return pare_no_memory(err);
+    const iv edge = iv_of(box);
+    p.at[p.n++] = (point){edge, iv_of(0), output(&f, edge, edge), 0};
+    for (size_t k = 1; k < 4 * grid; k++)
+        points_of(&p, &f, 2 * box * box * (double)k / (double)(4 * grid), k, box, grid);
+    out->lb = least_error(&p);
+    free(p.at);
     return PARE_OK;
+}
+
+/* ---- a stored model ---------------------------------------------------------------------------
+ */
+
+enum { GRID = 12, WIDEST = 64, DEEPEST = 64 };
+
+static bool is_zero(const pare_weight *w)
+{
+    return !pare_has(w) || pare_norm_max(w).v == 0;
+}
+
+static bool bias_free(const pare_model *m)
+{
+    for (size_t l = 0; l < m->nblocks; l++) {
+        const pare_attn *const at = &m->blocks[l].attn;
+        if (!is_zero(&at->bq) || !is_zero(&at->bv) || !is_zero(&at->bo)) return false;
+    }
+    return true;
+}
+
+/* Attention and skips, nothing in front and nothing behind. */
+static bool bare(const pare_model *m)
+{
+    bool yes = !m->stem.ids && m->stem.pos.kind == PARE_POS_NONE && !pare_has(&m->stem.map.w) &&
+               m->stem.norm.kind == PARE_NORM_NONE && m->pattern.kind == PARE_FULL &&
+               m->top.norm.kind == PARE_NORM_NONE && m->top.pool == PARE_POOL_NONE &&
+               !pare_has(&m->top.dense.w) && !pare_has(&m->top.out.w) && !m->top.tied;
+    for (size_t l = 0; yes && l < m->nblocks; l++) {
+        const pare_block *const b = &m->blocks[l];
+        yes = b->attn.kind == PARE_ATTN_EXACT && b->ffn.kind == PARE_FFN_NONE &&
+              b->attn.in_norm.kind == PARE_NORM_NONE && b->attn.out_norm.kind == PARE_NORM_NONE &&
+              b->attn.skip.kind == PARE_SKIP_IDENTITY;
+    }
+    return yes;
+}
+
+bool depth_lower_applies(const pare_model *f, const pare_model *g)
+{
+    const size_t d = f->stem.width;
+    return f->nblocks > 1 && f->nblocks <= DEEPEST && d > 0 && d <= WIDEST && bare(f) &&
+           bias_free(f) && g->nblocks == 1 && bias_free(g) && (f->context == 0 || f->context >= 2);
+}
+
+/* A point of the grid: tokens i h and j h in every entry. i > 0: without biases f(-x) = -f(x), so
+ * the others say the same. */
+typedef struct spot {
+    int i, j;
+    uint64_t t; /* |i (i - j)| */
+} spot;
+
+static int by_t(const void *x, const void *y)
+{
+    const spot *const a = x, *const b = y;
+    if (a->t != b->t) return a->t < b->t ? -1 : 1;
+    return a->i != b->i ? a->i - b->i : a->j - b->j;
+}
+
+static size_t spots_within(spot *out, double h, double diam)
+{
+    size_t n = 0;
+    for (int i = 1; i <= GRID; i++)
+        for (int j = -GRID; j <= GRID; j++) {
+            if (!(abs(i - j) * h <= diam)) continue;
+            out[n++] = (spot){i, j, (uint64_t)i * (uint64_t)abs(i - j)};
+        }
+    qsort(out, n, sizeof *out, by_t);
+    return n;
+}
+
+/* Few bits, so that all points are doubles, and none is outside. */
+static double step_of(double box)
+{
+    int e;
+    const double m = frexp(box / GRID, &e);
+    return ldexp(floor(ldexp(m, 20)), e - 20);
+}
+
+static pare_status enclose_spots(pare_enclosure *e, pare_arena *a, const pare_model *f,
+                                 const spot *s, size_t n, double h, const pare_exec *exec,
+                                 pare_err *err)
+{
+    const size_t d = f->stem.width;
+    double *const x = pare_alloc(a, 2 * n * d, sizeof *x);
+    pare_model_norms *norms = NULL;
+    if (!x) return pare_no_memory(err);
+    for (size_t k = 0; k < 2 * n * d; k++) x[k] = h * (k / d % 2 ? s[k / d / 2].j : s[k / d / 2].i);
+    const pare_input in = {.batch = n, .tokens = 2, .width = d, .x = x};
+    const pare_status st = pare_model_norms_new(&norms, a, f, exec, err);
+    return st ? st : pare_enclose(e, a, f, norms, &in, exec, err);
+}
+
+/* The point of one entry of the output. */
+static point point_of(const spot *s, double h, double y, double rad)
+{
+    const double x1 = h * s->i, x2 = h * s->j, d = h * abs(s->i - s->j);
+    const iv out = outward(y - rad, y + rad);
+    const iv at = {nextafter(out.lo, -INFINITY), nextafter(out.hi, INFINITY)};
+    return (point){iv_of(s->j < s->i ? x2 : x1), iv_of(d), iv_sub(at, iv_of(x1)), s->t};
+}
+
+pare_status depth_lower_model(depth_lower *out, const pare_model *f, const depth_domain *d,
+                              const pare_exec *exec, pare_err *err)
+{
+    const double h = step_of(d->phi0), diam = d->diam0 >= 0 ? d->diam0 : 2 * d->phi0;
+    spot s[GRID * (2 * GRID + 1)];
+    point at[GRID * (2 * GRID + 1)];
+    pare_enclosure e = {0};
+    *out = (depth_lower){0};
+    if (!(h > 0x1p-500) || !(h < 0x1p500)) return PARE_OK;
+    pare_arena *const a = pare_arena_new();
+    if (!a) return pare_no_memory(err);
+    const points p = {spots_within(s, h, diam), GRID * (2 * GRID + 1), at};
+    const pare_status st = enclose_spots(&e, a, f, s, p.n, h, exec, err);
+    for (size_t c = 0; !st && c < e.cols; c++) {
+        for (size_t k = 0; k < p.n; k++)
+            at[k] = point_of(&s[k], h, e.mid[2 * k * e.cols + c], e.rad[2 * k]);
+        out->lb = fmax(out->lb, least_error(&p));
+    }
+    pare_arena_free(a);
+    return st;
 }

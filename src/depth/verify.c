@@ -41,7 +41,8 @@ static void state(view *v, const char *norm, double bound, const char *name)
 
 static pare_status open_lists(view *v, const pare_model *f)
 {
-    v->room = THEOREM_ROOM(f) + f->nblocks + 16 + (DEPTH_BALL_STATEMENTS + 1) * v->nasked;
+    v->room = THEOREM_ROOM(f) + f->nblocks + 16 +
+              (DEPTH_BALL_STATEMENTS + THEOREM_WITHIN + 1) * v->nasked;
     v->cert->hypotheses = pare_alloc(v->keep, v->room, sizeof *v->cert->hypotheses);
     v->cert->statements = pare_alloc(v->keep, v->room, sizeof *v->cert->statements);
     const bool there = v->cert->hypotheses && v->cert->statements;
@@ -211,6 +212,19 @@ static pare_status near_by(view *v, const pare_model *f, const pare_model *g,
     return st;
 }
 
+/* The diameters that it speaks of. */
+static pare_status within(view *v, const pare_model *f, const pare_model *g, const pare_inputs *set)
+{
+    pare_status st = PARE_OK;
+    for (size_t i = 0; !st && i < v->nasked; i++) {
+        const double diam = theorems_diam_asked(v->asked[i].name);
+        if (!(diam > 0) || !asked_first(v, i)) continue;
+        PARE_ASSERT(v->cert->nstatements + THEOREM_WITHIN <= v->room);
+        st = theorems_within(v->cert, v->keep, f, g, set, diam, v->exec, v->err);
+    }
+    return st;
+}
+
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 static pare_status fill(view *v, const pare_cert *claimed, const pare_model *f, const pare_model *g,
@@ -234,6 +248,7 @@ static pare_status fill(view *v, const pare_cert *claimed, const pare_model *f, 
     if (!st) st = theorems_say(c, v->keep, f, g, set, v->exec, v->err);
     if (!st) st = evidence(v, f, g, set);
     if (!st) st = near_by(v, f, g, set, o.gap.scale);
+    if (!st) st = within(v, f, g, set);
     return !st && next ? next_input(v, &claimed->data, set) : st;
 }
 

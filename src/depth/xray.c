@@ -34,16 +34,11 @@ typedef struct xray_job {
 
 /* ---- which blocks ---------------------------------------------------------------------------- */
 
-static bool looked_at(const pare_attn *a)
-{
-    return a->kind == PARE_ATTN_EXACT || a->kind == PARE_ATTN_POLY;
-}
-
 static pare_status list_layers(xray_job *j, pare_arena *a)
 {
     pare_xray *const out = j->out;
     for (size_t b = 0; b < j->m->nblocks; b++) {
-        if (!looked_at(&j->m->blocks[b].attn)) continue;
+        if (!pare_attn_is_softmax(j->m->blocks[b].attn.kind)) continue;
         out->nlayers++;
         out->nheads += j->m->blocks[b].attn.nheads;
     }
@@ -53,7 +48,7 @@ static pare_status list_layers(xray_job *j, pare_arena *a)
     size_t l = 0, h = 0;
     for (size_t b = 0; b < j->m->nblocks; b++) {
         const pare_attn *const at = &j->m->blocks[b].attn;
-        if (!looked_at(at)) continue;
+        if (!pare_attn_is_softmax(at->kind)) continue;
         out->layers[l++] = (pare_xray_layer){
             .block = b, .skip = at->skip.kind != PARE_SKIP_NONE, .first = h, .nheads = at->nheads};
         for (size_t i = 0; i < at->nheads; i++)

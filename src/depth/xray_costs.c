@@ -19,11 +19,6 @@ typedef struct costs_job {
     double nothing; /* |h - h without attention|^2; nan: not to be had */
 } costs_job;
 
-static bool looked_at(const pare_attn *a)
-{
-    return a->kind == PARE_ATTN_EXACT || a->kind == PARE_ATTN_POLY;
-}
-
 static pare_attn_kind kind_at(size_t k)
 {
     return (pare_attn_kind)(PARE_ATTN_ZERO + k);
@@ -35,7 +30,8 @@ static pare_status list_layers(costs_job *j)
 {
     choice *const c = &j->c;
     pare_xray_costs *const out = j->out;
-    for (size_t b = 0; b < c->m->nblocks; b++) c->n += looked_at(&c->m->blocks[b].attn);
+    for (size_t b = 0; b < c->m->nblocks; b++)
+        c->n += pare_attn_is_softmax(c->m->blocks[b].attn.kind);
     out->nlayers = c->n;
     out->kinds = pare_alloc(j->keep, c->n + 1, sizeof *out->kinds);
     out->curves = pare_alloc(j->keep, PARE_DEPTH_KINDS, sizeof *out->curves);
@@ -48,7 +44,7 @@ static pare_status list_layers(costs_job *j)
     c->layers = j->layers;
     for (size_t b = 0, l = 0; b < c->m->nblocks; b++) {
         const pare_attn *const a = &c->m->blocks[b].attn;
-        if (!looked_at(a)) continue;
+        if (!pare_attn_is_softmax(a->kind)) continue;
         j->layers[l] = (layer){.block = b, .a = a};
         for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) {
             out->kinds[l][k] = (pare_xray_kind){.refused = kind_refuses(c->m, a, kind_at(k)),

@@ -72,12 +72,6 @@ static pare_status scale_inside(folder *f, pare_weight *b, const affine *m, pare
     return inside.shift ? affine_bias(f, b, &inside, t) : pare_no_memory(f->err);
 }
 
-static bool has_softmax(const pare_attn *a)
-{
-    return a->kind == PARE_ATTN_EXACT || a->kind == PARE_ATTN_POLY || a->kind == PARE_ATTN_MEANQ ||
-           a->kind == PARE_ATTN_CONSTQ;
-}
-
 /* Every row of wv is one output of the attention, and its own. */
 static bool values_are_outputs(const pare_attn *a)
 {
@@ -89,7 +83,7 @@ static bool values_are_outputs(const pare_attn *a)
 /* Heads without wo: their values are scaled instead, or an identity is made to be scaled. */
 static pare_status scale_heads(folder *f, pare_attn *a, const affine *m)
 {
-    if (pare_has(&a->wo) || !has_softmax(a)) return scale_rows(f, &a->wo, m);
+    if (pare_has(&a->wo) || !pare_attn_has_softmax(a->kind)) return scale_rows(f, &a->wo, m);
     if (values_are_outputs(a)) {
         const pare_status st = scale_rows(f, &a->wv, m);
         return st || !pare_has(&a->bv) ? st : scale_inside(f, &a->bv, m, a->bv.dtype);
@@ -118,7 +112,9 @@ static pare_status fold_out_norm(folder *f, pare_attn *a)
 
 static void drop_key_bias(folder *f, pare_attn *a)
 {
-    if (f->rotary || !pare_has(&a->bk) || (!has_softmax(a) && a->kind != PARE_ATTN_POOL)) return;
+    if (f->rotary || !pare_has(&a->bk) ||
+        (!pare_attn_has_softmax(a->kind) && a->kind != PARE_ATTN_POOL))
+        return;
     a->bk = (pare_weight){0};
     f->report->key_biases++;
 }
@@ -131,7 +127,7 @@ static number join_entry(const pare_attn *a, size_t r, size_t j)
 
 static pare_status merge_value_bias(folder *f, pare_attn *a)
 {
-    if (!f->never_empty || !pare_has(&a->bv) || !has_softmax(a)) return PARE_OK;
+    if (!f->never_empty || !pare_has(&a->bv) || !pare_attn_has_softmax(a->kind)) return PARE_OK;
     number *const v = malloc(a->dout * sizeof *v);
     if (!v) return pare_no_memory(f->err);
     for (size_t r = 0; r < a->dout; r++) {

@@ -92,8 +92,7 @@ static pare_status skip(const checker *c, const pare_skip *s, size_t din, size_t
 
 static bool has_heads(pare_attn_kind k)
 {
-    return k == PARE_ATTN_EXACT || k == PARE_ATTN_POLY || k == PARE_ATTN_CONSTQ ||
-           k == PARE_ATTN_MEANQ || k == PARE_ATTN_POOL;
+    return pare_attn_has_softmax(k) || k == PARE_ATTN_POOL;
 }
 
 /* A head reads rows [at, at + n) of a packed matrix of `rows`. */

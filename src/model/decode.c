@@ -240,6 +240,7 @@ size_t pare_decoder_room(const pare_decoder *d)
 static void forget(decode_attn *a, size_t text)
 {
     const size_t means = a->powers ? a->powers - 1 : 1;
+    if (a->gather) memset(a->gather + text * a->gtext, 0, a->gtext * sizeof *a->gather);
     for (size_t j = 0; a->mean && j < means; j++)
         memset(a->mean[j].sum + text * a->mean[j].d, 0, a->mean[j].d * sizeof *a->mean[j].sum);
 }

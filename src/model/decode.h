@@ -41,6 +41,8 @@ typedef struct decode_attn {
     float *kcache, *vcache;
     size_t kstep, vstep; /* floats of LANES tokens */
     size_t ktext, vtext; /* floats of one text */
+    double *gather;      /* in their place, where one query serves all tokens: decode_attn.c */
+    size_t gtext;        /* numbers of one text; 0: keys and values are kept */
     decode_mean *mean;   /* uniform, affmix: one; umix: powers - 1 */
     size_t turn;         /* which table of angles */
 } decode_attn;

@@ -109,12 +109,49 @@ static void all_heads(const pare_decoder *d, const decode_attn *a, const head_jo
         for (size_t h = 0; h < a->a->nheads; h++) one_head((void *)j, h);
 }
 
+/* One query for all tokens: a key has the same score for all that follow, so that of those before
+ * only the sum of their weights and of their weighed values is needed, both with respect to the
+ * largest score so far. Per head: that score, the sum of weights, dv sums of values. */
+static void gather_head(double *state, float *y, const pare_head *head, const float *q,
+                        const float *k, const float *v)
+{
+    double *const top = &state[0], *const den = &state[1], *const num = &state[2];
+    double s = 0;
+    for (size_t c = 0; c < head->dk; c++) s += (double)q[c] * (double)k[c];
+    s *= head->scale;
+    if (*den == 0) *top = s; /* nothing was read yet */
+    const double old = s > *top ? exp(*top - s) : 1, w = s > *top ? 1 : exp(s - *top);
+    *top = fmax(*top, s);
+    *den = *den * old + w;
+    for (size_t c = 0; c < head->dv; c++) {
+        num[c] = num[c] * old + w * (double)v[c];
+        y[c] = (float)(num[c] / *den);
+    }
+}
+
+static void gather_rows(const pare_decoder *d, const decode_attn *a, size_t ld, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float *const h = d->h + i * ld;
+        for (size_t e = 0; e < a->a->nheads; e++) {
+            const pare_head *const head = &a->a->heads[e];
+            gather_head(a->gather + d->row[i].text * a->gtext + 2 * e + head->o,
+                        d->g + i * decode_stride(a->heads) + head->o, head, a->query + head->q,
+                        h + a->k + head->k, h + a->v + head->v);
+        }
+    }
+}
+
 /* d->g = the heads' results side by side. */
 static void heads(pare_decoder *d, const decode_attn *a, size_t n)
 {
     const size_t ld = a->first.out + LANES;
     pare_panels_apply(d->h, ld, &a->first, d->z, decode_stride(a->a->din), n, false, &d->exec);
     turn_rows(d, a, d->h, ld, n);
+    if (a->gather) {
+        gather_rows(d, a, ld, n);
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
         const decode_row r = d->row[i];
         const float *const h = d->h + i * ld;

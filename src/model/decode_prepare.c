@@ -102,6 +102,24 @@ static pare_status new_cache(pare_decoder *d, float **out, size_t *step, size_t 
     return *out ? PARE_OK : pare_no_memory(err);
 }
 
+/* What heads keep of the tokens before: under a causal mask and with one query for all a few sums,
+ * else keys and values. */
+static pare_status prepare_memory(pare_decoder *d, decode_attn *to, pare_err *err)
+{
+    const pare_attn *const a = to->a;
+    size_t count;
+    if (to->query && d->m->pattern.kind == PARE_CAUSAL) {
+        to->gtext = 2 * a->nheads + to->heads;
+        to->gather = pare_mul(&count, to->gtext, d->texts)
+                         ? pare_alloc(d->arena, count, sizeof *to->gather)
+                         : NULL;
+        return to->gather ? PARE_OK : pare_no_memory(err);
+    }
+    pare_status st = new_cache(d, &to->kcache, &to->kstep, &to->ktext, a->wk.rows, err);
+    if (!st) st = new_cache(d, &to->vcache, &to->vstep, &to->vtext, a->wv.rows, err);
+    return st;
+}
+
 /* Without wo the heads are the output: one product more, but one way through the step. */
 static pare_status prepare_join(pare_decoder *d, decode_attn *to, pare_err *err)
 {
@@ -112,23 +130,40 @@ static pare_status prepare_join(pare_decoder *d, decode_attn *to, pare_err *err)
     return st ? st : prepare_dense(d, &to->second, &w, &a->bo, err);
 }
 
+/* What makes queries of rows, if anything does: where one query serves all tokens but positions
+ * turn it, zeros do. */
+static pare_status prepare_queries(pare_decoder *d, decode_attn *to, pare_weight *wq, pare_err *err)
+{
+    const pare_attn *const a = to->a;
+    size_t planes = 0, count;
+    *wq = a->wq;
+    for (size_t h = 0; h < a->nheads; h++) planes += a->heads[h].planes;
+    if (pare_has(wq)) return PARE_OK;
+    if (planes == 0) return floats(d, &to->query, &a->bq, err);
+    float *const zero =
+        pare_mul(&count, a->bq.cols, a->din) ? pare_alloc(d->arena, count, sizeof *zero) : NULL;
+    *wq = (pare_weight){PARE_F32, a->bq.cols, a->din, zero};
+    return zero ? PARE_OK : pare_no_memory(err);
+}
+
 static pare_status prepare_heads(pare_decoder *d, decode_attn *to, pare_err *err)
 {
     const pare_attn *const a = to->a;
     const pare_head *const last = &a->heads[a->nheads - 1];
+    pare_weight wq;
     pare_part part[3];
     size_t parts = 0;
-    if (pare_has(&a->wq)) part[parts++] = (pare_part){&a->wq, &a->bq, 0};
+    pare_status st = prepare_queries(d, to, &wq, err);
+    if (st) return st;
+    if (pare_has(&wq)) part[parts++] = (pare_part){&wq, &a->bq, 0};
     part[parts++] = (pare_part){&a->wk, &a->bk, 0};
     part[parts++] = (pare_part){&a->wv, &a->bv, 0};
     to->heads = last->o + last->dv;
-    to->k = pare_has(&a->wq) ? pare_padded(a->wq.rows) : 0;
+    to->k = pare_has(&wq) ? pare_padded(wq.rows) : 0;
     to->v = to->k + pare_padded(a->wk.rows);
-    pare_status st = pare_panels_new(&to->first, d->arena, part, parts, a->din, &d->exec, err);
-    if (!st && !pare_has(&a->wq)) st = floats(d, &to->query, &a->bq, err);
+    st = pare_panels_new(&to->first, d->arena, part, parts, a->din, &d->exec, err);
     if (!st) st = prepare_turn(d, to, err);
-    if (!st) st = new_cache(d, &to->kcache, &to->kstep, &to->ktext, a->wk.rows, err);
-    if (!st) st = new_cache(d, &to->vcache, &to->vstep, &to->vtext, a->wv.rows, err);
+    if (!st) st = prepare_memory(d, to, err);
     if (st || a->kind != PARE_ATTN_POOL) return st ? st : prepare_join(d, to, err);
     const pare_part here = {&a->matrix, &a->bo, 0}, pooled = {&a->matrix, NULL, a->din};
     st = pare_panels_new(&to->direct, d->arena, &here, 1, a->din, &d->exec, err);
@@ -284,7 +319,7 @@ static size_t measure(pare_decoder *d)
         if (f->f->kind != PARE_FFN_NONE) widen(&d->wide, f->f->dout);
         widen(&d->hidden, a->first.out);
         widen(&d->hidden, a->heads);
-        if (a->heads && a->a->nheads > heads) heads = a->a->nheads;
+        if (a->heads && !a->gather && a->a->nheads > heads) heads = a->a->nheads;
         for (size_t l = 0; l + 1 < f->layers; l++) widen(&d->hidden, f->layer[l].out);
     }
     if (d->wide > d->hidden) d->hidden = d->wide; /* means of the stream */

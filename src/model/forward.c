@@ -284,7 +284,7 @@ static pare_status all_chunks(const pass *p, chunks *all)
     const bool traced = all->trace && all->trace->fn; /* a trace shows whole batches */
     all->seqs = traced ? in->batch : plan_chunk(&all->plan, in->tokens);
     const size_t count = (in->batch + all->seqs - 1) / all->seqs;
-    all->spread = all->plan.small && count >= SPREAD;
+    all->spread = all->plan.small && count >= SPREAD && !p->elsewhere;
     if (all->spread) {
         pare_parallel(p->ctx.exec, count, do_chunk, all);
     } else {
@@ -308,12 +308,18 @@ static pare_status run_pass(pass *p, chunks *all, pare_arena *arena)
     return st ? st : all_chunks(p, all);
 }
 
-static pare_status forward(void *out, pare_dtype t, const pare_model *m, const pare_input *in,
-                           const pare_trace *trace, const pare_exec *exec, pare_err *err)
+pare_status pare_forward_by(void *out, pare_dtype t, const pare_model *m, const pare_input *in,
+                            const pare_attender *by, const pare_trace *trace, const pare_exec *exec,
+                            pare_err *err)
 {
     const size_t threads = exec ? (size_t)exec->threads : 1;
     scratch own = {0};
-    pass p = {.m = m, .tokens = in->tokens, .trace = trace, .ctx = {&own, exec, err}};
+    elsewhere away = {.by = by};
+    pass p = {.m = m,
+              .tokens = in->tokens,
+              .trace = trace,
+              .elsewhere = by ? &away : NULL,
+              .ctx = {&own, exec, err}};
     chunks all = {.p = &p, .in = in, .out = out, .t = t, .trace = trace};
     pare_status st = pare_input_check(m, in, err);
     if (st) return st;
@@ -324,19 +330,20 @@ static pare_status forward(void *out, pare_dtype t, const pare_model *m, const p
     free(all.lanes);
     scratch_free(&own);
     pare_arena_free(arena);
+    if (away.st) return pare_fail(err, away.st, "%s", away.err.msg);
     return st;
 }
 
 pare_status pare_forward_f64(double *out, const pare_model *m, const pare_input *in,
                              const pare_trace *trace, const pare_exec *exec, pare_err *err)
 {
-    return forward(out, PARE_F64, m, in, trace, exec, err);
+    return pare_forward_by(out, PARE_F64, m, in, NULL, trace, exec, err);
 }
 
 pare_status pare_forward_f32(float *out, const pare_model *m, const pare_input *in,
                              const pare_trace *trace, const pare_exec *exec, pare_err *err)
 {
-    return forward(out, PARE_F32, m, in, trace, exec, err);
+    return pare_forward_by(out, PARE_F32, m, in, NULL, trace, exec, err);
 }
 
 size_t pare_output_rows(const pare_model *m, const pare_input *in)

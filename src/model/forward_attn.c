@@ -90,11 +90,45 @@ static bool one_query(const pare_attn *a)
     return true;
 }
 
+static const void *at(const rows *r, size_t row, size_t column)
+{
+    return (const char *)r->v + (row * r->d + column) * pare_dtype_size(r->t);
+}
+
+static pare_status attend_elsewhere(const pass *p, head_rows *r, const pare_attn *a)
+{
+    const size_t n = p->tokens, units = r->q.n / n * a->nheads;
+    pare_attend_job *const jobs = scratch_get(p->ctx.scratch, units, sizeof *jobs);
+    if (!jobs) return pare_no_memory(p->ctx.err);
+    for (size_t u = 0; u < units; u++) {
+        const pare_head *const h = &a->heads[u % a->nheads];
+        const size_t row = u / a->nheads * n;
+        jobs[u] = (pare_attend_job){.n = n,
+                                    .dk = h->dk,
+                                    .dv = h->dv,
+                                    .q = at(&r->q, row, h->q),
+                                    .k = at(&r->k, row, h->k),
+                                    .v = at(&r->v, row, h->v),
+                                    .ldq = r->q.d,
+                                    .ldk = r->k.d,
+                                    .ldv = r->v.d,
+                                    .scale = h->scale,
+                                    .y = (void *)at(&r->y, row, h->o),
+                                    .ldy = r->y.d};
+    }
+    size_t block = 0;
+    while (&p->m->blocks[block].attn != a) block++;
+    elsewhere *const e = p->elsewhere;
+    e->st = e->by->fn(e->by->self, block, r->y.t, jobs, units, &p->m->pattern, p->graph, &e->err);
+    return e->st;
+}
+
 /* Many (sequence, head) pairs are spread over the threads; few share them within; a little work is
  * for one thread. The choice depends on shapes alone. */
 pare_status attention_attend(const pass *p, head_rows *h, const pare_attn *a)
 {
     enum { SMALL = 1 << 17 }; /* multiplications */
+    if (p->elsewhere) return attend_elsewhere(p, h, a);
     const size_t units = h->q.n / p->tokens * a->nheads;
     const double work = (double)h->q.n * (double)p->tokens * (double)(h->q.d + h->y.d);
     const pare_exec *const exec = work < SMALL ? NULL : p->ctx.exec;

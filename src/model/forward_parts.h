@@ -4,6 +4,13 @@
 #include "rotary.h"
 #include <pare/forward.h>
 
+/* Attention that somebody else computes, and how that failed: a pass itself only knows memory. */
+typedef struct elsewhere {
+    const pare_attender *by;
+    pare_status st;
+    pare_err err;
+} elsewhere;
+
 /* One pass over some sequences of equal length. */
 typedef struct pass {
     const pare_model *m;
@@ -12,6 +19,7 @@ typedef struct pass {
     const pare_graph *graph; /* completed; NULL unless the pattern is a graph */
     const angles *angles;    /* rotary positions */
     const pare_trace *trace; /* or NULL */
+    elsewhere *elsewhere;    /* or NULL */
     rows_ctx ctx;
 } pass;
 

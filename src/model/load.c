@@ -3,7 +3,7 @@
 #include "import.h"
 #include "safetensors.h"
 #include "seal.h"
-#include <pare/model.h>
+#include <pare/coded.h>
 #include <string.h>
 
 static const char VOCAB[] = "vocab";
@@ -12,6 +12,13 @@ typedef struct binder {
     pare_model *m;
     const st_file *file;
     size_t used;
+    /* Of the tickets so far: their sources. */
+    struct drawn {
+        const char *name;
+        uint64_t seed, stream;
+    } * drawn;
+    size_t ndrawn;
+    pare_arena *scratch;
 } binder;
 
 /* Files of ours are aligned; one written by hand may not be, and is copied then. */
@@ -27,12 +34,56 @@ static pare_status bind_data(pare_weight *w, pare_model *m, const st_tensor *t, 
     return PARE_OK;
 }
 
+/* Two weights from one source would not be independent: no honest ticket has that. */
+static pare_status own_source(binder *b, const char *name, const pare_coded_head *h, pare_err *err)
+{
+    if (h->kind == PARE_CODED_EYE) return PARE_OK; /* draws nothing */
+    const uint64_t stream = h->stream >> 24 << 24;
+    if (stream != h->stream)
+        return pare_fail(err, PARE_ERR_INPUT, "a ticket's stream ends in 24 zero bits, not %06x",
+                         (unsigned)(h->stream & 0xffffff));
+    for (size_t i = 0; i < b->ndrawn; i++)
+        if (b->drawn[i].seed == h->seed && b->drawn[i].stream == stream)
+            return pare_fail(err, PARE_ERR_INPUT, "it has the seed and the stream of tensor %s",
+                             b->drawn[i].name);
+    if (!b->drawn) b->drawn = pare_alloc(b->scratch, b->file->n, sizeof *b->drawn);
+    char *const copy = pare_strdup(b->scratch, name);
+    if (!b->drawn || !copy) return pare_no_memory(err);
+    b->drawn[b->ndrawn++] = (struct drawn){copy, h->seed, stream};
+    return PARE_OK;
+}
+
+/* A weight that is a seed and masks in the file; *found: it is. */
+static pare_status bind_coded(binder *b, bool *found, const char *name, pare_weight *w, bool vector,
+                              pare_err *err)
+{
+    char full[128];
+    pare_coded_head h;
+    snprintf(full, sizeof full, "%s" PARE_CODED_SUFFIX, name);
+    const st_tensor *const t = st_find(b->file, full);
+    *found = t != NULL;
+    if (!t) return PARE_OK;
+    b->used++;
+    if (t->dtype != PARE_U8 || t->ndim != 1 || vector || st_find(b->file, name))
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "tensor %s must be U8 with one dimension, in the place of a matrix", full);
+    pare_status st = pare_coded_expand(w, &h, b->m->arena, t->data, t->end - t->begin, err);
+    if (!st) st = own_source(b, full, &h, err);
+    if (!st || st == PARE_ERR_MEMORY) return st;
+    char where[160];
+    snprintf(where, sizeof where, "tensor %s", full);
+    pare_err_prefix(err, where);
+    return st;
+}
+
 static pare_status bind(void *self, const char *name, pare_weight *w, bool vector, pare_err *err)
 {
     binder *const b = self;
     const st_tensor *const t = st_find(b->file, name);
     char shape[128];
-    if (!t) return PARE_OK;
+    bool found;
+    const pare_status st = bind_coded(b, &found, name, w, vector, err);
+    if (st || found || !t) return st;
     b->used++;
     if (t->dtype != PARE_F32 && t->dtype != PARE_F64)
         return pare_fail(err, PARE_ERR_INPUT, "tensor %s is %s, must be F32 or F64", name,
@@ -70,7 +121,10 @@ static pare_status seek(void *self, const char *name, pare_weight *w, bool vecto
 {
     (void)w, (void)vector, (void)err;
     seeker *const s = self;
-    if (strcmp(name, s->name) == 0) s->found = true;
+    const size_t n = strlen(name);
+    if (strncmp(s->name, name, n) == 0 &&
+        (s->name[n] == '\0' || strcmp(s->name + n, PARE_CODED_SUFFIX) == 0))
+        s->found = true;
     return PARE_OK;
 }
 
@@ -106,9 +160,9 @@ static pare_status exact_cover(const st_file *f, pare_err *err)
     return PARE_OK;
 }
 
-static pare_status read_ours(pare_model *m, const st_file *f, pare_err *err)
+static pare_status read_ours(pare_model *m, const st_file *f, pare_arena *scratch, pare_err *err)
 {
-    binder b = {.m = m, .file = f};
+    binder b = {.m = m, .file = f, .scratch = scratch};
     pare_status st;
     if ((st = seal_check(f->header, f->header_bytes, err)) || (st = exact_cover(f, err)) ||
         (st = arch_read(m, st_meta(f, "pare"), err)) || (st = pare_model_visit(m, bind, &b, err)) ||
@@ -130,7 +184,7 @@ static pare_status load_ours(pare_model **out, bool *ours, pare_blob *blob, pare
     st = scratch ? st_open(&file, scratch, blob, err) : pare_no_memory(err);
     if (!st && st_meta(&file, "pare")) {
         *ours = true;
-        if (!(st = pare_model_keep(m, blob, err))) st = read_ours(m, &file, err);
+        if (!(st = pare_model_keep(m, blob, err))) st = read_ours(m, &file, scratch, err);
     }
     pare_arena_free(scratch);
     if (st || !*ours) {

@@ -67,6 +67,8 @@ pare_status pare_model_clone(pare_model **out, const pare_model *in, pare_err *e
     m->arena = a;
     m->blobs = NULL;
     m->nblobs = 0;
+    m->coded = NULL; /* of weights that whoever clones is about to change */
+    m->ncoded = 0;
     m->name = in->name ? pare_strdup(a, in->name) : NULL;
     if ((in->name && !m->name) || !copy_blocks(m, in)) st = pare_no_memory(err);
     for (size_t i = 0; !st && i < in->nblobs; i++) st = pare_model_keep(m, in->blobs[i], err);

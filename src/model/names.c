@@ -52,6 +52,14 @@ const char *pare_attn_name(pare_attn_kind k)
 {
     return attns[k];
 }
+bool pare_attn_is_softmax(pare_attn_kind k)
+{
+    return k == PARE_ATTN_EXACT || k == PARE_ATTN_POLY;
+}
+bool pare_attn_has_softmax(pare_attn_kind k)
+{
+    return pare_attn_is_softmax(k) || k == PARE_ATTN_CONSTQ || k == PARE_ATTN_MEANQ;
+}
 const char *pare_ffn_name(pare_ffn_kind k)
 {
     return ffns[k];

@@ -3,6 +3,7 @@
  * in place when the file is mapped. */
 #include "arch.h"
 #include "seal.h"
+#include <pare/coded.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,9 +17,43 @@ typedef struct entry {
 
 typedef struct list {
     pare_arena *arena;
+    const pare_model *m;
     entry *e;
     size_t n, room;
 } list;
+
+static const pare_coded *coded_of(const pare_model *m, const char *name)
+{
+    for (size_t i = 0; i < m->ncoded; i++)
+        if (strcmp(m->coded[i].name, name) == 0) return &m->coded[i];
+    return NULL;
+}
+
+/* What the file will say must be what the model is. */
+static pare_status check_coded(const pare_coded *c, const pare_weight *w, pare_err *err)
+{
+    pare_weight is;
+    pare_arena *const a = pare_arena_new();
+    pare_status st =
+        a ? pare_coded_expand(&is, NULL, a, c->data, c->bytes, err) : pare_no_memory(err);
+    if (!st && (w->dtype != PARE_F32 || is.rows != w->rows || is.cols != w->cols ||
+                memcmp(is.data, w->data, w->rows * w->cols * sizeof(float)) != 0))
+        st =
+            pare_fail(err, PARE_ERR_VERIFY, "tensor %s: its ticket does not expand to it", c->name);
+    pare_arena_free(a);
+    return st;
+}
+
+/* The ticket in the place of the numbers. */
+static pare_status put_coded(entry *e, const pare_coded *c, const pare_weight *w, pare_arena *a,
+                             pare_err *err)
+{
+    const pare_status st = check_coded(c, w, err);
+    char *const name = pare_sprintf(a, "%s" PARE_CODED_SUFFIX, c->name);
+    if (st || !name) return st ? st : pare_no_memory(err);
+    *e = (entry){name, c->data, c->bytes, 1, c->bytes, PARE_U8, true};
+    return PARE_OK;
+}
 
 static pare_status collect(void *self, const char *name, pare_weight *w, bool vector, pare_err *err)
 {
@@ -32,6 +67,8 @@ static pare_status collect(void *self, const char *name, pare_weight *w, bool ve
         l->e = e;
         l->room = room;
     }
+    const pare_coded *const coded = coded_of(l->m, name);
+    if (coded) return put_coded(&l->e[l->n++], coded, w, l->arena, err);
     char *const copy = pare_strdup(l->arena, name);
     if (!copy) return pare_no_memory(err);
     l->e[l->n++] =
@@ -150,7 +187,7 @@ static pare_status write_file(const list *l, const char *header, size_t bytes, c
 pare_status pare_model_save(const pare_model *m, const char *path, bool overwrite,
                             char sha256[PARE_SHA256_HEX], pare_err *err)
 {
-    list l = {.arena = pare_arena_new()};
+    list l = {.arena = pare_arena_new(), .m = m};
     char *arch = NULL, *header = NULL;
     size_t bytes = 0;
     pare_status st = l.arena ? pare_model_check(m, err) : pare_no_memory(err);

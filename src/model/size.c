@@ -29,7 +29,7 @@ static uint64_t attention_macs(const pare_attn *a, uint64_t t, uint64_t pairs)
 {
     uint64_t n = map_macs(&a->wq, t) + map_macs(&a->wk, t) + map_macs(&a->wv, t) +
                  map_macs(&a->wo, t) + map_macs(&a->matrix, t) + map_macs(&a->mix, t);
-    const bool softmax = a->kind == PARE_ATTN_EXACT || a->kind == PARE_ATTN_POLY;
+    const bool softmax = pare_attn_is_softmax(a->kind);
     for (size_t h = 0; h < a->nheads; h++)
         n += (softmax ? pairs : t) * (a->heads[h].dk + a->heads[h].dv);
     if (a->skip.kind == PARE_SKIP_DENSE) n += map_macs(&a->skip.w, t);

@@ -75,10 +75,10 @@ static pare_status make_one(pare_model **g, const prover *v, const char *what, p
     pare_depth_opts o = PARE_DEPTH_OPTS_DEFAULT;
     pare_depth_report report;
     const pare_exec silent = {.threads = v->exec ? v->exec->threads : 1};
-    if (strcmp(what, "parallel") == 0)
-        return pare_collapse_make(g, v->m, PARE_ONE_PARALLEL, 0, NULL, &silent, why);
-    if (strcmp(what, "parallel+uniform") == 0)
-        return pare_collapse_make(g, v->m, PARE_ONE_PARALLEL_UNIFORM, 0, NULL, &silent, why);
+    const bool all = strcmp(what, "parallel") == 0, more = strcmp(what, "parallel+uniform") == 0;
+    const pare_depth_one_opts one = {all ? PARE_ONE_PARALLEL : PARE_ONE_PARALLEL_UNIFORM,
+                                     PARE_DEPTH_UNSET};
+    if (all || more) return pare_depth_one_layer(g, NULL, v->m, NULL, &one, &silent, why);
     const size_t last = x->layers[x->nlayers - 1].block;
     const bool keep = strcmp(what, "keep") == 0;
     o.kind = keep ? PARE_ATTN_ZERO : PARE_ATTN_UNIFORM;

@@ -10,7 +10,7 @@ static bool bound(cJSON *to, const char *key, pare_ub b)
 
 static bool count_or_null(cJSON *to, const char *key, size_t n)
 {
-    return n == SIZE_MAX ? pare_json_add_null(to, key) : pare_json_add_size(to, key, n);
+    return n == SIZE_MAX ? pare_json_add_null(to, key) : pare_json_add_number(to, key, (double)n);
 }
 
 static bool head(cJSON *o, const pare_xray_head *h)

@@ -2,11 +2,15 @@
 #include "fit.h"
 #include <math.h>
 
-fit_bits fit_bits_new(pare_arena *a, size_t rows, size_t cols)
+pare_status fit_result_new(fit_result *out, pare_arena *a, const fit_problem *p, pare_err *err)
 {
-    fit_bits m = {rows, cols, (cols + 63) / 64, NULL};
-    m.v = pare_alloc(a, rows * m.words + 1, sizeof *m.v);
-    return m;
+    *out = (fit_result){.ma = pare_bits_new(a, p->a, p->n),
+                        .mb = pare_bits_new(a, p->n, p->b),
+                        .own = pare_alloc(a, p->n + 1, sizeof *out->own),
+                        .donor = PARE_NO_COLUMN};
+    if (!out->ma.v || !out->mb.v || !out->own) return pare_no_memory(err);
+    for (size_t k = 0; k < p->n; k++) out->own[k] = PARE_NO_COLUMN;
+    return PARE_OK;
 }
 
 pare_status fit_targets(int64_t **out, pare_arena *a, const fit_problem *p, pare_err *err)
@@ -20,12 +24,14 @@ pare_status fit_targets(int64_t **out, pare_arena *a, const fit_problem *p, pare
     for (size_t i = 0; i < p->a; i++)
         for (size_t j = 0; j < p->b; j++) {
             const double w = pare_row(&p->w, i)[j], t = w / p->scale;
+            if (!isfinite(w))
+                return pare_fail(err, PARE_ERR_NONFINITE, "entry (%zu, %zu) is %g", i, j, w);
             if (!(fabs(t) < 2048))
-                return pare_fail(err, isfinite(w) ? PARE_ERR_INPUT : PARE_ERR_NONFINITE,
+                return pare_fail(err, PARE_ERR_INPUT,
                                  "a ticket's target entry (%zu, %zu) is %g, %g of its scale: the "
                                  "limit is 2048; a larger scale is needed",
                                  i, j, w, t);
-            (*out)[i * p->b + j] = llrint(t / SOURCE_UNIT);
+            (*out)[i * p->b + j] = llrint(t / PARE_SOURCE_UNIT);
         }
     return PARE_OK;
 }
@@ -51,13 +57,13 @@ static void residual_column(void *ctx, size_t j)
     uint32_t *const unit = job->units + j * p->n;
     size_t count = 0;
     for (size_t k = 0; k < p->n; k++)
-        if (fit_bit(&job->r->mb, k, j)) unit[count++] = (uint32_t)k;
+        if (pare_bit(&job->r->mb, k, j)) unit[count++] = (uint32_t)k;
     for (size_t i = 0; i < p->a; i++) {
         int64_t sum = 0;
         for (size_t c = 0; c < count; c++)
-            if (fit_bit(&job->r->ma, i, unit[c])) sum += fit_item(p, i, unit[c], j);
-        const double target = pare_row(&p->w, i)[j] / p->scale / SOURCE_UNIT;
-        pare_row_mut(&job->r->e, i)[j] = difference(target, sum) * SOURCE_UNIT * p->scale;
+            if (pare_bit(&job->r->ma, i, unit[c])) sum += fit_item(p, i, unit[c], j);
+        const double target = pare_row(&p->w, i)[j] / p->scale / PARE_SOURCE_UNIT;
+        pare_row_mut(&job->r->e, i)[j] = difference(target, sum) * PARE_SOURCE_UNIT * p->scale;
     }
 }
 
@@ -99,17 +105,19 @@ pare_status fit_turn(fit_problem *out, pare_arena *a, const fit_problem *p, pare
     return PARE_OK;
 }
 
-static fit_bits bits_turned(pare_arena *a, const fit_bits *m)
+static pare_bits bits_turned(pare_arena *a, const pare_bits *m)
 {
-    fit_bits t = fit_bits_new(a, m->cols, m->rows);
+    pare_bits t = pare_bits_new(a, m->cols, m->rows);
     for (size_t i = 0; t.v && i < m->rows; i++)
         for (size_t k = 0; k < m->cols; k++)
-            if (fit_bit(m, i, k)) fit_set(&t, k, i);
+            if (pare_bit(m, i, k)) pare_bit_set(&t, k, i);
     return t;
 }
 
 pare_status fit_turn_back(fit_result *out, pare_arena *a, const fit_result *r, pare_err *err)
 {
+    out->own = r->own; /* of the turned problem: it has no other form */
+    out->donor = r->donor;
     out->ma = bits_turned(a, &r->mb);
     out->mb = bits_turned(a, &r->ma);
     out->e = mat_turned(a, &r->e);

@@ -6,23 +6,7 @@
  * MA_ik A_ik B_kj to the entries (i, j): one question of subset sums per entry. */
 #ifndef PARE_SRC_TICKET_FIT_H
 #define PARE_SRC_TICKET_FIT_H
-#include "source.h"
-#include <pare/linalg.h>
-
-/* Rows of bits. */
-typedef struct fit_bits {
-    size_t rows, cols, words; /* of a row */
-    uint64_t *v;
-} fit_bits;
-fit_bits fit_bits_new(pare_arena *a, size_t rows, size_t cols); /* zeros; v NULL: memory is out */
-static inline bool fit_bit(const fit_bits *m, size_t i, size_t k)
-{
-    return m->v[i * m->words + k / 64] >> (k % 64) & 1;
-}
-static inline void fit_set(fit_bits *m, size_t i, size_t k)
-{
-    m->v[i * m->words + k / 64] |= (uint64_t)1 << (k % 64);
-}
+#include <pare/coded.h>
 
 typedef struct fit_problem {
     size_t a, b, n;
@@ -32,8 +16,10 @@ typedef struct fit_problem {
 } fit_problem;
 
 typedef struct fit_result {
-    fit_bits ma, mb; /* a x n, n x b */
-    pare_mat e;      /* W - scale (A o MA)(B o MB), each entry rounded once or twice */
+    pare_bits ma, mb; /* a x n, n x b */
+    uint32_t *own;    /* n: the column a unit serves, or PARE_NO_COLUMN */
+    uint32_t donor;   /* the column whose units give to others, or PARE_NO_COLUMN */
+    pare_mat e;       /* W - scale (A o MA)(B o MB), each entry rounded once or twice */
 } fit_result;
 
 /* Blocks of n / b units serve one column of W each; all is the paper's, but for the choice of the
@@ -47,6 +33,7 @@ typedef struct fit_best_opts {
     unsigned donors; /* bits of a column that are shared by its rows; 0: 14 */
     unsigned tries;  /* unit sets for the donor column; 0: 16 */
     uint64_t seed;   /* of those sets */
+    bool no_trade;   /* units stay where they are given to first (fit_trade.c) */
 } fit_best_opts;
 PARE_MUST_USE pare_status fit_best(fit_result *out, pare_arena *a, const fit_problem *p,
                                    const fit_best_opts *o, const pare_exec *exec, pare_err *err);
@@ -57,6 +44,9 @@ PARE_MUST_USE pare_status fit_turn(fit_problem *out, pare_arena *a, const fit_pr
                                    pare_err *err);
 PARE_MUST_USE pare_status fit_turn_back(fit_result *out, pare_arena *a, const fit_result *r,
                                         pare_err *err);
+/* The masks of a result before anything is in them; no unit serves anyone. */
+PARE_MUST_USE pare_status fit_result_new(fit_result *out, pare_arena *a, const fit_problem *p,
+                                         pare_err *err);
 
 /* ---- for both methods (fit.c) ---- */
 

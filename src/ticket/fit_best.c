@@ -6,33 +6,20 @@
  * targets of the whole column; the row's own bits then absorb what is left. A single row with bad
  * luck, which is what the largest error is made of, is repaired by almost any shift.
  *
- * Choice and water-filling. A column takes the free units of the largest |B_kj|. A part of all
- * units is held back and goes, one by one, to the column that is worst at the time. */
-#include "column.h"
+ * Water-filling. Most units are dealt out in blocks, as in the paper: that costs no storage, for
+ * the blocks are known. The others go, one by one, to the columns that are worst at the time, and
+ * are traded between columns afterwards (fit_trade.c). */
+#include "fit_best.h"
 #include <pare/subset.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    DONOR_BITS = 14,
     TRIES = 16,
-    EXTRA = 4, /* units the donor column has more than others */
-    CAP = 15,  /* units of a column: 2^15 sums a row */
-    MOST = 26  /* of the donor column */
+    TALL = 256, /* rows: up to it units are dealt in blocks */
+    EXTRA = 4   /* units the donor column has beside its block */
 };
 #define SHARE 0.8 /* of the units that are given out at once */
-
-typedef struct best_job {
-    const fit_problem *p;
-    fit_result *r;
-    const int64_t *target;
-    pare_arena *arena;
-    uint32_t *order; /* columns, largest entry first */
-    bool *free;      /* units */
-    fit_column *col; /* b; col[order[0]] is the donor */
-    pare_status *status;
-    unsigned bits;
-} best_job;
 
 typedef struct ranked {
     int64_t key;
@@ -66,7 +53,7 @@ static void take_units(best_job *b, size_t j, size_t count, ranked *room)
     const fit_problem *const p = b->p;
     fit_column *const c = &b->col[j];
     size_t n = 0;
-    for (size_t k = 0; k < p->n; k++)
+    for (size_t k = b->each * p->b; k < p->n; k++)
         if (b->free[k]) room[n++] = (ranked){llabs((int64_t)p->B[k * p->b + j]), (uint32_t)k};
     qsort(room, n, sizeof *room, largest_first);
     for (size_t i = 0; i < count && i < n; i++) {
@@ -75,17 +62,26 @@ static void take_units(best_job *b, size_t j, size_t count, ranked *room)
     }
 }
 
-/* ---- the donor column ---- */
-
-static void random_units(fit_column *c, size_t count, size_t n, uint32_t *room, pare_rng *r)
+static void take_block(best_job *b, size_t j)
 {
-    for (size_t k = 0; k < n; k++) room[k] = (uint32_t)k;
-    pare_rng_shuffle(r, room, n);
-    c->units = count;
-    memcpy(c->unit, room, count * sizeof *room);
+    fit_column *const c = &b->col[j];
+    for (c->units = 0; c->units < b->each; c->units++)
+        c->unit[c->units] = (uint32_t)(j * b->each + c->units);
 }
 
-/* The set of units with the smallest largest error: first the largest, then random ones. */
+/* ---- the donor column ---- */
+
+static void random_units(const best_job *b, fit_column *c, size_t count, uint32_t *room,
+                         pare_rng *r)
+{
+    const size_t first = b->each * b->p->b, n = b->p->n - first;
+    for (size_t k = 0; k < n; k++) room[k] = (uint32_t)(first + k);
+    pare_rng_shuffle(r, room, n);
+    for (size_t k = 0; k < count && k < n; k++) c->unit[c->units++] = room[k];
+}
+
+/* Beside its block, the units with the smallest largest error: first the largest, then random ones.
+ */
 static pare_status choose_donors(best_job *b, size_t count, unsigned tries, uint64_t seed,
                                  ranked *room, uint32_t *room32)
 {
@@ -95,10 +91,11 @@ static pare_status choose_donors(best_job *b, size_t count, unsigned tries, uint
     fit_column *const c = &b->col[j0];
     pare_rng r = pare_rng_at(seed, 0);
     for (unsigned t = 0; t < tries; t++) {
+        take_block(b, j0);
         if (t == 0)
             take_units(b, j0, count, room);
         else
-            random_units(c, count, p->n, room32, &r);
+            random_units(b, c, count, room32, &r);
         const pare_status st = fit_column_solve_alone(c, p, b->target, j0);
         if (st) return st;
         if (c->worst < best.worst) {
@@ -116,14 +113,26 @@ static pare_status choose_donors(best_job *b, size_t count, unsigned tries, uint
 
 /* ---- the others ---- */
 
+pare_status best_solve(best_job *b, size_t j, int64_t limit)
+{
+    return fit_column_search(&b->col[j], b->p, b->target, j, &b->col[b->order[0]], b->bits, limit);
+}
+
 static void solve_other(void *ctx, size_t k)
 {
     best_job *const b = ctx;
     const size_t j = b->order[k + 1];
-    b->status[j] = fit_column_solve(&b->col[j], b->p, b->target, j, &b->col[b->order[0]], b->bits);
+    b->status[j] = best_solve(b, j, INT64_MAX);
 }
 
-static size_t worst_column(const best_job *b, const bool *done)
+static void finish_other(void *ctx, size_t k)
+{
+    best_job *const b = ctx;
+    const size_t j = b->order[k + 1];
+    b->status[j] = fit_column_finish(&b->col[j], b->p, b->target, j, &b->col[b->order[0]]);
+}
+
+size_t best_worst(const best_job *b, const bool *done)
 {
     size_t worst = b->p->b;
     for (size_t j = 0; j < b->p->b; j++)
@@ -131,25 +140,60 @@ static size_t worst_column(const best_job *b, const bool *done)
     return worst;
 }
 
-/* Spare units to the worst column, until it is full, or far better than the donor, which no unit
- * can improve any more. */
-static pare_status fill(best_job *b, bool *done, ranked *room)
+pare_status best_status(const best_job *b)
+{
+    for (size_t j = 0; j < b->p->b; j++)
+        if (b->status[j]) return b->status[j];
+    return PARE_OK;
+}
+
+typedef struct round_job {
+    best_job *b;
+    const uint32_t *column;
+} round_job;
+
+static void solve_again(void *ctx, size_t k)
+{
+    const round_job *const r = ctx;
+    r->b->status[r->column[k]] = best_solve(r->b, r->column[k], INT64_MAX);
+}
+
+/* Columns that get one more unit each: the worst ones that are not full, nor far better than the
+ * donor, which no unit can improve any more. `tired` ones are marked. */
+static size_t pick_round(const best_job *b, bool *tired, uint32_t *column, size_t most)
+{
+    const int64_t enough = b->col[b->order[0]].worst / 4;
+    size_t n = 0;
+    while (n < most) {
+        const size_t j = best_worst(b, tired);
+        if (j == b->p->b) break;
+        tired[j] = true;
+        if (b->col[j].units < FIT_CAP && b->col[j].worst > enough) column[n++] = (uint32_t)j;
+    }
+    return n;
+}
+
+/* Spare units to the worst columns, some columns at a time: which ones depends on the sizes alone,
+ * so that threads change nothing. */
+static pare_status fill(best_job *b, bool *tired, uint32_t *column, ranked *room,
+                        const pare_exec *exec)
 {
     const fit_problem *const p = b->p;
-    const size_t j0 = b->order[0];
+    const size_t most = 1 + p->b / BEST_ROUND;
     size_t left = 0;
-    for (size_t k = 0; k < p->n; k++) left += b->free[k];
-    done[j0] = true;
+    for (size_t k = b->each * p->b; k < p->n; k++) left += b->free[k];
+    tired[b->order[0]] = true;
     while (left > 0) {
-        const size_t j = worst_column(b, done);
-        if (j == p->b) return PARE_OK;
-        if (b->col[j].units >= CAP || b->col[j].worst <= b->col[j0].worst / 4) {
-            done[j] = true;
-            continue;
+        const size_t n = pick_round(b, tired, column, most < left ? most : left);
+        if (n == 0) return PARE_OK;
+        for (size_t k = 0; k < n; k++) {
+            take_units(b, column[k], 1, room);
+            tired[column[k]] = false;
         }
-        take_units(b, j, 1, room);
-        left--;
-        const pare_status st = fit_column_solve(&b->col[j], p, b->target, j, &b->col[j0], b->bits);
+        left -= n;
+        round_job r = {b, column};
+        pare_parallel(exec, n, solve_again, &r);
+        const pare_status st = best_status(b);
         if (st) return st;
     }
     return PARE_OK;
@@ -159,15 +203,17 @@ static void put_in_place(const best_job *b)
 {
     const fit_problem *const p = b->p;
     const fit_column *const donor = &b->col[b->order[0]];
+    if (p->b > 1) b->r->donor = b->order[0];
     for (size_t j = 0; j < p->b; j++) {
         const fit_column *const c = &b->col[j];
         for (size_t u = 0; u < c->units; u++) {
-            fit_set(&b->r->mb, c->unit[u], j);
+            pare_bit_set(&b->r->mb, c->unit[u], j);
+            b->r->own[c->unit[u]] = (uint32_t)j;
             for (size_t i = 0; i < p->a; i++)
-                if (c->own[i] >> u & 1) fit_set(&b->r->ma, i, c->unit[u]);
+                if (c->own[i] >> u & 1) pare_bit_set(&b->r->ma, i, c->unit[u]);
         }
         for (size_t u = 0; c != donor && u < donor->units; u++)
-            if (c->gift >> u & 1) fit_set(&b->r->mb, donor->unit[u], j);
+            if (c->gift >> u & 1) pare_bit_set(&b->r->mb, donor->unit[u], j);
     }
 }
 
@@ -181,19 +227,32 @@ static pare_status search(best_job *b, const fit_best_opts *o, const pare_exec *
     const fit_problem *const p = b->p;
     ranked *const room = pare_alloc(b->arena, p->n + p->b, sizeof *room);
     uint32_t *const room32 = pare_alloc(b->arena, p->n + 1, sizeof *room32);
-    bool *const done = pare_alloc(b->arena, p->b + 1, sizeof *done);
-    if (!room || !room32 || !done) return PARE_ERR_MEMORY;
+    bool *const tired = pare_alloc(b->arena, p->b + 1, sizeof *tired);
+    if (!room || !room32 || !tired) return PARE_ERR_MEMORY;
     order_columns(b, room);
-    size_t each = least(CAP, (size_t)(SHARE * (double)p->n / (double)p->b));
+    size_t each = least(FIT_CAP, (size_t)(SHARE * (double)p->n / (double)p->b));
     if (each == 0) each = 1;
-    const size_t donors = p->b > 1 ? least(each + EXTRA, p->n - (p->b - 1)) : p->n;
+    b->each = p->a <= TALL ? each : 0;
+    const size_t spare = p->n - each * (p->b - 1); /* everyone else has a share */
     memset(b->free, 1, p->n * sizeof *b->free);
-    pare_status st =
-        choose_donors(b, least(donors, MOST), o->tries ? o->tries : TRIES, o->seed, room, room32);
-    for (size_t k = 1; !st && k < p->b; k++) take_units(b, b->order[k], each, room);
+    pare_status st = choose_donors(b, least(each - b->each + EXTRA, spare - b->each),
+                                   o->tries ? o->tries : TRIES, o->seed, room, room32);
+    for (size_t k = 1; !st && k < p->b; k++) {
+        take_block(b, b->order[k]);
+        take_units(b, b->order[k], each - b->each, room);
+    }
     if (!st && p->b > 1) pare_parallel(exec, p->b - 1, solve_other, b);
-    for (size_t j = 0; !st && j < p->b; j++) st = b->status[j];
-    return st ? st : fill(b, done, room);
+    if (!st) st = best_status(b);
+    if (!st) st = fill(b, tired, room32, room, exec);
+    if (!st && !o->no_trade) st = best_trade(b, o, exec);
+    if (!st && p->b > 1) pare_parallel(exec, p->b - 1, finish_other, b);
+    return st ? st : best_status(b);
+}
+
+/* Patterns of donors: their gain fades with the number of rows, their cost does not. */
+static unsigned donor_bits(size_t rows)
+{
+    return rows <= 32 ? 12 : rows <= 64 ? 9 : 6;
 }
 
 pare_status fit_best(fit_result *out, pare_arena *a, const fit_problem *p, const fit_best_opts *o,
@@ -201,9 +260,10 @@ pare_status fit_best(fit_result *out, pare_arena *a, const fit_problem *p, const
 {
     const fit_best_opts none = {0};
     if (!o) o = &none;
-    best_job b = {.p = p, .r = out, .arena = a, .bits = o->donors ? o->donors : DONOR_BITS};
+    best_job b = {.p = p, .r = out, .arena = a, .bits = o->donors ? o->donors : donor_bits(p->a)};
     int64_t *target;
     pare_status st = fit_targets(&target, a, p, err);
+    if (!st) st = fit_result_new(out, a, p, err);
     if (st) return st;
     b.target = target;
     b.order = pare_alloc(a, p->b + 1, sizeof *b.order);
@@ -211,10 +271,7 @@ pare_status fit_best(fit_result *out, pare_arena *a, const fit_problem *p, const
     b.col = pare_alloc(a, p->b + 1, sizeof *b.col);
     b.status = pare_alloc(a, p->b + 1, sizeof *b.status);
     uint32_t *const own = pare_alloc(a, p->a * p->b + 1, sizeof *own);
-    out->ma = fit_bits_new(a, p->a, p->n);
-    out->mb = fit_bits_new(a, p->n, p->b);
-    if (!b.order || !b.free || !b.col || !b.status || !own || !out->ma.v || !out->mb.v)
-        return pare_no_memory(err);
+    if (!b.order || !b.free || !b.col || !b.status || !own) return pare_no_memory(err);
     for (size_t j = 0; j < p->b; j++) b.col[j].own = own + j * p->a;
     if (p->a > 0 && p->b > 0 && search(&b, o, exec)) return pare_no_memory(err);
     put_in_place(&b);

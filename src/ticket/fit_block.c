@@ -42,10 +42,11 @@ static void put_in_place(const block_job *job)
     for (size_t j = 0; j < p->b; j++)
         for (size_t c = 0; c < job->items; c++) {
             const size_t k = j * job->items + c;
-            fit_set(&job->r->mb, k, j);
+            pare_bit_set(&job->r->mb, k, j);
+            job->r->own[k] = (uint32_t)j;
             for (size_t i = 0; i < p->a; i++)
                 if (job->mask[(j * p->a + i) * job->words + c / 64] >> (c % 64) & 1)
-                    fit_set(&job->r->ma, i, k);
+                    pare_bit_set(&job->r->ma, i, k);
         }
 }
 
@@ -54,15 +55,14 @@ pare_status fit_block(fit_result *out, pare_arena *a, const fit_problem *p, cons
 {
     int64_t *target;
     pare_status st = fit_targets(&target, a, p, err);
+    if (!st) st = fit_result_new(out, a, p, err);
     if (st) return st;
     const size_t items = p->n / p->b < PARE_SUBSET_ITEMS ? p->n / p->b : PARE_SUBSET_ITEMS;
     const size_t words = (items + 63) / 64;
     block_job job = {p, out, target, items, NULL, words, NULL};
-    out->ma = fit_bits_new(a, p->a, p->n);
-    out->mb = fit_bits_new(a, p->n, p->b);
     job.mask = pare_alloc(a, p->a * p->b * words + 1, sizeof *job.mask);
     job.status = pare_alloc(a, p->b + 1, sizeof *job.status);
-    if (!out->ma.v || !out->mb.v || !job.mask || !job.status) return pare_no_memory(err);
+    if (!job.mask || !job.status) return pare_no_memory(err);
     pare_parallel(exec, p->b, column, &job);
     for (size_t j = 0; j < p->b; j++)
         if (job.status[j]) return pare_no_memory(err); /* items and targets are in their limits */

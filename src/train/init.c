@@ -33,6 +33,7 @@ static pare_weight drawn(maker *k, size_t rows, size_t cols, fill_kind kind, dou
 {
     size_t count = 0;
     if (!pare_mul(&count, rows, cols)) k->no_memory = true;
+    if (k->o.source) return (pare_weight){PARE_F32, rows, cols, NULL}; /* freeze_one has the rest */
     float *v = get(k, count, sizeof *v);
     if (!v) return (pare_weight){0};
     pare_rng r = pare_rng_at(k->o.seed, FIRST_STREAM + k->tensors++);
@@ -70,6 +71,7 @@ static pare_weight residual(maker *k, size_t out, size_t in)
 
 static pare_weight bias(maker *k, size_t out, size_t in)
 {
+    if (k->o.source) return (pare_weight){0};
     return is_gpt(k) ? same(k, out, 0) : drawn(k, 1, out, FILL_UNIFORM, 1 / sqrt((double)in));
 }
 
@@ -83,6 +85,7 @@ static pare_norm norm(maker *k, pare_norm_kind kind)
 {
     const size_t d = k->o.dim;
     pare_norm n = {.kind = kind, .eps = NORM_EPS, .divisor = (double)d};
+    if (k->o.source) return n;
     n.gain = same(k, d, 1);
     n.bias = same(k, d, 0);
     if (kind == PARE_NORM_BATCH) {
@@ -184,6 +187,7 @@ static void put_top(maker *k)
 {
     pare_top *t = &k->m->top;
     if (!on_nodes(&k->o)) t->norm = norm(k, PARE_NORM_LAYER);
+    if (k->o.source) t->norm.gain = same(k, k->o.dim, (float)sqrt(768 / (double)k->o.dim));
     t->pool = k->o.pool;
     t->tied = is_gpt(k); /* the embedding is the head: no weight of its own */
     if (t->tied) return;
@@ -200,6 +204,22 @@ static pare_pattern pattern(const pare_init *o)
     p.expander_degree = o->expander_degree;
     p.expander_seed = o->expander_degree ? o->seed : 0;
     return p;
+}
+
+/* Frozen weights are filled in when every matrix has its name. */
+static pare_status freeze_one(void *self, const char *name, pare_weight *w, bool vector,
+                              pare_err *err)
+{
+    maker *const k = self;
+    pare_frozen from;
+    if (vector || w->rows == 0) return PARE_OK;
+    const bool known = pare_frozen_gpt_of(&from, k->o.source, name, k->o.dim, k->o.layers);
+    PARE_ASSERT(known);
+    float *const v = get(k, w->rows * w->cols, sizeof *v);
+    if (!v) return pare_no_memory(err);
+    pare_frozen_fill(v, &from, 0, w->rows * w->cols);
+    w->data = v;
+    return PARE_OK;
 }
 
 static pare_status lay_out(maker *k, pare_err *err)
@@ -219,7 +239,8 @@ static pare_status lay_out(maker *k, pare_err *err)
         m->blocks[b].ffn = feed_forward(k);
     }
     put_top(k);
-    return k->no_memory || !m->name ? pare_no_memory(err) : PARE_OK;
+    if (k->no_memory || !m->name) return pare_no_memory(err);
+    return k->o.source ? pare_model_visit(m, freeze_one, k, err) : PARE_OK;
 }
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -264,6 +285,19 @@ static pare_status settle_sequence(pare_init *o, pare_err *err)
     return st;
 }
 
+static pare_status settle_source(const pare_init *o, pare_err *err)
+{
+    if (!o->source) return PARE_OK;
+    if (o->kind != PARE_INIT_GPT)
+        return pare_fail(err, PARE_ERR_USAGE, "frozen weights are for the kind gpt");
+    const double s = o->source->qk_scale;
+    return s >= 1e-3 && s <= 1e3 ? PARE_OK
+                                 : pare_fail(err, PARE_ERR_USAGE,
+                                             "the scale of queries and keys is %g: it must be "
+                                             "from 0.001 to 1000",
+                                             s);
+}
+
 /* Replaces zeros and refuses what does not fit. */
 static pare_status settle(pare_init *o, pare_err *err)
 {
@@ -277,6 +311,7 @@ static pare_status settle(pare_init *o, pare_err *err)
             pare_fail(err, PARE_ERR_USAGE, "dim %zu is no multiple of heads %zu", o->dim, o->heads);
     if (!st) st = on_nodes(o) ? settle_nodes(o, err) : settle_sequence(o, err);
     if (!st) st = at_least_one(o->outputs, "outputs", err);
+    if (!st) st = settle_source(o, err);
     if (!st && o->ffn == 0) o->ffn = on_nodes(o) ? o->dim : 4 * o->dim;
     return st;
 }

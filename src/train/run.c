@@ -5,6 +5,7 @@
  * batch, the dropout, the learning rate. So a run that is taken up again goes the same way. */
 #include "checkpoint.h"
 #include "detach.h"
+#include "popup.h"
 #include "run_id.h"
 #include "teach.h"
 #include <math.h>
@@ -16,7 +17,8 @@ typedef struct learner {
     const pare_train_opts *o;
     const pare_exec *exec;
     teaching t;
-    checkpoint at; /* values and stats are those of t.student */
+    popup *popup;  /* NULL: the weights themselves are trained */
+    checkpoint at; /* values: what is trained, of t.student or the scores; stats: of t.student */
     float *grad;
     pare_arena *arena, *batch; /* for the run; for one batch */
     pare_mark fresh;           /* of batch, when it is empty */
@@ -27,9 +29,21 @@ typedef struct learner {
 /* ---- opening and closing ----------------------------------------------------------------------
  */
 
+/* What the optimiser moves. */
+static pare_params *trained(const learner *l)
+{
+    return l->popup ? popup_scores(l->popup) : l->t.student;
+}
+
+/* The model as what is trained says. */
+static void show(learner *l)
+{
+    if (l->popup) popup_apply(l->popup);
+}
+
 static pare_status state_new(learner *l, pare_err *err)
 {
-    const pare_params *const p = l->t.student;
+    const pare_params *const p = trained(l);
     const size_t n = p->count ? p->count : 1, s = p->nstats ? p->nstats : 1;
     l->arena = pare_arena_new();
     l->batch = pare_arena_new();
@@ -55,15 +69,19 @@ static pare_status learner_open(learner *l, const pare_model *start, pare_err *e
 {
     pare_status st = run_opts_check(start, l->o, err);
     if (!st) st = teaching_open(&l->t, start, l->lesson, l->o, l->exec, err);
+    if (!st && l->o->popup)
+        st = popup_new(&l->popup, l->t.student, l->o->popup, l->o->seed, l->exec, err);
     if (!st) st = state_new(l, err);
     if (!st && l->o->checkpoint) st = run_id(&l->id, start, l->lesson, l->o, err);
     if (!st && l->id && l->o->resume && pare_file_exists(l->o->checkpoint))
         st = checkpoint_read(&l->at, l->o->checkpoint, l->id, l->o->steps, err);
+    if (!st) show(l);
     return st;
 }
 
 static void learner_close(learner *l)
 {
+    popup_free(l->popup);
     teaching_close(&l->t);
     pare_arena_free(l->arena);
     pare_arena_free(l->batch);
@@ -83,6 +101,7 @@ static pare_status gradient(learner *l, double *norm, pare_err *err)
     if (st || !isfinite(l->at.loss)) return st;
     memset(l->grad, 0, l->at.count * sizeof *l->grad);
     st = pare_tape_backward(l->t.tape, l->t.dy, l->t.dstream, l->grad, err);
+    if (!st && l->popup) popup_turn(l->popup, l->grad);
     if (!st) *norm = pare_clip(l->grad, l->at.count, l->o->clip, l->exec);
     return st;
 }
@@ -145,7 +164,8 @@ static pare_status step(learner *l, pare_err *err)
     line.loss = l->at.loss;
     line.step = ++l->at.step;
     if (!l->diverged) {
-        pare_adamw_step(l->t.student, l->grad, l->at.m, l->at.v, line.step, lr, &o->adamw, l->exec);
+        pare_adamw_step(trained(l), l->grad, l->at.m, l->at.v, line.step, lr, &o->adamw, l->exec);
+        show(l);
         if (due(line.step, o->mark_every, o->steps)) st = mark(l, &line, err);
     }
     if (st) return st;
@@ -174,6 +194,7 @@ static pare_status finish(pare_model **out, pare_train_result *result, learner *
                          (unsigned long long)c->step, c->loss);
     memcpy(c->values, c->best_values, c->count * sizeof(float));
     if (c->nstats) memcpy(c->stats, c->best_stats, c->nstats * sizeof(float));
+    show(l);
     return model_detach(out, l->t.student->model, err);
 }
 

@@ -5,9 +5,7 @@
 
 static bool side_by_side(const pare_attn *a)
 {
-    const bool softmax = a->kind == PARE_ATTN_EXACT || a->kind == PARE_ATTN_POLY ||
-                         a->kind == PARE_ATTN_MEANQ || a->kind == PARE_ATTN_CONSTQ;
-    return softmax && !pare_has(&a->wo);
+    return pare_attn_has_softmax(a->kind) && !pare_has(&a->wo);
 }
 
 pare_status join_heads(pare_model *m, pare_err *err)

@@ -146,6 +146,12 @@ plain_facts plain_measure(work *w, const pare_model *m, const net *n, const pare
 /* The same by the last line of the printed proof, e' = b eps + b^3 (1 + sqrt(alpha)) e. */
 double plain_printed(const plain_facts *p, size_t layers);
 
+/* ---- what the paper prints (printed.c) ---- */
+
+/* jl, cluster: formulas for the certificate's paper_not_sound. */
+void printed_formulas(work *w, pare_cert *cert, pare_arena *keep, pare_width_method method,
+                      const net *f, const net *g, const points *pf, const points *pg);
+
 /* ---- what no cut can beat (lower.c) ---- */
 
 /* From below: |a - b|_F for any b whose rows are an affine map of d numbers each. rad: how far the

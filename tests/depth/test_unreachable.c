@@ -78,6 +78,113 @@ static void no_search_comes_closer(void **state)
     pare_model_free(f);
 }
 
+/* A stored model, replicated or not: the coarser grid loses little. */
+static void a_stored_model_has_its_bound_at_any_width(void **state)
+{
+    (void)state;
+    const depth_domain box = {2, -1}, narrow = {2, 1};
+    for (size_t k = 1; k <= 9; k += 4) {
+        pare_model *const f = replicated(deep, 2, k);
+        pare_model *const g = collapsed(f, PARE_ONE_PARALLEL, 0, NULL);
+        depth_lower low, less;
+        pare_err err = {0};
+        assert_true(depth_lower_applies(f, g));
+        assert_ok(depth_lower_model(&low, f, &box, NULL, &err), &err);
+        assert_ok(depth_lower_model(&less, f, &narrow, NULL, &err), &err);
+        print_message("width %zu: %.4f, tokens at most 1 apart: %.4f\n", k, low.lb, less.lb);
+        assert_true(low.lb > .9 && low.lb < .9305); /* what the fine grid has */
+        assert_true(less.lb > 0 && less.lb < low.lb);
+        pare_model_free(g);
+        pare_model_free(f);
+    }
+}
+
+/* Largest |f - g| over two tokens with all entries alike: where the bound looks. */
+static double farthest(const pare_model *f, const pare_model *g, size_t d, double box)
+{
+    double far = 0, x[8];
+    for (int i = -12; i <= 12; i++)
+        for (int j = -12; j <= 12; j++) {
+            for (size_t k = 0; k < 2 * d; k++) x[k] = box * (k < d ? i : j) / 12;
+            far = fmax(far, net_apart(f, g, x, 2, d));
+        }
+    return far;
+}
+
+/* Random nets against their collapses, and against one-layer nets that a search brings near. */
+static void no_one_layer_network_is_nearer_than_the_bound(void **state)
+{
+    (void)state;
+    static const pare_collapse kinds[] = {PARE_ONE_KEEP, PARE_ONE_PARALLEL, PARE_ONE_UNIFORM,
+                                          PARE_ONE_PARALLEL_UNIFORM};
+    double closest = INFINITY;
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        pare_rng r = pare_rng_at(seed, 0);
+        const net_shape s = {.layers = 2 + pare_rng_below(&r, 2),
+                             .heads = 1 + pare_rng_below(&r, 2),
+                             .d = 1 + pare_rng_below(&r, 3),
+                             .eta = seed % 2 ? 1 : .3,
+                             .beta = 1,
+                             .law = seed % 3 ? LAW_GAUSS : LAW_SIGNS};
+        pare_model *const f = net_of(&r, &s);
+        const depth_domain box = {1, -1};
+        depth_lower low;
+        pare_err err = {0};
+        assert_ok(depth_lower_model(&low, f, &box, NULL, &err), &err);
+        for (size_t k = 0; k < 4; k++) {
+            pare_model *const g = collapsed(f, kinds[k], 0, NULL);
+            assert_true(depth_lower_applies(f, g));
+            pare_weight *const w = &g->blocks[0].attn.wv; /* f's own, or none (uniform) */
+            double *const v = pare_has(w) ? net_room(g, w->rows * w->cols) : NULL;
+            for (size_t i = 0; v && i < w->rows * w->cols; i++) v[i] = pare_weight_at(w, i);
+            if (v) *w = (pare_weight){PARE_F64, w->rows, w->cols, v};
+            double best = farthest(f, g, s.d, 1);
+            for (size_t t = 0; t < 12 && v; t++) {
+                const size_t at = pare_rng_below(&r, w->rows * w->cols);
+                const double old = v[at];
+                v[at] += best * pare_rng_normal(&r);
+                const double now = farthest(f, g, s.d, 1);
+                if (now < best)
+                    best = now;
+                else
+                    v[at] = old;
+            }
+            if (!(low.lb <= best * (1 + 1e-12)))
+                fail_msg("seed %u, %s: %g is below %g", (unsigned)seed,
+                         pare_collapse_names[kinds[k]], best, low.lb);
+            if (low.lb > 1e-9) closest = fmin(closest, best / low.lb);
+            pare_model_free(g);
+        }
+        pare_model_free(f);
+    }
+    print_message("closest network found: %.3g times the bound\n", closest);
+    assert_true(closest < 3);
+}
+
+static void it_speaks_of_bare_networks_without_biases_alone(void **state)
+{
+    (void)state;
+    pare_rng r = pare_rng_at(1, 0);
+    const net_shape plain = {.layers = 2, .heads = 1, .d = 2, .eta = .3, .beta = 1};
+    net_shape other = plain;
+    pare_model *const f = net_of(&r, &plain), *const g = collapsed(f, PARE_ONE_UNIFORM, 0, NULL);
+    assert_true(depth_lower_applies(f, g) && !depth_lower_applies(f, f));
+    other.bias = .1;
+    pare_model *const biased = net_of(&r, &other);
+    assert_false(depth_lower_applies(biased, g) || depth_lower_applies(f, biased));
+    other = plain, other.pattern = PARE_CAUSAL;
+    pare_model *const masked = net_of(&r, &other);
+    assert_false(depth_lower_applies(masked, g));
+    other = plain, other.no_skip = true;
+    pare_model *const bare = net_of(&r, &other);
+    assert_false(depth_lower_applies(bare, g));
+    other = plain, other.d = 65;
+    pare_model *const wide = net_of(&r, &other);
+    assert_false(depth_lower_applies(wide, g));
+    pare_model *const all[] = {f, g, biased, masked, bare, wide};
+    for (size_t i = 0; i < 6; i++) pare_model_free(all[i]);
+}
+
 static void a_one_layer_network_is_reachable(void **state)
 {
     (void)state;
@@ -115,6 +222,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_one_layer_network_is_far_from_a_deep_one),
         cmocka_unit_test(no_search_comes_closer),
+        cmocka_unit_test(a_stored_model_has_its_bound_at_any_width),
+        cmocka_unit_test(no_one_layer_network_is_nearer_than_the_bound),
+        cmocka_unit_test(it_speaks_of_bare_networks_without_biases_alone),
         cmocka_unit_test(a_one_layer_network_is_reachable),
         cmocka_unit_test(replication_divides_entries_and_changes_nothing),
     };

@@ -118,6 +118,39 @@ static void long_contexts_are_the_whole_pass(void **state)
     }
 }
 
+/* One query for all tokens: sums in the place of keys and values, however the scores grow. */
+static void one_query_for_all_keeps_a_state_of_one_size(void **state)
+{
+    (void)state;
+    static const double scales[] = {0, 1, 30, 3000};
+    enum { N = 75 };
+    int64_t ids[N];
+    for (size_t k = 0; k < 2 * sizeof scales / sizeof *scales; k++) {
+        pare_model *const m =
+            k % 2 ? shaped(PARE_RANDOM_LLAMA, 48, 4, 128) : shaped(PARE_RANDOM_GPT, 40, 5, 128);
+        for (size_t b = 0; b < m->nblocks; b++) {
+            pare_attn *const a = &m->blocks[b].attn;
+            a->kind = PARE_ATTN_CONSTQ;
+            a->bq = (pare_weight){a->wq.dtype, 1, a->wq.rows, a->wq.data}; /* some numbers */
+            a->wq = (pare_weight){0};
+            for (size_t h = 0; h < a->nheads; h++) a->heads[h].scale *= scales[k / 2];
+        }
+        some_ids(ids, N, m, k);
+        pare_decoder *const d = decoder(m, N, 1);
+        for (size_t b = 0; b < m->nblocks; b++) {
+            const decode_attn *const a = &d->attn[b];
+            const bool turned = m->blocks[b].attn.heads[0].planes > 0; /* queries differ again */
+            assert_true(turned == (a->kcache != NULL) && turned == (a->vcache != NULL));
+            assert_true(turned || a->gtext == a->heads + 2 * a->a->nheads);
+        }
+        pare_decoder_free(d);
+        assert_like_the_pass(m, ids, N, scales[k / 2] > 100 ? 1e-3 : 2e-5, NULL, k);
+        m->pattern = (pare_pattern){.kind = PARE_WINDOW, .window = 7, .sinks = 3};
+        assert_like_the_pass(m, ids, N, scales[k / 2] > 100 ? 1e-3 : 2e-5, NULL, k);
+        pare_model_free(m);
+    }
+}
+
 /* All tables of kernels this CPU has. */
 static size_t variants(const decode_kernels *variant[3])
 {
@@ -301,6 +334,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(step_by_step_is_the_whole_pass_on_wild_models),
         cmocka_unit_test(long_contexts_are_the_whole_pass),
+        cmocka_unit_test(one_query_for_all_keeps_a_state_of_one_size),
         cmocka_unit_test(norms_follow_their_definition_at_the_edges),
         cmocka_unit_test(every_block_has_its_own_frequencies),
         cmocka_unit_test(every_kernel_variant_is_the_whole_pass),

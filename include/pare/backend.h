@@ -1,0 +1,43 @@
+/* pare/backend.h - whole models through an oracle, and oracles that are other programs. */
+#ifndef PARE_BACKEND_H
+#define PARE_BACKEND_H
+#include <pare/forward.h>
+#include <pare/length.h>
+#include <pare/ranks.h>
+
+/* One pass of a model whose attention, and nothing else, goes through the oracle. `out` is of the
+ * oracle's dtype. *stats (may be NULL) adds up over layers.
+ *
+ * Several ranks share the heads and the calls, each with an oracle of its own; all of them come
+ * with the same model and input, and have the whole output in the end. Its bits do not depend on
+ * their number. NULL: one process. */
+PARE_MUST_USE pare_status pare_length_forward(void *out, const pare_oracle *orc,
+                                              const pare_length_opts *opts, const pare_ranks *ranks,
+                                              const pare_model *m, const pare_input *in,
+                                              pare_length_stats *stats, const pare_trace *trace,
+                                              const pare_exec *exec, pare_err *err);
+/* Whether positions say something about tokens beyond the context the model was made with: learned
+ * ones do not. */
+bool pare_length_may_exceed(const pare_model *m);
+
+/* ---- another program (docs/pipe.md) ------------------------------------------------------------
+ */
+
+#define PARE_PIPE_VERSION 1
+#define PARE_PIPE_TIMEOUT 60.0 /* seconds */
+
+typedef struct pare_pipe_opts {
+    const char *command; /* for sh -c */
+    uint32_t length;     /* M that it is asked for; it may answer less; 0: its own */
+    uint32_t dk, dv;     /* widest head, for its information */
+    pare_dtype dtype;    /* PARE_F32 or PARE_F64 */
+    double timeout;      /* seconds for an answer; 0 = PARE_PIPE_TIMEOUT */
+} pare_pipe_opts;
+
+/* Starts the program and asks what it can do. Calls go over its standard input, results come from
+ * its standard output. Whatever it does wrong (it ends, is silent, or answers something else than
+ * results of these calls) is PARE_ERR_IO with the number of the call, counted from 0. The process
+ * is ended with the oracle. */
+PARE_MUST_USE pare_status pare_oracle_pipe(pare_oracle *out, const pare_pipe_opts *o,
+                                           pare_err *err);
+#endif

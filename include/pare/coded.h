@@ -1,0 +1,86 @@
+/* pare/coded.h - weights that a file holds as a seed and masks in the place of numbers.
+ *
+ * The tensor NAME.ticket (U8) stands for the weight NAME. Loading expands it, in integers: the same
+ * bits on any machine. docs/format.md says how for strangers; docs/ticket.md what tickets are. */
+#ifndef PARE_CODED_H
+#define PARE_CODED_H
+#include <pare/frozen.h>
+#include <pare/model.h>
+#include <pare/source.h>
+
+#define PARE_CODED_SUFFIX ".ticket"
+
+typedef enum pare_coded_kind {
+    PARE_CODED_FACTORED = 1, /* two masked random matrices, multiplied */
+    PARE_CODED_EYE = 2,      /* identities side by side: what merged heads need */
+    PARE_CODED_POPUP = 3     /* a masked random matrix */
+} pare_coded_kind;
+
+/* What every kind says at its beginning. */
+typedef struct pare_coded_head {
+    pare_coded_kind kind;
+    uint32_t flags; /* of the kind */
+    uint64_t seed, stream;
+    size_t rows, cols; /* of the weight */
+    size_t n;          /* hidden units, or what the kind makes of it */
+    int exponent;      /* the scale is 2^exponent */
+} pare_coded_head;
+
+/* The weight, f32, in the arena. PARE_ERR_INPUT says what is wrong with the bytes: a version or
+ * kind that is not known, a checksum, a length, a size. `head` may be NULL. */
+PARE_MUST_USE pare_status pare_coded_expand(pare_weight *out, pare_coded_head *head, pare_arena *a,
+                                            const uint8_t *data, size_t bytes, pare_err *err);
+
+/* ---- rows of bits --------------------------------------------------------------------------- */
+
+typedef struct pare_bits {
+    size_t rows, cols, words; /* words of a row */
+    uint64_t *v;
+} pare_bits;
+pare_bits pare_bits_new(pare_arena *a, size_t rows, size_t cols); /* zeros; v NULL: no memory */
+static inline bool pare_bit(const pare_bits *m, size_t i, size_t k)
+{
+    return m->v[i * m->words + k / 64] >> (k % 64) & 1;
+}
+static inline void pare_bit_set(pare_bits *m, size_t i, size_t k)
+{
+    m->v[i * m->words + k / 64] |= (uint64_t)1 << (k % 64);
+}
+
+/* ---- factored ------------------------------------------------------------------------------- */
+
+/* W (or W^T where `turned`) = 2^exponent (A o MA)(B o MB), a x n and n x b. A are the weights of
+ * `stream`, B those of `stream` + 1. Unit k serves column own[k] alone, but those of the donor
+ * column may also give to others. */
+typedef struct pare_factored {
+    uint64_t seed, stream;
+    size_t rows, cols, n;
+    bool turned;
+    int exponent;
+    const uint32_t *own; /* n; PARE_NO_COLUMN: pruned */
+    uint32_t donor;      /* a column, or PARE_NO_COLUMN */
+    pare_bits ma, mb;    /* a x n, n x b */
+} pare_factored;
+#define PARE_NO_COLUMN UINT32_MAX
+
+typedef enum pare_coding {
+    PARE_CODING_RAW,    /* one bit for one bit */
+    PARE_CODING_BRIDGE, /* arithmetic coding: the items and the size of the weights are known */
+    PARE_CODINGS
+} pare_coding;
+extern const char *const pare_coding_names[]; /* ended by NULL */
+
+PARE_MUST_USE pare_status pare_coded_factored(pare_coded *out, pare_arena *a,
+                                              const pare_factored *f, pare_coding coding,
+                                              pare_err *err);
+/* cols = k rows identities side by side. */
+PARE_MUST_USE pare_status pare_coded_eye(pare_coded *out, pare_arena *a, size_t rows, size_t cols,
+                                         pare_err *err);
+
+/* ---- a masked random matrix ------------------------------------------------------------------ */
+
+/* w (f32): frozen weights where the mask is 1, +0 elsewhere. PARE_ERR_VERIFY names an entry that is
+ * neither. */
+PARE_MUST_USE pare_status pare_coded_popup(pare_coded *out, pare_arena *a, const pare_frozen *f,
+                                           const pare_weight *w, pare_err *err);
+#endif

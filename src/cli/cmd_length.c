@@ -1,0 +1,317 @@
+/* pare length: how an engine that takes M tokens runs N of them: a plan of small calls. */
+#include "out.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_TOKENS = 1 << 30, MOST_ORACLE = 1 << 24, TRIES = 5 };
+
+typedef struct length_opts {
+    size_t tokens, mode, mask, dtype, blocks;
+    const char *oracle;
+    bool fixed, apart, host, dry, no_fallback;
+    double eps, delta;
+    pare_length_plan plan;
+    double call_ms; /* of one call on this machine's own engine; < 0: not measured */
+} length_opts;
+
+static const char *const modes[] = {"auto",  "native", "zeroref", "strict",
+                                    "paper", "sample", "chunk",   NULL};
+static const char *const masks[] = {"any", "full", "causal", NULL};
+static const char *const types[] = {"f32", "f64", NULL};
+
+/* ---- the oracle the plan is for -------------------------------------------------------------- */
+
+/* M or M,L',H' */
+static pare_status read_oracle(cli *c, const char *text, uint32_t out[3])
+{
+    const char *at = text;
+    out[1] = out[2] = 1;
+    for (size_t i = 0; i < 3; i++) {
+        char *end;
+        const unsigned long v = strtoul(at, &end, 10);
+        if (end == at || *at < '0' || *at > '9' || v < 1 || v > MOST_ORACLE ||
+            (*end && *end != ',') || (*end == ',' && i == 2) || (!*end && i == 1))
+            break;
+        out[i] = (uint32_t)v;
+        if (!*end) return PARE_OK;
+        at = end + 1;
+    }
+    return pare_fail(&c->err, PARE_ERR_USAGE,
+                     "--oracle %s: M, or M,LAYERS,HEADS, each from 1 to %d", text, MOST_ORACLE);
+}
+
+static pare_oracle_caps caps_of(const length_opts *o, const uint32_t size[3])
+{
+    static const uint32_t by_mask[] = {PARE_ORC_FULL | PARE_ORC_CAUSAL, PARE_ORC_FULL,
+                                       PARE_ORC_CAUSAL};
+    const bool strict = o->mode == PARE_LENGTH_STRICT || size[1] > 1 || size[2] > 1;
+    const bool partial = o->mode <= PARE_LENGTH_NATIVE && !strict && !o->mask && !o->fixed;
+    return (pare_oracle_caps){
+        .size = sizeof(pare_oracle_caps),
+        .features = by_mask[o->mask] |
+                    (strict ? PARE_ORC_STRICT | PARE_ORC_WIDE_HEAD : PARE_ORC_QKV) |
+                    (partial ? PARE_ORC_PARTIAL : 0) | (o->fixed ? PARE_ORC_STATIC : 0),
+        .max_len = size[0],
+        .layers = size[1],
+        .heads = size[2],
+        .dtype = o->dtype ? PARE_F64 : PARE_F32,
+        .exp_flush = o->dtype ? 746 : 104,
+        .exp_err = o->dtype ? 2 : 4,
+        .w_min = o->dtype ? 0x1p-900 : 0x1p-80};
+}
+
+/* ---- the plan -------------------------------------------------------------------------------- */
+
+static pare_status all_heads(cli *c, const pare_model *m, pare_length_head **out, size_t *count)
+{
+    *count = 0;
+    for (size_t b = 0; b < m->nblocks; b++)
+        if (m->blocks[b].attn.kind == PARE_ATTN_EXACT) *count += m->blocks[b].attn.nheads;
+    *out = pare_alloc(c->arena, *count + 1, sizeof **out);
+    if (!*out) return pare_no_memory(&c->err);
+    size_t at = 0;
+    for (size_t b = 0; b < m->nblocks; b++)
+        for (size_t h = 0;
+             m->blocks[b].attn.kind == PARE_ATTN_EXACT && h < m->blocks[b].attn.nheads; h++)
+            (*out)[at++] =
+                (pare_length_head){b, m->blocks[b].attn.heads[h].dk, m->blocks[b].attn.heads[h].dv};
+    if (*count) return PARE_OK;
+    return pare_fail(&c->err, PARE_ERR_INPUT, "%s: has no softmax attention to plan",
+                     c->operand[0]);
+}
+
+static pare_status make_plan(cli *c, length_opts *o, const pare_model *m)
+{
+    uint32_t size[3];
+    pare_length_head *heads;
+    size_t count;
+    pare_status st = read_oracle(c, o->oracle, size);
+    if (!st && m->pattern.kind == PARE_GRAPH)
+        st = pare_fail(&c->err, PARE_ERR_INPUT,
+                       "%s: attends over a graph: its plan depends on the graph, not on a number "
+                       "of tokens",
+                       c->operand[0]);
+    if (!st) st = all_heads(c, m, &heads, &count);
+    if (st) return st;
+    const pare_oracle_caps caps = caps_of(o, size);
+    const pare_length_opts opts = {.mode = (pare_length_mode)o->mode,
+                                   .no_pack = o->apart,
+                                   .host_remainder = o->host,
+                                   .no_fallback = o->no_fallback,
+                                   .eps = o->eps,
+                                   .delta = o->delta,
+                                   .blocks = (uint32_t)o->blocks,
+                                   .seed = c->seed};
+    return pare_length_plan_make(&o->plan, c->arena, heads, count, o->tokens, &m->pattern, NULL,
+                                 &caps, &opts, &c->err);
+}
+
+/* One call of M rows on the built-in engine: what the plan's calls take here, at most. */
+static pare_status time_call(cli *c, length_opts *o)
+{
+    const pare_length_plan *const p = &o->plan;
+    const uint32_t m = p->cost.max_len < 4096 ? (uint32_t)p->cost.max_len : 4096;
+    const uint32_t dk = (uint32_t)p->heads[0].dk, dv = (uint32_t)p->heads[0].dv + 2;
+    const size_t b = pare_dtype_size(p->caps.dtype);
+    pare_oracle orc;
+    pare_call call = {.kind = PARE_CALL_QKV, .u.a = {.n = m, .dk = dk, .dv = dv}};
+    void *const x = pare_alloc(c->arena, (size_t)m * (dk > dv ? dk : dv) + 1, b);
+    void *const y = pare_alloc(c->arena, (size_t)m * dv + 1, b);
+    o->call_ms = -1;
+    if (!x || !y) return pare_no_memory(&c->err);
+    if (!m || p->cost.max_len > m) return PARE_OK;
+    call.u.a.q = call.u.a.k = call.u.a.v = x;
+    call.u.a.y = y;
+    pare_status st = pare_oracle_cpu(&orc, p->caps.dtype, m, &c->exec, &c->err);
+    for (int i = 0; i < TRIES && !st; i++) {
+        const double t0 = pare_seconds();
+        st = orc.ops->evaluate(orc.self, &call, 1, &c->err);
+        const double ms = 1e3 * (pare_seconds() - t0);
+        if (o->call_ms < 0 || ms < o->call_ms) o->call_ms = ms;
+    }
+    pare_oracle_free(&orc);
+    return st;
+}
+
+static pare_status write_plan(cli *c, const length_opts *o)
+{
+    cJSON *json;
+    char *text;
+    size_t bytes;
+    pare_out *out = NULL;
+    pare_status st = pare_length_plan_json(&json, &o->plan, &c->err);
+    if (st) return st;
+    st = pare_json_print(&text, &bytes, c->arena, json, 2, &c->err);
+    cJSON_Delete(json);
+    if (!st) st = pare_out_open(&out, c->out, c->force, &c->err);
+    if (!st) st = pare_out_write(out, text, bytes, &c->err);
+    if (!st) st = pare_out_write(out, "\n", 1, &c->err);
+    if (st) {
+        pare_out_abort(out);
+        return st;
+    }
+    return pare_out_commit(out, &c->err);
+}
+
+/* ---- what is printed ------------------------------------------------------------------------- */
+
+static const char *pattern_text(char buf[80], const pare_pattern *p)
+{
+    static const char *const names[] = {"full", "causal", "window", "graph"};
+    if (p->kind == PARE_WINDOW)
+        snprintf(buf, 80, "window %zu, sinks %zu", p->window, p->sinks);
+    else
+        snprintf(buf, 80, "%s", names[p->kind]);
+    return buf;
+}
+
+static void print_calls(const length_opts *o)
+{
+    const pare_length_cost *const k = &o->plan.cost;
+    char a[32], b[32], t[32], f[32];
+    if (k->formula)
+        snprintf(f, sizeof f, "%llu", (unsigned long long)k->formula);
+    else
+        snprintf(f, sizeof f, "n/a");
+    out_row("calls", "%s in %llu rounds; closed form %s, at least %s, the paper's %s",
+            out_count(a, k->calls), (unsigned long long)k->rounds, f, out_count(b, k->lower),
+            k->theorem ? out_count(t, k->theorem) : "n/a");
+    if (k->merge_calls || k->instances != k->calls)
+        out_row("", "%s pieces of attention, %llu calls that merge", out_count(a, k->instances),
+                (unsigned long long)k->merge_calls);
+}
+
+static void print_people(const length_opts *o)
+{
+    const pare_length_plan *const p = &o->plan;
+    const pare_length_cost *const k = &p->cost;
+    char a[80], b[64], d[64];
+    out_row("tokens", "%zu, %zu layers, %zu heads, %s", p->tokens, p->layers, p->nheads,
+            pattern_text(a, &p->pattern));
+    out_row("oracle", "%u tokens, %u layers, %u heads, %s", (unsigned)p->caps.max_len,
+            (unsigned)p->caps.layers, (unsigned)p->caps.heads, types[p->caps.dtype == PARE_F64]);
+    out_row("mode", "%s", pare_length_mode_name(p->opts.mode));
+    print_calls(o);
+    out_row("rows", "at most %llu a call; a token has up to %llu partial results",
+            (unsigned long long)k->max_len, (unsigned long long)k->max_partials);
+    out_row("flops", "%.4g in calls (direct %.4g, ratio %.3f), %.3g outside", k->flops,
+            k->direct_flops, k->direct_flops > 0 ? k->flops / k->direct_flops : 1,
+            k->outside_flops);
+    out_row("padding", "%.3f pairs gone through for each one that is seen",
+            k->pairs > 0 ? k->computed_pairs / k->pairs : 1);
+    out_row("bytes", "%s in, %s out, distinct weights %.0f", out_bytes(b, (uint64_t)k->bytes_in),
+            out_bytes(d, (uint64_t)k->bytes_out), k->weight_bytes);
+    out_row("memory", "%s of scratch, at most", out_bytes(b, (uint64_t)k->scratch_bytes));
+    if (o->call_ms >= 0)
+        out_row("time", "%.3g ms if every call takes the %.3g ms of one here",
+                o->call_ms * (double)k->calls, o->call_ms);
+}
+
+static pare_status print_json(cli *c, const length_opts *o)
+{
+    cJSON *const root = out_json_begin(c), *plan = NULL;
+    const pare_status st = pare_length_plan_json(&plan, &o->plan, &c->err);
+    if (st) {
+        cJSON_Delete(root);
+        return st;
+    }
+    const bool ok = root && cJSON_AddItemToObject(root, "plan", plan);
+    if (!ok) cJSON_Delete(plan);
+    return out_json(
+        c, root,
+        ok &&
+            (o->call_ms < 0 || (pare_json_add_number(root, "call_ms", o->call_ms) &&
+                                pare_json_add_number(root, "predicted_ms",
+                                                     o->call_ms * (double)o->plan.cost.calls))) &&
+            (o->dry || !c->out || pare_json_add_string(root, "output", c->out)));
+}
+
+static pare_status length(cli *c, length_opts *o)
+{
+    pare_model *m = NULL;
+    pare_status st = PARE_OK;
+    if (!o->oracle)
+        st = pare_fail(&c->err, PARE_ERR_USAGE, "--oracle M is missing: tokens of one call");
+    else if (!o->dry && !c->out)
+        st = pare_fail(&c->err, PARE_ERR_USAGE, "-o PLAN is missing (or --dry-run)");
+    if (!st && !o->dry) st = cli_may_write(c, c->out, c->operand[0]);
+    if (!st) st = cli_load(c, &m, c->operand[0]);
+    if (!st) st = make_plan(c, o, m);
+    if (!st) st = time_call(c, o);
+    if (!st && !o->dry) st = write_plan(c, o);
+    if (!st && c->json)
+        st = print_json(c, o);
+    else if (!st)
+        print_people(o);
+    pare_model_free(m);
+    return st;
+}
+
+int cmd_length(int argc, char **argv)
+{
+    length_opts o = {.tokens = 1024};
+    const opt own[] = {
+        {.name = "tokens",
+         .kind = OPT_SIZE,
+         .to = &o.tokens,
+         .metavar = "N",
+         .help = "tokens of the input",
+         .min = 0,
+         .max = MOST_TOKENS},
+        {.name = "oracle",
+         .kind = OPT_TEXT,
+         .to = &o.oracle,
+         .metavar = "M[,L,H]",
+         .help = "tokens of one call; layers and heads of a strict oracle",
+         .unset = "must be given"},
+        {.name = "mode",
+         .kind = OPT_CHOICE,
+         .to = &o.mode,
+         .metavar = "K",
+         .help = "how: ",
+         .choices = modes},
+        {.name = "mask",
+         .kind = OPT_CHOICE,
+         .to = &o.mask,
+         .metavar = "K",
+         .help = "what the oracle's softmax can: ",
+         .choices = masks},
+        {.name = "dtype",
+         .kind = OPT_CHOICE,
+         .to = &o.dtype,
+         .metavar = "T",
+         .help = "the oracle's numbers: ",
+         .choices = types},
+        {.name = "static",
+         .kind = OPT_FLAG,
+         .to = &o.fixed,
+         .help = "every call has exactly M rows"},
+        {.name = "no-pack", .kind = OPT_FLAG, .to = &o.apart, .help = "one tile a call"},
+        {.name = "host-remainder",
+         .kind = OPT_FLAG,
+         .to = &o.host,
+         .help = "full attention: the keys left over on the host"},
+        {.name = "dry-run",
+         .kind = OPT_FLAG,
+         .to = &o.dry,
+         .help = "print the plan, write nothing"},
+    };
+    static const char *const operands[] = {"MODEL", NULL};
+    const opt_spec spec = {
+        .command = "length",
+        .args = "MODEL --tokens N --oracle M -o PLAN",
+        .about =
+            "Plans attention over N tokens as calls of an engine that takes only M: exact, by\n"
+            "disjoint tiles. The plan is a function of the sizes alone.",
+        .example = "length m.safetensors --tokens 4096 --oracle 128 --dry-run",
+        .own = own,
+        .nown = sizeof own / sizeof *own,
+        .operands = operands,
+    };
+    cli c;
+    int rc;
+    if (!cli_start(&c, &spec, CLI_MAY_OUT, "where the plan goes", argc, argv, &rc)) return rc;
+    return cli_finish(&c, length(&c, &o));
+}

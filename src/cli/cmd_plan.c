@@ -1,0 +1,373 @@
+/* pare plan: one budget, spent over the directions, explained and done. */
+#include "cut_chain.h"
+#include "cut_data.h"
+
+#include <pare/plan.h>
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    PLAN_WINDOWS = 64, /* inputs that cuts are fitted to */
+    PLAN_HELD_OUT = 64,
+    PLAN_PROVEN = 8,
+    PLAN_PROVEN_TOKENS = 64,
+    PLAN_SHOWN = 12 /* rows of the table; -v shows all */
+};
+
+typedef struct plan_opts {
+    const char *data, *ways;
+    size_t split, max_bytes; /* 0: no such budget */
+    pare_plan_opts o;
+    cut_data d;
+    pare_plan plan;
+    const pare_plan_try *chosen;
+    pare_cert cert;    /* of the whole */
+    const char *proof; /* where it is */
+    uint64_t bytes;    /* of the file */
+} plan_opts;
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+static const char *words_of(char buf[160], const pare_plan_try *t)
+{
+    size_t at = 0;
+    snprintf(buf, 160, "as it is");
+    for (size_t i = 0; i < t->nsteps; i++) {
+        char step[48];
+        at += (size_t)snprintf(buf + at, 160 - at, "%s%s", i ? ", " : "",
+                               pare_plan_step_name(step, &t->steps[i]));
+    }
+    return buf;
+}
+
+static void print_table(const cli *c, const plan_opts *o)
+{
+    char words[160], count[32];
+    const size_t most = c->verbose ? o->plan.n : PLAN_SHOWN;
+    printf("  %-44s %12s %10s %10s  %s\n", "cut", "bytes", "ms", "error", "budget");
+    for (size_t i = 0; i < o->plan.n && i < most; i++) {
+        const pare_plan_try *const t = &o->plan.tries[i];
+        words_of(words, t);
+        if (t->refused)
+            printf("  %-44s %s\n", words, t->refused);
+        else if (t->over <= 1)
+            printf("  %-44s %12s %10.4g %10.4g  met%s\n", words, out_count(count, t->bytes), t->ms,
+                   t->error, t == o->chosen ? ", chosen" : "");
+        else
+            printf("  %-44s %12s %10.4g %10.4g  missed %.3gx\n", words, out_count(count, t->bytes),
+                   t->ms, t->error, t->over);
+    }
+    if (most < o->plan.n) printf("  (%zu more: -v)\n", o->plan.n - most);
+}
+
+static void print_people(const cli *c, const plan_opts *o)
+{
+    char words[160], size[64], buf[40];
+    print_table(c, o);
+    out_row("chosen", "%s", words_of(words, o->chosen));
+    if (o->chosen->nsteps == 0) {
+        out_row("result", "the model meets the budget as it is: nothing is written");
+        return;
+    }
+    out_row("bytes", "%s", out_bytes(size, o->bytes));
+    out_row("model", "%s", c->out);
+    out_row("proven", "%s, measured %.4g: %s",
+            pare_ub_format(buf, pare_ub_exact(o->cert.proven), 4), o->cert.measured,
+            o->cert.domain);
+    out_row("certificate", "%s", o->proof);
+}
+
+static bool json_try(cJSON *to, const pare_plan_try *t)
+{
+    char words[160];
+    bool ok = to && pare_json_add_string(to, "cut", words_of(words, t));
+    if (t->refused) return ok && pare_json_add_string(to, "refused", t->refused);
+    return ok && pare_json_add_number(to, "parameters", (double)t->parameters) &&
+           pare_json_add_number(to, "bytes", (double)t->bytes) &&
+           pare_json_add_number(to, "ms", t->ms) && pare_json_add_number(to, "error", t->error) &&
+           pare_json_add_bool(to, "fits", t->over <= 1) &&
+           pare_json_add_number(to, "over", t->over);
+}
+
+static pare_status print_json(cli *c, const plan_opts *o)
+{
+    cJSON *root = out_json_begin(c);
+    cJSON *list = root ? pare_json_add_array(root, "tries") : NULL;
+    bool ok = list != NULL;
+    char words[160];
+    for (size_t i = 0; ok && i < o->plan.n; i++)
+        ok = json_try(pare_json_add_object(list, NULL), &o->plan.tries[i]);
+    if (ok && o->chosen) {
+        ok = pare_json_add_string(root, "chosen", words_of(words, o->chosen));
+        if (ok && o->chosen->nsteps > 0)
+            ok = pare_json_add_string(root, "output", c->out) &&
+                 pare_json_add_number(root, "file_bytes", (double)o->bytes) &&
+                 out_json_cert(root, o->proof, &o->cert);
+    }
+    return out_json(c, root, ok);
+}
+
+/* One line for each try, as it is made: it may take a while. */
+static void tell(void *self, const pare_plan_try *t)
+{
+    cli *const c = self;
+    char words[160], count[32];
+    if (c->bar.drawn) pare_bar_clear(&c->bar);
+    words_of(words, t);
+    if (t->refused)
+        cli_note(c, "%s: %s", words, t->refused);
+    else
+        cli_note(c, "%s: %s bytes, %.3g ms, error %.3g", words, out_count(count, t->bytes), t->ms,
+                 t->error);
+}
+
+/* ---- doing it -------------------------------------------------------------------------------- */
+
+/* Where the model after step i goes: the last one to -o, the others beside it. */
+static char *stage(cli *c, const pare_plan_try *t, size_t i)
+{
+    if (i + 1 == t->nsteps) return pare_strdup(c->arena, c->out);
+    return pare_sprintf(c->arena, "%s.step%zu", c->out, i + 1);
+}
+
+static pare_status one_step(cli *c, const plan_opts *o, const pare_plan_step *s, const char *from,
+                            const char *to, pare_cert *cert)
+{
+    pare_model *m = NULL, *small = NULL;
+    uint64_t bytes;
+    const cert_inputs *const in = &o->d.held;
+    const pare_publish_opts p = {
+        .in_path = from,
+        .out_path = to,
+        .overwrite = c->force,
+        .max_error = INFINITY,
+        .seed = c->seed,
+        .data_path = in->path,
+        .split = in->split,
+        .tokens = in->tokens,
+        .part = in->part,
+        .first = in->first,
+        .set = &in->set,
+        .prover = pare_plan_prover(s),
+        .exec = &c->exec,
+    };
+    pare_status st = cli_load(c, &m, from);
+    if (!st) st = pare_plan_make(&small, &bytes, s, m, &o->d.fit, c->seed, &c->exec, &c->err);
+    if (!st) st = pare_publish(cert, c->arena, m, &small, &p, &c->err);
+    pare_model_free(small);
+    pare_model_free(m);
+    return st;
+}
+
+static void remove_stages(cli *c, const pare_plan_try *t)
+{
+    for (size_t i = 0; i < t->nsteps; i++) {
+        const char *path = stage(c, t, i),
+                   *cert = path ? cli_suffixed(c, path, ".cert.json") : NULL;
+        if (path) unlink(path);
+        if (cert) unlink(cert);
+    }
+}
+
+static uint64_t size_of_file(const char *path)
+{
+    uint64_t n = 0;
+    FILE *f = fopen(path, "rb");
+    if (f && fseek(f, 0, SEEK_END) == 0) n = (uint64_t)ftell(f);
+    if (f) fclose(f);
+    return n;
+}
+
+/* The chain is made from the files on; what was promised is compared with what is proven of them.
+ */
+static pare_status perform(cli *c, plan_opts *o, const pare_plan_try *t)
+{
+    char *certs[PARE_PLAN_WAYS];
+    const char *from = c->operand[0];
+    pare_status st = PARE_OK;
+    for (size_t i = 0; i < t->nsteps && !st; i++) {
+        char *const to = stage(c, t, i);
+        certs[i] = to ? cli_suffixed(c, to, ".cert.json") : NULL;
+        if (!certs[i]) return pare_no_memory(&c->err);
+        st = one_step(c, o, &t->steps[i], from, to, &o->cert);
+        from = to;
+    }
+    o->proof = t->nsteps == 1 ? certs[0] : cli_suffixed(c, c->out, ".chain.cert.json");
+    if (!st && !o->proof) st = PARE_ERR_MEMORY;
+    if (!st && t->nsteps > 1) st = chain_write(c, &o->cert, o->proof, certs, t->nsteps);
+    if (st) return st;
+    o->bytes = size_of_file(c->out);
+    if (o->cert.proven <= o->o.eps && o->bytes <= o->o.max_bytes) return PARE_OK;
+    return pare_fail(&c->err, PARE_ERR_PROMISE, "%s", "");
+}
+
+/* Down the list until one keeps its promise when it is done: proofs add a little to what was
+ * measured, headers to what was counted. */
+static pare_status do_best(cli *c, plan_opts *o)
+{
+    for (size_t i = 0; i < o->plan.fit; i++) {
+        const pare_plan_try *const t = &o->plan.tries[i];
+        o->chosen = t;
+        if (t->nsteps == 0) return PARE_OK;
+        const pare_status st = perform(c, o, t);
+        if (!st) return PARE_OK;
+        remove_stages(c, t);
+        if (st != PARE_ERR_PROMISE) return st;
+        if (t->nsteps > 1) unlink(o->proof);
+    }
+    o->chosen = NULL;
+    char words[160] = "nothing";
+    const pare_plan_try *const t = o->plan.n > o->plan.fit ? &o->plan.tries[o->plan.fit] : NULL;
+    if (t && !t->refused) words_of(words, t);
+    return pare_fail(&c->err, PARE_ERR_PROMISE,
+                     "the budget cannot be met: the nearest of %zu cuts is %s, which misses it by "
+                     "%.3gx",
+                     o->plan.n, words, t ? t->over : NAN);
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+/* "width,ticket" */
+static pare_status read_ways(cli *c, plan_opts *o)
+{
+    const char *at = o->ways;
+    if (!at) return PARE_OK;
+    o->o.ways = 0;
+    while (*at) {
+        const size_t n = strcspn(at, ",");
+        int way = 0;
+        while (way < PARE_PLAN_WAYS && (strlen(pare_plan_way_names[way]) != n ||
+                                        strncmp(at, pare_plan_way_names[way], n) != 0))
+            way++;
+        if (way == PARE_PLAN_WAYS)
+            return pare_fail(&c->err, PARE_ERR_USAGE,
+                             "--ways %s: width, depth and ticket, with commas between", o->ways);
+        o->o.ways |= 1u << way;
+        at += n + (at[n] == ',');
+    }
+    return PARE_OK;
+}
+
+static pare_status settle(cli *c, plan_opts *o)
+{
+    o->o.max_bytes = o->max_bytes ? o->max_bytes : UINT64_MAX;
+    o->o.seed = c->seed;
+    o->o.note = tell;
+    o->o.self = c;
+    if (isinf(o->o.eps) && isinf(o->o.max_ms) && !o->max_bytes)
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "a budget is needed: --eps E, --max-bytes B or --max-ms T");
+    pare_status st = read_ways(c, o);
+    if (!st) st = cli_may_write(c, c->out, c->operand[0]);
+    return st ? st : cli_may_write(c, c->out, o->data);
+}
+
+static pare_status load_data(cli *c, plan_opts *o, const pare_model *m)
+{
+    const cut_plan plan = {.split = o->split,
+                           .windows = PLAN_WINDOWS,
+                           .held = PLAN_HELD_OUT,
+                           .proven = PLAN_PROVEN,
+                           .proven_tokens = PLAN_PROVEN_TOKENS,
+                           .work = INFINITY,
+                           .only_texts = true};
+    return cut_data_load(c, &o->d, m, o->data, &plan);
+}
+
+static pare_status plan(cli *c, plan_opts *o)
+{
+    pare_model *m = NULL;
+    pare_status st = settle(c, o);
+    if (!st) st = cli_load(c, &m, c->operand[0]);
+    if (!st) st = load_data(c, o, m);
+    if (!st) {
+        const uint64_t weights = pare_model_size(m, 1, 0).bytes, file = size_of_file(c->operand[0]);
+        o->o.frame_bytes = file > weights ? file - weights : 0;
+        st = pare_plan_search(&o->plan, c->arena, m, &o->d.fit, &o->d.held.set, &o->o, &c->exec,
+                              &c->err);
+    }
+    pare_model_free(m);
+    if (!st) st = do_best(c, o);
+    if (c->bar.drawn) pare_bar_clear(&c->bar);
+    if (st && st != PARE_ERR_PROMISE) return st;
+    const pare_err why = c->err;
+    if (c->json) {
+        const pare_status printed = print_json(c, o);
+        return printed ? printed : (c->err = why, st);
+    }
+    if (st)
+        print_table(c, o);
+    else
+        print_people(c, o);
+    return st;
+}
+
+int cmd_plan(int argc, char **argv)
+{
+    plan_opts o = {.o = PARE_PLAN_OPTS_DEFAULT};
+    const opt own[] = {
+        {.name = "eps",
+         .kind = OPT_REAL,
+         .to = &o.o.eps,
+         .metavar = "E",
+         .help = "largest proven error; the smallest file wins",
+         .unset = "any",
+         .high = INFINITY},
+        {.name = "max-bytes",
+         .kind = OPT_SIZE,
+         .to = &o.max_bytes,
+         .metavar = "B",
+         .help = "of the file; the smallest error wins",
+         .unset = "any",
+         .max = SIZE_MAX},
+        {.name = "max-ms",
+         .kind = OPT_REAL,
+         .to = &o.o.max_ms,
+         .metavar = "T",
+         .help = "of one pass here; the smallest error wins",
+         .unset = "any",
+         .high = INFINITY},
+        {.name = "data",
+         .kind = OPT_TEXT,
+         .to = &o.data,
+         .metavar = "D",
+         .help = "what cuts are fitted to, measured and proven on",
+         .unset = "random inputs"},
+        {.name = "split",
+         .kind = OPT_SIZE,
+         .to = &o.split,
+         .metavar = "K",
+         .help = "of a graph: which nodes are tested",
+         .max = 1u << 20},
+        {.name = "ways",
+         .kind = OPT_TEXT,
+         .to = &o.ways,
+         .metavar = "LIST",
+         .help = "directions that may be gone",
+         .unset = "width,depth,ticket"},
+        {.name = "mixtures",
+         .kind = OPT_SIZE,
+         .to = &o.o.mixtures,
+         .metavar = "N",
+         .help = "of several directions that are made at most",
+         .max = 1000},
+    };
+    static const char *const operands[] = {"MODEL", NULL};
+    const opt_spec spec = {
+        .command = "plan",
+        .args = "MODEL --eps E|--max-bytes B|--max-ms T [--data D] -o OUT",
+        .about = "Spends one budget over the directions: tries each by itself and the mixtures\n"
+                 "that promise most, tells what each costs, makes the best and certifies it.\n"
+                 "Exit 3, with the nearest it found, when the budget cannot be met.",
+        .example = "plan models/sort.safetensors --data sort.npz --max-bytes 200000 -o small.st",
+        .own = own,
+        .nown = sizeof own / sizeof *own,
+        .operands = operands,
+    };
+    cli c;
+    int rc;
+    if (!cli_start(&c, &spec, CLI_MUST_OUT, "the smaller model", argc, argv, &rc)) return rc;
+    return cli_finish(&c, plan(&c, &o));
+}

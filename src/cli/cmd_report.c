@@ -1,0 +1,76 @@
+/* pare report: one page for people. */
+#include "interrupt.h"
+#include "out.h"
+
+#include <pare/report.h>
+
+typedef struct report_opts {
+    const char *title;
+    bool verify;
+} report_opts;
+
+static pare_status verified(void *self, const char *path, pare_err *err)
+{
+    cli *c = self;
+    pare_verify_opts opts = {0};
+    const pare_status st = pare_cert_verify(path, cli_verify_opts(c, &opts), err);
+    if (c->bar.drawn) pare_bar_clear(&c->bar);
+    return st;
+}
+
+static pare_status report(cli *c, const report_opts *o)
+{
+    const pare_report_opts r = {
+        .title = o->title,
+        .overwrite = c->force,
+        .verify = o->verify ? verified : NULL,
+        .self = c,
+    };
+    pare_status st = PARE_OK;
+    for (size_t i = 0; i < c->noperands && !st; i++) st = cli_may_write(c, c->out, c->operand[i]);
+    if (!st)
+        st = pare_report_write(c->out, (const char *const *)c->operand, c->noperands, &r, &c->err);
+    if (st) return st;
+    if (c->json) {
+        cJSON *root = out_json_begin(c);
+        return out_json(c, root,
+                        root && pare_json_add_string(root, "report", c->out) &&
+                            pare_json_add_size(root, "files", c->noperands));
+    }
+    out_row("report", "%s: %zu %s", c->out, c->noperands, c->noperands == 1 ? "file" : "files");
+    return PARE_OK;
+}
+
+int cmd_report(int argc, char **argv)
+{
+    report_opts o = {0};
+    const opt own[] = {
+        {.name = "title",
+         .kind = OPT_TEXT,
+         .to = &o.title,
+         .metavar = "TEXT",
+         .help = "of the page",
+         .unset = "pare report"},
+        {.name = "verify",
+         .kind = OPT_FLAG,
+         .to = &o.verify,
+         .help = "prove every certificate again, and say on the page whether it holds"},
+    };
+    static const char *const operands[] = {"FILE", NULL};
+    const opt_spec spec = {
+        .command = "report",
+        .args = "FILE... -o report.html",
+        .about = "One page to read and to show: certificates (with their run files), what\n"
+                 "`pare probe --json` and `pare repro --json` printed, logs of `pare train`.\n"
+                 "It needs no network, and follows light and dark.",
+        .example = "report small.safetensors.cert.json probe.json --verify -o report.html",
+        .own = own,
+        .nown = sizeof own / sizeof *own,
+        .operands = operands,
+        .more = true,
+    };
+    cli c;
+    int rc;
+    if (!cli_start(&c, &spec, CLI_MUST_OUT, "the page", argc, argv, &rc)) return rc;
+    return cli_finish(&c, report(&c, &o));
+}

@@ -1,0 +1,58 @@
+/* calls.h - from tiles to calls: which tiles go into one call, and where its rows stand. Pure
+ * functions of the sizes: plans count them, runs execute them. */
+#ifndef PARE_LENGTH_CALLS_H
+#define PARE_LENGTH_CALLS_H
+#include <pare/length.h>
+
+enum { LENGTH_BATCH = 16 << 20 }; /* bytes of calls under way, usually */
+
+typedef enum call_kind {
+    CALL_TILE,  /* one tile, any staircase: partial results, or a bias */
+    CALL_FULL,  /* softmax over all rows of the call */
+    CALL_CAUSAL /* over the rows up to the own one */
+} call_kind;
+
+/* How an oracle is used. */
+typedef struct call_rule {
+    call_kind kind;
+    bool reference;       /* row 0 of a call belongs to the reference */
+    uint32_t m;           /* rows of a call, at most */
+    bool pack;            /* several tiles in one call, told apart by codes */
+    bool plain;           /* everything is one call, without a reference */
+    bool leave_remainder; /* keys beyond the last whole block are the host's */
+} call_rule;
+
+typedef pare_placed placed;
+uint32_t placed_key_row(const placed *p, uint32_t x);
+
+/* The tiles are the caller's only during the call of fn. */
+typedef pare_length_call_fn call_fn;
+PARE_MUST_USE pare_status calls_of_pattern(const call_rule *r, size_t n, const pare_pattern *p,
+                                           const pare_graph *g, call_fn fn, void *ctx,
+                                           pare_err *err);
+
+/* How a mode uses an oracle; *mode becomes the one that AUTO means. */
+PARE_MUST_USE pare_status rule_choose(call_rule *out, pare_length_opts *o, pare_oracle_caps *caps,
+                                      size_t n, const pare_pattern *p, pare_err *err);
+/* Instances one call holds (Lemma 3.3): 1 unless the oracle has layers and heads. */
+uint64_t rule_capacity(const pare_oracle_caps *caps);
+/* Whether the calls go through tokens and weights. */
+bool rule_strict(const pare_length_opts *o, const pare_oracle_caps *caps);
+/* Whether every call has max_len rows: the oracle wants it, or instances share a call. */
+bool rule_pads(const call_rule *r, const pare_oracle_caps *caps);
+
+/* A stream of tiles that becomes calls. */
+typedef struct packer packer;
+PARE_MUST_USE packer *packer_new(const call_rule *r, call_fn fn, void *ctx, pare_err *err);
+pare_status packer_add(void *packer, const pare_tile *t);            /* a pare_tile_fn */
+PARE_MUST_USE pare_status packer_end(packer *p, pare_status so_far); /* frees it */
+
+/* ---- stairs.c -------------------------------------------------------------------------------- */
+
+/* The tile as tiles that an oracle without masks can take: rectangles, by halving. */
+PARE_MUST_USE pare_status tile_to_rects(const pare_tile *t, pare_tile_fn fn, void *ctx);
+/* The tile as staircases that fit into a causal call of m rows, the first of them the reference's.
+ */
+PARE_MUST_USE pare_status tile_to_stairs(const pare_tile *t, uint32_t m, pare_tile_fn fn,
+                                         void *ctx);
+#endif

@@ -1,0 +1,196 @@
+/* Patterns as disjoint unions of staircase tiles (spec of length, 4.4).
+ *
+ * A block of queries [b, b + nq) under a window of r keys sees three parts, none of which needs a
+ * subtraction: its own block (a staircase), the lower boundary (a strict staircase when both lists
+ * are turned round), and the middle, which every query sees whole. Sinks are a fourth part, as far
+ * as they are not in the window; where every query of the block sees all of them, they ride along
+ * in front of the own block. */
+#include <pare/length.h>
+
+size_t pare_tile_query(const pare_tile *t, size_t p)
+{
+    if (t->rows) return t->rows[p];
+    return t->q_down ? t->q0 - p : t->q0 + p;
+}
+
+size_t pare_tile_key(const pare_tile *t, size_t x)
+{
+    if (t->keys) return t->keys[x];
+    if (x < t->shared) return x;
+    x -= t->shared;
+    return t->k_down ? t->k0 - x : t->k0 + x;
+}
+
+size_t pare_tile_sees(const pare_tile *t, size_t p)
+{
+    if (t->vis0 == PARE_VIS_ALL) return t->nk;
+    const int64_t n = t->vis0 + (int64_t)p;
+    return n <= 0 ? 0 : n < (int64_t)t->nk ? (size_t)n : t->nk;
+}
+
+typedef struct cover {
+    size_t n;
+    uint32_t bq, bk;
+    pare_tile_fn fn;
+    void *ctx;
+} cover;
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* All of queries [q0, q0 + nq) with all keys of [from, to), in blocks of at most bk. */
+static pare_status rects(const cover *c, size_t q0, uint32_t nq, size_t from, size_t to,
+                         uint32_t bk)
+{
+    pare_status st = PARE_OK;
+    for (size_t k = from; k < to && !st; k += bk) {
+        const pare_tile t = {.q0 = q0,
+                             .nq = nq,
+                             .k0 = k,
+                             .nk = (uint32_t)(to - k < bk ? to - k : bk),
+                             .vis0 = PARE_VIS_ALL};
+        st = c->fn(c->ctx, &t);
+    }
+    return st;
+}
+
+static pare_status cover_full(const cover *c)
+{
+    pare_status st = PARE_OK;
+    for (size_t q = 0; q < c->n && !st; q += c->bq)
+        st = rects(c, q, (uint32_t)(c->n - q < c->bq ? c->n - q : c->bq), 0, c->n, c->bk);
+    return st;
+}
+
+static pare_status cover_causal(const cover *c)
+{
+    const uint32_t m = c->bq < c->bk ? c->bq : c->bk;
+    pare_status st = PARE_OK;
+    for (size_t q = 0; q < c->n && !st; q += m) {
+        const uint32_t nq = (uint32_t)(c->n - q < m ? c->n - q : m);
+        const pare_tile own = {.q0 = q, .nq = nq, .k0 = q, .nk = nq, .vis0 = 1};
+        st = c->fn(c->ctx, &own);
+        if (!st) st = rects(c, q, nq, 0, q, m);
+    }
+    return st;
+}
+
+/* ---- windows and sinks ----------------------------------------------------------------------- */
+
+typedef struct band { /* a block of queries under a window */
+    int64_t b, nq, r, s, m;
+    bool fused;
+} band;
+
+static pare_status own_block(const cover *c, const band *w)
+{
+    const uint32_t s = w->fused ? (uint32_t)w->s : 0;
+    const pare_tile t = {.q0 = (size_t)w->b,
+                         .nq = (uint32_t)w->nq,
+                         .k0 = (size_t)w->b,
+                         .nk = (uint32_t)w->nq + s,
+                         .shared = s,
+                         .vis0 = (int64_t)s + 1};
+    return c->fn(c->ctx, &t);
+}
+
+/* Query i sees keys i-r+1 .. below b-r+m: the later the fewer, so both lists go downwards. */
+static pare_status boundary(const cover *c, const band *w)
+{
+    const int64_t low = most(w->b - w->r + 1, 0), high = least(w->b - w->r + w->m, w->b);
+    if (high <= low) return PARE_OK;
+    int64_t last = w->b + w->nq - 1; /* queries from here on downwards see at least one key */
+    last = least(last, high + w->r - 2);
+    if (last < w->b) return PARE_OK;
+    const pare_tile t = {.q0 = (size_t)last,
+                         .nq = (uint32_t)(last - w->b + 1),
+                         .q_down = true,
+                         .k0 = (size_t)(high - 1),
+                         .nk = (uint32_t)(high - low),
+                         .k_down = true,
+                         .vis0 = high - most(last - w->r + 1, low)};
+    return c->fn(c->ctx, &t);
+}
+
+/* Query i sees the sinks j <= i-r, in blocks. */
+static pare_status sinks(const cover *c, const band *w)
+{
+    const int64_t last = w->b + w->nq - 1, all = least(w->s, last - w->r + 1);
+    pare_status st = PARE_OK;
+    for (int64_t k = 0; k < all && !st; k += c->bk) {
+        const int64_t first = most(w->b, k + w->r); /* sees key k */
+        const uint32_t nk = (uint32_t)least(all - k, c->bk);
+        const int64_t vis0 = first - w->r + 1 - k;
+        const pare_tile t = {.q0 = (size_t)first,
+                             .nq = (uint32_t)(last - first + 1),
+                             .k0 = (size_t)k,
+                             .nk = nk,
+                             .vis0 = vis0 >= (int64_t)nk ? PARE_VIS_ALL : vis0};
+        st = c->fn(c->ctx, &t);
+    }
+    return st;
+}
+
+static pare_status cover_window(const cover *c, const pare_pattern *p)
+{
+    const int64_t n = (int64_t)c->n, room = c->bq < c->bk ? c->bq : c->bk;
+    band w = {.r = (int64_t)p->window, .s = p->sinks < c->n ? (int64_t)p->sinks : n};
+    const bool fuse = w.s > 0 && w.s <= (room - 1) / 2;
+    w.m = least(fuse ? room - w.s : room, w.r);
+    pare_status st = PARE_OK;
+    for (w.b = 0; w.b < n && !st; w.b += w.m) {
+        w.nq = least(w.m, n - w.b);
+        w.fused = fuse && w.b - w.r + 1 >= w.s;
+        st = own_block(c, &w);
+        if (!st) st = boundary(c, &w);
+        if (!st)
+            st = rects(c, (size_t)w.b, (uint32_t)w.nq, (size_t)most(w.b - w.r + w.m, 0),
+                       (size_t)w.b, c->bk);
+        if (!st && !w.fused) st = sinks(c, &w);
+    }
+    return st;
+}
+
+/* ---- graphs ---------------------------------------------------------------------------------- */
+
+static pare_status cover_graph(const cover *c, const pare_graph *g)
+{
+    pare_status st = PARE_OK;
+    for (size_t i = 0; i < c->n; i++)
+        for (size_t e = g->ptr[i]; e < g->ptr[i + 1] && !st; e += c->bk) {
+            const size_t left = g->ptr[i + 1] - e;
+            const pare_tile t = {.q0 = i,
+                                 .nq = 1,
+                                 .nk = (uint32_t)(left < c->bk ? left : c->bk),
+                                 .vis0 = PARE_VIS_ALL,
+                                 .keys = g->idx + e};
+            st = c->fn(c->ctx, &t);
+        }
+    return st;
+}
+
+pare_status pare_tiles(size_t n, const pare_pattern *p, const pare_graph *g, uint32_t bq,
+                       uint32_t bk, pare_tile_fn fn, void *ctx)
+{
+    PARE_ASSERT(bq >= 1 && bk >= 1 && (p->kind != PARE_GRAPH || (g && g->n == n)));
+    PARE_ASSERT(p->kind != PARE_WINDOW || p->window >= 1);
+    const cover c = {n, bq, bk, fn, ctx};
+    switch (p->kind) {
+    case PARE_FULL:
+        return cover_full(&c);
+    case PARE_CAUSAL:
+        return cover_causal(&c);
+    case PARE_WINDOW:
+        return p->window < n ? cover_window(&c, p) : cover_causal(&c);
+    case PARE_GRAPH:
+        break;
+    }
+    return cover_graph(&c, g);
+}

@@ -1,0 +1,121 @@
+/* Attention of N tokens through an oracle of M: which construction, and what is refused. */
+#include "codes.h"
+#include "rounds.h"
+#include <math.h>
+#include <string.h>
+
+static const char *const names[PARE_LENGTH_MODES] = {"auto",  "native", "zeroref", "strict",
+                                                     "paper", "sample", "chunk"};
+
+const char *pare_length_mode_name(pare_length_mode m)
+{
+    return names[m];
+}
+
+int pare_length_mode_of(const char *name)
+{
+    for (int i = 0; i < PARE_LENGTH_MODES; i++)
+        if (strcmp(name, names[i]) == 0) return i;
+    return -1;
+}
+
+/* ---- inputs ---------------------------------------------------------------------------------- */
+
+static pare_status check_numbers(const run *r, size_t at, const char *what, const void *x,
+                                 size_t ld, size_t cols)
+{
+    for (size_t i = 0; i < r->n; i++)
+        for (size_t c = 0; c < cols; c++)
+            if (!isfinite(num_at(r->caps.dtype, x, i * ld + c)))
+                return pare_fail(r->err, PARE_ERR_NONFINITE,
+                                 "length: %s of head %zu: row %zu, column %zu is not finite", what,
+                                 at, i, c);
+    return PARE_OK;
+}
+
+static pare_status scale_queries(run *r, pare_length_job *j)
+{
+    if (j->scale == 1) return PARE_OK;
+    const pare_dtype type = r->caps.dtype;
+    void *const q = pare_alloc(r->arena, r->n * j->dk, pare_dtype_size(type));
+    if (!q) return pare_no_memory(r->err);
+    for (size_t i = 0; i < r->n; i++)
+        for (size_t c = 0; c < j->dk; c++) {
+            const double x = num_at(type, j->q, i * j->ldq + c);
+            num_put(type, q, i * j->dk + c,
+                    type == PARE_F32 ? (double)((float)x * (float)j->scale) : x * j->scale);
+        }
+    j->q = q;
+    j->ldq = j->dk;
+    j->scale = 1;
+    return PARE_OK;
+}
+
+static pare_status take_jobs(run *r, const pare_length_job *jobs)
+{
+    pare_status st = PARE_OK;
+    r->heads = pare_alloc(r->arena, r->count, sizeof *r->heads);
+    if (!r->heads) return pare_no_memory(r->err);
+    for (size_t i = 0; i < r->count && !st; i++) {
+        pare_length_job *const j = &r->heads[i].job;
+        *j = jobs[i];
+        PARE_ASSERT(j->n == r->n && j->ldq >= j->dk && j->ldk >= j->dk && j->ldv >= j->dv &&
+                    j->ldy >= j->dv && j->dk >= 1);
+        if ((st = check_numbers(r, i, "q", j->q, j->ldq, j->dk)) ||
+            (st = check_numbers(r, i, "k", j->k, j->ldk, j->dk)) ||
+            (st = check_numbers(r, i, "v", j->v, j->ldv, j->dv)))
+            return st;
+        st = scale_queries(r, j);
+        if (!st) st = check_numbers(r, i, "scaled q", j->q, j->ldq, j->dk);
+    }
+    return st;
+}
+
+/* ---- the run --------------------------------------------------------------------------------- */
+
+static pare_status attend(run *r, const pare_length_job *jobs)
+{
+    r->orc->ops->caps(r->orc->self, &r->caps);
+    pare_status st = rule_choose(&r->rule, &r->o, &r->caps, r->n, r->p, r->err);
+    r->stats->mode = r->o.mode;
+    r->strict = rule_strict(&r->o, &r->caps);
+    r->capacity = r->strict ? rule_capacity(&r->caps) : 1;
+    if (!st && r->n) st = take_jobs(r, jobs);
+    if (st || !r->n) return st;
+    r->stats->simulated = r->n > r->rule.m;
+    switch (r->o.mode) {
+    case PARE_LENGTH_NATIVE:
+        return native_attend(r);
+    case PARE_LENGTH_ZEROREF:
+        return zeroref_attend(r);
+    case PARE_LENGTH_STRICT:
+        return strict_attend(r);
+    case PARE_LENGTH_PAPER:
+        return paper_attend(r);
+    case PARE_LENGTH_SAMPLE:
+        return sample_attend(r);
+    case PARE_LENGTH_CHUNK:
+        return chunk_attend(r);
+    case PARE_LENGTH_AUTO:
+        break;
+    }
+    pare_assert_failed(__FILE__, __LINE__, "a mode"); /* rule_choose has replaced AUTO */
+}
+
+pare_status pare_length_attend(const pare_oracle *orc, const pare_length_opts *opts,
+                               const pare_length_job *jobs, size_t count, const pare_pattern *p,
+                               const pare_graph *g, pare_length_stats *stats, const pare_exec *exec,
+                               pare_err *err)
+{
+    pare_length_stats own;
+    run r = {.orc = orc, .p = p, .g = g, .count = count, .exec = exec, .err = err};
+    if (opts) r.o = *opts;
+    r.stats = stats ? stats : &own;
+    *r.stats = (pare_length_stats){0};
+    r.n = count ? jobs[0].n : 0;
+    r.arena = pare_arena_new();
+    if (!r.arena) return pare_no_memory(err);
+    const pare_status st = attend(&r, jobs);
+    run_free(&r);
+    return st;
+}

@@ -1,0 +1,266 @@
+/* Plans: what a run will do, from sizes alone (spec of length, 7.2). The calls are counted by
+ * generating them, so that a plan cannot differ from its execution; closed forms stand beside. */
+#include "codes.h"
+#include "counts.h"
+#include <math.h>
+#include <string.h>
+
+/* Sums over the calls of one head that the costs of any widths follow from. */
+typedef struct tally {
+    uint64_t calls, rows, queries, keys, max_len; /* rows: of queries and keys, padded ones too */
+    double pairs, coded_pairs, coded_rows; /* pairs gone through; times the width of the codes */
+    size_t longest, tiles;
+    uint32_t *parts; /* of each row */
+    bool causal, tile, fixed;
+    uint32_t m;
+} tally;
+
+static double stair_pairs(const pare_tile *t)
+{
+    if (t->vis0 == PARE_VIS_ALL) return (double)t->nq * t->nk;
+    double pairs = 0;
+    for (size_t p = 0; p < t->nq; p++) pairs += (double)pare_tile_sees(t, p);
+    return pairs;
+}
+
+static pare_status count_call(void *ctx, const placed *tiles, size_t count, uint32_t n)
+{
+    tally *const s = ctx;
+    const double rows = s->fixed ? s->m : n, code = group_width(count);
+    const double pairs = s->tile     ? stair_pairs(&tiles->t)
+                         : s->causal ? rows * (rows + 1) / 2
+                                     : rows * rows;
+    s->calls++;
+    s->rows += (uint64_t)rows;
+    s->pairs += pairs;
+    s->coded_pairs += pairs * code;
+    s->coded_rows += rows * code;
+    if (rows > (double)s->max_len) s->max_len = (uint64_t)rows;
+    if (count > s->tiles) s->tiles = count;
+    for (size_t x = 0; x < count; x++) {
+        s->queries += tiles[x].t.nq;
+        s->keys += tiles[x].t.nk;
+        for (size_t p = 0; p < tiles[x].t.nq; p++) s->parts[pare_tile_query(&tiles[x].t, p)]++;
+    }
+    return PARE_OK;
+}
+
+/* Modes that do not go by tiles: all calls are taken to be full. */
+static pare_status tally_mode(tally *s, const pare_length_plan *p, const call_rule *r)
+{
+    const uint64_t n = p->tokens, m = r->m, blocks = (n + m - 1) / m;
+    uint64_t parts = 1;
+    s->calls = blocks;
+    if (p->opts.mode == PARE_LENGTH_SAMPLE) {
+        const uint64_t all = (n + m - 2) / (m - 1), asked = p->opts.blocks ? p->opts.blocks : 1;
+        parts = asked < all ? asked : all;
+        s->calls *= parts;
+    } else if (p->opts.mode == PARE_LENGTH_PAPER) {
+        s->calls = count_paper(n, r->m, &p->pattern);
+        parts = paper_parts(n, r->m, &p->pattern);
+    }
+    s->rows = s->calls * m;
+    s->max_len = n < m ? n : m;
+    s->queries = n * parts;
+    s->pairs = (double)s->calls * (double)m * (double)(s->causal ? m + 1 : 2 * m) / 2;
+    for (size_t i = 0; i < n; i++) s->parts[i] = (uint32_t)parts;
+    return PARE_OK;
+}
+
+static double visible_pairs(const pare_length_plan *p)
+{
+    double pairs = 0;
+    for (size_t i = 0; i < p->tokens; i++)
+        pairs += (double)pare_visible(&p->pattern, p->graph, p->tokens, i).count;
+    return pairs;
+}
+
+/* ---- one head -------------------------------------------------------------------------------- */
+
+/* Partial calls: queries, keys, values in; m, l, acc out. */
+static void add_native(pare_length_cost *c, const tally *s, const pare_length_head *h, double b)
+{
+    const double dk = (double)h->dk, dv = (double)h->dv;
+    c->flops += s->pairs * (2 * (dk + dv) + 5);
+    c->bytes_in += b * ((double)s->queries * dk + (double)s->keys * (dk + dv));
+    c->bytes_out += b * (double)s->queries * (dv + 2);
+    c->outside_flops += (double)s->queries * (2 * dv + 3);
+}
+
+/* Softmax calls: widths as the oracle sees them. */
+static void add_softmax(pare_length_cost *c, const tally *s, const pare_length_head *h, double b,
+                        const call_rule *r, const pare_oracle_caps *caps)
+{
+    const size_t extra = r->plain ? 0 : 2;
+    const double dk = caps->d_k ? caps->d_k : (double)h->dk;
+    const double dv = caps->d_v ? caps->d_v : (double)((h->dv + extra + 3) / 4 * 4);
+    const double rows = (double)s->rows;
+    c->flops += s->pairs * (2 * (dk + dv) + 5) + 2 * s->coded_pairs;
+    c->bytes_in += b * (rows * (2 * dk + dv) + 2 * s->coded_rows);
+    c->bytes_out += b * rows * dv;
+    c->outside_flops += (double)s->queries * (2 * (double)h->dv + 3);
+}
+
+/* Selectors that pick queries, keys and values out of a token, and those of copy heads: the same
+ * for all calls of a head's widths, whatever N is. */
+static double selector_bytes(const pare_length_plan *p, const pare_length_head *h, double b,
+                             double code)
+{
+    const double slot = 2 * ((double)h->dk + code) + (double)((h->dv + 2 + 3) / 4 * 4);
+    const double k = (double)rule_capacity(&p->caps), bits = position_width(p->caps.max_len);
+    const double width = k * slot + bits, layers = p->caps.layers ? p->caps.layers : 1;
+    const double copies = layers > 1 ? layers * (2 * bits + k * slot) : 0;
+    return b * width * (k * slot + copies);
+}
+
+static void add_head(pare_length_plan *p, const tally *s, const call_rule *r, size_t at)
+{
+    pare_length_cost *const c = &p->cost;
+    const pare_length_head *const h = &p->heads[at];
+    const double b = (double)pare_dtype_size(p->caps.dtype), dk = (double)h->dk, dv = (double)h->dv;
+    if (p->opts.mode == PARE_LENGTH_NATIVE)
+        add_native(c, s, h, b);
+    else
+        add_softmax(c, s, h, b, r, &p->caps);
+    if (rule_strict(&p->opts, &p->caps))
+        c->weight_bytes = fmax(c->weight_bytes, selector_bytes(p, h, b, group_width(s->tiles)));
+    c->instances += s->calls;
+    c->direct_flops += c->pairs * (2 * (dk + dv) + 5);
+    c->computed_pairs += s->pairs;
+}
+
+/* ---- the plan -------------------------------------------------------------------------------- */
+
+static uint64_t largest_part(const tally *s, size_t n)
+{
+    uint32_t most = 0;
+    for (size_t i = 0; i < n; i++)
+        if (s->parts[i] > most) most = s->parts[i];
+    return most;
+}
+
+/* Sums, scaled queries, blocks of keys, and the calls under way. */
+static double scratch(const pare_length_plan *p, const tally *s)
+{
+    double most = 0, here = 0;
+    const double b = (double)pare_dtype_size(p->caps.dtype), n = (double)p->tokens;
+    for (size_t i = 0; i < p->nheads; i++) {
+        const pare_length_head *const h = &p->heads[i];
+        if (i && h->layer != p->heads[i - 1].layer) here = 0;
+        here += n * ((double)h->dv + 3) * 8 + n * (2 * (double)h->dk + (double)h->dv + 2) * b;
+        most = fmax(most, here);
+    }
+    const double one = (double)s->max_len * b;
+    double wide = 0;
+    for (size_t i = 0; i < p->nheads; i++)
+        wide = fmax(wide, one * (2 * (double)p->heads[i].dk + 2 * (double)p->heads[i].dv + 8));
+    const double batch = p->opts.batch_bytes ? (double)p->opts.batch_bytes : LENGTH_BATCH;
+    return most + fmin(fmax(wide, batch), wide * (double)p->cost.instances);
+}
+
+static void count_layers(pare_length_plan *p, const tally *s, const call_rule *r)
+{
+    pare_length_cost *const c = &p->cost;
+    const uint64_t capacity = p->opts.mode == PARE_LENGTH_NATIVE ? 1 : rule_capacity(&p->caps);
+    for (size_t i = 0; i < p->nheads;) {
+        const size_t first = i;
+        while (i < p->nheads && p->heads[i].layer == p->heads[first].layer) i++;
+        const uint64_t heads = i - first;
+        uint64_t rounds = 0, merges = 0;
+        if (p->opts.mode == PARE_LENGTH_STRICT && !r->plain)
+            merges = count_merge(p->tokens, r->m, c->max_partials, heads, capacity, &rounds);
+        if (p->opts.mode == PARE_LENGTH_PAPER)
+            merges = heads * count_aggregation(p->tokens, r->m, c->max_partials, &rounds);
+        c->merge_calls += merges;
+        c->calls += (heads * s->calls + capacity - 1) / capacity;
+        c->rounds += p->tokens ? 1 + rounds : 0;
+        p->layers++;
+    }
+    c->calls += c->merge_calls;
+}
+
+static pare_status fill(pare_length_plan *p, const call_rule *r, pare_arena *a, pare_err *err)
+{
+    tally s = {.causal = r->kind == CALL_CAUSAL,
+               .tile = p->opts.mode == PARE_LENGTH_NATIVE,
+               .fixed = rule_pads(r, &p->caps),
+               .m = r->m};
+    s.parts = pare_alloc(a, p->tokens, sizeof *s.parts);
+    if (!s.parts) return pare_no_memory(err);
+    const pare_status st =
+        p->opts.mode > PARE_LENGTH_STRICT && !(r->plain && p->opts.mode == PARE_LENGTH_SAMPLE)
+            ? tally_mode(&s, p, r)
+            : calls_of_pattern(r, p->tokens, &p->pattern, p->graph, count_call, &s, err);
+    if (st) return st;
+    pare_length_cost *const c = &p->cost;
+    c->pairs = visible_pairs(p);
+    c->max_len = s.max_len;
+    c->max_partials = largest_part(&s, p->tokens);
+    for (size_t i = 0; i < p->nheads; i++) add_head(p, &s, r, i);
+    count_layers(p, &s, r);
+    const double heads = (double)p->nheads, square = (double)r->m * r->m;
+    c->lower = (uint64_t)(heads * ceil(c->pairs / square));
+    c->pairs *= heads;
+    c->theorem = count_paper(p->tokens, r->m, &p->pattern) * p->nheads;
+    if (p->opts.mode > PARE_LENGTH_STRICT)
+        c->formula = c->calls;
+    else if (rule_capacity(&p->caps) == 1 && !c->merge_calls)
+        c->formula = count_formula(r, p->tokens, &p->pattern) * p->nheads;
+    c->scratch_bytes = scratch(p, &s);
+    return PARE_OK;
+}
+
+pare_status pare_length_plan_make(pare_length_plan *out, pare_arena *a,
+                                  const pare_length_head *heads, size_t count, size_t tokens,
+                                  const pare_pattern *p, const pare_graph *g,
+                                  const pare_oracle_caps *caps, const pare_length_opts *opts,
+                                  pare_err *err)
+{
+    pare_length_head *const own = pare_alloc(a, count ? count : 1, sizeof *own);
+    if (!own) return pare_no_memory(err);
+    if (count) memcpy(own, heads, count * sizeof *own);
+    *out = (pare_length_plan){.tokens = tokens,
+                              .nheads = count,
+                              .heads = own,
+                              .pattern = *p,
+                              .graph = p->kind == PARE_GRAPH ? g : NULL,
+                              .caps = *caps};
+    if (opts) out->opts = *opts;
+    call_rule r;
+    pare_oracle_caps narrowed = *caps;
+    const pare_status st = rule_choose(&r, &out->opts, &narrowed, tokens, p, err);
+    if (st) return st;
+    out->caps = narrowed;
+    out->opts.length = narrowed.max_len;
+    return fill(out, &r, a, err);
+}
+
+pare_status pare_length_plan_calls(const pare_length_plan *plan, pare_length_call_fn fn, void *ctx,
+                                   pare_err *err)
+{
+    call_rule r;
+    pare_oracle_caps caps = plan->caps;
+    pare_length_opts o = plan->opts;
+    const pare_status st = rule_choose(&r, &o, &caps, plan->tokens, &plan->pattern, err);
+    if (st) return st;
+    return calls_of_pattern(&r, plan->tokens, &plan->pattern, plan->graph, fn, ctx, err);
+}
+
+pare_status pare_length_plan_attend(const pare_length_plan *plan, const pare_oracle *orc,
+                                    const pare_length_job *jobs, size_t count,
+                                    pare_length_stats *stats, const pare_exec *exec, pare_err *err)
+{
+    pare_oracle_caps have;
+    orc->ops->caps(orc->self, &have);
+    const uint32_t need = plan->caps.features & ~(uint32_t)PARE_ORC_STATIC;
+    if (have.dtype != plan->caps.dtype)
+        return pare_fail(err, PARE_ERR_INPUT, "length: the plan is for %s, the oracle computes %s",
+                         pare_dtype_name(plan->caps.dtype), pare_dtype_name(have.dtype));
+    if ((have.features & need) != need)
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "length: the oracle lacks features of the plan's (0x%x, needs 0x%x)",
+                         (unsigned)have.features, (unsigned)need);
+    pare_length_opts o = plan->opts;
+    o.features = plan->caps.features;
+    return pare_length_attend(orc, &o, jobs, count, &plan->pattern, plan->graph, stats, exec, err);
+}

@@ -1,0 +1,239 @@
+/* Plans as JSON: sizes and options, and the costs that follow from them. */
+#include <pare/length.h>
+#include <string.h>
+
+#define PLAN_SCHEMA 1
+static const char *const patterns[] = {"full", "causal", "window", "graph"};
+static const char *const references[] = {"auto", "zero", "probe", "mean"};
+
+static bool add_pattern(cJSON *to, const pare_pattern *p)
+{
+    cJSON *const o = pare_json_add_object(to, "pattern");
+    return o && pare_json_add_string(o, "kind", patterns[p->kind]) &&
+           (p->kind != PARE_WINDOW || (pare_json_add_size(o, "window", p->window) &&
+                                       pare_json_add_size(o, "sinks", p->sinks)));
+}
+
+static bool add_oracle(cJSON *to, const pare_oracle_caps *c)
+{
+    cJSON *const o = pare_json_add_object(to, "oracle");
+    return o && pare_json_add_size(o, "length", c->max_len) &&
+           pare_json_add_size(o, "layers", c->layers) && pare_json_add_size(o, "heads", c->heads) &&
+           pare_json_add_size(o, "features", c->features) && pare_json_add_size(o, "d_k", c->d_k) &&
+           pare_json_add_size(o, "d_v", c->d_v) &&
+           pare_json_add_string(o, "dtype", pare_dtype_name(c->dtype)) &&
+           pare_json_add_number(o, "exp_flush", c->exp_flush) &&
+           pare_json_add_number(o, "exp_err", c->exp_err) &&
+           pare_json_add_number(o, "w_min", c->w_min);
+}
+
+static bool add_options(cJSON *to, const pare_length_opts *o)
+{
+    return pare_json_add_string(to, "mode", pare_length_mode_name(o->mode)) &&
+           pare_json_add_string(to, "reference", references[o->reference]) &&
+           pare_json_add_bool(to, "pack", !o->no_pack) &&
+           pare_json_add_bool(to, "host_remainder", o->host_remainder) &&
+           pare_json_add_bool(to, "fallback", !o->no_fallback) &&
+           pare_json_add_number(to, "eps", o->eps) && pare_json_add_number(to, "delta", o->delta) &&
+           pare_json_add_size(to, "blocks", o->blocks) && pare_json_add_u64(to, "seed", o->seed) &&
+           pare_json_add_bool(to, "inverse", o->inverse);
+}
+
+static bool add_heads(cJSON *to, const pare_length_plan *p)
+{
+    cJSON *const list = pare_json_add_array(to, "heads");
+    bool ok = list;
+    for (size_t i = 0; i < p->nheads && ok; i++) {
+        cJSON *const h = pare_json_add_object(list, NULL);
+        ok = h && pare_json_add_size(h, "layer", p->heads[i].layer) &&
+             pare_json_add_size(h, "dk", p->heads[i].dk) &&
+             pare_json_add_size(h, "dv", p->heads[i].dv);
+    }
+    return ok;
+}
+
+static bool add_cost(cJSON *to, const pare_length_cost *c)
+{
+    cJSON *const o = pare_json_add_object(to, "cost");
+    return o && pare_json_add_size(o, "calls", c->calls) &&
+           pare_json_add_size(o, "instances", c->instances) &&
+           pare_json_add_size(o, "merge_calls", c->merge_calls) &&
+           pare_json_add_size(o, "rounds", c->rounds) &&
+           pare_json_add_size(o, "max_len", c->max_len) &&
+           pare_json_add_size(o, "max_partials", c->max_partials) &&
+           pare_json_add_number(o, "pairs", c->pairs) &&
+           pare_json_add_number(o, "computed_pairs", c->computed_pairs) &&
+           pare_json_add_number(o, "padded_ratio",
+                                c->pairs > 0 ? c->computed_pairs / c->pairs : 1) &&
+           pare_json_add_number(o, "flops", c->flops) &&
+           pare_json_add_number(o, "outside_flops", c->outside_flops) &&
+           pare_json_add_number(o, "direct_flops", c->direct_flops) &&
+           pare_json_add_number(o, "bytes_in", c->bytes_in) &&
+           pare_json_add_number(o, "bytes_out", c->bytes_out) &&
+           pare_json_add_number(o, "weight_bytes", c->weight_bytes) &&
+           pare_json_add_number(o, "scratch_bytes", c->scratch_bytes) &&
+           pare_json_add_size(o, "theorem_calls", c->theorem) &&
+           pare_json_add_size(o, "lower_bound", c->lower) &&
+           pare_json_add_size(o, "formula", c->formula);
+}
+
+pare_status pare_length_plan_json(cJSON **out, const pare_length_plan *plan, pare_err *err)
+{
+    cJSON *const o = cJSON_CreateObject();
+    *out = o;
+    if (o && pare_json_add_size(o, "pare_plan", PLAN_SCHEMA) &&
+        pare_json_add_size(o, "tokens", plan->tokens) && add_pattern(o, &plan->pattern) &&
+        add_oracle(o, &plan->caps) && add_options(o, &plan->opts) && add_heads(o, plan) &&
+        add_cost(o, &plan->cost))
+        return PARE_OK;
+    cJSON_Delete(o);
+    *out = NULL;
+    return pare_no_memory(err);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static pare_status name_of(int *out, const cJSON *o, const char *key, const char *const *names,
+                           int count, pare_err *err)
+{
+    const char *s;
+    const pare_status st = pare_json_string(&s, o, key, err);
+    if (st) return st;
+    for (*out = 0; *out < count; ++*out)
+        if (strcmp(names[*out], s) == 0) return PARE_OK;
+    return pare_fail(err, PARE_ERR_INPUT, "plan: %s \"%s\" is not known", key, s);
+}
+
+static pare_status read_pattern(pare_pattern *p, const cJSON *json, pare_err *err)
+{
+    const cJSON *o;
+    int kind;
+    pare_status st = pare_json_object(&o, json, "pattern", err);
+    if (!st) st = name_of(&kind, o, "kind", patterns, 4, err);
+    if (st) return st;
+    *p = (pare_pattern){.kind = (pare_pattern_kind)kind};
+    if (p->kind != PARE_WINDOW) return PARE_OK;
+    st = pare_json_size(&p->window, o, "window", err);
+    return st ? st : pare_json_size(&p->sinks, o, "sinks", err);
+}
+
+static pare_status read_u32(uint32_t *out, const cJSON *o, const char *key, pare_err *err)
+{
+    size_t v;
+    const pare_status st = pare_json_size(&v, o, key, err);
+    if (st) return st;
+    if (v > UINT32_MAX) return pare_fail(err, PARE_ERR_INPUT, "plan: %s is too large", key);
+    *out = (uint32_t)v;
+    return PARE_OK;
+}
+
+static pare_status read_oracle(pare_oracle_caps *c, const cJSON *json, pare_err *err)
+{
+    const cJSON *o;
+    const char *type;
+    pare_status st = pare_json_object(&o, json, "oracle", err);
+    *c = (pare_oracle_caps){.size = sizeof *c};
+    if (st || (st = read_u32(&c->max_len, o, "length", err)) ||
+        (st = read_u32(&c->layers, o, "layers", err)) ||
+        (st = read_u32(&c->heads, o, "heads", err)) ||
+        (st = read_u32(&c->features, o, "features", err)) ||
+        (st = read_u32(&c->d_k, o, "d_k", err)) || (st = read_u32(&c->d_v, o, "d_v", err)) ||
+        (st = pare_json_bound(&c->exp_flush, o, "exp_flush", err)) ||
+        (st = pare_json_number(&c->exp_err, o, "exp_err", err)) ||
+        (st = pare_json_number(&c->w_min, o, "w_min", err)) ||
+        (st = pare_json_string(&type, o, "dtype", err)))
+        return st;
+    c->dtype = strcmp(type, pare_dtype_name(PARE_F64)) == 0 ? PARE_F64 : PARE_F32;
+    if (strcmp(type, pare_dtype_name(c->dtype)) == 0) return PARE_OK;
+    return pare_fail(err, PARE_ERR_INPUT, "plan: dtype \"%s\", not F32 or F64", type);
+}
+
+static pare_status read_options(pare_length_opts *o, const cJSON *json, pare_err *err)
+{
+    const char *mode;
+    int reference;
+    bool pack, fallback;
+    pare_status st = pare_json_string(&mode, json, "mode", err);
+    *o = (pare_length_opts){0};
+    if (st || (st = name_of(&reference, json, "reference", references, 4, err)) ||
+        (st = pare_json_bool(&pack, json, "pack", err)) ||
+        (st = pare_json_bool(&o->host_remainder, json, "host_remainder", err)) ||
+        (st = pare_json_bool(&fallback, json, "fallback", err)) ||
+        (st = pare_json_number(&o->eps, json, "eps", err)) ||
+        (st = pare_json_number(&o->delta, json, "delta", err)) ||
+        (st = read_u32(&o->blocks, json, "blocks", err)) ||
+        (st = pare_json_u64(&o->seed, json, "seed", err)) ||
+        (st = pare_json_bool(&o->inverse, json, "inverse", err)))
+        return st;
+    o->reference = (pare_reference)reference;
+    o->no_pack = !pack;
+    o->no_fallback = !fallback;
+    const int m = pare_length_mode_of(mode);
+    if (m <= 0) return pare_fail(err, PARE_ERR_INPUT, "plan: mode \"%s\" is not known", mode);
+    o->mode = (pare_length_mode)m;
+    return PARE_OK;
+}
+
+static pare_status read_heads(pare_length_head **out, size_t *count, pare_arena *a,
+                              const cJSON *json, pare_err *err)
+{
+    const cJSON *list, *at;
+    pare_status st = pare_json_array(&list, json, "heads", err);
+    if (st) return st;
+    *count = (size_t)cJSON_GetArraySize(list);
+    *out = pare_alloc(a, *count + 1, sizeof **out);
+    if (!*out) return pare_no_memory(err);
+    size_t i = 0;
+    cJSON_ArrayForEach(at, list)
+    {
+        pare_length_head *const h = &(*out)[i++];
+        if ((st = pare_json_size(&h->layer, at, "layer", err)) ||
+            (st = pare_json_size(&h->dk, at, "dk", err)) ||
+            (st = pare_json_size(&h->dv, at, "dv", err)))
+            return st;
+        if (!h->dk || !h->dv || h->dk > UINT32_MAX / 4 || h->dv > UINT32_MAX / 4)
+            return pare_fail(err, PARE_ERR_INPUT, "plan: head %zu has widths %zu and %zu", i - 1,
+                             h->dk, h->dv);
+    }
+    return PARE_OK;
+}
+
+/* Written costs are only believed when the sizes give the same. */
+static pare_status check_cost(const pare_length_plan *p, const cJSON *json, pare_err *err)
+{
+    const cJSON *o;
+    size_t calls, rounds;
+    pare_status st = pare_json_object(&o, json, "cost", err);
+    if (st || (st = pare_json_size(&calls, o, "calls", err)) ||
+        (st = pare_json_size(&rounds, o, "rounds", err)))
+        return st;
+    if (calls == p->cost.calls && rounds == p->cost.rounds) return PARE_OK;
+    return pare_fail(err, PARE_ERR_INPUT,
+                     "plan: %zu calls in %zu rounds are written, its sizes give %llu in %llu",
+                     calls, rounds, (unsigned long long)p->cost.calls,
+                     (unsigned long long)p->cost.rounds);
+}
+
+pare_status pare_length_plan_parse(pare_length_plan *out, pare_arena *a, const cJSON *json,
+                                   const pare_graph *g, pare_err *err)
+{
+    size_t schema, tokens, count;
+    pare_pattern p;
+    pare_oracle_caps caps;
+    pare_length_opts o;
+    pare_length_head *heads;
+    pare_status st = pare_json_size(&schema, json, "pare_plan", err);
+    if (!st && schema != PLAN_SCHEMA)
+        st = pare_fail(err, PARE_ERR_INPUT, "plan: of version %zu, not %d", schema, PLAN_SCHEMA);
+    if (!st) st = pare_json_size(&tokens, json, "tokens", err);
+    if (!st) st = read_pattern(&p, json, err);
+    if (!st) st = read_oracle(&caps, json, err);
+    if (!st) st = read_options(&o, json, err);
+    if (!st) st = read_heads(&heads, &count, a, json, err);
+    if (st) return st;
+    if (p.kind == PARE_GRAPH && (!g || g->n != tokens))
+        return pare_fail(err, PARE_ERR_INPUT, "plan: needs the graph of %zu nodes it was made for",
+                         tokens);
+    st = pare_length_plan_make(out, a, heads, count, tokens, &p, g, &caps, &o, err);
+    return st ? st : check_cost(out, json, err);
+}

@@ -1,0 +1,136 @@
+/* rounds.h - one round of calls for all heads: built, evaluated and merged in batches of bounded
+ * memory. What a call looks like and how its rows are merged is a construction's affair. */
+#ifndef PARE_LENGTH_ROUNDS_H
+#define PARE_LENGTH_ROUNDS_H
+#include "calls.h"
+#include <stdatomic.h>
+
+/* A head, and what is known of its rows so far. */
+typedef struct head {
+    pare_length_job job;       /* queries scaled */
+    double lmax;               /* >= every |logit| */
+    double *num, *den;         /* n x dv, n: sums of weighted values, of weights ... */
+    double *top;               /* n: ... divided by e^top; or the best reference so far */
+    double *c;                 /* n: logit of the reference; NULL = 0 */
+    char *parts;               /* strict: partial results of each row, one after the other ... */
+    uint32_t *nparts;          /* ... and how many there are */
+    unsigned char *bad;        /* n: rows whose sums cannot be trusted */
+    char *blocks_k, *blocks_v; /* zeroref: keys and values of a call, for each block of keys */
+} head;
+
+/* One call under way. */
+typedef struct entry {
+    size_t head, tile, tiles; /* which head; its tiles from `tile` on in the batch */
+    uint32_t n, dk, dv,
+        code;        /* rows and widths as the oracle sees them; code: of the group codes */
+    uint64_t number; /* of the call, counted from 0 */
+    char *q, *k, *v, *y, *bias;
+    char *m, *l;        /* native */
+    bool ready, shared; /* zeroref: q stands in the head's own array; k and v in its key blocks */
+} entry;
+
+typedef struct batch {
+    entry *entries;
+    pare_call *calls;
+    size_t count, room;
+    placed *tiles;
+    size_t tile_count, tile_room;
+    char *memory;
+    size_t used, bytes;
+    unsigned char *touched; /* heads x stripes: has a row of the batch */
+    size_t *stripes;        /* those that are, in the order in which they were */
+    size_t stripe_count;
+} batch;
+
+typedef struct construction construction;
+typedef struct run {
+    const pare_oracle *orc;
+    pare_oracle_caps caps;
+    pare_length_opts o;
+    call_rule rule;
+    const pare_pattern *p;
+    const pare_graph *g;
+    head *heads;
+    size_t count, n;
+    const pare_exec *exec;
+    pare_arena *arena;
+    pare_length_stats *stats;
+    pare_err *err;
+    const construction *how;
+    bool strict;                   /* calls go through instances.c */
+    uint64_t capacity;             /* instances of a call */
+    size_t most_parts, part_width; /* strict: of a row; numbers of one */
+    size_t at;                     /* the head whose calls are made now */
+    bool only_bad;                 /* calls without a bad row are left out */
+    bool extra;                    /* calls are counted as a fall-back's */
+    uint64_t number;
+    batch b;
+    atomic_size_t failed; /* of the batch: the first entry with numbers that are none */
+} run;
+
+struct construction {
+    /* Widths of the call and the bytes it needs, 0 when the oracle cannot take it (err says why).
+     */
+    size_t (*size)(const run *r, entry *e, const placed *tiles);
+    /* Inputs of the call, in its memory; outputs are poisoned. */
+    void (*build)(const run *r, const entry *e, pare_call *out);
+    /* Query p of the tile: its result into the head's sums. */
+    void (*merge)(run *r, const entry *e, const placed *t, size_t p);
+    /* Row i of the head when the batch is merged: false when its numbers are none. */
+    bool (*sound)(const run *r, const head *h, size_t i);
+    bool may_fail; /* rows that are not sound are bad, not an error */
+};
+
+/* All calls of all heads; only those with a bad row where r->only_bad. */
+PARE_MUST_USE pare_status run_round(run *r, const construction *how);
+/* Calls of tiles that are handed in, instead of a pattern's: begin, any number of run_call (a
+ * call_fn, for head r->at), end. */
+void run_begin(run *r, const construction *how);
+pare_status run_call(void *run, const placed *tiles, size_t count, uint32_t n);
+PARE_MUST_USE pare_status run_end(run *r, pare_status so_far);
+void run_free(run *r);
+
+/* Bytes of `count` numbers of the oracle, rounded up to a cache line. */
+size_t run_bytes(const run *r, size_t count);
+/* An error when logits may be too large for the type. */
+PARE_MUST_USE pare_status run_overflow(const run *r, size_t at);
+/* What is not written shall not be taken for an answer. */
+void run_poison(const run *r, char *y, size_t rows, size_t ld);
+/* Rows over the threads: fn(ctx, head, first, end) in fixed stripes. */
+enum { STRIPE = 64 };
+void run_rows(const run *r, void (*fn)(run *r, size_t head, size_t first, size_t end), run *ctx);
+
+/* ---- constructions --------------------------------------------------------------------------- */
+
+extern const construction native_calls, zeroref_calls, plain_calls, mean_calls;
+PARE_MUST_USE pare_status native_attend(run *r);
+/* Rounds of zero-reference calls until no row is bad: sums (or parts) are complete then. */
+PARE_MUST_USE pare_status zeroref_rounds(run *r, const construction *how);
+void zeroref_merge(run *r, const entry *e, const placed *t, size_t p);
+/* Rows that are bad after the rounds so far get a reference of their own; an error if that does not
+ * help. */
+PARE_MUST_USE pare_status zeroref_settle(run *r, const construction *how);
+PARE_MUST_USE pare_status strict_attend(run *r);
+PARE_MUST_USE pare_status sample_attend(run *r);
+PARE_MUST_USE pare_status chunk_attend(run *r);
+PARE_MUST_USE pare_status paper_attend(run *r);
+PARE_MUST_USE pare_status zeroref_attend(run *r);
+
+/* reference.c: lmax of every head, and c where the options ask for probes or norms do not suffice.
+ */
+PARE_MUST_USE pare_status reference_choose(run *r);
+/* As a call can hold it: the same number in every call, and on the host. */
+double reference_logit(const run *r, double c);
+
+/* sums.c */
+PARE_MUST_USE pare_status sums_new(run *r);
+void sums_clear_bad(run *r); /* to 0 where bad */
+/* sum = keep sum + by x */
+void sums_add(double *sum, double keep, double by, pare_dtype t, const void *x, size_t n);
+bool sums_wide(void); /* whether this CPU has the vector units of sums_add_wide */
+void sums_add_wide(double *sum, double keep, double by, const float *x, size_t n);
+bool sums_finite(const run *r, const head *h, size_t i);
+void sums_write(run *r); /* y = num / den */
+/* Whether row i sees no key at all. */
+bool sums_empty(const run *r, size_t i);
+#endif

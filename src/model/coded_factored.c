@@ -1,0 +1,392 @@
+/* A weight as the product of two masked random matrices (pare/coded.h).
+ *
+ * Body:  u32 donor column (2^32 - 1: none)   u32 width (bridge; 0 when raw)
+ *        bits: own[k] + 1 of every unit (0: pruned), each ceil(log2(b + 1)) of them; of every
+ * column but the donor's, one bit for each of the donor's units in order; filled up to a byte
+ *        masks: row by row, in a row column by column, in a column unit by unit
+ *
+ * All sums are exact integers, so that the numbers are the same everywhere. The rows of A are made
+ * one by one: no matrix of n columns is ever held. */
+#include "coded_factored.h"
+#include <string.h>
+
+#define UNITS_MOST (UINT64_C(1) << 28)
+enum { TURNED = 1, BRIDGE = 2, FRONT = 12 };
+
+/* ---- who serves whom ------------------------------------------------------------------------- */
+
+static unsigned own_bits(size_t b)
+{
+    unsigned bits = 1;
+    while ((uint64_t)b >> bits) bits++;
+    return bits;
+}
+
+/* Lists of the units of every column, and what they weigh there. */
+static pare_status list_units(deal *d, pare_arena *a, const uint32_t *own, pare_err *err)
+{
+    d->first = pare_alloc(a, d->b + 2, sizeof *d->first);
+    d->unit = pare_alloc(a, d->n + 1, sizeof *d->unit);
+    d->weight = pare_alloc(a, d->n + 1, sizeof *d->weight);
+    if (!d->first || !d->unit || !d->weight) return pare_no_memory(err);
+    for (size_t k = 0; k < d->n; k++)
+        if (own[k] != PARE_NO_COLUMN) d->first[own[k] + 2]++;
+    for (size_t j = 0; j < d->b; j++) d->first[j + 2] += d->first[j + 1];
+    for (size_t k = 0; k < d->n; k++)
+        if (own[k] != PARE_NO_COLUMN) d->unit[d->first[own[k] + 1]++] = (uint32_t)k;
+    for (size_t j = 0; j < d->b; j++)
+        for (size_t u = d->first[j]; u < d->first[j + 1]; u++)
+            pare_source_weights(&d->weight[u], d->seed, d->stream + 1,
+                                (uint64_t)d->unit[u] * d->b + j, 1);
+    d->given = d->donor == PARE_NO_COLUMN ? 0 : d->first[d->donor + 1] - d->first[d->donor];
+    return PARE_OK;
+}
+
+static pare_status check_deal(const deal *d, pare_err *err)
+{
+    for (size_t j = 0; j < d->b; j++) {
+        const size_t units = d->first[j + 1] - d->first[j];
+        if (units == 0 || units + d->given > PARE_SOURCE_MOST)
+            return pare_fail(err, PARE_ERR_INPUT,
+                             "a ticket whose column %zu has %zu hidden units: 1 to %d are possible",
+                             j, units, PARE_SOURCE_MOST);
+    }
+    return PARE_OK;
+}
+
+/* Column j of a row begins with what the donor's units give to it. */
+static int64_t gifts_sum(const deal *d, const pare_bits *gift, const int32_t *row,
+                         const int32_t *donor_weight, const uint8_t *on, size_t j)
+{
+    int64_t sum = 0;
+    const uint32_t *const unit = d->unit + d->first[d->donor];
+    for (size_t u = 0; u < d->given; u++)
+        if (on[u] && pare_bit(gift, j, u))
+            sum += (int64_t)row[unit[u]] * donor_weight[u * d->b + j];
+    return sum;
+}
+
+static void items_of(int64_t *x, const deal *d, const int32_t *row, size_t j)
+{
+    for (size_t u = d->first[j]; u < d->first[j + 1]; u++)
+        x[u - d->first[j]] = (int64_t)row[d->unit[u]] * d->weight[u];
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+typedef struct expansion {
+    const pare_coded_head *h;
+    deal d;
+    pare_bits gift; /* b x given */
+    int32_t *donor_weight, *row;
+    int64_t *item;
+    uint8_t *bit, *on;
+    bool turned, bridged;
+    bit_reader raw;
+    bridge_decoder bridge;
+    pare_err *err;
+} expansion;
+
+static pare_status read_own(expansion *e, pare_arena *a, size_t each, bit_reader *r)
+{
+    deal *const d = &e->d;
+    const unsigned width = own_bits(d->b);
+    uint32_t *const own = pare_alloc(a, d->n + 1, sizeof *own);
+    if (!own) return pare_no_memory(e->err);
+    for (size_t k = 0; k < each * d->b; k++) own[k] = (uint32_t)(k / each);
+    for (size_t k = each * d->b; k < d->n; k++) {
+        const uint64_t v = bits_get(r, width);
+        if (v > d->b)
+            return pare_fail(e->err, PARE_ERR_INPUT,
+                             "a ticket whose hidden unit %zu serves column %llu of %zu", k,
+                             (unsigned long long)(v - 1), d->b);
+        own[k] = v ? (uint32_t)(v - 1) : PARE_NO_COLUMN;
+    }
+    const pare_status st = list_units(d, a, own, e->err);
+    return st ? st : check_deal(d, e->err);
+}
+
+static pare_status read_gifts(expansion *e, pare_arena *a, bit_reader *r)
+{
+    const deal *const d = &e->d;
+    e->gift = pare_bits_new(a, d->b, d->given);
+    e->donor_weight = pare_alloc(a, d->given * d->b + 1, sizeof *e->donor_weight);
+    if (!e->gift.v || !e->donor_weight) return pare_no_memory(e->err);
+    for (size_t j = 0; j < d->b; j++)
+        for (size_t u = 0; j != d->donor && u < d->given; u++)
+            if (bits_get(r, 1)) pare_bit_set(&e->gift, j, u);
+    for (size_t u = 0; u < d->given; u++)
+        pare_source_weights(e->donor_weight + u * d->b, d->seed, d->stream + 1,
+                            (uint64_t)d->unit[d->first[d->donor] + u] * d->b, d->b);
+    return PARE_OK;
+}
+
+/* The masks must be as long as they have to be. */
+static pare_status open_masks(expansion *e, const uint8_t *at, size_t bytes, uint32_t width)
+{
+    const uint64_t bits = (uint64_t)e->d.a * e->d.first[e->d.b];
+    const bool fits = e->bridged
+                          ? bridge_may_hold(bytes, bits) && width > 0 && width <= BRIDGE_WIDEST
+                          : bytes == (bits + 7) / 8;
+    if (!fits)
+        return pare_fail(e->err, PARE_ERR_INPUT,
+                         "a ticket of %zu x %zu whose masks have %zu bytes: too few or too many",
+                         e->d.a, e->d.b, bytes);
+    e->raw = (bit_reader){.data = at, .bits = 8 * bytes};
+    if (e->bridged) bridge_decode_open(&e->bridge, at, bytes, width);
+    for (size_t j = 0; e->bridged && j < e->d.b; j++)
+        if (e->d.first[j + 1] - e->d.first[j] > BRIDGE_UNITS)
+            return pare_fail(e->err, PARE_ERR_INPUT,
+                             "a coded ticket with more than %d units for "
+                             "column %zu",
+                             BRIDGE_UNITS, j);
+    return PARE_OK;
+}
+
+static pare_status open_body(expansion *e, pare_arena *a, const coded_body *body)
+{
+    deal *const d = &e->d;
+    const size_t each = body->bytes < FRONT ? SIZE_MAX : coded_get32(body->data + 8);
+    if (d->n < d->b || d->n > UNITS_MOST || each > d->n / d->b ||
+        (body->bytes - FRONT) * 8 / own_bits(d->b) < d->n - each * d->b)
+        return pare_fail(e->err, PARE_ERR_INPUT,
+                         "a ticket with %zu hidden units for %zu columns in %zu bytes", d->n, d->b,
+                         body->bytes);
+    d->donor = coded_get32(body->data);
+    if (d->donor != PARE_NO_COLUMN && d->donor >= d->b)
+        return pare_fail(e->err, PARE_ERR_INPUT, "a ticket whose donor is column %u of %zu",
+                         (unsigned)d->donor, d->b);
+    bit_reader r = {.data = body->data + FRONT, .bits = 8 * (body->bytes - FRONT)};
+    pare_status st = read_own(e, a, each, &r);
+    if (!st && d->given * (d->b - 1) > r.bits - r.at)
+        st = pare_fail(e->err, PARE_ERR_INPUT, "a ticket that ends within its donors");
+    if (!st) st = read_gifts(e, a, &r);
+    if (st) return st;
+    const size_t used = FRONT + (r.at + 7) / 8;
+    return open_masks(e, body->data + used, body->bytes - used, coded_get32(body->data + 4));
+}
+
+static pare_status open_rooms(expansion *e, pare_arena *a)
+{
+    e->row = pare_alloc(a, e->d.n + 1, sizeof *e->row);
+    e->item = pare_alloc(a, PARE_SOURCE_MOST, sizeof *e->item);
+    e->bit = pare_alloc(a, PARE_SOURCE_MOST, sizeof *e->bit);
+    e->on = pare_alloc(a, PARE_SOURCE_MOST, sizeof *e->on);
+    return e->row && e->item && e->bit && e->on ? PARE_OK : pare_no_memory(e->err);
+}
+
+static void read_entry(expansion *e, size_t j)
+{
+    const size_t count = e->d.first[j + 1] - e->d.first[j];
+    items_of(e->item, &e->d, e->row, j);
+    if (e->bridged)
+        bridge_decode(&e->bridge, e->bit, e->item, count);
+    else
+        for (size_t u = 0; u < count; u++) e->bit[u] = (uint8_t)bits_get(&e->raw, 1);
+    if (j == e->d.donor) memcpy(e->on, e->bit, count);
+}
+
+/* One row of sums; the donor's units are known only when all columns were read. */
+static void read_row(expansion *e, int64_t *sum, size_t i)
+{
+    const deal *const d = &e->d;
+    pare_source_weights(e->row, d->seed, d->stream, (uint64_t)i * d->n, d->n);
+    for (size_t j = 0; j < d->b; j++) {
+        const size_t count = d->first[j + 1] - d->first[j];
+        read_entry(e, j);
+        sum[j] = 0;
+        for (size_t u = 0; u < count; u++) sum[j] += e->bit[u] ? e->item[u] : 0;
+    }
+    for (size_t j = 0; d->given && j < d->b; j++)
+        if (j != d->donor) sum[j] += gifts_sum(d, &e->gift, e->row, e->donor_weight, e->on, j);
+}
+
+/* The integer is rounded to f32 once; the power of two behind it is exact. */
+static void put_row(float *out, const expansion *e, const int64_t *sum, size_t i)
+{
+    const float unit = bridge_power(e->h->exponent - 48);
+    for (size_t j = 0; j < e->d.b; j++)
+        out[e->turned ? j * e->h->cols + i : i * e->h->cols + j] = (float)sum[j] * unit;
+}
+
+pare_status coded_factored_expand(float **out, pare_arena *a, const pare_coded_head *h,
+                                  const coded_body *body, pare_arena *scratch, pare_err *err)
+{
+    const bool turned = h->flags & TURNED;
+    expansion e = {.h = h, .turned = turned, .bridged = h->flags & BRIDGE, .err = err};
+    e.d = (deal){.seed = h->seed, .stream = h->stream, .n = h->n};
+    e.d.a = turned ? h->cols : h->rows;
+    e.d.b = turned ? h->rows : h->cols;
+    if (h->flags & ~(uint32_t)(TURNED | BRIDGE))
+        return pare_fail(err, PARE_ERR_INPUT, "a ticket with unknown flags %x", h->flags);
+    pare_status st = open_body(&e, scratch, body);
+    if (!st) st = open_rooms(&e, scratch);
+    int64_t *const sum = st ? NULL : pare_alloc(scratch, e.d.b, sizeof *sum);
+    if (!st) st = sum ? coded_numbers(out, a, h, err) : pare_no_memory(err);
+    for (size_t i = 0; !st && i < e.d.a; i++) {
+        read_row(&e, sum, i);
+        put_row(*out, &e, sum, i);
+    }
+    if (!st && e.bridged && !bridge_decode_closed(&e.bridge))
+        st = pare_fail(err, PARE_ERR_INPUT, "a ticket whose coded masks end elsewhere");
+    return st;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+typedef struct writing {
+    const pare_factored *f;
+    deal d;
+    size_t each; /* units of a block */
+    int32_t *row;
+    int64_t *item;
+    uint8_t *bit;
+} writing;
+
+/* The largest blocks that the units begin with. */
+static size_t block_units(const pare_factored *f, const deal *d)
+{
+    for (size_t each = d->n / d->b; each > 0; each--) {
+        size_t k = 0;
+        while (k < each * d->b && f->own[k] == k / each) k++;
+        if (k == each * d->b) return each;
+    }
+    return 0;
+}
+
+static size_t front_bits(const writing *w)
+{
+    return (w->d.n - w->each * w->d.b) * own_bits(w->d.b) + w->d.given * (w->d.b - 1);
+}
+
+static void write_front(uint8_t *to, const writing *w, uint32_t width)
+{
+    const deal *const d = &w->d;
+    bit_writer bits = {to + FRONT, 0};
+    coded_put32(to, d->donor);
+    coded_put32(to + 4, width);
+    coded_put32(to + 8, (uint32_t)w->each);
+    for (size_t k = w->each * d->b; k < d->n; k++) {
+        const uint32_t own = w->f->own[k];
+        bits_put(&bits, own == PARE_NO_COLUMN ? 0 : own + UINT64_C(1), own_bits(d->b));
+    }
+    for (size_t j = 0; d->given && j < d->b; j++)
+        for (size_t u = 0; j != d->donor && u < d->given; u++)
+            bits_put(&bits, pare_bit(&w->f->mb, d->unit[d->first[d->donor] + u], j), 1);
+}
+
+/* The bits of entry (i, j) and its items. */
+static size_t take_entry(const writing *w, size_t i, size_t j)
+{
+    const deal *const d = &w->d;
+    const size_t count = d->first[j + 1] - d->first[j];
+    items_of(w->item, d, w->row, j);
+    for (size_t c = 0; c < count; c++) w->bit[c] = pare_bit(&w->f->ma, i, d->unit[d->first[j] + c]);
+    return count;
+}
+
+static void write_raw(uint8_t *to, const writing *w)
+{
+    bit_writer bits = {to, 0};
+    for (size_t i = 0; i < w->d.a; i++)
+        for (size_t j = 0; j < w->d.b; j++)
+            for (size_t u = w->d.first[j]; u < w->d.first[j + 1]; u++)
+                bits_put(&bits, pare_bit(&w->f->ma, i, w->d.unit[u]), 1);
+}
+
+static size_t write_bridge(uint8_t *to, size_t room, const writing *w, uint32_t width)
+{
+    bridge_encoder e;
+    bridge_encode_open(&e, to, room, width);
+    for (size_t i = 0; i < w->d.a; i++) {
+        pare_source_weights(w->row, w->d.seed, w->d.stream, (uint64_t)i * w->d.n, w->d.n);
+        for (size_t j = 0; j < w->d.b; j++) {
+            const size_t count = take_entry(w, i, j);
+            bridge_encode(&e, w->bit, w->item, count);
+        }
+    }
+    return bridge_encode_close(&e);
+}
+
+/* How far the sums of a column's own units are from 0: what the coder expects of them. */
+static uint32_t width_of(const writing *w)
+{
+    double squares = 0;
+    for (size_t i = 0; i < w->d.a; i++) {
+        pare_source_weights(w->row, w->d.seed, w->d.stream, (uint64_t)i * w->d.n, w->d.n);
+        for (size_t j = 0; j < w->d.b; j++) {
+            int64_t sum = 0;
+            const size_t count = take_entry(w, i, j);
+            for (size_t c = 0; c < count; c++) sum += w->bit[c] ? w->item[c] : 0;
+            squares += (double)sum * PARE_SOURCE_UNIT * (double)sum * PARE_SOURCE_UNIT;
+        }
+    }
+    return bridge_width(squares / ((double)w->d.a * (double)w->d.b));
+}
+
+static bool few_units(const deal *d)
+{
+    for (size_t j = 0; j < d->b; j++)
+        if (d->first[j + 1] - d->first[j] > BRIDGE_UNITS) return false;
+    return true;
+}
+
+static pare_status write_body(coded_body *body, bool *bridged, const writing *w, pare_arena *a,
+                              pare_coding coding, pare_err *err)
+{
+    const size_t front = FRONT + (front_bits(w) + 7) / 8;
+    const size_t raw = (w->d.a * w->d.first[w->d.b] + 7) / 8;
+    uint8_t *const to = pare_alloc(a, front + raw + 1, 1);
+    if (!to) return pare_no_memory(err);
+    *bridged = false;
+    *body = (coded_body){to, front + raw};
+    if (coding == PARE_CODING_BRIDGE && few_units(&w->d)) {
+        const uint32_t width = width_of(w);
+        const size_t coded = write_bridge(to + front, raw, w, width);
+        *bridged = coded < raw;
+        if (*bridged) body->bytes = front + coded;
+        if (*bridged)
+            write_front(to, w, width);
+        else
+            memset(to + front, 0, raw);
+    }
+    if (*bridged) return PARE_OK;
+    write_front(to, w, 0);
+    write_raw(to + front, w);
+    return PARE_OK;
+}
+
+const char *const pare_coding_names[] = {"raw", "bridge", NULL};
+
+pare_status pare_coded_factored(pare_coded *out, pare_arena *a, const pare_factored *f,
+                                pare_coding coding, pare_err *err)
+{
+    writing w = {.f = f};
+    coded_body body;
+    bool bridged = false;
+    w.d = (deal){.seed = f->seed, .stream = f->stream, .n = f->n, .donor = f->donor};
+    w.d.a = f->turned ? f->cols : f->rows;
+    w.d.b = f->turned ? f->rows : f->cols;
+    pare_arena *const scratch = pare_arena_new();
+    pare_status st = scratch ? list_units(&w.d, scratch, f->own, err) : pare_no_memory(err);
+    if (!st) st = check_deal(&w.d, err);
+    if (!st) {
+        w.each = block_units(f, &w.d);
+        w.row = pare_alloc(scratch, w.d.n + 1, sizeof *w.row);
+        w.item = pare_alloc(scratch, PARE_SOURCE_MOST, sizeof *w.item);
+        w.bit = pare_alloc(scratch, PARE_SOURCE_MOST, sizeof *w.bit);
+        if (!w.row || !w.item || !w.bit) st = pare_no_memory(err);
+    }
+    if (!st) st = write_body(&body, &bridged, &w, scratch, coding, err);
+    const pare_coded_head h = {.kind = PARE_CODED_FACTORED,
+                               .flags = (f->turned ? TURNED : 0u) | (bridged ? BRIDGE : 0u),
+                               .seed = f->seed,
+                               .stream = f->stream,
+                               .rows = f->rows,
+                               .cols = f->cols,
+                               .n = f->n,
+                               .exponent = f->exponent};
+    if (!st) st = coded_frame(out, a, &h, &body, err);
+    pare_arena_free(scratch);
+    return st;
+}

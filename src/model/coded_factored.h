@@ -1,0 +1,43 @@
+/* coded_factored.h - the parts of a factored ticket. */
+#ifndef PARE_SRC_MODEL_CODED_FACTORED_H
+#define PARE_SRC_MODEL_CODED_FACTORED_H
+#include "coded.h"
+#include "coded_range.h"
+
+/* Which hidden units serve which column. */
+typedef struct deal {
+    uint64_t seed, stream;
+    size_t a, b, n;
+    uint32_t donor;
+    size_t given;    /* units of the donor column */
+    size_t *first;   /* b + 1: the units of column j are unit[first[j]] .. unit[first[j + 1] - 1] */
+    uint32_t *unit;  /* ascending in a column */
+    int32_t *weight; /* B of that unit in that column */
+} deal;
+
+/* ---- arithmetic coding of an entry's bits (coded_bridge.c) ----------------------------------- */
+
+enum { BRIDGE_UNITS = 64, BRIDGE_WIDEST = 1 << 24 };
+
+/* What the sums are expected to be: their root mean square, in 2^-16. */
+uint32_t bridge_width(double mean_square);
+/* Whether so many bytes can stand for so many bits at all. */
+bool bridge_may_hold(size_t bytes, uint64_t bits);
+float bridge_power(int exponent); /* 2^exponent, -112 .. 16 */
+
+typedef struct bridge_encoder {
+    range_encoder out;
+    uint32_t width;
+} bridge_encoder;
+void bridge_encode_open(bridge_encoder *e, uint8_t *to, size_t room, uint32_t width);
+void bridge_encode(bridge_encoder *e, const uint8_t *bit, const int64_t *item, size_t count);
+size_t bridge_encode_close(bridge_encoder *e); /* bytes that were needed */
+
+typedef struct bridge_decoder {
+    range_decoder in;
+    uint32_t width;
+} bridge_decoder;
+void bridge_decode_open(bridge_decoder *d, const uint8_t *from, size_t bytes, uint32_t width);
+void bridge_decode(bridge_decoder *d, uint8_t *bit, const int64_t *item, size_t count);
+bool bridge_decode_closed(const bridge_decoder *d); /* all bytes were used, and no more */
+#endif

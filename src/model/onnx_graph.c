@@ -1,0 +1,362 @@
+/* Nodes and constants of an ONNX graph, and the file. Field numbers are those of onnx.proto.
+ * Weights are written straight from where they lie: memory holds the nodes and nothing else. */
+#include "onnx.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *pare_version(void);
+
+enum { IR_VERSION = 8, OPSET = 17 };     /* what ONNX 1.12 and ONNX Runtime 1.12 read */
+static const uint64_t MOST = 0x7fffffff; /* a protobuf message is shorter than 2 GiB */
+
+struct onnx_tensor {
+    const onnx_tensor *next;
+    const char *name;
+    int type;
+    size_t ndim;
+    int64_t dims[2];
+    size_t count;
+    const int64_t *whole; /* whole numbers ... */
+    pare_weight w;        /* ... or others */
+    bool turned;
+};
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+void onnx_fail(onnx *g, pare_status st, const char *fmt, ...)
+{
+    char words[400];
+    va_list args;
+    if (g->st) return;
+    va_start(args, fmt);
+    vsnprintf(words, sizeof words, fmt, args);
+    va_end(args);
+    g->st = pare_fail(g->err, st, "%s", words);
+}
+
+void onnx_no_memory(onnx *g)
+{
+    if (!g->st) g->st = pare_no_memory(g->err);
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+static void add_attribute(wire *node, const attribute *a)
+{
+    wire w = {0};
+    wire_text(&w, 1, a->name);
+    for (size_t i = 0; i < a->n; i++) wire_int(&w, a->list ? 8 : 3, (uint64_t)a->v[i]);
+    wire_int(&w, 20, a->list ? 7 : 2); /* INTS, INT */
+    wire_message(node, 5, &w);
+    wire_free(&w);
+}
+
+static void add_node(onnx *g, const char *op, const value *in, size_t n, const char *out,
+                     const attribute *a)
+{
+    wire w = {0};
+    for (size_t i = 0; i < n; i++) wire_text(&w, 1, in[i]);
+    wire_text(&w, 2, out);
+    wire_text(&w, 3, out);
+    wire_text(&w, 4, op);
+    if (a->name) add_attribute(&w, a);
+    wire_message(&g->nodes, 1, &w);
+    wire_free(&w);
+    if (g->nodes.failed) onnx_no_memory(g);
+}
+
+value onnx_node(onnx *g, const char *op, const value *in, size_t n, attribute a)
+{
+    for (size_t i = 0; i < n && !g->st; i++) PARE_ASSERT(in[i]);
+    if (g->st) return NULL;
+    char *const out = pare_sprintf(g->arena, "%s.%zu", op, g->count++);
+    if (!out) {
+        onnx_no_memory(g);
+        return NULL;
+    }
+    add_node(g, op, in, n, out, &a);
+    return g->st ? NULL : out;
+}
+
+value onnx_op1(onnx *g, const char *op, value a)
+{
+    return onnx_node(g, op, &a, 1, NO_ATTRIBUTE);
+}
+
+value onnx_op2(onnx *g, const char *op, value a, value b)
+{
+    const value in[] = {a, b};
+    return onnx_node(g, op, in, 2, NO_ATTRIBUTE);
+}
+
+value onnx_op3(onnx *g, const char *op, value a, value b, value c)
+{
+    const value in[] = {a, b, c};
+    return onnx_node(g, op, in, 3, NO_ATTRIBUTE);
+}
+
+void onnx_rename(onnx *g, value from, const char *to)
+{
+    if (!g->st) add_node(g, "Identity", &from, 1, to, &NO_ATTRIBUTE);
+}
+
+/* ---- constants ------------------------------------------------------------------------------- */
+
+static onnx_tensor *new_tensor(onnx *g, const char *name)
+{
+    if (g->st) return NULL;
+    onnx_tensor *const t = pare_alloc(g->arena, 1, sizeof *t);
+    if (!t || !name) {
+        onnx_no_memory(g);
+        return NULL;
+    }
+    t->name = name;
+    t->next = g->tensors;
+    g->tensors = t;
+    return t;
+}
+
+static value find(const onnx *g, const char *name)
+{
+    for (const onnx_tensor *t = g->tensors; t; t = t->next)
+        if (strcmp(t->name, name) == 0) return t->name;
+    return NULL;
+}
+
+static value whole_numbers(onnx *g, const char *kind, size_t ndim, size_t n, const int64_t *v)
+{
+    char name[160];
+    size_t at = (size_t)snprintf(name, sizeof name, "%s", kind);
+    for (size_t i = 0; i < n && at < sizeof name; i++)
+        at += (size_t)snprintf(name + at, sizeof name - at, ".%lld", (long long)v[i]);
+    PARE_ASSERT(at < sizeof name);
+    const value known = g->st ? NULL : find(g, name);
+    if (known || g->st) return known;
+    onnx_tensor *const t = new_tensor(g, pare_strdup(g->arena, name));
+    int64_t *const copy = t ? pare_alloc(g->arena, n, sizeof *copy) : NULL;
+    if (!copy) {
+        onnx_no_memory(g);
+        return NULL;
+    }
+    memcpy(copy, v, n * sizeof *copy);
+    t->type = ONNX_INT64;
+    t->ndim = ndim;
+    t->dims[0] = (int64_t)n;
+    t->count = n;
+    t->whole = copy;
+    return t->name;
+}
+
+value onnx_numbers(onnx *g, size_t n, const int64_t *v)
+{
+    return whole_numbers(g, "numbers", 1, n, v);
+}
+
+value onnx_number(onnx *g, int64_t v)
+{
+    return whole_numbers(g, "number", 0, 1, &v);
+}
+
+static value stored(onnx *g, const char *name, const pare_weight *w, int type, size_t ndim,
+                    bool turned)
+{
+    onnx_tensor *const t = new_tensor(g, name);
+    if (!t) return NULL;
+    t->type = type;
+    t->ndim = ndim;
+    t->dims[0] = (int64_t)(ndim < 2 || turned ? w->cols : w->rows);
+    t->dims[1] = (int64_t)(turned ? w->rows : w->cols);
+    t->count = w->rows * w->cols;
+    t->w = *w;
+    t->turned = turned;
+    return t->name;
+}
+
+static value own_reals(onnx *g, const double *v, size_t n, int type, size_t ndim)
+{
+    double *const copy = g->st ? NULL : pare_alloc(g->arena, n, sizeof *copy);
+    if (!copy) {
+        onnx_no_memory(g);
+        return NULL;
+    }
+    memcpy(copy, v, n * sizeof *copy);
+    const pare_weight w = {PARE_F64, 1, n, copy};
+    return stored(g, pare_sprintf(g->arena, "constant.%zu", g->count++), &w, type, ndim, false);
+}
+
+value onnx_real(onnx *g, double v)
+{
+    return own_reals(g, &v, 1, ONNX_FLOAT, 0);
+}
+
+value onnx_vector(onnx *g, const double *v, size_t n, int type)
+{
+    return own_reals(g, v, n, type, 1);
+}
+
+value onnx_weight(onnx *g, const char *name, const pare_weight *w, onnx_form form)
+{
+    const value known = g->st ? NULL : find(g, name);
+    if (known || g->st) return known;
+    return stored(g, pare_strdup(g->arena, name), w, ONNX_FLOAT, form == ONNX_ROW ? 1 : 2,
+                  form == ONNX_TURNED);
+}
+
+/* ---- what goes in and comes out ----------------------------------------------------------------
+ */
+
+void onnx_value(onnx *g, onnx_end end, const char *name, int type, const dimension *d, size_t n)
+{
+    wire shape = {0}, tensor = {0}, whole = {0}, info = {0};
+    if (g->st) return;
+    for (size_t i = 0; i < n; i++) {
+        wire dim = {0};
+        if (d[i].word)
+            wire_text(&dim, 2, d[i].word);
+        else
+            wire_int(&dim, 1, d[i].n);
+        wire_message(&shape, 1, &dim);
+        wire_free(&dim);
+    }
+    wire_int(&tensor, 1, (uint64_t)type);
+    wire_message(&tensor, 2, &shape);
+    wire_message(&whole, 1, &tensor);
+    wire_text(&info, 1, name);
+    wire_message(&info, 2, &whole);
+    wire_message(&g->ends, (unsigned)end, &info);
+    if (g->ends.failed) onnx_no_memory(g);
+    wire_free(&shape);
+    wire_free(&tensor);
+    wire_free(&whole);
+    wire_free(&info);
+}
+
+/* ---- the file ----------------------------------------------------------------------------------
+ */
+
+static size_t size_of(int type)
+{
+    return type == ONNX_FLOAT ? 4 : 8;
+}
+
+/* Everything of a constant but its numbers, which are the last field. */
+static void tensor_head(wire *w, const onnx_tensor *t)
+{
+    for (size_t i = 0; i < t->ndim; i++) wire_int(w, 1, (uint64_t)t->dims[i]);
+    wire_int(w, 2, (uint64_t)t->type);
+    wire_text(w, 8, t->name);
+    wire_head(w, 9, t->count * size_of(t->type));
+}
+
+static double number_at(const onnx_tensor *t, size_t i)
+{
+    if (!t->turned) return pare_weight_at(&t->w, i);
+    return pare_weight_at(&t->w, i % t->w.rows * t->w.cols + i / t->w.rows);
+}
+
+static pare_status write_numbers(pare_out *o, const onnx_tensor *t, pare_err *err)
+{
+    enum { SOME = 1024 };
+    union {
+        float f[SOME];
+        double d[SOME];
+    } part;
+    if (t->whole) return pare_out_write(o, t->whole, t->count * sizeof *t->whole, err);
+    pare_status st = PARE_OK;
+    for (size_t from = 0; from < t->count && !st; from += SOME) {
+        const size_t left = t->count - from, n = left < SOME ? left : SOME;
+        for (size_t i = 0; i < n; i++) {
+            if (t->type == ONNX_FLOAT)
+                part.f[i] = (float)number_at(t, from + i);
+            else
+                part.d[i] = number_at(t, from + i);
+        }
+        st = pare_out_write(o, &part, n * size_of(t->type), err);
+    }
+    return st;
+}
+
+static pare_status write_tensor(pare_out *o, const onnx_tensor *t, pare_err *err)
+{
+    wire head = {0}, field = {0};
+    tensor_head(&head, t);
+    wire_head(&field, 5, head.used + t->count * size_of(t->type));
+    pare_status st = head.failed || field.failed ? pare_no_memory(err) : PARE_OK;
+    if (!st) st = pare_out_write(o, field.data, field.used, err);
+    if (!st) st = pare_out_write(o, head.data, head.used, err);
+    wire_free(&head);
+    wire_free(&field);
+    return st ? st : write_numbers(o, t, err);
+}
+
+/* Bytes of all constants in the graph. */
+static uint64_t tensor_bytes(onnx *g)
+{
+    uint64_t sum = 0;
+    for (const onnx_tensor *t = g->tensors; t && !g->st; t = t->next) {
+        wire head = {0}, field = {0};
+        tensor_head(&head, t);
+        const uint64_t whole = head.used + t->count * size_of(t->type);
+        wire_head(&field, 5, whole);
+        sum += field.used + whole;
+        if (head.failed || field.failed) onnx_no_memory(g);
+        wire_free(&head);
+        wire_free(&field);
+    }
+    return sum;
+}
+
+static void model_head(wire *w, uint64_t graph_bytes)
+{
+    wire opset = {0};
+    wire_int(w, 1, IR_VERSION);
+    wire_text(w, 2, "pare");
+    wire_text(w, 3, pare_version());
+    wire_int(&opset, 2, OPSET);
+    wire_message(w, 8, &opset);
+    wire_head(w, 7, graph_bytes);
+    wire_free(&opset);
+}
+
+static pare_status write_parts(onnx *g, pare_out *o, const wire *head, const wire *name)
+{
+    pare_status st = pare_out_write(o, head->data, head->used, g->err);
+    if (!st) st = pare_out_write(o, g->nodes.data, g->nodes.used, g->err);
+    if (!st) st = pare_out_write(o, name->data, name->used, g->err);
+    for (const onnx_tensor *t = g->tensors; t && !st; t = t->next) st = write_tensor(o, t, g->err);
+    return st ? st : pare_out_write(o, g->ends.data, g->ends.used, g->err);
+}
+
+pare_status onnx_write(onnx *g, const char *graph_name, const char *path, bool overwrite,
+                       uint64_t *bytes)
+{
+    wire head = {0}, name = {0};
+    pare_out *o = NULL;
+    wire_text(&name, 2, graph_name);
+    const uint64_t constants = tensor_bytes(g);
+    const uint64_t graph = constants + g->nodes.used + g->ends.used + name.used;
+    model_head(&head, graph);
+    if (head.failed || name.failed) onnx_no_memory(g);
+    if (graph + head.used > MOST)
+        onnx_fail(g, PARE_ERR_INPUT,
+                  "the model has %.1f GB as f32, a file of ONNX holds less than 2 GiB",
+                  1e-9 * (double)graph);
+    pare_status st = g->st;
+    if (!st) st = pare_out_open(&o, path, overwrite, g->err);
+    if (!st) st = write_parts(g, o, &head, &name);
+    if (st)
+        pare_out_abort(o);
+    else
+        st = pare_out_commit(o, g->err);
+    if (bytes) *bytes = graph + head.used;
+    wire_free(&head);
+    wire_free(&name);
+    return st;
+}
+
+void onnx_free(onnx *g)
+{
+    wire_free(&g->nodes);
+    wire_free(&g->ends);
+}

@@ -1,0 +1,40 @@
+/* items.h - the files of a report, read and recognised. Private to the room. */
+#ifndef PARE_SRC_REPORT_ITEMS_H
+#define PARE_SRC_REPORT_ITEMS_H
+#include "page.h"
+
+typedef enum item_kind { ITEM_CUT, ITEM_PROBE, ITEM_REPRO, ITEM_LOG, ITEM_PLAN } item_kind;
+
+typedef struct item {
+    item_kind kind;
+    const char *path;
+    char id[24];      /* of its box on the page */
+    pare_cert *cert;  /* cut */
+    cJSON *json;      /* probe, repro, plan; of a cut the run file beside it, or NULL */
+    const char *log;  /* the text of a training log */
+    pare_truth holds; /* cut: what the verifier said; unknown: nobody asked */
+    const char *lie;  /* its reason */
+    double largest;   /* cut: largest output of the input model where a probe tells; else nan */
+} item;
+
+typedef struct items {
+    size_t n;
+    item *v;
+} items;
+
+PARE_MUST_USE pare_status items_read(items *out, pare_arena *a, const char *const *files, size_t n,
+                                     pare_err *err);
+void items_free(items *all); /* the JSON trees */
+
+/* Looking things up in what was written by pare itself: what is missing or null is nan or NULL. */
+double item_number(const cJSON *obj, const char *key);
+const char *item_string(const cJSON *obj, const char *key);
+const cJSON *item_at(const cJSON *obj, const char *key);
+
+/* One box each. */
+void summary_cuts(page *p, const items *all);
+void card_cut(page *p, const item *it);
+void card_probe(page *p, const item *it);
+void card_repro(page *p, const item *it);
+void card_log(page *p, const item *it);
+#endif

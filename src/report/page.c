@@ -1,0 +1,213 @@
+/* The frame of a report: escaping, numbers, and the one style sheet (page.h). */
+#include "page.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+void *page_alloc(page *p, size_t n, size_t size)
+{
+    void *v = p->st ? NULL : pare_alloc(p->arena, n ? n : 1, size);
+    if (!v && !p->st) p->st = pare_no_memory(p->err);
+    return v;
+}
+
+/* NULL when memory is out. */
+static char *words(page *p, const char *fmt, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    const int n = vsnprintf(NULL, 0, fmt, args);
+    char *text = page_alloc(p, n < 0 ? 1 : (size_t)n + 1, 1);
+    if (text && n >= 0) vsnprintf(text, (size_t)n + 1, fmt, again);
+    va_end(again);
+    return text;
+}
+
+const char *page_words(page *p, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    const char *text = words(p, fmt, args);
+    va_end(args);
+    return text ? text : "";
+}
+
+void page_put(page *p, const char *fmt, ...)
+{
+    if (p->st) return;
+    const pare_mark mark = pare_arena_mark(p->arena);
+    va_list args;
+    va_start(args, fmt);
+    const char *text = words(p, fmt, args);
+    va_end(args);
+    if (text) p->st = pare_out_write(p->out, text, strlen(text), p->err);
+    pare_arena_reset(p->arena, mark);
+}
+
+void page_text(page *p, const char *text)
+{
+    static const struct {
+        char c;
+        const char *as;
+    } special[] = {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
+    while (text && *text && !p->st) {
+        const size_t plain = strcspn(text, "&<>\"'");
+        if (plain > 0) p->st = pare_out_write(p->out, text, plain, p->err);
+        text += plain;
+        for (size_t i = 0; *text && i < sizeof special / sizeof *special; i++)
+            if (special[i].c == *text) page_put(p, "%s", special[i].as);
+        if (*text) text++;
+    }
+}
+
+void page_tag(page *p, const char *tag, const char *cls, const char *text)
+{
+    if (cls)
+        page_put(p, "<%s class=\"%s\">", tag, cls);
+    else
+        page_put(p, "<%s>", tag);
+    page_text(p, text);
+    page_put(p, "</%s>", tag);
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+const char *show_value(number buf, double v)
+{
+    if (isnan(v)) return strcpy(buf, "-");
+    if (isinf(v)) return strcpy(buf, v > 0 ? "infinite" : "-infinite");
+    snprintf(buf, sizeof(number), "%.4g", v);
+    return buf;
+}
+
+const char *show_bound(number buf, double v)
+{
+    if (isnan(v)) return strcpy(buf, "-");
+    if (isinf(v)) return strcpy(buf, "no bound");
+    char digits[40];
+    snprintf(buf, sizeof(number), "%s", pare_ub_format(digits, pare_ub_exact(v), 4));
+    return buf;
+}
+
+const char *show_count(number buf, double v)
+{
+    char plain[32];
+    if (!(v >= 0 && v < 1e15)) return show_value(buf, v);
+    const int n = snprintf(plain, sizeof plain, "%.0f", v);
+    size_t k = 0;
+    for (int i = 0; i < n; i++) {
+        if (i > 0 && (n - i) % 3 == 0) buf[k++] = ',';
+        buf[k++] = plain[i];
+    }
+    buf[k] = 0;
+    return buf;
+}
+
+/* ---- the frame ------------------------------------------------------------------------------- */
+
+/* Colours are named once for light and once for dark; series 0..7 keep apart for people who do not
+ * see red and green. */
+static const char *const style[] = {
+    ":root{--bg:#f6f7f9;--box:#fff;--ink:#1b2330;--dim:#5c6675;--line:#dde2ea;--track:#e9edf3;"
+    "--good:#0b7a53;--bad:#b3261e;--warn:#8a5a00;--hot:#d1495b;",
+    "--c0:#3366cc;--c1:#d1742c;--c2:#0b8f6c;--c3:#8a4fbf;--c4:#c23b6b;--c5:#5f7a12;--c6:#1b8fb0;"
+    "--c7:#7a6a5a}\n",
+    "@media(prefers-color-scheme:dark){:root{--bg:#12161c;--box:#1a2029;--ink:#e6eaf0;"
+    "--dim:#9aa5b4;--line:#2d3643;--track:#262e39;--good:#4cc38a;--bad:#ff8a80;--warn:#f0b75a;"
+    "--hot:#e0576a;--c0:#7aa2ff;--c1:#f0a35e;--c2:#4cc3a0;--c3:#bb93f0;--c4:#f07ba4;--c5:#a9c24f;"
+    "--c6:#63c3e0;--c7:#bfae9c}}\n",
+    "*{box-sizing:border-box}body{margin:0;background:var(--bg);color:var(--ink);"
+    "font:16px/1.5 system-ui,sans-serif}main{max-width:1080px;margin:0 auto;padding:24px 16px}\n",
+    "h1{font-size:1.7rem;margin:0 0 4px}h2{font-size:1.25rem;margin:0 0 8px;"
+    "overflow-wrap:anywhere}h3{font-size:1rem;margin:20px 0 6px}p{margin:6px 0}\n",
+    "section{background:var(--box);border:1px solid var(--line);border-radius:10px;padding:18px;"
+    "margin:18px 0}.kicker{color:var(--dim);font-size:.8rem;text-transform:uppercase;"
+    "letter-spacing:.06em;margin:0}.dim{color:var(--dim)}.small{font-size:.86rem}\n",
+    ".wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:.9rem}"
+    "th,td{text-align:left;padding:5px 10px 5px 0;border-bottom:1px solid var(--line);"
+    "vertical-align:top}th{font-weight:600;color:var(--dim)}td.n,th.n{text-align:right;"
+    "font-variant-numeric:tabular-nums;white-space:nowrap}\n",
+    ".good{color:var(--good)}.bad{color:var(--bad)}.warn{color:var(--warn)}.chip{display:"
+    "inline-block;border:1px solid currentColor;border-radius:99px;padding:0 8px;font-size:.8rem;"
+    "white-space:nowrap}\n",
+    ".grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(300px,1fr));gap:16px}"
+    ".facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:10px}"
+    ".fact{border:1px solid var(--line);border-radius:8px;padding:8px 12px}.fact b{display:block;"
+    "font-size:1.15rem;font-variant-numeric:tabular-nums}\n",
+    ".tier{display:grid;grid-template-columns:minmax(120px,34%) 1fr 84px;gap:2px 10px;"
+    "align-items:center;font-size:.9rem;margin:3px 0}.tier .v{text-align:right;"
+    "font-variant-numeric:tabular-nums}.track{background:var(--track);border-radius:4px;height:"
+    "14px;"
+    "position:relative;overflow:hidden}.fill{position:absolute;inset:0 auto 0 "
+    "0;border-radius:4px}\n",
+    ".vacuous .fill{background:repeating-linear-gradient(45deg,var(--dim) 0 4px,transparent 4px "
+    "9px)!important}.ticks{display:flex;justify-content:space-between;color:var(--dim);"
+    "font-size:.75rem;margin-left:calc(34% + 10px);margin-right:94px}\n",
+    "svg{width:100%;height:auto;display:block}svg text{fill:var(--dim);font-size:11px}"
+    ".axis{stroke:var(--line);stroke-width:1}.series{fill:none;stroke-width:2}"
+    ".legend{font-size:.82rem;color:var(--dim);display:flex;flex-wrap:wrap;gap:2px 12px}"
+    ".legend i{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:5px}\n",
+    "figure{margin:0}figcaption{font-size:.9rem;font-weight:600;margin:0 0 4px}"
+    "table.heat{width:auto;font-size:.78rem}table.heat td,table.heat th{padding:3px 7px;"
+    "border:1px solid var(--box);text-align:right;font-variant-numeric:tabular-nums}"
+    "table.heat th:first-child{text-align:left;white-space:nowrap}\n",
+    ".source{border-top:1px solid var(--line);margin-top:14px;padding-top:8px;color:var(--dim);"
+    "font-size:.8rem;overflow-wrap:anywhere}code{font-family:ui-monospace,monospace;font-size:."
+    "92em}"
+    "nav a{margin-right:14px}a{color:var(--c0)}\n",
+    "@media(max-width:520px){.tier{grid-template-columns:1fr 84px}.tier .track{grid-column:1/-1;"
+    "order:3}"
+    ".ticks{margin:0}main{padding:12px 8px}section{padding:12px}}\n",
+    "@media print{body{background:#fff}section{break-inside:avoid;border-color:#999}*{"
+    "print-color-adjust:exact;-webkit-print-color-adjust:exact}nav{display:none}}\n",
+};
+
+void page_begin(page *p, const char *title)
+{
+    page_put(p, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
+                "<meta name=\"color-scheme\" content=\"light dark\">\n"
+                "<link rel=\"icon\" href=\"data:,\">\n");
+    page_tag(p, "title", NULL, title);
+    page_put(p, "\n<style>\n");
+    for (size_t i = 0; i < sizeof style / sizeof *style; i++) page_put(p, "%s", style[i]);
+    page_put(p, "</style>\n</head>\n<body>\n<main>\n");
+    page_tag(p, "h1", NULL, title);
+}
+
+void page_end(page *p)
+{
+    page_put(p, "<p class=\"dim small\">Written by pare report. Bounds are never rounded down. "
+                "<b>Proven</b> is a theorem about the two files; <b>measured</b> is what was seen, "
+                "and no bound.</p>\n</main>\n</body>\n</html>\n");
+}
+
+void page_card(page *p, const char *id, const char *kicker, const char *title)
+{
+    page_put(p, "<section id=\"%s\">\n", id);
+    page_tag(p, "p", "kicker", kicker);
+    page_tag(p, "h2", NULL, title);
+    page_put(p, "\n");
+}
+
+void page_card_end(page *p)
+{
+    page_put(p, "</section>\n");
+}
+
+void page_source(page *p, const char *file, const char *command)
+{
+    page_put(p, "<p class=\"source\">From <code>");
+    page_text(p, file);
+    page_put(p, "</code>");
+    if (command) {
+        page_put(p, ", made by <code>");
+        page_text(p, command);
+        page_put(p, "</code>");
+    }
+    page_put(p, "</p>\n");
+}

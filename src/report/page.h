@@ -1,0 +1,38 @@
+/* page.h - the HTML of a report as it is written. After the first failure nothing more is written;
+ * `st` keeps it. Private to the room. */
+#ifndef PARE_SRC_REPORT_PAGE_H
+#define PARE_SRC_REPORT_PAGE_H
+#include <pare/cert.h>
+
+typedef struct page {
+    pare_out *out;
+    pare_arena *arena;
+    pare_err *err;
+    pare_status st;
+} page;
+
+/* Markup as it is; words that come from files go through page_text, which escapes them. */
+void page_put(page *p, const char *fmt, ...) PARE_PRINTF(2, 3);
+void page_text(page *p, const char *text);
+/* <tag class="class">text</tag>; class NULL: none. */
+void page_tag(page *p, const char *tag, const char *cls, const char *text);
+
+/* Zeroed memory and words that live as long as the page; NULL and "" when memory is out, which `st`
+ * then says. */
+void *page_alloc(page *p, size_t n, size_t size);
+const char *page_words(page *p, const char *fmt, ...) PARE_PRINTF(2, 3);
+
+void page_begin(page *p, const char *title);
+void page_end(page *p);
+/* One box with a heading and what it is made from. */
+void page_card(page *p, const char *id, const char *kicker, const char *title);
+void page_card_end(page *p);
+/* The line at the foot of a box: where its numbers come from. */
+void page_source(page *p, const char *file, const char *command);
+
+/* Numbers as people read them: four digits, a bound never rounded down, inf as a word. */
+typedef char number[48];
+const char *show_value(number buf, double v);
+const char *show_bound(number buf, double v);
+const char *show_count(number buf, double v); /* 1,234,567 */
+#endif

@@ -1,0 +1,43 @@
+/* plot.h - the three pictures a report is made of. Private to the room.
+ *
+ * They are plain HTML and SVG written here: a few shapes on two kinds of axes need no library, and
+ * a page without a script prints, works from a file and can be tested as text. */
+#ifndef PARE_SRC_REPORT_PLOT_H
+#define PARE_SRC_REPORT_PLOT_H
+#include "page.h"
+
+/* Bars on one logarithmic scale: the tiers of a certificate. */
+typedef struct tier {
+    const char *label, *note; /* note: shown when a mouse rests on it; NULL: none */
+    double value;             /* +inf: no bound */
+    unsigned colour;          /* 0..7 */
+    bool measured;            /* evidence: rounded to nearest, not up */
+    bool vacuous;             /* larger than what it speaks about */
+} tier;
+void plot_tiers(page *p, const tier *rows, size_t n);
+
+/* Lines, or points alone, over common axes. Points that are not finite, or not positive on a
+ * logarithmic axis, are left out. */
+typedef struct series {
+    const char *name;
+    size_t n;
+    const double *x, *y;
+} series;
+typedef struct chart {
+    const char *title, *x, *y;
+    bool log_x, log_y, points;
+    const series *s;
+    size_t n;
+} chart;
+void plot_chart(page *p, const chart *c);
+
+/* Cells in the colour of their value within their column (by_column) or the whole. nan: empty. */
+typedef struct heat {
+    const char *title;
+    size_t rows, cols;
+    const char *const *row, *const *col;
+    const double *v;
+    bool by_column;
+} heat;
+void plot_heat(page *p, const heat *h);
+#endif

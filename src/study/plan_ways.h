@@ -1,0 +1,9 @@
+/* plan_ways.h - what each direction offers to a plan. Private to the room. */
+#ifndef PARE_SRC_STUDY_PLAN_WAYS_H
+#define PARE_SRC_STUDY_PLAN_WAYS_H
+#include <pare/plan.h>
+
+enum { PLAN_SETTINGS = 8 };
+/* The settings worth trying, mildest first; returns how many. */
+size_t plan_settings(double out[PLAN_SETTINGS], pare_plan_way way, const pare_model *m);
+#endif

@@ -1,0 +1,172 @@
+/* Radix selection. |s| as 31 bits has the order of the numbers. Three digits of 11, 10 and 10 bits
+ * are counted, most significant first, each among those that share what is known of the threshold
+ * so far; then the threshold is known to the last bit, how many lie above it, and in every block
+ * how many equal it. All of it is counting, so blocks may be done in any order.
+ *
+ * Cost: four passes over the scores, one over the weights. */
+#include "popup_select.h"
+
+#include <string.h>
+
+enum { DIGITS = 3, BINS = 1 << 11, BLOCK = 1 << 15 };
+static const unsigned shift_of[DIGITS] = {20, 10, 0};
+
+typedef struct block {
+    size_t matrix, from, count; /* from: in the arrays */
+    size_t ties;                /* of those equal to the threshold, the first so many are kept */
+    uint32_t bins[BINS];
+} block;
+
+typedef struct threshold {
+    uint32_t bits;     /* as far as they are known */
+    size_t left;       /* of keep, after all above the known bits are taken */
+    size_t first, end; /* its blocks */
+} threshold;
+
+struct selection {
+    const select_matrix *m;
+    size_t matrices, nblocks;
+    block *blocks;
+    threshold *at;
+    /* of one run */
+    unsigned digit;
+    float *out;
+    const float *weight, *score;
+};
+
+static size_t blocks_of(size_t count)
+{
+    return (count + BLOCK - 1) / BLOCK;
+}
+
+pare_status select_new(selection **out, pare_arena *a, const select_matrix *m, size_t matrices,
+                       pare_err *err)
+{
+    selection *const s = *out = pare_alloc(a, 1, sizeof *s);
+    if (!s) return pare_no_memory(err);
+    *s = (selection){.m = m, .matrices = matrices};
+    for (size_t i = 0; i < matrices; i++) s->nblocks += blocks_of(m[i].count);
+    s->blocks = pare_alloc(a, s->nblocks ? s->nblocks : 1, sizeof *s->blocks);
+    s->at = pare_alloc(a, matrices ? matrices : 1, sizeof *s->at);
+    if (!s->blocks || !s->at) return pare_no_memory(err);
+    for (size_t i = 0, b = 0; i < matrices; i++) {
+        PARE_ASSERT(m[i].keep >= 1 && m[i].keep <= m[i].count);
+        s->at[i].first = b;
+        for (size_t from = 0; from < m[i].count; from += BLOCK, b++) {
+            const size_t left = m[i].count - from;
+            s->blocks[b].matrix = i;
+            s->blocks[b].from = m[i].offset + from;
+            s->blocks[b].count = left < BLOCK ? left : BLOCK;
+        }
+        s->at[i].end = b;
+    }
+    return PARE_OK;
+}
+
+static uint32_t size_bits(float x)
+{
+    uint32_t b;
+    memcpy(&b, &x, sizeof b);
+    return b & 0x7fffffff;
+}
+
+/* Two tables in turn: neighbours often fall into one bin, and a count that was just written is slow
+ * to read. */
+static void count_all(block *b, const float *x, unsigned shift)
+{
+    uint32_t other[BINS] = {0};
+    size_t i = 0;
+    for (; i + 2 <= b->count; i += 2) {
+        b->bins[size_bits(x[i]) >> shift]++;
+        other[size_bits(x[i + 1]) >> shift]++;
+    }
+    if (i < b->count) b->bins[size_bits(x[i]) >> shift]++;
+    for (size_t k = 0; k < BINS; k++) b->bins[k] += other[k];
+}
+
+static void count_block(void *ctx, size_t at)
+{
+    selection *const s = ctx;
+    block *const b = &s->blocks[at];
+    const float *const x = s->score + b->from;
+    const unsigned shift = shift_of[s->digit];
+    memset(b->bins, 0, sizeof b->bins);
+    if (s->digit == 0) {
+        count_all(b, x, shift);
+        return;
+    }
+    const unsigned before = shift_of[s->digit - 1];
+    const uint32_t known = s->at[b->matrix].bits >> before, digit = (1u << (before - shift)) - 1;
+    for (size_t i = 0; i < b->count; i++) {
+        const uint32_t v = size_bits(x[i]);
+        if (v >> before == known) b->bins[v >> shift & digit]++;
+    }
+}
+
+/* The bin in which the last one that is kept lies. */
+static void next_digit(selection *s, size_t matrix)
+{
+    threshold *const t = &s->at[matrix];
+    size_t all[BINS] = {0};
+    for (size_t b = t->first; b < t->end; b++)
+        for (size_t bin = 0; bin < BINS; bin++) all[bin] += s->blocks[b].bins[bin];
+    size_t bin = BINS - 1;
+    for (; bin > 0 && all[bin] < t->left; bin--) t->left -= all[bin];
+    PARE_ASSERT(all[bin] >= t->left); /* keep <= count */
+    t->bits |= (uint32_t)bin << shift_of[s->digit];
+}
+
+/* After the last digit a block's bin holds those that equal the threshold. */
+static void share_ties(selection *s, size_t matrix)
+{
+    threshold *const t = &s->at[matrix];
+    const unsigned last = shift_of[DIGITS - 1], before = shift_of[DIGITS - 2];
+    const uint32_t bin = (t->bits >> last) & ((1u << (before - last)) - 1);
+    for (size_t b = t->first; b < t->end; b++) {
+        const size_t equal = s->blocks[b].bins[bin];
+        s->blocks[b].ties = equal < t->left ? equal : t->left;
+        t->left -= s->blocks[b].ties;
+    }
+}
+
+/* w or +0, without a jump that no processor could foresee. */
+static float kept(float w, bool yes)
+{
+    uint32_t b;
+    memcpy(&b, &w, sizeof b);
+    b &= 0u - (uint32_t)yes;
+    memcpy(&w, &b, sizeof b);
+    return w;
+}
+
+static void mask_block(void *ctx, size_t at)
+{
+    selection *const s = ctx;
+    const block *const b = &s->blocks[at];
+    const float *const x = s->score + b->from, *const w = s->weight + b->from;
+    float *const out = s->out + b->from;
+    const uint32_t least = s->at[b->matrix].bits;
+    size_t ties = b->ties, i = 0;
+    for (; i < b->count && ties > 0; i++) {
+        const uint32_t v = size_bits(x[i]);
+        out[i] = kept(w[i], v >= least);
+        ties -= v == least;
+    }
+    for (; i < b->count; i++) out[i] = kept(w[i], size_bits(x[i]) > least);
+}
+
+void select_run(selection *s, float *out, const float *weight, const float *score,
+                const pare_exec *exec)
+{
+    s->out = out, s->weight = weight, s->score = score;
+    for (size_t i = 0; i < s->matrices; i++) {
+        s->at[i].bits = 0;
+        s->at[i].left = s->m[i].keep;
+    }
+    for (s->digit = 0; s->digit < DIGITS; s->digit++) {
+        pare_parallel(exec, s->nblocks, count_block, s);
+        for (size_t i = 0; i < s->matrices; i++) next_digit(s, i);
+    }
+    for (size_t i = 0; i < s->matrices; i++) share_ties(s, i);
+    pare_parallel(exec, s->nblocks, mask_block, s);
+}

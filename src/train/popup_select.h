@@ -1,0 +1,18 @@
+/* popup_select.h - the K largest |scores| of many matrices at once. Private to src/train. */
+#ifndef PARE_SRC_POPUP_SELECT_H
+#define PARE_SRC_POPUP_SELECT_H
+#include <pare/base.h>
+
+typedef struct select_matrix {
+    size_t offset, count, keep; /* 1 <= keep <= count; offset: in the arrays of select_run */
+} select_matrix;
+
+typedef struct selection selection;
+/* In the arena; `m` is borrowed. */
+PARE_MUST_USE pare_status select_new(selection **out, pare_arena *a, const select_matrix *m,
+                                     size_t matrices, pare_err *err);
+/* out = weight at the `keep` largest |score| of each matrix, of equals at the first; +0 elsewhere.
+ * What lies between the matrices is left alone. */
+void select_run(selection *s, float *out, const float *weight, const float *score,
+                const pare_exec *exec);
+#endif

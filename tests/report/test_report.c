@@ -1,0 +1,155 @@
+/* What a page says about its files, and what it refuses. */
+#include "report_files.h"
+
+static char *read_page(const char *path, pare_arena *a)
+{
+    char *text = NULL;
+    size_t n;
+    pare_err err;
+    assert_ok(pare_text_read(&text, &n, a, path, &err), &err);
+    return text;
+}
+
+static char *page_of(const report_files *r, const pare_report_opts *o, pare_arena *a)
+{
+    pare_err err;
+    assert_ok(pare_report_write(r->out, r->list, REPORT_FILES, o, &err), &err);
+    return read_page(r->out, a);
+}
+
+static void every_figure_is_on_the_page(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"before 0.9",
+                                        "no bound",
+                                        "75 %",
+                                        "times the best",
+                                        "1.5",
+                                        "not sound",
+                                        "0.001",
+                                        "(probability 0.99)",
+                                        "pare width a.st -o small.st",
+                                        "clusters &lt;all&gt;",
+                                        "Theorem 3.3",
+                                        "false as printed",
+                                        "1.4 &plusmn; 0.1",
+                                        "setting 0, run 1",
+                                        "pare train --kind gpt",
+                                        "collapsible",
+                                        "not verified by this page"};
+    report_files r;
+    pare_arena *a = pare_arena_new();
+    make_files(&r);
+    const char *text = page_of(&r, &(pare_report_opts){0}, a);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) assert_contains(text, words[i]);
+    assert_contains(text, "<b>1,000</b><span class=\"dim small\">before 4,000 (4x)");
+    assert_contains(text, "<span class=\"v\">0.125</span>");
+    assert_contains(text, "<span class=\"v\">0.25</span>");
+    pare_arena_free(a);
+    test_rmdir(r.dir);
+}
+
+/* Words of files never become markup, and nothing is fetched. */
+static void the_page_is_closed_in_itself(void **state)
+{
+    (void)state;
+    static const char *const never[] = {
+        "<script", "http:", "https:", " src=", "@import", "a<b>", "url("};
+    report_files r;
+    pare_arena *a = pare_arena_new();
+    make_files(&r);
+    const char *text = page_of(&r, &(pare_report_opts){.title = "a <b> & c"}, a);
+    for (size_t i = 0; i < sizeof never / sizeof *never; i++)
+        if (strstr(text, never[i])) fail_msg("'%s' is on the page", never[i]);
+    assert_contains(text, "a&lt;b&gt;&amp;&#39;.st");
+    assert_contains(text, "<title>a &lt;b&gt; &amp; c</title>");
+    pare_arena_free(a);
+    test_rmdir(r.dir);
+}
+
+static size_t count(const char *text, const char *word)
+{
+    size_t n = 0;
+    while ((text = strstr(text, word))) n++, text++;
+    return n;
+}
+
+/* A probe of the same model says that outputs are at most 10: a bound of 900 says nothing. */
+static void bounds_above_the_outputs_are_called_vacuous(void **state)
+{
+    (void)state;
+    report_files r;
+    pare_arena *a = pare_arena_new();
+    pare_err err;
+    make_files(&r);
+    assert_int_equal(count(page_of(&r, &(pare_report_opts){0}, a), "class=\"tier vacuous\""), 2);
+    assert_ok(pare_report_write(r.out, r.list, 1, &(pare_report_opts){.overwrite = true}, &err),
+              &err);
+    assert_int_equal(count(read_page(r.out, a), "class=\"tier vacuous\""), 1);
+    pare_arena_free(a);
+    test_rmdir(r.dir);
+}
+
+static pare_status says(void *self, const char *path, pare_err *err)
+{
+    (void)path;
+    const pare_status st = *(const pare_status *)self;
+    return st ? pare_fail(err, st, "proven: claimed 1, but it is <2>") : PARE_OK;
+}
+
+static void the_verifier_is_quoted(void **state)
+{
+    (void)state;
+    report_files r;
+    pare_arena *a = pare_arena_new();
+    pare_err err;
+    make_files(&r);
+    pare_status answer = PARE_OK;
+    pare_report_opts o = {.overwrite = true, .verify = says, .self = &answer};
+    assert_contains(page_of(&r, &o, a), "<span class=\"chip good\">verified</span>");
+    answer = PARE_ERR_VERIFY;
+    assert_contains(page_of(&r, &o, a), "claimed 1, but it is &lt;2&gt;");
+    answer = PARE_ERR_IO; /* the page that was there stays */
+    assert_status(pare_report_write(r.out, r.list, REPORT_FILES, &o, &err), PARE_ERR_IO, &err);
+    assert_contains(read_page(r.out, a), "claimed 1, but it is &lt;2&gt;");
+    pare_arena_free(a);
+    test_rmdir(r.dir);
+}
+
+static void other_files_are_refused_by_name(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *text, *says;
+    } bad[] = {
+        {"x.json", "{\"command\":\"eval\"}", "x.json: is no certificate, and no probe or repro"},
+        {"y.json", "[1,", "y.json"},
+        {"z.csv", "a,b\n1,2\n", "z.csv: is no log of pare train"},
+        {"w.json", "{\"reduction\":\"width\"}", "w.json"},
+    };
+    report_files r;
+    pare_err err;
+    make_files(&r);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char path[260];
+        put_file(path, r.dir, bad[i].name, bad[i].text);
+        const char *const list[] = {r.file[0], path};
+        assert_status(pare_report_write(r.out, list, 2, &(pare_report_opts){0}, &err),
+                      PARE_ERR_INPUT, &err);
+        assert_contains(err.msg, bad[i].says);
+        assert_false(pare_file_exists(r.out));
+    }
+    test_rmdir(r.dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_figure_is_on_the_page),
+        cmocka_unit_test(the_page_is_closed_in_itself),
+        cmocka_unit_test(bounds_above_the_outputs_are_called_vacuous),
+        cmocka_unit_test(the_verifier_is_quoted),
+        cmocka_unit_test(other_files_are_refused_by_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,136 @@
+/* A plan chooses among what it made, keeps the order it promises, and tells what was refused. */
+#include <pare_test.h>
+#include <pare/plan.h>
+#include <pare/random_model.h>
+
+typedef struct scene {
+    pare_arena *a;
+    pare_model *m;
+    pare_inputs in;
+    pare_err err;
+} scene;
+
+static void open_scene(scene *s)
+{
+    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    *s = (scene){.a = pare_arena_new()};
+    o.dim = 8;
+    o.layers = 2;
+    o.heads = 2;
+    o.vocab = 8;
+    o.context = 8;
+    assert_ok(pare_random_model(&s->m, &o, &s->err), &s->err);
+    assert_ok(pare_inputs_random(&s->in, s->a, s->m, 6, 6, 1, &s->err), &s->err);
+}
+
+static void close_scene(scene *s)
+{
+    pare_model_free(s->m);
+    pare_arena_free(s->a);
+}
+
+/* Without tickets, which take their time. */
+static pare_plan search(scene *s, pare_plan_opts o)
+{
+    pare_plan p;
+    o.ways &= 3;
+    assert_ok(pare_plan_search(&p, s->a, s->m, &s->in, &s->in, &o, NULL, &s->err), &s->err);
+    return p;
+}
+
+static void the_smallest_that_keeps_eps_comes_first(void **state)
+{
+    (void)state;
+    scene s;
+    open_scene(&s);
+    pare_plan_opts o = PARE_PLAN_OPTS_DEFAULT;
+    const pare_plan wide = search(&s, o); /* no budget: all fit, the exact model first */
+    assert_int_equal(wide.tries[0].nsteps, 0);
+    double middle = 0; /* an eps that some keep and some break */
+    for (size_t i = 0; i < wide.n; i++)
+        if (!wide.tries[i].refused && i < wide.n / 2) middle = wide.tries[i].error;
+    o.eps = middle;
+    const pare_plan p = search(&s, o);
+    assert_true(p.fit > 0 && p.fit < p.n && p.singles < p.n);
+    for (size_t i = 0; i < p.n; i++) {
+        const pare_plan_try *t = &p.tries[i];
+        assert_true((t->over <= 1) == (i < p.fit));
+        if (i < p.fit) {
+            assert_le(t->error, o.eps);
+            assert_true(p.tries[0].bytes <= t->bytes);
+        } else if (!t->refused)
+            assert_true(t->error > o.eps);
+    }
+    close_scene(&s);
+}
+
+static void with_bytes_the_smallest_error_comes_first(void **state)
+{
+    (void)state;
+    scene s;
+    open_scene(&s);
+    pare_plan_opts o = PARE_PLAN_OPTS_DEFAULT;
+    o.max_bytes = pare_model_size(s.m, 1, 0).bytes * 6 / 10;
+    const pare_plan p = search(&s, o);
+    assert_true(p.fit > 0);
+    for (size_t i = 0; i < p.fit; i++) {
+        assert_true(p.tries[i].bytes <= o.max_bytes);
+        assert_le(p.tries[0].error, p.tries[i].error);
+    }
+    close_scene(&s);
+}
+
+/* What is measured of a try is what making it again gives. */
+static void a_try_can_be_made_again(void **state)
+{
+    (void)state;
+    scene s;
+    open_scene(&s);
+    pare_plan_opts o = PARE_PLAN_OPTS_DEFAULT;
+    o.eps = 1e9;
+    const pare_plan p = search(&s, o);
+    size_t mixed = 0;
+    for (size_t i = 0; i < p.n; i++) {
+        const pare_plan_try *t = &p.tries[i];
+        if (t->refused || t->nsteps != 2 || mixed++ > 0) continue;
+        pare_model *one = NULL, *two = NULL;
+        uint64_t bytes;
+        double a, b;
+        assert_true(t->steps[0].way < t->steps[1].way);
+        assert_ok(pare_plan_make(&one, &bytes, &t->steps[0], s.m, &s.in, 0, NULL, &s.err), &s.err);
+        assert_ok(pare_plan_make(&two, &bytes, &t->steps[1], one, &s.in, 0, NULL, &s.err), &s.err);
+        assert_ok(pare_measure(&a, s.m, one, &s.in, NULL, &s.err), &s.err);
+        assert_ok(pare_measure(&b, one, two, &s.in, NULL, &s.err), &s.err);
+        assert_true(t->error == a + b);
+        pare_model_free(two);
+        pare_model_free(one);
+    }
+    assert_true(mixed > 0);
+    close_scene(&s);
+}
+
+static void nothing_keeps_an_impossible_budget(void **state)
+{
+    (void)state;
+    scene s;
+    open_scene(&s);
+    pare_plan_opts o = PARE_PLAN_OPTS_DEFAULT;
+    o.max_bytes = 10;
+    o.mixtures = 0;
+    const pare_plan p = search(&s, o);
+    assert_int_equal(p.fit, 0);
+    assert_int_equal(p.n, p.singles);
+    for (size_t i = 1; i < p.n; i++) assert_le(p.tries[i - 1].over, p.tries[i].over);
+    close_scene(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_smallest_that_keeps_eps_comes_first),
+        cmocka_unit_test(with_bytes_the_smallest_error_comes_first),
+        cmocka_unit_test(a_try_can_be_made_again),
+        cmocka_unit_test(nothing_keeps_an_impossible_budget),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,169 @@
+/* Tests src/ticket/required.c, counting.c and plan_blocks.c. */
+#include "ticket_pairs.h"
+
+/* eta, reach, and the number for weights with a density at p = 1 %. (The reference says 239 and 315
+ * where the reach is .354: it does not try an interval that holds the entry at once.) */
+static void lemma_s_gives_the_known_numbers(void **state)
+{
+    static const double cases[][3] = {{1e-2, 1, 291},    {1e-3, 1, 341},    {1e-6, 1, 487},
+                                      {1e-2, .354, 220}, {1e-3, .354, 293}, {1e-6, .354, 468}};
+    (void)state;
+    for (size_t i = 0; i < 6; i++)
+        assert_int_equal(pare_ticket_units(cases[i][0], 1e-2, cases[i][1]).density,
+                         (size_t)cases[i][2]);
+}
+
+/* P17: how often is some |z| <= a farther than eta from every subset sum? */
+static bool uncovered(pare_rng *r, size_t m, double a, double eta)
+{
+    enum { CELLS = 512 };
+    /* sums that were reached without leaving [-a, a], on a grid of eta / 4: coarser than the truth
+     * on the side that finds failures */
+    static bool at[CELLS + 1], next[CELLS + 1];
+    const double cell = eta / 4;
+    const int half = (int)(a / cell);
+    assert_true(2 * half < CELLS);
+    memset(at, 0, sizeof at);
+    at[half] = true;
+    for (size_t i = 0; i < m; i++) {
+        const double z = (2 * pare_rng_uniform(r) - 1) * (2 * pare_rng_uniform(r) - 1);
+        const int step = (int)nearbyint(z / cell);
+        memcpy(next, at, sizeof at);
+        for (int c = 0; c <= 2 * half; c++)
+            if (at[c] && c + step >= 0 && c + step <= 2 * half) next[c + step] = true;
+        memcpy(at, next, sizeof at);
+    }
+    for (int c = 0; c <= 2 * half; c++) {
+        bool near = false;
+        for (int k = c - 4; k <= c + 4; k++) near |= k >= 0 && k <= 2 * half && at[k];
+        if (!near) return true;
+    }
+    return false;
+}
+
+static void failures_are_rarer_than_lemma_s_allows(void **state)
+{
+    static const size_t items[] = {20, 40, 60};
+    const double a = .184, eta = .02, kappa = -a * log(2 * a);
+    pare_rng r = pare_rng_at(8, 4);
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        const double bound = pow(1 - kappa / 2, (double)items[i]) * 8 * a * a / (eta * eta);
+        size_t failed = 0;
+        const size_t trials = 1000;
+        for (size_t t = 0; t < trials; t++) failed += uncovered(&r, items[i], a, eta);
+        assert_le((double)failed / (double)trials, bound);
+    }
+}
+
+/* The lattice: below n' 2^-23 nothing is claimed, above it a few more products pay for it. */
+static void what_the_lattice_cannot_prove_is_refused(void **state)
+{
+    (void)state;
+    const pare_ticket_need fine = pare_ticket_units(1e-6, 1e-2, 1),
+                           coarse = pare_ticket_units(1e-3, 1e-2, 1),
+                           close = pare_ticket_units(7e-5, 1e-2, 1);
+    assert_true(fine.units == 0 && fine.density > 400);
+    assert_near(fine.coupling, (double)fine.density * 0x1p-23, 1e-12);
+    assert_true(coarse.units >= coarse.density && coarse.units < coarse.density + 10);
+    assert_true(coarse.coupling < 1e-3);
+    assert_true(close.units > close.density + 5 && close.coupling < 7e-5);
+    assert_true(pare_ticket_units(0, .1, 1).density == 0 &&
+                pare_ticket_units(.1, 0, 1).units == 0 && pare_ticket_units(NAN, .1, 1).units == 0);
+}
+
+/* More of anything that makes it harder asks for no fewer products. */
+static void harder_asks_for_more(void **state)
+{
+    size_t last = 0;
+    (void)state;
+    for (double eta = .1; eta > 2e-4; eta /= 2) {
+        const size_t n = pare_ticket_units(eta, .01, .5).units;
+        assert_true(n >= last);
+        last = n;
+    }
+    assert_true(pare_ticket_units(.01, 1e-6, .5).units > pare_ticket_units(.01, 1e-2, .5).units);
+    assert_true(pare_ticket_units(.01, .01, 5).units > pare_ticket_units(.01, .01, .5).units);
+}
+
+/* Theorem 3 mended: at its errors Theorem B gives eps and no more. */
+static void the_plan_of_a_layer_meets_its_error(void **state)
+{
+    const pare_ticket_layer_size s = {2, 4, 3, 1.5, .8, 1, 1};
+    const pare_ticket_plan p = pare_ticket_plan_layer(&s, .1, .01);
+    (void)state;
+    const double q = p.eta_q * 4, v = p.eta_v * sqrt(12.0);
+    const double b = 2 * (2 * 1.5 * .8 * tanh(1.5 * 1.5 * q / 2) + 1.5 * v);
+    assert_le(b, .1);
+    assert_true(b > .0999);
+    assert_true(p.n_k == 4 * (double)p.q.units && p.n_v == 3 * (double)p.v.units && p.n_k > 0);
+    assert_true(p.least_k < p.n_k && p.least_v < p.n_v);
+    assert_near(p.paper_k, 4 * log(8 * 2 * 1.5 * 1.5 * 1.5 * 8 / .1), 1e-9);
+}
+
+/* The counting bound: rank-aware (61 and not 384 at d = 768, dk = 64), and nothing for nothing. */
+static void the_counting_bound_knows_the_rank(void **state)
+{
+    (void)state;
+    assert_near(pare_ticket_least_units(768, 768, 768, 2, 1), 384, 1e-9);
+    assert_near(pare_ticket_least_units(768, 768, 64, 2, 1), 61.333333333, 1e-6);
+    assert_near(pare_ticket_least_units(16, 16, 16, .4, 1e-3), 69.1, .1);
+    assert_true(pare_ticket_least_units(4, 4, 4, 1, 2) == 0);
+    assert_near(pare_ticket_least_units(3, 5, 99, 2, 1), pare_ticket_least_units(3, 5, 3, 2, 1), 0);
+}
+
+/* A common error for all blocks: a ticket that errs by it in every entry keeps to eps. */
+static void the_plan_of_blocks_meets_its_error(void **state)
+{
+    pare_err err = {0};
+    (void)state;
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        pare_rng r = pare_rng_at(seed, 6);
+        const pair_shape s = {.d1 = 3,
+                              .d2 = 3,
+                              .heads = 2,
+                              .dk = 2,
+                              .blocks = 1 + seed % 3,
+                              .size = .5,
+                              .skip = true,
+                              .ffn = true};
+        pare_model *const f = pair_target(&r, &s);
+        pare_ticket_blocks_plan p;
+        pare_ticket_bound b;
+        assert_ok(pare_ticket_plan_blocks(&p, f, 1, .5, .01, NULL, &err), &err);
+        assert_true(p.eta > 0 && p.entries > 0 && p.need.density > 0);
+        /* merged heads, each entry off by eta in the same direction: the worst that is allowed */
+        pare_model *const m = pair_merged(f), *const g = pair_ticket(m, 1, 0, 2, false);
+        for (size_t k = 0; k < g->nblocks; k++) {
+            pare_weight *const w[2] = {&g->blocks[k].attn.wk, &g->blocks[k].attn.wv};
+            for (size_t i = 0; i < 2; i++)
+                for (size_t j = 0; j < w[i]->rows * w[i]->cols; j++)
+                    ((double *)(uintptr_t)w[i]->data)[j] +=
+                        i == 0 && j / 3 % 4 == 3 ? 0 : p.eta; /* not the row of the query bias */
+            pare_ffn *const ff = &g->blocks[k].ffn;
+            for (size_t l = 0; l < ff->nlayers; l++)
+                for (size_t j = 0; j < ff->layers[l].w.rows * ff->layers[l].w.cols; j++)
+                    ((double *)(uintptr_t)ff->layers[l].w.data)[j] += p.eta;
+        }
+        assert_ok(pare_ticket_bound_free(&b, f, g, 1, NULL, &err), &err);
+        assert_le(b.outputs.v, .5 * (1 + 1e-6));
+        assert_true(b.outputs.v > .05); /* and the plan is not far off */
+        pare_model_free(g);
+        pare_model_free(m);
+        pare_model_free(f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lemma_s_gives_the_known_numbers),
+        cmocka_unit_test(failures_are_rarer_than_lemma_s_allows),
+        cmocka_unit_test(what_the_lattice_cannot_prove_is_refused),
+        cmocka_unit_test(harder_asks_for_more),
+        cmocka_unit_test(the_plan_of_a_layer_meets_its_error),
+        cmocka_unit_test(the_counting_bound_knows_the_rank),
+        cmocka_unit_test(the_plan_of_blocks_meets_its_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
