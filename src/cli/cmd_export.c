@@ -204,7 +204,7 @@ int cmd_export(int argc, char **argv)
         {.name = "causal",
          .kind = OPT_FLAG,
          .to = &o.causal,
-         .help = "an engine whose rows see only rows before them: fewer calls of causal models"},
+         .help = "rows of the engine see no later rows: fewer calls of causal models"},
     };
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
