@@ -10,7 +10,8 @@
 #include "coded_factored.h"
 #include <string.h>
 
-enum { TURNED = 1, BRIDGE = 2, FRONT = 8 };
+#define UNITS_MOST (UINT64_C(1) << 28)
+enum { TURNED = 1, BRIDGE = 2, FRONT = 12 };
 
 /* ---- who serves whom ------------------------------------------------------------------------- */
 
@@ -86,13 +87,14 @@ typedef struct expansion {
     pare_err *err;
 } expansion;
 
-static pare_status read_own(expansion *e, pare_arena *a, bit_reader *r)
+static pare_status read_own(expansion *e, pare_arena *a, size_t each, bit_reader *r)
 {
     deal *const d = &e->d;
     const unsigned width = own_bits(d->b);
     uint32_t *const own = pare_alloc(a, d->n + 1, sizeof *own);
     if (!own) return pare_no_memory(e->err);
-    for (size_t k = 0; k < d->n; k++) {
+    for (size_t k = 0; k < each * d->b; k++) own[k] = (uint32_t)(k / each);
+    for (size_t k = each * d->b; k < d->n; k++) {
         const uint64_t v = bits_get(r, width);
         if (v > d->b)
             return pare_fail(e->err, PARE_ERR_INPUT,
@@ -144,8 +146,9 @@ static pare_status open_masks(expansion *e, const uint8_t *at, size_t bytes, uin
 static pare_status open_body(expansion *e, pare_arena *a, const coded_body *body)
 {
     deal *const d = &e->d;
-    const unsigned width = own_bits(d->b);
-    if (d->n < d->b || body->bytes < FRONT || (body->bytes - FRONT) * 8 / width < d->n)
+    const size_t each = body->bytes < FRONT ? SIZE_MAX : coded_get32(body->data + 8);
+    if (d->n < d->b || d->n > UNITS_MOST || each > d->n / d->b ||
+        (body->bytes - FRONT) * 8 / own_bits(d->b) < d->n - each * d->b)
         return pare_fail(e->err, PARE_ERR_INPUT,
                          "a ticket with %zu hidden units for %zu columns in %zu bytes", d->n, d->b,
                          body->bytes);
@@ -154,7 +157,7 @@ static pare_status open_body(expansion *e, pare_arena *a, const coded_body *body
         return pare_fail(e->err, PARE_ERR_INPUT, "a ticket whose donor is column %u of %zu",
                          (unsigned)d->donor, d->b);
     bit_reader r = {.data = body->data + FRONT, .bits = 8 * (body->bytes - FRONT)};
-    pare_status st = read_own(e, a, &r);
+    pare_status st = read_own(e, a, each, &r);
     if (!st && d->given * (d->b - 1) > r.bits - r.at)
         st = pare_fail(e->err, PARE_ERR_INPUT, "a ticket that ends within its donors");
     if (!st) st = read_gifts(e, a, &r);
@@ -234,14 +237,26 @@ pare_status coded_factored_expand(float **out, pare_arena *a, const pare_coded_h
 typedef struct writing {
     const pare_factored *f;
     deal d;
+    size_t each; /* units of a block */
     int32_t *row;
     int64_t *item;
     uint8_t *bit;
 } writing;
 
+/* The largest blocks that the units begin with. */
+static size_t block_units(const pare_factored *f, const deal *d)
+{
+    for (size_t each = d->n / d->b; each > 0; each--) {
+        size_t k = 0;
+        while (k < each * d->b && f->own[k] == k / each) k++;
+        if (k == each * d->b) return each;
+    }
+    return 0;
+}
+
 static size_t front_bits(const writing *w)
 {
-    return w->d.n * own_bits(w->d.b) + w->d.given * (w->d.b - 1);
+    return (w->d.n - w->each * w->d.b) * own_bits(w->d.b) + w->d.given * (w->d.b - 1);
 }
 
 static void write_front(uint8_t *to, const writing *w, uint32_t width)
@@ -250,7 +265,8 @@ static void write_front(uint8_t *to, const writing *w, uint32_t width)
     bit_writer bits = {to + FRONT, 0};
     coded_put32(to, d->donor);
     coded_put32(to + 4, width);
-    for (size_t k = 0; k < d->n; k++) {
+    coded_put32(to + 8, (uint32_t)w->each);
+    for (size_t k = w->each * d->b; k < d->n; k++) {
         const uint32_t own = w->f->own[k];
         bits_put(&bits, own == PARE_NO_COLUMN ? 0 : own + UINT64_C(1), own_bits(d->b));
     }
@@ -355,6 +371,7 @@ pare_status pare_coded_factored(pare_coded *out, pare_arena *a, const pare_facto
     pare_status st = scratch ? list_units(&w.d, scratch, f->own, err) : pare_no_memory(err);
     if (!st) st = check_deal(&w.d, err);
     if (!st) {
+        w.each = block_units(f, &w.d);
         w.row = pare_alloc(scratch, w.d.n + 1, sizeof *w.row);
         w.item = pare_alloc(scratch, PARE_SOURCE_MOST, sizeof *w.item);
         w.bit = pare_alloc(scratch, PARE_SOURCE_MOST, sizeof *w.bit);

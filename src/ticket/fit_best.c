@@ -6,8 +6,9 @@
  * targets of the whole column; the row's own bits then absorb what is left. A single row with bad
  * luck, which is what the largest error is made of, is repaired by almost any shift.
  *
- * Choice and water-filling. A column takes the free units of the largest |B_kj|. A part of all
- * units is held back and goes, one by one, to the column that is worst at the time. */
+ * Water-filling. Most units are dealt out in blocks, as in the paper: that costs no storage, for
+ * the blocks are known. The others go, one by one, to the columns that are worst at the time, and
+ * are traded between columns afterwards (fit_trade.c). */
 #include "fit_best.h"
 #include <pare/subset.h>
 #include <stdlib.h>
@@ -15,8 +16,8 @@
 
 enum {
     TRIES = 16,
-    EXTRA = 4, /* units the donor column has more than others */
-    MOST = 26  /* of the donor column */
+    TALL = 256, /* rows: up to it units are dealt in blocks */
+    EXTRA = 4   /* units the donor column has beside its block */
 };
 #define SHARE 0.8 /* of the units that are given out at once */
 
@@ -52,7 +53,7 @@ static void take_units(best_job *b, size_t j, size_t count, ranked *room)
     const fit_problem *const p = b->p;
     fit_column *const c = &b->col[j];
     size_t n = 0;
-    for (size_t k = 0; k < p->n; k++)
+    for (size_t k = b->each * p->b; k < p->n; k++)
         if (b->free[k]) room[n++] = (ranked){llabs((int64_t)p->B[k * p->b + j]), (uint32_t)k};
     qsort(room, n, sizeof *room, largest_first);
     for (size_t i = 0; i < count && i < n; i++) {
@@ -61,17 +62,26 @@ static void take_units(best_job *b, size_t j, size_t count, ranked *room)
     }
 }
 
-/* ---- the donor column ---- */
-
-static void random_units(fit_column *c, size_t count, size_t n, uint32_t *room, pare_rng *r)
+static void take_block(best_job *b, size_t j)
 {
-    for (size_t k = 0; k < n; k++) room[k] = (uint32_t)k;
-    pare_rng_shuffle(r, room, n);
-    c->units = count;
-    memcpy(c->unit, room, count * sizeof *room);
+    fit_column *const c = &b->col[j];
+    for (c->units = 0; c->units < b->each; c->units++)
+        c->unit[c->units] = (uint32_t)(j * b->each + c->units);
 }
 
-/* The set of units with the smallest largest error: first the largest, then random ones. */
+/* ---- the donor column ---- */
+
+static void random_units(const best_job *b, fit_column *c, size_t count, uint32_t *room,
+                         pare_rng *r)
+{
+    const size_t first = b->each * b->p->b, n = b->p->n - first;
+    for (size_t k = 0; k < n; k++) room[k] = (uint32_t)(first + k);
+    pare_rng_shuffle(r, room, n);
+    for (size_t k = 0; k < count && k < n; k++) c->unit[c->units++] = room[k];
+}
+
+/* Beside its block, the units with the smallest largest error: first the largest, then random ones.
+ */
 static pare_status choose_donors(best_job *b, size_t count, unsigned tries, uint64_t seed,
                                  ranked *room, uint32_t *room32)
 {
@@ -81,10 +91,11 @@ static pare_status choose_donors(best_job *b, size_t count, unsigned tries, uint
     fit_column *const c = &b->col[j0];
     pare_rng r = pare_rng_at(seed, 0);
     for (unsigned t = 0; t < tries; t++) {
+        take_block(b, j0);
         if (t == 0)
             take_units(b, j0, count, room);
         else
-            random_units(c, count, p->n, room32, &r);
+            random_units(b, c, count, room32, &r);
         const pare_status st = fit_column_solve_alone(c, p, b->target, j0);
         if (st) return st;
         if (c->worst < best.worst) {
@@ -170,7 +181,7 @@ static pare_status fill(best_job *b, bool *tired, uint32_t *column, ranked *room
     const fit_problem *const p = b->p;
     const size_t most = 1 + p->b / BEST_ROUND;
     size_t left = 0;
-    for (size_t k = 0; k < p->n; k++) left += b->free[k];
+    for (size_t k = b->each * p->b; k < p->n; k++) left += b->free[k];
     tired[b->order[0]] = true;
     while (left > 0) {
         const size_t n = pick_round(b, tired, column, most < left ? most : left);
@@ -221,11 +232,15 @@ static pare_status search(best_job *b, const fit_best_opts *o, const pare_exec *
     order_columns(b, room);
     size_t each = least(FIT_CAP, (size_t)(SHARE * (double)p->n / (double)p->b));
     if (each == 0) each = 1;
-    const size_t donors = p->b > 1 ? least(each + EXTRA, p->n - (p->b - 1)) : p->n;
+    b->each = p->a <= TALL ? each : 0;
+    const size_t spare = p->n - each * (p->b - 1); /* everyone else has a share */
     memset(b->free, 1, p->n * sizeof *b->free);
-    pare_status st =
-        choose_donors(b, least(donors, MOST), o->tries ? o->tries : TRIES, o->seed, room, room32);
-    for (size_t k = 1; !st && k < p->b; k++) take_units(b, b->order[k], each, room);
+    pare_status st = choose_donors(b, least(each - b->each + EXTRA, spare - b->each),
+                                   o->tries ? o->tries : TRIES, o->seed, room, room32);
+    for (size_t k = 1; !st && k < p->b; k++) {
+        take_block(b, b->order[k]);
+        take_units(b, b->order[k], each - b->each, room);
+    }
     if (!st && p->b > 1) pare_parallel(exec, p->b - 1, solve_other, b);
     if (!st) st = best_status(b);
     if (!st) st = fill(b, tired, room32, room, exec);
@@ -237,7 +252,7 @@ static pare_status search(best_job *b, const fit_best_opts *o, const pare_exec *
 /* Patterns of donors: their gain fades with the number of rows, their cost does not. */
 static unsigned donor_bits(size_t rows)
 {
-    return rows <= 32 ? 14 : rows <= 64 ? 9 : 6;
+    return rows <= 32 ? 12 : rows <= 64 ? 9 : 6;
 }
 
 pare_status fit_best(fit_result *out, pare_arena *a, const fit_problem *p, const fit_best_opts *o,

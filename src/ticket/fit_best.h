@@ -11,7 +11,9 @@ typedef struct best_job {
     const int64_t *target;
     pare_arena *arena;
     uint32_t *order; /* columns, largest entry first */
-    bool *free;      /* units */
+    size_t
+        each; /* units of a column's block: the first ones, and of its list as well; 0: no blocks */
+    bool *free;      /* units beyond the blocks */
     fit_column *col; /* b; col[order[0]] is the donor */
     pare_status *status;
     unsigned bits;

@@ -1,13 +1,14 @@
-/* Units that were given out are not lost: a bad column takes one from another column, or exchanges
- * one with it, where the worse of the two is then better than the bad one was. A few tries bring
- * all columns close to one another, and a column that had bad luck with its units gets others.
+/* Units beyond the blocks are not lost once given out: a bad column takes one from another column,
+ * or exchanges one with it, where the worse of the two is then better than the bad one was. A few
+ * tries bring all columns close to one another, and a column that had bad luck with its units gets
+ * others.
  *
  * A round pairs the worst columns with others, each column in one pair at most, so that the pairs
  * can be tried at the same time; pairs and exchanges come from the seed. */
 #include "fit_best.h"
 #include <string.h>
 
-enum { SMALL = 1024, ROUNDS_SMALL = 64, ROUNDS = 8, KEEP = 3 };
+enum { SMALL = 1024, ROUNDS_SMALL = 24, ROUNDS = 8 };
 
 typedef struct deal_pair {
     size_t bad, other;
@@ -63,15 +64,15 @@ static size_t pair_up(deal_pair *pair, const best_job *b, bool *taken, size_t mo
         if (bad == columns || b->col[bad].worst <= b->col[donor].worst) break;
         taken[bad] = true;
         const size_t other = (size_t)pare_rng_below(r, columns);
-        if (taken[other]) continue;
+        if (taken[other] || b->col[other].units == b->each) continue;
         taken[other] = true;
         deal_pair *const d = &pair[n++];
         d->bad = bad;
         d->other = other;
-        d->u = (size_t)pare_rng_below(r, b->col[bad].units);
-        d->v = (size_t)pare_rng_below(r, b->col[other].units);
-        d->swap =
-            b->col[bad].units >= FIT_CAP || b->col[other].units < KEEP || pare_rng_below(r, 2);
+        const size_t own = b->col[bad].units - b->each;
+        d->swap = own > 0 && (b->col[bad].units >= FIT_CAP || pare_rng_below(r, 2));
+        d->u = b->each + (own ? (size_t)pare_rng_below(r, own) : 0);
+        d->v = b->each + (size_t)pare_rng_below(r, b->col[other].units - b->each);
     }
     return n;
 }
