@@ -7,13 +7,13 @@
 enum {
     TICKET_HELD = 1u << 20,
     TICKET_HELD_TEXT = 128,    /* texts that are measured ... */
-    TICKET_PROVEN_TEXT = 8,    /* ... and proven on, ... */
+    TICKET_PROVEN_TEXT = 200,    /* ... and proven on, ... */
     TICKET_PROVEN_TOKENS = 64, /* ... tokens of each */
     TICKET_MOST = 1u << 20,
     TICKET_FEWEST_BITS = 2,
     TICKET_SEARCH_BITS = 26 /* more do not serve an f32 */
 };
-#define TICKET_WORK 1e10 /* multiplications of the passes that are proven on */
+#define TICKET_WORK 5e8 /* multiplications of a pass over all that is proven on */
 
 typedef struct ticket_opts {
     size_t mode, method, coding, split;
@@ -101,11 +101,31 @@ static void print_rounded(const ticket_opts *o)
     if (o->has_metric) out_row("", "%s %.6g", o->rounded_metric.metric, o->rounded_metric.value);
 }
 
-static void print_people(const cli *c, const ticket_opts *o)
+/* The statement about rows, in rows. */
+static void print_rows(const pare_model *m, const ticket_opts *o)
+{
+    size_t rows = 0;
+    for (size_t i = 0; i < o->d.held.set.n; i++) rows += pare_output_rows(m, &o->d.held.set.in[i]);
+    for (size_t i = 0; i < o->r.cert.nstatements; i++) {
+        const pare_statement *const s = &o->r.cert.statements[i];
+        char buf[40];
+        if (strcmp(s->norm, "share of the output rows") == 0) {
+            const size_t open = (size_t)ceil(s->bound / (1 + 2e-4) * (double)rows - 1e-6);
+            out_row("unchanged", "the largest output of %zu of %zu rows, proven", rows - open,
+                    rows);
+        } else if (strncmp(s->name, "all inputs", 10) == 0) {
+            out_row("proven", "%s on %s (%s)", pare_ub_format(buf, pare_ub_exact(s->bound), 4),
+                    s->domain, s->name);
+        }
+    }
+}
+
+static void print_people(const cli *c, const pare_model *m, const ticket_opts *o)
 {
     print_sizes(o);
     if (c->verbose) print_matrices(&o->report);
     reduce_print(c, &o->r);
+    print_rows(m, o);
     print_rounded(o);
 }
 
@@ -270,7 +290,7 @@ static pare_status ticket(cli *c, ticket_opts *o)
     if (!st && c->json)
         st = print_json(c, o);
     else if (!st)
-        print_people(c, o);
+        print_people(c, m, o);
     pare_model_free(m);
     return st;
 }

@@ -24,8 +24,10 @@ pare_status fit_targets(int64_t **out, pare_arena *a, const fit_problem *p, pare
     for (size_t i = 0; i < p->a; i++)
         for (size_t j = 0; j < p->b; j++) {
             const double w = pare_row(&p->w, i)[j], t = w / p->scale;
+            if (!isfinite(w))
+                return pare_fail(err, PARE_ERR_NONFINITE, "entry (%zu, %zu) is %g", i, j, w);
             if (!(fabs(t) < 2048))
-                return pare_fail(err, isfinite(w) ? PARE_ERR_INPUT : PARE_ERR_NONFINITE,
+                return pare_fail(err, PARE_ERR_INPUT,
                                  "a ticket's target entry (%zu, %zu) is %g, %g of its scale: the "
                                  "limit is 2048; a larger scale is needed",
                                  i, j, w, t);

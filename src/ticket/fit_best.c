@@ -252,7 +252,7 @@ static pare_status search(best_job *b, const fit_best_opts *o, const pare_exec *
 /* Patterns of donors: their gain fades with the number of rows, their cost does not. */
 static unsigned donor_bits(size_t rows)
 {
-    return rows <= 32 ? 14 : rows <= 64 ? 9 : 6;
+    return rows <= 32 ? 12 : rows <= 64 ? 9 : 6;
 }
 
 pare_status fit_best(fit_result *out, pare_arena *a, const fit_problem *p, const fit_best_opts *o,

@@ -8,7 +8,7 @@
 #include "fit_best.h"
 #include <string.h>
 
-enum { SMALL = 1024, ROUNDS_SMALL = 64, ROUNDS = 8 };
+enum { SMALL = 1024, ROUNDS_SMALL = 24, ROUNDS = 8 };
 
 typedef struct deal_pair {
     size_t bad, other;

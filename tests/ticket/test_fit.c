@@ -1,4 +1,4 @@
-/* Tests src/ticket/{source,fit,fit_block,fit_best,column}.c. */
+/* Tests src/model/source.c and src/ticket/{fit,fit_block,fit_best,fit_trade,column}.c. */
 #include "pare_test.h"
 #include "../../src/ticket/fit.h"
 #include <pare/json.h>
@@ -118,23 +118,29 @@ static void blocks_are_blocks(void **state)
         for (size_t j = 0; j < 4; j++) assert_true(pare_bit(&r.mb, k, j) == (k / 12 == j));
 }
 
-/* Largest errors of both, geometric means over four sources. */
-static void the_same_source_is_used_far_better_than_by_blocks(void **state)
+/* By blocks / by fit_best, largest errors, geometric mean over sources. */
+static double gain_of(pare_arena *a, size_t d, size_t items, uint64_t seeds)
 {
     double gain = 0;
-    for (uint64_t seed = 0; seed < 4; seed++) {
-        fit_problem p = problem(*state, 16, 16, 16 * 12, 400 + seed);
+    for (uint64_t seed = 0; seed < seeds; seed++) {
+        fit_problem p = problem(a, d, d, d * items, 400 + seed);
         fill(&p, 3);
         fit_result block, best;
-        assert_ok(fit_block(&block, *state, &p, NULL, NULL), NULL);
-        assert_ok(fit_best(&best, *state, &p, NULL, NULL, NULL), NULL);
+        assert_ok(fit_block(&block, a, &p, NULL, NULL), NULL);
+        assert_ok(fit_best(&best, a, &p, NULL, NULL, NULL), NULL);
         gain += log(largest(&block.e) / largest(&best.e));
-        print_message("seed %d: largest error %.1e, by blocks %.1e\n", (int)seed, largest(&best.e),
-                      largest(&block.e));
+        print_message("d %zu, seed %d: largest error %.1e, by blocks %.1e\n", d, (int)(400 + seed),
+                      largest(&best.e), largest(&block.e));
     }
-    gain = exp(gain / 4);
-    print_message("gain %.0f\n", gain);
-    assert_le(30, gain);
+    print_message("d %zu, %zu items: %.0f times below the blocks\n", d, items,
+                  exp(gain / (double)seeds));
+    return exp(gain / (double)seeds);
+}
+
+static void the_same_source_is_used_far_better_than_by_blocks(void **state)
+{
+    assert_le(50, gain_of(*state, 16, 12, 4));
+    assert_le(8, gain_of(*state, 64, 12, 1));
 }
 
 static void it_is_better_for_almost_every_seed(void **state)

@@ -1,0 +1,226 @@
+/* Tests src/ticket/{ticket,matrix,rounded}.c: whole models as tickets. */
+#include "pare_test.h"
+#include <pare/pare.h>
+
+static pare_model *random_model(pare_random_kind kind, double sigma)
+{
+    pare_model *m = NULL;
+    pare_err err = {0};
+    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    o.kind = kind;
+    o.dim = 16;
+    o.layers = 1;
+    o.heads = 2;
+    o.vocab = 30;
+    o.context = 12;
+    o.sigma = sigma;
+    assert_ok(pare_random_model(&m, &o, &err), &err);
+    return m;
+}
+
+static pare_model *ticket_of(pare_ticket_report *r, const pare_model *m, const pare_ticket_opts *o,
+                             int threads)
+{
+    pare_model *t = NULL;
+    pare_err err = {0};
+    const pare_exec exec = {.threads = threads};
+    assert_ok(pare_ticket(&t, r, m, o, &exec, &err), &err);
+    return t;
+}
+
+static void hash_of_file(char hex[PARE_SHA256_HEX], const pare_model *m, const char *path)
+{
+    pare_err err = {0};
+    assert_ok(pare_model_save(m, path, true, hex, &err), &err);
+}
+
+static void every_kind_of_model_is_a_ticket_of_the_same_bytes_on_any_threads(void **state)
+{
+    char dir[200], path[300], one[PARE_SHA256_HEX], two[PARE_SHA256_HEX];
+    (void)state;
+    test_mkdir(dir);
+    snprintf(path, sizeof path, "%s/m.ticket", dir);
+    for (int kind = 0; pare_random_kinds[kind]; kind++)
+        for (int method = kind % 2; method <= kind % 2; method++) {
+            pare_model *const m = random_model((pare_random_kind)kind, 0);
+            pare_ticket_opts o = PARE_TICKET_OPTS;
+            pare_ticket_report r;
+            o.bits = 8;
+            o.method = (pare_ticket_method)method;
+            o.mode = PARE_TICKET_FACTORED;
+            pare_model *t = ticket_of(&r, m, &o, 1);
+            hash_of_file(one, t, path);
+            pare_model_free(t);
+            t = ticket_of(&r, m, &o, 2);
+            hash_of_file(two, t, path);
+            assert_string_equal(one, two);
+            assert_true(r.n > 4 && r.weights > 0);
+            for (size_t i = 0; i < r.n; i++) assert_le(r.matrix[i].rms, 0.2);
+            pare_model_free(t);
+            pare_model_free(m);
+        }
+    test_rmdir(dir);
+}
+
+typedef struct wanted {
+    const char *name;
+    const pare_weight *w;
+} wanted;
+static pare_status look(void *self, const char *name, pare_weight *w, bool vector, pare_err *err)
+{
+    wanted *const k = self;
+    (void)vector, (void)err;
+    if (strcmp(name, k->name) == 0) k->w = w;
+    return PARE_OK;
+}
+static const pare_weight *weight_named(const pare_model *m, const char *name)
+{
+    wanted k = {name, NULL};
+    assert_ok(pare_model_visit((pare_model *)m, look, &k, NULL), NULL);
+    assert_non_null(k.w);
+    return k.w;
+}
+
+/* What the report says is true of the weights; biases and gains are the model's own. */
+static void the_report_speaks_of_the_weights_that_are_stored(void **state)
+{
+    (void)state;
+    pare_model *const m = random_model(PARE_RANDOM_GPT, 0);
+    const pare_ticket_opts o = PARE_TICKET_OPTS;
+    pare_ticket_report r;
+    pare_model *const t = ticket_of(&r, m, &o, 2);
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < r.n; i++) {
+        const pare_weight *const x = weight_named(m, r.matrix[i].name);
+        const pare_weight *const y = weight_named(t, r.matrix[i].name);
+        double most = 0;
+        for (size_t k = 0; k < x->rows * x->cols; k++)
+            most = fmax(most, fabs(pare_weight_at(x, k) - pare_weight_at(y, k)));
+        assert_true(most == r.matrix[i].largest);
+        assert_le(most, 0.1);
+        bytes += r.matrix[i].bytes;
+    }
+    assert_true(bytes == r.bytes);
+    const pare_weight *const b = weight_named(m, "blocks.0.attn.bq");
+    assert_memory_equal(b->data, weight_named(t, "blocks.0.attn.bq")->data, b->cols * 4);
+    const pare_size size = pare_model_size(m, 1, 0);
+    assert_true(size.parameters == r.weights + r.numbers);
+    pare_model_free(t);
+    pare_model_free(m);
+}
+
+/* More bits, less error: four bits more are at least 4 times as close. */
+static void bits_buy_accuracy(void **state)
+{
+    (void)state;
+    pare_model *const m = random_model(PARE_RANDOM_LLAMA, 0);
+    double last = INFINITY;
+    for (size_t bits = 6; bits <= 14; bits += 4) {
+        pare_ticket_opts o = PARE_TICKET_OPTS;
+        pare_ticket_report r;
+        o.bits = bits;
+        pare_model *const t = ticket_of(&r, m, &o, 2);
+        double squares = 0;
+        for (size_t i = 0; i < r.n; i++)
+            squares += r.matrix[i].rms * r.matrix[i].rms * (double)r.matrix[i].rows *
+                       (double)r.matrix[i].cols;
+        const double rms = sqrt(squares / (double)r.weights);
+        print_message("%zu bits, %.4g stored: rms error %.2e\n", bits,
+                      8 * (double)r.bytes / (double)r.weights, rms);
+        assert_le(4 * rms, last);
+        last = rms;
+        pare_model_free(t);
+    }
+    pare_model_free(m);
+}
+
+static void a_matrix_of_zeros_is_a_ticket_of_empty_masks(void **state)
+{
+    (void)state;
+    pare_model *const m = random_model(PARE_RANDOM_GPT, 0);
+    pare_weight *const w = &m->blocks[0].attn.wq;
+    w->data = pare_alloc(m->arena, w->rows * w->cols, sizeof(float));
+    const pare_ticket_opts o = PARE_TICKET_OPTS;
+    pare_ticket_report r;
+    pare_model *const t = ticket_of(&r, m, &o, 1);
+    assert_memory_equal(t->blocks[0].attn.wq.data, w->data, w->rows * w->cols * sizeof(float));
+    pare_model_free(t);
+    pare_model_free(m);
+}
+
+static void expect_refused(const pare_model *m, const pare_ticket_opts *o, pare_status want,
+                           const char *says)
+{
+    pare_model *t = NULL;
+    pare_ticket_report r;
+    pare_err err = {0};
+    assert_status(pare_ticket(&t, &r, m, o, NULL, &err), want, &err);
+    print_message("%s\n", err.msg);
+    assert_contains(err.msg, says);
+    assert_null(t);
+}
+
+static void what_cannot_be_a_ticket_is_refused_by_name(void **state)
+{
+    (void)state;
+    pare_model *const m = random_model(PARE_RANDOM_GPT, 0);
+    pare_ticket_opts o = PARE_TICKET_OPTS;
+    o.hidden = 15;
+    expect_refused(m, &o, PARE_ERR_INPUT, "tensor stem.embedding: 30 x 16 needs at least 16");
+    o = (pare_ticket_opts)PARE_TICKET_OPTS;
+    o.exponent = -20;
+    expect_refused(m, &o, PARE_ERR_INPUT, "a larger scale is needed");
+    o.exponent = 70;
+    expect_refused(m, &o, PARE_ERR_USAGE, "scale 2^70");
+    o.exponent = 1;
+    o.strict = true;
+    expect_refused(m, &o, PARE_ERR_USAGE, "strict");
+    o = (pare_ticket_opts)PARE_TICKET_OPTS;
+    o.bits = PARE_TICKET_MOST_BITS + 1;
+    expect_refused(m, &o, PARE_ERR_USAGE, "65 bits");
+    float *const bad = pare_alloc(m->arena, 16 * 16, sizeof *bad);
+    bad[17] = NAN;
+    m->blocks[0].attn.wv.data = bad;
+    o = (pare_ticket_opts)PARE_TICKET_OPTS;
+    expect_refused(m, &o, PARE_ERR_NONFINITE, "blocks.0.attn.wv");
+    pare_model_free(m);
+}
+
+/* With as many levels as fit the bytes, each entry is within half a step. */
+static void the_quantiser_beside_it_has_the_same_bytes(void **state)
+{
+    (void)state;
+    pare_model *const m = random_model(PARE_RANDOM_GPT, 0);
+    const pare_ticket_opts o = PARE_TICKET_OPTS;
+    pare_ticket_report r;
+    pare_model *const t = ticket_of(&r, m, &o, 2), *q = NULL;
+    double bits;
+    assert_ok(pare_ticket_rounded(&q, &bits, m, &r, NULL), NULL);
+    assert_le(bits * (double)r.weights, 8 * (double)r.bytes);
+    assert_le(8 * (double)r.bytes, (bits + 0.1) * (double)r.weights);
+    for (size_t i = 0; i < r.n; i++) {
+        const pare_weight *const x = weight_named(m, r.matrix[i].name);
+        const pare_weight *const y = weight_named(q, r.matrix[i].name);
+        const double count = (double)(x->rows * x->cols), most = pare_norm_max(x).v;
+        const double levels = floor(exp2((8 * (double)r.matrix[i].bytes - 32) / count));
+        for (size_t k = 0; k < x->rows * x->cols; k++)
+            assert_le(fabs(pare_weight_at(x, k) - pare_weight_at(y, k)),
+                      most / (levels - 1) * (1 + 1e-5));
+    }
+    pare_model_free(q);
+    pare_model_free(t);
+    pare_model_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_of_model_is_a_ticket_of_the_same_bytes_on_any_threads),
+        cmocka_unit_test(the_report_speaks_of_the_weights_that_are_stored),
+        cmocka_unit_test(bits_buy_accuracy),
+        cmocka_unit_test(a_matrix_of_zeros_is_a_ticket_of_empty_masks),
+        cmocka_unit_test(what_cannot_be_a_ticket_is_refused_by_name),
+        cmocka_unit_test(the_quantiser_beside_it_has_the_same_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
