@@ -13,6 +13,7 @@ BINDIR = $(PREFIX)/bin
 LIBDIR = $(PREFIX)/lib
 INCDIR = $(PREFIX)/include
 MANDIR = $(PREFIX)/share/man
+SHAREDIR = $(PREFIX)/share/pare
 
 # All cores unless -j says otherwise (a -j on the command line wins over this one).
 ifeq ($(MAKELEVEL),0)
@@ -164,7 +165,7 @@ docs-check: ## run the console blocks of the documents and follow their links
 
 install: all ## copy command, libraries, headers, man page to DESTDIR/PREFIX
 	install -d "$(DESTDIR)$(BINDIR)" "$(DESTDIR)$(LIBDIR)/pkgconfig" \
-	    "$(DESTDIR)$(INCDIR)/pare" "$(DESTDIR)$(MANDIR)/man1"
+	    "$(DESTDIR)$(INCDIR)/pare" "$(DESTDIR)$(MANDIR)/man1" "$(DESTDIR)$(SHAREDIR)"
 	install -m 755 $(BUILD)/pare "$(DESTDIR)$(BINDIR)/pare"
 	install -m 644 $(STATIC) "$(DESTDIR)$(LIBDIR)/libpare.a"
 	install -m 755 $(SHARED) "$(DESTDIR)$(LIBDIR)/libpare.so.$(VERSION)"
@@ -172,6 +173,7 @@ install: all ## copy command, libraries, headers, man page to DESTDIR/PREFIX
 	ln -sf $(SONAME) "$(DESTDIR)$(LIBDIR)/libpare.so"
 	$(if $(MPI_LIB),install -m 755 $(MPI_LIB) "$(DESTDIR)$(LIBDIR)/libpare-mpi.so")
 	install -m 644 include/pare/*.h "$(DESTDIR)$(INCDIR)/pare/"
+	install -m 644 examples/pipe/* "$(DESTDIR)$(SHAREDIR)/"
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCDIR@|$(INCDIR)|' \
 	    -e 's|@VERSION@|$(VERSION)|' -e 's|@LIBS@|$(DEP_LIBS)|' tools/pare.pc.in \
 	    > "$(DESTDIR)$(LIBDIR)/pkgconfig/pare.pc"
@@ -182,7 +184,7 @@ uninstall: ## remove what install put there
 	    "$(DESTDIR)$(LIBDIR)/libpare.so" "$(DESTDIR)$(LIBDIR)/$(SONAME)" \
 	    "$(DESTDIR)$(LIBDIR)/libpare.so.$(VERSION)" "$(DESTDIR)$(LIBDIR)/libpare-mpi.so" \
 	    "$(DESTDIR)$(LIBDIR)/pkgconfig/pare.pc" "$(DESTDIR)$(MANDIR)/man1/pare.1"
-	rm -rf "$(DESTDIR)$(INCDIR)/pare"
+	rm -rf "$(DESTDIR)$(INCDIR)/pare" "$(DESTDIR)$(SHAREDIR)"
 
 clean: ## remove build/, build-asan/ and build-fuzz*/
 	rm -rf "$(BUILD)" "$(BUILD)-asan" "$(BUILD)-fuzz" "$(BUILD)-fuzz-quick"

@@ -16,7 +16,7 @@ function findRuntime() {
   process.exit(3);
 }
 
-const FULL = 1, QKV = 16, STATIC = 256;
+const FULL = 1, CAUSAL = 2, QKV = 16, STATIC = 256;
 const ort = findRuntime();
 
 // ---- framing -----------------------------------------------------------------------------------
@@ -56,13 +56,13 @@ function put(kind, ...parts) {
 function shapesOf(session) {
   const meta = session.inputMetadata;
   const of = (name) => meta.find((m) => m.name === name).shape;
-  return { q: of('q'), v: of('v') };
+  return { q: of('q'), v: of('v'), y: session.outputNames[0] };
 }
 
 function hello(shapes, body) {
   const [batch, rows, dk] = shapes.q, dv = shapes.v[2];
-  const caps = Buffer.alloc(56);
-  [1, FULL | QKV | STATIC, rows, dk, dv, batch, 4, 0].forEach((n, i) => caps.writeUInt32LE(n, 4 * i));
+  const caps = Buffer.alloc(56), mask = shapes.y === 'causal_y' ? CAUSAL : FULL;
+  [1, mask | QKV | STATIC, rows, dk, dv, batch, 4, 0].forEach((n, i) => caps.writeUInt32LE(n, 4 * i));
   [104, 8, 2 ** -80].forEach((x, i) => caps.writeDoubleLE(x, 32 + 8 * i));
   put(2, caps);
 }
@@ -84,7 +84,7 @@ async function calls(session, shapes, body) {
     take(v, i, rows * dv);
   }
   const feed = (x, shape) => new ort.Tensor('float32', x, shape);
-  const y = (await session.run({ q: feed(q, shapes.q), k: feed(k, shapes.q), v: feed(v, shapes.v) })).y;
+  const y = (await session.run({ q: feed(q, shapes.q), k: feed(k, shapes.q), v: feed(v, shapes.v) }))[shapes.y];
   const head = Buffer.alloc(8), size = Buffer.alloc(8), parts = [];
   head.writeUInt32LE(count, 0);
   size.writeUInt32LE(rows, 0);

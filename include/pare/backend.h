@@ -1,5 +1,4 @@
-/* pare/backend.h - whole models through an oracle, and oracles that are other programs or other
- * processes. */
+/* pare/backend.h - whole models through an oracle, and oracles that are other programs. */
 #ifndef PARE_BACKEND_H
 #define PARE_BACKEND_H
 #include <pare/forward.h>
@@ -7,13 +6,16 @@
 #include <pare/ranks.h>
 
 /* One pass of a model whose attention, and nothing else, goes through the oracle. `out` is of the
- * oracle's dtype. *stats (may be NULL) adds up over layers; its mode, reference and lmax are those
- * of the last, the largest. */
+ * oracle's dtype. *stats (may be NULL) adds up over layers.
+ *
+ * Several ranks share the heads and the calls, each with an oracle of its own; all of them come
+ * with the same model and input, and have the whole output in the end. Its bits do not depend on
+ * their number. NULL: one process. */
 PARE_MUST_USE pare_status pare_length_forward(void *out, const pare_oracle *orc,
-                                              const pare_length_opts *opts, const pare_model *m,
-                                              const pare_input *in, pare_length_stats *stats,
-                                              const pare_trace *trace, const pare_exec *exec,
-                                              pare_err *err);
+                                              const pare_length_opts *opts, const pare_ranks *ranks,
+                                              const pare_model *m, const pare_input *in,
+                                              pare_length_stats *stats, const pare_trace *trace,
+                                              const pare_exec *exec, pare_err *err);
 /* Whether positions say something about tokens beyond the context the model was made with: learned
  * ones do not. */
 bool pare_length_may_exceed(const pare_model *m);
@@ -38,14 +40,4 @@ typedef struct pare_pipe_opts {
  * is ended with the oracle. */
 PARE_MUST_USE pare_status pare_oracle_pipe(pare_oracle *out, const pare_pipe_opts *o,
                                            pare_err *err);
-
-/* ---- other processes ---------------------------------------------------------------------------
- */
-
-/* Shares the calls of a round between the ranks, each of which has an `inner` of its own, and gives
- * all results to all of them: bits do not depend on the number of ranks. Every rank must come with
- * the same calls in the same order. Owns `inner` from then on (also when this fails); `ranks` is
- * borrowed, and NULL gives `inner` itself. */
-PARE_MUST_USE pare_status pare_oracle_ranks(pare_oracle *out, pare_oracle inner,
-                                            const pare_ranks *ranks, pare_err *err);
 #endif

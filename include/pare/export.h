@@ -14,12 +14,20 @@
 PARE_MUST_USE pare_status pare_export_onnx(const pare_model *m, const char *path, bool overwrite,
                                            uint64_t *bytes, pare_err *err);
 
+/* A folder with config.json and model.safetensors (f32) under Hugging Face's names: GPT-2, Llama
+ * (Mistral where there is a window) or BERT for sequence classification. PARE_ERR_INPUT, with the
+ * first thing that does not fit, for models that have no such form: heads of different widths,
+ * norms that divide by another width, replaced attention. A failure leaves no file of this call. */
+PARE_MUST_USE pare_status pare_export_hf(const pare_model *m, const char *folder, bool overwrite,
+                                         pare_err *err);
+
 /* The one small engine that serves every call of a plan, as ONNX with fixed shapes and no weights:
  *
  *     q [batch, rows, dk], k [batch, rows, dk], v [batch, rows, dv]
  *     y = Softmax(q k^T) v  [batch, rows, dv] */
 typedef struct pare_engine_shape {
     size_t batch, rows, dk, dv;
+    bool causal; /* row i sees rows 0 .. i; y is then called causal_y */
 } pare_engine_shape;
 PARE_MUST_USE pare_status pare_export_engine(const pare_engine_shape *s, const char *path,
                                              bool overwrite, uint64_t *bytes, pare_err *err);

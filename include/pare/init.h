@@ -22,8 +22,9 @@ typedef struct pare_init {
     size_t expander_degree; /* graph: 0 = none */
     pare_pool pool;         /* encoder */
     uint64_t seed;
-    const pare_frozen_gpt *source; /* GPT: frozen weights, no biases, plain norms (pare/popup.h);
-                                  NULL: weights to be trained, from `seed` */
+    /* GPT: frozen weights, no biases, plain norms (pare/popup.h); NULL: from `seed`, to be trained
+     */
+    const pare_frozen_gpt *source;
 } pare_init;
 
 /* Weights as torch's Linear (graph kinds, encoder) or as GPT-2 (std 0.02, the residual maps by

@@ -87,6 +87,8 @@ typedef struct pare_length_job {
     double scale;
     void *y; /* n x dv */
     size_t ldy;
+    double
+        *bound; /* sample: n, the bound of each row's |error|_2, inf where there is none; or NULL */
 } pare_length_job;
 
 /* What a run did. */
@@ -116,6 +118,23 @@ PARE_MUST_USE pare_status pare_length_attend(const pare_oracle *orc, const pare_
                                              const pare_pattern *p, const pare_graph *g,
                                              pare_length_stats *stats, const pare_exec *exec,
                                              pare_err *err);
+
+/* How far rounding can take the exact modes (native, zeroref) from attention over the stored
+ * numbers in real arithmetic: bound[i] for every column of row i, underflow included. A theorem,
+ * for engines whose caps say the truth and rows that pass (pare_length_attend ends with an error
+ * otherwise). O(n^2 (dk + dv)). */
+PARE_MUST_USE pare_status pare_length_rounding(double *bound, const pare_length_job *job,
+                                               const pare_pattern *p, const pare_graph *g,
+                                               const pare_oracle_caps *caps,
+                                               const pare_length_opts *opts, const pare_exec *exec,
+                                               pare_err *err);
+
+/* The paper's oracle: `layers` of `heads` softmax heads over tokens and weights of the caller's
+ * choice, and token functions; strict calls and nothing else. features: PARE_ORC_FULL and / or
+ * PARE_ORC_CAUSAL; RESIDUAL and WIDE_HEAD where it has them. Slow and plain: a referee. */
+PARE_MUST_USE pare_status pare_oracle_paper(pare_oracle *out, pare_dtype dtype, uint32_t max_len,
+                                            uint32_t layers, uint32_t heads, uint32_t features,
+                                            const pare_exec *exec, pare_err *err);
 
 /* ---- plans: pure functions of the sizes ------------------------------------------------------ */
 

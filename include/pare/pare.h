@@ -67,6 +67,7 @@
 #include <pare/survey.h>
 #include <pare/ticket.h>
 #include <pare/ticket_bounds.h>
+#include <pare/ticket_fit.h>
 #include <pare/train.h>
 #include <pare/width.h>
 #include <pare/xray.h>

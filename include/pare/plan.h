@@ -19,10 +19,12 @@ typedef struct pare_plan_step {
     double setting; /* width: share of the parameters (below 1) or dimensions; depth: exact
                        attention layers; weights: bits */
 } pare_plan_step;
+extern const char *const pare_plan_way_names[]; /* "width", "depth", "ticket", NULL */
 /* "width --dim 8": how the command would be told. */
 const char *pare_plan_step_name(char buf[48], const pare_plan_step *s);
-/* The cut of one step; the output may refer to `in`. */
-PARE_MUST_USE pare_status pare_plan_make(pare_model **out, const pare_plan_step *s,
+/* The cut of one step, and the bytes that its weights take in a file; the output may refer to
+ * `in`. */
+PARE_MUST_USE pare_status pare_plan_make(pare_model **out, uint64_t *bytes, const pare_plan_step *s,
                                          const pare_model *in, const pare_inputs *fit,
                                          uint64_t seed, const pare_exec *exec, pare_err *err);
 const pare_prover *pare_plan_prover(const pare_plan_step *s);
@@ -44,13 +46,15 @@ typedef struct pare_plan_opts {
     uint64_t max_bytes;
     uint64_t frame_bytes; /* of the file, beside the weights */
     size_t mixtures;      /* that are made at most */
+    unsigned ways;        /* that may be gone: a bit for each */
     uint64_t seed;
     void (*note)(void *self, const pare_plan_try *t); /* one for each that was made; may be NULL */
     void *self;
 } pare_plan_opts;
 #define PARE_PLAN_OPTS_DEFAULT                                                                     \
     {                                                                                              \
-        .eps = __builtin_inf(), .max_ms = __builtin_inf(), .max_bytes = UINT64_MAX, .mixtures = 10 \
+        .eps = __builtin_inf(), .max_ms = __builtin_inf(), .max_bytes = UINT64_MAX,                \
+        .mixtures = 10, .ways = ~0u                                                                \
     }
 
 typedef struct pare_plan {

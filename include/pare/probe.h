@@ -84,7 +84,37 @@ typedef struct pare_depth_probe {
     const char *violated; /* the first condition of a collapse that fails; "" where none does */
 } pare_depth_probe;
 
-typedef enum pare_probe_part { PARE_PROBE_ALL, PARE_PROBE_WIDTH, PARE_PROBE_DEPTH } pare_probe_part;
+typedef struct pare_probe_kind { /* matrices of one kind in all blocks, as targets of tickets */
+    const char *name;            /* "attn.wq", "ffn.0.weight", "stem.embedding" */
+    size_t count, rows, cols;    /* rows, cols: of the first */
+    uint64_t weights;
+    double largest, rms; /* of the entries */
+    size_t reach;        /* items whose sums reach the largest entry on average at scale 1: 8 |w| */
+} pare_probe_kind;
+
+typedef struct pare_probe_need { /* what a ticket takes whose entries err by this */
+    double error;                /* of the largest entry of their matrix */
+    size_t seen;                 /* items an entry for 99 of 100 entries, in draws; 0: above 26 */
+    size_t proven;               /* by Lemma S for all entries, p = .99; 0: not proven */
+    size_t density;              /* the same for weights off the lattice */
+    double coupling;             /* what the lattice costs, in the same unit as error */
+    uint64_t factored, merged;   /* bytes at `seen` items; 0: no such ticket */
+} pare_probe_need;
+
+typedef struct pare_ticket_probe {
+    size_t nkinds, nneeds;
+    pare_probe_kind *kinds;
+    pare_probe_need *needs;
+    uint64_t f32;           /* bytes of the same weights */
+    const char *not_merged; /* "", or why the paper's merged heads are impossible */
+} pare_ticket_probe;
+
+typedef enum pare_probe_part {
+    PARE_PROBE_ALL,
+    PARE_PROBE_WIDTH,
+    PARE_PROBE_DEPTH,
+    PARE_PROBE_TICKET
+} pare_probe_part;
 
 typedef struct pare_probe_opts {
     const size_t *dims; /* widths to try; NULL: 1/4, 1/8, 1/16; of text models 3/4, 1/2, 1/4 */
@@ -121,8 +151,9 @@ typedef struct pare_probe {
     const char *metric;  /* "auc", "accuracy", "nats", or NULL */
     double metric_before;
     pare_cut_cost *cuts;
-    bool has_depth;
+    bool has_depth, has_ticket;
     pare_depth_probe depth;
+    pare_ticket_probe ticket;
     const char **untold; /* sentences: what could not be told, and why */
     pare_arena *arena;
 } pare_probe;

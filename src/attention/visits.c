@@ -1,12 +1,17 @@
 /* The order of visits: a row names rows anywhere; where these do not all fit the cache next to a
  * core, all rows visit the first block of them, then all the second (as in list_sweep.c). Here the
  * order is written down once for a graph, and lists, scores and weights of edges lie in that order:
- * they stream, and nobody has to find out again where a row leaves a block. */
+ * they stream, and nobody has to find out again where a row leaves a block. A row with few edges in
+ * a block visits them together with those in the next: fetching the row once more costs more than
+ * fetching what these edges name. */
 #include "visits.h"
 #include "listed.h"
 #include <string.h>
 
-enum { UNIT = 64 /* stretches of one unit of work */ };
+enum {
+    UNIT = 64, /* stretches of one unit of work */
+    FEW = 8    /* edges: fewer are no reason for a row to be fetched, they go along elsewhere */
+};
 
 /* ---- writing it down --------------------------------------------------------------------------
  */
@@ -20,6 +25,15 @@ typedef struct plan {
     uint32_t *place; /* of each edge of the graph: where it is visited */
 } plan;
 
+/* First edge from e on, before `end`, whose other row is not in the block of that of e. */
+static size_t block_end(const plan *p, size_t e, size_t end)
+{
+    const uint32_t *const idx = p->g->idx;
+    const size_t next = (idx[e] / p->block + 1) * p->block;
+    while (e < end && idx[e] < next) e++;
+    return e;
+}
+
 /* Calls each(p, row, from, to, block) for every stretch, row after row. */
 typedef void stretch_fn(plan *p, size_t row, size_t from, size_t to, size_t block);
 
@@ -27,9 +41,14 @@ static void stretches_of(plan *p, stretch_fn *each)
 {
     const pare_graph *const g = p->g;
     for (size_t i = 0; i < g->n; i++)
-        for (size_t e = g->ptr[i], to; e < g->ptr[i + 1]; e = to) {
-            const size_t block = g->idx[e] / p->block, end = (block + 1) * p->block;
-            for (to = e + 1; to < g->ptr[i + 1] && g->idx[to] < end;) to++;
+        for (size_t e = g->ptr[i], end = g->ptr[i + 1], last, to; e < end; e = to) {
+            to = e;
+            do {
+                last = to;
+                to = block_end(p, to, end);
+            } while (to < end && to - e < FEW);
+            const size_t block = g->idx[last] / p->block;
+            if (end - to < FEW) to = end;
             each(p, i, e, to, block);
         }
 }

@@ -9,7 +9,8 @@ enum {
 };
 
 /* Edges in blocks of the row at their other end, so that those rows stay in the cache while all
- * rows come by. A stretch is what one row has in one block. */
+ * rows come by. A stretch is what one row has in one block, and the few edges that it has in the
+ * blocks around. */
 struct pare_visits {
     size_t blocks;
     const size_t *first;   /* blocks + 1: block b has the stretches first[b] .. first[b + 1] - 1 */

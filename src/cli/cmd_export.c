@@ -1,38 +1,53 @@
 /* pare export: a model, or the one engine that a plan of small calls needs, for other programs. */
 #include "out.h"
 
+#include <math.h>
 #include <string.h>
+#include <unistd.h>
 
-#define MOST_ROWS  (1u << 20)
-#define MOST_BATCH (1u << 16)
+#define CHECK_INPUTS    3
+#define CHECK_TOKENS    16
+#define CHECK_TOLERANCE 1e-5 /* weights and frequencies may have been rounded to f32 */
+#define MOST_ROWS       (1u << 20)
+#define MOST_BATCH      (1u << 16)
 
 typedef struct export_opts {
     size_t oracle, batch;
+    bool causal;
 } export_opts;
 
 typedef struct exported {
     const char *kind;
     char in[96], out[96];
     uint64_t bytes;
+    double off; /* of what is read back */
 } exported;
+
+/* What the model cannot be is said with its name; what the disk cannot do is not its fault. */
+static pare_status blame(cli *c, pare_status st)
+{
+    return st == PARE_ERR_INPUT ? cli_name(c, st, c->operand[0]) : st;
+}
 
 static pare_status export_engine(cli *c, exported *e, const pare_model *m, const export_opts *o)
 {
-    pare_engine_shape s;
+    pare_engine_shape s = {0};
     pare_status st = pare_engine_for(&s, m, o->oracle, o->batch, &c->err);
+    s.causal = o->causal;
     if (!st) st = pare_export_engine(&s, c->out, c->force, &e->bytes, &c->err);
-    if (st) return cli_name(c, st, c->operand[0]);
+    if (st) return blame(c, st);
     e->kind = "engine";
     snprintf(e->in, sizeof e->in, "q, k f32 [%zu, %zu, %zu], v f32 [%zu, %zu, %zu]", s.batch,
              s.rows, s.dk, s.batch, s.rows, s.dv);
-    snprintf(e->out, sizeof e->out, "y f32 [%zu, %zu, %zu]", s.batch, s.rows, s.dv);
+    snprintf(e->out, sizeof e->out, "%s f32 [%zu, %zu, %zu]", o->causal ? "causal_y" : "y", s.batch,
+             s.rows, s.dv);
     return PARE_OK;
 }
 
 static pare_status export_model(cli *c, exported *e, const pare_model *m)
 {
     const pare_status st = pare_export_onnx(m, c->out, c->force, &e->bytes, &c->err);
-    if (st) return cli_name(c, st, c->operand[0]);
+    if (st) return blame(c, st);
     const bool pooled = m->top.pool != PARE_POOL_NONE;
     e->kind = "model";
     if (m->stem.ids)
@@ -44,9 +59,84 @@ static pare_status export_model(cli *c, exported *e, const pare_model *m)
     return PARE_OK;
 }
 
+static bool is_onnx(const char *path)
+{
+    const size_t n = strlen(path);
+    return n > 5 && strcmp(path + n - 5, ".onnx") == 0;
+}
+
+/* The largest difference between two models on a few random inputs, as a part of the largest entry.
+ */
+static pare_status compare(cli *c, double *off, const pare_model *a, const pare_model *b)
+{
+    pare_inputs set;
+    const size_t tokens = a->context && a->context < CHECK_TOKENS ? a->context : CHECK_TOKENS;
+    pare_status st = pare_inputs_random(&set, c->arena, a, CHECK_INPUTS, tokens, c->seed, &c->err);
+    double most = 0, worst = 0;
+    for (size_t i = 0; i < CHECK_INPUTS && !st; i++) {
+        const size_t n = pare_output_rows(a, &set.in[i]) * pare_model_outputs(a);
+        double *const y = pare_alloc(c->arena, 2 * n, sizeof *y), *const z = y + n;
+        if (!y) return pare_no_memory(&c->err);
+        st = pare_forward_f64(y, a, &set.in[i], NULL, &c->exec, &c->err);
+        if (!st) st = pare_forward_f64(z, b, &set.in[i], NULL, &c->exec, &c->err);
+        for (size_t j = 0; j < n; j++) {
+            if (fabs(y[j]) > most) most = fabs(y[j]);
+            if (!(fabs(y[j] - z[j]) <= worst)) worst = fabs(y[j] - z[j]);
+        }
+    }
+    *off = most > 0 ? worst / most : worst;
+    return st;
+}
+
+/* What did not stand the test is taken away again. */
+static void remove_folder(cli *c)
+{
+    static const char *const files[] = {"/config.json", "/model.safetensors"};
+    for (size_t i = 0; i < 2; i++) {
+        const char *const path = cli_suffixed(c, c->out, files[i]);
+        if (path) unlink(path);
+    }
+    rmdir(c->out);
+}
+
+/* Read back by the importer, which knows nothing of who wrote it. */
+static pare_status export_hf(cli *c, exported *e, const pare_model *m)
+{
+    pare_model *again = NULL;
+    double off = 0;
+    pare_status st = pare_export_hf(m, c->out, c->force, &c->err);
+    if (st) return blame(c, st);
+    st = pare_model_load(&again, c->out, &c->err);
+    if (!st && (pare_model_outputs(again) != pare_model_outputs(m) || again->nblocks != m->nblocks))
+        st = pare_fail(&c->err, PARE_ERR_VERIFY, "%s: read back, it is another model", c->out);
+    if (!st) st = compare(c, &off, m, again);
+    if (!st && !(off <= CHECK_TOLERANCE))
+        st = pare_fail(&c->err, PARE_ERR_VERIFY,
+                       "%s: read back, it gives outputs that differ by %.2g of the largest", c->out,
+                       off);
+    if (!st) {
+        const pare_size size = pare_model_size(again, 1, 0);
+        e->kind = again->stem.pos.kind == PARE_POS_ROTARY ? "Llama"
+                  : again->pattern.kind == PARE_CAUSAL    ? "GPT-2"
+                                                          : "BERT";
+        e->bytes = size.bytes;
+        e->off = off;
+    }
+    pare_model_free(again);
+    if (st) remove_folder(c);
+    return st;
+}
+
 static pare_status print(cli *c, const exported *e)
 {
     char b[64];
+    if (!c->json && !is_onnx(c->out)) {
+        out_row("wrote", "%s, config.json and model.safetensors, %s, %s bytes of weights", c->out,
+                e->kind, out_bytes(b, e->bytes));
+        out_row("check", "read back, %d random inputs, f64: %s", CHECK_INPUTS,
+                e->off == 0 ? "the same numbers" : "equal up to the rounding of weights");
+        return PARE_OK;
+    }
     if (!c->json) {
         out_row("wrote", "%s, ONNX opset 17, %s bytes", c->out, out_bytes(b, e->bytes));
         out_row("in", "%s", e->in);
@@ -75,9 +165,17 @@ static pare_status export(cli *c, const export_opts *o)
 {
     pare_model *m = NULL;
     exported e = {0};
-    pare_status st = cli_may_write(c, c->out, c->operand[0]);
+    pare_status st = PARE_OK;
+    if (!o->oracle && (o->causal || o->batch != 1))
+        st = pare_fail(&c->err, PARE_ERR_USAGE, "--batch and --causal go with --oracle M");
+    if (o->oracle && !is_onnx(c->out))
+        st = pare_fail(&c->err, PARE_ERR_USAGE, "-o %s: the engine is an .onnx file", c->out);
+    if (!st && is_onnx(c->out)) st = cli_may_write(c, c->out, c->operand[0]);
     if (!st) st = cli_load(c, &m, c->operand[0]);
-    if (!st) st = o->oracle ? export_engine(c, &e, m, o) : export_model(c, &e, m);
+    if (!st)
+        st = o->oracle         ? export_engine(c, &e, m, o)
+             : is_onnx(c->out) ? export_model(c, &e, m)
+                               : export_hf(c, &e, m);
     if (!st && !o->oracle) say_what_changed(c, m);
     if (!st) st = print(c, &e);
     pare_model_free(m);
@@ -103,14 +201,20 @@ int cmd_export(int argc, char **argv)
          .help = "calls that the engine takes at once",
          .min = 1,
          .max = MOST_BATCH},
+        {.name = "causal",
+         .kind = OPT_FLAG,
+         .to = &o.causal,
+         .help = "an engine whose rows see only rows before them: fewer calls of causal models"},
     };
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "export",
-        .args = "MODEL [--oracle M] -o OUT.onnx",
+        .args = "MODEL [--oracle M] -o OUT.onnx | -o FOLDER",
         .about =
-            "Writes a model of sequences as ONNX, batch and length free. With --oracle, the one\n"
-            "small engine with fixed shapes that serves every call of a plan.",
+            "Writes a model of sequences as ONNX, batch and length free; or, where its shapes are\n"
+            "standard, a folder under Hugging Face's names (GPT-2, Llama, BERT). With --oracle, "
+            "the\n"
+            "one small engine with fixed shapes that serves every call of a plan.",
         .example = "export model.safetensors -o model.onnx",
         .own = own,
         .nown = sizeof own / sizeof *own,
@@ -118,6 +222,7 @@ int cmd_export(int argc, char **argv)
     };
     cli c;
     int rc;
-    if (!cli_start(&c, &spec, CLI_MUST_OUT, "the ONNX file", argc, argv, &rc)) return rc;
+    if (!cli_start(&c, &spec, CLI_MUST_OUT, "an .onnx file, or a folder", argc, argv, &rc))
+        return rc;
     return cli_finish(&c, export(&c, &o));
 }

@@ -17,7 +17,7 @@ enum {
 };
 
 typedef struct plan_opts {
-    const char *data;
+    const char *data, *ways;
     size_t split, max_bytes; /* 0: no such budget */
     pare_plan_opts o;
     cut_data d;
@@ -71,7 +71,8 @@ static void print_people(const cli *c, const plan_opts *o)
         out_row("result", "the model meets the budget as it is: nothing is written");
         return;
     }
-    out_row("file", "%s: %s bytes", c->out, out_bytes(size, o->bytes));
+    out_row("bytes", "%s", out_bytes(size, o->bytes));
+    out_row("model", "%s", c->out);
     out_row("proven", "%s, measured %.4g: %s",
             pare_ub_format(buf, pare_ub_exact(o->cert.proven), 4), o->cert.measured,
             o->cert.domain);
@@ -108,6 +109,20 @@ static pare_status print_json(cli *c, const plan_opts *o)
     return out_json(c, root, ok);
 }
 
+/* One line for each try, as it is made: it may take a while. */
+static void tell(void *self, const pare_plan_try *t)
+{
+    cli *const c = self;
+    char words[160], count[32];
+    if (c->bar.drawn) pare_bar_clear(&c->bar);
+    words_of(words, t);
+    if (t->refused)
+        cli_note(c, "%s: %s", words, t->refused);
+    else
+        cli_note(c, "%s: %s bytes, %.3g ms, error %.3g", words, out_count(count, t->bytes), t->ms,
+                 t->error);
+}
+
 /* ---- doing it -------------------------------------------------------------------------------- */
 
 /* Where the model after step i goes: the last one to -o, the others beside it. */
@@ -121,6 +136,7 @@ static pare_status one_step(cli *c, const plan_opts *o, const pare_plan_step *s,
                             const char *to, pare_cert *cert)
 {
     pare_model *m = NULL, *small = NULL;
+    uint64_t bytes;
     const cert_inputs *const in = &o->d.held;
     const pare_publish_opts p = {
         .in_path = from,
@@ -138,7 +154,7 @@ static pare_status one_step(cli *c, const plan_opts *o, const pare_plan_step *s,
         .exec = &c->exec,
     };
     pare_status st = cli_load(c, &m, from);
-    if (!st) st = pare_plan_make(&small, s, m, &o->d.fit, c->seed, &c->exec, &c->err);
+    if (!st) st = pare_plan_make(&small, &bytes, s, m, &o->d.fit, c->seed, &c->exec, &c->err);
     if (!st) st = pare_publish(cert, c->arena, m, &small, &p, &c->err);
     pare_model_free(small);
     pare_model_free(m);
@@ -213,14 +229,38 @@ static pare_status do_best(cli *c, plan_opts *o)
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
+/* "width,ticket" */
+static pare_status read_ways(cli *c, plan_opts *o)
+{
+    const char *at = o->ways;
+    if (!at) return PARE_OK;
+    o->o.ways = 0;
+    while (*at) {
+        const size_t n = strcspn(at, ",");
+        int way = 0;
+        while (way < PARE_PLAN_WAYS && (strlen(pare_plan_way_names[way]) != n ||
+                                        strncmp(at, pare_plan_way_names[way], n) != 0))
+            way++;
+        if (way == PARE_PLAN_WAYS)
+            return pare_fail(&c->err, PARE_ERR_USAGE,
+                             "--ways %s: width, depth and ticket, with commas between", o->ways);
+        o->o.ways |= 1u << way;
+        at += n + (at[n] == ',');
+    }
+    return PARE_OK;
+}
+
 static pare_status settle(cli *c, plan_opts *o)
 {
     o->o.max_bytes = o->max_bytes ? o->max_bytes : UINT64_MAX;
     o->o.seed = c->seed;
+    o->o.note = tell;
+    o->o.self = c;
     if (isinf(o->o.eps) && isinf(o->o.max_ms) && !o->max_bytes)
         return pare_fail(&c->err, PARE_ERR_USAGE,
                          "a budget is needed: --eps E, --max-bytes B or --max-ms T");
-    pare_status st = cli_may_write(c, c->out, c->operand[0]);
+    pare_status st = read_ways(c, o);
+    if (!st) st = cli_may_write(c, c->out, c->operand[0]);
     return st ? st : cli_may_write(c, c->out, o->data);
 }
 
@@ -301,6 +341,12 @@ int cmd_plan(int argc, char **argv)
          .metavar = "K",
          .help = "of a graph: which nodes are tested",
          .max = 1u << 20},
+        {.name = "ways",
+         .kind = OPT_TEXT,
+         .to = &o.ways,
+         .metavar = "LIST",
+         .help = "directions that may be gone",
+         .unset = "width,depth,ticket"},
         {.name = "mixtures",
          .kind = OPT_SIZE,
          .to = &o.o.mixtures,

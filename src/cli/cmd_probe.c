@@ -202,6 +202,43 @@ static void print_cuts(const pare_probe *p)
             cut_row(p, &p->cuts[i]);
 }
 
+/* ---- tickets -------------------------------------------------------------------------------- */
+
+static void need_row(const pare_ticket_probe *t, const pare_probe_need *n)
+{
+    char seen[32] = "> 26", proven[48], bytes[32];
+    if (n->seen) snprintf(seen, sizeof seen, "%zu", n->seen);
+    snprintf(proven, sizeof proven, "%zu", n->proven);
+    if (!n->proven) snprintf(proven, sizeof proven, "no (%zu off the lattice)", n->density);
+    printf("  %-8.0e %6s %12s", n->error, seen, n->seen ? out_count(bytes, n->factored) : "-");
+    printf(" %12s", n->seen && n->merged ? out_count(bytes, n->merged) : "-");
+    if (n->seen)
+        printf(" %6.2f", (double)n->factored / (double)t->f32);
+    else
+        printf(" %6s", "-");
+    printf(" %10.2g  %s\n", n->coupling, proven);
+}
+
+static void print_ticket(const pare_ticket_probe *t)
+{
+    char n[32];
+    out_row("tickets", "entries of its matrices, and the items whose sums reach the largest");
+    printf("  %-22s %5s %-12s %9s %9s %6s\n", "", "", "", "largest", "rms", "reach");
+    for (size_t i = 0; i < t->nkinds; i++) {
+        const pare_probe_kind *const k = &t->kinds[i];
+        char shape[48];
+        snprintf(shape, sizeof shape, "%zu x %zu", k->rows, k->cols);
+        printf("  %-22s %5zu %-12s %9.3g %9.3g %6zu\n", k->name, k->count, shape, k->largest,
+               k->rms, k->reach);
+    }
+    out_row("ticket needs", "items an entry for 99 of 100 entries (drawn), bytes; as f32 %s",
+            out_count(n, t->f32));
+    printf("  %-8s %6s %12s %12s %6s %10s  %s\n", "error", "items", "factored", "merged", "of f32",
+           "lattice", "items by Lemma S");
+    for (size_t i = 0; i < t->nneeds; i++) need_row(t, &t->needs[i]);
+    if (*t->not_merged) out_row("", "not merged: %s", t->not_merged);
+}
+
 static void print_people(const cli *c, const pare_model *m, const pare_probe *p)
 {
     char n[32], block[DESCRIBE_ROOM];
@@ -215,6 +252,7 @@ static void print_people(const cli *c, const pare_model *m, const pare_probe *p)
     if (p->nfindings) print_findings(p);
     if (p->ncuts) print_cuts(p);
     if (p->has_depth) show_depth(c, p);
+    if (p->has_ticket) print_ticket(&p->ticket);
     for (size_t i = 0; i < p->nuntold; i++) out_row("not told", "%s", p->untold[i]);
 }
 
@@ -257,14 +295,14 @@ static pare_status read_dims(cli *c, probe_opts *o)
 
 static pare_status read_part(cli *c, probe_opts *o)
 {
-    static const char *const names[] = {"all", "width", "depth"};
+    static const char *const names[] = {"all", "width", "depth", "ticket"};
     if (o->all) o->o.depth_macs = 0;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         if (!o->part || strcmp(o->part, names[i]) == 0) {
             o->o.part = (pare_probe_part)i;
             return PARE_OK;
         }
-    return pare_fail(&c->err, PARE_ERR_USAGE, "--part %s: width, depth or all", o->part);
+    return pare_fail(&c->err, PARE_ERR_USAGE, "--part %s: width, depth, ticket or all", o->part);
 }
 
 static pare_status probe(cli *c, probe_opts *o)
@@ -319,7 +357,7 @@ int cmd_probe(int argc, char **argv)
          .kind = OPT_TEXT,
          .to = &o.part,
          .metavar = "P",
-         .help = "width, depth or all: what is looked at",
+         .help = "width, depth, ticket or all",
          .unset = "all"},
         {.name = "all",
          .kind = OPT_FLAG,

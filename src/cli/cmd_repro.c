@@ -39,23 +39,38 @@ static pare_status show(cli *c, const pare_repro *r)
     return st;
 }
 
+typedef struct study {
+    const char *name, *folder;
+    pare_status (*make)(pare_repro **out, const pare_repro_opts *o, const pare_exec *exec,
+                        const pare_ranks *ranks, pare_err *err);
+} study;
+static const study studies[] = {{"width", "repro-width", pare_repro_width},
+                                {"depth", "repro-depth", pare_repro_depth},
+                                {"ticket", "repro-ticket", pare_repro_ticket}};
+
+static const study *study_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof studies / sizeof *studies; i++)
+        if (strcmp(studies[i].name, name) == 0) return &studies[i];
+    return NULL;
+}
+
 static pare_status repro(cli *c, void *self, pare_ranks *ranks)
 {
     repro_opts *const o = self;
     pare_repro *r = NULL;
-    const bool depth = strcmp(c->operand[0], "depth") == 0;
-    if (!depth && strcmp(c->operand[0], "width") != 0)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "'%s': there are 'width' and 'depth' so far",
+    const study *const which = study_of(c->operand[0]);
+    if (!which)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "'%s': there are 'width', 'depth' and 'ticket'",
                          c->operand[0]);
-    o->o.folder = c->out ? c->out : depth ? "repro-depth" : "repro-width";
+    o->o.folder = c->out ? c->out : which->folder;
     o->o.data = o->data.v;
     o->o.ndata = o->data.n;
     o->o.seed = c->seed;
     o->o.again = c->force;
     o->o.note = note;
     o->o.self = c;
-    pare_status st = depth ? pare_repro_depth(&r, &o->o, &c->exec, ranks, &c->err)
-                           : pare_repro_width(&r, &o->o, &c->exec, ranks, &c->err);
+    pare_status st = which->make(&r, &o->o, &c->exec, ranks, &c->err);
     if (!st && pare_ranks_rank(ranks) == 0) {
         cli_note(c, "%zu runs, %zu of them were there already", r->jobs, r->found);
         st = show(c, r);
@@ -72,7 +87,7 @@ int cmd_repro(int argc, char **argv)
          .kind = OPT_TEXTS,
          .to = &o.data,
          .metavar = "G",
-         .help = "width: graphs, each once; depth: for the model",
+         .help = "width: graphs; depth: for the model; ticket: text",
          .unset = "generated"},
         {.name = "model",
          .kind = OPT_TEXT,
@@ -83,7 +98,7 @@ int cmd_repro(int argc, char **argv)
         {.name = "full",
          .kind = OPT_FLAG,
          .to = &o.o.full,
-         .help = "width: 20 + 100 runs, and the grid; depth: more draws"},
+         .help = "width: 20 + 100 runs, and the grid; others: more draws"},
         {.name = "large",
          .kind = OPT_SIZE,
          .to = &o.o.large,
@@ -119,7 +134,7 @@ int cmd_repro(int argc, char **argv)
     static const char *const operands[] = {"NAME", NULL};
     const opt_spec spec = {
         .command = "repro",
-        .args = "width|depth [--data G]... [-o DIR]",
+        .args = "width|depth|ticket [--data G]... [-o DIR]",
         .about = "Makes the tables and figures of the papers again, ours beside theirs. Runs are\n"
                  "kept in DIR: killed, the same command goes on; an mpirun shares them.",
         .example = "repro width --data tolokers.npz -o out",

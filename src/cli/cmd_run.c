@@ -228,6 +228,7 @@ static pare_status one_pass(cli *c, run_state *s)
     if (!st) st = read_input(c, s);
     if (!st) st = forward_traced(c, s);
     pare_oracle_free(&s->oracle);
+    if (!st) st = run_count_calls(c, s);
     if (pare_ranks_rank(s->ranks) > 0) return st; /* the first speaks for all */
     if (!st && c->out) st = write_result(c, s);
     if (c->bar.drawn) pare_bar_clear(&c->bar);

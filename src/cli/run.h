@@ -76,6 +76,7 @@ pare_status run_check_length(cli *c, const run_opts *o);
 pare_status run_open_oracle(cli *c, run_state *s);
 pare_status run_through(cli *c, run_state *s, void *out, const pare_input *in,
                         const pare_trace *trace);
+pare_status run_count_calls(cli *c, run_state *s);
 void run_say_length(const run_state *s);
 bool run_json_length(cJSON *root, const run_state *s);
 #endif

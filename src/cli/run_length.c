@@ -13,6 +13,11 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
+static bool is_paper(const run_opts *o)
+{
+    return strcmp(o->backend, "paper") == 0;
+}
+
 pare_status run_check_length(cli *c, const run_opts *o)
 {
     const char *const b = o->backend;
@@ -22,10 +27,10 @@ pare_status run_check_length(cli *c, const run_opts *o)
                              "--backend, --mode and --timeout go with --oracle M");
         return PARE_OK;
     }
-    if (strcmp(b, "cpu") != 0 && strcmp(b, "mpi") != 0 && !begins(b, PIPE_WORD) &&
-        !begins(b, ONNX_WORD))
+    if (strcmp(b, "cpu") != 0 && strcmp(b, "mpi") != 0 && strcmp(b, "paper") != 0 &&
+        !begins(b, PIPE_WORD) && !begins(b, ONNX_WORD))
         return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--backend: '%s' is none of cpu, mpi, pipe:COMMAND, onnx:FILE", b);
+                         "--backend: '%s' is none of cpu, paper, mpi, pipe:COMMAND, onnx:FILE", b);
     if (o->texts.n > 1 || o->prompts || (o->tokens && o->tokens != RUN_NOT_GIVEN))
         return pare_fail(&c->err, PARE_ERR_USAGE, "--oracle belongs to one pass over one input");
     return PARE_OK;
@@ -95,6 +100,9 @@ static pare_status open_engine(cli *c, const run_state *s, pare_oracle *out)
     const pare_dtype t = s->o->f64 ? PARE_F64 : PARE_F32;
     pare_pipe_opts p = {.length = (uint32_t)s->o->oracle, .dtype = t, .timeout = s->o->timeout};
     pare_status st = PARE_OK;
+    if (is_paper(s->o))
+        return pare_oracle_paper(out, t, p.length, 1, 1, PARE_ORC_FULL | PARE_ORC_CAUSAL, &c->exec,
+                                 &c->err);
     if (!begins(b, PIPE_WORD) && !begins(b, ONNX_WORD))
         return pare_oracle_cpu(out, t, p.length, &c->exec, &c->err);
     p.command = b + strlen(PIPE_WORD);
@@ -117,7 +125,6 @@ pare_status run_open_oracle(cli *c, run_state *s)
         pare_oracle_free(&engine);
         return st;
     }
-    if ((st = pare_oracle_ranks(&engine, engine, s->ranks, &c->err))) return st;
     if (pare_length_may_exceed(s->m)) s->m->context = 0;
     return pare_oracle_counting(&s->oracle, engine, &s->count, &c->err);
 }
@@ -126,9 +133,10 @@ pare_status run_through(cli *c, run_state *s, void *out, const pare_input *in,
                         const pare_trace *trace)
 {
     pare_length_stats l = {0};
-    const pare_length_opts o = {.mode = (pare_length_mode)s->o->mode, .seed = c->seed};
+    pare_length_opts o = {.mode = (pare_length_mode)s->o->mode, .seed = c->seed};
+    if (!o.mode && is_paper(s->o)) o.mode = PARE_LENGTH_STRICT; /* it takes no other calls */
     const pare_status st =
-        pare_length_forward(out, &s->oracle, &o, s->m, in, &l, trace, &c->exec, &c->err);
+        pare_length_forward(out, &s->oracle, &o, s->ranks, s->m, in, &l, trace, &c->exec, &c->err);
     s->length.mode = l.mode;
     s->length.calls += l.calls;
     s->length.fallback_calls += l.fallback_calls;
@@ -136,6 +144,25 @@ pare_status run_through(cli *c, run_state *s, void *out, const pare_input *in,
     s->length.bad_rows += l.bad_rows;
     s->length.simulated = s->length.simulated || l.simulated;
     return st;
+}
+
+/* What went through the engines of all ranks. */
+pare_status run_count_calls(cli *c, run_state *s)
+{
+    const size_t ranks = pare_ranks_size(s->ranks);
+    if (!s->o->oracle || ranks < 2) return PARE_OK;
+    pare_oracle_count *const all = pare_alloc(c->arena, ranks, sizeof *all);
+    pare_status st = pare_ranks_agree(s->ranks, all ? PARE_OK : pare_no_memory(&c->err), &c->err);
+    if (!st) st = pare_ranks_gather(s->ranks, all, &s->count, sizeof *all, &c->err);
+    if (st) return st;
+    s->count = (pare_oracle_count){0};
+    for (size_t r = 0; r < ranks; r++) {
+        s->count.calls += all[r].calls;
+        s->count.bytes_in += all[r].bytes_in;
+        s->count.bytes_out += all[r].bytes_out;
+        if (all[r].max_len > s->count.max_len) s->count.max_len = all[r].max_len;
+    }
+    return PARE_OK;
 }
 
 void run_say_length(const run_state *s)

@@ -47,6 +47,10 @@ static void print_people(const plan *p, const train_result *r)
     const pare_lesson_facts *f = &p->facts;
     const size_t at = r->runs->setting;
     out_row("trained", "%s, %s parameters", r->name, out_count(n, r->model.size.parameters));
+    if (p->o->popup)
+        out_row("popup", "keeps %g of the %s weights, queries and keys times %.3g; %s bytes",
+                p->o->keep, train_source_names[p->o->source], p->o->scale,
+                out_count(n, r->model.file_bytes));
     out_row("data", "%s: %s to learn from, %s to choose by, %s to test on", p->o->data,
             out_count(n, f->train), out_count(val, f->val), out_count(test, f->test));
     out_row("steps", "%s, lr %g to %g", out_count(n, plan_steps(p, at)), p->setting[at].lr,
@@ -119,6 +123,16 @@ static bool json_metric(cJSON *to, const plan *p, const train_result *r)
            add_if_number(o, "whole_test", r->whole_test);
 }
 
+static bool json_popup(cJSON *to, const plan *p, const train_result *r)
+{
+    if (!p->o->popup) return true;
+    cJSON *o = pare_json_add_object(to, "popup");
+    return o && pare_json_add_number(o, "keep", p->o->keep) &&
+           pare_json_add_number(o, "qk_scale", p->o->scale) &&
+           pare_json_add_string(o, "source", train_source_names[p->o->source]) &&
+           pare_json_add_u64(o, "seed", plan_seed(p, r->runs->best));
+}
+
 static bool json_times(cJSON *to, const train_result *r)
 {
     cJSON *o = pare_json_add_object(to, "time_ms");
@@ -131,7 +145,7 @@ static pare_status print_json(plan *p, const train_result *r)
     return out_json(p->c, root,
                     root && pare_json_add_string(root, "kind", train_kinds[p->o->kind]) &&
                         out_json_facts(root, "output", &r->model) && json_data(root, p) &&
-                        json_metric(root, p, r) &&
+                        json_metric(root, p, r) && json_popup(root, p, r) &&
                         pare_json_add_size(root, "best_setting", r->runs->setting) &&
                         pare_json_add_size(root, "best_run", r->runs->best) &&
                         json_settings(root, p, r) && json_times(root, r));

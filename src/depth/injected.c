@@ -41,7 +41,7 @@ static pare_ub over_the_ball(calc *k, const pare_model *f, const pare_attn *fa, 
     const pare_ub radius = pare_ub_sqrt(pare_ub_exact(fa->in_norm.divisor));
     const pare_ub wide = pare_ub_mul(radius, pare_ub_exact(2));
     const reach r = {imat_zero(k, 1, fa->din), up_row(k, 1, radius.v), up_row(k, 1, wide.v)};
-    const track t = {two, r, r, calc_mat(k, 1, 1)};
+    const track t = {.at = two, .x = r, .y = r, .e = calc_mat(k, 1, 1)};
     const attn_pair p = attn_pair_of(k, &fe, &ge, false);
     const track n = walk_attention(k, &p, &out, &t, s);
     return k->st ? pare_ub_inf() : (pare_ub){n.e.v[0]};

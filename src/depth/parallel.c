@@ -113,7 +113,7 @@ static void grow(side *s, const eff_attn *fb)
 {
     calc *const k = &s->k;
     const attn_pair p = attn_pair_of(k, fb, fb, true);
-    const track t = {s->at, s->x, s->x, calc_mat(k, 1, s->at.k)};
+    const track t = {.at = s->at, .x = s->x, .y = s->x, .e = calc_mat(k, 1, s->at.k)};
     const track next = walk_attention(k, &p, &s->at, &t, s->sight);
     if (k->st) return;
     const imat **const heads = pare_alloc(k->a, fb->nheads + 1, sizeof *heads);
@@ -209,7 +209,7 @@ static bool behind_the_head(side *s, depth_bound *out, size_t way, const char **
     bool extra;
     if (!effective_top(&s->k, &top, &extra, s->f, why)) return false;
     /* the head's slopes are taken between anything f and g can give */
-    track t = {s->at, s->x, s->x, s->e};
+    track t = {.at = s->at, .x = s->x, .y = s->x, .e = s->e};
     t.y.w = s->k.st ? s->e : up_plus(&s->k, &s->x.w, &s->e);
     const pare_mat e = walk_top(&s->k, &top, &t);
     if (s->k.st) return true;

@@ -16,14 +16,13 @@
  *   3  heads -> own token:  K + w|T' + V| + sum_h d |V_h| + w sum |M'_j|
  *   4  all -> own token:    K + w|T' + sum M' + V| + d sum |M'_j + V| + sum_h tv_h d |V_h|
  * (primes: f minus g; V the sum of f's V_h, counted with M'_1). 3 and 4 need rows that see
- * something. Where heads pair up, Lemma P is used head by head. */
+ * something. Where heads pair up, Lemma P is used head by head.
+ *
+ * Under full attention G hands on X - Y token by token through T, and only its mean over the tokens
+ * through M: that mean is bounded for itself (mean_of_head). Tokens that pull the weights to one
+ * side stand against others that pull them to the other, so that it is about half as large. */
 #include "walk.h"
 #include <math.h>
-
-pare_ub softmax_variation(pare_ub range)
-{
-    return pare_ub_tanh(pare_ub_mul(range, pare_ub_exact(0.25)));
-}
 
 /* ---- pairs ---------------------------------------------------------------------------------- */
 
@@ -90,82 +89,6 @@ attn_pair attn_pair_of(calc *k, const eff_attn *f, const eff_attn *g, bool same)
     p.inside = imat_diff(k, &f->inside, &g->inside);
     p.outside = imat_diff(k, &f->outside, &g->outside);
     return p;
-}
-
-/* ---- scores --------------------------------------------------------------------------------- */
-
-pare_mat ruler_to_two(calc *k, const ruler *in, const imat *m)
-{
-    const bool turned = in->kind == RULER_BOX && in->q.mid.v;
-    const imat t = turned ? imat_mul(k, &in->back, m) : *m;
-    if (k->st) return (pare_mat){0};
-    pare_mat col = calc_mat(k, in->k, 1);
-    pare_ub sum = {0};
-    for (size_t i = 0; !k->st && in->kind != RULER_TWO && i < in->d; i++) {
-        const imat row = imat_part(&t, i, 0, 1, t.mid.cols);
-        const pare_ub size = imat_fro(k, &row);
-        if (in->kind == RULER_BOX) col.v[i] = size.v;
-        sum = pare_ub_add(sum, size);
-    }
-    if (k->st || in->kind == RULER_BOX) return col;
-    const pare_ub two = imat_map_two(k, m), root = pare_ub_sqrt(pare_ub_exact((double)in->d));
-    if (k->st) return col;
-    col.v[0] = in->kind == RULER_TWO ? two.v : pare_ub_min(sum, pare_ub_mul(root, two)).v;
-    return col;
-}
-
-static pare_ub length_of(calc *k, const imat *row, const pare_mat *col, const pare_mat *w)
-{
-    const pare_ub at_centre = imat_fro(k, row);
-    const pare_mat more = up_times(k, w, col);
-    return k->st ? pare_ub_inf() : pare_ub_add(at_centre, (pare_ub){more.v[0]});
-}
-
-/* |q_i| or |k_j| of a rotary head: (c m + m0) and what w adds. */
-static pare_ub turning_length(calc *k, const ruler *at, const imat *m, const imat *m0,
-                              const reach *r)
-{
-    const imat moved = imat_mul(k, &r->c, m), row = imat_sum(k, &moved, m0);
-    const pare_mat col = ruler_to_two(k, at, m);
-    return length_of(k, &row, &col, &r->w);
-}
-
-/* size of c B + l as a functional, plus w |B|: what multiplies differences of keys. */
-static pare_mat slope(calc *k, const ruler *at, const imat *b, const imat *l, const reach *r)
-{
-    const imat moved = imat_mul(k, &r->c, b), row = imat_sum(k, &moved, l);
-    const pare_mat centre = ruler_dual(k, at, &row), form = ruler_form(k, at, b);
-    const pare_mat rest = up_times(k, &r->w, &form);
-    return up_plus(k, &centre, &rest);
-}
-
-static pare_ub turning_range(calc *k, const ruler *at, const eff_head *h, const reach *r)
-{
-    const pare_ub q = turning_length(k, at, &h->q, &h->q0, r);
-    const pare_ub key = turning_length(k, at, &h->k, &h->k0, r);
-    return pare_ub_mul(pare_ub_exact(2 * fabs(h->scale)), pare_ub_mul(q, key));
-}
-
-pare_ub score_range(calc *k, const ruler *at, const eff_head *h, const reach *r)
-{
-    if (h->rotary) return turning_range(k, at, h, r);
-    const pare_mat s = slope(k, at, &h->b, &h->l, r);
-    return k->st ? pare_ub_inf() : up_dot(&s, &r->d);
-}
-
-/* d B d: how much the scores of two rows can differ beside what is constant in a row. */
-static pare_ub interaction(calc *k, const ruler *at, const imat *b, const pare_mat *d)
-{
-    const pare_mat form = ruler_form(k, at, b), half = up_times(k, d, &form);
-    return k->st ? pare_ub_inf() : up_dot(&half, d);
-}
-
-static pare_ub contraction(calc *k, const ruler *at, const eff_head *h, const reach *r, sight s)
-{
-    const pare_ub one = pare_ub_exact(1);
-    if (!s.full || h->rotary) return one;
-    if (h->query != QUERY_EACH) return pare_ub_exact(0);
-    return pare_ub_min(one, softmax_variation(interaction(k, at, &h->b, &r->d)));
 }
 
 /* ---- how the tokens of one model move ------------------------------------------------------- */
@@ -281,8 +204,25 @@ static void spread(const gap *g, pare_mat *to, const pare_mat *x, const imat *m)
     add_through(g->k, to, x, g->in, g->out, m);
 }
 
-/* sum_h (tv_h d, or d) |V_h| */
-static void add_heads(const gap *g, pare_mat *to, bool uniform)
+/* The mean over the tokens i of (P_i - U) X V, before V. P_i is softmax of a_i x_j, a_i = x_i B +
+ * l. To first order in the scores (P_i - U) z is their covariance with z, which is linear in a_i:
+ * the mean query is what counts. Second order: the integral of (1 - t) E_t[(s - mean)^2 (z - mean)]
+ * over tilted weights, at most range^2 / 8 times the diameter of z. */
+static pare_mat mean_of_head(const gap *g, const eff_head *h, const pare_mat *most)
+{
+    calc *const k = g->k;
+    const reach *const x = &g->t->x;
+    if (g->in->kind == RULER_TWO || h->rotary || h->query != QUERY_EACH) return *most;
+    const pare_ub range = score_range(k, g->in, h, x);
+    const pare_ub second = pare_ub_mul(pare_ub_mul(range, range), pare_ub_exact(0.125));
+    const pare_mat half = up_by(k, &x->d, pare_ub_exact(0.5)), spreads = up_least(k, &x->w, &half);
+    const pare_mat first = up_by(k, &spreads, mean_query(k, g->in, h, x));
+    const pare_mat rest = up_by(k, &x->d, second), both = up_plus(k, &first, &rest);
+    return up_least(k, most, &both);
+}
+
+/* sum_h (tv_h d, or d) |V_h|; `mean`: of their mean over the tokens. */
+static void add_heads(const gap *g, pare_mat *to, bool uniform, bool mean)
 {
     calc *const k = g->k;
     const reach *const x = &g->t->x;
@@ -290,13 +230,13 @@ static void add_heads(const gap *g, pare_mat *to, bool uniform)
         const eff_head *const head = &g->p->f->heads[h];
         const pare_ub tv =
             uniform ? softmax_variation(score_range(k, g->in, head, x)) : pare_ub_exact(1);
-        const pare_mat part = up_by(k, &x->d, tv);
+        const pare_mat one = up_by(k, &x->d, tv), part = mean ? mean_of_head(g, head, &one) : one;
         spread(g, to, &part, &head->v);
     }
 }
 
-/* way 1: every M' for itself, M'_1 with V. */
-static pare_mat heads_to_uniform(const gap *g, const pare_mat *constant)
+/* way 1: every M' for itself, M'_1 with V. `mean`: of the mean over all tokens. */
+static pare_mat heads_to_uniform(const gap *g, const pare_mat *constant, bool mean)
 {
     calc *const k = g->k;
     pare_mat r = up_by(k, constant, pare_ub_exact(1));
@@ -305,7 +245,7 @@ static pare_mat heads_to_uniform(const gap *g, const pare_mat *constant)
         const imat m = j == 0 ? imat_sum(k, &g->p->mix[0], &g->p->fv) : g->p->mix[j];
         spread(g, &r, &g->t->x.w, &m);
     }
-    add_heads(g, &r, true);
+    add_heads(g, &r, true, mean);
     return r;
 }
 
@@ -328,7 +268,7 @@ static pare_mat heads_to_own_token(const gap *g, const pare_mat *constant)
     const imat t = imat_sum(k, &g->p->t, &g->p->fv);
     spread(g, &r, &g->t->x.w, &t);
     for (size_t j = 0; !k->st && j < g->p->npowers; j++) spread(g, &r, &g->t->x.w, &g->p->mix[j]);
-    add_heads(g, &r, false);
+    add_heads(g, &r, false, false);
     return r;
 }
 
@@ -343,7 +283,7 @@ static pare_mat all_to_own_token(const gap *g, const pare_mat *constant)
         spread(g, &r, &g->t->x.d, &m);
     }
     spread(g, &r, &g->t->x.w, &t);
-    add_heads(g, &r, true);
+    add_heads(g, &r, true, false);
     return r;
 }
 
@@ -353,7 +293,8 @@ static pare_mat replaced(const gap *g)
     calc *const k = g->k;
     if (g->p->same) return calc_mat(k, 1, g->out->k);
     const pare_mat constant = constants(g, &g->p->fv);
-    const pare_mat one = heads_to_uniform(g, &constant), two = heads_as_they_are(g, &constant);
+    const pare_mat one = heads_to_uniform(g, &constant, false),
+                   two = heads_as_they_are(g, &constant);
     pare_mat least = up_least(k, &one, &two);
     if (!g->s.never_empty || k->st) return least;
     const pare_mat three = heads_to_own_token(g, &constant), four = all_to_own_token(g, &constant);
@@ -436,6 +377,24 @@ static pare_mat far_apart(calc *k, const ruler *at, const reach *x, const reach 
     return up_plus(k, &centres, &wide);
 }
 
+/* The mean over the tokens of f's minus g's, where g is without heads and every token sees all:
+ * what it was goes through T + M as a whole, and what F and G give on X differs by `replaced` on
+ * average. */
+static pare_mat mean_apart(const gap *g, const pare_mat *was)
+{
+    calc *const k = g->k;
+    imat total = g->p->g->t;
+    pare_mat m = calc_mat(k, 1, g->out->k);
+    for (size_t j = 0; !k->st && j < g->p->g->npowers; j++)
+        total = imat_sum(k, &total, &g->p->g->mix[j]);
+    spread(g, &m, was, &total);
+    if (g->p->same || k->st) return m;
+    const pare_mat constant = constants(g, &g->p->fv);
+    const pare_mat local = heads_to_uniform(g, &constant, true);
+    if (!k->st) up_add(k, &m, &local);
+    return m;
+}
+
 track walk_attention(calc *k, const attn_pair *p, const ruler *out, const track *t, sight s)
 {
     const gap g = {k, p, &t->at, out, t, s};
@@ -446,11 +405,15 @@ track walk_attention(calc *k, const attn_pair *p, const ruler *out, const track 
     n.y = moved(k, after, &p->gt, &t->at, out, &t->y, s);
     n.e = far_apart(k, out, &n.x, &n.y);
     if (after->nheads > 0 && !p->paired) return n;
+    const bool means = s.full && after->nheads == 0;
+    const pare_mat *const mean = means && t->m.v ? &t->m : &t->e;
     pare_mat e = calc_mat(k, 1, out->k);
     spread(&g, &e, &t->e, &after->t);
-    for (size_t j = 0; !k->st && j < after->npowers; j++) spread(&g, &e, &t->e, &after->mix[j]);
+    for (size_t j = 0; !k->st && j < after->npowers; j++) spread(&g, &e, mean, &after->mix[j]);
     const pare_mat local = p->paired ? head_by_head(&g) : replaced(&g);
     if (!k->st) up_add(k, &e, &local);
     if (!k->st) n.e = up_least(k, &n.e, &e);
+    if (means) n.m = mean_apart(&g, mean);
+    if (means && !k->st) n.m = up_least(k, &n.m, &n.e);
     return n;
 }

@@ -36,6 +36,10 @@ PARE_MUST_USE pare_status rule_choose(call_rule *out, pare_length_opts *o, pare_
                                       size_t n, const pare_pattern *p, pare_err *err);
 /* Instances one call holds (Lemma 3.3): 1 unless the oracle has layers and heads. */
 uint64_t rule_capacity(const pare_oracle_caps *caps);
+/* Whether the calls go through tokens and weights. */
+bool rule_strict(const pare_length_opts *o, const pare_oracle_caps *caps);
+/* Whether every call has max_len rows: the oracle wants it, or instances share a call. */
+bool rule_pads(const call_rule *r, const pare_oracle_caps *caps);
 
 /* A stream of tiles that becomes calls. */
 typedef struct packer packer;

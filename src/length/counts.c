@@ -78,12 +78,33 @@ uint64_t count_paper(size_t n, uint32_t m, const pare_pattern *p)
     return calls;
 }
 
-uint64_t count_merge(size_t n, uint32_t m, uint64_t parts, uint64_t *rounds)
+/* Up to m results of a row are merged at once; more of them first become fewer, m - 1 to a call
+ * that also holds a reference. */
+uint64_t count_merge(size_t n, uint32_t m, uint64_t parts, uint64_t heads, uint64_t capacity,
+                     uint64_t *rounds)
 {
     uint64_t calls = 0;
-    for (; parts > 1; (*rounds)++) {
-        const uint64_t groups = parts <= m ? 1 : parts_of(parts, m); /* of a row */
-        const uint64_t size = parts <= m ? parts : m;
+    if (parts < 2 || m < 2 || (parts > m && m < 3)) return 0;
+    for (; parts > m; (*rounds)++) {
+        const uint64_t groups = parts_of(parts, m - 1);
+        calls += parts_of(heads * n * groups, capacity);
+        parts = groups;
+    }
+    ++*rounds;
+    return calls + parts_of(heads * parts_of(n, m / parts), capacity);
+}
+
+size_t paper_parts(size_t n, uint32_t m, const pare_pattern *p)
+{
+    if (p->kind == PARE_WINDOW) return n <= p->window ? 1 : p->sinks ? 3 : 2;
+    return (size_t)parts_of(n, (m - 1) / 2);
+}
+
+uint64_t count_aggregation(size_t n, uint32_t m, uint64_t parts, uint64_t *rounds)
+{
+    uint64_t calls = 0;
+    for (; parts > 1; ++*rounds) {
+        const uint64_t size = parts <= m ? parts : m, groups = parts_of(parts, size);
         calls += parts_of(n * groups, m / size);
         parts = groups;
     }

@@ -78,6 +78,8 @@ static pare_status attend(run *r, const pare_length_job *jobs)
     r->orc->ops->caps(r->orc->self, &r->caps);
     pare_status st = rule_choose(&r->rule, &r->o, &r->caps, r->n, r->p, r->err);
     r->stats->mode = r->o.mode;
+    r->strict = rule_strict(&r->o, &r->caps);
+    r->capacity = r->strict ? rule_capacity(&r->caps) : 1;
     if (!st && r->n) st = take_jobs(r, jobs);
     if (st || !r->n) return st;
     r->stats->simulated = r->n > r->rule.m;
@@ -86,15 +88,18 @@ static pare_status attend(run *r, const pare_length_job *jobs)
         return native_attend(r);
     case PARE_LENGTH_ZEROREF:
         return zeroref_attend(r);
-    case PARE_LENGTH_AUTO:
     case PARE_LENGTH_STRICT:
+        return strict_attend(r);
     case PARE_LENGTH_PAPER:
+        return paper_attend(r);
     case PARE_LENGTH_SAMPLE:
+        return sample_attend(r);
     case PARE_LENGTH_CHUNK:
+        return chunk_attend(r);
+    case PARE_LENGTH_AUTO:
         break;
     }
-    return pare_fail(r->err, PARE_ERR_INPUT, "length: mode %s is not there yet",
-                     pare_length_mode_name(r->o.mode));
+    pare_assert_failed(__FILE__, __LINE__, "a mode"); /* rule_choose has replaced AUTO */
 }
 
 pare_status pare_length_attend(const pare_oracle *orc, const pare_length_opts *opts,

@@ -45,6 +45,28 @@ static pare_status count_call(void *ctx, const placed *tiles, size_t count, uint
     return PARE_OK;
 }
 
+/* Modes that do not go by tiles: all calls are taken to be full. */
+static pare_status tally_mode(tally *s, const pare_length_plan *p, const call_rule *r)
+{
+    const uint64_t n = p->tokens, m = r->m, blocks = (n + m - 1) / m;
+    uint64_t parts = 1;
+    s->calls = blocks;
+    if (p->opts.mode == PARE_LENGTH_SAMPLE) {
+        const uint64_t all = (n + m - 2) / (m - 1), asked = p->opts.blocks ? p->opts.blocks : 1;
+        parts = asked < all ? asked : all;
+        s->calls *= parts;
+    } else if (p->opts.mode == PARE_LENGTH_PAPER) {
+        s->calls = count_paper(n, r->m, &p->pattern);
+        parts = paper_parts(n, r->m, &p->pattern);
+    }
+    s->rows = s->calls * m;
+    s->max_len = n < m ? n : m;
+    s->queries = n * parts;
+    s->pairs = (double)s->calls * (double)m * (double)(s->causal ? m + 1 : 2 * m) / 2;
+    for (size_t i = 0; i < n; i++) s->parts[i] = (uint32_t)parts;
+    return PARE_OK;
+}
+
 static double visible_pairs(const pare_length_plan *p)
 {
     double pairs = 0;
@@ -79,12 +101,16 @@ static void add_softmax(pare_length_cost *c, const tally *s, const pare_length_h
     c->outside_flops += (double)s->queries * (2 * (double)h->dv + 3);
 }
 
-/* Selectors that pick queries, keys and values out of a token: the same for all calls of a head's
- * widths, whatever N is. */
-static double selector_bytes(const pare_length_head *h, double b, double code)
+/* Selectors that pick queries, keys and values out of a token, and those of copy heads: the same
+ * for all calls of a head's widths, whatever N is. */
+static double selector_bytes(const pare_length_plan *p, const pare_length_head *h, double b,
+                             double code)
 {
-    const double dk = (double)h->dk + code, dv = (double)((h->dv + 2 + 3) / 4 * 4);
-    return b * (2 * dk + dv) * (2 * dk + dv);
+    const double slot = 2 * ((double)h->dk + code) + (double)((h->dv + 2 + 3) / 4 * 4);
+    const double k = (double)rule_capacity(&p->caps), bits = position_width(p->caps.max_len);
+    const double width = k * slot + bits, layers = p->caps.layers ? p->caps.layers : 1;
+    const double copies = layers > 1 ? layers * (2 * bits + k * slot) : 0;
+    return b * width * (k * slot + copies);
 }
 
 static void add_head(pare_length_plan *p, const tally *s, const call_rule *r, size_t at)
@@ -96,8 +122,8 @@ static void add_head(pare_length_plan *p, const tally *s, const call_rule *r, si
         add_native(c, s, h, b);
     else
         add_softmax(c, s, h, b, r, &p->caps);
-    if (p->caps.features & PARE_ORC_STRICT && p->opts.mode != PARE_LENGTH_NATIVE)
-        c->weight_bytes = fmax(c->weight_bytes, selector_bytes(h, b, group_width(s->tiles)));
+    if (rule_strict(&p->opts, &p->caps))
+        c->weight_bytes = fmax(c->weight_bytes, selector_bytes(p, h, b, group_width(s->tiles)));
     c->instances += s->calls;
     c->direct_flops += c->pairs * (2 * (dk + dv) + 5);
     c->computed_pairs += s->pairs;
@@ -142,8 +168,10 @@ static void count_layers(pare_length_plan *p, const tally *s, const call_rule *r
         const uint64_t heads = i - first;
         uint64_t rounds = 0, merges = 0;
         if (p->opts.mode == PARE_LENGTH_STRICT && !r->plain)
-            merges = count_merge(p->tokens, r->m, c->max_partials, &rounds);
-        c->merge_calls += (heads * merges + capacity - 1) / capacity;
+            merges = count_merge(p->tokens, r->m, c->max_partials, heads, capacity, &rounds);
+        if (p->opts.mode == PARE_LENGTH_PAPER)
+            merges = heads * count_aggregation(p->tokens, r->m, c->max_partials, &rounds);
+        c->merge_calls += merges;
         c->calls += (heads * s->calls + capacity - 1) / capacity;
         c->rounds += p->tokens ? 1 + rounds : 0;
         p->layers++;
@@ -155,12 +183,14 @@ static pare_status fill(pare_length_plan *p, const call_rule *r, pare_arena *a, 
 {
     tally s = {.causal = r->kind == CALL_CAUSAL,
                .tile = p->opts.mode == PARE_LENGTH_NATIVE,
-               .fixed = p->caps.features & PARE_ORC_STATIC,
+               .fixed = rule_pads(r, &p->caps),
                .m = r->m};
     s.parts = pare_alloc(a, p->tokens, sizeof *s.parts);
     if (!s.parts) return pare_no_memory(err);
     const pare_status st =
-        calls_of_pattern(r, p->tokens, &p->pattern, p->graph, count_call, &s, err);
+        p->opts.mode > PARE_LENGTH_STRICT && !(r->plain && p->opts.mode == PARE_LENGTH_SAMPLE)
+            ? tally_mode(&s, p, r)
+            : calls_of_pattern(r, p->tokens, &p->pattern, p->graph, count_call, &s, err);
     if (st) return st;
     pare_length_cost *const c = &p->cost;
     c->pairs = visible_pairs(p);
@@ -172,8 +202,10 @@ static pare_status fill(pare_length_plan *p, const call_rule *r, pare_arena *a, 
     c->lower = (uint64_t)(heads * ceil(c->pairs / square));
     c->pairs *= heads;
     c->theorem = count_paper(p->tokens, r->m, &p->pattern) * p->nheads;
-    const uint64_t one = count_formula(r, p->tokens, &p->pattern);
-    if (rule_capacity(&p->caps) == 1 && !c->merge_calls) c->formula = one * p->nheads;
+    if (p->opts.mode > PARE_LENGTH_STRICT)
+        c->formula = c->calls;
+    else if (rule_capacity(&p->caps) == 1 && !c->merge_calls)
+        c->formula = count_formula(r, p->tokens, &p->pattern) * p->nheads;
     c->scratch_bytes = scratch(p, &s);
     return PARE_OK;
 }

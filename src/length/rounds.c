@@ -4,7 +4,7 @@
  * threads, handed to the oracle, and merged over stripes of rows. Each row is merged in the order
  * of the plan, so that neither threads nor batches change a bit. */
 #include "codes.h"
-#include "rounds.h"
+#include "instances.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,9 +150,20 @@ static void forget(batch *b)
     b->count = b->tile_count = b->used = b->stripe_count = 0;
 }
 
+pare_status run_overflow(const run *r, size_t at)
+{
+    const double limit = r->caps.dtype == PARE_F32 ? 0x1p125 : 0x1p1021;
+    if (!(r->stats->lmax >= limit)) return PARE_OK;
+    return pare_fail(r->err, PARE_ERR_NUMERIC,
+                     "length: logit overflow: queries and keys of head %zu may give %.3g", at,
+                     r->stats->lmax);
+}
+
 static pare_status fail_call(const run *r, const entry *e)
 {
     const pare_tile *const t = &r->b.tiles[e->tile].t;
+    const pare_status overflow = run_overflow(r, e->head);
+    if (overflow) return overflow;
     return pare_fail(r->err, PARE_ERR_NUMERIC,
                      "length: oracle call %llu (head %zu, queries from token %zu, keys from token "
                      "%zu) answers nan, infinity or nothing",
@@ -160,13 +171,42 @@ static pare_status fail_call(const run *r, const entry *e)
                      pare_tile_key(t, 0));
 }
 
+/* The same calls for an oracle of tokens and weights. */
+static pare_status evaluate_strictly(run *r)
+{
+    const batch *const b = &r->b;
+    instance *const list = calloc(b->count, sizeof *list);
+    if (!list) return pare_no_memory(r->err);
+    for (size_t i = 0; i < b->count; i++) {
+        const entry *const e = &b->entries[i];
+        list[i] = (instance){.n = e->n,
+                             .dk = e->dk,
+                             .dv = e->dv,
+                             .causal = r->rule.kind == CALL_CAUSAL,
+                             .q = e->q,
+                             .k = e->k,
+                             .v = e->v,
+                             .y = e->y};
+    }
+    const pare_status st = instances_run(
+        r, list, b->count, r->only_bad || r->extra ? &r->stats->fallback_calls : &r->stats->calls);
+    free(list);
+    return st;
+}
+
+static pare_status evaluate(run *r)
+{
+    if (r->strict) return evaluate_strictly(r);
+    const pare_status st = r->orc->ops->evaluate(r->orc->self, r->b.calls, r->b.count, r->err);
+    return st ? st : r->orc->ops->barrier(r->orc->self, r->err);
+}
+
 static pare_status flush(run *r)
 {
     batch *const b = &r->b;
     if (!b->count) return PARE_OK;
     pare_parallel(r->exec, b->count, build_one, r);
-    pare_status st = r->orc->ops->evaluate(r->orc->self, b->calls, b->count, r->err);
-    if (!st) st = r->orc->ops->barrier(r->orc->self, r->err);
+    pare_status st = evaluate(r);
     if (!st) {
         atomic_store(&r->failed, SIZE_MAX);
         pare_parallel(r->exec, b->stripe_count, merge_touched, r);
@@ -214,20 +254,32 @@ static pare_status make_room(run *r, size_t tiles)
     return PARE_OK;
 }
 
-/* The batch's memory is made once, unless one call alone needs more. */
-static pare_status take_memory(run *r, size_t need)
+/* The batch's memory is made once, unless one call alone needs more. Where several pieces share a
+ * call, a round is one batch: which of them share must not depend on memory. */
+static pare_status take_memory(run *r, size_t need, char **out)
 {
     batch *const b = &r->b;
-    if (need <= b->bytes - b->used) return PARE_OK;
-    const pare_status st = flush(r);
-    if (st || need <= b->bytes) return st;
-    const size_t usual = r->o.batch_bytes ? r->o.batch_bytes : LENGTH_BATCH;
-    free(b->memory);
-    b->bytes = need > usual ? need : usual;
-    b->memory = aligned_alloc(LINE, (b->bytes + LINE - 1) / LINE * LINE);
-    if (b->memory) return PARE_OK;
-    b->bytes = 0;
-    return pare_no_memory(r->err);
+    if (r->capacity > 1) {
+        *out = pare_alloc(r->arena, need, 1);
+        return *out ? PARE_OK : pare_no_memory(r->err);
+    }
+    if (need > b->bytes - b->used) {
+        const pare_status st = flush(r);
+        if (st) return st;
+    }
+    if (need > b->bytes) {
+        const size_t usual = r->o.batch_bytes ? r->o.batch_bytes : LENGTH_BATCH;
+        free(b->memory);
+        b->bytes = need > usual ? need : usual;
+        b->memory = aligned_alloc(LINE, (b->bytes + LINE - 1) / LINE * LINE);
+        if (!b->memory) {
+            b->bytes = 0;
+            return pare_no_memory(r->err);
+        }
+    }
+    *out = b->memory + b->used;
+    b->used += need;
+    return PARE_OK;
 }
 
 static bool has_bad_row(const run *r, const placed *tiles, size_t count)
@@ -249,23 +301,21 @@ pare_status run_call(void *ctx, const placed *tiles, size_t count, uint32_t n)
     run *const r = ctx;
     if (r->only_bad && !has_bad_row(r, tiles, count)) return PARE_OK;
     entry e = {.head = r->at, .tiles = count, .n = n, .number = r->number};
-    if (r->caps.features & PARE_ORC_STATIC) e.n = r->caps.max_len;
+    if (rule_pads(&r->rule, &r->caps)) e.n = r->caps.max_len;
     const size_t need = r->how->size(r, &e, tiles);
     if (!need) return PARE_ERR_INPUT;
-    pare_status st = take_memory(r, need);
+    pare_status st = take_memory(r, need, &e.y); /* the construction divides it up */
     if (!st) st = make_room(r, count);
     if (st) return st;
     batch *const b = &r->b;
     e.tile = b->tile_count;
-    e.y = b->memory + b->used; /* the construction divides it up */
-    b->used += need;
     memcpy(b->tiles + b->tile_count, tiles, count * sizeof *tiles);
     b->tile_count += count;
     for (size_t x = 0; x < count; x++) touch(r, &tiles[x].t);
     b->entries[b->count] = e;
     r->how->size(r, &b->entries[b->count++], tiles); /* pointers, now that there is memory */
     r->number++;
-    *(r->only_bad ? &r->stats->fallback_calls : &r->stats->calls) += 1;
+    if (!r->strict) *(r->only_bad || r->extra ? &r->stats->fallback_calls : &r->stats->calls) += 1;
     return PARE_OK;
 }
 

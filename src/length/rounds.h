@@ -12,6 +12,8 @@ typedef struct head {
     double *num, *den;         /* n x dv, n: sums of weighted values, of weights ... */
     double *top;               /* n: ... divided by e^top; or the best reference so far */
     double *c;                 /* n: logit of the reference; NULL = 0 */
+    char *parts;               /* strict: partial results of each row, one after the other ... */
+    uint32_t *nparts;          /* ... and how many there are */
     unsigned char *bad;        /* n: rows whose sums cannot be trusted */
     char *blocks_k, *blocks_v; /* zeroref: keys and values of a call, for each block of keys */
 } head;
@@ -55,8 +57,12 @@ typedef struct run {
     pare_length_stats *stats;
     pare_err *err;
     const construction *how;
-    size_t at; /* the head whose calls are made now */
-    bool only_bad;
+    bool strict;                   /* calls go through instances.c */
+    uint64_t capacity;             /* instances of a call */
+    size_t most_parts, part_width; /* strict: of a row; numbers of one */
+    size_t at;                     /* the head whose calls are made now */
+    bool only_bad;                 /* calls without a bad row are left out */
+    bool extra;                    /* calls are counted as a fall-back's */
     uint64_t number;
     batch b;
     atomic_size_t failed; /* of the batch: the first entry with numbers that are none */
@@ -86,6 +92,8 @@ void run_free(run *r);
 
 /* Bytes of `count` numbers of the oracle, rounded up to a cache line. */
 size_t run_bytes(const run *r, size_t count);
+/* An error when logits may be too large for the type. */
+PARE_MUST_USE pare_status run_overflow(const run *r, size_t at);
 /* What is not written shall not be taken for an answer. */
 void run_poison(const run *r, char *y, size_t rows, size_t ld);
 /* Rows over the threads: fn(ctx, head, first, end) in fixed stripes. */
@@ -96,6 +104,16 @@ void run_rows(const run *r, void (*fn)(run *r, size_t head, size_t first, size_t
 
 extern const construction native_calls, zeroref_calls, plain_calls, mean_calls;
 PARE_MUST_USE pare_status native_attend(run *r);
+/* Rounds of zero-reference calls until no row is bad: sums (or parts) are complete then. */
+PARE_MUST_USE pare_status zeroref_rounds(run *r, const construction *how);
+void zeroref_merge(run *r, const entry *e, const placed *t, size_t p);
+/* Rows that are bad after the rounds so far get a reference of their own; an error if that does not
+ * help. */
+PARE_MUST_USE pare_status zeroref_settle(run *r, const construction *how);
+PARE_MUST_USE pare_status strict_attend(run *r);
+PARE_MUST_USE pare_status sample_attend(run *r);
+PARE_MUST_USE pare_status chunk_attend(run *r);
+PARE_MUST_USE pare_status paper_attend(run *r);
 PARE_MUST_USE pare_status zeroref_attend(run *r);
 
 /* reference.c: lmax of every head, and c where the options ask for probes or norms do not suffice.

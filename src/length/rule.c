@@ -51,6 +51,43 @@ static pare_status softmax_rule(call_rule *out, const pare_oracle_caps *caps,
                      "length: oracle length 1 has no room for the reference (at least 2)");
 }
 
+static pare_status need_kind(const call_rule *r, call_kind kind, const char *mode, pare_err *err)
+{
+    if (r->kind == kind) return PARE_OK;
+    return pare_fail(err, PARE_ERR_INPUT, "length: mode %s needs a %s softmax here", mode,
+                     kind == CALL_FULL ? "full" : "causal");
+}
+
+/* What only some modes want. */
+static pare_status check_mode(call_rule *r, const pare_length_opts *o, const pare_oracle_caps *caps,
+                              size_t n, const pare_pattern *p, pare_err *err)
+{
+    const char *const mode = pare_length_mode_name(o->mode);
+    if (o->mode <= PARE_LENGTH_STRICT) return PARE_OK;
+    const bool full = p->kind == PARE_FULL;
+    if (o->mode == PARE_LENGTH_SAMPLE ? !full : p->kind == PARE_GRAPH)
+        return pare_fail(err, PARE_ERR_INPUT, "length: mode %s does not know this pattern", mode);
+    if (o->mode == PARE_LENGTH_CHUNK && p->kind == PARE_WINDOW)
+        return pare_fail(err, PARE_ERR_INPUT, "length: mode %s does not know this pattern", mode);
+    if ((caps->features & PARE_ORC_STATIC) || rule_capacity(caps) > 1)
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "length: mode %s is for calls of any length, one piece each", mode);
+    if (caps->features & PARE_ORC_BIAS) /* not needed, and not used */
+        r->kind = full ? CALL_FULL : CALL_CAUSAL;
+    if (o->mode == PARE_LENGTH_PAPER) {
+        r->plain = false;
+        if (r->m < 3)
+            return pare_fail(err, PARE_ERR_INPUT, "length: mode paper needs M >= 3, not %u",
+                             (unsigned)r->m);
+        if (p->kind == PARE_WINDOW && (p->window + 1 >= r->m || p->sinks + 1 >= r->m))
+            return pare_fail(err, PARE_ERR_INPUT,
+                             "length: mode paper needs M >= %zu for this window, not %u",
+                             (p->window > p->sinks ? p->window : p->sinks) + 2, (unsigned)r->m);
+    }
+    (void)n;
+    return need_kind(r, full ? CALL_FULL : CALL_CAUSAL, mode, err);
+}
+
 pare_status rule_choose(call_rule *out, pare_length_opts *o, pare_oracle_caps *caps, size_t n,
                         const pare_pattern *p, pare_err *err)
 {
@@ -65,18 +102,33 @@ pare_status rule_choose(call_rule *out, pare_length_opts *o, pare_oracle_caps *c
         return pare_fail(err, PARE_ERR_INPUT,
                          "length: native plans need an oracle with partial results");
     }
-    if (o->mode > PARE_LENGTH_ZEROREF)
-        return pare_fail(err, PARE_ERR_INPUT, "length: mode %s is not there yet",
-                         pare_length_mode_name(o->mode));
-    return softmax_rule(out, caps, o, n, p, err);
+    if (o->mode == PARE_LENGTH_STRICT) {
+        caps->features &= ~(uint32_t)PARE_ORC_QKV;
+        if (!(caps->features & PARE_ORC_STRICT))
+            return pare_fail(err, PARE_ERR_INPUT,
+                             "length: strict plans need an oracle of tokens and weights");
+    }
+    const pare_status fits = softmax_rule(out, caps, o, n, p, err);
+    return fits ? fits : check_mode(out, o, caps, n, p, err);
 }
 
 uint64_t rule_capacity(const pare_oracle_caps *caps)
 {
     const uint64_t l = caps->layers ? caps->layers : 1, h = caps->heads ? caps->heads : 1;
-    if (!(caps->features & PARE_ORC_STRICT)) return 1;
+    if (!(caps->features & PARE_ORC_STRICT) || (caps->features & PARE_ORC_QKV)) return 1;
     if (l == 1) return h;
     if (caps->features & PARE_ORC_RESIDUAL) return h * l;
     const uint64_t lasting = caps->features & PARE_ORC_WIDE_HEAD ? (h - 1) * l : h / 2 * l;
     return lasting > h ? lasting : h;
+}
+
+bool rule_strict(const pare_length_opts *o, const pare_oracle_caps *caps)
+{
+    return o->mode == PARE_LENGTH_STRICT ||
+           (o->mode != PARE_LENGTH_NATIVE && !(caps->features & PARE_ORC_QKV));
+}
+
+bool rule_pads(const call_rule *r, const pare_oracle_caps *caps)
+{
+    return (caps->features & PARE_ORC_STATIC) || (!r->plain && rule_capacity(caps) > 1);
 }

@@ -1,22 +1,9 @@
-/* An oracle of several processes. A round's calls are cut into one stretch for each rank, by their
- * work; each rank evaluates its own, and the results go to all at the barrier. Every rank plans the
- * same calls and merges the same results: nothing but results travels, and no bit depends on who
- * computed what. */
-#include <pare/backend.h>
+/* An oracle of several processes: calls are cut into one stretch for each rank, by their work; each
+ * rank evaluates its own, and the results go to all. Every rank plans the same calls and merges the
+ * same results. */
+#include "shared.h"
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct shared {
-    pare_oracle inner;
-    const pare_ranks *ranks;
-    pare_oracle_caps caps;
-    pare_call *calls; /* of this round, of all ranks, that were not exchanged yet */
-    size_t n, room;
-    pare_status st; /* of this rank's evaluations since the last exchange */
-    pare_err err;
-    uint8_t *mine, *all;
-    size_t bytes; /* room in mine, and in all for each rank */
-} shared;
 
 static void caps(void *self, pare_oracle_caps *out)
 {
@@ -60,8 +47,7 @@ static void stretch(const shared *o, const pare_call *calls, size_t n, size_t ra
 /* ---- results -----------------------------------------------------------------------------------
  */
 
-/* Copies one result into the buffer, or out of it; returns its bytes. at NULL: only counts. */
-static size_t copy_rows(uint8_t *at, void *rows, size_t n, size_t bytes, size_t step, bool out)
+size_t shared_copy_rows(uint8_t *at, void *rows, size_t n, size_t bytes, size_t step, bool out)
 {
     for (size_t i = 0; at && i < n && bytes; i++) {
         uint8_t *const row = (uint8_t *)rows + i * step;
@@ -75,12 +61,13 @@ static size_t copy_result(const shared *o, uint8_t *at, const pare_call *c, bool
     const size_t s = pare_dtype_size(o->caps.dtype);
     const pare_call_partial *const p = &c->u.p;
     if (c->kind == PARE_CALL_QKV)
-        return copy_rows(at, c->u.a.y, 1, c->u.a.n * c->u.a.dv * s, 0, out);
+        return shared_copy_rows(at, c->u.a.y, 1, c->u.a.n * c->u.a.dv * s, 0, out);
     if (c->kind == PARE_CALL_STRICT)
-        return copy_rows(at, c->u.s.y, 1, (size_t)c->u.s.n * c->u.s.dout * s, 0, out);
-    size_t used = copy_rows(at, p->m, 1, p->nq * s, 0, out);
-    used += copy_rows(at ? at + used : NULL, p->l, 1, p->nq * s, 0, out);
-    return used + copy_rows(at ? at + used : NULL, p->acc, p->nq, p->dv * s, p->ldacc * s, out);
+        return shared_copy_rows(at, c->u.s.y, 1, (size_t)c->u.s.n * c->u.s.dout * s, 0, out);
+    size_t used = shared_copy_rows(at, p->m, 1, p->nq * s, 0, out);
+    used += shared_copy_rows(at ? at + used : NULL, p->l, 1, p->nq * s, 0, out);
+    return used +
+           shared_copy_rows(at ? at + used : NULL, p->acc, p->nq, p->dv * s, p->ldacc * s, out);
 }
 
 static bool buffers(shared *o, size_t bytes)
@@ -95,63 +82,53 @@ static bool buffers(shared *o, size_t bytes)
 }
 
 /* The most bytes that a rank has. */
-static size_t widest(const shared *o)
+static size_t widest(const shared *o, const pare_call *calls, size_t n)
 {
     size_t most = 1;
     for (size_t r = 0; r < pare_ranks_size(o->ranks); r++) {
         size_t first, end, bytes = 0;
-        stretch(o, o->calls, o->n, r, &first, &end);
-        for (size_t i = first; i < end; i++) bytes += copy_result(o, NULL, &o->calls[i], false);
+        stretch(o, calls, n, r, &first, &end);
+        for (size_t i = first; i < end; i++) bytes += copy_result(o, NULL, &calls[i], false);
         if (bytes > most) most = bytes;
     }
     return most;
 }
 
-static void copy_stretch(const shared *o, uint8_t *at, size_t rank, bool out)
+static void copy_stretch(const shared *o, const pare_call *calls, size_t n, uint8_t *at,
+                         size_t rank, bool out)
 {
     size_t first, end;
-    stretch(o, o->calls, o->n, rank, &first, &end);
-    for (size_t i = first; i < end; i++) at += copy_result(o, at, &o->calls[i], out);
+    stretch(o, calls, n, rank, &first, &end);
+    for (size_t i = first; i < end; i++) at += copy_result(o, at, &calls[i], out);
 }
 
 /* ---- a round -----------------------------------------------------------------------------------
  */
 
-static pare_status exchange(shared *o, pare_err *err)
+/* st: how this rank fared with its own. */
+static pare_status exchange(shared *o, const pare_call *calls, size_t n, pare_status st,
+                            pare_err *err)
 {
-    const size_t me = pare_ranks_rank(o->ranks), bytes = widest(o);
-    if (!o->st && !buffers(o, bytes)) o->st = pare_no_memory(&o->err);
-    pare_status st = o->st;
-    if (st) pare_fail(err, st, "%s", o->err.msg);
-    o->st = PARE_OK;
+    const size_t me = pare_ranks_rank(o->ranks), bytes = widest(o, calls, n);
+    if (!st && !buffers(o, bytes)) st = pare_no_memory(err);
     if ((st = pare_ranks_agree(o->ranks, st, err))) return st;
-    copy_stretch(o, o->mine, me, false);
+    copy_stretch(o, calls, n, o->mine, me, false);
     if ((st = pare_ranks_gather(o->ranks, o->all, o->mine, bytes, err))) return st;
     for (size_t r = 0; r < pare_ranks_size(o->ranks); r++)
-        if (r != me) copy_stretch(o, o->all + r * bytes, r, true);
-    o->n = 0;
+        if (r != me) copy_stretch(o, calls, n, o->all + r * bytes, r, true);
     return PARE_OK;
 }
 
-/* Results are exchanged here and not at the barrier: callers use the memory of a batch again. */
+/* Results are exchanged here and not at the barrier: who calls may use the memory again. */
 static pare_status evaluate(void *self, const pare_call *calls, size_t n, pare_err *err)
 {
     shared *const o = self;
+    const pare_oracle_ops *const inner = o->inner.ops;
     size_t first, end;
-    if (n > o->room) {
-        pare_call *const more = realloc(o->calls, n * sizeof *more);
-        if (more) o->calls = more;
-        o->room = more ? n : o->room;
-        if (!more) o->st = pare_no_memory(&o->err);
-    }
-    if (!o->st) {
-        memcpy(o->calls, calls, n * sizeof *calls);
-        o->n = n;
-        stretch(o, calls, n, pare_ranks_rank(o->ranks), &first, &end);
-        o->st = o->inner.ops->evaluate(o->inner.self, calls + first, end - first, &o->err);
-        if (!o->st) o->st = o->inner.ops->barrier(o->inner.self, &o->err);
-    }
-    return exchange(o, err);
+    stretch(o, calls, n, pare_ranks_rank(o->ranks), &first, &end);
+    pare_status st = inner->evaluate(o->inner.self, calls + first, end - first, err);
+    if (!st) st = inner->barrier(o->inner.self, err);
+    return exchange(o, calls, n, st, err);
 }
 
 static pare_status barrier(void *self, pare_err *err)
@@ -160,33 +137,16 @@ static pare_status barrier(void *self, pare_err *err)
     return PARE_OK;
 }
 
-static void destroy(void *self)
+pare_oracle shared_open(shared *o, const pare_oracle *inner, const pare_ranks *ranks)
 {
-    shared *const o = self;
-    pare_oracle_free(&o->inner);
-    free(o->calls);
-    free(o->mine);
-    free(o->all);
-    free(o);
+    static const pare_oracle_ops ops = {caps, evaluate, barrier, NULL};
+    *o = (shared){.inner = *inner, .ranks = ranks};
+    inner->ops->caps(inner->self, &o->caps);
+    return (pare_oracle){&ops, o};
 }
 
-pare_status pare_oracle_ranks(pare_oracle *out, pare_oracle inner, const pare_ranks *ranks,
-                              pare_err *err)
+void shared_close(shared *o)
 {
-    static const pare_oracle_ops ops = {caps, evaluate, barrier, destroy};
-    if (pare_ranks_size(ranks) < 2) {
-        *out = inner;
-        return PARE_OK;
-    }
-    shared *const o = calloc(1, sizeof *o);
-    if (!o) {
-        pare_oracle_free(&inner);
-        return pare_no_memory(err);
-    }
-    o->inner = inner;
-    o->ranks = ranks;
-    inner.ops->caps(inner.self, &o->caps);
-    out->ops = &ops;
-    out->self = o;
-    return PARE_OK;
+    free(o->mine);
+    free(o->all);
 }

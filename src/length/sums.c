@@ -25,6 +25,7 @@ static void clear_stripe(run *r, size_t at, size_t first, size_t end)
         memset(h->num + i * h->job.dv, 0, h->job.dv * sizeof *h->num);
         h->den[i] = 0;
         h->top[i] = -INFINITY;
+        if (h->nparts) h->nparts[i] = 0;
     }
 }
 

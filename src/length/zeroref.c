@@ -266,7 +266,7 @@ static void zeroref_build(const run *r, const entry *e, pare_call *out)
     build(r, e, out, &with_values);
 }
 
-static void zeroref_merge(run *r, const entry *e, const placed *t, size_t p)
+void zeroref_merge(run *r, const entry *e, const placed *t, size_t p)
 {
     const pare_dtype type = r->caps.dtype;
     head *const h = &r->heads[e->head];
@@ -360,10 +360,10 @@ static void host_stripe(run *r, size_t at, size_t first, size_t end)
     }
 }
 
-static pare_status zeroref_round(run *r)
+static pare_status zeroref_round(run *r, const construction *how)
 {
     pare_status st = lay_out_blocks(r, &with_values);
-    if (!st) st = run_round(r, &zeroref_calls);
+    if (!st) st = run_round(r, how);
     if (!st && r->rule.leave_remainder) run_rows(r, host_stripe, r);
     return st;
 }
@@ -390,11 +390,8 @@ static pare_status still_bad(const run *r)
         for (i = 0; i < r->n && !r->heads[a].bad[i];) i++;
         if (i < r->n) break;
     }
-    const double limit = r->caps.dtype == PARE_F32 ? 0x1p125 : 0x1p1021;
-    if (r->stats->lmax >= limit)
-        return pare_fail(r->err, PARE_ERR_NUMERIC,
-                         "length: logit overflow: queries and keys of head %zu may give %.3g", a,
-                         r->stats->lmax);
+    const pare_status overflow = run_overflow(r, a);
+    if (overflow) return overflow;
     return pare_fail(
         r->err, PARE_ERR_NUMERIC,
         "length: row %zu of head %zu: the oracle's weights cannot be trusted (they are "
@@ -427,13 +424,13 @@ static void mark_all(run *r, unsigned char bad)
 }
 
 /* Bad rows once more, with references of their own. */
-static pare_status fall_back(run *r)
+static pare_status fall_back(run *r, const construction *how)
 {
     r->only_bad = true;
     pare_status st = find_references(r);
     if (st) return st;
     sums_clear_bad(r);
-    st = zeroref_round(r);
+    st = zeroref_round(r, how);
     for (size_t a = 0; a < r->count && !st; a++)
         for (size_t i = 0; i < r->n; i++)
             if (r->heads[a].bad[i] && r->heads[a].den[i] >= r->caps.w_min &&
@@ -443,24 +440,30 @@ static pare_status fall_back(run *r)
     return !st && judge(r) ? still_bad(r) : st;
 }
 
-pare_status zeroref_attend(run *r)
+pare_status zeroref_settle(run *r, const construction *how)
+{
+    r->stats->bad_rows = judge(r);
+    if (!r->stats->bad_rows) return PARE_OK;
+    return r->o.no_fallback ? still_bad(r) : fall_back(r, how);
+}
+
+pare_status zeroref_rounds(run *r, const construction *how)
 {
     pare_status st = sums_new(r);
     if (!st) st = reference_choose(r);
-    if (!st && r->rule.plain) {
-        st = run_round(r, &plain_calls);
-        if (!st) sums_write(r);
-        return st;
-    }
+    if (!st && r->rule.plain) return run_round(r, &plain_calls);
     if (!st && r->stats->reference == PARE_REF_MEAN) {
         mark_all(r, 1);
         st = find_references(r);
         mark_all(r, 0);
     }
-    if (!st) st = zeroref_round(r);
-    if (st) return st;
-    r->stats->bad_rows = judge(r);
-    if (r->stats->bad_rows) st = r->o.no_fallback ? still_bad(r) : fall_back(r);
+    if (!st) st = zeroref_round(r, how);
+    return st ? st : zeroref_settle(r, how);
+}
+
+pare_status zeroref_attend(run *r)
+{
+    const pare_status st = zeroref_rounds(r, &zeroref_calls);
     if (!st) sums_write(r);
     return st;
 }

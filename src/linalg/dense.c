@@ -63,7 +63,7 @@ static void choose_tiles_f32(job *j)
     const bool few = n <= 64;
     const double work = (double)n * (double)out * (double)in;
     const bool one = work < (few ? small_work_f32 : small_product);
-    j->tokens = one ? n : few ? 64 : n >= 2048 ? 512 : 256;
+    j->tokens = one ? n : few ? 64 : n >= 2048 ? 504 : 256;
     j->outs = one ? out : few ? 128 : most_outs;
     j->out_blocks = blocks_of(out, j->outs);
 }

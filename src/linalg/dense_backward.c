@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-    ROWS = 512, /* of a tile of dx where there are many, */
+    ROWS = 504, /* of a tile of dx where there are many: whole tiles of the product, */
     FEW = 2048, /* half of that where there are fewer than so many */
     COLS = 512,
     TILE = 512,   /* outputs, and inputs, of a tile of dw: smaller ones copy too much */
@@ -192,7 +192,7 @@ static bool take_memory(job *j)
     size_t count;
     if (!pare_mul(&count, (j->chunks - 1) * j->out, j->in)) return false;
     if (count > 0) {
-        j->partial = calloc(count, j->f64 ? sizeof(double) : sizeof(float));
+        j->partial = malloc(count * (j->f64 ? sizeof(double) : sizeof(float)));
         if (!j->partial) return false;
     }
     if (j->db) j->sums = calloc(j->chunks * j->out + 1, sizeof *j->sums);

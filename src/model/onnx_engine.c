@@ -1,6 +1,19 @@
 /* The one small engine of a plan: plain softmax attention with fixed shapes. */
 #include "onnx.h"
+#include <float.h>
 #include <pare/export.h>
+
+/* 0 where row i sees row j <= i, very low elsewhere; runtimes compute it once, when they load. */
+static value causal_mask(onnx *g, size_t rows)
+{
+    const int64_t first = 0, last = 1;
+    const value at =
+        onnx_op3(g, "Range", onnx_number(g, 0), onnx_number(g, (int64_t)rows), onnx_number(g, 1));
+    const value key = onnx_op2(g, "Unsqueeze", at, onnx_numbers(g, 1, &first));
+    const value query = onnx_op2(g, "Unsqueeze", at, onnx_numbers(g, 1, &last));
+    return onnx_op3(g, "Where", onnx_op2(g, "LessOrEqual", key, query), onnx_real(g, 0),
+                    onnx_real(g, -FLT_MAX));
+}
 
 pare_status pare_export_engine(const pare_engine_shape *s, const char *path, bool overwrite,
                                uint64_t *bytes, pare_err *err)
@@ -12,12 +25,14 @@ pare_status pare_export_engine(const pare_engine_shape *s, const char *path, boo
     onnx_value(&g, ONNX_INPUT, "q", ONNX_FLOAT, keys, 3);
     onnx_value(&g, ONNX_INPUT, "k", ONNX_FLOAT, keys, 3);
     onnx_value(&g, ONNX_INPUT, "v", ONNX_FLOAT, values, 3);
-    onnx_value(&g, ONNX_OUTPUT, "y", ONNX_FLOAT, values, 3);
+    const char *const y = s->causal ? "causal_y" : "y";
+    onnx_value(&g, ONNX_OUTPUT, y, ONNX_FLOAT, values, 3);
     const value k = "k";
     const value turned = onnx_node(&g, "Transpose", &k, 1, NUMBERS("perm", 3, 0, 2, 1));
-    const value scores = onnx_op2(&g, "MatMul", "q", turned);
+    value scores = onnx_op2(&g, "MatMul", "q", turned);
+    if (s->causal) scores = onnx_op2(&g, "Add", scores, causal_mask(&g, s->rows));
     const value weights = onnx_node(&g, "Softmax", &scores, 1, ONE_NUMBER("axis", -1));
-    onnx_rename(&g, onnx_op2(&g, "MatMul", weights, "v"), "y");
+    onnx_rename(&g, onnx_op2(&g, "MatMul", weights, "v"), y);
     const pare_status st = onnx_write(&g, "attention", path, overwrite, bytes);
     onnx_free(&g);
     pare_arena_free(g.arena);
@@ -36,6 +51,6 @@ pare_status pare_engine_for(pare_engine_shape *out, const pare_model *m, size_t 
         }
     }
     if (!dk || !dv) return pare_fail(err, PARE_ERR_INPUT, "the model has no attention heads");
-    *out = (pare_engine_shape){batch, rows, dk + 1, dv + 2};
+    *out = (pare_engine_shape){batch, rows, dk + 1, dv + 2, false};
     return PARE_OK;
 }

@@ -49,11 +49,10 @@ static double over(const pare_plan_opts *o, double error, uint64_t bytes, double
     return fmax(most, (double)bytes / (double)o->max_bytes);
 }
 
-static pare_status look(const search *s, pare_plan_try *t, const pare_model *m)
+static pare_status look(const search *s, pare_plan_try *t, const pare_model *m, uint64_t bytes)
 {
-    const pare_size size = pare_model_size(m, 1, 0);
-    t->parameters = size.parameters;
-    t->bytes = size.bytes + s->o->frame_bytes;
+    t->parameters = pare_model_size(m, 1, 0).parameters;
+    t->bytes = bytes + s->o->frame_bytes;
     const pare_status st = timed(s, &t->ms, m);
     t->over = over(s->o, t->error, t->bytes, t->ms);
     return st;
@@ -70,16 +69,18 @@ static pare_status attempt(const search *s, pare_plan_try *t)
 {
     pare_model *made[PARE_PLAN_WAYS] = {NULL};
     const pare_model *last = s->m;
+    uint64_t bytes = pare_model_size(last, 1, 0).bytes;
     pare_status st = PARE_OK;
     t->error = 0;
     for (size_t i = 0; i < t->nsteps && !st; i++) {
         double gap = 0;
-        st = pare_plan_make(&made[i], &t->steps[i], last, s->fit, s->o->seed, s->exec, s->err);
+        st = pare_plan_make(&made[i], &bytes, &t->steps[i], last, s->fit, s->o->seed, s->exec,
+                            s->err);
         if (!st) st = pare_measure(&gap, last, made[i], s->on, s->exec, s->err);
         t->error += gap;
         last = made[i];
     }
-    if (!st) st = look(s, t, last);
+    if (!st) st = look(s, t, last, bytes);
     for (size_t i = PARE_PLAN_WAYS; i-- > 0;) pare_model_free(made[i]);
     if (is_refusal(st)) {
         t->refused = pare_strdup(s->arena, s->err->msg);
@@ -200,7 +201,8 @@ static pare_status alone(search *s)
 {
     s->plan->tries[s->plan->n++] = (pare_plan_try){0}; /* the model as it is */
     pare_status st = attempt(s, &s->plan->tries[0]);
-    for (int way = 0; way < PARE_PLAN_WAYS && !st; way++) st = one_way(s, (pare_plan_way)way);
+    for (int way = 0; way < PARE_PLAN_WAYS && !st; way++)
+        if (s->o->ways >> way & 1) st = one_way(s, (pare_plan_way)way);
     s->plan->singles = s->plan->n;
     return st;
 }

@@ -2,6 +2,8 @@
 #include "plan_ways.h"
 
 #include <pare/depth.h>
+#include <pare/ticket.h>
+#include <pare/ticket_bounds.h>
 #include <pare/width.h>
 
 enum { TEXT_TOKENS = 256 }; /* of each input that a width cut of a text model looks at */
@@ -43,6 +45,14 @@ static size_t depth_settings(double *out, const pare_model *m)
     return n;
 }
 
+static size_t ticket_settings(double *out)
+{
+    static const double bits[] = {16, 12, 10, 8};
+    const size_t n = sizeof bits / sizeof *bits;
+    for (size_t i = 0; i < n; i++) out[i] = bits[i];
+    return n;
+}
+
 size_t plan_settings(double out[PLAN_SETTINGS], pare_plan_way way, const pare_model *m)
 {
     switch (way) {
@@ -50,6 +60,8 @@ size_t plan_settings(double out[PLAN_SETTINGS], pare_plan_way way, const pare_mo
         return width_settings(out, m);
     case PARE_PLAN_DEPTH:
         return depth_settings(out, m);
+    case PARE_PLAN_WEIGHTS:
+        return ticket_settings(out);
     default:
         return 0;
     }
@@ -81,24 +93,40 @@ static pare_status cut_depth(pare_model **out, double setting, const pare_model 
     return pare_depth(out, &report, in, fit, &o, exec, err);
 }
 
-pare_status pare_plan_make(pare_model **out, const pare_plan_step *s, const pare_model *in,
-                           const pare_inputs *fit, uint64_t seed, const pare_exec *exec,
-                           pare_err *err)
+static pare_status cut_weights(pare_model **out, uint64_t *bytes, double setting,
+                               const pare_model *in, uint64_t seed, const pare_exec *exec,
+                               pare_err *err)
 {
-    switch (s->way) {
-    case PARE_PLAN_WIDTH:
-        return cut_width(out, s->setting, in, fit, seed, exec, err);
-    case PARE_PLAN_DEPTH:
-        return cut_depth(out, s->setting, in, fit, exec, err);
-    default:
-        return pare_fail(err, PARE_ERR_INPUT, "no such direction");
-    }
+    pare_ticket_opts o = PARE_TICKET_OPTS;
+    pare_ticket_report report;
+    o.bits = (size_t)setting;
+    o.seed = seed;
+    const pare_status st = pare_ticket(out, &report, in, &o, exec, err);
+    if (!st) *bytes = report.bytes + report.number_bytes;
+    return st;
+}
+
+pare_status pare_plan_make(pare_model **out, uint64_t *bytes, const pare_plan_step *s,
+                           const pare_model *in, const pare_inputs *fit, uint64_t seed,
+                           const pare_exec *exec, pare_err *err)
+{
+    if (s->way == PARE_PLAN_WEIGHTS)
+        return cut_weights(out, bytes, s->setting, in, seed, exec, err);
+    const pare_status st = s->way == PARE_PLAN_WIDTH
+                               ? cut_width(out, s->setting, in, fit, seed, exec, err)
+                               : cut_depth(out, s->setting, in, fit, exec, err);
+    if (!st) *bytes = pare_model_size(*out, 1, 0).bytes;
+    return st;
 }
 
 const pare_prover *pare_plan_prover(const pare_plan_step *s)
 {
-    return s->way == PARE_PLAN_WIDTH ? &pare_width_provers[PARE_WIDTH_AUTO] : &pare_depth_prover;
+    static const pare_prover *const provers[] = {
+        [PARE_PLAN_DEPTH] = &pare_depth_prover, [PARE_PLAN_WEIGHTS] = &pare_ticket_prover};
+    return s->way == PARE_PLAN_WIDTH ? &pare_width_provers[PARE_WIDTH_AUTO] : provers[s->way];
 }
+
+const char *const pare_plan_way_names[] = {"width", "depth", "ticket", NULL};
 
 const char *pare_plan_step_name(char buf[48], const pare_plan_step *s)
 {

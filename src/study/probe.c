@@ -104,10 +104,12 @@ static pare_status with_data(pare_probe *p, const pare_model *m, const pare_data
     pare_status st = probe_stream(p, m, &in, exec, err);
     if (!st) st = probe_outputs(p, m, data, &in, exec, err);
     if (!st && !p->metric) st = probe_untold(p, err, "accuracy: the data has no labels that count");
-    if (!st && o->part != PARE_PROBE_DEPTH) st = survey(p, m, &in, o, exec, err);
-    if (!st && o->part != PARE_PROBE_DEPTH) st = probe_theorems(p, m, err);
-    if (!st && o->part != PARE_PROBE_DEPTH) st = cuts(p, m, data, &in, o, exec, err);
-    return st || o->part == PARE_PROBE_WIDTH ? st : probe_depth(p, m, data, &in, o, exec, err);
+    const bool width = o->part == PARE_PROBE_ALL || o->part == PARE_PROBE_WIDTH,
+               depth = o->part == PARE_PROBE_ALL || o->part == PARE_PROBE_DEPTH;
+    if (!st && width) st = survey(p, m, &in, o, exec, err);
+    if (!st && width) st = probe_theorems(p, m, err);
+    if (!st && width) st = cuts(p, m, data, &in, o, exec, err);
+    return st || !depth ? st : probe_depth(p, m, data, &in, o, exec, err);
 }
 
 static pare_status open_probe(pare_probe **out, pare_err *err)
@@ -135,9 +137,11 @@ pare_status pare_probe_model(pare_probe **out, const pare_model *m, const pare_d
     if (st) return st;
     (*out)->parameters = pare_model_size(m, 1, 1).parameters;
     st = probe_weights(*out, m, exec, err);
+    if (!st && (o->part == PARE_PROBE_ALL || o->part == PARE_PROBE_TICKET))
+        st = probe_ticket(*out, m, o->seed, exec, err);
     if (!st && data)
         st = with_data(*out, m, data, o, exec, err);
-    else if (!st)
+    else if (!st && o->part != PARE_PROBE_TICKET)
         st = probe_untold(*out, err,
                           "the stream, the theorems, attention, what cuts would cost: these "
                           "depend on data (--data)");

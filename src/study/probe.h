@@ -39,7 +39,11 @@ PARE_MUST_USE pare_status probe_depth(pare_probe *p, const pare_model *m, const 
                                       const pare_inputs *in, const pare_probe_opts *o,
                                       const pare_exec *exec, pare_err *err);
 PARE_MUST_USE pare_status probe_verdict(pare_probe *p, const pare_model *m, pare_err *err);
-bool probe_depth_json(cJSON *to, const pare_probe *p);   /* probe_depth_json.c */
+bool probe_depth_json(cJSON *to, const pare_probe *p); /* probe_depth_json.c */
+/* What its weights are as targets of tickets (probe_ticket.c). */
+PARE_MUST_USE pare_status probe_ticket(pare_probe *p, const pare_model *m, uint64_t seed,
+                                       const pare_exec *exec, pare_err *err);
+bool probe_ticket_json(cJSON *to, const pare_probe *p);
 bool probe_number(cJSON *to, const char *key, double v); /* nan: null */
 /* One more sentence about what is not known; said once. */
 PARE_MUST_USE pare_status probe_untold(pare_probe *p, pare_err *err, const char *fmt, ...)

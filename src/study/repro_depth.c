@@ -2,104 +2,11 @@
  * with the shape that is expected, the reference's figures and ours. */
 #include "repro_depth.h"
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const experiment *const experiments[] = {&orders,    &lscale,      &rank_collapse, &large,
                                                 &tightness, &balls,       &subsets,       &trained,
                                                 &scaled,    &polynomials, &replication};
-enum { EXPERIMENTS = sizeof experiments / sizeof *experiments, MOST_CURVES = 400 };
-
-/* ---- numbers --------------------------------------------------------------------------------- */
-
-void number_put(numbers *to, double v)
-{
-    if (to->n == to->room) {
-        const size_t room = to->room ? 2 * to->room : 64;
-        double *const more = pare_alloc(to->a, room, sizeof *more);
-        if (!more) {
-            to->no_memory = true;
-            return;
-        }
-        if (to->n) memcpy(more, to->v, to->n * sizeof *more);
-        to->v = more;
-        to->room = room;
-    }
-    to->v[to->n++] = v;
-}
-
-double log_slope(const double *x, const double *y, size_t n)
-{
-    double mx = 0, my = 0, xx = 0, xy = 0;
-    for (size_t i = 0; i < n; i++) {
-        mx += log(x[i]) / (double)n;
-        my += log(y[i]) / (double)n;
-    }
-    for (size_t i = 0; i < n; i++) {
-        xx += (log(x[i]) - mx) * (log(x[i]) - mx);
-        xy += (log(x[i]) - mx) * (log(y[i]) - my);
-    }
-    return xy / xx;
-}
-
-/* ---- rows ------------------------------------------------------------------------------------ */
-
-static pare_repro_row row_of(const char *data, const char *what, double reference, double ours)
-{
-    return (pare_repro_row){.data = data,
-                            .what = what,
-                            .published = reference,
-                            .published_std = NAN,
-                            .ours = ours,
-                            .ours_std = NAN,
-                            .verdict = PARE_ADDED,
-                            .note = "",
-                            .from = ""};
-}
-
-void row_ratio(sheet *s, const char *data, const char *what, double reference, double ours,
-               double factor)
-{
-    pare_repro_row row = row_of(data, what, reference, ours);
-    if (!isnan(reference))
-        row.verdict = ours <= factor * reference && reference <= factor * ours ? PARE_REPRODUCED
-                                                                               : PARE_DIFFERS;
-    sheet_put(s, row);
-}
-
-void row_near(sheet *s, const char *data, const char *what, double reference, double ours,
-              double within)
-{
-    pare_repro_row row = row_of(data, what, reference, ours);
-    if (!isnan(reference))
-        row.verdict = fabs(ours - reference) <= within ? PARE_REPRODUCED : PARE_DIFFERS;
-    sheet_put(s, row);
-}
-
-void row_shape(sheet *s, const char *data, const char *what, bool holds, double ours)
-{
-    pare_repro_row row = row_of(data, what, NAN, ours);
-    row.verdict = holds ? PARE_REPRODUCED : PARE_DIFFERS;
-    row.note = "shape";
-    sheet_put(s, row);
-}
-
-void row_curve(sheet *s, const char *data, const char *what, const double *x, const double *y,
-               size_t n)
-{
-    if (s->st) return;
-    PARE_ASSERT(s->r->ncurves < MOST_CURVES);
-    pare_repro_curve *const c = &s->r->curves[s->r->ncurves++];
-    double *const v = pare_alloc(s->r->arena, 2 * n + 1, sizeof *v);
-    *c = (pare_repro_curve){s->t->name, data, what, n, v, v + n};
-    if (!v) {
-        s->st = pare_no_memory(s->err);
-        s->r->ncurves--;
-        return;
-    }
-    memcpy(v, x, n * sizeof *v);
-    memcpy(v + n, y, n * sizeof *v);
-}
+enum { EXPERIMENTS = sizeof experiments / sizeof *experiments };
 
 /* ---- collapses ------------------------------------------------------------------------------- */
 
@@ -138,143 +45,27 @@ pare_status compared_collapse(double *out, const compared *c, pare_collapse kind
     return st;
 }
 
-/* ---- jobs ------------------------------------------------------------------------------------ */
-
-typedef struct task {
-    const experiment *e;
-    size_t part;
-} task;
-
-static pare_status run_job(void *self, const job *j, cJSON *result, const pare_exec *exec,
-                           pare_err *err)
-{
-    const task *const t = j->own;
-    numbers out = {.a = pare_arena_new()};
-    pare_status st = out.a ? t->e->run(&out, self, t->part, exec, err) : pare_no_memory(err);
-    cJSON *const list = st ? NULL : pare_json_add_array(result, "values");
-    if (!st && (!list || out.no_memory)) st = pare_no_memory(err);
-    /* JSON has no infinities and no nan: as text */
-    for (size_t i = 0; !st && i < out.n; i++) {
-        char text[40];
-        snprintf(text, sizeof text, "%.17g", out.v[i]);
-        if (!pare_json_add_string(list, NULL, text)) st = pare_no_memory(err);
-    }
-    pare_arena_free(out.a);
-    return st;
-}
-
-static pare_status read_values(numbers *out, const job *j, pare_err *err)
-{
-    const cJSON *const list = cJSON_GetObjectItemCaseSensitive(j->result, "values"), *item;
-    cJSON_ArrayForEach(item, list)
-    {
-        if (!cJSON_IsString(item))
-            return pare_fail(err, PARE_ERR_INPUT, "%s.json: values: not numbers in text", j->stem);
-        number_put(out, strtod(item->valuestring, NULL));
-    }
-    if (out->n == 0) return pare_fail(err, PARE_ERR_INPUT, "%s.json: no values", j->stem);
-    return out->no_memory ? pare_no_memory(err) : PARE_OK;
-}
-
-static bool wanted(const experiment *e, const depth_study *s)
-{
-    return !e->trained || s->trained;
-}
-
-static pare_status list_jobs(frame *f, jobs *b, const depth_study *s)
-{
-    pare_arena *const a = f->r->arena;
-    for (size_t i = 0; i < EXPERIMENTS; i++) {
-        const experiment *const e = experiments[i];
-        for (size_t p = 0; wanted(e, s) && p < e->parts(s->full); p++) {
-            job *const j = &b->job[b->n++];
-            task *const t = pare_alloc(a, 1, sizeof *t);
-            j->name = pare_sprintf(a, "%s-%02zu", e->stem, p);
-            j->what = pare_sprintf(a, "repro depth 1: %s, part %zu, %s, seed %llu%s%s", e->stem, p,
-                                   s->full ? "full" : "quick", (unsigned long long)s->seed,
-                                   e->trained ? ", of " : "", e->trained ? s->trained_name : "");
-            j->cost = e->cost;
-            j->own = t;
-            if (!t || !j->name || !j->what) return pare_no_memory(f->err);
-            *t = (task){e, p};
-        }
-    }
-    return PARE_OK;
-}
-
-static size_t count_jobs(const depth_study *s)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < EXPERIMENTS; i++)
-        if (wanted(experiments[i], s)) n += experiments[i]->parts(s->full);
-    return n;
-}
-
-/* ---- tables ---------------------------------------------------------------------------------- */
-
-static pare_status make_tables(frame *f, const jobs *b, const depth_study *s)
-{
-    pare_repro *const r = f->r;
-    sheet sh = {.r = r, .err = f->err};
-    const job *at = b->job;
-    r->tables = pare_alloc(r->arena, EXPERIMENTS, sizeof *r->tables);
-    r->curves = pare_alloc(r->arena, MOST_CURVES, sizeof *r->curves);
-    if (!r->tables || !r->curves) return pare_no_memory(f->err);
-    for (size_t i = 0; !sh.st && i < EXPERIMENTS; i++) {
-        const experiment *const e = experiments[i];
-        if (!wanted(e, s)) continue;
-        const size_t n = e->parts(s->full);
-        numbers *const part = pare_alloc(r->arena, n, sizeof *part);
-        if (!part) return pare_no_memory(f->err);
-        for (size_t p = 0; !sh.st && p < n; p++, at++) {
-            part[p].a = r->arena;
-            sh.st = read_values(&part[p], at, f->err);
-        }
-        if (!sh.st) e->table(&sh, part, n, s);
-        char *const from =
-            sh.st ? NULL : pare_sprintf(r->arena, "%s/runs/%s-*.json", r->folder, e->stem);
-        if (!sh.st && !from) sh.st = pare_no_memory(f->err);
-        for (size_t k = 0; !sh.st && k < sh.t->nrows; k++) sh.t->rows[k].from = from;
-    }
-    return sh.st;
-}
+/* ---- the study ------------------------------------------------------------------------------- */
 
 static pare_status say(frame *f)
 {
     pare_repro *const r = f->r;
-    size_t shapes = 0, broken = 0;
-    for (size_t i = 0; i < r->ntables; i++)
-        for (size_t k = 0; k < r->tables[i].nrows; k++) {
-            const pare_repro_row *const row = &r->tables[i].rows[k];
-            if (strcmp(row->note, "shape") != 0) continue;
-            shapes++;
-            broken += row->verdict != PARE_REPRODUCED;
-        }
-    r->notes = pare_alloc(r->arena, 3, sizeof *r->notes);
-    if (!r->notes) return pare_no_memory(f->err);
-    r->notes[0] = pare_sprintf(r->arena, "shapes: %zu of %zu as expected", shapes - broken, shapes);
+    r->notes[0] = experiments_shapes(r);
     r->notes[1] = "published: the reference's figure, of other random numbers; the paper itself "
                   "has no experiments";
     r->nnotes = 2;
     return r->notes[0] ? PARE_OK : pare_no_memory(f->err);
 }
 
-static pare_status make(frame *f, depth_study *s, pare_model **trained_model)
+static pare_status make(frame *f, repro_study *s, pare_model **trained_model)
 {
-    jobs b = {0};
     /* A model that cannot be read leaves no folder behind; one that is made needs it. */
     pare_status st = f->o->model ? depth_model(f, s, trained_model) : PARE_OK;
     if (!st) st = frame_folders(f);
     st = pare_ranks_agree(f->ranks, st, f->err);
     if (!st && !f->o->model) st = depth_model(f, s, trained_model);
-    if (!st) st = frame_new_jobs(f, &b, count_jobs(s));
-    if (!st) st = list_jobs(f, &b, s);
-    b.title = "experiments";
-    b.run = run_job;
-    b.self = s;
-    st = frame_jobs(f, &b, st);
-    if (!st) st = make_tables(f, &b, s);
-    jobs_close(&b);
+    if (!st) st = experiments_room(f, EXPERIMENTS, 0, 2);
+    st = experiments_run(f, experiments, EXPERIMENTS, s, "repro depth 1", st);
     return st ? st : say(f);
 }
 
@@ -282,7 +73,7 @@ pare_status pare_repro_depth(pare_repro **out, const pare_repro_opts *o, const p
                              const pare_ranks *ranks, pare_err *err)
 {
     frame f;
-    depth_study s = {.seed = o->seed, .full = o->full};
+    repro_study s = {.seed = o->seed, .full = o->full};
     pare_model *model = NULL;
     pare_status st = frame_open(&f, "depth", o, exec, ranks, err);
     if (!st) st = make(&f, &s, &model);

@@ -1,42 +1,12 @@
-/* repro_depth.h - the parts of `repro depth`: experiments, each a list of jobs that give numbers,
- * and a table made of them. */
+/* repro_depth.h - the parts of `repro depth`: its experiments and what they share. */
 #ifndef PARE_SRC_STUDY_REPRO_DEPTH_H
 #define PARE_SRC_STUDY_REPRO_DEPTH_H
-#include "repro.h"
+#include "repro_experiments.h"
 #include "repro_nets.h"
 #include <pare/depth.h>
-#include <pare/data.h>
-
-/* What a job gives: numbers in an order that its table knows. */
-typedef struct numbers {
-    pare_arena *a;
-    double *v;
-    size_t n, room;
-    bool no_memory;
-} numbers;
-void number_put(numbers *to, double v);
-
-typedef struct depth_study {
-    uint64_t seed;
-    bool full;
-    const pare_model *trained; /* E8, E9; NULL: there is none */
-    const pare_dataset *data;
-    const char *trained_name;
-    bool tiny; /* it is the reference's */
-} depth_study;
 
 /* Loads or makes the trained model (repro_depth_model.c); caller frees it. */
-PARE_MUST_USE pare_status depth_model(frame *f, depth_study *s, pare_model **out);
-
-typedef struct experiment {
-    const char *stem;           /* of the jobs' files: "orders" */
-    size_t (*parts)(bool full); /* jobs */
-    double cost;                /* of a job */
-    bool trained;               /* needs the trained model */
-    pare_status (*run)(numbers *out, const depth_study *s, size_t part, const pare_exec *exec,
-                       pare_err *err);
-    void (*table)(sheet *s, const numbers *part, size_t n, const depth_study *of);
-} experiment;
+PARE_MUST_USE pare_status depth_model(frame *f, repro_study *s, pare_model **out);
 
 /* Each in the file that is named after its group. */
 extern const experiment orders, lscale, rank_collapse; /* repro_depth_san.c */
@@ -46,20 +16,6 @@ extern const experiment replication;                   /* repro_depth_replicated
 extern const experiment balls;                         /* repro_depth_ball.c */
 extern const experiment trained, scaled;               /* repro_depth_trained.c */
 extern const experiment polynomials;                   /* repro_depth_poly.c */
-
-/* ---- rows ---- */
-
-/* Ours beside the reference's (nan: none): "reproduced" within `factor`, up or down. */
-void row_ratio(sheet *s, const char *data, const char *what, double reference, double ours,
-               double factor);
-void row_near(sheet *s, const char *data, const char *what, double reference, double ours,
-              double within);
-/* Whether what was expected is there; `ours` may be nan. */
-void row_shape(sheet *s, const char *data, const char *what, bool holds, double ours);
-void row_curve(sheet *s, const char *data, const char *what, const double *x, const double *y,
-               size_t n);
-/* Least squares of log y on log x. */
-double log_slope(const double *x, const double *y, size_t n);
 
 /* ---- collapses ---- */
 

@@ -64,7 +64,7 @@ static pare_status worst_near(double *out, const pare_model *m, const pare_model
 }
 
 static pare_status ball_at(numbers *out, const pare_model *m, const pare_model *g,
-                           const pare_inputs *x, double r, const depth_study *s, pare_rng *rng,
+                           const pare_inputs *x, double r, const repro_study *s, pare_rng *rng,
                            pare_err *err)
 {
     pare_arena *const a = pare_arena_new();
@@ -84,7 +84,7 @@ static pare_status ball_at(numbers *out, const pare_model *m, const pare_model *
     return st;
 }
 
-static pare_status ball_run(numbers *out, const depth_study *s, size_t part, const pare_exec *exec,
+static pare_status ball_run(numbers *out, const repro_study *s, size_t part, const pare_exec *exec,
                             pare_err *err)
 {
     const double size = ball_gain[part / WAYS] / sqrt(DIM);
@@ -154,7 +154,7 @@ static void ball_part(sheet *s, const numbers *n, size_t part, bool *sound, bool
               RADII - 1);
 }
 
-static void ball_table(sheet *s, const numbers *part, size_t n, const depth_study *of)
+static void ball_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
 {
     bool sound = true, grows = true;
     (void)of;

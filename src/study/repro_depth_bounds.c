@@ -56,7 +56,7 @@ static pare_status ratio_of(numbers *out, const compared *c, pare_collapse kind,
     return st;
 }
 
-static pare_status tight_run(numbers *out, const depth_study *s, size_t part, const pare_exec *exec,
+static pare_status tight_run(numbers *out, const repro_study *s, size_t part, const pare_exec *exec,
                              pare_err *err)
 {
     const bool same = part == RANDOM_PARTS;
@@ -111,7 +111,7 @@ static void tight_row(sheet *s, const numbers *n, size_t part, bool *sound)
     }
 }
 
-static void tight_table(sheet *s, const numbers *part, size_t n, const depth_study *of)
+static void tight_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
 {
     bool sound = true;
     const double *const same = part[RANDOM_PARTS].v;
@@ -225,7 +225,7 @@ static void put_ways(numbers *out, const double cost[SUBSETS])
     }
 }
 
-static pare_status subset_run(numbers *out, const depth_study *s, size_t part,
+static pare_status subset_run(numbers *out, const repro_study *s, size_t part,
                               const pare_exec *exec, pare_err *err)
 {
     static const double middle[8] = {.5, .5, .5, .5, .5, .5, .5, .5};
@@ -263,7 +263,7 @@ static const double way_seen[LAYERS - 1][WAYS] = {
     {1.078, 1.000, 1.078, 2.583, 3.866}, {1.066, 1.079, 1.073, 2.742, 3.671},
     {1.000, 1.082, 1.000, 2.188, 1.991}};
 
-static void subset_table(sheet *s, const numbers *part, size_t n, const depth_study *of)
+static void subset_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
 {
     double worst = 0, last = INFINITY;
     (void)of;

@@ -69,7 +69,7 @@ static pare_status large_net(double sum[LOST_ROWS], double a, const san_tokens *
     return st;
 }
 
-static pare_status large_run(numbers *out, const depth_study *s, size_t part, const pare_exec *exec,
+static pare_status large_run(numbers *out, const repro_study *s, size_t part, const pare_exec *exec,
                              pare_err *err)
 {
     const size_t nets = s->full ? 8 : 2;
@@ -138,7 +138,7 @@ static void large_group(sheet *s, const numbers *part, size_t group)
               middle_of(y[3]));
 }
 
-static void large_table(sheet *s, const numbers *part, size_t n, const depth_study *of)
+static void large_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
 {
     (void)of;
     sheet_open(s, "E4 large weights",

@@ -43,7 +43,7 @@ static pare_status train(pare_model **out, const char *data, uint64_t seed, cons
 static pare_status train_job(void *self, const job *j, cJSON *result, const pare_exec *exec,
                              pare_err *err)
 {
-    const depth_study *const s = self;
+    const repro_study *const s = self;
     pare_arena *const a = pare_arena_new();
     const char *const path = a ? pare_sprintf(a, "%s.safetensors", j->stem) : NULL;
     const char *const data = j->own;
@@ -56,7 +56,7 @@ static pare_status train_job(void *self, const job *j, cJSON *result, const pare
     return st;
 }
 
-static pare_status make_model(frame *f, depth_study *s, pare_model **out, const char **data)
+static pare_status make_model(frame *f, repro_study *s, pare_model **out, const char **data)
 {
     pare_arena *const a = f->r->arena;
     jobs b = {0};
@@ -118,7 +118,7 @@ static pare_status own_windows(pare_dataset *out, pare_arena *a, const char *pat
     return PARE_OK;
 }
 
-static pare_status given_model(frame *f, depth_study *s, pare_model **out, const char **data)
+static pare_status given_model(frame *f, repro_study *s, pare_model **out, const char **data)
 {
     const pare_repro_opts *const o = f->o;
     pare_dataset *const set = pare_alloc(f->r->arena, 1, sizeof *set);
@@ -135,7 +135,7 @@ static pare_status given_model(frame *f, depth_study *s, pare_model **out, const
     return st;
 }
 
-pare_status depth_model(frame *f, depth_study *s, pare_model **out)
+pare_status depth_model(frame *f, repro_study *s, pare_model **out)
 {
     const char *data = NULL;
     char hex[PARE_SHA256_HEX] = "";

@@ -208,7 +208,7 @@ static void time_rows(sheet *s, const numbers *n)
 
 /* ---- moments --------------------------------------------------------------------------------- */
 
-static pare_status moments_run(numbers *out, const depth_study *s, pare_rng *rng,
+static pare_status moments_run(numbers *out, const repro_study *s, pare_rng *rng,
                                const pare_exec *exec, pare_err *err)
 {
     pare_status st = PARE_OK;
@@ -256,7 +256,7 @@ static void moments_rows(sheet *s, const numbers *n)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static pare_status poly_run(numbers *out, const depth_study *s, size_t part, const pare_exec *exec,
+static pare_status poly_run(numbers *out, const repro_study *s, size_t part, const pare_exec *exec,
                             pare_err *err)
 {
     pare_rng rng = pare_rng_at(s->seed, 1000 + part);
@@ -265,7 +265,7 @@ static pare_status poly_run(numbers *out, const depth_study *s, size_t part, con
     return moments_run(out, s, &rng, exec, err);
 }
 
-static void poly_table(sheet *s, const numbers *part, size_t n, const depth_study *of)
+static void poly_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
 {
     (void)n;
     (void)of;

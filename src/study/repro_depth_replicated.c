@@ -17,7 +17,7 @@ static size_t one_part(bool full)
     return 1;
 }
 
-static size_t copies(const depth_study *s)
+static size_t copies(const repro_study *s)
 {
     return s->full ? 1000 : 256;
 }
@@ -60,7 +60,7 @@ static pare_status grid_inputs(pare_inputs *out, pare_arena *a, size_t k, size_t
     return PARE_OK;
 }
 
-static pare_status replication_run(numbers *out, const depth_study *s, size_t part,
+static pare_status replication_run(numbers *out, const repro_study *s, size_t part,
                                    const pare_exec *exec, pare_err *err)
 {
     static const pare_collapse tried[] = {PARE_ONE_KEEP, PARE_ONE_PARALLEL, PARE_ONE_UNIFORM,
@@ -97,7 +97,7 @@ static pare_status replication_run(numbers *out, const depth_study *s, size_t pa
     return st;
 }
 
-static void replication_table(sheet *s, const numbers *part, size_t n, const depth_study *of)
+static void replication_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
 {
     const double *const v = part[0].v;
     const char *const data = "2 layers";

@@ -45,7 +45,7 @@ static pare_status orders_at(double *out, const pare_model *base, double eta, co
     return st;
 }
 
-static pare_status orders_run(numbers *out, const depth_study *s, size_t part,
+static pare_status orders_run(numbers *out, const repro_study *s, size_t part,
                               const pare_exec *exec, pare_err *err)
 {
     pare_rng rng = pare_rng_at(s->seed, 100 + part);
@@ -104,7 +104,7 @@ static void orders_part(sheet *s, const numbers *n, size_t part)
               most / least);
 }
 
-static void orders_table(sheet *s, const numbers *part, size_t n, const depth_study *of)
+static void orders_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
 {
     (void)of;
     sheet_open(s, "E1 orders",
@@ -161,7 +161,7 @@ static pare_status lscale_at(numbers *out, size_t layers, bool same, const pare_
     return st;
 }
 
-static pare_status lscale_run(numbers *out, const depth_study *s, size_t part,
+static pare_status lscale_run(numbers *out, const repro_study *s, size_t part,
                               const pare_exec *exec, pare_err *err)
 {
     static const double middle[8] = {.6, .6, .6, .6, .6, .6, .6, .6};
@@ -214,7 +214,7 @@ static void lscale_part(sheet *s, const numbers *n, size_t part)
     row_shape(s, data, "the printed bound is below the truth from L on", crossed <= 8, crossed);
 }
 
-static void lscale_table(sheet *s, const numbers *part, size_t n, const depth_study *of)
+static void lscale_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
 {
     (void)of;
     sheet_open(s, "E2 depth",
@@ -277,7 +277,7 @@ static double widest_column(const pare_input *x)
     return most;
 }
 
-static pare_status rank_run(numbers *out, const depth_study *s, size_t part, const pare_exec *exec,
+static pare_status rank_run(numbers *out, const repro_study *s, size_t part, const pare_exec *exec,
                             pare_err *err)
 {
     const double a = rank_gain[part];
@@ -340,7 +340,7 @@ static void rank_part(sheet *s, const numbers *n, size_t part)
     row_shape(s, data, "skip: does not fall", skip[7] > skip[0] - 0.3, skip[7]);
 }
 
-static void rank_table(sheet *s, const numbers *part, size_t n, const depth_study *of)
+static void rank_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
 {
     (void)of;
     sheet_open(s, "E3 rank",

@@ -25,7 +25,7 @@ static size_t take(const pare_inputs *all, size_t from, size_t tokens)
 }
 
 /* Fitted to the first ones, measured on others as far as there are any. */
-static split_inputs split(const depth_study *s)
+static split_inputs split(const repro_study *s)
 {
     const pare_inputs *const all = &s->data->inputs;
     const size_t look = take(all, 0, s->full ? 4 * LOOK_TOKENS : LOOK_TOKENS);
@@ -37,7 +37,7 @@ static split_inputs split(const depth_study *s)
 }
 
 typedef struct grader {
-    const depth_study *s;
+    const repro_study *s;
     const split_inputs *x;
 } grader;
 
@@ -105,7 +105,7 @@ static void put_curves(numbers *out, const pare_xray_costs *c)
     }
 }
 
-static pare_status trained_run(numbers *out, const depth_study *s, size_t part,
+static pare_status trained_run(numbers *out, const repro_study *s, size_t part,
                                const pare_exec *exec, pare_err *err)
 {
     const split_inputs x = split(s);
@@ -153,7 +153,7 @@ static void layer_rows(sheet *s, const double *v, size_t layers)
     }
 }
 
-static void trained_table(sheet *s, const numbers *part, size_t n, const depth_study *of)
+static void trained_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
 {
     const size_t layers = (size_t)part[0].v[0];
     const double *const v = part[0].v + 1, *const curves = v + layers * LAYER_ROWS;
@@ -257,7 +257,7 @@ static pare_status lost_with(double *out, const compared *c, const pare_model *m
     return st;
 }
 
-static pare_status scaled_run(numbers *out, const depth_study *s, size_t part,
+static pare_status scaled_run(numbers *out, const repro_study *s, size_t part,
                               const pare_exec *exec, pare_err *err)
 {
     const split_inputs x = split(s);
@@ -293,7 +293,7 @@ static const double scale_seen[SCALES][SCALE_ROWS] = {
     {.1963, .1343, 1.85, .193, .110}, {.0958, .0665, .90, .100, .058},
     {.0297, .0210, .29, .033, .020},  {.0072, .0051, .07, .008, .005}};
 
-static void scaled_table(sheet *s, const numbers *part, size_t n, const depth_study *of)
+static void scaled_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
 {
     static const char *const what[SCALE_ROWS] = {"uniform: lost fraction", "constq: lost fraction",
                                                  "mean logit range", "mean TV from uniform",

@@ -11,8 +11,19 @@
 #include <pare/lesson.h>
 #include <pare/popup.h>
 
-enum { HEAD = 32, WINDOW = 64, BATCH = 16, MARKS = 10, MARK_TOKENS = 16384, SCALES = 6, SIZES = 3 };
-#define KEEP 0.3
+enum {
+    HEAD = 32,
+    WINDOW = 64,
+    BATCH = 16,
+    MARKS = 10,
+    MARK_TOKENS = 16384,
+    SCALES = 6,
+    SIZES = 3,
+    SEEDS = 3
+};
+#define KEEP     0.3
+#define POPUP_LR 3e-3 /* of scores; both fall to a tenth */
+#define DENSE_LR 2e-3 /* of weights: above it some seeds do badly */
 
 typedef struct size {
     size_t dim, layers;
@@ -42,6 +53,13 @@ typedef struct study {
     jobs jobs; /* of figure 8, then of figure 7: seeds side by side */
 } study;
 
+/* A mark looks at no more than a run learns from. */
+static size_t mark_tokens(const study *s)
+{
+    const uint64_t learnt = s->steps * WINDOW * BATCH;
+    return learnt < MARK_TOKENS ? (size_t)learnt : MARK_TOKENS;
+}
+
 static double factor_of(double scale)
 {
     return scale == 0 ? pare_popup_theory_scale(HEAD) : scale;
@@ -69,11 +87,12 @@ static pare_status run_job(void *self, const job *j, cJSON *result, const pare_e
     const study *const s = self;
     const training *const t = j->own;
     const pare_popup popup = {.keep = KEEP};
+    const double lr = isnan(t->scale) ? DENSE_LR : POPUP_LR;
     const pare_train_opts o = {.steps = t->steps,
                                .warmup = t->steps / 50,
                                .mark_every = t->steps / MARKS,
-                               .lr = 3e-3,
-                               .last_lr = 3e-4,
+                               .lr = lr,
+                               .last_lr = lr / 10,
                                .clip = 1,
                                .adamw = PARE_ADAMW_DEFAULT,
                                .seed = t->seed,
@@ -157,15 +176,17 @@ static pare_status average(found *out, const study *s, size_t first)
 static const char *command_of(const study *s, size of, double scale)
 {
     pare_arena *const a = s->f->r->arena;
-    const char *const how =
-        isnan(scale) ? "" : pare_sprintf(a, " --popup --qk-scale %.9g", factor_of(scale));
+    const char *const how = isnan(scale)
+                                ? pare_sprintf(a, " --lr %g --last-lr %g", DENSE_LR, DENSE_LR / 10)
+                            : scale == 0 ? " --popup --qk-scale theory"
+                                         : pare_sprintf(a, " --popup --qk-scale %g", scale);
     return how ? pare_sprintf(a,
                               "pare train --kind gpt%s %s --dim %zu --layers %zu --heads %zu "
-                              "--steps %llu --warmup %llu --mark-every %llu --mark-tokens %d "
+                              "--steps %llu --warmup %llu --mark-every %llu --mark-tokens %zu "
                               "--seed %llu --runs %zu",
                               how, s->text, of.dim, of.layers, of.dim / HEAD,
                               (unsigned long long)s->steps, (unsigned long long)s->steps / 50,
-                              (unsigned long long)s->steps / MARKS, MARK_TOKENS,
+                              (unsigned long long)s->steps / MARKS, mark_tokens(s),
                               (unsigned long long)s->f->o->seed, s->seeds)
                : NULL;
 }
@@ -283,7 +304,7 @@ static pare_status open_text(study *s, const char *const text[3])
                           .tokenizer = PARE_TOK_BYTES,
                           .window = WINDOW,
                           .batch = BATCH,
-                          .mark_tokens = MARK_TOKENS};
+                          .mark_tokens = mark_tokens(s)};
     pare_status st = PARE_OK;
     if (!o.train) {
         o.train = pare_sprintf(a, "%s/text.txt", f->r->folder);
@@ -307,7 +328,7 @@ static void note(study *s, const char *line)
 pare_status popup_study(frame *f, const char *const text[3])
 {
     const bool full = f->o->full;
-    study s = {.f = f, .nsizes = full ? 3 : 2, .seeds = full ? 3 : 2, .steps = full ? 1000 : 300};
+    study s = {.f = f, .nsizes = full ? 3 : 2, .seeds = SEEDS, .steps = full ? 1000 : 400};
     sheet to = {.r = f->r, .err = f->err};
     if (f->o->epochs && f->o->epochs < s.steps) s.steps = f->o->epochs;
     pare_status st = open_text(&s, text);

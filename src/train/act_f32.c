@@ -41,6 +41,16 @@ LANES_INLINE void act_one(pare_act act, float x, float *y, float *d)
     }
 }
 
+/* y = act(x), slope = act'(x), lane by lane. */
+LANES_INLINE void act_lanes(pare_act act, const lanes *x, lanes *y, lanes *slope)
+{
+    float a[LANES], b[LANES], c[LANES];
+    *(lanes_there *)a = *x;
+    for (size_t l = 0; l < LANES; l++) act_one(act, a[l], &b[l], &c[l]);
+    *y = *(const lanes_there *)b;
+    *slope = *(const lanes_there *)c;
+}
+
 LANES_INLINE void there(const act_job *w, const span *s, pare_act act)
 {
     const rows *const x = w->s->pre, *const u = w->s->times;
@@ -49,16 +59,13 @@ LANES_INLINE void there(const act_job *w, const span *s, pare_act act)
         float *const post = rows_at(w->post, i, 0);
         for (size_t j = 0; j < x->d; j += LANES) {
             const size_t n = lanes_at(j, x->d);
-            float v[LANES], k[LANES], g[LANES];
-            lanes_load(v, pre, j, n, 0);
-            lanes_load(g, times, j, n, 1);
-            lanes_kept(k, w->s->drop, i * x->d + j, n);
-            for (size_t l = 0; l < LANES; l++) {
-                float y, d;
-                act_one(act, v[l], &y, &d);
-                v[l] = y * k[l] * g[l];
-            }
-            lanes_store(post, v, j, n);
+            lanes v, k, g, y, d;
+            lanes_load(&v, pre, j, n, 0);
+            lanes_load(&g, times, j, n, 1);
+            lanes_kept(&k, w->s->drop, i * x->d + j, n);
+            act_lanes(act, &v, &y, &d);
+            y = y * k * g;
+            lanes_store(post, &y, j, n);
         }
     }
 }
@@ -72,19 +79,16 @@ LANES_INLINE void back(const act_job *w, const span *s, pare_act act)
                                                       u ? rows_at(w->dtimes, i, 0) : NULL;
         for (size_t j = 0; j < x->d; j += LANES) {
             const size_t n = lanes_at(j, x->d);
-            float v[LANES], k[LANES], g[LANES], e[LANES], f[LANES];
-            lanes_load(v, pre, j, n, 0);
-            lanes_load(e, dpost, j, n, 0);
-            lanes_load(g, times, j, n, 1);
-            lanes_kept(k, w->s->drop, i * x->d + j, n);
-            for (size_t l = 0; l < LANES; l++) {
-                float y, d;
-                act_one(act, v[l], &y, &d);
-                f[l] = e[l] * k[l] * y;
-                v[l] = e[l] * k[l] * d * g[l];
-            }
-            if (u) lanes_store(dtimes, f, j, n);
-            lanes_store(dpost, v, j, n);
+            lanes v, k, g, e, y, d;
+            lanes_load(&v, pre, j, n, 0);
+            lanes_load(&e, dpost, j, n, 0);
+            lanes_load(&g, times, j, n, 1);
+            lanes_kept(&k, w->s->drop, i * x->d + j, n);
+            act_lanes(act, &v, &y, &d);
+            y = e * k * y;
+            d = e * k * d * g;
+            if (u) lanes_store(dtimes, &y, j, n);
+            lanes_store(dpost, &d, j, n);
         }
     }
 }

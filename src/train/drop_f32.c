@@ -5,16 +5,17 @@ LANES_INLINE void drop_rows(const drop_job *w, const span *s, const drop_kept *k
 {
     const size_t d = w->y->d;
     for (size_t i = s->first; i < s->end; i++) {
-        const float *const x = rows_at(w->x, i, 0), *const plus = adds ? rows_at(w->plus, i, 0) : x;
+        const float *const x = rows_at(w->x, i, 0), *const plus =
+                                                        adds ? rows_at(w->plus, i, 0) : NULL;
         float *const y = rows_at(w->y, i, 0);
         for (size_t j = 0; j < d; j += LANES) {
             const size_t n = lanes_at(j, d);
-            float v[LANES], p[LANES], keep[LANES];
-            lanes_load(v, x, j, n, 0);
-            lanes_load(p, plus, j, n, 0);
-            lanes_kept(keep, k, i * d + j, n);
-            for (size_t l = 0; l < LANES; l++) v[l] = v[l] * keep[l] + (adds ? p[l] : 0);
-            lanes_store(y, v, j, n);
+            lanes v, p, keep;
+            lanes_load(&v, x, j, n, 0);
+            lanes_load(&p, plus, j, n, 0);
+            lanes_kept(&keep, k, i * d + j, n);
+            v = v * keep + p;
+            lanes_store(y, &v, j, n);
         }
     }
 }

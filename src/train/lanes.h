@@ -2,8 +2,8 @@
  *
  * Each is written once, in plain C over 16 lanes, and compiled for several instruction sets; the
  * choice is made at run time. No operation is fused and sums have one order, so every instruction
- * set gives the same bits. What is computed goes through a local array of lanes before it is
- * stored: then results may lie where the operands lay. */
+ * set gives the same bits. All operands are loaded before a result is stored: then results may lie
+ * where the operands lay. */
 #ifndef PARE_SRC_LANES_H
 #define PARE_SRC_LANES_H
 #include "tape.h"
@@ -62,6 +62,13 @@ static inline span_fn *lanes_best(span_fn *plain, span_fn *avx2, span_fn *avx512
     }
 #endif
 
+/* Sixteen numbers, in as many registers as they need: arrays would go through memory. Handed over
+ * by address, since how one is passed by value depends on the instruction set. */
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
+typedef float lanes_there
+    __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
+typedef uint8_t lanes_of_bytes __attribute__((vector_size(LANES), aligned(1), may_alias));
+
 /* d entries in chunks of lanes; the rest is done in a chunk that is filled up. */
 LANES_INLINE size_t lanes_at(size_t j, size_t d)
 {
@@ -69,47 +76,45 @@ LANES_INLINE size_t lanes_at(size_t j, size_t d)
 }
 
 /* Entries [j, j + n) of a row, 0 behind them; all `absent` where there is no row. */
-LANES_INLINE void lanes_load(float v[LANES], const float *from, size_t j, size_t n, float absent)
+LANES_INLINE void lanes_load(lanes *v, const float *from, size_t j, size_t n, float absent)
 {
     if (!from)
-        for (size_t l = 0; l < LANES; l++) v[l] = absent;
+        *v = (lanes){0} + absent;
     else if (n == LANES)
-        memcpy(v, from + j, LANES * sizeof *v);
+        *v = *(const lanes_there *)(from + j);
     else {
-        memset(v, 0, LANES * sizeof *v);
-        memcpy(v, from + j, n * sizeof *v);
+        float some[LANES] = {0};
+        memcpy(some, from + j, n * sizeof *some);
+        *v = *(const lanes_there *)some;
     }
 }
 
-LANES_INLINE void lanes_store(float *to, const float v[LANES], size_t j, size_t n)
+LANES_INLINE void lanes_store(float *to, const lanes *v, size_t j, size_t n)
 {
     if (n == LANES)
-        memcpy(to + j, v, LANES * sizeof *v);
+        *(lanes_there *)(to + j) = *v;
     else
-        memcpy(to + j, v, n * sizeof *v);
+        memcpy(to + j, v, n * sizeof *to);
 }
 
 /* What dropout keeps of n entries from `at` on, with its growth. */
-LANES_INLINE void lanes_kept(float k[LANES], const drop_kept *drop, size_t at, size_t n)
+LANES_INLINE void lanes_kept(lanes *k, const drop_kept *drop, size_t at, size_t n)
 {
-    uint8_t keep[LANES] = {0};
+    uint8_t some[LANES] = {0};
     if (!drop || !drop->keep) {
-        for (size_t l = 0; l < LANES; l++) k[l] = 1;
+        *k = (lanes){0} + 1;
         return;
     }
-    const float grow = (float)drop->grow;
-    if (n == LANES)
-        memcpy(keep, drop->keep + at, LANES);
-    else
-        memcpy(keep, drop->keep + at, n);
-    for (size_t l = 0; l < LANES; l++) k[l] = (float)keep[l] * grow;
+    const uint8_t *const keep = n == LANES ? drop->keep + at : some;
+    if (n < LANES) memcpy(some, drop->keep + at, n);
+    *k = __builtin_convertvector(*(const lanes_of_bytes *)keep, lanes) * (float)drop->grow;
 }
 
 /* Sixteen partial sums by a tree. */
-LANES_INLINE float lanes_total(const float part[LANES])
+LANES_INLINE float lanes_total(const lanes *part)
 {
     float s[LANES];
-    for (size_t l = 0; l < LANES; l++) s[l] = part[l];
+    *(lanes_there *)s = *part;
     for (size_t w = LANES / 2; w > 0; w /= 2)
         for (size_t l = 0; l < w; l++) s[l] += s[l + w];
     return s[0];

@@ -11,14 +11,14 @@ LANES_INLINE void run(const mean_job *w, const span *s)
         float *const y = rows_at(w->y, i, 0);
         for (size_t j = 0; j < d; j += LANES) {
             const size_t m = lanes_at(j, d);
-            float sum[LANES] = {0}, v[LANES];
+            lanes sum = {0}, v;
             for (size_t e = 0; e < k.count; e++) {
                 const size_t at = pare_key(&k, e);
                 const float by = (float)mean_share(w, &k, at);
-                lanes_load(v, rows_at(w->x, first + at, 0), j, m, 0);
-                for (size_t l = 0; l < LANES; l++) sum[l] += v[l] * by;
+                lanes_load(&v, rows_at(w->x, first + at, 0), j, m, 0);
+                sum += v * by;
             }
-            lanes_store(y, sum, j, m);
+            lanes_store(y, &sum, j, m);
         }
     }
 }

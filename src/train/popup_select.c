@@ -110,12 +110,10 @@ static void next_digit(selection *s, size_t matrix)
     size_t all[BINS] = {0};
     for (size_t b = t->first; b < t->end; b++)
         for (size_t bin = 0; bin < BINS; bin++) all[bin] += s->blocks[b].bins[bin];
-    for (size_t bin = BINS; bin-- > 0; t->left -= all[bin])
-        if (all[bin] >= t->left) {
-            t->bits |= (uint32_t)bin << shift_of[s->digit];
-            return;
-        }
-    PARE_ASSERT(!"a matrix keeps more than it has");
+    size_t bin = BINS - 1;
+    for (; bin > 0 && all[bin] < t->left; bin--) t->left -= all[bin];
+    PARE_ASSERT(all[bin] >= t->left); /* keep <= count */
+    t->bits |= (uint32_t)bin << shift_of[s->digit];
 }
 
 /* After the last digit a block's bin holds those that equal the threshold. */

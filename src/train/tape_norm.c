@@ -174,8 +174,8 @@ static void move(const pare_weight *stat, size_t j, double to, double by)
 /* f32 has one function for all of it. */
 static pare_status run(pare_tape *t, norm_job *w, norm_op op, size_t nsums, double *total)
 {
-    static span_fn *const in_f64[] = {row_span,    row_back_span,    sum_span,        squares_span,
-                                      column_span, column_sums_span, column_back_span};
+    static span_fn *const in_f64[] = {row_span, row_back_span, sum_span,         squares_span,
+                                      NULL,     column_span,   column_sums_span, column_back_span};
     w->op = op;
     /* room for f32 sums that are filled up to whole lanes */
     return tape_spans(t, w->x->n, w->x->d + 16, nsums, total,
@@ -185,6 +185,33 @@ static pare_status run(pare_tape *t, norm_job *w, norm_op op, size_t nsums, doub
 static void narrow(float *to, const double *from, size_t d)
 {
     for (size_t j = 0; to && j < d; j++) to[j] = (float)from[j];
+}
+
+/* Of every column its mean and the sum of the squared distances from it. */
+static pare_status mean_and_squares(pare_tape *t, norm_job *w, double *mean, double *squares)
+{
+    const size_t n = w->x->n, d = w->x->d;
+    const pare_status st = run(t, w, NORM_SUM, d, mean);
+    if (st) return st;
+    for (size_t j = 0; j < d; j++) mean[j] /= (double)n;
+    return run(t, w, NORM_SQUARES, d, squares);
+}
+
+/* The same in f32. The sums of the spans differ among themselves: sum^2 / rows of each, less that
+ * of all, is what the spans' means are away from the mean. */
+static pare_status mean_and_squares_f32(pare_tape *t, norm_job *w, double *mean, double *squares)
+{
+    const size_t n = w->x->n, d = w->x->d;
+    const store_mark mark = store_top(&t->store);
+    double *const sum = store_get(&t->store, 3 * d, sizeof *sum);
+    const pare_status st = sum ? run(t, w, NORM_FIGURES, 3 * d, sum) : pare_no_memory(t->err);
+    for (size_t j = 0; !st && j < d; j++) {
+        const double moved = sum[j] / (double)n, apart = sum[2 * d + j] - sum[j] * moved;
+        mean[j] = (double)*(const float *)rows_at(w->x, 0, j) + moved;
+        squares[j] = sum[d + j] + (apart <= 0 ? 0 : apart); /* a nan stays one */
+    }
+    store_reset(&t->store, mark);
+    return st;
 }
 
 /* Mean and 1 / sqrt(var + eps) of every column: of the batch, or the running ones. */
@@ -198,10 +225,9 @@ static pare_status batch_figures(pare_tape *t, norm_job *w)
         inv[j] = 1 / sqrt(pare_weight_at(&w->n->var, j) + w->n->eps);
     }
     if (!w->k->batch) return PARE_OK;
-    if ((st = run(t, w, NORM_SUM, d, mean))) return st;
-    for (size_t j = 0; j < d; j++) mean[j] /= (double)n;
-    narrow(w->mean, mean, d);
-    if ((st = run(t, w, NORM_SQUARES, d, inv))) return st;
+    st = w->x->t == PARE_F32 ? mean_and_squares_f32(t, w, mean, inv)
+                             : mean_and_squares(t, w, mean, inv);
+    if (st) return st;
     for (size_t j = 0; j < d; j++) {
         const double squares = inv[j];
         inv[j] = 1 / sqrt(squares / (double)n + w->n->eps);

@@ -6,8 +6,9 @@
 typedef enum norm_op {
     NORM_ROWS,        /* there, row by row */
     NORM_ROWS_BACK,   /* and back; sums: gain, bias, offset */
-    NORM_SUM,         /* batch: column sums */
-    NORM_SQUARES,     /* of squared distances from the mean */
+    NORM_SUM,         /* batch, f64: column sums, */
+    NORM_SQUARES,     /* then squared distances from the mean; */
+    NORM_FIGURES,     /* f32: at once (column_figures) */
     NORM_COLUMNS,     /* there */
     NORM_SUMS_BACK,   /* sums: dy u, dy */
     NORM_COLUMNS_BACK /* back */

@@ -13,47 +13,46 @@ typedef struct row_figures {
 
 LANES_INLINE float row_mean(const float *x, const float *offset, size_t d)
 {
-    float part[LANES] = {0}, v[LANES], o[LANES];
+    lanes part = {0}, v, o;
     for (size_t j = 0; j < d; j += LANES) {
         const size_t n = lanes_at(j, d);
-        lanes_load(v, x, j, n, 0);
-        lanes_load(o, offset, j, n, 0);
-        for (size_t l = 0; l < LANES; l++) part[l] += v[l] + o[l];
+        lanes_load(&v, x, j, n, 0);
+        lanes_load(&o, offset, j, n, 0);
+        part += v + o;
     }
-    return lanes_total(part) / (float)d;
+    return lanes_total(&part) / (float)d;
 }
 
 LANES_INLINE float row_squares(const float *x, const float *offset, float mean, size_t d)
 {
-    float part[LANES] = {0}, v[LANES], o[LANES], rest = 0;
+    lanes part = {0}, v, o;
+    float rest = 0;
     size_t j = 0;
     for (; j + LANES <= d; j += LANES) {
-        lanes_load(v, x, j, LANES, 0);
-        lanes_load(o, offset, j, LANES, 0);
-        for (size_t l = 0; l < LANES; l++) {
-            const float c = v[l] + o[l] - mean;
-            part[l] += c * c;
-        }
+        lanes_load(&v, x, j, LANES, 0);
+        lanes_load(&o, offset, j, LANES, 0);
+        v = v + o - mean;
+        part += v * v;
     }
     for (; j < d; j++) {
         const float c = x[j] + (offset ? offset[j] : 0) - mean;
         rest += c * c;
     }
-    return lanes_total(part) + rest;
+    return lanes_total(&part) + rest;
 }
 
 LANES_INLINE void scale_row(float *y, const float *x, float mean, float inv, const float *offset,
                             const float *gain, const float *bias, size_t d)
 {
-    float v[LANES], o[LANES], g[LANES], b[LANES];
+    lanes v, o, g, b;
     for (size_t j = 0; j < d; j += LANES) {
         const size_t n = lanes_at(j, d);
-        lanes_load(v, x, j, n, 0);
-        lanes_load(o, offset, j, n, 0);
-        lanes_load(g, gain, j, n, 1);
-        lanes_load(b, bias, j, n, 0);
-        for (size_t l = 0; l < LANES; l++) v[l] = (v[l] + o[l] - mean) * inv * g[l] + b[l];
-        lanes_store(y, v, j, n);
+        lanes_load(&v, x, j, n, 0);
+        lanes_load(&o, offset, j, n, 0);
+        lanes_load(&g, gain, j, n, 1);
+        lanes_load(&b, bias, j, n, 0);
+        v = (v + o - mean) * inv * g + b;
+        lanes_store(y, &v, j, n);
     }
 }
 
@@ -81,28 +80,22 @@ LANES_INLINE void norm_rows(const norm_job *w, const span *s)
 LANES_INLINE void back_sums(row_figures *f, float *dgain, float *dbias, const float *x,
                             const float *dy, const float *offset, const float *gain, size_t d)
 {
-    float p1[LANES] = {0}, p2[LANES] = {0};
+    lanes p1 = {0}, p2 = {0};
     for (size_t j = 0; j < d; j += LANES) {
         const size_t n = lanes_at(j, d);
-        float v[LANES], o[LANES], e[LANES], g[LANES], a[LANES], b[LANES];
-        lanes_load(v, x, j, n, 0);
-        lanes_load(o, offset, j, n, 0);
-        lanes_load(e, dy, j, n, 0); /* 0 where it is filled up: the sums do not see it */
-        lanes_load(g, gain, j, n, 1);
-        memcpy(a, dgain + j, sizeof a);
-        memcpy(b, dbias + j, sizeof b);
-        for (size_t l = 0; l < LANES; l++) {
-            const float u = (v[l] + o[l] - f->mean) * f->inv, q = e[l] * g[l];
-            a[l] += e[l] * u;
-            b[l] += e[l];
-            p1[l] += q;
-            p2[l] += q * u;
-        }
-        memcpy(dgain + j, a, sizeof a);
-        memcpy(dbias + j, b, sizeof b);
+        lanes v, o, e, g;
+        lanes_load(&v, x, j, n, 0);
+        lanes_load(&o, offset, j, n, 0);
+        lanes_load(&e, dy, j, n, 0); /* 0 where it is filled up: the sums do not see it */
+        lanes_load(&g, gain, j, n, 1);
+        const lanes u = (v + o - f->mean) * f->inv, q = e * g;
+        *(lanes_there *)(dgain + j) += e * u;
+        *(lanes_there *)(dbias + j) += e;
+        p1 += q;
+        p2 += q * u;
     }
-    f->s1 = lanes_total(p1);
-    f->s2 = lanes_total(p2);
+    f->s1 = lanes_total(&p1);
+    f->s2 = lanes_total(&p2);
 }
 
 LANES_INLINE void back_row(float *dx, const row_figures *f, float *doffset, const float *x,
@@ -111,20 +104,17 @@ LANES_INLINE void back_row(float *dx, const row_figures *f, float *doffset, cons
 {
     for (size_t j = 0; j < d; j += LANES) {
         const size_t n = lanes_at(j, d);
-        float v[LANES], o[LANES], e[LANES], g[LANES], p[LANES];
-        lanes_load(v, x, j, n, 0);
-        lanes_load(o, offset, j, n, 0);
-        lanes_load(e, dy, j, n, 0);
-        lanes_load(g, gain, j, n, 1);
-        lanes_load(p, plus, j, n, 0);
-        for (size_t l = 0; l < LANES; l++) {
-            const float u = (v[l] + o[l] - f->mean) * f->inv;
-            v[l] = (e[l] * g[l] - f->s1 - u * f->s2) * f->inv;
-        }
+        lanes v, o, e, g, p;
+        lanes_load(&v, x, j, n, 0);
+        lanes_load(&o, offset, j, n, 0);
+        lanes_load(&e, dy, j, n, 0);
+        lanes_load(&g, gain, j, n, 1);
+        lanes_load(&p, plus, j, n, 0);
+        v = (e * g - f->s1 - (v + o - f->mean) * f->inv * f->s2) * f->inv;
         if (offset)
             for (size_t l = 0; l < n; l++) doffset[j + l] += v[l];
-        for (size_t l = 0; l < LANES; l++) v[l] += p[l];
-        lanes_store(dx, v, j, n);
+        v += p;
+        lanes_store(dx, &v, j, n);
     }
 }
 
@@ -151,96 +141,125 @@ LANES_INLINE void norm_rows_back(const norm_job *w, const span *s)
 /* ---- batch ------------------------------------------------------------------------------------
  */
 
-LANES_INLINE void column_sums(const norm_job *w, const span *s, bool squares)
+/* The n columns from j on of a row; n is known where this is inlined, unless they are the last. */
+LANES_INLINE void figures_chunk(float *sum, const float *x, const float *base, const float *mean,
+                                size_t j, size_t n)
+{
+    lanes v, b, m;
+    lanes_load(&v, x, j, n, 0);
+    lanes_load(&b, base, j, n, 0);
+    lanes_load(&m, mean, j, n, 0);
+    v = v - b - m;
+    *(lanes_there *)(sum + j) += mean ? v * v : v;
+}
+
+/* sum += x - base, or its squares about `mean` where that is not NULL */
+LANES_INLINE void figures_row(float *sum, const float *x, const float *base, const float *mean,
+                              size_t d)
+{
+    size_t j = 0;
+    for (; j + LANES <= d; j += LANES) figures_chunk(sum, x, base, mean, j, LANES);
+    if (j < d) figures_chunk(sum, x, base, mean, j, d - j);
+}
+
+/* Of the rows of a span, all less the first row of the batch so that nothing cancels where the mean
+ * is large: their sums, their squared distances from the span's own mean, and sum^2 / rows, from
+ * which the distances from the mean of all follow. The second look finds the rows in the cache. */
+LANES_INLINE void column_figures(const norm_job *w, const span *s)
 {
     const size_t d = w->x->d;
-    float *const sum = s->row32[0];
+    const float *const base = rows_at(w->x, 0, 0), count = (float)(s->end - s->first);
+    float *const sum = s->row32[0], *const squares = s->row32[1], *const mean = s->row32[2];
     memset(sum, 0, (d + LANES) * sizeof *sum);
-    for (size_t i = s->first; i < s->end; i++) {
-        const float *const x = rows_at(w->x, i, 0);
-        for (size_t j = 0; j < d; j += LANES) {
-            const size_t n = lanes_at(j, d);
-            float v[LANES], m[LANES], a[LANES];
-            lanes_load(v, x, j, n, 0);
-            lanes_load(m, squares ? w->mean : NULL, j, n, 0);
-            memcpy(a, sum + j, sizeof a);
-            for (size_t l = 0; l < LANES; l++)
-                a[l] += squares ? (v[l] - m[l]) * (v[l] - m[l]) : v[l];
-            memcpy(sum + j, a, sizeof a);
-        }
-    }
+    memset(squares, 0, (d + LANES) * sizeof *squares);
+    for (size_t i = s->first; i < s->end; i++) figures_row(sum, rows_at(w->x, i, 0), base, NULL, d);
+    for (size_t j = 0; j < d; j++) mean[j] = sum[j] / count;
+    for (size_t i = s->first; i < s->end; i++)
+        figures_row(squares, rows_at(w->x, i, 0), base, mean, d);
     lanes_hand_over(s->sum, sum, d);
+    lanes_hand_over(s->sum + d, squares, d);
+    for (size_t j = 0; j < d; j++) s->sum[2 * d + j] = s->sum[j] * s->sum[j] / (double)count;
+}
+
+LANES_INLINE void norm_chunk(const norm_job *w, float *y, const float *x, size_t j, size_t n)
+{
+    lanes v, m, a, b;
+    lanes_load(&v, x, j, n, 0);
+    lanes_load(&m, w->mean, j, n, 0);
+    lanes_load(&a, w->by, j, n, 0);
+    lanes_load(&b, w->shift, j, n, 0);
+    v = (v - m) * a + b;
+    lanes_store(y, &v, j, n);
 }
 
 LANES_INLINE void norm_columns(const norm_job *w, const span *s)
 {
+    const norm_job here = *w; /* a copy that no store can change */
     const size_t d = w->x->d;
     for (size_t i = s->first; i < s->end; i++) {
         const float *const x = rows_at(w->x, i, 0);
         float *const y = rows_at(w->y, i, 0);
-        for (size_t j = 0; j < d; j += LANES) {
-            const size_t n = lanes_at(j, d);
-            float v[LANES], m[LANES], a[LANES], b[LANES];
-            lanes_load(v, x, j, n, 0);
-            lanes_load(m, w->mean, j, n, 0);
-            lanes_load(a, w->by, j, n, 0);
-            lanes_load(b, w->shift, j, n, 0);
-            for (size_t l = 0; l < LANES; l++) v[l] = (v[l] - m[l]) * a[l] + b[l];
-            lanes_store(y, v, j, n);
-        }
+        size_t j = 0;
+        for (; j + LANES <= d; j += LANES) norm_chunk(&here, y, x, j, LANES);
+        if (j < d) norm_chunk(&here, y, x, j, d - j);
     }
+}
+
+LANES_INLINE void sums_chunk(float *s1, float *s2, const float *x, const float *dy,
+                             const float *mean, size_t j, size_t n)
+{
+    lanes v, e, m;
+    lanes_load(&v, x, j, n, 0);
+    lanes_load(&e, dy, j, n, 0);
+    lanes_load(&m, mean, j, n, 0);
+    *(lanes_there *)(s1 + j) += e * (v - m);
+    *(lanes_there *)(s2 + j) += e;
 }
 
 /* by is inv here. */
 LANES_INLINE void sums_back(const norm_job *w, const span *s)
 {
     const size_t d = w->x->d;
+    const float *const mean = w->mean;
     float *const s1 = s->row32[0], *const s2 = s->row32[1];
     memset(s1, 0, (d + LANES) * sizeof *s1);
     memset(s2, 0, (d + LANES) * sizeof *s2);
     for (size_t i = s->first; i < s->end; i++) {
         const float *const x = rows_at(w->x, i, 0), *const dy = rows_at(w->dy, i, 0);
-        for (size_t j = 0; j < d; j += LANES) {
-            const size_t n = lanes_at(j, d);
-            float v[LANES], e[LANES], m[LANES], a[LANES], b[LANES];
-            lanes_load(v, x, j, n, 0);
-            lanes_load(e, dy, j, n, 0);
-            lanes_load(m, w->mean, j, n, 0);
-            memcpy(a, s1 + j, sizeof a);
-            memcpy(b, s2 + j, sizeof b);
-            for (size_t l = 0; l < LANES; l++) {
-                a[l] += e[l] * (v[l] - m[l]);
-                b[l] += e[l];
-            }
-            memcpy(s1 + j, a, sizeof a);
-            memcpy(s2 + j, b, sizeof b);
-        }
+        size_t j = 0;
+        for (; j + LANES <= d; j += LANES) sums_chunk(s1, s2, x, dy, mean, j, LANES);
+        if (j < d) sums_chunk(s1, s2, x, dy, mean, j, d - j);
     }
     for (size_t j = 0; j < d; j++) s->sum[j] = (double)s1[j] * w->k->inv[j];
     lanes_hand_over(s->sum + d, s2, d);
 }
 
+LANES_INLINE void back_chunk(const norm_job *w, float *dx, const float *x, const float *dy,
+                             const float *plus, size_t j, size_t n)
+{
+    lanes v, e, m, a, b, c, p;
+    lanes_load(&v, x, j, n, 0);
+    lanes_load(&e, dy, j, n, 0);
+    lanes_load(&m, w->mean, j, n, 0);
+    lanes_load(&a, w->by, j, n, 0);
+    lanes_load(&b, w->shift, j, n, 0);
+    lanes_load(&c, w->lean, j, n, 0);
+    lanes_load(&p, plus, j, n, 0);
+    v = (e - b - (v - m) * c) * a + p;
+    lanes_store(dx, &v, j, n);
+}
+
 LANES_INLINE void columns_back(const norm_job *w, const span *s)
 {
+    const norm_job here = *w;
     const size_t d = w->x->d;
     for (size_t i = s->first; i < s->end; i++) {
         const float *const x = rows_at(w->x, i, 0), *const dy = rows_at(w->dy, i, 0);
         const float *const plus = w->plus ? rows_at(w->plus, i, 0) : NULL;
         float *const dx = rows_at(w->y, i, 0);
-        for (size_t j = 0; j < d; j += LANES) {
-            const size_t n = lanes_at(j, d);
-            float v[LANES], e[LANES], m[LANES], a[LANES], b[LANES], c[LANES], p[LANES];
-            lanes_load(v, x, j, n, 0);
-            lanes_load(e, dy, j, n, 0);
-            lanes_load(m, w->mean, j, n, 0);
-            lanes_load(a, w->by, j, n, 0);
-            lanes_load(b, w->shift, j, n, 0);
-            lanes_load(c, w->lean, j, n, 0);
-            lanes_load(p, plus, j, n, 0);
-            for (size_t l = 0; l < LANES; l++)
-                v[l] = (e[l] - b[l] - (v[l] - m[l]) * c[l]) * a[l] + p[l];
-            lanes_store(dx, v, j, n);
-        }
+        size_t j = 0;
+        for (; j + LANES <= d; j += LANES) back_chunk(&here, dx, x, dy, plus, j, LANES);
+        if (j < d) back_chunk(&here, dx, x, dy, plus, j, d - j);
     }
 }
 
@@ -257,10 +276,10 @@ LANES_INLINE void run(const norm_job *w, const span *s)
         norm_rows_back(w, s);
         return;
     case NORM_SUM:
-        column_sums(w, s, false);
+    case NORM_SQUARES: /* in f64 alone */
         return;
-    case NORM_SQUARES:
-        column_sums(w, s, true);
+    case NORM_FIGURES:
+        column_figures(w, s);
         return;
     case NORM_COLUMNS:
         norm_columns(w, s);

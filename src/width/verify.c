@@ -215,6 +215,27 @@ static void streams(view *v)
     }
 }
 
+/* The same in the metric of the slopes, which is what `auto` cuts by: a direction counts as much as
+ * the outputs move with it. True of every metric; which one this is, the seed says. */
+static void streams_by_slopes(view *v, const pare_inputs *set, uint64_t seed)
+{
+    const pare_mat *const metric = v->w.st ? NULL : gradient_metric(&v->w, v->ff, set->in, seed);
+    for (size_t i = 0; !v->w.st && i < 2 * v->f.nlayers + 1; i++) {
+        const pare_mark mark = pare_arena_mark(v->w.a);
+        const pare_mat *const x = point(&v->pg, i), root = metric_root(&v->w, &metric[i], NULL);
+        const pare_mat a = w_mul(&v->w, point(&v->pf, i), false, &root, false);
+        const double scale = w_fro(&a), rows = sqrt((double)a.rows);
+        const double left = visible(decoded_residual(&v->w, &a, x), 100 * scale);
+        const double least = visible(least_residual(&v->w, &a, NULL, x->cols), 100 * scale);
+        suppose(v, PARE_TRUE, left / rows, least / rows,
+                pare_sprintf(v->keep,
+                             "in the metric of the slopes, %c%zu: what %zu numbers a row leave of "
+                             "it (f64), " PARE_WIDTH_LEAST " %zu",
+                             i % 2 ? 'z' : 'h', i / 2, x->cols, x->cols));
+        pare_arena_reset(v->w.a, mark);
+    }
+}
+
 /* The same for the outputs, where they have more entries than the last rows have numbers. */
 static void best_outputs(view *v, const pare_output_bound *o, const pare_model *f,
                          const pare_inputs *set)
@@ -464,6 +485,7 @@ static void prove_all(view *v, pare_width_method method, const pare_cert *claime
                "models have other widths");
     look(v, method);
     if (!scores) streams(v);
+    if (method == PARE_WIDTH_AUTO) streams_by_slopes(v, set, claimed->seed);
     best_outputs(v, &o, f, set);
     if (v->w.st) return;
     classes(v, &o);

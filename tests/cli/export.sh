@@ -29,12 +29,30 @@ echo "meanq: $(agrees cut.st ids.npy)"
 echo "-- one engine for all calls"
 pare export gpt.st --oracle 8 --batch 3 -o e.onnx
 $python $onnx e.onnx
+pare export gpt.st --oracle 8 --causal -q -f -o e.onnx
+$python $onnx e.onnx
+echo "-- Hugging Face's names"
+for k in gpt llama bert; do
+    pare export -q $k.st -o hf-$k
+    pare run -q $k.st --f64 --input ids.npy -f -o y.npy >/dev/null
+    pare run -q hf-$k --f64 --input ids.npy -f -o z.npy >/dev/null
+    $python -c '
+import numpy as np
+y, z = np.load("y.npy"), np.load("z.npy")
+print("agrees" if abs(y - z).max() <= 1e-6 * abs(z).max() else abs(y - z).max())'
+done
+cat hf-llama/config.json
 echo "-- refused"
+pare export cut.st -o hf-cut; echo "exit $?"
+pare export gpt.st -o hf-gpt; echo "exit $?"
+pare export -q -f gpt.st -o hf-gpt >/dev/null; echo "exit $?"
+pare export gpt.st --oracle 8 -o engine | head -1
 pare data model -q --kind graph --dim 8 --heads 2 --layers 1 -o g.st >/dev/null
 pare export g.st -o g.onnx; echo "exit $?"
 pare export gpt.st -o gpt.onnx; echo "exit $?"
 pare export gpt.st --oracle 1 -o x.onnx; echo "exit $?"
+pare export gpt.st --causal -o x.onnx | head -1
 pare export gpt.st --batch 0 -o x.onnx | head -1
 pare export none.st -o x.onnx; echo "exit $?"
 pare export gpt.st -o nowhere/x.onnx; echo "exit $?"
-ls *.onnx
+ls -d *.onnx hf-* engine* 2>/dev/null

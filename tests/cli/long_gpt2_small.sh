@@ -38,7 +38,7 @@ LIMIT = 3
 limit = LIMIT * os.path.getsize("gpt2/model.safetensors")
 for args in (["import", "gpt2", "-o", "g.safetensors"], ["info", "g.safetensors"],
              ["run", "g.safetensors", "--input", "ids.npy", "-o", "y.npy"],
-             ["fold", "g.safetensors", "-o", "f.safetensors"], ["verify", "f.safetensors.cert.json"],
+             ["fold", "g.safetensors", "--data", "many.npy", "-o", "f.safetensors"], ["verify", "f.safetensors.cert.json"],
              ["width", "g.safetensors", "--method", "slice", "--keep", "0.75", "--data", "many.npy", "-o", "w.safetensors"],
              ["verify", "w.safetensors.cert.json"],
              ["width", "g.safetensors", "--keep", "0.75", "--data", "many.npy", "-o", "a.safetensors"],

@@ -20,3 +20,6 @@ all() { # name data, then budgets of bytes, eps, ms
 }
 all sort sort.npz "300000 150000 100000" "0.005 0.05 0.5" "100 200 300"
 all minesweeper board.npz "200000 50000 20000" "0.01 0.5 2" "100 200 300"
+# Tickets alone: bytes that no narrower model of this accuracy reaches.
+pare plan $PARE_ROOT/models/sort.safetensors --data sort.npz --ways ticket --max-bytes 180000 -q -o seed.st | grep -oE '^chosen +ticket'
+kept bytes seed.st 180000

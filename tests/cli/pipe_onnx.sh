@@ -21,5 +21,7 @@ for m in gpt bert; do
     pare export -q $m.st --oracle 16 --batch 8 -o $m.onnx >/dev/null
     try $m.st 1e-5 --oracle 16 --backend onnx:$m.onnx
 done
+pare export -q gpt.st --oracle 16 --batch 8 --causal -o causal.onnx >/dev/null
+try gpt.st 1e-5 --oracle 16 --backend onnx:causal.onnx
 pare run -q gpt.st --input x.npy --oracle 8 --backend onnx:gpt.onnx 2>&1 | sed 's/: exec node.*//'
 pare run -q gpt.st --input x.npy --oracle 16 --backend onnx:none.onnx; echo "exit $?"

@@ -1,8 +1,8 @@
 # One budget over the directions: bytes, proven error, time; what cannot be met is exit 3 and leaves
 # nothing; a chain of cuts has one certificate that verifies.
-pare data sort --count 40 --length 6 --symbols 3 --seed 1 -q -o sort.npz >/dev/null
-sort=$PARE_ROOT/models/sort.safetensors
-plan() { pare plan $sort --data sort.npz --mixtures 3 -q "$@"; }
+pare data random --count 24 --tokens 12 --vocab 8 --seed 1 -q -o ids.npy >/dev/null
+pare data model --dim 16 --heads 2 --layers 2 --vocab 8 --context 12 --seed 1 -q -o m.st >/dev/null
+plan() { pare plan m.st --data ids.npy --ways width,depth --mixtures 3 -q "$@"; }
 kept() { # budget file limit: the promise, from the certificate and the file
     python3 - "$@" <<'PY'
 import json, os, sys
@@ -14,9 +14,9 @@ print(kind, "kept" if seen <= limit else f"broken: {seen}")
 PY
 }
 # Both at once, and a certificate of the result that verifies.
-plan --eps 0.5 --max-bytes 200000 --json -o both.st >plan.json
-kept bytes both.st 200000
-kept eps both.st 0.5
+plan --eps 3 --max-bytes 24000 --json -o both.st >plan.json
+kept bytes both.st 24000
+kept eps both.st 3
 pare verify both.st.cert.json -q | tail -n 1
 # What was chosen is the smallest of all that keep the promise.
 python3 - <<'PY'
@@ -27,9 +27,10 @@ best = next(t for t in p["tries"] if t["cut"] == p["chosen"])
 print("smallest of all" if best["bytes"] == min(t["bytes"] for t in fits) else (best, fits))
 print(len([t for t in p["tries"] if "," in t["cut"]]), "mixtures")
 PY
+plan --ways height -o x.st --eps 1; echo "exit $?"
 # Impossible: exit 3, the nearest is told, nothing is left behind.
 mkdir none
 plan --eps 1e-12 --max-bytes 1000 -o none/x.st >/dev/null; echo "exit $?"
 ls none | wc -l
 plan -o none/x.st; echo "exit $?"
-plan --max-bytes 100000 -o both.st >/dev/null; echo "exit $?"
+plan --max-bytes 20000 -o both.st >/dev/null; echo "exit $?"

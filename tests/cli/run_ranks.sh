@@ -5,10 +5,10 @@ command -v mpirun >/dev/null || { echo "SKIP needs mpirun"; exit 77; }
 exec 2>&1
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 cc -O1 -o attention $PARE_ROOT/examples/pipe/attention.c -lm
-pare data model -q --kind llama --dim 16 --heads 2 --layers 2 --context 90 -o m.st >/dev/null
-pare data random -q --count 2 --tokens 90 -o x.npy
+pare data model -q --kind llama --dim 16 --heads 1 --layers 2 --context 90 -o m.st >/dev/null
+pare data random -q --count 3 --tokens 90 -o x.npy
 words="m.st --input x.npy --oracle 16 -q -t 1"
-for w in "--mode native" "--mode zeroref" "--f64" "--backend pipe:./attention"; do
+for w in "--mode native" "--mode zeroref" "--f64" "--backend paper" "--backend pipe:./attention"; do
     pare run $words $w -f -o one.npy >one.out
     for n in 2 4; do
         mpirun --oversubscribe -n $n pare run $words $w -f -o many.npy >many.out 2>mpi.err || cat mpi.err

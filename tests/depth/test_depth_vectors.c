@@ -111,8 +111,8 @@ static void check_bound(const vectors *v, pare_collapse kind, const char *key)
     assert_le(b.by[NU_TWO].v, two * (1 + 1e-4));
     assert_le(seen, b.bound.v);
     assert_le(b.bound.v, fmin(b.by[NU_INF].v, b.by[NU_TWO].v));
-    if (kind == PARE_ONE_PARALLEL || kind == PARE_ONE_PARALLEL_UNIFORM ||
-        kind == PARE_ONE_UNIFORM) {
+    if (kind == PARE_ONE_UNIFORM) assert_le(inf * .95, b.by[NU_INF].v); /* the mean for itself */
+    if (kind == PARE_ONE_PARALLEL || kind == PARE_ONE_PARALLEL_UNIFORM) {
         assert_le(inf * (1 - 1e-9), b.by[NU_INF].v); /* the very same formula */
         assert_le(two * (1 - 1e-9), b.by[NU_TWO].v);
     }

@@ -155,7 +155,8 @@ static void for_the_worst_weights_the_bounds_are_met(void **state)
     assert_le(tightness(PARE_ONE_KEEP, .01, 1, false), 1.05);
     assert_le(tightness(PARE_ONE_IDENTITY, .01, 1, false), 1.05);
     assert_le(tightness(PARE_ONE_PARALLEL, .01, 1, false), 1.05);
-    assert_le(tightness(PARE_ONE_UNIFORM, .003, 1, true), 1.2);
+    assert_le(tightness(PARE_ONE_UNIFORM, .003, 1, true), 1.1);
+    assert_le(tightness(PARE_ONE_UNIFORM, .01, 1, true), 1.2);
 }
 
 /* ---- all token sequences -------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* Memory runs out, or one allocation is refused, at every place of a collapse and of every proof: a
  * status and nothing else. */
 #include <fail_alloc.h>
+#include "../../src/depth/theorems.h"
 #include "depth_nets.h"
 #include <pare/random_model.h>
 
@@ -48,6 +49,25 @@ static pare_status reach_for(play *p)
     static const double layers[2][2] = {{3, -2}, {-3, 1}};
     depth_lower low;
     return depth_lower_bound(&low, layers, 2, 2, 3, &p->err);
+}
+
+static pare_status reach_for_model(play *p)
+{
+    depth_lower low;
+    const depth_domain d = {1, -1};
+    return depth_lower_model(&low, p->f, &d, NULL, &p->err);
+}
+
+/* The words of a domain that a user names, and what is proven there. */
+static pare_status within(play *p)
+{
+    pare_arena *const a = pare_arena_new();
+    pare_statement list[THEOREM_WITHIN];
+    pare_cert cert = {.statements = list};
+    if (!a) return PARE_ERR_MEMORY;
+    const pare_status st = theorems_within(&cert, a, p->f, p->g, &p->calib, .5, NULL, &p->err);
+    pare_arena_free(a);
+    return st;
 }
 
 static void refuse_each(play *p, work_fn *run)
@@ -106,6 +126,8 @@ static void collapses_without_memory_are_a_status(void **state)
         refuse_each(&p, collapse);
         p.g = collapsed(p.f, k, 0, &p.calib);
         refuse_each(&p, prove);
+        if (k == PARE_ONE_UNIFORM) refuse_each(&p, within);
+        if (k == PARE_ONE_UNIFORM) refuse_each(&p, reach_for_model);
         pare_model_free(p.g);
         pare_model_free(p.f);
     }

@@ -1,5 +1,5 @@
-/* Memory runs out, or one allocation is refused, at every place of writing an ONNX file: a status,
- * no leak, no file. */
+/* Memory runs out, or one allocation is refused, at every place of writing an ONNX file or a folder
+ * under Hugging Face's names: a status, no leak, no file. */
 #include "../support/fail_alloc.h"
 #include <pare/export.h>
 #include <pare/random_model.h>
@@ -23,6 +23,11 @@ static pare_status engine(stage *s)
     return st ? st : pare_export_engine(&shape, s->path, false, NULL, &s->err);
 }
 
+static pare_status folder(stage *s)
+{
+    return pare_export_hf(s->m, s->path, false, &s->err);
+}
+
 static void refuse_each(stage *s, pare_status (*work)(stage *s), bool once)
 {
     for (long n = 0;; n++) {
@@ -37,6 +42,10 @@ static void refuse_each(stage *s, pare_status (*work)(stage *s), bool once)
         assert_int_equal(pare_file_exists(s->path), !hit);
         if (!hit) break;
         assert_true(n < 100000);
+    }
+    if (pare_is_dir(s->path)) {
+        test_rmdir(s->path);
+        return;
     }
     assert_int_equal(remove(s->path), 0);
 }
@@ -55,6 +64,7 @@ static void a_refused_allocation_leaves_no_file(void **state)
         for (int once = 0; once < 2; once++) {
             refuse_each(&s, whole_model, once);
             refuse_each(&s, engine, once);
+            refuse_each(&s, folder, once);
         }
         pare_model_free(s.m);
         test_rmdir(s.dir);
@@ -66,5 +76,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_refused_allocation_leaves_no_file),
     };
+    fail_alloc_in_json();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

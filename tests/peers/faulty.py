@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""A program at the other end of the pipe that answers one call wrongly: faulty.py FAULT [CALL].
-It computes plain attention without numpy, so that it runs everywhere."""
+"""A program at the other end of the pipe that answers one call wrongly: faulty.py FAULT [CALL], or
+that can do more than others and does it well: faulty.py partial|bias|pair. It computes without
+numpy, so that it runs everywhere."""
 import math
 import os
 import signal
@@ -9,6 +10,7 @@ import sys
 import time
 
 FAULT, AT = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 5
+FEATURES = {"partial": 1 | 8 | 16, "bias": 1 | 4 | 16}
 done = 0
 
 
@@ -28,19 +30,35 @@ def put(kind, body):
     send(struct.pack("<IIQ", 0x45524150, kind, len(body)) + body)
 
 
-def attend(q, k, v, n, dk, dv, causal):
-    y = []
-    for i in range(n):
-        s = [sum(q[i * dk + e] * k[j * dk + e] for e in range(dk)) for j in range(i + 1 if causal else n)]
-        top = max(s)
-        w = [math.exp(x - top) for x in s]
-        y += [sum(w[j] * v[j * dv + e] for j in range(len(w))) / sum(w) for e in range(dv)]
-    return y
+def weights(q, k, i, n, dk, bias):
+    s = [sum(q[i * dk + e] * k[j * dk + e] for e in range(dk)) for j in range(n)]
+    if bias:
+        s = [x + b for x, b in zip(s, bias)]
+    top = max(s, default=-math.inf)
+    return top, [math.exp(x - top) for x in s]
+
+
+def attend(c, q, k, v, bias):
+    """m, l, and rows: sums of a partial call, means of a plain one."""
+    kind, nq, nk, dk, dv, flags, vis0 = c
+    m, l, y = [], [], []
+    for i in range(nq):
+        n = i + 1 if flags & 1 else nk if kind == 1 else min(nk, max(0, vis0 + i))
+        top, w = weights(q, k, i, n, dk, bias[i * nk:i * nk + n])
+        m.append(top)
+        l.append(sum(w))
+        by = sum(w) if kind == 1 else 1
+        y += [sum(w[j] * v[j * dv + e] for j in range(n)) / by for e in range(dv)]
+    return m, l, y
 
 
 def hello(body):
     version, tokens, size = struct.unpack_from("<3I", body)
     caps = [1, 1 | 2 | 16, tokens, 0, 0, 0, size, 0]
+    if FAULT in FEATURES:
+        caps[1] = FEATURES[FAULT]
+    if FAULT == "pair":
+        caps[5] = 2  # two calls in a frame
     if FAULT == "text":
         send(b"Welcome to the accelerator, version 3.\n")
     if FAULT == "mute":
@@ -58,8 +76,12 @@ def hello(body):
 
 def result(c, parts):
     nq, dv = c[1], c[4]
-    y = attend(*parts, nq, c[3], dv, c[5] & 1)
+    m, l, y = attend(c, *parts)
     rows = nq
+    if FAULT == "pair" and count > 2:
+        sys.exit(9)
+    if c[0] == 0:
+        return struct.pack("<2I", nq, dv) + struct.pack(f"<{2 * nq + len(y)}f", *m, *l, *y)
     if done >= AT and FAULT == "nan":
         y = [math.nan] * len(y)
     if done == AT:
@@ -80,13 +102,13 @@ def result(c, parts):
 
 
 def calls(body):
-    global done, first
+    global done, first, count
     count, at, out, first = struct.unpack_from("<I", body)[0], 8, [], done
     for _ in range(count):
         c = struct.unpack_from("<6Iq", body, at)
         at += 32
         parts = []
-        for n in (c[1] * c[3], c[2] * c[3], c[2] * c[4]):
+        for n in (c[1] * c[3], c[2] * c[3], c[2] * c[4], c[1] * c[2] if c[5] & 2 else 0):
             parts.append(struct.unpack_from(f"<{n}f", body, at))
             at += 4 * n
         r = result(c, parts)

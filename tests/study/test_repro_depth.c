@@ -21,7 +21,7 @@ static void scene_open(scene *c)
 }
 
 /* All parts of an experiment, and its table. */
-static const pare_repro_table *make(scene *c, const experiment *e, const depth_study *of)
+static const pare_repro_table *make(scene *c, const experiment *e, const repro_study *of)
 {
     const size_t n = e->parts(of->full);
     const pare_exec exec = {.threads = 1};
@@ -65,7 +65,7 @@ static void errors_grow_with_slopes_1_2_3_4(void **state)
 {
     (void)state;
     scene c;
-    const depth_study of = {.seed = 0};
+    const repro_study of = {.seed = 0};
     scene_open(&c);
     const pare_repro_table *const t = make(&c, &orders, &of);
     every_shape_holds(t);
@@ -80,7 +80,7 @@ static void ranks_fall_without_skips_and_subsets_are_found(void **state)
 {
     (void)state;
     scene c;
-    const depth_study of = {.seed = 0};
+    const repro_study of = {.seed = 0};
     scene_open(&c);
     every_shape_holds(make(&c, &rank_collapse, &of));
     every_shape_holds(make(&c, &subsets, &of));

@@ -39,7 +39,7 @@ static void the_figures_are_made_once_and_the_same_on_any_number_of_threads(void
     pare_repro *const r = study(a, none, 1), *const again = study(a, none, 1);
     pare_repro *const other = study(b, none, 2);
     assert_true(r->ntables == 2 && r->ncurves == 4 && r->nnotes == 2);
-    assert_true(r->jobs == 24 && r->found == 0 && again->found == 24);
+    assert_true(r->jobs == 36 && r->found == 0 && again->found == 36);
     for (size_t t = 0; t < 2; t++)
         for (size_t i = 0; i < r->tables[t].nrows; i++) {
             const double x = r->tables[t].rows[i].ours, y = other->tables[t].rows[i].ours;

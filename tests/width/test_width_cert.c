@@ -123,6 +123,17 @@ static void every_method_is_certified_and_verifies(void **state)
         assert_le(cert.measured, cert.proven);
         assert_le(cert.proven, cert.measured * 1.01 + 1e-9);
         assert_ok(verify(&p, p.cert), &p.s.err);
+        /* Nothing is below what nothing can beat; auto is compared in its own metric as well. */
+        size_t by_slopes = 0, useful = 0;
+        for (size_t i = 0; i < cert.nhypotheses; i++) {
+            const pare_hypothesis *const h = &cert.hypotheses[i];
+            if (!strstr(h->name, PARE_WIDTH_LEAST)) continue;
+            assert_le(h->limit, h->value * (1 + 1e-9) + 1e-9);
+            by_slopes += strncmp(h->name, "in the metric of the slopes", 27) == 0;
+            useful += by_slopes && h->limit > 0.1 * h->value;
+        }
+        assert_int_equal(by_slopes, method == PARE_WIDTH_AUTO ? 5 : 0);
+        assert_true(useful > 0 || by_slopes == 0);
         /* What the statements say, in the plainest way. */
         assert_ok(pare_model_load(&g, p.out, &p.s.err), &p.s.err);
         const pare_mat y = output_of(&p.s, p.m, &p.set.in[0]), z = output_of(&p.s, g, &p.set.in[0]);

@@ -1,0 +1,328 @@
+/* Several independent pieces of attention in one call of L' layers and H' heads (Lemma 3.3,
+ * repaired; spec of length, 4.7).
+ *
+ * The state of a token is a slot for each instance, q | k | v side by side, and a position code. A
+ * head that computes reads one slot; psi puts its result into that slot. What must survive a layer
+ * is carried by copy heads: q = beta p_i, k = p_i, whose softmax is exactly the identity, because
+ * every other logit is lower by at least 2 beta. The paper lets identity columns of the same head
+ * pass values on, which its own attention matrix multiplies: that cannot be (errata E8).
+ *   residual stream      every head of every layer computes:        H' L' instances
+ *   one wide copy head   the others compute in every layer:         (H' - 1) L'
+ *   equal widths         pairs of a computing and a copying head:   floor(H'/2) L'
+ *   or all H' heads compute in the last layer, and copy before it:  H' */
+#include "instances.h"
+#include "codes.h"
+#include <string.h>
+
+typedef struct task { /* of one head of one layer */
+    enum { IDLE, COMPUTE, COPY } kind;
+    size_t slot;       /* COMPUTE */
+    size_t from, wide; /* columns of the state; for COMPUTE the slot's own */
+    uint32_t out;      /* columns the head gives */
+} task;
+
+typedef struct bundle { /* one call */
+    const run *r;
+    const instance *list;
+    size_t count;
+    uint32_t layers, heads, n;
+    size_t *at;    /* slots begin here; at[count]: the codes */
+    uint32_t bits; /* of a code */
+    size_t width;  /* of the state */
+    bool residual;
+    task *tasks;
+    size_t layer; /* of this token function */
+} bundle;
+
+/* ---- token functions ------------------------------------------------------------------------- */
+
+static void put_codes(const bundle *b, char *row, uint32_t pos)
+{
+    for (uint32_t e = 0; e < b->bits; e++)
+        num_put(b->r->caps.dtype, row, b->at[b->count] + e, position_bit(pos, e));
+}
+
+/* Raw rows side by side become slots. */
+static void phi_of_bundle(const void *ctx, uint32_t pos, const void *in, void *out)
+{
+    const bundle *const b = ctx;
+    const size_t size = pare_dtype_size(b->r->caps.dtype);
+    const char *from = in;
+    memset(out, 0, b->width * size);
+    for (size_t s = 0; s < b->count; s++) {
+        const instance *const i = &b->list[s];
+        const uint32_t din = i->phi ? i->phi->din : 2 * i->dk + i->dv;
+        char *const to = (char *)out + b->at[s] * size;
+        if (i->phi)
+            i->phi->fn(i->phi->ctx, pos, from, to);
+        else
+            memcpy(to, from, din * size);
+        from += din * size;
+    }
+    put_codes(b, out, pos);
+}
+
+/* Results into their slots, copies where they were, codes anew. */
+static void psi_of_layer(const void *ctx, uint32_t pos, const void *in, void *out)
+{
+    const bundle *const b = ctx;
+    const size_t size = pare_dtype_size(b->r->caps.dtype);
+    const char *from = in;
+    if (b->residual) {
+        memcpy(out, in, b->width * size);
+        from += b->width * size;
+    } else {
+        memset(out, 0, b->width * size);
+    }
+    const task *const tasks = b->tasks + b->layer * b->heads;
+    for (int pass = 0; pass < 2; pass++) { /* results win over copies of what they came from */
+        const char *at = from;
+        for (uint32_t h = 0; h < b->heads; at += tasks[h].out * size, h++) {
+            char *const to = (char *)out + tasks[h].from * size;
+            if (tasks[h].kind == COPY && pass == 0) memcpy(to, at, tasks[h].wide * size);
+            if (tasks[h].kind != COMPUTE || pass == 0) continue;
+            memset(to, 0, tasks[h].wide * size);
+            memcpy(to, at, b->list[tasks[h].slot].dv * size);
+        }
+    }
+    put_codes(b, out, pos);
+}
+
+/* ---- who does what --------------------------------------------------------------------------- */
+
+static bool lasting(const bundle *b) /* results of early layers must survive later ones */
+{
+    return b->count > b->heads || b->residual;
+}
+
+static void assign_lasting(bundle *b)
+{
+    const bool wide = b->r->caps.features & PARE_ORC_WIDE_HEAD;
+    const uint32_t step = b->residual || wide ? 1 : 2;
+    const uint32_t computing = b->residual ? b->heads : wide ? b->heads - 1 : b->heads / 2;
+    for (uint32_t l = 0; l < b->layers; l++) {
+        task *const t = b->tasks + l * b->heads;
+        for (uint32_t h = 0; h < computing; h++) {
+            /* pairs own `layers` slots side by side */
+            const size_t slot = step == 2 ? (size_t)h * b->layers + l : (size_t)l * computing + h;
+            if (slot < b->count)
+                t[h * step] = (task){COMPUTE, slot, b->at[slot], b->at[slot + 1] - b->at[slot], 0};
+            if (step == 1) continue;
+            const size_t first = (size_t)h * b->layers, end = first + b->layers;
+            if (first >= b->count) continue;
+            const size_t to = b->at[end < b->count ? end : b->count];
+            t[h * 2 + 1] = (task){COPY, 0, b->at[first], to - b->at[first], 0};
+        }
+        if (!b->residual && wide) t[b->heads - 1] = (task){COPY, 0, 0, b->at[b->count], 0};
+    }
+}
+
+static void assign_last(bundle *b)
+{
+    for (uint32_t l = 0; l < b->layers; l++)
+        for (uint32_t h = 0; h < b->heads && h < b->count; h++)
+            b->tasks[l * b->heads + h] = (task){l + 1 == b->layers ? COMPUTE : COPY, h, b->at[h],
+                                                b->at[h + 1] - b->at[h], 0};
+}
+
+/* Columns each head gives: as many as it needs, or all the same. */
+static void set_widths(bundle *b)
+{
+    const bool wide = b->r->caps.features & PARE_ORC_WIDE_HEAD;
+    uint32_t most = 1;
+    for (size_t x = 0; x < (size_t)b->layers * b->heads; x++) {
+        task *const t = &b->tasks[x];
+        t->out = t->kind == COPY ? (uint32_t)t->wide : t->kind == COMPUTE ? b->list[t->slot].dv : 1;
+        if (t->out > most) most = t->out;
+    }
+    for (size_t x = 0; x < (size_t)b->layers * b->heads && !wide; x++) b->tasks[x].out = most;
+}
+
+static pare_status plan_bundle(bundle *b, pare_arena *a)
+{
+    size_t widest = 0;
+    b->at = pare_alloc(a, b->count + 1, sizeof *b->at);
+    b->tasks = pare_alloc(a, (size_t)b->layers * b->heads, sizeof *b->tasks);
+    if (!b->at || !b->tasks) return pare_no_memory(b->r->err);
+    for (size_t s = 0; s < b->count; s++) {
+        const size_t w = 2 * b->list[s].dk + b->list[s].dv;
+        if (w > widest) widest = w;
+    }
+    const bool equal = !(b->r->caps.features & PARE_ORC_WIDE_HEAD);
+    for (size_t s = 0; s < b->count; s++)
+        b->at[s + 1] = b->at[s] + (equal ? widest : 2 * b->list[s].dk + b->list[s].dv);
+    b->bits = position_width(b->n);
+    b->width = b->at[b->count] + b->bits;
+    if (lasting(b))
+        assign_lasting(b);
+    else
+        assign_last(b);
+    set_widths(b);
+    if (!b->r->caps.d_model || b->width <= b->r->caps.d_model) return PARE_OK;
+    return pare_fail(b->r->err, PARE_ERR_INPUT,
+                     "length: a call needs tokens of %zu numbers, the oracle takes %u", b->width,
+                     (unsigned)b->r->caps.d_model);
+}
+
+/* ---- weights --------------------------------------------------------------------------------- */
+
+/* rows x cols with `one` on (from + i, i) for i < wide. */
+static void *selector(pare_arena *a, pare_dtype t, size_t rows, size_t cols, size_t from,
+                      size_t wide, double one)
+{
+    void *const w = pare_alloc(a, rows * cols + 1, pare_dtype_size(t));
+    for (size_t i = 0; w && i < wide; i++) num_put(t, w, (from + i) * cols + i, one);
+    return w;
+}
+
+static bool weights_of(pare_head_w *out, const bundle *b, const task *t, pare_arena *a)
+{
+    const pare_dtype type = b->r->caps.dtype;
+    const size_t d = b->width, code = b->at[b->count];
+    const instance *const i = t->kind == COMPUTE ? &b->list[t->slot] : NULL;
+    const uint32_t dk = i ? i->dk : t->kind == COPY ? b->bits : 1;
+    const size_t q = i ? t->from : code, k = i ? t->from + dk : code;
+    const size_t v = i ? t->from + 2 * (size_t)dk : t->from;
+    const size_t wide = i ? i->dv : t->kind == COPY ? t->wide : 0;
+    const size_t keys = t->kind == IDLE ? 0 : dk;
+    const double beta = i ? 1 : position_beta(type);
+    *out = (pare_head_w){.wq = selector(a, type, d, dk, q, keys, beta),
+                         .wk = selector(a, type, d, dk, k, keys, 1),
+                         .wv = selector(a, type, d, t->out, v, wide, 1),
+                         .din = (uint32_t)d,
+                         .dk = dk,
+                         .dv = t->out};
+    return out->wq && out->wk && out->wv;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static void lay_out_rows(const bundle *b, char *x, size_t din)
+{
+    const size_t size = pare_dtype_size(b->r->caps.dtype);
+    size_t at = 0;
+    for (size_t s = 0; s < b->count; s++) {
+        const instance *const i = &b->list[s];
+        for (size_t row = 0; row < b->n; row++) {
+            char *const to = x + (row * din + at) * size;
+            if (i->phi) {
+                memcpy(to, i->raw + row * i->phi->din * size, i->phi->din * size);
+                continue;
+            }
+            memcpy(to, i->q + row * i->dk * size, i->dk * size);
+            memcpy(to + i->dk * size, i->k + row * i->dk * size, i->dk * size);
+            memcpy(to + 2 * i->dk * size, i->v + row * i->dv * size, i->dv * size);
+        }
+        at += i->phi ? i->phi->din : 2 * i->dk + i->dv;
+    }
+}
+
+static pare_status call_of(pare_call *out, bundle *b, pare_arena *a)
+{
+    const size_t size = pare_dtype_size(b->r->caps.dtype);
+    pare_status st = plan_bundle(b, a);
+    if (st) return st;
+    uint32_t din = 0;
+    for (size_t s = 0; s < b->count; s++)
+        din += b->list[s].phi ? b->list[s].phi->din : 2 * b->list[s].dk + b->list[s].dv;
+    char *const x = pare_alloc(a, (size_t)b->n * din, size);
+    char *const y = pare_alloc(a, b->n * b->width, size);
+    const size_t nheads = (size_t)b->layers * b->heads;
+    pare_head_w *const heads = pare_alloc(a, nheads, sizeof *heads);
+    pare_tokfn *const fns = pare_alloc(a, b->layers + 1, sizeof *fns);
+    bundle *const contexts = pare_alloc(a, b->layers + 1, sizeof *contexts);
+    bool ok = x && y && heads && fns && contexts;
+    for (size_t h = 0; ok && h < nheads; h++) ok = weights_of(&heads[h], b, &b->tasks[h], a);
+    if (!ok) return pare_no_memory(b->r->err);
+    for (uint32_t l = 0; l <= b->layers; l++) {
+        contexts[l] = *b;
+        contexts[l].layer = l;
+        uint32_t given = b->residual ? (uint32_t)b->width : 0;
+        for (uint32_t h = 0; l < b->layers && h < b->heads; h++)
+            given += b->tasks[l * b->heads + h].out;
+        fns[l] = (pare_tokfn){.name = l < b->layers ? "slots" : "lay out",
+                              .din = l < b->layers ? given : din,
+                              .dout = (uint32_t)b->width,
+                              .fn = l < b->layers ? psi_of_layer : phi_of_bundle,
+                              .ctx = &contexts[l]};
+    }
+    lay_out_rows(b, x, din);
+    *out = (pare_call){.kind = PARE_CALL_STRICT,
+                       .u.s = {.x = x,
+                               .n = b->n,
+                               .din = din,
+                               .causal = b->list[0].causal,
+                               .phi = &fns[b->layers],
+                               .heads = heads,
+                               .psi = fns,
+                               .y = y,
+                               .dout = (uint32_t)b->width}};
+    return PARE_OK;
+}
+
+static void take_results(const bundle *b, const pare_call *c)
+{
+    const size_t size = pare_dtype_size(b->r->caps.dtype);
+    for (size_t s = 0; s < b->count; s++)
+        for (size_t i = 0; i < b->n; i++)
+            memcpy(b->list[s].y + i * b->list[s].dv * size,
+                   (const char *)c->u.s.y + (i * b->width + b->at[s]) * size, b->list[s].dv * size);
+}
+
+static pare_status run_bundles(run *r, const instance *list, size_t count, pare_arena *a,
+                               uint64_t *calls)
+{
+    const size_t capacity = (size_t)rule_capacity(&r->caps);
+    const size_t n = (count + capacity - 1) / capacity;
+    pare_call *const all = pare_alloc(a, n + 1, sizeof *all);
+    bundle *const bundles = pare_alloc(a, n + 1, sizeof *bundles);
+    if (!all || !bundles) return pare_no_memory(r->err);
+    pare_status st = PARE_OK;
+    for (size_t i = 0; i < n && !st; i++) {
+        const size_t left = count - i * capacity;
+        bundles[i] = (bundle){.r = r,
+                              .list = list + i * capacity,
+                              .count = left < capacity ? left : capacity,
+                              .layers = r->caps.layers ? r->caps.layers : 1,
+                              .heads = r->caps.heads ? r->caps.heads : 1,
+                              .n = list[i * capacity].n,
+                              .residual = r->caps.features & PARE_ORC_RESIDUAL};
+        st = call_of(&all[i], &bundles[i], a);
+    }
+    if (!st) st = r->orc->ops->evaluate(r->orc->self, all, n, r->err);
+    if (!st) st = r->orc->ops->barrier(r->orc->self, r->err);
+    for (size_t i = 0; i < n && !st; i++) take_results(&bundles[i], &all[i]);
+    *calls += st ? 0 : n;
+    return st;
+}
+
+pare_status instances_run(run *r, const instance *list, size_t count, uint64_t *calls)
+{
+    pare_arena *const a = pare_arena_new();
+    if (!a) return pare_no_memory(r->err);
+    const pare_status st = run_bundles(r, list, count, a, calls);
+    pare_arena_free(a);
+    return st;
+}
+
+pare_status pieces_run(run *r, const instance *list, size_t count, uint64_t *calls)
+{
+    if (r->strict) return instances_run(r, list, count, calls);
+    pare_status st = PARE_OK;
+    for (size_t i = 0; i < count && !st; i++) {
+        const instance *const x = &list[i];
+        const pare_call c = {.kind = PARE_CALL_QKV,
+                             .u.a = {.q = x->q,
+                                     .k = x->k,
+                                     .v = x->v,
+                                     .n = x->n,
+                                     .dk = x->dk,
+                                     .dv = x->dv,
+                                     .causal = x->causal,
+                                     .y = x->y}};
+        st = r->orc->ops->evaluate(r->orc->self, &c, 1, r->err);
+    }
+    if (!st) st = r->orc->ops->barrier(r->orc->self, r->err);
+    *calls += st ? 0 : count;
+    return st;
+}

@@ -1,0 +1,271 @@
+/* The paper's oracle: a small softmax transformer and nothing else. Tokens, weights and token
+ * functions go in, rows come out; L' layers of H' heads, no norm, no residual unless it is said.
+ *     x <- psi_l( concat_h softmax(mask((x Wq_h)(x Wk_h)^T)) (x Wv_h) )
+ * It is the referee of the strict constructions: every operation is rounded to its type, weights
+ * are normalised before they multiply, and speed is nobody's concern. */
+#include "codes.h"
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct paper {
+    pare_oracle_caps caps;
+    const pare_exec *exec;
+} paper;
+
+static void caps(void *self, pare_oracle_caps *out)
+{
+    *out = ((const paper *)self)->caps;
+}
+
+static uint32_t outputs_of(const paper *o, const pare_call_strict *c, uint32_t layer)
+{
+    uint32_t d = 0;
+    for (uint32_t h = 0; h < o->caps.heads; h++) d += c->heads[layer * o->caps.heads + h].dv;
+    return d;
+}
+
+static bool residual(const paper *o)
+{
+    return o->caps.features & PARE_ORC_RESIDUAL;
+}
+
+/* Width of the state behind a layer whose input has `d` columns; 0 when the call contradicts
+ * itself.
+ */
+static uint32_t width_behind(const paper *o, const pare_call_strict *c, uint32_t layer, uint32_t d)
+{
+    const uint32_t heads = outputs_of(o, c, layer), given = residual(o) ? d + heads : heads;
+    for (uint32_t h = 0; h < o->caps.heads; h++) {
+        const pare_head_w *const w = &c->heads[layer * o->caps.heads + h];
+        if (w->din != d || !w->dk) return 0;
+        if (!(o->caps.features & PARE_ORC_WIDE_HEAD) && w->dv != c->heads[layer * o->caps.heads].dv)
+            return 0;
+    }
+    if (c->psi && c->psi[layer].fn) return c->psi[layer].din == given ? c->psi[layer].dout : 0;
+    return residual(o) ? (d == heads ? d : 0) : heads;
+}
+
+static pare_status check_call(const paper *o, const pare_call *call, pare_err *err)
+{
+    if (call->kind != PARE_CALL_STRICT)
+        return pare_fail(err, PARE_ERR_INPUT, "oracle call: the paper's oracle is strict");
+    const pare_call_strict *const c = &call->u.s;
+    if (c->n > o->caps.max_len)
+        return pare_fail(err, PARE_ERR_INPUT, "oracle call: %u tokens, the oracle takes at most %u",
+                         (unsigned)c->n, (unsigned)o->caps.max_len);
+    if (!(o->caps.features & (c->causal ? PARE_ORC_CAUSAL : PARE_ORC_FULL)))
+        return pare_fail(err, PARE_ERR_INPUT, "oracle call: the oracle has no %s softmax",
+                         c->causal ? "causal" : "full");
+    uint32_t d = c->phi ? c->phi->dout : c->din;
+    for (uint32_t l = 0; l < o->caps.layers && d; l++) d = width_behind(o, c, l, d);
+    if (d && d == c->dout && (!c->phi || c->phi->din == c->din)) return PARE_OK;
+    return pare_fail(err, PARE_ERR_INPUT,
+                     "oracle call: widths of tokens, heads and token functions do not fit");
+}
+
+/* ---- arithmetic of the type ------------------------------------------------------------------ */
+
+static double rounded(pare_dtype t, double x)
+{
+    return t == PARE_F32 ? (double)(float)x : x;
+}
+
+/* out (n x cols) = x (n x d) w (d x cols) */
+static void product(pare_dtype t, double *out, const double *x, const void *w, size_t n, size_t d,
+                    size_t cols)
+{
+    memset(out, 0, n * cols * sizeof *out);
+    for (size_t i = 0; i < n; i++)
+        for (size_t e = 0; e < d; e++) {
+            const double a = x[i * d + e];
+            for (size_t c = 0; c < cols && a != 0; c++) {
+                const double b = num_at(t, w, e * cols + c);
+                if (b != 0) out[i * cols + c] = rounded(t, out[i * cols + c] + rounded(t, a * b));
+            }
+        }
+}
+
+typedef struct room { /* of one head */
+    double *q, *k, *v, *p;
+} room;
+
+static void attend(pare_dtype t, double *out, size_t ld, const room *r, const pare_head_w *w,
+                   size_t n, bool causal)
+{
+    for (size_t i = 0; i < n; i++) {
+        const size_t sees = causal ? i + 1 : n;
+        double top = -INFINITY, sum = 0;
+        for (size_t j = 0; j < sees; j++) {
+            double s = 0;
+            for (size_t e = 0; e < w->dk; e++)
+                s = rounded(t, s + rounded(t, r->q[i * w->dk + e] * r->k[j * w->dk + e]));
+            r->p[j] = s;
+            top = s > top || isnan(s) ? s : top;
+        }
+        for (size_t j = 0; j < sees; j++) {
+            r->p[j] = rounded(t, exp(rounded(t, r->p[j] - top)));
+            sum = rounded(t, sum + r->p[j]);
+        }
+        for (size_t e = 0; e < w->dv; e++) out[i * ld + e] = 0;
+        for (size_t j = 0; j < sees; j++) {
+            const double p = rounded(t, r->p[j] / sum);
+            for (size_t e = 0; e < w->dv; e++)
+                out[i * ld + e] = rounded(t, out[i * ld + e] + rounded(t, p * r->v[j * w->dv + e]));
+        }
+    }
+}
+
+/* ---- one call -------------------------------------------------------------------------------- */
+
+typedef struct job {
+    const paper *o;
+    const pare_call *calls;
+    atomic_bool no_memory;
+} job;
+
+/* A token function over all rows: out of and into arrays of f64, through the oracle's type. */
+static bool apply(pare_dtype t, const pare_tokfn *f, double *out, const double *in, size_t n)
+{
+    const size_t b = pare_dtype_size(t);
+    char *const from = calloc((size_t)f->din + 1, b), *const to = calloc((size_t)f->dout + 1, b);
+    for (size_t i = 0; from && to && i < n; i++) {
+        for (size_t c = 0; c < f->din; c++) num_put(t, from, c, in[i * f->din + c]);
+        f->fn(f->ctx, (uint32_t)i, from, to);
+        for (size_t c = 0; c < f->dout; c++) out[i * f->dout + c] = num_at(t, to, c);
+    }
+    const bool ok = from && to;
+    free(from);
+    free(to);
+    return ok;
+}
+
+static double *numbers(size_t n)
+{
+    return calloc(n + 1, sizeof(double));
+}
+
+static bool run_head(const paper *o, double *out, size_t ld, const double *x, size_t d,
+                     const pare_head_w *w, const pare_call_strict *c)
+{
+    const pare_dtype t = o->caps.dtype;
+    const size_t n = c->n;
+    const room r = {numbers(n * w->dk), numbers(n * w->dk), numbers(n * w->dv), numbers(n)};
+    const bool ok = r.q && r.k && r.v && r.p;
+    if (ok) {
+        product(t, r.q, x, w->wq, n, d, w->dk);
+        product(t, r.k, x, w->wk, n, d, w->dk);
+        product(t, r.v, x, w->wv, n, d, w->dv);
+        attend(t, out, ld, &r, w, n, c->causal);
+    }
+    free(r.q), free(r.k), free(r.v), free(r.p);
+    return ok;
+}
+
+/* The state behind a layer, a new array; NULL when memory is out. */
+static double *run_layer(const paper *o, const double *x, size_t d, const pare_call_strict *c,
+                         uint32_t layer)
+{
+    const size_t lead = residual(o) ? d : 0, heads = outputs_of(o, c, layer), n = c->n;
+    const bool has_psi = c->psi && c->psi[layer].fn;
+    const size_t wide = has_psi ? c->psi[layer].dout : heads;
+    double *const all = numbers(n * (lead + heads)), *next = numbers(n * wide);
+    bool ok = all && next;
+    size_t at = lead;
+    for (size_t i = 0; ok && i < n && lead; i++)
+        memcpy(all + i * (lead + heads), x + i * d, d * sizeof *all);
+    for (uint32_t h = 0; ok && h < o->caps.heads; h++) {
+        const pare_head_w *const w = &c->heads[layer * o->caps.heads + h];
+        ok = run_head(o, all + at, lead + heads, x, d, w, c);
+        at += w->dv;
+    }
+    if (ok && has_psi)
+        ok = apply(o->caps.dtype, &c->psi[layer], next, all, n);
+    else if (ok)
+        for (size_t i = 0; i < n; i++)
+            for (size_t e = 0; e < wide; e++)
+                next[i * wide + e] =
+                    rounded(o->caps.dtype, all[i * (lead + heads) + lead + e] +
+                                               (lead ? all[i * (lead + heads) + e] : 0));
+    free(all);
+    if (ok) return next;
+    free(next);
+    return NULL;
+}
+
+static bool run_call_of(const paper *o, const pare_call_strict *c)
+{
+    size_t d = c->din;
+    double *x = numbers((size_t)c->n * d);
+    for (size_t i = 0; x && i < (size_t)c->n * d; i++) x[i] = num_at(o->caps.dtype, c->x, i);
+    if (x && c->phi) {
+        double *const y = numbers((size_t)c->n * c->phi->dout);
+        const bool ok = y && apply(o->caps.dtype, c->phi, y, x, c->n);
+        free(x);
+        x = y;
+        d = c->phi->dout;
+        if (!ok) {
+            free(x);
+            x = NULL;
+        }
+    }
+    for (uint32_t l = 0; x && l < o->caps.layers; l++) {
+        double *const y = run_layer(o, x, d, c, l);
+        d = width_behind(o, c, l, (uint32_t)d);
+        free(x);
+        x = y;
+    }
+    for (size_t i = 0; x && i < (size_t)c->n * d; i++) num_put(o->caps.dtype, c->y, i, x[i]);
+    const bool ok = x != NULL;
+    free(x);
+    return ok;
+}
+
+static void one_call(void *ctx, size_t i)
+{
+    job *const j = ctx;
+    if (!run_call_of(j->o, &j->calls[i].u.s)) atomic_store(&j->no_memory, true);
+}
+
+static pare_status evaluate(void *self, const pare_call *calls, size_t n, pare_err *err)
+{
+    const paper *const o = self;
+    for (size_t i = 0; i < n; i++) {
+        const pare_status st = check_call(o, &calls[i], err);
+        if (st) return st;
+    }
+    job j = {.o = o, .calls = calls};
+    pare_parallel(o->exec, n, one_call, &j);
+    return atomic_load(&j.no_memory) ? pare_no_memory(err) : PARE_OK;
+}
+
+static pare_status barrier(void *self, pare_err *err)
+{
+    (void)self, (void)err; /* evaluate has waited */
+    return PARE_OK;
+}
+
+pare_status pare_oracle_paper(pare_oracle *out, pare_dtype dtype, uint32_t max_len, uint32_t layers,
+                              uint32_t heads, uint32_t features, const pare_exec *exec,
+                              pare_err *err)
+{
+    static const pare_oracle_ops ops = {caps, evaluate, barrier, free};
+    PARE_ASSERT((dtype == PARE_F32 || dtype == PARE_F64) && layers && heads && max_len);
+    paper *const o = malloc(sizeof *o);
+    if (!o) return pare_no_memory(err);
+    const bool f32 = dtype == PARE_F32;
+    *o = (paper){.caps = {.size = sizeof o->caps,
+                          .features = features | PARE_ORC_STRICT,
+                          .max_len = max_len,
+                          .layers = layers,
+                          .heads = heads,
+                          .dtype = dtype,
+                          .exp_flush = f32 ? 104 : 746,
+                          .exp_err = f32 ? 2 : 2,
+                          .w_min = f32 ? 0x1p-80 : 0x1p-900},
+                 .exec = exec};
+    out->ops = &ops;
+    out->self = o;
+    return PARE_OK;
+}

@@ -1,0 +1,143 @@
+/* The rounding bound (spec of length, 6, with the underflow term of amendment 2).
+ *
+ * Let u be the oracle's unit roundoff. A logit is off by at most lambda = gamma_{dk+4} sum_c |q_c
+ * k_c|
+ * (+ what underflows), subtracting the largest adds u times the range of the logits, e^x adds
+ * exp_err u, and an engine that goes through the keys of a call in pieces rescales at most m times,
+ * (exp_err + 1) u each: every weight of a call is its exact value times e^+-delta, up to a factor
+ * common to the call,
+ *     delta = lambda + u (range + 2 lambda) + (exp_err + 1) u (m + 2).
+ * Sums of at most m + 2 terms add gamma_{m+4}. In a native plan the common factor is e^(m_t), which
+ * the call hands out off by at most lambda and its own rounding; with a reference it cancels in acc
+ * / w and r / w, whose three parts each carry delta. The merge (f64) adds gamma_{parts+8} of f64
+ * and the rounding of the result. So acc / w and r / w are sums whose terms are within e^+-theta,
+ *     theta = 2 delta + 2 gamma_{m+4} + lambda + gamma64_{parts+8} + 4 u,
+ * and a ratio of such sums obeys |y' - y| <= (e^(2 theta) - 1) sum_j p_j |v_j|.
+ * What is below the smallest normal number is lost: a weight or a product of a call is off by tiny
+ * more, at most m of them in a sum, that is divided by w >= w_min (native: by the row's own weight,
+ * at least 1 in the call that has the largest logit, and every other call's is multiplied by a
+ * factor at most 1). Over all calls: n + m parts weights, absent = 4 (n + (m + 4) parts) tiny /
+ * w_min. */
+#include "rounding.h"
+#include "codes.h"
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+static double gamma_of(double n, double u)
+{
+    return n * u < 1 ? n * u / (1 - n * u) * (1 + 0x1p-50) : INFINITY;
+}
+
+rounding rounding_of(const pare_oracle_caps *caps, size_t dk, double size, double range, double n,
+                     double m, double parts, bool native)
+{
+    const bool f32 = caps->dtype == PARE_F32;
+    const double u = f32 ? 0x1p-24 : 0x1p-53, tiny = f32 ? 0x1p-126 : 0x1p-1022;
+    const double lambda = gamma_of((double)dk + 4, u) * size + ((double)dk + 2) * tiny;
+    const double flush = isfinite(caps->exp_flush) ? caps->exp_flush + 2 : 800;
+    const double gap = fmin(range + 2 * lambda, flush);
+    const double delta = lambda + u * (gap + 2 * lambda) + (caps->exp_err + 1) * u * (m + 2);
+    const double theta =
+        2 * delta + 2 * gamma_of(m + 4, u) + lambda + gamma_of(parts + 8, 0x1p-53) + 4 * u;
+    const double least = native ? 1 : caps->w_min;
+    rounding r = {expm1(2 * theta) * (1 + 0x1p-40), 4 * (n + (m + 4) * parts) * tiny / least};
+    if (!(r.factor >= 0)) r.factor = INFINITY;
+    if (!(r.absent >= 0)) r.absent = INFINITY;
+    return r;
+}
+
+/* ---- of a whole job, row by row -------------------------------------------------------------- */
+
+typedef struct judged {
+    const pare_length_job *job;
+    const pare_pattern *p;
+    const pare_graph *g;
+    pare_oracle_caps caps;
+    double *bound;
+    atomic_bool no_memory;
+    double m, parts;
+    bool native;
+} judged;
+
+enum { ROWS = 16 };
+
+/* Logits of row i in f64 into w; the largest, the smallest, and the largest sum |q k|. */
+static void logits_of(const judged *d, size_t i, const pare_keys *keys, double *w, double out[3])
+{
+    const pare_length_job *const j = d->job;
+    const double scale = fabs(j->scale);
+    out[0] = -INFINITY, out[1] = INFINITY, out[2] = 0;
+    for (size_t x = 0; x < keys->count; x++) {
+        double s = 0, a = 0;
+        for (size_t c = 0; c < j->dk; c++) {
+            const double t = num_at(d->caps.dtype, j->q, i * j->ldq + c) *
+                             num_at(d->caps.dtype, j->k, pare_key(keys, x) * j->ldk + c);
+            s += t;
+            a += fabs(t);
+        }
+        w[x] = j->scale * s;
+        out[0] = fmax(out[0], w[x]);
+        out[1] = fmin(out[1], w[x]);
+        out[2] = fmax(out[2], scale * a * (1 + ((double)j->dk + 4) * 0x1p-52));
+    }
+}
+
+static double row_bound(const judged *d, size_t i, double *w)
+{
+    const pare_length_job *const j = d->job;
+    const pare_keys keys = pare_visible(d->p, d->g, j->n, i);
+    const pare_oracle_caps own = {.dtype = PARE_F64, .exp_flush = 746, .exp_err = 2, .w_min = 1};
+    double at[3], sum = 0, most = 0, largest = 0;
+    if (!keys.count) return 0;
+    logits_of(d, i, &keys, w, at);
+    const double n = (double)keys.count;
+    const double range = (fmax(at[0], 0) - fmin(at[1], 0)) * (1 + 0x1p-40) + 2 * at[2] * 0x1p-40;
+    const rounding e = rounding_of(&d->caps, j->dk + 1, at[2], range, n, d->m, d->parts, d->native);
+    const rounding mine = rounding_of(&own, j->dk + 1, at[2], range, n, n, 1, true);
+    for (size_t x = 0; x < keys.count; x++) sum += w[x] = exp(w[x] - at[0]);
+    for (size_t c = 0; c < j->dv; c++) {
+        double s = 0;
+        for (size_t x = 0; x < keys.count; x++) {
+            const double v = fabs(num_at(d->caps.dtype, j->v, pare_key(&keys, x) * j->ldv + c));
+            s += w[x] * v;
+            largest = fmax(largest, v);
+        }
+        most = fmax(most, s / sum);
+    }
+    const double mean = most * (1 + mine.factor) + mine.absent * largest; /* >= sum p |v| */
+    const double b = (e.factor * mean + e.absent * largest) * (1 + 0x1p-40);
+    return b >= 0 ? b : INFINITY;
+}
+
+static void bound_rows(void *ctx, size_t block)
+{
+    judged *const d = ctx;
+    const size_t n = d->job->n, end = (block + 1) * ROWS < n ? (block + 1) * ROWS : n;
+    double *const w = malloc((n + 1) * sizeof *w);
+    if (!w) atomic_store(&d->no_memory, true);
+    for (size_t i = block * ROWS; w && i < end; i++) d->bound[i] = row_bound(d, i, w);
+    free(w);
+}
+
+pare_status pare_length_rounding(double *bound, const pare_length_job *job, const pare_pattern *p,
+                                 const pare_graph *g, const pare_oracle_caps *caps,
+                                 const pare_length_opts *opts, const pare_exec *exec, pare_err *err)
+{
+    judged d = {.job = job, .p = p, .g = g, .caps = *caps, .bound = bound};
+    pare_length_opts o = opts ? *opts : (pare_length_opts){0};
+    call_rule r;
+    const pare_status st = rule_choose(&r, &o, &d.caps, job->n, p, err);
+    if (st) return st;
+    if (o.mode > PARE_LENGTH_STRICT)
+        return pare_fail(err, PARE_ERR_INPUT, "length: mode %s has no rounding bound",
+                         pare_length_mode_name(o.mode));
+    d.native = o.mode == PARE_LENGTH_NATIVE || r.plain;
+    d.m = r.m < job->n + 1 ? r.m : (double)job->n + 1;
+    /* Rows have at most two parts for each block of keys, and those of a few halvings. Strict
+     * merges are calls of their own: their terms are rounded like those of two more calls. */
+    d.parts = 2 * ceil((double)job->n / fmax(d.m - 1, 1)) + 64;
+    if (o.mode == PARE_LENGTH_STRICT) d.m = 3 * d.m + 8, d.caps.exp_err = 3 * d.caps.exp_err + 8;
+    pare_parallel(exec, (job->n + ROWS - 1) / ROWS, bound_rows, &d);
+    return atomic_load(&d.no_memory) ? pare_no_memory(err) : PARE_OK;
+}

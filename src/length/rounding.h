@@ -1,0 +1,15 @@
+/* rounding.h - how far rounding can take a run from real numbers. */
+#ifndef PARE_LENGTH_ROUNDING_H
+#define PARE_LENGTH_ROUNDING_H
+#include "calls.h"
+
+/* Of one row: computed = real within `factor` sum_j p_j |v_j| + `absent` max|v| in each column. */
+typedef struct rounding {
+    double factor, absent;
+} rounding;
+/* size >= sum_c |q_c k_jc| of every key seen, range >= the range of its logits with the reference's
+ * (c or 0) and at least 0; n keys seen, calls of at most m rows, parts partial results. native: no
+ * reference. Rounds up. */
+rounding rounding_of(const pare_oracle_caps *caps, size_t dk, double size, double range, double n,
+                     double m, double parts, bool native);
+#endif

@@ -1,0 +1,328 @@
+/* Export under Hugging Face's names: which family, what it asks of a model, and the two files. */
+#include "hf.h"
+#include <errno.h>
+#include <math.h>
+#include <pare/export.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- what does not fit -------------------------------------------------------------------------
+ */
+
+static void unfit(hf *x, const char *fmt, va_list args)
+{
+    char why[400];
+    if (x->st) return;
+    vsnprintf(why, sizeof why, fmt, args);
+    x->st = pare_fail(x->err, PARE_ERR_INPUT, "no standard shape: %s", why);
+}
+
+void hf_unfit(hf *x, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    unfit(x, fmt, args);
+    va_end(args);
+}
+
+void hf_need(hf *x, bool holds, const char *fmt, ...)
+{
+    va_list args;
+    if (holds) return;
+    va_start(args, fmt);
+    unfit(x, fmt, args);
+    va_end(args);
+}
+
+void hf_check_norm(hf *x, const pare_norm *n, pare_norm_kind kind, size_t d, const char *where)
+{
+    hf_need(x, n->kind == kind, "%s: the norm is %s, not %s", where, pare_norm_name(n->kind),
+            pare_norm_name(kind));
+    hf_need(x, n->divisor == (double)d && n->shift == 0 && !pare_has(&n->offset),
+            "%s: the norm divides by %g and not by the width %zu, or is shifted", where, n->divisor,
+            d);
+    if (x->eps < 0) x->eps = n->eps;
+    hf_need(x, n->eps == x->eps, "%s: the norm has eps %g, others %g", where, n->eps, x->eps);
+}
+
+void hf_check_heads(hf *x, const pare_attn *a, size_t *groups, const char *where)
+{
+    *groups = 1;
+    hf_need(x, a->kind == PARE_ATTN_EXACT || a->kind == PARE_ATTN_POLY,
+            "%s: the attention is %s, not softmax", where, pare_attn_name(a->kind));
+    if (x->st) return;
+    const pare_head *const h = a->heads;
+    const size_t dk = h->dk, kv = dk ? a->wk.rows / dk : 0;
+    hf_need(x,
+            kv && a->nheads % kv == 0 && a->wk.rows == kv * dk && a->wv.rows == kv * dk &&
+                a->wq.rows == a->nheads * dk && pare_has(&a->wo),
+            "%s: %zu heads do not share %zu key and %zu value rows evenly", where, a->nheads,
+            a->wk.rows, a->wv.rows);
+    for (size_t i = 0; i < a->nheads && !x->st; i++) {
+        const size_t at = i / (a->nheads / kv) * dk;
+        hf_need(x, h[i].dk == dk && h[i].dv == dk, "%s: heads of %zu x %zu and of %zu x %zu", where,
+                dk, h[0].dv, h[i].dk, h[i].dv);
+        hf_need(x, h[i].q == i * dk && h[i].k == at && h[i].v == at,
+                "%s: the heads are not in order", where);
+        hf_need(x, fabs(h[i].scale * sqrt((double)dk) - 1) < 1e-6,
+                "%s: the scale of head %zu is %g, not 1 / sqrt(%zu)", where, i, h[i].scale, dk);
+    }
+    *groups = kv;
+}
+
+const char *hf_act(pare_act act)
+{
+    switch (act) {
+    case PARE_ACT_GELU:
+        return "gelu";
+    case PARE_ACT_GELU_TANH:
+        return "gelu_new";
+    case PARE_ACT_RELU:
+        return "relu";
+    case PARE_ACT_SILU:
+        return "silu";
+    case PARE_ACT_TANH:
+        return "tanh";
+    case PARE_ACT_NONE:
+        break;
+    }
+    return NULL;
+}
+
+/* ---- what is to be written ---------------------------------------------------------------------
+ */
+
+static void no_memory(hf *x)
+{
+    if (!x->st) x->st = pare_no_memory(x->err);
+}
+
+void hf_number(hf *x, const char *key, double v)
+{
+    if (!x->st && !pare_json_add_number(x->config, key, v)) no_memory(x);
+}
+
+void hf_word(hf *x, const char *key, const char *word)
+{
+    if (!x->st && !pare_json_add_string(x->config, key, word)) no_memory(x);
+}
+
+void hf_flag(hf *x, const char *key, bool v)
+{
+    if (!x->st && !pare_json_add_bool(x->config, key, v)) no_memory(x);
+}
+
+void hf_family(hf *x, const char *type, const char *architecture)
+{
+    cJSON *const list = x->st ? NULL : pare_json_add_array(x->config, "architectures");
+    if (!x->st && (!list || !pare_json_add_string(list, NULL, architecture))) no_memory(x);
+    hf_word(x, "model_type", type);
+}
+
+static hf_tensor *new_tensor(hf *x, const char *fmt, size_t l)
+{
+    char name[128] = "";
+    const char *const mark = strstr(fmt, "%zu");
+    if (mark)
+        snprintf(name, sizeof name, "%.*s%zu%s", (int)(mark - fmt), fmt, l, mark + 3);
+    else
+        snprintf(name, sizeof name, "%s", fmt);
+    hf_tensor *const t = x->st ? NULL : pare_alloc(x->arena, 1, sizeof *t);
+    if (!t || !(t->name = pare_strdup(x->arena, name))) {
+        no_memory(x);
+        return &x->nobody;
+    }
+    *x->end = t;
+    x->end = &t->next;
+    return t;
+}
+
+hf_tensor *hf_put(hf *x, const pare_weight *w, size_t rows, size_t cols, const char *fmt, size_t l)
+{
+    hf_tensor *const t = new_tensor(x, fmt, l);
+    t->part[0] = *w;
+    t->parts = 1;
+    t->rows = rows;
+    t->cols = cols;
+    return t;
+}
+
+void hf_put_vector(hf *x, const pare_weight *w, size_t n, const char *fmt, size_t l)
+{
+    hf_put(x, w, 1, n, fmt, l)->vector = true;
+}
+
+void hf_put_dense(hf *x, const pare_dense *d, const char *name, size_t l, bool turned)
+{
+    char full[96];
+    snprintf(full, sizeof full, "%s.weight", name);
+    hf_put(x, &d->w, d->w.rows, d->w.cols, full, l)->turned = turned;
+    snprintf(full, sizeof full, "%s.bias", name);
+    hf_put_vector(x, &d->b, d->w.rows, full, l);
+}
+
+void hf_put_norm(hf *x, const pare_norm *n, size_t d, bool bias, const char *name, size_t l)
+{
+    char full[96];
+    snprintf(full, sizeof full, "%s.weight", name);
+    hf_tensor *const gain = hf_put(x, &n->gain, 1, d, full, l);
+    gain->vector = true;
+    gain->absent = 1;
+    hf_need(x, bias || !pare_has(&n->bias), "block %zu: an RMS norm has a bias", l);
+    snprintf(full, sizeof full, "%s.bias", name);
+    if (bias) hf_put_vector(x, &n->bias, d, full, l);
+}
+
+/* ---- files -------------------------------------------------------------------------------------
+ */
+
+static size_t count_of(const hf_tensor *t)
+{
+    return t->parts * t->rows * t->cols;
+}
+
+static double number_at(const hf_tensor *t, size_t i)
+{
+    const size_t all = t->parts * t->rows;
+    size_t row = t->turned ? i % all : i / t->cols;
+    const size_t col = t->turned ? i / all : i % t->cols;
+    if (t->pairs) {
+        const size_t head = row / t->pairs * t->pairs, at = row % t->pairs, half = t->pairs / 2;
+        row = head + (at < half ? 2 * at : 2 * (at - half) + 1);
+    }
+    const pare_weight *const w = &t->part[row / t->rows];
+    return pare_has(w) ? pare_weight_at(w, row % t->rows * t->cols + col) : t->absent;
+}
+
+static bool describe(cJSON *root, const hf_tensor *t, size_t at)
+{
+    const size_t all = t->parts * t->rows;
+    cJSON *const o = pare_json_add_object(root, t->name);
+    cJSON *const shape =
+        o && pare_json_add_string(o, "dtype", "F32") ? pare_json_add_array(o, "shape") : NULL;
+    bool ok = shape != NULL;
+    if (ok && t->vector)
+        ok = pare_json_add_size(shape, NULL, count_of(t));
+    else if (ok)
+        ok = pare_json_add_size(shape, NULL, t->turned ? t->cols : all) &&
+             pare_json_add_size(shape, NULL, t->turned ? all : t->cols);
+    cJSON *const range = ok ? pare_json_add_array(o, "data_offsets") : NULL;
+    return range && pare_json_add_size(range, NULL, at) &&
+           pare_json_add_size(range, NULL, at + count_of(t) * sizeof(float));
+}
+
+/* Length and text of the head, padded so that numbers begin at a multiple of 8. */
+static pare_status write_head(const hf *x, pare_out *o)
+{
+    cJSON *const root = cJSON_CreateObject();
+    cJSON *const meta = root ? pare_json_add_object(root, "__metadata__") : NULL;
+    bool ok = meta && pare_json_add_string(meta, "format", "pt");
+    size_t at = 0, n = 0;
+    for (const hf_tensor *t = x->first; t && ok; t = t->next) {
+        ok = describe(root, t, at);
+        at += count_of(t) * sizeof(float);
+    }
+    char *text = NULL;
+    pare_status st =
+        ok ? pare_json_print(&text, &n, x->arena, root, 0, x->err) : pare_no_memory(x->err);
+    cJSON_Delete(root);
+    if (st) return st;
+    const uint64_t padded = (n + 7) / 8 * 8;
+    st = pare_out_write(o, &padded, sizeof padded, x->err);
+    if (!st) st = pare_out_write(o, text, n, x->err);
+    return st ? st : pare_out_write(o, "        ", padded - n, x->err);
+}
+
+static pare_status write_numbers(const hf *x, pare_out *o, const hf_tensor *t)
+{
+    enum { SOME = 2048 };
+    float part[SOME];
+    pare_status st = PARE_OK;
+    for (size_t from = 0, n; from < count_of(t) && !st; from += n) {
+        n = count_of(t) - from < SOME ? count_of(t) - from : SOME;
+        for (size_t i = 0; i < n; i++) part[i] = (float)number_at(t, from + i);
+        st = pare_out_write(o, part, n * sizeof *part, x->err);
+    }
+    return st;
+}
+
+static pare_status write_model(const hf *x, const char *path, bool overwrite)
+{
+    pare_out *o = NULL;
+    pare_status st = pare_out_open(&o, path, overwrite, x->err);
+    if (!st) st = write_head(x, o);
+    for (const hf_tensor *t = x->first; t && !st; t = t->next) st = write_numbers(x, o, t);
+    if (!st) return pare_out_commit(o, x->err);
+    pare_out_abort(o);
+    return st;
+}
+
+static pare_status write_config(const hf *x, const char *path, bool overwrite)
+{
+    pare_out *o = NULL;
+    char *text = NULL;
+    size_t n = 0;
+    pare_status st = pare_json_print(&text, &n, x->arena, x->config, 2, x->err);
+    if (!st) st = pare_out_open(&o, path, overwrite, x->err);
+    if (!st) st = pare_out_write(o, text, n, x->err);
+    if (!st) st = pare_out_write(o, "\n", 1, x->err);
+    if (!st) return pare_out_commit(o, x->err);
+    pare_out_abort(o);
+    return st;
+}
+
+static pare_status write_folder(hf *x, const char *folder, bool overwrite)
+{
+    char *const config = pare_sprintf(x->arena, "%s/config.json", folder);
+    char *const model = pare_sprintf(x->arena, "%s/model.safetensors", folder);
+    if (!config || !model) return pare_no_memory(x->err);
+    const bool made = mkdir(folder, 0777) == 0;
+    if (!made && (errno != EEXIST || !overwrite))
+        return pare_fail(x->err, PARE_ERR_IO, "%s: %s", folder,
+                         errno == EEXIST ? "exists; use -f to overwrite" : strerror(errno));
+    pare_status st = write_config(x, config, overwrite);
+    if (!st) st = write_model(x, model, overwrite);
+    if (st && made) {
+        unlink(config);
+        rmdir(folder);
+    }
+    return st;
+}
+
+/* ---- which family ------------------------------------------------------------------------------
+ */
+
+static void choose(hf *x)
+{
+    const pare_model *const m = x->m;
+    const pare_position_kind pos = m->stem.pos.kind;
+    hf_need(x, m->stem.ids && !pare_has(&m->stem.map.w), "the model does not begin with ids alone");
+    hf_need(x, m->nblocks > 0, "there are no blocks");
+    if (x->st) return;
+    if (pos == PARE_POS_ROTARY)
+        hf_llama(x);
+    else if (pos == PARE_POS_LEARNED && m->pattern.kind == PARE_CAUSAL)
+        hf_gpt2(x);
+    else if (pos == PARE_POS_LEARNED && m->pattern.kind == PARE_FULL)
+        hf_bert(x);
+    else
+        hf_unfit(x, "positions %s under the pattern %s are none of GPT-2, Llama and BERT",
+                 pare_position_name(pos), pare_pattern_name(m->pattern.kind));
+}
+
+pare_status pare_export_hf(const pare_model *m, const char *folder, bool overwrite, pare_err *err)
+{
+    hf x = {.m = m, .eps = -1, .err = err, .arena = pare_arena_new()};
+    x.config = cJSON_CreateObject();
+    x.end = &x.first;
+    if (!x.arena || !x.config) no_memory(&x);
+    if (!x.st) choose(&x);
+    if (!x.st) hf_word(&x, "torch_dtype", "float32");
+    if (!x.st) x.st = write_folder(&x, folder, overwrite);
+    cJSON_Delete(x.config);
+    pare_arena_free(x.arena);
+    return x.st;
+}
