@@ -1,4 +1,4 @@
-/* Tests src/ticket/{ticket,matrix,merge,fit*,column}.c and src/model/coded*.c when memory is out:
+/* Tests src/ticket/{ticket,matrix,merged,fit*,column}.c and src/model/coded*.c when memory is out:
  * a status, no leak, no ticket. */
 #include "pare_test.h"
 #include "fail_alloc.h"
