@@ -1,6 +1,6 @@
 /* pare_ticket: a model whose matrices are masked random ones (pare/ticket.h). */
 #include "matrix.h"
-#include "merge.h"
+#include "merged.h"
 #include <math.h>
 #include <string.h>
 

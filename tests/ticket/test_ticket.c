@@ -1,4 +1,4 @@
-/* Tests src/ticket/{ticket,matrix,rounded}.c: whole models as tickets. */
+/* Tests src/ticket/{ticket,matrix,merged,rounded}.c: whole models as tickets. */
 #include "pare_test.h"
 #include <pare/pare.h>
 

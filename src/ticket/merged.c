@@ -9,7 +9,7 @@
  * without keys does not get it. Shared keys and values are multiplied out: every head has its own
  * two matrices, of din x din and dout x din entries. Rotary positions stand between Wq and Wk: they
  * cannot be merged. */
-#include "merge.h"
+#include "merged.h"
 
 static bool merges(const pare_attn *a)
 {

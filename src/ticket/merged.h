@@ -1,6 +1,6 @@
-/* merge.h - heads whose matrices are multiplied (merge.c). Private to the room. */
-#ifndef PARE_SRC_TICKET_MERGE_H
-#define PARE_SRC_TICKET_MERGE_H
+/* merged.h - heads whose matrices are multiplied (merged.c). Private to the room. */
+#ifndef PARE_SRC_TICKET_MERGED_H
+#define PARE_SRC_TICKET_MERGED_H
 #include <pare/ticket.h>
 
 /* NULL, or why the heads of a model cannot be merged. */
