@@ -155,6 +155,8 @@ static pare_status print(cli *c, const exported *e)
 
 static void say_what_changed(cli *c, const pare_model *m)
 {
+    if (m->tokenizer != PARE_TOK_NONE && m->tokenizer != PARE_TOK_BYTES)
+        cli_note(c, "the tokenizer is not written: other programs keep it in files of their own");
     for (size_t b = 0; b < m->nblocks; b++)
         if (m->blocks[b].attn.kind == PARE_ATTN_POLY) {
             cli_note(c, "polynomial attention is written as the exact attention it approximates");
