@@ -88,7 +88,7 @@ PARE_MUST_USE pare_status pare_mean_f32(pare_mat32 *y, const pare_mat32 *x, cons
                                         const pare_pattern *p, const pare_graph *g,
                                         const pare_exec *exec, pare_err *err);
 
-/* ---- gradients ------------------------------------------------------------------------------ */
+/* ---- gradients ------------------------------------------------------------------------------- */
 
 /* A graph seen from its keys: the queries that see key j are by_key.idx[by_key.ptr[j]] ..., and
  * edge[] says where each of them stands in the graph's own idx. The f32 engine visits the edges in
@@ -148,7 +148,7 @@ PARE_MUST_USE pare_status pare_attend_backward_f32(pare_mat32 *dq, pare_mat32 *d
                                                    const pare_graph *g, const pare_turned *turned,
                                                    const pare_exec *exec, pare_err *err);
 
-/* ---- partial results ------------------------------------------------------------------------ */
+/* ---- partial results ------------------------------------------------------------------------- */
 
 /* Query p (0, 1, ...) sees the first min(nk, max(0, vis0 + p)) keys. */
 #define PARE_VIS_ALL INT64_MAX
@@ -171,4 +171,15 @@ PARE_MUST_USE pare_status pare_attend_partial_f32(pare_partial *out, const pare_
  * results; in f64 whatever the engine's type: y = sum_t e^(m_t - m) acc_t / sum_t e^(m_t - m) l_t
  * with m = max_t m_t, rounded once to f32. A row that saw nothing is 0. */
 void pare_merge_partials(pare_mat32 *y, const pare_partial *parts, size_t count);
+/* The way back of such a block: adds to dq (nq x dk), dk (nk x dk), dv (nk x dv) what these pairs
+ * contribute, where y (nq x dv) and lse (nq) are those of all keys of a row. Bits do not depend on
+ * the threads. */
+PARE_MUST_USE pare_status pare_attend_partial_backward_f32(
+    pare_mat32 *dq, pare_mat32 *dk, pare_mat32 *dv, const pare_mat32 *dy, const pare_mat32 *q,
+    const pare_mat32 *k, const pare_mat32 *v, const pare_mat32 *y, const float *lse, float scale,
+    int64_t vis0, const pare_exec *exec, pare_err *err);
+void pare_attend_partial_backward_f64(pare_mat *dq, pare_mat *dk, pare_mat *dv, const pare_mat *dy,
+                                      const pare_mat *q, const pare_mat *k, const pare_mat *v,
+                                      const pare_mat *y, const double *lse, double scale,
+                                      int64_t vis0);
 #endif

@@ -87,8 +87,8 @@ typedef struct pare_length_job {
     double scale;
     void *y; /* n x dv */
     size_t ldy;
-    double
-        *bound; /* sample: n, the bound of each row's |error|_2, inf where there is none; or NULL */
+    void *lse;     /* native: n, log of the sum of e^score of each row, for the way back; or NULL */
+    double *bound; /* sample: n, the bound of each row's |error|_2, or inf; or NULL */
 } pare_length_job;
 
 /* What a run did. */
@@ -118,6 +118,28 @@ PARE_MUST_USE pare_status pare_length_attend(const pare_oracle *orc, const pare_
                                              const pare_pattern *p, const pare_graph *g,
                                              pare_length_stats *stats, const pare_exec *exec,
                                              pare_err *err);
+
+/* The other way round: many short inputs (one head each, equal widths) in as few calls of the
+ * oracle as next fit gives, isolated by codes; equal to separate calls up to rounding. Full or
+ * causal. `by`: the penalty between inputs, 0 = so large that nothing leaks. *calls may be NULL. */
+PARE_MUST_USE pare_status pare_length_pack(const pare_oracle *orc, const pare_length_job *jobs,
+                                           size_t count, const pare_pattern *p, double by,
+                                           uint64_t *calls, pare_err *err);
+
+/* The gradient of one head of a native run. The job is that of the run, with its y and lse. */
+typedef struct pare_length_grad {
+    pare_length_job job;
+    const void *dy; /* n x dv: d loss / d y */
+    size_t lddy;
+    void *dq, *dk, *dv; /* n x dk, n x dk, n x dv: written */
+    size_t lddq, lddk, lddv;
+} pare_length_grad;
+/* By the tiles of a native plan of that length, one at a time on the built-in engine, added in f64:
+ * no N x N memory. An oracle that is a black box has no gradient. *calls (may be NULL): tiles. */
+PARE_MUST_USE pare_status pare_length_backward(const pare_length_grad *g, pare_dtype dtype,
+                                               uint32_t length, const pare_pattern *p,
+                                               const pare_graph *graph, uint64_t *calls,
+                                               const pare_exec *exec, pare_err *err);
 
 /* How far rounding can take the exact modes (native, zeroref) from attention over the stored
  * numbers in real arithmetic: bound[i] for every column of row i, underflow included. A theorem,
@@ -202,5 +224,27 @@ PARE_MUST_USE pare_status pare_length_plan_json(cJSON **out, const pare_length_p
 PARE_MUST_USE pare_status pare_length_plan_parse(pare_length_plan *out, pare_arena *a,
                                                  const cJSON *json, const pare_graph *g,
                                                  pare_err *err);
+
+/* ---- the certificate of a run ---------------------------------------------------------------- */
+
+/* The attention of every head of a model over one input, through a plan: the largest difference of
+ * an output entry from attention over the same stored numbers in real arithmetic, on `rows` rows.
+ */
+typedef struct pare_length_cert {
+    double apriori;               /* from norms alone */
+    double proven, proven_median; /* the rounding bound of these numbers */
+    double measured;              /* against long double */
+    size_t rows;
+    bool sound; /* measured <= proven <= apriori in every row */
+    uint64_t calls, rounds, bad_rows, fallback_calls;
+    double lmax;
+} pare_length_cert;
+struct pare_model;
+struct pare_input;
+/* Runs it. rows: of each head, evenly; 0 = all. Exact modes only. */
+PARE_MUST_USE pare_status pare_length_certify(pare_length_cert *out, const pare_length_plan *plan,
+                                              const pare_oracle *orc, const struct pare_model *m,
+                                              const struct pare_input *in, size_t rows,
+                                              const pare_exec *exec, pare_err *err);
 
 #endif

@@ -98,6 +98,10 @@ PARE_MUST_USE pare_status pare_repro_ticket(pare_repro **out, const pare_repro_o
 PARE_MUST_USE pare_status pare_repro_width(pare_repro **out, const pare_repro_opts *o,
                                            const pare_exec *exec, const pare_ranks *ranks,
                                            pare_err *err);
+/* Calls against N/M, errors of robust and literal modes, sampling against its bound. */
+PARE_MUST_USE pare_status pare_repro_length(pare_repro **out, const pare_repro_opts *o,
+                                            const pare_exec *exec, const pare_ranks *ranks,
+                                            pare_err *err);
 void pare_repro_free(pare_repro *r); /* accepts NULL */
 
 /* As text for a terminal, in the arena; as JSON (caller frees with cJSON_Delete). */

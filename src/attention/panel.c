@@ -1,11 +1,12 @@
 /* Panels of queries: what they see of the keys, and how rows become panels and back. */
 #include "panel.h"
 #include <math.h>
+#include <pare/vexp.h>
 #include <string.h>
 
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* ---- who sees whom -------------------------------------------------------------------------- */
+/* ---- who sees whom --------------------------------------------------------------------------- */
 
 /* The first key that query i does not see because it is too far ahead. */
 static size_t keys_until(const sight *s, size_t i, size_t nk)
@@ -76,7 +77,7 @@ void hide_tile(float *s, const sight *sees, const panel *p, size_t from, size_t 
     hide_scores(s + (to - from) * p->p, (padded(to - from, TILE_STEP) - (to - from)) * p->p);
 }
 
-/* ---- packing -------------------------------------------------------------------------------- */
+/* ---- packing --------------------------------------------------------------------------------- */
 
 /* Four rows of four become four columns. */
 static inline void turn4(four out[4], four a, four b, four c, four d)
@@ -89,9 +90,89 @@ static inline void turn4(four out[4], four a, four b, four c, four d)
     out[3] = (four){ab1[2], ab1[3], cd1[2], cd1[3]};
 }
 
+#if defined(__x86_64__)
+/* Sixteen rows of sixteen become sixteen columns. */
+#define BLOCK 16
+static inline __attribute__((always_inline)) PARE_AVX512 void turn16(__m512 r[BLOCK])
+{
+    __m512 t[BLOCK];
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++) {
+        t[2 * i] = _mm512_unpacklo_ps(r[2 * i], r[2 * i + 1]);
+        t[2 * i + 1] = _mm512_unpackhi_ps(r[2 * i], r[2 * i + 1]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        const __m512d a = _mm512_castps_pd(t[4 * i]), b = _mm512_castps_pd(t[4 * i + 1]);
+        const __m512d c = _mm512_castps_pd(t[4 * i + 2]), d = _mm512_castps_pd(t[4 * i + 3]);
+        r[4 * i] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, c));
+        r[4 * i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, c));
+        r[4 * i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(b, d));
+        r[4 * i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(b, d));
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) { /* r[4 g + i]: column i, i+4, ... of rows 4 g .. 4 g + 3 */
+        const __m512 a = _mm512_shuffle_f32x4(r[i], r[4 + i], 0x88);
+        const __m512 b = _mm512_shuffle_f32x4(r[i], r[4 + i], 0xdd);
+        const __m512 c = _mm512_shuffle_f32x4(r[8 + i], r[12 + i], 0x88);
+        const __m512 d = _mm512_shuffle_f32x4(r[8 + i], r[12 + i], 0xdd);
+        t[i] = _mm512_shuffle_f32x4(a, c, 0x88);
+        t[4 + i] = _mm512_shuffle_f32x4(b, d, 0x88);
+        t[8 + i] = _mm512_shuffle_f32x4(a, c, 0xdd);
+        t[12 + i] = _mm512_shuffle_f32x4(b, d, 0xdd);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < BLOCK; i++) r[i] = t[i];
+}
+
+/* Whole blocks only: rows and cols are multiples of 16. */
+PARE_AVX512 static void pack_blocks(float *to, size_t p, const float *from, size_t ld, size_t rows,
+                                    size_t cols, float scale)
+{
+    const __m512 by = _mm512_set1_ps(scale);
+    for (size_t i = 0; i < rows; i += BLOCK)
+        for (size_t c = 0; c < cols; c += BLOCK) {
+            __m512 r[BLOCK];
+#pragma GCC unroll 16
+            for (size_t e = 0; e < BLOCK; e++) r[e] = _mm512_loadu_ps(from + (i + e) * ld + c);
+            turn16(r);
+#pragma GCC unroll 16
+            for (size_t e = 0; e < BLOCK; e++)
+                _mm512_storeu_ps(to + (c + e) * p + i, _mm512_mul_ps(r[e], by));
+        }
+}
+
+PARE_AVX512 static void unpack_blocks(float *to, size_t ld, const float *from, size_t p,
+                                      size_t rows, size_t cols, const float *by)
+{
+    for (size_t i = 0; i < rows; i += BLOCK)
+        for (size_t c = 0; c < cols; c += BLOCK) {
+            const __m512 f = _mm512_loadu_ps(by + i);
+            __m512 r[BLOCK];
+#pragma GCC unroll 16
+            for (size_t e = 0; e < BLOCK; e++)
+                r[e] = _mm512_mul_ps(_mm512_loadu_ps(from + (c + e) * p + i), f);
+            turn16(r);
+#pragma GCC unroll 16
+            for (size_t e = 0; e < BLOCK; e++) _mm512_storeu_ps(to + (i + e) * ld + c, r[e]);
+        }
+}
+
+static bool whole_blocks(size_t rows, size_t cols)
+{
+    return rows % BLOCK == 0 && cols % BLOCK == 0 && __builtin_cpu_supports("avx512f");
+}
+#endif
+
 void pack_queries(float *to, size_t p, const float *from, size_t ld, size_t rows, size_t cols,
                   float scale)
 {
+#if defined(__x86_64__)
+    if (rows == p && whole_blocks(rows, cols)) {
+        pack_blocks(to, p, from, ld, rows, cols, scale);
+        return;
+    }
+#endif
     const four by = {scale, scale, scale, scale};
     const size_t cols4 = cols / 4 * 4, rows4 = rows / 4 * 4;
     for (size_t i = 0; i < rows4; i += 4)
@@ -112,6 +193,12 @@ void pack_queries(float *to, size_t p, const float *from, size_t ld, size_t rows
 void unpack(float *to, size_t ld, const float *from, size_t p, size_t rows, size_t cols,
             const float *by, bool add)
 {
+#if defined(__x86_64__)
+    if (!add && whole_blocks(rows, cols)) {
+        unpack_blocks(to, ld, from, p, rows, cols, by);
+        return;
+    }
+#endif
     const size_t cols4 = cols / 4 * 4, rows4 = rows / 4 * 4;
     for (size_t i = 0; i < rows4; i += 4)
         for (size_t c = 0; c < cols4; c += 4) {

@@ -1,4 +1,5 @@
 /* pare length: how an engine that takes M tokens runs N of them: a plan of small calls. */
+#include "prove_length.h"
 #include "out.h"
 
 #include <math.h>
@@ -10,7 +11,9 @@ enum { MOST_TOKENS = 1 << 30, MOST_ORACLE = 1 << 24, TRIES = 5 };
 typedef struct length_opts {
     size_t tokens, mode, mask, dtype, blocks;
     const char *oracle;
-    bool fixed, apart, host, dry, no_fallback;
+    bool fixed, apart, host, dry, no_fallback, certify;
+    size_t rows;
+    pare_length_cert cert;
     double eps, delta;
     pare_length_plan plan;
     double call_ms; /* of one call on this machine's own engine; < 0: not measured */
@@ -155,6 +158,24 @@ static pare_status write_plan(cli *c, const length_opts *o)
     return pare_out_commit(out, &c->err);
 }
 
+/* ---- the certificate of a run ---------------------------------------------------------------- */
+
+static pare_status certify(cli *c, length_opts *o, const pare_model *m)
+{
+    pare_inputs in;
+    pare_oracle orc;
+    pare_status st = pare_inputs_random(&in, c->arena, m, 1, o->tokens, c->seed, &c->err);
+    if (!st) st = length_oracle(&orc, &o->plan, &c->exec, &c->err);
+    if (st) return st;
+    st = pare_length_certify(&o->cert, &o->plan, &orc, m, &in.in[0], o->rows, &c->exec, &c->err);
+    pare_oracle_free(&orc);
+    if (!st && !o->cert.sound)
+        st = pare_fail(&c->err, PARE_ERR_VERIFY,
+                       "the run is not within its own bounds: measured %.3g, proven %.3g",
+                       o->cert.measured, o->cert.proven);
+    return st;
+}
+
 /* ---- what is printed ------------------------------------------------------------------------- */
 
 static const char *pattern_text(char buf[80], const pare_pattern *p)
@@ -204,6 +225,13 @@ static void print_people(const length_opts *o)
     out_row("bytes", "%s in, %s out, distinct weights %.0f", out_bytes(b, (uint64_t)k->bytes_in),
             out_bytes(d, (uint64_t)k->bytes_out), k->weight_bytes);
     out_row("memory", "%s of scratch, at most", out_bytes(b, (uint64_t)k->scratch_bytes));
+    if (o->certify) {
+        out_row("a priori", "%s", pare_ub_format(b, pare_ub_of(o->cert.apriori), 4));
+        out_row("proven", "%s (median row %s)", pare_ub_format(b, pare_ub_of(o->cert.proven), 4),
+                pare_ub_format(d, pare_ub_of(o->cert.proven_median), 4));
+        out_row("measured", "%.3g on %zu rows; %llu rows needed a second look", o->cert.measured,
+                o->cert.rows, (unsigned long long)o->cert.bad_rows);
+    }
     if (o->call_ms >= 0)
         out_row("time", "%.3g ms if every call takes the %.3g ms of one here",
                 o->call_ms * (double)k->calls, o->call_ms);
@@ -236,11 +264,18 @@ static pare_status length(cli *c, length_opts *o)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "--oracle M is missing: tokens of one call");
     else if (!o->dry && !c->out)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "-o PLAN is missing (or --dry-run)");
+    else if (o->dry && o->certify)
+        st = pare_fail(&c->err, PARE_ERR_USAGE, "--certify runs the plan: not with --dry-run");
     if (!st && !o->dry) st = cli_may_write(c, c->out, c->operand[0]);
+    if (!st && o->certify)
+        st = cli_may_write(c, cli_suffixed(c, c->out, ".cert.json"), c->operand[0]);
     if (!st) st = cli_load(c, &m, c->operand[0]);
     if (!st) st = make_plan(c, o, m);
     if (!st) st = time_call(c, o);
+    if (!st && o->certify) st = certify(c, o, m);
     if (!st && !o->dry) st = write_plan(c, o);
+    if (!st && o->certify)
+        st = length_cert_write(c, c->operand[0], c->out, o->rows, &o->plan, &o->cert);
     if (!st && c->json)
         st = print_json(c, o);
     else if (!st)
@@ -251,7 +286,7 @@ static pare_status length(cli *c, length_opts *o)
 
 int cmd_length(int argc, char **argv)
 {
-    length_opts o = {.tokens = 1024};
+    length_opts o = {.tokens = 1024, .rows = LENGTH_ROWS};
     const opt own[] = {
         {.name = "tokens",
          .kind = OPT_SIZE,
@@ -293,6 +328,16 @@ int cmd_length(int argc, char **argv)
          .kind = OPT_FLAG,
          .to = &o.host,
          .help = "full attention: the keys left over on the host"},
+        {.name = "certify",
+         .kind = OPT_FLAG,
+         .to = &o.certify,
+         .help = "run it once on a seeded input, and write PLAN.cert.json"},
+        {.name = "rows",
+         .kind = OPT_SIZE,
+         .to = &o.rows,
+         .metavar = "R",
+         .help = "rows of each head the certificate looks at; 0 = all",
+         .max = MOST_TOKENS},
         {.name = "dry-run",
          .kind = OPT_FLAG,
          .to = &o.dry,

@@ -46,7 +46,8 @@ typedef struct study {
 } study;
 static const study studies[] = {{"width", "repro-width", pare_repro_width},
                                 {"depth", "repro-depth", pare_repro_depth},
-                                {"ticket", "repro-ticket", pare_repro_ticket}};
+                                {"ticket", "repro-ticket", pare_repro_ticket},
+                                {"length", "repro-length", pare_repro_length}};
 
 static const study *study_of(const char *name)
 {
@@ -61,8 +62,8 @@ static pare_status repro(cli *c, void *self, pare_ranks *ranks)
     pare_repro *r = NULL;
     const study *const which = study_of(c->operand[0]);
     if (!which)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "'%s': there are 'width', 'depth' and 'ticket'",
-                         c->operand[0]);
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "'%s': there are 'width', 'depth', 'ticket' and 'length'", c->operand[0]);
     o->o.folder = c->out ? c->out : which->folder;
     o->o.data = o->data.v;
     o->o.ndata = o->data.n;
@@ -134,7 +135,7 @@ int cmd_repro(int argc, char **argv)
     static const char *const operands[] = {"NAME", NULL};
     const opt_spec spec = {
         .command = "repro",
-        .args = "width|depth|ticket [--data G]... [-o DIR]",
+        .args = "width|depth|ticket|length [--data G]... [-o DIR]",
         .about = "Makes the tables and figures of the papers again, ours beside theirs. Runs are\n"
                  "kept in DIR: killed, the same command goes on; an mpirun shares them.",
         .example = "repro width --data tolokers.npz -o out",

@@ -1,5 +1,6 @@
 /* pare verify: a certificate proven again from its files; the exit code is the answer. */
 #include "out.h"
+#include "prove_length.h"
 
 #include <math.h>
 
@@ -80,6 +81,15 @@ static pare_status verify(cli *c, const verify_opts *o)
     pare_verify_opts opts = {.input = o->input, .output = o->output, .data = o->data};
     pare_cert *cert = NULL;
     const char *path = c->operand[0];
+    cJSON *json = NULL;
+    if (!pare_json_read(&json, path, NULL) && length_cert_is(json)) {
+        const pare_status is = length_cert_verify(c, path, json);
+        cJSON_Delete(json);
+        if (is == PARE_ERR_VERIFY)
+            out_verdict("verdict", false, "not true", ": the reason is on stderr");
+        return cli_name(c, is, path);
+    }
+    cJSON_Delete(json);
     pare_status st = cli_name(c, pare_cert_read(&cert, c->arena, path, &c->err), path);
     if (st) return st;
     st = pare_cert_verify(path, cli_verify_opts(c, &opts), &c->err);

@@ -22,8 +22,7 @@ static void nap(void)
     nanosleep(&t, NULL);
 }
 
-/* ---- how it ended ------------------------------------------------------------------------------
- */
+/* ---- how it ended ---------------------------------------------------------------------------- */
 
 /* Waits a while for the process; false when it is still there. */
 static bool reap(child *c, int ms, int *how)
@@ -51,8 +50,7 @@ static pare_status ended(child *c, pare_err *err)
                      c->name);
 }
 
-/* ---- bytes -------------------------------------------------------------------------------------
- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 void child_hurry(child *c)
 {
@@ -133,8 +131,7 @@ pare_status child_receive(child *c, void *to, size_t bytes, early *e, pare_err *
     return PARE_OK;
 }
 
-/* ---- beginning and end -------------------------------------------------------------------------
- */
+/* ---- beginning and end ----------------------------------------------------------------------- */
 
 /* Its standard input and output, and a group of its own: what it has started ends with it. */
 static int spawn(child *c, int fd, const char *command)

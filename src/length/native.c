@@ -71,21 +71,36 @@ static void build(const run *r, const entry *e, pare_call *out)
     *out = (pare_call){.kind = PARE_CALL_PARTIAL, .u.p = p};
 }
 
-static void merge(run *r, const entry *e, const placed *t, size_t p)
+/* Row i of the sums takes (m, l, acc): the larger maximum stays. */
+static inline void merge_row(head *h, size_t i, double m, double l, pare_dtype type, bool wide,
+                             const char *acc)
 {
-    const pare_dtype type = r->caps.dtype;
-    head *const h = &r->heads[e->head];
-    const size_t i = pare_tile_query(&t->t, p), dv = h->job.dv;
-    const double m = num_at(type, e->m, p), l = num_at(type, e->l, p);
+    const size_t dv = h->job.dv;
     double keep = 1, by = 1;
     if (m > h->top[i]) {
-        keep = exp(h->top[i] - m); /* 0 before the first */
+        keep = h->top[i] > -INFINITY ? exp(h->top[i] - m) : 0;
         h->top[i] = m;
     } else {
         by = exp(m - h->top[i]);
     }
     h->den[i] = keep * h->den[i] + by * (m > -INFINITY && l > 0 ? l : (double)NAN);
-    sums_add(h->num + i * dv, keep, by, type, e->y + p * dv * pare_dtype_size(type), dv);
+    if (wide)
+        sums_add_wide(h->num + i * dv, keep, by, (const float *)acc, dv);
+    else
+        sums_add(h->num + i * dv, keep, by, type, acc, dv);
+}
+
+static void merge(run *r, const entry *e, const placed *t, size_t from, size_t to)
+{
+    const pare_dtype type = r->caps.dtype;
+    head *const h = &r->heads[e->head];
+    const size_t row = h->job.dv * pare_dtype_size(type);
+    const bool f32 = type == PARE_F32, wide = f32 && sums_wide();
+    for (size_t p = from; p < to; p++) {
+        const double m = f32 ? (double)((const float *)e->m)[p] : ((const double *)e->m)[p];
+        const double l = f32 ? (double)((const float *)e->l)[p] : ((const double *)e->l)[p];
+        merge_row(h, pare_tile_query(&t->t, p), m, l, type, wide, e->y + p * row);
+    }
 }
 
 const construction native_calls = {size, build, merge, sums_finite, false};

@@ -20,8 +20,7 @@ typedef struct pipe_oracle {
     size_t room, used;
 } pipe_oracle;
 
-/* ---- frames ------------------------------------------------------------------------------------
- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 static uint8_t *make_room(pipe_oracle *o, size_t bytes)
 {
@@ -100,8 +99,7 @@ static pare_status nothing_left(const pipe_oracle *o, pare_err *err)
                      (unsigned long long)o->left, o->child.name);
 }
 
-/* ---- what it can do ----------------------------------------------------------------------------
- */
+/* ---- what it can do -------------------------------------------------------------------------- */
 
 static pare_status believe(pipe_oracle *o, const pipe_caps *c, uint32_t length, pare_err *err)
 {
@@ -156,8 +154,7 @@ static void caps(void *self, pare_oracle_caps *out)
     *out = ((const pipe_oracle *)self)->caps;
 }
 
-/* ---- calls out ---------------------------------------------------------------------------------
- */
+/* ---- calls out ------------------------------------------------------------------------------- */
 
 /* A call as it goes over the pipe, and where it comes from. */
 typedef struct outgoing {
@@ -254,8 +251,7 @@ static pare_status send_calls(pipe_oracle *o, const pare_call *calls, size_t n, 
     return send_frame(o, PIPE_CALLS, o->buffer, o->used, err);
 }
 
-/* ---- results in --------------------------------------------------------------------------------
- */
+/* ---- results in ------------------------------------------------------------------------------ */
 
 static pare_status take_rows(pipe_oracle *o, void *to, size_t rows, size_t cols, size_t ld,
                              pare_err *err)
@@ -302,8 +298,7 @@ static pare_status take_results(pipe_oracle *o, const pare_call *calls, size_t n
     return st ? st : nothing_left(o, err);
 }
 
-/* ---- the oracle --------------------------------------------------------------------------------
- */
+/* ---- the oracle ------------------------------------------------------------------------------ */
 
 /* One frame there and back. */
 static pare_status exchange(pipe_oracle *o, const pare_call *calls, size_t n, pare_err *err)

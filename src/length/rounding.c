@@ -17,7 +17,9 @@
  * more, at most m of them in a sum, that is divided by w >= w_min (native: by the row's own weight,
  * at least 1 in the call that has the largest logit, and every other call's is multiplied by a
  * factor at most 1). Over all calls: n + m parts weights, absent = 4 (n + (m + 4) parts) tiny /
- * w_min. */
+ * w_min. A merge by a call (strict) takes log r - log w for a logit: both are off by delta + gamma,
+ * the logs and their difference are rounded (at most e^+-flush: 10 u flush), and the call's own
+ * weights and sums once more: 6 delta + 6 gamma_{m+4} + 10 u flush for each level of the tree. */
 #include "rounding.h"
 #include "codes.h"
 #include <math.h>
@@ -30,7 +32,7 @@ static double gamma_of(double n, double u)
 }
 
 rounding rounding_of(const pare_oracle_caps *caps, size_t dk, double size, double range, double n,
-                     double m, double parts, bool native)
+                     double m, double parts, bool native, double merges)
 {
     const bool f32 = caps->dtype == PARE_F32;
     const double u = f32 ? 0x1p-24 : 0x1p-53, tiny = f32 ? 0x1p-126 : 0x1p-1022;
@@ -38,8 +40,9 @@ rounding rounding_of(const pare_oracle_caps *caps, size_t dk, double size, doubl
     const double flush = isfinite(caps->exp_flush) ? caps->exp_flush + 2 : 800;
     const double gap = fmin(range + 2 * lambda, flush);
     const double delta = lambda + u * (gap + 2 * lambda) + (caps->exp_err + 1) * u * (m + 2);
-    const double theta =
-        2 * delta + 2 * gamma_of(m + 4, u) + lambda + gamma_of(parts + 8, 0x1p-53) + 4 * u;
+    const double theta = 2 * delta + 2 * gamma_of(m + 4, u) + lambda +
+                         gamma_of(parts + 8, 0x1p-53) + 4 * u +
+                         merges * (6 * delta + 6 * gamma_of(m + 4, u) + 10 * u * flush);
     const double least = native ? 1 : caps->w_min;
     rounding r = {expm1(2 * theta) * (1 + 0x1p-40), 4 * (n + (m + 4) * parts) * tiny / least};
     if (!(r.factor >= 0)) r.factor = INFINITY;
@@ -56,7 +59,7 @@ typedef struct judged {
     pare_oracle_caps caps;
     double *bound;
     atomic_bool no_memory;
-    double m, parts;
+    double m, parts, merges;
     bool native;
 } judged;
 
@@ -93,8 +96,9 @@ static double row_bound(const judged *d, size_t i, double *w)
     logits_of(d, i, &keys, w, at);
     const double n = (double)keys.count;
     const double range = (fmax(at[0], 0) - fmin(at[1], 0)) * (1 + 0x1p-40) + 2 * at[2] * 0x1p-40;
-    const rounding e = rounding_of(&d->caps, j->dk + 1, at[2], range, n, d->m, d->parts, d->native);
-    const rounding mine = rounding_of(&own, j->dk + 1, at[2], range, n, n, 1, true);
+    const rounding e =
+        rounding_of(&d->caps, j->dk + 1, at[2], range, n, d->m, d->parts, d->native, d->merges);
+    const rounding mine = rounding_of(&own, j->dk + 1, at[2], range, n, n, 1, true, 0);
     for (size_t x = 0; x < keys.count; x++) sum += w[x] = exp(w[x] - at[0]);
     for (size_t c = 0; c < j->dv; c++) {
         double s = 0;
@@ -120,24 +124,78 @@ static void bound_rows(void *ctx, size_t block)
     free(w);
 }
 
+static pare_status judged_of(judged *d, const pare_length_opts *opts, pare_err *err)
+{
+    pare_length_opts o = opts ? *opts : (pare_length_opts){0};
+    call_rule r;
+    const size_t n = d->job->n;
+    const pare_status st = rule_choose(&r, &o, &d->caps, n, d->p, err);
+    if (st) return st;
+    if (o.mode > PARE_LENGTH_STRICT)
+        return pare_fail(err, PARE_ERR_INPUT, "length: mode %s has no rounding bound",
+                         pare_length_mode_name(o.mode));
+    d->native = o.mode == PARE_LENGTH_NATIVE || r.plain;
+    d->m = r.m < n + 1 ? r.m : (double)n + 1;
+    /* At most two parts for each block of keys, and those of a few halvings. */
+    d->parts = 2 * ceil((double)n / fmax(d->m - 1, 1)) + 64;
+    if (o.mode == PARE_LENGTH_STRICT)
+        for (double left = d->parts; left > 1 || d->merges < 1; left /= fmax(d->m - 1, 2))
+            d->merges++;
+    return PARE_OK;
+}
+
+static double longest(const judged *d, const void *x, size_t ld, size_t cols, bool entries)
+{
+    double most = 0;
+    for (size_t i = 0; i < d->job->n; i++) {
+        double s = 0;
+        for (size_t c = 0; c < cols; c++) {
+            const double v = num_at(d->caps.dtype, x, i * ld + c);
+            s = entries ? fmax(s, fabs(v)) : s + v * v;
+        }
+        most = fmax(most, s);
+    }
+    return entries ? most : sqrt(most) * (1 + ((double)cols + 8) * 0x1p-52);
+}
+
+/* sum |q k| <= |q| |k|, and the mean of values is at most the largest. */
+static double apriori_of(const judged *d)
+{
+    const pare_length_job *const j = d->job;
+    const double size = fabs(j->scale) * longest(d, j->q, j->ldq, j->dk, false) *
+                        longest(d, j->k, j->ldk, j->dk, false) * (1 + 0x1p-40);
+    const rounding e = rounding_of(&d->caps, j->dk + 1, size, 2 * size * (1 + 0x1p-38),
+                                   (double)j->n, d->m, d->parts, d->native, d->merges);
+    const pare_oracle_caps own = {.dtype = PARE_F64, .exp_flush = 746, .exp_err = 2, .w_min = 1};
+    const rounding mine = rounding_of(&own, j->dk + 1, size, 2 * size * (1 + 0x1p-38), (double)j->n,
+                                      (double)j->n, 1, true, 0);
+    const double v = longest(d, j->v, j->ldv, j->dv, true);
+    const double b =
+        (e.factor * v * (1 + mine.factor + mine.absent) + e.absent * v) * (1 + 0x1p-30);
+    return b >= 0 ? b : INFINITY;
+}
+
+pare_status rounding_row(double *bound, double *apriori, const pare_length_plan *plan,
+                         const pare_length_job *j, size_t i, pare_err *err)
+{
+    judged d = {.job = j, .p = &plan->pattern, .g = plan->graph, .caps = plan->caps};
+    const pare_status st = judged_of(&d, &plan->opts, err);
+    if (st) return st;
+    double *const w = malloc((j->n + 1) * sizeof *w);
+    if (!w) return pare_no_memory(err);
+    *bound = row_bound(&d, i, w);
+    *apriori = apriori_of(&d);
+    free(w);
+    return PARE_OK;
+}
+
 pare_status pare_length_rounding(double *bound, const pare_length_job *job, const pare_pattern *p,
                                  const pare_graph *g, const pare_oracle_caps *caps,
                                  const pare_length_opts *opts, const pare_exec *exec, pare_err *err)
 {
     judged d = {.job = job, .p = p, .g = g, .caps = *caps, .bound = bound};
-    pare_length_opts o = opts ? *opts : (pare_length_opts){0};
-    call_rule r;
-    const pare_status st = rule_choose(&r, &o, &d.caps, job->n, p, err);
+    const pare_status st = judged_of(&d, opts, err);
     if (st) return st;
-    if (o.mode > PARE_LENGTH_STRICT)
-        return pare_fail(err, PARE_ERR_INPUT, "length: mode %s has no rounding bound",
-                         pare_length_mode_name(o.mode));
-    d.native = o.mode == PARE_LENGTH_NATIVE || r.plain;
-    d.m = r.m < job->n + 1 ? r.m : (double)job->n + 1;
-    /* Rows have at most two parts for each block of keys, and those of a few halvings. Strict
-     * merges are calls of their own: their terms are rounded like those of two more calls. */
-    d.parts = 2 * ceil((double)job->n / fmax(d.m - 1, 1)) + 64;
-    if (o.mode == PARE_LENGTH_STRICT) d.m = 3 * d.m + 8, d.caps.exp_err = 3 * d.caps.exp_err + 8;
     pare_parallel(exec, (job->n + ROWS - 1) / ROWS, bound_rows, &d);
     return atomic_load(&d.no_memory) ? pare_no_memory(err) : PARE_OK;
 }

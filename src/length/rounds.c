@@ -55,11 +55,15 @@ static void merge_entry(run *r, const entry *e, size_t first, size_t end)
         const placed *const t = &r->b.tiles[x];
         size_t from, to;
         rows_of_tile(&t->t, first, end, &from, &to);
-        for (size_t p = from; p < to; p++) {
+        if (!t->t.rows && !r->only_bad) {
+            if (from < to) r->how->merge(r, e, t, from, to);
+            continue;
+        }
+        for (size_t p = from; p < to; p++) { /* one by one */
             const size_t i = pare_tile_query(&t->t, p);
             if (i < first || i >= end) continue;
             if (r->only_bad && !r->heads[e->head].bad[i]) continue;
-            r->how->merge(r, e, t, p);
+            r->how->merge(r, e, t, p, p + 1);
         }
     }
 }

@@ -74,8 +74,8 @@ struct construction {
     size_t (*size)(const run *r, entry *e, const placed *tiles);
     /* Inputs of the call, in its memory; outputs are poisoned. */
     void (*build)(const run *r, const entry *e, pare_call *out);
-    /* Query p of the tile: its result into the head's sums. */
-    void (*merge)(run *r, const entry *e, const placed *t, size_t p);
+    /* Queries [from, to) of the tile: their results into the head's sums. */
+    void (*merge)(run *r, const entry *e, const placed *t, size_t from, size_t to);
     /* Row i of the head when the batch is merged: false when its numbers are none. */
     bool (*sound)(const run *r, const head *h, size_t i);
     bool may_fail; /* rows that are not sound are bad, not an error */
@@ -103,10 +103,13 @@ void run_rows(const run *r, void (*fn)(run *r, size_t head, size_t first, size_t
 /* ---- constructions --------------------------------------------------------------------------- */
 
 extern const construction native_calls, zeroref_calls, plain_calls, mean_calls;
+/* Where many calls share them: blocks of keys with their values (or keys once more), laid out once.
+ */
+PARE_MUST_USE pare_status softmax_blocks(run *r, bool keys);
 PARE_MUST_USE pare_status native_attend(run *r);
 /* Rounds of zero-reference calls until no row is bad: sums (or parts) are complete then. */
 PARE_MUST_USE pare_status zeroref_rounds(run *r, const construction *how);
-void zeroref_merge(run *r, const entry *e, const placed *t, size_t p);
+void zeroref_merge(run *r, const entry *e, const placed *t, size_t from, size_t to);
 /* Rows that are bad after the rounds so far get a reference of their own; an error if that does not
  * help. */
 PARE_MUST_USE pare_status zeroref_settle(run *r, const construction *how);

@@ -114,7 +114,7 @@ static double exact_bound(const sampling *s, size_t a, size_t i)
     const double n = (double)r->n, m = r->rule.m;
     const double most = norm_of(r, h->job.q, i * h->job.ldq, h->job.dk) * s->geo[a].longest_key;
     const rounding e = rounding_of(&r->caps, h->job.dk, most, 2 * most + fabs(h->c[i]), n, m,
-                                   n / (m - 1) + 1, false);
+                                   n / (m - 1) + 1, false, 0);
     return (e.factor + e.absent * sqrt((double)h->job.dv)) * s->geo[a].longest_value * (1 + 1e-12);
 }
 
@@ -127,7 +127,7 @@ static double row_bound(const sampling *s, size_t a, size_t i, double *size)
     const double n = (double)s->keys, q = norm_of(r, h->job.q, i * h->job.ldq, h->job.dk);
     const double most = q * g->longest_key, m = r->rule.m;
     const rounding e = rounding_of(&r->caps, h->job.dk, most, 2 * most + fabs(h->c[i]), n, m,
-                                   n / (m - 1) + 1, false);
+                                   n / (m - 1) + 1, false, 0);
     double far = 0, length = 0; /* of the estimate from vbar, and from 0 */
     for (size_t c = 0; c < h->job.dv; c++) {
         const double y = h->num[i * h->job.dv + c] / h->den[i];
@@ -209,12 +209,13 @@ static void begin_look(sampling *s)
 }
 
 /* Rows that are proven leave the list. */
-static void settle(sampling *s, bool stay)
+static pare_status settle(sampling *s, bool stay)
 {
     run *const r = s->r;
     for (size_t a = 0; a < r->count; a++) {
         uint32_t *const rows = s->rows[a], *const kept = pare_alloc(r->arena, s->count[a] + 1, 4);
         size_t left = 0;
+        if (!kept) return pare_no_memory(r->err);
         for (size_t x = 0; x < s->count[a]; x++) {
             double size;
             const double e = row_bound(s, a, rows[x], &size), relative = e / fmax(size - e, 0);
@@ -225,14 +226,14 @@ static void settle(sampling *s, bool stay)
                     fmax(r->stats->relative, isnan(relative) ? INFINITY : relative);
                 r->stats->unproven_rows += !good;
                 if (r->heads[a].job.bound) r->heads[a].job.bound[rows[x]] = e;
-            } else if (kept) {
+            } else {
                 kept[left++] = rows[x];
             }
         }
-        if (!kept) continue; /* all are asked again */
-        s->rows[a] = kept;   /* calls of this look may still name the old list: none does now */
+        s->rows[a] = kept;
         s->count[a] = left;
     }
+    return PARE_OK;
 }
 
 static size_t unsettled(const sampling *s)
@@ -305,7 +306,7 @@ pare_status sample_attend(run *r)
     if (!st) st = start(&s);
     while (!st && s.keys < r->n && unsettled(&s)) {
         st = look(&s, false);
-        if (!st) settle(&s, r->o.no_fallback);
+        if (!st) st = settle(&s, r->o.no_fallback);
         s.keys *= 2;
     }
     if (!st && unsettled(&s)) st = exact(&s);

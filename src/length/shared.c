@@ -10,8 +10,7 @@ static void caps(void *self, pare_oracle_caps *out)
     *out = ((const shared *)self)->caps;
 }
 
-/* ---- who does what -----------------------------------------------------------------------------
- */
+/* ---- who does what --------------------------------------------------------------------------- */
 
 static double work(const pare_call *c)
 {
@@ -44,8 +43,7 @@ static void stretch(const shared *o, const pare_call *calls, size_t n, size_t ra
     if (rank + 1 == pare_ranks_size(o->ranks)) *end = n;
 }
 
-/* ---- results -----------------------------------------------------------------------------------
- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 size_t shared_copy_rows(uint8_t *at, void *rows, size_t n, size_t bytes, size_t step, bool out)
 {
@@ -102,8 +100,7 @@ static void copy_stretch(const shared *o, const pare_call *calls, size_t n, uint
     for (size_t i = first; i < end; i++) at += copy_result(o, at, &calls[i], out);
 }
 
-/* ---- a round -----------------------------------------------------------------------------------
- */
+/* ---- a round --------------------------------------------------------------------------------- */
 
 /* st: how this rank fared with its own. */
 static pare_status exchange(shared *o, const pare_call *calls, size_t n, pare_status st,

@@ -4,8 +4,7 @@
 #include <pare/length.h>
 #include <pare/ranks.h>
 
-/* ---- shared.c: calls shared out ----------------------------------------------------------------
- */
+/* ---- shared.c: calls shared out -------------------------------------------------------------- */
 
 typedef struct shared {
     pare_oracle inner; /* borrowed */
@@ -21,8 +20,7 @@ void shared_close(shared *o);
  * their bytes. */
 size_t shared_copy_rows(uint8_t *at, void *rows, size_t n, size_t bytes, size_t step, bool out);
 
-/* ---- deal.c: heads dealt out -------------------------------------------------------------------
- */
+/* ---- deal.c: heads dealt out ----------------------------------------------------------------- */
 
 typedef struct deal {
     const pare_oracle *orc; /* of this rank */

@@ -15,7 +15,7 @@
 
 /* ---- keeping partial results ----------------------------------------------------------------- */
 
-static void keep_part(run *r, const entry *e, const placed *t, size_t p)
+static void keep_row(run *r, const entry *e, const placed *t, size_t p)
 {
     head *const h = &r->heads[e->head];
     const size_t b = pare_dtype_size(r->caps.dtype), i = pare_tile_query(&t->t, p);
@@ -23,7 +23,13 @@ static void keep_part(run *r, const entry *e, const placed *t, size_t p)
     PARE_ASSERT(h->nparts[i] <= r->most_parts);
     memcpy(h->parts + at * r->part_width * b, e->y + (t->q_at + p) * e->dv * b,
            (h->job.dv + 2) * b);
-    zeroref_merge(r, e, t, p); /* its sums say whether the row is bad, and nothing else */
+}
+
+/* The sums say whether a row is bad, and nothing else. */
+static void keep_part(run *r, const entry *e, const placed *t, size_t from, size_t to)
+{
+    for (size_t p = from; p < to; p++) keep_row(r, e, t, p);
+    zeroref_merge(r, e, t, from, to);
 }
 
 typedef struct counter {

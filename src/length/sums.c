@@ -1,4 +1,5 @@
 /* What is known of the rows: sums in f64, whatever the oracle's type (spec of length, 4.6). */
+#include "codes.h"
 #include "rounds.h"
 #include <math.h>
 #include <string.h>
@@ -107,6 +108,7 @@ static void write_stripe(run *r, size_t at, size_t first, size_t end)
     const size_t dv = h->job.dv, size = pare_dtype_size(r->caps.dtype);
     for (size_t i = first; i < end; i++) {
         char *const y = (char *)h->job.y + i * h->job.ldy * size;
+        if (h->job.lse) num_put(r->caps.dtype, h->job.lse, i, h->top[i] + log(h->den[i]));
         const double by = h->den[i] > 0 ? 1 / h->den[i] : 0, *const num = h->num + i * dv;
         for (size_t c = 0; c < dv; c++) {
             if (r->caps.dtype == PARE_F32)

@@ -22,8 +22,18 @@ static pare_status one_layer(void *self, size_t block, pare_dtype t, const pare_
     if (!heads) return pare_no_memory(err);
     for (size_t i = 0; i < count; i++) {
         const pare_attend_job *const j = &jobs[i];
-        heads[i] = (pare_length_job){j->n,   j->dk,  j->dv,    j->q, j->k,   j->v, j->ldq,
-                                     j->ldk, j->ldv, j->scale, j->y, j->ldy, NULL};
+        heads[i] = (pare_length_job){.n = j->n,
+                                     .dk = j->dk,
+                                     .dv = j->dv,
+                                     .q = j->q,
+                                     .k = j->k,
+                                     .v = j->v,
+                                     .ldq = j->ldq,
+                                     .ldk = j->ldk,
+                                     .ldv = j->ldv,
+                                     .scale = j->scale,
+                                     .y = j->y,
+                                     .ldy = j->ldy};
     }
     d->deal.pattern = p;
     d->deal.graph = g;

@@ -21,3 +21,15 @@ pare length m.st --oracle 8 2>&1; echo "exit $?"
 pare data model -q --kind graph -o g.st
 no g.st --oracle 8
 true
+# A run with its certificate, proven again on another engine; and one that was changed.
+cert() { pare length m.st --tokens 60 -q -f -o q.json "$@" --certify | grep -c 'proven\|measured'; }
+cert --oracle 16
+pare verify q.json.cert.json | sed -E 's/[0-9a-f]{12}\.\.\./H/; s/[0-9.]+e?-?[0-9]*( in f64|$)/N\1/'; echo "exit ${PIPESTATUS[0]}"
+cert --oracle 16,2,3 --mode strict
+pare verify q.json.cert.json >/dev/null; echo "exit $?"
+sed -i 's/"proven": [0-9.e-]*/"proven": 1e-12/' q.json.cert.json
+pare verify q.json.cert.json 2>/dev/null; echo "exit $?"
+cert --oracle 16 --mode zeroref
+sed -i 's/"tokens": 60/"tokens": 61/' q.json
+pare verify q.json.cert.json 2>&1 | sed -E 's/[0-9a-f]{12}\.\.\./H/g'; echo "exit ${PIPESTATUS[0]}"
+true

@@ -1,4 +1,5 @@
-/* Tests src/length/paper.c: the paper's own algorithm, where it works and where it does not. */
+/* Tests src/length/mode_paper.c: the paper's own algorithm, where it works and where it does not.
+ */
 #include "length_cases.h"
 
 static pare_status paper(length_case *c, const pare_pattern *p, uint32_t m, pare_dtype t,

@@ -1,0 +1,149 @@
+/* The certificate of a length run (spec of length, 9): the attention of every head of a model, over
+ * one input, through a plan; on some rows of each, what norms say beforehand, what the rounding
+ * bound says of these very numbers, and how far the run was from long double. */
+#include "codes.h"
+#include "rounding.h"
+#include <math.h>
+#include <pare/forward.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct certifier {
+    const pare_length_plan *plan;
+    const pare_oracle *orc;
+    size_t rows;
+    const pare_exec *exec;
+    pare_length_cert *out;
+    double *all; /* proven bounds of the rows so far, for the median */
+    size_t count, room;
+} certifier;
+
+/* Row i by long double: the difference from what the oracle gave, over the columns. */
+static pare_status row_error(double *out, const certifier *c, const pare_length_job *j, size_t i,
+                             pare_err *err)
+{
+    const pare_dtype t = c->plan->caps.dtype;
+    const pare_keys keys = pare_visible(&c->plan->pattern, c->plan->graph, j->n, i);
+    long double *const s = calloc(keys.count + 1, sizeof *s), top = -INFINITY, sum = 0;
+    if (!s) return pare_no_memory(err);
+    for (size_t x = 0; x < keys.count; x++) {
+        for (size_t e = 0; e < j->dk; e++)
+            s[x] += (long double)num_at(t, j->q, i * j->ldq + e) *
+                    (long double)num_at(t, j->k, pare_key(&keys, x) * j->ldk + e);
+        s[x] *= (long double)j->scale;
+        if (s[x] > top) top = s[x];
+    }
+    for (size_t x = 0; x < keys.count; x++) sum += s[x] = expl(s[x] - top);
+    *out = 0;
+    for (size_t e = 0; e < j->dv; e++) {
+        long double y = 0;
+        for (size_t x = 0; x < keys.count; x++)
+            y += s[x] * (long double)num_at(t, j->v, pare_key(&keys, x) * j->ldv + e);
+        const double want = keys.count ? (double)(y / sum) : 0;
+        const double off = fabs(num_at(t, j->y, i * j->ldy + e) - want);
+        if (!(off <= *out)) *out = off;
+    }
+    free(s);
+    return PARE_OK;
+}
+
+static pare_status keep(certifier *c, double bound, pare_err *err)
+{
+    if (c->count == c->room) {
+        const size_t room = 2 * c->room + 256;
+        double *const all = realloc(c->all, room * sizeof *all);
+        if (!all) return pare_no_memory(err);
+        c->all = all;
+        c->room = room;
+    }
+    c->all[c->count++] = bound;
+    return PARE_OK;
+}
+
+static pare_status judge(certifier *c, const pare_length_job *j, pare_err *err)
+{
+    pare_length_cert *const o = c->out;
+    const size_t rows = c->rows && c->rows < j->n ? c->rows : j->n;
+    double bound = 0, apriori = 0, off = 0;
+    pare_status st = PARE_OK;
+    for (size_t x = 0; x < rows && !st; x++) {
+        const size_t i = x * j->n / rows;
+        st = rounding_row(&bound, &apriori, c->plan, j, i, err);
+        if (!st) st = row_error(&off, c, j, i, err);
+        if (!st) st = keep(c, bound, err);
+        if (st) break;
+        if (!(off <= bound && bound <= apriori)) o->sound = false;
+        o->apriori = fmax(o->apriori, apriori);
+        o->proven = fmax(o->proven, bound);
+        o->measured = fmax(o->measured, isnan(off) ? INFINITY : off);
+        o->rows++;
+    }
+    return st;
+}
+
+static void add_stats(pare_length_cert *o, const pare_length_stats *s)
+{
+    o->calls += s->calls;
+    o->rounds += s->rounds;
+    o->bad_rows += s->bad_rows;
+    o->fallback_calls += s->fallback_calls;
+    o->lmax = fmax(o->lmax, s->lmax);
+}
+
+static pare_status one_layer(void *self, size_t block, pare_dtype t, const pare_attend_job *jobs,
+                             size_t count, const pare_pattern *p, const pare_graph *g,
+                             pare_err *err)
+{
+    certifier *const c = self;
+    pare_length_stats stats;
+    pare_length_job *const own = calloc(count, sizeof *own);
+    (void)block, (void)p, (void)g, (void)t;
+    if (!own) return pare_no_memory(err);
+    for (size_t i = 0; i < count; i++)
+        own[i] = (pare_length_job){.n = jobs[i].n,
+                                   .dk = jobs[i].dk,
+                                   .dv = jobs[i].dv,
+                                   .q = jobs[i].q,
+                                   .k = jobs[i].k,
+                                   .v = jobs[i].v,
+                                   .ldq = jobs[i].ldq,
+                                   .ldk = jobs[i].ldk,
+                                   .ldv = jobs[i].ldv,
+                                   .scale = jobs[i].scale,
+                                   .y = jobs[i].y,
+                                   .ldy = jobs[i].ldy};
+    pare_status st = pare_length_plan_attend(c->plan, c->orc, own, count, &stats, c->exec, err);
+    if (!st) add_stats(c->out, &stats);
+    for (size_t i = 0; i < count && !st; i++) st = judge(c, &own[i], err);
+    free(own);
+    return st;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+pare_status pare_length_certify(pare_length_cert *out, const pare_length_plan *plan,
+                                const pare_oracle *orc, const pare_model *m, const pare_input *in,
+                                size_t rows, const pare_exec *exec, pare_err *err)
+{
+    certifier c = {.plan = plan, .orc = orc, .rows = rows, .exec = exec, .out = out};
+    *out = (pare_length_cert){.sound = true};
+    if (plan->opts.mode > PARE_LENGTH_STRICT)
+        return pare_fail(err, PARE_ERR_INPUT, "length: mode %s has no certificate",
+                         pare_length_mode_name(plan->opts.mode));
+    const size_t count = pare_output_rows(m, in) * pare_model_outputs(m);
+    void *const y = malloc((count + 1) * pare_dtype_size(plan->caps.dtype));
+    if (!y) return pare_no_memory(err);
+    const pare_attender by = {one_layer, &c};
+    const pare_status st = pare_forward_by(y, plan->caps.dtype, m, in, &by, NULL, exec, err);
+    if (!st && c.count) {
+        qsort(c.all, c.count, sizeof *c.all, by_size);
+        out->proven_median = c.all[c.count / 2];
+    }
+    free(c.all);
+    free(y);
+    return st;
+}

@@ -1,0 +1,352 @@
+/* Softmax calls as an oracle sees them: queries, keys and values in their rows, the reference's
+ * logit, the two columns that tell how much the keys and the reference weigh, and the codes of
+ * packed tiles (spec of length, 4.1, 4.2, 4.5). Three constructions are made of them: with a
+ * reference, plain, and with the keys themselves as values, which gives their softmax mean. */
+#include "codes.h"
+#include "rounds.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- building -------------------------------------------------------------------------------- */
+
+typedef struct shape { /* of a construction: what stands in the values */
+    bool extras;       /* the two columns, and a reference */
+    bool keys;         /* the keys themselves instead of the values */
+} shape;
+
+static size_t fit_width(const run *r, size_t need, uint32_t have, const char *what)
+{
+    if (!have || need <= have) return have ? have : need;
+    (void)pare_fail(r->err, PARE_ERR_INPUT,
+                    "length: a call needs %s of %zu numbers, the oracle takes %u", what, need,
+                    (unsigned)have);
+    return 0;
+}
+
+static bool has_logits(const run *r, const shape *s, const entry *e)
+{
+    return s->extras && (s->keys || r->heads[e->head].c);
+}
+
+/* Keys in rows 1, 2, ... of a full call, a whole block of the pattern's: the same for every block
+ * of queries, so they are laid out once. */
+static bool in_block(const run *r, const entry *e, const pare_tile *t)
+{
+    return r->rule.kind == CALL_FULL && r->p->kind == PARE_FULL && e->tiles == 1 && !t->keys &&
+           !t->k_down && t->k0 % (r->rule.m - 1) == 0 && r->heads[e->head].blocks_k;
+}
+
+/* Queries as they stand: rows behind the tile's own do no harm. */
+static bool stands_ready(const run *r, const entry *e, const placed *p, const shape *s)
+{
+    const pare_length_job *const j = &r->heads[e->head].job;
+    return e->tiles == 1 && !e->code && e->dk == j->dk && j->ldq == j->dk && !p->q_at &&
+           !p->t.rows && !p->t.q_down && p->t.q0 + e->n <= r->n && !has_logits(r, s, e);
+}
+
+static size_t size_of(const run *r, entry *e, const placed *tiles, const shape *s)
+{
+    head *const h = &r->heads[e->head];
+    const pare_length_job *const j = &h->job;
+    const bool bias = r->rule.kind == CALL_TILE;
+    e->code = group_width(e->tiles);
+    const size_t dk = j->dk + e->code + (has_logits(r, s, e) && !bias ? 1 : 0);
+    const size_t dv = (s->keys ? j->dk : j->dv) + (s->extras ? 2 : 0);
+    e->dk = (uint32_t)fit_width(r, dk, r->caps.d_k, "queries");
+    e->dv = (uint32_t)fit_width(r, r->caps.d_v ? dv : (dv + 3) / 4 * 4, r->caps.d_v, "values");
+    if (!e->dk || !e->dv) return 0;
+    e->shared = s->extras && in_block(r, e, &tiles->t);
+    e->ready = stands_ready(r, e, tiles, s);
+    const size_t n = e->n, own = e->shared ? 0 : n;
+    const size_t parts[] = {e->ready ? 0 : n * e->dk, own * e->dk, own * e->dv, bias ? n * n : 0,
+                            n * e->dv};
+    char **const to[] = {&e->q, &e->k, &e->v, &e->bias, &e->y};
+    char *const at = e->y;
+    size_t bytes = 0;
+    for (size_t i = 0; i < 5; i++) {
+        if (at) *to[i] = at + bytes;
+        bytes += run_bytes(r, parts[i]);
+    }
+    if (!bias) e->bias = NULL;
+    if (e->ready) e->q = (char *)j->q + tiles->t.q0 * j->ldq * pare_dtype_size(r->caps.dtype);
+    if (e->shared) {
+        const size_t rows = tiles->t.k0 / (r->rule.m - 1) * r->rule.m;
+        e->k = h->blocks_k + rows * e->dk * pare_dtype_size(r->caps.dtype);
+        e->v = h->blocks_v + rows * e->dv * pare_dtype_size(r->caps.dtype);
+    }
+    return bytes;
+}
+
+/* Logit of the reference for query i; of calls for the mean, far below all keys. */
+static double logit_of(const run *r, const shape *s, const head *h, size_t i)
+{
+    if (!s->keys) return h->c ? h->c[i] : 0;
+    const double flush = isfinite(r->caps.exp_flush) ? r->caps.exp_flush : 104;
+    return -(h->lmax + flush + 16);
+}
+
+static double largest_logit(const run *r, const shape *s, const head *h)
+{
+    double most = h->lmax;
+    if (s->keys) return -logit_of(r, s, h, 0);
+    for (size_t i = 0; h->c && i < r->n; i++) most = fmax(most, fabs(h->c[i]));
+    return most;
+}
+
+static void put_code(pare_dtype t, char *row, size_t at, uint32_t width, uint64_t bits, bool query,
+                     double p)
+{
+    for (uint32_t b = 0; b < width; b++) {
+        const bool in = bits >> b & 1;
+        if (query ? !in : in) num_put(t, row, at + b, query ? -p : 1);
+    }
+}
+
+static void place_queries(const run *r, const entry *e, const placed *t, uint64_t bits, double p,
+                          const shape *s)
+{
+    const head *const h = &r->heads[e->head];
+    const pare_dtype type = r->caps.dtype;
+    const size_t b = pare_dtype_size(type), dk = h->job.dk;
+    for (uint32_t x = 0; x < t->t.nq; x++) {
+        const size_t i = pare_tile_query(&t->t, x);
+        char *const row = e->q + (size_t)(t->q_at + x) * e->dk * b;
+        memcpy(row, (const char *)h->job.q + i * h->job.ldq * b, dk * b);
+        put_code(type, row, dk, e->code, bits, true, p);
+        if (has_logits(r, s, e) && !e->bias) num_put(type, row, dk + e->code, logit_of(r, s, h, i));
+    }
+}
+
+static void place_keys(const run *r, const entry *e, const placed *t, uint64_t bits, const shape *s)
+{
+    const pare_length_job *const j = &r->heads[e->head].job;
+    const pare_dtype type = r->caps.dtype;
+    const size_t b = pare_dtype_size(type), wide = s->keys ? j->dk : j->dv;
+    for (uint32_t x = 0; x < t->t.nk; x++) {
+        const size_t key = pare_tile_key(&t->t, x), at = placed_key_row(t, x);
+        char *const row = e->k + at * e->dk * b, *const value = e->v + at * e->dv * b;
+        memcpy(row, (const char *)j->k + key * j->ldk * b, j->dk * b);
+        if (x >= t->shared) put_code(type, row, j->dk, e->code, bits, false, 0);
+        if (has_logits(r, s, e) && !e->bias) num_put(type, row, j->dk + e->code, 0);
+        memcpy(value, s->keys ? row : (const char *)j->v + key * j->ldv * b, wide * b);
+        if (s->extras) num_put(type, value, wide, 1);
+    }
+}
+
+/* Who sees whom as a bias, which also holds the reference's logit. */
+static void place_bias(const run *r, const entry *e, const placed *t, const shape *s)
+{
+    const head *const h = &r->heads[e->head];
+    for (uint32_t p = 0; p < t->t.nq; p++) {
+        const size_t sees = pare_tile_sees(&t->t, p), row = (size_t)(t->q_at + p) * e->n;
+        const double c = logit_of(r, s, h, pare_tile_query(&t->t, p));
+        for (uint32_t x = 0; x < e->n; x++) {
+            const bool key = x >= t->k_at && x < t->k_at + t->t.nk;
+            num_put(r->caps.dtype, e->bias, row + x,
+                    !key                 ? c
+                    : x - t->k_at < sees ? 0
+                                         : -(double)INFINITY);
+        }
+    }
+}
+
+/* Everything zero, the reference and the rows without a key silent. */
+static void lay_out_keys(const run *r, const entry *e, const shape *s)
+{
+    const head *const h = &r->heads[e->head];
+    const pare_dtype type = r->caps.dtype;
+    const size_t b = pare_dtype_size(type), n = e->n;
+    memset(e->k, 0, n * e->dk * b);
+    memset(e->v, 0, n * e->dv * b);
+    if (has_logits(r, s, e) && !e->bias)
+        for (size_t i = 0; i < n; i++) num_put(type, e->k, i * e->dk + h->job.dk + e->code, 1);
+    if (s->extras) num_put(type, e->v, (s->keys ? h->job.dk : h->job.dv) + 1, 1);
+}
+
+static void build(const run *r, const entry *e, pare_call *out, const shape *s)
+{
+    const head *const h = &r->heads[e->head];
+    const size_t b = pare_dtype_size(r->caps.dtype), n = e->n;
+    const double p =
+        e->tiles > 1 ? penalty(r->caps.dtype, r->caps.exp_flush, largest_logit(r, s, h)) : 0;
+    if (!e->ready) memset(e->q, 0, n * e->dk * b);
+    if (!e->shared) lay_out_keys(r, e, s);
+    if (e->bias) memset(e->bias, 0, n * n * b);
+    for (size_t g = 0; g < e->tiles; g++) {
+        const placed *const t = &r->b.tiles[e->tile + g];
+        const uint64_t bits = e->code ? group_bits(e->code, g) : 0;
+        if (!e->ready) place_queries(r, e, t, bits, p, s);
+        if (!e->shared) place_keys(r, e, t, bits, s);
+        if (e->bias) place_bias(r, e, t, s);
+    }
+    run_poison(r, e->y, n, e->dv);
+    *out = (pare_call){.kind = PARE_CALL_QKV,
+                       .u.a = {.q = e->q,
+                               .k = e->k,
+                               .v = e->v,
+                               .n = e->n,
+                               .dk = e->dk,
+                               .dv = e->dv,
+                               .causal = r->rule.kind == CALL_CAUSAL,
+                               .bias = e->bias,
+                               .y = e->y}};
+}
+
+/* ---- blocks of keys that many calls share ---------------------------------------------------- */
+
+typedef struct blocks {
+    run *r;
+    const shape *s;
+    size_t count;
+    uint32_t dk, dv;
+} blocks;
+
+static void lay_out_block(void *ctx, size_t x)
+{
+    const blocks *const w = ctx;
+    const run *const r = w->r;
+    const size_t b = pare_dtype_size(r->caps.dtype), m = r->rule.m, at = x % w->count;
+    const head *const h = &r->heads[x / w->count];
+    const entry e = {.head = x / w->count,
+                     .n = r->rule.m,
+                     .dk = w->dk,
+                     .dv = w->dv,
+                     .k = h->blocks_k + at * m * w->dk * b,
+                     .v = h->blocks_v + at * m * w->dv * b};
+    const size_t k0 = at * (m - 1), left = r->n - k0;
+    const placed t = {
+        .t = {.k0 = k0, .nk = (uint32_t)(left < m - 1 ? left : m - 1), .vis0 = PARE_VIS_ALL},
+        .k_at = 1};
+    lay_out_keys(r, &e, w->s);
+    place_keys(r, &e, &t, 0, w->s);
+}
+
+/* For all heads, where all have the same widths; otherwise every call has its own. */
+static pare_status lay_out_blocks(run *r, const shape *s)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        r->heads[i].blocks_k = r->heads[i].blocks_v = NULL;
+        if (r->heads[i].job.dk != r->heads[0].job.dk || r->heads[i].job.dv != r->heads[0].job.dv)
+            return PARE_OK;
+    }
+    if (r->rule.kind != CALL_FULL || r->p->kind != PARE_FULL || r->only_bad) return PARE_OK;
+    const size_t m = r->rule.m, b = pare_dtype_size(r->caps.dtype);
+    blocks w = {.r = r, .s = s, .count = (r->n + m - 2) / (m - 1)};
+    const placed one = {.t = {.nq = 1, .nk = 1}};
+    entry e = {.n = r->rule.m, .tiles = 1};
+    if (!size_of(r, &e, &one, s)) return PARE_ERR_INPUT;
+    w.dk = e.dk, w.dv = e.dv;
+    for (size_t i = 0; i < r->count; i++) {
+        head *const h = &r->heads[i];
+        h->blocks_k = pare_alloc(r->arena, w.count * m * w.dk, b);
+        h->blocks_v = pare_alloc(r->arena, w.count * m * w.dv, b);
+        if (!h->blocks_k || !h->blocks_v) return pare_no_memory(r->err);
+    }
+    pare_parallel(r->exec, w.count * r->count, lay_out_block, &w);
+    return PARE_OK;
+}
+
+/* ---- calls with a reference ------------------------------------------------------------------ */
+
+static const shape with_values = {true, false}, with_keys = {true, true}, bare = {false, false};
+
+static size_t zeroref_size(const run *r, entry *e, const placed *tiles)
+{
+    return size_of(r, e, tiles, &with_values);
+}
+
+static void zeroref_build(const run *r, const entry *e, pare_call *out)
+{
+    build(r, e, out, &with_values);
+}
+
+static void zeroref_row(run *r, const entry *e, const placed *t, size_t p)
+{
+    const pare_dtype type = r->caps.dtype;
+    head *const h = &r->heads[e->head];
+    const size_t i = pare_tile_query(&t->t, p), dv = h->job.dv;
+    const char *const y = e->y + (t->q_at + p) * e->dv * pare_dtype_size(type);
+    const double mass = num_at(type, y, dv), w = num_at(type, y, dv + 1);
+    if (!(w >= r->caps.w_min)) { /* the reference has vanished beside the keys, or is nan */
+        h->den[i] = NAN;
+        return;
+    }
+    h->den[i] += mass / w;
+    sums_add(h->num + i * dv, 1, 1 / w, type, y, dv);
+}
+
+void zeroref_merge(run *r, const entry *e, const placed *t, size_t from, size_t to)
+{
+    for (size_t p = from; p < to; p++) zeroref_row(r, e, t, p);
+}
+
+const construction zeroref_calls = {zeroref_size, zeroref_build, zeroref_merge, sums_finite, true};
+
+/* ---- the plain call: n <= M ------------------------------------------------------------------ */
+
+static size_t plain_size(const run *r, entry *e, const placed *tiles)
+{
+    return size_of(r, e, tiles, &bare);
+}
+
+static void plain_build(const run *r, const entry *e, pare_call *out)
+{
+    build(r, e, out, &bare);
+}
+
+static void plain_row(run *r, const entry *e, const placed *t, size_t p)
+{
+    head *const h = &r->heads[e->head];
+    const size_t i = pare_tile_query(&t->t, p), dv = h->job.dv;
+    sums_add(h->num + i * dv, 0, 1, r->caps.dtype,
+             e->y + (t->q_at + p) * e->dv * pare_dtype_size(r->caps.dtype), dv);
+    h->den[i] = 1;
+}
+
+static void plain_merge(run *r, const entry *e, const placed *t, size_t from, size_t to)
+{
+    for (size_t p = from; p < to; p++) plain_row(r, e, t, p);
+}
+
+const construction plain_calls = {plain_size, plain_build, plain_merge, sums_finite, false};
+
+/* ---- the mean key ---------------------------------------------------------------------------- */
+
+static size_t mean_size(const run *r, entry *e, const placed *tiles)
+{
+    return size_of(r, e, tiles, &with_keys);
+}
+
+static void mean_build(const run *r, const entry *e, pare_call *out)
+{
+    build(r, e, out, &with_keys);
+}
+
+/* c_i = max over the calls of q_i times their mean key. */
+static void mean_row(run *r, const entry *e, const placed *t, size_t p)
+{
+    const pare_dtype type = r->caps.dtype;
+    head *const h = &r->heads[e->head];
+    const size_t i = pare_tile_query(&t->t, p), dk = h->job.dk;
+    const char *const y = e->y + (t->q_at + p) * e->dv * pare_dtype_size(type);
+    const double mass = num_at(type, y, dk);
+    double s = 0;
+    for (size_t c = 0; c < dk; c++)
+        s += num_at(type, h->job.q, i * h->job.ldq + c) * num_at(type, y, c);
+    if (!(mass > 0.5) || !isfinite(s))
+        h->den[i] = NAN;
+    else
+        h->top[i] = fmax(h->top[i], s / mass);
+}
+
+static void mean_merge(run *r, const entry *e, const placed *t, size_t from, size_t to)
+{
+    for (size_t p = from; p < to; p++) mean_row(r, e, t, p);
+}
+
+const construction mean_calls = {mean_size, mean_build, mean_merge, sums_finite, false};
+
+pare_status softmax_blocks(run *r, bool keys)
+{
+    return lay_out_blocks(r, keys ? &with_keys : &with_values);
+}

@@ -1,0 +1,119 @@
+/* Tests src/length when memory is out: every allocation fails once, and each time the status says
+ * so and nothing leaks. */
+#include "length_cases.h"
+#include "fail_alloc.h"
+
+typedef pare_status work_fn(length_case *c, pare_err *err);
+
+static pare_status with(length_case *c, const pare_length_opts *o, const pare_pattern *p,
+                        uint32_t m, pare_err *err)
+{
+    pare_oracle orc;
+    const pare_length_job job = job_of(c, PARE_F64);
+    pare_status st = pare_oracle_cpu(&orc, PARE_F64, m, NULL, err);
+    if (st) return st;
+    st = pare_length_attend(&orc, o, &job, 1, p, NULL, NULL, NULL, err);
+    pare_oracle_free(&orc);
+    return st;
+}
+
+static const pare_pattern full = {.kind = PARE_FULL}, causal = {.kind = PARE_CAUSAL},
+                          sinks = {.kind = PARE_WINDOW, .window = 5, .sinks = 2};
+
+static pare_status native(length_case *c, pare_err *err)
+{
+    const pare_length_opts o = {.mode = PARE_LENGTH_NATIVE};
+    return with(c, &o, &sinks, 7, err);
+}
+
+static pare_status zeroref(length_case *c, pare_err *err)
+{
+    const pare_length_opts o = {.mode = PARE_LENGTH_ZEROREF, .reference = PARE_REF_MEAN};
+    return with(c, &o, &causal, 7, err);
+}
+
+static pare_status shared_blocks(length_case *c, pare_err *err)
+{
+    const pare_length_opts o = {.mode = PARE_LENGTH_ZEROREF, .reference = PARE_REF_PROBE};
+    return with(c, &o, &full, 7, err);
+}
+
+static pare_status sample(length_case *c, pare_err *err)
+{
+    const pare_length_opts o = {.mode = PARE_LENGTH_SAMPLE};
+    return with(c, &o, &full, 7, err);
+}
+
+static pare_status paper(length_case *c, pare_err *err)
+{
+    const pare_length_opts o = {.mode = PARE_LENGTH_PAPER};
+    return with(c, &o, &full, 9, err);
+}
+
+static pare_status strict(length_case *c, pare_err *err)
+{
+    pare_oracle orc;
+    const pare_length_opts o = {.mode = PARE_LENGTH_STRICT};
+    const pare_length_job job = job_of(c, PARE_F64);
+    pare_status st =
+        pare_oracle_paper(&orc, PARE_F64, 6, 2, 2, PARE_ORC_CAUSAL | PARE_ORC_FULL, NULL, err);
+    if (st) return st;
+    st = pare_length_attend(&orc, &o, &job, 1, &sinks, NULL, NULL, NULL, err);
+    pare_oracle_free(&orc);
+    return st;
+}
+
+static pare_status plan(length_case *c, pare_err *err)
+{
+    (void)c;
+    const pare_length_head h = {0, 4, 4};
+    const pare_oracle_caps caps = {.max_len = 8,
+                                   .features = QKV_CAUSAL,
+                                   .dtype = PARE_F64,
+                                   .exp_flush = 746,
+                                   .w_min = 0x1p-900};
+    pare_length_plan p;
+    pare_arena *const a = pare_arena_new();
+    if (!a) return pare_no_memory(err);
+    const pare_status st = pare_length_plan_make(&p, a, &h, 1, 30, &sinks, NULL, &caps, NULL, err);
+    pare_arena_free(a);
+    return st;
+}
+
+static pare_status bound(length_case *c, pare_err *err)
+{
+    static double rows[64];
+    const pare_length_job job = job_of(c, PARE_F64);
+    const pare_oracle_caps caps = {
+        .max_len = 8, .features = QKV_FULL, .dtype = PARE_F64, .exp_flush = 746, .w_min = 0x1p-900};
+    return pare_length_rounding(rows, &job, &full, NULL, &caps, NULL, NULL, err);
+}
+
+static void every_failed_allocation_is_reported(void **state)
+{
+    (void)state;
+    work_fn *const works[] = {native, zeroref, shared_blocks, sample, paper, strict, plan, bound};
+    length_case c = length_case_new(23, 3, 2, BENIGN, 1);
+    for (size_t w = 0; w < sizeof works / sizeof *works; w++)
+        for (long n = 0;; n++) {
+            pare_err err = {0};
+            fail_alloc_after(n);
+            const pare_status st = works[w](&c, &err);
+            const bool hit = fail_alloc_hit();
+            fail_alloc_after(-1);
+            if (st != (hit ? PARE_ERR_MEMORY : PARE_OK))
+                fail_msg("work %zu, allocation %ld: status %d, %s", w, n, (int)st, err.msg);
+            if (hit) assert_contains(err.msg, "memory");
+            if (!hit) {
+                assert_true(n > 0);
+                break;
+            }
+        }
+    length_case_free(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_failed_allocation_is_reported)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
