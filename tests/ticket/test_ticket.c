@@ -140,15 +140,14 @@ static void merged_heads_compute_the_same(void **state)
         pare_ticket_report r;
         pare_inputs set;
         double apart;
-        o.bits = 22;
-        o.method = PARE_TICKET_BLOCK;
+        o.bits = 15;
         o.mode = PARE_TICKET_MERGED;
         pare_model *const t = ticket_of(&r, m, &o, 2);
         assert_true(r.merged && t->blocks[0].attn.heads[1].dk == 16);
         assert_ok(pare_inputs_random(&set, a, m, 4, 12, 1, NULL), NULL);
         assert_ok(pare_measure(&apart, m, t, &set, NULL, NULL), NULL);
         print_message("merged: outputs %.1e apart\n", apart);
-        assert_le(apart, 1e-3);
+        assert_le(apart, 5e-3);
         pare_model_free(t);
         pare_model_free(m);
     }
