@@ -91,7 +91,8 @@ static void costs(page *p, const pare_length_plan *plan)
     number v;
     page_put(p, "<div class=\"facts\">\n");
     fact(p, "calls", (double)c->calls,
-         page_words(p, "at least %s for any cover", show_count(v, (double)c->lower)));
+         c->lower > 0 ? page_words(p, "at least %s for any cover", show_count(v, (double)c->lower))
+                      : "");
     if (c->theorem > 0)
         fact(p, "the paper's algorithm", (double)c->theorem,
              page_words(p, "%.3g times ours", (double)c->theorem / (double)c->calls));
