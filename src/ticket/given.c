@@ -206,10 +206,11 @@ static void begin(walk *w)
 static void one_input(pare_ticket_bound *out, walk *w)
 {
     proof *const p = w->p;
-    pare_graph graph;
     if (w->f->pattern.kind == PARE_GRAPH && !p->st) {
-        p->st = pare_graph_complete(&graph, p->a, w->in->graph, &w->f->pattern, p->err);
-        w->graph = &graph;
+        pare_graph *const graph = pare_alloc(p->a, 1, sizeof *graph);
+        p->st = graph ? PARE_OK : pare_no_memory(p->err);
+        if (graph) p->st = pare_graph_complete(graph, p->a, w->in->graph, &w->f->pattern, p->err);
+        w->graph = graph;
     }
     w->rows = w->in->batch * w->in->tokens;
     w->d = p->st ? NULL : pare_alloc(p->a, w->rows + 1, sizeof *w->d);
