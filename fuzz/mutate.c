@@ -68,8 +68,29 @@ size_t fuzz_mutate_parts(uint8_t *data, size_t size, size_t max_size, unsigned s
     return size;
 }
 
+static void put32(uint8_t *p, uint32_t v)
+{
+    for (int i = 0; i < 4; i++) p[i] = (uint8_t)(v >> (8 * i));
+}
+
+/* Tickets stand at the end of a model, one behind the other. */
+static void reseal_tickets(uint8_t *data, size_t size)
+{
+    static const char magic[] = "PARETKT1";
+    enum { LEAST = 52 };
+    uint8_t *at = memmem(data, size, magic, sizeof magic - 1);
+    while (at) {
+        const size_t left = size - (size_t)(at - data);
+        uint8_t *const next = memmem(at + 1, left - 1, magic, sizeof magic - 1);
+        const size_t bytes = next ? (size_t)(next - at) : left;
+        if (bytes >= LEAST) put32(at + bytes - 4, (uint32_t)crc32_z(0, at, bytes - 4));
+        at = next;
+    }
+}
+
 void fuzz_reseal_model(uint8_t *data, size_t size)
 {
+    reseal_tickets(data, size);
     const size_t n = size > LENGTH_BYTES ? header_bytes(data, size) : size;
     char *const header = (char *)data + LENGTH_BYTES;
     char *const at = n < size ? seal_find(header, n) : NULL;
@@ -77,11 +98,6 @@ void fuzz_reseal_model(uint8_t *data, size_t size)
     if (!at) return;
     memset(at, '0', SEAL_DIGITS);
     FUZZ_EXPECT(seal_set(header, n, &err) == PARE_OK);
-}
-
-static void put32(uint8_t *p, uint32_t v)
-{
-    for (int i = 0; i < 4; i++) p[i] = (uint8_t)(v >> (8 * i));
 }
 
 static uint32_t get32(const uint8_t *p)

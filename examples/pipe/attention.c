@@ -1,5 +1,5 @@
-/* An engine for `pare run --oracle M --backend pipe:./attention`, in plain C: put your accelerator in
- * the place of attend(). The framing is docs/pipe.md.
+/* An engine for `pare run --oracle M --backend pipe:./attention`, in plain C: put your accelerator
+ * in the place of attend(). The framing is docs/pipe.md.
  *
  *     cc -O2 -o attention attention.c -lm */
 #include <math.h>
@@ -7,7 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-typedef struct { uint32_t kind, nq, nk, dk, dv, flags; int64_t vis0; } call;
+typedef struct {
+    uint32_t kind, nq, nk, dk, dv, flags;
+    int64_t vis0;
+} call;
 
 /* y = softmax(q k^T) v; with `causal`, row i sees the keys 0 .. i. */
 static void attend(const call *c, const float *q, const float *k, const float *v, float *y)
@@ -18,7 +21,8 @@ static void attend(const call *c, const float *q, const float *k, const float *v
         double top = -INFINITY, sum = 0;
         for (uint32_t j = 0; j < n; j++) {
             w[j] = 0;
-            for (uint32_t e = 0; e < c->dk; e++) w[j] += (double)q[i * c->dk + e] * k[j * c->dk + e];
+            for (uint32_t e = 0; e < c->dk; e++)
+                w[j] += (double)q[i * c->dk + e] * k[j * c->dk + e];
             if (w[j] > top) top = w[j];
         }
         for (uint32_t j = 0; j < n; j++) sum += w[j] = exp(w[j] - top);
@@ -31,7 +35,8 @@ static void attend(const call *c, const float *q, const float *k, const float *v
     free(w);
 }
 
-/* ---- framing ----------------------------------------------------------------------------------- */
+/* ---- framing -----------------------------------------------------------------------------------
+ */
 
 static void get(void *to, size_t bytes)
 {

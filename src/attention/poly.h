@@ -48,6 +48,8 @@ typedef struct poly_table {
     size_t made, nmade, nwhole;
     size_t copied; /* monomials 1 .. copied are the first variables, and in no run */
     size_t ldphi;  /* of a row of monomials: made, and what kernels may touch behind it */
+    poly_factors
+        factors; /* of the first `made`; NULL: too many variables, or of too high a degree */
 } poly_table;
 /* m is ascending by degree. */
 PARE_MUST_USE pare_status poly_table_new(poly_table *out, pare_arena *a, const pare_monomials *m,

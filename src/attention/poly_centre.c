@@ -16,6 +16,8 @@ typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t four_bits __attribute__((vector_size(16), aligned(4), may_alias));
 typedef double four_wide __attribute__((vector_size(32), aligned(8), may_alias));
 
+#define INLINE static inline __attribute__((always_inline))
+
 static size_t blocks_of(size_t n)
 {
     return (n + ROWS - 1) / ROWS;
@@ -34,24 +36,45 @@ static four choose(four_bits when, four a, four b)
     return (four)(((four_bits)a & when) | ((four_bits)b & ~when));
 }
 
+/* Four columns from c on, which stay in registers: two rows at a time, in chains of their own. */
+static four extremes_of_four(const extremes_job *w, size_t from, size_t to, size_t c, float *low,
+                             float *high)
+{
+    const size_t ld = w->x->ld;
+    const float *x = w->x->v + from * ld + c;
+    four l[2], h[2], nothing[2] = {{0}, {0}};
+    l[0] = l[1] = h[0] = h[1] = *(const four *)x;
+    for (size_t i = from; i + 2 <= to; i += 2, x += 2 * ld)
+        for (size_t e = 0; e < 2; e++) {
+            const four v = *(const four *)(x + e * ld);
+            nothing[e] += v * (four){0};
+            l[e] = choose(v < l[e], v, l[e]);
+            h[e] = choose(v > h[e], v, h[e]);
+        }
+    if ((to - from) % 2) {
+        const four v = *(const four *)x;
+        nothing[0] += v * (four){0};
+        l[0] = choose(v < l[0], v, l[0]);
+        h[0] = choose(v > h[0], v, h[0]);
+    }
+    *(four *)low = choose(l[1] < l[0], l[1], l[0]);
+    *(four *)high = choose(h[1] > h[0], h[1], h[0]);
+    return nothing[0] + nothing[1];
+}
+
 static void extremes_block(void *ctx, size_t b)
 {
     extremes_job *const w = ctx;
     const size_t d = w->x->cols, d4 = d / 4 * 4, from = b * ROWS;
     const size_t to = w->x->rows - from < ROWS ? w->x->rows : from + ROWS;
-    float *const low = w->low + b * d, *const high = w->high + b * d, odd = 0;
+    float *const low = w->low + b * d, *const high = w->high + b * d;
     four nothing = {0};
-    float rest = odd;
-    for (size_t c = 0; c < d; c++) low[c] = INFINITY, high[c] = -INFINITY;
-    for (size_t i = from; i < to; i++) {
+    float rest = 0;
+    for (size_t c = 0; c < d4; c += 4)
+        nothing += extremes_of_four(w, from, to, c, low + c, high + c);
+    for (size_t c = d4; c < d; c++) low[c] = INFINITY, high[c] = -INFINITY;
+    for (size_t i = from; d4 < d && i < to; i++) {
         const float *const x = w->x->v + i * w->x->ld;
-        for (size_t c = 0; c < d4; c += 4) {
-            const four v = *(const four *)(x + c);
-            four *const l = (four *)(low + c), *const h = (four *)(high + c);
-            nothing += v * (four){0};
-            *l = choose(v < *l, v, *l);
-            *h = choose(v > *h, v, *h);
-        }
         for (size_t c = d4; c < d; c++) {
             rest += x[c] * 0;
             if (x[c] < low[c]) low[c] = x[c];
@@ -102,28 +125,65 @@ typedef struct row_sums {
     float squares, with;
 } row_sums;
 
-static row_sums centre_row(float *x, const float *from, const float *c, float by, const float *with,
-                           size_t d)
+/* (a0 + a1) + (a2 + a3), and likewise of b, c and d */
+static four sums_of(const four x[4])
 {
-    const size_t d4 = d / 4 * 4;
-    four sum = {0}, dot = {0};
+    const four ab = __builtin_shufflevector(x[0], x[1], 0, 2, 4, 6) +
+                    __builtin_shufflevector(x[0], x[1], 1, 3, 5, 7);
+    const four cd = __builtin_shufflevector(x[2], x[3], 0, 2, 4, 6) +
+                    __builtin_shufflevector(x[2], x[3], 1, 3, 5, 7);
+    return __builtin_shufflevector(ab, cd, 0, 2, 4, 6) +
+           __builtin_shufflevector(ab, cd, 1, 3, 5, 7);
+}
+
+/* Columns from d4 on, which are fewer than four. */
+static row_sums centre_rest(float *x, const float *from, const float *c, float by,
+                            const float *with, size_t d4, size_t d)
+{
     row_sums rest = {0, 0};
-    for (size_t e = 0; e < d4; e += 4) {
-        const four t =
-            (*(const four *)(from + e) - *(const four *)(c + e)) * (four){by, by, by, by};
-        sum += t * t;
-        if (with) dot += t * *(const four *)(with + e);
-        if (x) *(four *)(x + e) = t;
-    }
     for (size_t e = d4; e < d; e++) {
         const float t = (from[e] - c[e]) * by;
         rest.squares += t * t;
         if (with) rest.with += t * with[e];
         if (x) x[e] = t;
     }
-    rest.squares += (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    rest.with += (dot[0] + dot[1]) + (dot[2] + dot[3]);
     return rest;
+}
+
+/* What is wanted of centred rows: known where the loops are inlined. */
+typedef struct wanted {
+    bool x, squares, with;
+} wanted;
+
+/* Row i and the next, at most four, whose sums are taken side by side. */
+INLINE void centre_rows(row_sums out[4], const poly_side *s, size_t i, const size_t rows,
+                        const wanted is)
+{
+    const size_t d = s->from->cols, d4 = d / 4 * 4, ld = s->from->ld;
+    const four by = {s->by, s->by, s->by, s->by};
+    const float *const from = s->from->v + i * ld;
+    float *const x = is.x ? s->x + i * d : NULL;
+    four sum[4] = {{0}, {0}, {0}, {0}}, dot[4] = {{0}, {0}, {0}, {0}};
+    for (size_t e = 0; e < d4; e += 4) {
+        const four c = *(const four *)(s->centre + e);
+        const four with = is.with ? *(const four *)(s->with32 + e) : (four){0};
+#pragma GCC unroll 4
+        for (size_t r = 0; r < rows; r++) {
+            const four t = (*(const four *)(from + r * ld + e) - c) * by;
+            if (is.squares) sum[r] += t * t;
+            if (is.with) dot[r] += t * with;
+            if (is.x) *(four *)(x + r * d + e) = t;
+        }
+    }
+    const four squares = sums_of(sum), dots = sums_of(dot);
+    for (size_t r = 0; r < rows; r++) {
+        out[r] = (row_sums){0, 0};
+        if (d4 < d)
+            out[r] = centre_rest(x ? x + r * d : NULL, from + r * ld, s->centre, s->by,
+                                 is.with ? s->with32 : NULL, d4, d);
+        out[r].squares += squares[r];
+        out[r].with += dots[r];
+    }
 }
 
 static double product(const double *with, const float *x, const float *c, size_t d)
@@ -139,18 +199,39 @@ static double product(const double *with, const float *x, const float *c, size_t
     return (sum[0] + sum[1]) + (sum[2] + sum[3]) + rest;
 }
 
+INLINE void centre_some(const poly_side *s, size_t i, const size_t rows, const wanted is)
+{
+    row_sums sums[4];
+    centre_rows(sums, s, i, rows, is);
+    for (size_t r = 0; r < rows; r++) {
+        const float *const from = s->from->v + (i + r) * s->from->ld;
+        if (is.squares) s->norm[i + r] = norm_up(sums[r].squares, s->from->cols);
+        if (s->a)
+            s->a[i + r] =
+                is.with ? (double)sums[r].with : product(s->with, from, s->centre, s->from->cols);
+    }
+}
+
+INLINE void centre_span(const poly_side *s, size_t first, size_t end, const wanted is)
+{
+    size_t i = first;
+    for (; i + 4 <= end; i += 4) centre_some(s, i, 4, is);
+    for (; i < end; i++) centre_some(s, i, 1, is);
+}
+
 static void centre_block(void *ctx, size_t b)
 {
     const poly_side *const s = ctx;
-    const size_t d = s->from->cols, n = s->from->rows;
-    const size_t end = n - b * ROWS < ROWS ? n : (b + 1) * ROWS;
-    for (size_t i = b * ROWS; i < end; i++) {
-        const float *const from = s->from->v + i * s->from->ld;
-        const row_sums r =
-            centre_row(s->x ? s->x + i * d : NULL, from, s->centre, s->by, s->with32, d);
-        if (s->norm) s->norm[i] = norm_up(r.squares, d);
-        if (s->a) s->a[i] = s->with ? product(s->with, from, s->centre, d) : (double)r.with;
-    }
+    const size_t n = s->from->rows, first = b * ROWS, end = n - first < ROWS ? n : first + ROWS;
+    const wanted is = {s->x, s->norm, s->with32};
+    if (!is.x && is.squares && !is.with)
+        centre_span(s, first, end, (wanted){.squares = true});
+    else if (is.x && !is.squares && !is.with)
+        centre_span(s, first, end, (wanted){.x = true});
+    else if (is.x && !is.squares)
+        centre_span(s, first, end, (wanted){.x = true, .with = true});
+    else
+        centre_span(s, first, end, is);
 }
 
 void poly_centre(const poly_side *s, const pare_exec *exec)

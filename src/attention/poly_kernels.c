@@ -107,6 +107,53 @@ PARE_AVX512 static void rows_avx512(float *phi, size_t ldphi, const poly_run *ru
             }
 }
 
+/* Sixteen monomials of `rows` rows: each factor is a shuffle of the variables, in the order of
+ * rows_avx512, so that the bits are the same. Nothing waits for what has just been stored. */
+INLINE512 void products16(float *phi, size_t ldphi, const poly_factors *m, const __m512 *x,
+                          const size_t rows, const size_t degree)
+{
+    const __m512 one = _mm512_set1_ps(1);
+    for (size_t e = 0; e < m->ld; e += 16) {
+        __m512i at[POLY_FACTORS];
+#pragma GCC unroll 4
+        for (size_t f = 0; f < degree; f++) at[f] = _mm512_loadu_si512(m->factor + f * m->ld + e);
+#pragma GCC unroll 4
+        for (size_t r = 0; r < rows; r++) {
+            __m512 p = _mm512_permutex2var_ps(x[r], at[0], one);
+#pragma GCC unroll 4
+            for (size_t f = 1; f < degree; f++)
+                p = _mm512_mul_ps(p, _mm512_permutex2var_ps(x[r], at[f], one));
+            _mm512_storeu_ps(phi + r * ldphi + e, p);
+        }
+    }
+}
+
+INLINE512 void products_of(float *phi, size_t ldphi, const poly_factors *m, const float *x,
+                           size_t ldx, size_t d, size_t rows, const size_t degree)
+{
+    const __mmask16 on = (__mmask16)((1u << d) - 1);
+    size_t j = 0;
+    for (; j + 4 <= rows; j += 4, x += 4 * ldx, phi += 4 * ldphi) {
+        const __m512 some[4] = {_mm512_maskz_loadu_ps(on, x), _mm512_maskz_loadu_ps(on, x + ldx),
+                                _mm512_maskz_loadu_ps(on, x + 2 * ldx),
+                                _mm512_maskz_loadu_ps(on, x + 3 * ldx)};
+        products16(phi, ldphi, m, some, 4, degree);
+    }
+    for (; j < rows; j++, x += ldx, phi += ldphi) {
+        const __m512 one = _mm512_maskz_loadu_ps(on, x);
+        products16(phi, ldphi, m, &one, 1, degree);
+    }
+}
+
+PARE_AVX512 static void products_avx512(float *phi, size_t ldphi, const poly_factors *m,
+                                        const float *x, size_t ldx, size_t d, size_t rows)
+{
+    if (m->degree == 1) products_of(phi, ldphi, m, x, ldx, d, rows, 1);
+    if (m->degree == 2) products_of(phi, ldphi, m, x, ldx, d, rows, 2);
+    if (m->degree == 3) products_of(phi, ldphi, m, x, ldx, d, rows, 3);
+    if (m->degree == 4) products_of(phi, ldphi, m, x, ldx, d, rows, 4);
+}
+
 INLINE512 void columns16(float *to, const float *from, const float *x, size_t count, const size_t v)
 {
     __m512 by[4];
@@ -286,16 +333,16 @@ size_t poly_kernels(poly_kernel out[3])
     tile_kernel tiles[3];
     const size_t n = tile_kernels(tiles);
     for (size_t i = 0; i < n; i++)
-        out[i] = (poly_kernel){tiles[i].name,   tiles[i],       rows_portable,  columns_portable,
-                               gather_portable, flush_portable, narrow_portable};
+        out[i] = (poly_kernel){tiles[i].name,    tiles[i],        NULL,           rows_portable,
+                               columns_portable, gather_portable, flush_portable, narrow_portable};
 #if defined(__x86_64__)
     for (size_t i = 0; i < n; i++) {
         if (tiles[i].lanes == 16)
-            out[i] = (poly_kernel){tiles[i].name, tiles[i],     rows_avx512,  columns_avx512,
-                                   gather_avx512, flush_avx512, narrow_avx512};
+            out[i] = (poly_kernel){tiles[i].name,  tiles[i],      products_avx512, rows_avx512,
+                                   columns_avx512, gather_avx512, flush_avx512,    narrow_avx512};
         if (tiles[i].lanes == 8)
-            out[i] = (poly_kernel){tiles[i].name, tiles[i],   rows_avx2,      columns_avx2,
-                                   gather_avx2,   flush_avx2, narrow_portable};
+            out[i] = (poly_kernel){tiles[i].name, tiles[i],    NULL,       rows_avx2,
+                                   columns_avx2,  gather_avx2, flush_avx2, narrow_portable};
     }
 #endif
     return n;

@@ -2,6 +2,7 @@
 #ifndef PARE_ATTENTION_POLY_KERNELS_H
 #define PARE_ATTENTION_POLY_KERNELS_H
 #include "tile.h"
+#include <stdint.h>
 
 enum { POLY_LANES = 16 }; /* rows of features are padded to it, whatever the vectors */
 
@@ -16,9 +17,21 @@ typedef struct poly_keys {
     size_t ldu, ldphi, ldx, keys, cols;
 } poly_keys;
 
+/* Monomials as products of variables: number e is the product of the variables factor[f ld + e],
+ * f < degree, in this order; variable POLY_LANES is 1. Padded to ld, a multiple of POLY_LANES. */
+typedef struct poly_factors {
+    const uint32_t *factor;
+    size_t degree, ld;
+} poly_factors;
+enum { POLY_FACTORS = 4 }; /* at most so many: beyond, products of products are faster */
+
 typedef struct poly_kernel {
     const char *name;
     tile_kernel tile;
+    /* The monomials of rows x (ldx apart) of at most POLY_LANES variables, each row of phi (ldphi
+     * apart) by itself, up to ld of them. NULL: by `rows`. */
+    void (*products)(float *phi, size_t ldphi, const poly_factors *m, const float *x, size_t ldx,
+                     size_t d, size_t rows);
     /* The monomials of rows x (ldx apart), each row of phi (ldphi apart) by itself; phi[0] = 1 is
      * there. Up to POLY_LANES - 1 numbers behind a run may be written. */
     void (*rows)(float *phi, size_t ldphi, const poly_run *runs, size_t n, const float *x,

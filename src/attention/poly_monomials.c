@@ -124,6 +124,21 @@ static void join_runs(poly_table *t)
         t->made = t->whole[--t->nmade].to;
 }
 
+/* The variables of the monomials that are made, the one that was multiplied first in front. */
+static bool find_factors(poly_table *t, pare_arena *a)
+{
+    const pare_monomials *const m = t->m;
+    const size_t degree = m->power[t->made - 1], ld = padded(t->made, POLY_LANES);
+    if (m->d > POLY_LANES || degree == 0 || degree > POLY_FACTORS) return true;
+    uint32_t *const factor = pare_alloc(a, degree * ld, sizeof *factor);
+    if (!factor) return false;
+    for (size_t i = 0; i < degree * ld; i++) factor[i] = POLY_LANES;
+    for (size_t e = 1; e < t->made; e++)
+        for (size_t p = e; p > 0; p = m->parent[p]) factor[(m->power[p] - 1) * ld + e] = m->var[p];
+    t->factors = (poly_factors){factor, degree, ld};
+    return true;
+}
+
 pare_status poly_table_new(poly_table *out, pare_arena *a, const pare_monomials *m, pare_err *err)
 {
     *out = (poly_table){.m = m, .ld = padded(m->count, POLY_LANES)};
@@ -134,6 +149,7 @@ pare_status poly_table_new(poly_table *out, pare_arena *a, const pare_monomials 
     while (out->low < m->count && m->power[out->low] < m->power[m->count - 1]) out->low++;
     cut_blocks(out);
     join_runs(out);
+    if (!find_factors(out, a)) return pare_no_memory(err);
     out->ldphi = padded(out->made + 2 * POLY_LANES, POLY_LANES);
     if (out->ldphi / 16 % 2 == 0) out->ldphi += 16; /* an odd number of lines apart: all sets */
     return PARE_OK;

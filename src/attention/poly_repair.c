@@ -102,8 +102,8 @@ static pare_status all_exact(const poly_job *w, const pare_exec *exec, pare_err 
 /* A panel of rows that need not be neighbours, each with its own last key. */
 typedef struct few {
     const poly_job *w;
-    const size_t *rows; /* ascending */
-    size_t count, v, p, dv4;
+    const size_t *rows;                      /* ascending */
+    size_t count, done, v, p, dv4;           /* done: rows that are written */
     float *q, *o, *m, *l, *fade, *s, *k, *x; /* d, dv4, 1, 1, 1, TILE_KEYS x p; the tile */
 } few;
 
@@ -133,7 +133,7 @@ static void few_begin(few *f, float *at)
 }
 
 /* Keys [j0, j0 + keys): lanes whose row is before a key, and keys that only fill up, see nothing.
- */
+ * What the lanes of rows that are done see is nobody's concern. */
 static void few_hide(const few *f, size_t j0, size_t keys)
 {
     for (size_t j = 0; j < padded(keys, TILE_STEP); j++)
@@ -148,20 +148,23 @@ static void few_tile(const few *f, size_t j0, size_t keys)
     const poly_job *const w = f->w;
     const tile_kernel *const t = &w->kernel->tile;
     const size_t keys4 = padded(keys, TILE_STEP);
-    copy_tile(f->k, w->k->v + j0 * w->k->ld, w->k->ld, keys, w->d, w->d);
-    copy_tile(f->x, w->v->v + j0 * w->v->ld, w->v->ld, keys, w->dv, f->dv4);
-    t->scores(f->s, f->q, f->k, keys4, w->d, f->v, false);
-    if (keys4 > keys || (w->plan->causal && f->rows[0] < j0 + keys)) few_hide(f, j0, keys);
+    const float *k = w->k->v + j0 * w->k->ld, *x = w->v->v + j0 * w->v->ld;
+    if (keys4 > keys || w->k->ld > w->d) copy_tile(f->k, k, w->k->ld, keys, w->d, w->d), k = f->k;
+    if (keys4 > keys || w->v->ld > w->dv || f->dv4 > w->dv)
+        copy_tile(f->x, x, w->v->ld, keys, w->dv, f->dv4), x = f->x;
+    t->scores(f->s, f->q, k, keys4, w->d, f->v, false);
+    if (keys4 > keys || (w->plan->causal && f->rows[f->done] < j0 + keys)) few_hide(f, j0, keys);
     t->weights(f->s, f->m, f->l, f->fade, keys4, f->v);
-    t->values(f->o, f->fade, f->s, f->x, keys4, f->dv4, f->v);
+    t->values(f->o, f->fade, f->s, x, keys4, f->dv4, f->v);
 }
 
-static void few_end(const few *f)
+/* Rows that see no key from `end` on. */
+static void few_write(few *f, size_t end)
 {
     const poly_job *const w = f->w;
-    for (size_t r = 0; r < f->count; r++)
+    for (; f->done < f->count && (!w->plan->causal || f->rows[f->done] < end); f->done++)
         for (size_t c = 0; c < w->dv; c++)
-            w->y.v[f->rows[r] * w->y.ld + c] = f->o[c * f->p + r] / f->l[r];
+            w->y.v[f->rows[f->done] * w->y.ld + c] = f->o[c * f->p + f->done] / f->l[f->done];
 }
 
 typedef struct exact_job {
@@ -193,9 +196,10 @@ static void exact_panel(void *ctx, size_t b)
     }
     few_begin(&f, at);
     const size_t end = w->plan->causal ? f.rows[f.count - 1] + 1 : w->n;
-    for (size_t j = 0; j < end; j += TILE_KEYS)
+    for (size_t j = 0; j < end; j += TILE_KEYS) {
         few_tile(&f, j, end - j < TILE_KEYS ? end - j : TILE_KEYS);
-    few_end(&f);
+        if (w->plan->causal || end - j <= TILE_KEYS) few_write(&f, j + TILE_KEYS);
+    }
     free(base);
 }
 

@@ -45,16 +45,26 @@ void poly_weigh(float *u, const poly_job *w, size_t first, size_t rows, bool sta
     }
 }
 
-/* Their monomials stay in the first-level cache while all sums over them are taken. */
-void poly_add_rows(const poly_room *r, const poly_job *w, const float *x, size_t rows)
+static void make_monomials(const poly_room *r, const poly_job *w, const float *x, size_t rows)
 {
     const poly_table *const t = &w->table;
-    const poly_keys keys = {r->u, w->cols4, t->ldphi, w->d, rows, w->cols4};
+    if (w->kernel->products && t->factors.factor) {
+        w->kernel->products(r->phi, t->ldphi, &t->factors, x, w->d, w->d, rows);
+        return;
+    }
     for (size_t j = 0; j < rows; j++) {
         r->phi[j * t->ldphi] = 1;
         memcpy(r->phi + j * t->ldphi + 1, x + j * w->d, t->copied * sizeof *x);
     }
     w->kernel->rows(r->phi, t->ldphi, t->whole, t->nmade, x, w->d, rows);
+}
+
+/* Their monomials stay in the first-level cache while all sums over them are taken. */
+void poly_add_rows(const poly_room *r, const poly_job *w, const float *x, size_t rows)
+{
+    const poly_table *const t = &w->table;
+    const poly_keys keys = {r->u, w->cols4, t->ldphi, w->d, rows, w->cols4};
+    make_monomials(r, w, x, rows);
     w->kernel->gather(r->s, t->ld, &keys, r->phi, NULL, t->made);
     for (const poly_run *k = t->whole + t->nmade; k < t->whole + t->nwhole; k++)
         w->kernel->gather(r->s + k->to, t->ld, &keys, r->phi + k->from, x + k->var, k->count);

@@ -8,10 +8,7 @@
 #include "listed.h"
 #include <string.h>
 
-enum {
-    UNIT = 64, /* stretches of one unit of work */
-    FEW = 8    /* edges: fewer are no reason for a row to be fetched, they go along elsewhere */
-};
+enum { UNIT = 64 /* stretches of one unit of work */ };
 
 /* ---- writing it down --------------------------------------------------------------------------
  */
@@ -46,9 +43,9 @@ static void stretches_of(plan *p, stretch_fn *each)
             do {
                 last = to;
                 to = block_end(p, to, end);
-            } while (to < end && to - e < FEW);
+            } while (to < end && to - e < VISIT_FEW);
             const size_t block = g->idx[last] / p->block;
-            if (end - to < FEW) to = end;
+            if (end - to < VISIT_FEW) to = end;
             each(p, i, e, to, block);
         }
 }

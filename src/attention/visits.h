@@ -5,7 +5,8 @@
 
 enum {
     VISIT_AHEAD = 3, /* stretches whose rows may be asked for in advance */
-    VISIT_MOST = 64  /* edges at a time: their rows stay in the first cache, products to sums */
+    VISIT_FEW = 8,   /* edges: fewer are no reason to fetch a row, they go along elsewhere */
+    VISIT_MOST = 128 /* edges at a time: their scores stay in the first cache */
 };
 
 /* Edges in blocks of the row at their other end, so that those rows stay in the cache while all

@@ -6,6 +6,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 #define ALIGN ((size_t)64)
 #ifdef PARE_CHUNK_BYTES /* small ones for fuzzing, where most runs need few bytes */
@@ -14,6 +17,7 @@
 #define CHUNK_BYTES ((size_t)256 * 1024)
 #endif
 #define LARGE_BYTES (CHUNK_BYTES / 4)
+#define LARGE_PAGE  ((size_t)2 << 20)
 
 /* Under AddressSanitizer what is not handed out is poisoned and neighbours are kept apart: an
  * overrun inside an arena is then found like one of malloc. */
@@ -79,14 +83,26 @@ pare_arena *pare_arena_new(void)
     return calloc(1, sizeof(pare_arena));
 }
 
+/* Large pages for a large chunk: only a wish, nothing depends on it. */
+static void wish_large_pages(void *data, size_t size)
+{
+#if defined(MADV_HUGEPAGE)
+    (void)madvise(data, size / LARGE_PAGE * LARGE_PAGE, MADV_HUGEPAGE);
+#else
+    (void)data, (void)size;
+#endif
+}
+
 static chunk *chunk_push(chunk **top, size_t size)
 {
+    const size_t align = size >= 2 * LARGE_PAGE ? LARGE_PAGE : ALIGN;
     size_t total;
-    if (!pare_add(&total, size, sizeof(chunk) + ALIGN)) return NULL;
+    if (!pare_add(&total, size, sizeof(chunk) + align)) return NULL;
     chunk *c = calloc(1, total);
     if (!c) return NULL;
     const uintptr_t first = (uintptr_t)(c + 1);
-    c->data = (uint8_t *)(c + 1) + ((ALIGN - first % ALIGN) % ALIGN);
+    c->data = (uint8_t *)(c + 1) + ((align - first % align) % align);
+    if (align == LARGE_PAGE) wish_large_pages(c->data, size);
     c->size = size;
     c->below = *top;
     *top = c;

@@ -63,7 +63,7 @@ static char *quoted(pare_arena *a, const char *word)
     if (!out) return NULL;
     *at++ = '\'';
     for (; *word; word++) {
-        if (*word == '\'') at += sprintf(at, "'\\'");
+        for (const char *end = "'\\'"; *word == '\'' && *end; end++) *at++ = *end;
         *at++ = *word == '\n' ? ' ' : *word;
     }
     *at++ = '\'';

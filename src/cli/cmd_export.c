@@ -75,8 +75,9 @@ static pare_status compare(cli *c, double *off, const pare_model *a, const pare_
     double most = 0, worst = 0;
     for (size_t i = 0; i < CHECK_INPUTS && !st; i++) {
         const size_t n = pare_output_rows(a, &set.in[i]) * pare_model_outputs(a);
-        double *const y = pare_alloc(c->arena, 2 * n, sizeof *y), *const z = y + n;
-        if (!y) return pare_no_memory(&c->err);
+        double *const y = pare_alloc(c->arena, n, sizeof *y);
+        double *const z = pare_alloc(c->arena, n, sizeof *z);
+        if (!y || !z) return pare_no_memory(&c->err);
         st = pare_forward_f64(y, a, &set.in[i], NULL, &c->exec, &c->err);
         if (!st) st = pare_forward_f64(z, b, &set.in[i], NULL, &c->exec, &c->err);
         for (size_t j = 0; j < n; j++) {
@@ -154,6 +155,8 @@ static pare_status print(cli *c, const exported *e)
 
 static void say_what_changed(cli *c, const pare_model *m)
 {
+    if (m->tokenizer != PARE_TOK_NONE && m->tokenizer != PARE_TOK_BYTES)
+        cli_note(c, "the tokenizer is not written: other programs keep it in files of their own");
     for (size_t b = 0; b < m->nblocks; b++)
         if (m->blocks[b].attn.kind == PARE_ATTN_POLY) {
             cli_note(c, "polynomial attention is written as the exact attention it approximates");
@@ -204,7 +207,7 @@ int cmd_export(int argc, char **argv)
         {.name = "causal",
          .kind = OPT_FLAG,
          .to = &o.causal,
-         .help = "an engine whose rows see only rows before them: fewer calls of causal models"},
+         .help = "rows of the engine see no later rows: fewer calls of causal models"},
     };
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {

@@ -276,7 +276,8 @@ int cmd_run(int argc, char **argv)
                   .sample = PARE_SAMPLE_DEFAULT,
                   .tolerance = RUN_TOLERANCE,
                   .backend = "cpu",
-                  .timeout = PARE_PIPE_TIMEOUT};
+                  .timeout = PARE_PIPE_TIMEOUT,
+                  .delta = RUN_DELTA};
     char unset_tokens[32];
     snprintf(unset_tokens, sizeof unset_tokens, "%d", RUN_TOKENS);
     const opt own[] = {
@@ -353,7 +354,7 @@ int cmd_run(int argc, char **argv)
          .to = &o.oracle,
          .metavar = "M",
          .help = "engine",
-         .unset = "all tokens",
+         .unset = "all",
          .joined = true,
          .min = 1,
          .max = 1u << 30},
@@ -375,8 +376,25 @@ int cmd_run(int argc, char **argv)
          .to = &o.timeout,
          .metavar = "S",
          .help = "",
+         .joined = true,
          .low = 1e-3,
          .high = 1e6},
+        {.name = "eps",
+         .kind = OPT_REAL,
+         .to = &o.eps,
+         .metavar = "E",
+         .help = "",
+         .unset = "by mode",
+         .joined = true,
+         .low = 1e-12,
+         .high = 1},
+        {.name = "delta",
+         .kind = OPT_REAL,
+         .to = &o.delta,
+         .metavar = "P",
+         .help = "",
+         .low = 1e-12,
+         .high = 1},
         {.name = "f64", .kind = OPT_FLAG, .to = &o.f64, .help = "the f64 reference pass"},
     };
     static const char *const operands[] = {"MODEL", NULL};

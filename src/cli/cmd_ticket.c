@@ -7,7 +7,7 @@
 enum {
     TICKET_HELD = 1u << 20,
     TICKET_HELD_TEXT = 128,    /* texts that are measured ... */
-    TICKET_PROVEN_TEXT = 200,    /* ... and proven on, ... */
+    TICKET_PROVEN_TEXT = 200,  /* ... and proven on, ... */
     TICKET_PROVEN_TOKENS = 64, /* ... tokens of each */
     TICKET_MOST = 1u << 20,
     TICKET_FEWEST_BITS = 2,
@@ -64,14 +64,14 @@ static uint64_t ticket_bytes(const ticket_opts *o)
 static void print_sizes(const ticket_opts *o)
 {
     const pare_ticket_report *const r = &o->report;
-    const double all = (double)(r->weights + r->numbers);
+    const double all = (double)o->r.before.size.parameters; /* merged heads have others */
     char n[64];
     out_row("cut", "%zu matrices as %s tickets, seed %llu; %llu numbers stay", r->n,
             r->merged ? "merged" : "factored", (unsigned long long)o->cut.seed,
             (unsigned long long)r->numbers);
     out_row("bits/weight", "%.4g of the matrices, %.4g of all",
             8 * (double)r->bytes / (double)r->weights, 8 * (double)ticket_bytes(o) / all);
-    out_row("size", "%s bytes of weights", out_bytes(n, ticket_bytes(o)));
+    out_row("size", "%s of weights", out_bytes(n, ticket_bytes(o)));
     out_row("as f32", "%s (%.3g times)", out_bytes(n, (uint64_t)(4 * all)),
             4 * all / (double)ticket_bytes(o));
     out_row("as f16", "%s (%.3g times)", out_bytes(n, (uint64_t)(2 * all)),
@@ -184,7 +184,8 @@ static pare_status load_data(cli *c, ticket_opts *o, const pare_model *m)
 
 static pare_status make(cli *c, ticket_opts *o, pare_model **small, const pare_model *m)
 {
-    return pare_ticket(small, &o->report, m, &o->cut, &c->exec, &c->err);
+    return cli_name(c, pare_ticket(small, &o->report, m, &o->cut, &c->exec, &c->err),
+                    c->operand[0]);
 }
 
 /* The fewest bits whose proven bound is small enough: it need not fall with every bit, so that the

@@ -253,27 +253,18 @@ static pare_status run(plan *p)
     return st;
 }
 
-typedef struct called { /* as the log repeats it */
-    train_opts *o;
-    int argc;
-    char *const *argv; /* NULL: memory was out */
-} called;
-
 static pare_status train(cli *c, void *self, pare_ranks *ranks)
 {
-    const called *const how = self;
-    train_opts *const o = how->o;
-    const int argc = how->argc;
-    char *const *const argv = how->argv;
+    train_opts *const o = self;
     plan p = {0};
     const bool first = pare_ranks_rank(ranks) == 0;
-    pare_status st = argv ? settle(c, o) : pare_no_memory(&c->err);
+    pare_status st = settle(c, o);
     if (!st) st = may_write_all(c, o);
     if (!st) st = plan_open(&p, c, o, ranks);
     /* The first rank makes what the others would take for leftovers, or append to. */
-    if (!st && first) st = log_open(&p, argc, argv);
+    if (!st && first) st = log_open(&p);
     st = pare_ranks_agree(ranks, st, &c->err);
-    if (!st) st = pare_ranks_agree(ranks, first ? PARE_OK : log_open(&p, argc, argv), &c->err);
+    if (!st) st = pare_ranks_agree(ranks, first ? PARE_OK : log_open(&p), &c->err);
     if (!st) st = run(&p);
     plan_close(&p);
     return st;
@@ -392,13 +383,7 @@ int cmd_train(int argc, char **argv)
     };
     cli c;
     int rc;
-    char **words = malloc(((size_t)argc + 1) * sizeof *words); /* parsing moves the operands */
-    if (words && argc) memcpy(words, argv, (size_t)argc * sizeof *words);
-    if (cli_start(&c, &spec, CLI_MUST_OUT, "the model", argc, argv, &rc)) {
-        o.has_kind = o.has_kind && o.kind == kind;
-        called how = {&o, argc, words};
-        rc = cli_ranked(&c, train, &how);
-    }
-    free(words);
-    return rc;
+    if (!cli_start(&c, &spec, CLI_MUST_OUT, "the model", argc, argv, &rc)) return rc;
+    o.has_kind = o.has_kind && o.kind == kind;
+    return cli_ranked(&c, train, &o);
 }

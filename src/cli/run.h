@@ -10,6 +10,7 @@
 #define RUN_MOST_HEAT  100.0    /* --temperature */
 #define RUN_LEAST_MASS 1e-6     /* --top-p */
 #define RUN_TOLERANCE  1e-3     /* --tol */
+#define RUN_DELTA      0.01     /* --delta */
 
 typedef struct run_opts {
     const char *input, *data, *trace, *prompts;
@@ -23,6 +24,7 @@ typedef struct run_opts {
     const char *backend;
     size_t mode; /* a pare_length_mode */
     double timeout;
+    double eps, delta; /* sample, paper: asked accuracy (0: its own), and how seldom it may fail */
 } run_opts;
 
 typedef enum run_attention {

@@ -22,9 +22,9 @@ pare_status run_check_length(cli *c, const run_opts *o)
 {
     const char *const b = o->backend;
     if (!o->oracle) {
-        if (o->mode || o->timeout != PARE_PIPE_TIMEOUT || strcmp(b, "cpu") != 0)
+        if (o->mode || o->timeout != PARE_PIPE_TIMEOUT || strcmp(b, "cpu") != 0 || o->eps > 0)
             return pare_fail(&c->err, PARE_ERR_USAGE,
-                             "--backend, --mode and --timeout go with --oracle M");
+                             "--backend, --mode, --timeout and --eps go with --oracle M");
         return PARE_OK;
     }
     if (strcmp(b, "cpu") != 0 && strcmp(b, "mpi") != 0 && strcmp(b, "paper") != 0 &&
@@ -133,7 +133,10 @@ pare_status run_through(cli *c, run_state *s, void *out, const pare_input *in,
                         const pare_trace *trace)
 {
     pare_length_stats l = {0};
-    pare_length_opts o = {.mode = (pare_length_mode)s->o->mode, .seed = c->seed};
+    pare_length_opts o = {.mode = (pare_length_mode)s->o->mode,
+                          .seed = c->seed,
+                          .eps = s->o->eps,
+                          .delta = s->o->delta};
     if (!o.mode && is_paper(s->o)) o.mode = PARE_LENGTH_STRICT; /* it takes no other calls */
     const pare_status st =
         pare_length_forward(out, &s->oracle, &o, s->ranks, s->m, in, &l, trace, &c->exec, &c->err);
@@ -142,7 +145,10 @@ pare_status run_through(cli *c, run_state *s, void *out, const pare_input *in,
     s->length.fallback_calls += l.fallback_calls;
     s->length.rounds += l.rounds;
     s->length.bad_rows += l.bad_rows;
+    s->length.exact_rows += l.exact_rows;
+    s->length.unproven_rows += l.unproven_rows;
     s->length.simulated = s->length.simulated || l.simulated;
+    if (l.relative > s->length.relative) s->length.relative = l.relative;
     return st;
 }
 
@@ -173,6 +179,11 @@ void run_say_length(const run_state *s)
             pare_length_mode_name(s->length.mode), out_count(a, s->count.calls),
             out_count(b, s->length.rounds),
             s->length.simulated ? "" : " (it takes the whole input)");
+    if (s->length.mode == PARE_LENGTH_SAMPLE)
+        out_row("", "%s rows computed exactly because no bound of a sample held, %s left unproven",
+                out_count(a, s->length.exact_rows), out_count(b, s->length.unproven_rows));
+    if (s->length.mode == PARE_LENGTH_CHUNK)
+        out_row("", "each chunk has looked at itself alone: no bound at all");
     if (s->length.bad_rows)
         out_row("", "%s of them for %s rows that a first round could not settle",
                 out_count(a, s->length.fallback_calls), out_count(b, s->length.bad_rows));
@@ -191,5 +202,7 @@ bool run_json_length(cJSON *root, const run_state *s)
            pare_json_add_size(o, "bytes_in", s->count.bytes_in) &&
            pare_json_add_size(o, "bytes_out", s->count.bytes_out) &&
            pare_json_add_size(o, "fallback_calls", s->length.fallback_calls) &&
-           pare_json_add_size(o, "bad_rows", s->length.bad_rows);
+           pare_json_add_size(o, "bad_rows", s->length.bad_rows) &&
+           pare_json_add_size(o, "exact_rows", s->length.exact_rows) &&
+           pare_json_add_size(o, "unproven_rows", s->length.unproven_rows);
 }

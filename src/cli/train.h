@@ -102,8 +102,8 @@ pare_frozen_gpt popup_source(const train_opts *o, uint64_t seed);
 
 /* ---- train_log.c --------------------------------------------------------------------------- */
 
-/* Begins the file of --log, or goes on with it. argv: the words of the command. */
-pare_status log_open(plan *p, int argc, char *const *argv);
+/* Begins the file of --log, or goes on with it. */
+pare_status log_open(plan *p);
 pare_status log_close(plan *p); /* says when a line did not arrive */
 /* pare_train_opts.log: a line of the file, the bar, and with -v a note; self is a run_line. */
 void log_step(void *self, const pare_train_log *line);

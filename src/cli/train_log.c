@@ -33,32 +33,11 @@ static pare_status mend(cli *c, const char *path, bool *headed)
     return pare_fail(&c->err, PARE_ERR_IO, "%s: %s", path, strerror(errno));
 }
 
-/* As a shell would have to be told again. */
-static void put_word(FILE *to, const char *word)
-{
-    if (*word && strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                              "-_=+,.:/@%") == strlen(word)) {
-        fputs(word, to);
-        return;
-    }
-    fputc('\'', to);
-    for (; *word; word++)
-        if (*word == '\'')
-            fputs("'\\''", to);
-        else
-            fputc(*word == '\n' ? ' ' : *word, to); /* a comment is one line */
-    fputc('\'', to);
-}
-
-static void put_header(const plan *p, int argc, char *const *argv)
+static void put_header(const plan *p)
 {
     const pare_lesson *l = plan_lesson(p, 0);
-    fprintf(p->log, FIRST "# command: pare train");
-    for (int i = 0; i < argc; i++) {
-        fputc(' ', p->log);
-        put_word(p->log, argv[i]);
-    }
-    fprintf(p->log, "\n# seed: %llu\n# metric: %s, %s is better\n", (unsigned long long)p->c->seed,
+    fprintf(p->log, FIRST "# command: %s\n", p->c->line);
+    fprintf(p->log, "# seed: %llu\n# metric: %s, %s is better\n", (unsigned long long)p->c->seed,
             l->metric, l->more_is_better ? "more" : "less");
     for (size_t s = 0; s < p->settings; s++)
         fprintf(p->log, "# setting %zu: lr %g, %llu steps\n", s, p->setting[s].lr,
@@ -67,16 +46,16 @@ static void put_header(const plan *p, int argc, char *const *argv)
 }
 
 /* A new file with its header; all ranks append to it afterwards. */
-static pare_status begin(plan *p, const char *path, int argc, char *const *argv)
+static pare_status begin(plan *p, const char *path)
 {
     p->log = fopen(path, "w");
-    if (p->log) put_header(p, argc, argv);
+    if (p->log) put_header(p);
     const bool bad = !p->log || fclose(p->log) != 0;
     p->log = NULL;
     return bad ? pare_fail(&p->c->err, PARE_ERR_IO, "%s: %s", path, strerror(errno)) : PARE_OK;
 }
 
-pare_status log_open(plan *p, int argc, char *const *argv)
+pare_status log_open(plan *p)
 {
     const char *path = p->o->log;
     pare_status st = PARE_OK;
@@ -84,7 +63,7 @@ pare_status log_open(plan *p, int argc, char *const *argv)
     if (pare_ranks_rank(p->ranks) == 0) {
         bool headed = false;
         if (p->o->resume && pare_file_exists(path)) st = mend(p->c, path, &headed);
-        if (!st && !headed) st = begin(p, path, argc, argv);
+        if (!st && !headed) st = begin(p, path);
     }
     if (st) return st;
     p->log = fopen(path, "a");

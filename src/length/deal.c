@@ -88,17 +88,22 @@ static pare_status remaining_heads(const deal *d, const pare_length_job *jobs, s
     return st;
 }
 
+/* Strict calls may hold several heads, and samples know how many heads there are: what becomes of a
+ * head must not depend on the ranks. */
+static bool heads_stand_alone(const deal *d)
+{
+    const pare_length_mode mode = d->opts ? d->opts->mode : PARE_LENGTH_AUTO;
+    pare_oracle_caps c;
+    d->orc->ops->caps(d->orc->self, &c);
+    return !(c.features & PARE_ORC_STRICT) &&
+           (mode == PARE_LENGTH_AUTO || mode == PARE_LENGTH_NATIVE || mode == PARE_LENGTH_ZEROREF);
+}
+
 pare_status length_deal(const deal *d, const pare_length_job *jobs, size_t count,
                         pare_length_stats *stats, pare_err *err)
 {
     const size_t ranks = pare_ranks_size(d->ranks), me = pare_ranks_rank(d->ranks);
-    pare_oracle_caps c;
-    d->orc->ops->caps(d->orc->self, &c);
-    /* Strict calls may hold several heads: which ones must not depend on the ranks. Nor must what
-     * is drawn for a head, and the probability that a bound fails is one of all heads together. */
-    const bool whole =
-        (c.features & PARE_ORC_STRICT) || (d->opts && d->opts->mode == PARE_LENGTH_SAMPLE);
-    const size_t each = whole ? 0 : count / ranks;
+    const size_t each = heads_stand_alone(d) ? count / ranks : 0;
     pare_status st = PARE_OK;
     if (ranks < 2)
         return pare_length_attend(d->orc, d->opts, jobs, count, d->pattern, d->graph, stats,

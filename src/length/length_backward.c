@@ -41,12 +41,12 @@ static void add(const back *b, const pare_tile *t, bool keys, double *to, const 
 
 static pare_mat32 mat32(char *v, size_t rows, size_t cols)
 {
-    return (pare_mat32){rows, cols, cols, (float *)v};
+    return (pare_mat32){rows, cols, cols, (float *)(void *)v};
 }
 
 static pare_mat mat64(char *v, size_t rows, size_t cols)
 {
-    return (pare_mat){rows, cols, cols, (double *)v};
+    return (pare_mat){rows, cols, cols, (double *)(void *)v};
 }
 
 static pare_status run_tile(back *b, const pare_tile *t)
@@ -59,15 +59,15 @@ static pare_status run_tile(back *b, const pare_tile *t)
         const pare_mat32 q = mat32(b->q, nq, dk), k = mat32(b->k, nk, dk), v = mat32(b->v, nk, dv),
                          y = mat32(b->y, nq, dv), dy = mat32(b->dy, nq, dv);
         return pare_attend_partial_backward_f32(&dq, &dkeys, &dvalues, &dy, &q, &k, &v, &y,
-                                                (const float *)b->lse, (float)j->scale, t->vis0,
-                                                b->exec, b->err);
+                                                (const float *)(const void *)b->lse,
+                                                (float)j->scale, t->vis0, b->exec, b->err);
     }
     pare_mat dq = mat64(b->tile_dq, nq, dk), dkeys = mat64(b->tile_dk, nk, dk),
              dvalues = mat64(b->tile_dv, nk, dv);
     const pare_mat q = mat64(b->q, nq, dk), k = mat64(b->k, nk, dk), v = mat64(b->v, nk, dv),
                    y = mat64(b->y, nq, dv), dy = mat64(b->dy, nq, dv);
     pare_attend_partial_backward_f64(&dq, &dkeys, &dvalues, &dy, &q, &k, &v, &y,
-                                     (const double *)b->lse, j->scale, t->vis0);
+                                     (const double *)(const void *)b->lse, j->scale, t->vis0);
     return PARE_OK;
 }
 

@@ -85,7 +85,7 @@ static inline void merge_row(head *h, size_t i, double m, double l, pare_dtype t
     }
     h->den[i] = keep * h->den[i] + by * (isfinite(m) && l > 0 ? l : (double)NAN);
     if (wide)
-        sums_add_wide(h->num + i * dv, keep, by, (const float *)acc, dv);
+        sums_add_wide(h->num + i * dv, keep, by, (const float *)(const void *)acc, dv);
     else
         sums_add(h->num + i * dv, keep, by, type, acc, dv);
 }
@@ -97,8 +97,10 @@ static void merge(run *r, const entry *e, const placed *t, size_t from, size_t t
     const size_t row = h->job.dv * pare_dtype_size(type);
     const bool f32 = type == PARE_F32, wide = f32 && sums_wide();
     for (size_t p = from; p < to; p++) {
-        const double m = f32 ? (double)((const float *)e->m)[p] : ((const double *)e->m)[p];
-        const double l = f32 ? (double)((const float *)e->l)[p] : ((const double *)e->l)[p];
+        const double m = f32 ? (double)((const float *)(const void *)e->m)[p]
+                             : ((const double *)(const void *)e->m)[p];
+        const double l = f32 ? (double)((const float *)(const void *)e->l)[p]
+                             : ((const double *)(const void *)e->l)[p];
         merge_row(h, pare_tile_query(&t->t, p), m, l, type, wide, e->y + p * row);
     }
 }

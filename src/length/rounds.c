@@ -20,9 +20,9 @@ size_t run_bytes(const run *r, size_t count)
 void run_poison(const run *r, char *y, size_t rows, size_t ld)
 {
     if (r->caps.dtype == PARE_F32)
-        for (size_t i = 0; i < rows; i++) ((float *)y)[i * ld] = NAN;
+        for (size_t i = 0; i < rows; i++) ((float *)(void *)y)[i * ld] = NAN;
     else
-        for (size_t i = 0; i < rows; i++) ((double *)y)[i * ld] = NAN;
+        for (size_t i = 0; i < rows; i++) ((double *)(void *)y)[i * ld] = NAN;
 }
 
 /* ---- one batch ------------------------------------------------------------------------------- */

@@ -112,9 +112,9 @@ static void write_stripe(run *r, size_t at, size_t first, size_t end)
         const double by = h->den[i] > 0 ? 1 / h->den[i] : 0, *const num = h->num + i * dv;
         for (size_t c = 0; c < dv; c++) {
             if (r->caps.dtype == PARE_F32)
-                ((float *)y)[c] = (float)(num[c] * by);
+                ((float *)(void *)y)[c] = (float)(num[c] * by);
             else
-                ((double *)y)[c] = num[c] / (h->den[i] > 0 ? h->den[i] : 1);
+                ((double *)(void *)y)[c] = num[c] / (h->den[i] > 0 ? h->den[i] : 1);
         }
     }
 }

@@ -27,7 +27,7 @@ typedef struct job {
     void *dx, *dw, *db;
     const void *dy, *x, *w;
     size_t lddx, lddy, ldx, n, in, out;
-    bool add, f64;
+    bool add, f64, together; /* together: dx is made along with dw */
     size_t rows, in_blocks;  /* dx: rows of a tile, tiles along the inputs */
     size_t out_tiles, tiles; /* dw: tiles along the outputs, tiles */
     size_t chunk, chunks;    /* rows of a chunk, chunks */
@@ -76,15 +76,19 @@ static void product(const job *j, view c, view a, bool turned, view b, bool add)
 
 /* ---- dx ------------------------------------------------------------------------------------- */
 
-static void dx_tile(void *ctx, size_t b)
+static void dx_part(const job *j, size_t i, size_t rows, size_t c, size_t cols)
 {
-    const job *const j = ctx;
-    const size_t i = b / j->in_blocks * j->rows, rows = least(j->rows, j->n - i);
-    const size_t c = b % j->in_blocks * COLS, cols = least(COLS, j->in - c);
     const view dx = {at(j, j->dx, i * j->lddx + c), rows, cols, j->lddx};
     const view dy = {at(j, j->dy, i * j->lddy), rows, j->out, j->lddy};
     const view w = {at(j, j->w, c), j->out, cols, j->in};
     product(j, dx, dy, false, w, j->add);
+}
+
+static void dx_tile(void *ctx, size_t b)
+{
+    const job *const j = ctx;
+    const size_t i = b / j->in_blocks * j->rows, c = b % j->in_blocks * COLS;
+    dx_part(j, i, least(j->rows, j->n - i), c, least(COLS, j->in - c));
 }
 
 /* ---- db ------------------------------------------------------------------------------------- */
@@ -151,10 +155,12 @@ static void choose_tiles(job *j)
     if (j->chunk < CHUNK) j->chunk = CHUNK;
     if (j->tiles >= ENOUGH) j->chunk = j->n;
     j->chunks = blocks_of(j->n, j->chunk);
+    j->together = j->dx && j->tiles == 1 && j->chunks > CHUNKS / 2;
 }
 
 /* A tile over one chunk of rows; the first chunk goes to dw itself. The tiles of the first inputs
- * add up the bias's gradient too, while the rows are in the cache. */
+ * add up the bias's gradient too, while the rows are in the cache; and where there is one tile for
+ * all of dw, dx is made of them as well. */
 static void dw_tile(void *ctx, size_t b)
 {
     const job *const j = ctx;
@@ -169,6 +175,7 @@ static void dw_tile(void *ctx, size_t b)
         const size_t rows = least(STEP, end - i);
         const view dy = {at(j, j->dy, i * j->lddy + o), rows, outs, j->lddy};
         const view x = {at(j, j->x, i * j->ldx + c), rows, ins, j->ldx};
+        if (j->together) dx_part(j, i, rows, 0, j->in);
         product(j, dw, dy, true, x, p == 0 || i > first);
         if (j->sums && c == 0) add_rows(j, j->sums + p * j->out + o, i, rows, o, outs);
     }
@@ -201,7 +208,6 @@ static bool take_memory(job *j)
 
 static pare_status weights(job *j, const pare_exec *exec, pare_err *err)
 {
-    choose_tiles(j);
     const bool enough = take_memory(j);
     if (enough) {
         pare_parallel(exec, j->tiles * j->chunks, dw_tile, j);
@@ -222,8 +228,11 @@ static pare_status run(job *j, const pare_exec *exec, pare_err *err)
     if (j->n == 0) return PARE_OK;
     j->rows = j->n >= FEW ? ROWS : ROWS / 2;
     j->in_blocks = blocks_of(j->in, COLS);
-    if (j->dx) pare_parallel(exec, blocks_of(j->n, j->rows) * j->in_blocks, dx_tile, j);
-    if (j->dw && j->in > 0) return weights(j, exec, err);
+    const bool weighs = j->dw && j->in > 0;
+    if (weighs) choose_tiles(j);
+    if (j->dx && !j->together)
+        pare_parallel(exec, blocks_of(j->n, j->rows) * j->in_blocks, dx_tile, j);
+    if (weighs) return weights(j, exec, err);
     if (j->db) pare_parallel(exec, blocks_of(j->out, TILE), bias_alone, j);
     return PARE_OK;
 }

@@ -81,8 +81,9 @@ static value batch_norm(writer *x, value v, const pare_norm *n)
 {
     onnx *const g = &x->g;
     const size_t d = n->mean.cols;
-    double *const slope = pare_alloc(g->arena, 2 * d, sizeof *slope), *const rest = slope + d;
-    if (!slope) {
+    double *const slope = pare_alloc(g->arena, d, sizeof *slope);
+    double *const rest = pare_alloc(g->arena, d, sizeof *rest);
+    if (!slope || !rest) {
         onnx_no_memory(g);
         return NULL;
     }

@@ -225,7 +225,10 @@ static void untold(page *p, const cJSON *list)
     const cJSON *at;
     if (length(list) == 0) return;
     page_put(p, "<h3>What was not looked at, and why</h3><ul class=\"small\">\n");
-    cJSON_ArrayForEach(at, list) page_tag(p, "li", NULL, cJSON_GetStringValue(at));
+    cJSON_ArrayForEach(at, list)
+    {
+        page_tag(p, "li", NULL, cJSON_GetStringValue(at));
+    }
     page_put(p, "</ul>\n");
 }
 

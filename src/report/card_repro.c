@@ -43,7 +43,10 @@ static void table(page *p, const cJSON *t)
     page_tag(p, "p", "small dim", item_string(t, "about"));
     page_put(p, "<div class=\"wide\"><table><tr><th>on</th><th>what</th><th class=\"n\">published"
                 "</th><th class=\"n\">ours</th><th>verdict</th><th>note</th></tr>\n");
-    cJSON_ArrayForEach(r, item_at(t, "rows")) row(p, r);
+    cJSON_ArrayForEach(r, item_at(t, "rows"))
+    {
+        row(p, r);
+    }
     page_put(p, "</table></div>\n");
 }
 
@@ -54,7 +57,10 @@ static size_t take(page *p, const cJSON *list, double **out)
     size_t i = 0;
     *out = page_alloc(p, n, sizeof **out);
     if (!*out) return 0;
-    cJSON_ArrayForEach(at, list)(*out)[i++] = cJSON_IsNumber(at) ? at->valuedouble : NAN;
+    cJSON_ArrayForEach(at, list)
+    {
+        (*out)[i++] = cJSON_IsNumber(at) ? at->valuedouble : NAN;
+    }
     return n;
 }
 
@@ -86,7 +92,10 @@ void card_repro(page *p, const item *it)
     const char *name = item_string(repro, "name");
     page_card(p, it->id, "repro",
               page_words(p, "The %s paper, ours beside theirs", name ? name : ""));
-    cJSON_ArrayForEach(t, item_at(repro, "tables")) table(p, t);
+    cJSON_ArrayForEach(t, item_at(repro, "tables"))
+    {
+        table(p, t);
+    }
     page_put(p, "<div class=\"grid\">\n");
     cJSON_ArrayForEach(t, item_at(repro, "tables"))
     {
@@ -95,7 +104,9 @@ void card_repro(page *p, const item *it)
     }
     page_put(p, "</div>\n<ul class=\"small\">\n");
     cJSON_ArrayForEach(note, item_at(repro, "notes"))
+    {
         page_tag(p, "li", NULL, cJSON_GetStringValue(note));
+    }
     page_put(p, "</ul>\n");
     page_source(p, it->path, item_string(it->json, "line"));
     page_card_end(p);

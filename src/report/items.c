@@ -52,9 +52,12 @@ static pare_status read_json(item *it, pare_arena *a, pare_err *err)
         it->kind = ITEM_PROBE;
     else if (item_at(root, "repro") || item_at(root, "tables"))
         it->kind = ITEM_REPRO;
+    else if (item_at(root, "pare_plan"))
+        it->kind = ITEM_PLAN;
     else
         return pare_fail(err, PARE_ERR_INPUT,
-                         "%s: is no certificate, and no probe or repro written with --json%s%s",
+                         "%s: is no certificate, no plan of pare length, and no probe or repro "
+                         "written with --json%s%s",
                          it->path, command ? ", but of pare " : "", command ? command : "");
     return PARE_OK;
 }

@@ -37,4 +37,5 @@ void card_cut(page *p, const item *it);
 void card_probe(page *p, const item *it);
 void card_repro(page *p, const item *it);
 void card_log(page *p, const item *it);
+void card_plan(page *p, const item *it);
 #endif

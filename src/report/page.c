@@ -78,18 +78,17 @@ void page_tag(page *p, const char *tag, const char *cls, const char *text)
 
 const char *show_value(number buf, double v)
 {
-    if (isnan(v)) return strcpy(buf, "-");
-    if (isinf(v)) return strcpy(buf, v > 0 ? "infinite" : "-infinite");
     snprintf(buf, sizeof(number), "%.4g", v);
+    if (isnan(v)) snprintf(buf, sizeof(number), "-");
+    if (isinf(v)) snprintf(buf, sizeof(number), v > 0 ? "infinite" : "-infinite");
     return buf;
 }
 
 const char *show_bound(number buf, double v)
 {
-    if (isnan(v)) return strcpy(buf, "-");
-    if (isinf(v)) return strcpy(buf, "no bound");
     char digits[40];
-    snprintf(buf, sizeof(number), "%s", pare_ub_format(digits, pare_ub_exact(v), 4));
+    const char *word = isnan(v) ? "-" : isinf(v) ? "no bound" : NULL;
+    snprintf(buf, sizeof(number), "%s", word ? word : pare_ub_format(digits, pare_ub_exact(v), 4));
     return buf;
 }
 

@@ -19,10 +19,8 @@ static pare_status ask(items *all, pare_arena *a, const pare_report_opts *o, par
 static void boxes(page *p, const items *all)
 {
     static void (*const card[])(page *, const item *) = {
-        [ITEM_CUT] = card_cut,
-        [ITEM_PROBE] = card_probe,
-        [ITEM_REPRO] = card_repro,
-        [ITEM_LOG] = card_log,
+        [ITEM_CUT] = card_cut, [ITEM_PROBE] = card_probe, [ITEM_REPRO] = card_repro,
+        [ITEM_LOG] = card_log, [ITEM_PLAN] = card_plan,
     };
     summary_cuts(p, all);
     for (size_t i = 0; i < all->n && !p->st; i++) card[all->v[i].kind](p, &all->v[i]);

@@ -27,11 +27,13 @@ pare_ub affine_at(const affine *m, pare_ub x);
  * R_i q_i . R_k k_k, and there the key bias counts. Values are V x_k; their biases are the layer's.
  * Of f, of g (t for tilde), and f minus g (e). */
 typedef struct head_pair {
-    bool turns;
+    bool turns; /* scores by queries and keys: rotary, or too wide for norms of products */
+    bool wide;
     rmat g, gt, ge;        /* (din + 1) x din */
     rmat q, qt, qe;        /* turns: dk x (din + 1), the scale in it */
     rmat k, kt, ke;        /* turns: dk x (din + 1) */
     rmat v, vt, ve;        /* dout x din, or dv x din where there is no wo */
+    rmat o, ot, w, wt;     /* wide: V = o w; dout x dv, dv x din */
     rmat inside, inside_t; /* what the value bias gives: dout x 1 */
 } head_pair;
 /* Makes it in the proof's arena. */

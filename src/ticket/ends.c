@@ -73,21 +73,21 @@ static span span_plus(span a, span b)
     return (span){pare_ub_add(a.f, b.f), pare_ub_add(a.g, b.g), pare_ub_add(a.d, b.d), 0};
 }
 
+/* Up to the norm. */
 static span through_stem(const stem_sizes *s, span x, span positions)
 {
     if (!s->after_map) x = span_plus(x, positions);
     if (s->map) x = dense_move(&s->dense, x);
-    if (s->after_map) x = span_plus(x, positions);
-    return norm_move(&s->norm, x);
+    return s->after_map ? span_plus(x, positions) : x;
 }
 
 span stem_move(const stem_sizes *s, span x)
 {
-    return through_stem(s, s->ids ? s->rows : x, s->positions);
+    return norm_move(&s->norm, through_stem(s, s->ids ? s->rows : x, s->positions));
 }
 
-span stem_row_move(const stem_sizes *s, const pare_model *f, const pare_model *g,
-                   const pare_input *in, size_t i)
+span stem_row(const stem_sizes *s, const pare_model *f, const pare_model *g, const pare_input *in,
+              size_t i)
 {
     const bool learned = f->stem.pos.kind == PARE_POS_LEARNED;
     const span at =

@@ -13,9 +13,9 @@ typedef struct stem_sizes {
 stem_sizes stem_sizes_of(proof *p, const pare_model *f, const pare_model *g, char *why);
 /* Where block 0 begins, for all words, or for given vectors that are in `x`. */
 span stem_move(const stem_sizes *s, span x);
-/* The same for row i of one input. */
-span stem_row_move(const stem_sizes *s, const pare_model *f, const pare_model *g,
-                   const pare_input *in, size_t i);
+/* Row i of one input, where the stem's norm begins. */
+span stem_row(const stem_sizes *s, const pare_model *f, const pare_model *g, const pare_input *in,
+              size_t i);
 
 typedef struct top_sizes {
     norm_sizes norm;

@@ -188,17 +188,29 @@ static void block(walk *w, size_t b)
 /* What enters block 0. */
 static void begin(walk *w)
 {
-    for (size_t i = 0; i < w->rows; i++)
-        w->d[i] = stem_row_move(&w->sizes->stem, w->f, w->g, w->in, i).d.v;
+    const pare_norm *const n = &w->f->stem.norm;
+    const bool divides = n->kind == PARE_NORM_LAYER || n->kind == PARE_NORM_RMS;
+    pare_enclosure e = {0};
+    if (divides) {
+        pare_model *const m = cut(w, 0, NULL);
+        m->stem.norm = (pare_norm){0};
+        e = rows_of(w, m);
+    }
+    for (size_t i = 0; !w->p->st && i < w->rows; i++) {
+        span s = stem_row(&w->sizes->stem, w->f, w->g, w->in, i);
+        if (divides) s.least = least_of(&e, i, n);
+        w->d[i] = norm_move(&w->sizes->stem.norm, s).d.v;
+    }
 }
 
 static void one_input(pare_ticket_bound *out, walk *w)
 {
     proof *const p = w->p;
-    pare_graph graph;
     if (w->f->pattern.kind == PARE_GRAPH && !p->st) {
-        p->st = pare_graph_complete(&graph, p->a, w->in->graph, &w->f->pattern, p->err);
-        w->graph = &graph;
+        pare_graph *const graph = pare_alloc(p->a, 1, sizeof *graph);
+        p->st = graph ? PARE_OK : pare_no_memory(p->err);
+        if (graph) p->st = pare_graph_complete(graph, p->a, w->in->graph, &w->f->pattern, p->err);
+        w->graph = graph;
     }
     w->rows = w->in->batch * w->in->tokens;
     w->d = p->st ? NULL : pare_alloc(p->a, w->rows + 1, sizeof *w->d);

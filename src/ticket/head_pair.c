@@ -51,11 +51,27 @@ static void turning(proof *p, head_pair *out, const pare_attn *f, const pare_att
     out->ke = rmat_diff(p, &out->k, &out->kt);
 }
 
-/* Rows that the narrower of two has not are rows of zeros: heads without wo may differ in dv only
- * where that is refused before. */
+/* The norm of a product of this width takes long, and there are thousands of heads: beyond it,
+ * norms of the factors serve. They are larger, and as true. */
+enum { WIDE = 256 };
+
+static rmat out_map(proof *p, const pare_attn *a, const pare_head *h)
+{
+    return pare_has(&a->wo) ? rmat_weight(p, &a->wo, 0, h->o, a->dout, h->dv)
+                            : rmat_identity(p, h->dv);
+}
+
 head_pair head_pair_of(proof *p, const pare_attn *f, const pare_attn *g, size_t h)
 {
-    head_pair out = {.turns = f->heads[h].planes > 0};
+    const pare_head *const x = &f->heads[h], *const y = &g->heads[h];
+    head_pair out = {.wide = f->din > WIDE && x->dk == y->dk && x->dv == y->dv};
+    out.turns = x->planes > 0 || out.wide;
+    if (out.wide) {
+        out.o = out_map(p, f, x);
+        out.ot = out_map(p, g, y);
+        out.w = rmat_weight(p, &f->wv, x->v, 0, x->dv, f->din);
+        out.wt = rmat_weight(p, &g->wv, y->v, 0, y->dv, g->din);
+    }
     if (out.turns) {
         turning(p, &out, f, g, h);
     } else {
@@ -82,6 +98,17 @@ static affine affine_of(proof *p, const rmat *m, bool row)
     return (affine){rmat_two(p, &w), rmat_fro(&b), rmat_two(p, m)};
 }
 
+/* |o w| <= |o||w|,  |o w - o~ w~| <= |o - o~||w| + |o~||w - w~|; the Frobenius norm may be less. */
+static void wide_values(proof *p, head_sizes *s, const head_pair *h)
+{
+    const rmat oe = rmat_diff(p, &h->o, &h->ot), we = rmat_diff(p, &h->w, &h->wt);
+    const pare_ub o = rmat_two(p, &h->o), ot = rmat_two(p, &h->ot), w = rmat_two(p, &h->w);
+    s->v = pare_ub_min(pare_ub_mul(o, w), rmat_fro(&h->v));
+    s->vt = pare_ub_min(pare_ub_mul(ot, rmat_two(p, &h->wt)), rmat_fro(&h->vt));
+    s->ve = pare_ub_fma(rmat_two(p, &oe), w, pare_ub_mul(ot, rmat_two(p, &we)));
+    s->ve = pare_ub_min(s->ve, rmat_fro(&h->ve));
+}
+
 head_sizes head_sizes_of(proof *p, const head_pair *h)
 {
     head_sizes s = {.turns = h->turns};
@@ -99,9 +126,13 @@ head_sizes head_sizes_of(proof *p, const head_pair *h)
         s.g_max = rmat_max(&h->g);
         s.ge_max = rmat_max(&h->ge);
     }
-    s.v = rmat_two(p, &h->v);
-    s.vt = rmat_two(p, &h->vt);
-    s.ve = rmat_two(p, &h->ve);
+    if (h->wide) {
+        wide_values(p, &s, h);
+    } else {
+        s.v = rmat_two(p, &h->v);
+        s.vt = rmat_two(p, &h->vt);
+        s.ve = rmat_two(p, &h->ve);
+    }
     s.v_max = rmat_max(&h->v);
     s.ve_max = rmat_max(&h->ve);
     return s;

@@ -1,5 +1,6 @@
 /* pare_ticket: a model whose matrices are masked random ones (pare/ticket.h). */
 #include "matrix.h"
+#include "merged.h"
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@ typedef struct maker {
     const pare_exec *exec;
     pare_coded *coded;
     pare_ticket_report *r;
-    size_t room;
+    size_t room, ncoded;
     uint64_t done, total; /* weights */
 } maker;
 
@@ -81,11 +82,33 @@ static void keep_numbers(maker *k, const pare_weight *w)
     k->r->number_bytes += n * pare_dtype_size(w->dtype);
 }
 
+/* Identities side by side need no ticket of their own. */
+static bool is_eyes(const pare_weight *w)
+{
+    if (w->cols % w->rows != 0) return false;
+    for (size_t i = 0; i < w->rows * w->cols; i++)
+        if (pare_weight_at(w, i) != (i % w->cols % w->rows == i / w->cols)) return false;
+    return true;
+}
+
+static pare_status keep_eyes(maker *k, const char *name, pare_weight *w, pare_err *err)
+{
+    pare_coded *const coded = &k->coded[k->ncoded];
+    pare_status st = pare_coded_eye(coded, k->m->arena, w->rows, w->cols, err);
+    coded->name = pare_strdup(k->m->arena, name);
+    if (!st && !coded->name) st = pare_no_memory(err);
+    if (!st) st = pare_coded_expand(w, NULL, k->m->arena, coded->data, coded->bytes, err);
+    if (st) return st;
+    k->r->bytes += coded->bytes;
+    k->ncoded++;
+    return PARE_OK;
+}
+
 static pare_status draw_ticket(maker *k, const char *name, pare_weight *w, pare_err *err)
 {
     pare_arena *const keep = k->m->arena;
     pare_arena *const scratch = pare_arena_new();
-    pare_coded *const coded = &k->coded[k->r->n];
+    pare_coded *const coded = &k->coded[k->ncoded];
     const matrix_job job = {.name = pare_strdup(keep, name),
                             .w = scratch ? pare_mat_new(scratch, w->rows, w->cols) : (pare_mat){0},
                             .stream = stream_of(name),
@@ -104,6 +127,7 @@ static pare_status draw_ticket(maker *k, const char *name, pare_weight *w, pare_
     k->r->weights += (uint64_t)w->rows * w->cols;
     k->r->bytes += coded->bytes;
     k->r->n++;
+    k->ncoded++;
     *w = expanded;
     return PARE_OK;
 }
@@ -117,7 +141,7 @@ static pare_status make(void *self, const char *name, pare_weight *w, bool vecto
         return PARE_OK;
     }
     const uint64_t n = (uint64_t)w->rows * w->cols;
-    const pare_status st = draw_ticket(k, name, w, err);
+    const pare_status st = is_eyes(w) ? keep_eyes(k, name, w, err) : draw_ticket(k, name, w, err);
     k->done += n;
     pare_progress(k->exec, "fit", k->done, k->total);
     return st;
@@ -135,6 +159,18 @@ static pare_status check_options(const pare_ticket_opts *o, pare_err *err)
     return PARE_OK;
 }
 
+/* Merged heads where they are asked for, or are fewer weights. */
+static pare_status settle_mode(maker *k, const pare_model *in, pare_err *err)
+{
+    const char *const why = merge_refuses(in);
+    uint64_t now, merged;
+    merge_sizes(&now, &merged, in);
+    if (k->o->mode == PARE_TICKET_MERGED && why) return pare_fail(err, PARE_ERR_INPUT, "%s", why);
+    k->r->merged = k->o->mode == PARE_TICKET_MERGED ||
+                   (k->o->mode == PARE_TICKET_AUTO && !why && merged < now);
+    return k->r->merged ? merge_heads(k->m, err) : PARE_OK;
+}
+
 pare_status pare_ticket(pare_model **out, pare_ticket_report *report, const pare_model *in,
                         const pare_ticket_opts *opts, const pare_exec *exec, pare_err *err)
 {
@@ -143,6 +179,7 @@ pare_status pare_ticket(pare_model **out, pare_ticket_report *report, const pare
     *report = (pare_ticket_report){0};
     pare_status st = check_options(opts, err);
     if (!st) st = pare_model_clone(&k.m, in, err);
+    if (!st) st = settle_mode(&k, in, err);
     if (!st) st = pare_model_visit(k.m, count, &k, err);
     if (!st) {
         k.coded = pare_alloc(k.m->arena, k.room + 1, sizeof *k.coded);
@@ -151,7 +188,7 @@ pare_status pare_ticket(pare_model **out, pare_ticket_report *report, const pare
     }
     if (!st) {
         k.m->coded = k.coded;
-        k.m->ncoded = report->n;
+        k.m->ncoded = k.ncoded;
         st = pare_model_check(k.m, err);
     }
     if (st) {

@@ -12,7 +12,7 @@
 #include <pare/publish.h>
 #include <math.h>
 
-#define GIVEN_WORK 2e9  /* multiply-adds of all passes: more is not walked layer by layer */
+#define GIVEN_WORK 1e10 /* multiply-adds of all passes: more is not walked layer by layer */
 #define FAILURE    0.01 /* of the promise that is looked at */
 
 /* Bounds that say nothing are left out. */

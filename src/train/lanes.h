@@ -67,6 +67,7 @@ static inline span_fn *lanes_best(span_fn *plain, span_fn *avx2, span_fn *avx512
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 typedef float lanes_there
     __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
+typedef double lanes_wide __attribute__((vector_size(LANES * sizeof(double)), aligned(8)));
 typedef uint8_t lanes_of_bytes __attribute__((vector_size(LANES), aligned(1), may_alias));
 
 /* d entries in chunks of lanes; the rest is done in a chunk that is filled up. */

@@ -43,6 +43,16 @@ static pare_status gated_back(pare_tape *t, const sublayer *s, rows *dz, bool ad
 
 /* ---- mlp ------------------------------------------------------------------------------------- */
 
+/* relu tells from what it left where its slope is 0, and dropout leaves 0 where nothing goes back:
+ * one array serves for before and after. */
+static pare_status new_hidden(pare_tape *t, sublayer *s, size_t l, size_t n, size_t d)
+{
+    ffn_kept *const k = &s->ffn_kept;
+    const pare_status st = tape_new_rows(t, &k->pre[l], n, d);
+    k->post[l] = k->pre[l];
+    return st || s->ffn->act == PARE_ACT_RELU ? st : tape_new_rows(t, &k->post[l], n, d);
+}
+
 static pare_status mlp(pare_tape *t, sublayer *s, rows *y)
 {
     const pare_ffn *const f = s->ffn;
@@ -53,8 +63,7 @@ static pare_status mlp(pare_tape *t, sublayer *s, rows *y)
     for (size_t l = 0; l < hidden; l++) {
         const size_t d = f->layers[l].w.rows;
         const act_step w = {f->act, &k->pre[l], NULL, &k->drop[l]};
-        if ((st = tape_new_rows(t, &k->pre[l], n, d)) ||
-            (st = tape_new_rows(t, &k->post[l], n, d)) ||
+        if ((st = new_hidden(t, s, l, n, d)) ||
             (st = tape_drop_mask(t, &k->drop[l], n, d, s->block, DROP_LAYER + l)) ||
             (st = tape_dense(t, &k->pre[l], x, &f->layers[l].w, &f->layers[l].b)) ||
             (st = tape_act(t, &w, &k->post[l])))

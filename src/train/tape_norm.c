@@ -206,8 +206,8 @@ static pare_status mean_and_squares_f32(pare_tape *t, norm_job *w, double *mean,
     double *const sum = store_get(&t->store, 3 * d, sizeof *sum);
     const pare_status st = sum ? run(t, w, NORM_FIGURES, 3 * d, sum) : pare_no_memory(t->err);
     for (size_t j = 0; !st && j < d; j++) {
-        const double moved = sum[j] / (double)n, apart = sum[2 * d + j] - sum[j] * moved;
-        mean[j] = (double)*(const float *)rows_at(w->x, 0, j) + moved;
+        mean[j] = sum[j] / (double)n;
+        const double apart = sum[2 * d + j] - sum[j] * mean[j];
         squares[j] = sum[d + j] + (apart <= 0 ? 0 : apart); /* a nan stays one */
     }
     store_reset(&t->store, mark);

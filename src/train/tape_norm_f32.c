@@ -1,5 +1,5 @@
 /* Norms in f32. Sums over a row have 16 partial sums, what is done once per row is f64; sums over
- * the rows of a span are f32, over spans f64. */
+ * the rows of a span are f32 (those that a mean comes from f64), over spans f64. */
 #include "lanes.h"
 #include "tape_norm.h"
 #include <math.h>
@@ -142,43 +142,49 @@ LANES_INLINE void norm_rows_back(const norm_job *w, const span *s)
  */
 
 /* The n columns from j on of a row; n is known where this is inlined, unless they are the last. */
-LANES_INLINE void figures_chunk(float *sum, const float *x, const float *base, const float *mean,
-                                size_t j, size_t n)
+LANES_INLINE void sum_chunk(double *sum, const float *x, size_t j, size_t n)
 {
-    lanes v, b, m;
+    lanes v;
     lanes_load(&v, x, j, n, 0);
-    lanes_load(&b, base, j, n, 0);
-    lanes_load(&m, mean, j, n, 0);
-    v = v - b - m;
-    *(lanes_there *)(sum + j) += mean ? v * v : v;
+    *(lanes_wide *)(sum + j) += __builtin_convertvector(v, lanes_wide);
 }
 
-/* sum += x - base, or its squares about `mean` where that is not NULL */
-LANES_INLINE void figures_row(float *sum, const float *x, const float *base, const float *mean,
-                              size_t d)
+LANES_INLINE void squares_chunk(float *sum, const float *x, const float *mean, size_t j, size_t n)
 {
-    size_t j = 0;
-    for (; j + LANES <= d; j += LANES) figures_chunk(sum, x, base, mean, j, LANES);
-    if (j < d) figures_chunk(sum, x, base, mean, j, d - j);
+    lanes v, m;
+    lanes_load(&v, x, j, n, 0);
+    lanes_load(&m, mean, j, n, 0);
+    v -= m;
+    *(lanes_there *)(sum + j) += v * v;
 }
 
-/* Of the rows of a span, all less the first row of the batch so that nothing cancels where the mean
- * is large: their sums, their squared distances from the span's own mean, and sum^2 / rows, from
- * which the distances from the mean of all follow. The second look finds the rows in the cache. */
+/* Of the rows of a span: their sums, their squared distances from the span's own mean, so that
+ * nothing cancels where that is large, and sum^2 / rows, from which the distances from the mean of
+ * all follow. The second look finds the rows in the cache. */
 LANES_INLINE void column_figures(const norm_job *w, const span *s)
 {
-    const size_t d = w->x->d;
-    const float *const base = rows_at(w->x, 0, 0), count = (float)(s->end - s->first);
-    float *const sum = s->row32[0], *const squares = s->row32[1], *const mean = s->row32[2];
+    const size_t d = w->x->d, whole = d / LANES * LANES;
+    const double count = (double)(s->end - s->first);
+    double *const sum = s->row[0];
+    float *const squares = s->row32[1], *const mean = s->row32[2];
     memset(sum, 0, (d + LANES) * sizeof *sum);
     memset(squares, 0, (d + LANES) * sizeof *squares);
-    for (size_t i = s->first; i < s->end; i++) figures_row(sum, rows_at(w->x, i, 0), base, NULL, d);
-    for (size_t j = 0; j < d; j++) mean[j] = sum[j] / count;
-    for (size_t i = s->first; i < s->end; i++)
-        figures_row(squares, rows_at(w->x, i, 0), base, mean, d);
-    lanes_hand_over(s->sum, sum, d);
-    lanes_hand_over(s->sum + d, squares, d);
-    for (size_t j = 0; j < d; j++) s->sum[2 * d + j] = s->sum[j] * s->sum[j] / (double)count;
+    for (size_t i = s->first; i < s->end; i++) {
+        const float *const x = rows_at(w->x, i, 0);
+        for (size_t j = 0; j < whole; j += LANES) sum_chunk(sum, x, j, LANES);
+        if (whole < d) sum_chunk(sum, x, whole, d - whole);
+    }
+    for (size_t j = 0; j < d; j++) mean[j] = (float)(sum[j] / count);
+    for (size_t i = s->first; i < s->end; i++) {
+        const float *const x = rows_at(w->x, i, 0);
+        for (size_t j = 0; j < whole; j += LANES) squares_chunk(squares, x, mean, j, LANES);
+        if (whole < d) squares_chunk(squares, x, mean, whole, d - whole);
+    }
+    for (size_t j = 0; j < d; j++) {
+        s->sum[j] = sum[j];
+        s->sum[d + j] = (double)squares[j];
+        s->sum[2 * d + j] = sum[j] * sum[j] / count;
+    }
 }
 
 LANES_INLINE void norm_chunk(const norm_job *w, float *y, const float *x, size_t j, size_t n)

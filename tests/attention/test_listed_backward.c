@@ -337,23 +337,30 @@ static void a_turned_graph_has_every_edge_once_in_its_place(void **state)
     }
 }
 
-/* What a row has in a block is one stretch, rows in order; nothing is left out, and an edge is
- * found from both sides. */
+/* A row has at most one stretch in a block, rows in order, and its stretches are its list cut up;
+ * nothing is left out. Few edges of a stretch are of other blocks. */
 static void check_visits(const pare_visits *v, const pare_graph *g, size_t block)
 {
-    size_t at = 0;
+    size_t at = 0, *const next = calloc(g->n + 1, sizeof *next);
+    for (size_t i = 0; i < g->n; i++) next[i] = g->ptr[i];
     assert_int_equal(v->first[0], 0);
     for (size_t b = 0; b < v->blocks; b++)
         for (size_t s = v->first[b]; s < v->first[b + 1]; s++) {
             const size_t i = v->row[s];
+            size_t here = 0, elsewhere = 0;
             if (s > v->first[b]) assert_true(v->row[s - 1] < i);
             assert_int_equal(v->start[s], at);
-            for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++)
-                if (g->idx[e] / block == b) assert_int_equal(v->other[at++], g->idx[e]);
-            assert_int_equal(v->start[s + 1], at);
-            assert_true(at > v->start[s]);
+            assert_int_equal(v->opens[s], next[i] == g->ptr[i]);
+            for (; at < v->start[s + 1]; at++) {
+                assert_true(next[i] < g->ptr[i + 1]);
+                assert_int_equal(v->other[at], g->idx[next[i]++]);
+                ++*(v->other[at] / block == b ? &here : &elsewhere);
+            }
+            assert_true(here > 0 && elsewhere < 2 * VISIT_FEW);
         }
+    for (size_t i = 0; i < g->n; i++) assert_int_equal(next[i], g->ptr[i + 1]);
     assert_int_equal(at, g->ptr[g->n]);
+    free(next);
 }
 
 static void every_edge_is_visited_once_and_found_from_both_sides(void **state)

@@ -40,7 +40,7 @@ ls killed/runs | grep -E 'checkpoint|tmp' | sed -E 's/[0-9a-f]{8}/H/'
 echo "-- refused"
 exec 2>&1
 pare data sort -q -o s.npz
-for w in "repro" "repro ticket" "repro depth --model none.npz" "repro width more" "repro width --side 3" "repro width --data none.npz" \
+for w in "repro" "repro nothing" "repro depth --model none.npz" "repro width more" "repro width --side 3" "repro width --data none.npz" \
     "repro width --data s.npz" "repro width --data out/minesweeper-12-0.npz --data out/minesweeper-12-0.npz" \
     "repro width --runs 0" "repro width -o no/such" "repro width -o all"; do
     pare $w -q >printed; echo "exit $?"

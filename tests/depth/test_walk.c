@@ -404,6 +404,38 @@ static void on_average_uniform_weights_miss_less(void **state)
     assert_true(closest > .7 && least < .6);
 }
 
+/* Keys that are like the query are shunned: there the second order adds to the first. */
+static void on_average_the_second_order_counts(void **state)
+{
+    (void)state;
+    double closest = 0;
+    for (size_t high = 1; high < 20; high++)
+        for (double eta = .3; eta < 1.2; eta += .1) {
+            const net_shape s = {
+                .layers = 1, .heads = 1, .d = 1, .eta = eta, .beta = -1, .law = LAW_ALL_ETA};
+            trial t = small_trial(&s, 20);
+            t.g = all_uniform(t.f);
+            for (size_t i = 0; i < t.n; i++) t.x[i] = i < high ? 1 : -1;
+            eff_attn fe, ge;
+            const char *why = NULL;
+            assert_true(effective_attn(&t.k, &fe, &t.f->blocks[0].attn, 1, &why));
+            assert_true(effective_attn(&t.k, &ge, &t.g->blocks[0].attn, 1, &why));
+            const attn_pair p = attn_pair_of(&t.k, &fe, &ge, false);
+            const ruler in = ruler_plain(RULER_INF, 1);
+            reach at = {imat_zero(&t.k, 1, 1), calc_mat(&t.k, 1, 1), calc_mat(&t.k, 1, 1)};
+            at.w.v[0] = 1, at.d.v[0] = 2;
+            run(&t, t.fx, t.f, t.x);
+            run(&t, t.gy, t.g, t.x);
+            const track now = {in, at, at, calc_mat(&t.k, 1, 1), calc_mat(&t.k, 1, 1)};
+            const track said = walk_attention(&t.k, &p, &in, &now, (sight){true, true});
+            const pare_mat mean = mean_of(&t, &in, t.fx, t.gy);
+            assert_within(&mean, &said.m, high, 0, "the mean of what is missed");
+            closest = fmax(closest, mean.v[0] / said.m.v[0]);
+            trial_end(&t);
+        }
+    print_message("mean: at most %.3f of its bound\n", closest);
+}
+
 /* Token 0 sees nobody, token 1 sees both. */
 static void a_row_that_sees_nothing_gives_nothing(void **state)
 {
@@ -533,6 +565,7 @@ int main(void)
         cmocka_unit_test(attention_stays_within_its_step),
         cmocka_unit_test(sharp_attention_stays_within_its_step),
         cmocka_unit_test(on_average_uniform_weights_miss_less),
+        cmocka_unit_test(on_average_the_second_order_counts),
         cmocka_unit_test(a_row_that_sees_nothing_gives_nothing),
         cmocka_unit_test(turning_keys_differ_where_tokens_do_not),
         cmocka_unit_test(a_mean_query_is_not_ones_own),

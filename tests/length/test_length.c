@@ -216,6 +216,91 @@ static void overflow_is_an_error(void **state)
     length_case_free(&c);
 }
 
+/* ---- an engine of half precision: inputs, weights and outputs are rounded to f16 ------------- */
+
+static double half(double x)
+{
+    int e;
+    if (x == 0 || !isfinite(x)) return x;
+    frexp(x, &e);
+    const double unit = ldexp(1, e - 11 < -24 ? -24 : e - 11); /* 11 bits, or the smallest number */
+    return rint(x / unit) * unit;
+}
+
+static void half_caps(void *self, pare_oracle_caps *out)
+{
+    (void)self;
+    *out = (pare_oracle_caps){.size = sizeof *out,
+                              .features = QKV_FULL,
+                              .max_len = 64,
+                              .dtype = PARE_F32,
+                              .exp_flush = 17.5,
+                              .exp_err = 8192,
+                              .w_min = 0x1p-12};
+}
+
+static pare_status half_evaluate(void *self, const pare_call *calls, size_t n, pare_err *err)
+{
+    (void)self, (void)err;
+    for (size_t x = 0; x < n; x++) {
+        const pare_call_qkv *const a = &calls[x].u.a;
+        const float *const q = a->q, *const k = a->k, *const v = a->v;
+        for (size_t i = 0; i < a->n; i++) {
+            double s[64], top = -INFINITY, sum = 0;
+            for (size_t j = 0; j < a->n; j++) {
+                s[j] = 0;
+                for (size_t e = 0; e < a->dk; e++)
+                    s[j] += half((double)q[i * a->dk + e]) * half((double)k[j * a->dk + e]);
+                top = fmax(top, s[j]);
+            }
+            for (size_t j = 0; j < a->n; j++) sum += s[j] = exp(s[j] - top);
+            for (size_t e = 0; e < a->dv; e++) {
+                double y = 0;
+                for (size_t j = 0; j < a->n; j++)
+                    y += half(s[j] / sum) * half((double)v[j * a->dv + e]);
+                ((float *)a->y)[i * a->dv + e] = (float)half(y);
+            }
+        }
+    }
+    return PARE_OK;
+}
+
+static pare_status half_barrier(void *self, pare_err *err)
+{
+    (void)self, (void)err;
+    return PARE_OK;
+}
+
+static void half_destroy(void *self)
+{
+    (void)self;
+}
+
+/* w_min says how coarse it is; the mean key keeps every row within reach (table T10 of the spec).
+ */
+static void half_precision_will_do(void **state)
+{
+    (void)state;
+    static const pare_oracle_ops ops = {half_caps, half_evaluate, half_barrier, half_destroy};
+    const pare_oracle orc = {&ops, NULL};
+    for (double std = 1; std <= 8; std *= 2) {
+        length_case c = length_case_new(300, 8, 4, BENIGN, 3);
+        for (size_t i = 0; i < c.n * c.dk; i++) {
+            c.q[i] = (double)(c.qf[i] = (float)half(c.q[i] * std)); /* numbers it can hold */
+            c.k[i] = (double)(c.kf[i] = (float)half(c.k[i]));
+        }
+        for (size_t i = 0; i < c.n * c.dv; i++) c.v[i] = (double)(c.vf[i] = (float)half(c.v[i]));
+        for (size_t i = 0; i < c.n; i++) exact_row(&c, &full, NULL, i);
+        const pare_length_job job = job_of(&c, PARE_F32);
+        pare_length_stats s;
+        pare_err err = {0};
+        assert_ok(pare_length_attend(&orc, NULL, &job, 1, &full, NULL, &s, NULL, &err), &err);
+        assert_true(error_in(&c, PARE_F32) <= 0.03);
+        assert_int_equal(s.reference, PARE_REF_MEAN);
+        length_case_free(&c);
+    }
+}
+
 static double *golden(pare_arena *a, const cJSON *at, const char *key, size_t shape[2])
 {
     const cJSON *const part = cJSON_GetObjectItemCaseSensitive(at, key);
@@ -297,6 +382,7 @@ int main(void)
         cmocka_unit_test(wide_windows_are_causal),
         cmocka_unit_test(degenerate_inputs_are_exact),
         cmocka_unit_test(overflow_is_an_error),
+        cmocka_unit_test(half_precision_will_do),
         cmocka_unit_test(attention_is_the_references),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

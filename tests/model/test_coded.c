@@ -295,6 +295,35 @@ static void a_few_bytes_cannot_deal_many_units(void **state)
     }
 }
 
+/* Any bytes behind a right checksum: refused or expanded, never a crash (test-asan looks). */
+static void changed_tickets_are_refused_or_expanded(void **state)
+{
+    pare_rng r = pare_rng_at(11, 0);
+    size_t expanded = 0;
+    for (int round = 0; round < 4; round++) {
+        const sample s = draw(*state, 4, 3, 14, 3, round % 2, 9);
+        pare_coded c;
+        assert_ok(pare_coded_factored(&c, *state, &s.f, (pare_coding)(round / 2), NULL), NULL);
+        uint8_t *const copy = pare_alloc(*state, c.bytes, 1);
+        for (int t = 0; t < 2000; t++) {
+            pare_weight w;
+            pare_err err = {0};
+            const pare_mark mark = pare_arena_mark(*state);
+            memcpy(copy, c.data, c.bytes);
+            const size_t bytes = c.bytes - (size_t)pare_rng_below(&r, 4);
+            for (uint64_t k = pare_rng_below(&r, 3) + 1; k > 0; k--)
+                copy[8 + pare_rng_below(&r, bytes - 8)] ^= (uint8_t)(1u << pare_rng_below(&r, 8));
+            put_crc(copy, bytes);
+            const pare_status st = pare_coded_expand(&w, NULL, *state, copy, bytes, &err);
+            assert_true(st == PARE_OK || (st == PARE_ERR_INPUT && *err.msg));
+            expanded += st == PARE_OK;
+            pare_arena_reset(*state, mark);
+        }
+    }
+    print_message("%zu of 8000 expanded (seed 11)\n", expanded);
+    assert_true(expanded > 100);
+}
+
 static void identities_are_identities(void **state)
 {
     pare_coded c;
@@ -407,6 +436,7 @@ int main(void)
         TEST(impossible_headers_are_refused_by_name),
         TEST(a_small_ticket_cannot_ask_for_all_memory),
         TEST(a_few_bytes_cannot_deal_many_units),
+        TEST(changed_tickets_are_refused_or_expanded),
         TEST(identities_are_identities),
         TEST(a_saved_ticket_is_the_model_bit_for_bit),
         TEST(a_ticket_that_is_not_the_weight_is_not_saved),

@@ -122,7 +122,7 @@ static void other_files_are_refused_by_name(void **state)
     static const struct {
         const char *name, *text, *says;
     } bad[] = {
-        {"x.json", "{\"command\":\"eval\"}", "x.json: is no certificate, and no probe or repro"},
+        {"x.json", "{\"command\":\"eval\"}", "x.json: is no certificate, no plan"},
         {"y.json", "[1,", "y.json"},
         {"z.csv", "a,b\n1,2\n", "z.csv: is no log of pare train"},
         {"w.json", "{\"reduction\":\"width\"}", "w.json"},

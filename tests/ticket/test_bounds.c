@@ -312,6 +312,31 @@ static void a_value_bias_may_leave_the_sum_only_where_no_row_is_empty(void **sta
     }
 }
 
+/* Wide heads are bounded by their factors: looser, never broken. */
+static void wide_heads_are_bounded_by_their_factors(void **state)
+{
+    pare_err err = {0};
+    (void)state;
+    for (uint64_t seed = 0; seed < 2; seed++) {
+        const pair_shape s = {
+            .d1 = 260, .d2 = 3, .heads = 2, .dk = 2, .blocks = 1, .size = 1, .biases = seed == 1};
+        layer l = layer_of(&s, 5, 3, .01, seed);
+        pare_ticket_layer b;
+        pare_ub c[5];
+        double far[5], scale;
+        const pare_input in = layer_input(&l);
+        (void)pair_apart(l.f, l.g, &in, far, &scale);
+        rows_bound(c, &l);
+        assert_ok(pare_ticket_layer_bound(&b, l.f, l.g, 0, l.alpha, NULL, &err), &err);
+        for (size_t i = 0; i < 5; i++) {
+            assert_le(far[i], c[i].v + 1e-11 * scale);
+            assert_le(c[i].v, b.free.v * (1 + 1e-9));
+        }
+        assert_true(isfinite(b.free.v) && b.free.v > 0);
+        layer_close(&l);
+    }
+}
+
 /* X10, X11 */
 static void without_alpha_nothing_is_said_and_overflow_is_inf(void **state)
 {
@@ -504,6 +529,7 @@ int main(void)
         cmocka_unit_test(merged_heads_are_the_same_function),
         cmocka_unit_test(a_row_without_keys_errs_by_the_output_bias_alone),
         cmocka_unit_test(a_value_bias_may_leave_the_sum_only_where_no_row_is_empty),
+        cmocka_unit_test(wide_heads_are_bounded_by_their_factors),
         cmocka_unit_test(without_alpha_nothing_is_said_and_overflow_is_inf),
         cmocka_unit_test(the_steepest_slope_of_an_activation_is_counted),
         cmocka_unit_test(gains_and_biases_of_norms_are_counted),

@@ -143,6 +143,30 @@ static void the_same_source_is_used_far_better_than_by_blocks(void **state)
     assert_le(8, gain_of(*state, 64, 12, 1));
 }
 
+/* A source whose weights are U[-n^(1/4), n^(1/4)] and whose scores are divided by sqrt(n) computes
+ * with the same matrix: in f32, up to its roundings. */
+static void the_source_of_the_paper_computes_the_same(void **state)
+{
+    fit_problem p = problem(*state, 6, 6, 6 * 10, 31);
+    fill(&p, 31);
+    fit_result r;
+    assert_ok(fit_best(&r, *state, &p, NULL, NULL, NULL), NULL);
+    const float root = (float)pow(60, 0.25);
+    double most = 0;
+    for (size_t i = 0; i < 6; i++)
+        for (size_t j = 0; j < 6; j++) {
+            float sum = 0;
+            for (size_t k = 0; k < 60; k++) {
+                const float q = root * (float)p.A[i * 60 + k] * 0x1p-24f;
+                const float b = root * (float)p.B[k * 6 + j] * 0x1p-24f;
+                if (pare_bit(&r.ma, i, k) && pare_bit(&r.mb, k, j)) sum += q * b;
+            }
+            const double ours = pare_row(&p.w, i)[j] - pare_row(&r.e, i)[j];
+            most = fmax(most, fabs((double)(sum / sqrtf(60)) - ours));
+        }
+    assert_le(most, 1e-5 * largest(&p.w));
+}
+
 static void it_is_better_for_almost_every_seed(void **state)
 {
     int better = 0;
@@ -273,6 +297,7 @@ int main(void)
         TEST(the_source_is_the_one_of_the_specification),
         TEST(residuals_are_those_of_the_masks),
         TEST(blocks_are_blocks),
+        TEST(the_source_of_the_paper_computes_the_same),
         TEST(the_same_source_is_used_far_better_than_by_blocks),
         TEST(it_is_better_for_almost_every_seed),
         TEST(the_smaller_side_is_worth_its_items),

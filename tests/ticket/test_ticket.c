@@ -1,4 +1,4 @@
-/* Tests src/ticket/{ticket,matrix,rounded}.c: whole models as tickets. */
+/* Tests src/ticket/{ticket,matrix,merged,rounded}.c: whole models as tickets. */
 #include "pare_test.h"
 #include <pare/pare.h>
 
@@ -109,6 +109,68 @@ static void the_report_speaks_of_the_weights_that_are_stored(void **state)
     pare_model_free(m);
 }
 
+static void expect_refused(const pare_model *m, const pare_ticket_opts *o, pare_status want,
+                           const char *says)
+{
+    pare_model *t = NULL;
+    pare_ticket_report r;
+    pare_err err = {0};
+    assert_status(pare_ticket(&t, &r, m, o, NULL, &err), want, &err);
+    print_message("%s\n", err.msg);
+    assert_contains(err.msg, says);
+    assert_null(t);
+}
+
+/* With so many bits that nothing is left of the error, merging must not have changed anything:
+ * biases, a value bias, two heads that share keys and values. */
+static void merged_heads_compute_the_same(void **state)
+{
+    (void)state;
+    pare_arena *const a = pare_arena_new();
+    for (int shared = 0; shared < 2; shared++) {
+        pare_model *const m = random_model(shared ? PARE_RANDOM_GPT : PARE_RANDOM_BERT, 0);
+        pare_attn *const at = &m->blocks[0].attn;
+        if (shared) {
+            at->heads[1].k = at->heads[0].k;
+            at->heads[1].v = at->heads[0].v;
+            at->wk.rows = at->wv.rows = at->heads[0].dk;
+            at->bk.cols = at->bv.cols = at->heads[0].dk;
+        }
+        pare_ticket_opts o = PARE_TICKET_OPTS;
+        pare_ticket_report r;
+        pare_inputs set;
+        double apart;
+        o.bits = 15;
+        o.mode = PARE_TICKET_MERGED;
+        pare_model *const t = ticket_of(&r, m, &o, 2);
+        assert_true(r.merged && t->blocks[0].attn.heads[1].dk == 16);
+        assert_ok(pare_inputs_random(&set, a, m, 4, 12, 1, NULL), NULL);
+        assert_ok(pare_measure(&apart, m, t, &set, NULL, NULL), NULL);
+        print_message("merged: outputs %.1e apart\n", apart);
+        assert_le(apart, 5e-3);
+        pare_model_free(t);
+        pare_model_free(m);
+    }
+    pare_arena_free(a);
+}
+
+static void merging_is_chosen_where_it_is_smaller_and_refused_under_rotary(void **state)
+{
+    (void)state;
+    pare_model *const m = random_model(PARE_RANDOM_GPT, 0), *const l =
+                                                                random_model(PARE_RANDOM_LLAMA, 0);
+    pare_ticket_opts o = PARE_TICKET_OPTS;
+    pare_ticket_report r;
+    o.bits = 4;
+    pare_model *t = ticket_of(&r, m, &o, 1); /* two heads: as many weights either way */
+    assert_false(r.merged);
+    pare_model_free(t);
+    o.mode = PARE_TICKET_MERGED;
+    expect_refused(l, &o, PARE_ERR_INPUT, "rotary");
+    pare_model_free(m);
+    pare_model_free(l);
+}
+
 /* More bits, less error: four bits more are at least 4 times as close. */
 static void bits_buy_accuracy(void **state)
 {
@@ -146,18 +208,6 @@ static void a_matrix_of_zeros_is_a_ticket_of_empty_masks(void **state)
     assert_memory_equal(t->blocks[0].attn.wq.data, w->data, w->rows * w->cols * sizeof(float));
     pare_model_free(t);
     pare_model_free(m);
-}
-
-static void expect_refused(const pare_model *m, const pare_ticket_opts *o, pare_status want,
-                           const char *says)
-{
-    pare_model *t = NULL;
-    pare_ticket_report r;
-    pare_err err = {0};
-    assert_status(pare_ticket(&t, &r, m, o, NULL, &err), want, &err);
-    print_message("%s\n", err.msg);
-    assert_contains(err.msg, says);
-    assert_null(t);
 }
 
 static void what_cannot_be_a_ticket_is_refused_by_name(void **state)
@@ -217,6 +267,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_of_model_is_a_ticket_of_the_same_bytes_on_any_threads),
         cmocka_unit_test(the_report_speaks_of_the_weights_that_are_stored),
+        cmocka_unit_test(merged_heads_compute_the_same),
+        cmocka_unit_test(merging_is_chosen_where_it_is_smaller_and_refused_under_rotary),
         cmocka_unit_test(bits_buy_accuracy),
         cmocka_unit_test(a_matrix_of_zeros_is_a_ticket_of_empty_masks),
         cmocka_unit_test(what_cannot_be_a_ticket_is_refused_by_name),

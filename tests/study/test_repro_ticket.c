@@ -1,0 +1,121 @@
+/* Tests src/study/repro_ticket*.c: fits by hand, and the shapes of figures 4 to 6 (P18). */
+#include "../../src/study/repro_ticket.h"
+#include <pare_test.h>
+
+static void fits_find_what_was_put_in(void **state)
+{
+    const double n[] = {4, 8, 16, 24}, v[] = {3, 1, 2, 10};
+    double y[4], odd[3] = {5, 1, 3}, even[4];
+    (void)state;
+    for (size_t i = 0; i < 4; i++) y[i] = .7 * exp(-.05 * n[i]), even[i] = v[i];
+    const decay d = decay_of(n, y, 4);
+    assert_near(d.gamma, .7, 1e-9);
+    assert_near(d.delta, .05, 1e-9);
+    assert_near(log_rate(n, y, 4), .05, 1e-12);
+    assert_near(median_of(odd, 3), 3, 0);
+    assert_near(median_of(even, 4), 2.5, 0);
+}
+
+/* The same source: donors and orientation never cost anything on average, and a source of another
+ * range cannot reach the target. */
+static void ours_is_below_the_papers_on_the_same_sources(void **state)
+{
+    pare_err err = {0};
+    circle_target f, g;
+    double sum[WAYS] = {0};
+    (void)state;
+    assert_ok(circle_target_of(&f, 1, 0, &err), &err);
+    for (uint64_t seed = 0; seed < 12; seed++)
+        for (circle_way w = 0; w < WAYS; w++) {
+            double e;
+            assert_ok(circle_ticket(&g, &f, 24, w, seed, NULL, &err), &err);
+            assert_ok(circle_error(&e, &f, &g, 4, 50, 1, &err), &err);
+            sum[w] += e;
+        }
+    assert_true(sum[WAY_OURS] < .3 * sum[WAY_PAPER]);
+    assert_true(sum[WAY_ORIENTATION] <= sum[WAY_PAPER]);
+    assert_true(sum[WAY_XAVIER] > 2 * sum[WAY_PAPER]);
+}
+
+/* A target that is met exactly errs by nothing, at any length. */
+static void the_target_itself_errs_by_nothing(void **state)
+{
+    pare_err err = {0};
+    circle_target f;
+    double e;
+    (void)state;
+    for (size_t i = 0; i < CIRCLE_TARGETS; i++) {
+        assert_ok(circle_target_of(&f, i, 3, &err), &err);
+        assert_ok(circle_error(&e, &f, &f, 9, 20, 1, &err), &err);
+        assert_true(e == 0);
+    }
+}
+
+static numbers ran(const experiment *e, size_t part, pare_arena *a)
+{
+    pare_err err = {0};
+    numbers out = {.a = a};
+    const repro_study s = {.seed = 0};
+    assert_ok(e->run(&out, &s, part, NULL, &err), &err);
+    assert_false(out.no_memory);
+    return out;
+}
+
+/* P18: the mean's rate falls with the size of the target (every second size here). */
+static void the_rate_of_the_mean_falls_with_the_size(void **state)
+{
+    static const double widths[] = {4, 8, 12, 16, 20, 24, 32, 40, 48};
+    pare_arena *const a = pare_arena_new();
+    double last = INFINITY;
+    (void)state;
+    assert_non_null(a);
+    for (size_t p = 0; p < ticket_sizes.parts(false); p += 2) {
+        const numbers v = ran(&ticket_sizes, p, a);
+        assert_int_equal(v.n, 9);
+        const double rate = decay_of(widths, v.v, 9).delta;
+        assert_true(rate < last);
+        last = rate;
+    }
+    pare_arena_free(a);
+}
+
+/* Figure 5: bounded in the number of tokens, by a bound that does not know it. */
+static void no_length_breaks_the_bound(void **state)
+{
+    pare_arena *const a = pare_arena_new();
+    (void)state;
+    assert_non_null(a);
+    const numbers v = ran(&ticket_lengths, 2, a);
+    assert_int_equal(v.n, 7);
+    assert_true(v.v[4] <= 1.2 * v.v[0] && v.v[5] > 0 && v.v[6] <= 1);
+    pare_arena_free(a);
+}
+
+/* Figure 6: the error falls with n, and the certificate holds for every source. */
+static void the_certificate_of_blocks_holds(void **state)
+{
+    pare_arena *const a = pare_arena_new();
+    (void)state;
+    assert_non_null(a);
+    const numbers v = ran(&ticket_blocks, 1, a);
+    assert_int_equal(v.n, 3 * 2 * 7);
+    for (size_t i = 0; i < v.n; i += 3) {
+        assert_true(v.v[i + 2] == 1);
+        assert_true(v.v[i + 1] >= v.v[i] * .5);
+    }
+    assert_true(v.v[3 * 6] < .3 * v.v[0]); /* n = 72 against 8 */
+    pare_arena_free(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fits_find_what_was_put_in),
+        cmocka_unit_test(ours_is_below_the_papers_on_the_same_sources),
+        cmocka_unit_test(the_target_itself_errs_by_nothing),
+        cmocka_unit_test(the_rate_of_the_mean_falls_with_the_size),
+        cmocka_unit_test(no_length_breaks_the_bound),
+        cmocka_unit_test(the_certificate_of_blocks_holds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
