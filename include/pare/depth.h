@@ -115,9 +115,11 @@ extern const pare_prover pare_depth_prover;
 #define PARE_DEPTH_ALL_DIFFERENCE "all inputs: difference of the two outputs"
 /* A hypothesis of a one-layer cut of a net of attention and skips alone, without biases: what is
  * proven of it on all inputs, and (its limit) what every one-layer network of softmax heads and an
- * identity skip, without biases, misses by at least: a lower bound on the largest difference over the same inputs. */
+ * identity skip, without biases, misses by at least: a lower bound on the largest difference over
+ * the same inputs. */
 #define PARE_DEPTH_LEAST                                                                           \
-    "all inputs: bound of this layer, and " PARE_LEAST " one layer of softmax heads without biases"
+    "all inputs: bound of this layer, and " PARE_LEAST " one layer of softmax heads without "      \
+                                                       "biases"
 /* Evidence in the certificate, as values of hypotheses: root mean squares over the data.
  */
 #define PARE_DEPTH_RELATIVE "relative error |S - S'| / |S| of the outputs (measured)"

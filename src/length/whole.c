@@ -5,7 +5,8 @@
 
 typedef struct detour {
     deal deal;
-    const pare_length_opts *opts; /* of all layers; NULL: all zero */
+    pare_length_opts opts; /* of a layer */
+    uint64_t seed;         /* of all layers */
     pare_length_stats *total;
     pare_arena *arena;
 } detour;
@@ -23,7 +24,6 @@ static pare_status one_layer(void *self, size_t block, pare_dtype t, const pare_
                              pare_err *err)
 {
     detour *const d = self;
-    pare_length_opts own = d->opts ? *d->opts : (pare_length_opts){0};
     const pare_mark mark = pare_arena_mark(d->arena);
     pare_length_job *const heads = pare_alloc(d->arena, count, sizeof *heads);
     pare_length_stats stats = {0};
@@ -45,8 +45,7 @@ static pare_status one_layer(void *self, size_t block, pare_dtype t, const pare_
                                      .y = j->y,
                                      .ldy = j->ldy};
     }
-    own.seed = seed_of_block(own.seed, block);
-    d->deal.opts = &own;
+    d->opts.seed = seed_of_block(d->seed, block);
     d->deal.pattern = p;
     d->deal.graph = g;
     const pare_status st = length_deal(&d->deal, heads, count, &stats, err);
@@ -65,7 +64,11 @@ pare_status pare_length_forward(void *out, const pare_oracle *orc, const pare_le
     pare_oracle_caps caps;
     pare_length_stats total = {0};
     orc->ops->caps(orc->self, &caps);
-    detour d = {{orc, NULL, ranks, NULL, NULL, exec}, opts, &total, pare_arena_new()};
+    detour d = {.deal = {orc, &d.opts, ranks, NULL, NULL, exec},
+                .total = &total,
+                .arena = pare_arena_new()};
+    if (opts) d.opts = *opts;
+    d.seed = d.opts.seed;
     if (!d.arena) return pare_no_memory(err);
     const pare_attender by = {one_layer, &d};
     const pare_status st = pare_forward_by(out, caps.dtype, m, in, &by, trace, exec, err);
