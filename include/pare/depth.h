@@ -119,7 +119,7 @@ extern const pare_prover pare_depth_prover;
  * the same inputs. */
 #define PARE_DEPTH_LEAST                                                                           \
     "all inputs: bound of this layer, and " PARE_LEAST " one layer of softmax heads without "      \
-                                                       "biases"
+    "biases"
 /* Evidence in the certificate, as values of hypotheses: root mean squares over the data.
  */
 #define PARE_DEPTH_RELATIVE "relative error |S - S'| / |S| of the outputs (measured)"
