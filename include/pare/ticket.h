@@ -28,7 +28,7 @@ extern const char *const pare_ticket_method_names[]; /* ended by NULL */
 typedef struct pare_ticket_opts {
     pare_ticket_mode mode;
     pare_ticket_method method;
-    size_t bits;   /* items of an entry: n = bits min(rows, cols) hidden units */
+    size_t bits;   /* items of an entry: n = bits min(rows, cols) hidden units; BEST has 16 more */
     size_t hidden; /* hidden units of every matrix; 0: by bits */
     bool strict;   /* scale 1, as in the theorems */
     int exponent;  /* the scale is 2^exponent; PARE_TICKET_CHOOSE: the best of a few, by matrix */

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+/* Units beyond `bits` for each block: a matrix of a few columns must not depend on their luck. */
+enum { SPARE = 16 };
 /* Scales are tried on a few columns, by a shorter search. */
 enum { SAMPLE_ROWS = 1024, SAMPLE_COLUMNS = 8, SAMPLE_DONORS = 4, ABOVE = 0 };
 
@@ -139,7 +141,7 @@ static pare_status make_problem(fit_problem *p, bool *turned, pare_arena *a, con
     if (!p->w.v) return pare_no_memory(err);
     p->a = p->w.rows;
     p->b = p->w.cols;
-    p->n = o->hidden ? o->hidden : o->bits * p->b;
+    p->n = o->hidden ? o->hidden : o->bits * p->b + (o->method == PARE_TICKET_BEST ? SPARE : 0);
     if (p->n < p->b)
         return pare_fail(err, PARE_ERR_INPUT,
                          "%zu x %zu needs at least %zu hidden units (one for each block), not %zu",
