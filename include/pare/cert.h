@@ -143,10 +143,12 @@ typedef struct pare_enclosure {
  * 16 u |x| + 2^-1012. */
 double pare_act_lipschitz(pare_act act);
 double pare_act_f64(pare_act act, double x);
-typedef struct pare_model_norms pare_model_norms; /* proven norms of every weight, made once */
+/* Proven norms of every weight, made once for as many enclosures as there are; in the arena. */
+typedef struct pare_model_norms pare_model_norms;
 PARE_MUST_USE pare_status pare_model_norms_new(pare_model_norms **out, pare_arena *a,
                                                const pare_model *m, const pare_exec *exec,
                                                pare_err *err);
+/* The enclosure of one input, in the arena. A radius that overflows is +inf, no error. */
 PARE_MUST_USE pare_status pare_enclose(pare_enclosure *out, pare_arena *a, const pare_model *m,
                                        const pare_model_norms *norms, const pare_input *in,
                                        const pare_exec *exec, pare_err *err);

@@ -27,6 +27,7 @@ const char *pare_plan_step_name(char buf[48], const pare_plan_step *s);
 PARE_MUST_USE pare_status pare_plan_make(pare_model **out, uint64_t *bytes, const pare_plan_step *s,
                                          const pare_model *in, const pare_inputs *fit,
                                          uint64_t seed, const pare_exec *exec, pare_err *err);
+/* How that step is proven: the prover of its direction. */
 const pare_prover *pare_plan_prover(const pare_plan_step *s);
 
 typedef struct pare_plan_try {
