@@ -163,7 +163,7 @@ docs: ## the API reference, from the headers, as out/api.html
 
 docs-check: ## run the console blocks of the documents and follow their links
 	@tools/setup test
-	@$(MAKE) all
+	@$(MAKE) example-programs
 	@$(PYTHON) tools/docs-check --build $(BUILD)
 
 install: all ## copy command, libraries, headers, man page to DESTDIR/PREFIX
@@ -197,7 +197,9 @@ help: ## this list
 
 # ---- targets for the targets above ---------------------------------------------------------
 
-test-programs: all $(TST_BIN) $(EXA_BIN) $(FUZ_BIN)
+test-programs: example-programs $(TST_BIN) $(FUZ_BIN)
+	@:
+example-programs: all $(EXA_BIN)
 	@:
 long-programs: $(LNG_BIN)
 	@:
@@ -308,7 +310,7 @@ $(EXA_BIN) $(BEN_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(STATIC)
 -include $(wildcard $(BUILD)/obj/*/*.d $(BUILD)/obj/*/*/*.d)
 
 .PHONY: all setup setup-test setup-bench demo test test-long test-asan lint format bench docs docs-check \
-        install uninstall clean help fuzz fuzz-programs fuzz-build fuzz-build-long test-programs long-programs bench-programs lint-run
+        install uninstall clean help fuzz fuzz-programs fuzz-build fuzz-build-long test-programs example-programs long-programs bench-programs lint-run
 .SECONDARY:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
