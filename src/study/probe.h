@@ -44,6 +44,10 @@ bool probe_depth_json(cJSON *to, const pare_probe *p); /* probe_depth_json.c */
 PARE_MUST_USE pare_status probe_ticket(pare_probe *p, const pare_model *m, uint64_t seed,
                                        const pare_exec *exec, pare_err *err);
 bool probe_ticket_json(cJSON *to, const pare_probe *p);
+/* What an engine of M tokens would have to do (probe_length.c, probe_length_json.c). */
+PARE_MUST_USE pare_status probe_length(pare_probe *p, const pare_model *m, const pare_dataset *data,
+                                       uint64_t seed, const pare_exec *exec, pare_err *err);
+bool probe_length_json(cJSON *to, const pare_probe *p);
 bool probe_number(cJSON *to, const char *key, double v); /* nan: null */
 /* One more sentence about what is not known; said once. */
 PARE_MUST_USE pare_status probe_untold(pare_probe *p, pare_err *err, const char *fmt, ...)
