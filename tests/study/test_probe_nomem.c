@@ -120,7 +120,6 @@ static void without_memory_the_length_part_says_so(void **state)
     s.m->context = 40; /* learned positions end there: short plans */
     refuse_each(&s, look, "length");
     assert_ok(pare_inputs_random(&s.data.inputs, s.a, s.m, 1, 34, 5, &s.err), &s.err);
-    s.data.target = NULL;
     s.with = &s.data;
     refuse_each(&s, look, "length with data");
     assert_ok(pare_probe_model(&s.done, s.m, s.with, &o, NULL, &s.err), &s.err);
