@@ -85,11 +85,11 @@ static void print_logits(const cli *c, const pare_length_probe *l)
 
 static void print_types(const pare_length_probe *l)
 {
-    static const char *const says[] = {"", "0, proven safe", "the largest of a few probes",
-                                       "the mean key of each row, one more round"};
+    static const char *const says[] = {"", "a reference of logit 0", "references by probes",
+                                       "references by mean keys, one more round"};
     for (size_t i = 0; i < l->ntypes; i++) {
         const pare_probe_type *const t = &l->types[i];
-        out_row(i ? "" : "types", "%s: a reference of logit %s (0 is safe up to %.3g at M = %d)",
+        out_row(i ? "" : "types", "%s: %s (0 is proven safe up to logits of %.3g at M = %d)",
                 t->name, says[t->reference], t->limit, PARE_PROBE_ORACLE);
     }
 }

@@ -335,11 +335,19 @@ pare_status pare_length_look(pare_length_probe *out, pare_arena *a, const pare_m
     return st || !in ? st : on_data(&l, m, in, err);
 }
 
+static const pare_input *longest_of(const pare_inputs *all)
+{
+    const pare_input *best = all->n ? &all->in[0] : NULL;
+    for (size_t i = 1; i < all->n; i++)
+        if (all->in[i].tokens > best->tokens) best = &all->in[i];
+    return best;
+}
+
 pare_status probe_length(pare_probe *p, const pare_model *m, const pare_dataset *data,
                          uint64_t seed, const pare_exec *exec, pare_err *err)
 {
     const pare_exec silent = {.threads = exec ? exec->threads : 1};
-    const pare_input *const in = data && data->inputs.n ? &data->inputs.in[0] : NULL;
+    const pare_input *const in = data ? longest_of(&data->inputs) : NULL;
     const pare_status st = pare_length_look(&p->length, p->arena, m, in, seed, &silent, err);
     p->has_length = !st && p->length.nengines > 0;
     if (st || p->has_length) return st;
