@@ -229,8 +229,7 @@ static pare_status lay_out_blocks(run *r, const shape *s)
         if (r->heads[i].job.dk != r->heads[0].job.dk || r->heads[i].job.dv != r->heads[0].job.dv)
             return PARE_OK;
     }
-    if (r->rule.kind != CALL_FULL || r->p->kind != PARE_FULL || r->only_bad || r->rule.one_vector)
-        return PARE_OK;
+    if (r->rule.kind != CALL_FULL || r->p->kind != PARE_FULL || r->only_bad) return PARE_OK;
     const size_t m = r->rule.m, b = pare_dtype_size(r->caps.dtype);
     blocks w = {.r = r, .s = s, .count = (r->n + m - 2) / (m - 1)};
     const placed one = {.t = {.nq = 1, .nk = 1}};

@@ -17,19 +17,22 @@ static const pare_pattern full = {.kind = PARE_FULL}, causal = {.kind = PARE_CAU
                           sinks = {.kind = PARE_WINDOW, .window = 9, .sinks = 2};
 static const pare_length_opts native = {.mode = PARE_LENGTH_NATIVE},
                               on_full = {.mode = PARE_LENGTH_ZEROREF, .features = QKV_FULL},
-                              on_causal = {.mode = PARE_LENGTH_ZEROREF, .features = QKV_CAUSAL};
+                              on_causal = {.mode = PARE_LENGTH_ZEROREF, .features = QKV_CAUSAL},
+                              one_vector = {.mode = PARE_LENGTH_ZEROREF,
+                                            .features = QKV_FULL,
+                                            .one_vector = true};
 
 /* Property 7: any M gives the same attention, from 2 (one usable key) to beyond N. */
 static void any_length_will_do(void **state)
 {
     (void)state;
     const pare_pattern *const patterns[] = {&full, &causal, &sinks};
-    const pare_length_opts *const ways[] = {&native, &on_full, &on_causal};
+    const pare_length_opts *const ways[] = {&native, &on_full, &on_causal, &one_vector};
     for (size_t p = 0; p < 3; p++) {
         length_case c = length_case_new(23, 3, 2, PEAKY, p);
         length_case_exact(&c, patterns[p], NULL);
-        for (uint32_t m = 1; m <= 24; m++)
-            for (size_t w = m == 1 ? 3 : 0; w < 3; w++)
+        for (uint32_t m = 2; m <= 24; m++)
+            for (size_t w = 0; w < (m > 2 && !p ? 4 : 3); w++)
                 for (int f = 0; f < 2; f++) {
                     const pare_dtype t = f ? PARE_F32 : PARE_F64;
                     pare_length_stats s;

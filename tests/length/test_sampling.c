@@ -173,6 +173,28 @@ static void the_causal_bound_holds_for_all_rows(void **state)
     length_case_free(&c);
 }
 
+/* Values that grow with the position: only when every drawn key counts for all that it stands for
+ * is the past as heavy as it should be. */
+static void drawn_keys_stand_for_the_others(void **state)
+{
+    (void)state;
+    length_case c = gentle(0.02, 0, 4);
+    for (size_t i = 0; i < N * 3; i++) {
+        const double x = (double)(i / 3) / N;
+        c.v[i] = (double)(c.vf[i] = (float)(1 + 9 * x * x * x * x));
+    }
+    length_case_exact(&c, &causal, NULL);
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        const pare_length_opts o = {.mode = PARE_LENGTH_SAMPLE,
+                                    .features = seed % 2 ? QKV_FULL : QKV_CAUSAL,
+                                    .seed = seed,
+                                    .no_fallback = true};
+        sample_by(&c, PARE_F64, SHORT, &causal, &o, NULL);
+        for (size_t i = 0; i < N; i++) assert_le(row_error(&c, PARE_F64, i), 0.2 * c.exact[3 * i]);
+    }
+    length_case_free(&c);
+}
+
 static void causal_rows_that_cannot_be_proven_are_computed(void **state)
 {
     (void)state;
@@ -225,6 +247,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_proven_is_computed),
         cmocka_unit_test(all_blocks_are_exact),
         cmocka_unit_test(the_causal_bound_holds_for_all_rows),
+        cmocka_unit_test(drawn_keys_stand_for_the_others),
         cmocka_unit_test(causal_rows_that_cannot_be_proven_are_computed),
         cmocka_unit_test(chunks_see_only_themselves),
     };
