@@ -45,6 +45,7 @@
 #include <pare/init.h>
 #include <pare/json.h>
 #include <pare/length.h>
+#include <pare/length_probe.h>
 #include <pare/lesson.h>
 #include <pare/linalg.h>
 #include <pare/model.h>

@@ -8,6 +8,7 @@
 #include <pare/data.h>
 #include <pare/json.h>
 #include <pare/collapse.h>
+#include <pare/length_probe.h>
 #include <pare/survey.h>
 #include <pare/width.h>
 #include <pare/xray.h>
@@ -131,7 +132,8 @@ typedef enum pare_probe_part {
     PARE_PROBE_ALL,
     PARE_PROBE_WIDTH,
     PARE_PROBE_DEPTH,
-    PARE_PROBE_TICKET
+    PARE_PROBE_TICKET,
+    PARE_PROBE_LENGTH
 } pare_probe_part;
 
 typedef struct pare_probe_opts {
@@ -169,11 +171,12 @@ typedef struct pare_probe {
     const char *metric;  /* "auc", "accuracy", "nats", or NULL */
     double metric_before;
     pare_cut_cost *cuts;
-    bool has_depth, has_ticket;
+    bool has_depth, has_ticket, has_length;
     pare_depth_probe depth;
     pare_ticket_probe ticket;
     size_t nprospects;
     pare_prospect prospects[PARE_PROBE_DIRECTIONS];
+    pare_length_probe length;
     const char **untold; /* sentences: what could not be told, and why */
     pare_arena *arena;
 } pare_probe;

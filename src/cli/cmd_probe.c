@@ -2,6 +2,7 @@
 #include "describe.h"
 #include "out.h"
 #include "show_depth.h"
+#include "show_length.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -285,6 +286,7 @@ static void print_people(const cli *c, const pare_model *m, const pare_probe *p)
     if (p->ncuts) print_cuts(p);
     if (p->has_depth) show_depth(c, p);
     if (p->has_ticket) print_ticket(&p->ticket);
+    if (p->has_length) show_length(c, m, &p->length);
     for (size_t i = 0; i < p->nuntold; i++) out_row("not told", "%s", p->untold[i]);
     print_directions(p);
 }
@@ -331,14 +333,15 @@ static pare_status read_dims(cli *c, probe_opts *o)
 
 static pare_status read_part(cli *c, probe_opts *o)
 {
-    static const char *const names[] = {"all", "width", "depth", "ticket"};
+    static const char *const names[] = {"all", "width", "depth", "ticket", "length"};
     if (o->all) o->o.depth_macs = 0;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         if (!o->part || strcmp(o->part, names[i]) == 0) {
             o->o.part = (pare_probe_part)i;
             return PARE_OK;
         }
-    return pare_fail(&c->err, PARE_ERR_USAGE, "--part %s: width, depth, ticket or all", o->part);
+    return pare_fail(&c->err, PARE_ERR_USAGE, "--part %s: width, depth, ticket, length or all",
+                     o->part);
 }
 
 static pare_status probe(cli *c, probe_opts *o)
@@ -383,7 +386,7 @@ int cmd_probe(int argc, char **argv)
          .kind = OPT_TEXT,
          .to = &o.part,
          .metavar = "P",
-         .help = "width, depth, ticket or all",
+         .help = "width, depth, ticket, length or all",
          .unset = "all"},
         {.name = "all",
          .kind = OPT_FLAG,

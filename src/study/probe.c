@@ -140,11 +140,13 @@ pare_status pare_probe_model(pare_probe **out, const pare_model *m, const pare_d
     st = probe_weights(*out, m, exec, err);
     if (!st && (o->part == PARE_PROBE_ALL || o->part == PARE_PROBE_TICKET))
         st = probe_ticket(*out, m, o->seed, exec, err);
+    if (!st && (o->part == PARE_PROBE_ALL || o->part == PARE_PROBE_LENGTH))
+        st = probe_length(*out, m, data, o->seed, exec, err);
     if (!st && data)
         st = with_data(*out, m, data, o, exec, err);
     else if (!st)
         st = probe_prospects(*out, m, NULL, NULL, o, exec, err);
-    if (!st && !data && o->part != PARE_PROBE_TICKET)
+    if (!st && !data && o->part < PARE_PROBE_TICKET)
         st = probe_untold(*out, err,
                           "the stream, the theorems, attention, what cuts would cost: these "
                           "depend on data (--data)");

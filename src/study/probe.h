@@ -62,6 +62,10 @@ PARE_MUST_USE pare_status probe_prospects(pare_probe *p, const pare_model *m,
 bool probe_prospects_json(cJSON *to, const pare_probe *p);
 bool probe_number(cJSON *to, const char *key, double v);    /* nan: null */
 bool probe_truth(cJSON *to, const char *key, pare_truth t); /* unknown: null */
+/* What an engine of M tokens would have to do (probe_length.c, probe_length_json.c). */
+PARE_MUST_USE pare_status probe_length(pare_probe *p, const pare_model *m, const pare_dataset *data,
+                                       uint64_t seed, const pare_exec *exec, pare_err *err);
+bool probe_length_json(cJSON *to, const pare_probe *p);
 /* One more sentence about what is not known; said once. */
 PARE_MUST_USE pare_status probe_untold(pare_probe *p, pare_err *err, const char *fmt, ...)
     PARE_PRINTF(3, 4);

@@ -189,7 +189,7 @@ pare_status pare_probe_json(cJSON **out, const pare_probe *p, pare_err *err)
                     spectra(o, p) && pare_json_add_size(o, "inputs", p->inputs) &&
                     pare_json_add_size(o, "tokens", p->tokens) && streams(o, p) && survey(o, p) &&
                     findings(o, p) && probe_number(o, "largest_output", p->output) && cuts(o, p) &&
-                    probe_depth_json(o, p) && probe_ticket_json(o, p) &&
+                    probe_depth_json(o, p) && probe_ticket_json(o, p) && probe_length_json(o, p) &&
                     probe_prospects_json(o, p) && untold(o, p);
     if (!ok) cJSON_Delete(o);
     *out = ok ? o : NULL;
