@@ -4,7 +4,7 @@
 #define PARE_LENGTH_CALLS_H
 #include <pare/length.h>
 
-enum { LENGTH_BATCH = 16 << 20 }; /* bytes of calls under way, usually */
+enum { LENGTH_BATCH = 16 << 20 }; /* bytes of calls under way, at most, but for a large one */
 
 typedef enum call_kind {
     CALL_TILE,  /* one tile, any staircase: partial results, or a bias */

@@ -10,14 +10,16 @@
  * lambda) + (exp_err + 1) u (m + 2). Sums of at most m + 2 terms add gamma_{m+4}. In a native plan
  * the common factor is e^(m_t), which the call hands out off by at most lambda and its own
  * rounding; with a reference it cancels in acc / w and r / w, whose three parts each carry delta.
- * The merge (f64) adds gamma_{parts+8} of f64 and the rounding of the result. So acc / w and r / w
+ * The merge (f64) adds gamma_{6 parts+8} of f64 (a part may fade once for every other: e^x within 3
+ * u, two products, a sum), u64 times the range for what the fades lose of their arguments, and the
+ * rounding of the result. So acc / w and r / w
  * are sums whose terms are within e^+-theta, theta = 2 delta + 2 gamma_{m+4} + lambda +
- * gamma64_{parts+8} + 4 u, and a ratio of such sums obeys |y' - y| <= (e^(2 theta) - 1) sum_j p_j
- * |v_j|. What is below the smallest normal number is lost: a weight of a call is off by tiny more,
- * and so is a product of weight and value, whatever the value is (tiny (|v| + 1) together), and the
- * result once more. Native: at most m of them in a sum that is divided by the row's own weight, at
- * least 1 in the call that has the largest logit, and every other call's is multiplied by a factor
- * at most
+ * gamma64_{6 parts+8} + u64 range + 4 u, and a ratio of such sums obeys |y' - y| <= (e^(2 theta) -
+ * 1) sum_j p_j |v_j|. What is below the smallest normal number is lost: a weight of a call is off
+ * by tiny more, and so is a product of weight and value, whatever the value is (tiny (|v| + 1)
+ * together), and the result once more. Native: at most m of them in a sum that is divided by the
+ * row's own weight, at least 1 in the call that has the largest logit, and every other call's is
+ * multiplied by a factor at most
  * 1. With a reference, weights are those of a softmax: a call's sum is off by m tiny, is divided by
  * w = 1 / (s + d), where d is the call's own part of the row's sum D and s <= m counts the rows at
  * the reference's logit (its own and the silent ones), and by D in the end: by m (s + d) tiny / D
@@ -48,8 +50,8 @@ rounding rounding_of(const pare_oracle_caps *caps, const row_facts *f)
     const double flush = isfinite(caps->exp_flush) ? caps->exp_flush + 2 : 800;
     const double gap = fmin(f->range + 2 * lambda, flush);
     const double delta = lambda + u * (gap + 2 * lambda) + (caps->exp_err + 1) * u * (f->m + 2);
-    const double theta = 2 * delta + 2 * sum + lambda + gamma_of(f->parts + 8, 0x1p-53) + 4 * u +
-                         f->merges * (6 * delta + 6 * sum + 10 * u * flush);
+    const double theta = 2 * delta + 2 * sum + lambda + gamma_of(6 * f->parts + 8, 0x1p-53) +
+                         0x1p-53 * gap + 4 * u + f->merges * (6 * delta + 6 * sum + 10 * u * flush);
     const double factor = expm1(2 * theta) * (1 + 0x1p-40);
     const double beside = f->native ? 1 : f->m; /* the reference's rows in a call */
     const double off = f->size * (2 * factor + 8 * u) + lambda + 0x1p-30; /* of c */

@@ -70,7 +70,7 @@ pare_status pare_length_forward(void *out, const pare_oracle *orc, const pare_le
     if (opts) d.opts = *opts;
     d.seed = d.opts.seed;
     if (!d.arena) return pare_no_memory(err);
-    const pare_attender by = {one_layer, &d};
+    const pare_attender by = {one_layer, &d, ranks};
     const pare_status st = pare_forward_by(out, caps.dtype, m, in, &by, trace, exec, err);
     pare_arena_free(d.arena);
     if (stats) *stats = total;
