@@ -139,10 +139,6 @@ typedef struct pare_enclosure {
     double *lo; /* wide: the midpoint is mid + lo; NULL otherwise */
     double *rad, *rad32;
 } pare_enclosure;
-/* Activations as proofs use them: Lipschitz constants from above; values in f64, within
- * 16 u |x| + 2^-1012. */
-double pare_act_lipschitz(pare_act act);
-double pare_act_f64(pare_act act, double x);
 typedef struct pare_model_norms pare_model_norms; /* proven norms of every weight, made once */
 PARE_MUST_USE pare_status pare_model_norms_new(pare_model_norms **out, pare_arena *a,
                                                const pare_model *m, const pare_exec *exec,

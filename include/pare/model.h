@@ -232,6 +232,10 @@ pare_size pare_model_size(const pare_model *m, size_t tokens, uint64_t edges);
 PARE_MUST_USE pare_status pare_model_sha256(char hex[PARE_SHA256_HEX], const pare_model *m,
                                             pare_err *err);
 
+/* Activations in f64: their values, within 16 u |x| + 2^-1012, and their largest slopes from above. */
+double pare_act_f64(pare_act act, double x);
+double pare_act_lipschitz(pare_act act);
+
 const char *pare_norm_name(pare_norm_kind k);
 const char *pare_act_name(pare_act a);
 const char *pare_skip_name(pare_skip_kind k);
