@@ -40,6 +40,7 @@ const cJSON *item_at(const cJSON *obj, const char *key);
 
 /* One box each. */
 void summary_cuts(page *p, const items *all);
+void summary_repro(page *p, const items *all); /* where there are several papers */
 void card_cut(page *p, const item *it);
 void card_probe(page *p, const item *it);
 void card_repro(page *p, const item *it);

@@ -23,6 +23,7 @@ static void boxes(page *p, const items *all)
         [ITEM_LOG] = card_log, [ITEM_PLAN] = card_plan,   [ITEM_LENGTH] = card_length,
     };
     summary_cuts(p, all);
+    summary_repro(p, all);
     for (size_t i = 0; i < all->n && !p->st; i++) card[all->v[i].kind](p, &all->v[i]);
 }
 
