@@ -93,7 +93,8 @@ void pare_cert_inflate(pare_cert *c);
 PARE_MUST_USE pare_status pare_cert_write(const pare_cert *c, const char *path, bool overwrite,
                                           pare_err *err);
 /* PARE_ERR_INPUT naming the key ("chain[0].data.kind") when it is missing, unknown, of the wrong
- * type or out of range. Everything lives in the arena. */
+ * type or out of range; PARE_ERR_VERIFY for a bound below 0, which nothing can meet. Everything
+ * lives in the arena. */
 PARE_MUST_USE pare_status pare_cert_read(pare_cert **out, pare_arena *a, const char *path,
                                          pare_err *err);
 /* Caller frees *out with cJSON_Delete. */

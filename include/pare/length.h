@@ -25,7 +25,7 @@ typedef struct pare_tile {
     uint32_t shared; /* the first keys of the list are tokens 0 .. shared-1: sinks */
     bool q_down, k_down;
     int64_t vis0;         /* PARE_VIS_ALL: every query sees every key */
-    const uint32_t *keys; /* nk tokens instead of k0; NULL = none */
+    const uint32_t *keys; /* nk tokens instead of k0, upwards or downwards from here; NULL = none */
     const uint32_t *rows; /* nq queries instead of q0; NULL = none */
 } pare_tile;
 
@@ -71,6 +71,7 @@ typedef struct pare_length_opts { /* all zero is a good choice */
     pare_reference reference;
     bool no_pack;        /* one tile a call, also where several fit */
     bool host_remainder; /* full pattern, full oracle: the keys left over on the host */
+    bool one_vector;     /* zeroref, strict: query and key of a row are the same token's (full) */
     bool no_fallback;    /* bad or unproven rows are reported, not computed again */
     size_t batch_bytes;  /* of calls under way at a time; 0 = a default */
     double eps, delta;   /* sample: 0 = 0.5 and 0.01; paper: eps 0 = 1e-6 */

@@ -24,7 +24,7 @@ typedef struct work {
 } work;
 
 typedef struct unit {
-    const tiled_job *d;
+    const tiled_job *d; /* the one at work */
     size_t dk, dv, dv4; /* dv4: dv padded */
     work panels[MOST_PANELS];
     size_t npanels;
@@ -36,7 +36,8 @@ typedef struct unit {
 static size_t unit_rows(const tiled_job *d, int threads)
 {
     const size_t p = d->kernel->lanes * d->kernel->vecs;
-    const size_t panels = d->q->rows / (UNITS * (size_t)threads * p);
+    const size_t units = threads > 1 ? UNITS * (size_t)threads : 1;
+    const size_t panels = d->q->rows / (units * p);
     return p * (panels < 1 ? 1 : panels > MOST_PANELS ? MOST_PANELS : panels);
 }
 
@@ -79,11 +80,16 @@ static size_t lay_out(unit *u, size_t first, size_t end, float *at)
            padded(TILE_KEYS * most, ALIGN) + padded(most, ALIGN);
 }
 
-static void begin_panel(const unit *u, const work *w)
+static void pack_panel(const unit *u, const work *w)
 {
     const pare_mat32 *const q = u->d->q;
     const panel *const p = &w->at;
     pack_queries(w->q, p->p, q->v + p->first * q->ld, q->ld, p->rows, u->dk, u->d->scale);
+}
+
+static void begin_panel(const unit *u, const work *w)
+{
+    const panel *const p = &w->at;
     memset(w->o, 0, u->dv4 * p->p * sizeof *w->o);
     for (size_t i = 0; i < p->p; i++) w->m[i] = -INFINITY;
     memset(w->l, 0, p->p * sizeof *w->l);
@@ -148,7 +154,7 @@ static void run(const unit *u)
     for (size_t a = 0; a < u->npanels; a++) end_panel(u, &u->panels[a]);
 }
 
-static bool unit_run(const tiled_job *d, size_t first, size_t end)
+static bool unit_run(const tiled_job *d, size_t count, size_t first, size_t end)
 {
     unit u = {.d = d, .dk = d->q->cols, .dv = d->v->cols};
     u.dv4 = padded(u.dv, TILE_STEP);
@@ -158,14 +164,15 @@ static bool unit_run(const tiled_job *d, size_t first, size_t end)
     if (!buffer) return false;
     const size_t off = (uintptr_t)buffer / sizeof(float) % ALIGN;
     lay_out(&u, first, end, buffer + (off ? ALIGN - off : 0));
-    run(&u);
+    for (size_t a = 0; a < u.npanels; a++) pack_panel(&u, &u.panels[a]);
+    for (; u.d < d + count; u.d++) run(&u);
     free(buffer);
     return true;
 }
 
 typedef struct shared {
     const tiled_job *d;
-    size_t units, unit;
+    size_t count, units, unit;
     atomic_bool no_memory;
 } shared;
 
@@ -175,14 +182,19 @@ static void block(void *ctx, size_t b)
 {
     shared *const w = ctx;
     const size_t n = w->d->q->rows, first = (w->units - 1 - b) * w->unit;
-    if (!unit_run(w->d, first, n - first < w->unit ? n : first + w->unit))
+    if (!unit_run(w->d, w->count, first, n - first < w->unit ? n : first + w->unit))
         atomic_store(&w->no_memory, true);
+}
+
+pare_status tiled_attend_all(const tiled_job *d, size_t count, const pare_exec *exec, pare_err *err)
+{
+    shared w = {.d = d, .count = count, .unit = unit_rows(d, exec ? exec->threads : 1)};
+    w.units = (d->q->rows + w.unit - 1) / w.unit;
+    pare_parallel(exec, w.units, block, &w);
+    return atomic_load(&w.no_memory) ? pare_no_memory(err) : PARE_OK;
 }
 
 pare_status tiled_attend(const tiled_job *d, const pare_exec *exec, pare_err *err)
 {
-    shared w = {.d = d, .unit = unit_rows(d, exec ? exec->threads : 1)};
-    w.units = (d->q->rows + w.unit - 1) / w.unit;
-    pare_parallel(exec, w.units, block, &w);
-    return atomic_load(&w.no_memory) ? pare_no_memory(err) : PARE_OK;
+    return tiled_attend_all(d, 1, exec, err);
 }

@@ -22,5 +22,8 @@ typedef struct tiled_job {
  * rows: tiles begin at multiples of TILE_KEYS, and keys that a query does not see weigh exactly 0.
  */
 PARE_MUST_USE pare_status tiled_attend(const tiled_job *d, const pare_exec *exec, pare_err *err);
+/* Several jobs of the same queries, widths, scale and kernel: the queries are packed once. */
+PARE_MUST_USE pare_status tiled_attend_all(const tiled_job *d, size_t count, const pare_exec *exec,
+                                           pare_err *err);
 
 #endif

@@ -71,41 +71,31 @@ static void build(const run *r, const entry *e, pare_call *out)
     *out = (pare_call){.kind = PARE_CALL_PARTIAL, .u.p = p};
 }
 
-/* Row i of the sums takes (m, l, acc): the larger maximum stays. */
-static inline void merge_row(head *h, size_t i, double m, double l, pare_dtype type, bool wide,
-                             const char *acc)
-{
-    const size_t dv = h->job.dv;
-    double keep = 1, by = 1;
-    if (m > h->top[i]) {
-        keep = h->top[i] > -INFINITY ? exp(h->top[i] - m) : 0;
-        h->top[i] = m;
-    } else {
-        by = exp(m - h->top[i]);
-    }
-    h->den[i] = keep * h->den[i] + by * (isfinite(m) && l > 0 ? l : (double)NAN);
-    if (wide)
-        sums_add_wide(h->num + i * dv, keep, by, (const float *)(const void *)acc, dv);
-    else
-        sums_add(h->num + i * dv, keep, by, type, acc, dv);
-}
-
-static void merge(run *r, const entry *e, const placed *t, size_t from, size_t to)
+/* Rows of the sums take (m, l, acc): the larger maximum stays, and what belongs to the smaller one
+ * fades. */
+static bool part(run *r, const entry *e, size_t row, size_t i, size_t n, double *keep, double *by)
 {
     const pare_dtype type = r->caps.dtype;
     head *const h = &r->heads[e->head];
-    const size_t row = h->job.dv * pare_dtype_size(type);
-    const bool f32 = type == PARE_F32, wide = f32 && sums_wide();
-    for (size_t p = from; p < to; p++) {
-        const double m = f32 ? (double)((const float *)(const void *)e->m)[p]
-                             : ((const double *)(const void *)e->m)[p];
-        const double l = f32 ? (double)((const float *)(const void *)e->l)[p]
-                             : ((const double *)(const void *)e->l)[p];
-        merge_row(h, pare_tile_query(&t->t, p), m, l, type, wide, e->y + p * row);
+    double m[STRIPE], l[STRIPE], fade[STRIPE];
+    for (size_t p = 0; p < n; p++) {
+        m[p] = num_at(type, e->m, row + p);
+        l[p] = num_at(type, e->l, row + p);
+        fade[p] = -fabs(m[p] - h->top[i + p]);
     }
+    fades(fade, n);
+    for (size_t p = 0; p < n; p++) {
+        double *const top = &h->top[i + p], *const den = &h->den[i + p];
+        const bool higher = m[p] > *top;
+        keep[p] = higher ? fade[p] : 1;
+        by[p] = higher ? 1 : fade[p];
+        *top = higher ? m[p] : *top;
+        *den = keep[p] * *den + by[p] * (isfinite(m[p]) && l[p] > 0 ? l[p] : (double)NAN);
+    }
+    return true;
 }
 
-const construction native_calls = {size, build, merge, sums_finite, false};
+const construction native_calls = {size, build, part, sums_finite, false};
 
 pare_status native_attend(run *r)
 {

@@ -2,6 +2,7 @@
 #include "codes.h"
 #include "rounds.h"
 #include <math.h>
+#include <pare/vexp.h>
 #include <string.h>
 
 pare_status sums_new(run *r)
@@ -35,57 +36,87 @@ void sums_clear_bad(run *r)
     run_rows(r, clear_stripe, r);
 }
 
-/* Four at a time: baseline vector units do it in pairs. */
-typedef double quad __attribute__((vector_size(32), aligned(8)));
-typedef float quad32 __attribute__((vector_size(16), aligned(4)));
+/* Eight at a time: vector units of any width do it in as many pieces as they need. */
+typedef double eight __attribute__((vector_size(64), aligned(8), may_alias));
+typedef float eight32 __attribute__((vector_size(32), aligned(4), may_alias));
 
-static inline __attribute__((always_inline)) void add_f32(double *sum, double keep, double by,
-                                                          const float *x, size_t n)
+#define INLINE static inline __attribute__((always_inline))
+
+/* `eights` of sums stay in registers over all addends. Multiplying by 1 changes nothing. */
+INLINE void add_eights(double *sum, const addends *a, size_t row, size_t at, const size_t eights)
+{
+    eight s[8];
+#pragma GCC unroll 8
+    for (size_t e = 0; e < eights; e++) s[e] = *(const eight *)(sum + at + 8 * e);
+    for (size_t t = 0; t < a->count; t++) {
+        const float *const x = (const float *)a->x[t] + row * a->ld + at;
+        const double by = a->by[t][row], keep = a->keep[t][row];
+        if (keep != 1) {
+#pragma GCC unroll 8
+            for (size_t e = 0; e < eights; e++) s[e] *= keep;
+        }
+#pragma GCC unroll 8
+        for (size_t e = 0; e < eights; e++)
+            s[e] += by * __builtin_convertvector(*(const eight32 *)(x + 8 * e), eight);
+    }
+#pragma GCC unroll 8
+    for (size_t e = 0; e < eights; e++) *(eight *)(sum + at + 8 * e) = s[e];
+}
+
+INLINE void add_row(double *sum, size_t n, const addends *a, size_t row, const size_t eights)
 {
     size_t c = 0;
-    for (; c + 4 <= n; c += 4) {
-        quad *const s = (quad *)(sum + c);
-        const quad f = __builtin_convertvector(*(const quad32 *)(x + c), quad);
-        *s = keep * *s + by * f;
-    }
-    for (; c < n; c++) sum[c] = keep * sum[c] + by * (double)x[c];
+    for (; c + 8 * eights <= n; c += 8 * eights) add_eights(sum, a, row, c, eights);
+    for (; c + 8 <= n; c += 8) add_eights(sum, a, row, c, 1);
+    for (; c < n; c++)
+        for (size_t t = 0; t < a->count; t++)
+            sum[c] = a->keep[t][row] * sum[c] +
+                     a->by[t][row] * (double)((const float *)a->x[t])[row * a->ld + c];
+}
+
+static void add_f64(double *sum, size_t rows, size_t n, const addends *a)
+{
+    for (size_t i = 0; i < rows; i++, sum += n)
+        for (size_t t = 0; t < a->count; t++)
+            for (size_t c = 0; c < n; c++)
+                sum[c] =
+                    a->keep[t][i] * sum[c] + a->by[t][i] * ((const double *)a->x[t])[i * a->ld + c];
+}
+
+static void add_f32(double *sum, size_t rows, size_t n, const addends *a)
+{
+    for (size_t i = 0; i < rows; i++) add_row(sum + i * n, n, a, i, 2);
 }
 
 #if defined(__x86_64__)
 /* The same sums: products and additions are not fused. */
-__attribute__((target("avx2"))) void sums_add_wide(double *sum, double keep, double by,
-                                                   const float *x, size_t n)
+PARE_AVX2 static void add_avx2(double *sum, size_t rows, size_t n, const addends *a)
 {
-    add_f32(sum, keep, by, x, n);
+    for (size_t i = 0; i < rows; i++) add_row(sum + i * n, n, a, i, 4);
 }
 
-bool sums_wide(void)
+PARE_AVX512 static void add_avx512(double *sum, size_t rows, size_t n, const addends *a)
 {
-    return __builtin_cpu_supports("avx2");
-}
-#else
-void sums_add_wide(double *sum, double keep, double by, const float *x, size_t n)
-{
-    add_f32(sum, keep, by, x, n);
-}
-
-bool sums_wide(void)
-{
-    return false;
+    for (size_t i = 0; i < rows; i++) add_row(sum + i * n, n, a, i, 8);
 }
 #endif
 
-void sums_add(double *sum, double keep, double by, pare_dtype t, const void *x, size_t n)
+size_t sums_variants(sums_add_fn *out[3])
 {
-    if (t == PARE_F32) {
-        if (sums_wide())
-            sums_add_wide(sum, keep, by, x, n);
-        else
-            add_f32(sum, keep, by, x, n);
-        return;
-    }
-    const double *const v = x;
-    for (size_t c = 0; c < n; c++) sum[c] = keep * sum[c] + by * v[c];
+    size_t n = 0;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) out[n++] = add_avx512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) out[n++] = add_avx2;
+#endif
+    out[n++] = add_f32;
+    return n;
+}
+
+sums_add_fn *sums_adder(pare_dtype t)
+{
+    sums_add_fn *v[3];
+    sums_variants(v);
+    return t == PARE_F32 ? v[0] : add_f64;
 }
 
 bool sums_finite(const run *r, const head *h, size_t i)
@@ -105,17 +136,15 @@ bool sums_empty(const run *r, size_t i)
 static void write_stripe(run *r, size_t at, size_t first, size_t end)
 {
     const head *const h = &r->heads[at];
-    const size_t dv = h->job.dv, size = pare_dtype_size(r->caps.dtype);
+    const size_t dv = h->job.dv;
+    const bool f32 = r->caps.dtype == PARE_F32;
     for (size_t i = first; i < end; i++) {
-        char *const y = (char *)h->job.y + i * h->job.ldy * size;
-        if (h->job.lse) num_put(r->caps.dtype, h->job.lse, i, h->top[i] + log(h->den[i]));
-        const double by = h->den[i] > 0 ? 1 / h->den[i] : 0, *const num = h->num + i * dv;
-        for (size_t c = 0; c < dv; c++) {
-            if (r->caps.dtype == PARE_F32)
-                ((float *)(void *)y)[c] = (float)(num[c] * by);
-            else
-                ((double *)(void *)y)[c] = num[c] / (h->den[i] > 0 ? h->den[i] : 1);
-        }
+        const double *const num = h->num + i * dv, den = h->den[i], by = den > 0 ? 1 / den : 0;
+        float *const y32 = (float *)h->job.y + i * h->job.ldy;
+        double *const y64 = (double *)h->job.y + i * h->job.ldy;
+        if (h->job.lse) num_put(r->caps.dtype, h->job.lse, i, h->top[i] + log(den));
+        for (size_t c = 0; f32 && c < dv; c++) y32[c] = (float)(num[c] * by);
+        for (size_t c = 0; !f32 && c < dv; c++) y64[c] = num[c] / (den > 0 ? den : 1);
     }
 }
 

@@ -66,6 +66,36 @@ static void a_qkv_call_is_attention(void **state)
     pare_oracle_free(&f);
 }
 
+/* Calls that ask the same queries share work: not a bit may show it. Rows fill whole vectors,
+ * widths do not. */
+static void a_call_does_not_depend_on_those_beside_it(void **state)
+{
+    enum { CALLS = 21, ROWS = 64, WK = 20, WV = 36 };
+    static float q[2][ROWS * WK], k[CALLS][ROWS * WK], v[CALLS][ROWS * WV];
+    static float alone[CALLS][ROWS * WV], together[CALLS][ROWS * WV];
+    const pare_exec threads = {.threads = 3};
+    pare_call calls[CALLS];
+    pare_rng r = pare_rng_at(4, 5);
+    (void)state;
+    for (size_t i = 0; i < sizeof q / sizeof(float); i++) q[0][i] = (float)pare_rng_normal(&r);
+    for (size_t i = 0; i < sizeof k / sizeof(float); i++) k[0][i] = (float)pare_rng_normal(&r);
+    for (size_t i = 0; i < sizeof v / sizeof(float); i++) v[0][i] = (float)pare_rng_normal(&r);
+    for (size_t c = 0; c < CALLS; c++)
+        calls[c] = (pare_call){.kind = PARE_CALL_QKV,
+                               .u.a = {q[c / 13], k[c], v[c], c % 5 ? ROWS : ROWS - 3, WK, WV,
+                                       c % 3 == 0, NULL, alone[c]}};
+    pare_oracle o = cpu_oracle(PARE_F32, ROWS, NULL), many = cpu_oracle(PARE_F32, ROWS, &threads);
+    for (size_t c = 0; c < CALLS; c++) run(&o, &calls[c], 1);
+    for (size_t c = 0; c < CALLS; c++) calls[c].u.a.y = together[c];
+    for (int way = 0; way < 3; way++) {
+        memset(together, 0, sizeof together);
+        run(way ? &many : &o, calls, way == 2 ? 5 : CALLS);
+        assert_memory_equal(together, alone, (way == 2 ? 5 : CALLS) * sizeof *alone);
+    }
+    pare_oracle_free(&o);
+    pare_oracle_free(&many);
+}
+
 /* Causal attention of N tokens by calls of at most M: tile by tile, one query block at a time. */
 static void long_attention(double *y, const pare_oracle *o, const numbers *x, bool f32)
 {
@@ -234,6 +264,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_qkv_call_is_attention),
+        cmocka_unit_test(a_call_does_not_depend_on_those_beside_it),
         cmocka_unit_test(calls_of_length_m_make_attention_of_length_n),
         cmocka_unit_test(what_the_oracle_cannot_do_is_refused_before_anything_is_written),
         cmocka_unit_test(what_an_oracle_says_about_itself_is_true),
