@@ -140,8 +140,9 @@ double reference_logit(const run *r, double c);
 /* sums.c */
 PARE_MUST_USE pare_status sums_new(run *r);
 void sums_clear_bad(run *r); /* to 0 where bad */
-/* Into rows x n sums, which stay in registers: many addends cost little more than one. */
-typedef void sums_add_fn(double *sum, size_t rows, size_t n, const addends *a);
+/* Into rows x n sums, which stay in registers: many addends cost little more than one. False when a
+ * sum is no number then. */
+typedef bool sums_add_fn(double *sum, size_t rows, size_t n, const addends *a);
 sums_add_fn *sums_adder(pare_dtype t);
 /* Those for f32 that this CPU can run, best first; the last is the portable one. All give the same
  * bits. */

@@ -66,6 +66,11 @@ static void a_qkv_call_is_attention(void **state)
     pare_oracle_free(&f);
 }
 
+static float normal(pare_rng *r)
+{
+    return (float)pare_rng_normal(r);
+}
+
 /* Calls that ask the same queries share work: not a bit may show it. Rows fill whole vectors,
  * widths do not. */
 static void a_call_does_not_depend_on_those_beside_it(void **state)
@@ -77,9 +82,11 @@ static void a_call_does_not_depend_on_those_beside_it(void **state)
     pare_call calls[CALLS];
     pare_rng r = pare_rng_at(4, 5);
     (void)state;
-    for (size_t i = 0; i < sizeof q / sizeof(float); i++) q[0][i] = (float)pare_rng_normal(&r);
-    for (size_t i = 0; i < sizeof k / sizeof(float); i++) k[0][i] = (float)pare_rng_normal(&r);
-    for (size_t i = 0; i < sizeof v / sizeof(float); i++) v[0][i] = (float)pare_rng_normal(&r);
+    for (size_t i = 0; i < 2 * ROWS * WK; i++) q[i / (ROWS * WK)][i % (ROWS * WK)] = normal(&r);
+    for (size_t c = 0; c < CALLS; c++) {
+        for (size_t i = 0; i < ROWS * WK; i++) k[c][i] = normal(&r);
+        for (size_t i = 0; i < ROWS * WV; i++) v[c][i] = normal(&r);
+    }
     for (size_t c = 0; c < CALLS; c++)
         calls[c] = (pare_call){.kind = PARE_CALL_QKV,
                                .u.a = {q[c / 13], k[c], v[c], c % 5 ? ROWS : ROWS - 3, WK, WV,

@@ -98,18 +98,20 @@ static void sums_are_those_of_one_addend_after_the_other(void **state)
     pare_rng r = pare_rng_at(SEED, 3);
     for (size_t e = 0; e < variants; e++)
         for (size_t x = 0; x < sizeof widths / sizeof *widths; x++) {
-            const size_t n = widths[x], rows = x % 2 ? STRIPE : 3;
+            const size_t n = widths[x], count = x % 2 ? STRIPE : 3;
             fill(&w, &r, n);
             w.a.count = x % 3 ? ADDENDS : 1;
-            for (size_t i = 0; i < rows; i++)
+            for (size_t i = 0; i < count; i++)
                 for (size_t t = 0; t < w.a.count; t++)
                     for (size_t c = 0; c < n; c++) {
                         const double kept = w.a.keep[t][i] * w.want[i * n + c];
                         const double more = w.a.by[t][i] * (double)w.x[t][i * w.a.ld + c];
                         w.want[i * n + c] = kept + more;
                     }
-            v[e](w.got, rows, n, &w.a);
+            assert_true(v[e](w.got, count, n, &w.a));
             assert_memory_equal(w.got, w.want, sizeof w.got);
+            w.x[0][(count - 1) * w.a.ld + n - 1] = x % 2 ? NAN : INFINITY;
+            assert_false(v[e](w.got, count, n, &w.a));
         }
 }
 
