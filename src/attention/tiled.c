@@ -102,12 +102,12 @@ static size_t lay_out(unit *u, size_t first, size_t end, float *at)
         need += padded(u->dk * p->p, ALIGN) + padded(side * p->p, ALIGN) + 2 * padded(p->p, ALIGN);
     }
     u->k = take(&at, TILE_KEYS * u->dk);
-    u->v = take(&at, TILE_KEYS * u->dv4);
+    u->v = take(&at, TILE_KEYS * u->straight);
     u->s = take(&at, TILE_KEYS * most);
     u->fade = take(&at, most);
     u->side = take(&at, TILE_KEYS * side);
     return need + padded(TILE_KEYS * side, ALIGN) + padded(TILE_KEYS * u->dk, ALIGN) +
-           padded(TILE_KEYS * u->dv4, ALIGN) + padded(TILE_KEYS * most, ALIGN) +
+           padded(TILE_KEYS * u->straight, ALIGN) + padded(TILE_KEYS * most, ALIGN) +
            padded(most, ALIGN);
 }
 
@@ -136,8 +136,9 @@ static void begin_panel(const unit *u, work *w)
 
 /* Keys and values of a tile as the kernels want them: where they stand, or a copy without gaps. */
 typedef struct tile_rows {
-    const float *k, *v;
-    const float *side; /* of the values: the columns that panels take */
+    const float *k, *v; /* v: the straight columns, */
+    size_t ldv;
+    const float *side; /* and those that panels take */
 } tile_rows;
 
 static const float *tile_of(const pare_mat32 *x, float *room, size_t j0, size_t j1, size_t cols)
@@ -148,14 +149,27 @@ static const float *tile_of(const pare_mat32 *x, float *room, size_t j0, size_t 
     return room;
 }
 
+/* Vectors of values that are read whole must not lie across two lines of the cache. */
+static void load_straight(const unit *u, tile_rows *t, size_t j0, size_t j1)
+{
+    const pare_mat32 *const v = u->row->v;
+    t->v = v->v + j0 * v->ld;
+    t->ldv = v->ld;
+    if ((uintptr_t)t->v % (ALIGN * sizeof(float)) == 0 && v->ld % ALIGN == 0 &&
+        (j1 - j0) % TILE_STEP == 0)
+        return;
+    copy_tile(u->v, t->v, v->ld, j1 - j0, u->straight, u->straight);
+    t->v = u->v;
+    t->ldv = u->straight;
+}
+
 static void load_tile(const unit *u, tile_rows *t, size_t j0, size_t j1)
 {
-    const size_t side = u->dv4 - u->straight;
+    const pare_mat32 *const v = u->row->v;
+    const pare_mat32 side = {v->rows, u->dv - u->straight, v->ld, v->v + u->straight};
     t->k = tile_of(u->row->k, u->k, j0, j1, u->dk);
-    t->side = t->v = tile_of(u->row->v, u->v, j0, j1, u->dv4);
-    if (!u->straight || !side) return;
-    copy_tile(u->side, t->v + u->straight, u->dv4, padded(j1 - j0, TILE_STEP), side, side);
-    t->side = u->side;
+    if (u->straight) load_straight(u, t, j0, j1);
+    if (side.cols) t->side = tile_of(&side, u->side, j0, j1, u->dv4 - u->straight);
 }
 
 static float *first_row(const unit *u, const work *w)
@@ -176,9 +190,10 @@ static void one_tile(const unit *u, work *w, const tile_rows *t, size_t j0, size
     d->kernel->weights(u->s, w->m, w->l, u->fade, keys, p->v);
     const tile_weights weights = {u->s, w->begun ? u->fade : NULL, p->p, keys};
     if (u->straight)
-        u->g->rows(first_row(u, w), d->y.ld, p->rows, &weights, t->v + (from - j0) * u->dv4, u->dv4,
+        u->g->rows(first_row(u, w), d->y.ld, p->rows, &weights, t->v + (from - j0) * t->ldv, t->ldv,
                    u->straight);
-    d->kernel->values(w->o, u->fade, u->s, t->side + (from - j0) * side, keys, side, p->v);
+    if (side)
+        d->kernel->values(w->o, u->fade, u->s, t->side + (from - j0) * side, keys, side, p->v);
     w->begun = true;
 }
 
@@ -200,8 +215,9 @@ static void end_panel(const unit *u, const work *w)
     float *const by = u->fade;
     for (size_t i = 0; i < p->p; i++) by[i] = d->m ? 1 : 1 / w->l[i];
     if (u->straight) end_straight(u, w, by);
-    unpack(first_row(u, w) + u->straight, d->y.ld, w->o, p->p, p->rows, u->dv - u->straight, by,
-           false);
+    if (u->dv > u->straight)
+        unpack(first_row(u, w) + u->straight, d->y.ld, w->o, p->p, p->rows, u->dv - u->straight, by,
+               false);
     for (size_t i = 0; d->lse && i < p->rows; i++) d->lse[p->first + i] = w->m[i] + logf(w->l[i]);
     if (!d->m) return;
     memcpy(d->m + p->first, w->m, p->rows * sizeof *w->m);
