@@ -158,7 +158,10 @@ static void load_straight(const unit *u, tile_rows *t, size_t j0, size_t j1)
     if ((uintptr_t)t->v % (ALIGN * sizeof(float)) == 0 && v->ld % ALIGN == 0 &&
         (j1 - j0) % TILE_STEP == 0)
         return;
-    copy_tile(u->v, t->v, v->ld, j1 - j0, u->straight, u->straight);
+    for (size_t j = 0; j < j1 - j0; j++)
+        memcpy(u->v + j * u->straight, t->v + j * v->ld, u->straight * sizeof *u->v);
+    memset(u->v + (j1 - j0) * u->straight, 0,
+           (padded(j1 - j0, TILE_STEP) - (j1 - j0)) * u->straight * sizeof *u->v);
     t->v = u->v;
     t->ldv = u->straight;
 }
