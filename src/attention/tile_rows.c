@@ -37,7 +37,10 @@ INLINE512 void rows_block(float *y, size_t ldy, const tile_weights *w, size_t fi
 #pragma GCC unroll 4
     for (size_t r = 0; r < n; r++)
 #pragma GCC unroll 4
-        for (size_t e = 0; e < v; e++) _mm512_storeu_ps(y + r * ldy + 16 * e, acc[r][e]);
+        for (size_t e = 0; e < v; e++)
+            _mm512_storeu_ps(y + r * ldy + 16 * e,
+                             w->by ? _mm512_mul_ps(acc[r][e], _mm512_set1_ps(w->by[first + r]))
+                                   : acc[r][e]);
 }
 
 INLINE512 void rows_columns(float *y, size_t ldy, size_t rows, const tile_weights *w,

@@ -21,7 +21,7 @@ enum {
 typedef struct work {
     panel at;
     size_t column;        /* of the grid: whose queries they are */
-    bool begun;           /* y holds sums already */
+    bool begun, ended;    /* y holds sums already; and what it shall hold */
     float *q, *o, *m, *l; /* dk x p, dv' x p, p, p */
 } work;
 
@@ -33,6 +33,7 @@ typedef struct unit {
     work panels[MOST_PANELS];
     size_t npanels;
     float *k, *v, *s, *fade; /* the tile */
+    float *by;               /* what sums are multiplied by in the end */
     float *side;             /* its values beside the straight columns, where there are such */
 } unit;
 
@@ -105,17 +106,11 @@ static size_t lay_out(unit *u, size_t first, size_t end, float *at)
     u->v = take(&at, TILE_KEYS * u->straight);
     u->s = take(&at, TILE_KEYS * most);
     u->fade = take(&at, most);
+    u->by = take(&at, most);
     u->side = take(&at, TILE_KEYS * side);
     return need + padded(TILE_KEYS * side, ALIGN) + padded(TILE_KEYS * u->dk, ALIGN) +
            padded(TILE_KEYS * u->straight, ALIGN) + padded(TILE_KEYS * most, ALIGN) +
-           padded(most, ALIGN);
-}
-
-/* In vectors: the straight columns are a multiple of them. */
-static void scale_row(float *y, float by, size_t cols)
-{
-    typedef float sixteen __attribute__((vector_size(64), aligned(4), may_alias));
-    for (size_t c = 0; c < cols; c += ROWS_STEP) *(sixteen *)(y + c) *= by;
+           2 * padded(most, ALIGN);
 }
 
 static void pack_panel(const unit *u, const work *w)
@@ -128,7 +123,7 @@ static void pack_panel(const unit *u, const work *w)
 static void begin_panel(const unit *u, work *w)
 {
     const panel *const p = &w->at;
-    w->begun = false;
+    w->begun = w->ended = false;
     memset(w->o, 0, (u->dv4 - u->straight) * p->p * sizeof *w->o);
     for (size_t i = 0; i < p->p; i++) w->m[i] = -INFINITY;
     memset(w->l, 0, p->p * sizeof *w->l);
@@ -181,6 +176,32 @@ static float *first_row(const unit *u, const work *w)
     return y->v + w->at.first * y->ld;
 }
 
+/* What sums are multiplied by in the end: 1 where they stay as they are. */
+static const float *averages(const unit *u, const work *w)
+{
+    typedef float four __attribute__((vector_size(16), may_alias));
+    const bool sums = u->row[w->column].m;
+    for (size_t i = 0; i < w->at.p; i += 4) {
+        four by = {1, 1, 1, 1};
+        if (!sums) by /= *(const four *)(w->l + i);
+        *(four *)(u->by + i) = by;
+    }
+    return u->by;
+}
+
+/* Some values of the tile, from v on, into y; with the last key there is, it is done. */
+static void add_straight(const unit *u, work *w, const float *v, size_t ldv, size_t keys, bool last)
+{
+    const tiled_job *const d = &u->row[w->column];
+    const tile_weights weights = {.s = u->s,
+                                  .fade = w->begun ? u->fade : NULL,
+                                  .by = last && !d->m ? averages(u, w) : NULL,
+                                  .p = w->at.p,
+                                  .keys = keys};
+    u->g->rows(first_row(u, w), d->y.ld, w->at.rows, &weights, v, ldv, u->straight);
+    w->ended = last;
+}
+
 /* Keys [from, to) of the tile that begins at j0. */
 static void one_tile(const unit *u, work *w, const tile_rows *t, size_t j0, size_t from, size_t to)
 {
@@ -191,32 +212,28 @@ static void one_tile(const unit *u, work *w, const tile_rows *t, size_t j0, size
     d->kernel->scores(u->s, w->q, k, keys, u->dk, p->v, false);
     hide_tile(u->s, &d->sees, p, from, to, d->k->rows);
     d->kernel->weights(u->s, w->m, w->l, u->fade, keys, p->v);
-    const tile_weights weights = {u->s, w->begun ? u->fade : NULL, p->p, keys};
     if (u->straight)
-        u->g->rows(first_row(u, w), d->y.ld, p->rows, &weights, t->v + (from - j0) * t->ldv, t->ldv,
-                   u->straight);
+        add_straight(u, w, t->v + (from - j0) * t->ldv, t->ldv, keys, to == d->k->rows);
     if (side)
         d->kernel->values(w->o, u->fade, u->s, t->side + (from - j0) * side, keys, side, p->v);
     w->begun = true;
 }
 
-/* The columns that are added up in y are there; the averages are still to be taken. */
+/* A panel of a staircase, which has not come to the last key. */
 static void end_straight(const unit *u, const work *w, const float *by)
 {
     const tiled_job *const d = &u->row[w->column];
     float *y = first_row(u, w);
-    for (size_t i = 0; i < w->at.rows; i++, y += d->y.ld) {
-        if (!w->begun) memset(y, 0, u->straight * sizeof *y);
-        if (!d->m) scale_row(y, by[i], u->straight);
-    }
+    if (w->ended || (w->begun && d->m)) return;
+    for (size_t i = 0; i < w->at.rows; i++, y += d->y.ld)
+        for (size_t c = 0; c < u->straight; c++) y[c] = (w->begun ? y[c] : 0) * by[i];
 }
 
 static void end_panel(const unit *u, const work *w)
 {
     const tiled_job *const d = &u->row[w->column];
     const panel *const p = &w->at;
-    float *const by = u->fade;
-    for (size_t i = 0; i < p->p; i++) by[i] = d->m ? 1 : 1 / w->l[i];
+    const float *const by = averages(u, w);
     if (u->straight) end_straight(u, w, by);
     if (u->dv > u->straight)
         unpack(first_row(u, w) + u->straight, d->y.ld, w->o, p->p, p->rows, u->dv - u->straight, by,
