@@ -93,7 +93,8 @@ static pare_status take_jobs(run *r, const pare_length_job *jobs)
             (st = check_numbers(r, i, "v", j->v, j->ldv, j->dv)))
             return st;
         st = scale_queries(r, j);
-        if (!st) st = check_numbers(r, i, "scaled q", j->q, j->ldq, j->dk);
+        if (!st && fabs(jobs[i].scale) > 1)
+            st = check_numbers(r, i, "scaled q", j->q, j->ldq, j->dk);
     }
     return st;
 }
