@@ -50,11 +50,6 @@ typedef struct reduction {
         .help = "largest proven error" text, .low = 0, .high = INFINITY                            \
     }
 
-<<<<<<< HEAD
-/* Before any work: may everything be written? The clock of the reduction starts. From the first
- * operand to -o. */
-pare_status reduce_begin(cli *c, reduction *r);
-=======
 /* One cut: its own steps, each given what the command knows (`o`). */
 typedef struct reduce_steps {
     pare_status (*settle)(cli *c, void *o); /* options, before the model is read; NULL: none */
@@ -65,7 +60,6 @@ typedef struct reduce_steps {
 /* The way through every cut: may everything be written? The clock starts; options are settled, the
  * model is read and cut, and what came of it is printed. */
 pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *o);
->>>>>>> depth6
 /* pare_publish of *out, which is taken over. */
 pare_status reduce_publish(cli *c, reduction *r, const pare_model *m, pare_model **out,
                            const cert_inputs *in, const pare_prover *prover);
