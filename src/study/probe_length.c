@@ -200,18 +200,7 @@ static pare_status sample_head(look *w, pare_probe_logits *h, const pare_attend_
                                 .eps = SAMPLE_EPS,
                                 .delta = SAMPLE_DELTA / (double)w->heads,
                                 .seed = w->seed + w->out->nheads};
-    const pare_length_job job = {.n = j->n,
-                                 .dk = j->dk,
-                                 .dv = j->dv,
-                                 .q = j->q,
-                                 .k = j->k,
-                                 .v = j->v,
-                                 .ldq = j->ldq,
-                                 .ldk = j->ldk,
-                                 .ldv = j->ldv,
-                                 .scale = j->scale,
-                                 .y = j->y,
-                                 .ldy = j->ldy};
+    const pare_length_job job = pare_length_job_of(j);
     pare_length_stats s;
     pare_oracle orc;
     w->out->drawn = j->n / (p->kind == PARE_FULL ? 2 : 4);
@@ -304,7 +293,7 @@ static pare_status on_data(look *w, const pare_model *m, const pare_input *in, p
     const size_t rows = pare_output_rows(m, &part) * pare_model_outputs(m);
     double *const y = o->heads ? pare_alloc(w->a, rows + 1, sizeof *y) : NULL;
     if (!y) return pare_no_memory(err);
-    const pare_attender by = {one_layer, w};
+    const pare_attender by = {.fn = one_layer, .self = w};
     const pare_status st = pare_forward_by(y, PARE_F64, m, &part, &by, NULL, w->exec, err);
     if (st) return st;
     o->asked = asked_of(o);
