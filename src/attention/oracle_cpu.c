@@ -70,41 +70,61 @@ static pare_mat32 view(const void *v, size_t rows, size_t cols, size_t ld)
     return (pare_mat32){rows, cols, ld, (float *)v};
 }
 
-enum { RUN = 8 }; /* calls one after the other for which queries are packed once, at most */
+enum { GRID = 32, ACROSS = 4 }; /* calls that share work, at most; of them with the same keys */
 
 static bool same_queries(const pare_call_partial *a, const pare_call_partial *b)
 {
     return a->q == b->q && a->ldq == b->ldq && a->nq == b->nq && a->dk == b->dk && a->dv == b->dv;
 }
 
-/* The first of up to RUN calls, and those behind it that ask the same queries; *done: how many. */
+static bool same_keys(const pare_call_partial *a, const pare_call_partial *b)
+{
+    return a->k == b->k && a->ldk == b->ldk && a->v == b->v && a->ldv == b->ldv && a->nk == b->nk &&
+           a->dk == b->dk && a->dv == b->dv;
+}
+
+/* Calls c[0], c[1], ... as a grid: how many side by side have the keys of the first, and how many
+ * such rows of the same queries follow one another. */
+static tiled_grid find_grid(const pare_call_partial *c, size_t count)
+{
+    tiled_grid g = {NULL, 1, 1, tile_rows_kernel()};
+    while (g.across < count && g.across < ACROSS && same_keys(&c[0], &c[g.across])) g.across++;
+    for (const pare_call_partial *row = c + g.across; row + g.across <= c + count;
+         row += g.across, g.down++)
+        for (size_t i = 0; i < g.across; i++)
+            if (!same_queries(&c[i], &row[i]) || !same_keys(&row[0], &row[i])) return g;
+    return g;
+}
+
+/* The first grid of up to GRID calls; *done: its calls. */
 static pare_status run_f32(const pare_call *calls, size_t count, size_t *done,
                            const pare_exec *exec)
 {
-    const pare_call_partial first = oracle_as_partial(&calls[0]);
-    const pare_mat32 q = view(first.q, first.nq, first.dk, first.ldq);
-    pare_mat32 k[RUN], v[RUN];
-    tiled_job jobs[RUN];
+    pare_call_partial c[GRID];
+    pare_mat32 q[GRID], k[GRID], v[GRID];
+    tiled_job jobs[GRID];
     tile_kernel kernels[3];
-    size_t n = 0;
     tile_kernels(kernels);
-    for (; n < count; n++) {
-        const pare_call_partial p = oracle_as_partial(&calls[n]);
-        if (!same_queries(&first, &p)) break;
-        k[n] = view(p.k, p.nk, p.dk, p.ldk);
-        v[n] = view(p.v, p.nk, p.dv, p.ldv);
-        jobs[n] = (tiled_job){.q = &q,
-                              .k = &k[n],
-                              .v = &v[n],
+    for (size_t i = 0; i < count; i++) c[i] = oracle_as_partial(&calls[i]);
+    tiled_grid g = find_grid(c, count);
+    g.jobs = jobs;
+    *done = g.across * g.down;
+    for (size_t i = 0; i < *done; i++) {
+        const pare_call_partial *const p = &c[i];
+        q[i] = view(p->q, p->nq, p->dk, p->ldq);
+        k[i] = view(p->k, p->nk, p->dk, p->ldk);
+        v[i] = view(p->v, p->nk, p->dv, p->ldv);
+        jobs[i] = (tiled_job){.q = &q[i],
+                              .k = &k[i],
+                              .v = &v[i],
                               .scale = 1,
-                              .sees = sight_of_stairs(p.vis0, p.nq, p.nk),
+                              .sees = sight_of_stairs(p->vis0, p->nq, p->nk),
                               .kernel = &kernels[0],
-                              .y = view(p.acc, p.nq, p.dv, p.ldacc),
-                              .m = p.m,
-                              .l = p.l};
+                              .y = view(p->acc, p->nq, p->dv, p->ldacc),
+                              .m = p->m,
+                              .l = p->l};
     }
-    *done = n;
-    return tiled_attend_all(jobs, n, exec, NULL);
+    return tiled_attend_grid(&g, exec, NULL);
 }
 
 /* ---- f64: plain loops ----------------------------------------------------------------------- */
@@ -183,7 +203,7 @@ static pare_status evaluate(void *self, const pare_call *calls, size_t n, pare_e
     const bool spread =
         threads > 1 && (share > 0 || o->dtype == PARE_F64); /* its loops are plain */
     batch b = {.o = o, .calls = calls, .n = n, .inner = spread ? NULL : o->exec};
-    b.some = !spread || share > RUN ? RUN : share > 1 ? share : 1;
+    b.some = !spread || share > GRID ? GRID : share > 1 ? share : 1;
     pare_parallel(spread ? o->exec : NULL, (n + b.some - 1) / b.some, some_calls, &b);
     return atomic_load(&b.no_memory) ? pare_no_memory(err) : PARE_OK;
 }

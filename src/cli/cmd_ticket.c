@@ -31,8 +31,9 @@ typedef struct ticket_opts {
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-static pare_status settle(cli *c, ticket_opts *o)
+static pare_status settle(cli *c, void *self)
 {
+    ticket_opts *const o = self;
     o->cut.mode = (pare_ticket_mode)o->mode;
     o->cut.method = (pare_ticket_method)o->method;
     o->cut.coding = (pare_coding)o->coding;
@@ -123,8 +124,9 @@ static void print_rows(const pare_model *m, const ticket_opts *o)
     }
 }
 
-static void print_people(const cli *c, const pare_model *m, const ticket_opts *o)
+static void print_people(const cli *c, const pare_model *m, const void *self)
 {
+    const ticket_opts *const o = self;
     print_sizes(o);
     if (c->verbose) print_matrices(&o->report);
     reduce_print(c, &o->r);
@@ -160,8 +162,9 @@ static bool json_rounded(cJSON *root, const ticket_opts *o)
            (!o->has_metric || pare_json_add_number(to, "metric", o->rounded_metric.value));
 }
 
-static pare_status print_json(cli *c, const ticket_opts *o)
+static pare_status print_json(cli *c, const void *self)
 {
+    const ticket_opts *const o = self;
     cJSON *root = out_json_begin(c);
     return out_json(c, root,
                     reduce_json_front(root, &o->r) && json_ticket(root, o) &&
@@ -268,8 +271,9 @@ static pare_status beside(cli *c, ticket_opts *o, const pare_model *m)
     return st;
 }
 
-static pare_status cut(cli *c, ticket_opts *o, const pare_model *m)
+static pare_status cut(cli *c, void *self, const pare_model *m)
 {
+    ticket_opts *const o = self;
     pare_model *small = NULL;
     pare_status st = load_data(c, o, m);
     if (!st && !o->cut.hidden && !o->cut.bits) st = search_bits(c, o, m);
@@ -281,22 +285,6 @@ static pare_status cut(cli *c, ticket_opts *o, const pare_model *m)
     if (!st) reduce_in_nats(&o->r);
     if (!st) st = beside(c, o, m);
     pare_model_free(small);
-    return st;
-}
-
-static pare_status ticket(cli *c, ticket_opts *o)
-{
-    pare_model *m = NULL;
-    pare_status st = reduce_begin(c, &o->r);
-    if (!st) st = settle(c, o);
-    if (!st) st = cli_load(c, &m, c->operand[0]);
-    if (!st) st = cut(c, o, m);
-    if (c->bar.drawn) pare_bar_clear(&c->bar);
-    if (!st && c->json)
-        st = print_json(c, o);
-    else if (!st)
-        print_people(c, m, o);
-    pare_model_free(m);
     return st;
 }
 
@@ -382,5 +370,6 @@ int cmd_ticket(int argc, char **argv)
     if (!cli_start(&c, &spec, CLI_MUST_OUT, "the ticket; its certificate goes beside it", argc,
                    argv, &rc))
         return rc;
-    return cli_finish(&c, ticket(&c, &o));
+    const reduce_steps steps = {settle, cut, print_people, print_json};
+    return cli_finish(&c, reduce_run(&c, &o.r, &steps, &o));
 }

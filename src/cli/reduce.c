@@ -62,7 +62,7 @@ static pare_status write_run_file(cli *c, const reduction *r)
 
 /* ---- the way through ----------------------------------------------------------------------- */
 
-pare_status reduce_begin(cli *c, reduction *r)
+static pare_status begin(cli *c, reduction *r)
 {
     r->started = pare_seconds();
     r->from = c->operand[0];
@@ -74,6 +74,22 @@ pare_status reduce_begin(cli *c, reduction *r)
     if (!st) st = cli_may_write(c, c->out, r->data);
     if (!st) st = cli_may_write(c, r->cert_path, NULL);
     if (!st) st = cli_may_write(c, r->run_path, NULL);
+    return st;
+}
+
+pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *o)
+{
+    pare_model *m = NULL;
+    pare_status st = begin(c, r);
+    if (!st && s->settle) st = s->settle(c, o);
+    if (!st) st = cli_load(c, &m, c->operand[0]);
+    if (!st) st = s->cut(c, o, m);
+    if (c->bar.drawn) pare_bar_clear(&c->bar);
+    if (!st && c->json)
+        st = s->json(c, o);
+    else if (!st)
+        s->people(c, m, o);
+    pare_model_free(m);
     return st;
 }
 

@@ -56,6 +56,12 @@ bool rule_strict(const pare_length_opts *o, const pare_oracle_caps *caps);
 /* Whether every call has max_len rows: the oracle wants it, or instances share a call. */
 bool rule_pads(const call_rule *r, const pare_oracle_caps *caps);
 
+/* pare_tiles, but that blocks of queries of a full or causal pattern go in groups: a block of keys
+ * meets all of a group, before the next one does. The tiles of a query come in the same order. */
+PARE_MUST_USE pare_status tiles_in_groups(size_t n, const pare_pattern *p, const pare_graph *g,
+                                          uint32_t bq, uint32_t bk, uint32_t group, pare_tile_fn fn,
+                                          void *ctx);
+
 /* A stream of tiles that becomes calls. */
 typedef struct packer packer;
 PARE_MUST_USE packer *packer_new(const call_rule *r, call_fn fn, void *ctx, pare_err *err);

@@ -1,9 +1,8 @@
 /* The results of a batch into the sums of its rows.
  *
  * Stripes of rows go over the threads; in each, a row takes its results in the order of the plan,
- * so that neither threads nor batches change a bit. Calls that ask the same queries stand side by
- * side in the batch: a row takes its results from all of them at once, while its sums are in
- * registers. */
+ * so that neither threads nor batches change a bit. Several calls of a batch ask the same queries:
+ * a row takes its results from all of them at once, while its sums are in registers. */
 #include "codes.h"
 #include "rounds.h"
 #include <math.h>
@@ -24,58 +23,54 @@ static void rows_of_tile(const pare_tile *t, size_t first, size_t end, size_t *f
     }
 }
 
-/* Rows row, row + 1, ... of `count` calls, which are those of queries i, i + 1, ... in all of them.
- */
-static void merge_block(run *r, const entry *e, size_t count, size_t row, size_t i, size_t n)
+/* Calls of the batch with results for the same queries, i and those behind it, which stand in rows
+ * `row` and behind it in all of them. */
+typedef struct alike {
+    size_t count, row, i, n;
+    const entry *calls[ADDENDS];
+    bool clean; /* all sums so far are numbers */
+} alike;
+
+static void merge_alike(run *r, alike *l)
 {
-    const head *const h = &r->heads[e->head];
-    const size_t dv = h->job.dv, at = row * e->dv * pare_dtype_size(r->caps.dtype);
-    sums_add_fn *const add = sums_adder(r->caps.dtype);
+    if (!l->count) return;
+    const head *const h = &r->heads[l->calls[0]->head];
+    const size_t dv = h->job.dv, ld = l->calls[0]->dv;
     addends a;
-    a.count = 0, a.ld = e->dv;
-    for (size_t x = 0; x < count; x++) {
-        if (r->how->part(r, &e[x], row, i, n, a.keep[a.count], a.by[a.count]))
-            a.x[a.count++] = e[x].y + at;
-        if (a.count < ADDENDS && x + 1 < count) continue;
-        add(h->num + i * dv, n, dv, &a);
-        a.count = 0;
+    a.count = 0, a.ld = ld;
+    for (size_t x = 0; x < l->count; x++) {
+        const entry *const e = l->calls[x];
+        if (r->how->part(r, e, l->row, l->i, l->n, a.keep[a.count], a.by[a.count]))
+            a.x[a.count++] = e->y + l->row * ld * pare_dtype_size(r->caps.dtype);
     }
+    if (!sums_adder(r->caps.dtype)(h->num + l->i * dv, l->n, dv, &a)) l->clean = false;
+    for (size_t p = 0; p < l->n; p++)
+        if (!isfinite(h->den[l->i + p])) l->clean = false;
+    l->count = 0;
 }
 
-/* Rows [first, end) of a tile of `count` calls. */
-static void merge_tile(run *r, const entry *e, size_t count, const placed *t, size_t first,
-                       size_t end)
+static void take(run *r, alike *l, const entry *e, size_t row, size_t i, size_t n)
+{
+    if (l->count == ADDENDS || l->row != row || l->i != i || l->n != n) merge_alike(r, l);
+    l->row = row, l->i = i, l->n = n;
+    l->calls[l->count++] = e;
+}
+
+/* Rows [first, end) of a tile. */
+static void merge_tile(run *r, alike *l, const entry *e, const placed *t, size_t first, size_t end)
 {
     const head *const h = &r->heads[e->head];
     size_t from, to;
     rows_of_tile(&t->t, first, end, &from, &to);
-    if (from < to && !t->t.rows && !t->t.q_down && !r->only_bad) {
-        merge_block(r, e, count, t->q_at + from, t->t.q0 + from, to - from);
+    if (!t->t.rows && !t->t.q_down && !r->only_bad) {
+        if (from < to) take(r, l, e, t->q_at + from, t->t.q0 + from, to - from);
         return;
     }
     for (size_t p = from; p < to; p++) { /* one by one */
         const size_t i = pare_tile_query(&t->t, p);
         if (i < first || i >= end || (r->only_bad && !h->bad[i])) continue;
-        merge_block(r, e, count, t->q_at + p, i, 1);
+        take(r, l, e, t->q_at + p, i, 1);
     }
-}
-
-/* How many calls of the batch from e on have one tile each, of the same queries in the same rows:
- * the tiles of a block of queries follow one another. */
-static size_t calls_alike(const run *r, size_t e)
-{
-    const entry *const a = &r->b.entries[e];
-    const placed *const t = &r->b.tiles[a->tile];
-    size_t n = 1;
-    if (a->tiles != 1 || t->t.rows || t->t.q_down) return 1;
-    for (; e + n < r->b.count; n++) {
-        const entry *const b = a + n;
-        const placed *const u = &r->b.tiles[b->tile];
-        if (b->head != a->head || b->tiles != 1 || u->t.rows || u->t.q_down || u->q_at != t->q_at ||
-            u->t.q0 != t->t.q0 || u->t.nq != t->t.nq)
-            break;
-    }
-    return n;
 }
 
 /* Whether the call has row i and answers numbers that are none there. */
@@ -108,13 +103,14 @@ static void blame(run *r, size_t which, size_t i)
 static void merge_stripe(run *r, size_t head_at, size_t first, size_t end)
 {
     head *const h = &r->heads[head_at];
-    for (size_t at = 0, alike; at < r->b.count; at += alike) {
+    alike l = {.count = 0, .clean = true};
+    for (size_t at = 0; at < r->b.count; at++) {
         const entry *const e = &r->b.entries[at];
-        alike = calls_alike(r, at);
         for (size_t x = 0; e->head == head_at && x < e->tiles; x++)
-            merge_tile(r, e, alike, &r->b.tiles[e->tile + x], first, end);
+            merge_tile(r, &l, e, &r->b.tiles[e->tile + x], first, end);
     }
-    for (size_t i = first; i < end; i++) {
+    merge_alike(r, &l);
+    for (size_t i = l.clean ? end : first; i < end; i++) {
         if (r->how->sound(r, h, i)) continue;
         if (r->how->may_fail)
             h->bad[i] = 1;

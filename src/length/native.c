@@ -71,35 +71,37 @@ static void build(const run *r, const entry *e, pare_call *out)
     *out = (pare_call){.kind = PARE_CALL_PARTIAL, .u.p = p};
 }
 
-/* Rows of the sums take (m, l, acc): the larger maximum stays, and what belongs to the smaller one
- * fades. */
 static bool part(run *r, const entry *e, size_t row, size_t i, size_t n, double *keep, double *by)
 {
-    const pare_dtype type = r->caps.dtype;
-    head *const h = &r->heads[e->head];
-    double m[STRIPE], l[STRIPE], fade[STRIPE];
-    for (size_t p = 0; p < n; p++) {
-        m[p] = num_at(type, e->m, row + p);
-        l[p] = num_at(type, e->l, row + p);
-        fade[p] = -fabs(m[p] - h->top[i + p]);
-    }
-    fades(fade, n);
-    for (size_t p = 0; p < n; p++) {
-        double *const top = &h->top[i + p], *const den = &h->den[i + p];
-        const bool higher = m[p] > *top;
-        keep[p] = higher ? fade[p] : 1;
-        by[p] = higher ? 1 : fade[p];
-        *top = higher ? m[p] : *top;
-        *den = keep[p] * *den + by[p] * (isfinite(m[p]) && l[p] > 0 ? l[p] : (double)NAN);
-    }
+    const head *const h = &r->heads[e->head];
+    const size_t size = pare_dtype_size(r->caps.dtype);
+    const fading f = {e->m + row * size, e->l + row * size, h->top + i, h->den + i, keep, by};
+    fade_rows(&f, n, r->caps.dtype == PARE_F32);
     return true;
 }
 
 const construction native_calls = {size, build, part, sums_finite, false};
 
+/* Engines read values in whole vectors, over and over: rows that lie across lines of the cache are
+ * moved once. */
+static pare_status align_values(const run *r, pare_length_job *j)
+{
+    enum { LINE = 64 };
+    const size_t size = pare_dtype_size(r->caps.dtype), row = j->dv * size;
+    if (row % LINE || ((uintptr_t)j->v % LINE == 0 && j->ldv * size % LINE == 0)) return PARE_OK;
+    char *const v = pare_alloc(r->arena, r->n, row);
+    if (!v) return pare_no_memory(r->err);
+    for (size_t i = 0; i < r->n; i++)
+        memcpy(v + i * row, (const char *)j->v + i * j->ldv * size, row);
+    j->v = v;
+    j->ldv = j->dv;
+    return PARE_OK;
+}
+
 pare_status native_attend(run *r)
 {
     pare_status st = sums_new(r);
+    for (size_t i = 0; i < r->count && !st; i++) st = align_values(r, &r->heads[i].job);
     if (!st) st = run_round(r, &native_calls);
     if (!st) sums_write(r);
     return st;

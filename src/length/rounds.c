@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE = 64, CACHE = 1 << 19 }; /* bytes: of a line; of results that a core keeps near */
+enum { LINE = 64, CACHE = 576 << 10 }; /* bytes: of a line; of calls that a core keeps near */
 
 size_t run_bytes(const run *r, size_t count)
 {
@@ -186,7 +186,8 @@ static size_t usual_bytes(const run *r)
     return r->caps.batch || threads > LENGTH_BATCH / CACHE ? LENGTH_BATCH : threads * CACHE;
 }
 
-/* The batch's memory is made once, unless one call alone needs more. Where several pieces share a
+/* The batch's memory is made once, unless one call alone needs more; whole groups of calls that
+ * share keys (packing.c) go into it. Where several pieces share a
  * call, a round is one batch: which of them share must not depend on memory. */
 static pare_status take_memory(run *r, size_t need, char **out)
 {
@@ -202,7 +203,7 @@ static pare_status take_memory(run *r, size_t need, char **out)
     if (need > b->bytes) {
         const size_t usual = usual_bytes(r);
         free(b->memory);
-        b->bytes = need > usual ? need : usual;
+        b->bytes = need > usual ? need : usual / need < 8 ? usual : usual / need / 8 * 8 * need;
         b->memory = aligned_alloc(LINE, (b->bytes + LINE - 1) / LINE * LINE);
         if (!b->memory) {
             b->bytes = 0;

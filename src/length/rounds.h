@@ -140,18 +140,25 @@ double reference_logit(const run *r, double c);
 /* sums.c */
 PARE_MUST_USE pare_status sums_new(run *r);
 void sums_clear_bad(run *r); /* to 0 where bad */
-/* Into rows x n sums, which stay in registers: many addends cost little more than one. */
-typedef void sums_add_fn(double *sum, size_t rows, size_t n, const addends *a);
+/* Into rows x n sums, which stay in registers: many addends cost little more than one. False when a
+ * sum is no number then. */
+typedef bool sums_add_fn(double *sum, size_t rows, size_t n, const addends *a);
 sums_add_fn *sums_adder(pare_dtype t);
 /* Those for f32 that this CPU can run, best first; the last is the portable one. All give the same
  * bits. */
 size_t sums_variants(sums_add_fn *out[3]);
 bool sums_finite(const run *r, const head *h, size_t i);
-/* fades.c: x <= 0 becomes e^x, within 1.5 ulp; 0 below -708. A nan stays one. */
-typedef void fades_fn(double *x, size_t n);
-fades_fn fades;
-size_t fades_variants(fades_fn *out[3]); /* as above */
-void sums_write(run *r);                 /* y = num / den */
+/* fades.c: n partial results meet the sums of their rows. top becomes the larger of top and m, keep
+ * and by what the old sums and the result are multiplied by, 1 and e^-|m - top| within 1.5 ulp (0
+ * below e^-708), and den = keep den + by l: a nan where m is no number or l is not above 0. */
+typedef struct fading {
+    const void *m, *l; /* f32 or f64 */
+    double *top, *den, *keep, *by;
+} fading;
+typedef void fade_fn(const fading *f, size_t n, bool f32);
+fade_fn fade_rows;
+size_t fade_variants(fade_fn *out[3]); /* as above */
+void sums_write(run *r);               /* y = num / den */
 /* Whether row i sees no key at all. */
 bool sums_empty(const run *r, size_t i);
 #endif

@@ -42,62 +42,123 @@ typedef float eight32 __attribute__((vector_size(32), aligned(4), may_alias));
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* `eights` of sums stay in registers over all addends. Multiplying by 1 changes nothing. */
-INLINE void add_eights(double *sum, const addends *a, size_t row, size_t at, const size_t eights)
+/* 0, or a nan where a sum is none. */
+INLINE double add_rest(double *sum, size_t n, const addends *a, size_t row, size_t c)
 {
-    eight s[8];
-#pragma GCC unroll 8
+    double zero = 0;
+    for (; c < n; c++) {
+        for (size_t t = 0; t < a->count; t++)
+            sum[c] = a->keep[t][row] * sum[c] +
+                     a->by[t][row] * (double)((const float *)a->x[t])[row * a->ld + c];
+        zero += sum[c] * 0;
+    }
+    return zero;
+}
+
+/* `eights` of sums stay in registers over all addends. Multiplying by 1 changes nothing. */
+INLINE void add_eights(double *sum, const addends *a, size_t row, size_t at, eight *zero,
+                       const size_t eights)
+{
+    eight s[4];
+#pragma GCC unroll 4
     for (size_t e = 0; e < eights; e++) s[e] = *(const eight *)(sum + at + 8 * e);
     for (size_t t = 0; t < a->count; t++) {
         const float *const x = (const float *)a->x[t] + row * a->ld + at;
         const double by = a->by[t][row], keep = a->keep[t][row];
         if (keep != 1) {
-#pragma GCC unroll 8
+#pragma GCC unroll 4
             for (size_t e = 0; e < eights; e++) s[e] *= keep;
         }
-#pragma GCC unroll 8
+#pragma GCC unroll 4
         for (size_t e = 0; e < eights; e++)
             s[e] += by * __builtin_convertvector(*(const eight32 *)(x + 8 * e), eight);
     }
-#pragma GCC unroll 8
-    for (size_t e = 0; e < eights; e++) *(eight *)(sum + at + 8 * e) = s[e];
+#pragma GCC unroll 4
+    for (size_t e = 0; e < eights; e++) {
+        *(eight *)(sum + at + 8 * e) = s[e];
+        *zero += s[e] * 0.0;
+    }
 }
 
-INLINE void add_row(double *sum, size_t n, const addends *a, size_t row, const size_t eights)
+INLINE bool add_rows(double *sum, size_t rows, size_t n, const addends *a, const size_t eights)
 {
-    size_t c = 0;
-    for (; c + 8 * eights <= n; c += 8 * eights) add_eights(sum, a, row, c, eights);
-    for (; c + 8 <= n; c += 8) add_eights(sum, a, row, c, 1);
-    for (; c < n; c++)
-        for (size_t t = 0; t < a->count; t++)
-            sum[c] = a->keep[t][row] * sum[c] +
-                     a->by[t][row] * (double)((const float *)a->x[t])[row * a->ld + c];
+    eight zeros = {0};
+    double zero = 0;
+    for (size_t i = 0; i < rows; i++, sum += n) {
+        size_t c = 0;
+        for (; c + 8 * eights <= n; c += 8 * eights) add_eights(sum, a, i, c, &zeros, eights);
+        for (; c + 8 <= n; c += 8) add_eights(sum, a, i, c, &zeros, 1);
+        zero += add_rest(sum, n, a, i, c);
+    }
+    for (size_t e = 0; e < 8; e++) zero += zeros[e];
+    return zero == 0;
 }
 
-static void add_f64(double *sum, size_t rows, size_t n, const addends *a)
+static bool add_f64(double *sum, size_t rows, size_t n, const addends *a)
 {
+    double zero = 0;
     for (size_t i = 0; i < rows; i++, sum += n)
-        for (size_t t = 0; t < a->count; t++)
-            for (size_t c = 0; c < n; c++)
+        for (size_t c = 0; c < n; c++) {
+            for (size_t t = 0; t < a->count; t++)
                 sum[c] =
                     a->keep[t][i] * sum[c] + a->by[t][i] * ((const double *)a->x[t])[i * a->ld + c];
+            zero += sum[c] * 0;
+        }
+    return zero == 0;
 }
 
-static void add_f32(double *sum, size_t rows, size_t n, const addends *a)
+static bool add_f32(double *sum, size_t rows, size_t n, const addends *a)
 {
-    for (size_t i = 0; i < rows; i++) add_row(sum + i * n, n, a, i, 2);
+    return add_rows(sum, rows, n, a, 1);
 }
 
 #if defined(__x86_64__)
 /* The same sums: products and additions are not fused. */
-PARE_AVX2 static void add_avx2(double *sum, size_t rows, size_t n, const addends *a)
+PARE_AVX2 static bool add_avx2(double *sum, size_t rows, size_t n, const addends *a)
 {
-    for (size_t i = 0; i < rows; i++) add_row(sum + i * n, n, a, i, 4);
+    return add_rows(sum, rows, n, a, 4);
 }
 
-PARE_AVX512 static void add_avx512(double *sum, size_t rows, size_t n, const addends *a)
+/* What add_eights does, for 64 columns: compilers take conversions of eight floats apart. */
+PARE_AVX512 static void add_64(double *sum, const addends *a, size_t row, size_t at, __m512d *zero)
 {
-    for (size_t i = 0; i < rows; i++) add_row(sum + i * n, n, a, i, 8);
+    __m512d s[8];
+#pragma GCC unroll 8
+    for (size_t e = 0; e < 8; e++) s[e] = _mm512_loadu_pd(sum + at + 8 * e);
+    for (size_t t = 0; t < a->count; t++) {
+        const float *const x = (const float *)a->x[t] + row * a->ld + at;
+        const __m512d by = _mm512_set1_pd(a->by[t][row]), keep = _mm512_set1_pd(a->keep[t][row]);
+#pragma GCC unroll 4
+        for (size_t e = 0; e < 4; e++) __builtin_prefetch(x + 2 * a->ld + 16 * e);
+        if (a->keep[t][row] != 1) {
+#pragma GCC unroll 8
+            for (size_t e = 0; e < 8; e++) s[e] = _mm512_mul_pd(s[e], keep);
+        }
+#pragma GCC unroll 8
+        for (size_t e = 0; e < 8; e++)
+            s[e] =
+                _mm512_add_pd(s[e], _mm512_mul_pd(by, _mm512_cvtps_pd(_mm256_loadu_ps(x + 8 * e))));
+    }
+#pragma GCC unroll 8
+    for (size_t e = 0; e < 8; e++) {
+        _mm512_storeu_pd(sum + at + 8 * e, s[e]);
+        *zero = _mm512_fmadd_pd(s[e], _mm512_setzero_pd(), *zero);
+    }
+}
+
+PARE_AVX512 static bool add_avx512(double *sum, size_t rows, size_t n, const addends *a)
+{
+    __m512d wide = _mm512_setzero_pd();
+    eight zeros = {0};
+    double zero = 0;
+    for (size_t i = 0; i < rows; i++, sum += n) {
+        size_t c = 0;
+        for (; c + 64 <= n; c += 64) add_64(sum, a, i, c, &wide);
+        for (; c + 8 <= n; c += 8) add_eights(sum, a, i, c, &zeros, 1);
+        zero += add_rest(sum, n, a, i, c);
+    }
+    for (size_t e = 0; e < 8; e++) zero += zeros[e];
+    return zero + _mm512_reduce_add_pd(wide) == 0;
 }
 #endif
 
@@ -123,8 +184,12 @@ bool sums_finite(const run *r, const head *h, size_t i)
 {
     (void)r;
     const double *const num = h->num + i * h->job.dv;
-    double zero = h->den[i] - h->den[i];
-    for (size_t c = 0; c < h->job.dv; c++) zero += num[c] - num[c]; /* 0, or nan */
+    double zero = h->den[i] * 0; /* 0, or nan */
+    eight zeros = {0};
+    size_t c = 0;
+    for (; c + 8 <= h->job.dv; c += 8) zeros += *(const eight *)(num + c) * 0.0;
+    for (; c < h->job.dv; c++) zero += num[c] * 0;
+    for (size_t e = 0; e < 8; e++) zero += zeros[e];
     return zero == 0;
 }
 
@@ -133,18 +198,26 @@ bool sums_empty(const run *r, size_t i)
     return r->p->kind == PARE_GRAPH && pare_visible(r->p, r->g, r->n, i).count == 0;
 }
 
+static void write_f32(float *y, const double *num, double by, size_t n)
+{
+    size_t c = 0;
+    for (; c + 8 <= n; c += 8)
+        *(eight32 *)(y + c) = __builtin_convertvector(*(const eight *)(num + c) * by, eight32);
+    for (; c < n; c++) y[c] = (float)(num[c] * by);
+}
+
 static void write_stripe(run *r, size_t at, size_t first, size_t end)
 {
     const head *const h = &r->heads[at];
     const size_t dv = h->job.dv;
-    const bool f32 = r->caps.dtype == PARE_F32;
     for (size_t i = first; i < end; i++) {
-        const double *const num = h->num + i * dv, den = h->den[i], by = den > 0 ? 1 / den : 0;
-        float *const y32 = (float *)h->job.y + i * h->job.ldy;
-        double *const y64 = (double *)h->job.y + i * h->job.ldy;
+        const double *const num = h->num + i * dv, den = h->den[i];
+        double *const y = (double *)h->job.y + i * h->job.ldy;
         if (h->job.lse) num_put(r->caps.dtype, h->job.lse, i, h->top[i] + log(den));
-        for (size_t c = 0; f32 && c < dv; c++) y32[c] = (float)(num[c] * by);
-        for (size_t c = 0; !f32 && c < dv; c++) y64[c] = num[c] / (den > 0 ? den : 1);
+        if (r->caps.dtype == PARE_F32)
+            write_f32((float *)h->job.y + i * h->job.ldy, num, den > 0 ? 1 / den : 0, dv);
+        else
+            for (size_t c = 0; c < dv; c++) y[c] = num[c] / (den > 0 ? den : 1);
     }
 }
 

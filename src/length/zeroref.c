@@ -34,7 +34,7 @@ static void host_stripe(run *r, size_t at, size_t first, size_t end)
             h->den[i] += a;
             const char *const v = (const char *)j->v + k * j->ldv * pare_dtype_size(type);
             one.x[0] = v, one.by[0][0] = a;
-            add(h->num + i * j->dv, 1, j->dv, &one);
+            (void)add(h->num + i * j->dv, 1, j->dv, &one);
         }
         if (!sums_finite(r, h, i)) h->bad[i] = 1;
     }

@@ -304,7 +304,7 @@ static pare_status on_data(look *w, const pare_model *m, const pare_input *in, p
     const size_t rows = pare_output_rows(m, &part) * pare_model_outputs(m);
     double *const y = o->heads ? pare_alloc(w->a, rows + 1, sizeof *y) : NULL;
     if (!y) return pare_no_memory(err);
-    const pare_attender by = {one_layer, w};
+    const pare_attender by = {.fn = one_layer, .self = w};
     const pare_status st = pare_forward_by(y, PARE_F64, m, &part, &by, NULL, w->exec, err);
     if (st) return st;
     o->asked = asked_of(o);

@@ -1,4 +1,4 @@
-/* pare_repro_errata: a table for each paper, a row for each statement that is false as printed. A
+/* pare_repro_errata: tables for each paper, a row for each statement that is false as printed. A
  * statement that turns out to hold on its example says so. */
 #include "repro_errata.h"
 #include <math.h>
@@ -7,13 +7,14 @@ static const struct paper {
     const char *name, *about;
     const errata *list;
 } papers[] = {
-    {"width: errata", "statements of the width paper: as printed, and on a counter-example",
-     &errata_width},
-    {"depth: errata", "statements of the depth paper: as printed, and on a counter-example",
-     &errata_depth},
-    {"ticket: errata", "statements of the ticket paper: as printed, and on a counter-example",
+    {"width", "statements of the width paper: as printed, and on a counter-example", &errata_width},
+    {"depth: lemmas", "facts and lemmas of the depth paper: as printed, and on a counter-example",
+     &errata_lemmas},
+    {"depth: networks",
+     "what the depth paper says of networks: as printed, and on a counter-example", &errata_depth},
+    {"ticket", "statements of the ticket paper: as printed, and on a counter-example",
      &errata_ticket},
-    {"length: errata", "statements of the length paper: as printed, and on a counter-example",
+    {"length", "statements of the length paper: as printed, and on a counter-example",
      &errata_length},
 };
 enum { PAPERS = sizeof papers / sizeof *papers };
@@ -58,7 +59,6 @@ static pare_status look_at(numbers *out, const errata *list, const pare_exec *ex
 static bool fails(claim c, double printed, double is)
 {
     const double slack = 1e-9 * (fabs(printed) + fabs(is));
-    if (isnan(printed) || isnan(is)) return false;
     if (c == AT_MOST) return is > printed + slack;
     if (c == AT_LEAST) return is < printed - slack;
     return fabs(is - printed) > slack;
@@ -67,9 +67,10 @@ static bool fails(claim c, double printed, double is)
 static void put_erratum(sheet *s, const erratum *e, const double v[3])
 {
     static const char *const relation[] = {"at most", "at least", "equal to"};
-    const pare_verdict verdict = !fails(e->claim, v[0], v[1]) ? PARE_REPRODUCED
-                                 : e->open                    ? PARE_DIFFERS
-                                                              : PARE_MISPRINT;
+    const pare_verdict verdict = isnan(v[0]) || isnan(v[1])     ? PARE_NOT_MADE
+                                 : !fails(e->claim, v[0], v[1]) ? PARE_REPRODUCED
+                                 : e->open                      ? PARE_DIFFERS
+                                                                : PARE_MISPRINT;
     char holds[60] = "";
     if (s->st) return;
     if (!isnan(v[2])) snprintf(holds, sizeof holds, " (here: %.4g)", v[2]);

@@ -29,7 +29,7 @@ typedef struct errata {
     const erratum *v;
     size_t n;
 } errata;
-extern const errata errata_width, errata_depth, errata_ticket, errata_length;
+extern const errata errata_width, errata_lemmas, errata_depth, errata_ticket, errata_length;
 
 /* p = softmax(a); half the sum of |p - q|. */
 void softmax_of(double *p, const double *a, size_t n);

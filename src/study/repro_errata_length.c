@@ -97,9 +97,9 @@ static pare_status instances(sides *out, const erratum *e, pare_err *err)
     const pare_status st =
         a ? pare_length_plan_make(&plan, a, h, HEADS, 4 * M, &full, NULL, &caps, &o, err)
           : pare_no_memory(err);
+    const double calls = st ? NAN : (double)(plan.cost.calls - plan.cost.merge_calls);
     if (!st)
-        *out = (sides){heads * layers, (double)plan.cost.instances / (double)plan.cost.calls,
-                       (heads - 1) * layers};
+        *out = (sides){heads * layers, (double)plan.cost.instances / calls, (heads - 1) * layers};
     pare_arena_free(a);
     return st;
 }

@@ -3,7 +3,8 @@
 #include <pare_test.h>
 #include "../../src/study/repro_errata.h"
 
-static const errata *const lists[] = {&errata_width, &errata_depth, &errata_ticket, &errata_length};
+static const errata *const lists[] = {&errata_width, &errata_lemmas, &errata_depth, &errata_ticket,
+                                      &errata_length};
 enum { LISTS = sizeof lists / sizeof *lists };
 
 /* Statements that hold as printed and are loose or say nothing; and one that is open. */
