@@ -130,8 +130,8 @@ typedef struct pare_repro_study {
                         const pare_ranks *ranks, pare_err *err);
 } pare_repro_study;
 #define PARE_REPRO_STUDIES 5
-extern const pare_repro_study pare_repro_studies[PARE_REPRO_STUDIES];
-const pare_repro_study *pare_repro_find(const char *name); /* NULL: there is none */
+extern const pare_repro_study pare_repro_studies[PARE_REPRO_STUDIES]; /* in the order of `all` */
+const pare_repro_study *pare_repro_find(const char *name);            /* NULL: there is none */
 /* PARE_ERR_USAGE names the word of `only` that is no part of the study (NULL: of any study). */
 PARE_MUST_USE pare_status pare_repro_check(const pare_repro_study *s, const char *only,
                                            pare_err *err);
