@@ -4,17 +4,20 @@
  *   bench/length            all cases
  *   bench/length --wall     time by the clock on the wall; else CPU time, for a machine that others
  *                           use as well. One thread.
+ *   bench/length --memory direct|native|static N M
+ *                           memory alone
+ *   mpirun -n 2 bench/length --ranks
+ *                           a whole model by one process and by all of them, one thread each
  *
  * native: time of the plan / time of direct attention. static: zero-reference calls that all have
  * exactly M rows; ideal is what they must cost at least, k T M^2 / N^2 with k = ceil(N / M) and
- * T = ceil(N / (M - 1)). peak_mib: the process's memory at most, in a process of its own. */
+ * T = ceil(N / (M - 1)). ..._at_most: what is asked of them. ..._mib: the most memory beside
+ * queries, keys, values and outputs, in a process of its own. */
 #include <pare/pare.h>
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -48,6 +51,22 @@ static float *randoms(size_t n, uint64_t stream)
     pare_rng r = pare_rng_at(1, stream);
     for (size_t i = 0; i < n; i++) x[i] = (float)pare_rng_normal(&r);
     return x;
+}
+
+static bench new_bench(size_t n, uint32_t m, bool wall)
+{
+    return (bench){.n = n,
+                   .m = m,
+                   .wall = wall,
+                   .q = randoms(n * D, 1),
+                   .k = randoms(n * D, 2),
+                   .v = randoms(n * D, 3),
+                   .y = randoms(n * D, 4)};
+}
+
+static void free_bench(bench *b)
+{
+    free(b->q), free(b->k), free(b->v), free(b->y);
 }
 
 static void direct(bench *b)
@@ -101,19 +120,54 @@ static double difference(bench *b, const pare_length_opts *o)
     return off;
 }
 
-/* Of a process that does nothing else. */
-static double peak_mib(bench *b, const pare_length_opts *o)
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* Of this process, in KiB: VmRSS now, VmHWM at most since forget_peak. */
+static double memory(const char *what)
 {
-    const pid_t child = fork();
-    if (child == 0) {
-        planned(b, o);
-        _exit(0);
-    }
-    int status;
-    struct rusage use;
-    if (child < 0 || wait4(child, &status, 0, &use) != child || status) stop("a child failed");
-    return (double)use.ru_maxrss / 1024;
+    char line[256];
+    double kib = NAN;
+    FILE *const f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (strncmp(line, what, strlen(what)) == 0) kib = strtod(line + strlen(what) + 1, NULL);
+    if (f) fclose(f);
+    return kib;
 }
+
+static void forget_peak(void)
+{
+    FILE *const f = fopen("/proc/self/clear_refs", "w");
+    if (!f || fputs("5", f) < 0 || fclose(f)) stop("/proc/self/clear_refs: cannot be written");
+}
+
+/* In this process, which has done nothing else. */
+static void print_memory(const char *how, size_t n, uint32_t m)
+{
+    bench b = new_bench(n, m, false);
+    forget_peak();
+    const double before = memory("VmRSS:");
+    if (strcmp(how, "direct") == 0)
+        direct(&b);
+    else
+        planned(&b, strcmp(how, "native") == 0 ? &native : &fixed);
+    printf("%.1f\n", (memory("VmHWM:") - before) / 1024);
+    free_bench(&b);
+}
+
+/* In a process of its own. */
+static double own_mib(const bench *b, const char *how)
+{
+    char self[3072], command[4096], line[64];
+    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n <= 0) stop("/proc/self/exe: cannot be read");
+    self[n] = '\0';
+    snprintf(command, sizeof command, "'%s' --memory %s %zu %u", self, how, b->n, (unsigned)b->m);
+    FILE *const f = popen(command, "r");
+    if (!f || !fgets(line, sizeof line, f) || pclose(f)) stop("--memory failed");
+    return strtod(line, NULL);
+}
+
+/* ---- calls beside direct attention ----------------------------------------------------------- */
 
 static void compare(bench *b)
 {
@@ -131,24 +185,99 @@ static void compare(bench *b)
     }
     const double n = (double)b->n, m = b->m,
                  ideal = ceil(n / m) * ceil(n / (m - 1)) * m * m / n / n;
-    printf("%zu,%u,%.1f,%.3f,%.3f,%.3f,%.3f,%.1e,%.0f,%.0f,%.0f\n", b->n, (unsigned)b->m, 1e3 * own,
-           plan / own, zero / own, ideal, zero / own / ideal, off, peak_mib(b, &native),
-           peak_mib(b, &fixed), n * n * 4 / 1048576);
+    printf("%zu,%u,%.1f,%.3f,%.2f,%.3f,%.3f,%.3f,1.15,%.1e,%.1f,%.1f,%.1f,%.0f\n", b->n,
+           (unsigned)b->m, 1e3 * own, plan / own, b->m < 128 ? 1.2 : 1.1, zero / own, ideal,
+           zero / own / ideal, off, own_mib(b, "direct"), own_mib(b, "native"),
+           own_mib(b, "static"), n * n * 4 / 1048576);
     fflush(stdout);
+}
+
+static void all_cases(bool wall)
+{
+    printf("n,m,direct_ms,native,native_at_most,static,ideal,static_over_ideal,static_at_most,"
+           "difference,direct_mib,native_mib,static_mib,n_x_n_mib\n");
+    for (size_t n = 4096; n <= 8192; n *= 2)
+        for (uint32_t m = 64; m <= 1024; m *= m == 256 ? 4 : 2) {
+            bench b = new_bench(n, m, wall);
+            compare(&b);
+            free_bench(&b);
+        }
+}
+
+/* ---- one process and several ----------------------------------------------------------------- */
+
+static pare_model *large_model(size_t tokens)
+{
+    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_model *m;
+    pare_err err = {0};
+    o.kind = PARE_RANDOM_LLAMA;
+    o.dim = 256, o.heads = 4, o.layers = 2, o.vocab = 256, o.context = tokens;
+    if (pare_random_model(&m, &o, &err)) stop(err.msg);
+    return m;
+}
+
+static double pass(const pare_model *m, const pare_input *in, float *y, const pare_ranks *ranks)
+{
+    const pare_length_opts o = {.mode = PARE_LENGTH_NATIVE};
+    const bench clock = {.wall = false};
+    pare_oracle orc;
+    pare_err err = {0};
+    const double start = seconds(&clock);
+    if (pare_oracle_cpu(&orc, PARE_F32, 128, NULL, &err) ||
+        pare_length_forward(y, &orc, &o, ranks, m, in, NULL, NULL, NULL, &err))
+        stop(err.msg);
+    pare_oracle_free(&orc);
+    return seconds(&clock) - start;
+}
+
+/* The slowest of the ranks. */
+static double slowest(const pare_ranks *ranks, double mine)
+{
+    double all[64], most = 0;
+    pare_err err = {0};
+    if (pare_ranks_size(ranks) > 64 || pare_ranks_gather(ranks, all, &mine, sizeof mine, &err))
+        stop("cannot gather");
+    for (size_t r = 0; r < pare_ranks_size(ranks); r++) most = fmax(most, all[r]);
+    return most;
+}
+
+static void compare_ranks(void)
+{
+    enum { TOKENS = 8192 };
+    pare_ranks *ranks;
+    pare_err err = {0};
+    pare_inputs set;
+    pare_arena *const a = pare_arena_new();
+    pare_model *const m = large_model(TOKENS);
+    if (pare_ranks_open(&ranks, &err) || !a || pare_inputs_random(&set, a, m, 1, TOKENS, 1, &err))
+        stop(err.msg);
+    const size_t count = TOKENS * pare_model_outputs(m);
+    float *const one = randoms(count, 1), *const all = randoms(count, 2);
+    double alone = INFINITY, together = INFINITY;
+    for (int r = 0; r < 3; r++) {
+        alone = fmin(alone, slowest(ranks, pass(m, &set.in[0], one, NULL)));
+        together = fmin(together, slowest(ranks, pass(m, &set.in[0], all, ranks)));
+    }
+    if (memcmp(one, all, count * sizeof *one) != 0) stop("the bytes differ");
+    if (pare_ranks_rank(ranks) == 0)
+        printf("tokens,m,ranks,one_ms,all_ms,faster,at_least\n%d,128,%zu,%.0f,%.0f,%.2f,%s\n",
+               TOKENS, pare_ranks_size(ranks), 1e3 * alone, 1e3 * together, alone / together,
+               pare_ranks_size(ranks) == 2 ? "1.70" : "");
+    free(one), free(all);
+    pare_model_free(m);
+    pare_arena_free(a);
+    pare_ranks_close(ranks);
 }
 
 int main(int argc, char **argv)
 {
-    const bool wall = argc > 1 && strcmp(argv[1], "--wall") == 0;
-    printf("n,m,direct_ms,native,static,ideal,static_over_ideal,difference,native_peak_mib,"
-           "static_peak_mib,n_x_n_mib\n");
-    for (size_t n = 4096; n <= 8192; n *= 2)
-        for (uint32_t m = 64; m <= 1024; m *= m == 256 ? 4 : 2) {
-            bench b = {.n = n, .m = m, .wall = wall};
-            b.q = randoms(n * D, 1), b.k = randoms(n * D, 2), b.v = randoms(n * D, 3);
-            b.y = randoms(n * D, 4);
-            compare(&b);
-            free(b.q), free(b.k), free(b.v), free(b.y);
-        }
+    const char *const what = argc > 1 ? argv[1] : "";
+    if (strcmp(what, "--ranks") == 0)
+        compare_ranks();
+    else if (strcmp(what, "--memory") == 0 && argc == 5)
+        print_memory(argv[2], strtoul(argv[3], NULL, 10), (uint32_t)strtoul(argv[4], NULL, 10));
+    else
+        all_cases(strcmp(what, "--wall") == 0);
     return 0;
 }

@@ -8,14 +8,19 @@
 /* One pass of a model whose attention, and nothing else, goes through the oracle. `out` is of the
  * oracle's dtype. *stats (may be NULL) adds up over layers.
  *
- * Several ranks share the heads and the calls, each with an oracle of its own; all of them come
- * with the same model and input, and have the whole output in the end. Its bits do not depend on
- * their number. NULL: one process. */
+ * Several ranks share the heads, the calls and, where the engine goes by ranges of rows, the rows
+ * of everything else, each with an oracle of its own; all of them come with the same model and
+ * input, and have the whole output in the end. Its bits do not depend on their number. NULL: one
+ * process.
+ */
 PARE_MUST_USE pare_status pare_length_forward(void *out, const pare_oracle *orc,
                                               const pare_length_opts *opts, const pare_ranks *ranks,
                                               const pare_model *m, const pare_input *in,
                                               pare_length_stats *stats, const pare_trace *trace,
                                               const pare_exec *exec, pare_err *err);
+/* The softmax heads of a model by layer, as a plan wants them; none is 0. In the arena. */
+PARE_MUST_USE pare_status pare_length_heads(pare_length_head **out, size_t *count, pare_arena *a,
+                                            const pare_model *m, pare_err *err);
 /* Whether positions say something about tokens beyond the context the model was made with: learned
  * ones do not. */
 bool pare_length_may_exceed(const pare_model *m);

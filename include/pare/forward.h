@@ -3,6 +3,7 @@
 #define PARE_FORWARD_H
 #include <pare/model.h>
 #include <pare/poly.h>
+#include <pare/ranks.h>
 
 /* One input: a sequence, a batch of equal length, or a graph (batch 1, tokens = nodes). */
 typedef struct pare_input {
@@ -65,6 +66,9 @@ typedef struct pare_attender {
     pare_status (*fn)(void *self, size_t block, pare_dtype t, const pare_attend_job *jobs,
                       size_t count, const pare_pattern *p, const pare_graph *g, pare_err *err);
     void *self;
+    /* Processes that make the same pass together, and come to `fn` together: they share the rows of
+     * everything else as well, where the engine goes by ranges of rows. NULL: alone. */
+    const pare_ranks *ranks;
 } pare_attender;
 /* out: of type t, PARE_F32 or PARE_F64. `by` NULL: the same as above. */
 PARE_MUST_USE pare_status pare_forward_by(void *out, pare_dtype t, const pare_model *m,

@@ -70,22 +70,61 @@ static pare_mat32 view(const void *v, size_t rows, size_t cols, size_t ld)
     return (pare_mat32){rows, cols, ld, (float *)v};
 }
 
-static pare_status run_f32(const pare_call_partial *p, const pare_exec *exec)
+enum { GRID = 32, ACROSS = 4 }; /* calls that share work, at most; of them with the same keys */
+
+static bool same_queries(const pare_call_partial *a, const pare_call_partial *b)
 {
-    const pare_mat32 q = view(p->q, p->nq, p->dk, p->ldq), k = view(p->k, p->nk, p->dk, p->ldk);
-    const pare_mat32 v = view(p->v, p->nk, p->dv, p->ldv);
+    return a->q == b->q && a->ldq == b->ldq && a->nq == b->nq && a->dk == b->dk && a->dv == b->dv;
+}
+
+static bool same_keys(const pare_call_partial *a, const pare_call_partial *b)
+{
+    return a->k == b->k && a->ldk == b->ldk && a->v == b->v && a->ldv == b->ldv && a->nk == b->nk &&
+           a->dk == b->dk && a->dv == b->dv;
+}
+
+/* Calls c[0], c[1], ... as a grid: how many side by side have the keys of the first, and how many
+ * such rows of the same queries follow one another. */
+static tiled_grid find_grid(const pare_call_partial *c, size_t count)
+{
+    tiled_grid g = {NULL, 1, 1, tile_rows_kernel()};
+    while (g.across < count && g.across < ACROSS && same_keys(&c[0], &c[g.across])) g.across++;
+    for (const pare_call_partial *row = c + g.across; row + g.across <= c + count;
+         row += g.across, g.down++)
+        for (size_t i = 0; i < g.across; i++)
+            if (!same_queries(&c[i], &row[i]) || !same_keys(&row[0], &row[i])) return g;
+    return g;
+}
+
+/* The first grid of up to GRID calls; *done: its calls. */
+static pare_status run_f32(const pare_call *calls, size_t count, size_t *done,
+                           const pare_exec *exec)
+{
+    pare_call_partial c[GRID];
+    pare_mat32 q[GRID], k[GRID], v[GRID];
+    tiled_job jobs[GRID];
     tile_kernel kernels[3];
     tile_kernels(kernels);
-    const tiled_job d = {.q = &q,
-                         .k = &k,
-                         .v = &v,
-                         .scale = 1,
-                         .sees = sight_of_stairs(p->vis0, p->nq, p->nk),
-                         .kernel = &kernels[0],
-                         .y = view(p->acc, p->nq, p->dv, p->ldacc),
-                         .m = p->m,
-                         .l = p->l};
-    return tiled_attend(&d, exec, NULL);
+    for (size_t i = 0; i < count; i++) c[i] = oracle_as_partial(&calls[i]);
+    tiled_grid g = find_grid(c, count);
+    g.jobs = jobs;
+    *done = g.across * g.down;
+    for (size_t i = 0; i < *done; i++) {
+        const pare_call_partial *const p = &c[i];
+        q[i] = view(p->q, p->nq, p->dk, p->ldq);
+        k[i] = view(p->k, p->nk, p->dk, p->ldk);
+        v[i] = view(p->v, p->nk, p->dv, p->ldv);
+        jobs[i] = (tiled_job){.q = &q[i],
+                              .k = &k[i],
+                              .v = &v[i],
+                              .scale = 1,
+                              .sees = sight_of_stairs(p->vis0, p->nq, p->nk),
+                              .kernel = &kernels[0],
+                              .y = view(p->acc, p->nq, p->dv, p->ldacc),
+                              .m = p->m,
+                              .l = p->l};
+    }
+    return tiled_attend_grid(&g, exec, NULL);
 }
 
 /* ---- f64: plain loops ----------------------------------------------------------------------- */
@@ -120,11 +159,12 @@ static void row_f64(const pare_call_partial *p, size_t i, double *s)
     }
 }
 
-static pare_status run_f64(const pare_call_partial *p)
+static pare_status run_f64(const pare_call *call)
 {
-    double *const s = malloc((p->nk ? p->nk : 1) * sizeof *s);
+    const pare_call_partial p = oracle_as_partial(call);
+    double *const s = malloc((p.nk ? p.nk : 1) * sizeof *s);
     if (!s) return PARE_ERR_MEMORY;
-    for (size_t i = 0; i < p->nq; i++) row_f64(p, i, s);
+    for (size_t i = 0; i < p.nq; i++) row_f64(&p, i, s);
     free(s);
     return PARE_OK;
 }
@@ -134,28 +174,37 @@ static pare_status run_f64(const pare_call_partial *p)
 typedef struct batch {
     const cpu *o;
     const pare_call *calls;
+    size_t n, some;         /* calls; of them in one block of work */
     const pare_exec *inner; /* threads within one call; NULL when calls are spread over threads */
     atomic_bool no_memory;
 } batch;
 
-static void one_call(void *ctx, size_t i)
+static void some_calls(void *ctx, size_t b)
 {
-    batch *const b = ctx;
-    const pare_call_partial p = oracle_as_partial(&b->calls[i]);
-    if (b->o->dtype == PARE_F32 ? run_f32(&p, b->inner) : run_f64(&p))
-        atomic_store(&b->no_memory, true);
+    batch *const w = ctx;
+    const size_t first = b * w->some, end = w->n - first < w->some ? w->n : first + w->some;
+    for (size_t i = first, done = 1; i < end; i += done)
+        if (w->o->dtype == PARE_F32 ? run_f32(&w->calls[i], end - i, &done, w->inner)
+                                    : run_f64(&w->calls[i]))
+            atomic_store(&w->no_memory, true);
 }
 
+/* Many calls go over the threads, some to a block; few go one after the other, with threads within
+ * each. May depend on the threads, because no call depends on the others nor on its threads. */
 static pare_status evaluate(void *self, const pare_call *calls, size_t n, pare_err *err)
 {
+    enum { BLOCKS = 4 }; /* for each thread */
     const cpu *const o = self;
     for (size_t i = 0; i < n; i++) {
         const pare_status st = check_call(o, &calls[i], err);
         if (st) return st;
     }
-    const bool spread = n > 1;
-    batch b = {.o = o, .calls = calls, .inner = spread ? NULL : o->exec};
-    pare_parallel(spread ? o->exec : NULL, n, one_call, &b);
+    const size_t threads = o->exec ? (size_t)o->exec->threads : 1, share = n / (BLOCKS * threads);
+    const bool spread =
+        threads > 1 && (share > 0 || o->dtype == PARE_F64); /* its loops are plain */
+    batch b = {.o = o, .calls = calls, .n = n, .inner = spread ? NULL : o->exec};
+    b.some = !spread || share > GRID ? GRID : share > 1 ? share : 1;
+    pare_parallel(spread ? o->exec : NULL, (n + b.some - 1) / b.some, some_calls, &b);
     return atomic_load(&b.no_memory) ? pare_no_memory(err) : PARE_OK;
 }
 

@@ -158,9 +158,10 @@ PARE_AVX512 static void unpack_blocks(float *to, size_t ld, const float *from, s
         }
 }
 
-static bool whole_blocks(size_t rows, size_t cols)
+/* Columns that go in whole blocks; the others, and all of them where rows do not, go by fours. */
+static size_t block_columns(size_t rows, size_t cols)
 {
-    return rows % BLOCK == 0 && cols % BLOCK == 0 && __builtin_cpu_supports("avx512f");
+    return rows % BLOCK == 0 && __builtin_cpu_supports("avx512f") ? cols / BLOCK * BLOCK : 0;
 }
 #endif
 
@@ -168,10 +169,9 @@ void pack_queries(float *to, size_t p, const float *from, size_t ld, size_t rows
                   float scale)
 {
 #if defined(__x86_64__)
-    if (rows == p && whole_blocks(rows, cols)) {
-        pack_blocks(to, p, from, ld, rows, cols, scale);
-        return;
-    }
+    const size_t done = rows == p ? block_columns(rows, cols) : 0;
+    if (done) pack_blocks(to, p, from, ld, rows, done, scale);
+    to += done * p, from += done, cols -= done;
 #endif
     const four by = {scale, scale, scale, scale};
     const size_t cols4 = cols / 4 * 4, rows4 = rows / 4 * 4;
@@ -194,10 +194,9 @@ void unpack(float *to, size_t ld, const float *from, size_t p, size_t rows, size
             const float *by, bool add)
 {
 #if defined(__x86_64__)
-    if (!add && whole_blocks(rows, cols)) {
-        unpack_blocks(to, ld, from, p, rows, cols, by);
-        return;
-    }
+    const size_t done = add ? 0 : block_columns(rows, cols);
+    if (done) unpack_blocks(to, ld, from, p, rows, done, by);
+    to += done, from += done * p, cols -= done;
 #endif
     const size_t cols4 = cols / 4 * 4, rows4 = rows / 4 * 4;
     for (size_t i = 0; i < rows4; i += 4)

@@ -20,24 +20,60 @@ enum {
 
 typedef struct work {
     panel at;
+    size_t column;        /* of the grid: whose queries they are */
+    bool begun, ended;    /* y holds sums already; and what it shall hold */
     float *q, *o, *m, *l; /* dk x p, dv' x p, p, p */
 } work;
 
 typedef struct unit {
-    const tiled_job *d;
-    size_t dk, dv, dv4; /* dv4: dv padded */
+    const tiled_grid *g;
+    const tiled_job *row; /* of the grid: those at work, which have the same keys */
+    size_t dk, dv, dv4;   /* dv4: dv padded */
+    size_t straight; /* of the dv columns: those that are added up in y; the others in panels */
     work panels[MOST_PANELS];
     size_t npanels;
     float *k, *v, *s, *fade; /* the tile */
+    float *by;               /* what sums are multiplied by in the end */
+    float *side;             /* its values beside the straight columns, where there are such */
 } unit;
 
-/* Queries of one unit of work: a few panels share each tile of keys. May depend on the threads,
- * because no row depends on the units. */
-static size_t unit_rows(const tiled_job *d, int threads)
+/* ---- panels of a grid: those of its columns one after the other ------------------------------ */
+
+static size_t panel_rows(const tiled_grid *g)
 {
-    const size_t p = d->kernel->lanes * d->kernel->vecs;
-    const size_t panels = d->q->rows / (UNITS * (size_t)threads * p);
-    return p * (panels < 1 ? 1 : panels > MOST_PANELS ? MOST_PANELS : panels);
+    return g->jobs->kernel->lanes * g->jobs->kernel->vecs;
+}
+
+static size_t panels_of(const tiled_grid *g, size_t column)
+{
+    return (g->jobs[column].q->rows + panel_rows(g) - 1) / panel_rows(g);
+}
+
+static size_t all_panels(const tiled_grid *g)
+{
+    size_t n = 0;
+    for (size_t c = 0; c < g->across; c++) n += panels_of(g, c);
+    return n;
+}
+
+static void find_panel(work *w, const tiled_grid *g, size_t at)
+{
+    const size_t most = panel_rows(g), lanes = g->jobs->kernel->lanes;
+    panel *const p = &w->at;
+    for (w->column = 0; at >= panels_of(g, w->column); w->column++) at -= panels_of(g, w->column);
+    const size_t left = g->jobs[w->column].q->rows - at * most;
+    p->first = at * most;
+    p->rows = left < most ? left : most;
+    p->v = (p->rows + lanes - 1) / lanes;
+    p->p = p->v * lanes;
+}
+
+/* Panels of one unit of work, which share each tile of keys. May depend on the threads, because no
+ * row depends on the units. */
+static size_t unit_panels(const tiled_grid *g, int threads)
+{
+    const size_t units = threads > 1 ? UNITS * (size_t)threads : 1, n = all_panels(g) / units;
+    return n < 1 ? 1 : n > MOST_PANELS ? MOST_PANELS : n;
 }
 
 /* ---- one unit -------------------------------------------------------------------------------- */
@@ -49,49 +85,55 @@ static float *take(float **at, size_t n)
     return here;
 }
 
-/* Lays the unit of queries [first, end) out from `at` on; with at == NULL only counts. Returns the
+/* Lays panels [first, end) of the grid out from `at` on; with at == NULL only counts. Returns the
  * floats needed. */
 static size_t lay_out(unit *u, size_t first, size_t end, float *at)
 {
-    const tiled_job *const d = u->d;
-    const size_t most = d->kernel->lanes * d->kernel->vecs;
+    const size_t most = panel_rows(u->g), side = u->dv4 - u->straight;
     size_t need = 0;
     u->npanels = 0;
-    for (size_t i = first; i < end; i += most) {
+    for (size_t i = first; i < end; i++) {
         work *const w = &u->panels[u->npanels++];
-        panel *const p = &w->at;
-        p->first = i;
-        p->rows = end - i < most ? end - i : most;
-        p->v = (p->rows + d->kernel->lanes - 1) / d->kernel->lanes;
-        p->p = p->v * d->kernel->lanes;
+        const panel *const p = &w->at;
+        find_panel(w, u->g, i);
         w->q = take(&at, u->dk * p->p);
-        w->o = take(&at, u->dv4 * p->p);
+        w->o = take(&at, side * p->p);
         w->m = take(&at, p->p);
         w->l = take(&at, p->p);
-        need +=
-            padded(u->dk * p->p, ALIGN) + padded(u->dv4 * p->p, ALIGN) + 2 * padded(p->p, ALIGN);
+        need += padded(u->dk * p->p, ALIGN) + padded(side * p->p, ALIGN) + 2 * padded(p->p, ALIGN);
     }
     u->k = take(&at, TILE_KEYS * u->dk);
-    u->v = take(&at, TILE_KEYS * u->dv4);
+    u->v = take(&at, TILE_KEYS * u->straight);
     u->s = take(&at, TILE_KEYS * most);
     u->fade = take(&at, most);
-    return need + padded(TILE_KEYS * u->dk, ALIGN) + padded(TILE_KEYS * u->dv4, ALIGN) +
-           padded(TILE_KEYS * most, ALIGN) + padded(most, ALIGN);
+    u->by = take(&at, most);
+    u->side = take(&at, TILE_KEYS * side);
+    return need + padded(TILE_KEYS * side, ALIGN) + padded(TILE_KEYS * u->dk, ALIGN) +
+           padded(TILE_KEYS * u->straight, ALIGN) + padded(TILE_KEYS * most, ALIGN) +
+           2 * padded(most, ALIGN);
 }
 
-static void begin_panel(const unit *u, const work *w)
+static void pack_panel(const unit *u, const work *w)
 {
-    const pare_mat32 *const q = u->d->q;
+    const tiled_job *const d = &u->g->jobs[w->column];
     const panel *const p = &w->at;
-    pack_queries(w->q, p->p, q->v + p->first * q->ld, q->ld, p->rows, u->dk, u->d->scale);
-    memset(w->o, 0, u->dv4 * p->p * sizeof *w->o);
+    pack_queries(w->q, p->p, d->q->v + p->first * d->q->ld, d->q->ld, p->rows, u->dk, d->scale);
+}
+
+static void begin_panel(const unit *u, work *w)
+{
+    const panel *const p = &w->at;
+    w->begun = w->ended = false;
+    memset(w->o, 0, (u->dv4 - u->straight) * p->p * sizeof *w->o);
     for (size_t i = 0; i < p->p; i++) w->m[i] = -INFINITY;
     memset(w->l, 0, p->p * sizeof *w->l);
 }
 
 /* Keys and values of a tile as the kernels want them: where they stand, or a copy without gaps. */
 typedef struct tile_rows {
-    const float *k, *v;
+    const float *k, *v; /* v: the straight columns, */
+    size_t ldv;
+    const float *side; /* and those that panels take */
 } tile_rows;
 
 static const float *tile_of(const pare_mat32 *x, float *room, size_t j0, size_t j1, size_t cols)
@@ -102,70 +144,144 @@ static const float *tile_of(const pare_mat32 *x, float *room, size_t j0, size_t 
     return room;
 }
 
-/* Keys [from, to) of the tile that begins at j0. */
-static void one_tile(const unit *u, const work *w, const tile_rows *t, size_t j0, size_t from,
-                     size_t to)
+/* Vectors of values that are read whole must not lie across two lines of the cache. */
+static void load_straight(const unit *u, tile_rows *t, size_t j0, size_t j1)
 {
-    const tiled_job *const d = u->d;
+    const pare_mat32 *const v = u->row->v;
+    t->v = v->v + j0 * v->ld;
+    t->ldv = v->ld;
+    if ((uintptr_t)t->v % (ALIGN * sizeof(float)) == 0 && v->ld % ALIGN == 0 &&
+        (j1 - j0) % TILE_STEP == 0)
+        return;
+    for (size_t j = 0; j < j1 - j0; j++)
+        memcpy(u->v + j * u->straight, t->v + j * v->ld, u->straight * sizeof *u->v);
+    memset(u->v + (j1 - j0) * u->straight, 0,
+           (padded(j1 - j0, TILE_STEP) - (j1 - j0)) * u->straight * sizeof *u->v);
+    t->v = u->v;
+    t->ldv = u->straight;
+}
+
+static void load_tile(const unit *u, tile_rows *t, size_t j0, size_t j1)
+{
+    const pare_mat32 *const v = u->row->v;
+    const pare_mat32 side = {v->rows, u->dv - u->straight, v->ld, v->v + u->straight};
+    t->k = tile_of(u->row->k, u->k, j0, j1, u->dk);
+    if (u->straight) load_straight(u, t, j0, j1);
+    if (side.cols) t->side = tile_of(&side, u->side, j0, j1, u->dv4 - u->straight);
+}
+
+static float *first_row(const unit *u, const work *w)
+{
+    const pare_mat32 *const y = &u->row[w->column].y;
+    return y->v + w->at.first * y->ld;
+}
+
+/* What sums are multiplied by in the end: 1 where they stay as they are. */
+static const float *averages(const unit *u, const work *w)
+{
+    typedef float four __attribute__((vector_size(16), may_alias));
+    const bool sums = u->row[w->column].m;
+    for (size_t i = 0; i < w->at.p; i += 4) {
+        four by = {1, 1, 1, 1};
+        if (!sums) by /= *(const four *)(w->l + i);
+        *(four *)(u->by + i) = by;
+    }
+    return u->by;
+}
+
+/* Some values of the tile, from v on, into y; with the last key there is, it is done. */
+static void add_straight(const unit *u, work *w, const float *v, size_t ldv, size_t keys, bool last)
+{
+    const tiled_job *const d = &u->row[w->column];
+    const tile_weights weights = {.s = u->s,
+                                  .fade = w->begun ? u->fade : NULL,
+                                  .by = last && !d->m ? averages(u, w) : NULL,
+                                  .p = w->at.p,
+                                  .keys = keys};
+    u->g->rows(first_row(u, w), d->y.ld, w->at.rows, &weights, v, ldv, u->straight);
+    w->ended = last;
+}
+
+/* Keys [from, to) of the tile that begins at j0. */
+static void one_tile(const unit *u, work *w, const tile_rows *t, size_t j0, size_t from, size_t to)
+{
+    const tiled_job *const d = &u->row[w->column];
     const panel *const p = &w->at;
-    const size_t keys = padded(to - from, TILE_STEP);
-    const float *const k = t->k + (from - j0) * u->dk, *const v = t->v + (from - j0) * u->dv4;
+    const size_t keys = padded(to - from, TILE_STEP), side = u->dv4 - u->straight;
+    const float *const k = t->k + (from - j0) * u->dk;
     d->kernel->scores(u->s, w->q, k, keys, u->dk, p->v, false);
     hide_tile(u->s, &d->sees, p, from, to, d->k->rows);
     d->kernel->weights(u->s, w->m, w->l, u->fade, keys, p->v);
-    d->kernel->values(w->o, u->fade, u->s, v, keys, u->dv4, p->v);
+    if (u->straight)
+        add_straight(u, w, t->v + (from - j0) * t->ldv, t->ldv, keys, to == d->k->rows);
+    if (side)
+        d->kernel->values(w->o, u->fade, u->s, t->side + (from - j0) * side, keys, side, p->v);
+    w->begun = true;
+}
+
+/* A panel of a staircase, which has not come to the last key. */
+static void end_straight(const unit *u, const work *w, const float *by)
+{
+    const tiled_job *const d = &u->row[w->column];
+    float *y = first_row(u, w);
+    if (w->ended || (w->begun && d->m)) return;
+    for (size_t i = 0; i < w->at.rows; i++, y += d->y.ld)
+        for (size_t c = 0; c < u->straight; c++) y[c] = (w->begun ? y[c] : 0) * by[i];
 }
 
 static void end_panel(const unit *u, const work *w)
 {
-    const tiled_job *const d = u->d;
+    const tiled_job *const d = &u->row[w->column];
     const panel *const p = &w->at;
-    float *const by = u->fade;
-    for (size_t i = 0; i < p->p; i++) by[i] = d->m ? 1 : 1 / w->l[i];
-    unpack(d->y.v + p->first * d->y.ld, d->y.ld, w->o, p->p, p->rows, u->dv, by, false);
+    const float *const by = averages(u, w);
+    if (u->straight) end_straight(u, w, by);
+    if (u->dv > u->straight)
+        unpack(first_row(u, w) + u->straight, d->y.ld, w->o, p->p, p->rows, u->dv - u->straight, by,
+               false);
     for (size_t i = 0; d->lse && i < p->rows; i++) d->lse[p->first + i] = w->m[i] + logf(w->l[i]);
     if (!d->m) return;
     memcpy(d->m + p->first, w->m, p->rows * sizeof *w->m);
     memcpy(d->l + p->first, w->l, p->rows * sizeof *w->l);
 }
 
-static void run(const unit *u)
+static void run(unit *u)
 {
-    const tiled_job *const d = u->d;
-    const size_t nk = d->k->rows;
+    const size_t nk = u->row->k->rows;
     for (size_t a = 0; a < u->npanels; a++) begin_panel(u, &u->panels[a]);
     for (size_t j0 = 0; j0 < nk; j0 += TILE_KEYS) {
         const size_t j1 = nk - j0 < TILE_KEYS ? nk : j0 + TILE_KEYS;
         tile_rows t = {0};
         for (size_t a = 0; a < u->npanels; a++) {
             size_t from = j0, to = j1;
-            if (!seen_keys(&from, &to, &d->sees, &u->panels[a].at, nk)) continue;
-            if (!t.k) t.k = tile_of(d->k, u->k, j0, j1, u->dk);
-            if (!t.v) t.v = tile_of(d->v, u->v, j0, j1, u->dv4);
-            one_tile(u, &u->panels[a], &t, j0, from, to);
+            work *const w = &u->panels[a];
+            if (!seen_keys(&from, &to, &u->row[w->column].sees, &w->at, nk)) continue;
+            if (!t.k) load_tile(u, &t, j0, j1);
+            one_tile(u, w, &t, j0, from, to);
         }
     }
     for (size_t a = 0; a < u->npanels; a++) end_panel(u, &u->panels[a]);
 }
 
-static bool unit_run(const tiled_job *d, size_t first, size_t end)
+static bool unit_run(const tiled_grid *g, size_t first, size_t end)
 {
-    unit u = {.d = d, .dk = d->q->cols, .dv = d->v->cols};
+    unit u = {.g = g, .row = g->jobs, .dk = g->jobs->q->cols, .dv = g->jobs->v->cols};
     u.dv4 = padded(u.dv, TILE_STEP);
+    u.straight = g->rows ? u.dv / ROWS_STEP * ROWS_STEP : 0;
     size_t bytes;
     if (!pare_mul(&bytes, lay_out(&u, first, end, NULL) + ALIGN, sizeof(float))) return false;
     float *const buffer = malloc(bytes);
     if (!buffer) return false;
     const size_t off = (uintptr_t)buffer / sizeof(float) % ALIGN;
     lay_out(&u, first, end, buffer + (off ? ALIGN - off : 0));
-    run(&u);
+    for (size_t a = 0; a < u.npanels; a++) pack_panel(&u, &u.panels[a]);
+    for (size_t r = 0; r < g->down; r++, u.row += g->across) run(&u);
     free(buffer);
     return true;
 }
 
 typedef struct shared {
-    const tiled_job *d;
-    size_t units, unit;
+    const tiled_grid *g;
+    size_t panels, units, unit;
     atomic_bool no_memory;
 } shared;
 
@@ -174,15 +290,20 @@ typedef struct shared {
 static void block(void *ctx, size_t b)
 {
     shared *const w = ctx;
-    const size_t n = w->d->q->rows, first = (w->units - 1 - b) * w->unit;
-    if (!unit_run(w->d, first, n - first < w->unit ? n : first + w->unit))
+    const size_t n = w->panels, first = (w->units - 1 - b) * w->unit;
+    if (!unit_run(w->g, first, n - first < w->unit ? n : first + w->unit))
         atomic_store(&w->no_memory, true);
+}
+
+pare_status tiled_attend_grid(const tiled_grid *g, const pare_exec *exec, pare_err *err)
+{
+    shared w = {.g = g, .panels = all_panels(g), .unit = unit_panels(g, exec ? exec->threads : 1)};
+    w.units = (w.panels + w.unit - 1) / w.unit;
+    pare_parallel(exec, w.units, block, &w);
+    return atomic_load(&w.no_memory) ? pare_no_memory(err) : PARE_OK;
 }
 
 pare_status tiled_attend(const tiled_job *d, const pare_exec *exec, pare_err *err)
 {
-    shared w = {.d = d, .unit = unit_rows(d, exec ? exec->threads : 1)};
-    w.units = (d->q->rows + w.unit - 1) / w.unit;
-    pare_parallel(exec, w.units, block, &w);
-    return atomic_load(&w.no_memory) ? pare_no_memory(err) : PARE_OK;
+    return tiled_attend_grid(&(tiled_grid){d, 1, 1, NULL}, exec, err);
 }

@@ -4,6 +4,7 @@
 #define PARE_ATTENTION_TILED_H
 #include "panel.h"
 #include "tile.h"
+#include "tile_rows.h"
 #include <pare/attention.h>
 
 typedef struct tiled_job {
@@ -22,5 +23,14 @@ typedef struct tiled_job {
  * rows: tiles begin at multiples of TILE_KEYS, and keys that a query does not see weigh exactly 0.
  */
 PARE_MUST_USE pare_status tiled_attend(const tiled_job *d, const pare_exec *exec, pare_err *err);
+/* Several jobs of the same widths, scale and kernel: those below one another have the same queries,
+ * which are packed once; those side by side the same keys and values, which are read once. */
+typedef struct tiled_grid {
+    const tiled_job *jobs; /* down x across */
+    size_t across, down;
+    tile_rows_fn *rows; /* for jobs of few keys: values are added up in y itself; or NULL */
+} tiled_grid;
+PARE_MUST_USE pare_status tiled_attend_grid(const tiled_grid *g, const pare_exec *exec,
+                                            pare_err *err);
 
 #endif

@@ -70,6 +70,9 @@ static void print_sizes(const ticket_opts *o)
     out_row("cut", "%zu matrices as %s tickets, seed %llu; %llu numbers stay", r->n,
             r->merged ? "merged" : "factored", (unsigned long long)o->cut.seed,
             (unsigned long long)r->numbers);
+    if (r->relu_parts + r->other_parts > 0)
+        out_row("ReLU", "%zu of %zu feed-forward parts from a ReLU source; %zu factored: not ReLU",
+                r->relu_parts, r->relu_parts + r->other_parts, r->other_parts);
     out_row("bits/weight", "%.4g of the matrices, %.4g of all",
             8 * (double)r->bytes / (double)r->weights, 8 * (double)ticket_bytes(o) / all);
     out_row("size", "%s of weights", out_bytes(n, ticket_bytes(o)));
@@ -141,6 +144,7 @@ static bool json_ticket(cJSON *root, const ticket_opts *o)
            pare_json_add_size(to, "bits", o->cut.bits) &&
            pare_json_add_size(to, "hidden", o->cut.hidden) &&
            pare_json_add_size(to, "matrices", r->n) &&
+           pare_json_add_size(to, "relu_parts", r->relu_parts) &&
            pare_json_add_number(to, "weights", (double)r->weights) &&
            pare_json_add_number(to, "ticket_bytes", (double)r->bytes) &&
            pare_json_add_number(to, "number_bytes", (double)r->number_bytes) &&
@@ -333,6 +337,10 @@ int cmd_ticket(int argc, char **argv)
          .unset = "chosen for each matrix",
          .low = 0,
          .high = INFINITY},
+        {.name = "biases",
+         .kind = OPT_FLAG,
+         .to = &o.cut.biases,
+         .help = "biases from the source as well; else they stay numbers"},
         {.name = "strict",
          .kind = OPT_FLAG,
          .to = &o.cut.strict,
@@ -343,18 +351,8 @@ int cmd_ticket(int argc, char **argv)
          .metavar = "W",
          .help = "",
          .choices = pare_coding_names},
-        {.name = "data",
-         .kind = OPT_TEXT,
-         .to = &o.r.data,
-         .metavar = "D",
-         .help = "what it is proven on",
-         .unset = "random inputs"},
-        {.name = "split",
-         .kind = OPT_SIZE,
-         .to = &o.split,
-         .metavar = "K",
-         .help = "of a graph",
-         .max = TICKET_MOST},
+        opt_data(&o.r.data, "what it is proven on", "random inputs"),
+        opt_split(&o.split),
     };
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {

@@ -6,7 +6,8 @@
 #include "out.h"
 
 typedef struct reduction {
-    const char *data; /* file of the inputs, or NULL */
+    const char *data;      /* file of the inputs, or NULL */
+    const char *from, *to; /* files of the models before and after */
     double max_error;
     const char *ask[4]; /* statements wanted beside the prover's own (pare_publish_opts) */
     size_t nask;

@@ -4,7 +4,7 @@
 #define PARE_LENGTH_CALLS_H
 #include <pare/length.h>
 
-enum { LENGTH_BATCH = 16 << 20 }; /* bytes of calls under way, usually */
+enum { LENGTH_BATCH = 16 << 20 }; /* bytes of calls under way, at most, but for a large one */
 
 typedef enum call_kind {
     CALL_TILE,  /* one tile, any staircase: partial results, or a bias */
@@ -20,6 +20,7 @@ typedef struct call_rule {
     bool pack;            /* several tiles in one call, told apart by codes */
     bool plain;           /* everything is one call, without a reference */
     bool leave_remainder; /* keys beyond the last whole block are the host's */
+    bool one_vector;      /* query and key of a row are the same token's */
 } call_rule;
 
 typedef pare_placed placed;
@@ -31,6 +32,20 @@ PARE_MUST_USE pare_status calls_of_pattern(const call_rule *r, size_t n, const p
                                            const pare_graph *g, call_fn fn, void *ctx,
                                            pare_err *err);
 
+/* unions.c: the same for tokens of one vector, full attention. */
+PARE_MUST_USE pare_status calls_of_unions(const call_rule *r, size_t n, call_fn fn, void *ctx);
+
+/* sampling_causal.c: of the keys before a block of queries only those that are drawn. */
+typedef struct causal_draw {
+    /* `keys` of the first `of` tokens for the block of that number; NULL: no memory. */
+    const uint32_t *(*fn)(void *ctx, size_t block, size_t of);
+    void *ctx;
+    size_t keys;
+} causal_draw;
+/* d NULL: the own blocks instead. */
+PARE_MUST_USE pare_status calls_of_causal_sample(const call_rule *r, size_t n, const causal_draw *d,
+                                                 call_fn fn, void *ctx, pare_err *err);
+
 /* How a mode uses an oracle; *mode becomes the one that AUTO means. */
 PARE_MUST_USE pare_status rule_choose(call_rule *out, pare_length_opts *o, pare_oracle_caps *caps,
                                       size_t n, const pare_pattern *p, pare_err *err);
@@ -40,6 +55,12 @@ uint64_t rule_capacity(const pare_oracle_caps *caps);
 bool rule_strict(const pare_length_opts *o, const pare_oracle_caps *caps);
 /* Whether every call has max_len rows: the oracle wants it, or instances share a call. */
 bool rule_pads(const call_rule *r, const pare_oracle_caps *caps);
+
+/* pare_tiles, but that blocks of queries of a full or causal pattern go in groups: a block of keys
+ * meets all of a group, before the next one does. The tiles of a query come in the same order. */
+PARE_MUST_USE pare_status tiles_in_groups(size_t n, const pare_pattern *p, const pare_graph *g,
+                                          uint32_t bq, uint32_t bk, uint32_t group, pare_tile_fn fn,
+                                          void *ctx);
 
 /* A stream of tiles that becomes calls. */
 typedef struct packer packer;

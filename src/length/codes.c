@@ -60,16 +60,3 @@ double penalty(pare_dtype t, double exp_flush, double lmax)
     while (p < need && p < 0x1p1000) p *= 2;
     return p < need || (f32 && p > 0x1p120) ? INFINITY : p;
 }
-
-double num_at(pare_dtype t, const void *v, size_t i)
-{
-    return t == PARE_F32 ? (double)((const float *)v)[i] : ((const double *)v)[i];
-}
-
-void num_put(pare_dtype t, void *v, size_t i, double x)
-{
-    if (t == PARE_F32)
-        ((float *)v)[i] = (float)x;
-    else
-        ((double *)v)[i] = x;
-}

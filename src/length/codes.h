@@ -23,6 +23,16 @@ double position_beta(pare_dtype t);
 double penalty(pare_dtype t, double exp_flush, double lmax);
 
 /* Numbers of either type. */
-double num_at(pare_dtype t, const void *v, size_t i);
-void num_put(pare_dtype t, void *v, size_t i, double x);
+static inline double num_at(pare_dtype t, const void *v, size_t i)
+{
+    return t == PARE_F32 ? (double)((const float *)v)[i] : ((const double *)v)[i];
+}
+
+static inline void num_put(pare_dtype t, void *v, size_t i, double x)
+{
+    if (t == PARE_F32)
+        ((float *)v)[i] = (float)x;
+    else
+        ((double *)v)[i] = x;
+}
 #endif

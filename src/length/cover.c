@@ -5,7 +5,7 @@
  * are turned round), and the middle, which every query sees whole. Sinks are a fourth part, as far
  * as they are not in the window; where every query of the block sees all of them, they ride along
  * in front of the own block. */
-#include <pare/length.h>
+#include "calls.h"
 
 size_t pare_tile_query(const pare_tile *t, size_t p)
 {
@@ -15,7 +15,7 @@ size_t pare_tile_query(const pare_tile *t, size_t p)
 
 size_t pare_tile_key(const pare_tile *t, size_t x)
 {
-    if (t->keys) return t->keys[x];
+    if (t->keys) return t->k_down ? *(t->keys - x) : t->keys[x];
     if (x < t->shared) return x;
     x -= t->shared;
     return t->k_down ? t->k0 - x : t->k0 + x;
@@ -30,7 +30,7 @@ size_t pare_tile_sees(const pare_tile *t, size_t p)
 
 typedef struct cover {
     size_t n;
-    uint32_t bq, bk;
+    uint32_t bq, bk, group;
     pare_tile_fn fn;
     void *ctx;
 } cover;
@@ -61,11 +61,27 @@ static pare_status rects(const cover *c, size_t q0, uint32_t nq, size_t from, si
     return st;
 }
 
+/* The rows of blocks [q, q + size), [q + size, ...) that go together, up to *end. */
+static size_t group_end(const cover *c, size_t q, uint32_t size)
+{
+    const size_t left = c->n - q, rows = (size_t)c->group * size;
+    return left < rows ? c->n : q + rows;
+}
+
+static uint32_t block_rows(const cover *c, size_t q, uint32_t size)
+{
+    return (uint32_t)(c->n - q < size ? c->n - q : size);
+}
+
 static pare_status cover_full(const cover *c)
 {
     pare_status st = PARE_OK;
-    for (size_t q = 0; q < c->n && !st; q += c->bq)
-        st = rects(c, q, (uint32_t)(c->n - q < c->bq ? c->n - q : c->bq), 0, c->n, c->bk);
+    for (size_t q = 0, end; q < c->n && !st; q = end) {
+        end = group_end(c, q, c->bq);
+        for (size_t k = 0; k < c->n && !st; k += c->bk)
+            for (size_t x = q; x < end && !st; x += c->bq)
+                st = rects(c, x, block_rows(c, x, c->bq), k, k + block_rows(c, k, c->bk), c->bk);
+    }
     return st;
 }
 
@@ -73,11 +89,17 @@ static pare_status cover_causal(const cover *c)
 {
     const uint32_t m = c->bq < c->bk ? c->bq : c->bk;
     pare_status st = PARE_OK;
-    for (size_t q = 0; q < c->n && !st; q += m) {
-        const uint32_t nq = (uint32_t)(c->n - q < m ? c->n - q : m);
-        const pare_tile own = {.q0 = q, .nq = nq, .k0 = q, .nk = nq, .vis0 = 1};
-        st = c->fn(c->ctx, &own);
-        if (!st) st = rects(c, q, nq, 0, q, m);
+    for (size_t q = 0, end; q < c->n && !st; q = end) {
+        end = group_end(c, q, m);
+        for (size_t x = q; x < end && !st; x += m) {
+            const uint32_t nq = block_rows(c, x, m);
+            const pare_tile own = {.q0 = x, .nq = nq, .k0 = x, .nk = nq, .vis0 = 1};
+            st = c->fn(c->ctx, &own);
+            if (!st && c->group == 1) st = rects(c, x, nq, 0, x, m);
+        }
+        for (size_t k = 0; c->group > 1 && k < end && !st; k += m)
+            for (size_t x = k < q ? q : k + m; x < end && !st; x += m)
+                st = rects(c, x, block_rows(c, x, m), k, k + m, m);
     }
     return st;
 }
@@ -176,12 +198,12 @@ static pare_status cover_graph(const cover *c, const pare_graph *g)
     return st;
 }
 
-pare_status pare_tiles(size_t n, const pare_pattern *p, const pare_graph *g, uint32_t bq,
-                       uint32_t bk, pare_tile_fn fn, void *ctx)
+pare_status tiles_in_groups(size_t n, const pare_pattern *p, const pare_graph *g, uint32_t bq,
+                            uint32_t bk, uint32_t group, pare_tile_fn fn, void *ctx)
 {
     PARE_ASSERT(bq >= 1 && bk >= 1 && (p->kind != PARE_GRAPH || (g && g->n == n)));
     PARE_ASSERT(p->kind != PARE_WINDOW || p->window >= 1);
-    const cover c = {n, bq, bk, fn, ctx};
+    const cover c = {n, bq, bk, group, fn, ctx};
     switch (p->kind) {
     case PARE_FULL:
         return cover_full(&c);
@@ -193,4 +215,10 @@ pare_status pare_tiles(size_t n, const pare_pattern *p, const pare_graph *g, uin
         break;
     }
     return cover_graph(&c, g);
+}
+
+pare_status pare_tiles(size_t n, const pare_pattern *p, const pare_graph *g, uint32_t bq,
+                       uint32_t bk, pare_tile_fn fn, void *ctx)
+{
+    return tiles_in_groups(n, p, g, bq, bk, 1, fn, ctx);
 }

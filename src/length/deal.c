@@ -2,6 +2,7 @@
  * results, and no bit depends on who computed what. Heads that make whole shares are dealt out: a
  * rank plans, calls and merges its own, and the rows go to all in the end. Of the heads that are
  * left, the calls are shared. */
+#include "calls.h"
 #include "shared.h"
 #include <stdlib.h>
 #include <string.h>
@@ -81,8 +82,10 @@ static pare_status remaining_heads(const deal *d, const pare_length_job *jobs, s
     shared o;
     const pare_oracle orc = shared_open(&o, d->orc, d->ranks);
     pare_length_stats more = {0};
+    pare_length_opts opts = d->opts ? *d->opts : (pare_length_opts){0};
+    if (!opts.batch_bytes) opts.batch_bytes = LENGTH_BATCH; /* a batch is an exchange */
     const pare_status st =
-        pare_length_attend(&orc, d->opts, jobs, count, d->pattern, d->graph, &more, d->exec, err);
+        pare_length_attend(&orc, &opts, jobs, count, d->pattern, d->graph, &more, d->exec, err);
     length_add_stats(stats, &more, true);
     shared_close(&o);
     return st;

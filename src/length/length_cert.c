@@ -137,7 +137,7 @@ pare_status pare_length_certify(pare_length_cert *out, const pare_length_plan *p
     const size_t count = pare_output_rows(m, in) * pare_model_outputs(m);
     void *const y = malloc((count + 1) * pare_dtype_size(plan->caps.dtype));
     if (!y) return pare_no_memory(err);
-    const pare_attender by = {one_layer, &c};
+    const pare_attender by = {.fn = one_layer, .self = &c};
     const pare_status st = pare_forward_by(y, plan->caps.dtype, m, in, &by, NULL, exec, err);
     if (!st && c.count) {
         qsort(c.all, c.count, sizeof *c.all, by_size);

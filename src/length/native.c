@@ -71,45 +71,37 @@ static void build(const run *r, const entry *e, pare_call *out)
     *out = (pare_call){.kind = PARE_CALL_PARTIAL, .u.p = p};
 }
 
-/* Row i of the sums takes (m, l, acc): the larger maximum stays. */
-static inline void merge_row(head *h, size_t i, double m, double l, pare_dtype type, bool wide,
-                             const char *acc)
+static bool part(run *r, const entry *e, size_t row, size_t i, size_t n, double *keep, double *by)
 {
-    const size_t dv = h->job.dv;
-    double keep = 1, by = 1;
-    if (m > h->top[i]) {
-        keep = h->top[i] > -INFINITY ? exp(h->top[i] - m) : 0;
-        h->top[i] = m;
-    } else {
-        by = exp(m - h->top[i]);
-    }
-    h->den[i] = keep * h->den[i] + by * (isfinite(m) && l > 0 ? l : (double)NAN);
-    if (wide)
-        sums_add_wide(h->num + i * dv, keep, by, (const float *)(const void *)acc, dv);
-    else
-        sums_add(h->num + i * dv, keep, by, type, acc, dv);
+    const head *const h = &r->heads[e->head];
+    const size_t size = pare_dtype_size(r->caps.dtype);
+    const fading f = {e->m + row * size, e->l + row * size, h->top + i, h->den + i, keep, by};
+    fade_rows(&f, n, r->caps.dtype == PARE_F32);
+    return true;
 }
 
-static void merge(run *r, const entry *e, const placed *t, size_t from, size_t to)
-{
-    const pare_dtype type = r->caps.dtype;
-    head *const h = &r->heads[e->head];
-    const size_t row = h->job.dv * pare_dtype_size(type);
-    const bool f32 = type == PARE_F32, wide = f32 && sums_wide();
-    for (size_t p = from; p < to; p++) {
-        const double m = f32 ? (double)((const float *)(const void *)e->m)[p]
-                             : ((const double *)(const void *)e->m)[p];
-        const double l = f32 ? (double)((const float *)(const void *)e->l)[p]
-                             : ((const double *)(const void *)e->l)[p];
-        merge_row(h, pare_tile_query(&t->t, p), m, l, type, wide, e->y + p * row);
-    }
-}
+const construction native_calls = {size, build, part, sums_finite, false};
 
-const construction native_calls = {size, build, merge, sums_finite, false};
+/* Engines read values in whole vectors, over and over: rows that lie across lines of the cache are
+ * moved once. */
+static pare_status align_values(const run *r, pare_length_job *j)
+{
+    enum { LINE = 64 };
+    const size_t size = pare_dtype_size(r->caps.dtype), row = j->dv * size;
+    if (row % LINE || ((uintptr_t)j->v % LINE == 0 && j->ldv * size % LINE == 0)) return PARE_OK;
+    char *const v = pare_alloc(r->arena, r->n, row);
+    if (!v) return pare_no_memory(r->err);
+    for (size_t i = 0; i < r->n; i++)
+        memcpy(v + i * row, (const char *)j->v + i * j->ldv * size, row);
+    j->v = v;
+    j->ldv = j->dv;
+    return PARE_OK;
+}
 
 pare_status native_attend(run *r)
 {
     pare_status st = sums_new(r);
+    for (size_t i = 0; i < r->count && !st; i++) st = align_values(r, &r->heads[i].job);
     if (!st) st = run_round(r, &native_calls);
     if (!st) sums_write(r);
     return st;

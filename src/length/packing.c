@@ -160,17 +160,29 @@ static pare_status whole_blocks(const call_rule *r, size_t n, packer *pack)
     return st;
 }
 
+/* Blocks of queries that share keys while these are in a cache: about as many rows as our direct
+ * attention takes at once. Where tiles are packed into calls, their order decides which of them
+ * meet, and stays as it is. */
+static uint32_t group_of(const call_rule *r, const pare_pattern *p, uint32_t queries)
+{
+    enum { ROWS = 256, FEW = 64 };
+    const bool free = r->kind == CALL_TILE || p->kind == PARE_FULL;
+    return free && queries >= FEW && queries < ROWS ? ROWS / queries : 1;
+}
+
 pare_status calls_of_pattern(const call_rule *r, size_t n, const pare_pattern *p,
                              const pare_graph *g, call_fn fn, void *ctx, pare_err *err)
 {
     if (r->plain) return plain_call(n, p, fn, ctx);
+    if (r->one_vector) return calls_of_unions(r, n, fn, ctx);
     packer *const pack = packer_new(r, fn, ctx, err);
     if (!pack) return PARE_ERR_MEMORY;
     const uint32_t keys = r->reference ? r->m - 1 : r->m;
     const uint32_t queries =
         r->kind == CALL_CAUSAL || (r->reference && p->kind != PARE_FULL) ? keys : r->m;
-    const pare_status st = r->leave_remainder
-                               ? whole_blocks(r, n, pack)
-                               : pare_tiles(n, p, g, queries, keys, packer_add, pack);
+    const pare_status st =
+        r->leave_remainder
+            ? whole_blocks(r, n, pack)
+            : tiles_in_groups(n, p, g, queries, keys, group_of(r, p, queries), packer_add, pack);
     return packer_end(pack, st);
 }

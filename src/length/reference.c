@@ -10,17 +10,26 @@
 
 enum { PROBES = 32 };
 
+/* By fours, which do not wait for one another. */
+static double square(pare_dtype t, const void *x, size_t at, size_t cols)
+{
+    double s[4] = {0};
+    size_t c = 0;
+    for (; t == PARE_F32 && c + 4 <= cols; c += 4)
+        for (size_t e = 0; e < 4; e++) {
+            const double v = (double)((const float *)x)[at + c + e];
+            s[e] += v * v;
+        }
+    for (; c < cols; c++) s[c % 4] += num_at(t, x, at + c) * num_at(t, x, at + c);
+    return (s[0] + s[1]) + (s[2] + s[3]);
+}
+
 /* Largest norm of the rows, a little more than it. */
 static double longest(const run *r, const void *x, size_t ld, size_t cols)
 {
     double most = 0;
     for (size_t i = 0; i < r->n; i++) {
-        double s = 0;
-        for (size_t c = 0; c < cols; c++) {
-            const double v = num_at(r->caps.dtype, x, i * ld + c);
-            s += v * v;
-        }
-        if (s > most) most = s;
+        most = fmax(most, square(r->caps.dtype, x, i * ld, cols));
     }
     return sqrt(most) * (1 + (double)(cols + 4) * 0x1p-52);
 }

@@ -1,15 +1,14 @@
 /* Rounds of calls, in batches.
  *
  * Calls are generated, never stored: a batch holds as many as its memory takes, is built over the
- * threads, handed to the oracle, and merged over stripes of rows. Each row is merged in the order
- * of the plan, so that neither threads nor batches change a bit. */
+ * threads, handed to the oracle, and merged over stripes of rows (merge_rows.c). */
 #include "codes.h"
 #include "instances.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE = 64 };
+enum { LINE = 64, CACHE = 576 << 10 }; /* bytes: of a line; of calls that a core keeps near */
 
 size_t run_bytes(const run *r, size_t count)
 {
@@ -33,82 +32,6 @@ static void build_one(void *ctx, size_t i)
     r->how->build(r, &r->b.entries[i], &r->b.calls[i]);
 }
 
-/* Queries p of the tile that are in rows [first, end). */
-static void rows_of_tile(const pare_tile *t, size_t first, size_t end, size_t *from, size_t *to)
-{
-    *from = 0;
-    *to = t->nq;
-    if (t->rows) return; /* one by one */
-    if (t->q_down) {
-        const size_t low = t->q0 + 1 - t->nq;
-        *from = t->q0 >= end ? t->q0 + 1 - end : 0;
-        *to = low >= first ? t->nq : t->q0 >= first ? t->q0 + 1 - first : 0;
-    } else {
-        *from = t->q0 < first ? first - t->q0 : 0;
-        *to = t->q0 + t->nq <= end ? t->nq : t->q0 < end ? end - t->q0 : 0;
-    }
-}
-
-static void merge_entry(run *r, const entry *e, size_t first, size_t end)
-{
-    for (size_t x = e->tile; x < e->tile + e->tiles; x++) {
-        const placed *const t = &r->b.tiles[x];
-        size_t from, to;
-        rows_of_tile(&t->t, first, end, &from, &to);
-        if (!t->t.rows && !r->only_bad) {
-            if (from < to) r->how->merge(r, e, t, from, to);
-            continue;
-        }
-        for (size_t p = from; p < to; p++) { /* one by one */
-            const size_t i = pare_tile_query(&t->t, p);
-            if (i < first || i >= end) continue;
-            if (r->only_bad && !r->heads[e->head].bad[i]) continue;
-            r->how->merge(r, e, t, p, p + 1);
-        }
-    }
-}
-
-/* Whether the call has row i and answers numbers that are none there. */
-static bool spoils_row(const run *r, const entry *e, size_t i)
-{
-    const pare_dtype type = r->caps.dtype;
-    for (size_t x = e->tile; x < e->tile + e->tiles; x++) {
-        const placed *const t = &r->b.tiles[x];
-        for (size_t p = 0; p < t->t.nq; p++) {
-            if (pare_tile_query(&t->t, p) != i) continue;
-            const size_t row = t->q_at + p;
-            if (e->l && !isfinite(num_at(type, e->l, row))) return true;
-            for (size_t c = 0; c < e->dv; c++)
-                if (!isfinite(num_at(type, e->y, row * e->dv + c))) return true;
-        }
-    }
-    return false;
-}
-
-static void blame(run *r, size_t which, size_t i)
-{
-    size_t e = 0;
-    while (e < r->b.count && (r->b.entries[e].head != which || !spoils_row(r, &r->b.entries[e], i)))
-        e++;
-    if (e == r->b.count) e = 0; /* sums of numbers overflow */
-    size_t was = atomic_load(&r->failed);
-    while (e < was && !atomic_compare_exchange_weak(&r->failed, &was, e)) {}
-}
-
-static void merge_stripe(run *r, size_t head_at, size_t first, size_t end)
-{
-    head *const h = &r->heads[head_at];
-    for (size_t e = 0; e < r->b.count; e++)
-        if (r->b.entries[e].head == head_at) merge_entry(r, &r->b.entries[e], first, end);
-    for (size_t i = first; i < end; i++) {
-        if (r->how->sound(r, h, i)) continue;
-        if (r->how->may_fail)
-            h->bad[i] = 1;
-        else
-            blame(r, head_at, i);
-    }
-}
-
 typedef struct striped {
     run *r;
     size_t stripes;
@@ -128,24 +51,22 @@ void run_rows(const run *r, void (*fn)(run *r, size_t head, size_t first, size_t
     pare_parallel(r->exec, s.stripes * r->count, one_stripe, &s);
 }
 
-static void merge_touched(void *ctx, size_t x)
+static void touch_stripe(run *r, size_t stripe)
 {
-    run *const r = ctx;
-    const size_t stripes = (r->n + STRIPE - 1) / STRIPE, at = r->b.stripes[x];
-    const size_t first = at % stripes * STRIPE;
-    merge_stripe(r, at / stripes, first, r->n - first < STRIPE ? r->n : first + STRIPE);
+    batch *const b = &r->b;
+    const size_t at = r->at * ((r->n + STRIPE - 1) / STRIPE) + stripe;
+    if (b->touched[at]) return;
+    b->touched[at] = 1;
+    b->stripes[b->stripe_count++] = at;
 }
 
 static void touch(run *r, const pare_tile *t)
 {
-    batch *const b = &r->b;
-    const size_t stripes = (r->n + STRIPE - 1) / STRIPE;
-    for (size_t p = 0; p < t->nq; p++) {
-        const size_t at = r->at * stripes + pare_tile_query(t, p) / STRIPE;
-        if (b->touched[at]) continue;
-        b->touched[at] = 1;
-        b->stripes[b->stripe_count++] = at;
-    }
+    for (size_t p = 0; t->rows && p < t->nq; p++) touch_stripe(r, t->rows[p] / STRIPE);
+    if (t->rows || !t->nq) return;
+    const size_t a = pare_tile_query(t, 0), b = pare_tile_query(t, t->nq - 1);
+    for (size_t s = (a < b ? a : b) / STRIPE; s <= (a < b ? b : a) / STRIPE; s++)
+        touch_stripe(r, s);
 }
 
 static void forget(batch *b)
@@ -212,9 +133,7 @@ static pare_status flush(run *r)
     pare_parallel(r->exec, b->count, build_one, r);
     pare_status st = evaluate(r);
     if (!st) {
-        atomic_store(&r->failed, SIZE_MAX);
-        pare_parallel(r->exec, b->stripe_count, merge_touched, r);
-        const size_t failed = atomic_load(&r->failed);
+        const size_t failed = merge_batch(r);
         if (failed != SIZE_MAX) st = fail_call(r, &b->entries[failed]);
     }
     forget(b);
@@ -258,7 +177,17 @@ static pare_status make_room(run *r, size_t tiles)
     return PARE_OK;
 }
 
-/* The batch's memory is made once, unless one call alone needs more. Where several pieces share a
+/* As much as the caches of the threads hold: results are merged while they are still there. An
+ * engine that wants many calls at once gets them. */
+static size_t usual_bytes(const run *r)
+{
+    const size_t threads = r->exec ? (size_t)r->exec->threads : 1;
+    if (r->o.batch_bytes) return r->o.batch_bytes;
+    return r->caps.batch || threads > LENGTH_BATCH / CACHE ? LENGTH_BATCH : threads * CACHE;
+}
+
+/* The batch's memory is made once, unless one call alone needs more; whole groups of calls that
+ * share keys (packing.c) go into it. Where several pieces share a
  * call, a round is one batch: which of them share must not depend on memory. */
 static pare_status take_memory(run *r, size_t need, char **out)
 {
@@ -272,9 +201,9 @@ static pare_status take_memory(run *r, size_t need, char **out)
         if (st) return st;
     }
     if (need > b->bytes) {
-        const size_t usual = r->o.batch_bytes ? r->o.batch_bytes : LENGTH_BATCH;
+        const size_t usual = usual_bytes(r);
         free(b->memory);
-        b->bytes = need > usual ? need : usual;
+        b->bytes = need > usual ? need : usual / need < 8 ? usual : usual / need / 8 * 8 * need;
         b->memory = aligned_alloc(LINE, (b->bytes + LINE - 1) / LINE * LINE);
         if (!b->memory) {
             b->bytes = 0;

@@ -18,6 +18,15 @@ typedef struct head {
     char *blocks_k, *blocks_v; /* zeroref: keys and values of a call, for each block of keys */
 } head;
 
+/* What some calls have to add to the sums of up to STRIPE rows, one call after the other:
+ * sum = keep sum + by x. */
+enum { STRIPE = 64, ADDENDS = 16 };
+typedef struct addends {
+    size_t count, ld;       /* calls; numbers from one row of x to the next */
+    const void *x[ADDENDS]; /* of the oracle's type */
+    double keep[ADDENDS][STRIPE], by[ADDENDS][STRIPE];
+} addends;
+
 /* One call under way. */
 typedef struct entry {
     size_t head, tile, tiles; /* which head; its tiles from `tile` on in the batch */
@@ -74,8 +83,9 @@ struct construction {
     size_t (*size)(const run *r, entry *e, const placed *tiles);
     /* Inputs of the call, in its memory; outputs are poisoned. */
     void (*build)(const run *r, const entry *e, pare_call *out);
-    /* Queries [from, to) of the tile: their results into the head's sums. */
-    void (*merge)(run *r, const entry *e, const placed *t, size_t from, size_t to);
+    /* Rows row, row + 1, ... of the call belong to queries i, i + 1, ... (n <= STRIPE of them):
+     * what they say about these goes into the head. True when their values are to be added: how. */
+    bool (*part)(run *r, const entry *e, size_t row, size_t i, size_t n, double *keep, double *by);
     /* Row i of the head when the batch is merged: false when its numbers are none. */
     bool (*sound)(const run *r, const head *h, size_t i);
     bool may_fail; /* rows that are not sound are bad, not an error */
@@ -92,12 +102,14 @@ void run_free(run *r);
 
 /* Bytes of `count` numbers of the oracle, rounded up to a cache line. */
 size_t run_bytes(const run *r, size_t count);
+/* merge_rows.c: the batch's results into the sums; its first entry with numbers that are none, or
+ * SIZE_MAX. */
+size_t merge_batch(run *r);
 /* An error when logits may be too large for the type. */
 PARE_MUST_USE pare_status run_overflow(const run *r, size_t at);
 /* What is not written shall not be taken for an answer. */
 void run_poison(const run *r, char *y, size_t rows, size_t ld);
-/* Rows over the threads: fn(ctx, head, first, end) in fixed stripes. */
-enum { STRIPE = 64 };
+/* Rows over the threads: fn(ctx, head, first, end) in stripes of STRIPE rows. */
 void run_rows(const run *r, void (*fn)(run *r, size_t head, size_t first, size_t end), run *ctx);
 
 /* ---- constructions --------------------------------------------------------------------------- */
@@ -109,7 +121,7 @@ PARE_MUST_USE pare_status softmax_blocks(run *r, bool keys);
 PARE_MUST_USE pare_status native_attend(run *r);
 /* Rounds of zero-reference calls until no row is bad: sums (or parts) are complete then. */
 PARE_MUST_USE pare_status zeroref_rounds(run *r, const construction *how);
-void zeroref_merge(run *r, const entry *e, const placed *t, size_t from, size_t to);
+bool zeroref_part(run *r, const entry *e, size_t row, size_t i, size_t n, double *keep, double *by);
 /* Rows that are bad after the rounds so far get a reference of their own; an error if that does not
  * help. */
 PARE_MUST_USE pare_status zeroref_settle(run *r, const construction *how);
@@ -128,12 +140,25 @@ double reference_logit(const run *r, double c);
 /* sums.c */
 PARE_MUST_USE pare_status sums_new(run *r);
 void sums_clear_bad(run *r); /* to 0 where bad */
-/* sum = keep sum + by x */
-void sums_add(double *sum, double keep, double by, pare_dtype t, const void *x, size_t n);
-bool sums_wide(void); /* whether this CPU has the vector units of sums_add_wide */
-void sums_add_wide(double *sum, double keep, double by, const float *x, size_t n);
+/* Into rows x n sums, which stay in registers: many addends cost little more than one. False when a
+ * sum is no number then. */
+typedef bool sums_add_fn(double *sum, size_t rows, size_t n, const addends *a);
+sums_add_fn *sums_adder(pare_dtype t);
+/* Those for f32 that this CPU can run, best first; the last is the portable one. All give the same
+ * bits. */
+size_t sums_variants(sums_add_fn *out[3]);
 bool sums_finite(const run *r, const head *h, size_t i);
-void sums_write(run *r); /* y = num / den */
+/* fades.c: n partial results meet the sums of their rows. top becomes the larger of top and m, keep
+ * and by what the old sums and the result are multiplied by, 1 and e^-|m - top| within 1.5 ulp (0
+ * below e^-708), and den = keep den + by l: a nan where m is no number or l is not above 0. */
+typedef struct fading {
+    const void *m, *l; /* f32 or f64 */
+    double *top, *den, *keep, *by;
+} fading;
+typedef void fade_fn(const fading *f, size_t n, bool f32);
+fade_fn fade_rows;
+size_t fade_variants(fade_fn *out[3]); /* as above */
+void sums_write(run *r);               /* y = num / den */
 /* Whether row i sees no key at all. */
 bool sums_empty(const run *r, size_t i);
 #endif

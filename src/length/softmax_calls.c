@@ -262,34 +262,30 @@ static void zeroref_build(const run *r, const entry *e, pare_call *out)
 
 /* Softmax weights are no more than 1 together, but for the rounding of their sum: an engine that
  * answers more would make the keys of a call vanish, or count twice. */
-static bool weights_are_sound(const run *r, double mass, double w)
+static double most_weight(const run *r)
 {
     const double u = r->caps.dtype == PARE_F32 ? 0x1p-24 : 0x1p-53;
-    const double slack = fmax(0.0625, 4 * (r->caps.exp_err + 2) * u * (r->rule.m + 4.0));
-    return w >= r->caps.w_min && mass >= 0 && w + mass <= 1 + slack; /* nan: none of it */
+    return 1 + fmax(0.0625, 4 * (r->caps.exp_err + 2) * u * (r->rule.m + 4.0));
 }
 
-static void zeroref_row(run *r, const entry *e, const placed *t, size_t p)
+bool zeroref_part(run *r, const entry *e, size_t row, size_t i, size_t n, double *keep, double *by)
 {
     const pare_dtype type = r->caps.dtype;
     head *const h = &r->heads[e->head];
-    const size_t i = pare_tile_query(&t->t, p), dv = h->job.dv;
-    const char *const y = e->y + (t->q_at + p) * e->dv * pare_dtype_size(type);
-    const double mass = num_at(type, y, dv), w = num_at(type, y, dv + 1);
-    if (!weights_are_sound(r, mass, w)) { /* or the reference has vanished beside the keys */
-        h->den[i] = NAN;
-        return;
+    const double least = r->caps.w_min, most = most_weight(r);
+    for (size_t p = 0; p < n; p++) {
+        const size_t at = (row + p) * e->dv + h->job.dv;
+        const double mass = num_at(type, e->y, at), w = num_at(type, e->y, at + 1);
+        /* a nan is none of it; nor is a reference that has vanished beside the keys */
+        const bool sound = w >= least && mass >= 0 && w + mass <= most;
+        keep[p] = 1;
+        by[p] = sound ? 1 / w : 0;
+        h->den[i + p] += sound ? mass / w : (double)NAN;
     }
-    h->den[i] += mass / w;
-    sums_add(h->num + i * dv, 1, 1 / w, type, y, dv);
+    return true;
 }
 
-void zeroref_merge(run *r, const entry *e, const placed *t, size_t from, size_t to)
-{
-    for (size_t p = from; p < to; p++) zeroref_row(r, e, t, p);
-}
-
-const construction zeroref_calls = {zeroref_size, zeroref_build, zeroref_merge, sums_finite, true};
+const construction zeroref_calls = {zeroref_size, zeroref_build, zeroref_part, sums_finite, true};
 
 /* ---- the plain call: n <= M ------------------------------------------------------------------ */
 
@@ -303,21 +299,18 @@ static void plain_build(const run *r, const entry *e, pare_call *out)
     build(r, e, out, &bare);
 }
 
-static void plain_row(run *r, const entry *e, const placed *t, size_t p)
+static bool plain_part(run *r, const entry *e, size_t row, size_t i, size_t n, double *keep,
+                       double *by)
 {
-    head *const h = &r->heads[e->head];
-    const size_t i = pare_tile_query(&t->t, p), dv = h->job.dv;
-    sums_add(h->num + i * dv, 0, 1, r->caps.dtype,
-             e->y + (t->q_at + p) * e->dv * pare_dtype_size(r->caps.dtype), dv);
-    h->den[i] = 1;
+    (void)row;
+    for (size_t p = 0; p < n; p++) {
+        r->heads[e->head].den[i + p] = by[p] = 1;
+        keep[p] = 0;
+    }
+    return true;
 }
 
-static void plain_merge(run *r, const entry *e, const placed *t, size_t from, size_t to)
-{
-    for (size_t p = from; p < to; p++) plain_row(r, e, t, p);
-}
-
-const construction plain_calls = {plain_size, plain_build, plain_merge, sums_finite, false};
+const construction plain_calls = {plain_size, plain_build, plain_part, sums_finite, false};
 
 /* ---- the mean key ---------------------------------------------------------------------------- */
 
@@ -332,12 +325,12 @@ static void mean_build(const run *r, const entry *e, pare_call *out)
 }
 
 /* c_i = max over the calls of q_i times their mean key. */
-static void mean_row(run *r, const entry *e, const placed *t, size_t p)
+static void mean_row(const run *r, const entry *e, size_t row, size_t i)
 {
     const pare_dtype type = r->caps.dtype;
     head *const h = &r->heads[e->head];
-    const size_t i = pare_tile_query(&t->t, p), dk = h->job.dk;
-    const char *const y = e->y + (t->q_at + p) * e->dv * pare_dtype_size(type);
+    const size_t dk = h->job.dk;
+    const char *const y = e->y + row * e->dv * pare_dtype_size(type);
     const double mass = num_at(type, y, dk);
     double s = 0;
     for (size_t c = 0; c < dk; c++)
@@ -348,12 +341,15 @@ static void mean_row(run *r, const entry *e, const placed *t, size_t p)
         h->top[i] = fmax(h->top[i], s / mass);
 }
 
-static void mean_merge(run *r, const entry *e, const placed *t, size_t from, size_t to)
+static bool mean_part(run *r, const entry *e, size_t row, size_t i, size_t n, double *keep,
+                      double *by)
 {
-    for (size_t p = from; p < to; p++) mean_row(r, e, t, p);
+    (void)keep, (void)by;
+    for (size_t p = 0; p < n; p++) mean_row(r, e, row + p, i + p);
+    return false;
 }
 
-const construction mean_calls = {mean_size, mean_build, mean_merge, sums_finite, false};
+const construction mean_calls = {mean_size, mean_build, mean_part, sums_finite, false};
 
 pare_status softmax_blocks(run *r, bool keys)
 {

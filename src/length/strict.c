@@ -15,21 +15,21 @@
 
 /* ---- keeping partial results ----------------------------------------------------------------- */
 
-static void keep_row(run *r, const entry *e, const placed *t, size_t p)
+static void keep_row(run *r, const entry *e, size_t row, size_t i)
 {
     head *const h = &r->heads[e->head];
-    const size_t b = pare_dtype_size(r->caps.dtype), i = pare_tile_query(&t->t, p);
+    const size_t b = pare_dtype_size(r->caps.dtype);
     const size_t at = i * r->most_parts + h->nparts[i]++;
     PARE_ASSERT(h->nparts[i] <= r->most_parts);
-    memcpy(h->parts + at * r->part_width * b, e->y + (t->q_at + p) * e->dv * b,
-           (h->job.dv + 2) * b);
+    memcpy(h->parts + at * r->part_width * b, e->y + row * e->dv * b, (h->job.dv + 2) * b);
 }
 
 /* The sums say whether a row is bad, and nothing else. */
-static void keep_part(run *r, const entry *e, const placed *t, size_t from, size_t to)
+static bool keep_part(run *r, const entry *e, size_t row, size_t i, size_t n, double *keep,
+                      double *by)
 {
-    for (size_t p = from; p < to; p++) keep_row(r, e, t, p);
-    zeroref_merge(r, e, t, from, to);
+    for (size_t p = 0; p < n; p++) keep_row(r, e, row + p, i + p);
+    return zeroref_part(r, e, row, i, n, keep, by);
 }
 
 typedef struct counter {
@@ -307,7 +307,7 @@ static pare_status check_rows(const run *r)
 pare_status strict_attend(run *r)
 {
     construction strict_calls = zeroref_calls;
-    strict_calls.merge = keep_part;
+    strict_calls.part = keep_part;
     pare_status st = r->rule.plain ? PARE_OK : make_parts(r);
     if (!st && r->most_parts > r->rule.m && r->rule.m < 3)
         st = pare_fail(r->err, PARE_ERR_INPUT,

@@ -2,6 +2,7 @@
 #include "codes.h"
 #include "rounds.h"
 #include <math.h>
+#include <pare/vexp.h>
 #include <string.h>
 
 pare_status sums_new(run *r)
@@ -35,65 +36,160 @@ void sums_clear_bad(run *r)
     run_rows(r, clear_stripe, r);
 }
 
-/* Four at a time: baseline vector units do it in pairs. */
-typedef double quad __attribute__((vector_size(32), aligned(8)));
-typedef float quad32 __attribute__((vector_size(16), aligned(4)));
+/* Eight at a time: vector units of any width do it in as many pieces as they need. */
+typedef double eight __attribute__((vector_size(64), aligned(8), may_alias));
+typedef float eight32 __attribute__((vector_size(32), aligned(4), may_alias));
 
-static inline __attribute__((always_inline)) void add_f32(double *sum, double keep, double by,
-                                                          const float *x, size_t n)
+#define INLINE static inline __attribute__((always_inline))
+
+/* 0, or a nan where a sum is none. */
+INLINE double add_rest(double *sum, size_t n, const addends *a, size_t row, size_t c)
 {
-    size_t c = 0;
-    for (; c + 4 <= n; c += 4) {
-        quad *const s = (quad *)(sum + c);
-        const quad f = __builtin_convertvector(*(const quad32 *)(x + c), quad);
-        *s = keep * *s + by * f;
+    double zero = 0;
+    for (; c < n; c++) {
+        for (size_t t = 0; t < a->count; t++)
+            sum[c] = a->keep[t][row] * sum[c] +
+                     a->by[t][row] * (double)((const float *)a->x[t])[row * a->ld + c];
+        zero += sum[c] * 0;
     }
-    for (; c < n; c++) sum[c] = keep * sum[c] + by * (double)x[c];
+    return zero;
+}
+
+/* `eights` of sums stay in registers over all addends. Multiplying by 1 changes nothing. */
+INLINE void add_eights(double *sum, const addends *a, size_t row, size_t at, eight *zero,
+                       const size_t eights)
+{
+    eight s[4];
+#pragma GCC unroll 4
+    for (size_t e = 0; e < eights; e++) s[e] = *(const eight *)(sum + at + 8 * e);
+    for (size_t t = 0; t < a->count; t++) {
+        const float *const x = (const float *)a->x[t] + row * a->ld + at;
+        const double by = a->by[t][row], keep = a->keep[t][row];
+        if (keep != 1) {
+#pragma GCC unroll 4
+            for (size_t e = 0; e < eights; e++) s[e] *= keep;
+        }
+#pragma GCC unroll 4
+        for (size_t e = 0; e < eights; e++)
+            s[e] += by * __builtin_convertvector(*(const eight32 *)(x + 8 * e), eight);
+    }
+#pragma GCC unroll 4
+    for (size_t e = 0; e < eights; e++) {
+        *(eight *)(sum + at + 8 * e) = s[e];
+        *zero += s[e] * 0.0;
+    }
+}
+
+INLINE bool add_rows(double *sum, size_t rows, size_t n, const addends *a, const size_t eights)
+{
+    eight zeros = {0};
+    double zero = 0;
+    for (size_t i = 0; i < rows; i++, sum += n) {
+        size_t c = 0;
+        for (; c + 8 * eights <= n; c += 8 * eights) add_eights(sum, a, i, c, &zeros, eights);
+        for (; c + 8 <= n; c += 8) add_eights(sum, a, i, c, &zeros, 1);
+        zero += add_rest(sum, n, a, i, c);
+    }
+    for (size_t e = 0; e < 8; e++) zero += zeros[e];
+    return zero == 0;
+}
+
+static bool add_f64(double *sum, size_t rows, size_t n, const addends *a)
+{
+    double zero = 0;
+    for (size_t i = 0; i < rows; i++, sum += n)
+        for (size_t c = 0; c < n; c++) {
+            for (size_t t = 0; t < a->count; t++)
+                sum[c] =
+                    a->keep[t][i] * sum[c] + a->by[t][i] * ((const double *)a->x[t])[i * a->ld + c];
+            zero += sum[c] * 0;
+        }
+    return zero == 0;
+}
+
+static bool add_f32(double *sum, size_t rows, size_t n, const addends *a)
+{
+    return add_rows(sum, rows, n, a, 1);
 }
 
 #if defined(__x86_64__)
 /* The same sums: products and additions are not fused. */
-__attribute__((target("avx2"))) void sums_add_wide(double *sum, double keep, double by,
-                                                   const float *x, size_t n)
+PARE_AVX2 static bool add_avx2(double *sum, size_t rows, size_t n, const addends *a)
 {
-    add_f32(sum, keep, by, x, n);
+    return add_rows(sum, rows, n, a, 4);
 }
 
-bool sums_wide(void)
+/* What add_eights does, for 64 columns: compilers take conversions of eight floats apart. */
+PARE_AVX512 static void add_64(double *sum, const addends *a, size_t row, size_t at, __m512d *zero)
 {
-    return __builtin_cpu_supports("avx2");
-}
-#else
-void sums_add_wide(double *sum, double keep, double by, const float *x, size_t n)
-{
-    add_f32(sum, keep, by, x, n);
+    __m512d s[8];
+#pragma GCC unroll 8
+    for (size_t e = 0; e < 8; e++) s[e] = _mm512_loadu_pd(sum + at + 8 * e);
+    for (size_t t = 0; t < a->count; t++) {
+        const float *const x = (const float *)a->x[t] + row * a->ld + at;
+        const __m512d by = _mm512_set1_pd(a->by[t][row]), keep = _mm512_set1_pd(a->keep[t][row]);
+#pragma GCC unroll 4
+        for (size_t e = 0; e < 4; e++) __builtin_prefetch(x + 2 * a->ld + 16 * e);
+        if (a->keep[t][row] != 1) {
+#pragma GCC unroll 8
+            for (size_t e = 0; e < 8; e++) s[e] = _mm512_mul_pd(s[e], keep);
+        }
+#pragma GCC unroll 8
+        for (size_t e = 0; e < 8; e++)
+            s[e] =
+                _mm512_add_pd(s[e], _mm512_mul_pd(by, _mm512_cvtps_pd(_mm256_loadu_ps(x + 8 * e))));
+    }
+#pragma GCC unroll 8
+    for (size_t e = 0; e < 8; e++) {
+        _mm512_storeu_pd(sum + at + 8 * e, s[e]);
+        *zero = _mm512_fmadd_pd(s[e], _mm512_setzero_pd(), *zero);
+    }
 }
 
-bool sums_wide(void)
+PARE_AVX512 static bool add_avx512(double *sum, size_t rows, size_t n, const addends *a)
 {
-    return false;
+    __m512d wide = _mm512_setzero_pd();
+    eight zeros = {0};
+    double zero = 0;
+    for (size_t i = 0; i < rows; i++, sum += n) {
+        size_t c = 0;
+        for (; c + 64 <= n; c += 64) add_64(sum, a, i, c, &wide);
+        for (; c + 8 <= n; c += 8) add_eights(sum, a, i, c, &zeros, 1);
+        zero += add_rest(sum, n, a, i, c);
+    }
+    for (size_t e = 0; e < 8; e++) zero += zeros[e];
+    return zero + _mm512_reduce_add_pd(wide) == 0;
 }
 #endif
 
-void sums_add(double *sum, double keep, double by, pare_dtype t, const void *x, size_t n)
+size_t sums_variants(sums_add_fn *out[3])
 {
-    if (t == PARE_F32) {
-        if (sums_wide())
-            sums_add_wide(sum, keep, by, x, n);
-        else
-            add_f32(sum, keep, by, x, n);
-        return;
-    }
-    const double *const v = x;
-    for (size_t c = 0; c < n; c++) sum[c] = keep * sum[c] + by * v[c];
+    size_t n = 0;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) out[n++] = add_avx512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) out[n++] = add_avx2;
+#endif
+    out[n++] = add_f32;
+    return n;
+}
+
+sums_add_fn *sums_adder(pare_dtype t)
+{
+    sums_add_fn *v[3];
+    sums_variants(v);
+    return t == PARE_F32 ? v[0] : add_f64;
 }
 
 bool sums_finite(const run *r, const head *h, size_t i)
 {
     (void)r;
     const double *const num = h->num + i * h->job.dv;
-    double zero = h->den[i] - h->den[i];
-    for (size_t c = 0; c < h->job.dv; c++) zero += num[c] - num[c]; /* 0, or nan */
+    double zero = h->den[i] * 0; /* 0, or nan */
+    eight zeros = {0};
+    size_t c = 0;
+    for (; c + 8 <= h->job.dv; c += 8) zeros += *(const eight *)(num + c) * 0.0;
+    for (; c < h->job.dv; c++) zero += num[c] * 0;
+    for (size_t e = 0; e < 8; e++) zero += zeros[e];
     return zero == 0;
 }
 
@@ -102,20 +198,26 @@ bool sums_empty(const run *r, size_t i)
     return r->p->kind == PARE_GRAPH && pare_visible(r->p, r->g, r->n, i).count == 0;
 }
 
+static void write_f32(float *y, const double *num, double by, size_t n)
+{
+    size_t c = 0;
+    for (; c + 8 <= n; c += 8)
+        *(eight32 *)(y + c) = __builtin_convertvector(*(const eight *)(num + c) * by, eight32);
+    for (; c < n; c++) y[c] = (float)(num[c] * by);
+}
+
 static void write_stripe(run *r, size_t at, size_t first, size_t end)
 {
     const head *const h = &r->heads[at];
-    const size_t dv = h->job.dv, size = pare_dtype_size(r->caps.dtype);
+    const size_t dv = h->job.dv;
     for (size_t i = first; i < end; i++) {
-        char *const y = (char *)h->job.y + i * h->job.ldy * size;
-        if (h->job.lse) num_put(r->caps.dtype, h->job.lse, i, h->top[i] + log(h->den[i]));
-        const double by = h->den[i] > 0 ? 1 / h->den[i] : 0, *const num = h->num + i * dv;
-        for (size_t c = 0; c < dv; c++) {
-            if (r->caps.dtype == PARE_F32)
-                ((float *)(void *)y)[c] = (float)(num[c] * by);
-            else
-                ((double *)(void *)y)[c] = num[c] / (h->den[i] > 0 ? h->den[i] : 1);
-        }
+        const double *const num = h->num + i * dv, den = h->den[i];
+        double *const y = (double *)h->job.y + i * h->job.ldy;
+        if (h->job.lse) num_put(r->caps.dtype, h->job.lse, i, h->top[i] + log(den));
+        if (r->caps.dtype == PARE_F32)
+            write_f32((float *)h->job.y + i * h->job.ldy, num, den > 0 ? 1 / den : 0, dv);
+        else
+            for (size_t c = 0; c < dv; c++) y[c] = num[c] / (den > 0 ? den : 1);
     }
 }
 

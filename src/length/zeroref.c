@@ -21,6 +21,9 @@ static void host_stripe(run *r, size_t at, size_t first, size_t end)
     head *const h = &r->heads[at];
     const pare_length_job *const j = &h->job;
     const pare_dtype type = r->caps.dtype;
+    sums_add_fn *const add = sums_adder(type);
+    addends one;
+    one.count = 1, one.ld = j->ldv, one.keep[0][0] = 1;
     for (size_t i = first; i < end; i++) {
         if (r->only_bad && !h->bad[i]) continue;
         for (size_t k = r->n / (r->rule.m - 1) * (r->rule.m - 1); k < r->n; k++) {
@@ -29,8 +32,9 @@ static void host_stripe(run *r, size_t at, size_t first, size_t end)
                 s += num_at(type, j->q, i * j->ldq + c) * num_at(type, j->k, k * j->ldk + c);
             const double a = exp(s - (h->c ? h->c[i] : 0));
             h->den[i] += a;
-            sums_add(h->num + i * j->dv, 1, a, type,
-                     (const char *)j->v + k * j->ldv * pare_dtype_size(type), j->dv);
+            const char *const v = (const char *)j->v + k * j->ldv * pare_dtype_size(type);
+            one.x[0] = v, one.by[0][0] = a;
+            (void)add(h->num + i * j->dv, 1, j->dv, &one);
         }
         if (!sums_finite(r, h, i)) h->bad[i] = 1;
     }

@@ -7,6 +7,7 @@
  * model, take all rows through one step after the other, with threads inside each step. How rows
  * are cut depends on shapes alone. */
 #include "forward_plan.h"
+#include "forward_ranks.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -149,6 +150,7 @@ typedef struct region {
     const chunk *c;
     const step *from, *to;
     size_t rows, ranges; /* in one range; how many */
+    size_t first;        /* the first that is ours */
     atomic_int st;
 } region;
 
@@ -161,7 +163,7 @@ static void do_range(void *self, size_t r)
         mine = take_lane(g->c->lanes);
         p.ctx = (rows_ctx){&mine->scratch, NULL, NULL};
     }
-    p.first = r * g->rows;
+    p.first = (g->first + r) * g->rows;
     const size_t left = g->c->n - p.first, n = left < g->rows ? left : g->rows;
     pare_status st = PARE_OK;
     for (const step *s = g->from; !st && s < g->to; s++) {
@@ -195,6 +197,52 @@ static void tap(const chunk *c, const step *s, bool before)
     t->fn(t->self, where, block, x.t, x.v, x.n, x.d);
 }
 
+/* ---- rows shared with other processes -------------------------------------------------------- */
+
+/* NULL: all rows are ours. Only ranges are shared: what becomes of one does not depend on who takes
+ * it through. */
+static const pare_ranks *sharing(const pass *p, const region *g)
+{
+    const pare_ranks *const ranks = p->elsewhere ? p->elsewhere->by->ranks : NULL;
+    return g->c->plan->fused && g->ranges > 1 && pare_ranks_size(ranks) > 1 ? ranks : NULL;
+}
+
+/* What the step behind the region looks at, of all rows: heads, outputs, or the stream. */
+static pare_status trade_region(const region *g, const pare_ranks *ranks, pare_err *err)
+{
+    const chunk *const c = g->c;
+    const plan *const l = c->plan;
+    if (g->to == l->steps + l->count) return trade_rows(&c->out, g->rows, ranks, err);
+    if (g->to->kind == ATTEND) {
+        const head_rows h = heads_part(c, &l->m->blocks[g->to->block].attn, 0, c->n);
+        pare_status st = trade_rows(&h.q, g->rows, ranks, err);
+        if (!st) st = trade_rows(&h.k, g->rows, ranks, err);
+        return st ? st : trade_rows(&h.v, g->rows, ranks, err);
+    }
+    const rows x = stream_part(c, g->to->side, g->to->din, 0, c->n);
+    return trade_rows(&x, g->rows, ranks, err);
+}
+
+static pare_status do_region(region *g)
+{
+    const pass *const p = g->p;
+    const pare_ranks *const ranks = sharing(p, g);
+    const pare_exec *const exec = g->ranges > 1 ? p->ctx.exec : NULL;
+    size_t end = g->ranges;
+    if (ranks) {
+        g->first = first_of_rank(g->ranges, ranks, pare_ranks_rank(ranks));
+        end = first_of_rank(g->ranges, ranks, pare_ranks_rank(ranks) + 1);
+    }
+    pare_parallel(exec, end - g->first, do_range, g);
+    const pare_status st = atomic_load(&g->st) ? pare_no_memory(p->ctx.err) : PARE_OK;
+    if (!ranks) return st;
+    elsewhere *const e = p->elsewhere;
+    if (st) (void)pare_no_memory(&e->err);
+    e->st = pare_ranks_agree(ranks, st, &e->err);
+    if (!e->st) e->st = trade_region(g, ranks, &e->err);
+    return e->st;
+}
+
 static pare_status run_steps(const pass *p, const chunk *c)
 {
     const plan *const l = c->plan;
@@ -203,11 +251,10 @@ static pare_status run_steps(const pass *p, const chunk *c)
     pare_status st = PARE_OK;
     for (const step *s = l->steps, *to; !st && s < end; s = to) {
         for (to = s + 1; l->fused && s->by_rows && to < end && to->by_rows;) to++;
-        region g = {p, c, s, to, s->by_rows ? most : c->n, 1, PARE_OK};
+        region g = {p, c, s, to, s->by_rows ? most : c->n, 1, 0, PARE_OK};
         g.ranges = (c->n + g.rows - 1) / g.rows;
         tap(c, s, true);
-        pare_parallel(g.ranges > 1 ? p->ctx.exec : NULL, g.ranges, do_range, &g);
-        st = atomic_load(&g.st) ? pare_no_memory(p->ctx.err) : PARE_OK;
+        st = do_region(&g);
         if (!st) tap(c, to - 1, false);
     }
     return st;

@@ -66,6 +66,88 @@ static void a_qkv_call_is_attention(void **state)
     pare_oracle_free(&f);
 }
 
+static float normal(pare_rng *r)
+{
+    return (float)pare_rng_normal(r);
+}
+
+/* Calls that ask the same queries share work: not a bit may show it. Rows fill whole vectors,
+ * widths do not. */
+static void a_call_does_not_depend_on_those_beside_it(void **state)
+{
+    enum { CALLS = 21, ROWS = 64, WK = 20, WV = 36 };
+    static float q[2][ROWS * WK], k[CALLS][ROWS * WK], v[CALLS][ROWS * WV];
+    static float alone[CALLS][ROWS * WV], together[CALLS][ROWS * WV];
+    const pare_exec threads = {.threads = 3};
+    pare_call calls[CALLS];
+    pare_rng r = pare_rng_at(4, 5);
+    (void)state;
+    for (size_t i = 0; i < 2 * ROWS * WK; i++) q[i / (ROWS * WK)][i % (ROWS * WK)] = normal(&r);
+    for (size_t c = 0; c < CALLS; c++) {
+        for (size_t i = 0; i < ROWS * WK; i++) k[c][i] = normal(&r);
+        for (size_t i = 0; i < ROWS * WV; i++) v[c][i] = normal(&r);
+    }
+    for (size_t c = 0; c < CALLS; c++)
+        calls[c] = (pare_call){.kind = PARE_CALL_QKV,
+                               .u.a = {q[c / 13], k[c], v[c], c % 5 ? ROWS : ROWS - 3, WK, WV,
+                                       c % 3 == 0, NULL, alone[c]}};
+    pare_oracle o = cpu_oracle(PARE_F32, ROWS, NULL), many = cpu_oracle(PARE_F32, ROWS, &threads);
+    for (size_t c = 0; c < CALLS; c++) run(&o, &calls[c], 1);
+    for (size_t c = 0; c < CALLS; c++) calls[c].u.a.y = together[c];
+    for (int way = 0; way < 3; way++) {
+        memset(together, 0, sizeof together);
+        run(way ? &many : &o, calls, way == 2 ? 5 : CALLS);
+        assert_memory_equal(together, alone, (way == 2 ? 5 : CALLS) * sizeof *alone);
+    }
+    pare_oracle_free(&o);
+    pare_oracle_free(&many);
+}
+
+/* A call adds values up in rows, direct attention in panels: not a bit may show that either. */
+static void a_partial_call_is_direct_attention_bit_for_bit(void **state)
+{
+    enum { ROWS = 150, WK = 7 };
+    static const uint32_t widths[] = {5, 16, 36, 64, 117};
+    static const int64_t sights[] = {PARE_VIS_ALL, 1, -20, 30, -200};
+    static float q[ROWS * WK], k[ROWS * WK], v[ROWS * 117], y[2][ROWS * 117], m[2][ROWS],
+        l[2][ROWS];
+    pare_rng r = pare_rng_at(4, 6);
+    (void)state;
+    for (size_t i = 0; i < ROWS * WK; i++) q[i] = normal(&r), k[i] = normal(&r);
+    for (size_t i = 0; i < ROWS * 117; i++) v[i] = normal(&r);
+    pare_oracle o = cpu_oracle(PARE_F32, ROWS, NULL);
+    for (size_t w = 0; w < 5; w++)
+        for (size_t s = 0; s < 5; s++) {
+            const uint32_t dv = widths[w], nq = s % 2 ? ROWS : 128, nk = s % 3 ? ROWS : 128;
+            const pare_call_partial p = {.q = q,
+                                         .k = k,
+                                         .v = v,
+                                         .ldq = WK,
+                                         .ldk = WK,
+                                         .ldv = dv,
+                                         .nq = nq,
+                                         .nk = nk,
+                                         .dk = WK,
+                                         .dv = dv,
+                                         .vis0 = sights[s],
+                                         .m = m[0],
+                                         .l = l[0],
+                                         .acc = y[0],
+                                         .ldacc = dv};
+            const pare_call c = {.kind = PARE_CALL_PARTIAL, .u.p = p};
+            pare_partial want = {.acc = {nq, dv, dv, y[1]}, .m = m[1], .l = l[1]};
+            const pare_mat32 qm = {nq, WK, WK, q}, km = {nk, WK, WK, k}, vm = {nk, dv, dv, v};
+            memset(y, 0x7f, sizeof y);
+            run(&o, &c, 1);
+            assert_int_equal(
+                pare_attend_partial_f32(&want, &qm, &km, &vm, 1, sights[s], NULL, NULL), PARE_OK);
+            assert_memory_equal(y[0], y[1], nq * dv * sizeof(float));
+            assert_memory_equal(m[0], m[1], nq * sizeof(float));
+            assert_memory_equal(l[0], l[1], nq * sizeof(float));
+        }
+    pare_oracle_free(&o);
+}
+
 /* Causal attention of N tokens by calls of at most M: tile by tile, one query block at a time. */
 static void long_attention(double *y, const pare_oracle *o, const numbers *x, bool f32)
 {
@@ -234,6 +316,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_qkv_call_is_attention),
+        cmocka_unit_test(a_call_does_not_depend_on_those_beside_it),
+        cmocka_unit_test(a_partial_call_is_direct_attention_bit_for_bit),
         cmocka_unit_test(calls_of_length_m_make_attention_of_length_n),
         cmocka_unit_test(what_the_oracle_cannot_do_is_refused_before_anything_is_written),
         cmocka_unit_test(what_an_oracle_says_about_itself_is_true),

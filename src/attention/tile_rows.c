@@ -1,0 +1,71 @@
+/* The weighted values of a tile in rows: a few queries and up to 64 columns at a time in registers.
+ *
+ * tile_kernel.values keeps queries in the lanes, which suits a panel that meets many tiles: its
+ * sums are turned into rows once, in the end. A call of an oracle meets one or two tiles, and
+ * turning would cost it a tenth of its time; here the columns are in the lanes, and nothing is
+ * turned. Every sum takes the same products in the same order either way. */
+#include "tile_rows.h"
+#include <pare/vexp.h>
+
+#if defined(__x86_64__)
+enum { QUERIES = 4, VECTORS = 4 };
+#define INLINE512 static inline __attribute__((always_inline)) PARE_AVX512
+
+/* n queries from the first of s on, v vectors of columns. */
+INLINE512 void rows_block(float *y, size_t ldy, const tile_weights *w, size_t first, const float *x,
+                          size_t ldx, const size_t n, const size_t v)
+{
+    __m512 acc[QUERIES][VECTORS], part[VECTORS];
+    const float *s = w->s + first;
+#pragma GCC unroll 4
+    for (size_t r = 0; r < n; r++)
+#pragma GCC unroll 4
+        for (size_t e = 0; e < v; e++)
+            acc[r][e] = w->fade ? _mm512_mul_ps(_mm512_loadu_ps(y + r * ldy + 16 * e),
+                                                _mm512_set1_ps(w->fade[first + r]))
+                                : _mm512_setzero_ps();
+    for (size_t j = 0; j < w->keys; j++, s += w->p, x += ldx) {
+#pragma GCC unroll 4
+        for (size_t e = 0; e < v; e++) part[e] = _mm512_loadu_ps(x + 16 * e);
+#pragma GCC unroll 4
+        for (size_t r = 0; r < n; r++) {
+            const __m512 b = _mm512_set1_ps(s[r]);
+#pragma GCC unroll 4
+            for (size_t e = 0; e < v; e++) acc[r][e] = _mm512_fmadd_ps(b, part[e], acc[r][e]);
+        }
+    }
+#pragma GCC unroll 4
+    for (size_t r = 0; r < n; r++)
+#pragma GCC unroll 4
+        for (size_t e = 0; e < v; e++)
+            _mm512_storeu_ps(y + r * ldy + 16 * e,
+                             w->by ? _mm512_mul_ps(acc[r][e], _mm512_set1_ps(w->by[first + r]))
+                                   : acc[r][e]);
+}
+
+INLINE512 void rows_columns(float *y, size_t ldy, size_t rows, const tile_weights *w,
+                            const float *x, size_t ldx, const size_t v)
+{
+    size_t i = 0;
+    for (; i + QUERIES <= rows; i += QUERIES)
+        rows_block(y + i * ldy, ldy, w, i, x, ldx, QUERIES, v);
+    for (; i < rows; i++) rows_block(y + i * ldy, ldy, w, i, x, ldx, 1, v);
+}
+
+PARE_AVX512 static void rows_avx512(float *y, size_t ldy, size_t rows, const tile_weights *w,
+                                    const float *x, size_t ldx, size_t cols)
+{
+    size_t c = 0;
+    for (; c + 64 <= cols; c += 64) rows_columns(y + c, ldy, rows, w, x + c, ldx, 4);
+    for (; c + 32 <= cols; c += 32) rows_columns(y + c, ldy, rows, w, x + c, ldx, 2);
+    for (; c < cols; c += 16) rows_columns(y + c, ldy, rows, w, x + c, ldx, 1);
+}
+#endif
+
+tile_rows_fn *tile_rows_kernel(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) return rows_avx512;
+#endif
+    return NULL;
+}

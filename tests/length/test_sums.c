@@ -1,0 +1,168 @@
+/* Tests src/length/sums.c, fades.c: what a merge computes, on every vector unit. */
+#include "../../src/length/rounds.h"
+#include <pare_test.h>
+
+enum { SEED = 20261117 };
+
+/* In units of the last place of the f64 nearest to the true value. */
+static double ulps(double got, long double want)
+{
+    return (double)(fabsl((long double)got - want) / ldexpl(1, ilogb((double)want) - 52));
+}
+
+enum { ROWS = 37 };
+typedef struct faded {
+    double m[ROWS], l[ROWS], top[ROWS], den[ROWS], keep[ROWS], by[ROWS];
+    float mf[ROWS], lf[ROWS];
+} faded;
+
+static void fade_with(fade_fn *fn, faded *w, size_t n, bool f32)
+{
+    const fading f = {f32 ? (const void *)w->mf : w->m,
+                      f32 ? (const void *)w->lf : w->l,
+                      w->top,
+                      w->den,
+                      w->keep,
+                      w->by};
+    fn(&f, n, f32);
+}
+
+static void the_smaller_maximum_fades(void **state)
+{
+    (void)state;
+    fade_fn *v[3];
+    const size_t variants = fade_variants(v);
+    pare_rng r = pare_rng_at(SEED, 1);
+    for (size_t round = 0; round < 2000; round++) {
+        faded w, x;
+        const double reach = round % 2 ? 708 : 2;
+        for (size_t i = 0; i < ROWS; i++) {
+            w.m[i] = reach * (pare_rng_uniform(&r) - 0.5);
+            w.top[i] = reach * (pare_rng_uniform(&r) - 0.5);
+            w.l[i] = 1 + pare_rng_uniform(&r);
+            w.den[i] = 1 + pare_rng_uniform(&r);
+        }
+        for (size_t e = 0; e < variants; e++) {
+            x = w;
+            fade_with(v[e], &x, ROWS, false);
+            for (size_t i = 0; i < ROWS; i++) {
+                const bool higher = w.m[i] > w.top[i];
+                const double got = higher ? x.keep[i] : x.by[i];
+                const double gap = fabs(w.m[i] - w.top[i]);
+                if (!(ulps(got, expl(-(long double)gap)) <= 1.5))
+                    fail_msg("seed %d: e^-%a is not %a", SEED, gap, got);
+                assert_true((higher ? x.by[i] : x.keep[i]) == 1);
+                assert_true(x.top[i] == (higher ? w.m[i] : w.top[i]));
+                assert_true(x.den[i] == x.keep[i] * w.den[i] + x.by[i] * w.l[i]);
+            }
+        }
+    }
+}
+
+static void what_is_no_number_does_not_fade_away(void **state)
+{
+    (void)state;
+    fade_fn *v[3];
+    const size_t variants = fade_variants(v);
+    const double m[] = {0,        -0.0, -708,     -708.0000000000001, -745, -1e300,
+                        -0x1p-60, NAN,  INFINITY, -INFINITY,          0,    0};
+    for (size_t e = 0; e < variants; e++) {
+        faded w = {.l = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, NAN, 0}};
+        memcpy(w.m, m, sizeof m);
+        fade_with(v[e], &w, 12, false);
+        assert_true(w.by[0] == 1 && w.by[1] == 1 && w.by[6] == 1 && w.by[2] >= 0x1p-1022);
+        for (size_t i = 3; i < 6; i++) assert_true(w.by[i] == 0 && w.den[i] == 0);
+        for (size_t i = 7; i < 12; i++) assert_true(isnan(w.den[i]));
+        w = (faded){.l = {1}, .m = {-3}, .top = {-INFINITY}}; /* the first result of a row */
+        fade_with(v[e], &w, 1, false);
+        assert_true(w.keep[0] == 0 && w.by[0] == 1 && w.den[0] == 1 && w.top[0] == -3);
+    }
+}
+
+/* Also: a row does not depend on where it stands, nor on the type its numbers came in. */
+static void variants_fade_to_the_same_bits(void **state)
+{
+    (void)state;
+    fade_fn *v[3];
+    const size_t variants = fade_variants(v);
+    pare_rng r = pare_rng_at(SEED, 2);
+    faded w = {.m = {0}};
+    for (size_t i = 0; i < ROWS; i++) {
+        w.m[i] = (double)(w.mf[i] = (float)(40 * pare_rng_normal(&r)));
+        w.l[i] = (double)(w.lf[i] = (float)(1 + pare_rng_uniform(&r)));
+        w.top[i] = 40 * pare_rng_normal(&r);
+    }
+    for (size_t e = 0; e < variants; e++)
+        for (size_t n = 1; n <= ROWS; n++) {
+            faded x = w, y = w;
+            fade_with(v[e], &x, n, n % 2);
+            for (size_t i = 0; i < n; i++) {
+                const fading one = {w.m + i, w.l + i, y.top + i, y.den + i, y.keep + i, y.by + i};
+                v[variants - 1](&one, 1, false);
+            }
+            assert_memory_equal(x.keep, y.keep, n * sizeof(double));
+            assert_memory_equal(x.by, y.by, n * sizeof(double));
+            assert_memory_equal(x.top, y.top, n * sizeof(double));
+            assert_memory_equal(x.den, y.den, n * sizeof(double));
+        }
+}
+
+typedef struct rows {
+    float x[ADDENDS][STRIPE * 140];
+    double want[STRIPE * 131], got[STRIPE * 131];
+    addends a;
+} rows;
+
+static void fill(rows *w, pare_rng *r, size_t n)
+{
+    w->a.ld = n + 9;
+    for (size_t t = 0; t < ADDENDS; t++) {
+        w->a.x[t] = w->x[t];
+        for (size_t i = 0; i < STRIPE * w->a.ld; i++) w->x[t][i] = (float)pare_rng_normal(r);
+        for (size_t i = 0; i < STRIPE; i++) {
+            w->a.keep[t][i] = pare_rng_uniform(r) < 0.5 ? 1 : pare_rng_uniform(r);
+            w->a.by[t][i] = pare_rng_uniform(r);
+        }
+    }
+    for (size_t i = 0; i < STRIPE * n; i++) w->want[i] = pare_rng_normal(r);
+    memcpy(w->got, w->want, sizeof w->got);
+}
+
+/* One product, one product, one sum: neither fused nor in another order. */
+static void sums_are_those_of_one_addend_after_the_other(void **state)
+{
+    (void)state;
+    static const size_t widths[] = {1, 7, 8, 16, 33, 64, 72, 131};
+    static rows w;
+    sums_add_fn *v[3];
+    const size_t variants = sums_variants(v);
+    pare_rng r = pare_rng_at(SEED, 3);
+    for (size_t e = 0; e < variants; e++)
+        for (size_t x = 0; x < sizeof widths / sizeof *widths; x++) {
+            const size_t n = widths[x], count = x % 2 ? STRIPE : 3;
+            fill(&w, &r, n);
+            w.a.count = x % 3 ? ADDENDS : 1;
+            for (size_t i = 0; i < count; i++)
+                for (size_t t = 0; t < w.a.count; t++)
+                    for (size_t c = 0; c < n; c++) {
+                        const double kept = w.a.keep[t][i] * w.want[i * n + c];
+                        const double more = w.a.by[t][i] * (double)w.x[t][i * w.a.ld + c];
+                        w.want[i * n + c] = kept + more;
+                    }
+            assert_true(v[e](w.got, count, n, &w.a));
+            assert_memory_equal(w.got, w.want, sizeof w.got);
+            w.x[0][(count - 1) * w.a.ld + n - 1] = x % 2 ? NAN : INFINITY;
+            assert_false(v[e](w.got, count, n, &w.a));
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_smaller_maximum_fades),
+        cmocka_unit_test(what_is_no_number_does_not_fade_away),
+        cmocka_unit_test(variants_fade_to_the_same_bits),
+        cmocka_unit_test(sums_are_those_of_one_addend_after_the_other),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
