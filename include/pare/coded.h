@@ -12,8 +12,9 @@
 
 typedef enum pare_coded_kind {
     PARE_CODED_FACTORED = 1, /* two masked random matrices, multiplied */
-    PARE_CODED_EYE = 2,      /* identities side by side: what merged heads need */
-    PARE_CODED_POPUP = 3     /* a masked random matrix */
+    PARE_CODED_EYE = 2,      /* identities side by side, or one above its negative */
+    PARE_CODED_POPUP = 3,    /* a masked random matrix */
+    PARE_CODED_RELU = 4      /* two masked random matrices with a ReLU between them */
 } pare_coded_kind;
 
 /* What every kind says at its beginning. */
@@ -38,6 +39,7 @@ typedef struct pare_bits {
     uint64_t *v;
 } pare_bits;
 pare_bits pare_bits_new(pare_arena *a, size_t rows, size_t cols); /* zeros; v NULL: no memory */
+/* Bit k of row i: read, and set to 1. */
 static inline bool pare_bit(const pare_bits *m, size_t i, size_t k)
 {
     return m->v[i * m->words + k / 64] >> (k % 64) & 1;
@@ -49,6 +51,16 @@ static inline void pare_bit_set(pare_bits *m, size_t i, size_t k)
 
 /* ---- factored ------------------------------------------------------------------------------- */
 
+/* A ReLU source, A relu(B x): a unit reads one input, and which sign of it is passed on is that of
+ * its weight. SIGNS: columns 0 .. d - 1 of W multiply x+, columns d .. 2 d - 1 multiply x-, where
+ * x = x+ - x- are d inputs; POSITIVE: no input is negative, W multiplies x. The entries of B are
+ * n x d, and count as |B| in the columns of their sign; there is no donor. */
+typedef enum pare_relu_source {
+    PARE_RELU_NONE,
+    PARE_RELU_SIGNS,
+    PARE_RELU_POSITIVE
+} pare_relu_source;
+
 /* W (or W^T where `turned`) = 2^exponent (A o MA)(B o MB), a x n and n x b. A are the weights of
  * `stream`, B those of `stream` + 1. Unit k serves column own[k] alone, but those of the donor
  * column may also give to others. */
@@ -56,6 +68,7 @@ typedef struct pare_factored {
     uint64_t seed, stream;
     size_t rows, cols, n;
     bool turned;
+    pare_relu_source relu;
     int exponent;
     const uint32_t *own; /* n; PARE_NO_COLUMN: pruned */
     uint32_t donor;      /* a column, or PARE_NO_COLUMN */
@@ -70,10 +83,12 @@ typedef enum pare_coding {
 } pare_coding;
 extern const char *const pare_coding_names[]; /* ended by NULL */
 
+/* The bytes of such a ticket, in the arena, by the smaller of the codings that are allowed: RAW, or
+ * `coding` where that is shorter. */
 PARE_MUST_USE pare_status pare_coded_factored(pare_coded *out, pare_arena *a,
                                               const pare_factored *f, pare_coding coding,
                                               pare_err *err);
-/* cols = k rows identities side by side. */
+/* cols = k rows: identities side by side; rows = 2 cols: an identity above its negative. */
 PARE_MUST_USE pare_status pare_coded_eye(pare_coded *out, pare_arena *a, size_t rows, size_t cols,
                                          pare_err *err);
 

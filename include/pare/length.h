@@ -25,13 +25,13 @@ typedef struct pare_tile {
     uint32_t shared; /* the first keys of the list are tokens 0 .. shared-1: sinks */
     bool q_down, k_down;
     int64_t vis0;         /* PARE_VIS_ALL: every query sees every key */
-    const uint32_t *keys; /* nk tokens instead of k0; NULL = none */
+    const uint32_t *keys; /* nk tokens instead of k0, upwards or downwards from here; NULL = none */
     const uint32_t *rows; /* nq queries instead of q0; NULL = none */
 } pare_tile;
 
-size_t pare_tile_query(const pare_tile *t, size_t p);
-size_t pare_tile_key(const pare_tile *t, size_t x);
-size_t pare_tile_sees(const pare_tile *t, size_t p); /* how many keys */
+size_t pare_tile_query(const pare_tile *t, size_t p); /* which token query p is */
+size_t pare_tile_key(const pare_tile *t, size_t x);   /* which token key x is */
+size_t pare_tile_sees(const pare_tile *t, size_t p);  /* how many keys */
 
 typedef pare_status (*pare_tile_fn)(void *ctx, const pare_tile *t);
 /* Gives every tile of a cover of the pattern to `fn`, in a fixed order and one at a time, with at
@@ -52,7 +52,7 @@ typedef enum pare_length_mode {
     PARE_LENGTH_CHUNK
 } pare_length_mode;
 #define PARE_LENGTH_MODES 7
-const char *pare_length_mode_name(pare_length_mode m);
+const char *pare_length_mode_name(pare_length_mode m); /* "auto", "native", ... */
 /* The mode of that name; -1 when there is none. */
 int pare_length_mode_of(const char *name);
 
@@ -71,6 +71,7 @@ typedef struct pare_length_opts { /* all zero is a good choice */
     pare_reference reference;
     bool no_pack;        /* one tile a call, also where several fit */
     bool host_remainder; /* full pattern, full oracle: the keys left over on the host */
+    bool one_vector;     /* zeroref, strict: query and key of a row are the same token's (full) */
     bool no_fallback;    /* bad or unproven rows are reported, not computed again */
     size_t batch_bytes;  /* of calls under way at a time; 0 = a default */
     double eps, delta;   /* sample: 0 = 0.5 and 0.01; paper: eps 0 = 1e-6 */

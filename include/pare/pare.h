@@ -45,6 +45,7 @@
 #include <pare/init.h>
 #include <pare/json.h>
 #include <pare/length.h>
+#include <pare/length_probe.h>
 #include <pare/lesson.h>
 #include <pare/linalg.h>
 #include <pare/model.h>
@@ -63,6 +64,7 @@
 #include <pare/repro.h>
 #include <pare/sample.h>
 #include <pare/source.h>
+#include <pare/stopwatch.h>
 #include <pare/subset.h>
 #include <pare/survey.h>
 #include <pare/ticket.h>

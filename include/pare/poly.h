@@ -59,7 +59,7 @@ typedef enum pare_poly_kind {
     PARE_POLY_REMEZ,   /* the error on [-B, B] is within the tolerance for every row */
     PARE_POLY_ADAPTIVE /* the same with chosen monomials */
 } pare_poly_kind;
-const char *pare_poly_kind_name(pare_poly_kind k);
+const char *pare_poly_kind_name(pare_poly_kind k); /* "auto", "exact", "taylor", ... */
 
 typedef struct pare_poly_opts {
     double tolerance;    /* of the range of the values; > 0 */
@@ -81,6 +81,7 @@ typedef struct pare_poly_plan {
     bool causal;
     size_t n, d, dv;
     double scale, tolerance;
+    size_t max_bytes;      /* of features and state */
     const double *qc, *kc; /* d: midranges of queries and keys; f32 numbers for f32 data */
     pare_ub B;             /* |q'_i.k'_j| <= B for all pairs but those of heavy keys */
     pare_ub query;         /* |q'_i|_2 <= query for all queries */

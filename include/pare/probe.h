@@ -8,6 +8,7 @@
 #include <pare/data.h>
 #include <pare/json.h>
 #include <pare/collapse.h>
+#include <pare/length_probe.h>
 #include <pare/survey.h>
 #include <pare/width.h>
 #include <pare/xray.h>
@@ -109,11 +110,30 @@ typedef struct pare_ticket_probe {
     const char *not_merged; /* "", or why the paper's merged heads are impossible */
 } pare_ticket_probe;
 
+/* One direction in one line: one cut that it offers, made here and thrown away; its price, and what
+ * blocks it or more of it. */
+typedef struct pare_prospect {
+    const char *direction;   /* "width", "depth", "weights", "length" */
+    pare_truth can;          /* the price may be borne; unknown: nobody looked, `why` says why */
+    const char *cut;         /* as the command is told: "width --dim 8"; "": none was made */
+    const char *left;        /* what is left of what, in words; "" */
+    pare_ub proven;          /* largest difference of an output on `domain`; inf: nothing */
+    double measured, metric; /* the same, as seen; what the data say afterwards; nan: not looked */
+    const char *domain;      /* what `proven` speaks of, in words; "" */
+    const char *why;         /* what blocks it, or more of it; "": nothing does */
+} pare_prospect;
+enum { PARE_PROBE_DIRECTIONS = 4 };
+/* What may be borne: so much less accuracy or area, so many nats more; without labels
+ * PARE_PROBE_LOST of the largest output. */
+#define PARE_PROBE_LOSS 0.01
+#define PARE_PROBE_NATS 0.05
+
 typedef enum pare_probe_part {
     PARE_PROBE_ALL,
     PARE_PROBE_WIDTH,
     PARE_PROBE_DEPTH,
-    PARE_PROBE_TICKET
+    PARE_PROBE_TICKET,
+    PARE_PROBE_LENGTH
 } pare_probe_part;
 
 typedef struct pare_probe_opts {
@@ -151,9 +171,12 @@ typedef struct pare_probe {
     const char *metric;  /* "auc", "accuracy", "nats", or NULL */
     double metric_before;
     pare_cut_cost *cuts;
-    bool has_depth, has_ticket;
+    bool has_depth, has_ticket, has_length;
     pare_depth_probe depth;
     pare_ticket_probe ticket;
+    size_t nprospects;
+    pare_prospect prospects[PARE_PROBE_DIRECTIONS];
+    pare_length_probe length;
     const char **untold; /* sentences: what could not be told, and why */
     pare_arena *arena;
 } pare_probe;

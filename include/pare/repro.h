@@ -25,8 +25,9 @@ typedef struct pare_repro_row {
     size_t runs;                     /* behind ours; 0: it is counted, not sampled */
     size_t parameters;               /* of a model; 0: does not apply */
     pare_verdict verdict;
-    const char *note; /* "" or a sentence */
-    const char *from; /* the files and commands behind it */
+    const char *note;    /* "" or a sentence */
+    const char *from;    /* the files behind it; "" where there are none */
+    const char *command; /* that gives this row alone; NULL: the table's does */
 } pare_repro_row;
 
 typedef struct pare_repro_table {
@@ -34,6 +35,7 @@ typedef struct pare_repro_table {
     int digits; /* after the point; below 0: so many significant ones */
     size_t nrows;
     pare_repro_row *rows;
+    const char *command; /* that makes it again */
 } pare_repro_table;
 
 typedef struct pare_repro_series { /* of a histogram: one number for each run */
@@ -51,6 +53,7 @@ typedef struct pare_repro_curve { /* of a figure: y over x */
 
 typedef struct pare_repro {
     const char *name, *folder;
+    const char *line; /* the command that makes it again */
     bool full;
     uint64_t seed;
     size_t ntables, nseries, ncurves, nnotes;
@@ -69,6 +72,7 @@ typedef struct pare_repro_opts {
     const char *const *data; /* width: graph files, recognised by what is in them; depth: one file
                                 for the model */
     size_t ndata;
+    const char *only; /* "orders,rank": these parts alone; NULL: all */
     bool full;
     bool again;          /* make every run again, also those that are there */
     size_t side;         /* of the board that is generated */
@@ -102,6 +106,11 @@ PARE_MUST_USE pare_status pare_repro_width(pare_repro **out, const pare_repro_op
 PARE_MUST_USE pare_status pare_repro_length(pare_repro **out, const pare_repro_opts *o,
                                             const pare_exec *exec, const pare_ranks *ranks,
                                             pare_err *err);
+/* What is false as printed in the four papers (docs/errata.md): every counter-example is computed,
+ * what the paper says of it beside what is. */
+PARE_MUST_USE pare_status pare_repro_errata(pare_repro **out, const pare_repro_opts *o,
+                                            const pare_exec *exec, const pare_ranks *ranks,
+                                            pare_err *err);
 void pare_repro_free(pare_repro *r); /* accepts NULL */
 
 /* As text for a terminal, in the arena; as JSON (caller frees with cJSON_Delete). */
@@ -111,4 +120,34 @@ PARE_MUST_USE pare_status pare_repro_json(cJSON **out, const pare_repro *r, pare
 /* FOLDER/tables.txt, tables.json, figure.csv and figure.svg (a study with curves: curves.csv and
  * curves.svg); those of an earlier call are replaced. */
 PARE_MUST_USE pare_status pare_repro_write(const pare_repro *r, pare_err *err);
+
+/* ---- all of them ---- */
+
+typedef struct pare_repro_study {
+    const char *name;              /* "width" */
+    const char *(*part)(size_t i); /* what `only` may name; NULL behind the last */
+    pare_status (*make)(pare_repro **out, const pare_repro_opts *o, const pare_exec *exec,
+                        const pare_ranks *ranks, pare_err *err);
+} pare_repro_study;
+#define PARE_REPRO_STUDIES 5
+extern const pare_repro_study pare_repro_studies[PARE_REPRO_STUDIES]; /* in the order of `all` */
+const pare_repro_study *pare_repro_find(const char *name);            /* NULL: there is none */
+/* PARE_ERR_USAGE names the word of `only` that is no part of the study (NULL: of any study). */
+PARE_MUST_USE pare_status pare_repro_check(const pare_repro_study *s, const char *only,
+                                           pare_err *err);
+
+typedef struct pare_repro_set {
+    size_t n;
+    pare_repro *study[PARE_REPRO_STUDIES];
+} pare_repro_set;
+/* Every study that has a part in `only`, in a folder of its own below o->folder; the files of each
+ * (pare_repro_write) are there as soon as it is made. data: graphs (.npz) go to width, texts to
+ * ticket; the model to depth, with its own windows in it. One progress over all. */
+PARE_MUST_USE pare_status pare_repro_all(pare_repro_set *out, const pare_repro_opts *o,
+                                         const pare_exec *exec, const pare_ranks *ranks,
+                                         pare_err *err);
+void pare_repro_set_free(pare_repro_set *s);
+/* How many rows of each table have which verdict, for a terminal. */
+PARE_MUST_USE pare_status pare_repro_summary(char **out, pare_arena *a, const pare_repro_set *s,
+                                             pare_err *err);
 #endif

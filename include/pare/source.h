@@ -18,6 +18,12 @@ typedef enum pare_source_matrix {
     PARE_SOURCE_O,
     PARE_SOURCE_W1, /* layers 0, 2, ... of a feed-forward part, numbered by `head` */
     PARE_SOURCE_W2, /* layers 1, 3, ... */
+    PARE_SOURCE_BQ = 16,
+    PARE_SOURCE_BK,
+    PARE_SOURCE_BV,
+    PARE_SOURCE_BO,
+    PARE_SOURCE_B1, /* numbered as W1 and W2 */
+    PARE_SOURCE_B2,
     PARE_SOURCE_MATRIX = 32,
     PARE_SOURCE_MIX,
     PARE_SOURCE_ATTN_SKIP,
@@ -26,7 +32,10 @@ typedef enum pare_source_matrix {
     PARE_SOURCE_POSITIONS,
     PARE_SOURCE_MAP,
     PARE_SOURCE_DENSE,
-    PARE_SOURCE_OUT
+    PARE_SOURCE_OUT,
+    PARE_SOURCE_MAP_BIAS,
+    PARE_SOURCE_DENSE_BIAS,
+    PARE_SOURCE_OUT_BIAS
 } pare_source_matrix;
 enum { PARE_SOURCE_ENDS = 0xffff };
 /* layer << 48 | head << 32 | matrix << 24. The lowest 24 bits number what one ticket draws. */

@@ -7,7 +7,7 @@
  *   st = pare_model_save(small, "model.ticket", false, NULL, &err);   // loads like any model
  *
  * Every matrix becomes a product of two masked random ones; what is stored of it is the seed and
- * the masks. Gains and biases stay numbers. */
+ * the masks. Gains stay numbers, and so do biases unless they are asked for. */
 #ifndef PARE_TICKET_H
 #define PARE_TICKET_H
 #include <pare/coded.h>
@@ -15,7 +15,8 @@
 typedef enum pare_ticket_mode {
     PARE_TICKET_AUTO,     /* whichever has fewer bytes: factored, but for few heads */
     PARE_TICKET_FACTORED, /* every stored matrix by itself: any model */
-    PARE_TICKET_MERGED    /* the paper's: scale Wq^T Wk and Wo Wv of every head; not for rotary */
+    PARE_TICKET_MERGED    /* the paper's: scale Wq^T Wk and Wo Wv of every head; not for rotary;
+                             ReLU parts from a ReLU source, other feed-forward parts factored */
 } pare_ticket_mode;
 extern const char *const pare_ticket_mode_names[]; /* ended by NULL */
 
@@ -30,6 +31,7 @@ typedef struct pare_ticket_opts {
     pare_ticket_method method;
     size_t bits;   /* items of an entry: n = bits min(rows, cols) hidden units; BEST has 16 more */
     size_t hidden; /* hidden units of every matrix; 0: by bits */
+    bool biases;   /* of maps, from the source as well: units whose input is 1 */
     bool strict;   /* scale 1, as in the theorems */
     int exponent;  /* the scale is 2^exponent; PARE_TICKET_CHOOSE: the best of a few, by matrix */
     uint64_t seed;
@@ -58,6 +60,8 @@ typedef struct pare_ticket_report {
     uint64_t numbers;           /* weights that stayed numbers, 4 or 8 bytes each */
     uint64_t number_bytes;
     bool merged;
+    size_t relu_parts;  /* merged: feed-forward parts that are layers of a ReLU source */
+    size_t other_parts; /* and those that are factored */
 } pare_ticket_report;
 
 /* The report lives in the output model's arena. PARE_ERR_INPUT names the tensor that cannot be a

@@ -22,8 +22,9 @@ typedef struct pare_xray_head {
     double value_max; /* |Wv|_max: what the paper's K uses */
     /* on the inputs: over the keys a row sees */
     double range_mean, range_max; /* largest minus smallest logit */
-    /* range of the logits minus those of a query that is the same for all rows: fitted, or the mean
-     * of the sequence (pattern full) */
+    /* range of the logits minus those of a query that is the same for all rows, as the kinds have
+     * it (keys are not turned by rotary positions): fitted, or the mean of the sequence (pattern
+     * full) */
     double constq_max, meanq_max;
     double theta, theta_mean; /* range of the rows of Res(Z) B Res(Z)^T: largest, mean of inputs */
     double rho;               /* largest (z_i - z_i') B (z_j - z_j') */
@@ -39,6 +40,8 @@ typedef struct pare_xray_head {
      */
     double poly_b;
     size_t poly_degree, poly_features;
+    pare_ub poly_tv;  /* what is proven of it; +inf: none */
+    double direction; /* sum of |entries| of scale Wk^T q for the fitted query: a constq head's */
 } pare_xray_head;
 
 typedef struct pare_xray_layer {
@@ -51,11 +54,13 @@ typedef struct pare_xray_layer {
     double share;         /* |F|_F / |X|_F, mean of the inputs */
     double varied;        /* |F - mean row|_F^2 / |F|_F^2, mean of the inputs */
     double f;             /* largest |entry| of the branch */
-    double constant;      /* largest |entry| of bo and the value biases together */
+    pare_ub constant;     /* largest |entry| of bo and the value biases together, */
+    pare_ub value_bias;   /* and of these alone */
     size_t first, nheads; /* of the list of heads */
-    /* Local error of a kind, largest entry: a bound for every input whose ranges, diameters and
-     * entries are at most those above. */
-    pare_ub bound_zero, bound_uniform, bound_constq, bound_meanq;
+    /* Local error by kind (zero first), largest entry: a bound, up to the rounding of f64, for
+     * every input whose ranges, diameters and entries are at most those above; +inf: there is none,
+     * as for all that is fitted by least squares. And of polynomials of the heads' degrees. */
+    pare_ub bound[PARE_DEPTH_KINDS], bound_poly;
 } pare_xray_layer;
 
 typedef struct pare_xray {

@@ -141,8 +141,9 @@ typedef struct poly_job {
     float *heavy_k, *heavy_u; /* of the heavy keys, nheavy4 x d and x cols4 */
     double *bound;            /* n */
     float *sum;               /* n: the denominators, in units of e^shift */
-    bool sums_only;           /* nothing but `sum` is wanted */
-    double weight;            /* of all keys in the state, full pattern: set by poly_sweep */
+    double *weight;           /* chunks: of the keys in the state that a chunk reads; full: [0] */
+    bool sums_only;           /* nothing but `sum` is wanted, of the state alone */
+    const size_t *some;       /* causal: rows [some[t], some[t + 1]) are of chunk t; NULL: all */
     poly_sizes sizes;
 } poly_job;
 
@@ -204,15 +205,15 @@ poly_panel_room poly_panel_at(const poly_job *w, float *at);
  * degree are left in r->low. */
 void poly_from_state(const poly_job *w, const poly_panel_room *r, const float *state,
                      const panel *p);
-/* Rows [first, end) of y, with their bounds, from a state of this total weight; state NULL: none.
- * Under the causal pattern they are (part of) one chunk. */
-void poly_rows(const poly_job *w, const poly_panel_room *r, const float *state, double weight,
+/* Rows [first, end), from a state; NULL: none. Under the causal pattern they are of this chunk. y,
+ * with bounds; or, where only sums are wanted, these. */
+void poly_rows(const poly_job *w, const poly_panel_room *r, const float *state, size_t chunk,
                size_t first, size_t end);
 
 /* So many floats, 64-byte aligned; *base is to be freed. NULL when memory is out. */
 float *poly_floats(void **base, size_t floats);
 /* All rows of y with their bounds (poly_sweep.c). */
-PARE_MUST_USE pare_status poly_sweep(poly_job *w, pare_arena *a, const pare_exec *exec,
+PARE_MUST_USE pare_status poly_sweep(const poly_job *w, pare_arena *a, const pare_exec *exec,
                                      pare_err *err);
 /* Rows above the tolerance: by their true moments, then by the exact kernel (poly_repair.c). */
 PARE_MUST_USE pare_status poly_repair(poly_job *w, uint8_t *exact, pare_poly_report *report,
@@ -225,6 +226,8 @@ PARE_MUST_USE pare_status poly_plan_sizes(pare_poly_plan *p, double *coordinate,
 /* Work in units of one multiplication and addition of the kernels (poly_plan.c). */
 double poly_exact_work(double pairs, size_t d, size_t dv);
 double poly_work(double rows, size_t features, size_t d, size_t cols, bool causal);
+double poly_moment_work(double keys, double rows, size_t features, size_t d, bool causal);
+bool poly_fits(size_t features, size_t cols, size_t max_bytes);
 
 /* pare_poly_attend_f32 with a chosen kernel: the tests run every variant. */
 PARE_MUST_USE pare_status poly_attend_with(const poly_kernel *kernel, pare_mat32 *y,

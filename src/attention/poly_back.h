@@ -44,4 +44,10 @@ void poly_keys_back(const poly_back *b, const poly_back_room *r, const float *st
 void poly_heavy_back(const poly_back *b, const poly_heavy_slopes *s, size_t h);
 /* Adds the queries of a chunk, times g, to what the room holds. */
 void poly_add_queries(const poly_room *r, const poly_back *b, size_t chunk);
+/* Rows [first, end) by the exact kernel, under the causal pattern or, all of them, under the full
+ * (poly_backward_exact.c). */
+PARE_MUST_USE pare_status poly_run_back(const poly_back *b, size_t first, size_t end,
+                                        const pare_exec *exec, pare_err *err);
+/* The rows that b->exact marks. */
+PARE_MUST_USE pare_status poly_exact_back(const poly_back *b, const pare_exec *exec, pare_err *err);
 #endif

@@ -8,6 +8,7 @@
 #define SMALLEST 0x1p-80 /* distance of a value from the centre, unless it is 0 */
 #define LARGEST  0x1p60
 #define DEEPEST  100.0 /* binary digits that a weight, and its product with a value, may sink */
+#define UNSURE   1e5   /* units of rounding in a weight: beyond it the proof's first order ends */
 
 /* Values around their midranges; false: they are of a size that f32 cannot sum. */
 static pare_status centre_values(poly_job *w, pare_arena *a, bool *fit, const pare_exec *exec,
@@ -56,7 +57,7 @@ static bool weigh_keys(poly_job *w, const double *a)
     }
     pare_exp_f32(w->w, w->w, w->n);
     w->sizes.depth += depth;
-    return (top - low) / 0.6931 - log2(w->least) <= DEEPEST;
+    return (top - low) / 0.6931 - log2(w->least) <= DEEPEST && w->sizes.depth <= UNSURE;
 }
 
 static void mark_heavy(poly_job *w)
@@ -95,6 +96,7 @@ static bool job_memory(poly_job *w, pare_arena *a, double **weights)
     w->sum = pare_alloc(a, n, sizeof *w->sum);
     w->bound = pare_alloc(a, n, sizeof *w->bound);
     w->shift = pare_alloc(a, w->chunks, sizeof *w->shift);
+    w->weight = pare_alloc(a, w->chunks, sizeof *w->weight);
     w->by = pare_alloc(a, w->table.ld, sizeof *w->by);
     w->by_moment = pare_alloc(a, w->table.ld, sizeof *w->by_moment);
     *weights = w->bound; /* not needed at the same time */
@@ -104,7 +106,8 @@ static bool job_memory(poly_job *w, pare_arena *a, double **weights)
         w->heavy_u = pare_alloc(a, h4 * w->cols4, sizeof *w->heavy_u);
         if (!w->heavy || !w->heavy_k || !w->heavy_u) return false;
     }
-    return w->qx && w->kx && w->w && w->sum && w->bound && w->shift && w->by && w->by_moment;
+    return w->qx && w->kx && w->w && w->sum && w->bound && w->shift && w->weight && w->by &&
+           w->by_moment;
 }
 
 static void set_factors(poly_job *w)
@@ -117,7 +120,8 @@ static void set_factors(poly_job *w)
     }
 }
 
-/* In f32 a is off by at most (d + 4) u |with| |k'|: little where queries are nearly centred. */
+/* In f32 a is off by at most (d + 6) u |with| |k'|: little where queries are nearly centred. In f64
+ * by 2^-29 of that: much where the parts of a product are long and cancel. */
 static void choose_width(poly_job *w, poly_side *k, double *with, float *with32)
 {
     const pare_poly_plan *const p = w->plan;
@@ -128,12 +132,12 @@ static void choose_width(poly_job *w, poly_side *k, double *with, float *with32)
         squares += with[i] * with[i];
     }
     const double most = sqrt(squares) * longest_key(p);
-    if (most < 1) {
+    const double off = ((double)w->d + 6) * most;
+    w->sizes.depth = most < 1 ? off : off * 0x1p-29;
+    if (most < 1)
         k->with32 = with32;
-        w->sizes.depth = ((double)w->d + 6) * most;
-    } else {
+    else
         k->with = with;
-    }
 }
 
 /* A power of two brings both sides to one size: their powers then neither leave f32 nor sink below
@@ -144,8 +148,8 @@ double poly_balance(const pare_poly_plan *p)
     return exp2(round(log2(ratio) / 2));
 }
 
-static pare_status centre_sides(poly_job *w, pare_arena *a, double *weights, const pare_exec *exec,
-                                pare_err *err)
+static pare_status centre_sides(poly_job *w, pare_arena *a, double *weights, bool *fit,
+                                const pare_exec *exec, pare_err *err)
 {
     const pare_poly_plan *const p = w->plan;
     float *const c = pare_alloc(a, 3 * w->d, sizeof *c);
@@ -158,6 +162,9 @@ static pare_status centre_sides(poly_job *w, pare_arena *a, double *weights, con
     const double size = poly_balance(p);
     const poly_side q = {.from = w->q, .centre = c, .by = (float)(p->scale / size), .x = w->qx};
     poly_side k = {.from = w->k, .centre = c + w->d, .by = (float)size, .x = w->kx, .a = weights};
+    /* a factor below the normal numbers has lost digits, and one beyond the largest is none */
+    *fit = (p->scale == 0 || isnormal(q.by)) && isnormal(k.by);
+    if (!*fit) return PARE_OK;
     choose_width(w, &k, with, c + 2 * w->d);
     poly_centre(&q, exec);
     poly_centre(&k, exec);
@@ -179,7 +186,7 @@ pare_status poly_job_new(poly_job *w, pare_arena *a, bool *fit, const pare_exec 
     w->chunks = (w->n + POLY_KEYS - 1) / POLY_KEYS;
     if (!job_memory(w, a, &weights)) return pare_no_memory(err);
     if ((st = centre_values(w, a, fit, exec, err)) || !*fit ||
-        (st = centre_sides(w, a, weights, exec, err)))
+        (st = centre_sides(w, a, weights, fit, exec, err)) || !*fit)
         return st;
     set_factors(w);
     *fit = weigh_keys(w, weights);

@@ -109,12 +109,24 @@ static bool add_heavy(const poly_job *w, const poly_panel_room *r, size_t chunk,
     return true;
 }
 
+/* What e^x itself gives: heavy keys, and the keys of the chunk; true when there are some. */
+static bool add_exact_keys(const poly_job *w, const poly_panel_room *r, size_t chunk,
+                           const panel *p)
+{
+    const size_t begin = chunk * POLY_KEYS, keys = chunk_end(w, chunk) - begin;
+    const bool heavy = add_heavy(w, r, chunk, w->plan->causal ? begin : w->n, p);
+    if (!w->plan->causal) return heavy;
+    const float *k = w->kx + begin * w->d;
+    if (keys % TILE_STEP) copy_tile(r->k, k, w->d, keys, w->d, w->d), k = r->k;
+    poly_weigh(r->u, w, begin, keys, false);
+    add_exact(w, r, k, r->u, begin, keys, p, true);
+    return true;
+}
+
 static void finish(const poly_job *w, const poly_panel_room *r, const panel *p, double weight,
                    bool exact)
 {
     const float *const sum = r->o + w->dv * p->p, *const moment = sum + p->p;
-    memcpy(w->sum + p->first, sum, p->rows * sizeof *sum);
-    if (w->sums_only) return;
     for (size_t i = 0; i < p->rows; i++) {
         const poly_row at = {.norm = (double)query_norm(w, p->first + i),
                              .sum = (double)sum[i],
@@ -131,12 +143,10 @@ static void finish(const poly_job *w, const poly_panel_room *r, const panel *p, 
     }
 }
 
-void poly_rows(const poly_job *w, const poly_panel_room *r, const float *state, double weight,
+void poly_rows(const poly_job *w, const poly_panel_room *r, const float *state, size_t chunk,
                size_t first, size_t end)
 {
     const size_t most = most_lanes(w), lanes = w->kernel->tile.lanes;
-    const size_t chunk = first / POLY_KEYS, begin = chunk * POLY_KEYS;
-    const bool causal = w->plan->causal;
     for (size_t i = first; i < end; i += most) {
         panel p = {.first = i, .rows = end - i < most ? end - i : most};
         p.v = (p.rows + lanes - 1) / lanes;
@@ -146,15 +156,8 @@ void poly_rows(const poly_job *w, const poly_panel_room *r, const float *state, 
             poly_from_state(w, r, state, &p);
         else
             memset(r->o, 0, w->cols4 * p.p * sizeof *r->o);
-        bool exact = add_heavy(w, r, chunk, causal ? begin : w->n, &p);
-        if (causal) {
-            const size_t keys = chunk_end(w, chunk) - begin;
-            const float *k = w->kx + begin * w->d;
-            if (keys % TILE_STEP) copy_tile(r->k, k, w->d, keys, w->d, w->d), k = r->k;
-            poly_weigh(r->u, w, begin, keys, false);
-            add_exact(w, r, k, r->u, begin, keys, &p, true);
-            exact = true;
-        }
-        finish(w, r, &p, state ? weight : 0, exact);
+        const bool exact = !w->sums_only && add_exact_keys(w, r, chunk, &p);
+        memcpy(w->sum + i, r->o + w->dv * p.p, p.rows * sizeof *w->sum);
+        if (!w->sums_only) finish(w, r, &p, w->weight[chunk], exact);
     }
 }

@@ -35,10 +35,21 @@ double poly_work(double rows, size_t features, size_t d, size_t cols, bool causa
     return rows * (row + 1.12 * r * (c + FEATURE_WORK) + chunk);
 }
 
+/* Moments have one column, and only some of the rows. */
+double poly_moment_work(double keys, double rows, size_t features, size_t d, bool causal)
+{
+    return poly_work(keys + rows, features, d, 1, causal) / 2;
+}
+
 /* Sums of all stretches, and a thread's room. */
 static double bytes_of(size_t features, size_t cols)
 {
     return (double)features * (8.0 * 20 * (double)padded(cols, TILE_STEP) + 4.0 * POLY_KEYS);
+}
+
+bool poly_fits(size_t features, size_t cols, size_t max_bytes)
+{
+    return features <= POLY_MOST_FEATURES && bytes_of(features, cols) <= (double)max_bytes;
 }
 
 /* ---- a sample ------------------------------------------------------------------------------- */
@@ -46,6 +57,7 @@ static double bytes_of(size_t features, size_t cols)
 typedef struct sample {
     size_t nq, nk;
     double qn[QUERIES], kn[KEYS], w[KEYS];
+    bool heavy[KEYS];
     double x[QUERIES * KEYS];
     double sum[QUERIES]; /* of w e^x */
 } sample;
@@ -58,6 +70,13 @@ static double at(const pare_mat32 *m, size_t i, size_t c)
 static size_t spread(size_t i, size_t of, size_t n)
 {
     return n <= of ? i : i * n / of;
+}
+
+static bool is_heavy(const pare_poly_plan *p, size_t j)
+{
+    for (size_t h = 0; h < p->nheavy; h++)
+        if (p->heavy[h] == j) return true;
+    return false;
 }
 
 static void take_sample(sample *s, const pare_poly_plan *p, const pare_mat32 *q,
@@ -75,6 +94,7 @@ static void take_sample(sample *s, const pare_poly_plan *p, const pare_mat32 *q,
             a += p->scale * p->qc[c] * x;
         }
         s->kn[j] = fmin(sqrt(norm), p->key.v);
+        s->heavy[j] = is_heavy(p, row);
         s->w[j] = a;
         top = fmax(top, a);
     }
@@ -113,6 +133,7 @@ static odds odds_of(const sample *s, const pare_poly_plan *p, size_t g, size_t f
         double lengths = 0, moment = 0;
         for (size_t j = 0; j < s->nk; j++) {
             const double x = s->x[i * KEYS + j];
+            if (s->heavy[j]) continue; /* it is weighed by e^x itself */
             lengths += power[j] * (g ? x * x : 1);
             moment += s->w[j] * poly_power(fabs(x), g + 1);
         }
@@ -159,18 +180,12 @@ static size_t table_degree(pare_poly_kind kind, size_t g)
     return kind == PARE_POLY_TAYLOR && g == 1 ? 2 : g;
 }
 
-static bool fits(search *s, size_t features, size_t cols)
-{
-    const size_t most = s->o->max_bytes ? s->o->max_bytes : PARE_POLY_BYTES;
-    return features <= POLY_MOST_FEATURES && bytes_of(features, cols) <= (double)most;
-}
-
 static void try_taylor(search *s, const sample *m, size_t g)
 {
     const pare_poly_plan *const p = s->p;
     const size_t r = pare_monomials_count(p->d, table_degree(PARE_POLY_TAYLOR, g));
     const size_t next = pare_monomials_count(p->d, g + 1);
-    if (!fits(s, r, p->dv + 2)) {
+    if (!poly_fits(r, p->dv + 2, p->max_bytes)) {
         if (!s->too_large) s->too_large = g;
         return;
     }
@@ -182,8 +197,9 @@ static void try_taylor(search *s, const sample *m, size_t g)
     const odds o = odds_of(m, p, g, r);
     double left = o.lengths * s->exact;
     c.left = o.lengths;
-    if (o.moments < o.lengths && !p->causal && next <= POLY_MOST_FEATURES / 16) {
-        const double by = o.moments * s->exact + poly_work(n, next, p->d, TILE_STEP, false) / 2;
+    if (o.moments < o.lengths && poly_fits(next, 1, p->max_bytes)) {
+        const double by =
+            o.moments * s->exact + poly_moment_work(n, o.lengths * n, next, p->d, p->causal);
         if (by < left) left = by, c.left = o.moments;
     }
     if (c.left >= 0.5) return; /* then all rows are exact */
@@ -196,7 +212,7 @@ static void try_remez(search *s, size_t g)
     const pare_poly_plan *const p = s->p;
     const size_t r = pare_monomials_count(p->d, g);
     choice c = {.kind = PARE_POLY_REMEZ, .degree = g};
-    if (!fits(s, r, p->dv + 1) || !(p->B.v <= POLY_REMEZ_BOUND)) return;
+    if (!poly_fits(r, p->dv + 1, p->max_bytes) || !(p->B.v <= POLY_REMEZ_BOUND)) return;
     c.work = CALL_WORK + poly_work((double)p->n, r, p->d, p->dv + 1, p->causal);
     if (!(c.work < s->best.work)) return;
     c.fit = poly_remez(p->B.v, g);
@@ -226,7 +242,7 @@ static pare_status try_adaptive(search *s, pare_arena *a, pare_err *err)
     c.degree = c.table.degree;
     c.eps = pare_ub_mul(tail, pare_ub_of(exp(p->B.v) * (1 + 0x1p-40)));
     c.work = CALL_WORK + 1.5 * poly_work((double)p->n, r, p->d, p->dv + 1, p->causal);
-    if (c.degree <= POLY_F32_DEGREE && fits(s, r, p->dv + 1) &&
+    if (c.degree <= POLY_F32_DEGREE && poly_fits(r, p->dv + 1, p->max_bytes) &&
         poly_variation(c.eps).v + noise <= p->tolerance)
         offer(s, &c);
     return PARE_OK;
@@ -340,6 +356,15 @@ static pare_status decide(search *s, pare_arena *a, const pare_mat32 *q, const p
     return PARE_OK;
 }
 
+/* NULL, or why exact attention is all there is to say. */
+static const char *needs_no_plan(const pare_poly_plan *p, const pare_poly_opts *o)
+{
+    if (o->kind == PARE_POLY_EXACT) return "as asked";
+    if (p->n == 0 || p->d == 0) return "nothing to sum";
+    if (p->scale != 0 && !isnormal((float)p->scale)) return "the scale is beyond f32";
+    return NULL;
+}
+
 pare_status pare_poly_plan_f32(pare_poly_plan *out, pare_arena *a, const pare_mat32 *q,
                                const pare_mat32 *k, size_t dv, double scale, const pare_pattern *p,
                                const pare_poly_opts *opts, const pare_exec *exec, pare_err *err)
@@ -351,15 +376,16 @@ pare_status pare_poly_plan_f32(pare_poly_plan *out, pare_arena *a, const pare_ma
                             .d = q->cols,
                             .dv = dv,
                             .scale = scale,
-                            .tolerance = opts->tolerance};
+                            .tolerance = opts->tolerance,
+                            .max_bytes = opts->max_bytes ? opts->max_bytes : PARE_POLY_BYTES};
     if (p->kind != PARE_FULL && p->kind != PARE_CAUSAL) {
         snprintf(out->why, sizeof out->why, "exact: the pattern is a %s",
                  p->kind == PARE_WINDOW ? "window" : "graph");
         return PARE_OK;
     }
-    if (out->n == 0 || out->d == 0 || opts->kind == PARE_POLY_EXACT) {
-        snprintf(out->why, sizeof out->why, "exact: %s",
-                 opts->kind == PARE_POLY_EXACT ? "as asked" : "nothing to sum");
+    const char *const why = needs_no_plan(out, opts);
+    if (why) {
+        snprintf(out->why, sizeof out->why, "exact: %s", why);
         return PARE_OK;
     }
     const double n = (double)out->n;

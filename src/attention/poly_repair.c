@@ -2,8 +2,9 @@
  *
  * First the moment itself, sum_j w_j x_j^(g+1) for odd g, by the monomials of degree g + 1: it
  * knows the angles between a query and the keys, of which the first bound knows only the
- * lengths of the keys. What is still above the tolerance goes to the exact kernels, panels of rows
- * from anywhere. */
+ * lengths of the keys. Under the causal pattern a row's moment is that of the chunks before it: the
+ * keys of its own chunk are weighed by e^x, as heavy keys are. What is still above the tolerance
+ * goes to the exact kernels, panels of rows from anywhere. */
 #include "poly.h"
 #include "tiled.h"
 #include <math.h>
@@ -29,7 +30,19 @@ static size_t *failing(const poly_job *w, pare_arena *a, size_t *count)
 
 /* ---- the moment ----------------------------------------------------------------------------- */
 
-/* sums[r] = sum_j w_j (q'.k'_j)^(g+1) for the given rows: a sweep of its own, with weights only. */
+/* Where the rows of each chunk begin among these. */
+static size_t *by_chunks(const poly_job *w, pare_arena *a, const size_t *rows, size_t count)
+{
+    size_t *const some = pare_alloc(a, w->chunks + 1, sizeof *some);
+    for (size_t t = 0, at = 0; some && t <= w->chunks; t++) {
+        while (at < count && rows[at] < t * POLY_KEYS) at++;
+        some[t] = at;
+    }
+    return some;
+}
+
+/* sums[r] = sum_j w_j (q'.k'_j)^(g+1) for the given rows, over the keys of their state: a sweep of
+ * its own, with weights only. */
 static pare_status moments(float *sums, const poly_job *w, const size_t *rows, size_t count,
                            const pare_monomials *m, pare_arena *a, const pare_exec *exec,
                            pare_err *err)
@@ -39,9 +52,10 @@ static pare_status moments(float *sums, const poly_job *w, const size_t *rows, s
     if (st) return st;
     one.dv = 0, one.cols = 1, one.cols4 = TILE_STEP;
     one.moment = false, one.sums_only = true, one.sum = sums;
+    one.some = by_chunks(w, a, rows, count);
     one.qx = pare_alloc(a, count * w->d, sizeof *one.qx);
     one.by = pare_alloc(a, one.table.ld, sizeof *one.by);
-    if (!one.qx || !one.by) return pare_no_memory(err);
+    if (!one.some || !one.qx || !one.by) return pare_no_memory(err);
     for (size_t r = 0; r < count; r++)
         memcpy(one.qx + r * w->d, w->qx + rows[r] * w->d, w->d * sizeof *w->qx);
     for (size_t e = 0; e < m->count; e++)
@@ -50,24 +64,26 @@ static pare_status moments(float *sums, const poly_job *w, const size_t *rows, s
     return poly_sweep(&one, a, exec, err);
 }
 
-static bool moments_pay(const poly_job *w, size_t count)
+static bool moments_pay(const poly_job *w, const size_t *rows, size_t count)
 {
-    const size_t r = pare_monomials_count(w->d, w->plan->degree + 1);
-    const double n = (double)w->n;
-    return w->plan->kind == PARE_POLY_TAYLOR && !w->plan->causal && w->plan->nheavy == 0 &&
-           w->plan->degree % 2 == 1 && r <= POLY_MOST_FEATURES / 16 &&
-           poly_work(n + (double)count, r, w->d, TILE_STEP, false) / 2 <
-               poly_exact_work(n * (double)count, w->d, w->dv);
+    const pare_poly_plan *const p = w->plan;
+    const size_t r = pare_monomials_count(w->d, p->degree + 1);
+    double pairs = 0;
+    for (size_t i = 0; i < count; i++) pairs += (double)(p->causal ? rows[i] + 1 : w->n);
+    return p->kind == PARE_POLY_TAYLOR && p->degree % 2 == 1 && poly_fits(r, 1, p->max_bytes) &&
+           poly_moment_work((double)w->n, (double)count, r, w->d, p->causal) <
+               poly_exact_work(pairs, w->d, w->dv);
 }
 
 static pare_status by_moments(poly_job *w, pare_poly_report *report, pare_arena *a,
                               const pare_exec *exec, pare_err *err)
 {
+    const bool causal = w->plan->causal;
     size_t count;
     const size_t *const rows = failing(w, a, &count);
     float *const sums = pare_alloc(a, count + 1, sizeof *sums);
     if (!rows || !sums) return pare_no_memory(err);
-    if (count == 0 || !moments_pay(w, count)) return PARE_OK;
+    if (count == 0 || !moments_pay(w, rows, count)) return PARE_OK;
     pare_monomials m;
     pare_status st = pare_monomials_graded(&m, a, w->d, w->plan->degree + 1, err);
     if (!st) st = moments(sums, w, rows, count, &m, a, exec, err);
@@ -77,8 +93,9 @@ static pare_status by_moments(poly_job *w, pare_poly_report *report, pare_arena 
         const poly_row at = {.norm = (double)query_norm(w, rows[r]),
                              .sum = (double)w->sum[rows[r]],
                              .moment = (double)sums[r],
-                             .weight = w->weight,
-                             .full = true};
+                             .weight = w->weight[causal ? rows[r] / POLY_KEYS : 0],
+                             .full = true,
+                             .with_exact = causal || w->plan->nheavy > 0};
         w->bound[rows[r]] = poly_row_bound(&w->proof, &at);
         report->rows_moment += !fails(w, rows[r]);
     }

@@ -35,7 +35,6 @@ typedef struct stretches {
     size_t count, chunks; /* of each but the last */
     poly_sums *sums;      /* count + 1 */
     float *state;
-    double weight;
     atomic_bool no_memory;
 } stretches;
 
@@ -106,7 +105,7 @@ static void rows_block(void *ctx, size_t b)
         return;
     }
     const poly_panel_room r = poly_panel_at(w, at);
-    poly_rows(w, &r, s->state, s->weight, first, end);
+    poly_rows(w, &r, s->state, 0, first, end);
     free(base);
 }
 
@@ -120,7 +119,7 @@ static pare_status attend_full(stretches *s, pare_arena *a, const pare_exec *exe
     for (size_t b = 0; b < s->count; b++) join_stretch(s, b);
     const double *const sums = s->sums[s->count].v;
     poly_narrow(s->state, w, 0, sums, sums);
-    s->weight = sums[w->dv * w->table.ld];
+    w->weight[0] = sums[w->dv * w->table.ld];
     pare_parallel(exec, (w->rows + ROWS - 1) / ROWS, rows_block, s);
     return atomic_load(&s->no_memory) ? pare_no_memory(err) : PARE_OK;
 }
@@ -136,16 +135,15 @@ typedef struct walk {
 
 static void walk_chunk(walk *k, const poly_job *w, const poly_sums *before, size_t t)
 {
+    const size_t first = w->some ? w->some[t] : t * POLY_KEYS, one = w->dv * w->table.ld;
+    const size_t end = w->some ? w->some[t + 1] : chunk_end(w, t);
     poly_set_shift(&k->now, w, w->shift[t]);
-    if (t > 0) {
-        const size_t one = w->dv * w->table.ld;
+    if (t > 0 && first < end) {
         const double fade = before->shift == -INFINITY ? 0 : exp(before->shift - w->shift[t]);
         poly_narrow(k->state, w, fade, before->v, k->now.v);
-        poly_rows(w, &k->rows, k->state, fade * before->v[one] + k->now.v[one], t * POLY_KEYS,
-                  chunk_end(w, t));
-    } else {
-        poly_rows(w, &k->rows, NULL, 0, 0, chunk_end(w, 0));
+        w->weight[t] = fade * before->v[one] + k->now.v[one];
     }
+    poly_rows(w, &k->rows, t > 0 ? k->state : NULL, t, first, end);
     poly_add_chunk(&k->keys, w, t);
     poly_flush(&k->now, &k->keys, w);
 }
@@ -195,12 +193,10 @@ static pare_status attend_causal(stretches *s, const pare_exec *exec, pare_err *
     return PARE_OK;
 }
 
-pare_status poly_sweep(poly_job *w, pare_arena *a, const pare_exec *exec, pare_err *err)
+pare_status poly_sweep(const poly_job *w, pare_arena *a, const pare_exec *exec, pare_err *err)
 {
     stretches s = {0};
-    pare_status st = stretches_new(&s, w, a, err);
+    const pare_status st = stretches_new(&s, w, a, err);
     if (st) return st;
-    st = w->plan->causal ? attend_causal(&s, exec, err) : attend_full(&s, a, exec, err);
-    w->weight = s.weight;
-    return st;
+    return w->plan->causal ? attend_causal(&s, exec, err) : attend_full(&s, a, exec, err);
 }

@@ -119,7 +119,8 @@ void pare_parallel(const pare_exec *x, size_t blocks, void (*fn)(void *ctx, size
 
 void pare_progress(const pare_exec *x, const char *what, uint64_t done, uint64_t total)
 {
-    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+    /* Recursive: a progress may pass what it hears on to another one. */
+    static pthread_mutex_t one_at_a_time = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
     if (!x || !x->progress) return;
     pthread_mutex_lock(&one_at_a_time);
     /* A slip in counting must not end a long run: it is cut, not asserted. */

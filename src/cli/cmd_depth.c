@@ -75,8 +75,9 @@ static pare_status settle_one(cli *c, depth_opts *o)
     return PARE_OK;
 }
 
-static pare_status settle(cli *c, depth_opts *o)
+static pare_status settle(cli *c, void *self)
 {
+    depth_opts *const o = self;
     pare_status st = read_list(c, o);
     o->cut.layers = o->layers;
     o->cut.select = (pare_depth_select)o->select;
@@ -171,8 +172,9 @@ static void print_cut(const depth_opts *o)
     print_layers(p);
 }
 
-static void print_people(const cli *c, const pare_model *m, const depth_opts *o)
+static void print_people(const cli *c, const pare_model *m, const void *self)
 {
+    const depth_opts *const o = self;
     print_cut(o);
     reduce_print(c, &o->r);
     print_rows(m, o);
@@ -207,8 +209,9 @@ static bool json_cut(cJSON *root, const depth_opts *o)
            pare_json_add_size(to, "exact", o->report.exact) && json_layers(to, &o->report);
 }
 
-static pare_status print_json(cli *c, const depth_opts *o)
+static pare_status print_json(cli *c, const void *self)
 {
+    const depth_opts *const o = self;
     cJSON *root = out_json_begin(c);
     return out_json(c, root,
                     reduce_json_front(root, &o->r) && json_cut(root, o) &&
@@ -319,29 +322,14 @@ static pare_status fewest_layers(cli *c, depth_opts *o, const pare_model *m)
     }
 }
 
-static pare_status cut(cli *c, depth_opts *o, const pare_model *m)
+static pare_status cut(cli *c, void *self, const pare_model *m)
 {
+    depth_opts *const o = self;
     pare_status st = load_data(c, o, m);
     if (!st) st = ask(c, o, m);
     if (!st) st = o->search ? fewest_layers(c, o, m) : make_and_publish(c, o, m);
     if (!st) st = reduce_compare(c, &o->r, m, &o->d.held);
     if (!st) reduce_in_nats(&o->r);
-    return st;
-}
-
-static pare_status depth(cli *c, depth_opts *o)
-{
-    pare_model *m = NULL;
-    pare_status st = reduce_begin(c, &o->r);
-    if (!st) st = settle(c, o);
-    if (!st) st = cli_load(c, &m, c->operand[0]);
-    if (!st) st = cut(c, o, m);
-    if (c->bar.drawn) pare_bar_clear(&c->bar);
-    if (!st && c->json)
-        st = print_json(c, o);
-    else if (!st)
-        print_people(c, m, o);
-    pare_model_free(m);
     return st;
 }
 
@@ -386,12 +374,7 @@ int cmd_depth(int argc, char **argv)
          .metavar = "W",
          .help = "one layer of a pure attention net: uniform, keep, ...",
          .unset = "no"},
-        {.name = "data",
-         .kind = OPT_TEXT,
-         .to = &o.r.data,
-         .metavar = "D",
-         .help = "what the cut is fitted to and proven on",
-         .unset = "random inputs"},
+        opt_data(&o.r.data, "what the cut is fitted to and proven on", "random inputs"),
         {.name = "heldout",
          .kind = OPT_TEXT,
          .to = &o.heldout,
@@ -435,5 +418,6 @@ int cmd_depth(int argc, char **argv)
     if (!cli_start(&c, &spec, CLI_MUST_OUT, "the model; its certificate goes beside it", argc, argv,
                    &rc))
         return rc;
-    return cli_finish(&c, depth(&c, &o));
+    const reduce_steps steps = {settle, cut, print_people, print_json};
+    return cli_finish(&c, reduce_run(&c, &o.r, &steps, &o));
 }

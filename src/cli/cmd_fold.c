@@ -9,9 +9,11 @@ typedef struct fold_opts {
     pare_fold_report report;
 } fold_opts;
 
-static void print_people(const cli *c, const fold_opts *o)
+static void print_people(const cli *c, const pare_model *m, const void *self)
 {
+    const fold_opts *const o = self;
     char n[32];
+    (void)m;
     out_row("folded", "norms %zu, key biases %zu, value biases %zu; weights rounded %s",
             o->report.norms, o->report.key_biases, o->report.value_biases,
             out_count(n, o->report.rounded));
@@ -27,39 +29,25 @@ static bool json_folded(cJSON *to, const pare_fold_report *f)
            pare_json_add_size(o, "rounded", f->rounded);
 }
 
-static pare_status print_json(cli *c, const fold_opts *o)
+static pare_status print_json(cli *c, const void *self)
 {
+    const fold_opts *const o = self;
     cJSON *root = out_json_begin(c);
     return out_json(c, root,
                     reduce_json_front(root, &o->r) && json_folded(root, &o->report) &&
                         reduce_json_end(root, &o->r));
 }
 
-static pare_status cut(cli *c, fold_opts *o, const pare_model *m, const cert_inputs *in)
+static pare_status cut(cli *c, void *self, const pare_model *m)
 {
-    pare_model *folded = NULL;
-    pare_status st = pare_fold(&folded, &o->report, m, &c->err);
-    if (!st) st = reduce_publish(c, &o->r, m, &folded, in, &pare_fold_prover);
-    pare_model_free(folded);
-    return st;
-}
-
-static pare_status fold(cli *c, fold_opts *o)
-{
+    fold_opts *const o = self;
     cert_inputs in;
-    pare_model *m = NULL;
-    pare_status st = reduce_begin(c, &o->r);
-    if (!st) st = cli_load(c, &m, c->operand[0]);
-    if (!st) st = cli_inputs(c, &in, m, o->r.data, o->split);
-    if (!st) st = cut(c, o, m, &in);
-    if (!st) st = reduce_compare(c, &o->r, m, &in);
-    if (c->bar.drawn) pare_bar_clear(&c->bar);
-    if (!st && c->json)
-        st = print_json(c, o);
-    else if (!st)
-        print_people(c, o);
-    pare_model_free(m);
-    return st;
+    pare_model *folded = NULL;
+    pare_status st = cli_inputs(c, &in, m, o->r.data, o->split);
+    if (!st) st = pare_fold(&folded, &o->report, m, &c->err);
+    if (!st) st = reduce_publish(c, &o->r, m, &folded, &in, &pare_fold_prover);
+    pare_model_free(folded);
+    return st ? st : reduce_compare(c, &o->r, m, &in);
 }
 
 int cmd_fold(int argc, char **argv)
@@ -68,18 +56,8 @@ int cmd_fold(int argc, char **argv)
     char usual[32];
     snprintf(usual, sizeof usual, "%d random ones", CLI_RANDOM_INPUTS);
     const opt own[] = {
-        {.name = "data",
-         .kind = OPT_TEXT,
-         .to = &o.r.data,
-         .metavar = "D",
-         .help = "inputs of the certificate",
-         .unset = usual},
-        {.name = "split",
-         .kind = OPT_SIZE,
-         .to = &o.split,
-         .metavar = "K",
-         .help = "which split of a graph",
-         .max = 1u << 20},
+        opt_data(&o.r.data, "inputs of the certificate", usual),
+        opt_split(&o.split),
         {.name = "max-error",
          .kind = OPT_REAL,
          .to = &o.r.max_error,
@@ -105,5 +83,6 @@ int cmd_fold(int argc, char **argv)
     if (!cli_start(&c, &spec, CLI_MUST_OUT, "the model; its certificate goes beside it", argc, argv,
                    &rc))
         return rc;
-    return cli_finish(&c, fold(&c, &o));
+    const reduce_steps steps = {NULL, cut, print_people, print_json};
+    return cli_finish(&c, reduce_run(&c, &o.r, &steps, &o));
 }

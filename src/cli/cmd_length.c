@@ -10,8 +10,9 @@ enum { MOST_TOKENS = 1 << 30, MOST_ORACLE = 1 << 24, TRIES = 5 };
 
 typedef struct length_opts {
     size_t tokens, mode, mask, dtype, blocks;
-    const char *oracle;
-    bool fixed, apart, host, dry, no_fallback, certify;
+    const char *oracle, *data;
+    length_input in;
+    bool fixed, apart, host, single, dry, no_fallback, certify;
     size_t rows;
     pare_length_cert cert;
     double eps, delta;
@@ -67,48 +68,43 @@ static pare_oracle_caps caps_of(const length_opts *o, const uint32_t size[3])
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
-static pare_status all_heads(cli *c, const pare_model *m, pare_length_head **out, size_t *count)
-{
-    *count = 0;
-    for (size_t b = 0; b < m->nblocks; b++)
-        if (m->blocks[b].attn.kind == PARE_ATTN_EXACT) *count += m->blocks[b].attn.nheads;
-    *out = pare_alloc(c->arena, *count + 1, sizeof **out);
-    if (!*out) return pare_no_memory(&c->err);
-    size_t at = 0;
-    for (size_t b = 0; b < m->nblocks; b++)
-        for (size_t h = 0;
-             m->blocks[b].attn.kind == PARE_ATTN_EXACT && h < m->blocks[b].attn.nheads; h++)
-            (*out)[at++] =
-                (pare_length_head){b, m->blocks[b].attn.heads[h].dk, m->blocks[b].attn.heads[h].dv};
-    if (*count) return PARE_OK;
-    return pare_fail(&c->err, PARE_ERR_INPUT, "%s: has no softmax attention to plan",
-                     c->operand[0]);
-}
-
 static pare_status make_plan(cli *c, length_opts *o, const pare_model *m)
 {
     uint32_t size[3];
     pare_length_head *heads;
-    size_t count;
+    size_t count = 0;
     pare_status st = read_oracle(c, o->oracle, size);
-    if (!st && m->pattern.kind == PARE_GRAPH)
-        st = pare_fail(&c->err, PARE_ERR_INPUT,
-                       "%s: attends over a graph: its plan depends on the graph, not on a number "
-                       "of tokens",
+    if (!st) st = pare_length_heads(&heads, &count, c->arena, m, &c->err);
+    if (!st && !count)
+        st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: has no softmax attention to plan",
                        c->operand[0]);
-    if (!st) st = all_heads(c, m, &heads, &count);
     if (st) return st;
     const pare_oracle_caps caps = caps_of(o, size);
     const pare_length_opts opts = {.mode = (pare_length_mode)o->mode,
                                    .no_pack = o->apart,
                                    .host_remainder = o->host,
+                                   .one_vector = o->single,
                                    .no_fallback = o->no_fallback,
                                    .eps = o->eps,
                                    .delta = o->delta,
                                    .blocks = (uint32_t)o->blocks,
                                    .seed = c->seed};
-    return pare_length_plan_make(&o->plan, c->arena, heads, count, o->tokens, &m->pattern, NULL,
-                                 &caps, &opts, &c->err);
+    return pare_length_plan_make(&o->plan, c->arena, heads, count, o->in.in.tokens, &m->pattern,
+                                 o->in.graph, &caps, &opts, &c->err);
+}
+
+/* A number of tokens is enough for a plan, unless it runs or the pattern is the data's. */
+static pare_status what_for(cli *c, length_opts *o, pare_model *m)
+{
+    if (pare_length_may_exceed(m)) m->context = 0;
+    if (m->pattern.kind == PARE_GRAPH && !o->data)
+        return pare_fail(&c->err, PARE_ERR_INPUT,
+                         "%s: attends over a graph: its plan depends on the graph (--data), not on "
+                         "a number of tokens",
+                         c->operand[0]);
+    if (o->data || o->certify) return length_input_read(c, &o->in, m, o->data, o->tokens, c->seed);
+    o->in.in.tokens = o->tokens;
+    return PARE_OK;
 }
 
 /* One call of M rows on the built-in engine: what the plan's calls take here, at most. */
@@ -162,12 +158,10 @@ static pare_status write_plan(cli *c, const length_opts *o)
 
 static pare_status certify(cli *c, length_opts *o, const pare_model *m)
 {
-    pare_inputs in;
     pare_oracle orc;
-    pare_status st = pare_inputs_random(&in, c->arena, m, 1, o->tokens, c->seed, &c->err);
-    if (!st) st = length_oracle(&orc, &o->plan, &c->exec, &c->err);
+    pare_status st = length_oracle(&orc, &o->plan, &c->exec, &c->err);
     if (st) return st;
-    st = pare_length_certify(&o->cert, &o->plan, &orc, m, &in.in[0], o->rows, &c->exec, &c->err);
+    st = pare_length_certify(&o->cert, &o->plan, &orc, m, &o->in.in, o->rows, &c->exec, &c->err);
     pare_oracle_free(&orc);
     if (!st && !o->cert.sound)
         st = pare_fail(&c->err, PARE_ERR_VERIFY,
@@ -271,12 +265,13 @@ static pare_status length(cli *c, length_opts *o)
     if (!st && o->certify)
         st = cli_may_write(c, cli_suffixed(c, c->out, ".cert.json"), c->operand[0]);
     if (!st) st = cli_load(c, &m, c->operand[0]);
+    if (!st) st = what_for(c, o, m);
     if (!st) st = make_plan(c, o, m);
     if (!st) st = time_call(c, o);
     if (!st && o->certify) st = certify(c, o, m);
     if (!st && !o->dry) st = write_plan(c, o);
     if (!st && o->certify)
-        st = length_cert_write(c, c->operand[0], c->out, o->rows, &o->plan, &o->cert);
+        st = length_cert_write(c, c->operand[0], o->data, c->out, o->rows, &o->plan, &o->cert);
     if (!st && c->json)
         st = print_json(c, o);
     else if (!st)
@@ -296,6 +291,12 @@ int cmd_length(int argc, char **argv)
          .help = "tokens of the input",
          .min = 0,
          .max = MOST_TOKENS},
+        {.name = "data",
+         .kind = OPT_TEXT,
+         .to = &o.data,
+         .metavar = "D",
+         .help = "of graph models the graph; the input to certify on",
+         .unset = "a seeded one"},
         {.name = "oracle",
          .kind = OPT_TEXT,
          .to = &o.oracle,
@@ -312,23 +313,20 @@ int cmd_length(int argc, char **argv)
          .kind = OPT_CHOICE,
          .to = &o.mask,
          .metavar = "K",
-         .help = "what the oracle's softmax can: ",
-         .choices = masks},
+         .help = "engine",
+         .choices = masks,
+         .joined = true},
         {.name = "dtype",
          .kind = OPT_CHOICE,
          .to = &o.dtype,
          .metavar = "T",
-         .help = "the oracle's numbers: ",
-         .choices = types},
-        {.name = "static",
-         .kind = OPT_FLAG,
-         .to = &o.fixed,
-         .help = "every call has exactly M rows"},
-        {.name = "no-pack", .kind = OPT_FLAG, .to = &o.apart, .help = "one tile a call"},
-        {.name = "host-remainder",
-         .kind = OPT_FLAG,
-         .to = &o.host,
-         .help = "full attention: the keys left over on the host"},
+         .help = "",
+         .choices = types,
+         .joined = true},
+        {.name = "static", .kind = OPT_FLAG, .to = &o.fixed, .help = "", .joined = true},
+        {.name = "no-pack", .kind = OPT_FLAG, .to = &o.apart, .help = "", .joined = true},
+        {.name = "host-remainder", .kind = OPT_FLAG, .to = &o.host, .help = "", .joined = true},
+        {.name = "one-vector", .kind = OPT_FLAG, .to = &o.single, .help = ""},
         {.name = "certify",
          .kind = OPT_FLAG,
          .to = &o.certify,

@@ -34,50 +34,107 @@ static pare_status show(cli *c, const pare_repro *r)
     if (!st) st = pare_repro_text(&text, c->arena, r, &c->err);
     if (!st) fputs(text, stdout);
     if (!st)
-        out_row("files", "%s/{tables.txt,tables.json,%s,runs/}", r->folder,
-                r->ncurves ? "curves.csv,curves.svg" : "figure.csv,figure.svg");
+        out_row("files", "%s/{tables.txt,tables.json,%sruns/}", r->folder,
+                r->ncurves  ? "curves.csv,curves.svg,"
+                : r->figure ? "figure.csv,figure.svg,"
+                            : "");
     return st;
 }
 
-typedef struct study {
-    const char *name, *folder;
-    pare_status (*make)(pare_repro **out, const pare_repro_opts *o, const pare_exec *exec,
-                        const pare_ranks *ranks, pare_err *err);
-} study;
-static const study studies[] = {{"width", "repro-width", pare_repro_width},
-                                {"depth", "repro-depth", pare_repro_depth},
-                                {"ticket", "repro-ticket", pare_repro_ticket},
-                                {"length", "repro-length", pare_repro_length}};
+/* ---- all of them on one page ----------------------------------------------------------------- */
 
-static const study *study_of(const char *name)
+static pare_status write_page(cli *c, const pare_repro_set *all, const char *page)
 {
-    for (size_t i = 0; i < sizeof studies / sizeof *studies; i++)
-        if (strcmp(studies[i].name, name) == 0) return &studies[i];
-    return NULL;
+    const char *file[PARE_REPRO_STUDIES];
+    const pare_report_opts o = {.title = "The four papers, made again", .overwrite = true};
+    for (size_t i = 0; i < all->n; i++) {
+        file[i] = cli_suffixed(c, all->study[i]->folder, "/tables.json");
+        if (!file[i]) return PARE_ERR_MEMORY;
+    }
+    return pare_report_write(page, file, all->n, &o, &c->err);
 }
 
-static pare_status repro(cli *c, void *self, pare_ranks *ranks)
+static pare_status print_all_json(cli *c, const pare_repro_set *all, const char *page)
 {
-    repro_opts *const o = self;
+    cJSON *root = out_json_begin(c);
+    cJSON *list = NULL;
+    pare_status st = PARE_OK;
+    bool ok = root && pare_json_add_string(root, "line", c->line) &&
+              pare_json_add_string(root, "page", page) &&
+              (list = pare_json_add_array(root, "repros"));
+    for (size_t i = 0; ok && !st && i < all->n; i++) {
+        cJSON *one = NULL;
+        st = pare_repro_json(&one, all->study[i], &c->err);
+        ok = !st && cJSON_AddItemToArray(list, one);
+        if (!ok) cJSON_Delete(one);
+    }
+    return out_json(c, root, ok);
+}
+
+static pare_status show_all(cli *c, const pare_repro_set *all, const char *folder)
+{
+    char *text = NULL;
+    const char *const page = cli_suffixed(c, folder, "/report.html");
+    if (!page) return PARE_ERR_MEMORY;
+    pare_status st = write_page(c, all, page);
+    if (c->bar.drawn) pare_bar_clear(&c->bar);
+    if (!st && c->json) return print_all_json(c, all, page);
+    if (!st) st = pare_repro_summary(&text, c->arena, all, &c->err);
+    if (!st) fputs(text, stdout);
+    if (!st) out_row("page", "%s", page);
+    if (!st) out_row("files", "%s/*/{tables.txt,tables.json,*.csv,*.svg,runs/}", folder);
+    return st;
+}
+
+static pare_status make_all(cli *c, const pare_repro_opts *o, pare_ranks *ranks)
+{
+    pare_repro_set all;
+    size_t jobs = 0, found = 0;
+    pare_status st = pare_repro_all(&all, o, &c->exec, ranks, &c->err);
+    for (size_t i = 0; !st && i < all.n; i++)
+        jobs += all.study[i]->jobs, found += all.study[i]->found;
+    if (!st && pare_ranks_rank(ranks) == 0) {
+        cli_note(c, "%zu runs, %zu of them were there already", jobs, found);
+        st = show_all(c, &all, o->folder);
+    }
+    pare_repro_set_free(&all);
+    return st;
+}
+
+/* ---- one of them ----------------------------------------------------------------------------- */
+
+static pare_status make_one(cli *c, const pare_repro_study *study, const pare_repro_opts *o,
+                            pare_ranks *ranks)
+{
     pare_repro *r = NULL;
-    const study *const which = study_of(c->operand[0]);
-    if (!which)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "'%s': there are 'width', 'depth', 'ticket' and 'length'", c->operand[0]);
-    o->o.folder = c->out ? c->out : which->folder;
-    o->o.data = o->data.v;
-    o->o.ndata = o->data.n;
-    o->o.seed = c->seed;
-    o->o.again = c->force;
-    o->o.note = note;
-    o->o.self = c;
-    pare_status st = which->make(&r, &o->o, &c->exec, ranks, &c->err);
+    pare_status st = pare_repro_check(study, o->only, &c->err);
+    if (!st) st = study->make(&r, o, &c->exec, ranks, &c->err);
     if (!st && pare_ranks_rank(ranks) == 0) {
         cli_note(c, "%zu runs, %zu of them were there already", r->jobs, r->found);
         st = show(c, r);
     }
     pare_repro_free(r);
     return st;
+}
+
+static pare_status repro(cli *c, void *self, pare_ranks *ranks)
+{
+    repro_opts *const o = self;
+    const char *const name = c->operand[0];
+    const pare_repro_study *const which = pare_repro_find(name);
+    if (!which && strcmp(name, "all") != 0)
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "'%s': there are 'all', 'width', 'depth', 'ticket', 'length' and 'errata'",
+                         name);
+    o->o.folder = c->out ? c->out : cli_suffixed(c, "repro-", name);
+    if (!o->o.folder) return PARE_ERR_MEMORY;
+    o->o.data = o->data.v;
+    o->o.ndata = o->data.n;
+    o->o.seed = c->seed;
+    o->o.again = c->force;
+    o->o.note = note;
+    o->o.self = c;
+    return which ? make_one(c, which, &o->o, ranks) : make_all(c, &o->o, ranks);
 }
 
 int cmd_repro(int argc, char **argv)
@@ -88,7 +145,7 @@ int cmd_repro(int argc, char **argv)
          .kind = OPT_TEXTS,
          .to = &o.data,
          .metavar = "G",
-         .help = "width: graphs; depth: for the model; ticket: text",
+         .help = "width, all: graphs; depth: for the model; ticket: text",
          .unset = "generated"},
         {.name = "model",
          .kind = OPT_TEXT,
@@ -96,6 +153,12 @@ int cmd_repro(int argc, char **argv)
          .metavar = "M",
          .help = "depth: the trained model",
          .unset = "a small one is trained"},
+        {.name = "only",
+         .kind = OPT_TEXT,
+         .to = &o.o.only,
+         .metavar = "LIST",
+         .help = "these parts alone: orders,rank,...",
+         .unset = "all"},
         {.name = "full",
          .kind = OPT_FLAG,
          .to = &o.o.full,
@@ -135,10 +198,12 @@ int cmd_repro(int argc, char **argv)
     static const char *const operands[] = {"NAME", NULL};
     const opt_spec spec = {
         .command = "repro",
-        .args = "width|depth|ticket|length [--data G]... [-o DIR]",
-        .about = "Makes the tables and figures of the papers again, ours beside theirs. Runs are\n"
-                 "kept in DIR: killed, the same command goes on; an mpirun shares them.",
-        .example = "repro width --data tolokers.npz -o out",
+        .args = "all|width|depth|ticket|length|errata [--data G]... [-o DIR]",
+        .about =
+            "Makes the tables and figures of the papers again, ours beside theirs; errata: what\n"
+            "is false as printed. all: on one page, DIR/report.html. Runs are kept in DIR:\n"
+            "killed, the same command goes on; an mpirun shares them.",
+        .example = "repro all --data tolokers.npz -o out",
         .own = own,
         .nown = sizeof own / sizeof *own,
         .operands = operands,

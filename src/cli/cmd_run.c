@@ -244,10 +244,12 @@ static pare_status one_pass(cli *c, run_state *s)
 /* Text goes on unless one pass is what was asked for, or all that the model has to offer. */
 static pare_status run(cli *c, void *self, pare_ranks *ranks)
 {
-    const run_opts *const o = self;
+    run_opts own = *(const run_opts *)self; /* a plan has its say */
+    const run_opts *const o = &own;
     run_state s = {.o = o, .ranks = ranks};
     pare_status st = check_options(c, o);
     if (!st) st = run_check_length(c, o);
+    if (!st && o->plan) st = run_read_plan(c, &s, &own);
     if (!st) st = cli_load(c, &s.m, c->operand[0]);
     if (!st) st = run_set_attention(c, &s);
     if (!st) {
@@ -263,6 +265,7 @@ static pare_status run(cli *c, void *self, pare_ranks *ranks)
         else
             st = one_pass(c, &s);
     }
+    cJSON_Delete(s.plan);
     pare_model_free(s.m);
     return st;
 }
@@ -333,6 +336,12 @@ int cmd_run(int argc, char **argv)
          .kind = OPT_TEXT,
          .to = &o.trace,
          .metavar = "DIR",
+         .help = "",
+         .joined = true},
+        {.name = "plan",
+         .kind = OPT_TEXT,
+         .to = &o.plan,
+         .metavar = "F",
          .help = "",
          .joined = true},
         {.name = "split",
@@ -413,6 +422,6 @@ int cmd_run(int argc, char **argv)
     int rc;
     if (!cli_start(&c, &spec, CLI_MAY_OUT, "the output as .npy (- is stdout)", argc, argv, &rc))
         return rc;
-    if (o.oracle) return cli_ranked(&c, run, &o);
+    if (o.oracle || o.plan) return cli_ranked(&c, run, &o);
     return cli_finish(&c, run(&c, &o, NULL));
 }

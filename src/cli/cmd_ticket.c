@@ -31,8 +31,9 @@ typedef struct ticket_opts {
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-static pare_status settle(cli *c, ticket_opts *o)
+static pare_status settle(cli *c, void *self)
 {
+    ticket_opts *const o = self;
     o->cut.mode = (pare_ticket_mode)o->mode;
     o->cut.method = (pare_ticket_method)o->method;
     o->cut.coding = (pare_coding)o->coding;
@@ -69,6 +70,9 @@ static void print_sizes(const ticket_opts *o)
     out_row("cut", "%zu matrices as %s tickets, seed %llu; %llu numbers stay", r->n,
             r->merged ? "merged" : "factored", (unsigned long long)o->cut.seed,
             (unsigned long long)r->numbers);
+    if (r->relu_parts + r->other_parts > 0)
+        out_row("ReLU", "%zu of %zu feed-forward parts from a ReLU source; %zu factored: not ReLU",
+                r->relu_parts, r->relu_parts + r->other_parts, r->other_parts);
     out_row("bits/weight", "%.4g of the matrices, %.4g of all",
             8 * (double)r->bytes / (double)r->weights, 8 * (double)ticket_bytes(o) / all);
     out_row("size", "%s of weights", out_bytes(n, ticket_bytes(o)));
@@ -120,8 +124,9 @@ static void print_rows(const pare_model *m, const ticket_opts *o)
     }
 }
 
-static void print_people(const cli *c, const pare_model *m, const ticket_opts *o)
+static void print_people(const cli *c, const pare_model *m, const void *self)
 {
+    const ticket_opts *const o = self;
     print_sizes(o);
     if (c->verbose) print_matrices(&o->report);
     reduce_print(c, &o->r);
@@ -139,6 +144,7 @@ static bool json_ticket(cJSON *root, const ticket_opts *o)
            pare_json_add_size(to, "bits", o->cut.bits) &&
            pare_json_add_size(to, "hidden", o->cut.hidden) &&
            pare_json_add_size(to, "matrices", r->n) &&
+           pare_json_add_size(to, "relu_parts", r->relu_parts) &&
            pare_json_add_number(to, "weights", (double)r->weights) &&
            pare_json_add_number(to, "ticket_bytes", (double)r->bytes) &&
            pare_json_add_number(to, "number_bytes", (double)r->number_bytes) &&
@@ -156,8 +162,9 @@ static bool json_rounded(cJSON *root, const ticket_opts *o)
            (!o->has_metric || pare_json_add_number(to, "metric", o->rounded_metric.value));
 }
 
-static pare_status print_json(cli *c, const ticket_opts *o)
+static pare_status print_json(cli *c, const void *self)
 {
+    const ticket_opts *const o = self;
     cJSON *root = out_json_begin(c);
     return out_json(c, root,
                     reduce_json_front(root, &o->r) && json_ticket(root, o) &&
@@ -264,8 +271,9 @@ static pare_status beside(cli *c, ticket_opts *o, const pare_model *m)
     return st;
 }
 
-static pare_status cut(cli *c, ticket_opts *o, const pare_model *m)
+static pare_status cut(cli *c, void *self, const pare_model *m)
 {
+    ticket_opts *const o = self;
     pare_model *small = NULL;
     pare_status st = load_data(c, o, m);
     if (!st && !o->cut.hidden && !o->cut.bits) st = search_bits(c, o, m);
@@ -277,22 +285,6 @@ static pare_status cut(cli *c, ticket_opts *o, const pare_model *m)
     if (!st) reduce_in_nats(&o->r);
     if (!st) st = beside(c, o, m);
     pare_model_free(small);
-    return st;
-}
-
-static pare_status ticket(cli *c, ticket_opts *o)
-{
-    pare_model *m = NULL;
-    pare_status st = reduce_begin(c, &o->r);
-    if (!st) st = settle(c, o);
-    if (!st) st = cli_load(c, &m, c->operand[0]);
-    if (!st) st = cut(c, o, m);
-    if (c->bar.drawn) pare_bar_clear(&c->bar);
-    if (!st && c->json)
-        st = print_json(c, o);
-    else if (!st)
-        print_people(c, m, o);
-    pare_model_free(m);
     return st;
 }
 
@@ -345,6 +337,10 @@ int cmd_ticket(int argc, char **argv)
          .unset = "chosen for each matrix",
          .low = 0,
          .high = INFINITY},
+        {.name = "biases",
+         .kind = OPT_FLAG,
+         .to = &o.cut.biases,
+         .help = "biases from the source as well; else they stay numbers"},
         {.name = "strict",
          .kind = OPT_FLAG,
          .to = &o.cut.strict,
@@ -355,18 +351,8 @@ int cmd_ticket(int argc, char **argv)
          .metavar = "W",
          .help = "",
          .choices = pare_coding_names},
-        {.name = "data",
-         .kind = OPT_TEXT,
-         .to = &o.r.data,
-         .metavar = "D",
-         .help = "what it is proven on",
-         .unset = "random inputs"},
-        {.name = "split",
-         .kind = OPT_SIZE,
-         .to = &o.split,
-         .metavar = "K",
-         .help = "of a graph",
-         .max = TICKET_MOST},
+        opt_data(&o.r.data, "what it is proven on", "random inputs"),
+        opt_split(&o.split),
     };
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
@@ -384,5 +370,6 @@ int cmd_ticket(int argc, char **argv)
     if (!cli_start(&c, &spec, CLI_MUST_OUT, "the ticket; its certificate goes beside it", argc,
                    argv, &rc))
         return rc;
-    return cli_finish(&c, ticket(&c, &o));
+    const reduce_steps steps = {settle, cut, print_people, print_json};
+    return cli_finish(&c, reduce_run(&c, &o.r, &steps, &o));
 }

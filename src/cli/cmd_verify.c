@@ -5,7 +5,7 @@
 #include <math.h>
 
 typedef struct verify_opts {
-    const char *input, *output, *data;
+    const char *input, *output, *data, *backend;
 } verify_opts;
 
 static const char *shown(const char *override, const char *path)
@@ -83,16 +83,19 @@ static pare_status verify(cli *c, const verify_opts *o)
     const char *path = c->operand[0];
     cJSON *json = NULL;
     if (!pare_json_read(&json, path, NULL) && length_cert_is(json)) {
-        const pare_status is = length_cert_verify(c, path, json);
+        const pare_status is = length_cert_verify(
+            c, path, json, &(length_verify){o->input, o->output, o->data, o->backend});
         cJSON_Delete(json);
         if (is == PARE_ERR_VERIFY)
             out_verdict("verdict", false, "not true", ": the reason is on stderr");
         return cli_name(c, is, path);
     }
     cJSON_Delete(json);
+    if (o->backend)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--backend belongs to certificates of length");
     pare_status st = cli_name(c, pare_cert_read(&cert, c->arena, path, &c->err), path);
-    if (st) return st;
-    st = pare_cert_verify(path, cli_verify_opts(c, &opts), &c->err);
+    if (st && st != PARE_ERR_VERIFY) return st;
+    if (!st) st = pare_cert_verify(path, cli_verify_opts(c, &opts), &c->err);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
     if (c->json && (!st || st == PARE_ERR_VERIFY)) {
         const pare_status printed = print_json(c, cert, st);
@@ -126,6 +129,12 @@ int cmd_verify(int argc, char **argv)
          .metavar = "D",
          .help = "the inputs it speaks of",
          .unset = "as in CERT"},
+        {.name = "backend",
+         .kind = OPT_TEXT,
+         .to = &o.backend,
+         .metavar = "B",
+         .help = "of a length plan: run on this engine, too",
+         .unset = "our f64"},
     };
     static const char *const operands[] = {"CERT", NULL};
     const opt_spec spec = {

@@ -133,8 +133,10 @@ static void print_stated(const pare_cert *cert)
             floor(1e4 * (1 - share)) / 1e2);
 }
 
-static void print_people(const cli *c, const width_opts *o)
+static void print_people(const cli *c, const pare_model *m, const void *self)
 {
+    const width_opts *const o = self;
+    (void)m;
     const pare_width_report *const p = &o->report;
     out_row("cut", "%s: stream %zu -> %zu, queries and keys %zu -> %zu, hidden %zu -> %zu",
             pare_width_method_names[o->method], widest(p), p->dim, most_keys(p), p->qk_dim,
@@ -169,8 +171,9 @@ static bool json_cut(cJSON *root, const width_opts *o)
                                pare_json_add_number(to, "validation", o->taught.val)));
 }
 
-static pare_status print_json(cli *c, const width_opts *o)
+static pare_status print_json(cli *c, const void *self)
 {
+    const width_opts *const o = self;
     cJSON *root = out_json_begin(c);
     return out_json(c, root,
                     reduce_json_front(root, &o->r) && json_cut(root, o) &&
@@ -327,30 +330,25 @@ static pare_status width_of_graph(cli *c, width_opts *o, const pare_model *m)
     return st ? st : reduce_compare(c, &o->r, m, &on);
 }
 
-static pare_status width(cli *c, width_opts *o)
+static pare_status settle(cli *c, void *self)
 {
-    pare_model *m = NULL;
-    pare_status st = reduce_begin(c, &o->r);
-    if (!st && !o->r.data && o->method != PARE_WIDTH_SVD && o->method != PARE_WIDTH_SLICE)
-        st = pare_fail(&c->err, PARE_ERR_USAGE, "--data is needed: a cut is fitted to it");
-    if (!st && o->epochs && o->method != PARE_WIDTH_AUTO)
-        st = pare_fail(&c->err, PARE_ERR_USAGE, "--distill goes with --method auto");
-    if (!st) st = ask(c, o);
-    if (!st) st = cli_load(c, &m, c->operand[0]);
+    width_opts *const o = self;
+    if (!o->r.data && o->method != PARE_WIDTH_SVD && o->method != PARE_WIDTH_SLICE)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--data is needed: a cut is fitted to it");
+    if (o->epochs && o->method != PARE_WIDTH_AUTO)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--distill goes with --method auto");
     o->r.time_attention = true;
-    const bool text = !st && pare_width_is_text(m, (pare_width_method)o->method);
-    if (text && (o->edits || o->edit_rows || o->ball > 0 || o->heldout || o->epochs))
-        st = pare_fail(&c->err, PARE_ERR_USAGE,
-                       "--heldout, --edits, --ball and --distill go with graph transformers");
-    if (!st && text) st = width_of_text(c, o, m);
-    if (!st && !text) st = width_of_graph(c, o, m);
-    if (c->bar.drawn) pare_bar_clear(&c->bar);
-    if (!st && c->json)
-        st = print_json(c, o);
-    else if (!st)
-        print_people(c, o);
-    pare_model_free(m);
-    return st;
+    return ask(c, o);
+}
+
+static pare_status any_width(cli *c, void *self, const pare_model *m)
+{
+    width_opts *const o = self;
+    if (!pare_width_is_text(m, (pare_width_method)o->method)) return width_of_graph(c, o, m);
+    if (o->edits || o->edit_rows || o->ball > 0 || o->heldout || o->epochs)
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "--heldout, --edits, --ball and --distill go with graph transformers");
+    return width_of_text(c, o, m);
 }
 
 #define SIZE_ROW(word, field, text)                                                                \
@@ -386,12 +384,7 @@ int cmd_width(int argc, char **argv)
          .metavar = "M",
          .help = "",
          .choices = pare_width_method_names},
-        {.name = "data",
-         .kind = OPT_TEXT,
-         .to = &o.r.data,
-         .metavar = "G",
-         .help = "what the cut is fitted to and proven on",
-         .unset = "must be given"},
+        opt_data(&o.r.data, "what the cut is fitted to and proven on", "must be given"),
         SIZE_ROW("dim", cut.dim, "width of the stream"),
         JOINED_SIZE("qk-dim", cut.qk_dim, "inside", true),
         JOINED_SIZE("v-dim", cut.v_dim, "", true),
@@ -480,5 +473,6 @@ int cmd_width(int argc, char **argv)
     if (!cli_start(&c, &spec, CLI_MUST_OUT, "the model; its certificate goes beside it", argc, argv,
                    &rc))
         return rc;
-    return cli_finish(&c, width(&c, &o));
+    const reduce_steps steps = {settle, any_width, print_people, print_json};
+    return cli_finish(&c, reduce_run(&c, &o.r, &steps, &o));
 }

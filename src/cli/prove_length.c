@@ -1,7 +1,8 @@
-/* Certificates of length runs: hashes of model and plan, the bounds, and what was measured. Proven
- * again by running the same plan on the same input and, on another engine (f64, with a reference in
- * the place of partial results), the model once more. */
+/* Certificates of length runs: hashes of model, data and plan, the bounds, and what was measured.
+ * Proven again by running the same plan on the same input and, on another engine (f64, with a
+ * reference in the place of partial results; or the one that is asked for), the model once more. */
 #include "prove_length.h"
+#include "engine.h"
 #include "out.h"
 
 #include <math.h>
@@ -18,6 +19,24 @@ pare_status length_oracle(pare_oracle *out, const pare_length_plan *plan, const 
         return pare_oracle_paper(out, k->dtype, k->max_len, k->layers ? k->layers : 1,
                                  k->heads ? k->heads : 1, k->features, exec, err);
     return pare_oracle_cpu(out, k->dtype, k->max_len, exec, err);
+}
+
+pare_status length_input_read(cli *c, length_input *out, const pare_model *m, const char *data,
+                              size_t tokens, uint64_t seed)
+{
+    pare_dataset set;
+    pare_inputs some;
+    pare_status st =
+        data ? cli_name(c, pare_dataset_load(&set, c->arena, m, data, 0, 0, &c->err), data)
+             : pare_inputs_random(&some, c->arena, m, 1, tokens, seed, &c->err);
+    if (!st && data && !set.inputs.n)
+        st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: no input in it suits the model", data);
+    if (st) return st;
+    *out = (length_input){.in = data ? set.inputs.in[0] : some.in[0]};
+    out->in.batch = 1;
+    if (m->pattern.kind != PARE_GRAPH) return PARE_OK;
+    out->graph = &out->whole;
+    return pare_graph_complete(&out->whole, c->arena, out->in.graph, &m->pattern, &c->err);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -38,39 +57,65 @@ static bool add_run(cJSON *to, const pare_length_cert *k)
            pare_json_add_number(o, "lmax", k->lmax);
 }
 
-static bool fill(cJSON *o, cli *c, const char *model, const char *plan, const char *sha[2],
-                 size_t rows, const pare_length_plan *p, const pare_length_cert *k)
+/* The files a certificate speaks of; data is an option. */
+enum { MODEL, PLAN, DATA, FILES };
+static const char *const file_keys[FILES] = {"input", "plan", "data"};
+typedef struct file {
+    const char *path, *sha;
+} file;
+
+static bool add_files(cJSON *to, const file f[FILES])
+{
+    bool ok = true;
+    for (size_t i = 0; i < FILES && ok; i++)
+        if (f[i].path) ok = add_file(to, file_keys[i], f[i].path, f[i].sha);
+    return ok;
+}
+
+static bool fill(cJSON *o, cli *c, const file f[FILES], size_t rows, const pare_length_plan *p,
+                 const pare_length_cert *k)
 {
     return o && pare_json_add_size(o, "pare_length", SCHEMA) &&
-           pare_json_add_u64(o, "seed", c->seed) && add_file(o, "input", model, sha[0]) &&
-           add_file(o, "plan", plan, sha[1]) && pare_json_add_size(o, "tokens", p->tokens) &&
+           pare_json_add_u64(o, "seed", c->seed) && add_files(o, f) &&
+           pare_json_add_size(o, "tokens", p->tokens) &&
            pare_json_add_string(o, "mode", pare_length_mode_name(p->opts.mode)) &&
            pare_json_add_size(o, "length", p->caps.max_len) &&
            pare_json_add_string(o, "norm",
                                 "largest absolute difference of an output entry of a "
                                 "head's attention from real arithmetic") &&
-           pare_json_add_string(o, "domain", "one seeded random input; rows evenly of each head") &&
+           pare_json_add_string(o, "domain",
+                                f[DATA].path
+                                    ? "the first input of the data; rows evenly of each head"
+                                    : "one seeded random input; rows evenly of each head") &&
            pare_json_add_size(o, "rows_of_a_head", rows) && add_run(o, k) &&
            pare_json_add_number(o, "apriori", pare_ub_written(pare_ub_of(k->apriori))) &&
            pare_json_add_number(o, "proven", pare_ub_written(pare_ub_of(k->proven))) &&
            pare_json_add_number(o, "measured", k->measured);
 }
 
-pare_status length_cert_write(cli *c, const char *model, const char *plan_path, size_t rows,
-                              const pare_length_plan *plan, const pare_length_cert *cert)
+/* Hash, and the path as seen from the certificate. */
+static pare_status name_file(cli *c, file *out, const char *cert, const char *path)
 {
-    char of_model[PARE_SHA256_HEX], of_plan[PARE_SHA256_HEX];
+    char *const sha = pare_alloc(c->arena, PARE_SHA256_HEX, 1);
+    *out = (file){pare_path_relative(c->arena, cert, path), sha};
+    if (!sha || !out->path) return pare_no_memory(&c->err);
+    return pare_sha256_file(sha, path, &c->err);
+}
+
+pare_status length_cert_write(cli *c, const char *model, const char *data, const char *plan_path,
+                              size_t rows, const pare_length_plan *plan,
+                              const pare_length_cert *cert)
+{
     const char *const path = cli_suffixed(c, plan_path, ".cert.json");
-    pare_status st = path ? pare_sha256_file(of_model, model, &c->err) : c->err.code;
-    if (!st) st = pare_sha256_file(of_plan, plan_path, &c->err);
+    file f[FILES] = {{0}};
+    pare_status st = path ? name_file(c, &f[MODEL], path, model) : c->err.code;
+    if (!st) st = name_file(c, &f[PLAN], path, plan_path);
+    if (!st && data) st = name_file(c, &f[DATA], path, data);
     if (st) return st;
-    const char *sha[2] = {of_model, of_plan};
-    const char *const a = pare_path_relative(c->arena, path, model);
-    const char *const b = pare_path_relative(c->arena, path, plan_path);
     cJSON *const o = cJSON_CreateObject();
     char *text = NULL;
     size_t bytes = 0;
-    st = a && b && fill(o, c, a, b, sha, rows, plan, cert) ? PARE_OK : pare_no_memory(&c->err);
+    st = fill(o, c, f, rows, plan, cert) ? PARE_OK : pare_no_memory(&c->err);
     if (!st) st = pare_json_print(&text, &bytes, c->arena, o, 2, &c->err);
     cJSON_Delete(o);
     pare_out *out = NULL;
@@ -85,8 +130,7 @@ pare_status length_cert_write(cli *c, const char *model, const char *plan_path, 
 /* ---- proving it again ------------------------------------------------------------------------ */
 
 typedef struct claim {
-    const char *model, *plan;
-    const char *sha[2];
+    file f[FILES];
     uint64_t seed;
     size_t rows, calls;
     double apriori, proven, measured;
@@ -97,28 +141,40 @@ bool length_cert_is(const cJSON *json)
     return pare_json_has(json, "pare_length");
 }
 
-static pare_status read_file(cli *c, const char *cert, const cJSON *json, const char *key,
-                             const char **path, const char **sha)
+static pare_status read_file(cli *c, file *out, const char *cert, const cJSON *json,
+                             const char *key, const char *instead)
 {
     const cJSON *o;
     const char *relative;
     pare_status st = pare_json_object(&o, json, key, &c->err);
     if (!st) st = pare_json_string(&relative, o, "path", &c->err);
-    if (!st) st = pare_json_string(sha, o, "sha256", &c->err);
+    if (!st) st = pare_json_string(&out->sha, o, "sha256", &c->err);
     if (st) return st;
-    *path = pare_path_beside(c->arena, cert, relative);
-    return *path ? PARE_OK : pare_no_memory(&c->err);
+    out->path = instead ? instead : pare_path_beside(c->arena, cert, relative);
+    return out->path ? PARE_OK : pare_no_memory(&c->err);
 }
 
-static pare_status read_claim(cli *c, claim *k, const char *path, const cJSON *json)
+static pare_status read_files(cli *c, claim *k, const char *path, const cJSON *json,
+                              const length_verify *where)
+{
+    const char *const instead[FILES] = {where->model, where->plan, where->data};
+    pare_status st = PARE_OK;
+    for (size_t i = 0; i < FILES && !st; i++)
+        if (i != DATA || pare_json_has(json, file_keys[i]))
+            st = read_file(c, &k->f[i], path, json, file_keys[i], instead[i]);
+    return st;
+}
+
+static pare_status read_claim(cli *c, claim *k, const char *path, const cJSON *json,
+                              const length_verify *where)
 {
     const cJSON *run;
     size_t schema;
     pare_status st = pare_json_size(&schema, json, "pare_length", &c->err);
     if (!st && schema != SCHEMA)
         st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: of version %zu, not %d", path, schema, SCHEMA);
-    if (st || (st = read_file(c, path, json, "input", &k->model, &k->sha[0])) ||
-        (st = read_file(c, path, json, "plan", &k->plan, &k->sha[1])) ||
+    *k = (claim){0};
+    if (st || (st = read_files(c, k, path, json, where)) ||
         (st = pare_json_u64(&k->seed, json, "seed", &c->err)) ||
         (st = pare_json_size(&k->rows, json, "rows_of_a_head", &c->err)) ||
         (st = pare_json_object(&run, json, "run", &c->err)) ||
@@ -159,21 +215,27 @@ static pare_status compare(cli *c, const claim *k, const pare_length_cert *now)
     return PARE_OK;
 }
 
-/* The same model on the same input by another engine: f64, plain softmax calls. */
+/* The same model on the same input by another engine. */
 static pare_status other_engine(cli *c, const pare_length_plan *plan, const pare_model *m,
-                                const pare_input *in, double *off)
+                                const pare_input *in, const char *backend, double *off)
 {
     pare_length_plan other;
     pare_oracle orc;
     pare_length_cert cert;
-    pare_oracle_caps caps;
-    pare_status st = pare_oracle_cpu(
-        &orc, PARE_F64, plan->caps.max_len < 2 ? 2 : plan->caps.max_len, &c->exec, &c->err);
+    pare_oracle_caps caps = {.max_len = plan->caps.max_len, .dtype = plan->caps.dtype};
+    pare_length_opts o = {0};
+    if (!backend) {
+        if (caps.max_len < 2) caps.max_len = 2; /* a row for the reference */
+        caps.dtype = PARE_F64;
+        o.mode = PARE_LENGTH_ZEROREF;
+    } else if (engine_is_strict(backend)) {
+        o.mode = PARE_LENGTH_STRICT;
+    }
+    pare_status st = engine_open(c, &orc, backend ? backend : "cpu", m, &caps, PARE_PIPE_TIMEOUT);
     if (st) return st;
     orc.ops->caps(orc.self, &caps);
-    const pare_length_opts o = {.mode = PARE_LENGTH_ZEROREF};
     st = pare_length_plan_make(&other, c->arena, plan->heads, plan->nheads, plan->tokens,
-                               &plan->pattern, NULL, &caps, &o, &c->err);
+                               &plan->pattern, plan->graph, &caps, &o, &c->err);
     if (!st) st = pare_length_certify(&cert, &other, &orc, m, in, 16, &c->exec, &c->err);
     pare_oracle_free(&orc);
     if (!st && !cert.sound) st = not_true(c, "another engine", cert.proven, cert.measured);
@@ -181,36 +243,50 @@ static pare_status other_engine(cli *c, const pare_length_plan *plan, const pare
     return st;
 }
 
-static pare_status prove(cli *c, const claim *k, pare_length_cert *now, double *other)
+/* Files as they were, read: the model, the plan, and what it was run on. */
+static pare_status read_all(cli *c, const claim *k, pare_model **m, cJSON **json,
+                            pare_length_plan *plan, length_input *in)
+{
+    size_t tokens = 0;
+    pare_status st = PARE_OK;
+    for (size_t i = 0; i < FILES && !st; i++)
+        if (k->f[i].path) st = check_hash(c, k->f[i].path, k->f[i].sha);
+    if (!st) st = cli_load(c, m, k->f[MODEL].path);
+    if (!st) st = pare_json_read(json, k->f[PLAN].path, &c->err);
+    if (!st) st = pare_json_size(&tokens, *json, "tokens", &c->err);
+    if (!st && pare_length_may_exceed(*m)) (*m)->context = 0;
+    if (!st) st = length_input_read(c, in, *m, k->f[DATA].path, tokens, k->seed);
+    return st ? st : pare_length_plan_parse(plan, c->arena, *json, in->graph, &c->err);
+}
+
+static pare_status prove(cli *c, const claim *k, const char *backend, pare_length_cert *now,
+                         double *other)
 {
     pare_model *m = NULL;
     cJSON *json = NULL;
     pare_length_plan plan;
-    pare_inputs in;
+    length_input in;
     pare_oracle orc = {0};
-    pare_status st = check_hash(c, k->model, k->sha[0]);
-    if (!st) st = check_hash(c, k->plan, k->sha[1]);
-    if (!st) st = cli_load(c, &m, k->model);
-    if (!st) st = pare_json_read(&json, k->plan, &c->err);
-    if (!st) st = pare_length_plan_parse(&plan, c->arena, json, NULL, &c->err);
-    if (!st) st = pare_inputs_random(&in, c->arena, m, 1, plan.tokens, k->seed, &c->err);
+    pare_status st = read_all(c, k, &m, &json, &plan, &in);
     if (!st) st = length_oracle(&orc, &plan, &c->exec, &c->err);
-    if (!st) st = pare_length_certify(now, &plan, &orc, m, &in.in[0], k->rows, &c->exec, &c->err);
+    if (!st) st = pare_length_certify(now, &plan, &orc, m, &in.in, k->rows, &c->exec, &c->err);
     if (!st) st = compare(c, k, now);
-    if (!st) st = other_engine(c, &plan, m, &in.in[0], other);
+    if (!st) st = other_engine(c, &plan, m, &in.in, backend, other);
     pare_oracle_free(&orc);
     cJSON_Delete(json);
     pare_model_free(m);
     return st;
 }
 
-pare_status length_cert_verify(cli *c, const char *path, const cJSON *json)
+pare_status length_cert_verify(cli *c, const char *path, const cJSON *json,
+                               const length_verify *where)
 {
     claim k;
     pare_length_cert now;
     double other = INFINITY;
-    pare_status st = read_claim(c, &k, path, json);
-    if (!st) st = prove(c, &k, &now, &other);
+    pare_status st = where->backend ? engine_check(c, where->backend) : PARE_OK;
+    if (!st) st = read_claim(c, &k, path, json, where);
+    if (!st) st = prove(c, &k, where->backend, &now, &other);
     if (st) return st;
     if (c->json) {
         cJSON *const root = out_json_begin(c);
@@ -221,12 +297,15 @@ pare_status length_cert_verify(cli *c, const char *path, const cJSON *json)
                             pare_json_add_number(root, "other_engine", other));
     }
     out_row("certificate", "%s (length)", path);
-    out_verdict("input", true, "holds", "   %s: sha256 %.12s...", k.model, k.sha[0]);
-    out_verdict("plan", true, "holds", "   %s: sha256 %.12s..., %zu calls", k.plan, k.sha[1],
-                k.calls);
+    for (size_t i = 0; i < FILES; i++)
+        if (k.f[i].path)
+            out_verdict(file_keys[i], true, "holds", "   %s: sha256 %.12s...", k.f[i].path,
+                        k.f[i].sha);
+    out_verdict("calls", true, "holds", "   %zu", k.calls);
     out_verdict("a priori", true, "holds", "   %.4g", k.apriori);
     out_verdict("proven", true, "holds", "   %.4g", k.proven);
     out_verdict("measured", true, "holds", "   %.4g", k.measured);
-    out_verdict("elsewhere", true, "holds", "   %.4g in f64, with a reference", other);
+    out_verdict("elsewhere", true, "holds", "   %.4g %s", other,
+                where->backend ? where->backend : "in f64, with a reference");
     return PARE_OK;
 }

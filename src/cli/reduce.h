@@ -6,7 +6,8 @@
 #include "out.h"
 
 typedef struct reduction {
-    const char *data; /* file of the inputs, or NULL */
+    const char *data;      /* file of the inputs, or NULL */
+    const char *from, *to; /* files of the models before and after */
     double max_error;
     const char *ask[4]; /* statements wanted beside the prover's own (pare_publish_opts) */
     size_t nask;
@@ -49,8 +50,16 @@ typedef struct reduction {
         .help = "largest proven error" text, .low = 0, .high = INFINITY                            \
     }
 
-/* Before any work: may everything be written? The clock of the reduction starts. */
-pare_status reduce_begin(cli *c, reduction *r);
+/* One cut: its own steps, each given what the command knows (`o`). */
+typedef struct reduce_steps {
+    pare_status (*settle)(cli *c, void *o); /* options, before the model is read; NULL: none */
+    pare_status (*cut)(cli *c, void *o, const pare_model *m); /* made, published, compared */
+    void (*people)(const cli *c, const pare_model *m, const void *o);
+    pare_status (*json)(cli *c, const void *o);
+} reduce_steps;
+/* The way through every cut: may everything be written? The clock starts; options are settled, the
+ * model is read and cut, and what came of it is printed. */
+pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *o);
 /* pare_publish of *out, which is taken over. */
 pare_status reduce_publish(cli *c, reduction *r, const pare_model *m, pare_model **out,
                            const cert_inputs *in, const pare_prover *prover);

@@ -21,6 +21,7 @@ typedef struct run_opts {
     size_t attention; /* a run_attention */
     double tolerance; /* of the range of the values, --attention poly */
     size_t oracle;    /* tokens of the engine; 0: attention is our own */
+    const char *plan; /* a file of `pare length`, instead */
     const char *backend;
     size_t mode; /* a pare_length_mode */
     double timeout;
@@ -47,7 +48,9 @@ typedef struct run_state {
     double ms;
     run_layer *layers; /* by block; NULL: no attention of kind poly in f32 */
     pare_ranks *ranks;
-    pare_oracle oracle; /* --oracle */
+    pare_oracle oracle;      /* --oracle */
+    pare_oracle_caps engine; /* that is asked for */
+    cJSON *plan;             /* --plan */
     pare_oracle_count count;
     pare_length_stats length;
 } run_state;
@@ -75,6 +78,7 @@ bool run_json_poly(cJSON *root, const run_state *s);
 
 /* --oracle: the options, the engine, a pass through it, and what is said of it. */
 pare_status run_check_length(cli *c, const run_opts *o);
+pare_status run_read_plan(cli *c, run_state *s, run_opts *o);
 pare_status run_open_oracle(cli *c, run_state *s);
 pare_status run_through(cli *c, run_state *s, void *out, const pare_input *in,
                         const pare_trace *trace);

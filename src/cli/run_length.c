@@ -1,125 +1,102 @@
 /* pare run --oracle M: attention by small calls of an engine, here or elsewhere. */
+#include "engine.h"
 #include "out.h"
 #include "run.h"
 
 #include <string.h>
-#include <unistd.h>
-
-#define PIPE_WORD "pipe:"
-#define ONNX_WORD "onnx:"
-
-static bool begins(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
-
-static bool is_paper(const run_opts *o)
-{
-    return strcmp(o->backend, "paper") == 0;
-}
 
 pare_status run_check_length(cli *c, const run_opts *o)
 {
     const char *const b = o->backend;
-    if (!o->oracle) {
+    if (o->plan && (o->oracle || o->mode || o->eps > 0))
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--plan says --oracle, --mode and --eps itself");
+    if (!o->oracle && !o->plan) {
         if (o->mode || o->timeout != PARE_PIPE_TIMEOUT || strcmp(b, "cpu") != 0 || o->eps > 0)
             return pare_fail(&c->err, PARE_ERR_USAGE,
                              "--backend, --mode, --timeout and --eps go with --oracle M");
         return PARE_OK;
     }
-    if (strcmp(b, "cpu") != 0 && strcmp(b, "mpi") != 0 && strcmp(b, "paper") != 0 &&
-        !begins(b, PIPE_WORD) && !begins(b, ONNX_WORD))
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--backend: '%s' is none of cpu, paper, mpi, pipe:COMMAND, onnx:FILE", b);
+    const pare_status st = engine_check(c, b);
+    if (st) return st;
     if (o->texts.n > 1 || o->prompts || (o->tokens && o->tokens != RUN_NOT_GIVEN))
         return pare_fail(&c->err, PARE_ERR_USAGE, "--oracle belongs to one pass over one input");
     return PARE_OK;
 }
 
-/* ---- which program -----------------------------------------------------------------------------
+/* ---- a plan from its file ---------------------------------------------------------------------
  */
 
-/* Our own client of ONNX Runtime: beside the command, as installed or as built. */
-static char *find_client(cli *c)
+/* What the plan says of the engine and of the pass stands in the place of options. */
+pare_status run_read_plan(cli *c, run_state *s, run_opts *o)
 {
-    static const char *const places[] = {"../share/pare/onnx.js", "../examples/pipe/onnx.js"};
-    char self[4096];
-    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n <= 0) return NULL;
-    self[n] = '\0';
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        char *const path = pare_path_beside(c->arena, self, places[i]);
-        if (path && pare_file_exists(path)) return path;
+    pare_oracle_caps *const k = &s->engine;
+    const cJSON *oracle;
+    const char *type, *mode;
+    size_t n[4];
+    static const char *const keys[] = {"length", "layers", "heads", "features"};
+    pare_status st = pare_json_read(&s->plan, o->plan, &c->err);
+    if (!st) st = pare_json_object(&oracle, s->plan, "oracle", &c->err);
+    for (size_t i = 0; i < 4 && !st; i++) st = pare_json_size(&n[i], oracle, keys[i], &c->err);
+    if (!st) st = pare_json_string(&type, oracle, "dtype", &c->err);
+    if (!st) st = pare_json_string(&mode, s->plan, "mode", &c->err);
+    if (!st && (n[0] < 1 || n[0] > UINT32_MAX || n[1] > UINT32_MAX || n[2] > UINT32_MAX ||
+                n[3] > UINT32_MAX || pare_length_mode_of(mode) < 1))
+        st = pare_fail(&c->err, PARE_ERR_INPUT, "no plan: its engine or its mode cannot be");
+    if (st) return cli_name(c, st, o->plan);
+    o->f64 = strcmp(type, pare_dtype_name(PARE_F64)) == 0;
+    o->oracle = n[0];
+    o->mode = (size_t)pare_length_mode_of(mode);
+    *k = (pare_oracle_caps){.max_len = (uint32_t)n[0],
+                            .layers = (uint32_t)n[1],
+                            .heads = (uint32_t)n[2],
+                            .features = (uint32_t)n[3],
+                            .dtype = o->f64 ? PARE_F64 : PARE_F32};
+    return PARE_OK;
+}
+
+/* The plan must be for this model and this input. */
+static pare_status options_of_plan(cli *c, const run_state *s, const pare_input *in,
+                                   pare_length_opts *o)
+{
+    pare_length_plan plan;
+    pare_length_head *heads;
+    pare_graph graph, *whole = NULL;
+    size_t count;
+    pare_status st = pare_length_heads(&heads, &count, c->arena, s->m, &c->err);
+    if (!st && s->m->pattern.kind == PARE_GRAPH) {
+        whole = &graph;
+        st = pare_graph_complete(whole, c->arena, in->graph, &s->m->pattern, &c->err);
     }
-    return NULL;
+    if (!st) st = pare_length_plan_parse(&plan, c->arena, s->plan, whole, &c->err);
+    if (st) return cli_name(c, st, s->o->plan);
+    if (plan.tokens != in->tokens)
+        return pare_fail(&c->err, PARE_ERR_INPUT, "%s: is for %zu tokens, the input has %zu",
+                         s->o->plan, plan.tokens, in->tokens);
+    bool same = plan.nheads == count && plan.pattern.kind == s->m->pattern.kind &&
+                plan.pattern.window == s->m->pattern.window &&
+                plan.pattern.sinks == s->m->pattern.sinks;
+    for (size_t i = 0; same && i < count; i++)
+        same = plan.heads[i].layer == heads[i].layer && plan.heads[i].dk == heads[i].dk &&
+               plan.heads[i].dv == heads[i].dv;
+    if (!same)
+        return pare_fail(&c->err, PARE_ERR_INPUT, "%s: is not for the heads of this model",
+                         s->o->plan);
+    *o = plan.opts;
+    o->features = plan.caps.features;
+    return PARE_OK;
 }
 
-/* Quoted for the shell. */
-static char *quoted(cli *c, const char *text)
-{
-    char *const q = pare_alloc(c->arena, 4 * strlen(text) + 3, 1), *at = q;
-    if (!q) return NULL;
-    *at++ = '\'';
-    for (; *text; text++) {
-        if (*text == '\'') {
-            memcpy(at, "'\\'", 3);
-            at += 3;
-        }
-        *at++ = *text;
-    }
-    *at = '\'';
-    return q;
-}
-
-static pare_status onnx_command(cli *c, const char **out, const char *file)
-{
-    const char *const client = find_client(c);
-    if (!client)
-        return pare_fail(&c->err, PARE_ERR_IO,
-                         "--backend onnx: the client onnx.js is not beside this command");
-    if (!pare_file_exists(file))
-        return pare_fail(&c->err, PARE_ERR_IO, "%s: there is no such file", file);
-    const char *const a = quoted(c, client), *const b = quoted(c, file);
-    *out = a && b ? pare_sprintf(c->arena, "exec node %s %s", a, b) : NULL;
-    return *out ? PARE_OK : pare_no_memory(&c->err);
-}
-
-static void widest_head(const pare_model *m, pare_pipe_opts *p)
-{
-    for (size_t b = 0; b < m->nblocks; b++)
-        for (size_t h = 0; h < m->blocks[b].attn.nheads; h++) {
-            const pare_head *const head = &m->blocks[b].attn.heads[h];
-            if (head->dk > p->dk) p->dk = (uint32_t)head->dk;
-            if (head->dv > p->dv) p->dv = (uint32_t)head->dv;
-        }
-}
-
-static pare_status open_engine(cli *c, const run_state *s, pare_oracle *out)
-{
-    const char *const b = s->o->backend;
-    const pare_dtype t = s->o->f64 ? PARE_F64 : PARE_F32;
-    pare_pipe_opts p = {.length = (uint32_t)s->o->oracle, .dtype = t, .timeout = s->o->timeout};
-    pare_status st = PARE_OK;
-    if (is_paper(s->o))
-        return pare_oracle_paper(out, t, p.length, 1, 1, PARE_ORC_FULL | PARE_ORC_CAUSAL, &c->exec,
-                                 &c->err);
-    if (!begins(b, PIPE_WORD) && !begins(b, ONNX_WORD))
-        return pare_oracle_cpu(out, t, p.length, &c->exec, &c->err);
-    p.command = b + strlen(PIPE_WORD);
-    widest_head(s->m, &p);
-    if (begins(b, ONNX_WORD)) st = onnx_command(c, &p.command, b + strlen(ONNX_WORD));
-    return st ? st : pare_oracle_pipe(out, &p, &c->err);
-}
-
-/* ---- the pass ----------------------------------------------------------------------------------
- */
+/* ---- the pass -------------------------------------------------------------------------------- */
 
 /* All ranks come along, or none does. */
 pare_status run_open_oracle(cli *c, run_state *s)
 {
     pare_oracle engine = {0};
     if (!s->o->oracle) return PARE_OK;
-    pare_status st = open_engine(c, s, &engine);
+    if (!s->plan)
+        s->engine = (pare_oracle_caps){.max_len = (uint32_t)s->o->oracle,
+                                       .dtype = s->o->f64 ? PARE_F64 : PARE_F32};
+    pare_status st = engine_open(c, &engine, s->o->backend, s->m, &s->engine, s->o->timeout);
     st = pare_ranks_agree(s->ranks, st, &c->err);
     if (st) {
         pare_oracle_free(&engine);
@@ -137,9 +114,12 @@ pare_status run_through(cli *c, run_state *s, void *out, const pare_input *in,
                           .seed = c->seed,
                           .eps = s->o->eps,
                           .delta = s->o->delta};
-    if (!o.mode && is_paper(s->o)) o.mode = PARE_LENGTH_STRICT; /* it takes no other calls */
-    const pare_status st =
-        pare_length_forward(out, &s->oracle, &o, s->ranks, s->m, in, &l, trace, &c->exec, &c->err);
+    if (!o.mode && engine_is_strict(s->o->backend)) /* it takes no other calls */
+        o.mode = PARE_LENGTH_STRICT;
+    pare_status st = s->plan ? options_of_plan(c, s, in, &o) : PARE_OK;
+    if (!st)
+        st = pare_length_forward(out, &s->oracle, &o, s->ranks, s->m, in, &l, trace, &c->exec,
+                                 &c->err);
     s->length.mode = l.mode;
     s->length.calls += l.calls;
     s->length.fallback_calls += l.fallback_calls;

@@ -90,21 +90,11 @@ static void print_heads(const cli *c, const pare_xray *x)
 
 /* ---- what replacing costs -------------------------------------------------------------------- */
 
-static pare_ub bound_of(const pare_xray_layer *l, size_t kind)
-{
-    const pare_attn_kind k = (pare_attn_kind)(PARE_ATTN_ZERO + kind);
-    return k == PARE_ATTN_ZERO      ? l->bound_zero
-           : k == PARE_ATTN_UNIFORM ? l->bound_uniform
-           : k == PARE_ATTN_CONSTQ  ? l->bound_constq
-           : k == PARE_ATTN_MEANQ   ? l->bound_meanq
-                                    : pare_ub_inf();
-}
-
 /* One cell: the local error with its bound, or the error of the hidden rows with the metric. */
 static void cost_cell(const pare_probe *p, size_t layer, size_t kind, bool local)
 {
     const pare_xray_kind *const at = &p->depth.costs.kinds[layer][kind];
-    const pare_ub proven = bound_of(&p->depth.xray.layers[layer], kind);
+    const pare_ub proven = p->depth.xray.layers[layer].bound[kind];
     char a[32], b[40], text[80] = "-";
     if (at->refused)
         ;
@@ -123,10 +113,14 @@ static void cost_table(const pare_probe *p, bool local)
 {
     printf("  %-5s", "block");
     for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) printf(" %17s", pare_depth_kind_names[k]);
-    putchar('\n');
+    printf("%s\n", local ? "              poly" : "");
     for (size_t i = 0; i < p->depth.xray.nlayers; i++) {
-        printf("  %-5zu", p->depth.xray.layers[i].block);
+        const pare_xray_layer *const l = &p->depth.xray.layers[i];
+        char bound[40];
+        printf("  %-5zu", l->block);
         for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) cost_cell(p, i, k, local);
+        if (local)
+            printf("         < %7s", isinf(l->bound_poly.v) ? "-" : ub(bound, l->bound_poly));
         putchar('\n');
     }
 }

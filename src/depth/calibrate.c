@@ -9,6 +9,18 @@
 #include <math.h>
 #include <string.h>
 
+size_t softmax_layers(layer *out, const pare_model *m)
+{
+    size_t n = 0;
+    for (size_t b = 0; b < m->nblocks; b++) {
+        const pare_attn *const a = &m->blocks[b].attn;
+        if (!pare_attn_is_softmax(a->kind)) continue;
+        if (out) out[n] = (layer){.block = b, .a = a};
+        n++;
+    }
+    return n;
+}
+
 typedef struct pass {
     pare_arena *a; /* of one input */
     const pare_model *m;

@@ -47,6 +47,9 @@ typedef struct layer {
     bool mix;                       /* Uz is in it */
 } layer;
 
+/* The blocks with softmax heads, in order, and how many they are; NULL: only that. */
+size_t softmax_layers(layer *out, const pare_model *m);
+
 typedef struct wanted {
     bool fit, mix, pool, influence;
 } wanted;

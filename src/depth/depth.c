@@ -21,13 +21,6 @@ typedef struct scene {
     pare_err *err;
 } scene;
 
-static size_t count_layers(const pare_model *m)
-{
-    size_t n = 0;
-    for (size_t b = 0; b < m->nblocks; b++) n += pare_attn_is_softmax(m->blocks[b].attn.kind);
-    return n;
-}
-
 /* ---- options --------------------------------------------------------------------------------- */
 
 static size_t exact_layers(const pare_depth_opts *o)
@@ -37,7 +30,7 @@ static size_t exact_layers(const pare_depth_opts *o)
 
 bool pare_depth_needs_data(const pare_model *m, const pare_depth_opts *opts)
 {
-    const size_t n = count_layers(m), exact = exact_layers(opts);
+    const size_t n = softmax_layers(NULL, m), exact = exact_layers(opts);
     if (exact >= n) return false;
     return opts->kind == PARE_ATTN_NONE || kind_fitted(opts->kind) || exact > opts->nexact;
 }
@@ -170,7 +163,6 @@ static pare_status open_scene(scene *s)
 {
     choice *const c = &s->c;
     const size_t n = s->n ? s->n : 1;
-    size_t l = 0;
     s->layers = pare_alloc(s->a, n, sizeof *s->layers);
     s->keep = pare_alloc(s->a, n, sizeof *s->keep);
     s->as = pare_alloc(s->a, n, sizeof *s->as);
@@ -180,10 +172,8 @@ static pare_status open_scene(scene *s)
     c->loo = pare_alloc(s->a, n, sizeof *c->loo);
     if (!s->layers || !s->keep || !s->as || !s->way || !c->made || !c->allowed || !c->loo)
         return pare_no_memory(s->err);
-    for (size_t b = 0; b < s->in->nblocks; b++)
-        if (pare_attn_is_softmax(s->in->blocks[b].attn.kind))
-            s->layers[l++] = (layer){.block = b, .a = &s->in->blocks[b].attn};
-    for (l = 0; l < s->n; l++)
+    softmax_layers(s->layers, s->in);
+    for (size_t l = 0; l < s->n; l++)
         for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) c->loo[l][k] = NAN;
     c->layers = s->layers;
     return PARE_OK;
@@ -270,7 +260,7 @@ pare_status pare_depth(pare_model **out, pare_depth_report *report, const pare_m
                        const pare_inputs *data, const pare_depth_opts *opts, const pare_exec *exec,
                        pare_err *err)
 {
-    scene s = {.in = in, .o = opts, .n = count_layers(in), .exact = exact_layers(opts)};
+    scene s = {.in = in, .o = opts, .n = softmax_layers(NULL, in), .exact = exact_layers(opts)};
     *out = NULL;
     s.a = pare_arena_new();
     if (!s.a) return pare_no_memory(err);

@@ -62,6 +62,12 @@ bool affine_norm(calc *k, affine_map *out, const pare_norm *n, size_t d)
     return true;
 }
 
+affine_map norm_gain(calc *k, const pare_norm *n, size_t d)
+{
+    const imat row = plain_gain(k, n, d), one = imat_identity(k, d);
+    return (affine_map){true, imat_columns(k, &one, &row), imat_row(k, &n->bias, 0, d)};
+}
+
 imat affine_then(calc *k, const affine_map *m, const imat *w)
 {
     return m->any ? imat_mul(k, &m->a, w) : *w;

@@ -36,6 +36,8 @@ typedef struct affine_map {
 
 /* false: a layer or rms norm, which is not affine. */
 bool affine_norm(calc *k, affine_map *out, const pare_norm *n, size_t d);
+/* Gain and bias of a norm: what is behind the division of a layer or rms norm. */
+affine_map norm_gain(calc *k, const pare_norm *n, size_t d);
 imat affine_then(calc *k, const affine_map *m, const imat *w);  /* a w */
 imat affine_after(calc *k, const imat *w, const affine_map *m); /* w a */
 

@@ -278,7 +278,9 @@ pare_ub imat_map_two(calc *k, const imat *a)
     if (k->st) return pare_ub_inf();
     const pare_weight mid = as_weight(&copy.mid), rad = as_weight(&copy.rad);
     pare_ub two = pare_ub_inf();
-    const pare_status st = pare_norm_spectral(&two, &mid, k->a, k->err);
+    size_t where; /* products of finite weights may have overflowed: nothing is known then */
+    const pare_status st =
+        pare_weight_finite(&mid, &where) ? pare_norm_spectral(&two, &mid, k->a, k->err) : PARE_OK;
     if (st) calc_fail(k, st);
     if (copy.rad.v) two = pare_ub_add(two, pare_norm_fro(&rad));
     return k->st ? pare_ub_inf() : pare_ub_min(two, imat_fro(k, a));

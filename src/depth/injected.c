@@ -21,17 +21,9 @@ static bool reads_input(const pare_attn *a)
     return a->kind != PARE_ATTN_ZERO && a->kind != PARE_ATTN_CONST;
 }
 
-static affine_map gains(calc *k, const pare_norm *n, size_t d)
-{
-    imat row = imat_row(k, &n->gain, 0, d);
-    for (size_t j = 0; !k->st && !pare_has(&n->gain) && j < d; j++) row.mid.v[j] = 1;
-    const imat one = imat_identity(k, d);
-    return (affine_map){true, imat_columns(k, &one, &row), imat_row(k, &n->bias, 0, d)};
-}
-
 static pare_ub over_the_ball(calc *k, const pare_model *f, const pare_attn *fa, const pare_attn *ga)
 {
-    const affine_map in = gains(k, &fa->in_norm, fa->din);
+    const affine_map in = norm_gain(k, &fa->in_norm, fa->din);
     const sight s = {f->pattern.kind == PARE_FULL, pare_never_empty(&f->pattern)};
     const ruler two = ruler_plain(RULER_TWO, fa->din), out = ruler_plain(RULER_TWO, fa->dout);
     eff_attn fe, ge;

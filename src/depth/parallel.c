@@ -50,21 +50,13 @@ static pare_mat moved_by(side *s)
     return up_plus(&s->k, &c, &s->grown);
 }
 
-static pare_mat score_slope(side *s, const imat *b, const imat *l, const reach *r)
-{
-    const imat c = imat_mul(&s->k, &r->c, b), row = imat_sum(&s->k, &c, l);
-    const pare_mat centre = ruler_dual(&s->k, &s->at, &row), form = ruler_form(&s->k, &s->at, b);
-    const pare_mat rest = up_times(&s->k, &r->w, &form);
-    return up_plus(&s->k, &centre, &rest);
-}
-
 /* TV between the weights of a head at X_b and at X_0. */
 static pare_ub moved_weights(side *s, const eff_head *h, const pare_mat *by)
 {
     calc *const k = &s->k;
     const pare_mat form = ruler_form(k, &s->at, &h->b), q = up_times(k, by, &form);
-    const pare_mat from_0 = score_slope(s, &h->b, &h->l, &s->x0);
-    const pare_mat from_b = score_slope(s, &h->b, &h->l, &s->x);
+    const pare_mat from_0 = slope(k, &s->at, &h->b, &h->l, &s->x0);
+    const pare_mat from_b = slope(k, &s->at, &h->b, &h->l, &s->x);
     if (k->st) return pare_ub_inf();
     const pare_ub one = pare_ub_add(up_dot(&q, &s->x.d), up_dot(&from_0, &s->dd));
     const pare_ub two = pare_ub_add(up_dot(&q, &s->x0.d), up_dot(&from_b, &s->dd));
@@ -77,9 +69,9 @@ static void other_weights(side *s, const eff_head *f, const eff_head *g)
     calc *const k = &s->k;
     const imat v = imat_diff(k, &f->v, &g->v), b = imat_diff(k, &f->b, &g->b);
     const imat l = imat_diff(k, &f->l, &g->l), centre = imat_mul(k, &s->x0.c, &v);
-    const pare_mat slope = score_slope(s, &b, &l, &s->x0), c = ruler_size(k, &s->at, &centre);
+    const pare_mat by = slope(k, &s->at, &b, &l, &s->x0), c = ruler_size(k, &s->at, &centre);
     if (k->st) return;
-    const pare_mat turned = up_by(k, &s->x0.d, softmax_variation(up_dot(&slope, &s->x0.d)));
+    const pare_mat turned = up_by(k, &s->x0.d, softmax_variation(up_dot(&by, &s->x0.d)));
     add_part(s, &s->e, &turned, &g->v);
     add_part(s, &s->e, &s->x0.w, &v);
     if (!k->st) up_add(k, &s->e, &c);
@@ -122,15 +114,9 @@ static void grow(side *s, const eff_attn *fb)
         return;
     }
     for (size_t h = 0; h < fb->nheads; h++) {
-        const bool each = fb->heads[h].query == QUERY_EACH;
-        pare_ub tau = pare_ub_exact(each || !s->sight.full);
-        heads[h] = &fb->heads[h].v;
-        if (s->sight.full && each) {
-            const pare_mat form = ruler_form(k, &s->at, &fb->heads[h].b);
-            const pare_mat half = up_times(k, &s->x.d, &form);
-            if (!k->st) tau = pare_ub_min(tau, softmax_variation(up_dot(&half, &s->x.d)));
-        }
+        const pare_ub tau = contraction(k, &s->at, &fb->heads[h], &s->x, s->sight);
         const pare_mat part = up_by(k, &s->x.d, tau);
+        heads[h] = &fb->heads[h].v;
         add_part(s, &s->dd, &part, heads[h]);
     }
     const pare_mat stack = ruler_stack(k, &s->at, &s->at, heads, fb->nheads);

@@ -34,6 +34,7 @@ typedef struct attn_pair {
     imat *v, *b, *l; /* paired heads */
     imat inside, outside;
 } attn_pair;
+/* walk_pairs.c */
 attn_pair attn_pair_of(calc *k, const eff_attn *f, const eff_attn *g, bool same);
 
 track walk_attention(calc *k, const attn_pair *p, const ruler *out, const track *t, sight s);

@@ -1,58 +1,45 @@
 /* pare_depth_xray: the streams of the f64 reference are kept input by input, never all at once;
  * every head of every sequence is looked at by itself, and what was seen is put together in one
- * order, so that the figures do not depend on the number of threads. */
+ * order (xray_sums.c), so that the figures do not depend on the number of threads. */
 #include "cut.h"
 #include "xray.h"
-#include <pare/poly.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Comparing all pairs of rows costs n^3: of so many in all for each head, first inputs first. */
 #define MOST_PAIRS 2e8
 
-typedef struct layer_sums { /* means of sequences are taken at the end */
-    double *mean;           /* din: of the normed rows that were fitted to */
-    size_t fitted;          /* rows */
-    size_t sequences;
-    double res_x, res_x1, res_f, share, varied;
-} layer_sums;
-
-typedef struct head_sums {
-    xray_sums all;
-    double theta, pairs; /* sum of the sequences'; n^3 spent */
-    size_t thetas;
-} head_sums;
-
 typedef struct xray_job {
     const pare_model *m;
     pare_xray *out;
-    layer_sums *layer;
-    head_sums *head;
+    xray_layer_sums *layer;
+    xray_head_sums *head;
     const pare_exec *exec;
     pare_err *err;
 } xray_job;
 
 /* ---- which blocks ---------------------------------------------------------------------------- */
 
-static pare_status list_layers(xray_job *j, pare_arena *a)
+static pare_status list_layers(xray_job *j, pare_arena *a, pare_arena *scratch)
 {
     pare_xray *const out = j->out;
-    for (size_t b = 0; b < j->m->nblocks; b++) {
-        if (!pare_attn_is_softmax(j->m->blocks[b].attn.kind)) continue;
-        out->nlayers++;
-        out->nheads += j->m->blocks[b].attn.nheads;
-    }
+    out->nlayers = softmax_layers(NULL, j->m);
+    layer *const list = pare_alloc(scratch, out->nlayers + 1, sizeof *list);
+    if (!list) return pare_no_memory(j->err);
+    softmax_layers(list, j->m);
+    for (size_t l = 0; l < out->nlayers; l++) out->nheads += list[l].a->nheads;
     out->layers = pare_alloc(a, out->nlayers + 1, sizeof *out->layers);
     out->heads = pare_alloc(a, out->nheads + 1, sizeof *out->heads);
     if (!out->layers || !out->heads) return pare_no_memory(j->err);
-    size_t l = 0, h = 0;
-    for (size_t b = 0; b < j->m->nblocks; b++) {
-        const pare_attn *const at = &j->m->blocks[b].attn;
-        if (!pare_attn_is_softmax(at->kind)) continue;
-        out->layers[l++] = (pare_xray_layer){
-            .block = b, .skip = at->skip.kind != PARE_SKIP_NONE, .first = h, .nheads = at->nheads};
+    for (size_t l = 0, h = 0; l < out->nlayers; l++) {
+        const pare_attn *const at = list[l].a;
+        out->layers[l] = (pare_xray_layer){.block = list[l].block,
+                                           .skip = at->skip.kind != PARE_SKIP_NONE,
+                                           .first = h,
+                                           .nheads = at->nheads};
         for (size_t i = 0; i < at->nheads; i++)
-            out->heads[h++] = (pare_xray_head){.block = b, .head = i};
+            out->heads[h++] = (pare_xray_head){.block = list[l].block, .head = i};
     }
     return PARE_OK;
 }
@@ -118,10 +105,30 @@ static pare_status each_layer(xray_job *j, const pare_input *in, pare_status (*f
 
 static pare_status add_mean(scene *s)
 {
-    layer_sums *const to = &s->j->layer[s->l];
+    xray_layer_sums *const to = &s->j->layer[s->l];
     for (size_t i = 0; i < s->z.rows; i++)
         for (size_t c = 0; c < s->z.cols; c++) to->mean[c] += pare_row(&s->z, i)[c];
     to->fitted += s->z.rows;
+    return PARE_OK;
+}
+
+/* The direction in which a constq head with the mean query scores: sum of its |entries|. */
+static pare_status fit_direction(pare_xray_head *x, const pare_attn *a, const double *mean,
+                                 pare_err *err)
+{
+    const pare_head *const h = &a->heads[x->head];
+    double *const v = calloc(a->din, sizeof *v);
+    if (!v) return pare_no_memory(err);
+    for (size_t e = 0; e < h->dk; e++) {
+        double q = pare_has(&a->bq) ? pare_weight_at(&a->bq, h->q + e) : 0;
+        for (size_t c = 0; c < a->din; c++)
+            q += pare_weight_at(&a->wq, (h->q + e) * a->din + c) * mean[c];
+        for (size_t c = 0; c < a->din; c++)
+            v[c] += h->scale * q * pare_weight_at(&a->wk, (h->k + e) * a->din + c);
+    }
+    x->direction = 0;
+    for (size_t c = 0; c < a->din; c++) x->direction += fabs(v[c]);
+    free(v);
     return PARE_OK;
 }
 
@@ -133,9 +140,12 @@ static pare_status fit_all(xray_job *j, const pare_inputs *fit)
         pare_progress(j->exec, "fit constant queries", i + 1, fit->n);
     }
     for (size_t l = 0; !st && l < j->out->nlayers; l++) {
-        const size_t din = j->m->blocks[j->out->layers[l].block].attn.din;
-        for (size_t c = 0; j->layer[l].fitted && c < din; c++)
+        const pare_xray_layer *const at = &j->out->layers[l];
+        const pare_attn *const attn = &j->m->blocks[at->block].attn;
+        for (size_t c = 0; j->layer[l].fitted && c < attn->din; c++)
             j->layer[l].mean[c] /= (double)j->layer[l].fitted;
+        for (size_t h = 0; !st && h < at->nheads; h++)
+            st = fit_direction(&j->out->heads[at->first + h], attn, j->layer[l].mean, j->err);
     }
     return st;
 }
@@ -145,7 +155,7 @@ static pare_status fit_all(xray_job *j, const pare_inputs *fit)
 static pare_status look_at_stream(scene *s)
 {
     pare_xray_layer *const at = &s->j->out->layers[s->l];
-    layer_sums *const to = &s->j->layer[s->l];
+    xray_layer_sums *const to = &s->j->layer[s->l];
     pare_block block;
     pare_mat f;
     const pare_model branch = section_branch(&block, s->j->m, s->attn);
@@ -226,8 +236,6 @@ static pare_status project_all(projected *p, const scene *s)
     if (!st) st = project(&p->qmid, s, &mid, &a->wq, &a->bq);
     if (!st) st = project(&p->kmid, s, &mid, &a->wk, &a->bk);
     if (!st) st = project(&p->qfit, s, &fit, &a->wq, &a->bq);
-    for (size_t i = 0; !st && a->wv.dtype == PARE_F32 && i < p->qfit.cols; i++)
-        p->qfit.v[i] = (double)(float)p->qfit.v[i]; /* as it would be stored */
     return st ? st : project(&p->qmean, s, &mean, &a->wq, &a->bq);
 }
 
@@ -243,13 +251,14 @@ static pare_mat own(pare_arena *a, const pare_mat *m, size_t row, size_t rows, s
     return out;
 }
 
-/* One query for all rows; under rotary positions it turns with them. */
-static pare_mat same_query(pare_arena *a, const pare_mat *from, size_t row, const pare_head *h,
-                           size_t rows)
+/* Scores of one query for all rows: it stands at no position, and keys are not turned for it. */
+static double *same_query(pare_arena *a, const double *query, const pare_mat *keys,
+                          const pare_head *h)
 {
-    pare_mat out = pare_mat_new(a, rows, h->dk);
-    for (size_t i = 0; out.v && i < rows; i++)
-        memcpy(pare_row_mut(&out, i), pare_row(from, row) + h->q, h->dk * sizeof(double));
+    double *const out = pare_alloc(a, keys->rows, sizeof *out);
+    for (size_t j = 0; out && j < keys->rows; j++)
+        for (size_t e = 0; e < h->dk; e++)
+            out[j] += h->scale * query[h->q + e] * pare_row(keys, j)[e];
     return out;
 }
 
@@ -263,16 +272,14 @@ static pare_status view_of(xray_view *v, const projected *p, size_t sequence, co
     v->q = own(a, &p->q, at, n, h->q, h->dk);
     v->k = own(a, &p->k, at, n, h->k, h->dk);
     v->v = own(a, &p->v, at, n, h->v, h->dv);
-    v->constq = same_query(a, &p->qfit, 0, h, turns ? n : 1);
-    v->meanq = full ? same_query(a, &p->qmean, sequence, h, turns ? n : 1) : (pare_mat){0};
-    if (!v->q.v || !v->k.v || !v->v.v || !v->constq.v || (full && !v->meanq.v))
-        return pare_no_memory(err);
+    if (!v->q.v || !v->k.v || !v->v.v) return pare_no_memory(err);
+    v->constq = same_query(a, pare_row(&p->qfit, 0), &v->k, h);
+    if (full) v->meanq = same_query(a, pare_row(&p->qmean, sequence), &v->k, h);
+    if (!v->constq || (full && !v->meanq)) return pare_no_memory(err);
     if (turns) {
         const bool interleaved = s->j->m->stem.pos.interleaved;
         xray_turn(&v->q, s->attn, h, interleaved);
         xray_turn(&v->k, s->attn, h, interleaved);
-        xray_turn(&v->constq, s->attn, h, interleaved);
-        xray_turn(&v->meanq, s->attn, h, interleaved);
     } else if (n <= PARE_XRAY_LONG) {
         v->qmid = pare_row(&p->qmid, sequence) + h->q;
         v->kmid = pare_row(&p->kmid, sequence) + h->k;
@@ -290,7 +297,7 @@ static void one_head(void *ctx, size_t unit)
     const projected *const p = ctx;
     const scene *const s = p->s;
     const size_t sequence = unit / s->attn->nheads, head = unit % s->attn->nheads;
-    const head_sums *const seen = &s->j->head[s->j->out->layers[s->l].first + head];
+    const xray_head_sums *const seen = &s->j->head[s->j->out->layers[s->l].first + head];
     pare_arena *const a = pare_arena_new();
     pare_err *const err = &p->err[unit];
     xray_view v;
@@ -301,35 +308,6 @@ static void one_head(void *ctx, size_t unit)
         err->code = xray_head(&p->sums[unit], &v, err);
     }
     pare_arena_free(a);
-}
-
-/* nan: not known; the larger of two that may be. */
-static double larger(double a, double b)
-{
-    return isnan(a) ? b : isnan(b) ? a : fmax(a, b);
-}
-
-static void add_sums(head_sums *to, const xray_sums *s)
-{
-    xray_sums *const a = &to->all;
-    a->rows += s->rows;
-    a->wide += s->wide;
-    a->range += s->range;
-    a->tv_uniform += s->tv_uniform;
-    a->tv_constq += s->tv_constq;
-    a->tv_meanq += s->tv_meanq;
-    a->entropy += s->entropy;
-    a->range_max = fmax(a->range_max, s->range_max);
-    a->constq_max = fmax(a->constq_max, s->constq_max);
-    a->meanq_max = fmax(a->meanq_max, s->meanq_max);
-    a->theta = larger(a->theta, s->theta);
-    a->rho = larger(a->rho, s->rho);
-    a->tau = larger(a->tau, s->tau);
-    a->diam = fmax(a->diam, s->diam);
-    a->poly_b = fmax(a->poly_b, s->poly_b);
-    if (isnan(s->theta)) return;
-    to->theta += s->theta;
-    to->thetas++;
 }
 
 static pare_status look_at_heads(scene *s)
@@ -344,8 +322,8 @@ static pare_status look_at_heads(scene *s)
         const size_t at = s->j->out->layers[s->l].first + u % s->attn->nheads;
         const pare_mat zs = pare_mat_part(&s->z, u / s->attn->nheads * n, 0, n, s->z.cols);
         const double in = xray_widest(&zs, NULL) / 2;
-        head_sums *const to = &s->j->head[at];
-        add_sums(to, &p.sums[u]);
+        xray_head_sums *const to = &s->j->head[at];
+        xray_add(to, &p.sums[u]);
         to->pairs += cube(n);
         if (in > 0) to->all.res_out = fmax(to->all.res_out, p.sums[u].res_out / in);
     }
@@ -358,81 +336,7 @@ static pare_status look_at_layer(scene *s)
     return st ? st : look_at_heads(s);
 }
 
-/* ---- putting together ------------------------------------------------------------------------ */
-
-static void end_head(pare_xray_head *h, const head_sums *s, bool full, size_t dk)
-{
-    const xray_sums *const a = &s->all;
-    const double rows = a->rows ? (double)a->rows : NAN;
-    h->range_mean = a->range / rows;
-    h->range_max = a->range_max;
-    h->constq_max = a->constq_max;
-    h->meanq_max = full ? a->meanq_max : NAN;
-    h->theta = a->theta;
-    h->theta_mean = s->thetas ? s->theta / (double)s->thetas : NAN;
-    h->rho = a->rho;
-    h->tau = a->tau;
-    h->tv_uniform = a->tv_uniform / rows;
-    h->tv_constq = a->tv_constq / rows;
-    h->tv_meanq = full ? a->tv_meanq / rows : NAN;
-    h->entropy = a->wide ? a->entropy / (double)a->wide : NAN;
-    h->k_paper = expm1(a->theta) * h->value_max;
-    h->k_sound = (full ? tanh(a->theta / 2) : 1) * h->vz.v;
-    h->k_seen = a->res_out;
-    h->diam = a->diam;
-    h->poly_b = a->poly_b;
-    pare_ub tv;
-    h->poly_degree = h->poly_features = SIZE_MAX;
-    if (pare_poly_degree(&h->poly_degree, &tv, h->poly_b, PARE_XRAY_POLY))
-        h->poly_features = pare_monomials_count(dk, h->poly_degree);
-    else
-        h->poly_degree = SIZE_MAX;
-}
-
-static pare_ub scaled_tanh(double range, double diam)
-{
-    return pare_ub_mul(pare_ub_tanh(pare_ub_of(range / 4)), pare_ub_of(diam));
-}
-
-/* Lemmas T and K: |(P - P') Z V| <= tanh(range / 4) diam(Z V), head by head. What stands in the
- * place of f32 weights is rounded to f32 itself: the one matrix of uniform by a unit of the sum. */
-static void end_layer(pare_xray_layer *at, const layer_sums *s, const pare_xray_head *heads,
-                      bool rounded)
-{
-    const pare_ub unit = pare_ub_exact(PARE_UNIT_F32);
-    const double n = s->sequences ? (double)s->sequences : NAN;
-    at->res_x = s->res_x / n;
-    at->res_x1 = s->res_x1 / n;
-    at->res_f = s->res_f / n;
-    at->share = s->share / n;
-    at->varied = s->varied / n;
-    at->bound_zero = pare_ub_of(at->constant);
-    if (rounded) at->bound_uniform = pare_ub_mul(unit, pare_ub_of(at->constant));
-    for (size_t h = at->first; h < at->first + at->nheads; h++) {
-        const pare_xray_head *const x = &heads[h];
-        at->bound_zero = pare_ub_fma(x->vz, pare_ub_of(at->z), at->bound_zero);
-        at->bound_uniform = pare_ub_add(at->bound_uniform, scaled_tanh(x->range_max, x->diam));
-        if (rounded)
-            at->bound_uniform =
-                pare_ub_fma(pare_ub_mul(unit, x->vz), pare_ub_of(at->z), at->bound_uniform);
-        at->bound_constq = pare_ub_add(at->bound_constq, scaled_tanh(x->constq_max, x->diam));
-        at->bound_meanq = isnan(x->meanq_max)
-                              ? pare_ub_inf()
-                              : pare_ub_add(at->bound_meanq, scaled_tanh(x->meanq_max, x->diam));
-    }
-}
-
-static void end_all(xray_job *j)
-{
-    const bool full = j->m->pattern.kind == PARE_FULL;
-    for (size_t h = 0; h < j->out->nheads; h++) {
-        pare_xray_head *const to = &j->out->heads[h];
-        end_head(to, &j->head[h], full, j->m->blocks[to->block].attn.heads[to->head].dk);
-    }
-    for (size_t l = 0; l < j->out->nlayers; l++)
-        end_layer(&j->out->layers[l], &j->layer[l], j->out->heads,
-                  j->m->blocks[j->out->layers[l].block].attn.wv.dtype == PARE_F32);
-}
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static pare_status look_all(xray_job *j, const pare_inputs *look)
 {
@@ -445,7 +349,7 @@ static pare_status look_all(xray_job *j, const pare_inputs *look)
         if (look->in[i].tokens > j->out->longest) j->out->longest = look->in[i].tokens;
         pare_progress(j->exec, "X-ray heads", i + 1, look->n);
     }
-    if (!st) end_all(j);
+    if (!st) xray_end(j->out, j->m, j->layer, j->head);
     return st;
 }
 
@@ -456,7 +360,7 @@ pare_status pare_depth_xray(pare_xray *out, pare_arena *a, const pare_model *m,
     xray_job j = {.m = m, .out = out, .exec = exec, .err = err};
     pare_arena *const scratch = pare_arena_new();
     *out = (pare_xray){.fitted = fit->n, .inputs = look->n};
-    pare_status st = scratch ? list_layers(&j, a) : pare_no_memory(err);
+    pare_status st = scratch ? list_layers(&j, a, scratch) : pare_no_memory(err);
     if (!st) st = xray_weights(out, m, exec, err);
     if (!st) st = open_sums(&j, scratch);
     if (!st) st = fit_all(&j, fit);

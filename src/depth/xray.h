@@ -11,7 +11,7 @@ typedef struct xray_view {
     const pare_head *h;
     const pare_graph *graph;   /* completed; NULL unless the pattern is a graph */
     pare_mat q, k, v;          /* n x dk, n x dk, n x dv: turned where positions are rotary */
-    pare_mat constq, meanq;    /* queries of the same shape as q, or one row for all */
+    double *constq, *meanq;    /* n: scores of one query for all rows; NULL: none */
     const double *qmid, *kmid; /* query and key of the midrange row; NULL: rotary */
     bool pairs;                /* rho and tau */
 } xray_view;
@@ -29,6 +29,26 @@ typedef struct xray_sums {
 PARE_MUST_USE pare_status xray_head(xray_sums *out, const xray_view *v, pare_err *err);
 /* Turns rows of one head in place: row i has position i (xray_rows.c). */
 void xray_turn(pare_mat *x, const pare_attn *a, const pare_head *h, bool interleaved);
+
+/* ---- sums over sequences (xray_sums.c) ---- */
+
+typedef struct xray_layer_sums { /* means of sequences are taken at the end */
+    double *mean;                /* din: of the normed rows that were fitted to */
+    size_t fitted;               /* rows */
+    size_t sequences;
+    double res_x, res_x1, res_f, share, varied;
+} xray_layer_sums;
+
+typedef struct xray_head_sums {
+    xray_sums all;
+    double theta, pairs; /* sum of the sequences'; n^3 spent */
+    size_t thetas;
+} xray_head_sums;
+
+void xray_add(xray_head_sums *to, const xray_sums *s);
+/* Figures and bounds of all layers and heads. */
+void xray_end(pare_xray *out, const pare_model *m, const xray_layer_sums *layers,
+              const xray_head_sums *heads);
 
 /* eta, the norms and the constants of `out`'s lists (xray_weights.c). */
 PARE_MUST_USE pare_status xray_weights(pare_xray *out, const pare_model *m, const pare_exec *exec,

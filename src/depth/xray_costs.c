@@ -30,9 +30,7 @@ static pare_status list_layers(costs_job *j)
 {
     choice *const c = &j->c;
     pare_xray_costs *const out = j->out;
-    for (size_t b = 0; b < c->m->nblocks; b++)
-        c->n += pare_attn_is_softmax(c->m->blocks[b].attn.kind);
-    out->nlayers = c->n;
+    out->nlayers = c->n = softmax_layers(NULL, c->m);
     out->kinds = pare_alloc(j->keep, c->n + 1, sizeof *out->kinds);
     out->curves = pare_alloc(j->keep, PARE_DEPTH_KINDS, sizeof *out->curves);
     j->layers = pare_alloc(c->a, c->n + 1, sizeof *j->layers);
@@ -42,10 +40,9 @@ static pare_status list_layers(costs_job *j)
     if (!out->kinds || !out->curves || !j->layers || !c->made || !c->allowed || !c->loo)
         return pare_no_memory(c->err);
     c->layers = j->layers;
-    for (size_t b = 0, l = 0; b < c->m->nblocks; b++) {
-        const pare_attn *const a = &c->m->blocks[b].attn;
-        if (!pare_attn_is_softmax(a->kind)) continue;
-        j->layers[l] = (layer){.block = b, .a = a};
+    softmax_layers(j->layers, c->m);
+    for (size_t l = 0; l < c->n; l++) {
+        const pare_attn *const a = j->layers[l].a;
         for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) {
             out->kinds[l][k] = (pare_xray_kind){.refused = kind_refuses(c->m, a, kind_at(k)),
                                                 .local = NAN,
@@ -57,7 +54,6 @@ static pare_status list_layers(costs_job *j)
         }
         for (size_t h = 0; h < a->nheads; h++)
             out->state += 4 * (double)(a->heads[h].dk + a->heads[h].dv);
-        l++;
     }
     return PARE_OK;
 }

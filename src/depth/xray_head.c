@@ -12,7 +12,7 @@ typedef struct head_look {
     const xray_view *v;
     xray_sums *s;
     size_t n;
-    pare_mat score, other[2];     /* ROWS x n: of the queries, of the constant ones */
+    pare_mat score;               /* ROWS x n */
     double *logit, *p, *alt, *pa; /* n: of one row's keys */
     pare_mat y;                   /* n x dv: outputs of the head */
     bool *counts;                 /* n: rows that see a key */
@@ -21,11 +21,10 @@ typedef struct head_look {
 
 /* ---- scores --------------------------------------------------------------------------------- */
 
-static void product(pare_mat *out, const xray_view *v, const pare_mat *q, size_t first, size_t rows)
+static void product(pare_mat *out, const xray_view *v, size_t first, size_t rows)
 {
-    const pare_mat some =
-        pare_mat_part(q, q->rows == 1 ? 0 : first, 0, q->rows == 1 ? 1 : rows, q->cols);
-    pare_mat to = pare_mat_part(out, 0, 0, some.rows, v->k.rows);
+    const pare_mat some = pare_mat_part(&v->q, first, 0, rows, v->q.cols);
+    pare_mat to = pare_mat_part(out, 0, 0, rows, v->k.rows);
     pare_gemm(&to, v->h->scale, &some, false, &v->k, true, 0);
 }
 
@@ -37,16 +36,13 @@ static double dot(const double *a, const double *b, size_t n)
 }
 
 /* The scores of query row i with its keys: from the block's product, or one by one. */
-static void gather(double *out, const head_look *l, const pare_mat *q, const pare_mat *block,
-                   size_t i, const pare_keys *keys)
+static void gather(double *out, const head_look *l, size_t i, const pare_keys *keys)
 {
     const xray_view *const v = l->v;
-    const size_t row = q->rows == 1 ? 0 : i % ROWS;
     for (size_t j = 0; j < keys->count; j++) {
         const size_t at = pare_key(keys, j);
-        out[j] = v->graph ? v->h->scale *
-                                dot(pare_row(q, q->rows == 1 ? 0 : i), pare_row(&v->k, at), q->cols)
-                          : pare_row(block, row)[at];
+        out[j] = v->graph ? v->h->scale * dot(pare_row(&v->q, i), pare_row(&v->k, at), v->q.cols)
+                          : pare_row(&l->score, i % ROWS)[at];
     }
 }
 
@@ -87,11 +83,12 @@ static double entropy_of(const double *p, size_t n)
     return s;
 }
 
-static void compare(head_look *l, const pare_mat *q, const pare_mat *block, size_t i,
-                    const pare_keys *keys, double *tv, double *widest)
+/* The row beside one whose scores are the same for all rows. */
+static void compare(head_look *l, const double *scores, const pare_keys *keys, double *tv,
+                    double *widest)
 {
-    if (q->rows == 0) return;
-    gather(l->alt, l, q, block, i, keys);
+    if (!scores) return;
+    for (size_t j = 0; j < keys->count; j++) l->alt[j] = scores[pare_key(keys, j)];
     *widest = fmax(*widest, range_of(l->logit, l->alt, keys->count));
     soften(l->pa, l->alt, keys->count);
     *tv += total_variation(l->p, l->pa, keys->count);
@@ -105,7 +102,7 @@ static void one_row(head_look *l, size_t i)
     if (keys.count == 0) return;
     l->counts[i] = true;
     s->rows++;
-    gather(l->logit, l, &v->q, &l->score, i, &keys);
+    gather(l->logit, l, i, &keys);
     const double range = range_of(l->logit, NULL, keys.count);
     s->range += range;
     s->range_max = fmax(s->range_max, range);
@@ -115,8 +112,8 @@ static void one_row(head_look *l, size_t i)
         s->wide++;
         s->entropy += entropy_of(l->p, keys.count) / log((double)keys.count);
     }
-    compare(l, &v->constq, &l->other[0], i, &keys, &s->tv_constq, &s->constq_max);
-    compare(l, &v->meanq, &l->other[1], i, &keys, &s->tv_meanq, &s->meanq_max);
+    compare(l, v->constq, &keys, &s->tv_constq, &s->constq_max);
+    compare(l, v->meanq, &keys, &s->tv_meanq, &s->meanq_max);
     double *const y = pare_row_mut(&l->y, i);
     for (size_t j = 0; j < keys.count; j++) {
         const double *const value = pare_row(&v->v, pare_key(&keys, j));
@@ -131,11 +128,7 @@ static void all_rows(head_look *l)
     const xray_view *const v = l->v;
     for (size_t first = 0; first < l->n; first += ROWS) {
         const size_t rows = l->n - first < ROWS ? l->n - first : ROWS;
-        if (!v->graph) {
-            product(&l->score, v, &v->q, first, rows);
-            if (v->constq.rows) product(&l->other[0], v, &v->constq, first, rows);
-            if (v->meanq.rows) product(&l->other[1], v, &v->meanq, first, rows);
-        }
+        if (!v->graph) product(&l->score, v, first, rows);
         for (size_t i = 0; i < rows; i++) {
             if (l->logits.v)
                 memcpy(pare_row_mut(&l->logits, first + i), pare_row(&l->score, i),
@@ -251,7 +244,6 @@ static bool make_room(head_look *l, pare_arena *a)
     const xray_view *const v = l->v;
     const size_t n = l->n, wide = v->graph ? 0 : n;
     l->score = pare_mat_new(a, ROWS, wide);
-    for (int i = 0; i < 2; i++) l->other[i] = pare_mat_new(a, ROWS, wide);
     l->logit = pare_alloc(a, n, sizeof *l->logit);
     l->p = pare_alloc(a, n, sizeof *l->p);
     l->alt = pare_alloc(a, n, sizeof *l->alt);
@@ -261,8 +253,8 @@ static bool make_room(head_look *l, pare_arena *a)
     const bool tau = v->pairs && v->m->pattern.kind == PARE_FULL;
     if (v->pairs) l->logits = pare_mat_new(a, n, n);
     if (tau) l->weights = pare_mat_new(a, n, n);
-    return l->score.v && l->other[0].v && l->other[1].v && l->logit && l->p && l->alt && l->pa &&
-           l->counts && l->y.v && (!v->pairs || l->logits.v) && (!tau || l->weights.v);
+    return l->score.v && l->logit && l->p && l->alt && l->pa && l->counts && l->y.v &&
+           (!v->pairs || l->logits.v) && (!tau || l->weights.v);
 }
 
 pare_status xray_head(xray_sums *out, const xray_view *v, pare_err *err)

@@ -20,6 +20,7 @@ typedef struct call_rule {
     bool pack;            /* several tiles in one call, told apart by codes */
     bool plain;           /* everything is one call, without a reference */
     bool leave_remainder; /* keys beyond the last whole block are the host's */
+    bool one_vector;      /* query and key of a row are the same token's */
 } call_rule;
 
 typedef pare_placed placed;
@@ -30,6 +31,20 @@ typedef pare_length_call_fn call_fn;
 PARE_MUST_USE pare_status calls_of_pattern(const call_rule *r, size_t n, const pare_pattern *p,
                                            const pare_graph *g, call_fn fn, void *ctx,
                                            pare_err *err);
+
+/* unions.c: the same for tokens of one vector, full attention. */
+PARE_MUST_USE pare_status calls_of_unions(const call_rule *r, size_t n, call_fn fn, void *ctx);
+
+/* sampling_causal.c: of the keys before a block of queries only those that are drawn. */
+typedef struct causal_draw {
+    /* `keys` of the first `of` tokens for the block of that number; NULL: no memory. */
+    const uint32_t *(*fn)(void *ctx, size_t block, size_t of);
+    void *ctx;
+    size_t keys;
+} causal_draw;
+/* d NULL: the own blocks instead. */
+PARE_MUST_USE pare_status calls_of_causal_sample(const call_rule *r, size_t n, const causal_draw *d,
+                                                 call_fn fn, void *ctx, pare_err *err);
 
 /* How a mode uses an oracle; *mode becomes the one that AUTO means. */
 PARE_MUST_USE pare_status rule_choose(call_rule *out, pare_length_opts *o, pare_oracle_caps *caps,

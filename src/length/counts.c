@@ -47,6 +47,10 @@ uint64_t count_formula(const call_rule *r, size_t n, const pare_pattern *p)
     if (r->plain) return 1;
     const uint64_t m = r->m - (r->reference ? 1 : 0), k = parts_of(n, r->m), t = parts_of(n, m);
     const bool causal = p->kind == PARE_CAUSAL || (p->kind == PARE_WINDOW && p->window >= n);
+    if (r->one_vector) {
+        const uint64_t blocks = parts_of(n, (r->m - 1) / 2);
+        return blocks * (blocks - 1) / 2 + parts_of(blocks, 2);
+    }
     if (r->kind == CALL_TILE && !r->reference)
         return p->kind == PARE_FULL ? k * k : causal ? k * (k + 1) / 2 : 0;
     if (r->kind == CALL_TILE) return p->kind == PARE_FULL ? k * t : causal ? t * (t + 1) / 2 : 0;

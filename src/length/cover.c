@@ -15,7 +15,7 @@ size_t pare_tile_query(const pare_tile *t, size_t p)
 
 size_t pare_tile_key(const pare_tile *t, size_t x)
 {
-    if (t->keys) return t->keys[x];
+    if (t->keys) return t->k_down ? *(t->keys - x) : t->keys[x];
     if (x < t->shared) return x;
     x -= t->shared;
     return t->k_down ? t->k0 - x : t->k0 + x;

@@ -94,10 +94,11 @@ static pare_status one_tile(void *ctx, const pare_tile *t)
     return PARE_OK;
 }
 
-static bool make_room(back *b, pare_arena *a)
+/* `longest`: rows of a tile, at most. */
+static bool make_room(back *b, pare_arena *a, size_t longest)
 {
     const pare_length_job *const j = &b->g->job;
-    const size_t s = pare_dtype_size(b->type), m = b->m < j->n ? b->m : j->n;
+    const size_t s = pare_dtype_size(b->type), m = b->m < longest ? b->m : longest;
     b->dq = pare_alloc(a, j->n * j->dk, sizeof *b->dq);
     b->dk = pare_alloc(a, j->n * j->dk, sizeof *b->dk);
     b->dv = pare_alloc(a, j->n * j->dv, sizeof *b->dv);
@@ -127,8 +128,8 @@ pare_status pare_length_backward(const pare_length_grad *g, pare_dtype dtype, ui
     back b = {.g = g, .type = dtype, .m = length, .exec = exec, .err = err};
     pare_arena *const a = pare_arena_new();
     if (!a) return pare_no_memory(err);
-    const size_t n = g->job.n;
-    pare_status st = make_room(&b, a) ? PARE_OK : pare_no_memory(err);
+    const size_t n = g->job.n, edges = p->kind == PARE_GRAPH ? graph->ptr[n] : 0;
+    pare_status st = make_room(&b, a, n > edges ? n : edges) ? PARE_OK : pare_no_memory(err);
     if (!st) st = pare_tiles(n, p, graph, length, length, one_tile, &b);
     if (!st) {
         write_out(dtype, g->dq, g->lddq, b.dq, n, g->job.dk);

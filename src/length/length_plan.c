@@ -45,6 +45,25 @@ static pare_status count_call(void *ctx, const placed *tiles, size_t count, uint
     return PARE_OK;
 }
 
+/* Which keys are drawn makes no difference to the sizes. */
+static const uint32_t *any_keys(void *ctx, size_t block, size_t of)
+{
+    (void)block, (void)of;
+    return ctx;
+}
+
+static pare_status tally_causal_sample(tally *s, const pare_length_plan *p, const call_rule *r,
+                                       pare_arena *a, pare_err *err)
+{
+    const size_t blocks = p->opts.blocks ? p->opts.blocks : 1;
+    causal_draw d = {any_keys, NULL, blocks * (r->m - 1)};
+    if (d.keys >= p->tokens) /* nothing is drawn */
+        return calls_of_pattern(r, p->tokens, &p->pattern, NULL, count_call, s, err);
+    if (!(d.ctx = pare_alloc(a, d.keys, sizeof(uint32_t)))) return pare_no_memory(err);
+    const pare_status st = calls_of_causal_sample(r, p->tokens, &d, count_call, s, err);
+    return st ? st : calls_of_causal_sample(r, p->tokens, NULL, count_call, s, err);
+}
+
 /* Modes that do not go by tiles: all calls are taken to be full. */
 static pare_status tally_mode(tally *s, const pare_length_plan *p, const call_rule *r)
 {
@@ -206,6 +225,31 @@ static void count_layers(pare_length_plan *p, const tally *s, const call_rule *r
     c->calls += c->merge_calls;
 }
 
+static bool samples_causal(const pare_length_plan *p)
+{
+    return p->opts.mode == PARE_LENGTH_SAMPLE && p->pattern.kind == PARE_CAUSAL;
+}
+
+static pare_status tally_calls(tally *s, const pare_length_plan *p, const call_rule *r,
+                               pare_arena *a, pare_err *err)
+{
+    if (p->opts.mode <= PARE_LENGTH_STRICT || (r->plain && p->opts.mode == PARE_LENGTH_SAMPLE))
+        return calls_of_pattern(r, p->tokens, &p->pattern, p->graph, count_call, s, err);
+    return samples_causal(p) ? tally_causal_sample(s, p, r, a, err) : tally_mode(s, p, r);
+}
+
+/* Calls are counted one by one: beyond this many that never ends. */
+#define MOST_CALLS 1e11
+
+static pare_status check_pairs(const pare_length_plan *p, const call_rule *r, pare_err *err)
+{
+    const double least = p->cost.pairs / ((double)r->m * r->m) * (double)p->nheads;
+    if (p->opts.mode > PARE_LENGTH_STRICT || least <= MOST_CALLS) return PARE_OK;
+    return pare_fail(err, PARE_ERR_INPUT,
+                     "length: at least %.3g calls of %u tokens: too many for a plan", least,
+                     (unsigned)r->m);
+}
+
 static pare_status fill(pare_length_plan *p, const call_rule *r, pare_arena *a, pare_err *err)
 {
     tally s = {.causal = r->kind == CALL_CAUSAL,
@@ -214,13 +258,11 @@ static pare_status fill(pare_length_plan *p, const call_rule *r, pare_arena *a, 
                .m = r->m};
     s.parts = pare_alloc(a, p->tokens, sizeof *s.parts);
     if (!s.parts) return pare_no_memory(err);
-    const pare_status st =
-        p->opts.mode > PARE_LENGTH_STRICT && !(r->plain && p->opts.mode == PARE_LENGTH_SAMPLE)
-            ? tally_mode(&s, p, r)
-            : calls_of_pattern(r, p->tokens, &p->pattern, p->graph, count_call, &s, err);
-    if (st) return st;
     pare_length_cost *const c = &p->cost;
     c->pairs = visible_pairs(p);
+    pare_status st = check_pairs(p, r, err);
+    if (!st) st = tally_calls(&s, p, r, a, err);
+    if (st) return st;
     c->max_len = s.max_len;
     c->max_partials = largest_part(&s, p->tokens);
     for (size_t i = 0; i < p->nheads; i++) add_head(p, &s, r, i);
@@ -228,7 +270,7 @@ static pare_status fill(pare_length_plan *p, const call_rule *r, pare_arena *a, 
     c->pairs *= (double)p->nheads;
     c->theorem = count_paper(p->tokens, r->m, &p->pattern) * p->nheads;
     if (p->opts.mode > PARE_LENGTH_STRICT)
-        c->formula = c->calls;
+        c->formula = samples_causal(p) ? 0 : c->calls;
     else if (rule_capacity(&p->caps) == 1 && !c->merge_calls)
         c->formula =
             count_formula(r, p->tokens, &p->pattern) * p->nheads * (has_means(p, r) ? 2 : 1);

@@ -33,6 +33,7 @@ static bool add_options(cJSON *to, const pare_length_opts *o)
            pare_json_add_string(to, "reference", references[o->reference]) &&
            pare_json_add_bool(to, "pack", !o->no_pack) &&
            pare_json_add_bool(to, "host_remainder", o->host_remainder) &&
+           pare_json_add_bool(to, "one_vector", o->one_vector) &&
            pare_json_add_bool(to, "fallback", !o->no_fallback) &&
            pare_json_add_number(to, "eps", o->eps) && pare_json_add_number(to, "delta", o->delta) &&
            pare_json_add_size(to, "blocks", o->blocks) && pare_json_add_u64(to, "seed", o->seed) &&
@@ -164,6 +165,9 @@ static pare_status read_options(pare_length_opts *o, const cJSON *json, pare_err
         (st = read_u32(&o->blocks, json, "blocks", err)) ||
         (st = pare_json_u64(&o->seed, json, "seed", err)) ||
         (st = pare_json_bool(&o->inverse, json, "inverse", err)))
+        return st;
+    if (pare_json_has(json, "one_vector") &&
+        (st = pare_json_bool(&o->one_vector, json, "one_vector", err)))
         return st;
     o->reference = (pare_reference)reference;
     o->no_pack = !pack;

@@ -174,6 +174,7 @@ pare_status calls_of_pattern(const call_rule *r, size_t n, const pare_pattern *p
                              const pare_graph *g, call_fn fn, void *ctx, pare_err *err)
 {
     if (r->plain) return plain_call(n, p, fn, ctx);
+    if (r->one_vector) return calls_of_unions(r, n, fn, ctx);
     packer *const pack = packer_new(r, fn, ctx, err);
     if (!pack) return PARE_ERR_MEMORY;
     const uint32_t keys = r->reference ? r->m - 1 : r->m;

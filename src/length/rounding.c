@@ -22,12 +22,14 @@
  * multiplied by a factor at most
  * 1. With a reference, weights are those of a softmax: a call's sum is off by m tiny, is divided by
  * w = 1 / (s + d), where d is the call's own part of the row's sum D and s <= m counts the rows at
- * the reference's logit (its own and the silent ones), and by D >= w_min in the end: by
- * m (s + d) tiny / D <= m tiny (m / w_min + d / D), and all d add up to D. Over all calls, absent =
- * 4 (n + (m + 4) m parts) tiny / w_min; native: 4 (n + (m + 4) parts) tiny. A merge by a call
- * (strict) takes log r - log w for a logit: both are off by delta + gamma, the logs and their
- * difference are rounded (at most e^+-flush: 10 u flush), and the call's own weights and sums once
- * more: 6 delta + 6 gamma_{m+4} + 10 u flush for each level of the tree. */
+ * the reference's logit (its own and the silent ones), and by D in the end: by m (s + d) tiny / D
+ * <= m tiny (m / D + d / D), and all d add up to D. Rows with D < w_min do not pass; and D >=
+ * e^(top - c), where the reference's logit c is 0, or that of a key the row sees, or q times a mean
+ * of such keys, off by no more than its own rounding: so D >= min(1, e^top) but for that. Over all
+ * calls, absent = 4 (n + (m + 4) m parts) tiny / D; native: 4 (n + (m + 4) parts) tiny. A merge by
+ * a call (strict) takes log r - log w for a logit: both are off by delta + gamma, the logs and
+ * their difference are rounded (at most e^+-flush: 10 u flush), and the call's own weights and sums
+ * once more: 6 delta + 6 gamma_{m+4} + 10 u flush for each level of the tree. */
 #include "rounding.h"
 #include "codes.h"
 #include <math.h>
@@ -50,10 +52,12 @@ rounding rounding_of(const pare_oracle_caps *caps, const row_facts *f)
     const double delta = lambda + u * (gap + 2 * lambda) + (caps->exp_err + 1) * u * (f->m + 2);
     const double theta = 2 * delta + 2 * sum + lambda + gamma_of(6 * f->parts + 8, 0x1p-53) +
                          0x1p-53 * gap + 4 * u + f->merges * (6 * delta + 6 * sum + 10 * u * flush);
+    const double factor = expm1(2 * theta) * (1 + 0x1p-40);
     const double beside = f->native ? 1 : f->m; /* the reference's rows in a call */
-    const double least = f->native ? 1 : caps->w_min;
-    rounding r = {expm1(2 * theta) * (1 + 0x1p-40),
-                  4 * (f->n + (f->m + 4) * f->parts * beside) * tiny / least};
+    const double off = f->size * (2 * factor + 8 * u) + lambda + 0x1p-30; /* of c */
+    const double near = exp(fmin(f->top, 0) - off);                       /* nan: the other one */
+    const double least = f->native ? 1 : near > caps->w_min ? near : caps->w_min;
+    rounding r = {factor, 4 * (f->n + (f->m + 4) * f->parts * beside) * tiny / least};
     if (!(r.factor >= 0)) r.factor = INFINITY;
     if (!(r.absent >= 0)) r.absent = INFINITY;
     return r;
@@ -117,6 +121,7 @@ static double row_bound(const judged *d, size_t i, double *w)
                          .entries = at[3],
                          .range = (fmax(at[0], 0) - fmin(at[1], 0)) * (1 + 0x1p-40) +
                                   2 * at[2] * 0x1p-40,
+                         .top = at[0] - at[2] * 0x1p-40,
                          .n = (double)keys.count,
                          .m = d->m,
                          .parts = d->parts,
@@ -163,6 +168,7 @@ static pare_status judged_of(judged *d, const pare_length_opts *opts, pare_err *
     d->m = r.m < n + 1 || rule_pads(&r, &d->caps) ? r.m : (double)n + 1;
     /* At most two parts for each block of keys, and those of a few halvings. */
     d->parts = 2 * ceil((double)n / fmax(d->m - 1, 1)) + 64;
+    if (r.one_vector) d->parts *= 2; /* blocks of half the size */
     if (o.mode == PARE_LENGTH_STRICT)
         for (double left = d->parts; left > 1 || d->merges < 1; left /= fmax(d->m - 1, 2))
             d->merges++;
@@ -193,6 +199,7 @@ static double apriori_of(const judged *d)
                          .size = size,
                          .entries = sqrt((double)j->dk) * (q + k) * (1 + 0x1p-40),
                          .range = 2 * size * (1 + 0x1p-38),
+                         .top = -size * (1 + 0x1p-38),
                          .n = (double)j->n,
                          .m = d->m,
                          .parts = d->parts,

@@ -39,13 +39,20 @@ static pare_status softmax_rule(call_rule *out, const pare_oracle_caps *caps,
         return pare_fail(err, PARE_ERR_INPUT, "length: the oracle has no softmax, full or causal");
     out->reference = true;
     out->kind = kind_of(f, p);
-    out->pack = !o->no_pack && isfinite(caps->exp_flush) && caps->w_min < COARSE && !caps->d_k;
+    const bool codes = isfinite(caps->exp_flush) && caps->w_min < COARSE && !caps->d_k;
+    out->pack = !o->no_pack && codes;
     const bool causal = p->kind == PARE_CAUSAL || (p->kind == PARE_WINDOW && p->window >= n);
     out->plain =
         n <= out->m && !((f & PARE_ORC_STATIC) && n < caps->max_len) &&
         ((out->kind == CALL_FULL && p->kind == PARE_FULL) || (out->kind == CALL_CAUSAL && causal));
     out->leave_remainder = o->host_remainder && !out->plain && out->kind == CALL_FULL &&
                            p->kind == PARE_FULL && n >= out->m - 1;
+    out->one_vector = o->one_vector && !out->plain;
+    if (out->one_vector && (p->kind != PARE_FULL || out->kind != CALL_FULL || !codes || out->m < 3))
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "length: tokens of one vector are for full attention on a full softmax of "
+                         "at least 3 tokens that can tell groups apart");
+    if (out->one_vector) out->leave_remainder = false;
     if (out->m >= 2 || out->plain) return PARE_OK;
     return pare_fail(err, PARE_ERR_INPUT,
                      "length: oracle length 1 has no room for the reference (at least 2)");
@@ -60,20 +67,18 @@ static pare_status need_kind(const call_rule *r, call_kind kind, const char *mod
 
 /* What only some modes want. */
 static pare_status check_mode(call_rule *r, const pare_length_opts *o, const pare_oracle_caps *caps,
-                              size_t n, const pare_pattern *p, pare_err *err)
+                              const pare_pattern *p, pare_err *err)
 {
     const char *const mode = pare_length_mode_name(o->mode);
     if (o->mode <= PARE_LENGTH_STRICT) return PARE_OK;
-    const bool full = p->kind == PARE_FULL;
-    if (o->mode == PARE_LENGTH_SAMPLE ? !full : p->kind == PARE_GRAPH)
-        return pare_fail(err, PARE_ERR_INPUT, "length: mode %s does not know this pattern", mode);
-    if (o->mode == PARE_LENGTH_CHUNK && p->kind == PARE_WINDOW)
+    const bool full = p->kind == PARE_FULL, sample = o->mode == PARE_LENGTH_SAMPLE;
+    if (p->kind == PARE_GRAPH || (p->kind == PARE_WINDOW && o->mode != PARE_LENGTH_PAPER))
         return pare_fail(err, PARE_ERR_INPUT, "length: mode %s does not know this pattern", mode);
     if ((caps->features & PARE_ORC_STATIC) || rule_capacity(caps) > 1)
         return pare_fail(err, PARE_ERR_INPUT,
                          "length: mode %s is for calls of any length, one piece each", mode);
     if (caps->features & PARE_ORC_BIAS) /* not needed, and not used */
-        r->kind = full ? CALL_FULL : CALL_CAUSAL;
+        r->kind = kind_of(caps->features & ~(uint32_t)PARE_ORC_BIAS, p);
     if (o->mode == PARE_LENGTH_PAPER) {
         r->plain = false;
         if (r->m < 3)
@@ -84,7 +89,7 @@ static pare_status check_mode(call_rule *r, const pare_length_opts *o, const par
                              "length: mode paper needs M >= %zu for this window, not %u",
                              (p->window > p->sinks ? p->window : p->sinks) + 2, (unsigned)r->m);
     }
-    (void)n;
+    if (sample && !full) return PARE_OK; /* staircases are made of either */
     return need_kind(r, full ? CALL_FULL : CALL_CAUSAL, mode, err);
 }
 
@@ -96,6 +101,9 @@ pare_status rule_choose(call_rule *out, pare_length_opts *o, pare_oracle_caps *c
     *out = (call_rule){.m = caps->max_len};
     const bool partial = caps->features & PARE_ORC_PARTIAL;
     if (o->mode == PARE_LENGTH_AUTO) o->mode = partial ? PARE_LENGTH_NATIVE : PARE_LENGTH_ZEROREF;
+    if (o->one_vector && o->mode != PARE_LENGTH_ZEROREF && o->mode != PARE_LENGTH_STRICT)
+        return pare_fail(err, PARE_ERR_INPUT, "length: tokens of one vector: not in mode %s",
+                         pare_length_mode_name(o->mode));
     if (o->mode == PARE_LENGTH_NATIVE) {
         out->kind = CALL_TILE;
         if (partial) return PARE_OK;
@@ -109,7 +117,7 @@ pare_status rule_choose(call_rule *out, pare_length_opts *o, pare_oracle_caps *c
                              "length: strict plans need an oracle of tokens and weights");
     }
     const pare_status fits = softmax_rule(out, caps, o, n, p, err);
-    return fits ? fits : check_mode(out, o, caps, n, p, err);
+    return fits ? fits : check_mode(out, o, caps, p, err);
 }
 
 uint64_t rule_capacity(const pare_oracle_caps *caps)

@@ -17,7 +17,7 @@ static pare_tile part(const pare_tile *t, size_t a, size_t b, size_t from, size_
     else
         r.q0 = pare_tile_query(t, a);
     if (t->keys)
-        r.keys = t->keys + from;
+        r.keys = t->k_down ? t->keys - from : t->keys + from;
     else if (from >= t->shared)
         r.k0 = pare_tile_key(t, from < t->nk ? from : t->nk - 1);
     r.shared = from < t->shared ? (uint32_t)((to < t->shared ? to : t->shared) - from) : 0;
@@ -98,7 +98,10 @@ static bool turned(pare_tile *out, const pare_tile *t)
     *out = part(t, 0, nq, 0, t->nk);
     out->q0 = pare_tile_query(t, nq - 1);
     out->q_down = !t->q_down;
-    out->k0 = pare_tile_key(t, t->nk - 1);
+    if (t->keys)
+        out->keys = t->k_down ? t->keys - (t->nk - 1) : t->keys + (t->nk - 1);
+    else
+        out->k0 = pare_tile_key(t, t->nk - 1);
     out->k_down = !t->k_down;
     out->vis0 = (int64_t)t->nk - (int64_t)nq;
     return true;
@@ -107,7 +110,7 @@ static bool turned(pare_tile *out, const pare_tile *t)
 pare_status tile_to_stairs(const pare_tile *t, uint32_t m, pare_tile_fn fn, void *ctx)
 {
     if (t->vis0 != PARE_VIS_ALL || t->nq == 1) return split(t, m, fn, ctx);
-    PARE_ASSERT(!t->rows && !t->keys && !t->shared);
+    PARE_ASSERT(!t->rows && !t->shared);
     pare_tile forward = *t, back;
     forward.vis0 = 1;
     pare_status st = split(&forward, m, fn, ctx);

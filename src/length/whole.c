@@ -77,6 +77,29 @@ pare_status pare_length_forward(void *out, const pare_oracle *orc, const pare_le
     return st;
 }
 
+/* Kinds whose heads take a softmax, whatever their queries are. */
+static bool has_softmax(const pare_attn *a)
+{
+    return a->kind == PARE_ATTN_EXACT || a->kind == PARE_ATTN_CONSTQ ||
+           a->kind == PARE_ATTN_MEANQ || a->kind == PARE_ATTN_POOL || a->kind == PARE_ATTN_POLY;
+}
+
+pare_status pare_length_heads(pare_length_head **out, size_t *count, pare_arena *a,
+                              const pare_model *m, pare_err *err)
+{
+    size_t room = 0;
+    *count = 0;
+    for (size_t b = 0; b < m->nblocks; b++) room += m->blocks[b].attn.nheads;
+    *out = pare_alloc(a, room + 1, sizeof **out);
+    if (!*out) return pare_no_memory(err);
+    for (size_t b = 0; b < m->nblocks; b++) {
+        const pare_attn *const at = &m->blocks[b].attn;
+        for (size_t h = 0; has_softmax(at) && h < at->nheads; h++)
+            (*out)[(*count)++] = (pare_length_head){b, at->heads[h].dk, at->heads[h].dv};
+    }
+    return PARE_OK;
+}
+
 bool pare_length_may_exceed(const pare_model *m)
 {
     return m->stem.pos.kind != PARE_POS_LEARNED;

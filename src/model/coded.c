@@ -139,6 +139,7 @@ static coded_expand_fn *expander(pare_coded_kind k)
 {
     switch (k) {
     case PARE_CODED_FACTORED:
+    case PARE_CODED_RELU:
         return coded_factored_expand;
     case PARE_CODED_EYE:
         return coded_eye_expand;

@@ -13,64 +13,7 @@
 #define UNITS_MOST (UINT64_C(1) << 28)
 enum { TURNED = 1, BRIDGE = 2, FRONT = 12 };
 
-/* ---- who serves whom ------------------------------------------------------------------------- */
-
-static unsigned own_bits(size_t b)
-{
-    unsigned bits = 1;
-    while ((uint64_t)b >> bits) bits++;
-    return bits;
-}
-
-/* Lists of the units of every column, and what they weigh there. */
-static pare_status list_units(deal *d, pare_arena *a, const uint32_t *own, pare_err *err)
-{
-    d->first = pare_alloc(a, d->b + 2, sizeof *d->first);
-    d->unit = pare_alloc(a, d->n + 1, sizeof *d->unit);
-    d->weight = pare_alloc(a, d->n + 1, sizeof *d->weight);
-    if (!d->first || !d->unit || !d->weight) return pare_no_memory(err);
-    for (size_t k = 0; k < d->n; k++)
-        if (own[k] != PARE_NO_COLUMN) d->first[own[k] + 2]++;
-    for (size_t j = 0; j < d->b; j++) d->first[j + 2] += d->first[j + 1];
-    for (size_t k = 0; k < d->n; k++)
-        if (own[k] != PARE_NO_COLUMN) d->unit[d->first[own[k] + 1]++] = (uint32_t)k;
-    for (size_t j = 0; j < d->b; j++)
-        for (size_t u = d->first[j]; u < d->first[j + 1]; u++)
-            pare_source_weights(&d->weight[u], d->seed, d->stream + 1,
-                                (uint64_t)d->unit[u] * d->b + j, 1);
-    d->given = d->donor == PARE_NO_COLUMN ? 0 : d->first[d->donor + 1] - d->first[d->donor];
-    return PARE_OK;
-}
-
-static pare_status check_deal(const deal *d, pare_err *err)
-{
-    for (size_t j = 0; j < d->b; j++) {
-        const size_t units = d->first[j + 1] - d->first[j];
-        if (units == 0 || units + d->given > PARE_SOURCE_MOST)
-            return pare_fail(err, PARE_ERR_INPUT,
-                             "a ticket whose column %zu has %zu hidden units: 1 to %d are possible",
-                             j, units, PARE_SOURCE_MOST);
-    }
-    return PARE_OK;
-}
-
-/* Column j of a row begins with what the donor's units give to it. */
-static int64_t gifts_sum(const deal *d, const pare_bits *gift, const int32_t *row,
-                         const int32_t *donor_weight, const uint8_t *on, size_t j)
-{
-    int64_t sum = 0;
-    const uint32_t *const unit = d->unit + d->first[d->donor];
-    for (size_t u = 0; u < d->given; u++)
-        if (on[u] && pare_bit(gift, j, u))
-            sum += (int64_t)row[unit[u]] * donor_weight[u * d->b + j];
-    return sum;
-}
-
-static void items_of(int64_t *x, const deal *d, const int32_t *row, size_t j)
-{
-    for (size_t u = d->first[j]; u < d->first[j + 1]; u++)
-        x[u - d->first[j]] = (int64_t)row[d->unit[u]] * d->weight[u];
-}
+enum { SIGNS = 4 }; /* of a ReLU source */
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -87,10 +30,22 @@ typedef struct expansion {
     pare_err *err;
 } expansion;
 
+/* Column j of a row begins with what the donor's units give to it. */
+static int64_t gifts_sum(const deal *d, const pare_bits *gift, const int32_t *row,
+                         const int32_t *donor_weight, const uint8_t *on, size_t j)
+{
+    int64_t sum = 0;
+    const uint32_t *const unit = d->unit + d->first[d->donor];
+    for (size_t u = 0; u < d->given; u++)
+        if (on[u] && pare_bit(gift, j, u))
+            sum += (int64_t)row[unit[u]] * donor_weight[u * d->b + j];
+    return sum;
+}
+
 static pare_status read_own(expansion *e, pare_arena *a, size_t each, bit_reader *r)
 {
     deal *const d = &e->d;
-    const unsigned width = own_bits(d->b);
+    const unsigned width = deal_own_bits(d->b);
     uint32_t *const own = pare_alloc(a, d->n + 1, sizeof *own);
     if (!own) return pare_no_memory(e->err);
     for (size_t k = 0; k < each * d->b; k++) own[k] = (uint32_t)(k / each);
@@ -102,8 +57,8 @@ static pare_status read_own(expansion *e, pare_arena *a, size_t each, bit_reader
                              (unsigned long long)(v - 1), d->b);
         own[k] = v ? (uint32_t)(v - 1) : PARE_NO_COLUMN;
     }
-    const pare_status st = list_units(d, a, own, e->err);
-    return st ? st : check_deal(d, e->err);
+    const pare_status st = deal_list(d, a, own, e->err);
+    return st ? st : deal_check(d, e->err);
 }
 
 static pare_status read_gifts(expansion *e, pare_arena *a, bit_reader *r)
@@ -161,7 +116,7 @@ static pare_status open_body(expansion *e, pare_arena *a, const coded_body *body
     deal *const d = &e->d;
     const size_t each = body->bytes < FRONT ? SIZE_MAX : coded_get32(body->data + 8);
     if (d->n < d->b || d->n > UNITS_MOST || each > d->n / d->b ||
-        (body->bytes - FRONT) * 8 / own_bits(d->b) < d->n - each * d->b)
+        (body->bytes - FRONT) * 8 / deal_own_bits(d->b) < d->n - each * d->b)
         return pare_fail(e->err, PARE_ERR_INPUT,
                          "a ticket with %zu hidden units for %zu columns in %zu bytes", d->n, d->b,
                          body->bytes);
@@ -192,7 +147,7 @@ static pare_status open_rooms(expansion *e, pare_arena *a)
 static void read_entry(expansion *e, size_t j)
 {
     const size_t count = e->d.first[j + 1] - e->d.first[j];
-    items_of(e->item, &e->d, e->row, j);
+    deal_items(e->item, &e->d, e->row, j);
     if (e->bridged)
         bridge_decode(&e->bridge, e->bit, e->item, count);
     else
@@ -223,6 +178,18 @@ static void put_row(float *out, const expansion *e, const int64_t *sum, size_t i
         out[e->turned ? j * e->h->cols + i : i * e->h->cols + j] = (float)sum[j] * unit;
 }
 
+/* What stands between the two matrices. */
+static pare_status set_inputs(expansion *e)
+{
+    const bool signs = e->h->flags & SIGNS;
+    if (e->h->kind != PARE_CODED_RELU) return PARE_OK;
+    if (signs && e->d.b % 2)
+        return pare_fail(e->err, PARE_ERR_INPUT,
+                         "a ReLU ticket of %zu columns: the signs of an input are two", e->d.b);
+    e->d.inputs = signs ? e->d.b / 2 : e->d.b;
+    return PARE_OK;
+}
+
 pare_status coded_factored_expand(float **out, pare_arena *a, const pare_coded_head *h,
                                   const coded_body *body, pare_arena *scratch, pare_err *err)
 {
@@ -231,9 +198,10 @@ pare_status coded_factored_expand(float **out, pare_arena *a, const pare_coded_h
     e.d = (deal){.seed = h->seed, .stream = h->stream, .n = h->n};
     e.d.a = turned ? h->cols : h->rows;
     e.d.b = turned ? h->rows : h->cols;
-    if (h->flags & ~(uint32_t)(TURNED | BRIDGE))
+    if (h->flags & ~(uint32_t)(TURNED | BRIDGE | (h->kind == PARE_CODED_RELU ? SIGNS : 0)))
         return pare_fail(err, PARE_ERR_INPUT, "a ticket with unknown flags %x", h->flags);
-    pare_status st = open_body(&e, scratch, body);
+    pare_status st = set_inputs(&e);
+    if (!st) st = open_body(&e, scratch, body);
     if (!st) st = open_rooms(&e, scratch);
     int64_t *const sum = st ? NULL : pare_alloc(scratch, e.d.b, sizeof *sum);
     if (!st) st = sum ? coded_numbers(out, a, h, err) : pare_no_memory(err);
@@ -270,7 +238,7 @@ static size_t block_units(const pare_factored *f, const deal *d)
 
 static size_t front_bits(const writing *w)
 {
-    return (w->d.n - w->each * w->d.b) * own_bits(w->d.b) + w->d.given * (w->d.b - 1);
+    return (w->d.n - w->each * w->d.b) * deal_own_bits(w->d.b) + w->d.given * (w->d.b - 1);
 }
 
 static void write_front(uint8_t *to, const writing *w, uint32_t width)
@@ -282,7 +250,7 @@ static void write_front(uint8_t *to, const writing *w, uint32_t width)
     coded_put32(to + 8, (uint32_t)w->each);
     for (size_t k = w->each * d->b; k < d->n; k++) {
         const uint32_t own = w->f->own[k];
-        bits_put(&bits, own == PARE_NO_COLUMN ? 0 : own + UINT64_C(1), own_bits(d->b));
+        bits_put(&bits, own == PARE_NO_COLUMN ? 0 : own + UINT64_C(1), deal_own_bits(d->b));
     }
     for (size_t j = 0; d->given && j < d->b; j++)
         for (size_t u = 0; j != d->donor && u < d->given; u++)
@@ -294,7 +262,7 @@ static size_t take_entry(const writing *w, size_t i, size_t j)
 {
     const deal *const d = &w->d;
     const size_t count = d->first[j + 1] - d->first[j];
-    items_of(w->item, d, w->row, j);
+    deal_items(w->item, d, w->row, j);
     for (size_t c = 0; c < count; c++) w->bit[c] = pare_bit(&w->f->ma, i, d->unit[d->first[j] + c]);
     return count;
 }
@@ -381,9 +349,10 @@ pare_status pare_coded_factored(pare_coded *out, pare_arena *a, const pare_facto
     w.d = (deal){.seed = f->seed, .stream = f->stream, .n = f->n, .donor = f->donor};
     w.d.a = f->turned ? f->cols : f->rows;
     w.d.b = f->turned ? f->rows : f->cols;
+    if (f->relu) w.d.inputs = f->relu == PARE_RELU_SIGNS ? w.d.b / 2 : w.d.b;
     pare_arena *const scratch = pare_arena_new();
-    pare_status st = scratch ? list_units(&w.d, scratch, f->own, err) : pare_no_memory(err);
-    if (!st) st = check_deal(&w.d, err);
+    pare_status st = scratch ? deal_list(&w.d, scratch, f->own, err) : pare_no_memory(err);
+    if (!st) st = deal_check(&w.d, err);
     if (!st) {
         w.each = block_units(f, &w.d);
         w.row = pare_alloc(scratch, w.d.n + 1, sizeof *w.row);
@@ -392,8 +361,9 @@ pare_status pare_coded_factored(pare_coded *out, pare_arena *a, const pare_facto
         if (!w.row || !w.item || !w.bit) st = pare_no_memory(err);
     }
     if (!st) st = write_body(&body, &bridged, &w, scratch, coding, err);
-    const pare_coded_head h = {.kind = PARE_CODED_FACTORED,
-                               .flags = (f->turned ? TURNED : 0u) | (bridged ? BRIDGE : 0u),
+    const uint32_t signs = f->relu == PARE_RELU_SIGNS ? SIGNS : 0;
+    const pare_coded_head h = {.kind = f->relu ? PARE_CODED_RELU : PARE_CODED_FACTORED,
+                               .flags = (f->turned ? TURNED : 0u) | (bridged ? BRIDGE : 0u) | signs,
                                .seed = f->seed,
                                .stream = f->stream,
                                .rows = f->rows,

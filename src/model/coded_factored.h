@@ -4,16 +4,25 @@
 #include "coded.h"
 #include "coded_range.h"
 
-/* Which hidden units serve which column. */
+/* ---- which hidden units serve which column (coded_deal.c) ------------------------------------ */
+
 typedef struct deal {
     uint64_t seed, stream;
     size_t a, b, n;
+    size_t inputs; /* of a ReLU source: b or b / 2; 0: there is no ReLU */
     uint32_t donor;
     size_t given;    /* units of the donor column */
     size_t *first;   /* b + 1: the units of column j are unit[first[j]] .. unit[first[j + 1] - 1] */
     uint32_t *unit;  /* ascending in a column */
     int32_t *weight; /* B of that unit in that column */
 } deal;
+
+unsigned deal_own_bits(size_t b); /* of a unit's column, or of none */
+/* The lists, and what units weigh, from own (n; PARE_NO_COLUMN: pruned). */
+PARE_MUST_USE pare_status deal_list(deal *d, pare_arena *a, const uint32_t *own, pare_err *err);
+PARE_MUST_USE pare_status deal_check(const deal *d, pare_err *err);
+/* The products of column j in a row of A. */
+void deal_items(int64_t *x, const deal *d, const int32_t *row, size_t j);
 
 /* ---- arithmetic coding of an entry's bits (coded_bridge.c) ----------------------------------- */
 

@@ -64,10 +64,12 @@ static pare_status bind_coded(binder *b, bool *found, const char *name, pare_wei
     *found = t != NULL;
     if (!t) return PARE_OK;
     b->used++;
-    if (t->dtype != PARE_U8 || t->ndim != 1 || vector || st_find(b->file, name))
+    if (t->dtype != PARE_U8 || t->ndim != 1 || st_find(b->file, name))
         return pare_fail(err, PARE_ERR_INPUT,
-                         "tensor %s must be U8 with one dimension, in the place of a matrix", full);
+                         "tensor %s must be U8 with one dimension, in the place of numbers", full);
     pare_status st = pare_coded_expand(w, &h, b->m->arena, t->data, t->end - t->begin, err);
+    if (!st && vector && w->rows != 1)
+        st = pare_fail(err, PARE_ERR_INPUT, "%zu x %zu in the place of a vector", w->rows, w->cols);
     if (!st) st = own_source(b, full, &h, err);
     if (!st || st == PARE_ERR_MEMORY) return st;
     char where[160];

@@ -1,16 +1,30 @@
-/* The box of the tables and figures of a paper, ours beside theirs (items.h). */
+/* The boxes of the tables and figures of the papers, ours beside theirs, and the box that counts
+ * them (items.h). */
 #include "items.h"
 #include "plot.h"
 
 #include <math.h>
+#include <pare/repro.h>
 #include <string.h>
+
+enum { VERDICTS = PARE_ADDED + 1 };
 
 static const char *verdict_class(const char *word)
 {
-    if (!word) return "chip dim";
-    if (strcmp(word, "reproduced") == 0) return "chip good";
-    return strncmp(word, "false", 5) == 0 ? "chip bad" : "chip warn";
+    static const char *const cls[VERDICTS] = {[PARE_REPRODUCED] = "chip good",
+                                              [PARE_DIFFERS] = "chip warn",
+                                              [PARE_MISPRINT] = "chip bad"};
+    for (size_t i = 0; word && i < VERDICTS; i++)
+        if (strcmp(word, pare_verdict_names[i]) == 0 && cls[i]) return cls[i];
+    return "chip dim";
 }
+
+static const cJSON *study_of(const item *it)
+{
+    return item_at(it->json, "repro") ? item_at(it->json, "repro") : it->json;
+}
+
+/* ---- a table --------------------------------------------------------------------------------- */
 
 static void spread(page *p, double mean, double std)
 {
@@ -20,35 +34,49 @@ static void spread(page *p, double mean, double std)
     page_put(p, "</td>");
 }
 
-static void row(page *p, const cJSON *r)
+static void row(page *p, const cJSON *r, const char *shared)
 {
+    const char *const command = item_string(r, "command");
     page_put(p, "<tr>");
     page_tag(p, "td", NULL, item_string(r, "data"));
-    page_put(p, "<td>");
-    page_text(p, item_string(r, "what"));
-    page_put(p, "</td>");
+    page_tag(p, "td", NULL, item_string(r, "what"));
     spread(p, item_number(r, "published"), item_number(r, "published_std"));
     spread(p, item_number(r, "ours"), item_number(r, "ours_std"));
     page_put(p, "<td>");
     page_tag(p, "span", verdict_class(item_string(r, "verdict")), item_string(r, "verdict"));
     page_put(p, "</td><td class=\"small\">");
     page_text(p, item_string(r, "note"));
+    if (command && *command && (!shared || strcmp(command, shared) != 0)) {
+        page_put(p, "<details><summary>command</summary>");
+        page_tag(p, "code", NULL, command);
+        page_put(p, "</details>");
+    }
     page_put(p, "</td></tr>\n");
 }
 
-static void table(page *p, const cJSON *t)
+static void table(page *p, const item *it, const cJSON *t, size_t at)
 {
+    const char *const command = item_string(t, "command");
     const cJSON *r;
-    page_tag(p, "h3", NULL, item_string(t, "name"));
+    page_put(p, "<h3 id=\"%s-%zu\">", it->id, at);
+    page_text(p, item_string(t, "name"));
+    page_put(p, "</h3>\n");
     page_tag(p, "p", "small dim", item_string(t, "about"));
+    if (command && *command) {
+        page_put(p, "<p class=\"small dim\">Made by <code>");
+        page_text(p, command);
+        page_put(p, "</code></p>\n");
+    }
     page_put(p, "<div class=\"wide\"><table><tr><th>on</th><th>what</th><th class=\"n\">published"
                 "</th><th class=\"n\">ours</th><th>verdict</th><th>note</th></tr>\n");
     cJSON_ArrayForEach(r, item_at(t, "rows"))
     {
-        row(p, r);
+        row(p, r, command);
     }
     page_put(p, "</table></div>\n");
 }
+
+/* ---- curves ---------------------------------------------------------------------------------- */
 
 static size_t take(page *p, const cJSON *list, double **out)
 {
@@ -64,50 +92,221 @@ static size_t take(page *p, const cJSON *list, double **out)
     return n;
 }
 
-/* Curves that belong to one table, in one picture. */
-static void curves(page *p, const cJSON *all, const char *name)
+static bool same(const cJSON *a, const cJSON *b, const char *key)
 {
-    enum { MOST = 12 };
+    const char *const x = item_string(a, key), *const y = item_string(b, key);
+    return x && y && strcmp(x, y) == 0;
+}
+
+/* A logarithmic axis where all its numbers are above 0 and they span a factor of 30. */
+static bool wide_range(const series *s, size_t n, bool of_x)
+{
+    double low = INFINITY, high = 0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < s[i].n; k++) {
+            const double v = of_x ? s[i].x[k] : s[i].y[k];
+            if (!isfinite(v)) continue;
+            low = fmin(low, v);
+            high = fmax(high, v);
+        }
+    return low > 0 && high > 30 * low;
+}
+
+/* The curves of one table on one data stand side by side in the file: one picture. */
+static const cJSON *panel(page *p, const cJSON *first)
+{
+    enum { MOST = 16 };
     series s[MOST];
     size_t n = 0;
-    bool log_y = true;
-    const cJSON *c;
-    cJSON_ArrayForEach(c, all)
-    {
+    const char *const name = item_string(first, "table"), *const data = item_string(first, "data");
+    const cJSON *c = first;
+    for (; c && same(c, first, "table") && same(c, first, "data"); c = c->next) {
         double *x, *y;
-        const char *of = item_string(c, "table"), *what = item_string(c, "what");
-        if (!of || strcmp(of, name) != 0 || n == MOST) continue;
+        const char *const what = item_string(c, "what");
         const size_t nx = take(p, item_at(c, "x"), &x), ny = take(p, item_at(c, "y"), &y);
-        if (nx != ny || p->st) continue;
-        for (size_t i = 0; i < ny; i++) log_y = log_y && !(y[i] <= 0);
-        s[n++] = (series){what ? what : "", nx, x, y};
+        if (n < MOST && nx == ny && !p->st) s[n++] = (series){what ? what : "", nx, x, y};
     }
-    if (n > 0) plot_chart(p, &(chart){name, "x", "y", .log_y = log_y, .s = s, .n = n});
+    if (n > 0)
+        plot_chart(p, &(chart){.title = page_words(p, "%s: %s", name, data ? data : ""),
+                               .x = "",
+                               .y = "",
+                               .log_x = wide_range(s, n, true),
+                               .log_y = wide_range(s, n, false),
+                               .s = s,
+                               .n = n});
+    return c == first ? c->next : c;
+}
+
+static void curves(page *p, const cJSON *all, const char *name)
+{
+    bool any = false;
+    for (const cJSON *c = all ? all->child : NULL; c && !p->st;) {
+        const char *const of = item_string(c, "table");
+        if (!of || strcmp(of, name) != 0) {
+            c = c->next;
+            continue;
+        }
+        if (!any) page_put(p, "<div class=\"grid\">\n");
+        any = true;
+        c = panel(p, c);
+    }
+    if (any) page_put(p, "</div>\n");
+}
+
+/* ---- histograms ------------------------------------------------------------------------------ */
+
+enum { BINS = 12 };
+
+/* The outline of the bars of one series. */
+static series outline(page *p, const cJSON *c, double low, double width)
+{
+    double *v = NULL, count[BINS] = {0};
+    const size_t n = take(p, item_at(c, "values"), &v);
+    const char *const what = item_string(c, "what");
+    double *const xy = page_alloc(p, 4 * (BINS + 1), sizeof *xy);
+    series s = {what ? what : "", 0, xy, xy ? xy + 2 * (BINS + 1) : NULL};
+    if (!xy) return s;
+    for (size_t i = 0; i < n; i++) count[(size_t)fmin(BINS - 1, (v[i] - low) / width)]++;
+    for (size_t b = 0; b <= BINS; b++)
+        for (size_t end = 0; end < 2; end++, s.n++) {
+            xy[s.n] = low + (double)b * width;
+            xy[2 * (BINS + 1) + s.n] = b + end == 0 || b + end > BINS ? 0 : count[b + end - 1];
+        }
+    return s;
+}
+
+static const cJSON *histogram(page *p, const cJSON *first, const char *figure)
+{
+    enum { MOST = 4 };
+    series s[MOST];
+    size_t n = 0;
+    double low = INFINITY, high = -INFINITY;
+    const char *const data = item_string(first, "data"), *const metric =
+                                                             item_string(first, "metric");
+    const cJSON *c, *v;
+    for (c = first; c && same(c, first, "data"); c = c->next)
+        cJSON_ArrayForEach(v, item_at(c, "values"))
+        {
+            low = fmin(low, v->valuedouble);
+            high = fmax(high, v->valuedouble);
+        }
+    const double width = high > low ? (high - low) / BINS : 1e-3;
+    for (c = first; c && same(c, first, "data"); c = c->next)
+        if (n < MOST && isfinite(low) && !p->st) s[n++] = outline(p, c, low, width);
+    if (n > 0)
+        plot_chart(p, &(chart){.title = page_words(p, "%s: %s", figure, data ? data : ""),
+                               .x = metric ? metric : "",
+                               .y = "runs",
+                               .bare = true,
+                               .s = s,
+                               .n = n});
+    return c == first ? c->next : c;
+}
+
+static void histograms(page *p, const cJSON *figure)
+{
+    const cJSON *const list = item_at(figure, "series");
+    const char *const name = item_string(figure, "name");
+    if (!list || !list->child) return;
+    page_put(p, "<h3>%s: how the runs are spread</h3>\n<div class=\"grid\">\n", name ? name : "");
+    for (const cJSON *c = list->child; c && !p->st;) c = histogram(p, c, name ? name : "");
+    page_put(p, "</div>\n");
+}
+
+/* ---- the box --------------------------------------------------------------------------------- */
+
+static const char *title_of(page *p, const cJSON *study)
+{
+    const char *const name = item_string(study, "name");
+    if (name && strcmp(name, "errata") == 0) return "What is false as printed, computed";
+    return page_words(p, "The %s paper, ours beside theirs", name ? name : "");
 }
 
 void card_repro(page *p, const item *it)
 {
-    const cJSON *repro = item_at(it->json, "repro") ? item_at(it->json, "repro") : it->json;
+    const cJSON *const study = study_of(it);
     const cJSON *t, *note;
-    const char *name = item_string(repro, "name");
-    page_card(p, it->id, "repro",
-              page_words(p, "The %s paper, ours beside theirs", name ? name : ""));
-    cJSON_ArrayForEach(t, item_at(repro, "tables"))
+    size_t at = 0;
+    page_card(p, it->id, "repro", title_of(p, study));
+    cJSON_ArrayForEach(t, item_at(study, "tables"))
     {
-        table(p, t);
+        const char *const of = item_string(t, "name");
+        table(p, it, t, at++);
+        if (of) curves(p, item_at(study, "curves"), of);
     }
-    page_put(p, "<div class=\"grid\">\n");
-    cJSON_ArrayForEach(t, item_at(repro, "tables"))
-    {
-        const char *of = item_string(t, "name");
-        if (of) curves(p, item_at(repro, "curves"), of);
-    }
-    page_put(p, "</div>\n<ul class=\"small\">\n");
-    cJSON_ArrayForEach(note, item_at(repro, "notes"))
+    histograms(p, item_at(study, "figure"));
+    page_put(p, "<ul class=\"small\">\n");
+    cJSON_ArrayForEach(note, item_at(study, "notes"))
     {
         page_tag(p, "li", NULL, cJSON_GetStringValue(note));
     }
     page_put(p, "</ul>\n");
-    page_source(p, it->path, item_string(it->json, "line"));
+    page_source(p, it->path,
+                item_string(it->json, "line") ? item_string(it->json, "line")
+                                              : item_string(study, "line"));
+    page_card_end(p);
+}
+
+/* ---- all tables of all papers in one --------------------------------------------------------- */
+
+static void count_rows(size_t count[VERDICTS], const cJSON *table_of)
+{
+    const cJSON *r;
+    cJSON_ArrayForEach(r, item_at(table_of, "rows"))
+    {
+        const char *const word = item_string(r, "verdict");
+        for (size_t v = 0; word && v < VERDICTS; v++)
+            count[v] += strcmp(word, pare_verdict_names[v]) == 0;
+    }
+}
+
+static void put_counts(page *p, const size_t count[VERDICTS])
+{
+    for (size_t v = 0; v < VERDICTS; v++) {
+        if (count[v] > 0)
+            page_put(p, "<td class=\"n\">%zu</td>", count[v]);
+        else
+            page_put(p, "<td class=\"n dim\">-</td>");
+    }
+    page_put(p, "</tr>\n");
+}
+
+static void summary_study(page *p, const item *it, size_t all[VERDICTS])
+{
+    const cJSON *const study = study_of(it);
+    const cJSON *t;
+    size_t at = 0;
+    cJSON_ArrayForEach(t, item_at(study, "tables"))
+    {
+        size_t count[VERDICTS] = {0};
+        count_rows(count, t);
+        for (size_t v = 0; v < VERDICTS; v++) all[v] += count[v];
+        page_put(p, "<tr>");
+        page_tag(p, "td", NULL, at == 0 ? item_string(study, "name") : "");
+        page_put(p, "<td><a href=\"#%s-%zu\">", it->id, at++);
+        page_text(p, item_string(t, "name"));
+        page_put(p, "</a></td>");
+        put_counts(p, count);
+    }
+}
+
+void summary_repro(page *p, const items *all)
+{
+    size_t papers = 0, count[VERDICTS] = {0};
+    for (size_t i = 0; i < all->n; i++) papers += all->v[i].kind == ITEM_REPRO;
+    if (papers < 2) return;
+    page_card(p, "papers", "summary", "Every table, and how many of its rows are made again");
+    page_put(p, "<div class=\"wide\"><table><tr><th>paper</th><th>table</th>");
+    for (size_t v = 0; v < VERDICTS; v++) page_tag(p, "th", "n", pare_verdict_names[v]);
+    page_put(p, "</tr>\n");
+    for (size_t i = 0; i < all->n; i++)
+        if (all->v[i].kind == ITEM_REPRO) summary_study(p, &all->v[i], count);
+    page_put(p, "<tr><td><b>all</b></td><td></td>");
+    put_counts(p, count);
+    page_put(p,
+             "</table></div>\n<p class=\"small dim\"><b>differs</b>: our number is not near the "
+             "published one; <b>false as printed</b>: the data or a counter-example refutes it, "
+             "both numbers stand in the row; <b>not made</b>: a rival that is not made again, or "
+             "its file is missing; <b>ours</b>: a row without a published number.</p>\n");
     page_card_end(p);
 }

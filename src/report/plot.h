@@ -26,6 +26,7 @@ typedef struct series {
 typedef struct chart {
     const char *title, *x, *y;
     bool log_x, log_y, points;
+    bool bare; /* lines without a mark at each point */
     const series *s;
     size_t n;
 } chart;

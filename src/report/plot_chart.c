@@ -95,7 +95,7 @@ static void draw(page *p, const chart *c, size_t i, const axis *ax, const axis *
         }
         page_put(p, "\"/>\n");
     }
-    if (s->n > 60) return;
+    if (s->n > 60 || c->bare) return;
     for (size_t k = 0; k < s->n; k++) {
         number vx, vy;
         const double x = at_x(ax, s->x[k]), y = at_y(ay, s->y[k]);
@@ -119,6 +119,23 @@ static void legend(page *p, const chart *c)
     page_put(p, "</div>\n");
 }
 
+/* What the axes are; "" says nothing. */
+static void names(page *p, const chart *c)
+{
+    if (*c->x) {
+        page_put(p, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">", (LEFT + WIDTH - RIGHT) / 2,
+                 HEIGHT - 6);
+        page_text(p, c->x);
+        page_put(p, "</text>");
+    }
+    if (*c->y) {
+        page_put(p, "<text transform=\"translate(11 %d) rotate(-90)\" text-anchor=\"middle\">",
+                 (HEIGHT - BOTTOM + TOP) / 2);
+        page_text(p, c->y);
+        page_put(p, "</text>");
+    }
+}
+
 void plot_chart(page *p, const chart *c)
 {
     const axis ax = fit(c, true, c->log_x), ay = fit(c, false, c->log_y);
@@ -131,13 +148,8 @@ void plot_chart(page *p, const chart *c)
     ticks(p, &ax, true);
     ticks(p, &ay, false);
     for (size_t i = 0; i < c->n; i++) draw(p, c, i, &ax, &ay);
-    page_put(p, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">", (LEFT + WIDTH - RIGHT) / 2,
-             HEIGHT - 6);
-    page_text(p, c->x);
-    page_put(p, "</text><text transform=\"translate(11 %d) rotate(-90)\" text-anchor=\"middle\">",
-             (HEIGHT - BOTTOM + TOP) / 2);
-    page_text(p, c->y);
-    page_put(p, "</text>\n</svg>\n");
+    names(p, c);
+    page_put(p, "</svg>\n");
     legend(p, c);
     page_put(p, "</figure>\n");
 }

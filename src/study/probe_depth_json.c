@@ -31,15 +31,10 @@ static bool head(cJSON *o, const pare_xray_head *h)
            count_or_null(o, "poly_features", h->poly_features);
 }
 
-static bool local_bound(cJSON *o, const pare_xray_layer *l, pare_attn_kind k)
+/* null: none is known. */
+static bool local_bound(cJSON *o, const char *key, pare_ub b)
 {
-    const pare_ub none = {-1};
-    const pare_ub b = k == PARE_ATTN_ZERO      ? l->bound_zero
-                      : k == PARE_ATTN_UNIFORM ? l->bound_uniform
-                      : k == PARE_ATTN_CONSTQ  ? l->bound_constq
-                      : k == PARE_ATTN_MEANQ   ? l->bound_meanq
-                                               : none;
-    return b.v < 0 ? pare_json_add_null(o, "local_bound") : bound(o, "local_bound", b);
+    return isfinite(b.v) ? pare_json_add_number(o, key, b.v) : pare_json_add_null(o, key);
 }
 
 static bool kinds(cJSON *to, const pare_xray_layer *l, const pare_xray_kind *k)
@@ -53,7 +48,7 @@ static bool kinds(cJSON *to, const pare_xray_layer *l, const pare_xray_kind *k)
             ok = pare_json_add_string(o, "refused", k[i].refused);
             continue;
         }
-        ok = ok && local_bound(o, l, (pare_attn_kind)(PARE_ATTN_ZERO + i)) &&
+        ok = ok && local_bound(o, "local_bound", l->bound[i]) &&
              probe_number(o, "local", k[i].local) && probe_number(o, "loo", k[i].loo) &&
              probe_number(o, "metric", k[i].metric) && probe_number(o, "macs_saved", k[i].macs);
     }
@@ -71,6 +66,7 @@ static bool layer(cJSON *o, const pare_depth_probe *d, size_t i)
            probe_number(o, "res_x", l->res_x) && probe_number(o, "res_x_1inf", l->res_x1) &&
            probe_number(o, "res_f", l->res_f) && probe_number(o, "f_over_x", l->share) &&
            probe_number(o, "not_rank_one", l->varied) && probe_number(o, "predicted_lost", tv) &&
+           local_bound(o, "poly_local_bound", l->bound_poly) &&
            (d->costs.kinds && !d->costs.skipped ? kinds(o, l, d->costs.kinds[i]) : true);
 }
 

@@ -136,6 +136,9 @@ static uint64_t merged_entries(const pare_model *m)
     for (size_t b = 0; b < m->nblocks; b++) {
         const pare_attn *const at = &m->blocks[b].attn;
         n += at->nheads * ((uint64_t)at->din * at->din + (uint64_t)at->din * at->dout);
+        const pare_ffn *const f = &m->blocks[b].ffn; /* a ReLU source: both signs of its inputs */
+        if (f->kind == PARE_FFN_MLP && f->act == PARE_ACT_RELU)
+            n += (uint64_t)f->layers[0].w.rows * f->layers[0].w.cols;
     }
     return n;
 }

@@ -39,13 +39,22 @@ static int longest(const pare_repro_table *t)
     return (int)most;
 }
 
+static int longest_data(const pare_repro_table *t)
+{
+    size_t most = 12;
+    for (size_t i = 0; i < t->nrows; i++)
+        if (strlen(t->rows[i].data) > most) most = strlen(t->rows[i].data);
+    return (int)most;
+}
+
 static void put_row(FILE *to, const pare_repro_table *t, const pare_repro_row *row, bool first)
 {
     char a[64], b[64], runs[32] = "", size[32] = "";
     if (row->runs) snprintf(runs, sizeof runs, "%zu", row->runs);
     if (row->parameters) snprintf(size, sizeof size, "%zu", row->parameters);
-    fprintf(to, "  %-12s %-*s %16s %18s %5s %8s  %s%s%s\n", first ? row->data : "", longest(t),
-            row->what, figure(a, row->published, row->published_std, t->digits - (t->digits > 3)),
+    fprintf(to, "  %-*s %-*s %16s %18s %5s %8s  %s%s%s\n", longest_data(t), first ? row->data : "",
+            longest(t), row->what,
+            figure(a, row->published, row->published_std, t->digits - (t->digits > 3)),
             figure(b, row->ours, row->runs > 1 ? row->ours_std : NAN, t->digits), runs, size,
             pare_verdict_names[row->verdict], *row->note ? ": " : "", row->note);
 }
@@ -64,8 +73,8 @@ static void put_sources(FILE *to, const pare_repro_table *t)
 static void put_table(FILE *to, const pare_repro_table *t)
 {
     fprintf(to, "%s: %s\n", t->name, t->about);
-    fprintf(to, "  %-12s %-*s %16s %18s %5s %8s\n", "", longest(t), "", "published", "ours", "runs",
-            "size");
+    fprintf(to, "  %-*s %-*s %16s %18s %5s %8s\n", longest_data(t), "", longest(t), "", "published",
+            "ours", "runs", "size");
     for (size_t i = 0; i < t->nrows; i++)
         put_row(to, t, &t->rows[i], i == 0 || strcmp(t->rows[i - 1].data, t->rows[i].data) != 0);
     put_sources(to, t);
@@ -96,20 +105,32 @@ static void put_figure(FILE *to, const pare_repro *r)
     fprintf(to, "  from %s/figure.csv, %s/figure.svg\n\n", r->folder, r->folder);
 }
 
-pare_status pare_repro_text(char **out, pare_arena *a, const pare_repro *r, pare_err *err)
+static void put_study(FILE *to, const void *study)
+{
+    const pare_repro *const r = study;
+    for (size_t i = 0; i < r->ntables; i++) put_table(to, &r->tables[i]);
+    put_figure(to, r);
+    for (size_t i = 0; i < r->nnotes; i++) fprintf(to, "note: %s\n", r->notes[i]);
+}
+
+pare_status print_text(char **out, pare_arena *a, void (*put)(FILE *to, const void *what),
+                       const void *what, pare_err *err)
 {
     char *text = NULL;
     size_t n = 0;
     FILE *const to = open_memstream(&text, &n);
     *out = NULL;
     if (!to) return pare_no_memory(err);
-    for (size_t i = 0; i < r->ntables; i++) put_table(to, &r->tables[i]);
-    put_figure(to, r);
-    for (size_t i = 0; i < r->nnotes; i++) fprintf(to, "note: %s\n", r->notes[i]);
+    put(to, what);
     const bool bad = ferror(to) != 0, worse = fclose(to) != 0;
     if (!bad && !worse && text) *out = pare_strndup(a, text, n);
     free(text);
     return *out ? PARE_OK : pare_no_memory(err);
+}
+
+pare_status pare_repro_text(char **out, pare_arena *a, const pare_repro *r, pare_err *err)
+{
+    return print_text(out, a, put_study, r, err);
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
@@ -119,15 +140,18 @@ static bool number(cJSON *to, const char *key, double v)
     return isnan(v) ? pare_json_add_null(to, key) : pare_json_add_number(to, key, v);
 }
 
-static bool json_row(cJSON *o, const pare_repro_row *row)
+static bool json_row(cJSON *o, const pare_repro_table *t, const pare_repro_row *row)
 {
+    const char *const command = row->command ? row->command : t->command;
     return o && pare_json_add_string(o, "data", row->data) &&
            pare_json_add_string(o, "what", row->what) && number(o, "published", row->published) &&
            number(o, "published_std", row->published_std) && number(o, "ours", row->ours) &&
            number(o, "ours_std", row->ours_std) && pare_json_add_size(o, "runs", row->runs) &&
            pare_json_add_size(o, "parameters", row->parameters) &&
            pare_json_add_string(o, "verdict", pare_verdict_names[row->verdict]) &&
-           pare_json_add_string(o, "note", row->note) && pare_json_add_string(o, "from", row->from);
+           pare_json_add_string(o, "note", row->note) &&
+           pare_json_add_string(o, "from", row->from) &&
+           pare_json_add_string(o, "command", command ? command : "");
 }
 
 static bool json_tables(cJSON *to, const pare_repro *r)
@@ -138,11 +162,12 @@ static bool json_tables(cJSON *to, const pare_repro *r)
         const pare_repro_table *const t = &r->tables[i];
         cJSON *const o = pare_json_add_object(list, NULL);
         ok = o && pare_json_add_string(o, "name", t->name) &&
-             pare_json_add_string(o, "about", t->about);
+             pare_json_add_string(o, "about", t->about) &&
+             pare_json_add_string(o, "command", t->command ? t->command : "");
         cJSON *const rows = ok ? pare_json_add_array(o, "rows") : NULL;
         ok = rows != NULL;
         for (size_t k = 0; ok && k < t->nrows; k++)
-            ok = json_row(pare_json_add_object(rows, NULL), &t->rows[k]);
+            ok = json_row(pare_json_add_object(rows, NULL), t, &t->rows[k]);
     }
     return ok;
 }
@@ -199,6 +224,7 @@ pare_status pare_repro_json(cJSON **out, const pare_repro *r, pare_err *err)
     cJSON *const o = cJSON_CreateObject();
     const bool ok = o && pare_json_add_string(o, "name", r->name) &&
                     pare_json_add_string(o, "folder", r->folder) &&
+                    pare_json_add_string(o, "line", r->line ? r->line : "") &&
                     pare_json_add_bool(o, "full", r->full) &&
                     pare_json_add_u64(o, "seed", r->seed) && json_tables(o, r) &&
                     json_figure(o, r) && json_curves(o, r) && json_notes(o, r);

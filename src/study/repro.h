@@ -21,8 +21,13 @@ PARE_MUST_USE pare_status frame_open(frame *f, const char *name, const pare_repr
 /* *out where `st` is well, else everything is freed; returns st. */
 pare_status frame_close(pare_repro **out, frame *f, pare_status st);
 bool frame_first(const frame *f); /* rank 0 */
+/* Whether the part of that name is asked for. */
+bool frame_wants(const frame *f, const char *part);
+/* The command line that makes this part again, or (NULL) the whole study; NULL: memory is out. */
+const char *frame_command(const frame *f, const char *part);
 /* Both folders, by the first rank. */
 PARE_MUST_USE pare_status frame_folders(frame *f);
+PARE_MUST_USE pare_status frame_make_folder(const char *path, pare_err *err); /* or it is there */
 PARE_MUST_USE pare_status frame_new_jobs(frame *f, jobs *b, size_t n);
 /* Does them and counts them; title, run and self of `b` are the caller's. `st`: how the making of
  * the list went. No rank may wait for one that has left. */
@@ -39,6 +44,20 @@ typedef struct sheet {
 /* `digits` below 0: so many significant ones. */
 void sheet_open(sheet *s, const char *name, const char *about, int digits, size_t room);
 void sheet_put(sheet *s, pare_repro_row row); /* NULL in it: memory was out */
+
+/* What `put` writes, as a string in the arena. */
+PARE_MUST_USE pare_status print_text(char **out, pare_arena *a,
+                                     void (*put)(FILE *to, const void *what), const void *what,
+                                     pare_err *err);
+
+/* ---- the parts of the studies, by number: what `only` may name ---- */
+
+bool names_part(const char *only, const char *part); /* only NULL: all */
+const char *width_part(size_t i);
+const char *depth_part(size_t i);
+const char *ticket_part(size_t i);
+const char *length_part(size_t i);
+const char *errata_part(size_t i);
 
 /* ---- figures ---- */
 

@@ -8,6 +8,11 @@ static const experiment *const experiments[] = {&orders,    &lscale,      &rank_
                                                 &scaled,    &polynomials, &replication};
 enum { EXPERIMENTS = sizeof experiments / sizeof *experiments };
 
+const char *depth_part(size_t i)
+{
+    return i < EXPERIMENTS ? experiments[i]->stem : NULL;
+}
+
 /* ---- collapses ------------------------------------------------------------------------------- */
 
 pare_status compared_open(compared *c, pare_arena *a, const pare_model *m, const pare_inputs *in,
@@ -59,11 +64,12 @@ static pare_status say(frame *f)
 
 static pare_status make(frame *f, repro_study *s, pare_model **trained_model)
 {
+    const bool needs = frame_wants(f, trained.stem) || frame_wants(f, scaled.stem);
     /* A model that cannot be read leaves no folder behind; one that is made needs it. */
     pare_status st = f->o->model ? depth_model(f, s, trained_model) : PARE_OK;
     if (!st) st = frame_folders(f);
     st = pare_ranks_agree(f->ranks, st, f->err);
-    if (!st && !f->o->model) st = depth_model(f, s, trained_model);
+    if (!st && !f->o->model && needs) st = depth_model(f, s, trained_model);
     if (!st) st = experiments_room(f, EXPERIMENTS, 0, 2);
     st = experiments_run(f, experiments, EXPERIMENTS, s, "repro depth 1", st);
     return st ? st : say(f);

@@ -133,9 +133,9 @@ static pare_status read_values(numbers *out, const job *j, pare_err *err)
     return out->no_memory ? pare_no_memory(err) : PARE_OK;
 }
 
-static bool wanted(const experiment *e, const repro_study *s)
+static bool wanted(const frame *f, const experiment *e, const repro_study *s)
 {
-    return !e->trained || s->trained;
+    return frame_wants(f, e->stem) && (!e->trained || s->trained);
 }
 
 typedef struct batch { /* of experiments */
@@ -149,7 +149,7 @@ static pare_status list_jobs(frame *f, jobs *b, const batch *of, const repro_stu
     pare_arena *const a = f->r->arena;
     for (size_t i = 0; i < of->n; i++) {
         const experiment *const e = of->list[i];
-        for (size_t p = 0; wanted(e, s) && p < e->parts(s->full); p++) {
+        for (size_t p = 0; wanted(f, e, s) && p < e->parts(s->full); p++) {
             job *const j = &b->job[b->n++];
             task *const t = pare_alloc(a, 1, sizeof *t);
             j->name = pare_sprintf(a, "%s-%02zu", e->stem, p);
@@ -165,11 +165,11 @@ static pare_status list_jobs(frame *f, jobs *b, const batch *of, const repro_stu
     return PARE_OK;
 }
 
-static size_t count_jobs(const batch *of, const repro_study *s)
+static size_t count_jobs(const frame *f, const batch *of, const repro_study *s)
 {
     size_t n = 0;
     for (size_t i = 0; i < of->n; i++)
-        if (wanted(of->list[i], s)) n += of->list[i]->parts(s->full);
+        if (wanted(f, of->list[i], s)) n += of->list[i]->parts(s->full);
     return n;
 }
 
@@ -182,7 +182,7 @@ static pare_status make_tables(frame *f, const jobs *b, const batch *of, const r
     const job *at = b->job;
     for (size_t i = 0; !sh.st && i < of->n; i++) {
         const experiment *const e = of->list[i];
-        if (!wanted(e, s)) continue;
+        if (!wanted(f, e, s)) continue;
         const size_t n = e->parts(s->full);
         numbers *const part = pare_alloc(r->arena, n, sizeof *part);
         if (!part) return pare_no_memory(f->err);
@@ -190,11 +190,16 @@ static pare_status make_tables(frame *f, const jobs *b, const batch *of, const r
             part[p].a = r->arena;
             sh.st = read_values(&part[p], at, f->err);
         }
+        const size_t first = r->ntables;
         if (!sh.st) e->table(&sh, part, n, s);
         char *const from =
             sh.st ? NULL : pare_sprintf(r->arena, "%s/runs/%s-*.json", r->folder, e->stem);
-        if (!sh.st && !from) sh.st = pare_no_memory(f->err);
-        for (size_t k = 0; !sh.st && k < sh.t->nrows; k++) sh.t->rows[k].from = from;
+        const char *const command = from ? frame_command(f, e->stem) : NULL;
+        if (!sh.st && !command) sh.st = pare_no_memory(f->err);
+        for (size_t t = first; !sh.st && t < r->ntables; t++) {
+            r->tables[t].command = command;
+            for (size_t k = 0; k < r->tables[t].nrows; k++) r->tables[t].rows[k].from = from;
+        }
     }
     return sh.st;
 }
@@ -205,7 +210,7 @@ pare_status experiments_run(frame *f, const experiment *const *list, size_t n, c
     jobs b = {0};
     repro_study copy = *s; /* jobs borrow it */
     const batch of = {list, n, label};
-    if (!st) st = frame_new_jobs(f, &b, count_jobs(&of, s));
+    if (!st) st = frame_new_jobs(f, &b, count_jobs(f, &of, s));
     if (!st) st = list_jobs(f, &b, &of, s);
     b.title = "experiments";
     b.run = run_job;

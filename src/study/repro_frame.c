@@ -17,8 +17,19 @@ pare_status frame_open(frame *f, const char *name, const pare_repro_opts *o, con
     return pare_ranks_agree(ranks, st, err);
 }
 
+/* What nobody gave a command of its own is made by the study's. */
+static pare_status add_commands(frame *f)
+{
+    pare_repro *const r = f->r;
+    r->line = frame_command(f, NULL);
+    for (size_t i = 0; r->line && i < r->ntables; i++)
+        if (!r->tables[i].command) r->tables[i].command = r->line;
+    return r->line ? PARE_OK : pare_no_memory(f->err);
+}
+
 pare_status frame_close(pare_repro **out, frame *f, pare_status st)
 {
+    if (!st) st = add_commands(f);
     *out = st ? NULL : f->r;
     if (st) pare_repro_free(f->r);
     return st;
@@ -29,7 +40,62 @@ bool frame_first(const frame *f)
     return pare_ranks_rank(f->ranks) == 0;
 }
 
-static pare_status make_folder(const char *path, pare_err *err)
+/* ---- parts ----------------------------------------------------------------------------------- */
+
+bool names_part(const char *only, const char *part)
+{
+    const size_t n = strlen(part);
+    for (const char *at = only; at && *at; at += strcspn(at, ",")) {
+        if (*at == ',') at++;
+        if (strcspn(at, ",") == n && strncmp(at, part, n) == 0) return true;
+    }
+    return !only;
+}
+
+bool frame_wants(const frame *f, const char *part)
+{
+    return names_part(f->o->only, part);
+}
+
+static char *with_data(pare_arena *a, char *line, const pare_repro_opts *o)
+{
+    if (line && o->model) line = pare_sprintf(a, "%s --model %s", line, o->model);
+    for (size_t i = 0; line && i < o->ndata; i++)
+        line = pare_sprintf(a, "%s --data %s", line, o->data[i]);
+    return line;
+}
+
+/* Only what is not the default, so that it is short where it can be. */
+static char *with_sizes(pare_arena *a, char *line, const pare_repro_opts *o)
+{
+    static const pare_repro_opts none = PARE_REPRO_OPTS_DEFAULT;
+    const struct {
+        const char *name;
+        size_t is, was;
+    } number[] = {{"large", o->large, none.large},
+                  {"runs", o->small, none.small},
+                  {"epochs", o->epochs, none.epochs},
+                  {"side", o->side, none.side}};
+    for (size_t i = 0; line && i < sizeof number / sizeof *number; i++)
+        if (number[i].is != number[i].was)
+            line = pare_sprintf(a, "%s --%s %zu", line, number[i].name, number[i].is);
+    if (line && o->seed)
+        line = pare_sprintf(a, "%s --seed %llu", line, (unsigned long long)o->seed);
+    return line;
+}
+
+const char *frame_command(const frame *f, const char *part)
+{
+    pare_arena *const a = f->r->arena;
+    const char *const only = part ? part : f->o->only;
+    char *line = pare_sprintf(a, "pare repro %s%s%s%s", f->r->name, only ? " --only " : "",
+                              only ? only : "", f->o->full ? " --full" : "");
+    return with_sizes(a, with_data(a, line, f->o), f->o);
+}
+
+/* ---- folders --------------------------------------------------------------------------------- */
+
+pare_status frame_make_folder(const char *path, pare_err *err)
 {
     if (mkdir(path, 0777) == 0 || (errno == EEXIST && pare_is_dir(path))) return PARE_OK;
     return pare_fail(err, PARE_ERR_IO, "%s: %s", path,
@@ -41,8 +107,8 @@ pare_status frame_folders(frame *f)
     f->runs = pare_sprintf(f->r->arena, "%s/runs", f->r->folder);
     if (!f->runs) return pare_no_memory(f->err);
     if (!frame_first(f)) return PARE_OK;
-    const pare_status st = make_folder(f->r->folder, f->err);
-    return st ? st : make_folder(f->runs, f->err);
+    const pare_status st = frame_make_folder(f->r->folder, f->err);
+    return st ? st : frame_make_folder(f->runs, f->err);
 }
 
 /* ---- jobs ------------------------------------------------------------------------------------ */

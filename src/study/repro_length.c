@@ -1,119 +1,9 @@
 /* pare repro length: calls against N/M for every mask and mode, errors of the robust modes and of
  * the paper's own algorithm, and sampling against its bound. Everything is run, nothing is looked
  * up. */
-#include "repro.h"
+#include "repro_experiments.h"
+#include "repro_length_data.h"
 #include <math.h>
-#include <pare/length.h>
-#include <string.h>
-
-enum { M_COUNT = 16, M_ERROR = 32, D = 16, RATIOS = 4, CURVES = 6 };
-static const size_t ratios[RATIOS] = {2, 8, 32, 64};
-
-typedef struct study {
-    frame f;
-    sheet s;
-    double *x, *y[CURVES]; /* calls over N/M */
-} study;
-
-/* ---- data: three regimes --------------------------------------------------------------------- */
-
-typedef struct data {
-    size_t n;
-    double *q, *k, *v, *y, *exact;
-    float *qf, *kf, *vf, *yf;
-    pare_arena *a;
-} data;
-
-static const char *const regimes[] = {"benign", "peaky", "wide"};
-
-static bool make_data(data *d, size_t n, int regime, double mean, double scale, uint64_t seed)
-{
-    *d = (data){.n = n, .a = pare_arena_new()};
-    if (!d->a) return false;
-    double **const wide[] = {&d->q, &d->k, &d->v, &d->y, &d->exact};
-    float **const narrow[] = {&d->qf, &d->kf, &d->vf, &d->yf};
-    for (size_t i = 0; i < 5; i++)
-        if (!(*wide[i] = pare_alloc(d->a, n * D, sizeof **wide[i]))) return false;
-    for (size_t i = 0; i < 4; i++)
-        if (!(*narrow[i] = pare_alloc(d->a, n * D, sizeof **narrow[i]))) return false;
-    pare_rng r = pare_rng_at(seed, 17);
-    for (size_t i = 0; i < n * D; i++) {
-        const double size = scale * (regime == 1 ? 8 : 1) / sqrt((double)D);
-        double q = size * pare_rng_normal(&r), k = pare_rng_normal(&r);
-        if (regime == 2 && i % D == 0) q = 90.0 * (double)(i / D) / (double)n - 45, k = 1;
-        d->q[i] = (double)(d->qf[i] = (float)q);
-        d->k[i] = (double)(d->kf[i] = (float)k);
-        d->v[i] = (double)(d->vf[i] = (float)(mean + pare_rng_normal(&r)));
-    }
-    return true;
-}
-
-/* In f64 with long double sums: the yardstick. */
-static void exact_rows(data *d, const pare_pattern *p)
-{
-    for (size_t i = 0; i < d->n; i++) {
-        const pare_keys keys = pare_visible(p, NULL, d->n, i);
-        long double top = -INFINITY, sum = 0, y[D] = {0};
-        for (size_t x = 0; x < keys.count; x++) {
-            long double s = 0;
-            for (size_t e = 0; e < D; e++)
-                s += (long double)d->q[i * D + e] * (long double)d->k[pare_key(&keys, x) * D + e];
-            const long double fade = s > top ? expl(top - s) : 1, w = s > top ? 1 : expl(s - top);
-            if (s > top) top = s;
-            sum = sum * fade + w;
-            for (size_t e = 0; e < D; e++)
-                y[e] = y[e] * fade + w * (long double)d->v[pare_key(&keys, x) * D + e];
-        }
-        for (size_t e = 0; e < D; e++) d->exact[i * D + e] = (double)(y[e] / sum);
-    }
-}
-
-/* Largest |y - exact|_2 / |exact|_2 of a row. */
-static double error_of(const data *d, pare_dtype t)
-{
-    double most = 0;
-    for (size_t i = 0; i < d->n; i++) {
-        double off = 0, size = 0;
-        for (size_t e = 0; e < D; e++) {
-            const double y = t == PARE_F32 ? (double)d->yf[i * D + e] : d->y[i * D + e];
-            off += (y - d->exact[i * D + e]) * (y - d->exact[i * D + e]);
-            size += d->exact[i * D + e] * d->exact[i * D + e];
-        }
-        if (!(sqrt(off / size) <= most)) most = sqrt(off / size);
-    }
-    return most;
-}
-
-static pare_length_job job_of(data *d, pare_dtype t)
-{
-    const bool f = t == PARE_F32;
-    return (pare_length_job){.n = d->n,
-                             .dk = D,
-                             .dv = D,
-                             .q = f ? (void *)d->qf : d->q,
-                             .k = f ? (void *)d->kf : d->k,
-                             .v = f ? (void *)d->vf : d->v,
-                             .ldq = D,
-                             .ldk = D,
-                             .ldv = D,
-                             .scale = 1,
-                             .y = f ? (void *)d->yf : d->y,
-                             .ldy = D};
-}
-
-static pare_status attend(study *w, data *d, const pare_pattern *p, uint32_t m, pare_dtype t,
-                          const pare_length_opts *o, pare_length_stats *s, pare_err *err)
-{
-    pare_oracle orc;
-    const pare_length_job one = job_of(d, t);
-    pare_status st = pare_oracle_cpu(&orc, t, m, w->f.exec, err);
-    if (st) return st;
-    st = pare_length_attend(&orc, o, &one, 1, p, NULL, s, w->f.exec, err);
-    pare_oracle_free(&orc);
-    return st;
-}
-
-/* ---- calls ----------------------------------------------------------------------------------- */
 
 typedef struct way {
     const char *name;
@@ -149,215 +39,271 @@ static const way ways[] = {
      {.mode = PARE_LENGTH_PAPER, .features = CAUSAL_CALLS}}};
 enum { WAYS = sizeof ways / sizeof *ways };
 
-static pare_status planned(study *w, const way *x, size_t n, double *calls)
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+enum { M_COUNT = 16, RATIOS = 4, DRAWN = 6 /* ways with a curve */ };
+static const size_t ratios[RATIOS] = {2, 8, 32, 64};
+
+static size_t calls_parts(bool full)
+{
+    (void)full;
+    return WAYS;
+}
+
+static pare_status planned(double *calls, const way *x, size_t n, pare_err *err)
 {
     pare_arena *const a = pare_arena_new();
-    if (!a) return pare_no_memory(w->f.err);
+    if (!a) return pare_no_memory(err);
     pare_length_plan plan;
-    const pare_length_head h = {0, D, D};
+    const pare_length_head h = {0, LENGTH_D, LENGTH_D};
     const pare_oracle_caps caps = {.max_len = M_COUNT,
                                    .features = x->o.features ? x->o.features : PARE_ORC_PARTIAL,
                                    .dtype = PARE_F64,
                                    .exp_flush = 746,
                                    .w_min = 0x1p-900};
     const pare_status st =
-        pare_length_plan_make(&plan, a, &h, 1, n, &x->p, NULL, &caps, &x->o, w->f.err);
+        pare_length_plan_make(&plan, a, &h, 1, n, &x->p, NULL, &caps, &x->o, err);
     *calls = st ? NAN : (double)(plan.cost.formula ? plan.cost.formula : plan.cost.calls);
     pare_arena_free(a);
     return st;
 }
 
-static pare_status count_calls(study *w)
+/* A way: of each ratio what is planned, what was executed, and of it aggregation. */
+static pare_status calls_run(numbers *out, const repro_study *of, size_t part,
+                             const pare_exec *exec, pare_err *err)
 {
-    pare_arena *const a = w->f.r->arena;
-    sheet_open(&w->s, "calls", "Calls of one head, M = 16: planned (or closed form), and executed",
-               0, WAYS * RATIOS);
-    for (size_t x = 0; x < WAYS; x++)
-        for (size_t i = 0; i < RATIOS; i++) {
-            const size_t n = ratios[i] * M_COUNT;
-            pare_length_stats s;
-            data d;
-            double want = NAN;
-            pare_status st =
-                make_data(&d, n, 0, 0, 1, w->f.o->seed) ? PARE_OK : pare_no_memory(w->f.err);
-            if (!st) st = attend(w, &d, &ways[x].p, M_COUNT, PARE_F64, &ways[x].o, &s, w->f.err);
-            pare_arena_free(d.a);
-            if (!st) st = planned(w, &ways[x], n, &want);
-            if (st) return st;
-            w->x[i] = (double)ratios[i];
-            if (x < CURVES) w->y[x][i] = (double)s.calls;
-            sheet_put(&w->s,
-                      (pare_repro_row){.data = pare_sprintf(a, "N/M = %zu", ratios[i]),
-                                       .what = ways[x].name,
-                                       .published = want,
-                                       .published_std = NAN,
-                                       .ours = (double)s.calls,
-                                       .ours_std = NAN,
-                                       .verdict =
-                                           (double)s.calls == want ? PARE_REPRODUCED : PARE_DIFFERS,
-                                       .note = s.merge_calls ? "aggregation calls are in it" : "",
-                                       .from = "pare length --dry-run"});
-        }
-    return w->s.st;
+    const way *const x = &ways[part];
+    pare_status st = PARE_OK;
+    for (size_t i = 0; !st && i < RATIOS; i++) {
+        const size_t n = ratios[i] * M_COUNT;
+        pare_length_stats s = {0};
+        length_data d;
+        double want = NAN;
+        st = length_data_new(&d, n, LENGTH_BENIGN, 0, 1, of->seed) ? PARE_OK : pare_no_memory(err);
+        if (!st) st = length_data_attend(&d, &x->p, M_COUNT, PARE_F64, &x->o, &s, exec, err);
+        pare_arena_free(d.a);
+        if (!st) st = planned(&want, x, n, err);
+        number_put(out, want);
+        number_put(out, (double)s.calls);
+        number_put(out, (double)s.merge_calls);
+        pare_progress(exec, "", i + 1, RATIOS);
+    }
+    return st;
 }
+
+static void calls_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
+{
+    double x[RATIOS], y[RATIOS];
+    (void)of;
+    sheet_open(s, "calls", "Calls of one head, M = 16: planned (or closed form), and executed", 0,
+               n * RATIOS);
+    for (size_t w = 0; w < n && !s->st; w++) {
+        for (size_t i = 0; i < RATIOS && !s->st; i++) {
+            const double *const v = part[w].v + 3 * i;
+            x[i] = (double)ratios[i], y[i] = v[1];
+            sheet_put(s, (pare_repro_row){.data = pare_sprintf(s->r->arena, "N/M = %zu", ratios[i]),
+                                          .what = ways[w].name,
+                                          .published = v[0],
+                                          .published_std = NAN,
+                                          .ours = v[1],
+                                          .ours_std = NAN,
+                                          .verdict = v[0] == v[1] ? PARE_REPRODUCED : PARE_DIFFERS,
+                                          .note = v[2] > 0 ? "aggregation calls are in it" : "",
+                                          .from = ""});
+        }
+        if (w < DRAWN) row_curve(s, "M = 16", ways[w].name, x, y, RATIOS);
+    }
+}
+
+static const experiment calls = {
+    .stem = "calls", .parts = calls_parts, .cost = 2, .run = calls_run, .table = calls_table};
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
-static pare_status one_error(study *w, data *d, const way *x, const char *where, pare_dtype t)
+enum { M_ERROR = 32, LONG = 2 };
+static const size_t longer[LONG] = {2, 8};
+#define PROMISED 1e-6 /* the paper's eps, which is our default for it */
+
+static const way tried[] = {
+    {"full, native", {.kind = PARE_FULL}, {.mode = PARE_LENGTH_NATIVE}},
+    {"full, zero reference",
+     {.kind = PARE_FULL},
+     {.mode = PARE_LENGTH_ZEROREF, .features = FULL_CALLS}},
+    {"full, the paper's", {.kind = PARE_FULL}, {.mode = PARE_LENGTH_PAPER, .features = FULL_CALLS}},
+    {"causal, zero reference",
+     {.kind = PARE_CAUSAL},
+     {.mode = PARE_LENGTH_ZEROREF, .features = CAUSAL_CALLS}},
+    {"causal, the paper's",
+     {.kind = PARE_CAUSAL},
+     {.mode = PARE_LENGTH_PAPER, .features = CAUSAL_CALLS}},
+    {"window 4, zero reference",
+     {.kind = PARE_WINDOW, .window = 4},
+     {.mode = PARE_LENGTH_ZEROREF, .features = CAUSAL_CALLS}},
+    {"window 4, the paper's",
+     {.kind = PARE_WINDOW, .window = 4},
+     {.mode = PARE_LENGTH_PAPER, .features = CAUSAL_CALLS}}};
+enum { TRIED = sizeof tried / sizeof *tried };
+
+static size_t errors_parts(bool full)
+{
+    (void)full;
+    return LONG * LENGTH_REGIMES;
+}
+
+/* inf: it fails, and says so. */
+static pare_status one_error(numbers *out, length_data *d, const way *x, pare_dtype t,
+                             const pare_exec *exec, pare_err *err)
 {
     pare_err why = {0};
     pare_length_stats s;
-    const pare_status st = attend(w, d, &x->p, M_ERROR, t, &x->o, &s, &why);
-    if (st == PARE_ERR_MEMORY) return pare_no_memory(w->f.err);
-    const bool paper = x->o.mode == PARE_LENGTH_PAPER;
-    const double off = st ? NAN : error_of(d, t);
-    pare_arena *const a = w->f.r->arena;
-    sheet_put(&w->s, (pare_repro_row){
-                         .data = where,
-                         .what = pare_sprintf(a, "%s, %s", x->name, t == PARE_F32 ? "f32" : "f64"),
-                         .published = NAN,
-                         .published_std = NAN,
-                         .ours = off,
-                         .ours_std = NAN,
-                         .verdict = paper && !(off < 1e-2) ? PARE_DIFFERS : PARE_ADDED,
-                         .note = st                    ? "fails, and says so: no number comes out"
-                                 : paper && off > 1e-2 ? "wrong"
-                                                       : "",
-                         .from = "pare_length_attend"});
-    return PARE_OK;
+    const pare_status st = length_data_attend(d, &x->p, M_ERROR, t, &x->o, &s, exec, &why);
+    number_put(out, st ? INFINITY : length_data_error(d, t));
+    return st == PARE_ERR_MEMORY ? pare_no_memory(err) : PARE_OK;
 }
 
-static pare_status measure_errors(study *w)
+static pare_status errors_run(numbers *out, const repro_study *of, size_t part,
+                              const pare_exec *exec, pare_err *err)
 {
-    static const way tried[] = {{"full, native", {.kind = PARE_FULL}, {.mode = PARE_LENGTH_NATIVE}},
-                                {"full, zero reference",
-                                 {.kind = PARE_FULL},
-                                 {.mode = PARE_LENGTH_ZEROREF, .features = FULL_CALLS}},
-                                {"full, the paper's",
-                                 {.kind = PARE_FULL},
-                                 {.mode = PARE_LENGTH_PAPER, .features = FULL_CALLS}},
-                                {"causal, zero reference",
-                                 {.kind = PARE_CAUSAL},
-                                 {.mode = PARE_LENGTH_ZEROREF, .features = CAUSAL_CALLS}},
-                                {"causal, the paper's",
-                                 {.kind = PARE_CAUSAL},
-                                 {.mode = PARE_LENGTH_PAPER, .features = CAUSAL_CALLS}},
-                                {"window 4, zero reference",
-                                 {.kind = PARE_WINDOW, .window = 4},
-                                 {.mode = PARE_LENGTH_ZEROREF, .features = CAUSAL_CALLS}},
-                                {"window 4, the paper's",
-                                 {.kind = PARE_WINDOW, .window = 4},
-                                 {.mode = PARE_LENGTH_PAPER, .features = CAUSAL_CALLS}}};
-    enum { TRIED = sizeof tried / sizeof *tried };
-    pare_status st = PARE_OK;
-    sheet_open(&w->s, "errors",
-               "Largest |error| / |row|, M = 32: robust modes, and the paper's with eps = 1e-6", -2,
-               (size_t)TRIED * 3 * 2 * 2);
-    for (size_t i = 0; i < 2; i++)
-        for (int regime = 0; regime < 3; regime++) {
-            const size_t ratio = i ? 8 : 2;
-            data d;
-            st = make_data(&d, ratio * M_ERROR, regime, 0, 1, w->f.o->seed)
-                     ? PARE_OK
-                     : pare_no_memory(w->f.err);
-            const char *const where =
-                pare_sprintf(w->f.r->arena, "%s, N/M = %zu", regimes[regime], ratio);
-            for (size_t x = 0; x < TRIED && !st; x++) {
-                exact_rows(&d, &tried[x].p);
-                st = one_error(w, &d, &tried[x], where, PARE_F32);
-                if (!st) st = one_error(w, &d, &tried[x], where, PARE_F64);
-            }
-            pare_arena_free(d.a);
-            if (st) return st;
-        }
-    return w->s.st;
+    const size_t ratio = longer[part / LENGTH_REGIMES];
+    length_data d;
+    pare_status st =
+        length_data_new(&d, ratio * M_ERROR, (int)(part % LENGTH_REGIMES), 0, 1, of->seed)
+            ? PARE_OK
+            : pare_no_memory(err);
+    for (size_t x = 0; x < TRIED && !st; x++) {
+        length_data_exact(&d, &tried[x].p);
+        st = one_error(out, &d, &tried[x], PARE_F32, exec, err);
+        if (!st) st = one_error(out, &d, &tried[x], PARE_F64, exec, err);
+        pare_progress(exec, "", x + 1, TRIED);
+    }
+    pare_arena_free(d.a);
+    return st;
 }
+
+/* The paper promises eps in numbers of O(log N) bits, of any data. */
+static void put_error(sheet *s, const char *where, const way *x, bool f32, double off)
+{
+    const bool paper = x->o.mode == PARE_LENGTH_PAPER;
+    if (s->st) return;
+    sheet_put(s, (pare_repro_row){
+                     .data = where,
+                     .what = pare_sprintf(s->r->arena, "%s, %s", x->name, f32 ? "f32" : "f64"),
+                     .published = paper ? PROMISED : NAN,
+                     .published_std = NAN,
+                     .ours = off,
+                     .ours_std = NAN,
+                     .verdict = !paper              ? PARE_ADDED
+                                : off <= PROMISED   ? PARE_REPRODUCED
+                                : f32 && off < 1e-2 ? PARE_DIFFERS
+                                                    : PARE_MISPRINT,
+                     .note = isinf(off)            ? "fails, and says so: no number comes out"
+                             : paper && off > 1e-2 ? "wrong"
+                                                   : "",
+                     .from = ""});
+}
+
+static void errors_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
+{
+    (void)of;
+    sheet_open(s, "errors",
+               "Largest |error| / |row|, M = 32: robust modes, and the paper's with eps = 1e-6", -2,
+               (size_t)TRIED * n * 2);
+    for (size_t p = 0; p < n && !s->st; p++) {
+        const char *const where =
+            pare_sprintf(s->r->arena, "%s, N/M = %zu", length_regimes[p % LENGTH_REGIMES],
+                         longer[p / LENGTH_REGIMES]);
+        if (!where) s->st = pare_no_memory(s->err);
+        for (size_t i = 0; i < 2 * TRIED; i++)
+            put_error(s, where, &tried[i / 2], i % 2 == 0, part[p].v[i]);
+    }
+}
+
+static const experiment errors = {
+    .stem = "errors", .parts = errors_parts, .cost = 1, .run = errors_run, .table = errors_table};
 
 /* ---- sampling -------------------------------------------------------------------------------- */
 
-static pare_status measure_sampling(study *w)
+static const double spreads[] = {0.05, 0.25, 1};
+enum { SPREADS = sizeof spreads / sizeof *spreads, SAMPLED = 4 /* rows of each */ };
+
+static size_t sampling_parts(bool full)
 {
-    static const double spreads[] = {0.05, 0.25, 1};
-    pare_arena *const a = w->f.r->arena;
-    const pare_pattern full = {.kind = PARE_FULL};
-    sheet_open(
-        &w->s, "sampling",
-        "N = 2048, M = 512, values around 3: largest error of a row, its bound, rows computed "
-        "exactly (eps = 1/2, delta = 0.01)",
-        -3, 4 * 3);
-    for (size_t i = 0; i < 3; i++) {
-        data d;
-        pare_length_stats s, c;
-        pare_status st = make_data(&d, 2048, 0, 3, spreads[i], w->f.o->seed)
-                             ? PARE_OK
-                             : pare_no_memory(w->f.err);
-        if (!st) exact_rows(&d, &full);
-        const pare_length_opts o = {.mode = PARE_LENGTH_SAMPLE, .seed = w->f.o->seed},
-                               chunk = {.mode = PARE_LENGTH_CHUNK};
-        if (!st) st = attend(w, &d, &full, 512, PARE_F64, &chunk, &c, w->f.err);
-        const double baseline = st ? NAN : error_of(&d, PARE_F64);
-        if (!st) st = attend(w, &d, &full, 512, PARE_F64, &o, &s, w->f.err);
-        const double off = st ? NAN : error_of(&d, PARE_F64);
-        pare_arena_free(d.a);
-        if (st) return st;
-        const char *const where = pare_sprintf(a, "logit std %g", spreads[i]);
-        const struct {
-            const char *what;
-            double v;
-        } rows[] = {{"largest relative error", off},
-                    {"largest relative bound", s.relative},
-                    {"rows computed exactly", (double)s.exact_rows},
-                    {"each chunk by itself", baseline}};
-        for (size_t x = 0; x < 4; x++)
-            sheet_put(&w->s, (pare_repro_row){.data = where,
-                                              .what = rows[x].what,
-                                              .published = NAN,
-                                              .published_std = NAN,
-                                              .ours = rows[x].v,
-                                              .ours_std = NAN,
-                                              .verdict = PARE_ADDED,
-                                              .note = x == 3 ? "no bound" : "",
-                                              .from = "pare_length_attend"});
-    }
-    return w->s.st;
+    (void)full;
+    return SPREADS;
 }
 
-static pare_status make_room(study *w)
+static pare_status sampling_run(numbers *out, const repro_study *of, size_t part,
+                                const pare_exec *exec, pare_err *err)
 {
-    pare_repro *const r = w->f.r;
-    r->tables = pare_alloc(r->arena, 3, sizeof *r->tables);
-    r->curves = pare_alloc(r->arena, CURVES, sizeof *r->curves);
-    w->x = pare_alloc(r->arena, RATIOS, sizeof *w->x);
-    bool ok = r->tables && r->curves && w->x;
-    for (size_t i = 0; i < CURVES; i++) {
-        w->y[i] = pare_alloc(r->arena, RATIOS, sizeof *w->y[i]);
-        ok = ok && w->y[i];
-        if (ok)
-            r->curves[i] = (pare_repro_curve){.table = "calls",
-                                              .data = "M = 16",
-                                              .what = ways[i].name,
-                                              .n = RATIOS,
-                                              .x = w->x,
-                                              .y = w->y[i]};
+    const pare_pattern full = {.kind = PARE_FULL};
+    const pare_length_opts o = {.mode = PARE_LENGTH_SAMPLE, .seed = of->seed},
+                           chunk = {.mode = PARE_LENGTH_CHUNK};
+    pare_length_stats s = {0};
+    length_data d;
+    pare_status st = length_data_new(&d, 2048, LENGTH_BENIGN, 3, spreads[part], of->seed)
+                         ? PARE_OK
+                         : pare_no_memory(err);
+    if (!st) length_data_exact(&d, &full);
+    if (!st) st = length_data_attend(&d, &full, 512, PARE_F64, &chunk, &s, exec, err);
+    const double baseline = st ? NAN : length_data_error(&d, PARE_F64);
+    if (!st) st = length_data_attend(&d, &full, 512, PARE_F64, &o, &s, exec, err);
+    number_put(out, st ? NAN : length_data_error(&d, PARE_F64));
+    number_put(out, s.relative);
+    number_put(out, (double)s.exact_rows);
+    number_put(out, baseline);
+    pare_arena_free(d.a);
+    return st;
+}
+
+static void sampling_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
+{
+    static const char *const what[SAMPLED] = {"largest relative error", "largest relative bound",
+                                              "rows computed exactly",
+                                              "each chunk by itself (no bound)"};
+    (void)of;
+    sheet_open(s, "sampling",
+               "N = 2048, M = 512, values around 3: largest error of a row, its bound, rows "
+               "computed exactly (eps = 1/2, delta = 0.01)",
+               -3, (SAMPLED + 1) * n);
+    for (size_t p = 0; p < n && !s->st; p++) {
+        const double *const v = part[p].v;
+        const char *const where = pare_sprintf(s->r->arena, "logit std %g", spreads[p]);
+        if (!where) s->st = pare_no_memory(s->err);
+        for (size_t x = 0; x < SAMPLED && !s->st; x++) row_near(s, where, what[x], NAN, v[x], 0);
+        const double bound = fmax(v[1], 1e-12); /* rows that are computed exactly are rounded */
+        if (!s->st) row_shape(s, where, "no error is above its bound", v[0] <= bound, v[0] / bound);
     }
-    r->ncurves = CURVES;
-    return ok ? PARE_OK : pare_no_memory(w->f.err);
+}
+
+static const experiment sampling = {.stem = "sampling",
+                                    .parts = sampling_parts,
+                                    .cost = 3,
+                                    .run = sampling_run,
+                                    .table = sampling_table};
+
+/* ---- the study ------------------------------------------------------------------------------- */
+
+static const experiment *const experiments[] = {&calls, &errors, &sampling};
+enum { EXPERIMENTS = sizeof experiments / sizeof *experiments };
+
+const char *length_part(size_t i)
+{
+    return i < EXPERIMENTS ? experiments[i]->stem : NULL;
+}
+
+static pare_status make(frame *f)
+{
+    const repro_study s = {.seed = f->o->seed, .full = f->o->full};
+    pare_status st = frame_folders(f);
+    if (!st) st = experiments_room(f, EXPERIMENTS, 0, 1);
+    return experiments_run(f, experiments, EXPERIMENTS, &s, "repro length 1", st);
 }
 
 pare_status pare_repro_length(pare_repro **out, const pare_repro_opts *o, const pare_exec *exec,
                               const pare_ranks *ranks, pare_err *err)
 {
-    study w = {0};
-    pare_status st = frame_open(&w.f, "length", o, exec, ranks, err);
-    if (st) {
-        *out = NULL;
-        return st;
-    }
-    w.s = (sheet){.r = w.f.r, .err = err};
-    st = frame_folders(&w.f);
-    if (!st) st = make_room(&w);
-    if (!st) st = count_calls(&w);
-    if (!st) st = measure_errors(&w);
-    if (!st) st = measure_sampling(&w);
-    return frame_close(out, &w.f, st);
+    frame f;
+    pare_status st = frame_open(&f, "length", o, exec, ranks, err);
+    if (!st) st = make(&f);
+    return frame_close(out, &f, st);
 }

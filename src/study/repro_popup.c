@@ -209,7 +209,8 @@ static void put_found(sheet *to, const study *s, const char *data, const char *w
                                    .parameters = is->weights,
                                    .verdict = PARE_ADDED,
                                    .note = "",
-                                   .from = command});
+                                   .from = command,
+                                   .command = command});
 }
 
 /* A statement of the figure: decided where the means lie twice the larger spread apart. */

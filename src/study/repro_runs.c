@@ -278,7 +278,7 @@ pare_status run_do(void *self, const job *j, cJSON *result, const pare_exec *exe
 pare_status run_read(run_result *out, const job *j, pare_err *err)
 {
     const cJSON *const o = j->result;
-    *out = (run_result){NAN, NAN, NAN, NAN, NAN, NAN, NAN, 0, false};
+    *out = (run_result){NAN, NAN, NAN, NAN, NAN, NAN, NAN, 0, false, NULL};
     pare_status st = pare_json_number_opt(&out->val, o, "val", err);
     if (!st) st = pare_json_number_opt(&out->test, o, "test", err);
     if (!st) st = pare_json_number_opt(&out->plain, o, "plain", err);

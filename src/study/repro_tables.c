@@ -113,6 +113,17 @@ static const char *note_of(bench *b, const run_group *g, bool board)
                         board && g->g->generated ? "; a board of ours" : "");
 }
 
+/* The first run's; the others are its neighbours. */
+static const char *command_of(bench *b, const run_group *g)
+{
+    const char *const first = g->result[0].command;
+    if (!first || b->s.st || g->n == 1) return first;
+    const char *const all = pare_sprintf(
+        b->s.r->arena, "%s # the first of %zu; the files have the others'", first, g->n);
+    if (!all) b->s.st = pare_no_memory(b->s.err);
+    return all;
+}
+
 /* A row of the runs of one group: their mean, or the largest. */
 static void put_runs(bench *b, graph_id id, const run_group *g, const char *what, printed p,
                      size_t offset, bool largest, double near)
@@ -132,6 +143,7 @@ static void put_runs(bench *b, graph_id id, const run_group *g, const char *what
     row.verdict = judge(row.ours, p, near);
     row.note = note_of(b, g, true);
     row.from = files_of(b, g);
+    row.command = command_of(b, g);
     sheet_put(&b->s, row);
 }
 

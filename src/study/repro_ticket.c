@@ -7,6 +7,13 @@ static const experiment *const experiments[] = {&ticket_rates, &ticket_sizes, &t
                                                 &ticket_blocks};
 enum { EXPERIMENTS = sizeof experiments / sizeof *experiments, NOTES = 3 };
 
+static const char popup[] = "popup";
+
+const char *ticket_part(size_t i)
+{
+    return i < EXPERIMENTS ? experiments[i]->stem : i == EXPERIMENTS ? popup : NULL;
+}
+
 static pare_status say(frame *f)
 {
     pare_repro *const r = f->r;
@@ -30,7 +37,7 @@ static pare_status make(frame *f, const repro_study *s)
     if (!st)
         st = experiments_room(f, EXPERIMENTS + POPUP_TABLES, POPUP_CURVES, NOTES + POPUP_NOTES);
     st = experiments_run(f, experiments, EXPERIMENTS, s, "repro ticket 1", st);
-    if (!st) st = popup_study(f, text);
+    if (!st && frame_wants(f, popup)) st = popup_study(f, text);
     return st ? st : say(f);
 }
 

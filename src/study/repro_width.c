@@ -30,6 +30,11 @@ typedef struct study {
     run_group group[GRAPHS][GROUPS];
 } study;
 
+const char *width_part(size_t i)
+{
+    return i == 0 ? "tables" : NULL;
+}
+
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /* The board of the side and seed; one of an earlier call is the same. */
@@ -110,6 +115,15 @@ static pare_status do_jobs(study *s, jobs *b, const char *title, pare_status st)
     return frame_jobs(&s->f, b, st);
 }
 
+static pare_status keep_command(study *s, run_result *r, const job *j)
+{
+    const char *command = NULL;
+    const pare_status st = pare_json_string_opt(&command, j->result, "command", s->f.err);
+    if (st || !command) return st;
+    r->command = pare_strdup(s->f.r->arena, command); /* the result itself is let go of */
+    return r->command ? PARE_OK : pare_no_memory(s->f.err);
+}
+
 /* One group of the list is all runs of a role on a graph. */
 static pare_status read_group(study *s, run_group *g, const job *first, size_t n, const run_spec *p)
 {
@@ -117,7 +131,8 @@ static pare_status read_group(study *s, run_group *g, const job *first, size_t n
     g->result = pare_alloc(s->f.r->arena, n ? n : 1, sizeof *g->result);
     if (!g->result) return pare_no_memory(s->f.err);
     for (size_t i = 0; i < n; i++) {
-        const pare_status st = run_read(&g->result[i], &first[i], s->f.err);
+        pare_status st = run_read(&g->result[i], &first[i], s->f.err);
+        if (!st) st = keep_command(s, &g->result[i], &first[i]);
         if (st) return st;
     }
     return PARE_OK;

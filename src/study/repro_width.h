@@ -60,6 +60,7 @@ typedef struct run_result {
     double norm, norm_sup, vector, vector_sup;
     size_t parameters;
     bool diverged;
+    const char *command; /* that gives it; NULL: nobody knows */
 } run_result;
 PARE_MUST_USE pare_status run_read(run_result *out, const job *j, pare_err *err);
 

@@ -10,7 +10,7 @@
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-static affine dense_affine(proof *p, const rmat *w, const rmat *b)
+affine affine_sizes(proof *p, const rmat *w, const rmat *b)
 {
     const rmat both = rmat_beside(p, w, b);
     const affine m = {rmat_two(p, w), rmat_fro(b), rmat_two(p, &both)};
@@ -30,9 +30,9 @@ dense_sizes dense_sizes_of(proof *p, const pare_dense *f, const pare_dense *g, c
     const rmat w = rmat_weight(p, &f->w, 0, 0, o, in), b = rmat_column(p, &f->b, 0, o);
     const rmat wt = rmat_weight(p, &g->w, 0, 0, o, in), bt = rmat_column(p, &g->b, 0, o);
     const rmat we = rmat_diff(p, &w, &wt), be = rmat_diff(p, &b, &bt);
-    s.f = dense_affine(p, &w, &b);
-    s.g = dense_affine(p, &wt, &bt);
-    s.e = dense_affine(p, &we, &be);
+    s.f = affine_sizes(p, &w, &b);
+    s.g = affine_sizes(p, &wt, &bt);
+    s.e = affine_sizes(p, &we, &be);
     s.row_f = rmat_max_row2(&w);
     s.row_g = rmat_max_row2(&wt);
     s.max_f = rmat_max(&b);
@@ -111,37 +111,57 @@ static span gated_move(const ffn_sizes *m, span s)
     return dense_move(&m->layers[2], span_settled(y));
 }
 
+span ffn_move_from(const ffn_sizes *m, size_t l, span s)
+{
+    for (; l < m->nlayers; l++) {
+        s = dense_move(&m->layers[l], s);
+        if (l + 1 < m->nlayers) s = act_move(m->slope, s);
+    }
+    return s;
+}
+
 span ffn_move(const ffn_sizes *m, span s)
 {
-    if (m->kind == PARE_FFN_GATED) return gated_move(m, s);
-    for (size_t l = 0; l < m->nlayers; l++)
-        s = dense_move(&m->layers[l], l > 0 ? act_move(m->slope, s) : s);
-    return s;
+    return m->kind == PARE_FFN_GATED ? gated_move(m, s) : ffn_move_from(m, 0, s);
 }
 
 /* ---- a feed-forward part --------------------------------------------------------------------- */
 
-static bool doubles(const pare_ffn *f, const pare_ffn *g)
+/* Layers of g for each of f; one layer is linear whatever its activation is called. */
+static bool is_relu_ticket(const pare_ffn *f, const pare_ffn *g)
 {
     return f->kind == PARE_FFN_MLP && g->kind == PARE_FFN_MLP && f->nlayers > 0 &&
-           g->nlayers == 2 * f->nlayers && g->act == PARE_ACT_RELU &&
-           (f->nlayers == 1 || f->act == PARE_ACT_RELU);
+           g->act == PARE_ACT_RELU && (f->nlayers == 1 || f->act == PARE_ACT_RELU);
+}
+
+static ffn_form form_of(const pare_ffn *f, const pare_ffn *g, char *why)
+{
+    if (f->kind == PARE_FFN_NONE && g->kind == PARE_FFN_NONE) return FFN_ALIKE;
+    if (is_relu_ticket(f, g) && g->nlayers == f->nlayers + 1) return FFN_SPLIT;
+    if (is_relu_ticket(f, g) && g->nlayers == 2 * f->nlayers) return FFN_PAIRS;
+    if (f->kind != g->kind || f->nlayers != g->nlayers || f->act != g->act)
+        bounds_refuse(why, "a feed-forward part of the ticket is not of the target's kind");
+    return FFN_ALIKE;
+}
+
+static dense_sizes layer_sizes(proof *p, const pare_ffn *f, const pare_ffn *g, ffn_form form,
+                               size_t l, char *why)
+{
+    const pare_dense *const x = &f->layers[l], *const y = g->layers;
+    if (form == FFN_PAIRS) return relu_pair_sizes(p, x, &y[2 * l], &y[2 * l + 1], l > 0, why);
+    if (form == FFN_SPLIT && l == 0) return relu_pair_sizes(p, x, &y[0], &y[1], false, why);
+    return dense_sizes_of(p, x, &y[form == FFN_SPLIT ? l + 1 : l], why);
 }
 
 ffn_sizes ffn_sizes_of(proof *p, const pare_ffn *f, const pare_ffn *g, char *why)
 {
     ffn_sizes s = {.kind = f->kind, .nlayers = f->nlayers, .slope = pare_act_lipschitz(f->act)};
-    s.doubled = doubles(f, g);
-    const bool alike = f->nlayers == g->nlayers && f->act == g->act;
-    if (f->kind != g->kind || (f->kind != PARE_FFN_NONE && !alike && !s.doubled))
-        bounds_refuse(why, "a feed-forward part of the ticket is not of the target's kind");
+    s.form = form_of(f, g, why);
     if (f->kind == PARE_FFN_NONE || *why || p->st) return s;
     s.layers = pare_alloc(p->a, f->nlayers, sizeof *s.layers);
     if (!s.layers) p->st = pare_no_memory(p->err);
     for (size_t l = 0; !p->st && !*why && l < f->nlayers; l++)
-        s.layers[l] = s.doubled ? relu_pair_sizes(p, &f->layers[l], &g->layers[2 * l],
-                                                  &g->layers[2 * l + 1], l > 0, why)
-                                : dense_sizes_of(p, &f->layers[l], &g->layers[l], why);
+        s.layers[l] = layer_sizes(p, f, g, s.form, l, why);
     s.in = norm_sizes_of(&f->in_norm, &g->in_norm, f->din, why);
     s.out = norm_sizes_of(&f->out_norm, &g->out_norm, f->dout, why);
     s.skip = skip_sizes_of(p, &f->skip, &g->skip, why);

@@ -14,20 +14,6 @@
 #include "bound_rows.h"
 #include <math.h>
 
-/* y = m x (with the last column of m for the constant 1 where `one`), and |y_k| with its slack. */
-typedef struct image {
-    pare_mat y;     /* n x out, midpoints */
-    double *slack;  /* n: how far the exact image of the exact row may be */
-    double *length; /* n: |exact image| from above */
-} image;
-
-typedef struct rows_view {
-    proof *p;
-    const given_rows *x;
-    size_t n;
-    double *norm; /* |x_k| from above, radius included */
-} rows_view;
-
 static double rad_of(const given_rows *x, size_t k)
 {
     return x->rad ? x->rad[k] : 0;
@@ -68,8 +54,15 @@ static pare_mat with_ones(proof *p, const pare_mat *z)
     return m.mid;
 }
 
-/* Z M (turn false: M is in x out) or Z M^T. `two`: |M|_2 of the part that multiplies x. */
-static image image_of(const rows_view *v, const rmat *m, bool turn, bool one, pare_ub two)
+rows_view rows_view_of(proof *p, const given_rows *x)
+{
+    const rows_view v = {p, x, x->z.rows, numbers(p, x->z.rows)};
+    for (size_t i = 0; !p->st && i < v.n; i++)
+        v.norm[i] = pare_ub_add(length_of(pare_row(&x->z, i), x->z.cols), ub(rad_of(x, i))).v;
+    return v;
+}
+
+image rows_image(const rows_view *v, const rmat *m, bool turn, bool one, pare_ub two)
 {
     proof *const p = v->p;
     image y = {{0}, numbers(p, v->n), numbers(p, v->n)};
@@ -251,17 +244,17 @@ static void head_rows_move(const rows_view *v, pare_ub *out, const pare_attn *f,
     head_rows h = {.v = v, .s = s, .out = out};
     if (p->st) return;
     if (s->turns) {
-        h.q = image_of(v, &pair.q, true, true, s->q.w);
-        h.qe = image_of(v, &pair.qe, true, true, s->qe.w);
-        h.ke = image_of(v, &pair.ke, true, true, s->ke.w);
-        h.kt = image_of(v, &pair.kt, true, true, s->kt.w);
+        h.q = rows_image(v, &pair.q, true, true, s->q.w);
+        h.qe = rows_image(v, &pair.qe, true, true, s->qe.w);
+        h.ke = rows_image(v, &pair.ke, true, true, s->ke.w);
+        h.kt = rows_image(v, &pair.kt, true, true, s->kt.w);
     } else {
-        h.form = image_of(v, &pair.ge, false, true, s->ge.w);
-        h.form_g = image_of(v, &pair.gt, false, true, s->gt.w);
+        h.form = rows_image(v, &pair.ge, false, true, s->ge.w);
+        h.form_g = rows_image(v, &pair.gt, false, true, s->gt.w);
     }
-    h.values = image_of(v, &pair.v, true, false, s->v);
-    h.values_g = image_of(v, &pair.vt, true, false, s->vt);
-    h.left = image_of(v, &pair.ve, true, false, s->ve);
+    h.values = rows_image(v, &pair.v, true, false, s->v);
+    h.values_g = rows_image(v, &pair.vt, true, false, s->vt);
+    h.left = rows_image(v, &pair.ve, true, false, s->ve);
     give_room(p, &h.values);
     if (!p->st) pare_parallel(p->exec, v->n, row_of_head, &h);
 }
@@ -269,11 +262,8 @@ static void head_rows_move(const rows_view *v, pare_ub *out, const pare_attn *f,
 void attn_rows_move(proof *p, pare_ub *out, const pare_attn *f, const pare_attn *g,
                     const attn_sizes *s, const given_rows *x)
 {
-    rows_view v = {p, x, x->z.rows, numbers(p, x->z.rows)};
-    for (size_t i = 0; !p->st && i < v.n; i++) {
-        out[i] = ub(0);
-        v.norm[i] = pare_ub_add(length_of(pare_row(&x->z, i), x->z.cols), ub(rad_of(x, i))).v;
-    }
+    const rows_view v = rows_view_of(p, x);
+    for (size_t i = 0; !p->st && i < v.n; i++) out[i] = ub(0);
     for (size_t h = 0; !p->st && h < s->nheads; h++) {
         const pare_mark mark = pare_arena_mark(p->a);
         head_rows_move(&v, out, f, g, &s->heads[h], h);

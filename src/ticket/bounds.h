@@ -20,6 +20,7 @@ typedef struct affine {
     pare_ub w, b, whole;
 } affine;
 pare_ub affine_at(const affine *m, pare_ub x);
+affine affine_sizes(proof *p, const rmat *w, const rmat *b); /* b: a column */
 
 /* ---- heads (head_pair.c) --------------------------------------------------------------------- */
 
@@ -80,11 +81,18 @@ typedef struct attn_sizes {
     skip_sizes skip;
 } attn_sizes;
 
+/* How the layers of a feed-forward part of g stand for those of f. */
+typedef enum ffn_form {
+    FFN_ALIKE, /* one by one */
+    FFN_SPLIT, /* a ReLU ticket: two for the first, which tell the signs of its inputs apart */
+    FFN_PAIRS  /* a ReLU ticket as it is in its source: two for each */
+} ffn_form;
+
 typedef struct ffn_sizes {
     pare_ffn_kind kind;
     size_t nlayers;
     dense_sizes *layers;
-    bool doubled; /* a ReLU ticket: two layers of g for each of f; layers[l].e is |[E+, -E-]| */
+    ffn_form form;
     double slope; /* of the activation */
     norm_sizes in, out;
     skip_sizes skip;
@@ -96,8 +104,14 @@ ffn_sizes ffn_sizes_of(proof *p, const pare_ffn *f, const pare_ffn *g, char *why
 norm_sizes norm_sizes_of(const pare_norm *f, const pare_norm *g, size_t width, char *why);
 skip_sizes skip_sizes_of(proof *p, const pare_skip *f, const pare_skip *g, char *why);
 dense_sizes dense_sizes_of(proof *p, const pare_dense *f, const pare_dense *g, char *why);
-/* A ReLU ticket's pair of layers in the place of one (relu_pair.c); `after_relu`: its input is
- * never negative. */
+/* What two layers in the place of one do to (x+, x-) or, `after_relu`, to x, which is then never
+ * negative (relu_pair.c): f's map of x, g's map of that, and the difference. */
+typedef struct relu_maps {
+    rmat f, g, e;                /* o x d; o x 2 d or o x d */
+    rmat f_bias, g_bias, e_bias; /* o x 1 */
+} relu_maps;
+relu_maps relu_pair_maps(proof *p, const pare_dense *f, const pare_dense *inner,
+                         const pare_dense *outer, bool after_relu);
 dense_sizes relu_pair_sizes(proof *p, const pare_dense *f, const pare_dense *inner,
                             const pare_dense *outer, bool after_relu, char *why);
 void bounds_refuse(char *why, const char *fmt, ...) PARE_PRINTF(2, 3); /* keeps the first */
@@ -109,6 +123,8 @@ span dense_move(const dense_sizes *m, span s);
 span skip_move(const skip_sizes *k, span s, span branch); /* skip(s) + branch */
 span attn_move(const attn_sizes *m, span s);              /* the branch alone: Theorem B */
 span ffn_move(const ffn_sizes *m, span s);                /* the branch alone */
+/* From layer l of a part that is not gated on; s: what enters it, behind the activation. */
+span ffn_move_from(const ffn_sizes *m, size_t l, span s);
 /* lambda: the most that a score of head h can change, up to what is constant in its row. */
 pare_ub head_scores_move(const head_sizes *h, span s);
 

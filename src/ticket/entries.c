@@ -50,10 +50,12 @@ static void feed_forward(ticket_entries *t, const ffn_sizes *s, const pare_ffn *
 {
     for (size_t l = 0; f->kind != PARE_FFN_NONE && l < f->nlayers; l++) {
         const pare_weight *const w = &f->layers[l].w;
-        if (s->doubled)
-            add(t, w->rows, w->cols, w->rows, s->layers[l].w_max.v, s->layers[l].e_max.v);
-        else
+        if (s->form == FFN_ALIKE) {
             stored(t, w, &g->layers[l].w);
+            continue;
+        }
+        add(t, w->rows, w->cols, w->rows, s->layers[l].w_max.v, s->layers[l].e_max.v);
+        if (l == 0) t->entries += w->rows * w->cols; /* of both signs */
     }
 }
 

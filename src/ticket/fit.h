@@ -13,6 +13,8 @@ typedef struct fit_problem {
     pare_mat w;   /* a x b */
     double scale; /* a power of two */
     const int32_t *A, *B;
+    size_t inputs; /* of a ReLU source (fit_relu.c), which has no donors: B is 0 where a unit cannot
+                      serve a column; 0: an ordinary one */
 } fit_problem;
 
 typedef struct fit_result {
@@ -27,6 +29,10 @@ typedef struct fit_result {
 PARE_MUST_USE pare_status fit_block(fit_result *out, pare_arena *a, const fit_problem *p,
                                     const pare_exec *exec, pare_err *err);
 
+/* Units that serve the columns which own says (n; PARE_NO_COLUMN: none); every entry is solved. */
+PARE_MUST_USE pare_status fit_dealt(fit_result *out, pare_arena *a, const fit_problem *p,
+                                    const uint32_t *own, const pare_exec *exec, pare_err *err);
+
 /* The same units used better (fit_best.c): donors, choice of units, more units for the columns that
  * need them. */
 typedef struct fit_best_opts {
@@ -37,6 +43,16 @@ typedef struct fit_best_opts {
 } fit_best_opts;
 PARE_MUST_USE pare_status fit_best(fit_result *out, pare_arena *a, const fit_problem *p,
                                    const fit_best_opts *o, const pare_exec *exec, pare_err *err);
+
+/* ---- a ReLU between the two matrices (fit_relu.c) ---- */
+
+/* What units with the weights B (n x inputs) pass on: n x 2 inputs, or n x inputs where no input is
+ * negative. */
+PARE_MUST_USE pare_status fit_relu_sides(const int32_t **out, pare_arena *a, const int32_t *B,
+                                         size_t n, size_t inputs, bool signs, pare_err *err);
+/* The paper's: n / inputs units in a row read one input; which sign, is as chance has it. */
+PARE_MUST_USE pare_status fit_relu_block(fit_result *out, pare_arena *a, const fit_problem *p,
+                                         const pare_exec *exec, pare_err *err);
 
 /* The problem with a and b exchanged, and a result turned back. Solve for a side of W with the
  * fewer rows or columns: n units then give n / min(a, b) items an entry. */

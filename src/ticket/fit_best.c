@@ -47,19 +47,23 @@ static void order_columns(best_job *b, ranked *room)
     for (size_t j = 0; j < p->b; j++) b->order[j] = room[j].id;
 }
 
-/* The `count` free units with the largest |B_kj| join the column; fewer when there are no more. */
-static void take_units(best_job *b, size_t j, size_t count, ranked *room)
+/* The `count` free units with the largest |B_kj| join the column; fewer when there are no more that
+ * can. How many did. */
+static size_t take_units(best_job *b, size_t j, size_t count, ranked *room)
 {
     const fit_problem *const p = b->p;
     fit_column *const c = &b->col[j];
     size_t n = 0;
     for (size_t k = b->each * p->b; k < p->n; k++)
-        if (b->free[k]) room[n++] = (ranked){llabs((int64_t)p->B[k * p->b + j]), (uint32_t)k};
+        if (b->free[k] && p->B[k * p->b + j] != 0)
+            room[n++] = (ranked){llabs((int64_t)p->B[k * p->b + j]), (uint32_t)k};
     qsort(room, n, sizeof *room, largest_first);
-    for (size_t i = 0; i < count && i < n; i++) {
+    if (count > n) count = n;
+    for (size_t i = 0; i < count; i++) {
         c->unit[c->units++] = room[i].id;
         b->free[room[i].id] = false;
     }
+    return count;
 }
 
 static void take_block(best_job *b, size_t j)
@@ -93,7 +97,7 @@ static pare_status choose_donors(best_job *b, size_t count, unsigned tries, uint
     for (unsigned t = 0; t < tries; t++) {
         take_block(b, j0);
         if (t == 0)
-            take_units(b, j0, count, room);
+            (void)take_units(b, j0, count, room);
         else
             random_units(b, c, count, room32, &r);
         const pare_status st = fit_column_solve_alone(c, p, b->target, j0);
@@ -113,23 +117,28 @@ static pare_status choose_donors(best_job *b, size_t count, unsigned tries, uint
 
 /* ---- the others ---- */
 
+static const fit_column *donor_of(const best_job *b)
+{
+    return b->donors ? &b->col[b->order[0]] : &b->nobody;
+}
+
 pare_status best_solve(best_job *b, size_t j, int64_t limit)
 {
-    return fit_column_search(&b->col[j], b->p, b->target, j, &b->col[b->order[0]], b->bits, limit);
+    return fit_column_search(&b->col[j], b->p, b->target, j, donor_of(b), b->bits, limit);
 }
 
 static void solve_other(void *ctx, size_t k)
 {
     best_job *const b = ctx;
-    const size_t j = b->order[k + 1];
+    const size_t j = b->order[k + b->donors];
     b->status[j] = best_solve(b, j, INT64_MAX);
 }
 
 static void finish_other(void *ctx, size_t k)
 {
     best_job *const b = ctx;
-    const size_t j = b->order[k + 1];
-    b->status[j] = fit_column_finish(&b->col[j], b->p, b->target, j, &b->col[b->order[0]]);
+    const size_t j = b->order[k + b->donors];
+    b->status[j] = fit_column_finish(&b->col[j], b->p, b->target, j, donor_of(b));
 }
 
 size_t best_worst(const best_job *b, const bool *done)
@@ -162,7 +171,7 @@ static void solve_again(void *ctx, size_t k)
  * donor, which no unit can improve any more. `tired` ones are marked. */
 static size_t pick_round(const best_job *b, bool *tired, uint32_t *column, size_t most)
 {
-    const int64_t enough = b->col[b->order[0]].worst / 4;
+    const int64_t enough = donor_of(b)->worst / 4;
     size_t n = 0;
     while (n < most) {
         const size_t j = best_worst(b, tired);
@@ -182,17 +191,19 @@ static pare_status fill(best_job *b, bool *tired, uint32_t *column, ranked *room
     const size_t most = 1 + p->b / BEST_ROUND;
     size_t left = 0;
     for (size_t k = b->each * p->b; k < p->n; k++) left += b->free[k];
-    tired[b->order[0]] = true;
+    if (b->donors) tired[b->order[0]] = true;
     while (left > 0) {
         const size_t n = pick_round(b, tired, column, most < left ? most : left);
         if (n == 0) return PARE_OK;
+        size_t served = 0;
         for (size_t k = 0; k < n; k++) {
-            take_units(b, column[k], 1, room);
+            if (!take_units(b, column[k], 1, room)) continue; /* it stays tired */
             tired[column[k]] = false;
+            column[served++] = column[k];
         }
-        left -= n;
+        left -= served;
         round_job r = {b, column};
-        pare_parallel(exec, n, solve_again, &r);
+        pare_parallel(exec, served, solve_again, &r);
         const pare_status st = best_status(b);
         if (st) return st;
     }
@@ -202,8 +213,8 @@ static pare_status fill(best_job *b, bool *tired, uint32_t *column, ranked *room
 static void put_in_place(const best_job *b)
 {
     const fit_problem *const p = b->p;
-    const fit_column *const donor = &b->col[b->order[0]];
-    if (p->b > 1) b->r->donor = b->order[0];
+    const fit_column *const donor = donor_of(b);
+    if (p->b > 1 && b->donors) b->r->donor = b->order[0];
     for (size_t j = 0; j < p->b; j++) {
         const fit_column *const c = &b->col[j];
         for (size_t u = 0; u < c->units; u++) {
@@ -232,20 +243,22 @@ static pare_status search(best_job *b, const fit_best_opts *o, const pare_exec *
     order_columns(b, room);
     size_t each = least(FIT_CAP, (size_t)(SHARE * (double)p->n / (double)p->b));
     if (each == 0) each = 1;
-    b->each = p->a <= TALL ? each : 0;
-    const size_t spare = p->n - each * (p->b - 1); /* everyone else has a share */
+    b->each = p->a <= TALL && b->donors ? each : 0; /* units of a ReLU are chosen by sign */
+    const size_t spare = p->n - each * (p->b - 1);  /* everyone else has a share */
     memset(b->free, 1, p->n * sizeof *b->free);
-    pare_status st = choose_donors(b, least(each - b->each + EXTRA, spare - b->each),
-                                   o->tries ? o->tries : TRIES, o->seed, room, room32);
-    for (size_t k = 1; !st && k < p->b; k++) {
+    pare_status st = PARE_OK;
+    if (b->donors)
+        st = choose_donors(b, least(each - b->each + EXTRA, spare - b->each),
+                           o->tries ? o->tries : TRIES, o->seed, room, room32);
+    for (size_t k = b->donors; !st && k < p->b; k++) {
         take_block(b, b->order[k]);
-        take_units(b, b->order[k], each - b->each, room);
+        (void)take_units(b, b->order[k], each - b->each, room);
     }
-    if (!st && p->b > 1) pare_parallel(exec, p->b - 1, solve_other, b);
+    if (!st && p->b > b->donors) pare_parallel(exec, p->b - b->donors, solve_other, b);
     if (!st) st = best_status(b);
     if (!st) st = fill(b, tired, room32, room, exec);
     if (!st && !o->no_trade) st = best_trade(b, o, exec);
-    if (!st && p->b > 1) pare_parallel(exec, p->b - 1, finish_other, b);
+    if (!st && p->b > b->donors) pare_parallel(exec, p->b - b->donors, finish_other, b);
     return st ? st : best_status(b);
 }
 
@@ -260,7 +273,8 @@ pare_status fit_best(fit_result *out, pare_arena *a, const fit_problem *p, const
 {
     const fit_best_opts none = {0};
     if (!o) o = &none;
-    best_job b = {.p = p, .r = out, .arena = a, .bits = o->donors ? o->donors : donor_bits(p->a)};
+    best_job b = {.p = p, .r = out, .arena = a, .donors = p->inputs ? 0 : 1};
+    if (b.donors) b.bits = o->donors ? o->donors : donor_bits(p->a);
     int64_t *target;
     pare_status st = fit_targets(&target, a, p, err);
     if (!st) st = fit_result_new(out, a, p, err);

@@ -11,10 +11,12 @@ typedef struct best_job {
     const int64_t *target;
     pare_arena *arena;
     uint32_t *order; /* columns, largest entry first */
+    size_t donors;   /* 1: order[0] is the donor; 0: a ReLU source has none */
     size_t
         each; /* units of a column's block: the first ones, and of its list as well; 0: no blocks */
-    bool *free;      /* units beyond the blocks */
-    fit_column *col; /* b; col[order[0]] is the donor */
+    bool *free;        /* units beyond the blocks */
+    fit_column *col;   /* b */
+    fit_column nobody; /* in the place of a donor */
     pare_status *status;
     unsigned bits;
 } best_job;

@@ -3,26 +3,27 @@
 #include "fit.h"
 #include <pare/subset.h>
 
-typedef struct block_job {
+typedef struct dealt_job {
     const fit_problem *p;
-    fit_result *r;
     const int64_t *target;
-    size_t items;   /* per entry */
-    uint64_t *mask; /* b x a x words: bits of a column's entries, put in place afterwards */
-    size_t words;
+    const uint32_t *first, *unit; /* those of column j are unit[first[j]] .. */
+    size_t words;                 /* of an entry's mask */
+    uint64_t *mask;      /* b x a x words: bits of a column's entries, put in place afterwards */
     pare_status *status; /* b */
-} block_job;
+} dealt_job;
 
-static pare_status solve_column(const block_job *job, size_t j, int64_t *item)
+static pare_status solve_column(const dealt_job *job, size_t j, int64_t *item)
 {
     const fit_problem *const p = job->p;
+    const uint32_t *const unit = job->unit + job->first[j];
+    const size_t count = job->first[j + 1] - job->first[j];
     pare_subset_solver *s;
     pare_status st = pare_subset_new(&s, NULL);
     if (st) return st;
     for (size_t i = 0; !st && i < p->a; i++) {
         pare_subset best;
-        for (size_t c = 0; c < job->items; c++) item[c] = fit_item(p, i, j * job->items + c, j);
-        st = pare_subset_solve(s, &best, job->mask + (j * p->a + i) * job->words, item, job->items,
+        for (size_t c = 0; c < count; c++) item[c] = fit_item(p, i, unit[c], j);
+        st = pare_subset_solve(s, &best, job->mask + (j * p->a + i) * job->words, item, count,
                                job->target[i * p->b + j], NULL, NULL);
     }
     pare_subset_free(s);
@@ -31,41 +32,73 @@ static pare_status solve_column(const block_job *job, size_t j, int64_t *item)
 
 static void column(void *ctx, size_t j)
 {
-    const block_job *const job = ctx;
+    const dealt_job *const job = ctx;
     int64_t item[PARE_SUBSET_ITEMS];
     job->status[j] = solve_column(job, j, item);
 }
 
-static void put_in_place(const block_job *job)
+static void put_in_place(fit_result *r, const dealt_job *job)
 {
     const fit_problem *const p = job->p;
     for (size_t j = 0; j < p->b; j++)
-        for (size_t c = 0; c < job->items; c++) {
-            const size_t k = j * job->items + c;
-            pare_bit_set(&job->r->mb, k, j);
-            job->r->own[k] = (uint32_t)j;
+        for (size_t c = 0; c < job->first[j + 1] - job->first[j]; c++) {
+            const uint32_t k = job->unit[job->first[j] + c];
+            pare_bit_set(&r->mb, k, j);
+            r->own[k] = (uint32_t)j;
             for (size_t i = 0; i < p->a; i++)
                 if (job->mask[(j * p->a + i) * job->words + c / 64] >> (c % 64) & 1)
-                    pare_bit_set(&job->r->ma, i, k);
+                    pare_bit_set(&r->ma, i, k);
         }
 }
 
-pare_status fit_block(fit_result *out, pare_arena *a, const fit_problem *p, const pare_exec *exec,
-                      pare_err *err)
+/* Units of every column in order, as many as a question may have. */
+static pare_status list_units(dealt_job *job, pare_arena *a, const uint32_t *own, pare_err *err)
+{
+    const fit_problem *const p = job->p;
+    uint32_t *const first = pare_alloc(a, p->b + 1, sizeof *first);
+    uint32_t *const unit = pare_alloc(a, p->n + 1, sizeof *unit);
+    size_t most = 0;
+    if (!first || !unit) return pare_no_memory(err);
+    for (size_t j = 0; j < p->b; j++) {
+        uint32_t at = first[j];
+        for (size_t k = 0; k < p->n && at - first[j] < PARE_SUBSET_ITEMS; k++)
+            if (own[k] == j) unit[at++] = (uint32_t)k;
+        most = at - first[j] > most ? at - first[j] : most;
+        first[j + 1] = at;
+    }
+    job->first = first;
+    job->unit = unit;
+    job->words = (most + 63) / 64;
+    return PARE_OK;
+}
+
+pare_status fit_dealt(fit_result *out, pare_arena *a, const fit_problem *p, const uint32_t *own,
+                      const pare_exec *exec, pare_err *err)
 {
     int64_t *target;
+    dealt_job job = {.p = p};
     pare_status st = fit_targets(&target, a, p, err);
     if (!st) st = fit_result_new(out, a, p, err);
+    if (!st) st = list_units(&job, a, own, err);
     if (st) return st;
-    const size_t items = p->n / p->b < PARE_SUBSET_ITEMS ? p->n / p->b : PARE_SUBSET_ITEMS;
-    const size_t words = (items + 63) / 64;
-    block_job job = {p, out, target, items, NULL, words, NULL};
-    job.mask = pare_alloc(a, p->a * p->b * words + 1, sizeof *job.mask);
+    job.target = target;
+    job.mask = pare_alloc(a, p->a * p->b * job.words + 1, sizeof *job.mask);
     job.status = pare_alloc(a, p->b + 1, sizeof *job.status);
     if (!job.mask || !job.status) return pare_no_memory(err);
     pare_parallel(exec, p->b, column, &job);
     for (size_t j = 0; j < p->b; j++)
         if (job.status[j]) return pare_no_memory(err); /* items and targets are in their limits */
-    put_in_place(&job);
+    put_in_place(out, &job);
     return fit_residual(out, a, p, exec, err);
+}
+
+pare_status fit_block(fit_result *out, pare_arena *a, const fit_problem *p, const pare_exec *exec,
+                      pare_err *err)
+{
+    const size_t each = p->n / p->b < PARE_SUBSET_ITEMS ? p->n / p->b : PARE_SUBSET_ITEMS;
+    uint32_t *const own = pare_alloc(a, p->n + 1, sizeof *own);
+    if (!own) return pare_no_memory(err);
+    for (size_t k = 0; k < p->n; k++)
+        own[k] = k < each * p->b ? (uint32_t)(k / each) : PARE_NO_COLUMN;
+    return fit_dealt(out, a, p, own, exec, err);
 }

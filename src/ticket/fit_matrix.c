@@ -37,7 +37,7 @@ pare_status pare_ticket_fit(pare_mat *out, const pare_mat *w, const pare_fit_opt
                          (unsigned long long)o->left);
     pare_arena *const a = pare_arena_new();
     if (!a) return pare_no_memory(err);
-    fit_problem p = {w->rows, w->cols, o->hidden, *w, o->scale, NULL, NULL};
+    fit_problem p = {.a = w->rows, .b = w->cols, .n = o->hidden, .w = *w, .scale = o->scale};
     fit_result r = {0};
     p.A = drawn(a, o->seed, o->left, w->rows * o->hidden);
     p.B = drawn(a, o->seed, o->right, o->hidden * w->cols);

@@ -21,6 +21,14 @@ typedef struct trade_job {
     deal_pair *pair;
 } trade_job;
 
+/* A unit that passes nothing on to its new column is no gain to anybody. */
+static bool fits(const best_job *b, const deal_pair *d)
+{
+    const fit_problem *const p = b->p;
+    const uint32_t u = b->col[d->bad].unit[d->u], v = b->col[d->other].unit[d->v];
+    return p->B[v * p->b + d->bad] != 0 && (!d->swap || p->B[u * p->b + d->other] != 0);
+}
+
 static void exchange(fit_column *bad, fit_column *other, const deal_pair *d)
 {
     const uint32_t taken = other->unit[d->v];
@@ -39,6 +47,7 @@ static void try_pair(void *ctx, size_t k)
     deal_pair *const d = &t->pair[k];
     fit_column *const bad = &t->b->col[d->bad], *const other = &t->b->col[d->other];
     const int64_t limit = bad->worst;
+    if (!fits(t->b, d)) return;
     const fit_column old[2] = {*bad, *other}; /* own is not there yet */
     exchange(bad, other, d);
     pare_status st = best_solve(t->b, d->other, limit);
@@ -55,13 +64,14 @@ static void try_pair(void *ctx, size_t k)
 /* How many pairs this round has; none: the donor, which cannot trade, is the worst. */
 static size_t pair_up(deal_pair *pair, const best_job *b, bool *taken, size_t most, pare_rng *r)
 {
-    const size_t columns = b->p->b, donor = b->order[0];
+    const size_t columns = b->p->b;
+    const int64_t enough = b->donors ? b->col[b->order[0]].worst : 0;
     size_t n = 0;
     memset(taken, 0, columns * sizeof *taken);
-    taken[donor] = true;
+    if (b->donors) taken[b->order[0]] = true;
     while (n < most) {
         const size_t bad = best_worst(b, taken);
-        if (bad == columns || b->col[bad].worst <= b->col[donor].worst) break;
+        if (bad == columns || b->col[bad].worst <= enough) break;
         taken[bad] = true;
         const size_t other = (size_t)pare_rng_below(r, columns);
         if (taken[other] || b->col[other].units == b->each) continue;

@@ -138,10 +138,9 @@ static void attention_branch(walk *w, pare_ub *branch, const pare_enclosure *z, 
 static void ffn_branch(walk *w, pare_ub *branch, const pare_enclosure *z, const double *dz,
                        size_t b)
 {
-    for (size_t i = 0; i < z->rows; i++) {
-        const pare_ub f = row_length(z, i), d = pare_ub_exact(dz[i]);
-        branch[i] = ffn_move(&w->sizes->blocks[b].ffn, (span){f, pare_ub_add(f, d), d, 0}).d;
-    }
+    const given_rows rows = {pare_mat_of(z->mid, z->rows, z->cols), z->rad, dz, NULL, NULL};
+    ffn_rows_move(w->p, branch, &w->f->blocks[b].ffn, &w->g->blocks[b].ffn,
+                  &w->sizes->blocks[b].ffn, &rows);
 }
 
 static void run(walk *w, const sublayer *s, branch_fn *fn, size_t block)

@@ -28,8 +28,8 @@ static pare_status fit_by(fit_result *r, pare_arena *a, const fit_problem *p, bo
 {
     const fit_best_opts best = {
         .seed = o->seed, .donors = brief ? SAMPLE_DONORS : 0, .no_trade = brief};
-    return o->method == PARE_TICKET_BLOCK ? fit_block(r, a, p, exec, err)
-                                          : fit_best(r, a, p, &best, exec, err);
+    if (o->method == PARE_TICKET_BEST) return fit_best(r, a, p, &best, exec, err);
+    return p->inputs ? fit_relu_block(r, a, p, exec, err) : fit_block(r, a, p, exec, err);
 }
 
 /* ---- the scale ------------------------------------------------------------------------------- */
@@ -85,25 +85,35 @@ static pare_status error_at(double *out, pare_arena *a, fit_problem *s, int e,
     return st;
 }
 
+/* Some columns with a source of their own; a matrix no larger than that is its own sample: the luck
+ * of few units is not that of others. */
+static pare_status make_sample(fit_problem *s, pare_arena *a, const fit_problem *p,
+                               const pare_ticket_opts *o, pare_err *err)
+{
+    *s = *p;
+    if (p->a <= SAMPLE_ROWS && p->b <= SAMPLE_COLUMNS) return PARE_OK;
+    *s = (fit_problem){.w = sample_of(a, &p->w)};
+    if (!s->w.v) return pare_no_memory(err);
+    s->a = s->w.rows;
+    s->b = s->w.cols;
+    s->n = p->n / p->b * s->b;
+    s->A = draw(a, o->seed, 2, s->a * s->n); /* streams 2 and 3 are no matrix's */
+    s->B = draw(a, o->seed, 3, s->n * s->b);
+    return s->A && s->B ? PARE_OK : pare_no_memory(err);
+}
+
 /* The power of two with the least error on a sample, downwards from the largest entry: too small,
  * and large entries are out of reach; too large, and the sums are far apart. */
 static pare_status choose_exponent(int *out, pare_arena *a, const fit_problem *p,
                                    const pare_ticket_opts *o, const pare_exec *exec, pare_err *err)
 {
     const double largest = largest_entry(&p->w);
-    fit_problem s = {.n = 0, .w = sample_of(a, &p->w)};
+    fit_problem s;
     *out = 0;
-    if (!s.w.v) return pare_no_memory(err);
     if (!isfinite(largest) || !(largest > 0)) return PARE_OK;
-    s.a = s.w.rows;
-    s.b = s.w.cols;
-    s.n = p->n / p->b * s.b;
-    s.A = draw(a, o->seed, 2, s.a * s.n); /* streams 2 and 3 are no matrix's */
-    s.B = draw(a, o->seed, 3, s.n * s.b);
-    if (!s.A || !s.B) return pare_no_memory(err);
     double least = INFINITY;
     int e = (int)ceil(log2(largest)) + ABOVE;
-    pare_status st = PARE_OK;
+    pare_status st = make_sample(&s, a, p, o, err);
     for (int worse = 0; !st && worse < 2 && e >= -64; e--) {
         double error;
         st = error_at(&error, a, &s, e, o, exec, err);
@@ -131,12 +141,24 @@ static pare_mat turned_of(pare_arena *a, const pare_mat *w)
     return t;
 }
 
-/* The blocks are on the smaller side: n units are then n / min(rows, cols) items an entry. */
+/* The two matrices of the source. */
+static pare_status draw_source(fit_problem *p, pare_arena *a, const matrix_job *job, pare_err *err)
+{
+    const bool signs = job->relu == PARE_RELU_SIGNS;
+    if (job->relu) p->inputs = signs ? p->b / 2 : p->b;
+    p->A = draw(a, job->o->seed, job->stream, p->a * p->n);
+    p->B = draw(a, job->o->seed, job->stream + 1, p->n * (job->relu ? p->inputs : p->b));
+    if (!p->A || !p->B) return pare_no_memory(err);
+    return job->relu ? fit_relu_sides(&p->B, a, p->B, p->n, p->inputs, signs, err) : PARE_OK;
+}
+
+/* The blocks are on the smaller side: n units are then n / min(rows, cols) items an entry. A unit
+ * of a ReLU reads one input: there they are on that side. */
 static pare_status make_problem(fit_problem *p, bool *turned, pare_arena *a, const matrix_job *job,
                                 pare_err *err)
 {
     const pare_ticket_opts *const o = job->o;
-    *turned = job->w.rows < job->w.cols;
+    *turned = job->vector || (!job->relu && job->w.rows < job->w.cols);
     *p = (fit_problem){.w = *turned ? turned_of(a, &job->w) : job->w};
     if (!p->w.v) return pare_no_memory(err);
     p->a = p->w.rows;
@@ -146,9 +168,7 @@ static pare_status make_problem(fit_problem *p, bool *turned, pare_arena *a, con
         return pare_fail(err, PARE_ERR_INPUT,
                          "%zu x %zu needs at least %zu hidden units (one for each block), not %zu",
                          job->w.rows, job->w.cols, p->b, p->n);
-    p->A = draw(a, o->seed, job->stream, p->a * p->n);
-    p->B = draw(a, o->seed, job->stream + 1, p->n * p->b);
-    return p->A && p->B ? PARE_OK : pare_no_memory(err);
+    return draw_source(p, a, job, err);
 }
 
 static pare_status code(pare_coded *coded, pare_weight *expanded, pare_arena *a,
@@ -161,6 +181,7 @@ static pare_status code(pare_coded *coded, pare_weight *expanded, pare_arena *a,
                              .cols = job->w.cols,
                              .n = p->n,
                              .turned = turned,
+                             .relu = job->relu,
                              .exponent = exponent,
                              .own = r->own,
                              .donor = r->donor,

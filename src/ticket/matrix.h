@@ -10,6 +10,8 @@ typedef struct matrix_job {
     const char *name;
     pare_mat w;
     uint64_t stream;
+    pare_relu_source relu; /* what w multiplies */
+    bool vector;           /* a bias: one row, which multiplies 1 */
     const pare_ticket_opts *o;
     const pare_exec *exec;
 } matrix_job;

@@ -22,8 +22,9 @@ const char *merge_refuses(const pare_model *m)
         return "rotary positions stand between queries and keys, so that the heads cannot be "
                "merged; --mode factored can do it";
     for (size_t b = 0; b < m->nblocks; b++)
-        if (merges(&m->blocks[b].attn)) return NULL;
-    return "there is no softmax attention whose heads could be merged; --mode factored can do it";
+        if (merges(&m->blocks[b].attn) || relu_part(&m->blocks[b].ffn)) return NULL;
+    return "there is no softmax attention whose heads could be merged, and no ReLU; --mode "
+           "factored can do it";
 }
 
 static uint64_t cells(const pare_weight *w)

@@ -20,10 +20,15 @@ static span ffn_sublayer(const ffn_sizes *m, span x)
     return norm_move(&m->out, skip_move(&m->skip, x, ffn_move(m, norm_move(&m->in, x))));
 }
 
-span block_move(const block_sizes *b, span x)
+span block_attention_move(const block_sizes *b, span x)
 {
     x.least = 0; /* nothing is known of all inputs */
-    if (b->attn.kind != PARE_ATTN_NONE) x = attention_sublayer(&b->attn, x);
+    return b->attn.kind != PARE_ATTN_NONE ? attention_sublayer(&b->attn, x) : x;
+}
+
+span block_move(const block_sizes *b, span x)
+{
+    x = block_attention_move(b, x);
     if (b->ffn.kind != PARE_FFN_NONE) x = ffn_sublayer(&b->ffn, x);
     return x;
 }

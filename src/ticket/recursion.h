@@ -16,6 +16,8 @@ typedef struct model_sizes {
 } model_sizes;
 
 model_sizes model_sizes_of(proof *p, const pare_model *f, const pare_model *g, char *why);
+/* Through the attention of a block, its skip and its norms; then through all of the block. */
+span block_attention_move(const block_sizes *b, span x);
 span block_move(const block_sizes *b, span x);
 /* For all inputs whose rows are at most alpha long (not read for ids). */
 void model_move(pare_ticket_bound *out, const model_sizes *m, double alpha);

@@ -1,13 +1,16 @@
 /* Two layers of a ReLU source in the place of one (Lemma 2 of the paper, made explicit; spec
- * section 6.1).
+ * section 6.1; found by fit_relu.c).
  *
  * Claim. Let every row of B (n x d) have at most one entry that is not 0, and no bias there; rows
  * of zeros may have one. Then for all x, with x = x+ - x-, B+ = max(B, 0), B- = min(B, 0),
+ *     A relu(B x + c) + a = W+ x+ - W- x- + g,      W+ = A B+,  W- = A B-,  g = a + A relu(c)
  *     W x + b - (A relu(B x + c) + a) = E+ x+ - E- x- + e,
- *     E+ = W - A B+,   E- = W - A B-,   e = b - a - A relu(c),
- * so its length is at most |[E+, -E-]| |x| + |e|, as |(x+, x-)| = |x|; |E+| |x| + |e| where x has
- * no negative entry (behind another relu).
- * Proof. relu(B_kj x_j) = B+_kj x+_j - B-_kj x-_j: a unit passes on one sign of one input.  []
+ *     E+ = W - W+,   E- = W - W-,   e = b - g.
+ * So its length is at most |[E+, -E-]| |x| + |e|, as |(x+, x-)| = |x|; |E+| |x| + |e| where x has
+ * no negative entry (behind another relu). And two rows x, y are moved apart by at most
+ * |[W+, -W-]| |x - y|, since (x+, x-) moves by no more than x.
+ * Proof. relu(B_kj x_j) = B+_kj x+_j - B-_kj x-_j: a unit passes on one sign of one input. For
+ * numbers of unlike signs (x - 0)^2 + (0 - |y|)^2 <= (x + |y|)^2.  []
  * A unit that reads two inputs does not separate: then the two layers are bounded as such, and that
  * is refused here. */
 #include "bounds.h"
@@ -27,6 +30,17 @@ static bool separates(const pare_dense *inner, size_t *bad)
     return true;
 }
 
+static bool pairs_up(const pare_dense *f, const pare_dense *inner, const pare_dense *outer,
+                     char *why)
+{
+    size_t bad = 0;
+    if (outer->w.rows != f->w.rows || inner->w.cols != f->w.cols || outer->w.cols != inner->w.rows)
+        bounds_refuse(why, "two layers of the ticket do not stand for one of the target");
+    else if (!separates(inner, &bad))
+        bounds_refuse(why, "hidden unit %zu of a ReLU ticket reads more than one input", bad);
+    return !*why;
+}
+
 /* max(B, 0) or min(B, 0), and relu(c) as a column. */
 static rmat one_sign(proof *p, const pare_weight *w, size_t rows, size_t cols, double sign)
 {
@@ -37,41 +51,50 @@ static rmat one_sign(proof *p, const pare_weight *w, size_t rows, size_t cols, d
     return m;
 }
 
-static rmat left_over(proof *p, const rmat *w, const rmat *a, const rmat *b)
+/* s A B, B of one sign. */
+static rmat passed(proof *p, const rmat *a, const pare_dense *inner, double sign, double s)
 {
-    const rmat ab = rmat_mul(p, a, false, b);
-    return rmat_diff(p, w, &ab);
+    const rmat b = one_sign(p, &inner->w, inner->w.rows, inner->w.cols, sign);
+    const rmat ab = rmat_mul(p, a, false, &b);
+    return rmat_scaled(p, &ab, s);
+}
+
+relu_maps relu_pair_maps(proof *p, const pare_dense *f, const pare_dense *inner,
+                         const pare_dense *outer, bool after_relu)
+{
+    const size_t o = f->w.rows, d = f->w.cols, n = inner->w.rows;
+    relu_maps m = {.f = rmat_weight(p, &f->w, 0, 0, o, d), .f_bias = rmat_column(p, &f->b, 0, o)};
+    const rmat a = rmat_weight(p, &outer->w, 0, 0, o, n), bias = rmat_column(p, &outer->b, 0, o);
+    const rmat c = one_sign(p, &inner->b, n, 1, 1), ac = rmat_mul(p, &a, false, &c);
+    const rmat pos = passed(p, &a, inner, 1, 1), ep = rmat_diff(p, &m.f, &pos);
+    m.g_bias = rmat_sum(p, &bias, &ac);
+    m.e_bias = rmat_diff(p, &m.f_bias, &m.g_bias);
+    m.g = pos;
+    m.e = ep;
+    if (after_relu) return m;
+    const rmat neg = passed(p, &a, inner, -1, -1), sum = rmat_sum(p, &m.f, &neg);
+    const rmat en = rmat_scaled(p, &sum, -1); /* -E- = -(W - W-) = -(W + neg) */
+    m.g = rmat_beside(p, &pos, &neg);
+    m.e = rmat_beside(p, &ep, &en);
+    return m;
 }
 
 dense_sizes relu_pair_sizes(proof *p, const pare_dense *f, const pare_dense *inner,
                             const pare_dense *outer, bool after_relu, char *why)
 {
-    const size_t o = f->w.rows, d = f->w.cols, n = inner->w.rows;
-    const pare_ub unknown = pare_ub_inf();
-    dense_sizes s = {.g = {unknown, unknown, unknown}, .row_g = unknown, .max_g = unknown};
-    size_t bad = 0;
-    if (outer->w.rows != o || inner->w.cols != d || outer->w.cols != n) {
-        bounds_refuse(why, "two layers of the ticket do not stand for one of the target");
-        return s;
-    }
-    if (!separates(inner, &bad)) {
-        bounds_refuse(why, "hidden unit %zu of a ReLU ticket reads more than one input", bad);
-        return s;
-    }
+    dense_sizes s = {0};
+    if (!pairs_up(f, inner, outer, why)) return s;
     const pare_mark mark = pare_arena_mark(p->a);
-    const rmat w = rmat_weight(p, &f->w, 0, 0, o, d), b = rmat_column(p, &f->b, 0, o);
-    const rmat a = rmat_weight(p, &outer->w, 0, 0, o, n), bias = rmat_column(p, &outer->b, 0, o);
-    const rmat pos = one_sign(p, &inner->w, n, d, 1), neg = one_sign(p, &inner->w, n, d, -1);
-    const rmat c = one_sign(p, &inner->b, n, 1, 1), e_c = rmat_mul(p, &a, false, &c);
-    const rmat ep = left_over(p, &w, &a, &pos), en = left_over(p, &w, &a, &neg);
-    const rmat minus = rmat_scaled(p, &en, -1), both = rmat_beside(p, &ep, &minus);
-    const rmat without = rmat_diff(p, &b, &bias), e = rmat_diff(p, &without, &e_c);
-    s.f = (affine){rmat_two(p, &w), rmat_fro(&b), unknown};
-    s.e = (affine){after_relu ? rmat_two(p, &ep) : rmat_two(p, &both), rmat_fro(&e), unknown};
-    s.row_f = rmat_max_row2(&w);
-    s.max_f = rmat_max(&b);
-    s.w_max = rmat_max(&w);
-    s.e_max = after_relu ? rmat_max(&ep) : rmat_max(&both);
+    const relu_maps m = relu_pair_maps(p, f, inner, outer, after_relu);
+    s.f = affine_sizes(p, &m.f, &m.f_bias);
+    s.g = affine_sizes(p, &m.g, &m.g_bias);
+    s.e = affine_sizes(p, &m.e, &m.e_bias);
+    s.row_f = rmat_max_row2(&m.f);
+    s.row_g = rmat_max_row2(&m.g);
+    s.max_f = rmat_max(&m.f_bias);
+    s.max_g = rmat_max(&m.g_bias);
+    s.w_max = rmat_max(&m.f);
+    s.e_max = rmat_max(&m.e);
     pare_arena_reset(p->a, mark);
     return s;
 }

@@ -24,15 +24,16 @@ typedef struct place {
     pare_source_matrix matrix;
 } place;
 
-static const place attn_places[] = {{"wq", PARE_SOURCE_Q},          {"wk", PARE_SOURCE_K},
-                                    {"wv", PARE_SOURCE_V},          {"wo", PARE_SOURCE_O},
-                                    {"matrix", PARE_SOURCE_MATRIX}, {"mix", PARE_SOURCE_MIX},
-                                    {"skip", PARE_SOURCE_ATTN_SKIP}};
-static const place end_places[] = {{"stem.embedding", PARE_SOURCE_EMBEDDING},
-                                   {"stem.positions", PARE_SOURCE_POSITIONS},
-                                   {"stem.map.weight", PARE_SOURCE_MAP},
-                                   {"top.dense.weight", PARE_SOURCE_DENSE},
-                                   {"top.out.weight", PARE_SOURCE_OUT}};
+static const place attn_places[] = {
+    {"wq", PARE_SOURCE_Q},           {"wk", PARE_SOURCE_K},          {"wv", PARE_SOURCE_V},
+    {"wo", PARE_SOURCE_O},           {"matrix", PARE_SOURCE_MATRIX}, {"mix", PARE_SOURCE_MIX},
+    {"skip", PARE_SOURCE_ATTN_SKIP}, {"bq", PARE_SOURCE_BQ},         {"bk", PARE_SOURCE_BK},
+    {"bv", PARE_SOURCE_BV},          {"bo", PARE_SOURCE_BO}};
+static const place end_places[] = {
+    {"stem.embedding", PARE_SOURCE_EMBEDDING},  {"stem.positions", PARE_SOURCE_POSITIONS},
+    {"stem.map.weight", PARE_SOURCE_MAP},       {"top.dense.weight", PARE_SOURCE_DENSE},
+    {"top.out.weight", PARE_SOURCE_OUT},        {"stem.map.bias", PARE_SOURCE_MAP_BIAS},
+    {"top.dense.bias", PARE_SOURCE_DENSE_BIAS}, {"top.out.bias", PARE_SOURCE_OUT_BIAS}};
 
 static bool find_place(pare_source_matrix *out, const place *p, size_t n, const char *name)
 {
@@ -44,32 +45,49 @@ static bool find_place(pare_source_matrix *out, const place *p, size_t n, const 
     return false;
 }
 
-/* From the name that a tensor has in the file. */
-static uint64_t stream_of(const char *name)
+static uint64_t layer_stream(size_t block, size_t layer, bool bias)
+{
+    const pare_source_matrix first = bias ? PARE_SOURCE_B1 : PARE_SOURCE_W1,
+                             second = bias ? PARE_SOURCE_B2 : PARE_SOURCE_W2;
+    return pare_source_stream(block, layer / 2, layer % 2 ? second : first);
+}
+
+/* From the name that a tensor has in the file; false: a gain, or what else is never drawn. */
+static bool find_stream(uint64_t *out, const char *name)
 {
     size_t block, layer;
     int at = 0;
     pare_source_matrix m;
-    if (sscanf(name, "blocks.%zu.attn.%n", &block, &at) == 1 && at &&
-        find_place(&m, attn_places, sizeof attn_places / sizeof *attn_places, name + at))
-        return pare_source_stream(block, 0, m);
-    at = 0;
-    if (sscanf(name, "blocks.%zu.ffn.%zu.weight%n", &block, &layer, &at) == 2 && at)
-        return pare_source_stream(block, layer / 2, layer % 2 ? PARE_SOURCE_W2 : PARE_SOURCE_W1);
-    if (sscanf(name, "blocks.%zu.ffn.skip%n", &block, &at) == 1 && at)
-        return pare_source_stream(block, 0, PARE_SOURCE_FFN_SKIP);
-    const bool end = find_place(&m, end_places, sizeof end_places / sizeof *end_places, name);
-    PARE_ASSERT(end);
-    return pare_source_stream(PARE_SOURCE_ENDS, 0, m);
+    if (sscanf(name, "blocks.%zu.attn.%n", &block, &at) == 1 && at) {
+        const size_t n = sizeof attn_places / sizeof *attn_places;
+        if (!find_place(&m, attn_places, n, name + at)) return false;
+        *out = pare_source_stream(block, 0, m);
+    } else if (sscanf(name, "blocks.%zu.ffn.%zu.%n", &block, &layer, &at) == 2 && at) {
+        *out = layer_stream(block, layer, strcmp(name + at, "bias") == 0);
+    } else if (sscanf(name, "blocks.%zu.ffn.skip%n", &block, &at) == 1 && at) {
+        *out = pare_source_stream(block, 0, PARE_SOURCE_FFN_SKIP);
+    } else {
+        if (!find_place(&m, end_places, sizeof end_places / sizeof *end_places, name)) return false;
+        *out = pare_source_stream(PARE_SOURCE_ENDS, 0, m);
+    }
+    return true;
 }
 
 /* ---- one weight after the other -------------------------------------------------------------- */
 
+/* Matrices, and biases where they are asked for. */
+static bool is_drawn(const maker *k, const char *name, bool vector)
+{
+    uint64_t stream;
+    const char *const dot = strrchr(name, '.');
+    return !vector || (k->o->biases && dot && dot[1] == 'b' && find_stream(&stream, name));
+}
+
 static pare_status count(void *self, const char *name, pare_weight *w, bool vector, pare_err *err)
 {
     maker *const k = self;
-    (void)name, (void)err;
-    if (!pare_has(w) || vector) return PARE_OK;
+    (void)err;
+    if (!pare_has(w) || !is_drawn(k, name, vector)) return PARE_OK;
     k->room++;
     k->total += (uint64_t)w->rows * w->cols;
     return PARE_OK;
@@ -82,12 +100,17 @@ static void keep_numbers(maker *k, const pare_weight *w)
     k->r->number_bytes += n * pare_dtype_size(w->dtype);
 }
 
-/* Identities side by side need no ticket of their own. */
+/* Identities side by side, or one above its negative, need no ticket of their own. */
 static bool is_eyes(const pare_weight *w)
 {
-    if (w->cols % w->rows != 0) return false;
-    for (size_t i = 0; i < w->rows * w->cols; i++)
-        if (pare_weight_at(w, i) != (i % w->cols % w->rows == i / w->cols)) return false;
+    const bool above = w->rows == 2 * w->cols;
+    if (!above && w->cols % w->rows != 0) return false;
+    for (size_t i = 0; i < w->rows; i++)
+        for (size_t j = 0; j < w->cols; j++) {
+            const double one = above && i >= w->cols ? -1 : 1;
+            const bool on = above ? i % w->cols == j : j % w->rows == i;
+            if (pare_weight_at(w, i * w->cols + j) != (on ? one : 0)) return false;
+        }
     return true;
 }
 
@@ -104,16 +127,20 @@ static pare_status keep_eyes(maker *k, const char *name, pare_weight *w, pare_er
     return PARE_OK;
 }
 
-static pare_status draw_ticket(maker *k, const char *name, pare_weight *w, pare_err *err)
+static pare_status draw_ticket(maker *k, const char *name, pare_weight *w, bool vector,
+                               pare_err *err)
 {
     pare_arena *const keep = k->m->arena;
     pare_arena *const scratch = pare_arena_new();
     pare_coded *const coded = &k->coded[k->ncoded];
-    const matrix_job job = {.name = pare_strdup(keep, name),
-                            .w = scratch ? pare_mat_new(scratch, w->rows, w->cols) : (pare_mat){0},
-                            .stream = stream_of(name),
-                            .o = k->o,
-                            .exec = k->exec};
+    matrix_job job = {.name = pare_strdup(keep, name),
+                      .w = scratch ? pare_mat_new(scratch, w->rows, w->cols) : (pare_mat){0},
+                      .relu = k->r->relu_parts ? relu_source_of(k->m, name) : PARE_RELU_NONE,
+                      .vector = vector,
+                      .o = k->o,
+                      .exec = k->exec};
+    const bool known = find_stream(&job.stream, name);
+    PARE_ASSERT(known);
     pare_weight expanded;
     pare_mat wide = job.w;
     pare_status st = job.name && wide.v ? PARE_OK : pare_no_memory(err);
@@ -136,13 +163,13 @@ static pare_status make(void *self, const char *name, pare_weight *w, bool vecto
 {
     maker *const k = self;
     if (!pare_has(w)) return PARE_OK;
-    if (vector) {
+    if (!is_drawn(k, name, vector)) {
         keep_numbers(k, w);
         return PARE_OK;
     }
-    const uint64_t n = (uint64_t)w->rows * w->cols;
-    const pare_status st = is_eyes(w) ? keep_eyes(k, name, w, err) : draw_ticket(k, name, w, err);
-    k->done += n;
+    k->done += (uint64_t)w->rows * w->cols;
+    const pare_status st =
+        is_eyes(w) ? keep_eyes(k, name, w, err) : draw_ticket(k, name, w, vector, err);
     pare_progress(k->exec, "fit", k->done, k->total);
     return st;
 }
@@ -159,7 +186,8 @@ static pare_status check_options(const pare_ticket_opts *o, pare_err *err)
     return PARE_OK;
 }
 
-/* Merged heads where they are asked for, or are fewer weights. */
+/* Merged heads where they are asked for, or are fewer weights; a ReLU source, which needs twice the
+ * masks for the first layer of a part, only where it is asked for. */
 static pare_status settle_mode(maker *k, const pare_model *in, pare_err *err)
 {
     const char *const why = merge_refuses(in);
@@ -168,7 +196,10 @@ static pare_status settle_mode(maker *k, const pare_model *in, pare_err *err)
     if (k->o->mode == PARE_TICKET_MERGED && why) return pare_fail(err, PARE_ERR_INPUT, "%s", why);
     k->r->merged = k->o->mode == PARE_TICKET_MERGED ||
                    (k->o->mode == PARE_TICKET_AUTO && !why && merged < now);
-    return k->r->merged ? merge_heads(k->m, err) : PARE_OK;
+    pare_status st = k->r->merged ? merge_heads(k->m, err) : PARE_OK;
+    if (!st && k->o->mode == PARE_TICKET_MERGED)
+        st = relu_split(k->m, &k->r->relu_parts, &k->r->other_parts, err);
+    return st;
 }
 
 pare_status pare_ticket(pare_model **out, pare_ticket_report *report, const pare_model *in,

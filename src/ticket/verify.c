@@ -42,18 +42,29 @@ static const char *all_words(said *s, const pare_model *f, double alpha)
     return pare_sprintf(s->keep, "all inputs with rows of euclidean length up to %.17g", alpha);
 }
 
-/* Rows that can enter the attention of a block, in f: what the walk has come to. */
+/* What a layer's own ticket adds where the walk of f has come to. */
+static void layer_adds(said *s, size_t b, const char *what, const char *domain, pare_ub bound)
+{
+    state(s, pare_sprintf(s->keep, "layer %zu: what the ticket of the %s adds", b, what),
+          "largest euclidean distance of a row at that layer, from the same input rows", domain,
+          bound);
+}
+
 static void layers(said *s, const model_sizes *m, const char *domain, double alpha)
 {
     const pare_ub a = pare_ub_exact(alpha);
     span x = stem_move(&m->stem, (span){a, a, pare_ub_exact(0), 0});
     for (size_t b = 0; !s->st && b < m->nblocks; b++) {
         const attn_sizes *const at = &m->blocks[b].attn;
-        const span z = norm_move(&at->in, x);
+        const ffn_sizes *const ff = &m->blocks[b].ffn;
+        const pare_ub rows = norm_move(&at->in, x).f;
         if (at->kind != PARE_ATTN_NONE && at->nheads > 0)
-            state(s, pare_sprintf(s->keep, "layer %zu: what the ticket of the attention adds", b),
-                  "largest euclidean distance of a row at that layer, from the same input rows",
-                  domain, attn_move(at, (span){z.f, z.f, pare_ub_exact(0), 0}).d);
+            layer_adds(s, b, "attention", domain,
+                       attn_move(at, (span){rows, rows, pare_ub_exact(0), 0}).d);
+        const pare_ub later = norm_move(&ff->in, block_attention_move(&m->blocks[b], x)).f;
+        if (ff->kind != PARE_FFN_NONE)
+            layer_adds(s, b, "feed-forward part", domain,
+                       ffn_move(ff, (span){later, later, pare_ub_exact(0), 0}).d);
         x = block_move(&m->blocks[b], x);
     }
 }

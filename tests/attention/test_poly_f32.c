@@ -335,25 +335,45 @@ static void bits_do_not_depend_on_the_threads(void **state)
     }
 }
 
-/* Rows that the lengths of the keys cannot prove are proven by the moment itself. */
+/* Rows that the lengths of the keys cannot prove are proven by the moment itself: over all keys,
+ * over the chunks before a row, and beside heavy keys. On every unit, with the same bits for any
+ * number of threads. */
 static void the_moment_saves_rows_from_the_exact_kernel(void **state)
 {
     (void)state;
-    pare_arena *const a = pare_arena_new();
-    head_case h = poly_case(a, 5000, 6, 2, CENTRED, 0.16, 9);
-    const pare_poly_opts o = {
-        .tolerance = 1e-3, .kind = PARE_POLY_TAYLOR, .degree = 3, .always = true};
-    const pare_poly_plan plan = plan_of(a, &h, &FULL, &o);
-    const kept_rows k = kept_new(a, h.n);
-    const pare_poly_kept kept = {k.bound, k.lse, k.exact};
-    pare_poly_report r;
-    pare_err err = {0};
-    assert_ok(pare_poly_attend_f32(&h.y, &kept, &r, &plan, &h.q, &h.k, &h.v, NULL, &err), &err);
-    assert_true(r.rows_moment > 20 && r.rows_exact < r.rows_moment);
-    assert_le(r.proven.v, 1e-3);
-    reference(&h, &FULL, NULL);
-    check_promise(&h, &FULL, &k, 1e-3);
-    pare_arena_free(a);
+    poly_kernel kernels[3];
+    const size_t units = poly_kernels(kernels);
+    for (size_t t = 0; t < 4; t++) {
+        pare_arena *const a = pare_arena_new();
+        const pare_pattern *const p = t % 2 ? &CAUSAL : &FULL;
+        const size_t n = 5000;
+        head_case h = poly_case(a, n, 6, 2, t < 2 ? CENTRED : HEAVY, 0.2, 9);
+        const pare_poly_opts o = {.tolerance = 1e-3,
+                                  .kind = PARE_POLY_TAYLOR,
+                                  .degree = 3,
+                                  .heavy = t < 2 ? 0 : 1,
+                                  .always = true};
+        const pare_poly_plan plan = plan_of(a, &h, p, &o);
+        const kept_rows k = kept_new(a, n);
+        const pare_poly_kept kept = {k.bound, k.lse, k.exact};
+        float *const first = pare_alloc(a, n * h.y.ld, sizeof *first);
+        assert_true(first && plan.nheavy == o.heavy);
+        reference(&h, p, NULL);
+        for (size_t u = 0; u < units + 1; u++) {
+            const pare_exec exec = {.threads = u < units ? 1 : 3};
+            pare_poly_report r;
+            pare_err err = {0};
+            assert_ok(poly_attend_with(&kernels[u % units], &h.y, &kept, &r, &plan, &h.q, &h.k,
+                                       &h.v, &exec, &err),
+                      &err);
+            assert_true(r.rows_moment > 20 && r.rows_exact < r.rows_moment);
+            assert_le(r.proven.v, 1e-3);
+            if (u == t % units) check_promise(&h, p, &k, 1e-3);
+            if (u == 0) memcpy(first, h.y.v, n * h.y.ld * sizeof *first);
+            if (u == units) assert_memory_equal(first, h.y.v, n * h.y.ld * sizeof *first);
+        }
+        pare_arena_free(a);
+    }
 }
 
 static void logs_of_sums_are_kept(void **state)

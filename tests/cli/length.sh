@@ -20,6 +20,8 @@ no missing.st --oracle 8
 pare length m.st --oracle 8 2>&1; echo "exit $?"
 pare data model -q --kind graph -o g.st
 no g.st --oracle 8
+no m.st --oracle 8 --one-vector --mode native
+no m.st --oracle 8 --one-vector --mode zeroref
 true
 # A run with its certificate, proven again on another engine; and one that was changed.
 cert() { pare length m.st --tokens 60 -q -f -o q.json "$@" --certify | grep -c 'proven\|measured'; }
@@ -32,4 +34,30 @@ pare verify q.json.cert.json 2>/dev/null; echo "exit $?"
 cert --oracle 16 --mode zeroref
 sed -i 's/"tokens": 60/"tokens": 61/' q.json
 pare verify q.json.cert.json 2>&1 | sed -E 's/[0-9a-f]{12}\.\.\./H/g'; echo "exit ${PIPESTATUS[0]}"
+# Over a graph: the plan is the graph's, and so is its certificate.
+pare data minesweeper -q --side 6 -o board.npz
+pare data model -q -f --kind graph -o g.st --dim 8 --heads 2 --layers 1
+for w in "--mode native" "--mode zeroref --mask full" "--mode zeroref --mask causal" "--mode strict"; do
+    pare length g.st --data board.npz --oracle 8 $w -f -q -o g.json --certify | grep -c '^tokens *36,\|measured'
+    pare verify g.json.cert.json | sed -E 's/[0-9a-f]{12}\.\.\./H/; s/[0-9.]+e?-?[0-9]*( in f64|$)/N\1/' | grep -E 'data|elsewhere'
+done
+cp board.npz other.npz; printf x >>other.npz
+pare verify g.json.cert.json --data other.npz 2>&1 | sed -E 's/[0-9a-f]{12}\.\.\./H/g'
+pare run g.st --data board.npz --plan g.json --backend paper -q -f -o y.npy | grep engine
+pare data minesweeper -q --side 5 -o small.npz
+pare run g.st --data small.npz --plan g.json --backend paper -q -f -o y.npy 2>&1; echo "exit $?"
+# A saved plan on engines of one's own, and proven on them.
+pare length m.st --tokens 60 --oracle 16 --mode zeroref --certify -q -f -o q.json >/dev/null
+pare data random -q --count 1 --tokens 60 -o x.npy
+cc -O1 -o attention $PARE_ROOT/examples/pipe/attention.c -lm
+pare run m.st --input x.npy --plan q.json -q -f -o y.npy | grep engine
+pare run m.st --input x.npy --plan q.json --backend pipe:./attention -q -f -o z.npy | grep engine
+for b in paper pipe:./attention "pipe:/usr/bin/python3 $PARE_ROOT/tests/peers/faulty.py nan 2>/dev/null" gpu; do
+    pare verify q.json.cert.json --backend "$b" 2>&1 | sed -E 's/[0-9.]+e-[0-9]+/N/; s|/[^ ]*/||g' | grep -E 'elsewhere|pare'
+    echo "exit ${PIPESTATUS[0]}"
+done
+pare run m.st --input x.npy --plan q.json --oracle 8 2>&1 | head -1
+pare run m.st --input x.npy --plan missing.json 2>&1; echo "exit $?"
+echo '{"oracle": {"length": 0}}' >bad.json
+pare run m.st --input x.npy --plan bad.json 2>&1; echo "exit $?"
 true

@@ -9,12 +9,20 @@ grep -cE '^  [01]\.[01] +W[qkvo] ' all
 grep -cE '^  [hz][012] ' all
 grep -E '^  (fails|holds)' all | sed -E 's/ by [^ ]*/ by N/; s/: [^:]*$//; s/ +/ /g' | cut -c1-90
 grep -E '^  (none|exact|lowrank|leverage|cluster|jl|qk|auto) ' all | awk '{print $1, ($2 ~ /^[0-9]+$/ || $2 == "-") ? $2 : ""}'
+echo "-- each direction"
+sed -n '/^directions/,$p' all | grep -oE '^(directions.*|  (width|depth|weights|length) +(yes|no|-) +[a-z]+)' | sed -E 's/ +/ /g'
 echo "-- its attention"
 mask <all | grep -E '^(attention|local|alone|curves|a priori|paper|depth)' | cut -c1-64
 grep -cE '^  [01] +[01] ' all
 grep -E '^  (zero|const|uniform|constq|linear|affmix|pool) +1:' all | awk '{print $1}'
 pare probe m.st --data g.npz -q --part width | grep -cE '^(attention|depth)'
 pare probe m.st --data g.npz -q --part depth | grep -cE '^(theorems|cuts)'
+echo "-- as work for small engines"
+mask <all | grep -E '^(length|modes|logits|types|sampling)'
+grep -cE '^ +(16|32|64|128) ' all
+pare probe m.st --data g.npz -q --part length | grep -cE '^(attention|depth|tickets|cuts)'
+pare data model -q --kind gpt -o p.st --dim 16 --heads 2 --context 100
+pare probe p.st -q --part length | sed -n '/^length/,$p' | cut -c1-100
 echo "-- without"
 pare probe m.st -q | grep '^not told'
 echo "-- the same for any number of threads"
@@ -30,8 +38,9 @@ pare probe m.st --data g.npz --dims 4 -q --json | python3 -c "
 import json, sys
 r = json.load(sys.stdin)
 p = r['probe']
-print(sorted(r)); print(sorted(p)); print(sorted(p['depth'])); print(sorted(p['survey']))
-print(all(w['norm'] == w['singular_values'][0] for w in p['weights']), [c['method'] for c in p['cuts']][:7])"
+print(sorted(r)); print(sorted(p)); print(sorted(p['depth'])); print(sorted(p['length'])); print(sorted(p['survey']))
+print(all(w['norm'] == w['singular_values'][0] for w in p['weights']), [c['method'] for c in p['cuts']][:7])
+print([d['direction'] for d in p['directions']], all(d['measured'] is None or d['measured'] <= d['proven'] for d in p['directions']))"
 echo "-- refused"
 exec 2>&1
 for w in "none.st" "m.st --data none.npz" "m.st --data g.npz --split 99" "l.st --data g.npz" "m.st --dims 0" "m.st --dims 4,x" "m.st --dims -4" "m.st --dims ," "m.st --tokens 0" "m.st --part x" "" "m.st more"; do

@@ -14,7 +14,7 @@ pare repro width --side 12 --large 1 --runs 2 --epochs 4 -o out 2>&1 >again
 cmp all again && echo "same tables"
 echo "-- the same for any number of threads"
 pare $words -t 1 -o one >/dev/null; pare $words -t 3 -o two >/dev/null
-cmp one/figure.csv two/figure.csv && diff <(sed s/one/two/ one/tables.json) two/tables.json && echo "same tables"
+cmp one/figure.csv two/figure.csv && diff <(sed "s/\\bone\\b/two/g" one/tables.json) two/tables.json && echo "same tables"
 echo "-- a run's command gives its figures"
 python3 - <<'P' >commands
 import glob, json

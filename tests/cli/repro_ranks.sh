@@ -7,7 +7,7 @@ words="repro width --side 8 --large 1 --runs 3 --epochs 3 -t 1"
 pare $words -q -o one >one.out
 mpirun --oversubscribe -n 2 pare $words -o two >two.out 2>mpi.err || cat mpi.err
 diff <(sed 's/one/two/g' one.out) two.out && echo "same words"
-diff <(sed 's/"one/"two/g' one/tables.json) two/tables.json && echo "same tables"
+diff <(sed 's/\bone\b/two/g' one/tables.json) two/tables.json && echo "same tables"
 diff <(ls one/runs) <(ls two/runs) && echo "same runs"
 grep -o '8 runs, 0 of them were there already' mpi.err
 for w in "--data none.npz" "-o no/such"; do

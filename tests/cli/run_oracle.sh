@@ -23,7 +23,9 @@ done
 pare data model -q --kind graph --dim 16 --heads 2 --layers 2 -o graph.st >/dev/null
 pare data minesweeper -q --side 6 -o g.npz
 pare run -q graph.st --data g.npz -f -o z.npy >/dev/null
-for w in native zeroref; do echo "graph, $w: $(agree graph.st --data g.npz --oracle 7 --mode $w)"; done
+for w in "--mode native" "--mode zeroref" "--backend paper"; do
+    echo "graph, $w: $(agree graph.st --data g.npz --oracle 7 $w)"
+done
 echo "-- a text; what is said of it"
 pare run -q gpt.st --text "hello, world" --oracle 5 | grep -e ^engine -e ^next
 pare run -q gpt.st --text "hello, world" --oracle 5 --json | grep -oE '"(backend|mode)": "[a-z]*"|"tokens": 5|"longest": [0-9]+'

@@ -16,6 +16,15 @@ for w in "--mode native" "--mode zeroref" "--f64" "--backend paper" "--backend p
         diff <(grep -v ^time one.out) <(grep -v ^time many.out)
     done
 done
+echo "-- heads that draw: how many there are is part of what is drawn"
+pare data model -q --kind bert --dim 16 --heads 2 --layers 1 --context 600 --sigma 0.02 -o s.st >/dev/null
+pare data random -q --count 1 --tokens 600 -o s.npy
+sampled="s.st --input s.npy --oracle 256 --mode sample --eps 1 --delta 0.5 -q -t 1"
+pare run $sampled -f -o one.npy | grep -o 'rows computed exactly.*'
+for n in 2 3; do
+    mpirun --oversubscribe -n $n pare run $sampled -f -o many.npy >many.out 2>mpi.err || cat mpi.err
+    cmp one.npy many.npy && echo "$n processes: the same bytes"
+done
 echo "-- of a longer input, rows are shared as well"
 for kind in gpt llama bert; do
     pare data model -q --kind $kind --dim 24 --heads 3 --layers 2 --context 600 -f -o long.st >/dev/null

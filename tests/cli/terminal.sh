@@ -16,3 +16,6 @@ pare data minesweeper --side 8 -q -o b.npz
 tty 'pare train --kind graph --data b.npz --dim 4 --layers 1 --epochs 40 -o t.st' | tr '\r' '\n' >seen
 grep -qE 'training \[#+\.*\] +[0-9]+% eta [0-9:-]+  loss [0-9.e-]+  auc 0\.[0-9]+' seen && echo progress
 tty 'pare train --kind graph --data b.npz --dim 4 --layers 1 --epochs 40 -q -f -o t.st' | grep -c eta
+tty 'pare repro all --only tables,calls --side 6 --large 1 --runs 1 --epochs 3 -t 2 -o r' | tr '\r' '\n' >seen
+grep -qE 'repro all \[#*\.*\] +[0-9]+% eta [0-9:-]+' seen && echo progress
+grep -oE 'of them were there already' seen

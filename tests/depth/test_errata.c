@@ -61,6 +61,20 @@ static void depth_lemma_c1_needs_the_sum_of_weights_not_the_largest(void **state
     assert_near(variation_of(p, q, 2), largest_change, 1e-15);
 }
 
+/* Lemma C.1 applies B.2 (weights move by at most 2 (e^eps - 1) when scores move by eps) to a move
+ * of X: but scores are products of two tokens, and move by |X| times that. */
+static void depth_lemma_c1_takes_the_move_of_x_for_that_of_the_scores(void **state)
+{
+    (void)state;
+    const double eps = .1, printed = 2 * (exp(eps) - 1), x[] = {50, 50}, y[] = {50 + eps, 50};
+    double p[2], q[2];
+    flat_softmax(p, x, 2, 0, 1);
+    flat_softmax(q, y, 2, 0, 1);
+    assert_true(fabs(p[0] - q[0]) > 2 * printed);
+    /* Lemma P, width 1: the row's scores move against one another by (50 + eps) eps */
+    assert_le(variation_of(p, q, 2), tanh((50 + eps) * eps / 4) * (1 + 1e-12));
+}
+
 /* Lemma 5.1: |Res SAtt(X)| <= (e^theta - 1)|Wv| |Res X|. d = 6, all weights .05, X = x 1'. */
 static void depth_lemma_5_1_is_false_by_the_width(void **state)
 {
@@ -307,6 +321,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(depth_definition_3_4_has_many_minimisers),
         cmocka_unit_test(depth_lemma_c1_needs_the_sum_of_weights_not_the_largest),
+        cmocka_unit_test(depth_lemma_c1_takes_the_move_of_x_for_that_of_the_scores),
         cmocka_unit_test(depth_lemma_5_1_is_false_by_the_width),
         cmocka_unit_test(depth_lemma_b4_misses_the_cube_of_the_width),
         cmocka_unit_test(depth_lemma_5_2_scores_see_the_shift),

@@ -95,9 +95,9 @@ static void two_tokens_by_hand(void **state)
     assert_near(l->res_x1, sqrt(2), 1e-15); /* column 1 + 1, rows 1 */
     assert_near(l->res_f, 3 * (p - 0.5), 1e-14);
     assert_near(l->share, sqrt(9 + 36 * p * p) / 2, 1e-14);
-    assert_near(l->bound_zero.v, 6, 1e-9);
-    assert_near(l->bound_uniform.v, 6 * tanh(0.5), 1e-9);
-    assert_near(l->bound_meanq.v, 6 * tanh(0.25), 1e-9);
+    assert_near(l->bound[PARE_ATTN_ZERO - PARE_ATTN_ZERO].v, 6, 1e-9);
+    assert_near(l->bound[PARE_ATTN_UNIFORM - PARE_ATTN_ZERO].v, 6 * tanh(0.5), 1e-9);
+    assert_near(l->bound[PARE_ATTN_MEANQ - PARE_ATTN_ZERO].v, 6 * tanh(0.25), 1e-9);
     scene_close(&s);
 }
 
@@ -119,8 +119,8 @@ static void without_queries_every_row_is_uniform(void **state)
         assert_true(isnan(h->tau) && isnan(h->tv_meanq)); /* of full attention only */
         assert_near(h->poly_b, 0, 0);
     }
-    assert_near(s.x.layers[1].bound_uniform.v, 0, 1e-300);
-    assert_true(isinf(s.x.layers[1].bound_meanq.v));
+    assert_near(s.x.layers[1].bound[PARE_ATTN_UNIFORM - PARE_ATTN_ZERO].v, 0, 1e-300);
+    assert_true(isinf(s.x.layers[1].bound[PARE_ATTN_MEANQ - PARE_ATTN_ZERO].v));
     scene_close(&s);
 }
 
@@ -195,10 +195,13 @@ static void what_is_seen_keeps_to_the_lemmas(void **state)
         pare_attn mean = *a;
         mean.kind = PARE_ATTN_MEANQ;
         const pare_attn uniform = uniform_of(&s, a);
-        assert_le(branch_gap(&s, a, &zero), l->bound_zero.v);
+        assert_le(branch_gap(&s, a, &zero), l->bound[PARE_ATTN_ZERO - PARE_ATTN_ZERO].v);
         assert_near(branch_gap(&s, a, &zero), l->f, 1e-12);
-        assert_le(branch_gap(&s, a, &uniform), l->bound_uniform.v * (1 + 1e-12));
-        if (!causal) assert_le(branch_gap(&s, a, &mean), l->bound_meanq.v * (1 + 1e-12));
+        assert_le(branch_gap(&s, a, &uniform),
+                  l->bound[PARE_ATTN_UNIFORM - PARE_ATTN_ZERO].v * (1 + 1e-12));
+        if (!causal)
+            assert_le(branch_gap(&s, a, &mean),
+                      l->bound[PARE_ATTN_MEANQ - PARE_ATTN_ZERO].v * (1 + 1e-12));
         scene_close(&s);
     }
 }

@@ -1,5 +1,6 @@
 /* Tests src/length/{cover,stairs,packing}.c: every visible pair is in exactly one tile, and no
  * other pair is; also when tiles become staircases, rectangles, and parts of packed calls. */
+#include "../../src/length/calls.h"
 #include "length_cases.h"
 
 enum { MOST = 47 };
@@ -141,11 +142,57 @@ static void graphs_are_covered_once(void **state)
     }
 }
 
+/* ---- drawn keys ------------------------------------------------------------------------------ */
+
+typedef struct lists { /* of every block: its keys, in an order of their own */
+    uint32_t keys[MOST][MOST];
+    size_t drawn;
+} lists;
+
+static const uint32_t *draw(void *ctx, size_t block, size_t of)
+{
+    lists *const l = ctx;
+    for (size_t i = 0; i < l->drawn; i++) l->keys[block][i] = (uint32_t)(of - 1 - i);
+    return l->keys[block];
+}
+
+/* A query sees its own block up to itself, and every key that is drawn for the block once. */
+static void drawn_keys_are_covered_once(void **state)
+{
+    (void)state;
+    static seen s;
+    static lists l;
+    for (size_t n = 8; n <= MOST; n += 3)
+        for (uint32_t m = 3; m <= 12; m++)
+            for (int way = 0; way < 4; way++) {
+                const uint32_t b = m - 1;
+                const call_rule r = {.kind = way & 1 ? CALL_CAUSAL : CALL_FULL,
+                                     .reference = true,
+                                     .m = m,
+                                     .pack = way & 2};
+                const causal_draw d = {draw, &l, l.drawn = b - b % 7 / 6};
+                pare_err err = {0};
+                memset(&s, 0, sizeof s);
+                s.n = n, s.bq = m, s.bk = way & 1;
+                assert_ok(calls_of_causal_sample(&r, n, &d, mark_call, &s, &err), &err);
+                assert_ok(calls_of_causal_sample(&r, n, NULL, mark_call, &s, &err), &err);
+                for (size_t i = 0; i < n; i++) {
+                    unsigned char want[MOST] = {0};
+                    const size_t from = i / b * b;
+                    for (size_t j = from; j <= i; j++) want[j] = 1;
+                    for (size_t j = 0; j < from && from <= d.keys; j++) want[j] = 1;
+                    for (size_t j = 0; j < d.keys && from > d.keys; j++) want[l.keys[i / b][j]] = 1;
+                    assert_memory_equal(s.times + i * MOST, want, MOST);
+                }
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pair_is_covered_once),
         cmocka_unit_test(graphs_are_covered_once),
+        cmocka_unit_test(drawn_keys_are_covered_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

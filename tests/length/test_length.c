@@ -17,19 +17,22 @@ static const pare_pattern full = {.kind = PARE_FULL}, causal = {.kind = PARE_CAU
                           sinks = {.kind = PARE_WINDOW, .window = 9, .sinks = 2};
 static const pare_length_opts native = {.mode = PARE_LENGTH_NATIVE},
                               on_full = {.mode = PARE_LENGTH_ZEROREF, .features = QKV_FULL},
-                              on_causal = {.mode = PARE_LENGTH_ZEROREF, .features = QKV_CAUSAL};
+                              on_causal = {.mode = PARE_LENGTH_ZEROREF, .features = QKV_CAUSAL},
+                              one_vector = {.mode = PARE_LENGTH_ZEROREF,
+                                            .features = QKV_FULL,
+                                            .one_vector = true};
 
 /* Property 7: any M gives the same attention, from 2 (one usable key) to beyond N. */
 static void any_length_will_do(void **state)
 {
     (void)state;
     const pare_pattern *const patterns[] = {&full, &causal, &sinks};
-    const pare_length_opts *const ways[] = {&native, &on_full, &on_causal};
+    const pare_length_opts *const ways[] = {&native, &on_full, &on_causal, &one_vector};
     for (size_t p = 0; p < 3; p++) {
         length_case c = length_case_new(23, 3, 2, PEAKY, p);
         length_case_exact(&c, patterns[p], NULL);
-        for (uint32_t m = 1; m <= 24; m++)
-            for (size_t w = m == 1 ? 3 : 0; w < 3; w++)
+        for (uint32_t m = 2; m <= 24; m++)
+            for (size_t w = 0; w < (m > 2 && !p ? 4 : 3); w++)
                 for (int f = 0; f < 2; f++) {
                     const pare_dtype t = f ? PARE_F32 : PARE_F64;
                     pare_length_stats s;
@@ -124,6 +127,38 @@ static void the_future_is_not_seen(void **state)
     }
 }
 
+/* Property 16: full attention does not know the order of its keys, up to rounding. */
+static void the_order_of_keys_does_not_matter(void **state)
+{
+    (void)state;
+    const pare_length_opts *const ways[] = {&native, &on_full, &on_causal};
+    for (int kind = 0; kind < REGIMES; kind++)
+        for (size_t w = 0; w < 3; w++)
+            for (int f = 0; f < 2; f++) {
+                const pare_dtype t = f ? PARE_F32 : PARE_F64;
+                length_case c = length_case_new(61, 4, 3, (regime)kind, 21);
+                pare_rng r = pare_rng_at(21, w);
+                pare_err err = {0};
+                length_case_exact(&c, &full, NULL);
+                for (size_t i = c.n; i-- > 1;) { /* keys and values: the exact answer stays */
+                    const size_t j = pare_rng_below(&r, i + 1);
+                    for (size_t e = 0; e < c.dk; e++) {
+                        const double x = c.k[i * c.dk + e];
+                        c.k[i * c.dk + e] = c.k[j * c.dk + e], c.k[j * c.dk + e] = x;
+                    }
+                    for (size_t e = 0; e < c.dv; e++) {
+                        const double x = c.v[i * c.dv + e];
+                        c.v[i * c.dv + e] = c.v[j * c.dv + e], c.v[j * c.dv + e] = x;
+                    }
+                }
+                for (size_t i = 0; i < c.n * c.dk; i++) c.kf[i] = (float)c.k[i];
+                for (size_t i = 0; i < c.n * c.dv; i++) c.vf[i] = (float)c.v[i];
+                assert_ok(attend(&c, &full, 8, t, ways[w], NULL, NULL, &err), &err);
+                assert_le(error_in(&c, t), allowed(&c, t));
+                length_case_free(&c);
+            }
+}
+
 /* Property 17, and section 11. */
 static void broken_engines_are_named(void **state)
 {
@@ -166,7 +201,7 @@ static void bad_inputs_are_refused(void **state)
     const pare_length_opts strict = {.mode = PARE_LENGTH_STRICT};
     assert_int_equal(attend(&c, &full, 8, PARE_F64, &strict, &s, NULL, &err), PARE_ERR_INPUT);
     const pare_length_opts sample = {.mode = PARE_LENGTH_SAMPLE};
-    assert_int_equal(attend(&c, &causal, 8, PARE_F64, &sample, &s, NULL, &err), PARE_ERR_INPUT);
+    assert_int_equal(attend(&c, &sinks, 8, PARE_F64, &sample, &s, NULL, &err), PARE_ERR_INPUT);
     c.k[7] = NAN;
     assert_int_equal(attend(&c, &full, 8, PARE_F64, &native, &s, NULL, &err), PARE_ERR_NONFINITE);
     assert_contains(err.msg, "k of head 0: row 2, column 1");
@@ -382,6 +417,7 @@ int main(void)
         cmocka_unit_test(shifts_do_no_harm),
         cmocka_unit_test(bits_depend_on_nothing_but_the_input),
         cmocka_unit_test(the_future_is_not_seen),
+        cmocka_unit_test(the_order_of_keys_does_not_matter),
         cmocka_unit_test(broken_engines_are_named),
         cmocka_unit_test(bad_inputs_are_refused),
         cmocka_unit_test(wide_windows_are_causal),

@@ -126,6 +126,34 @@ static void length_theorem_5_1_counts_sinks_twice(void **state)
     }
 }
 
+/* E14: what a call on one chunk gives is the same whatever stands in the others, but the permuted
+ * rows are not: the look-up of Lemma A.3, asked for "the other chunk's first token", gives its own.
+ */
+static void length_theorem_4_1_cannot_permute_across_chunks(void **state)
+{
+    (void)state;
+    static const double inputs[2][4] = {{1, 2, 3, 4}, {1, 2, 5, 6}}; /* chunks of two */
+    const double second[2] = {0, 512}, bit[2] = {0, 1}, value[2] = {1, 0};
+    const pare_head_w h = {second, bit, value,
+                           2,      1,   1}; /* a row takes the position of its own code */
+    double row[2];
+    pare_oracle o;
+    pare_err err = {0};
+    assert_ok(pare_oracle_paper(&o, PARE_F64, 2, 1, 1, PARE_ORC_FULL, NULL, &err), &err);
+    for (size_t x = 0; x < 2; x++) {
+        const double tokens[4] = {inputs[x][0], -1, inputs[x][1], 1}; /* the first chunk, codes */
+        double y[2];
+        const pare_call c = {
+            .kind = PARE_CALL_STRICT,
+            .u.s = {.x = tokens, .n = 2, .din = 2, .heads = &h, .y = y, .dout = 1}};
+        assert_ok(o.ops->evaluate(o.self, &c, 1, &err), &err);
+        assert_true(y[1] == inputs[x][1]); /* a token of its own chunk */
+        row[x] = y[1];
+    }
+    assert_true(row[0] == row[1] && inputs[0][2] != inputs[1][2]);
+    pare_oracle_free(&o);
+}
+
 /* E15: M >= 800 ln(40 N) / (eps^2 D^2) with D <= 1 is above N for all N below 40,000, even at
  * eps = 1/2. */
 static void length_theorem_4_1_asks_for_more_than_all_keys(void **state)
@@ -166,6 +194,7 @@ int main(void)
         cmocka_unit_test(length_lemma_3_1_subtraction_loses_every_digit),
         cmocka_unit_test(length_lemma_3_3_a_head_cannot_attend_and_copy),
         cmocka_unit_test(length_theorem_5_1_counts_sinks_twice),
+        cmocka_unit_test(length_theorem_4_1_cannot_permute_across_chunks),
         cmocka_unit_test(length_theorem_4_1_asks_for_more_than_all_keys),
         cmocka_unit_test(length_theorem_4_1_factor_cancels),
         cmocka_unit_test(length_logits_grow_with_the_cube_of_the_width),

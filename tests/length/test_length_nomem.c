@@ -44,6 +44,30 @@ static pare_status sample(length_case *c, pare_err *err)
     return with(c, &o, &full, 7, err);
 }
 
+static pare_status causal_sample(length_case *c, pare_err *err)
+{
+    const pare_length_opts o = {.mode = PARE_LENGTH_SAMPLE};
+    const pare_oracle_caps caps = {.max_len = 5,
+                                   .features = QKV_CAUSAL,
+                                   .dtype = PARE_F64,
+                                   .exp_flush = 746,
+                                   .w_min = 0x1p-900};
+    const pare_length_head h = {0, 3, 2};
+    pare_length_plan p;
+    pare_arena *const a = pare_arena_new();
+    if (!a) return pare_no_memory(err);
+    pare_status st = pare_length_plan_make(&p, a, &h, 1, 23, &causal, NULL, &caps, &o, err);
+    if (!st) st = with(c, &o, &causal, 5, err);
+    pare_arena_free(a);
+    return st;
+}
+
+static pare_status one_vector(length_case *c, pare_err *err)
+{
+    const pare_length_opts o = {.mode = PARE_LENGTH_ZEROREF, .one_vector = true};
+    return with(c, &o, &full, 7, err);
+}
+
 static pare_status paper(length_case *c, pare_err *err)
 {
     const pare_length_opts o = {.mode = PARE_LENGTH_PAPER};
@@ -92,7 +116,8 @@ static pare_status bound(length_case *c, pare_err *err)
 static void every_failed_allocation_is_reported(void **state)
 {
     (void)state;
-    work_fn *const works[] = {native, zeroref, shared_blocks, sample, paper, strict, plan, bound};
+    work_fn *const works[] = {native,     zeroref, shared_blocks, sample, causal_sample,
+                              one_vector, paper,   strict,        plan,   bound};
     length_case c = length_case_new(23, 3, 2, BENIGN, 1);
     for (size_t w = 0; w < sizeof works / sizeof *works; w++)
         for (long n = 0;; n++) {

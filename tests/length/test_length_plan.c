@@ -190,17 +190,18 @@ static void the_table_of_the_spec(void **state)
 {
     (void)state;
     static const struct {
-        size_t k, native, full, causal, causal_on_full, full_on_causal, paper, window, sink;
-    } rows[] = {{2, 4, 6, 9, 18, 18, 30, 4, 5},
-                {8, 64, 72, 81, 93, 162, 306, 16, 18},
-                {32, 1024, 1056, 1089, 754, 2178, 4422, 64, 70},
-                {64, 4096, 4160, 4225, 2531, 8450, 17292, 128, 138}};
+        size_t k, native, full, causal, causal_on_full, full_on_causal, unions, paper, window, sink;
+    } rows[] = {{2, 4, 6, 9, 18, 18, 13, 30, 4, 5},
+                {8, 64, 72, 81, 93, 162, 145, 306, 16, 18},
+                {32, 1024, 1056, 1089, 754, 2178, 2178, 4422, 64, 70},
+                {64, 4096, 4160, 4225, 2531, 8450, 8581, 17292, 128, 138}};
     const pare_pattern full = {.kind = PARE_FULL}, causal = {.kind = PARE_CAUSAL},
                        window = {.kind = PARE_WINDOW, .window = 16},
                        sink = {.kind = PARE_WINDOW, .window = 16, .sinks = 4};
     const pare_length_opts native = {.mode = PARE_LENGTH_NATIVE},
                            zero = {.mode = PARE_LENGTH_ZEROREF},
-                           apart = {.mode = PARE_LENGTH_ZEROREF, .no_pack = true};
+                           apart = {.mode = PARE_LENGTH_ZEROREF, .no_pack = true},
+                           one = {.mode = PARE_LENGTH_ZEROREF, .one_vector = true};
     for (size_t i = 0; i < 4; i++) {
         pare_arena *const a = pare_arena_new();
         const size_t n = rows[i].k * 128;
@@ -213,10 +214,100 @@ static void the_table_of_the_spec(void **state)
                          rows[i].causal_on_full);
         assert_int_equal(plan_of(a, n, &full, 128, QKV_CAUSAL, &apart).cost.calls,
                          rows[i].full_on_causal);
+        const pare_length_plan unions = plan_of(a, n, &full, 128, QKV_FULL, &one);
+        assert_int_equal(unions.cost.calls, rows[i].unions);
+        assert_int_equal(unions.cost.formula, rows[i].unions);
         assert_int_equal(plan_of(a, n, &window, 128, QKV_CAUSAL, &zero).cost.calls, rows[i].window);
         assert_int_equal(plan_of(a, n, &sink, 128, QKV_CAUSAL, &zero).cost.calls, rows[i].sink);
         pare_arena_free(a);
     }
+}
+
+/* An engine that clamps small weights cannot isolate by them: tiles are not packed. A plan that
+ * nobody could count is an error. */
+static void what_cannot_be_is_refused_or_left_out(void **state)
+{
+    (void)state;
+    const pare_pattern full = {.kind = PARE_FULL}, window = {.kind = PARE_WINDOW, .window = 4};
+    const pare_length_opts apart = {.mode = PARE_LENGTH_ZEROREF, .no_pack = true},
+                           any = {.mode = PARE_LENGTH_ZEROREF};
+    pare_oracle_caps caps = {.max_len = 16,
+                             .features = QKV_CAUSAL,
+                             .dtype = PARE_F64,
+                             .exp_flush = INFINITY,
+                             .w_min = 0x1p-900};
+    const pare_length_head h = {0, 3, 2};
+    pare_arena *const a = pare_arena_new();
+    pare_length_plan plan;
+    pare_err err = {0};
+    assert_ok(pare_length_plan_make(&plan, a, &h, 1, 100, &window, NULL, &caps, &any, &err), &err);
+    assert_int_equal(plan.cost.calls, plan_of(a, 100, &window, 16, QKV_CAUSAL, &apart).cost.calls);
+    assert_true(plan.cost.calls > plan_of(a, 100, &window, 16, QKV_CAUSAL, &any).cost.calls);
+    assert_int_equal(
+        pare_length_plan_make(&plan, a, &h, 1, 10000000, &full, NULL, &caps, &any, &err),
+        PARE_ERR_INPUT);
+    assert_contains(err.msg, "too many");
+    pare_arena_free(a);
+}
+
+/* ---- tokens of one vector -------------------------------------------------------------------- */
+
+typedef struct tokens_seen {
+    unsigned char times[47 * 47]; /* of every pair */
+} tokens_seen;
+
+/* Row by row, query and key are the same token's; pairs are counted. */
+static pare_status same_tokens(void *ctx, const pare_placed *t, size_t count, uint32_t rows)
+{
+    tokens_seen *const s = ctx;
+    size_t key[64], query[64];
+    for (size_t i = 0; i < 64; i++) key[i] = query[i] = SIZE_MAX;
+    assert_true(rows <= 64 && count <= 2);
+    for (size_t x = 0; x < count; x++) {
+        for (size_t p = 0; p < t[x].t.nq; p++) query[t[x].q_at + p] = pare_tile_query(&t[x].t, p);
+        for (size_t p = 0; p < t[x].t.nk; p++) key[t[x].k_at + p] = pare_tile_key(&t[x].t, p);
+        for (size_t p = 0; p < t[x].t.nq; p++)
+            for (size_t k = 0; k < t[x].t.nk; k++)
+                s->times[pare_tile_query(&t[x].t, p) * 47 + pare_tile_key(&t[x].t, k)]++;
+    }
+    assert_true(key[0] == SIZE_MAX && query[0] == SIZE_MAX); /* the reference's */
+    assert_memory_equal(key, query, sizeof key);
+    return PARE_OK;
+}
+
+static void one_vector_is_one_token(void **state)
+{
+    (void)state;
+    const pare_pattern full = {.kind = PARE_FULL}, causal = {.kind = PARE_CAUSAL};
+    const pare_length_opts o = {.mode = PARE_LENGTH_ZEROREF, .one_vector = true},
+                           native = {.mode = PARE_LENGTH_NATIVE, .one_vector = true};
+    for (size_t n = 4; n <= 47; n++)
+        for (uint32_t m = 3; m < n && m <= 20; m++) {
+            static tokens_seen s;
+            pare_arena *const a = pare_arena_new();
+            pare_err err = {0};
+            const pare_length_plan plan = plan_of(a, n, &full, m, QKV_FULL, &o);
+            memset(&s, 0, sizeof s);
+            assert_ok(pare_length_plan_calls(&plan, same_tokens, &s, &err), &err);
+            for (size_t i = 0; i < n; i++)
+                for (size_t k = 0; k < n; k++) assert_int_equal(s.times[i * 47 + k], 1);
+            assert_int_equal(plan.cost.calls, plan.cost.formula);
+            pare_arena_free(a);
+        }
+    const pare_oracle_caps caps = {.max_len = 8,
+                                   .features = QKV_FULL | PARE_ORC_PARTIAL,
+                                   .dtype = PARE_F64,
+                                   .exp_flush = 746,
+                                   .w_min = 0x1p-900};
+    const pare_length_head h = {0, 3, 2};
+    pare_arena *const a = pare_arena_new();
+    pare_length_plan plan;
+    pare_err err = {0};
+    assert_int_equal(pare_length_plan_make(&plan, a, &h, 1, 20, &causal, NULL, &caps, &o, &err),
+                     PARE_ERR_INPUT);
+    assert_int_equal(pare_length_plan_make(&plan, a, &h, 1, 20, &full, NULL, &caps, &native, &err),
+                     PARE_ERR_INPUT);
+    pare_arena_free(a);
 }
 
 static void a_plan_survives_its_file(void **state)
@@ -254,6 +345,8 @@ int main(void)
         cmocka_unit_test(lower_bounds_are_below),
         cmocka_unit_test(two_rows_are_counted_by_execution),
         cmocka_unit_test(the_table_of_the_spec),
+        cmocka_unit_test(what_cannot_be_is_refused_or_left_out),
+        cmocka_unit_test(one_vector_is_one_token),
         cmocka_unit_test(a_plan_survives_its_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,30 +68,43 @@ static void every_row_is_within_its_bound(void **state)
     assert_true(f32.used > 1e-4 && f64.used > 1e-4); /* not needlessly loose */
 }
 
+/* ---- chosen numbers -------------------------------------------------------------------------- */
+
+static const pare_pattern whole = {.kind = PARE_FULL};
+
+static void put(double *wide, float *narrow, size_t at, double x)
+{
+    wide[at] = (double)(narrow[at] = (float)fmax(fmin(x, 3e38), -3e38));
+}
+
+/* Full attention over what was put, in all three ways; `scale` is in c->q already. */
+static void try_all(length_case *c, uint32_t m, pare_dtype t, double scale, tried *all)
+{
+    const pare_length_opts *const ways[] = {&native, &full_calls, &causal_calls};
+    for (size_t i = 0; i < c->n; i++) exact_row(c, &whole, NULL, i);
+    for (int w = 0; w < 3; w++)
+        compare_on(cpu_oracle(t, m, NULL), scale, c, &whole, t, ways[w], all);
+}
+
 /* Amendment 2: logits (0, -103) and (0, -100), values (0, 1): e^-103 has no f32, and near e^-100
  * numbers are coarse. Without the absolute term the bound is below the error. */
 static void underflow_is_in_the_bound(void **state)
 {
     (void)state;
     static const double gaps[] = {103, 100, 90, 87.5, 104, 150};
-    const pare_pattern full = {.kind = PARE_FULL};
     tried all = {0};
-    for (size_t x = 0; x < 6; x++)
-        for (int w = 0; w < 3; w++) {
-            length_case c = length_case_new(2, 2, 1, BENIGN, 1);
-            for (size_t i = 0; i < 4; i++) c.q[i] = (double)(c.qf[i] = i % 2 == 0);
-            for (size_t i = 0; i < 4; i++)
-                c.k[i] = (double)(c.kf[i] = i == 2 ? (float)-gaps[x] : 0);
-            c.v[0] = (double)(c.vf[0] = 0), c.v[1] = (double)(c.vf[1] = 1);
-            for (size_t i = 0; i < 2; i++) exact_row(&c, &full, NULL, i);
-            assert_true(c.exact[0] > 0);
-            compare(&c, &full, w ? 2 : 1, PARE_F32,
-                    w == 0   ? &native
-                    : w == 1 ? &causal_calls
-                             : &full_calls,
-                    &all);
-            length_case_free(&c);
+    for (size_t x = 0; x < 6; x++) {
+        length_case c = length_case_new(2, 2, 1, BENIGN, 1);
+        for (size_t i = 0; i < 4; i++) {
+            put(c.q, c.qf, i, i % 2 == 0);
+            put(c.k, c.kf, i, i == 2 ? -gaps[x] : 0);
         }
+        for (size_t i = 0; i < 2; i++) put(c.v, c.vf, i, (double)i);
+        try_all(&c, 2, PARE_F32, 1, &all);
+        compare(&c, &whole, 1, PARE_F32, &native, &all); /* one key a call */
+        assert_true(c.exact[0] > 0);
+        length_case_free(&c);
+    }
     assert_true(all.used > 0);
 }
 
@@ -100,27 +113,20 @@ static void underflow_is_in_the_bound(void **state)
 static void products_that_underflow_are_in_the_bound(void **state)
 {
     (void)state;
-    const pare_pattern full = {.kind = PARE_FULL};
     tried all = {0};
-    for (int t = 0; t < 2; t++)
-        for (int w = 0; w < 3; w++) {
-            length_case c = length_case_new(4, 2, 1, BENIGN, 1);
-            for (size_t i = 0; i < 8; i++) {
-                c.q[i] = (double)(c.qf[i] = i % 2 == 0);
-                c.k[i] = (double)(c.kf[i] = i % 2 == 0 && i ? -30 : 0);
-            }
-            for (size_t i = 0; i < 4; i++) {
-                c.vf[i] = i ? 0x1p-125F : 0;
-                c.v[i] = !i ? 0 : t ? 0x1p-1021 : 0x1p-125;
-            }
-            for (size_t i = 0; i < 4; i++) exact_row(&c, &full, NULL, i);
-            compare(&c, &full, 3, t ? PARE_F64 : PARE_F32,
-                    w == 0   ? &native
-                    : w == 1 ? &causal_calls
-                             : &full_calls,
-                    &all);
-            length_case_free(&c);
+    for (int t = 0; t < 2; t++) {
+        length_case c = length_case_new(4, 2, 1, BENIGN, 1);
+        for (size_t i = 0; i < 8; i++) {
+            put(c.q, c.qf, i, i % 2 == 0);
+            put(c.k, c.kf, i, i % 2 == 0 && i ? -30 : 0);
         }
+        for (size_t i = 0; i < 4; i++) {
+            put(c.v, c.vf, i, i ? 0x1p-125 : 0);
+            if (t && i) c.v[i] = 0x1p-1021;
+        }
+        try_all(&c, 3, t ? PARE_F64 : PARE_F32, 1, &all);
+        length_case_free(&c);
+    }
     assert_true(all.used > 0);
 }
 
@@ -130,24 +136,20 @@ static void products_that_underflow_are_in_the_bound(void **state)
 static void scaled_queries_that_underflow_are_in_the_bound(void **state)
 {
     (void)state;
-    const pare_pattern full = {.kind = PARE_FULL};
     tried all = {0};
-    for (int turn = 0; turn < 2; turn++)
-        for (int w = 0; w < 2; w++) {
-            length_case c = length_case_new(8, 512, 1, BENIGN, 1);
-            for (size_t i = 0; i < c.n; i++)
-                for (size_t e = 0; e < c.dk; e++) {
-                    const float k = turn ? 1024 : 0x1p127F;
-                    c.qf[i * c.dk + e] = turn ? 0x1p120F : 12 * 0x1p-149F;
-                    c.q[i * c.dk + e] = turn ? 1.5 * 0x1p-29 : 1.5 * 0x1p-149;
-                    c.k[i * c.dk + e] = (double)(c.kf[i * c.dk + e] = i % 2 ? -k : k);
-                }
-            for (size_t i = 0; i < c.n; i++) c.v[i] = (double)(c.vf[i] = i % 2 ? -1 : 1);
-            for (size_t i = 0; i < c.n; i++) exact_row(&c, &full, NULL, i);
-            compare_on(cpu_oracle(PARE_F32, 4, NULL), turn ? 1.5 * 0x1p-149 : 0.125, &c, &full,
-                       PARE_F32, w ? &full_calls : &native, &all);
-            length_case_free(&c);
+    for (int turn = 0; turn < 2; turn++) {
+        const double scale = turn ? 1.5 * 0x1p-149 : 0.125;
+        length_case c = length_case_new(8, 512, 1, BENIGN, 1);
+        for (size_t i = 0; i < c.n * c.dk; i++) {
+            const double k = turn ? 1024 : 0x1p127;
+            put(c.q, c.qf, i, turn ? 0x1p120 : 12 * 0x1p-149);
+            c.q[i] *= scale;
+            put(c.k, c.kf, i, i / c.dk % 2 ? -k : k);
         }
+        for (size_t i = 0; i < c.n; i++) put(c.v, c.vf, i, i % 2 ? -1 : 1);
+        try_all(&c, 4, PARE_F32, scale, &all);
+        length_case_free(&c);
+    }
     assert_true(all.used > 0);
 }
 
@@ -242,6 +244,92 @@ static void silent_rows_are_in_the_bound(void **state)
     length_case_free(&c);
 }
 
+/* ---- attacks --------------------------------------------------------------------------------- */
+
+/* A head whose queries, keys and values have any size, also between one entry and the next; logits
+ * of up to about e^`most`. */
+static length_case of_any_size(pare_rng *r, size_t n, double most, uint64_t seed)
+{
+    length_case c = length_case_new(n, 2 + pare_rng_below(r, 4), 2, BENIGN, seed);
+    const double q = 220 * pare_rng_uniform(r) - 110, v = 200 * pare_rng_uniform(r) - 130;
+    const double uneven = pare_rng_below(r, 2) ? 0 : 20;
+    for (size_t i = 0; i < c.n * c.dk; i++) {
+        const double by = uneven * (pare_rng_uniform(r) - 1);
+        put(c.q, c.qf, i, c.q[i] * exp2(q + by));
+        put(c.k, c.kf, i, c.k[i] * exp2(most * pare_rng_uniform(r) - q));
+    }
+    for (size_t i = 0; i < c.n * c.dv; i++)
+        put(c.v, c.vf, i, c.v[i] * exp2(v + uneven * pare_rng_uniform(r)));
+    return c;
+}
+
+/* Whatever the sizes are: numbers within the bound, or an error; never a nan, never a wrong bound.
+ */
+static void numbers_of_any_size_are_within_it(void **state)
+{
+    (void)state;
+    static const pare_pattern patterns[] = {
+        {.kind = PARE_FULL}, {.kind = PARE_CAUSAL}, {.kind = PARE_WINDOW, .window = 3, .sinks = 1}};
+    const pare_length_opts *const ways[] = {&native, &full_calls, &causal_calls};
+    size_t refused = 0, rows = 0;
+    double used = 0;
+    for (uint64_t seed = 0; seed < 1500; seed++) {
+        pare_rng r = pare_rng_at(seed, 4);
+        length_case c = of_any_size(&r, 2 + pare_rng_below(&r, 20),
+                                    (double[]){8, 8, 16, 130}[seed / 2 % 4], seed);
+        const pare_pattern *const p = &patterns[pare_rng_below(&r, 3)];
+        const uint32_t m = 2 + (uint32_t)pare_rng_below(&r, 12);
+        const pare_dtype t = seed % 2 ? PARE_F32 : PARE_F64;
+        for (size_t i = 0; i < c.n; i++) exact_row(&c, p, NULL, i);
+        for (int w = 0; w < 3; w++) {
+            pare_oracle orc = cpu_oracle(t, m, NULL);
+            const pare_length_job job = job_of(&c, t);
+            pare_oracle_caps caps;
+            pare_err err = {0};
+            double bound[32];
+            orc.ops->caps(orc.self, &caps);
+            const pare_status st =
+                pare_length_attend(&orc, ways[w], &job, 1, p, NULL, NULL, NULL, &err);
+            pare_oracle_free(&orc);
+            if (st) assert_int_equal(st, PARE_ERR_NUMERIC);
+            refused += st != PARE_OK;
+            if (st) continue;
+            assert_ok(pare_length_rounding(bound, &job, p, NULL, &caps, ways[w], NULL, &err), &err);
+            for (size_t i = 0; i < c.n * c.dv; i++) {
+                const double y = t == PARE_F32 ? (double)c.yf[i] : c.y[i];
+                const double off = fabs(y - c.exact[i]);
+                if (!(off <= bound[i / c.dv]))
+                    fail_msg("seed %llu, way %d: %g, exactly %g, off by %g, bound %g",
+                             (unsigned long long)seed, w, y, c.exact[i], off, bound[i / c.dv]);
+                if (bound[i / c.dv] > 0) used = fmax(used, off / bound[i / c.dv]);
+            }
+            rows += c.n;
+        }
+        length_case_free(&c);
+    }
+    print_message("seeds 0..1499: %zu rows, %zu runs refused, largest part of the bound %.3f\n",
+                  rows, refused, used);
+    assert_true(rows > 10000);
+}
+
+/* Calls of many rows, some of them silent: what may be lost beside w_min is not what is lost. */
+static void bounds_of_long_calls_are_of_use(void **state)
+{
+    (void)state;
+    length_case c = length_case_new(700, 4, 2, BENIGN, 9);
+    double *const bound = doubles(c.a, c.n);
+    pare_oracle orc = cpu_oracle(PARE_F32, 512, NULL);
+    const pare_length_job job = job_of(&c, PARE_F32);
+    pare_oracle_caps caps;
+    pare_err err = {0};
+    orc.ops->caps(orc.self, &caps);
+    assert_ok(pare_length_rounding(bound, &job, &whole, NULL, &caps, &full_calls, NULL, &err),
+              &err);
+    for (size_t i = 0; i < c.n; i++) assert_le(bound[i], 0.003);
+    pare_oracle_free(&orc);
+    length_case_free(&c);
+}
+
 /* Hill climbing on the inputs for the largest part of the bound. */
 static void search_does_not_break_it(void **state)
 {
@@ -277,6 +365,8 @@ int main(void)
         cmocka_unit_test(products_that_underflow_are_in_the_bound),
         cmocka_unit_test(scaled_queries_that_underflow_are_in_the_bound),
         cmocka_unit_test(silent_rows_are_in_the_bound),
+        cmocka_unit_test(numbers_of_any_size_are_within_it),
+        cmocka_unit_test(bounds_of_long_calls_are_of_use),
         cmocka_unit_test(search_does_not_break_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -133,6 +133,55 @@ static void codes_isolate(void **state)
     }
 }
 
+/* ---- lemmas ---------------------------------------------------------------------------------- */
+
+enum { BLOCK_N = 13, BLOCK_D = 3, BLOCK_BITS = 4, BLOCK_IN = BLOCK_D + 1 + BLOCK_BITS };
+
+/* (x, [pos < a], code of pos) */
+static void mark_rows(const void *ctx, uint32_t pos, const void *in, void *out)
+{
+    const uint32_t a = *(const uint32_t *)ctx;
+    double *const y = out;
+    memcpy(y, in, BLOCK_D * sizeof *y);
+    y[BLOCK_D] = pos < a;
+    for (uint32_t e = 0; e < BLOCK_BITS; e++) y[BLOCK_D + 1 + e] = position_bit(pos, e);
+}
+
+/* Lemma A.1: phi(X) U = [1 0; 0 0], a rows and b columns of ones, exactly, for any X; the head that
+ * carries it out is a copy. */
+static void a_call_marks_a_block(void **state)
+{
+    (void)state;
+    enum { OUT = 5 };
+    double x[BLOCK_N * BLOCK_D], y[BLOCK_N * OUT];
+    double q[BLOCK_IN * BLOCK_BITS] = {0}, k[BLOCK_IN * BLOCK_BITS] = {0};
+    pare_rng r = pare_rng_at(6, 6);
+    for (size_t i = 0; i < BLOCK_N * BLOCK_D; i++) x[i] = 100 * pare_rng_normal(&r);
+    for (size_t e = 0; e < BLOCK_BITS; e++) {
+        q[(BLOCK_D + 1 + e) * BLOCK_BITS + e] = position_beta(PARE_F64);
+        k[(BLOCK_D + 1 + e) * BLOCK_BITS + e] = 1;
+    }
+    pare_oracle o = paper_oracle(PARE_F64, BLOCK_N, 1, 1, PARE_ORC_FULL);
+    for (uint32_t a = 0; a <= BLOCK_N; a++)
+        for (size_t b = 0; b <= OUT; b++) {
+            double u[BLOCK_IN * OUT] = {0};
+            for (size_t e = 0; e < b; e++) u[BLOCK_D * OUT + e] = 1;
+            const pare_head_w h = {q, k, u, BLOCK_IN, BLOCK_BITS, OUT};
+            const pare_tokfn phi = {
+                .name = "mark", .din = BLOCK_D, .dout = BLOCK_IN, .fn = mark_rows, .ctx = &a};
+            run_strict(&o, &(pare_call_strict){.x = x,
+                                               .n = BLOCK_N,
+                                               .din = BLOCK_D,
+                                               .phi = &phi,
+                                               .heads = &h,
+                                               .y = y,
+                                               .dout = OUT});
+            for (size_t i = 0; i < BLOCK_N * OUT; i++)
+                assert_true(y[i] == (i / OUT < a && i % OUT < b));
+        }
+    pare_oracle_free(&o);
+}
+
 /* Lemma A.2: zero queries and keys, values n x: every row is the sum. */
 static void a_call_adds_up(void **state)
 {
@@ -285,15 +334,54 @@ static void the_oracle_does_everything(void **state)
         }
 }
 
+/* Three heads through one engine, every call of exactly M rows. */
+static void through(length_case *c, const pare_pattern *p, const oracle_shape *s)
+{
+    const uint32_t mask = p->kind == PARE_FULL ? PARE_ORC_FULL : PARE_ORC_CAUSAL;
+    const pare_length_opts o = {.mode = PARE_LENGTH_ZEROREF,
+                                .features = PARE_ORC_STRICT | PARE_ORC_STATIC | mask | s->features};
+    pare_oracle orc = paper_oracle(PARE_F64, 7, s->layers, s->heads, mask | s->features);
+    pare_length_job jobs[3];
+    pare_err err = {0};
+    for (size_t i = 0; i < 3; i++) jobs[i] = job_of(&c[i], PARE_F64);
+    assert_ok(pare_length_attend(&orc, &o, jobs, 3, p, NULL, NULL, NULL, &err), &err);
+    pare_oracle_free(&orc);
+}
+
+/* Property 9: every engine of up to 4 layers of up to 4 heads, with and without a wide head or a
+ * residual stream: what a piece gives does not depend on what shares its call, and what an early
+ * layer gives survives the later ones: not a bit differs from one piece a call. */
+static void pieces_that_share_a_call_stay_what_they_are(void **state)
+{
+    (void)state;
+    static const uint32_t kinds[] = {0, PARE_ORC_WIDE_HEAD, PARE_ORC_RESIDUAL};
+    static const oracle_shape alone = {1, 1, 0};
+    for (size_t p = 0; p < 2; p++) {
+        length_case c[3];
+        double want[3][21 * 3];
+        for (size_t i = 0; i < 3; i++) c[i] = length_case_new(21, 2 + i, 3, BENIGN, 50 + i);
+        through(c, &patterns[p], &alone);
+        for (size_t i = 0; i < 3; i++) memcpy(want[i], c[i].y, sizeof want[i]);
+        for (uint32_t shape = 0; shape < 48; shape++) {
+            const oracle_shape s = {1 + shape / 4 % 4, 1 + shape % 4, kinds[shape / 16]};
+            through(c, &patterns[p], &s);
+            for (size_t i = 0; i < 3; i++) assert_memory_equal(c[i].y, want[i], sizeof want[i]);
+        }
+        for (size_t i = 0; i < 3; i++) length_case_free(&c[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_are_the_references),
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(codes_isolate),
+        cmocka_unit_test(a_call_marks_a_block),
         cmocka_unit_test(a_call_adds_up),
         cmocka_unit_test(a_call_looks_up),
         cmocka_unit_test(the_oracle_does_everything),
+        cmocka_unit_test(pieces_that_share_a_call_stay_what_they_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

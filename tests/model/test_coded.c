@@ -295,17 +295,121 @@ static void a_few_bytes_cannot_deal_many_units(void **state)
     }
 }
 
+/* ---- a ReLU between the two matrices ---- */
+
+/* Units that serve a column of their sign, some of them nobody; some columns have no unit. */
+static sample draw_relu(pare_arena *ar, size_t rows, size_t inputs, size_t n, bool signs,
+                        uint64_t seed)
+{
+    pare_rng r = pare_rng_at(seed, 6);
+    sample s = {.a = rows, .b = signs ? 2 * inputs : inputs};
+    s.f = (pare_factored){.seed = seed,
+                          .stream = pare_source_stream(0, 0, PARE_SOURCE_W2),
+                          .rows = rows,
+                          .cols = s.b,
+                          .n = n,
+                          .exponent = 2,
+                          .donor = PARE_NO_COLUMN,
+                          .relu = signs ? PARE_RELU_SIGNS : PARE_RELU_POSITIVE};
+    s.own = pare_alloc(ar, n, sizeof *s.own);
+    s.f.ma = pare_bits_new(ar, rows, n);
+    s.f.mb = pare_bits_new(ar, n, s.b);
+    s.f.own = s.own;
+    int32_t *const B = pare_alloc(ar, n * inputs, sizeof *B);
+    pare_source_weights(B, seed, s.f.stream + 1, 0, n * inputs);
+    for (size_t k = 0; k < n; k++) {
+        const size_t j = (size_t)pare_rng_below(&r, inputs);
+        const bool positive = B[k * inputs + j] > 0;
+        s.own[k] = (uint32_t)(positive ? j : inputs + j);
+        if (pare_rng_below(&r, 5) == 0 || (!positive && !signs)) s.own[k] = PARE_NO_COLUMN;
+        for (size_t i = 0; s.own[k] != PARE_NO_COLUMN && i < rows; i++)
+            if (pare_rng_below(&r, 2)) pare_bit_set(&s.f.ma, i, k);
+    }
+    return s;
+}
+
+/* What multiplies relu(x_j) or relu(-x_j) in A relu(B x), over all units. */
+static float relu_entry(pare_arena *ar, const sample *s, size_t inputs, size_t i, size_t j)
+{
+    const size_t n = s->f.n;
+    int32_t *const A = pare_alloc(ar, n, sizeof *A);
+    int32_t *const B = pare_alloc(ar, n * inputs, sizeof *B);
+    pare_source_weights(A, s->f.seed, s->f.stream, i * n, n);
+    pare_source_weights(B, s->f.seed, s->f.stream + 1, 0, n * inputs);
+    int64_t sum = 0;
+    for (size_t k = 0; k < n; k++)
+        if (s->own[k] == j && pare_bit(&s->f.ma, i, k))
+            sum += (int64_t)A[k] * abs(B[k * inputs + j % inputs]);
+    return ldexpf((float)sum, s->f.exponent - 48);
+}
+
+static void units_behind_a_relu_expand_to_what_they_pass_on(void **state)
+{
+    static const struct {
+        size_t rows, inputs, n;
+    } cases[] = {{5, 3, 40}, {1, 1, 9}, {7, 4, 8}, {20, 2, 140}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+        for (int how = 0; how < 4; how++) {
+            pare_coded out;
+            pare_weight w;
+            pare_coded_head h;
+            pare_err err = {0};
+            const size_t inputs = cases[c].inputs;
+            const sample s = draw_relu(*state, cases[c].rows, inputs, cases[c].n, how % 2, 30 + c);
+            assert_ok(pare_coded_factored(&out, *state, &s.f, (pare_coding)(how / 2), &err), &err);
+            assert_ok(pare_coded_expand(&w, &h, *state, out.data, out.bytes, &err), &err);
+            assert_true(h.kind == PARE_CODED_RELU && w.rows == s.a && w.cols == s.b);
+            for (size_t i = 0; i < s.a; i++)
+                for (size_t j = 0; j < s.b; j++) {
+                    const float want = relu_entry(*state, &s, inputs, i, j);
+                    assert_memory_equal((const float *)w.data + i * s.b + j, &want, sizeof want);
+                }
+        }
+}
+
+/* A unit of the other sign, a donor, an odd number of sides: no ReLU source is like that. */
+static void what_no_relu_source_can_be_is_refused(void **state)
+{
+    pare_coded c;
+    pare_weight w;
+    pare_err err = {0};
+    sample s = draw_relu(*state, 4, 3, 30, true, 2);
+    assert_ok(pare_coded_factored(&c, *state, &s.f, PARE_CODING_RAW, &err), &err);
+    uint8_t *const copy = pare_alloc(*state, c.bytes, 1);
+    memcpy(copy, c.data, c.bytes);
+    coded_put32(copy + CODED_HEAD, 1);
+    put_crc(copy, c.bytes);
+    assert_status(pare_coded_expand(&w, NULL, *state, copy, c.bytes, &err), PARE_ERR_INPUT, &err);
+    assert_contains(err.msg, "donor");
+    memcpy(copy, c.data, c.bytes);
+    coded_put32(copy + 36, 5);
+    put_crc(copy, c.bytes);
+    assert_status(pare_coded_expand(&w, NULL, *state, copy, c.bytes, &err), PARE_ERR_INPUT, &err);
+    assert_contains(err.msg, "signs of an input");
+    size_t k = 0;
+    while (s.own[k] == PARE_NO_COLUMN) k++;
+    s.own[k] = (s.own[k] + 3) % 6;
+    assert_status(pare_coded_factored(&c, *state, &s.f, PARE_CODING_RAW, &err), PARE_ERR_INPUT,
+                  &err);
+    assert_contains(err.msg, "the other sign");
+    for (k = 0; k < 30; k++) s.own[k] = PARE_NO_COLUMN; /* zeros of any size for a few bytes */
+    assert_status(pare_coded_factored(&c, *state, &s.f, PARE_CODING_RAW, &err), PARE_ERR_INPUT,
+                  &err);
+    assert_contains(err.msg, "6 columns have 0 hidden units");
+}
+
 /* Any bytes behind a right checksum: refused or expanded, never a crash (test-asan looks). */
 static void changed_tickets_are_refused_or_expanded(void **state)
 {
     pare_rng r = pare_rng_at(11, 0);
     size_t expanded = 0;
-    for (int round = 0; round < 4; round++) {
-        const sample s = draw(*state, 4, 3, 14, 3, round % 2, 9);
+    for (int round = 0; round < 8; round++) {
+        const sample s = round < 4 ? draw(*state, 4, 3, 14, 3, round % 2, 9)
+                                   : draw_relu(*state, 4, 3, 30, round % 2, 9);
         pare_coded c;
-        assert_ok(pare_coded_factored(&c, *state, &s.f, (pare_coding)(round / 2), NULL), NULL);
+        assert_ok(pare_coded_factored(&c, *state, &s.f, (pare_coding)(round / 2 % 2), NULL), NULL);
         uint8_t *const copy = pare_alloc(*state, c.bytes, 1);
-        for (int t = 0; t < 2000; t++) {
+        for (int t = 0; t < 1000; t++) {
             pare_weight w;
             pare_err err = {0};
             const pare_mark mark = pare_arena_mark(*state);
@@ -334,6 +438,13 @@ static void identities_are_identities(void **state)
     for (size_t i = 0; i < 3; i++)
         for (size_t j = 0; j < 6; j++)
             assert_true(((const float *)w.data)[i * 6 + j] == (j % 3 == i));
+    assert_ok(pare_coded_eye(&c, *state, 6, 3, NULL), NULL); /* one above its negative */
+    assert_ok(pare_coded_expand(&w, NULL, *state, c.data, c.bytes, NULL), NULL);
+    for (size_t i = 0; i < 6; i++)
+        for (size_t j = 0; j < 3; j++) {
+            const float sign = i < 3 ? 1 : -1;
+            assert_true(((const float *)w.data)[i * 3 + j] == (i % 3 == j ? sign : 0));
+        }
 }
 
 /* ---- in a model ---- */
@@ -437,6 +548,8 @@ int main(void)
         TEST(a_small_ticket_cannot_ask_for_all_memory),
         TEST(a_few_bytes_cannot_deal_many_units),
         TEST(changed_tickets_are_refused_or_expanded),
+        TEST(units_behind_a_relu_expand_to_what_they_pass_on),
+        TEST(what_no_relu_source_can_be_is_refused),
         TEST(identities_are_identities),
         TEST(a_saved_ticket_is_the_model_bit_for_bit),
         TEST(a_ticket_that_is_not_the_weight_is_not_saved),

@@ -10,6 +10,8 @@ typedef struct scene {
     jobs b;
     size_t ran[4]; /* how often */
     size_t lines;
+    uint64_t heard; /* how far the bar is */
+    size_t wrong;
     int refuse; /* the job that fails; -1: none */
 } scene;
 
@@ -52,11 +54,22 @@ static void scene_open(scene *s)
                   .note_self = s};
 }
 
+/* A job's own progress comes here through that of all jobs. */
+static void hear(void *self, const char *what, uint64_t done, uint64_t total)
+{
+    scene *const s = self;
+    if (strcmp(what, "test") != 0 || done < s->heard || done > total) s->wrong++;
+    s->heard = done;
+}
+
 static pare_status go(scene *s, int threads)
 {
-    const pare_exec exec = {.threads = threads};
+    const pare_exec exec = {.threads = threads, .progress = hear, .self = s};
     jobs_close(&s->b);
-    return jobs_run(&s->b, s->a, &exec, NULL, &s->err);
+    s->heard = 0;
+    const pare_status st = jobs_run(&s->b, s->a, &exec, NULL, &s->err);
+    assert_int_equal(s->wrong, 0);
+    return st;
 }
 
 static void scene_close(scene *s)

@@ -171,7 +171,7 @@ static void the_showcase_is_collapsible_and_why(void **state)
     assert_le(d->bounds[1].measured, d->bounds[1].bound.v);
     for (size_t l = 0; l < 3; l++) {
         const pare_xray_kind *const uniform = &d->costs.kinds[l][2];
-        assert_le(uniform->local, d->xray.layers[l].bound_uniform.v);
+        assert_le(uniform->local, d->xray.layers[l].bound[PARE_ATTN_UNIFORM - PARE_ATTN_ZERO].v);
     }
     pare_blob_release(words);
     scene_close(&s, p);

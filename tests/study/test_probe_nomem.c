@@ -110,11 +110,32 @@ static void without_memory_the_depth_part_says_so(void **state)
     pare_arena_free(s.a);
 }
 
+static void without_memory_the_length_part_says_so(void **state)
+{
+    (void)state;
+    scene s;
+    pare_probe_opts o = PARE_PROBE_OPTS_DEFAULT;
+    scene_open(&s, PARE_RANDOM_BERT);
+    s.part = o.part = PARE_PROBE_LENGTH;
+    s.m->context = 40; /* learned positions end there: short plans */
+    refuse_each(&s, look, "length");
+    assert_ok(pare_inputs_random(&s.data.inputs, s.a, s.m, 1, 34, 5, &s.err), &s.err);
+    s.with = &s.data;
+    refuse_each(&s, look, "length with data");
+    assert_ok(pare_probe_model(&s.done, s.m, s.with, &o, NULL, &s.err), &s.err);
+    assert_true(s.done->has_length && s.done->length.rows);
+    refuse_each(&s, to_json, "json");
+    pare_probe_free(s.done);
+    pare_model_free(s.m);
+    pare_arena_free(s.a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_memory_there_is_a_status_and_nothing_else),
         cmocka_unit_test(without_memory_the_depth_part_says_so),
+        cmocka_unit_test(without_memory_the_length_part_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -175,7 +175,8 @@ static void tables_do_not_depend_on_threads(void **state)
         pare_repro *const r = study(&s, i ? 3 : 1);
         r->folder = "out"; /* another one each time */
         for (size_t t = 0; t < r->ntables; t++)
-            for (size_t k = 0; k < r->tables[t].nrows; k++) r->tables[t].rows[k].from = "";
+            for (size_t k = 0; k < r->tables[t].nrows; k++)
+                r->tables[t].rows[k].from = r->tables[t].rows[k].command = "";
         for (size_t k = 0; k < r->nseries; k++) r->series[k].from = "";
         all = json_of(&s, r);
         text[i] = strdup(all);

@@ -76,8 +76,8 @@ static void without_memory_there_is_a_status_and_nothing_else(void **state)
     (void)state;
     scene s = {.a = pare_arena_new()};
     double value[] = {0.5, 0.75};
-    pare_repro_row row = {"x", "y", 1, NAN, 2, 0.5, 2, 3, PARE_DIFFERS, "n", "f"};
-    pare_repro_table table = {"T", "about", 3, 1, &row};
+    pare_repro_row row = {"x", "y", 1, NAN, 2, 0.5, 2, 3, PARE_DIFFERS, "n", "f", NULL};
+    pare_repro_table table = {"T", "about", 3, 1, &row, "c"};
     pare_repro_series series = {"x", "y", "AUC", "f", NAN, 2, value};
     const char *notes[] = {"one"};
     test_mkdir(s.dir);

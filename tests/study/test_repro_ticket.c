@@ -79,6 +79,30 @@ static void the_rate_of_the_mean_falls_with_the_size(void **state)
     pare_arena_free(a);
 }
 
+/* P18: the median loses one bit an item, two items a unit: log 2 / 2, for targets within reach. */
+static void the_median_loses_one_bit_an_item(void **state)
+{
+    static const double widths[] = {4, 8, 12, 16, 20, 24, 32, 40, 48};
+    enum { WIDTHS = sizeof widths / sizeof *widths, MANY = 41 };
+    pare_err err = {0};
+    (void)state;
+    for (size_t which = 0; which < CIRCLE_TARGETS; which += 2) { /* trained, random */
+        circle_target f, g;
+        double median[WIDTHS], e[MANY];
+        assert_ok(circle_target_of(&f, which, 0, &err), &err);
+        for (size_t i = 0; i < WIDTHS; i++) {
+            for (uint64_t s = 0; s < MANY; s++) {
+                assert_ok(circle_ticket(&g, &f, (size_t)widths[i], WAY_PAPER, s, NULL, &err), &err);
+                assert_ok(circle_error(&e[s], &f, &g, 4, 50, 1, &err), &err);
+            }
+            median[i] = median_of(e, MANY);
+        }
+        const double rate = log_rate(widths, median, WIDTHS);
+        print_message("target %zu: the median falls by e^-%.3f a unit\n", which, rate);
+        assert_near(rate, .347, .05);
+    }
+}
+
 /* Figure 5: bounded in the number of tokens, by a bound that does not know it. */
 static void no_length_breaks_the_bound(void **state)
 {
@@ -114,6 +138,7 @@ int main(void)
         cmocka_unit_test(ours_is_below_the_papers_on_the_same_sources),
         cmocka_unit_test(the_target_itself_errs_by_nothing),
         cmocka_unit_test(the_rate_of_the_mean_falls_with_the_size),
+        cmocka_unit_test(the_median_loses_one_bit_an_item),
         cmocka_unit_test(no_length_breaks_the_bound),
         cmocka_unit_test(the_certificate_of_blocks_holds),
     };

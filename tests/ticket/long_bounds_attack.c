@@ -1,5 +1,5 @@
 /* 2,000 targets, tickets and inputs made as bad as gradient ascent can: no statement breaks. */
-#include "ticket_attack.h"
+#include "relu_tickets.h"
 
 static void attack_many(uint64_t first)
 {
@@ -34,6 +34,15 @@ static void nor_in_the_last_500_of_2000(void **state)
     attack_many(1500);
 }
 
+static void nor_in_1000_of_relu_tickets(void **state)
+{
+    relu_sum sum = {0};
+    (void)state;
+    for (uint64_t seed = 100; seed < 1100; seed++) relu_attack(&sum, seed, 25);
+    print_message("%zu ReLU tickets: up to %.3g of the bound (all inputs), %.3g (given)\n", sum.n,
+                  sum.free, sum.given);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -41,6 +50,7 @@ int main(void)
         cmocka_unit_test(nor_in_500_more),
         cmocka_unit_test(nor_in_the_third_500),
         cmocka_unit_test(nor_in_the_last_500_of_2000),
+        cmocka_unit_test(nor_in_1000_of_relu_tickets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

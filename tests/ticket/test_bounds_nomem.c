@@ -1,7 +1,7 @@
 /* Memory runs out, or one allocation is refused, at every place of a ticket's proofs: a status and
  * nothing else. */
 #include <fail_alloc.h>
-#include "ticket_pairs.h"
+#include "relu_tickets.h"
 
 typedef struct play {
     pare_model *f, *g;
@@ -91,10 +91,26 @@ static void proofs_without_memory_are_a_status(void **state)
     }
 }
 
+static void proofs_of_relu_tickets_without_memory_are_a_status(void **state)
+{
+    pare_rng r = pare_rng_at(1, 2);
+    double v[6] = {1, 0, 0, .5, -.3, .2};
+    pare_input in = {.batch = 1, .tokens = 2, .width = 3, .x = v};
+    pare_ticket_report report;
+    play p = {.f = relu_target(&r, 3, 2, 1, true), .set = {1, &in}};
+    (void)state;
+    p.g = relu_ticket(&report, p.f, 4, PARE_TICKET_BLOCK, true, 0);
+    refuse_each(&p, all);
+    refuse_each(&p, given);
+    pare_model_free(p.g);
+    pare_model_free(p.f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(proofs_without_memory_are_a_status),
+        cmocka_unit_test(proofs_of_relu_tickets_without_memory_are_a_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Tests src/ticket/{ticket,matrix,merged,fit*,column}.c and src/model/coded*.c when memory is out:
- * a status, no leak, no ticket. */
+/* Tests src/ticket/{ticket,matrix,merged,relu_layers,fit*,column}.c and src/model/coded*.c when
+ * memory is out: a status, no leak, no ticket. */
 #include "pare_test.h"
 #include "fail_alloc.h"
 #include <pare/pare.h>
@@ -41,6 +41,17 @@ static void every_refused_allocation_is_said(void **state)
             print_message("%ld allocations refused\n", n);
             assert_true(n > 20);
         }
+    pare_model_free(m);
+    o.kind = PARE_RANDOM_GRAPH; /* ReLU */
+    assert_ok(pare_random_model(&m, &o, NULL), NULL);
+    for (int method = 0; method < 2; method++) {
+        pare_ticket_opts t = PARE_TICKET_OPTS;
+        t.bits = 3;
+        t.mode = PARE_TICKET_MERGED;
+        t.method = (pare_ticket_method)method;
+        t.biases = true;
+        assert_true(refuse(m, &t, 7) > 20);
+    }
     pare_model_free(m);
 }
 

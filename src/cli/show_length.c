@@ -1,0 +1,121 @@
+/* The length part of a probe for people: engines, modes, logits, types of numbers, sampling. */
+#include "show_length.h"
+#include "describe.h"
+#include "out.h"
+
+#include <math.h>
+#include <string.h>
+
+static void print_engines(const pare_model *m, const pare_length_probe *l)
+{
+    char pattern[DESCRIBE_ROOM], n[4][32], many[32];
+    describe_pattern(pattern, m);
+    out_row("length", "%s tokens by an engine that takes M: calls of the whole model, pattern %s",
+            out_count(many, l->tokens), pattern);
+    printf("  %6s %10s %10s %10s %10s %7s %7s %9s %9s\n", "M", "native", "plain", "paper's",
+           "at least", "rounds", "flops", "MB moved", "MB used");
+    for (size_t i = 0; i < l->nengines; i++) {
+        const pare_probe_engine *const e = &l->engines[i];
+        printf("  %6u %10s %10s %10s %10s %7llu %7.3f %9.3g %9.3g\n", (unsigned)e->m,
+               out_count(n[0], e->native), out_count(n[1], e->reference),
+               e->paper ? out_count(n[2], e->paper) : "n/a", out_count(n[3], e->lower),
+               (unsigned long long)e->rounds, e->ratio, e->bytes / 1e6, e->scratch / 1e6);
+    }
+    out_row("", "plain: softmax calls of exactly M rows; fewest flops at M = %u, %.3f of direct",
+            (unsigned)l->cheapest, l->cheapest_ratio);
+    if (l->context)
+        out_row("",
+                l->endless ? "positions know no end: longer inputs than its %zu may be run"
+                           : "positions are learned: no input is longer than %zu",
+                l->context);
+}
+
+static void print_modes(const pare_length_probe *l)
+{
+    char yes[128] = "";
+    for (size_t i = 0; i < l->nmodes; i++) {
+        const char *const name = pare_length_mode_name(l->modes[i].mode);
+        const size_t at = strlen(yes);
+        if (!*l->modes[i].why_not)
+            snprintf(yes + at, sizeof yes - at, "%s%s", at ? ", " : "", name);
+    }
+    out_row("modes", "%s", yes);
+    for (size_t i = 0; i < l->nmodes; i++)
+        if (*l->modes[i].why_not)
+            out_row("", "not %s: %s", pare_length_mode_name(l->modes[i].mode), l->modes[i].why_not);
+}
+
+/* The heads of one block on one line: the worst of each. */
+static void logits_row(const pare_length_probe *l, size_t first, size_t end)
+{
+    pare_probe_logits w = l->heads[first];
+    for (size_t i = first + 1; i < end; i++) {
+        const pare_probe_logits *const h = &l->heads[i];
+        w.largest = fmax(w.largest, h->largest);
+        w.lmax = fmax(w.lmax, h->lmax);
+        w.c = fmax(w.c, h->c);
+        w.d = fmin(w.d, h->d);
+        w.proven += h->proven;
+    }
+    char where[48], proven[32] = "-";
+    if (end - first == 1)
+        snprintf(where, sizeof where, "%zu.%zu", w.block, w.head);
+    else
+        snprintf(where, sizeof where, "%zu", w.block);
+    if (l->rows) snprintf(proven, sizeof proven, "%zu", w.proven);
+    printf("  %-6s %9.3g %9.3g %9.3g %9.3g %8s\n", where, w.largest, w.lmax, w.c, w.d, proven);
+}
+
+static void print_logits(const cli *c, const pare_length_probe *l)
+{
+    out_row("logits",
+            "on %zu tokens: largest seen, largest that norms allow, C and D of Theorem "
+            "4.1, rows a sample proves",
+            l->looked);
+    printf("  %-6s %9s %9s %9s %9s %8s\n", "", "largest", "at most", "C", "D", "proven");
+    for (size_t i = 0, end; i < l->nheads; i = end) {
+        for (end = i + 1; !c->verbose && end < l->nheads;)
+            if (l->heads[end].block == l->heads[i].block)
+                end++;
+            else
+                break;
+        logits_row(l, i, end);
+    }
+}
+
+static void print_types(const pare_length_probe *l)
+{
+    static const char *const says[] = {"", "a reference of logit 0", "references by probes",
+                                       "references by mean keys, one more round"};
+    for (size_t i = 0; i < l->ntypes; i++) {
+        const pare_probe_type *const t = &l->types[i];
+        out_row(i ? "" : "types", "%s: %s (0 is proven safe up to logits of %.3g at M = %d)",
+                t->name, says[t->reference], t->limit, PARE_PROBE_ORACLE);
+    }
+}
+
+static void print_sampling(const pare_length_probe *l)
+{
+    if (!l->samples) {
+        out_row("sampling", "no: it knows full and causal attention only");
+        return;
+    }
+    out_row("sampling", "Theorem 4.1 asks for M >= %.3g of %zu keys: it says %s here", l->asked,
+            l->looked, l->asked < (double)l->looked ? "something" : "nothing");
+    if (l->rows)
+        out_row("", "our bound: %zu of %zu rows are proven to within 0.5 by %zu keys (p = .99): %s",
+                l->proven, l->rows, l->drawn,
+                l->proven == l->rows ? "sound here"
+                : l->proven          ? "the others are computed"
+                                     : "all rows would be computed");
+}
+
+void show_length(const cli *c, const pare_model *m, const pare_length_probe *l)
+{
+    print_engines(m, l);
+    print_modes(l);
+    if (!l->looked) return;
+    print_logits(c, l);
+    print_types(l);
+    print_sampling(l);
+}

@@ -1,0 +1,195 @@
+/* The bound of a sampled row (spec of length, 4.8; Theorem 4.1 with a bound that can be checked).
+ *
+ * With a_j = e^(l_j - c) and z_j = a_j (v_j - y), sum_j z_j = 0 and y' - y = sum_S z_j / sum_S a_j.
+ * For n keys drawn without replacement and |z_j| <= R, P(|sum_S z| >= s) <= 2 exp(-s^2 / (2 n
+ * R^2)): Pinelis' bound on E cosh(lambda |.|) in a Hilbert space, and Hoeffding's reduction to
+ * drawing with replacement; free of the dimension. The denominator D = sum_S a_j is observed. So
+ * with kappa = (n amax / D) sqrt(2 ln(2/delta') / n), amax >= max_j a_j, and kappa < 1, with
+ * probability at least 1 - delta': |y' - y| <= kappa max_j |v_j - y'| / (1 - kappa). c = q.kbar,
+ * amax = e^(|q| max_j |k_j
+ * - kbar|): O(N d) altogether. delta' = delta / (rows x heads x looks).
+ *
+ * Where keys E are seen beside and the n drawn ones stand for a population of P keys, each P / n
+ * times, y' - y = (P / n) sum_S (z_j - mean z) / D with D = sum_E a + (P / n) sum_S a: the same
+ * with terms of at most 2 R, kappa = (2 P amax / D) sqrt(2 ln(2/delta') / n). */
+#include "codes.h"
+#include "rounding.h"
+#include "sampling.h"
+#include <math.h>
+
+/* ---- geometry -------------------------------------------------------------------------------- */
+
+static void mean_row(const run *r, double *mean, const void *x, size_t ld, size_t cols)
+{
+    for (size_t i = 0; i < r->n; i++)
+        for (size_t c = 0; c < cols; c++) mean[c] += num_at(r->caps.dtype, x, i * ld + c);
+    for (size_t c = 0; c < cols; c++) mean[c] /= (double)r->n;
+}
+
+/* Largest distance of a row from `from` (NULL: from 0), rounded up. */
+static double radius(const run *r, const double *from, const void *x, size_t ld, size_t cols)
+{
+    double most = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        double s = 0;
+        for (size_t c = 0; c < cols; c++) {
+            const double d = num_at(r->caps.dtype, x, i * ld + c) - (from ? from[c] : 0);
+            s += d * d;
+        }
+        most = fmax(most, s);
+    }
+    return sqrt(most) * (1 + (double)(cols + 8) * 0x1p-52);
+}
+
+static pare_status measure(sampling *s)
+{
+    run *const r = s->r;
+    s->geo = pare_alloc(r->arena, r->count, sizeof *s->geo);
+    if (!s->geo) return pare_no_memory(r->err);
+    for (size_t a = 0; a < r->count; a++) {
+        const pare_length_job *const j = &r->heads[a].job;
+        geometry *const g = &s->geo[a];
+        g->kbar = pare_alloc(r->arena, j->dk, sizeof *g->kbar);
+        g->vbar = pare_alloc(r->arena, j->dv, sizeof *g->vbar);
+        if (!g->kbar || !g->vbar) return pare_no_memory(r->err);
+        mean_row(r, g->kbar, j->k, j->ldk, j->dk);
+        mean_row(r, g->vbar, j->v, j->ldv, j->dv);
+        g->key_radius = radius(r, g->kbar, j->k, j->ldk, j->dk);
+        g->value_radius = radius(r, g->vbar, j->v, j->ldv, j->dv);
+        g->longest_key = radius(r, NULL, j->k, j->ldk, j->dk);
+        g->longest_value = radius(r, NULL, j->v, j->ldv, j->dv);
+    }
+    return PARE_OK;
+}
+
+static pare_status references(sampling *s)
+{
+    run *const r = s->r;
+    for (size_t a = 0; a < r->count; a++) {
+        head *const h = &r->heads[a];
+        h->c = pare_alloc(r->arena, r->n, sizeof *h->c);
+        if (!h->c) return pare_no_memory(r->err);
+        for (size_t i = 0; i < r->n; i++) {
+            double c = 0;
+            for (size_t e = 0; e < h->job.dk; e++)
+                c += num_at(r->caps.dtype, h->job.q, i * h->job.ldq + e) * s->geo[a].kbar[e];
+            h->c[i] = reference_logit(r, c);
+        }
+    }
+    return PARE_OK;
+}
+
+/* ---- the bound ------------------------------------------------------------------------------- */
+
+static double norm_of(const run *r, const void *x, size_t at, size_t cols)
+{
+    double s = 0;
+    for (size_t c = 0; c < cols; c++) {
+        const double v = num_at(r->caps.dtype, x, at + c);
+        s += v * v;
+    }
+    return sqrt(s) * (1 + (double)(cols + 8) * 0x1p-52);
+}
+
+/* In norm: the weights sum to 1, so that sum_j p_j |v_j| is at most the longest value; what is lost
+ * is lost in each column. */
+static double rounded_row(const rounding *e, double longest, size_t dv)
+{
+    return (e->factor * longest + e->absent * sqrt((double)dv) * (longest + 1)) * (1 + 1e-12);
+}
+
+static rounding rounding_of_row(const sampling *s, size_t a, size_t i, double q, double n)
+{
+    const run *const r = s->r;
+    const head *const h = &r->heads[a];
+    const double k = s->geo[a].longest_key, m = r->rule.m, dk = (double)h->job.dk;
+    const row_facts f = {.dk = h->job.dk,
+                         .size = q * k,
+                         .entries = sqrt(dk) * (q + k) * (1 + 1e-12),
+                         .range = 2 * q * k + fabs(h->c[i]),
+                         .top = -INFINITY,
+                         .n = n,
+                         .m = m,
+                         .parts = 2 * n / (m - 1) + 72};
+    return rounding_of(&r->caps, &f);
+}
+
+double sampling_exact_bound(const sampling *s, size_t a, size_t i)
+{
+    const run *const r = s->r;
+    const pare_length_job *const j = &r->heads[a].job;
+    const rounding e = rounding_of_row(s, a, i, norm_of(r, j->q, i * j->ldq, j->dk), (double)r->n);
+    return rounded_row(&e, s->geo[a].longest_value, j->dv);
+}
+
+double sampling_bound(const sampling *s, size_t a, size_t i, const drawn *d, double *size)
+{
+    const run *const r = s->r;
+    const head *const h = &r->heads[a];
+    const geometry *const g = &s->geo[a];
+    const double q = norm_of(r, h->job.q, i * h->job.ldq, h->job.dk), most = q * g->longest_key;
+    const rounding e = rounding_of_row(s, a, i, q, d->n + (d->beside ? r->rule.m : 0));
+    double far = 0, length = 0; /* of the estimate from vbar, and from 0 */
+    for (size_t c = 0; c < h->job.dv; c++) {
+        const double y = h->num[i * h->job.dv + c] / h->den[i];
+        far += (y - g->vbar[c]) * (y - g->vbar[c]);
+        length += y * y;
+    }
+    const double u = r->caps.dtype == PARE_F32 ? 0x1p-24 : 0x1p-53;
+    const double shift = 2 * u * fabs(h->c[i]) + 1e-12 * (1 + most); /* of c from q.kbar */
+    const double amax = exp(q * g->key_radius + shift) * (1 + e.factor) * (1 + 1e-12);
+    const double kappa =
+        (d->beside ? 2 : 1) * amax * d->of / h->den[i] * s->log_term / sqrt(d->n) * (1 + 1e-12);
+    const double spread = (sqrt(far) + g->value_radius) * (1 + 1e-12);
+    const double rounded = rounded_row(&e, g->longest_value, h->job.dv);
+    *size = sqrt(length) * (1 - 1e-12);
+    if (!(kappa < 1) || !sums_finite(r, h, i) || !(h->den[i] >= r->caps.w_min)) return INFINITY;
+    return (kappa * (spread + rounded) / (1 - kappa) + rounded) * (1 + 1e-12);
+}
+
+bool sampling_settle(const sampling *s, size_t a, size_t i, double bound, double size, bool must)
+{
+    run *const r = s->r;
+    const double relative = bound / fmax(size - bound, 0);
+    const bool good = relative <= s->eps;
+    if (!good && !must) return false;
+    r->stats->bound = fmax(r->stats->bound, bound);
+    r->stats->relative = fmax(r->stats->relative, isnan(relative) ? INFINITY : relative);
+    r->stats->unproven_rows += !good;
+    if (r->heads[a].job.bound) r->heads[a].job.bound[i] = bound;
+    return true;
+}
+
+/* ---- what is drawn --------------------------------------------------------------------------- */
+
+const uint32_t *sampling_draw(sampling *s, size_t a, size_t block, size_t of)
+{
+    run *const r = s->r;
+    pare_rng g = pare_rng_at(r->o.seed, (s->looks << 48) ^ (a << 32) ^ block);
+    uint32_t *const keys = pare_alloc(r->arena, s->keys, sizeof *keys);
+    if (!keys) return NULL;
+    for (uint32_t i = 0; i < of; i++) s->order[i] = i;
+    for (size_t i = 0; i < s->keys; i++) {
+        const size_t j = i + pare_rng_below(&g, of - i);
+        keys[i] = s->order[j];
+        s->order[j] = s->order[i];
+    }
+    return keys;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+pare_status sampling_new(sampling *s, run *r)
+{
+    const double delta = r->o.delta > 0 ? r->o.delta : 0.01;
+    double looks = 1;
+    *s = (sampling){.r = r, .eps = r->o.eps > 0 ? r->o.eps : 0.5};
+    s->keys = (r->o.blocks ? r->o.blocks : 1) * (size_t)(r->rule.m - 1);
+    for (size_t k = s->keys; 2 * k < r->n; k *= 2) looks++;
+    s->log_term = sqrt(2 * log(2 * (double)r->n * (double)r->count * looks / delta)) * (1 + 1e-12);
+    s->order = pare_alloc(r->arena, r->n, sizeof *s->order);
+    if (!s->order) return pare_no_memory(r->err);
+    const pare_status st = measure(s);
+    r->stats->reference = PARE_REF_MEAN;
+    return st ? st : references(s);
+}
