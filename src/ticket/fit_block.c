@@ -5,7 +5,6 @@
 
 typedef struct block_job {
     const fit_problem *p;
-    fit_result *r;
     const int64_t *target;
     size_t items;   /* per entry */
     uint64_t *mask; /* b x a x words: bits of a column's entries, put in place afterwards */
@@ -36,20 +35,6 @@ static void column(void *ctx, size_t j)
     job->status[j] = solve_column(job, j, item);
 }
 
-static void put_in_place(const block_job *job)
-{
-    const fit_problem *const p = job->p;
-    for (size_t j = 0; j < p->b; j++)
-        for (size_t c = 0; c < job->items; c++) {
-            const size_t k = j * job->items + c;
-            pare_bit_set(&job->r->mb, k, j);
-            job->r->own[k] = (uint32_t)j;
-            for (size_t i = 0; i < p->a; i++)
-                if (job->mask[(j * p->a + i) * job->words + c / 64] >> (c % 64) & 1)
-                    pare_bit_set(&job->r->ma, i, k);
-        }
-}
-
 pare_status fit_block(fit_result *out, pare_arena *a, const fit_problem *p, const pare_exec *exec,
                       pare_err *err)
 {
@@ -59,13 +44,13 @@ pare_status fit_block(fit_result *out, pare_arena *a, const fit_problem *p, cons
     if (st) return st;
     const size_t items = p->n / p->b < PARE_SUBSET_ITEMS ? p->n / p->b : PARE_SUBSET_ITEMS;
     const size_t words = (items + 63) / 64;
-    block_job job = {p, out, target, items, NULL, words, NULL};
+    block_job job = {p, target, items, NULL, words, NULL};
     job.mask = pare_alloc(a, p->a * p->b * words + 1, sizeof *job.mask);
     job.status = pare_alloc(a, p->b + 1, sizeof *job.status);
     if (!job.mask || !job.status) return pare_no_memory(err);
     pare_parallel(exec, p->b, column, &job);
     for (size_t j = 0; j < p->b; j++)
         if (job.status[j]) return pare_no_memory(err); /* items and targets are in their limits */
-    put_in_place(&job);
+    fit_put_blocks(out, p, items, job.mask, words);
     return fit_residual(out, a, p, exec, err);
 }

@@ -5,10 +5,11 @@
 #include <string.h>
 
 const char *const pare_ticket_mode_names[] = {"auto", "factored", "merged", NULL};
-const char *const pare_ticket_method_names[] = {"best", "block", NULL};
+const char *const pare_ticket_method_names[] = {"best", "block", "feedback", NULL};
 
 typedef struct maker {
-    pare_model *m; /* the output */
+    pare_model *m;      /* the output */
+    pare_model *before; /* of FEEDBACK: what it was */
     const pare_ticket_opts *o;
     const pare_exec *exec;
     pare_coded *coded;
@@ -44,8 +45,7 @@ static bool find_place(pare_source_matrix *out, const place *p, size_t n, const 
     return false;
 }
 
-/* From the name that a tensor has in the file. */
-static uint64_t stream_of(const char *name)
+uint64_t matrix_stream(const char *name)
 {
     size_t block, layer;
     int at = 0;
@@ -109,14 +109,18 @@ static pare_status draw_ticket(maker *k, const char *name, pare_weight *w, pare_
     pare_arena *const keep = k->m->arena;
     pare_arena *const scratch = pare_arena_new();
     pare_coded *const coded = &k->coded[k->ncoded];
+    entering enters = {0};
     const matrix_job job = {.name = pare_strdup(keep, name),
                             .w = scratch ? pare_mat_new(scratch, w->rows, w->cols) : (pare_mat){0},
-                            .stream = stream_of(name),
+                            .stream = matrix_stream(name),
                             .o = k->o,
+                            .enters = &enters,
                             .exec = k->exec};
     pare_weight expanded;
     pare_mat wide = job.w;
     pare_status st = job.name && wide.v ? PARE_OK : pare_no_memory(err);
+    if (!st && k->before)
+        st = entering_of(&enters, scratch, k->before, k->m, job.stream, k->o->fit, k->exec, err);
     if (!st) {
         pare_weight_widen(&wide, w, 0, 0);
         st = matrix_ticket(coded, &expanded, &k->r->matrix[k->r->n], keep, &job, err);
@@ -154,6 +158,14 @@ static pare_status check_options(const pare_ticket_opts *o, pare_err *err)
                          o->bits, PARE_TICKET_MOST_BITS);
     if (o->exponent != PARE_TICKET_CHOOSE && (o->exponent < -64 || o->exponent > 64))
         return pare_fail(err, PARE_ERR_USAGE, "scale 2^%d: -64 to 64 are possible", o->exponent);
+    if (o->stored > 0 && (o->method != PARE_TICKET_FEEDBACK || o->coding != PARE_CODING_BRIDGE))
+        return pare_fail(err, PARE_ERR_USAGE,
+                         "stored bits are chosen by the method feedback, with "
+                         "the coding bridge");
+    if (o->stored > 0 && (o->hidden > 0 || o->bits > PARE_TICKET_STORED_BITS))
+        return pare_fail(err, PARE_ERR_USAGE,
+                         "stored bits are chosen from up to %d products of an entry (bits)",
+                         PARE_TICKET_STORED_BITS);
     if (o->strict && o->exponent != PARE_TICKET_CHOOSE && o->exponent != 0)
         return pare_fail(err, PARE_ERR_USAGE, "strict tickets have scale 1");
     return PARE_OK;
@@ -180,6 +192,8 @@ pare_status pare_ticket(pare_model **out, pare_ticket_report *report, const pare
     pare_status st = check_options(opts, err);
     if (!st) st = pare_model_clone(&k.m, in, err);
     if (!st) st = settle_mode(&k, in, err);
+    if (!st && opts->method == PARE_TICKET_FEEDBACK && opts->fit)
+        st = pare_model_clone(&k.before, k.m, err);
     if (!st) st = pare_model_visit(k.m, count, &k, err);
     if (!st) {
         k.coded = pare_alloc(k.m->arena, k.room + 1, sizeof *k.coded);
@@ -191,6 +205,7 @@ pare_status pare_ticket(pare_model **out, pare_ticket_report *report, const pare
         k.m->ncoded = k.ncoded;
         st = pare_model_check(k.m, err);
     }
+    pare_model_free(k.before);
     if (st) {
         pare_model_free(k.m);
         k.m = NULL;
