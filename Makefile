@@ -47,7 +47,7 @@ SANFLAGS = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all \
 # Libraries are looked up only when something is to be built: on a fresh machine `make demo` and
 # `make test` first install what is missing and then call make again.
 NOBUILD = setup setup-test setup-bench demo test test-long test-asan lint format bench docs-check \
-          clean help uninstall fuzz fuzz-build fuzz-build-long
+          clean help uninstall fuzz fuzz-build fuzz-build-long docs
 ifneq ($(filter-out $(NOBUILD),$(or $(MAKECMDGOALS),all)),)
 pc = $(shell pkg-config $(1) $(2) 2>/dev/null)
 DEPS := lapacke openblas libcjson zlib libcrypto
@@ -158,9 +158,12 @@ bench: ## speed figures and their peers as CSV, also into out/bench.csv (docs/be
 	@$(MAKE) bench-programs
 	@BUILD=$(BUILD) tools/bench $(BENCHFLAGS)
 
+docs: ## the API reference, from the headers, as out/api.html
+	@$(PYTHON) tools/api-docs --version $(VERSION) -o out/api.html
+
 docs-check: ## run the console blocks of the documents and follow their links
 	@tools/setup test
-	@$(MAKE) all
+	@$(MAKE) example-programs
 	@$(PYTHON) tools/docs-check --build $(BUILD)
 
 install: all ## copy command, libraries, headers, man page to DESTDIR/PREFIX
@@ -194,7 +197,9 @@ help: ## this list
 
 # ---- targets for the targets above ---------------------------------------------------------
 
-test-programs: all $(TST_BIN) $(EXA_BIN) $(FUZ_BIN)
+test-programs: example-programs $(TST_BIN) $(FUZ_BIN)
+	@:
+example-programs: all $(EXA_BIN)
 	@:
 long-programs: $(LNG_BIN)
 	@:
@@ -256,9 +261,15 @@ $(STATIC): $(LIB_OBJ) $(BUILD)/.sources
 	@rm -f $@
 	$(Q)$(AR) qcs $@ $(LIB_OBJ)
 
-$(SHARED): $(LIB_OBJ) $(BUILD)/.sources tools/libpare.map
+# What the shared library shows: the names in the public headers, and nothing else.
+$(BUILD)/libpare.map: $(wildcard include/pare/*.h)
+	@mkdir -p $(@D)
+	@{ echo '{ global:'; grep -ohE '\bpare_[a-z0-9_]+' $^ | sort -u | sed 's/$$/;/'; \
+	   echo 'local: *; };'; } > $@
+
+$(SHARED): $(LIB_OBJ) $(BUILD)/.sources $(BUILD)/libpare.map
 	$(call say,LD,$@)
-	$(Q)$(CC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=tools/libpare.map \
+	$(Q)$(CC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=$(BUILD)/libpare.map \
 	    $(ALL_LDFLAGS) $(call RPATH,) -o $@ $(LIB_OBJ) $(DEP_LIBS)
 
 $(BUILD)/libpare-mpi.so: $(MPI_OBJ) tools/libpare.map
@@ -298,8 +309,8 @@ $(EXA_BIN) $(BEN_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(STATIC)
 
 -include $(wildcard $(BUILD)/obj/*/*.d $(BUILD)/obj/*/*/*.d)
 
-.PHONY: all setup setup-test setup-bench demo test test-long test-asan lint format bench docs-check \
-        install uninstall clean help fuzz fuzz-programs fuzz-build fuzz-build-long test-programs long-programs bench-programs lint-run
+.PHONY: all setup setup-test setup-bench demo test test-long test-asan lint format bench docs docs-check \
+        install uninstall clean help fuzz fuzz-programs fuzz-build fuzz-build-long test-programs example-programs long-programs bench-programs lint-run
 .SECONDARY:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all

@@ -4,6 +4,8 @@
 #define PARE_ALIKE_H
 #include <pare/model.h>
 
+/* Equal shapes, types and bytes; of a norm, a skip or a feed-forward part also equal kinds and
+ * settings. Absent equals absent. */
 bool pare_same_weight(const pare_weight *a, const pare_weight *b);
 bool pare_same_norm(const pare_norm *a, const pare_norm *b);
 bool pare_same_skip(const pare_skip *a, const pare_skip *b);

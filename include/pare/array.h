@@ -28,9 +28,9 @@ typedef struct pare_array {
     const void *data; /* row-major, little-endian; borrowed */
 } pare_array;
 
-size_t pare_dtype_size(pare_dtype t);      /* bytes of one element; 0 for PARE_TEXT */
-const char *pare_dtype_name(pare_dtype t); /* "F32": the safetensors name */
-size_t pare_array_count(const pare_array *a);
+size_t pare_dtype_size(pare_dtype t);         /* bytes of one element; 0 for PARE_TEXT */
+const char *pare_dtype_name(pare_dtype t);    /* "F32": the safetensors name */
+size_t pare_array_count(const pare_array *a); /* elements: the product of the shape */
 /* Element i (row-major) as a number, whatever the dtype (but PARE_TEXT). The integer of a float is
  * cut towards zero; what does not fit is the nearest that does, a nan is 0. */
 double pare_array_f64(const pare_array *a, size_t i);
@@ -47,6 +47,7 @@ float pare_bf16_to_f32(uint16_t h);
  * little-endian; bf16 travels as '<V2', which numpy keeps as raw bytes; PARE_TEXT has no data. */
 PARE_MUST_USE pare_status pare_npy_read(pare_array *out, pare_arena *arena, const char *path,
                                         pare_err *err);
+/* Whole or not at all, little-endian. PARE_ERR_IO: what exists and may not be overwritten. */
 PARE_MUST_USE pare_status pare_npy_write(const char *path, const pare_array *a, bool overwrite,
                                          pare_err *err);
 
@@ -54,13 +55,14 @@ PARE_MUST_USE pare_status pare_npy_write(const char *path, const pare_array *a, 
 typedef struct pare_npz pare_npz;
 PARE_MUST_USE pare_status pare_npz_open(pare_npz **out, pare_arena *arena, const char *path,
                                         pare_err *err);
-void pare_npz_close(pare_npz *z); /* accepts NULL; arrays already decoded stay */
-size_t pare_npz_count(const pare_npz *z);
+void pare_npz_close(pare_npz *z);         /* accepts NULL; arrays already decoded stay */
+size_t pare_npz_count(const pare_npz *z); /* members */
 const char *pare_npz_name(const pare_npz *z, size_t i); /* without ".npy" */
 bool pare_npz_has(const pare_npz *z, const char *name);
 /* PARE_ERR_INPUT naming file and member when it is missing or damaged. */
 PARE_MUST_USE pare_status pare_npz_get(pare_array *out, const pare_npz *z, const char *name,
                                        pare_err *err);
+/* n members of these names, stored or deflated; whole or not at all. */
 PARE_MUST_USE pare_status pare_npz_write(const char *path, size_t n, const char *const *names,
                                          const pare_array *arrays, bool deflate, bool overwrite,
                                          pare_err *err);

@@ -46,6 +46,7 @@ void pare_err_prefix(pare_err *err, const char *prefix);
 int pare_exit_code(pare_status st);
 
 #define PARE_ASSERT(cond) ((cond) ? (void)0 : pare_assert_failed(__FILE__, __LINE__, #cond))
+/* Says where on stderr and aborts: what PARE_ASSERT calls. */
 _Noreturn void pare_assert_failed(const char *file, int line, const char *what);
 
 /* ---- arena --------------------------------------------------------------------------- */
@@ -61,13 +62,15 @@ PARE_MUST_USE pare_arena *pare_arena_new(void); /* NULL when memory is out */
 void pare_arena_free(pare_arena *a);            /* frees everything; accepts NULL */
 /* count x size bytes, zeroed, 64-byte aligned; NULL when memory is out or the product overflows. */
 PARE_MUST_USE void *pare_alloc(pare_arena *a, size_t count, size_t size);
+/* Copies of a text, of its first n bytes, and of what a format makes; in the arena, NULL when
+ * memory is out. */
 PARE_MUST_USE char *pare_strdup(pare_arena *a, const char *s);
 PARE_MUST_USE char *pare_strndup(pare_arena *a, const char *s, size_t n);
 PARE_MUST_USE char *pare_sprintf(pare_arena *a, const char *fmt, ...) PARE_PRINTF(2, 3);
 /* Everything allocated after the mark is given back by the reset. */
 pare_mark pare_arena_mark(const pare_arena *a);
 void pare_arena_reset(pare_arena *a, pare_mark m);
-/* *out = a * b; false (and *out untouched) on overflow. */
+/* *out = a * b, a + b; false (and *out untouched) on overflow. */
 PARE_MUST_USE bool pare_mul(size_t *out, size_t a, size_t b);
 PARE_MUST_USE bool pare_add(size_t *out, size_t a, size_t b);
 
@@ -85,6 +88,7 @@ typedef struct pare_exec {
  * by the caller from the sizes alone, never from the thread count: so bits cannot depend on it. */
 void pare_parallel(const pare_exec *x, size_t blocks, void (*fn)(void *ctx, size_t block),
                    void *ctx);
+/* Tells x->progress, where there is one: x may be NULL. */
 void pare_progress(const pare_exec *x, const char *what, uint64_t done, uint64_t total);
 /* Cores of this machine that the process may use. */
 int pare_cores(void);
@@ -100,7 +104,7 @@ typedef struct pare_bar {
 } pare_bar;
 void pare_bar_init(pare_bar *bar, FILE *out);
 void pare_bar_show(void *bar, const char *what, uint64_t done, uint64_t total);
-void pare_bar_clear(pare_bar *bar);
+void pare_bar_clear(pare_bar *bar); /* takes the bar off the line */
 /* Seconds of a monotonic clock: for times that are printed, never for results. */
 double pare_seconds(void);
 
@@ -112,14 +116,16 @@ typedef struct pare_rng {
     unsigned used; /* words of `word` already given out */
 } pare_rng;
 
+/* The function itself: four words for a counter and a key. */
 void pare_philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]);
+/* A generator at the beginning of a stream: a value, nothing to free. Copies go on alike. */
 pare_rng pare_rng_at(uint64_t seed, uint64_t stream);
-uint32_t pare_rng_u32(pare_rng *r);
-uint64_t pare_rng_u64(pare_rng *r);
-double pare_rng_uniform(pare_rng *r);             /* [0, 1), 53 bits */
-double pare_rng_normal(pare_rng *r);              /* mean 0, variance 1 */
-uint64_t pare_rng_below(pare_rng *r, uint64_t n); /* 0 .. n-1 without bias; n > 0 */
-void pare_rng_shuffle(pare_rng *r, uint32_t *v, size_t n);
+uint32_t pare_rng_u32(pare_rng *r);                        /* the next word */
+uint64_t pare_rng_u64(pare_rng *r);                        /* the next two */
+double pare_rng_uniform(pare_rng *r);                      /* [0, 1), 53 bits */
+double pare_rng_normal(pare_rng *r);                       /* mean 0, variance 1 */
+uint64_t pare_rng_below(pare_rng *r, uint64_t n);          /* 0 .. n-1 without bias; n > 0 */
+void pare_rng_shuffle(pare_rng *r, uint32_t *v, size_t n); /* all orders equally likely */
 
 /* ---- SHA-256 -------------------------------------------------------------------------- */
 
@@ -127,6 +133,8 @@ void pare_rng_shuffle(pare_rng *r, uint32_t *v, size_t n);
 typedef struct pare_sha256 {
     void *state;
 } pare_sha256;
+/* Begin, add, end; or all at once of memory or of a file. `hex`: 64 small digits and a zero. What
+ * was begun must be ended. PARE_ERR_MEMORY, and PARE_ERR_IO for a file that cannot be read. */
 PARE_MUST_USE pare_status pare_sha256_begin(pare_sha256 *h, pare_err *err);
 void pare_sha256_add(pare_sha256 *h, const void *data, size_t bytes);
 void pare_sha256_end(pare_sha256 *h, char hex[PARE_SHA256_HEX]); /* frees the state */
@@ -146,9 +154,10 @@ typedef struct pare_blob {
     int refs;
     bool mapped;
 } pare_blob;
+/* One reference, given back with pare_blob_release. PARE_ERR_IO names the path. */
 PARE_MUST_USE pare_status pare_blob_open(pare_blob **out, const char *path, pare_err *err);
-pare_blob *pare_blob_retain(pare_blob *b);
-void pare_blob_release(pare_blob *b); /* accepts NULL */
+pare_blob *pare_blob_retain(pare_blob *b); /* b, with one reference more */
+void pare_blob_release(pare_blob *b);      /* accepts NULL */
 
 /* A file that appears whole or not at all: written under a temporary name in the same folder,
  * fsync, then renamed. Without pare_out_commit nothing is left behind. */
@@ -158,6 +167,8 @@ typedef struct pare_out pare_out;
 /* Whether `path` may be written: PARE_ERR_IO for a folder, a device or a pipe (which a rename would
  * replace by a plain file), and for what exists unless `overwrite`. pare_out_open asks it too. */
 PARE_MUST_USE pare_status pare_out_check(const char *path, bool overwrite, pare_err *err);
+/* Opens, adds bytes or text, and makes the file appear. PARE_ERR_IO names the path; after a failure
+ * of a write the file is still the caller's to abort. */
 PARE_MUST_USE pare_status pare_out_open(pare_out **out, const char *path, bool overwrite,
                                         pare_err *err);
 PARE_MUST_USE pare_status pare_out_write(pare_out *o, const void *data, size_t bytes,
@@ -179,8 +190,8 @@ PARE_MUST_USE pare_status pare_file_move(const char *from, const char *to, bool 
 /* Whole small text into an arena, ended by a zero that is not counted. */
 PARE_MUST_USE pare_status pare_text_read(char **out, size_t *bytes, pare_arena *a, const char *path,
                                          pare_err *err);
-bool pare_file_exists(const char *path);
-bool pare_is_dir(const char *path);
+bool pare_file_exists(const char *path); /* a file of any kind, a folder too */
+bool pare_is_dir(const char *path);      /* links are followed */
 /* Names of the plain files in a folder, without hidden ones, sorted byte by byte; in the arena. */
 PARE_MUST_USE pare_status pare_folder_list(char ***names, size_t *n, pare_arena *a,
                                            const char *folder, pare_err *err);

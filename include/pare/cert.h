@@ -93,7 +93,8 @@ void pare_cert_inflate(pare_cert *c);
 PARE_MUST_USE pare_status pare_cert_write(const pare_cert *c, const char *path, bool overwrite,
                                           pare_err *err);
 /* PARE_ERR_INPUT naming the key ("chain[0].data.kind") when it is missing, unknown, of the wrong
- * type or out of range. Everything lives in the arena. */
+ * type or out of range; PARE_ERR_VERIFY for a bound below 0, which nothing can meet. Everything
+ * lives in the arena. */
 PARE_MUST_USE pare_status pare_cert_read(pare_cert **out, pare_arena *a, const char *path,
                                          pare_err *err);
 /* Caller frees *out with cJSON_Delete. */
@@ -139,14 +140,12 @@ typedef struct pare_enclosure {
     double *lo; /* wide: the midpoint is mid + lo; NULL otherwise */
     double *rad, *rad32;
 } pare_enclosure;
-/* Activations as proofs use them: Lipschitz constants from above; values in f64, within
- * 16 u |x| + 2^-1012. */
-double pare_act_lipschitz(pare_act act);
-double pare_act_f64(pare_act act, double x);
-typedef struct pare_model_norms pare_model_norms; /* proven norms of every weight, made once */
+/* Proven norms of every weight, made once for as many enclosures as there are; in the arena. */
+typedef struct pare_model_norms pare_model_norms;
 PARE_MUST_USE pare_status pare_model_norms_new(pare_model_norms **out, pare_arena *a,
                                                const pare_model *m, const pare_exec *exec,
                                                pare_err *err);
+/* The enclosure of one input, in the arena. A radius that overflows is +inf, no error. */
 PARE_MUST_USE pare_status pare_enclose(pare_enclosure *out, pare_arena *a, const pare_model *m,
                                        const pare_model_norms *norms, const pare_input *in,
                                        const pare_exec *exec, pare_err *err);

@@ -38,6 +38,7 @@ typedef struct pare_bits {
     uint64_t *v;
 } pare_bits;
 pare_bits pare_bits_new(pare_arena *a, size_t rows, size_t cols); /* zeros; v NULL: no memory */
+/* Bit k of row i: read, and set to 1. */
 static inline bool pare_bit(const pare_bits *m, size_t i, size_t k)
 {
     return m->v[i * m->words + k / 64] >> (k % 64) & 1;
@@ -80,6 +81,8 @@ typedef enum pare_coding {
 } pare_coding;
 extern const char *const pare_coding_names[]; /* ended by NULL */
 
+/* The bytes of such a ticket, in the arena, by the smaller of the codings that are allowed: RAW, or
+ * `coding` where that is shorter. */
 PARE_MUST_USE pare_status pare_coded_factored(pare_coded *out, pare_arena *a,
                                               const pare_factored *f, pare_coding coding,
                                               pare_err *err);

@@ -94,6 +94,7 @@ PARE_MUST_USE pare_status pare_auc(double *out, const double *score, const uint8
                                    size_t n, pare_err *err);
 /* Collects output rows and says what they are worth. */
 typedef struct pare_metric pare_metric;
+/* In the arena, for rows of `classes` logits. */
 PARE_MUST_USE pare_status pare_metric_new(pare_metric **out, pare_arena *a, size_t classes,
                                           pare_err *err);
 /* rows x classes logits with their targets (-1 = skip). */
@@ -108,6 +109,8 @@ typedef struct pare_scores {
 PARE_MUST_USE pare_status pare_metric_scores(pare_scores *out, pare_metric *m, pare_err *err);
 /* KL(reference || model) per row, gathered. */
 typedef struct pare_kl pare_kl;
+/* In the arena; then rows x classes logits of both, as often as wanted; then the figures, and
+ * PARE_ERR_INPUT when no row was added. */
 PARE_MUST_USE pare_status pare_kl_new(pare_kl **out, pare_arena *a, size_t classes, pare_err *err);
 PARE_MUST_USE pare_status pare_kl_add(pare_kl *k, const float *reference, const float *logits,
                                       size_t rows, pare_err *err);

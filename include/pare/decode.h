@@ -48,8 +48,8 @@ PARE_MUST_USE pare_status pare_decoder_feed_text(pare_decoder *d, size_t text, c
 PARE_MUST_USE pare_status pare_decoder_step_texts(pare_decoder *d, const size_t *text,
                                                   const int64_t *ids, size_t n,
                                                   const float **logits, size_t *ld, pare_err *err);
-size_t pare_decoder_tokens_of(const pare_decoder *d, size_t text);
-void pare_decoder_reset_text(pare_decoder *d, size_t text);
+size_t pare_decoder_tokens_of(const pare_decoder *d, size_t text); /* read so far */
+void pare_decoder_reset_text(pare_decoder *d, size_t text);        /* forgets this text */
 
 /* ---- its state --------------------------------------------------------------------------------
  */

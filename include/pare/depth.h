@@ -28,7 +28,7 @@ typedef enum pare_depth_select {
     PARE_DEPTH_LOO,        /* by what each costs alone */
     PARE_DEPTH_INFLUENCE   /* by 1 - cosine of what enters a block and what leaves it: the peers' */
 } pare_depth_select;
-extern const char *const pare_depth_select_names[];
+extern const char *const pare_depth_select_names[]; /* in the order of the enum, then NULL */
 #define PARE_DEPTH_MOST_CHOICES 2000
 
 #define PARE_DEPTH_UNSET SIZE_MAX
@@ -88,6 +88,7 @@ typedef struct pare_depth_one_report {
     double error_est; /* |h - h'|_F / |h|_F on the data; nan: no data */
 } pare_depth_one_report;
 
+/* Whether the collapse takes means, or chooses its layer, on data. */
 bool pare_depth_one_needs_data(const pare_depth_one_opts *o);
 /* As pare_depth; `data` also gives the means that some collapses take. PARE_ERR_INPUT says what in
  * the model is in the way. `report` may be NULL: the error is then not measured. */

@@ -33,6 +33,9 @@ typedef struct pare_params {
     pare_arena *arena;
 } pare_params;
 
+/* The weights of a model copied into one array that an optimiser walks; freed with
+ * pare_params_free.
+ */
 PARE_MUST_USE pare_status pare_params_new(pare_params **out, const pare_model *m, pare_dtype dtype,
                                           pare_err *err);
 void pare_params_free(pare_params *p); /* accepts NULL */

@@ -35,6 +35,7 @@ PARE_MUST_USE pare_status pare_json_size(size_t *out, const cJSON *obj, const ch
 /* A string of decimal digits: how 64-bit seeds travel. */
 PARE_MUST_USE pare_status pare_json_u64(uint64_t *out, const cJSON *obj, const char *key,
                                         pare_err *err);
+/* A value of that type. */
 PARE_MUST_USE pare_status pare_json_bool(bool *out, const cJSON *obj, const char *key,
                                          pare_err *err);
 PARE_MUST_USE pare_status pare_json_string(const char **out, const cJSON *obj, const char *key,

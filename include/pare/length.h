@@ -29,9 +29,9 @@ typedef struct pare_tile {
     const uint32_t *rows; /* nq queries instead of q0; NULL = none */
 } pare_tile;
 
-size_t pare_tile_query(const pare_tile *t, size_t p);
-size_t pare_tile_key(const pare_tile *t, size_t x);
-size_t pare_tile_sees(const pare_tile *t, size_t p); /* how many keys */
+size_t pare_tile_query(const pare_tile *t, size_t p); /* which token query p is */
+size_t pare_tile_key(const pare_tile *t, size_t x);   /* which token key x is */
+size_t pare_tile_sees(const pare_tile *t, size_t p);  /* how many keys */
 
 typedef pare_status (*pare_tile_fn)(void *ctx, const pare_tile *t);
 /* Gives every tile of a cover of the pattern to `fn`, in a fixed order and one at a time, with at
@@ -52,7 +52,7 @@ typedef enum pare_length_mode {
     PARE_LENGTH_CHUNK
 } pare_length_mode;
 #define PARE_LENGTH_MODES 7
-const char *pare_length_mode_name(pare_length_mode m);
+const char *pare_length_mode_name(pare_length_mode m); /* "auto", "native", ... */
 /* The mode of that name; -1 when there is none. */
 int pare_length_mode_of(const char *name);
 

@@ -15,6 +15,7 @@ typedef struct pare_mat { /* rows x cols, row-major, row i starts at v + i*ld; o
     double *v;
 } pare_mat;
 
+/* Row i, to read and to write; and a view of rows x cols numbers without gaps. */
 static inline const double *pare_row(const pare_mat *m, size_t i)
 {
     return m->v + i * m->ld;
@@ -39,6 +40,7 @@ typedef struct pare_weight {
     const void *data;
 } pare_weight;
 
+/* Whether the weight is there. */
 static inline bool pare_has(const pare_weight *w)
 {
     return w->data != NULL;
@@ -147,14 +149,15 @@ typedef struct pare_ub {
     double v; /* >= 0, or +inf; never nan */
 } pare_ub;
 
+/* Each result is at least what real arithmetic would give. */
 pare_ub pare_ub_of(double computed); /* one rounding above |computed|: next double up; nan -> inf */
 pare_ub pare_ub_exact(double value); /* a number known exactly */
-pare_ub pare_ub_inf(void);
+pare_ub pare_ub_inf(void);           /* says nothing, and is true */
 pare_ub pare_ub_add(pare_ub a, pare_ub b);
 pare_ub pare_ub_mul(pare_ub a, pare_ub b);    /* 0 * inf = inf: nothing is known */
 pare_ub pare_ub_div(pare_ub a, double lower); /* a / lower, lower > 0 a lower bound; else inf */
 pare_ub pare_ub_max(pare_ub a, pare_ub b);
-pare_ub pare_ub_min(pare_ub a, pare_ub b);
+pare_ub pare_ub_min(pare_ub a, pare_ub b); /* both are true, so the smaller is */
 pare_ub pare_ub_sqrt(pare_ub a);
 pare_ub pare_ub_tanh(pare_ub a);                      /* <= 1 and <= a */
 pare_ub pare_ub_fma(pare_ub a, pare_ub b, pare_ub c); /* a*b + c */

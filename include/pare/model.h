@@ -218,7 +218,7 @@ PARE_MUST_USE pare_status pare_model_check(const pare_model *m, pare_err *err);
 /* Width of the residual stream where block b begins (b = nblocks: at the head). */
 size_t pare_model_width(const pare_model *m, size_t b);
 size_t pare_model_outputs(const pare_model *m); /* columns of the output */
-bool pare_model_is_rotary(const pare_model *m);
+bool pare_model_is_rotary(const pare_model *m); /* positions turn queries and keys */
 
 /* Parameters (stored numbers; a tied head counts once), bytes of weights, and multiply-adds of
  * one pass over `tokens` tokens (edges: visible pairs; 0 = what the pattern gives). */
@@ -232,6 +232,12 @@ pare_size pare_model_size(const pare_model *m, size_t tokens, uint64_t edges);
 PARE_MUST_USE pare_status pare_model_sha256(char hex[PARE_SHA256_HEX], const pare_model *m,
                                             pare_err *err);
 
+/* Activations in f64: their values, within 16 u |x| + 2^-1012, and their largest slopes from above.
+ */
+double pare_act_f64(pare_act act, double x);
+double pare_act_lipschitz(pare_act act);
+
+/* The word that a file has for each: "layer", "relu", "identity", "exact", ... */
 const char *pare_norm_name(pare_norm_kind k);
 const char *pare_act_name(pare_act a);
 const char *pare_skip_name(pare_skip_kind k);
@@ -241,6 +247,7 @@ bool pare_attn_is_softmax(pare_attn_kind k);
 /* Heads whose values are weighed by a softmax: those, and with one query for all (constq, meanq).
  */
 bool pare_attn_has_softmax(pare_attn_kind k);
+/* More words of files. */
 const char *pare_ffn_name(pare_ffn_kind k);
 const char *pare_position_name(pare_position_kind k);
 const char *pare_pool_name(pare_pool p);

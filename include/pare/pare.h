@@ -63,6 +63,7 @@
 #include <pare/repro.h>
 #include <pare/sample.h>
 #include <pare/source.h>
+#include <pare/stopwatch.h>
 #include <pare/subset.h>
 #include <pare/survey.h>
 #include <pare/ticket.h>

@@ -27,15 +27,17 @@ const char *pare_plan_step_name(char buf[48], const pare_plan_step *s);
 PARE_MUST_USE pare_status pare_plan_make(pare_model **out, uint64_t *bytes, const pare_plan_step *s,
                                          const pare_model *in, const pare_inputs *fit,
                                          uint64_t seed, const pare_exec *exec, pare_err *err);
+/* How that step is proven: the prover of its direction. */
 const pare_prover *pare_plan_prover(const pare_plan_step *s);
 
 typedef struct pare_plan_try {
     size_t nsteps; /* 0: the model as it is */
     pare_plan_step steps[PARE_PLAN_WAYS];
     const char *refused; /* why it could not be made; NULL: it was */
-    double error;        /* sum over the steps of the largest difference on `on`, f64 */
+    double error; /* sum over the steps of the largest difference on `on`, f64: what a chain of
+                     proofs adds up to at least; with `seen`: from the first model to the last */
     uint64_t parameters, bytes;
-    double ms;   /* of one pass */
+    double ms;   /* of one pass: pare_forward_ms */
     double over; /* by what factor it misses the budget it misses most; at most 1: all are met */
 } pare_plan_try;
 
@@ -47,6 +49,7 @@ typedef struct pare_plan_opts {
     uint64_t frame_bytes; /* of the file, beside the weights */
     size_t mixtures;      /* that are made at most */
     unsigned ways;        /* that may be gone: a bit for each */
+    bool seen;            /* errors are what is measured, and nothing has to be proven of them */
     uint64_t seed;
     void (*note)(void *self, const pare_plan_try *t); /* one for each that was made; may be NULL */
     void *self;
@@ -63,6 +66,9 @@ typedef struct pare_plan {
     size_t fit;           /* how many meet it */
     size_t singles;       /* how many tries were of one direction */
 } pare_plan;
+
+/* By what factor the budget that is missed most is missed. */
+double pare_plan_over(const pare_plan_opts *o, double error, uint64_t bytes, double ms);
 
 /* `fit`: what cuts are fitted to; `on`: what errors are measured on, its first input timed. The
  * plan lives in the arena. A cut that a model does not allow is a try with its reason, not an

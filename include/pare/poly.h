@@ -59,7 +59,7 @@ typedef enum pare_poly_kind {
     PARE_POLY_REMEZ,   /* the error on [-B, B] is within the tolerance for every row */
     PARE_POLY_ADAPTIVE /* the same with chosen monomials */
 } pare_poly_kind;
-const char *pare_poly_kind_name(pare_poly_kind k);
+const char *pare_poly_kind_name(pare_poly_kind k); /* "auto", "exact", "taylor", ... */
 
 typedef struct pare_poly_opts {
     double tolerance;    /* of the range of the values; > 0 */

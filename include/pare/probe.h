@@ -109,6 +109,24 @@ typedef struct pare_ticket_probe {
     const char *not_merged; /* "", or why the paper's merged heads are impossible */
 } pare_ticket_probe;
 
+/* One direction in one line: one cut that it offers, made here and thrown away; its price, and what
+ * blocks it or more of it. */
+typedef struct pare_prospect {
+    const char *direction;   /* "width", "depth", "weights", "length" */
+    pare_truth can;          /* the price may be borne; unknown: nobody looked, `why` says why */
+    const char *cut;         /* as the command is told: "width --dim 8"; "": none was made */
+    const char *left;        /* what is left of what, in words; "" */
+    pare_ub proven;          /* largest difference of an output on `domain`; inf: nothing */
+    double measured, metric; /* the same, as seen; what the data say afterwards; nan: not looked */
+    const char *domain;      /* what `proven` speaks of, in words; "" */
+    const char *why;         /* what blocks it, or more of it; "": nothing does */
+} pare_prospect;
+enum { PARE_PROBE_DIRECTIONS = 4 };
+/* What may be borne: so much less accuracy or area, so many nats more; without labels
+ * PARE_PROBE_LOST of the largest output. */
+#define PARE_PROBE_LOSS 0.01
+#define PARE_PROBE_NATS 0.05
+
 typedef enum pare_probe_part {
     PARE_PROBE_ALL,
     PARE_PROBE_WIDTH,
@@ -154,6 +172,8 @@ typedef struct pare_probe {
     bool has_depth, has_ticket;
     pare_depth_probe depth;
     pare_ticket_probe ticket;
+    size_t nprospects;
+    pare_prospect prospects[PARE_PROBE_DIRECTIONS];
     const char **untold; /* sentences: what could not be told, and why */
     pare_arena *arena;
 } pare_probe;

@@ -18,7 +18,7 @@ extern const char *const pare_ranks_signs[];
 PARE_MUST_USE pare_status pare_ranks_open(pare_ranks **out, pare_err *err);
 void pare_ranks_close(pare_ranks *r); /* every process, also after a failure; accepts NULL */
 
-size_t pare_ranks_size(const pare_ranks *r);
+size_t pare_ranks_size(const pare_ranks *r); /* processes; 1 for NULL */
 size_t pare_ranks_rank(const pare_ranks *r); /* 0 .. size - 1 */
 
 /* `bytes` bytes of rank `from` go to all. */

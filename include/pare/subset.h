@@ -38,7 +38,7 @@ typedef struct pare_subset_opts {
 /* Memory to work in, kept from one search to the next. One solver per thread. */
 typedef struct pare_subset_solver pare_subset_solver;
 PARE_MUST_USE pare_status pare_subset_new(pare_subset_solver **out, pare_err *err);
-void pare_subset_free(pare_subset_solver *s);
+void pare_subset_free(pare_subset_solver *s); /* accepts NULL */
 
 /* Bit k of mask[k / 64]: item k is chosen. mask has (n + 63) / 64 words. o may be NULL.
  * PARE_ERR_INPUT names the item that is too large; nothing is written then. */

@@ -27,13 +27,13 @@
 
 #define PARE_EXP_INLINE static inline __attribute__((always_inline))
 
+/* The bits of a float, and back. */
 PARE_EXP_INLINE int32_t pare_bits_of(float x)
 {
     int32_t b;
     memcpy(&b, &x, sizeof b);
     return b;
 }
-
 PARE_EXP_INLINE float pare_float_of(int32_t b)
 {
     float x;

@@ -45,20 +45,20 @@ typedef enum pare_width_rows {                   /* how hidden units are chosen 
                                PARE_ROWS_SAMPLE  /* by leverage scores, at random; the best of
                                                     `trials` */
 } pare_width_rows;
-extern const char *const pare_width_rows_names[];
+extern const char *const pare_width_rows_names[]; /* in the order of the enum, then NULL */
 
 typedef enum pare_width_start { PARE_START_RANK, PARE_START_JL } pare_width_start;
-extern const char *const pare_width_start_names[];
+extern const char *const pare_width_start_names[]; /* in the order of the enum, then NULL */
 
 typedef enum pare_width_rule { PARE_RULE_MARGIN, PARE_RULE_PAPER } pare_width_rule;
-extern const char *const pare_width_rule_names[];
+extern const char *const pare_width_rule_names[]; /* in the order of the enum, then NULL */
 
 typedef enum pare_width_basis {
     PARE_BASIS_PCA,
     PARE_BASIS_MINMAX, /* a smaller largest residual, a larger mean one */
     PARE_BASIS_SHARED  /* slice: one for all places of the stream, so that skips stay identities */
 } pare_width_basis;
-extern const char *const pare_width_basis_names[];
+extern const char *const pare_width_basis_names[]; /* in the order of the enum, then NULL */
 
 /* 0 leaves a dimension as it is (where the method does not choose it). */
 typedef struct pare_width_opts {

@@ -18,10 +18,15 @@ typedef struct place {
     const char *path; /* "" at the top */
 } place;
 
-static void refuse(reader *r, place p, const char *why)
+static void end_with(reader *r, pare_status st, place p, const char *why)
 {
     if (r->st != PARE_OK) return;
-    r->st = pare_fail(r->err, PARE_ERR_INPUT, "%s: %s", *p.path ? p.path : "the certificate", why);
+    r->st = pare_fail(r->err, st, "%s: %s", *p.path ? p.path : "the certificate", why);
+}
+
+static void refuse(reader *r, place p, const char *why)
+{
+    end_with(r, PARE_ERR_INPUT, p, why);
 }
 
 static const char *keep(reader *r, const char *s)
@@ -128,7 +133,8 @@ static double get_bound(reader *r, place p, const char *key)
 {
     const place at = child(r, p, key);
     const double v = number_at(r, at);
-    if (!(v >= 0)) refuse(r, at, "must not be negative");
+    /* It can be read, and no file could make it true. */
+    if (!(v >= 0)) end_with(r, PARE_ERR_VERIFY, at, "must not be negative");
     return v;
 }
 

@@ -236,8 +236,6 @@ PARE_MUST_USE pare_status enclose_heads(flow *o, const enclose_ctx *c, const flo
 /* y = U x: the mean over the visible rows, 0 where there are none. */
 PARE_MUST_USE pare_status enclose_mean(flow *y, const enclose_ctx *c, const flow *x, pare_err *err);
 
-/* Lipschitz constant of an activation, from above. */
-double enclose_lipschitz(pare_act act);
 /* Total variation between softmax(a) and softmax(a + b) for max|b| <= d: tanh(d/2); and less when
  * all weight but `rest` is on one entry of either. */
 double enclose_tv(double d, double rest);

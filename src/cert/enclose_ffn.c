@@ -1,8 +1,7 @@
 /* enclose_ffn.c - activations and feed-forward branches.
  *
- * Activations work entry by entry with a Lipschitz constant La, so a row moves by La |x - x'|.
- *     relu, tanh 1;  gelu: largest slope Phi(t) + t phi(t) at t = sqrt 2, 1.12890...;
- *     its tanh form 1.12900 (1.12899...);  silu 1.09984.
+ * Activations work entry by entry with a Lipschitz constant La (pare_act_lipschitz), so a row moves
+ * by La |x - x'|.
  * Local rounding: each is x times a factor in [0, 1] (or tanh) that is off by a few u and no more
  * than 16 u |x| in all: the factor's libm call 8 u, its argument's roundings (at most 8 u relative)
  * times max |t sech^2 t| < 0.45, and four operations. Where an exponential leaves the range, x
@@ -10,48 +9,6 @@
  *
  * Gated: a = act(g), |a' u' - a u| <= |a' - a|_2 |u'|_max + |a|_max |u' - u|_2, one rounding. */
 #include "enclose.h"
-
-double enclose_lipschitz(pare_act act)
-{
-    switch (act) {
-    case PARE_ACT_NONE:
-    case PARE_ACT_RELU:
-    case PARE_ACT_TANH:
-        return 1;
-    case PARE_ACT_GELU:
-        return 1.12891;
-    case PARE_ACT_GELU_TANH:
-        return 1.129;
-    case PARE_ACT_SILU:
-        return 1.09984;
-    }
-    return INFINITY;
-}
-
-double pare_act_lipschitz(pare_act act)
-{
-    return enclose_lipschitz(act);
-}
-
-double pare_act_f64(pare_act act, double x)
-{
-    const double c = 0.79788456080286535588; /* sqrt(2 / pi) */
-    switch (act) {
-    case PARE_ACT_NONE:
-        return x;
-    case PARE_ACT_RELU:
-        return x > 0 ? x : 0;
-    case PARE_ACT_TANH:
-        return tanh(x);
-    case PARE_ACT_GELU:
-        return 0.5 * x * (1 + erf(x * 0.70710678118654752440));
-    case PARE_ACT_GELU_TANH:
-        return 0.5 * x * (1 + tanh(c * (x + 0.044715 * x * x * x)));
-    case PARE_ACT_SILU:
-        return x / (1 + exp(-x));
-    }
-    return NAN;
-}
 
 typedef struct act_job {
     flow *x;
@@ -64,7 +21,7 @@ static void act_row(void *ctx, size_t i)
     const size_t d = j->x->x.cols;
     double *const x = pare_row_mut(&j->x->x, i);
     const radii r = flow_radii(j->x, i);
-    const double norm = flow_norm(j->x, i), slope = enclose_lipschitz(j->act);
+    const double norm = flow_norm(j->x, i), slope = pare_act_lipschitz(j->act);
     if (j->x->wide)
         wide_act_row(j->act, x, pare_row_mut(&j->x->lo, i), d);
     else

@@ -128,9 +128,21 @@ static void one_row(const heads *h, size_t i, const scratch *s)
 
 enum { ROWS = 16 };
 
-static bool scratch_new(scratch *s, pare_arena *a, const job *w)
+/* What a row of a sparse graph sees is far less than all tokens. */
+static size_t most_keys(const enclose_ctx *c, size_t row, size_t end)
 {
-    const size_t t = w->h->c->tokens, few = t < COVARIANCE_KEYS ? t : COVARIANCE_KEYS;
+    size_t most = 1;
+    for (; row < end; row++) {
+        const size_t n = pare_visible(&c->m->pattern, c->graph, c->tokens, row % c->tokens).count;
+        if (n > most) most = n;
+    }
+    return most;
+}
+
+/* For rows with at most t keys. */
+static bool scratch_new(scratch *s, pare_arena *a, const job *w, size_t t)
+{
+    const size_t few = t < COVARIANCE_KEYS ? t : COVARIANCE_KEYS;
     if (!a) return false;
     s->p = pare_alloc(a, t, sizeof *s->p);
     s->p_lo = pare_alloc(a, w->h->c->wide ? t : 1, sizeof *s->p_lo);
@@ -150,7 +162,7 @@ static void block(void *ctx, size_t b)
     const size_t n = w->h->o->x.rows, end = n - b * ROWS < ROWS ? n : (b + 1) * ROWS;
     pare_arena *const a = pare_arena_new();
     scratch s;
-    if (scratch_new(&s, a, w)) {
+    if (scratch_new(&s, a, w, most_keys(w->h->c, b * ROWS, end))) {
         for (size_t i = b * ROWS; i < end; i++) one_row(w->h, i, &s);
     } else {
         atomic_store(&w->no_memory, true);

@@ -42,7 +42,7 @@ static double curvature(pare_act act)
 static double slope_at(pare_act act, double t)
 {
     const double c = 0.79788456080286535588; /* sqrt(2 / pi) */
-    if (!(fabs(t) <= 50)) return enclose_lipschitz(act);
+    if (!(fabs(t) <= 50)) return pare_act_lipschitz(act);
     switch (act) {
     case PARE_ACT_NONE:
     case PARE_ACT_RELU:
@@ -68,7 +68,7 @@ static double slope_up(pare_act act, double t, double r)
 {
     if (act == PARE_ACT_RELU) return t <= 0 && -t >= r ? 0 : 1;
     const double local = up_fma(curvature(act), r, up_add(slope_at(act, t), 1e-12));
-    return act == PARE_ACT_NONE ? 1 : up_min(enclose_lipschitz(act), local);
+    return act == PARE_ACT_NONE ? 1 : up_min(pare_act_lipschitz(act), local);
 }
 
 /* How far slopes at points of f and g may be apart, when the points are by at most e. */
@@ -119,7 +119,7 @@ static void entry_moves(const act_job *j, sums *s, size_t i, size_t u)
     const double z = entry(j, u, o ? &o->z[i] : NULL, 0, x->z[i].max);
     const double bend = bend_of(j->act, t, r, up_max(apart, z));
     double most = up_add(up_mul(slope[0], r[0]), up_mul(slope[1], r[1]));
-    most = up_min(most, up_mul(enclose_lipschitz(j->act), up_fma(2, apart, v)));
+    most = up_min(most, up_mul(pare_act_lipschitz(j->act), up_fma(2, apart, v)));
     for (size_t p = 0; p < 2; p++) {
         const double bent = up_mul(bend, r[1 - p]);
         most = up_min(most, up_fma(slope[p], v, bent));
@@ -148,7 +148,7 @@ static void act_row(void *ctx, size_t i)
         two = up_min(two, up_fma(s.slope[p], x->v[i].two, bent));
     }
     x->v[i] = (dist){two, s.v_max};
-    x->z[i] = dist_mul(enclose_lipschitz(j->act), x->z[i]);
+    x->z[i] = dist_mul(pare_act_lipschitz(j->act), x->z[i]);
 }
 
 pare_status pair_act(pair *x, const pair_ctx *c, pare_act act, const pair *from,

@@ -256,45 +256,6 @@ pare_status cli_facts(cli *c, facts *out, const char *path, const pare_model *m,
     return hash && !pare_is_dir(path) ? pare_sha256_file(out->sha256, path, &c->err) : PARE_OK;
 }
 
-#define TIME_RUNS   9
-#define TIME_BUDGET 4.0 /* seconds: fewer runs of slow models */
-
-typedef struct stopwatch {
-    double took[TIME_RUNS]; /* sorted */
-    size_t n;
-} stopwatch;
-
-static pare_status time_once(cli *c, stopwatch *w, const pare_model *m, const pare_input *in)
-{
-    const pare_exec silent = {.threads = c->exec.threads};
-    const pare_mark mark = pare_arena_mark(c->arena);
-    float *out = pare_alloc(c->arena, pare_output_rows(m, in) * pare_model_outputs(m), sizeof *out);
-    const double start = pare_seconds();
-    const pare_status st =
-        out ? pare_forward_f32(out, m, in, NULL, &silent, &c->err) : pare_no_memory(&c->err);
-    const double t = pare_seconds() - start;
-    size_t i = w->n++;
-    for (; i > 0 && w->took[i - 1] > t; i--) w->took[i] = w->took[i - 1];
-    w->took[i] = t;
-    pare_arena_reset(c->arena, mark);
-    return st;
-}
-
-pare_status cli_time_ms(cli *c, double *ms_f, double *ms_g, const pare_model *f,
-                        const pare_model *g, const pare_input *in)
-{
-    stopwatch wf = {0}, wg = {0};
-    const double start = pare_seconds();
-    pare_status st = PARE_OK;
-    while (!st && wf.n < TIME_RUNS && (wf.n == 0 || pare_seconds() - start < TIME_BUDGET)) {
-        st = time_once(c, &wf, f, in);
-        if (!st) st = time_once(c, &wg, g, in);
-    }
-    *ms_f = 1e3 * wf.took[0];
-    *ms_g = 1e3 * wg.took[0];
-    return st;
-}
-
 /* ---- inputs of a certificate --------------------------------------------------------------- */
 
 pare_status cli_inputs(cli *c, cert_inputs *out, const pare_model *m, const char *data,

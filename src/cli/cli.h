@@ -71,11 +71,7 @@ size_t cli_default_tokens(const pare_model *m);
  * when asked to. */
 pare_status cli_facts(cli *c, facts *out, const char *path, const pare_model *m,
                       const pare_input *in, bool hash);
-/* The best of a few passes of the f32 engine over one input, in milliseconds; the two models take
- * turns, so that a busy machine is unkind to both. */
-pare_status cli_time_ms(cli *c, double *ms_f, double *ms_g, const pare_model *f,
-                        const pare_model *g, const pare_input *in);
-/* The same for the attention of all heads by itself (time_attention.c); one sequence. */
+/* pare_forward_ms for the attention of all heads by itself (time_attention.c); one sequence. */
 pare_status cli_attention_ms(cli *c, double *ms_f, double *ms_g, const pare_model *f,
                              const pare_model *g, const pare_input *in);
 

@@ -1,31 +1,31 @@
 /* pare compose: one certificate for a chain of cuts. */
 #include "cut_chain.h"
-#include "out.h"
 
-static pare_status print(cli *c, const pare_cert *cert)
+static pare_status print(cli *c, const reduction *r)
 {
+    const pare_cert *const cert = &r->cert;
     if (c->json) {
         cJSON *root = out_json_begin(c);
         return out_json(c, root,
                         root && pare_json_add_size(root, "links", cert->nchain) &&
-                            out_json_cert(root, c->out, cert));
+                            reduce_json_front(root, r) && reduce_json_end(root, r));
     }
     out_row("chain", "%zu cuts", cert->nchain);
     for (size_t i = 0; i < cert->nchain; i++)
         out_row("", "%s: %s -> %s", cert->chain[i]->reduction, cert->chain[i]->input.path,
                 cert->chain[i]->output.path);
-    out_tiers(cert, c->verbose);
-    out_row("certificate", "%s", c->out);
+    reduce_print(c, r);
     return PARE_OK;
 }
 
 static pare_status compose(cli *c)
 {
-    pare_cert whole;
-    pare_status st = PARE_OK;
+    reduction r = {0};
+    pare_status st = chain_paths(c, &r, c->out);
+    if (!st) st = cli_may_write(c, r.run_path, NULL);
     for (size_t i = 0; i < c->noperands && !st; i++) st = cli_may_write(c, c->out, c->operand[i]);
-    if (!st) st = chain_write(c, &whole, c->out, c->operand, c->noperands);
-    return st ? st : print(c, &whole);
+    if (!st) st = chain_write(c, &r, c->operand, c->noperands);
+    return st ? st : print(c, &r);
 }
 
 int cmd_compose(int argc, char **argv)

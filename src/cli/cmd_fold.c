@@ -68,18 +68,8 @@ int cmd_fold(int argc, char **argv)
     char usual[32];
     snprintf(usual, sizeof usual, "%d random ones", CLI_RANDOM_INPUTS);
     const opt own[] = {
-        {.name = "data",
-         .kind = OPT_TEXT,
-         .to = &o.r.data,
-         .metavar = "D",
-         .help = "inputs of the certificate",
-         .unset = usual},
-        {.name = "split",
-         .kind = OPT_SIZE,
-         .to = &o.split,
-         .metavar = "K",
-         .help = "which split of a graph",
-         .max = 1u << 20},
+        opt_data(&o.r.data, "inputs of the certificate", usual),
+        opt_split(&o.split),
         {.name = "max-error",
          .kind = OPT_REAL,
          .to = &o.r.max_error,

@@ -23,9 +23,7 @@ typedef struct plan_opts {
     cut_data d;
     pare_plan plan;
     const pare_plan_try *chosen;
-    pare_cert cert;    /* of the whole */
-    const char *proof; /* where it is */
-    uint64_t bytes;    /* of the file */
+    reduction r; /* of the whole: from the model to -o */
 } plan_opts;
 
 /* ---- words ----------------------------------------------------------------------------------- */
@@ -64,19 +62,13 @@ static void print_table(const cli *c, const plan_opts *o)
 
 static void print_people(const cli *c, const plan_opts *o)
 {
-    char words[160], size[64], buf[40];
+    char words[160];
     print_table(c, o);
     out_row("chosen", "%s", words_of(words, o->chosen));
-    if (o->chosen->nsteps == 0) {
+    if (o->chosen->nsteps == 0)
         out_row("result", "the model meets the budget as it is: nothing is written");
-        return;
-    }
-    out_row("bytes", "%s", out_bytes(size, o->bytes));
-    out_row("model", "%s", c->out);
-    out_row("proven", "%s, measured %.4g: %s",
-            pare_ub_format(buf, pare_ub_exact(o->cert.proven), 4), o->cert.measured,
-            o->cert.domain);
-    out_row("certificate", "%s", o->proof);
+    else
+        reduce_print(c, &o->r);
 }
 
 static bool json_try(cJSON *to, const pare_plan_try *t)
@@ -102,9 +94,7 @@ static pare_status print_json(cli *c, const plan_opts *o)
     if (ok && o->chosen) {
         ok = pare_json_add_string(root, "chosen", words_of(words, o->chosen));
         if (ok && o->chosen->nsteps > 0)
-            ok = pare_json_add_string(root, "output", c->out) &&
-                 pare_json_add_number(root, "file_bytes", (double)o->bytes) &&
-                 out_json_cert(root, o->proof, &o->cert);
+            ok = reduce_json_front(root, &o->r) && reduce_json_end(root, &o->r);
     }
     return out_json(c, root, ok);
 }
@@ -132,99 +122,94 @@ static char *stage(cli *c, const pare_plan_try *t, size_t i)
     return pare_sprintf(c->arena, "%s.step%zu", c->out, i + 1);
 }
 
-static pare_status one_step(cli *c, const plan_opts *o, const pare_plan_step *s, const char *from,
-                            const char *to, pare_cert *cert)
+/* One link, from file to file. */
+static pare_status one_step(cli *c, plan_opts *o, const pare_plan_step *s, reduction *link)
 {
     pare_model *m = NULL, *small = NULL;
     uint64_t bytes;
-    const cert_inputs *const in = &o->d.held;
-    const pare_publish_opts p = {
-        .in_path = from,
-        .out_path = to,
-        .overwrite = c->force,
-        .max_error = INFINITY,
-        .seed = c->seed,
-        .data_path = in->path,
-        .split = in->split,
-        .tokens = in->tokens,
-        .part = in->part,
-        .first = in->first,
-        .set = &in->set,
-        .prover = pare_plan_prover(s),
-        .exec = &c->exec,
-    };
-    pare_status st = cli_load(c, &m, from);
+    pare_status st = cli_load(c, &m, link->from);
     if (!st) st = pare_plan_make(&small, &bytes, s, m, &o->d.fit, c->seed, &c->exec, &c->err);
-    if (!st) st = pare_publish(cert, c->arena, m, &small, &p, &c->err);
+    if (!st) st = reduce_publish(c, link, m, &small, &o->d.held, pare_plan_prover(s));
     pare_model_free(small);
     pare_model_free(m);
     return st;
 }
 
-static void remove_stages(cli *c, const pare_plan_try *t)
+static pare_status remove_files(cli *c, const plan_opts *o, const pare_plan_try *t)
 {
     for (size_t i = 0; i < t->nsteps; i++) {
         const char *path = stage(c, t, i),
                    *cert = path ? cli_suffixed(c, path, ".cert.json") : NULL;
-        if (path) unlink(path);
-        if (cert) unlink(cert);
+        if (!cert) return pare_no_memory(&c->err);
+        unlink(path);
+        unlink(cert);
     }
+    unlink(o->r.cert_path);
+    unlink(o->r.run_path);
+    return PARE_OK;
 }
 
-static uint64_t size_of_file(const char *path)
+/* By what factor the files on the disk miss the budget: their proof or what was measured, their
+ * bytes, their pass timed again. */
+static double misses_by(const plan_opts *o)
 {
-    uint64_t n = 0;
-    FILE *f = fopen(path, "rb");
-    if (f && fseek(f, 0, SEEK_END) == 0) n = (uint64_t)ftell(f);
-    if (f) fclose(f);
-    return n;
+    const reduction *const r = &o->r;
+    return pare_plan_over(&o->o, o->o.seen ? r->cert.measured : r->cert.proven, r->after.file_bytes,
+                          r->ms_after);
 }
 
-/* The chain is made from the files on; what was promised is compared with what is proven of them.
- */
-static pare_status perform(cli *c, plan_opts *o, const pare_plan_try *t)
+/* The chain is made from the files on; what was promised is compared with what is true of them. */
+static pare_status perform(cli *c, plan_opts *o, const pare_plan_try *t, const pare_model *m)
 {
     char *certs[PARE_PLAN_WAYS];
-    const char *from = c->operand[0];
-    pare_status st = PARE_OK;
+    reduction link = {.started = pare_seconds(), .max_error = INFINITY, .from = c->operand[0]};
+    const char *const whole =
+        cli_suffixed(c, c->out, t->nsteps > 1 ? ".chain.cert.json" : ".cert.json");
+    pare_status st = whole ? chain_paths(c, &o->r, whole) : PARE_ERR_MEMORY;
     for (size_t i = 0; i < t->nsteps && !st; i++) {
-        char *const to = stage(c, t, i);
-        certs[i] = to ? cli_suffixed(c, to, ".cert.json") : NULL;
+        link.to = stage(c, t, i);
+        certs[i] = link.to ? cli_suffixed(c, link.to, ".cert.json") : NULL;
         if (!certs[i]) return pare_no_memory(&c->err);
-        st = one_step(c, o, &t->steps[i], from, to, &o->cert);
-        from = to;
+        st = one_step(c, o, &t->steps[i], &link);
+        if (i + 1 < t->nsteps) link.from = link.to;
     }
-    o->proof = t->nsteps == 1 ? certs[0] : cli_suffixed(c, c->out, ".chain.cert.json");
-    if (!st && !o->proof) st = PARE_ERR_MEMORY;
-    if (!st && t->nsteps > 1) st = chain_write(c, &o->cert, o->proof, certs, t->nsteps);
+    if (!st && t->nsteps > 1) return chain_write(c, &o->r, certs, t->nsteps);
     if (st) return st;
-    o->bytes = size_of_file(c->out);
-    if (o->cert.proven <= o->o.eps && o->bytes <= o->o.max_bytes) return PARE_OK;
-    return pare_fail(&c->err, PARE_ERR_PROMISE, "%s", "");
+    link.cert_path = o->r.cert_path;
+    link.run_path = o->r.run_path;
+    o->r = link;
+    return reduce_compare(c, &o->r, m, &o->d.held);
 }
 
 /* Down the list until one keeps its promise when it is done: proofs add a little to what was
- * measured, headers to what was counted. */
-static pare_status do_best(cli *c, plan_opts *o)
+ * measured, headers to what was counted, and a clock is a clock. */
+static pare_status do_best(cli *c, plan_opts *o, const pare_model *m)
 {
+    const pare_plan_try *near = NULL; /* of what was done, or else of what was tried */
+    double least = INFINITY;
     for (size_t i = 0; i < o->plan.fit; i++) {
         const pare_plan_try *const t = &o->plan.tries[i];
         o->chosen = t;
         if (t->nsteps == 0) return PARE_OK;
-        const pare_status st = perform(c, o, t);
-        if (!st) return PARE_OK;
-        remove_stages(c, t);
-        if (st != PARE_ERR_PROMISE) return st;
-        if (t->nsteps > 1) unlink(o->proof);
+        const pare_status st = perform(c, o, t, m);
+        const double over = st ? INFINITY : misses_by(o);
+        if (over <= 1) return PARE_OK;
+        const pare_status gone = remove_files(c, o, t);
+        if (st || gone) return st ? st : gone;
+        if (over < least) near = t;
+        least = fmin(least, over);
     }
     o->chosen = NULL;
+    if (!near && o->plan.fit < o->plan.n && !o->plan.tries[o->plan.fit].refused) {
+        near = &o->plan.tries[o->plan.fit];
+        least = near->over;
+    }
     char words[160] = "nothing";
-    const pare_plan_try *const t = o->plan.n > o->plan.fit ? &o->plan.tries[o->plan.fit] : NULL;
-    if (t && !t->refused) words_of(words, t);
+    if (near) words_of(words, near);
     return pare_fail(&c->err, PARE_ERR_PROMISE,
                      "the budget cannot be met: the nearest of %zu cuts is %s, which misses it by "
                      "%.3gx",
-                     o->plan.n, words, t ? t->over : NAN);
+                     o->plan.n, words, least);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -250,6 +235,20 @@ static pare_status read_ways(cli *c, plan_opts *o)
     return PARE_OK;
 }
 
+/* Whatever will be chosen: nothing that is there now is written over. */
+static pare_status may_leave(cli *c)
+{
+    static const char *const tails[] = {".cert.json",      ".run.json",       ".chain.cert.json",
+                                        ".chain.run.json", ".step1",          ".step1.cert.json",
+                                        ".step2",          ".step2.cert.json"};
+    pare_status st = PARE_OK;
+    for (size_t i = 0; !st && i < sizeof tails / sizeof *tails; i++) {
+        const char *const path = cli_suffixed(c, c->out, tails[i]);
+        st = path ? cli_may_write(c, path, NULL) : PARE_ERR_MEMORY;
+    }
+    return st;
+}
+
 static pare_status settle(cli *c, plan_opts *o)
 {
     o->o.max_bytes = o->max_bytes ? o->max_bytes : UINT64_MAX;
@@ -261,7 +260,8 @@ static pare_status settle(cli *c, plan_opts *o)
                          "a budget is needed: --eps E, --max-bytes B or --max-ms T");
     pare_status st = read_ways(c, o);
     if (!st) st = cli_may_write(c, c->out, c->operand[0]);
-    return st ? st : cli_may_write(c, c->out, o->data);
+    if (!st) st = cli_may_write(c, c->out, o->data);
+    return st ? st : may_leave(c);
 }
 
 static pare_status load_data(cli *c, plan_opts *o, const pare_model *m)
@@ -279,17 +279,19 @@ static pare_status load_data(cli *c, plan_opts *o, const pare_model *m)
 static pare_status plan(cli *c, plan_opts *o)
 {
     pare_model *m = NULL;
+    facts whole;
     pare_status st = settle(c, o);
     if (!st) st = cli_load(c, &m, c->operand[0]);
     if (!st) st = load_data(c, o, m);
+    if (!st) st = cli_facts(c, &whole, c->operand[0], m, NULL, false);
     if (!st) {
-        const uint64_t weights = pare_model_size(m, 1, 0).bytes, file = size_of_file(c->operand[0]);
+        const uint64_t weights = whole.size.bytes, file = whole.file_bytes;
         o->o.frame_bytes = file > weights ? file - weights : 0;
         st = pare_plan_search(&o->plan, c->arena, m, &o->d.fit, &o->d.held.set, &o->o, &c->exec,
                               &c->err);
     }
+    if (!st) st = do_best(c, o, m);
     pare_model_free(m);
-    if (!st) st = do_best(c, o);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
     if (st && st != PARE_ERR_PROMISE) return st;
     const pare_err why = c->err;
@@ -312,7 +314,7 @@ int cmd_plan(int argc, char **argv)
          .kind = OPT_REAL,
          .to = &o.o.eps,
          .metavar = "E",
-         .help = "largest proven error; the smallest file wins",
+         .help = "largest error, proven; the smallest file wins",
          .unset = "any",
          .high = INFINITY},
         {.name = "max-bytes",
@@ -329,18 +331,12 @@ int cmd_plan(int argc, char **argv)
          .help = "of one pass here; the smallest error wins",
          .unset = "any",
          .high = INFINITY},
-        {.name = "data",
-         .kind = OPT_TEXT,
-         .to = &o.data,
-         .metavar = "D",
-         .help = "what cuts are fitted to, measured and proven on",
-         .unset = "random inputs"},
-        {.name = "split",
-         .kind = OPT_SIZE,
-         .to = &o.split,
-         .metavar = "K",
-         .help = "of a graph: which nodes are tested",
-         .max = 1u << 20},
+        opt_data(&o.data, "what cuts are fitted to, measured and proven on", "random inputs"),
+        opt_split(&o.split),
+        {.name = "measured",
+         .kind = OPT_FLAG,
+         .to = &o.o.seen,
+         .help = "--eps is compared with what is measured, not with what is proven"},
         {.name = "ways",
          .kind = OPT_TEXT,
          .to = &o.ways,

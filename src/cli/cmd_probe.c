@@ -239,11 +239,43 @@ static void print_ticket(const pare_ticket_probe *t)
     if (*t->not_merged) out_row("", "not merged: %s", t->not_merged);
 }
 
+/* ---- each direction in one line ------------------------------------------------------------ */
+
+static const char *price(char buf[40], double v)
+{
+    snprintf(buf, 40, isnan(v) || isinf(v) ? "-" : "%.3g", v);
+    return buf;
+}
+
+static void print_directions(const pare_probe *p)
+{
+    static const char *const can[] = {"no", "yes", "-"};
+    if (p->nprospects == 0) return;
+    out_row("directions", "one cut of each, made here and thrown away; errors: largest difference "
+                          "of an output");
+    printf("  %-8s %-4s %-20s %-30s %9s %9s", "", "can", "cut", "left", "proven", "measured");
+    printf(p->metric ? " %9s\n" : "\n", p->metric);
+    for (size_t i = 0; i < p->nprospects; i++) {
+        const pare_prospect *const t = &p->prospects[i];
+        char bound[40], seen[40];
+        printf("  %-8s %-4s %-20s %-30s %9s %9s", t->direction, can[t->can], *t->cut ? t->cut : "-",
+               *t->left ? t->left : "-",
+               isinf(t->proven.v) ? "-" : pare_ub_format(bound, t->proven, 3),
+               price(seen, t->measured));
+        if (p->metric) printf(" %9s", price(seen, t->metric));
+        putchar('\n');
+        if (*t->domain) printf("  %-8s      proven on %s\n", "", t->domain);
+        if (*t->why) printf("  %-8s      why not more: %s\n", "", t->why);
+    }
+}
+
 static void print_people(const cli *c, const pare_model *m, const pare_probe *p)
 {
     char n[32], block[DESCRIBE_ROOM];
     out_row("model", "%s: %zu block%s, %s parameters", m->name ? m->name : c->operand[0],
             m->nblocks, m->nblocks == 1 ? "" : "s", out_count(n, p->parameters));
+    describe_kind(block, m);
+    out_row("kind", "%s", block);
     if (m->nblocks) describe_block(block, &m->blocks[0]);
     if (m->nblocks) out_row("first block", "%s", block);
     print_weights(c, p);
@@ -254,19 +286,23 @@ static void print_people(const cli *c, const pare_model *m, const pare_probe *p)
     if (p->has_depth) show_depth(c, p);
     if (p->has_ticket) print_ticket(&p->ticket);
     for (size_t i = 0; i < p->nuntold; i++) out_row("not told", "%s", p->untold[i]);
+    print_directions(p);
 }
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
 /* The probe's keys come after those that every command has. Into the file of -o, or to stdout. */
-static pare_status put_json(cli *c, const facts *f, const char *data, const pare_probe *p)
+static pare_status put_json(cli *c, const facts *f, const char *data, const pare_model *m,
+                            const pare_probe *p)
 {
     cJSON *probe = NULL;
+    char kind[DESCRIBE_ROOM];
     pare_status st = pare_probe_json(&probe, p, &c->err);
     if (st) return st;
     cJSON *root = out_json_begin(c);
+    describe_kind(kind, m);
     bool ok = root && pare_json_add_string(root, "line", c->line) &&
-              out_json_facts(root, "input", f) &&
+              out_json_facts(root, "input", f) && pare_json_add_string(root, "kind", kind) &&
               (data ? pare_json_add_string(root, "data", data) : pare_json_add_null(root, "data"));
     if (ok) ok = cJSON_AddItemToObject(root, "probe", probe);
     if (!ok) cJSON_Delete(probe);
@@ -324,7 +360,7 @@ static pare_status probe(cli *c, probe_opts *o)
     o->o.seed = c->seed;
     if (!st) st = pare_probe_model(&p, m, o->data ? &data : NULL, &o->o, &c->exec, &c->err);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
-    if (!st && (c->json || c->out)) st = put_json(c, &f, o->data, p);
+    if (!st && (c->json || c->out)) st = put_json(c, &f, o->data, m, p);
     if (!st && !c->json) print_people(c, m, p);
     pare_probe_free(p);
     pare_model_free(m);
@@ -335,18 +371,8 @@ int cmd_probe(int argc, char **argv)
 {
     probe_opts o = {.o = PARE_PROBE_OPTS_DEFAULT};
     const opt own[] = {
-        {.name = "data",
-         .kind = OPT_TEXT,
-         .to = &o.data,
-         .metavar = "D",
-         .help = "a graph, text or arrays to look at the model on",
-         .unset = "the weights alone"},
-        {.name = "split",
-         .kind = OPT_SIZE,
-         .to = &o.split,
-         .metavar = "K",
-         .help = "of a graph: which nodes are tested",
-         .max = 1u << 20},
+        opt_data(&o.data, "a graph, text or arrays to look at the model on", "the weights alone"),
+        opt_split(&o.split),
         {.name = "dims",
          .kind = OPT_TEXT,
          .to = &o.dims,
@@ -384,8 +410,8 @@ int cmd_probe(int argc, char **argv)
         .command = "probe",
         .args = "MODEL [--data D]",
         .about = "Looks into a model: spectra, norms and ranks by layer and head, which theorem\n"
-                 "applies and by what factor it fails, what each cut would cost, and whether\n"
-                 "its attention can be collapsed.",
+                 "applies and by what factor it fails, what each cut would cost; at the end, for\n"
+                 "each direction, what can be cut, its price, and what blocks the rest.",
         .example = "probe models/minesweeper.safetensors --data board.npz",
         .own = own,
         .nown = sizeof own / sizeof *own,

@@ -388,18 +388,9 @@ int cmd_ticket(int argc, char **argv)
          .metavar = "W",
          .help = "",
          .choices = pare_coding_names},
-        {.name = "data",
-         .kind = OPT_TEXT,
-         .to = &o.r.data,
-         .metavar = "D",
-         .help = "what it is proven on, and --method feedback fitted to",
-         .unset = "random inputs"},
-        {.name = "split",
-         .kind = OPT_SIZE,
-         .to = &o.split,
-         .metavar = "K",
-         .help = "of a graph",
-         .max = TICKET_MOST},
+        opt_data(&o.r.data, "what it is proven on, and --method feedback fitted to",
+                 "random inputs"),
+        opt_split(&o.split),
     };
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {

@@ -91,8 +91,8 @@ static pare_status verify(cli *c, const verify_opts *o)
     }
     cJSON_Delete(json);
     pare_status st = cli_name(c, pare_cert_read(&cert, c->arena, path, &c->err), path);
-    if (st) return st;
-    st = pare_cert_verify(path, cli_verify_opts(c, &opts), &c->err);
+    if (st && st != PARE_ERR_VERIFY) return st;
+    if (!st) st = pare_cert_verify(path, cli_verify_opts(c, &opts), &c->err);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
     if (c->json && (!st || st == PARE_ERR_VERIFY)) {
         const pare_status printed = print_json(c, cert, st);

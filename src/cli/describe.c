@@ -162,6 +162,26 @@ void describe_head(char buf[DESCRIBE_ROOM], const pare_model *m)
         h->tied ? ", tied to the embedding" : "");
 }
 
+static const char *kind_of(const pare_model *m)
+{
+    if (m->pattern.kind == PARE_GRAPH) return "graph transformer";
+    if (m->top.pool != PARE_POOL_NONE)
+        return m->stem.ids ? "text classifier" : "encoder that pools";
+    if (m->pattern.kind == PARE_FULL) return "encoder";
+    return m->stem.ids ? "language model" : "causal encoder";
+}
+
+void describe_kind(char buf[DESCRIBE_ROOM], const pare_model *m)
+{
+    char in[DESCRIBE_ROOM], out[DESCRIBE_ROOM], pattern[DESCRIBE_ROOM];
+    text t = {buf, 0};
+    describe_input(in, m);
+    describe_head(out, m);
+    describe_pattern(pattern, m);
+    say(&t, "%s: %s; attention %s; positions %s; %s", kind_of(m), in, pattern,
+        pare_position_name(m->stem.pos.kind), out);
+}
+
 /* ---- file ---------------------------------------------------------------------------------- */
 
 const char *describe_format(const char *path)

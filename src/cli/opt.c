@@ -6,6 +6,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- rows of many commands ------------------------------------------------------------------ */
+
+opt opt_data(const char **to, const char *help, const char *unset)
+{
+    return (opt){
+        .name = "data", .kind = OPT_TEXT, .to = to, .metavar = "D", .help = help, .unset = unset};
+}
+
+opt opt_split(size_t *to)
+{
+    return (opt){.name = "split",
+                 .kind = OPT_SIZE,
+                 .to = to,
+                 .metavar = "K",
+                 .help = "of a graph: which nodes are tested",
+                 .max = OPT_MOST_SPLIT};
+}
+
 /* ---- complaining --------------------------------------------------------------------------- */
 
 opt_result opt_complain(const opt_spec *spec, const char *fmt, ...)

@@ -49,6 +49,12 @@ typedef struct opt_spec {
     bool more;                   /* the last one may be given several times */
 } opt_spec;
 
+/* Rows that many commands have. unset: what it means to leave --data out; NULL: it must be given.
+ */
+enum { OPT_MOST_SPLIT = 1 << 20 };
+opt opt_data(const char **to, const char *help, const char *unset);
+opt opt_split(size_t *to);
+
 typedef enum opt_result {
     OPT_GO,   /* parsed */
     OPT_DONE, /* help was asked for and is on stdout: exit 0 */

@@ -1,6 +1,7 @@
 /* What all cuts share on the command line (reduce.h). */
 #include "reduce.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- results ------------------------------------------------------------------------------- */
@@ -64,6 +65,8 @@ static pare_status write_run_file(cli *c, const reduction *r)
 pare_status reduce_begin(cli *c, reduction *r)
 {
     r->started = pare_seconds();
+    r->from = c->operand[0];
+    r->to = c->out;
     r->cert_path = cli_suffixed(c, c->out, ".cert.json");
     r->run_path = cli_suffixed(c, c->out, ".run.json");
     if (!r->cert_path || !r->run_path) return PARE_ERR_MEMORY;
@@ -78,8 +81,8 @@ pare_status reduce_publish(cli *c, reduction *r, const pare_model *m, pare_model
                            const cert_inputs *in, const pare_prover *prover)
 {
     const pare_publish_opts p = {
-        .in_path = c->operand[0],
-        .out_path = c->out,
+        .in_path = r->from,
+        .out_path = r->to,
         .overwrite = c->force,
         .max_error = r->max_error,
         .seed = c->seed,
@@ -115,11 +118,16 @@ static pare_status metric(cli *c, reduction *r, const pare_model *m, const pare_
 pare_status reduce_compare(cli *c, reduction *r, const pare_model *m, const cert_inputs *in)
 {
     pare_model *g = NULL;
+    double ms[2] = {NAN, NAN};
     const pare_input *one = &in->set.in[0];
-    pare_status st = cli_load(c, &g, c->out);
-    if (!st) st = cli_facts(c, &r->before, c->operand[0], m, one, false);
-    if (!st) st = cli_facts(c, &r->after, c->out, g, one, false);
-    if (!st) st = cli_time_ms(c, &r->ms_before, &r->ms_after, m, g, one);
+    pare_status st = cli_load(c, &g, r->to);
+    if (!st) st = cli_facts(c, &r->before, r->from, m, one, false);
+    if (!st) st = cli_facts(c, &r->after, r->to, g, one, false);
+    if (!st)
+        st = pare_forward_ms(ms, (const pare_model *const[]){m, g}, 2, one, c->arena, &c->exec,
+                             &c->err);
+    r->ms_before = ms[0];
+    r->ms_after = ms[1];
     if (!st && r->time_attention)
         st = cli_attention_ms(c, &r->attn_before, &r->attn_after, m, g, one);
     if (!st && in->path && has_targets(m, &in->data)) st = metric(c, r, m, g, in);

@@ -6,7 +6,8 @@
 #include "out.h"
 
 typedef struct reduction {
-    const char *data; /* file of the inputs, or NULL */
+    const char *data;      /* file of the inputs, or NULL */
+    const char *from, *to; /* files of the models before and after */
     double max_error;
     const char *ask[4]; /* statements wanted beside the prover's own (pare_publish_opts) */
     size_t nask;
@@ -49,7 +50,8 @@ typedef struct reduction {
         .help = "largest proven error" text, .low = 0, .high = INFINITY                            \
     }
 
-/* Before any work: may everything be written? The clock of the reduction starts. */
+/* Before any work: may everything be written? The clock of the reduction starts. From the first
+ * operand to -o. */
 pare_status reduce_begin(cli *c, reduction *r);
 /* pare_publish of *out, which is taken over. */
 pare_status reduce_publish(cli *c, reduction *r, const pare_model *m, pare_model **out,

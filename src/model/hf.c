@@ -48,12 +48,13 @@ void hf_check_norm(hf *x, const pare_norm *n, pare_norm_kind kind, size_t d, con
     hf_need(x, n->eps == x->eps, "%s: the norm has eps %g, others %g", where, n->eps, x->eps);
 }
 
-void hf_check_heads(hf *x, const pare_attn *a, size_t *groups, const char *where)
+size_t hf_check_heads(hf *x, size_t l, char where[HF_WHERE])
 {
-    *groups = 1;
+    const pare_attn *const a = &x->m->blocks[l].attn;
+    snprintf(where, HF_WHERE, "block %zu", l);
     hf_need(x, a->kind == PARE_ATTN_EXACT || a->kind == PARE_ATTN_POLY,
             "%s: the attention is %s, not softmax", where, pare_attn_name(a->kind));
-    if (x->st) return;
+    if (x->st) return 0;
     const pare_head *const h = a->heads;
     const size_t dk = h->dk, kv = dk ? a->wk.rows / dk : 0;
     hf_need(x,
@@ -70,7 +71,42 @@ void hf_check_heads(hf *x, const pare_attn *a, size_t *groups, const char *where
         hf_need(x, fabs(h[i].scale * sqrt((double)dk) - 1) < 1e-6,
                 "%s: the scale of head %zu is %g, not 1 / sqrt(%zu)", where, i, h[i].scale, dk);
     }
-    *groups = kv;
+    return kv;
+}
+
+void hf_check_norms_before(hf *x, size_t l, pare_norm_kind kind, size_t d, const char *where)
+{
+    const pare_block *const b = &x->m->blocks[l];
+    hf_check_norm(x, &b->attn.in_norm, kind, d, where);
+    hf_check_norm(x, &b->ffn.in_norm, kind, d, where);
+    hf_need(x, b->attn.out_norm.kind == PARE_NORM_NONE && b->ffn.out_norm.kind == PARE_NORM_NONE,
+            "%s: has norms behind its branches", where);
+}
+
+void hf_check_stream(hf *x, size_t l, size_t d, const char *where)
+{
+    const pare_attn *const a = &x->m->blocks[l].attn;
+    const pare_ffn *const f = &x->m->blocks[l].ffn;
+    hf_need(x, a->skip.kind == PARE_SKIP_IDENTITY && f->skip.kind == PARE_SKIP_IDENTITY,
+            "%s: a skip is not the identity", where);
+    hf_need(x, a->din == d && a->dout == d && f->dout == d, "%s: the width changes", where);
+}
+
+void hf_check_mlp_block(hf *x, const char *family, size_t l, size_t d, char where[HF_WHERE])
+{
+    const pare_attn *const a = &x->m->blocks[l].attn;
+    const pare_ffn *const f = &x->m->blocks[l].ffn, *const first = &x->m->blocks[0].ffn;
+    const size_t groups = hf_check_heads(x, l, where);
+    hf_need(x, groups == a->nheads && a->wq.rows == d && a->nheads == x->m->blocks[0].attn.nheads,
+            "%s: %zu heads over %zu query columns, %s has as many as the width %zu and in every "
+            "block the same",
+            where, a->nheads, a->wq.rows, family, d);
+    hf_check_stream(x, l, d, where);
+    hf_need(x, f->kind == PARE_FFN_MLP && f->nlayers == 2 && hf_act(f->act),
+            "%s: the feed-forward part is not two maps with an activation", where);
+    if (x->st) return; /* there may be no maps to look at */
+    hf_need(x, f->act == first->act && f->layers[0].w.rows == first->layers[0].w.rows,
+            "%s: its feed-forward part differs from that of block 0", where);
 }
 
 const char *hf_act(pare_act act)

@@ -36,10 +36,15 @@ void hf_put_vector(hf *x, const pare_weight *w, size_t n, const char *fmt, size_
 void hf_put_dense(hf *x, const pare_dense *d, const char *name, size_t l, bool turned);
 void hf_put_norm(hf *x, const pare_norm *n, size_t d, bool bias, const char *name, size_t l);
 
-/* What every family asks of a block; `where` is for the words. */
+/* What families ask of a block; `where` is its name in the words. */
+enum { HF_WHERE = 32 };
 void hf_check_norm(hf *x, const pare_norm *n, pare_norm_kind kind, size_t d, const char *where);
-/* Heads alike and in order, `groups` of which have keys of their own. */
-void hf_check_heads(hf *x, const pare_attn *a, size_t *groups, const char *where);
+/* Heads alike and in order; how many have keys of their own. Fills in `where`. */
+size_t hf_check_heads(hf *x, size_t l, char where[HF_WHERE]);
+void hf_check_norms_before(hf *x, size_t l, pare_norm_kind kind, size_t d, const char *where);
+void hf_check_stream(hf *x, size_t l, size_t d, const char *where);
+/* A head for each group of columns, and two maps with an activation. Fills in `where`. */
+void hf_check_mlp_block(hf *x, const char *family, size_t l, size_t d, char where[HF_WHERE]);
 const char *hf_act(pare_act act);
 void hf_family(hf *x, const char *type, const char *architecture);
 void hf_number(hf *x, const char *key, double v);

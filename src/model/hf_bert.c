@@ -8,28 +8,12 @@ static void check_block(hf *x, size_t l, size_t d)
 {
     const pare_attn *const a = &x->m->blocks[l].attn;
     const pare_ffn *const f = &x->m->blocks[l].ffn;
-    char where[32];
-    size_t groups;
-    snprintf(where, sizeof where, "block %zu", l);
-    hf_check_heads(x, a, &groups, where);
-    if (x->st) return;
-    hf_need(x, groups == a->nheads && a->wq.rows == d && a->nheads == x->m->blocks[0].attn.nheads,
-            "%s: %zu heads over %zu query columns, BERT has as many as the width %zu and in every "
-            "block the same",
-            where, a->nheads, a->wq.rows, d);
+    char where[HF_WHERE];
+    hf_check_mlp_block(x, "BERT", l, d, where);
     hf_check_norm(x, &a->out_norm, PARE_NORM_LAYER, d, where);
     hf_check_norm(x, &f->out_norm, PARE_NORM_LAYER, d, where);
     hf_need(x, a->in_norm.kind == PARE_NORM_NONE && f->in_norm.kind == PARE_NORM_NONE,
             "%s: has norms before its branches", where);
-    hf_need(x, a->skip.kind == PARE_SKIP_IDENTITY && f->skip.kind == PARE_SKIP_IDENTITY,
-            "%s: a skip is not the identity", where);
-    hf_need(x, f->kind == PARE_FFN_MLP && f->nlayers == 2 && hf_act(f->act),
-            "%s: the feed-forward part is not two maps with an activation", where);
-    hf_need(x,
-            f->act == x->m->blocks[0].ffn.act &&
-                f->layers[0].w.rows == x->m->blocks[0].ffn.layers[0].w.rows,
-            "%s: its feed-forward part differs from that of block 0", where);
-    hf_need(x, a->din == d && a->dout == d && f->dout == d, "%s: the width changes", where);
 }
 
 static void put_block(hf *x, size_t l, size_t d)

@@ -33,29 +33,21 @@ static void check_block(hf *x, size_t l, llama *g)
 {
     const pare_attn *const a = &x->m->blocks[l].attn;
     const pare_ffn *const f = &x->m->blocks[l].ffn;
-    char where[32];
-    size_t groups;
-    snprintf(where, sizeof where, "block %zu", l);
-    hf_check_heads(x, a, &groups, where);
+    char where[HF_WHERE];
+    const size_t groups = hf_check_heads(x, l, where);
     if (x->st) return;
     if (l == 0) g->dk = a->heads[0].dk, g->heads = a->nheads, g->groups = groups;
     hf_need(x, a->heads[0].dk == g->dk && a->nheads == g->heads && groups == g->groups,
             "%s: %zu heads of %zu, %zu with keys of their own; block 0 has %zu of %zu, %zu", where,
             a->nheads, a->heads[0].dk, groups, g->heads, g->dk, g->groups);
-    hf_check_norm(x, &a->in_norm, PARE_NORM_RMS, g->d, where);
-    hf_check_norm(x, &f->in_norm, PARE_NORM_RMS, g->d, where);
-    hf_need(x, a->out_norm.kind == PARE_NORM_NONE && f->out_norm.kind == PARE_NORM_NONE,
-            "%s: has norms behind its branches", where);
-    hf_need(x, a->skip.kind == PARE_SKIP_IDENTITY && f->skip.kind == PARE_SKIP_IDENTITY,
-            "%s: a skip is not the identity", where);
+    hf_check_norms_before(x, l, PARE_NORM_RMS, g->d, where);
+    hf_check_stream(x, l, g->d, where);
     hf_need(x, f->kind == PARE_FFN_GATED && hf_act(f->act),
             "%s: the feed-forward part is not gated", where);
     if (x->st) return;
     if (l == 0) g->hidden = f->layers[0].w.rows;
     hf_need(x, f->layers[0].w.rows == g->hidden && f->act == x->m->blocks[0].ffn.act,
             "%s: its feed-forward part differs from that of block 0", where);
-    hf_need(x, a->din == g->d && a->dout == g->d && f->dout == g->d, "%s: the width changes",
-            where);
     check_turns(x, a, g, where);
     g->attn_bias |= pare_has(&a->bq) || pare_has(&a->bk) || pare_has(&a->bv) || pare_has(&a->bo);
     for (size_t i = 0; i < 3; i++) g->ffn_bias |= pare_has(&f->layers[i].b);

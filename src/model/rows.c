@@ -170,31 +170,11 @@ typedef struct act_ctx {
     size_t d;
 } act_ctx;
 
-static double act_of(pare_act a, double x)
-{
-    static const double root_half = 0.70710678118654752440, root_2_pi = 0.79788456080286535588;
-    switch (a) {
-    case PARE_ACT_NONE:
-        return x;
-    case PARE_ACT_RELU:
-        return x > 0 ? x : 0;
-    case PARE_ACT_GELU:
-        return 0.5 * x * (1 + erf(x * root_half));
-    case PARE_ACT_GELU_TANH:
-        return 0.5 * x * (1 + tanh(root_2_pi * (x + 0.044715 * x * x * x)));
-    case PARE_ACT_SILU:
-        return x / (1 + exp(-x));
-    case PARE_ACT_TANH:
-        return tanh(x);
-    }
-    return x;
-}
-
 static void act_row(const void *ctx, size_t i, double *v)
 {
     (void)i;
     const act_ctx *const c = ctx;
-    for (size_t j = 0; j < c->d; j++) v[j] = act_of(c->a, v[j]);
+    for (size_t j = 0; j < c->d; j++) v[j] = pare_act_f64(c->a, v[j]);
 }
 
 static void multiply_row(const void *ctx, double *v, const double *x)

@@ -9,14 +9,10 @@
 
 static void fact(page *p, const char *label, const char *before, const char *after, double ratio)
 {
-    page_put(p, "<div class=\"fact\"><span class=\"dim small\">");
-    page_text(p, label);
-    page_put(p, "</span><b>");
-    page_text(p, after);
-    page_put(p, "</b><span class=\"dim small\">before ");
-    page_text(p, before);
-    if (isfinite(ratio) && ratio > 0) page_put(p, " (%.3gx)", ratio);
-    page_put(p, "</span></div>\n");
+    const bool has = isfinite(ratio) && ratio > 0;
+    page_fact(p, label, after, NULL,
+              has ? page_words(p, "before %s (%.3gx)", before, ratio)
+                  : page_words(p, "before %s", before));
 }
 
 static void counted(page *p, const item *it, const char *label, const char *key)
@@ -45,12 +41,9 @@ static void labels(page *p, const pare_cert *c)
     for (size_t i = 0; i < c->nstatements; i++) {
         const pare_statement *s = &c->statements[i];
         if (strcmp(s->name, "rows whose largest entry may have changed") != 0) continue;
-        page_put(p,
-                 "<div class=\"fact\"><span class=\"dim small\">labels certified unchanged</span>"
-                 "<b class=\"good\">%.4g %%</b><span class=\"dim small\">of the rows, on ",
-                 floor(1e4 * (1 - fmin(1, s->bound))) / 100);
-        page_text(p, s->domain);
-        page_put(p, "</span></div>\n");
+        page_fact(p, "labels certified unchanged",
+                  page_words(p, "%.4g %%", floor(1e4 * (1 - fmin(1, s->bound))) / 100), "good",
+                  page_words(p, "of the rows, on %s", s->domain));
         return;
     }
 }
@@ -225,7 +218,7 @@ static void links(page *p, const pare_cert *c)
 
 /* ---- the box --------------------------------------------------------------------------------- */
 
-static void verdict(page *p, const item *it)
+void page_verdict(page *p, const item *it)
 {
     static const char *const word[] = {"not true", "verified", "not verified by this page"};
     static const char *const cls[] = {"chip bad", "chip good", "chip dim"};
@@ -246,7 +239,7 @@ void card_cut(page *p, const item *it)
 {
     const pare_cert *c = it->cert;
     page_card(p, it->id, c->reduction, page_words(p, "%s to %s", c->input.path, c->output.path));
-    verdict(p, it);
+    page_verdict(p, it);
     saved(p, it);
     tiers(p, it);
     other_statements(p, c);
@@ -260,23 +253,30 @@ void card_cut(page *p, const item *it)
 
 /* ---- all cuts in one table ------------------------------------------------------------------- */
 
+/* "25 %" of what was there before. */
+static void left_cell(page *p, const item *it, const char *key)
+{
+    const double before = item_number(item_at(it->json, "input"), key);
+    const double after = item_number(item_at(it->json, "output"), key);
+    if (after / before >= 0)
+        page_put(p, "<td class=\"n\">%.3g %%</td>", 100 * after / before);
+    else
+        page_tag(p, "td", "n", "-");
+}
+
 static void summary_row(page *p, const item *it)
 {
     static const char *const word[] = {"not true", "holds", "not asked"};
     static const char *const cls[] = {"chip bad", "chip good", "chip dim"};
     number v;
-    const double before = item_number(item_at(it->json, "input"), "parameters");
-    const double after = item_number(item_at(it->json, "output"), "parameters");
     const cJSON *ms = item_at(it->json, "time_ms");
     const double faster = item_number(ms, "before") / item_number(ms, "after");
     page_put(p, "<tr><td><a href=\"#%s\">", it->id);
     page_text(p, it->cert->output.path);
     page_put(p, "</a></td>");
     page_tag(p, "td", NULL, it->cert->reduction);
-    if (isnan(before) || isnan(after))
-        page_tag(p, "td", "n", "-");
-    else
-        page_put(p, "<td class=\"n\">%.3g %%</td>", 100 * after / before);
+    left_cell(p, it, "parameters");
+    left_cell(p, it, "file_bytes");
     if (isfinite(faster))
         page_put(p, "<td class=\"n\">%.3gx</td>", faster);
     else
@@ -296,7 +296,8 @@ void summary_cuts(page *p, const items *all)
         if (!any) {
             page_card(p, "cuts", "summary", "Every cut, and what it costs");
             page_put(p, "<div class=\"wide\"><table><tr><th>result</th><th>cut</th><th class=\"n\">"
-                        "parameters left</th><th class=\"n\">speed</th><th class=\"n\">proven error"
+                        "parameters left</th><th class=\"n\">bytes left</th><th class=\"n\">"
+                        "speed</th><th class=\"n\">proven error"
                         "</th><th class=\"n\">measured</th><th>certificate</th></tr>\n");
         }
         any = true;

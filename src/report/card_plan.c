@@ -1,7 +1,11 @@
-/* The box of a length plan: its calls as a picture of the attention matrix (items.h). */
+/* The boxes of a length plan and of a run of one: its calls as a picture of the attention matrix,
+ * and what the run promised (items.h). */
 #include "items.h"
+#include "plot.h"
 
 #include <pare/length.h>
+
+#include <math.h>
 
 enum { SIDE = 420, MOST_SHAPES = 20000 };
 
@@ -78,11 +82,7 @@ static void draw(page *p, const pare_length_plan *plan)
 static void fact(page *p, const char *label, double v, const char *beside)
 {
     number n;
-    page_put(p, "<div class=\"fact\"><span class=\"dim small\">");
-    page_text(p, label);
-    page_put(p, "</span><b>%s</b><span class=\"dim small\">", show_count(n, v));
-    page_text(p, beside);
-    page_put(p, "</span></div>\n");
+    page_fact(p, label, show_count(n, v), NULL, beside);
 }
 
 static void costs(page *p, const pare_length_plan *plan)
@@ -106,19 +106,84 @@ static void costs(page *p, const pare_length_plan *plan)
              c->flops / c->direct_flops, c->computed_pairs / c->pairs);
 }
 
+static pare_status parse(page *p, pare_length_plan *plan, const cJSON *json, const char *path)
+{
+    const pare_status st = pare_length_plan_parse(plan, p->arena, json, NULL, p->err);
+    if (st) pare_err_prefix(p->err, path);
+    return st;
+}
+
+/* What the plan holds is a function of these words alone. */
+static const char *command(page *p, const pare_length_plan *plan, const char *model,
+                           const char *more)
+{
+    return page_words(p, "pare length %s --tokens %zu --oracle %u --mode %s%s", model, plan->tokens,
+                      plan->caps.max_len, pare_length_mode_name(plan->opts.mode), more);
+}
+
+static void title(page *p, const item *it, const pare_length_plan *plan)
+{
+    page_card(
+        p, it->id, "length",
+        page_words(p, "%zu tokens on an engine that takes %u", plan->tokens, plan->caps.max_len));
+}
+
+static void show(page *p, const pare_length_plan *plan)
+{
+    costs(p, plan);
+    if (plan->opts.mode == PARE_LENGTH_NATIVE || plan->opts.mode == PARE_LENGTH_ZEROREF)
+        draw(p, plan);
+}
+
 void card_plan(page *p, const item *it)
 {
     pare_length_plan plan;
-    const pare_status st = pare_length_plan_parse(&plan, p->arena, it->json, NULL, p->err);
-    if (!p->st && st) pare_err_prefix(p->err, it->path);
-    if (!p->st) p->st = st;
+    if (!p->st) p->st = parse(p, &plan, it->json, it->path);
     if (p->st) return;
-    page_card(
-        p, it->id, "length",
-        page_words(p, "%zu tokens on an engine that takes %u", plan.tokens, plan.caps.max_len));
-    costs(p, &plan);
-    if (plan.opts.mode == PARE_LENGTH_NATIVE || plan.opts.mode == PARE_LENGTH_ZEROREF)
-        draw(p, &plan);
-    page_source(p, it->path, item_string(it->json, "line"));
+    title(p, it, &plan);
+    show(p, &plan);
+    page_source(p, it->path, command(p, &plan, "MODEL", ""));
     page_card_end(p);
+}
+
+/* ---- a certified run ------------------------------------------------------------------------- */
+
+static void tiers_of(page *p, const item *it)
+{
+    const char *const domain = item_string(it->json, "domain");
+    const double proven = item_number(it->json, "proven");
+    const tier t[] = {
+        {"measured", domain, item_number(it->json, "measured"), 2, .measured = true},
+        {"proven", domain, proven, 0, .vacuous = isinf(proven)},
+        {"a priori", "from sizes and the largest logit", item_number(it->json, "apriori"), 3,
+         .vacuous = false},
+    };
+    page_tag(p, "h3", NULL, "Error of the run: seen, proven, promised in advance");
+    plot_tiers(p, t, sizeof t / sizeof *t);
+    page_put(p, "<p class=\"small dim\">Norm: ");
+    page_text(p, item_string(it->json, "norm"));
+    page_put(p, ". It speaks of ");
+    page_text(p, domain);
+    page_put(p, ".</p>\n");
+}
+
+void card_length(page *p, const item *it)
+{
+    const char *const model = item_string(item_at(it->json, "input"), "path");
+    const char *const beside = item_string(item_at(it->json, "plan"), "path");
+    const char *const path = beside ? pare_path_beside(p->arena, it->path, beside) : NULL;
+    pare_length_plan plan;
+    cJSON *json = NULL;
+    if (!p->st && !path) p->st = pare_fail(p->err, PARE_ERR_INPUT, "%s: names no plan", it->path);
+    if (!p->st) p->st = pare_json_read(&json, path, p->err);
+    if (!p->st) p->st = parse(p, &plan, json, path);
+    if (!p->st) {
+        title(p, it, &plan);
+        page_verdict(p, it);
+        tiers_of(p, it);
+        show(p, &plan);
+        page_source(p, it->path, command(p, &plan, model ? model : "MODEL", " --certify"));
+        page_card_end(p);
+    }
+    cJSON_Delete(json);
 }

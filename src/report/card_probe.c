@@ -205,19 +205,50 @@ static void theorems(page *p, const cJSON *list)
     page_put(p, "</table></div>\n");
 }
 
+/* Each direction in one line: what can be cut, at what price, and what blocks the rest. */
+static void directions(page *p, const cJSON *list, const char *metric)
+{
+    static const char *const word[] = {"no", "yes", "not tried"};
+    static const char *const cls[] = {"chip warn", "chip good", "chip dim"};
+    number v;
+    const cJSON *t;
+    if (length(list) == 0) return;
+    page_put(p, "<h3>What can be cut, and at what price</h3><div class=\"wide\"><table><tr>"
+                "<th>direction</th><th></th><th>cut, made here and thrown away</th><th>left</th>"
+                "<th class=\"n\">proven error</th><th class=\"n\">measured</th>");
+    if (metric) page_tag(p, "th", "n", metric);
+    page_put(p, "</tr>\n");
+    cJSON_ArrayForEach(t, list)
+    {
+        const cJSON *const can = item_at(t, "can");
+        const size_t k = cJSON_IsTrue(can) ? 1 : cJSON_IsFalse(can) ? 0 : 2;
+        page_put(p, "<tr>");
+        page_tag(p, "td", NULL, item_string(t, "direction"));
+        page_put(p, "<td>");
+        page_tag(p, "span", cls[k], word[k]);
+        page_put(p, "</td><td><code>");
+        page_text(p, item_string(t, "cut"));
+        page_put(p, "</code></td>");
+        page_tag(p, "td", NULL, item_string(t, "left"));
+        page_tag(p, "td", "n", show_bound(v, item_number(t, "proven")));
+        page_tag(p, "td", "n", show_value(v, item_number(t, "measured")));
+        if (metric) page_tag(p, "td", "n", show_value(v, item_number(t, "metric")));
+        page_put(p, "</tr>\n<tr><td></td><td colspan=\"6\" class=\"small dim\">Why not more: ");
+        page_text(p, item_string(t, "why"));
+        page_put(p, "</td></tr>\n");
+    }
+    page_put(p, "</table></div>\n");
+}
+
 static void verdict(page *p, const cJSON *depth)
 {
     const char *word = item_string(depth, "verdict");
     if (!word) return;
-    page_put(p, "<p>Depth: ");
+    page_put(p, "<p>Attention: ");
     page_tag(p, "span", strncmp(word, "not", 3) == 0 ? "chip warn" : "chip good", word);
     page_put(p, " <span class=\"small\">");
     page_text(p, item_string(depth, "why"));
     page_put(p, "</span></p>\n");
-    if (!item_string(depth, "violated")) return;
-    page_put(p, "<p class=\"small dim\">Why not more: ");
-    page_text(p, item_string(depth, "violated"));
-    page_put(p, ".</p>\n");
 }
 
 static void untold(page *p, const cJSON *list)
@@ -252,6 +283,8 @@ void card_probe(page *p, const item *it)
         page_text(p, item_string(it->json, "data"));
     }
     page_put(p, "</p>\n");
+    if (item_string(it->json, "kind")) page_tag(p, "p", NULL, item_string(it->json, "kind"));
+    directions(p, item_at(probe, "directions"), item_string(item_at(probe, "metric"), "name"));
     verdict(p, depth);
     page_put(p, "<div class=\"grid\">\n");
     cut_curves(p, item_at(probe, "cuts"), "Width: largest difference against size", "largest",

@@ -52,6 +52,8 @@ static pare_status read_json(item *it, pare_arena *a, pare_err *err)
         it->kind = ITEM_PROBE;
     else if (item_at(root, "repro") || item_at(root, "tables"))
         it->kind = ITEM_REPRO;
+    else if (item_at(root, "pare_length"))
+        it->kind = ITEM_LENGTH;
     else if (item_at(root, "pare_plan"))
         it->kind = ITEM_PLAN;
     else

@@ -3,16 +3,23 @@
 #define PARE_SRC_REPORT_ITEMS_H
 #include "page.h"
 
-typedef enum item_kind { ITEM_CUT, ITEM_PROBE, ITEM_REPRO, ITEM_LOG, ITEM_PLAN } item_kind;
+typedef enum item_kind {
+    ITEM_CUT,
+    ITEM_PROBE,
+    ITEM_REPRO,
+    ITEM_LOG,
+    ITEM_PLAN,
+    ITEM_LENGTH
+} item_kind;
 
 typedef struct item {
     item_kind kind;
     const char *path;
     char id[24];      /* of its box on the page */
     pare_cert *cert;  /* cut */
-    cJSON *json;      /* probe, repro, plan; of a cut the run file beside it, or NULL */
+    cJSON *json;      /* probe, repro, plan, length; of a cut the run file beside it, or NULL */
     const char *log;  /* the text of a training log */
-    pare_truth holds; /* cut: what the verifier said; unknown: nobody asked */
+    pare_truth holds; /* cut, length: what the verifier said; unknown: nobody asked */
     const char *lie;  /* its reason */
     double largest;   /* cut: largest output of the input model where a probe tells; else nan */
 } item;
@@ -38,4 +45,7 @@ void card_probe(page *p, const item *it);
 void card_repro(page *p, const item *it);
 void card_log(page *p, const item *it);
 void card_plan(page *p, const item *it);
+void card_length(page *p, const item *it);
+/* Whether it holds, or how to ask: of certificates. */
+void page_verdict(page *p, const item *it);
 #endif

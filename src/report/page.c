@@ -198,6 +198,15 @@ void page_card_end(page *p)
     page_put(p, "</section>\n");
 }
 
+void page_fact(page *p, const char *label, const char *value, const char *cls, const char *beside)
+{
+    page_put(p, "<div class=\"fact\">");
+    page_tag(p, "span", "dim small", label);
+    page_tag(p, "b", cls, value);
+    page_tag(p, "span", "dim small", beside);
+    page_put(p, "</div>\n");
+}
+
 void page_source(page *p, const char *file, const char *command)
 {
     page_put(p, "<p class=\"source\">From <code>");

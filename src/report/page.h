@@ -27,6 +27,8 @@ void page_end(page *p);
 /* One box with a heading and what it is made from. */
 void page_card(page *p, const char *id, const char *kicker, const char *title);
 void page_card_end(page *p);
+/* One figure with what stands beside it; cls of the figure may be NULL. */
+void page_fact(page *p, const char *label, const char *value, const char *cls, const char *beside);
 /* The line at the foot of a box: where its numbers come from. */
 void page_source(page *p, const char *file, const char *command);
 

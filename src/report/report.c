@@ -20,7 +20,7 @@ static void boxes(page *p, const items *all)
 {
     static void (*const card[])(page *, const item *) = {
         [ITEM_CUT] = card_cut, [ITEM_PROBE] = card_probe, [ITEM_REPRO] = card_repro,
-        [ITEM_LOG] = card_log, [ITEM_PLAN] = card_plan,
+        [ITEM_LOG] = card_log, [ITEM_PLAN] = card_plan,   [ITEM_LENGTH] = card_length,
     };
     summary_cuts(p, all);
     for (size_t i = 0; i < all->n && !p->st; i++) card[all->v[i].kind](p, &all->v[i]);

@@ -1,12 +1,12 @@
 /* One budget, spent over the directions (pare/plan.h). */
 #include "plan_ways.h"
+#include <pare/stopwatch.h>
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    TIMED_RUNS = 7,
     HALVINGS = 3, /* between the last setting that fits and the first that does not */
     MOST_SINGLES = 1 + PARE_PLAN_WAYS * (PLAN_SETTINGS + HALVINGS)
 };
@@ -23,26 +23,7 @@ typedef struct search {
 
 /* ---- one try --------------------------------------------------------------------------------- */
 
-/* The best of a few passes over the first input. */
-static pare_status timed(const search *s, double *ms, const pare_model *m)
-{
-    const pare_input *in = &s->on->in[0];
-    const pare_exec silent = {.threads = s->exec ? s->exec->threads : 1};
-    const pare_mark mark = pare_arena_mark(s->arena);
-    float *y = pare_alloc(s->arena, pare_output_rows(m, in) * pare_model_outputs(m), sizeof *y);
-    pare_status st = y ? PARE_OK : pare_no_memory(s->err);
-    *ms = INFINITY;
-    for (int i = 0; i < TIMED_RUNS && !st; i++) {
-        const double start = pare_seconds();
-        st = pare_forward_f32(y, m, in, NULL, &silent, s->err);
-        *ms = fmin(*ms, 1e3 * (pare_seconds() - start));
-    }
-    pare_arena_reset(s->arena, mark);
-    return st;
-}
-
-/* By what factor the budget that is missed most is missed. */
-static double over(const pare_plan_opts *o, double error, uint64_t bytes, double ms)
+double pare_plan_over(const pare_plan_opts *o, double error, uint64_t bytes, double ms)
 {
     double most = fmax(error / o->eps, ms / o->max_ms);
     if (o->eps == 0) most = error > 0 ? INFINITY : 0;
@@ -53,16 +34,9 @@ static pare_status look(const search *s, pare_plan_try *t, const pare_model *m, 
 {
     t->parameters = pare_model_size(m, 1, 0).parameters;
     t->bytes = bytes + s->o->frame_bytes;
-    const pare_status st = timed(s, &t->ms, m);
-    t->over = over(s->o, t->error, t->bytes, t->ms);
+    const pare_status st = pare_forward_ms(&t->ms, &m, 1, &s->on->in[0], s->arena, s->exec, s->err);
+    t->over = pare_plan_over(s->o, t->error, t->bytes, t->ms);
     return st;
-}
-
-/* What a model does not allow, or what overflows, is told and not an error. */
-static bool is_refusal(pare_status st)
-{
-    return st == PARE_ERR_INPUT || st == PARE_ERR_USAGE || st == PARE_ERR_NONFINITE ||
-           st == PARE_ERR_PROMISE;
 }
 
 static pare_status attempt(const search *s, pare_plan_try *t)
@@ -76,13 +50,14 @@ static pare_status attempt(const search *s, pare_plan_try *t)
         double gap = 0;
         st = pare_plan_make(&made[i], &bytes, &t->steps[i], last, s->fit, s->o->seed, s->exec,
                             s->err);
-        if (!st) st = pare_measure(&gap, last, made[i], s->on, s->exec, s->err);
-        t->error += gap;
+        const pare_model *const from = s->o->seen ? s->m : last;
+        if (!st) st = pare_measure(&gap, from, made[i], s->on, s->exec, s->err);
+        t->error = s->o->seen ? gap : t->error + gap;
         last = made[i];
     }
     if (!st) st = look(s, t, last, bytes);
     for (size_t i = PARE_PLAN_WAYS; i-- > 0;) pare_model_free(made[i]);
-    if (is_refusal(st)) {
+    if (plan_refused(st)) {
         t->refused = pare_strdup(s->arena, s->err->msg);
         t->over = INFINITY;
         st = t->refused ? PARE_OK : pare_no_memory(s->err);
@@ -129,7 +104,7 @@ static bool foretell(pare_plan_try *out, const pare_plan_try *a, const pare_plan
     const double part = (double)b->bytes / (double)plain->bytes;
     out->bytes = (uint64_t)((double)a->bytes * part);
     out->ms = a->ms * b->ms / plain->ms;
-    out->over = over(o, out->error, out->bytes, out->ms);
+    out->over = pare_plan_over(o, out->error, out->bytes, out->ms);
     return true;
 }
 

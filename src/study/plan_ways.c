@@ -67,6 +67,12 @@ size_t plan_settings(double out[PLAN_SETTINGS], pare_plan_way way, const pare_mo
     }
 }
 
+bool plan_refused(pare_status st)
+{
+    return st == PARE_ERR_INPUT || st == PARE_ERR_USAGE || st == PARE_ERR_NONFINITE ||
+           st == PARE_ERR_NUMERIC || st == PARE_ERR_PROMISE;
+}
+
 /* ---- cuts ------------------------------------------------------------------------------------ */
 
 static pare_status cut_width(pare_model **out, double setting, const pare_model *in,

@@ -6,4 +6,6 @@
 enum { PLAN_SETTINGS = 8 };
 /* The settings worth trying, mildest first; returns how many. */
 size_t plan_settings(double out[PLAN_SETTINGS], pare_plan_way way, const pare_model *m);
+/* What a model does not allow, or what overflows: to be told, and not an error of the study. */
+bool plan_refused(pare_status st);
 #endif

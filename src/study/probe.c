@@ -109,7 +109,8 @@ static pare_status with_data(pare_probe *p, const pare_model *m, const pare_data
     if (!st && width) st = survey(p, m, &in, o, exec, err);
     if (!st && width) st = probe_theorems(p, m, err);
     if (!st && width) st = cuts(p, m, data, &in, o, exec, err);
-    return st || !depth ? st : probe_depth(p, m, data, &in, o, exec, err);
+    if (!st && depth) st = probe_depth(p, m, data, &in, o, exec, err);
+    return st ? st : probe_prospects(p, m, data, &in, o, exec, err);
 }
 
 static pare_status open_probe(pare_probe **out, pare_err *err)
@@ -141,7 +142,9 @@ pare_status pare_probe_model(pare_probe **out, const pare_model *m, const pare_d
         st = probe_ticket(*out, m, o->seed, exec, err);
     if (!st && data)
         st = with_data(*out, m, data, o, exec, err);
-    else if (!st && o->part != PARE_PROBE_TICKET)
+    else if (!st)
+        st = probe_prospects(*out, m, NULL, NULL, o, exec, err);
+    if (!st && !data && o->part != PARE_PROBE_TICKET)
         st = probe_untold(*out, err,
                           "the stream, the theorems, attention, what cuts would cost: these "
                           "depend on data (--data)");

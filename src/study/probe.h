@@ -44,7 +44,24 @@ bool probe_depth_json(cJSON *to, const pare_probe *p); /* probe_depth_json.c */
 PARE_MUST_USE pare_status probe_ticket(pare_probe *p, const pare_model *m, uint64_t seed,
                                        const pare_exec *exec, pare_err *err);
 bool probe_ticket_json(cJSON *to, const pare_probe *p);
-bool probe_number(cJSON *to, const char *key, double v); /* nan: null */
+/* The inputs of the data that cuts are fitted to and those they are looked at on: the first so many
+ * tokens, in halves; a single input serves for both. */
+typedef struct probe_halves {
+    pare_inputs fit, look;
+    size_t first; /* number of look's first input in the data */
+} probe_halves;
+probe_halves probe_halve(const pare_inputs *in, size_t tokens); /* probe_depth.c */
+/* Of all curves the point with at most `exact` exact layers that loses least (probe_verdict.c). */
+const pare_xray_point *probe_best_point(const pare_xray_costs *c, size_t exact,
+                                        pare_attn_kind *kind);
+/* Each direction in one line, after all parts (prospects.c). data NULL: there is none. */
+PARE_MUST_USE pare_status probe_prospects(pare_probe *p, const pare_model *m,
+                                          const pare_dataset *data, const pare_inputs *in,
+                                          const pare_probe_opts *o, const pare_exec *exec,
+                                          pare_err *err);
+bool probe_prospects_json(cJSON *to, const pare_probe *p);
+bool probe_number(cJSON *to, const char *key, double v);    /* nan: null */
+bool probe_truth(cJSON *to, const char *key, pare_truth t); /* unknown: null */
 /* One more sentence about what is not known; said once. */
 PARE_MUST_USE pare_status probe_untold(pare_probe *p, pare_err *err, const char *fmt, ...)
     PARE_PRINTF(3, 4);

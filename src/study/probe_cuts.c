@@ -1,5 +1,6 @@
 /* What each cut would cost: every method at a few widths is made, run in f64 beside the model, and
  * thrown away. */
+#include "plan_ways.h"
 #include "probe.h"
 #include <math.h>
 #include <string.h>
@@ -143,13 +144,6 @@ static pare_width_opts asked(pare_width_method method, size_t dim, const pare_pr
     return w;
 }
 
-/* A cut that cannot be made is a line of the table, not a failure. */
-static bool is_refusal(pare_status st)
-{
-    return st == PARE_ERR_INPUT || st == PARE_ERR_USAGE || st == PARE_ERR_PROMISE ||
-           st == PARE_ERR_NUMERIC;
-}
-
 static void try_cut(void *ctx, size_t i)
 {
     trial *const t = ctx;
@@ -220,13 +214,14 @@ static pare_status list_cuts(pare_probe *p, const pare_model *m, const pare_prob
     return PARE_OK;
 }
 
-/* The same words are said once: rows that share them share the string. */
+/* A cut that cannot be made is a line of the table, not a failure. The same words are said once:
+ * rows that share them share the string. */
 static pare_status settle(pare_probe *p, const pare_err *of, pare_err *err)
 {
     for (size_t i = 0; i < p->ncuts; i++) {
         pare_cut_cost *const c = &p->cuts[i];
         if (of[i].code == PARE_OK) continue;
-        if (!is_refusal(of[i].code)) return pare_fail(err, of[i].code, "%s", of[i].msg);
+        if (!plan_refused(of[i].code)) return pare_fail(err, of[i].code, "%s", of[i].msg);
         const char *const last = i > 0 ? p->cuts[i - 1].refused : NULL;
         const bool same = last && strcmp(last, of[i].msg) == 0;
         c->refused = same ? last : pare_strdup(p->arena, of[i].msg);

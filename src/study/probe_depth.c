@@ -7,20 +7,15 @@
 
 /* ---- which inputs ---------------------------------------------------------------------------- */
 
-typedef struct halves {
-    pare_inputs fit, look;
-    size_t first; /* number of look's first input in the data */
-} halves;
-
-static halves halve(const pare_inputs *in, size_t tokens)
+probe_halves probe_halve(const pare_inputs *in, size_t tokens)
 {
     size_t n = 0, have = 0;
     while (n < in->n && (n < 2 || have < tokens)) {
         have += in->in[n].batch * in->in[n].tokens;
         n++;
     }
-    if (n < 2) return (halves){{n, in->in}, {n, in->in}, 0};
-    return (halves){{n / 2, in->in}, {n - n / 2, in->in + n / 2}, n / 2};
+    if (n < 2) return (probe_halves){{n, in->in}, {n, in->in}, 0};
+    return (probe_halves){{n / 2, in->in}, {n - n / 2, in->in + n / 2}, n / 2};
 }
 
 /* The targets go with the inputs. */
@@ -42,7 +37,7 @@ static pare_status grade(void *self, double *out, const pare_model *m, pare_err 
 typedef struct prover {
     pare_probe *p;
     const pare_model *m;
-    const halves *h;
+    const probe_halves *h;
     double phi0;
     const char *domain;
     const pare_exec *exec;
@@ -163,7 +158,7 @@ pare_status probe_depth(pare_probe *p, const pare_model *m, const pare_dataset *
                         pare_err *err)
 {
     pare_depth_probe *const d = &p->depth;
-    const halves h = halve(in, o->depth_tokens);
+    const probe_halves h = probe_halve(in, o->depth_tokens);
     const pare_exec silent = {.threads = exec ? exec->threads : 1};
     grader g = {.data = data, .look = &h.look, .part = *data, .exec = &silent};
     g.part.target = data->target ? data->target + h.first : NULL;

@@ -123,7 +123,7 @@ static bool survey(cJSON *to, const pare_probe *p)
 
 /* ---- findings and cuts ---------------------------------------------------------------------- */
 
-static bool truth(cJSON *to, const char *key, pare_truth t)
+bool probe_truth(cJSON *to, const char *key, pare_truth t)
 {
     return t == PARE_UNKNOWN ? pare_json_add_null(to, key)
                              : pare_json_add_bool(to, key, t == PARE_TRUE);
@@ -139,7 +139,7 @@ static bool findings(cJSON *to, const pare_probe *p)
         ok = o && pare_json_add_string(o, "theorem", f->theorem) &&
              pare_json_add_string(o, "method", f->method) &&
              pare_json_add_string(o, "hypothesis", f->what) &&
-             pare_json_add_string(o, "where", f->where) && truth(o, "holds", f->holds) &&
+             pare_json_add_string(o, "where", f->where) && probe_truth(o, "holds", f->holds) &&
              probe_number(o, "value", f->value) && probe_number(o, "limit", f->limit) &&
              probe_number(o, "factor", f->factor);
     }
@@ -189,7 +189,8 @@ pare_status pare_probe_json(cJSON **out, const pare_probe *p, pare_err *err)
                     spectra(o, p) && pare_json_add_size(o, "inputs", p->inputs) &&
                     pare_json_add_size(o, "tokens", p->tokens) && streams(o, p) && survey(o, p) &&
                     findings(o, p) && probe_number(o, "largest_output", p->output) && cuts(o, p) &&
-                    probe_depth_json(o, p) && probe_ticket_json(o, p) && untold(o, p);
+                    probe_depth_json(o, p) && probe_ticket_json(o, p) &&
+                    probe_prospects_json(o, p) && untold(o, p);
     if (!ok) cJSON_Delete(o);
     *out = ok ? o : NULL;
     return ok ? PARE_OK : pare_no_memory(err);

@@ -39,9 +39,8 @@ static char *say_proved(const pare_probe *p, const pare_probe_bound *b)
         b->domain, p->output, widest_range(&p->depth.xray));
 }
 
-/* Of all curves the point with at most `exact` exact layers that loses least. */
-static const pare_xray_point *best_point(const pare_xray_costs *c, size_t exact,
-                                         pare_attn_kind *kind)
+const pare_xray_point *probe_best_point(const pare_xray_costs *c, size_t exact,
+                                        pare_attn_kind *kind)
 {
     const pare_xray_point *best = NULL;
     for (size_t i = 0; i < c->ncurves; i++)
@@ -101,18 +100,18 @@ pare_status probe_verdict(pare_probe *p, const pare_model *m, pare_err *err)
     pare_depth_probe *const d = &p->depth;
     const pare_probe_bound *const b = proved_by(p);
     pare_attn_kind kind = PARE_ATTN_NONE;
-    const pare_xray_point *at = best_point(&d->costs, 1, &kind);
+    const pare_xray_point *at = probe_best_point(&d->costs, 1, &kind);
     (void)m;
     d->violated = b ? "" : first_violated(p);
     d->verdict = b                                   ? PARE_DEPTH_PROVED
                  : at && at->lost <= PARE_PROBE_LOST ? PARE_DEPTH_MEASURED
                                                      : PARE_DEPTH_NOT;
     /* None at all is better than one where both will do. */
-    const pare_xray_point *const none = best_point(&d->costs, 0, &kind);
+    const pare_xray_point *const none = probe_best_point(&d->costs, 0, &kind);
     if (none && none->lost <= PARE_PROBE_LOST)
         at = none;
     else
-        at = best_point(&d->costs, 1, &kind);
+        at = probe_best_point(&d->costs, 1, &kind);
     d->why = b    ? say_proved(p, b)
              : at ? say_point(p, at, kind)
                   : "what replacing would cost was not tried";

@@ -5,25 +5,6 @@
 static const double root_half = 0.70710678118654752440, root_2_pi = 0.79788456080286535588;
 static const double root_1_2pi = 0.39894228040143267794, cubic = 0.044715;
 
-static double value(pare_act a, double x)
-{
-    switch (a) {
-    case PARE_ACT_NONE:
-        return x;
-    case PARE_ACT_RELU:
-        return x > 0 ? x : 0;
-    case PARE_ACT_GELU:
-        return 0.5 * x * (1 + erf(x * root_half));
-    case PARE_ACT_GELU_TANH:
-        return 0.5 * x * (1 + tanh(root_2_pi * (x + cubic * x * x * x)));
-    case PARE_ACT_SILU:
-        return x / (1 + exp(-x));
-    case PARE_ACT_TANH:
-        return tanh(x);
-    }
-    return x;
-}
-
 static double slope(pare_act a, double x)
 {
     switch (a) {
@@ -64,7 +45,7 @@ static void act_span(void *self, const span *s)
         double *const post = row_write(w->post, i, s->row[2]);
         for (size_t j = 0; j < x->d; j++)
             post[j] =
-                value(w->s->act, pre[j]) * kept(w->s->drop, i * x->d + j) * (times ? times[j] : 1);
+                pare_act_f64(w->s->act, pre[j]) * kept(w->s->drop, i * x->d + j) * (times ? times[j] : 1);
         row_done(w->post, i, post);
     }
 }
@@ -81,7 +62,7 @@ static void act_back_span(void *self, const span *s)
         double *const dpre = row_write(w->d, i, s->row[2]);
         for (size_t j = 0; j < x->d; j++) {
             const double g = dpost[j] * kept(w->s->drop, i * x->d + j);
-            if (times) dtimes[j] = g * value(w->s->act, pre[j]);
+            if (times) dtimes[j] = g * pare_act_f64(w->s->act, pre[j]);
             dpre[j] = g * slope(w->s->act, pre[j]) * (times ? times[j] : 1);
         }
         if (times) row_done(w->dtimes, i, dtimes);

@@ -31,7 +31,7 @@ static pare_ub norm_of_vector(const double *v, size_t n)
 /* |act(a) - act(b)| <= lip |a - b|, and act(0) = 0. */
 static pare_ub lipschitz(pare_act act)
 {
-    return pare_ub_exact(act_slope(act));
+    return pare_ub_exact(pare_act_lipschitz(act));
 }
 
 static pare_ub affine(pare_ub norm, pare_ub x, const double *b, size_t n)

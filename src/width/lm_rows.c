@@ -198,7 +198,7 @@ pare_mat lm_hidden(work *w, const lm_ffn *f, const pare_mat *u)
     for (size_t i = 0; !w->st && i < p.rows; i++)
         for (size_t j = 0; j < p.cols; j++) {
             double *const v = &pare_row_mut(&p, i)[j];
-            *v = act_value(f->act, *v);
+            *v = pare_act_f64(f->act, *v);
             if (f->gated) *v *= pare_row(&up, i)[j];
         }
     return p;

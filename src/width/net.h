@@ -49,8 +49,6 @@ size_t net_parameters(const net *n); /* as net_write stores them */
 
 /* ---- one step at a time (steps.c); rows are nodes ---- */
 
-double act_value(pare_act act, double x);
-double act_slope(pare_act act); /* the largest, from above */
 /* The score of every listed pair, in the order of g->idx. */
 double *head_scores(work *w, const net_head *hd, const pare_mat *h, const pare_graph *g);
 /* Half the spread of `a - b` within each row's keys, at most; the only part of a score error that

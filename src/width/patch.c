@@ -168,7 +168,7 @@ static double activate(double *t, size_t n, const patch_layer *l, double rad)
         return rad;
     }
     const double local = 16 * PARE_UNIT_F64 * patch_norm(t, n);
-    for (size_t k = 0; k < n; k++) t[k] = act_value(l->act, t[k]);
+    for (size_t k = 0; k < n; k++) t[k] = pare_act_f64(l->act, t[k]);
     return raised(l->slope * rad + local);
 }
 

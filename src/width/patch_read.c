@@ -219,7 +219,7 @@ static patch_layer layer_of(const reader *r, const net_layer *n, const pare_bloc
     const size_t hidden = n->w1.rows, mid = n->w1.cols;
     patch_layer l = {.nheads = n->nheads, .din = n->heads[0].wq.cols, .act = n->act};
     l.dout = n->heads[0].wo.rows;
-    l.slope = act_slope(n->act);
+    l.slope = pare_act_lipschitz(n->act);
     read_heads(r, &l, n, q_off, v_off);
     /* value biases that were merged carry their own error through Wo */
     const double merged = out.scale * fro_of(&at->wo) * v_off;

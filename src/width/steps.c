@@ -2,32 +2,6 @@
 #include "net.h"
 #include <math.h>
 
-double act_value(pare_act act, double x)
-{
-    static const double root_half = 0.70710678118654752440, root_2_pi = 0.79788456080286535588;
-    switch (act) {
-    case PARE_ACT_NONE:
-        return x;
-    case PARE_ACT_RELU:
-        return x > 0 ? x : 0;
-    case PARE_ACT_GELU:
-        return 0.5 * x * (1 + erf(x * root_half));
-    case PARE_ACT_GELU_TANH:
-        return 0.5 * x * (1 + tanh(root_2_pi * (x + 0.044715 * x * x * x)));
-    case PARE_ACT_SILU:
-        return x / (1 + exp(-x));
-    case PARE_ACT_TANH:
-        return tanh(x);
-    }
-    return x;
-}
-
-double act_slope(pare_act act)
-{
-    if (act == PARE_ACT_GELU || act == PARE_ACT_GELU_TANH) return 1.13; /* 1.1290 */
-    return act == PARE_ACT_SILU ? 1.1 : 1;                              /* 1.0999 */
-}
-
 /* ---- attention ------------------------------------------------------------------------------ */
 
 enum { ROWS = 256 }; /* queries of one block of work */
@@ -117,7 +91,7 @@ pare_mat step_hidden(work *w, const net_layer *l, const pare_mat *z)
     pare_mat p = w_dense(w, z, &l->w1, l->b1);
     for (size_t i = 0; !w->st && i < p.rows; i++)
         for (size_t j = 0; j < p.cols; j++)
-            pare_row_mut(&p, i)[j] = act_value(l->act, pare_row(&p, i)[j]);
+            pare_row_mut(&p, i)[j] = pare_act_f64(l->act, pare_row(&p, i)[j]);
     return p;
 }
 

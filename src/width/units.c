@@ -62,7 +62,7 @@ static size_t load(layer_fit *f, const pare_mat *wb, size_t from)
     pare_gemm(&pre, 1, &z1, false, wb, true, 0);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < k; j++)
-            pare_row_mut(&f->phi, i)[d + 1 + j] = act_value(f->act, pare_row(&pre, i)[j]);
+            pare_row_mut(&f->phi, i)[d + 1 + j] = pare_act_f64(f->act, pare_row(&pre, i)[j]);
     return n;
 }
 
@@ -70,7 +70,7 @@ static double slope_of(pare_act act, double x)
 {
     if (act == PARE_ACT_RELU) return x > 0;
     const double e = 1e-5 * (1 + fabs(x));
-    return (act_value(act, x + e) - act_value(act, x - e)) / (2 * e);
+    return (pare_act_f64(act, x + e) - pare_act_f64(act, x - e)) / (2 * e);
 }
 
 /* Column j (d + 1) + a of d: act'(pre_j) times entry a of [z, 1]. */

@@ -212,8 +212,10 @@ static void refused(toy *t, const char *text, const char *from, const char *to, 
 {
     const char *const bad = toy_replace(t, text, from, to);
     const pare_status st = read_text(t, bad, strlen(bad));
-    if (st != PARE_ERR_INPUT) print_error("%s -> %s\n", from, to);
-    assert_int_equal(st, PARE_ERR_INPUT);
+    /* A bound below 0 can be read, and is not true. */
+    const pare_status want = strstr(where, "negative") ? PARE_ERR_VERIFY : PARE_ERR_INPUT;
+    if (st != want) print_error("%s -> %s\n", from, to);
+    assert_int_equal(st, want);
     assert_contains(t->err.msg, where);
     assert_contains(t->err.msg, "bad.json");
 }

@@ -34,3 +34,17 @@ plan --eps 1e-12 --max-bytes 1000 -o none/x.st >/dev/null; echo "exit $?"
 ls none | wc -l
 plan -o none/x.st; echo "exit $?"
 plan --max-bytes 20000 -o both.st >/dev/null; echo "exit $?"
+# Of a bundled model, by one direction: a budget of each kind.
+. $PARE_ROOT/tests/cli/plan_budgets.inc
+pare data minesweeper --side 10 --seed 1 -q -o board.npz >/dev/null
+budgets $PARE_ROOT/models/minesweeper.safetensors board.npz 50000 0.5 0.5 --ways width --mixtures 0
+# What is measured in place of what is proven.
+plan --eps 3 --measured -f -o seen.st --json >seen.json
+python3 -c '
+import json
+p = json.load(open("seen.json"))
+print(p["certificate"]["measured"] <= 3)'
+# Beside the model everything that it would write over is asked about first.
+touch other.st.chain.cert.json
+plan --eps 3 -o other.st; echo "exit $?"
+ls other.st*

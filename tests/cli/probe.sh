@@ -9,6 +9,8 @@ grep -cE '^  [01]\.[01] +W[qkvo] ' all
 grep -cE '^  [hz][012] ' all
 grep -E '^  (fails|holds)' all | sed -E 's/ by [^ ]*/ by N/; s/: [^:]*$//; s/ +/ /g' | cut -c1-90
 grep -E '^  (none|exact|lowrank|leverage|cluster|jl|qk|auto) ' all | awk '{print $1, ($2 ~ /^[0-9]+$/ || $2 == "-") ? $2 : ""}'
+echo "-- each direction"
+sed -n '/^directions/,$p' all | grep -oE '^(directions.*|  (width|depth|weights|length) +(yes|no|-) +[a-z]+)' | sed -E 's/ +/ /g'
 echo "-- its attention"
 mask <all | grep -E '^(attention|local|alone|curves|a priori|paper|depth)' | cut -c1-64
 grep -cE '^  [01] +[01] ' all
@@ -31,7 +33,8 @@ import json, sys
 r = json.load(sys.stdin)
 p = r['probe']
 print(sorted(r)); print(sorted(p)); print(sorted(p['depth'])); print(sorted(p['survey']))
-print(all(w['norm'] == w['singular_values'][0] for w in p['weights']), [c['method'] for c in p['cuts']][:7])"
+print(all(w['norm'] == w['singular_values'][0] for w in p['weights']), [c['method'] for c in p['cuts']][:7])
+print([d['direction'] for d in p['directions']], all(d['measured'] is None or d['measured'] <= d['proven'] for d in p['directions']))"
 echo "-- refused"
 exec 2>&1
 for w in "none.st" "m.st --data none.npz" "m.st --data g.npz --split 99" "l.st --data g.npz" "m.st --dims 0" "m.st --dims 4,x" "m.st --dims -4" "m.st --dims ," "m.st --tokens 0" "m.st --part x" "" "m.st more"; do

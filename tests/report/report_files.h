@@ -42,7 +42,14 @@ static const char probe_text[] =
     "\"layers\":[{\"block\":0,\"x_max\":1,\"predicted_lost\":0.4}],"
     "\"curves\":[{\"kind\":\"pool\",\"points\":[{\"exact\":1,\"error\":0},"
     "{\"exact\":0,\"error\":0.5}]}],\"verdict\":\"collapsible\",\"why\":\"pool does\","
-    "\"violated\":\"nothing\"},\"untold\":[\"clusters <all>\"]}}\n";
+    "\"violated\":\"nothing\"},"
+    "\"metric\":{\"name\":\"auc\",\"before\":0.9},"
+    "\"directions\":[{\"direction\":\"width\",\"can\":true,\"cut\":\"width --dim 4\","
+    "\"left\":\"6 %% of the parameters\",\"proven\":0.375,\"measured\":0.3125,\"metric\":0.875,"
+    "\"domain\":\"one input\",\"why\":\"dim 2 <fails>\"},"
+    "{\"direction\":\"length\",\"can\":null,\"cut\":\"\",\"left\":\"\",\"proven\":\"inf\","
+    "\"measured\":null,\"metric\":null,\"domain\":\"\",\"why\":\"nobody asked\"}],"
+    "\"untold\":[\"clusters <all>\"]}}\n";
 
 static const char repro_text[] =
     "{\"command\":\"repro\",\"repro\":{\"name\":\"width\",\"tables\":[{\"name\":\"Table 1\","

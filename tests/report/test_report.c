@@ -36,6 +36,12 @@ static void every_figure_is_on_the_page(void **state)
                                         "setting 0, run 1",
                                         "pare train --kind gpt",
                                         "collapsible",
+                                        "width --dim 4",
+                                        "6 % of the parameters",
+                                        "0.375",
+                                        "dim 2 &lt;fails&gt;",
+                                        "not tried",
+                                        "nobody asked",
                                         "not verified by this page"};
     report_files r;
     pare_arena *a = pare_arena_new();
@@ -43,6 +49,9 @@ static void every_figure_is_on_the_page(void **state)
     const char *text = page_of(&r, &(pare_report_opts){0}, a);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) assert_contains(text, words[i]);
     assert_contains(text, "<b>1,000</b><span class=\"dim small\">before 4,000 (4x)");
+    /* Of the summary: parameters and bytes of the file that are left. */
+    assert_contains(text,
+                    "<td class=\"n\">25 %</td><td class=\"n\">25 %</td><td class=\"n\">4x</td>");
     assert_contains(text, "<span class=\"v\">0.125</span>");
     assert_contains(text, "<span class=\"v\">0.25</span>");
     pare_arena_free(a);

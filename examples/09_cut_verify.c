@@ -1,0 +1,95 @@
+/* A cut with its certificate: a graph transformer goes from 64 dimensions to 8, both files are
+ * published together, and the certificate is proven again; then its bound is made smaller by hand
+ * and refused. Run it from the project's root, where models/ is. */
+#include <pare/pare.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Inputs that a certificate names: what pare_cert_verify asks for. */
+static pare_status load(pare_inputs *out, pare_arena *a, const pare_model *m, const char *path,
+                        size_t split, pare_err *err)
+{
+    pare_dataset d = {0};
+    const pare_status st = pare_dataset_load(&d, a, m, path, split, 0, err);
+    *out = d.inputs;
+    return st;
+}
+
+static pare_status cut(const char *in, const char *board, const char *out, pare_arena *a,
+                       const pare_exec *exec, pare_err *err)
+{
+    pare_model *m = NULL, *small = NULL;
+    pare_width_report report;
+    pare_inputs set;
+    pare_cert cert;
+    char bound[40];
+    pare_width_opts w = PARE_WIDTH_OPTS_DEFAULT;
+    w.dim = 8;
+    const pare_publish_opts p = {.in_path = in,
+                                 .out_path = out,
+                                 .max_error = INFINITY, /* or a promise: PARE_ERR_PROMISE */
+                                 .data_path = board,
+                                 .set = &set,
+                                 .prover = &pare_width_provers[w.method],
+                                 .exec = exec};
+    pare_status st = pare_model_load(&m, in, err);
+    if (!st) st = load(&set, a, m, board, 0, err);
+    if (!st) st = pare_width(&small, &report, m, &set, &w, exec, err);
+    if (!st) st = pare_publish(&cert, a, m, &small, &p, err);
+    if (!st)
+        printf("64 -> %zu dimensions; no output moves by more than %s\n", report.dim,
+               pare_ub_format(bound, pare_ub_exact(cert.proven), 3));
+    pare_model_free(m);
+    pare_model_free(small);
+    return st;
+}
+
+/* The same certificate with a bound that nobody has proven. */
+static pare_status forge(const char *from, const char *to, pare_arena *a, pare_err *err)
+{
+    pare_cert *c = NULL;
+    const pare_status st = pare_cert_read(&c, a, from, err);
+    if (st) return st;
+    c->proven /= 2;
+    return pare_cert_write(c, to, true, err);
+}
+
+static pare_status story(const char *folder, pare_arena *a, pare_err *err)
+{
+    const pare_exec exec = {.threads = pare_cores()};
+    const pare_verify_opts v = {
+        .provers = pare_width_provers, .nprovers = PARE_WIDTH_METHODS, .load = load, .exec = &exec};
+    char *const board = pare_sprintf(a, "%s/board.npz", folder);
+    char *const out = pare_sprintf(a, "%s/small.safetensors", folder);
+    char *const cert = pare_sprintf(a, "%s/small.safetensors.cert.json", folder);
+    if (!board || !out || !cert) return pare_no_memory(err);
+    pare_status st = pare_make_minesweeper(board, 20, 1, false, err);
+    if (!st) st = cut("models/minesweeper.safetensors", board, out, a, &exec, err);
+    if (!st) st = pare_cert_verify(cert, &v, err);
+    if (!st) puts("proven again from the files");
+    if (!st) st = forge(cert, cert, a, err);
+    if (!st && pare_cert_verify(cert, &v, err) == PARE_ERR_VERIFY) {
+        const char *const why = strstr(err->msg, "proven:");
+        printf("refused: %s\n", why ? why : err->msg);
+    } else if (!st) {
+        st = pare_fail(err, PARE_ERR_VERIFY, "a forged certificate was accepted");
+    }
+    unlink(board), unlink(out), unlink(cert);
+    return st;
+}
+
+int main(void)
+{
+    char folder[] = "/tmp/pare-example-XXXXXX";
+    pare_err err = {0};
+    pare_arena *a = pare_arena_new();
+    if (!a || !mkdtemp(folder)) return 2;
+    const pare_status st = story(folder, a, &err);
+    if (st) fprintf(stderr, "%s\n", err.msg);
+    rmdir(folder);
+    pare_arena_free(a);
+    return pare_exit_code(st);
+}
