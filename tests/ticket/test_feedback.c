@@ -273,6 +273,30 @@ static void the_price_buys_the_bits_that_are_asked_for(void **state)
     }
 }
 
+/* Its units come in blocks, which those of a ReLU source do not; and a bias has no rows before it.
+ */
+static void feed_forward_parts_and_biases_stay_as_they_are(void **state)
+{
+    pare_model *m = NULL, *t = NULL;
+    pare_ticket_report r;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_ticket_opts by = PARE_TICKET_OPTS;
+    pare_err err = {0};
+    (void)state;
+    o.kind = PARE_RANDOM_GRAPH, o.dim = 4, o.heads = 1, o.layers = 1, o.ffn = 3;
+    by.bits = 6, by.mode = PARE_TICKET_MERGED, by.method = PARE_TICKET_FEEDBACK;
+    assert_ok(pare_random_model(&m, &o, &err), &err);
+    assert_ok(pare_ticket(&t, &r, m, &by, NULL, &err), &err);
+    assert_true(r.merged);
+    assert_int_equal(r.relu_parts, 0);
+    pare_model_free(t);
+    by.biases = true;
+    assert_int_equal(pare_ticket(&t, &r, m, &by, NULL, &err), PARE_ERR_USAGE);
+    assert_null(t);
+    assert_non_null(strstr(err.msg, "biases"));
+    pare_model_free(m);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, open_arena, close_arena)
 int main(void)
 {
@@ -285,6 +309,7 @@ int main(void)
         TEST(feedback_errs_less_where_inputs_are_correlated),
         TEST(without_a_price_and_inputs_the_fit_is_that_of_blocks),
         TEST(the_price_buys_the_bits_that_are_asked_for),
+        TEST(feed_forward_parts_and_biases_stay_as_they_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
