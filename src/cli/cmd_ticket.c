@@ -392,8 +392,8 @@ int cmd_ticket(int argc, char **argv)
     const opt_spec spec = {
         .command = "ticket",
         .args = "MODEL --bits B -o OUT",
-        .about = "Writes a model as a seed and masks: a part of a random network that computes\n"
-                 "almost the same, with its certificate. Every command reads OUT like any model.",
+        .about =
+            "Writes a model as a seed and masks: a part of a random network that does the same.",
         .example = "ticket model.safetensors --bits 16 -o model.ticket",
         .own = own,
         .nown = sizeof own / sizeof *own,
