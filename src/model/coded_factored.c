@@ -13,7 +13,7 @@
 #define UNITS_MOST (UINT64_C(1) << 28)
 enum { TURNED = 1, BRIDGE = 2, FRONT = 12 };
 
-enum { SIGNS = 4 }; /* of a ReLU source */
+enum { SIGNS = 8 }; /* of a ReLU source */
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
