@@ -14,7 +14,7 @@
 enum {
     PROVEN_INPUTS = 8,
     PROVEN_TOKENS = 64, /* of a text */
-    TICKET_BITS = 12
+    TICKET_BITS = 10
 };
 static const double text_share = 0.75;     /* of the parameters of a text model */
 static const double most_parameters = 2e7; /* of models that are cut without being asked */
