@@ -109,11 +109,13 @@ static void executed_calls_are_planned_calls(void **state)
                         pare_oracle_counting(&orc, cpu_oracle(PARE_F64, m, NULL), &count, NULL),
                         PARE_OK);
                     const pare_length_job job = job_of(&c, PARE_F64);
+                    plan.opts.batch_bytes = 16 << 20; /* a round in one piece */
                     assert_ok(pare_length_plan_attend(&plan, &orc, &job, 1, &s, NULL, &err), &err);
                     assert_int_equal(count.calls, plan.cost.calls);
                     assert_int_equal(s.calls, plan.cost.calls);
                     assert_int_equal(s.fallback_calls, 0);
                     assert_int_equal(plan.cost.rounds, count.rounds);
+                    assert_int_equal(plan.cost.rounds, s.rounds);
                     assert_true(count.rounds == 1 || ways[w].reference == PARE_REF_MEAN);
                     assert_int_equal(count.max_len, plan.cost.max_len);
                     assert_near((double)count.flops, plan.cost.flops, 0);
