@@ -26,10 +26,16 @@ static const cJSON *study_of(const item *it)
 
 /* ---- a table --------------------------------------------------------------------------------- */
 
+/* Counts as counts: 78,804. */
+static const char *show_figure(number buf, double v)
+{
+    return v == floor(v) && fabs(v) >= 1000 ? show_count(buf, v) : show_value(buf, v);
+}
+
 static void spread(page *p, double mean, double std)
 {
     number m, s;
-    page_put(p, "<td class=\"n\">%s", isnan(mean) ? "" : show_value(m, mean));
+    page_put(p, "<td class=\"n\">%s", isnan(mean) ? "" : show_figure(m, mean));
     if (!isnan(std)) page_put(p, " &plusmn; %s", show_value(s, std));
     page_put(p, "</td>");
 }
@@ -41,7 +47,8 @@ static void row(page *p, const cJSON *r, const char *shared)
     page_tag(p, "td", NULL, item_string(r, "data"));
     page_tag(p, "td", NULL, item_string(r, "what"));
     spread(p, item_number(r, "published"), item_number(r, "published_std"));
-    spread(p, item_number(r, "ours"), item_number(r, "ours_std"));
+    spread(p, item_number(r, "ours"),
+           item_number(r, "runs") > 1 ? item_number(r, "ours_std") : NAN);
     page_put(p, "<td>");
     page_tag(p, "span", verdict_class(item_string(r, "verdict")), item_string(r, "verdict"));
     page_put(p, "</td><td class=\"small\">");
@@ -67,8 +74,10 @@ static void table(page *p, const item *it, const cJSON *t, size_t at)
         page_text(p, command);
         page_put(p, "</code></p>\n");
     }
-    page_put(p, "<div class=\"wide\"><table><tr><th>on</th><th>what</th><th class=\"n\">published"
-                "</th><th class=\"n\">ours</th><th>verdict</th><th>note</th></tr>\n");
+    page_put(
+        p,
+        "<div class=\"wide\"><table class=\"papers\"><tr><th>on</th><th>what</th><th class=\"n\">"
+        "published</th><th class=\"n\">ours</th><th>verdict</th><th>note</th></tr>\n");
     cJSON_ArrayForEach(r, item_at(t, "rows"))
     {
         row(p, r, command);

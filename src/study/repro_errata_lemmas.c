@@ -74,6 +74,16 @@ static void flat_softmax(double *p, const double *x, size_t n, size_t i, double 
     softmax_of(p, a, n);
 }
 
+/* X moves by eps, the scores by (50 + eps) eps against one another. */
+static sides lemma_c1_move(void)
+{
+    const double eps = .1, x[] = {50, 50}, y[] = {50 + eps, 50};
+    double p[2], q[2];
+    flat_softmax(p, x, 2, 0, 1);
+    flat_softmax(q, y, 2, 0, 1);
+    return (sides){2 * expm1(eps), fabs(p[0] - q[0]), tanh((50 + eps) * eps / 4)};
+}
+
 static sides lemma_5_1(void)
 {
     const double d = 6, w = .05, x[] = {-.3, -.3, .3, .3}, score = w * w * d * d * d;
@@ -174,6 +184,10 @@ static const erratum list[] = {
     {"Lemma B.2, Corollary D.4, Lemma C.1 (2)", "|(P - P') V| <= |P - P'|_max |V|_max",
      "logits (-.7, 0) and (.7, 0), V = (1, -1)", "total variation times the diameter of V",
      "depth_lemma_c1_needs_the_sum_of_weights_not_the_largest", AT_MOST, .hand = lemma_c1},
+    {"Lemma C.1", "a move of X by eps moves the weights by at most 2(e^eps - 1)",
+     "tokens (50, 50) and (50.1, 50), width 1",
+     "scores are products: they move by |X| eps and more",
+     "depth_lemma_c1_takes_the_move_of_x_for_that_of_the_scores", AT_MOST, .hand = lemma_c1_move},
     {"Lemma B.4", "theta <= beta eta^2 |Res X|^2", "d = 6, all weights eta", "2 d^3 times that",
      "depth_lemma_b4_misses_the_cube_of_the_width", AT_MOST, .hand = lemma_b4},
     {"Lemma D.5", "|softmax(a + b) - softmax(b)| <= 4|b|", "a = (2, 0), b = (.01, -.01)",

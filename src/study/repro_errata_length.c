@@ -55,22 +55,44 @@ static sides pairs_of_blocks(void)
     return (sides){(double)blocks * blocks, once, blocks * (blocks + 1) / 2.0};
 }
 
-/* Uniform attention over (1, -1) with identity values, by the paper's own oracle. */
+/* One call of the paper's own oracle on two tokens of two numbers. */
+static pare_status ask_paper(double *y, const double x[4], const pare_head_w *h, uint32_t wide,
+                             pare_err *err)
+{
+    const pare_call c = {.kind = PARE_CALL_STRICT,
+                         .u.s = {.x = x, .n = 2, .din = 2, .heads = h, .y = y, .dout = wide}};
+    pare_oracle o;
+    pare_status st = pare_oracle_paper(&o, PARE_F64, 2, 1, 1, PARE_ORC_FULL, NULL, err);
+    if (st) return st;
+    st = o.ops->evaluate(o.self, &c, 1, err);
+    if (!st) st = o.ops->barrier(o.self, err);
+    pare_oracle_free(&o);
+    return st;
+}
+
+/* Uniform attention over (1, -1) with identity values. */
 static pare_status attend_and_copy(sides *out, const erratum *e, pare_err *err)
 {
     const double x[4] = {1, 0, -1, 0}, zero[2] = {0}, identity[4] = {1, 0, 0, 1};
     double y[4] = {NAN};
     const pare_head_w h = {zero, zero, identity, 2, 1, 2};
-    const pare_call c = {.kind = PARE_CALL_STRICT,
-                         .u.s = {.x = x, .n = 2, .din = 2, .heads = &h, .y = y, .dout = 2}};
-    pare_oracle o;
     (void)e;
-    pare_status st = pare_oracle_paper(&o, PARE_F64, 2, 1, 1, PARE_ORC_FULL, NULL, err);
-    if (st) return st;
-    st = o.ops->evaluate(o.self, &c, 1, err);
-    if (!st) st = o.ops->barrier(o.self, err);
+    const pare_status st = ask_paper(y, x, &h, 2, err);
     *out = (sides){x[0], y[0], NAN};
-    pare_oracle_free(&o);
+    return st;
+}
+
+/* A look-up on the first of two chunks (1, 2), (3, 4), asked for the other chunk's first token:
+ * what the paper's own oracle answers. */
+static pare_status permuted(sides *out, const erratum *e, pare_err *err)
+{
+    const double x[4] = {1, -1, 2, 1}; /* the chunk with its codes */
+    const double second[2] = {0, 512}, bit[2] = {0, 1}, value[2] = {1, 0};
+    double y[2] = {NAN, NAN};
+    const pare_head_w h = {second, bit, value, 2, 1, 1};
+    (void)e;
+    const pare_status st = ask_paper(y, x, &h, 1, err);
+    *out = (sides){3, y[1], NAN};
     return st;
 }
 
@@ -226,6 +248,9 @@ static const erratum list[] = {
     {"Theorem 4.1", "M >= 800 ln(40N) / (eps D)^2 is fewer than all keys",
      "N = 4,096, eps = 1/2, D = 1", "a bound for each row, from its observed denominator",
      "length_theorem_4_1_asks_for_more_than_all_keys", AT_MOST, .hand = sample_size},
+    {"Theorem 4.1", "one call for each chunk permutes tokens (Lemma A.3): chunk 1 gives 3",
+     "chunks (1, 2) and (3, 4)", "the permutation moves data; calls see the drawn keys",
+     "length_theorem_4_1_cannot_permute_across_chunks", EQUAL, .look = permuted},
     {"Theorem 4.1", "the factor N/M changes the estimate", "three sampled keys, N/M = 8",
      "it cancels: the softmax over the sampled keys", "length_theorem_4_1_factor_cancels", EQUAL,
      .hand = factor_cancels},

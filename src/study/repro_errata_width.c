@@ -45,6 +45,44 @@ static sides c1_index(void)
     return (sides){v[0] * weights, sum, l1};
 }
 
+/* Row 0 of one dimension behind attention over rows 1 and 2 and the feed-forward part, all weights
+ * beta; the first score is off by `up`. */
+static double plain_row(double beta, const double h[3], double up)
+{
+    const double q = beta * h[0], p = 1 / (1 + exp(q * beta * (h[2] - h[1]) - up));
+    return beta * beta * (p * beta * h[1] + (1 - p) * beta * h[2]);
+}
+
+static sides c1_condition(void)
+{
+    const double a = .9;
+    return (sides){4 * a, expm1(2 * a), NAN};
+}
+
+static sides c1_feed_forward(void)
+{
+    const double beta = 3, off = .1, h[] = {0, 1, -1};
+    return (sides){4 * beta * off, plain_row(beta, h, off) - plain_row(beta, h, -off),
+                   beta * beta * beta * 2 * tanh(off / 2)};
+}
+
+/* The recursion of three layers, in units of eps. */
+static sides c1_sum(void)
+{
+    const double c1 = 3, c2 = 2;
+    double is = 0, printed = 0;
+    for (int l = 0; l < 3; l++) is = c1 * is + c2;
+    for (int i = 1; i < 3; i++) printed += pow(c1, i) * c2;
+    return (sides){printed, is, c2 * (pow(c1, 3) - 1) / (c1 - 1)};
+}
+
+static sides c3_last_line(void)
+{
+    const double e = .01, s = 3 + e, h[] = {0, 3, -3}, g[] = {e, 3 + e, -3 + e};
+    return (sides){(1 + s) * e, plain_row(1, g, 0) - plain_row(1, h, 0),
+                   e + s * 2 * tanh((2 * s * e + e * e) / 2)};
+}
+
 /* ---- projections ----------------------------------------------------------------------------- */
 
 /* The plane on the line (1, 1) / sqrt 2. */
@@ -53,6 +91,13 @@ static sides corollary_3_2(void)
     const double x[] = {1, 0}, y[] = {0, 1}, eps = .5;
     const double mx = (x[0] + x[1]) / sqrt(2), my = (y[0] + y[1]) / sqrt(2);
     return (sides){(1 + eps) * fabs(x[0] * y[0] + x[1] * y[1]), fabs(mx * my), eps};
+}
+
+/* M = 0: one side of the statement holds, the other does not. */
+static sides lemma_3_1(void)
+{
+    const double x = 1, mx = 0, eps = .1;
+    return (sides){eps * x * x, fabs(mx * mx - x * x), NAN};
 }
 
 static sides theorem_3_3(void)
@@ -142,6 +187,25 @@ static sides lemma_c4(void)
     return (sides){eta, v * v, eta * eta};
 }
 
+static sides lemma_c4_sign(void)
+{
+    const double t = .1, product = -1; /* one key each, values 1 and -1 */
+    return (sides){exp(t) * product, product, NAN};
+}
+
+/* A cluster at 0: every unit is 0 there, so the selector is. */
+static sides c5_zero(void)
+{
+    const double c = 0, unit = 1e9;
+    return (sides){1, fmax(0, unit * c - 3), NAN};
+}
+
+/* What the scores of 64 dimensions become when 4 are left and the divisor follows. */
+static sides d2_scale(void)
+{
+    return (sides){1, (1 / sqrt(4)) / (1 / sqrt(64)), 1};
+}
+
 /* relu(4 c.x / |c|^2 - bias) at x = c must be 1. */
 static sides c5(void)
 {
@@ -178,6 +242,17 @@ static const erratum list[] = {
     {"C.1, C.3", "sum_j (a_j - a'_j) v_j = v_j sum_j (a_j - a'_j)",
      "a = (1, 0), a' = (0, 1), v = (1, -1)", "the inequality that follows it",
      "width_c1_pulls_an_index_out_of_its_sum", EQUAL, .hand = c1_index},
+    {"C.1", "e^(2a) - 1 <= 4a for a < 1", "a = .9", "2a <= 1.25; ours is 2 tanh(a/2) <= a, always",
+     "width_c1_condition_is_too_weak", AT_MOST, .hand = c1_condition},
+    {"C.1", "the terms with the error of the scores escape the feed-forward part",
+     "beta = 3, rows 1 and -1, scores off by .1", "beta^2 times all of them",
+     "width_c1_forgets_the_feed_forward_part", AT_MOST, .hand = c1_feed_forward},
+    {"C.1, last line", "the sum begins at i = 1: errors over eps", "c1 = 3, c2 = 2, three layers",
+     "c2 (c1^L - 1)/(c1 - 1)", "width_c1_sum_misses_its_first_term", AT_MOST, .hand = c1_sum},
+    {"C.3, last line", "a layer takes rows e apart to beta^3 (1 + sqrt(alpha)) e",
+     "one dimension, beta = 1, rows 0, 3, -3, e = .01",
+     "beta^2 (beta e + beta s 2 tanh(w/2)), w = beta^2 (2 s e + e^2)",
+     "width_c3_last_line_misses_a_square_of_the_rows", AT_MOST, .hand = c3_last_line},
     {"Lemma C.3", "rows may be sampled uniformly: they are missed as seldom as by leverage",
      "10 of 1,000 rows, one carries the space", "probabilities by leverage scores",
      "width_lemma_c3_uniform_sampling_misses_the_row", AT_MOST, .hand = lemma_c3},
@@ -186,10 +261,22 @@ static const erratum list[] = {
      "one_row_for_all_costs_the_root_of_the_width", EQUAL, .hand = c3_1},
     {"Lemma C.4", "v.v' <= eta for |v|, |v'| <= eta", "eta = 2", "eta^2",
      "width_lemma_c4_products_are_squares", AT_MOST, .hand = lemma_c4},
+    {"Lemma C.4", "a product of pooled rows is at most e^t times itself", "values 1 and -1, t = .1",
+     "the change of the weights and of the products, each with its own term",
+     "width_lemma_c4_multiplies_what_may_be_negative", AT_MOST, .hand = lemma_c4_sign},
+    {"C.5", "every cluster has a unit 4c / |c|^2 with which its selector is 1 at the centre",
+     "c = 0: no unit does it", "refused by name",
+     "what_it_does_not_cover_is_refused_with_its_numbers", EQUAL, .hand = c5_zero},
     {"C.5", "with the bias -3|c|^2 the selector is 1 at its own centre", "|c| = 2", "bias -3",
      "width_c5_bias_must_not_be_scaled", EQUAL, .hand = c5},
     {"Lemma C.6", "Wv' = U'Wv'Wv U keeps the products of values", "Wv = 2, one dimension",
      "an R with R'R = U'Wv'Wv U", "width_lemma_c6_gram_matrix_is_squared", EQUAL, .hand = lemma_c6},
+    {"D.2", "scores are divided by sqrt(D) after a cut too: what they are multiplied by",
+     "64 to 4 dimensions", "the old divisor stays", "width_d2_scale_stays_that_of_the_old_width",
+     EQUAL, .hand = d2_scale},
+    {"Lemma 3.1", "|Mx|^2 - |x|^2 <= eps |x|^2 makes lengths near: their distance",
+     "M = 0, eps = .1: it holds without the outer bars", "both tails",
+     "width_lemma_3_1_needs_both_tails", AT_MOST, .hand = lemma_3_1},
     {"Corollary 3.2", "projections keep dot products up to a factor 1 + eps",
      "orthogonal vectors, the plane on a line, eps = .5", "an additive eps |x||y|",
      "width_corollary_3_2_is_not_multiplicative", AT_MOST, .hand = corollary_3_2},

@@ -72,7 +72,8 @@ void row_near(sheet *s, const char *data, const char *what, double reference, do
 
 void row_shape(sheet *s, const char *data, const char *what, bool holds, double ours)
 {
-    pare_repro_row row = row_of(data, what, NAN, ours);
+    const bool yes_or_no = isnan(ours);
+    pare_repro_row row = row_of(data, what, yes_or_no ? 1 : NAN, yes_or_no ? holds : ours);
     row.verdict = holds ? PARE_REPRODUCED : PARE_DIFFERS;
     row.note = "shape";
     sheet_put(s, row);

@@ -52,7 +52,7 @@ void row_ratio(sheet *s, const char *data, const char *what, double reference, d
                double factor);
 void row_near(sheet *s, const char *data, const char *what, double reference, double ours,
               double within);
-/* Whether what was expected is there; `ours` may be nan. */
+/* Whether what was expected is there; `ours` nan: a yes (1) is expected, and a 1 or a 0 comes. */
 void row_shape(sheet *s, const char *data, const char *what, bool holds, double ours);
 void row_curve(sheet *s, const char *data, const char *what, const double *x, const double *y,
                size_t n);
