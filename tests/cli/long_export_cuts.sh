@@ -10,4 +10,4 @@ pare data random --count 16 --tokens 32 --vocab 512 --seed 1 -q -o stories.npy
 after_each_cut $d/stories260K.safetensors 64 512 stories.npy
 echo "-- bert_sst"
 pare data random --count 16 --tokens 32 --vocab 2000 --seed 1 -q -o bert.npy
-after_each_cut $d/bert_sst_3layer.safetensors 60 2000 bert.npy
+after_each_cut $d/bert_sst_3layer.safetensors 60 2000 bert.npy 0.95
