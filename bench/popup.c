@@ -124,7 +124,7 @@ static void compare(const shape *s, int threads)
         if (a < dense) dense = a;
         if (b < masked) masked = b;
     }
-    printf("%s,%zu,%d,%.3f,%.3f,%.3f\n", s->name, (size_t)pare_model_size(m, 1, 0).parameters,
+    printf("%s,%zu,%d,%.3f,%.3f,%.3f,0.8\n", s->name, (size_t)pare_model_size(m, 1, 0).parameters,
            threads, 1e3 * dense, 1e3 * masked, dense / masked);
     fflush(stdout);
     pare_model_free(m);
@@ -135,7 +135,7 @@ int main(int argc, char **argv)
     const int threads = argc > 1 ? atoi(argv[1]) : 1;
     if (threads < 1) stop("THREADS is at least 1");
     on_cpu = threads == 1;
-    printf("model,weights,threads,dense_ms,popup_ms,speed\n");
+    printf("model,weights,threads,dense_ms,popup_ms,speed,at_least\n");
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) compare(&shapes[i], threads);
     return 0;
 }

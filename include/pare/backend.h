@@ -18,6 +18,8 @@ PARE_MUST_USE pare_status pare_length_forward(void *out, const pare_oracle *orc,
                                               const pare_model *m, const pare_input *in,
                                               pare_length_stats *stats, const pare_trace *trace,
                                               const pare_exec *exec, pare_err *err);
+/* A head that a pass hands over (pare_attender), as a job of this direction. */
+pare_length_job pare_length_job_of(const pare_attend_job *j);
 /* The softmax heads of a model by layer, as a plan wants them; none is 0. In the arena. */
 PARE_MUST_USE pare_status pare_length_heads(pare_length_head **out, size_t *count, pare_arena *a,
                                             const pare_model *m, pare_err *err);

@@ -61,6 +61,15 @@ typedef enum pare_relu_source {
     PARE_RELU_POSITIVE
 } pare_relu_source;
 
+/* What the arithmetic coder of the masks expects: sums of about this size, and how likely the
+ * largest item of an entry is chosen, the second largest, and so on. */
+enum { PARE_BRIDGE_UNITS = 64 };
+typedef struct pare_bridge {
+    uint32_t width; /* root mean square of an entry's sum, in 2^-16; 1 .. 2^24 */
+    size_t ranks;   /* 0: all items as likely as not; else at least as many as an entry has items */
+    int8_t prior[PARE_BRIDGE_UNITS]; /* log odds in 1/16 */
+} pare_bridge;
+
 /* W (or W^T where `turned`) = 2^exponent (A o MA)(B o MB), a x n and n x b. A are the weights of
  * `stream`, B those of `stream` + 1. Unit k serves column own[k] alone, but those of the donor
  * column may also give to others. */
@@ -73,6 +82,7 @@ typedef struct pare_factored {
     const uint32_t *own; /* n; PARE_NO_COLUMN: pruned */
     uint32_t donor;      /* a column, or PARE_NO_COLUMN */
     pare_bits ma, mb;    /* a x n, n x b */
+    pare_bridge bridge;  /* of the coder; width 0: as the masks are */
 } pare_factored;
 #define PARE_NO_COLUMN UINT32_MAX
 
@@ -88,6 +98,22 @@ extern const char *const pare_coding_names[]; /* ended by NULL */
 PARE_MUST_USE pare_status pare_coded_factored(pare_coded *out, pare_arena *a,
                                               const pare_factored *f, pare_coding coding,
                                               pare_err *err);
+/* Of `count` (up to 64) items in 2^-48 those with the least (sum - target)^2 + price bits, where
+ * `bits` is what the coder takes for them. The smaller the price, the longer the search. */
+typedef struct pare_chosen {
+    uint64_t mask; /* bit u: item u */
+    double bits;
+} pare_chosen;
+pare_chosen pare_bridge_choose(const int64_t *item, size_t count, double target, double price,
+                               const pare_bridge *b);
+/* What a coder learns from masks: how much more often a rank was chosen than expected, and how sure
+ * that was. */
+typedef struct pare_bridge_seen {
+    double more[PARE_BRIDGE_UNITS], unsure[PARE_BRIDGE_UNITS];
+} pare_bridge_seen;
+void pare_bridge_look(pare_bridge_seen *s, const int64_t *item, size_t count, uint64_t mask,
+                      const pare_bridge *b);
+void pare_bridge_learn(pare_bridge *b, const pare_bridge_seen *s); /* one step */
 /* cols = k rows: identities side by side; rows = 2 cols: an identity above its negative. */
 PARE_MUST_USE pare_status pare_coded_eye(pare_coded *out, pare_arena *a, size_t rows, size_t cols,
                                          pare_err *err);

@@ -11,6 +11,7 @@
 #ifndef PARE_TICKET_H
 #define PARE_TICKET_H
 #include <pare/coded.h>
+#include <pare/forward.h>
 
 typedef enum pare_ticket_mode {
     PARE_TICKET_AUTO,     /* whichever has fewer bytes: factored, but for few heads */
@@ -21,8 +22,10 @@ typedef enum pare_ticket_mode {
 extern const char *const pare_ticket_mode_names[]; /* ended by NULL */
 
 typedef enum pare_ticket_method {
-    PARE_TICKET_BEST, /* units chosen, shared, and given to the columns that need them */
-    PARE_TICKET_BLOCK /* equal blocks of units: the paper's */
+    PARE_TICKET_BEST,    /* units chosen, shared, and given to the columns that need them */
+    PARE_TICKET_BLOCK,   /* equal blocks of units: the paper's */
+    PARE_TICKET_FEEDBACK /* equal blocks; later entries make good for the errors of earlier ones on
+                            given inputs, and bits are chosen by what they cost */
 } pare_ticket_method;
 extern const char *const pare_ticket_method_names[]; /* ended by NULL */
 
@@ -36,13 +39,19 @@ typedef struct pare_ticket_opts {
     int exponent;  /* the scale is 2^exponent; PARE_TICKET_CHOOSE: the best of a few, by matrix */
     uint64_t seed;
     pare_coding coding;
+    /* of FEEDBACK */
+    const pare_inputs *fit; /* what the ticket is fitted to; NULL: every entry for itself */
+    double stored;          /* bits stored for a weight; 0: as many as it takes */
 } pare_ticket_opts;
 #define PARE_TICKET_CHOOSE INT32_MAX
 #define PARE_TICKET_OPTS                                                                           \
     {                                                                                              \
         .bits = 12, .exponent = PARE_TICKET_CHOOSE, .coding = PARE_CODING_BRIDGE                   \
     }
-enum { PARE_TICKET_MOST_BITS = 64 };
+enum {
+    PARE_TICKET_MOST_BITS = 64,
+    PARE_TICKET_STORED_BITS = 24 /* where `stored` says how many */
+};
 
 typedef struct pare_ticket_matrix {
     const char *name;
@@ -72,7 +81,9 @@ PARE_MUST_USE pare_status pare_ticket(pare_model **out, pare_ticket_report *repo
                                       const pare_exec *exec, pare_err *err);
 
 /* What a round-to-nearest quantiser with one scale for each matrix does with so many bytes: the
- * same model, whose tickets' matrices are rounded to so many levels as fit the bytes. */
+ * same model, whose tickets' matrices are rounded to so many levels as fit the bytes. `fit` (may be
+ * NULL): with the feedback of PARE_TICKET_FEEDBACK. */
 PARE_MUST_USE pare_status pare_ticket_rounded(pare_model **out, double *bits, const pare_model *in,
-                                              const pare_ticket_report *of, pare_err *err);
+                                              const pare_ticket_report *of, const pare_inputs *fit,
+                                              const pare_exec *exec, pare_err *err);
 #endif

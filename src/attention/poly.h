@@ -223,7 +223,7 @@ PARE_MUST_USE pare_status poly_repair(poly_job *w, uint8_t *exact, pare_poly_rep
 PARE_MUST_USE pare_status poly_plan_sizes(pare_poly_plan *p, double *coordinate, bool mean,
                                           pare_arena *a, const pare_mat32 *q, const pare_mat32 *k,
                                           size_t heavy, const pare_exec *exec, pare_err *err);
-/* Work in units of one multiplication and addition of the kernels (poly_plan.c). */
+/* Work in units of one multiplication and addition of the kernels (poly_work.c). */
 double poly_exact_work(double pairs, size_t d, size_t dv);
 double poly_work(double rows, size_t features, size_t d, size_t cols, bool causal);
 double poly_moment_work(double keys, double rows, size_t features, size_t d, bool causal);

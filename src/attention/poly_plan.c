@@ -3,8 +3,7 @@
  *
  * The plan decides only about speed. Taylor polynomials are judged by what their proof would give
  * on a sample of queries and keys; the proof itself is made when the plan is carried out, row by
- * row. Remez polynomials (and chosen monomials) are proven here, for all rows at once. Work is
- * counted in multiply-adds of our kernels, features and e^x by what they cost in these units. */
+ * row. Remez polynomials (and chosen monomials) are proven here, for all rows at once. */
 #include "poly.h"
 #include <math.h>
 #include <stdlib.h>
@@ -12,44 +11,22 @@
 
 enum { QUERIES = 48, KEYS = 96 }; /* of the sample, at most */
 
-/* ---- work ----------------------------------------------------------------------------------- */
-
-#define EXP_WORK     14.0 /* of one score beside its products */
-#define FEATURE_WORK 31.0 /* of one monomial of a query and a key beside its products */
-#define CALL_WORK    9e6  /* of the plan and the tables of the proof */
-
-double poly_exact_work(double pairs, size_t d, size_t dv)
-{
-    return pairs * ((double)(d + dv) + EXP_WORK);
-}
-
 enum { ADAPTIVE_MOST = 20000 }; /* monomials that are looked for */
 #define ADAPTIVE_BOX 6.0        /* beyond it the tail of the series blows up */
 #define UNEQUAL      4.0        /* the largest coordinate beside the smallest */
+#define CALL_WORK    9e6        /* of the plan and the tables of the proof */
 
-/* Measured: bench/poly and the sizes around it; within a quarter from 4 to 32 dimensions. */
-double poly_work(double rows, size_t features, size_t d, size_t cols, bool causal)
+/* Chosen monomials come in short runs, which cost more. */
+static double adaptive_work(const pare_poly_plan *p, size_t features)
 {
-    const double r = (double)features, c = (double)padded(cols, TILE_STEP);
-    const double row = 5000 + 700 * (double)d, chunk = causal ? 3500 + 0.8 * r * c : 0;
-    return rows * (row + 1.12 * r * (c + FEATURE_WORK) + chunk);
+    return CALL_WORK + 1.5 * poly_work((double)p->n, features, p->d, p->dv + 1, p->causal);
 }
 
-/* Moments have one column, and only some of the rows. */
-double poly_moment_work(double keys, double rows, size_t features, size_t d, bool causal)
+/* So many of them may cost less than `work`. */
+static size_t adaptive_most(const pare_poly_plan *p, double work)
 {
-    return poly_work(keys + rows, features, d, 1, causal) / 2;
-}
-
-/* Sums of all stretches, and a thread's room. */
-static double bytes_of(size_t features, size_t cols)
-{
-    return (double)features * (8.0 * 20 * (double)padded(cols, TILE_STEP) + 4.0 * POLY_KEYS);
-}
-
-bool poly_fits(size_t features, size_t cols, size_t max_bytes)
-{
-    return features <= POLY_MOST_FEATURES && bytes_of(features, cols) <= (double)max_bytes;
+    const double none = adaptive_work(p, 0), each = adaptive_work(p, 1) - none;
+    return (size_t)fmax(1, fmin(ADAPTIVE_MOST, (work - none) / each));
 }
 
 /* ---- a sample ------------------------------------------------------------------------------- */
@@ -220,7 +197,7 @@ static void try_remez(search *s, size_t g)
     if (poly_variation(c.fit.error).v + noise <= s->p->tolerance || s->o->degree >= 0) offer(s, &c);
 }
 
-/* Chosen monomials pay where coordinates are of unequal size; short runs cost more. */
+/* Chosen monomials pay where coordinates are of unequal size. */
 static pare_status try_adaptive(search *s, pare_arena *a, pare_err *err)
 {
     const pare_poly_plan *const p = s->p;
@@ -235,13 +212,14 @@ static pare_status try_adaptive(search *s, pare_arena *a, pare_err *err)
     const double noise = 0x1p-24 * 200 * exp(p->B.v), room = 0.97 * p->tolerance - noise;
     pare_ub tail;
     if (!(room > 0)) return PARE_OK;
-    const pare_status st = pare_monomials_adaptive(&c.table, &tail, a, s->coordinate, p->d,
-                                                   2 * room * exp(-p->B.v), ADAPTIVE_MOST, err);
+    const pare_status st =
+        pare_monomials_adaptive(&c.table, &tail, a, s->coordinate, p->d, 2 * room * exp(-p->B.v),
+                                adaptive_most(p, s->best.work), err);
     if (st) return st;
     const size_t r = c.table.count;
     c.degree = c.table.degree;
     c.eps = pare_ub_mul(tail, pare_ub_of(exp(p->B.v) * (1 + 0x1p-40)));
-    c.work = CALL_WORK + 1.5 * poly_work((double)p->n, r, p->d, p->dv + 1, p->causal);
+    c.work = adaptive_work(p, r);
     if (c.degree <= POLY_F32_DEGREE && poly_fits(r, p->dv + 1, p->max_bytes) &&
         poly_variation(c.eps).v + noise <= p->tolerance)
         offer(s, &c);

@@ -11,19 +11,27 @@
 enum { QUERIES = 4, VECTORS = 4 };
 #define INLINE512 static inline __attribute__((always_inline)) PARE_AVX512
 
-/* n queries from the first of s on, v vectors of columns. */
-INLINE512 void rows_block(float *y, size_t ldy, const tile_weights *w, size_t first, const float *x,
-                          size_t ldx, const size_t n, const size_t v)
+typedef struct sums {
+    float *y;
+    const float *old;
+    size_t ldy, ldold;
+} sums;
+
+/* n queries from `first` on, v vectors of columns from c on. */
+INLINE512 void rows_block(const sums *t, const tile_weights *w, size_t first, const float *x,
+                          size_t ldx, size_t c, const size_t n, const size_t v)
 {
     __m512 acc[QUERIES][VECTORS], part[VECTORS];
-    const float *s = w->s + first;
+    float *const y = t->y + first * t->ldy + c;
+    const float *s = w->s + first, *const old = t->old ? t->old + first * t->ldold + c : NULL;
+    x += c;
 #pragma GCC unroll 4
     for (size_t r = 0; r < n; r++)
 #pragma GCC unroll 4
         for (size_t e = 0; e < v; e++)
-            acc[r][e] = w->fade ? _mm512_mul_ps(_mm512_loadu_ps(y + r * ldy + 16 * e),
-                                                _mm512_set1_ps(w->fade[first + r]))
-                                : _mm512_setzero_ps();
+            acc[r][e] = old ? _mm512_mul_ps(_mm512_loadu_ps(old + r * t->ldold + 16 * e),
+                                            _mm512_set1_ps(w->fade[first + r]))
+                            : _mm512_setzero_ps();
     for (size_t j = 0; j < w->keys; j++, s += w->p, x += ldx) {
 #pragma GCC unroll 4
         for (size_t e = 0; e < v; e++) part[e] = _mm512_loadu_ps(x + 16 * e);
@@ -38,27 +46,27 @@ INLINE512 void rows_block(float *y, size_t ldy, const tile_weights *w, size_t fi
     for (size_t r = 0; r < n; r++)
 #pragma GCC unroll 4
         for (size_t e = 0; e < v; e++)
-            _mm512_storeu_ps(y + r * ldy + 16 * e,
+            _mm512_storeu_ps(y + r * t->ldy + 16 * e,
                              w->by ? _mm512_mul_ps(acc[r][e], _mm512_set1_ps(w->by[first + r]))
                                    : acc[r][e]);
 }
 
-INLINE512 void rows_columns(float *y, size_t ldy, size_t rows, const tile_weights *w,
-                            const float *x, size_t ldx, const size_t v)
+INLINE512 void rows_columns(const sums *t, size_t rows, const tile_weights *w, const float *x,
+                            size_t ldx, size_t c, const size_t v)
 {
     size_t i = 0;
-    for (; i + QUERIES <= rows; i += QUERIES)
-        rows_block(y + i * ldy, ldy, w, i, x, ldx, QUERIES, v);
-    for (; i < rows; i++) rows_block(y + i * ldy, ldy, w, i, x, ldx, 1, v);
+    for (; i + QUERIES <= rows; i += QUERIES) rows_block(t, w, i, x, ldx, c, QUERIES, v);
+    for (; i < rows; i++) rows_block(t, w, i, x, ldx, c, 1, v);
 }
 
-PARE_AVX512 static void rows_avx512(float *y, size_t ldy, size_t rows, const tile_weights *w,
-                                    const float *x, size_t ldx, size_t cols)
+PARE_AVX512 static void rows_avx512(float *y, size_t ldy, const float *old, size_t rows,
+                                    const tile_weights *w, const float *x, size_t ldx, size_t cols)
 {
+    const sums t = {y, old, ldy, cols};
     size_t c = 0;
-    for (; c + 64 <= cols; c += 64) rows_columns(y + c, ldy, rows, w, x + c, ldx, 4);
-    for (; c + 32 <= cols; c += 32) rows_columns(y + c, ldy, rows, w, x + c, ldx, 2);
-    for (; c < cols; c += 16) rows_columns(y + c, ldy, rows, w, x + c, ldx, 1);
+    for (; c + 64 <= cols; c += 64) rows_columns(&t, rows, w, x, ldx, c, 4);
+    for (; c + 32 <= cols; c += 32) rows_columns(&t, rows, w, x, ldx, c, 2);
+    for (; c < cols; c += 16) rows_columns(&t, rows, w, x, ldx, c, 1);
 }
 #endif
 

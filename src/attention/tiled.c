@@ -21,15 +21,16 @@ enum {
 typedef struct work {
     panel at;
     size_t column;        /* of the grid: whose queries they are */
-    bool begun, ended;    /* y holds sums already; and what it shall hold */
+    bool begun, ended;    /* `held` holds sums; y holds what it shall hold */
     float *q, *o, *m, *l; /* dk x p, dv' x p, p, p */
+    float *held;          /* p x straight: rows of sums until the last key, in whole lines */
 } work;
 
 typedef struct unit {
     const tiled_grid *g;
     const tiled_job *row; /* of the grid: those at work, which have the same keys */
     size_t dk, dv, dv4;   /* dv4: dv padded */
-    size_t straight; /* of the dv columns: those that are added up in y; the others in panels */
+    size_t straight; /* of the dv columns: those that are added up in rows; the others in panels */
     work panels[MOST_PANELS];
     size_t npanels;
     float *k, *v, *s, *fade; /* the tile */
@@ -98,9 +99,11 @@ static size_t lay_out(unit *u, size_t first, size_t end, float *at)
         find_panel(w, u->g, i);
         w->q = take(&at, u->dk * p->p);
         w->o = take(&at, side * p->p);
+        w->held = take(&at, u->straight * p->p);
         w->m = take(&at, p->p);
         w->l = take(&at, p->p);
-        need += padded(u->dk * p->p, ALIGN) + padded(side * p->p, ALIGN) + 2 * padded(p->p, ALIGN);
+        need += padded(u->dk * p->p, ALIGN) + padded(side * p->p, ALIGN) +
+                padded(u->straight * p->p, ALIGN) + 2 * padded(p->p, ALIGN);
     }
     u->k = take(&at, TILE_KEYS * u->dk);
     u->v = take(&at, TILE_KEYS * u->straight);
@@ -189,16 +192,18 @@ static const float *averages(const unit *u, const work *w)
     return u->by;
 }
 
-/* Some values of the tile, from v on, into y; with the last key there is, it is done. */
+/* Some values of the tile, from v on, into the rows; with the last key there is, y is done. */
 static void add_straight(const unit *u, work *w, const float *v, size_t ldv, size_t keys, bool last)
 {
     const tiled_job *const d = &u->row[w->column];
     const tile_weights weights = {.s = u->s,
-                                  .fade = w->begun ? u->fade : NULL,
+                                  .fade = u->fade,
                                   .by = last && !d->m ? averages(u, w) : NULL,
                                   .p = w->at.p,
                                   .keys = keys};
-    u->g->rows(first_row(u, w), d->y.ld, w->at.rows, &weights, v, ldv, u->straight);
+    float *const y = last ? first_row(u, w) : w->held;
+    u->g->rows(y, last ? d->y.ld : u->straight, w->begun ? w->held : NULL, w->at.rows, &weights, v,
+               ldv, u->straight);
     w->ended = last;
 }
 
@@ -223,10 +228,11 @@ static void one_tile(const unit *u, work *w, const tile_rows *t, size_t j0, size
 static void end_straight(const unit *u, const work *w, const float *by)
 {
     const tiled_job *const d = &u->row[w->column];
+    const float *held = w->held;
     float *y = first_row(u, w);
-    if (w->ended || (w->begun && d->m)) return;
-    for (size_t i = 0; i < w->at.rows; i++, y += d->y.ld)
-        for (size_t c = 0; c < u->straight; c++) y[c] = (w->begun ? y[c] : 0) * by[i];
+    if (w->ended) return;
+    for (size_t i = 0; i < w->at.rows; i++, y += d->y.ld, held += u->straight)
+        for (size_t c = 0; c < u->straight; c++) y[c] = (w->begun ? held[c] : 0) * by[i];
 }
 
 static void end_panel(const unit *u, const work *w)

@@ -28,7 +28,7 @@ PARE_MUST_USE pare_status tiled_attend(const tiled_job *d, const pare_exec *exec
 typedef struct tiled_grid {
     const tiled_job *jobs; /* down x across */
     size_t across, down;
-    tile_rows_fn *rows; /* for jobs of few keys: values are added up in y itself; or NULL */
+    tile_rows_fn *rows; /* for jobs of few keys: values are added up in rows; or NULL */
 } tiled_grid;
 PARE_MUST_USE pare_status tiled_attend_grid(const tiled_grid *g, const pare_exec *exec,
                                             pare_err *err);

@@ -9,11 +9,21 @@ enum {
     TICKET_HELD_TEXT = 128,    /* texts that are measured ... */
     TICKET_PROVEN_TEXT = 200,  /* ... and proven on, ... */
     TICKET_PROVEN_TOKENS = 64, /* ... tokens of each */
+    TICKET_FIT = 48,           /* inputs that feedback is fitted to, ... */
+    TICKET_FIT_TOKENS = 128,   /* ... tokens of each */
     TICKET_MOST = 1u << 20,
     TICKET_FEWEST_BITS = 2,
-    TICKET_SEARCH_BITS = 26 /* more do not serve an f32 */
+    TICKET_SEARCH_BITS = 26, /* more do not serve an f32 */
+    TICKET_STORED_BITS = 12  /* with --stored */
 };
 #define TICKET_WORK 5e8 /* multiplications of a pass over all that is proven on */
+
+/* A quantiser that has as many bytes. */
+typedef struct rounded {
+    double bits, measured, error; /* measured nan: there is none */
+    bool has_metric;
+    evaluation metric;
+} rounded;
 
 typedef struct ticket_opts {
     size_t mode, method, coding, split;
@@ -22,11 +32,8 @@ typedef struct ticket_opts {
     cut_data d;
     reduction r;
     pare_ticket_report report;
-    double error; /* of the outputs, relative, on what is held out */
-    /* The same with a quantiser that has as many bytes. */
-    double rounded_bits, rounded_measured, rounded_error;
-    bool has_metric;
-    evaluation rounded_metric;
+    double error;       /* of the outputs, relative, on what is held out */
+    rounded plain, fed; /* fed: with the feedback of the ticket, where it has some */
 } ticket_opts;
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -48,10 +55,11 @@ static pare_status settle(cli *c, void *self)
         return pare_fail(&c->err, PARE_ERR_USAGE,
                          "--hidden and --bits both say how many hidden units: one of them is "
                          "enough");
+    if (o->cut.stored > 0 && !o->cut.hidden && !o->cut.bits) o->cut.bits = TICKET_STORED_BITS;
     if (!o->cut.hidden && !o->cut.bits && !isfinite(o->r.max_error))
-        return pare_fail(
-            &c->err, PARE_ERR_USAGE,
-            "--bits B, --hidden N or --max-error E is needed: how large the ticket is");
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "--bits B, --hidden N, --stored R or --max-error E is needed: how large "
+                         "the ticket is");
     return PARE_OK;
 }
 
@@ -95,14 +103,19 @@ static void print_matrices(const pare_ticket_report *r)
     }
 }
 
+static void print_quantiser(const char *row, const char *how, const rounded *r)
+{
+    if (isnan(r->measured)) return;
+    out_row(row, "%.4g bits %s: largest %.4g, relative %.4g", r->bits, how, r->measured, r->error);
+    if (r->has_metric) out_row("", "%s %.6g", r->metric.metric, r->metric.value);
+}
+
 static void print_rounded(const ticket_opts *o)
 {
     out_row("errors", "largest %.4g, relative %.4g (root mean squares of the outputs)",
             o->r.cert.measured, o->error);
-    if (isnan(o->rounded_measured)) return;
-    out_row("rounded", "%.4g bits to nearest in as many bytes: largest %.4g, relative %.4g",
-            o->rounded_bits, o->rounded_measured, o->rounded_error);
-    if (o->has_metric) out_row("", "%s %.6g", o->rounded_metric.metric, o->rounded_metric.value);
+    print_quantiser("rounded", "to nearest in as many bytes", &o->plain);
+    print_quantiser("", "with the feedback of the ticket", &o->fed);
 }
 
 /* The statement about rows, in rows. */
@@ -152,14 +165,14 @@ static bool json_ticket(cJSON *root, const ticket_opts *o)
            pare_json_add_number(to, "relative_error", o->error);
 }
 
-static bool json_rounded(cJSON *root, const ticket_opts *o)
+static bool json_rounded(cJSON *root, const char *name, const rounded *r)
 {
-    if (isnan(o->rounded_measured)) return true;
-    cJSON *const to = pare_json_add_object(root, "rounded");
-    return to && pare_json_add_number(to, "bits", o->rounded_bits) &&
-           pare_json_add_number(to, "measured", o->rounded_measured) &&
-           pare_json_add_number(to, "relative_error", o->rounded_error) &&
-           (!o->has_metric || pare_json_add_number(to, "metric", o->rounded_metric.value));
+    if (isnan(r->measured)) return true;
+    cJSON *const to = pare_json_add_object(root, name);
+    return to && pare_json_add_number(to, "bits", r->bits) &&
+           pare_json_add_number(to, "measured", r->measured) &&
+           pare_json_add_number(to, "relative_error", r->error) &&
+           (!r->has_metric || pare_json_add_number(to, "metric", r->metric.value));
 }
 
 static pare_status print_json(cli *c, const void *self)
@@ -168,8 +181,9 @@ static pare_status print_json(cli *c, const void *self)
     cJSON *root = out_json_begin(c);
     return out_json(c, root,
                     reduce_json_front(root, &o->r) && json_ticket(root, o) &&
-                        json_rounded(root, o) && out_json_statements(root, &o->r.cert) &&
-                        reduce_json_end(root, &o->r));
+                        json_rounded(root, "rounded", &o->plain) &&
+                        json_rounded(root, "rounded_with_feedback", &o->fed) &&
+                        out_json_statements(root, &o->r.cert) && reduce_json_end(root, &o->r));
 }
 
 /* ---- the cut ------------------------------------------------------------------------------- */
@@ -177,16 +191,19 @@ static pare_status print_json(cli *c, const void *self)
 static pare_status load_data(cli *c, ticket_opts *o, const pare_model *m)
 {
     const bool text = m->stem.ids && m->top.pool == PARE_POOL_NONE;
+    const bool feedback = o->cut.method == PARE_TICKET_FEEDBACK;
     const cut_plan plan = {.split = o->split,
-                           .windows = 1,
-                           .fit_tokens = 1,
+                           .windows = feedback ? TICKET_FIT : 1,
+                           .fit_tokens = feedback ? TICKET_FIT_TOKENS : 1,
                            .held = text ? TICKET_HELD_TEXT : TICKET_HELD,
                            .proven = text ? TICKET_PROVEN_TEXT : TICKET_HELD,
                            .proven_tokens = TICKET_PROVEN_TOKENS,
                            .work = TICKET_WORK,
                            .only_texts = true,
-                           .unseen = true};
-    return cut_data_load(c, &o->d, m, o->r.data, &plan);
+                           .unseen = !feedback};
+    const pare_status st = cut_data_load(c, &o->d, m, o->r.data, &plan);
+    if (feedback && o->r.data) o->cut.fit = &o->d.fit;
+    return st;
 }
 
 static pare_status make(cli *c, ticket_opts *o, pare_model **small, const pare_model *m)
@@ -247,27 +264,35 @@ static void warn_of_reach(cli *c, const ticket_opts *o)
                  out, o->report.n);
 }
 
-static pare_status beside(cli *c, ticket_opts *o, const pare_model *m)
+/* `fit` NULL: without feedback. */
+static pare_status round_beside(cli *c, rounded *r, const ticket_opts *o, const pare_model *m,
+                                const pare_inputs *fit)
 {
     pare_model *g = NULL;
     const cert_inputs *const held = &o->d.held;
+    pare_status st = pare_ticket_rounded(&g, &r->bits, m, &o->report, fit, &c->exec, &c->err);
+    if (!st) st = pare_measure(&r->measured, m, g, &held->set, &c->exec, &c->err);
+    if (!st) st = cut_output_error(c, &r->error, m, g, &o->d);
+    r->has_metric = !st && o->r.has_metric;
+    if (r->has_metric) st = evaluate(c, &r->metric, g, &held->data, false, NULL, NULL, NULL);
+    if (r->has_metric && strcmp(r->metric.metric, "perplexity") == 0) {
+        r->metric.metric = "nats";
+        r->metric.value = r->metric.scores.nats;
+    }
+    pare_model_free(g);
+    return st;
+}
+
+static pare_status beside(cli *c, ticket_opts *o, const pare_model *m)
+{
+    pare_model *g = NULL;
     pare_status st = cli_load(c, &g, c->out);
     if (!st) st = cut_output_error(c, &o->error, m, g, &o->d);
     pare_model_free(g);
-    g = NULL;
-    o->rounded_measured = NAN;
+    o->plain.measured = o->fed.measured = NAN;
     if (st || o->report.merged) return st;
-    st = pare_ticket_rounded(&g, &o->rounded_bits, m, &o->report, &c->err);
-    if (!st) st = pare_measure(&o->rounded_measured, m, g, &held->set, &c->exec, &c->err);
-    if (!st) st = cut_output_error(c, &o->rounded_error, m, g, &o->d);
-    o->has_metric = !st && o->r.has_metric;
-    if (o->has_metric)
-        st = evaluate(c, &o->rounded_metric, g, &held->data, false, NULL, NULL, NULL);
-    if (o->has_metric && strcmp(o->rounded_metric.metric, "perplexity") == 0) {
-        o->rounded_metric.metric = "nats";
-        o->rounded_metric.value = o->rounded_metric.scores.nats;
-    }
-    pare_model_free(g);
+    st = round_beside(c, &o->plain, o, m, NULL);
+    if (!st && o->cut.fit) st = round_beside(c, &o->fed, o, m, o->cut.fit);
     return st;
 }
 
@@ -329,37 +354,44 @@ int cmd_ticket(int argc, char **argv)
          .metavar = "W",
          .help = "",
          .choices = pare_ticket_method_names},
-        {.name = "scale",
+        {.name = "stored",
          .kind = OPT_REAL,
-         .to = &o.scale,
-         .metavar = "S",
-         .help = "of the source, a power of two",
-         .unset = "chosen for each matrix",
+         .to = &o.cut.stored,
+         .metavar = "R",
+         .help = "bits stored for a weight, with --method feedback",
+         .unset = "as many as it takes",
          .low = 0,
-         .high = INFINITY},
+         .high = PARE_TICKET_STORED_BITS},
         {.name = "biases",
          .kind = OPT_FLAG,
          .to = &o.cut.biases,
          .help = "biases from the source as well; else they stay numbers"},
-        {.name = "strict",
-         .kind = OPT_FLAG,
-         .to = &o.cut.strict,
-         .help = "scale 1, as in the theorems"},
+        {.name = "scale",
+         .kind = OPT_REAL,
+         .to = &o.scale,
+         .metavar = "S",
+         .help = "source",
+         .unset = "a power of two for each matrix",
+         .low = 0,
+         .high = INFINITY,
+         .joined = true},
+        {.name = "strict", .kind = OPT_FLAG, .to = &o.cut.strict, .help = "", .joined = true},
         {.name = "coding",
          .kind = OPT_CHOICE,
          .to = &o.coding,
          .metavar = "W",
          .help = "",
          .choices = pare_coding_names},
-        opt_data(&o.r.data, "what it is proven on", "random inputs"),
+        opt_data(&o.r.data, "what it is proven on, and --method feedback fitted to",
+                 "random inputs"),
         opt_split(&o.split),
     };
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "ticket",
         .args = "MODEL --bits B -o OUT",
-        .about = "Writes a model as a seed and masks: a part of a random network that computes\n"
-                 "almost the same, with its certificate. Every command reads OUT like any model.",
+        .about =
+            "Writes a model as a seed and masks: a part of a random network that does the same.",
         .example = "ticket model.safetensors --bits 16 -o model.ticket",
         .own = own,
         .nown = sizeof own / sizeof *own,

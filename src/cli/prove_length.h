@@ -28,8 +28,9 @@ typedef struct length_verify {
     const char *model, *plan, *data, *backend;
 } length_verify;
 /* Whether the file is one, and then its proof; PARE_ERR_VERIFY with the reason when it is not true.
- */
+ * verify prints what holds, holds is silent. */
 bool length_cert_is(const cJSON *json);
+PARE_MUST_USE pare_status length_cert_holds(cli *c, const char *path, const cJSON *json);
 PARE_MUST_USE pare_status length_cert_verify(cli *c, const char *path, const cJSON *json,
                                              const length_verify *where);
 #endif

@@ -21,21 +21,24 @@ int pare_length_mode_of(const char *name)
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
-typedef float sixteen __attribute__((vector_size(64), aligned(4), may_alias));
+typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 
 /* 0, or nan: many sums, which do not wait for one another. */
 static bool row_is_finite(pare_dtype t, const void *x, size_t at, size_t cols)
 {
     const float *const f = (const float *)x + at;
     const double *const d = (const double *)x + at;
-    sixteen zeros = {0};
+    four a = {0}, b = {0};
     double zero = 0;
     size_t c = 0;
-    for (; t == PARE_F32 && c + 16 <= cols; c += 16) zeros += *(const sixteen *)(f + c) * 0.0F;
+    for (; t == PARE_F32 && c + 8 <= cols; c += 8) {
+        a += *(const four *)(f + c) * 0.0F;
+        b += *(const four *)(f + c + 4) * 0.0F;
+    }
     for (; t == PARE_F32 && c < cols; c++) zero += (double)f[c] * 0;
     for (; c < cols; c++) zero += d[c] * 0;
-    for (size_t e = 0; e < 16; e++) zero += (double)zeros[e];
-    return zero == 0;
+    a += b;
+    return zero + (double)(a[0] + a[1] + a[2] + a[3]) == 0;
 }
 
 static pare_status check_numbers(const run *r, size_t at, const char *what, const void *x,
@@ -56,8 +59,7 @@ static void scale_row(pare_dtype t, void *to, const void *from, size_t cols, dou
     const float *const f = from;
     float *const y = to;
     size_t c = 0;
-    for (; single && c + 16 <= cols; c += 16)
-        *(sixteen *)(y + c) = *(const sixteen *)(f + c) * (float)by;
+    for (; single && c + 4 <= cols; c += 4) *(four *)(y + c) = *(const four *)(f + c) * (float)by;
     for (; single && c < cols; c++) y[c] = f[c] * (float)by;
     for (; c < cols; c++) num_put(t, to, c, num_at(t, from, c) * by);
 }

@@ -4,7 +4,7 @@
 #include "codes.h"
 #include "rounding.h"
 #include <math.h>
-#include <pare/forward.h>
+#include <pare/backend.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,19 +99,7 @@ static pare_status one_layer(void *self, size_t block, pare_dtype t, const pare_
     pare_length_job *const own = calloc(count, sizeof *own);
     (void)block, (void)p, (void)g, (void)t;
     if (!own) return pare_no_memory(err);
-    for (size_t i = 0; i < count; i++)
-        own[i] = (pare_length_job){.n = jobs[i].n,
-                                   .dk = jobs[i].dk,
-                                   .dv = jobs[i].dv,
-                                   .q = jobs[i].q,
-                                   .k = jobs[i].k,
-                                   .v = jobs[i].v,
-                                   .ldq = jobs[i].ldq,
-                                   .ldk = jobs[i].ldk,
-                                   .ldv = jobs[i].ldv,
-                                   .scale = jobs[i].scale,
-                                   .y = jobs[i].y,
-                                   .ldy = jobs[i].ldy};
+    for (size_t i = 0; i < count; i++) own[i] = pare_length_job_of(&jobs[i]);
     pare_status st = pare_length_plan_attend(c->plan, c->orc, own, count, &stats, c->exec, err);
     if (!st) add_stats(c->out, &stats);
     for (size_t i = 0; i < count && !st; i++) st = judge(c, &own[i], err);

@@ -36,9 +36,9 @@ void sums_clear_bad(run *r)
     run_rows(r, clear_stripe, r);
 }
 
-/* Eight at a time: vector units of any width do it in as many pieces as they need. */
-typedef double eight __attribute__((vector_size(64), aligned(8), may_alias));
-typedef float eight32 __attribute__((vector_size(32), aligned(4), may_alias));
+/* Four at a time: baseline vector units do it in pairs. */
+typedef double quad __attribute__((vector_size(32), aligned(8), may_alias));
+typedef float quad32 __attribute__((vector_size(16), aligned(4), may_alias));
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -55,42 +55,42 @@ INLINE double add_rest(double *sum, size_t n, const addends *a, size_t row, size
     return zero;
 }
 
-/* `eights` of sums stay in registers over all addends. Multiplying by 1 changes nothing. */
-INLINE void add_eights(double *sum, const addends *a, size_t row, size_t at, eight *zero,
-                       const size_t eights)
+/* `quads` of sums stay in registers over all addends. Multiplying by 1 changes nothing. */
+INLINE void add_quads(double *sum, const addends *a, size_t row, size_t at, quad *zero,
+                      const size_t quads)
 {
-    eight s[4];
-#pragma GCC unroll 4
-    for (size_t e = 0; e < eights; e++) s[e] = *(const eight *)(sum + at + 8 * e);
+    quad s[8];
+#pragma GCC unroll 8
+    for (size_t e = 0; e < quads; e++) s[e] = *(const quad *)(sum + at + 4 * e);
     for (size_t t = 0; t < a->count; t++) {
         const float *const x = (const float *)a->x[t] + row * a->ld + at;
         const double by = a->by[t][row], keep = a->keep[t][row];
         if (keep != 1) {
-#pragma GCC unroll 4
-            for (size_t e = 0; e < eights; e++) s[e] *= keep;
+#pragma GCC unroll 8
+            for (size_t e = 0; e < quads; e++) s[e] *= keep;
         }
-#pragma GCC unroll 4
-        for (size_t e = 0; e < eights; e++)
-            s[e] += by * __builtin_convertvector(*(const eight32 *)(x + 8 * e), eight);
+#pragma GCC unroll 8
+        for (size_t e = 0; e < quads; e++)
+            s[e] += by * __builtin_convertvector(*(const quad32 *)(x + 4 * e), quad);
     }
-#pragma GCC unroll 4
-    for (size_t e = 0; e < eights; e++) {
-        *(eight *)(sum + at + 8 * e) = s[e];
+#pragma GCC unroll 8
+    for (size_t e = 0; e < quads; e++) {
+        *(quad *)(sum + at + 4 * e) = s[e];
         *zero += s[e] * 0.0;
     }
 }
 
-INLINE bool add_rows(double *sum, size_t rows, size_t n, const addends *a, const size_t eights)
+INLINE bool add_rows(double *sum, size_t rows, size_t n, const addends *a, const size_t quads)
 {
-    eight zeros = {0};
+    quad zeros = {0};
     double zero = 0;
     for (size_t i = 0; i < rows; i++, sum += n) {
         size_t c = 0;
-        for (; c + 8 * eights <= n; c += 8 * eights) add_eights(sum, a, i, c, &zeros, eights);
-        for (; c + 8 <= n; c += 8) add_eights(sum, a, i, c, &zeros, 1);
+        for (; c + 4 * quads <= n; c += 4 * quads) add_quads(sum, a, i, c, &zeros, quads);
+        for (; c + 4 <= n; c += 4) add_quads(sum, a, i, c, &zeros, 1);
         zero += add_rest(sum, n, a, i, c);
     }
-    for (size_t e = 0; e < 8; e++) zero += zeros[e];
+    for (size_t e = 0; e < 4; e++) zero += zeros[e];
     return zero == 0;
 }
 
@@ -109,17 +109,17 @@ static bool add_f64(double *sum, size_t rows, size_t n, const addends *a)
 
 static bool add_f32(double *sum, size_t rows, size_t n, const addends *a)
 {
-    return add_rows(sum, rows, n, a, 1);
+    return add_rows(sum, rows, n, a, 2);
 }
 
 #if defined(__x86_64__)
 /* The same sums: products and additions are not fused. */
 PARE_AVX2 static bool add_avx2(double *sum, size_t rows, size_t n, const addends *a)
 {
-    return add_rows(sum, rows, n, a, 4);
+    return add_rows(sum, rows, n, a, 8);
 }
 
-/* What add_eights does, for 64 columns: compilers take conversions of eight floats apart. */
+/* What add_quads does, for 64 columns: compilers take conversions of eight floats apart. */
 PARE_AVX512 static void add_64(double *sum, const addends *a, size_t row, size_t at, __m512d *zero)
 {
     __m512d s[8];
@@ -149,15 +149,15 @@ PARE_AVX512 static void add_64(double *sum, const addends *a, size_t row, size_t
 PARE_AVX512 static bool add_avx512(double *sum, size_t rows, size_t n, const addends *a)
 {
     __m512d wide = _mm512_setzero_pd();
-    eight zeros = {0};
+    quad zeros = {0};
     double zero = 0;
     for (size_t i = 0; i < rows; i++, sum += n) {
         size_t c = 0;
         for (; c + 64 <= n; c += 64) add_64(sum, a, i, c, &wide);
-        for (; c + 8 <= n; c += 8) add_eights(sum, a, i, c, &zeros, 1);
+        for (; c + 4 <= n; c += 4) add_quads(sum, a, i, c, &zeros, 1);
         zero += add_rest(sum, n, a, i, c);
     }
-    for (size_t e = 0; e < 8; e++) zero += zeros[e];
+    for (size_t e = 0; e < 4; e++) zero += zeros[e];
     return zero + _mm512_reduce_add_pd(wide) == 0;
 }
 #endif
@@ -185,11 +185,11 @@ bool sums_finite(const run *r, const head *h, size_t i)
     (void)r;
     const double *const num = h->num + i * h->job.dv;
     double zero = h->den[i] * 0; /* 0, or nan */
-    eight zeros = {0};
+    quad zeros = {0};
     size_t c = 0;
-    for (; c + 8 <= h->job.dv; c += 8) zeros += *(const eight *)(num + c) * 0.0;
+    for (; c + 4 <= h->job.dv; c += 4) zeros += *(const quad *)(num + c) * 0.0;
     for (; c < h->job.dv; c++) zero += num[c] * 0;
-    for (size_t e = 0; e < 8; e++) zero += zeros[e];
+    for (size_t e = 0; e < 4; e++) zero += zeros[e];
     return zero == 0;
 }
 
@@ -201,8 +201,8 @@ bool sums_empty(const run *r, size_t i)
 static void write_f32(float *y, const double *num, double by, size_t n)
 {
     size_t c = 0;
-    for (; c + 8 <= n; c += 8)
-        *(eight32 *)(y + c) = __builtin_convertvector(*(const eight *)(num + c) * by, eight32);
+    for (; c + 4 <= n; c += 4)
+        *(quad32 *)(y + c) = __builtin_convertvector(*(const quad *)(num + c) * by, quad32);
     for (; c < n; c++) y[c] = (float)(num[c] * by);
 }
 

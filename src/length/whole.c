@@ -19,6 +19,22 @@ static uint64_t seed_of_block(uint64_t seed, size_t block)
     return pare_rng_u64(&r);
 }
 
+pare_length_job pare_length_job_of(const pare_attend_job *j)
+{
+    return (pare_length_job){.n = j->n,
+                             .dk = j->dk,
+                             .dv = j->dv,
+                             .q = j->q,
+                             .k = j->k,
+                             .v = j->v,
+                             .ldq = j->ldq,
+                             .ldk = j->ldk,
+                             .ldv = j->ldv,
+                             .scale = j->scale,
+                             .y = j->y,
+                             .ldy = j->ldy};
+}
+
 static pare_status one_layer(void *self, size_t block, pare_dtype t, const pare_attend_job *jobs,
                              size_t count, const pare_pattern *p, const pare_graph *g,
                              pare_err *err)
@@ -30,21 +46,7 @@ static pare_status one_layer(void *self, size_t block, pare_dtype t, const pare_
     char where[32];
     (void)t;
     if (!heads) return pare_no_memory(err);
-    for (size_t i = 0; i < count; i++) {
-        const pare_attend_job *const j = &jobs[i];
-        heads[i] = (pare_length_job){.n = j->n,
-                                     .dk = j->dk,
-                                     .dv = j->dv,
-                                     .q = j->q,
-                                     .k = j->k,
-                                     .v = j->v,
-                                     .ldq = j->ldq,
-                                     .ldk = j->ldk,
-                                     .ldv = j->ldv,
-                                     .scale = j->scale,
-                                     .y = j->y,
-                                     .ldy = j->ldy};
-    }
+    for (size_t i = 0; i < count; i++) heads[i] = pare_length_job_of(&jobs[i]);
     d->opts.seed = seed_of_block(d->seed, block);
     d->deal.pattern = p;
     d->deal.graph = g;

@@ -1,19 +1,28 @@
 /* The bits of an entry cost less than one bit each: whoever reads them knows the items they choose
- * from, and that the sum will be a weight of ordinary size.
+ * from, how many of them are chosen on average, and that the sum will be a weight of ordinary size.
  *
  * The items of an entry are coded with the largest |x| first. When S is the sum of those chosen so
- * far, m and V half the sum and a quarter of the sum of squares of those that follow, the sum will
- * be about N(S + m, V) without this item, and weights are about N(0, width^2). So
+ * far, and R and Q sum and sum of squares of those that follow, each chosen with chance t, the sum
+ * will be about N(S + t R, t (1 - t) Q) without this item, and weights are about N(0, width^2). So
  *
- *   log odds of 1  =  - x (2 (S + m) + x) / (2 (V + width^2))
+ *   log odds of 1  =  prior  -  x (2 (S + t R) + x) / (2 (t (1 - t) Q + width^2))
  *
  * in integers: items in 2^-16 (rounded down), the odds in 1/16, a table of 12-bit probabilities,
- * and a binary range coder with 32 bits. Encoder and decoder agree on every machine. */
+ * and a binary range coder with 32 bits. Encoder and decoder agree on every machine. t is 1/2 and
+ * the prior 0; where bits were chosen by what they cost there are few ones, t is 1/4, and the prior
+ * is one number for each rank. */
 #include "coded_factored.h"
 #include <math.h>
 #include <string.h>
 
-enum { ITEM_SHIFT = 32, ODDS = 16, LEAST = 16, ONE_BITS = 12, ONE = 1 << ONE_BITS };
+enum {
+    ITEM_SHIFT = 32,
+    ODDS = BRIDGE_ODDS,
+    LEAST = 16,
+    ONE_BITS = BRIDGE_BITS,
+    ONE = 1 << ONE_BITS
+};
+enum { PARTS = 32, EVEN = 16, FEW = 8 }; /* t is so many parts of one */
 
 /* round(4096 / (1 + exp(-(k + 1/2) / 16))), at most 4096 - LEAST */
 enum { SIGMOIDS = 96 };
@@ -45,67 +54,61 @@ float bridge_power(int exponent)
 
 /* ---- what is expected ------------------------------------------------------------------------ */
 
-typedef struct entry {
-    size_t count;
-    uint8_t order[BRIDGE_UNITS];
-    int64_t item[BRIDGE_UNITS]; /* in that order, in 2^-16 */
-    int64_t rest, squares;      /* of those that follow */
-    int64_t sum;                /* of those chosen */
-} entry;
-
 static uint64_t size_of(int64_t x)
 {
     return x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
 }
 
-static void entry_open(entry *e, const int64_t *item, size_t count)
+void bridge_entry_open(bridge_entry *e, const int64_t *item, size_t count)
 {
-    *e = (entry){.count = count};
+    e->count = count;
     for (size_t u = 0; u < count; u++) {
         size_t at = u;
         for (; at > 0 && size_of(item[e->order[at - 1]]) < size_of(item[u]); at--)
             e->order[at] = e->order[at - 1];
         e->order[at] = (uint8_t)u;
     }
-    for (size_t k = 0; k < count; k++) {
+    e->rest[count] = e->squares[count] = 0;
+    for (size_t k = count; k-- > 0;) {
         /* rounded down: shifting a negative number right is not C's promise */
         const int64_t x = item[e->order[k]];
         e->item[k] = x >= 0 ? x >> ITEM_SHIFT : -((-x - 1) >> ITEM_SHIFT) - 1;
-        e->rest += e->item[k];
-        e->squares += e->item[k] * e->item[k];
+        e->rest[k] = e->rest[k + 1] + e->item[k];
+        e->squares[k] = e->squares[k + 1] + e->item[k] * e->item[k];
     }
 }
 
-/* Of 4096, that item k is chosen. Takes it out of those that follow. */
-static uint32_t chance(entry *e, size_t k, uint32_t width)
+uint32_t bridge_chance(const bridge_entry *e, size_t k, int64_t sum, const pare_bridge *b)
 {
-    const int64_t x = e->item[k];
-    e->rest -= x;
-    e->squares -= x * x;
-    /* times 4: 2 (S + m) = 2 S + rest; 2 (V + w^2) = squares / 2 + 2 w^2 */
-    const int64_t above = -2 * ODDS * x * (2 * e->sum + e->rest + x);
-    const int64_t below = e->squares + 4 * (int64_t)width * width;
-    const uint64_t odds = size_of(above) / (uint64_t)below;
-    const uint32_t p = sigmoid[odds < SIGMOIDS ? odds : SIGMOIDS - 1];
-    return above < 0 ? ONE - p : p;
+    const int64_t x = e->item[k], t = b->ranks ? FEW : EVEN, w = b->width;
+    /* times 32^2: 2 (S + t R) + x = (32 S + t R + 16 x) / 16; t (1 - t) Q + w^2 likewise */
+    const int64_t above = -PARTS * ODDS * x * (PARTS * sum + t * e->rest[k + 1] + PARTS / 2 * x);
+    const int64_t below = t * (PARTS - t) * e->squares[k + 1] + PARTS * PARTS * w * w;
+    const int64_t steps = (int64_t)(size_of(above) / (uint64_t)below);
+    /* and a half */
+    const int64_t odds = (above < 0 ? -steps - 1 : steps) + (b->ranks ? b->prior[k] : 0);
+    const int64_t size = odds < 0 ? -odds - 1 : odds;
+    const uint32_t p = sigmoid[size < SIGMOIDS ? size : SIGMOIDS - 1];
+    return odds < 0 ? ONE - p : p;
 }
 
 /* ---- the coder ------------------------------------------------------------------------------- */
 
-void bridge_encode_open(bridge_encoder *e, uint8_t *to, size_t room, uint32_t width)
+void bridge_encode_open(bridge_encoder *e, uint8_t *to, size_t room, const pare_bridge *model)
 {
-    e->width = width;
+    e->model = *model;
     range_encode_open(&e->out, to, room);
 }
 
 void bridge_encode(bridge_encoder *e, const uint8_t *bit, const int64_t *item, size_t count)
 {
-    entry t;
-    entry_open(&t, item, count);
+    bridge_entry t;
+    int64_t sum = 0;
+    bridge_entry_open(&t, item, count);
     for (size_t k = 0; k < count; k++) {
         const bool one = bit[t.order[k]];
-        range_encode(&e->out, chance(&t, k, e->width), ONE_BITS, one);
-        if (one) t.sum += t.item[k];
+        range_encode(&e->out, bridge_chance(&t, k, sum, &e->model), ONE_BITS, one);
+        if (one) sum += t.item[k];
     }
 }
 
@@ -114,20 +117,22 @@ size_t bridge_encode_close(bridge_encoder *e)
     return range_encode_close(&e->out);
 }
 
-void bridge_decode_open(bridge_decoder *d, const uint8_t *from, size_t bytes, uint32_t width)
+void bridge_decode_open(bridge_decoder *d, const uint8_t *from, size_t bytes,
+                        const pare_bridge *model)
 {
-    d->width = width;
+    d->model = *model;
     range_decode_open(&d->in, from, bytes);
 }
 
 void bridge_decode(bridge_decoder *d, uint8_t *bit, const int64_t *item, size_t count)
 {
-    entry t;
-    entry_open(&t, item, count);
+    bridge_entry t;
+    int64_t sum = 0;
+    bridge_entry_open(&t, item, count);
     for (size_t k = 0; k < count; k++) {
-        const bool one = range_decode(&d->in, chance(&t, k, d->width), ONE_BITS);
+        const bool one = range_decode(&d->in, bridge_chance(&t, k, sum, &d->model), ONE_BITS);
         bit[t.order[k]] = one;
-        if (one) t.sum += t.item[k];
+        if (one) sum += t.item[k];
     }
 }
 

@@ -1,6 +1,7 @@
 /* A weight as the product of two masked random matrices (pare/coded.h).
  *
- * Body:  u32 donor column (2^32 - 1: none)   u32 width (bridge; 0 when raw)
+ * Body:  u32 donor column (2^32 - 1: none)   u32 width (bridge; 0 when raw)   u32 units of a block
+ *        i8 prior of each rank, as many as a block has units (RANKED)
  *        bits: own[k] + 1 of every unit (0: pruned), each ceil(log2(b + 1)) of them; of every
  * column but the donor's, one bit for each of the donor's units in order; filled up to a byte
  *        masks: row by row, in a row column by column, in a column unit by unit
@@ -11,9 +12,8 @@
 #include <string.h>
 
 #define UNITS_MOST (UINT64_C(1) << 28)
-enum { TURNED = 1, BRIDGE = 2, FRONT = 12 };
-
-enum { SIGNS = 4 }; /* of a ReLU source */
+enum { TURNED = 1, BRIDGE = 2, RANKED = 4, SIGNS = 8 /* of a ReLU source */ };
+enum { FRONT = 12, PRIOR_BITS = 8 };
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -92,22 +92,35 @@ static pare_status check_blocks(const expansion *e, size_t each, size_t bytes)
     return fits ? PARE_OK : bad_masks(e, bytes);
 }
 
-/* The masks must be as long as they have to be. */
-static pare_status open_masks(expansion *e, const uint8_t *at, size_t bytes, uint32_t width)
+static pare_status read_priors(pare_bridge *model, size_t each, bit_reader *r, pare_err *err)
 {
+    if (each == 0 || each > BRIDGE_UNITS)
+        return pare_fail(err, PARE_ERR_INPUT, "a coded ticket with blocks of %zu units: 1 to %d",
+                         each, BRIDGE_UNITS);
+    model->ranks = each;
+    for (size_t k = 0; k < each; k++) {
+        const int v = (int)bits_get(r, PRIOR_BITS);
+        model->prior[k] = (int8_t)(v < 128 ? v : v - 256);
+    }
+    return PARE_OK;
+}
+
+/* The masks must be as long as they have to be. */
+static pare_status open_masks(expansion *e, const uint8_t *at, size_t bytes,
+                              const pare_bridge *model)
+{
+    const uint32_t width = model->width;
     const uint64_t bits = (uint64_t)e->d.a * e->d.first[e->d.b];
     const bool fits = e->bridged
                           ? bridge_may_hold(bytes, bits) && width > 0 && width <= BRIDGE_WIDEST
                           : bytes == (bits + 7) / 8;
     if (!fits) return bad_masks(e, bytes);
     e->raw = (bit_reader){.data = at, .bits = 8 * bytes};
-    if (e->bridged) bridge_decode_open(&e->bridge, at, bytes, width);
+    if (e->bridged) bridge_decode_open(&e->bridge, at, bytes, model);
     for (size_t j = 0; e->bridged && j < e->d.b; j++)
-        if (e->d.first[j + 1] - e->d.first[j] > BRIDGE_UNITS)
+        if (e->d.first[j + 1] - e->d.first[j] > (model->ranks ? model->ranks : BRIDGE_UNITS))
             return pare_fail(e->err, PARE_ERR_INPUT,
-                             "a coded ticket with more than %d units for "
-                             "column %zu",
-                             BRIDGE_UNITS, j);
+                             "a coded ticket with more units for column %zu than its coder has", j);
     return PARE_OK;
 }
 
@@ -125,14 +138,16 @@ static pare_status open_body(expansion *e, pare_arena *a, const coded_body *body
         return pare_fail(e->err, PARE_ERR_INPUT, "a ticket whose donor is column %u of %zu",
                          (unsigned)d->donor, d->b);
     bit_reader r = {.data = body->data + FRONT, .bits = 8 * (body->bytes - FRONT)};
+    pare_bridge model = {.width = coded_get32(body->data + 4)};
     pare_status st = check_blocks(e, each, body->bytes - FRONT);
+    if (!st && e->h->flags & RANKED) st = read_priors(&model, each, &r, e->err);
     if (!st) st = read_own(e, a, each, &r);
     if (!st && d->given * (d->b - 1) > r.bits - r.at)
         st = pare_fail(e->err, PARE_ERR_INPUT, "a ticket that ends within its donors");
     if (!st) st = read_gifts(e, a, &r);
     if (st) return st;
     const size_t used = FRONT + (r.at + 7) / 8;
-    return open_masks(e, body->data + used, body->bytes - used, coded_get32(body->data + 4));
+    return open_masks(e, body->data + used, body->bytes - used, &model);
 }
 
 static pare_status open_rooms(expansion *e, pare_arena *a)
@@ -198,7 +213,8 @@ pare_status coded_factored_expand(float **out, pare_arena *a, const pare_coded_h
     e.d = (deal){.seed = h->seed, .stream = h->stream, .n = h->n};
     e.d.a = turned ? h->cols : h->rows;
     e.d.b = turned ? h->rows : h->cols;
-    if (h->flags & ~(uint32_t)(TURNED | BRIDGE | (h->kind == PARE_CODED_RELU ? SIGNS : 0)))
+    const uint32_t known = TURNED | BRIDGE | RANKED | (h->kind == PARE_CODED_RELU ? SIGNS : 0);
+    if (h->flags & ~known || (h->flags & RANKED && !e.bridged))
         return pare_fail(err, PARE_ERR_INPUT, "a ticket with unknown flags %x", h->flags);
     pare_status st = set_inputs(&e);
     if (!st) st = open_body(&e, scratch, body);
@@ -236,18 +252,22 @@ static size_t block_units(const pare_factored *f, const deal *d)
     return 0;
 }
 
-static size_t front_bits(const writing *w)
+/* Bytes before the masks. */
+static size_t front_bytes(const writing *w, const pare_bridge *model)
 {
-    return (w->d.n - w->each * w->d.b) * deal_own_bits(w->d.b) + w->d.given * (w->d.b - 1);
+    const size_t bits = (w->d.n - w->each * w->d.b) * deal_own_bits(w->d.b) +
+                        w->d.given * (w->d.b - 1) + PRIOR_BITS * model->ranks;
+    return FRONT + (bits + 7) / 8;
 }
 
-static void write_front(uint8_t *to, const writing *w, uint32_t width)
+static void write_front(uint8_t *to, const writing *w, const pare_bridge *model)
 {
     const deal *const d = &w->d;
     bit_writer bits = {to + FRONT, 0};
     coded_put32(to, d->donor);
-    coded_put32(to + 4, width);
+    coded_put32(to + 4, model->width);
     coded_put32(to + 8, (uint32_t)w->each);
+    for (size_t k = 0; k < model->ranks; k++) bits_put(&bits, (uint8_t)model->prior[k], PRIOR_BITS);
     for (size_t k = w->each * d->b; k < d->n; k++) {
         const uint32_t own = w->f->own[k];
         bits_put(&bits, own == PARE_NO_COLUMN ? 0 : own + UINT64_C(1), deal_own_bits(d->b));
@@ -276,10 +296,10 @@ static void write_raw(uint8_t *to, const writing *w)
                 bits_put(&bits, pare_bit(&w->f->ma, i, w->d.unit[u]), 1);
 }
 
-static size_t write_bridge(uint8_t *to, size_t room, const writing *w, uint32_t width)
+static size_t write_bridge(uint8_t *to, size_t room, const writing *w, const pare_bridge *model)
 {
     bridge_encoder e;
-    bridge_encode_open(&e, to, room, width);
+    bridge_encode_open(&e, to, room, model);
     for (size_t i = 0; i < w->d.a; i++) {
         pare_source_weights(w->row, w->d.seed, w->d.stream, (uint64_t)i * w->d.n, w->d.n);
         for (size_t j = 0; j < w->d.b; j++) {
@@ -291,9 +311,10 @@ static size_t write_bridge(uint8_t *to, size_t room, const writing *w, uint32_t 
 }
 
 /* How far the sums of a column's own units are from 0: what the coder expects of them. */
-static uint32_t width_of(const writing *w)
+static pare_bridge bridge_of(const writing *w)
 {
     double squares = 0;
+    if (w->f->bridge.width && w->f->bridge.ranks == w->each) return w->f->bridge;
     for (size_t i = 0; i < w->d.a; i++) {
         pare_source_weights(w->row, w->d.seed, w->d.stream, (uint64_t)i * w->d.n, w->d.n);
         for (size_t j = 0; j < w->d.b; j++) {
@@ -303,7 +324,7 @@ static uint32_t width_of(const writing *w)
             squares += (double)sum * PARE_SOURCE_UNIT * (double)sum * PARE_SOURCE_UNIT;
         }
     }
-    return bridge_width(squares / ((double)w->d.a * (double)w->d.b));
+    return (pare_bridge){.width = bridge_width(squares / ((double)w->d.a * (double)w->d.b))};
 }
 
 static bool few_units(const deal *d)
@@ -313,28 +334,28 @@ static bool few_units(const deal *d)
     return true;
 }
 
-static pare_status write_body(coded_body *body, bool *bridged, const writing *w, pare_arena *a,
+/* *flags: how the masks are stored. */
+static pare_status write_body(coded_body *body, uint32_t *flags, const writing *w, pare_arena *a,
                               pare_coding coding, pare_err *err)
 {
-    const size_t front = FRONT + (front_bits(w) + 7) / 8;
+    const bool try = coding == PARE_CODING_BRIDGE && few_units(&w->d);
+    const pare_bridge model = try ? bridge_of(w) : (pare_bridge){0}, none = {0};
+    const size_t front = front_bytes(w, &model), plain = front_bytes(w, &none);
     const size_t raw = (w->d.a * w->d.first[w->d.b] + 7) / 8;
     uint8_t *const to = pare_alloc(a, front + raw + 1, 1);
     if (!to) return pare_no_memory(err);
-    *bridged = false;
-    *body = (coded_body){to, front + raw};
-    if (coding == PARE_CODING_BRIDGE && few_units(&w->d)) {
-        const uint32_t width = width_of(w);
-        const size_t coded = write_bridge(to + front, raw, w, width);
-        *bridged = coded < raw;
-        if (*bridged) body->bytes = front + coded;
-        if (*bridged)
-            write_front(to, w, width);
-        else
-            memset(to + front, 0, raw);
+    const size_t coded = try ? write_bridge(to + front, raw, w, &model) : raw;
+    if (front + coded < plain + raw) {
+        write_front(to, w, &model);
+        *body = (coded_body){to, front + coded};
+        *flags = BRIDGE | (model.ranks ? RANKED : 0);
+        return PARE_OK;
     }
-    if (*bridged) return PARE_OK;
-    write_front(to, w, 0);
-    write_raw(to + front, w);
+    memset(to, 0, front + raw);
+    write_front(to, w, &none);
+    write_raw(to + plain, w);
+    *body = (coded_body){to, plain + raw};
+    *flags = 0;
     return PARE_OK;
 }
 
@@ -345,7 +366,7 @@ pare_status pare_coded_factored(pare_coded *out, pare_arena *a, const pare_facto
 {
     writing w = {.f = f};
     coded_body body;
-    bool bridged = false;
+    uint32_t flags = 0;
     w.d = (deal){.seed = f->seed, .stream = f->stream, .n = f->n, .donor = f->donor};
     w.d.a = f->turned ? f->cols : f->rows;
     w.d.b = f->turned ? f->rows : f->cols;
@@ -360,10 +381,10 @@ pare_status pare_coded_factored(pare_coded *out, pare_arena *a, const pare_facto
         w.bit = pare_alloc(scratch, PARE_SOURCE_MOST, sizeof *w.bit);
         if (!w.row || !w.item || !w.bit) st = pare_no_memory(err);
     }
-    if (!st) st = write_body(&body, &bridged, &w, scratch, coding, err);
+    if (!st) st = write_body(&body, &flags, &w, scratch, coding, err);
     const uint32_t signs = f->relu == PARE_RELU_SIGNS ? SIGNS : 0;
     const pare_coded_head h = {.kind = f->relu ? PARE_CODED_RELU : PARE_CODED_FACTORED,
-                               .flags = (f->turned ? TURNED : 0u) | (bridged ? BRIDGE : 0u) | signs,
+                               .flags = flags | (f->turned ? TURNED : 0u) | signs,
                                .seed = f->seed,
                                .stream = f->stream,
                                .rows = f->rows,

@@ -26,7 +26,12 @@ void deal_items(int64_t *x, const deal *d, const int32_t *row, size_t j);
 
 /* ---- arithmetic coding of an entry's bits (coded_bridge.c) ----------------------------------- */
 
-enum { BRIDGE_UNITS = 64, BRIDGE_WIDEST = 1 << 24 };
+enum {
+    BRIDGE_UNITS = PARE_BRIDGE_UNITS,
+    BRIDGE_WIDEST = 1 << 24,
+    BRIDGE_BITS = 12, /* of a chance */
+    BRIDGE_ODDS = 16  /* steps of log odds for 1 */
+};
 
 /* What the sums are expected to be: their root mean square, in 2^-16. */
 uint32_t bridge_width(double mean_square);
@@ -34,19 +39,31 @@ uint32_t bridge_width(double mean_square);
 bool bridge_may_hold(size_t bytes, uint64_t bits);
 float bridge_power(int exponent); /* 2^exponent, -112 .. 16 */
 
+/* The items of an entry as the coder sees them. */
+typedef struct bridge_entry {
+    size_t count;
+    uint8_t order[BRIDGE_UNITS];                               /* largest first */
+    int64_t item[BRIDGE_UNITS];                                /* in that order, in 2^-16 */
+    int64_t rest[BRIDGE_UNITS + 1], squares[BRIDGE_UNITS + 1]; /* of items k and later */
+} bridge_entry;
+void bridge_entry_open(bridge_entry *e, const int64_t *item, size_t count);
+/* Of 2^BRIDGE_BITS, that item k is chosen where those before it add up to `sum`. */
+uint32_t bridge_chance(const bridge_entry *e, size_t k, int64_t sum, const pare_bridge *b);
+
 typedef struct bridge_encoder {
     range_encoder out;
-    uint32_t width;
+    pare_bridge model;
 } bridge_encoder;
-void bridge_encode_open(bridge_encoder *e, uint8_t *to, size_t room, uint32_t width);
+void bridge_encode_open(bridge_encoder *e, uint8_t *to, size_t room, const pare_bridge *model);
 void bridge_encode(bridge_encoder *e, const uint8_t *bit, const int64_t *item, size_t count);
 size_t bridge_encode_close(bridge_encoder *e); /* bytes that were needed */
 
 typedef struct bridge_decoder {
     range_decoder in;
-    uint32_t width;
+    pare_bridge model;
 } bridge_decoder;
-void bridge_decode_open(bridge_decoder *d, const uint8_t *from, size_t bytes, uint32_t width);
+void bridge_decode_open(bridge_decoder *d, const uint8_t *from, size_t bytes,
+                        const pare_bridge *model);
 void bridge_decode(bridge_decoder *d, uint8_t *bit, const int64_t *item, size_t count);
 bool bridge_decode_closed(const bridge_decoder *d); /* all bytes were used, and no more */
 #endif

@@ -7,7 +7,7 @@ static pare_status ask(items *all, pare_arena *a, const pare_report_opts *o, par
 {
     for (size_t i = 0; i < all->n && o->verify; i++) {
         item *it = &all->v[i];
-        if (it->kind != ITEM_CUT) continue;
+        if (it->kind != ITEM_CUT && it->kind != ITEM_LENGTH) continue;
         const pare_status st = o->verify(o->self, it->path, err);
         if (st && st != PARE_ERR_VERIFY) return st;
         it->holds = st ? PARE_FALSE : PARE_TRUE;

@@ -200,18 +200,7 @@ static pare_status sample_head(look *w, pare_probe_logits *h, const pare_attend_
                                 .eps = SAMPLE_EPS,
                                 .delta = SAMPLE_DELTA / (double)w->heads,
                                 .seed = w->seed + w->out->nheads};
-    const pare_length_job job = {.n = j->n,
-                                 .dk = j->dk,
-                                 .dv = j->dv,
-                                 .q = j->q,
-                                 .k = j->k,
-                                 .v = j->v,
-                                 .ldq = j->ldq,
-                                 .ldk = j->ldk,
-                                 .ldv = j->ldv,
-                                 .scale = j->scale,
-                                 .y = j->y,
-                                 .ldy = j->ldy};
+    const pare_length_job job = pare_length_job_of(j);
     pare_length_stats s;
     pare_oracle orc;
     w->out->drawn = j->n / (p->kind == PARE_FULL ? 2 : 4);

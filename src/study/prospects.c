@@ -14,7 +14,7 @@
 enum {
     PROVEN_INPUTS = 8,
     PROVEN_TOKENS = 64, /* of a text */
-    TICKET_BITS = 12
+    TICKET_BITS = 10
 };
 static const double text_share = 0.75;     /* of the parameters of a text model */
 static const double most_parameters = 2e7; /* of models that are cut without being asked */
@@ -27,6 +27,7 @@ typedef struct screen {
     const pare_inputs *in; /* NULL: no data */
     probe_halves h;
     pare_dataset part; /* the targets of h.look */
+    double before;     /* the metric of the model on h.look */
     const pare_probe_opts *o;
     const pare_exec *exec;
     pare_err *err;
@@ -74,11 +75,12 @@ static const char *no_look(const screen *s)
 
 /* ---- the price ------------------------------------------------------------------------------- */
 
-static bool bearable(const pare_probe *p, double measured, double metric)
+/* before: the metric of the model itself on the same inputs. */
+static bool bearable(const pare_probe *p, double measured, double before, double metric)
 {
     if (!p->metric || isnan(metric)) return measured <= PARE_PROBE_LOST * p->output;
-    if (strcmp(p->metric, "nats") == 0) return metric - p->metric_before <= PARE_PROBE_NATS;
-    return p->metric_before - metric <= PARE_PROBE_LOSS;
+    if (strcmp(p->metric, "nats") == 0) return metric - before <= PARE_PROBE_NATS;
+    return before - metric <= PARE_PROBE_LOSS;
 }
 
 /* The part of the second half that is proven on: texts are cut short, all else is whole. */
@@ -140,7 +142,7 @@ static pare_status price(const screen *s, pare_prospect *t, const pare_plan_step
     if (!st) st = prove(s, t, g);
     if (!st && s->p->metric)
         st = probe_metric(&t->metric, g, &s->part, &s->h.look, &silent, s->err);
-    t->can = bearable(s->p, t->measured, t->metric) ? PARE_TRUE : PARE_FALSE;
+    t->can = bearable(s->p, t->measured, s->before, t->metric) ? PARE_TRUE : PARE_FALSE;
     pare_model_free(g);
     return st;
 }
@@ -156,7 +158,7 @@ static const pare_cut_cost *narrowest(const pare_probe *p, const pare_cut_cost *
     for (size_t i = 0; i < p->ncuts; i++) {
         const pare_cut_cost *const c = &p->cuts[i];
         if (c->method != PARE_WIDTH_AUTO || c->refused) continue;
-        if (bearable(p, c->largest, c->metric))
+        if (bearable(p, c->largest, p->metric_before, c->metric))
             best = c;
         else if (!*below)
             *below = c;
@@ -278,6 +280,41 @@ static pare_status weights(const screen *s)
     return st ? st : why_not_lighter(s, t);
 }
 
+/* ---- length ---------------------------------------------------------------------------------- */
+
+/* The engine of a quarter of the tokens or less, and where there is none the smallest. */
+static const pare_probe_engine *quarter(const pare_length_probe *l)
+{
+    const pare_probe_engine *best = &l->engines[0];
+    for (size_t i = 0; i < l->nengines; i++)
+        if (4 * (size_t)l->engines[i].m <= l->tokens) best = &l->engines[i];
+    return best;
+}
+
+/* The plan is the model itself in other words: nothing is lost but roundings. */
+static pare_status length(const screen *s)
+{
+    const pare_length_probe *const l = &s->p->length;
+    pare_prospect *const t = open_line(s, "length");
+    if (!s->p->has_length) {
+        t->can = s->m->pattern.kind == PARE_GRAPH && !s->in ? PARE_UNKNOWN : PARE_FALSE;
+        t->why = t->can == PARE_FALSE ? "the model has no softmax heads" : no_look(s);
+        return PARE_OK;
+    }
+    const pare_probe_engine *const e = quarter(l);
+    t->can = PARE_TRUE;
+    t->proven = pare_ub_exact(0);
+    t->domain = "all inputs, in real numbers; length --certify proves the roundings of a run";
+    pare_status st = say(s, &t->cut, "length --oracle %u", e->m);
+    if (!st)
+        st = say(s, &t->left, "%zu tokens in %llu calls", l->tokens, (unsigned long long)e->native);
+    for (size_t i = 0; !st && !*t->why && i < l->nmodes; i++)
+        if (*l->modes[i].why_not)
+            st = say(s, &t->why, "no calls in mode %s: %s", pare_length_mode_name(l->modes[i].mode),
+                     l->modes[i].why_not);
+    return st;
+}
+
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 pare_status probe_prospects(pare_probe *p, const pare_model *m, const pare_dataset *data,
@@ -285,17 +322,20 @@ pare_status probe_prospects(pare_probe *p, const pare_model *m, const pare_datas
                             pare_err *err)
 {
     screen s = {.p = p, .m = m, .in = data ? in : NULL, .o = o, .exec = exec, .err = err};
+    pare_status st = PARE_OK;
     if (data) {
         s.h = probe_halve(in, o->depth_tokens);
         s.part = *data;
         s.part.target = data->target ? data->target + s.h.first : NULL;
+        if (p->metric) st = probe_metric(&s.before, m, &s.part, &s.h.look, exec, err);
     }
     static const struct {
         pare_probe_part part;
         pare_status (*line)(const screen *s);
-    } lines[] = {
-        {PARE_PROBE_WIDTH, width}, {PARE_PROBE_DEPTH, depth}, {PARE_PROBE_TICKET, weights}};
-    pare_status st = PARE_OK;
+    } lines[] = {{PARE_PROBE_WIDTH, width},
+                 {PARE_PROBE_DEPTH, depth},
+                 {PARE_PROBE_TICKET, weights},
+                 {PARE_PROBE_LENGTH, length}};
     for (size_t i = 0; !st && i < sizeof lines / sizeof *lines; i++) {
         pare_progress(exec, "price directions", i, sizeof lines / sizeof *lines);
         if (o->part == PARE_PROBE_ALL || o->part == lines[i].part) st = lines[i].line(&s);

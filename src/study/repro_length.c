@@ -36,7 +36,13 @@ static const way ways[] = {
      {.mode = PARE_LENGTH_ZEROREF, .features = CAUSAL_CALLS}},
     {"window 4, the paper's",
      {.kind = PARE_WINDOW, .window = 4},
-     {.mode = PARE_LENGTH_PAPER, .features = CAUSAL_CALLS}}};
+     {.mode = PARE_LENGTH_PAPER, .features = CAUSAL_CALLS}},
+    {"full, tokens of one vector",
+     {.kind = PARE_FULL},
+     {.mode = PARE_LENGTH_ZEROREF, .features = FULL_CALLS, .one_vector = true}},
+    {"causal, sampled once",
+     {.kind = PARE_CAUSAL},
+     {.mode = PARE_LENGTH_SAMPLE, .features = CAUSAL_CALLS}}};
 enum { WAYS = sizeof ways / sizeof *ways };
 
 /* ---- calls ----------------------------------------------------------------------------------- */

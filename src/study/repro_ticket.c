@@ -17,14 +17,16 @@ const char *ticket_part(size_t i)
 static pare_status say(frame *f)
 {
     pare_repro *const r = f->r;
-    r->notes[r->nnotes++] = experiments_shapes(r);
+    const char *const shapes = experiments_shapes(r);
+    if (!shapes) return pare_no_memory(f->err);
+    r->notes[r->nnotes++] = shapes;
     r->notes[r->nnotes++] =
         "the paper does not print its trained target; ours is trained here by its recipe in small, "
         "and hardly learns the task";
     r->notes[r->nnotes++] =
         "published: figure 4's fit .8 e^(-.06 n); which target it belongs to is not said, and the "
         "rate of a mean depends on it (table \"rate and size\")";
-    return r->notes[0] ? PARE_OK : pare_no_memory(f->err);
+    return PARE_OK;
 }
 
 static pare_status make(frame *f, const repro_study *s)

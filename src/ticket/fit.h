@@ -64,7 +64,7 @@ PARE_MUST_USE pare_status fit_turn_back(fit_result *out, pare_arena *a, const fi
 PARE_MUST_USE pare_status fit_result_new(fit_result *out, pare_arena *a, const fit_problem *p,
                                          pare_err *err);
 
-/* ---- for both methods (fit.c) ---- */
+/* ---- for all methods (fit.c) ---- */
 
 /* W / scale in units of 2^-48, nearest integers; PARE_ERR_INPUT names the entry that is 2^11 or
  * more, and what has fewer units than columns. */
@@ -74,6 +74,10 @@ static inline int64_t fit_item(const fit_problem *p, size_t i, size_t k, size_t 
 {
     return (int64_t)p->A[i * p->n + k] * p->B[k * p->b + j];
 }
+/* Unit c of a block of `items` belongs to column j; bit c of `words` words at j a + i says whether
+ * entry (i, j) has it. */
+void fit_put_blocks(fit_result *r, const fit_problem *p, size_t items, const uint64_t *mask,
+                    size_t words);
 /* e from the masks alone. */
 PARE_MUST_USE pare_status fit_residual(fit_result *r, pare_arena *a, const fit_problem *p,
                                        const pare_exec *exec, pare_err *err);

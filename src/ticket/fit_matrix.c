@@ -1,6 +1,7 @@
 /* pare_ticket_fit: the fits of a matrix for those outside the room. */
 #include "fit.h"
 #include <pare/ticket_fit.h>
+#include <math.h>
 
 static const int32_t *drawn(pare_arena *a, uint64_t seed, uint64_t stream, size_t count)
 {
@@ -35,6 +36,9 @@ pare_status pare_ticket_fit(pare_mat *out, const pare_mat *w, const pare_fit_opt
     if (o->left == o->right)
         return pare_fail(err, PARE_ERR_INPUT, "both matrices of a ticket have one stream: %llu",
                          (unsigned long long)o->left);
+    if (!(o->scale > 0 && o->scale < INFINITY))
+        return pare_fail(err, PARE_ERR_INPUT, "a ticket's scale %g is not a positive number",
+                         o->scale);
     pare_arena *const a = pare_arena_new();
     if (!a) return pare_no_memory(err);
     fit_problem p = {.a = w->rows, .b = w->cols, .n = o->hidden, .w = *w, .scale = o->scale};

@@ -1,4 +1,5 @@
 /* One matrix as a ticket: which side the blocks are on, which scale, the fit, the bytes. */
+#include "fit_feedback.h"
 #include "matrix.h"
 #include <math.h>
 #include <string.h>
@@ -6,6 +7,9 @@
 /* Units beyond `bits` for each block: a matrix of a few columns must not depend on their luck. */
 enum { SPARE = 16 };
 /* Scales are tried on a few columns, by a shorter search. */
+/* Bytes of a ticket beside its masks, where all units are in blocks. */
+enum { FRAME = 64 };
+#define LEAST_RATE 0.5
 enum { SAMPLE_ROWS = 1024, SAMPLE_COLUMNS = 8, SAMPLE_DONORS = 4, ABOVE = 0 };
 
 static double largest_entry(const pare_mat *w)
@@ -171,9 +175,34 @@ static pare_status make_problem(fit_problem *p, bool *turned, pare_arena *a, con
     return draw_source(p, a, job, err);
 }
 
+/* What is left of the stored bits for an entry's own when header and checksum are paid. */
+static double rate_of(const matrix_job *job)
+{
+    const double frame = 8 * FRAME / (double)(job->w.rows * job->w.cols);
+    return job->o->stored > 0 ? fmax(job->o->stored - frame, LEAST_RATE) : 0;
+}
+
+static pare_status fit_fed_back(fit_result *r, pare_bridge *bridge, int *exponent, pare_arena *a,
+                                fit_problem *p, const matrix_job *job, bool turned, pare_err *err)
+{
+    feedback f;
+    fit_feedback_opts o = {.f = &f, .aim = job->w, .columns = turned};
+    const bool known = job->enters && job->enters->square.v;
+    pare_status st = feedback_of(&f, a, job->w.cols, job->enters, err);
+    if (!st && known) {
+        o.aim = pare_mat_new(a, job->w.rows, job->w.cols);
+        st = o.aim.v ? feedback_aim(&o.aim, &job->w, job->enters, a, err) : pare_no_memory(err);
+    }
+    *exponent = job->o->strict ? 0 : job->o->exponent;
+    if (!st) st = feedback_settle_rate(&o, exponent, a, p, rate_of(job), job->exec, err);
+    if (!st) st = fit_feedback(r, a, p, &o, job->exec, err);
+    *bridge = o.price > 0 ? o.bridge : (pare_bridge){0};
+    return st;
+}
+
 static pare_status code(pare_coded *coded, pare_weight *expanded, pare_arena *a,
                         const matrix_job *job, const fit_problem *p, const fit_result *r,
-                        bool turned, int exponent, pare_err *err)
+                        pare_bridge bridge, bool turned, int exponent, pare_err *err)
 {
     const pare_factored f = {.seed = job->o->seed,
                              .stream = job->stream,
@@ -186,7 +215,8 @@ static pare_status code(pare_coded *coded, pare_weight *expanded, pare_arena *a,
                              .own = r->own,
                              .donor = r->donor,
                              .ma = r->ma,
-                             .mb = r->mb};
+                             .mb = r->mb,
+                             .bridge = bridge};
     pare_status st = pare_coded_factored(coded, a, &f, job->o->coding, err);
     if (!st) st = pare_coded_expand(expanded, NULL, a, coded->data, coded->bytes, err);
     return st;
@@ -221,14 +251,17 @@ pare_status matrix_ticket(pare_coded *coded, pare_weight *expanded, pare_ticket_
     fit_result r;
     bool turned = false;
     int exponent = 0;
+    pare_bridge bridge = {0};
     pare_arena *const scratch = pare_arena_new();
     pare_status st = scratch ? make_problem(&p, &turned, scratch, job, err) : pare_no_memory(err);
-    if (!st) st = settle_scale(&exponent, scratch, &p, job->o, job->exec, err);
-    if (!st) {
+    if (!st && job->o->method == PARE_TICKET_FEEDBACK) {
+        st = fit_fed_back(&r, &bridge, &exponent, scratch, &p, job, turned, err);
+    } else if (!st) {
+        st = settle_scale(&exponent, scratch, &p, job->o, job->exec, err);
         p.scale = ldexp(1, exponent);
-        st = fit_by(&r, scratch, &p, false, job->o, job->exec, err);
+        if (!st) st = fit_by(&r, scratch, &p, false, job->o, job->exec, err);
     }
-    if (!st) st = code(coded, expanded, a, job, &p, &r, turned, exponent, err);
+    if (!st) st = code(coded, expanded, a, job, &p, &r, bridge, turned, exponent, err);
     if (!st) describe(report, job, &p, expanded, exponent, coded->bytes);
     pare_arena_free(scratch);
     if (st && st != PARE_ERR_MEMORY) {

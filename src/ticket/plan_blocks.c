@@ -5,7 +5,9 @@
  * the largest eta for which it ends at eps is found by halving an interval; Lemma S then says how
  * many products an entry needs when the failure p is split over all entries.
  * Fitted are: c Wq^T Wk and Wo Wv of every head (rotary heads: Wq, Wk, and Wo Wv), every dense
- * layer, embedding, position table and last map. Gains and biases are kept as they are. */
+ * layer (the first of a ReLU part for both signs of its inputs, as a ReLU source must), embedding,
+ * position table and last map. Gains and biases are kept as they are. */
+#include "merged.h"
 #include "recursion.h"
 #include <math.h>
 
@@ -57,9 +59,10 @@ static void head_of(head_sizes *h, fitted *all, double eta, const pare_attn *at,
     count(all, o, d, h->v_max);
 }
 
-static void dense_of(dense_sizes *m, fitted *all, double eta, const pare_dense *d)
+/* `sides`: 2 where a ReLU source meets every entry for both signs of its input. */
+static void dense_of(dense_sizes *m, fitted *all, double eta, const pare_dense *d, size_t sides)
 {
-    const size_t o = d->w.rows, in = d->w.cols;
+    const size_t o = d->w.rows, in = sides * d->w.cols;
     m->e = (affine){spread(eta, o, in), pare_ub_exact(0), spread(eta, o, in)};
     m->g = widened(&m->f, &m->e);
     m->row_g = pare_ub_add(m->row_f, spread(eta, 1, in));
@@ -78,7 +81,7 @@ static void table_of(span *s, fitted *all, double eta, const pare_weight *w)
 static void top_of(top_sizes *t, fitted *all, double eta, const pare_model *f)
 {
     const pare_weight *const w = f->top.tied ? &f->stem.embedding : &f->top.out.w;
-    if (t->dense_there) dense_of(&t->dense, all, eta, &f->top.dense);
+    if (t->dense_there) dense_of(&t->dense, all, eta, &f->top.dense, 1);
     for (size_t o = 0; t->out_there && o < t->outputs; o++) {
         t->row_e[o] = spread(eta, 1, w->cols);
         t->row_g[o] = pare_ub_add(t->row_f[o], t->row_e[o]);
@@ -93,13 +96,14 @@ static fitted suppose(model_sizes *m, const pare_model *f, double eta)
     table_of(&m->stem.rows, &all, eta, &f->stem.embedding);
     if (f->stem.pos.kind == PARE_POS_LEARNED)
         table_of(&m->stem.positions, &all, eta, &f->stem.pos.table);
-    if (m->stem.map) dense_of(&m->stem.dense, &all, eta, &f->stem.map);
+    if (m->stem.map) dense_of(&m->stem.dense, &all, eta, &f->stem.map, 1);
     for (size_t b = 0; b < m->nblocks; b++) {
         const pare_block *const x = &f->blocks[b];
         for (size_t h = 0; h < m->blocks[b].attn.nheads; h++)
             head_of(&m->blocks[b].attn.heads[h], &all, eta, &x->attn, h);
         for (size_t l = 0; m->blocks[b].ffn.kind != PARE_FFN_NONE && l < x->ffn.nlayers; l++)
-            dense_of(&m->blocks[b].ffn.layers[l], &all, eta, &x->ffn.layers[l]);
+            dense_of(&m->blocks[b].ffn.layers[l], &all, eta, &x->ffn.layers[l],
+                     l == 0 && relu_part(&x->ffn) ? 2 : 1);
     }
     top_of(&m->top, &all, eta, f);
     return all;

@@ -1,5 +1,6 @@
 /* What a round-to-nearest quantiser does with the bytes of a ticket: an honest neighbour. */
-#include <pare/ticket.h>
+#include "feedback.h"
+#include "matrix.h"
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +9,10 @@ enum { SCALE_BITS = 32 }; /* one f32 for each matrix */
 
 typedef struct rounder {
     const pare_ticket_report *of;
-    pare_arena *arena;
+    const pare_model *in;
+    pare_model *m;
+    const pare_inputs *fit; /* NULL: no feedback */
+    const pare_exec *exec;
     double bits; /* stored, over all matrices */
 } rounder;
 
@@ -27,6 +31,50 @@ static double levels_for(size_t bytes, size_t count)
     return levels < 2 ? 2 : levels > MOST_LEVELS ? MOST_LEVELS : levels;
 }
 
+typedef struct grid {
+    double most, step;
+    pare_mat to;
+} grid;
+
+static double nearest(void *self, size_t output, size_t input, double goal, double worth)
+{
+    grid *const g = self;
+    (void)worth;
+    const double inside = fmax(-g->most, fmin(g->most, goal));
+    const double v = g->most > 0 ? nearbyint((inside + g->most) / g->step) * g->step - g->most : 0;
+    return pare_row_mut(&g->to, output)[input] = (float)v;
+}
+
+static grid grid_of(const pare_mat *w, double levels, pare_mat to)
+{
+    grid g = {.to = to};
+    for (size_t i = 0; i < w->rows; i++)
+        for (size_t j = 0; j < w->cols; j++) g.most = fmax(g.most, fabs(pare_row(w, i)[j]));
+    g.step = 2 * g.most / (levels - 1);
+    return g;
+}
+
+/* The levels nearest to w; with feedback to what it should be by then. */
+static pare_status round_matrix(pare_mat *to, const rounder *r, const pare_mat *w, double levels,
+                                uint64_t stream, pare_arena *a, pare_err *err)
+{
+    entering enters = {0};
+    feedback f;
+    pare_mat aim = *w;
+    grid g = grid_of(w, levels, *to);
+    double *const room = pare_alloc(a, w->cols, sizeof *room);
+    pare_status st = room ? PARE_OK : pare_no_memory(err);
+    if (!st && r->fit) st = entering_of(&enters, a, r->in, r->m, stream, r->fit, r->exec, err);
+    if (!st) st = feedback_of(&f, a, w->cols, &enters, err);
+    if (!st && enters.square.v) {
+        aim = pare_mat_new(a, w->rows, w->cols);
+        st = aim.v ? feedback_aim(&aim, w, &enters, a, err) : pare_no_memory(err);
+    }
+    for (size_t i = 0; !st && i < w->rows; i++)
+        feedback_run(&f, pare_row(&aim, i), room, i, nearest, &g);
+    return st;
+}
+
 static pare_status round_one(void *self, const char *name, pare_weight *w, bool vector,
                              pare_err *err)
 {
@@ -35,26 +83,33 @@ static pare_status round_one(void *self, const char *name, pare_weight *w, bool 
     (void)vector;
     if (!t) return PARE_OK;
     const size_t count = w->rows * w->cols;
-    float *const to = pare_alloc(r->arena, count, sizeof *to);
-    if (!to) return pare_no_memory(err);
-    double most = 0;
-    for (size_t i = 0; i < count; i++) most = fmax(most, fabs(pare_weight_at(w, i)));
-    const double levels = levels_for(t->bytes, count), step = 2 * most / (levels - 1);
-    for (size_t i = 0; i < count; i++) {
-        const double k = most > 0 ? nearbyint((pare_weight_at(w, i) + most) / step) : 0;
-        to[i] = most > 0 ? (float)(k * step - most) : 0;
+    const double levels = levels_for(t->bytes, count);
+    pare_arena *const scratch = pare_arena_new();
+    float *const to = pare_alloc(r->m->arena, count, sizeof *to);
+    if (!scratch || !to) {
+        pare_arena_free(scratch);
+        return pare_no_memory(err);
     }
+    pare_mat wide = pare_mat_new(scratch, w->rows, w->cols),
+             levelled = pare_mat_new(scratch, w->rows, w->cols);
+    pare_status st = wide.v && levelled.v ? PARE_OK : pare_no_memory(err);
+    if (!st) pare_weight_widen(&wide, w, 0, 0);
+    if (!st) st = round_matrix(&levelled, r, &wide, levels, matrix_stream(name), scratch, err);
+    for (size_t i = 0; !st && i < count; i++) to[i] = (float)levelled.v[i];
+    pare_arena_free(scratch);
+    if (st) return st;
     r->bits += (double)count * log2(levels) + SCALE_BITS;
     *w = (pare_weight){PARE_F32, w->rows, w->cols, to};
     return PARE_OK;
 }
 
 pare_status pare_ticket_rounded(pare_model **out, double *bits, const pare_model *in,
-                                const pare_ticket_report *of, pare_err *err)
+                                const pare_ticket_report *of, const pare_inputs *fit,
+                                const pare_exec *exec, pare_err *err)
 {
     pare_model *m = NULL;
     pare_status st = pare_model_clone(&m, in, err);
-    rounder r = {.of = of, .arena = st ? NULL : m->arena};
+    rounder r = {.of = of, .in = in, .m = m, .fit = fit, .exec = exec};
     if (!st) st = pare_model_visit(m, round_one, &r, err);
     if (!st) st = pare_model_check(m, err);
     if (st) {

@@ -47,8 +47,9 @@ static pare_status check(const int64_t *x, size_t n, int64_t target, const pare_
         return pare_fail(err, PARE_ERR_INPUT, "subset sum: %zu items, at most %d", n,
                          PARE_SUBSET_ITEMS);
     if (o->exact && n > PARE_SUBSET_EXACT)
-        return pare_fail(err, PARE_ERR_INPUT, "subset sum: exact for %zu items, at most %d", n,
-                         PARE_SUBSET_EXACT);
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "subset sum: exact for %zu items would take 2^%zu steps; at most %d items",
+                         n, n / 2, PARE_SUBSET_EXACT);
     if (o->tolerance < 0)
         return pare_fail(err, PARE_ERR_INPUT, "subset sum: tolerance %" PRId64 " is negative",
                          o->tolerance);

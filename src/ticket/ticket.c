@@ -5,10 +5,11 @@
 #include <string.h>
 
 const char *const pare_ticket_mode_names[] = {"auto", "factored", "merged", NULL};
-const char *const pare_ticket_method_names[] = {"best", "block", NULL};
+const char *const pare_ticket_method_names[] = {"best", "block", "feedback", NULL};
 
 typedef struct maker {
-    pare_model *m; /* the output */
+    pare_model *m;      /* the output */
+    pare_model *before; /* of FEEDBACK: what it was */
     const pare_ticket_opts *o;
     const pare_exec *exec;
     pare_coded *coded;
@@ -73,6 +74,14 @@ static bool find_stream(uint64_t *out, const char *name)
     return true;
 }
 
+uint64_t matrix_stream(const char *name)
+{
+    uint64_t stream = 0;
+    const bool known = find_stream(&stream, name);
+    PARE_ASSERT(known);
+    return stream;
+}
+
 /* ---- one weight after the other -------------------------------------------------------------- */
 
 /* Matrices, and biases where they are asked for. */
@@ -133,17 +142,20 @@ static pare_status draw_ticket(maker *k, const char *name, pare_weight *w, bool 
     pare_arena *const keep = k->m->arena;
     pare_arena *const scratch = pare_arena_new();
     pare_coded *const coded = &k->coded[k->ncoded];
-    matrix_job job = {.name = pare_strdup(keep, name),
-                      .w = scratch ? pare_mat_new(scratch, w->rows, w->cols) : (pare_mat){0},
-                      .relu = k->r->relu_parts ? relu_source_of(k->m, name) : PARE_RELU_NONE,
-                      .vector = vector,
-                      .o = k->o,
-                      .exec = k->exec};
-    const bool known = find_stream(&job.stream, name);
-    PARE_ASSERT(known);
+    entering enters = {0};
+    const matrix_job job = {.name = pare_strdup(keep, name),
+                            .w = scratch ? pare_mat_new(scratch, w->rows, w->cols) : (pare_mat){0},
+                            .relu = k->r->relu_parts ? relu_source_of(k->m, name) : PARE_RELU_NONE,
+                            .vector = vector,
+                            .stream = matrix_stream(name),
+                            .o = k->o,
+                            .enters = &enters,
+                            .exec = k->exec};
     pare_weight expanded;
     pare_mat wide = job.w;
     pare_status st = job.name && wide.v ? PARE_OK : pare_no_memory(err);
+    if (!st && k->before)
+        st = entering_of(&enters, scratch, k->before, k->m, job.stream, k->o->fit, k->exec, err);
     if (!st) {
         pare_weight_widen(&wide, w, 0, 0);
         st = matrix_ticket(coded, &expanded, &k->r->matrix[k->r->n], keep, &job, err);
@@ -181,13 +193,24 @@ static pare_status check_options(const pare_ticket_opts *o, pare_err *err)
                          o->bits, PARE_TICKET_MOST_BITS);
     if (o->exponent != PARE_TICKET_CHOOSE && (o->exponent < -64 || o->exponent > 64))
         return pare_fail(err, PARE_ERR_USAGE, "scale 2^%d: -64 to 64 are possible", o->exponent);
+    if (o->stored > 0 && (o->method != PARE_TICKET_FEEDBACK || o->coding != PARE_CODING_BRIDGE))
+        return pare_fail(err, PARE_ERR_USAGE,
+                         "stored bits are chosen by the method feedback, with "
+                         "the coding bridge");
+    if (o->stored > 0 && (o->hidden > 0 || o->bits > PARE_TICKET_STORED_BITS))
+        return pare_fail(err, PARE_ERR_USAGE,
+                         "stored bits are chosen from up to %d products of an entry (bits)",
+                         PARE_TICKET_STORED_BITS);
+    if (o->biases && o->method == PARE_TICKET_FEEDBACK)
+        return pare_fail(err, PARE_ERR_USAGE, "the method feedback leaves biases as they are");
     if (o->strict && o->exponent != PARE_TICKET_CHOOSE && o->exponent != 0)
         return pare_fail(err, PARE_ERR_USAGE, "strict tickets have scale 1");
     return PARE_OK;
 }
 
 /* Merged heads where they are asked for, or are fewer weights; a ReLU source, which needs twice the
- * masks for the first layer of a part, only where it is asked for. */
+ * masks for the first layer of a part, only where it is asked for, and not by feedback, whose units
+ * come in blocks. */
 static pare_status settle_mode(maker *k, const pare_model *in, pare_err *err)
 {
     const char *const why = merge_refuses(in);
@@ -197,7 +220,7 @@ static pare_status settle_mode(maker *k, const pare_model *in, pare_err *err)
     k->r->merged = k->o->mode == PARE_TICKET_MERGED ||
                    (k->o->mode == PARE_TICKET_AUTO && !why && merged < now);
     pare_status st = k->r->merged ? merge_heads(k->m, err) : PARE_OK;
-    if (!st && k->o->mode == PARE_TICKET_MERGED)
+    if (!st && k->o->mode == PARE_TICKET_MERGED && k->o->method != PARE_TICKET_FEEDBACK)
         st = relu_split(k->m, &k->r->relu_parts, &k->r->other_parts, err);
     return st;
 }
@@ -211,6 +234,8 @@ pare_status pare_ticket(pare_model **out, pare_ticket_report *report, const pare
     pare_status st = check_options(opts, err);
     if (!st) st = pare_model_clone(&k.m, in, err);
     if (!st) st = settle_mode(&k, in, err);
+    if (!st && opts->method == PARE_TICKET_FEEDBACK && opts->fit)
+        st = pare_model_clone(&k.before, k.m, err);
     if (!st) st = pare_model_visit(k.m, count, &k, err);
     if (!st) {
         k.coded = pare_alloc(k.m->arena, k.room + 1, sizeof *k.coded);
@@ -222,6 +247,7 @@ pare_status pare_ticket(pare_model **out, pare_ticket_report *report, const pare
         k.m->ncoded = k.ncoded;
         st = pare_model_check(k.m, err);
     }
+    pare_model_free(k.before);
     if (st) {
         pare_model_free(k.m);
         k.m = NULL;

@@ -5,8 +5,8 @@ command -v mpirun >/dev/null || { echo "SKIP needs mpirun"; exit 77; }
 [ -z "$PARE_SANITIZED" ] || { echo "SKIP MPI leaks under the sanitizers"; exit 77; }
 python=/usr/bin/python3
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-pare data model -q --kind llama --dim 256 --heads 4 --layers 2 --ffn 64 --vocab 32 --context 16384 -o m.st >/dev/null
-pare data random -q --count 1 --vocab 32 --tokens 16384 -o x.npy
+pare data model -q --kind llama --dim 256 --heads 4 --layers 2 --context 16384 -o m.st >/dev/null
+pare data random -q --count 1 --tokens 16384 -o x.npy
 words="m.st --input x.npy --oracle 128 --mode native -t 1 -q -f"
 cat >seconds.sh <<'END'
 TIMEFORMAT='%U %S'

@@ -15,6 +15,11 @@ pare report lie.cert.json --verify -q -o lie.html >/dev/null
 grep -o 'class="chip bad">not true' lie.html | head -n 1
 pare report f.st -o x.html; echo "exit $?"
 pare report -o x.html; echo "exit $?"
+# A run of small calls: its certificate, its calls as a picture; forged, it is not true.
+pare length m.st --tokens 8 --oracle 4 --certify -q -o calls.json >/dev/null
+sed 's/"proven": [0-9.e-]*/"proven": 1e-30/' calls.json.cert.json >false.cert.json
+pare report calls.json.cert.json false.cert.json --verify -q -o calls.html
+grep -oE 'class="chip (good|bad)">[a-z ]*|<svg class="plan"|pare length m.st [^<]*' calls.html
 # Logits so large that a polynomial would need 4e17 features: a probe says so and goes on.
 pare data minesweeper --side 16 --seed 1 -q -o board.npz >/dev/null
 pare probe $PARE_ROOT/models/minesweeper.safetensors --data board.npz --no-cuts -q --json >large.json

@@ -27,8 +27,8 @@ for n in 2 3; do
 done
 echo "-- of a longer input, rows are shared as well"
 for kind in gpt llama bert; do
-    pare data model -q --kind $kind --dim 24 --heads 3 --layers 2 --context 600 -o long.st >/dev/null
-    pare data random -q --count 1 --tokens 600 -o long.npy
+    pare data model -q --kind $kind --dim 24 --heads 3 --layers 2 --context 600 -f -o long.st >/dev/null
+    pare data random -q --count 1 --tokens 600 -f -o long.npy
     pare run long.st --input long.npy --oracle 64 -q -t 1 -f -o one.npy >/dev/null
     for n in 2 4; do
         mpirun --oversubscribe -n $n pare run long.st --input long.npy --oracle 64 -q -t 1 -f -o many.npy >/dev/null 2>mpi.err || cat mpi.err

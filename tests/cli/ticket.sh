@@ -13,11 +13,14 @@ pare ticket m.st --bits 6 -t 1 -q -o one.ticket >/dev/null && pare ticket m.st -
 cmp one.ticket two.ticket && echo same ticket
 pare ticket m.st --bits 6 --seed 1 -q -o three.ticket >/dev/null; cmp -s one.ticket three.ticket || echo other ticket
 # Modes, methods, codings; a ticket is cut again like any model.
-for how in "--mode merged" "--mode factored" "--method block" "--coding raw" "--strict" "--scale 0.5"; do
+for how in "--mode merged" "--mode factored" "--method block" "--coding raw" "--strict" "--scale 0.5" "--method feedback" "--method feedback --data t.npy" "--method feedback --stored 4 --data t.npy"; do
     pare ticket m.st --bits 8 $how -q -f -o o.ticket | head -n 1 && pare verify o.ticket.cert.json | tail -n 1
 done
 pare depth m.ticket --kind uniform --layers 0 -q -o flat.st | head -n 1
 pare compose m.ticket.cert.json flat.st.cert.json -q -o chain.json >/dev/null 2>&1 || echo other inputs: no chain
+# Stored bits are what was asked for, but for a tenth; all threads make the same bytes.
+pare ticket m.st --method feedback --stored 5 --data t.npy -t 1 -q -o one.5.ticket | awk '/^bits/ && $2 > 4.5 && $2 < 5.5 { print "about five bits" } /feedback of/ { print "a quantiser with it beside" }'
+pare ticket m.st --method feedback --stored 5 --data t.npy -t 3 -q -o two.5.ticket >/dev/null; cmp one.5.ticket two.5.ticket && echo same ticket
 # By hidden units, or by a promise about the proven bound.
 pare ticket m.st --hidden 160 -q -f -o o.ticket | head -n 1
 pare ticket m.st --max-error 0.3 -q -f --json -o o.ticket | python3 -c "
@@ -31,6 +34,8 @@ pare ticket m.st --bits 8 --hidden 64 -o o.ticket; echo $?
 pare ticket m.st --bits 8 --scale 0.3 -o o.ticket; echo $?
 pare ticket m.st --bits 8 --scale 0.00000095367431640625 -o o.ticket; echo $?
 pare ticket m.st --hidden 9 -o o.ticket; echo $?
+pare ticket m.st --bits 8 --stored 4 -o o.ticket; echo $?
+pare ticket m.st --bits 30 --stored 4 --method feedback -o o.ticket; echo $?
 pare ticket m.st --bits 2 --max-error 1e-6 -q -o o.ticket; echo $?
 pare data model -q --kind llama -o l.st --dim 16 --heads 2 --layers 1 --context 12 --vocab 40
 pare ticket l.st --bits 8 --mode merged -o o.ticket; echo $?

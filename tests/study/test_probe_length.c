@@ -116,7 +116,7 @@ static void logits_are_those_of_the_definitions(void **state)
     for (int kind = PARE_RANDOM_GPT; kind <= PARE_RANDOM_GRAPH; kind++) {
         scene s;
         seen want = {.c = 1, .d = 1};
-        const pare_attender by = {by_definition, &want};
+        const pare_attender by = {.fn = by_definition, .self = &want};
         open_scene(&s, (pare_random_kind)kind, 70, 0);
         double *const y = pare_alloc(s.a, 70 * 300, sizeof *y);
         assert_ok(pare_forward_by(y, PARE_F64, s.m, &s.in.in[0], &by, NULL, NULL, &s.err), &s.err);

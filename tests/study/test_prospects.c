@@ -63,11 +63,11 @@ static void a_price_is_what_the_cut_costs(void **state)
     scene_open(&s, 0.5);
     look(&s, true, false, PARE_PROBE_ALL);
     const pare_prospect *const t = line(&s, "weights");
-    assert_string_equal(t->cut, "ticket --bits 12");
+    assert_string_equal(t->cut, "ticket --bits 10");
     pare_model *g = NULL;
     uint64_t bytes;
     double off;
-    const pare_plan_step step = {PARE_PLAN_WEIGHTS, 12};
+    const pare_plan_step step = {PARE_PLAN_WEIGHTS, 10};
     assert_ok(pare_plan_make(&g, &bytes, &step, s.m, &s.data.inputs, 0, NULL, &s.err), &s.err);
     assert_ok(pare_measure(&off, s.m, g, &s.data.inputs, NULL, &s.err), &s.err);
     assert_near(t->measured, off, 1e-9);

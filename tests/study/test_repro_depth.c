@@ -88,6 +88,20 @@ static void ranks_fall_without_skips_and_subsets_are_found(void **state)
     pare_arena_free(c.a);
 }
 
+/* The printed bound falls as 1 / L, the error of the paper's own layer does not. */
+static void the_printed_bound_crosses_below_the_truth(void **state)
+{
+    (void)state;
+    scene c;
+    const repro_study of = {.seed = 0};
+    scene_open(&c);
+    const pare_repro_table *const t = make(&c, &lscale, &of);
+    every_shape_holds(t);
+    assert_le(row_of(t, "all +eta", "the printed bound is below the truth from L on")->ours, 4);
+    assert_near(row_of(t, "all +eta", "uniform: slope over L = 8 .. 64")->ours, -2, 0.1);
+    pare_arena_free(c.a);
+}
+
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
 static void slopes_and_verdicts(void **state)
@@ -140,6 +154,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_grow_with_slopes_1_2_3_4),
         cmocka_unit_test(ranks_fall_without_skips_and_subsets_are_found),
+        cmocka_unit_test(the_printed_bound_crosses_below_the_truth),
         cmocka_unit_test(slopes_and_verdicts),
         cmocka_unit_test(a_network_by_hand),
     };

@@ -64,7 +64,14 @@ static void what_cannot_be_is_refused(void **state)
     o.hidden = 8, v[0] = 5000;
     assert_status(pare_ticket_fit(&out, &w, &o, NULL, &err), PARE_ERR_INPUT, &err); /* X4 */
     assert_contains(err.msg, "scale");
-    v[0] = NAN;
+    static const double scales[] = {0, -1, NAN, INFINITY}; /* X2 */
+    v[0] = 1;
+    for (size_t i = 0; i < 4; i++) {
+        o.scale = scales[i];
+        assert_status(pare_ticket_fit(&out, &w, &o, NULL, &err), PARE_ERR_INPUT, &err);
+        assert_contains(err.msg, "positive");
+    }
+    o.scale = 1, v[0] = NAN;
     assert_status(pare_ticket_fit(&out, &w, &o, NULL, &err), PARE_ERR_NONFINITE, &err); /* X2 */
 }
 

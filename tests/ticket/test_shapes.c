@@ -115,12 +115,31 @@ static void large_entries_get_a_larger_scale(void **state)
     pare_model_free(f);
 }
 
+/* X12: keys and values may differ in width, and so may what goes in and out, but not with a skip. */
+static void a_skip_needs_equal_widths(void **state)
+{
+    pare_err err = {0};
+    pare_rng r = pare_rng_at(2, 13);
+    const pair_shape s = {.d1 = 5, .d2 = 3, .heads = 1, .dk = 2, .blocks = 1, .size = 1};
+    pare_model *const f = pair_target(&r, &s), *g = NULL;
+    pare_ticket_report report;
+    pare_ticket_opts o = PARE_TICKET_OPTS;
+    (void)state;
+    o.bits = 4;
+    f->blocks[0].attn.skip.kind = PARE_SKIP_IDENTITY;
+    assert_status(pare_ticket(&g, &report, f, &o, NULL, &err), PARE_ERR_INPUT, &err);
+    assert_contains(err.msg, "identity skip from width 5 to width 3");
+    assert_null(g);
+    pare_model_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(found_tickets_keep_to_what_is_proven),
         cmocka_unit_test(many_bits_leave_nothing),
         cmocka_unit_test(large_entries_get_a_larger_scale),
+        cmocka_unit_test(a_skip_needs_equal_widths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -243,7 +243,7 @@ static void the_quantiser_beside_it_has_the_same_bytes(void **state)
     pare_ticket_report r;
     pare_model *const t = ticket_of(&r, m, &o, 2), *q = NULL;
     double bits;
-    assert_ok(pare_ticket_rounded(&q, &bits, m, &r, NULL), NULL);
+    assert_ok(pare_ticket_rounded(&q, &bits, m, &r, NULL, NULL, NULL), NULL);
     assert_le(bits * (double)r.weights, 8 * (double)r.bytes);
     assert_le(8 * (double)r.bytes, (bits + 0.1) * (double)r.weights);
     for (size_t i = 0; i < r.n; i++) {

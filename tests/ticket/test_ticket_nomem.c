@@ -28,13 +28,17 @@ static void every_refused_allocation_is_said(void **state)
 {
     (void)state;
     pare_model *m = NULL;
+    pare_inputs set;
+    pare_arena *const a = pare_arena_new();
     pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
     o.dim = 4, o.heads = 2, o.layers = 1, o.ffn = 3, o.vocab = 3, o.context = 3;
     assert_ok(pare_random_model(&m, &o, NULL), NULL);
+    assert_ok(pare_inputs_random(&set, a, m, 1, 3, 1, NULL), NULL);
     for (int mode = PARE_TICKET_FACTORED; mode <= PARE_TICKET_MERGED; mode++)
-        for (int method = 0; method < 2; method++) {
+        for (int method = 0; pare_ticket_method_names[method]; method++) {
             pare_ticket_opts t = PARE_TICKET_OPTS;
             t.bits = 3;
+            if (method == PARE_TICKET_FEEDBACK) t.fit = &set, t.stored = 2;
             t.mode = (pare_ticket_mode)mode;
             t.method = (pare_ticket_method)method;
             const long n = refuse(m, &t, 7);
@@ -53,6 +57,7 @@ static void every_refused_allocation_is_said(void **state)
         assert_true(refuse(m, &t, 7) > 20);
     }
     pare_model_free(m);
+    pare_arena_free(a);
 }
 
 int main(void)
