@@ -47,8 +47,9 @@ static void row(page *p, const cJSON *r, const char *shared)
     page_tag(p, "td", NULL, item_string(r, "data"));
     page_tag(p, "td", NULL, item_string(r, "what"));
     spread(p, item_number(r, "published"), item_number(r, "published_std"));
+    /* one run has no spread; a file that does not say how many has */
     spread(p, item_number(r, "ours"),
-           item_number(r, "runs") > 1 ? item_number(r, "ours_std") : NAN);
+           item_number(r, "runs") <= 1 ? NAN : item_number(r, "ours_std"));
     page_put(p, "<td>");
     page_tag(p, "span", verdict_class(item_string(r, "verdict")), item_string(r, "verdict"));
     page_put(p, "</td><td class=\"small\">");

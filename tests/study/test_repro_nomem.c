@@ -50,6 +50,9 @@ static pare_status show(scene *s)
     pare_arena_reset(s->a, mark);
     if (!st) st = pare_repro_json(&json, &s->r, &s->err);
     cJSON_Delete(json);
+    const pare_repro_set one = {1, {&s->r}};
+    if (!st) st = pare_repro_summary(&text, s->a, &one, &s->err);
+    pare_arena_reset(s->a, mark);
     return st ? st : pare_repro_write(&s->r, &s->err);
 }
 
