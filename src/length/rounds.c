@@ -177,13 +177,15 @@ static pare_status make_room(run *r, size_t tiles)
     return PARE_OK;
 }
 
-/* As much as the caches of the threads hold: results are merged while they are still there. An
- * engine that wants many calls at once gets them. */
-static size_t usual_bytes(const run *r)
+/* As much as the caches of the threads hold: results are merged while they are still there. Small
+ * calls go in larger batches, and an engine that wants many at once gets them. */
+static size_t usual_bytes(const run *r, size_t need)
 {
+    enum { SMALL = 8 << 10 };
     const size_t threads = r->exec ? (size_t)r->exec->threads : 1;
     if (r->o.batch_bytes) return r->o.batch_bytes;
-    return r->caps.batch || threads > LENGTH_BATCH / CACHE ? LENGTH_BATCH : threads * CACHE;
+    if (r->caps.batch || need < SMALL || threads > LENGTH_BATCH / CACHE) return LENGTH_BATCH;
+    return threads * CACHE;
 }
 
 /* The batch's memory is made once, unless one call alone needs more; whole groups of calls that
@@ -201,7 +203,7 @@ static pare_status take_memory(run *r, size_t need, char **out)
         if (st) return st;
     }
     if (need > b->bytes) {
-        const size_t usual = usual_bytes(r);
+        const size_t usual = usual_bytes(r, need);
         free(b->memory);
         b->bytes = need > usual ? need : usual / need < 8 ? usual : usual / need / 8 * 8 * need;
         b->memory = aligned_alloc(LINE, (b->bytes + LINE - 1) / LINE * LINE);
