@@ -19,7 +19,8 @@ typedef struct pare_fit_opts {
 } pare_fit_opts;
 
 /* out = scale (A o MA)(B o MB), each entry rounded once or twice. PARE_ERR_INPUT: fewer units than
- * blocks, an entry of 2^11 scales or more, equal streams, a scale that is not positive and finite. */
+ * blocks, an entry of 2^11 scales or more, equal streams, a scale that is not positive and finite.
+ */
 PARE_MUST_USE pare_status pare_ticket_fit(pare_mat *out, const pare_mat *w, const pare_fit_opts *o,
                                           const pare_exec *exec, pare_err *err);
 #endif

@@ -112,7 +112,7 @@ static pare_status instances(sides *out, const erratum *e, pare_err *err)
     const pare_length_opts o = {.mode = PARE_LENGTH_STRICT};
     const pare_pattern full = {.kind = PARE_FULL};
     pare_length_head h[HEADS];
-    pare_length_plan plan;
+    pare_length_plan plan = {0};
     pare_arena *const a = pare_arena_new();
     (void)e;
     for (size_t i = 0; i < HEADS; i++) h[i] = (pare_length_head){0, 2, 2};
@@ -120,8 +120,9 @@ static pare_status instances(sides *out, const erratum *e, pare_err *err)
         a ? pare_length_plan_make(&plan, a, h, HEADS, 4 * M, &full, NULL, &caps, &o, err)
           : pare_no_memory(err);
     const double calls = st ? NAN : (double)(plan.cost.calls - plan.cost.merge_calls);
-    if (!st)
-        *out = (sides){heads * layers, (double)plan.cost.instances / calls, (heads - 1) * layers};
+    const double packed = (double)plan.cost.instances / calls;
+    const sides s = {heads * layers, packed, (heads - 1) * layers};
+    if (!st) *out = s;
     pare_arena_free(a);
     return st;
 }

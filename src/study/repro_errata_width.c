@@ -178,7 +178,8 @@ static sides c3_1(void)
     const double wide = 100, eps = .01, one = 1 / sqrt(wide);
     double off = 0;
     for (double row = 1; row < wide; row++) off += pow(one - (one + eps), 2);
-    return (sides){eps * wide, sqrt(off), eps * sqrt(wide - 1)};
+    const double far = sqrt(off), least = eps * sqrt(wide - 1);
+    return (sides){eps * wide, far, least};
 }
 
 static sides lemma_c4(void)

@@ -44,8 +44,8 @@ static void act_span(void *self, const span *s)
         const double *const times = u ? row_read(u, i, s->row[1]) : NULL;
         double *const post = row_write(w->post, i, s->row[2]);
         for (size_t j = 0; j < x->d; j++)
-            post[j] =
-                pare_act_f64(w->s->act, pre[j]) * kept(w->s->drop, i * x->d + j) * (times ? times[j] : 1);
+            post[j] = pare_act_f64(w->s->act, pre[j]) * kept(w->s->drop, i * x->d + j) *
+                      (times ? times[j] : 1);
         row_done(w->post, i, post);
     }
 }
