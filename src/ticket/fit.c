@@ -36,18 +36,20 @@ pare_status fit_targets(int64_t **out, pare_arena *a, const fit_problem *p, pare
     return PARE_OK;
 }
 
+void fit_put_unit(fit_result *r, const fit_problem *p, size_t k, size_t j, size_t c,
+                  const uint64_t *mask, size_t words)
+{
+    pare_bit_set(&r->mb, k, j);
+    r->own[k] = (uint32_t)j;
+    for (size_t i = 0; i < p->a; i++)
+        if (mask[(j * p->a + i) * words + c / 64] >> (c % 64) & 1) pare_bit_set(&r->ma, i, k);
+}
+
 void fit_put_blocks(fit_result *r, const fit_problem *p, size_t items, const uint64_t *mask,
                     size_t words)
 {
     for (size_t j = 0; j < p->b; j++)
-        for (size_t c = 0; c < items; c++) {
-            const size_t k = j * items + c;
-            pare_bit_set(&r->mb, k, j);
-            r->own[k] = (uint32_t)j;
-            for (size_t i = 0; i < p->a; i++)
-                if (mask[(j * p->a + i) * words + c / 64] >> (c % 64) & 1)
-                    pare_bit_set(&r->ma, i, k);
-        }
+        for (size_t c = 0; c < items; c++) fit_put_unit(r, p, j * items + c, j, c, mask, words);
 }
 
 typedef struct residual_job {

@@ -74,8 +74,10 @@ static inline int64_t fit_item(const fit_problem *p, size_t i, size_t k, size_t 
 {
     return (int64_t)p->A[i * p->n + k] * p->B[k * p->b + j];
 }
-/* Unit c of a block of `items` belongs to column j; bit c of `words` words at j a + i says whether
- * entry (i, j) has it. */
+/* Unit k serves column j; bit c of `words` words at j a + i: whether entry (i, j) has it. */
+void fit_put_unit(fit_result *r, const fit_problem *p, size_t k, size_t j, size_t c,
+                  const uint64_t *mask, size_t words);
+/* Unit c of each block of `items`. */
 void fit_put_blocks(fit_result *r, const fit_problem *p, size_t items, const uint64_t *mask,
                     size_t words);
 /* e from the masks alone. */

@@ -37,20 +37,6 @@ static void column(void *ctx, size_t j)
     job->status[j] = solve_column(job, j, item);
 }
 
-static void put_in_place(fit_result *r, const dealt_job *job)
-{
-    const fit_problem *const p = job->p;
-    for (size_t j = 0; j < p->b; j++)
-        for (size_t c = 0; c < job->first[j + 1] - job->first[j]; c++) {
-            const uint32_t k = job->unit[job->first[j] + c];
-            pare_bit_set(&r->mb, k, j);
-            r->own[k] = (uint32_t)j;
-            for (size_t i = 0; i < p->a; i++)
-                if (job->mask[(j * p->a + i) * job->words + c / 64] >> (c % 64) & 1)
-                    pare_bit_set(&r->ma, i, k);
-        }
-}
-
 /* Units of every column in order, as many as a question may have. */
 static pare_status list_units(dealt_job *job, pare_arena *a, const uint32_t *own, pare_err *err)
 {
@@ -88,7 +74,9 @@ pare_status fit_dealt(fit_result *out, pare_arena *a, const fit_problem *p, cons
     pare_parallel(exec, p->b, column, &job);
     for (size_t j = 0; j < p->b; j++)
         if (job.status[j]) return pare_no_memory(err); /* items and targets are in their limits */
-    put_in_place(out, &job);
+    for (size_t j = 0; j < p->b; j++)
+        for (size_t c = 0; c < job.first[j + 1] - job.first[j]; c++)
+            fit_put_unit(out, p, job.unit[job.first[j] + c], j, c, job.mask, job.words);
     return fit_residual(out, a, p, exec, err);
 }
 
