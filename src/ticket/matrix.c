@@ -116,7 +116,7 @@ static pare_status choose_exponent(int *out, pare_arena *a, const fit_problem *p
     *out = 0;
     if (!isfinite(largest) || !(largest > 0)) return PARE_OK;
     double least = INFINITY;
-    int e = (int)ceil(log2(largest)) + ABOVE;
+    int e = fit_first_exponent(largest, ABOVE);
     pare_status st = make_sample(&s, a, p, o, err);
     for (int worse = 0; !st && worse < 2 && e >= -64; e--) {
         double error;
