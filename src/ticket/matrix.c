@@ -187,9 +187,8 @@ static pare_status fit_fed_back(fit_result *r, pare_bridge *bridge, int *exponen
 {
     feedback f;
     fit_feedback_opts o = {.f = &f, .aim = job->w, .columns = turned};
-    const bool known = job->enters && job->enters->square.v;
     pare_status st = feedback_of(&f, a, job->w.cols, job->enters, err);
-    if (!st && known) {
+    if (!st && f.push.v) { /* rows are known, and not all of them zeros */
         o.aim = pare_mat_new(a, job->w.rows, job->w.cols);
         st = o.aim.v ? feedback_aim(&o.aim, &job->w, job->enters, a, err) : pare_no_memory(err);
     }
