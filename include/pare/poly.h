@@ -122,7 +122,7 @@ PARE_MUST_USE pare_status pare_poly_plan_f64(pare_poly_plan *out, pare_arena *a,
 /* What a caller may want besides y; each pointer may be NULL. */
 typedef struct pare_poly_kept {
     double *bound;  /* n: bound_i, in units of the range; 0 where the row is exact */
-    float *lse;     /* n: log sum_j e^(scale q_i.k_j), as the polynomial gives it */
+    float *lse;     /* n: log sum_j e^(scale q_i.k_j), as what has computed the row gives it */
     uint8_t *exact; /* n: 1 where the exact kernel was used */
 } pare_poly_kept;
 

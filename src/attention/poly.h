@@ -141,6 +141,7 @@ typedef struct poly_job {
     float *heavy_k, *heavy_u; /* of the heavy keys, nheavy4 x d and x cols4 */
     double *bound;            /* n */
     float *sum;               /* n: the denominators, in units of e^shift */
+    float *lse;               /* n: what a caller keeps; NULL: nothing */
     double *weight;           /* chunks: of the keys in the state that a chunk reads; full: [0] */
     bool sums_only;           /* nothing but `sum` is wanted, of the state alone */
     const size_t *some;       /* causal: rows [some[t], some[t + 1]) are of chunk t; NULL: all */

@@ -29,14 +29,13 @@ static pare_status exact(pare_mat32 *y, const pare_poly_kept *kept, pare_poly_re
 }
 
 /* log sum_j e^(scale q.k_j) = log(sum of weights) + their unit + scale q.kc. */
-static void keep(const pare_poly_kept *kept, const poly_job *w)
+static void keep_logs(const poly_job *w)
 {
-    if (kept->bound) memcpy(kept->bound, w->bound, w->n * sizeof *w->bound);
-    for (size_t i = 0; kept->lse && i < w->n; i++) {
+    for (size_t i = 0; w->lse && i < w->n; i++) {
         double s = log((double)w->sum[i]) + w->shift[i / POLY_KEYS];
         for (size_t c = 0; c < w->d; c++)
             s += w->plan->scale * (double)w->q->v[i * w->q->ld + c] * w->plan->kc[c];
-        kept->lse[i] = (float)s;
+        w->lse[i] = (float)s;
     }
 }
 
@@ -45,11 +44,11 @@ static pare_status by_polynomial(poly_job *w, const pare_poly_kept *kept, pare_p
 {
     pare_status st = poly_job_new(w, a, fit, exec, err);
     if (st || !*fit) return st;
-    if ((st = poly_sweep(w, a, exec, err)) ||
-        (st = poly_repair(w, kept ? kept->exact : NULL, report, a, exec, err)))
-        return st;
-    if (kept) keep(kept, w);
-    return PARE_OK;
+    if ((st = poly_sweep(w, a, exec, err))) return st;
+    keep_logs(w); /* of all rows: the exact kernel writes over its own */
+    st = poly_repair(w, kept ? kept->exact : NULL, report, a, exec, err);
+    if (!st && kept && kept->bound) memcpy(kept->bound, w->bound, w->n * sizeof *w->bound);
+    return st;
 }
 
 pare_status poly_attend_with(const poly_kernel *kernel, pare_mat32 *y, const pare_poly_kept *kept,
@@ -74,6 +73,7 @@ pare_status poly_attend_with(const poly_kernel *kernel, pare_mat32 *y, const par
                   .k = k,
                   .v = v,
                   .y = *y,
+                  .lse = kept ? kept->lse : NULL,
                   .n = plan->n,
                   .rows = plan->n,
                   .d = plan->d,

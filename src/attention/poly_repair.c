@@ -112,7 +112,8 @@ static pare_status all_exact(const poly_job *w, const pare_exec *exec, pare_err 
                          .scale = (float)w->plan->scale,
                          .sees = {w->plan->causal ? 1 : PARE_VIS_ALL, SIZE_MAX, SIZE_MAX},
                          .kernel = &w->kernel->tile,
-                         .y = w->y};
+                         .y = w->y,
+                         .lse = w->lse};
     return tiled_attend(&t, exec, err);
 }
 
@@ -179,9 +180,11 @@ static void few_tile(const few *f, size_t j0, size_t keys)
 static void few_write(few *f, size_t end)
 {
     const poly_job *const w = f->w;
-    for (; f->done < f->count && (!w->plan->causal || f->rows[f->done] < end); f->done++)
-        for (size_t c = 0; c < w->dv; c++)
-            w->y.v[f->rows[f->done] * w->y.ld + c] = f->o[c * f->p + f->done] / f->l[f->done];
+    for (; f->done < f->count && (!w->plan->causal || f->rows[f->done] < end); f->done++) {
+        const size_t r = f->done, row = f->rows[r];
+        for (size_t c = 0; c < w->dv; c++) w->y.v[row * w->y.ld + c] = f->o[c * f->p + r] / f->l[r];
+        if (w->lse) w->lse[row] = f->m[r] + logf(f->l[r]);
+    }
 }
 
 typedef struct exact_job {

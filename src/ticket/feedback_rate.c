@@ -70,7 +70,7 @@ static pare_status search_scale(int *exponent, fit_feedback_opts *best, const ra
 {
     double least = INFINITY;
     pare_status st = PARE_OK;
-    int e = *exponent == PARE_TICKET_CHOOSE ? (int)ceil(log2(largest)) + 2 : *exponent;
+    int e = *exponent == PARE_TICKET_CHOOSE ? fit_first_exponent(largest, 2) : *exponent;
     const int last = *exponent == PARE_TICKET_CHOOSE ? -64 : e;
     *exponent = e;
     for (int worse = 0; !st && worse < WORSE && e >= last; e--) {

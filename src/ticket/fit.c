@@ -13,6 +13,11 @@ pare_status fit_result_new(fit_result *out, pare_arena *a, const fit_problem *p,
     return PARE_OK;
 }
 
+int fit_first_exponent(double largest, int above)
+{
+    return (int)fmax(-64, fmin(64, ceil(log2(largest)) + above));
+}
+
 pare_status fit_targets(int64_t **out, pare_arena *a, const fit_problem *p, pare_err *err)
 {
     if (p->n < p->b)

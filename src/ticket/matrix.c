@@ -116,7 +116,7 @@ static pare_status choose_exponent(int *out, pare_arena *a, const fit_problem *p
     *out = 0;
     if (!isfinite(largest) || !(largest > 0)) return PARE_OK;
     double least = INFINITY;
-    int e = (int)ceil(log2(largest)) + ABOVE;
+    int e = fit_first_exponent(largest, ABOVE);
     pare_status st = make_sample(&s, a, p, o, err);
     for (int worse = 0; !st && worse < 2 && e >= -64; e--) {
         double error;
@@ -187,9 +187,8 @@ static pare_status fit_fed_back(fit_result *r, pare_bridge *bridge, int *exponen
 {
     feedback f;
     fit_feedback_opts o = {.f = &f, .aim = job->w, .columns = turned};
-    const bool known = job->enters && job->enters->square.v;
     pare_status st = feedback_of(&f, a, job->w.cols, job->enters, err);
-    if (!st && known) {
+    if (!st && f.push.v) { /* rows are known, and not all of them zeros */
         o.aim = pare_mat_new(a, job->w.rows, job->w.cols);
         st = o.aim.v ? feedback_aim(&o.aim, &job->w, job->enters, a, err) : pare_no_memory(err);
     }

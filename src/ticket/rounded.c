@@ -66,7 +66,7 @@ static pare_status round_matrix(pare_mat *to, const rounder *r, const pare_mat *
     pare_status st = room ? PARE_OK : pare_no_memory(err);
     if (!st && r->fit) st = entering_of(&enters, a, r->in, r->m, stream, r->fit, r->exec, err);
     if (!st) st = feedback_of(&f, a, w->cols, &enters, err);
-    if (!st && enters.square.v) {
+    if (!st && f.push.v) { /* rows are known, and not all of them zeros */
         aim = pare_mat_new(a, w->rows, w->cols);
         st = aim.v ? feedback_aim(&aim, w, &enters, a, err) : pare_no_memory(err);
     }

@@ -399,6 +399,39 @@ static void logs_of_sums_are_kept(void **state)
     }
 }
 
+/* Long queries, where the polynomial's sum may be anything, below 0 too; then a tolerance that no
+ * row meets. */
+static void logs_of_exact_rows_are_those_of_the_exact_kernel(void **state)
+{
+    (void)state;
+    for (int t = 0; t < 4; t++) {
+        pare_arena *const a = pare_arena_new();
+        head_case h = poly_case(a, 200, 2, 2, CENTRED, 0.1, 23);
+        const pare_pattern *const p = t % 2 ? &CAUSAL : &FULL;
+        for (size_t i = 0; i < h.n; i++)
+            for (size_t c = 0; i % 9 == 0 && c < 2; c++) h.q.v[i * h.q.ld + c] *= 30;
+        widen(&h);
+        const pare_poly_opts o = {
+            .tolerance = 1e-3, .kind = PARE_POLY_TAYLOR, .degree = 3, .always = true};
+        pare_poly_plan plan = plan_of(a, &h, p, &o);
+        if (t >= 2) plan.tolerance = 1e-12;
+        const kept_rows k = kept_new(a, h.n);
+        const pare_poly_kept kept = {.lse = k.lse, .exact = k.exact};
+        double *const lse = pare_alloc(a, h.n, sizeof *lse);
+        size_t exact = 0;
+        pare_err err = {0};
+        assert_int_not_equal(plan.kind, PARE_POLY_EXACT);
+        assert_ok(pare_poly_attend_f32(&h.y, &kept, NULL, &plan, &h.q, &h.k, &h.v, NULL, &err),
+                  &err);
+        assert_ok(pare_attend_keep_f64(&h.y64, lse, &h.q64, &h.k64, &h.v64, 1, p, NULL, NULL, &err),
+                  &err);
+        for (size_t i = 0; i < h.n; i++) exact += k.exact[i];
+        for (size_t i = 0; i < h.n; i++) assert_near(k.lse[i], lse[i], k.exact[i] ? 1e-4 : 3e-3);
+        assert_true(t < 2 ? exact > 0 && 2 * exact <= h.n : exact == h.n);
+        pare_arena_free(a);
+    }
+}
+
 /* ---- what is left to the exact kernel -------------------------------------------------------- */
 
 static void reasons_for_exact_attention_are_given(void **state)
@@ -535,6 +568,7 @@ int main(void)
         cmocka_unit_test(bits_do_not_depend_on_the_threads),
         cmocka_unit_test(the_moment_saves_rows_from_the_exact_kernel),
         cmocka_unit_test(logs_of_sums_are_kept),
+        cmocka_unit_test(logs_of_exact_rows_are_those_of_the_exact_kernel),
         cmocka_unit_test(reasons_for_exact_attention_are_given),
         cmocka_unit_test(values_of_extreme_size_are_left_to_the_exact_kernel),
         cmocka_unit_test(a_number_that_is_none_is_refused),

@@ -297,6 +297,38 @@ static void feed_forward_parts_and_biases_stay_as_they_are(void **state)
     pare_model_free(m);
 }
 
+/* Hidden units that no input wakes: what enters the map behind them says nothing about it, and it
+ * is fitted for its own sake. */
+static void a_part_that_is_never_awake_is_fitted_as_it_is(void **state)
+{
+    pare_arena *const a = *state;
+    pare_model *m = NULL, *t = NULL, *q = NULL;
+    pare_ticket_report r;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_ticket_opts by = PARE_TICKET_OPTS;
+    pare_err err = {0};
+    double bits;
+    o.kind = PARE_RANDOM_BERT, o.dim = 4, o.heads = 1, o.layers = 1, o.ffn = 3, o.vocab = 5;
+    assert_ok(pare_random_model(&m, &o, &err), &err);
+    pare_ffn *const f = &m->blocks[0].ffn;
+    float *const asleep = pare_alloc(a, 3, sizeof *asleep);
+    for (size_t i = 0; i < 3; i++) asleep[i] = -1000;
+    f->act = PARE_ACT_RELU;
+    f->layers[0].b = (pare_weight){PARE_F32, 1, 3, asleep};
+    const int64_t ids[] = {0, 1, 2, 3, 4};
+    pare_input in = {.batch = 1, .tokens = 5, .ids = ids};
+    const pare_inputs set = {1, &in};
+    by.bits = 12, by.method = PARE_TICKET_FEEDBACK, by.fit = &set;
+    for (int k = 0; k < 2; k++) {
+        by.stored = k ? 8 : 0;
+        assert_ok(pare_ticket(&t, &r, m, &by, NULL, &err), &err);
+        assert_ok(pare_ticket_rounded(&q, &bits, m, &r, &set, NULL, &err), &err);
+        pare_model_free(q);
+        pare_model_free(t);
+    }
+    pare_model_free(m);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, open_arena, close_arena)
 int main(void)
 {
@@ -310,6 +342,7 @@ int main(void)
         TEST(without_a_price_and_inputs_the_fit_is_that_of_blocks),
         TEST(the_price_buys_the_bits_that_are_asked_for),
         TEST(feed_forward_parts_and_biases_stay_as_they_are),
+        TEST(a_part_that_is_never_awake_is_fitted_as_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -208,6 +208,38 @@ static void a_matrix_of_zeros_is_a_ticket_of_empty_masks(void **state)
     pare_model_free(m);
 }
 
+/* Matrices that training left with next to nothing, or that are larger than any scale: the scale is
+ * the nearest that a ticket can have. */
+static void a_matrix_beyond_all_scales_gets_the_nearest(void **state)
+{
+    (void)state;
+    static const float sizes[] = {0x1p-60f, 0x1p-70f, 0x1p-100f, 0x1p62f, 0x1p63f};
+    for (size_t t = 0; t < 15; t++) {
+        pare_model *const m = random_model(PARE_RANDOM_GPT, 0);
+        pare_weight *const w = &m->blocks[0].attn.wq;
+        const float size = sizes[t / 3];
+        float *const v = pare_alloc(m->arena, w->rows * w->cols, sizeof *v);
+        for (size_t i = 0; i < w->rows * w->cols; i++) v[i] = (i % 7 > 3 ? -size : size);
+        w->data = v;
+        pare_ticket_opts o = PARE_TICKET_OPTS;
+        o.method = t % 3 ? PARE_TICKET_FEEDBACK : PARE_TICKET_BEST;
+        o.stored = t % 3 == 2 ? 10 : 0;
+        o.bits = 12;
+        pare_ticket_report r;
+        pare_model *const g = ticket_of(&r, m, &o, 1);
+        const pare_weight *const x = weight_named(g, "blocks.0.attn.wq");
+        const double count = (double)(w->rows * w->cols);
+        double sum = 0;
+        for (size_t i = 0; i < w->rows * w->cols; i++) {
+            const double e = (pare_weight_at(x, i) - (double)v[i]) / (double)size;
+            sum += e * e / count;
+        }
+        assert_le(sqrt(sum) * (double)size, fmax(0.2 * (double)size, 0x1p-68));
+        pare_model_free(g);
+        pare_model_free(m);
+    }
+}
+
 static void what_cannot_be_a_ticket_is_refused_by_name(void **state)
 {
     (void)state;
@@ -269,6 +301,7 @@ int main(void)
         cmocka_unit_test(merging_is_chosen_where_it_is_smaller_and_refused_under_rotary),
         cmocka_unit_test(bits_buy_accuracy),
         cmocka_unit_test(a_matrix_of_zeros_is_a_ticket_of_empty_masks),
+        cmocka_unit_test(a_matrix_beyond_all_scales_gets_the_nearest),
         cmocka_unit_test(what_cannot_be_a_ticket_is_refused_by_name),
         cmocka_unit_test(the_quantiser_beside_it_has_the_same_bytes),
     };
