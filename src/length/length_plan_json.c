@@ -144,6 +144,8 @@ static pare_status read_oracle(pare_oracle_caps *c, const cJSON *json, pare_err 
         (st = pare_json_number(&c->w_min, o, "w_min", err)) ||
         (st = pare_json_string(&type, o, "dtype", err)))
         return st;
+    if (!(c->exp_flush > 0 && c->exp_err >= 0 && c->w_min > 0 && c->w_min < 1))
+        return pare_fail(err, PARE_ERR_INPUT, "plan: impossible exp_flush, exp_err, w_min");
     c->dtype = strcmp(type, pare_dtype_name(PARE_F64)) == 0 ? PARE_F64 : PARE_F32;
     if (strcmp(type, pare_dtype_name(c->dtype)) == 0) return PARE_OK;
     return pare_fail(err, PARE_ERR_INPUT, "plan: dtype \"%s\", not F32 or F64", type);
@@ -169,6 +171,8 @@ static pare_status read_options(pare_length_opts *o, const cJSON *json, pare_err
     if (pare_json_has(json, "one_vector") &&
         (st = pare_json_bool(&o->one_vector, json, "one_vector", err)))
         return st;
+    if (!(o->eps >= 0 && o->delta >= 0 && o->delta <= 1))
+        return pare_fail(err, PARE_ERR_INPUT, "plan: impossible eps, delta");
     o->reference = (pare_reference)reference;
     o->no_pack = !pack;
     o->no_fallback = !fallback;
