@@ -293,12 +293,13 @@ static pare_status read_ways(cli *c, plan_opts *o)
 }
 
 /* Whatever will be chosen: nothing that is there now is written over. */
-static pare_status may_leave(cli *c)
+static pare_status may_leave(cli *c, const char *data)
 {
     pare_status st = PARE_OK;
     for (size_t i = 1; !st && i < TAILS; i++) {
         const char *const path = cli_suffixed(c, c->out, tails[i]);
-        st = path ? cli_may_write(c, path, NULL) : PARE_ERR_MEMORY;
+        st = path ? cli_may_write(c, path, c->operand[0]) : PARE_ERR_MEMORY;
+        if (!st) st = cli_may_write(c, path, data);
     }
     return st;
 }
@@ -315,7 +316,7 @@ static pare_status settle(cli *c, plan_opts *o)
     pare_status st = read_ways(c, o);
     if (!st) st = cli_may_write(c, c->out, c->operand[0]);
     if (!st) st = cli_may_write(c, c->out, o->data);
-    return st ? st : may_leave(c);
+    return st ? st : may_leave(c, o->data);
 }
 
 static pare_status load_data(cli *c, plan_opts *o, const pare_model *m)
