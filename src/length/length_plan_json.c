@@ -206,6 +206,23 @@ static pare_status read_heads(pare_length_head **out, size_t *count, pare_arena 
     return PARE_OK;
 }
 
+/* Of the costs that are written, all. */
+static pare_status check_numbers(const pare_length_plan *p, const cJSON *written, pare_err *err)
+{
+    cJSON *const own = cJSON_CreateObject();
+    const cJSON *at = NULL;
+    pare_status st = own && add_cost(own, &p->cost) ? PARE_OK : pare_no_memory(err);
+    cJSON_ArrayForEach(at, cJSON_GetObjectItemCaseSensitive(own, "cost"))
+    {
+        const cJSON *const says = cJSON_GetObjectItemCaseSensitive(written, at->string);
+        if (!st && says && !cJSON_Compare(at, says, true))
+            st = pare_fail(err, PARE_ERR_INPUT, "plan: cost.%s is not what its sizes give",
+                           at->string);
+    }
+    cJSON_Delete(own);
+    return st;
+}
+
 /* Written costs are only believed when the sizes give the same. */
 static pare_status check_cost(const pare_length_plan *p, const cJSON *json, pare_err *err)
 {
@@ -215,7 +232,7 @@ static pare_status check_cost(const pare_length_plan *p, const cJSON *json, pare
     if (st || (st = pare_json_size(&calls, o, "calls", err)) ||
         (st = pare_json_size(&rounds, o, "rounds", err)))
         return st;
-    if (calls == p->cost.calls && rounds == p->cost.rounds) return PARE_OK;
+    if (calls == p->cost.calls && rounds == p->cost.rounds) return check_numbers(p, o, err);
     return pare_fail(err, PARE_ERR_INPUT,
                      "plan: %zu calls in %zu rounds are written, its sizes give %llu in %llu",
                      calls, rounds, (unsigned long long)p->cost.calls,

@@ -61,4 +61,7 @@ delta 2
 delta -1
 eps -1
 cost.calls 63
+cost.pairs 1
+cost.flops 1
+cost.lower_bound 1
 END
