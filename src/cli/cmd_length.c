@@ -262,6 +262,7 @@ static pare_status length(cli *c, length_opts *o)
     else if (o->dry && o->certify)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "--certify runs the plan: not with --dry-run");
     if (!st && !o->dry) st = cli_may_write(c, c->out, c->operand[0]);
+    if (!st && !o->dry) st = cli_may_write(c, c->out, o->data);
     if (!st && o->certify)
         st = cli_may_write(c, cli_suffixed(c, c->out, ".cert.json"), c->operand[0]);
     if (!st) st = cli_load(c, &m, c->operand[0]);

@@ -4,6 +4,7 @@
 
 #include <pare/plan.h>
 
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +17,15 @@ enum {
     PLAN_SHOWN = 12 /* rows of the table; -v shows all */
 };
 
+/* Whatever is chosen, these are all the names it may take behind that of the model. */
+static const char *const tails[] = {
+    "",       ".cert.json",       ".run.json", ".chain.cert.json", ".chain.run.json",
+    ".step1", ".step1.cert.json", ".step2",    ".step2.cert.json"};
+enum {
+    TAILS = sizeof tails / sizeof *tails,
+    ASIDE = 1000 /* in names: no other file of ours has it */
+};
+
 typedef struct plan_opts {
     const char *data, *ways;
     size_t split, max_bytes; /* 0: no such budget */
@@ -23,7 +33,8 @@ typedef struct plan_opts {
     cut_data d;
     pare_plan plan;
     const pare_plan_try *chosen;
-    reduction r; /* of the whole: from the model to -o */
+    reduction r;            /* of the whole: from the model to -o */
+    const char *old[TAILS]; /* -f: second names of what was there before; NULL: nothing */
 } plan_opts;
 
 /* ---- words ----------------------------------------------------------------------------------- */
@@ -149,6 +160,43 @@ static pare_status remove_files(cli *c, const plan_opts *o, const pare_plan_try 
     return PARE_OK;
 }
 
+/* ---- what -f would replace ------------------------------------------------------------------- */
+
+/* Tries write over it and are removed again: it has a second name until one of them has come true.
+ */
+static pare_status set_aside(cli *c, plan_opts *o)
+{
+    for (size_t i = 0; c->force && i < TAILS; i++) {
+        const char *const path = cli_suffixed(c, c->out, tails[i]);
+        const char *const old =
+            path ? pare_sprintf(c->arena, "%s" PARE_TEMP_SUFFIX, path, (long)getpid(), ASIDE)
+                 : NULL;
+        if (!old) return pare_no_memory(&c->err);
+        unlink(old); /* of a process of our number that was killed */
+        if (link(path, old) == 0 || (errno != ENOENT && rename(path, old) == 0))
+            o->old[i] = old;
+        else if (errno != ENOENT)
+            return pare_fail(&c->err, PARE_ERR_IO, "%s: cannot be replaced: %s", path,
+                             strerror(errno));
+    }
+    return PARE_OK;
+}
+
+/* back: nothing came true. Where both names are still of one file, renaming leaves both. */
+static pare_status end_aside(cli *c, const plan_opts *o, bool back)
+{
+    pare_status st = PARE_OK;
+    for (size_t i = 0; i < TAILS; i++) {
+        if (!o->old[i]) continue;
+        const char *const path = back ? cli_suffixed(c, c->out, tails[i]) : NULL;
+        if (!back || (path && rename(o->old[i], path) == 0))
+            unlink(o->old[i]);
+        else
+            st = pare_fail(&c->err, PARE_ERR_IO, "%s%s: is now %s", c->out, tails[i], o->old[i]);
+    }
+    return st;
+}
+
 /* By what factor the files on the disk miss the budget: their proof or what was measured, their
  * bytes, their pass timed again. */
 static double misses_by(const plan_opts *o)
@@ -212,6 +260,15 @@ static pare_status do_best(cli *c, plan_opts *o, const pare_model *m)
                      o->plan.n, words, least);
 }
 
+/* An error, or a model that is good as it is, leaves everything as it was. */
+static pare_status do_all(cli *c, plan_opts *o, const pare_model *m)
+{
+    pare_status st = set_aside(c, o);
+    if (!st) st = do_best(c, o, m);
+    const pare_status ended = end_aside(c, o, st || o->chosen->nsteps == 0);
+    return st ? st : ended;
+}
+
 /* ---- the command ----------------------------------------------------------------------------- */
 
 /* "width,ticket" */
@@ -236,15 +293,13 @@ static pare_status read_ways(cli *c, plan_opts *o)
 }
 
 /* Whatever will be chosen: nothing that is there now is written over. */
-static pare_status may_leave(cli *c)
+static pare_status may_leave(cli *c, const char *data)
 {
-    static const char *const tails[] = {".cert.json",      ".run.json",       ".chain.cert.json",
-                                        ".chain.run.json", ".step1",          ".step1.cert.json",
-                                        ".step2",          ".step2.cert.json"};
     pare_status st = PARE_OK;
-    for (size_t i = 0; !st && i < sizeof tails / sizeof *tails; i++) {
+    for (size_t i = 1; !st && i < TAILS; i++) {
         const char *const path = cli_suffixed(c, c->out, tails[i]);
-        st = path ? cli_may_write(c, path, NULL) : PARE_ERR_MEMORY;
+        st = path ? cli_may_write(c, path, c->operand[0]) : PARE_ERR_MEMORY;
+        if (!st) st = cli_may_write(c, path, data);
     }
     return st;
 }
@@ -261,7 +316,7 @@ static pare_status settle(cli *c, plan_opts *o)
     pare_status st = read_ways(c, o);
     if (!st) st = cli_may_write(c, c->out, c->operand[0]);
     if (!st) st = cli_may_write(c, c->out, o->data);
-    return st ? st : may_leave(c);
+    return st ? st : may_leave(c, o->data);
 }
 
 static pare_status load_data(cli *c, plan_opts *o, const pare_model *m)
@@ -290,7 +345,7 @@ static pare_status plan(cli *c, plan_opts *o)
         st = pare_plan_search(&o->plan, c->arena, m, &o->d.fit, &o->d.held.set, &o->o, &c->exec,
                               &c->err);
     }
-    if (!st) st = do_best(c, o, m);
+    if (!st) st = do_all(c, o, m);
     pare_model_free(m);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
     if (st && st != PARE_ERR_PROMISE) return st;

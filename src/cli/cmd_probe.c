@@ -351,6 +351,7 @@ static pare_status probe(cli *c, probe_opts *o)
     pare_dataset data;
     facts f;
     pare_status st = c->out ? cli_may_write(c, c->out, c->operand[0]) : PARE_OK;
+    if (!st && c->out) st = cli_may_write(c, c->out, o->data);
     if (!st) st = read_dims(c, o);
     if (!st) st = read_part(c, o);
     if (!st) st = cli_load(c, &m, c->operand[0]);

@@ -211,7 +211,8 @@ static pare_status check_options(cli *c, const run_opts *o)
         return pare_fail(&c->err, PARE_ERR_USAGE, "--tokens 0 is one pass over one text");
     if (!c->out) return PARE_OK;
     if (strcmp(c->out, "-") != 0) {
-        const pare_status st = cli_may_write(c, c->out, o->input ? o->input : o->data);
+        pare_status st = cli_may_write(c, c->out, o->input ? o->input : o->data);
+        if (!st) st = cli_may_write(c, c->out, o->plan);
         return st ? st : cli_may_write(c, c->out, c->operand[0]);
     }
     if (c->json) return pare_fail(&c->err, PARE_ERR_USAGE, "-o - and --json both want stdout");

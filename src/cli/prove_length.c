@@ -72,6 +72,15 @@ static bool add_files(cJSON *to, const file f[FILES])
     return ok;
 }
 
+static const char norm[] = "largest absolute difference of an output entry of a head's attention "
+                           "from real arithmetic";
+
+static const char *domain_of(const file f[FILES])
+{
+    return f[DATA].path ? "the first input of the data; rows evenly of each head"
+                        : "one seeded random input; rows evenly of each head";
+}
+
 static bool fill(cJSON *o, cli *c, const file f[FILES], size_t rows, const pare_length_plan *p,
                  const pare_length_cert *k)
 {
@@ -80,13 +89,8 @@ static bool fill(cJSON *o, cli *c, const file f[FILES], size_t rows, const pare_
            pare_json_add_size(o, "tokens", p->tokens) &&
            pare_json_add_string(o, "mode", pare_length_mode_name(p->opts.mode)) &&
            pare_json_add_size(o, "length", p->caps.max_len) &&
-           pare_json_add_string(o, "norm",
-                                "largest absolute difference of an output entry of a "
-                                "head's attention from real arithmetic") &&
-           pare_json_add_string(o, "domain",
-                                f[DATA].path
-                                    ? "the first input of the data; rows evenly of each head"
-                                    : "one seeded random input; rows evenly of each head") &&
+           pare_json_add_string(o, "norm", norm) &&
+           pare_json_add_string(o, "domain", domain_of(f)) &&
            pare_json_add_size(o, "rows_of_a_head", rows) && add_run(o, k) &&
            pare_json_add_number(o, "apriori", pare_ub_written(pare_ub_of(k->apriori))) &&
            pare_json_add_number(o, "proven", pare_ub_written(pare_ub_of(k->proven))) &&
@@ -132,8 +136,10 @@ pare_status length_cert_write(cli *c, const char *model, const char *data, const
 typedef struct claim {
     file f[FILES];
     uint64_t seed;
-    size_t rows, calls;
-    double apriori, proven, measured;
+    size_t rows, tokens, length;
+    const char *mode, *norm, *domain;
+    size_t calls, rounds, bad_rows, fallback_calls;
+    double lmax, apriori, proven, measured;
 } claim;
 
 bool length_cert_is(const cJSON *json)
@@ -177,8 +183,17 @@ static pare_status read_claim(cli *c, claim *k, const char *path, const cJSON *j
     if (st || (st = read_files(c, k, path, json, where)) ||
         (st = pare_json_u64(&k->seed, json, "seed", &c->err)) ||
         (st = pare_json_size(&k->rows, json, "rows_of_a_head", &c->err)) ||
+        (st = pare_json_size(&k->tokens, json, "tokens", &c->err)) ||
+        (st = pare_json_size(&k->length, json, "length", &c->err)) ||
+        (st = pare_json_string(&k->mode, json, "mode", &c->err)) ||
+        (st = pare_json_string(&k->norm, json, "norm", &c->err)) ||
+        (st = pare_json_string(&k->domain, json, "domain", &c->err)) ||
         (st = pare_json_object(&run, json, "run", &c->err)) ||
         (st = pare_json_size(&k->calls, run, "calls", &c->err)) ||
+        (st = pare_json_size(&k->rounds, run, "rounds", &c->err)) ||
+        (st = pare_json_size(&k->bad_rows, run, "bad_rows", &c->err)) ||
+        (st = pare_json_size(&k->fallback_calls, run, "fallback_calls", &c->err)) ||
+        (st = pare_json_bound(&k->lmax, run, "lmax", &c->err)) ||
         (st = pare_json_bound(&k->apriori, json, "apriori", &c->err)) ||
         (st = pare_json_bound(&k->proven, json, "proven", &c->err)))
         return st;
@@ -200,8 +215,44 @@ static pare_status not_true(cli *c, const char *what, double says, double is)
                      says, is);
 }
 
+static pare_status not_the_word(cli *c, const char *what, const char *says, const char *is)
+{
+    if (strcmp(says, is) == 0) return PARE_OK;
+    return pare_fail(&c->err, PARE_ERR_VERIFY, "%s: the certificate says \"%s\", it is \"%s\"",
+                     what, says, is);
+}
+
+/* What it says it is about is what the files say. */
+static pare_status compare_plan(cli *c, const claim *k, const pare_length_plan *p)
+{
+    if (k->tokens != p->tokens) return not_true(c, "tokens", (double)k->tokens, (double)p->tokens);
+    if (k->length != p->caps.max_len)
+        return not_true(c, "length", (double)k->length, p->caps.max_len);
+    pare_status st = not_the_word(c, "mode", k->mode, pare_length_mode_name(p->opts.mode));
+    if (!st) st = not_the_word(c, "norm", k->norm, norm);
+    return st ? st : not_the_word(c, "domain", k->domain, domain_of(k->f));
+}
+
+/* No more trouble than it says. */
+static pare_status compare_run(cli *c, const claim *k, const pare_length_cert *now)
+{
+    const struct {
+        const char *what;
+        double says, is;
+    } at_most[] = {{"rounds", (double)k->rounds, (double)now->rounds},
+                   {"bad rows", (double)k->bad_rows, (double)now->bad_rows},
+                   {"fall-back calls", (double)k->fallback_calls, (double)now->fallback_calls},
+                   {"lmax", k->lmax * 1.001, now->lmax}};
+    for (size_t i = 0; i < sizeof at_most / sizeof *at_most; i++)
+        if (!(at_most[i].is <= at_most[i].says))
+            return not_true(c, at_most[i].what, at_most[i].says, at_most[i].is);
+    return PARE_OK;
+}
+
 static pare_status compare(cli *c, const claim *k, const pare_length_cert *now)
 {
+    const pare_status st = compare_run(c, k, now);
+    if (st) return st;
     if (!now->sound) return not_true(c, "measured is not within proven", k->proven, now->measured);
     if (k->calls != now->calls) return not_true(c, "calls", (double)k->calls, (double)now->calls);
     if (!(now->apriori <= k->apriori * 1.001))
@@ -256,6 +307,9 @@ static pare_status read_all(cli *c, const claim *k, pare_model **m, cJSON **json
     if (!st) st = pare_json_size(&tokens, *json, "tokens", &c->err);
     if (!st && pare_length_may_exceed(*m)) (*m)->context = 0;
     if (!st) st = length_input_read(c, in, *m, k->f[DATA].path, tokens, k->seed);
+    if (!st && in->in.tokens != tokens)
+        st = pare_fail(&c->err, PARE_ERR_VERIFY, "%s: is for %zu tokens, the input has %zu",
+                       k->f[PLAN].path, tokens, in->in.tokens);
     return st ? st : pare_length_plan_parse(plan, c->arena, *json, in->graph, &c->err);
 }
 
@@ -269,6 +323,7 @@ static pare_status prove(cli *c, const claim *k, const char *backend, pare_lengt
     pare_oracle orc = {0};
     pare_status st = read_all(c, k, &m, &json, &plan, &in);
     if (!st) st = length_oracle(&orc, &plan, &c->exec, &c->err);
+    if (!st) st = compare_plan(c, k, &plan);
     if (!st) st = pare_length_certify(now, &plan, &orc, m, &in.in, k->rows, &c->exec, &c->err);
     if (!st) st = compare(c, k, now);
     if (!st) st = other_engine(c, &plan, m, &in.in, backend, other);

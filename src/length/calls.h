@@ -55,6 +55,8 @@ uint64_t rule_capacity(const pare_oracle_caps *caps);
 bool rule_strict(const pare_length_opts *o, const pare_oracle_caps *caps);
 /* Whether every call has max_len rows: the oracle wants it, or instances share a call. */
 bool rule_pads(const call_rule *r, const pare_oracle_caps *caps);
+/* Strict: whether calls can merge so many partial results of a row. */
+PARE_MUST_USE pare_status rule_merges(const call_rule *r, size_t parts, pare_err *err);
 
 /* pare_tiles, but that blocks of queries of a full or causal pattern go in groups: a block of keys
  * meets all of a group, before the next one does. The tiles of a query come in the same order. */

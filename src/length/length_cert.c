@@ -113,6 +113,20 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* The bounds are about the numbers the plan says of its engine. */
+static pare_status check_engine(const pare_length_plan *plan, const pare_oracle *orc, pare_err *err)
+{
+    pare_oracle_caps have;
+    orc->ops->caps(orc->self, &have);
+    if (have.exp_err <= plan->caps.exp_err && have.exp_flush >= plan->caps.exp_flush &&
+        have.w_min >= plan->caps.w_min)
+        return PARE_OK;
+    return pare_fail(err, PARE_ERR_VERIFY,
+                     "length: the engine computes less well than the plan says: its exp_err is %g, "
+                     "exp_flush %g, w_min %g",
+                     have.exp_err, have.exp_flush, have.w_min);
+}
+
 pare_status pare_length_certify(pare_length_cert *out, const pare_length_plan *plan,
                                 const pare_oracle *orc, const pare_model *m, const pare_input *in,
                                 size_t rows, const pare_exec *exec, pare_err *err)
@@ -122,6 +136,8 @@ pare_status pare_length_certify(pare_length_cert *out, const pare_length_plan *p
     if (plan->opts.mode > PARE_LENGTH_STRICT)
         return pare_fail(err, PARE_ERR_INPUT, "length: mode %s has no certificate",
                          pare_length_mode_name(plan->opts.mode));
+    const pare_status fits = check_engine(plan, orc, err);
+    if (fits) return fits;
     const size_t count = pare_output_rows(m, in) * pare_model_outputs(m);
     void *const y = malloc((count + 1) * pare_dtype_size(plan->caps.dtype));
     if (!y) return pare_no_memory(err);

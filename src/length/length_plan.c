@@ -265,6 +265,8 @@ static pare_status fill(pare_length_plan *p, const call_rule *r, pare_arena *a, 
     if (st) return st;
     c->max_len = s.max_len;
     c->max_partials = largest_part(&s, p->tokens);
+    if (p->opts.mode == PARE_LENGTH_STRICT && !r->plain) st = rule_merges(r, c->max_partials, err);
+    if (st) return st;
     for (size_t i = 0; i < p->nheads; i++) add_head(p, &s, r, i);
     count_layers(p, &s, r);
     c->pairs *= (double)p->nheads;

@@ -144,6 +144,8 @@ static pare_status read_oracle(pare_oracle_caps *c, const cJSON *json, pare_err 
         (st = pare_json_number(&c->w_min, o, "w_min", err)) ||
         (st = pare_json_string(&type, o, "dtype", err)))
         return st;
+    if (!(c->exp_flush > 0 && c->exp_err >= 0 && c->w_min > 0 && c->w_min < 1))
+        return pare_fail(err, PARE_ERR_INPUT, "plan: impossible exp_flush, exp_err, w_min");
     c->dtype = strcmp(type, pare_dtype_name(PARE_F64)) == 0 ? PARE_F64 : PARE_F32;
     if (strcmp(type, pare_dtype_name(c->dtype)) == 0) return PARE_OK;
     return pare_fail(err, PARE_ERR_INPUT, "plan: dtype \"%s\", not F32 or F64", type);
@@ -169,6 +171,8 @@ static pare_status read_options(pare_length_opts *o, const cJSON *json, pare_err
     if (pare_json_has(json, "one_vector") &&
         (st = pare_json_bool(&o->one_vector, json, "one_vector", err)))
         return st;
+    if (!(o->eps >= 0 && o->delta >= 0 && o->delta <= 1))
+        return pare_fail(err, PARE_ERR_INPUT, "plan: impossible eps, delta");
     o->reference = (pare_reference)reference;
     o->no_pack = !pack;
     o->no_fallback = !fallback;
@@ -202,6 +206,23 @@ static pare_status read_heads(pare_length_head **out, size_t *count, pare_arena 
     return PARE_OK;
 }
 
+/* Of the costs that are written, all. */
+static pare_status check_numbers(const pare_length_plan *p, const cJSON *written, pare_err *err)
+{
+    cJSON *const own = cJSON_CreateObject();
+    const cJSON *at = NULL;
+    pare_status st = own && add_cost(own, &p->cost) ? PARE_OK : pare_no_memory(err);
+    cJSON_ArrayForEach(at, cJSON_GetObjectItemCaseSensitive(own, "cost"))
+    {
+        const cJSON *const says = cJSON_GetObjectItemCaseSensitive(written, at->string);
+        if (!st && says && !cJSON_Compare(at, says, true))
+            st = pare_fail(err, PARE_ERR_INPUT, "plan: cost.%s is not what its sizes give",
+                           at->string);
+    }
+    cJSON_Delete(own);
+    return st;
+}
+
 /* Written costs are only believed when the sizes give the same. */
 static pare_status check_cost(const pare_length_plan *p, const cJSON *json, pare_err *err)
 {
@@ -211,7 +232,7 @@ static pare_status check_cost(const pare_length_plan *p, const cJSON *json, pare
     if (st || (st = pare_json_size(&calls, o, "calls", err)) ||
         (st = pare_json_size(&rounds, o, "rounds", err)))
         return st;
-    if (calls == p->cost.calls && rounds == p->cost.rounds) return PARE_OK;
+    if (calls == p->cost.calls && rounds == p->cost.rounds) return check_numbers(p, o, err);
     return pare_fail(err, PARE_ERR_INPUT,
                      "plan: %zu calls in %zu rounds are written, its sizes give %llu in %llu",
                      calls, rounds, (unsigned long long)p->cost.calls,

@@ -17,7 +17,8 @@
  * gamma64_{6 parts+8} + u64 range + 4 u, and a ratio of such sums obeys |y' - y| <= (e^(2 theta) -
  * 1) sum_j p_j |v_j|. What is below the smallest normal number is lost: a weight of a call is off
  * by tiny more, and so is a product of weight and value, whatever the value is (tiny (|v| + 1)
- * together), and the result once more. Native: at most m of them in a sum that is divided by the
+ * together), and the result once more; an engine whose e^-x is 0 from exp_flush on may lose as much
+ * as that where tiny stands from here on. Native: at most m of them in a sum that is divided by the
  * row's own weight, at least 1 in the call that has the largest logit, and every other call's is
  * multiplied by a factor at most
  * 1. With a reference, weights are those of a softmax: a call's sum is off by m tiny, is divided by
@@ -57,7 +58,8 @@ rounding rounding_of(const pare_oracle_caps *caps, const row_facts *f)
     const double off = f->size * (2 * factor + 8 * u) + lambda + 0x1p-30; /* of c */
     const double near = exp(fmin(f->top, 0) - off);                       /* nan: the other one */
     const double least = f->native ? 1 : near > caps->w_min ? near : caps->w_min;
-    rounding r = {factor, 4 * (f->n + (f->m + 4) * f->parts * beside) * tiny / least};
+    const double lost = fmax(tiny, exp(2 * delta - caps->exp_flush) * (1 + 0x1p-40));
+    rounding r = {factor, 4 * (f->n + (f->m + 4) * f->parts * beside) * lost / least};
     if (!(r.factor >= 0)) r.factor = INFINITY;
     if (!(r.absent >= 0)) r.absent = INFINITY;
     return r;

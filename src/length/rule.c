@@ -140,3 +140,12 @@ bool rule_pads(const call_rule *r, const pare_oracle_caps *caps)
 {
     return (caps->features & PARE_ORC_STATIC) || (!r->plain && rule_capacity(caps) > 1);
 }
+
+pare_status rule_merges(const call_rule *r, size_t parts, pare_err *err)
+{
+    if (parts <= r->m || r->m >= 3) return PARE_OK;
+    return pare_fail(err, PARE_ERR_INPUT,
+                     "length: oracle length %u is too short to merge %zu partial results (at least "
+                     "3)",
+                     (unsigned)r->m, parts);
+}

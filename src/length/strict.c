@@ -309,11 +309,7 @@ pare_status strict_attend(run *r)
     construction strict_calls = zeroref_calls;
     strict_calls.part = keep_part;
     pare_status st = r->rule.plain ? PARE_OK : make_parts(r);
-    if (!st && r->most_parts > r->rule.m && r->rule.m < 3)
-        st = pare_fail(r->err, PARE_ERR_INPUT,
-                       "length: oracle length %u is too short to merge %zu partial results (at "
-                       "least 3)",
-                       (unsigned)r->rule.m, r->most_parts);
+    if (!st) st = rule_merges(&r->rule, r->most_parts, r->err);
     if (!st) st = zeroref_rounds(r, &strict_calls);
     r->stats->max_partials = r->most_parts;
     if (st) return st;

@@ -41,3 +41,11 @@ ls | grep -v pipe
 echo mine >z.st.unchecked
 t import m.st -o z.st
 cat z.st.unchecked
+# Nor is what an option names: data, a plan; nor a model whose name a step of a plan would take.
+pare length m.st --tokens 4 --oracle 2 -q -o p.json >/dev/null
+t length m.st --data i.npy --oracle 2 -f -o i.npy
+t probe m.st --data i.npy -f -o i.npy
+t run m.st --input i.npy --plan p.json -f -o p.json
+cp m.st s.st.step1
+t plan s.st.step1 --eps 1 -f -o s.st
+cmp m.st s.st.step1

@@ -48,3 +48,15 @@ print(p["certificate"]["measured"] <= 3)'
 touch other.st.chain.cert.json
 plan --eps 3 -o other.st; echo "exit $?"
 ls other.st*
+# -f: what cannot be met leaves what was there, also where a cut was made whose proof is a little
+# more than what was measured; what can be met replaces it.
+mkdir old && for t in "" .cert.json .run.json; do cp both.st$t old/b.st$t; done && cp -r old new
+tight=$(python3 -c 'import json
+t = min((t for t in json.load(open("plan.json"))["tries"] if t.get("fits")), key=lambda t: t["bytes"])
+print("--eps", t["error"] * (1 + 1e-9), "--max-bytes", t["bytes"] + 200)')
+plan $tight --mixtures 0 -f -o new/b.st 2>/dev/null | grep -c " met"; echo "exit ${PIPESTATUS[0]}"
+plan --eps 1e-12 --max-bytes 1000 -f -o new/b.st >/dev/null 2>&1; echo "exit $?"
+diff -r old new && echo "as it was"
+plan --max-bytes 20000 -f -o new/b.st >/dev/null 2>&1; echo "exit $?"
+ls new | sed 's/[0-9]*-[0-9]*.tmp/left/'
+cmp -s old/b.st new/b.st || echo "another one"

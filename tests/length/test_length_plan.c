@@ -249,6 +249,12 @@ static void what_cannot_be_is_refused_or_left_out(void **state)
         pare_length_plan_make(&plan, a, &h, 1, 10000000, &full, NULL, &caps, &any, &err),
         PARE_ERR_INPUT);
     assert_contains(err.msg, "too many");
+    const pare_length_opts strict = {.mode = PARE_LENGTH_STRICT};
+    caps.features = PARE_ORC_FULL | PARE_ORC_STRICT;
+    caps.max_len = 2;
+    assert_int_equal(pare_length_plan_make(&plan, a, &h, 1, 7, &full, NULL, &caps, &strict, &err),
+                     PARE_ERR_INPUT);
+    assert_contains(err.msg, "too short to merge 7");
     pare_arena_free(a);
 }
 

@@ -109,6 +109,37 @@ static void underflow_is_in_the_bound(void **state)
     assert_true(all.used > 0);
 }
 
+/* Logits (0, -gap), values (0, 1): an engine that says e^-x is 0 for x >= 40 answers 0. */
+static void weights_an_engine_takes_for_0_are_in_the_bound(void **state)
+{
+    (void)state;
+    const pare_length_opts *const ways[] = {&native, &full_calls, &causal_calls};
+    for (int t = 0; t < 2; t++)
+        for (double gap = 40; gap < 80; gap += 13) {
+            length_case c = length_case_new(2, 2, 1, BENIGN, 1);
+            for (size_t i = 0; i < 4; i++) {
+                put(c.q, c.qf, i, i % 2 == 0);
+                put(c.k, c.kf, i, i == 2 ? -gap : 0);
+            }
+            for (size_t i = 0; i < 2; i++) put(c.v, c.vf, i, (double)i);
+            for (size_t w = 0; w < 3; w++) {
+                pare_oracle orc = cpu_oracle(t ? PARE_F64 : PARE_F32, 2, NULL);
+                pare_length_job job = job_of(&c, t ? PARE_F64 : PARE_F32);
+                pare_oracle_caps caps;
+                pare_err err = {0};
+                double bound[2];
+                orc.ops->caps(orc.self, &caps);
+                caps.exp_flush = 40;
+                assert_ok(
+                    pare_length_rounding(bound, &job, &whole, NULL, &caps, ways[w], NULL, &err),
+                    &err);
+                assert_true(bound[0] >= exp(-gap) && bound[0] < 1e-12);
+                pare_oracle_free(&orc);
+            }
+            length_case_free(&c);
+        }
+}
+
 /* Values barely normal, 0 and 2 tiny, logits 0 and -30: every weight is a good number, every
  * product is lost, and the loss does not shrink with the values. */
 static void products_that_underflow_are_in_the_bound(void **state)
@@ -371,6 +402,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_is_within_its_bound),
         cmocka_unit_test(underflow_is_in_the_bound),
+        cmocka_unit_test(weights_an_engine_takes_for_0_are_in_the_bound),
         cmocka_unit_test(products_that_underflow_are_in_the_bound),
         cmocka_unit_test(scaled_queries_that_underflow_are_in_the_bound),
         cmocka_unit_test(silent_rows_are_in_the_bound),
