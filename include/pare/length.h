@@ -236,6 +236,7 @@ typedef struct pare_length_cert {
     double apriori;               /* from norms alone */
     double proven, proven_median; /* the rounding bound of these numbers */
     double measured;              /* against long double */
+    double largest;               /* entry of the outputs in these rows */
     size_t rows;
     bool sound; /* measured <= proven <= apriori in every row */
     uint64_t calls, rounds, bad_rows, fallback_calls;
