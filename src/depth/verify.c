@@ -5,6 +5,7 @@
 #include "ball.h"
 #include "cut.h"
 #include "theorems.h"
+#include <pare/exchange.h>
 #include <pare/outputs.h>
 #include <pare/publish.h>
 #include <math.h>
@@ -170,17 +171,6 @@ static void rows_and_auc(view *v, const pare_output_bound *o)
           pare_ub_of(fmax(f.high - g.low, g.high - f.low)).v, PARE_AUC_APART);
 }
 
-/* What is proven of inputs that nobody has seen says something of the next one. */
-static pare_status next_input(view *v, const pare_data_ref *data, const pare_inputs *set)
-{
-    const pare_statement s = pare_exchangeable(v->keep, set, data, v->cert->proven);
-    const pare_status st = suppose(v, PARE_UNKNOWN, NAN, PARE_NEW_INPUT_UNSEEN);
-    if (st || !s.name) return st ? st : pare_no_memory(v->err);
-    PARE_ASSERT(v->cert->nstatements < v->room);
-    v->cert->statements[v->cert->nstatements++] = s;
-    return PARE_OK;
-}
-
 /* A statement that stands there twice is proven once, and then there are too many of them. */
 static bool asked_first(const view *v, size_t i)
 {
@@ -228,7 +218,7 @@ static pare_status within(view *v, const pare_model *f, const pare_model *g, con
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 static pare_status fill(view *v, const pare_cert *claimed, const pare_model *f, const pare_model *g,
-                        const pare_inputs *set, bool next)
+                        const pare_inputs *set)
 {
     pare_cert *const c = v->cert;
     pare_output_bound o;
@@ -249,7 +239,10 @@ static pare_status fill(view *v, const pare_cert *claimed, const pare_model *f, 
     if (!st) st = evidence(v, f, g, set);
     if (!st) st = near_by(v, f, g, set, o.gap.scale);
     if (!st) st = within(v, f, g, set);
-    return !st && next ? next_input(v, &claimed->data, set) : st;
+    if (st) return st;
+    PARE_ASSERT(c->nstatements + v->nasked <= v->room && c->nhypotheses < v->room);
+    return pare_exchange_say(c, v->keep, &claimed->data, v->asked, v->nasked, f, g, set, v->exec,
+                             v->err);
 }
 
 static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claimed,
@@ -257,10 +250,8 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
                          const pare_exec *exec, pare_err *err)
 {
     view v = {again, a, 0, claimed->statements, claimed->nstatements, exec, err};
-    /* `again` may be `claimed` */
-    const bool next = pare_new_input_asked(claimed->statements, claimed->nstatements);
-    again->nhypotheses = again->nstatements = again->npaper = 0;
-    return fill(&v, claimed, f, g, set, next);
+    again->nhypotheses = again->nstatements = again->npaper = 0; /* `again` may be `claimed` */
+    return fill(&v, claimed, f, g, set);
 }
 
 const pare_prover pare_depth_prover = {"depth", prove};
