@@ -72,6 +72,8 @@ typedef struct poly_side {
     double *a;
 } poly_side;
 void poly_centre(const poly_side *s, const pare_exec *exec);
+/* x (rows x d) = rows [first, first + rows), centred. */
+void poly_centred(float *x, const poly_side *s, size_t first, size_t rows);
 
 /* ---- the proof of a row (poly_proof.c) ------------------------------------------------------- */
 
@@ -128,13 +130,13 @@ typedef struct poly_job {
     pare_mat32 y;
     size_t n, rows; /* keys; queries */
     size_t d, dv, cols, cols4, chunks;
-    bool moment;          /* the last column is there */
-    float *qx, *kx;       /* n x d, centred, of one size */
-    float q_size, k_size; /* powers of two: what the plan's norms are times here */
-    float *w;             /* weights of the keys, e^(a - shift of their chunk) */
-    double *shift;        /* of each chunk: the largest a so far (causal), or of all */
-    float *centre;        /* of the values, dv */
-    double least;         /* of 1 and what the columns of values reach from it, unless that is 0 */
+    bool moment;             /* the last column is there */
+    poly_side queries, keys; /* how they are centred, and brought to one size */
+    float q_size, k_size;    /* powers of two: what the plan's norms are times here */
+    float *w;                /* weights of the keys, e^(a - shift of their chunk) */
+    double *shift;           /* of each chunk: the largest a so far (causal), or of all */
+    float *centre;           /* of the values, dv */
+    double least; /* of 1 and what the columns of values reach from it, unless that is 0 */
     double *by,
         *by_moment; /* table.ld: what turns sums into coefficients of the queries' monomials */
     uint8_t *heavy; /* n: not in the state; NULL: none */
@@ -144,7 +146,8 @@ typedef struct poly_job {
     float *lse;               /* n: what a caller keeps; NULL: nothing */
     double *weight;           /* chunks: of the keys in the state that a chunk reads; full: [0] */
     bool sums_only;           /* nothing but `sum` is wanted, of the state alone */
-    const size_t *some;       /* causal: rows [some[t], some[t + 1]) are of chunk t; NULL: all */
+    const size_t *which;      /* only these rows, `rows` in number; NULL: all, as they stand */
+    const size_t *some;       /* causal: of these, [some[t], some[t + 1]) are of chunk t */
     poly_sizes sizes;
 } poly_job;
 
@@ -177,28 +180,34 @@ typedef struct poly_sums {
     double shift; /* the logarithm of its unit; -inf: it is 0 */
 } poly_sums;
 
-/* Room of one thread that sums keys. */
+/* Room of one thread that sums keys: of a chunk, x (centred) and u (what x is summed with). */
 typedef struct poly_room {
-    float *phi, *u, *s; /* POLY_KEYS x ldphi, POLY_KEYS x cols4, cols4 x ld (zero between calls) */
+    float *phi, *u, *x; /* POLY_KEYS x ldphi, x cols4, x d */
+    float *s;           /* cols4 x ld: sums that are not in f64 yet */
 } poly_room;
 size_t poly_room_floats(const poly_job *w);
 poly_room poly_room_at(const poly_job *w, float *at);
 /* u (rows x cols4): what the keys of a chunk are summed with; heavy keys with 0 where `state`. */
 void poly_weigh(float *u, const poly_job *w, size_t first, size_t rows, bool state);
-/* Adds up to POLY_ABREAST rows x, whose u the room holds, to its sums, */
-void poly_add_rows(const poly_room *r, const poly_job *w, const float *x, size_t rows);
-/* or the keys of a chunk, */
-void poly_add_chunk(const poly_room *r, const poly_job *w, size_t chunk);
-/* and that to the sums, whose unit it must have. */
+/* The keys of a chunk into the room, */
+void poly_load_keys(const poly_room *r, const poly_job *w, size_t chunk);
+/* `rows` rows that are there into its sums, */
+void poly_add_loaded(const poly_room *r, const poly_job *w, size_t rows);
+void poly_add_chunk(const poly_room *r, const poly_job *w, size_t chunk); /* both */
+/* and these into f64, of the same unit. */
 void poly_flush(poly_sums *to, const poly_room *r, const poly_job *w);
+double poly_fade(const poly_sums *s, double shift);
 void poly_set_shift(poly_sums *s, const poly_job *w, double shift);
 /* state (table.count x cols4, by blocks) = fade before + now, with the factors of the monomials. */
 void poly_narrow(float *state, const poly_job *w, double fade, const double *before,
                  const double *now);
+/* poly_flush, poly_set_shift and poly_narrow in one pass. */
+void poly_settle(float *state, poly_sums *now, const poly_room *r, const poly_job *w, double shift,
+                 const poly_sums *before);
 
-/* Room of one thread that computes rows. */
+/* Room of one thread that computes rows: x, k, u rows of queries and keys, the others columns. */
 typedef struct poly_panel_room {
-    float *q, *low, *top, *o, *s, *ones, *k, *u;
+    float *q, *low, *top, *o, *s, *ones, *x, *k, *u;
 } poly_panel_room;
 size_t poly_panel_floats(const poly_job *w);
 poly_panel_room poly_panel_at(const poly_job *w, float *at);
@@ -206,10 +215,10 @@ poly_panel_room poly_panel_at(const poly_job *w, float *at);
  * degree are left in r->low. */
 void poly_from_state(const poly_job *w, const poly_panel_room *r, const float *state,
                      const panel *p);
-/* Rows [first, end), from a state; NULL: none. Under the causal pattern they are of this chunk. y,
- * with bounds; or, where only sums are wanted, these. */
-void poly_rows(const poly_job *w, const poly_panel_room *r, const float *state, size_t chunk,
-               size_t first, size_t end);
+/* Rows [first, end), from a state; NULL: none. Under the causal pattern they are of this chunk,
+ * whose keys are loaded. y, with bounds; or, where only sums are wanted, these. */
+void poly_rows(const poly_job *w, const poly_panel_room *r, const float *state,
+               const poly_room *keys, size_t chunk, size_t first, size_t end);
 
 /* So many floats, 64-byte aligned; *base is to be freed. NULL when memory is out. */
 float *poly_floats(void **base, size_t floats);

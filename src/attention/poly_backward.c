@@ -87,7 +87,7 @@ static void join_stretch(sweep *s, size_t i)
     const size_t size = s->b->w.cols4 * s->b->w.table.ld;
     const poly_sums *const before = &s->sums[i];
     poly_sums *const to = &s->sums[i + 1];
-    const double fade = before->shift == -INFINITY ? 0 : exp(before->shift - to->shift);
+    const double fade = poly_fade(before, to->shift);
     for (size_t e = 0; e < size; e++) to->v[e] += fade * before->v[e];
 }
 
@@ -111,13 +111,9 @@ static void walk_chunk(const sweep *s, walk *k, const poly_sums *before, size_t 
 {
     const poly_job *const w = &s->b->w;
     const size_t chunk = chunk_at(s, t);
-    const double unit = unit_of(s, chunk);
-    poly_set_shift(&k->now, w, unit);
-    const double fade = before->shift == -INFINITY ? 0 : exp(before->shift - unit);
-    if (t > 0) poly_narrow(k->state, w, fade, before->v, k->now.v);
+    poly_settle(k->state, &k->now, &k->sums, w, unit_of(s, chunk), before);
     rows_of(s, &k->rows, t > 0 ? k->state : NULL, chunk, stretch);
     add_chunk(s, &k->sums, chunk);
-    poly_flush(&k->now, &k->sums, w);
 }
 
 static void walk_stretch(void *ctx, size_t i)
@@ -235,8 +231,6 @@ static pare_status sweeps(poly_back *b, const pare_poly_plan *plan, pare_arena *
     double *const sum = pare_alloc(a, 2 * b->w.d, sizeof *sum);
     if (!sum) return pare_no_memory(err);
     sum_keys(sum, &b->dk);
-    for (size_t i = 0; b->exact && i < b->w.n; i++) /* its monomials may be beyond f32 */
-        if (b->exact[i]) memset(b->w.qx + i * b->w.d, 0, b->w.d * sizeof *b->w.qx);
     st = run_sweep(b, false, exec, err);
     if (!st) st = run_sweep(b, true, exec, err);
     if (!st) take_mean(&b->dk, sum + b->w.d, sum);

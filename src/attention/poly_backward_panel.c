@@ -199,8 +199,10 @@ static direct chunk_of(const poly_back *b, const poly_back_room *r, size_t chunk
     const size_t first = chunk * POLY_KEYS,
                  keys = w->plan->causal ? chunk_end(w, chunk) - first : 0;
     if (keys) {
-        copy_tile(r->r.k, w->kx + first * w->d, w->d, keys, w->d, w->d);
-        memset(r->r.u, 0, padded(keys, TILE_STEP) * w->cols4 * sizeof *r->r.u);
+        const size_t rest = padded(keys, TILE_STEP) - keys;
+        poly_centred(r->r.k, &w->keys, first, keys);
+        memset(r->r.k + keys * w->d, 0, rest * w->d * sizeof *r->r.k);
+        memset(r->r.u + keys * w->cols4, 0, rest * w->cols4 * sizeof *r->r.u);
         poly_weigh(r->r.u, w, first, keys, false);
     }
     return (direct){.k = r->r.k,
@@ -234,12 +236,23 @@ static void slopes_of_sums(const poly_back *b, const poly_back_room *r, const pa
     }
 }
 
+/* x = the centred queries; 0 where the exact kernel has the row: its monomials may be beyond f32.
+ */
+static void load_queries(const poly_back *b, float *x, size_t first, size_t rows)
+{
+    const size_t d = b->w.d;
+    poly_centred(x, &b->w.queries, first, rows);
+    for (size_t i = 0; b->exact && i < rows; i++)
+        if (b->exact[first + i]) memset(x + i * d, 0, d * sizeof *x);
+}
+
 /* d[0]: heavy keys, d[1]: the chunk's own. */
 static void panel_back(const poly_back *b, const poly_back_room *r, const float *state,
                        const direct d[2], const panel *p)
 {
     const poly_job *const w = &b->w;
-    pack_queries(r->r.q, p->p, w->qx + p->first * w->d, w->d, p->rows, w->d, 1);
+    load_queries(b, r->r.x, p->first, p->rows);
+    pack_queries(r->r.q, p->p, r->r.x, w->d, p->rows, w->d, 1);
     if (state)
         poly_from_state(w, &r->r, state, p);
     else
@@ -277,12 +290,10 @@ void poly_queries_back(const poly_back *b, const poly_back_room *r, const float 
 void poly_add_queries(const poly_room *r, const poly_back *b, size_t chunk)
 {
     const poly_job *const w = &b->w;
-    const size_t end = chunk_end(w, chunk);
-    for (size_t i = chunk * POLY_KEYS; i < end; i += POLY_ABREAST) {
-        const size_t rows = end - i < POLY_ABREAST ? end - i : POLY_ABREAST;
-        memcpy(r->u, b->g + i * w->cols4, rows * w->cols4 * sizeof *r->u);
-        poly_add_rows(r, w, w->qx + i * w->d, rows);
-    }
+    const size_t first = chunk * POLY_KEYS, rows = chunk_end(w, chunk) - first;
+    load_queries(b, r->x, first, rows);
+    memcpy(r->u, b->g + first * w->cols4, rows * w->cols4 * sizeof *r->u);
+    poly_add_loaded(r, w, rows);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------ */
@@ -327,7 +338,8 @@ void poly_keys_back(const poly_back *b, const poly_back_room *r, const float *st
         memset(r->dx, 0, w->d * p.p * sizeof *r->dx);
         memset(r->r.o, 0, w->cols4 * p.p * sizeof *r->r.o);
         if (state) {
-            pack_queries(r->r.q, p.p, w->kx + i * w->d, w->d, p.rows, w->d, 1);
+            poly_centred(r->r.x, &w->keys, i, p.rows);
+            pack_queries(r->r.q, p.p, r->r.x, w->d, p.rows, w->d, 1);
             poly_weigh(r->r.u, w, i, p.rows, true);
             pack_queries(r->in, p.p, r->r.u, w->cols4, p.rows, w->cols4, 1);
             poly_from_state(w, &r->r, state, &p);

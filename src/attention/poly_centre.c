@@ -6,6 +6,7 @@
  */
 #include "poly.h"
 #include <math.h>
+#include <pare/vexp.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,9 +32,44 @@ typedef struct extremes_job {
     atomic_bool bad;
 } extremes_job;
 
-static four choose(four_bits when, four a, four b)
+/* a < b ? a : b, lane by lane, and a > b ? a : b. */
+#if defined(__SSE__)
+INLINE four lesser(four a, four b)
+{
+    return (four)_mm_min_ps((__m128)a, (__m128)b);
+}
+
+INLINE four greater(four a, four b)
+{
+    return (four)_mm_max_ps((__m128)a, (__m128)b);
+}
+#else
+INLINE four choose(four_bits when, four a, four b)
 {
     return (four)(((four_bits)a & when) | ((four_bits)b & ~when));
+}
+
+INLINE four lesser(four a, four b)
+{
+    return choose(a < b, a, b);
+}
+
+INLINE four greater(four a, four b)
+{
+    return choose(a > b, a, b);
+}
+#endif
+
+typedef struct four_columns {
+    four low, high, nothing; /* nothing: 0, but nan where a number was not finite */
+} four_columns;
+
+INLINE void meet(four_columns *e, const float *x)
+{
+    const four v = *(const four *)x;
+    e->nothing += v * (four){0};
+    e->low = lesser(v, e->low);
+    e->high = greater(v, e->high);
 }
 
 /* Four columns from c on, which stay in registers: two rows at a time, in chains of their own. */
@@ -42,24 +78,12 @@ static four extremes_of_four(const extremes_job *w, size_t from, size_t to, size
 {
     const size_t ld = w->x->ld;
     const float *x = w->x->v + from * ld + c;
-    four l[2], h[2], nothing[2] = {{0}, {0}};
-    l[0] = l[1] = h[0] = h[1] = *(const four *)x;
-    for (size_t i = from; i + 2 <= to; i += 2, x += 2 * ld)
-        for (size_t e = 0; e < 2; e++) {
-            const four v = *(const four *)(x + e * ld);
-            nothing[e] += v * (four){0};
-            l[e] = choose(v < l[e], v, l[e]);
-            h[e] = choose(v > h[e], v, h[e]);
-        }
-    if ((to - from) % 2) {
-        const four v = *(const four *)x;
-        nothing[0] += v * (four){0};
-        l[0] = choose(v < l[0], v, l[0]);
-        h[0] = choose(v > h[0], v, h[0]);
-    }
-    *(four *)low = choose(l[1] < l[0], l[1], l[0]);
-    *(four *)high = choose(h[1] > h[0], h[1], h[0]);
-    return nothing[0] + nothing[1];
+    four_columns a = {*(const four *)x, *(const four *)x, {0}}, b = a;
+    for (size_t i = from; i + 2 <= to; i += 2, x += 2 * ld) meet(&a, x), meet(&b, x + ld);
+    if ((to - from) % 2) meet(&a, x);
+    *(four *)low = lesser(b.low, a.low);
+    *(four *)high = greater(b.high, a.high);
+    return a.nothing + b.nothing;
 }
 
 static void extremes_block(void *ctx, size_t b)
@@ -226,10 +250,8 @@ static void centre_block(void *ctx, size_t b)
     const wanted is = {s->x, s->norm, s->with32};
     if (!is.x && is.squares && !is.with)
         centre_span(s, first, end, (wanted){.squares = true});
-    else if (is.x && !is.squares && !is.with)
-        centre_span(s, first, end, (wanted){.x = true});
-    else if (is.x && !is.squares)
-        centre_span(s, first, end, (wanted){.x = true, .with = true});
+    else if (!is.x && !is.squares && is.with)
+        centre_span(s, first, end, (wanted){.with = true});
     else
         centre_span(s, first, end, is);
 }
@@ -238,4 +260,11 @@ void poly_centre(const poly_side *s, const pare_exec *exec)
 {
     poly_side w = *s;
     pare_parallel(exec, blocks_of(s->from->rows), centre_block, &w);
+}
+
+void poly_centred(float *x, const poly_side *s, size_t first, size_t rows)
+{
+    const pare_mat32 from = {rows, s->from->cols, s->from->ld, s->from->v + first * s->from->ld};
+    const poly_side part = {.from = &from, .centre = s->centre, .by = s->by, .x = x};
+    centre_span(&part, 0, rows, (wanted){.x = true});
 }

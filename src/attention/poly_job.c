@@ -66,7 +66,7 @@ static void mark_heavy(poly_job *w)
     for (size_t h = 0; h < p->nheavy; h++) {
         const size_t j = p->heavy[h];
         w->heavy[j] = 1;
-        memcpy(w->heavy_k + h * w->d, w->kx + j * w->d, w->d * sizeof *w->kx);
+        poly_centred(w->heavy_k + h * w->d, &w->keys, j, 1);
         poly_weigh(w->heavy_u + h * w->cols4, w, j, 1, false);
     }
 }
@@ -90,8 +90,6 @@ static void measure_norms(poly_job *w)
 static bool job_memory(poly_job *w, pare_arena *a, double **weights)
 {
     const size_t n = w->n, h4 = padded(w->plan->nheavy, TILE_STEP);
-    w->qx = pare_alloc(a, n * w->d, sizeof *w->qx);
-    w->kx = pare_alloc(a, n * w->d, sizeof *w->kx);
     w->w = pare_alloc(a, n, sizeof *w->w);
     w->sum = pare_alloc(a, n, sizeof *w->sum);
     w->bound = pare_alloc(a, n, sizeof *w->bound);
@@ -106,8 +104,7 @@ static bool job_memory(poly_job *w, pare_arena *a, double **weights)
         w->heavy_u = pare_alloc(a, h4 * w->cols4, sizeof *w->heavy_u);
         if (!w->heavy || !w->heavy_k || !w->heavy_u) return false;
     }
-    return w->qx && w->kx && w->w && w->sum && w->bound && w->shift && w->weight && w->by &&
-           w->by_moment;
+    return w->w && w->sum && w->bound && w->shift && w->weight && w->by && w->by_moment;
 }
 
 static void set_factors(poly_job *w)
@@ -160,13 +157,14 @@ static pare_status centre_sides(poly_job *w, pare_arena *a, double *weights, boo
         c[w->d + i] = (float)p->kc[i];
     }
     const double size = poly_balance(p);
-    const poly_side q = {.from = w->q, .centre = c, .by = (float)(p->scale / size), .x = w->qx};
-    poly_side k = {.from = w->k, .centre = c + w->d, .by = (float)size, .x = w->kx, .a = weights};
+    w->queries = (poly_side){.from = w->q, .centre = c, .by = (float)(p->scale / size)};
+    w->keys = (poly_side){.from = w->k, .centre = c + w->d, .by = (float)size};
     /* a factor below the normal numbers has lost digits, and one beyond the largest is none */
-    *fit = (p->scale == 0 || isnormal(q.by)) && isnormal(k.by);
+    *fit = (p->scale == 0 || isnormal(w->queries.by)) && isnormal(w->keys.by);
     if (!*fit) return PARE_OK;
+    poly_side k = w->keys;
+    k.a = weights;
     choose_width(w, &k, with, c + 2 * w->d);
-    poly_centre(&q, exec);
     poly_centre(&k, exec);
     w->q_size = (float)(1 / size);
     w->k_size = (float)size;

@@ -88,6 +88,16 @@ static void narrow_portable(float *to, double fade, const double *before, const 
     for (size_t i = 0; i < n; i++) to[i] = (float)((fade * before[i] + now[i]) * by[i]);
 }
 
+static void settle_portable(float *to, double *now, float *from, const poly_fades *f,
+                            const double *before, const double *by, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        now[i] = (now[i] + (double)from[i]) * f->now;
+        from[i] = 0;
+        to[i] = (float)((f->before * before[i] + now[i]) * by[i]);
+    }
+}
+
 #if defined(__x86_64__)
 /* ---- AVX-512 -------------------------------------------------------------------------------- */
 
@@ -262,6 +272,26 @@ PARE_AVX512 static void narrow_avx512(float *to, double fade, const double *befo
         to[i] = (float)(__builtin_fma(fade, before[i], now[i]) * by[i]);
 }
 
+PARE_AVX512 static void settle_avx512(float *to, double *now, float *from, const poly_fades *f,
+                                      const double *before, const double *by, size_t n)
+{
+    const size_t whole = n / 8 * 8;
+    const __m512d fade = _mm512_set1_pd(f->before), own = _mm512_set1_pd(f->now);
+    for (size_t i = 0; i < whole; i += 8) {
+        const __m512d add = _mm512_cvtps_pd(_mm256_loadu_ps(from + i));
+        const __m512d sum = _mm512_mul_pd(_mm512_add_pd(_mm512_loadu_pd(now + i), add), own);
+        const __m512d all = _mm512_fmadd_pd(fade, _mm512_loadu_pd(before + i), sum);
+        _mm512_storeu_pd(now + i, sum);
+        _mm256_storeu_ps(from + i, _mm256_setzero_ps());
+        _mm256_storeu_ps(to + i, _mm512_cvtpd_ps(_mm512_mul_pd(all, _mm512_loadu_pd(by + i))));
+    }
+    for (size_t i = whole; i < n; i++) {
+        now[i] = (now[i] + (double)from[i]) * f->now;
+        from[i] = 0;
+        to[i] = (float)(__builtin_fma(f->before, before[i], now[i]) * by[i]);
+    }
+}
+
 /* ---- AVX2 ----------------------------------------------------------------------------------- */
 
 #define INLINE256 INLINE PARE_AVX2
@@ -333,16 +363,19 @@ size_t poly_kernels(poly_kernel out[3])
     tile_kernel tiles[3];
     const size_t n = tile_kernels(tiles);
     for (size_t i = 0; i < n; i++)
-        out[i] = (poly_kernel){tiles[i].name,    tiles[i],        NULL,           rows_portable,
-                               columns_portable, gather_portable, flush_portable, narrow_portable};
+        out[i] = (poly_kernel){tiles[i].name,  tiles[i],         NULL,
+                               rows_portable,  columns_portable, gather_portable,
+                               flush_portable, narrow_portable,  settle_portable};
 #if defined(__x86_64__)
     for (size_t i = 0; i < n; i++) {
         if (tiles[i].lanes == 16)
-            out[i] = (poly_kernel){tiles[i].name,  tiles[i],      products_avx512, rows_avx512,
-                                   columns_avx512, gather_avx512, flush_avx512,    narrow_avx512};
+            out[i] = (poly_kernel){tiles[i].name, tiles[i],       products_avx512,
+                                   rows_avx512,   columns_avx512, gather_avx512,
+                                   flush_avx512,  narrow_avx512,  settle_avx512};
         if (tiles[i].lanes == 8)
-            out[i] = (poly_kernel){tiles[i].name, tiles[i],    NULL,       rows_avx2,
-                                   columns_avx2,  gather_avx2, flush_avx2, narrow_portable};
+            out[i] = (poly_kernel){tiles[i].name, tiles[i],        NULL,
+                                   rows_avx2,     columns_avx2,    gather_avx2,
+                                   flush_avx2,    narrow_portable, settle_portable};
     }
 #endif
     return n;

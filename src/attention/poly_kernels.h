@@ -25,6 +25,11 @@ typedef struct poly_factors {
 } poly_factors;
 enum { POLY_FACTORS = 4 }; /* at most so many: beyond, products of products are faster */
 
+/* What sums are times when their unit changes: those of this stretch, those before it. */
+typedef struct poly_fades {
+    double now, before;
+} poly_fades;
+
 typedef struct poly_kernel {
     const char *name;
     tile_kernel tile;
@@ -49,6 +54,10 @@ typedef struct poly_kernel {
     void (*flush)(double *to, float *from, size_t n);
     /* to[i] = (fade before[i] + now[i]) by[i], rounded once; any n. */
     void (*narrow)(float *to, double fade, const double *before, const double *now,
+                   const double *by, size_t n);
+    /* Both in one pass, for sums that grow chunk by chunk: now[i] = (now[i] + from[i]) f->now,
+     * from[i] = 0, to[i] = (f->before before[i] + now[i]) by[i]; any n. */
+    void (*settle)(float *to, double *now, float *from, const poly_fades *f, const double *before,
                    const double *by, size_t n);
 } poly_kernel;
 

@@ -27,17 +27,17 @@ static size_t most_exact(const poly_job *w)
 static poly_panel_room lay_out(const poly_job *w, float *at, size_t *need)
 {
     const size_t p = most_lanes(w), keys = most_exact(w);
-    const size_t sizes[8] = {
-        w->d * p,    (w->table.low + 1) * p, POLY_BLOCK * p, w->cols4 * p, keys * p, p,
+    const size_t sizes[9] = {
+        w->d * p,    (w->table.low + 1) * p, POLY_BLOCK * p, w->cols4 * p, keys * p, p, p * w->d,
         keys * w->d, keys * w->cols4};
-    float *part[8];
+    float *part[9];
     *need = 0;
-    for (size_t i = 0; i < 8; i++) {
+    for (size_t i = 0; i < 9; i++) {
         part[i] = at ? at + *need : NULL;
         *need += aligned(sizes[i]);
     }
-    return (poly_panel_room){part[0], part[1], part[2], part[3],
-                             part[4], part[5], part[6], part[7]};
+    return (poly_panel_room){part[0], part[1], part[2], part[3], part[4],
+                             part[5], part[6], part[7], part[8]};
 }
 
 size_t poly_panel_floats(const poly_job *w)
@@ -109,18 +109,28 @@ static bool add_heavy(const poly_job *w, const poly_panel_room *r, size_t chunk,
     return true;
 }
 
-/* What e^x itself gives: heavy keys, and the keys of the chunk; true when there are some. */
-static bool add_exact_keys(const poly_job *w, const poly_panel_room *r, size_t chunk,
-                           const panel *p)
+/* The keys of the chunk, as they are loaded for the state: but heavy ones have no weight there, and
+ * the column of moments is the state's alone. */
+static void add_chunk(const poly_job *w, const poly_panel_room *r, const poly_room *loaded,
+                      size_t chunk, const panel *p)
 {
-    const size_t begin = chunk * POLY_KEYS, keys = chunk_end(w, chunk) - begin;
-    const bool heavy = add_heavy(w, r, chunk, w->plan->causal ? begin : w->n, p);
-    if (!w->plan->causal) return heavy;
-    const float *k = w->kx + begin * w->d;
-    if (keys % TILE_STEP) copy_tile(r->k, k, w->d, keys, w->d, w->d), k = r->k;
-    poly_weigh(r->u, w, begin, keys, false);
-    add_exact(w, r, k, r->u, begin, keys, p, true);
-    return true;
+    const size_t first = chunk * POLY_KEYS, keys = chunk_end(w, chunk) - first;
+    float *const moment = w->moment ? r->o + (w->dv + 1) * p->p : NULL;
+    const float *u = loaded->u;
+    if (w->heavy) poly_weigh(r->u, w, first, keys, false), u = r->u;
+    if (moment) memcpy(r->x, moment, p->p * sizeof *moment); /* the panel's rows are packed */
+    add_exact(w, r, loaded->x, u, first, keys, p, true);
+    if (moment) memcpy(moment, r->x, p->p * sizeof *moment);
+}
+
+/* What e^x itself gives: heavy keys, and the keys of the chunk; true when there are some. */
+static bool add_exact_keys(const poly_job *w, const poly_panel_room *r, const poly_room *loaded,
+                           size_t chunk, const panel *p)
+{
+    const bool causal = w->plan->causal;
+    const bool heavy = add_heavy(w, r, chunk, causal ? chunk * POLY_KEYS : w->n, p);
+    if (causal) add_chunk(w, r, loaded, chunk, p);
+    return causal || heavy;
 }
 
 static void finish(const poly_job *w, const poly_panel_room *r, const panel *p, double weight,
@@ -143,20 +153,29 @@ static void finish(const poly_job *w, const poly_panel_room *r, const panel *p, 
     }
 }
 
-void poly_rows(const poly_job *w, const poly_panel_room *r, const float *state, size_t chunk,
-               size_t first, size_t end)
+/* x = the centred queries of a panel. */
+static void load_queries(const poly_job *w, float *x, const panel *p)
+{
+    if (!w->which) poly_centred(x, &w->queries, p->first, p->rows);
+    for (size_t i = 0; w->which && i < p->rows; i++)
+        poly_centred(x + i * w->d, &w->queries, w->which[p->first + i], 1);
+}
+
+void poly_rows(const poly_job *w, const poly_panel_room *r, const float *state,
+               const poly_room *keys, size_t chunk, size_t first, size_t end)
 {
     const size_t most = most_lanes(w), lanes = w->kernel->tile.lanes;
     for (size_t i = first; i < end; i += most) {
         panel p = {.first = i, .rows = end - i < most ? end - i : most};
         p.v = (p.rows + lanes - 1) / lanes;
         p.p = p.v * lanes;
-        pack_queries(r->q, p.p, w->qx + i * w->d, w->d, p.rows, w->d, 1);
+        load_queries(w, r->x, &p);
+        pack_queries(r->q, p.p, r->x, w->d, p.rows, w->d, 1);
         if (state)
             poly_from_state(w, r, state, &p);
         else
             memset(r->o, 0, w->cols4 * p.p * sizeof *r->o);
-        const bool exact = !w->sums_only && add_exact_keys(w, r, chunk, &p);
+        const bool exact = !w->sums_only && add_exact_keys(w, r, keys, chunk, &p);
         memcpy(w->sum + i, r->o + w->dv * p.p, p.rows * sizeof *w->sum);
         if (!w->sums_only) finish(w, r, &p, w->weight[chunk], exact);
     }

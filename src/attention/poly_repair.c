@@ -53,14 +53,11 @@ static pare_status moments(float *sums, const poly_job *w, const size_t *rows, s
     one.dv = 0, one.cols = 1, one.cols4 = TILE_STEP;
     one.moment = false, one.sums_only = true, one.sum = sums;
     one.some = by_chunks(w, a, rows, count);
-    one.qx = pare_alloc(a, count * w->d, sizeof *one.qx);
     one.by = pare_alloc(a, one.table.ld, sizeof *one.by);
-    if (!one.some || !one.qx || !one.by) return pare_no_memory(err);
-    for (size_t r = 0; r < count; r++)
-        memcpy(one.qx + r * w->d, w->qx + rows[r] * w->d, w->d * sizeof *w->qx);
+    if (!one.some || !one.by) return pare_no_memory(err);
     for (size_t e = 0; e < m->count; e++)
         one.by[e] = m->power[e] == w->plan->degree + 1 ? m->weight[e] : 0;
-    one.rows = count;
+    one.which = rows, one.rows = count;
     return poly_sweep(&one, a, exec, err);
 }
 

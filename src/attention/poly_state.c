@@ -14,14 +14,15 @@ static size_t aligned(size_t n)
 size_t poly_room_floats(const poly_job *w)
 {
     return aligned(POLY_KEYS * w->table.ldphi) + aligned(POLY_KEYS * w->cols4) +
-           aligned(w->cols4 * w->table.ld);
+           aligned(POLY_KEYS * w->d) + aligned(w->cols4 * w->table.ld);
 }
 
 poly_room poly_room_at(const poly_job *w, float *at)
 {
     poly_room r = {.phi = at};
     r.u = r.phi + aligned(POLY_KEYS * w->table.ldphi);
-    r.s = r.u + aligned(POLY_KEYS * w->cols4);
+    r.x = r.u + aligned(POLY_KEYS * w->cols4);
+    r.s = r.x + aligned(POLY_KEYS * w->d);
     memset(at, 0, poly_room_floats(w) * sizeof *at);
     return r;
 }
@@ -60,24 +61,34 @@ static void make_monomials(const poly_room *r, const poly_job *w, const float *x
 }
 
 /* Their monomials stay in the first-level cache while all sums over them are taken. */
-void poly_add_rows(const poly_room *r, const poly_job *w, const float *x, size_t rows)
+static void add_rows(const poly_room *r, const poly_job *w, size_t first, size_t rows)
 {
     const poly_table *const t = &w->table;
-    const poly_keys keys = {r->u, w->cols4, t->ldphi, w->d, rows, w->cols4};
+    const float *const x = r->x + first * w->d;
+    const poly_keys keys = {r->u + first * w->cols4, w->cols4, t->ldphi, w->d, rows, w->cols4};
     make_monomials(r, w, x, rows);
     w->kernel->gather(r->s, t->ld, &keys, r->phi, NULL, t->made);
     for (const poly_run *k = t->whole + t->nmade; k < t->whole + t->nwhole; k++)
         w->kernel->gather(r->s + k->to, t->ld, &keys, r->phi + k->from, x + k->var, k->count);
 }
 
+void poly_load_keys(const poly_room *r, const poly_job *w, size_t chunk)
+{
+    const size_t first = chunk * POLY_KEYS, rows = chunk_end(w, chunk) - first;
+    poly_centred(r->x, &w->keys, first, rows);
+    poly_weigh(r->u, w, first, rows, true);
+}
+
+void poly_add_loaded(const poly_room *r, const poly_job *w, size_t rows)
+{
+    for (size_t j = 0; j < rows; j += POLY_ABREAST)
+        add_rows(r, w, j, rows - j < POLY_ABREAST ? rows - j : POLY_ABREAST);
+}
+
 void poly_add_chunk(const poly_room *r, const poly_job *w, size_t chunk)
 {
-    const size_t end = chunk_end(w, chunk);
-    for (size_t j = chunk * POLY_KEYS; j < end; j += POLY_ABREAST) {
-        const size_t rows = end - j < POLY_ABREAST ? end - j : POLY_ABREAST;
-        poly_weigh(r->u, w, j, rows, true);
-        poly_add_rows(r, w, w->kx + j * w->d, rows);
-    }
+    poly_load_keys(r, w, chunk);
+    poly_add_loaded(r, w, chunk_end(w, chunk) - chunk * POLY_KEYS);
 }
 
 void poly_flush(poly_sums *to, const poly_room *r, const poly_job *w)
@@ -85,12 +96,34 @@ void poly_flush(poly_sums *to, const poly_room *r, const poly_job *w)
     w->kernel->flush(to->v, r->s, w->cols4 * w->table.ld);
 }
 
+/* What sums are times in another unit. */
+double poly_fade(const poly_sums *s, double shift)
+{
+    return s->shift == -INFINITY ? 0 : s->shift == shift ? 1 : exp(s->shift - shift);
+}
+
 void poly_set_shift(poly_sums *s, const poly_job *w, double shift)
 {
     if (s->shift == shift) return;
-    const double fade = exp(s->shift - shift);
+    const double fade = poly_fade(s, shift);
     for (size_t i = 0; s->shift != -INFINITY && i < w->cols4 * w->table.ld; i++) s->v[i] *= fade;
     s->shift = shift;
+}
+
+void poly_settle(float *state, poly_sums *now, const poly_room *r, const poly_job *w, double shift,
+                 const poly_sums *before)
+{
+    const poly_fades f = {poly_fade(now, shift), poly_fade(before, shift)};
+    for (size_t b = 0; b < w->table.nblocks; b++) {
+        const poly_block *const k = &w->table.blocks[b];
+        for (size_t c = 0; c < w->cols; c++) {
+            const size_t at = c * w->table.ld + k->first;
+            const double *const by = c > w->dv ? w->by_moment : w->by;
+            w->kernel->settle(state + k->first * w->cols4 + c * k->count, now->v + at, r->s + at,
+                              &f, before->v + at, by + k->first, k->count);
+        }
+    }
+    now->shift = shift;
 }
 
 void poly_narrow(float *state, const poly_job *w, double fade, const double *before,

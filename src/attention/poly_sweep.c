@@ -87,7 +87,7 @@ static void join_stretch(stretches *s, size_t b)
 {
     const double shift = s->sums[b + 1].shift;
     double *const to = s->sums[b + 1].v;
-    const double fade = s->sums[b].shift == -INFINITY ? 0 : exp(s->sums[b].shift - shift);
+    const double fade = poly_fade(&s->sums[b], shift);
     for (size_t i = 0; i < s->w->cols4 * s->w->table.ld; i++) to[i] += fade * s->sums[b].v[i];
 }
 
@@ -105,7 +105,7 @@ static void rows_block(void *ctx, size_t b)
         return;
     }
     const poly_panel_room r = poly_panel_at(w, at);
-    poly_rows(w, &r, s->state, 0, first, end);
+    poly_rows(w, &r, s->state, NULL, 0, first, end);
     free(base);
 }
 
@@ -137,15 +137,11 @@ static void walk_chunk(walk *k, const poly_job *w, const poly_sums *before, size
 {
     const size_t first = w->some ? w->some[t] : t * POLY_KEYS, one = w->dv * w->table.ld;
     const size_t end = w->some ? w->some[t + 1] : chunk_end(w, t);
-    poly_set_shift(&k->now, w, w->shift[t]);
-    if (t > 0 && first < end) {
-        const double fade = before->shift == -INFINITY ? 0 : exp(before->shift - w->shift[t]);
-        poly_narrow(k->state, w, fade, before->v, k->now.v);
-        w->weight[t] = fade * before->v[one] + k->now.v[one];
-    }
-    poly_rows(w, &k->rows, t > 0 ? k->state : NULL, t, first, end);
-    poly_add_chunk(&k->keys, w, t);
-    poly_flush(&k->now, &k->keys, w);
+    poly_settle(k->state, &k->now, &k->keys, w, w->shift[t], before);
+    w->weight[t] = poly_fade(before, w->shift[t]) * before->v[one] + k->now.v[one];
+    poly_load_keys(&k->keys, w, t);
+    poly_rows(w, &k->rows, t > 0 ? k->state : NULL, &k->keys, t, first, end);
+    poly_add_loaded(&k->keys, w, chunk_end(w, t) - t * POLY_KEYS);
 }
 
 /* Rows of stretch b; its sums are left in *now where that is given. */
@@ -166,6 +162,7 @@ static bool walk_stretch(const stretches *s, size_t b, double *now)
     memset(k.state, 0, state * sizeof *k.state);
     memset(k.now.v, 0, sums * sizeof *k.now.v);
     for (size_t t = b * s->chunks; t < stretch_end(s, b); t++) walk_chunk(&k, w, &s->sums[b], t);
+    poly_flush(&k.now, &k.keys, w);
     free(base);
     return true;
 }

@@ -206,6 +206,39 @@ static void bounds_are_not_needlessly_large(void **state)
     }
 }
 
+/* Keys of the chunks before are at the centre, where every polynomial is right; those of a row's
+ * own chunk are weighed by e^x, and a bound must not charge the row for them. */
+static void keys_of_the_own_chunk_cost_rounding_alone(void **state)
+{
+    (void)state;
+    poly_kernel kernels[3];
+    const size_t units = poly_kernels(kernels);
+    for (size_t u = 0; u < units; u++) {
+        pare_arena *const a = pare_arena_new();
+        head_case h = poly_case(a, 2 * POLY_KEYS, 3, 2, CENTRED, 0.1, 25);
+        for (size_t i = 0; i < POLY_KEYS; i++) memset(h.k.v + i * h.k.ld, 0, 3 * sizeof *h.k.v);
+        for (size_t i = 0; i < h.n; i++) /* midranges at 0 */
+            for (size_t c = 0; c < 3 && i >= h.n - 2; c++) {
+                h.k.v[i * h.k.ld + c] = i % 2 ? 0.75f : -0.75f;
+                h.q.v[i * h.q.ld + c] = i % 2 ? 0.75f : -0.75f;
+            }
+        widen(&h);
+        const pare_poly_opts o = {
+            .tolerance = 1, .kind = PARE_POLY_TAYLOR, .degree = 1, .always = true};
+        const pare_poly_plan plan = plan_of(a, &h, &CAUSAL, &o);
+        const kept_rows k = kept_new(a, h.n);
+        const pare_poly_kept kept = {k.bound, k.lse, k.exact};
+        pare_err err = {0};
+        reference(&h, &CAUSAL, NULL);
+        assert_ok(
+            poly_attend_with(&kernels[u], &h.y, &kept, NULL, &plan, &h.q, &h.k, &h.v, NULL, &err),
+            &err);
+        check_promise(&h, &CAUSAL, &k, o.tolerance);
+        for (size_t i = 0; i < h.n; i++) assert_true(!k.exact[i] && k.bound[i] < 1e-4);
+        pare_arena_free(a);
+    }
+}
+
 /* Most keys where e^x is small, one where it is large: the monomials' sums cancel, and rounding is
  * all that is wrong. */
 static void roundings_are_counted(void **state)
@@ -490,14 +523,15 @@ static void a_number_that_is_none_is_refused(void **state)
 {
     (void)state;
     static const char *const names[] = {"queries: row 70", "keys: row 70", "values: row 70"};
-    for (size_t s = 0; s < 3; s++) {
+    for (size_t t = 0; t < 6; t++) {
+        const size_t s = t % 3;
         pare_arena *const a = pare_arena_new();
         head_case h = poly_case(a, 100, 5, 5, CENTRED, 0.1, 51);
         const pare_mat32 *const sides[] = {&h.q, &h.k, &h.v};
         const pare_poly_opts o = {.tolerance = 1e-3, .degree = 2, .always = true};
         pare_poly_report r;
         pare_err err = {0};
-        sides[s]->v[70 * sides[s]->ld + 4] = s == 1 ? INFINITY : NAN;
+        sides[s]->v[70 * sides[s]->ld + (t < 3 ? 4 : 1)] = s == 1 ? INFINITY : NAN;
         assert_status(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, &FULL, NULL, &o, NULL, &err),
                       PARE_ERR_NONFINITE, &err);
         assert_contains(err.msg, names[s]);
@@ -562,6 +596,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_keeps_its_promise_on_every_unit),
         cmocka_unit_test(bounds_are_not_needlessly_large),
+        cmocka_unit_test(keys_of_the_own_chunk_cost_rounding_alone),
         cmocka_unit_test(roundings_are_counted),
         cmocka_unit_test(what_a_large_e_to_the_x_brings_back_is_not_lost),
         cmocka_unit_test(scores_of_heavy_keys_are_summed_in_f64),
