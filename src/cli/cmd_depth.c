@@ -69,10 +69,11 @@ static pare_status settle_one(cli *c, depth_opts *o)
                          "--one-layer %s: not one of identity, keep, keepbias, parallel, uniform, "
                          "uniform+keep, parallel+uniform, rankone, umix",
                          o->one_layer);
-    if (o->layers != PARE_DEPTH_UNSET || o->cut.nexact > 1)
+    if (o->layers != PARE_DEPTH_UNSET || o->cut.nexact > 1 || o->kind != PARE_DEPTH_KINDS ||
+        o->select != PARE_DEPTH_GREEDY)
         return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--one-layer makes one layer of all: --exact may say which it keeps, "
-                         "--layers has no meaning");
+                         "--one-layer makes one layer of all: --exact may say which it keeps; "
+                         "--layers, --kind and --select have no meaning");
     o->one.keep = o->cut.nexact ? o->cut.exact[0] : PARE_DEPTH_UNSET;
     return PARE_OK;
 }
@@ -403,7 +404,7 @@ int cmd_depth(int argc, char **argv)
          .help = "",
          .unset = "the data's",
          .low = 0,
-         .high = INFINITY},
+         .high = 1e300},
         REDUCE_MAX_ERROR(o.r.max_error, "; without --layers: the fewest layers"),
     };
     static const char *const operands[] = {"MODEL", NULL};

@@ -42,7 +42,7 @@ typedef struct reduction {
 #define REDUCE_BALL(var, text, more)                                                               \
     {                                                                                              \
         .name = "ball", .kind = OPT_REAL, .to = &(var), .metavar = "R", .help = text,              \
-        .unset = "none", .low = 0, .high = INFINITY, .joined = more                                \
+        .unset = "none", .low = 0, .high = 1e300, .joined = more                                   \
     }
 #define REDUCE_MAX_ERROR(var, text)                                                                \
     {                                                                                              \
