@@ -22,6 +22,9 @@ pare_status next_ask(cli *c, reduction *r, const next_opts *o, const pare_inputs
 {
     const size_t n = pare_draws(set);
     const double room = o->exceed * ((double)n + 1); /* errors that may lie above */
+    if (why && o->exceed > 0)
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "--exceed: %s: nothing can be said about a new input", why);
     if (why) {
         cli_note(c, "%s: nothing is said about a new input", why);
         return PARE_OK;
@@ -44,7 +47,8 @@ void next_print(const pare_cert *cert)
         if (!pare_new_input_read(&what, s->name)) continue;
         pare_ub_format(bound, pare_ub_exact(s->bound), 4);
         if (what.left_out)
-            snprintf(left, sizeof left, " (%zu larger errors left out)", what.left_out);
+            snprintf(left, sizeof left, " (%zu larger error%s left out)", what.left_out,
+                     what.left_out == 1 ? "" : "s");
         if (what.confidence > 0)
             out_row("new inputs", "at most %s of all are above that, with confidence %.9g", bound,
                     what.confidence);

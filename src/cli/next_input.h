@@ -22,8 +22,8 @@ typedef struct next_opts {
         .unset = "not asked", .low = 0, .high = 0.5                                                \
     }
 
-/* Asks for what the draws of the set can say; `why` not: a note says so. An --exceed that they are
- * too few for is refused. */
+/* Asks for what the draws of the set can say; `why` not: a note says so. An --exceed that cannot be
+ * answered is refused. */
 pare_status next_ask(cli *c, reduction *r, const next_opts *o, const pare_inputs *set,
                      const char *why);
 /* For people. */

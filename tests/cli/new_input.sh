@@ -1,6 +1,6 @@
 # Held-out inputs say something of inputs that are not there yet: one more, and all of them.
-pare data model -q --kind gpt -o m.st --dim 16 --heads 2 --layers 2 --context 16 --vocab 40
-pare data random -q --count 39 --tokens 16 --vocab 40 -o t.npy
+pare data model -q --kind gpt -o m.st --dim 8 --heads 2 --layers 1 --context 4 --vocab 9
+pare data random -q --count 39 --tokens 4 --vocab 9 -o t.npy
 mask() { sed -E 's/^(new input +)[0-9.e-]+/\1N/; s/: [0-9.]+(e-[0-9]+)?$/: N/'; }
 pare depth m.st --data t.npy --kind uniform --layers 0 -q -o o.st | grep '^new' | mask
 pare depth m.st --data t.npy --kind uniform --layers 0 --exceed 0.1 --confidence 0.99 -q -f -o o.st | grep '^new' | mask
@@ -40,6 +40,8 @@ tamper 'larger errors' bound 1.5
 # What can not be asked.
 pare depth m.st --data t.npy --kind uniform --layers 0 --exceed 0.02 -o x.st
 pare depth m.st --kind uniform --layers 0 --exceed 0.1 -o x.st
+pare depth m.st --data t.npy --kind uniform --max-error 1 --exceed 0.1 -o x.st
+pare depth m.st --data t.npy --heldout t.npy --kind linear --layers 0 --exceed 0.1 -o x.st
 pare depth m.st --data t.npy --kind uniform --layers 0 --confidence 1 -o x.st 2>&1 | head -n 1
 pare depth m.st --data t.npy --kind uniform --layers 0 --exceed 0.7 -o x.st 2>&1 | head -n 1
 ls x.st* 2>/dev/null
