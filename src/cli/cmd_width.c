@@ -301,9 +301,9 @@ static pare_status width_of_text(cli *c, width_opts *o, const pare_model *m)
     w->basis = (pare_width_basis)o->basis;
     w->seed = c->seed;
     pare_status st = cut_data_load(c, &d, m, o->r.data, &plan);
+    if (!st) st = next_ask(c, &o->r, &o->next, &d.held.set, d.no_next);
     if (!st) st = pare_width(&small, &o->report, m, d.fit.n ? &d.fit : NULL, w, &c->exec, &c->err);
     if (!st) st = keep_report(c, &o->report);
-    if (!st) st = next_ask(c, &o->r, &o->next, &d.held.set, d.no_next);
     if (!st) st = reduce_publish(c, &o->r, m, &small, &d.held, &pare_width_provers[o->method]);
     pare_model_free(small);
     return st ? st : measure_text(c, o, m, &d);
