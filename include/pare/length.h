@@ -201,8 +201,10 @@ typedef struct pare_length_plan {
     pare_length_cost cost;
 } pare_length_plan;
 
+enum { PARE_LENGTH_MOST_TOKENS = 1 << 27 };
 /* The plan for `count` heads of a model; everything lives in the arena but for the graph. Refuses
- * what pare_length_attend would refuse for its sizes. */
+ * what pare_length_attend would refuse for its sizes, and what would take more than a minute or so
+ * to count: a head with more than 4e9 / (M + 8) calls of M tokens. */
 PARE_MUST_USE pare_status pare_length_plan_make(pare_length_plan *out, pare_arena *a,
                                                 const pare_length_head *heads, size_t count,
                                                 size_t tokens, const pare_pattern *p,
@@ -236,6 +238,7 @@ typedef struct pare_length_cert {
     double apriori;               /* from norms alone */
     double proven, proven_median; /* the rounding bound of these numbers */
     double measured;              /* against long double */
+    double largest;               /* entry of the outputs in these rows */
     size_t rows;
     bool sound; /* measured <= proven <= apriori in every row */
     uint64_t calls, rounds, bad_rows, fallback_calls;

@@ -50,7 +50,7 @@ typedef struct pare_ticket_opts {
     }
 enum {
     PARE_TICKET_MOST_BITS = 64,
-    PARE_TICKET_STORED_BITS = 24 /* where `stored` says how many */
+    PARE_TICKET_STORED_BITS = 16 /* where `stored` says how many: all choices are weighed */
 };
 
 typedef struct pare_ticket_matrix {

@@ -13,9 +13,9 @@ PARE_MUST_USE pare_status cert_hash_path(char hex[PARE_SHA256_HEX], const char *
 /* Every weight that is there, and the vocabulary. */
 PARE_MUST_USE pare_status cert_tensor_hashes(pare_tensor_hash **out, size_t *n, pare_arena *a,
                                              const pare_model *m, pare_err *err);
-/* `code` naming the first place where the links do not form one chain. */
-PARE_MUST_USE pare_status cert_links_fit(pare_cert *const *links, size_t n, pare_status code,
-                                         pare_err *err);
+/* `code` naming the first place where the links do not form one chain; the arena is for words. */
+PARE_MUST_USE pare_status cert_links_fit(pare_cert *const *links, size_t n, pare_arena *a,
+                                         pare_status code, pare_err *err);
 /* What a composed certificate says: reduction, norm, domain, bounds, measured (the sum), and one
  * hypothesis per link. Files, data and seed are left alone. */
 PARE_MUST_USE pare_status cert_add_up(pare_cert *out, pare_arena *a, pare_cert *const *links,

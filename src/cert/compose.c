@@ -3,15 +3,31 @@
  *   |f - h| <= |f - g| + |g - h|   on every input both sides speak about, entry by entry;
  *
  * hence bounds add up when norm, domain and inputs are the same and the models in the middle are
- * the same bytes. Nothing else composes: the statements and the papers' formulas stay in the links,
- * which the composed certificate carries whole. */
+ * the same bytes. The inputs of a file may be named in several ways (whole, or at most so many
+ * tokens of each where none has more): if they have the same hash they are the same. Nothing else
+ * composes: the statements and the papers' formulas stay in the links, which the composed
+ * certificate carries whole. */
 #include "cert_parts.h"
 
 #include <math.h>
+#include <pare/publish.h>
 #include <string.h>
 
-static pare_status pair_fits(const pare_cert *a, const pare_cert *b, size_t i, pare_status code,
-                             pare_err *err)
+/* The domain is nothing but the words for the inputs. */
+static bool about_inputs(const pare_cert *c, pare_arena *a)
+{
+    const char *const words = pare_domain_text(a, &c->data);
+    return words && strcmp(c->domain, words) == 0;
+}
+
+static bool same_inputs(const pare_cert *a, const pare_cert *b, pare_arena *arena)
+{
+    return strcmp(a->data.inputs_sha256, b->data.inputs_sha256) == 0 && about_inputs(a, arena) &&
+           about_inputs(b, arena);
+}
+
+static pare_status pair_fits(const pare_cert *a, const pare_cert *b, size_t i, pare_arena *arena,
+                             pare_status code, pare_err *err)
 {
     if (strcmp(a->output.sha256, b->input.sha256) != 0)
         return pare_fail(err, code,
@@ -22,6 +38,7 @@ static pare_status pair_fits(const pare_cert *a, const pare_cert *b, size_t i, p
     if (strcmp(a->norm, b->norm) != 0)
         return pare_fail(err, code, "links %zu and %zu speak in different norms: %s and %s", i,
                          i + 1, a->norm, b->norm);
+    if (same_inputs(a, b, arena)) return PARE_OK;
     if (strcmp(a->domain, b->domain) != 0)
         return pare_fail(err, code, "links %zu and %zu speak of different domains: %s and %s", i,
                          i + 1, a->domain, b->domain);
@@ -35,11 +52,12 @@ static pare_status pair_fits(const pare_cert *a, const pare_cert *b, size_t i, p
     return PARE_OK;
 }
 
-pare_status cert_links_fit(pare_cert *const *links, size_t n, pare_status code, pare_err *err)
+pare_status cert_links_fit(pare_cert *const *links, size_t n, pare_arena *a, pare_status code,
+                           pare_err *err)
 {
     pare_status st = PARE_OK;
     for (size_t i = 0; st == PARE_OK && i + 1 < n; i++)
-        st = pair_fits(links[i], links[i + 1], i, code, err);
+        st = pair_fits(links[i], links[i + 1], i, a, code, err);
     return st;
 }
 
@@ -131,7 +149,7 @@ pare_status pare_cert_compose(pare_cert *out, pare_arena *a, const char *cert_pa
             const pare_cert *const one = links[i]->nchain ? links[i]->chain[k] : links[i];
             st = copy_link(&c.chain[c.nchain++], a, one, link_paths[i], cert_path, err);
         }
-    if (st == PARE_OK) st = cert_links_fit(c.chain, c.nchain, PARE_ERR_INPUT, err);
+    if (st == PARE_OK) st = cert_links_fit(c.chain, c.nchain, a, PARE_ERR_INPUT, err);
     if (st == PARE_OK) st = cert_add_up(&c, a, c.chain, c.nchain, err);
     if (st != PARE_OK) return st;
     c.seed = c.chain[0]->seed;

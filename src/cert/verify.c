@@ -199,7 +199,7 @@ static pare_status verify_cut(pare_cert *again, pare_arena *a, const pare_cert *
 /* ---- a chain ------------------------------------------------------------------------------- */
 
 /* The ends of the chain and its inputs are those of its links. */
-static pare_status ends_fit(const pare_cert *c, pare_err *err)
+static pare_status ends_fit(const pare_cert *c, pare_arena *a, pare_err *err)
 {
     const pare_cert *const first = c->chain[0], *const last = c->chain[c->nchain - 1];
     if (strcmp(c->input.sha256, first->input.sha256) != 0)
@@ -209,7 +209,7 @@ static pare_status ends_fit(const pare_cert *c, pare_err *err)
                          c->nchain - 1);
     if (strcmp(c->data.inputs_sha256, first->data.inputs_sha256) != 0)
         return pare_fail(err, PARE_ERR_VERIFY, "the inputs of the chain are not those of chain[0]");
-    return cert_links_fit(c->chain, c->nchain, PARE_ERR_VERIFY, err);
+    return cert_links_fit(c->chain, c->nchain, a, PARE_ERR_VERIFY, err);
 }
 
 static pare_status verify_links(pare_cert **again, pare_arena *a, const pare_cert *c,
@@ -238,7 +238,7 @@ static pare_status verify_chain(pare_arena *a, const pare_cert *c, const char *p
     const spots override = {opts->input, opts->output, opts->data};
     pare_cert **const links = pare_alloc(a, c->nchain, sizeof *links);
     if (!links) return pare_no_memory(err);
-    pare_status st = ends_fit(c, err);
+    pare_status st = ends_fit(c, a, err);
     if (st == PARE_OK) st = verify_links(links, a, c, path, opts, err);
     if (st == PARE_OK) st = cert_add_up(&again, a, links, c->nchain, err);
     if (st == PARE_OK) st = scene_open(&s, c, path, &override, opts, err);

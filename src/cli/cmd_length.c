@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_TOKENS = 1 << 30, MOST_ORACLE = 1 << 24, TRIES = 5 };
+enum { MOST_ORACLE = 1 << 24, TRIES = 5 };
 
 typedef struct length_opts {
     size_t tokens, mode, mask, dtype, blocks;
@@ -291,7 +291,7 @@ int cmd_length(int argc, char **argv)
          .metavar = "N",
          .help = "tokens of the input",
          .min = 0,
-         .max = MOST_TOKENS},
+         .max = PARE_LENGTH_MOST_TOKENS},
         {.name = "data",
          .kind = OPT_TEXT,
          .to = &o.data,
@@ -337,7 +337,7 @@ int cmd_length(int argc, char **argv)
          .to = &o.rows,
          .metavar = "R",
          .help = "rows of each head the certificate looks at; 0 = all",
-         .max = MOST_TOKENS},
+         .max = PARE_LENGTH_MOST_TOKENS},
         {.name = "dry-run",
          .kind = OPT_FLAG,
          .to = &o.dry,

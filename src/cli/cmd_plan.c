@@ -1,10 +1,10 @@
 /* pare plan: one budget, spent over the directions, explained and done. */
+#include "aside.h"
 #include "cut_chain.h"
 #include "cut_data.h"
 
 #include <pare/plan.h>
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,10 +21,7 @@ enum {
 static const char *const tails[] = {
     "",       ".cert.json",       ".run.json", ".chain.cert.json", ".chain.run.json",
     ".step1", ".step1.cert.json", ".step2",    ".step2.cert.json"};
-enum {
-    TAILS = sizeof tails / sizeof *tails,
-    ASIDE = 1000 /* in names: no other file of ours has it */
-};
+enum { TAILS = sizeof tails / sizeof *tails };
 
 typedef struct plan_opts {
     const char *data, *ways;
@@ -33,8 +30,7 @@ typedef struct plan_opts {
     cut_data d;
     pare_plan plan;
     const pare_plan_try *chosen;
-    reduction r;            /* of the whole: from the model to -o */
-    const char *old[TAILS]; /* -f: second names of what was there before; NULL: nothing */
+    reduction r; /* of the whole: from the model to -o */
 } plan_opts;
 
 /* ---- words ----------------------------------------------------------------------------------- */
@@ -160,43 +156,6 @@ static pare_status remove_files(cli *c, const plan_opts *o, const pare_plan_try 
     return PARE_OK;
 }
 
-/* ---- what -f would replace ------------------------------------------------------------------- */
-
-/* Tries write over it and are removed again: it has a second name until one of them has come true.
- */
-static pare_status set_aside(cli *c, plan_opts *o)
-{
-    for (size_t i = 0; c->force && i < TAILS; i++) {
-        const char *const path = cli_suffixed(c, c->out, tails[i]);
-        const char *const old =
-            path ? pare_sprintf(c->arena, "%s" PARE_TEMP_SUFFIX, path, (long)getpid(), ASIDE)
-                 : NULL;
-        if (!old) return pare_no_memory(&c->err);
-        unlink(old); /* of a process of our number that was killed */
-        if (link(path, old) == 0 || (errno != ENOENT && rename(path, old) == 0))
-            o->old[i] = old;
-        else if (errno != ENOENT)
-            return pare_fail(&c->err, PARE_ERR_IO, "%s: cannot be replaced: %s", path,
-                             strerror(errno));
-    }
-    return PARE_OK;
-}
-
-/* back: nothing came true. Where both names are still of one file, renaming leaves both. */
-static pare_status end_aside(cli *c, const plan_opts *o, bool back)
-{
-    pare_status st = PARE_OK;
-    for (size_t i = 0; i < TAILS; i++) {
-        if (!o->old[i]) continue;
-        const char *const path = back ? cli_suffixed(c, c->out, tails[i]) : NULL;
-        if (!back || (path && rename(o->old[i], path) == 0))
-            unlink(o->old[i]);
-        else
-            st = pare_fail(&c->err, PARE_ERR_IO, "%s%s: is now %s", c->out, tails[i], o->old[i]);
-    }
-    return st;
-}
-
 /* By what factor the files on the disk miss the budget: their proof or what was measured, their
  * bytes, their pass timed again. */
 static double misses_by(const plan_opts *o)
@@ -263,9 +222,10 @@ static pare_status do_best(cli *c, plan_opts *o, const pare_model *m)
 /* An error, or a model that is good as it is, leaves everything as it was. */
 static pare_status do_all(cli *c, plan_opts *o, const pare_model *m)
 {
-    pare_status st = set_aside(c, o);
+    aside old;
+    pare_status st = aside_begin(c, &old, tails, TAILS);
     if (!st) st = do_best(c, o, m);
-    const pare_status ended = end_aside(c, o, st || o->chosen->nsteps == 0);
+    const pare_status ended = aside_end(c, &old, st || o->chosen->nsteps == 0);
     return st ? st : ended;
 }
 

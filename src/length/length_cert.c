@@ -18,9 +18,9 @@ typedef struct certifier {
     size_t count, room;
 } certifier;
 
-/* Row i by long double: the difference from what the oracle gave, over the columns. */
-static pare_status row_error(double *out, const certifier *c, const pare_length_job *j, size_t i,
-                             pare_err *err)
+/* Row i by long double: its largest entry so far, and the difference from what the oracle gave. */
+static pare_status row_error(double *out, double *largest, const certifier *c,
+                             const pare_length_job *j, size_t i, pare_err *err)
 {
     const pare_dtype t = c->plan->caps.dtype;
     const pare_keys keys = pare_visible(&c->plan->pattern, c->plan->graph, j->n, i);
@@ -42,6 +42,7 @@ static pare_status row_error(double *out, const certifier *c, const pare_length_
         const double want = keys.count ? (double)(y / sum) : 0;
         const double off = fabs(num_at(t, j->y, i * j->ldy + e) - want);
         if (!(off <= *out)) *out = off;
+        *largest = fmax(*largest, fabs(want));
     }
     free(s);
     return PARE_OK;
@@ -69,7 +70,7 @@ static pare_status judge(certifier *c, const pare_length_job *j, pare_err *err)
     for (size_t x = 0; x < rows && !st; x++) {
         const size_t i = x * j->n / rows;
         st = rounding_row(&bound, &apriori, c->plan, j, i, err);
-        if (!st) st = row_error(&off, c, j, i, err);
+        if (!st) st = row_error(&off, &o->largest, c, j, i, err);
         if (!st) st = keep(c, bound, err);
         if (st) break;
         if (!(off <= bound && bound <= apriori)) o->sound = false;

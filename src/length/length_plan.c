@@ -238,16 +238,21 @@ static pare_status tally_calls(tally *s, const pare_length_plan *p, const call_r
     return samples_causal(p) ? tally_causal_sample(s, p, r, a, err) : tally_mode(s, p, r);
 }
 
-/* Calls are counted one by one: beyond this many that never ends. */
-#define MOST_CALLS 1e11
+/* Calls of a head are counted one by one, and their rows: so many take a minute or so. */
+#define MOST_STEPS 4e9
+enum { CALL_STEPS = 8 /* of a call, beside one for each of its rows */ };
 
-static pare_status check_pairs(const pare_length_plan *p, const call_rule *r, pare_err *err)
+static pare_status check_calls(const pare_length_plan *p, const call_rule *r, pare_err *err)
 {
-    const double least = p->cost.pairs / ((double)r->m * r->m) * (double)p->nheads;
-    if (p->opts.mode > PARE_LENGTH_STRICT || least <= MOST_CALLS) return PARE_OK;
+    const double m = r->m, most = floor(MOST_STEPS / (CALL_STEPS + m));
+    double least = 0; /* other modes have closed forms */
+    if (p->opts.mode <= PARE_LENGTH_STRICT) least = p->cost.pairs / (m * m);
+    if (samples_causal(p)) least = (double)p->tokens / m * (1.0 + p->opts.blocks);
+    if (least <= most) return PARE_OK;
     return pare_fail(err, PARE_ERR_INPUT,
-                     "length: at least %.3g calls of %u tokens: too many for a plan", least,
-                     (unsigned)r->m);
+                     "length: a head has at least %.3g calls of %u tokens: a plan has at most %.3g "
+                     "of these",
+                     least, (unsigned)r->m, most);
 }
 
 static pare_status fill(pare_length_plan *p, const call_rule *r, pare_arena *a, pare_err *err)
@@ -256,11 +261,12 @@ static pare_status fill(pare_length_plan *p, const call_rule *r, pare_arena *a, 
                .tile = p->opts.mode == PARE_LENGTH_NATIVE,
                .fixed = rule_pads(r, &p->caps),
                .m = r->m};
-    s.parts = pare_alloc(a, p->tokens, sizeof *s.parts);
-    if (!s.parts) return pare_no_memory(err);
     pare_length_cost *const c = &p->cost;
     c->pairs = visible_pairs(p);
-    pare_status st = check_pairs(p, r, err);
+    pare_status st = check_calls(p, r, err);
+    if (st) return st;
+    s.parts = pare_alloc(a, p->tokens, sizeof *s.parts);
+    st = s.parts ? PARE_OK : pare_no_memory(err);
     if (!st) st = tally_calls(&s, p, r, a, err);
     if (st) return st;
     c->max_len = s.max_len;
@@ -286,6 +292,9 @@ pare_status pare_length_plan_make(pare_length_plan *out, pare_arena *a,
                                   const pare_oracle_caps *caps, const pare_length_opts *opts,
                                   pare_err *err)
 {
+    if (tokens > PARE_LENGTH_MOST_TOKENS)
+        return pare_fail(err, PARE_ERR_INPUT, "length: %zu tokens: a plan is for at most %d",
+                         tokens, PARE_LENGTH_MOST_TOKENS);
     pare_length_head *const own = pare_alloc(a, count ? count : 1, sizeof *own);
     if (!own) return pare_no_memory(err);
     if (count) memcpy(own, heads, count * sizeof *own);

@@ -1,7 +1,8 @@
 /* coded.h - what the kinds of coded weights share: the frame around their bodies, bits.
  *
  *   coded.c           frame, table of kinds
- *   coded_factored.c  two masked random matrices, multiplied, with a ReLU between them or not
+ *   coded_factored.c  two masked random matrices, multiplied, with a ReLU between them or not;
+ *                     coded_factored_write.c
  *   coded_deal.c      which of its hidden units serves whom
  *   coded_bridge.c    its arithmetic coder
  *   coded_eye.c       identities

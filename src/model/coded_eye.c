@@ -14,10 +14,13 @@ pare_status coded_eye_expand(float **out, pare_arena *a, const pare_coded_head *
                              const coded_body *body, pare_arena *scratch, pare_err *err)
 {
     (void)scratch;
-    if (!has_shape(h->rows, h->cols) || body->bytes != 0 || h->flags != 0 || h->n != 0 ||
-        h->exponent != 0)
+    if (!has_shape(h->rows, h->cols) || body->bytes != 0)
         return pare_fail(err, PARE_ERR_INPUT, "identities of %zu x %zu make no sense", h->rows,
                          h->cols);
+    if (h->flags || h->seed || h->stream || h->n || h->exponent)
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "identities with flags, a seed, a stream, units or a scale: they draw "
+                         "nothing, all must be 0");
     const pare_status st = coded_numbers(out, a, h, err);
     for (size_t i = 0; !st && i < h->rows; i++)
         for (size_t j = i % h->cols; j < h->cols; j += h->rows)

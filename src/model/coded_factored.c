@@ -1,21 +1,19 @@
-/* A weight as the product of two masked random matrices (pare/coded.h).
+/* A weight as the product of two masked random matrices (pare/coded.h): what a body says, and the
+ * numbers it stands for. coded_factored_write.c makes such bodies.
  *
  * Body:  u32 donor column (2^32 - 1: none)   u32 width (bridge; 0 when raw)   u32 units of a block
- *        i8 prior of each rank, as many as a block has units (RANKED)
+ *        i8 prior of each rank, as many as a block has units (FACTORED_RANKED)
  *        bits: own[k] + 1 of every unit (0: pruned), each ceil(log2(b + 1)) of them; of every
- * column but the donor's, one bit for each of the donor's units in order; filled up to a byte
- *        masks: row by row, in a row column by column, in a column unit by unit
+ * column but the donor's, one bit for each of the donor's units in order; zeros up to a byte
+ *        masks: row by row, in a row column by column, in a column unit by unit; zeros up to a byte
  *
  * All sums are exact integers, so that the numbers are the same everywhere. The rows of A are made
- * one by one: no matrix of n columns is ever held. */
+ * one by one: no matrix of n columns is ever held. Every bit means something or must be 0: a body
+ * that was changed gives other numbers, or none. */
 #include "coded_factored.h"
 #include <string.h>
 
 #define UNITS_MOST (UINT64_C(1) << 28)
-enum { TURNED = 1, BRIDGE = 2, RANKED = 4, SIGNS = 8 /* of a ReLU source */ };
-enum { FRONT = 12, PRIOR_BITS = 8 };
-
-/* ---- reading --------------------------------------------------------------------------------- */
 
 typedef struct expansion {
     const pare_coded_head *h;
@@ -99,21 +97,33 @@ static pare_status read_priors(pare_bridge *model, size_t each, bit_reader *r, p
                          each, BRIDGE_UNITS);
     model->ranks = each;
     for (size_t k = 0; k < each; k++) {
-        const int v = (int)bits_get(r, PRIOR_BITS);
+        const int v = (int)bits_get(r, FACTORED_PRIOR_BITS);
         model->prior[k] = (int8_t)(v < 128 ? v : v - 256);
     }
     return PARE_OK;
+}
+
+static pare_status check_width(const expansion *e, uint32_t width)
+{
+    if (e->bridged ? width > 0 && width <= BRIDGE_WIDEST : width == 0) return PARE_OK;
+    return pare_fail(e->err, PARE_ERR_INPUT,
+                     "a ticket whose coder has width %u: 1 to %d, and 0 where masks are raw",
+                     (unsigned)width, BRIDGE_WIDEST);
+}
+
+/* Up to the end of a byte. */
+static pare_status check_zeros(bit_reader *r, pare_err *err)
+{
+    if (bits_get(r, (unsigned)(8 - r->at % 8) % 8) == 0) return PARE_OK;
+    return pare_fail(err, PARE_ERR_INPUT, "a ticket with a one among the zeros that fill a byte");
 }
 
 /* The masks must be as long as they have to be. */
 static pare_status open_masks(expansion *e, const uint8_t *at, size_t bytes,
                               const pare_bridge *model)
 {
-    const uint32_t width = model->width;
     const uint64_t bits = (uint64_t)e->d.a * e->d.first[e->d.b];
-    const bool fits = e->bridged
-                          ? bridge_may_hold(bytes, bits) && width > 0 && width <= BRIDGE_WIDEST
-                          : bytes == (bits + 7) / 8;
+    const bool fits = e->bridged ? bridge_may_hold(bytes, bits) : bytes == (bits + 7) / 8;
     if (!fits) return bad_masks(e, bytes);
     e->raw = (bit_reader){.data = at, .bits = 8 * bytes};
     if (e->bridged) bridge_decode_open(&e->bridge, at, bytes, model);
@@ -127,9 +137,9 @@ static pare_status open_masks(expansion *e, const uint8_t *at, size_t bytes,
 static pare_status open_body(expansion *e, pare_arena *a, const coded_body *body)
 {
     deal *const d = &e->d;
-    const size_t each = body->bytes < FRONT ? SIZE_MAX : coded_get32(body->data + 8);
+    const size_t each = body->bytes < FACTORED_FRONT ? SIZE_MAX : coded_get32(body->data + 8);
     if (d->n < d->b || d->n > UNITS_MOST || each > d->n / d->b ||
-        (body->bytes - FRONT) * 8 / deal_own_bits(d->b) < d->n - each * d->b)
+        (body->bytes - FACTORED_FRONT) * 8 / deal_own_bits(d->b) < d->n - each * d->b)
         return pare_fail(e->err, PARE_ERR_INPUT,
                          "a ticket with %zu hidden units for %zu columns in %zu bytes", d->n, d->b,
                          body->bytes);
@@ -137,16 +147,19 @@ static pare_status open_body(expansion *e, pare_arena *a, const coded_body *body
     if (d->donor != PARE_NO_COLUMN && d->donor >= d->b)
         return pare_fail(e->err, PARE_ERR_INPUT, "a ticket whose donor is column %u of %zu",
                          (unsigned)d->donor, d->b);
-    bit_reader r = {.data = body->data + FRONT, .bits = 8 * (body->bytes - FRONT)};
+    bit_reader r = {.data = body->data + FACTORED_FRONT,
+                    .bits = 8 * (body->bytes - FACTORED_FRONT)};
     pare_bridge model = {.width = coded_get32(body->data + 4)};
-    pare_status st = check_blocks(e, each, body->bytes - FRONT);
-    if (!st && e->h->flags & RANKED) st = read_priors(&model, each, &r, e->err);
+    pare_status st = check_blocks(e, each, body->bytes - FACTORED_FRONT);
+    if (!st) st = check_width(e, model.width);
+    if (!st && e->h->flags & FACTORED_RANKED) st = read_priors(&model, each, &r, e->err);
     if (!st) st = read_own(e, a, each, &r);
     if (!st && d->given * (d->b - 1) > r.bits - r.at)
         st = pare_fail(e->err, PARE_ERR_INPUT, "a ticket that ends within its donors");
     if (!st) st = read_gifts(e, a, &r);
+    if (!st) st = check_zeros(&r, e->err);
     if (st) return st;
-    const size_t used = FRONT + (r.at + 7) / 8;
+    const size_t used = FACTORED_FRONT + r.at / 8;
     return open_masks(e, body->data + used, body->bytes - used, &model);
 }
 
@@ -196,7 +209,7 @@ static void put_row(float *out, const expansion *e, const int64_t *sum, size_t i
 /* What stands between the two matrices. */
 static pare_status set_inputs(expansion *e)
 {
-    const bool signs = e->h->flags & SIGNS;
+    const bool signs = e->h->flags & FACTORED_SIGNS;
     if (e->h->kind != PARE_CODED_RELU) return PARE_OK;
     if (signs && e->d.b % 2)
         return pare_fail(e->err, PARE_ERR_INPUT,
@@ -208,13 +221,14 @@ static pare_status set_inputs(expansion *e)
 pare_status coded_factored_expand(float **out, pare_arena *a, const pare_coded_head *h,
                                   const coded_body *body, pare_arena *scratch, pare_err *err)
 {
-    const bool turned = h->flags & TURNED;
-    expansion e = {.h = h, .turned = turned, .bridged = h->flags & BRIDGE, .err = err};
+    const bool turned = h->flags & FACTORED_TURNED;
+    expansion e = {.h = h, .turned = turned, .bridged = h->flags & FACTORED_BRIDGE, .err = err};
     e.d = (deal){.seed = h->seed, .stream = h->stream, .n = h->n};
     e.d.a = turned ? h->cols : h->rows;
     e.d.b = turned ? h->rows : h->cols;
-    const uint32_t known = TURNED | BRIDGE | RANKED | (h->kind == PARE_CODED_RELU ? SIGNS : 0);
-    if (h->flags & ~known || (h->flags & RANKED && !e.bridged))
+    const uint32_t known = FACTORED_TURNED | FACTORED_BRIDGE | FACTORED_RANKED |
+                           (h->kind == PARE_CODED_RELU ? FACTORED_SIGNS : 0);
+    if (h->flags & ~known || (h->flags & FACTORED_RANKED && !e.bridged))
         return pare_fail(err, PARE_ERR_INPUT, "a ticket with unknown flags %x", h->flags);
     pare_status st = set_inputs(&e);
     if (!st) st = open_body(&e, scratch, body);
@@ -225,173 +239,8 @@ pare_status coded_factored_expand(float **out, pare_arena *a, const pare_coded_h
         read_row(&e, sum, i);
         put_row(*out, &e, sum, i);
     }
+    if (!st && !e.bridged) st = check_zeros(&e.raw, err);
     if (!st && e.bridged && !bridge_decode_closed(&e.bridge))
         st = pare_fail(err, PARE_ERR_INPUT, "a ticket whose coded masks end elsewhere");
-    return st;
-}
-
-/* ---- writing --------------------------------------------------------------------------------- */
-
-typedef struct writing {
-    const pare_factored *f;
-    deal d;
-    size_t each; /* units of a block */
-    int32_t *row;
-    int64_t *item;
-    uint8_t *bit;
-} writing;
-
-/* The largest blocks that the units begin with. */
-static size_t block_units(const pare_factored *f, const deal *d)
-{
-    for (size_t each = d->n / d->b; each > 0; each--) {
-        size_t k = 0;
-        while (k < each * d->b && f->own[k] == k / each) k++;
-        if (k == each * d->b) return each;
-    }
-    return 0;
-}
-
-/* Bytes before the masks. */
-static size_t front_bytes(const writing *w, const pare_bridge *model)
-{
-    const size_t bits = (w->d.n - w->each * w->d.b) * deal_own_bits(w->d.b) +
-                        w->d.given * (w->d.b - 1) + PRIOR_BITS * model->ranks;
-    return FRONT + (bits + 7) / 8;
-}
-
-static void write_front(uint8_t *to, const writing *w, const pare_bridge *model)
-{
-    const deal *const d = &w->d;
-    bit_writer bits = {to + FRONT, 0};
-    coded_put32(to, d->donor);
-    coded_put32(to + 4, model->width);
-    coded_put32(to + 8, (uint32_t)w->each);
-    for (size_t k = 0; k < model->ranks; k++) bits_put(&bits, (uint8_t)model->prior[k], PRIOR_BITS);
-    for (size_t k = w->each * d->b; k < d->n; k++) {
-        const uint32_t own = w->f->own[k];
-        bits_put(&bits, own == PARE_NO_COLUMN ? 0 : own + UINT64_C(1), deal_own_bits(d->b));
-    }
-    for (size_t j = 0; d->given && j < d->b; j++)
-        for (size_t u = 0; j != d->donor && u < d->given; u++)
-            bits_put(&bits, pare_bit(&w->f->mb, d->unit[d->first[d->donor] + u], j), 1);
-}
-
-/* The bits of entry (i, j) and its items. */
-static size_t take_entry(const writing *w, size_t i, size_t j)
-{
-    const deal *const d = &w->d;
-    const size_t count = d->first[j + 1] - d->first[j];
-    deal_items(w->item, d, w->row, j);
-    for (size_t c = 0; c < count; c++) w->bit[c] = pare_bit(&w->f->ma, i, d->unit[d->first[j] + c]);
-    return count;
-}
-
-static void write_raw(uint8_t *to, const writing *w)
-{
-    bit_writer bits = {to, 0};
-    for (size_t i = 0; i < w->d.a; i++)
-        for (size_t j = 0; j < w->d.b; j++)
-            for (size_t u = w->d.first[j]; u < w->d.first[j + 1]; u++)
-                bits_put(&bits, pare_bit(&w->f->ma, i, w->d.unit[u]), 1);
-}
-
-static size_t write_bridge(uint8_t *to, size_t room, const writing *w, const pare_bridge *model)
-{
-    bridge_encoder e;
-    bridge_encode_open(&e, to, room, model);
-    for (size_t i = 0; i < w->d.a; i++) {
-        pare_source_weights(w->row, w->d.seed, w->d.stream, (uint64_t)i * w->d.n, w->d.n);
-        for (size_t j = 0; j < w->d.b; j++) {
-            const size_t count = take_entry(w, i, j);
-            bridge_encode(&e, w->bit, w->item, count);
-        }
-    }
-    return bridge_encode_close(&e);
-}
-
-/* How far the sums of a column's own units are from 0: what the coder expects of them. */
-static pare_bridge bridge_of(const writing *w)
-{
-    double squares = 0;
-    if (w->f->bridge.width && w->f->bridge.ranks == w->each) return w->f->bridge;
-    for (size_t i = 0; i < w->d.a; i++) {
-        pare_source_weights(w->row, w->d.seed, w->d.stream, (uint64_t)i * w->d.n, w->d.n);
-        for (size_t j = 0; j < w->d.b; j++) {
-            int64_t sum = 0;
-            const size_t count = take_entry(w, i, j);
-            for (size_t c = 0; c < count; c++) sum += w->bit[c] ? w->item[c] : 0;
-            squares += (double)sum * PARE_SOURCE_UNIT * (double)sum * PARE_SOURCE_UNIT;
-        }
-    }
-    return (pare_bridge){.width = bridge_width(squares / ((double)w->d.a * (double)w->d.b))};
-}
-
-static bool few_units(const deal *d)
-{
-    for (size_t j = 0; j < d->b; j++)
-        if (d->first[j + 1] - d->first[j] > BRIDGE_UNITS) return false;
-    return true;
-}
-
-/* *flags: how the masks are stored. */
-static pare_status write_body(coded_body *body, uint32_t *flags, const writing *w, pare_arena *a,
-                              pare_coding coding, pare_err *err)
-{
-    const bool try = coding == PARE_CODING_BRIDGE && few_units(&w->d);
-    const pare_bridge model = try ? bridge_of(w) : (pare_bridge){0}, none = {0};
-    const size_t front = front_bytes(w, &model), plain = front_bytes(w, &none);
-    const size_t raw = (w->d.a * w->d.first[w->d.b] + 7) / 8;
-    uint8_t *const to = pare_alloc(a, front + raw + 1, 1);
-    if (!to) return pare_no_memory(err);
-    const size_t coded = try ? write_bridge(to + front, raw, w, &model) : raw;
-    if (front + coded < plain + raw) {
-        write_front(to, w, &model);
-        *body = (coded_body){to, front + coded};
-        *flags = BRIDGE | (model.ranks ? RANKED : 0);
-        return PARE_OK;
-    }
-    memset(to, 0, front + raw);
-    write_front(to, w, &none);
-    write_raw(to + plain, w);
-    *body = (coded_body){to, plain + raw};
-    *flags = 0;
-    return PARE_OK;
-}
-
-const char *const pare_coding_names[] = {"raw", "bridge", NULL};
-
-pare_status pare_coded_factored(pare_coded *out, pare_arena *a, const pare_factored *f,
-                                pare_coding coding, pare_err *err)
-{
-    writing w = {.f = f};
-    coded_body body;
-    uint32_t flags = 0;
-    w.d = (deal){.seed = f->seed, .stream = f->stream, .n = f->n, .donor = f->donor};
-    w.d.a = f->turned ? f->cols : f->rows;
-    w.d.b = f->turned ? f->rows : f->cols;
-    if (f->relu) w.d.inputs = f->relu == PARE_RELU_SIGNS ? w.d.b / 2 : w.d.b;
-    pare_arena *const scratch = pare_arena_new();
-    pare_status st = scratch ? deal_list(&w.d, scratch, f->own, err) : pare_no_memory(err);
-    if (!st) st = deal_check(&w.d, err);
-    if (!st) {
-        w.each = block_units(f, &w.d);
-        w.row = pare_alloc(scratch, w.d.n + 1, sizeof *w.row);
-        w.item = pare_alloc(scratch, PARE_SOURCE_MOST, sizeof *w.item);
-        w.bit = pare_alloc(scratch, PARE_SOURCE_MOST, sizeof *w.bit);
-        if (!w.row || !w.item || !w.bit) st = pare_no_memory(err);
-    }
-    if (!st) st = write_body(&body, &flags, &w, scratch, coding, err);
-    const uint32_t signs = f->relu == PARE_RELU_SIGNS ? SIGNS : 0;
-    const pare_coded_head h = {.kind = f->relu ? PARE_CODED_RELU : PARE_CODED_FACTORED,
-                               .flags = flags | (f->turned ? TURNED : 0u) | signs,
-                               .seed = f->seed,
-                               .stream = f->stream,
-                               .rows = f->rows,
-                               .cols = f->cols,
-                               .n = f->n,
-                               .exponent = f->exponent};
-    if (!st) st = coded_frame(out, a, &h, &body, err);
-    pare_arena_free(scratch);
     return st;
 }

@@ -4,6 +4,16 @@
 #include "coded.h"
 #include "coded_range.h"
 
+/* ---- the body ---- */
+
+enum {
+    FACTORED_TURNED = 1, /* flags: the body is about the transpose, ... */
+    FACTORED_BRIDGE = 2, /* ... its masks are coded, ... */
+    FACTORED_RANKED = 4, /* ... with a prior for each rank; ... */
+    FACTORED_SIGNS = 8   /* ... a ReLU source has two columns for each input */
+};
+enum { FACTORED_FRONT = 12 /* bytes */, FACTORED_PRIOR_BITS = 8 };
+
 /* ---- which hidden units serve which column (coded_deal.c) ------------------------------------ */
 
 typedef struct deal {

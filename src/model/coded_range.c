@@ -73,7 +73,8 @@ bool range_decode(range_decoder *d, uint32_t p, unsigned of)
     return one;
 }
 
+/* Of all numbers in the last range the writer gives the lowest: no bit is left to chance. */
 bool range_decode_closed(const range_decoder *d)
 {
-    return d->at == d->bytes;
+    return d->at == d->bytes && d->code == 0;
 }

@@ -18,8 +18,8 @@ static void fact(page *p, const char *label, const char *before, const char *aft
 static void counted(page *p, const item *it, const char *label, const char *key)
 {
     number b, a;
-    const double before = item_number(item_at(it->json, "input"), key);
-    const double after = item_number(item_at(it->json, "output"), key);
+    const double before = item_number(p, item_object(p, it->json, "input"), key);
+    const double after = item_number(p, item_object(p, it->json, "output"), key);
     if (isnan(before) || isnan(after)) return;
     fact(p, label, show_count(b, before), show_count(a, after), before / after);
 }
@@ -27,7 +27,7 @@ static void counted(page *p, const item *it, const char *label, const char *key)
 static void measured(page *p, const cJSON *from, const char *label, const char *unit, bool faster)
 {
     number b, a;
-    const double before = item_number(from, "before"), after = item_number(from, "after");
+    const double before = item_number(p, from, "before"), after = item_number(p, from, "after");
     if (isnan(before) || isnan(after)) return;
     show_value(b, before);
     show_value(a, after);
@@ -50,13 +50,13 @@ static void labels(page *p, const pare_cert *c)
 
 static void saved(page *p, const item *it)
 {
-    const cJSON *metric = item_at(it->json, "metric");
-    const char *name = item_string(metric, "name");
+    const cJSON *metric = item_object(p, it->json, "metric");
+    const char *name = item_string(p, metric, "name");
     page_put(p, "<div class=\"facts\">\n");
     counted(p, it, "parameters", "parameters");
     counted(p, it, "file, bytes", "file_bytes");
     counted(p, it, "multiply-adds", "macs");
-    measured(p, item_at(it->json, "time_ms"), "time of one pass", " ms", true);
+    measured(p, item_object(p, it->json, "time_ms"), "time of one pass", " ms", true);
     if (name) measured(p, metric, name, "", false);
     labels(p, it->cert);
     page_put(p, "</div>\n");
@@ -247,7 +247,7 @@ void card_cut(page *p, const item *it)
     hypotheses(p, c);
     paper(p, c);
     links(p, c);
-    page_source(p, it->path, item_string(it->json, "line"));
+    page_source(p, it->path, item_string(p, it->json, "line"));
     page_card_end(p);
 }
 
@@ -256,8 +256,8 @@ void card_cut(page *p, const item *it)
 /* "25 %" of what was there before. */
 static void left_cell(page *p, const item *it, const char *key)
 {
-    const double before = item_number(item_at(it->json, "input"), key);
-    const double after = item_number(item_at(it->json, "output"), key);
+    const double before = item_number(p, item_object(p, it->json, "input"), key);
+    const double after = item_number(p, item_object(p, it->json, "output"), key);
     if (after / before >= 0)
         page_put(p, "<td class=\"n\">%.3g %%</td>", 100 * after / before);
     else
@@ -269,8 +269,9 @@ static void summary_row(page *p, const item *it)
     static const char *const word[] = {"not true", "holds", "not asked"};
     static const char *const cls[] = {"chip bad", "chip good", "chip dim"};
     number v;
-    const cJSON *ms = item_at(it->json, "time_ms");
-    const double faster = item_number(ms, "before") / item_number(ms, "after");
+    p->file = it->from;
+    const cJSON *ms = item_object(p, it->json, "time_ms");
+    const double faster = item_number(p, ms, "before") / item_number(p, ms, "after");
     page_put(p, "<tr><td><a href=\"#%s\">", it->id);
     page_text(p, it->cert->output.path);
     page_put(p, "</a></td>");

@@ -2,6 +2,7 @@
 #include "items.h"
 #include "plot.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +13,12 @@ enum { COLUMNS = 9, SETTING = 0, RUN, STEP, LOSS, RATE, NORM, VAL, TEST, BEST, M
 static bool fields(const char *line, double v[COLUMNS])
 {
     for (size_t i = 0; i < COLUMNS; i++) {
-        char *end;
-        v[i] = strtod(line, &end);
+        char *end = (char *)line;
+        if (!isspace((unsigned char)*line))
+            v[i] = strtod(line, &end); /* it would skip a line's end */
         if (end == line) v[i] = NAN;
         line = end;
-        if (i + 1 < COLUMNS && *line++ != ',') return false;
+        if (*line++ != (i + 1 < COLUMNS ? ',' : '\n')) return false;
     }
     return true;
 }
@@ -32,6 +34,20 @@ static const char *next_line(const char *line)
 {
     const char *end = strchr(line, '\n');
     return end ? end + 1 : line + strlen(line);
+}
+
+/* All but comments and the names of the columns; a last line that was cut off by a kill is let
+ * pass. */
+static void check_lines(page *p, const item *it)
+{
+    static const char names[] = "setting,";
+    double v[COLUMNS];
+    size_t at = 1;
+    for (const char *line = it->log; *line && !p->st; line = next_line(line), at++)
+        if (*line != '#' && strncmp(line, names, sizeof names - 1) != 0 && strchr(line, '\n') &&
+            !fields(line, v))
+            p->st = pare_fail(p->err, PARE_ERR_INPUT, "%s: line %zu must be %d numbers", it->path,
+                              at, COLUMNS);
 }
 
 /* One series for each setting and run, of one column. */
@@ -72,6 +88,7 @@ static const char *command(page *p, const char *log)
 
 void card_log(page *p, const item *it)
 {
+    check_lines(p, it);
     page_card(p, it->id, "training", it->path);
     page_put(p, "<div class=\"grid\">\n");
     curve(p, it->log, "Loss", "loss", LOSS, true);

@@ -150,18 +150,18 @@ void card_plan(page *p, const item *it)
 
 static void tiers_of(page *p, const item *it)
 {
-    const char *const domain = item_string(it->json, "domain");
-    const double proven = item_number(it->json, "proven");
+    const char *const domain = item_string(p, it->json, "domain");
+    const double proven = item_number(p, it->json, "proven");
     const tier t[] = {
-        {"measured", domain, item_number(it->json, "measured"), 2, .measured = true},
+        {"measured", domain, item_number(p, it->json, "measured"), 2, .measured = true},
         {"proven", domain, proven, 0, .vacuous = isinf(proven)},
-        {"a priori", "from sizes and the largest logit", item_number(it->json, "apriori"), 3,
+        {"a priori", "from sizes and the largest logit", item_number(p, it->json, "apriori"), 3,
          .vacuous = false},
     };
     page_tag(p, "h3", NULL, "Error of the run: seen, proven, promised in advance");
     plot_tiers(p, t, sizeof t / sizeof *t);
     page_put(p, "<p class=\"small dim\">Norm: ");
-    page_text(p, item_string(it->json, "norm"));
+    page_text(p, item_string(p, it->json, "norm"));
     page_put(p, ". It speaks of ");
     page_text(p, domain);
     page_put(p, ".</p>\n");
@@ -169,8 +169,8 @@ static void tiers_of(page *p, const item *it)
 
 void card_length(page *p, const item *it)
 {
-    const char *const model = item_string(item_at(it->json, "input"), "path");
-    const char *const beside = item_string(item_at(it->json, "plan"), "path");
+    const char *const model = item_string(p, item_object(p, it->json, "input"), "path");
+    const char *const beside = item_string(p, item_object(p, it->json, "plan"), "path");
     const char *const path = beside ? pare_path_beside(p->arena, it->path, beside) : NULL;
     pare_length_plan plan;
     cJSON *json = NULL;

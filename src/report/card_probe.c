@@ -29,10 +29,10 @@ static void table_of(page *p, const char *title, const cJSON *list, const char *
     if (rows == 0 || !v || !label) return;
     cJSON_ArrayForEach(at, list)
     {
-        const double block = item_number(at, "block"), head = item_number(at, "head");
+        const double block = item_number(p, at, "block"), head = item_number(p, at, "head");
         label[i] = isnan(head) ? page_words(p, "layer %.0f", block)
                                : page_words(p, "layer %.0f head %.0f", block, head);
-        for (size_t j = 0; j < cols; j++) v[i * cols + j] = item_number(at, keys[j]);
+        for (size_t j = 0; j < cols; j++) v[i * cols + j] = item_number(p, at, keys[j]);
         i++;
     }
     plot_heat(p, &(heat){title, rows, cols, label, names, v, .by_column = true});
@@ -47,7 +47,7 @@ typedef struct grid {
 
 static size_t row_of(page *p, grid *g, const cJSON *w)
 {
-    const double block = item_number(w, "block"), head = item_number(w, "head");
+    const double block = item_number(p, w, "block"), head = item_number(p, w, "head");
     const double h = isnan(head) ? -1 : head;
     for (size_t i = 0; i < g->rows; i++)
         if (g->block[i] == block && g->head[i] == h) return i;
@@ -76,8 +76,8 @@ static void weights_heat(page *p, const cJSON *weights, const char *title, const
     if (!g) return;
     cJSON_ArrayForEach(w, weights)
     {
-        const char *name = item_string(w, "name");
-        if (!name || isnan(item_number(w, "block"))) continue;
+        const char *name = item_string(p, w, "name");
+        if (!name || isnan(item_number(p, w, "block"))) continue;
         row_of(p, g, w);
         col_of(g, name);
     }
@@ -86,10 +86,10 @@ static void weights_heat(page *p, const cJSON *weights, const char *title, const
     for (size_t i = 0; i < g->rows * g->cols; i++) v[i] = NAN;
     cJSON_ArrayForEach(w, weights)
     {
-        const char *name = item_string(w, "name");
-        if (!name || isnan(item_number(w, "block"))) continue;
+        const char *name = item_string(p, w, "name");
+        if (!name || isnan(item_number(p, w, "block"))) continue;
         const size_t i = row_of(p, g, w), j = col_of(g, name);
-        if (i < g->rows && j < g->cols) v[i * g->cols + j] = item_number(w, key);
+        if (i < g->rows && j < g->cols) v[i * g->cols + j] = item_number(p, w, key);
     }
     plot_heat(p, &(heat){title, g->rows, g->cols, g->row, g->col, v, .by_column = false});
 }
@@ -103,20 +103,16 @@ static void spectra(page *p, const cJSON *stream)
     series s[MOST];
     size_t n = 0, seen = 0;
     const size_t places = length(stream), step = (places + MOST - 1) / MOST;
-    const cJSON *at, *axis;
+    const cJSON *at;
     cJSON_ArrayForEach(at, stream)
     {
-        const cJSON *axes = item_at(at, "axes");
-        if (seen++ % (step ? step : 1) != 0 || n == MOST || length(axes) == 0) continue;
-        double *x = numbers(p, length(axes)), *y = numbers(p, length(axes));
-        size_t k = 0;
+        double *y;
+        if (seen++ % (step ? step : 1) != 0 || n == MOST) continue;
+        const size_t axes = item_numbers(&y, p, at, "axes");
+        double *const x = numbers(p, axes);
         if (!x || !y) return;
-        cJSON_ArrayForEach(axis, axes)
-        {
-            x[k] = (double)(k + 1);
-            y[k++] = axis->valuedouble;
-        }
-        s[n++] = (series){item_string(at, "place"), k, x, y};
+        for (size_t k = 0; k < axes; k++) x[k] = (double)(k + 1);
+        if (axes > 0) s[n++] = (series){item_string(p, at, "place"), axes, x, y};
     }
     if (n > 0)
         plot_chart(p, &(chart){"How many directions the stream uses", "direction", "size along it",
@@ -132,8 +128,8 @@ static void cut_curves(page *p, const cJSON *cuts, const char *title, const char
     const cJSON *at;
     cJSON_ArrayForEach(at, cuts)
     {
-        const char *method = item_string(at, "method");
-        const double x = item_number(at, "parameters"), y = item_number(at, key);
+        const char *method = item_string(p, at, "method");
+        const double x = item_number(p, at, "parameters"), y = item_number(p, at, key);
         if (!method || isnan(x) || isnan(y)) continue;
         if (n == 0 || strcmp(s[n - 1].name, method) != 0) {
             double *xs = numbers(p, length(cuts)), *ys = numbers(p, length(cuts));
@@ -156,16 +152,16 @@ static void depth_curves(page *p, const cJSON *curves)
     const cJSON *at, *point;
     cJSON_ArrayForEach(at, curves)
     {
-        const cJSON *points = item_at(at, "points");
+        const cJSON *points = item_objects(p, at, "points");
         double *x = numbers(p, length(points)), *y = numbers(p, length(points));
         size_t k = 0;
         if (n == MOST || !x || !y) break;
         cJSON_ArrayForEach(point, points)
         {
-            x[k] = item_number(point, "exact");
-            y[k++] = item_number(point, "error");
+            x[k] = item_number(p, point, "exact");
+            y[k++] = item_number(p, point, "error");
         }
-        s[n++] = (series){item_string(at, "kind"), k, x, y};
+        s[n++] = (series){item_string(p, at, "kind"), k, x, y};
     }
     if (n > 0)
         plot_chart(p, &(chart){"Attention layers left, by what replaces the others",
@@ -185,20 +181,20 @@ static void theorems(page *p, const cJSON *list)
                 "</tr>\n");
     cJSON_ArrayForEach(t, list)
     {
-        const bool holds = cJSON_IsTrue(item_at(t, "holds"));
-        const double factor = item_number(t, "factor");
+        const bool holds = item_truth(p, t, "holds") == PARE_TRUE;
+        const double factor = item_number(p, t, "factor");
         page_put(p, "<tr><td>");
         page_tag(p, "span", holds ? "chip good" : "chip bad", holds ? "holds" : "fails");
         page_put(p, "</td>");
-        page_tag(p, "td", NULL, item_string(t, "theorem"));
-        page_tag(p, "td", NULL, item_string(t, "method"));
+        page_tag(p, "td", NULL, item_string(p, t, "theorem"));
+        page_tag(p, "td", NULL, item_string(p, t, "method"));
         page_put(p, "<td>");
-        page_text(p, item_string(t, "hypothesis"));
+        page_text(p, item_string(p, t, "hypothesis"));
         page_put(p, " <span class=\"dim\">(");
-        page_text(p, item_string(t, "where"));
+        page_text(p, item_string(p, t, "where"));
         page_put(p, ")</span></td>");
-        page_tag(p, "td", "n", show_value(v, item_number(t, "value")));
-        page_tag(p, "td", "n", show_value(v, item_number(t, "limit")));
+        page_tag(p, "td", "n", show_value(v, item_number(p, t, "value")));
+        page_tag(p, "td", "n", show_value(v, item_number(p, t, "limit")));
         page_tag(p, "td", "n", isnan(factor) ? "" : show_value(v, factor));
         page_put(p, "</tr>\n");
     }
@@ -220,21 +216,20 @@ static void directions(page *p, const cJSON *list, const char *metric)
     page_put(p, "</tr>\n");
     cJSON_ArrayForEach(t, list)
     {
-        const cJSON *const can = item_at(t, "can");
-        const size_t k = cJSON_IsTrue(can) ? 1 : cJSON_IsFalse(can) ? 0 : 2;
+        const pare_truth k = item_truth(p, t, "can");
         page_put(p, "<tr>");
-        page_tag(p, "td", NULL, item_string(t, "direction"));
+        page_tag(p, "td", NULL, item_string(p, t, "direction"));
         page_put(p, "<td>");
         page_tag(p, "span", cls[k], word[k]);
         page_put(p, "</td><td><code>");
-        page_text(p, item_string(t, "cut"));
+        page_text(p, item_string(p, t, "cut"));
         page_put(p, "</code></td>");
-        page_tag(p, "td", NULL, item_string(t, "left"));
-        page_tag(p, "td", "n", show_bound(v, item_number(t, "proven")));
-        page_tag(p, "td", "n", show_value(v, item_number(t, "measured")));
-        if (metric) page_tag(p, "td", "n", show_value(v, item_number(t, "metric")));
+        page_tag(p, "td", NULL, item_string(p, t, "left"));
+        page_tag(p, "td", "n", show_bound(v, item_number(p, t, "proven")));
+        page_tag(p, "td", "n", show_value(v, item_number(p, t, "measured")));
+        if (metric) page_tag(p, "td", "n", show_value(v, item_number(p, t, "metric")));
         page_put(p, "</tr>\n<tr><td></td><td colspan=\"6\" class=\"small dim\">Why not more: ");
-        page_text(p, item_string(t, "why"));
+        page_text(p, item_string(p, t, "why"));
         page_put(p, "</td></tr>\n");
     }
     page_put(p, "</table></div>\n");
@@ -242,12 +237,12 @@ static void directions(page *p, const cJSON *list, const char *metric)
 
 static void verdict(page *p, const cJSON *depth)
 {
-    const char *word = item_string(depth, "verdict");
+    const char *word = item_string(p, depth, "verdict");
     if (!word) return;
     page_put(p, "<p>Attention: ");
     page_tag(p, "span", strncmp(word, "not", 3) == 0 ? "chip warn" : "chip good", word);
     page_put(p, " <span class=\"small\">");
-    page_text(p, item_string(depth, "why"));
+    page_text(p, item_string(p, depth, "why"));
     page_put(p, "</span></p>\n");
 }
 
@@ -272,34 +267,36 @@ void card_probe(page *p, const item *it)
     static const char *const layer_keys[] = {"x_max", "f_over_x", "not_rank_one", "predicted_lost"};
     static const char *const layer_names[] = {"largest input", "|f| / |x|", "not rank one",
                                               "importance"};
-    const cJSON *probe = item_at(it->json, "probe"), *depth = item_at(probe, "depth");
-    const char *model = item_string(item_at(it->json, "input"), "path");
+    const cJSON *probe = item_object(p, it->json, "probe"), *depth = item_object(p, probe, "depth");
+    const char *model = item_string(p, item_object(p, it->json, "input"), "path");
     number v;
     page_card(p, it->id, "probe", model ? model : it->path);
     page_put(p, "<p class=\"small dim\">%s parameters",
-             show_count(v, item_number(probe, "parameters")));
-    if (item_string(it->json, "data")) {
+             show_count(v, item_number(p, probe, "parameters")));
+    if (item_string(p, it->json, "data")) {
         page_put(p, ", looked at on ");
-        page_text(p, item_string(it->json, "data"));
+        page_text(p, item_string(p, it->json, "data"));
     }
     page_put(p, "</p>\n");
-    if (item_string(it->json, "kind")) page_tag(p, "p", NULL, item_string(it->json, "kind"));
-    directions(p, item_at(probe, "directions"), item_string(item_at(probe, "metric"), "name"));
+    if (item_string(p, it->json, "kind")) page_tag(p, "p", NULL, item_string(p, it->json, "kind"));
+    directions(p, item_objects(p, probe, "directions"),
+               item_string(p, item_object(p, probe, "metric"), "name"));
     verdict(p, depth);
     page_put(p, "<div class=\"grid\">\n");
-    cut_curves(p, item_at(probe, "cuts"), "Width: largest difference against size", "largest",
-               true);
-    cut_curves(p, item_at(probe, "cuts"), "Width: the metric against size", "metric", false);
-    depth_curves(p, item_at(depth, "curves"));
-    spectra(p, item_at(probe, "stream"));
+    cut_curves(p, item_objects(p, probe, "cuts"), "Width: largest difference against size",
+               "largest", true);
+    cut_curves(p, item_objects(p, probe, "cuts"), "Width: the metric against size", "metric",
+               false);
+    depth_curves(p, item_objects(p, depth, "curves"));
+    spectra(p, item_objects(p, probe, "stream"));
     page_put(p, "</div>\n<h3>Layer by layer</h3>\n<div class=\"grid\">\n");
-    weights_heat(p, item_at(probe, "weights"), "Operator norms", "norm");
-    weights_heat(p, item_at(probe, "weights"), "Effective ranks", "effective_rank");
-    table_of(p, "Attention heads", item_at(depth, "heads"), head_keys, head_names, 8);
-    table_of(p, "Attention layers", item_at(depth, "layers"), layer_keys, layer_names, 4);
+    weights_heat(p, item_objects(p, probe, "weights"), "Operator norms", "norm");
+    weights_heat(p, item_objects(p, probe, "weights"), "Effective ranks", "effective_rank");
+    table_of(p, "Attention heads", item_objects(p, depth, "heads"), head_keys, head_names, 8);
+    table_of(p, "Attention layers", item_objects(p, depth, "layers"), layer_keys, layer_names, 4);
     page_put(p, "</div>\n");
-    theorems(p, item_at(probe, "theorems"));
-    untold(p, item_at(probe, "untold"));
-    page_source(p, it->path, item_string(it->json, "line"));
+    theorems(p, item_objects(p, probe, "theorems"));
+    untold(p, item_strings(p, probe, "untold"));
+    page_source(p, it->path, item_string(p, it->json, "line"));
     page_card_end(p);
 }

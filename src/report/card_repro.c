@@ -19,9 +19,10 @@ static const char *verdict_class(const char *word)
     return "chip dim";
 }
 
-static const cJSON *study_of(const item *it)
+static const cJSON *study_of(page *p, const item *it)
 {
-    return item_at(it->json, "repro") ? item_at(it->json, "repro") : it->json;
+    const cJSON *const inner = item_object(p, it->json, "repro");
+    return inner ? inner : it->json;
 }
 
 /* ---- a table --------------------------------------------------------------------------------- */
@@ -42,18 +43,18 @@ static void spread(page *p, double mean, double std)
 
 static void row(page *p, const cJSON *r, const char *shared)
 {
-    const char *const command = item_string(r, "command");
+    const char *const command = item_string(p, r, "command");
     page_put(p, "<tr>");
-    page_tag(p, "td", NULL, item_string(r, "data"));
-    page_tag(p, "td", NULL, item_string(r, "what"));
-    spread(p, item_number(r, "published"), item_number(r, "published_std"));
+    page_tag(p, "td", NULL, item_string(p, r, "data"));
+    page_tag(p, "td", NULL, item_string(p, r, "what"));
+    spread(p, item_number(p, r, "published"), item_number(p, r, "published_std"));
     /* one run has no spread; a file that does not say how many has */
-    spread(p, item_number(r, "ours"),
-           item_number(r, "runs") <= 1 ? NAN : item_number(r, "ours_std"));
+    spread(p, item_number(p, r, "ours"),
+           item_number(p, r, "runs") <= 1 ? NAN : item_number(p, r, "ours_std"));
     page_put(p, "<td>");
-    page_tag(p, "span", verdict_class(item_string(r, "verdict")), item_string(r, "verdict"));
+    page_tag(p, "span", verdict_class(item_string(p, r, "verdict")), item_string(p, r, "verdict"));
     page_put(p, "</td><td class=\"small\">");
-    page_text(p, item_string(r, "note"));
+    page_text(p, item_string(p, r, "note"));
     if (command && *command && (!shared || strcmp(command, shared) != 0)) {
         page_put(p, "<details><summary>command</summary>");
         page_tag(p, "code", NULL, command);
@@ -64,12 +65,12 @@ static void row(page *p, const cJSON *r, const char *shared)
 
 static void table(page *p, const item *it, const cJSON *t, size_t at)
 {
-    const char *const command = item_string(t, "command");
+    const char *const command = item_string(p, t, "command");
     const cJSON *r;
     page_put(p, "<h3 id=\"%s-%zu\">", it->id, at);
-    page_text(p, item_string(t, "name"));
+    page_text(p, item_string(p, t, "name"));
     page_put(p, "</h3>\n");
-    page_tag(p, "p", "small dim", item_string(t, "about"));
+    page_tag(p, "p", "small dim", item_string(p, t, "about"));
     if (command && *command) {
         page_put(p, "<p class=\"small dim\">Made by <code>");
         page_text(p, command);
@@ -79,7 +80,7 @@ static void table(page *p, const item *it, const cJSON *t, size_t at)
         p,
         "<div class=\"wide\"><table class=\"papers\"><tr><th>on</th><th>what</th><th class=\"n\">"
         "published</th><th class=\"n\">ours</th><th>verdict</th><th>note</th></tr>\n");
-    cJSON_ArrayForEach(r, item_at(t, "rows"))
+    cJSON_ArrayForEach(r, item_objects(p, t, "rows"))
     {
         row(p, r, command);
     }
@@ -88,23 +89,9 @@ static void table(page *p, const item *it, const cJSON *t, size_t at)
 
 /* ---- curves ---------------------------------------------------------------------------------- */
 
-static size_t take(page *p, const cJSON *list, double **out)
+static bool same(page *p, const cJSON *a, const cJSON *b, const char *key)
 {
-    const size_t n = list ? (size_t)cJSON_GetArraySize(list) : 0;
-    const cJSON *at;
-    size_t i = 0;
-    *out = page_alloc(p, n, sizeof **out);
-    if (!*out) return 0;
-    cJSON_ArrayForEach(at, list)
-    {
-        (*out)[i++] = cJSON_IsNumber(at) ? at->valuedouble : NAN;
-    }
-    return n;
-}
-
-static bool same(const cJSON *a, const cJSON *b, const char *key)
-{
-    const char *const x = item_string(a, key), *const y = item_string(b, key);
+    const char *const x = item_string(p, a, key), *const y = item_string(p, b, key);
     return x && y && strcmp(x, y) == 0;
 }
 
@@ -128,12 +115,13 @@ static const cJSON *panel(page *p, const cJSON *first)
     enum { MOST = 16 };
     series s[MOST];
     size_t n = 0;
-    const char *const name = item_string(first, "table"), *const data = item_string(first, "data");
+    const char *const name = item_string(p, first, "table"), *const data =
+                                                                 item_string(p, first, "data");
     const cJSON *c = first;
-    for (; c && same(c, first, "table") && same(c, first, "data"); c = c->next) {
+    for (; c && same(p, c, first, "table") && same(p, c, first, "data"); c = c->next) {
         double *x, *y;
-        const char *const what = item_string(c, "what");
-        const size_t nx = take(p, item_at(c, "x"), &x), ny = take(p, item_at(c, "y"), &y);
+        const char *const what = item_string(p, c, "what");
+        const size_t nx = item_numbers(&x, p, c, "x"), ny = item_numbers(&y, p, c, "y");
         if (n < MOST && nx == ny && !p->st) s[n++] = (series){what ? what : "", nx, x, y};
     }
     if (n > 0)
@@ -151,7 +139,7 @@ static void curves(page *p, const cJSON *all, const char *name)
 {
     bool any = false;
     for (const cJSON *c = all ? all->child : NULL; c && !p->st;) {
-        const char *const of = item_string(c, "table");
+        const char *const of = item_string(p, c, "table");
         if (!of || strcmp(of, name) != 0) {
             c = c->next;
             continue;
@@ -171,8 +159,8 @@ enum { BINS = 12 };
 static series outline(page *p, const cJSON *c, double low, double width)
 {
     double *v = NULL, count[BINS] = {0};
-    const size_t n = take(p, item_at(c, "values"), &v);
-    const char *const what = item_string(c, "what");
+    const size_t n = item_numbers(&v, p, c, "values");
+    const char *const what = item_string(p, c, "what");
     double *const xy = page_alloc(p, 4 * (BINS + 1), sizeof *xy);
     series s = {what ? what : "", 0, xy, xy ? xy + 2 * (BINS + 1) : NULL};
     if (!xy) return s;
@@ -191,17 +179,19 @@ static const cJSON *histogram(page *p, const cJSON *first, const char *figure)
     series s[MOST];
     size_t n = 0;
     double low = INFINITY, high = -INFINITY;
-    const char *const data = item_string(first, "data"), *const metric =
-                                                             item_string(first, "metric");
-    const cJSON *c, *v;
-    for (c = first; c && same(c, first, "data"); c = c->next)
-        cJSON_ArrayForEach(v, item_at(c, "values"))
-        {
-            low = fmin(low, v->valuedouble);
-            high = fmax(high, v->valuedouble);
+    const char *const data = item_string(p, first, "data"), *const metric =
+                                                                item_string(p, first, "metric");
+    const cJSON *c;
+    for (c = first; c && same(p, c, first, "data"); c = c->next) {
+        double *v;
+        const size_t values = item_numbers(&v, p, c, "values");
+        for (size_t i = 0; i < values; i++) {
+            low = fmin(low, v[i]);
+            high = fmax(high, v[i]);
         }
+    }
     const double width = high > low ? (high - low) / BINS : 1e-3;
-    for (c = first; c && same(c, first, "data"); c = c->next)
+    for (c = first; c && same(p, c, first, "data"); c = c->next)
         if (n < MOST && isfinite(low) && !p->st) s[n++] = outline(p, c, low, width);
     if (n > 0)
         plot_chart(p, &(chart){.title = page_words(p, "%s: %s", figure, data ? data : ""),
@@ -215,8 +205,8 @@ static const cJSON *histogram(page *p, const cJSON *first, const char *figure)
 
 static void histograms(page *p, const cJSON *figure)
 {
-    const cJSON *const list = item_at(figure, "series");
-    const char *const name = item_string(figure, "name");
+    const cJSON *const list = item_objects(p, figure, "series");
+    const char *const name = item_string(p, figure, "name");
     if (!list || !list->child) return;
     page_put(p, "<h3>%s: how the runs are spread</h3>\n<div class=\"grid\">\n", name ? name : "");
     for (const cJSON *c = list->child; c && !p->st;) c = histogram(p, c, name ? name : "");
@@ -227,44 +217,44 @@ static void histograms(page *p, const cJSON *figure)
 
 static const char *title_of(page *p, const cJSON *study)
 {
-    const char *const name = item_string(study, "name");
+    const char *const name = item_string(p, study, "name");
     if (name && strcmp(name, "errata") == 0) return "What is false as printed, computed";
     return page_words(p, "The %s paper, ours beside theirs", name ? name : "");
 }
 
 void card_repro(page *p, const item *it)
 {
-    const cJSON *const study = study_of(it);
+    const cJSON *const study = study_of(p, it);
     const cJSON *t, *note;
     size_t at = 0;
     page_card(p, it->id, "repro", title_of(p, study));
-    cJSON_ArrayForEach(t, item_at(study, "tables"))
+    cJSON_ArrayForEach(t, item_objects(p, study, "tables"))
     {
-        const char *const of = item_string(t, "name");
+        const char *const of = item_string(p, t, "name");
         table(p, it, t, at++);
-        if (of) curves(p, item_at(study, "curves"), of);
+        if (of) curves(p, item_objects(p, study, "curves"), of);
     }
-    histograms(p, item_at(study, "figure"));
+    histograms(p, item_object(p, study, "figure"));
     page_put(p, "<ul class=\"small\">\n");
-    cJSON_ArrayForEach(note, item_at(study, "notes"))
+    cJSON_ArrayForEach(note, item_strings(p, study, "notes"))
     {
         page_tag(p, "li", NULL, cJSON_GetStringValue(note));
     }
     page_put(p, "</ul>\n");
     page_source(p, it->path,
-                item_string(it->json, "line") ? item_string(it->json, "line")
-                                              : item_string(study, "line"));
+                item_string(p, it->json, "line") ? item_string(p, it->json, "line")
+                                                 : item_string(p, study, "line"));
     page_card_end(p);
 }
 
 /* ---- all tables of all papers in one --------------------------------------------------------- */
 
-static void count_rows(size_t count[VERDICTS], const cJSON *table_of)
+static void count_rows(page *p, size_t count[VERDICTS], const cJSON *table_of)
 {
     const cJSON *r;
-    cJSON_ArrayForEach(r, item_at(table_of, "rows"))
+    cJSON_ArrayForEach(r, item_objects(p, table_of, "rows"))
     {
-        const char *const word = item_string(r, "verdict");
+        const char *const word = item_string(p, r, "verdict");
         for (size_t v = 0; word && v < VERDICTS; v++)
             count[v] += strcmp(word, pare_verdict_names[v]) == 0;
     }
@@ -283,18 +273,19 @@ static void put_counts(page *p, const size_t count[VERDICTS])
 
 static void summary_study(page *p, const item *it, size_t all[VERDICTS])
 {
-    const cJSON *const study = study_of(it);
+    p->file = it->from;
+    const cJSON *const study = study_of(p, it);
     const cJSON *t;
     size_t at = 0;
-    cJSON_ArrayForEach(t, item_at(study, "tables"))
+    cJSON_ArrayForEach(t, item_objects(p, study, "tables"))
     {
         size_t count[VERDICTS] = {0};
-        count_rows(count, t);
+        count_rows(p, count, t);
         for (size_t v = 0; v < VERDICTS; v++) all[v] += count[v];
         page_put(p, "<tr>");
-        page_tag(p, "td", NULL, at == 0 ? item_string(study, "name") : "");
+        page_tag(p, "td", NULL, at == 0 ? item_string(p, study, "name") : "");
         page_put(p, "<td><a href=\"#%s-%zu\">", it->id, at++);
-        page_text(p, item_string(t, "name"));
+        page_text(p, item_string(p, t, "name"));
         page_put(p, "</a></td>");
         put_counts(p, count);
     }

@@ -4,24 +4,90 @@
 #include <math.h>
 #include <string.h>
 
-double item_number(const cJSON *obj, const char *key)
+/* ---- looking things up ----------------------------------------------------------------------- */
+
+static bool took(page *p, pare_status st)
+{
+    if (st && p->file) pare_err_prefix(p->err, p->file);
+    if (st) p->st = st;
+    return !st;
+}
+
+double item_number(page *p, const cJSON *obj, const char *key)
 {
     double v = NAN;
-    pare_err ignored;
-    return pare_json_bound_opt(&v, obj, key, &ignored) ? NAN : v;
+    if (!p->st) took(p, pare_json_bound_opt(&v, obj, key, p->err));
+    return v;
 }
 
-const char *item_string(const cJSON *obj, const char *key)
+const char *item_string(page *p, const cJSON *obj, const char *key)
 {
     const char *s = NULL;
-    pare_err ignored;
-    return pare_json_string_opt(&s, obj, key, &ignored) ? NULL : s;
+    if (!p->st) took(p, pare_json_string_opt(&s, obj, key, p->err));
+    return s;
 }
 
-const cJSON *item_at(const cJSON *obj, const char *key)
+pare_truth item_truth(page *p, const cJSON *obj, const char *key)
 {
-    return obj && pare_json_has(obj, key) ? cJSON_GetObjectItemCaseSensitive(obj, key) : NULL;
+    bool v = false;
+    if (p->st || !pare_json_has(obj, key)) return PARE_UNKNOWN;
+    return took(p, pare_json_bool(&v, obj, key, p->err)) && v ? PARE_TRUE : PARE_FALSE;
 }
+
+const cJSON *item_object(page *p, const cJSON *obj, const char *key)
+{
+    const cJSON *o = NULL;
+    if (!p->st) took(p, pare_json_object_opt(&o, obj, key, p->err));
+    return o;
+}
+
+static const cJSON *list_of(page *p, const cJSON *obj, const char *key,
+                            cJSON_bool (*is)(const cJSON *), const char *what)
+{
+    const cJSON *list = NULL, *at;
+    if (p->st || !took(p, pare_json_array_opt(&list, obj, key, p->err))) return NULL;
+    cJSON_ArrayForEach(at, list)
+    {
+        if (is(at)) continue;
+        took(p,
+             pare_fail(p->err, PARE_ERR_INPUT, "key \"%.100s\" must be a list of %s", key, what));
+        return NULL;
+    }
+    return list;
+}
+
+const cJSON *item_objects(page *p, const cJSON *obj, const char *key)
+{
+    return list_of(p, obj, key, cJSON_IsObject, "objects");
+}
+
+const cJSON *item_strings(page *p, const cJSON *obj, const char *key)
+{
+    return list_of(p, obj, key, cJSON_IsString, "strings");
+}
+
+/* Or none: null, and what is no number to draw. */
+static cJSON_bool number_or_none(const cJSON *v)
+{
+    const char *const word = cJSON_GetStringValue(v);
+    return cJSON_IsNumber(v) || cJSON_IsNull(v) ||
+           (word && (strcmp(word, "inf") == 0 || strcmp(word, "-inf") == 0));
+}
+
+size_t item_numbers(double **out, page *p, const cJSON *obj, const char *key)
+{
+    const cJSON *const list = list_of(p, obj, key, number_or_none, "numbers"), *at;
+    size_t n = 0;
+    *out = page_alloc(p, list ? (size_t)cJSON_GetArraySize(list) : 0, sizeof **out);
+    if (!*out) return 0;
+    cJSON_ArrayForEach(at, list)
+    {
+        (*out)[n++] = cJSON_IsNumber(at) ? at->valuedouble : NAN;
+    }
+    return n;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* out/m.safetensors.cert.json has out/m.safetensors.run.json beside it; a chain has none. */
 static pare_status run_file(item *it, pare_arena *a, pare_err *err)
@@ -31,7 +97,20 @@ static pare_status run_file(item *it, pare_arena *a, pare_err *err)
     if (n <= t || strcmp(it->path + n - t, tail) != 0) return PARE_OK;
     const char *path = pare_sprintf(a, "%.*s.run.json", (int)(n - t), it->path);
     if (!path) return pare_no_memory(err);
+    it->from = path;
     return pare_file_exists(path) ? pare_json_read(&it->json, path, err) : PARE_OK;
+}
+
+static pare_status not_ours(const item *it, pare_err *err)
+{
+    const char *command = NULL;
+    pare_err ignored;
+    const pare_status st = pare_json_string_opt(&command, it->json, "command", &ignored);
+    return pare_fail(err, PARE_ERR_INPUT,
+                     "%s: is no certificate, no plan of pare length, and no probe or repro "
+                     "written with --json%s%s",
+                     it->path, !st && command ? ", but of pare " : "",
+                     !st && command ? command : "");
 }
 
 static pare_status read_json(item *it, pare_arena *a, pare_err *err)
@@ -39,8 +118,7 @@ static pare_status read_json(item *it, pare_arena *a, pare_err *err)
     cJSON *root = NULL;
     pare_status st = pare_json_read(&root, it->path, err);
     if (st) return st;
-    const char *command = item_string(root, "command");
-    if (item_string(root, "reduction")) {
+    if (pare_json_has(root, "reduction")) {
         cJSON_Delete(root);
         it->kind = ITEM_CUT;
         st = pare_cert_read(&it->cert, a, it->path, err);
@@ -48,19 +126,17 @@ static pare_status read_json(item *it, pare_arena *a, pare_err *err)
         return st;
     }
     it->json = root;
-    if (item_at(root, "probe"))
+    it->from = it->path;
+    if (pare_json_has(root, "probe"))
         it->kind = ITEM_PROBE;
-    else if (item_at(root, "repro") || item_at(root, "tables"))
+    else if (pare_json_has(root, "repro") || pare_json_has(root, "tables"))
         it->kind = ITEM_REPRO;
-    else if (item_at(root, "pare_length"))
+    else if (pare_json_has(root, "pare_length"))
         it->kind = ITEM_LENGTH;
-    else if (item_at(root, "pare_plan"))
+    else if (pare_json_has(root, "pare_plan"))
         it->kind = ITEM_PLAN;
     else
-        return pare_fail(err, PARE_ERR_INPUT,
-                         "%s: is no certificate, no plan of pare length, and no probe or repro "
-                         "written with --json%s%s",
-                         it->path, command ? ", but of pare " : "", command ? command : "");
+        return not_ours(it, err);
     return PARE_OK;
 }
 
@@ -81,21 +157,23 @@ static pare_status read_one(item *it, pare_arena *a, pare_err *err)
 
 /* A bound is vacuous when it is larger than what it speaks about: a probe of the same model knows
  * how large that is. */
-static void know_outputs(items *all)
+static void know_outputs(page *p, items *all)
 {
-    for (size_t i = 0; i < all->n; i++) {
-        item *it = &all->v[i];
-        for (size_t k = 0; it->cert && k < all->n; k++) {
-            const cJSON *probe = all->v[k].kind == ITEM_PROBE ? all->v[k].json : NULL;
-            const char *hash = item_string(item_at(probe, "input"), "sha256");
-            if (hash && strcmp(hash, it->cert->input.sha256) == 0)
-                it->largest = item_number(item_at(probe, "probe"), "largest_output");
-        }
+    for (size_t k = 0; k < all->n; k++) {
+        const cJSON *const probe = all->v[k].kind == ITEM_PROBE ? all->v[k].json : NULL;
+        p->file = all->v[k].path;
+        const char *const hash = item_string(p, item_object(p, probe, "input"), "sha256");
+        const double largest = item_number(p, item_object(p, probe, "probe"), "largest_output");
+        for (size_t i = 0; hash && i < all->n; i++)
+            if (all->v[i].cert && strcmp(hash, all->v[i].cert->input.sha256) == 0)
+                all->v[i].largest = largest;
     }
 }
 
-pare_status items_read(items *out, pare_arena *a, const char *const *files, size_t n, pare_err *err)
+pare_status items_read(items *out, page *p, const char *const *files, size_t n)
 {
+    pare_arena *const a = p->arena;
+    pare_err *const err = p->err;
     *out = (items){.v = pare_alloc(a, n, sizeof *out->v)};
     if (!out->v) return pare_no_memory(err);
     for (size_t i = 0; i < n; i++) {
@@ -106,8 +184,8 @@ pare_status items_read(items *out, pare_arena *a, const char *const *files, size
         const pare_status st = read_one(it, a, err);
         if (st) return st;
     }
-    know_outputs(out);
-    return PARE_OK;
+    know_outputs(p, out);
+    return p->st;
 }
 
 void items_free(items *all)

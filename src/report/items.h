@@ -18,6 +18,7 @@ typedef struct item {
     char id[24];      /* of its box on the page */
     pare_cert *cert;  /* cut */
     cJSON *json;      /* probe, repro, plan, length; of a cut the run file beside it, or NULL */
+    const char *from; /* the file that json is of */
     const char *log;  /* the text of a training log */
     pare_truth holds; /* cut, length: what the verifier said; unknown: nobody asked */
     const char *lie;  /* its reason */
@@ -29,14 +30,18 @@ typedef struct items {
     item *v;
 } items;
 
-PARE_MUST_USE pare_status items_read(items *out, pare_arena *a, const char *const *files, size_t n,
-                                     pare_err *err);
+PARE_MUST_USE pare_status items_read(items *out, page *p, const char *const *files, size_t n);
 void items_free(items *all); /* the JSON trees */
 
-/* Looking things up in what was written by pare itself: what is missing or null is nan or NULL. */
-double item_number(const cJSON *obj, const char *key);
-const char *item_string(const cJSON *obj, const char *key);
-const cJSON *item_at(const cJSON *obj, const char *key);
+/* Looking things up: what is missing or null is nan, NULL or empty. What is of another type fails
+ * the page, with the file and the key. */
+double item_number(page *p, const cJSON *obj, const char *key);
+const char *item_string(page *p, const cJSON *obj, const char *key);
+pare_truth item_truth(page *p, const cJSON *obj, const char *key);
+const cJSON *item_object(page *p, const cJSON *obj, const char *key);
+const cJSON *item_objects(page *p, const cJSON *obj, const char *key); /* lists */
+const cJSON *item_strings(page *p, const cJSON *obj, const char *key);
+size_t item_numbers(double **out, page *p, const cJSON *obj, const char *key);
 
 /* One box each. */
 void summary_cuts(page *p, const items *all);

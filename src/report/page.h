@@ -9,6 +9,7 @@ typedef struct page {
     pare_arena *arena;
     pare_err *err;
     pare_status st;
+    const char *file; /* what is being read: named where it is wrong */
 } page;
 
 /* Markup as it is; words that come from files go through page_text, which escapes them. */

@@ -24,7 +24,10 @@ static void boxes(page *p, const items *all)
     };
     summary_cuts(p, all);
     summary_repro(p, all);
-    for (size_t i = 0; i < all->n && !p->st; i++) card[all->v[i].kind](p, &all->v[i]);
+    for (size_t i = 0; i < all->n && !p->st; i++) {
+        p->file = all->v[i].from;
+        card[all->v[i].kind](p, &all->v[i]);
+    }
 }
 
 pare_status pare_report_write(const char *path, const char *const *files, size_t n,
@@ -34,7 +37,7 @@ pare_status pare_report_write(const char *path, const char *const *files, size_t
     pare_arena *a = pare_arena_new();
     if (!a) return pare_no_memory(err);
     page p = {.arena = a, .err = err};
-    p.st = items_read(&all, a, files, n, err);
+    p.st = items_read(&all, &p, files, n);
     if (!p.st) p.st = ask(&all, a, o, err);
     if (!p.st) p.st = pare_out_open(&p.out, path, o->overwrite, err);
     if (!p.st) {

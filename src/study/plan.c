@@ -7,8 +7,9 @@
 #include <string.h>
 
 enum {
-    HALVINGS = 3, /* between the last setting that fits and the first that does not */
-    MOST_SINGLES = 1 + PARE_PLAN_WAYS * (PLAN_SETTINGS + HALVINGS)
+    HALVINGS = 3,      /* between the two settings that a budget lies between ... */
+    MOST_HALVINGS = 8, /* ... while nothing meets both an eps and a size */
+    MOST_SINGLES = 1 + PARE_PLAN_WAYS * (PLAN_SETTINGS + MOST_HALVINGS + HALVINGS)
 };
 
 typedef struct search {
@@ -131,44 +132,118 @@ static pare_status mixtures(search *s, const pare_plan_try *singles, size_t n)
     return st;
 }
 
-static pare_status try_one(search *s, pare_plan_way way, double setting, bool *fits)
+/* ---- one direction --------------------------------------------------------------------------- */
+
+static pare_status try_one(search *s, pare_plan_way way, double setting)
 {
     pare_plan_try *t = &s->plan->tries[s->plan->n++];
     *t = (pare_plan_try){.nsteps = 1, .steps = {{way, setting}}};
-    const pare_status st = attempt(s, t);
-    *fits = !st && !t->refused && t->over <= 1;
-    return st;
+    return attempt(s, t);
 }
 
-/* The budget lies between two settings: a few more between them. */
-static pare_status halve(search *s, pare_plan_way way, double in, double out)
+/* Two settings of one direction; a smaller setting is a deeper cut. */
+typedef struct setting_gap {
+    double mild, deep;
+} setting_gap;
+
+/* The tries of one direction so far. */
+typedef struct way_tries {
+    search *s;
+    pare_plan_way way;
+    size_t first;
+} way_tries;
+
+typedef bool meets(const search *s, const pare_plan_try *t);
+
+static bool small_enough(const search *s, const pare_plan_try *t)
 {
-    pare_status st = PARE_OK;
-    for (int i = 0; i < HALVINGS && !st; i++) {
-        bool fits;
-        double mid = (in + out) / 2;
-        if (fmax(in, out) > 1) mid = floor(mid); /* but for shares they are whole numbers */
-        if (mid == in || mid == out) return PARE_OK;
-        st = try_one(s, way, mid, &fits);
-        if (fits)
-            in = mid;
-        else
-            out = mid;
-    }
-    return st;
+    return pare_plan_over(s->o, 0, t->bytes, t->ms) <= 1;
 }
 
+static bool exact_enough(const search *s, const pare_plan_try *t)
+{
+    return t->error <= s->o->eps;
+}
+
+static bool all_met(const search *s, const pare_plan_try *t)
+{
+    return small_enough(s, t) && exact_enough(s, t);
+}
+
+/* Deepest or mildest of those that were made, lie beyond a setting, and meet what is asked; `none`
+ * where there is no such. */
+static double mildest(const way_tries *w, double below, meets *asked, double none)
+{
+    double most = -INFINITY;
+    for (size_t i = w->first; i < w->s->plan->n; i++) {
+        const pare_plan_try *const t = &w->s->plan->tries[i];
+        const double x = t->steps[0].setting;
+        if (!t->refused && x < below && (!asked || asked(w->s, t))) most = fmax(most, x);
+    }
+    return isinf(most) ? none : most;
+}
+
+static double deepest(const way_tries *w, double above, meets *asked, double none)
+{
+    double least = INFINITY;
+    for (size_t i = w->first; i < w->s->plan->n; i++) {
+        const pare_plan_try *const t = &w->s->plan->tries[i];
+        const double x = t->steps[0].setting;
+        if (!t->refused && x > above && (!asked || asked(w->s, t))) least = fmin(least, x);
+    }
+    return isinf(least) ? none : least;
+}
+
+static bool any_fits(const way_tries *w)
+{
+    return !isnan(mildest(w, INFINITY, all_met, NAN));
+}
+
+/* Sizes fall as cuts deepen: the mildest that is small enough, which errs least, or nearly so. */
+static setting_gap size_gap(const way_tries *w)
+{
+    const plan_ends end = plan_ends_of(w->way, w->s->m);
+    const double deep = mildest(w, INFINITY, small_enough, end.deepest);
+    return (setting_gap){deepest(w, deep, NULL, end.mildest), deep};
+}
+
+/* Errors rise, more or less: the deepest that is exact enough, which has the smallest file. */
+static setting_gap error_gap(const way_tries *w)
+{
+    const plan_ends end = plan_ends_of(w->way, w->s->m);
+    const double mild = deepest(w, -INFINITY, exact_enough, end.mildest);
+    return (setting_gap){mild, mildest(w, mild, NULL, end.deepest)};
+}
+
+/* A few more between them; `beyond`: so many more while nothing meets all. */
+static pare_status narrow(const way_tries *w, setting_gap gap(const way_tries *), int beyond)
+{
+    for (int i = 0; i < HALVINGS + beyond; i++) {
+        const setting_gap g = gap(w);
+        const bool share = w->way == PARE_PLAN_WIDTH && g.mild <= 1;
+        const double mid = share ? (g.mild + g.deep) / 2 : floor((g.mild + g.deep) / 2);
+        if (!(mid > g.deep && mid < g.mild)) return PARE_OK; /* whole numbers, or an end is nan */
+        if (i >= HALVINGS && any_fits(w)) return PARE_OK;
+        const pare_status st = try_one(w->s, w->way, mid);
+        if (st || w->s->plan->tries[w->s->plan->n - 1].refused) return st;
+    }
+    return PARE_OK;
+}
+
+/* With both an eps and a size first what is small enough, for nothing milder can do; then what has
+ * the smallest file of those that are exact enough as well. */
 static pare_status one_way(search *s, pare_plan_way way)
 {
+    const way_tries w = {s, way, s->plan->n};
+    const bool sized = isfinite(s->o->max_ms) || s->o->max_bytes != UINT64_MAX;
+    const bool exact = isfinite(s->o->eps);
     double setting[PLAN_SETTINGS];
-    bool fits[PLAN_SETTINGS];
-    pare_status st = PARE_OK;
     const size_t n = plan_settings(setting, way, s->m);
-    for (size_t i = 0; i < n && !st; i++) st = try_one(s, way, setting[i], &fits[i]);
-    for (size_t i = 1; i < n && !st; i++)
-        if (fits[i] != fits[i - 1])
-            return fits[i] ? halve(s, way, setting[i], setting[i - 1])
-                           : halve(s, way, setting[i - 1], setting[i]);
+    pare_status st = PARE_OK;
+    for (size_t i = 0; i < n && !st; i++) st = try_one(s, way, setting[i]);
+    if (!st && n && sized && (!exact || !any_fits(&w)))
+        st = narrow(&w, size_gap, exact ? MOST_HALVINGS - HALVINGS : 0);
+    if (!st && n && exact && (!sized || any_fits(&w))) st = narrow(&w, error_gap, 0);
     return st;
 }
 

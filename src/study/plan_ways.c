@@ -1,6 +1,7 @@
 /* What each direction offers to a plan: its settings, its cut, its prover (plan_ways.h). */
 #include "plan_ways.h"
 
+#include <math.h>
 #include <pare/depth.h>
 #include <pare/ticket.h>
 #include <pare/ticket_bounds.h>
@@ -65,6 +66,14 @@ size_t plan_settings(double out[PLAN_SETTINGS], pare_plan_way way, const pare_mo
     default:
         return 0;
     }
+}
+
+plan_ends plan_ends_of(pare_plan_way way, const pare_model *m)
+{
+    const plan_ends none = {NAN, NAN}, shares = {1, 0.05},
+                    dims = {(double)pare_model_width(m, 0), NAN};
+    if (way != PARE_PLAN_WIDTH) return none;
+    return pare_width_is_text(m, PARE_WIDTH_AUTO) ? shares : dims;
 }
 
 bool plan_refused(pare_status st)

@@ -199,7 +199,8 @@ static pare_status check_options(const pare_ticket_opts *o, pare_err *err)
                          "the coding bridge");
     if (o->stored > 0 && (o->hidden > 0 || o->bits > PARE_TICKET_STORED_BITS))
         return pare_fail(err, PARE_ERR_USAGE,
-                         "stored bits are chosen from up to %d products of an entry (bits)",
+                         "stored bits are chosen from up to %d products of an entry (bits): every "
+                         "subset of them is weighed",
                          PARE_TICKET_STORED_BITS);
     if (o->biases && o->method == PARE_TICKET_FEEDBACK)
         return pare_fail(err, PARE_ERR_USAGE, "the method feedback leaves biases as they are");

@@ -1,5 +1,6 @@
 /* Tests src/cert/compose.c: certificates of a chain become one. */
 #include "cert_toy.h"
+#include <pare/publish.h>
 
 /* Links 1 -> 2 -> ... in the folders a, b, ..., the composed certificate beside those folders. */
 static pare_status compose(toy *t, pare_cert *out, pare_cert *const *links, size_t n)
@@ -138,6 +139,40 @@ static void links_that_do_not_fit_are_refused(void **state)
     toy_end(&t);
 }
 
+/* Six inputs of a file, none longer than 64 tokens: by one cut the first 64 of each, by the other
+ * whole. */
+static void inputs_may_have_two_names_but_not_two_hashes(void **state)
+{
+    (void)state;
+    toy t;
+    toy_begin(&t);
+    pare_cert *const l[] = {toy_made(&t, '1', '2'), toy_made(&t, '2', '3')};
+    pare_cert c;
+    for (size_t i = 0; i < 2; i++) {
+        l[i]->data.kind = "part";
+        l[i]->data.path = "d.npz";
+        l[i]->data.first = 18;
+        l[i]->data.count = 6;
+        l[i]->data.tokens = i == 0 ? 64 : 0;
+        l[i]->domain = pare_domain_text(t.a, &l[i]->data);
+    }
+    assert_string_not_equal(l[0]->domain, l[1]->domain);
+    assert_ok(compose(&t, &c, l, 2), &t.err);
+    assert_string_equal(c.domain, l[0]->domain);
+    assert_int_equal(c.data.tokens, 64);
+    l[1]->data.kind = "file"; /* all that there are */
+    l[1]->domain = pare_domain_text(t.a, &l[1]->data);
+    assert_ok(compose(&t, &c, l, 2), &t.err);
+    toy_hash(l[1]->data.inputs_sha256, 'b');
+    assert_status(compose(&t, &c, l, 2), PARE_ERR_INPUT, &t.err);
+    toy_hash(l[1]->data.inputs_sha256, 'b' - 1);
+    toy_hash(l[0]->data.inputs_sha256, 'b' - 1);
+    l[1]->domain = "a ball around the inputs"; /* more than they */
+    assert_status(compose(&t, &c, l, 2), PARE_ERR_INPUT, &t.err);
+    assert_contains(t.err.msg, "domains");
+    toy_end(&t);
+}
+
 static void a_link_changed_in_its_file_gets_no_new_seal(void **state)
 {
     (void)state;
@@ -162,6 +197,7 @@ int main(void)
         cmocka_unit_test(a_chain_of_chains_is_one_chain),
         cmocka_unit_test(a_failed_hypothesis_of_a_link_is_seen_in_the_chain),
         cmocka_unit_test(links_that_do_not_fit_are_refused),
+        cmocka_unit_test(inputs_may_have_two_names_but_not_two_hashes),
         cmocka_unit_test(a_link_changed_in_its_file_gets_no_new_seal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,6 +17,10 @@ no m.st --oracle 8,2
 no m.st --oracle 8,x,1
 no m.st --oracle 1 --mode zeroref
 no missing.st --oracle 8
+# More calls than can be counted in a minute or so, and too many tokens: refused at once.
+no m.st --tokens 100000000 --oracle 8 --dry-run
+no m.st --tokens 100000000 --oracle 64 --mode zeroref --dry-run
+no m.st --tokens 1000000000 --oracle 64 --mode sample --dry-run
 pare length m.st --oracle 8 2>&1; echo "exit $?"
 pare data model -q --kind graph -o g.st
 no g.st --oracle 8

@@ -35,6 +35,9 @@ run.lmax 0.001
 apriori 1e-5
 proven 1e-5
 measured 1
+measured 2e-8
+measured 0
+measured -1
 END
 echo "-- an engine better than ours is: the bound would be too small"
 while read -r key value; do

@@ -36,6 +36,7 @@ pare ticket m.st --bits 8 --scale 0.00000095367431640625 -o o.ticket; echo $?
 pare ticket m.st --hidden 9 -o o.ticket; echo $?
 pare ticket m.st --bits 8 --stored 4 -o o.ticket; echo $?
 pare ticket m.st --bits 30 --stored 4 --method feedback -o o.ticket; echo $?
+pare ticket m.st --bits 24 --stored 24 --method feedback -o o.ticket; echo $?
 pare ticket m.st --bits 2 --max-error 1e-6 -q -o o.ticket; echo $?
 pare data model -q --kind llama -o l.st --dim 16 --heads 2 --layers 1 --context 12 --vocab 40
 pare ticket l.st --bits 8 --mode merged -o o.ticket; echo $?

@@ -248,7 +248,17 @@ static void what_cannot_be_is_refused_or_left_out(void **state)
     assert_int_equal(
         pare_length_plan_make(&plan, a, &h, 1, 10000000, &full, NULL, &caps, &any, &err),
         PARE_ERR_INPUT);
-    assert_contains(err.msg, "too many");
+    assert_contains(err.msg, "a plan has at most 1.67e+08 of these");
+    const pare_length_opts drawn = {.mode = PARE_LENGTH_SAMPLE, .blocks = 1000};
+    const pare_pattern causal = {.kind = PARE_CAUSAL};
+    assert_int_equal(
+        pare_length_plan_make(&plan, a, &h, 1, 100000000, &causal, NULL, &caps, &drawn, &err),
+        PARE_ERR_INPUT);
+    assert_contains(err.msg, "calls of 16 tokens");
+    assert_int_equal(pare_length_plan_make(&plan, a, &h, 1, PARE_LENGTH_MOST_TOKENS + 1, &full,
+                                           NULL, &caps, &drawn, &err),
+                     PARE_ERR_INPUT);
+    assert_contains(err.msg, "134217729 tokens");
     const pare_length_opts strict = {.mode = PARE_LENGTH_STRICT};
     caps.features = PARE_ORC_FULL | PARE_ORC_STRICT;
     caps.max_len = 2;

@@ -135,6 +135,12 @@ static void other_files_are_refused_by_name(void **state)
         {"y.json", "[1,", "y.json"},
         {"z.csv", "a,b\n1,2\n", "z.csv: is no log of pare train"},
         {"w.json", "{\"reduction\":\"width\"}", "w.json"},
+        {"v.json", "{\"reduction\":3}", "v.json"},
+        {"t.json", "{\"tables\":3}", "t.json: key \"tables\" must be an array"},
+        {"u.json", "{\"tables\":[3]}", "u.json: key \"tables\" must be a list of objects"},
+        {"p.json", "{\"probe\":[]}", "p.json: key \"probe\" must be an object"},
+        {"l.csv", "# pare train log 1\n0,0,1,x,1,1,,,\n", "l.csv: line 2 must be 9 numbers"},
+        {"m.csv", "# pare train log 1\n0,0,1,2,1,1,,\n", "m.csv: line 2 must be 9 numbers"},
     };
     report_files r;
     pare_err err;
@@ -151,6 +157,92 @@ static void other_files_are_refused_by_name(void **state)
     test_rmdir(r.dir);
 }
 
+/* ---- values of another type ------------------------------------------------------------------ */
+
+/* The n-th value below `at`, in the order of the file; NULL: there are fewer. */
+static cJSON *value_at(cJSON *at, size_t *n)
+{
+    for (cJSON *c = at->child; c; c = c->next) {
+        if ((*n)-- == 0) return c;
+        cJSON *const below = value_at(c, n);
+        if (below) return below;
+    }
+    return NULL;
+}
+
+/* A value that nobody could take for it; what is null may be anything. */
+static bool spoil(cJSON *v)
+{
+    static char word[] = "neither here nor there";
+    if (cJSON_IsNull(v)) return false;
+    const bool number = cJSON_IsNumber(v) || (v->valuestring && strcmp(v->valuestring, "inf") == 0);
+    cJSON_Delete(v->child);
+    free(v->valuestring);
+    v->child = NULL;
+    v->valuestring = number ? strdup(word) : NULL;
+    v->type = number ? cJSON_String : cJSON_Number;
+    v->valuedouble = 3;
+    return true;
+}
+
+static void write_text(const char *path, const char *text)
+{
+    FILE *const f = fopen(path, "w");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* Value n of file `at` spoilt: refused with the name of the file, or the page has never shown it.
+ * False: there is no such value. */
+static bool refused_or_not_read(const report_files *r, size_t at, size_t n, const char *page,
+                                pare_arena *a)
+{
+    cJSON *root = NULL;
+    char *text;
+    pare_err err;
+    assert_ok(pare_json_read(&root, r->file[at], &err), &err);
+    cJSON *const v = value_at(root, &n);
+    const char *const path = r->file[at];
+    if (v && spoil(v)) {
+        assert_ok(pare_json_print(&text, NULL, a, root, 0, &err), &err);
+        char *const before = read_page(path, a);
+        write_text(path, text);
+        const pare_status st = pare_report_write(r->out, r->list, REPORT_FILES,
+                                                 &(pare_report_opts){.overwrite = true}, &err);
+        if (st)
+            assert_contains(err.msg, strrchr(path, '/') + 1);
+        else if (strcmp(read_page(r->out, a), page) != 0)
+            fail_msg("%s: \"%s\" of another type changed the page", path,
+                     v->string ? v->string : "");
+        write_text(path, before);
+    }
+    cJSON_Delete(root);
+    return v != NULL;
+}
+
+static void values_of_another_type_are_refused(void **state)
+{
+    (void)state;
+    report_files r;
+    pare_arena *const a = pare_arena_new();
+    make_files(&r);
+    const char *const page = page_of(&r, &(pare_report_opts){0}, a);
+    size_t count = 0;
+    for (size_t at = 0; at <= REPORT_FILES; at++) {
+        const char *const end = strrchr(r.file[at], '.');
+        for (size_t n = 0; strcmp(end, ".json") == 0; n++, count++) {
+            const pare_mark mark = pare_arena_mark(a);
+            if (!refused_or_not_read(&r, at, n, page, a)) break;
+            pare_arena_reset(a, mark);
+        }
+    }
+    print_message("%zu values\n", count);
+    assert_true(count > 150);
+    test_rmdir(r.dir);
+    pare_arena_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +251,7 @@ int main(void)
         cmocka_unit_test(bounds_above_the_outputs_are_called_vacuous),
         cmocka_unit_test(the_verifier_is_quoted),
         cmocka_unit_test(other_files_are_refused_by_name),
+        cmocka_unit_test(values_of_another_type_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,6 +124,38 @@ static void nothing_keeps_an_impossible_budget(void **state)
     close_scene(&s);
 }
 
+/* An eps and a size that one share of the parameters keeps, and its neighbours in the list of
+ * settings do not: that share, or a smaller file, is found. */
+static void what_meets_two_budgets_is_found_between_the_settings(void **state)
+{
+    (void)state;
+    scene s;
+    open_scene(&s);
+    size_t alone = 0;
+    for (double share = 0.94; share > 0.25; share -= 0.03) {
+        const pare_plan_step step = {PARE_PLAN_WIDTH, share};
+        pare_model *small = NULL;
+        uint64_t bytes;
+        double error;
+        assert_ok(pare_plan_make(&small, &bytes, &step, s.m, &s.in, 0, NULL, &s.err), &s.err);
+        assert_ok(pare_measure(&error, s.m, small, &s.in, NULL, &s.err), &s.err);
+        pare_model_free(small);
+        pare_plan_opts o = PARE_PLAN_OPTS_DEFAULT;
+        o.mixtures = 0;
+        o.ways = 1u << PARE_PLAN_WIDTH;
+        o.eps = error * (1 + 1e-9);
+        o.max_bytes = bytes;
+        const pare_plan p = search(&s, o);
+        if (p.fit == 0)
+            fail_msg("share %.2f: %llu bytes, error %g", share, (unsigned long long)bytes, error);
+        assert_true(p.tries[0].bytes <= bytes && p.tries[0].error <= o.eps);
+        alone += p.fit == 1;
+    }
+    print_message("%zu budgets are kept by one try alone\n", alone);
+    assert_true(alone > 3);
+    close_scene(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -131,6 +163,7 @@ int main(void)
         cmocka_unit_test(with_bytes_the_smallest_error_comes_first),
         cmocka_unit_test(a_try_can_be_made_again),
         cmocka_unit_test(nothing_keeps_an_impossible_budget),
+        cmocka_unit_test(what_meets_two_budgets_is_found_between_the_settings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
