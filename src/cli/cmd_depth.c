@@ -135,9 +135,13 @@ static void print_theorem(const pare_statement *s, const char *bound)
 static void print_evidence(const reduction *r)
 {
     const pare_hypothesis *const relative = looked_at(&r->cert, PARE_DEPTH_RELATIVE);
+    const pare_hypothesis *const row = looked_at(&r->cert, PARE_DEPTH_ROW);
     const pare_hypothesis *const lost = looked_at(&r->cert, PARE_DEPTH_LOST);
     out_least(looked_at(&r->cert, PARE_DEPTH_LEAST));
-    if (relative) out_row("off by", "%.4g of the outputs (root mean squares)", relative->value);
+    if (relative && row)
+        out_row("off by",
+                "%.4g of the outputs (root mean squares), a row by at most %.4g (euclidean)",
+                relative->value, row->value);
     if (lost) out_row("lost", "%.4g of what attention does to the outputs", lost->value);
     for (size_t i = 0; i < r->cert.nstatements; i++) {
         const pare_statement *const s = &r->cert.statements[i];

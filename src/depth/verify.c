@@ -71,9 +71,10 @@ static pare_status kinds_of(view *v, const pare_model *f, const pare_model *g)
 
 /* ---- evidence -------------------------------------------------------------------------------- */
 
-/* Squares over all outputs: of f, of f - g, and of f - f without attention. */
+/* Squares over all outputs: of f, of f - g, and of f - f without attention; the largest sum of
+ * those of f - g over a row. */
 typedef struct squares {
-    double size, apart, without;
+    double size, apart, without, row;
 } squares;
 
 /* f without any attention: nothing stands in its place. False where a layer has no skip. */
@@ -105,15 +106,18 @@ static pare_status add_input(squares *s, pare_arena *a, const view *v, const par
                              const pare_input *in)
 {
     double *y[3] = {NULL, NULL, NULL};
-    const size_t n = pare_output_rows(m[0], in) * pare_model_outputs(m[0]);
+    const size_t width = pare_model_outputs(m[0]), n = pare_output_rows(m[0], in) * width;
     pare_status st = PARE_OK;
     for (size_t k = 0; !st && k < 3; k++)
         if (m[k]) st = outputs_of(&y[k], a, v, m[k], in);
+    double row = 0;
     for (size_t i = 0; !st && i < n; i++) {
         const double g = y[0][i] - y[1][i], none = m[2] ? y[0][i] - y[2][i] : 0;
         s->size += y[0][i] * y[0][i];
         s->apart += g * g;
         s->without += none * none;
+        row = i % width ? row + g * g : g * g;
+        s->row = fmax(s->row, row);
     }
     return st;
 }
@@ -150,6 +154,8 @@ static pare_status evidence(view *v, const pare_model *f, const pare_model *g,
     bool stripped;
     pare_status st = measure(&s, &stripped, v, f, g, set);
     if (!st) st = suppose(v, PARE_TRUE, ratio(s.apart, s.size), PARE_DEPTH_RELATIVE);
+    const double row = ratio(s.apart, s.size) > 0 ? sqrt(s.row) : 0;
+    if (!st) st = suppose(v, PARE_TRUE, row, PARE_DEPTH_ROW);
     if (!st && stripped && s.without > UNSEEN * UNSEEN * s.size)
         st = suppose(v, PARE_TRUE, ratio(s.apart, s.without), PARE_DEPTH_LOST);
     return st;

@@ -110,7 +110,11 @@ static void every_kind_is_certified_and_verifies(void **state)
                 assert_true(cert.proven <= cert.apriori * (1 + 1e-3));
                 assert_ok(verify(&p), &p.s.err);
                 assert_new_inputs(&p, &cert);
+                const double row = looked_at(&cert, PARE_DEPTH_ROW);
+                const double wide = sqrt((double)pare_model_outputs(p.s.m));
                 assert_true(looked_at(&cert, PARE_DEPTH_RELATIVE) > 0);
+                /* between the largest entry and that in every column */
+                assert_true(row >= cert.measured * (1 - 1e-12) && row < cert.measured * wide);
             }
             play_close(&p);
         }
