@@ -143,6 +143,15 @@ PARE_MUST_USE pare_status pare_sha256_of(char hex[PARE_SHA256_HEX], const void *
 PARE_MUST_USE pare_status pare_sha256_file(char hex[PARE_SHA256_HEX], const char *path,
                                            pare_err *err);
 
+/* ---- order ----------------------------------------------------------------------------------- */
+
+typedef struct pare_keyed {
+    double key;
+    uint32_t id;
+} pare_keyed;
+/* The largest key first, equal ones by their number. */
+void pare_largest_first(pare_keyed *list, size_t n);
+
 /* ---- files ---------------------------------------------------------------------------- */
 
 /* A file mapped read-only (or read whole where it cannot be mapped), counted by reference (by any

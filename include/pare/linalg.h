@@ -171,6 +171,9 @@ const char *pare_ub_format(char buf[40], pare_ub a, int digits);
 /* As a certificate writes it: one part in 1e4 higher, so that another CPU can prove it again. */
 double pare_ub_written(pare_ub a);
 
+/* Sum of the squares, not scaled: each is rounded once, and by at most n - 1 additions. */
+double pare_squares(const double *v, size_t n);
+
 /* Norms of a stored or widened matrix, all proven. */
 pare_ub pare_norm_fro(const pare_weight *w);
 pare_ub pare_norm_max(const pare_weight *w); /* largest |entry| (exact) */

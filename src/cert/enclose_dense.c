@@ -18,26 +18,14 @@ static double square_up(double s, size_t n)
     return up_add(up_mul(s, up_add(1, g)), up_mul((double)n, lost));
 }
 
-/* In eight chains, which do not wait for one another: no square goes through more than n sums. */
-static double squares_of(const double *x, size_t n)
-{
-    double part[8] = {0}, s = 0;
-    size_t k = 0;
-    for (; k + 8 <= n; k += 8)
-        for (size_t l = 0; l < 8; l++) part[l] += x[k + l] * x[k + l];
-    for (; k < n; k++) part[k % 8] += x[k] * x[k];
-    for (size_t l = 0; l < 8; l++) s += part[l];
-    return s;
-}
-
 double enclose_norm_up(const double *x, size_t n)
 {
-    return up_sqrt(square_up(squares_of(x, n), n));
+    return up_sqrt(square_up(pare_squares(x, n), n));
 }
 
 double enclose_norm_down(const double *x, size_t n)
 {
-    const double s = squares_of(x, n);
+    const double s = pare_squares(x, n);
     if (!(s <= DBL_MAX)) return 0;
     const double g = gamma_of(n + 1, PARE_UNIT_F64);
     const double rest = down_sub(s, up_add(up_mul(s, g), up_mul((double)n, lost)));

@@ -139,18 +139,6 @@ static pare_status value_vectors(head_view *v, const pair_ctx *c, const pare_mat
 
 /* ---- the order of the values ---------------------------------------------------------------- */
 
-typedef struct ranked {
-    double value;
-    uint32_t row;
-} ranked;
-
-static int descending(const void *a, const void *b)
-{
-    const ranked *const x = a, *const y = b;
-    if (x->value != y->value) return x->value > y->value ? -1 : 1;
-    return x->row < y->row ? -1 : x->row > y->row;
-}
-
 static double visible_pairs(const pair_ctx *c, size_t n)
 {
     double sum = 0;
@@ -164,12 +152,12 @@ static pare_status order_values(head_view *v, const pair_ctx *c, pare_err *err)
     const size_t n = v->u.rows, d = v->u.cols;
     if (n > UINT32_MAX || (double)n * (double)n * (double)d > VERTEX_WORK) return PARE_OK;
     v->order = pare_alloc(c->a, d, n * sizeof *v->order);
-    ranked *const list = pare_alloc(c->a, n, sizeof *list);
+    pare_keyed *const list = pare_alloc(c->a, n, sizeof *list);
     if (!v->order || !list) return pare_no_memory(err);
     for (size_t k = 0; k < d; k++) {
-        for (size_t i = 0; i < n; i++) list[i] = (ranked){pare_row(&v->u, i)[k], (uint32_t)i};
-        qsort(list, n, sizeof *list, descending);
-        for (size_t i = 0; i < n; i++) v->order[k * n + i] = list[i].row;
+        for (size_t i = 0; i < n; i++) list[i] = (pare_keyed){pare_row(&v->u, i)[k], (uint32_t)i};
+        pare_largest_first(list, n);
+        for (size_t i = 0; i < n; i++) v->order[k * n + i] = list[i].id;
     }
     return PARE_OK;
 }

@@ -22,24 +22,12 @@ static double mean_square(const pare_mat *h)
     return sum / (double)h->rows;
 }
 
-typedef struct ranked {
-    double key;
-    uint32_t id;
-} ranked;
-
-static int largest_first(const void *a, const void *b)
-{
-    const ranked *const x = a, *const y = b;
-    if (x->key != y->key) return x->key < y->key ? 1 : -1;
-    return (x->id > y->id) - (x->id < y->id);
-}
-
 static pare_status order_inputs(uint32_t *order, const pare_mat *h, pare_arena *a, pare_err *err)
 {
-    ranked *const list = pare_alloc(a, h->rows, sizeof *list);
+    pare_keyed *const list = pare_alloc(a, h->rows, sizeof *list);
     if (!list) return pare_no_memory(err);
-    for (size_t i = 0; i < h->rows; i++) list[i] = (ranked){pare_row(h, i)[i], (uint32_t)i};
-    qsort(list, h->rows, sizeof *list, largest_first);
+    for (size_t i = 0; i < h->rows; i++) list[i] = (pare_keyed){pare_row(h, i)[i], (uint32_t)i};
+    pare_largest_first(list, h->rows);
     for (size_t i = 0; i < h->rows; i++) order[i] = list[i].id;
     return PARE_OK;
 }

@@ -18,14 +18,12 @@ int fit_first_exponent(double largest, int above)
     return (int)fmax(-64, fmin(64, ceil(log2(largest)) + above));
 }
 
-pare_status fit_targets(int64_t **out, pare_arena *a, const fit_problem *p, pare_err *err)
+pare_status fit_check(const fit_problem *p, pare_err *err)
 {
     if (p->n < p->b)
         return pare_fail(err, PARE_ERR_INPUT,
                          "a ticket of %zu x %zu needs at least %zu hidden units, has %zu", p->a,
                          p->b, p->b, p->n);
-    *out = pare_alloc(a, p->a * p->b + 1, sizeof **out);
-    if (!*out) return pare_no_memory(err);
     for (size_t i = 0; i < p->a; i++)
         for (size_t j = 0; j < p->b; j++) {
             const double w = pare_row(&p->w, i)[j], t = w / p->scale;
@@ -36,8 +34,19 @@ pare_status fit_targets(int64_t **out, pare_arena *a, const fit_problem *p, pare
                                  "a ticket's target entry (%zu, %zu) is %g, %g of its scale: the "
                                  "limit is 2048; a larger scale is needed",
                                  i, j, w, t);
-            (*out)[i * p->b + j] = llrint(t / PARE_SOURCE_UNIT);
         }
+    return PARE_OK;
+}
+
+pare_status fit_targets(int64_t **out, pare_arena *a, const fit_problem *p, pare_err *err)
+{
+    const pare_status st = fit_check(p, err);
+    if (st) return st;
+    *out = pare_alloc(a, p->a * p->b + 1, sizeof **out);
+    if (!*out) return pare_no_memory(err);
+    for (size_t i = 0; i < p->a; i++)
+        for (size_t j = 0; j < p->b; j++)
+            (*out)[i * p->b + j] = llrint(pare_row(&p->w, i)[j] / p->scale / PARE_SOURCE_UNIT);
     return PARE_OK;
 }
 

@@ -21,43 +21,31 @@ enum {
 };
 #define SHARE 0.8 /* of the units that are given out at once */
 
-typedef struct ranked {
-    int64_t key;
-    uint32_t id;
-} ranked;
-
-static int largest_first(const void *a, const void *b)
-{
-    const ranked *const x = a, *const y = b;
-    if (x->key != y->key) return x->key < y->key ? 1 : -1;
-    return (x->id > y->id) - (x->id < y->id);
-}
-
-static void order_columns(best_job *b, ranked *room)
+static void order_columns(best_job *b, pare_keyed *room)
 {
     const fit_problem *const p = b->p;
     for (size_t j = 0; j < p->b; j++) {
-        room[j] = (ranked){0, (uint32_t)j};
+        room[j] = (pare_keyed){0, (uint32_t)j};
         for (size_t i = 0; i < p->a; i++) {
-            const int64_t t = llabs(b->target[i * p->b + j]);
+            const double t = (double)llabs(b->target[i * p->b + j]);
             if (t > room[j].key) room[j].key = t;
         }
     }
-    qsort(room, p->b, sizeof *room, largest_first);
+    pare_largest_first(room, p->b);
     for (size_t j = 0; j < p->b; j++) b->order[j] = room[j].id;
 }
 
 /* The `count` free units with the largest |B_kj| join the column; fewer when there are no more that
  * can. How many did. */
-static size_t take_units(best_job *b, size_t j, size_t count, ranked *room)
+static size_t take_units(best_job *b, size_t j, size_t count, pare_keyed *room)
 {
     const fit_problem *const p = b->p;
     fit_column *const c = &b->col[j];
     size_t n = 0;
     for (size_t k = b->each * p->b; k < p->n; k++)
         if (b->free[k] && p->B[k * p->b + j] != 0)
-            room[n++] = (ranked){llabs((int64_t)p->B[k * p->b + j]), (uint32_t)k};
-    qsort(room, n, sizeof *room, largest_first);
+            room[n++] = (pare_keyed){abs(p->B[k * p->b + j]), (uint32_t)k};
+    pare_largest_first(room, n);
     if (count > n) count = n;
     for (size_t i = 0; i < count; i++) {
         c->unit[c->units++] = room[i].id;
@@ -87,7 +75,7 @@ static void random_units(const best_job *b, fit_column *c, size_t count, uint32_
 /* Beside its block, the units with the smallest largest error: first the largest, then random ones.
  */
 static pare_status choose_donors(best_job *b, size_t count, unsigned tries, uint64_t seed,
-                                 ranked *room, uint32_t *room32)
+                                 pare_keyed *room, uint32_t *room32)
 {
     const fit_problem *const p = b->p;
     const size_t j0 = b->order[0];
@@ -184,7 +172,7 @@ static size_t pick_round(const best_job *b, bool *tired, uint32_t *column, size_
 
 /* Spare units to the worst columns, some columns at a time: which ones depends on the sizes alone,
  * so that threads change nothing. */
-static pare_status fill(best_job *b, bool *tired, uint32_t *column, ranked *room,
+static pare_status fill(best_job *b, bool *tired, uint32_t *column, pare_keyed *room,
                         const pare_exec *exec)
 {
     const fit_problem *const p = b->p;
@@ -236,7 +224,7 @@ static size_t least(size_t a, size_t b)
 static pare_status search(best_job *b, const fit_best_opts *o, const pare_exec *exec)
 {
     const fit_problem *const p = b->p;
-    ranked *const room = pare_alloc(b->arena, p->n + p->b, sizeof *room);
+    pare_keyed *const room = pare_alloc(b->arena, p->n + p->b, sizeof *room);
     uint32_t *const room32 = pare_alloc(b->arena, p->n + 1, sizeof *room32);
     bool *const tired = pare_alloc(b->arena, p->b + 1, sizeof *tired);
     if (!room || !room32 || !tired) return PARE_ERR_MEMORY;

@@ -115,9 +115,8 @@ pare_status fit_feedback(fit_result *out, pare_arena *a, const fit_problem *p,
                          const fit_feedback_opts *o, const pare_exec *exec, pare_err *err)
 {
     fit_cost cost;
-    int64_t *targets; /* for what they refuse */
     feedback_job job = {.p = p, .o = o, .step = 1};
-    pare_status st = fit_targets(&targets, a, p, err);
+    pare_status st = fit_check(p, err);
     if (!st) st = fit_result_new(out, a, p, err);
     if (!st) st = run(&cost, &job, a, exec, err);
     if (st) return st;

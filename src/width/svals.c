@@ -20,23 +20,11 @@ pare_ub fro_norm(const pare_mat *m)
     return pare_ub_sqrt(sum);
 }
 
-/* In eight chains: one alone waits for its own additions. */
-static double squares_of(const double *v, size_t n)
-{
-    double part[8] = {0};
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (size_t l = 0; l < 8; l++) part[l] += v[i + l] * v[i + l];
-    for (size_t l = 0; i < n; i++, l++) part[l] += v[i] * v[i];
-    return ((part[0] + part[1]) + (part[2] + part[3])) +
-           ((part[4] + part[5]) + (part[6] + part[7]));
-}
-
 /* The plain sum where no square over- or underflows: a term is rounded at most n + 4 times. */
 pare_ub vector_norm(const double *v, size_t n)
 {
     const pare_weight row = {PARE_F64, 1, n, v};
-    const double sum = squares_of(v, n);
+    const double sum = pare_squares(v, n);
     if (!(sum > 0x1p-800 && sum < 0x1p1000)) return n ? pare_norm_fro(&row) : pare_ub_exact(0);
     const pare_ub lost = pare_ub_mul(pare_ub_exact((double)n), pare_ub_exact(0x1p-1022));
     const pare_ub all = pare_ub_add(pare_ub_exact(sum), lost);

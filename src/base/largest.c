@@ -1,0 +1,16 @@
+/* An order by size that is the same everywhere: equal keys by their number. */
+#include <pare/base.h>
+
+#include <stdlib.h>
+
+static int larger(const void *a, const void *b)
+{
+    const pare_keyed *const x = a, *const y = b;
+    if (x->key != y->key) return x->key < y->key ? 1 : -1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+void pare_largest_first(pare_keyed *list, size_t n)
+{
+    qsort(list, n, sizeof *list, larger);
+}
