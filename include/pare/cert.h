@@ -166,6 +166,10 @@ typedef struct pare_gap {
 PARE_MUST_USE pare_status pare_prove_gap(pare_gap *out, const pare_model *f, const pare_model *g,
                                          const pare_inputs *set, const pare_exec *exec,
                                          pare_err *err);
+/* The proven bounds of each input by itself, those of a batch one by one: pare_draws of them. */
+PARE_MUST_USE pare_status pare_prove_each(double *each, const pare_model *f, const pare_model *g,
+                                          const pare_inputs *set, const pare_exec *exec,
+                                          pare_err *err);
 
 /* ---- verifying ----------------------------------------------------------------------------- */
 

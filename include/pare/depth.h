@@ -121,8 +121,9 @@ extern const pare_prover pare_depth_prover;
 #define PARE_DEPTH_LEAST                                                                           \
     "all inputs: bound of this layer, and " PARE_LEAST " one layer of softmax heads without "      \
     "biases"
-/* Evidence in the certificate, as values of hypotheses: root mean squares over the data.
- */
+/* Evidence in the certificate, as values of hypotheses: root mean squares over the data, and the
+ * euclidean norm of a row. */
 #define PARE_DEPTH_RELATIVE "relative error |S - S'| / |S| of the outputs (measured)"
+#define PARE_DEPTH_ROW      "largest euclidean error |s_i - s'_i|_2 of a row of the outputs (measured)"
 #define PARE_DEPTH_LOST     "lost fraction |S - S'| / |S - S without attention| (measured)"
 #endif

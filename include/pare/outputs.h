@@ -1,6 +1,6 @@
 /* pare/outputs.h - what is proven about the outputs of two models on given inputs: how far they are
- * apart, which rows surely keep their largest entry, where the area under the ROC curve lies, and
- * what all that says about an input that is not there yet. Every direction's prover asks it. */
+ * apart, which rows surely keep their largest entry, and where the area under the ROC curve lies.
+ * Every direction's prover asks it. */
 #ifndef PARE_OUTPUTS_H
 #define PARE_OUTPUTS_H
 #include <pare/cert.h>
@@ -39,20 +39,4 @@ double pare_passes_work(const pare_model *f, const pare_model *g, const pare_inp
 #define PARE_AUC       "auc of the output model"
 #define PARE_AUC_BELOW "1 - auc of the output model"
 #define PARE_AUC_APART "auc of both models"
-
-/* What to ask pare_publish for (its `ask`) when the inputs are independent draws that neither the
- * training of the model nor the cut has seen: what holds for one more of them, and with which
- * probability. */
-#define PARE_NEW_INPUT "a new input of the same source"
-/* The hypothesis behind it, which the files cannot decide. */
-#define PARE_NEW_INPUT_UNSEEN                                                                      \
-    "a new input: the data are independent draws of its source that neither the training of the "  \
-    "model nor the cut has seen"
-/* Whether a certificate asks for that statement. */
-bool pare_new_input_asked(const pare_statement *asked, size_t n);
-/* The statement about a new input of the same source as the set, whose errors are proven to be at
- * most `proven`; where `data` says that the set's inputs are the first tokens of longer ones, so is
- * the new one. Its strings live in the arena. Name NULL: memory is out. */
-pare_statement pare_exchangeable(pare_arena *a, const pare_inputs *set, const pare_data_ref *data,
-                                 double proven);
 #endif

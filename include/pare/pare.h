@@ -37,6 +37,7 @@
 #include <pare/data.h>
 #include <pare/decode.h>
 #include <pare/depth.h>
+#include <pare/exchange.h>
 #include <pare/export.h>
 #include <pare/fold.h>
 #include <pare/forward.h>

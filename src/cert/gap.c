@@ -14,6 +14,7 @@
  * CPU the f64 result has other last bits. SHARE is below the 1e-4 by which writers raise a bound:
  * where the two would go different ways, one proves what the other has written.) */
 #include "enclose.h"
+#include <pare/exchange.h>
 
 enum { ROWS = 512 }; /* tokens enclosed at a time, at least one sequence */
 #define SHARE 3e-5
@@ -26,6 +27,7 @@ typedef struct prover {
     const pare_exec *exec;
     bool wide;
     pare_gap *gap;
+    double *each; /* bounds of the sequences by themselves; NULL: not asked for */
 } prover;
 
 static double most(double a, double b) /* a nan wins and is inf */
@@ -41,7 +43,9 @@ static double apart_at(const pare_enclosure *f, const pare_enclosure *g, size_t 
     return d == 0 ? 0 : up(d);
 }
 
-static void compare(pare_gap *gap, const pare_enclosure *f, const pare_enclosure *g)
+/* Sequences of `rows` output rows each; *each is the first one's bound. */
+static void compare(pare_gap *gap, double *each, size_t rows, const pare_enclosure *f,
+                    const pare_enclosure *g)
 {
     for (size_t i = 0; i < f->rows; i++) {
         const double slack = up_add(f->rad[i], g->rad[i]);
@@ -56,6 +60,7 @@ static void compare(pare_gap *gap, const pare_enclosure *f, const pare_enclosure
         gap->slack = most(gap->slack, slack);
         gap->proven = pare_ub_max(gap->proven, pare_ub_exact(bound));
         gap->rounding = pare_ub_max(gap->rounding, pare_ub_exact(g->rad32[i]));
+        if (each) each[i / rows] = most(each[i / rows], bound);
     }
 }
 
@@ -66,7 +71,7 @@ static pare_status enclose(pare_enclosure *out, pare_arena *a, const prover *p, 
                    : pare_enclose(out, a, m, n, in, p->exec, err);
 }
 
-static pare_status one_group(const prover *p, const pare_input *in, pare_err *err)
+static pare_status one_group(const prover *p, double *each, const pare_input *in, pare_err *err)
 {
     pare_enclosure f, g;
     pare_arena *const a = pare_arena_new();
@@ -76,12 +81,12 @@ static pare_status one_group(const prover *p, const pare_input *in, pare_err *er
     if (st == PARE_OK && (f.rows != g.rows || f.cols != g.cols))
         st = pare_fail(err, PARE_ERR_INPUT, "gap: outputs [%zu, %zu] and [%zu, %zu] of the models",
                        f.rows, f.cols, g.rows, g.cols);
-    if (st == PARE_OK) compare(p->gap, &f, &g);
+    if (st == PARE_OK) compare(p->gap, each, f.rows / in->batch, &f, &g);
     pare_arena_free(a);
     return st;
 }
 
-static pare_status one_input(const prover *p, const pare_input *in, pare_err *err)
+static pare_status one_input(const prover *p, double *each, const pare_input *in, pare_err *err)
 {
     const size_t fit = in->tokens > 0 ? ROWS / in->tokens : 0, step = fit > 0 ? fit : 1;
     pare_status st = PARE_OK;
@@ -91,7 +96,7 @@ static pare_status one_input(const prover *p, const pare_input *in, pare_err *er
         part.batch = in->batch - b < step ? in->batch - b : step;
         if (in->ids) part.ids = in->ids + b * in->tokens;
         if (in->x) part.x = in->x + b * in->tokens * in->width;
-        st = one_group(p, &part, err);
+        st = one_group(p, each ? each + b : NULL, &part, err);
     }
     return st;
 }
@@ -99,10 +104,12 @@ static pare_status one_input(const prover *p, const pare_input *in, pare_err *er
 static pare_status whole_set(prover *p, pare_gap *gap, const pare_inputs *set, pare_err *err)
 {
     pare_status st = PARE_OK;
+    size_t at = 0;
     *gap = (pare_gap){0};
     p->gap = gap;
     for (size_t i = 0; st == PARE_OK && i < set->n; i++) {
-        st = one_input(p, &set->in[i], err);
+        st = one_input(p, p->each ? p->each + at : NULL, &set->in[i], err);
+        at += set->in[i].batch;
         pare_progress(p->exec, p->wide ? "prove (wide)" : "prove", i + 1, set->n);
     }
     return st;
@@ -143,30 +150,50 @@ bool enclose_goes_wide(const pare_gap *gap, const pare_model *f, const pare_mode
 }
 
 /* The set once more with wide midpoints; measured, slack and scale stay those of f64. */
-static pare_status again_wide(prover *p, pare_gap *gap, const pare_inputs *set, pare_err *err)
+static pare_status again_wide(prover *p, pare_gap *gap, pare_arena *a, const pare_inputs *set,
+                              pare_err *err)
 {
     pare_gap wide;
+    double *const narrow = p->each;
+    const size_t n = narrow ? pare_draws(set) : 0;
     p->wide = true;
+    if (narrow) p->each = pare_alloc(a, n, sizeof *p->each);
+    if (n > 0 && !p->each) return pare_no_memory(err);
     const pare_status st = whole_set(p, &wide, set, err);
     if (st != PARE_OK) return st;
     gap->proven = pare_ub_min(gap->proven, wide.proven);
     gap->rounding = pare_ub_min(gap->rounding, wide.rounding);
+    for (size_t i = 0; i < n; i++) narrow[i] = fmin(narrow[i], p->each[i]);
     return PARE_OK;
+}
+
+static pare_status prove(pare_gap *out, double *each, const pare_model *f, const pare_model *g,
+                         const pare_inputs *set, const pare_exec *exec, pare_err *err)
+{
+    pare_gap gap = {0};
+    prover p = {.f = f, .g = g, .exec = exec, .each = each};
+    pare_arena *const a = pare_arena_new();
+    if (!a) return pare_no_memory(err);
+    pare_status st = pare_model_norms_new(&p.nf, a, f, exec, err);
+    if (st == PARE_OK) st = pare_model_norms_new(&p.ng, a, g, exec, err);
+    if (st == PARE_OK) st = whole_set(&p, &gap, set, err);
+    if (st == PARE_OK && enclose_goes_wide(&gap, f, g, set)) st = again_wide(&p, &gap, a, set, err);
+    if (st == PARE_OK) *out = gap;
+    pare_arena_free(a);
+    return st;
 }
 
 pare_status pare_prove_gap(pare_gap *out, const pare_model *f, const pare_model *g,
                            const pare_inputs *set, const pare_exec *exec, pare_err *err)
 {
     *out = (pare_gap){.proven = pare_ub_inf(), .rounding = pare_ub_inf(), .slack = INFINITY};
-    pare_gap gap = {0};
-    prover p = {.f = f, .g = g, .exec = exec};
-    pare_arena *const a = pare_arena_new();
-    if (!a) return pare_no_memory(err);
-    pare_status st = pare_model_norms_new(&p.nf, a, f, exec, err);
-    if (st == PARE_OK) st = pare_model_norms_new(&p.ng, a, g, exec, err);
-    if (st == PARE_OK) st = whole_set(&p, &gap, set, err);
-    if (st == PARE_OK && enclose_goes_wide(&gap, f, g, set)) st = again_wide(&p, &gap, set, err);
-    if (st == PARE_OK) *out = gap;
-    pare_arena_free(a);
-    return st;
+    return prove(out, NULL, f, g, set, exec, err);
+}
+
+pare_status pare_prove_each(double *each, const pare_model *f, const pare_model *g,
+                            const pare_inputs *set, const pare_exec *exec, pare_err *err)
+{
+    pare_gap gap;
+    for (size_t i = 0, n = pare_draws(set); i < n; i++) each[i] = 0;
+    return prove(&gap, each, f, g, set, exec, err);
 }

@@ -1,5 +1,6 @@
 /* pare depth: a model with fewer attention layers, with its certificate. */
 #include "cut_data.h"
+#include "next_input.h"
 
 #include <math.h>
 #include <string.h>
@@ -9,8 +10,8 @@ enum {
     DEPTH_TOKENS = 256, /* ... and tokens of each text */
     DEPTH_HELD_OUT = 1u << 20,
     DEPTH_HELD_OUT_TEXT = 128,
-    DEPTH_PROVEN_TEXT = 8, /* texts that are proven on, and tokens of each */
-    DEPTH_PROVEN_TOKENS = 64
+    DEPTH_PROVEN_TEXT = 8,   /* texts that are proven on unless errors are left out, ... */
+    DEPTH_PROVEN_TOKENS = 64 /* ... and tokens of each */
 };
 #define DEPTH_WORK 1e10 /* multiplications of the passes that are proven on: a minute or so */
 
@@ -21,6 +22,7 @@ typedef struct depth_opts {
     double ball; /* radius; 0: none */
     size_t ball_norm;
     double diam; /* of inputs that the theorems speak of; 0: none */
+    next_opts next;
     pare_depth_opts cut;
     pare_depth_one_opts one;
     pare_depth_one_report one_report;
@@ -67,10 +69,11 @@ static pare_status settle_one(cli *c, depth_opts *o)
                          "--one-layer %s: not one of identity, keep, keepbias, parallel, uniform, "
                          "uniform+keep, parallel+uniform, rankone, umix",
                          o->one_layer);
-    if (o->layers != PARE_DEPTH_UNSET || o->cut.nexact > 1)
+    if (o->layers != PARE_DEPTH_UNSET || o->cut.nexact > 1 || o->kind != PARE_DEPTH_KINDS ||
+        o->select != PARE_DEPTH_GREEDY)
         return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--one-layer makes one layer of all: --exact may say which it keeps, "
-                         "--layers has no meaning");
+                         "--one-layer makes one layer of all: --exact may say which it keeps; "
+                         "--layers, --kind and --select have no meaning");
     o->one.keep = o->cut.nexact ? o->cut.exact[0] : PARE_DEPTH_UNSET;
     return PARE_OK;
 }
@@ -91,6 +94,8 @@ static pare_status settle(cli *c, void *self)
                        "layers stay, or which, or what they may cost");
     if (!st && o->heldout && !o->r.data)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "--heldout goes with --data");
+    if (!st && o->next.exceed > 0 && !o->r.data)
+        st = pare_fail(&c->err, PARE_ERR_USAGE, "--exceed goes with --data");
     return st;
 }
 
@@ -130,20 +135,22 @@ static void print_theorem(const pare_statement *s, const char *bound)
 static void print_evidence(const reduction *r)
 {
     const pare_hypothesis *const relative = looked_at(&r->cert, PARE_DEPTH_RELATIVE);
+    const pare_hypothesis *const row = looked_at(&r->cert, PARE_DEPTH_ROW);
     const pare_hypothesis *const lost = looked_at(&r->cert, PARE_DEPTH_LOST);
     out_least(looked_at(&r->cert, PARE_DEPTH_LEAST));
-    if (relative) out_row("off by", "%.4g of the outputs (root mean squares)", relative->value);
+    if (relative && row)
+        out_row("off by",
+                "%.4g of the outputs (root mean squares), a row by at most %.4g (euclidean)",
+                relative->value, row->value);
     if (lost) out_row("lost", "%.4g of what attention does to the outputs", lost->value);
     for (size_t i = 0; i < r->cert.nstatements; i++) {
         const pare_statement *const s = &r->cert.statements[i];
         char buf[40];
         const char *const bound = pare_ub_format(buf, pare_ub_exact(s->bound), 4);
         print_theorem(s, bound);
-        if (strcmp(s->name, PARE_NEW_INPUT) == 0)
-            out_row("new input", "%s with probability %.6g, on %s", bound, s->probability,
-                    s->domain);
         if (strncmp(s->name, "ball", 4) == 0) out_row("ball", "%s: %s", s->name + 5, bound);
     }
+    next_print(&r->cert);
 }
 
 /* The first statement says for which rows the largest entry is surely the same. */
@@ -223,11 +230,12 @@ static pare_status print_json(cli *c, const void *self)
 static pare_status load_data(cli *c, depth_opts *o, const pare_model *m)
 {
     const bool text = m->stem.ids && m->top.pool == PARE_POOL_NONE;
+    const size_t texts = o->next.exceed > 0 ? DEPTH_HELD_OUT_TEXT : DEPTH_PROVEN_TEXT;
     const cut_plan plan = {.split = o->split,
                            .windows = o->windows,
                            .fit_tokens = o->tokens,
                            .held = text ? DEPTH_HELD_OUT_TEXT : DEPTH_HELD_OUT,
-                           .proven = text ? DEPTH_PROVEN_TEXT : DEPTH_HELD_OUT,
+                           .proven = text ? texts : DEPTH_HELD_OUT,
                            .proven_tokens = DEPTH_PROVEN_TOKENS,
                            .work = DEPTH_WORK,
                            .only_texts = true,
@@ -237,13 +245,10 @@ static pare_status load_data(cli *c, depth_opts *o, const pare_model *m)
     pare_status st = o->heldout ? cut_data_load_two(c, &o->d, m, o->r.data, o->heldout, &plan)
                                 : cut_data_load(c, &o->d, m, o->r.data, &plan);
     if (st || !o->r.data) return st;
-    if (o->search) /* how many stay is chosen by what is proven on them */
-        cli_note(c, CUT_NO_NEXT, "the number of exact layers is chosen by the held-out inputs");
-    else if (o->d.no_next)
-        cli_note(c, CUT_NO_NEXT, o->d.no_next);
-    else
-        o->r.ask[o->r.nask++] = PARE_NEW_INPUT;
-    return PARE_OK;
+    /* --max-error: how many stay is chosen by what is proven on them */
+    return next_ask(c, &o->r, &o->next, &o->d.held.set,
+                    o->search ? "the number of exact layers is chosen by the held-out inputs"
+                              : o->d.no_next);
 }
 
 /* The report lives in the cut model, which publishing frees: what is shown is copied. */
@@ -340,6 +345,7 @@ int cmd_depth(int argc, char **argv)
                     .one_report = {.keep = PARE_DEPTH_UNSET},
                     .windows = DEPTH_WINDOWS,
                     .tokens = DEPTH_TOKENS,
+                    .next = NEXT_OPTS_DEFAULT,
                     .ball_norm = PARE_BALL_TWO};
     o.r.max_error = INFINITY;
     const opt own[] = {
@@ -379,8 +385,11 @@ int cmd_depth(int argc, char **argv)
          .kind = OPT_TEXT,
          .to = &o.heldout,
          .metavar = "D",
-         .help = "what it is proven on",
-         .unset = "the last quarter of --data"},
+         .help = "proven on",
+         .unset = "the last quarter of --data",
+         .joined = true},
+        NEXT_CONFIDENCE(o.next.confidence),
+        NEXT_EXCEED(o.next.exceed),
         REDUCE_SPLIT(o.split, "of a graph; fitted to"),
         REDUCE_WINDOWS(o.windows),
         REDUCE_TOKENS(o.tokens, false),
@@ -399,7 +408,7 @@ int cmd_depth(int argc, char **argv)
          .help = "",
          .unset = "the data's",
          .low = 0,
-         .high = INFINITY},
+         .high = 1e300},
         REDUCE_MAX_ERROR(o.r.max_error, "; without --layers: the fewest layers"),
     };
     static const char *const operands[] = {"MODEL", NULL};

@@ -1,17 +1,19 @@
 /* pare width: a narrower model, with its certificate. */
 #include "cut_data.h"
+#include "next_input.h"
 #include <pare/lesson.h>
 
 #include <math.h>
 #include <string.h>
 
 enum {
-    WIDTH_WINDOWS = 128,  /* inputs that a cut is fitted to, unless asked otherwise ... */
-    WIDTH_TOKENS = 256,   /* ... and tokens of each */
-    WIDTH_HELD_OUT = 256, /* inputs that are measured at most */
-    WIDTH_PROVEN = 8,     /* inputs that are proven on, and tokens of each */
-    WIDTH_PROVEN_TOKENS = 64
+    WIDTH_WINDOWS = 128,     /* inputs that a cut is fitted to, unless asked otherwise ... */
+    WIDTH_TOKENS = 256,      /* ... and tokens of each */
+    WIDTH_HELD_OUT = 256,    /* inputs that are measured at most */
+    WIDTH_PROVEN = 8,        /* inputs that are proven on unless errors are left out, ... */
+    WIDTH_PROVEN_TOKENS = 64 /* ... and tokens of each */
 };
+#define WIDTH_WORK 1e10 /* multiplications of a pass over more of them: a minute or so */
 
 typedef struct width_opts {
     size_t split, method, rows, start, rule, basis; /* choices as their numbers */
@@ -20,6 +22,7 @@ typedef struct width_opts {
     size_t edit_rows;
     double ball; /* radius; 0: none */
     const char *heldout;
+    next_opts next;
     size_t epochs; /* of distilling; 0: none */
     pare_distill_opts distill;
     pare_train_result taught;
@@ -79,7 +82,7 @@ static void print_details(const pare_width_report *p)
     }
 }
 
-/* The balls and the new input that were asked for, and what no cut can beat: at the last place of
+/* The balls and the new inputs that were asked for, and what no cut can beat: at the last place of
  * the stream, and in the outputs where there is such a bound. */
 static void print_beside(const pare_cert *cert)
 {
@@ -89,10 +92,8 @@ static void print_beside(const pare_cert *cert)
         const pare_statement *const s = &cert->statements[i];
         const char *const bound = pare_ub_format(buf, pare_ub_exact(s->bound), 4);
         if (strncmp(s->name, "ball", 4) == 0) out_row("ball", "%s: %s", s->name + 5, bound);
-        if (strcmp(s->name, PARE_NEW_INPUT) == 0)
-            out_row("new input", "%s with probability %.6g, on %s", bound, s->probability,
-                    s->domain);
     }
+    next_print(cert);
     for (size_t i = 0; i < cert->nhypotheses; i++) {
         const pare_hypothesis *const h = &cert->hypotheses[i];
         if (!strstr(h->name, PARE_WIDTH_LEAST)) continue;
@@ -263,14 +264,6 @@ static pare_status ask(cli *c, width_opts *o)
     return st;
 }
 
-/* Why not, or NULL. */
-static pare_status ask_for_next(cli *c, width_opts *o, const char *why)
-{
-    if (!why) return ask_for(c, o, PARE_NEW_INPUT);
-    cli_note(c, CUT_NO_NEXT, why);
-    return PARE_OK;
-}
-
 static pare_status check_edits(cli *c, const width_opts *o, const pare_model *m,
                                const cert_inputs *on)
 {
@@ -298,9 +291,9 @@ static pare_status width_of_text(cli *c, width_opts *o, const pare_model *m)
 {
     const cut_plan plan = {.windows = o->windows,
                            .held = WIDTH_HELD_OUT,
-                           .proven = WIDTH_PROVEN,
+                           .proven = o->next.exceed > 0 ? WIDTH_HELD_OUT : WIDTH_PROVEN,
                            .proven_tokens = WIDTH_PROVEN_TOKENS,
-                           .work = INFINITY};
+                           .work = o->next.exceed > 0 ? WIDTH_WORK : INFINITY};
     cut_data d;
     pare_model *small = NULL;
     pare_width_opts *const w = &o->cut;
@@ -308,9 +301,9 @@ static pare_status width_of_text(cli *c, width_opts *o, const pare_model *m)
     w->basis = (pare_width_basis)o->basis;
     w->seed = c->seed;
     pare_status st = cut_data_load(c, &d, m, o->r.data, &plan);
+    if (!st) st = next_ask(c, &o->r, &o->next, &d.held.set, d.no_next);
     if (!st) st = pare_width(&small, &o->report, m, d.fit.n ? &d.fit : NULL, w, &c->exec, &c->err);
     if (!st) st = keep_report(c, &o->report);
-    if (!st) st = ask_for_next(c, o, d.no_next);
     if (!st) st = reduce_publish(c, &o->r, m, &small, &d.held, &pare_width_provers[o->method]);
     pare_model_free(small);
     return st ? st : measure_text(c, o, m, &d);
@@ -320,11 +313,13 @@ static pare_status width_of_graph(cli *c, width_opts *o, const pare_model *m)
 {
     cert_inputs in, on;
     bool seen = false;
+    if (o->next.exceed > 0 && !o->heldout)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--exceed goes with --heldout");
     pare_status st = cli_inputs(c, &in, m, o->r.data, o->split);
     on = in;
     if (!st && o->heldout) st = cli_inputs(c, &on, m, o->heldout, o->split);
     if (!st && o->heldout) st = cut_has_seen(c, &seen, &in.set, &on.set, 0);
-    if (!st && o->heldout) st = ask_for_next(c, o, seen ? cut_saw_some : NULL);
+    if (!st && o->heldout) st = next_ask(c, &o->r, &o->next, &on.set, seen ? cut_saw_some : NULL);
     if (!st && (o->edits || o->edit_rows)) st = check_edits(c, o, m, &on);
     if (!st) st = cut(c, o, m, &in, &on);
     return st ? st : reduce_compare(c, &o->r, m, &on);
@@ -351,11 +346,6 @@ static pare_status any_width(cli *c, void *self, const pare_model *m)
     return width_of_text(c, o, m);
 }
 
-#define SIZE_ROW(word, field, text)                                                                \
-    {                                                                                              \
-        .name = word, .kind = OPT_SIZE, .to = &o.field, .metavar = "D", .help = text,              \
-        .unset = "as it is", .max = REDUCE_MOST                                                    \
-    }
 #define JOINED_SIZE(word, field, text, more)                                                       \
     {                                                                                              \
         .name = word, .kind = OPT_SIZE, .to = &o.field, .metavar = "D", .help = text,              \
@@ -371,6 +361,7 @@ static pare_status any_width(cli *c, void *self, const pare_model *m)
 int cmd_width(int argc, char **argv)
 {
     width_opts o = {.method = PARE_WIDTH_AUTO,
+                    .next = NEXT_OPTS_DEFAULT,
                     .cut = PARE_WIDTH_OPTS_DEFAULT,
                     .distill = PARE_DISTILL_OPTS_DEFAULT};
     o.r.max_error = INFINITY;
@@ -385,8 +376,8 @@ int cmd_width(int argc, char **argv)
          .help = "",
          .choices = pare_width_method_names},
         opt_data(&o.r.data, "what the cut is fitted to and proven on", "must be given"),
-        SIZE_ROW("dim", cut.dim, "width of the stream"),
-        JOINED_SIZE("qk-dim", cut.qk_dim, "inside", true),
+        JOINED_SIZE("dim", cut.dim, "width", true),
+        JOINED_SIZE("qk-dim", cut.qk_dim, "", true),
         JOINED_SIZE("v-dim", cut.v_dim, "", true),
         JOINED_SIZE("ffn-dim", cut.ffn_dim, "", false),
         REDUCE_SPLIT(o.split, "data"),
@@ -434,6 +425,9 @@ int cmd_width(int argc, char **argv)
          .help = "proven",
          .unset = "on --data",
          .joined = true},
+        NEXT_CONFIDENCE(o.next.confidence),
+        NEXT_EXCEED(o.next.exceed),
+        REDUCE_BALL(o.ball, "near", true),
         {.name = "edits", .kind = OPT_FLAG, .to = &o.edits, .help = "", .joined = true},
         {.name = "edit-rows",
          .kind = OPT_SIZE,
@@ -442,9 +436,7 @@ int cmd_width(int argc, char **argv)
          .help = "",
          .unset = "all rows",
          .min = 1,
-         .max = REDUCE_MOST,
-         .joined = true},
-        REDUCE_BALL(o.ball, "", false),
+         .max = REDUCE_MOST},
         CHOICE_ROW("rows", rows, "draws", pare_width_rows_names),
         CHOICE_ROW("basis", basis, "", pare_width_basis_names),
         CHOICE_ROW("start", start, "", pare_width_start_names),

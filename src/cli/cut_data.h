@@ -36,7 +36,6 @@ pare_status cut_data_load_two(cli *c, cut_data *out, const pare_model *m, const 
 pare_status cut_has_seen(cli *c, bool *seen, const pare_inputs *fit, const pare_inputs *on,
                          size_t tokens);
 extern const char cut_saw_some[]; /* the reason, if so */
-#define CUT_NO_NEXT "%s: nothing is said about a new input"
 
 /* How far the outputs are apart on what is held out: |f - g| / |f|, root mean squares. */
 pare_status cut_output_error(cli *c, double *out, const pare_model *f, const pare_model *g,

@@ -9,7 +9,7 @@ typedef struct reduction {
     const char *data;      /* file of the inputs, or NULL */
     const char *from, *to; /* files of the models before and after */
     double max_error;
-    const char *ask[4]; /* statements wanted beside the prover's own (pare_publish_opts) */
+    const char *ask[8]; /* statements wanted beside the prover's own (pare_publish_opts) */
     size_t nask;
     pare_cert cert;
     const char *cert_path, *run_path;
@@ -42,7 +42,7 @@ typedef struct reduction {
 #define REDUCE_BALL(var, text, more)                                                               \
     {                                                                                              \
         .name = "ball", .kind = OPT_REAL, .to = &(var), .metavar = "R", .help = text,              \
-        .unset = "none", .low = 0, .high = INFINITY, .joined = more                                \
+        .unset = "none", .low = 0, .high = 1e300, .joined = more                                   \
     }
 #define REDUCE_MAX_ERROR(var, text)                                                                \
     {                                                                                              \

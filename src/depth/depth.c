@@ -56,7 +56,9 @@ static pare_status mark_exact(const scene *s)
         while (l < s->n && s->layers[l].block != s->o->exact[i]) l++;
         if (l == s->n)
             return pare_fail(s->err, PARE_ERR_USAGE,
-                             "exact layer %zu: the model has no attention there", s->o->exact[i]);
+                             "exact layer %zu: the model has no attention there (layers are "
+                             "counted from 0)",
+                             s->o->exact[i]);
         if (s->keep[l])
             return pare_fail(s->err, PARE_ERR_USAGE, "exact layer %zu is named twice",
                              s->o->exact[i]);

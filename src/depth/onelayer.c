@@ -76,8 +76,9 @@ static pare_status refuse(const pare_model *m, const depth_one_opts *o, pare_are
                          "one layer 'umix' needs a pattern in which every token sees one: a graph "
                          "without self loops may have empty rows");
     if (pare_collapse_keeps(o->kind) && o->keep >= m->nblocks)
-        return pare_fail(err, PARE_ERR_USAGE, "one layer '%s': block %zu of %zu", name, o->keep,
-                         m->nblocks);
+        return pare_fail(err, PARE_ERR_USAGE,
+                         "one layer '%s' cannot keep layer %zu: the model has %zu, counted from 0",
+                         name, o->keep, m->nblocks);
     if (pare_collapse_keeps(o->kind) && m->blocks[o->keep].attn.kind == PARE_ATTN_NONE)
         return pare_fail(err, PARE_ERR_INPUT, "one layer '%s': block %zu has no attention", name,
                          o->keep);

@@ -5,6 +5,7 @@
 #include "ball.h"
 #include "cut.h"
 #include "theorems.h"
+#include <pare/exchange.h>
 #include <pare/outputs.h>
 #include <pare/publish.h>
 #include <math.h>
@@ -70,9 +71,10 @@ static pare_status kinds_of(view *v, const pare_model *f, const pare_model *g)
 
 /* ---- evidence -------------------------------------------------------------------------------- */
 
-/* Squares over all outputs: of f, of f - g, and of f - f without attention. */
+/* Squares over all outputs: of f, of f - g, and of f - f without attention; the largest sum of
+ * those of f - g over a row. */
 typedef struct squares {
-    double size, apart, without;
+    double size, apart, without, row;
 } squares;
 
 /* f without any attention: nothing stands in its place. False where a layer has no skip. */
@@ -104,15 +106,18 @@ static pare_status add_input(squares *s, pare_arena *a, const view *v, const par
                              const pare_input *in)
 {
     double *y[3] = {NULL, NULL, NULL};
-    const size_t n = pare_output_rows(m[0], in) * pare_model_outputs(m[0]);
+    const size_t width = pare_model_outputs(m[0]), n = pare_output_rows(m[0], in) * width;
     pare_status st = PARE_OK;
     for (size_t k = 0; !st && k < 3; k++)
         if (m[k]) st = outputs_of(&y[k], a, v, m[k], in);
+    double row = 0;
     for (size_t i = 0; !st && i < n; i++) {
         const double g = y[0][i] - y[1][i], none = m[2] ? y[0][i] - y[2][i] : 0;
         s->size += y[0][i] * y[0][i];
         s->apart += g * g;
         s->without += none * none;
+        row = i % width ? row + g * g : g * g;
+        s->row = fmax(s->row, row);
     }
     return st;
 }
@@ -149,6 +154,8 @@ static pare_status evidence(view *v, const pare_model *f, const pare_model *g,
     bool stripped;
     pare_status st = measure(&s, &stripped, v, f, g, set);
     if (!st) st = suppose(v, PARE_TRUE, ratio(s.apart, s.size), PARE_DEPTH_RELATIVE);
+    const double row = ratio(s.apart, s.size) > 0 ? sqrt(s.row) : 0;
+    if (!st) st = suppose(v, PARE_TRUE, row, PARE_DEPTH_ROW);
     if (!st && stripped && s.without > UNSEEN * UNSEEN * s.size)
         st = suppose(v, PARE_TRUE, ratio(s.apart, s.without), PARE_DEPTH_LOST);
     return st;
@@ -168,17 +175,6 @@ static void rows_and_auc(view *v, const pare_output_bound *o)
     state(v, area, pare_ub_of(1 - g.low).v, PARE_AUC_BELOW);
     state(v, "difference of the areas under the ROC curve of the test rows",
           pare_ub_of(fmax(f.high - g.low, g.high - f.low)).v, PARE_AUC_APART);
-}
-
-/* What is proven of inputs that nobody has seen says something of the next one. */
-static pare_status next_input(view *v, const pare_data_ref *data, const pare_inputs *set)
-{
-    const pare_statement s = pare_exchangeable(v->keep, set, data, v->cert->proven);
-    const pare_status st = suppose(v, PARE_UNKNOWN, NAN, PARE_NEW_INPUT_UNSEEN);
-    if (st || !s.name) return st ? st : pare_no_memory(v->err);
-    PARE_ASSERT(v->cert->nstatements < v->room);
-    v->cert->statements[v->cert->nstatements++] = s;
-    return PARE_OK;
 }
 
 /* A statement that stands there twice is proven once, and then there are too many of them. */
@@ -228,7 +224,7 @@ static pare_status within(view *v, const pare_model *f, const pare_model *g, con
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 static pare_status fill(view *v, const pare_cert *claimed, const pare_model *f, const pare_model *g,
-                        const pare_inputs *set, bool next)
+                        const pare_inputs *set)
 {
     pare_cert *const c = v->cert;
     pare_output_bound o;
@@ -249,7 +245,10 @@ static pare_status fill(view *v, const pare_cert *claimed, const pare_model *f, 
     if (!st) st = evidence(v, f, g, set);
     if (!st) st = near_by(v, f, g, set, o.gap.scale);
     if (!st) st = within(v, f, g, set);
-    return !st && next ? next_input(v, &claimed->data, set) : st;
+    if (st) return st;
+    PARE_ASSERT(c->nstatements + v->nasked <= v->room && c->nhypotheses < v->room);
+    return pare_exchange_say(c, v->keep, &claimed->data, v->asked, v->nasked, f, g, set, v->exec,
+                             v->err);
 }
 
 static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claimed,
@@ -257,10 +256,8 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
                          const pare_exec *exec, pare_err *err)
 {
     view v = {again, a, 0, claimed->statements, claimed->nstatements, exec, err};
-    /* `again` may be `claimed` */
-    const bool next = pare_new_input_asked(claimed->statements, claimed->nstatements);
-    again->nhypotheses = again->nstatements = again->npaper = 0;
-    return fill(&v, claimed, f, g, set, next);
+    again->nhypotheses = again->nstatements = again->npaper = 0; /* `again` may be `claimed` */
+    return fill(&v, claimed, f, g, set);
 }
 
 const pare_prover pare_depth_prover = {"depth", prove};

@@ -135,7 +135,7 @@ static pare_status one_sum(relu_ticket *t, const block_target *f, const int32_t 
                            const int32_t *b, const size_t *own, size_t n, size_t i, size_t j,
                            int sign, pare_err *err)
 {
-    int64_t x[MOST_UNITS];
+    int64_t x[MOST_UNITS] = {0};
     size_t unit[MOST_UNITS], count = 0;
     uint64_t mask[2] = {0, 0};
     pare_subset best;

@@ -8,6 +8,7 @@
  * been promised beforehand, and what the paper has printed. */
 #include "recursion.h"
 #include "said.h"
+#include <pare/exchange.h>
 #include <pare/outputs.h>
 #include <pare/publish.h>
 #include <math.h>
@@ -168,9 +169,9 @@ static void theorems(said *s, const pare_model *f, const pare_model *g, const pa
     pare_arena_free(p.a);
 }
 
-static pare_status open_lists(said *s, const pare_model *f)
+static pare_status open_lists(said *s, const pare_model *f, size_t nasked)
 {
-    s->room = 2 * f->nblocks + 16;
+    s->room = 2 * f->nblocks + 16 + nasked;
     s->cert->hypotheses = pare_alloc(s->keep, s->room, sizeof *s->cert->hypotheses);
     s->cert->statements = pare_alloc(s->keep, s->room, sizeof *s->cert->statements);
     const bool there = s->cert->hypotheses && s->cert->statements;
@@ -183,12 +184,13 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
 {
     said s = {again, a, 0, exec, err, PARE_OK};
     pare_output_bound o;
-    const bool next = pare_new_input_asked(claimed->statements, claimed->nstatements);
+    const pare_statement *const asked = claimed->statements;
+    const size_t nasked = claimed->nstatements;
     again->nhypotheses = again->nstatements = again->npaper = 0; /* `again` may be `claimed` */
     again->norm = PARE_NORM_HEADLINE;
     again->domain = pare_domain_text(a, &claimed->data);
     if (!again->domain) return pare_no_memory(err);
-    s.st = open_lists(&s, f);
+    s.st = open_lists(&s, f, nasked);
     if (!s.st) s.st = pare_outputs_compare(&o, f, g, set, exec, err);
     if (!s.st) s.st = pare_outputs_certain(&o, f, g, set, exec, err);
     if (s.st) return s.st;
@@ -198,12 +200,8 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
     again->rounding = o.gap.rounding.v;
     rows_kept(&s, &o);
     theorems(&s, f, g, set);
-    if (!s.st && next) {
-        const pare_statement n = pare_exchangeable(a, set, &claimed->data, again->proven);
-        state(&s, n.name, n.norm, n.domain, pare_ub_exact(n.bound));
-        if (!s.st) again->statements[again->nstatements - 1] = n;
-        suppose(&s, PARE_UNKNOWN, NAN, NAN, PARE_NEW_INPUT_UNSEEN);
-    }
+    if (!s.st)
+        s.st = pare_exchange_say(again, a, &claimed->data, asked, nasked, f, g, set, exec, err);
     return s.st;
 }
 

@@ -2,6 +2,7 @@
  * outputs are apart, for which rows the largest entry is surely the same, and for every layer how
  * far the attention weights are apart. How the cut was made is not asked. */
 #include "prove.h"
+#include <pare/exchange.h>
 #include <pare/publish.h>
 #include <math.h>
 
@@ -39,29 +40,21 @@ static void weights(work *w, pare_cert *again, pare_arena *a, const pare_model *
     }
 }
 
-/* What is proven of inputs that nobody has seen says something of the next one. */
-static void next_input(work *w, pare_cert *again, pare_arena *a, const pare_data_ref *data,
-                       const pare_inputs *set)
-{
-    static const pare_hypothesis unseen = {PARE_NEW_INPUT_UNSEEN, PARE_UNKNOWN, NAN, NAN};
-    const pare_statement s = pare_exchangeable(a, set, data, again->proven);
-    again->hypotheses = pare_alloc(a, 1, sizeof *again->hypotheses);
-    if (!w->st && (!s.name || !again->hypotheses)) w->st = pare_no_memory(w->err);
-    if (w->st) return;
-    again->hypotheses[again->nhypotheses++] = unseen;
-    again->statements[again->nstatements++] = s;
-}
-
 static void fill(work *w, pare_cert *again, pare_arena *a, const pare_cert *claimed,
-                 const pare_model *f, const pare_model *g, const pare_inputs *set, bool next)
+                 const pare_model *f, const pare_model *g, const pare_inputs *set)
 {
     pare_output_bound o;
+    const pare_statement *const asked = claimed->statements; /* `again` may be `claimed` */
+    const size_t nasked = claimed->nstatements;
+    again->nhypotheses = again->nstatements = 0;
     w->st = pare_outputs_compare(&o, f, g, set, w->exec, w->err);
     if (!w->st) w->st = pare_outputs_certain(&o, f, g, set, w->exec, w->err);
     again->norm = PARE_NORM_HEADLINE;
     again->domain = pare_domain_text(a, &claimed->data);
-    again->statements = pare_alloc(a, f->nblocks + 2, sizeof *again->statements);
-    if (!w->st && (!again->domain || !again->statements)) w->st = pare_no_memory(w->err);
+    again->statements = pare_alloc(a, f->nblocks + 1 + nasked, sizeof *again->statements);
+    again->hypotheses = pare_alloc(a, 1, sizeof *again->hypotheses);
+    if (!w->st && (!again->domain || !again->statements || !again->hypotheses))
+        w->st = pare_no_memory(w->err);
     if (w->st) return;
     const double share = (double)(o.rows - o.certain) / (double)(o.rows ? o.rows : 1);
     again->statements[again->nstatements++] =
@@ -76,7 +69,9 @@ static void fill(work *w, pare_cert *again, pare_arena *a, const pare_cert *clai
     again->measured = o.gap.measured;
     again->measured_slack = pare_measured_slack(&o.gap);
     again->rounding = o.gap.rounding.v;
-    if (next) next_input(w, again, a, &claimed->data, set);
+    if (!w->st)
+        w->st =
+            pare_exchange_say(again, a, &claimed->data, asked, nasked, f, g, set, w->exec, w->err);
 }
 
 pare_status lm_prove(pare_cert *again, pare_arena *a, const pare_cert *claimed, const pare_model *f,
@@ -85,10 +80,7 @@ pare_status lm_prove(pare_cert *again, pare_arena *a, const pare_cert *claimed, 
 {
     work w = {pare_arena_new(), exec, err, PARE_OK};
     if (!w.a) return pare_no_memory(err);
-    const bool next = pare_new_input_asked(claimed->statements,
-                                           claimed->nstatements); /* `again` may be `claimed` */
-    again->nhypotheses = again->nstatements = 0;
-    fill(&w, again, a, claimed, f, g, set, next);
+    fill(&w, again, a, claimed, f, g, set);
     pare_arena_free(w.a);
     return w.st;
 }

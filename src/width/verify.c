@@ -6,6 +6,7 @@
  * own streams with the dimensions that the output model has: they say why the cut is as good as it
  * is, and nothing else rests on them. Of several inputs they look at the first. */
 #include "prove.h"
+#include <pare/exchange.h>
 #include <pare/fold.h>
 #include <pare/publish.h>
 #include <math.h>
@@ -401,16 +402,6 @@ static void theorem(view *v, const pare_model *f, const pare_inputs *set)
         (pare_named){"Theorem 4.2 by the last line of its proof", plain_printed(&p, v->f.nlayers)};
 }
 
-/* What is proven of inputs that nobody has seen says something of the next one. */
-static void next_input(view *v, const pare_data_ref *data, const pare_inputs *set, double proven)
-{
-    if (v->w.st || !pare_new_input_asked(v->asked, v->nasked)) return;
-    const pare_statement s = pare_exchangeable(v->keep, set, data, proven);
-    suppose(v, PARE_UNKNOWN, NAN, NAN, PARE_NEW_INPUT_UNSEEN);
-    state_on(v, s.domain, s.norm, s.bound, s.name);
-    if (!v->w.st) v->cert->statements[v->cert->nstatements - 1].probability = s.probability;
-}
-
 /* ---- all of it ------------------------------------------------------------------------------ */
 
 bool same_pattern(const pare_pattern *a, const pare_pattern *b)
@@ -494,11 +485,13 @@ static void prove_all(view *v, pare_width_method method, const pare_cert *claime
     near_by(v, method, f, g, set, o.gap.scale);
     if (method == PARE_WIDTH_LOWRANK || method == PARE_WIDTH_LEVERAGE) theorem(v, f, set);
     printed_formulas(&v->w, c, v->keep, method, &v->f, &v->g, &v->pf, &v->pg);
-    next_input(v, &claimed->data, set, o.gap.proven.v);
     c->proven = o.gap.proven.v;
     c->measured = o.gap.measured;
     c->measured_slack = pare_measured_slack(&o.gap);
     c->rounding = o.gap.rounding.v;
+    if (!v->w.st)
+        v->w.st = pare_exchange_say(c, v->keep, &claimed->data, v->asked, v->nasked, f, g, set,
+                                    v->w.exec, v->w.err);
 }
 
 /* The certificate says by its name which method it is about. */

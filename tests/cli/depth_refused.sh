@@ -21,6 +21,11 @@ no missing.st --layers 0 --kind zero
 no m.st --layers 0 --kind zero --data missing.npy
 pare data random -q --count 2 --tokens 4 --vocab 30 -o far.npy
 no m.st --layers 0 --kind linear --data far.npy
+# Beside --one-layer nothing is left to choose; a ball and a diameter are finite.
+no m.st --one-layer uniform --kind pool
+no m.st --one-layer uniform --select loo
+no m.st --layers 0 --kind zero --ball inf
+no m.st --layers 0 --kind zero --input-diam inf
 # A byte of the output changed.
 pare depth m.st --layers 0 --kind uniform -q -o o.st >/dev/null
 printf 'x' | dd of=o.st bs=1 seek=900 conv=notrunc 2>/dev/null

@@ -14,6 +14,9 @@ pare width m.st --data fit.npz --heldout boards --dim 6 -q -v -o h.st | grep -E 
 pare verify h.st.cert.json | tail -n 1
 sed 's/"probability": 0.75/"probability": 0.8/' h.st.cert.json >wrong.cert.json
 pare verify wrong.cert.json 2>/dev/null | tail -n 1
+# The largest of the three errors left out.
+pare width m.st --data fit.npz --heldout boards --exceed 0.5 --dim 6 -q -f -o h.st | grep '^new' | mask
+pare verify h.st.cert.json | tail -n 1
 # One of the inputs that the cut is fitted to is among them: nothing is said.
 cp -r boards some && cp fit.npz some/b4.npz
 pare width m.st --data fit.npz --heldout some --dim 6 -o s.st 2>&1 | grep -E '^(pare|domain|new)|new input' | mask
@@ -26,5 +29,6 @@ pare width m.st --data fit.npz --heldout boards --edits --dim 6 -q -o x.st
 pare width m.st --data fit.npz --heldout nowhere --dim 6 -q -o x.st
 mkdir none
 pare width m.st --data fit.npz --heldout none --dim 6 -q -o x.st
+pare width m.st --data fit.npz --exceed 0.5 --dim 6 -q -o x.st
 pare width m.st --data fit.npz --ball -1 --dim 6 -q -o x.st
 ls x.st* 2>/dev/null

@@ -1,7 +1,7 @@
 /* Tests src/depth/chosen_layer.c: the layer that a collapse keeps is asked for or the best, the
  * error that is reported is the model's, and the certificate of a collapse verifies. */
 #include "depth_models.h"
-#include <pare/outputs.h>
+#include <pare/exchange.h>
 
 /* Attention and skips alone. */
 static void pure(stage *s, size_t layers, uint64_t seed)

@@ -1,8 +1,11 @@
 /* Tests src/depth/verify.c and theorems.c: what a certificate of a cut says is true, it verifies,
  * and another pair of models does not pass for this one. */
 #include "depth_models.h"
-#include <pare/outputs.h>
+#include <pare/exchange.h>
 #include <pare/publish.h>
+
+#define ALL_BUT_ONE  PARE_NEW_INPUT ", largest errors left out: 1"
+#define SHARE_OF_ALL PARE_NEW_SHARE ", confidence 0.9"
 
 typedef struct play {
     stage s;
@@ -12,7 +15,7 @@ typedef struct play {
 
 static void play_open(play *p, pare_random_kind kind, size_t layers, uint64_t seed)
 {
-    static const char *const ask[] = {PARE_NEW_INPUT};
+    static const char *const ask[] = {PARE_NEW_INPUT, ALL_BUT_ONE, SHARE_OF_ALL};
     stage_open(&p->s, kind, layers, seed);
     test_mkdir(p->dir);
     test_path(p->in, p->dir, "in");
@@ -26,7 +29,7 @@ static void play_open(play *p, pare_random_kind kind, size_t layers, uint64_t se
                                   .tokens = TOKENS,
                                   .set = &p->s.set,
                                   .ask = ask,
-                                  .nask = 1,
+                                  .nask = sizeof ask / sizeof *ask,
                                   .prover = &pare_depth_prover};
 }
 
@@ -65,6 +68,32 @@ static double looked_at(const pare_cert *c, const char *name)
     return NAN;
 }
 
+/* The largest error of all inputs is that of one of them: left out, the next one counts. */
+static void assert_new_inputs(play *p, const pare_cert *cert)
+{
+    const pare_statement *const next = stated(cert, PARE_NEW_INPUT),
+                                *const but = stated(cert, ALL_BUT_ONE),
+                                *const share = stated(cert, SHARE_OF_ALL);
+    pare_model *g = NULL;
+    double first = 0, second = 0;
+    assert_true(next && but && share);
+    assert_ok(pare_model_load(&g, p->out, &p->s.err), &p->s.err);
+    for (size_t i = 0; i < p->s.set.n; i++) {
+        double e = 0;
+        const pare_inputs one = {1, &p->s.set.in[i]};
+        assert_ok(pare_measure(&e, p->s.m, g, &one, NULL, &p->s.err), &p->s.err);
+        second = fmax(second, fmin(first, e));
+        first = fmax(first, e);
+    }
+    assert_near(next->probability, (double)INPUTS / (INPUTS + 1), 1e-15);
+    assert_near(but->probability, (double)(INPUTS - 1) / (INPUTS + 1), 1e-15);
+    assert_true(next->bound == cert->proven && but->bound >= second && but->bound <= next->bound);
+    assert_le(but->bound, second * (1 + 2e-4) + 1e-9);
+    assert_true(share->probability == 0.9);
+    assert_near(share->bound, 1 - pow(0.1, 1. / INPUTS), 2e-4);
+    pare_model_free(g);
+}
+
 static void every_kind_is_certified_and_verifies(void **state)
 {
     (void)state;
@@ -80,10 +109,12 @@ static void every_kind_is_certified_and_verifies(void **state)
                 assert_le(cert.proven, cert.measured * 1.01 + 1e-6);
                 assert_true(cert.proven <= cert.apriori * (1 + 1e-3));
                 assert_ok(verify(&p), &p.s.err);
-                const pare_statement *const next = stated(&cert, PARE_NEW_INPUT);
-                assert_non_null(next);
-                assert_true(next->probability == (double)INPUTS / (INPUTS + 1));
+                assert_new_inputs(&p, &cert);
+                const double row = looked_at(&cert, PARE_DEPTH_ROW);
+                const double wide = sqrt((double)pare_model_outputs(p.s.m));
                 assert_true(looked_at(&cert, PARE_DEPTH_RELATIVE) > 0);
+                /* between the largest entry and that in every column */
+                assert_true(row >= cert.measured * (1 - 1e-12) && row < cert.measured * wide);
             }
             play_close(&p);
         }

@@ -2,7 +2,7 @@
  * its proof: a status, no leak, no model. */
 #include <fail_alloc.h>
 #include "depth_models.h"
-#include <pare/outputs.h>
+#include <pare/exchange.h>
 
 typedef struct play {
     stage s;

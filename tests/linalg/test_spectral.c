@@ -30,7 +30,7 @@ static void hadamard_of_512_has_norm_root_512(void **state)
     const pare_weight w = weight_of(&h), f = narrow_weight(*state, &h);
     check_square(bound(*state, &w), n, "f64");
     check_square(bound(*state, &f), n, "f32");
-    assert_true(bound(*state, &w) <= sqrt(n) * (1 + 1e-5));
+    assert_true(bound(*state, &w) <= sqrt(n) * (1 + 1e-9));
 }
 
 static void integer_rank_one_has_the_product_of_lengths(void **state)

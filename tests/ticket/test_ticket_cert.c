@@ -2,7 +2,7 @@
  * in it that is made smaller is found out, and another pair of models does not pass for this one.
  */
 #include "ticket_pairs.h"
-#include <pare/outputs.h>
+#include <pare/exchange.h>
 #include <pare/publish.h>
 #include <pare/random_model.h>
 

@@ -1,7 +1,7 @@
 /* Memory runs out, or one allocation is refused, at every place of a cut of a language model or an
  * encoder and of its proof: a status, no leak, no model. Small models fit into the first block of
  * an arena, larger ones ask for memory in the middle of the work. */
-#include <pare/outputs.h>
+#include <pare/exchange.h>
 #include "width_nomem.h"
 #include <pare/random_model.h>
 
