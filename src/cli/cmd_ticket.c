@@ -14,7 +14,8 @@ enum {
     TICKET_MOST = 1u << 20,
     TICKET_FEWEST_BITS = 2,
     TICKET_SEARCH_BITS = 26, /* more do not serve an f32 */
-    TICKET_STORED_BITS = 12  /* with --stored */
+    TICKET_SEARCH_STEP = 3,
+    TICKET_STORED_BITS = 12 /* with --stored */
 };
 #define TICKET_WORK 5e8 /* multiplications of a pass over all that is proven on */
 
@@ -213,15 +214,17 @@ static pare_status make(cli *c, ticket_opts *o, pare_model **small, const pare_m
 }
 
 /* The fewest bits whose proven bound is small enough: it need not fall with every bit, so that the
- * answer is one that was proven, not the least there is. */
+ * answer is one that was proven, not the least there is. Few bits are quick: upwards until one is
+ * enough, then by halves. */
 static pare_status search_bits(cli *c, ticket_opts *o, const pare_model *m)
 {
     size_t low = TICKET_FEWEST_BITS, high = TICKET_SEARCH_BITS + 1;
     while (low < high) {
         pare_model *g = NULL;
         pare_output_bound bound;
-        o->cut.bits = low + (high - low) / 2;
-        if (o->cut.bits > TICKET_SEARCH_BITS) break;
+        const bool found = high <= TICKET_SEARCH_BITS;
+        const size_t next = low + (found ? (high - low) / 2 : TICKET_SEARCH_STEP);
+        o->cut.bits = next < TICKET_SEARCH_BITS ? next : TICKET_SEARCH_BITS;
         pare_status st = make(c, o, &g, m);
         if (!st) st = pare_outputs_compare(&bound, m, g, &o->d.held.set, &c->exec, &c->err);
         pare_model_free(g);
