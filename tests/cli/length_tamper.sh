@@ -39,6 +39,9 @@ measured 2e-8
 measured 0
 measured -1
 END
+echo "-- a no is JSON, too, and nothing else"
+change q.json.cert.json c.json proven 1e-5
+pare verify c.json -q --json | /usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)["holds"])'
 echo "-- an engine better than ours is: the bound would be too small"
 while read -r key value; do
     change q.json p.json oracle.$key $value
