@@ -23,33 +23,35 @@ int pare_length_mode_of(const char *name)
 
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* 0, or nan: many sums, which do not wait for one another. */
-static bool row_is_finite(pare_dtype t, const void *x, size_t at, size_t cols)
+/* Sums of 0, or nan: many of them, which do not wait for one another. */
+static bool all_finite(pare_dtype t, const void *x, size_t n)
 {
-    const float *const f = (const float *)x + at;
-    const double *const d = (const double *)x + at;
-    four a = {0}, b = {0};
+    const float *const f = x;
+    const double *const d = x;
+    four zeros[4] = {{0}};
     double zero = 0;
     size_t c = 0;
-    for (; t == PARE_F32 && c + 8 <= cols; c += 8) {
-        a += *(const four *)(f + c) * 0.0F;
-        b += *(const four *)(f + c + 4) * 0.0F;
-    }
-    for (; t == PARE_F32 && c < cols; c++) zero += (double)f[c] * 0;
-    for (; c < cols; c++) zero += d[c] * 0;
-    a += b;
-    return zero + (double)(a[0] + a[1] + a[2] + a[3]) == 0;
+    for (; t == PARE_F32 && c + 16 <= n; c += 16)
+        for (size_t e = 0; e < 4; e++) zeros[e] += *(const four *)(f + c + 4 * e) * 0.0F;
+    for (; t == PARE_F32 && c < n; c++) zero += (double)f[c] * 0;
+    for (; c < n; c++) zero += d[c] * 0;
+    const four all = (zeros[0] + zeros[1]) + (zeros[2] + zeros[3]);
+    return zero + (double)(all[0] + all[1] + all[2] + all[3]) == 0;
 }
 
 static pare_status check_numbers(const run *r, size_t at, const char *what, const void *x,
                                  size_t ld, size_t cols)
 {
-    for (size_t i = 0; i < r->n; i++)
-        for (size_t c = row_is_finite(r->caps.dtype, x, i * ld, cols) ? cols : 0; c < cols; c++)
-            if (!isfinite(num_at(r->caps.dtype, x, i * ld + c)))
+    const pare_dtype t = r->caps.dtype;
+    if (ld == cols && all_finite(t, x, r->n * cols)) return PARE_OK;
+    for (size_t i = 0; i < r->n; i++) {
+        const char *const row = (const char *)x + i * ld * pare_dtype_size(t);
+        for (size_t c = all_finite(t, row, cols) ? cols : 0; c < cols; c++)
+            if (!isfinite(num_at(t, row, c)))
                 return pare_fail(r->err, PARE_ERR_NONFINITE,
                                  "length: %s of head %zu: row %zu, column %zu is not finite", what,
                                  at, i, c);
+    }
     return PARE_OK;
 }
 

@@ -80,7 +80,7 @@ static bool part(run *r, const entry *e, size_t row, size_t i, size_t n, double 
     return true;
 }
 
-const construction native_calls = {size, build, part, sums_finite, false};
+const construction native_calls = {size, build, part, sums_finite, false, sums_write_rows};
 
 /* Engines read values in whole vectors, over and over: rows that lie across lines of the cache are
  * moved once. */
@@ -100,6 +100,7 @@ static pare_status align_values(const run *r, pare_length_job *j)
 
 pare_status native_attend(run *r)
 {
+    r->in_order = true;
     pare_status st = sums_new(r);
     for (size_t i = 0; i < r->count && !st; i++) st = align_values(r, &r->heads[i].job);
     if (!st) st = run_round(r, &native_calls);

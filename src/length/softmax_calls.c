@@ -150,16 +150,13 @@ static void place_bias(const run *r, const entry *e, const placed *t, const shap
     }
 }
 
-/* Everything zero, the reference and the rows without a key silent. */
+/* All else is zero: the reference and the rows without a key are silent. */
 static void lay_out_keys(const run *r, const entry *e, const shape *s)
 {
     const head *const h = &r->heads[e->head];
     const pare_dtype type = r->caps.dtype;
-    const size_t b = pare_dtype_size(type), n = e->n;
-    memset(e->k, 0, n * e->dk * b);
-    memset(e->v, 0, n * e->dv * b);
     if (has_logits(r, s, e) && !e->bias)
-        for (size_t i = 0; i < n; i++) num_put(type, e->k, i * e->dk + h->job.dk + e->code, 1);
+        for (size_t i = 0; i < e->n; i++) num_put(type, e->k, i * e->dk + h->job.dk + e->code, 1);
     if (s->extras) num_put(type, e->v, (s->keys ? h->job.dk : h->job.dv) + 1, 1);
 }
 
@@ -170,7 +167,11 @@ static void build(const run *r, const entry *e, pare_call *out, const shape *s)
     const double p =
         e->tiles > 1 ? penalty(r->caps.dtype, r->caps.exp_flush, largest_logit(r, s, h)) : 0;
     if (!e->ready) memset(e->q, 0, n * e->dk * b);
-    if (!e->shared) lay_out_keys(r, e, s);
+    if (!e->shared) {
+        memset(e->k, 0, n * e->dk * b);
+        memset(e->v, 0, n * e->dv * b);
+        lay_out_keys(r, e, s);
+    }
     if (e->bias) memset(e->bias, 0, n * n * b);
     for (size_t g = 0; g < e->tiles; g++) {
         const placed *const t = &r->b.tiles[e->tile + g];
@@ -275,17 +276,18 @@ bool zeroref_part(run *r, const entry *e, size_t row, size_t i, size_t n, double
     const double least = r->caps.w_min, most = most_weight(r);
     for (size_t p = 0; p < n; p++) {
         const size_t at = (row + p) * e->dv + h->job.dv;
-        const double mass = num_at(type, e->y, at), w = num_at(type, e->y, at + 1);
+        const double mass = num_at(type, e->y, at), w = num_at(type, e->y, at + 1), times = 1 / w;
         /* a nan is none of it; nor is a reference that has vanished beside the keys */
         const bool sound = w >= least && mass >= 0 && w + mass <= most;
         keep[p] = 1;
-        by[p] = sound ? 1 / w : 0;
-        h->den[i + p] += sound ? mass / w : (double)NAN;
+        by[p] = sound ? times : 0;
+        h->den[i + p] += sound ? mass * times : (double)NAN;
     }
     return true;
 }
 
-const construction zeroref_calls = {zeroref_size, zeroref_build, zeroref_part, sums_finite, true};
+const construction zeroref_calls = {zeroref_size, zeroref_build, zeroref_part,
+                                    sums_finite,  true,          zeroref_done};
 
 /* ---- the plain call: n <= M ------------------------------------------------------------------ */
 
@@ -310,7 +312,7 @@ static bool plain_part(run *r, const entry *e, size_t row, size_t i, size_t n, d
     return true;
 }
 
-const construction plain_calls = {plain_size, plain_build, plain_part, sums_finite, false};
+const construction plain_calls = {plain_size, plain_build, plain_part, sums_finite, false, NULL};
 
 /* ---- the mean key ---------------------------------------------------------------------------- */
 
@@ -349,7 +351,7 @@ static bool mean_part(run *r, const entry *e, size_t row, size_t i, size_t n, do
     return false;
 }
 
-const construction mean_calls = {mean_size, mean_build, mean_part, sums_finite, false};
+const construction mean_calls = {mean_size, mean_build, mean_part, sums_finite, false, NULL};
 
 pare_status softmax_blocks(run *r, bool keys)
 {
