@@ -18,6 +18,7 @@ static double square(pare_dtype t, const void *x, size_t at, size_t cols)
     quad s[2] = {{0}};
     size_t c = 0;
     for (; t == PARE_F32 && c + 8 <= cols; c += 8)
+#pragma GCC unroll 2
         for (size_t e = 0; e < 2; e++) {
             const float *const from = (const float *)x + at + c + 4 * e;
             const quad v = __builtin_convertvector(*(const quad32 *)from, quad);

@@ -10,6 +10,21 @@
 
 enum { LINE = 64, CACHE = 576 << 10 }; /* bytes: of a line; of calls that a core keeps near */
 
+struct room { /* a line; its memory is behind it */
+    _Alignas(LINE) struct room *below;
+};
+
+void *run_room(run *r, size_t count, size_t size)
+{
+    size_t bytes, all;
+    if (!pare_mul(&bytes, count, size) || !pare_add(&all, bytes, 2 * LINE - 1)) return NULL;
+    struct room *const here = aligned_alloc(LINE, all / LINE * LINE);
+    if (!here) return NULL;
+    here->below = r->rooms;
+    r->rooms = here;
+    return here + 1;
+}
+
 size_t run_bytes(const run *r, size_t count)
 {
     const size_t bytes = count * pare_dtype_size(r->caps.dtype);
@@ -275,6 +290,11 @@ pare_status run_round(run *r, const construction *how)
 
 void run_free(run *r)
 {
+    while (r->rooms) {
+        struct room *const last = r->rooms;
+        r->rooms = last->below;
+        free(last);
+    }
     free(r->b.entries);
     free(r->b.calls);
     free(r->b.tiles);

@@ -63,6 +63,7 @@ typedef struct run {
     size_t count, n;
     const pare_exec *exec;
     pare_arena *arena;
+    struct room *rooms; /* of run_room */
     pare_length_stats *stats;
     pare_err *err;
     const construction *how;
@@ -108,6 +109,9 @@ PARE_MUST_USE pare_status run_end(run *r, pare_status so_far);
 PARE_MUST_USE pare_status run_flush(run *r);
 void run_free(run *r);
 
+/* Memory for `count` numbers of `size` bytes until the run ends: in whole lines of the cache, with
+ * anything in it, since large arrays are written once anyway. */
+void *run_room(run *r, size_t count, size_t size);
 /* Bytes of `count` numbers of the oracle, rounded up to a cache line. */
 size_t run_bytes(const run *r, size_t count);
 /* merge_rows.c: the batch's results into the sums; its first entry with numbers that are none, or

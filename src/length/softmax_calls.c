@@ -150,11 +150,14 @@ static void place_bias(const run *r, const entry *e, const placed *t, const shap
     }
 }
 
-/* All else is zero: the reference and the rows without a key are silent. */
+/* Everything zero, the reference and the rows without a key silent. */
 static void lay_out_keys(const run *r, const entry *e, const shape *s)
 {
     const head *const h = &r->heads[e->head];
     const pare_dtype type = r->caps.dtype;
+    const size_t b = pare_dtype_size(type);
+    memset(e->k, 0, e->n * e->dk * b);
+    memset(e->v, 0, e->n * e->dv * b);
     if (has_logits(r, s, e) && !e->bias)
         for (size_t i = 0; i < e->n; i++) num_put(type, e->k, i * e->dk + h->job.dk + e->code, 1);
     if (s->extras) num_put(type, e->v, (s->keys ? h->job.dk : h->job.dv) + 1, 1);
@@ -167,11 +170,7 @@ static void build(const run *r, const entry *e, pare_call *out, const shape *s)
     const double p =
         e->tiles > 1 ? penalty(r->caps.dtype, r->caps.exp_flush, largest_logit(r, s, h)) : 0;
     if (!e->ready) memset(e->q, 0, n * e->dk * b);
-    if (!e->shared) {
-        memset(e->k, 0, n * e->dk * b);
-        memset(e->v, 0, n * e->dv * b);
-        lay_out_keys(r, e, s);
-    }
+    if (!e->shared) lay_out_keys(r, e, s);
     if (e->bias) memset(e->bias, 0, n * n * b);
     for (size_t g = 0; g < e->tiles; g++) {
         const placed *const t = &r->b.tiles[e->tile + g];
@@ -239,8 +238,8 @@ static pare_status lay_out_blocks(run *r, const shape *s)
     w.dk = e.dk, w.dv = e.dv;
     for (size_t i = 0; i < r->count; i++) {
         head *const h = &r->heads[i];
-        h->blocks_k = pare_alloc(r->arena, w.count * m * w.dk, b);
-        h->blocks_v = pare_alloc(r->arena, w.count * m * w.dv, b);
+        h->blocks_k = run_room(r, w.count * m * w.dk, b);
+        h->blocks_v = run_room(r, w.count * m * w.dv, b);
         if (!h->blocks_k || !h->blocks_v) return pare_no_memory(r->err);
     }
     pare_parallel(r->exec, w.count * r->count, lay_out_block, &w);
