@@ -272,10 +272,13 @@ bool zeroref_part(run *r, const entry *e, size_t row, size_t i, size_t n, double
 {
     const pare_dtype type = r->caps.dtype;
     head *const h = &r->heads[e->head];
+    enum { AHEAD = 16 }; /* rows that are asked for before they are read */
+    const size_t bytes = pare_dtype_size(type);
     const double least = r->caps.w_min, most = most_weight(r);
     for (size_t p = 0; p < n; p++) {
         const size_t at = (row + p) * e->dv + h->job.dv;
         const double mass = num_at(type, e->y, at), w = num_at(type, e->y, at + 1), times = 1 / w;
+        __builtin_prefetch(e->y + (at + AHEAD * e->dv) * bytes);
         /* a nan is none of it; nor is a reference that has vanished beside the keys */
         const bool sound = w >= least && mass >= 0 && w + mass <= most;
         keep[p] = 1;
