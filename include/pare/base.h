@@ -15,6 +15,7 @@
 
 #define PARE_MUST_USE          __attribute__((warn_unused_result))
 #define PARE_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define PARE_NORETURN          __attribute__((noreturn)) /* _Noreturn is not C++ */
 
 /* ---- status and error ---------------------------------------------------------------- */
 
@@ -47,7 +48,7 @@ int pare_exit_code(pare_status st);
 
 #define PARE_ASSERT(cond) ((cond) ? (void)0 : pare_assert_failed(__FILE__, __LINE__, #cond))
 /* Says where on stderr and aborts: what PARE_ASSERT calls. */
-_Noreturn void pare_assert_failed(const char *file, int line, const char *what);
+PARE_NORETURN void pare_assert_failed(const char *file, int line, const char *what);
 
 /* ---- arena --------------------------------------------------------------------------- */
 
@@ -196,7 +197,8 @@ void pare_out_abort(pare_out *o); /* removes the temporary file; accepts NULL */
  * synced: then the move has come to pass, but a crash may undo it. */
 PARE_MUST_USE pare_status pare_file_move(const char *from, const char *to, bool overwrite,
                                          pare_err *err);
-/* Whole small text into an arena, ended by a zero that is not counted. */
+/* Whole small text into an arena, ended by a zero that is not counted; without the byte order mark
+ * of UTF-8, if there is one. PARE_ERR_INPUT when it begins with the mark of UTF-16. */
 PARE_MUST_USE pare_status pare_text_read(char **out, size_t *bytes, pare_arena *a, const char *path,
                                          pare_err *err);
 bool pare_file_exists(const char *path); /* a file of any kind, a folder too */

@@ -26,7 +26,8 @@ static inline double *pare_row_mut(pare_mat *m, size_t i)
 }
 static inline pare_mat pare_mat_of(double *v, size_t rows, size_t cols)
 {
-    return (pare_mat){rows, cols, cols, v};
+    const pare_mat m = {rows, cols, cols, v};
+    return m;
 }
 /* Rows x cols of zeros in the arena; v is NULL when memory is out. */
 pare_mat pare_mat_new(pare_arena *a, size_t rows, size_t cols);

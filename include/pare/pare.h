@@ -21,9 +21,15 @@
  * Ownership: a model owns its arena; what a function returns in an arena lives as long as that
  * arena; everything else is borrowed. Nothing here prints, exits, reads the environment or keeps
  * state between calls, but for one thing: OpenBLAS is set to one thread at the first product,
- * because pare splits the work itself. */
+ * because pare splits the work itself.
+ *
+ * C++ includes this header, not the others one by one: it gives them their C names. */
 #ifndef PARE_PARE_H
 #define PARE_PARE_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 #include <pare/alike.h>
 #include <pare/array.h>
@@ -76,4 +82,8 @@
 #include <pare/xray.h>
 
 const char *pare_version(void); /* "0.1.0" */
+
+#ifdef __cplusplus
+}
+#endif
 #endif

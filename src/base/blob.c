@@ -106,21 +106,37 @@ void pare_blob_release(pare_blob *b)
     free(b);
 }
 
+static bool begins_with(const pare_blob *b, const char *mark, size_t n)
+{
+    return b->bytes >= n && memcmp(b->data, mark, n) == 0;
+}
+
+/* Editors and spreadsheets put byte order marks in front. As text, UTF-16 would be read as odd
+ * letters between zeros, and every figure would be about those. */
+static pare_status copy_text(char **out, size_t *bytes, pare_arena *a, const pare_blob *b,
+                             const char *path, pare_err *err)
+{
+    if (begins_with(b, "\xFF\xFE", 2) || begins_with(b, "\xFE\xFF", 2))
+        return pare_fail(err, PARE_ERR_INPUT, "%s: is UTF-16; save it as UTF-8", path);
+    const size_t skip = begins_with(b, "\xEF\xBB\xBF", 3) ? 3 : 0, n = b->bytes - skip;
+    size_t room;
+    char *const text = pare_add(&room, n, 1) ? pare_alloc(a, room, 1) : NULL;
+    if (!text) return pare_no_memory(err);
+    memcpy(text, (const char *)b->data + skip, n);
+    *out = text;
+    if (bytes) *bytes = n;
+    return PARE_OK;
+}
+
 pare_status pare_text_read(char **out, size_t *bytes, pare_arena *a, const char *path,
                            pare_err *err)
 {
     pare_blob *b;
-    const pare_status st = pare_blob_open(&b, path, err);
+    pare_status st = pare_blob_open(&b, path, err);
     if (st != PARE_OK) return st;
-    size_t room;
-    char *text = pare_add(&room, b->bytes, 1) ? pare_alloc(a, room, 1) : NULL;
-    if (text) {
-        memcpy(text, b->data, b->bytes);
-        *out = text;
-        if (bytes) *bytes = b->bytes;
-    }
+    st = copy_text(out, bytes, a, b, path, err);
     pare_blob_release(b);
-    return text ? PARE_OK : pare_no_memory(err);
+    return st;
 }
 
 bool pare_file_exists(const char *path)

@@ -180,19 +180,31 @@ char *cli_fresh(cli *c, const char *path)
 
 /* ---- files --------------------------------------------------------------------------------- */
 
+/* Files are written beside their place and moved there: the folder must let us. */
 static pare_status folder_check(cli *c, const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    if (!slash || slash == path) return PARE_OK;
-    char *folder = pare_strndup(c->arena, path, (size_t)(slash - path));
+    const char *const slash = strrchr(path, '/');
+    const char *const folder = !slash ? "."
+                               : slash == path
+                                   ? "/"
+                                   : pare_strndup(c->arena, path, (size_t)(slash - path));
     if (!folder) return pare_no_memory(&c->err);
-    if (pare_is_dir(folder)) return PARE_OK;
-    return pare_fail(&c->err, PARE_ERR_IO, "%s: there is no folder %s", path, folder);
+    if (!pare_is_dir(folder))
+        return pare_fail(&c->err, PARE_ERR_IO, "%s: there is no folder %s", path, folder);
+    if (access(folder, W_OK | X_OK) == 0) return PARE_OK;
+    return pare_fail(&c->err, PARE_ERR_IO, "%s: cannot write into the folder %s: %s", path, folder,
+                     strerror(errno));
+}
+
+bool cli_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
 pare_status cli_may_write(cli *c, const char *path, const char *input)
 {
-    struct stat out, in;
+    struct stat out;
     if (strcmp(path, "-") == 0)
         return pare_fail(&c->err, PARE_ERR_USAGE,
                          "-o -: this result goes to a file, not to stdout");
@@ -200,9 +212,10 @@ pare_status cli_may_write(cli *c, const char *path, const char *input)
         if (errno == ENOENT) return folder_check(c, path);
         return pare_fail(&c->err, PARE_ERR_IO, "%s: %s", path, strerror(errno));
     }
-    if (input && stat(input, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+    if (input && cli_same_file(input, path))
         return pare_fail(&c->err, PARE_ERR_USAGE, "-o %s is the input %s itself", path, input);
-    return pare_out_check(path, c->force, &c->err);
+    const pare_status st = pare_out_check(path, c->force, &c->err);
+    return st ? st : folder_check(c, path);
 }
 
 pare_status cli_load(cli *c, pare_model **out, const char *path)

@@ -59,10 +59,35 @@ static pare_status export_model(cli *c, exported *e, const pare_model *m)
     return PARE_OK;
 }
 
+static bool ends_in(const char *path, const char *end)
+{
+    const size_t n = strlen(path), e = strlen(end);
+    return n > e && strcmp(path + n - e, end) == 0;
+}
+
 static bool is_onnx(const char *path)
 {
-    const size_t n = strlen(path);
-    return n > 5 && strcmp(path + n - 5, ".onnx") == 0;
+    return ends_in(path, ".onnx");
+}
+
+/* A folder for Hugging Face's names: not a file's name, and not where the model itself lies. */
+static pare_status may_fill(cli *c)
+{
+    static const char *const files[] = {".safetensors", ".bin", ".pt", ".gguf", ".json"};
+    const char *const in = c->operand[0];
+    size_t n = strlen(c->out);
+    while (n > 1 && c->out[n - 1] == '/') n--;
+    const char *const folder = pare_strndup(c->arena, c->out, n);
+    const char *const weights = cli_suffixed(c, c->out, "/model.safetensors");
+    if (!folder || !weights) return pare_no_memory(&c->err);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (ends_in(folder, files[i]) && !pare_is_dir(folder))
+            return pare_fail(&c->err, PARE_ERR_USAGE,
+                             "-o %s: an .onnx file or the name of a folder, not of a file", folder);
+    if (!pare_file_exists(folder)) return cli_may_write(c, folder, NULL);
+    if (cli_same_file(in, folder) || cli_same_file(in, weights))
+        return pare_fail(&c->err, PARE_ERR_USAGE, "-o %s is the input %s itself", c->out, in);
+    return PARE_OK;
 }
 
 /* The largest difference between two models on a few random inputs, as a part of the largest entry.
@@ -173,7 +198,7 @@ static pare_status export(cli *c, const export_opts *o)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "--batch and --causal go with --oracle M");
     if (o->oracle && !is_onnx(c->out))
         st = pare_fail(&c->err, PARE_ERR_USAGE, "-o %s: the engine is an .onnx file", c->out);
-    if (!st && is_onnx(c->out)) st = cli_may_write(c, c->out, c->operand[0]);
+    if (!st) st = is_onnx(c->out) ? cli_may_write(c, c->out, c->operand[0]) : may_fill(c);
     if (!st) st = cli_load(c, &m, c->operand[0]);
     if (!st)
         st = o->oracle         ? export_engine(c, &e, m, o)

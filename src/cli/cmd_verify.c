@@ -76,6 +76,17 @@ static pare_status print_json(cli *c, const pare_cert *cert, pare_status answer)
     return out_json(c, root, ok);
 }
 
+/* Says no, in words or as JSON; the reason is in c->err. */
+static pare_status refuse(cli *c, const pare_cert *cert, pare_status answer)
+{
+    if (!c->json) {
+        out_verdict("verdict", false, "not true", ": the reason is on stderr");
+        return answer;
+    }
+    const pare_status printed = print_json(c, cert, answer);
+    return printed ? printed : answer;
+}
+
 static pare_status verify(cli *c, const verify_opts *o)
 {
     pare_verify_opts opts = {.input = o->input, .output = o->output, .data = o->data};
@@ -86,9 +97,7 @@ static pare_status verify(cli *c, const verify_opts *o)
         const pare_status is = length_cert_verify(
             c, path, json, &(length_verify){o->input, o->output, o->data, o->backend});
         cJSON_Delete(json);
-        if (is == PARE_ERR_VERIFY)
-            out_verdict("verdict", false, "not true", ": the reason is on stderr");
-        return cli_name(c, is, path);
+        return cli_name(c, is == PARE_ERR_VERIFY ? refuse(c, NULL, is) : is, path);
     }
     cJSON_Delete(json);
     if (o->backend)
@@ -97,13 +106,11 @@ static pare_status verify(cli *c, const verify_opts *o)
     if (st && st != PARE_ERR_VERIFY) return st;
     if (!st) st = pare_cert_verify(path, cli_verify_opts(c, &opts), &c->err);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
-    if (c->json && (!st || st == PARE_ERR_VERIFY)) {
-        const pare_status printed = print_json(c, cert, st);
-        return printed ? printed : st;
-    }
+    if (st == PARE_ERR_VERIFY) return cli_name(c, refuse(c, cert, st), path);
+    if (st == PARE_ERR_IO)
+        cli_note(c, "--input, --output and --data say where files are that were moved");
+    if (!st && c->json) return print_json(c, cert, st);
     if (!st) print_people(c, cert, o);
-    if (st == PARE_ERR_VERIFY)
-        out_verdict("verdict", false, "not true", ": the reason is on stderr");
     return cli_name(c, st, path);
 }
 

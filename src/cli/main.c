@@ -18,7 +18,7 @@ static const command commands[] = {
     {"train", "--kind K --data F -o MODEL", "graph transformers, GPTs, encoders; to resume",
      cmd_train},
     {"fold", "MODEL -o OUT", "the same function written with less, certified", cmd_fold},
-    {"width", "MODEL --data G -o OUT", "fewer dimensions, certified on a graph", cmd_width},
+    {"width", "MODEL --data D -o OUT", "fewer dimensions, certified", cmd_width},
     {"depth", "MODEL --layers K -o OUT", "fewer attention layers, certified", cmd_depth},
     {"ticket", "MODEL --bits B -o OUT", "a seed and masks in the place of weights, certified",
      cmd_ticket},
@@ -30,7 +30,7 @@ static const command commands[] = {
     {"report", "FILE... -o PAGE.html", "certificates, probes, logs as one page to show",
      cmd_report},
     {"import", "IN -o OUT", "any model pare can read, as a pare file", cmd_import},
-    {"export", "MODEL -o OUT.onnx", "for other programs: ONNX", cmd_export},
+    {"export", "MODEL -o OUT.onnx", "for other programs: ONNX, Hugging Face folders", cmd_export},
     {"data", "KIND -o FILE", "make data, or a model with random weights", cmd_data},
     {"repro", "width [--data G] [-o DIR]", "the tables of the papers, ours beside theirs",
      cmd_repro},
@@ -67,12 +67,17 @@ static int unknown(const char *word)
     return pare_exit_code(PARE_ERR_USAGE);
 }
 
+static bool asks_help(const char *word)
+{
+    return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
 /* `pare help data sort` is `pare data sort --help`. */
 static int help_on(int argc, char **argv)
 {
     static char ask[] = "--help";
     char *words[3] = {NULL, ask, NULL};
-    if (argc == 0) {
+    if (argc == 0 || asks_help(argv[0])) {
         help(stdout);
         return 0;
     }
@@ -90,12 +95,11 @@ static int dispatch(int argc, char **argv)
         return pare_exit_code(PARE_ERR_USAGE);
     }
     const char *word = argv[1];
-    if (strcmp(word, "--version") == 0) {
+    if (strcmp(word, "--version") == 0 || strcmp(word, "version") == 0) {
         printf("pare %s\n", pare_version());
         return 0;
     }
-    if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-        return help_on(argc - 2, argv + 2);
+    if (asks_help(word)) return help_on(argc - 2, argv + 2);
     const command *c = find(word);
     return c ? c->run(argc - 2, argv + 2) : unknown(word);
 }

@@ -191,6 +191,10 @@ static pare_status npz_gather(pare_gather *g, pare_dataset *out, const char *pat
     pare_status st = pare_npz_open(&npz, scratch, path, err);
     if (st == PARE_OK && pare_npz_has(npz, "inputs")) {
         st = arrays_gather(g, out, npz, err);
+    } else if (st == PARE_OK && g->model->stem.ids && !pare_npz_is_graph(npz)) {
+        st = pare_fail(err, PARE_ERR_INPUT,
+                       "no array `inputs` in it, and the model takes ids: inputs [n, T], with "
+                       "`targets` where they are known");
     } else if (st == PARE_OK) {
         out->task = PARE_TASK_NODES;
         st = graph_gather(g, path, split, err);
@@ -202,20 +206,20 @@ static pare_status npz_gather(pare_gather *g, pare_dataset *out, const char *pat
 
 /* ---- an array alone: no targets -------------------------------------------------------------- */
 
-/* Vectors [B, T, d] or [T, d]; for a model that pools ids [B, T]. */
+/* Vectors [B, T, d] or [T, d]; for a model that pools ids [B, T] or [T]. */
 static pare_status plain_gather(pare_gather *g, const pare_array *a, pare_err *err)
 {
     char shape[128];
     const pare_model *const m = g->model;
     const size_t n = a->ndim, own = m->stem.ids ? 1 : 2, d = m->stem.ids ? 1 : m->stem.width;
     const bool kind = m->stem.ids
-                          ? n == 2 && pare_array_is_integer(a)
+                          ? (n == 1 || n == 2) && pare_array_is_integer(a)
                           : (n == 2 || n == 3) && a->dtype != PARE_TEXT && a->shape[n - 1] == d;
     if (!kind)
         return pare_fail(err, PARE_ERR_INPUT, "the array is %s %s, the model takes %s of %zu: %s",
                          pare_dtype_name(a->dtype), pare_shape_text(shape, a->shape, n),
                          m->stem.ids ? "ids" : "vectors", m->stem.ids ? m->stem.vocab : d,
-                         m->stem.ids ? "[B, T]" : "[B, T, d]");
+                         m->stem.ids ? "[T] or [B, T]" : "[T, d] or [B, T, d]");
     rows r = {.n = n > own ? a->shape[0] : 1, .tokens = a->shape[n - own]};
     r.targets = m->top.pool == PARE_POOL_NONE ? r.tokens : 1;
     if (m->stem.ids)
@@ -246,13 +250,14 @@ static pare_status npy_gather(pare_gather *g, const char *path, size_t window, p
         return plain_gather(g, &a, err);
     if (st == PARE_OK) st = pare_window_of(&window, g->model, window, err);
     if (st) return st;
-    if (a.ndim != 2 || !pare_array_is_integer(&a))
-        return pare_fail(err, PARE_ERR_INPUT, "the array is %s %s, expected ids [B, T]",
+    if ((a.ndim != 1 && a.ndim != 2) || !pare_array_is_integer(&a))
+        return pare_fail(err, PARE_ERR_INPUT, "the array is %s %s, expected ids [T] or [B, T]",
                          pare_dtype_name(a.dtype), pare_shape_text(shape, a.shape, a.ndim));
     const int64_t *ids = pare_array_ids(g->arena, &a);
     if (!ids) return pare_no_memory(err);
-    for (size_t i = 0; st == PARE_OK && i < a.shape[0]; i++)
-        st = pare_gather_windows(g, ids + i * a.shape[1], a.shape[1], window, err);
+    const size_t rows = a.ndim == 2 ? a.shape[0] : 1, tokens = a.shape[a.ndim - 1];
+    for (size_t i = 0; st == PARE_OK && i < rows; i++)
+        st = pare_gather_windows(g, ids + i * tokens, tokens, window, err);
     if (st == PARE_OK && g->n == 0)
         return pare_fail(err, PARE_ERR_INPUT, "ids %s: no row has two tokens",
                          pare_shape_text(shape, a.shape, a.ndim));

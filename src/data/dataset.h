@@ -25,6 +25,8 @@ PARE_MUST_USE pare_status pare_text_gather(pare_gather *g, const char *path, siz
                                            pare_err *err);
 PARE_MUST_USE pare_status pare_tsv_gather(pare_gather *g, size_t *skipped, const char *path,
                                           pare_err *err);
+/* Whether an .npz is one of the kinds of graphs that pare_graph_load reads. */
+bool pare_npz_is_graph(const pare_npz *npz);
 /* Integers of an array as int64, in the arena; NULL when memory is out. */
 PARE_MUST_USE int64_t *pare_array_ids(pare_arena *arena, const pare_array *a);
 PARE_MUST_USE double *pare_array_numbers(pare_arena *arena, const pare_array *a);

@@ -4,6 +4,7 @@
  *   gnn-benchmark CSR     adj_{data,indices,indptr,shape}, attr_{...}, labels [n]
  * Nothing in the file is believed: every complaint names the member and the shapes. */
 #include "blame.h"
+#include "dataset.h"
 #include <math.h>
 
 typedef struct graph_reader {
@@ -269,12 +270,17 @@ static pare_status read_masks(graph_reader *r, pare_err *err)
     return PARE_OK;
 }
 
+bool pare_npz_is_graph(const pare_npz *npz)
+{
+    return pare_npz_has(npz, "features_packed") || pare_npz_has(npz, "node_features") ||
+           pare_npz_has(npz, "adj_indptr");
+}
+
 static pare_status read_graph(graph_reader *r, pare_err *err)
 {
     const bool packed = pare_npz_has(r->npz, "features_packed");
     const bool dense = pare_npz_has(r->npz, "node_features");
-    const bool csr = pare_npz_has(r->npz, "adj_indptr");
-    if (!packed && !dense && !csr)
+    if (!pare_npz_is_graph(r->npz))
         return pare_fail(
             err, PARE_ERR_INPUT,
             "no graph in it: neither node_features nor features_packed nor adj_indptr");

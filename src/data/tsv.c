@@ -63,6 +63,7 @@ static pare_status read_line(tsv_reader *r, const char *s, size_t n, pare_err *e
 
 static pare_status read_lines(tsv_reader *r, const char *text, size_t bytes, pare_err *err)
 {
+    while (bytes && strchr("\r\n", text[bytes - 1])) bytes--; /* empty lines at the end */
     for (size_t at = 0, n; at < bytes; at += n + 1) {
         const char *end = memchr(text + at, '\n', bytes - at);
         n = end ? (size_t)(end - (text + at)) : bytes - at;

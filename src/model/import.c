@@ -25,6 +25,15 @@ static const char understood[] =
     "shards), per-head tensors, graph transformers, Moonshine, llama2.c .bin, and the depth and "
     "width npz";
 
+/* Files that people have, told by their first bytes. */
+static const struct {
+    const char *begin, *say;
+} foreign[] = {
+    {"24ka", "a newer llama2.c export; only its legacy form (version 0) is read"},
+    {"GGUF", "a GGUF file; pare reads the safetensors that it was made from"},
+    {"\x80\002", IM_PICKLED},
+};
+
 static void nothing_fits(im_source *s)
 {
     char names[200] = "";
@@ -57,10 +66,12 @@ static void from_npz(im_source *s, const char *path)
     if (s->st) return;
     const bool depth = pare_npz_has(z, "cfg") && pare_npz_has(z, "e.weight");
     const bool width = pare_npz_has(z, "n_layers");
-    if (!depth && !width)
+    if (pare_npz_count(z) == 0)
+        im_fail(s, "a zip without arrays, perhaps " IM_PICKLED);
+    else if (!depth && !width)
         im_fail(s, "no known kind of model: an npz with %zu members (%.60s%s); %s",
-                pare_npz_count(z), pare_npz_count(z) ? pare_npz_name(z, 0) : "none",
-                pare_npz_count(z) > 1 ? ", ..." : "", understood);
+                pare_npz_count(z), pare_npz_name(z, 0), pare_npz_count(z) > 1 ? ", ..." : "",
+                understood);
     pare_npz_close(z);
     im_open_npz(s, path, depth ? im_depth_member : im_width_member);
     if (!s->st) fill(s, in_npz, sizeof in_npz / sizeof *in_npz);
@@ -70,6 +81,13 @@ static bool begins(const pare_blob *b, const char *bytes)
 {
     const size_t n = strlen(bytes);
     return b->bytes >= n && memcmp(b->data, bytes, n) == 0;
+}
+
+static const char *foreign_kind(const pare_blob *b)
+{
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+        if (begins(b, foreign[i].begin)) return foreign[i].say;
+    return NULL;
 }
 
 static void from_file(im_source *s, const char *path)
@@ -83,8 +101,8 @@ static void from_file(im_source *s, const char *path)
         im_open_file(s, path);
     else if (begins(b, "PK\003\004") || begins(b, "PK\005\006"))
         from_npz(s, path);
-    else if (begins(b, "24ka"))
-        im_fail(s, "a newer llama2.c export; only its legacy form (version 0) is read");
+    else if (foreign_kind(b))
+        im_fail(s, "%s", foreign_kind(b));
     else if (im_llama2c_header(b)) {
         s->m->name = pare_strdup(s->m->arena, "llama");
         if (!s->m->name)

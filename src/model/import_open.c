@@ -158,11 +158,14 @@ void im_open_folder(im_source *s, const char *path)
     if (!s->st && !inside) s->st = pare_no_memory(s->err);
     const char *one = beside(s, inside, "model.safetensors");
     const char *many = beside(s, inside, "model.safetensors.index.json");
+    const char *pickled = beside(s, inside, "pytorch_model.bin");
     if (s->st) return;
     if (pare_file_exists(one))
         im_open_file(s, one);
     else if (pare_file_exists(many))
         im_open_index(s, many);
+    else if (pare_file_exists(pickled))
+        im_fail(s, "the folder has no model.safetensors; its pytorch_model.bin is " IM_PICKLED);
     else
         im_fail(s, "the folder has neither model.safetensors nor model.safetensors.index.json");
 }

@@ -50,6 +50,7 @@ void im_close(im_source *s);
 
 /* ---- failing -------------------------------------------------------------------------------- */
 
+#define IM_PICKLED "a PyTorch pickle, which can run code when it is read: save it as safetensors"
 void im_fail(im_source *s, const char *fmt, ...) PARE_PRINTF(2, 3); /* PARE_ERR_INPUT */
 /* Memory in the model's arena, zeroed; NULL (and the failure sticks) when it is out. */
 void *im_alloc(im_source *s, size_t count, size_t size);

@@ -100,6 +100,33 @@ static void text_ends_with_a_zero_that_is_not_counted(void **state)
     pare_arena_free(a);
 }
 
+static void byte_order_marks_are_no_text(void **state)
+{
+    (void)state;
+    pare_err err = {0};
+    char dir[200], path[300], *text;
+    size_t bytes;
+    pare_arena *a = pare_arena_new();
+    test_mkdir(dir);
+    test_path(path, dir, "f");
+    test_write_file(path, "\xEF\xBB\xBFOnce", 7);
+    assert_ok(pare_text_read(&text, &bytes, a, path, &err), &err);
+    assert_int_equal(bytes, 4);
+    assert_string_equal(text, "Once");
+    test_write_file(path, "\xEF\xBB", 2); /* half a mark is bytes like others */
+    assert_ok(pare_text_read(&text, &bytes, a, path, &err), &err);
+    assert_int_equal(bytes, 2);
+    static const char *const wide[] = {"\xFF\xFEO", "\xFE\xFFO"};
+    for (size_t i = 0; i < 2; i++) {
+        test_write_file(path, wide[i], 3);
+        assert_status(pare_text_read(&text, &bytes, a, path, &err), PARE_ERR_INPUT, &err);
+        assert_non_null(strstr(err.msg, "is UTF-16"));
+        assert_non_null(strstr(err.msg, path));
+    }
+    test_rmdir(dir);
+    pare_arena_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -107,6 +134,7 @@ int main(void)
         cmocka_unit_test(empty_files_and_pipes_are_read),
         cmocka_unit_test(what_cannot_be_read_is_an_io_error_with_its_name),
         cmocka_unit_test(text_ends_with_a_zero_that_is_not_counted),
+        cmocka_unit_test(byte_order_marks_are_no_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,4 +26,10 @@ printf '\0\350\166\110\027\0\0\0{}' >claim.st
 pare info claim.st; echo "exit $?"
 pare info .; echo "exit $?"
 pare info /dev/null; echo "exit $?"
+# Files of other programs are called by their names.
+printf 'GGUF\3\0\0\0' >a.gguf
+printf '\200\002\212\012' >old.pt
+python3 -c 'import zipfile; zipfile.ZipFile("new.pt", "w").writestr("archive/data.pkl", b"x")'
+mkdir hf && cp new.pt hf/pytorch_model.bin
+for f in a.gguf old.pt new.pt hf; do pare info $f; echo "exit $?"; done
 ls

@@ -46,6 +46,13 @@ echo "-- refused"
 pare export cut.st -o hf-cut; echo "exit $?"
 pare export gpt.st -o hf-gpt; echo "exit $?"
 pare export -q -f gpt.st -o hf-gpt >/dev/null; echo "exit $?"
+sha256sum hf-gpt/* hf-llama/* >before
+for o in "hf-gpt -f -o hf-gpt" "hf-gpt -f -o ./hf-gpt/" "hf-gpt/model.safetensors -f -o hf-gpt" \
+    "gpt.st -o -" "gpt.st -o x.safetensors" "gpt.st -f -o hf-gpt/config.json" "gpt.st -o nowhere/hf"; do
+    echo "$o:"; pare export $o | head -1
+done
+sha256sum --quiet -c before
+pare export gpt.st -q -o hf-slash/ | head -1
 pare export gpt.st --oracle 8 -o engine | head -1
 pare data model -q --kind graph --dim 8 --heads 2 --layers 1 -o g.st >/dev/null
 pare export g.st -o g.onnx; echo "exit $?"

@@ -13,6 +13,9 @@ for c in info probe run eval train fold width depth ticket length plan verify co
 for k in mlp gcn gpt encoder; do pare train --kind $k --help >a && awk -v k=$k 'length > 100 { print k ": a line of " length }' a; done
 for k in minesweeper angular sort random model; do check data $k; done
 check
+pare help help | cmp - a
+pare help --help | cmp - a
+pare version | cmp - <(pare --version)
 pare -h
 pare help fold
 pare help train

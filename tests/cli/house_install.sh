@@ -25,6 +25,24 @@ code=0
 ./static no-such-model 2>/dev/null || code=$?
 echo "static: exit $code"
 
+# C++ sees the same names.
+cat >first.cpp <<'CPP'
+#include <pare/pare.h>
+int main(int argc, char **argv)
+{
+    pare_err err{};
+    pare_model *m = nullptr;
+    if (argc < 2 || pare_model_load(&m, argv[1], &err)) return pare_exit_code(err.code);
+    pare_model_free(m);
+    return 0;
+}
+CPP
+for cxx in g++ clang++; do
+    command -v $cxx >/dev/null || continue
+    $cxx -std=c++17 -Wall -Wextra -pedantic -Werror first.cpp $(pkg-config --cflags --libs pare) -o plus
+    LD_LIBRARY_PATH=$dest/lib ./plus no-such-model || [ $? = 2 ] || echo "$cxx: exit $?"
+done
+
 # Only our own names are visible.
 nm -D --defined-only dest/lib/libpare.so | awk '$3 !~ /^pare_/ { print "stray name: " $3 }'
 make -s -C "$PARE_ROOT" BUILD="$build" PREFIX="$dest" uninstall

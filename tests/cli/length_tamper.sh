@@ -55,6 +55,9 @@ p["cost"] = {k: p["cost"][k] for k in ("calls", "rounds")}
 json.dump(p, open("p.json", "w"))'
 change q.json.cert.json c.json tokens 60 p.json
 pare verify c.json -q >/dev/null; echo "full: exit $?"
+echo "-- a no is JSON, too, and nothing else"
+change q.json.cert.json c.json proven 1e-5
+pare verify c.json -q --json | /usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)["holds"])'
 echo "-- an engine better than ours is: the bound would be too small"
 while read -r key value; do
     change q.json p.json oracle.$key $value

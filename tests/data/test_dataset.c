@@ -163,8 +163,15 @@ static void rows_of_ids_are_texts(void **state)
                    "no row has two tokens");
     a.ndim = 1;
     assert_ok(pare_npy_write(p.path, &a, true, &p.err), &p.err);
+    assert_ok(pare_dataset_load(&p.set, p.arena, &m, p.path, 0, 0, &p.err), &p.err);
+    assert_int_equal(p.set.inputs.n, 1); /* one row needs no batch around it */
+    assert_int_equal(p.set.inputs.in[0].tokens, 8);
+    assert_int_equal(p.set.target[0][6], 8);
+    const float reals[] = {1, 2};
+    const pare_array numbers = {PARE_F32, 1, {2}, reals};
+    assert_ok(pare_npy_write(p.path, &numbers, true, &p.err), &p.err);
     assert_refused(&p, pare_dataset_load(&p.set, p.arena, &m, p.path, 0, 0, &p.err), PARE_ERR_INPUT,
-                   "I32 [8], expected ids [B, T]");
+                   "F32 [2], expected ids [T] or [B, T]");
     close_place(&p);
 }
 
@@ -186,7 +193,7 @@ static void sentences_come_with_their_labels(void **state)
     place p;
     open_place(&p, "s.tsv");
     pare_model m = sentence_model();
-    assert_ok(load_text(&p, &m, "sentence\tlabel\nGood good film\t1\r\nbad\t0\n", 0), &p.err);
+    assert_ok(load_text(&p, &m, "sentence\tlabel\nGood good film\t1\r\nbad\t0\n\r\n\n", 0), &p.err);
     assert_true(p.set.task == PARE_TASK_SENTENCE && p.set.inputs.n == 2);
     const int64_t first[4] = {0, 2, 2, 1};
     assert_int_equal(p.set.inputs.in[0].tokens, 4);
