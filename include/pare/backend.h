@@ -23,6 +23,9 @@ pare_length_job pare_length_job_of(const pare_attend_job *j);
 /* The softmax heads of a model by layer, as a plan wants them; none is 0. In the arena. */
 PARE_MUST_USE pare_status pare_length_heads(pare_length_head **out, size_t *count, pare_arena *a,
                                             const pare_model *m, pare_err *err);
+/* PARE_ERR_INPUT unless a plan that was read is for these very heads, and for what they see. */
+PARE_MUST_USE pare_status pare_length_plan_fits(const pare_length_plan *plan, pare_arena *a,
+                                                const pare_model *m, pare_err *err);
 /* Whether positions say something about tokens beyond the context the model was made with: learned
  * ones do not. */
 bool pare_length_may_exceed(const pare_model *m);

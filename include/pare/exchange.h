@@ -31,13 +31,17 @@ bool pare_new_input_read(pare_new_input *what, const char *name);
 
 /* How many draws a set is: those of a batch count one by one. */
 size_t pare_draws(const pare_inputs *set);
+/* Whether they may be independent: a window of a text is not where it begins amid the text, as the
+ * tokens before it are the data's as well. */
+bool pare_may_be_draws(const pare_inputs *set);
 /* The statement from `draws` draws, more than are left out; `bound` is b. Where `data` says that
  * they are the first tokens of longer inputs, so are the new ones. Name NULL: memory is out. */
 pare_statement pare_exchangeable(pare_arena *a, pare_new_input what, size_t draws,
                                  const pare_data_ref *data, double bound);
 /* Appends those that are `asked` for by name, and their hypothesis, to the lists of a certificate,
- * which have room for them and whose `proven` is there. What cannot be said of so few draws is left
- * out. The lists that are asked from may be the certificate's own before it was filled. */
+ * which have room for them and whose `proven` is there. What cannot be said of so few draws, or of
+ * what are none, is left out. The lists that are asked from may be the certificate's own before it
+ * was filled. */
 PARE_MUST_USE pare_status pare_exchange_say(pare_cert *cert, pare_arena *keep,
                                             const pare_data_ref *data, const pare_statement *asked,
                                             size_t nasked, const pare_model *f, const pare_model *g,

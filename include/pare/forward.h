@@ -14,6 +14,7 @@ typedef struct pare_input {
     /* What the data say each output row should be (-1: not counted), or NULL. No part of the input:
      * nothing is computed from it and it is not hashed. */
     const int64_t *target;
+    bool continues; /* the text of the input before it goes on here; also no part of the input */
 } pare_input;
 
 /* Ids in range, length within the context, widths equal, everything finite. */

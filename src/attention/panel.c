@@ -206,6 +206,7 @@ void unpack(float *to, size_t ld, const float *from, size_t p, size_t rows, size
             four t[4];
             turn4(t, *(const four *)at * f, *(const four *)(at + p) * f,
                   *(const four *)(at + 2 * p) * f, *(const four *)(at + 3 * p) * f);
+#pragma GCC unroll 4
             for (size_t e = 0; e < 4; e++) {
                 four *const y = (four *)(to + (i + e) * ld + c);
                 if (add)
@@ -214,7 +215,7 @@ void unpack(float *to, size_t ld, const float *from, size_t p, size_t rows, size
                     *y = t[e];
             }
         }
-    for (size_t i = 0; i < rows; i++)
+    for (size_t i = cols4 < cols ? 0 : rows4; i < rows; i++)
         for (size_t c = i < rows4 ? cols4 : 0; c < cols; c++)
             to[i * ld + c] = from[c * p + i] * by[i] + (add ? to[i * ld + c] : 0);
 }

@@ -18,10 +18,13 @@ enum {
     ALIGN = 16 /* floats: 64 bytes */
 };
 
+typedef float four __attribute__((vector_size(16), may_alias));
+
 typedef struct work {
     panel at;
     size_t column;        /* of the grid: whose queries they are */
     bool begun, ended;    /* `held` holds sums; y holds what it shall hold */
+    bool done;            /* there is no key behind */
     float *q, *o, *m, *l; /* dk x p, dv' x p, p, p */
     float *held;          /* p x straight: rows of sums until the last key, in whole lines */
 } work;
@@ -126,10 +129,12 @@ static void pack_panel(const unit *u, const work *w)
 static void begin_panel(const unit *u, work *w)
 {
     const panel *const p = &w->at;
-    w->begun = w->ended = false;
+    w->begun = w->ended = w->done = false;
     memset(w->o, 0, (u->dv4 - u->straight) * p->p * sizeof *w->o);
-    for (size_t i = 0; i < p->p; i++) w->m[i] = -INFINITY;
-    memset(w->l, 0, p->p * sizeof *w->l);
+    for (size_t i = 0; i < p->p; i += 4) {
+        *(four *)(w->m + i) = (four){-INFINITY, -INFINITY, -INFINITY, -INFINITY};
+        *(four *)(w->l + i) = (four){0};
+    }
 }
 
 /* Keys and values of a tile as the kernels want them: where they stand, or a copy without gaps. */
@@ -137,6 +142,7 @@ typedef struct tile_rows {
     const float *k, *v; /* v: the straight columns, */
     size_t ldv;
     const float *side; /* and those that panels take */
+    bool full;         /* values have come too */
 } tile_rows;
 
 static const float *tile_of(const pare_mat32 *x, float *room, size_t j0, size_t j1, size_t cols)
@@ -148,14 +154,18 @@ static const float *tile_of(const pare_mat32 *x, float *room, size_t j0, size_t 
 }
 
 /* Vectors of values that are read whole must not lie across two lines of the cache. */
+static bool stand_well(const pare_mat32 *v, size_t j0, size_t j1)
+{
+    return (uintptr_t)(v->v + j0 * v->ld) % (ALIGN * sizeof(float)) == 0 && v->ld % ALIGN == 0 &&
+           (j1 - j0) % TILE_STEP == 0;
+}
+
 static void load_straight(const unit *u, tile_rows *t, size_t j0, size_t j1)
 {
     const pare_mat32 *const v = u->row->v;
     t->v = v->v + j0 * v->ld;
     t->ldv = v->ld;
-    if ((uintptr_t)t->v % (ALIGN * sizeof(float)) == 0 && v->ld % ALIGN == 0 &&
-        (j1 - j0) % TILE_STEP == 0)
-        return;
+    if (stand_well(v, j0, j1)) return;
     for (size_t j = 0; j < j1 - j0; j++)
         memcpy(u->v + j * u->straight, t->v + j * v->ld, u->straight * sizeof *u->v);
     memset(u->v + (j1 - j0) * u->straight, 0,
@@ -164,13 +174,13 @@ static void load_straight(const unit *u, tile_rows *t, size_t j0, size_t j1)
     t->ldv = u->straight;
 }
 
-static void load_tile(const unit *u, tile_rows *t, size_t j0, size_t j1)
+static void load_values(const unit *u, tile_rows *t, size_t j0, size_t j1)
 {
     const pare_mat32 *const v = u->row->v;
     const pare_mat32 side = {v->rows, u->dv - u->straight, v->ld, v->v + u->straight};
-    t->k = tile_of(u->row->k, u->k, j0, j1, u->dk);
     if (u->straight) load_straight(u, t, j0, j1);
     if (side.cols) t->side = tile_of(&side, u->side, j0, j1, u->dv4 - u->straight);
+    t->full = true;
 }
 
 static float *first_row(const unit *u, const work *w)
@@ -182,7 +192,6 @@ static float *first_row(const unit *u, const work *w)
 /* What sums are multiplied by in the end: 1 where they stay as they are. */
 static const float *averages(const unit *u, const work *w)
 {
-    typedef float four __attribute__((vector_size(16), may_alias));
     const bool sums = u->row[w->column].m;
     for (size_t i = 0; i < w->at.p; i += 4) {
         four by = {1, 1, 1, 1};
@@ -207,16 +216,40 @@ static void add_straight(const unit *u, work *w, const float *v, size_t ldv, siz
     w->ended = last;
 }
 
+static size_t tile_end(const unit *u, size_t j0)
+{
+    const size_t nk = u->row->k->rows;
+    return nk - j0 < TILE_KEYS ? nk : j0 + TILE_KEYS;
+}
+
+/* Scores, while values from v on, which are to be copied next, come near. */
+static void scores_meanwhile(const unit *u, const work *w, const float *k, size_t keys,
+                             const float *v)
+{
+    const tiled_job *const d = &u->row[w->column];
+    for (size_t j = 0; j < keys; j += TILE_STEP) {
+        for (size_t r = 0; r < TILE_STEP; r++)
+            for (size_t c = 0; c < u->dv; c += ALIGN)
+                __builtin_prefetch(v + (j + r) * d->v->ld + c);
+        d->kernel->scores(u->s + j * w->at.p, w->q, k + j * u->dk, TILE_STEP, u->dk, w->at.v,
+                          false);
+    }
+}
+
 /* Keys [from, to) of the tile that begins at j0. */
-static void one_tile(const unit *u, work *w, const tile_rows *t, size_t j0, size_t from, size_t to)
+static void one_tile(const unit *u, work *w, tile_rows *t, size_t j0, size_t from, size_t to)
 {
     const tiled_job *const d = &u->row[w->column];
     const panel *const p = &w->at;
     const size_t keys = padded(to - from, TILE_STEP), side = u->dv4 - u->straight;
     const float *const k = t->k + (from - j0) * u->dk;
-    d->kernel->scores(u->s, w->q, k, keys, u->dk, p->v, false);
+    if (t->full || !u->straight || stand_well(d->v, j0, tile_end(u, j0)))
+        d->kernel->scores(u->s, w->q, k, keys, u->dk, p->v, false);
+    else
+        scores_meanwhile(u, w, k, keys, d->v->v + from * d->v->ld);
     hide_tile(u->s, &d->sees, p, from, to, d->k->rows);
     d->kernel->weights(u->s, w->m, w->l, u->fade, keys, p->v);
+    if (!t->full) load_values(u, t, j0, tile_end(u, j0));
     if (u->straight)
         add_straight(u, w, t->v + (from - j0) * t->ldv, t->ldv, keys, to == d->k->rows);
     if (side)
@@ -235,7 +268,7 @@ static void end_straight(const unit *u, const work *w, const float *by)
         for (size_t c = 0; c < u->straight; c++) y[c] = (w->begun ? held[c] : 0) * by[i];
 }
 
-static void end_panel(const unit *u, const work *w)
+static void end_panel(const unit *u, work *w)
 {
     const tiled_job *const d = &u->row[w->column];
     const panel *const p = &w->at;
@@ -245,6 +278,7 @@ static void end_panel(const unit *u, const work *w)
         unpack(first_row(u, w) + u->straight, d->y.ld, w->o, p->p, p->rows, u->dv - u->straight, by,
                false);
     for (size_t i = 0; d->lse && i < p->rows; i++) d->lse[p->first + i] = w->m[i] + logf(w->l[i]);
+    w->done = true;
     if (!d->m) return;
     memcpy(d->m + p->first, w->m, p->rows * sizeof *w->m);
     memcpy(d->l + p->first, w->l, p->rows * sizeof *w->l);
@@ -255,17 +289,19 @@ static void run(unit *u)
     const size_t nk = u->row->k->rows;
     for (size_t a = 0; a < u->npanels; a++) begin_panel(u, &u->panels[a]);
     for (size_t j0 = 0; j0 < nk; j0 += TILE_KEYS) {
-        const size_t j1 = nk - j0 < TILE_KEYS ? nk : j0 + TILE_KEYS;
+        const size_t j1 = tile_end(u, j0);
         tile_rows t = {0};
         for (size_t a = 0; a < u->npanels; a++) {
             size_t from = j0, to = j1;
             work *const w = &u->panels[a];
             if (!seen_keys(&from, &to, &u->row[w->column].sees, &w->at, nk)) continue;
-            if (!t.k) load_tile(u, &t, j0, j1);
+            if (!t.k) t.k = tile_of(u->row->k, u->k, j0, j1, u->dk);
             one_tile(u, w, &t, j0, from, to);
+            if (to == nk) end_panel(u, w); /* while y is near */
         }
     }
-    for (size_t a = 0; a < u->npanels; a++) end_panel(u, &u->panels[a]);
+    for (size_t a = 0; a < u->npanels; a++)
+        if (!u->panels[a].done) end_panel(u, &u->panels[a]);
 }
 
 static bool unit_run(const tiled_grid *g, size_t first, size_t end)

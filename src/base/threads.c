@@ -110,7 +110,7 @@ void pare_parallel(const pare_exec *x, size_t blocks, void (*fn)(void *ctx, size
     task t = {.fn = fn, .ctx = ctx, .blocks = blocks};
     const bool alone = !x || x->threads == 1 || blocks < 2;
     if (alone || atomic_flag_test_and_set(&pool.taken)) {
-        do_blocks(&t);
+        for (size_t b = 0; b < blocks; b++) fn(ctx, b);
         return;
     }
     share(&t, blocks < (size_t)x->threads ? (int)blocks : x->threads);

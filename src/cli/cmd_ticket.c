@@ -1,5 +1,5 @@
 /* pare ticket: a model as a seed and masks, with its certificate. */
-#include "cut_data.h"
+#include "show_ticket.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,27 +14,10 @@ enum {
     TICKET_MOST = 1u << 20,
     TICKET_FEWEST_BITS = 2,
     TICKET_SEARCH_BITS = 26, /* more do not serve an f32 */
-    TICKET_STORED_BITS = 12  /* with --stored */
+    TICKET_SEARCH_STEP = 3,
+    TICKET_STORED_BITS = 12 /* with --stored */
 };
 #define TICKET_WORK 5e8 /* multiplications of a pass over all that is proven on */
-
-/* A quantiser that has as many bytes. */
-typedef struct rounded {
-    double bits, measured, error; /* measured nan: there is none */
-    bool has_metric;
-    evaluation metric;
-} rounded;
-
-typedef struct ticket_opts {
-    size_t mode, method, coding, split;
-    double scale; /* 0: chosen */
-    pare_ticket_opts cut;
-    cut_data d;
-    reduction r;
-    pare_ticket_report report;
-    double error;       /* of the outputs, relative, on what is held out */
-    rounded plain, fed; /* fed: with the feedback of the ticket, where it has some */
-} ticket_opts;
 
 /* ---- options ------------------------------------------------------------------------------- */
 
@@ -61,129 +44,6 @@ static pare_status settle(cli *c, void *self)
                          "--bits B, --hidden N, --stored R or --max-error E is needed: how large "
                          "the ticket is");
     return PARE_OK;
-}
-
-/* ---- results ------------------------------------------------------------------------------- */
-
-static uint64_t ticket_bytes(const ticket_opts *o)
-{
-    return o->report.bytes + o->report.number_bytes;
-}
-
-static void print_sizes(const ticket_opts *o)
-{
-    const pare_ticket_report *const r = &o->report;
-    const double all = (double)o->r.before.size.parameters; /* merged heads have others */
-    char n[64];
-    out_row("cut", "%zu matrices as %s tickets, seed %llu; %llu numbers stay", r->n,
-            r->merged ? "merged" : "factored", (unsigned long long)o->cut.seed,
-            (unsigned long long)r->numbers);
-    if (r->relu_parts + r->other_parts > 0)
-        out_row("ReLU", "%zu of %zu feed-forward parts from a ReLU source; %zu factored: not ReLU",
-                r->relu_parts, r->relu_parts + r->other_parts, r->other_parts);
-    out_row("bits/weight", "%.4g of the matrices, %.4g of all",
-            8 * (double)r->bytes / (double)r->weights, 8 * (double)ticket_bytes(o) / all);
-    out_row("size", "%s of weights", out_bytes(n, ticket_bytes(o)));
-    out_row("as f32", "%s (%.3g times)", out_bytes(n, (uint64_t)(4 * all)),
-            4 * all / (double)ticket_bytes(o));
-    out_row("as f16", "%s (%.3g times)", out_bytes(n, (uint64_t)(2 * all)),
-            2 * all / (double)ticket_bytes(o));
-}
-
-static void print_matrices(const pare_ticket_report *r)
-{
-    printf("  %-28s %-12s %7s %6s %10s %10s %7s\n", "matrix", "shape", "hidden", "scale",
-           "rms error", "largest", "reach");
-    for (size_t i = 0; i < r->n; i++) {
-        const pare_ticket_matrix *const m = &r->matrix[i];
-        char shape[32];
-        snprintf(shape, sizeof shape, "%zux%zu", m->rows, m->cols);
-        printf("  %-28s %-12s %7zu %6s%-2d %8.2e %10.2e %7.2f\n", m->name, shape, m->hidden, "2^",
-               m->exponent, m->rms, m->largest, m->reach);
-    }
-}
-
-static void print_quantiser(const char *row, const char *how, const rounded *r)
-{
-    if (isnan(r->measured)) return;
-    out_row(row, "%.4g bits %s: largest %.4g, relative %.4g", r->bits, how, r->measured, r->error);
-    if (r->has_metric) out_row("", "%s %.6g", r->metric.metric, r->metric.value);
-}
-
-static void print_rounded(const ticket_opts *o)
-{
-    out_row("errors", "largest %.4g, relative %.4g (root mean squares of the outputs)",
-            o->r.cert.measured, o->error);
-    print_quantiser("rounded", "to nearest in as many bytes", &o->plain);
-    print_quantiser("", "with the feedback of the ticket", &o->fed);
-}
-
-/* The statement about rows, in rows. */
-static void print_rows(const pare_model *m, const ticket_opts *o)
-{
-    size_t rows = 0;
-    for (size_t i = 0; i < o->d.held.set.n; i++) rows += pare_output_rows(m, &o->d.held.set.in[i]);
-    for (size_t i = 0; i < o->r.cert.nstatements; i++) {
-        const pare_statement *const s = &o->r.cert.statements[i];
-        char buf[40];
-        if (strcmp(s->norm, "share of the output rows") == 0) {
-            const size_t open = (size_t)ceil(s->bound / (1 + 2e-4) * (double)rows - 1e-6);
-            out_row("unchanged", "the largest output of %zu of %zu rows, proven", rows - open,
-                    rows);
-        } else if (strncmp(s->name, "all inputs", 10) == 0) {
-            out_row("proven", "%s on %s (%s)", pare_ub_format(buf, pare_ub_exact(s->bound), 4),
-                    s->domain, s->name);
-        }
-    }
-}
-
-static void print_people(const cli *c, const pare_model *m, const void *self)
-{
-    const ticket_opts *const o = self;
-    print_sizes(o);
-    if (c->verbose) print_matrices(&o->report);
-    reduce_print(c, &o->r);
-    print_rows(m, o);
-    print_rounded(o);
-}
-
-static bool json_ticket(cJSON *root, const ticket_opts *o)
-{
-    const pare_ticket_report *const r = &o->report;
-    cJSON *const to = pare_json_add_object(root, "ticket");
-    return to && pare_json_add_string(to, "mode", r->merged ? "merged" : "factored") &&
-           pare_json_add_string(to, "method", pare_ticket_method_names[o->method]) &&
-           pare_json_add_string(to, "coding", pare_coding_names[o->coding]) &&
-           pare_json_add_size(to, "bits", o->cut.bits) &&
-           pare_json_add_size(to, "hidden", o->cut.hidden) &&
-           pare_json_add_size(to, "matrices", r->n) &&
-           pare_json_add_size(to, "relu_parts", r->relu_parts) &&
-           pare_json_add_number(to, "weights", (double)r->weights) &&
-           pare_json_add_number(to, "ticket_bytes", (double)r->bytes) &&
-           pare_json_add_number(to, "number_bytes", (double)r->number_bytes) &&
-           pare_json_add_number(to, "bits_per_weight", 8 * (double)r->bytes / (double)r->weights) &&
-           pare_json_add_number(to, "relative_error", o->error);
-}
-
-static bool json_rounded(cJSON *root, const char *name, const rounded *r)
-{
-    if (isnan(r->measured)) return true;
-    cJSON *const to = pare_json_add_object(root, name);
-    return to && pare_json_add_number(to, "bits", r->bits) &&
-           pare_json_add_number(to, "measured", r->measured) &&
-           pare_json_add_number(to, "relative_error", r->error) &&
-           (!r->has_metric || pare_json_add_number(to, "metric", r->metric.value));
-}
-
-static pare_status print_json(cli *c, const void *self)
-{
-    const ticket_opts *const o = self;
-    cJSON *root = out_json_begin(c);
-    return out_json(c, root,
-                    reduce_json_front(root, &o->r) && json_ticket(root, o) &&
-                        json_rounded(root, "rounded", &o->plain) &&
-                        json_rounded(root, "rounded_with_feedback", &o->fed) &&
-                        out_json_statements(root, &o->r.cert) && reduce_json_end(root, &o->r));
 }
 
 /* ---- the cut ------------------------------------------------------------------------------- */
@@ -213,15 +73,17 @@ static pare_status make(cli *c, ticket_opts *o, pare_model **small, const pare_m
 }
 
 /* The fewest bits whose proven bound is small enough: it need not fall with every bit, so that the
- * answer is one that was proven, not the least there is. */
+ * answer is one that was proven, not the least there is. Few bits are quick: upwards until one is
+ * enough, then by halves. */
 static pare_status search_bits(cli *c, ticket_opts *o, const pare_model *m)
 {
     size_t low = TICKET_FEWEST_BITS, high = TICKET_SEARCH_BITS + 1;
     while (low < high) {
         pare_model *g = NULL;
         pare_output_bound bound;
-        o->cut.bits = low + (high - low) / 2;
-        if (o->cut.bits > TICKET_SEARCH_BITS) break;
+        const bool found = high <= TICKET_SEARCH_BITS;
+        const size_t next = low + (found ? (high - low) / 2 : TICKET_SEARCH_STEP);
+        o->cut.bits = next < TICKET_SEARCH_BITS ? next : TICKET_SEARCH_BITS;
         pare_status st = make(c, o, &g, m);
         if (!st) st = pare_outputs_compare(&bound, m, g, &o->d.held.set, &c->exec, &c->err);
         pare_model_free(g);
@@ -402,6 +264,6 @@ int cmd_ticket(int argc, char **argv)
     if (!cli_start(&c, &spec, CLI_MUST_OUT, "the ticket; its certificate goes beside it", argc,
                    argv, &rc))
         return rc;
-    const reduce_steps steps = {settle, cut, print_people, print_json};
+    const reduce_steps steps = {settle, cut, show_ticket, show_ticket_json};
     return cli_finish(&c, reduce_run(&c, &o.r, &steps, &o));
 }

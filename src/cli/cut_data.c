@@ -1,5 +1,6 @@
 /* The data of a cut that is fitted to several inputs (cut_data.h). */
 #include "cut_data.h"
+#include <pare/exchange.h>
 
 #include <math.h>
 #include <stdlib.h>
@@ -66,6 +67,7 @@ static pare_status hold(cli *c, cut_data *out, const pare_model *m, const pare_d
                               count < plan->proven ? count : plan->proven, tokens, &c->err);
     if (st) return st;
     afford(out, m, &set, plan->work);
+    if (!pare_may_be_draws(&set)) out->no_next = "windows of one text are no independent draws";
     held->set = set;
     held->part = tokens > 0 || set.n < all->inputs.n;
     held->first = first;

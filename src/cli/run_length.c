@@ -59,31 +59,21 @@ static pare_status options_of_plan(cli *c, const run_state *s, const pare_input 
                                    pare_length_opts *o)
 {
     pare_length_plan plan;
-    pare_length_head *heads;
     pare_graph graph, *whole = NULL;
-    size_t count, tokens;
-    pare_status st = pare_length_heads(&heads, &count, c->arena, s->m, &c->err);
-    if (!st) st = cli_name(c, pare_json_size(&tokens, s->plan, "tokens", &c->err), s->o->plan);
+    size_t tokens;
+    pare_status st = cli_name(c, pare_json_size(&tokens, s->plan, "tokens", &c->err), s->o->plan);
     /* Before its calls are counted: there may be any number. A graph has a word of its own. */
     if (!st && s->m->pattern.kind != PARE_GRAPH && tokens != in->tokens)
         st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: is for %zu tokens, the input has %zu",
                        s->o->plan, tokens, in->tokens);
     if (st) return st;
-    if (!st && s->m->pattern.kind == PARE_GRAPH) {
+    if (s->m->pattern.kind == PARE_GRAPH) {
         whole = &graph;
         st = pare_graph_complete(whole, c->arena, in->graph, &s->m->pattern, &c->err);
     }
     if (!st) st = pare_length_plan_parse(&plan, c->arena, s->plan, whole, &c->err);
+    if (!st) st = pare_length_plan_fits(&plan, c->arena, s->m, &c->err);
     if (st) return cli_name(c, st, s->o->plan);
-    bool same = plan.nheads == count && plan.pattern.kind == s->m->pattern.kind &&
-                plan.pattern.window == s->m->pattern.window &&
-                plan.pattern.sinks == s->m->pattern.sinks;
-    for (size_t i = 0; same && i < count; i++)
-        same = plan.heads[i].layer == heads[i].layer && plan.heads[i].dk == heads[i].dk &&
-               plan.heads[i].dv == heads[i].dv;
-    if (!same)
-        return pare_fail(&c->err, PARE_ERR_INPUT, "%s: is not for the heads of this model",
-                         s->o->plan);
     *o = plan.opts;
     o->features = plan.caps.features;
     return PARE_OK;

@@ -53,7 +53,7 @@ pare_status pare_gather_windows(pare_gather *g, const int64_t *ids, size_t n, si
     next[n - 1] = -1;
     for (size_t at = 0; at + 1 < n; at += window) {
         const size_t tokens = n - at < window ? n - at : window;
-        const pare_input in = {.batch = 1, .tokens = tokens, .ids = ids + at};
+        const pare_input in = {.batch = 1, .tokens = tokens, .ids = ids + at, .continues = at > 0};
         const pare_status st = pare_gather_add(g, in, next + at, err);
         if (st) return st;
     }

@@ -185,7 +185,7 @@ static bool all_blocks(side *s, const depth_domain *d, const char **why)
         carry(s, &fb, b, &n);
         grow(s, &fb);
     }
-    leave_rest(s);
+    if (!k->st) leave_rest(s);
     return true;
 }
 

@@ -32,6 +32,9 @@ PARE_MUST_USE pare_status calls_of_pattern(const call_rule *r, size_t n, const p
                                            const pare_graph *g, call_fn fn, void *ctx,
                                            pare_err *err);
 
+/* Rows of queries that meet a block of keys before the next one does. */
+size_t rows_of_group(const call_rule *r, const pare_pattern *p);
+
 /* unions.c: the same for tokens of one vector, full attention. */
 PARE_MUST_USE pare_status calls_of_unions(const call_rule *r, size_t n, call_fn fn, void *ctx);
 

@@ -23,33 +23,38 @@ int pare_length_mode_of(const char *name)
 
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* 0, or nan: many sums, which do not wait for one another. */
-static bool row_is_finite(pare_dtype t, const void *x, size_t at, size_t cols)
+/* Sums of 0, or nan: many of them, which do not wait for one another. */
+static bool all_finite(pare_dtype t, const void *x, size_t n)
 {
-    const float *const f = (const float *)x + at;
-    const double *const d = (const double *)x + at;
-    four a = {0}, b = {0};
+    const float *const f = x;
+    const double *const d = x;
+    four zeros[4] = {{0}};
     double zero = 0;
     size_t c = 0;
-    for (; t == PARE_F32 && c + 8 <= cols; c += 8) {
-        a += *(const four *)(f + c) * 0.0F;
-        b += *(const four *)(f + c + 4) * 0.0F;
+    for (; t == PARE_F32 && c + 16 <= n; c += 16) {
+        __builtin_prefetch(f + c + 1024);
+#pragma GCC unroll 4
+        for (size_t e = 0; e < 4; e++) zeros[e] += *(const four *)(f + c + 4 * e) * 0.0F;
     }
-    for (; t == PARE_F32 && c < cols; c++) zero += (double)f[c] * 0;
-    for (; c < cols; c++) zero += d[c] * 0;
-    a += b;
-    return zero + (double)(a[0] + a[1] + a[2] + a[3]) == 0;
+    for (; t == PARE_F32 && c < n; c++) zero += (double)f[c] * 0;
+    for (; c < n; c++) zero += d[c] * 0;
+    const four all = (zeros[0] + zeros[1]) + (zeros[2] + zeros[3]);
+    return zero + (double)(all[0] + all[1] + all[2] + all[3]) == 0;
 }
 
 static pare_status check_numbers(const run *r, size_t at, const char *what, const void *x,
                                  size_t ld, size_t cols)
 {
-    for (size_t i = 0; i < r->n; i++)
-        for (size_t c = row_is_finite(r->caps.dtype, x, i * ld, cols) ? cols : 0; c < cols; c++)
-            if (!isfinite(num_at(r->caps.dtype, x, i * ld + c)))
+    const pare_dtype t = r->caps.dtype;
+    if (ld == cols && all_finite(t, x, r->n * cols)) return PARE_OK;
+    for (size_t i = 0; i < r->n; i++) {
+        const char *const row = (const char *)x + i * ld * pare_dtype_size(t);
+        for (size_t c = all_finite(t, row, cols) ? cols : 0; c < cols; c++)
+            if (!isfinite(num_at(t, row, c)))
                 return pare_fail(r->err, PARE_ERR_NONFINITE,
                                  "length: %s of head %zu: row %zu, column %zu is not finite", what,
                                  at, i, c);
+    }
     return PARE_OK;
 }
 
@@ -64,16 +69,24 @@ static void scale_row(pare_dtype t, void *to, const void *from, size_t cols, dou
     for (; c < cols; c++) num_put(t, to, c, num_at(t, from, c) * by);
 }
 
-static pare_status scale_queries(run *r, pare_length_job *j)
+/* What is finite when it is scaled was so before. */
+static pare_status scale_queries(run *r, size_t at, pare_length_job *j)
 {
-    if (j->scale == 1) return PARE_OK;
+    if (j->scale == 1) return check_numbers(r, at, "q", j->q, j->ldq, j->dk);
     const pare_dtype type = r->caps.dtype;
     const size_t size = pare_dtype_size(type);
-    char *const q = pare_alloc(r->arena, r->n * j->dk, size);
+    bool finite = true;
+    char *const q = run_room(r, r->n * j->dk, size);
     if (!q) return pare_no_memory(r->err);
-    for (size_t i = 0; i < r->n; i++)
-        scale_row(type, q + i * j->dk * size, (const char *)j->q + i * j->ldq * size, j->dk,
-                  j->scale);
+    for (size_t i = 0; i < r->n; i++) {
+        char *const row = q + i * j->dk * size;
+        scale_row(type, row, (const char *)j->q + i * j->ldq * size, j->dk, j->scale);
+        if (!all_finite(type, row, j->dk)) finite = false;
+    }
+    if (!finite) {
+        const pare_status st = check_numbers(r, at, "q", j->q, j->ldq, j->dk);
+        return st ? st : check_numbers(r, at, "scaled q", q, j->dk, j->dk);
+    }
     j->q = q;
     j->ldq = j->dk;
     j->scale = 1;
@@ -90,13 +103,9 @@ static pare_status take_jobs(run *r, const pare_length_job *jobs)
         *j = jobs[i];
         PARE_ASSERT(j->n == r->n && j->ldq >= j->dk && j->ldk >= j->dk && j->ldv >= j->dv &&
                     j->ldy >= j->dv && j->dk >= 1);
-        if ((st = check_numbers(r, i, "q", j->q, j->ldq, j->dk)) ||
-            (st = check_numbers(r, i, "k", j->k, j->ldk, j->dk)) ||
-            (st = check_numbers(r, i, "v", j->v, j->ldv, j->dv)))
-            return st;
-        st = scale_queries(r, j);
-        if (!st && fabs(jobs[i].scale) > 1)
-            st = check_numbers(r, i, "scaled q", j->q, j->ldq, j->dk);
+        st = scale_queries(r, i, j);
+        if (!st) st = check_numbers(r, i, "k", j->k, j->ldk, j->dk);
+        if (!st) st = check_numbers(r, i, "v", j->v, j->ldv, j->dv);
     }
     return st;
 }

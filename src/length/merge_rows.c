@@ -43,7 +43,7 @@ static void merge_alike(run *r, alike *l)
         if (r->how->part(r, e, l->row, l->i, l->n, a.keep[a.count], a.by[a.count]))
             a.x[a.count++] = e->y + l->row * ld * pare_dtype_size(r->caps.dtype);
     }
-    if (!sums_adder(r->caps.dtype)(h->num + l->i * dv, l->n, dv, &a)) l->clean = false;
+    if (!sums_adder(r->caps.dtype)(held_row(r, h, l->i), l->n, dv, &a)) l->clean = false;
     for (size_t p = 0; p < l->n; p++)
         if (!isfinite(h->den[l->i + p])) l->clean = false;
     l->count = 0;
@@ -119,12 +119,14 @@ static void merge_stripe(run *r, size_t head_at, size_t first, size_t end)
     }
 }
 
+/* As far as there are sums for its rows: others have no call in the batch. */
 static void merge_touched(void *ctx, size_t x)
 {
     run *const r = ctx;
     const size_t stripes = (r->n + STRIPE - 1) / STRIPE, at = r->b.stripes[x];
-    const size_t first = at % stripes * STRIPE;
-    merge_stripe(r, at / stripes, first, r->n - first < STRIPE ? r->n : first + STRIPE);
+    const size_t first = at % stripes * STRIPE, end = first + STRIPE;
+    const size_t held = r->n - r->first < r->held ? r->n : r->first + r->held;
+    merge_stripe(r, at / stripes, first < r->first ? r->first : first, end < held ? end : held);
 }
 
 size_t merge_batch(run *r)

@@ -80,16 +80,16 @@ static bool part(run *r, const entry *e, size_t row, size_t i, size_t n, double 
     return true;
 }
 
-const construction native_calls = {size, build, part, sums_finite, false};
+const construction native_calls = {size, build, part, sums_finite, false, sums_write_rows};
 
 /* Engines read values in whole vectors, over and over: rows that lie across lines of the cache are
  * moved once. */
-static pare_status align_values(const run *r, pare_length_job *j)
+static pare_status align_values(run *r, pare_length_job *j)
 {
     enum { LINE = 64 };
     const size_t size = pare_dtype_size(r->caps.dtype), row = j->dv * size;
     if (row % LINE || ((uintptr_t)j->v % LINE == 0 && j->ldv * size % LINE == 0)) return PARE_OK;
-    char *const v = pare_alloc(r->arena, r->n, row);
+    char *const v = run_room(r, r->n, row);
     if (!v) return pare_no_memory(r->err);
     for (size_t i = 0; i < r->n; i++)
         memcpy(v + i * row, (const char *)j->v + i * j->ldv * size, row);
@@ -100,6 +100,7 @@ static pare_status align_values(const run *r, pare_length_job *j)
 
 pare_status native_attend(run *r)
 {
+    r->in_order = true;
     pare_status st = sums_new(r);
     for (size_t i = 0; i < r->count && !st; i++) st = align_values(r, &r->heads[i].job);
     if (!st) st = run_round(r, &native_calls);

@@ -170,6 +170,22 @@ static uint32_t group_of(const call_rule *r, const pare_pattern *p, uint32_t que
     return free && queries >= FEW && queries < ROWS ? ROWS / queries : 1;
 }
 
+static uint32_t block_keys(const call_rule *r)
+{
+    return r->reference ? r->m - 1 : r->m;
+}
+
+static uint32_t block_queries(const call_rule *r, const pare_pattern *p)
+{
+    return r->kind == CALL_CAUSAL || (r->reference && p->kind != PARE_FULL) ? block_keys(r) : r->m;
+}
+
+size_t rows_of_group(const call_rule *r, const pare_pattern *p)
+{
+    const uint32_t queries = block_queries(r, p);
+    return (size_t)group_of(r, p, queries) * queries;
+}
+
 pare_status calls_of_pattern(const call_rule *r, size_t n, const pare_pattern *p,
                              const pare_graph *g, call_fn fn, void *ctx, pare_err *err)
 {
@@ -177,9 +193,7 @@ pare_status calls_of_pattern(const call_rule *r, size_t n, const pare_pattern *p
     if (r->one_vector) return calls_of_unions(r, n, fn, ctx);
     packer *const pack = packer_new(r, fn, ctx, err);
     if (!pack) return PARE_ERR_MEMORY;
-    const uint32_t keys = r->reference ? r->m - 1 : r->m;
-    const uint32_t queries =
-        r->kind == CALL_CAUSAL || (r->reference && p->kind != PARE_FULL) ? keys : r->m;
+    const uint32_t keys = block_keys(r), queries = block_queries(r, p);
     const pare_status st =
         r->leave_remainder
             ? whole_blocks(r, n, pack)

@@ -10,6 +10,21 @@
 
 enum { LINE = 64, CACHE = 576 << 10 }; /* bytes: of a line; of calls that a core keeps near */
 
+struct room { /* a line; its memory is behind it */
+    _Alignas(LINE) struct room *below;
+};
+
+void *run_room(run *r, size_t count, size_t size)
+{
+    size_t bytes, all;
+    if (!pare_mul(&bytes, count, size) || !pare_add(&all, bytes, 2 * LINE - 1)) return NULL;
+    struct room *const here = aligned_alloc(LINE, all / LINE * LINE);
+    if (!here) return NULL;
+    here->below = r->rooms;
+    r->rooms = here;
+    return here + 1;
+}
+
 size_t run_bytes(const run *r, size_t count)
 {
     const size_t bytes = count * pare_dtype_size(r->caps.dtype);
@@ -126,7 +141,7 @@ static pare_status evaluate(run *r)
     return st ? st : r->orc->ops->barrier(r->orc->self, r->err);
 }
 
-static pare_status flush(run *r)
+pare_status run_flush(run *r)
 {
     batch *const b = &r->b;
     if (!b->count) return PARE_OK;
@@ -179,7 +194,7 @@ static pare_status make_room(run *r, size_t tiles)
 
 /* As much as the caches of the threads hold: results are merged while they are still there. Small
  * calls go in larger batches, and an engine that wants many at once gets them. */
-static size_t usual_bytes(const run *r, size_t need)
+size_t run_batch_bytes(const run *r, size_t need)
 {
     enum { SMALL = 8 << 10 };
     const size_t threads = r->exec ? (size_t)r->exec->threads : 1;
@@ -199,11 +214,11 @@ static pare_status take_memory(run *r, size_t need, char **out)
         return *out ? PARE_OK : pare_no_memory(r->err);
     }
     if (need > b->bytes - b->used) {
-        const pare_status st = flush(r);
+        const pare_status st = run_flush(r);
         if (st) return st;
     }
     if (need > b->bytes) {
-        const size_t usual = usual_bytes(r, need);
+        const size_t usual = run_batch_bytes(r, need);
         free(b->memory);
         b->bytes = need > usual ? need : usual / need < 8 ? usual : usual / need / 8 * 8 * need;
         b->memory = aligned_alloc(LINE, (b->bytes + LINE - 1) / LINE * LINE);
@@ -239,7 +254,8 @@ pare_status run_call(void *ctx, const placed *tiles, size_t count, uint32_t n)
     if (rule_pads(&r->rule, &r->caps)) e.n = r->caps.max_len;
     const size_t need = r->how->size(r, &e, tiles);
     if (!need) return PARE_ERR_INPUT;
-    pare_status st = take_memory(r, need, &e.y); /* the construction divides it up */
+    pare_status st = held_reach(r, tiles, count);
+    if (!st) st = take_memory(r, need, &e.y); /* the construction divides it up */
     if (!st) st = make_room(r, count);
     if (st) return st;
     batch *const b = &r->b;
@@ -256,7 +272,7 @@ pare_status run_call(void *ctx, const placed *tiles, size_t count, uint32_t n)
 
 pare_status run_end(run *r, pare_status st)
 {
-    if (!st) st = flush(r);
+    if (!st) st = run_flush(r);
     if (r->b.stripes) forget(&r->b);
     return st;
 }
@@ -265,13 +281,20 @@ pare_status run_round(run *r, const construction *how)
 {
     pare_status st = PARE_OK;
     run_begin(r, how);
-    for (r->at = 0; r->at < r->count && !st; r->at++)
+    for (r->at = 0; r->at < r->count && !st; r->at++) {
         st = calls_of_pattern(&r->rule, r->n, r->p, r->g, run_call, r, r->err);
+        if (!st) st = held_end(r);
+    }
     return run_end(r, st);
 }
 
 void run_free(run *r)
 {
+    while (r->rooms) {
+        struct room *const last = r->rooms;
+        r->rooms = last->below;
+        free(last);
+    }
     free(r->b.entries);
     free(r->b.calls);
     free(r->b.tiles);

@@ -9,8 +9,8 @@
 typedef struct head {
     pare_length_job job;       /* queries scaled */
     double lmax;               /* >= every |logit| */
-    double *num, *den;         /* n x dv, n: sums of weighted values, of weights ... */
-    double *top;               /* n: ... divided by e^top; or the best reference so far */
+    double *num, *den;         /* sums of weighted values (of the rows that are held), of weights */
+    double *top;               /* ... divided by e^top; or the best reference so far */
     double *c;                 /* n: logit of the reference; NULL = 0 */
     char *parts;               /* strict: partial results of each row, one after the other ... */
     uint32_t *nparts;          /* ... and how many there are */
@@ -63,6 +63,7 @@ typedef struct run {
     size_t count, n;
     const pare_exec *exec;
     pare_arena *arena;
+    struct room *rooms; /* of run_room */
     pare_length_stats *stats;
     pare_err *err;
     const construction *how;
@@ -72,6 +73,9 @@ typedef struct run {
     size_t at;                     /* the head whose calls are made now */
     bool only_bad;                 /* calls without a bad row are left out */
     bool extra;                    /* calls are counted as a fall-back's */
+    bool in_order;                 /* no call has rows before those of the calls before it */
+    size_t first, held;            /* rows whose sums there are: n, or fewer of the head at work */
+    size_t done_to, reached;       /* ends of those of them that are complete, that had calls */
     uint64_t number;
     batch b;
     atomic_size_t failed; /* of the batch: the first entry with numbers that are none */
@@ -89,6 +93,9 @@ struct construction {
     /* Row i of the head when the batch is merged: false when its numbers are none. */
     bool (*sound)(const run *r, const head *h, size_t i);
     bool may_fail; /* rows that are not sound are bad, not an error */
+    /* Rows [first, end) of a head, all calls of which are merged, before their sums are forgotten;
+     * NULL: there is nothing to do. */
+    void (*done)(run *r, size_t head, size_t first, size_t end);
 };
 
 /* All calls of all heads; only those with a bad row where r->only_bad. */
@@ -98,8 +105,13 @@ PARE_MUST_USE pare_status run_round(run *r, const construction *how);
 void run_begin(run *r, const construction *how);
 pare_status run_call(void *run, const placed *tiles, size_t count, uint32_t n);
 PARE_MUST_USE pare_status run_end(run *r, pare_status so_far);
+/* Calls so far are evaluated and merged. */
+PARE_MUST_USE pare_status run_flush(run *r);
 void run_free(run *r);
 
+/* Memory for `count` numbers of `size` bytes until the run ends: in whole lines of the cache, with
+ * anything in it, since large arrays are written once anyway. */
+void *run_room(run *r, size_t count, size_t size);
 /* Bytes of `count` numbers of the oracle, rounded up to a cache line. */
 size_t run_bytes(const run *r, size_t count);
 /* merge_rows.c: the batch's results into the sums; its first entry with numbers that are none, or
@@ -111,6 +123,24 @@ PARE_MUST_USE pare_status run_overflow(const run *r, size_t at);
 void run_poison(const run *r, char *y, size_t rows, size_t ld);
 /* Rows over the threads: fn(ctx, head, first, end) in stripes of STRIPE rows. */
 void run_rows(const run *r, void (*fn)(run *r, size_t head, size_t first, size_t end), run *ctx);
+/* Bytes of calls under way at a time, where one has `need` of them. */
+size_t run_batch_bytes(const run *r, size_t need);
+
+/* ---- held.c: sums of the rows that calls are at ---------------------------------------------- */
+
+PARE_MUST_USE pare_status held_new(run *r);
+/* Rows before those of a call that comes next are done with, where it has rows beyond the held. */
+PARE_MUST_USE pare_status held_reach(run *r, const placed *tiles, size_t count);
+/* The head at work has no more calls. */
+PARE_MUST_USE pare_status held_end(run *r);
+static inline double *held_row(const run *r, const head *h, size_t i)
+{
+    return h->num + (i - r->first) * h->job.dv;
+}
+static inline bool held_all(const run *r)
+{
+    return r->held == r->n;
+}
 
 /* ---- constructions --------------------------------------------------------------------------- */
 
@@ -121,6 +151,7 @@ PARE_MUST_USE pare_status softmax_blocks(run *r, bool keys);
 PARE_MUST_USE pare_status native_attend(run *r);
 /* Rounds of zero-reference calls until no row is bad: sums (or parts) are complete then. */
 PARE_MUST_USE pare_status zeroref_rounds(run *r, const construction *how);
+void zeroref_done(run *r, size_t head, size_t first, size_t end);
 bool zeroref_part(run *r, const entry *e, size_t row, size_t i, size_t n, double *keep, double *by);
 /* Rows that are bad after the rounds so far get a reference of their own; an error if that does not
  * help. */
@@ -158,7 +189,8 @@ typedef struct fading {
 typedef void fade_fn(const fading *f, size_t n, bool f32);
 fade_fn fade_rows;
 size_t fade_variants(fade_fn *out[3]); /* as above */
-void sums_write(run *r);               /* y = num / den */
+void sums_write(run *r);               /* y = num / den, where all rows are held still */
+void sums_write_rows(run *r, size_t head, size_t first, size_t end);
 /* Whether row i sees no key at all. */
 bool sums_empty(const run *r, size_t i);
 #endif

@@ -155,11 +155,11 @@ static void lay_out_keys(const run *r, const entry *e, const shape *s)
 {
     const head *const h = &r->heads[e->head];
     const pare_dtype type = r->caps.dtype;
-    const size_t b = pare_dtype_size(type), n = e->n;
-    memset(e->k, 0, n * e->dk * b);
-    memset(e->v, 0, n * e->dv * b);
+    const size_t b = pare_dtype_size(type);
+    memset(e->k, 0, e->n * e->dk * b);
+    memset(e->v, 0, e->n * e->dv * b);
     if (has_logits(r, s, e) && !e->bias)
-        for (size_t i = 0; i < n; i++) num_put(type, e->k, i * e->dk + h->job.dk + e->code, 1);
+        for (size_t i = 0; i < e->n; i++) num_put(type, e->k, i * e->dk + h->job.dk + e->code, 1);
     if (s->extras) num_put(type, e->v, (s->keys ? h->job.dk : h->job.dv) + 1, 1);
 }
 
@@ -238,8 +238,8 @@ static pare_status lay_out_blocks(run *r, const shape *s)
     w.dk = e.dk, w.dv = e.dv;
     for (size_t i = 0; i < r->count; i++) {
         head *const h = &r->heads[i];
-        h->blocks_k = pare_alloc(r->arena, w.count * m * w.dk, b);
-        h->blocks_v = pare_alloc(r->arena, w.count * m * w.dv, b);
+        h->blocks_k = run_room(r, w.count * m * w.dk, b);
+        h->blocks_v = run_room(r, w.count * m * w.dv, b);
         if (!h->blocks_k || !h->blocks_v) return pare_no_memory(r->err);
     }
     pare_parallel(r->exec, w.count * r->count, lay_out_block, &w);
@@ -272,20 +272,24 @@ bool zeroref_part(run *r, const entry *e, size_t row, size_t i, size_t n, double
 {
     const pare_dtype type = r->caps.dtype;
     head *const h = &r->heads[e->head];
+    enum { AHEAD = 16 }; /* rows that are asked for before they are read */
+    const size_t bytes = pare_dtype_size(type);
     const double least = r->caps.w_min, most = most_weight(r);
     for (size_t p = 0; p < n; p++) {
         const size_t at = (row + p) * e->dv + h->job.dv;
-        const double mass = num_at(type, e->y, at), w = num_at(type, e->y, at + 1);
+        const double mass = num_at(type, e->y, at), w = num_at(type, e->y, at + 1), times = 1 / w;
+        __builtin_prefetch(e->y + (at + AHEAD * e->dv) * bytes);
         /* a nan is none of it; nor is a reference that has vanished beside the keys */
         const bool sound = w >= least && mass >= 0 && w + mass <= most;
         keep[p] = 1;
-        by[p] = sound ? 1 / w : 0;
-        h->den[i + p] += sound ? mass / w : (double)NAN;
+        by[p] = sound ? times : 0;
+        h->den[i + p] += sound ? mass * times : (double)NAN;
     }
     return true;
 }
 
-const construction zeroref_calls = {zeroref_size, zeroref_build, zeroref_part, sums_finite, true};
+const construction zeroref_calls = {zeroref_size, zeroref_build, zeroref_part,
+                                    sums_finite,  true,          zeroref_done};
 
 /* ---- the plain call: n <= M ------------------------------------------------------------------ */
 
@@ -310,7 +314,7 @@ static bool plain_part(run *r, const entry *e, size_t row, size_t i, size_t n, d
     return true;
 }
 
-const construction plain_calls = {plain_size, plain_build, plain_part, sums_finite, false};
+const construction plain_calls = {plain_size, plain_build, plain_part, sums_finite, false, NULL};
 
 /* ---- the mean key ---------------------------------------------------------------------------- */
 
@@ -349,7 +353,7 @@ static bool mean_part(run *r, const entry *e, size_t row, size_t i, size_t n, do
     return false;
 }
 
-const construction mean_calls = {mean_size, mean_build, mean_part, sums_finite, false};
+const construction mean_calls = {mean_size, mean_build, mean_part, sums_finite, false, NULL};
 
 pare_status softmax_blocks(run *r, bool keys)
 {

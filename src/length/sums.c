@@ -7,16 +7,16 @@
 
 pare_status sums_new(run *r)
 {
-    for (size_t i = 0; i < r->count; i++) {
+    const pare_status st = held_new(r);
+    for (size_t i = 0; i < r->count && !st; i++) {
         head *const h = &r->heads[i];
-        h->num = pare_alloc(r->arena, r->n * h->job.dv, sizeof *h->num);
         h->den = pare_alloc(r->arena, r->n, sizeof *h->den);
         h->top = pare_alloc(r->arena, r->n, sizeof *h->top);
         h->bad = pare_alloc(r->arena, r->n, 1);
-        if (!h->num || !h->den || !h->top || !h->bad) return pare_no_memory(r->err);
+        if (!h->den || !h->top || !h->bad) return pare_no_memory(r->err);
         for (size_t j = 0; j < r->n; j++) h->top[j] = -INFINITY;
     }
-    return PARE_OK;
+    return st;
 }
 
 static void clear_stripe(run *r, size_t at, size_t first, size_t end)
@@ -24,7 +24,7 @@ static void clear_stripe(run *r, size_t at, size_t first, size_t end)
     head *const h = &r->heads[at];
     for (size_t i = first; i < end; i++) {
         if (!h->bad[i]) continue;
-        memset(h->num + i * h->job.dv, 0, h->job.dv * sizeof *h->num);
+        if (held_all(r)) memset(held_row(r, h, i), 0, h->job.dv * sizeof *h->num);
         h->den[i] = 0;
         h->top[i] = -INFINITY;
         if (h->nparts) h->nparts[i] = 0;
@@ -182,8 +182,7 @@ sums_add_fn *sums_adder(pare_dtype t)
 
 bool sums_finite(const run *r, const head *h, size_t i)
 {
-    (void)r;
-    const double *const num = h->num + i * h->job.dv;
+    const double *const num = held_row(r, h, i);
     double zero = h->den[i] * 0; /* 0, or nan */
     quad zeros = {0};
     size_t c = 0;
@@ -206,12 +205,12 @@ static void write_f32(float *y, const double *num, double by, size_t n)
     for (; c < n; c++) y[c] = (float)(num[c] * by);
 }
 
-static void write_stripe(run *r, size_t at, size_t first, size_t end)
+void sums_write_rows(run *r, size_t at, size_t first, size_t end)
 {
     const head *const h = &r->heads[at];
     const size_t dv = h->job.dv;
     for (size_t i = first; i < end; i++) {
-        const double *const num = h->num + i * dv, den = h->den[i];
+        const double *const num = held_row(r, h, i), den = h->den[i];
         double *const y = (double *)h->job.y + i * h->job.ldy;
         if (h->job.lse) num_put(r->caps.dtype, h->job.lse, i, h->top[i] + log(den));
         if (r->caps.dtype == PARE_F32)
@@ -223,5 +222,5 @@ static void write_stripe(run *r, size_t at, size_t first, size_t end)
 
 void sums_write(run *r)
 {
-    run_rows(r, write_stripe, r);
+    if (held_all(r)) run_rows(r, sums_write_rows, r);
 }

@@ -102,6 +102,22 @@ pare_status pare_length_heads(pare_length_head **out, size_t *count, pare_arena 
     return PARE_OK;
 }
 
+pare_status pare_length_plan_fits(const pare_length_plan *plan, pare_arena *a, const pare_model *m,
+                                  pare_err *err)
+{
+    pare_length_head *heads;
+    size_t count;
+    const pare_pattern *const x = &plan->pattern, *const y = &m->pattern;
+    const pare_status st = pare_length_heads(&heads, &count, a, m, err);
+    if (st) return st;
+    bool same = plan->nheads == count && x->kind == y->kind && x->window == y->window &&
+                x->sinks == y->sinks;
+    for (size_t i = 0; same && i < count; i++)
+        same = plan->heads[i].layer == heads[i].layer && plan->heads[i].dk == heads[i].dk &&
+               plan->heads[i].dv == heads[i].dv;
+    return same ? PARE_OK : pare_fail(err, PARE_ERR_INPUT, "is not for the heads of this model");
+}
+
 bool pare_length_may_exceed(const pare_model *m)
 {
     return m->stem.pos.kind != PARE_POS_LEARNED;

@@ -34,7 +34,7 @@ static void host_stripe(run *r, size_t at, size_t first, size_t end)
             h->den[i] += a;
             const char *const v = (const char *)j->v + k * j->ldv * pare_dtype_size(type);
             one.x[0] = v, one.by[0][0] = a;
-            (void)add(h->num + i * j->dv, 1, j->dv, &one);
+            (void)add(held_row(r, h, i), 1, j->dv, &one);
         }
         if (!sums_finite(r, h, i)) h->bad[i] = 1;
     }
@@ -50,15 +50,38 @@ static pare_status zeroref_round(run *r, const construction *how)
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
 
+/* Row i after a round; where only bad rows were asked, whether it is one still. */
+static void judge_row(const run *r, head *h, size_t i)
+{
+    const bool weighs = h->den[i] >= r->caps.w_min;
+    if (!r->only_bad && !weighs && !sums_empty(r, i)) h->bad[i] = 1;
+    if (r->only_bad && h->bad[i] && weighs && sums_finite(r, h, i)) h->bad[i] = 0;
+}
+
+static void judge_stripe(run *r, size_t at, size_t first, size_t end)
+{
+    for (size_t i = first; i < end; i++) judge_row(r, &r->heads[at], i);
+}
+
+/* Rows that can be trusted are answered, but for those that were before. */
+void zeroref_done(run *r, size_t at, size_t first, size_t end)
+{
+    head *const h = &r->heads[at];
+    for (size_t i = first; i < end; i++) {
+        const bool asked = !r->only_bad || h->bad[i];
+        judge_row(r, h, i);
+        if (asked && !h->bad[i]) sums_write_rows(r, at, i, i + 1);
+    }
+}
+
 /* Rows that cannot be trusted after a round. */
 static uint64_t judge(run *r)
 {
     uint64_t bad = 0;
     for (size_t a = 0; a < r->count; a++)
         for (size_t i = 0; i < r->n; i++) {
-            head *const h = &r->heads[a];
-            if (!h->bad[i] && !(h->den[i] >= r->caps.w_min) && !sums_empty(r, i)) h->bad[i] = 1;
-            bad += h->bad[i];
+            judge_row(r, &r->heads[a], i);
+            bad += r->heads[a].bad[i];
         }
     return bad;
 }
@@ -111,11 +134,7 @@ static pare_status fall_back(run *r, const construction *how)
     if (st) return st;
     sums_clear_bad(r);
     st = zeroref_round(r, how);
-    for (size_t a = 0; a < r->count && !st; a++)
-        for (size_t i = 0; i < r->n; i++)
-            if (r->heads[a].bad[i] && r->heads[a].den[i] >= r->caps.w_min &&
-                sums_finite(r, &r->heads[a], i))
-                r->heads[a].bad[i] = 0;
+    if (!st && held_all(r)) run_rows(r, judge_stripe, r);
     r->only_bad = false;
     return !st && judge(r) ? still_bad(r) : st;
 }
@@ -145,6 +164,8 @@ pare_status zeroref_rounds(run *r, const construction *how)
 
 pare_status zeroref_attend(run *r)
 {
+    r->in_order = r->p->kind == PARE_FULL && r->rule.kind == CALL_FULL && !r->rule.one_vector &&
+                  !r->rule.leave_remainder && !r->strict;
     const pare_status st = zeroref_rounds(r, &zeroref_calls);
     if (!st) sums_write(r);
     return st;

@@ -5,6 +5,7 @@
  * J^T (diag p - p p^T) J, so that  d^T G d / 2  is the divergence that a small error d makes, in
  * nats. For other outputs, random signs on all of them. No labels are needed. */
 #include "lm_auto.h"
+#include "sublayers.h"
 #include <pare/gradient.h>
 #include <math.h>
 
@@ -12,19 +13,6 @@ enum {
     TOKENS = 4096,
     LEAST = 64
 }; /* looked at in all; the last input is cut short, not that short */
-
-/* Sublayers as blocks of their own, so that every place is where one begins. */
-static pare_model split(work *w, const pare_model *m)
-{
-    pare_model s = *m;
-    s.nblocks = 2 * m->nblocks;
-    s.blocks = w_alloc(w, s.nblocks, sizeof *s.blocks);
-    for (size_t b = 0; !w->st && b < m->nblocks; b++) {
-        s.blocks[2 * b].attn = m->blocks[b].attn;
-        s.blocks[2 * b + 1].ffn = m->blocks[b].ffn;
-    }
-    return s;
-}
 
 static bool has_logits(const pare_model *m)
 {
@@ -111,7 +99,7 @@ pare_mat *lm_metric(work *w, const lm *m, const pare_inputs *data, size_t most, 
     pare_mat *const g = w_alloc(w, m->nplaces, sizeof *g);
     for (size_t k = 0; !w->st && k < m->nplaces; k++) g[k] = w_mat(w, m->width[k], m->width[k]);
     const pare_mark mark = pare_arena_mark(w->a);
-    const pare_model s = split(w, m->m);
+    const pare_model s = sublayers_of(w, m->m);
     if (!w->st) probe_all(w, g, &s, data, most, seed);
     pare_arena_reset(w->a, mark);
     return g;

@@ -9,22 +9,10 @@
  * Every block is split into one of attention alone and one of the feed-forward part alone, so that
  * every stream point is where some block begins. */
 #include "cuts.h"
+#include "sublayers.h"
 #include <pare/gradient.h>
 
 #define PROBES 4
-
-/* Views of the folded model's sublayers, one to a block; owned by the work's arena. */
-static pare_model split_blocks(work *w, const pare_model *m)
-{
-    pare_model s = *m;
-    s.nblocks = 2 * m->nblocks;
-    s.blocks = w_alloc(w, s.nblocks, sizeof *s.blocks);
-    for (size_t b = 0; !w->st && b < m->nblocks; b++) {
-        s.blocks[2 * b].attn = m->blocks[b].attn;
-        s.blocks[2 * b + 1].ffn = m->blocks[b].ffn;
-    }
-    return s;
-}
 
 /* d (sum of signs times centred outputs) / d outputs. */
 static void draw_signs(double *dy, size_t n, size_t outputs, pare_rng *rng)
@@ -77,7 +65,7 @@ static void probe_all(work *w, pare_mat *g, const pare_model *split, const pare_
 
 pare_mat *gradient_metric(work *w, const pare_model *folded, const pare_input *in, uint64_t seed)
 {
-    const pare_model split = split_blocks(w, folded);
+    const pare_model split = sublayers_of(w, folded);
     pare_mat *const g = w_alloc(w, w->st ? 0 : split.nblocks + 1, sizeof *g);
     for (size_t k = 0; !w->st && k <= split.nblocks; k++) {
         const size_t d = pare_model_width(&split, k);

@@ -57,3 +57,9 @@ echo "exit ${PIPESTATUS[0]}"
 rm -r tests examples/0[23]* && sed -i '/^\[good/d' README.md && sed -i '/^```console$/,$d' README.md
 python3 tools/run-tests --build build | tail -n 1
 echo "exit ${PIPESTATUS[0]}"
+# What a document marks as long is left to the long tests.
+printf '# One\n```console long\n$ false\n```\n' >README.md
+for how in "" --long; do
+    python3 tools/run-tests --build build $how README >/dev/null
+    echo "exit $?"
+done

@@ -39,6 +39,22 @@ measured 2e-8
 measured 0
 measured -1
 END
+/usr/bin/python3 -c '
+import json
+c = json.load(open("q.json.cert.json"))
+for name, by in (("same", 1), ("less", 0.9988)):
+    json.dump(dict(c, proven=c["proven"] * by), open(name + ".json", "w"))
+json.dump(dict(c, rounding=0), open("more.json", "w"))'
+for f in same less more; do pare verify $f.json -q >/dev/null; echo "proven, $f: exit $?"; done
+echo "-- a plan for another model: it sees what is to come"
+/usr/bin/python3 -c '
+import json
+p = json.load(open("q.json"))
+p["pattern"] = {"kind": "full"}
+p["cost"] = {k: p["cost"][k] for k in ("calls", "rounds")}
+json.dump(p, open("p.json", "w"))'
+change q.json.cert.json c.json tokens 60 p.json
+pare verify c.json -q >/dev/null; echo "full: exit $?"
 echo "-- a no is JSON, too, and nothing else"
 change q.json.cert.json c.json proven 1e-5
 pare verify c.json -q --json | /usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)["holds"])'

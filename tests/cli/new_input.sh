@@ -37,6 +37,19 @@ tamper 'a new input' name 'out: 3->out: 4'
 tamper 'a new input' name 'out: 3->out: 40'
 tamper 'a new input' domain '39->40'
 tamper 'larger errors' bound 1.5
+# Windows of one text are no draws: nothing is said, and who says it by hand is found out.
+pare data random -q --count 1 --tokens 40 --vocab 9 -o text.npy
+pare depth m.st --data text.npy --kind uniform --layers 0 -f -o w.st 2>&1 | grep -E '^new|: nothing' | mask
+/usr/bin/env python3 - <<'PY'
+import json
+said = json.load(open('o.st.cert.json'))
+c = json.load(open('w.st.cert.json'))
+c['statements'] += [dict(s, bound=1e9, domain=s['domain'].replace('39', '10'), probability=p)
+                    for s, p in ((said['statements'][-4], 10 / 11), (said['statements'][-3], 0.99))]
+c['hypotheses'] += said['hypotheses'][-1:]
+json.dump(c, open('wrong.cert.json', 'w'))
+PY
+pare verify wrong.cert.json 2>&1 | head -n 1
 # What can not be asked.
 pare depth m.st --data t.npy --kind uniform --layers 0 --exceed 0.02 -o x.st
 pare depth m.st --kind uniform --layers 0 --exceed 0.1 -o x.st

@@ -9,4 +9,4 @@ pare report small.st.cert.json probe.json gt.csv -q -o page.html
 python3 $PARE_ROOT/tests/report/browser.py page.html .
 # A page whose plots are gone is seen to be so.
 sed 's/<path[^>]*>//; s/<circle[^>]*>.*<.circle>//' page.html >blank.html
-python3 $PARE_ROOT/tests/report/browser.py blank.html . | head -n 1
+python3 $PARE_ROOT/tests/report/browser.py blank.html . plots bars heat once | head -n 1

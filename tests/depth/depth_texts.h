@@ -14,6 +14,38 @@ typedef struct lesson {
     pare_err err;
 } lesson;
 
+#define CHARACTERS "../shared/reference/depth/tiny.npz"
+
+/* The small character model and the windows of the reference: 50 to fit to, 40 to measure. */
+static inline void open_characters(lesson *l)
+{
+    pare_npz *z = NULL;
+    pare_array val;
+    char dir[200], path[300];
+    *l = (lesson){.a = pare_arena_new(), .first = 100, .count = 40};
+    test_mkdir(dir);
+    test_path(path, dir, "val.npy");
+    assert_ok(pare_npz_open(&z, l->a, CHARACTERS, &l->err), &l->err);
+    assert_ok(pare_npz_get(&val, z, "val", &l->err), &l->err);
+    assert_true(val.ndim == 2 && val.shape[0] == 200 && val.shape[1] == 65);
+    int64_t *const ids = pare_alloc(l->a, 200 * 64, sizeof *ids);
+    for (size_t i = 0; i < 200 * 64; i++)
+        ids[i] = ((const int64_t *)val.data)[i / 64 * 65 + i % 64];
+    const pare_array windows = {.dtype = PARE_I64, .ndim = 2, .shape = {200, 64}, .data = ids};
+    assert_ok(pare_npy_write(path, &windows, false, &l->err), &l->err);
+    assert_ok(pare_model_load(&l->m, CHARACTERS, &l->err), &l->err);
+    assert_ok(pare_dataset_load(&l->d, l->a, l->m, path, 0, 0, &l->err), &l->err);
+    l->fit = (pare_inputs){50, l->d.inputs.in};
+    pare_npz_close(z);
+    test_rmdir(dir);
+}
+
+static inline void close_characters(lesson *l)
+{
+    pare_model_free(l->m);
+    pare_arena_free(l->a);
+}
+
 static inline double nats(lesson *l, const pare_model *m)
 {
     pare_metric *metric = NULL;

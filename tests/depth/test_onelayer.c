@@ -314,7 +314,7 @@ static void what_is_no_pure_network_is_refused_with_the_reason(void **state)
     (void)state;
     pare_rng r = pare_rng_at(10, 0);
     pare_model *const f = net_of(&r, &small);
-    assert_refused(f, PARE_ONE_KEEP, 4, PARE_ERR_USAGE, "block 4 of 4");
+    assert_refused(f, PARE_ONE_KEEP, 4, PARE_ERR_USAGE, "cannot keep layer 4");
     assert_refused(f, PARE_ONE_KEEPBIAS, 0, PARE_ERR_USAGE, "calibration");
     assert_refused(f, PARE_ONE_RANKONE, 0, PARE_ERR_USAGE, "calibration");
     f->pattern.kind = PARE_CAUSAL;

@@ -1,29 +1,11 @@
 /* linalg_test.h - what the tests of src/linalg share. */
 #ifndef PARE_LINALG_TEST_H
 #define PARE_LINALG_TEST_H
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include <pare_test.h>
 #include <pare/linalg.h>
 
 /* Exact where it is used: products of two doubles have 106 bits, this has 113. */
 __extension__ typedef __float128 quad;
-
-static inline int open_arena(void **state)
-{
-    *state = pare_arena_new();
-    return *state ? 0 : -1;
-}
-static inline int close_arena(void **state)
-{
-    pare_arena_free(*state);
-    return 0;
-}
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, open_arena, close_arena)
 
 static inline pare_mat normal_mat(pare_arena *a, size_t rows, size_t cols, uint64_t seed)
 {

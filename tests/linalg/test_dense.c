@@ -119,10 +119,10 @@ static void a_nan_in_the_output_before_is_gone_and_one_in_the_input_stays(void *
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(f64_is_right_and_its_bits_do_not_depend_on_threads),
-        TEST(f32_is_right_and_its_bits_do_not_depend_on_threads),
-        TEST(empty_sides_are_legal),
-        TEST(a_nan_in_the_output_before_is_gone_and_one_in_the_input_stays),
+        ARENA_TEST(f64_is_right_and_its_bits_do_not_depend_on_threads),
+        ARENA_TEST(f32_is_right_and_its_bits_do_not_depend_on_threads),
+        ARENA_TEST(empty_sides_are_legal),
+        ARENA_TEST(a_nan_in_the_output_before_is_gone_and_one_in_the_input_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

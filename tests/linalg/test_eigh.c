@@ -51,9 +51,9 @@ static void a_nan_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_is_v_w_vt_for_every_size),
-        TEST(vectors_are_columns),
-        TEST(a_nan_is_refused),
+        ARENA_TEST(a_is_v_w_vt_for_every_size),
+        ARENA_TEST(vectors_are_columns),
+        ARENA_TEST(a_nan_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,8 +100,8 @@ static void f32_product_of_integers_is_exact(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(product_is_that_of_three_loops_and_stays_inside),
-        TEST(f32_product_of_integers_is_exact),
+        ARENA_TEST(product_is_that_of_three_loops_and_stays_inside),
+        ARENA_TEST(f32_product_of_integers_is_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,6 +116,6 @@ static void no_memory_is_said_wherever_it_runs_out(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(no_memory_is_said_wherever_it_runs_out)};
+    const struct CMUnitTest tests[] = {ARENA_TEST(no_memory_is_said_wherever_it_runs_out)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

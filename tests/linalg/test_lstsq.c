@@ -67,10 +67,10 @@ static void a_nan_on_either_side_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(normal_equations_hold_for_every_shape),
-        TEST(of_all_solutions_the_shortest_is_taken),
-        TEST(rcond_decides_the_rank),
-        TEST(a_nan_on_either_side_is_refused),
+        ARENA_TEST(normal_equations_hold_for_every_shape),
+        ARENA_TEST(of_all_solutions_the_shortest_is_taken),
+        ARENA_TEST(rcond_decides_the_rank),
+        ARENA_TEST(a_nan_on_either_side_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

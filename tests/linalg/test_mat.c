@@ -60,10 +60,10 @@ static void the_first_bad_element_is_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(new_is_zero_and_too_large_is_refused),
-        TEST(part_is_a_view_of_the_same_numbers),
-        TEST(widen_takes_the_part_that_was_asked_for),
-        TEST(the_first_bad_element_is_found),
+        ARENA_TEST(new_is_zero_and_too_large_is_refused),
+        ARENA_TEST(part_is_a_view_of_the_same_numbers),
+        ARENA_TEST(widen_takes_the_part_that_was_asked_for),
+        ARENA_TEST(the_first_bad_element_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

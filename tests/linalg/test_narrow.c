@@ -113,9 +113,9 @@ static void wider_ones_are_left_to_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(every_shape_is_within_its_rounding_bound),
-        TEST(the_bits_of_a_row_depend_on_nothing_else),
-        TEST(wider_ones_are_left_to_others),
+        ARENA_TEST(every_shape_is_within_its_rounding_bound),
+        ARENA_TEST(the_bits_of_a_row_depend_on_nothing_else),
+        ARENA_TEST(wider_ones_are_left_to_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -168,14 +168,14 @@ static void empty_absent_and_zero_matrices_have_norm_zero(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(hand_made_norms),
-        TEST(bilinear_takes_the_smaller_of_both),
-        TEST(no_norm_is_below_the_exact_one),
-        TEST(sums_that_lose_every_addition_are_repaired),
-        TEST(no_scale_is_too_small_or_too_large),
-        TEST(f32_is_widened_exactly),
-        TEST(nothing_is_known_of_a_matrix_with_a_nan),
-        TEST(empty_absent_and_zero_matrices_have_norm_zero),
+        ARENA_TEST(hand_made_norms),
+        ARENA_TEST(bilinear_takes_the_smaller_of_both),
+        ARENA_TEST(no_norm_is_below_the_exact_one),
+        ARENA_TEST(sums_that_lose_every_addition_are_repaired),
+        ARENA_TEST(no_scale_is_too_small_or_too_large),
+        ARENA_TEST(f32_is_widened_exactly),
+        ARENA_TEST(nothing_is_known_of_a_matrix_with_a_nan),
+        ARENA_TEST(empty_absent_and_zero_matrices_have_norm_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,9 +48,9 @@ static void a_nan_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_is_q_r_for_every_tall_shape),
-        TEST(r_is_known_up_to_sign),
-        TEST(a_nan_is_refused),
+        ARENA_TEST(a_is_q_r_for_every_tall_shape),
+        ARENA_TEST(r_is_known_up_to_sign),
+        ARENA_TEST(a_nan_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,8 +38,8 @@ static void what_has_no_such_inverse_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(inverse_times_matrix_is_the_identity),
-        TEST(what_has_no_such_inverse_is_refused),
+        ARENA_TEST(inverse_times_matrix_is_the_identity),
+        ARENA_TEST(what_has_no_such_inverse_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -376,22 +376,22 @@ static void zero_and_empty_are_exactly_zero(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(hadamard_of_512_has_norm_root_512),
-        TEST(integer_rank_one_has_the_product_of_lengths),
-        TEST(diagonal_has_its_largest_entry),
-        TEST(an_easy_norm_by_sums_is_found),
-        TEST(values_put_in_come_out),
-        TEST(gaussian_of_512_is_within_a_thousandth),
-        TEST(no_shape_gives_a_bound_below_what_a_vector_reaches),
-        TEST(what_cholesky_lets_through_is_still_above_the_eigenvalue),
-        TEST(what_the_gram_matrix_lost_is_paid),
-        TEST(any_factor_at_all_gives_a_true_bound),
-        TEST(the_rounding_of_the_residual_is_paid),
-        TEST(a_c_clearly_too_small_is_not_proven),
-        TEST(extreme_entries_neither_overflow_nor_vanish),
-        TEST(the_norm_is_found_where_frobenius_overflows),
-        TEST(a_nan_is_refused_and_nothing_is_claimed),
-        TEST(zero_and_empty_are_exactly_zero),
+        ARENA_TEST(hadamard_of_512_has_norm_root_512),
+        ARENA_TEST(integer_rank_one_has_the_product_of_lengths),
+        ARENA_TEST(diagonal_has_its_largest_entry),
+        ARENA_TEST(an_easy_norm_by_sums_is_found),
+        ARENA_TEST(values_put_in_come_out),
+        ARENA_TEST(gaussian_of_512_is_within_a_thousandth),
+        ARENA_TEST(no_shape_gives_a_bound_below_what_a_vector_reaches),
+        ARENA_TEST(what_cholesky_lets_through_is_still_above_the_eigenvalue),
+        ARENA_TEST(what_the_gram_matrix_lost_is_paid),
+        ARENA_TEST(any_factor_at_all_gives_a_true_bound),
+        ARENA_TEST(the_rounding_of_the_residual_is_paid),
+        ARENA_TEST(a_c_clearly_too_small_is_not_proven),
+        ARENA_TEST(extreme_entries_neither_overflow_nor_vanish),
+        ARENA_TEST(the_norm_is_found_where_frobenius_overflows),
+        ARENA_TEST(a_nan_is_refused_and_nothing_is_claimed),
+        ARENA_TEST(zero_and_empty_are_exactly_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

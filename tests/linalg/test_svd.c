@@ -58,9 +58,9 @@ static void a_nan_is_refused_before_lapack_sees_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_is_u_s_vt_for_every_shape),
-        TEST(a_known_matrix_has_its_known_values),
-        TEST(a_nan_is_refused_before_lapack_sees_it),
+        ARENA_TEST(a_is_u_s_vt_for_every_shape),
+        ARENA_TEST(a_known_matrix_has_its_known_values),
+        ARENA_TEST(a_nan_is_refused_before_lapack_sees_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

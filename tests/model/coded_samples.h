@@ -11,17 +11,6 @@ typedef struct sample {
     uint32_t *own;
 } sample;
 
-static inline int open_arena(void **state)
-{
-    *state = pare_arena_new();
-    return *state ? 0 : -1;
-}
-static inline int close_arena(void **state)
-{
-    pare_arena_free(*state);
-    return 0;
-}
-
 /* Random masks; units 0 .. each b - 1 in blocks, of the others some are pruned; a donor or none. */
 static inline sample draw(pare_arena *ar, size_t rows, size_t cols, size_t n, size_t each,
                           bool donor, uint64_t seed)
@@ -127,5 +116,4 @@ static inline void put_crc(uint8_t *data, size_t bytes)
     coded_put32(data + bytes - 4, (uint32_t)crc32_z(0, data, bytes - 4));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, open_arena, close_arena)
 #endif

@@ -327,17 +327,17 @@ static void two_tickets_of_one_source_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(masks_expand_to_the_exact_product_of_both_matrices),
-        TEST(small_weights_cost_less_than_a_bit_for_a_bit),
-        TEST(coding_never_costs_bytes),
-        TEST(the_coder_gives_back_what_it_was_given),
-        TEST(what_is_chosen_is_the_best_of_all),
-        TEST(sparse_masks_cost_less_when_few_ones_are_expected),
-        TEST(units_behind_a_relu_expand_to_what_they_pass_on),
-        TEST(identities_are_identities),
-        TEST(a_saved_ticket_is_the_model_bit_for_bit),
-        TEST(a_ticket_that_is_not_the_weight_is_not_saved),
-        TEST(two_tickets_of_one_source_are_refused),
+        ARENA_TEST(masks_expand_to_the_exact_product_of_both_matrices),
+        ARENA_TEST(small_weights_cost_less_than_a_bit_for_a_bit),
+        ARENA_TEST(coding_never_costs_bytes),
+        ARENA_TEST(the_coder_gives_back_what_it_was_given),
+        ARENA_TEST(what_is_chosen_is_the_best_of_all),
+        ARENA_TEST(sparse_masks_cost_less_when_few_ones_are_expected),
+        ARENA_TEST(units_behind_a_relu_expand_to_what_they_pass_on),
+        ARENA_TEST(identities_are_identities),
+        ARENA_TEST(a_saved_ticket_is_the_model_bit_for_bit),
+        ARENA_TEST(a_ticket_that_is_not_the_weight_is_not_saved),
+        ARENA_TEST(two_tickets_of_one_source_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

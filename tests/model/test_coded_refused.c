@@ -239,13 +239,13 @@ static void no_bit_of_a_ticket_is_idle(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(every_changed_byte_and_every_cut_is_refused),
-        TEST(impossible_headers_are_refused_by_name),
-        TEST(a_small_ticket_cannot_ask_for_all_memory),
-        TEST(a_few_bytes_cannot_deal_many_units),
-        TEST(what_no_relu_source_can_be_is_refused),
-        TEST(changed_tickets_are_refused_or_expanded),
-        TEST(no_bit_of_a_ticket_is_idle),
+        ARENA_TEST(every_changed_byte_and_every_cut_is_refused),
+        ARENA_TEST(impossible_headers_are_refused_by_name),
+        ARENA_TEST(a_small_ticket_cannot_ask_for_all_memory),
+        ARENA_TEST(a_few_bytes_cannot_deal_many_units),
+        ARENA_TEST(what_no_relu_source_can_be_is_refused),
+        ARENA_TEST(changed_tickets_are_refused_or_expanded),
+        ARENA_TEST(no_bit_of_a_ticket_is_idle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""tests/report/browser.py PAGE [FOLDER [plots]] - looks at a report with chromium as a reader would:
-1280 and 390 pixels wide, light and dark. Says what it saw; exit 1 when a plot is missing or blank,
-when the page is wider than the window, or when the console complains. Pictures stay in FOLDER.
-plots: a page without bars and heat maps."""
+"""tests/report/browser.py PAGE [FOLDER [plots] [once]] - looks at a report with chromium as a reader
+would: 1280 and 390 pixels wide, light and dark. Says what it saw; exit 1 when a plot is missing or
+blank, when the page is wider than the window, or when the console complains. Pictures stay in FOLDER.
+plots: a page without bars and heat maps. once: 1280 pixels, light, and no more."""
 import html
 import json
 import os
@@ -79,36 +79,50 @@ def unfilter(kind, line, above, step):
     return bytes(line)
 
 
-def look(page, folder, width, scheme):
-    frame = os.path.join(folder, f"frame-{width}-{scheme}.html")
-    shot = os.path.join(folder, f"report-{width}-{scheme}.png")
+def window(width, scheme):
+    return ["--blink-settings=preferredColorScheme=%d" % (0 if scheme == "dark" else 1),
+            f"--window-size={max(width, 500)},900"]
+
+
+def complaints(run):
+    return [s for s in run.stderr.splitlines() if ":CONSOLE" in s]
+
+
+def measure(page, folder, width):
+    """What stands where does not depend on the colours."""
+    frame = os.path.join(folder, f"frame-{width}.html")
     with open(frame, "w", encoding="utf-8") as f:
         f.write(FRAME % (os.path.abspath(page), width, 900))
-    how = ["--blink-settings=preferredColorScheme=%d" % (0 if scheme == "dark" else 1),
-           f"--window-size={max(width, 500)},900"]
-    dom = chromium(*how, "--dump-dom", "file://" + os.path.abspath(frame))
+    dom = chromium(*window(width, "light"), "--dump-dom", "file://" + os.path.abspath(frame))
     seen = json.loads(html.unescape(re.search(r'<pre id="seen">(.*?)</pre>', dom.stdout, re.S)[1]))
-    taken = chromium(*how, "--screenshot=" + shot, "file://" + os.path.abspath(page))
-    complaints = [s for s in (dom.stderr + taken.stderr).splitlines() if ":CONSOLE" in s]
+    wrong = complaints(dom) + [f"{key}: {seen[key]}" for key in ("empty", "flat", "small")
+                               if seen[key]]
+    if seen["width"] > width:
+        wrong.append(f"the page is {seen['width']} wide")
+    return seen, wrong
+
+
+def look(page, folder, width, scheme):
+    shot = os.path.join(folder, f"report-{width}-{scheme}.png")
+    taken = chromium(*window(width, scheme), "--screenshot=" + shot,
+                     "file://" + os.path.abspath(page))
     rows, step = pixels(shot)
     colours = {row[i:i + 3] for row in rows[::7] for i in range(0, len(row), step * 5)}
     ground = sum(rows[-1][:3]) / 3
-    return seen, complaints, len(colours), ground
+    return complaints(taken), len(colours), ground
 
 
 def main():
     page = sys.argv[1]
     folder = sys.argv[2] if len(sys.argv) > 2 else tempfile.mkdtemp()
-    needs = sys.argv[3:] or ["plots", "bars", "heat"]
+    once = "once" in sys.argv[3:]
+    needs = [a for a in sys.argv[3:] if a != "once"] or ["plots", "bars", "heat"]
     bad = 0
-    for width in (1280, 390):
-        for scheme in ("light", "dark"):
-            seen, wrong, colours, ground = look(page, folder, width, scheme)
-            for key in ("empty", "flat", "small"):
-                if seen[key]:
-                    wrong.append(f"{key}: {seen[key]}")
-            if seen["width"] > width:
-                wrong.append(f"the page is {seen['width']} wide")
+    for width in (1280,) if once else (1280, 390):
+        seen, misplaced = measure(page, folder, width)
+        for scheme in ("light",) if once else ("light", "dark"):
+            wrong, colours, ground = look(page, folder, width, scheme)
+            wrong += misplaced
             if not all(seen[key] for key in needs) or colours < 12:
                 wrong.append(f"blank: {seen}, {colours} colours")
             if (ground < 128) != (scheme == "dark"):

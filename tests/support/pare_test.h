@@ -71,6 +71,19 @@ static inline void test_contains(const char *text, const char *part, const char 
     _fail(file, line);
 }
 
+/* A test whose state is an arena of its own. */
+static inline int test_open_arena(void **state)
+{
+    *state = pare_arena_new();
+    return *state ? 0 : -1;
+}
+static inline int test_close_arena(void **state)
+{
+    pare_arena_free(*state);
+    return 0;
+}
+#define ARENA_TEST(f) cmocka_unit_test_setup_teardown(f, test_open_arena, test_close_arena)
+
 /* A new empty folder; remove it with test_rmdir. Its path is below 200 characters. */
 static inline void test_mkdir(char dir[200])
 {

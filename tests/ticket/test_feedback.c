@@ -5,17 +5,6 @@
 #include "../../src/ticket/matrix.h"
 #include <pare/pare.h>
 
-static int open_arena(void **state)
-{
-    *state = pare_arena_new();
-    return *state ? 0 : -1;
-}
-static int close_arena(void **state)
-{
-    pare_arena_free(*state);
-    return 0;
-}
-
 /* E y y^T of 3 n rows whose k-th direction has the size (k + 1)^-power. */
 static entering correlated(pare_arena *a, size_t n, double power, uint64_t seed)
 {
@@ -329,20 +318,19 @@ static void a_part_that_is_never_awake_is_fitted_as_it_is(void **state)
     pare_model_free(m);
 }
 
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, open_arena, close_arena)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_rest_makes_good_what_it_can),
-        TEST(without_inputs_nothing_is_pushed),
-        TEST(the_aim_makes_good_what_came_before),
-        TEST(every_map_of_every_model_has_its_rows),
-        TEST(the_rows_of_the_last_map_give_the_outputs),
-        TEST(feedback_errs_less_where_inputs_are_correlated),
-        TEST(without_a_price_and_inputs_the_fit_is_that_of_blocks),
-        TEST(the_price_buys_the_bits_that_are_asked_for),
-        TEST(feed_forward_parts_and_biases_stay_as_they_are),
-        TEST(a_part_that_is_never_awake_is_fitted_as_it_is),
+        ARENA_TEST(the_rest_makes_good_what_it_can),
+        ARENA_TEST(without_inputs_nothing_is_pushed),
+        ARENA_TEST(the_aim_makes_good_what_came_before),
+        ARENA_TEST(every_map_of_every_model_has_its_rows),
+        ARENA_TEST(the_rows_of_the_last_map_give_the_outputs),
+        ARENA_TEST(feedback_errs_less_where_inputs_are_correlated),
+        ARENA_TEST(without_a_price_and_inputs_the_fit_is_that_of_blocks),
+        ARENA_TEST(the_price_buys_the_bits_that_are_asked_for),
+        ARENA_TEST(feed_forward_parts_and_biases_stay_as_they_are),
+        ARENA_TEST(a_part_that_is_never_awake_is_fitted_as_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

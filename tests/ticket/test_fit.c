@@ -1,28 +1,8 @@
 /* Tests src/model/source.c and src/ticket/{fit,fit_block,fit_best,fit_trade,column}.c. */
-#include "pare_test.h"
-#include "../../src/ticket/fit.h"
+#include "fit_problems.h"
 #include <pare/json.h>
 
 enum { A_STREAM = 0, B_STREAM = 1 };
-
-static int open_arena(void **state)
-{
-    *state = pare_arena_new();
-    return *state ? 0 : -1;
-}
-static int close_arena(void **state)
-{
-    pare_arena_free(*state);
-    return 0;
-}
-
-static const int32_t *weights(pare_arena *a, uint64_t seed, uint64_t stream, size_t count)
-{
-    int32_t *const w = pare_alloc(a, count + 1, sizeof *w);
-    assert_non_null(w);
-    pare_source_weights(w, seed, stream, 0, count);
-    return w;
-}
 
 static fit_problem problem(pare_arena *ar, size_t a, size_t b, size_t n, uint64_t seed)
 {
@@ -31,8 +11,8 @@ static fit_problem problem(pare_arena *ar, size_t a, size_t b, size_t n, uint64_
                          .n = n,
                          .w = pare_mat_new(ar, a, b),
                          .scale = 1,
-                         .A = weights(ar, seed, A_STREAM, a * n),
-                         .B = weights(ar, seed, B_STREAM, n * b)};
+                         .A = drawn(ar, seed, A_STREAM, a * n),
+                         .B = drawn(ar, seed, B_STREAM, n * b)};
 }
 
 /* Normal entries, about 1 / (2 sqrt(d)) each: a spectral norm of about 1. */
@@ -42,14 +22,6 @@ static void fill(fit_problem *p, uint64_t seed)
     const double size = 0.5 / sqrt((double)(p->a > p->b ? p->a : p->b));
     for (size_t i = 0; i < p->a; i++)
         for (size_t j = 0; j < p->b; j++) pare_row_mut(&p->w, i)[j] = size * pare_rng_normal(&r);
-}
-
-static double largest(const pare_mat *m)
-{
-    double most = 0;
-    for (size_t i = 0; i < m->rows; i++)
-        for (size_t j = 0; j < m->cols; j++) most = fmax(most, fabs(pare_row(m, i)[j]));
-    return most;
 }
 
 /* Everything once more from the masks, by other means: long double, all units. */
@@ -290,21 +262,20 @@ static void blocks_agree_with_the_reference(void **state)
     cJSON_Delete(all);
 }
 
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, open_arena, close_arena)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_source_is_the_one_of_the_specification),
-        TEST(residuals_are_those_of_the_masks),
-        TEST(blocks_are_blocks),
-        TEST(the_source_of_the_paper_computes_the_same),
-        TEST(the_same_source_is_used_far_better_than_by_blocks),
-        TEST(it_is_better_for_almost_every_seed),
-        TEST(the_smaller_side_is_worth_its_items),
-        TEST(same_masks_for_any_number_of_threads),
-        TEST(zeros_and_single_products_are_exact),
-        TEST(what_cannot_be_fitted_is_refused),
-        TEST(blocks_agree_with_the_reference),
+        ARENA_TEST(the_source_is_the_one_of_the_specification),
+        ARENA_TEST(residuals_are_those_of_the_masks),
+        ARENA_TEST(blocks_are_blocks),
+        ARENA_TEST(the_source_of_the_paper_computes_the_same),
+        ARENA_TEST(the_same_source_is_used_far_better_than_by_blocks),
+        ARENA_TEST(it_is_better_for_almost_every_seed),
+        ARENA_TEST(the_smaller_side_is_worth_its_items),
+        ARENA_TEST(same_masks_for_any_number_of_threads),
+        ARENA_TEST(zeros_and_single_products_are_exact),
+        ARENA_TEST(what_cannot_be_fitted_is_refused),
+        ARENA_TEST(blocks_agree_with_the_reference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

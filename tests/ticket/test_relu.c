@@ -1,19 +1,8 @@
 /* Tests src/ticket/{fit_relu,relu_layers,relu_pair,bound_ffn_rows}.c: layers of a ReLU source in
  * the place of a feed-forward part's. */
 #include "relu_tickets.h"
-#include "../../src/ticket/fit.h"
+#include "fit_problems.h"
 #include <pare/json.h>
-
-static int open_arena(void **state)
-{
-    *state = pare_arena_new();
-    return *state ? 0 : -1;
-}
-static int close_arena(void **state)
-{
-    pare_arena_free(*state);
-    return 0;
-}
 
 /* ---- one layer ------------------------------------------------------------------------------- */
 
@@ -23,14 +12,6 @@ typedef struct relu_problem {
     size_t d;
     bool signs;
 } relu_problem;
-
-static const int32_t *drawn(pare_arena *a, uint64_t seed, uint64_t stream, size_t count)
-{
-    int32_t *const w = pare_alloc(a, count + 1, sizeof *w);
-    assert_non_null(w);
-    pare_source_weights(w, seed, stream, 0, count);
-    return w;
-}
 
 /* W (o x d) of normal entries, and the problem of [W, -W] or of W. */
 static relu_problem problem(pare_arena *a, size_t o, size_t d, size_t n, bool signs, uint64_t seed)
@@ -48,14 +29,6 @@ static relu_problem problem(pare_arena *a, size_t o, size_t d, size_t n, bool si
             if (signs) pare_row_mut(&q.p.w, i)[d + j] = -w;
         }
     return q;
-}
-
-static double largest(const pare_mat *m)
-{
-    double most = 0;
-    for (size_t i = 0; i < m->rows; i++)
-        for (size_t j = 0; j < m->cols; j++) most = fmax(most, fabs(pare_row(m, i)[j]));
-    return most;
 }
 
 /* (A o MA) relu((B o MB) x): the network itself, unit by unit, with the masks it is given. */
@@ -374,21 +347,20 @@ static void wild_layers_are_bounded_or_refused(void **state)
     }
 }
 
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, open_arena, close_arena)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_masked_network_errs_by_its_residuals),
-        TEST(every_unit_reads_one_input_and_serves_its_sign),
-        TEST(units_by_sign_and_need_are_worth_much),
-        TEST(same_masks_for_any_number_of_threads),
-        TEST(blocks_agree_with_the_reference),
-        TEST(a_relu_part_is_the_same_function_in_one_layer_more),
-        TEST(a_relu_ticket_is_read_back_bit_for_bit),
-        TEST(other_activations_stay_factored),
-        TEST(relu_tickets_keep_to_what_is_proven),
-        TEST(the_bound_of_a_pair_is_met),
-        TEST(wild_layers_are_bounded_or_refused),
+        ARENA_TEST(the_masked_network_errs_by_its_residuals),
+        ARENA_TEST(every_unit_reads_one_input_and_serves_its_sign),
+        ARENA_TEST(units_by_sign_and_need_are_worth_much),
+        ARENA_TEST(same_masks_for_any_number_of_threads),
+        ARENA_TEST(blocks_agree_with_the_reference),
+        ARENA_TEST(a_relu_part_is_the_same_function_in_one_layer_more),
+        ARENA_TEST(a_relu_ticket_is_read_back_bit_for_bit),
+        ARENA_TEST(other_activations_stay_factored),
+        ARENA_TEST(relu_tickets_keep_to_what_is_proven),
+        ARENA_TEST(the_bound_of_a_pair_is_met),
+        ARENA_TEST(wild_layers_are_bounded_or_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

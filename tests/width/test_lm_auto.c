@@ -338,31 +338,17 @@ static void a_quarter_less_costs_less_than_by_slicing_or_plain_svd(void **state)
     pare_model_free(m);
 }
 
-static int open_arena(void **state)
-{
-    *state = pare_arena_new();
-    return *state ? 0 : -1;
-}
-
-static int close_arena(void **state)
-{
-    pare_arena_free(*state);
-    return 0;
-}
-
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, open_arena, close_arena)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(nothing_to_take_away_changes_nothing),
-        TEST(no_more_than_the_share_is_left),
-        TEST(sizes_are_as_asked),
-        TEST(threads_change_no_bit),
-        TEST(the_metric_counts_in_nats),
-        TEST(the_stream_it_goes_on_with_is_that_of_the_cut_model),
-        TEST(what_does_not_go_together_is_said),
-        TEST(a_quarter_less_costs_less_than_by_slicing_or_plain_svd),
+        ARENA_TEST(nothing_to_take_away_changes_nothing),
+        ARENA_TEST(no_more_than_the_share_is_left),
+        ARENA_TEST(sizes_are_as_asked),
+        ARENA_TEST(threads_change_no_bit),
+        ARENA_TEST(the_metric_counts_in_nats),
+        ARENA_TEST(the_stream_it_goes_on_with_is_that_of_the_cut_model),
+        ARENA_TEST(what_does_not_go_together_is_said),
+        ARENA_TEST(a_quarter_less_costs_less_than_by_slicing_or_plain_svd),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
