@@ -1,8 +1,10 @@
 /* A progress bar for a terminal. */
 #include <pare/base.h>
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,6 +38,13 @@ static void eta_text(char buf[32], double elapsed, double part)
         snprintf(buf, 32, "%02u:%02u", s / 60, s % 60);
 }
 
+/* Characters that fit: a longer line would wrap, and each drawing would leave one behind. */
+static int room(FILE *out)
+{
+    struct winsize w;
+    return ioctl(fileno(out), TIOCGWINSZ, &w) == 0 && w.ws_col > 1 ? w.ws_col - 1 : INT_MAX;
+}
+
 void pare_bar_show(void *self, const char *what, uint64_t done, uint64_t total)
 {
     pare_bar *bar = self;
@@ -48,11 +57,12 @@ void pare_bar_show(void *self, const char *what, uint64_t done, uint64_t total)
         return;
     }
     const double part = total > 0 ? (double)done / (double)total : 1;
-    char cells[BAR_CELLS + 1] = {0}, eta[32];
+    char cells[BAR_CELLS + 1] = {0}, eta[32], line[256];
     for (int i = 0; i < BAR_CELLS; i++) cells[i] = i < (int)(part * BAR_CELLS) ? '#' : '.';
     eta_text(eta, now - bar->start, part);
-    fprintf(bar->out, "\r%s [%s] %3d%% eta %s%s%s\033[K", bar->what, cells, (int)(100 * part), eta,
-            *bar->note ? "  " : "", bar->note);
+    snprintf(line, sizeof line, "%s [%s] %3d%% eta %s%s%s", bar->what, cells, (int)(100 * part),
+             eta, *bar->note ? "  " : "", bar->note);
+    fprintf(bar->out, "\r%.*s\033[K", room(bar->out), line);
     fflush(bar->out);
     bar->drawn = true;
     bar->last = now;

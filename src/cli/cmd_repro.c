@@ -117,6 +117,18 @@ static pare_status make_one(cli *c, const pare_repro_study *study, const pare_re
     return st;
 }
 
+/* A file that the study would not look at is not taken in silence. */
+static pare_status check_files(cli *c, const char *name, const repro_opts *o)
+{
+    const bool all = strcmp(name, "all") == 0, depth = strcmp(name, "depth") == 0;
+    const bool made = strcmp(name, "length") == 0 || strcmp(name, "errata") == 0;
+    if (o->data.n && made)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--data: repro %s makes all its inputs", name);
+    if (o->o.model && !all && !depth)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--model is for repro depth, not %s", name);
+    return PARE_OK;
+}
+
 static pare_status repro(cli *c, void *self, pare_ranks *ranks)
 {
     repro_opts *const o = self;
@@ -126,6 +138,8 @@ static pare_status repro(cli *c, void *self, pare_ranks *ranks)
         return pare_fail(&c->err, PARE_ERR_USAGE,
                          "'%s': there are 'all', 'width', 'depth', 'ticket', 'length' and 'errata'",
                          name);
+    const pare_status st = check_files(c, name, o);
+    if (st) return st;
     o->o.folder = c->out ? c->out : cli_suffixed(c, "repro-", name);
     if (!o->o.folder) return PARE_ERR_MEMORY;
     o->o.data = o->data.v;

@@ -87,6 +87,13 @@ static pare_status refuse(cli *c, const pare_cert *cert, pare_status answer)
     return printed ? printed : answer;
 }
 
+/* Who names the model means the certificate beside it. */
+static void point_beside(cli *c, const char *path)
+{
+    const char *const cert = cli_suffixed(c, path, ".cert.json");
+    if (cert && pare_file_exists(cert)) cli_note(c, "the certificate of %s is %s", path, cert);
+}
+
 static pare_status verify(cli *c, const verify_opts *o)
 {
     pare_verify_opts opts = {.input = o->input, .output = o->output, .data = o->data};
@@ -103,7 +110,11 @@ static pare_status verify(cli *c, const verify_opts *o)
     if (o->backend)
         return pare_fail(&c->err, PARE_ERR_USAGE, "--backend belongs to certificates of length");
     pare_status st = cli_name(c, pare_cert_read(&cert, c->arena, path, &c->err), path);
+    if (st == PARE_ERR_INPUT) point_beside(c, path);
     if (st && st != PARE_ERR_VERIFY) return st;
+    if (!st && o->data && !cert->data.path)
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "--data: %s speaks of random inputs from its seed, not of a file", path);
     if (!st) st = pare_cert_verify(path, cli_verify_opts(c, &opts), &c->err);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
     if (st == PARE_ERR_VERIFY) return cli_name(c, refuse(c, cert, st), path);

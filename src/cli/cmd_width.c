@@ -452,7 +452,7 @@ int cmd_width(int argc, char **argv)
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "width",
-        .args = "MODEL --data G --dim D -o OUT",
+        .args = "MODEL --data D --dim N|--keep F -o OUT",
         .about = "Makes a model narrower and proves what that costs: graph transformers on their\n"
                  "graph; language models and encoders on text (auto, qk, slice, svd).",
         .example = "width model.safetensors --data board.npz --dim 8 -o small.safetensors",

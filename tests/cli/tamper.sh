@@ -28,6 +28,9 @@ pare verify u.cert.json -q --output keep.st | tail -n 1
 rm f.st
 pare verify u.cert.json 2>&1; echo "exit $?"
 pare verify none.cert.json 2>&1; echo "exit $?"
+cp keep.st f.st
+pare verify f.st 2>&1 | sed 's/line .*/line .../'; echo "exit ${PIPESTATUS[0]}"
+pare verify $c --data keep.st 2>&1 | head -n 1
 pare verify m.st 2>&1 | sed 's/line .*/line .../'; echo "exit ${PIPESTATUS[0]}"
 cp keep.st f.st
 sed -E 's/^(  "proven": ).*,/\11e-30,/' $c >t.cert.json
