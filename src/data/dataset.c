@@ -255,8 +255,8 @@ static pare_status npy_gather(pare_gather *g, const char *path, size_t window, p
                          pare_dtype_name(a.dtype), pare_shape_text(shape, a.shape, a.ndim));
     const int64_t *ids = pare_array_ids(g->arena, &a);
     if (!ids) return pare_no_memory(err);
-    const size_t rows = a.ndim == 2 ? a.shape[0] : 1, tokens = a.shape[a.ndim - 1];
-    for (size_t i = 0; st == PARE_OK && i < rows; i++)
+    const size_t texts = a.ndim == 2 ? a.shape[0] : 1, tokens = a.shape[a.ndim - 1];
+    for (size_t i = 0; st == PARE_OK && i < texts; i++)
         st = pare_gather_windows(g, ids + i * tokens, tokens, window, err);
     if (st == PARE_OK && g->n == 0)
         return pare_fail(err, PARE_ERR_INPUT, "ids %s: no row has two tokens",
