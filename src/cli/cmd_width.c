@@ -125,7 +125,7 @@ static void print_stated(const pare_cert *cert)
     const double low = 1 - stated(cert, PARE_AUC_BELOW, NULL);
     const double edits = stated(cert, PARE_WIDTH_EDITS, &domain);
     if (low <= high)
-        out_row("proven auc", "of the cut: in [%.5f, %.5f]", floor(1e5 * low) / 1e5,
+        out_row("proven auc", "of the cut: in [%.5f, %.5f]", fmax(0, floor(1e5 * low) / 1e5),
                 fmin(1, ceil(1e5 * high) / 1e5));
     if (isnan(edits)) return;
     out_row("edits", "proven %s on %s", pare_ub_format(buf, pare_ub_exact(edits), 4), domain);

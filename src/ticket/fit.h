@@ -69,8 +69,8 @@ PARE_MUST_USE pare_status fit_result_new(fit_result *out, pare_arena *a, const f
 /* Where scales are tried from, downwards: 2^above times the largest entry, among those that a
  * ticket can have (2^-64 to 2^64). */
 int fit_first_exponent(double largest, int above);
-/* PARE_ERR_INPUT names the entry that is 2^11 scales or more, and what has fewer units than columns;
- * PARE_ERR_NONFINITE one that is no number. */
+/* PARE_ERR_INPUT names the entry that is 2^11 scales or more, and what has fewer units than
+ * columns; PARE_ERR_NONFINITE one that is no number. */
 PARE_MUST_USE pare_status fit_check(const fit_problem *p, pare_err *err);
 /* What passes the check: W / scale in units of 2^-48, nearest integers. */
 PARE_MUST_USE pare_status fit_targets(int64_t **out, pare_arena *a, const fit_problem *p,

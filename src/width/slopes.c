@@ -12,7 +12,8 @@
 #include "sublayers.h"
 #include <pare/gradient.h>
 
-#define PROBES 4
+#define PROBES  4
+#define NOTHING 1e-20 /* a trace of G */
 
 /* d (sum of signs times centred outputs) / d outputs. */
 static void draw_signs(double *dy, size_t n, size_t outputs, pare_rng *rng)
@@ -63,6 +64,15 @@ static void probe_all(work *w, pare_mat *g, const pare_model *split, const pare_
     pare_params_free(p);
 }
 
+/* Where the outputs do not move with the stream at all, every direction counts alike. */
+static void one_where_nothing(pare_mat *g)
+{
+    double trace = 0;
+    for (size_t i = 0; i < g->rows; i++) trace += pare_row(g, i)[i];
+    for (size_t i = 0; trace < NOTHING && i < g->rows; i++)
+        for (size_t j = 0; j < g->cols; j++) pare_row_mut(g, i)[j] = i == j;
+}
+
 pare_mat *gradient_metric(work *w, const pare_model *folded, const pare_input *in, uint64_t seed)
 {
     const pare_model split = sublayers_of(w, folded);
@@ -72,5 +82,6 @@ pare_mat *gradient_metric(work *w, const pare_model *folded, const pare_input *i
         g[k] = w_mat(w, d, d);
     }
     if (!w->st) probe_all(w, g, &split, in, seed);
+    for (size_t k = 0; !w->st && k <= split.nblocks; k++) one_where_nothing(&g[k]);
     return g;
 }

@@ -80,6 +80,11 @@ static void a_folder_is_hashed_without_what_pare_wrote_there(void **state)
     const char *const before = folder_hash(&t, m);
     test_write_file(toy_path(&t, "m/model.part-1.safetensors"), "x", 1); /* a shard, not ours */
     assert_string_not_equal(folder_hash(&t, m), before);
+    test_write_file(toy_path(&t, "m/config.json.cert.json"), "x", 1);
+    test_write_file(toy_path(&t, "m/config.json"), "x", 1);
+    const char *const with = folder_hash(&t, m);
+    test_write_file(toy_path(&t, "m/config.json"), "y", 1);
+    assert_string_not_equal(folder_hash(&t, m), with);
     pare_model_free(m);
     toy_end(&t);
 }

@@ -78,6 +78,25 @@ static void at_the_head_it_is_the_head(void **state)
     }
 }
 
+/* Outputs that are always the same: nothing counts more than anything else. */
+static void without_slopes_it_is_the_identity(void **state)
+{
+    (void)state;
+    stage s;
+    stage_open(&s, 5);
+    net n = net_on_features(&s, 6, 2);
+    n.wh = w_mat(&s.w, 2, 6);
+    const pare_mat x = rand_mat(&s, 15, 6, 1), want = w_identity(&s.w, 6);
+    const pare_graph g = rand_graph(&s, 15, 4, NULL);
+    pare_model *const m = model_of(&s, &n);
+    const pare_input in = input_of(&x, &g);
+    const pare_mat *const metric = gradient_metric(&s.w, m, &in, 1);
+    assert_work(&s);
+    for (size_t k = 0; k <= 4; k++) assert_true(mats_apart(&metric[k], &want) == 0);
+    pare_model_free(m);
+    stage_close(&s);
+}
+
 /* Nodes that see nobody: every slope is its own node's, and the signs fall out. */
 static void without_edges_it_is_exact_at_the_input(void **state)
 {
@@ -127,6 +146,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(at_the_head_it_is_the_head),
+        cmocka_unit_test(without_slopes_it_is_the_identity),
         cmocka_unit_test(without_edges_it_is_exact_at_the_input),
         cmocka_unit_test(with_edges_it_is_right_on_average),
     };
