@@ -1,5 +1,6 @@
 /* What is in a model: makes one with random weights, saves it, loads it, and says what it is.
  * Give a path and it tells about that model instead. */
+#define _POSIX_C_SOURCE 200809L /* mkdtemp */
 #include <pare/pare.h>
 
 #include <stdlib.h>

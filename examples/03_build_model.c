@@ -1,5 +1,6 @@
 /* Building a model by hand: one causal attention block whose single head looks at every token
  * alike, so that row i of the output is the mean of the first i + 1 input vectors. */
+#define _POSIX_C_SOURCE 200809L /* mkdtemp */
 #include <pare/pare.h>
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* A reduction and its certificate: folds a model, publishes both, and proves them again. */
+#define _POSIX_C_SOURCE 200809L /* mkdtemp */
 #include <pare/pare.h>
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* Training from the library: a small GPT learns to sort. A lesson says what the data ask of a
  * model, pare_init_model makes one that suits, pare_train teaches it and gives back the best. */
+#define _POSIX_C_SOURCE 200809L /* mkdtemp */
 #include <pare/pare.h>
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* A cut with its certificate: a graph transformer goes from 64 dimensions to 8, both files are
  * published together, and the certificate is proven again; then its bound is made smaller by hand
  * and refused. Run it from the project's root, where models/ is. */
+#define _POSIX_C_SOURCE 200809L /* mkdtemp */
 #include <pare/pare.h>
 
 #include <math.h>

@@ -131,6 +131,8 @@ static pare_status export_hf(cli *c, exported *e, const pare_model *m)
     pare_model *again = NULL;
     double off = 0;
     pare_status st = pare_export_hf(m, c->out, c->force, &c->err);
+    if (st == PARE_ERR_INPUT && m->pattern.kind != PARE_GRAPH)
+        cli_note(c, "ONNX takes any shape: -o NAME.onnx");
     if (st) return blame(c, st);
     st = pare_model_load(&again, c->out, &c->err);
     if (!st && (pare_model_outputs(again) != pare_model_outputs(m) || again->nblocks != m->nblocks))

@@ -25,6 +25,12 @@ code=0
 ./static no-such-model 2>/dev/null || code=$?
 echo "static: exit $code"
 
+# The course compiles by the line of the tutorial, without our own flags.
+for f in "$PARE_ROOT"/examples/*.c; do
+    $cc -std=c17 -Wall -Wextra -Werror -fsyntax-only "$f" $(pkg-config --cflags pare)
+done
+$cc -std=c17 "$PARE_ROOT/examples/02_run.c" $(pkg-config --cflags --libs pare) -o run
+
 # C++ sees the same names.
 cat >first.cpp <<'CPP'
 #include <pare/pare.h>
