@@ -148,7 +148,7 @@ typedef struct tile_rows {
 static const float *tile_of(const pare_mat32 *x, float *room, size_t j0, size_t j1, size_t cols)
 {
     const float *const at = x->v + j0 * x->ld;
-    if (x->ld == cols && (j1 - j0) % TILE_STEP == 0) return at;
+    if (x->ld == cols && x->cols == cols && (j1 - j0) % TILE_STEP == 0) return at;
     copy_tile(room, at, x->ld, j1 - j0, x->cols, cols);
     return room;
 }

@@ -2,6 +2,8 @@
  * f64 reference and the bound that kernel_cases.h derives. */
 #include "kernel_cases.h"
 #include "../../src/attention/attend_f32.h"
+#include <sys/mman.h>
+#include <unistd.h>
 
 static const pare_pattern PATTERNS[] = {
     {.kind = PARE_FULL},
@@ -174,6 +176,34 @@ static void widths_below_eight_read_no_farther_than_their_rows(void **state)
     }
 }
 
+/* The last columns of a matrix whose last row ends where a page does that must not be read. */
+static void the_last_head_of_a_matrix_is_read_to_its_end_only(void **state)
+{
+    (void)state;
+    enum { N = 64, LD = 8 };
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = N * LD * sizeof(float);
+    const size_t whole = (bytes + page - 1) / page * page;
+    char *const at =
+        mmap(NULL, whole + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(at != MAP_FAILED && mprotect(at + whole, page, PROT_NONE) == 0);
+    attend_kernels kernels[3];
+    const size_t variants = attention_kernels(kernels);
+    for (size_t dv = 1; dv <= LD; dv++) {
+        pare_arena *const a = pare_arena_new();
+        head_case h = case_new(a, N, 4, dv, RANDOM, 190 + dv);
+        const pare_mat32 v = {N, dv, LD, (float *)(at + whole - bytes) + LD - dv};
+        for (size_t i = 0; i < N; i++) memcpy(v.v + i * LD, h.v.v + i * h.v.ld, dv * sizeof *v.v);
+        h.v = v;
+        reference(&h, &PATTERNS[0], NULL);
+        for (size_t i = 0; i < variants; i++) {
+            run(&kernels[i], &h, &PATTERNS[0], NULL, 1);
+            check_bound(&h, &PATTERNS[0], NULL);
+        }
+        pare_arena_free(a);
+    }
+    assert_int_equal(munmap(at, whole + page), 0);
+}
+
 /* A pair is filled up with keys that are not there: an infinite value of the last one that is must
  * not become a nan by way of a weight of 0. */
 static void an_infinite_value_stays_infinite(void **state)
@@ -331,6 +361,7 @@ int main(void)
         cmocka_unit_test(every_width_of_a_head_is_served),
         cmocka_unit_test(narrow_rows_with_few_keys_are_within_their_bound),
         cmocka_unit_test(widths_below_eight_read_no_farther_than_their_rows),
+        cmocka_unit_test(the_last_head_of_a_matrix_is_read_to_its_end_only),
         cmocka_unit_test(an_infinite_value_stays_infinite),
         cmocka_unit_test(the_bound_is_not_needlessly_large),
         cmocka_unit_test(weights_that_underflow_are_off_by_the_absolute_term_only),
