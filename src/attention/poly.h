@@ -198,10 +198,9 @@ void poly_add_chunk(const poly_room *r, const poly_job *w, size_t chunk); /* bot
 void poly_flush(poly_sums *to, const poly_room *r, const poly_job *w);
 double poly_fade(const poly_sums *s, double shift);
 void poly_set_shift(poly_sums *s, const poly_job *w, double shift);
-/* state (table.count x cols4, by blocks) = fade before + now, with the factors of the monomials. */
-void poly_narrow(float *state, const poly_job *w, double fade, const double *before,
-                 const double *now);
-/* poly_flush, poly_set_shift and poly_narrow in one pass. */
+/* state (table.count x cols4, by blocks) = the sums with the factors of the monomials. */
+void poly_narrow(float *state, const poly_job *w, const double *sums);
+/* poly_flush and poly_set_shift of `now`, and the state of both, in one pass. */
 void poly_settle(float *state, poly_sums *now, const poly_room *r, const poly_job *w, double shift,
                  const poly_sums *before);
 

@@ -179,7 +179,7 @@ static pare_status run_sweep(const poly_back *b, bool keys_back, const pare_exec
     if (!st && !atomic_load(&s.no_memory)) {
         for (size_t i = 0; i < s.count; i++) join_stretch(&s, i);
         const double *const all = s.sums[s.count].v;
-        if (!b->w.plan->causal) poly_narrow(s.state, &b->w, 0, all, all);
+        if (!b->w.plan->causal) poly_narrow(s.state, &b->w, all);
         pare_parallel(exec, s.count, walk_stretch, &s);
     }
     if (!st && atomic_load(&s.no_memory)) st = pare_no_memory(err);

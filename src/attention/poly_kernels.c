@@ -82,12 +82,6 @@ static void flush_portable(double *to, float *from, size_t n)
     }
 }
 
-static void narrow_portable(float *to, double fade, const double *before, const double *now,
-                            const double *by, size_t n)
-{
-    for (size_t i = 0; i < n; i++) to[i] = (float)((fade * before[i] + now[i]) * by[i]);
-}
-
 static void settle_portable(float *to, double *now, float *from, const poly_fades *f,
                             const double *before, const double *by, size_t n)
 {
@@ -258,20 +252,6 @@ PARE_AVX512 static void flush_avx512(double *to, float *from, size_t n)
     }
 }
 
-PARE_AVX512 static void narrow_avx512(float *to, double fade, const double *before,
-                                      const double *now, const double *by, size_t n)
-{
-    const size_t whole = n / 8 * 8;
-    const __m512d f = _mm512_set1_pd(fade);
-    for (size_t i = 0; i < whole; i += 8) {
-        const __m512d sum =
-            _mm512_fmadd_pd(f, _mm512_loadu_pd(before + i), _mm512_loadu_pd(now + i));
-        _mm256_storeu_ps(to + i, _mm512_cvtpd_ps(_mm512_mul_pd(sum, _mm512_loadu_pd(by + i))));
-    }
-    for (size_t i = whole; i < n; i++)
-        to[i] = (float)(__builtin_fma(fade, before[i], now[i]) * by[i]);
-}
-
 PARE_AVX512 static void settle_avx512(float *to, double *now, float *from, const poly_fades *f,
                                       const double *before, const double *by, size_t n)
 {
@@ -363,19 +343,16 @@ size_t poly_kernels(poly_kernel out[3])
     tile_kernel tiles[3];
     const size_t n = tile_kernels(tiles);
     for (size_t i = 0; i < n; i++)
-        out[i] = (poly_kernel){tiles[i].name,  tiles[i],         NULL,
-                               rows_portable,  columns_portable, gather_portable,
-                               flush_portable, narrow_portable,  settle_portable};
+        out[i] = (poly_kernel){tiles[i].name,    tiles[i],        NULL,           rows_portable,
+                               columns_portable, gather_portable, flush_portable, settle_portable};
 #if defined(__x86_64__)
     for (size_t i = 0; i < n; i++) {
         if (tiles[i].lanes == 16)
-            out[i] = (poly_kernel){tiles[i].name, tiles[i],       products_avx512,
-                                   rows_avx512,   columns_avx512, gather_avx512,
-                                   flush_avx512,  narrow_avx512,  settle_avx512};
+            out[i] = (poly_kernel){tiles[i].name,  tiles[i],      products_avx512, rows_avx512,
+                                   columns_avx512, gather_avx512, flush_avx512,    settle_avx512};
         if (tiles[i].lanes == 8)
-            out[i] = (poly_kernel){tiles[i].name, tiles[i],        NULL,
-                                   rows_avx2,     columns_avx2,    gather_avx2,
-                                   flush_avx2,    narrow_portable, settle_portable};
+            out[i] = (poly_kernel){tiles[i].name, tiles[i],    NULL,       rows_avx2,
+                                   columns_avx2,  gather_avx2, flush_avx2, settle_portable};
     }
 #endif
     return n;

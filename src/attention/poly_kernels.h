@@ -52,11 +52,8 @@ typedef struct poly_kernel {
                    size_t count);
     /* to[i] += from[i], and from[i] = 0; n a multiple of POLY_LANES. */
     void (*flush)(double *to, float *from, size_t n);
-    /* to[i] = (fade before[i] + now[i]) by[i], rounded once; any n. */
-    void (*narrow)(float *to, double fade, const double *before, const double *now,
-                   const double *by, size_t n);
-    /* Both in one pass, for sums that grow chunk by chunk: now[i] = (now[i] + from[i]) f->now,
-     * from[i] = 0, to[i] = (f->before before[i] + now[i]) by[i]; any n. */
+    /* The same for sums that grow chunk by chunk, and what queries read of them: now[i] = (now[i] +
+     * from[i]) f->now, from[i] = 0, to[i] = (f->before before[i] + now[i]) by[i]; any n. */
     void (*settle)(float *to, double *now, float *from, const poly_fades *f, const double *before,
                    const double *by, size_t n);
 } poly_kernel;

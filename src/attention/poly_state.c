@@ -126,16 +126,15 @@ void poly_settle(float *state, poly_sums *now, const poly_room *r, const poly_jo
     now->shift = shift;
 }
 
-void poly_narrow(float *state, const poly_job *w, double fade, const double *before,
-                 const double *now)
+void poly_narrow(float *state, const poly_job *w, const double *sums)
 {
     for (size_t b = 0; b < w->table.nblocks; b++) {
         const poly_block *const k = &w->table.blocks[b];
+        float *to = state + k->first * w->cols4;
         for (size_t c = 0; c < w->cols; c++) {
-            const size_t at = c * w->table.ld + k->first;
             const double *const by = c > w->dv ? w->by_moment : w->by;
-            w->kernel->narrow(state + k->first * w->cols4 + c * k->count, fade, before + at,
-                              now + at, by + k->first, k->count);
+            for (size_t e = k->first; e < k->first + k->count; e++)
+                *to++ = (float)(sums[c * w->table.ld + e] * by[e]);
         }
     }
 }

@@ -118,7 +118,7 @@ static pare_status attend_full(stretches *s, pare_arena *a, const pare_exec *exe
     if (atomic_load(&s->no_memory)) return pare_no_memory(err);
     for (size_t b = 0; b < s->count; b++) join_stretch(s, b);
     const double *const sums = s->sums[s->count].v;
-    poly_narrow(s->state, w, 0, sums, sums);
+    poly_narrow(s->state, w, sums);
     w->weight[0] = sums[w->dv * w->table.ld];
     pare_parallel(exec, (w->rows + ROWS - 1) / ROWS, rows_block, s);
     return atomic_load(&s->no_memory) ? pare_no_memory(err) : PARE_OK;
