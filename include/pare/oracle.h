@@ -15,7 +15,9 @@ enum {                               /* what an oracle can do */
        PARE_ORC_STRICT = 1u << 5,    /* tokens, weights and token functions: the paper's oracle */
        PARE_ORC_RESIDUAL = 1u << 6,  /* strict only */
        PARE_ORC_WIDE_HEAD = 1u << 7, /* strict only */
-       PARE_ORC_STATIC = 1u << 8     /* every call must have exactly max_len rows */
+       PARE_ORC_STATIC = 1u << 8,    /* every call must have exactly max_len rows */
+       PARE_ORC_SPLIT = 1u << 9,     /* qkv: values may stand in two arrays */
+       PARE_ORC_WHOLE = 1u << 10     /* writes every number of an answer, or fails */
 };
 
 typedef struct pare_oracle_caps {
@@ -41,13 +43,17 @@ typedef struct pare_call_partial {
     size_t ldacc;
 } pare_call_partial;
 
-/* y = softmax(mask(q k^T) + bias) v, rows side by side without gaps */
+/* y = softmax(mask(q k^T) + bias) v, rows side by side without gaps. Where the oracle can do with
+ * values in two arrays, v2 has more columns of them, and y2 what becomes of these. */
 typedef struct pare_call_qkv {
     const void *q, *k, *v; /* n x dk, n x dk, n x dv */
     uint32_t n, dk, dv;
     bool causal;
     const void *bias; /* n x n; NULL = none */
     void *y;          /* n x dv */
+    const void *v2;   /* n x dv2 */
+    void *y2;
+    uint32_t dv2; /* 0 = none */
 } pare_call_qkv;
 
 /* A token function: pure, aware of the position, applied row by row. */

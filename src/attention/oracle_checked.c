@@ -148,20 +148,39 @@ static pare_status compare(const row *r, const char *what, size_t column, double
     return PARE_OK;
 }
 
+/* Columns of values, which may stand in two arrays, and of results. */
+static size_t columns(const row *r)
+{
+    return r->p.dv + (r->call->kind == PARE_CALL_QKV ? r->call->u.a.dv2 : 0);
+}
+
+static double value(const row *r, size_t j, size_t c)
+{
+    const pare_call_qkv *const a = &r->call->u.a;
+    if (c < r->p.dv) return at(r->o, r->p.v, j * r->p.ldv + c);
+    return at(r->o, a->v2, j * a->dv2 + c - r->p.dv);
+}
+
+static double result(const row *r, size_t c)
+{
+    const pare_call_qkv *const a = &r->call->u.a;
+    if (c < r->p.dv) return at(r->o, r->p.acc, r->i * r->p.ldacc + c);
+    return at(r->o, a->y2, r->i * a->dv2 + c - r->p.dv);
+}
+
 /* Entry c of acc (or y). */
 static pare_status check_entry(const row *r, size_t c, pare_err *err)
 {
     const double l = r->p.m ? 1 : r->sum;
     double want = 0, size = 0, most = 0;
     for (size_t j = 0; j < r->n; j++) {
-        const double v = at(r->o, r->p.v, j * r->p.ldv + c);
+        const double v = value(r, j, c);
         if (r->w[j] == 0) continue;
         want += r->w[j] * v;
         size += r->w[j] * fabs(v);
         most = fmax(most, fabs(v));
     }
-    const double got = at(r->o, r->p.acc, r->i * r->p.ldacc + c);
-    return compare(r, r->p.m ? "acc" : "y", c, got, r->n ? want / l : 0,
+    return compare(r, r->p.m ? "acc" : "y", c, result(r, c), r->n ? want / l : 0,
                    r->factor * (r->n ? size / l : 0) + r->absent * (most + 1), err);
 }
 
@@ -174,7 +193,7 @@ static pare_status check_row(row *r, pare_err *err)
         st = compare(r, "m", 0, m, r->top, r->n ? r->factor : 0, err);
         if (!st) st = compare(r, "l", 0, l, r->sum, r->factor * r->sum + r->absent, err);
     }
-    for (size_t c = 0; c < r->p.dv && !st; c++) st = check_entry(r, c, err);
+    for (size_t c = 0; c < columns(r) && !st; c++) st = check_entry(r, c, err);
     return st;
 }
 

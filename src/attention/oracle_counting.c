@@ -48,7 +48,7 @@ static void count_call(const counting *o, const pare_call *call)
         count_head(o, p->nq, p->nk, p->dk, p->dv, p->vis0, 2);
         break;
     case PARE_CALL_QKV:
-        count_head(o, a->n, a->n, a->dk, a->dv, a->causal ? 1 : PARE_VIS_ALL, 0);
+        count_head(o, a->n, a->n, a->dk, (uint64_t)a->dv + a->dv2, a->causal ? 1 : PARE_VIS_ALL, 0);
         break;
     case PARE_CALL_STRICT: /* its flops are the backend's own affair */
         o->count->bytes_in += o->bytes * s->n * s->din;

@@ -19,7 +19,8 @@ static void caps(void *self, pare_oracle_caps *out)
     const bool f32 = o->dtype == PARE_F32;
     *out = (pare_oracle_caps){
         .size = sizeof *out,
-        .features = PARE_ORC_FULL | PARE_ORC_CAUSAL | PARE_ORC_PARTIAL | PARE_ORC_QKV,
+        .features = PARE_ORC_FULL | PARE_ORC_CAUSAL | PARE_ORC_PARTIAL | PARE_ORC_QKV |
+                    PARE_ORC_SPLIT | PARE_ORC_WHOLE,
         .max_len = o->max_len,
         .dtype = o->dtype,
         .exp_flush = f32 ? 104 : 746,
@@ -83,17 +84,54 @@ static bool same_keys(const pare_call_partial *a, const pare_call_partial *b)
            a->dk == b->dk && a->dv == b->dv;
 }
 
+static bool same_side(const pare_call_qkv *a, const pare_call_qkv *b)
+{
+    return a->dv2 == b->dv2 && (!a->dv2 || a->v2 == b->v2);
+}
+
+/* Values in an array of their own: none, where the call knows nothing of them. */
+static pare_call_qkv side_of(const pare_call *c)
+{
+    return c->kind == PARE_CALL_QKV ? c->u.a : (pare_call_qkv){0};
+}
+
 /* Calls c[0], c[1], ... as a grid: how many side by side have the keys of the first, and how many
  * such rows of the same queries follow one another. */
-static tiled_grid find_grid(const pare_call_partial *c, size_t count)
+static tiled_grid find_grid(const pare_call_partial *c, const pare_call_qkv *side, size_t count)
 {
     tiled_grid g = {NULL, 1, 1, tile_rows_kernel()};
-    while (g.across < count && g.across < ACROSS && same_keys(&c[0], &c[g.across])) g.across++;
-    for (const pare_call_partial *row = c + g.across; row + g.across <= c + count;
-         row += g.across, g.down++)
+    while (g.across < count && g.across < ACROSS && same_keys(&c[0], &c[g.across]) &&
+           same_side(&side[0], &side[g.across]))
+        g.across++;
+    for (size_t row = g.across; row + g.across <= count; row += g.across, g.down++)
         for (size_t i = 0; i < g.across; i++)
-            if (!same_queries(&c[i], &row[i]) || !same_keys(&row[0], &row[i])) return g;
+            if (!same_queries(&c[i], &c[row + i]) || !same_keys(&c[row], &c[row + i]) ||
+                !same_side(&side[row], &side[row + i]))
+                return g;
     return g;
+}
+
+/* What the kernels are asked, and where it stands. */
+typedef struct question {
+    pare_mat32 q, k, v, side;
+} question;
+
+static void ask(tiled_job *job, question *x, const pare_call_partial *p, const pare_call_qkv *side,
+                const tile_kernel *kernel)
+{
+    *x = (question){view(p->q, p->nq, p->dk, p->ldq), view(p->k, p->nk, p->dk, p->ldk),
+                    view(p->v, p->nk, p->dv, p->ldv), view(side->v2, p->nk, side->dv2, side->dv2)};
+    *job = (tiled_job){.q = &x->q,
+                       .k = &x->k,
+                       .v = &x->v,
+                       .side = side->dv2 ? &x->side : NULL,
+                       .scale = 1,
+                       .sees = sight_of_stairs(p->vis0, p->nq, p->nk),
+                       .kernel = kernel,
+                       .y = view(p->acc, p->nq, p->dv, p->ldacc),
+                       .side_y = view(side->y2, p->nq, side->dv2, side->dv2),
+                       .m = p->m,
+                       .l = p->l};
 }
 
 /* The first grid of up to GRID calls; *done: its calls. */
@@ -101,29 +139,19 @@ static pare_status run_f32(const pare_call *calls, size_t count, size_t *done,
                            const pare_exec *exec)
 {
     pare_call_partial c[GRID];
-    pare_mat32 q[GRID], k[GRID], v[GRID];
+    pare_call_qkv side[GRID];
+    question x[GRID];
     tiled_job jobs[GRID];
     tile_kernel kernels[3];
     tile_kernels(kernels);
-    for (size_t i = 0; i < count; i++) c[i] = oracle_as_partial(&calls[i]);
-    tiled_grid g = find_grid(c, count);
+    for (size_t i = 0; i < count; i++) {
+        c[i] = oracle_as_partial(&calls[i]);
+        side[i] = side_of(&calls[i]);
+    }
+    tiled_grid g = find_grid(c, side, count);
     g.jobs = jobs;
     *done = g.across * g.down;
-    for (size_t i = 0; i < *done; i++) {
-        const pare_call_partial *const p = &c[i];
-        q[i] = view(p->q, p->nq, p->dk, p->ldq);
-        k[i] = view(p->k, p->nk, p->dk, p->ldk);
-        v[i] = view(p->v, p->nk, p->dv, p->ldv);
-        jobs[i] = (tiled_job){.q = &q[i],
-                              .k = &k[i],
-                              .v = &v[i],
-                              .scale = 1,
-                              .sees = sight_of_stairs(p->vis0, p->nq, p->nk),
-                              .kernel = &kernels[0],
-                              .y = view(p->acc, p->nq, p->dv, p->ldacc),
-                              .m = p->m,
-                              .l = p->l};
-    }
+    for (size_t i = 0; i < *done; i++) ask(&jobs[i], &x[i], &c[i], &side[i], &kernels[0]);
     return tiled_attend_grid(&g, exec, NULL);
 }
 
@@ -136,35 +164,42 @@ static double dot(const double *a, const double *b, size_t n)
     return s;
 }
 
-static void row_f64(const pare_call_partial *p, size_t i, double *s)
+/* acc = sum_j w_j v_j / by */
+static void weighted(double *acc, const double *w, const double *v, size_t ldv, size_t dv, size_t n,
+                     double by)
 {
-    const double *const q = (const double *)p->q + i * p->ldq, *const k = p->k, *const v = p->v;
-    double *const acc = (double *)p->acc + i * p->ldacc, top = -INFINITY, sum = 0;
-    const size_t n = oracle_visible(p, i);
-    memset(acc, 0, p->dv * sizeof *acc);
+    memset(acc, 0, dv * sizeof *acc);
+    for (size_t j = 0; j < n; j++)
+        for (size_t c = 0; c < dv; c++) acc[c] += w[j] * v[j * ldv + c];
+    for (size_t c = 0; c < dv; c++) acc[c] /= by;
+}
+
+static void row_f64(const pare_call_partial *p, const pare_call_qkv *side, size_t i, double *s)
+{
+    const double *const q = (const double *)p->q + i * p->ldq, *const k = p->k;
+    const size_t n = oracle_visible(p, i), dv2 = side->dv2;
+    double top = -INFINITY, sum = 0;
     for (size_t j = 0; j < n; j++) {
         s[j] = dot(q, k + j * p->ldk, p->dk);
         if (s[j] > top) top = s[j];
     }
-    for (size_t j = 0; j < n; j++) {
-        const double w = exp(s[j] - top);
-        sum += w;
-        for (size_t c = 0; c < p->dv; c++) acc[c] += w * v[j * p->ldv + c];
-    }
+    for (size_t j = 0; j < n; j++) sum += s[j] = exp(s[j] - top);
     if (p->m) {
         ((double *)p->m)[i] = top;
         ((double *)p->l)[i] = sum;
-    } else {
-        for (size_t c = 0; c < p->dv; c++) acc[c] /= sum;
     }
+    const double by = p->m ? 1 : sum;
+    weighted((double *)p->acc + i * p->ldacc, s, p->v, p->ldv, p->dv, n, by);
+    if (dv2) weighted((double *)side->y2 + i * dv2, s, side->v2, dv2, dv2, n, by);
 }
 
 static pare_status run_f64(const pare_call *call)
 {
     const pare_call_partial p = oracle_as_partial(call);
+    const pare_call_qkv side = side_of(call);
     double *const s = malloc((p.nk ? p.nk : 1) * sizeof *s);
     if (!s) return PARE_ERR_MEMORY;
-    for (size_t i = 0; i < p.nq; i++) row_f64(&p, i, s);
+    for (size_t i = 0; i < p.nq; i++) row_f64(&p, &side, i, s);
     free(s);
     return PARE_OK;
 }

@@ -190,6 +190,24 @@ void pack_queries(float *to, size_t p, const float *from, size_t ld, size_t rows
     }
 }
 
+/* Two columns: whole vectors of `from`, whose rows are p long, and p is a multiple of four. */
+static void unpack_pair(float *to, size_t ld, const float *from, size_t p, size_t rows,
+                        const float *by)
+{
+    for (size_t i = 0; i < rows; i += 4) {
+        const four f = *(const four *)(by + i);
+        const four a = *(const four *)(from + i) * f, b = *(const four *)(from + p + i) * f;
+        const four t[] = {{a[0], b[0], a[1], b[1]}, {a[2], b[2], a[3], b[3]}};
+        if (ld == 2 && i + 4 <= rows) { /* side by side */
+            *(four *)(to + i * 2) = t[0];
+            *(four *)(to + i * 2 + 4) = t[1];
+        } else {
+            for (size_t e = 0; e < 4 && i + e < rows; e++)
+                for (size_t c = 0; c < 2; c++) to[(i + e) * ld + c] = t[e / 2][e % 2 * 2 + c];
+        }
+    }
+}
+
 void unpack(float *to, size_t ld, const float *from, size_t p, size_t rows, size_t cols,
             const float *by, bool add)
 {
@@ -198,6 +216,10 @@ void unpack(float *to, size_t ld, const float *from, size_t p, size_t rows, size
     if (done) unpack_blocks(to, ld, from, p, rows, done, by);
     to += done, from += done * p, cols -= done;
 #endif
+    if (cols == 2 && !add) {
+        unpack_pair(to, ld, from, p, rows, by);
+        return;
+    }
     const size_t cols4 = cols / 4 * 4, rows4 = rows / 4 * 4;
     for (size_t i = 0; i < rows4; i += 4)
         for (size_t c = 0; c < cols4; c += 4) {

@@ -21,13 +21,13 @@ INLINE four spread4(float x)
     return (four){x, x, x, x};
 }
 
-/* acc (4 x v) += a column of four numbers times a row of v vectors, n times; the numbers stand
+/* acc (h x v) += a column of h numbers times a row of v vectors, n times; the numbers stand
  * `down` apart, their columns `along` apart. */
 INLINE void products4(four acc[TILE_STEP][2], const float *x, size_t down, size_t along,
-                      const four *row, size_t n, const size_t v)
+                      const four *row, size_t n, const size_t h, const size_t v)
 {
     for (size_t i = 0; i < n; i++)
-        for (size_t r = 0; r < TILE_STEP; r++)
+        for (size_t r = 0; r < h; r++)
             for (size_t e = 0; e < v; e++)
                 acc[r][e] += spread4(x[r * down + i * along]) * row[i * v + e];
 }
@@ -39,23 +39,30 @@ INLINE void scores4(float *s, const float *q, const float *k, size_t keys, size_
         four acc[TILE_STEP][2] = {{{0}}};
         for (size_t r = 0; add && r < TILE_STEP; r++)
             for (size_t e = 0; e < v; e++) acc[r][e] = ((four *)s)[(j + r) * v + e];
-        products4(acc, k + j * dk, dk, 1, (const four *)q, dk, v);
+        products4(acc, k + j * dk, dk, 1, (const four *)q, dk, TILE_STEP, v);
         for (size_t r = 0; r < TILE_STEP; r++)
             for (size_t e = 0; e < v; e++) ((four *)s)[(j + r) * v + e] = acc[r][e];
     }
 }
 
+/* h columns from c on. */
+INLINE void columns4(float *o, const float *fade, const float *s, const float *x, size_t keys,
+                     size_t dv, size_t c, const size_t h, const size_t v)
+{
+    four acc[TILE_STEP][2], *const to = (four *)o + c * v;
+    for (size_t r = 0; r < h; r++)
+        for (size_t e = 0; e < v; e++) acc[r][e] = to[r * v + e] * ((const four *)fade)[e];
+    products4(acc, x + c, 1, dv, (const four *)s, keys, h, v);
+    for (size_t r = 0; r < h; r++)
+        for (size_t e = 0; e < v; e++) to[r * v + e] = acc[r][e];
+}
+
 INLINE void values4(float *o, const float *fade, const float *s, const float *x, size_t keys,
                     size_t dv, const size_t v)
 {
-    for (size_t c = 0; c < dv; c += TILE_STEP) {
-        four acc[TILE_STEP][2], *const to = (four *)o + c * v;
-        for (size_t r = 0; r < TILE_STEP; r++)
-            for (size_t e = 0; e < v; e++) acc[r][e] = to[r * v + e] * ((const four *)fade)[e];
-        products4(acc, x + c, 1, dv, (const four *)s, keys, v);
-        for (size_t r = 0; r < TILE_STEP; r++)
-            for (size_t e = 0; e < v; e++) to[r * v + e] = acc[r][e];
-    }
+    size_t c = 0;
+    for (; c + COLUMN_STEP < dv; c += TILE_STEP) columns4(o, fade, s, x, keys, dv, c, TILE_STEP, v);
+    if (c < dv) columns4(o, fade, s, x, keys, dv, c, COLUMN_STEP, v);
 }
 
 static void scores_portable(float *s, const float *q, const float *k, size_t keys, size_t dk,
@@ -97,14 +104,17 @@ static void weights_portable(float *s, float *m, float *l, float *fade, size_t k
 #define INLINE512 INLINE PARE_AVX512
 
 INLINE512 void products512(__m512 acc[TILE_STEP][4], const float *x, size_t down, size_t along,
-                           const float *row, size_t n, const size_t v)
+                           const float *row, size_t n, const size_t h, const size_t v)
 {
     for (size_t i = 0; i < n; i++, x += along, row += 16 * v) {
         __m512 part[4];
 #pragma GCC unroll 4
-        for (size_t e = 0; e < v; e++) part[e] = _mm512_load_ps(row + 16 * e);
+        for (size_t e = 0; e < v; e++) {
+            part[e] = _mm512_load_ps(row + 16 * e);
+            __asm__("" : "+v"(part[e])); /* read once, though two products would read it anew */
+        }
 #pragma GCC unroll 4
-        for (size_t r = 0; r < TILE_STEP; r++) {
+        for (size_t r = 0; r < h; r++) {
             const __m512 b = _mm512_set1_ps(x[r * down]);
 #pragma GCC unroll 4
             for (size_t e = 0; e < v; e++) acc[r][e] = _mm512_fmadd_ps(b, part[e], acc[r][e]);
@@ -112,10 +122,10 @@ INLINE512 void products512(__m512 acc[TILE_STEP][4], const float *x, size_t down
     }
 }
 
-INLINE512 void store512(float *to, __m512 acc[TILE_STEP][4], const size_t v)
+INLINE512 void store512(float *to, __m512 acc[TILE_STEP][4], const size_t h, const size_t v)
 {
 #pragma GCC unroll 4
-    for (size_t r = 0; r < TILE_STEP; r++)
+    for (size_t r = 0; r < h; r++)
 #pragma GCC unroll 4
         for (size_t e = 0; e < v; e++) _mm512_store_ps(to + 16 * (r * v + e), acc[r][e]);
 }
@@ -130,26 +140,33 @@ INLINE512 void scores16(float *s, const float *q, const float *k, size_t keys, s
 #pragma GCC unroll 4
             for (size_t e = 0; e < v; e++)
                 acc[r][e] = add ? _mm512_load_ps(s + 16 * ((j + r) * v + e)) : _mm512_setzero_ps();
-        products512(acc, k + j * dk, dk, 1, q, dk, v);
-        store512(s + 16 * j * v, acc, v);
+        products512(acc, k + j * dk, dk, 1, q, dk, TILE_STEP, v);
+        store512(s + 16 * j * v, acc, TILE_STEP, v);
     }
+}
+
+INLINE512 void columns16(float *o, const float *fade, const float *s, const float *x, size_t keys,
+                         size_t dv, size_t c, const size_t h, const size_t v)
+{
+    __m512 acc[TILE_STEP][4];
+    float *const to = o + 16 * c * v;
+#pragma GCC unroll 4
+    for (size_t r = 0; r < h; r++)
+#pragma GCC unroll 4
+        for (size_t e = 0; e < v; e++)
+            acc[r][e] =
+                _mm512_mul_ps(_mm512_load_ps(to + 16 * (r * v + e)), _mm512_load_ps(fade + 16 * e));
+    products512(acc, x + c, 1, dv, s, keys, h, v);
+    store512(to, acc, h, v);
 }
 
 INLINE512 void values16(float *o, const float *fade, const float *s, const float *x, size_t keys,
                         size_t dv, const size_t v)
 {
-    for (size_t c = 0; c < dv; c += TILE_STEP) {
-        __m512 acc[TILE_STEP][4];
-        float *const to = o + 16 * c * v;
-#pragma GCC unroll 4
-        for (size_t r = 0; r < TILE_STEP; r++)
-#pragma GCC unroll 4
-            for (size_t e = 0; e < v; e++)
-                acc[r][e] = _mm512_mul_ps(_mm512_load_ps(to + 16 * (r * v + e)),
-                                          _mm512_load_ps(fade + 16 * e));
-        products512(acc, x + c, 1, dv, s, keys, v);
-        store512(to, acc, v);
-    }
+    size_t c = 0;
+    for (; c + COLUMN_STEP < dv; c += TILE_STEP)
+        columns16(o, fade, s, x, keys, dv, c, TILE_STEP, v);
+    if (c < dv) columns16(o, fade, s, x, keys, dv, c, COLUMN_STEP, v);
 }
 
 /* The weights of one vector of queries: `p` floats lie between two keys. */
@@ -206,14 +223,14 @@ PARE_AVX512 static void weights_avx512(float *s, float *m, float *l, float *fade
 #define INLINE256 INLINE PARE_AVX2
 
 INLINE256 void products256(__m256 acc[TILE_STEP][3], const float *x, size_t down, size_t along,
-                           const float *row, size_t n, const size_t v)
+                           const float *row, size_t n, const size_t h, const size_t v)
 {
     for (size_t i = 0; i < n; i++, x += along, row += 8 * v) {
         __m256 part[3];
 #pragma GCC unroll 3
         for (size_t e = 0; e < v; e++) part[e] = _mm256_load_ps(row + 8 * e);
 #pragma GCC unroll 4
-        for (size_t r = 0; r < TILE_STEP; r++) {
+        for (size_t r = 0; r < h; r++) {
             const __m256 b = _mm256_set1_ps(x[r * down]);
 #pragma GCC unroll 3
             for (size_t e = 0; e < v; e++) acc[r][e] = _mm256_fmadd_ps(b, part[e], acc[r][e]);
@@ -221,10 +238,10 @@ INLINE256 void products256(__m256 acc[TILE_STEP][3], const float *x, size_t down
     }
 }
 
-INLINE256 void store256(float *to, __m256 acc[TILE_STEP][3], const size_t v)
+INLINE256 void store256(float *to, __m256 acc[TILE_STEP][3], const size_t h, const size_t v)
 {
 #pragma GCC unroll 4
-    for (size_t r = 0; r < TILE_STEP; r++)
+    for (size_t r = 0; r < h; r++)
 #pragma GCC unroll 3
         for (size_t e = 0; e < v; e++) _mm256_store_ps(to + 8 * (r * v + e), acc[r][e]);
 }
@@ -239,26 +256,32 @@ INLINE256 void scores8(float *s, const float *q, const float *k, size_t keys, si
 #pragma GCC unroll 3
             for (size_t e = 0; e < v; e++)
                 acc[r][e] = add ? _mm256_load_ps(s + 8 * ((j + r) * v + e)) : _mm256_setzero_ps();
-        products256(acc, k + j * dk, dk, 1, q, dk, v);
-        store256(s + 8 * j * v, acc, v);
+        products256(acc, k + j * dk, dk, 1, q, dk, TILE_STEP, v);
+        store256(s + 8 * j * v, acc, TILE_STEP, v);
     }
+}
+
+INLINE256 void columns8(float *o, const float *fade, const float *s, const float *x, size_t keys,
+                        size_t dv, size_t c, const size_t h, const size_t v)
+{
+    __m256 acc[TILE_STEP][3];
+    float *const to = o + 8 * c * v;
+#pragma GCC unroll 4
+    for (size_t r = 0; r < h; r++)
+#pragma GCC unroll 3
+        for (size_t e = 0; e < v; e++)
+            acc[r][e] =
+                _mm256_mul_ps(_mm256_load_ps(to + 8 * (r * v + e)), _mm256_load_ps(fade + 8 * e));
+    products256(acc, x + c, 1, dv, s, keys, h, v);
+    store256(to, acc, h, v);
 }
 
 INLINE256 void values8(float *o, const float *fade, const float *s, const float *x, size_t keys,
                        size_t dv, const size_t v)
 {
-    for (size_t c = 0; c < dv; c += TILE_STEP) {
-        __m256 acc[TILE_STEP][3];
-        float *const to = o + 8 * c * v;
-#pragma GCC unroll 4
-        for (size_t r = 0; r < TILE_STEP; r++)
-#pragma GCC unroll 3
-            for (size_t e = 0; e < v; e++)
-                acc[r][e] = _mm256_mul_ps(_mm256_load_ps(to + 8 * (r * v + e)),
-                                          _mm256_load_ps(fade + 8 * e));
-        products256(acc, x + c, 1, dv, s, keys, v);
-        store256(to, acc, v);
-    }
+    size_t c = 0;
+    for (; c + COLUMN_STEP < dv; c += TILE_STEP) columns8(o, fade, s, x, keys, dv, c, TILE_STEP, v);
+    if (c < dv) columns8(o, fade, s, x, keys, dv, c, COLUMN_STEP, v);
 }
 
 INLINE256 void weights8(float *s, size_t p, float *m, float *l, float *fade, size_t keys)

@@ -2,8 +2,9 @@
  *
  * A panel holds up to vecs * lanes queries, one per vector lane: all its arrays have P = v * lanes
  * columns (v = the vectors in use), so that neither row maxima nor row sums ever go across lanes,
- * and keys and values are read as they are, one number broadcast to all queries. Rows of keys and
- * columns of values are padded to a multiple of TILE_STEP; arrays are aligned to 64 bytes. */
+ * and keys and values are read as they are, one number broadcast to all queries. Rows of keys
+ * are padded to a multiple of TILE_STEP, columns of values to one of COLUMN_STEP; arrays are
+ * aligned to 64 bytes. */
 #ifndef PARE_ATTENTION_TILE_H
 #define PARE_ATTENTION_TILE_H
 #include <stdbool.h>
@@ -11,7 +12,8 @@
 
 enum {
     TILE_KEYS = 64, /* scores of a tile (64 x 64 f32) stay in the first-level cache */
-    TILE_STEP = 4   /* keys, or columns of values, that the kernels take at a time */
+    TILE_STEP = 4,  /* keys that the kernels take at a time; columns of values where there are */
+    COLUMN_STEP = 2 /* so many, else two */
 };
 
 typedef struct tile_kernel {

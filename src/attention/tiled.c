@@ -32,13 +32,14 @@ typedef struct work {
 typedef struct unit {
     const tiled_grid *g;
     const tiled_job *row; /* of the grid: those at work, which have the same keys */
-    size_t dk, dv, dv4;   /* dv4: dv padded */
+    size_t dk, dv;
     size_t straight; /* of the dv columns: those that are added up in rows; the others in panels */
+    size_t wide;     /* columns that panels take, those of `side` behind them, padded */
     work panels[MOST_PANELS];
     size_t npanels;
     float *k, *v, *s, *fade; /* the tile */
     float *by;               /* what sums are multiplied by in the end */
-    float *side;             /* its values beside the straight columns, where there are such */
+    float *side;             /* its values for panels, where there are such */
 } unit;
 
 /* ---- panels of a grid: those of its columns one after the other ------------------------------ */
@@ -93,7 +94,7 @@ static float *take(float **at, size_t n)
  * floats needed. */
 static size_t lay_out(unit *u, size_t first, size_t end, float *at)
 {
-    const size_t most = panel_rows(u->g), side = u->dv4 - u->straight;
+    const size_t most = panel_rows(u->g);
     size_t need = 0;
     u->npanels = 0;
     for (size_t i = first; i < end; i++) {
@@ -101,11 +102,11 @@ static size_t lay_out(unit *u, size_t first, size_t end, float *at)
         const panel *const p = &w->at;
         find_panel(w, u->g, i);
         w->q = take(&at, u->dk * p->p);
-        w->o = take(&at, side * p->p);
+        w->o = take(&at, u->wide * p->p);
         w->held = take(&at, u->straight * p->p);
         w->m = take(&at, p->p);
         w->l = take(&at, p->p);
-        need += padded(u->dk * p->p, ALIGN) + padded(side * p->p, ALIGN) +
+        need += padded(u->dk * p->p, ALIGN) + padded(u->wide * p->p, ALIGN) +
                 padded(u->straight * p->p, ALIGN) + 2 * padded(p->p, ALIGN);
     }
     u->k = take(&at, TILE_KEYS * u->dk);
@@ -113,8 +114,8 @@ static size_t lay_out(unit *u, size_t first, size_t end, float *at)
     u->s = take(&at, TILE_KEYS * most);
     u->fade = take(&at, most);
     u->by = take(&at, most);
-    u->side = take(&at, TILE_KEYS * side);
-    return need + padded(TILE_KEYS * side, ALIGN) + padded(TILE_KEYS * u->dk, ALIGN) +
+    u->side = take(&at, TILE_KEYS * u->wide);
+    return need + padded(TILE_KEYS * u->wide, ALIGN) + padded(TILE_KEYS * u->dk, ALIGN) +
            padded(TILE_KEYS * u->straight, ALIGN) + padded(TILE_KEYS * most, ALIGN) +
            2 * padded(most, ALIGN);
 }
@@ -130,7 +131,7 @@ static void begin_panel(const unit *u, work *w)
 {
     const panel *const p = &w->at;
     w->begun = w->ended = w->done = false;
-    memset(w->o, 0, (u->dv4 - u->straight) * p->p * sizeof *w->o);
+    memset(w->o, 0, u->wide * p->p * sizeof *w->o);
     for (size_t i = 0; i < p->p; i += 4) {
         *(four *)(w->m + i) = (four){-INFINITY, -INFINITY, -INFINITY, -INFINITY};
         *(four *)(w->l + i) = (four){0};
@@ -174,12 +175,26 @@ static void load_straight(const unit *u, tile_rows *t, size_t j0, size_t j1)
     t->ldv = u->straight;
 }
 
+/* Values for panels: what is left of v, and the columns beside it. */
+static void load_side(const unit *u, tile_rows *t, size_t j0, size_t j1)
+{
+    const pare_mat32 *const v = u->row->v, *const side = u->row->side;
+    const pare_mat32 left = {v->rows, u->dv - u->straight, v->ld, v->v + u->straight};
+    if (!side || !left.cols) {
+        t->side = tile_of(side ? side : &left, u->side, j0, j1, u->wide);
+        return;
+    }
+    copy_tile(u->side, left.v + j0 * left.ld, left.ld, j1 - j0, left.cols, u->wide);
+    for (size_t j = j0; j < j1; j++)
+        memcpy(u->side + (j - j0) * u->wide + left.cols, side->v + j * side->ld,
+               side->cols * sizeof *u->side);
+    t->side = u->side;
+}
+
 static void load_values(const unit *u, tile_rows *t, size_t j0, size_t j1)
 {
-    const pare_mat32 *const v = u->row->v;
-    const pare_mat32 side = {v->rows, u->dv - u->straight, v->ld, v->v + u->straight};
     if (u->straight) load_straight(u, t, j0, j1);
-    if (side.cols) t->side = tile_of(&side, u->side, j0, j1, u->dv4 - u->straight);
+    if (u->wide) load_side(u, t, j0, j1);
     t->full = true;
 }
 
@@ -226,13 +241,14 @@ static size_t tile_end(const unit *u, size_t j0)
 static void scores_meanwhile(const unit *u, const work *w, const float *k, size_t keys,
                              const float *v)
 {
+    enum { AT_A_TIME = 4 };
     const tiled_job *const d = &u->row[w->column];
-    for (size_t j = 0; j < keys; j += TILE_STEP) {
-        for (size_t r = 0; r < TILE_STEP; r++)
-            for (size_t c = 0; c < u->dv; c += ALIGN)
-                __builtin_prefetch(v + (j + r) * d->v->ld + c);
-        d->kernel->scores(u->s + j * w->at.p, w->q, k + j * u->dk, TILE_STEP, u->dk, w->at.v,
-                          false);
+    for (size_t j = 0, some; j < keys; j += some) {
+        some = keys - j < AT_A_TIME ? keys - j : AT_A_TIME;
+        for (size_t r = 0; r < some; r++)
+            for (size_t c = 0; c < u->dv; c += 2 * ALIGN)
+                __builtin_prefetch(v + (j + r) * d->v->ld + c, 0, 2);
+        d->kernel->scores(u->s + j * w->at.p, w->q, k + j * u->dk, some, u->dk, w->at.v, false);
     }
 }
 
@@ -241,19 +257,20 @@ static void one_tile(const unit *u, work *w, tile_rows *t, size_t j0, size_t fro
 {
     const tiled_job *const d = &u->row[w->column];
     const panel *const p = &w->at;
-    const size_t keys = padded(to - from, TILE_STEP), side = u->dv4 - u->straight;
+    const size_t keys = padded(to - from, TILE_STEP);
     const float *const k = t->k + (from - j0) * u->dk;
-    if (t->full || !u->straight || stand_well(d->v, j0, tile_end(u, j0)))
+    if (t->full || !u->straight)
         d->kernel->scores(u->s, w->q, k, keys, u->dk, p->v, false);
     else
         scores_meanwhile(u, w, k, keys, d->v->v + from * d->v->ld);
     hide_tile(u->s, &d->sees, p, from, to, d->k->rows);
     d->kernel->weights(u->s, w->m, w->l, u->fade, keys, p->v);
     if (!t->full) load_values(u, t, j0, tile_end(u, j0));
+    if (u->wide) /* first: weights are near still */
+        d->kernel->values(w->o, u->fade, u->s, t->side + (from - j0) * u->wide, keys, u->wide,
+                          p->v);
     if (u->straight)
         add_straight(u, w, t->v + (from - j0) * t->ldv, t->ldv, keys, to == d->k->rows);
-    if (side)
-        d->kernel->values(w->o, u->fade, u->s, t->side + (from - j0) * side, keys, side, p->v);
     w->begun = true;
 }
 
@@ -272,11 +289,14 @@ static void end_panel(const unit *u, work *w)
 {
     const tiled_job *const d = &u->row[w->column];
     const panel *const p = &w->at;
-    const float *const by = averages(u, w);
+    const size_t left = u->dv - u->straight;
+    const bool known = w->ended && !d->m; /* add_straight wanted them */
+    const float *const by = known ? u->by : averages(u, w);
     if (u->straight) end_straight(u, w, by);
-    if (u->dv > u->straight)
-        unpack(first_row(u, w) + u->straight, d->y.ld, w->o, p->p, p->rows, u->dv - u->straight, by,
-               false);
+    if (left) unpack(first_row(u, w) + u->straight, d->y.ld, w->o, p->p, p->rows, left, by, false);
+    if (d->side)
+        unpack(d->side_y.v + p->first * d->side_y.ld, d->side_y.ld, w->o + left * p->p, p->p,
+               p->rows, d->side->cols, by, false);
     for (size_t i = 0; d->lse && i < p->rows; i++) d->lse[p->first + i] = w->m[i] + logf(w->l[i]);
     w->done = true;
     if (!d->m) return;
@@ -307,8 +327,8 @@ static void run(unit *u)
 static bool unit_run(const tiled_grid *g, size_t first, size_t end)
 {
     unit u = {.g = g, .row = g->jobs, .dk = g->jobs->q->cols, .dv = g->jobs->v->cols};
-    u.dv4 = padded(u.dv, TILE_STEP);
     u.straight = g->rows ? u.dv / ROWS_STEP * ROWS_STEP : 0;
+    u.wide = padded(u.dv - u.straight + (g->jobs->side ? g->jobs->side->cols : 0), COLUMN_STEP);
     size_t bytes;
     if (!pare_mul(&bytes, lay_out(&u, first, end, NULL) + ALIGN, sizeof(float))) return false;
     float *const buffer = malloc(bytes);

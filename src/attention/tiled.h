@@ -9,12 +9,13 @@
 
 typedef struct tiled_job {
     const pare_mat32 *q, *k, *v; /* nq x dk, nk x dk, nk x dv */
+    const pare_mat32 *side;      /* nk x any: more columns of values; or NULL */
     float scale;
     sight sees;
     const tile_kernel *kernel;
     /* Out: y (nq x dv), the averages; or, where m is not NULL, y is the unnormalised sum beside
      * the largest score m (nq) and the sum of weights l (nq). */
-    pare_mat32 y;
+    pare_mat32 y, side_y; /* side_y: likewise, of the columns of `side` */
     float *m, *l;
     float *lse; /* nq, log of the sum of e^score; or NULL */
 } tiled_job;

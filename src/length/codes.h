@@ -23,6 +23,11 @@ double position_beta(pare_dtype t);
 double penalty(pare_dtype t, double exp_flush, double lmax);
 
 /* Numbers of either type. */
+static inline size_t num_size(pare_dtype t)
+{
+    return t == PARE_F32 ? sizeof(float) : sizeof(double);
+}
+
 static inline double num_at(pare_dtype t, const void *v, size_t i)
 {
     return t == PARE_F32 ? (double)((const float *)v)[i] : ((const double *)v)[i];

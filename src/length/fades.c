@@ -1,11 +1,13 @@
-/* What partial results do to the sums of their rows, eight rows at a time: the larger of two maxima
- * stays, and what belongs to the smaller one fades by e^-|m - top|.
+/* What the results of a call do to the sums of their rows, eight rows at a time. Of calls with a
+ * reference: they are divided by what the reference weighs. Of partial results: the larger of two
+ * maxima stays, and what belongs to the smaller one fades by e^-|m - top|.
  *
  *     n = round(x / ln 2),  r = x - n ln 2  (ln 2 in two parts, n times the first is exact),
  *     e^x = 2^n (1 + r + r^2 (1/2! + r/3! + ... + r^11/13!)),
  *
- * whose series is cut at 4e-18 for |r| <= ln 2 / 2: with the roundings within 1.5 ulp. What would
- * be subnormal is 0. No operation is fused: the same bits on every CPU. */
+ * whose series is cut at 4e-18 for |r| <= ln 2 / 2: with the roundings within 1.5 ulp. It is added
+ * up in pairs, then pairs of these, which wait for one another less than its terms one by one. What
+ * would be subnormal is 0. No operation is fused: the same bits on every CPU. */
 #include "rounds.h"
 #include <math.h>
 #include <pare/vexp.h>
@@ -19,18 +21,25 @@ typedef int64_t whole __attribute__((vector_size(64), aligned(8), may_alias));
 /* *x <= 0, or a nan, which stays one. */
 INLINE void exponential(eight *x)
 {
-    static const double series[] = {1. / 6227020800, 1. / 479001600, 1. / 39916800, 1. / 3628800,
-                                    1. / 362880,     1. / 40320,     1. / 5040,     1. / 720,
-                                    1. / 120,        1. / 24,        1. / 6,        1. / 2};
+    static const double series[6][2] = {{1. / 2, 1. / 6},
+                                        {1. / 24, 1. / 120},
+                                        {1. / 720, 1. / 5040},
+                                        {1. / 40320, 1. / 362880},
+                                        {1. / 3628800, 1. / 39916800},
+                                        {1. / 479001600, 1. / 6227020800}};
     const eight round = (eight){0} + 0x1.8p52;
     const whole lost = *x < -708.0;
     const eight c = (eight)((whole)*x & ~lost);
     const eight z = c * 0x1.71547652b82fep0 + round, n = z - round;
     const eight r = (c - n * 0x1.62e42feep-1) - n * 0x1.a39ef35793c76p-33;
-    eight p = {0};
-#pragma GCC unroll 12
-    for (size_t i = 0; i < sizeof series / sizeof *series; i++) p = p * r + series[i];
-    const eight e = 1.0 + (r + r * r * p);
+    const eight r2 = r * r, r4 = r2 * r2;
+    eight p[6];
+#pragma GCC unroll 6
+    for (size_t i = 0; i < 6; i++) p[i] = series[i][1] * r + series[i][0];
+#pragma GCC unroll 3
+    for (size_t i = 0; i < 6; i += 2) p[i] += p[i + 1] * r2;
+    const eight sum = (p[0] + p[2] * r4) + p[4] * (r4 * r4);
+    const eight e = 1.0 + (r + r2 * sum);
     const whole power = (((whole)z - (whole)round) + 1023) << 52; /* the low bits of z are n */
     *x = (eight)((whole)(e * (eight)power) & ~lost);
 }
@@ -88,12 +97,73 @@ INLINE void fade_all(const fading *f, size_t n, bool f32)
     if (i < n) fade_few(f, i, n - i, f32);
 }
 
+/* ---- calls with a reference ------------------------------------------------------------------ */
+
+INLINE void share_eight(const sharing *s, size_t i, const bool f32)
+{
+    const whole odd = {1, 3, 5, 7, 9, 11, 13, 15}, even = odd - 1;
+    const eight none = (eight){0} + (double)NAN;
+    eight low, high; /* of the pairs */
+    load(&low, s->pairs, 2 * i, f32);
+    load(&high, s->pairs, 2 * i + 8, f32);
+    const eight mass = __builtin_shuffle(low, high, even), w = __builtin_shuffle(low, high, odd);
+    /* Signs tell whether w >= least, mass >= 0 and w + mass <= most (compilers take `and` of three
+     * comparisons apart); a nan is none of it: it stays one. */
+    const whole signs = (whole)(w - s->least) | (whole)(mass + 0.0) | (whole)(s->most - (w + mass));
+    const whole low_or_high = signs < 0;
+    const eight times = 1.0 / CHOOSE(low_or_high, none, w + mass * 0.0);
+    const whole sound = times > 0.0;
+    *(eight *)(s->keep + i) = (eight){0} + 1.0;
+    *(eight *)(s->by + i) = (eight)((whole)times & sound);
+    *(eight *)(s->den + i) += mass * times;
+}
+
+/* The last few rows, among others that say nothing. */
+INLINE void share_few(const sharing *s, size_t i, size_t n, const bool f32)
+{
+    double pairs[16] = {0}, den[8] = {0}, keep[8], by[8];
+    const sharing few = {pairs, den, keep, by, s->least, s->most};
+    for (size_t p = 0; p < 2 * n; p++)
+        pairs[p] = f32 ? (double)((const float *)s->pairs)[2 * i + p]
+                       : ((const double *)s->pairs)[2 * i + p];
+    memcpy(den, s->den + i, n * sizeof *den);
+    share_eight(&few, 0, false);
+    memcpy(s->den + i, den, n * sizeof *den);
+    memcpy(s->keep + i, keep, n * sizeof *keep);
+    memcpy(s->by + i, by, n * sizeof *by);
+}
+
+INLINE void share_all(const sharing *s, size_t n, bool f32)
+{
+    size_t i = 0;
+    for (; f32 && i + 8 <= n; i += 8) share_eight(s, i, true);
+    for (; i + 8 <= n; i += 8) share_eight(s, i, false);
+    if (i < n) share_few(s, i, n - i, f32);
+}
+
+/* ---- for this CPU ---------------------------------------------------------------------------- */
+
 static void fade_portable(const fading *f, size_t n, bool f32)
 {
     fade_all(f, n, f32);
 }
 
+static void share_portable(const sharing *s, size_t n, bool f32)
+{
+    share_all(s, n, f32);
+}
+
 #if defined(__x86_64__)
+PARE_AVX2 static void share_avx2(const sharing *s, size_t n, bool f32)
+{
+    share_all(s, n, f32);
+}
+
+PARE_AVX512 static void share_avx512(const sharing *s, size_t n, bool f32)
+{
+    share_all(s, n, f32);
+}
+
 PARE_AVX2 static void fade_avx2(const fading *f, size_t n, bool f32)
 {
     fade_all(f, n, f32);
@@ -114,6 +184,24 @@ size_t fade_variants(fade_fn *out[3])
 #endif
     out[n++] = fade_portable;
     return n;
+}
+
+size_t share_variants(share_fn *out[3])
+{
+    size_t n = 0;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) out[n++] = share_avx512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) out[n++] = share_avx2;
+#endif
+    out[n++] = share_portable;
+    return n;
+}
+
+void share_rows(const sharing *s, size_t n, bool f32)
+{
+    share_fn *v[3];
+    share_variants(v);
+    v[0](s, n, f32);
 }
 
 void fade_rows(const fading *f, size_t n, bool f32)

@@ -5,6 +5,7 @@
  * groups are enough, and they stay in the cache from the first call of a row to its answer. When
  * calls come to the last group that is held, groups before theirs are complete: they are answered,
  * and those behind move up. (The last one is for calls that lie across two groups.) */
+#include "codes.h"
 #include "rounds.h"
 #include <string.h>
 
@@ -22,7 +23,7 @@ static size_t most(size_t a, size_t b)
 static size_t rows_at_a_time(const run *r, size_t dv)
 {
     const size_t row = (dv ? dv : 1) * sizeof(double), group = rows_of_group(&r->rule, r->p);
-    const size_t call = r->rule.m * dv * pare_dtype_size(r->caps.dtype);
+    const size_t call = r->rule.m * dv * num_size(r->caps.dtype);
     const size_t groups = run_batch_bytes(r, call) / 4 / row / group;
     return group * ((groups ? groups : 1) + 1);
 }

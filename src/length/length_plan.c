@@ -119,7 +119,7 @@ static void add_softmax(pare_length_cost *c, const tally *s, const pare_length_h
 {
     const size_t extra = r->plain ? 0 : 2, logit = logits && r->kind != CALL_TILE;
     const double dk = caps->d_k ? caps->d_k : (double)(h->dk + logit);
-    const double dv = caps->d_v ? caps->d_v : (double)((h->dv + extra + 3) / 4 * 4);
+    const double dv = caps->d_v ? caps->d_v : (double)(h->dv + extra);
     const double rows = (double)s->rows;
     c->flops += s->pairs * (2 * (dk + dv) + 5) + 2 * s->coded_pairs;
     c->bytes_in += b * (rows * (2 * dk + dv) + 2 * s->coded_rows);
@@ -132,7 +132,7 @@ static void add_softmax(pare_length_cost *c, const tally *s, const pare_length_h
 static double selector_bytes(const pare_length_plan *p, const pare_length_head *h, double b,
                              double code)
 {
-    const double slot = 2 * ((double)h->dk + code) + (double)((h->dv + 2 + 3) / 4 * 4);
+    const double slot = 2 * ((double)h->dk + code) + (double)(h->dv + 2);
     const double k = (double)rule_capacity(&p->caps), bits = position_width(p->caps.max_len);
     const double width = k * slot + bits, layers = p->caps.layers ? p->caps.layers : 1;
     const double copies = layers > 1 ? layers * (2 * bits + k * slot) : 0;

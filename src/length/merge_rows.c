@@ -41,7 +41,7 @@ static void merge_alike(run *r, alike *l)
     for (size_t x = 0; x < l->count; x++) {
         const entry *const e = l->calls[x];
         if (r->how->part(r, e, l->row, l->i, l->n, a.keep[a.count], a.by[a.count]))
-            a.x[a.count++] = e->y + l->row * ld * pare_dtype_size(r->caps.dtype);
+            a.x[a.count++] = e->y + l->row * ld * num_size(r->caps.dtype);
     }
     if (!sums_adder(r->caps.dtype)(held_row(r, h, l->i), l->n, dv, &a)) l->clean = false;
     for (size_t p = 0; p < l->n; p++)
@@ -83,6 +83,7 @@ static bool spoils_row(const run *r, const entry *e, size_t i)
             if (pare_tile_query(&t->t, p) != i) continue;
             const size_t row = t->q_at + p;
             if (e->l && !isfinite(num_at(type, e->l, row))) return true;
+            if (e->mass && !isfinite(num_at(type, e->mass, row * 2))) return true;
             for (size_t c = 0; c < e->dv; c++)
                 if (!isfinite(num_at(type, e->y, row * e->dv + c))) return true;
         }

@@ -35,7 +35,7 @@ static size_t size(const run *r, entry *e, const placed *tiles)
 static const void *rows_of(const run *r, const pare_tile *t, bool keys, char *room,
                            const void *from, size_t *ld, size_t cols)
 {
-    const size_t s = pare_dtype_size(r->caps.dtype), n = keys ? t->nk : t->nq;
+    const size_t s = num_size(r->caps.dtype), n = keys ? t->nk : t->nq;
     if (keys ? in_place(t->nk, t->k_down, t->keys, t->shared)
              : in_place(t->nq, t->q_down, t->rows, 0))
         return (const char *)from + (keys ? pare_tile_key(t, 0) : pare_tile_query(t, 0)) * *ld * s;
@@ -74,7 +74,7 @@ static void build(const run *r, const entry *e, pare_call *out)
 static bool part(run *r, const entry *e, size_t row, size_t i, size_t n, double *keep, double *by)
 {
     const head *const h = &r->heads[e->head];
-    const size_t size = pare_dtype_size(r->caps.dtype);
+    const size_t size = num_size(r->caps.dtype);
     const fading f = {e->m + row * size, e->l + row * size, h->top + i, h->den + i, keep, by};
     fade_rows(&f, n, r->caps.dtype == PARE_F32);
     return true;
@@ -87,7 +87,7 @@ const construction native_calls = {size, build, part, sums_finite, false, sums_w
 static pare_status align_values(run *r, pare_length_job *j)
 {
     enum { LINE = 64 };
-    const size_t size = pare_dtype_size(r->caps.dtype), row = j->dv * size;
+    const size_t size = num_size(r->caps.dtype), row = j->dv * size;
     if (row % LINE || ((uintptr_t)j->v % LINE == 0 && j->ldv * size % LINE == 0)) return PARE_OK;
     char *const v = run_room(r, r->n, row);
     if (!v) return pare_no_memory(r->err);

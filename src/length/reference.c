@@ -29,11 +29,30 @@ static double square(pare_dtype t, const void *x, size_t at, size_t cols)
     return (s[0][0] + s[0][1]) + (s[0][2] + s[0][3]);
 }
 
+/* More than the square, however it was rounded: a good deal faster. */
+static double square_at_most(const float *x, size_t cols)
+{
+    typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+    four s[4] = {{0}};
+    float rest = 0;
+    size_t c = 0;
+    for (; c + 16 <= cols; c += 16)
+#pragma GCC unroll 4
+        for (size_t e = 0; e < 4; e++)
+            s[e] += *(const four *)(x + c + 4 * e) * *(const four *)(x + c + 4 * e);
+    for (; c < cols; c++) rest += x[c] * x[c];
+    s[0] = (s[0] + s[1]) + (s[2] + s[3]);
+    const double sum = (double)((s[0][0] + s[0][1]) + (s[0][2] + s[0][3]) + rest);
+    return sum * (1 + (double)(cols + 8) * 0x1p-23) + (double)(cols + 8) * 0x1p-125;
+}
+
 /* Largest norm of the rows, a little more than it. */
 static double longest(const run *r, const void *x, size_t ld, size_t cols)
 {
     double most = 0;
     for (size_t i = 0; i < r->n; i++) {
+        const bool f32 = r->caps.dtype == PARE_F32;
+        if (f32 && square_at_most((const float *)x + i * ld, cols) <= most) continue;
         most = fmax(most, square(r->caps.dtype, x, i * ld, cols));
     }
     return sqrt(most) * (1 + (double)(cols + 4) * 0x1p-52);

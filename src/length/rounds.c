@@ -27,12 +27,13 @@ void *run_room(run *r, size_t count, size_t size)
 
 size_t run_bytes(const run *r, size_t count)
 {
-    const size_t bytes = count * pare_dtype_size(r->caps.dtype);
+    const size_t bytes = count * num_size(r->caps.dtype);
     return (bytes + LINE - 1) / LINE * LINE;
 }
 
 void run_poison(const run *r, char *y, size_t rows, size_t ld)
 {
+    if (r->caps.features & PARE_ORC_WHOLE) return;
     if (r->caps.dtype == PARE_F32)
         for (size_t i = 0; i < rows; i++) ((float *)(void *)y)[i * ld] = NAN;
     else
@@ -204,15 +205,10 @@ size_t run_batch_bytes(const run *r, size_t need)
 }
 
 /* The batch's memory is made once, unless one call alone needs more; whole groups of calls that
- * share keys (packing.c) go into it. Where several pieces share a
- * call, a round is one batch: which of them share must not depend on memory. */
-static pare_status take_memory(run *r, size_t need, char **out)
+ * share keys (packing.c) go into it. */
+static pare_status find_memory(run *r, size_t need, char **out)
 {
     batch *const b = &r->b;
-    if (r->capacity > 1) {
-        *out = pare_alloc(r->arena, need, 1);
-        return *out ? PARE_OK : pare_no_memory(r->err);
-    }
     if (need > b->bytes - b->used) {
         const pare_status st = run_flush(r);
         if (st) return st;
@@ -229,6 +225,28 @@ static pare_status take_memory(run *r, size_t need, char **out)
     }
     *out = b->memory + b->used;
     b->used += need;
+    return PARE_OK;
+}
+
+/* The construction divides up what the call needs, as if it had it where the last one ends: mostly
+ * it has. Where several pieces share a call, a round is one batch: which of them share must not
+ * depend on memory. */
+static pare_status take_memory(run *r, entry *e, const placed *tiles)
+{
+    char *const next = r->b.memory ? r->b.memory + r->b.used : NULL, *at = NULL;
+    e->y = next;
+    const size_t need = r->how->size(r, e, tiles);
+    if (!need) return PARE_ERR_INPUT;
+    if (r->capacity > 1) {
+        at = pare_alloc(r->arena, need, 1);
+        if (!at) return pare_no_memory(r->err);
+    } else {
+        const pare_status st = find_memory(r, need, &at);
+        if (st) return st;
+    }
+    if (at == next) return PARE_OK;
+    e->y = at;
+    r->how->size(r, e, tiles);
     return PARE_OK;
 }
 
@@ -250,21 +268,18 @@ pare_status run_call(void *ctx, const placed *tiles, size_t count, uint32_t n)
 {
     run *const r = ctx;
     if (r->only_bad && !has_bad_row(r, tiles, count)) return PARE_OK;
+    batch *const b = &r->b;
     entry e = {.head = r->at, .tiles = count, .n = n, .number = r->number};
     if (rule_pads(&r->rule, &r->caps)) e.n = r->caps.max_len;
-    const size_t need = r->how->size(r, &e, tiles);
-    if (!need) return PARE_ERR_INPUT;
     pare_status st = held_reach(r, tiles, count);
-    if (!st) st = take_memory(r, need, &e.y); /* the construction divides it up */
     if (!st) st = make_room(r, count);
+    if (!st) st = take_memory(r, &e, tiles);
     if (st) return st;
-    batch *const b = &r->b;
     e.tile = b->tile_count;
     memcpy(b->tiles + b->tile_count, tiles, count * sizeof *tiles);
     b->tile_count += count;
     for (size_t x = 0; x < count; x++) touch(r, &tiles[x].t);
-    b->entries[b->count] = e;
-    r->how->size(r, &b->entries[b->count++], tiles); /* pointers, now that there is memory */
+    b->entries[b->count++] = e;
     r->number++;
     if (!r->strict) *(r->only_bad || r->extra ? &r->stats->fallback_calls : &r->stats->calls) += 1;
     return PARE_OK;

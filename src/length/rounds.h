@@ -15,7 +15,8 @@ typedef struct head {
     char *parts;               /* strict: partial results of each row, one after the other ... */
     uint32_t *nparts;          /* ... and how many there are */
     unsigned char *bad;        /* n: rows whose sums cannot be trusted */
-    char *blocks_k, *blocks_v; /* zeroref: keys and values of a call, for each block of keys */
+    char *blocks_k, *blocks_v; /* zeroref: keys and values of a call, for each block of keys, ... */
+    char *blocks_side;         /* ... and the two columns, where they stand alone */
 } head;
 
 /* What some calls have to add to the sums of up to STRIPE rows, one call after the other:
@@ -34,8 +35,10 @@ typedef struct entry {
         code;        /* rows and widths as the oracle sees them; code: of the group codes */
     uint64_t number; /* of the call, counted from 0 */
     char *q, *k, *v, *y, *bias;
+    char *side, *mass;  /* the two columns and their results, where these stand alone */
     char *m, *l;        /* native */
     bool ready, shared; /* zeroref: q stands in the head's own array; k and v in its key blocks */
+    bool split;         /* zeroref: the two columns stand alone */
 } entry;
 
 typedef struct batch {
@@ -189,7 +192,18 @@ typedef struct fading {
 typedef void fade_fn(const fading *f, size_t n, bool f32);
 fade_fn fade_rows;
 size_t fade_variants(fade_fn *out[3]); /* as above */
-void sums_write(run *r);               /* y = num / den, where all rows are held still */
+/* n results of calls with a reference: what the keys weigh and what the reference does, in pairs.
+ * by = 1 / the reference's weight, keep = 1, den += by times the keys' weight; by = 0 and a nan in
+ * den where the reference weighs less than `least`, both more than `most`, or one is no number. */
+typedef struct sharing {
+    const void *pairs; /* f32 or f64 */
+    double *den, *keep, *by;
+    double least, most;
+} sharing;
+typedef void share_fn(const sharing *s, size_t n, bool f32);
+share_fn share_rows;
+size_t share_variants(share_fn *out[3]); /* as above */
+void sums_write(run *r);                 /* y = num / den, where all rows are held still */
 void sums_write_rows(run *r, size_t head, size_t first, size_t end);
 /* Whether row i sees no key at all. */
 bool sums_empty(const run *r, size_t i);

@@ -14,7 +14,10 @@ static pare_status check_sizes(const pare_length_opts *o, pare_oracle_caps *c,
     if (o->length > c->max_len)
         return pare_fail(err, PARE_ERR_INPUT, "length: calls of %u tokens, the oracle takes %u",
                          (unsigned)o->length, (unsigned)c->max_len);
-    if (o->features) c->features = (c->features & o->features) | (o->features & PARE_ORC_STATIC);
+    if (o->features) { /* what changes no call is nothing to forbid */
+        c->features &= o->features | PARE_ORC_SPLIT | PARE_ORC_WHOLE;
+        c->features |= o->features & PARE_ORC_STATIC;
+    }
     if (o->length) c->max_len = o->length;
     if (c->max_len < 1) return pare_fail(err, PARE_ERR_INPUT, "length: an oracle of length 0");
     if (p->kind == PARE_WINDOW && !p->window)

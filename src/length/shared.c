@@ -22,7 +22,7 @@ static double work(const pare_call *c)
         return p->vis0 >= (int64_t)p->nk ? whole : whole / 2;
     }
     if (c->kind == PARE_CALL_QKV)
-        return (double)a->n * a->n * (a->dk + a->dv + 8.0) / (a->causal ? 2 : 1) + 1;
+        return (double)a->n * a->n * (a->dk + a->dv + a->dv2 + 8.0) / (a->causal ? 2 : 1) + 1;
     return (double)s->n * (s->n + s->din) + 1;
 }
 
@@ -58,11 +58,15 @@ static size_t copy_result(const shared *o, uint8_t *at, const pare_call *c, bool
 {
     const size_t s = pare_dtype_size(o->caps.dtype);
     const pare_call_partial *const p = &c->u.p;
-    if (c->kind == PARE_CALL_QKV)
-        return shared_copy_rows(at, c->u.a.y, 1, c->u.a.n * c->u.a.dv * s, 0, out);
+    const pare_call_qkv *const a = &c->u.a;
+    size_t used = 0;
+    if (c->kind == PARE_CALL_QKV) {
+        used = shared_copy_rows(at, a->y, 1, a->n * a->dv * s, 0, out);
+        return used + shared_copy_rows(at ? at + used : NULL, a->y2, 1, a->n * a->dv2 * s, 0, out);
+    }
     if (c->kind == PARE_CALL_STRICT)
         return shared_copy_rows(at, c->u.s.y, 1, (size_t)c->u.s.n * c->u.s.dout * s, 0, out);
-    size_t used = shared_copy_rows(at, p->m, 1, p->nq * s, 0, out);
+    used = shared_copy_rows(at, p->m, 1, p->nq * s, 0, out);
     used += shared_copy_rows(at ? at + used : NULL, p->l, 1, p->nq * s, 0, out);
     return used +
            shared_copy_rows(at ? at + used : NULL, p->acc, p->nq, p->dv * s, p->ldacc * s, out);

@@ -23,6 +23,13 @@ static size_t fit_width(const run *r, size_t need, uint32_t have, const char *wh
     return 0;
 }
 
+/* Whether the two columns stand in an array of their own: values are then in whole lines of the
+ * cache as they were, and the weights of all rows are side by side. */
+static bool is_split(const run *r, const shape *s)
+{
+    return s->extras && r->caps.features & PARE_ORC_SPLIT && !r->strict && !r->caps.d_v;
+}
+
 static bool has_logits(const run *r, const shape *s, const entry *e)
 {
     return s->extras && (s->keys || r->heads[e->head].c);
@@ -34,6 +41,13 @@ static bool in_block(const run *r, const entry *e, const pare_tile *t)
 {
     return r->rule.kind == CALL_FULL && r->p->kind == PARE_FULL && e->tiles == 1 && !t->keys &&
            !t->k_down && t->k0 % (r->rule.m - 1) == 0 && r->heads[e->head].blocks_k;
+}
+
+/* The two columns of the block of keys from k0 on: all blocks but the last have the same ones. */
+static char *side_of_block(const run *r, const head *h, size_t k0)
+{
+    const size_t whole = r->n - k0 >= r->rule.m - 1 ? 0 : run_bytes(r, (size_t)r->rule.m * 2);
+    return h->blocks_side + whole;
 }
 
 /* Queries as they stand: rows behind the tile's own do no harm. */
@@ -51,28 +65,32 @@ static size_t size_of(const run *r, entry *e, const placed *tiles, const shape *
     const bool bias = r->rule.kind == CALL_TILE;
     e->code = group_width(e->tiles);
     const size_t dk = j->dk + e->code + (has_logits(r, s, e) && !bias ? 1 : 0);
-    const size_t dv = (s->keys ? j->dk : j->dv) + (s->extras ? 2 : 0);
+    const bool split = e->split = is_split(r, s);
+    const size_t dv = (s->keys ? j->dk : j->dv) + (s->extras && !split ? 2 : 0);
     e->dk = (uint32_t)fit_width(r, dk, r->caps.d_k, "queries");
-    e->dv = (uint32_t)fit_width(r, r->caps.d_v ? dv : (dv + 3) / 4 * 4, r->caps.d_v, "values");
-    if (!e->dk || !e->dv) return 0;
+    e->dv = (uint32_t)fit_width(r, dv, r->caps.d_v, "values");
+    if (!e->dk || (!e->dv && !split)) return 0;
     e->shared = s->extras && in_block(r, e, &tiles->t);
     e->ready = stands_ready(r, e, tiles, s);
     const size_t n = e->n, own = e->shared ? 0 : n;
-    const size_t parts[] = {e->ready ? 0 : n * e->dk, own * e->dk, own * e->dv, bias ? n * n : 0,
-                            n * e->dv};
-    char **const to[] = {&e->q, &e->k, &e->v, &e->bias, &e->y};
+    const size_t parts[] = {
+        e->ready ? 0 : n * e->dk, own * e->dk,       own * e->dv, bias ? n * n : 0,
+        split ? own * 2 : 0,      split ? n * 2 : 0, n * e->dv};
+    char **const to[] = {&e->q, &e->k, &e->v, &e->bias, &e->side, &e->mass, &e->y};
     char *const at = e->y;
     size_t bytes = 0;
-    for (size_t i = 0; i < 5; i++) {
+    for (size_t i = 0; i < 7; i++) {
         if (at) *to[i] = at + bytes;
         bytes += run_bytes(r, parts[i]);
     }
     if (!bias) e->bias = NULL;
-    if (e->ready) e->q = (char *)j->q + tiles->t.q0 * j->ldq * pare_dtype_size(r->caps.dtype);
+    if (!split) e->side = e->mass = NULL;
+    if (e->ready) e->q = (char *)j->q + tiles->t.q0 * j->ldq * num_size(r->caps.dtype);
     if (e->shared) {
         const size_t rows = tiles->t.k0 / (r->rule.m - 1) * r->rule.m;
-        e->k = h->blocks_k + rows * e->dk * pare_dtype_size(r->caps.dtype);
-        e->v = h->blocks_v + rows * e->dv * pare_dtype_size(r->caps.dtype);
+        e->k = h->blocks_k + rows * e->dk * num_size(r->caps.dtype);
+        e->v = h->blocks_v + rows * e->dv * num_size(r->caps.dtype);
+        if (split) e->side = side_of_block(r, h, tiles->t.k0);
     }
     return bytes;
 }
@@ -107,7 +125,7 @@ static void place_queries(const run *r, const entry *e, const placed *t, uint64_
 {
     const head *const h = &r->heads[e->head];
     const pare_dtype type = r->caps.dtype;
-    const size_t b = pare_dtype_size(type), dk = h->job.dk;
+    const size_t b = num_size(type), dk = h->job.dk;
     for (uint32_t x = 0; x < t->t.nq; x++) {
         const size_t i = pare_tile_query(&t->t, x);
         char *const row = e->q + (size_t)(t->q_at + x) * e->dk * b;
@@ -117,11 +135,21 @@ static void place_queries(const run *r, const entry *e, const placed *t, uint64_
     }
 }
 
+/* Row `at` of the values has a 1 in the first of the two columns (a key) or in the second, unless
+ * another call has put it there. */
+static void put_extra(const run *r, const entry *e, size_t at, size_t wide, size_t which)
+{
+    if (e->side)
+        num_put(r->caps.dtype, e->side, at * 2 + which, 1);
+    else if (!e->split)
+        num_put(r->caps.dtype, e->v, at * e->dv + wide + which, 1);
+}
+
 static void place_keys(const run *r, const entry *e, const placed *t, uint64_t bits, const shape *s)
 {
     const pare_length_job *const j = &r->heads[e->head].job;
     const pare_dtype type = r->caps.dtype;
-    const size_t b = pare_dtype_size(type), wide = s->keys ? j->dk : j->dv;
+    const size_t b = num_size(type), wide = s->keys ? j->dk : j->dv;
     for (uint32_t x = 0; x < t->t.nk; x++) {
         const size_t key = pare_tile_key(&t->t, x), at = placed_key_row(t, x);
         char *const row = e->k + at * e->dk * b, *const value = e->v + at * e->dv * b;
@@ -129,7 +157,7 @@ static void place_keys(const run *r, const entry *e, const placed *t, uint64_t b
         if (x >= t->shared) put_code(type, row, j->dk, e->code, bits, false, 0);
         if (has_logits(r, s, e) && !e->bias) num_put(type, row, j->dk + e->code, 0);
         memcpy(value, s->keys ? row : (const char *)j->v + key * j->ldv * b, wide * b);
-        if (s->extras) num_put(type, value, wide, 1);
+        if (s->extras) put_extra(r, e, at, wide, 0);
     }
 }
 
@@ -155,18 +183,19 @@ static void lay_out_keys(const run *r, const entry *e, const shape *s)
 {
     const head *const h = &r->heads[e->head];
     const pare_dtype type = r->caps.dtype;
-    const size_t b = pare_dtype_size(type);
+    const size_t b = num_size(type);
     memset(e->k, 0, e->n * e->dk * b);
     memset(e->v, 0, e->n * e->dv * b);
+    if (e->side) memset(e->side, 0, e->n * 2 * b);
     if (has_logits(r, s, e) && !e->bias)
         for (size_t i = 0; i < e->n; i++) num_put(type, e->k, i * e->dk + h->job.dk + e->code, 1);
-    if (s->extras) num_put(type, e->v, (s->keys ? h->job.dk : h->job.dv) + 1, 1);
+    if (s->extras) put_extra(r, e, 0, s->keys ? h->job.dk : h->job.dv, 1);
 }
 
 static void build(const run *r, const entry *e, pare_call *out, const shape *s)
 {
     const head *const h = &r->heads[e->head];
-    const size_t b = pare_dtype_size(r->caps.dtype), n = e->n;
+    const size_t b = num_size(r->caps.dtype), n = e->n;
     const double p =
         e->tiles > 1 ? penalty(r->caps.dtype, r->caps.exp_flush, largest_logit(r, s, h)) : 0;
     if (!e->ready) memset(e->q, 0, n * e->dk * b);
@@ -179,7 +208,8 @@ static void build(const run *r, const entry *e, pare_call *out, const shape *s)
         if (!e->shared) place_keys(r, e, t, bits, s);
         if (e->bias) place_bias(r, e, t, s);
     }
-    run_poison(r, e->y, n, e->dv);
+    if (e->dv) run_poison(r, e->y, n, e->dv);
+    if (e->mass) run_poison(r, e->mass, n, 2);
     *out = (pare_call){.kind = PARE_CALL_QKV,
                        .u.a = {.q = e->q,
                                .k = e->k,
@@ -189,7 +219,10 @@ static void build(const run *r, const entry *e, pare_call *out, const shape *s)
                                .dv = e->dv,
                                .causal = r->rule.kind == CALL_CAUSAL,
                                .bias = e->bias,
-                               .y = e->y}};
+                               .y = e->y,
+                               .v2 = e->side,
+                               .y2 = e->mass,
+                               .dv2 = e->mass ? 2 : 0}};
 }
 
 /* ---- blocks of keys that many calls share ---------------------------------------------------- */
@@ -205,15 +238,18 @@ static void lay_out_block(void *ctx, size_t x)
 {
     const blocks *const w = ctx;
     const run *const r = w->r;
-    const size_t b = pare_dtype_size(r->caps.dtype), m = r->rule.m, at = x % w->count;
+    const size_t b = num_size(r->caps.dtype), m = r->rule.m, at = x % w->count;
+    const size_t k0 = at * (m - 1), left = r->n - k0;
     const head *const h = &r->heads[x / w->count];
     const entry e = {.head = x / w->count,
                      .n = r->rule.m,
                      .dk = w->dk,
                      .dv = w->dv,
                      .k = h->blocks_k + at * m * w->dk * b,
-                     .v = h->blocks_v + at * m * w->dv * b};
-    const size_t k0 = at * (m - 1), left = r->n - k0;
+                     .v = h->blocks_v + at * m * w->dv * b,
+                     .split = h->blocks_side,
+                     .side =
+                         h->blocks_side && (!at || left < m - 1) ? side_of_block(r, h, k0) : NULL};
     const placed t = {
         .t = {.k0 = k0, .nk = (uint32_t)(left < m - 1 ? left : m - 1), .vis0 = PARE_VIS_ALL},
         .k_at = 1};
@@ -225,22 +261,24 @@ static void lay_out_block(void *ctx, size_t x)
 static pare_status lay_out_blocks(run *r, const shape *s)
 {
     for (size_t i = 0; i < r->count; i++) {
-        r->heads[i].blocks_k = r->heads[i].blocks_v = NULL;
+        r->heads[i].blocks_k = r->heads[i].blocks_v = r->heads[i].blocks_side = NULL;
         if (r->heads[i].job.dk != r->heads[0].job.dk || r->heads[i].job.dv != r->heads[0].job.dv)
             return PARE_OK;
     }
     if (r->rule.kind != CALL_FULL || r->p->kind != PARE_FULL || r->only_bad) return PARE_OK;
-    const size_t m = r->rule.m, b = pare_dtype_size(r->caps.dtype);
+    const size_t m = r->rule.m;
     blocks w = {.r = r, .s = s, .count = (r->n + m - 2) / (m - 1)};
     const placed one = {.t = {.nq = 1, .nk = 1}};
     entry e = {.n = r->rule.m, .tiles = 1};
     if (!size_of(r, &e, &one, s)) return PARE_ERR_INPUT;
     w.dk = e.dk, w.dv = e.dv;
+    const size_t keys = run_bytes(r, w.count * m * w.dk), values = run_bytes(r, w.count * m * w.dv);
     for (size_t i = 0; i < r->count; i++) {
         head *const h = &r->heads[i];
-        h->blocks_k = run_room(r, w.count * m * w.dk, b);
-        h->blocks_v = run_room(r, w.count * m * w.dv, b);
-        if (!h->blocks_k || !h->blocks_v) return pare_no_memory(r->err);
+        h->blocks_k = run_room(r, keys + values + 2 * run_bytes(r, m * 2), 1);
+        if (!h->blocks_k) return pare_no_memory(r->err);
+        h->blocks_v = h->blocks_k + keys;
+        h->blocks_side = is_split(r, s) ? h->blocks_v + values : NULL;
     }
     pare_parallel(r->exec, w.count * r->count, lay_out_block, &w);
     return PARE_OK;
@@ -260,6 +298,13 @@ static void zeroref_build(const run *r, const entry *e, pare_call *out)
     build(r, e, out, &with_values);
 }
 
+/* What the keys weigh in a row, and, behind it, what the reference does. `wide`: its values. */
+static const void *extras_of(const run *r, const entry *e, size_t row, size_t wide)
+{
+    const size_t b = num_size(r->caps.dtype);
+    return e->mass ? e->mass + row * 2 * b : e->y + (row * e->dv + wide) * b;
+}
+
 /* Softmax weights are no more than 1 together, but for the rounding of their sum: an engine that
  * answers more would make the keys of a call vanish, or count twice. */
 static double most_weight(const run *r)
@@ -268,23 +313,27 @@ static double most_weight(const run *r)
     return 1 + fmax(0.0625, 4 * (r->caps.exp_err + 2) * u * (r->rule.m + 4.0));
 }
 
+/* Behind the values, the weights of rows lie apart: n of them side by side. */
+static void collect_weights(const run *r, const entry *e, size_t row, size_t n, double (*pairs)[2])
+{
+    enum { AHEAD = 16 }; /* rows that are asked for before they are read */
+    const size_t wide = r->heads[e->head].job.dv;
+    for (size_t p = 0; p < n; p++) {
+        const void *const here = extras_of(r, e, row + p, wide);
+        __builtin_prefetch(extras_of(r, e, row + p + AHEAD, wide));
+        for (size_t x = 0; x < 2; x++) pairs[p][x] = num_at(r->caps.dtype, here, x);
+    }
+}
+
 bool zeroref_part(run *r, const entry *e, size_t row, size_t i, size_t n, double *keep, double *by)
 {
-    const pare_dtype type = r->caps.dtype;
-    head *const h = &r->heads[e->head];
-    enum { AHEAD = 16 }; /* rows that are asked for before they are read */
-    const size_t bytes = pare_dtype_size(type);
-    const double least = r->caps.w_min, most = most_weight(r);
-    for (size_t p = 0; p < n; p++) {
-        const size_t at = (row + p) * e->dv + h->job.dv;
-        const double mass = num_at(type, e->y, at), w = num_at(type, e->y, at + 1), times = 1 / w;
-        __builtin_prefetch(e->y + (at + AHEAD * e->dv) * bytes);
-        /* a nan is none of it; nor is a reference that has vanished beside the keys */
-        const bool sound = w >= least && mass >= 0 && w + mass <= most;
-        keep[p] = 1;
-        by[p] = sound ? times : 0;
-        h->den[i + p] += sound ? mass * times : (double)NAN;
-    }
+    double pairs[STRIPE][2];
+    sharing s = {pairs, r->heads[e->head].den + i, keep, by, r->caps.w_min, most_weight(r)};
+    if (e->mass)
+        s.pairs = extras_of(r, e, row, 0);
+    else
+        collect_weights(r, e, row, n, pairs);
+    share_rows(&s, n, e->mass && r->caps.dtype == PARE_F32);
     return true;
 }
 
@@ -334,8 +383,8 @@ static void mean_row(const run *r, const entry *e, size_t row, size_t i)
     const pare_dtype type = r->caps.dtype;
     head *const h = &r->heads[e->head];
     const size_t dk = h->job.dk;
-    const char *const y = e->y + row * e->dv * pare_dtype_size(type);
-    const double mass = num_at(type, y, dk);
+    const char *const y = e->y + row * e->dv * num_size(type);
+    const double mass = num_at(type, extras_of(r, e, row, dk), 0);
     double s = 0;
     for (size_t c = 0; c < dk; c++)
         s += num_at(type, h->job.q, i * h->job.ldq + c) * num_at(type, y, c);

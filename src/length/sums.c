@@ -120,7 +120,8 @@ PARE_AVX2 static bool add_avx2(double *sum, size_t rows, size_t n, const addends
 }
 
 /* What add_quads does, for 64 columns: compilers take conversions of eight floats apart. */
-PARE_AVX512 static void add_64(double *sum, const addends *a, size_t row, size_t at, __m512d *zero)
+PARE_AVX512 static void add_64(double *sum, const addends *a, size_t row, size_t at,
+                               __m512d zero[8])
 {
     __m512d s[8];
 #pragma GCC unroll 8
@@ -142,23 +143,24 @@ PARE_AVX512 static void add_64(double *sum, const addends *a, size_t row, size_t
 #pragma GCC unroll 8
     for (size_t e = 0; e < 8; e++) {
         _mm512_storeu_pd(sum + at + 8 * e, s[e]);
-        *zero = _mm512_fmadd_pd(s[e], _mm512_setzero_pd(), *zero);
+        zero[e] = _mm512_fmadd_pd(s[e], _mm512_setzero_pd(), zero[e]);
     }
 }
 
 PARE_AVX512 static bool add_avx512(double *sum, size_t rows, size_t n, const addends *a)
 {
-    __m512d wide = _mm512_setzero_pd();
+    __m512d wide[8] = {_mm512_setzero_pd()}; /* they do not wait for one another */
     quad zeros = {0};
     double zero = 0;
     for (size_t i = 0; i < rows; i++, sum += n) {
         size_t c = 0;
-        for (; c + 64 <= n; c += 64) add_64(sum, a, i, c, &wide);
+        for (; c + 64 <= n; c += 64) add_64(sum, a, i, c, wide);
         for (; c + 4 <= n; c += 4) add_quads(sum, a, i, c, &zeros, 1);
         zero += add_rest(sum, n, a, i, c);
     }
     for (size_t e = 0; e < 4; e++) zero += zeros[e];
-    return zero + _mm512_reduce_add_pd(wide) == 0;
+    for (size_t e = 0; e < 8; e++) zero += _mm512_reduce_add_pd(wide[e]);
+    return zero == 0;
 }
 #endif
 

@@ -103,11 +103,118 @@ static void a_call_does_not_depend_on_those_beside_it(void **state)
     pare_oracle_free(&many);
 }
 
+enum { SPLIT_ROWS = 67, SPLIT_KEY = 9, SPLIT_WIDE = 72, SPLIT_CALLS = 6 };
+typedef struct split {
+    pare_dtype type;
+    char *q, *k, *all, *own, *more, *minus; /* all: own and more side by side; minus: -more */
+    char *y[3];                             /* of all, own, more */
+    uint32_t n, a, b;                       /* rows; columns of own, of more */
+} split;
+
+static double number(const split *s, const char *x, size_t i)
+{
+    return s->type == PARE_F32 ? (double)((const float *)(const void *)x)[i]
+                               : ((const double *)(const void *)x)[i];
+}
+
+static void set(const split *s, char *x, size_t i, float to)
+{
+    if (s->type == PARE_F32)
+        ((float *)(void *)x)[i] = to;
+    else
+        ((double *)(void *)x)[i] = (double)to;
+}
+
+static split new_split(pare_arena *a, pare_dtype t, uint32_t n, uint32_t own, uint32_t more)
+{
+    enum { MOST = SPLIT_CALLS * (SPLIT_ROWS + 1) * SPLIT_WIDE };
+    split s = {.type = t, .n = n, .a = own, .b = more};
+    char **const to[] = {&s.q, &s.k, &s.all, &s.own, &s.more, &s.minus, &s.y[0], &s.y[1], &s.y[2]};
+    pare_rng r = pare_rng_at(4, 8);
+    for (size_t i = 0; i < 9; i++) {
+        *to[i] = pare_alloc(a, MOST, sizeof(double));
+        assert_non_null(*to[i]);
+        for (size_t x = 0; x < MOST; x++) set(&s, *to[i], x, i < 2 ? normal(&r) : 99);
+    }
+    for (size_t i = 0; i < n; i++)
+        for (size_t c = 0; c < own + more; c++) {
+            const float x = normal(&r);
+            set(&s, s.all, i * (own + more) + c, x);
+            if (c < own) set(&s, s.own, i * own + c, x);
+            if (c >= own) set(&s, s.more, i * more + c - own, x);
+            if (c >= own) set(&s, s.minus, i * more + c - own, -x);
+        }
+    return s;
+}
+
+/* Call c of the split, all values in one array or in two. Every other one has minus the values, and
+ * one is causal. */
+static pare_call split_call(const split *s, size_t c, bool two)
+{
+    const size_t at = c * (SPLIT_ROWS + 1) * SPLIT_WIDE * pare_dtype_size(s->type);
+    return (pare_call){.kind = PARE_CALL_QKV,
+                       .u.a = {.q = s->q,
+                               .k = s->k,
+                               .v = two ? s->own : s->all,
+                               .n = s->n,
+                               .dk = SPLIT_KEY,
+                               .dv = two ? s->a : s->a + s->b,
+                               .causal = c == 2,
+                               .y = s->y[two] + at,
+                               .v2 = c % 2 ? s->minus : s->more,
+                               .y2 = s->y[2] + at,
+                               .dv2 = two ? s->b : 0}};
+}
+
+static void compare_split(const split *s)
+{
+    for (size_t c = 0; c < SPLIT_CALLS; c++) {
+        const size_t at = c * (SPLIT_ROWS + 1) * SPLIT_WIDE;
+        for (size_t i = 0; i < s->n; i++) {
+            for (size_t e = 0; e < s->a; e++)
+                assert_true(number(s, s->y[1], at + i * s->a + e) ==
+                            number(s, s->y[0], at + i * (s->a + s->b) + e));
+            for (size_t e = 0; e < s->b; e++)
+                assert_true(number(s, s->y[2], at + i * s->b + e) ==
+                            (c % 2 ? -1 : 1) *
+                                number(s, s->y[0], at + i * (s->a + s->b) + s->a + e));
+        }
+        assert_true(number(s, s->y[1], at + s->n * s->a) == 99); /* nothing behind them */
+        assert_true(number(s, s->y[2], at + s->n * s->b) == 99);
+    }
+}
+
+/* The bits of one array with all of their columns. */
+static void values_may_stand_in_two_arrays(void **state)
+{
+    static const uint32_t own[] = {0, 1, 16, 35, 64, 64, 66}, more[] = {2, 1, 3, 5, 2, 2, 6};
+    const pare_exec threads = {.threads = 2};
+    (void)state;
+    for (size_t f32 = 0; f32 < 2; f32++)
+        for (size_t x = 0; x < sizeof own / sizeof *own; x++) {
+            const pare_dtype t = f32 ? PARE_F32 : PARE_F64;
+            pare_arena *const a = pare_arena_new();
+            pare_oracle o = cpu_oracle(t, SPLIT_ROWS, x % 3 ? NULL : &threads);
+            pare_call one[SPLIT_CALLS], two[SPLIT_CALLS];
+            assert_non_null(a);
+            const split s = new_split(a, t, x % 2 ? SPLIT_ROWS : 64, own[x], more[x]);
+            for (size_t c = 0; c < SPLIT_CALLS; c++) {
+                one[c] = split_call(&s, c, false);
+                two[c] = split_call(&s, c, true);
+            }
+            run(&o, one, SPLIT_CALLS);
+            run(&o, two, SPLIT_CALLS);
+            compare_split(&s);
+            pare_oracle_free(&o);
+            pare_arena_free(a);
+        }
+}
+
 /* A call adds values up in rows, direct attention in panels: not a bit may show that either. */
 static void a_partial_call_is_direct_attention_bit_for_bit(void **state)
 {
     enum { ROWS = 150, WK = 7 };
-    static const uint32_t widths[] = {5, 16, 36, 64, 117};
+    static const uint32_t widths[] = {5, 16, 39, 64, 117};
     static const int64_t sights[] = {PARE_VIS_ALL, 1, -20, 30, -200};
     static float q[ROWS * WK], k[ROWS * WK], v[ROWS * 117], y[2][ROWS * 117], m[2][ROWS],
         l[2][ROWS];
@@ -271,7 +378,8 @@ static void what_an_oracle_says_about_itself_is_true(void **state)
     assert_true(c.max_len == 7 && c.dtype == PARE_F64 && exp(-c.exp_flush) == 0);
     o.ops->caps(o.self, &c);
     assert_true(c.size == sizeof c && c.dtype == PARE_F32 && c.max_len == UINT32_MAX);
-    assert_true(c.features == (PARE_ORC_FULL | PARE_ORC_CAUSAL | PARE_ORC_PARTIAL | PARE_ORC_QKV));
+    assert_true(c.features == (PARE_ORC_FULL | PARE_ORC_CAUSAL | PARE_ORC_PARTIAL | PARE_ORC_QKV |
+                               PARE_ORC_SPLIT | PARE_ORC_WHOLE));
     /* exp(-exp_flush) is exactly 0: the second key leaves no trace */
     const float q[] = {1, 1}, k[] = {0, -(float)c.exp_flush}, v[] = {0, 1e38f};
     float y[2];
@@ -317,6 +425,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_qkv_call_is_attention),
         cmocka_unit_test(a_call_does_not_depend_on_those_beside_it),
+        cmocka_unit_test(values_may_stand_in_two_arrays),
         cmocka_unit_test(a_partial_call_is_direct_attention_bit_for_bit),
         cmocka_unit_test(calls_of_length_m_make_attention_of_length_n),
         cmocka_unit_test(what_the_oracle_cannot_do_is_refused_before_anything_is_written),

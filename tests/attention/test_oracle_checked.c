@@ -131,6 +131,28 @@ static void every_fault_is_found_and_its_call_is_named(void **state)
             }
 }
 
+/* Also where values stand in two arrays, and the fault in the second. */
+static void results_beside_the_others_are_checked(void **state)
+{
+    (void)state;
+    calls c = some_calls(PARE_F32, RANDOM, 5);
+    float v2[N * 2], y2[N * 2];
+    for (size_t i = 0; i < N * 2; i++) v2[i] = (float)(i % 2);
+    for (size_t wrong = 0; wrong < 3; wrong++) {
+        pare_oracle_check check = {.fraction = 1};
+        pare_oracle o = checked_faulty(PARE_F32, NULL, 0, &check);
+        pare_err err = {0};
+        pare_call call = c.call[0];
+        call.u.a.v2 = v2, call.u.a.y2 = y2, call.u.a.dv2 = 2;
+        assert_ok(o.ops->evaluate(o.self, &call, 1, &err), &err);
+        if (wrong) y2[2 * 7 + wrong - 1] += 2e-4F;
+        assert_status(o.ops->barrier(o.self, &err), wrong ? PARE_ERR_VERIFY : PARE_OK, &err);
+        if (wrong) assert_contains(err.msg, wrong == 1 ? "column 5" : "column 6");
+        pare_oracle_free(&o);
+    }
+    pare_arena_free(c.arena);
+}
+
 static void a_fraction_of_the_calls_is_checked_evenly(void **state)
 {
     (void)state;
@@ -172,6 +194,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sound_engines_pass_on_all_data_and_use_their_bounds),
         cmocka_unit_test(every_fault_is_found_and_its_call_is_named),
+        cmocka_unit_test(results_beside_the_others_are_checked),
         cmocka_unit_test(a_fraction_of_the_calls_is_checked_evenly),
         cmocka_unit_test(refused_and_lost_calls_are_errors_of_their_own),
     };

@@ -153,5 +153,51 @@ static inline pare_oracle cpu_oracle(pare_dtype t, uint32_t m, const pare_exec *
     return o;
 }
 
+/* Our own engine, but that it says nothing of some of its features. */
+typedef struct modest {
+    pare_oracle inner;
+    uint32_t hidden;
+} modest;
+
+static inline void modest_caps(void *self, pare_oracle_caps *out)
+{
+    const modest *const o = self;
+    o->inner.ops->caps(o->inner.self, out);
+    out->features &= ~o->hidden;
+}
+
+static inline pare_status modest_evaluate(void *self, const pare_call *calls, size_t n,
+                                          pare_err *err)
+{
+    const modest *const o = self;
+    for (size_t i = 0; i < n; i++)
+        assert_true(calls[i].kind != PARE_CALL_QKV || !calls[i].u.a.dv2 ||
+                    !(o->hidden & PARE_ORC_SPLIT));
+    return o->inner.ops->evaluate(o->inner.self, calls, n, err);
+}
+
+static inline pare_status modest_barrier(void *self, pare_err *err)
+{
+    const modest *const o = self;
+    return o->inner.ops->barrier(o->inner.self, err);
+}
+
+static inline void modest_destroy(void *self)
+{
+    modest *const o = self;
+    pare_oracle_free(&o->inner);
+    free(o);
+}
+
+static inline pare_oracle modest_oracle(pare_dtype t, uint32_t m, uint32_t hidden)
+{
+    static const pare_oracle_ops ops = {modest_caps, modest_evaluate, modest_barrier,
+                                        modest_destroy};
+    modest *const o = malloc(sizeof *o);
+    assert_non_null(o);
+    *o = (modest){cpu_oracle(t, m, NULL), hidden};
+    return (pare_oracle){&ops, o};
+}
+
 enum { QKV_FULL = PARE_ORC_QKV | PARE_ORC_FULL, QKV_CAUSAL = PARE_ORC_QKV | PARE_ORC_CAUSAL };
 #endif

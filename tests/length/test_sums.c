@@ -107,6 +107,48 @@ static void variants_fade_to_the_same_bits(void **state)
         }
 }
 
+/* What a call with a reference says, one row at a time. */
+static void share_one(double mass, double w, double least, double most, double *by, double *den)
+{
+    const bool sound = w >= least && mass >= 0 && w + mass <= most;
+    *by = sound ? 1 / w : 0;
+    *den += sound ? mass * (1 / w) : (double)NAN;
+}
+
+static void results_are_divided_by_what_the_reference_weighs(void **state)
+{
+    (void)state;
+    const double least = 0x1p-80, most = 1.0625, just = nextafter(least, 0),
+                 odd[] = {0,     -0.0,     -0x1p-149, 1,        1.0625,    1.0626, just,
+                          least, 0x1p-126, 1e30,      INFINITY, -INFINITY, NAN};
+    enum { ODD = sizeof odd / sizeof *odd };
+    share_fn *v[3];
+    const size_t variants = share_variants(v);
+    pare_rng r = pare_rng_at(SEED, 4);
+    for (size_t e = 0; e < variants; e++)
+        for (size_t n = 1; n <= STRIPE; n++) {
+            double pairs[2 * STRIPE], den[2][STRIPE], keep[STRIPE], by[2][STRIPE];
+            float few[2 * STRIPE];
+            for (size_t i = 0; i < 2 * n; i++)
+                few[i] = (float)(pairs[i] = n % 3 ? (double)(float)pare_rng_uniform(&r) / 2
+                                                  : odd[pare_rng_u32(&r) % ODD]);
+            for (size_t f32 = 0; f32 < 2; f32++) {
+                for (size_t i = 0; i < n; i++) den[0][i] = den[1][i] = (double)i;
+                const sharing s = {
+                    f32 ? (const void *)few : pairs, den[0], keep, by[0], least, most};
+                v[e](&s, n, f32);
+                for (size_t i = 0; i < n; i++) {
+                    const double mass = f32 ? (double)few[2 * i] : pairs[2 * i];
+                    const double w = f32 ? (double)few[2 * i + 1] : pairs[2 * i + 1];
+                    share_one(mass, w, least, most, &by[1][i], &den[1][i]);
+                    if (keep[i] != 1 || by[0][i] != by[1][i] ||
+                        !(den[0][i] == den[1][i] || (isnan(den[0][i]) && isnan(den[1][i]))))
+                        fail_msg("seed %d, row %zu of %zu: %a beside %a", SEED, i, n, mass, w);
+                }
+            }
+        }
+}
+
 typedef struct rows {
     float x[ADDENDS][STRIPE * 140];
     double want[STRIPE * 131], got[STRIPE * 131];
@@ -162,6 +204,7 @@ int main(void)
         cmocka_unit_test(the_smaller_maximum_fades),
         cmocka_unit_test(what_is_no_number_does_not_fade_away),
         cmocka_unit_test(variants_fade_to_the_same_bits),
+        cmocka_unit_test(results_are_divided_by_what_the_reference_weighs),
         cmocka_unit_test(sums_are_those_of_one_addend_after_the_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
