@@ -74,6 +74,39 @@ static void robust_modes_are_as_good_as_direct(void **state)
         }
 }
 
+/* Of rows of nearly the same length, and where squares are too large or too small for f32. */
+static void no_logit_is_larger_than_what_is_said(void **state)
+{
+    (void)state;
+    static const float sizes[] = {1, 1e-25F, 1e15F};
+    for (size_t x = 0; x < 3; x++) {
+        length_case c = length_case_new(500, 23, 1, BENIGN, 9);
+        double most[2] = {0};
+        for (size_t i = 0; i < c.n; i++) {
+            double square[2] = {0};
+            for (size_t e = 0; e < c.dk; e++) {
+                const float by = sizes[x] * (1 + 0x1p-23F * (float)(i % 103));
+                c.qf[i * c.dk + e] = c.qf[e] * by, c.kf[i * c.dk + e] = c.kf[e] * by / sizes[x];
+                square[0] += pow((double)c.qf[i * c.dk + e], 2);
+                square[1] += pow((double)c.kf[i * c.dk + e], 2);
+            }
+            for (size_t e = 0; e < 2; e++) most[e] = fmax(most[e], square[e]);
+        }
+        pare_oracle orc = cpu_oracle(PARE_F32, 16, NULL);
+        const pare_length_opts o = {.mode = PARE_LENGTH_ZEROREF, .features = QKV_FULL};
+        const pare_length_job job = job_of(&c, PARE_F32);
+        pare_length_stats s;
+        pare_err err = {0};
+        const pare_status st =
+            pare_length_attend(&orc, &o, &job, 1, patterns, NULL, &s, NULL, &err);
+        assert_true(x == 2 || st == PARE_OK); /* logits of 1e15 are beyond f32 */
+        const double want = sqrt(most[0]) * sqrt(most[1]);
+        assert_true(s.lmax >= want && s.lmax <= want * (1 + 1e-12));
+        pare_oracle_free(&orc);
+        length_case_free(&c);
+    }
+}
+
 /* ---- engines that answer nonsense ------------------------------------------------------------ */
 
 /* Our own engine, but that one column of the first call's answer is `lie` (of partial results, the
@@ -169,6 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(robust_modes_are_as_good_as_direct),
+        cmocka_unit_test(no_logit_is_larger_than_what_is_said),
         cmocka_unit_test(weights_above_one_are_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
