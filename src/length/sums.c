@@ -130,7 +130,7 @@ PARE_AVX512 static void add_64(double *sum, const addends *a, size_t row, size_t
         const float *const x = (const float *)a->x[t] + row * a->ld + at;
         const __m512d by = _mm512_set1_pd(a->by[t][row]), keep = _mm512_set1_pd(a->keep[t][row]);
 #pragma GCC unroll 4
-        for (size_t e = 0; e < 4; e++) __builtin_prefetch(x + 2 * a->ld + 16 * e);
+        for (size_t e = 0; e < 4; e++) __builtin_prefetch(x + a->ld + 16 * e);
         if (a->keep[t][row] != 1) {
 #pragma GCC unroll 8
             for (size_t e = 0; e < 8; e++) s[e] = _mm512_mul_pd(s[e], keep);
