@@ -101,12 +101,12 @@ INLINE void fade_all(const fading *f, size_t n, bool f32)
 
 INLINE void share_eight(const sharing *s, size_t i, const bool f32)
 {
-    const whole odd = {1, 3, 5, 7, 9, 11, 13, 15}, even = odd - 1;
     const eight none = (eight){0} + (double)NAN;
     eight low, high; /* of the pairs */
     load(&low, s->pairs, 2 * i, f32);
     load(&high, s->pairs, 2 * i + 8, f32);
-    const eight mass = __builtin_shuffle(low, high, even), w = __builtin_shuffle(low, high, odd);
+    const eight mass = {low[0], low[2], low[4], low[6], high[0], high[2], high[4], high[6]};
+    const eight w = {low[1], low[3], low[5], low[7], high[1], high[3], high[5], high[7]};
     /* Signs tell whether w >= least, mass >= 0 and w + mass <= most (compilers take `and` of three
      * comparisons apart); a nan is none of it: it stays one. */
     const whole signs = (whole)(w - s->least) | (whole)(mass + 0.0) | (whole)(s->most - (w + mass));

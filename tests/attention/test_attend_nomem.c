@@ -81,8 +81,14 @@ static pare_status oracle(const head_case *h, pare_dtype t, pare_err *err)
     pare_oracle_check check = {.fraction = 1};
     const bool f32 = t == PARE_F32;
     const pare_call c = {.kind = PARE_CALL_QKV,
-                         .u.a = {f32 ? (void *)h->q.v : zeros, f32 ? (void *)h->k.v : zeros,
-                                 f32 ? (void *)h->v.v : zeros, N, D, D, true, NULL, room}};
+                         .u.a = {.q = f32 ? (void *)h->q.v : zeros,
+                                 .k = f32 ? (void *)h->k.v : zeros,
+                                 .v = f32 ? (void *)h->v.v : zeros,
+                                 .n = N,
+                                 .dk = D,
+                                 .dv = D,
+                                 .causal = true,
+                                 .y = room}};
     pare_status st = pare_oracle_cpu(&cpu, t, 0, &TWO, err);
     if (!st) st = pare_oracle_counting(&counting, cpu, &count, err);
     if (!st) st = pare_oracle_checked(&checked, counting, &check, err);

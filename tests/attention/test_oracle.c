@@ -52,9 +52,23 @@ static void a_qkv_call_is_attention(void **state)
     for (int causal = 0; causal < 2; causal++) {
         whole(want, &x, M, causal ? PARE_CAUSAL : PARE_FULL);
         const pare_call c = {.kind = PARE_CALL_QKV,
-                             .u.a = {x.q, x.k, x.v, M, DK, DV, causal == 1, NULL, got}};
+                             .u.a = {.q = x.q,
+                                     .k = x.k,
+                                     .v = x.v,
+                                     .n = M,
+                                     .dk = DK,
+                                     .dv = DV,
+                                     .causal = causal == 1,
+                                     .y = got}};
         const pare_call cf = {.kind = PARE_CALL_QKV,
-                              .u.a = {x.qf, x.kf, x.vf, M, DK, DV, causal == 1, NULL, gotf}};
+                              .u.a = {.q = x.qf,
+                                      .k = x.kf,
+                                      .v = x.vf,
+                                      .n = M,
+                                      .dk = DK,
+                                      .dv = DV,
+                                      .causal = causal == 1,
+                                      .y = gotf}};
         run(&o, &c, 1);
         run(&f, &cf, 1);
         for (size_t i = 0; i < M * DV; i++) {
@@ -89,8 +103,14 @@ static void a_call_does_not_depend_on_those_beside_it(void **state)
     }
     for (size_t c = 0; c < CALLS; c++)
         calls[c] = (pare_call){.kind = PARE_CALL_QKV,
-                               .u.a = {q[c / 13], k[c], v[c], c % 5 ? ROWS : ROWS - 3, WK, WV,
-                                       c % 3 == 0, NULL, alone[c]}};
+                               .u.a = {.q = q[c / 13],
+                                       .k = k[c],
+                                       .v = v[c],
+                                       .n = c % 5 ? ROWS : ROWS - 3,
+                                       .dk = WK,
+                                       .dv = WV,
+                                       .causal = c % 3 == 0,
+                                       .y = alone[c]}};
     pare_oracle o = cpu_oracle(PARE_F32, ROWS, NULL), many = cpu_oracle(PARE_F32, ROWS, &threads);
     for (size_t c = 0; c < CALLS; c++) run(&o, &calls[c], 1);
     for (size_t c = 0; c < CALLS; c++) calls[c].u.a.y = together[c];
@@ -329,7 +349,14 @@ static void what_the_oracle_cannot_do_is_refused_before_anything_is_written(void
     pare_oracle o = cpu_oracle(PARE_F32, M, NULL);
     pare_err err = {0};
     const pare_call good = {.kind = PARE_CALL_QKV,
-                            .u.a = {x.qf, x.kf, x.vf, M, DK, DV, false, NULL, y[0]}};
+                            .u.a = {.q = x.qf,
+                                    .k = x.kf,
+                                    .v = x.vf,
+                                    .n = M,
+                                    .dk = DK,
+                                    .dv = DV,
+                                    .causal = false,
+                                    .y = y[0]}};
     const pare_call_partial p = {.q = x.qf,
                                  .k = x.kf,
                                  .v = x.vf,
@@ -383,7 +410,9 @@ static void what_an_oracle_says_about_itself_is_true(void **state)
     /* exp(-exp_flush) is exactly 0: the second key leaves no trace */
     const float q[] = {1, 1}, k[] = {0, -(float)c.exp_flush}, v[] = {0, 1e38f};
     float y[2];
-    const pare_call call = {.kind = PARE_CALL_QKV, .u.a = {q, k, v, 2, 1, 1, false, NULL, y}};
+    const pare_call call = {
+        .kind = PARE_CALL_QKV,
+        .u.a = {.q = q, .k = k, .v = v, .n = 2, .dk = 1, .dv = 1, .causal = false, .y = y}};
     run(&o, &call, 1);
     assert_true(y[0] == 0 && y[1] == 0);
     pare_oracle_free(&o);
@@ -413,7 +442,9 @@ static void counts_are_those_of_the_calls_that_ran(void **state)
     const pare_call bad = {.kind = PARE_CALL_STRICT};
     assert_int_equal(o.ops->evaluate(o.self, &bad, 1, NULL), PARE_ERR_INPUT);
     assert_memory_equal(&before, &n, sizeof n);
-    const pare_call qkv = {.kind = PARE_CALL_QKV, .u.a = {x.q, x.k, x.v, 3, DK, DV, true, NULL, y}};
+    const pare_call qkv = {
+        .kind = PARE_CALL_QKV,
+        .u.a = {.q = x.q, .k = x.k, .v = x.v, .n = 3, .dk = DK, .dv = DV, .causal = true, .y = y}};
     run(&o, &qkv, 1);
     assert_int_equal(n.flops - before.flops, 6 * (2 * (DK + DV) + 5));
     pare_oracle_free(&o);

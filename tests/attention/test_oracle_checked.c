@@ -41,7 +41,14 @@ static calls some_calls(pare_dtype t, data_kind kind, uint64_t seed)
         c.l[i] = numbers(c.arena, t, N, CONSTANT, &r, 1);
         if (i < 2)
             c.call[i] = (pare_call){.kind = PARE_CALL_QKV,
-                                    .u.a = {q, k, v, N, DK, DV, i == 1, NULL, c.y[i]}};
+                                    .u.a = {.q = q,
+                                            .k = k,
+                                            .v = v,
+                                            .n = N,
+                                            .dk = DK,
+                                            .dv = DV,
+                                            .causal = i == 1,
+                                            .y = c.y[i]}};
         else
             c.call[i] = (pare_call){.kind = PARE_CALL_PARTIAL,
                                     .u.p = {.q = q,

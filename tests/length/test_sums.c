@@ -127,7 +127,7 @@ static void results_are_divided_by_what_the_reference_weighs(void **state)
     pare_rng r = pare_rng_at(SEED, 4);
     for (size_t e = 0; e < variants; e++)
         for (size_t n = 1; n <= STRIPE; n++) {
-            double pairs[2 * STRIPE], den[2][STRIPE], keep[STRIPE], by[2][STRIPE];
+            double pairs[2 * STRIPE], den[2][STRIPE], keep[STRIPE] = {0}, by[2][STRIPE];
             float few[2 * STRIPE];
             for (size_t i = 0; i < 2 * n; i++)
                 few[i] = (float)(pairs[i] = n % 3 ? (double)(float)pare_rng_uniform(&r) / 2
