@@ -17,7 +17,8 @@ enum {                               /* what an oracle can do */
        PARE_ORC_WIDE_HEAD = 1u << 7, /* strict only */
        PARE_ORC_STATIC = 1u << 8,    /* every call must have exactly max_len rows */
        PARE_ORC_SPLIT = 1u << 9,     /* qkv: values may stand in two arrays */
-       PARE_ORC_WHOLE = 1u << 10     /* writes every number of an answer, or fails */
+       PARE_ORC_WHOLE = 1u << 10,    /* writes every number of an answer, or fails */
+       PARE_ORC_ADD = 1u << 11       /* adds rows of an answer to sums, f32 only */
 };
 
 typedef struct pare_oracle_caps {
@@ -81,6 +82,22 @@ typedef struct pare_call_strict {
     uint32_t dout;
 } pare_call_strict;
 
+/* Where the first `rows` rows of an answer go when they are not written but added up. Row p, x:
+ *     sum_c = keep sum_c + by x_c,   sum + p ld, in f64, not fused.
+ * `weigh` tells keep and by of n <= 64 rows (row + p is the first of them) from what else the call
+ * answers about these: m and l of a partial call, or y2, and NULL, of one that has it. It is called
+ * once for each row of a call, by any thread, never by two of them for the same row. Nothing is
+ * written to m, l, acc, y and y2. Calls that add to the same rows, with the same ctx, do it in the
+ * order in which they are handed in. */
+typedef struct pare_call_sums {
+    void (*weigh)(void *ctx, size_t row, size_t n, const void *a, const void *b, double *keep,
+                  double *by); /* NULL: the answer is written */
+    void *ctx;
+    double *sum;
+    size_t ld, row;
+    uint32_t rows;
+} pare_call_sums;
+
 typedef struct pare_call {
     enum { PARE_CALL_PARTIAL, PARE_CALL_QKV, PARE_CALL_STRICT } kind;
     union {
@@ -88,6 +105,7 @@ typedef struct pare_call {
         pare_call_qkv a;
         pare_call_strict s;
     } u;
+    pare_call_sums into; /* partial and qkv calls, where the oracle can */
 } pare_call;
 
 /* `evaluate` checks all its calls first and refuses (PARE_ERR_INPUT, nothing written) those with

@@ -28,6 +28,7 @@ static void caps(void *self, pare_oracle_caps *out)
 {
     const checked *const o = self;
     o->inner.ops->caps(o->inner.self, out);
+    out->features &= ~(uint32_t)PARE_ORC_ADD; /* what is not written cannot be looked at */
 }
 
 static bool make_room(checked *o, size_t more)

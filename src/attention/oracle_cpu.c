@@ -20,7 +20,7 @@ static void caps(void *self, pare_oracle_caps *out)
     *out = (pare_oracle_caps){
         .size = sizeof *out,
         .features = PARE_ORC_FULL | PARE_ORC_CAUSAL | PARE_ORC_PARTIAL | PARE_ORC_QKV |
-                    PARE_ORC_SPLIT | PARE_ORC_WHOLE,
+                    PARE_ORC_SPLIT | PARE_ORC_WHOLE | (f32 ? PARE_ORC_ADD : 0),
         .max_len = o->max_len,
         .dtype = o->dtype,
         .exp_flush = f32 ? 104 : 746,
@@ -38,16 +38,30 @@ static pare_status check_rows(const cpu *o, const char *what, uint32_t n, pare_e
                      (unsigned)n, what, (unsigned)o->max_len);
 }
 
+static pare_status check_sums(const cpu *o, const pare_call *c, pare_err *err)
+{
+    const pare_call_partial p = oracle_as_partial(c);
+    if (o->dtype != PARE_F32)
+        return pare_fail(err, PARE_ERR_INPUT, "oracle call: only f32 is added to sums");
+    if (c->kind == PARE_CALL_QKV && !c->u.a.dv2)
+        return pare_fail(err, PARE_ERR_INPUT, "oracle call: sums of rows that nothing weighs");
+    if (c->into.rows <= p.nq && c->into.ld >= p.dv) return PARE_OK;
+    return pare_fail(err, PARE_ERR_INPUT,
+                     "oracle call: %u sums of %u numbers, ld %zu, of %u queries",
+                     (unsigned)c->into.rows, (unsigned)p.dv, c->into.ld, (unsigned)p.nq);
+}
+
 static pare_status check_call(const cpu *o, const pare_call *c, pare_err *err)
 {
     pare_status st;
+    if (c->into.weigh && c->kind != PARE_CALL_STRICT && (st = check_sums(o, c, err))) return st;
     switch (c->kind) {
     case PARE_CALL_PARTIAL:
         if ((st = check_rows(o, "queries", c->u.p.nq, err)) ||
             (st = check_rows(o, "keys", c->u.p.nk, err)))
             return st;
         if (c->u.p.ldq < c->u.p.dk || c->u.p.ldk < c->u.p.dk || c->u.p.ldv < c->u.p.dv ||
-            c->u.p.ldacc < c->u.p.dv)
+            (!c->into.weigh && c->u.p.ldacc < c->u.p.dv))
             return pare_fail(err, PARE_ERR_INPUT,
                              "oracle call: rows of %u and %u numbers overlap: ld %zu %zu %zu %zu",
                              (unsigned)c->u.p.dk, (unsigned)c->u.p.dv, c->u.p.ldq, c->u.p.ldk,
@@ -71,87 +85,125 @@ static pare_mat32 view(const void *v, size_t rows, size_t cols, size_t ld)
     return (pare_mat32){rows, cols, ld, (float *)v};
 }
 
-enum { GRID = 32, ACROSS = 4 }; /* calls that share work, at most; of them with the same keys */
+enum { GRID = 32, ACROSS = 4 }; /* questions that share work, at most; of them with the same keys */
 
-static bool same_queries(const pare_call_partial *a, const pare_call_partial *b)
+/* What the kernels are asked by one call, or by several. */
+typedef struct question {
+    pare_call_partial p;
+    pare_call_qkv side; /* values in an array of their own; none of a partial call */
+    pare_call_sums into;
+    size_t calls;
+    pare_mat32 q, k, v, v2; /* as the kernels see it */
+} question;
+
+static question question_of(const pare_call *c)
 {
-    return a->q == b->q && a->ldq == b->ldq && a->nq == b->nq && a->dk == b->dk && a->dv == b->dv;
+    question x = {.p = oracle_as_partial(c), .into = c->into, .calls = 1};
+    if (c->kind == PARE_CALL_QKV) x.side = c->u.a;
+    if (x.into.weigh) x.p.nq = x.into.rows;
+    return x;
 }
 
-static bool same_keys(const pare_call_partial *a, const pare_call_partial *b)
+static bool same_queries(const question *a, const question *b)
 {
-    return a->k == b->k && a->ldk == b->ldk && a->v == b->v && a->ldv == b->ldv && a->nk == b->nk &&
-           a->dk == b->dk && a->dv == b->dv;
+    return a->p.q == b->p.q && a->p.ldq == b->p.ldq && a->p.nq == b->p.nq && a->p.dk == b->p.dk &&
+           a->p.dv == b->p.dv && !a->into.weigh == !b->into.weigh;
 }
 
-static bool same_side(const pare_call_qkv *a, const pare_call_qkv *b)
+static bool same_keys(const question *a, const question *b)
 {
-    return a->dv2 == b->dv2 && (!a->dv2 || a->v2 == b->v2);
+    return a->p.k == b->p.k && a->p.ldk == b->p.ldk && a->p.v == b->p.v && a->p.ldv == b->p.ldv &&
+           a->p.nk == b->p.nk && a->p.dk == b->p.dk && a->p.dv == b->p.dv &&
+           a->side.dv2 == b->side.dv2 && (!a->side.dv2 || a->side.v2 == b->side.v2);
 }
 
-/* Values in an array of their own: none, where the call knows nothing of them. */
-static pare_call_qkv side_of(const pare_call *c)
+static bool sees_all(const pare_call_partial *p)
 {
-    return c->kind == PARE_CALL_QKV ? c->u.a : (pare_call_qkv){0};
+    return p->vis0 >= (int64_t)p->nk;
 }
 
-/* Calls c[0], c[1], ... as a grid: how many side by side have the keys of the first, and how many
- * such rows of the same queries follow one another. */
-static tiled_grid find_grid(const pare_call_partial *c, const pare_call_qkv *side, size_t count)
+/* Rows of b that are added up stand behind those of a, in all arrays: with the same keys, they are
+ * one question, since no row depends on others. */
+static bool follows(const question *b, const question *a)
+{
+    const pare_call_sums *const s = &a->into, *const t = &b->into;
+    return s->weigh && t->weigh == s->weigh && t->ctx == s->ctx && t->ld == s->ld &&
+           t->sum == s->sum + a->p.nq * s->ld && t->row == s->row + a->p.nq &&
+           b->p.q == (const float *)a->p.q + a->p.nq * a->p.ldq && b->p.ldq == a->p.ldq &&
+           sees_all(&a->p) && sees_all(&b->p) && same_keys(a, b);
+}
+
+/* Up to GRID questions of the calls. */
+static size_t collect(question *out, const pare_call *calls, size_t count)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++) {
+        const question x = question_of(&calls[i]);
+        question *const last = n ? &out[n - 1] : NULL;
+        if (last && follows(&x, last)) {
+            last->p.nq += x.p.nq;
+            last->calls++;
+        } else if (n < GRID) {
+            out[n++] = x;
+        } else {
+            break;
+        }
+    }
+    return n;
+}
+
+/* Questions x[0], x[1], ... as a grid: how many side by side have the keys of the first, and how
+ * many such rows of the same queries follow one another. Rows that are added up take what comes one
+ * after the other: they are not side by side. */
+static tiled_grid find_grid(const question *x, size_t count)
 {
     tiled_grid g = {NULL, 1, 1, tile_rows_kernel()};
-    while (g.across < count && g.across < ACROSS && same_keys(&c[0], &c[g.across]) &&
-           same_side(&side[0], &side[g.across]))
+    while (g.across < count && g.across < ACROSS && !x[0].into.weigh &&
+           !x[g.across].into.weigh && same_keys(&x[0], &x[g.across]))
         g.across++;
     for (size_t row = g.across; row + g.across <= count; row += g.across, g.down++)
         for (size_t i = 0; i < g.across; i++)
-            if (!same_queries(&c[i], &c[row + i]) || !same_keys(&c[row], &c[row + i]) ||
-                !same_side(&side[row], &side[row + i]))
-                return g;
+            if (!same_queries(&x[i], &x[row + i]) || !same_keys(&x[row], &x[row + i])) return g;
     return g;
 }
 
-/* What the kernels are asked, and where it stands. */
-typedef struct question {
-    pare_mat32 q, k, v, side;
-} question;
-
-static void ask(tiled_job *job, question *x, const pare_call_partial *p, const pare_call_qkv *side,
-                const tile_kernel *kernel)
+static void ask(tiled_job *job, question *x, const tile_kernel *kernel)
 {
-    *x = (question){view(p->q, p->nq, p->dk, p->ldq), view(p->k, p->nk, p->dk, p->ldk),
-                    view(p->v, p->nk, p->dv, p->ldv), view(side->v2, p->nk, side->dv2, side->dv2)};
+    const pare_call_partial *const p = &x->p;
+    const pare_call_qkv *const side = &x->side;
+    x->q = view(p->q, p->nq, p->dk, p->ldq);
+    x->k = view(p->k, p->nk, p->dk, p->ldk);
+    x->v = view(p->v, p->nk, p->dv, p->ldv);
+    x->v2 = view(side->v2, p->nk, side->dv2, side->dv2);
     *job = (tiled_job){.q = &x->q,
                        .k = &x->k,
                        .v = &x->v,
-                       .side = side->dv2 ? &x->side : NULL,
+                       .side = side->dv2 ? &x->v2 : NULL,
                        .scale = 1,
                        .sees = sight_of_stairs(p->vis0, p->nq, p->nk),
                        .kernel = kernel,
                        .y = view(p->acc, p->nq, p->dv, p->ldacc),
                        .side_y = view(side->y2, p->nq, side->dv2, side->dv2),
                        .m = p->m,
-                       .l = p->l};
+                       .l = p->l,
+                       .into = x->into.weigh ? &x->into : NULL};
 }
 
-/* The first grid of up to GRID calls; *done: its calls. */
+/* The first grid of the calls; *done: how many they are. */
 static pare_status run_f32(const pare_call *calls, size_t count, size_t *done,
                            const pare_exec *exec)
 {
-    pare_call_partial c[GRID];
-    pare_call_qkv side[GRID];
     question x[GRID];
     tiled_job jobs[GRID];
     tile_kernel kernels[3];
     tile_kernels(kernels);
-    for (size_t i = 0; i < count; i++) {
-        c[i] = oracle_as_partial(&calls[i]);
-        side[i] = side_of(&calls[i]);
-    }
-    tiled_grid g = find_grid(c, side, count);
+    tiled_grid g = find_grid(x, collect(x, calls, count));
     g.jobs = jobs;
-    *done = g.across * g.down;
-    for (size_t i = 0; i < *done; i++) ask(&jobs[i], &x[i], &c[i], &side[i], &kernels[0]);
+    *done = 0;
+    for (size_t i = 0; i < g.across * g.down; i++) {
+        ask(&jobs[i], &x[i], &kernels[0]);
+        *done += x[i].calls;
+    }
     return tiled_attend_grid(&g, exec, NULL);
 }
 
@@ -195,11 +247,10 @@ static void row_f64(const pare_call_partial *p, const pare_call_qkv *side, size_
 
 static pare_status run_f64(const pare_call *call)
 {
-    const pare_call_partial p = oracle_as_partial(call);
-    const pare_call_qkv side = side_of(call);
-    double *const s = malloc((p.nk ? p.nk : 1) * sizeof *s);
+    const question x = question_of(call);
+    double *const s = malloc((x.p.nk ? x.p.nk : 1) * sizeof *s);
     if (!s) return PARE_ERR_MEMORY;
-    for (size_t i = 0; i < p.nq; i++) row_f64(&p, &side, i, s);
+    for (size_t i = 0; i < x.p.nq; i++) row_f64(&x.p, &x.side, i, s);
     free(s);
     return PARE_OK;
 }
@@ -225,20 +276,23 @@ static void some_calls(void *ctx, size_t b)
 }
 
 /* Many calls go over the threads, some to a block; few go one after the other, with threads within
- * each. May depend on the threads, because no call depends on the others nor on its threads. */
+ * each, and so do those that are added up, which have an order. May depend on the threads, because
+ * no call depends on the others nor on its threads. */
 static pare_status evaluate(void *self, const pare_call *calls, size_t n, pare_err *err)
 {
     enum { BLOCKS = 4 }; /* for each thread */
     const cpu *const o = self;
+    bool ordered = false;
     for (size_t i = 0; i < n; i++) {
         const pare_status st = check_call(o, &calls[i], err);
         if (st) return st;
+        ordered = ordered || calls[i].into.weigh;
     }
     const size_t threads = o->exec ? (size_t)o->exec->threads : 1, share = n / (BLOCKS * threads);
-    const bool spread =
-        threads > 1 && (share > 0 || o->dtype == PARE_F64); /* its loops are plain */
+    const bool spread = threads > 1 && !ordered &&
+                        (share > 0 || o->dtype == PARE_F64); /* its loops are plain */
     batch b = {.o = o, .calls = calls, .n = n, .inner = spread ? NULL : o->exec};
-    b.some = !spread || share > GRID ? GRID : share > 1 ? share : 1;
+    b.some = !spread ? n + 1 : share > GRID ? GRID : share > 1 ? share : 1;
     pare_parallel(spread ? o->exec : NULL, (n + b.some - 1) / b.some, some_calls, &b);
     return atomic_load(&b.no_memory) ? pare_no_memory(err) : PARE_OK;
 }

@@ -27,7 +27,7 @@ static void caps(void *self, pare_oracle_caps *out)
 {
     const faulty *const o = self;
     o->inner.ops->caps(o->inner.self, out);
-    out->features &= ~(uint32_t)PARE_ORC_WHOLE;
+    out->features &= ~(uint32_t)(PARE_ORC_WHOLE | PARE_ORC_ADD);
 }
 
 static const pare_fault *fault_of(const faulty *o, uint64_t call)

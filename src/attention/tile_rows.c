@@ -3,19 +3,75 @@
  * tile_kernel.values keeps queries in the lanes, which suits a panel that meets many tiles: its
  * sums are turned into rows once, in the end. A call of an oracle meets one or two tiles, and
  * turning would cost it a tenth of its time; here the columns are in the lanes, and nothing is
- * turned. Every sum takes the same products in the same order either way. */
+ * turned. Every sum takes the same products in the same order either way. Rows that go into sums
+ * of f64 do so from the registers; the sums are asked for before the products, which hides that
+ * they are further away. */
 #include "tile_rows.h"
 #include <pare/vexp.h>
 
-#if defined(__x86_64__)
-enum { QUERIES = 4, VECTORS = 4 };
-#define INLINE512 static inline __attribute__((always_inline)) PARE_AVX512
+typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+typedef double quad __attribute__((vector_size(32), aligned(8), may_alias));
 
+void tile_rows_add(const tile_sums *into, const float *x, size_t ldx, const float *times,
+                   size_t rows, size_t cols)
+{
+    for (size_t i = 0; i < rows; i++, x += ldx) {
+        double *const sum = into->sum + i * into->ld;
+        const double keep = into->keep[i], by = into->by[i];
+        const float time = times ? times[i] : 1;
+        size_t c = 0;
+        for (; c + 4 <= cols; c += 4) {
+            const four here = *(const four *)(x + c) * time;
+            quad *const to = (quad *)(sum + c);
+            *to = keep * *to + by * __builtin_convertvector(here, quad);
+        }
+        for (; c < cols; c++) sum[c] = keep * sum[c] + by * (double)(x[c] * time);
+    }
+}
+
+#if defined(__x86_64__)
 typedef struct sums {
     float *y;
     const float *old;
     size_t ldy, ldold;
 } sums;
+
+static inline __attribute__((always_inline)) void ask_for(const tile_sums *into, size_t first,
+                                                          size_t c, const size_t n,
+                                                          const size_t columns)
+{
+    enum { LINE = 8 }; /* doubles */
+#pragma GCC unroll 6
+    for (size_t r = 0; r < n; r++)
+#pragma GCC unroll 8
+        for (size_t e = 0; e < columns; e += LINE)
+            __builtin_prefetch(into->sum + (first + r) * into->ld + c + e, 1);
+}
+
+/* ---- AVX-512 -------------------------------------------------------------------------------- */
+
+enum { QUERIES = 4, VECTORS = 4 };
+#define INLINE512 static inline __attribute__((always_inline)) PARE_AVX512
+
+INLINE512 void add_half512(double *sum, __m256 x, __m512d keep, __m512d by, const bool fades)
+{
+    const __m512d more = _mm512_mul_pd(by, _mm512_cvtps_pd(x)), old = _mm512_loadu_pd(sum);
+    _mm512_storeu_pd(sum, _mm512_add_pd(fades ? _mm512_mul_pd(keep, old) : old, more));
+}
+
+/* Row `row` of the sums, from column c on. */
+INLINE512 void add_row512(const tile_sums *into, size_t row, size_t c, const __m512 *x,
+                          const size_t v, const bool fades)
+{
+    const __m512d keep = _mm512_set1_pd(into->keep[row]), by = _mm512_set1_pd(into->by[row]);
+    double *const sum = into->sum + row * into->ld + c;
+#pragma GCC unroll 4
+    for (size_t e = 0; e < v; e++) {
+        const __m256d high = _mm512_extractf64x4_pd(_mm512_castps_pd(x[e]), 1);
+        add_half512(sum + 16 * e, _mm512_castps512_ps256(x[e]), keep, by, fades);
+        add_half512(sum + 16 * e + 8, _mm256_castpd_ps(high), keep, by, fades);
+    }
+}
 
 /* n queries from `first` on, v vectors of columns from c on. */
 INLINE512 void rows_block(const sums *t, const tile_weights *w, size_t first, const float *x,
@@ -25,6 +81,7 @@ INLINE512 void rows_block(const sums *t, const tile_weights *w, size_t first, co
     float *const y = t->y + first * t->ldy + c;
     const float *s = w->s + first, *const old = t->old ? t->old + first * t->ldold + c : NULL;
     x += c;
+    if (w->into) ask_for(w->into, first, c, n, 16 * v);
 #pragma GCC unroll 4
     for (size_t r = 0; r < n; r++)
 #pragma GCC unroll 4
@@ -43,12 +100,22 @@ INLINE512 void rows_block(const sums *t, const tile_weights *w, size_t first, co
         }
     }
 #pragma GCC unroll 4
-    for (size_t r = 0; r < n; r++)
+    for (size_t r = 0; r < n; r++) {
+        if (w->by) {
+            const __m512 by = _mm512_set1_ps(w->by[first + r]);
 #pragma GCC unroll 4
-        for (size_t e = 0; e < v; e++)
-            _mm512_storeu_ps(y + r * t->ldy + 16 * e,
-                             w->by ? _mm512_mul_ps(acc[r][e], _mm512_set1_ps(w->by[first + r]))
-                                   : acc[r][e]);
+            for (size_t e = 0; e < v; e++) acc[r][e] = _mm512_mul_ps(acc[r][e], by);
+        }
+        if (w->into) {
+            if (w->into->keep[first + r] == 1)
+                add_row512(w->into, first + r, c, acc[r], v, false);
+            else
+                add_row512(w->into, first + r, c, acc[r], v, true);
+            continue;
+        }
+#pragma GCC unroll 4
+        for (size_t e = 0; e < v; e++) _mm512_storeu_ps(y + r * t->ldy + 16 * e, acc[r][e]);
+    }
 }
 
 INLINE512 void rows_columns(const sums *t, size_t rows, const tile_weights *w, const float *x,
@@ -69,51 +136,81 @@ PARE_AVX512 static void rows_avx512(float *y, size_t ldy, const float *old, size
     for (; c < cols; c += 16) rows_columns(&t, rows, w, x, ldx, c, 1);
 }
 
-/* ---- AVX2: half as many columns, six queries (16 registers) ---------------------------------- */
+/* ---- AVX2: sixteen columns of up to six queries (16 registers) ------------------------------- */
 
-enum { FEWER_VECTORS = 2, MORE_QUERIES = 6 };
+enum { MORE_QUERIES = 6 };
 #define INLINE256 static inline __attribute__((always_inline)) PARE_AVX2
 
-INLINE256 void rows_block8(const sums *t, const tile_weights *w, size_t first, const float *x,
-                           size_t ldx, const size_t n)
+INLINE256 void add_half256(double *sum, __m128 x, __m256d keep, __m256d by, const bool fades)
 {
-    __m256 acc[MORE_QUERIES][FEWER_VECTORS];
-    float *const y = t->y + first * t->ldy;
-    const float *s = w->s + first, *const old = t->old ? t->old + first * t->ldold : NULL;
+    const __m256d more = _mm256_mul_pd(by, _mm256_cvtps_pd(x)), old = _mm256_loadu_pd(sum);
+    _mm256_storeu_pd(sum, _mm256_add_pd(fades ? _mm256_mul_pd(keep, old) : old, more));
+}
+
+INLINE256 void add_row256(const tile_sums *into, size_t row, size_t c, const __m256 *x,
+                          const bool fades)
+{
+    const __m256d keep = _mm256_set1_pd(into->keep[row]), by = _mm256_set1_pd(into->by[row]);
+    double *const sum = into->sum + row * into->ld + c;
+#pragma GCC unroll 2
+    for (size_t e = 0; e < 2; e++) {
+        add_half256(sum + 8 * e, _mm256_castps256_ps128(x[e]), keep, by, fades);
+        add_half256(sum + 8 * e + 4, _mm256_extractf128_ps(x[e], 1), keep, by, fades);
+    }
+}
+
+INLINE256 void rows_block8(const sums *t, const tile_weights *w, size_t first, const float *x,
+                           size_t ldx, size_t c, const size_t n)
+{
+    __m256 acc[MORE_QUERIES][2];
+    float *const y = t->y + first * t->ldy + c;
+    const float *s = w->s + first, *const old = t->old ? t->old + first * t->ldold + c : NULL;
+    x += c;
+    if (w->into) ask_for(w->into, first, c, n, ROWS_STEP);
 #pragma GCC unroll 6
     for (size_t r = 0; r < n; r++)
 #pragma GCC unroll 2
-        for (size_t e = 0; e < FEWER_VECTORS; e++)
+        for (size_t e = 0; e < 2; e++)
             acc[r][e] = old ? _mm256_mul_ps(_mm256_loadu_ps(old + r * t->ldold + 8 * e),
                                             _mm256_set1_ps(w->fade[first + r]))
                             : _mm256_setzero_ps();
     for (size_t j = 0; j < w->keys; j++, s += w->p, x += ldx) {
-        const __m256 left = _mm256_loadu_ps(x), right = _mm256_loadu_ps(x + 8);
+        const __m256 part[2] = {_mm256_loadu_ps(x), _mm256_loadu_ps(x + 8)};
 #pragma GCC unroll 6
         for (size_t r = 0; r < n; r++) {
             const __m256 b = _mm256_set1_ps(s[r]);
-            acc[r][0] = _mm256_fmadd_ps(b, left, acc[r][0]);
-            acc[r][1] = _mm256_fmadd_ps(b, right, acc[r][1]);
+#pragma GCC unroll 2
+            for (size_t e = 0; e < 2; e++) acc[r][e] = _mm256_fmadd_ps(b, part[e], acc[r][e]);
         }
     }
 #pragma GCC unroll 6
-    for (size_t r = 0; r < n; r++)
+    for (size_t r = 0; r < n; r++) {
+        if (w->by) {
+            const __m256 by = _mm256_set1_ps(w->by[first + r]);
 #pragma GCC unroll 2
-        for (size_t e = 0; e < FEWER_VECTORS; e++)
-            _mm256_storeu_ps(y + r * t->ldy + 8 * e,
-                             w->by ? _mm256_mul_ps(acc[r][e], _mm256_set1_ps(w->by[first + r]))
-                                   : acc[r][e]);
+            for (size_t e = 0; e < 2; e++) acc[r][e] = _mm256_mul_ps(acc[r][e], by);
+        }
+        if (w->into) {
+            if (w->into->keep[first + r] == 1)
+                add_row256(w->into, first + r, c, acc[r], false);
+            else
+                add_row256(w->into, first + r, c, acc[r], true);
+            continue;
+        }
+#pragma GCC unroll 2
+        for (size_t e = 0; e < 2; e++) _mm256_storeu_ps(y + r * t->ldy + 8 * e, acc[r][e]);
+    }
 }
 
 PARE_AVX2 static void rows_avx2(float *y, size_t ldy, const float *old, size_t rows,
                                 const tile_weights *w, const float *x, size_t ldx, size_t cols)
 {
+    const sums t = {y, old, ldy, cols};
     for (size_t c = 0; c < cols; c += ROWS_STEP) {
-        const sums t = {y + c, old ? old + c : NULL, ldy, cols};
         size_t i = 0;
-        for (; i + 6 <= rows; i += 6) rows_block8(&t, w, i, x + c, ldx, 6);
-        for (; i + 4 <= rows; i += 4) rows_block8(&t, w, i, x + c, ldx, 4);
-        for (; i < rows; i++) rows_block8(&t, w, i, x + c, ldx, 1);
+        for (; i + 6 <= rows; i += 6) rows_block8(&t, w, i, x, ldx, c, 6);
+        for (; i + 4 <= rows; i += 4) rows_block8(&t, w, i, x, ldx, c, 4);
+        for (; i < rows; i++) rows_block8(&t, w, i, x, ldx, c, 1);
     }
 }
 #endif

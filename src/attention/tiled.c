@@ -27,6 +27,8 @@ typedef struct work {
     bool done;            /* there is no key behind */
     float *q, *o, *m, *l; /* dk x p, dv' x p, p, p */
     float *held;          /* p x straight: rows of sums until the last key, in whole lines */
+    tile_sums sums;       /* where its rows are added up; NULL until that is known */
+    double keep[PANEL_ROWS], by[PANEL_ROWS];
 } work;
 
 typedef struct unit {
@@ -40,6 +42,7 @@ typedef struct unit {
     float *k, *v, *s, *fade; /* the tile */
     float *by;               /* what sums are multiplied by in the end */
     float *side;             /* its values for panels, where there are such */
+    float *turned;           /* what panels have, in rows on its way into sums */
 } unit;
 
 /* ---- panels of a grid: those of its columns one after the other ------------------------------ */
@@ -61,16 +64,18 @@ static size_t all_panels(const tiled_grid *g)
     return n;
 }
 
+/* Panels of a column have the same vectors, or one more: a narrow one in the end would be slow. */
 static void find_panel(work *w, const tiled_grid *g, size_t at)
 {
-    const size_t most = panel_rows(g), lanes = g->jobs->kernel->lanes;
+    const size_t lanes = g->jobs->kernel->lanes;
     panel *const p = &w->at;
     for (w->column = 0; at >= panels_of(g, w->column); w->column++) at -= panels_of(g, w->column);
-    const size_t left = g->jobs[w->column].q->rows - at * most;
-    p->first = at * most;
-    p->rows = left < most ? left : most;
-    p->v = (p->rows + lanes - 1) / lanes;
+    const size_t rows = g->jobs[w->column].q->rows, vectors = (rows + lanes - 1) / lanes;
+    const size_t n = panels_of(g, w->column), each = vectors / n, more = vectors % n;
+    p->first = (at * each + (at < more ? at : more)) * lanes;
+    p->v = each + (at < more ? 1 : 0);
     p->p = p->v * lanes;
+    p->rows = rows - p->first < p->p ? rows - p->first : p->p;
 }
 
 /* Panels of one unit of work, which share each tile of keys. May depend on the threads, because no
@@ -115,7 +120,8 @@ static size_t lay_out(unit *u, size_t first, size_t end, float *at)
     u->fade = take(&at, most);
     u->by = take(&at, most);
     u->side = take(&at, TILE_KEYS * u->wide);
-    return need + padded(TILE_KEYS * u->wide, ALIGN) + padded(TILE_KEYS * u->dk, ALIGN) +
+    u->turned = take(&at, most * u->wide);
+    return need + padded(TILE_KEYS * u->wide, ALIGN) + padded(most * u->wide, ALIGN) + padded(TILE_KEYS * u->dk, ALIGN) +
            padded(TILE_KEYS * u->straight, ALIGN) + padded(TILE_KEYS * most, ALIGN) +
            2 * padded(most, ALIGN);
 }
@@ -131,6 +137,7 @@ static void begin_panel(const unit *u, work *w)
 {
     const panel *const p = &w->at;
     w->begun = w->ended = w->done = false;
+    w->sums.sum = NULL;
     memset(w->o, 0, u->wide * p->p * sizeof *w->o);
     for (size_t i = 0; i < p->p; i += 4) {
         *(four *)(w->m + i) = (four){-INFINITY, -INFINITY, -INFINITY, -INFINITY};
@@ -204,10 +211,16 @@ static float *first_row(const unit *u, const work *w)
     return y->v + w->at.first * y->ld;
 }
 
+/* Sums stay as they are. */
+static bool unnormalised(const tiled_job *d)
+{
+    return d->m || (d->into && !d->side);
+}
+
 /* What sums are multiplied by in the end: 1 where they stay as they are. */
 static const float *averages(const unit *u, const work *w)
 {
-    const bool sums = u->row[w->column].m;
+    const bool sums = unnormalised(&u->row[w->column]);
     for (size_t i = 0; i < w->at.p; i += 4) {
         four by = {1, 1, 1, 1};
         if (!sums) by /= *(const four *)(w->l + i);
@@ -216,17 +229,35 @@ static const float *averages(const unit *u, const work *w)
     return u->by;
 }
 
+/* Where the rows of a panel that has met its keys are added up. */
+static const tile_sums *sums_of(const unit *u, work *w)
+{
+    const tiled_job *const d = &u->row[w->column];
+    const pare_call_sums *const into = d->into;
+    const panel *const p = &w->at;
+    if (w->sums.sum) return &w->sums;
+    if (d->side)
+        unpack(u->turned, d->side->cols, w->o + (u->dv - u->straight) * p->p, p->p, p->rows,
+               d->side->cols, averages(u, w), false);
+    into->weigh(into->ctx, into->row + p->first, p->rows, d->side ? u->turned : w->m,
+                d->side ? NULL : w->l, w->keep, w->by);
+    w->sums = (tile_sums){into->sum + p->first * into->ld, into->ld, w->keep, w->by};
+    return &w->sums;
+}
+
 /* Some values of the tile, from v on, into the rows; with the last key there is, y is done. */
 static void add_straight(const unit *u, work *w, const float *v, size_t ldv, size_t keys, bool last)
 {
     const tiled_job *const d = &u->row[w->column];
     const tile_weights weights = {.s = u->s,
                                   .fade = u->fade,
-                                  .by = last && !d->m ? averages(u, w) : NULL,
+                                  .by = last && !unnormalised(d) ? averages(u, w) : NULL,
                                   .p = w->at.p,
-                                  .keys = keys};
-    float *const y = last ? first_row(u, w) : w->held;
-    u->g->rows(y, last ? d->y.ld : u->straight, w->begun ? w->held : NULL, w->at.rows, &weights, v,
+                                  .keys = keys,
+                                  .into = last && d->into ? sums_of(u, w) : NULL};
+    const bool write = last && !d->into;
+    float *const y = write ? first_row(u, w) : w->held;
+    u->g->rows(y, write ? d->y.ld : u->straight, w->begun ? w->held : NULL, w->at.rows, &weights, v,
                ldv, u->straight);
     w->ended = last;
 }
@@ -285,20 +316,40 @@ static void end_straight(const unit *u, const work *w, const float *by)
         for (size_t c = 0; c < u->straight; c++) y[c] = (w->begun ? held[c] : 0) * by[i];
 }
 
+/* What add_straight has not added. */
+static void end_sums(const unit *u, work *w, const float *by)
+{
+    const panel *const p = &w->at;
+    const size_t left = u->dv - u->straight;
+    tile_sums to = *sums_of(u, w);
+    if (u->straight && !w->ended) {
+        if (!w->begun) memset(w->held, 0, u->straight * p->p * sizeof *w->held);
+        tile_rows_add(&to, w->held, u->straight, by, p->rows, u->straight);
+    }
+    if (!left) return;
+    to.sum += u->straight;
+    unpack(u->turned, left, w->o, p->p, p->rows, left, by, false);
+    tile_rows_add(&to, u->turned, left, NULL, p->rows, left);
+}
+
 static void end_panel(const unit *u, work *w)
 {
     const tiled_job *const d = &u->row[w->column];
     const panel *const p = &w->at;
     const size_t left = u->dv - u->straight;
-    const bool known = w->ended && !d->m; /* add_straight wanted them */
+    const bool known = w->ended && !unnormalised(d); /* add_straight wanted them */
     const float *const by = known ? u->by : averages(u, w);
+    w->done = true;
+    if (d->into) {
+        end_sums(u, w, by);
+        return;
+    }
     if (u->straight) end_straight(u, w, by);
     if (left) unpack(first_row(u, w) + u->straight, d->y.ld, w->o, p->p, p->rows, left, by, false);
     if (d->side)
         unpack(d->side_y.v + p->first * d->side_y.ld, d->side_y.ld, w->o + left * p->p, p->p,
                p->rows, d->side->cols, by, false);
     for (size_t i = 0; d->lse && i < p->rows; i++) d->lse[p->first + i] = w->m[i] + logf(w->l[i]);
-    w->done = true;
     if (!d->m) return;
     memcpy(d->m + p->first, w->m, p->rows * sizeof *w->m);
     memcpy(d->l + p->first, w->l, p->rows * sizeof *w->l);

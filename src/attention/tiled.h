@@ -5,7 +5,7 @@
 #include "panel.h"
 #include "tile.h"
 #include "tile_rows.h"
-#include <pare/attention.h>
+#include <pare/oracle.h>
 
 typedef struct tiled_job {
     const pare_mat32 *q, *k, *v; /* nq x dk, nk x dk, nk x dv */
@@ -17,6 +17,7 @@ typedef struct tiled_job {
      * the largest score m (nq) and the sum of weights l (nq). */
     pare_mat32 y, side_y; /* side_y: likewise, of the columns of `side` */
     float *m, *l;
+    const pare_call_sums *into; /* instead of all of these: sums, with a side of averages */
     float *lse; /* nq, log of the sum of e^score; or NULL */
 } tiled_job;
 

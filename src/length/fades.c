@@ -1,4 +1,5 @@
-/* What the results of a call do to the sums of their rows, eight rows at a time. Of calls with a
+/* What the results of a call do to the sums of their rows, four rows at a time (with wider
+ * vectors than the CPU has, compilers go through memory). Of calls with a
  * reference: they are divided by what the reference weighs. Of partial results: the larger of two
  * maxima stays, and what belongs to the smaller one fades by e^-|m - top|.
  *
@@ -14,12 +15,12 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-typedef double eight __attribute__((vector_size(64), aligned(8), may_alias));
-typedef float eight32 __attribute__((vector_size(32), aligned(4), may_alias));
-typedef int64_t whole __attribute__((vector_size(64), aligned(8), may_alias));
+typedef double quad __attribute__((vector_size(32), aligned(8), may_alias));
+typedef float quad32 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int64_t whole __attribute__((vector_size(32), aligned(8), may_alias));
 
 /* *x <= 0, or a nan, which stays one. */
-INLINE void exponential(eight *x)
+INLINE void exponential(quad *x)
 {
     static const double series[6][2] = {{1. / 2, 1. / 6},
                                         {1. / 24, 1. / 120},
@@ -27,53 +28,53 @@ INLINE void exponential(eight *x)
                                         {1. / 40320, 1. / 362880},
                                         {1. / 3628800, 1. / 39916800},
                                         {1. / 479001600, 1. / 6227020800}};
-    const eight round = (eight){0} + 0x1.8p52;
+    const quad round = (quad){0} + 0x1.8p52;
     const whole lost = *x < -708.0;
-    const eight c = (eight)((whole)*x & ~lost);
-    const eight z = c * 0x1.71547652b82fep0 + round, n = z - round;
-    const eight r = (c - n * 0x1.62e42feep-1) - n * 0x1.a39ef35793c76p-33;
-    const eight r2 = r * r, r4 = r2 * r2;
-    eight p[6];
+    const quad c = (quad)((whole)*x & ~lost);
+    const quad z = c * 0x1.71547652b82fep0 + round, n = z - round;
+    const quad r = (c - n * 0x1.62e42feep-1) - n * 0x1.a39ef35793c76p-33;
+    const quad r2 = r * r, r4 = r2 * r2;
+    quad p[6];
 #pragma GCC unroll 6
     for (size_t i = 0; i < 6; i++) p[i] = series[i][1] * r + series[i][0];
 #pragma GCC unroll 3
     for (size_t i = 0; i < 6; i += 2) p[i] += p[i + 1] * r2;
-    const eight sum = (p[0] + p[2] * r4) + p[4] * (r4 * r4);
-    const eight e = 1.0 + (r + r2 * sum);
+    const quad sum = (p[0] + p[2] * r4) + p[4] * (r4 * r4);
+    const quad e = 1.0 + (r + r2 * sum);
     const whole power = (((whole)z - (whole)round) + 1023) << 52; /* the low bits of z are n */
-    *x = (eight)((whole)(e * (eight)power) & ~lost);
+    *x = (quad)((whole)(e * (quad)power) & ~lost);
 }
 
 /* when ? a : b. A macro, since functions cannot hand vectors on: how they would differs by CPU. */
-#define CHOOSE(when, a, b) ((eight)(((whole)(a) & (when)) | ((whole)(b) & ~(when))))
+#define CHOOSE(when, a, b) ((quad)(((whole)(a) & (when)) | ((whole)(b) & ~(when))))
 
-INLINE void load(eight *out, const void *v, size_t i, const bool f32)
+INLINE void load(quad *out, const void *v, size_t i, const bool f32)
 {
-    *out = f32 ? __builtin_convertvector(*(const eight32 *)((const float *)v + i), eight)
-               : *(const eight *)((const double *)v + i);
+    *out = f32 ? __builtin_convertvector(*(const quad32 *)((const float *)v + i), quad)
+               : *(const quad *)((const double *)v + i);
 }
 
-INLINE void fade_eight(const fading *f, size_t i, const bool f32)
+INLINE void fade_four(const fading *f, size_t i, const bool f32)
 {
-    const eight one = (eight){0} + 1.0, none = (eight){0} + (double)NAN;
-    eight m, l, top = *(const eight *)(f->top + i);
+    const quad one = (quad){0} + 1.0, none = (quad){0} + (double)NAN;
+    quad m, l, top = *(const quad *)(f->top + i);
     load(&m, f->m, i, f32);
     load(&l, f->l, i, f32);
-    eight fade = (eight)((whole)(m - top) | (whole) - (eight){0}); /* -|m - top| */
+    quad fade = (quad)((whole)(m - top) | (whole) - (quad){0}); /* -|m - top| */
     const whole higher = m > top, some = l > 0.0;
     l += m - m; /* 0, or nan */
     exponential(&fade);
-    const eight keep = CHOOSE(higher, fade, one), by = CHOOSE(higher, one, fade);
-    *(eight *)(f->top + i) = CHOOSE(higher, m, top);
-    *(eight *)(f->keep + i) = keep;
-    *(eight *)(f->by + i) = by;
-    *(eight *)(f->den + i) = keep * *(const eight *)(f->den + i) + by * CHOOSE(some, l, none);
+    const quad keep = CHOOSE(higher, fade, one), by = CHOOSE(higher, one, fade);
+    *(quad *)(f->top + i) = CHOOSE(higher, m, top);
+    *(quad *)(f->keep + i) = keep;
+    *(quad *)(f->by + i) = by;
+    *(quad *)(f->den + i) = keep * *(const quad *)(f->den + i) + by * CHOOSE(some, l, none);
 }
 
 /* The last few rows, among others that say nothing. */
 INLINE void fade_few(const fading *f, size_t i, size_t n, const bool f32)
 {
-    double m[8] = {0}, l[8] = {0}, top[8] = {0}, den[8] = {0}, keep[8], by[8];
+    double m[4] = {0}, l[4] = {0}, top[4] = {0}, den[4] = {0}, keep[4], by[4];
     const fading few = {m, l, top, den, keep, by};
     const size_t bytes = n * sizeof(double);
     for (size_t p = 0; p < n; p++) {
@@ -82,7 +83,7 @@ INLINE void fade_few(const fading *f, size_t i, size_t n, const bool f32)
     }
     memcpy(top, f->top + i, bytes);
     memcpy(den, f->den + i, bytes);
-    fade_eight(&few, 0, false);
+    fade_four(&few, 0, false);
     memcpy(f->top + i, top, bytes);
     memcpy(f->den + i, den, bytes);
     memcpy(f->keep + i, keep, bytes);
@@ -92,42 +93,42 @@ INLINE void fade_few(const fading *f, size_t i, size_t n, const bool f32)
 INLINE void fade_all(const fading *f, size_t n, bool f32)
 {
     size_t i = 0;
-    for (; f32 && i + 8 <= n; i += 8) fade_eight(f, i, true);
-    for (; i + 8 <= n; i += 8) fade_eight(f, i, false);
+    for (; f32 && i + 4 <= n; i += 4) fade_four(f, i, true);
+    for (; i + 4 <= n; i += 4) fade_four(f, i, false);
     if (i < n) fade_few(f, i, n - i, f32);
 }
 
 /* ---- calls with a reference ------------------------------------------------------------------ */
 
-INLINE void share_eight(const sharing *s, size_t i, const bool f32)
+INLINE void share_four(const sharing *s, size_t i, const bool f32)
 {
-    const eight none = (eight){0} + (double)NAN;
-    eight low, high; /* of the pairs */
+    const quad none = (quad){0} + (double)NAN;
+    quad low, high; /* of the pairs */
     load(&low, s->pairs, 2 * i, f32);
-    load(&high, s->pairs, 2 * i + 8, f32);
-    const eight mass = {low[0], low[2], low[4], low[6], high[0], high[2], high[4], high[6]};
-    const eight w = {low[1], low[3], low[5], low[7], high[1], high[3], high[5], high[7]};
+    load(&high, s->pairs, 2 * i + 4, f32);
+    const quad mass = __builtin_shuffle(low, high, (whole){0, 2, 4, 6});
+    const quad w = __builtin_shuffle(low, high, (whole){1, 3, 5, 7});
     /* Signs tell whether w >= least, mass >= 0 and w + mass <= most (compilers take `and` of three
      * comparisons apart); a nan is none of it: it stays one. */
     const whole signs = (whole)(w - s->least) | (whole)(mass + 0.0) | (whole)(s->most - (w + mass));
     const whole low_or_high = signs < 0;
-    const eight times = 1.0 / CHOOSE(low_or_high, none, w + mass * 0.0);
+    const quad times = 1.0 / CHOOSE(low_or_high, none, w + mass * 0.0);
     const whole sound = times > 0.0;
-    *(eight *)(s->keep + i) = (eight){0} + 1.0;
-    *(eight *)(s->by + i) = (eight)((whole)times & sound);
-    *(eight *)(s->den + i) += mass * times;
+    *(quad *)(s->keep + i) = (quad){0} + 1.0;
+    *(quad *)(s->by + i) = (quad)((whole)times & sound);
+    *(quad *)(s->den + i) += mass * times;
 }
 
 /* The last few rows, among others that say nothing. */
 INLINE void share_few(const sharing *s, size_t i, size_t n, const bool f32)
 {
-    double pairs[16] = {0}, den[8] = {0}, keep[8], by[8];
+    double pairs[8] = {0}, den[4] = {0}, keep[4], by[4];
     const sharing few = {pairs, den, keep, by, s->least, s->most};
     for (size_t p = 0; p < 2 * n; p++)
         pairs[p] = f32 ? (double)((const float *)s->pairs)[2 * i + p]
                        : ((const double *)s->pairs)[2 * i + p];
     memcpy(den, s->den + i, n * sizeof *den);
-    share_eight(&few, 0, false);
+    share_four(&few, 0, false);
     memcpy(s->den + i, den, n * sizeof *den);
     memcpy(s->keep + i, keep, n * sizeof *keep);
     memcpy(s->by + i, by, n * sizeof *by);
@@ -136,8 +137,8 @@ INLINE void share_few(const sharing *s, size_t i, size_t n, const bool f32)
 INLINE void share_all(const sharing *s, size_t n, bool f32)
 {
     size_t i = 0;
-    for (; f32 && i + 8 <= n; i += 8) share_eight(s, i, true);
-    for (; i + 8 <= n; i += 8) share_eight(s, i, false);
+    for (; f32 && i + 4 <= n; i += 4) share_four(s, i, true);
+    for (; i + 4 <= n; i += 4) share_four(s, i, false);
     if (i < n) share_few(s, i, n - i, f32);
 }
 
@@ -159,27 +160,17 @@ PARE_AVX2 static void share_avx2(const sharing *s, size_t n, bool f32)
     share_all(s, n, f32);
 }
 
-PARE_AVX512 static void share_avx512(const sharing *s, size_t n, bool f32)
-{
-    share_all(s, n, f32);
-}
-
 PARE_AVX2 static void fade_avx2(const fading *f, size_t n, bool f32)
 {
     fade_all(f, n, f32);
 }
 
-PARE_AVX512 static void fade_avx512(const fading *f, size_t n, bool f32)
-{
-    fade_all(f, n, f32);
-}
 #endif
 
 size_t fade_variants(fade_fn *out[3])
 {
     size_t n = 0;
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) out[n++] = fade_avx512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) out[n++] = fade_avx2;
 #endif
     out[n++] = fade_portable;
@@ -190,7 +181,6 @@ size_t share_variants(share_fn *out[3])
 {
     size_t n = 0;
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) out[n++] = share_avx512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) out[n++] = share_avx2;
 #endif
     out[n++] = share_portable;

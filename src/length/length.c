@@ -101,6 +101,7 @@ static pare_status take_jobs(run *r, const pare_length_job *jobs)
     for (size_t i = 0; i < r->count && !st; i++) {
         pare_length_job *const j = &r->heads[i].job;
         *j = jobs[i];
+        r->heads[i].of = r;
         PARE_ASSERT(j->n == r->n && j->ldq >= j->dk && j->ldk >= j->dk && j->ldv >= j->dv &&
                     j->ldy >= j->dv && j->dk >= 1);
         st = scale_queries(r, i, j);

@@ -81,6 +81,7 @@ static bool spoils_row(const run *r, const entry *e, size_t i)
         const placed *const t = &r->b.tiles[x];
         for (size_t p = 0; p < t->t.nq; p++) {
             if (pare_tile_query(&t->t, p) != i) continue;
+            if (r->adds) return true; /* may be; adding.c will look */
             const size_t row = t->q_at + p;
             if (e->l && !isfinite(num_at(type, e->l, row))) return true;
             if (e->mass && !isfinite(num_at(type, e->mass, row * 2))) return true;
@@ -104,8 +105,8 @@ static void blame(run *r, size_t which, size_t i)
 static void merge_stripe(run *r, size_t head_at, size_t first, size_t end)
 {
     head *const h = &r->heads[head_at];
-    alike l = {.count = 0, .clean = true};
-    for (size_t at = 0; at < r->b.count; at++) {
+    alike l = {.count = 0, .clean = !r->adds};
+    for (size_t at = 0; !r->adds && at < r->b.count; at++) {
         const entry *const e = &r->b.entries[at];
         for (size_t x = 0; e->head == head_at && x < e->tiles; x++)
             merge_tile(r, &l, e, &r->b.tiles[e->tile + x], first, end);

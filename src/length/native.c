@@ -21,8 +21,9 @@ static size_t size(const run *r, entry *e, const placed *tiles)
     const bool own_q = in_place(t->nq, t->q_down, t->rows, 0);
     const bool own_k = in_place(t->nk, t->k_down, t->keys, t->shared);
     const size_t nq = own_q ? 0 : t->nq, nk = own_k ? 0 : t->nk;
-    const size_t parts[] = {nq * h->job.dk, nk * h->job.dk, nk * h->job.dv,
-                            t->nq,          t->nq,          t->nq * h->job.dv};
+    const size_t out = r->adds ? 0 : t->nq;
+    const size_t parts[] = {nq * h->job.dk, nk * h->job.dk, nk * h->job.dv, out, out,
+                            out * h->job.dv};
     char **const to[] = {&e->q, &e->k, &e->v, &e->m, &e->l, &e->y};
     size_t bytes = 0;
     for (size_t i = 0; i < 6; i++) {
@@ -66,21 +67,27 @@ static void build(const run *r, const entry *e, pare_call *out)
     p.q = rows_of(r, t, false, e->q, j->q, &p.ldq, j->dk);
     p.k = rows_of(r, t, true, e->k, j->k, &p.ldk, j->dk);
     p.v = rows_of(r, t, true, e->v, j->v, &p.ldv, j->dv);
-    run_poison(r, e->l, t->nq, 1);
-    if (j->dv) run_poison(r, e->y, t->nq, j->dv);
-    *out = (pare_call){.kind = PARE_CALL_PARTIAL, .u.p = p};
+    if (!r->adds) run_poison(r, e->l, t->nq, 1);
+    if (!r->adds && j->dv) run_poison(r, e->y, t->nq, j->dv);
+    *out = (pare_call){.kind = PARE_CALL_PARTIAL, .u.p = p, .into = adding_sums(r, e)};
+}
+
+static void weigh(const run *r, const head *h, size_t i, size_t n, const void *m, const void *l,
+                  double *keep, double *by)
+{
+    const fading f = {m, l, h->top + i, h->den + i, keep, by};
+    fade_rows(&f, n, r->caps.dtype == PARE_F32);
 }
 
 static bool part(run *r, const entry *e, size_t row, size_t i, size_t n, double *keep, double *by)
 {
-    const head *const h = &r->heads[e->head];
     const size_t size = num_size(r->caps.dtype);
-    const fading f = {e->m + row * size, e->l + row * size, h->top + i, h->den + i, keep, by};
-    fade_rows(&f, n, r->caps.dtype == PARE_F32);
+    weigh(r, &r->heads[e->head], i, n, e->m + row * size, e->l + row * size, keep, by);
     return true;
 }
 
-const construction native_calls = {size, build, part, sums_finite, false, sums_write_rows};
+const construction native_calls = {size,  build,           part, sums_finite,
+                                   false, sums_write_rows, weigh};
 
 /* Engines read values in whole vectors, over and over: rows that lie across lines of the cache are
  * moved once. */

@@ -149,7 +149,8 @@ pare_status run_flush(run *r)
     pare_parallel(r->exec, b->count, build_one, r);
     pare_status st = evaluate(r);
     if (!st) {
-        const size_t failed = merge_batch(r);
+        size_t failed = merge_batch(r);
+        if (failed != SIZE_MAX && r->adds) failed = adding_blame(r, failed);
         if (failed != SIZE_MAX) st = fail_call(r, &b->entries[failed]);
     }
     forget(b);
@@ -236,7 +237,8 @@ static pare_status take_memory(run *r, entry *e, const placed *tiles)
     char *const next = r->b.memory ? r->b.memory + r->b.used : NULL, *at = NULL;
     e->y = next;
     const size_t need = r->how->size(r, e, tiles);
-    if (!need) return PARE_ERR_INPUT;
+    if (need == SIZE_MAX) return PARE_ERR_INPUT;
+    if (!need) return PARE_OK;
     if (r->capacity > 1) {
         at = pare_alloc(r->arena, need, 1);
         if (!at) return pare_no_memory(r->err);
@@ -261,17 +263,20 @@ static bool has_bad_row(const run *r, const placed *tiles, size_t count)
 void run_begin(run *r, const construction *how)
 {
     r->how = how;
+    r->adds = adding_can(r, how);
     r->stats->rounds++;
 }
 
 pare_status run_call(void *ctx, const placed *tiles, size_t count, uint32_t n)
 {
+    enum { ADDED = 256 }; /* calls of a batch, at most, that need no memory */
     run *const r = ctx;
     if (r->only_bad && !has_bad_row(r, tiles, count)) return PARE_OK;
     batch *const b = &r->b;
     entry e = {.head = r->at, .tiles = count, .n = n, .number = r->number};
     if (rule_pads(&r->rule, &r->caps)) e.n = r->caps.max_len;
     pare_status st = held_reach(r, tiles, count);
+    if (!st && r->adds && b->count == ADDED) st = run_flush(r);
     if (!st) st = make_room(r, count);
     if (!st) st = take_memory(r, &e, tiles);
     if (st) return st;

@@ -17,6 +17,7 @@ typedef struct head {
     unsigned char *bad;        /* n: rows whose sums cannot be trusted */
     char *blocks_k, *blocks_v; /* zeroref: keys and values of a call, for each block of keys, ... */
     char *blocks_side;         /* ... and the two columns, where they stand alone */
+    struct run *of;
 } head;
 
 /* What some calls have to add to the sums of up to STRIPE rows, one call after the other:
@@ -76,6 +77,7 @@ typedef struct run {
     size_t at;                     /* the head whose calls are made now */
     bool only_bad;                 /* calls without a bad row are left out */
     bool extra;                    /* calls are counted as a fall-back's */
+    bool adds;                     /* of the round: the oracle adds rows up (adding.c) */
     bool in_order;                 /* no call has rows before those of the calls before it */
     size_t first, held;            /* rows whose sums there are: n, or fewer of the head at work */
     size_t done_to, reached;       /* ends of those of them that are complete, that had calls */
@@ -85,8 +87,8 @@ typedef struct run {
 } run;
 
 struct construction {
-    /* Widths of the call and the bytes it needs, 0 when the oracle cannot take it (err says why).
-     */
+    /* Widths of the call and the bytes it needs, SIZE_MAX when the oracle cannot take it (err says
+     * why). */
     size_t (*size)(const run *r, entry *e, const placed *tiles);
     /* Inputs of the call, in its memory; outputs are poisoned. */
     void (*build)(const run *r, const entry *e, pare_call *out);
@@ -99,6 +101,10 @@ struct construction {
     /* Rows [first, end) of a head, all calls of which are merged, before their sums are forgotten;
      * NULL: there is nothing to do. */
     void (*done)(run *r, size_t head, size_t first, size_t end);
+    /* What `part` does, from the numbers themselves: m and l of rows i, i + 1, ... of the head, or
+     * the two columns, in pairs, and NULL. NULL: only `part` knows. */
+    void (*weigh)(const run *r, const head *h, size_t i, size_t n, const void *m, const void *l,
+                  double *keep, double *by);
 };
 
 /* All calls of all heads; only those with a bad row where r->only_bad. */
@@ -128,6 +134,14 @@ void run_poison(const run *r, char *y, size_t rows, size_t ld);
 void run_rows(const run *r, void (*fn)(run *r, size_t head, size_t first, size_t end), run *ctx);
 /* Bytes of calls under way at a time, where one has `need` of them. */
 size_t run_batch_bytes(const run *r, size_t need);
+
+/* ---- adding.c: an oracle that adds rows up -------------------------------------------------- */
+
+bool adding_can(const run *r, const construction *how);
+/* Where the rows of a call go; nowhere, where the round is not such. */
+pare_call_sums adding_sums(const run *r, const entry *e);
+/* The first call of the batch, from `from` on, that answers no numbers. */
+size_t adding_blame(const run *r, size_t from);
 
 /* ---- held.c: sums of the rows that calls are at ---------------------------------------------- */
 

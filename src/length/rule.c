@@ -15,7 +15,7 @@ static pare_status check_sizes(const pare_length_opts *o, pare_oracle_caps *c,
         return pare_fail(err, PARE_ERR_INPUT, "length: calls of %u tokens, the oracle takes %u",
                          (unsigned)o->length, (unsigned)c->max_len);
     if (o->features) { /* what changes no call is nothing to forbid */
-        c->features &= o->features | PARE_ORC_SPLIT | PARE_ORC_WHOLE;
+        c->features &= o->features | PARE_ORC_SPLIT | PARE_ORC_WHOLE | PARE_ORC_ADD;
         c->features |= o->features & PARE_ORC_STATIC;
     }
     if (o->length) c->max_len = o->length;

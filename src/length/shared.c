@@ -143,6 +143,7 @@ pare_oracle shared_open(shared *o, const pare_oracle *inner, const pare_ranks *r
     static const pare_oracle_ops ops = {caps, evaluate, barrier, NULL};
     *o = (shared){.inner = *inner, .ranks = ranks};
     inner->ops->caps(inner->self, &o->caps);
+    o->caps.features &= ~(uint32_t)PARE_ORC_ADD; /* sums are not sent */
     return (pare_oracle){&ops, o};
 }
 

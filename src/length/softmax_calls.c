@@ -69,13 +69,13 @@ static size_t size_of(const run *r, entry *e, const placed *tiles, const shape *
     const size_t dv = (s->keys ? j->dk : j->dv) + (s->extras && !split ? 2 : 0);
     e->dk = (uint32_t)fit_width(r, dk, r->caps.d_k, "queries");
     e->dv = (uint32_t)fit_width(r, dv, r->caps.d_v, "values");
-    if (!e->dk || (!e->dv && !split)) return 0;
+    if (!e->dk || (!e->dv && !split)) return SIZE_MAX;
     e->shared = s->extras && in_block(r, e, &tiles->t);
     e->ready = stands_ready(r, e, tiles, s);
-    const size_t n = e->n, own = e->shared ? 0 : n;
+    const size_t n = e->n, own = e->shared ? 0 : n, out = r->adds ? 0 : n;
     const size_t parts[] = {
-        e->ready ? 0 : n * e->dk, own * e->dk,       own * e->dv, bias ? n * n : 0,
-        split ? own * 2 : 0,      split ? n * 2 : 0, n * e->dv};
+        e->ready ? 0 : n * e->dk, own * e->dk,         own * e->dv, bias ? n * n : 0,
+        split ? own * 2 : 0,      split ? out * 2 : 0, out * e->dv};
     char **const to[] = {&e->q, &e->k, &e->v, &e->bias, &e->side, &e->mass, &e->y};
     char *const at = e->y;
     size_t bytes = 0;
@@ -208,8 +208,8 @@ static void build(const run *r, const entry *e, pare_call *out, const shape *s)
         if (!e->shared) place_keys(r, e, t, bits, s);
         if (e->bias) place_bias(r, e, t, s);
     }
-    if (e->dv) run_poison(r, e->y, n, e->dv);
-    if (e->mass) run_poison(r, e->mass, n, 2);
+    if (!r->adds && e->dv) run_poison(r, e->y, n, e->dv);
+    if (!r->adds && e->mass) run_poison(r, e->mass, n, 2);
     *out = (pare_call){.kind = PARE_CALL_QKV,
                        .u.a = {.q = e->q,
                                .k = e->k,
@@ -222,7 +222,8 @@ static void build(const run *r, const entry *e, pare_call *out, const shape *s)
                                .y = e->y,
                                .v2 = e->side,
                                .y2 = e->mass,
-                               .dv2 = e->mass ? 2 : 0}};
+                               .dv2 = e->split ? 2 : 0},
+                       .into = adding_sums(r, e)};
 }
 
 /* ---- blocks of keys that many calls share ---------------------------------------------------- */
@@ -270,7 +271,7 @@ static pare_status lay_out_blocks(run *r, const shape *s)
     blocks w = {.r = r, .s = s, .count = (r->n + m - 2) / (m - 1)};
     const placed one = {.t = {.nq = 1, .nk = 1}};
     entry e = {.n = r->rule.m, .tiles = 1};
-    if (!size_of(r, &e, &one, s)) return PARE_ERR_INPUT;
+    if (size_of(r, &e, &one, s) == SIZE_MAX) return PARE_ERR_INPUT;
     w.dk = e.dk, w.dv = e.dv;
     const size_t keys = run_bytes(r, w.count * m * w.dk), values = run_bytes(r, w.count * m * w.dv);
     for (size_t i = 0; i < r->count; i++) {
@@ -325,20 +326,35 @@ static void collect_weights(const run *r, const entry *e, size_t row, size_t n, 
     }
 }
 
+static void share(const run *r, const head *h, size_t i, size_t n, const void *pairs, bool f32,
+                  double *keep, double *by)
+{
+    const sharing s = {pairs, h->den + i, keep, by, r->caps.w_min, most_weight(r)};
+    share_rows(&s, n, f32);
+}
+
+static void zeroref_weigh(const run *r, const head *h, size_t i, size_t n, const void *pairs,
+                          const void *none, double *keep, double *by)
+{
+    (void)none;
+    share(r, h, i, n, pairs, r->caps.dtype == PARE_F32, keep, by);
+}
+
 bool zeroref_part(run *r, const entry *e, size_t row, size_t i, size_t n, double *keep, double *by)
 {
+    const head *const h = &r->heads[e->head];
     double pairs[STRIPE][2];
-    sharing s = {pairs, r->heads[e->head].den + i, keep, by, r->caps.w_min, most_weight(r)};
-    if (e->mass)
-        s.pairs = extras_of(r, e, row, 0);
-    else
-        collect_weights(r, e, row, n, pairs);
-    share_rows(&s, n, e->mass && r->caps.dtype == PARE_F32);
+    if (e->mass) {
+        zeroref_weigh(r, h, i, n, extras_of(r, e, row, 0), NULL, keep, by);
+        return true;
+    }
+    collect_weights(r, e, row, n, pairs);
+    share(r, h, i, n, pairs, false, keep, by);
     return true;
 }
 
-const construction zeroref_calls = {zeroref_size, zeroref_build, zeroref_part,
-                                    sums_finite,  true,          zeroref_done};
+const construction zeroref_calls = {zeroref_size, zeroref_build, zeroref_part, sums_finite,
+                                    true,         zeroref_done,  zeroref_weigh};
 
 /* ---- the plain call: n <= M ------------------------------------------------------------------ */
 
@@ -363,7 +379,7 @@ static bool plain_part(run *r, const entry *e, size_t row, size_t i, size_t n, d
     return true;
 }
 
-const construction plain_calls = {plain_size, plain_build, plain_part, sums_finite, false, NULL};
+const construction plain_calls = {plain_size, plain_build, plain_part, sums_finite, false, NULL, NULL};
 
 /* ---- the mean key ---------------------------------------------------------------------------- */
 
@@ -402,7 +418,7 @@ static bool mean_part(run *r, const entry *e, size_t row, size_t i, size_t n, do
     return false;
 }
 
-const construction mean_calls = {mean_size, mean_build, mean_part, sums_finite, false, NULL};
+const construction mean_calls = {mean_size, mean_build, mean_part, sums_finite, false, NULL, NULL};
 
 pare_status softmax_blocks(run *r, bool keys)
 {

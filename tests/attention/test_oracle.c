@@ -406,7 +406,7 @@ static void what_an_oracle_says_about_itself_is_true(void **state)
     o.ops->caps(o.self, &c);
     assert_true(c.size == sizeof c && c.dtype == PARE_F32 && c.max_len == UINT32_MAX);
     assert_true(c.features == (PARE_ORC_FULL | PARE_ORC_CAUSAL | PARE_ORC_PARTIAL | PARE_ORC_QKV |
-                               PARE_ORC_SPLIT | PARE_ORC_WHOLE));
+                               PARE_ORC_SPLIT | PARE_ORC_WHOLE | PARE_ORC_ADD));
     /* exp(-exp_flush) is exactly 0: the second key leaves no trace */
     const float q[] = {1, 1}, k[] = {0, -(float)c.exp_flush}, v[] = {0, 1e38f};
     float y[2];

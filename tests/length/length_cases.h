@@ -157,6 +157,7 @@ static inline pare_oracle cpu_oracle(pare_dtype t, uint32_t m, const pare_exec *
 typedef struct modest {
     pare_oracle inner;
     uint32_t hidden;
+    uint64_t added; /* calls whose rows it has added up */
 } modest;
 
 static inline void modest_caps(void *self, pare_oracle_caps *out)
@@ -169,10 +170,13 @@ static inline void modest_caps(void *self, pare_oracle_caps *out)
 static inline pare_status modest_evaluate(void *self, const pare_call *calls, size_t n,
                                           pare_err *err)
 {
-    const modest *const o = self;
-    for (size_t i = 0; i < n; i++)
+    modest *const o = self;
+    for (size_t i = 0; i < n; i++) {
         assert_true(calls[i].kind != PARE_CALL_QKV || !calls[i].u.a.dv2 ||
                     !(o->hidden & PARE_ORC_SPLIT));
+        assert_true(!calls[i].into.weigh || !(o->hidden & PARE_ORC_ADD));
+        if (calls[i].into.weigh) o->added++;
+    }
     return o->inner.ops->evaluate(o->inner.self, calls, n, err);
 }
 
@@ -189,14 +193,19 @@ static inline void modest_destroy(void *self)
     free(o);
 }
 
-static inline pare_oracle modest_oracle(pare_dtype t, uint32_t m, uint32_t hidden)
+static inline pare_oracle modest_oracle_of(pare_oracle inner, uint32_t hidden)
 {
     static const pare_oracle_ops ops = {modest_caps, modest_evaluate, modest_barrier,
                                         modest_destroy};
     modest *const o = malloc(sizeof *o);
     assert_non_null(o);
-    *o = (modest){cpu_oracle(t, m, NULL), hidden};
+    *o = (modest){inner, hidden, 0};
     return (pare_oracle){&ops, o};
+}
+
+static inline pare_oracle modest_oracle(pare_dtype t, uint32_t m, uint32_t hidden)
+{
+    return modest_oracle_of(cpu_oracle(t, m, NULL), hidden);
 }
 
 enum { QKV_FULL = PARE_ORC_QKV | PARE_ORC_FULL, QKV_CAUSAL = PARE_ORC_QKV | PARE_ORC_CAUSAL };
