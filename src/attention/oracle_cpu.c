@@ -122,15 +122,17 @@ static bool sees_all(const pare_call_partial *p)
     return p->vis0 >= (int64_t)p->nk;
 }
 
-/* Rows of b that are added up stand behind those of a, in all arrays: with the same keys, they are
- * one question, since no row depends on others. */
-static bool follows(const question *b, const question *a)
+/* Whether rows that are added up stand behind those of x, in all arrays: with the same keys, they
+ * are one question, since no row depends on others. */
+static bool follows(const pare_call *c, const question *x)
 {
-    const pare_call_sums *const s = &a->into, *const t = &b->into;
-    return s->weigh && t->weigh == s->weigh && t->ctx == s->ctx && t->ld == s->ld &&
-           t->sum == s->sum + a->p.nq * s->ld && t->row == s->row + a->p.nq &&
-           b->p.q == (const float *)a->p.q + a->p.nq * a->p.ldq && b->p.ldq == a->p.ldq &&
-           sees_all(&a->p) && sees_all(&b->p) && same_keys(a, b);
+    const pare_call_sums *const s = &x->into, *const t = &c->into;
+    if (!s->weigh || t->weigh != s->weigh || t->ctx != s->ctx || t->ld != s->ld ||
+        t->sum != s->sum + x->p.nq * s->ld || t->row != s->row + x->p.nq || !sees_all(&x->p))
+        return false;
+    const question next = question_of(c);
+    return next.p.q == (const float *)x->p.q + x->p.nq * x->p.ldq && next.p.ldq == x->p.ldq &&
+           sees_all(&next.p) && same_keys(x, &next);
 }
 
 /* Up to GRID questions of the calls. */
@@ -138,13 +140,12 @@ static size_t collect(question *out, const pare_call *calls, size_t count)
 {
     size_t n = 0;
     for (size_t i = 0; i < count; i++) {
-        const question x = question_of(&calls[i]);
         question *const last = n ? &out[n - 1] : NULL;
-        if (last && follows(&x, last)) {
-            last->p.nq += x.p.nq;
+        if (last && follows(&calls[i], last)) {
+            last->p.nq += calls[i].into.rows;
             last->calls++;
         } else if (n < GRID) {
-            out[n++] = x;
+            out[n++] = question_of(&calls[i]);
         } else {
             break;
         }
@@ -158,8 +159,8 @@ static size_t collect(question *out, const pare_call *calls, size_t count)
 static tiled_grid find_grid(const question *x, size_t count)
 {
     tiled_grid g = {NULL, 1, 1, tile_rows_kernel()};
-    while (g.across < count && g.across < ACROSS && !x[0].into.weigh &&
-           !x[g.across].into.weigh && same_keys(&x[0], &x[g.across]))
+    while (g.across < count && g.across < ACROSS && !x[0].into.weigh && !x[g.across].into.weigh &&
+           same_keys(&x[0], &x[g.across]))
         g.across++;
     for (size_t row = g.across; row + g.across <= count; row += g.across, g.down++)
         for (size_t i = 0; i < g.across; i++)
@@ -289,8 +290,8 @@ static pare_status evaluate(void *self, const pare_call *calls, size_t n, pare_e
         ordered = ordered || calls[i].into.weigh;
     }
     const size_t threads = o->exec ? (size_t)o->exec->threads : 1, share = n / (BLOCKS * threads);
-    const bool spread = threads > 1 && !ordered &&
-                        (share > 0 || o->dtype == PARE_F64); /* its loops are plain */
+    const bool spread =
+        threads > 1 && !ordered && (share > 0 || o->dtype == PARE_F64); /* its loops are plain */
     batch b = {.o = o, .calls = calls, .n = n, .inner = spread ? NULL : o->exec};
     b.some = !spread ? n + 1 : share > GRID ? GRID : share > 1 ? share : 1;
     pare_parallel(spread ? o->exec : NULL, (n + b.some - 1) / b.some, some_calls, &b);

@@ -11,10 +11,10 @@
 #include <stddef.h>
 
 enum {
-    TILE_KEYS = 64, /* scores of a tile (64 x 64 f32) stay in the first-level cache */
+    TILE_KEYS = 64,  /* scores of a tile (64 x 64 f32) stay in the first-level cache */
     PANEL_ROWS = 64, /* at most */
-    TILE_STEP = 4,  /* keys that the kernels take at a time; columns of values where there are */
-    COLUMN_STEP = 2 /* so many, else two */
+    TILE_STEP = 4,   /* keys that the kernels take at a time; columns of values where there are */
+    COLUMN_STEP = 2  /* so many, else two */
 };
 
 typedef struct tile_kernel {

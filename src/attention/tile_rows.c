@@ -147,11 +147,10 @@ INLINE256 void add_half256(double *sum, __m128 x, __m256d keep, __m256d by, cons
     _mm256_storeu_pd(sum, _mm256_add_pd(fades ? _mm256_mul_pd(keep, old) : old, more));
 }
 
-INLINE256 void add_row256(const tile_sums *into, size_t row, size_t c, const __m256 *x,
+INLINE256 void add_row256(double *sum, double keeps, double times, const __m256 *x,
                           const bool fades)
 {
-    const __m256d keep = _mm256_set1_pd(into->keep[row]), by = _mm256_set1_pd(into->by[row]);
-    double *const sum = into->sum + row * into->ld + c;
+    const __m256d keep = _mm256_set1_pd(keeps), by = _mm256_set1_pd(times);
 #pragma GCC unroll 2
     for (size_t e = 0; e < 2; e++) {
         add_half256(sum + 8 * e, _mm256_castps256_ps128(x[e]), keep, by, fades);
@@ -159,22 +158,61 @@ INLINE256 void add_row256(const tile_sums *into, size_t row, size_t c, const __m
     }
 }
 
+/* Vectors that are written may be anything, to a compiler: what is read again is copied first. */
+INLINE256 void end_block8(float *y, size_t ldy, __m256 acc[MORE_QUERIES][2], const float *by,
+                          const size_t n)
+{
+#pragma GCC unroll 6
+    for (size_t r = 0; r < n; r++) {
+#pragma GCC unroll 2
+        for (size_t e = 0; e < 2; e++)
+            _mm256_storeu_ps(y + r * ldy + 8 * e,
+                             by ? _mm256_mul_ps(acc[r][e], _mm256_set1_ps(by[r])) : acc[r][e]);
+    }
+}
+
+INLINE256 void add_block8(const tile_sums *into, size_t first, size_t c,
+                          __m256 acc[MORE_QUERIES][2], const float *by, const size_t n)
+{
+    const size_t ld = into->ld;
+    double *const sum = into->sum + first * ld + c;
+    const double *const keep = into->keep + first, *const times = into->by + first;
+#pragma GCC unroll 6
+    for (size_t r = 0; r < n; r++) {
+        if (by) {
+            const __m256 b = _mm256_set1_ps(by[r]);
+            acc[r][0] = _mm256_mul_ps(acc[r][0], b);
+            acc[r][1] = _mm256_mul_ps(acc[r][1], b);
+        }
+        if (keep[r] == 1)
+            add_row256(sum + r * ld, 1, times[r], acc[r], false);
+        else
+            add_row256(sum + r * ld, keep[r], times[r], acc[r], true);
+    }
+}
+
 INLINE256 void rows_block8(const sums *t, const tile_weights *w, size_t first, const float *x,
                            size_t ldx, size_t c, const size_t n)
 {
     __m256 acc[MORE_QUERIES][2];
-    float *const y = t->y + first * t->ldy + c;
-    const float *s = w->s + first, *const old = t->old ? t->old + first * t->ldold + c : NULL;
+    const size_t keys = w->keys, p = w->p, ldold = t->ldold;
+    const float *s = w->s + first, *const old = t->old ? t->old + first * ldold + c : NULL;
+    const float *const fade = w->fade + first;
+    const float *const by = w->by ? w->by + first : NULL;
     x += c;
     if (w->into) ask_for(w->into, first, c, n, ROWS_STEP);
+    if (old) {
 #pragma GCC unroll 6
-    for (size_t r = 0; r < n; r++)
+        for (size_t r = 0; r < n; r++)
 #pragma GCC unroll 2
-        for (size_t e = 0; e < 2; e++)
-            acc[r][e] = old ? _mm256_mul_ps(_mm256_loadu_ps(old + r * t->ldold + 8 * e),
-                                            _mm256_set1_ps(w->fade[first + r]))
-                            : _mm256_setzero_ps();
-    for (size_t j = 0; j < w->keys; j++, s += w->p, x += ldx) {
+            for (size_t e = 0; e < 2; e++)
+                acc[r][e] = _mm256_mul_ps(_mm256_loadu_ps(old + r * ldold + 8 * e),
+                                          _mm256_set1_ps(fade[r]));
+    } else {
+#pragma GCC unroll 6
+        for (size_t r = 0; r < n; r++) acc[r][0] = acc[r][1] = _mm256_setzero_ps();
+    }
+    for (size_t j = 0; j < keys; j++, s += p, x += ldx) {
         const __m256 part[2] = {_mm256_loadu_ps(x), _mm256_loadu_ps(x + 8)};
 #pragma GCC unroll 6
         for (size_t r = 0; r < n; r++) {
@@ -183,23 +221,14 @@ INLINE256 void rows_block8(const sums *t, const tile_weights *w, size_t first, c
             for (size_t e = 0; e < 2; e++) acc[r][e] = _mm256_fmadd_ps(b, part[e], acc[r][e]);
         }
     }
-#pragma GCC unroll 6
-    for (size_t r = 0; r < n; r++) {
-        if (w->by) {
-            const __m256 by = _mm256_set1_ps(w->by[first + r]);
-#pragma GCC unroll 2
-            for (size_t e = 0; e < 2; e++) acc[r][e] = _mm256_mul_ps(acc[r][e], by);
-        }
-        if (w->into) {
-            if (w->into->keep[first + r] == 1)
-                add_row256(w->into, first + r, c, acc[r], false);
-            else
-                add_row256(w->into, first + r, c, acc[r], true);
-            continue;
-        }
-#pragma GCC unroll 2
-        for (size_t e = 0; e < 2; e++) _mm256_storeu_ps(y + r * t->ldy + 8 * e, acc[r][e]);
-    }
+    if (w->into && by)
+        add_block8(w->into, first, c, acc, by, n);
+    else if (w->into)
+        add_block8(w->into, first, c, acc, NULL, n);
+    else if (by)
+        end_block8(t->y + first * t->ldy + c, t->ldy, acc, by, n);
+    else
+        end_block8(t->y + first * t->ldy + c, t->ldy, acc, NULL, n);
 }
 
 PARE_AVX2 static void rows_avx2(float *y, size_t ldy, const float *old, size_t rows,

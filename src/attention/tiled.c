@@ -121,9 +121,9 @@ static size_t lay_out(unit *u, size_t first, size_t end, float *at)
     u->by = take(&at, most);
     u->side = take(&at, TILE_KEYS * u->wide);
     u->turned = take(&at, most * u->wide);
-    return need + padded(TILE_KEYS * u->wide, ALIGN) + padded(most * u->wide, ALIGN) + padded(TILE_KEYS * u->dk, ALIGN) +
-           padded(TILE_KEYS * u->straight, ALIGN) + padded(TILE_KEYS * most, ALIGN) +
-           2 * padded(most, ALIGN);
+    return need + padded(TILE_KEYS * u->wide, ALIGN) + padded(most * u->wide, ALIGN) +
+           padded(TILE_KEYS * u->dk, ALIGN) + padded(TILE_KEYS * u->straight, ALIGN) +
+           padded(TILE_KEYS * most, ALIGN) + 2 * padded(most, ALIGN);
 }
 
 static void pack_panel(const unit *u, const work *w)
@@ -138,7 +138,7 @@ static void begin_panel(const unit *u, work *w)
     const panel *const p = &w->at;
     w->begun = w->ended = w->done = false;
     w->sums.sum = NULL;
-    memset(w->o, 0, u->wide * p->p * sizeof *w->o);
+    for (size_t i = 0; i < u->wide * p->p; i += 4) *(four *)(w->o + i) = (four){0};
     for (size_t i = 0; i < p->p; i += 4) {
         *(four *)(w->m + i) = (four){-INFINITY, -INFINITY, -INFINITY, -INFINITY};
         *(four *)(w->l + i) = (four){0};
@@ -229,8 +229,8 @@ static const float *averages(const unit *u, const work *w)
     return u->by;
 }
 
-/* Where the rows of a panel that has met its keys are added up. */
-static const tile_sums *sums_of(const unit *u, work *w)
+/* Where the rows of a panel that has met its keys are added up; by: of averages. */
+static const tile_sums *sums_of(const unit *u, work *w, const float *by)
 {
     const tiled_job *const d = &u->row[w->column];
     const pare_call_sums *const into = d->into;
@@ -238,7 +238,7 @@ static const tile_sums *sums_of(const unit *u, work *w)
     if (w->sums.sum) return &w->sums;
     if (d->side)
         unpack(u->turned, d->side->cols, w->o + (u->dv - u->straight) * p->p, p->p, p->rows,
-               d->side->cols, averages(u, w), false);
+               d->side->cols, by, false);
     into->weigh(into->ctx, into->row + p->first, p->rows, d->side ? u->turned : w->m,
                 d->side ? NULL : w->l, w->keep, w->by);
     w->sums = (tile_sums){into->sum + p->first * into->ld, into->ld, w->keep, w->by};
@@ -249,12 +249,13 @@ static const tile_sums *sums_of(const unit *u, work *w)
 static void add_straight(const unit *u, work *w, const float *v, size_t ldv, size_t keys, bool last)
 {
     const tiled_job *const d = &u->row[w->column];
+    const float *const by = last && !unnormalised(d) ? averages(u, w) : NULL;
     const tile_weights weights = {.s = u->s,
                                   .fade = u->fade,
-                                  .by = last && !unnormalised(d) ? averages(u, w) : NULL,
+                                  .by = by,
                                   .p = w->at.p,
                                   .keys = keys,
-                                  .into = last && d->into ? sums_of(u, w) : NULL};
+                                  .into = last && d->into ? sums_of(u, w, by) : NULL};
     const bool write = last && !d->into;
     float *const y = write ? first_row(u, w) : w->held;
     u->g->rows(y, write ? d->y.ld : u->straight, w->begun ? w->held : NULL, w->at.rows, &weights, v,
@@ -321,7 +322,7 @@ static void end_sums(const unit *u, work *w, const float *by)
 {
     const panel *const p = &w->at;
     const size_t left = u->dv - u->straight;
-    tile_sums to = *sums_of(u, w);
+    tile_sums to = *sums_of(u, w, by);
     if (u->straight && !w->ended) {
         if (!w->begun) memset(w->held, 0, u->straight * p->p * sizeof *w->held);
         tile_rows_add(&to, w->held, u->straight, by, p->rows, u->straight);
@@ -337,9 +338,10 @@ static void end_panel(const unit *u, work *w)
     const tiled_job *const d = &u->row[w->column];
     const panel *const p = &w->at;
     const size_t left = u->dv - u->straight;
+    w->done = true;
+    if (d->into && w->ended && !left) return;        /* add_straight has done all */
     const bool known = w->ended && !unnormalised(d); /* add_straight wanted them */
     const float *const by = known ? u->by : averages(u, w);
-    w->done = true;
     if (d->into) {
         end_sums(u, w, by);
         return;

@@ -18,7 +18,7 @@ typedef struct tiled_job {
     pare_mat32 y, side_y; /* side_y: likewise, of the columns of `side` */
     float *m, *l;
     const pare_call_sums *into; /* instead of all of these: sums, with a side of averages */
-    float *lse; /* nq, log of the sum of e^score; or NULL */
+    float *lse;                 /* nq, log of the sum of e^score; or NULL */
 } tiled_job;
 
 /* All rows, over the threads. The result of a row depends neither on their number nor on the other

@@ -1,7 +1,7 @@
-/* Calls whose rows the engine itself adds to the sums: nothing is written and read again in between,
- * and every bit is the same as if it were. Only rounds in which each call asks rows that stand one
- * after the other are made of them; what several calls say about a row comes in the order of the
- * plan either way. */
+/* Calls whose rows the engine itself adds to the sums: nothing is written and read again in
+ * between, and every bit is the same as if it were. Only rounds in which each call asks rows that
+ * stand one after the other are made of them; what several calls say about a row comes in the order
+ * of the plan either way. */
 #include "codes.h"
 #include "rounds.h"
 #include <math.h>

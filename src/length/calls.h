@@ -21,6 +21,7 @@ typedef struct call_rule {
     bool plain;           /* everything is one call, without a reference */
     bool leave_remainder; /* keys beyond the last whole block are the host's */
     bool one_vector;      /* query and key of a row are the same token's */
+    uint32_t together;    /* rows of queries that share a block of keys, about */
 } call_rule;
 
 typedef pare_placed placed;

@@ -86,8 +86,7 @@ static bool part(run *r, const entry *e, size_t row, size_t i, size_t n, double 
     return true;
 }
 
-const construction native_calls = {size,  build,           part, sums_finite,
-                                   false, sums_write_rows, weigh};
+const construction native_calls = {size, build, part, sums_finite, false, sums_write_rows, weigh};
 
 /* Engines read values in whole vectors, over and over: rows that lie across lines of the cache are
  * moved once. */

@@ -160,14 +160,13 @@ static pare_status whole_blocks(const call_rule *r, size_t n, packer *pack)
     return st;
 }
 
-/* Blocks of queries that share keys while these are in a cache: about as many rows as our direct
- * attention takes at once. Where tiles are packed into calls, their order decides which of them
- * meet, and stays as it is. */
+/* Blocks of queries that share keys while these are in a cache. Where tiles are packed into calls,
+ * their order decides which of them meet, and stays as it is. */
 static uint32_t group_of(const call_rule *r, const pare_pattern *p, uint32_t queries)
 {
-    enum { ROWS = 256, FEW = 64 };
+    enum { FEW = 64 };
     const bool free = r->kind == CALL_TILE || p->kind == PARE_FULL;
-    return free && queries >= FEW && queries < ROWS ? ROWS / queries : 1;
+    return free && queries >= FEW && queries < r->together ? r->together / queries : 1;
 }
 
 static uint32_t block_keys(const call_rule *r)

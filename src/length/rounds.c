@@ -269,7 +269,7 @@ void run_begin(run *r, const construction *how)
 
 pare_status run_call(void *ctx, const placed *tiles, size_t count, uint32_t n)
 {
-    enum { ADDED = 256 }; /* calls of a batch, at most, that need no memory */
+    enum { ADDED = 512 }; /* calls of a batch, at most, that need no memory */
     run *const r = ctx;
     if (r->only_bad && !has_bad_row(r, tiles, count)) return PARE_OK;
     batch *const b = &r->b;

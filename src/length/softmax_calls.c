@@ -379,7 +379,8 @@ static bool plain_part(run *r, const entry *e, size_t row, size_t i, size_t n, d
     return true;
 }
 
-const construction plain_calls = {plain_size, plain_build, plain_part, sums_finite, false, NULL, NULL};
+const construction plain_calls = {plain_size, plain_build, plain_part, sums_finite,
+                                  false,      NULL,        NULL};
 
 /* ---- the mean key ---------------------------------------------------------------------------- */
 

@@ -49,8 +49,7 @@ static void compare(trial *t)
     pare_err err = {0};
     assert_non_null(want);
     assert_int_equal(run_trial(t, PARE_ORC_ADD, NULL, PARE_OK, &err), 0);
-    for (size_t i = 0; i < HEADS; i++)
-        memcpy(want + i * count, t->c[i].yf, count * sizeof *want);
+    for (size_t i = 0; i < HEADS; i++) memcpy(want + i * count, t->c[i].yf, count * sizeof *want);
     for (int threads = 1; threads <= 3; threads++)
         for (size_t batch = 0; batch <= 4096; batch += 4096) {
             const pare_exec x = {.threads = threads};

@@ -162,9 +162,8 @@ static pare_status ask_liar(length_case *c, const pare_length_opts *o, size_t co
                             pare_length_stats *s, pare_err *err)
 {
     const uint32_t split = column % 2 == (lie > 1) ? PARE_ORC_SPLIT : 0; /* either layout */
-    liar l = {.inner = modest_oracle(PARE_F32, 9, split | PARE_ORC_ADD),
-              .column = column,
-              .lie = lie};
+    liar l = {
+        .inner = modest_oracle(PARE_F32, 9, split | PARE_ORC_ADD), .column = column, .lie = lie};
     const pare_oracle orc = {&liar_ops, &l};
     const pare_length_job job = job_of(c, PARE_F32);
     const pare_status st = pare_length_attend(&orc, o, &job, 1, patterns, NULL, s, NULL, err);
