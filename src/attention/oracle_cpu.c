@@ -85,7 +85,7 @@ static pare_mat32 view(const void *v, size_t rows, size_t cols, size_t ld)
     return (pare_mat32){rows, cols, ld, (float *)v};
 }
 
-enum { GRID = 32, ACROSS = 4 }; /* questions that share work, at most; of them with the same keys */
+enum { GRID = 64, ACROSS = 4 }; /* questions that share work, at most; of them with the same keys */
 
 /* What the kernels are asked by one call, or by several. */
 typedef struct question {
@@ -130,9 +130,16 @@ static bool follows(const pare_call *c, const question *x)
     if (!s->weigh || t->weigh != s->weigh || t->ctx != s->ctx || t->ld != s->ld ||
         t->sum != s->sum + x->p.nq * s->ld || t->row != s->row + x->p.nq || !sees_all(&x->p))
         return false;
-    const question next = question_of(c);
-    return next.p.q == (const float *)x->p.q + x->p.nq * x->p.ldq && next.p.ldq == x->p.ldq &&
-           sees_all(&next.p) && same_keys(x, &next);
+    const pare_call_partial *const p = &c->u.p, *const have = &x->p;
+    const pare_call_qkv *const qkv = &c->u.a, *const side = &x->side;
+    const float *const q = (const float *)have->q + have->nq * have->ldq;
+    if (c->kind == PARE_CALL_PARTIAL)
+        return !side->n && p->q == q && p->ldq == have->ldq && p->k == have->k &&
+               p->ldk == have->ldk && p->v == have->v && p->ldv == have->ldv && p->nk == have->nk &&
+               p->dk == have->dk && p->dv == have->dv && sees_all(p);
+    return qkv->n == side->n && qkv->q == q && qkv->k == have->k && qkv->v == have->v &&
+           qkv->dk == have->dk && qkv->dv == have->dv && !qkv->causal && qkv->v2 == side->v2 &&
+           qkv->dv2 == side->dv2;
 }
 
 /* Up to GRID questions of the calls. */
@@ -159,7 +166,7 @@ static size_t collect(question *out, const pare_call *calls, size_t count)
 static tiled_grid find_grid(const question *x, size_t count)
 {
     tiled_grid g = {NULL, 1, 1, tile_rows_kernel()};
-    while (g.across < count && g.across < ACROSS && !x[0].into.weigh && !x[g.across].into.weigh &&
+    while (g.across < count && g.across < ACROSS && !x[g.across].into.weigh &&
            same_keys(&x[0], &x[g.across]))
         g.across++;
     for (size_t row = g.across; row + g.across <= count; row += g.across, g.down++)

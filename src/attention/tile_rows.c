@@ -130,10 +130,13 @@ PARE_AVX512 static void rows_avx512(float *y, size_t ldy, const float *old, size
                                     const tile_weights *w, const float *x, size_t ldx, size_t cols)
 {
     const sums t = {y, old, ldy, cols};
+    const tile_sums into = w->into ? *w->into : (tile_sums){0};
+    tile_weights own = *w; /* vectors that are written may be anything, to a compiler: not this */
+    own.into = w->into ? &into : NULL;
     size_t c = 0;
-    for (; c + 64 <= cols; c += 64) rows_columns(&t, rows, w, x, ldx, c, 4);
-    for (; c + 32 <= cols; c += 32) rows_columns(&t, rows, w, x, ldx, c, 2);
-    for (; c < cols; c += 16) rows_columns(&t, rows, w, x, ldx, c, 1);
+    for (; c + 64 <= cols; c += 64) rows_columns(&t, rows, &own, x, ldx, c, 4);
+    for (; c + 32 <= cols; c += 32) rows_columns(&t, rows, &own, x, ldx, c, 2);
+    for (; c < cols; c += 16) rows_columns(&t, rows, &own, x, ldx, c, 1);
 }
 
 /* ---- AVX2: sixteen columns of up to six queries (16 registers) ------------------------------- */
@@ -158,7 +161,6 @@ INLINE256 void add_row256(double *sum, double keeps, double times, const __m256 
     }
 }
 
-/* Vectors that are written may be anything, to a compiler: what is read again is copied first. */
 INLINE256 void end_block8(float *y, size_t ldy, __m256 acc[MORE_QUERIES][2], const float *by,
                           const size_t n)
 {
@@ -231,16 +233,20 @@ INLINE256 void rows_block8(const sums *t, const tile_weights *w, size_t first, c
         end_block8(t->y + first * t->ldy + c, t->ldy, acc, NULL, n);
 }
 
+INLINE256 void rows_columns8(const sums *t, const tile_weights *w, size_t first, const float *x,
+                             size_t ldx, size_t cols, const size_t n)
+{
+    for (size_t c = 0; c < cols; c += ROWS_STEP) rows_block8(t, w, first, x, ldx, c, n);
+}
+
 PARE_AVX2 static void rows_avx2(float *y, size_t ldy, const float *old, size_t rows,
                                 const tile_weights *w, const float *x, size_t ldx, size_t cols)
 {
     const sums t = {y, old, ldy, cols};
-    for (size_t c = 0; c < cols; c += ROWS_STEP) {
-        size_t i = 0;
-        for (; i + 6 <= rows; i += 6) rows_block8(&t, w, i, x, ldx, c, 6);
-        for (; i + 4 <= rows; i += 4) rows_block8(&t, w, i, x, ldx, c, 4);
-        for (; i < rows; i++) rows_block8(&t, w, i, x, ldx, c, 1);
-    }
+    size_t i = 0;
+    for (; i + 6 <= rows; i += 6) rows_columns8(&t, w, i, x, ldx, cols, 6);
+    for (; i + 4 <= rows; i += 4) rows_columns8(&t, w, i, x, ldx, cols, 4);
+    for (; i < rows; i++) rows_columns8(&t, w, i, x, ldx, cols, 1);
 }
 #endif
 
