@@ -291,7 +291,7 @@ static void one_tile(const unit *u, work *w, tile_rows *t, size_t j0, size_t fro
     const panel *const p = &w->at;
     const size_t keys = padded(to - from, TILE_STEP);
     const float *const k = t->k + (from - j0) * u->dk;
-    if (t->full || !u->straight || d->kernel->lanes < ALIGN) /* others are slower than a cache */
+    if (t->full || !u->straight || d->kernel->lanes < ALIGN) /* narrow ones do not outrun it */
         d->kernel->scores(u->s, w->q, k, keys, u->dk, p->v, false);
     else
         scores_meanwhile(u, w, k, keys, d->v->v + from * d->v->ld);

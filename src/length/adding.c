@@ -42,19 +42,20 @@ pare_call_sums adding_sums(const run *r, const entry *e)
 static void weigh_alone(void *ctx, size_t row, size_t n, const void *a, const void *b, double *keep,
                         double *by)
 {
-    bool *const sound = ctx;
+    atomic_bool *const sound = ctx;
     (void)row;
     for (size_t p = 0; p < n; p++) {
-        const double x = num_at(PARE_F32, a, b ? p : 2 * p), y = num_at(PARE_F32, b ? b : a, p);
+        const double x = num_at(PARE_F32, a, b ? p : 2 * p);
+        const double y = num_at(PARE_F32, b ? b : a, b ? p : 2 * p + 1);
         keep[p] = by[p] = 1;
-        if (!isfinite(x) || !isfinite(y)) *sound = false;
+        if (!isfinite(x) || !isfinite(y)) atomic_store(sound, false);
     }
 }
 
 /* Whether the call answers numbers. */
 static bool answers(const run *r, const entry *e, double *sum, size_t count)
 {
-    bool sound = true;
+    atomic_bool sound = true;
     pare_call c;
     r->how->build(r, e, &c);
     c.into = (pare_call_sums){weigh_alone, &sound, sum, c.into.ld, 0, c.into.rows};
