@@ -1,7 +1,7 @@
-/* What the results of a call do to the sums of their rows, four rows at a time (with wider
- * vectors than the CPU has, compilers go through memory). Of calls with a
- * reference: they are divided by what the reference weighs. Of partial results: the larger of two
- * maxima stays, and what belongs to the smaller one fades by e^-|m - top|.
+/* What the results of a call do to the sums of their rows, four rows at a time (with vectors wider
+ * than the CPU's, compilers go through memory). Of calls with a reference: they are divided by what
+ * the reference weighs. Of partial results: the larger of two maxima stays, and what belongs to the
+ * smaller one fades by e^-|m - top|.
  *
  *     n = round(x / ln 2),  r = x - n ln 2  (ln 2 in two parts, n times the first is exact),
  *     e^x = 2^n (1 + r + r^2 (1/2! + r/3! + ... + r^11/13!)),
@@ -106,8 +106,8 @@ INLINE void share_four(const sharing *s, size_t i, const bool f32)
     quad low, high; /* of the pairs */
     load(&low, s->pairs, 2 * i, f32);
     load(&high, s->pairs, 2 * i + 4, f32);
-    const quad mass = __builtin_shuffle(low, high, (whole){0, 2, 4, 6});
-    const quad w = __builtin_shuffle(low, high, (whole){1, 3, 5, 7});
+    const quad mass = {low[0], low[2], high[0], high[2]};
+    const quad w = {low[1], low[3], high[1], high[3]};
     /* Signs tell whether w >= least, mass >= 0 and w + mass <= most (compilers take `and` of three
      * comparisons apart); a nan is none of it: it stays one. */
     const whole signs = (whole)(w - s->least) | (whole)(mass + 0.0) | (whole)(s->most - (w + mass));
