@@ -67,8 +67,8 @@ static void build(const run *r, const entry *e, pare_call *out)
     p.q = rows_of(r, t, false, e->q, j->q, &p.ldq, j->dk);
     p.k = rows_of(r, t, true, e->k, j->k, &p.ldk, j->dk);
     p.v = rows_of(r, t, true, e->v, j->v, &p.ldv, j->dv);
-    if (!r->adds) run_poison(r, e->l, t->nq, 1);
-    if (!r->adds && j->dv) run_poison(r, e->y, t->nq, j->dv);
+    run_poison(r, e->l, t->nq, 1);
+    if (j->dv) run_poison(r, e->y, t->nq, j->dv);
     *out = (pare_call){.kind = PARE_CALL_PARTIAL, .u.p = p, .into = adding_sums(r, e)};
 }
 

@@ -33,7 +33,7 @@ size_t run_bytes(const run *r, size_t count)
 
 void run_poison(const run *r, char *y, size_t rows, size_t ld)
 {
-    if (r->caps.features & PARE_ORC_WHOLE) return;
+    if (r->adds || r->caps.features & PARE_ORC_WHOLE) return;
     if (r->caps.dtype == PARE_F32)
         for (size_t i = 0; i < rows; i++) ((float *)(void *)y)[i * ld] = NAN;
     else

@@ -208,8 +208,8 @@ static void build(const run *r, const entry *e, pare_call *out, const shape *s)
         if (!e->shared) place_keys(r, e, t, bits, s);
         if (e->bias) place_bias(r, e, t, s);
     }
-    if (!r->adds && e->dv) run_poison(r, e->y, n, e->dv);
-    if (!r->adds && e->mass) run_poison(r, e->mass, n, 2);
+    if (e->dv) run_poison(r, e->y, n, e->dv);
+    if (e->mass) run_poison(r, e->mass, n, 2);
     *out = (pare_call){.kind = PARE_CALL_QKV,
                        .u.a = {.q = e->q,
                                .k = e->k,
