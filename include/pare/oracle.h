@@ -85,10 +85,10 @@ typedef struct pare_call_strict {
 /* Where the first `rows` rows of an answer go when they are not written but added up. Row p, x:
  *     sum_c = keep sum_c + by x_c,   sum + p ld, in f64, not fused.
  * `weigh` tells keep and by of n <= 64 rows (row + p is the first of them) from what else the call
- * answers about these: m and l of a partial call, or y2, and NULL, of one that has it. It is called
- * once for each row of a call, by any thread, never by two of them for the same row. Nothing is
- * written to m, l, acc, y and y2. Calls that add to the same rows, with the same ctx, do it in the
- * order in which they are handed in. */
+ * answers about these: m and l of a partial call, or the two columns of y2, each by itself, of one
+ * that has two. It is called once for each row of a call, by any thread, never by two of them for
+ * the same row. Nothing is written to m, l, acc, y and y2. Calls that add to the same rows, with
+ * the same ctx, do it in the order in which they are handed in. */
 typedef struct pare_call_sums {
     void (*weigh)(void *ctx, size_t row, size_t n, const void *a, const void *b, double *keep,
                   double *by); /* NULL: the answer is written */

@@ -43,8 +43,10 @@ static pare_status check_sums(const cpu *o, const pare_call *c, pare_err *err)
     const pare_call_partial p = oracle_as_partial(c);
     if (o->dtype != PARE_F32)
         return pare_fail(err, PARE_ERR_INPUT, "oracle call: only f32 is added to sums");
-    if (c->kind == PARE_CALL_QKV && !c->u.a.dv2)
-        return pare_fail(err, PARE_ERR_INPUT, "oracle call: sums of rows that nothing weighs");
+    if (c->kind == PARE_CALL_QKV && c->u.a.dv2 != 2)
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "oracle call: sums of rows that %u columns weigh, not 2",
+                         (unsigned)c->u.a.dv2);
     if (c->into.rows <= p.nq && c->into.ld >= p.dv) return PARE_OK;
     return pare_fail(err, PARE_ERR_INPUT,
                      "oracle call: %u sums of %u numbers, ld %zu, of %u queries",
@@ -85,7 +87,7 @@ static pare_mat32 view(const void *v, size_t rows, size_t cols, size_t ld)
     return (pare_mat32){rows, cols, ld, (float *)v};
 }
 
-enum { GRID = 64, ACROSS = 4 }; /* questions that share work, at most; of them with the same keys */
+enum { GRID = 96, ACROSS = 4 }; /* questions that share work, at most; of them with the same keys */
 
 /* What the kernels are asked by one call, or by several. */
 typedef struct question {

@@ -7,6 +7,7 @@
  * of f64 do so from the registers; the sums are asked for before the products, which hides that
  * they are further away. */
 #include "tile_rows.h"
+#include "tile.h"
 #include <pare/vexp.h>
 
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
@@ -144,21 +145,46 @@ PARE_AVX512 static void rows_avx512(float *y, size_t ldy, const float *old, size
 enum { MORE_QUERIES = 6 };
 #define INLINE256 static inline __attribute__((always_inline)) PARE_AVX2
 
-INLINE256 void add_half256(double *sum, __m128 x, __m256d keep, __m256d by, const bool fades)
+/* Rows of a block on their way into sums, while the next block is added up: that one wants nothing
+ * but multipliers. */
+typedef struct folding {
+    size_t rows;
+    const float *x; /* ROWS_STEP numbers a row */
+    double *sum;
+    size_t ld;
+    const double *keep, *by;
+} folding;
+
+INLINE256 void ask_for_row(const double *sum)
 {
-    const __m256d more = _mm256_mul_pd(by, _mm256_cvtps_pd(x)), old = _mm256_loadu_pd(sum);
-    _mm256_storeu_pd(sum, _mm256_add_pd(fades ? _mm256_mul_pd(keep, old) : old, more));
+    __builtin_prefetch(sum, 1);
+    __builtin_prefetch(sum + ROWS_STEP / 2, 1);
 }
 
-INLINE256 void add_row256(double *sum, double keeps, double times, const __m256 *x,
-                          const bool fades)
+INLINE256 void fold_row(folding *f)
 {
-    const __m256d keep = _mm256_set1_pd(keeps), by = _mm256_set1_pd(times);
-#pragma GCC unroll 2
-    for (size_t e = 0; e < 2; e++) {
-        add_half256(sum + 8 * e, _mm256_castps256_ps128(x[e]), keep, by, fades);
-        add_half256(sum + 8 * e + 4, _mm256_extractf128_ps(x[e], 1), keep, by, fades);
+    const __m256d by = _mm256_broadcast_sd(f->by);
+    ask_for_row(f->sum + f->ld);
+    if (*f->keep == 1) {
+#pragma GCC unroll 4
+        for (size_t e = 0; e < ROWS_STEP; e += 4) {
+            const __m256d more = _mm256_mul_pd(_mm256_cvtps_pd(_mm_load_ps(f->x + e)), by);
+            _mm256_storeu_pd(f->sum + e, _mm256_add_pd(more, _mm256_loadu_pd(f->sum + e)));
+        }
+    } else {
+        const __m256d keep = _mm256_broadcast_sd(f->keep);
+#pragma GCC unroll 4
+        for (size_t e = 0; e < ROWS_STEP; e += 4) {
+            const __m256d more = _mm256_mul_pd(_mm256_cvtps_pd(_mm_load_ps(f->x + e)), by);
+            const __m256d kept = _mm256_mul_pd(keep, _mm256_loadu_pd(f->sum + e));
+            _mm256_storeu_pd(f->sum + e, _mm256_add_pd(kept, more));
+        }
     }
+    f->rows--;
+    f->x += ROWS_STEP;
+    f->sum += f->ld;
+    f->keep++;
+    f->by++;
 }
 
 INLINE256 void end_block8(float *y, size_t ldy, __m256 acc[MORE_QUERIES][2], const float *by,
@@ -166,43 +192,42 @@ INLINE256 void end_block8(float *y, size_t ldy, __m256 acc[MORE_QUERIES][2], con
 {
 #pragma GCC unroll 6
     for (size_t r = 0; r < n; r++) {
-#pragma GCC unroll 2
-        for (size_t e = 0; e < 2; e++)
-            _mm256_storeu_ps(y + r * ldy + 8 * e,
-                             by ? _mm256_mul_ps(acc[r][e], _mm256_set1_ps(by[r])) : acc[r][e]);
-    }
-}
-
-INLINE256 void add_block8(const tile_sums *into, size_t first, size_t c,
-                          __m256 acc[MORE_QUERIES][2], const float *by, const size_t n)
-{
-    const size_t ld = into->ld;
-    double *const sum = into->sum + first * ld + c;
-    const double *const keep = into->keep + first, *const times = into->by + first;
-#pragma GCC unroll 6
-    for (size_t r = 0; r < n; r++) {
         if (by) {
             const __m256 b = _mm256_set1_ps(by[r]);
             acc[r][0] = _mm256_mul_ps(acc[r][0], b);
             acc[r][1] = _mm256_mul_ps(acc[r][1], b);
         }
-        if (keep[r] == 1)
-            add_row256(sum + r * ld, 1, times[r], acc[r], false);
-        else
-            add_row256(sum + r * ld, keep[r], times[r], acc[r], true);
+        _mm256_storeu_ps(y + r * ldy, acc[r][0]);
+        _mm256_storeu_ps(y + r * ldy + 8, acc[r][1]);
+    }
+}
+
+INLINE256 void add_keys8(__m256 acc[MORE_QUERIES][2], const float **s, size_t p, const float **x,
+                         size_t ldx, size_t keys, const size_t n)
+{
+    const float *const end = *x + keys * ldx;
+#pragma GCC unroll 1
+    for (; *x != end; *s += p, *x += ldx) {
+        const __m256 part[2] = {_mm256_loadu_ps(*x), _mm256_loadu_ps(*x + 8)};
+#pragma GCC unroll 6
+        for (size_t r = 0; r < n; r++) {
+            const __m256 b = _mm256_set1_ps((*s)[r]);
+#pragma GCC unroll 2
+            for (size_t e = 0; e < 2; e++) acc[r][e] = _mm256_fmadd_ps(b, part[e], acc[r][e]);
+        }
     }
 }
 
 INLINE256 void rows_block8(const sums *t, const tile_weights *w, size_t first, const float *x,
-                           size_t ldx, size_t c, const size_t n)
+                           size_t ldx, size_t c, const size_t n, folding *f, float *room)
 {
+    enum { AT_A_TIME = 8 };
     __m256 acc[MORE_QUERIES][2];
-    const size_t keys = w->keys, p = w->p, ldold = t->ldold;
+    const size_t p = w->p, ldold = t->ldold;
     const float *s = w->s + first, *const old = t->old ? t->old + first * ldold + c : NULL;
     const float *const fade = w->fade + first;
     const float *const by = w->by ? w->by + first : NULL;
     x += c;
-    if (w->into) ask_for(w->into, first, c, n, ROWS_STEP);
     if (old) {
 #pragma GCC unroll 6
         for (size_t r = 0; r < n; r++)
@@ -214,39 +239,44 @@ INLINE256 void rows_block8(const sums *t, const tile_weights *w, size_t first, c
 #pragma GCC unroll 6
         for (size_t r = 0; r < n; r++) acc[r][0] = acc[r][1] = _mm256_setzero_ps();
     }
-    for (size_t j = 0; j < keys; j++, s += p, x += ldx) {
-        const __m256 part[2] = {_mm256_loadu_ps(x), _mm256_loadu_ps(x + 8)};
-#pragma GCC unroll 6
-        for (size_t r = 0; r < n; r++) {
-            const __m256 b = _mm256_set1_ps(s[r]);
-#pragma GCC unroll 2
-            for (size_t e = 0; e < 2; e++) acc[r][e] = _mm256_fmadd_ps(b, part[e], acc[r][e]);
-        }
+    for (size_t left = w->keys, some; left; left -= some) {
+        some = left < AT_A_TIME || !f->rows ? left : AT_A_TIME;
+        add_keys8(acc, &s, p, &x, ldx, some, n);
+        if (f->rows) fold_row(f);
     }
-    if (w->into && by)
-        add_block8(w->into, first, c, acc, by, n);
-    else if (w->into)
-        add_block8(w->into, first, c, acc, NULL, n);
+    while (f->rows) fold_row(f);
+    const tile_sums *const into = w->into;
+    if (into && by)
+        end_block8(room, ROWS_STEP, acc, by, n);
+    else if (into)
+        end_block8(room, ROWS_STEP, acc, NULL, n);
     else if (by)
         end_block8(t->y + first * t->ldy + c, t->ldy, acc, by, n);
     else
         end_block8(t->y + first * t->ldy + c, t->ldy, acc, NULL, n);
+    if (!into) return;
+    *f = (folding){n, room, into->sum + first * into->ld + c, into->ld, into->keep + first,
+                   into->by + first};
+    ask_for_row(f->sum);
 }
 
 INLINE256 void rows_columns8(const sums *t, const tile_weights *w, size_t first, const float *x,
-                             size_t ldx, size_t cols, const size_t n)
+                             size_t ldx, size_t cols, const size_t n, folding *f, float *room)
 {
-    for (size_t c = 0; c < cols; c += ROWS_STEP) rows_block8(t, w, first, x, ldx, c, n);
+    for (size_t c = 0; c < cols; c += ROWS_STEP) rows_block8(t, w, first, x, ldx, c, n, f, room);
 }
 
 PARE_AVX2 static void rows_avx2(float *y, size_t ldy, const float *old, size_t rows,
                                 const tile_weights *w, const float *x, size_t ldx, size_t cols)
 {
     const sums t = {y, old, ldy, cols};
+    _Alignas(32) float room[MORE_QUERIES * ROWS_STEP];
+    folding f = {0};
     size_t i = 0;
-    for (; i + 6 <= rows; i += 6) rows_columns8(&t, w, i, x, ldx, cols, 6);
-    for (; i + 4 <= rows; i += 4) rows_columns8(&t, w, i, x, ldx, cols, 4);
-    for (; i < rows; i++) rows_columns8(&t, w, i, x, ldx, cols, 1);
+    for (; i + 6 <= rows; i += 6) rows_columns8(&t, w, i, x, ldx, cols, 6, &f, room);
+    for (; i + 4 <= rows; i += 4) rows_columns8(&t, w, i, x, ldx, cols, 4, &f, room);
+    for (; i < rows; i++) rows_columns8(&t, w, i, x, ldx, cols, 1, &f, room);
+    while (f.rows) fold_row(&f);
 }
 #endif
 

@@ -229,6 +229,16 @@ static const float *averages(const unit *u, const work *w)
     return u->by;
 }
 
+/* The two columns beside the values, averaged: they may stay in panels. */
+static float *average_side(const unit *u, const work *w, const float *by)
+{
+    float *const side = w->o + (u->dv - u->straight) * w->at.p;
+    for (size_t c = 0; c < 2 * w->at.p; c += w->at.p)
+        for (size_t i = 0; i < w->at.p; i += 4)
+            *(four *)(side + c + i) *= *(const four *)(by + i);
+    return side;
+}
+
 /* Where the rows of a panel that has met its keys are added up; by: of averages. */
 static const tile_sums *sums_of(const unit *u, work *w, const float *by)
 {
@@ -236,11 +246,9 @@ static const tile_sums *sums_of(const unit *u, work *w, const float *by)
     const pare_call_sums *const into = d->into;
     const panel *const p = &w->at;
     if (w->sums.sum) return &w->sums;
-    if (d->side)
-        unpack(u->turned, d->side->cols, w->o + (u->dv - u->straight) * p->p, p->p, p->rows,
-               d->side->cols, by, false);
-    into->weigh(into->ctx, into->row + p->first, p->rows, d->side ? u->turned : w->m,
-                d->side ? NULL : w->l, w->keep, w->by);
+    const float *const side = d->side ? average_side(u, w, by) : NULL;
+    into->weigh(into->ctx, into->row + p->first, p->rows, side ? side : w->m,
+                side ? side + p->p : w->l, w->keep, w->by);
     w->sums = (tile_sums){into->sum + p->first * into->ld, into->ld, w->keep, w->by};
     return &w->sums;
 }

@@ -45,8 +45,7 @@ static void weigh_alone(void *ctx, size_t row, size_t n, const void *a, const vo
     atomic_bool *const sound = ctx;
     (void)row;
     for (size_t p = 0; p < n; p++) {
-        const double x = num_at(PARE_F32, a, b ? p : 2 * p);
-        const double y = num_at(PARE_F32, b ? b : a, b ? p : 2 * p + 1);
+        const double x = num_at(PARE_F32, a, p), y = num_at(PARE_F32, b, p);
         keep[p] = by[p] = 1;
         if (!isfinite(x) || !isfinite(y)) atomic_store(sound, false);
     }

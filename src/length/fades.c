@@ -54,6 +54,12 @@ INLINE void load(quad *out, const void *v, size_t i, const bool f32)
                : *(const quad *)((const double *)v + i);
 }
 
+INLINE void load_few(double *out, const void *v, size_t i, size_t n, const bool f32)
+{
+    for (size_t p = 0; p < n; p++)
+        out[p] = f32 ? (double)((const float *)v)[i + p] : ((const double *)v)[i + p];
+}
+
 INLINE void fade_four(const fading *f, size_t i, const bool f32)
 {
     const quad one = (quad){0} + 1.0, none = (quad){0} + (double)NAN;
@@ -77,10 +83,8 @@ INLINE void fade_few(const fading *f, size_t i, size_t n, const bool f32)
     double m[4] = {0}, l[4] = {0}, top[4] = {0}, den[4] = {0}, keep[4], by[4];
     const fading few = {m, l, top, den, keep, by};
     const size_t bytes = n * sizeof(double);
-    for (size_t p = 0; p < n; p++) {
-        m[p] = f32 ? (double)((const float *)f->m)[i + p] : ((const double *)f->m)[i + p];
-        l[p] = f32 ? (double)((const float *)f->l)[i + p] : ((const double *)f->l)[i + p];
-    }
+    load_few(m, f->m, i, n, f32);
+    load_few(l, f->l, i, n, f32);
     memcpy(top, f->top + i, bytes);
     memcpy(den, f->den + i, bytes);
     fade_four(&few, 0, false);
@@ -103,11 +107,9 @@ INLINE void fade_all(const fading *f, size_t n, bool f32)
 INLINE void share_four(const sharing *s, size_t i, const bool f32)
 {
     const quad none = (quad){0} + (double)NAN;
-    quad low, high; /* of the pairs */
-    load(&low, s->pairs, 2 * i, f32);
-    load(&high, s->pairs, 2 * i + 4, f32);
-    const quad mass = {low[0], low[2], high[0], high[2]};
-    const quad w = {low[1], low[3], high[1], high[3]};
+    quad mass, w;
+    load(&mass, s->keys, i, f32);
+    load(&w, s->reference, i, f32);
     /* Signs tell whether w >= least, mass >= 0 and w + mass <= most (compilers take `and` of three
      * comparisons apart); a nan is none of it: it stays one. */
     const whole signs = (whole)(w - s->least) | (whole)(mass + 0.0) | (whole)(s->most - (w + mass));
@@ -122,11 +124,10 @@ INLINE void share_four(const sharing *s, size_t i, const bool f32)
 /* The last few rows, among others that say nothing. */
 INLINE void share_few(const sharing *s, size_t i, size_t n, const bool f32)
 {
-    double pairs[8] = {0}, den[4] = {0}, keep[4], by[4];
-    const sharing few = {pairs, den, keep, by, s->least, s->most};
-    for (size_t p = 0; p < 2 * n; p++)
-        pairs[p] = f32 ? (double)((const float *)s->pairs)[2 * i + p]
-                       : ((const double *)s->pairs)[2 * i + p];
+    double keys[4] = {0}, reference[4] = {0}, den[4] = {0}, keep[4], by[4];
+    const sharing few = {keys, reference, den, keep, by, s->least, s->most};
+    load_few(keys, s->keys, i, n, f32);
+    load_few(reference, s->reference, i, n, f32);
     memcpy(den, s->den + i, n * sizeof *den);
     share_four(&few, 0, false);
     memcpy(s->den + i, den, n * sizeof *den);

@@ -102,7 +102,7 @@ struct construction {
      * NULL: there is nothing to do. */
     void (*done)(run *r, size_t head, size_t first, size_t end);
     /* What `part` does, from the numbers themselves: m and l of rows i, i + 1, ... of the head, or
-     * the two columns, in pairs, and NULL. NULL: only `part` knows. */
+     * the two columns. NULL: only `part` knows. */
     void (*weigh)(const run *r, const head *h, size_t i, size_t n, const void *m, const void *l,
                   double *keep, double *by);
 };
@@ -206,11 +206,11 @@ typedef struct fading {
 typedef void fade_fn(const fading *f, size_t n, bool f32);
 fade_fn fade_rows;
 size_t fade_variants(fade_fn *out[3]); /* as above */
-/* n results of calls with a reference: what the keys weigh and what the reference does, in pairs.
+/* n results of calls with a reference: what the keys weigh and what the reference does.
  * by = 1 / the reference's weight, keep = 1, den += by times the keys' weight; by = 0 and a nan in
  * den where the reference weighs less than `least`, both more than `most`, or one is no number. */
 typedef struct sharing {
-    const void *pairs; /* f32 or f64 */
+    const void *keys, *reference; /* f32 or f64 */
     double *den, *keep, *by;
     double least, most;
 } sharing;

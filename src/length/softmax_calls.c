@@ -314,42 +314,31 @@ static double most_weight(const run *r)
     return 1 + fmax(0.0625, 4 * (r->caps.exp_err + 2) * u * (r->rule.m + 4.0));
 }
 
-/* Behind the values, the weights of rows lie apart: n of them side by side. */
-static void collect_weights(const run *r, const entry *e, size_t row, size_t n, double (*pairs)[2])
+static void share(const run *r, const head *h, size_t i, size_t n, const void *keys,
+                  const void *reference, bool f32, double *keep, double *by)
 {
-    enum { AHEAD = 16 }; /* rows that are asked for before they are read */
-    const size_t wide = r->heads[e->head].job.dv;
-    for (size_t p = 0; p < n; p++) {
-        const void *const here = extras_of(r, e, row + p, wide);
-        __builtin_prefetch(extras_of(r, e, row + p + AHEAD, wide));
-        for (size_t x = 0; x < 2; x++) pairs[p][x] = num_at(r->caps.dtype, here, x);
-    }
-}
-
-static void share(const run *r, const head *h, size_t i, size_t n, const void *pairs, bool f32,
-                  double *keep, double *by)
-{
-    const sharing s = {pairs, h->den + i, keep, by, r->caps.w_min, most_weight(r)};
+    const sharing s = {keys, reference, h->den + i, keep, by, r->caps.w_min, most_weight(r)};
     share_rows(&s, n, f32);
 }
 
-static void zeroref_weigh(const run *r, const head *h, size_t i, size_t n, const void *pairs,
-                          const void *none, double *keep, double *by)
+static void zeroref_weigh(const run *r, const head *h, size_t i, size_t n, const void *keys,
+                          const void *reference, double *keep, double *by)
 {
-    (void)none;
-    share(r, h, i, n, pairs, r->caps.dtype == PARE_F32, keep, by);
+    share(r, h, i, n, keys, reference, r->caps.dtype == PARE_F32, keep, by);
 }
 
 bool zeroref_part(run *r, const entry *e, size_t row, size_t i, size_t n, double *keep, double *by)
 {
+    enum { AHEAD = 16 }; /* rows that are asked for before they are read: they may lie apart */
     const head *const h = &r->heads[e->head];
-    double pairs[STRIPE][2];
-    if (e->mass) {
-        zeroref_weigh(r, h, i, n, extras_of(r, e, row, 0), NULL, keep, by);
-        return true;
+    double keys[STRIPE], reference[STRIPE];
+    for (size_t p = 0; p < n; p++) {
+        const void *const here = extras_of(r, e, row + p, h->job.dv);
+        __builtin_prefetch(extras_of(r, e, row + p + AHEAD, h->job.dv));
+        keys[p] = num_at(r->caps.dtype, here, 0);
+        reference[p] = num_at(r->caps.dtype, here, 1);
     }
-    collect_weights(r, e, row, n, pairs);
-    share(r, h, i, n, pairs, false, keep, by);
+    share(r, h, i, n, keys, reference, false, keep, by);
     return true;
 }
 

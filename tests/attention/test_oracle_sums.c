@@ -42,8 +42,7 @@ static void weigh(void *ctx, size_t row, size_t n, const void *a, const void *b,
     const float *const x = a, *const y = b;
     assert_true(n >= 1 && n <= 64);
     for (size_t p = 0; p < n; p++)
-        weigh_row(ctx, row + p, (double)(y ? x[p] : x[2 * p]), (double)(y ? y[p] : x[2 * p + 1]),
-                  &keep[p], &by[p]);
+        weigh_row(ctx, row + p, (double)x[p], (double)y[p], &keep[p], &by[p]);
 }
 
 /* Query blocks with the same keys one after the other, then the next keys: as plans have them. But
@@ -170,12 +169,13 @@ static void what_cannot_be_added_is_refused(void **state)
     fill(&x, 5, true, 1);
     make_calls(&x, calls, into, &s);
     const pare_call good = {.kind = calls[0].kind, .u = calls[0].u, .into = into[0]};
-    pare_call bad[3] = {good, good, good};
+    pare_call bad[4] = {good, good, good, good};
     bad[0].u.a.dv2 = 0;
-    bad[1].into.rows = BLOCK + 1;
-    bad[2].into.ld = 4;
-    const char *const why[] = {"nothing weighs", "41 sums", "ld 4"};
-    for (size_t i = 0; i < 3; i++) {
+    bad[1].u.a.dv2 = 3;
+    bad[2].into.rows = BLOCK + 1;
+    bad[3].into.ld = 4;
+    const char *const why[] = {"0 columns weigh", "3 columns weigh", "41 sums", "ld 4"};
+    for (size_t i = 0; i < 4; i++) {
         const pare_call both[] = {good, bad[i]};
         assert_status(f.ops->evaluate(f.self, both, 2, &err), PARE_ERR_INPUT, &err);
         assert_contains(err.msg, why[i]);

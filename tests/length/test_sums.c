@@ -127,19 +127,25 @@ static void results_are_divided_by_what_the_reference_weighs(void **state)
     pare_rng r = pare_rng_at(SEED, 4);
     for (size_t e = 0; e < variants; e++)
         for (size_t n = 1; n <= STRIPE; n++) {
-            double pairs[2 * STRIPE], den[2][STRIPE], keep[STRIPE] = {0}, by[2][STRIPE];
-            float few[2 * STRIPE];
+            double wide[2][STRIPE], den[2][STRIPE], keep[STRIPE] = {0}, by[2][STRIPE];
+            float narrow[2][STRIPE];
             for (size_t i = 0; i < 2 * n; i++)
-                few[i] = (float)(pairs[i] = n % 3 ? (double)(float)pare_rng_uniform(&r) / 2
-                                                  : odd[pare_rng_u32(&r) % ODD]);
+                narrow[i % 2][i / 2] =
+                    (float)(wide[i % 2][i / 2] = n % 3 ? (double)(float)pare_rng_uniform(&r) / 2
+                                                       : odd[pare_rng_u32(&r) % ODD]);
             for (size_t f32 = 0; f32 < 2; f32++) {
                 for (size_t i = 0; i < n; i++) den[0][i] = den[1][i] = (double)i;
-                const sharing s = {
-                    f32 ? (const void *)few : pairs, den[0], keep, by[0], least, most};
+                const sharing s = {f32 ? (const void *)narrow[0] : wide[0],
+                                   f32 ? (const void *)narrow[1] : wide[1],
+                                   den[0],
+                                   keep,
+                                   by[0],
+                                   least,
+                                   most};
                 v[e](&s, n, f32);
                 for (size_t i = 0; i < n; i++) {
-                    const double mass = f32 ? (double)few[2 * i] : pairs[2 * i];
-                    const double w = f32 ? (double)few[2 * i + 1] : pairs[2 * i + 1];
+                    const double mass = f32 ? (double)narrow[0][i] : wide[0][i];
+                    const double w = f32 ? (double)narrow[1][i] : wide[1][i];
                     share_one(mass, w, least, most, &by[1][i], &den[1][i]);
                     if (keep[i] != 1 || by[0][i] != by[1][i] ||
                         !(den[0][i] == den[1][i] || (isnan(den[0][i]) && isnan(den[1][i]))))
