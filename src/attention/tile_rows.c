@@ -4,10 +4,9 @@
  * sums are turned into rows once, in the end. A call of an oracle meets one or two tiles, and
  * turning would cost it a tenth of its time; here the columns are in the lanes, and nothing is
  * turned. Every sum takes the same products in the same order either way. Rows that go into sums
- * of f64 do so from the registers; the sums are asked for before the products, which hides that
- * they are further away. */
+ * of f64 do so from the registers (AVX-512), or a few at a time between the products of the rows
+ * behind them (AVX2); sums are asked for in time, which hides that they are further away. */
 #include "tile_rows.h"
-#include "tile.h"
 #include <pare/vexp.h>
 
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
@@ -145,11 +144,11 @@ PARE_AVX512 static void rows_avx512(float *y, size_t ldy, const float *old, size
 enum { MORE_QUERIES = 6 };
 #define INLINE256 static inline __attribute__((always_inline)) PARE_AVX2
 
-/* Rows of a block on their way into sums, while the next block is added up: that one wants nothing
- * but multipliers. */
+/* Rows of a block on their way into sums. One of them goes after every few keys of the next block,
+ * which wants multipliers and little else: conversions, additions and stores are free then. */
 typedef struct folding {
-    size_t rows;
-    const float *x; /* ROWS_STEP numbers a row */
+    size_t rows; /* that are left */
+    const float *x;
     double *sum;
     size_t ld;
     const double *keep, *by;
@@ -161,25 +160,24 @@ INLINE256 void ask_for_row(const double *sum)
     __builtin_prefetch(sum + ROWS_STEP / 2, 1);
 }
 
+INLINE256 void add_row256(const folding *f, const bool fades)
+{
+    const __m256d keep = _mm256_broadcast_sd(f->keep), by = _mm256_broadcast_sd(f->by);
+#pragma GCC unroll 4
+    for (size_t c = 0; c < ROWS_STEP; c += 4) {
+        const __m256d more = _mm256_mul_pd(by, _mm256_cvtps_pd(_mm_load_ps(f->x + c)));
+        const __m256d old = _mm256_loadu_pd(f->sum + c);
+        _mm256_storeu_pd(f->sum + c, _mm256_add_pd(fades ? _mm256_mul_pd(keep, old) : old, more));
+    }
+}
+
 INLINE256 void fold_row(folding *f)
 {
-    const __m256d by = _mm256_broadcast_sd(f->by);
     ask_for_row(f->sum + f->ld);
-    if (*f->keep == 1) {
-#pragma GCC unroll 4
-        for (size_t e = 0; e < ROWS_STEP; e += 4) {
-            const __m256d more = _mm256_mul_pd(_mm256_cvtps_pd(_mm_load_ps(f->x + e)), by);
-            _mm256_storeu_pd(f->sum + e, _mm256_add_pd(more, _mm256_loadu_pd(f->sum + e)));
-        }
-    } else {
-        const __m256d keep = _mm256_broadcast_sd(f->keep);
-#pragma GCC unroll 4
-        for (size_t e = 0; e < ROWS_STEP; e += 4) {
-            const __m256d more = _mm256_mul_pd(_mm256_cvtps_pd(_mm_load_ps(f->x + e)), by);
-            const __m256d kept = _mm256_mul_pd(keep, _mm256_loadu_pd(f->sum + e));
-            _mm256_storeu_pd(f->sum + e, _mm256_add_pd(kept, more));
-        }
-    }
+    if (*f->keep == 1)
+        add_row256(f, false);
+    else
+        add_row256(f, true);
     f->rows--;
     f->x += ROWS_STEP;
     f->sum += f->ld;
@@ -187,18 +185,19 @@ INLINE256 void fold_row(folding *f)
     f->by++;
 }
 
-INLINE256 void end_block8(float *y, size_t ldy, __m256 acc[MORE_QUERIES][2], const float *by,
-                          const size_t n)
+INLINE256 void begin_block8(__m256 acc[MORE_QUERIES][2], const float *old, size_t ld,
+                            const float *fade, const size_t n)
 {
+    if (old) {
 #pragma GCC unroll 6
-    for (size_t r = 0; r < n; r++) {
-        if (by) {
-            const __m256 b = _mm256_set1_ps(by[r]);
-            acc[r][0] = _mm256_mul_ps(acc[r][0], b);
-            acc[r][1] = _mm256_mul_ps(acc[r][1], b);
-        }
-        _mm256_storeu_ps(y + r * ldy, acc[r][0]);
-        _mm256_storeu_ps(y + r * ldy + 8, acc[r][1]);
+        for (size_t r = 0; r < n; r++)
+#pragma GCC unroll 2
+            for (size_t e = 0; e < 2; e++)
+                acc[r][e] =
+                    _mm256_mul_ps(_mm256_loadu_ps(old + r * ld + 8 * e), _mm256_set1_ps(fade[r]));
+    } else {
+#pragma GCC unroll 6
+        for (size_t r = 0; r < n; r++) acc[r][0] = acc[r][1] = _mm256_setzero_ps();
     }
 }
 
@@ -218,64 +217,69 @@ INLINE256 void add_keys8(__m256 acc[MORE_QUERIES][2], const float **s, size_t p,
     }
 }
 
-INLINE256 void rows_block8(const sums *t, const tile_weights *w, size_t first, const float *x,
-                           size_t ldx, size_t c, const size_t n, folding *f, float *room)
+INLINE256 void end_block8(float *y, size_t ldy, __m256 acc[MORE_QUERIES][2], const float *by,
+                          const size_t n)
+{
+#pragma GCC unroll 6
+    for (size_t r = 0; r < n; r++)
+#pragma GCC unroll 2
+        for (size_t e = 0; e < 2; e++)
+            _mm256_storeu_ps(y + r * ldy + 8 * e,
+                             by ? _mm256_mul_ps(acc[r][e], _mm256_set1_ps(by[r])) : acc[r][e]);
+}
+
+/* n queries from `first` on, sixteen columns from c on; y: those of the answer, or where rows wait
+ * to be added up. What waits when it begins has gone when it ends. */
+INLINE256 void rows_block8(float *y, size_t ldy, const sums *t, const tile_weights *w, size_t first,
+                           const float *x, size_t ldx, size_t c, const size_t n, folding *f)
 {
     enum { AT_A_TIME = 8 };
     __m256 acc[MORE_QUERIES][2];
-    const size_t p = w->p, ldold = t->ldold;
-    const float *s = w->s + first, *const old = t->old ? t->old + first * ldold + c : NULL;
-    const float *const fade = w->fade + first;
-    const float *const by = w->by ? w->by + first : NULL;
+    const float *s = w->s + first;
     x += c;
-    if (old) {
-#pragma GCC unroll 6
-        for (size_t r = 0; r < n; r++)
-#pragma GCC unroll 2
-            for (size_t e = 0; e < 2; e++)
-                acc[r][e] = _mm256_mul_ps(_mm256_loadu_ps(old + r * ldold + 8 * e),
-                                          _mm256_set1_ps(fade[r]));
-    } else {
-#pragma GCC unroll 6
-        for (size_t r = 0; r < n; r++) acc[r][0] = acc[r][1] = _mm256_setzero_ps();
-    }
+    begin_block8(acc, t->old ? t->old + first * t->ldold + c : NULL, t->ldold, w->fade + first, n);
     for (size_t left = w->keys, some; left; left -= some) {
         some = left < AT_A_TIME || !f->rows ? left : AT_A_TIME;
-        add_keys8(acc, &s, p, &x, ldx, some, n);
+        add_keys8(acc, &s, w->p, &x, ldx, some, n);
         if (f->rows) fold_row(f);
     }
     while (f->rows) fold_row(f);
-    const tile_sums *const into = w->into;
-    if (into && by)
-        end_block8(room, ROWS_STEP, acc, by, n);
-    else if (into)
-        end_block8(room, ROWS_STEP, acc, NULL, n);
-    else if (by)
-        end_block8(t->y + first * t->ldy + c, t->ldy, acc, by, n);
+    if (w->by)
+        end_block8(y, ldy, acc, w->by + first, n);
     else
-        end_block8(t->y + first * t->ldy + c, t->ldy, acc, NULL, n);
-    if (!into) return;
-    *f = (folding){n, room, into->sum + first * into->ld + c, into->ld, into->keep + first,
-                   into->by + first};
-    ask_for_row(f->sum);
+        end_block8(y, ldy, acc, NULL, n);
 }
 
 INLINE256 void rows_columns8(const sums *t, const tile_weights *w, size_t first, const float *x,
-                             size_t ldx, size_t cols, const size_t n, folding *f, float *room)
+                             size_t ldx, size_t cols, const size_t n, folding *f, float *waiting)
 {
-    for (size_t c = 0; c < cols; c += ROWS_STEP) rows_block8(t, w, first, x, ldx, c, n, f, room);
+    const tile_sums *const into = w->into;
+    for (size_t c = 0; c < cols; c += ROWS_STEP) {
+        if (!into) {
+            rows_block8(t->y + first * t->ldy + c, t->ldy, t, w, first, x, ldx, c, n, f);
+            continue;
+        }
+        rows_block8(waiting, ROWS_STEP, t, w, first, x, ldx, c, n, f);
+        *f = (folding){n,
+                       waiting,
+                       into->sum + first * into->ld + c,
+                       into->ld,
+                       into->keep + first,
+                       into->by + first};
+        ask_for_row(f->sum);
+    }
 }
 
 PARE_AVX2 static void rows_avx2(float *y, size_t ldy, const float *old, size_t rows,
                                 const tile_weights *w, const float *x, size_t ldx, size_t cols)
 {
     const sums t = {y, old, ldy, cols};
-    _Alignas(32) float room[MORE_QUERIES * ROWS_STEP];
+    _Alignas(32) float waiting[MORE_QUERIES * ROWS_STEP];
     folding f = {0};
     size_t i = 0;
-    for (; i + 6 <= rows; i += 6) rows_columns8(&t, w, i, x, ldx, cols, 6, &f, room);
-    for (; i + 4 <= rows; i += 4) rows_columns8(&t, w, i, x, ldx, cols, 4, &f, room);
-    for (; i < rows; i++) rows_columns8(&t, w, i, x, ldx, cols, 1, &f, room);
+    for (; i + 6 <= rows; i += 6) rows_columns8(&t, w, i, x, ldx, cols, 6, &f, waiting);
+    for (; i + 4 <= rows; i += 4) rows_columns8(&t, w, i, x, ldx, cols, 4, &f, waiting);
+    for (; i < rows; i++) rows_columns8(&t, w, i, x, ldx, cols, 1, &f, waiting);
     while (f.rows) fold_row(&f);
 }
 #endif

@@ -58,6 +58,31 @@ static bool stands_ready(const run *r, const entry *e, const placed *p, const sh
            !p->t.rows && !p->t.q_down && p->t.q0 + e->n <= r->n && !has_logits(r, s, e);
 }
 
+/* What a call has to itself, one part after the other from e->y on; how many bytes that is. */
+static size_t divide_up(const run *r, entry *e)
+{
+    const bool bias = r->rule.kind == CALL_TILE;
+    const size_t n = e->n, own = e->shared ? 0 : n, out = r->adds ? 0 : n;
+    if (!own && !out && e->ready && !bias) return 0; /* mostly, where rows are added up */
+    const size_t parts[] = {e->ready ? 0 : n * e->dk,
+                            own * e->dk,
+                            own * e->dv,
+                            bias ? n * n : 0,
+                            e->split ? own * 2 : 0,
+                            e->split ? out * 2 : 0,
+                            out * e->dv};
+    char **const to[] = {&e->q, &e->k, &e->v, &e->bias, &e->side, &e->mass, &e->y};
+    char *const at = e->y;
+    size_t bytes = 0;
+    for (size_t i = 0; i < 7; i++) {
+        if (at) *to[i] = at + bytes;
+        bytes += run_bytes(r, parts[i]);
+    }
+    if (!bias) e->bias = NULL;
+    if (!e->split) e->side = e->mass = NULL;
+    return bytes;
+}
+
 static size_t size_of(const run *r, entry *e, const placed *tiles, const shape *s)
 {
     head *const h = &r->heads[e->head];
@@ -72,19 +97,7 @@ static size_t size_of(const run *r, entry *e, const placed *tiles, const shape *
     if (!e->dk || (!e->dv && !split)) return SIZE_MAX;
     e->shared = s->extras && in_block(r, e, &tiles->t);
     e->ready = stands_ready(r, e, tiles, s);
-    const size_t n = e->n, own = e->shared ? 0 : n, out = r->adds ? 0 : n;
-    const size_t parts[] = {
-        e->ready ? 0 : n * e->dk, own * e->dk,         own * e->dv, bias ? n * n : 0,
-        split ? own * 2 : 0,      split ? out * 2 : 0, out * e->dv};
-    char **const to[] = {&e->q, &e->k, &e->v, &e->bias, &e->side, &e->mass, &e->y};
-    char *const at = e->y;
-    size_t bytes = 0;
-    for (size_t i = 0; i < 7; i++) {
-        if (at) *to[i] = at + bytes;
-        bytes += run_bytes(r, parts[i]);
-    }
-    if (!bias) e->bias = NULL;
-    if (!split) e->side = e->mass = NULL;
+    const size_t bytes = divide_up(r, e);
     if (e->ready) e->q = (char *)j->q + tiles->t.q0 * j->ldq * num_size(r->caps.dtype);
     if (e->shared) {
         const size_t rows = tiles->t.k0 / (r->rule.m - 1) * r->rule.m;

@@ -186,11 +186,13 @@ bool sums_finite(const run *r, const head *h, size_t i)
 {
     const double *const num = held_row(r, h, i);
     double zero = h->den[i] * 0; /* 0, or nan */
-    quad zeros = {0};
+    quad zeros[4] = {{0}}; /* they do not wait for one another */
     size_t c = 0;
-    for (; c + 4 <= h->job.dv; c += 4) zeros += *(const quad *)(num + c) * 0.0;
+    for (; c + 16 <= h->job.dv; c += 16)
+        for (size_t e = 0; e < 4; e++) zeros[e] += *(const quad *)(num + c + 4 * e) * 0.0;
     for (; c < h->job.dv; c++) zero += num[c] * 0;
-    for (size_t e = 0; e < 4; e++) zero += zeros[e];
+    zeros[0] += zeros[1] + (zeros[2] + zeros[3]);
+    for (size_t e = 0; e < 4; e++) zero += zeros[0][e];
     return zero == 0;
 }
 
