@@ -4,8 +4,8 @@
  * sums are turned into rows once, in the end. A call of an oracle meets one or two tiles, and
  * turning would cost it a tenth of its time; here the columns are in the lanes, and nothing is
  * turned. Every sum takes the same products in the same order either way. Rows that go into sums
- * of f64 do so from the registers (AVX-512), or a few at a time between the products of the rows
- * behind them (AVX2); sums are asked for in time, which hides that they are further away. */
+ * of f64 do so from the registers (AVX-512; the sums are asked for before the products, which hides
+ * that they are further away), or one by one between the products of the next rows (AVX2). */
 #include "tile_rows.h"
 #include <pare/vexp.h>
 
@@ -154,12 +154,6 @@ typedef struct folding {
     const double *keep, *by;
 } folding;
 
-INLINE256 void ask_for_row(const double *sum)
-{
-    __builtin_prefetch(sum, 1);
-    __builtin_prefetch(sum + ROWS_STEP / 2, 1);
-}
-
 INLINE256 void add_row256(const folding *f, const bool fades)
 {
     const __m256d keep = _mm256_broadcast_sd(f->keep), by = _mm256_broadcast_sd(f->by);
@@ -173,7 +167,6 @@ INLINE256 void add_row256(const folding *f, const bool fades)
 
 INLINE256 void fold_row(folding *f)
 {
-    ask_for_row(f->sum + f->ld);
     if (*f->keep == 1)
         add_row256(f, false);
     else
@@ -233,7 +226,7 @@ INLINE256 void end_block8(float *y, size_t ldy, __m256 acc[MORE_QUERIES][2], con
 INLINE256 void rows_block8(float *y, size_t ldy, const sums *t, const tile_weights *w, size_t first,
                            const float *x, size_t ldx, size_t c, const size_t n, folding *f)
 {
-    enum { AT_A_TIME = 8 };
+    enum { AT_A_TIME = 10 }; /* so that six rows go beside the 64 keys of a tile */
     __m256 acc[MORE_QUERIES][2];
     const float *s = w->s + first;
     x += c;
@@ -260,13 +253,12 @@ INLINE256 void rows_columns8(const sums *t, const tile_weights *w, size_t first,
             continue;
         }
         rows_block8(waiting, ROWS_STEP, t, w, first, x, ldx, c, n, f);
-        *f = (folding){n,
-                       waiting,
-                       into->sum + first * into->ld + c,
-                       into->ld,
-                       into->keep + first,
-                       into->by + first};
-        ask_for_row(f->sum);
+        *f = (folding){.rows = n,
+                       .x = waiting,
+                       .sum = into->sum + first * into->ld + c,
+                       .ld = into->ld,
+                       .keep = into->keep + first,
+                       .by = into->by + first};
     }
 }
 

@@ -234,8 +234,7 @@ static float *average_side(const unit *u, const work *w, const float *by)
 {
     float *const side = w->o + (u->dv - u->straight) * w->at.p;
     for (size_t c = 0; c < 2 * w->at.p; c += w->at.p)
-        for (size_t i = 0; i < w->at.p; i += 4)
-            *(four *)(side + c + i) *= *(const four *)(by + i);
+        for (size_t i = 0; i < w->at.p; i += 4) *(four *)(side + c + i) *= *(const four *)(by + i);
     return side;
 }
 

@@ -186,7 +186,7 @@ bool sums_finite(const run *r, const head *h, size_t i)
 {
     const double *const num = held_row(r, h, i);
     double zero = h->den[i] * 0; /* 0, or nan */
-    quad zeros[4] = {{0}}; /* they do not wait for one another */
+    quad zeros[4] = {{0}};       /* they do not wait for one another */
     size_t c = 0;
     for (; c + 16 <= h->job.dv; c += 16)
         for (size_t e = 0; e < 4; e++) zeros[e] += *(const quad *)(num + c + 4 * e) * 0.0;
