@@ -128,6 +128,8 @@ typedef struct pare_repro_study {
     const char *(*part)(size_t i); /* what `only` may name; NULL behind the last */
     pare_status (*make)(pare_repro **out, const pare_repro_opts *o, const pare_exec *exec,
                         const pare_ranks *ranks, pare_err *err);
+    bool boards; /* looks at side, large and small */
+    bool trains; /* looks at epochs */
 } pare_repro_study;
 #define PARE_REPRO_STUDIES 5
 extern const pare_repro_study pare_repro_studies[PARE_REPRO_STUDIES]; /* in the order of `all` */

@@ -117,14 +117,29 @@ static pare_status make_one(cli *c, const pare_repro_study *study, const pare_re
     return st;
 }
 
-/* A file that the study would not look at is not taken in silence. */
-static pare_status check_files(cli *c, const char *name, const repro_opts *o)
+/* The first number that the study would not look at; NULL: there is none. */
+static const char *unused_number(const pare_repro_study *s, const pare_repro_opts *o)
 {
-    const bool all = strcmp(name, "all") == 0, depth = strcmp(name, "depth") == 0;
+    const pare_repro_opts none = PARE_REPRO_OPTS_DEFAULT;
+    if (!s->boards && o->large != none.large) return "large";
+    if (!s->boards && o->small != none.small) return "runs";
+    if (!s->boards && o->side != none.side) return "side";
+    return !s->trains && o->epochs != none.epochs ? "epochs" : NULL;
+}
+
+/* What the study (NULL: all of them) would not look at is not taken in silence. */
+static pare_status check_options(cli *c, const pare_repro_study *s, const repro_opts *o)
+{
+    const char *const name = s ? s->name : "all", *const number =
+                                                      s ? unused_number(s, &o->o) : NULL;
+    const bool depth = strcmp(name, "depth") == 0;
+    if (number)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--%s: repro %s does not look at it", number,
+                         name);
     const bool made = strcmp(name, "length") == 0 || strcmp(name, "errata") == 0;
     if (o->data.n && made)
         return pare_fail(&c->err, PARE_ERR_USAGE, "--data: repro %s makes all its inputs", name);
-    if (o->o.model && !all && !depth)
+    if (o->o.model && s && !depth)
         return pare_fail(&c->err, PARE_ERR_USAGE, "--model is for repro depth, not %s", name);
     return PARE_OK;
 }
@@ -138,7 +153,7 @@ static pare_status repro(cli *c, void *self, pare_ranks *ranks)
         return pare_fail(&c->err, PARE_ERR_USAGE,
                          "'%s': there are 'all', 'width', 'depth', 'ticket', 'length' and 'errata'",
                          name);
-    const pare_status st = check_files(c, name, o);
+    const pare_status st = check_options(c, which, o);
     if (st) return st;
     o->o.folder = c->out ? c->out : cli_suffixed(c, "repro-", name);
     if (!o->o.folder) return PARE_ERR_MEMORY;

@@ -414,7 +414,7 @@ int cmd_width(int argc, char **argv)
          .metavar = "F",
          .help = "the widest with this share of the parameters",
          .unset = "not asked",
-         .low = 0,
+         .low = 1e-6,
          .high = 1},
         REDUCE_MAX_ERROR(o.r.max_error, "; without a width: the narrowest"),
         /* What is proven beside the headline, and on what. */

@@ -101,9 +101,9 @@ pare_status rule_choose(call_rule *out, pare_length_opts *o, pare_oracle_caps *c
 {
     const pare_status st = check_sizes(o, caps, p, err);
     if (st) return st;
-    /* Of rows that are merged as many as our direct attention takes at once, so that results stay
-     * in a cache; of rows that are added up more, in whole panels of 24 and of 64. */
-    *out = (call_rule){.m = caps->max_len, .together = caps->features & PARE_ORC_ADD ? 384 : 256};
+    /* So many rows that their sums and queries (192 KiB of a head of 64) stay in a cache of a core
+     * beside the block of keys, and that a block is not fetched too often. */
+    *out = (call_rule){.m = caps->max_len, .together = 256};
     const bool partial = caps->features & PARE_ORC_PARTIAL;
     if (o->mode == PARE_LENGTH_AUTO) o->mode = partial ? PARE_LENGTH_NATIVE : PARE_LENGTH_ZEROREF;
     if (o->one_vector && o->mode != PARE_LENGTH_ZEROREF && o->mode != PARE_LENGTH_STRICT)

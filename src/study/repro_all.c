@@ -3,9 +3,11 @@
 #include <string.h>
 
 const pare_repro_study pare_repro_studies[PARE_REPRO_STUDIES] = {
-    {"width", width_part, pare_repro_width},    {"depth", depth_part, pare_repro_depth},
-    {"ticket", ticket_part, pare_repro_ticket}, {"length", length_part, pare_repro_length},
-    {"errata", errata_part, pare_repro_errata},
+    {"width", width_part, pare_repro_width, true, true},
+    {"depth", depth_part, pare_repro_depth, false, false},
+    {"ticket", ticket_part, pare_repro_ticket, false, true},
+    {"length", length_part, pare_repro_length, false, false},
+    {"errata", errata_part, pare_repro_errata, false, false},
 };
 
 const pare_repro_study *pare_repro_find(const char *name)
@@ -111,6 +113,7 @@ static bool is_graph(const char *path)
 static pare_status options_of(pare_repro_opts *out, pare_arena *a, const pare_repro_study *s,
                               const pare_repro_opts *o, pare_err *err)
 {
+    const pare_repro_opts none = PARE_REPRO_OPTS_DEFAULT;
     const bool width = strcmp(s->name, "width") == 0, ticket = strcmp(s->name, "ticket") == 0;
     const char **const data = pare_alloc(a, o->ndata + 1, sizeof *data);
     *out = *o;
@@ -121,6 +124,8 @@ static pare_status options_of(pare_repro_opts *out, pare_arena *a, const pare_re
     for (size_t i = 0; i < o->ndata; i++)
         if (is_graph(o->data[i]) ? width : ticket) data[out->ndata++] = o->data[i];
     if (strcmp(s->name, "depth") != 0) out->model = NULL;
+    if (!s->boards) out->side = none.side, out->large = none.large, out->small = none.small;
+    if (!s->trains) out->epochs = none.epochs;
     return PARE_OK;
 }
 

@@ -42,7 +42,7 @@ exec 2>&1
 pare data sort -q -o s.npz
 for w in "repro" "repro nothing" "repro depth --model none.npz" "repro width more" "repro width --side 3" "repro width --data none.npz" \
     "repro width --data s.npz" "repro width --data out/minesweeper-12-0.npz --data out/minesweeper-12-0.npz" \
-    "repro length --data s.npz" "repro errata --data s.npz" "repro ticket --model m.st" "repro width --runs 0" "repro width -o no/such" "repro width -o all"; do
+    "repro length --data s.npz" "repro errata --data s.npz" "repro ticket --model m.st" "repro errata --side 9" "repro depth --epochs 3" "repro width --runs 0" "repro width -o no/such" "repro width -o all"; do
     pare $w -q >printed; echo "exit $?"
     [ ! -s printed ] || echo "something on stdout"
 done

@@ -14,6 +14,7 @@ no m.st --data g.npz --method nonsense --dim 4
 no m.st --data g.npz --dim 4 --trials 0
 no m.st --data g.npz --dim 4 --method lowrank --distill 5
 no m.st --data g.npz --keep 1e-3
+no m.st --data g.npz --dim 4 --keep 0
 no m.st --data g.npz --dim 2 --max-error 1e-6
 no m.st --data g.npz --max-error 1e-30
 pare data random -q --count 2 --tokens 8 --vocab 9 -o i.npy
