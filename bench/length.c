@@ -1,7 +1,8 @@
 /* Attention by calls of M tokens beside our direct tiled attention: full pattern, one head of 64,
- * f32, in turns. Ratios are those of the fastest runs, since others are what a machine that is not
- * ours alone adds to them; ..._median: the median of the ratios to the direct runs before and
- * after.
+ * f32, in turns, all cases in each round (a machine that others use is slow for minutes, which then
+ * is not one case's bad luck). Ratios are those of the lower quartiles: of times that such a
+ * machine adds to, but not of single runs that had luck; ..._median: the median of the ratios to
+ * the direct runs before and after.
  *
  *   bench/length            all cases
  *   bench/length --wall     time by the clock on the wall; else CPU time, for a machine that others
@@ -23,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { D = 64, RUNS = 61, LONG_RUNS = 31 }; /* odd; LONG_RUNS: of 8192 tokens */
+enum { D = 64, CASES = 8, ROUNDS = 31, RUNS = 2 * ROUNDS }; /* RUNS: of a case, at most */
 
 typedef struct bench {
     size_t n;
@@ -178,64 +179,92 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double median(double *x, size_t n)
+/* The part of the numbers that are smaller: a half, a fourth. */
+static double quantile(double *x, size_t n, double part)
 {
     qsort(x, n, sizeof *x, by_size);
-    return x[n / 2];
+    return x[(size_t)(part * (double)n)];
 }
 
 typedef struct timing {
-    double best;
+    double times[RUNS];
     double ratios[RUNS]; /* to the direct runs around it */
 } timing;
 
-static void note(timing *t, int run, double took, double direct_took)
+typedef struct trial {
+    bench b;
+    size_t runs;
+    double direct[2 * RUNS], off;
+    timing plan, zero;
+} trial;
+
+static trial new_trial(size_t n, uint32_t m, bool wall)
 {
-    t->best = fmin(t->best, took);
+    trial t = {.b = new_bench(n, m, wall)};
+    t.off = fmax(difference(&t.b, &native), difference(&t.b, &fixed));
+    return t;
+}
+
+static void note(timing *t, size_t run, double took, double direct_took)
+{
+    t->times[run] = took;
     t->ratios[run] = took / direct_took;
 }
 
-static void compare(bench *b)
+static void run_once(trial *t)
 {
-    const int runs = b->n > 4096 ? LONG_RUNS : RUNS;
-    double own = INFINITY;
-    timing plan = {.best = INFINITY}, zero = {.best = INFINITY};
-    const double off = fmax(difference(b, &native), difference(b, &fixed));
-    for (int r = 0; r < runs; r++) {
-        const double t0 = seconds(b);
-        direct(b);
-        const double t1 = seconds(b);
-        planned(b, &native);
-        const double t2 = seconds(b);
-        planned(b, &fixed);
-        const double t3 = seconds(b);
-        direct(b);
-        const double t4 = seconds(b), here = ((t1 - t0) + (t4 - t3)) / 2;
-        own = fmin(own, fmin(t1 - t0, t4 - t3));
-        note(&plan, r, t2 - t1, here);
-        note(&zero, r, t3 - t2, here);
-    }
+    bench *const b = &t->b;
+    const double t0 = seconds(b);
+    direct(b);
+    const double t1 = seconds(b);
+    planned(b, &native);
+    const double t2 = seconds(b);
+    planned(b, &fixed);
+    const double t3 = seconds(b);
+    direct(b);
+    const double t4 = seconds(b), here = ((t1 - t0) + (t4 - t3)) / 2;
+    t->direct[2 * t->runs] = t1 - t0;
+    t->direct[2 * t->runs + 1] = t4 - t3;
+    note(&t->plan, t->runs, t2 - t1, here);
+    note(&t->zero, t->runs, t3 - t2, here);
+    t->runs++;
+}
+
+static void print_trial(trial *t)
+{
+    const bench *const b = &t->b;
     const double n = (double)b->n, m = b->m,
                  ideal = ceil(n / m) * ceil(n / (m - 1)) * m * m / n / n;
+    const double own = quantile(t->direct, 2 * t->runs, 0.25),
+                 plan = quantile(t->plan.times, t->runs, 0.25),
+                 zero = quantile(t->zero.times, t->runs, 0.25);
     printf("%zu,%u,%.1f,%.3f,%.3f,%.2f,%.3f,%.3f,%.3f,1.15,%.1e,%.1f,%.1f,%.1f,%.0f\n", b->n,
-           (unsigned)b->m, 1e3 * own, plan.best / own, median(plan.ratios, (size_t)runs),
-           b->m < 128 ? 1.2 : 1.1, ideal, zero.best / own / ideal,
-           median(zero.ratios, (size_t)runs) / ideal, off, own_mib(b, "direct"),
+           (unsigned)b->m, 1e3 * own, plan / own, quantile(t->plan.ratios, t->runs, 0.5),
+           b->m < 128 ? 1.2 : 1.1, ideal, zero / own / ideal,
+           quantile(t->zero.ratios, t->runs, 0.5) / ideal, t->off, own_mib(b, "direct"),
            own_mib(b, "native"), own_mib(b, "static"), n * n * 4 / 1048576);
-    fflush(stdout);
 }
 
 static void all_cases(bool wall)
 {
+    static const uint32_t lengths[] = {64, 128, 256, 1024};
+    trial t[CASES];
+    for (size_t i = 0; i < CASES; i++) t[i] = new_trial(i < 4 ? 4096 : 8192, lengths[i % 4], wall);
+    for (int r = 0; r < ROUNDS; r++) {
+        if (isatty(2)) fprintf(stderr, "\rround %d of %d", r + 1, ROUNDS);
+        for (size_t i = 0; i < CASES; i++) {
+            run_once(&t[i]);
+            if (t[i].b.n == 4096) run_once(&t[i]); /* it is short */
+        }
+    }
+    if (isatty(2)) fputc('\n', stderr);
     printf("n,m,direct_ms,native,native_median,native_at_most,ideal,static_over_ideal,"
            "static_over_ideal_median,static_at_most,difference,direct_mib,native_mib,static_mib,"
            "n_x_n_mib\n");
-    for (size_t n = 4096; n <= 8192; n *= 2)
-        for (uint32_t m = 64; m <= 1024; m *= m == 256 ? 4 : 2) {
-            bench b = new_bench(n, m, wall);
-            compare(&b);
-            free_bench(&b);
-        }
+    for (size_t i = 0; i < CASES; i++) {
+        print_trial(&t[i]);
+        free_bench(&t[i].b);
+    }
 }
 
 /* ---- one process and several ----------------------------------------------------------------- */
