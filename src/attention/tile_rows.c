@@ -41,7 +41,7 @@ static inline __attribute__((always_inline)) void ask_for(const tile_sums *into,
                                                           const size_t columns)
 {
     enum { LINE = 8 }; /* doubles */
-#pragma GCC unroll 6
+#pragma GCC unroll 4
     for (size_t r = 0; r < n; r++)
 #pragma GCC unroll 8
         for (size_t e = 0; e < columns; e += LINE)

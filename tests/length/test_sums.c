@@ -204,6 +204,26 @@ static void sums_are_those_of_one_addend_after_the_other(void **state)
         }
 }
 
+static void a_row_with_one_number_that_is_none_is_found(void **state)
+{
+    (void)state;
+    static const size_t widths[] = {1, 15, 16, 37, 64};
+    double num[64] = {0}, den = 1;
+    for (size_t x = 0; x < sizeof widths / sizeof *widths; x++) {
+        const head h = {.num = num, .den = &den, .job.dv = widths[x]};
+        const run r = {.first = 0};
+        assert_true(sums_finite(&r, &h, 0));
+        for (size_t c = 0; c < widths[x]; c++) {
+            num[c] = c % 2 ? INFINITY : NAN;
+            assert_false(sums_finite(&r, &h, 0));
+            num[c] = 0;
+        }
+        den = NAN;
+        assert_false(sums_finite(&r, &h, 0));
+        den = 1;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +232,7 @@ int main(void)
         cmocka_unit_test(variants_fade_to_the_same_bits),
         cmocka_unit_test(results_are_divided_by_what_the_reference_weighs),
         cmocka_unit_test(sums_are_those_of_one_addend_after_the_other),
+        cmocka_unit_test(a_row_with_one_number_that_is_none_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
