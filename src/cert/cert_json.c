@@ -1,202 +1,242 @@
-/* A certificate as JSON text. The order of the keys is the order of reading: what was done, to
- * which files, on which inputs, what is claimed, under which hypotheses. */
+/* cert_json.c - a certificate as JSON text. The order of the keys is the order of reading: what was
+ * done, to which files, on which inputs, what is claimed. */
 #include "cert_parts.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-void pare_cert_inflate(pare_cert *c)
+const char *const cert_sections[PARE_SECTIONS] = {"hypotheses", "theorems", "observations",
+                                                  "evidence", "paper"};
+
+/* ---- what is written of a bound --------------------------------------------------------------- */
+
+/* The theorem that bounds from above what this lower bound bounds from below, or NULL. */
+static const pare_claim *upper_of(const pare_cert *c, const pare_claim *lower)
 {
-    double *const tiers[] = {&c->apriori, &c->proven, &c->rounding};
-    for (size_t i = 0; i < 3; i++) *tiers[i] = pare_ub_written((pare_ub){*tiers[i]});
-    for (size_t i = 0; i < c->nstatements; i++)
-        c->statements[i].bound = pare_ub_written((pare_ub){c->statements[i].bound});
+    return pare_cert_find(c, lower->kind == PARE_AUC_LEAST ? PARE_AUC_MOST : PARE_APRIORI_OUTPUTS);
 }
 
-static bool is_part(const pare_data_ref *d)
+pare_status cert_bounds_meet(const pare_cert *c, pare_err *err)
 {
-    return strcmp(d->kind, "part") == 0;
-}
-
-pare_status cert_seal(char hex[PARE_SHA256_HEX], const pare_cert *c, pare_err *err)
-{
-    const pare_data_ref *const d = &c->data;
-    char numbers[160];
-    int n = snprintf(numbers, sizeof numbers, "%d\n%" PRIu64 "\n%zu\n%zu\n%zu\n", PARE_CERT_SCHEMA,
-                     c->seed, d->split, d->count, d->tokens);
-    if (is_part(d)) snprintf(numbers + n, sizeof numbers - (size_t)n, "%zu\n", d->first);
-    const char *const parts[] = {"pare ",   numbers, c->reduction,    "\n", d->kind, "\n",
-                                 d->sha256, "\n",    d->inputs_sha256};
-    pare_sha256 h;
-    const pare_status st = pare_sha256_begin(&h, err);
-    if (st != PARE_OK) return st;
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        pare_sha256_add(&h, parts[i], strlen(parts[i]));
-    pare_sha256_end(&h, hex);
+    for (size_t i = 0; i < c->nclaims; i++) {
+        const pare_claim *const low = &c->claims[i];
+        if (pare_kinds[low->kind].section != PARE_THEOREM || !pare_kinds[low->kind].lower) continue;
+        const pare_claim *const high = upper_of(c, low);
+        if (high && strcmp(high->domain, low->domain) == 0 && !(high->value >= low->value))
+            return pare_fail(err, PARE_ERR_VERIFY,
+                             "%s: the lower bound %.9g is above the upper bound %.9g (%s)",
+                             pare_kinds[low->kind].name, low->value, high->value,
+                             pare_kinds[high->kind].name);
+    }
     return PARE_OK;
+}
+
+pare_status pare_cert_inflate(pare_cert *c, pare_err *err)
+{
+    c->proven = pare_ub_written((pare_ub){c->proven});
+    for (size_t i = 0; i < c->nclaims; i++) {
+        pare_claim *const t = &c->claims[i];
+        const pare_kind_row *const row = &pare_kinds[t->kind];
+        if (row->section != PARE_THEOREM) continue;
+        t->value = row->lower ? pare_lb_written((pare_lb){t->value})
+                              : pare_ub_written((pare_ub){t->value});
+        if (row->ceiling > 0 && t->value > row->ceiling) t->value = row->ceiling;
+    }
+    return cert_bounds_meet(c, err);
 }
 
 /* ---- pieces: each is false only when memory is out ----------------------------------------- */
 
-/* "inf", a number, or null for a nan: does not apply. */
-static bool add_maybe(cJSON *to, const char *key, double v)
+/* "inf", a number, or null for what does not apply. */
+static bool add_maybe(cJSON *to, const char *key, double v, bool applies)
 {
-    return isnan(v) ? pare_json_add_null(to, key) : pare_json_add_number(to, key, v);
+    return applies ? pare_json_add_number(to, key, v) : pare_json_add_null(to, key);
+}
+
+static bool add_named(cJSON *to, const char *key, const pare_named_hash *h, size_t n)
+{
+    cJSON *const o = pare_json_add_object(to, key);
+    bool ok = o != NULL;
+    for (size_t i = 0; ok && i < n; i++) ok = pare_json_add_string(o, h[i].name, h[i].sha256);
+    return ok;
 }
 
 static bool add_file(cJSON *to, const char *key, const pare_file_ref *f)
 {
     cJSON *const o = pare_json_add_object(to, key);
-    if (!o || !pare_json_add_string(o, "path", f->path) ||
-        !pare_json_add_string(o, "sha256", f->sha256))
-        return false;
-    cJSON *const t = pare_json_add_object(o, "tensors");
-    for (size_t i = 0; t && i < f->ntensors; i++)
-        if (!pare_json_add_string(t, f->tensors[i].name, f->tensors[i].sha256)) return false;
-    return t != NULL;
+    return o && pare_json_add_string(o, "path", f->path) &&
+           pare_json_add_string(o, "sha256", f->sha256) &&
+           add_named(o, "files", f->files, f->nfiles) &&
+           pare_json_add_string(o, "architecture", f->architecture) &&
+           add_named(o, "tensors", f->tensors, f->ntensors);
 }
 
-static bool add_data(cJSON *to, const pare_data_ref *d, const char *seal)
+static bool add_hashes(cJSON *to, const char *key, const pare_input_hashes *h)
+{
+    cJSON *const o = pare_json_add_object(to, key);
+    cJSON *const list = o && pare_json_add_size(o, "tokens", h->tokens)
+                            ? pare_json_add_array(o, "inputs")
+                            : NULL;
+    bool ok = list != NULL;
+    for (size_t i = 0; ok && i < h->n; i++) ok = pare_json_add_string(list, NULL, h->sha256[i]);
+    return ok;
+}
+
+/* Only claims about new inputs need it. */
+static bool add_heldout(cJSON *to, const pare_data_ref *d)
+{
+    if (d->candidates == 0) return true;
+    cJSON *const word = pare_json_add_object(to, "writers_word");
+    return word && add_hashes(word, "fitted", &d->fitted) &&
+           pare_json_add_size(word, "candidates", d->candidates) &&
+           add_hashes(to, "heldout", &d->heldout);
+}
+
+static bool add_data(cJSON *to, const pare_data_ref *d)
 {
     cJSON *const o = pare_json_add_object(to, "data");
-    if (!o || !pare_json_add_string(o, "kind", d->kind)) return false;
-    const bool ok = d->path ? pare_json_add_string(o, "path", d->path) &&
-                                  pare_json_add_string(o, "sha256", d->sha256) &&
-                                  pare_json_add_size(o, "split", d->split) &&
-                                  (!is_part(d) || pare_json_add_size(o, "first", d->first)) &&
-                                  pare_json_add_size(o, "count", d->count) &&
-                                  (!is_part(d) || pare_json_add_size(o, "tokens", d->tokens))
-                            : pare_json_add_size(o, "count", d->count) &&
-                                  pare_json_add_size(o, "tokens", d->tokens);
-    return ok && pare_json_add_string(o, "inputs_sha256", d->inputs_sha256) &&
-           pare_json_add_string(o, "seal", seal);
+    const bool part = strcmp(d->kind, "part") == 0;
+    bool ok = o && pare_json_add_string(o, "kind", d->kind);
+    if (ok && d->path)
+        ok = pare_json_add_string(o, "path", d->path) &&
+             pare_json_add_string(o, "sha256", d->sha256) &&
+             pare_json_add_size(o, "split", d->split);
+    if (ok && part) ok = pare_json_add_size(o, "first", d->first);
+    ok = ok && pare_json_add_size(o, "count", d->count);
+    if (ok && (part || !d->path)) ok = pare_json_add_size(o, "tokens", d->tokens);
+    return ok && pare_json_add_string(o, "inputs_sha256", d->inputs_sha256) && add_heldout(o, d);
 }
 
-static bool add_hypotheses(cJSON *to, const pare_cert *c)
+static bool add_parameters(cJSON *to, const pare_claim *c)
 {
-    cJSON *const list = pare_json_add_array(to, "hypotheses");
-    for (size_t i = 0; list && i < c->nhypotheses; i++) {
-        const pare_hypothesis *const h = &c->hypotheses[i];
-        cJSON *const o = pare_json_add_object(list, NULL);
-        if (!o || !pare_json_add_string(o, "name", h->name)) return false;
-        if (!(h->holds == PARE_UNKNOWN ? pare_json_add_null(o, "holds")
-                                       : pare_json_add_bool(o, "holds", h->holds == PARE_TRUE)))
-            return false;
-        if (!add_maybe(o, "value", h->value) || !add_maybe(o, "limit", h->limit)) return false;
+    const pare_kind_row *const row = &pare_kinds[c->kind];
+    cJSON *const o = pare_json_add_object(to, "parameters");
+    bool ok = o != NULL;
+    for (size_t i = 0; ok && i < PARE_PARAMETERS && row->parameters[i]; i++)
+        ok = pare_json_add_number(o, row->parameters[i], c->p[i]);
+    return ok && (!row->text || pare_json_add_string(o, row->text, c->text));
+}
+
+static bool add_truth(cJSON *to, pare_truth t)
+{
+    return t == PARE_UNKNOWN ? pare_json_add_null(to, "holds")
+                             : pare_json_add_bool(to, "holds", t == PARE_TRUE);
+}
+
+static bool add_theorem(cJSON *o, const pare_claim *c)
+{
+    const pare_kind_row *const row = &pare_kinds[c->kind];
+    return pare_json_add_string(o, "side", row->lower ? "lower" : "upper") &&
+           pare_json_add_number(o, "bound", c->value) &&
+           (!pare_kind_is_drawn(c->kind) ||
+            pare_json_add_number(o, "probability", c->probability)) &&
+           pare_json_add_string(o, "norm", row->norm) && pare_json_add_string(o, "domain", c->domain);
+}
+
+bool cert_add_claim(cJSON *list, pare_arena *a, const pare_claim *c)
+{
+    const pare_kind_row *const row = &pare_kinds[c->kind];
+    const char *const sentence = pare_claim_sentence(a, c);
+    cJSON *const o = sentence ? pare_json_add_object(list, NULL) : NULL;
+    bool ok = o && pare_json_add_string(o, "kind", row->name) && add_parameters(o, c);
+    if (ok && row->section == PARE_HYPOTHESIS) ok = add_truth(o, c->holds);
+    if (ok && row->section == PARE_THEOREM) ok = add_theorem(o, c);
+    if (ok && row->section != PARE_THEOREM) ok = add_maybe(o, "value", c->value, row->has_value);
+    if (ok && (row->section == PARE_HYPOTHESIS || row->section == PARE_EVIDENCE))
+        ok = add_maybe(o, "limit", c->limit, row->has_limit);
+    if (ok && row->section == PARE_OBSERVATION)
+        ok = pare_json_add_number(o, "tolerance", row->tolerance);
+    if (ok && row->section == PARE_PAPER) ok = pare_json_add_bool(o, "sound", false);
+    return ok && pare_json_add_string(o, "sentence", sentence);
+}
+
+static bool add_sections(cJSON *to, pare_arena *a, const pare_cert *c)
+{
+    bool ok = true;
+    for (size_t s = 0; ok && s < PARE_SECTIONS; s++) {
+        cJSON *const list = pare_json_add_array(to, cert_sections[s]);
+        ok = list != NULL;
+        for (size_t i = 0; ok && i < c->nclaims; i++)
+            if (pare_kinds[c->claims[i].kind].section == s)
+                ok = cert_add_claim(list, a, &c->claims[i]);
     }
-    return list != NULL;
+    return ok;
 }
 
-static bool add_statements(cJSON *to, const pare_cert *c)
+static bool add_headline(cJSON *to, const pare_cert *c)
 {
-    cJSON *const list = pare_json_add_array(to, "statements");
-    for (size_t i = 0; list && i < c->nstatements; i++) {
-        const pare_statement *const s = &c->statements[i];
-        cJSON *const o = pare_json_add_object(list, NULL);
-        if (!o || !pare_json_add_string(o, "name", s->name) ||
-            !pare_json_add_string(o, "norm", s->norm) ||
-            !pare_json_add_string(o, "domain", s->domain) ||
-            !pare_json_add_number(o, "probability", s->probability) ||
-            !pare_json_add_number(o, "bound", s->bound))
-            return false;
-    }
-    return list != NULL;
+    cJSON *const o = pare_json_add_object(to, "headline");
+    return o && pare_json_add_number(o, "proven", c->proven) &&
+           pare_json_add_number(o, "measured", c->measured) &&
+           pare_json_add_string(o, "norm", c->norm) && pare_json_add_string(o, "domain", c->domain);
 }
 
-static bool add_paper(cJSON *to, const pare_cert *c)
+static bool fill(cJSON *o, pare_arena *a, const pare_cert *c)
 {
-    cJSON *const o = pare_json_add_object(to, "paper_not_sound");
-    for (size_t i = 0; o && i < c->npaper; i++)
-        if (!pare_json_add_number(o, c->paper[i].name, c->paper[i].value)) return false;
-    return o != NULL;
+    if (!o || !pare_json_add_size(o, "pare", PARE_CERT_SCHEMA)) return false;
+    cJSON *const reduction = pare_json_add_object(o, "reduction");
+    bool ok = reduction && pare_json_add_string(reduction, "name", c->reduction) &&
+              pare_json_add_u64(reduction, "seed", c->seed) && add_file(o, "input", &c->input) &&
+              add_file(o, "output", &c->output) && add_data(o, &c->data) && add_headline(o, c) &&
+              add_sections(o, a, c);
+    cJSON *const chain = ok ? pare_json_add_array(o, "chain") : NULL;
+    ok = chain != NULL;
+    for (size_t i = 0; ok && i < c->nchain; i++)
+        ok = fill(pare_json_add_object(chain, NULL), a, c->chain[i]);
+    return ok;
 }
 
 /* ---- the whole ----------------------------------------------------------------------------- */
 
-static pare_status check_bound(const char *what, const char *name, double v, pare_err *err)
+static pare_status refuse(const char *what, double v, pare_err *err)
 {
-    if (v >= 0) return PARE_OK;
-    return pare_fail(err, PARE_ERR_NONFINITE, "%s%s%s is %g: no certificate can say that", what,
-                     *name ? " " : "", name, v);
+    return pare_fail(err, PARE_ERR_NONFINITE, "%s is %g: not a figure that can be written", what,
+                     v);
 }
 
-/* A nan that got this far is a computation that went wrong: nothing may be written. */
-static pare_status check_numbers(const pare_cert *c, pare_err *err)
+static pare_status check(const pare_cert *c, pare_err *err)
 {
-    const struct {
-        const char *what;
-        double v;
-    } tiers[] = {{"apriori", c->apriori},
-                 {"proven", c->proven},
-                 {"measured", c->measured},
-                 {"rounding", c->rounding}};
+    if (!(c->proven >= 0)) return refuse("proven", c->proven, err);
+    if (!(c->measured >= 0 && isfinite(c->measured))) return refuse("measured", c->measured, err);
+    for (size_t i = 0; i < c->nclaims; i++) {
+        const pare_claim *const t = &c->claims[i];
+        const pare_kind_row *const row = &pare_kinds[t->kind];
+        const bool bound = row->section == PARE_THEOREM;
+        if (bound ? !(t->value >= 0) : row->has_value && isnan(t->value))
+            return refuse(row->name, t->value, err);
+        if (row->has_limit && isnan(t->limit)) return refuse(row->name, t->limit, err);
+    }
     pare_status st = PARE_OK;
-    for (size_t i = 0; st == PARE_OK && i < 4; i++)
-        st = check_bound(tiers[i].what, "", tiers[i].v, err);
-    for (size_t i = 0; st == PARE_OK && i < c->nstatements; i++) {
-        const pare_statement *const s = &c->statements[i];
-        st = check_bound("the bound of statement", s->name, s->bound, err);
-        if (st == PARE_OK && !(s->probability > 0 && s->probability <= 1))
-            st = pare_fail(err, PARE_ERR_NONFINITE, "statement %s has probability %g", s->name,
-                           s->probability);
-    }
-    for (size_t i = 0; st == PARE_OK && i < c->npaper; i++)
-        if (isnan(c->paper[i].value))
-            st = pare_fail(err, PARE_ERR_NONFINITE, "paper_not_sound %s is nan", c->paper[i].name);
-    return st;
-}
-
-static pare_status fill(cJSON *o, const pare_cert *c, pare_err *err)
-{
-    char seal[PARE_SHA256_HEX];
-    pare_status st = check_numbers(c, err);
-    if (st == PARE_OK) st = cert_seal(seal, c, err);
-    if (st != PARE_OK) return st;
-    const bool ok = pare_json_add_size(o, "pare", PARE_CERT_SCHEMA) &&
-                    pare_json_add_string(o, "reduction", c->reduction) &&
-                    pare_json_add_u64(o, "seed", c->seed) && add_file(o, "input", &c->input) &&
-                    add_file(o, "output", &c->output) && add_data(o, &c->data, seal) &&
-                    pare_json_add_string(o, "norm", c->norm) &&
-                    pare_json_add_string(o, "domain", c->domain) &&
-                    pare_json_add_number(o, "apriori", c->apriori) &&
-                    pare_json_add_number(o, "proven", c->proven) &&
-                    pare_json_add_number(o, "measured", c->measured) &&
-                    pare_json_add_number(o, "rounding", c->rounding) && add_hypotheses(o, c) &&
-                    add_statements(o, c) && add_paper(o, c);
-    cJSON *const chain = ok ? pare_json_add_array(o, "chain") : NULL;
-    if (!chain) return pare_no_memory(err);
-    for (size_t i = 0; st == PARE_OK && i < c->nchain; i++) {
-        cJSON *const link = pare_json_add_object(chain, NULL);
-        st = link ? fill(link, c->chain[i], err) : pare_no_memory(err);
-    }
+    for (size_t i = 0; st == PARE_OK && i < c->nchain; i++) st = check(c->chain[i], err);
     return st;
 }
 
 pare_status pare_cert_json(cJSON **out, const pare_cert *c, pare_err *err)
 {
-    PARE_ASSERT(c->reduction && c->norm && c->domain && c->input.path && c->output.path);
-    PARE_ASSERT(c->data.kind && (strcmp(c->data.kind, "random") != 0) == (c->data.path != NULL));
-    cJSON *const root = cJSON_CreateObject();
     *out = NULL;
-    if (!root) return pare_no_memory(err);
-    const pare_status st = fill(root, c, err);
-    if (st == PARE_OK)
-        *out = root;
-    else
+    pare_status st = check(c, err);
+    if (st != PARE_OK) return st;
+    pare_arena *const a = pare_arena_new();
+    cJSON *const root = cJSON_CreateObject();
+    if (!a || !fill(root, a, c)) {
         cJSON_Delete(root);
-    return st;
+        pare_arena_free(a);
+        return pare_no_memory(err);
+    }
+    pare_arena_free(a);
+    *out = root;
+    return PARE_OK;
 }
 
 pare_status pare_cert_write(const pare_cert *c, const char *path, bool overwrite, pare_err *err)
 {
     cJSON *root = NULL;
-    pare_out *file = NULL;
     char *text = NULL;
     size_t bytes = 0;
+    pare_out *file = NULL;
     pare_arena *const a = pare_arena_new();
-    if (!a) return pare_no_memory(err);
-    pare_status st = pare_cert_json(&root, c, err);
+    pare_status st = a ? pare_cert_json(&root, c, err) : pare_no_memory(err);
     if (st == PARE_OK) st = pare_json_print(&text, &bytes, a, root, 2, err);
     if (st == PARE_OK) st = pare_out_open(&file, path, overwrite, err);
     if (st == PARE_OK) {

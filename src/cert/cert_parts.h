@@ -1,17 +1,18 @@
-/* cert_parts.h - what the files of this room share about certificates. */
+/* cert_parts.h - what the files of this module share about certificates. */
 #ifndef PARE_SRC_CERT_PARTS_H
 #define PARE_SRC_CERT_PARTS_H
 #include <pare/cert.h>
 
 #define CERT_CHAIN "chain" /* the reduction of a composed certificate */
 
-/* The hash that pare_data_ref.seal must be. */
-PARE_MUST_USE pare_status cert_seal(char hex[PARE_SHA256_HEX], const pare_cert *c, pare_err *err);
-/* Of a file's bytes, or of a folder as pare_file_ref_make says. */
-PARE_MUST_USE pare_status cert_hash_path(char hex[PARE_SHA256_HEX], const char *path,
-                                         pare_err *err);
+/* The keys of the sections in the file. */
+extern const char *const cert_sections[PARE_SECTIONS];
+/* One claim as an object of a list; false: memory is out. */
+bool cert_add_claim(cJSON *list, pare_arena *a, const pare_claim *c);
+/* PARE_ERR_VERIFY if a lower bound is above the upper bound of the same figure. */
+PARE_MUST_USE pare_status cert_bounds_meet(const pare_cert *c, pare_err *err);
 /* Every weight that is there, and the vocabulary. */
-PARE_MUST_USE pare_status cert_tensor_hashes(pare_tensor_hash **out, size_t *n, pare_arena *a,
+PARE_MUST_USE pare_status cert_tensor_hashes(pare_named_hash **out, size_t *n, pare_arena *a,
                                              const pare_model *m, pare_err *err);
 /* `code` naming the first place where the links do not form one chain; the arena is for words. */
 PARE_MUST_USE pare_status cert_links_fit(pare_cert *const *links, size_t n, pare_arena *a,

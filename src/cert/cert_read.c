@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { MOST_CLAIMS = 10000 };
+
 /* A value in the tree with its path for messages; `st` sticks at the first failure, so that a
  * row of gets needs one test at its end. */
 typedef struct reader {
@@ -138,13 +140,6 @@ static double get_bound(reader *r, place p, const char *key)
     return v;
 }
 
-/* null: does not apply, a nan in memory. */
-static double get_maybe(reader *r, place p, const char *key)
-{
-    const place at = child(r, p, key);
-    return r->st == PARE_OK && !cJSON_IsNull(at.v) ? number_at(r, at) : NAN;
-}
-
 static size_t get_size(reader *r, place p, const char *key, size_t least)
 {
     const place at = child(r, p, key);
@@ -178,21 +173,55 @@ static pare_truth get_truth(reader *r, place p, const char *key)
 #define KEYS(...)                                                                                  \
     (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)
 
+static pare_named_hash *named_hashes(reader *r, place p, size_t *n)
+{
+    if (r->st == PARE_OK && !cJSON_IsObject(p.v)) refuse(r, p, "must be an object");
+    pare_named_hash *const out =
+        list(r, r->st == PARE_OK ? (size_t)cJSON_GetArraySize(p.v) : 0, sizeof *out);
+    *n = 0;
+    for (const cJSON *c = out ? p.v->child : NULL; c && r->st == PARE_OK; c = c->next) {
+        pare_named_hash *const h = &out[(*n)++];
+        h->name = keep(r, c->string);
+        hash_at(r, member(r, p, c), h->sha256);
+    }
+    return out;
+}
+
 static void read_file(reader *r, place p, pare_file_ref *out)
 {
-    if (!is_object(r, p, KEYS("path", "sha256", "tensors"))) return;
+    if (!is_object(r, p, KEYS("path", "sha256", "files", "architecture", "tensors"))) return;
     out->path = get_text(r, p, "path");
     get_hash(r, p, "sha256", out->sha256);
-    const place t = child(r, p, "tensors");
-    if (r->st == PARE_OK && !cJSON_IsObject(t.v)) refuse(r, t, "must be an object");
-    if (r->st != PARE_OK) return;
-    const size_t n = (size_t)cJSON_GetArraySize(t.v);
-    out->tensors = list(r, n, sizeof *out->tensors);
-    for (const cJSON *c = t.v->child; c && r->st == PARE_OK; c = c->next) {
-        pare_tensor_hash *const h = &out->tensors[out->ntensors++];
-        h->name = keep(r, c->string);
-        hash_at(r, member(r, t, c), h->sha256);
+    out->files = named_hashes(r, child(r, p, "files"), &out->nfiles);
+    get_hash(r, p, "architecture", out->architecture);
+    out->tensors = named_hashes(r, child(r, p, "tensors"), &out->ntensors);
+}
+
+static void read_hashes(reader *r, place p, pare_input_hashes *out)
+{
+    if (!is_object(r, p, KEYS("tokens", "inputs"))) return;
+    out->tokens = get_size(r, p, "tokens", 0);
+    const place all = child(r, p, "inputs");
+    const size_t n = array_size(r, all);
+    out->sha256 = list(r, n, sizeof *out->sha256);
+    for (const cJSON *v = n ? all.v->child : NULL; v && r->st == PARE_OK; v = v->next) {
+        const place at = element(r, all, v, out->n);
+        hash_at(r, at, out->sha256[out->n]);
+        /* Sorted, so that there is one way to write a set. */
+        if (out->n > 0 && r->st == PARE_OK &&
+            strcmp(out->sha256[out->n - 1], out->sha256[out->n]) > 0)
+            refuse(r, at, "must not be below the one before it");
+        out->n++;
     }
+}
+
+static void read_heldout(reader *r, place p, pare_data_ref *out)
+{
+    const place word = child(r, p, "writers_word");
+    if (!is_object(r, word, KEYS("fitted", "candidates"))) return;
+    read_hashes(r, child(r, word, "fitted"), &out->fitted);
+    out->candidates = get_size(r, word, "candidates", 1);
+    read_hashes(r, child(r, p, "heldout"), &out->heldout);
 }
 
 static void read_data(reader *r, place p, pare_data_ref *out)
@@ -205,70 +234,146 @@ static void read_data(reader *r, place p, pare_data_ref *out)
         refuse(r, child(r, p, "kind"), "must be \"random\", \"file\" or \"part\"");
         return;
     }
-    if (random) {
-        is_object(r, p, KEYS("kind", "count", "tokens", "inputs_sha256", "seal"));
-        out->tokens = get_size(r, p, "tokens", 1);
-    } else {
-        if (part)
-            is_object(r, p,
-                      KEYS("kind", "path", "sha256", "split", "first", "count", "tokens",
-                           "inputs_sha256", "seal"));
-        else
-            is_object(r, p,
-                      KEYS("kind", "path", "sha256", "split", "count", "inputs_sha256", "seal"));
-        if (part) out->first = get_size(r, p, "first", 0);
-        if (part) out->tokens = get_size(r, p, "tokens", 0);
+    if (random)
+        is_object(r, p, KEYS("kind", "count", "tokens", "inputs_sha256"));
+    else if (part)
+        is_object(r, p,
+                  KEYS("kind", "path", "sha256", "split", "first", "count", "tokens",
+                       "inputs_sha256", "writers_word", "heldout"));
+    else
+        is_object(r, p,
+                  KEYS("kind", "path", "sha256", "split", "count", "inputs_sha256", "writers_word",
+                       "heldout"));
+    if (part) out->first = get_size(r, p, "first", 0);
+    if (part || random) out->tokens = get_size(r, p, "tokens", random);
+    if (!random) {
         out->path = get_text(r, p, "path");
         get_hash(r, p, "sha256", out->sha256);
         out->split = get_size(r, p, "split", 0);
     }
     out->count = get_size(r, p, "count", 1);
     get_hash(r, p, "inputs_sha256", out->inputs_sha256);
-    get_hash(r, p, "seal", out->seal);
+    if (r->st == PARE_OK && (pare_json_has(p.v, "writers_word") || pare_json_has(p.v, "heldout")))
+        read_heldout(r, p, out);
 }
 
-static void read_hypotheses(reader *r, place p, pare_cert *c)
+/* ---- claims -------------------------------------------------------------------------------- */
+
+/* What the kind says and the file repeats for people must be what the kind says. */
+static void same_words(reader *r, place p, const char *key, const char *words)
 {
-    const size_t n = array_size(r, p);
-    c->hypotheses = list(r, n, sizeof *c->hypotheses);
-    for (const cJSON *v = n ? p.v->child : NULL; v && r->st == PARE_OK; v = v->next) {
-        pare_hypothesis *const h = &c->hypotheses[c->nhypotheses];
-        const place at = element(r, p, v, c->nhypotheses++);
-        if (!is_object(r, at, KEYS("name", "holds", "value", "limit"))) return;
-        h->name = get_text(r, at, "name");
-        h->holds = get_truth(r, at, "holds");
-        h->value = get_maybe(r, at, "value");
-        h->limit = get_maybe(r, at, "limit");
+    const char *const said = get_text(r, p, key);
+    if (r->st != PARE_OK || (words && strcmp(said, words) == 0)) return;
+    end_with(r, PARE_ERR_VERIFY, child(r, p, key), "is not what the kind and its parameters say");
+}
+
+static pare_kind read_kind(reader *r, place p, pare_section section)
+{
+    const char *const name = get_text(r, p, "kind");
+    for (size_t k = 0; r->st == PARE_OK && k < PARE_KINDS; k++)
+        if (pare_kinds[k].section == section && strcmp(pare_kinds[k].name, name) == 0)
+            return (pare_kind)k;
+    if (r->st == PARE_OK)
+        refuse(r, child(r, p, "kind"), "this program knows no such kind in this list");
+    return 0;
+}
+
+static void read_parameters(reader *r, place p, pare_claim *c)
+{
+    const pare_kind_row *const row = &pare_kinds[c->kind];
+    const char *keys[PARE_PARAMETERS + 1];
+    size_t n = 0;
+    for (; n < PARE_PARAMETERS && row->parameters[n]; n++) keys[n] = row->parameters[n];
+    const size_t numbers = n;
+    if (row->text) keys[n++] = row->text;
+    if (!is_object(r, p, keys, n)) return;
+    for (size_t i = 0; i < numbers; i++) {
+        const place at = child(r, p, keys[i]);
+        c->p[i] = number_at(r, at);
+        if (r->st == PARE_OK && !isfinite(c->p[i])) refuse(r, at, "must be a finite number");
+    }
+    if (row->text) c->text = get_text(r, p, row->text);
+}
+
+static double value_of(reader *r, place p, const char *key, bool there)
+{
+    const place at = child(r, p, key);
+    if (there) return number_at(r, at);
+    if (r->st == PARE_OK && !cJSON_IsNull(at.v)) refuse(r, at, "must be null for this kind");
+    return 0;
+}
+
+static void read_theorem(reader *r, place p, pare_claim *c)
+{
+    const pare_kind_row *const row = &pare_kinds[c->kind];
+    same_words(r, p, "side", row->lower ? "lower" : "upper");
+    c->value = get_bound(r, p, "bound");
+    if (r->st == PARE_OK && row->ceiling > 0 && c->value > row->ceiling)
+        refuse(r, child(r, p, "bound"), "is larger than this figure can be");
+    same_words(r, p, "norm", row->norm);
+    c->domain = get_text(r, p, "domain");
+    c->probability = 1;
+    if (!pare_kind_is_drawn(c->kind)) return;
+    const place at = child(r, p, "probability");
+    c->probability = number_at(r, at);
+    if (r->st == PARE_OK && !(c->probability > 0 && c->probability < 1))
+        refuse(r, at, "must be above 0 and below 1");
+}
+
+static bool has_keys(reader *r, place p, pare_section section, bool drawn)
+{
+    switch (section) {
+    case PARE_HYPOTHESIS:
+        return is_object(r, p, KEYS("kind", "parameters", "holds", "value", "limit", "sentence"));
+    case PARE_THEOREM:
+        if (drawn)
+            return is_object(r, p,
+                             KEYS("kind", "parameters", "side", "bound", "probability", "norm",
+                                  "domain", "sentence"));
+        return is_object(
+            r, p, KEYS("kind", "parameters", "side", "bound", "norm", "domain", "sentence"));
+    case PARE_OBSERVATION:
+        return is_object(r, p, KEYS("kind", "parameters", "value", "tolerance", "sentence"));
+    case PARE_EVIDENCE:
+        return is_object(r, p, KEYS("kind", "parameters", "value", "limit", "sentence"));
+    default:
+        return is_object(r, p, KEYS("kind", "parameters", "value", "sound", "sentence"));
     }
 }
 
-static void read_statements(reader *r, place p, pare_cert *c)
+static void read_claim(reader *r, place p, pare_section section, pare_claim *c)
 {
-    const size_t n = array_size(r, p);
-    c->statements = list(r, n, sizeof *c->statements);
-    for (const cJSON *v = n ? p.v->child : NULL; v && r->st == PARE_OK; v = v->next) {
-        pare_statement *const s = &c->statements[c->nstatements];
-        const place at = element(r, p, v, c->nstatements++);
-        if (!is_object(r, at, KEYS("name", "norm", "domain", "probability", "bound"))) return;
-        s->name = get_text(r, at, "name");
-        s->norm = get_text(r, at, "norm");
-        s->domain = get_text(r, at, "domain");
-        s->probability = number_at(r, child(r, at, "probability"));
-        if (!(s->probability > 0 && s->probability <= 1))
-            refuse(r, child(r, at, "probability"), "must be above 0 and at most 1");
-        s->bound = get_bound(r, at, "bound");
-    }
+    c->kind = read_kind(r, p, section);
+    if (r->st != PARE_OK || !has_keys(r, p, section, pare_kind_is_drawn(c->kind))) return;
+    const pare_kind_row *const row = &pare_kinds[c->kind];
+    read_parameters(r, child(r, p, "parameters"), c);
+    if (section == PARE_HYPOTHESIS) c->holds = get_truth(r, p, "holds");
+    if (section == PARE_THEOREM)
+        read_theorem(r, p, c);
+    else
+        c->value = value_of(r, p, "value", row->has_value);
+    if (section == PARE_HYPOTHESIS || section == PARE_EVIDENCE)
+        c->limit = value_of(r, p, "limit", row->has_limit);
+    if (section == PARE_OBSERVATION && number_at(r, child(r, p, "tolerance")) != row->tolerance)
+        end_with(r, PARE_ERR_VERIFY, child(r, p, "tolerance"), "is not that of the kind");
+    if (section == PARE_PAPER && get_truth(r, p, "sound") != PARE_FALSE)
+        end_with(r, PARE_ERR_VERIFY, child(r, p, "sound"), "no printed formula here is sound");
+    if (r->st == PARE_OK) same_words(r, p, "sentence", pare_claim_sentence(r->a, c));
 }
 
-static void read_paper(reader *r, place p, pare_cert *c)
+static void read_section(reader *r, place p, pare_section section, pare_cert *c)
 {
-    if (r->st == PARE_OK && !cJSON_IsObject(p.v)) refuse(r, p, "must be an object");
-    const size_t n = r->st == PARE_OK ? (size_t)cJSON_GetArraySize(p.v) : 0;
-    c->paper = list(r, n, sizeof *c->paper);
+    const size_t n = array_size(r, p);
+    size_t i = 0;
+    if (n > MOST_CLAIMS) refuse(r, p, "has more claims than any cut makes");
     for (const cJSON *v = n ? p.v->child : NULL; v && r->st == PARE_OK; v = v->next) {
-        pare_named *const x = &c->paper[c->npaper++];
-        x->name = keep(r, v->string);
-        x->value = number_at(r, member(r, p, v));
+        pare_claim claim = {0};
+        const place at = element(r, p, v, i++);
+        if (r->st == PARE_OK && !cJSON_IsObject(at.v)) refuse(r, at, "must be an object");
+        if (r->st == PARE_OK) read_claim(r, at, section, &claim);
+        for (size_t k = 0; r->st == PARE_OK && k < c->nclaims; k++)
+            if (pare_same_claim(&c->claims[k], &claim)) refuse(r, at, "stands there twice");
+        if (r->st == PARE_OK) r->st = pare_cert_add(c, r->a, claim, r->err);
     }
 }
 
@@ -294,46 +399,66 @@ static void read_chain(reader *r, place p, pare_cert *c, bool link)
     }
 }
 
+static bool right_schema(reader *r, place p)
+{
+    const place at = r->st == PARE_OK && cJSON_IsObject(p.v) ? child(r, p, "pare") : p;
+    if (r->st == PARE_OK && !cJSON_IsObject(p.v)) refuse(r, p, "must be an object");
+    const size_t schema = get_size(r, p, "pare", 0);
+    if (r->st == PARE_OK && schema == 1)
+        refuse(r, at,
+               "schema 1 is of pare 0.1 and is no longer believed (docs/format.md says why); make "
+               "the certificate again with the same command");
+    if (r->st == PARE_OK && schema != PARE_CERT_SCHEMA)
+        refuse(r, at, "this program reads schema 2 only");
+    return r->st == PARE_OK;
+}
+
 static pare_cert *read_cert(reader *r, place p, bool link)
 {
     pare_cert *const c = list(r, 1, sizeof *c);
-    if (!c || !is_object(r, p,
-                         KEYS("pare", "reduction", "seed", "input", "output", "data", "norm",
-                              "domain", "apriori", "proven", "measured", "rounding", "hypotheses",
-                              "statements", "paper_not_sound", "chain")))
+    if (!c || !right_schema(r, p) ||
+        !is_object(r, p,
+                   KEYS("pare", "reduction", "input", "output", "data", "headline", "hypotheses",
+                        "theorems", "observations", "evidence", "paper", "chain")))
         return c;
-    if (get_size(r, p, "pare", 0) != PARE_CERT_SCHEMA)
-        refuse(r, child(r, p, "pare"), "this program reads schema version 1 only");
-    c->reduction = get_text(r, p, "reduction");
-    c->seed = get_seed(r, p, "seed");
+    const place reduction = child(r, p, "reduction"), headline = child(r, p, "headline");
+    if (!is_object(r, reduction, KEYS("name", "seed")) ||
+        !is_object(r, headline, KEYS("proven", "measured", "norm", "domain")))
+        return c;
+    c->reduction = get_text(r, reduction, "name");
+    c->seed = get_seed(r, reduction, "seed");
     read_file(r, child(r, p, "input"), &c->input);
     read_file(r, child(r, p, "output"), &c->output);
     read_data(r, child(r, p, "data"), &c->data);
-    c->norm = get_text(r, p, "norm");
-    c->domain = get_text(r, p, "domain");
-    c->apriori = get_bound(r, p, "apriori");
-    c->proven = get_bound(r, p, "proven");
-    c->measured = get_bound(r, p, "measured");
-    c->rounding = get_bound(r, p, "rounding");
-    read_hypotheses(r, child(r, p, "hypotheses"), c);
-    read_statements(r, child(r, p, "statements"), c);
-    read_paper(r, child(r, p, "paper_not_sound"), c);
+    c->proven = get_bound(r, headline, "proven");
+    c->measured = get_bound(r, headline, "measured");
+    c->norm = get_text(r, headline, "norm");
+    c->domain = get_text(r, headline, "domain");
+    for (size_t s = 0; s < PARE_SECTIONS; s++)
+        read_section(r, child(r, p, cert_sections[s]), (pare_section)s, c);
     read_chain(r, p, c, link);
     return c;
+}
+
+pare_status pare_cert_parse(pare_cert **out, pare_arena *a, const cJSON *root, const char *path,
+                            pare_err *err)
+{
+    reader r = {a, err, PARE_OK};
+    *out = NULL;
+    pare_cert *const c = read_cert(&r, (place){root, ""}, false);
+    if (r.st == PARE_OK)
+        *out = c;
+    else
+        pare_err_prefix(err, path);
+    return r.st;
 }
 
 pare_status pare_cert_read(pare_cert **out, pare_arena *a, const char *path, pare_err *err)
 {
     cJSON *root = NULL;
     *out = NULL;
-    const pare_status st = pare_json_read(&root, path, err);
-    if (st != PARE_OK) return st;
-    reader r = {a, err, PARE_OK};
-    pare_cert *const c = read_cert(&r, (place){root, ""}, false);
+    pare_status st = pare_json_read(&root, path, err);
+    if (st == PARE_OK) st = pare_cert_parse(out, a, root, path, err);
     cJSON_Delete(root);
-    if (r.st == PARE_OK)
-        *out = c;
-    else
-        pare_err_prefix(err, path);
-    return r.st;
+    return st;
 }

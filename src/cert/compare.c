@@ -1,5 +1,5 @@
-/* What was claimed against what was proven again. A claim that says less than was proven (a larger
- * bound) is still true; one that says more, or something else, is not. */
+/* compare.c - what was claimed against what was proven again. A claim that says less than was
+ * proven (a larger upper bound) is still true; one that says more, or something else, is not. */
 #include "cert_parts.h"
 
 #include <math.h>
@@ -7,147 +7,167 @@
 
 static const double relative = 1e-3;
 
-double pare_measured_slack(const pare_gap *gap)
+/* ---- one claim ------------------------------------------------------------------------------ */
+
+/* Says no, naming the claim: "theorems, ball.outputs {radius 0.1}: ..." */
+static pare_status refuse(const pare_claim *c, const char *what, double claimed, double again,
+                          pare_err *err)
 {
-    const double most = 1e-9 * gap->scale;
-    return gap->slack <= most ? gap->slack : most;
+    const pare_kind_row *const row = &pare_kinds[c->kind];
+    pare_arena *const a = pare_arena_new();
+    const char *const sentence = a ? pare_claim_sentence(a, c) : NULL;
+    const pare_status st =
+        pare_fail(err, PARE_ERR_VERIFY, "%s (%.160s): %s: the certificate says %.9g, it is %.9g",
+                  row->name, sentence ? sentence : "", what, claimed, again);
+    pare_arena_free(a);
+    return st;
 }
 
-/* ---- one value ------------------------------------------------------------------------------ */
-
-/* Who is compared: "statements[2]", or "" for the headline. */
-typedef struct spot {
-    const char *list;
-    size_t i;
-} spot;
-
-static const char *spot_text(char buf[64], spot at)
+static bool near(double a, double b, double slack)
 {
-    if (!*at.list) return "";
-    snprintf(buf, 64, "%s[%zu].", at.list, at.i);
-    return buf;
+    if (isinf(a) || isinf(b) || isnan(a) || isnan(b)) return a == b;
+    return fabs(a - b) <= fmax(relative * fmax(fabs(a), fabs(b)), isfinite(slack) ? slack : 0);
 }
 
-static pare_status same_text(spot at, const char *key, const char *claimed, const char *again,
-                             pare_err *err)
+static const char *truth_text(pare_truth t)
 {
-    char buf[64];
-    if (claimed && again && strcmp(claimed, again) == 0) return PARE_OK;
-    return pare_fail(err, PARE_ERR_VERIFY,
-                     "%s%s: the certificate says \"%.160s\", the proof \"%.160s\"",
-                     spot_text(buf, at), key, claimed ? claimed : "", again ? again : "");
+    return t == PARE_TRUE ? "true" : t == PARE_FALSE ? "false" : "undecided";
 }
 
-static bool near(double a, double b, double rel)
+static pare_status same_hypothesis(const pare_claim *x, const pare_claim *y, pare_err *err)
 {
-    if (isnan(a) || isnan(b)) return isnan(a) && isnan(b); /* does not apply, in both */
-    if (isinf(a) || isinf(b)) return a == b;
-    return fabs(a - b) <= rel * fmax(fabs(a), fabs(b));
+    const pare_kind_row *const row = &pare_kinds[x->kind];
+    if (x->holds != y->holds)
+        return pare_fail(err, PARE_ERR_VERIFY, "%s: the certificate says %s, found again is %s",
+                         row->name, truth_text(x->holds), truth_text(y->holds));
+    if (row->has_value && !near(x->value, y->value, y->slack))
+        return refuse(x, "value", x->value, y->value, err);
+    if (row->has_limit && !near(x->limit, y->limit, 0))
+        return refuse(x, "limit", x->limit, y->limit, err);
+    return PARE_OK;
 }
 
-static pare_status same_number(spot at, const char *key, double claimed, double again, double rel,
-                               pare_err *err)
+static pare_status still_theorem(const pare_claim *x, const pare_claim *y, pare_err *err)
 {
-    char buf[64];
-    if (near(claimed, again, rel)) return PARE_OK;
-    return pare_fail(err, PARE_ERR_VERIFY, "%s%s: the certificate says %.9g, found again is %.9g",
-                     spot_text(buf, at), key, claimed, again);
+    const pare_kind_row *const row = &pare_kinds[x->kind];
+    if (row->lower ? !(x->value <= y->value) : !(x->value >= y->value))
+        return refuse(x, row->lower ? "lower bound, provable" : "bound, provable", x->value,
+                      y->value, err);
+    if (pare_kind_is_drawn(x->kind) && !(x->probability <= y->probability))
+        return refuse(x, "probability", x->probability, y->probability, err);
+    if (strcmp(x->domain, y->domain) != 0)
+        return pare_fail(err, PARE_ERR_VERIFY,
+                         "%s: domain: the certificate says \"%.160s\", the proof \"%.160s\"",
+                         row->name, x->domain, y->domain);
+    return PARE_OK;
 }
 
-static pare_status still_bound(spot at, const char *key, double claimed, double again,
-                               pare_err *err)
+static pare_status same_observation(const pare_claim *x, const pare_claim *y, pare_err *err)
 {
-    char buf[64];
-    if (claimed >= again) return PARE_OK;
-    return pare_fail(err, PARE_ERR_VERIFY, "%s%s: the certificate says %.9g, provable is %.9g",
-                     spot_text(buf, at), key, claimed, again);
+    const pare_kind_row *const row = &pare_kinds[x->kind];
+    const double off = row->one_sided ? y->value - x->value : fabs(y->value - x->value);
+    const double slack = isfinite(y->slack) ? y->slack : 0;
+    if (x->value == y->value || off <= fmax(row->tolerance * fabs(x->value), slack))
+        return PARE_OK;
+    return refuse(x, "value", x->value, y->value, err);
 }
 
-static pare_status same_count(const char *list, size_t claimed, size_t again, pare_err *err)
+/* A figure above an optimum: it must not have shrunk, nor the optimum have grown. */
+static pare_status same_evidence(const pare_claim *x, const pare_claim *y, pare_err *err)
 {
-    if (claimed == again) return PARE_OK;
-    return pare_fail(err, PARE_ERR_VERIFY, "%s: the certificate has %zu of them, the proof %zu",
-                     list, claimed, again);
+    const pare_kind_row *const row = &pare_kinds[x->kind];
+    if (row->has_value && !near(x->value, y->value, y->slack))
+        return refuse(x, "value", x->value, y->value, err);
+    if (row->has_limit && !near(x->limit, y->limit, y->slack))
+        return refuse(x, "limit", x->limit, y->limit, err);
+    if (row->has_value && row->has_limit && !(x->value >= x->limit))
+        return refuse(x, "limit, at most the value", x->limit, x->value, err);
+    return PARE_OK;
+}
+
+static pare_status same_claim(const pare_claim *x, const pare_claim *y, pare_err *err)
+{
+    switch (pare_kinds[x->kind].section) {
+    case PARE_HYPOTHESIS:
+        return same_hypothesis(x, y, err);
+    case PARE_THEOREM:
+        return still_theorem(x, y, err);
+    case PARE_OBSERVATION:
+        return same_observation(x, y, err);
+    case PARE_EVIDENCE:
+        return same_evidence(x, y, err);
+    default:
+        return near(x->value, y->value, y->slack) ? PARE_OK
+                                                  : refuse(x, "value", x->value, y->value, err);
+    }
 }
 
 /* ---- the lists ------------------------------------------------------------------------------ */
 
-static const char *truth_text(pare_truth t)
+static const pare_claim *find(const pare_cert *c, const pare_claim *like)
 {
-    return t == PARE_TRUE ? "true" : t == PARE_FALSE ? "false" : "null";
+    for (size_t i = 0; i < c->nclaims; i++)
+        if (pare_same_claim(&c->claims[i], like)) return &c->claims[i];
+    return NULL;
 }
 
-/* A limit that nothing can beat is a bound from below: it must not have grown, nor the value have
- * come below it. */
-static pare_status still_least(spot at, const pare_hypothesis *x, const pare_hypothesis *y,
-                               pare_err *err)
+/* Every claim is found again. */
+static pare_status all_again(const pare_cert *c, const pare_cert *again, pare_err *err)
 {
-    if (x->limit > y->limit * (1 + 1e-6))
-        return pare_fail(err, PARE_ERR_VERIFY,
-                         "%s[%zu].limit: the certificate says %.9g, provable is no more than %.9g",
-                         at.list, at.i, x->limit, y->limit);
-    if (x->value < x->limit && y->value >= y->limit)
-        return pare_fail(err, PARE_ERR_VERIFY, "%s[%zu].value: %.9g is below the limit %.9g",
-                         at.list, at.i, x->value, x->limit);
+    pare_status st = PARE_OK;
+    for (size_t i = 0; st == PARE_OK && i < c->nclaims; i++) {
+        const pare_claim *const x = &c->claims[i];
+        const pare_kind_row *const row = &pare_kinds[x->kind];
+        if (row->section == PARE_EVIDENCE && !again->evidence) continue;
+        const pare_claim *const y = find(again, x);
+        st = y ? same_claim(x, y, err)
+               : pare_fail(err, PARE_ERR_VERIFY,
+                           "%s: the proof has no such claim with these parameters", row->name);
+    }
+    return st;
+}
+
+/* No hypothesis and no observation is left out: one may be what speaks against the cut. A theorem
+ * that is left out makes the certificate say less. */
+static pare_status none_left_out(const pare_cert *c, const pare_cert *again, pare_err *err)
+{
+    for (size_t i = 0; i < again->nclaims; i++) {
+        const pare_claim *const y = &again->claims[i];
+        const pare_section s = pare_kinds[y->kind].section;
+        if (s != PARE_HYPOTHESIS && s != PARE_OBSERVATION) continue;
+        if (!find(c, y))
+            return pare_fail(err, PARE_ERR_VERIFY, "%s: the certificate leaves out this %s",
+                             pare_kinds[y->kind].name,
+                             s == PARE_HYPOTHESIS ? "hypothesis" : "observation");
+    }
     return PARE_OK;
-}
-
-static pare_status hypotheses(const pare_cert *c, const pare_cert *again, pare_err *err)
-{
-    pare_status st = same_count("hypotheses", c->nhypotheses, again->nhypotheses, err);
-    for (size_t i = 0; st == PARE_OK && i < c->nhypotheses; i++) {
-        const pare_hypothesis *const x = &c->hypotheses[i], *const y = &again->hypotheses[i];
-        const spot at = {"hypotheses", i};
-        st = same_text(at, "name", x->name, y->name, err);
-        if (st == PARE_OK)
-            st = same_text(at, "holds", truth_text(x->holds), truth_text(y->holds), err);
-        if (st == PARE_OK) st = same_number(at, "value", x->value, y->value, relative, err);
-        if (st == PARE_OK) st = same_number(at, "limit", x->limit, y->limit, relative, err);
-        if (st == PARE_OK && strstr(x->name, PARE_LEAST)) st = still_least(at, x, y, err);
-    }
-    return st;
-}
-
-static pare_status statements(const pare_cert *c, const pare_cert *again, pare_err *err)
-{
-    pare_status st = same_count("statements", c->nstatements, again->nstatements, err);
-    for (size_t i = 0; st == PARE_OK && i < c->nstatements; i++) {
-        const pare_statement *const x = &c->statements[i], *const y = &again->statements[i];
-        const spot at = {"statements", i};
-        st = same_text(at, "name", x->name, y->name, err);
-        if (st == PARE_OK) st = same_text(at, "norm", x->norm, y->norm, err);
-        if (st == PARE_OK) st = same_text(at, "domain", x->domain, y->domain, err);
-        if (st == PARE_OK)
-            st = same_number(at, "probability", x->probability, y->probability, 1e-15, err);
-        if (st == PARE_OK) st = still_bound(at, "bound", x->bound, y->bound, err);
-    }
-    return st;
-}
-
-static pare_status paper(const pare_cert *c, const pare_cert *again, pare_err *err)
-{
-    pare_status st = same_count("paper_not_sound", c->npaper, again->npaper, err);
-    for (size_t i = 0; st == PARE_OK && i < c->npaper; i++) {
-        const spot at = {"paper_not_sound", i};
-        st = same_text(at, "name", c->paper[i].name, again->paper[i].name, err);
-        if (st == PARE_OK)
-            st = same_number(at, c->paper[i].name, c->paper[i].value, again->paper[i].value,
-                             relative, err);
-    }
-    return st;
 }
 
 /* ---- the headline --------------------------------------------------------------------------- */
 
-static pare_status measured(const pare_cert *c, const pare_cert *again, pare_err *err)
+static pare_status same_text(const char *key, const char *claimed, const char *again, pare_err *err)
 {
-    const double slack = isfinite(again->measured_slack) ? again->measured_slack : 0;
-    if (!(fabs(c->measured - again->measured) <= fmax(relative * again->measured, slack)))
+    if (claimed && again && strcmp(claimed, again) == 0) return PARE_OK;
+    return pare_fail(err, PARE_ERR_VERIFY,
+                     "%s: the certificate says \"%.160s\", the proof \"%.160s\"", key,
+                     claimed ? claimed : "", again ? again : "");
+}
+
+/* Both figures are differences of midpoints, each within the proven radius of the exact largest
+ * difference: further apart than both radii they cannot be of the same models. */
+static pare_status headline(const pare_cert *c, const pare_cert *again, pare_err *err)
+{
+    const double radius = again->measured_radius;
+    if (!(c->proven >= again->proven))
         return pare_fail(err, PARE_ERR_VERIFY,
-                         "measured: the certificate says %.9g, measured again is %.9g (slack %.3g)",
-                         c->measured, again->measured, slack);
-    /* The measurement is in f64 and may be off by the slack; the bound is on real numbers. */
-    if (!(c->measured <= c->proven + slack))
+                         "proven: the certificate says %.9g, provable is %.9g", c->proven,
+                         again->proven);
+    if (!(fabs(c->measured - again->measured) <= fmax(relative * again->measured, 2 * radius)))
+        return pare_fail(err, PARE_ERR_VERIFY,
+                         "measured: the certificate says %.9g, measured again is %.9g "
+                         "(within %.3g of the exact difference)",
+                         c->measured, again->measured, radius);
+    if (!(c->measured <= c->proven + radius))
         return pare_fail(err, PARE_ERR_VERIFY,
                          "measured %.9g is above the proven bound %.9g: one of them is wrong",
                          c->measured, c->proven);
@@ -156,16 +176,12 @@ static pare_status measured(const pare_cert *c, const pare_cert *again, pare_err
 
 pare_status pare_cert_compare(const pare_cert *claimed, const pare_cert *again, pare_err *err)
 {
-    const spot top = {"", 0};
-    pare_status st = same_text(top, "reduction", claimed->reduction, again->reduction, err);
-    if (st == PARE_OK) st = same_text(top, "norm", claimed->norm, again->norm, err);
-    if (st == PARE_OK) st = same_text(top, "domain", claimed->domain, again->domain, err);
-    if (st == PARE_OK) st = still_bound(top, "apriori", claimed->apriori, again->apriori, err);
-    if (st == PARE_OK) st = still_bound(top, "proven", claimed->proven, again->proven, err);
-    if (st == PARE_OK) st = still_bound(top, "rounding", claimed->rounding, again->rounding, err);
-    if (st == PARE_OK) st = measured(claimed, again, err);
-    if (st == PARE_OK) st = hypotheses(claimed, again, err);
-    if (st == PARE_OK) st = statements(claimed, again, err);
-    if (st == PARE_OK) st = paper(claimed, again, err);
+    pare_status st = same_text("reduction", claimed->reduction, again->reduction, err);
+    if (st == PARE_OK) st = same_text("norm", claimed->norm, again->norm, err);
+    if (st == PARE_OK) st = same_text("domain", claimed->domain, again->domain, err);
+    if (st == PARE_OK) st = headline(claimed, again, err);
+    if (st == PARE_OK) st = all_again(claimed, again, err);
+    if (st == PARE_OK) st = none_left_out(claimed, again, err);
+    if (st == PARE_OK) st = cert_bounds_meet(claimed, err);
     return st;
 }

@@ -1,20 +1,32 @@
-/* gap.c - how far two models are apart on a set of inputs, proven.
+/* gap.c - two models on a set of inputs: how far their outputs are apart, proven.
  *
  * For every input and every output entry, with midpoints F, G and radii rf, rg of its row,
- *     |f - g| <= |F - G| + rf + rg,
- * and the largest of these is the bound. Each model's weights are bounded once; then one group of
- * sequences at a time is enclosed, so memory does not grow with the set.
  *
- * First in f64: that gives `measured`, its slack and bounds. Through many layers the worst-case
- * stretching of 2^-53 may be larger than the difference itself; then, unless it is too much work,
- * everything is enclosed again with wide midpoints, and the smaller of both bounds is taken (both
- * are true). The rule:
- *     again, if  proven > (1 + SHARE) measured  and the work of both models is at most WORK.
- * It depends on shapes and on the f64 result alone, so a verifier goes the same way. (On another
- * CPU the f64 result has other last bits. SHARE is below the 1e-4 by which writers raise a bound:
- * where the two would go different ways, one proves what the other has written.) */
+ *     |f - g| <= |F - G| + rf + rg,
+ *
+ * and the largest of these is the bound. Each model's weights are bounded once; then one group of
+ * sequences at a time is enclosed, so memory does not grow with the set. The same enclosures say
+ * which rows keep their largest entry, between which numbers the AUC lies, and how far the f32
+ * engine was from the exact function: |y - G| + rg.
+ *
+ * First in f64. Through many layers the worst-case growth of 2^-53 may be larger than the
+ * difference itself; then, unless it is too much work, everything is enclosed again with
+ * double-double midpoints, and of each figure the better one is taken (both are true). The rule:
+ *
+ *     again, if  proven > (1 + SHARE) measured, or more labels may be kept and are asked for,
+ *     and the work of both models is at most WORK.
+ *
+ * It depends on shapes and on the f64 result alone, so a verifier does the same. (On another CPU
+ * the f64 result has other last bits. SHARE is below the 1e-4 by which writers raise a bound: where
+ * the two would differ, one proves what the other has written.)
+ *
+ * Both enclosures hold the exact difference, so their figures must meet; if they do not, one of
+ * them is wrong, and nothing is proven. */
 #include "enclose.h"
 #include <pare/exchange.h>
+#include <pare/outputs.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 enum { ROWS = 512 }; /* tokens enclosed at a time, at least one sequence */
 #define SHARE 3e-5
@@ -22,95 +34,94 @@ enum { ROWS = 512 }; /* tokens enclosed at a time, at least one sequence */
 enum { PAIR = 256 }; /* multiplications that the weight of one key costs beside its products */
 
 typedef struct prover {
-    const pare_model *f, *g;
-    pare_model_norms *nf, *ng;
+    const pare_model *m[2]; /* f, g */
+    pare_model_norms *norms[2];
     const pare_exec *exec;
     bool wide;
-    pare_gap *gap;
+    pare_output_bound *out;
     double *each; /* bounds of the sequences by themselves; NULL: not asked for */
 } prover;
 
-static double most(double a, double b) /* a nan wins and is inf */
+/* g's f32 engine on these inputs; NULL where it overflows. */
+static pare_status run_engine(float **y, pare_arena *a, const prover *p, const pare_input *in,
+                              size_t entries, pare_err *err)
 {
-    return up_max(a, b);
+    *y = pare_alloc(a, entries ? entries : 1, sizeof **y);
+    if (!*y) return pare_no_memory(err);
+    const pare_status st = pare_forward_f32(*y, p->m[1], in, NULL, p->exec, err);
+    if (st == PARE_ERR_NONFINITE) *y = NULL;
+    return st == PARE_ERR_NONFINITE ? PARE_OK : st;
 }
 
-/* |F - G| of one entry. A wide difference is within 2^-52 of its hi, relatively. */
-static double apart_at(const pare_enclosure *f, const pare_enclosure *g, size_t k)
+/* Of the only sequence there is. */
+static pare_status bound_auc(pare_auc_bound *auc, pare_arena *a, const pare_enclosure *e,
+                             const int64_t *target, pare_err *err)
 {
-    if (!f->lo) return fabs(f->mid[k] - g->mid[k]);
-    const double d = fabs(dd_sub((dd){f->mid[k], f->lo[k]}, (dd){g->mid[k], g->lo[k]}).hi);
-    return d == 0 ? 0 : up(d);
+    pare_auc_bound now;
+    pare_enclosure flat;
+    pare_status st = pare_enclosure_flatten(&flat, a, e, err);
+    if (st == PARE_OK) st = pare_auc_interval(&now, a, &flat, target, err);
+    if (st != PARE_OK) return st;
+    const bool first = !(auc->low <= auc->high);
+    auc->low = first ? now.low : fmax(auc->low, now.low);
+    auc->high = first ? now.high : fmin(auc->high, now.high);
+    return st;
 }
 
-/* Sequences of `rows` output rows each; *each is the first one's bound. */
-static void compare(pare_gap *gap, double *each, size_t rows, const pare_enclosure *f,
-                    const pare_enclosure *g)
+static pare_status one_group(const prover *p, double *each, const pare_input *in, bool alone,
+                             pare_err *err)
 {
-    for (size_t i = 0; i < f->rows; i++) {
-        const double slack = up_add(f->rad[i], g->rad[i]);
-        double apart = 0;
-        for (size_t k = 0; k < f->cols; k++) {
-            apart = most(apart, apart_at(f, g, i * f->cols + k));
-            gap->scale = most(gap->scale, fabs(f->mid[i * f->cols + k]));
-        }
-        /* The difference was rounded once; where it is exactly 0 so were the midpoints equal. */
-        const double bound = up_add(apart == 0 ? 0 : up(apart), slack);
-        gap->measured = most(gap->measured, apart);
-        gap->slack = most(gap->slack, slack);
-        gap->proven = pare_ub_max(gap->proven, pare_ub_exact(bound));
-        gap->rounding = pare_ub_max(gap->rounding, pare_ub_exact(g->rad32[i]));
-        if (each) each[i / rows] = most(each[i / rows], bound);
-    }
-}
-
-static pare_status enclose(pare_enclosure *out, pare_arena *a, const prover *p, const pare_model *m,
-                           const pare_model_norms *n, const pare_input *in, pare_err *err)
-{
-    return p->wide ? pare_enclose_wide(out, a, m, n, in, p->exec, err)
-                   : pare_enclose(out, a, m, n, in, p->exec, err);
-}
-
-static pare_status one_group(const prover *p, double *each, const pare_input *in, pare_err *err)
-{
-    pare_enclosure f, g;
+    pare_enclosure e[2];
+    float *y = NULL;
     pare_arena *const a = pare_arena_new();
     if (!a) return pare_no_memory(err);
-    pare_status st = enclose(&f, a, p, p->f, p->nf, in, err);
-    if (st == PARE_OK) st = enclose(&g, a, p, p->g, p->ng, in, err);
-    if (st == PARE_OK && (f.rows != g.rows || f.cols != g.cols))
+    pare_status st = PARE_OK;
+    for (int k = 0; st == PARE_OK && k < 2; k++)
+        st = p->wide ? pare_enclose_wide(&e[k], a, p->m[k], p->norms[k], in, p->exec, err)
+                     : pare_enclose(&e[k], a, p->m[k], p->norms[k], in, p->exec, err);
+    if (st == PARE_OK && (e[0].rows != e[1].rows || e[0].cols != e[1].cols))
         st = pare_fail(err, PARE_ERR_INPUT, "gap: outputs [%zu, %zu] and [%zu, %zu] of the models",
-                       f.rows, f.cols, g.rows, g.cols);
-    if (st == PARE_OK) compare(p->gap, each, f.rows / in->batch, &f, &g);
+                       e[0].rows, e[0].cols, e[1].rows, e[1].cols);
+    if (st == PARE_OK) st = run_engine(&y, a, p, in, e[0].rows * e[0].cols, err);
+    for (size_t i = 0; st == PARE_OK && i < e[0].rows; i++) {
+        const pare_ub bound = pare_outputs_row(p->out, &e[0], &e[1], i);
+        pare_outputs_engine(p->out, &e[1], y, i);
+        const size_t sequence = i / (e[0].rows / in->batch);
+        if (each) each[sequence] = up_max(each[sequence], bound.v);
+    }
+    for (int k = 0; st == PARE_OK && alone && in->target && k < 2; k++)
+        st = bound_auc(&p->out->auc[k], a, &e[k], in->target, err);
     pare_arena_free(a);
     return st;
 }
 
-static pare_status one_input(const prover *p, double *each, const pare_input *in, pare_err *err)
+static pare_status one_input(const prover *p, double *each, const pare_input *in, bool alone,
+                             pare_err *err)
 {
     const size_t fit = in->tokens > 0 ? ROWS / in->tokens : 0, step = fit > 0 ? fit : 1;
     pare_status st = PARE_OK;
-    if (in->batch == 0) return pare_input_check(p->f, in, err);
+    if (in->batch == 0) return pare_input_check(p->m[0], in, err);
     for (size_t b = 0; st == PARE_OK && b < in->batch; b += step) {
         pare_input part = *in;
         part.batch = in->batch - b < step ? in->batch - b : step;
         if (in->ids) part.ids = in->ids + b * in->tokens;
         if (in->x) part.x = in->x + b * in->tokens * in->width;
-        st = one_group(p, each ? each + b : NULL, &part, err);
+        st = one_group(p, each ? each + b : NULL, &part, alone && in->batch == 1, err);
     }
     return st;
 }
 
-static pare_status whole_set(prover *p, pare_gap *gap, const pare_inputs *set, pare_err *err)
+static pare_status whole_set(prover *p, pare_output_bound *out, const pare_inputs *set,
+                             pare_err *err)
 {
     pare_status st = PARE_OK;
     size_t at = 0;
-    *gap = (pare_gap){0};
-    p->gap = gap;
+    *out = (pare_output_bound){.auc = {{1, 0}, {1, 0}}};
+    p->out = out;
     for (size_t i = 0; st == PARE_OK && i < set->n; i++) {
-        st = one_input(p, p->each ? p->each + at : NULL, &set->in[i], err);
+        st = one_input(p, p->each ? p->each + at : NULL, &set->in[i], set->n == 1, err);
         at += set->in[i].batch;
-        pare_progress(p->exec, p->wide ? "prove (wide)" : "prove", i + 1, set->n);
+        pare_progress(p->exec, p->wide ? "prove (double-double)" : "prove", i + 1, set->n);
     }
     return st;
 }
@@ -149,51 +160,126 @@ bool enclose_goes_wide(const pare_gap *gap, const pare_model *f, const pare_mode
     return work_of(f, set) + work_of(g, set) <= WORK;
 }
 
-/* The set once more with wide midpoints; measured, slack and scale stay those of f64. */
-static pare_status again_wide(prover *p, pare_gap *gap, pare_arena *a, const pare_inputs *set,
-                              pare_err *err)
+/* The better of both in every figure; `b` has double-double midpoints. */
+static pare_status merge(pare_output_bound *a, const pare_output_bound *b, pare_err *err)
 {
-    pare_gap wide;
+    const double apart = fabs(a->gap.measured - b->gap.measured); /* nan: nothing is known */
+    const double radii = up_add(up_add(a->gap.radius, b->gap.radius), 0x1p-50 * b->gap.measured);
+    if (apart > radii)
+        return pare_fail(err, PARE_ERR_VERIFY,
+                         "self-check: the differences %.9g (f64) and %.9g (double-double) are "
+                         "further apart than their proven radii %.3g and %.3g: a fault in pare",
+                         a->gap.measured, b->gap.measured, a->gap.radius, b->gap.radius);
+    a->gap.proven = pare_ub_min(a->gap.proven, b->gap.proven);
+    a->gap.rounding = pare_ub_min(a->gap.rounding, b->gap.rounding);
+    a->gap.engine = fmin(a->gap.engine, b->gap.engine);
+    if (b->gap.radius < a->gap.radius) {
+        a->gap.measured = b->gap.measured;
+        a->gap.radius = b->gap.radius;
+    }
+    if (b->certain > a->certain) a->certain = b->certain;
+    for (int k = 0; k < 2; k++) {
+        a->auc[k].low = fmax(a->auc[k].low, b->auc[k].low);
+        a->auc[k].high = fmin(a->auc[k].high, b->auc[k].high);
+    }
+    return PARE_OK;
+}
+
+/* The set once more with double-double midpoints. */
+static pare_status again_wide(prover *p, pare_output_bound *out, pare_arena *a,
+                              const pare_inputs *set, pare_err *err)
+{
+    pare_output_bound wide;
     double *const narrow = p->each;
     const size_t n = narrow ? pare_draws(set) : 0;
     p->wide = true;
     if (narrow) p->each = pare_alloc(a, n, sizeof *p->each);
     if (n > 0 && !p->each) return pare_no_memory(err);
-    const pare_status st = whole_set(p, &wide, set, err);
-    if (st != PARE_OK) return st;
-    gap->proven = pare_ub_min(gap->proven, wide.proven);
-    gap->rounding = pare_ub_min(gap->rounding, wide.rounding);
-    for (size_t i = 0; i < n; i++) narrow[i] = fmin(narrow[i], p->each[i]);
-    return PARE_OK;
+    pare_status st = whole_set(p, &wide, set, err);
+    if (st == PARE_OK) st = merge(out, &wide, err);
+    for (size_t i = 0; st == PARE_OK && i < n; i++) narrow[i] = fmin(narrow[i], p->each[i]);
+    return st;
 }
 
-static pare_status prove(pare_gap *out, double *each, const pare_model *f, const pare_model *g,
-                         const pare_inputs *set, const pare_exec *exec, pare_err *err)
+static pare_status prove(pare_output_bound *out, double *each, const pare_model *f,
+                         const pare_model *g, const pare_inputs *set, bool labels,
+                         const pare_exec *exec, pare_err *err)
 {
-    pare_gap gap = {0};
-    prover p = {.f = f, .g = g, .exec = exec, .each = each};
+    pare_output_bound found;
+    prover p = {.m = {f, g}, .exec = exec, .each = each};
     pare_arena *const a = pare_arena_new();
+    *out = (pare_output_bound){.auc = {{1, 0}, {1, 0}}};
+    out->gap.proven = out->gap.rounding = pare_ub_inf();
+    out->gap.radius = out->gap.f64_radius = out->gap.engine = INFINITY;
     if (!a) return pare_no_memory(err);
-    pare_status st = pare_model_norms_new(&p.nf, a, f, exec, err);
-    if (st == PARE_OK) st = pare_model_norms_new(&p.ng, a, g, exec, err);
-    if (st == PARE_OK) st = whole_set(&p, &gap, set, err);
-    if (st == PARE_OK && enclose_goes_wide(&gap, f, g, set)) st = again_wide(&p, &gap, a, set, err);
-    if (st == PARE_OK) *out = gap;
+    pare_status st = PARE_OK;
+    for (int k = 0; st == PARE_OK && k < 2; k++)
+        st = pare_model_norms_new(&p.norms[k], a, p.m[k], exec, err);
+    if (st == PARE_OK) st = whole_set(&p, &found, set, err);
+    if (st == PARE_OK) {
+        found.gap.f64_radius = found.gap.radius;
+        const bool more = labels && found.certain < found.rows &&
+                          work_of(f, set) + work_of(g, set) <= WORK;
+        if (more || enclose_goes_wide(&found.gap, f, g, set))
+            st = again_wide(&p, &found, a, set, err);
+    }
+    if (st == PARE_OK) *out = found;
     pare_arena_free(a);
     return st;
+}
+
+pare_status pare_outputs_compare(pare_output_bound *out, const pare_model *f, const pare_model *g,
+                                 const pare_inputs *set, bool labels, const pare_exec *exec,
+                                 pare_err *err)
+{
+    return prove(out, NULL, f, g, set, labels, exec, err);
 }
 
 pare_status pare_prove_gap(pare_gap *out, const pare_model *f, const pare_model *g,
                            const pare_inputs *set, const pare_exec *exec, pare_err *err)
 {
-    *out = (pare_gap){.proven = pare_ub_inf(), .rounding = pare_ub_inf(), .slack = INFINITY};
-    return prove(out, NULL, f, g, set, exec, err);
+    pare_output_bound all;
+    const pare_status st = prove(&all, NULL, f, g, set, false, exec, err);
+    *out = all.gap;
+    return st;
 }
 
 pare_status pare_prove_each(double *each, const pare_model *f, const pare_model *g,
                             const pare_inputs *set, const pare_exec *exec, pare_err *err)
 {
-    pare_gap gap;
+    pare_output_bound all;
     for (size_t i = 0, n = pare_draws(set); i < n; i++) each[i] = 0;
-    return prove(&gap, each, f, g, set, exec, err);
+    return prove(&all, each, f, g, set, false, exec, err);
+}
+
+/* ---- what a certificate says of it ------------------------------------------------------------ */
+
+/* The least number of one digit that is not below x > 0. */
+static double one_digit_up(double x)
+{
+    if (!(x > 0) || !isfinite(x)) return x;
+    char text[32];
+    const int exponent = (int)floor(log10(x));
+    for (int e = exponent - 1;; e++)
+        for (int digit = 1; digit < 10; digit++) {
+            snprintf(text, sizeof text, "%de%d", digit, e);
+            const double y = strtod(text, NULL);
+            if (y >= x) return y;
+        }
+}
+
+pare_status pare_cert_take_gap(pare_cert *c, pare_arena *a, const pare_gap *gap, pare_err *err)
+{
+    c->proven = gap->proven.v;
+    c->measured = gap->measured;
+    c->measured_radius = gap->radius;
+    c->f64_radius = gap->f64_radius;
+    pare_status st = PARE_OK;
+    /* Larger than the outputs themselves it tells nobody anything. */
+    if (gap->rounding.v < gap->scale)
+        st = pare_cert_add(
+            c, a, (pare_claim){.kind = PARE_ENGINE_ROUNDING, .value = gap->rounding.v}, err);
+    if (st != PARE_OK) return st;
+    return pare_cert_add(
+        c, a, (pare_claim){.kind = PARE_ENGINE_DISTANCE, .value = one_digit_up(gap->engine)}, err);
 }

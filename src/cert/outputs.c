@@ -1,16 +1,7 @@
-/* What is proven about the outputs on the given inputs: how far they are apart, and for which rows
- * the largest entry is the same in both models. One pass of f64 enclosures serves both; where it
- * is too wide to say much about the distance, pare_prove_gap goes on with wide midpoints. */
+/* outputs.c - what one output row of two enclosures says: how far the models are apart there,
+ * whether the largest entry is the same one in both, how far the f32 engine was off. */
 #include <pare/outputs.h>
-#include <math.h>
-
-#define SHARE     3e-5 /* of the measured distance: as in pare_prove_gap */
-#define WIDE_WORK 2e10 /* multiplications: beyond it wide midpoints take minutes */
-
-static double most(double a, double b) /* a nan wins and is inf */
-{
-    return a >= b ? a : isnan(a) || isnan(b) ? INFINITY : b;
-}
+#include "enclose.h"
 
 static size_t largest(const double *v, size_t n)
 {
@@ -30,115 +21,64 @@ static bool surely_largest(const double *v, size_t n, size_t c, double rad)
     return true;
 }
 
-void pare_outputs_row(pare_output_bound *out, const pare_enclosure *f, const pare_enclosure *g,
-                      size_t i)
+/* The radius of row i around the high parts of its midpoints alone. */
+static double flat_radius(const pare_enclosure *e, size_t i)
+{
+    double low = 0;
+    for (size_t k = 0; e->lo && k < e->cols; k++) low = fmax(low, fabs(e->lo[i * e->cols + k]));
+    return e->lo ? up_add(e->rad[i], low) : e->rad[i];
+}
+
+pare_status pare_enclosure_flatten(pare_enclosure *out, pare_arena *a, const pare_enclosure *e,
+                                   pare_err *err)
+{
+    *out = *e;
+    if (!e->lo) return PARE_OK;
+    out->lo = NULL;
+    out->rad = pare_alloc(a, e->rows ? e->rows : 1, sizeof *out->rad);
+    if (!out->rad) return pare_no_memory(err);
+    for (size_t i = 0; i < e->rows; i++) out->rad[i] = flat_radius(e, i);
+    return PARE_OK;
+}
+
+/* |F - G| of one entry, to the nearest double. */
+static double apart_at(const pare_enclosure *f, const pare_enclosure *g, size_t k)
+{
+    if (!f->lo) return fabs(f->mid[k] - g->mid[k]);
+    return fabs(dd_sub((dd){f->mid[k], f->lo[k]}, (dd){g->mid[k], g->lo[k]}).hi);
+}
+
+pare_ub pare_outputs_row(pare_output_bound *out, const pare_enclosure *f, const pare_enclosure *g,
+                         size_t i)
 {
     const double *const a = f->mid + i * f->cols, *const b = g->mid + i * g->cols;
+    const double radius = up_add(f->rad[i], g->rad[i]);
     double apart = 0;
     for (size_t k = 0; k < f->cols; k++) {
-        apart = most(apart, fabs(a[k] - b[k]));
-        out->gap.scale = most(out->gap.scale, fabs(a[k]));
+        apart = up_max(apart, apart_at(f, g, i * f->cols + k));
+        out->gap.scale = up_max(out->gap.scale, fabs(a[k]));
     }
-    const pare_ub slack = pare_ub_add(pare_ub_exact(f->rad[i]), pare_ub_exact(g->rad[i]));
-    const pare_ub far = apart == 0 ? pare_ub_exact(0) : pare_ub_of(apart);
-    out->gap.measured = most(out->gap.measured, apart);
-    out->gap.slack = most(out->gap.slack, slack.v);
-    out->gap.proven = pare_ub_max(out->gap.proven, pare_ub_add(far, slack));
+    /* The difference was rounded (in double-double twice, each below half a unit of its high part);
+     * where it is exactly 0 so were the midpoints equal. */
+    const pare_ub bound =
+        pare_ub_exact(up_add(apart == 0 ? 0 : up(f->lo ? up(apart) : apart), radius));
+    out->gap.measured = up_max(out->gap.measured, apart);
+    out->gap.radius = up_max(out->gap.radius, radius);
+    out->gap.proven = pare_ub_max(out->gap.proven, bound);
     out->gap.rounding = pare_ub_max(out->gap.rounding, pare_ub_exact(g->rad32[i]));
     const size_t c = largest(a, f->cols);
     out->rows++;
-    out->certain +=
-        surely_largest(a, f->cols, c, f->rad[i]) && surely_largest(b, g->cols, c, g->rad[i]);
+    out->certain += surely_largest(a, f->cols, c, flat_radius(f, i)) &&
+                    surely_largest(b, g->cols, c, flat_radius(g, i));
+    return bound;
 }
 
-/* ---- all rows -------------------------------------------------------------------------------- */
-
-/* Both models with their norms, made once. */
-typedef struct both {
-    const pare_model *m[2];
-    pare_model_norms *norms[2];
-    const pare_exec *exec;
-    pare_err *err;
-} both;
-
-static pare_status both_new(both *b, pare_arena *a, const pare_model *f, const pare_model *g,
-                            const pare_exec *exec, pare_err *err)
+void pare_outputs_engine(pare_output_bound *out, const pare_enclosure *g, const float *y, size_t i)
 {
-    *b = (both){{f, g}, {NULL, NULL}, exec, err};
-    pare_status st = PARE_OK;
-    for (int k = 0; k < 2 && !st; k++)
-        st = pare_model_norms_new(&b->norms[k], a, b->m[k], exec, err);
-    return st;
-}
-
-static pare_status compare_input(pare_output_bound *out, const both *b, const pare_input *in,
-                                 pare_arena *a)
-{
-    pare_enclosure e[2];
-    pare_status st = PARE_OK;
-    for (int k = 0; k < 2 && !st; k++)
-        st = pare_enclose(&e[k], a, b->m[k], b->norms[k], in, b->exec, b->err);
-    if (!st && (e[0].rows != e[1].rows || e[0].cols != e[1].cols))
-        return pare_fail(b->err, PARE_ERR_INPUT, "outputs [%zu, %zu] and [%zu, %zu] of the models",
-                         e[0].rows, e[0].cols, e[1].rows, e[1].cols);
-    for (size_t i = 0; !st && i < e[0].rows; i++) pare_outputs_row(out, &e[0], &e[1], i);
-    for (int k = 0; in->target && k < 2 && !st; k++) /* of the one input there is */
-        st = pare_auc_interval(&out->auc[k], a, &e[k], in->target, b->err);
-    return st;
-}
-
-/* What lies below a wide midpoint counts as radius: then it is an enclosure like any other. */
-static void without_low_parts(pare_enclosure *e)
-{
-    for (size_t i = 0; i < e->rows; i++) {
-        double low = 0;
-        for (size_t k = 0; k < e->cols; k++) low = fmax(low, fabs(e->lo[i * e->cols + k]));
-        e->rad[i] = pare_ub_add(pare_ub_exact(e->rad[i]), pare_ub_exact(low)).v;
-    }
-}
-
-static pare_status compare_wide(pare_output_bound *out, const both *b, const pare_input *in,
-                                pare_arena *a)
-{
-    pare_enclosure e[2];
-    pare_status st = PARE_OK;
-    for (int k = 0; k < 2 && !st; k++) {
-        st = pare_enclose_wide(&e[k], a, b->m[k], b->norms[k], in, b->exec, b->err);
-        if (!st) without_low_parts(&e[k]);
-    }
-    for (size_t i = 0; !st && i < e[0].rows; i++) pare_outputs_row(out, &e[0], &e[1], i);
-    return st;
-}
-
-/* Input by input, each with memory of its own. */
-static pare_status each_input(pare_output_bound *out, const pare_model *f, const pare_model *g,
-                              const pare_inputs *set, bool wide, const pare_exec *exec,
-                              pare_err *err)
-{
-    both b;
-    pare_arena *const a = pare_arena_new();
-    pare_status st = a ? both_new(&b, a, f, g, exec, err) : pare_no_memory(err);
-    for (size_t i = 0; !st && i < set->n; i++) {
-        const pare_mark mark = pare_arena_mark(a);
-        st = wide ? compare_wide(out, &b, &set->in[i], a) : compare_input(out, &b, &set->in[i], a);
-        pare_arena_reset(a, mark);
-        pare_progress(exec, "prove", i + 1, set->n);
-    }
-    pare_arena_free(a);
-    return st;
-}
-
-pare_status pare_outputs_compare(pare_output_bound *out, const pare_model *f, const pare_model *g,
-                                 const pare_inputs *set, const pare_exec *exec, pare_err *err)
-{
-    *out = (pare_output_bound){.auc = {{1, 0}, {1, 0}}};
-    pare_status st = each_input(out, f, g, set, false, exec, err);
-    for (int k = 0; k < 2 && set->n != 1; k++) out->auc[k] = (pare_auc_bound){1, 0};
-    if (st || out->gap.proven.v <= (1 + SHARE) * out->gap.measured) return st;
-    pare_gap again;
-    st = pare_prove_gap(&again, f, g, set, exec, err);
-    if (!st) out->gap = again;
-    return st;
+    double off = y ? 0 : INFINITY;
+    for (size_t k = i * g->cols; y && k < (i + 1) * g->cols; k++)
+        off = up_max(off, up(fabs((double)y[k] - g->mid[k])));
+    out->gap.engine = up_max(out->gap.engine, up_add(off, flat_radius(g, i)));
 }
 
 double pare_passes_work(const pare_model *f, const pare_model *g, const pare_inputs *set)
@@ -153,13 +93,24 @@ double pare_passes_work(const pare_model *f, const pare_model *g, const pare_inp
     return sum;
 }
 
-/* Through many layers f64 alone says too little about single rows. */
-pare_status pare_outputs_certain(pare_output_bound *o, const pare_model *f, const pare_model *g,
-                                 const pare_inputs *set, const pare_exec *exec, pare_err *err)
+/* ---- the claims ------------------------------------------------------------------------------- */
+
+pare_status pare_cert_take_outputs(pare_cert *c, pare_arena *a, const pare_output_bound *o,
+                                   pare_err *err)
 {
-    pare_output_bound wide = {0};
-    if (o->certain == o->rows || pare_passes_work(f, g, set) > WIDE_WORK) return PARE_OK;
-    const pare_status st = each_input(&wide, f, g, set, true, exec, err);
-    if (!st && wide.certain > o->certain) o->certain = wide.certain;
+    const pare_auc_bound f = o->auc[0], g = o->auc[1];
+    const double changed = (double)(o->rows - o->certain) / (double)(o->rows ? o->rows : 1);
+    pare_status st = pare_cert_take_gap(c, a, &o->gap, err);
+    if (!st)
+        st = pare_cert_add(
+            c, a,
+            (pare_claim){.kind = PARE_ROWS_CHANGED,
+                         .value = changed > 0 ? fmin(1, nextafter(changed, 2)) : 0},
+            err);
+    if (st || !(f.low <= f.high && g.low <= g.high)) return st;
+    const double apart = fmin(1, pare_ub_of(fmax(f.high - g.low, g.high - f.low)).v);
+    st = pare_cert_add(c, a, (pare_claim){.kind = PARE_AUC_MOST, .value = g.high}, err);
+    if (!st) st = pare_cert_add(c, a, (pare_claim){.kind = PARE_AUC_LEAST, .value = g.low}, err);
+    if (!st) st = pare_cert_add(c, a, (pare_claim){.kind = PARE_AUC_DIFFERENCE, .value = apart}, err);
     return st;
 }

@@ -1,0 +1,462 @@
+/* kinds.c - every kind of claim that a certificate can make, in one table.
+ *
+ * The kind and its parameters say what is claimed; sentence, norm, side and tolerance follow from
+ * them and are in the file for people. Nothing is decided by words. docs/format.md has the same
+ * table (tools/lint-docs compares the names). */
+#include <pare/cert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OUTPUTS_NORM  "largest absolute difference over the output entries"
+#define SCORE_NORM    "largest change of the second output minus the first"
+#define SHARE_NORM    "share of the output rows"
+#define AUC_NORM      "area under the ROC curve of the test rows"
+#define COLLAPSE_NORM "largest difference of an entry between two tokens of one input"
+#define ENGINE_NORM   "largest distance of the f32 engine's outputs from the exact function"
+#define COLLAPSE      "how far the tokens of the input model are apart at the end (rank collapse)"
+#define NEAR          1e-3
+
+const pare_kind_row pare_kinds[PARE_KINDS] = {
+    [PARE_FOLD_SAME] = {.name = "fold.same",
+                        .sentence = "weights and settings in which the output differs from the "
+                                    "folded input",
+                        .has_value = true,
+                        .has_limit = true},
+    [PARE_FOLD_ROUNDED] = {.name = "fold.rounded",
+                           .sentence = "weights that folding had to round",
+                           .has_value = true,
+                           .has_limit = true},
+    [PARE_FOLD_NOT_ROTARY] = {.name = "fold.not_rotary",
+                              .sentence = "positions are not rotary, so key biases may be dropped"},
+    [PARE_FOLD_ROWS_NOT_EMPTY] = {.name = "fold.rows_not_empty",
+                                  .sentence = "every token sees a key, so value biases may be "
+                                              "merged into the output bias"},
+    [PARE_APRIORI_APPLIES] = {.name = "apriori.applies",
+                              .text = "why",
+                              .sentence = "a bound from sizes and norms alone: {why}"},
+    [PARE_APRIORI_FOLDED] = {.name = "apriori.folded",
+                             .sentence = "a bound from norms alone needs folded models: weights "
+                                         "that folding would round",
+                             .has_value = true,
+                             .has_limit = true},
+    [PARE_LOCAL_APPLIES] = {.name = "local.applies",
+                            .text = "why",
+                            .sentence = "a bound layer by layer does not cover {why}"},
+    [PARE_BALL_APPLIES] = {.name = "ball.applies",
+                           .text = "why",
+                           .sentence = "a bound on balls for the pair of models: {why}"},
+    [PARE_PLAIN_APPLIES] = {.name = "theorem42.applies",
+                            .text = "why",
+                            .sentence = "Theorem 4.2 (Shirzad 2024) needs {why}"},
+    [PARE_LEVERAGE_DRAWS] = {.name = "leverage.draws",
+                             .parameters = {"layer", "rank"},
+                             .sentence = "layer {layer}: hidden units, and the draws that sampling "
+                                         "by leverage scores needs at rank {rank}",
+                             .has_value = true,
+                             .has_limit = true},
+    [PARE_CLUSTER_RADIUS] = {.name = "cluster.radius",
+                             .parameters = {"layer", "clusters"},
+                             .sentence = "layer {layer}: radius of {clusters} clusters relative to "
+                                         "their centers (eps), in f64",
+                             .has_value = true,
+                             .has_limit = true},
+    [PARE_CLUSTER_SEPARATION] = {.name = "cluster.separation",
+                                 .parameters = {"layer"},
+                                 .sentence = "layer {layer}: separation of the clusters, in f64",
+                                 .has_value = true,
+                                 .has_limit = true},
+    [PARE_JL_DIMENSION] = {.name = "jl.dimension",
+                           .parameters = {"layer", "eps", "delta", "rows", "pairs"},
+                           .sentence = "layer {layer}: dimension of queries and keys, and what the "
+                                       "Johnson-Lindenstrauss lemma needs (eps {eps}, delta "
+                                       "{delta}; {rows} different rows, {pairs} pairs)",
+                           .has_value = true,
+                           .has_limit = true},
+    [PARE_JL_DISTORTION] = {.name = "jl.distortion",
+                            .parameters = {"layer"},
+                            .sentence = "layer {layer}: largest |q.k - q^.k^| / |q||k| as drawn, "
+                                        "in f64",
+                            .has_value = true,
+                            .has_limit = true},
+    [PARE_LAYERS_MERGED] = {.name = "layers.merged",
+                            .parameters = {"before", "after"},
+                            .sentence = "layers of the model: {before} before, {after} after"},
+    [PARE_LAYER_REPLACED] = {.name = "layer.replaced",
+                             .parameters = {"layer"},
+                             .text = "by",
+                             .sentence = "layer {layer}: its attention is replaced by {by}"},
+    [PARE_TICKET_LATTICE] = {.name = "ticket.lattice",
+                             .sentence = "Lemma S: the error is above what the lattice of the "
+                                         "random weights costs (n' 2^-23)",
+                             .has_value = true,
+                             .has_limit = true},
+    [PARE_NEW_INPUT_INDEPENDENT] =
+        {.name = "new_input.independent",
+         .sentence = "the data are independent draws of the source of new inputs, seen by neither "
+                     "the training of the model nor the cut: no file can show this"},
+    [PARE_LINK_HYPOTHESES] = {.name = "link.hypotheses",
+                              .parameters = {"link"},
+                              .text = "reduction",
+                              .sentence = "every hypothesis of link {link} ({reduction}) holds"},
+
+    [PARE_APRIORI_OUTPUTS] = {.name = "apriori.outputs",
+                              .section = PARE_THEOREM,
+                              .norm = OUTPUTS_NORM,
+                              .sentence = "from sizes and norms alone: outputs"},
+    [PARE_APRIORI_SCORE] = {.name = "apriori.score",
+                            .section = PARE_THEOREM,
+                            .norm = SCORE_NORM,
+                            .sentence = "from sizes and norms alone: difference of the two outputs"},
+    [PARE_APRIORI_HIDDEN] = {.name = "apriori.hidden",
+                             .section = PARE_THEOREM,
+                             .norm = "largest euclidean distance of a row",
+                             .sentence = "from sizes and norms alone: hidden rows before the head"},
+    [PARE_LAYER_INJECTED] = {.name = "layer.injected",
+                             .section = PARE_THEOREM,
+                             .norm = "largest euclidean length of a token's change at that layer",
+                             .parameters = {"layer"},
+                             .sentence = "layer {layer}: error that its replaced attention adds"},
+    [PARE_LAYER_TICKET] = {.name = "layer.ticket",
+                           .section = PARE_THEOREM,
+                           .norm = "largest euclidean distance of a row at that layer, from the "
+                                   "same input rows",
+                           .parameters = {"layer"},
+                           .text = "part",
+                           .sentence = "layer {layer}: error that the ticket of the {part} adds"},
+    [PARE_RANK_COLLAPSE] = {.name = "rank_collapse",
+                            .section = PARE_THEOREM,
+                            .norm = COLLAPSE_NORM,
+                            .sentence = COLLAPSE},
+    [PARE_DIAMETER_OUTPUTS] = {.name = "diameter.outputs",
+                               .section = PARE_THEOREM,
+                               .norm = OUTPUTS_NORM,
+                               .parameters = {"diameter"},
+                               .sentence = "inputs of diameter {diameter}: outputs"},
+    [PARE_DIAMETER_SCORE] = {.name = "diameter.score",
+                             .section = PARE_THEOREM,
+                             .norm = SCORE_NORM,
+                             .parameters = {"diameter"},
+                             .sentence = "inputs of diameter {diameter}: difference of the two "
+                                         "outputs"},
+    [PARE_DIAMETER_RANK_COLLAPSE] = {.name = "diameter.rank_collapse",
+                                     .section = PARE_THEOREM,
+                                     .norm = COLLAPSE_NORM,
+                                     .parameters = {"diameter"},
+                                     .sentence = "inputs of diameter {diameter}: " COLLAPSE},
+    [PARE_ONE_LAYER_LEAST] = {.name = "one_layer.least",
+                              .section = PARE_THEOREM,
+                              .lower = true,
+                              .norm = OUTPUTS_NORM,
+                              .sentence = "least error of any one layer of softmax heads and an "
+                                          "identity skip, without biases"},
+    [PARE_ROWS_CHANGED] = {.name = "rows.changed",
+                           .section = PARE_THEOREM,
+                           .norm = SHARE_NORM,
+                           .sentence = "rows whose largest entry may have changed",
+                           .ceiling = 1},
+    [PARE_AUC_MOST] = {.name = "auc.most",
+                       .section = PARE_THEOREM,
+                       .norm = AUC_NORM,
+                       .sentence = "AUC of the output model, at most",
+                       .ceiling = 1},
+    [PARE_AUC_LEAST] = {.name = "auc.least",
+                        .section = PARE_THEOREM,
+                        .lower = true,
+                        .norm = AUC_NORM,
+                        .sentence = "AUC of the output model, at least"},
+    [PARE_AUC_DIFFERENCE] = {.name = "auc.difference",
+                             .section = PARE_THEOREM,
+                             .norm = "difference of the areas under the ROC curve of the test rows",
+                             .sentence = "AUC of both models",
+                             .ceiling = 1},
+    [PARE_ATTENTION_RATIO] = {.name = "attention.ratio",
+                              .section = PARE_THEOREM,
+                              .norm = "largest |ln(a / a^)| over the attention weights",
+                              .parameters = {"layer"},
+                              .sentence = "attention weights of layer {layer}"},
+    [PARE_BALL_OUTPUTS] = {.name = "ball.outputs",
+                           .section = PARE_THEOREM,
+                           .norm = OUTPUTS_NORM,
+                           .parameters = {"radius"},
+                           .text = "ball_norm",
+                           .sentence = "ball of radius {radius} {ball_norm}: outputs"},
+    [PARE_BALL_ROWS_CHANGED] = {.name = "ball.rows_changed",
+                                .section = PARE_THEOREM,
+                                .norm = SHARE_NORM,
+                                .parameters = {"radius"},
+                                .text = "ball_norm",
+                                .sentence = "ball of radius {radius} {ball_norm}: rows whose "
+                                            "largest entry may differ",
+                                .ceiling = 1},
+    [PARE_BALL_SCORE] = {.name = "ball.score",
+                         .section = PARE_THEOREM,
+                         .norm = "largest absolute difference over the rows",
+                         .parameters = {"radius"},
+                         .text = "ball_norm",
+                         .sentence = "ball of radius {radius} {ball_norm}: the second output minus "
+                                     "the first"},
+    [PARE_EDITS_OUTPUTS] = {.name = "edits.outputs",
+                            .section = PARE_THEOREM,
+                            .norm = OUTPUTS_NORM,
+                            .parameters = {"rows"},
+                            .sentence = "single-node edits on {rows} nodes (0: all): outputs"},
+    [PARE_EDITS_ROWS_CHANGED] = {.name = "edits.rows_changed",
+                                 .section = PARE_THEOREM,
+                                 .norm = "share of the pairs of an edit and a node it reaches",
+                                 .parameters = {"rows"},
+                                 .sentence = "single-node edits on {rows} nodes (0: all): nodes "
+                                             "that an edit reaches whose largest entry may differ",
+                                 .ceiling = 1},
+    [PARE_LOCAL_OUTPUTS] = {.name = "local.outputs",
+                            .section = PARE_THEOREM,
+                            .norm = OUTPUTS_NORM,
+                            .sentence = "layer by layer, without a run of the input model from end "
+                                        "to end"},
+    [PARE_PLAIN_OUTPUTS] = {.name = "theorem42.outputs",
+                            .section = PARE_THEOREM,
+                            .norm = "largest euclidean distance of the last rows, decoded",
+                            .parameters = {"width"},
+                            .sentence = "Theorem 4.2 (Shirzad 2024) as it is true: some net of "
+                                        "width {width}"},
+    [PARE_ENGINE_ROUNDING] = {.name = "engine.rounding",
+                              .section = PARE_THEOREM,
+                              .norm = ENGINE_NORM,
+                              .sentence = "rounding of the f32 engine on the output model, a priori"},
+    [PARE_NEW_INPUT_OUTPUTS] = {.name = "new_input.outputs",
+                                .section = PARE_THEOREM,
+                                .norm = OUTPUTS_NORM,
+                                .parameters = {"draws", "left_out"},
+                                .sentence = "a new input of the same source, from {draws} held-out "
+                                            "inputs; largest errors left out: {left_out}"},
+    [PARE_NEW_INPUTS_SHARE] = {.name = "new_inputs.share",
+                               .section = PARE_THEOREM,
+                               .norm = "share of the inputs of the source",
+                               .parameters = {"draws", "left_out"},
+                               .sentence = "new inputs with a larger error than that, from {draws} "
+                                           "held-out inputs; largest errors left out: {left_out}",
+                               .ceiling = 1},
+
+    [PARE_ENGINE_DISTANCE] = {.name = "engine.distance",
+                              .section = PARE_OBSERVATION,
+                              .sentence = "distance of the f32 engine's outputs from the exact "
+                                          "function of the output model, on these inputs, on the "
+                                          "writer's machine; rounded up to one digit",
+                              .has_value = true,
+                              .tolerance = 3,
+                              .one_sided = true},
+    [PARE_STREAM_RANK] = {.name = "stream.rank",
+                          .section = PARE_OBSERVATION,
+                          .parameters = {"width", "rank_tolerance"},
+                          .text = "point",
+                          .sentence = "{point}: numerical affine rank of the residual stream (up to "
+                                      "{rank_tolerance} of its largest entry), beside the new width "
+                                      "{width}",
+                          .has_value = true,
+                          .tolerance = NEAR},
+    [PARE_STREAM_RESIDUAL] = {.name = "stream.residual",
+                              .section = PARE_OBSERVATION,
+                              .parameters = {"width"},
+                              .text = "point",
+                              .sentence = "{point}: largest distance of a row of the residual "
+                                          "stream from the best affine subspace of {width} "
+                                          "dimensions",
+                              .has_value = true,
+                              .tolerance = NEAR},
+    [PARE_ATTENTION_RATIO_SEEN] = {.name = "attention.ratio_seen",
+                                   .section = PARE_OBSERVATION,
+                                   .parameters = {"layer"},
+                                   .sentence = "layer {layer}: largest |ln(a / a^)| seen",
+                                   .has_value = true,
+                                   .tolerance = NEAR},
+    [PARE_PLAIN_EPS] = {.name = "theorem42.eps",
+                        .section = PARE_OBSERVATION,
+                        .parameters = {"width"},
+                        .sentence = "Theorem 4.2 (Shirzad 2024): eps, for subspaces of {width} "
+                                    "dimensions",
+                        .has_value = true,
+                        .tolerance = NEAR},
+    [PARE_RELATIVE_ERROR] = {.name = "relative_error",
+                             .section = PARE_OBSERVATION,
+                             .sentence = "relative error |S - S'| / |S| of the outputs",
+                             .has_value = true,
+                             .tolerance = NEAR},
+    [PARE_ROW_ERROR] = {.name = "row_error",
+                        .section = PARE_OBSERVATION,
+                        .sentence = "largest euclidean error of a row of the outputs",
+                        .has_value = true,
+                        .tolerance = NEAR},
+    [PARE_LOST_FRACTION] = {.name = "lost_fraction",
+                            .section = PARE_OBSERVATION,
+                            .sentence = "lost fraction |S - S'| / |S - S without attention|",
+                            .has_value = true,
+                            .tolerance = NEAR},
+    [PARE_TICKET_ENTRY_ERROR] = {.name = "ticket.entry_error",
+                                 .section = PARE_OBSERVATION,
+                                 .parameters = {"matrices"},
+                                 .sentence = "largest error of an entry of the {matrices} fitted "
+                                             "matrices",
+                                 .has_value = true,
+                                 .tolerance = NEAR},
+
+    [PARE_QK_OPTIMALITY] = {.name = "qk.optimality",
+                            .section = PARE_EVIDENCE,
+                            .parameters = {"layer", "head", "rank"},
+                            .sentence = "layer {layer} head {head}: score error in the metric of "
+                                        "the data, and the least of any form of rank {rank}",
+                            .has_value = true,
+                            .has_limit = true},
+    [PARE_STREAM_OPTIMALITY] = {.name = "stream.optimality",
+                                .section = PARE_EVIDENCE,
+                                .parameters = {"width"},
+                                .text = "point",
+                                .sentence = "{point}: residual of the stream decoded from {width} "
+                                            "numbers a row (root mean square), and the best "
+                                            "rank-{width} residual (Eckart-Young)",
+                                .has_value = true,
+                                .has_limit = true},
+    [PARE_STREAM_OPTIMALITY_WEIGHTED] =
+        {.name = "stream.optimality_weighted",
+         .section = PARE_EVIDENCE,
+         .parameters = {"width"},
+         .text = "point",
+         .sentence = "{point}, in the gradient metric: residual of the stream decoded from {width} "
+                     "numbers a row, and the best rank-{width} residual (Eckart-Young)",
+         .has_value = true,
+         .has_limit = true},
+    [PARE_OUTPUTS_OPTIMALITY] = {.name = "outputs.optimality",
+                                 .section = PARE_EVIDENCE,
+                                 .parameters = {"width"},
+                                 .sentence = "largest difference of the outputs, and the least of "
+                                             "any model whose last rows have {width} numbers",
+                                 .has_value = true,
+                                 .has_limit = true},
+    [PARE_TICKET_LEAST_BITS] = {.name = "ticket.least_bits",
+                                .section = PARE_EVIDENCE,
+                                .sentence = "mask bits for every target of these shapes and ranks "
+                                            "k whose first k rows and columns have entries up to "
+                                            "these sizes, with these errors, at one source and "
+                                            "scale: the least of any construction",
+                                .has_limit = true},
+    [PARE_TICKET_PRODUCTS] = {.name = "ticket.products",
+                              .section = PARE_EVIDENCE,
+                              .parameters = {"failure"},
+                              .sentence = "products an entry that Lemma S needs for this error "
+                                          "beforehand, failing with probability {failure} at most",
+                              .has_limit = true},
+
+    [PARE_PAPER_PLAIN] = {.name = "paper.theorem42",
+                          .section = PARE_PAPER,
+                          .sentence = "Shirzad 2024, Theorem 4.2 by the last line of its proof",
+                          .has_value = true},
+    [PARE_PAPER_SCORES] = {.name = "paper.scores",
+                           .section = PARE_PAPER,
+                           .parameters = {"layer"},
+                           .sentence = "Shirzad 2024, C.1: scores of layer {layer}, "
+                                       "2 sqrt(alpha) beta e + (beta e)^2",
+                           .has_value = true},
+    [PARE_PAPER_SELECTOR] = {.name = "paper.selector",
+                             .section = PARE_PAPER,
+                             .parameters = {"layer"},
+                             .sentence = "Shirzad 2024, C.5: selector of layer {layer}, largest "
+                                         "bias -3 |c|^2",
+                             .has_value = true},
+    [PARE_PAPER_COLLAPSE_BOUND] = {.name = "paper.collapse_bound",
+                                   .section = PARE_PAPER,
+                                   .sentence = "Rank collapse 2025, Theorem D.1: bound of its proof",
+                                   .has_value = true},
+    [PARE_PAPER_COLLAPSE_CLAIM] = {.name = "paper.collapse_claim",
+                                   .section = PARE_PAPER,
+                                   .sentence = "Rank collapse 2025, Theorem D.1: 2A/L",
+                                   .has_value = true},
+    [PARE_PAPER_TICKET] = {.name = "paper.ticket",
+                           .section = PARE_PAPER,
+                           .sentence = "Otsuka 2025, Lemma 8 and equation 17: the attention layer",
+                           .has_value = true},
+};
+
+bool pare_kind_is_drawn(pare_kind k)
+{
+    return k == PARE_NEW_INPUT_OUTPUTS || k == PARE_NEW_INPUTS_SHARE;
+}
+
+bool pare_same_claim(const pare_claim *a, const pare_claim *b)
+{
+    const pare_kind_row *const row = &pare_kinds[a->kind];
+    if (a->kind != b->kind) return false;
+    for (size_t i = 0; i < PARE_PARAMETERS && row->parameters[i]; i++)
+        if (!(a->p[i] == b->p[i])) return false;
+    return !row->text || (a->text && b->text && strcmp(a->text, b->text) == 0);
+}
+
+/* ---- sentences ------------------------------------------------------------------------------- */
+
+/* The fewest digits that give the number again. */
+static void number_text(char text[40], double x)
+{
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, 40, "%.*g", digits, x);
+        if (strtod(text, NULL) == x) return;
+    }
+}
+
+/* The parameter called so (n letters), as text; NULL: the kind has none of that name. */
+static const char *parameter_text(char number[40], const pare_claim *c, const char *name, size_t n)
+{
+    const pare_kind_row *const row = &pare_kinds[c->kind];
+    if (row->text && strlen(row->text) == n && strncmp(row->text, name, n) == 0) return c->text;
+    for (size_t i = 0; i < PARE_PARAMETERS && row->parameters[i]; i++) {
+        if (strlen(row->parameters[i]) != n || strncmp(row->parameters[i], name, n) != 0) continue;
+        number_text(number, c->p[i]);
+        return number;
+    }
+    return NULL;
+}
+
+const char *pare_claim_sentence(pare_arena *a, const pare_claim *c)
+{
+    const char *rest = pare_kinds[c->kind].sentence, *text = pare_strdup(a, "");
+    for (const char *open; text && (open = strchr(rest, '{')); ) {
+        const char *const close = strchr(open, '}');
+        char number[40];
+        const char *const value = parameter_text(number, c, open + 1, (size_t)(close - open) - 1);
+        text = pare_sprintf(a, "%s%.*s%s", text, (int)(open - rest), rest, value ? value : "?");
+        rest = close + 1;
+    }
+    return text ? pare_sprintf(a, "%s%s", text, rest) : NULL;
+}
+
+/* ---- the list of a certificate ---------------------------------------------------------------- */
+
+pare_status pare_cert_add(pare_cert *c, pare_arena *a, pare_claim claim, pare_err *err)
+{
+    const pare_kind_row *const row = &pare_kinds[claim.kind];
+    if (c->nclaims == c->claims_capacity) {
+        const size_t capacity = c->claims_capacity ? 2 * c->claims_capacity : 16;
+        pare_claim *const more = pare_alloc(a, capacity, sizeof *more);
+        if (!more) return pare_no_memory(err);
+        if (c->nclaims) memcpy(more, c->claims, c->nclaims * sizeof *more);
+        c->claims = more;
+        c->claims_capacity = capacity;
+    }
+    if (row->section == PARE_THEOREM && !claim.domain) claim.domain = c->domain;
+    /* An optimality figure is computed in f64 beside the optimum: rounding may swap the two. */
+    if (row->section == PARE_EVIDENCE && row->has_value && claim.limit > claim.value)
+        claim.limit = claim.value;
+    c->claims[c->nclaims++] = claim;
+    return PARE_OK;
+}
+
+const pare_claim *pare_cert_find(const pare_cert *c, pare_kind kind)
+{
+    for (size_t i = 0; i < c->nclaims; i++)
+        if (c->claims[i].kind == kind) return &c->claims[i];
+    return NULL;
+}
+
+double pare_cert_apriori(const pare_cert *c)
+{
+    const pare_claim *const t = pare_cert_find(c, PARE_APRIORI_OUTPUTS);
+    return t ? t->value : INFINITY;
+}
