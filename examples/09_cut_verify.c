@@ -11,10 +11,10 @@
 
 /* Inputs that a certificate names: what pare_cert_verify asks for. */
 static pare_status load(pare_inputs *out, pare_arena *a, const pare_model *m, const char *path,
-                        size_t split, pare_err *err)
+                        size_t split, pare_files *files, pare_err *err)
 {
     pare_dataset d = {0};
-    const pare_status st = pare_dataset_load(&d, a, m, path, split, 0, err);
+    const pare_status st = pare_dataset_load_files(&d, a, m, path, split, 0, files, err);
     *out = d.inputs;
     return st;
 }
@@ -24,6 +24,7 @@ static pare_status cut(const char *in, const char *board, const char *out, pare_
 {
     pare_model *m = NULL, *small = NULL;
     pare_width_report report;
+    pare_dataset data = {0};
     pare_inputs set;
     pare_cert cert;
     char bound[40];
@@ -37,7 +38,8 @@ static pare_status cut(const char *in, const char *board, const char *out, pare_
                                  .prover = &pare_width_provers[w.method],
                                  .exec = exec};
     pare_status st = pare_model_load(&m, in, err);
-    if (!st) st = load(&set, a, m, board, 0, err);
+    if (!st) st = pare_dataset_load(&data, a, m, board, 0, 0, err);
+    set = data.inputs;
     if (!st) st = pare_width(&small, &report, m, &set, &w, exec, err);
     if (!st) st = pare_publish(&cert, a, m, &small, &p, err);
     if (!st)

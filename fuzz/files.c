@@ -69,7 +69,8 @@ pare_status __wrap_pare_blob_open(pare_blob **out, const char *path, pare_err *e
     pare_blob *const b = calloc(1, sizeof *b);
     FUZZ_EXPECT(b);
     b->path = (char *)exact_copy((const uint8_t *)path, strlen(path) + 1);
-    b->data = exact_copy(files[i].data, files[i].bytes);
+    b->block = exact_copy(files[i].data, files[i].bytes);
+    b->data = b->block;
     b->bytes = files[i].bytes;
     b->refs = 1;
     *out = b;

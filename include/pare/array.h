@@ -47,6 +47,8 @@ float pare_bf16_to_f32(uint16_t h);
  * little-endian; bf16 travels as '<V2', which numpy keeps as raw bytes; PARE_TEXT has no data. */
 PARE_MUST_USE pare_status pare_npy_read(pare_array *out, pare_arena *arena, const char *path,
                                         pare_err *err);
+PARE_MUST_USE pare_status pare_npy_read_blob(pare_array *out, pare_arena *arena, const pare_blob *b,
+                                             pare_err *err);
 /* Whole or not at all, little-endian. PARE_ERR_IO: what exists and may not be overwritten. */
 PARE_MUST_USE pare_status pare_npy_write(const char *path, const pare_array *a, bool overwrite,
                                          pare_err *err);
@@ -55,6 +57,9 @@ PARE_MUST_USE pare_status pare_npy_write(const char *path, const pare_array *a, 
 typedef struct pare_npz pare_npz;
 PARE_MUST_USE pare_status pare_npz_open(pare_npz **out, pare_arena *arena, const char *path,
                                         pare_err *err);
+/* Of a file that was read already; takes a reference of its own. */
+PARE_MUST_USE pare_status pare_npz_open_blob(pare_npz **out, pare_arena *arena, pare_blob *b,
+                                             pare_err *err);
 void pare_npz_close(pare_npz *z);         /* accepts NULL; arrays already decoded stay */
 size_t pare_npz_count(const pare_npz *z); /* members */
 const char *pare_npz_name(const pare_npz *z, size_t i); /* without ".npy" */

@@ -134,8 +134,9 @@ void pare_rng_shuffle(pare_rng *r, uint32_t *v, size_t n); /* all orders equally
 typedef struct pare_sha256 {
     void *state;
 } pare_sha256;
-/* Begin, add, end; or all at once of memory or of a file. `hex`: 64 small digits and a zero. What
- * was begun must be ended. PARE_ERR_MEMORY, and PARE_ERR_IO for a file that cannot be read. */
+/* Begin, add, end; or all at once of memory or of a regular file. `hex`: 64 small digits and a
+ * zero. What was begun must be ended. PARE_ERR_MEMORY, and PARE_ERR_IO for what pare_blob_open
+ * refuses. */
 PARE_MUST_USE pare_status pare_sha256_begin(pare_sha256 *h, pare_err *err);
 void pare_sha256_add(pare_sha256 *h, const void *data, size_t bytes);
 void pare_sha256_end(pare_sha256 *h, char hex[PARE_SHA256_HEX]); /* frees the state */
@@ -155,16 +156,18 @@ void pare_largest_first(pare_keyed *list, size_t n);
 
 /* ---- files ---------------------------------------------------------------------------- */
 
-/* A file mapped read-only (or read whole where it cannot be mapped), counted by reference (by any
- * thread). A mapped file must not be cut short by others while it is open; replacing it is fine. */
+/* The bytes of a file, read into memory once and counted by reference (by any thread): what happens
+ * to the file afterwards does not change them. */
 typedef struct pare_blob {
-    const uint8_t *data;
+    const uint8_t *data; /* 64-byte aligned */
     size_t bytes;
     char *path; /* as it was opened */
     int refs;
-    bool mapped;
+    void *block; /* what is freed: data lies in it */
 } pare_blob;
-/* One reference, given back with pare_blob_release. PARE_ERR_IO names the path. */
+/* One reference, given back with pare_blob_release. Reads regular files only (links are followed):
+ * a pipe, a socket, a device or a folder is refused at once and not waited for, and so is a file
+ * that becomes longer or shorter while it is read. PARE_ERR_IO names the path. */
 PARE_MUST_USE pare_status pare_blob_open(pare_blob **out, const char *path, pare_err *err);
 pare_blob *pare_blob_retain(pare_blob *b); /* b, with one reference more */
 void pare_blob_release(pare_blob *b);      /* accepts NULL */
@@ -201,6 +204,9 @@ PARE_MUST_USE pare_status pare_file_move(const char *from, const char *to, bool 
  * of UTF-8, if there is one. PARE_ERR_INPUT when it begins with the mark of UTF-16. */
 PARE_MUST_USE pare_status pare_text_read(char **out, size_t *bytes, pare_arena *a, const char *path,
                                          pare_err *err);
+/* The same of a file that was read already. */
+PARE_MUST_USE pare_status pare_text_read_blob(char **out, size_t *bytes, pare_arena *a,
+                                              const pare_blob *b, pare_err *err);
 bool pare_file_exists(const char *path); /* a file of any kind, a folder too */
 bool pare_is_dir(const char *path);      /* links are followed */
 /* Names of the plain files in a folder, without hidden ones, sorted byte by byte; in the arena. */
@@ -211,5 +217,41 @@ PARE_MUST_USE pare_status pare_folder_list(char ***names, size_t *n, pare_arena 
  * `relative` is kept. NULL when memory is out. */
 PARE_MUST_USE char *pare_path_relative(pare_arena *a, const char *from, const char *path);
 PARE_MUST_USE char *pare_path_beside(pare_arena *a, const char *file, const char *relative);
+
+/* ---- files read once ------------------------------------------------------------------------- */
+
+/* The files that a loader has read so far, each of them once: who asks for a path again gets the
+ * bytes of the first time, whatever has happened to the file. So a hash and a parser, or two
+ * parsers, speak of the same bytes. Not for several threads at once. */
+typedef struct pare_files pare_files;
+PARE_MUST_USE pare_files *pare_files_new(void); /* NULL when memory is out */
+/* The same without hashes, for who asks for none: pare_files_sha256 and pare_files_identity must
+ * not be called. */
+PARE_MUST_USE pare_files *pare_files_new_unhashed(void);
+void pare_files_free(pare_files *f); /* accepts NULL; the bytes stay where they are retained */
+/* The bytes of `path`, one reference, given back with pare_blob_release. The first call opens,
+ * reads and hashes the file; errors are those of pare_blob_open, and PARE_ERR_IO for a path of
+ * which pare_files_exists has said that it is not there. A file that could not be read is not
+ * counted. */
+PARE_MUST_USE pare_status pare_files_read(pare_files *f, pare_blob **out, const char *path,
+                                          pare_err *err);
+/* pare_file_exists and pare_is_dir, as they were when they were asked first: what is not there
+ * decides what a loader does as much as what is. PARE_ERR_MEMORY. */
+PARE_MUST_USE pare_status pare_files_exists(pare_files *f, bool *out, const char *path,
+                                            pare_err *err);
+PARE_MUST_USE pare_status pare_files_is_dir(pare_files *f, bool *out, const char *path,
+                                            pare_err *err);
+size_t pare_files_count(const pare_files *f); /* of files that were read, in that order */
+/* Of file i: its path as it was asked for, and the hash of the bytes that were handed out. */
+const char *pare_files_path(const pare_files *f, size_t i);
+const char *pare_files_sha256(const pare_files *f, size_t i);
+/* What identifies the thing at `root`, a file or a folder whose loader has read `f` (one file at
+ * least): the hash of that file where it is only one; otherwise the SHA-256 of the lines
+ * "HASH  NAME\n", one for each file, sorted byte by byte, where NAME is the path relative to root's
+ * folder (the folder itself, or the one that holds the file). By hand:
+ *     sha256sum config.json model.safetensors | LC_ALL=C sort | sha256sum
+ * PARE_ERR_INPUT for a name with a line end in it. */
+PARE_MUST_USE pare_status pare_files_identity(char hex[PARE_SHA256_HEX], const pare_files *f,
+                                              const char *root, pare_err *err);
 
 #endif

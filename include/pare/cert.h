@@ -334,7 +334,8 @@ typedef struct pare_verify_opts {
     const char *input, *output, *data; /* override the paths in the certificate; may be NULL */
     const pare_prover *provers;
     size_t nprovers;
-    /* Loads the inputs a certificate names as "file" (the data module does; cert may not). */
+    /* Loads the inputs a certificate names as "file" (the data module does; cert may not). Every byte
+     * is read through `files`, so that what was hashed is what was parsed. */
     pare_status (*load)(pare_inputs *out, pare_arena *a, const pare_model *m, const char *path,
                         size_t split, pare_files *files, pare_err *err);
     bool evidence; /* evidence is computed again as well */

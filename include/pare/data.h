@@ -37,6 +37,8 @@ typedef struct pare_graph_data {
 /* The heterophilous-graphs keys, the gnn-benchmark CSR keys, the packed bits of amazon_photo. */
 PARE_MUST_USE pare_status pare_graph_load(pare_graph_data *out, pare_arena *a, const char *path,
                                           pare_err *err);
+PARE_MUST_USE pare_status pare_graph_load_files(pare_graph_data *out, pare_arena *a,
+                                                const char *path, pare_files *files, pare_err *err);
 /* The masks of split number `split`, n each: the file's or, where it has none, 60/20/20 of the
  * nodes shuffled by pare_rng_at(0, split) (any split number will do). PARE_ERR_USAGE when the file
  * has masks but not so many. */
@@ -81,6 +83,12 @@ typedef struct pare_dataset {
 PARE_MUST_USE pare_status pare_dataset_load(pare_dataset *out, pare_arena *a, const pare_model *m,
                                             const char *path, size_t split, size_t window,
                                             pare_err *err);
+/* The same through `files`, which then holds what was read: of a folder only its .npz. The data lie
+ * in the arena. */
+PARE_MUST_USE pare_status pare_dataset_load_files(pare_dataset *out, pare_arena *a,
+                                                  const pare_model *m, const char *path,
+                                                  size_t split, size_t window, pare_files *files,
+                                                  pare_err *err);
 /* `--input`: ids [T], [B,T] or vectors [T,d], [B,T,d] from .npy, checked against the model.
  * shape / ndim: of the output that a user expects ([T,V], [B,T,V], pooled [C] or [B,C]). */
 PARE_MUST_USE pare_status pare_input_read(pare_input *out, size_t *ndim, size_t shape[4],

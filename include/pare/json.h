@@ -20,6 +20,7 @@ PARE_MUST_USE pare_status pare_json_parse(cJSON **out, const char *text, size_t 
                                           pare_err *err);
 /* The same for a file; messages start with its path. */
 PARE_MUST_USE pare_status pare_json_read(cJSON **out, const char *path, pare_err *err);
+PARE_MUST_USE pare_status pare_json_read_blob(cJSON **out, const pare_blob *b, pare_err *err);
 
 /* Getters: PARE_ERR_INPUT naming the key (and the object it was looked for in, when that one has
  * a name) if the key is missing or of another type; *out is then untouched. `obj` may be NULL or

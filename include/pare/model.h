@@ -258,8 +258,13 @@ const char *pare_tokenizer_name(pare_tokenizer_kind k);
 
 /* Loads a pare file, or imports what it finds: Hugging Face GPT-2, Llama, BERT (a file or a
  * folder, sharded, f16/bf16), llama2.c .bin, per-head tensors, the graph transformers, Moonshine,
- * the depth and width npz. Weights stay in the mapped file where they can. */
+ * the depth and width npz. Every file is read once; weights stay in its bytes where they can. */
 PARE_MUST_USE pare_status pare_model_load(pare_model **out, const char *path, pare_err *err);
+/* The same through `files`, which then holds what the model was made of, config.json and shards
+ * too: pare_files_identity(hex, files, path, err) says which model it was. `files` may be freed
+ * before the model. */
+PARE_MUST_USE pare_status pare_model_load_files(pare_model **out, const char *path,
+                                                pare_files *files, pare_err *err);
 /* Writes the file (whole or not at all) and, when sha256 is not NULL, its hash. */
 PARE_MUST_USE pare_status pare_model_save(const pare_model *m, const char *path, bool overwrite,
                                           char sha256[PARE_SHA256_HEX], pare_err *err);

@@ -62,14 +62,20 @@ pare_status pare_json_parse(cJSON **out, const char *text, size_t bytes, pare_er
     return st;
 }
 
+pare_status pare_json_read_blob(cJSON **out, const pare_blob *b, pare_err *err)
+{
+    const pare_status st = pare_json_parse(out, (const char *)b->data, b->bytes, err);
+    if (st != PARE_OK) pare_err_prefix(err, b->path);
+    return st;
+}
+
 pare_status pare_json_read(cJSON **out, const char *path, pare_err *err)
 {
     *out = NULL;
     pare_blob *b;
     pare_status st = pare_blob_open(&b, path, err);
     if (st != PARE_OK) return st;
-    st = pare_json_parse(out, (const char *)b->data, b->bytes, err);
-    if (st != PARE_OK) pare_err_prefix(err, path);
+    st = pare_json_read_blob(out, b, err);
     pare_blob_release(b);
     return st;
 }

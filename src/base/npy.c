@@ -302,15 +302,22 @@ pare_status pare_npy_header_print(char buf[PARE_NPY_HEADER_MAX], size_t *bytes, 
 
 /* ---- files ----------------------------------------------------------------------------- */
 
+pare_status pare_npy_read_blob(pare_array *out, pare_arena *arena, const pare_blob *b,
+                               pare_err *err)
+{
+    pare_npy_header h;
+    pare_status st = pare_npy_header_parse(&h, b->data, b->bytes, err);
+    if (st == PARE_OK) st = pare_npy_place(out, arena, &h, b->data, false, err);
+    if (st != PARE_OK) pare_err_prefix(err, b->path);
+    return st;
+}
+
 pare_status pare_npy_read(pare_array *out, pare_arena *arena, const char *path, pare_err *err)
 {
     pare_blob *b;
     pare_status st = pare_blob_open(&b, path, err);
     if (st != PARE_OK) return st;
-    pare_npy_header h;
-    st = pare_npy_header_parse(&h, b->data, b->bytes, err);
-    if (st == PARE_OK) st = pare_npy_place(out, arena, &h, b->data, false, err);
-    if (st != PARE_OK) pare_err_prefix(err, path);
+    st = pare_npy_read_blob(out, arena, b, err);
     pare_blob_release(b);
     return st;
 }

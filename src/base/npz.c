@@ -36,27 +36,35 @@ static pare_status arrays_list(pare_npz *z, pare_err *err)
     return PARE_OK;
 }
 
-pare_status pare_npz_open(pare_npz **out, pare_arena *arena, const char *path, pare_err *err)
+pare_status pare_npz_open_blob(pare_npz **out, pare_arena *arena, pare_blob *b, pare_err *err)
 {
     *out = NULL;
     pare_npz *z = calloc(1, sizeof *z);
     if (!z) return pare_no_memory(err);
+    z->blob = pare_blob_retain(b);
     z->arrays = arena;
     z->own = pare_arena_new();
-    pare_status st = z->own ? pare_blob_open(&z->blob, path, err) : pare_no_memory(err);
-    if (st != PARE_OK) {
-        pare_npz_close(z);
-        return st;
-    }
-    st = pare_zip_scan(&z->zip, z->own, z->blob->data, z->blob->bytes, err);
+    pare_status st =
+        z->own ? pare_zip_scan(&z->zip, z->own, b->data, b->bytes, err) : pare_no_memory(err);
     if (st == PARE_OK) st = arrays_list(z, err);
     if (st != PARE_OK) {
-        pare_err_prefix(err, path);
+        pare_err_prefix(err, b->path);
         pare_npz_close(z);
         return st;
     }
     *out = z;
     return PARE_OK;
+}
+
+pare_status pare_npz_open(pare_npz **out, pare_arena *arena, const char *path, pare_err *err)
+{
+    *out = NULL;
+    pare_blob *b;
+    pare_status st = pare_blob_open(&b, path, err);
+    if (st != PARE_OK) return st;
+    st = pare_npz_open_blob(out, arena, b, err);
+    pare_blob_release(b);
+    return st;
 }
 
 void pare_npz_close(pare_npz *z)

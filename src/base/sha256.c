@@ -1,10 +1,8 @@
 /* SHA-256 through libcrypto. */
-#include <pare/base.h>
+#include "regular.h"
 
-#include <errno.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
-#include <string.h>
 
 pare_status pare_sha256_begin(pare_sha256 *h, pare_err *err)
 {
@@ -48,22 +46,32 @@ pare_status pare_sha256_of(char hex[PARE_SHA256_HEX], const void *data, size_t b
     return PARE_OK;
 }
 
-/* Read, not mapped: the file is often mapped already, and each mapping counts as memory in use. */
+static pare_status add_file(pare_sha256 *h, regular *r, void *piece, size_t room, pare_err *err)
+{
+    pare_status st = PARE_OK;
+    while (r->done < r->bytes && st == PARE_OK) {
+        const size_t left = r->bytes - r->done, n = left < room ? left : room;
+        st = regular_read(r, piece, n, err);
+        if (st == PARE_OK) pare_sha256_add(h, piece, n);
+    }
+    return st == PARE_OK ? regular_end(r, err) : st;
+}
+
+/* Piece by piece: a file that is only hashed needs no memory of its size. */
 pare_status pare_sha256_file(char hex[PARE_SHA256_HEX], const char *path, pare_err *err)
 {
     enum { PIECE = 1 << 18 };
     pare_sha256 h;
-    FILE *const f = fopen(path, "rb");
-    void *const buf = f ? malloc(PIECE) : NULL;
-    if (!f) return pare_fail(err, PARE_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
-    pare_status st = buf ? pare_sha256_begin(&h, err) : pare_no_memory(err);
+    regular r;
+    pare_status st = regular_open(&r, path, err);
+    if (st != PARE_OK) return st;
+    void *const piece = malloc(PIECE);
+    st = piece ? pare_sha256_begin(&h, err) : pare_no_memory(err);
     if (st == PARE_OK) {
-        for (size_t n; (n = fread(buf, 1, PIECE, f)) > 0;) pare_sha256_add(&h, buf, n);
+        st = add_file(&h, &r, piece, PIECE, err);
         pare_sha256_end(&h, hex);
-        if (ferror(f))
-            st = pare_fail(err, PARE_ERR_IO, "%s: cannot read: %s", path, strerror(errno));
     }
-    free(buf);
-    fclose(f);
+    free(piece);
+    regular_close(&r);
     return st;
 }

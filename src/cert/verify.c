@@ -107,9 +107,12 @@ static pare_status get_inputs(scene *s, const pare_cert *c, const char *data,
     pare_status st;
     if (!data)
         st = pare_inputs_random(&s->set, s->a, s->f, d->count, d->tokens, c->seed, err);
-    else if (opts->load)
-        st = opts->load(&s->set, s->a, s->f, data, d->split, err);
-    else
+    else if (opts->load) {
+        pare_files *const files = pare_files_new();
+        st = files ? opts->load(&s->set, s->a, s->f, data, d->split, files, err)
+                   : pare_no_memory(err);
+        pare_files_free(files);
+    } else
         st = pare_fail(err, PARE_ERR_USAGE, "no way was given to load the inputs in %s", data);
     if (st != PARE_OK) return st;
     if (strcmp(d->kind, "part") == 0) {

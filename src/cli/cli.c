@@ -288,10 +288,10 @@ pare_status cli_inputs(cli *c, cert_inputs *out, const pare_model *m, const char
 }
 
 pare_status cli_reload_inputs(pare_inputs *out, pare_arena *a, const pare_model *m,
-                              const char *path, size_t split, pare_err *err)
+                              const char *path, size_t split, pare_files *files, pare_err *err)
 {
     pare_dataset d = {0};
-    const pare_status st = pare_dataset_load(&d, a, m, path, split, 0, err);
+    const pare_status st = pare_dataset_load_files(&d, a, m, path, split, 0, files, err);
     *out = d.inputs;
     return st;
 }
@@ -299,13 +299,13 @@ pare_status cli_reload_inputs(pare_inputs *out, pare_arena *a, const pare_model 
 pare_status cli_reload_part(pare_inputs *out, pare_arena *a, const pare_model *m, const char *path,
                             const pare_data_ref *d, pare_err *err)
 {
-    pare_inputs all;
-    const pare_status st = cli_reload_inputs(&all, a, m, path, d->split, err);
+    pare_dataset all = {0};
+    const pare_status st = pare_dataset_load(&all, a, m, path, d->split, 0, err);
     if (st || strcmp(d->kind, "part") != 0) {
-        *out = all;
+        *out = all.inputs;
         return st;
     }
-    return pare_inputs_part(out, a, &all, d->first, d->count, d->tokens, err);
+    return pare_inputs_part(out, a, &all.inputs, d->first, d->count, d->tokens, err);
 }
 
 const pare_verify_opts *cli_verify_opts(cli *c, pare_verify_opts *opts)

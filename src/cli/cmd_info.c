@@ -57,11 +57,11 @@ static void print_blocks(const pare_model *m)
     }
 }
 
-static pare_status print_people(cli *c, pare_model *m, const facts *f)
+static pare_status print_people(cli *c, pare_model *m, const facts *f, const char *format)
 {
     char text[DESCRIBE_ROOM], bytes[64], count[32];
     out_row("model", "%s", m->name && *m->name ? m->name : "(no name)");
-    out_row("file", "%s (%s)", f->path, describe_format(f->path));
+    out_row("file", "%s (%s)", f->path, format);
     describe_input(text, m);
     out_row("input", "%s", text);
     if (m->context)
@@ -126,11 +126,11 @@ static bool json_block(cJSON *list, const pare_block *b)
            pare_json_add_string(jf, "skip", pare_skip_name(f->skip.kind));
 }
 
-static bool json_ends(cJSON *root, const pare_model *m, const char *path)
+static bool json_ends(cJSON *root, const pare_model *m, const char *format)
 {
     const pare_stem *s = &m->stem;
     return pare_json_add_string(root, "name", m->name ? m->name : "") &&
-           pare_json_add_string(root, "format", describe_format(path)) &&
+           pare_json_add_string(root, "format", format) &&
            pare_json_add_string(root, "input_kind", s->ids ? "ids" : "vectors") &&
            pare_json_add_size(root, "input_width", s->width) &&
            pare_json_add_size(root, "vocab", s->vocab) &&
@@ -143,10 +143,10 @@ static bool json_ends(cJSON *root, const pare_model *m, const char *path)
            pare_json_add_string(root, "tokenizer", pare_tokenizer_name(m->tokenizer));
 }
 
-static pare_status print_json(cli *c, pare_model *m, const facts *f)
+static pare_status print_json(cli *c, pare_model *m, const facts *f, const char *format)
 {
     cJSON *root = out_json_begin(c);
-    bool ok = root && out_json_facts(root, "input", f) && json_ends(root, m, f->path);
+    bool ok = root && out_json_facts(root, "input", f) && json_ends(root, m, format);
     cJSON *blocks = ok ? pare_json_add_array(root, "blocks") : NULL;
     ok = blocks != NULL;
     for (size_t b = 0; ok && b < m->nblocks; b++) ok = json_block(blocks, &m->blocks[b]);
@@ -167,13 +167,18 @@ static pare_status info(cli *c, const info_opts *o)
 {
     pare_model *m = NULL;
     facts f;
-    pare_status st = cli_load(c, &m, c->operand[0]);
-    if (!st) st = cli_facts(c, &f, c->operand[0], m, NULL, c->json);
+    const char *const path = c->operand[0];
+    pare_files *const files = pare_files_new_unhashed();
+    if (!files) return pare_no_memory(&c->err);
+    pare_status st = cli_name(c, pare_model_load_files(&m, path, files, &c->err), path);
+    if (!st) st = cli_facts(c, &f, path, m, NULL, c->json);
     if (!st) {
+        const char *const format = describe_format(files, path);
         if (o->tokens) f.tokens = o->tokens;
         f.size = pare_model_size(m, f.tokens, o->edges);
-        st = c->json ? print_json(c, m, &f) : print_people(c, m, &f);
+        st = c->json ? print_json(c, m, &f, format) : print_people(c, m, &f, format);
     }
+    pare_files_free(files);
     pare_model_free(m);
     return st;
 }

@@ -184,11 +184,13 @@ void describe_kind(char buf[DESCRIBE_ROOM], const pare_model *m)
 
 /* ---- file ---------------------------------------------------------------------------------- */
 
-const char *describe_format(const char *path)
+const char *describe_format(pare_files *files, const char *path)
 {
-    if (pare_is_dir(path)) return "folder, imported";
+    bool folder = false;
     pare_blob *b = NULL;
-    if (pare_blob_open(&b, path, NULL)) return "unknown";
+    if (pare_files_is_dir(files, &folder, path, NULL)) return "unknown";
+    if (folder) return "folder, imported";
+    if (pare_files_read(files, &b, path, NULL)) return "unknown";
     const char *kind = "llama2.c .bin, imported";
     if (b->bytes > 4 && memcmp(b->data, "PK\3\4", 4) == 0) {
         kind = "npz, imported";

@@ -13,7 +13,7 @@ void describe_input(char buf[DESCRIBE_ROOM], const pare_model *m);
 void describe_positions(char buf[DESCRIBE_ROOM], const pare_model *m);
 void describe_pattern(char buf[DESCRIBE_ROOM], const pare_model *m);
 void describe_head(char buf[DESCRIBE_ROOM], const pare_model *m);
-/* What kind of file the model came from, by its first bytes. */
-const char *describe_format(const char *path);
+/* What kind of file the model came from, by its first bytes, as its loader has read them. */
+const char *describe_format(pare_files *files, const char *path);
 size_t describe_kv_heads(const pare_attn *a); /* distinct keys */
 #endif

@@ -24,7 +24,7 @@ static pare_status graph_gather(pare_gather *g, const char *path, size_t split, 
     pare_graph_data *d = pare_alloc(g->arena, 1, sizeof *d);
     if (!d) return pare_no_memory(err);
     const uint8_t *train, *val, *test;
-    pare_status st = pare_graph_load(d, g->arena, path, err);
+    pare_status st = pare_graph_load_files(d, g->arena, path, g->files, err);
     if (st == PARE_OK) st = pare_graph_masks(&train, &val, &test, g->arena, d, split, err);
     if (st) return st;
     if (m->stem.ids || m->stem.width != d->features)
@@ -185,10 +185,13 @@ static pare_status arrays_gather(pare_gather *g, pare_dataset *out, const pare_n
 static pare_status npz_gather(pare_gather *g, pare_dataset *out, const char *path, size_t split,
                               pare_err *err)
 {
+    pare_blob *b = NULL;
     pare_npz *npz = NULL;
     pare_arena *scratch = pare_arena_new();
     if (!scratch) return pare_no_memory(err);
-    pare_status st = pare_npz_open(&npz, scratch, path, err);
+    pare_status st = pare_files_read(g->files, &b, path, err);
+    if (st == PARE_OK) st = pare_npz_open_blob(&npz, scratch, b, err);
+    pare_blob_release(b);
     if (st == PARE_OK && pare_npz_has(npz, "inputs")) {
         st = arrays_gather(g, out, npz, err);
     } else if (st == PARE_OK && g->model->stem.ids && !pare_npz_is_graph(npz)) {
@@ -243,9 +246,12 @@ static pare_status plain_gather(pare_gather *g, const pare_array *a, pare_err *e
 
 static pare_status npy_gather(pare_gather *g, const char *path, size_t window, pare_err *err)
 {
+    pare_blob *b = NULL;
     pare_array a;
     char shape[128];
-    pare_status st = pare_npy_read(&a, g->arena, path, err);
+    pare_status st = pare_files_read(g->files, &b, path, err);
+    if (st == PARE_OK) st = pare_npy_read_blob(&a, g->arena, b, err);
+    pare_blob_release(b);
     if (st == PARE_OK && (!g->model->stem.ids || g->model->top.pool != PARE_POOL_NONE))
         return plain_gather(g, &a, err);
     if (st == PARE_OK) st = pare_window_of(&window, g->model, window, err);
@@ -287,8 +293,11 @@ static pare_status folder_gather(pare_gather *g, pare_dataset *out, const char *
 static pare_status gather(pare_gather *g, pare_dataset *out, const char *path, size_t split,
                           size_t window, pare_err *err)
 {
+    bool folder = false;
     out->split = split;
-    if (pare_is_dir(path)) return folder_gather(g, out, path, split, err);
+    const pare_status st = pare_files_is_dir(g->files, &folder, path, err);
+    if (st) return st;
+    if (folder) return folder_gather(g, out, path, split, err);
     if (ends_with(path, ".npz")) return npz_gather(g, out, path, split, err);
     if (ends_with(path, ".tsv")) {
         out->task = PARE_TASK_SENTENCE;
@@ -300,11 +309,12 @@ static pare_status gather(pare_gather *g, pare_dataset *out, const char *path, s
     return pare_fail(err, PARE_ERR_INPUT, "data are read from .npz, .txt, .tsv and .npy");
 }
 
-pare_status pare_dataset_load(pare_dataset *out, pare_arena *a, const pare_model *m,
-                              const char *path, size_t split, size_t window, pare_err *err)
+pare_status pare_dataset_load_files(pare_dataset *out, pare_arena *a, const pare_model *m,
+                                    const char *path, size_t split, size_t window,
+                                    pare_files *files, pare_err *err)
 {
     *out = (pare_dataset){0};
-    pare_gather g = {.arena = a, .model = m};
+    pare_gather g = {.arena = a, .model = m, .files = files};
     const pare_status st = gather(&g, out, path, split, window, err);
     if (st) {
         pare_blame(err, path);
@@ -313,4 +323,15 @@ pare_status pare_dataset_load(pare_dataset *out, pare_arena *a, const pare_model
     out->inputs = (pare_inputs){g.n, g.in};
     out->target = g.target;
     return PARE_OK;
+}
+
+pare_status pare_dataset_load(pare_dataset *out, pare_arena *a, const pare_model *m,
+                              const char *path, size_t split, size_t window, pare_err *err)
+{
+    *out = (pare_dataset){0};
+    pare_files *const files = pare_files_new_unhashed();
+    if (!files) return pare_no_memory(err);
+    const pare_status st = pare_dataset_load_files(out, a, m, path, split, window, files, err);
+    pare_files_free(files);
+    return st;
 }

@@ -7,6 +7,7 @@
 typedef struct pare_gather {
     pare_arena *arena;
     const pare_model *model;
+    pare_files *files; /* through which every file is read */
     size_t n, room;
     pare_input *in;
     const int64_t **target;

@@ -292,19 +292,40 @@ static pare_status read_graph(graph_reader *r, pare_err *err)
     return st ? st : read_masks(r, err);
 }
 
-pare_status pare_graph_load(pare_graph_data *out, pare_arena *a, const char *path, pare_err *err)
+static pare_status load_graph(pare_graph_data *out, pare_arena *a, pare_blob *b, pare_err *err)
 {
     *out = (pare_graph_data){0};
     pare_npz *npz = NULL;
     pare_arena *scratch = pare_arena_new();
     if (!scratch) return pare_no_memory(err);
-    pare_status st = pare_npz_open(&npz, scratch, path, err);
+    pare_status st = pare_npz_open_blob(&npz, scratch, b, err);
     if (st == PARE_OK) {
         graph_reader r = {npz, out, a, scratch};
         st = read_graph(&r, err);
-        if (st) pare_blame(err, path);
+        if (st) pare_blame(err, b->path);
         pare_npz_close(npz);
     }
     pare_arena_free(scratch);
+    return st;
+}
+
+pare_status pare_graph_load_files(pare_graph_data *out, pare_arena *a, const char *path,
+                                  pare_files *files, pare_err *err)
+{
+    *out = (pare_graph_data){0};
+    pare_blob *b = NULL;
+    pare_status st = pare_files_read(files, &b, path, err);
+    if (st == PARE_OK) st = load_graph(out, a, b, err);
+    pare_blob_release(b);
+    return st;
+}
+
+pare_status pare_graph_load(pare_graph_data *out, pare_arena *a, const char *path, pare_err *err)
+{
+    *out = (pare_graph_data){0};
+    pare_blob *b = NULL;
+    pare_status st = pare_blob_open(&b, path, err);
+    if (st == PARE_OK) st = load_graph(out, a, b, err);
+    pare_blob_release(b);
     return st;
 }

@@ -64,12 +64,15 @@ static pare_status read_text(pare_gather *g, pare_arena *scratch, const char *pa
 {
     const pare_model *m = g->model;
     pare_tokenizer *t = NULL;
+    pare_blob *b = NULL;
     char *text;
     size_t bytes;
     pare_status st = pare_window_of(&window, m, window, err);
     if (st == PARE_OK)
         st = pare_tokenizer_new(&t, scratch, m->tokenizer, m->vocab, m->vocab_bytes, err);
-    if (st == PARE_OK) st = pare_text_read(&text, &bytes, scratch, path, err);
+    if (st == PARE_OK) st = pare_files_read(g->files, &b, path, err);
+    if (st == PARE_OK) st = pare_text_read_blob(&text, &bytes, scratch, b, err);
+    pare_blob_release(b);
     if (st) return st;
     st = m->tokenizer == PARE_TOK_LLAMA2C ? add_stories(g, t, text, bytes, window, err)
                                           : add_text(g, t, text, bytes, window, err);

@@ -100,10 +100,13 @@ pare_status pare_tsv_gather(pare_gather *g, size_t *skipped, const char *path, p
     pare_arena *scratch = pare_arena_new();
     if (!scratch) return pare_no_memory(err);
     pare_tokenizer *t = NULL;
+    pare_blob *b = NULL;
     char *text;
     size_t bytes;
     st = pare_tokenizer_new(&t, scratch, m->tokenizer, m->vocab, m->vocab_bytes, err);
-    if (st == PARE_OK) st = pare_text_read(&text, &bytes, scratch, path, err);
+    if (st == PARE_OK) st = pare_files_read(g->files, &b, path, err);
+    if (st == PARE_OK) st = pare_text_read_blob(&text, &bytes, scratch, b, err);
+    pare_blob_release(b);
     if (st == PARE_OK) {
         tsv_reader r = {g, t, 0, 0};
         st = read_lines(&r, text, bytes, err);

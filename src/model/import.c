@@ -59,10 +59,10 @@ static void fill(im_source *s, const family *f, size_t n)
     nothing_fits(s);
 }
 
-static void from_npz(im_source *s, const char *path)
+static void from_npz(im_source *s, pare_blob *b)
 {
     pare_npz *z = NULL;
-    s->st = pare_npz_open(&z, s->scratch, path, s->err);
+    s->st = pare_npz_open_blob(&z, s->scratch, b, s->err);
     if (s->st) return;
     const bool depth = pare_npz_has(z, "cfg") && pare_npz_has(z, "e.weight");
     const bool width = pare_npz_has(z, "n_layers");
@@ -73,7 +73,7 @@ static void from_npz(im_source *s, const char *path)
                 pare_npz_count(z), pare_npz_name(z, 0), pare_npz_count(z) > 1 ? ", ..." : "",
                 understood);
     pare_npz_close(z);
-    im_open_npz(s, path, depth ? im_depth_member : im_width_member);
+    im_open_npz(s, b, depth ? im_depth_member : im_width_member);
     if (!s->st) fill(s, in_npz, sizeof in_npz / sizeof *in_npz);
 }
 
@@ -93,14 +93,14 @@ static const char *foreign_kind(const pare_blob *b)
 static void from_file(im_source *s, const char *path)
 {
     pare_blob *b = NULL;
-    s->st = pare_blob_open(&b, path, s->err);
+    s->st = pare_files_read(s->in, &b, path, s->err);
     if (s->st) return;
     if (begins(b, "{"))
         im_open_index(s, path);
     else if (st_looks_like(b))
         im_open_file(s, path);
     else if (begins(b, "PK\003\004") || begins(b, "PK\005\006"))
-        from_npz(s, path);
+        from_npz(s, b);
     else if (foreign_kind(b))
         im_fail(s, "%s", foreign_kind(b));
     else if (im_llama2c_header(b)) {
@@ -123,19 +123,17 @@ static void from_folder(im_source *s, const char *path)
     if (!s->st) fill(s, in_safetensors, sizeof in_safetensors / sizeof *in_safetensors);
 }
 
-pare_status import_any(pare_model **out, const char *path, pare_err *err)
+pare_status import_any(pare_model **out, const char *path, pare_files *files, pare_err *err)
 {
-    im_source s = {.path = path, .err = err};
+    im_source s = {.path = path, .in = files, .err = err};
+    bool folder = false;
     *out = NULL;
     s.st = pare_model_new(&s.m, err);
     if (s.st) return s.st;
     s.scratch = pare_arena_new();
-    if (!s.scratch)
-        s.st = pare_no_memory(err);
-    else if (pare_is_dir(path))
-        from_folder(&s, path);
-    else
-        from_file(&s, path);
+    s.st = s.scratch ? pare_files_is_dir(files, &folder, path, err) : pare_no_memory(err);
+    if (!s.st && folder) from_folder(&s, path);
+    if (!s.st && !folder) from_file(&s, path);
     const pare_status st = s.st;
     im_close(&s);
     pare_arena_free(s.scratch);

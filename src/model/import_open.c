@@ -37,7 +37,7 @@ void im_sort(im_source *s)
 static void open_one(im_source *s, const char *path)
 {
     if (s->st) return;
-    s->st = pare_blob_open(&s->blobs[s->nfiles], path, s->err);
+    s->st = pare_files_read(s->in, &s->blobs[s->nfiles], path, s->err);
     if (s->st) return;
     s->nfiles++; /* from here on im_close gives the file back */
     s->st = st_open(&s->files[s->nfiles - 1], s->scratch, s->blobs[s->nfiles - 1], s->err);
@@ -83,11 +83,27 @@ static char *beside(im_source *s, const char *file, const char *name)
     return path;
 }
 
+static bool exists(im_source *s, const char *path)
+{
+    bool there = false;
+    if (!s->st) s->st = pare_files_exists(s->in, &there, path, s->err);
+    return there && !s->st;
+}
+
+static void read_json(im_source *s, cJSON **out, const char *path)
+{
+    pare_blob *b = NULL;
+    *out = NULL;
+    if (!s->st) s->st = pare_files_read(s->in, &b, path, s->err);
+    if (!s->st) s->st = pare_json_read_blob(out, b, s->err);
+    pare_blob_release(b);
+}
+
 static void read_config(im_source *s, const char *file)
 {
     const char *path = beside(s, file, "config.json");
-    if (s->st || !pare_file_exists(path)) return;
-    s->st = pare_json_read(&s->config, path, s->err);
+    if (!exists(s, path)) return;
+    read_json(s, &s->config, path);
     if (!s->st && !cJSON_IsObject(s->config))
         s->st = pare_fail(s->err, PARE_ERR_INPUT, "%s: is not a JSON object", path);
 }
@@ -144,7 +160,7 @@ void im_open_index(im_source *s, const char *path)
     cJSON *root = NULL;
     const cJSON *map = NULL;
     if (s->st) return;
-    s->st = pare_json_read(&root, path, s->err);
+    read_json(s, &root, path);
     if (!s->st) s->st = pare_json_object(&map, root, "weight_map", s->err);
     if (!s->st) open_shards(s, path, map);
     cJSON_Delete(root);
@@ -159,12 +175,11 @@ void im_open_folder(im_source *s, const char *path)
     const char *one = beside(s, inside, "model.safetensors");
     const char *many = beside(s, inside, "model.safetensors.index.json");
     const char *pickled = beside(s, inside, "pytorch_model.bin");
-    if (s->st) return;
-    if (pare_file_exists(one))
+    if (exists(s, one))
         im_open_file(s, one);
-    else if (pare_file_exists(many))
+    else if (exists(s, many))
         im_open_index(s, many);
-    else if (pare_file_exists(pickled))
+    else if (exists(s, pickled))
         im_fail(s, "the folder has no model.safetensors; its pytorch_model.bin is " IM_PICKLED);
     else
         im_fail(s, "the folder has neither model.safetensors nor model.safetensors.index.json");
@@ -172,11 +187,11 @@ void im_open_folder(im_source *s, const char *path)
 
 /* ---- npz ------------------------------------------------------------------------------------- */
 
-void im_open_npz(im_source *s, const char *path, bool (*wanted)(const char *name))
+void im_open_npz(im_source *s, pare_blob *b, bool (*wanted)(const char *name))
 {
     pare_npz *z = NULL;
     if (s->st) return;
-    s->st = pare_npz_open(&z, s->m->arena, path, s->err);
+    s->st = pare_npz_open_blob(&z, s->m->arena, b, s->err);
     if (s->st) return;
     const size_t n = pare_npz_count(z);
     s->n = 0;

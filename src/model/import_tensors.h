@@ -22,6 +22,7 @@ typedef struct im_source {
     pare_model *m;       /* being filled */
     pare_arena *scratch; /* names, headers: gone when the import is over */
     const char *path;    /* as the user gave it */
+    pare_files *in;      /* through which every file is read */
     size_t nfiles;
     pare_blob **blobs; /* nfiles, one reference each */
     st_file *files;
@@ -43,7 +44,7 @@ void im_open_index(im_source *s, const char *path);
 /* A folder as Hugging Face lays it out. */
 void im_open_folder(im_source *s, const char *path);
 /* The members of an npz that `wanted` accepts, decoded into the model's arena. */
-void im_open_npz(im_source *s, const char *path, bool (*wanted)(const char *name));
+void im_open_npz(im_source *s, pare_blob *b, bool (*wanted)(const char *name));
 /* Puts the tensors in the order im_find needs; a key given twice fails. */
 void im_sort(im_source *s);
 void im_close(im_source *s);

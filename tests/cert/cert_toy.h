@@ -104,12 +104,15 @@ static const pare_prover toy_provers[] = {{"toy", toy_prove}, {"toy.twin", toy_p
 /* Inputs from a file: each byte is one input with all entries byte / 64. `split` plays no role, as
  * with the split of a graph. */
 static inline pare_status toy_load(pare_inputs *out, pare_arena *a, const pare_model *m,
-                                   const char *path, size_t split, pare_err *err)
+                                   const char *path, size_t split, pare_files *files, pare_err *err)
 {
     (void)m, (void)split;
     char *text = NULL;
     size_t n = 0;
-    const pare_status st = pare_text_read(&text, &n, a, path, err);
+    pare_blob *b = NULL;
+    pare_status st = pare_files_read(files, &b, path, err);
+    if (st == PARE_OK) st = pare_text_read_blob(&text, &n, a, b, err);
+    pare_blob_release(b);
     if (st != PARE_OK) return st;
     out->n = n;
     out->in = pare_alloc(a, n ? n : 1, sizeof *out->in);
@@ -139,12 +142,14 @@ static inline pare_cert toy_cert(toy *t, const char *cert, const char *in, const
     pare_cert c = {.reduction = "toy", .seed = seed};
     pare_err *const err = &t->err;
     const char *const cert_path = toy_path(t, cert);
+    pare_files *const files = pare_files_new();
+    assert_non_null(files);
     assert_ok(pare_model_load(&f, toy_path(t, in), err), err);
     assert_ok(pare_model_load(&g, toy_path(t, out), err), err);
     assert_ok(pare_file_ref_make(&c.input, t->a, cert_path, toy_path(t, in), f, err), err);
     assert_ok(pare_file_ref_make(&c.output, t->a, cert_path, toy_path(t, out), g, err), err);
     if (data)
-        assert_ok(toy_load(&set, t->a, f, toy_path(t, data), 1, err), err);
+        assert_ok(toy_load(&set, t->a, f, toy_path(t, data), 1, files, err), err);
     else
         assert_ok(pare_inputs_random(&set, t->a, f, 4, 2, seed, err), err);
     assert_ok(pare_data_ref_make(&c.data, t->a, cert_path, data ? toy_path(t, data) : NULL, 1, 2,
@@ -152,6 +157,7 @@ static inline pare_cert toy_cert(toy *t, const char *cert, const char *in, const
               err);
     assert_ok(toy_prove(&c, t->a, NULL, f, g, &set, NULL, err), err);
     pare_cert_inflate(&c);
+    pare_files_free(files);
     pare_model_free(f);
     pare_model_free(g);
     return c;
