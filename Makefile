@@ -57,6 +57,7 @@ DEP_CFLAGS  := $(patsubst -I%,-isystem %,$(call pc,--cflags,$(DEPS)))
 DEP_LIBS    := $(or $(call pc,--libs,$(DEPS)),-llapacke -lopenblas -lcjson -lz -lcrypto) -lm
 TEST_CFLAGS := $(patsubst -I%,-isystem %,$(call pc,--cflags,cmocka))
 TEST_LIBS   := $(or $(call pc,--libs,cmocka),-lcmocka)
+MPFR_LIBS   := $(or $(call pc,--libs,mpfr),-lmpfr -lgmp)
 # MPI is optional: without it there is no libpare-mpi.so and pare runs in one process.
 MPI_PC     := $(firstword $(foreach m,ompi-c mpich,$(if $(call pc,--modversion,$(m)),$(m))))
 MPI_CFLAGS := $(if $(MPI_PC),$(patsubst -I%,-isystem %,$(call pc,--cflags,$(MPI_PC))))
@@ -292,6 +293,8 @@ FAIL_IO = $(BUILD)/obj/tests/faults/fail_io.o
 $(FAULTS): $(FAIL_IO)
 $(FAULTS): WRAP = $(FAIL_IO) -Wl,--wrap=open,--wrap=write,--wrap=fsync,--wrap=close \
                   -Wl,--wrap=rename,--wrap=renameat2,--wrap=link
+# Tests whose name ends in _mpfr compare with MPFR.
+$(filter %_mpfr,$(TST_BIN) $(LNG_BIN)): WRAP = $(MPFR_LIBS)
 $(TST_BIN) $(LNG_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(SUP_OBJ) $(STATIC)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)

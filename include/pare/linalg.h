@@ -160,7 +160,6 @@ pare_ub pare_ub_div(pare_ub a, double lower); /* a / lower, lower > 0 a lower bo
 pare_ub pare_ub_max(pare_ub a, pare_ub b);
 pare_ub pare_ub_min(pare_ub a, pare_ub b); /* both are true, so the smaller is */
 pare_ub pare_ub_sqrt(pare_ub a);
-pare_ub pare_ub_tanh(pare_ub a);                      /* <= 1 and <= a */
 pare_ub pare_ub_fma(pare_ub a, pare_ub b, pare_ub c); /* a*b + c */
 /* gamma_n = n u / (1 - n u) for unit roundoff u, rounded up; inf when n u >= 1. */
 pare_ub pare_gamma(size_t n, double u);
@@ -171,6 +170,51 @@ pare_ub pare_gamma(size_t n, double u);
 const char *pare_ub_format(char buf[40], pare_ub a, int digits);
 /* As a certificate writes it: one part in 1e4 higher, so that another CPU can prove it again. */
 double pare_ub_written(pare_ub a);
+
+/* ---- lower bounds ---------------------------------------------------------------------- */
+
+/* A proven lower bound on a number that is not negative: finite, and 0 says nothing. */
+typedef struct pare_lb {
+    double v;
+} pare_lb;
+
+/* Each result is at most what real arithmetic would give, and never below 0. */
+pare_lb pare_lb_of(double computed); /* one rounding below it: next double down; nan -> 0 */
+pare_lb pare_lb_exact(double value); /* a number known exactly; 0 for what is negative or nan */
+pare_lb pare_lb_add(pare_lb a, pare_lb b);
+pare_lb pare_lb_sub(pare_lb a, pare_ub b);
+pare_lb pare_lb_mul(pare_lb a, pare_lb b);
+pare_lb pare_lb_div(pare_lb a, pare_ub b); /* DBL_MAX where it is larger */
+pare_lb pare_lb_sqrt(pare_lb a);
+pare_lb pare_lb_max(pare_lb a, pare_lb b); /* both are true, so the larger is */
+pare_lb pare_lb_min(pare_lb a, pare_lb b);
+/* Decimal text that is never above the bound, `digits` significant. */
+const char *pare_lb_format(char buf[40], pare_lb a, int digits);
+/* As a certificate writes it: one part in 1e4 lower, so that another CPU can prove it again. */
+double pare_lb_written(pare_lb a);
+
+/* ---- elementary functions in bounds (directed.c) ---------------------------------------- */
+
+/* Doubles that are certainly not below (up) or above (down) the function's value at exactly x: the
+ * nearest such double, but for about one argument in 2^45. Any x; for a nan, and for log below 0,
+ * nothing is known: inf and 0, inf and -1, 1 and -1, inf and -inf. */
+double pare_exp_up(double x);
+double pare_exp_down(double x);
+double pare_expm1_up(double x);
+double pare_expm1_down(double x);
+double pare_tanh_up(double x); /* for x > 0 also <= x */
+double pare_tanh_down(double x);
+double pare_log_up(double x);
+double pare_log_down(double x);
+/* The same of bounds. */
+pare_ub pare_ub_exp(pare_ub a);
+pare_ub pare_ub_expm1(pare_ub a);
+pare_ub pare_ub_tanh(pare_ub a); /* <= 1 and <= a */
+pare_ub pare_ub_log(pare_ub a);  /* 0 for a <= 1 */
+pare_lb pare_lb_exp(pare_lb a);
+pare_lb pare_lb_expm1(pare_lb a);
+pare_lb pare_lb_tanh(pare_lb a);
+pare_lb pare_lb_log(pare_lb a); /* 0 for a <= 1 */
 
 /* Sum of the squares, not scaled: each is rounded once, and by at most n - 1 additions. */
 double pare_squares(const double *v, size_t n);

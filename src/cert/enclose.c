@@ -36,21 +36,16 @@ void enclose_input(flow *x, const pare_stem *s, const pare_input *in)
     }
 }
 
-/* sin and cos of pos base^(-j'/d), j' = j without its last bit. The exponent is rounded (which
- * counts ln(base) times in the power), the power is within 8 u, the quotient within u: the angle
- * is off by (ln(base) + 10) u pos, its sine by that and 8 u, with the u of angles; then u of the
- * engine. */
+/* sin and cos of pos base^(-j'/d), j' = j without its last bit, base > 1. The exponent is rounded
+ * (which counts ln(base) times in the power), the power is within 8 u, the quotient within u: the
+ * angle is off by (ln(base) + 10) u pos, its sine by that and 8 u, with the u of angles; then u of
+ * the engine. In double-double ln(base) counts four times (wide_wave). */
 static double wave_radius(const engine *g, double base, size_t pos, size_t d)
 {
-    const double turns = up_mul((double)pos, up_add(up(fabs(log(base)) * (1 + 0x1p-40)), 10));
+    const double ln = up_mul(g->wide ? 4 : 1, pare_log_up(base));
+    const double turns = up_mul((double)pos, up_add(ln, 10));
     const double each = up_fma(g->angle, up_add(turns, 9), g->u);
     return up_mul(up_sqrt((double)d), up_add(each, g->tiny));
-}
-
-static double wave(double base, size_t pos, size_t j, size_t d)
-{
-    const double angle = (double)pos / pow(base, (double)(j - j % 2) / (double)d);
-    return j % 2 == 1 ? cos(angle) : sin(angle);
 }
 
 /* Row i of the positions; those of a later sequence are those of the first. */
@@ -68,7 +63,7 @@ static void position_row(flow *t, const pare_positions *p, size_t tokens, size_t
         else if (t->wide)
             flow_put(t, i, k, wide_wave(p->base, pos, k, d));
         else
-            to[k] = wave(p->base, pos, k, d);
+            to[k] = wide_wave(p->base, pos, k, d).hi;
     }
 }
 

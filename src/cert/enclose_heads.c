@@ -207,7 +207,7 @@ static dd *turns_new(const heads *h)
     dd *const turns = pare_alloc(h->c->a, t, 2 * n * sizeof *turns);
     for (size_t i = 0; turns && i < t * n; i++) {
         const double freq = pare_weight_at(&h->at->freqs, i % n);
-        wide_sincos(dd_product((double)(i / n), freq), &turns[2 * i], &turns[2 * i + 1]);
+        pare_dd_sincos(dd_product((double)(i / n), freq), &turns[2 * i], &turns[2 * i + 1]);
     }
     return turns;
 }

@@ -127,7 +127,7 @@ wide_level wide_best_level(void)
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512f")) return WIDE_AVX512;
 #endif
-    return wide_has_fma() ? WIDE_AVX2 : WIDE_PLAIN;
+    return pare_has_fma() ? WIDE_AVX2 : WIDE_PLAIN;
 }
 
 static kernel *kernel_of(wide_level level)

@@ -2,43 +2,43 @@
  * wide.h. */
 #include "wide.h"
 
-WIDE_INLINE void take(double *h, double *l, double *m, dd x, dd y)
+PARE_DD_INLINE void take(double *h, double *l, double *m, dd x, dd y)
 {
     const dd p = dd_product(x.hi, y.hi);
     dd_take(h, l, m, p.hi, fma(x.hi, y.lo, fma(x.lo, y.hi, p.lo)));
 }
 
-WIDE_INLINE dd dot(const double *xh, const double *xl, const double *yh, const double *yl, size_t n)
+PARE_DD_INLINE dd dot(const double *xh, const double *xl, const double *yh, const double *yl, size_t n)
 {
     double h = 0, l = 0, m = 0;
     for (size_t k = 0; k < n; k++) take(&h, &l, &m, (dd){xh[k], xl[k]}, (dd){yh[k], yl[k]});
     return dd_settle(h, l, m);
 }
 
-WIDE_INLINE void gather(wide_sums y, dd p, const double *xh, const double *xl, size_t n)
+PARE_DD_INLINE void gather(wide_sums y, dd p, const double *xh, const double *xl, size_t n)
 {
     for (size_t k = 0; k < n; k++) take(&y.h[k], &y.l[k], &y.m[k], p, (dd){xh[k], xl[k]});
 }
 
-WIDE_FMA static dd dot_fma(const double *xh, const double *xl, const double *yh, const double *yl,
+PARE_DD_FMA static dd dot_fma(const double *xh, const double *xl, const double *yh, const double *yl,
                            size_t n)
 {
     return dot(xh, xl, yh, yl, n);
 }
 
-WIDE_FMA static void gather_fma(wide_sums y, dd p, const double *xh, const double *xl, size_t n)
+PARE_DD_FMA static void gather_fma(wide_sums y, dd p, const double *xh, const double *xl, size_t n)
 {
     gather(y, p, xh, xl, n);
 }
 
 dd wide_dot(const double *xh, const double *xl, const double *yh, const double *yl, size_t n)
 {
-    return wide_has_fma() ? dot_fma(xh, xl, yh, yl, n) : dot(xh, xl, yh, yl, n);
+    return pare_has_fma() ? dot_fma(xh, xl, yh, yl, n) : dot(xh, xl, yh, yl, n);
 }
 
 void wide_gather(wide_sums y, dd p, const double *xh, const double *xl, size_t n)
 {
-    if (wide_has_fma())
+    if (pare_has_fma())
         gather_fma(y, p, xh, xl, n);
     else
         gather(y, p, xh, xl, n);

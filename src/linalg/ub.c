@@ -83,14 +83,6 @@ pare_ub pare_ub_sqrt(pare_ub a)
     return up_if(x < safe || fma(-r, r, x) > 0, r);
 }
 
-pare_ub pare_ub_tanh(pare_ub a)
-{
-    const double x = known(a);
-    /* No libm in use is wrong by more than a few units in the last place; 16 are allowed. */
-    const pare_ub t = pare_ub_mul(pare_ub_exact(tanh(x)), pare_ub_exact(1 + 0x1p-48));
-    return pare_ub_min(pare_ub_min(t, pare_ub_exact(1)), pare_ub_exact(x));
-}
-
 pare_ub pare_ub_fma(pare_ub a, pare_ub b, pare_ub c)
 {
     return pare_ub_add(pare_ub_mul(a, b), c);

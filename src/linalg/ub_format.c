@@ -1,8 +1,9 @@
-/* ub_format.c - a bound as decimal text that is never below it.
+/* ub_format.c - an upper bound as decimal text that is never below it, a lower bound as one that is
+ * never above it.
  *
  * Printing and reading back cannot tell: a text below the bound may read back as the bound itself.
  * So we print the double with all its digits (767 at most, and printf is exact), cut, and add one
- * in the last place kept when anything but zeros was cut off. */
+ * in the last place kept when anything but zeros was cut off. A lower bound is only cut. */
 #include <pare/linalg.h>
 #include <math.h>
 #include <stdlib.h>
@@ -22,6 +23,12 @@ static int decimal_of(char digit[all_digits + 1], double v)
     memcpy(digit + 1, e - rest, rest);
     digit[all_digits] = '\0';
     return (int)strtol(e + 1, NULL, 10);
+}
+
+static int cut_down(char *digit, size_t digits, int exponent)
+{
+    digit[digits] = '\0';
+    return exponent;
 }
 
 /* Keeps `digits` digits, one more in the last place when something was cut; new exponent. */
@@ -59,16 +66,27 @@ static void lay_out(char buf[40], const char *digit, size_t digits, int exponent
     }
 }
 
-const char *pare_ub_format(char buf[40], pare_ub a, int digits)
+static const char *format(char buf[40], double v, int digits, bool upwards)
 {
-    if (!(a.v > 0) || isinf(a.v)) {
-        snprintf(buf, 40, "%s", a.v == 0 ? "0" : "inf");
-        return buf;
-    }
     const size_t keep = digits < 1 ? 1 : digits > most_digits ? most_digits : (size_t)digits;
     char digit[all_digits + 1];
-    const int exponent = cut_up(digit, keep, decimal_of(digit, a.v));
+    const int first = decimal_of(digit, v);
+    const int exponent = upwards ? cut_up(digit, keep, first) : cut_down(digit, keep, first);
     drop_zeros(digit);
     lay_out(buf, digit, keep, exponent);
+    return buf;
+}
+
+const char *pare_ub_format(char buf[40], pare_ub a, int digits)
+{
+    if (a.v > 0 && !isinf(a.v)) return format(buf, a.v, digits, true);
+    snprintf(buf, 40, "%s", a.v == 0 ? "0" : "inf");
+    return buf;
+}
+
+const char *pare_lb_format(char buf[40], pare_lb a, int digits)
+{
+    if (a.v > 0 && !isinf(a.v)) return format(buf, a.v, digits, false);
+    snprintf(buf, 40, "0"); /* inf is no lower bound */
     return buf;
 }

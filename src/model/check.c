@@ -1,7 +1,7 @@
 /* Does everything fit? Run after every load, import and reduction: what passes here can be run
  * without another thought. */
+#include "ranges.h"
 #include <pare/model.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -40,14 +40,14 @@ static pare_status want(const checker *c, const char *name, const pare_weight *w
     return PARE_OK;
 }
 
-/* Numbers of the architecture stay where neither engine can overflow on them alone: no bound is
- * proven beyond. Squares of a stream (2^1000 at most) divided by the divisor are finite too. */
-static const double most_number = 1e30, least_divisor = 1e-6;
-
-static pare_status number(const checker *c, const char *what, double v, double least)
+static pare_status number(const checker *c, scalar what, double v)
 {
-    if (v >= least && v <= most_number) return PARE_OK;
-    return bad(c, "%s is %g, must be a number from %g to %g", what, v, least, most_number);
+    return range_check(what, c->at, RANGE_NO_INDEX, v, c->err);
+}
+
+static pare_status entry(const checker *c, scalar what, size_t i, double v)
+{
+    return range_check(what, c->at, i, v, c->err);
 }
 
 static pare_status norm(const checker *c, const char *name, const pare_norm *n, size_t d)
@@ -63,12 +63,13 @@ static pare_status norm(const checker *c, const char *name, const pare_norm *n, 
         (st = want(&k, "offset", &n->offset, 1, d, batch ? FORBIDDEN : OPTIONAL)) ||
         (st = want(&k, "mean", &n->mean, 1, d, batch ? REQUIRED : FORBIDDEN)) ||
         (st = want(&k, "var", &n->var, 1, d, batch ? REQUIRED : FORBIDDEN)) ||
-        (st = number(&k, "eps", n->eps, 0)) || (st = number(&k, "shift", n->shift, 0)) ||
-        (divides && (st = number(&k, "divisor", n->divisor, least_divisor))))
+        (st = number(&k, SCALAR_EPS, n->eps)) || (st = number(&k, SCALAR_SHIFT, n->shift)) ||
+        (divides && (st = number(&k, SCALAR_DIVISOR, n->divisor))))
         return st;
     for (size_t i = 0; batch && i < d; i++) {
-        const double v = pare_weight_at(&n->var, i) + n->eps;
-        if (!(v > 0 && isfinite(v))) return bad(&k, "var[%zu] + eps is %g, must be positive", i, v);
+        const double v = pare_weight_at(&n->var, i);
+        if ((st = entry(&k, SCALAR_VARIANCE, i, v)) || (st = entry(&k, SCALAR_ROOT, i, v + n->eps)))
+            return st;
     }
     return PARE_OK;
 }
@@ -154,9 +155,8 @@ static pare_status heads(const checker *c, const pare_attn *a, bool rotary)
     for (size_t h = 0; h < a->nheads; h++) {
         const pare_head *const d = &a->heads[h];
         if (d->dk == 0 || d->dv == 0) return bad(c, "head %zu has width 0", h);
-        if (!(fabs(d->scale) <= most_number))
-            return bad(c, "scale of head %zu is %g, must be a number up to %g", h, d->scale,
-                       most_number);
+        const pare_status st = entry(c, SCALAR_SCALE, h, d->scale);
+        if (st) return st;
         if (!inside(d->q, d->dk, q_rows) || !inside(d->k, d->dk, a->wk.rows) ||
             !inside(d->v, d->dv, a->wv.rows))
             return bad(c, "head %zu reads beyond wq (%zu rows), wk (%zu) or wv (%zu)", h, q_rows,
@@ -195,6 +195,8 @@ static pare_status head_weights(const checker *c, const pare_attn *a, bool rotar
         (st = want(c, "freqs", &a->freqs, 1, a->freqs.cols, rotary ? OPTIONAL : FORBIDDEN)))
         return st;
     if ((st = heads(c, a, rotary))) return st;
+    for (size_t i = 0; pare_has(&a->freqs) && i < a->freqs.cols; i++)
+        if ((st = entry(c, SCALAR_FREQUENCY, i, pare_weight_at(&a->freqs, i)))) return st;
     if (pare_has(&a->freqs) && !queries)
         return bad(c, "kind %s has one query for all positions: its keys cannot turn",
                    pare_attn_name(a->kind));
@@ -240,8 +242,7 @@ static pare_status attention(const checker *c, const pare_attn *a, const pare_mo
     if (a->dout == 0) return bad(c, "writes width 0");
     if (a->kind == PARE_ATTN_MEANQ && m->pattern.kind != PARE_FULL)
         return bad(c, "kind meanq needs the full pattern");
-    if (a->kind == PARE_ATTN_POLY && !(a->tolerance > 0))
-        return bad(c, "kind poly needs a positive tolerance");
+    if (a->kind == PARE_ATTN_POLY && (st = number(c, SCALAR_TOLERANCE, a->tolerance))) return st;
     if (has_heads(a->kind) && (st = head_weights(c, a, rotary))) return st;
     if ((st = replacement(c, a)) || (st = norm(c, "in_norm", &a->in_norm, a->din)) ||
         (st = norm(c, "out_norm", &a->out_norm, a->dout)))
@@ -301,8 +302,10 @@ static pare_status positions(const checker *c, const pare_model *m)
     if (table && (m->context == 0 || m->context > p->table.rows))
         return bad(c, "context %zu, but tensor stem.positions has %zu rows", m->context,
                    p->table.rows);
-    if (p->kind == PARE_POS_SINUSOIDAL && !(p->base > 1))
-        return bad(c, "sinusoidal base is %g, must be above 1", p->base);
+    if (p->kind == PARE_POS_SINUSOIDAL) {
+        const pare_status st = number(c, SCALAR_BASE, p->base);
+        if (st) return st;
+    }
     return want(c, "positions", &p->table, p->table.rows, d, table ? REQUIRED : FORBIDDEN);
 }
 

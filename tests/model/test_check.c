@@ -192,15 +192,94 @@ static void settings_that_overflow_are_refused(void **state)
         refused(m, "heads", "a wild scale");
         a->heads[0].scale = 1;
     }
-    const double huge[8] = {1.7e308, 1, 1, 1, 1, 1, 1, 1}, mean[8] = {0};
-    const pare_weight var = {PARE_F64, 1, 8, huge}, zero = {PARE_F64, 1, 8, mean};
-    a->in_norm = (pare_norm){.kind = PARE_NORM_BATCH, .eps = 1e30, .mean = zero, .var = var};
-    assert_ok(pare_model_check(m, &err), &err);
-    a->in_norm.eps = 1.7e308;
-    refused(m, "norm", "var + eps beyond the largest number");
     a->in_norm = norm;
     assert_ok(pare_model_check(m, &err), &err);
     pare_model_free(m);
+}
+
+typedef struct scalar_case {
+    double *at;
+    double low, high;
+    bool open; /* low itself is refused */
+    const char *name;
+} scalar_case;
+
+static void refused_as(const pare_model *m, const scalar_case *c, double value)
+{
+    pare_err err = {0};
+    *c->at = value;
+    assert_int_equal(pare_exit_code(pare_model_check(m, &err)), 2);
+    char want[80];
+    snprintf(want, sizeof want, "must be %s %g and at most %g", c->open ? "above" : "at least",
+             c->low, c->high);
+    assert_contains(err.msg, c->name);
+    assert_contains(err.msg, want);
+    if (isnan(value)) return;
+    snprintf(want, sizeof want, " is %.17g,", value); /* or %g, where that is the number itself */
+    if (!strstr(err.msg, want)) snprintf(want, sizeof want, " is %g,", value);
+    assert_contains(err.msg, want);
+}
+
+/* The table of docs/format.md: both ends, and the doubles next to them. */
+static void numbers_of_the_architecture_stay_in_their_ranges(void **state)
+{
+    (void)state;
+    pare_model *const m = small(PARE_RANDOM_LLAMA), *const g = small(PARE_RANDOM_GPT);
+    pare_attn *const a = &m->blocks[1].attn, *const b = &g->blocks[0].attn;
+    double freqs[16] = {0}, var[8] = {1, 1, 1, 1, 1, 1, 1, 1}, mean[8] = {0};
+    assert_true(a->freqs.cols <= 16);
+    a->freqs = (pare_weight){PARE_F64, 1, a->freqs.cols, freqs};
+    b->kind = PARE_ATTN_POLY;
+    b->tolerance = 0.5;
+    g->stem.pos = (pare_positions){.kind = PARE_POS_SINUSOIDAL, .base = 10000};
+    pare_norm *const batch = &g->blocks[1].attn.in_norm;
+    *batch = (pare_norm){.kind = PARE_NORM_BATCH, .eps = 1e-5};
+    batch->mean = (pare_weight){PARE_F64, 1, 8, mean};
+    batch->var = (pare_weight){PARE_F64, 1, 8, var};
+    const scalar_case cases[] = {
+        {&g->stem.pos.base, 1, 1e30, true, "stem.positions.base is "},
+        {&freqs[1], -1e6, 1e6, false, "blocks.1.attn.freqs[1] is "},
+        {&a->in_norm.eps, 0, 1e30, false, "blocks.1.attn.in_norm.eps is "},
+        {&a->in_norm.shift, 0, 1e30, false, "blocks.1.attn.in_norm.shift is "},
+        {&a->in_norm.divisor, 1e-6, 1e30, false, "blocks.1.attn.in_norm.divisor is "},
+        {&m->top.norm.eps, 0, 1e30, false, "top.norm.eps is "},
+        {&m->blocks[0].ffn.in_norm.eps, 0, 1e30, false, "blocks.0.ffn.in_norm.eps is "},
+        {&a->heads[1].scale, -1e30, 1e30, false, "blocks.1.attn.heads[1].scale is "},
+        {&b->tolerance, 0, 1, true, "blocks.0.attn.tolerance is "},
+        {&var[3], 0, 1e30, false, "blocks.1.attn.in_norm.var[3] is "},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const scalar_case *const c = &cases[i];
+        const pare_model *const of = i == 0 || i >= 8 ? g : m;
+        const double was = *c->at;
+        pare_err err = {0};
+        assert_ok(pare_model_check(of, &err), &err);
+        *c->at = c->open ? nextafter(c->low, INFINITY) : c->low;
+        assert_ok(pare_model_check(of, &err), &err);
+        *c->at = c->high;
+        assert_ok(pare_model_check(of, &err), &err);
+        refused_as(of, c, c->open ? c->low : nextafter(c->low, -INFINITY));
+        refused_as(of, c, nextafter(c->high, INFINITY));
+        refused_as(of, c, INFINITY);
+        refused_as(of, c, -INFINITY);
+        refused_as(of, c, NAN);
+        *c->at = was;
+    }
+    a->in_norm.eps = 1e-30; /* of real models */
+    g->stem.pos.base = 2e130;
+    pare_err err = {0};
+    assert_ok(pare_model_check(m, &err), &err);
+    assert_int_equal(pare_model_check(g, &err), PARE_ERR_INPUT);
+    assert_contains(err.msg,
+                    "stem.positions.base is 2e+130, must be above 1 and at most 1e+30");
+    g->stem.pos.base = 10000;
+    var[2] = batch->eps = 0;
+    assert_int_equal(pare_model_check(g, &err), PARE_ERR_INPUT);
+    assert_contains(err.msg, "blocks.1.attn.in_norm.var[2] + eps is 0, must be above 0");
+    batch->eps = 1e-30;
+    assert_ok(pare_model_check(g, &err), &err);
+    pare_model_free(m);
+    pare_model_free(g);
 }
 
 static void an_expander_of_senseless_degree_is_refused(void **state)
@@ -225,6 +304,7 @@ int main(void)
         cmocka_unit_test(rotary_rows_that_two_heads_would_turn_are_refused),
         cmocka_unit_test(senseless_architectures_are_refused),
         cmocka_unit_test(settings_that_overflow_are_refused),
+        cmocka_unit_test(numbers_of_the_architecture_stay_in_their_ranges),
         cmocka_unit_test(an_expander_of_senseless_degree_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
