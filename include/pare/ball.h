@@ -34,11 +34,12 @@ PARE_MUST_USE pare_status pare_prove_ball(pare_ball *out, const pare_model *f, c
 
 /* ---- the words of certificates (src/cert/ball_words.c) -------------------------------------- */
 
-#define PARE_BALL_NAME "ball of radius " /* followed by the radius */
+extern const char *const pare_ball_norm_words[]; /* in the order of pare_ball_norm */
 /* As short as gives the same number again. */
 void pare_ball_text(char text[40], double radius);
-/* The radius in a name that begins so, positive and finite, and what follows it; false: it does
- * not.
- */
-bool pare_ball_radius(double *radius, const char **rest, const char *name);
+/* What to ask pare_publish for (its `ask`): claims for every input whose rows are each within
+ * `radius` > 0 of the given ones. */
+pare_claim pare_ball_claim(double radius, pare_ball_norm norm);
+/* Whether a claim is that of a ball, and of which. */
+bool pare_ball_asked(double *radius, pare_ball_norm *norm, const pare_claim *c);
 #endif

@@ -101,29 +101,9 @@ PARE_MUST_USE pare_status pare_depth_one_layer(pare_model **out, pare_depth_one_
 
 /* "inf", "2", NULL: the norms of balls on the command line, in the order of pare_ball_norm. */
 extern const char *const pare_depth_ball_norms[];
-/* What to ask pare_publish for (its `ask`): the statements for every input whose rows are each
- * within `radius` > 0 of the given ones. NULL when memory is out. */
-PARE_MUST_USE const char *pare_depth_ball_name(pare_arena *a, double radius, pare_ball_norm norm);
-/* The same for every input whose tokens are at most `diam` > 0 apart in every entry (models of
- * vectors): the theorems for all inputs, on that domain. NULL when memory is out. */
-PARE_MUST_USE const char *pare_depth_diam_name(pare_arena *a, double diam);
-#define PARE_DEPTH_DIAM "inputs of diameter " /* followed by it */
+/* What to ask pare_publish for (its `ask`), beside pare_ball_claim: the theorems for every input
+ * whose tokens are at most `diameter` > 0 apart in every entry (models of vectors). */
+pare_claim pare_depth_diameter(double diameter);
 /* How `pare verify` proves it again. */
 extern const pare_prover pare_depth_prover;
-/* Statements for all inputs like the given ones (for ids: all token sequences), where a theorem
- * covers the models: of every output, and of the difference where there are two. */
-#define PARE_DEPTH_ALL            "all inputs: outputs"
-#define PARE_DEPTH_ALL_DIFFERENCE "all inputs: difference of the two outputs"
-/* A hypothesis of a one-layer cut of a net of attention and skips alone, without biases: what is
- * proven of it on all inputs, and (its limit) what every one-layer network of softmax heads and an
- * identity skip, without biases, misses by at least: a lower bound on the largest difference over
- * the same inputs. */
-#define PARE_DEPTH_LEAST                                                                           \
-    "all inputs: bound of this layer, and " PARE_LEAST " one layer of softmax heads without "      \
-    "biases"
-/* Evidence in the certificate, as values of hypotheses: root mean squares over the data, and the
- * euclidean norm of a row. */
-#define PARE_DEPTH_RELATIVE "relative error |S - S'| / |S| of the outputs (measured)"
-#define PARE_DEPTH_ROW      "largest euclidean error |s_i - s'_i|_2 of a row of the outputs (measured)"
-#define PARE_DEPTH_LOST     "lost fraction |S - S'| / |S - S without attention| (measured)"
 #endif

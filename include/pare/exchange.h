@@ -10,43 +10,31 @@
 #define PARE_EXCHANGE_H
 #include <pare/cert.h>
 
-/* Which of these statements: with a confidence of the share, without one (0) of one more draw. */
-typedef struct pare_new_input {
-    size_t left_out;
-    double confidence; /* 0, or in [1/2, 1) */
-} pare_new_input;
-
-/* How their names begin; PARE_NEW_INPUT is the whole name where no error is left out. */
-#define PARE_NEW_INPUT "a new input of the same source"
-#define PARE_NEW_SHARE "new inputs with larger errors"
-/* The hypothesis behind them, which the files cannot decide. */
-#define PARE_NEW_INPUT_UNSEEN                                                                      \
-    "a new input: the data are independent draws of its source that neither the training of the "  \
-    "model nor the cut has seen"
-
-/* The name, in the arena: what to ask pare_publish for (its `ask`). NULL: memory is out. */
-PARE_MUST_USE const char *pare_new_input_name(pare_arena *a, pare_new_input what);
-/* Which statement a name asks for; false: none of these. */
-bool pare_new_input_read(pare_new_input *what, const char *name);
+/* The confidence of every statement about a share, and how many errors are left out beside none:
+ * about one in PARE_ONE_IN. Functions of the number of draws alone, so that nobody can choose them
+ * by looking at the errors. */
+#define PARE_CONFIDENCE 0.95
+enum { PARE_ONE_IN = 20 };
+size_t pare_left_out(size_t draws); /* 0: too few for more than none */
 
 /* How many draws a set is: those of a batch count one by one. */
 size_t pare_draws(const pare_inputs *set);
 /* Whether they may be independent: a window of a text is not where it begins amid the text, as the
  * tokens before it are the data's as well. */
 bool pare_may_be_draws(const pare_inputs *set);
-/* The statement from `draws` draws, more than are left out; `bound` is b. Where `data` says that
- * they are the first tokens of longer inputs, so are the new ones. Name NULL: memory is out. */
-pare_statement pare_exchangeable(pare_arena *a, pare_new_input what, size_t draws,
-                                 const pare_data_ref *data, double bound);
-/* Appends those that are `asked` for by name, and their hypothesis, to the lists of a certificate,
- * which have room for them and whose `proven` is there. What cannot be said of so few draws, or of
- * what are none, is left out. The lists that are asked from may be the certificate's own before it
- * was filled. */
-PARE_MUST_USE pare_status pare_exchange_say(pare_cert *cert, pare_arena *keep,
-                                            const pare_data_ref *data, const pare_statement *asked,
-                                            size_t nasked, const pare_model *f, const pare_model *g,
-                                            const pare_inputs *set, const pare_exec *exec,
-                                            pare_err *err);
+/* One more draw, and the share of the source above; from `draws` draws, more than are left out. */
+pare_claim pare_new_input(size_t draws, size_t left_out, double bound, const char *domain);
+pare_claim pare_new_inputs(size_t draws, size_t left_out, const char *domain);
+/* PARE_ERR_VERIFY unless what the certificate says of held-out and fitted inputs fits the set and
+ * allows a statement about new ones; PARE_OK where it says nothing of them. */
+PARE_MUST_USE pare_status pare_heldout_check(const pare_data_ref *d, pare_arena *a,
+                                             const pare_inputs *set, pare_err *err);
+/* Adds the statements that the data allow (candidates = 1 and the set may be draws), and their
+ * hypothesis. `proven` is there already. */
+PARE_MUST_USE pare_status pare_add_new_inputs(pare_cert *cert, pare_arena *a,
+                                              const pare_data_ref *data, const pare_model *f,
+                                              const pare_model *g, const pare_inputs *set,
+                                              const pare_exec *exec, pare_err *err);
 
 /* ---- the binomial tail (src/cert/clopper_pearson.c) ------------------------------------------ */
 

@@ -265,6 +265,12 @@ PARE_MUST_USE pare_status pare_model_load(pare_model **out, const char *path, pa
  * before the model. */
 PARE_MUST_USE pare_status pare_model_load_files(pare_model **out, const char *path,
                                                 pare_files *files, pare_err *err);
+/* The settings of a model, everything that is not a tensor, in one canonical form, and its hash
+ * (architecture.c, docs/format.md): the same whatever files it was loaded from. */
+PARE_MUST_USE pare_status pare_architecture_text(char **out, pare_arena *a, const pare_model *m,
+                                                 pare_err *err);
+PARE_MUST_USE pare_status pare_architecture_sha256(char hex[PARE_SHA256_HEX], const pare_model *m,
+                                                   pare_err *err);
 /* Writes the file (whole or not at all) and, when sha256 is not NULL, its hash. */
 PARE_MUST_USE pare_status pare_model_save(const pare_model *m, const char *path, bool overwrite,
                                           char sha256[PARE_SHA256_HEX], pare_err *err);

@@ -11,12 +11,6 @@
 /* How a ticket is published (pare_publish) and how `pare verify` proves it again. */
 extern const pare_prover pare_ticket_prover;
 
-/* Names of the statements. The domain of the first is in the statement: all token sequences, or all
- * inputs whose rows are at most as long as the longest given one. */
-#define PARE_TICKET_ALL      "all inputs: outputs"
-#define PARE_TICKET_ALL_ROWS "all inputs: hidden rows before the head"
-#define PARE_TICKET_GIVEN    "given inputs, layer by layer: outputs"
-
 /* ---- one softmax (lemma_a.c) ----------------------------------------------------------------- */
 
 /* Lemma A: sum_k |p_k - p'_k| / 2 <= tanh(r / 4) for p = softmax(l), p' = softmax(l + e),

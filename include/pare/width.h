@@ -170,20 +170,14 @@ pare_ub pare_lowrank_bound(pare_ub beta, pare_ub root_alpha, size_t layers, pare
 
 /* ---- proving -------------------------------------------------------------------------------- */
 
-/* What pare_publish_opts.ask may name: the bound over all graphs that differ from the data in the
+/* What pare_publish_opts.ask may hold: the bound over all graphs that differ from the data in the
  * features of one node, which then are another row of the data; for data with many different rows
- * only the most frequent of them. */
-#define PARE_WIDTH_EDITS      "single-node edits"
-#define PARE_WIDTH_EDITS_ROWS "single-node edits, the %zu most frequent rows"
+ * only the `rows` most frequent of them (0: all). */
+pare_claim pare_width_edits(size_t rows);
 /* Whether that can be done for a model and its graph (rows 0: all), before a cut is made:
  * PARE_ERR_INPUT says why not, too much work among the reasons. */
 PARE_MUST_USE pare_status pare_width_edits_check(const pare_model *m, const pare_input *in,
                                                  size_t rows, pare_err *err);
 /* One for each method ("width.exact", ...), in the order of the enum. */
 extern const pare_prover pare_width_provers[PARE_WIDTH_METHODS];
-/* In the name of a hypothesis whose limit is proven from below: no cut of that kind has less. */
-#define PARE_WIDTH_LEAST "and " PARE_LEAST
-/* What to ask pare_publish for (its `ask`), beside PARE_NEW_INPUT of outputs.h: the statements for
- * every input whose feature rows are each within rho of the given ones. NULL when memory is out. */
-PARE_MUST_USE const char *pare_width_ball_name(pare_arena *a, double rho);
 #endif

@@ -5,7 +5,7 @@
  * hence bounds add up when norm, domain and inputs are the same and the models in the middle are
  * the same bytes. The inputs of a file may be named in several ways (whole, or at most so many
  * tokens of each where none has more): if they have the same hash they are the same. Nothing else
- * composes: the statements and the papers' formulas stay in the links, which the composed
+ * composes: the other claims stay in the links, which the composed
  * certificate carries whole. */
 #include "cert_parts.h"
 
@@ -35,6 +35,10 @@ static pare_status pair_fits(const pare_cert *a, const pare_cert *b, size_t i, p
                          "input %s (%.12s...) of the next",
                          i, i + 1, a->output.path, a->output.sha256, b->input.path,
                          b->input.sha256);
+    if (strcmp(a->output.architecture, b->input.architecture) != 0)
+        return pare_fail(err, code,
+                         "links %zu and %zu do not fit: %s and %s have other architectures", i,
+                         i + 1, a->output.path, b->input.path);
     if (strcmp(a->norm, b->norm) != 0)
         return pare_fail(err, code, "links %zu and %zu speak in different norms: %s and %s", i,
                          i + 1, a->norm, b->norm);
@@ -65,37 +69,51 @@ pare_status cert_links_fit(pare_cert *const *links, size_t n, pare_arena *a, par
 static pare_truth all_hold(const pare_cert *c)
 {
     pare_truth all = PARE_TRUE;
-    for (size_t i = 0; i < c->nhypotheses && all != PARE_FALSE; i++)
-        if (c->hypotheses[i].holds != PARE_TRUE) all = c->hypotheses[i].holds;
+    for (size_t i = 0; i < c->nclaims && all != PARE_FALSE; i++)
+        if (pare_kinds[c->claims[i].kind].section == PARE_HYPOTHESIS &&
+            c->claims[i].holds != PARE_TRUE)
+            all = c->claims[i].holds;
     return all;
+}
+
+/* The bound of all links from sizes and norms alone, where each has one on the same domain. */
+static pare_status add_apriori(pare_cert *out, pare_arena *a, pare_cert *const *links, size_t n,
+                               pare_err *err)
+{
+    pare_ub sum = {0};
+    const pare_claim *const first = pare_cert_find(links[0], PARE_APRIORI_OUTPUTS);
+    for (size_t i = 0; i < n; i++) {
+        const pare_claim *const t = pare_cert_find(links[i], PARE_APRIORI_OUTPUTS);
+        if (!t || strcmp(t->domain, first->domain) != 0) return PARE_OK;
+        sum = pare_ub_add(sum, (pare_ub){t->value});
+    }
+    return pare_cert_add(
+        out, a,
+        (pare_claim){.kind = PARE_APRIORI_OUTPUTS, .value = sum.v, .domain = first->domain}, err);
 }
 
 pare_status cert_add_up(pare_cert *out, pare_arena *a, pare_cert *const *links, size_t n,
                         pare_err *err)
 {
-    pare_ub apriori = {0}, proven = {0};
-    double measured = 0;
-    out->hypotheses = pare_alloc(a, n, sizeof *out->hypotheses);
-    if (!out->hypotheses) return pare_no_memory(err);
-    for (size_t i = 0; i < n; i++) {
+    pare_ub proven = {0};
+    pare_status st = PARE_OK;
+    out->measured = 0;
+    for (size_t i = 0; !st && i < n; i++) {
         const pare_cert *const c = links[i];
-        apriori = pare_ub_add(apriori, (pare_ub){c->apriori});
         proven = pare_ub_add(proven, (pare_ub){c->proven});
-        measured += c->measured;
-        const char *const name =
-            pare_sprintf(a, "every hypothesis of chain[%zu] (%s) holds", i, c->reduction);
-        if (!name) return pare_no_memory(err);
-        out->hypotheses[i] = (pare_hypothesis){name, all_hold(c), NAN, NAN};
+        out->measured += c->measured;
+        st = pare_cert_add(out, a,
+                           (pare_claim){.kind = PARE_LINK_HYPOTHESES,
+                                        .p = {(double)i},
+                                        .text = c->reduction,
+                                        .holds = all_hold(c)},
+                           err);
     }
-    out->nhypotheses = n;
     out->reduction = CERT_CHAIN;
     out->norm = links[0]->norm;
     out->domain = links[0]->domain;
-    out->apriori = apriori.v;
     out->proven = proven.v;
-    out->measured = measured;
-    out->rounding = links[n - 1]->rounding;
-    return PARE_OK;
+    return st ? st : add_apriori(out, a, links, n, err);
 }
 
 /* ---- copies of the links ----------------------------------------------------------------------
@@ -119,13 +137,7 @@ static pare_status copy_link(pare_cert **out, pare_arena *a, const pare_cert *li
         (c->data.path && !move_path(&c->data.path, a, from, to)))
         return pare_no_memory(err);
     *out = c;
-    /* Writing makes a new seal: a certificate that was changed must not get one that fits. */
-    char seal[PARE_SHA256_HEX];
-    const pare_status st = cert_seal(seal, c, err);
-    if (st == PARE_OK && *c->data.seal && strcmp(seal, c->data.seal) != 0)
-        return pare_fail(err, PARE_ERR_INPUT,
-                         "%s: data.seal does not fit: seed or data were changed", from);
-    return st;
+    return PARE_OK;
 }
 
 static size_t links_in(const pare_cert *c)
@@ -156,7 +168,9 @@ pare_status pare_cert_compose(pare_cert *out, pare_arena *a, const char *cert_pa
     c.input = c.chain[0]->input;
     c.output = c.chain[c.nchain - 1]->output;
     c.data = c.chain[0]->data;
-    c.data.seal[0] = '\0';
+    /* The headline of a chain is all it says of its inputs. */
+    c.data.fitted = c.data.heldout = (pare_input_hashes){0};
+    c.data.candidates = 0;
     *out = c;
     return PARE_OK;
 }

@@ -1,5 +1,5 @@
-/* Inputs that are not there yet (spec, 5.5 and 8.5). e_1, ..., e_N: errors of N inputs that neither
- * model was made with; b: the largest of them but for k that are left out.
+/* exchange.c - what held-out inputs say about inputs that are not there yet. e_1, ..., e_N: errors
+ * of N inputs that neither model was made with; b: the largest of them but for k that are left out.
  *
  * One more input. If the N and a new one are exchangeable (independent draws of one source, say),
  *     P( e > b ) <= (k + 1) / (N + 1),   over the draw of all N + 1.
@@ -18,64 +18,21 @@
  *
  * Neither asks anything of the distribution; equal errors make both smaller. What is proven of each
  * of the N is at least its error, so that the (k + 1)-th largest of these is at least b, and stands
- * in its place. The error is a function of both models: an input that the input model was trained
- * on is no more like a new one than an input that the cut was fitted to. That neither has seen them
- * cannot be read off the files: the certificate names it as a hypothesis, undecided. Windows of one
- * text are not independent: nothing is said of them. What is proven of the first tokens of the N
- * says nothing of a whole new input: it is cut as they are. */
-#include <pare/ball.h>
+ * in its place. k and delta must not be chosen by looking at the errors: both are functions of N
+ * alone (pare_left_out, PARE_CONFIDENCE).
+ *
+ * What makes it true. The error is a function of both models: an input that the input model was
+ * trained on is no more like a new one than an input that the cut was fitted to; and a cut that was
+ * chosen among several by these N inputs has seen them, also when it was only kept or thrown away.
+ * The certificate therefore names the inputs that the cut was fitted to and how many candidates the
+ * held-out inputs decided between (the writer's word), the verifier checks that no held-out input is
+ * a fitted one and that there was one candidate, and what no file can show stands there as a
+ * hypothesis, undecided. Windows of one text are not independent: nothing is said of them. What is
+ * proven of the first tokens of the N says nothing of a whole new input: it is cut as they are. */
 #include <pare/exchange.h>
-#include <pare/publish.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- words ----------------------------------------------------------------------------------- */
-
-#define CONFIDENCE ", confidence "
-#define LEFT_OUT   ", largest errors left out: "
-
-const char *pare_new_input_name(pare_arena *a, pare_new_input what)
-{
-    char sure[64] = "", left[64] = "";
-    if (what.confidence > 0) {
-        memcpy(sure, CONFIDENCE, sizeof CONFIDENCE);
-        pare_ball_text(sure + strlen(CONFIDENCE), what.confidence);
-    }
-    if (what.left_out > 0) snprintf(left, sizeof left, LEFT_OUT "%zu", what.left_out);
-    return pare_sprintf(a, "%s%s%s", what.confidence > 0 ? PARE_NEW_SHARE : PARE_NEW_INPUT, sure,
-                        left);
-}
-
-/* Whether *at begins so; then it is behind that. */
-static bool skip(const char **at, const char *words)
-{
-    const size_t n = strlen(words);
-    if (strncmp(*at, words, n) != 0) return false;
-    *at += n;
-    return true;
-}
-
-bool pare_new_input_read(pare_new_input *what, const char *name)
-{
-    char *end = NULL;
-    *what = (pare_new_input){0, 0};
-    if (!name) return false;
-    if (skip(&name, PARE_NEW_SHARE CONFIDENCE)) {
-        what->confidence = strtod(name, &end);
-        if (end == name || !(what->confidence >= 0.5 && what->confidence < 1)) return false;
-        name = end;
-    } else if (!skip(&name, PARE_NEW_INPUT)) {
-        return false;
-    }
-    if (!*name) return true;
-    if (!skip(&name, LEFT_OUT) || *name < '1' || *name > '9') return false;
-    what->left_out = strtoull(name, &end, 10);
-    return !*end;
-}
-
-/* ---- one statement --------------------------------------------------------------------------- */
 
 size_t pare_draws(const pare_inputs *set)
 {
@@ -91,6 +48,12 @@ bool pare_may_be_draws(const pare_inputs *set)
     return true;
 }
 
+size_t pare_left_out(size_t draws)
+{
+    const size_t k = (draws + 1) / PARE_ONE_IN;
+    return k > 1 ? k - 1 : 0;
+}
+
 /* part / whole, rounded down. */
 static double at_least(size_t part, size_t whole)
 {
@@ -98,35 +61,61 @@ static double at_least(size_t part, size_t whole)
     return fma(v, (double)whole, -(double)part) > 0 ? nextafter(v, 0) : v;
 }
 
-pare_statement pare_exchangeable(pare_arena *a, pare_new_input what, size_t draws,
-                                 const pare_data_ref *data, double bound)
+pare_claim pare_new_input(size_t draws, size_t left_out, double bound, const char *domain)
 {
-    char most[72] = "";
-    PARE_ASSERT(what.left_out < draws);
-    if (strcmp(data->kind, "part") == 0 && data->tokens > 0)
-        snprintf(most, sizeof most, ", and cut to %s first %zu tokens at most,",
-                 what.confidence > 0 ? "their" : "its", data->tokens);
-    const char *const name = pare_new_input_name(a, what);
-    const char *const domain =
-        pare_sprintf(a,
-                     "%s drawn%s like the %zu of the data that neither the training of the model "
-                     "nor the cut has seen",
-                     what.confidence > 0 ? "all inputs" : "one more input", most, draws);
-    if (!name || !domain) return (pare_statement){0};
-    if (what.confidence > 0)
-        return (pare_statement){name, "share of the inputs of the source", domain, what.confidence,
-                                pare_share_above(draws, what.left_out, what.confidence)};
-    return (pare_statement){name, PARE_NORM_HEADLINE, domain,
-                            at_least(draws - what.left_out, draws + 1), bound};
+    PARE_ASSERT(left_out < draws);
+    return (pare_claim){.kind = PARE_NEW_INPUT_OUTPUTS,
+                        .p = {(double)draws, (double)left_out},
+                        .value = bound,
+                        .probability = at_least(draws - left_out, draws + 1),
+                        .domain = domain};
+}
+
+pare_claim pare_new_inputs(size_t draws, size_t left_out, const char *domain)
+{
+    PARE_ASSERT(left_out < draws);
+    return (pare_claim){.kind = PARE_NEW_INPUTS_SHARE,
+                        .p = {(double)draws, (double)left_out},
+                        .value = pare_share_above(draws, left_out, PARE_CONFIDENCE),
+                        .probability = PARE_CONFIDENCE,
+                        .domain = domain};
+}
+
+/* ---- what they rest on ------------------------------------------------------------------------ */
+
+pare_status pare_heldout_check(const pare_data_ref *d, pare_arena *a, const pare_inputs *set,
+                               pare_err *err)
+{
+    pare_input_hashes now;
+    if (d->candidates == 0) return PARE_OK;
+    if (d->fitted.tokens != d->heldout.tokens)
+        return pare_fail(err, PARE_ERR_VERIFY,
+                         "data: fitted inputs are hashed by %zu tokens, held-out ones by %zu",
+                         d->fitted.tokens, d->heldout.tokens);
+    const pare_status st = pare_input_hashes_make(&now, a, set, d->heldout.tokens, err);
+    if (st != PARE_OK) return st;
+    bool same = now.n == d->heldout.n;
+    for (size_t i = 0; same && i < now.n; i++)
+        same = strcmp(now.sha256[i], d->heldout.sha256[i]) == 0;
+    if (!same)
+        return pare_fail(err, PARE_ERR_VERIFY,
+                         "data.heldout: the held-out inputs are not those of the certificate");
+    if (pare_inputs_meet(&d->fitted, &now))
+        return pare_fail(err, PARE_ERR_VERIFY,
+                         "data: a held-out input is one of those that the cut was fitted to");
+    if (d->candidates != 1)
+        return pare_fail(err, PARE_ERR_VERIFY,
+                         "data.writers_word.candidates: the held-out inputs decided between %zu "
+                         "cuts: nothing follows for new ones",
+                         d->candidates);
+    if (!pare_may_be_draws(set))
+        return pare_fail(err, PARE_ERR_VERIFY,
+                         "data: windows of one text are not independent draws: nothing follows "
+                         "for new inputs");
+    return PARE_OK;
 }
 
 /* ---- those of a certificate ------------------------------------------------------------------ */
-
-/* The errors of the draws, each proven for itself, the largest first; made when first asked for. */
-typedef struct errors {
-    double *v;
-    size_t n;
-} errors;
 
 static int falling(const void *a, const void *b)
 {
@@ -134,42 +123,48 @@ static int falling(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-static pare_status look(errors *e, pare_arena *scratch, const pare_model *f, const pare_model *g,
-                        const pare_inputs *set, const pare_exec *exec, pare_err *err)
+/* The (k + 1)-th largest error, each input proven for itself. */
+static pare_status bound_without(double *out, size_t k, pare_arena *scratch, const pare_model *f,
+                                 const pare_model *g, const pare_inputs *set, const pare_exec *exec,
+                                 pare_err *err)
 {
-    if (e->v) return PARE_OK;
-    e->v = pare_alloc(scratch, e->n, sizeof *e->v);
-    if (!e->v) return pare_no_memory(err);
-    const pare_status st = pare_prove_each(e->v, f, g, set, exec, err);
-    if (!st) qsort(e->v, e->n, sizeof *e->v, falling);
+    const size_t n = pare_draws(set);
+    double *const each = pare_alloc(scratch, n, sizeof *each);
+    if (!each) return pare_no_memory(err);
+    const pare_status st = pare_prove_each(each, f, g, set, exec, err);
+    if (st != PARE_OK) return st;
+    qsort(each, n, sizeof *each, falling);
+    *out = fmin(*out, each[k]);
     return st;
 }
 
-pare_status pare_exchange_say(pare_cert *cert, pare_arena *keep, const pare_data_ref *data,
-                              const pare_statement *asked, size_t nasked, const pare_model *f,
-                              const pare_model *g, const pare_inputs *set, const pare_exec *exec,
-                              pare_err *err)
+static const char *domain_words(pare_arena *a, const pare_data_ref *d, size_t draws)
 {
-    errors e = {NULL, pare_draws(set)};
+    char most[72] = "";
+    if (strcmp(d->kind, "part") == 0 && d->tokens > 0)
+        snprintf(most, sizeof most, ", cut to its first %zu tokens at most,", d->tokens);
+    return pare_sprintf(a,
+                        "an input drawn%s like the %zu held-out ones, which neither the training "
+                        "of the model nor the cut has seen",
+                        most, draws);
+}
+
+pare_status pare_add_new_inputs(pare_cert *cert, pare_arena *a, const pare_data_ref *data,
+                                const pare_model *f, const pare_model *g, const pare_inputs *set,
+                                const pare_exec *exec, pare_err *err)
+{
+    const size_t n = pare_draws(set), fewer = pare_left_out(n);
+    if (data->candidates != 1 || !pare_may_be_draws(set) || n == 0) return PARE_OK;
+    const char *const domain = domain_words(a, data, n);
+    if (!domain) return pare_no_memory(err);
+    double bound = cert->proven;
     pare_status st = PARE_OK;
-    bool any = false;
-    if (!pare_may_be_draws(set)) return PARE_OK;
-    for (size_t i = 0; !st && i < nasked; i++) {
-        pare_new_input what;
-        double bound = cert->proven;
-        if (!pare_new_input_read(&what, asked[i].name) || what.left_out >= e.n) continue;
-        if (what.left_out > 0 && what.confidence == 0) {
-            st = look(&e, keep, f, g, set, exec, err);
-            if (!st) bound = fmin(bound, e.v[what.left_out]);
-        }
-        if (st) return st;
-        const pare_statement s = pare_exchangeable(keep, what, e.n, data, bound);
-        if (!s.name) return pare_no_memory(err);
-        cert->statements[cert->nstatements++] = s;
-        any = true;
+    for (size_t k = 0; st == PARE_OK && k <= fewer; k += fewer ? fewer : 1) {
+        if (k > 0) st = bound_without(&bound, k, a, f, g, set, exec, err);
+        if (st == PARE_OK) st = pare_cert_add(cert, a, pare_new_input(n, k, bound, domain), err);
+        if (st == PARE_OK) st = pare_cert_add(cert, a, pare_new_inputs(n, k, domain), err);
     }
-    if (any)
-        cert->hypotheses[cert->nhypotheses++] =
-            (pare_hypothesis){PARE_NEW_INPUT_UNSEEN, PARE_UNKNOWN, NAN, NAN};
-    return st;
+    if (st != PARE_OK) return st;
+    return pare_cert_add(
+        cert, a, (pare_claim){.kind = PARE_NEW_INPUT_INDEPENDENT, .holds = PARE_UNKNOWN}, err);
 }

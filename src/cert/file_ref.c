@@ -1,66 +1,14 @@
-/* Which bytes a certificate speaks about: a hash of every file and of every tensor in it. */
+/* file_ref.c - what a certificate speaks about: which bytes, which function, which inputs. */
 #include "cert_parts.h"
 
+#include <stdlib.h>
 #include <string.h>
-
-/* ---- folders ------------------------------------------------------------------------------- */
-
-static bool ends_with(const char *s, const char *end)
-{
-    const size_t n = strlen(s), m = strlen(end);
-    return n >= m && strcmp(s + n - m, end) == 0;
-}
-
-/* "x.part-1234": a model of ours that is not yet proven. Shards may be called x.part-1.safetensors.
- */
-static bool is_part(const char *name)
-{
-    const char *const part = strstr(name, ".part-");
-    return part && part[6] && part[6 + strspn(part + 6, "0123456789")] == '\0';
-}
-
-/* What pare itself wrote into the folder does not belong to the model that was there before. */
-static bool is_ours(pare_arena *a, const char *folder, const char *name)
-{
-    if (ends_with(name, ".cert.json") || ends_with(name, ".run.json")) return true;
-    if (ends_with(name, ".tmp") || is_part(name)) return true; /* still being written */
-    /* No tensor's hash would tell that this one was changed: no certificate beside it hides it. */
-    if (strcmp(name, "config.json") == 0) return false;
-    const char *const cert = pare_sprintf(a, "%s/%s.cert.json", folder, name);
-    return cert && pare_file_exists(cert);
-}
-
-static pare_status hash_folder(char hex[PARE_SHA256_HEX], pare_arena *a, const char *folder,
-                               pare_err *err)
-{
-    char **names = NULL, *lines = pare_strdup(a, ""), one[PARE_SHA256_HEX];
-    size_t n = 0;
-    pare_status st = lines ? pare_folder_list(&names, &n, a, folder, err) : pare_no_memory(err);
-    for (size_t i = 0; st == PARE_OK && i < n; i++) {
-        if (is_ours(a, folder, names[i])) continue;
-        const char *const path = pare_sprintf(a, "%s/%s", folder, names[i]);
-        st = path ? pare_sha256_file(one, path, err) : pare_no_memory(err);
-        if (st == PARE_OK && !(lines = pare_sprintf(a, "%s%s  %s\n", lines, one, names[i])))
-            st = pare_no_memory(err);
-    }
-    return st == PARE_OK ? pare_sha256_of(hex, lines, strlen(lines), err) : st;
-}
-
-pare_status cert_hash_path(char hex[PARE_SHA256_HEX], const char *path, pare_err *err)
-{
-    if (!pare_is_dir(path)) return pare_sha256_file(hex, path, err);
-    pare_arena *const a = pare_arena_new();
-    if (!a) return pare_no_memory(err);
-    const pare_status st = hash_folder(hex, a, path, err);
-    pare_arena_free(a);
-    return st;
-}
 
 /* ---- tensors ------------------------------------------------------------------------------- */
 
 typedef struct collector {
     pare_arena *a;
-    pare_tensor_hash *list; /* NULL in the first walk, which only counts */
+    pare_named_hash *list; /* NULL in the first walk, which only counts */
     size_t n;
 } collector;
 
@@ -68,18 +16,30 @@ static pare_status collect_bytes(collector *c, const char *name, const void *dat
                                  pare_err *err)
 {
     if (!c->list) return c->n++, PARE_OK;
-    pare_tensor_hash *const h = &c->list[c->n++];
+    pare_named_hash *const h = &c->list[c->n++];
     h->name = pare_strdup(c->a, name);
     if (!h->name) return pare_no_memory(err);
     return pare_sha256_of(h->sha256, data, bytes, err);
 }
 
+/* Certificates call the two ends of a model what the field calls them, whatever the model's file
+ * says: its next version may rename tensors, and no certificate changes. */
+static const char *certificate_name(pare_arena *a, const char *name)
+{
+    if (strncmp(name, "stem.", 5) == 0) return pare_sprintf(a, "embedding.%s", name + 5);
+    if (strncmp(name, "top.", 4) == 0) return pare_sprintf(a, "head.%s", name + 4);
+    return name;
+}
+
 static pare_status collect(void *self, const char *name, pare_weight *w, bool vector, pare_err *err)
 {
+    collector *const c = self;
     (void)vector;
     if (!pare_has(w)) return PARE_OK;
+    const char *const called = certificate_name(c->a, name);
+    if (!called) return pare_no_memory(err);
     /* No overflow: the weight is in memory. */
-    return collect_bytes(self, name, w->data, w->rows * w->cols * pare_dtype_size(w->dtype), err);
+    return collect_bytes(c, called, w->data, w->rows * w->cols * pare_dtype_size(w->dtype), err);
 }
 
 static pare_status walk(collector *c, const pare_model *m, pare_err *err)
@@ -91,8 +51,8 @@ static pare_status walk(collector *c, const pare_model *m, pare_err *err)
     return collect_bytes(c, "vocab", m->vocab, m->vocab_bytes, err);
 }
 
-pare_status cert_tensor_hashes(pare_tensor_hash **out, size_t *n, pare_arena *a,
-                               const pare_model *m, pare_err *err)
+pare_status cert_tensor_hashes(pare_named_hash **out, size_t *n, pare_arena *a, const pare_model *m,
+                               pare_err *err)
 {
     collector c = {a, NULL, 0};
     pare_status st = walk(&c, m, err);
@@ -105,20 +65,47 @@ pare_status cert_tensor_hashes(pare_tensor_hash **out, size_t *n, pare_arena *a,
     return st;
 }
 
-/* ---- references ---------------------------------------------------------------------------- */
+/* ---- models -------------------------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const pare_named_hash *)a)->name, ((const pare_named_hash *)b)->name);
+}
+
+/* Every file that was read, by its name as seen from the model. */
+static pare_status list_files(pare_file_ref *out, pare_arena *a, const char *path,
+                              const pare_files *files, pare_err *err)
+{
+    const char *const root = pare_is_dir(path) ? pare_sprintf(a, "%s/x", path) : path;
+    out->nfiles = pare_files_count(files);
+    out->files = pare_alloc(a, out->nfiles ? out->nfiles : 1, sizeof *out->files);
+    if (!root || !out->files) return pare_no_memory(err);
+    for (size_t i = 0; i < out->nfiles; i++) {
+        out->files[i].name = pare_path_relative(a, root, pare_files_path(files, i));
+        if (!out->files[i].name) return pare_no_memory(err);
+        memcpy(out->files[i].sha256, pare_files_sha256(files, i), PARE_SHA256_HEX);
+    }
+    qsort(out->files, out->nfiles, sizeof *out->files, by_name);
+    return pare_files_identity(out->sha256, files, path, err);
+}
 
 pare_status pare_file_ref_make(pare_file_ref *out, pare_arena *a, const char *cert_path,
-                               const char *path, const pare_model *m, pare_err *err)
+                               const char *path, const pare_files *files, const pare_model *m,
+                               pare_err *err)
 {
     *out = (pare_file_ref){0};
     out->path = pare_path_relative(a, cert_path, path);
     if (!out->path) return pare_no_memory(err);
-    const pare_status st = cert_hash_path(out->sha256, path, err);
-    return st == PARE_OK ? cert_tensor_hashes(&out->tensors, &out->ntensors, a, m, err) : st;
+    pare_status st = list_files(out, a, path, files, err);
+    if (st == PARE_OK) st = pare_architecture_sha256(out->architecture, m, err);
+    if (st == PARE_OK) st = cert_tensor_hashes(&out->tensors, &out->ntensors, a, m, err);
+    return st;
 }
 
+/* ---- inputs -------------------------------------------------------------------------------- */
+
 pare_status pare_data_ref_make(pare_data_ref *out, pare_arena *a, const char *cert_path,
-                               const char *path, size_t split, size_t tokens,
+                               const char *path, const char *sha256, size_t split, size_t tokens,
                                const pare_inputs *set, pare_err *err)
 {
     *out = (pare_data_ref){.kind = path ? "file" : "random", .count = set->n};
@@ -126,10 +113,43 @@ pare_status pare_data_ref_make(pare_data_ref *out, pare_arena *a, const char *ce
         out->split = split;
         out->path = pare_path_relative(a, cert_path, path);
         if (!out->path) return pare_no_memory(err);
-        const pare_status st = cert_hash_path(out->sha256, path, err);
-        if (st != PARE_OK) return st;
+        memcpy(out->sha256, sha256, PARE_SHA256_HEX);
     } else {
         out->tokens = tokens;
     }
     return pare_inputs_sha256(out->inputs_sha256, set, err);
+}
+
+static int by_hash(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+pare_status pare_input_hashes_make(pare_input_hashes *out, pare_arena *a, const pare_inputs *set,
+                                   size_t tokens, pare_err *err)
+{
+    pare_status st = PARE_OK;
+    size_t all = 0;
+    for (size_t i = 0; i < set->n; i++) all += set->in[i].batch;
+    *out = (pare_input_hashes){.tokens = tokens};
+    out->sha256 = pare_alloc(a, all ? all : 1, sizeof *out->sha256);
+    if (!out->sha256) return pare_no_memory(err);
+    for (size_t i = 0; i < set->n; i++)
+        for (size_t b = 0; st == PARE_OK && b < set->in[i].batch; b++) {
+            pare_input one = set->in[i];
+            one.batch = 1;
+            if (one.ids) one.ids += b * one.tokens;
+            if (one.x) one.x += b * one.tokens * one.width;
+            if (tokens > 0 && tokens < one.tokens && !one.graph) one.tokens = tokens;
+            st = pare_inputs_sha256(out->sha256[out->n++], &(pare_inputs){1, &one}, err);
+        }
+    qsort(out->sha256, out->n, sizeof *out->sha256, by_hash);
+    return st;
+}
+
+bool pare_inputs_meet(const pare_input_hashes *a, const pare_input_hashes *b)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (bsearch(a->sha256[i], b->sha256, b->n, sizeof *b->sha256, by_hash)) return true;
+    return false;
 }

@@ -201,13 +201,15 @@ const pare_kind_row pare_kinds[PARE_KINDS] = {
                             .section = PARE_THEOREM,
                             .norm = OUTPUTS_NORM,
                             .parameters = {"rows"},
-                            .sentence = "single-node edits on {rows} nodes (0: all): outputs"},
+                            .sentence = "single-node edits to one of the {rows} most "
+                                        "frequent feature rows (0: to any): outputs"},
     [PARE_EDITS_ROWS_CHANGED] = {.name = "edits.rows_changed",
                                  .section = PARE_THEOREM,
                                  .norm = "share of the pairs of an edit and a node it reaches",
                                  .parameters = {"rows"},
-                                 .sentence = "single-node edits on {rows} nodes (0: all): nodes "
-                                             "that an edit reaches whose largest entry may differ",
+                                 .sentence = "single-node edits to one of the {rows} most frequent "
+                                             "feature rows (0: to any): nodes that an edit reaches "
+                                             "whose largest entry may differ",
                                  .ceiling = 1},
     [PARE_LOCAL_OUTPUTS] = {.name = "local.outputs",
                             .section = PARE_THEOREM,

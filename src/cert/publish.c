@@ -40,52 +40,92 @@ static pare_status make_paths(paths *p, pare_arena *a, const char *out, pare_err
     return p->cert && p->temp && p->cert_temp && p->old ? PARE_OK : pare_no_memory(err);
 }
 
-/* The prover's own path and the f64 reference must tell the same story. */
+/* The prover's path and the f64 reference must tell the same story: both are within their proven
+ * radii of the exact largest difference. */
 static pare_status same_story(const pare_cert *c, double reference, pare_err *err)
 {
-    const double slack = isfinite(c->measured_slack) ? c->measured_slack : 0;
-    const double off = fabs(reference - c->measured);
-    if (!(off <= fmax(1e-3 * c->measured, slack)))
+    const double radii = c->f64_radius + c->measured_radius + 0x1p-50 * reference;
+    if (fabs(reference - c->measured) > radii)
         return pare_fail(err, PARE_ERR_VERIFY,
-                         "self-check: the reference measures %.6g, the prover %.6g", reference,
-                         c->measured);
-    if (!(reference <= c->proven + slack))
+                         "self-check: the f64 reference measures %.9g, the prover %.9g, further "
+                         "apart than their proven radii (%.3g): a fault in pare",
+                         reference, c->measured, radii);
+    if (c->measured > c->proven + c->measured_radius)
         return pare_fail(err, PARE_ERR_VERIFY,
-                         "self-check: measured %.6g is above the proven bound %.6g", reference,
-                         c->proven);
+                         "self-check: measured %.9g is above the proven bound %.9g: a fault in pare",
+                         c->measured, c->proven);
     return PARE_OK;
 }
 
-/* What is asked for stands in the certificate by name, nothing of it proven yet. */
-static pare_status ask(pare_cert *cert, pare_arena *a, const pare_publish_opts *o, pare_err *err)
+/* What the input model is: by the files it was loaded from, or loaded anew for it. */
+static pare_status describe_input(pare_file_ref *out, pare_arena *a, const pare_model *in,
+                                  const pare_publish_opts *o, const char *cert, pare_err *err)
 {
-    cert->statements = pare_alloc(a, o->nask, sizeof *cert->statements);
-    if (o->nask && !cert->statements) return pare_no_memory(err);
-    for (size_t i = 0; i < o->nask; i++)
-        cert->statements[cert->nstatements++] = (pare_statement){.name = o->ask[i], .bound = NAN};
-    return PARE_OK;
+    if (o->in_files) return pare_file_ref_make(out, a, cert, o->in_path, o->in_files, in, err);
+    pare_model *again = NULL;
+    pare_files *const files = pare_files_new();
+    if (!files) return pare_no_memory(err);
+    pare_status st = pare_model_load_files(&again, o->in_path, files, err);
+    if (!st) st = pare_file_ref_make(out, a, cert, o->in_path, files, in, err);
+    pare_files_free(files);
+    pare_model_free(again);
+    return st;
 }
 
-static pare_status describe(pare_cert *cert, pare_arena *a, const pare_model *in,
-                            const pare_model *out, const pare_publish_opts *o, const paths *p,
-                            pare_err *err)
+static pare_status describe_output(pare_file_ref *out, pare_model **m, pare_arena *a,
+                                   const pare_publish_opts *o, const paths *p, pare_err *err)
 {
-    pare_status st;
-    *cert = (pare_cert){.reduction = o->prover->reduction, .seed = o->seed};
-    cert->apriori = cert->proven = cert->measured = cert->rounding = NAN;
-    if ((st = ask(cert, a, o, err)) ||
-        (st = pare_file_ref_make(&cert->input, a, p->cert, o->in_path, in, err)) ||
-        (st = pare_file_ref_make(&cert->output, a, p->cert, p->temp, out, err)))
-        return st;
+    pare_files *const files = pare_files_new();
+    if (!files) return pare_no_memory(err);
+    pare_status st = pare_model_load_files(m, p->temp, files, err);
+    if (!st) st = pare_file_ref_make(out, a, p->cert, p->temp, files, *m, err);
+    pare_files_free(files);
+    if (st) return st;
     /* The bytes are those of the temporary file; the name is the final one. */
-    cert->output.path = pare_path_relative(a, p->cert, o->out_path);
-    if (!cert->output.path) return pare_no_memory(err);
-    st =
-        pare_data_ref_make(&cert->data, a, p->cert, o->data_path, o->split, o->tokens, o->set, err);
-    if (!o->part) return st;
-    cert->data.kind = "part";
-    cert->data.first = o->first;
-    cert->data.tokens = o->tokens;
+    out->path = pare_path_relative(a, p->cert, o->out_path);
+    const char *const slash = strrchr(o->out_path, '/');
+    out->files[0].name = pare_strdup(a, slash ? slash + 1 : o->out_path);
+    return out->path && out->files[0].name ? PARE_OK : pare_no_memory(err);
+}
+
+static pare_status describe_data(pare_data_ref *out, pare_arena *a, const pare_publish_opts *o,
+                                 const char *cert, pare_err *err)
+{
+    char sha256[PARE_SHA256_HEX] = "";
+    pare_status st = PARE_OK;
+    if (o->data_path && o->data_files)
+        st = pare_files_identity(sha256, o->data_files, o->data_path, err);
+    else if (o->data_path)
+        st = pare_sha256_file(sha256, o->data_path, err);
+    if (!st)
+        st = pare_data_ref_make(out, a, cert, o->data_path, sha256, o->split, o->tokens, o->set,
+                                err);
+    if (st) return st;
+    if (o->part) {
+        out->kind = "part";
+        out->first = o->first;
+        out->tokens = o->tokens;
+    }
+    /* A promise that may not be kept is a choice by these inputs: to write, or not to. */
+    if (!o->new_inputs || !o->data_path || o->max_error < INFINITY) return PARE_OK;
+    static const pare_inputs none = {0};
+    st = pare_input_hashes_make(&out->fitted, a, o->fitted ? o->fitted : &none, o->fitted_tokens,
+                                err);
+    if (!st) st = pare_input_hashes_make(&out->heldout, a, o->set, o->fitted_tokens, err);
+    out->candidates = 1;
+    return st ? st : pare_heldout_check(out, a, o->set, err);
+}
+
+static pare_status describe(pare_cert *cert, pare_model **out, pare_arena *a, const pare_model *in,
+                            const pare_publish_opts *o, const paths *p, pare_err *err)
+{
+    *cert = (pare_cert){.reduction = o->prover->reduction, .seed = o->seed, .evidence = true};
+    cert->proven = cert->measured = cert->measured_radius = cert->f64_radius = NAN;
+    pare_status st = describe_input(&cert->input, a, in, o, p->cert, err);
+    if (!st) st = describe_output(&cert->output, out, a, o, p, err);
+    if (!st) st = describe_data(&cert->data, a, o, p->cert, err);
+    /* What is asked for stands in the certificate, nothing of it proven yet. */
+    for (size_t i = 0; !st && i < o->nask; i++) st = pare_cert_add(cert, a, o->ask[i], err);
     return st;
 }
 
@@ -94,23 +134,22 @@ static pare_status certify(pare_cert *cert, pare_arena *a, const pare_model *in,
 {
     pare_model *again = NULL;
     double reference = NAN;
-    pare_status st = pare_model_load(&again, p->temp, err);
-    if (st) return st;
-    if (!(st = describe(cert, a, in, again, o, p, err)) &&
-        !(st = o->prover->prove(cert, a, cert, in, again, o->set, o->exec, err)) &&
-        !(st = pare_measure(&reference, in, again, o->set, o->exec, err)))
-        st = same_story(cert, reference, err);
+    pare_status st = describe(cert, &again, a, in, o, p, err);
+    const pare_cert asked = *cert;
+    cert->nclaims = cert->claims_capacity = 0;
+    cert->claims = NULL;
+    if (!st) st = o->prover->prove(cert, a, &asked, in, again, o->set, o->exec, err);
+    if (!st) st = pare_measure(&reference, in, again, o->set, o->exec, err);
+    if (!st) st = same_story(cert, reference, err);
     pare_model_free(again);
-    if (st) return st;
-    cert->measured = reference;
-    pare_cert_inflate(cert);
-    if (!(cert->proven <= o->max_error)) {
+    if (!st) st = pare_cert_inflate(cert, err);
+    if (!st && !(cert->proven <= o->max_error)) {
         char proven[40];
         return pare_fail(err, PARE_ERR_PROMISE,
                          "the proven bound is %s, more than --max-error %g; nothing was written",
                          pare_ub_format(proven, (pare_ub){cert->proven}, 3), o->max_error);
     }
-    return PARE_OK;
+    return st;
 }
 
 /* Gives the present certificate a second name, or where the file system has no links another one.

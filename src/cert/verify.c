@@ -1,168 +1,218 @@
-/* pare verify: prove a certificate again from the files it names.
+/* verify.c - prove a certificate again from the files it names.
  *
- * The order is the argument. Bytes first (nothing is parsed before its hash is right), then the
- * tensors as they were loaded, then the inputs, then the proof by the room that owns the reduction,
- * and at last every claim against what was proven. A chain is verified link by link; its own bounds
- * are added up from what was proven again, and its `measured` is taken anew. */
+ * Every file is opened once and read into memory: what is hashed is what is parsed. A model is
+ * compared by its bytes, by its architecture in canonical form and by every tensor as it was
+ * loaded; the inputs by their bytes and by what the model sees of them. Then the module that owns
+ * the reduction proves it again, and at last every claim is held against what was proven. A chain
+ * is verified link by link; its own bounds are added up from what was proven again, and its
+ * `measured` is taken anew. Provers are those that wrote the certificate: a fault in them is not
+ * found here. */
 #include "cert_parts.h"
 
+#include <pare/exchange.h>
 #include <math.h>
 #include <string.h>
 
-/* Where the files are now. */
-typedef struct spots {
-    const char *input, *output, *data; /* data NULL: random */
-} spots;
+/* A model that was read, under the path it was asked for. */
+typedef struct opened {
+    const char *path;
+    pare_model *m;
+    pare_file_ref ref; /* what it is */
+} opened;
 
-/* What is open while one certificate is looked at. */
-typedef struct scene {
-    pare_arena *a; /* the inputs and lists for comparing */
-    pare_model *f, *g;
-    pare_inputs set;
-} scene;
+/* One verification: what is open, and what it needs everywhere. */
+typedef struct verifier {
+    pare_arena *a;
+    const pare_verify_opts *opts;
+    const char *path; /* of the certificate */
+    size_t nopened, capacity;
+    opened *opened; /* the models of a chain: one more than it has links */
+    pare_err *err;
+} verifier;
 
-static void scene_close(scene *s)
+/* ---- models -------------------------------------------------------------------------------- */
+
+static pare_status refuse_bytes(const char *role, const char *path, const char *is,
+                                const char *claimed, pare_err *err)
 {
-    pare_model_free(s->f);
-    pare_model_free(s->g);
-    pare_arena_free(s->a);
-    *s = (scene){0};
-}
-
-/* ---- files --------------------------------------------------------------------------------- */
-
-static pare_status find_files(spots *at, pare_arena *a, const pare_cert *c, const char *path,
-                              const spots *override, pare_err *err)
-{
-    at->input = override->input ? override->input : pare_path_beside(a, path, c->input.path);
-    at->output = override->output ? override->output : pare_path_beside(a, path, c->output.path);
-    at->data = NULL;
-    if (c->data.path)
-        at->data = override->data ? override->data : pare_path_beside(a, path, c->data.path);
-    if (!at->input || !at->output || (c->data.path && !at->data)) return pare_no_memory(err);
-    return PARE_OK;
-}
-
-static pare_status same_bytes(const char *role, const char *path, const char *claimed,
-                              pare_err *err)
-{
-    char hex[PARE_SHA256_HEX];
-    if (!pare_file_exists(path) && !pare_is_dir(path))
-        return pare_fail(err, PARE_ERR_IO, "the %s of the certificate is missing: %s", role, path);
-    const pare_status st = cert_hash_path(hex, path, err);
-    if (st != PARE_OK || strcmp(hex, claimed) == 0) return st;
     return pare_fail(err, PARE_ERR_VERIFY,
                      "%s %s is not the file of the certificate: its sha256 is %.12s..., not "
                      "%.12s...",
-                     role, path, hex, claimed);
+                     role, path, is, claimed);
 }
 
-static pare_status all_bytes(const pare_cert *c, const spots *at, pare_err *err)
+/* A file that was changed is a lie, also where it can no longer be read. */
+static pare_status changed_file(const char *role, const char *path, const pare_file_ref *claimed,
+                                const pare_files *files, pare_status otherwise, pare_err *err)
 {
-    pare_status st = same_bytes("input model", at->input, c->input.sha256, err);
-    if (st == PARE_OK) st = same_bytes("output model", at->output, c->output.sha256, err);
-    if (st == PARE_OK && at->data) st = same_bytes("data", at->data, c->data.sha256, err);
+    if (claimed->nfiles != 1 || pare_files_count(files) != 1 ||
+        strcmp(pare_files_sha256(files, 0), claimed->sha256) == 0)
+        return otherwise;
+    return refuse_bytes(role, path, pare_files_sha256(files, 0), claimed->sha256, err);
+}
+
+static pare_status open_model(verifier *v, const opened **out, const char *role, const char *path,
+                              const pare_file_ref *claimed)
+{
+    for (size_t i = 0; i < v->nopened; i++)
+        if (strcmp(v->opened[i].path, path) == 0) return *out = &v->opened[i], PARE_OK;
+    if (!pare_file_exists(path))
+        return pare_fail(v->err, PARE_ERR_IO, "the %s of the certificate is missing: %s", role,
+                         path);
+    PARE_ASSERT(v->nopened < v->capacity);
+    opened *const o = &v->opened[v->nopened];
+    pare_files *const files = pare_files_new();
+    if (!files) return pare_no_memory(v->err);
+    *o = (opened){.path = path};
+    pare_status st = pare_model_load_files(&o->m, path, files, v->err);
+    if (st == PARE_OK)
+        st = pare_file_ref_make(&o->ref, v->a, v->path, path, files, o->m, v->err);
+    else if (st == PARE_ERR_INPUT || st == PARE_ERR_NONFINITE)
+        st = changed_file(role, path, claimed, files, st, v->err);
+    pare_files_free(files);
+    if (st == PARE_OK)
+        v->nopened++;
+    else
+        pare_model_free(o->m);
+    *out = o;
     return st;
 }
 
-static const pare_tensor_hash *find_tensor(const pare_file_ref *ref, const char *name)
+static const pare_named_hash *find_hash(const pare_named_hash *list, size_t n, const char *name)
 {
-    for (size_t i = 0; i < ref->ntensors; i++)
-        if (strcmp(ref->tensors[i].name, name) == 0) return &ref->tensors[i];
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(list[i].name, name) == 0) return &list[i];
     return NULL;
 }
 
-/* All tensors, none missing, none extra. */
-static pare_status same_tensors(const char *role, const pare_file_ref *claimed, const pare_model *m,
-                                pare_arena *a, pare_err *err)
+/* The same names with the same hashes, none missing, none extra. */
+static pare_status same_hashes(const char *what, const char *role, const pare_named_hash *claimed,
+                               size_t nclaimed, const pare_named_hash *now, size_t n, pare_err *err)
 {
-    pare_file_ref now = {0};
-    pare_status st = cert_tensor_hashes(&now.tensors, &now.ntensors, a, m, err);
-    for (size_t i = 0; st == PARE_OK && i < now.ntensors; i++) {
-        const pare_tensor_hash *const t = &now.tensors[i];
-        const pare_tensor_hash *const c = find_tensor(claimed, t->name);
+    for (size_t i = 0; i < n; i++) {
+        const pare_named_hash *const c = find_hash(claimed, nclaimed, now[i].name);
         if (!c)
-            st = pare_fail(err, PARE_ERR_VERIFY, "tensor %s of the %s is not in the certificate",
-                           t->name, role);
-        else if (strcmp(c->sha256, t->sha256) != 0)
-            st = pare_fail(err, PARE_ERR_VERIFY,
-                           "tensor %s of the %s has sha256 %.12s..., the certificate says "
-                           "%.12s...",
-                           t->name, role, t->sha256, c->sha256);
+            return pare_fail(err, PARE_ERR_VERIFY, "%s %s of the %s is not in the certificate", what,
+                             now[i].name, role);
+        if (strcmp(c->sha256, now[i].sha256) != 0)
+            return pare_fail(err, PARE_ERR_VERIFY,
+                             "%s %s of the %s has sha256 %.12s..., the certificate says %.12s...",
+                             what, now[i].name, role, now[i].sha256, c->sha256);
     }
-    for (size_t i = 0; st == PARE_OK && i < claimed->ntensors; i++)
-        if (!find_tensor(&now, claimed->tensors[i].name))
-            st = pare_fail(err, PARE_ERR_VERIFY, "tensor %s of the certificate is not in the %s",
-                           claimed->tensors[i].name, role);
+    for (size_t i = 0; i < nclaimed; i++)
+        if (!find_hash(now, n, claimed[i].name))
+            return pare_fail(err, PARE_ERR_VERIFY, "%s %s of the certificate is not in the %s", what,
+                             claimed[i].name, role);
+    return PARE_OK;
+}
+
+/* A single file may have another name: its bytes are what counts. */
+static pare_status same_model(const char *role, const pare_file_ref *claimed, const opened *o,
+                              pare_err *err)
+{
+    const pare_file_ref *const now = &o->ref;
+    if (strcmp(claimed->sha256, now->sha256) != 0)
+        return refuse_bytes(role, o->path, now->sha256, claimed->sha256, err);
+    const bool one = claimed->nfiles == 1 && now->nfiles == 1 &&
+                     strcmp(claimed->files[0].sha256, now->files[0].sha256) == 0;
+    pare_status st = one ? PARE_OK
+                         : same_hashes("file", role, claimed->files, claimed->nfiles, now->files,
+                                       now->nfiles, err);
+    if (st == PARE_OK && strcmp(claimed->architecture, now->architecture) != 0)
+        st = pare_fail(err, PARE_ERR_VERIFY,
+                       "%s %s has another architecture than the certificate says: sha256 "
+                       "%.12s..., not %.12s...",
+                       role, o->path, now->architecture, claimed->architecture);
+    if (st == PARE_OK)
+        st = same_hashes("tensor", role, claimed->tensors, claimed->ntensors, now->tensors,
+                         now->ntensors, err);
     return st;
 }
 
 /* ---- inputs -------------------------------------------------------------------------------- */
 
-static pare_status get_inputs(scene *s, const pare_cert *c, const char *data,
-                              const pare_verify_opts *opts, pare_err *err)
+static pare_status load_file(verifier *v, pare_inputs *set, const pare_data_ref *d,
+                             const pare_model *f, const char *path)
+{
+    char hex[PARE_SHA256_HEX] = "";
+    if (!v->opts->load)
+        return pare_fail(v->err, PARE_ERR_USAGE, "no way was given to load the inputs in %s", path);
+    if (!pare_file_exists(path))
+        return pare_fail(v->err, PARE_ERR_IO, "the data of the certificate is missing: %s", path);
+    pare_files *const files = pare_files_new();
+    if (!files) return pare_no_memory(v->err);
+    pare_status st = v->opts->load(set, v->a, f, path, d->split, files, v->err);
+    const bool unreadable = st == PARE_ERR_INPUT || st == PARE_ERR_NONFINITE;
+    if ((st == PARE_OK || unreadable) && pare_files_count(files) > 0) {
+        const pare_status hashed = pare_files_identity(hex, files, path, v->err);
+        if (hashed != PARE_OK)
+            st = hashed;
+        else if (strcmp(hex, d->sha256) != 0)
+            st = refuse_bytes("data", path, hex, d->sha256, v->err);
+    }
+    pare_files_free(files);
+    return st;
+}
+
+static pare_status get_inputs(verifier *v, pare_inputs *set, const pare_cert *c,
+                              const pare_model *f, const char *path)
 {
     char hex[PARE_SHA256_HEX];
     const pare_data_ref *const d = &c->data;
-    pare_status st;
-    if (!data)
-        st = pare_inputs_random(&s->set, s->a, s->f, d->count, d->tokens, c->seed, err);
-    else if (opts->load) {
-        pare_files *const files = pare_files_new();
-        st = files ? opts->load(&s->set, s->a, s->f, data, d->split, files, err)
-                   : pare_no_memory(err);
-        pare_files_free(files);
-    } else
-        st = pare_fail(err, PARE_ERR_USAGE, "no way was given to load the inputs in %s", data);
+    pare_status st = path ? load_file(v, set, d, f, path)
+                          : pare_inputs_random(set, v->a, f, d->count, d->tokens, c->seed, v->err);
     if (st != PARE_OK) return st;
     if (strcmp(d->kind, "part") == 0) {
-        const pare_inputs all = s->set;
-        st = pare_inputs_part(&s->set, s->a, &all, d->first, d->count, d->tokens, err);
+        const pare_inputs all = *set;
+        st = pare_inputs_part(set, v->a, &all, d->first, d->count, d->tokens, v->err);
         if (st == PARE_ERR_INPUT)
-            return pare_fail(err, PARE_ERR_VERIFY,
+            return pare_fail(v->err, PARE_ERR_VERIFY,
                              "inputs %zu and %zu more are not all among the %zu of the data file",
                              d->first, d->count - 1, all.n);
         if (st != PARE_OK) return st;
     }
-    if (s->set.n != d->count)
-        return pare_fail(err, PARE_ERR_VERIFY, "there are %zu inputs, the certificate says %zu",
-                         s->set.n, d->count);
-    st = pare_inputs_sha256(hex, &s->set, err);
+    if (set->n != d->count)
+        return pare_fail(v->err, PARE_ERR_VERIFY, "there are %zu inputs, the certificate says %zu",
+                         set->n, d->count);
+    st = pare_inputs_sha256(hex, set, v->err);
     if (st != PARE_OK || strcmp(hex, d->inputs_sha256) == 0) return st;
-    return pare_fail(err, PARE_ERR_VERIFY,
+    return pare_fail(v->err, PARE_ERR_VERIFY,
                      "the inputs are not those of the certificate: sha256 %.12s..., not %.12s...",
                      hex, d->inputs_sha256);
 }
 
-static pare_status same_seal(const pare_cert *c, pare_err *err)
+/* ---- one cut ------------------------------------------------------------------------------- */
+
+typedef struct spots {
+    const char *input, *output, *data; /* where the files are now; data NULL: random */
+} spots;
+
+static pare_status find_files(verifier *v, spots *at, const pare_cert *c, const spots *override)
 {
-    char hex[PARE_SHA256_HEX];
-    const pare_status st = cert_seal(hex, c, err);
-    if (st != PARE_OK || strcmp(hex, c->data.seal) == 0) return st;
-    return pare_fail(err, PARE_ERR_VERIFY,
-                     "data.seal is %.12s..., not %.12s...: reduction, seed or data were changed",
-                     c->data.seal, hex);
+    at->input = override->input ? override->input : pare_path_beside(v->a, v->path, c->input.path);
+    at->output =
+        override->output ? override->output : pare_path_beside(v->a, v->path, c->output.path);
+    at->data = NULL;
+    if (c->data.path)
+        at->data = override->data ? override->data : pare_path_beside(v->a, v->path, c->data.path);
+    if (!at->input || !at->output || (c->data.path && !at->data)) return pare_no_memory(v->err);
+    return PARE_OK;
 }
 
-/* Everything a proof needs, checked. `s` is zero before; scene_close afterwards in any case. */
-static pare_status scene_open(scene *s, const pare_cert *c, const char *path, const spots *override,
-                              const pare_verify_opts *opts, pare_err *err)
+/* What a proof needs, each compared with the certificate. */
+static pare_status open_all(verifier *v, const opened **f, const opened **g, pare_inputs *set,
+                            const pare_cert *c, const spots *override)
 {
     spots at;
-    s->a = pare_arena_new();
-    if (!s->a) return pare_no_memory(err);
-    pare_status st = same_seal(c, err);
-    if (st == PARE_OK) st = find_files(&at, s->a, c, path, override, err);
-    if (st == PARE_OK) st = all_bytes(c, &at, err);
-    if (st == PARE_OK) st = pare_model_load(&s->f, at.input, err);
-    if (st == PARE_OK) st = pare_model_load(&s->g, at.output, err);
-    if (st == PARE_OK) st = same_tensors("input model", &c->input, s->f, s->a, err);
-    if (st == PARE_OK) st = same_tensors("output model", &c->output, s->g, s->a, err);
-    if (st == PARE_OK) st = get_inputs(s, c, at.data, opts, err);
+    pare_status st = find_files(v, &at, c, override);
+    if (st == PARE_OK) st = open_model(v, f, "input model", at.input, &c->input);
+    if (st == PARE_OK) st = same_model("input model", &c->input, *f, v->err);
+    if (st == PARE_OK) st = open_model(v, g, "output model", at.output, &c->output);
+    if (st == PARE_OK) st = same_model("output model", &c->output, *g, v->err);
+    if (st == PARE_OK) st = get_inputs(v, set, c, (*f)->m, at.data);
+    if (st == PARE_OK) st = pare_heldout_check(&c->data, v->a, set, v->err);
     return st;
 }
-
-/* ---- one cut ------------------------------------------------------------------------------- */
 
 static const pare_prover *find_prover(const pare_verify_opts *opts, const char *reduction)
 {
@@ -171,102 +221,120 @@ static const pare_prover *find_prover(const pare_verify_opts *opts, const char *
     return NULL;
 }
 
-/* What a prover starts from: who it is about, and bounds that fail if they are forgotten. */
-static pare_cert blank(const pare_cert *c)
+/* What a prover starts from: who it is about, and a headline that fails if it is forgotten. */
+static pare_cert blank(const pare_cert *c, bool evidence)
 {
-    pare_cert again = {.reduction = c->reduction, .seed = c->seed};
-    again.input = c->input;
-    again.output = c->output;
-    again.data = c->data;
-    again.apriori = again.proven = again.measured = again.rounding = NAN;
-    return again;
+    return (pare_cert){.reduction = c->reduction,
+                       .seed = c->seed,
+                       .input = c->input,
+                       .output = c->output,
+                       .data = c->data,
+                       .proven = NAN,
+                       .measured = NAN,
+                       .measured_radius = NAN,
+                       .evidence = evidence};
 }
 
-static pare_status verify_cut(pare_cert *again, pare_arena *a, const pare_cert *c, const char *path,
-                              const spots *override, const pare_verify_opts *opts, pare_err *err)
+static pare_status verify_cut(verifier *v, pare_cert *again, const pare_cert *c,
+                              const spots *override)
 {
-    scene s = {0};
-    const pare_prover *const p = find_prover(opts, c->reduction);
+    const opened *f, *g;
+    pare_inputs set = {0};
+    const pare_prover *const p = find_prover(v->opts, c->reduction);
     if (!p)
-        return pare_fail(err, PARE_ERR_INPUT,
+        return pare_fail(v->err, PARE_ERR_INPUT,
                          "reduction: this program does not know \"%.80s\" and can not prove it",
                          c->reduction);
-    *again = blank(c);
-    pare_status st = scene_open(&s, c, path, override, opts, err);
-    if (st == PARE_OK) st = p->prove(again, a, c, s.f, s.g, &s.set, opts->exec, err);
-    if (st == PARE_OK) st = pare_cert_compare(c, again, err);
-    scene_close(&s);
+    *again = blank(c, v->opts->evidence);
+    pare_status st = open_all(v, &f, &g, &set, c, override);
+    if (st == PARE_OK) st = p->prove(again, v->a, c, f->m, g->m, &set, v->opts->exec, v->err);
+    if (st == PARE_OK) st = pare_cert_compare(c, again, v->err);
     return st;
 }
 
 /* ---- a chain ------------------------------------------------------------------------------- */
 
 /* The ends of the chain and its inputs are those of its links. */
-static pare_status ends_fit(const pare_cert *c, pare_arena *a, pare_err *err)
+static pare_status ends_fit(verifier *v, const pare_cert *c)
 {
     const pare_cert *const first = c->chain[0], *const last = c->chain[c->nchain - 1];
     if (strcmp(c->input.sha256, first->input.sha256) != 0)
-        return pare_fail(err, PARE_ERR_VERIFY, "the input of the chain is not that of chain[0]");
+        return pare_fail(v->err, PARE_ERR_VERIFY, "the input of the chain is not that of chain[0]");
     if (strcmp(c->output.sha256, last->output.sha256) != 0)
-        return pare_fail(err, PARE_ERR_VERIFY, "the output of the chain is not that of chain[%zu]",
-                         c->nchain - 1);
+        return pare_fail(v->err, PARE_ERR_VERIFY,
+                         "the output of the chain is not that of chain[%zu]", c->nchain - 1);
     if (strcmp(c->data.inputs_sha256, first->data.inputs_sha256) != 0)
-        return pare_fail(err, PARE_ERR_VERIFY, "the inputs of the chain are not those of chain[0]");
-    return cert_links_fit(c->chain, c->nchain, a, PARE_ERR_VERIFY, err);
+        return pare_fail(v->err, PARE_ERR_VERIFY,
+                         "the inputs of the chain are not those of chain[0]");
+    return cert_links_fit(c->chain, c->nchain, v->a, PARE_ERR_VERIFY, v->err);
 }
 
-static pare_status verify_links(pare_cert **again, pare_arena *a, const pare_cert *c,
-                                const char *path, const pare_verify_opts *opts, pare_err *err)
+static pare_status verify_links(verifier *v, pare_cert **again, const pare_cert *c)
 {
     pare_status st = PARE_OK;
     for (size_t i = 0; st == PARE_OK && i < c->nchain; i++) {
-        const spots override = {i == 0 ? opts->input : NULL,
-                                i + 1 == c->nchain ? opts->output : NULL, opts->data};
+        const spots override = {i == 0 ? v->opts->input : NULL,
+                                i + 1 == c->nchain ? v->opts->output : NULL, v->opts->data};
         char name[40];
         snprintf(name, sizeof name, "chain[%zu]", i);
-        again[i] = pare_alloc(a, 1, sizeof **again);
-        if (!again[i]) return pare_no_memory(err);
-        st = verify_cut(again[i], a, c->chain[i], path, &override, opts, err);
-        if (st != PARE_OK) pare_err_prefix(err, name);
+        again[i] = pare_alloc(v->a, 1, sizeof **again);
+        if (!again[i]) return pare_no_memory(v->err);
+        st = verify_cut(v, again[i], c->chain[i], &override);
+        if (st != PARE_OK) pare_err_prefix(v->err, name);
     }
     return st;
 }
 
-static pare_status verify_chain(pare_arena *a, const pare_cert *c, const char *path,
-                                const pare_verify_opts *opts, pare_err *err)
+static pare_status verify_chain(verifier *v, pare_cert *again, const pare_cert *c)
 {
-    scene s = {0};
+    const opened *f, *g;
+    pare_inputs set = {0};
     pare_gap gap;
-    pare_cert again = blank(c);
+    *again = blank(c, v->opts->evidence);
+    const spots override = {v->opts->input, v->opts->output, v->opts->data};
+    pare_cert **const links = pare_alloc(v->a, c->nchain, sizeof *links);
+    if (!links) return pare_no_memory(v->err);
+    pare_status st = ends_fit(v, c);
+    if (st == PARE_OK) st = verify_links(v, links, c);
+    if (st == PARE_OK) st = cert_add_up(again, v->a, links, c->nchain, v->err);
+    if (st == PARE_OK) st = open_all(v, &f, &g, &set, c, &override);
+    if (st == PARE_OK) st = pare_prove_gap(&gap, f->m, g->m, &set, v->opts->exec, v->err);
+    if (st != PARE_OK) return st;
+    again->chain = links;
+    again->nchain = c->nchain;
+    again->measured = gap.measured;
+    again->measured_radius = gap.radius;
+    return pare_cert_compare(c, again, v->err);
+}
+
+/* ---- all of it ----------------------------------------------------------------------------- */
+
+pare_status pare_cert_check(pare_cert **again, pare_arena *a, const pare_cert *c, const char *path,
+                            const pare_verify_opts *opts, pare_err *err)
+{
+    verifier v = {.a = a, .opts = opts, .path = path, .capacity = 2 * c->nchain + 4, .err = err};
     const spots override = {opts->input, opts->output, opts->data};
-    pare_cert **const links = pare_alloc(a, c->nchain, sizeof *links);
-    if (!links) return pare_no_memory(err);
-    pare_status st = ends_fit(c, a, err);
-    if (st == PARE_OK) st = verify_links(links, a, c, path, opts, err);
-    if (st == PARE_OK) st = cert_add_up(&again, a, links, c->nchain, err);
-    if (st == PARE_OK) st = scene_open(&s, c, path, &override, opts, err);
-    if (st == PARE_OK) st = pare_prove_gap(&gap, s.f, s.g, &s.set, opts->exec, err);
-    if (st == PARE_OK) {
-        again.measured = gap.measured;
-        again.measured_slack = pare_measured_slack(&gap);
-        st = pare_cert_compare(c, &again, err);
-    }
-    scene_close(&s);
+    pare_cert *const out = pare_alloc(a, 1, sizeof *out);
+    v.opened = pare_alloc(a, v.capacity, sizeof *v.opened);
+    *again = NULL;
+    if (!out || !v.opened) return pare_no_memory(err);
+    const pare_status st =
+        c->nchain ? verify_chain(&v, out, c) : verify_cut(&v, out, c, &override);
+    for (size_t i = 0; i < v.nopened; i++) pare_model_free(v.opened[i].m);
+    if (st == PARE_OK)
+        *again = out;
+    else
+        pare_err_prefix(err, path);
     return st;
 }
 
 pare_status pare_cert_verify(const char *path, const pare_verify_opts *opts, pare_err *err)
 {
-    pare_cert *c = NULL, again;
+    pare_cert *c = NULL, *again;
     pare_arena *const a = pare_arena_new();
     if (!a) return pare_no_memory(err);
-    const spots override = {opts->input, opts->output, opts->data};
     pare_status st = pare_cert_read(&c, a, path, err);
-    if (st == PARE_OK) {
-        st = c->nchain ? verify_chain(a, c, path, opts, err)
-                       : verify_cut(&again, a, c, path, &override, opts, err);
-        if (st != PARE_OK) pare_err_prefix(err, path);
-    }
+    if (st == PARE_OK) st = pare_cert_check(&again, a, c, path, opts, err);
     pare_arena_free(a);
     return st;
 }

@@ -13,11 +13,6 @@
 #define INJECTED_WIDTH 512
 #define UNSEEN         1e-9
 
-#define DIAM_OUTPUTS    ": outputs"
-#define DIFFERENCE_NORM "largest change of the difference of both outputs"
-#define RANK_NAME       "rank collapse of the input model: how far tokens are apart at the end"
-#define RANK_NORM       "largest difference of an entry between two tokens of one input"
-
 typedef struct book {
     pare_cert *cert;
     pare_arena *a;
@@ -26,21 +21,26 @@ typedef struct book {
     pare_err *err;
 } book;
 
-static pare_status suppose(const book *b, pare_truth holds, const char *name)
+static pare_status add(const book *b, pare_claim c)
 {
-    if (!name) return pare_no_memory(b->err);
-    b->cert->hypotheses[b->cert->nhypotheses++] = (pare_hypothesis){name, holds, NAN, NAN};
-    return PARE_OK;
+    return pare_cert_add(b->cert, b->a, c, b->err);
 }
 
-/* Bounds that say nothing are left out. */
-static pare_status state(const book *b, const char *name, const char *norm, const char *domain,
-                         pare_ub bound)
+/* A theorem on that domain; vacuous bounds are left out. */
+static pare_status bound_by(const book *b, pare_claim c, const char *domain, pare_ub bound)
 {
-    if (!name || !domain) return pare_no_memory(b->err);
+    if (!domain) return pare_no_memory(b->err);
     if (isinf(bound.v)) return PARE_OK;
-    b->cert->statements[b->cert->nstatements++] = (pare_statement){name, norm, domain, 1, bound.v};
-    return PARE_OK;
+    c.value = bound.v;
+    c.domain = domain;
+    return add(b, c);
+}
+
+static pare_status applies(const book *b, pare_truth holds, const char *why)
+{
+    char *const text = pare_strdup(b->a, why);
+    if (!text) return pare_no_memory(b->err);
+    return add(b, (pare_claim){.kind = PARE_APRIORI_APPLIES, .holds = holds, .text = text});
 }
 
 /* ---- how large the inputs are ---------------------------------------------------------------- */
@@ -70,18 +70,15 @@ static depth_domain domain_of(const pare_inputs *set)
 
 /* ---- what is said ---------------------------------------------------------------------------- */
 
-/* What no one-layer network can beat, beside what is proven of this one; on the same inputs. Below
- * what f64 sees of them it is left out. */
-static pare_status unreachable(const book *b, const depth_domain *d, pare_ub bound)
+/* What no one-layer network can beat, on the same inputs. */
+static pare_status unreachable(const book *b, const depth_domain *d, const char *domain)
 {
     depth_lower low = {0};
     if (!depth_lower_applies(b->f, b->g)) return PARE_OK;
     const pare_status st = depth_lower_model(&low, b->f, d, b->exec, b->err);
     if (st || !(low.lb > UNSEEN * d->phi0)) return st;
-    /* One part in 1e4 lower, so that another CPU can prove it again. */
-    b->cert->hypotheses[b->cert->nhypotheses++] =
-        (pare_hypothesis){PARE_DEPTH_LEAST, PARE_TRUE, bound.v, low.lb * (1 - 1e-4)};
-    return PARE_OK;
+    return add(b,
+               (pare_claim){.kind = PARE_ONE_LAYER_LEAST, .value = low.lb, .domain = domain});
 }
 
 static pare_status whole_domain(const book *b, const depth_domain *d)
@@ -90,14 +87,11 @@ static pare_status whole_domain(const book *b, const depth_domain *d)
     pare_status st = depth_apriori(&t, b->f, b->g, d, b->exec, b->err);
     if (st) return st;
     const char *const words = depth_domain_words(b->a, b->f, d);
-    b->cert->apriori = t.bound.v;
-    if (isinf(t.bound.v))
-        return suppose(b, PARE_FALSE,
-                       pare_sprintf(b->a, "a priori: %s", *t.why ? t.why : "the bound overflows"));
-    st = suppose(b, PARE_TRUE, pare_sprintf(b->a, "a priori: %s", t.theorem));
-    if (!st) st = state(b, PARE_DEPTH_ALL, PARE_NORM_HEADLINE, words, t.bound);
-    if (!st) st = state(b, PARE_DEPTH_ALL_DIFFERENCE, DIFFERENCE_NORM, words, t.difference);
-    return st ? st : unreachable(b, d, t.bound);
+    if (isinf(t.bound.v)) return applies(b, PARE_FALSE, *t.why ? t.why : "the bound overflows");
+    st = applies(b, PARE_TRUE, t.theorem);
+    if (!st) st = bound_by(b, (pare_claim){.kind = PARE_APRIORI_OUTPUTS}, words, t.bound);
+    if (!st) st = bound_by(b, (pare_claim){.kind = PARE_APRIORI_SCORE}, words, t.difference);
+    return st ? st : unreachable(b, d, words);
 }
 
 static pare_status injected(const book *b)
@@ -110,9 +104,8 @@ static pare_status injected(const book *b)
         if (x->kind == y->kind || x->din > INJECTED_WIDTH) continue;
         st = depth_injected(&bound, b->f, b->g, l, b->exec, b->err);
         if (!st)
-            st = state(b, pare_sprintf(b->a, "layer %zu: what the replaced attention adds", l),
-                       "largest euclidean length of a token's change at that layer", "all inputs",
-                       bound);
+            st = bound_by(b, (pare_claim){.kind = PARE_LAYER_INJECTED, .p = {(double)l}},
+                          "all inputs", bound);
     }
     return st;
 }
@@ -122,28 +115,16 @@ static pare_status collapse_of_rank(const book *b, const depth_domain *d)
     depth_rank r;
     const pare_status st = depth_rank_collapse(&r, b->f, d, b->exec, b->err);
     if (st || *r.why) return st;
-    return state(b, RANK_NAME, RANK_NORM, depth_domain_words(b->a, b->f, d), r.bound);
+    return bound_by(b, (pare_claim){.kind = PARE_RANK_COLLAPSE},
+                    depth_domain_words(b->a, b->f, d), r.bound);
 }
 
 /* ---- the domain that was asked for ------------------------------------------------------------
  */
 
-/* "inputs of diameter 0.5" */
-const char *pare_depth_diam_name(pare_arena *a, double diam)
+pare_claim pare_depth_diameter(double diameter)
 {
-    char text[40];
-    pare_ball_text(text, diam);
-    return pare_sprintf(a, PARE_DEPTH_DIAM "%s", text);
-}
-
-double theorems_diam_asked(const char *name)
-{
-    const size_t n = strlen(PARE_DEPTH_DIAM);
-    char *end = NULL;
-    if (!name || strncmp(name, PARE_DEPTH_DIAM, n) != 0) return 0;
-    const double diam = strtod(name + n, &end);
-    const bool whole = end != name + n && (*end == '\0' || strcmp(end, DIAM_OUTPUTS) == 0);
-    return whole && diam > 0 && isfinite(diam) ? diam : 0;
+    return (pare_claim){.kind = PARE_DIAMETER_OUTPUTS, .p = {diameter}};
 }
 
 /* As long as the data's entries, or as the diameter needs them to be. */
@@ -161,22 +142,22 @@ pare_status theorems_within(pare_cert *cert, pare_arena *a, const pare_model *f,
 {
     const book b = {cert, a, f, g, exec, err};
     const depth_domain d = domain_within(set, diam);
-    const char *const name = pare_depth_diam_name(a, diam);
     const char *const words = depth_domain_words(a, f, &d);
     depth_bound t = {.bound = pare_ub_inf(), .difference = pare_ub_inf()};
     depth_rank r = {.bound = pare_ub_inf()};
-    if (!name || !words) return pare_no_memory(err);
+    if (!words) return pare_no_memory(err);
     pare_status st = f->stem.ids ? PARE_OK : depth_apriori(&t, f, g, &d, exec, err);
     if (!st && !f->stem.ids) st = depth_rank_collapse(&r, f, &d, exec, err);
     if (st) return st;
-    const char *const outputs = pare_sprintf(a, "%s" DIAM_OUTPUTS, name);
-    if (!outputs) return pare_no_memory(err);
-    /* It stands there also when it says nothing: a verifier reads the diameter from it. */
-    cert->statements[cert->nstatements++] =
-        (pare_statement){outputs, PARE_NORM_HEADLINE, words, 1, t.bound.v};
-    st = state(&b, pare_sprintf(a, "%s: difference of the two outputs", name), DIFFERENCE_NORM,
-               words, t.difference);
-    if (!st) st = state(&b, pare_sprintf(a, "%s: " RANK_NAME, name), RANK_NORM, words, r.bound);
+    pare_claim c = pare_depth_diameter(diam);
+    /* It stands there also when it is vacuous: a verifier reads the diameter from it. */
+    c.value = t.bound.v;
+    c.domain = words;
+    st = add(&b, c);
+    c.kind = PARE_DIAMETER_SCORE;
+    if (!st) st = bound_by(&b, c, words, t.difference);
+    c.kind = PARE_DIAMETER_RANK_COLLAPSE;
+    if (!st) st = bound_by(&b, c, words, r.bound);
     return st;
 }
 
@@ -200,12 +181,9 @@ static pare_status printed(const book *b, const depth_domain *d)
 {
     if (!is_papers_net(b->f)) return PARE_OK;
     const depth_paper p = depth_paper_model(b->f, d->phi0);
-    b->cert->paper = pare_alloc(b->a, 2, sizeof *b->cert->paper);
-    if (!b->cert->paper) return pare_no_memory(b->err);
-    b->cert->paper[0] = (pare_named){"Theorem D.1: bound of its proof", p.bound};
-    b->cert->paper[1] = (pare_named){"Theorem D.1: 2A/L", p.claim};
-    b->cert->npaper = 2;
-    return PARE_OK;
+    const pare_status st =
+        add(b, (pare_claim){.kind = PARE_PAPER_COLLAPSE_BOUND, .value = p.bound});
+    return st ? st : add(b, (pare_claim){.kind = PARE_PAPER_COLLAPSE_CLAIM, .value = p.claim});
 }
 
 pare_status theorems_near(pare_ub *out, const pare_model *f, const pare_model *g,

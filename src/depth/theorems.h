@@ -3,18 +3,13 @@
 #define PARE_SRC_DEPTH_THEOREMS_H
 #include <pare/depth.h>
 
-/* Hypotheses and statements that are added at most. */
-#define THEOREM_ROOM(f) (2 * (f)->nblocks + 8)
-/* Fills in `apriori` and adds to the lists, which have room; strings live in the arena. */
+/* Theorems 1 and 2, what they need, and what the paper prints; texts live in the arena. */
 PARE_MUST_USE pare_status theorems_say(pare_cert *cert, pare_arena *a, const pare_model *f,
                                        const pare_model *g, const pare_inputs *set,
                                        const pare_exec *exec, pare_err *err);
-/* The diameter that the name of a statement asks about; 0: none. */
-double theorems_diam_asked(const char *name);
 /* Theorem 1 or 2, and rank collapse, for all inputs whose tokens are at most `diam` apart in every
- * entry, and whose entries are no larger than those of the set or diam / 2: THEOREM_WITHIN
- * statements at most. +inf for ids, of which all sequences are covered anyway. */
-enum { THEOREM_WITHIN = 3 };
+ * entry, and whose entries are no larger than those of the set or diam / 2. +inf for ids, of
+ * which all sequences are covered anyway. */
 PARE_MUST_USE pare_status theorems_within(pare_cert *cert, pare_arena *a, const pare_model *f,
                                           const pare_model *g, const pare_inputs *set, double diam,
                                           const pare_exec *exec, pare_err *err);

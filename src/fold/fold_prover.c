@@ -122,14 +122,9 @@ static pare_status redo_all(redo *r, const pare_model *in, const pare_model *out
     return st;
 }
 
-static pare_hypothesis counted(const char *name, size_t value)
+static pare_truth truth(bool holds)
 {
-    return (pare_hypothesis){name, value == 0 ? PARE_TRUE : PARE_FALSE, (double)value, 0};
-}
-
-static pare_hypothesis condition(const char *name, bool holds)
-{
-    return (pare_hypothesis){name, holds ? PARE_TRUE : PARE_FALSE, NAN, NAN};
+    return holds ? PARE_TRUE : PARE_FALSE;
 }
 
 static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claimed,
@@ -138,29 +133,27 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
 {
     redo r = {0};
     pare_gap gap;
-    pare_status st;
-    if ((st = redo_all(&r, f, g, err)) || (st = pare_prove_gap(&gap, f, g, set, exec, err)))
-        return st;
-    again->hypotheses = pare_alloc(a, 4, sizeof *again->hypotheses);
-    again->domain = pare_domain_text(a, &claimed->data);
-    if (!again->hypotheses || !again->domain) return pare_no_memory(err);
+    pare_status st = redo_all(&r, f, g, err);
+    if (!st) st = pare_prove_gap(&gap, f, g, set, exec, err);
+    if (st) return st;
+    const bool exact = r.different == 0 && r.report.rounded == 0;
     again->norm = PARE_NORM_HEADLINE;
-    again->nhypotheses = 4;
-    again->hypotheses[0] =
-        counted("the output is the input folded (weights and settings that differ)", r.different);
-    again->hypotheses[1] =
-        counted("a priori: no weight had to be rounded (weights rounded)", r.report.rounded);
-    again->hypotheses[2] =
-        condition("positions are not rotary (key biases dropped)", !pare_model_is_rotary(f));
-    again->hypotheses[3] =
-        condition("no row can be empty (value biases merged)", pare_never_empty(&f->pattern));
-    again->apriori = r.different == 0 && r.report.rounded == 0 ? 0 : INFINITY;
-    /* Equal functions are equal on these inputs too. */
-    again->proven = again->apriori == 0 ? 0 : gap.proven.v;
-    again->measured = gap.measured;
-    again->measured_slack = pare_measured_slack(&gap);
-    again->rounding = gap.rounding.v;
-    return PARE_OK;
+    again->domain = pare_domain_text(a, &claimed->data);
+    if (!again->domain) return pare_no_memory(err);
+    if (exact) gap.proven = pare_ub_exact(0); /* equal functions are equal on these inputs too */
+    const pare_claim claims[] = {
+        {.kind = PARE_FOLD_SAME, .holds = truth(r.different == 0), .value = (double)r.different},
+        {.kind = PARE_FOLD_ROUNDED,
+         .holds = truth(r.report.rounded == 0),
+         .value = (double)r.report.rounded},
+        {.kind = PARE_FOLD_NOT_ROTARY, .holds = truth(!pare_model_is_rotary(f))},
+        {.kind = PARE_FOLD_ROWS_NOT_EMPTY, .holds = truth(pare_never_empty(&f->pattern))}};
+    for (size_t i = 0; !st && i < sizeof claims / sizeof *claims; i++)
+        st = pare_cert_add(again, a, claims[i], err);
+    if (!st && exact)
+        st = pare_cert_add(again, a,
+                           (pare_claim){.kind = PARE_APRIORI_OUTPUTS, .domain = "all inputs"}, err);
+    return st ? st : pare_cert_take_gap(again, a, &gap, err);
 }
 
 const pare_prover pare_fold_prover = {"fold", prove};

@@ -6,7 +6,6 @@
 typedef struct said {
     pare_cert *cert;
     pare_arena *keep; /* of the certificate */
-    size_t room;      /* hypotheses and statements that fit */
     const pare_exec *exec;
     pare_err *err;
     pare_status st; /* the first thing that went wrong */

@@ -16,21 +16,19 @@
 #define GIVEN_WORK 1e10 /* multiply-adds of all passes: more is not walked layer by layer */
 #define FAILURE    0.01 /* of the promise that is looked at */
 
-/* Bounds that say nothing are left out. */
-static void state(said *s, const char *name, const char *norm, const char *domain, pare_ub bound)
+static void add(said *s, pare_claim c)
 {
-    if (!s->st && (!name || !domain)) s->st = pare_no_memory(s->err);
-    if (s->st || isinf(bound.v)) return;
-    PARE_ASSERT(s->cert->nstatements < s->room);
-    s->cert->statements[s->cert->nstatements++] = (pare_statement){name, norm, domain, 1, bound.v};
+    if (!s->st) s->st = pare_cert_add(s->cert, s->keep, c, s->err);
 }
 
-static void suppose(said *s, pare_truth holds, double value, double limit, const char *name)
+/* A theorem on that domain; vacuous bounds are left out. */
+static void bound_by(said *s, pare_claim c, const char *domain, pare_ub bound)
 {
-    if (!s->st && !name) s->st = pare_no_memory(s->err);
-    if (s->st) return;
-    PARE_ASSERT(s->cert->nhypotheses < s->room);
-    s->cert->hypotheses[s->cert->nhypotheses++] = (pare_hypothesis){name, holds, value, limit};
+    if (!s->st && !domain) s->st = pare_no_memory(s->err);
+    if (s->st || isinf(bound.v)) return;
+    c.value = bound.v;
+    c.domain = domain;
+    add(s, c);
 }
 
 /* ---- all inputs ------------------------------------------------------------------------------ */
@@ -46,9 +44,8 @@ static const char *all_words(said *s, const pare_model *f, double alpha)
 /* What a layer's own ticket adds where the walk of f has come to. */
 static void layer_adds(said *s, size_t b, const char *what, const char *domain, pare_ub bound)
 {
-    state(s, pare_sprintf(s->keep, "layer %zu: what the ticket of the %s adds", b, what),
-          "largest euclidean distance of a row at that layer, from the same input rows", domain,
-          bound);
+    bound_by(s, (pare_claim){.kind = PARE_LAYER_TICKET, .p = {(double)b}, .text = what}, domain,
+             bound);
 }
 
 static void layers(said *s, const model_sizes *m, const char *domain, double alpha)
@@ -76,12 +73,8 @@ static void printed(said *s, const model_sizes *m, const pare_model *f, double a
     if (s->st || !at || m->blocks[0].attn.nheads == 0 || f->stem.ids) return;
     if (at->in_norm.kind != PARE_NORM_NONE || m->blocks[0].attn.heads[0].turns || m->stem.map)
         return;
-    s->cert->paper = pare_alloc(s->keep, 1, sizeof *s->cert->paper);
-    if (!s->cert->paper) s->st = pare_no_memory(s->err);
-    if (s->st) return;
-    s->cert->paper[0] = (pare_named){"Lemma 8 and equation 17: the attention layer",
-                                     paper_form(&m->blocks[0].attn, at->din, at->dout, alpha)};
-    s->cert->npaper = 1;
+    add(s, (pare_claim){.kind = PARE_PAPER_TICKET,
+                        .value = paper_form(&m->blocks[0].attn, at->din, at->dout, alpha)});
 }
 
 static void all_inputs(said *s, const model_sizes *m, const char *why, const pare_model *f,
@@ -91,19 +84,19 @@ static void all_inputs(said *s, const model_sizes *m, const char *why, const par
     const char *const domain = all_words(s, f, alpha);
     const bool known = f->stem.ids || alpha > 0;
     if (!*why && known) model_move(&b, m, alpha);
-    s->cert->apriori = b.outputs.v;
-    if (*why || !known || isinf(b.outputs.v)) {
-        const char *const reason = *why     ? why
-                                   : !known ? "the given rows are all zero"
-                                            : "the bound overflows";
-        suppose(s, PARE_FALSE, NAN, NAN, pare_sprintf(s->keep, "a priori: %s", reason));
-    } else {
-        suppose(s, PARE_TRUE, NAN, NAN,
-                pare_strdup(s->keep, "a priori: Theorem B, layer by layer"));
-    }
+    const bool bounded = !*why && known && !isinf(b.outputs.v);
+    const char *const reason = bounded  ? "Theorem B, layer by layer"
+                               : *why   ? why
+                               : !known ? "the given rows are all zero"
+                                        : "the bound overflows";
+    const char *const text = pare_strdup(s->keep, reason);
+    if (!s->st && !text) s->st = pare_no_memory(s->err);
+    add(s, (pare_claim){.kind = PARE_APRIORI_APPLIES,
+                        .holds = bounded ? PARE_TRUE : PARE_FALSE,
+                        .text = text});
     if (*why || !known) return;
-    state(s, PARE_TICKET_ALL, PARE_NORM_HEADLINE, domain, b.outputs);
-    state(s, PARE_TICKET_ALL_ROWS, "largest euclidean distance of a row", domain, b.rows);
+    bound_by(s, (pare_claim){.kind = PARE_APRIORI_OUTPUTS}, domain, b.outputs);
+    bound_by(s, (pare_claim){.kind = PARE_APRIORI_HIDDEN}, domain, b.rows);
     layers(s, m, domain, alpha);
     printed(s, m, f, alpha);
 }
@@ -116,7 +109,8 @@ static void given_inputs(said *s, const pare_model *f, const pare_model *g, cons
     const double passes = 6 * (double)(f->nblocks + 1) * pare_passes_work(f, g, set);
     if (s->st || !(passes <= GIVEN_WORK)) return;
     s->st = pare_ticket_bound_given(&b, f, g, set, s->exec, s->err);
-    if (!s->st) state(s, PARE_TICKET_GIVEN, PARE_NORM_HEADLINE, s->cert->domain, b.outputs);
+    if (!s->st)
+        bound_by(s, (pare_claim){.kind = PARE_LOCAL_OUTPUTS}, s->cert->domain, b.outputs);
 }
 
 /* ---- what it takes --------------------------------------------------------------------------- */
@@ -125,35 +119,23 @@ static void what_it_takes(said *s, const model_sizes *m, const pare_model *f, co
 {
     const ticket_entries e = ticket_entries_of(m, f, g);
     if (s->st || e.entries == 0 || !(e.error > 0)) return;
-    suppose(
-        s, PARE_TRUE, e.error, NAN,
-        pare_sprintf(s->keep, "largest error of an entry of the %zu fitted matrices", e.matrices));
-    suppose(s, PARE_TRUE, NAN, e.bits,
-            pare_strdup(s->keep,
-                        "mask bits for every target of these shapes and ranks k whose first k "
-                        "rows and columns have entries up to these sizes, with these errors, at "
-                        "one source and scale: " PARE_LEAST));
+    add(s, (pare_claim){.kind = PARE_TICKET_ENTRY_ERROR,
+                        .p = {(double)e.matrices},
+                        .value = e.error});
     const pare_ticket_need n = pare_ticket_units(e.error, FAILURE / (double)e.entries, e.largest);
+    if (n.units == 0 && n.density > 0)
+        add(s, (pare_claim){.kind = PARE_TICKET_LATTICE,
+                            .holds = PARE_FALSE,
+                            .value = e.error,
+                            .limit = n.coupling});
+    if (!s->cert->evidence) return;
+    add(s, (pare_claim){.kind = PARE_TICKET_LEAST_BITS, .limit = e.bits});
     if (n.units > 0)
-        suppose(s, PARE_TRUE, NAN, (double)n.units,
-                pare_sprintf(s->keep,
-                             "products an entry that Lemma S asks for, for this error beforehand "
-                             "with probability %g",
-                             1 - FAILURE));
-    else if (n.density > 0)
-        suppose(s, PARE_FALSE, e.error, n.coupling,
-                pare_strdup(s->keep, "Lemma S: the error is above what the lattice of the weights "
-                                     "costs (n' 2^-23)"));
+        add(s, (pare_claim){
+                   .kind = PARE_TICKET_PRODUCTS, .p = {FAILURE}, .limit = (double)n.units});
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
-
-static void rows_kept(said *s, const pare_output_bound *o)
-{
-    const double changed = (double)(o->rows - o->certain) / (double)(o->rows ? o->rows : 1);
-    state(s, "rows whose largest entry may have changed", "share of the output rows",
-          s->cert->domain, pare_ub_exact(changed));
-}
 
 static void theorems(said *s, const pare_model *f, const pare_model *g, const pare_inputs *set)
 {
@@ -169,39 +151,19 @@ static void theorems(said *s, const pare_model *f, const pare_model *g, const pa
     pare_arena_free(p.a);
 }
 
-static pare_status open_lists(said *s, const pare_model *f, size_t nasked)
-{
-    s->room = 2 * f->nblocks + 16 + nasked;
-    s->cert->hypotheses = pare_alloc(s->keep, s->room, sizeof *s->cert->hypotheses);
-    s->cert->statements = pare_alloc(s->keep, s->room, sizeof *s->cert->statements);
-    const bool there = s->cert->hypotheses && s->cert->statements;
-    return there ? PARE_OK : pare_no_memory(s->err);
-}
-
 static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claimed,
                          const pare_model *f, const pare_model *g, const pare_inputs *set,
                          const pare_exec *exec, pare_err *err)
 {
-    said s = {again, a, 0, exec, err, PARE_OK};
+    said s = {again, a, exec, err, PARE_OK};
     pare_output_bound o;
-    const pare_statement *const asked = claimed->statements;
-    const size_t nasked = claimed->nstatements;
-    again->nhypotheses = again->nstatements = again->npaper = 0; /* `again` may be `claimed` */
     again->norm = PARE_NORM_HEADLINE;
     again->domain = pare_domain_text(a, &claimed->data);
     if (!again->domain) return pare_no_memory(err);
-    s.st = open_lists(&s, f, nasked);
-    if (!s.st) s.st = pare_outputs_compare(&o, f, g, set, exec, err);
-    if (!s.st) s.st = pare_outputs_certain(&o, f, g, set, exec, err);
-    if (s.st) return s.st;
-    again->proven = o.gap.proven.v;
-    again->measured = o.gap.measured;
-    again->measured_slack = pare_measured_slack(&o.gap);
-    again->rounding = o.gap.rounding.v;
-    rows_kept(&s, &o);
-    theorems(&s, f, g, set);
-    if (!s.st)
-        s.st = pare_exchange_say(again, a, &claimed->data, asked, nasked, f, g, set, exec, err);
+    s.st = pare_outputs_compare(&o, f, g, set, true, exec, err);
+    if (!s.st) s.st = pare_cert_take_outputs(again, a, &o, err);
+    if (!s.st) theorems(&s, f, g, set);
+    if (!s.st) s.st = pare_add_new_inputs(again, a, &claimed->data, f, g, set, exec, err);
     return s.st;
 }
 

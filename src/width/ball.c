@@ -120,17 +120,3 @@ ball_bound ball_of_set(work *w, const pair *p, const pare_inputs *set, double rh
         all = (ball_bound){pare_ub_inf(), all.rows, 0};
     return all;
 }
-
-bool ball_radius(double *rho, const char *name)
-{
-    const char *rest;
-    if (!name || !pare_ball_radius(rho, &rest, name)) return false;
-    return *rest == 0 || strcmp(rest, ": outputs") == 0;
-}
-
-const char *pare_width_ball_name(pare_arena *a, double rho)
-{
-    char text[40];
-    pare_ball_text(text, rho);
-    return pare_sprintf(a, PARE_BALL_NAME "%s", text);
-}

@@ -1,22 +1,9 @@
-/* Single-node edits in words: the statement's name says which are meant, so that a verifier finds
- * them again; the domain says it to people. */
+/* edit_words.c - single-node edits in words. */
 #include "prove.h"
-#include <stdio.h>
-#include <string.h>
 
-const char *edits_name(pare_arena *a, size_t most)
+pare_claim pare_width_edits(size_t rows)
 {
-    return most ? pare_sprintf(a, PARE_WIDTH_EDITS_ROWS, most) : PARE_WIDTH_EDITS;
-}
-
-bool edits_asked(size_t *most, const char *name)
-{
-    char again[96];
-    *most = 0;
-    if (strcmp(name, PARE_WIDTH_EDITS) == 0) return true;
-    if (sscanf(name, PARE_WIDTH_EDITS_ROWS, most) != 1 || *most == 0) return false;
-    snprintf(again, sizeof again, PARE_WIDTH_EDITS_ROWS, *most);
-    return strcmp(name, again) == 0;
+    return (pare_claim){.kind = PARE_EDITS_OUTPUTS, .p = {(double)rows}};
 }
 
 const char *edits_domain(pare_arena *a, const char *text, const edits_bound *e)

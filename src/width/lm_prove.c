@@ -31,11 +31,12 @@ static void weights(work *w, pare_cert *again, pare_arena *a, const pare_model *
     for (size_t l = 0; !w->st && l < f->nblocks; l++) {
         if (f->blocks[l].attn.kind == PARE_ATTN_NONE) continue;
         const ratio_bound r = ratios_of_layer(w, f, g, set, l);
-        const char *const name = pare_sprintf(a, "attention weights of layer %zu", l);
-        if (!w->st && !name) w->st = pare_no_memory(w->err);
-        if (w->st) return;
-        again->statements[again->nstatements++] = (pare_statement){
-            name, "largest |ln(a / a^)| over the attention weights", again->domain, 1, r.proven.v};
+        if (!w->st)
+            w->st = pare_cert_add(again, a,
+                                  (pare_claim){.kind = PARE_ATTENTION_RATIO,
+                                               .p = {(double)l},
+                                               .value = r.proven.v},
+                                  w->err);
         pare_progress(w->exec, "prove attention", l + 1, f->nblocks);
     }
 }
@@ -44,34 +45,17 @@ static void fill(work *w, pare_cert *again, pare_arena *a, const pare_cert *clai
                  const pare_model *f, const pare_model *g, const pare_inputs *set)
 {
     pare_output_bound o;
-    const pare_statement *const asked = claimed->statements; /* `again` may be `claimed` */
-    const size_t nasked = claimed->nstatements;
-    again->nhypotheses = again->nstatements = 0;
-    w->st = pare_outputs_compare(&o, f, g, set, w->exec, w->err);
-    if (!w->st) w->st = pare_outputs_certain(&o, f, g, set, w->exec, w->err);
     again->norm = PARE_NORM_HEADLINE;
     again->domain = pare_domain_text(a, &claimed->data);
-    again->statements = pare_alloc(a, f->nblocks + 1 + nasked, sizeof *again->statements);
-    again->hypotheses = pare_alloc(a, 1, sizeof *again->hypotheses);
-    if (!w->st && (!again->domain || !again->statements || !again->hypotheses))
-        w->st = pare_no_memory(w->err);
-    if (w->st) return;
-    const double share = (double)(o.rows - o.certain) / (double)(o.rows ? o.rows : 1);
-    again->statements[again->nstatements++] =
-        (pare_statement){"rows whose largest entry may have changed", "share of the output rows",
-                         again->domain, 1, share};
+    w->st = again->domain ? pare_outputs_compare(&o, f, g, set, true, w->exec, w->err)
+                          : pare_no_memory(w->err);
+    if (!w->st) w->st = pare_cert_take_outputs(again, a, &o, w->err);
     /* A layer needs those below it. */
     const double passes = (double)f->nblocks / 2;
-    if (alike(f, g) && passes * pare_passes_work(f, g, set) <= RATIO_WORK)
+    if (!w->st && alike(f, g) && passes * pare_passes_work(f, g, set) <= RATIO_WORK)
         weights(w, again, a, f, g, set);
-    again->apriori = INFINITY;
-    again->proven = o.gap.proven.v;
-    again->measured = o.gap.measured;
-    again->measured_slack = pare_measured_slack(&o.gap);
-    again->rounding = o.gap.rounding.v;
     if (!w->st)
-        w->st =
-            pare_exchange_say(again, a, &claimed->data, asked, nasked, f, g, set, w->exec, w->err);
+        w->st = pare_add_new_inputs(again, a, &claimed->data, f, g, set, w->exec, w->err);
 }
 
 pare_status lm_prove(pare_cert *again, pare_arena *a, const pare_cert *claimed, const pare_model *f,

@@ -1,4 +1,4 @@
-/* What the paper prints of Theorems 3.3 and 4.4, for a certificate's paper_not_sound: formulas of
+/* What the paper prints of Theorems 3.3 and 4.4, for a certificate's list `paper`: formulas of
  * which the errata say what is wrong, with this model's numbers. Nothing is concluded from them.
  *   3.3  C.1, a step of the proof: scores of rows that moved by e are off by
  *        2 sqrt(alpha) beta e + (beta e)^2 (a beta is missing)
@@ -44,18 +44,16 @@ void printed_formulas(work *w, pare_cert *cert, pare_arena *keep, pare_width_met
 {
     const bool jl = method == PARE_WIDTH_JL;
     if (w->st || (!jl && method != PARE_WIDTH_CLUSTER)) return;
-    cert->paper = pare_alloc(keep, f->nlayers + 1, sizeof *cert->paper);
-    if (!cert->paper) w->st = pare_no_memory(w->err);
     for (size_t l = 0; !w->st && l < f->nlayers; l++) {
         const pare_mark mark = pare_arena_mark(w->a);
         const double value = jl ? scores_step(w, &f->layers[l], &pf->h[l], &pg->h[l])
                                 : selector_bias(w, &pf->z[l], g->layers[l].w1.rows);
-        const char *const name =
-            jl ? pare_sprintf(keep, "C.1: scores of layer %zu, 2 sqrt(alpha) beta e + (beta e)^2",
-                              l)
-               : pare_sprintf(keep, "C.5: selector of layer %zu, largest bias -3 |c|^2", l);
-        if (!w->st && !name) w->st = pare_no_memory(w->err);
-        if (!w->st) cert->paper[cert->npaper++] = (pare_named){name, value};
+        if (!w->st)
+            w->st = pare_cert_add(cert, keep,
+                                  (pare_claim){.kind = jl ? PARE_PAPER_SCORES : PARE_PAPER_SELECTOR,
+                                               .p = {(double)l},
+                                               .value = value},
+                                  w->err);
         pare_arena_reset(w->a, mark);
     }
 }

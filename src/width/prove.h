@@ -35,10 +35,7 @@ typedef struct edits_bound {
 /* The `most` most frequent rows of the data; 0: all. */
 edits_bound edits_prove(work *w, const pare_model *f, const pare_model *g, const pare_input *in,
                         size_t most);
-/* The name of the statement about them, whether a name is one, and for how many rows; the domain in
- * words, where `text` says which graph (edit_words.c). NULL when memory is out. */
-const char *edits_name(pare_arena *a, size_t most);
-bool edits_asked(size_t *most, const char *name);
+/* The domain in words, where `text` says which graph. NULL when memory is out. */
 const char *edits_domain(pare_arena *a, const char *text, const edits_bound *e);
 
 /* ---- norms to the last digits (svals.c) ---- */
@@ -118,8 +115,6 @@ typedef struct ball_bound {
 } ball_bound;
 ball_bound ball_compare(work *w, const tube *f, const tube *g, double rho);
 ball_bound ball_of_set(work *w, const pair *p, const pare_inputs *set, double rho);
-/* Whether a statement is about a ball, and which. */
-bool ball_radius(double *rho, const char *name);
 
 /* ---- layer by layer (local.c) ---- */
 

@@ -1,8 +1,8 @@
 /* Proving a width cut again, from the two files and the data alone.
  *
  * The headline does not ask how the cut was made: both models are enclosed on all rows of the data,
- * and what lies between them is proven. The statements (classes, attention weights) are of the same
- * kind. The hypotheses are those of the theorem behind the method, looked at on the input model's
+ * and what lies between them is proven. The theorems beside it (labels, attention weights) are of the
+ * same kind. The hypotheses are those of the theorem behind the method, looked at on the input model's
  * own streams with the dimensions that the output model has: they say why the cut is as good as it
  * is, and nothing else rests on them. Of several inputs they look at the first. */
 #include "prove.h"
@@ -21,37 +21,24 @@ typedef struct view {
     work w;
     pare_arena *keep; /* of the certificate: what must outlive this */
     pare_cert *cert;
-    size_t room;         /* hypotheses and statements that fit */
     pare_model *jf, *jg; /* with the identity in the place of a wo that is not there */
     pare_model *ff, *gf; /* those, folded */
     net f, g;
     points pf, pg;
-    size_t rounded[2];           /* weights that folding rounded */
-    const pare_statement *asked; /* the statements of the certificate as it came */
-    size_t nasked;
+    size_t rounded[2];       /* weights that folding rounded */
+    const pare_cert *claimed;
 } view;
 
-/* ---- lists ---------------------------------------------------------------------------------- */
-
-static void suppose(view *v, pare_truth holds, double value, double limit, const char *name)
+static void add(view *v, pare_claim c)
 {
-    if (!v->w.st && !name) v->w.st = pare_no_memory(v->w.err);
-    if (v->w.st) return;
-    PARE_ASSERT(v->cert->nhypotheses < v->room);
-    v->cert->hypotheses[v->cert->nhypotheses++] = (pare_hypothesis){name, holds, value, limit};
+    if (!v->w.st) v->w.st = pare_cert_add(v->cert, v->keep, c, v->w.err);
 }
 
-static void state_on(view *v, const char *domain, const char *norm, double bound, const char *name)
+/* A word of a claim, made by pare_sprintf. */
+static const char *word(view *v, const char *text)
 {
-    if (!v->w.st && (!name || !domain)) v->w.st = pare_no_memory(v->w.err);
-    if (v->w.st) return;
-    PARE_ASSERT(v->cert->nstatements < v->room);
-    v->cert->statements[v->cert->nstatements++] = (pare_statement){name, norm, domain, 1, bound};
-}
-
-static void state(view *v, const char *norm, double bound, const char *name)
-{
-    state_on(v, v->cert->domain, norm, bound, name);
+    if (!v->w.st && !text) v->w.st = pare_no_memory(v->w.err);
+    return text;
 }
 
 static pare_truth truth(bool holds)
@@ -59,10 +46,16 @@ static pare_truth truth(bool holds)
     return holds ? PARE_TRUE : PARE_FALSE;
 }
 
-/* Below what the eye of f64 sees, as one value on every machine. */
-static double visible(double value, double scale)
+/* Absolute, of an f64 computation on rows of that size: what it may be off by on another machine. */
+static double f64_noise(double scale)
 {
-    return value > EXACT * scale ? value : 0;
+    return 1e-9 * scale;
+}
+
+/* "h2" or "z2": the residual stream before layer 2, and between its attention and its FFN. */
+static const char *point_name(view *v, size_t i)
+{
+    return word(v, pare_sprintf(v->keep, "%c%zu", i % 2 ? 'z' : 'h', i / 2));
 }
 
 /* ---- hypotheses ----------------------------------------------------------------------------- */
@@ -83,17 +76,17 @@ static void subspaces(view *v, bool exact)
         const double scale = w_largest(h);
         const basis b =
             exact ? basis_within(&v->w, h, EXACT * scale, true) : basis_pca(&v->w, h, d, true);
-        const char at = i % 2 ? 'z' : 'h';
         if (exact)
-            suppose(v, truth(basis_dim(&b) <= d), (double)basis_dim(&b), (double)d,
-                    pare_sprintf(v->keep, "%c%zu: affine rank of the stream, and its new width", at,
-                                 i / 2));
+            add(v, (pare_claim){.kind = PARE_STREAM_RANK,
+                                .p = {(double)d, EXACT},
+                                .text = point_name(v, i),
+                                .value = (double)basis_dim(&b)});
         else
-            suppose(v, PARE_TRUE, visible(basis_residual(&v->w, &b, h), scale), NAN,
-                    pare_sprintf(v->keep,
-                                 "%c%zu: largest distance of a row from an affine subspace of %zu "
-                                 "dimensions",
-                                 at, i / 2, d));
+            add(v, (pare_claim){.kind = PARE_STREAM_RESIDUAL,
+                                .p = {(double)d},
+                                .text = point_name(v, i),
+                                .value = basis_residual(&v->w, &b, h),
+                                .slack = f64_noise(scale)});
         pare_arena_reset(v->w.a, mark);
     }
 }
@@ -104,11 +97,11 @@ static void units(view *v)
     for (size_t l = 0; !v->w.st && l < v->f.nlayers; l++) {
         const size_t k = v->g.layers[l].w1.rows;
         const size_t d = k < v->g.layers[l].w1.cols ? k : v->g.layers[l].w1.cols;
-        suppose(v, truth((double)k >= leverage_draws(d)), (double)k, leverage_draws(d),
-                pare_sprintf(v->keep,
-                             "layer %zu: hidden units, and the draws that sampling by leverage "
-                             "scores asks for at rank %zu",
-                             l, d));
+        add(v, (pare_claim){.kind = PARE_LEVERAGE_DRAWS,
+                            .p = {(double)l, (double)d},
+                            .holds = truth((double)k >= leverage_draws(d)),
+                            .value = (double)k,
+                            .limit = leverage_draws(d)});
     }
 }
 
@@ -119,11 +112,18 @@ static void separation(view *v)
         const size_t k = v->g.layers[l].w1.rows;
         const clusters c = clusters_of(&v->w, &v->pf.z[l], k);
         const cluster_facts f = clusters_check(&v->w, &v->pf.z[l], &c);
-        const char *const name = pare_sprintf(
-            v->keep, "layer %zu: radius of %zu clusters relative to their centres (eps)", l, k);
-        suppose(v, truth(f.eps <= 1), f.eps > EXACT ? f.eps : 0, 1, name);
-        suppose(v, truth(f.sep < 1), fabs(f.sep) > EXACT ? f.sep : 0, 1,
-                pare_sprintf(v->keep, "layer %zu: separation of the clusters", l));
+        add(v, (pare_claim){.kind = PARE_CLUSTER_RADIUS,
+                            .p = {(double)l, (double)k},
+                            .holds = truth(f.eps <= 1),
+                            .value = f.eps,
+                            .limit = 1,
+                            .slack = f64_noise(1)});
+        add(v, (pare_claim){.kind = PARE_CLUSTER_SEPARATION,
+                            .p = {(double)l},
+                            .holds = truth(f.sep < 1),
+                            .value = f.sep,
+                            .limit = 1,
+                            .slack = f64_noise(1)});
     }
 }
 
@@ -165,14 +165,17 @@ static void lemma(view *v)
         if (v->w.st) return;
         const double all = (double)(pairs ? pairs : 1) * (double)v->f.layers[l].nheads;
         const size_t asked = pare_jl_dim(all, EPS, DELTA);
-        suppose(
-            v, truth(dk >= asked), (double)dk, (double)asked,
-            pare_sprintf(v->keep,
-                         "layer %zu: dimension of queries and keys, and what the lemma asks for "
-                         "(eps %g, delta %g; %zu different rows, %zu pairs)",
-                         l, EPS, DELTA, rows, pairs));
-        suppose(v, truth(eps <= EPS), eps > EXACT ? eps : 0, EPS,
-                pare_sprintf(v->keep, "layer %zu: largest |q.k - q^.k^| / |q||k| as drawn", l));
+        add(v, (pare_claim){.kind = PARE_JL_DIMENSION,
+                            .p = {(double)l, EPS, DELTA, (double)rows, (double)pairs},
+                            .holds = truth(dk >= asked),
+                            .value = (double)dk,
+                            .limit = (double)asked});
+        add(v, (pare_claim){.kind = PARE_JL_DISTORTION,
+                            .p = {(double)l},
+                            .holds = truth(eps <= EPS),
+                            .value = eps,
+                            .limit = EPS,
+                            .slack = f64_noise(1)});
         pare_arena_reset(v->w.a, mark);
     }
 }
@@ -188,51 +191,47 @@ static void forms(view *v)
             (void)qk_optimal(&v->w, a, &v->pg.h[l], &v->pg.graph, b->wq.rows, &best);
             const double lost = qk_objective(&v->w, a, b, &v->pg.h[l], &v->pg.graph);
             if (v->w.st) return;
-            const double unseen = 1e-6 * best.total; /* f32 weights, and rounding */
-            suppose(v, truth(lost <= best.least * (1 + 1e-3) + unseen), lost > unseen ? lost : 0,
-                    best.least > unseen ? best.least : 0,
-                    pare_sprintf(v->keep,
-                                 "layer %zu head %zu: score error in the metric of the data, and "
-                                 "the least of any form of rank %zu",
-                                 l, i, b->wq.rows));
+            add(v, (pare_claim){.kind = PARE_QK_OPTIMALITY,
+                                .p = {(double)l, (double)i, (double)b->wq.rows},
+                                .value = lost,
+                                .limit = best.least,
+                                .slack = 1e-6 * best.total}); /* f32 weights, and rounding */
             pare_arena_reset(v->w.a, mark);
         }
 }
 
-/* Eckart-Young for the stream: what this cut's rows can say of the input model's, and what the best
- * rows of that width could. */
-static void streams(view *v)
+/* Eckart-Young for the stream: what is left of the input model's rows when they are decoded from
+ * this cut's, and from the best rows of that width; `root` NULL, or the root of a metric. */
+static void one_stream(view *v, pare_kind kind, size_t i, const pare_mat *a)
 {
-    for (size_t i = 0; !v->w.st && i < 2 * v->f.nlayers + 1; i++) {
-        const pare_mat *const a = point(&v->pf, i), *const x = point(&v->pg, i);
-        const double scale = w_fro(a), root = sqrt((double)a->rows);
-        const double left = visible(decoded_residual(&v->w, a, x), 100 * scale);
-        const double least = visible(least_residual(&v->w, a, NULL, x->cols), 100 * scale);
-        suppose(v, PARE_TRUE, left / root, least / root,
-                pare_sprintf(v->keep,
-                             "%c%zu: what %zu numbers a row leave of it (root mean square, "
-                             "f64), " PARE_WIDTH_LEAST " %zu",
-                             i % 2 ? 'z' : 'h', i / 2, x->cols, x->cols));
-    }
+    const pare_mat *const x = point(&v->pg, i);
+    const double scale = w_fro(a), rows = sqrt((double)a->rows);
+    const double left = decoded_residual(&v->w, a, x);
+    const double least = least_residual(&v->w, a, NULL, x->cols);
+    add(v, (pare_claim){.kind = kind,
+                        .p = {(double)x->cols},
+                        .text = point_name(v, i),
+                        .value = left / rows,
+                        .limit = least / rows,
+                        .slack = f64_noise(100 * scale) / rows});
 }
 
-/* The same in the metric of the slopes, which is what `auto` cuts by: a direction counts as much as
- * the outputs move with it. True of every metric; which one this is, the seed says. */
-static void streams_by_slopes(view *v, const pare_inputs *set, uint64_t seed)
+static void streams(view *v)
+{
+    for (size_t i = 0; !v->w.st && i < 2 * v->f.nlayers + 1; i++)
+        one_stream(v, PARE_STREAM_OPTIMALITY, i, point(&v->pf, i));
+}
+
+/* The same in the gradient metric, which is what `auto` cuts by: a direction counts as much as the
+ * outputs move with it. True of every metric; which one this is, the seed says. */
+static void streams_by_gradients(view *v, const pare_inputs *set, uint64_t seed)
 {
     const pare_mat *const metric = v->w.st ? NULL : gradient_metric(&v->w, v->ff, set->in, seed);
     for (size_t i = 0; !v->w.st && i < 2 * v->f.nlayers + 1; i++) {
         const pare_mark mark = pare_arena_mark(v->w.a);
-        const pare_mat *const x = point(&v->pg, i), root = metric_root(&v->w, &metric[i], NULL);
+        const pare_mat root = metric_root(&v->w, &metric[i], NULL);
         const pare_mat a = w_mul(&v->w, point(&v->pf, i), false, &root, false);
-        const double scale = w_fro(&a), rows = sqrt((double)a.rows);
-        const double left = visible(decoded_residual(&v->w, &a, x), 100 * scale);
-        const double least = visible(least_residual(&v->w, &a, NULL, x->cols), 100 * scale);
-        suppose(v, PARE_TRUE, left / rows, least / rows,
-                pare_sprintf(v->keep,
-                             "in the metric of the slopes, %c%zu: what %zu numbers a row leave of "
-                             "it (f64), " PARE_WIDTH_LEAST " %zu",
-                             i % 2 ? 'z' : 'h', i / 2, x->cols, x->cols));
+        one_stream(v, PARE_STREAM_OPTIMALITY_WEIGHTED, i, &a);
         pare_arena_reset(v->w.a, mark);
     }
 }
@@ -243,11 +242,23 @@ static void best_outputs(view *v, const pare_output_bound *o, const pare_model *
 {
     const size_t d = v->pg.h[v->g.nlayers].cols;
     if (v->w.st || v->f.wh.rows <= d) return;
-    suppose(v, PARE_TRUE, o->gap.measured, least_of_outputs(&v->w, f, set, d),
-            pare_sprintf(v->keep,
-                         "outputs: largest difference, " PARE_WIDTH_LEAST
-                         " model whose last rows have %zu numbers",
-                         d));
+    add(v, (pare_claim){.kind = PARE_OUTPUTS_OPTIMALITY,
+                        .p = {(double)d},
+                        .value = o->gap.measured,
+                        .limit = least_of_outputs(&v->w, f, set, d),
+                        .slack = f64_noise(o->gap.scale)});
+}
+
+/* Figures that prove nothing, computed where they are wanted. */
+static void evidence(view *v, pare_width_method method, const pare_output_bound *o,
+                     const pare_model *f, const pare_inputs *set, uint64_t seed)
+{
+    const bool scores = method == PARE_WIDTH_JL || method == PARE_WIDTH_QK;
+    if (!v->cert->evidence) return;
+    if (method == PARE_WIDTH_QK) forms(v);
+    if (!scores) streams(v);
+    if (method == PARE_WIDTH_AUTO) streams_by_gradients(v, set, seed);
+    best_outputs(v, o, f, set);
 }
 
 static void look(view *v, pare_width_method method)
@@ -257,7 +268,6 @@ static void look(view *v, pare_width_method method)
     if (method == PARE_WIDTH_LEVERAGE) units(v);
     if (method == PARE_WIDTH_CLUSTER) separation(v);
     if (method == PARE_WIDTH_JL) lemma(v);
-    if (method == PARE_WIDTH_QK) forms(v);
 }
 
 /* ---- bounds --------------------------------------------------------------------------------- */
@@ -274,46 +284,39 @@ static void from_norms(view *v, size_t rounded, const pare_inputs *set)
             x = pare_ub_max(x, pare_norm_fro(&row));
         }
     }
-    suppose(v, truth(rounded == 0), (double)rounded, 0,
-            "a priori: the models are folded already (weights that folding would round)");
-    v->cert->apriori = INFINITY;
-    if (!v->w.st && rounded == 0) v->cert->apriori = apriori_gap(&v->w, &v->f, &v->g, x).v;
+    add(v, (pare_claim){.kind = PARE_APRIORI_FOLDED,
+                        .holds = truth(rounded == 0),
+                        .value = (double)rounded});
+    if (v->w.st || rounded > 0) return;
+    const pare_ub bound = apriori_gap(&v->w, &v->f, &v->g, x);
+    if (isinf(bound.v)) return;
+    add(v, (pare_claim){.kind = PARE_APRIORI_OUTPUTS,
+                        .value = bound.v,
+                        .domain = word(v, pare_sprintf(v->keep,
+                                                       "every input whose rows have a euclidean "
+                                                       "length of at most %.17g",
+                                                       x.v))});
 }
 
+/* part / of, rounded up: both are below 2^53. */
 static double share(size_t part, size_t of)
 {
-    return (double)part / (double)(of ? of : 1);
-}
-
-static void classes(view *v, const pare_output_bound *o)
-{
-    const double changed = share(o->rows - o->certain, o->rows);
-    state(v, "share of the output rows", changed, "rows whose largest entry may have changed");
+    const double s = (double)part / (double)(of ? of : 1);
+    return s > 0 ? fmin(1, nextafter(s, 2)) : 0;
 }
 
 static void weights(view *v, const pare_model *f, const pare_model *g, const pare_inputs *set)
 {
     for (size_t l = 0; !v->w.st && l < v->f.nlayers; l++) {
         const ratio_bound r = ratios_of_layer(&v->w, f, g, set, l);
-        state(v, "largest |ln(a / a^)| over the attention weights", r.proven.v,
-              pare_sprintf(v->keep, "attention weights of layer %zu", l));
-        suppose(v, PARE_UNKNOWN, r.measured > EXACT ? r.measured : 0, NAN,
-                pare_sprintf(v->keep, "layer %zu: largest |ln(a / a^)| as measured", l));
+        add(v, (pare_claim){
+                   .kind = PARE_ATTENTION_RATIO, .p = {(double)l}, .value = r.proven.v});
+        add(v, (pare_claim){.kind = PARE_ATTENTION_RATIO_SEEN,
+                            .p = {(double)l},
+                            .value = r.measured,
+                            .slack = f64_noise(1)});
         pare_progress(v->w.exec, "prove attention", l + 1, v->f.nlayers);
     }
-}
-
-/* The scores of a two-class model put the nodes of the test mask into an order: how good it is. */
-static void aucs(view *v, const pare_output_bound *o)
-{
-    static const char *const norm = "area under the ROC curve of the test rows";
-    const pare_auc_bound f = o->auc[0], g = o->auc[1];
-    if (!(f.low <= f.high && g.low <= g.high)) return;
-    state(v, norm, g.high, PARE_AUC);
-    state(v, norm, pare_ub_of(1 - g.low).v, PARE_AUC_BELOW);
-    const double apart = fmax(f.high - g.low, g.high - f.low);
-    state(v, "difference of the areas under the ROC curve of the test rows", pare_ub_of(apart).v,
-          PARE_AUC_APART);
 }
 
 /* ---- statements that stand beside the headline ---------------------------------------------- */
@@ -323,13 +326,17 @@ static void one_ball(view *v, const pair *p, const pare_inputs *set, double rho)
     char r[40];
     const ball_bound b = ball_of_set(&v->w, p, set, rho);
     pare_ball_text(r, rho);
-    const char *const domain = pare_sprintf(
-        v->keep, "every input whose feature rows are each within %s (euclidean) of those of %s", r,
-        v->cert->domain);
-    state_on(v, domain, PARE_NORM_HEADLINE, b.apart.v,
-             pare_sprintf(v->keep, PARE_BALL_NAME "%s: outputs", r));
-    state_on(v, domain, "share of the output rows", share(b.rows - b.certain, b.rows),
-             pare_sprintf(v->keep, PARE_BALL_NAME "%s: rows whose largest entry may differ", r));
+    const char *const domain = word(
+        v, pare_sprintf(v->keep,
+                        "every input whose feature rows are each within %s %s of those of %s", r,
+                        pare_ball_norm_words[PARE_BALL_TWO], v->cert->domain));
+    pare_claim c = pare_ball_claim(rho, PARE_BALL_TWO);
+    c.domain = domain;
+    c.value = b.apart.v;
+    add(v, c);
+    c.kind = PARE_BALL_ROWS_CHANGED;
+    c.value = share(b.rows - b.certain, b.rows);
+    add(v, c);
 }
 
 static void all_edits(view *v, const pare_model *f, const pare_model *g, const pare_inputs *set,
@@ -340,19 +347,13 @@ static void all_edits(view *v, const pare_model *f, const pare_model *g, const p
     if (v->w.st) return;
     const edits_bound e = edits_prove(&v->w, f, g, &set->in[0], rows);
     if (v->w.st) return;
-    const char *const domain = edits_domain(v->keep, v->cert->domain, &e);
-    state_on(v, domain, PARE_NORM_HEADLINE, e.proven.v, edits_name(v->keep, rows));
-    state_on(v, domain, "share of the pairs of an edit and a node it reaches",
-             share(e.pairs - e.certain, e.pairs),
-             "nodes that an edit reaches whose largest entry may differ");
-}
-
-/* A statement that stands there twice is proven once, and then there are too many of them. */
-static bool asked_first(const view *v, size_t i)
-{
-    for (size_t k = 0; k < i; k++)
-        if (strcmp(v->asked[k].name, v->asked[i].name) == 0) return false;
-    return true;
+    pare_claim c = pare_width_edits(rows);
+    c.domain = word(v, edits_domain(v->keep, v->cert->domain, &e));
+    c.value = e.proven.v;
+    add(v, c);
+    c.kind = PARE_EDITS_ROWS_CHANGED;
+    c.value = share(e.pairs - e.certain, e.pairs);
+    add(v, c);
 }
 
 /* Layer by layer, and the balls and edits that the certificate speaks of. */
@@ -362,18 +363,19 @@ static void near_by(view *v, pare_width_method method, const pare_model *f, cons
     const bool scores = method == PARE_WIDTH_JL || method == PARE_WIDTH_QK;
     const pair p = {f, g, v->gf, &v->f, &v->g, v->rounded[0], v->rounded[1], scores};
     double rho;
-    size_t rows;
+    pare_ball_norm norm;
     const char *const why = tube_refuses(f);
-    if (why)
-        suppose(v, PARE_FALSE, NAN, NAN, pare_sprintf(v->keep, "layer by layer: not with %s", why));
-    /* Rounding alone is not the same on every machine: below what is visible it is raised. */
-    state(v, PARE_NORM_HEADLINE, fmax(local_of_set(&v->w, &p, set).v, EXACT * scale),
-          "layer by layer, without a run of the input model from end to end");
-    for (size_t i = 0; !v->w.st && i < v->nasked; i++)
-        if (asked_first(v, i) && ball_radius(&rho, v->asked[i].name)) one_ball(v, &p, set, rho);
-    for (size_t i = 0; !v->w.st && i < v->nasked; i++)
-        if (asked_first(v, i) && edits_asked(&rows, v->asked[i].name))
-            all_edits(v, f, g, set, rows);
+    if (why) add(v, (pare_claim){.kind = PARE_LOCAL_APPLIES, .text = why});
+    /* Rounding alone is not the same on every machine: below what f64 sees it is raised. */
+    const pare_ub local = v->w.st ? pare_ub_inf() : local_of_set(&v->w, &p, set);
+    if (!isinf(local.v))
+        add(v, (pare_claim){.kind = PARE_LOCAL_OUTPUTS, .value = fmax(local.v, EXACT * scale)});
+    for (size_t i = 0; !v->w.st && i < v->claimed->nclaims; i++) {
+        const pare_claim *const c = &v->claimed->claims[i];
+        if (pare_ball_asked(&rho, &norm, c) && norm == PARE_BALL_TWO) one_ball(v, &p, set, rho);
+        if (c->kind == PARE_EDITS_OUTPUTS && c->p[0] >= 0 && c->p[0] <= 0x1p40)
+            all_edits(v, f, g, set, (size_t)c->p[0]);
+    }
 }
 
 /* Theorem 4.2 in the form that holds: not of this cut, but of some net of its width. */
@@ -384,22 +386,16 @@ static void theorem(view *v, const pare_model *f, const pare_inputs *set)
     const char *const why = set->n > 1      ? "one input"
                             : v->rounded[0] ? "a model that is folded already"
                                             : plain_refuses(&v->f);
-    suppose(v, truth(!why), NAN, NAN,
-            why ? pare_sprintf(v->keep, "Theorem 4.2 asks for %s", why)
-                : "Theorem 4.2 covers nets of this kind");
+    add(v, (pare_claim){.kind = PARE_PLAIN_APPLIES,
+                        .holds = truth(!why),
+                        .text = why ? why : "nothing that this net lacks"});
     if (why || v->w.st) return;
     for (size_t l = 0; l <= v->g.nlayers; l++)
         if (v->pg.h[l].cols < d) d = v->pg.h[l].cols;
     const plain_facts p = plain_measure(&v->w, f, &v->f, set, d);
-    suppose(v, PARE_TRUE, p.eps.v, NAN,
-            pare_sprintf(v->keep, "Theorem 4.2: eps, for subspaces of %zu dimensions", d));
-    state(v, "largest euclidean distance of the last rows, decoded", p.bound.v,
-          pare_sprintf(v->keep, "Theorem 4.2 as it is true: some net of width %zu", d));
-    v->cert->paper = pare_alloc(v->keep, 1, sizeof *v->cert->paper);
-    if (!v->w.st && !v->cert->paper) v->w.st = pare_no_memory(v->w.err);
-    if (v->w.st) return;
-    v->cert->paper[v->cert->npaper++] =
-        (pare_named){"Theorem 4.2 by the last line of its proof", plain_printed(&p, v->f.nlayers)};
+    add(v, (pare_claim){.kind = PARE_PLAIN_EPS, .p = {(double)d}, .value = p.eps.v});
+    add(v, (pare_claim){.kind = PARE_PLAIN_OUTPUTS, .p = {(double)d}, .value = p.bound.v});
+    add(v, (pare_claim){.kind = PARE_PAPER_PLAIN, .value = plain_printed(&p, v->f.nlayers)});
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */
@@ -441,11 +437,6 @@ static size_t set_up(view *v, const pare_model *f, const pare_model *g, const pa
     v->pg = points_of(w, v->gf, &v->g, &set->in[0]);
     v->rounded[0] = rf.rounded;
     v->rounded[1] = rg.rounded;
-    v->room = 16 + 2 * v->nasked;
-    for (size_t l = 0; l < v->f.nlayers; l++) v->room += 10 + 2 * v->f.layers[l].nheads;
-    v->cert->hypotheses = pare_alloc(v->keep, v->room, sizeof *v->cert->hypotheses);
-    v->cert->statements = pare_alloc(v->keep, v->room, sizeof *v->cert->statements);
-    if (!w->st && (!v->cert->hypotheses || !v->cert->statements)) w->st = pare_no_memory(w->err);
     return rf.rounded + rg.rounded;
 }
 
@@ -467,31 +458,23 @@ static void prove_all(view *v, pare_width_method method, const pare_cert *claime
     c->norm = PARE_NORM_HEADLINE;
     c->domain = pare_domain_text(v->keep, &claimed->data);
     if (!c->domain) v->w.st = pare_no_memory(v->w.err);
-    if (!v->w.st) v->w.st = pare_outputs_compare(&o, f, g, set, v->w.exec, v->w.err);
+    if (!v->w.st) v->w.st = pare_outputs_compare(&o, f, g, set, false, v->w.exec, v->w.err);
     from_norms(v, rounded, set);
     const bool scores = method == PARE_WIDTH_JL || method == PARE_WIDTH_QK;
     if (!v->w.st && scores && !same_stream(v))
         w_fail(&v->w, PARE_ERR_VERIFY,
                "queries and keys alone were cut, but the streams of the "
                "models have other widths");
+    if (!v->w.st) v->w.st = pare_cert_take_outputs(c, v->keep, &o, v->w.err);
     look(v, method);
-    if (!scores) streams(v);
-    if (method == PARE_WIDTH_AUTO) streams_by_slopes(v, set, claimed->seed);
-    best_outputs(v, &o, f, set);
+    if (!v->w.st) evidence(v, method, &o, f, set, claimed->seed);
     if (v->w.st) return;
-    classes(v, &o);
-    aucs(v, &o);
     weights(v, f, g, set);
     near_by(v, method, f, g, set, o.gap.scale);
     if (method == PARE_WIDTH_LOWRANK || method == PARE_WIDTH_LEVERAGE) theorem(v, f, set);
     printed_formulas(&v->w, c, v->keep, method, &v->f, &v->g, &v->pf, &v->pg);
-    c->proven = o.gap.proven.v;
-    c->measured = o.gap.measured;
-    c->measured_slack = pare_measured_slack(&o.gap);
-    c->rounding = o.gap.rounding.v;
     if (!v->w.st)
-        v->w.st = pare_exchange_say(c, v->keep, &claimed->data, v->asked, v->nasked, f, g, set,
-                                    v->w.exec, v->w.err);
+        v->w.st = pare_add_new_inputs(c, v->keep, &claimed->data, f, g, set, v->w.exec, v->w.err);
 }
 
 /* The certificate says by its name which method it is about. */
@@ -512,10 +495,8 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
     view v = {.w = {pare_arena_new(), exec, err, PARE_OK},
               .keep = a,
               .cert = again,
-              .asked = claimed->statements, /* of `again` itself when it is made */
-              .nasked = claimed->nstatements};
+              .claimed = claimed};
     if (!v.w.a) return pare_no_memory(err);
-    again->nhypotheses = again->nstatements = again->npaper = 0;
     prove_all(&v, method_of(claimed->reduction), claimed, f, g, set);
     pare_model_free(v.ff);
     pare_model_free(v.gf);
