@@ -19,10 +19,10 @@ typedef struct pare_publish_opts {
     bool overwrite;
     double max_error; /* compared with the proven bound; inf = no promise asked */
     uint64_t seed;
-    const char *data_path;        /* where `set` came from; NULL: random inputs drawn from `seed` */
-    const pare_files *data_files; /* what it was loaded through; NULL: a file, hashed now */
-    size_t split, tokens;         /* of a graph; of each random input */
-    bool part;                    /* the set is pare_inputs_part of the file's, from `first` */
+    const char *data_path;   /* where `set` came from; NULL: random inputs drawn from `seed` */
+    const char *data_sha256; /* pare_files_identity of its loader; NULL: the file is hashed now */
+    size_t split, tokens;    /* of a graph; of each random input */
+    bool part;               /* the set is pare_inputs_part of the file's, from `first` */
     size_t first;
     const pare_inputs *set; /* what the headline speaks about */
     /* Statements about new inputs of the source of `set`. Only where no input of the set took part

@@ -164,8 +164,8 @@ bool enclose_goes_wide(const pare_gap *gap, const pare_model *f, const pare_mode
 static pare_status merge(pare_output_bound *a, const pare_output_bound *b, pare_err *err)
 {
     const double apart = fabs(a->gap.measured - b->gap.measured); /* nan: nothing is known */
-    const double radii = up_add(up_add(a->gap.radius, b->gap.radius), 0x1p-50 * b->gap.measured);
-    if (apart > radii)
+    const double most = up_add(up_add(a->gap.radius, b->gap.radius), 0x1p-50 * b->gap.measured);
+    if (apart > most)
         return pare_fail(err, PARE_ERR_VERIFY,
                          "self-check: the differences %.9g (f64) and %.9g (double-double) are "
                          "further apart than their proven radii %.3g and %.3g: a fault in pare",

@@ -216,6 +216,10 @@ const pare_kind_row pare_kinds[PARE_KINDS] = {
                             .norm = OUTPUTS_NORM,
                             .sentence = "layer by layer, without a run of the input model from end "
                                         "to end"},
+    [PARE_GIVEN_OUTPUTS] = {.name = "given.outputs",
+                            .section = PARE_THEOREM,
+                            .norm = OUTPUTS_NORM,
+                            .sentence = "layer by layer on the given inputs: outputs"},
     [PARE_PLAIN_OUTPUTS] = {.name = "theorem42.outputs",
                             .section = PARE_THEOREM,
                             .norm = "largest euclidean distance of the last rows, decoded",

@@ -1,4 +1,5 @@
 /* The end of every reduction: write, load again, measure, prove, compare, and only then appear. */
+#include <pare/exchange.h>
 #include <pare/publish.h>
 #include <errno.h>
 #include <math.h>
@@ -91,15 +92,12 @@ static pare_status describe_output(pare_file_ref *out, pare_model **m, pare_aren
 static pare_status describe_data(pare_data_ref *out, pare_arena *a, const pare_publish_opts *o,
                                  const char *cert, pare_err *err)
 {
-    char sha256[PARE_SHA256_HEX] = "";
-    pare_status st = PARE_OK;
-    if (o->data_path && o->data_files)
-        st = pare_files_identity(sha256, o->data_files, o->data_path, err);
-    else if (o->data_path)
-        st = pare_sha256_file(sha256, o->data_path, err);
+    char now[PARE_SHA256_HEX] = "";
+    const bool unknown = o->data_path && !o->data_sha256;
+    pare_status st = unknown ? pare_sha256_file(now, o->data_path, err) : PARE_OK;
     if (!st)
-        st = pare_data_ref_make(out, a, cert, o->data_path, sha256, o->split, o->tokens, o->set,
-                                err);
+        st = pare_data_ref_make(out, a, cert, o->data_path, unknown ? now : o->data_sha256,
+                                o->split, o->tokens, o->set, err);
     if (st) return st;
     if (o->part) {
         out->kind = "part";

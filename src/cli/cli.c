@@ -1,6 +1,7 @@
 /* How every command begins and ends, and the files between. */
 #include "cli.h"
 #include "interrupt.h"
+#include "out.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -112,13 +113,28 @@ bool cli_start(cli *c, const opt_spec *spec, cli_out out, const char *out_help, 
     return true;
 }
 
+static void complain_list(const cli *c, const char *fmt, va_list args)
+{
+    fprintf(stderr, "pare %s: ", c->spec.command);
+    out_escaped(stderr, fmt, args);
+    fputc('\n', stderr);
+}
+
+static void complain(const cli *c, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    complain_list(c, fmt, args);
+    va_end(args);
+}
+
 int cli_finish(cli *c, pare_status st)
 {
     if (c->bar.drawn) pare_bar_clear(&c->bar);
     if (st == PARE_ERR_USAGE)
         opt_complain(&c->spec, "%s", c->err.msg);
     else if (st)
-        fprintf(stderr, "pare %s: %s\n", c->spec.command, c->err.msg);
+        complain(c, "%s", c->err.msg);
     pare_arena_free(c->arena);
     return pare_exit_code(st);
 }
@@ -151,9 +167,7 @@ void cli_note(cli *c, const char *fmt, ...)
     if (c->bar.drawn) pare_bar_clear(&c->bar);
     va_list args;
     va_start(args, fmt);
-    fprintf(stderr, "pare %s: ", c->spec.command);
-    vfprintf(stderr, fmt, args);
-    fputc('\n', stderr);
+    complain_list(c, fmt, args);
     va_end(args);
 }
 
@@ -280,7 +294,12 @@ pare_status cli_inputs(cli *c, cert_inputs *out, const pare_model *m, const char
         return pare_inputs_random(&out->set, c->arena, m, CLI_RANDOM_INPUTS, out->tokens, c->seed,
                                   &c->err);
     }
-    pare_status st = pare_dataset_load(&out->data, c->arena, m, data, split, 0, &c->err);
+    pare_files *const files = pare_files_new();
+    if (!files) return pare_no_memory(&c->err);
+    pare_status st =
+        pare_dataset_load_files(&out->data, c->arena, m, data, split, 0, files, &c->err);
+    if (!st) st = pare_files_identity(out->sha256, files, data, &c->err);
+    pare_files_free(files);
     if (!st && out->data.inputs.n == 0)
         st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: no input in it suits the model", data);
     out->set = out->data.inputs;

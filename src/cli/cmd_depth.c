@@ -10,7 +10,7 @@ enum {
     DEPTH_TOKENS = 256, /* ... and tokens of each text */
     DEPTH_HELD_OUT = 1u << 20,
     DEPTH_HELD_OUT_TEXT = 128,
-    DEPTH_PROVEN_TEXT = 8,   /* texts that are proven on unless errors are left out, ... */
+    DEPTH_PROVEN_TEXT = 8,   /* texts that are proven on unless --prove says more, ... */
     DEPTH_PROVEN_TOKENS = 64 /* ... and tokens of each */
 };
 #define DEPTH_WORK 1e10 /* multiplications of the passes that are proven on: a minute or so */
@@ -22,7 +22,7 @@ typedef struct depth_opts {
     double ball; /* radius; 0: none */
     size_t ball_norm;
     double diam; /* of inputs that the theorems speak of; 0: none */
-    next_opts next;
+    size_t prove; /* inputs to prove on, 0: not said */
     pare_depth_opts cut;
     pare_depth_one_opts one;
     pare_depth_one_report one_report;
@@ -94,19 +94,12 @@ static pare_status settle(cli *c, void *self)
                        "layers stay, or which, or what they may cost");
     if (!st && o->heldout && !o->r.data)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "--heldout goes with --data");
-    if (!st && o->next.exceed > 0 && !o->r.data)
-        st = pare_fail(&c->err, PARE_ERR_USAGE, "--exceed goes with --data");
+    if (!st && o->prove && !o->r.data)
+        st = pare_fail(&c->err, PARE_ERR_USAGE, "--prove goes with --data");
     return st;
 }
 
 /* ---- results ------------------------------------------------------------------------------- */
-
-static const pare_hypothesis *looked_at(const pare_cert *cert, const char *name)
-{
-    for (size_t i = 0; i < cert->nhypotheses; i++)
-        if (strcmp(cert->hypotheses[i].name, name) == 0) return &cert->hypotheses[i];
-    return NULL;
-}
 
 static void print_layers(const pare_depth_report *p)
 {
@@ -121,46 +114,50 @@ static void print_layers(const pare_depth_report *p)
     }
 }
 
-/* For all inputs of a kind: like the data, or of the diameter that was asked for. */
-static void print_theorem(const pare_statement *s, const char *bound)
+/* Theorems for all inputs of a kind (like the data, or of the diameter that was asked for), balls,
+ * and what was seen. */
+static void print_beside(const cli *c, const pare_cert *cert)
 {
-    const bool asked = strncmp(s->name, PARE_DEPTH_DIAM, strlen(PARE_DEPTH_DIAM)) == 0;
-    if (!asked && strncmp(s->name, "all inputs", 10) != 0) return;
-    const char *const what = strstr(s->name, "difference") ? " (difference of both)"
-                             : strstr(s->name, "rank")     ? " (tokens apart at the end)"
-                                                           : "";
-    out_row("proven", "%s on %s%s", bound, s->domain, what);
-}
-
-static void print_evidence(const reduction *r)
-{
-    const pare_hypothesis *const relative = looked_at(&r->cert, PARE_DEPTH_RELATIVE);
-    const pare_hypothesis *const row = looked_at(&r->cert, PARE_DEPTH_ROW);
-    const pare_hypothesis *const lost = looked_at(&r->cert, PARE_DEPTH_LOST);
-    out_least(looked_at(&r->cert, PARE_DEPTH_LEAST));
+    const pare_claim *const relative = pare_cert_find(cert, PARE_RELATIVE_ERROR);
+    const pare_claim *const row = pare_cert_find(cert, PARE_ROW_ERROR);
+    const pare_claim *const lost = pare_cert_find(cert, PARE_LOST_FRACTION);
     if (relative && row)
         out_row("off by",
                 "%.4g of the outputs (root mean squares), a row by at most %.4g (euclidean)",
                 relative->value, row->value);
     if (lost) out_row("lost", "%.4g of what attention does to the outputs", lost->value);
-    for (size_t i = 0; i < r->cert.nstatements; i++) {
-        const pare_statement *const s = &r->cert.statements[i];
-        char buf[40];
-        const char *const bound = pare_ub_format(buf, pare_ub_exact(s->bound), 4);
-        print_theorem(s, bound);
-        if (strncmp(s->name, "ball", 4) == 0) out_row("ball", "%s: %s", s->name + 5, bound);
+    for (size_t i = 0; i < cert->nclaims; i++) {
+        const pare_claim *const t = &cert->claims[i];
+        const char *words = NULL;
+        switch (t->kind) {
+        case PARE_APRIORI_OUTPUTS:
+        case PARE_APRIORI_SCORE:
+        case PARE_DIAMETER_OUTPUTS:
+        case PARE_DIAMETER_SCORE:
+        case PARE_DIAMETER_RANK_COLLAPSE:
+        case PARE_ONE_LAYER_LEAST:
+            words = out_claim_words(c->arena, t);
+            out_row("proven", "%s, on %s", words ? words : "", t->domain);
+            break;
+        case PARE_BALL_OUTPUTS:
+        case PARE_BALL_ROWS_CHANGED:
+        case PARE_BALL_SCORE:
+            words = out_claim_words(c->arena, t);
+            out_row("ball", "%s", words ? words : "");
+            break;
+        default:
+            break;
+        }
     }
-    next_print(&r->cert);
+    next_print(cert);
 }
 
-/* The first statement says for which rows the largest entry is surely the same. */
+/* For which rows the largest entry is surely the same. */
 static void print_rows(const pare_model *m, const depth_opts *o)
 {
-    size_t rows = 0;
-    for (size_t i = 0; i < o->d.held.set.n; i++) rows += pare_output_rows(m, &o->d.held.set.in[i]);
-    const double share = o->r.cert.statements[0].bound;
-    const size_t open = (size_t)ceil(share / (1 + 2e-4) * (double)rows - 1e-6);
-    out_row("unchanged", "the largest output of %zu of %zu rows, proven", rows - open, rows);
+    const size_t rows = out_rows(m, &o->d.held.set);
+    out_row("unchanged", "the largest output of %zu of %zu rows, proven",
+            rows - out_rows_changed(&o->r.cert, rows), rows);
 }
 
 static void print_cut(const depth_opts *o)
@@ -185,7 +182,7 @@ static void print_people(const cli *c, const pare_model *m, const void *self)
     print_cut(o);
     reduce_print(c, &o->r);
     print_rows(m, o);
-    print_evidence(&o->r);
+    print_beside(c, &o->r.cert);
 }
 
 static bool json_layers(cJSON *to, const pare_depth_report *p)
@@ -222,7 +219,7 @@ static pare_status print_json(cli *c, const void *self)
     cJSON *root = out_json_begin(c);
     return out_json(c, root,
                     reduce_json_front(root, &o->r) && json_cut(root, o) &&
-                        out_json_statements(root, &o->r.cert) && reduce_json_end(root, &o->r));
+                        reduce_json_end(root, &o->r));
 }
 
 /* ---- the cut ------------------------------------------------------------------------------- */
@@ -230,12 +227,14 @@ static pare_status print_json(cli *c, const void *self)
 static pare_status load_data(cli *c, depth_opts *o, const pare_model *m)
 {
     const bool text = m->stem.ids && m->top.pool == PARE_POOL_NONE;
-    const size_t texts = o->next.exceed > 0 ? DEPTH_HELD_OUT_TEXT : DEPTH_PROVEN_TEXT;
+    const size_t held = text ? DEPTH_HELD_OUT_TEXT : DEPTH_HELD_OUT;
     const cut_plan plan = {.split = o->split,
                            .windows = o->windows,
                            .fit_tokens = o->tokens,
-                           .held = text ? DEPTH_HELD_OUT_TEXT : DEPTH_HELD_OUT,
-                           .proven = text ? texts : DEPTH_HELD_OUT,
+                           .held = o->prove > held ? o->prove : held,
+                           .proven = o->prove ? o->prove
+                                     : text   ? DEPTH_PROVEN_TEXT
+                                              : DEPTH_HELD_OUT,
                            .proven_tokens = DEPTH_PROVEN_TOKENS,
                            .work = DEPTH_WORK,
                            .only_texts = true,
@@ -246,9 +245,8 @@ static pare_status load_data(cli *c, depth_opts *o, const pare_model *m)
                                 : cut_data_load(c, &o->d, m, o->r.data, &plan);
     if (st || !o->r.data) return st;
     /* --max-error: how many stay is chosen by what is proven on them */
-    return next_ask(c, &o->r, &o->next, &o->d.held.set,
-                    o->search ? "the number of exact layers is chosen by the held-out inputs"
-                              : o->d.no_next);
+    next_ask(c, &o->r, &o->d, o->search);
+    return PARE_OK;
 }
 
 /* The report lives in the cut model, which publishing frees: what is shown is copied. */
@@ -276,16 +274,13 @@ static pare_status make(cli *c, depth_opts *o, pare_model **small, const pare_mo
 /* What the certificate is to say beside the headline. */
 static pare_status ask(cli *c, depth_opts *o, const pare_model *m)
 {
-    const char *ball = NULL, *diam = NULL;
     if (o->diam > 0 && m->stem.ids)
         return pare_fail(&c->err, PARE_ERR_USAGE,
                          "--input-diam goes with models that take vectors; of ids all sequences "
                          "are covered");
-    if (o->ball > 0) ball = pare_depth_ball_name(c->arena, o->ball, (pare_ball_norm)o->ball_norm);
-    if (o->diam > 0) diam = pare_depth_diam_name(c->arena, o->diam);
-    if ((o->ball > 0 && !ball) || (o->diam > 0 && !diam)) return pare_no_memory(&c->err);
-    if (ball) o->r.ask[o->r.nask++] = ball;
-    if (diam) o->r.ask[o->r.nask++] = diam;
+    if (o->ball > 0)
+        o->r.ask[o->r.nask++] = pare_ball_claim(o->ball, (pare_ball_norm)o->ball_norm);
+    if (o->diam > 0) o->r.ask[o->r.nask++] = pare_depth_diameter(o->diam);
     return PARE_OK;
 }
 
@@ -345,7 +340,6 @@ int cmd_depth(int argc, char **argv)
                     .one_report = {.keep = PARE_DEPTH_UNSET},
                     .windows = DEPTH_WINDOWS,
                     .tokens = DEPTH_TOKENS,
-                    .next = NEXT_OPTS_DEFAULT,
                     .ball_norm = PARE_BALL_TWO};
     o.r.max_error = INFINITY;
     const opt own[] = {
@@ -388,8 +382,7 @@ int cmd_depth(int argc, char **argv)
          .help = "proven on",
          .unset = "the last quarter of --data",
          .joined = true},
-        NEXT_CONFIDENCE(o.next.confidence),
-        NEXT_EXCEED(o.next.exceed),
+        NEXT_PROVE(o.prove),
         REDUCE_SPLIT(o.split, "of a graph; fitted to"),
         REDUCE_WINDOWS(o.windows),
         REDUCE_TOKENS(o.tokens, false),

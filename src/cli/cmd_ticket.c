@@ -85,7 +85,7 @@ static pare_status search_bits(cli *c, ticket_opts *o, const pare_model *m)
         const size_t next = low + (found ? (high - low) / 2 : TICKET_SEARCH_STEP);
         o->cut.bits = next < TICKET_SEARCH_BITS ? next : TICKET_SEARCH_BITS;
         pare_status st = make(c, o, &g, m);
-        if (!st) st = pare_outputs_compare(&bound, m, g, &o->d.held.set, &c->exec, &c->err);
+        if (!st) st = pare_outputs_compare(&bound, m, g, &o->d.held.set, false, &c->exec, &c->err);
         pare_model_free(g);
         if (st) return st;
         if (pare_ub_written(bound.gap.proven) <= o->r.max_error)

@@ -10,10 +10,9 @@ enum {
     WIDTH_WINDOWS = 128,     /* inputs that a cut is fitted to, unless asked otherwise ... */
     WIDTH_TOKENS = 256,      /* ... and tokens of each */
     WIDTH_HELD_OUT = 256,    /* inputs that are measured at most */
-    WIDTH_PROVEN = 8,        /* inputs that are proven on unless errors are left out, ... */
+    WIDTH_PROVEN = 8,        /* inputs that are proven on unless --prove says more, ... */
     WIDTH_PROVEN_TOKENS = 64 /* ... and tokens of each */
 };
-#define WIDTH_WORK 1e10 /* multiplications of a pass over more of them: a minute or so */
 
 typedef struct width_opts {
     size_t split, method, rows, start, rule, basis; /* choices as their numbers */
@@ -22,7 +21,7 @@ typedef struct width_opts {
     size_t edit_rows;
     double ball; /* radius; 0: none */
     const char *heldout;
-    next_opts next;
+    size_t prove; /* inputs to prove on, 0: not said */
     size_t epochs; /* of distilling; 0: none */
     pare_distill_opts distill;
     pare_train_result taught;
@@ -82,56 +81,38 @@ static void print_details(const pare_width_report *p)
     }
 }
 
-/* The balls and the new inputs that were asked for, and what no cut can beat: at the last place of
- * the stream, and in the outputs where there is such a bound. */
-static void print_beside(const pare_cert *cert)
+/* Balls and edits that were asked for, new inputs, and how far from the best possible this is: at the
+ * last point of the stream, and in the outputs. */
+static void print_beside(const cli *c, const pare_cert *cert)
 {
-    const pare_hypothesis *last = NULL, *outputs = NULL;
-    char buf[40];
-    for (size_t i = 0; i < cert->nstatements; i++) {
-        const pare_statement *const s = &cert->statements[i];
-        const char *const bound = pare_ub_format(buf, pare_ub_exact(s->bound), 4);
-        if (strncmp(s->name, "ball", 4) == 0) out_row("ball", "%s: %s", s->name + 5, bound);
+    const pare_claim *last = NULL;
+    for (size_t i = 0; i < cert->nclaims; i++) {
+        const pare_claim *const t = &cert->claims[i];
+        const bool ball = t->kind == PARE_BALL_OUTPUTS || t->kind == PARE_BALL_ROWS_CHANGED;
+        const char *const words = ball ? out_claim_words(c->arena, t) : NULL;
+        if (words) out_row("ball", "%s", words);
+        if (t->kind == PARE_STREAM_OPTIMALITY && t->text[0] == 'h') last = t;
     }
     next_print(cert);
-    for (size_t i = 0; i < cert->nhypotheses; i++) {
-        const pare_hypothesis *const h = &cert->hypotheses[i];
-        if (!strstr(h->name, PARE_WIDTH_LEAST)) continue;
-        if (h->name[0] == 'h') last = h;
-        if (h->name[0] == 'o') outputs = h;
-    }
-    out_least(last);
-    out_least(outputs);
+    out_optimality(c->arena, last);
+    out_optimality(c->arena, pare_cert_find(cert, PARE_OUTPUTS_OPTIMALITY));
 }
 
-/* The bound of a statement that begins so; nan: it is not there. */
-static double stated(const pare_cert *cert, const char *name, const char **domain)
+/* What people ask for first. */
+static void print_first(const pare_cert *cert)
 {
-    for (size_t i = 0; i < cert->nstatements; i++) {
-        const pare_statement *const s = &cert->statements[i];
-        if (strncmp(s->name, name, strlen(name)) != 0) continue;
-        if (domain) *domain = s->domain;
-        return s->bound;
-    }
-    return NAN;
-}
-
-/* What the statements say that people ask for first. */
-static void print_stated(const pare_cert *cert)
-{
-    const char *domain = NULL;
+    const pare_claim *const high = pare_cert_find(cert, PARE_AUC_MOST);
+    const pare_claim *const low = pare_cert_find(cert, PARE_AUC_LEAST);
+    const pare_claim *const edits = pare_cert_find(cert, PARE_EDITS_OUTPUTS);
+    const pare_claim *const share = pare_cert_find(cert, PARE_EDITS_ROWS_CHANGED);
     char buf[40];
-    const double high = stated(cert, PARE_AUC, NULL);
-    const double low = 1 - stated(cert, PARE_AUC_BELOW, NULL);
-    const double edits = stated(cert, PARE_WIDTH_EDITS, &domain);
-    if (low <= high)
-        out_row("proven auc", "of the cut: in [%.5f, %.5f]", fmax(0, floor(1e5 * low) / 1e5),
-                fmin(1, ceil(1e5 * high) / 1e5));
-    if (isnan(edits)) return;
-    out_row("edits", "proven %s on %s", pare_ub_format(buf, pare_ub_exact(edits), 4), domain);
-    const double share = stated(cert, "nodes that an edit reaches", NULL);
+    if (low && high)
+        out_row("proven auc", "of the cut: in [%.5f, %.5f]", floor(1e5 * low->value) / 1e5,
+                fmin(1, ceil(1e5 * high->value) / 1e5));
+    if (!edits || !share) return;
+    out_row("edits", "proven %s on %s", out_bound(buf, edits), edits->domain);
     out_row("", "the class is proven the same for %.2f %% of the nodes they reach",
-            floor(1e4 * (1 - share)) / 1e2);
+            floor(1e4 * (1 - share->value)) / 1e2);
 }
 
 static void print_people(const cli *c, const pare_model *m, const void *self)
@@ -146,9 +127,9 @@ static void print_people(const cli *c, const pare_model *m, const void *self)
         out_row("distilled", "%zu epochs, the best %llu: validation %.6f", o->epochs,
                 (unsigned long long)o->taught.best_step + 1, o->taught.val);
     if (c->verbose) print_details(p);
-    print_stated(&o->r.cert);
+    print_first(&o->r.cert);
     reduce_print(c, &o->r);
-    print_beside(&o->r.cert);
+    print_beside(c, &o->r.cert);
     if (!isnan(o->output_error))
         out_row("off by", "%.6g of the outputs (root mean squares, held out)", o->output_error);
 }
@@ -178,7 +159,7 @@ static pare_status print_json(cli *c, const void *self)
     cJSON *root = out_json_begin(c);
     return out_json(c, root,
                     reduce_json_front(root, &o->r) && json_cut(root, o) &&
-                        out_json_statements(root, &o->r.cert) && reduce_json_end(root, &o->r));
+                        reduce_json_end(root, &o->r));
 }
 
 /* ---- the cut ------------------------------------------------------------------------------- */
@@ -245,23 +226,11 @@ static pare_status cut(cli *c, width_opts *o, const pare_model *m, const cert_in
     return st;
 }
 
-static pare_status ask_for(cli *c, width_opts *o, const char *name)
-{
-    if (!name) return pare_no_memory(&c->err);
-    o->r.ask[o->r.nask++] = name;
-    return PARE_OK;
-}
-
 /* What the certificate is to say beside the headline. */
-static pare_status ask(cli *c, width_opts *o)
+static void ask(width_opts *o)
 {
-    pare_status st = PARE_OK;
-    if (o->edits || o->edit_rows)
-        st = ask_for(c, o,
-                     o->edit_rows ? pare_sprintf(c->arena, PARE_WIDTH_EDITS_ROWS, o->edit_rows)
-                                  : PARE_WIDTH_EDITS);
-    if (!st && o->ball > 0) st = ask_for(c, o, pare_width_ball_name(c->arena, o->ball));
-    return st;
+    if (o->edits || o->edit_rows) o->r.ask[o->r.nask++] = pare_width_edits(o->edit_rows);
+    if (o->ball > 0) o->r.ask[o->r.nask++] = pare_ball_claim(o->ball, PARE_BALL_TWO);
 }
 
 static pare_status check_edits(cli *c, const width_opts *o, const pare_model *m,
@@ -290,10 +259,10 @@ static pare_status measure_text(cli *c, width_opts *o, const pare_model *m, cons
 static pare_status width_of_text(cli *c, width_opts *o, const pare_model *m)
 {
     const cut_plan plan = {.windows = o->windows,
-                           .held = WIDTH_HELD_OUT,
-                           .proven = o->next.exceed > 0 ? WIDTH_HELD_OUT : WIDTH_PROVEN,
+                           .held = o->prove > WIDTH_HELD_OUT ? o->prove : WIDTH_HELD_OUT,
+                           .proven = o->prove ? o->prove : WIDTH_PROVEN,
                            .proven_tokens = WIDTH_PROVEN_TOKENS,
-                           .work = o->next.exceed > 0 ? WIDTH_WORK : INFINITY};
+                           .work = INFINITY};
     cut_data d;
     pare_model *small = NULL;
     pare_width_opts *const w = &o->cut;
@@ -301,7 +270,7 @@ static pare_status width_of_text(cli *c, width_opts *o, const pare_model *m)
     w->basis = (pare_width_basis)o->basis;
     w->seed = c->seed;
     pare_status st = cut_data_load(c, &d, m, o->r.data, &plan);
-    if (!st) st = next_ask(c, &o->r, &o->next, &d.held.set, d.no_next);
+    if (!st && o->r.data) next_ask(c, &o->r, &d, false);
     if (!st) st = pare_width(&small, &o->report, m, d.fit.n ? &d.fit : NULL, w, &c->exec, &c->err);
     if (!st) st = keep_report(c, &o->report);
     if (!st) st = reduce_publish(c, &o->r, m, &small, &d.held, &pare_width_provers[o->method]);
@@ -313,13 +282,15 @@ static pare_status width_of_graph(cli *c, width_opts *o, const pare_model *m)
 {
     cert_inputs in, on;
     bool seen = false;
-    if (o->next.exceed > 0 && !o->heldout)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--exceed goes with --heldout");
+    if (o->prove)
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "--prove goes with texts; of graphs all inputs are proven on");
     pare_status st = cli_inputs(c, &in, m, o->r.data, o->split);
     on = in;
     if (!st && o->heldout) st = cli_inputs(c, &on, m, o->heldout, o->split);
     if (!st && o->heldout) st = cut_has_seen(c, &seen, &in.set, &on.set, 0);
-    if (!st && o->heldout) st = next_ask(c, &o->r, &o->next, &on.set, seen ? cut_saw_some : NULL);
+    const cut_data d = {.fit = in.set, .no_next = seen ? cut_saw_some : NULL};
+    if (!st && o->heldout) next_ask(c, &o->r, &d, false);
     if (!st && (o->edits || o->edit_rows)) st = check_edits(c, o, m, &on);
     if (!st) st = cut(c, o, m, &in, &on);
     return st ? st : reduce_compare(c, &o->r, m, &on);
@@ -333,7 +304,8 @@ static pare_status settle(cli *c, void *self)
     if (o->epochs && o->method != PARE_WIDTH_AUTO)
         return pare_fail(&c->err, PARE_ERR_USAGE, "--distill goes with --method auto");
     o->r.time_attention = true;
-    return ask(c, o);
+    ask(o);
+    return PARE_OK;
 }
 
 static pare_status any_width(cli *c, void *self, const pare_model *m)
@@ -361,7 +333,6 @@ static pare_status any_width(cli *c, void *self, const pare_model *m)
 int cmd_width(int argc, char **argv)
 {
     width_opts o = {.method = PARE_WIDTH_AUTO,
-                    .next = NEXT_OPTS_DEFAULT,
                     .cut = PARE_WIDTH_OPTS_DEFAULT,
                     .distill = PARE_DISTILL_OPTS_DEFAULT};
     o.r.max_error = INFINITY;
@@ -425,8 +396,7 @@ int cmd_width(int argc, char **argv)
          .help = "proven",
          .unset = "on --data",
          .joined = true},
-        NEXT_CONFIDENCE(o.next.confidence),
-        NEXT_EXCEED(o.next.exceed),
+        NEXT_PROVE(o.prove),
         REDUCE_BALL(o.ball, "near", true),
         {.name = "edits", .kind = OPT_FLAG, .to = &o.edits, .help = "", .joined = true},
         {.name = "edit-rows",

@@ -84,48 +84,14 @@ static pare_status fit_to(cli *c, cut_data *out, const pare_dataset *all, size_t
 
 const char cut_saw_some[] = "the cut is proven on inputs that it is fitted to";
 
-typedef struct digest {
-    char hex[PARE_SHA256_HEX];
-} digest;
-
-static int by_hex(const void *a, const void *b)
-{
-    return strcmp(((const digest *)a)->hex, ((const digest *)b)->hex);
-}
-
-/* Of every input, one by one in a batch: by content, so that a copy in another file is the same. */
-static pare_status digests(cli *c, digest **out, size_t *n, const pare_inputs *set, size_t tokens)
-{
-    pare_status st = PARE_OK;
-    size_t all = 0;
-    for (size_t i = 0; i < set->n; i++) all += set->in[i].batch;
-    *n = 0;
-    *out = pare_alloc(c->arena, all ? all : 1, sizeof **out);
-    if (!*out) return pare_no_memory(&c->err);
-    for (size_t i = 0; i < set->n; i++)
-        for (size_t b = 0; !st && b < set->in[i].batch; b++) {
-            pare_input one = set->in[i];
-            one.batch = 1;
-            if (one.ids) one.ids += b * one.tokens;
-            if (one.x) one.x += b * one.tokens * one.width;
-            if (tokens > 0 && tokens < one.tokens && !one.graph) one.tokens = tokens;
-            st = pare_inputs_sha256((*out)[(*n)++].hex, &(pare_inputs){1, &one}, &c->err);
-        }
-    return st;
-}
-
 pare_status cut_has_seen(cli *c, bool *seen, const pare_inputs *fit, const pare_inputs *on,
                          size_t tokens)
 {
     const pare_mark mark = pare_arena_mark(c->arena);
-    digest *known = NULL, *asked = NULL;
-    size_t n = 0, m = 0;
-    *seen = false;
-    pare_status st = digests(c, &known, &n, fit, tokens);
-    if (!st) st = digests(c, &asked, &m, on, tokens);
-    if (!st) qsort(known, n, sizeof *known, by_hex);
-    for (size_t i = 0; !st && !*seen && i < m; i++)
-        *seen = bsearch(&asked[i], known, n, sizeof *known, by_hex) != NULL;
+    pare_input_hashes known, asked;
+    pare_status st = pare_input_hashes_make(&known, c->arena, fit, tokens, &c->err);
+    if (!st) st = pare_input_hashes_make(&asked, c->arena, on, tokens, &c->err);
+    *seen = !st && pare_inputs_meet(&known, &asked);
     pare_arena_reset(c->arena, mark);
     return st;
 }
@@ -137,6 +103,8 @@ static pare_status look_for_seen(cli *c, cut_data *out, const pare_dataset *from
     const size_t fit = tokens_of(from, plan->fit_tokens, plan), held = out->held.tokens;
     const size_t tokens = fit && (!held || fit < held) ? fit : held;
     bool seen = false;
+    out->compared_tokens = tokens;
+    out->nothing_fitted = plan->unseen;
     if (plan->unseen) return PARE_OK;
     const pare_status st = cut_has_seen(c, &seen, &out->fit, &out->held.set, tokens);
     if (seen) out->no_next = cut_saw_some;

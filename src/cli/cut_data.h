@@ -20,7 +20,9 @@ typedef struct cut_data {
     pare_inputs fit; /* n = 0: no data */
     /* set: what is proven on; data: what is measured on (n = 0: random inputs, no metric). */
     cert_inputs held;
-    const char *no_next; /* why nothing can be said about a new input; NULL: something can */
+    size_t compared_tokens; /* fitted and held-out inputs are compared by so many; 0: all */
+    bool nothing_fitted;    /* the cut is fitted to no input */
+    const char *no_next;    /* why nothing can be said about a new input; NULL: something can */
 } cut_data;
 
 /* The last quarter of the inputs is held out; of the others the first ones are fitted to.

@@ -18,12 +18,24 @@ static bool colours(void)
     return isatty(STDOUT_FILENO) && !(no && *no) && !(term && strcmp(term, "dumb") == 0);
 }
 
+void out_escaped(FILE *to, const char *fmt, va_list args)
+{
+    char *text = NULL;
+    const int n = vasprintf(&text, fmt, args);
+    if (n < 0) return;
+    const size_t most = 4 * (size_t)n + 1;
+    char *const shown = malloc(most);
+    if (shown) fputs(out_text(shown, most, text, (size_t)n), to);
+    free(shown);
+    free(text);
+}
+
 void out_row(const char *label, const char *fmt, ...)
 {
     va_list args;
     printf("%-*s", LABEL_WIDTH, label);
     va_start(args, fmt);
-    vprintf(fmt, args);
+    out_escaped(stdout, fmt, args);
     va_end(args);
     putchar('\n');
 }
@@ -38,7 +50,7 @@ void out_verdict(const char *label, bool good, const char *word, const char *fmt
                   : "\033[31m",
            word, c ? "\033[0m" : "");
     va_start(args, fmt);
-    vprintf(fmt, args);
+    out_escaped(stdout, fmt, args);
     va_end(args);
     putchar('\n');
 }
@@ -132,58 +144,102 @@ void out_before_after(const facts *before, const facts *after, double ms_before,
     out_ms("ms", ms_before, ms_after);
 }
 
-/* ---- tiers --------------------------------------------------------------------------------- */
+/* ---- certificates -------------------------------------------------------------------------- */
+
+const char *out_probability(char buf[40], double p)
+{
+    double shown = floor(1e6 * p) / 1e6;
+    snprintf(buf, 40, "%.6f", shown);
+    if (strtod(buf, NULL) > p) snprintf(buf, 40, "%.6f", shown - 1e-6);
+    for (size_t n = strlen(buf); n > 3 && buf[n - 1] == '0'; n--) buf[n - 1] = '\0';
+    return buf;
+}
+
+const char *out_bound(char buf[40], const pare_claim *c)
+{
+    return pare_kinds[c->kind].lower ? pare_lb_format(buf, pare_lb_exact(c->value), 4)
+                                     : pare_ub_format(buf, pare_ub_exact(c->value), 4);
+}
 
 static void tier_bound(const char *label, double v)
 {
     char buf[40];
     printf("  %-*s%s%s\n", TIER_WIDTH, label, pare_ub_format(buf, pare_ub_exact(v), 4),
-           isinf(v) ? "  (says nothing)" : "");
+           isinf(v) ? "  (vacuous)" : "");
 }
 
-bool out_is_evidence(const pare_hypothesis *h)
-{
-    return !isnan(h->value) && isnan(h->limit) && strstr(h->name, "measured") != NULL;
-}
+static const char *const section_words[PARE_SECTIONS] = {"hypothesis", "theorem", "observation",
+                                                         "evidence", "paper"};
+static const char *const truth_words[] = {"fails", "holds", "undecided"};
 
-static void hypothesis_row(const pare_hypothesis *h)
+const char *out_claim_words(pare_arena *a, const pare_claim *c)
 {
-    static const char *const word[] = {"fails", "holds", "undecided"};
-    if (out_is_evidence(h)) {
-        printf("  evidence   %s: %.4g\n", h->name, h->value);
-        return;
+    const pare_kind_row *const row = &pare_kinds[c->kind];
+    const char *const sentence = pare_claim_sentence(a, c);
+    char bound[40], p[40], value[64] = "", limit[64] = "";
+    if (!sentence) return "";
+    if (row->section == PARE_THEOREM) {
+        const char *const side = row->lower ? "at least" : "at most";
+        if (!pare_kind_is_drawn(c->kind))
+            return pare_sprintf(a, "%s: %s %s", sentence, side, out_bound(bound, c));
+        return pare_sprintf(a, "%s: %s %s, with probability %s", sentence, side,
+                            out_bound(bound, c), out_probability(p, c->probability));
     }
-    printf("  hypothesis %s: %s", h->name, word[h->holds]);
-    if (!isnan(h->value)) printf(", value %.4g", h->value);
-    if (!isnan(h->limit)) printf(", limit %.4g", h->limit);
-    putchar('\n');
+    if (row->has_value) snprintf(value, sizeof value, "%.4g", c->value);
+    if (row->has_limit) snprintf(limit, sizeof limit, "%slimit %.4g", *value ? ", " : "", c->limit);
+    if (row->section == PARE_HYPOTHESIS)
+        return pare_sprintf(a, "%s: %s%s%s%s", sentence, truth_words[c->holds],
+                            *value || *limit ? ", value " : "", value, limit);
+    return pare_sprintf(a, "%s: %s%s%s", sentence, value, limit,
+                        row->section == PARE_PAPER ? " (not sound)" : "");
 }
 
-void out_tiers(const pare_cert *cert, bool verbose)
+void out_tiers(pare_arena *a, const pare_cert *cert, bool verbose)
 {
+    const double apriori = pare_cert_apriori(cert);
+    const pare_claim *const engine = pare_cert_find(cert, PARE_ENGINE_DISTANCE);
+    const pare_claim *const rounding = pare_cert_find(cert, PARE_ENGINE_ROUNDING);
     out_row("difference", "%s", cert->norm);
-    tier_bound("a priori (theorem)", cert->apriori);
+    if (verbose || !isinf(apriori)) tier_bound("a priori (theorem)", apriori);
     tier_bound("proven (these weights, these inputs)", cert->proven);
-    printf("  %-*s%.4g\n", TIER_WIDTH, "measured (evidence, not a bound)", cert->measured);
-    if (cert->apriori < cert->proven) puts("  the theorem is the tighter of the two bounds here");
-    tier_bound("rounding of the f32 engine (proven)", cert->rounding);
+    printf("  %-*s%.4g\n", TIER_WIDTH, "measured (seen, not a bound)", cert->measured);
+    if (apriori < cert->proven) puts("  the theorem is the tighter of the two bounds here");
+    if (engine) printf("  %-*s%.4g\n", TIER_WIDTH, "rounding of the f32 engine (seen)", engine->value);
+    if (rounding) tier_bound("rounding of the f32 engine (theorem)", rounding->value);
     out_row("domain", "%s", cert->domain);
-    for (size_t i = 0; i < cert->nhypotheses; i++)
-        if (verbose || cert->hypotheses[i].holds != PARE_TRUE) hypothesis_row(&cert->hypotheses[i]);
-    for (size_t i = 0; verbose && i < cert->nstatements; i++) {
-        const pare_statement *s = &cert->statements[i];
-        char buf[40];
-        printf("  statement %s: %s in %s on %s, probability %g\n", s->name,
-               pare_ub_format(buf, pare_ub_exact(s->bound), 4), s->norm, s->domain, s->probability);
+    for (size_t i = 0; i < cert->nclaims; i++) {
+        const pare_claim *const c = &cert->claims[i];
+        const pare_section s = pare_kinds[c->kind].section;
+        if (verbose || (s == PARE_HYPOTHESIS && c->holds != PARE_TRUE)) {
+            const char *const words = out_claim_words(a, c);
+            out_row("", "%-11s %s", section_words[s], words ? words : "");
+        }
     }
 }
 
-void out_least(const pare_hypothesis *h)
+size_t out_rows(const pare_model *m, const pare_inputs *set)
+{
+    size_t rows = 0;
+    for (size_t i = 0; i < set->n; i++) rows += pare_output_rows(m, &set->in[i]);
+    return rows;
+}
+
+/* The share was raised by 1e-4 when it was written; the count behind it is a whole number. */
+size_t out_rows_changed(const pare_cert *cert, size_t rows)
+{
+    const pare_claim *const t = pare_cert_find(cert, PARE_ROWS_CHANGED);
+    if (!t) return rows;
+    const size_t open = (size_t)ceil(t->value / (1 + 2e-4) * (double)rows - 1e-6);
+    return open < rows ? open : rows;
+}
+
+void out_optimality(pare_arena *a, const pare_claim *c)
 {
     char times[48] = "";
-    if (!h) return;
-    if (h->limit > 0) snprintf(times, sizeof times, " (%.3g times that)", h->value / h->limit);
-    out_row("at best", "%s: %.4g, %.4g%s", h->name, h->value, h->limit, times);
+    const char *const sentence = c ? pare_claim_sentence(a, c) : NULL;
+    if (!sentence) return;
+    if (c->limit > 0) snprintf(times, sizeof times, " (%.3g times that)", c->value / c->limit);
+    out_row("optimality", "%s: %.4g, %.4g%s", sentence, c->value, c->limit, times);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
@@ -236,50 +292,29 @@ bool out_json_facts(cJSON *to, const char *key, const facts *f)
            pare_json_add_size(o, "file_bytes", f->file_bytes);
 }
 
-static bool add_if_number(cJSON *to, const char *key, double v)
-{
-    return isnan(v) ? pare_json_add_null(to, key) : pare_json_add_number(to, key, v);
-}
-
-static bool json_hypotheses(cJSON *to, const pare_cert *cert)
-{
-    cJSON *list = pare_json_add_array(to, "hypotheses");
-    bool ok = list != NULL;
-    for (size_t i = 0; ok && i < cert->nhypotheses; i++) {
-        const pare_hypothesis *h = &cert->hypotheses[i];
-        cJSON *o = pare_json_add_object(list, NULL);
-        ok = o && pare_json_add_string(o, "name", h->name) &&
-             (h->holds == PARE_UNKNOWN ? pare_json_add_null(o, "holds")
-                                       : pare_json_add_bool(o, "holds", h->holds == PARE_TRUE)) &&
-             add_if_number(o, "value", h->value) && add_if_number(o, "limit", h->limit);
-    }
-    return ok;
-}
-
 bool out_json_cert(cJSON *to, const char *path, const pare_cert *cert)
 {
-    cJSON *o = pare_json_add_object(to, "certificate");
-    return o && pare_json_add_string(o, "path", path) &&
-           pare_json_add_string(o, "norm", cert->norm) &&
-           pare_json_add_string(o, "domain", cert->domain) &&
-           pare_json_add_number(o, "apriori", cert->apriori) &&
-           pare_json_add_number(o, "proven", cert->proven) &&
-           pare_json_add_number(o, "measured", cert->measured) &&
-           pare_json_add_number(o, "rounding", cert->rounding) && json_hypotheses(o, cert);
-}
-
-bool out_json_statements(cJSON *to, const pare_cert *cert)
-{
-    cJSON *const list = pare_json_add_array(to, "statements");
-    bool ok = list != NULL;
-    for (size_t i = 0; ok && i < cert->nstatements; i++) {
-        const pare_statement *const s = &cert->statements[i];
-        cJSON *const o = pare_json_add_object(list, NULL);
-        ok = o && pare_json_add_string(o, "name", s->name) &&
-             pare_json_add_string(o, "norm", s->norm) &&
-             pare_json_add_string(o, "domain", s->domain) &&
-             pare_json_add_number(o, "bound", s->bound);
+    cJSON *const o = pare_json_add_object(to, "certificate"), *json = NULL;
+    const pare_claim *const engine = pare_cert_find(cert, PARE_ENGINE_DISTANCE);
+    if (!o || !pare_json_add_string(o, "path", path) ||
+        !pare_json_add_string(o, "norm", cert->norm) ||
+        !pare_json_add_string(o, "domain", cert->domain) ||
+        !pare_json_add_number(o, "apriori", pare_cert_apriori(cert)) ||
+        !pare_json_add_number(o, "proven", cert->proven) ||
+        !pare_json_add_number(o, "measured", cert->measured) ||
+        !(engine ? pare_json_add_number(o, "rounding", engine->value)
+                 : pare_json_add_null(o, "rounding")))
+        return false;
+    /* The lists as they are in the file. */
+    static const char *const lists[] = {"hypotheses", "theorems", "observations", "evidence",
+                                        "paper"};
+    if (pare_cert_json(&json, cert, NULL) != PARE_OK) return false;
+    bool ok = true;
+    for (size_t i = 0; ok && i < sizeof lists / sizeof *lists; i++) {
+        cJSON *const list = cJSON_DetachItemFromObjectCaseSensitive(json, lists[i]);
+        ok = list && cJSON_AddItemToObject(o, lists[i], list);
     }
+    cJSON_Delete(json);
     return ok;
 }
 

@@ -2,7 +2,11 @@
 #ifndef PARE_CLI_OUT_H
 #define PARE_CLI_OUT_H
 #include "cli.h"
+#include <stdarg.h>
+#include <stdio.h>
 
+/* Control characters and bad UTF-8 are shown as \xNN: names and messages come from files. */
+void out_escaped(FILE *to, const char *fmt, va_list args);
 /* "label         text" */
 void out_row(const char *label, const char *fmt, ...) PARE_PRINTF(2, 3);
 /* The same with a good or bad word in colour (terminal only, and not with NO_COLOR) before it. */
@@ -18,12 +22,18 @@ const char *out_text(char *buf, size_t room, const char *text, size_t bytes);
 /* Sizes and times before and after, side by side. */
 void out_ms(const char *label, double before, double after);
 void out_before_after(const facts *before, const facts *after, double ms_before, double ms_after);
-/* The three tiers, always together and in this order, then rounding, domain and hypotheses. */
-void out_tiers(const pare_cert *cert, bool verbose);
-/* A hypothesis that is a measured figure and nothing that could hold or fail. */
-bool out_is_evidence(const pare_hypothesis *h);
-/* What this cut has, what none can beat (a PARE_LEAST hypothesis, or NULL), and their ratio. */
-void out_least(const pare_hypothesis *h);
+/* The tiers, always together and in this order, then rounding, domain and hypotheses that fail;
+ * verbose: every claim. */
+void out_tiers(pare_arena *a, const pare_cert *cert, bool verbose);
+/* One claim in words, its figures rounded to the safe side. NULL: memory is out. */
+const char *out_claim_words(pare_arena *a, const pare_claim *c);
+const char *out_bound(char buf[40], const pare_claim *c); /* of a theorem */
+const char *out_probability(char buf[40], double p);      /* rounded down */
+/* Output rows of a model on a set, and how many of them may have another largest entry. */
+size_t out_rows(const pare_model *m, const pare_inputs *set);
+size_t out_rows_changed(const pare_cert *cert, size_t rows);
+/* A figure beside its optimum (evidence, or NULL), and their ratio. */
+void out_optimality(pare_arena *a, const pare_claim *c);
 
 /* Prints the tree on one line and deletes it; NULL or `complete` false: memory was out. */
 pare_status out_json(cli *c, cJSON *root, bool complete);
@@ -33,6 +43,5 @@ pare_status out_json_file(cli *c, cJSON *root, bool complete, const char *path);
 cJSON *out_json_begin(const cli *c);
 bool out_json_facts(cJSON *to, const char *key, const facts *f);
 bool out_json_cert(cJSON *to, const char *path, const pare_cert *cert);
-bool out_json_statements(cJSON *to, const pare_cert *cert);
 bool out_json_shape(cJSON *to, const char *key, const size_t *shape, size_t ndim);
 #endif

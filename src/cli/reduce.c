@@ -8,7 +8,7 @@
 
 void reduce_print(const cli *c, const reduction *r)
 {
-    out_tiers(&r->cert, c->verbose);
+    out_tiers(c->arena, &r->cert, c->verbose);
     out_before_after(&r->before, &r->after, r->ms_before, r->ms_after);
     if (r->time_attention) out_ms("ms attention", r->attn_before, r->attn_after);
     if (r->has_metric)
@@ -82,7 +82,10 @@ pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *o)
     pare_model *m = NULL;
     pare_status st = begin(c, r);
     if (!st && s->settle) st = s->settle(c, o);
-    if (!st) st = cli_load(c, &m, c->operand[0]);
+    if (!st && !(r->files = pare_files_new())) st = pare_no_memory(&c->err);
+    if (!st)
+        st = cli_name(c, pare_model_load_files(&m, c->operand[0], r->files, &c->err),
+                      c->operand[0]);
     if (!st) st = s->cut(c, o, m);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
     if (!st && c->json)
@@ -90,6 +93,7 @@ pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *o)
     else if (!st)
         s->people(c, m, o);
     pare_model_free(m);
+    pare_files_free(r->files);
     return st;
 }
 
@@ -98,16 +102,21 @@ pare_status reduce_publish(cli *c, reduction *r, const pare_model *m, pare_model
 {
     const pare_publish_opts p = {
         .in_path = r->from,
+        .in_files = r->files,
         .out_path = r->to,
         .overwrite = c->force,
         .max_error = r->max_error,
         .seed = c->seed,
         .data_path = in->path,
+        .data_sha256 = in->sha256,
         .split = in->split,
         .tokens = in->tokens,
         .part = in->part,
         .first = in->first,
         .set = &in->set,
+        .new_inputs = r->new_inputs,
+        .fitted = r->fitted,
+        .fitted_tokens = r->fitted_tokens,
         .prover = prover,
         .ask = r->ask,
         .nask = r->nask,

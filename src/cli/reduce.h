@@ -9,7 +9,11 @@ typedef struct reduction {
     const char *data;      /* file of the inputs, or NULL */
     const char *from, *to; /* files of the models before and after */
     double max_error;
-    const char *ask[8]; /* statements wanted beside the prover's own (pare_publish_opts) */
+    pare_files *files;         /* what the model before was read from */
+    const pare_inputs *fitted; /* what the cut was fitted to, or NULL */
+    size_t fitted_tokens;      /* held-out inputs are compared with those by so many tokens */
+    bool new_inputs;           /* statements about new inputs may be made */
+    pare_claim ask[8]; /* claims wanted beside the prover's own (pare_publish_opts) */
     size_t nask;
     pare_cert cert;
     const char *cert_path, *run_path;

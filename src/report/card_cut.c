@@ -38,14 +38,11 @@ static void measured(page *p, const cJSON *from, const char *label, const char *
 /* Rows whose largest entry may have changed: the rest keeps its label for certain. */
 static void labels(page *p, const pare_cert *c)
 {
-    for (size_t i = 0; i < c->nstatements; i++) {
-        const pare_statement *s = &c->statements[i];
-        if (strcmp(s->name, "rows whose largest entry may have changed") != 0) continue;
-        page_fact(p, "labels certified unchanged",
-                  page_words(p, "%.4g %%", floor(1e4 * (1 - fmin(1, s->bound))) / 100), "good",
-                  page_words(p, "of the rows, on %s", s->domain));
-        return;
-    }
+    const pare_claim *const t = pare_cert_find(c, PARE_ROWS_CHANGED);
+    if (!t) return;
+    page_fact(p, "labels certified unchanged",
+              page_words(p, "%.4g %%", floor(1e4 * (1 - fmin(1, t->value))) / 100), "good",
+              page_words(p, "of the rows, on %s", t->domain));
 }
 
 static void saved(page *p, const item *it)
@@ -69,26 +66,50 @@ static bool vacuous(const item *it, double bound)
     return bound >= 2 * it->largest; /* false where that is nan */
 }
 
+static const char *sentence(page *p, const pare_claim *t)
+{
+    const char *const text = pare_claim_sentence(p->arena, t);
+    return text ? text : "";
+}
+
+/* Rounded down. */
+static const char *probability(page *p, const pare_claim *t)
+{
+    return page_words(p, "%.6f", floor(1e6 * t->probability) / 1e6);
+}
+
+static bool is_theorem(const pare_claim *t)
+{
+    return pare_kinds[t->kind].section == PARE_THEOREM;
+}
+
+/* Upper bounds in the norm of the headline stand in one plot with it. */
+static bool is_tier(const pare_cert *c, const pare_claim *t)
+{
+    const pare_kind_row *const row = &pare_kinds[t->kind];
+    return is_theorem(t) && !row->lower && strcmp(row->norm, c->norm) == 0;
+}
+
 static void tiers(page *p, const item *it)
 {
     const pare_cert *c = it->cert;
-    tier *t = page_alloc(p, 4 + c->nstatements, sizeof *t);
+    tier *t = page_alloc(p, 2 + c->nclaims, sizeof *t);
     size_t n = 0;
     if (!t) return;
     t[n++] = (tier){"measured", c->domain, c->measured, 2, .measured = true};
     t[n++] = (tier){"proven", c->domain, c->proven, 0, .vacuous = vacuous(it, c->proven)};
-    for (size_t i = 0; i < c->nstatements; i++) {
-        const pare_statement *s = &c->statements[i];
-        if (strcmp(s->norm, c->norm) != 0) continue;
-        const char *name = s->probability < 1
-                               ? page_words(p, "%s (probability %.6g)", s->name, s->probability)
-                               : s->name;
-        t[n++] = (tier){name, s->domain, s->bound, 6, .vacuous = vacuous(it, s->bound)};
+    for (size_t i = 0; i < c->nclaims; i++) {
+        const pare_claim *const s = &c->claims[i];
+        if (s->kind == PARE_ENGINE_DISTANCE)
+            t[n++] = (tier){"rounding of the f32 engine", "seen on these inputs", s->value, 7,
+                            .measured = true};
+        if (!is_tier(c, s)) continue;
+        const char *const name = pare_kind_is_drawn(s->kind)
+                                     ? page_words(p, "%s (probability %s)", sentence(p, s),
+                                                  probability(p, s))
+                                     : sentence(p, s);
+        t[n++] = (tier){name, s->domain, s->value, 6, .vacuous = vacuous(it, s->value)};
     }
-    t[n++] = (tier){"a priori", "from sizes and norms alone", c->apriori, 3,
-                    .vacuous = vacuous(it, c->apriori)};
-    t[n++] = (tier){"rounding of the f32 engine", "proven; a bound of its own", c->rounding, 7,
-                    .vacuous = vacuous(it, c->rounding)};
     page_tag(p, "h3", NULL, "Error: seen, proven, promised in advance");
     plot_tiers(p, t, n);
     page_put(p, "<p class=\"small dim\">Norm: ");
@@ -98,87 +119,92 @@ static void tiers(page *p, const item *it)
     page_put(p, ".</p>\n");
 }
 
-static void other_statements(page *p, const pare_cert *c)
+static void other_theorems(page *p, const pare_cert *c)
 {
     number v;
     bool any = false;
-    for (size_t i = 0; i < c->nstatements; i++) {
-        const pare_statement *s = &c->statements[i];
-        if (strcmp(s->norm, c->norm) == 0) continue;
+    for (size_t i = 0; i < c->nclaims; i++) {
+        const pare_claim *const s = &c->claims[i];
+        const pare_kind_row *const row = &pare_kinds[s->kind];
+        if (!is_theorem(s) || is_tier(c, s)) continue;
         if (!any)
             page_put(p, "<h3>Also proven</h3><div class=\"wide\"><table>"
-                        "<tr><th>statement</th><th class=\"n\">at most</th><th>norm</th>"
+                        "<tr><th>theorem</th><th class=\"n\">bound</th><th>norm</th>"
                         "<th>domain</th></tr>\n");
         any = true;
         page_put(p, "<tr>");
-        page_tag(p, "td", NULL, s->name);
-        page_tag(p, "td", "n", show_bound(v, s->bound));
-        page_tag(p, "td", NULL, s->norm);
+        page_tag(p, "td", NULL, sentence(p, s));
+        page_tag(p, "td", "n",
+                 row->lower ? page_words(p, "at least %s", show_lower(v, s->value))
+                            : page_words(p, "at most %s", show_bound(v, s->value)));
+        page_tag(p, "td", NULL, row->norm);
         page_put(p, "<td>");
         page_text(p, s->domain);
-        if (s->probability < 1) page_put(p, " (probability %.6g)", s->probability);
+        if (pare_kind_is_drawn(s->kind)) page_put(p, " (probability %s)", probability(p, s));
         page_put(p, "</td></tr>\n");
     }
     if (any) page_put(p, "</table></div>\n");
 }
 
-/* ---- hypotheses ------------------------------------------------------------------------------ */
+/* ---- hypotheses, observations, evidence -------------------------------------------------------
+ */
 
-static bool is_least(const pare_hypothesis *h)
-{
-    return strstr(h->name, PARE_LEAST) != NULL;
-}
-
-/* Upper against lower: what was reached, and what nothing of that size can beat. */
-static void lower_bounds(page *p, const pare_cert *c)
+/* A figure and its optimum, both in f64. */
+static void optimality(page *p, const pare_cert *c)
 {
     number v, l;
     bool any = false;
-    for (size_t i = 0; i < c->nhypotheses; i++) {
-        const pare_hypothesis *h = &c->hypotheses[i];
-        if (!is_least(h)) continue;
+    for (size_t i = 0; i < c->nclaims; i++) {
+        const pare_claim *h = &c->claims[i];
+        const pare_kind_row *const row = &pare_kinds[h->kind];
+        if (row->section != PARE_EVIDENCE) continue;
         if (!any)
-            page_put(p, "<h3>How far from the best possible cut</h3><div class=\"wide\">"
-                        "<table><tr><th>what</th><th class=\"n\">reached</th><th class=\"n\">"
-                        "least possible</th><th class=\"n\">times the best</th></tr>\n");
+            page_put(p, "<h3>How far from the best possible cut (evidence, not proven)</h3>"
+                        "<div class=\"wide\"><table><tr><th>what</th><th class=\"n\">reached</th>"
+                        "<th class=\"n\">optimum</th><th class=\"n\">times the best</th></tr>\n");
         any = true;
         page_put(p, "<tr>");
-        page_tag(p, "td", NULL, h->name);
-        page_tag(p, "td", "n", show_value(v, h->value));
-        page_tag(p, "td", "n", show_value(l, h->limit));
-        page_tag(p, "td", "n", h->limit > 0 ? show_value(v, h->value / h->limit) : "");
+        page_tag(p, "td", NULL, sentence(p, h));
+        page_tag(p, "td", "n", row->has_value ? show_value(v, h->value) : "");
+        page_tag(p, "td", "n", row->has_limit ? show_value(l, h->limit) : "");
+        page_tag(p, "td", "n",
+                 row->has_value && h->limit > 0 ? show_value(v, h->value / h->limit) : "");
         page_put(p, "</tr>\n");
     }
     if (any) page_put(p, "</table></div>\n");
 }
 
-static void chip(page *p, pare_truth holds)
+static void chip(page *p, const pare_claim *h)
 {
-    static const char *const word[] = {"fails", "holds", "seen"};
+    static const char *const word[] = {"fails", "holds", "undecided"};
     static const char *const cls[] = {"chip bad", "chip good", "chip dim"};
-    page_tag(p, "span", cls[holds], word[holds]);
+    if (pare_kinds[h->kind].section == PARE_OBSERVATION)
+        page_tag(p, "span", "chip dim", "seen");
+    else
+        page_tag(p, "span", cls[h->holds], word[h->holds]);
 }
 
 static void hypotheses(page *p, const pare_cert *c)
 {
     number v, l;
     bool any = false;
-    for (size_t i = 0; i < c->nhypotheses; i++) {
-        const pare_hypothesis *h = &c->hypotheses[i];
-        if (is_least(h)) continue;
+    for (size_t i = 0; i < c->nclaims; i++) {
+        const pare_claim *h = &c->claims[i];
+        const pare_kind_row *const row = &pare_kinds[h->kind];
+        if (row->section != PARE_HYPOTHESIS && row->section != PARE_OBSERVATION) continue;
         if (!any)
-            page_put(p, "<h3>What it rests on</h3><div class=\"wide\"><table>"
-                        "<tr><th></th><th>hypothesis or evidence</th><th class=\"n\">value"
+            page_put(p, "<h3>What it rests on, and what was seen</h3><div class=\"wide\"><table>"
+                        "<tr><th></th><th>hypothesis or observation</th><th class=\"n\">value"
                         "</th><th class=\"n\">limit</th><th class=\"n\">factor</th></tr>\n");
         any = true;
         page_put(p, "<tr><td>");
-        chip(p, h->holds);
+        chip(p, h);
         page_put(p, "</td>");
-        page_tag(p, "td", NULL, h->name);
-        page_tag(p, "td", "n", show_value(v, h->value));
-        page_tag(p, "td", "n", show_value(l, h->limit));
-        const double factor = h->value / h->limit;
-        page_tag(p, "td", "n", h->limit != 0 && isfinite(factor) ? show_value(v, factor) : "");
+        page_tag(p, "td", NULL, sentence(p, h));
+        page_tag(p, "td", "n", row->has_value ? show_value(v, h->value) : "");
+        page_tag(p, "td", "n", row->has_limit ? show_value(l, h->limit) : "");
+        const double factor = row->has_value && row->has_limit ? h->value / h->limit : NAN;
+        page_tag(p, "td", "n", isfinite(factor) ? show_value(v, factor) : "");
         page_put(p, "</tr>\n");
     }
     if (any) page_put(p, "</table></div>\n");
@@ -187,16 +213,20 @@ static void hypotheses(page *p, const pare_cert *c)
 static void paper(page *p, const pare_cert *c)
 {
     number v;
-    if (c->npaper == 0) return;
-    page_put(p, "<h3>The paper's printed formulas <span class=\"chip bad\">not sound</span></h3>"
-                "<div class=\"wide\"><table>\n");
-    for (size_t i = 0; i < c->npaper; i++) {
+    bool any = false;
+    for (size_t i = 0; i < c->nclaims; i++) {
+        const pare_claim *t = &c->claims[i];
+        if (pare_kinds[t->kind].section != PARE_PAPER) continue;
+        if (!any)
+            page_put(p, "<h3>The paper's printed formulas <span class=\"chip bad\">not sound</span>"
+                        "</h3><div class=\"wide\"><table>\n");
+        any = true;
         page_put(p, "<tr>");
-        page_tag(p, "td", NULL, c->paper[i].name);
-        page_tag(p, "td", "n", show_value(v, c->paper[i].value));
+        page_tag(p, "td", NULL, sentence(p, t));
+        page_tag(p, "td", "n", show_value(v, t->value));
         page_put(p, "</tr>\n");
     }
-    page_put(p, "</table></div>\n");
+    if (any) page_put(p, "</table></div>\n");
 }
 
 static void links(page *p, const pare_cert *c)
@@ -242,8 +272,8 @@ void card_cut(page *p, const item *it)
     page_verdict(p, it);
     saved(p, it);
     tiers(p, it);
-    other_statements(p, c);
-    lower_bounds(p, c);
+    other_theorems(p, c);
+    optimality(p, c);
     hypotheses(p, c);
     paper(p, c);
     links(p, c);

@@ -84,6 +84,12 @@ const char *show_value(number buf, double v)
     return buf;
 }
 
+const char *show_lower(number buf, double v)
+{
+    pare_lb_format(buf, pare_lb_exact(v), 4);
+    return buf;
+}
+
 const char *show_bound(number buf, double v)
 {
     char digits[40];

@@ -37,5 +37,6 @@ void page_source(page *p, const char *file, const char *command);
 typedef char number[48];
 const char *show_value(number buf, double v);
 const char *show_bound(number buf, double v);
+const char *show_lower(number buf, double v); /* a lower bound: rounded down */
 const char *show_count(number buf, double v); /* 1,234,567 */
 #endif

@@ -110,7 +110,7 @@ static void given_inputs(said *s, const pare_model *f, const pare_model *g, cons
     if (s->st || !(passes <= GIVEN_WORK)) return;
     s->st = pare_ticket_bound_given(&b, f, g, set, s->exec, s->err);
     if (!s->st)
-        bound_by(s, (pare_claim){.kind = PARE_LOCAL_OUTPUTS}, s->cert->domain, b.outputs);
+        bound_by(s, (pare_claim){.kind = PARE_GIVEN_OUTPUTS}, s->cert->domain, b.outputs);
 }
 
 /* ---- what it takes --------------------------------------------------------------------------- */

@@ -452,12 +452,12 @@ static void gather(all *a, edits_bound *out)
                          .edits = a->edits,
                          .proven = base.gap.proven,
                          .measured = base.gap.measured,
-                         .slack = base.gap.slack};
+                         .slack = base.gap.radius};
     for (size_t i = 0; i < a->nblocks; i++) {
         const pare_output_bound *const b = &a->found[i];
         out->proven = pare_ub_max(out->proven, b->gap.proven);
         out->measured = fmax(out->measured, b->gap.measured);
-        out->slack = fmax(out->slack, b->gap.slack);
+        out->slack = fmax(out->slack, b->gap.radius);
         out->pairs += b->rows;
         out->certain += b->certain;
     }
