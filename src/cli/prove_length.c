@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCHEMA    1
-#define OTHER_CPU 4.0   /* times what was measured elsewhere */
+#define SCHEMA    2
+#define TOLERANCE 3.0   /* of what was measured: relative, for another CPU */
 #define OTHER_RUN 1.001 /* times what is proven of another CPU's numbers */
 
 pare_status length_oracle(pare_oracle *out, const pare_length_plan *plan, const pare_exec *exec,
@@ -23,13 +23,14 @@ pare_status length_oracle(pare_oracle *out, const pare_length_plan *plan, const 
     return pare_oracle_cpu(out, k->dtype, k->max_len, exec, err);
 }
 
-pare_status length_input_read(cli *c, length_input *out, const pare_model *m, const char *data,
-                              size_t tokens, uint64_t seed)
+static pare_status read_input(cli *c, length_input *out, const pare_model *m, const char *data,
+                              size_t tokens, uint64_t seed, pare_files *files)
 {
     pare_dataset set;
     pare_inputs some;
     pare_status st =
-        data ? cli_name(c, pare_dataset_load(&set, c->arena, m, data, 0, 0, &c->err), data)
+        data ? cli_name(
+                   c, pare_dataset_load_files(&set, c->arena, m, data, 0, 0, files, &c->err), data)
              : pare_inputs_random(&some, c->arena, m, 1, tokens, seed, &c->err);
     if (!st && data && !set.inputs.n)
         st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: no input in it suits the model", data);
@@ -41,13 +42,17 @@ pare_status length_input_read(cli *c, length_input *out, const pare_model *m, co
     return pare_graph_complete(&out->whole, c->arena, out->in.graph, &m->pattern, &c->err);
 }
 
-/* ---- writing --------------------------------------------------------------------------------- */
-
-static bool add_file(cJSON *to, const char *key, const char *path, const char *sha)
+pare_status length_input_read(cli *c, length_input *out, const pare_model *m, const char *data,
+                              size_t tokens, uint64_t seed)
 {
-    cJSON *const o = pare_json_add_object(to, key);
-    return o && pare_json_add_string(o, "path", path) && pare_json_add_string(o, "sha256", sha);
+    pare_files *const files = pare_files_new();
+    if (!files) return pare_no_memory(&c->err);
+    const pare_status st = read_input(c, out, m, data, tokens, seed, files);
+    pare_files_free(files);
+    return st;
 }
+
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static bool add_run(cJSON *to, const pare_length_cert *k)
 {
@@ -63,14 +68,22 @@ static bool add_run(cJSON *to, const pare_length_cert *k)
 enum { MODEL, PLAN, DATA, FILES };
 static const char *const file_keys[FILES] = {"input", "plan", "data"};
 typedef struct file {
-    const char *path, *sha;
+    const char *path, *sha, *architecture; /* the last of the model alone */
 } file;
+
+static bool add_file(cJSON *to, const char *key, const file *f)
+{
+    cJSON *const o = pare_json_add_object(to, key);
+    return o && pare_json_add_string(o, "path", f->path) &&
+           pare_json_add_string(o, "sha256", f->sha) &&
+           (!f->architecture || pare_json_add_string(o, "architecture", f->architecture));
+}
 
 static bool add_files(cJSON *to, const file f[FILES])
 {
     bool ok = true;
     for (size_t i = 0; i < FILES && ok; i++)
-        if (f[i].path) ok = add_file(to, file_keys[i], f[i].path, f[i].sha);
+        if (f[i].path) ok = add_file(to, file_keys[i], &f[i]);
     return ok;
 }
 
@@ -103,16 +116,56 @@ static bool fill(cJSON *o, cli *c, const file f[FILES], size_t rows, const pare_
            pare_json_add_size(o, "rows_of_a_head", rows) && add_run(o, k) &&
            pare_json_add_number(o, "apriori", written(k->apriori)) &&
            pare_json_add_number(o, "proven", written(k->proven)) &&
-           pare_json_add_number(o, "measured", k->measured);
+           pare_json_add_number(o, "measured", k->measured) &&
+           pare_json_add_number(o, "tolerance", TOLERANCE);
 }
 
-/* Hash, and the path as seen from the certificate. */
-static pare_status name_file(cli *c, file *out, const char *cert, const char *path)
+/* ---- which files ----------------------------------------------------------------------------- */
+
+/* What was read through `files` for the thing at `path`. */
+static pare_status identity(cli *c, const char **sha, const pare_files *files, const char *path)
 {
-    char *const sha = pare_alloc(c->arena, PARE_SHA256_HEX, 1);
-    *out = (file){pare_path_relative(c->arena, cert, path), sha};
-    if (!sha || !out->path) return pare_no_memory(&c->err);
-    return pare_sha256_file(sha, path, &c->err);
+    char *const hex = pare_alloc(c->arena, PARE_SHA256_HEX, 1);
+    *sha = hex;
+    return hex ? pare_files_identity(hex, files, path, &c->err) : pare_no_memory(&c->err);
+}
+
+static pare_status read_model(cli *c, file *is, pare_model **m, const char *path)
+{
+    char *const hex = pare_alloc(c->arena, PARE_SHA256_HEX, 1);
+    pare_files *const files = pare_files_new();
+    *is = (file){.path = path, .architecture = hex};
+    pare_status st = hex && files ? PARE_OK : pare_no_memory(&c->err);
+    if (!st) st = cli_name(c, pare_model_load_files(m, path, files, &c->err), path);
+    if (!st) st = identity(c, &is->sha, files, path);
+    if (!st) st = pare_architecture_sha256(hex, *m, &c->err);
+    pare_files_free(files);
+    return st;
+}
+
+static pare_status read_plan(cli *c, file *is, cJSON **json, const char *path)
+{
+    pare_blob *b = NULL;
+    pare_files *const files = pare_files_new();
+    *is = (file){.path = path};
+    pare_status st = files ? pare_files_read(files, &b, path, &c->err) : pare_no_memory(&c->err);
+    if (!st) st = pare_json_parse(json, (const char *)b->data, b->bytes, &c->err);
+    if (!st) st = identity(c, &is->sha, files, path);
+    pare_blob_release(b);
+    pare_files_free(files);
+    return cli_name(c, st, path);
+}
+
+static pare_status read_data(cli *c, file *is, length_input *in, const pare_model *m,
+                             const char *path, size_t tokens, uint64_t seed)
+{
+    pare_files *const files = pare_files_new();
+    *is = (file){.path = path};
+    pare_status st = files ? read_input(c, in, m, path, tokens, seed, files)
+                           : pare_no_memory(&c->err);
+    if (!st && path) st = identity(c, &is->sha, files, path);
+    pare_files_free(files);
+    return st;
 }
 
 pare_status length_cert_write(cli *c, const char *model, const char *data, const char *plan_path,
@@ -121,9 +174,18 @@ pare_status length_cert_write(cli *c, const char *model, const char *data, const
 {
     const char *const path = cli_suffixed(c, plan_path, ".cert.json");
     file f[FILES] = {{0}};
-    pare_status st = path ? name_file(c, &f[MODEL], path, model) : c->err.code;
-    if (!st) st = name_file(c, &f[PLAN], path, plan_path);
-    if (!st && data) st = name_file(c, &f[DATA], path, data);
+    pare_model *m = NULL;
+    cJSON *json = NULL;
+    length_input in;
+    pare_status st = path ? read_model(c, &f[MODEL], &m, model) : c->err.code;
+    if (!st) st = read_plan(c, &f[PLAN], &json, plan_path);
+    if (!st && pare_length_may_exceed(m)) m->context = 0;
+    if (!st && data) st = read_data(c, &f[DATA], &in, m, data, 0, 0);
+    pare_model_free(m);
+    cJSON_Delete(json);
+    for (size_t i = 0; i < FILES && !st; i++)
+        if (f[i].path && !(f[i].path = pare_path_relative(c->arena, path, f[i].path)))
+            st = pare_no_memory(&c->err);
     if (st) return st;
     cJSON *const o = cJSON_CreateObject();
     char *text = NULL;
@@ -148,7 +210,7 @@ typedef struct claim {
     size_t rows, tokens, length;
     const char *mode, *norm, *domain;
     size_t calls, rounds, bad_rows, fallback_calls;
-    double lmax, apriori, proven, measured;
+    double lmax, apriori, proven, measured, tolerance;
 } claim;
 
 bool length_cert_is(const cJSON *json)
@@ -164,6 +226,8 @@ static pare_status read_file(cli *c, file *out, const char *cert, const cJSON *j
     pare_status st = pare_json_object(&o, json, key, &c->err);
     if (!st) st = pare_json_string(&relative, o, "path", &c->err);
     if (!st) st = pare_json_string(&out->sha, o, "sha256", &c->err);
+    if (!st && strcmp(key, file_keys[MODEL]) == 0)
+        st = pare_json_string(&out->architecture, o, "architecture", &c->err);
     if (st) return st;
     out->path = instead ? instead : pare_path_beside(c->arena, cert, relative);
     return out->path ? PARE_OK : pare_no_memory(&c->err);
@@ -215,7 +279,10 @@ static pare_status read_claim(cli *c, claim *k, const char *path, const cJSON *j
     size_t schema;
     pare_status st = pare_json_size(&schema, json, "pare_length", &c->err);
     if (!st && schema != SCHEMA)
-        st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: of version %zu, not %d", path, schema, SCHEMA);
+        st = pare_fail(&c->err, PARE_ERR_INPUT,
+                       "pare_length: schema %zu is not read, only %d; make the certificate again "
+                       "with the same command",
+                       schema, SCHEMA);
     *k = (claim){0};
     if (st || (st = read_files(c, k, path, json, where)) || (st = known_keys(c, k, json)) ||
         (st = pare_json_u64(&k->seed, json, "seed", &c->err)) ||
@@ -234,16 +301,22 @@ static pare_status read_claim(cli *c, claim *k, const char *path, const cJSON *j
         (st = pare_json_bound(&k->apriori, json, "apriori", &c->err)) ||
         (st = pare_json_bound(&k->proven, json, "proven", &c->err)))
         return st;
-    return pare_json_bound(&k->measured, json, "measured", &c->err);
+    st = pare_json_bound(&k->measured, json, "measured", &c->err);
+    return st ? st : pare_json_number(&k->tolerance, json, "tolerance", &c->err);
 }
 
-static pare_status check_hash(cli *c, const char *path, const char *sha)
+static pare_status same_file(cli *c, const file *claimed, const file *is)
 {
-    char now[PARE_SHA256_HEX];
-    const pare_status st = pare_sha256_file(now, path, &c->err);
-    if (st || strcmp(now, sha) == 0) return st;
-    return pare_fail(&c->err, PARE_ERR_VERIFY,
-                     "%s: sha256 is %.12s..., the certificate says %.12s...", path, now, sha);
+    if (strcmp(claimed->sha, is->sha) != 0)
+        return pare_fail(&c->err, PARE_ERR_VERIFY,
+                         "%s: sha256 is %.12s..., the certificate says %.12s...", is->path, is->sha,
+                         claimed->sha);
+    if (is->architecture && strcmp(claimed->architecture, is->architecture) != 0)
+        return pare_fail(&c->err, PARE_ERR_VERIFY,
+                         "%s: another architecture than the certificate says: sha256 %.12s..., not "
+                         "%.12s...",
+                         is->path, is->architecture, claimed->architecture);
+    return PARE_OK;
 }
 
 static pare_status not_true(cli *c, const char *what, double says, double is)
@@ -294,13 +367,14 @@ static pare_status compare_run(cli *c, const claim *k, const pare_length_cert *n
 static double as_elsewhere(double measured, const pare_length_cert *now, pare_dtype t)
 {
     const double half_unit = t == PARE_F64 ? 0x1p-53 : 0x1p-24;
-    return OTHER_CPU * measured + half_unit * now->largest;
+    return (1 + TOLERANCE) * measured + half_unit * now->largest;
 }
 
 static pare_status compare(cli *c, const claim *k, const pare_length_cert *now, pare_dtype t)
 {
     const pare_status st = compare_run(c, k, now);
     if (st) return st;
+    if (k->tolerance != TOLERANCE) return not_true(c, "tolerance", k->tolerance, TOLERANCE);
     if (!now->sound) return not_true(c, "measured is not within proven", k->proven, now->measured);
     if (k->calls != now->calls) return not_true(c, "calls", (double)k->calls, (double)now->calls);
     if (!(now->apriori <= k->apriori)) return not_true(c, "a priori", k->apriori, now->apriori);
@@ -338,19 +412,20 @@ static pare_status other_engine(cli *c, const pare_length_plan *plan, const pare
     return st;
 }
 
-/* Files as they were, read: the model, the plan, and what it was run on. */
+/* Files as they were, each read once: the model, the plan, and what it was run on. */
 static pare_status read_all(cli *c, const claim *k, pare_model **m, cJSON **json,
                             pare_length_plan *plan, length_input *in)
 {
+    file is;
     size_t tokens = 0;
-    pare_status st = PARE_OK;
-    for (size_t i = 0; i < FILES && !st; i++)
-        if (k->f[i].path) st = check_hash(c, k->f[i].path, k->f[i].sha);
-    if (!st) st = cli_load(c, m, k->f[MODEL].path);
-    if (!st) st = pare_json_read(json, k->f[PLAN].path, &c->err);
+    pare_status st = read_model(c, &is, m, k->f[MODEL].path);
+    if (!st) st = same_file(c, &k->f[MODEL], &is);
+    if (!st) st = read_plan(c, &is, json, k->f[PLAN].path);
+    if (!st) st = same_file(c, &k->f[PLAN], &is);
     if (!st) st = pare_json_size(&tokens, *json, "tokens", &c->err);
     if (!st && pare_length_may_exceed(*m)) (*m)->context = 0;
-    if (!st) st = length_input_read(c, in, *m, k->f[DATA].path, tokens, k->seed);
+    if (!st) st = read_data(c, &is, in, *m, k->f[DATA].path, tokens, k->seed);
+    if (!st && k->f[DATA].path) st = same_file(c, &k->f[DATA], &is);
     if (!st && in->in.tokens != tokens)
         st = pare_fail(&c->err, PARE_ERR_VERIFY, "%s: is for %zu tokens, the input has %zu",
                        k->f[PLAN].path, tokens, in->in.tokens);
