@@ -1,6 +1,6 @@
 /* Writing a model: safetensors with the architecture and a seal in the metadata. f64 tensors come
  * first, then f32, then bytes, and the data begins at a multiple of 64: so every tensor can be used
- * where they lie when the file is in memory. */
+ * where it lies when the file is in memory. */
 #include "arch.h"
 #include "seal.h"
 #include <pare/coded.h>
