@@ -12,6 +12,7 @@ typedef struct length_opts {
     size_t tokens, mode, mask, dtype, blocks;
     const char *oracle, *data;
     length_input in;
+    length_files files;
     bool fixed, apart, host, single, dry, no_fallback, certify;
     size_t rows;
     pare_length_cert cert;
@@ -102,7 +103,8 @@ static pare_status what_for(cli *c, length_opts *o, pare_model *m)
                          "%s: attends over a graph: its plan depends on the graph (--data), not on "
                          "a number of tokens",
                          c->operand[0]);
-    if (o->data || o->certify) return length_input_read(c, &o->in, m, o->data, o->tokens, c->seed);
+    if (o->data || o->certify)
+        return length_input_read(c, &o->in, m, o->data, o->tokens, c->seed, &o->files);
     o->in.in.tokens = o->tokens;
     return PARE_OK;
 }
@@ -265,18 +267,24 @@ static pare_status length(cli *c, length_opts *o)
     if (!st && !o->dry) st = cli_may_write(c, c->out, o->data);
     if (!st && o->certify)
         st = cli_may_write(c, cli_suffixed(c, c->out, ".cert.json"), c->operand[0]);
-    if (!st) st = cli_load(c, &m, c->operand[0]);
+    if (!st) st = length_files_new(&o->files, &c->err);
+    if (!st)
+        st = cli_name(c,
+                      pare_model_load_files(&m, c->operand[0], o->files.of[LENGTH_MODEL], &c->err),
+                      c->operand[0]);
     if (!st) st = what_for(c, o, m);
     if (!st) st = make_plan(c, o, m);
     if (!st) st = time_call(c, o);
     if (!st && o->certify) st = certify(c, o, m);
     if (!st && !o->dry) st = write_plan(c, o);
     if (!st && o->certify)
-        st = length_cert_write(c, c->operand[0], o->data, c->out, o->rows, &o->plan, &o->cert);
+        st = length_cert_write(c, c->operand[0], o->data, c->out, &o->files, o->rows, &o->plan,
+                               &o->cert);
     if (!st && c->json)
         st = print_json(c, o);
     else if (!st)
         print_people(o);
+    length_files_free(&o->files);
     pare_model_free(m);
     return st;
 }

@@ -23,14 +23,28 @@ pare_status length_oracle(pare_oracle *out, const pare_length_plan *plan, const 
     return pare_oracle_cpu(out, k->dtype, k->max_len, exec, err);
 }
 
+pare_status length_files_new(length_files *f, pare_err *err)
+{
+    bool ok = true;
+    for (size_t i = 0; i < LENGTH_FILES; i++) ok = (f->of[i] = pare_files_new()) && ok;
+    return ok ? PARE_OK : pare_no_memory(err);
+}
+
+void length_files_free(length_files *f)
+{
+    for (size_t i = 0; i < LENGTH_FILES; i++) pare_files_free(f->of[i]);
+}
+
 pare_status length_input_read(cli *c, length_input *out, const pare_model *m, const char *data,
-                              size_t tokens, uint64_t seed)
+                              size_t tokens, uint64_t seed, const length_files *f)
 {
     pare_dataset set;
     pare_inputs some;
-    pare_status st =
-        data ? cli_name(c, pare_dataset_load(&set, c->arena, m, data, 0, 0, &c->err), data)
-             : pare_inputs_random(&some, c->arena, m, 1, tokens, seed, &c->err);
+    pare_status st = data ? cli_name(c,
+                                     pare_dataset_load_files(&set, c->arena, m, data, 0, 0,
+                                                             f->of[LENGTH_DATA], &c->err),
+                                     data)
+                          : pare_inputs_random(&some, c->arena, m, 1, tokens, seed, &c->err);
     if (!st && data && !set.inputs.n)
         st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: no input in it suits the model", data);
     if (st) return st;
@@ -59,8 +73,7 @@ static bool add_run(cJSON *to, const pare_length_cert *k)
            pare_json_add_number(o, "lmax", k->lmax);
 }
 
-/* The files a certificate speaks of; data is an option. */
-enum { MODEL, PLAN, DATA, FILES };
+enum { MODEL = LENGTH_MODEL, PLAN = LENGTH_PLAN, DATA = LENGTH_DATA, FILES = LENGTH_FILES };
 static const char *const file_keys[FILES] = {"input", "plan", "data"};
 typedef struct file {
     const char *path, *sha;
@@ -106,24 +119,28 @@ static bool fill(cJSON *o, cli *c, const file f[FILES], size_t rows, const pare_
            pare_json_add_number(o, "measured", k->measured);
 }
 
-/* Hash, and the path as seen from the certificate. */
-static pare_status name_file(cli *c, file *out, const char *cert, const char *path)
+/* The identity of what was read, and the path as seen from the certificate. */
+static pare_status name_file(cli *c, file *out, const char *cert, const char *path,
+                             const pare_files *read)
 {
     char *const sha = pare_alloc(c->arena, PARE_SHA256_HEX, 1);
     *out = (file){pare_path_relative(c->arena, cert, path), sha};
     if (!sha || !out->path) return pare_no_memory(&c->err);
-    return pare_sha256_file(sha, path, &c->err);
+    return pare_files_identity(sha, read, path, &c->err);
 }
 
 pare_status length_cert_write(cli *c, const char *model, const char *data, const char *plan_path,
-                              size_t rows, const pare_length_plan *plan,
+                              const length_files *read, size_t rows, const pare_length_plan *plan,
                               const pare_length_cert *cert)
 {
+    pare_blob *written_plan = NULL;
     const char *const path = cli_suffixed(c, plan_path, ".cert.json");
     file f[FILES] = {{0}};
-    pare_status st = path ? name_file(c, &f[MODEL], path, model) : c->err.code;
-    if (!st) st = name_file(c, &f[PLAN], path, plan_path);
-    if (!st && data) st = name_file(c, &f[DATA], path, data);
+    pare_status st = path ? name_file(c, &f[MODEL], path, model, read->of[MODEL]) : c->err.code;
+    if (!st) st = pare_files_read(read->of[PLAN], &written_plan, plan_path, &c->err);
+    pare_blob_release(written_plan);
+    if (!st) st = name_file(c, &f[PLAN], path, plan_path, read->of[PLAN]);
+    if (!st && data) st = name_file(c, &f[DATA], path, data, read->of[DATA]);
     if (st) return st;
     cJSON *const o = cJSON_CreateObject();
     char *text = NULL;
@@ -237,11 +254,20 @@ static pare_status read_claim(cli *c, claim *k, const char *path, const cJSON *j
     return pare_json_bound(&k->measured, json, "measured", &c->err);
 }
 
-static pare_status check_hash(cli *c, const char *path, const char *sha)
+/* Whether what was read of a file is what the certificate names; `st` is how its loader ended. That
+ * other bytes cannot be parsed is not the news: that they are others is. */
+static pare_status same_bytes(cli *c, const file *claimed, const pare_files *read, pare_status st)
 {
+    const char *const path = claimed->path, *const sha = claimed->sha;
     char now[PARE_SHA256_HEX];
-    const pare_status st = pare_sha256_file(now, path, &c->err);
-    if (st || strcmp(now, sha) == 0) return st;
+    if (pare_files_count(read) == 0 || st == PARE_ERR_MEMORY || st == PARE_ERR_IO) return st;
+    const pare_err before = c->err;
+    const pare_status is = pare_files_identity(now, read, path, &c->err);
+    if (is) return is;
+    if (strcmp(now, sha) == 0) {
+        c->err = before;
+        return st;
+    }
     return pare_fail(&c->err, PARE_ERR_VERIFY,
                      "%s: sha256 is %.12s..., the certificate says %.12s...", path, now, sha);
 }
@@ -339,18 +365,24 @@ static pare_status other_engine(cli *c, const pare_length_plan *plan, const pare
 }
 
 /* Files as they were, read: the model, the plan, and what it was run on. */
-static pare_status read_all(cli *c, const claim *k, pare_model **m, cJSON **json,
-                            pare_length_plan *plan, length_input *in)
+static pare_status read_all(cli *c, const claim *k, const length_files *f, pare_model **m,
+                            cJSON **json, pare_length_plan *plan, length_input *in)
 {
     size_t tokens = 0;
-    pare_status st = PARE_OK;
-    for (size_t i = 0; i < FILES && !st; i++)
-        if (k->f[i].path) st = check_hash(c, k->f[i].path, k->f[i].sha);
-    if (!st) st = cli_load(c, m, k->f[MODEL].path);
-    if (!st) st = pare_json_read(json, k->f[PLAN].path, &c->err);
+    pare_blob *b = NULL;
+    const char *const model = k->f[MODEL].path;
+    pare_status st = cli_name(c, pare_model_load_files(m, model, f->of[MODEL], &c->err), model);
+    st = same_bytes(c, &k->f[MODEL], f->of[MODEL], st);
+    if (!st) st = pare_files_read(f->of[PLAN], &b, k->f[PLAN].path, &c->err);
+    if (!st) st = same_bytes(c, &k->f[PLAN], f->of[PLAN], st);
+    if (!st) st = pare_json_read_blob(json, b, &c->err);
+    pare_blob_release(b);
     if (!st) st = pare_json_size(&tokens, *json, "tokens", &c->err);
     if (!st && pare_length_may_exceed(*m)) (*m)->context = 0;
-    if (!st) st = length_input_read(c, in, *m, k->f[DATA].path, tokens, k->seed);
+    if (!st) {
+        st = length_input_read(c, in, *m, k->f[DATA].path, tokens, k->seed, f);
+        if (k->f[DATA].path) st = same_bytes(c, &k->f[DATA], f->of[DATA], st);
+    }
     if (!st && in->in.tokens != tokens)
         st = pare_fail(&c->err, PARE_ERR_VERIFY, "%s: is for %zu tokens, the input has %zu",
                        k->f[PLAN].path, tokens, in->in.tokens);
@@ -364,8 +396,10 @@ static pare_status prove(cli *c, const claim *k, const char *backend, pare_lengt
     cJSON *json = NULL;
     pare_length_plan plan;
     length_input in;
+    length_files f;
     pare_oracle orc = {0};
-    pare_status st = read_all(c, k, &m, &json, &plan, &in);
+    pare_status st = length_files_new(&f, &c->err);
+    if (!st) st = read_all(c, k, &f, &m, &json, &plan, &in);
     if (!st) st = length_oracle(&orc, &plan, &c->exec, &c->err);
     if (!st) st = cli_name(c, pare_length_plan_fits(&plan, c->arena, m, &c->err), k->f[PLAN].path);
     if (!st) st = compare_plan(c, k, &plan);
@@ -375,6 +409,7 @@ static pare_status prove(cli *c, const claim *k, const char *backend, pare_lengt
     pare_oracle_free(&orc);
     cJSON_Delete(json);
     pare_model_free(m);
+    length_files_free(&f);
     return st;
 }
 

@@ -11,16 +11,26 @@ typedef struct length_input {
     pare_graph whole;
     const pare_graph *graph; /* that the model attends over; NULL unless its pattern is one */
 } length_input;
+/* The files that a certificate speaks of, each as its loader has read it; data is an option. */
+enum { LENGTH_MODEL, LENGTH_PLAN, LENGTH_DATA, LENGTH_FILES };
+typedef struct length_files {
+    pare_files *of[LENGTH_FILES];
+} length_files;
+PARE_MUST_USE pare_status length_files_new(length_files *f, pare_err *err);
+void length_files_free(length_files *f); /* also after a failure of new */
+
 /* `data` NULL: `tokens` seeded tokens. */
 PARE_MUST_USE pare_status length_input_read(cli *c, length_input *out, const pare_model *m,
-                                            const char *data, size_t tokens, uint64_t seed);
+                                            const char *data, size_t tokens, uint64_t seed,
+                                            const length_files *f);
 
 /* The built-in engine that a plan is for: the kernels, or the strict referee. */
 PARE_MUST_USE pare_status length_oracle(pare_oracle *out, const pare_length_plan *plan,
                                         const pare_exec *exec, pare_err *err);
+/* Model and data are named by what was read of them. */
 PARE_MUST_USE pare_status length_cert_write(cli *c, const char *model, const char *data,
-                                            const char *plan_path, size_t rows,
-                                            const pare_length_plan *plan,
+                                            const char *plan_path, const length_files *read,
+                                            size_t rows, const pare_length_plan *plan,
                                             const pare_length_cert *cert);
 /* Where verify shall look instead of where the certificate says, and the engine on which it runs
  * the plan once more; NULL: as it says, and f64 softmax calls of our own. */
