@@ -13,7 +13,7 @@ static pare_status expand(pare_weight *w, pare_coded_head *h, pare_arena *a, con
                           size_t size)
 {
     pare_err err = {0};
-    const pare_status st = pare_coded_expand(w, h, a, data, size, &err);
+    const pare_status st = pare_coded_expand(w, h, a, data, size, PARE_CODED_PER_BYTE * size, &err);
     fuzz_expect_said(st, &err);
     return st;
 }

@@ -27,10 +27,16 @@ typedef struct pare_coded_head {
     int exponent;      /* the scale is 2^exponent */
 } pare_coded_head;
 
+/* A byte of a ticket stands for so many entries at most: no mask can be coded more tightly. */
+#define PARE_CODED_PER_BYTE 2048
 /* The weight, f32, in the arena. PARE_ERR_INPUT says what is wrong with the bytes: a version or
- * kind that is not known, a checksum, a length, a size. `head` may be NULL. */
+ * kind that is not known, a checksum, a length, a size. Masks bound the size of a weight;
+ * identities have none: `most` is how many entries they may have, PARE_CODED_PER_BYTE for each byte
+ * of the file that they lie in, or SIZE_MAX for what was made in this process. `head` may be NULL.
+ */
 PARE_MUST_USE pare_status pare_coded_expand(pare_weight *out, pare_coded_head *head, pare_arena *a,
-                                            const uint8_t *data, size_t bytes, pare_err *err);
+                                            const uint8_t *data, size_t bytes, size_t most,
+                                            pare_err *err);
 
 /* ---- rows of bits --------------------------------------------------------------------------- */
 

@@ -3,19 +3,34 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ALIGN ((size_t)64) /* weights are used where they lie */
+#define ALIGN      ((size_t)64) /* weights are used where they lie */
+#define LARGE_PAGE ((size_t)2 << 20)
+
+/* Large pages for a large file, which halve the time to read it: only a wish. */
+static void wish_large_pages(void *data, size_t bytes)
+{
+#if defined(MADV_HUGEPAGE)
+    (void)madvise(data, bytes / LARGE_PAGE * LARGE_PAGE, MADV_HUGEPAGE);
+#else
+    (void)data, (void)bytes;
+#endif
+}
 
 static pare_status load(pare_blob *b, regular *r, pare_err *err)
 {
-    uint8_t *block = malloc(r->bytes + ALIGN);
+    const size_t align = r->bytes >= 2 * LARGE_PAGE ? LARGE_PAGE : ALIGN;
+    uint8_t *const block = malloc(r->bytes + align); /* no overflow: regular.c has looked */
     if (!block) return pare_no_memory(err);
+    uint8_t *const data = block + (align - (uintptr_t)block % align) % align;
+    if (align == LARGE_PAGE) wish_large_pages(data, r->bytes);
     b->block = block;
-    b->data = block + (ALIGN - (uintptr_t)block % ALIGN) % ALIGN;
+    b->data = data;
     b->bytes = r->bytes;
-    const pare_status st = regular_read(r, (uint8_t *)(uintptr_t)b->data, r->bytes, err);
+    const pare_status st = regular_read(r, data, r->bytes, err);
     return st ? st : regular_end(r, err);
 }
 

@@ -1,6 +1,7 @@
 /* Files read once. */
 #include <pare/base.h>
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,7 +105,7 @@ pare_status pare_files_read(pare_files *f, pare_blob **out, const char *path, pa
     *out = NULL;
     const looked_at *const looked = find_looked(f, path);
     if (looked && !looked->exists)
-        return pare_fail(err, PARE_ERR_IO, "%s: was not there when it was looked for first", path);
+        return pare_fail(err, PARE_ERR_IO, "%s: cannot open: %s", path, strerror(ENOENT));
     const read_file *at = find_read(f, path);
     if (!at) {
         const pare_status st = read_new(f, path, err);

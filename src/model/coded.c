@@ -150,11 +150,15 @@ static coded_expand_fn *expander(pare_coded_kind k)
 }
 
 pare_status pare_coded_expand(pare_weight *out, pare_coded_head *head, pare_arena *a,
-                              const uint8_t *data, size_t bytes, pare_err *err)
+                              const uint8_t *data, size_t bytes, size_t most, pare_err *err)
 {
     pare_coded_head h;
     pare_status st = read_head(&h, data, bytes, err);
     if (st) return st;
+    if (h.kind == PARE_CODED_EYE && (uint64_t)h.rows * h.cols > most)
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "identities of %zu x %zu: more entries than a file of this size can hold",
+                         h.rows, h.cols);
     coded_expand_fn *const expand = expander(h.kind);
     if (!expand)
         return pare_fail(err, PARE_ERR_INPUT, "a ticket of kind %d: not one of this program",

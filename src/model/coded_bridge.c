@@ -44,7 +44,7 @@ uint32_t bridge_width(double mean_square)
 bool bridge_may_hold(size_t bytes, uint64_t bits)
 {
     /* log2(4096 / (4096 - LEAST)) is above 1/256 */
-    return bytes >= 4 && bits / 256 / 8 <= bytes;
+    return bytes >= 4 && bits / PARE_CODED_PER_BYTE <= bytes;
 }
 
 float bridge_power(int exponent)

@@ -3,7 +3,7 @@
  * its inputs apart. */
 #include "coded.h"
 
-#define EYE_MOST (UINT64_C(1) << 28) /* entries: this kind has no body that would bound them */
+#define EYE_MOST (UINT64_C(1) << 28) /* entries */
 
 static bool has_shape(size_t rows, size_t cols)
 {

@@ -21,7 +21,7 @@ static uint32_t chance(uint64_t ones, uint64_t of)
 /* log2(ONE / (ONE - LEAST)) is above 1/256: a byte cannot say more than 2048 weights. */
 static bool may_hold(size_t bytes, uint64_t weights)
 {
-    return bytes >= FRONT + 4 && weights / 2048 <= bytes - FRONT;
+    return bytes >= FRONT + 4 && weights / PARE_CODED_PER_BYTE <= bytes - FRONT;
 }
 
 static float float_of(uint32_t bits)

@@ -1,4 +1,5 @@
-/* Weights by name and shape: borrowed from the mapped file where that can be, copied where not. */
+/* Weights by name and shape: borrowed from the bytes of the file where that can be, copied where
+ * not. */
 #include "import_tensors.h"
 
 #include <fnmatch.h>

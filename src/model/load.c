@@ -12,6 +12,7 @@ typedef struct binder {
     pare_model *m;
     const st_file *file;
     size_t used;
+    size_t eyes; /* entries that identities may still have: nothing in them bounds these */
     /* Of the tickets so far: their sources. */
     struct drawn {
         const char *name;
@@ -67,7 +68,9 @@ static pare_status bind_coded(binder *b, bool *found, const char *name, pare_wei
     if (t->dtype != PARE_U8 || t->ndim != 1 || st_find(b->file, name))
         return pare_fail(err, PARE_ERR_INPUT,
                          "tensor %s must be U8 with one dimension, in the place of numbers", full);
-    pare_status st = pare_coded_expand(w, &h, b->m->arena, t->data, t->end - t->begin, err);
+    pare_status st =
+        pare_coded_expand(w, &h, b->m->arena, t->data, t->end - t->begin, b->eyes, err);
+    if (!st && h.kind == PARE_CODED_EYE) b->eyes -= h.rows * h.cols;
     if (!st && vector && w->rows != 1)
         st = pare_fail(err, PARE_ERR_INPUT, "%zu x %zu in the place of a vector", w->rows, w->cols);
     if (!st) st = own_source(b, full, &h, err);
@@ -166,6 +169,7 @@ static pare_status read_ours(pare_model *m, const st_file *f, pare_arena *scratc
 {
     binder b = {.m = m, .file = f, .scratch = scratch};
     pare_status st;
+    if (!pare_mul(&b.eyes, f->blob->bytes, PARE_CODED_PER_BYTE)) b.eyes = SIZE_MAX;
     if ((st = seal_check(f->header, f->header_bytes, err)) || (st = exact_cover(f, err)) ||
         (st = arch_read(m, st_meta(f, "pare"), err)) || (st = pare_model_visit(m, bind, &b, err)) ||
         (st = bind_vocab(&b, err)))

@@ -1,6 +1,6 @@
 /* Writing a model: safetensors with the architecture and a seal in the metadata. f64 tensors come
  * first, then f32, then bytes, and the data begins at a multiple of 64: so every tensor can be used
- * in place when the file is mapped. */
+ * where it lies when the file is in memory. */
 #include "arch.h"
 #include "seal.h"
 #include <pare/coded.h>
@@ -35,7 +35,7 @@ static pare_status check_coded(const pare_coded *c, const pare_weight *w, pare_e
     pare_weight is;
     pare_arena *const a = pare_arena_new();
     pare_status st =
-        a ? pare_coded_expand(&is, NULL, a, c->data, c->bytes, err) : pare_no_memory(err);
+        a ? pare_coded_expand(&is, NULL, a, c->data, c->bytes, SIZE_MAX, err) : pare_no_memory(err);
     if (!st && (w->dtype != PARE_F32 || is.rows != w->rows || is.cols != w->cols ||
                 memcmp(is.data, w->data, w->rows * w->cols * sizeof(float)) != 0))
         st =

@@ -217,7 +217,7 @@ static pare_status code(pare_coded *coded, pare_weight *expanded, pare_arena *a,
                              .mb = r->mb,
                              .bridge = bridge};
     pare_status st = pare_coded_factored(coded, a, &f, job->o->coding, err);
-    if (!st) st = pare_coded_expand(expanded, NULL, a, coded->data, coded->bytes, err);
+    if (!st) st = pare_coded_expand(expanded, NULL, a, coded->data, coded->bytes, SIZE_MAX, err);
     return st;
 }
 

@@ -129,7 +129,7 @@ static pare_status keep_eyes(maker *k, const char *name, pare_weight *w, pare_er
     pare_status st = pare_coded_eye(coded, k->m->arena, w->rows, w->cols, err);
     coded->name = pare_strdup(k->m->arena, name);
     if (!st && !coded->name) st = pare_no_memory(err);
-    if (!st) st = pare_coded_expand(w, NULL, k->m->arena, coded->data, coded->bytes, err);
+    if (!st) st = pare_coded_expand(w, NULL, k->m->arena, coded->data, coded->bytes, SIZE_MAX, err);
     if (st) return st;
     k->r->bytes += coded->bytes;
     k->ncoded++;

@@ -1,6 +1,6 @@
 /* lm.h - a model with norms, positions, shared keys, gates and tied heads, as a width cut sees it.
  *
- * One form for all of them, in f64, one block at a time (the weights stay in the mapped file):
+ * One form for all of them, in f64, one block at a time (the weights stay as the file has them):
  *
  *   x_0 = norm?( stem )                                      a norm here only divides:
  *   z   = norm?( S x + sum_heads Wo sum_j a_ij (Wv u_j + bv) + bo )     u = x or norm(x),

@@ -87,3 +87,13 @@ cost.pairs 1
 cost.flops 1
 cost.lower_bound 1
 END
+# Of a Hugging Face model config.json is a part, of a file as of a folder: doctored, it is another model.
+pare data model -q -o g.st --dim 8 --heads 2 --layers 1 --context 8 --vocab 16 --kind gpt
+pare export g.st -q -o hf >/dev/null
+for m in hf hf/model.safetensors; do
+    pare length $m --tokens 8 --oracle 4 --certify -q -f -o h.json >/dev/null
+    pare verify h.json.cert.json -q >/dev/null; echo "exit $?"
+    sed -i.bak 's/"layer_norm_epsilon": [0-9.e-]*/"layer_norm_epsilon": 50/' hf/config.json
+    pare verify h.json.cert.json -q 2>&1 | sed 's/is [0-9a-f]*\.\.\..*/is other/'; echo "exit ${PIPESTATUS[0]}"
+    mv hf/config.json.bak hf/config.json
+done

@@ -322,6 +322,80 @@ static void graphs_count_on_the_test_mask_of_the_split(void **state)
     close_place(&p);
 }
 
+/* ---- files read once ------------------------------------------------------------------------- */
+
+static void inputs_through(char hex[PARE_SHA256_HEX], place *p, const pare_model *m,
+                           const char *path, pare_files *files)
+{
+    assert_ok(pare_dataset_load_files(&p->set, p->arena, m, path, 0, 0, files, &p->err), &p->err);
+    assert_ok(pare_inputs_sha256(hex, &p->set.inputs, &p->err), &p->err);
+}
+
+static void bytes_are_read_once_whatever_happens_to_the_file(void **state)
+{
+    (void)state;
+    static const int64_t ids[6] = {0, 1, 2, 3, 4, 0};
+    const pare_array rows = {PARE_I64, 2, {2, 3}, ids};
+    static const char *const names[] = {"t.txt", "s.tsv", "a.npy", "a.npz", "g.npz"};
+    for (size_t k = 0; k < 5; k++) {
+        place p;
+        char first[PARE_SHA256_HEX], again[PARE_SHA256_HEX], hex[PARE_SHA256_HEX];
+        open_place(&p, names[k]);
+        pare_model m = k == 4 ? small_vector_model(7, 2, PARE_POOL_NONE)
+                              : small_model(256, 256, k == 1 ? PARE_POOL_FIRST : PARE_POOL_NONE);
+        if (k < 2) m.tokenizer = PARE_TOK_BYTES;
+        static const char *const name = "inputs";
+        if (k == 0) test_write_file(p.path, "abcdefgh", 8);
+        if (k == 1) test_write_file(p.path, "sentence\tlabel\nabc\t1\n", 21);
+        if (k == 2) assert_ok(pare_npy_write(p.path, &rows, false, &p.err), &p.err);
+        if (k == 3)
+            assert_ok(pare_npz_write(p.path, 1, &name, &rows, false, false, &p.err), &p.err);
+        if (k == 4) assert_ok(pare_make_minesweeper(p.path, 6, 1, false, &p.err), &p.err);
+        pare_files *const files = pare_files_new();
+        inputs_through(first, &p, &m, p.path, files);
+        assert_ok(pare_sha256_file(hex, p.path, &p.err), &p.err);
+        test_write_file(p.path, "no data", 7);
+        inputs_through(again, &p, &m, p.path, files);
+        assert_string_equal(again, first);
+        unlink(p.path);
+        inputs_through(again, &p, &m, p.path, files);
+        assert_string_equal(again, first);
+        assert_int_equal(pare_files_count(files), 1);
+        assert_ok(pare_files_identity(again, files, p.path, &p.err), &p.err);
+        assert_string_equal(again, hex);
+        pare_files_free(files);
+        close_place(&p);
+    }
+}
+
+static void of_a_folder_only_what_was_read_counts(void **state)
+{
+    (void)state;
+    place p;
+    char path[300], hex[PARE_SHA256_HEX], again[PARE_SHA256_HEX];
+    open_place(&p, "b.npz");
+    pare_model m = small_vector_model(7, 2, PARE_POOL_NONE);
+    assert_ok(pare_make_minesweeper(p.path, 6, 1, false, &p.err), &p.err);
+    assert_ok(pare_make_minesweeper(test_path(path, p.dir, "a.npz"), 6, 2, false, &p.err), &p.err);
+    test_write_file(test_path(path, p.dir, "README"), "about", 5);
+    test_write_file(test_path(path, p.dir, "a.npz.cert.json"), "{}", 2); /* hides nothing */
+    pare_files *files = pare_files_new();
+    inputs_through(again, &p, &m, p.dir, files);
+    assert_int_equal(p.set.inputs.n, 2);
+    assert_int_equal(pare_files_count(files), 2);
+    assert_contains(pare_files_path(files, 0), "/a.npz");
+    assert_contains(pare_files_path(files, 1), "/b.npz");
+    assert_ok(pare_files_identity(hex, files, p.dir, &p.err), &p.err);
+    pare_files_free(files);
+    assert_ok(pare_make_minesweeper(p.path, 6, 3, true, &p.err), &p.err);
+    files = pare_files_new();
+    inputs_through(again, &p, &m, p.dir, files);
+    assert_ok(pare_files_identity(again, files, p.dir, &p.err), &p.err);
+    assert_string_not_equal(again, hex);
+    pare_files_free(files);
+    close_place(&p);
+}
+
 static void unknown_files_are_refused(void **state)
 {
     (void)state;
@@ -373,6 +447,8 @@ int main(void)
         cmocka_unit_test(arrays_are_read_row_by_row),
         cmocka_unit_test(sorting_data_fit_the_sorting_model),
         cmocka_unit_test(graphs_count_on_the_test_mask_of_the_split),
+        cmocka_unit_test(bytes_are_read_once_whatever_happens_to_the_file),
+        cmocka_unit_test(of_a_folder_only_what_was_read_counts),
         cmocka_unit_test(unknown_files_are_refused),
         cmocka_unit_test(the_sentiment_sentences_can_all_be_used),
     };

@@ -22,7 +22,7 @@ static void check_expansion(pare_arena *ar, const sample *s, const pare_coded *c
     pare_weight w;
     pare_coded_head h;
     pare_err err = {0};
-    assert_ok(pare_coded_expand(&w, &h, ar, c->data, c->bytes, &err), &err);
+    assert_ok(pare_coded_expand(&w, &h, ar, c->data, c->bytes, SIZE_MAX, &err), &err);
     assert_true(w.rows == s->f.rows && w.cols == s->f.cols && w.dtype == PARE_F32);
     assert_true(h.kind == PARE_CODED_FACTORED && h.seed == s->f.seed && h.stream == s->f.stream);
     const float *const v = w.data;
@@ -207,7 +207,7 @@ static void units_behind_a_relu_expand_to_what_they_pass_on(void **state)
             const size_t inputs = cases[c].inputs;
             const sample s = draw_relu(*state, cases[c].rows, inputs, cases[c].n, how % 2, 30 + c);
             assert_ok(pare_coded_factored(&out, *state, &s.f, (pare_coding)(how / 2), &err), &err);
-            assert_ok(pare_coded_expand(&w, &h, *state, out.data, out.bytes, &err), &err);
+            assert_ok(pare_coded_expand(&w, &h, *state, out.data, out.bytes, SIZE_MAX, &err), &err);
             assert_true(h.kind == PARE_CODED_RELU && w.rows == s.a && w.cols == s.b);
             for (size_t i = 0; i < s.a; i++)
                 for (size_t j = 0; j < s.b; j++) {
@@ -223,12 +223,12 @@ static void identities_are_identities(void **state)
     pare_weight w;
     assert_ok(pare_coded_eye(&c, *state, 3, 6, NULL), NULL);
     assert_int_equal(c.bytes, CODED_HEAD + CODED_TAIL);
-    assert_ok(pare_coded_expand(&w, NULL, *state, c.data, c.bytes, NULL), NULL);
+    assert_ok(pare_coded_expand(&w, NULL, *state, c.data, c.bytes, SIZE_MAX, NULL), NULL);
     for (size_t i = 0; i < 3; i++)
         for (size_t j = 0; j < 6; j++)
             assert_true(((const float *)w.data)[i * 6 + j] == (j % 3 == i));
     assert_ok(pare_coded_eye(&c, *state, 6, 3, NULL), NULL); /* one above its negative */
-    assert_ok(pare_coded_expand(&w, NULL, *state, c.data, c.bytes, NULL), NULL);
+    assert_ok(pare_coded_expand(&w, NULL, *state, c.data, c.bytes, SIZE_MAX, NULL), NULL);
     for (size_t i = 0; i < 6; i++)
         for (size_t j = 0; j < 3; j++) {
             const float sign = i < 3 ? 1 : -1;
@@ -264,9 +264,9 @@ static void open_stage(stage *s, pare_arena *a, bool same)
         one.f.stream = pare_source_stream(0, 0, same || !k ? PARE_SOURCE_Q : PARE_SOURCE_K);
         assert_ok(pare_coded_factored(&s->coded[k], a, &one.f, PARE_CODING_RAW, &err), &err);
         s->coded[k].name = names[k];
-        assert_ok(
-            pare_coded_expand(w[k], NULL, s->m->arena, s->coded[k].data, s->coded[k].bytes, &err),
-            &err);
+        assert_ok(pare_coded_expand(w[k], NULL, s->m->arena, s->coded[k].data, s->coded[k].bytes,
+                                    SIZE_MAX, &err),
+                  &err);
     }
     s->m->coded = s->coded;
     s->m->ncoded = 2;
@@ -324,6 +324,49 @@ static void two_tickets_of_one_source_are_refused(void **state)
     close_stage(&s);
 }
 
+/* Four identities of a million entries each, in a file of about two thousand bytes. */
+static void identities_share_what_their_file_allows(void **state)
+{
+    enum { D = 1024 };
+    static const char *const names[4] = {"blocks.0.attn.wq", "blocks.0.attn.wk", "blocks.0.attn.wv",
+                                         "blocks.0.attn.wo"};
+    stage s;
+    pare_coded eye[4];
+    pare_model *again = NULL;
+    pare_err err = {0};
+    open_stage(&s, *state, false);
+    pare_model *const m = s.m;
+    pare_head head = {.dk = D, .dv = D, .scale = 1};
+    pare_attn *const at = &m->blocks[0].attn;
+    pare_weight *const w[4] = {&at->wq, &at->wk, &at->wv, &at->wo};
+    *at = (pare_attn){.kind = PARE_ATTN_EXACT, .din = D, .dout = D, .nheads = 1, .heads = &head};
+    m->stem = (pare_stem){.width = D};
+    m->top = (pare_top){0};
+    m->blocks[0].ffn = (pare_ffn){.din = D, .dout = D, .kind = PARE_FFN_NONE};
+    m->nblocks = 1;
+    m->tokenizer = PARE_TOK_NONE;
+    for (size_t k = 0; k < 4; k++) {
+        assert_ok(pare_coded_eye(&eye[k], *state, D, D, &err), &err);
+        eye[k].name = names[k];
+        assert_ok(pare_coded_expand(w[k], NULL, *state, eye[k].data, eye[k].bytes, SIZE_MAX, &err),
+                  &err);
+    }
+    m->coded = eye;
+    m->ncoded = 4;
+    assert_ok(pare_model_save(m, s.path, false, NULL, &err), &err);
+    assert_status(pare_model_load(&again, s.path, &err), PARE_ERR_INPUT, &err);
+    assert_contains(err.msg, "blocks.0.attn.wv.ticket"); /* two of them fit */
+    assert_contains(err.msg, "more entries than a file of this size can hold");
+    char padding[4000];
+    memset(padding, 'x', sizeof padding); /* a longer file may have them all */
+    m->name = padding;
+    padding[sizeof padding - 1] = '\0';
+    assert_ok(pare_model_save(m, s.path, true, NULL, &err), &err);
+    assert_ok(pare_model_load(&again, s.path, &err), &err);
+    pare_model_free(again);
+    close_stage(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +380,7 @@ int main(void)
         ARENA_TEST(identities_are_identities),
         ARENA_TEST(a_saved_ticket_is_the_model_bit_for_bit),
         ARENA_TEST(a_ticket_that_is_not_the_weight_is_not_saved),
+        ARENA_TEST(identities_share_what_their_file_allows),
         ARENA_TEST(two_tickets_of_one_source_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,7 +63,8 @@ static void what_was_coded_expands_to_the_same_bits(void **state)
                 pare_weight back;
                 pare_coded_head h;
                 pare_err err = {0};
-                assert_ok(pare_coded_expand(&back, &h, arena, c.data, c.bytes, &err), &err);
+                assert_ok(pare_coded_expand(&back, &h, arena, c.data, c.bytes, SIZE_MAX, &err),
+                          &err);
                 assert_true(h.kind == PARE_CODED_POPUP && h.n == ones && h.seed == SEED);
                 assert_true(back.rows == w.rows && back.cols == w.cols);
                 assert_memory_equal(back.data, w.data, w.rows * w.cols * sizeof(float));
@@ -125,7 +126,7 @@ static pare_status expand_changed(pare_coded c, size_t bytes, const change *ch, 
     for (int i = 0; ch && i < 4; i++) d[ch->at + (size_t)i] = (uint8_t)(ch->to >> (8 * i));
     const uint32_t sum = (uint32_t)crc32_z(0, d, bytes - 4);
     for (int i = 0; i < 4; i++) d[bytes - 4 + (size_t)i] = (uint8_t)(sum >> (8 * i));
-    return pare_coded_expand(&w, NULL, arena, d, bytes, err);
+    return pare_coded_expand(&w, NULL, arena, d, bytes, SIZE_MAX, err);
 }
 
 static void bytes_that_say_nonsense_are_refused(void **state)

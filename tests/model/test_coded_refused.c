@@ -13,9 +13,10 @@ static void every_changed_byte_and_every_cut_is_refused(void **state)
     for (size_t i = 0; i < c.bytes; i++) {
         memcpy(copy, c.data, c.bytes);
         copy[i] ^= (uint8_t)(1u << (i % 8));
-        assert_status(pare_coded_expand(&w, NULL, *state, copy, c.bytes, &err), PARE_ERR_INPUT,
-                      &err);
-        assert_status(pare_coded_expand(&w, NULL, *state, c.data, i, &err), PARE_ERR_INPUT, &err);
+        assert_status(pare_coded_expand(&w, NULL, *state, copy, c.bytes, SIZE_MAX, &err),
+                      PARE_ERR_INPUT, &err);
+        assert_status(pare_coded_expand(&w, NULL, *state, c.data, i, SIZE_MAX, &err),
+                      PARE_ERR_INPUT, &err);
     }
 }
 
@@ -51,8 +52,8 @@ static void impossible_headers_are_refused_by_name(void **state)
         memcpy(copy, c.data, c.bytes);
         coded_put32(copy + cases[i].at, cases[i].value);
         put_crc(copy, c.bytes);
-        assert_status(pare_coded_expand(&w, NULL, *state, copy, c.bytes, &err), PARE_ERR_INPUT,
-                      &err);
+        assert_status(pare_coded_expand(&w, NULL, *state, copy, c.bytes, SIZE_MAX, &err),
+                      PARE_ERR_INPUT, &err);
         print_message("%zu: %s\n", cases[i].at, err.msg);
         if (cases[i].value != UINT32_MAX || cases[i].at == 32)
             assert_contains(err.msg, cases[i].says);
@@ -63,7 +64,8 @@ static void impossible_headers_are_refused_by_name(void **state)
         0x3; /* own + 1 of unit 9 in two bits: 3 is column 2, so make b smaller */
     coded_put32(copy + 36, 2);
     put_crc(copy, c.bytes);
-    assert_status(pare_coded_expand(&w, NULL, *state, copy, c.bytes, &err), PARE_ERR_INPUT, &err);
+    assert_status(pare_coded_expand(&w, NULL, *state, copy, c.bytes, SIZE_MAX, &err),
+                  PARE_ERR_INPUT, &err);
 }
 
 /* A few bytes must not ask for all memory: 2^40 entries in a ticket of 200 bytes. */
@@ -79,8 +81,8 @@ static void a_small_ticket_cannot_ask_for_all_memory(void **state)
         memcpy(copy, c.data, c.bytes);
         coded_put32(copy + 32, UINT32_C(1) << 31);
         put_crc(copy, c.bytes);
-        assert_status(pare_coded_expand(&w, NULL, *state, copy, c.bytes, &err), PARE_ERR_INPUT,
-                      &err);
+        assert_status(pare_coded_expand(&w, NULL, *state, copy, c.bytes, SIZE_MAX, &err),
+                      PARE_ERR_INPUT, &err);
         assert_contains(err.msg, "masks");
     }
 }
@@ -104,11 +106,35 @@ static void a_few_bytes_cannot_deal_many_units(void **state)
         coded_put32(data + 56, 4096);
         put_crc(data, sizeof data);
         assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
-        const pare_status st = pare_coded_expand(&w, NULL, *state, data, sizeof data, &err);
+        const pare_status st =
+            pare_coded_expand(&w, NULL, *state, data, sizeof data, SIZE_MAX, &err);
         assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
         assert_true(after.ru_maxrss - before.ru_maxrss < 64 << 10); /* in KiB */
         assert_int_equal(st, PARE_ERR_INPUT);
         assert_contains(err.msg, "masks have 0 bytes");
+    }
+}
+
+/* Identities have no body: only the file that they lie in can bound them. The 48 bytes of the
+ * corpus asked for 340 MB. */
+static void identities_cannot_be_larger_than_their_file_allows(void **state)
+{
+    static const size_t sizes[][2] = {{9216, 9216}, {1, 1 << 28}, {16, 64}, {64, 32}};
+    for (size_t i = 0; i < 4; i++) {
+        const size_t entries = sizes[i][0] * sizes[i][1];
+        struct rusage before, after;
+        pare_coded c;
+        pare_weight w;
+        pare_err err = {0};
+        assert_ok(pare_coded_eye(&c, *state, sizes[i][0], sizes[i][1], &err), &err);
+        assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
+        assert_status(pare_coded_expand(&w, NULL, *state, c.data, c.bytes, entries - 1, &err),
+                      PARE_ERR_INPUT, &err);
+        assert_contains(err.msg, "more entries than a file of this size can hold");
+        assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
+        assert_true(after.ru_maxrss - before.ru_maxrss < 1 << 10); /* in KiB */
+        if (entries < 1 << 20)
+            assert_ok(pare_coded_expand(&w, NULL, *state, c.data, c.bytes, entries, &err), &err);
     }
 }
 
@@ -124,12 +150,14 @@ static void what_no_relu_source_can_be_is_refused(void **state)
     memcpy(copy, c.data, c.bytes);
     coded_put32(copy + CODED_HEAD, 1);
     put_crc(copy, c.bytes);
-    assert_status(pare_coded_expand(&w, NULL, *state, copy, c.bytes, &err), PARE_ERR_INPUT, &err);
+    assert_status(pare_coded_expand(&w, NULL, *state, copy, c.bytes, SIZE_MAX, &err),
+                  PARE_ERR_INPUT, &err);
     assert_contains(err.msg, "donor");
     memcpy(copy, c.data, c.bytes);
     coded_put32(copy + 36, 5);
     put_crc(copy, c.bytes);
-    assert_status(pare_coded_expand(&w, NULL, *state, copy, c.bytes, &err), PARE_ERR_INPUT, &err);
+    assert_status(pare_coded_expand(&w, NULL, *state, copy, c.bytes, SIZE_MAX, &err),
+                  PARE_ERR_INPUT, &err);
     assert_contains(err.msg, "signs of an input");
     size_t k = 0;
     while (s.own[k] == PARE_NO_COLUMN) k++;
@@ -163,7 +191,7 @@ static void changed_tickets_are_refused_or_expanded(void **state)
             for (uint64_t k = pare_rng_below(&r, 3) + 1; k > 0; k--)
                 copy[8 + pare_rng_below(&r, bytes - 8)] ^= (uint8_t)(1u << pare_rng_below(&r, 8));
             put_crc(copy, bytes);
-            const pare_status st = pare_coded_expand(&w, NULL, *state, copy, bytes, &err);
+            const pare_status st = pare_coded_expand(&w, NULL, *state, copy, bytes, SIZE_MAX, &err);
             assert_true(st == PARE_OK || (st == PARE_ERR_INPUT && *err.msg));
             expanded += st == PARE_OK;
             pare_arena_reset(*state, mark);
@@ -191,14 +219,14 @@ static size_t idle_bits(pare_arena *a, const pare_coded *c)
     pare_coded_head h, other;
     size_t idle = 0;
     uint8_t *const copy = pare_alloc(a, c->bytes, 1);
-    assert_ok(pare_coded_expand(&want, &h, a, c->data, c->bytes, NULL), NULL);
+    assert_ok(pare_coded_expand(&want, &h, a, c->data, c->bytes, SIZE_MAX, NULL), NULL);
     for (size_t bit = 8 * 8; bit < 8 * (c->bytes - CODED_TAIL); bit++) {
         const pare_mark mark = pare_arena_mark(a);
         memcpy(copy, c->data, c->bytes);
         copy[bit / 8] ^= (uint8_t)(1u << bit % 8);
         put_crc(copy, c->bytes);
         if (bit != 8 * (CODED_HEAD + 4) &&
-            !pare_coded_expand(&got, &other, a, copy, c->bytes, NULL) &&
+            !pare_coded_expand(&got, &other, a, copy, c->bytes, SIZE_MAX, NULL) &&
             same_weight(&want, &h, &got, &other)) {
             print_message("byte %zu, bit %zu\n", bit / 8, bit % 8);
             idle++;
@@ -243,6 +271,7 @@ int main(void)
         ARENA_TEST(impossible_headers_are_refused_by_name),
         ARENA_TEST(a_small_ticket_cannot_ask_for_all_memory),
         ARENA_TEST(a_few_bytes_cannot_deal_many_units),
+        ARENA_TEST(identities_cannot_be_larger_than_their_file_allows),
         ARENA_TEST(what_no_relu_source_can_be_is_refused),
         ARENA_TEST(changed_tickets_are_refused_or_expanded),
         ARENA_TEST(no_bit_of_a_ticket_is_idle),
