@@ -122,12 +122,17 @@ static bool fill(cJSON *o, cli *c, const file f[FILES], size_t rows, const pare_
 
 /* ---- which files ----------------------------------------------------------------------------- */
 
-/* What was read through `files` for the thing at `path`. */
-static pare_status identity(cli *c, const char **sha, const pare_files *files, const char *path)
+/* What was read through `files` for the thing at `path`; also where it could not be parsed (`st`): it
+ * may be another file than the certificate says. */
+static pare_status identity(cli *c, const char **sha, const pare_files *files, const char *path,
+                            pare_status st)
 {
     char *const hex = pare_alloc(c->arena, PARE_SHA256_HEX, 1);
-    *sha = hex;
-    return hex ? pare_files_identity(hex, files, path, &c->err) : pare_no_memory(&c->err);
+    if (!hex) return pare_no_memory(&c->err);
+    if (!path || pare_files_count(files) == 0) return st;
+    const pare_status hashed = pare_files_identity(hex, files, path, st ? NULL : &c->err);
+    if (!hashed) *sha = hex;
+    return st ? st : hashed;
 }
 
 static pare_status read_model(cli *c, file *is, pare_model **m, const char *path)
@@ -137,7 +142,7 @@ static pare_status read_model(cli *c, file *is, pare_model **m, const char *path
     *is = (file){.path = path, .architecture = hex};
     pare_status st = hex && files ? PARE_OK : pare_no_memory(&c->err);
     if (!st) st = cli_name(c, pare_model_load_files(m, path, files, &c->err), path);
-    if (!st) st = identity(c, &is->sha, files, path);
+    if (files) st = identity(c, &is->sha, files, path, st);
     if (!st) st = pare_architecture_sha256(hex, *m, &c->err);
     pare_files_free(files);
     return st;
@@ -150,7 +155,7 @@ static pare_status read_plan(cli *c, file *is, cJSON **json, const char *path)
     *is = (file){.path = path};
     pare_status st = files ? pare_files_read(files, &b, path, &c->err) : pare_no_memory(&c->err);
     if (!st) st = pare_json_parse(json, (const char *)b->data, b->bytes, &c->err);
-    if (!st) st = identity(c, &is->sha, files, path);
+    if (files) st = identity(c, &is->sha, files, path, st);
     pare_blob_release(b);
     pare_files_free(files);
     return cli_name(c, st, path);
@@ -163,7 +168,7 @@ static pare_status read_data(cli *c, file *is, length_input *in, const pare_mode
     *is = (file){.path = path};
     pare_status st = files ? read_input(c, in, m, path, tokens, seed, files)
                            : pare_no_memory(&c->err);
-    if (!st && path) st = identity(c, &is->sha, files, path);
+    if (files) st = identity(c, &is->sha, files, path, st);
     pare_files_free(files);
     return st;
 }
@@ -305,12 +310,14 @@ static pare_status read_claim(cli *c, claim *k, const char *path, const cJSON *j
     return st ? st : pare_json_number(&k->tolerance, json, "tolerance", &c->err);
 }
 
-static pare_status same_file(cli *c, const file *claimed, const file *is)
+/* `st`: whether it could be read. */
+static pare_status same_file(cli *c, pare_status st, const file *claimed, const file *is)
 {
-    if (strcmp(claimed->sha, is->sha) != 0)
+    if (is->sha && claimed->sha && strcmp(claimed->sha, is->sha) != 0)
         return pare_fail(&c->err, PARE_ERR_VERIFY,
                          "%s: sha256 is %.12s..., the certificate says %.12s...", is->path, is->sha,
                          claimed->sha);
+    if (st) return st;
     if (is->architecture && strcmp(claimed->architecture, is->architecture) != 0)
         return pare_fail(&c->err, PARE_ERR_VERIFY,
                          "%s: another architecture than the certificate says: sha256 %.12s..., not "
@@ -418,14 +425,13 @@ static pare_status read_all(cli *c, const claim *k, pare_model **m, cJSON **json
 {
     file is;
     size_t tokens = 0;
-    pare_status st = read_model(c, &is, m, k->f[MODEL].path);
-    if (!st) st = same_file(c, &k->f[MODEL], &is);
-    if (!st) st = read_plan(c, &is, json, k->f[PLAN].path);
-    if (!st) st = same_file(c, &k->f[PLAN], &is);
+    pare_status st = same_file(c, read_model(c, &is, m, k->f[MODEL].path), &k->f[MODEL], &is);
+    if (!st) st = same_file(c, read_plan(c, &is, json, k->f[PLAN].path), &k->f[PLAN], &is);
     if (!st) st = pare_json_size(&tokens, *json, "tokens", &c->err);
     if (!st && pare_length_may_exceed(*m)) (*m)->context = 0;
-    if (!st) st = read_data(c, &is, in, *m, k->f[DATA].path, tokens, k->seed);
-    if (!st && k->f[DATA].path) st = same_file(c, &k->f[DATA], &is);
+    if (!st)
+        st = same_file(c, read_data(c, &is, in, *m, k->f[DATA].path, tokens, k->seed), &k->f[DATA],
+                       &is);
     if (!st && in->in.tokens != tokens)
         st = pare_fail(&c->err, PARE_ERR_VERIFY, "%s: is for %zu tokens, the input has %zu",
                        k->f[PLAN].path, tokens, in->in.tokens);
