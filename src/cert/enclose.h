@@ -34,6 +34,7 @@
 #define PARE_CERT_ENCLOSE_H
 #include "model_norms.h"
 #include "wide.h"
+#include <pare/elementary.h>
 #include <float.h>
 #include <math.h>
 

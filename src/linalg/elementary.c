@@ -1,15 +1,17 @@
 /* elementary.c - exp, tanh and erf in f64 for the midpoints of proofs: no proof assumes anything about
  * the mathematical library of the machine. u = 2^-53; operations round to nearest.
  *
- * exp. x = k ln 2 + r, |r| <= 0.3467, ln 2 in two parts, the first of 36 bits, so that k times it is
- * exact: both subtractions round by 0.35 u, the rest is below 2^-80, and r is off by 0.71 u.
+ * exp. x = k ln 2 + r, |r| < 0.3467, ln 2 in two parts, the first of 36 bits, so that k times it is
+ * exact, and so is x minus that (the two are within a factor of two). The other subtraction rounds by
+ * 2^-55 = u/4, what is left of ln 2 is below 2^-80.
  *
- *     e^r = 1 + (r + r^2 q(r)),    q(r) = 1/2 + r/6 + ... + r^11/13!,    rest 2^-57.7.
+ *     e^r = 1 + (r + r^2 q(r)),    q(r) = 1/2 + r/6 + ... + r^11/13!,    rest below 2^-57.7.
  *
- * q <= 0.57 within 3 u of itself (what is inside is damped by |r|), r^2 q <= 0.069 within 5 u; the
- * two sums round by 0.42 u and e^r u. With e^r >= 0.707 that is
+ * q < 0.58 is within 0.7 u, r^2 < 0.121 within u/16, so r^2 q < 0.07 is within 0.19 u; the sum below
+ * 0.5 rounds by u/4, the last one by u/2 for e^r < 1 and by u else. With the error of r
  *
- *     (0.71 e^r + 0.35 + 0.42 + 0.04) / e^r + 1 < 2.9 u      of e^r; we say 4 u.
+ *     e^r < 1:   0.25 + (0.19 + 0.25 + 0.5 + 0.04) / 0.707 < 1.7 u,
+ *     e^r >= 1:  0.25 + (0.19 + 0.25 + 1 + 0.04)           < 1.8 u      of e^r; we say 2 u.
  *
  * tanh, 0.5 <= t < 20: (1 - e) / (1 + e), e = e^(-2t) <= 0.368: 3.4 u, 2.1 u and u of the quotient;
  * from 20 on 1, within u / 8. t < 0.5: the continued fraction
@@ -29,8 +31,14 @@
  * 14 on sum to less than 2^-60. a_n carries at most 5 n u of the n-th term of the majorant
  * e^(2c|h| + h^2), the terms of the sum 5 n + 6 u with n <= 13; g times the majorant's integral is
  * below 0.0716, so the sum is off by 71 * 0.0716 u < 5.1 u at the very worst; erf(c) and the last sum
- * add u / 2 and u / 2: within 7 u, absolute. From 6 on erf is 1 within u / 5. */
+ * add u / 2 and u / 2: within 7 u, absolute. From 6 on erf is 1 within u / 5.
+ *
+ * sin, cos. r = (x - k P1) - k P2, P1 + P2 = pi/2 to 2^-109, |k| < 2^30: the fused first step rounds
+ * by u/2, the second by u/2 and 2^-77, so r is off by 1.01 u and |r| < 0.786. Taylor's polynomials to
+ * r^17 and r^16 leave 2^-58; sin r = r + r s p(s) and cos r = 1 - (s/2 - s^2 q(s)), s = r^2, round by
+ * less than u and 1.2 u: within 3 u, absolute. Beyond 2^30 libm answers and nothing is proven. */
 #include <pare/elementary.h>
+#include <pare/dd.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -128,4 +136,43 @@ double pare_erf(double x)
     }
     const double *const at = at_eighths[(size_t)k], y = at[0] + at[1] * sum;
     return x < 0 ? -y : y;
+}
+
+void pare_sincos(double x, double *sine, double *cosine)
+{
+    if (!(fabs(x) <= PARE_SINCOS_MOST)) {
+        *sine = sin(x);
+        *cosine = cos(x);
+        return;
+    }
+    const double k = floor(x * 0x1.45f306dc9c883p-1 + 0.5); /* 2 / pi */
+    const double r = fma(-k, 0x1.921fb54442d18p+0, x) - k * 0x1.1a62633145c07p-54, s = r * r;
+    double p = 1.0 / 355687428096000; /* 1/17! */
+    p = p * s - 1.0 / 1307674368000;
+    p = p * s + 1.0 / 6227020800;
+    p = p * s - 1.0 / 39916800;
+    p = p * s + 1.0 / 362880;
+    p = p * s - 1.0 / 5040;
+    p = p * s + 1.0 / 120;
+    p = p * s - 1.0 / 6;
+    double q = 1.0 / 20922789888000; /* 1/16! */
+    q = q * s - 1.0 / 87178291200;
+    q = q * s + 1.0 / 479001600;
+    q = q * s - 1.0 / 3628800;
+    q = q * s + 1.0 / 40320;
+    q = q * s - 1.0 / 720;
+    q = q * s + 1.0 / 24;
+    const double a = r + r * (s * p), b = 1 - (0.5 * s - s * s * q);
+    const int quarter = (int)(k - 4 * floor(k / 4));
+    *sine = quarter % 2 ? b : a;
+    *cosine = quarter % 2 ? a : b;
+    if (quarter >= 2) *sine = -*sine;
+    if (quarter == 1 || quarter == 2) *cosine = -*cosine;
+}
+
+/* In double-double, then once to f64. */
+double pare_power(double base, double numerator, double denominator)
+{
+    const dd share = dd_div_d(dd_of(numerator), denominator);
+    return pare_dd_exp(dd_mul(pare_dd_log(base), share)).hi;
 }
