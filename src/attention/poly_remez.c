@@ -26,8 +26,8 @@ enum {
     HALVINGS = 60              /* of a cell: by then it is below any spacing of doubles */
 };
 #define SLACK   0x1p-51 /* of pare_exp: 2 u are 2^-52 */
-#define TOO_FAR 300.0 /* e^(2 bound) must stay a double */
-#define FINE    0.01  /* of the largest value: what a cell may add to its ends */
+#define TOO_FAR 300.0   /* e^(2 bound) must stay a double */
+#define FINE    0.01    /* of the largest value: what a cell may add to its ends */
 
 static double value(const double *c, size_t degree, double x)
 {

@@ -217,7 +217,8 @@ radii enclose_head_radii(head_row *w)
     survey_keys(w);
     for (size_t e = 0; e < ENGINES; e++) d[e] = up_add(w->delta[e], weight_rounding(w, e));
     const double coarse = up_add(coarse_move(w, 0, d[0], d[0]), sum_local(w, 0));
-    const double grow = up_mul(pare_exp_up(up_mul(2, d[0])), up_add(1, gamma_of(n + 3, PARE_UNIT_F64)));
+    const double grow =
+        up_mul(pare_exp_up(up_mul(2, d[0])), up_add(1, gamma_of(n + 3, PARE_UNIT_F64)));
     const bool fine = n > 1 && d[0] <= SMALL;
     const double cov = fine ? covariance_up(w, grow) : INFINITY;
     for (size_t e = 0; e < ENGINES; e++) {

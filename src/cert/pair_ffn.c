@@ -48,7 +48,8 @@ static double slope_at(pare_act act, double t)
     case PARE_ACT_RELU:
         return 1;
     case PARE_ACT_GELU:
-        return fabs(0.5 * (1 + pare_erf(t * 0.70710678118654752440)) + 0.5 * c * t * pare_exp(-0.5 * t * t));
+        return fabs(0.5 * (1 + pare_erf(t * 0.70710678118654752440)) +
+                    0.5 * c * t * pare_exp(-0.5 * t * t));
     case PARE_ACT_GELU_TANH: {
         const double h = pare_tanh(c * (t + 0.044715 * t * t * t));
         return fabs(0.5 * (1 + h) + 0.5 * t * (1 - h * h) * c * (1 + 0.134145 * t * t));

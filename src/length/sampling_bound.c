@@ -186,7 +186,8 @@ pare_status sampling_new(sampling *s, run *r)
     *s = (sampling){.r = r, .eps = r->o.eps > 0 ? r->o.eps : 0.5};
     s->keys = (r->o.blocks ? r->o.blocks : 1) * (size_t)(r->rule.m - 1);
     for (size_t k = s->keys; 2 * k < r->n; k *= 2) looks++;
-    s->log_term = sqrt(2 * pare_log_up(2 * (double)r->n * (double)r->count * looks / delta)) * (1 + 1e-12);
+    s->log_term =
+        sqrt(2 * pare_log_up(2 * (double)r->n * (double)r->count * looks / delta)) * (1 + 1e-12);
     s->order = pare_alloc(r->arena, r->n, sizeof *s->order);
     if (!s->order) return pare_no_memory(r->err);
     const pare_status st = measure(s);

@@ -8,7 +8,7 @@
 typedef struct stem_ctx {
     const pare_stem *s;
     const pare_input *in;
-    size_t first;     /* row of the input where the rows at hand begin */
+    size_t first;        /* row of the input where the rows at hand begin */
     size_t tokens, d;    /* d: width of what positions are added to */
     const double *power; /* sinusoidal: base^(2i/d) of the pair i of columns */
 } stem_ctx;
@@ -52,7 +52,8 @@ static pare_status powers_new(stem_ctx *c, size_t d, const rows_ctx *rc)
     if (c->s->pos.kind != PARE_POS_SINUSOIDAL) return PARE_OK;
     double *const power = scratch_get(rc->scratch, d / 2 + 1, sizeof *power);
     if (!power) return pare_no_memory(rc->err);
-    for (size_t j = 0; j < d; j += 2) power[j / 2] = pare_power(c->s->pos.base, (double)j, (double)d);
+    for (size_t j = 0; j < d; j += 2)
+        power[j / 2] = pare_power(c->s->pos.base, (double)j, (double)d);
     c->power = power;
     return PARE_OK;
 }

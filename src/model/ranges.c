@@ -49,8 +49,7 @@ pare_status range_check(scalar s, const char *at, size_t index, double value, pa
     write_number(is, value);
     write_number(low, r->low);
     write_number(high, r->high);
-    if (index != RANGE_NO_INDEX)
-        snprintf(entry, sizeof entry, "[%zu]", index);
+    if (index != RANGE_NO_INDEX) snprintf(entry, sizeof entry, "[%zu]", index);
     return pare_fail(err, PARE_ERR_INPUT, "%s.%s%s%s is %s, must be %s %s and at most %s", at,
                      r->name, entry, r->more, is, r->open ? "above" : "at least", low, high);
 }

@@ -435,7 +435,8 @@ static bool room_new(row_room *o, pare_arena *a, size_t keys, size_t d)
     o->centre = pare_alloc(a, d, sizeof *o->centre);
     o->apart = pare_alloc(a, d, sizeof *o->apart);
     bool ok = o->a && o->centre && o->apart;
-    for (size_t i = 0; i < 4; i++) ok = (*lists[i] = pare_alloc(a, keys, sizeof(pare_ub))) && ok;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        ok = (*lists[i] = pare_alloc(a, keys, sizeof(pare_ub))) && ok;
     for (size_t k = 0; k < SUMS; k++) {
         ok = (o->left[k] = pare_alloc(a, keys, sizeof(pare_ub))) && ok;
         ok = (o->right[k] = pare_alloc(a, keys, sizeof(pare_ub))) && ok;

@@ -8,7 +8,8 @@
  * and lse moves by no more than the largest of its scores. Rows with one key have a = a^ = 1.
  *
  * Rotary positions turn mid-points and radii: a turned entry is off by at most sqrt(2) of what the
- * plane's entries were; the angle t f is rounded once, cos and sin are within 3 units of 2^-53, two products and a sum follow: (|t f| + 12) 2^-52 of |a| + |b| covers all of that. */
+ * plane's entries were; the angle t f is rounded once, cos and sin are within 3 units of 2^-53, two
+ * products and a sum follow: (|t f| + 12) 2^-52 of |a| + |b| covers all of that. */
 #include "prove.h"
 #include <pare/dd.h>
 #include <pare/elementary.h>

@@ -1,6 +1,6 @@
 /* Tests src/cert/enclose*.c at the ends of the legal ranges (src/model/ranges.c): both enclosures
- * hold the function in 113 bits, the f64 pass and the f32 engine there, or say inf. Beyond them, too:
- * what the model check refuses today may be legal tomorrow. */
+ * hold the function in 113 bits, the f64 pass and the f32 engine there, or say inf. Beyond them,
+ * too: what the model check refuses today may be legal tomorrow. */
 #include <enclose_models.h>
 #include <enclose_quad.h>
 #include <float.h>
@@ -29,9 +29,11 @@ static void hold_one(tally *t, const pare_enclosure *e, const qmat *y, const dou
         const size_t at = first * e->cols + i, row = at / e->cols;
         const double rad = e->rad[row], rad32 = e->rad32[row];
         const quad mid = (quad)e->mid[at] + (quad)(e->lo ? e->lo[at] : 0);
-        const double dm = (double)q_abs(mid - y->v[i]), d32 = (double)q_abs((quad)f32[at] - y->v[i]);
+        const double dm = (double)q_abs(mid - y->v[i]),
+                     d32 = (double)q_abs((quad)f32[at] - y->v[i]);
         const double d64 = e->lo ? 0 : (double)q_abs((quad)f64[at] - y->v[i]);
-        if (!isinf(rad) && !(dm <= rad * (1 + (e->lo ? own_share : 0)))) miss(what, seed, row, dm, rad);
+        if (!isinf(rad) && !(dm <= rad * (1 + (e->lo ? own_share : 0))))
+            miss(what, seed, row, dm, rad);
         if (!isinf(rad) && !(d64 <= rad)) miss(what, seed, row, d64, rad);
         if (!isinf(rad32) && !(d32 <= rad32)) miss(what, seed, row, d32, rad32);
         t->rows += i % y->d == 0;
