@@ -230,7 +230,7 @@ static bool set_frequency(pare_model *m, double value)
 static void frequencies_are_right_at_both_ends(void **state)
 {
     (void)state;
-    static const double freqs[] = {1e6, -1e6, 0x1p-1074, 0, 3e8, 1e300};
+    static const double freqs[] = {1e9, -1e9, 1e6, 0x1p-1074, 0, 1e300};
     for (size_t i = 0; i < sizeof freqs / sizeof *freqs; i++)
         (void)hold_changed(set_frequency, freqs[i], "freqs");
 }

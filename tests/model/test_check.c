@@ -238,7 +238,7 @@ static void numbers_of_the_architecture_stay_in_their_ranges(void **state)
     batch->var = (pare_weight){PARE_F64, 1, 8, var};
     const scalar_case cases[] = {
         {&g->stem.pos.base, 1, 1e30, true, "stem.positions.base is "},
-        {&freqs[1], -1e6, 1e6, false, "blocks.1.attn.freqs[1] is "},
+        {&freqs[1], -1e9, 1e9, false, "blocks.1.attn.freqs[1] is "},
         {&a->in_norm.eps, 0, 1e30, false, "blocks.1.attn.in_norm.eps is "},
         {&a->in_norm.shift, 0, 1e30, false, "blocks.1.attn.in_norm.shift is "},
         {&a->in_norm.divisor, 1e-6, 1e30, false, "blocks.1.attn.in_norm.divisor is "},
