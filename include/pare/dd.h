@@ -1,5 +1,5 @@
-/* pare/dd.h - double-double arithmetic and elementary functions with proven errors; for the sources of
- * the library, and for those who write kernels of their own.
+/* pare/dd.h - double-double arithmetic and elementary functions with proven errors; for the sources
+ * of the library, and for those who write kernels of their own.
  *
  * A dd is an unevaluated sum hi + lo with |lo| <= ulp(hi)/2, so lo is below 2^-53 |hi| and about
  * 106 bits are kept. With v = 2^-53, and while no result or part of it leaves the range of normal
@@ -108,7 +108,7 @@ PARE_DD_INLINE dd dd_sqrt(dd x)
     return dd_fast_sum(s, (x.lo + fma(-s, s, x.hi)) / (2 * s));
 }
 
-/* ---- functions; what is said of each error is proven in src/linalg/dd.c ----------------------- */
+/* ---- functions; what is said of each error is proven in src/linalg/dd.c ------------- */
 
 /* 2^k for -1022 <= k <= 1023 */
 PARE_DD_INLINE double dd_pow2(int k)

@@ -5,6 +5,7 @@
  *
  * Full and causal rows go in blocks through gemm; windows and graphs row by row over their keys. */
 #include <pare/attention.h>
+#include <pare/elementary.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ static void softmax(double *s, size_t n)
     double top = s[0], sum = 0;
     for (size_t j = 1; j < n; j++)
         if (s[j] > top) top = s[j];
-    for (size_t j = 0; j < n; j++) sum += s[j] = exp(s[j] - top);
+    for (size_t j = 0; j < n; j++) sum += s[j] = pare_exp(s[j] - top);
     for (size_t j = 0; j < n; j++) s[j] /= sum;
 }
 

@@ -4,6 +4,7 @@
  * That holds while the largest fits: in f64 for ranges, in f32 (and with digits to spare, also when
  * it multiplies a value) for the lists of a graph. Else it is attention like any other. */
 #include <math.h>
+#include <pare/elementary.h>
 #include <pare/attention.h>
 #include <stdlib.h>
 
@@ -33,7 +34,7 @@ static bool weigh(double *w, const float *q, const pare_mat32 *k, float scale, d
         top = w[j] > top ? w[j] : top;
     }
     if (!(top - low <= most)) return false;
-    for (size_t j = 0; j < k->rows; j++) w[j] = exp(w[j] - low);
+    for (size_t j = 0; j < k->rows; j++) w[j] = pare_exp(w[j] - low);
     return true;
 }
 
@@ -44,7 +45,7 @@ static bool sums_fit(const pare_mat32 *v, double most)
     for (size_t j = 0; j < v->rows; j++)
         for (size_t c = 0; c < v->cols; c++)
             largest = fmax(largest, fabs((double)v->v[j * v->ld + c]));
-    return largest * exp(most) * (double)v->rows <= 1e37;
+    return largest * pare_exp(most) * (double)v->rows <= 1e37;
 }
 
 pare_status pare_attend_same_f32(pare_mat32 *y, const pare_mat32 *q, const pare_mat32 *k,

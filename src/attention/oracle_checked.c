@@ -11,6 +11,7 @@
  * and the same with weights e^(s - m) in the place of p for acc and l. The bound is convex in u
  * and 0 at 0, so the roundings of the engine and of the referee may be added in u. */
 #include "oracle_calls.h"
+#include <pare/elementary.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,12 +120,13 @@ static void weigh(row *r)
         if (isfinite(a)) size = fmax(size, a);
     }
     r->sum = 0;
-    for (size_t j = 0; j < r->n; j++) r->sum += r->w[j] = exp(r->w[j] - r->top);
+    for (size_t j = 0; j < r->n; j++) r->sum += r->w[j] = pare_exp(r->w[j] - r->top);
     const double n = (double)r->n, dk = (double)p->dk;
     const double lambda = gamma_of(dk + 4, u) * size + (dk + 2) * tiny * (1 + big);
     const double range = fmin(r->top - low + 2 * lambda, 800);
     const double delta = lambda + u * range + (r->o->caps.exp_err + 1) * u * (n + 2);
-    r->factor = 1.000001 * expm1(2 * delta + log1p(gamma_of(2 * n + 8, u)));
+    const double sums = gamma_of(2 * n + 8, u); /* ln(1 + sums) <= sums */
+    r->factor = 1.000001 * pare_expm1_up(2 * delta + fmin(sums, pare_log_up(1 + sums)));
     r->absent = n * (n + 4) * tiny;
 }
 

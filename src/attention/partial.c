@@ -5,6 +5,7 @@
  * is attention over their union: exactly, in real numbers, whatever the ranges are. In f64 the
  * merge adds less than an f32 rounding to what the engine computed. */
 #include "tiled.h"
+#include <pare/elementary.h>
 #include <math.h>
 #include <string.h>
 
@@ -37,7 +38,7 @@ static void merge_columns(float *y, const pare_partial *parts, size_t count, siz
     for (size_t t = 0; t < count; t++) {
         const double m = (double)parts[t].m[i];
         if (m == -INFINITY && parts[t].l[i] == 0) continue; /* saw nothing */
-        const double f = exp(m - top);
+        const double f = pare_exp(m - top);
         const float *const acc = parts[t].acc.v + i * parts[t].acc.ld + c;
         weight += f * (double)parts[t].l[i];
         for (size_t e = 0; e < n; e++) sum[e] += f * (double)acc[e];

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXP_SLACK 0x1p-48 /* of libm's exp, as everywhere */
 enum { MOST_POWER = 1000 };
 
 typedef struct term {
@@ -202,8 +201,7 @@ static void exp_after(pare_ub *after, const double *a, size_t d)
 {
     pare_ub sum = pare_ub_exact(0);
     for (size_t v = d; v-- > 0;) {
-        const pare_ub e = pare_ub_of(exp(sum.v));
-        after[v] = sum.v == 0 ? pare_ub_exact(1) : pare_ub_mul(e, pare_ub_exact(1 + EXP_SLACK));
+        after[v] = pare_ub_exp(sum);
         sum = pare_ub_add(sum, pare_ub_exact(a[v]));
     }
 }

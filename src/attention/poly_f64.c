@@ -5,6 +5,7 @@
  *     |y_i - exact_i| <= kappa(B_i) sum_j w_j x_ij^(g+1) / den_i  of the range of the values,
  * B_i = |q'_i| max |k'_j|; all others by the relative error of the plan. */
 #include "poly.h"
+#include <pare/elementary.h>
 #include <math.h>
 #include <string.h>
 
@@ -162,7 +163,7 @@ static void centred(double *x, const double *from, const double *c, double by, s
 static void add_key(reference *r, size_t j)
 {
     const size_t cols = r->p->dv + 1;
-    const double w = exp(r->a[j] - r->shift);
+    const double w = pare_exp(r->a[j] - r->shift);
     centred(r->x, pare_row(r->k, j), r->p->kc, 1, r->p->d);
     monomials(r->phi, &r->m, r->x);
     for (size_t e = 0; e < r->m.count; e++) {
@@ -175,7 +176,7 @@ static void add_key(reference *r, size_t j)
 static void set_shift(reference *r, double shift)
 {
     if (!(shift > r->shift)) return;
-    const double fade = r->shift == -INFINITY ? 0 : exp(r->shift - shift);
+    const double fade = r->shift == -INFINITY ? 0 : pare_exp(r->shift - shift);
     for (size_t i = 0; i < r->m.count * (r->p->dv + 1); i++) r->sums[i] *= fade;
     r->shift = shift;
 }
@@ -185,7 +186,7 @@ static void add_exactly(reference *r, size_t j)
 {
     double s = r->a[j] - r->shift;
     for (size_t i = 0; i < r->p->d; i++) s += r->x[i] * (pare_row(r->k, j)[i] - r->p->kc[i]);
-    const double w = exp(s);
+    const double w = pare_exp(s);
     for (size_t c = 0; c < r->p->dv; c++) r->out[c] += w * pare_row(r->v, j)[c];
     r->out[r->p->dv] += w;
 }
@@ -230,8 +231,8 @@ static double exact_row(reference *r, double *y, size_t i, size_t seen)
                 top = fmax(top, s);
                 continue;
             }
-            sum += exp(s - top);
-            for (size_t c = 0; c < p->dv; c++) y[c] += exp(s - top) * pare_row(r->v, j)[c];
+            sum += pare_exp(s - top);
+            for (size_t c = 0; c < p->dv; c++) y[c] += pare_exp(s - top) * pare_row(r->v, j)[c];
         }
     for (size_t c = 0; c < p->dv; c++) y[c] /= sum;
     return 0;

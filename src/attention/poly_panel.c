@@ -4,6 +4,7 @@
  * the lowest: small numbers are added first. Keys of the row's own chunk (causal) and heavy keys
  * are weighed by e^x. Then each row is proven, and written. */
 #include "poly.h"
+#include <pare/elementary.h>
 #include <math.h>
 #include <pare/vmath.h>
 #include <string.h>
@@ -101,7 +102,7 @@ static bool add_heavy(const poly_job *w, const poly_panel_room *r, size_t chunk,
     if (count == 0) return false;
     for (size_t h = 0; h < count; h++) {
         const size_t from = plan->heavy[h] / POLY_KEYS;
-        const float fade = plan->causal ? (float)exp(w->shift[from] - w->shift[chunk]) : 1;
+        const float fade = plan->causal ? (float)pare_exp(w->shift[from] - w->shift[chunk]) : 1;
         for (size_t c = 0; c < w->cols4; c++)
             r->u[h * w->cols4 + c] = w->heavy_u[h * w->cols4 + c] * fade;
     }

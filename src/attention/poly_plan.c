@@ -218,7 +218,7 @@ static pare_status try_adaptive(search *s, pare_arena *a, pare_err *err)
     if (st) return st;
     const size_t r = c.table.count;
     c.degree = c.table.degree;
-    c.eps = pare_ub_mul(tail, pare_ub_of(exp(p->B.v) * (1 + 0x1p-40)));
+    c.eps = pare_ub_mul(tail, pare_ub_exp(p->B));
     c.work = adaptive_work(p, r);
     if (c.degree <= POLY_F32_DEGREE && poly_fits(r, p->dv + 1, p->max_bytes) &&
         poly_variation(c.eps).v + noise <= p->tolerance)

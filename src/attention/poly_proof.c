@@ -100,7 +100,7 @@ void poly_proof_new(poly_proof *out, const pare_poly_plan *plan, const poly_size
         out->size[b] = tail(plan, 0, B);
         out->noise[b] = noise(plan, level, s, B);
         out->moment[b] = moment_noise(plan, level, s, B);
-        out->exact[b] = expm1((d + 8) * U * all) * F64 +
+        out->exact[b] = pare_expm1_up((d + 8) * U * all * F64) +
                         SECOND * U * (s->depth + 24 + POLY_KEYS + (double)plan->nheavy);
     }
 }

@@ -13,6 +13,7 @@
  * roundings: Horner's rule 2 g + 2 of them (gamma_(2g+2) sum |c_k| |x|^k), e^-x SLACK, the rest by
  * pare_ub; the expansion gamma_(4g+16) times the sum of |terms|, which is R(|middle| + h/2). */
 #include "poly_remez.h"
+#include <pare/elementary.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -24,10 +25,9 @@ enum {
     ROUNDS = 30,               /* of the exchange: it converges quadratically */
     HALVINGS = 60              /* of a cell: by then it is below any spacing of doubles */
 };
-/* No libm in use is wrong by more than a few units in the last place; 16 are allowed. */
-#define SLACK   0x1p-48
-#define TOO_FAR 300.0 /* e^(2 bound) must stay a double */
-#define FINE    0.01  /* of the largest value: what a cell may add to its ends */
+#define SLACK   0x1p-51 /* of pare_exp: 2 u are 2^-52 */
+#define TOO_FAR 300.0   /* e^(2 bound) must stay a double */
+#define FINE    0.01    /* of the largest value: what a cell may add to its ends */
 
 static double value(const double *c, size_t degree, double x)
 {
@@ -48,13 +48,13 @@ static pare_ub size_at(const double *c, size_t degree, double x)
 
 static pare_ub exp_ub(double x)
 {
-    return pare_ub_mul(pare_ub_of(exp(x)), pare_ub_exact(1 + SLACK));
+    return (pare_ub){pare_exp_up(x)};
 }
 
 /* |p(x) e^-x - 1| = e^-x |p(x) - e^x|, from above. */
 static pare_ub miss_at(const double *c, size_t degree, double x)
 {
-    const double e = exp(x), p = value(c, degree, x), gap = fabs(p - e);
+    const double e = pare_exp(x), p = value(c, degree, x), gap = fabs(p - e);
     pare_ub miss = pare_ub_of(gap);
     miss = pare_ub_add(
         miss, pare_ub_mul(pare_gamma(2 * degree + 2, PARE_UNIT_F64), size_at(c, degree, fabs(x))));

@@ -3,6 +3,7 @@
  * Sums are taken in f32 over POLY_KEYS keys (and a few such blocks), then in f64: their error does
  * not grow with n. Which keys are summed together depends on the sizes alone. */
 #include "poly.h"
+#include <pare/elementary.h>
 #include <math.h>
 #include <string.h>
 
@@ -99,7 +100,7 @@ void poly_flush(poly_sums *to, const poly_room *r, const poly_job *w)
 /* What sums are times in another unit. */
 double poly_fade(const poly_sums *s, double shift)
 {
-    return s->shift == -INFINITY ? 0 : s->shift == shift ? 1 : exp(s->shift - shift);
+    return s->shift == -INFINITY ? 0 : s->shift == shift ? 1 : pare_exp(s->shift - shift);
 }
 
 void poly_set_shift(poly_sums *s, const poly_job *w, double shift)

@@ -3,7 +3,7 @@
  * Activations work entry by entry with a Lipschitz constant La (pare_act_lipschitz), so a row moves
  * by La |x - x'|.
  * Local rounding: each is x times a factor in [0, 1] (or tanh) that is off by a few u and no more
- * than 16 u |x| in all: the factor's libm call 8 u, its argument's roundings (at most 8 u relative)
+ * than 16 u |x| in all: the factor's function 8 u, its argument's roundings (at most 8 u relative)
  * times max |t sech^2 t| < 0.45, and four operations. Where an exponential leaves the range, x
  * times it is below 1024 tiny. In double-double: wide_act_units.
  *

@@ -174,8 +174,9 @@ static void turn(double *x, const pare_head *d, const pare_attn *at, bool interl
 {
     for (size_t p = 0; p < d->planes; p++) {
         const size_t a = interleaved ? 2 * p : p, b = interleaved ? 2 * p + 1 : p + d->planes;
-        const double angle = pos * pare_weight_at(&at->freqs, d->freq + p);
-        const double c = cos(angle), s = sin(angle), xa = x[a], xb = x[b];
+        const double angle = pos * pare_weight_at(&at->freqs, d->freq + p), xa = x[a], xb = x[b];
+        double s, c;
+        pare_sincos(angle, &s, &c);
         x[a] = xa * c - xb * s;
         x[b] = xa * s + xb * c;
     }
@@ -221,6 +222,7 @@ static double turn_factor(const engine *e, const pare_head *d, const pare_attn *
     for (size_t p = 0; p < d->planes; p++)
         most = up_max(most, fabs(pare_weight_at(&at->freqs, d->freq + p)));
     const double angle = up_mul(most, pos);
+    if (!(angle <= PARE_SINCOS_MOST)) return INFINITY; /* no sine is proven beyond */
     return up_fma(e->angle, up_fma(2, angle, 16), up_mul(8, e->u));
 }
 

@@ -74,7 +74,7 @@ static void weights(head_row *w, double *p)
     w->range = up(top - low);
     w->others = 0;
     for (size_t j = 0; j < n; j++) {
-        p[j] = exp(p[j] - top);
+        p[j] = pare_exp(p[j] - top);
         sum += p[j];
         if (j != best) w->others = up_add(w->others, p[j]);
     }

@@ -115,11 +115,8 @@ static void survey_keys(head_row *w)
 
 double enclose_tv(double d, double rest)
 {
-    /* tanh(t) <= t, and libm's is within 8 u. */
-    const double half = up_mul(d, 0.5);
-    const double tv = up_min(half, up_min(1, up_mul(tanh(half), 1 + 0x1p-48)));
-    if (!(d <= 100)) return up_min(1, tv);
-    return up_min(tv, up_mul(rest, up_mul(expm1(up_mul(2, d)), 1 + 0x1p-48)));
+    const double tv = pare_tanh_up(up_mul(d, 0.5));
+    return d <= 100 ? up_min(tv, up_mul(rest, pare_expm1_up(up_mul(2, d)))) : tv;
 }
 
 /* What moves every weight of engine e alike, as a movement of its score. */
@@ -132,16 +129,6 @@ static double weight_rounding(const head_row *w, size_t e)
     return up_fma(m->u, range, up_div(ew, down_sub(1, ew)));
 }
 
-static double exp_up(double x)
-{
-    return up_mul(exp(x), 1 + 0x1p-48);
-}
-
-static double expm1_up(double x)
-{
-    return up_mul(expm1(x), 1 + 0x1p-48);
-}
-
 /* max_j ev_j + TV diam(v): holds for movements of any size. */
 static double coarse_move(const head_row *w, size_t e, double d0, double d)
 {
@@ -149,7 +136,7 @@ static double coarse_move(const head_row *w, size_t e, double d0, double d)
     /* The exact weights beside the largest: each ratio is within e^(2 d0) of ours. */
     const double slack =
         up_fma((double)w->keys->count, enclose_engine(w->h->c->wide, 0)->tiny, w->others);
-    const double rest = up_mul(slack, exp_up(up_mul(2, d0)));
+    const double rest = up_mul(slack, pare_exp_up(up_mul(2, d0)));
     return up_fma(enclose_tv(d, rest), w->diameter, w->v_radius[e]);
 }
 
@@ -190,7 +177,7 @@ static double covariance_up(const head_row *w, double grow)
 static double fine_move(const head_row *w, size_t e, double d, double cov, double grow,
                         double coarse)
 {
-    const double each = weight_rounding(w, e), square = up_mul(up_mul(d, d), exp_up(d));
+    const double each = weight_rounding(w, e), square = up_mul(up_mul(d, d), pare_exp_up(d));
     const double most = up_mul(square, 0.5);
     double first = 0, values = 0;
     for (size_t j = 0; j < w->keys->count; j++) {
@@ -204,9 +191,9 @@ static double fine_move(const head_row *w, size_t e, double d, double cov, doubl
     }
     const double eq = w->h->q.r[e][w->i * w->h->at->nheads + w->g];
     first = up_fma(up_mul(fabs(w->d->scale), eq), cov, first);
-    first = up_fma(expm1_up(d), coarse, first);
-    values = up_min(w->v_radius[e], up_mul(values, exp_up(up_mul(2, d))));
-    return up_fma(exp_up(d), first, values);
+    first = up_fma(pare_expm1_up(d), coarse, first);
+    values = up_min(w->v_radius[e], up_mul(values, pare_exp_up(up_mul(2, d))));
+    return up_fma(pare_exp_up(d), first, values);
 }
 
 /* What the engine's weighted sum adds: roundings, and weights and products that underflow. There
@@ -230,7 +217,8 @@ radii enclose_head_radii(head_row *w)
     survey_keys(w);
     for (size_t e = 0; e < ENGINES; e++) d[e] = up_add(w->delta[e], weight_rounding(w, e));
     const double coarse = up_add(coarse_move(w, 0, d[0], d[0]), sum_local(w, 0));
-    const double grow = up_mul(exp_up(up_mul(2, d[0])), up_add(1, gamma_of(n + 3, PARE_UNIT_F64)));
+    const double grow =
+        up_mul(pare_exp_up(up_mul(2, d[0])), up_add(1, gamma_of(n + 3, PARE_UNIT_F64)));
     const bool fine = n > 1 && d[0] <= SMALL;
     const double cov = fine ? covariance_up(w, grow) : INFINITY;
     for (size_t e = 0; e < ENGINES; e++) {

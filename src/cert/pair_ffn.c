@@ -48,17 +48,18 @@ static double slope_at(pare_act act, double t)
     case PARE_ACT_RELU:
         return 1;
     case PARE_ACT_GELU:
-        return fabs(0.5 * (1 + erf(t * 0.70710678118654752440)) + 0.5 * c * t * exp(-0.5 * t * t));
+        return fabs(0.5 * (1 + pare_erf(t * 0.70710678118654752440)) +
+                    0.5 * c * t * pare_exp(-0.5 * t * t));
     case PARE_ACT_GELU_TANH: {
-        const double h = tanh(c * (t + 0.044715 * t * t * t));
+        const double h = pare_tanh(c * (t + 0.044715 * t * t * t));
         return fabs(0.5 * (1 + h) + 0.5 * t * (1 - h * h) * c * (1 + 0.134145 * t * t));
     }
     case PARE_ACT_SILU: {
-        const double s = 1 / (1 + exp(-t));
+        const double s = 1 / (1 + pare_exp(-t));
         return fabs(s * (1 + t * (1 - s)));
     }
     case PARE_ACT_TANH:
-        return 1 - tanh(t) * tanh(t);
+        return 1 - pare_tanh(t) * pare_tanh(t);
     }
     return INFINITY;
 }

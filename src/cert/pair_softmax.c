@@ -100,9 +100,9 @@ static void weigh(row_view *w)
         low = fmin(low, w->m->s[j]);
         w->eta = up_max(w->eta, score_rounding(w, key_at(w, j)));
     }
-    for (size_t j = 0; j < w->n; j++) sum += w->m->e[j] = exp(w->m->s[j] - top);
+    for (size_t j = 0; j < w->n; j++) sum += w->m->e[j] = pare_exp(w->m->s[j] - top);
     for (size_t j = 0; j < w->n; j++) w->m->p[j] = w->m->e[j] / sum;
-    /* the difference to the largest rounds, exp is within 2^-48 */
+    /* the difference to the largest rounds, exp is within 2^-52 */
     w->eta = up_add(w->eta, up_fma(0x1p-52, up(top - low), 0x1p-47));
     const double tiny = up_mul((double)w->n, 0x1p-1000);
     w->off = up_add(up_add(w->eta, tiny), gamma_of(w->n + 4, PARE_UNIT_F64));
@@ -253,8 +253,8 @@ static void vertex_swings(const row_view *w, const spare *t, double *to)
     for (size_t j = 0; j < w->n; j++) {
         const double reach = up_add(w->m->d[j], w->eta);
         t->place[key_at(w, j)] = (uint32_t)j;
-        t->low[j] = w->m->e[j] * exp(-reach);
-        t->high[j] = w->m->e[j] * exp(reach) + 0x1p-900;
+        t->low[j] = w->m->e[j] * pare_exp(-reach);
+        t->high[j] = w->m->e[j] * pare_exp(reach) + 0x1p-900;
         off = up_max(off, v->u_off[key_at(w, j)]);
     }
     const double moved = up_mul(up_mul(2, w->tv), off);
@@ -265,11 +265,6 @@ static void vertex_swings(const row_view *w, const spare *t, double *to)
         swing = up_max(swing, rise(w, t));
         to[k] = up_add(to[k], up_add(swing, moved));
     }
-}
-
-static double exp_up(double x)
-{
-    return up_mul(exp(x), 1 + 0x1p-48);
 }
 
 /* C = sum_j p_j (u_j - o)(k_j - c)^T, then times scale Wq: how far C a can be. `terms` >= the sum
@@ -319,8 +314,8 @@ static dist fine_swing(const row_view *w, const spare *t, const pare_mat *wq)
     const size_t dout = v->u.cols, dk = v->d->dk, nh = v->h->at->nheads;
     const double d = up_fma(2, w->far_most, w->rest_most); /* from the mean of the keys */
     if (!(d <= 0.5) || !(w->off <= 0.01)) return dist_of(INFINITY);
-    const double grow = up_mul(exp_up(up_mul(2, w->eta)), 1 + 0x1p-30);
-    const double square = up_mul(up_mul(up_mul(d, d), exp_up(d)), 0.5);
+    const double grow = up_mul(pare_exp_up(up_mul(2, w->eta)), 1 + 0x1p-30);
+    const double square = up_mul(up_mul(up_mul(d, d), pare_exp_up(d)), 0.5);
     const lever turn = turn_of(w, NULL);
     double terms = 0, wrong = 0, far = 0, big = 0, u_off = 0;
     dist sum = dist_of(0);
@@ -350,9 +345,9 @@ static dist fine_swing(const row_view *w, const spare *t, const pare_mat *wq)
     wrong = up_fma(up(grow - 1), terms, up_add(wrong, 0x1p-800));
     const double sums = up_mul(gamma_of(2 * w->n + 8, PARE_UNIT_F64), up_mul(2, big));
     const double middle = up_add(up_fma(w->off, far, sums), u_off); /* |o - mean| */
-    sum = dist_add(sum, dist_of(up_mul(up_mul(expm1(d), 1 + 0x1p-48), middle)));
+    sum = dist_add(sum, dist_of(up_mul(pare_expm1_up(d), middle)));
     if (v->moves) sum = dist_add(sum, covariance_move(w, t, wq, terms, wrong));
-    return dist_tidy(dist_mul(exp_up(d), sum), dout);
+    return dist_tidy(dist_mul(pare_exp_up(d), sum), dout);
 }
 
 /* The diameter of the visible values. */

@@ -74,8 +74,7 @@ dd wide_act(pare_act act, dd x)
     return act_body(act, x);
 }
 
-/* ---- rows, twice: with the processor's fma, and without ---------------------------------------
- */
+/* ---- rows, twice: with the processor's fma, and without ----------------------------- */
 
 PARE_DD_INLINE void act_row(pare_act act, double *hi, double *lo, size_t n)
 {
@@ -121,8 +120,7 @@ void wide_exp_row(double *hi, double *lo, dd top, size_t n)
         exp_row(hi, lo, top, n);
 }
 
-/* ---- positions --------------------------------------------------------------------------------
- */
+/* ---- positions ---------------------------------------------------------------------- */
 
 /* With L = ln base, within 4 units: the exponent L j'/d carries 4 and half a unit for its own two
  * operations, of |L| at most, less what log really needs (dd.c: 2.5); the power 4 units and the

@@ -8,7 +8,8 @@ PARE_DD_INLINE void take(double *h, double *l, double *m, dd x, dd y)
     dd_take(h, l, m, p.hi, fma(x.hi, y.lo, fma(x.lo, y.hi, p.lo)));
 }
 
-PARE_DD_INLINE dd dot(const double *xh, const double *xl, const double *yh, const double *yl, size_t n)
+PARE_DD_INLINE dd dot(const double *xh, const double *xl, const double *yh, const double *yl,
+                      size_t n)
 {
     double h = 0, l = 0, m = 0;
     for (size_t k = 0; k < n; k++) take(&h, &l, &m, (dd){xh[k], xl[k]}, (dd){yh[k], yl[k]});
@@ -20,8 +21,8 @@ PARE_DD_INLINE void gather(wide_sums y, dd p, const double *xh, const double *xl
     for (size_t k = 0; k < n; k++) take(&y.h[k], &y.l[k], &y.m[k], p, (dd){xh[k], xl[k]});
 }
 
-PARE_DD_FMA static dd dot_fma(const double *xh, const double *xl, const double *yh, const double *yl,
-                           size_t n)
+PARE_DD_FMA static dd dot_fma(const double *xh, const double *xl, const double *yh,
+                              const double *yl, size_t n)
 {
     return dot(xh, xl, yh, yl, n);
 }

@@ -3,8 +3,8 @@
  *     D(next) <= sum_h tanh(Bil(B_h) D^2 / 4) N(V_h) D
  * for full attention, whatever the weights and inputs: what Dong et al. found (doubly exponential
  * in depth) without a condition on the scores. Evaluated in logarithms, as D underflows after five
- * or six layers. tanh(x) <= min(1, x). Logarithms and exponentials of libm are within a few ulp:
- * each step is raised by SLACK of its size. */
+ * or six layers. tanh(x) <= min(1, x). Logarithms and exponentials round upwards (directed.c); the
+ * sums between them are raised by SLACK of their size. */
 #include "starts.h"
 #include <float.h>
 #include <math.h>
@@ -19,7 +19,7 @@ static double raised(double x)
 
 static double log_up(pare_ub x)
 {
-    return x.v > 0 ? raised(log(x.v)) : -INFINITY;
+    return x.v > 0 ? pare_log_up(x.v) : -INFINITY;
 }
 
 /* log(e^a + e^b) */
@@ -27,16 +27,18 @@ static double log_sum(double a, double b)
 {
     const double most = fmax(a, b), least = fmin(a, b);
     if (isinf(most) || isinf(least)) return most;
-    return raised(most + log1p(exp(least - most)));
+    /* ln(1 + e) <= e, which is the sharper one for small e */
+    const double e = pare_exp_up(raised(least - most));
+    return raised(most + fmin(e, pare_log_up(nextafter(1 + e, INFINITY))));
 }
 
 /* log tanh(b D^2 / 4), from above, where log D = d. */
 static double log_contraction(double log_b, double d)
 {
-    const double x = raised(raised(log_b + 2 * d) - log(4));
+    const double x = raised(raised(log_b + 2 * d) - pare_log_down(4));
     if (!(x < 0)) return 0;
     if (x < -8) return x; /* tanh(x) = x there, but for 1e-7 */
-    return fmin(0, raised(log(tanh(exp(x)))));
+    return fmin(0, pare_log_up(pare_tanh_up(pare_exp_up(x))));
 }
 
 static double next_log(calc *k, const ruler *at, const eff_attn *e, double d)
@@ -94,8 +96,7 @@ static bool all_blocks(calc *k, depth_rank *out, const pare_model *f, const dept
 static pare_ub from_log(double x)
 {
     if (x == -INFINITY) return pare_ub_exact(0);
-    if (x < log(DBL_MIN)) return pare_ub_exact(DBL_MIN);
-    return pare_ub_mul(pare_ub_of(exp(x)), pare_ub_exact(1 + 0x1p-46));
+    return pare_ub_max((pare_ub){pare_exp_up(x)}, pare_ub_exact(DBL_MIN));
 }
 
 pare_status depth_rank_collapse(depth_rank *out, const pare_model *f, const depth_domain *d,

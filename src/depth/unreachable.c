@@ -73,17 +73,12 @@ static iv iv_abs(iv a)
     return (iv){through ? 0 : fmin(fabs(a.lo), fabs(a.hi)), most};
 }
 
-static double sigmoid(double x)
-{
-    return 1 / (1 + exp(-x));
-}
-
-/* libm's exp is within 4 ulp; three roundings more. */
+/* 1 / (1 + e^-x), every operation outwards */
 static iv iv_sigmoid(iv a)
 {
-    const double slack = 32 * PARE_UNIT_F64, least = 0x1p-1022; /* what underflows */
-    return (iv){fmax(0, sigmoid(a.lo) * (1 - slack) - least),
-                fmin(1, sigmoid(a.hi) * (1 + slack) + least)};
+    const double most = nextafter(1 + pare_exp_up(-a.lo), INFINITY);
+    const double least = fmax(1, nextafter(1 + pare_exp_down(-a.hi), 0));
+    return (iv){fmax(0, nextafter(1 / most, 0)), fmin(1, nextafter(1 / least, INFINITY))};
 }
 
 /* ---- the network ---------------------------------------------------------------------------- */

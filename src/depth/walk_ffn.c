@@ -12,7 +12,7 @@
 #include <pare/cert.h>
 #include <math.h>
 
-/* What libm (4 ulp) and the formula lose, as the enclosures of cert count it. */
+/* What the functions and the formula lose, as the enclosures of cert count it. */
 static double act_slack(pare_act a, double x)
 {
     const bool exact = a == PARE_ACT_NONE || a == PARE_ACT_RELU;
@@ -85,9 +85,9 @@ static void slopes_of(pare_act a, double lo, double hi, double *least, double *m
     if (a == PARE_ACT_NONE) *least = 1;
     if (a == PARE_ACT_RELU) *least = lo >= 0 ? 1 : 0, *most = hi <= 0 ? 0 : 1;
     if (a == PARE_ACT_TANH) {
-        const double tf = tanh(far), tn = tanh(near);
-        *least = fmax(0, 1 - tf * tf - 0x1p-48);
-        *most = fmin(1, 1 - tn * tn + 0x1p-48);
+        const double tf = pare_tanh_up(far), tn = pare_tanh_down(near);
+        *least = fmax(0, 1 - tf * tf - 0x1p-51); /* two roundings */
+        *most = fmin(1, 1 - tn * tn + 0x1p-51);
     }
     if (!(far < INFINITY)) *least = fmin(*least, 1 - l), *most = l;
 }

@@ -68,7 +68,7 @@ static void end_head(pare_xray_head *h, const xray_head_sums *s, bool full, size
     h->tv_meanq = full ? a->tv_meanq / rows : NAN;
     h->entropy = a->wide ? a->entropy / (double)a->wide : NAN;
     h->k_paper = expm1(a->theta) * h->value_max;
-    h->k_sound = (full ? tanh(a->theta / 2) : 1) * h->vz.v;
+    h->k_sound = (full ? pare_tanh_up(a->theta / 2) : 1) * h->vz.v;
     h->k_seen = a->res_out;
     h->diam = a->diam;
     h->poly_b = a->poly_b;

@@ -4,6 +4,7 @@
  * It is the referee of the strict constructions: every operation is rounded to its type, weights
  * are normalised before they multiply, and speed is nobody's concern. */
 #include "codes.h"
+#include <pare/elementary.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -105,7 +106,7 @@ static void attend(pare_dtype t, double *out, size_t ld, const room *r, const pa
             top = s > top || isnan(s) ? s : top;
         }
         for (size_t j = 0; j < sees; j++) {
-            r->p[j] = rounded(t, exp(rounded(t, r->p[j] - top)));
+            r->p[j] = rounded(t, pare_exp(rounded(t, r->p[j] - top)));
             sum = rounded(t, sum + r->p[j]);
         }
         for (size_t e = 0; e < w->dv; e++) out[i * ld + e] = 0;

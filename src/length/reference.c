@@ -108,7 +108,7 @@ pare_status reference_choose(run *r)
     }
     r->stats->lmax = lmax;
     if (r->rule.plain) return PARE_OK;
-    const bool safe = lmax + log((double)r->rule.m) <= -log(r->caps.w_min);
+    const bool safe = lmax + pare_log_up((double)r->rule.m) <= -pare_log_up(r->caps.w_min);
     pare_reference ref = r->o.reference;
     if (ref == PARE_REF_AUTO)
         ref = safe ? PARE_REF_ZERO : r->caps.w_min > 0x1p-40 ? PARE_REF_MEAN : PARE_REF_PROBE;

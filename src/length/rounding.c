@@ -32,6 +32,7 @@
  * their difference are rounded (at most e^+-flush: 10 u flush), and the call's own weights and sums
  * once more: 6 delta + 6 gamma_{m+4} + 10 u flush for each level of the tree. */
 #include "rounding.h"
+#include <pare/elementary.h>
 #include "codes.h"
 #include <math.h>
 #include <stdatomic.h>
@@ -53,12 +54,12 @@ rounding rounding_of(const pare_oracle_caps *caps, const row_facts *f)
     const double delta = lambda + u * (gap + 2 * lambda) + (caps->exp_err + 1) * u * (f->m + 2);
     const double theta = 2 * delta + 2 * sum + lambda + gamma_of(6 * f->parts + 8, 0x1p-53) +
                          0x1p-53 * gap + 4 * u + f->merges * (6 * delta + 6 * sum + 10 * u * flush);
-    const double factor = expm1(2 * theta) * (1 + 0x1p-40);
+    const double factor = pare_expm1_up(2 * theta) * (1 + 0x1p-40);
     const double beside = f->native ? 1 : f->m; /* the reference's rows in a call */
     const double off = f->size * (2 * factor + 8 * u) + lambda + 0x1p-30; /* of c */
-    const double near = exp(fmin(f->top, 0) - off);                       /* nan: the other one */
+    const double near = pare_exp_down(fmin(f->top, 0) - off);             /* nan: the other one */
     const double least = f->native ? 1 : near > caps->w_min ? near : caps->w_min;
-    const double lost = fmax(tiny, exp(2 * delta - caps->exp_flush) * (1 + 0x1p-40));
+    const double lost = fmax(tiny, pare_exp_up(2 * delta - caps->exp_flush) * (1 + 0x1p-40));
     rounding r = {factor, 4 * (f->n + (f->m + 4) * f->parts * beside) * lost / least};
     if (!(r.factor >= 0)) r.factor = INFINITY;
     if (!(r.absent >= 0)) r.absent = INFINITY;
@@ -132,7 +133,7 @@ static double row_bound(const judged *d, size_t i, double *w)
     row_facts here = f; /* this function itself, in f64 */
     here.m = f.n, here.parts = 1, here.merges = 0, here.native = true;
     const rounding e = rounding_of(&d->caps, &f), mine = rounding_of(&own, &here);
-    for (size_t x = 0; x < keys.count; x++) sum += w[x] = exp(w[x] - at[0]);
+    for (size_t x = 0; x < keys.count; x++) sum += w[x] = pare_exp(w[x] - at[0]);
     for (size_t c = 0; c < j->dv; c++) {
         double s = 0;
         for (size_t x = 0; x < keys.count; x++) {

@@ -137,7 +137,7 @@ double sampling_bound(const sampling *s, size_t a, size_t i, const drawn *d, dou
     }
     const double u = r->caps.dtype == PARE_F32 ? 0x1p-24 : 0x1p-53;
     const double shift = 2 * u * fabs(h->c[i]) + 1e-12 * (1 + most); /* of c from q.kbar */
-    const double amax = exp(q * g->key_radius + shift) * (1 + e.factor) * (1 + 1e-12);
+    const double amax = pare_exp_up(q * g->key_radius + shift) * (1 + e.factor) * (1 + 1e-12);
     const double kappa =
         (d->beside ? 2 : 1) * amax * d->of / h->den[i] * s->log_term / sqrt(d->n) * (1 + 1e-12);
     const double spread = (sqrt(far) + g->value_radius) * (1 + 1e-12);
@@ -186,7 +186,8 @@ pare_status sampling_new(sampling *s, run *r)
     *s = (sampling){.r = r, .eps = r->o.eps > 0 ? r->o.eps : 0.5};
     s->keys = (r->o.blocks ? r->o.blocks : 1) * (size_t)(r->rule.m - 1);
     for (size_t k = s->keys; 2 * k < r->n; k *= 2) looks++;
-    s->log_term = sqrt(2 * log(2 * (double)r->n * (double)r->count * looks / delta)) * (1 + 1e-12);
+    s->log_term =
+        sqrt(2 * pare_log_up(2 * (double)r->n * (double)r->count * looks / delta)) * (1 + 1e-12);
     s->order = pare_alloc(r->arena, r->n, sizeof *s->order);
     if (!s->order) return pare_no_memory(r->err);
     const pare_status st = measure(s);

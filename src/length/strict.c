@@ -7,6 +7,7 @@
  * give (acc, r, w) once more, of the same form. Nothing is computed outside: rows are moved,
  * weights are compared with w_min, and references are chosen by norms or probes. */
 #include "codes.h"
+#include <pare/dd.h>
 #include "counts.h"
 #include "instances.h"
 #include <math.h>
@@ -112,7 +113,7 @@ static void merge_token(const void *ctx, uint32_t pos, const void *in, void *out
         return;
     }
     num_put(t, out, 0, 1);
-    num_put(t, out, dk, mass > 0 ? log(mass) - log(w) : -m->pen);
+    num_put(t, out, dk, mass > 0 ? pare_dd_log(mass).hi - pare_dd_log(w).hi : -m->pen);
     for (uint32_t c = 0; c < m->code; c++) {
         num_put(t, out, 1 + c, num_at(t, in, at + c));
         num_put(t, out, dk + 1 + c, num_at(t, in, at + m->code + c));

@@ -9,6 +9,7 @@
  * for these, c_i becomes q_i times the softmax mean of the keys (two more rounds), for which 0 <=
  * log-sum - c_i <= log N for any data. */
 #include "codes.h"
+#include <pare/elementary.h>
 #include "rounds.h"
 #include <math.h>
 #include <string.h>
@@ -30,7 +31,7 @@ static void host_stripe(run *r, size_t at, size_t first, size_t end)
             double s = 0;
             for (size_t c = 0; c < j->dk; c++)
                 s += num_at(type, j->q, i * j->ldq + c) * num_at(type, j->k, k * j->ldk + c);
-            const double a = exp(s - (h->c ? h->c[i] : 0));
+            const double a = pare_exp(s - (h->c ? h->c[i] : 0));
             h->den[i] += a;
             const char *const v = (const char *)j->v + k * j->ldv * pare_dtype_size(type);
             one.x[0] = v, one.by[0][0] = a;

@@ -41,7 +41,7 @@
  * (rest 2^-112) rounds with 8 + 3 v^2 a term, geometrically less: below 60 v^2. */
 #include <pare/dd.h>
 
-/* ---- compiled twice: with the processor's fma, and without ------------------------------------ */
+/* ---- compiled twice: with the processor's fma, and without -------------------------- */
 
 PARE_DD_FMA static dd exp_fma(dd x)
 {
@@ -77,7 +77,7 @@ dd pare_dd_erf(dd x)
     return pare_has_fma() ? erf_fma(x) : dd_erf(x);
 }
 
-/* ---- log -------------------------------------------------------------------------------------- */
+/* ---- log ---------------------------------------------------------------------------- */
 
 /* ln m for sqrt(1/2) <= m < sqrt(2) */
 PARE_DD_INLINE dd log_near_one(double m)
@@ -115,7 +115,7 @@ dd pare_dd_log(double x)
     return pare_has_fma() ? log_fma(x) : log_body(x);
 }
 
-/* ---- angles ----------------------------------------------------------------------------------- */
+/* ---- angles ------------------------------------------------------------------------- */
 
 /* r (1 - r^2/(a (a+1)) + ...) for sin (first = r, a = 2), and cos (first = 1, a = 1). */
 PARE_DD_INLINE dd series(dd first, dd square, int a)

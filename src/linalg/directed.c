@@ -3,10 +3,10 @@
  * The double-double functions of pare/dd.h come as hi + lo with a proven relative error of at most
  * ERROR. The exact value is at most hi + (lo + ERROR |hi|): hi itself where the bracket is not
  * above 0, and the next double otherwise, since the bracket is below one ulp of hi. The same
- * downwards. So the result is the tightest double but once in about 2^45 arguments; next to 0, where
- * the functions come nearer than that to doubles, e^x against 1, e^x - 1 >= x and tanh x <= x keep it
- * so. Below 2^-900, where lo may be lost and subnormal results round twice, two doubles are taken.
- * No function of libm is used. */
+ * downwards. So the result is the tightest double but once in about 2^45 arguments; next to 0,
+ * where the functions come nearer than that to doubles, e^x against 1, e^x - 1 >= x and tanh x <= x
+ * keep it so. Below 2^-900, where lo may be lost and subnormal results round twice, two doubles are
+ * taken. No function of libm is used. */
 #include <pare/dd.h>
 #include <pare/linalg.h>
 #include <float.h>
@@ -73,7 +73,7 @@ double pare_log_down(double x)
     return x == 1 ? 0 : below(pare_dd_log(x));
 }
 
-/* ---- as bounds -------------------------------------------------------------------------------- */
+/* ---- as bounds ---------------------------------------------------------------------- */
 
 static double known_ub(pare_ub a)
 {

@@ -2,8 +2,9 @@
  *
  * Largest slopes: relu, tanh 1; gelu Phi(t) + t phi(t) at t = sqrt 2, 1.12890...; its tanh form
  * 1.12899...; silu 1.09983... The constants below are above them. */
-#include <math.h>
+#include <pare/elementary.h>
 #include <pare/model.h>
+#include <math.h>
 
 double pare_act_f64(pare_act act, double x)
 {
@@ -14,13 +15,13 @@ double pare_act_f64(pare_act act, double x)
     case PARE_ACT_RELU:
         return x > 0 ? x : 0;
     case PARE_ACT_GELU:
-        return 0.5 * x * (1 + erf(x * root_half));
+        return 0.5 * x * (1 + pare_erf(x * root_half));
     case PARE_ACT_GELU_TANH:
-        return 0.5 * x * (1 + tanh(root_2_pi * (x + 0.044715 * x * x * x)));
+        return 0.5 * x * (1 + pare_tanh(root_2_pi * (x + 0.044715 * x * x * x)));
     case PARE_ACT_SILU:
-        return x / (1 + exp(-x));
+        return x / (1 + pare_exp(-x));
     case PARE_ACT_TANH:
-        return tanh(x);
+        return pare_tanh(x);
     }
     return NAN;
 }

@@ -1,6 +1,7 @@
 /* The decoder's pass: stem, blocks and top as in forward.c, over the next rows only. Everything
  * lies ready in the order in which it is read; no step allocates. */
 #include "decode.h"
+#include <pare/elementary.h>
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +13,9 @@ static double position_at(const pare_decoder *d, size_t pos, size_t j, size_t wi
     if (p->kind == PARE_POS_LEARNED) return pare_weight_at(&p->table, pos * width + j);
     if (p->kind != PARE_POS_SINUSOIDAL) return 0;
     const double angle = (double)pos / d->wave[j];
-    return j % 2 ? cos(angle) : sin(angle);
+    double s, c;
+    pare_sincos(angle, &s, &c);
+    return j % 2 ? c : s;
 }
 
 static void embed(const pare_decoder *d, float *to, int64_t id, size_t pos)

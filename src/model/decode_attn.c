@@ -1,6 +1,7 @@
 /* The decoder's attention: keys and values of what came before are kept, and what stands in the
  * place of attention keeps a running state. */
 #include "decode.h"
+#include <pare/elementary.h>
 #include <math.h>
 #include <string.h>
 
@@ -14,8 +15,10 @@ void decode_angles(pare_decoder *d, size_t n)
         const pare_weight *const f = d->turn[t].freqs;
         for (size_t i = 0; i < n * f->cols; i++) {
             const double angle = (double)d->row[i / f->cols].pos * pare_weight_at(f, i % f->cols);
-            d->turn[t].cosine[i] = (float)cos(angle);
-            d->turn[t].sine[i] = (float)sin(angle);
+            double s, c;
+            pare_sincos(angle, &s, &c);
+            d->turn[t].cosine[i] = (float)c;
+            d->turn[t].sine[i] = (float)s;
         }
     }
 }
@@ -120,7 +123,7 @@ static void gather_head(double *state, float *y, const pare_head *head, const fl
     for (size_t c = 0; c < head->dk; c++) s += (double)q[c] * (double)k[c];
     s *= head->scale;
     if (*den == 0) *top = s; /* nothing was read yet */
-    const double old = s > *top ? exp(*top - s) : 1, w = s > *top ? 1 : exp(s - *top);
+    const double old = s > *top ? pare_exp(*top - s) : 1, w = s > *top ? 1 : pare_exp(s - *top);
     *top = fmax(*top, s);
     *den = *den * old + w;
     for (size_t c = 0; c < head->dv; c++) {

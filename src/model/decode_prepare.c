@@ -1,5 +1,6 @@
 /* What a decoder makes ready before its first token: packed weights, caches, rows. */
 #include "decode.h"
+#include <pare/elementary.h>
 #include <math.h>
 #include <string.h>
 
@@ -285,7 +286,7 @@ static pare_status prepare_stem(pare_decoder *d, pare_err *err)
     d->wave = pare_alloc(d->arena, waves, sizeof *d->wave);
     if (!d->wave) return pare_no_memory(err);
     for (size_t j = 0; j < waves; j++)
-        d->wave[j] = pow(s->pos.base, (double)(j / 2 * 2) / (double)waves);
+        d->wave[j] = pare_power(s->pos.base, (double)(j / 2 * 2), (double)waves);
     return PARE_OK;
 }
 

@@ -1,6 +1,6 @@
 /* The ends of a forward pass: from ids or vectors to the stream, and from the stream to outputs. */
 #include "forward_parts.h"
-#include <math.h>
+#include <pare/elementary.h>
 #include <string.h>
 
 /* ---- stem --------------------------------------------------------------------------------- */
@@ -8,8 +8,9 @@
 typedef struct stem_ctx {
     const pare_stem *s;
     const pare_input *in;
-    size_t first;     /* row of the input where the rows at hand begin */
-    size_t tokens, d; /* d: width of what positions are added to */
+    size_t first;        /* row of the input where the rows at hand begin */
+    size_t tokens, d;    /* d: width of what positions are added to */
+    const double *power; /* sinusoidal: base^(2i/d) of the pair i of columns */
 } stem_ctx;
 
 static void add_position(const stem_ctx *c, size_t pos, double *v)
@@ -18,9 +19,11 @@ static void add_position(const stem_ctx *c, size_t pos, double *v)
     if (p->kind == PARE_POS_LEARNED)
         for (size_t j = 0; j < c->d; j++) v[j] += pare_weight_at(&p->table, pos * c->d + j);
     if (p->kind == PARE_POS_SINUSOIDAL) {
-        for (size_t j = 0; j < c->d; j++) {
-            const double angle = (double)pos / pow(p->base, (double)(j / 2 * 2) / (double)c->d);
-            v[j] += j % 2 ? cos(angle) : sin(angle);
+        for (size_t j = 0; j < c->d; j += 2) {
+            double sine, cosine;
+            pare_sincos((double)pos / c->power[j / 2], &sine, &cosine);
+            v[j] += sine;
+            if (j + 1 < c->d) v[j + 1] += cosine;
         }
     }
 }
@@ -44,14 +47,26 @@ static void late_position(const void *ctx, size_t i, double *v)
     add_position(c, (c->first + i) % c->tokens, v);
 }
 
+static pare_status powers_new(stem_ctx *c, size_t d, const rows_ctx *rc)
+{
+    if (c->s->pos.kind != PARE_POS_SINUSOIDAL) return PARE_OK;
+    double *const power = scratch_get(rc->scratch, d / 2 + 1, sizeof *power);
+    if (!power) return pare_no_memory(rc->err);
+    for (size_t j = 0; j < d; j += 2)
+        power[j / 2] = pare_power(c->s->pos.base, (double)j, (double)d);
+    c->power = power;
+    return PARE_OK;
+}
+
 pare_status forward_stem(const pass *p, rows *x, const pare_input *in, size_t first)
 {
     const pare_stem *const s = &p->m->stem;
     const rows_ctx *const rc = &p->ctx;
-    stem_ctx c = {s, in, first, p->tokens, s->width};
+    stem_ctx c = {s, in, first, p->tokens, s->width, NULL};
     const bool mapped = pare_has(&s->map.w);
     rows raw = *x;
     pare_status st;
+    if ((st = powers_new(&c, s->pos.after_map ? x->d : s->width, rc))) return st;
     if (mapped && (st = rows_new(&raw, rc, x->t, x->n, s->width))) return st;
     if ((st = rows_map(&raw, &raw, input_row, &c, rc))) return st;
     if (mapped && (st = rows_dense(x, &raw, &s->map.w, &s->map.b, rc))) return st;

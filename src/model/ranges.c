@@ -18,8 +18,8 @@ static const range ranges[SCALARS] = {
     /* Below 1 angles grow with the column, beyond what sines are proven for; 1 turns all columns
      * alike. Above 1e30 all columns but the first stand still. */
     [SCALAR_BASE] = {"positions.base", "", 1, 1e30, true},
-    /* Sines are proven up to an angle of 2^30: 1000 tokens at the end of the range. */
-    [SCALAR_FREQUENCY] = {"freqs", "", -1e6, 1e6, false},
+    /* Sines are proven up to an angle of 2^30; beyond, a row has the bound inf. */
+    [SCALAR_FREQUENCY] = {"freqs", "", -1e9, 1e9, false},
     /* Negative: the root of a negative number. 1e30: an f32, and its quotients too. 0 is legal; a
      * row whose root may be 0 has the bound inf. */
     [SCALAR_EPS] = {"eps", "", 0, 1e30, false},
@@ -49,8 +49,7 @@ pare_status range_check(scalar s, const char *at, size_t index, double value, pa
     write_number(is, value);
     write_number(low, r->low);
     write_number(high, r->high);
-    if (index != RANGE_NO_INDEX)
-        snprintf(entry, sizeof entry, "[%zu]", index);
+    if (index != RANGE_NO_INDEX) snprintf(entry, sizeof entry, "[%zu]", index);
     return pare_fail(err, PARE_ERR_INPUT, "%s.%s%s%s is %s, must be %s %s and at most %s", at,
                      r->name, entry, r->more, is, r->open ? "above" : "at least", low, high);
 }

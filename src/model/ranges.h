@@ -17,8 +17,8 @@ typedef enum scalar {
 } scalar;
 
 /* PARE_ERR_INPUT unless the value is in the range of the scalar; the message says what
- * it is ("blocks.3.attn.in_norm.eps", of `at` and the scalar's key), its value and the range. index:
- * of an entry, or RANGE_NO_INDEX. */
+ * it is ("blocks.3.attn.in_norm.eps", of `at` and the scalar's key), its value and the range.
+ * index: of an entry, or RANGE_NO_INDEX. */
 #define RANGE_NO_INDEX SIZE_MAX
 PARE_MUST_USE pare_status range_check(scalar s, const char *at, size_t index, double value,
                                       pare_err *err);

@@ -1,5 +1,5 @@
 #include "rotary.h"
-#include <math.h>
+#include <pare/elementary.h>
 #include <string.h>
 
 typedef struct turn {
@@ -21,21 +21,23 @@ static const angles *find(const angles *list, const pare_weight *freqs)
     return list;
 }
 
-static angles *new_table(scratch *s, const pare_weight *freqs, size_t tokens, pare_dtype t)
+static angles *new_table(scratch *from, const pare_weight *freqs, size_t tokens, pare_dtype t)
 {
     const size_t n = tokens * freqs->cols, size = pare_dtype_size(t);
-    angles *const table = scratch_get(s, 1, sizeof *table);
-    void *const cosine = scratch_get(s, n, size), *const sine = scratch_get(s, n, size);
+    angles *const table = scratch_get(from, 1, sizeof *table);
+    void *const cosine = scratch_get(from, n, size), *const sine = scratch_get(from, n, size);
     if (!table || !cosine || !sine) return NULL;
     *table = (angles){NULL, *freqs, cosine, sine};
     for (size_t i = 0; i < n; i++) {
         const double angle = (double)(i / freqs->cols) * pare_weight_at(freqs, i % freqs->cols);
+        double s, c;
+        pare_sincos(angle, &s, &c);
         if (t == PARE_F64) {
-            ((double *)cosine)[i] = cos(angle);
-            ((double *)sine)[i] = sin(angle);
+            ((double *)cosine)[i] = c;
+            ((double *)sine)[i] = s;
         } else {
-            ((float *)cosine)[i] = (float)cos(angle);
-            ((float *)sine)[i] = (float)sin(angle);
+            ((float *)cosine)[i] = (float)c;
+            ((float *)sine)[i] = (float)s;
         }
     }
     return table;

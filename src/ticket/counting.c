@@ -18,5 +18,6 @@ double pare_ticket_least_units(size_t a, size_t b, size_t rank, double r, double
     const size_t least = a < b ? a : b, k = rank < least ? rank : least;
     if (!(r > 0 && eta > 0) || r <= eta || a + b == 0) return 0;
     const double x = (double)a, y = (double)b, z = (double)k;
-    return (x * z + z * y - z * z) / (x + y) * log2(r / eta);
+    return (x * z + z * y - z * z) / (x + y) *
+           (pare_log_down(r / eta) / 0x1.62e42fefa39f0p-1); /* over ln 2, rounded up */
 }

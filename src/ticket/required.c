@@ -27,7 +27,7 @@ double pare_ticket_coupling(size_t units)
     return (double)units * 0x1p-23;
 }
 
-/* Up to the next whole number, and over the rounding of logarithms. */
+/* Up to the next whole number, and over the rounding of the formulas; logarithms round upwards. */
 static double whole(double x)
 {
     return ceil(x * (1 + 1e-12) + 1e-9);
@@ -36,20 +36,20 @@ static double whole(double x)
 /* Items that bring any |w| <= reach to within a, but for probability `fail`. */
 static double first_items(double reach, double fail, double a)
 {
-    const double s = 2 * a, mu = s * s * (1 - 2 * log(s)) / 8, gap = reach - a;
+    const double s = 2 * a, mu = s * s * (1 - 2 * pare_log_up(s)) / 8, gap = reach - a;
     if (gap <= 0) return 0;
     /* m mu - gap >= sqrt(m l) s with l = ln(1 / fail) / 2: a quadratic in sqrt(m) */
-    const double l = s * sqrt(log(1 / fail) / 2);
+    const double l = s * sqrt(pare_log_up(1 / fail) / 2);
     const double root = (l + sqrt(l * l + 4 * mu * gap)) / (2 * mu);
     return whole(root * root);
 }
 
 static double later_items(double eta, double fail, double a)
 {
-    const double kappa = -a * log(2 * a);
+    const double kappa = -a * pare_log_up(2 * a);
     if (!(eta <= 2 * a) || !(kappa > 0)) return INFINITY;
-    const double need = log(8 * a * a / (eta * eta)) + log(1 / fail);
-    return need > 0 ? whole(need / -log1p(-kappa / 2)) : 1;
+    const double need = pare_log_up(8 * a * a / (eta * eta)) + pare_log_up(1 / fail);
+    return need > 0 ? whole(need / -pare_log_up(1 - kappa / 2)) : 1;
 }
 
 /* For weights with a density: the least over a; *at is that a. */

@@ -21,8 +21,9 @@ size_t pare_jl_dim(double pairs, double eps, double delta)
     PARE_ASSERT(pairs >= 1 && eps > 0 && delta > 0 && delta <= 1);
     /* eps - ln(1 + eps) cancels for small eps; below 1e-5 its series eps^2/2 - eps^3/3 is exact to
      * the last bits. */
-    const double rate = eps < 1e-5 ? eps * eps * (0.5 - eps / 3) : eps - log1p(eps);
-    const double d = ceil(2 * log(2 * pairs / delta) / rate);
+    const double rate =
+        eps < 1e-5 ? eps * eps * (0.5 - eps / 3) : eps - pare_log_up(nextafter(1 + eps, INFINITY));
+    const double d = ceil(2 * pare_log_up(2 * pairs / delta) / rate);
     return d >= 0x1p63 ? SIZE_MAX : d < 1 ? 1 : (size_t)d;
 }
 

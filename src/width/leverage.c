@@ -47,7 +47,7 @@ size_t *leverage_sample(work *w, const double *scores, size_t f, size_t k, pare_
 
 double leverage_draws(size_t d)
 {
-    return ceil(6.52 * (double)d * log((double)d / 0.005));
+    return ceil(6.52 * (double)d * pare_log_up((double)d / 0.005));
 }
 
 double leverage_constant(size_t d, double k)

@@ -22,18 +22,17 @@
  *     out_i <= ( |R2 + c W2 W1| + r |W2 S^-1||S W1| ) m_i     for slopes in [c - r, c + r], any S.
  *
  * Rounding. Products carry gamma_n times Frobenius norms; the weights at H are known up to a
- * factor, which only enlarges them; norms come with their residuals (svals.c). libm's exp, expm1
- * within 2^-48, as in cert/enclose.h.
+ * factor, which only enlarges them; norms come with their residuals (svals.c).
  *
  * Cost: a layer's forward pass three times over, and (ReLU) four products D x D x D for each row
  * whose undecided units leave it a chance against the second bound. */
 #include "prove.h"
+#include <pare/elementary.h>
 #include <float.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
-#define LIBM   0x1p-48
 #define TINY   0x1p-1000 /* more than all underflows of a row together */
 #define WIDEST 300       /* moves of scores beyond it: nothing is said of the weights */
 enum { SUMS = 4 };
@@ -255,6 +254,7 @@ static bool head_open(work *w, head_rows *r, const pare_mat *h)
 typedef struct row_room {
     double *a;                         /* weights, computed */
     pare_ub *big, *d, *rise, *fall;    /* weights from above, moves of scores, swings of weights */
+    pare_ub *grow, *shrink, *keep;     /* e^d - 1, 1 - e^-d, e^-d */
     pare_ub *left[SUMS], *right[SUMS]; /* running sums from both ends */
     double *centre, *apart;            /* D each */
 } row_room;
@@ -277,9 +277,9 @@ static double row_weights(const head_rows *r, row_room *o, size_t i)
         top = fmax(top, o->a[j]);
         low = fmin(low, o->a[j]);
     }
-    for (size_t j = 0; j < n; j++) sum += o->a[j] = exp(o->a[j] - top);
+    for (size_t j = 0; j < n; j++) sum += o->a[j] = pare_exp(o->a[j] - top);
     for (size_t j = 0; j < n; j++) o->a[j] /= sum;
-    /* Twice the scores'; the difference to the largest rounds, exp is within 8 units, the sum has n
+    /* Twice the scores'; the difference to the largest rounds, exp is within 2 units, the sum has n
      * terms: in numerator and denominator. */
     const pare_ub rounds = mul(ub(0x1p-51), ub((double)n + 20 + 2 * fabs(top - low)));
     const pare_ub all = pare_ub_fma(mul(ub(2), r->n->scale), add(off, ub(TINY)), rounds);
@@ -322,23 +322,12 @@ static pare_ub score_moves(const head_rows *r, row_room *o, size_t i)
     return most;
 }
 
-static pare_ub fell(double d) /* 1 - e^-d */
-{
-    return pare_ub_min(mul(ub(-expm1(-d)), ub(1 + LIBM)), ub(d));
-}
-
-static pare_ub rose(double d) /* e^d - 1 */
-{
-    return mul(ub(expm1(d)), ub(1 + LIBM));
-}
-
 /* left[k][j], right[k][j]: sums before and after j of a (1 - e^-d), a e^-d, a (e^d - 1), a e^d. */
 static void key_terms(const row_room *o, size_t j, pare_ub term[SUMS])
 {
-    const double d = o->d[j].v;
-    const pare_ub up = mul(o->big[j], rose(d));
-    term[0] = mul(o->big[j], fell(d));
-    term[1] = pare_ub_min(o->big[j], mul(o->big[j], mul(ub(exp(-d)), ub(1 + LIBM))));
+    const pare_ub up = mul(o->big[j], o->grow[j]);
+    term[0] = mul(o->big[j], o->shrink[j]);
+    term[1] = mul(o->big[j], o->keep[j]);
     term[2] = up;
     term[3] = add(o->big[j], up);
 }
@@ -346,6 +335,12 @@ static void key_terms(const row_room *o, size_t j, pare_ub term[SUMS])
 static void running_sums(row_room *o, size_t n)
 {
     pare_ub sum[SUMS] = {{0}}, term[SUMS];
+    for (size_t j = 0; j < n; j++) {
+        const double d = o->d[j].v;
+        o->grow[j] = pare_ub_expm1(o->d[j]);
+        o->shrink[j] = ub(pare_expm1_down(-d));
+        o->keep[j] = ub(pare_exp_up(-d));
+    }
     for (size_t j = 0; j < n; j++) {
         key_terms(o, j, term);
         for (size_t k = 0; k < SUMS; k++) {
@@ -370,8 +365,8 @@ static void swings(row_room *o, size_t n)
     for (size_t j = 0; j < n; j++) {
         pare_ub s[SUMS];
         for (size_t k = 0; k < SUMS; k++) s[k] = add(o->left[k][j], o->right[k][j]);
-        const pare_ub e = pare_ub_fma(fell(o->d[j].v), s[1], s[0]);
-        const pare_ub f = pare_ub_fma(rose(o->d[j].v), s[3], s[2]);
+        const pare_ub e = pare_ub_fma(o->shrink[j], s[1], s[0]);
+        const pare_ub f = pare_ub_fma(o->grow[j], s[3], s[2]);
         const pare_ub rise = pare_ub_div(mul(o->big[j], e), nextafter(1 - e.v, -1));
         /* F / (1 + F) grows with F; the quotient rounds, and so does 1 + F. */
         const pare_ub part = f.v < DBL_MAX ? mul(ub(f.v / (1 + f.v)), ub(1 + 0x1p-50)) : ub(1);
@@ -435,12 +430,13 @@ enum { ROWS = 32 }; /* of one block of work */
 static bool room_new(row_room *o, pare_arena *a, size_t keys, size_t d)
 {
     if (!a) return false;
-    pare_ub **const lists[] = {&o->big, &o->d, &o->rise, &o->fall};
+    pare_ub **const lists[] = {&o->big, &o->d, &o->rise, &o->fall, &o->grow, &o->shrink, &o->keep};
     o->a = pare_alloc(a, keys, sizeof *o->a);
     o->centre = pare_alloc(a, d, sizeof *o->centre);
     o->apart = pare_alloc(a, d, sizeof *o->apart);
     bool ok = o->a && o->centre && o->apart;
-    for (size_t i = 0; i < 4; i++) ok = (*lists[i] = pare_alloc(a, keys, sizeof(pare_ub))) && ok;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        ok = (*lists[i] = pare_alloc(a, keys, sizeof(pare_ub))) && ok;
     for (size_t k = 0; k < SUMS; k++) {
         ok = (o->left[k] = pare_alloc(a, keys, sizeof(pare_ub))) && ok;
         ok = (o->right[k] = pare_alloc(a, keys, sizeof(pare_ub))) && ok;

@@ -6,8 +6,8 @@
  * no other engine; and everything a radius needs of attention is a handful of numbers per row, so
  * that they cost little beside the products. Each file begins with its inequalities.
  *
- * Assumed, as there: + - * / sqrt round to nearest (or are fused, in any order), exp is within
- * 4 ulp (8 u relative).
+ * Assumed, as there: + - * / sqrt round to nearest (or are fused, in any order). exp is pare_exp,
+ * within 2 u, where 8 u are counted.
  *
  * Rounding of the radii themselves: sums, products and roots of fewer than 1000 numbers that are
  * not negative are off by less than 2^-42 of themselves; they are raised by 2^-40 (`raised`).

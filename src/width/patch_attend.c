@@ -23,6 +23,7 @@
  *
  * All this for d, m <= 1/10; beyond, |o - O| <= 4 max|V_j| + max ev_j. */
 #include "patch.h"
+#include <pare/elementary.h>
 
 #define UNIT  PARE_UNIT_F64
 #define SMALL 0.1
@@ -148,7 +149,7 @@ static double weigh(const keys *k, double *range)
         if (k->weight[j] > top) top = k->weight[j];
         if (k->weight[j] < low) low = k->weight[j];
     }
-    for (size_t j = 0; j < k->n; j++) sum += k->weight[j] = exp(k->weight[j] - top);
+    for (size_t j = 0; j < k->n; j++) sum += k->weight[j] = pare_exp(k->weight[j] - top);
     *range = top - low;
     return sum;
 }

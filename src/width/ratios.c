@@ -8,9 +8,11 @@
  * and lse moves by no more than the largest of its scores. Rows with one key have a = a^ = 1.
  *
  * Rotary positions turn mid-points and radii: a turned entry is off by at most sqrt(2) of what the
- * plane's entries were; the angle t f is rounded once, cos and sin are within 4 units in the last
- * place, two products and a sum follow: (|t f| + 12) 2^-52 of |a| + |b| covers all of that. */
+ * plane's entries were; the angle t f is rounded once, cos and sin are within 3 units of 2^-53, two
+ * products and a sum follow: (|t f| + 12) 2^-52 of |a| + |b| covers all of that. */
 #include "prove.h"
+#include <pare/dd.h>
+#include <pare/elementary.h>
 #include <math.h>
 #include <string.h>
 
@@ -54,7 +56,10 @@ static double turn(const side *o, const pare_head *h, double *x, double t)
     for (size_t f = 0; f < h->planes; f++) {
         const size_t one = pairs ? 2 * f : f, two = pairs ? 2 * f + 1 : f + h->planes;
         const double angle = t * pare_weight_at(&o->attn->freqs, h->freq + f);
-        const double c = cos(angle), s = sin(angle), a = x[one], b = x[two];
+        const double a = x[one], b = x[two];
+        double s, c;
+        pare_sincos(angle, &s, &c);
+        if (!(fabs(angle) <= PARE_SINCOS_MOST)) off = INFINITY; /* no sine is proven beyond */
         x[one] = a * c - b * s;
         x[two] = a * s + b * c;
         off = fmax(off, (fabs(angle) + 12) * 0x1p-52 * (fabs(a) + fabs(b)));
@@ -116,8 +121,8 @@ static double row_scores(side *o, size_t head, const uint32_t *keys, size_t n, s
             0x1p-1000;
         if (o->s[j] > most) most = o->s[j];
     }
-    for (size_t j = 0; j < n; j++) sum += exp(o->s[j] - most);
-    return most + log(sum);
+    for (size_t j = 0; j < n; j++) sum += pare_exp(o->s[j] - most);
+    return most + pare_dd_log(sum).hi;
 }
 
 /* What a computed difference of two lse may be off by: n terms, exp and log within 4 units in the

@@ -185,9 +185,8 @@ static void angles_are_within_four_units_up_to_a_billion(void **state)
 static void waves_have_the_angle_that_is_counted(void **state)
 {
     (void)state;
-    static const double bases[] = {10000, 2,     500000,  0.5,           1,
-                                   1e-4,  1e30,  2e130,   1e300,         DBL_MAX,
-                                   1e-30, 1e-40, 0x1p-60, 1 + 0x1p-52};
+    static const double bases[] = {10000, 2,     500000,  0.5,   1,     1e-4,    1e30,
+                                   2e130, 1e300, DBL_MAX, 1e-30, 1e-40, 0x1p-60, 1 + 0x1p-52};
     enum { BASES = sizeof bases / sizeof *bases };
     for (size_t b = 0; b < BASES; b++) {
         const quad ln = bases[b] == 1 ? 0 : q_log((quad)bases[b]);

@@ -41,8 +41,8 @@ static void worst_of(const function *f, uint64_t seed)
         const dd got = f->ours(a);
         const double off = off_in_v2(got, y, f->absolute);
         if (!(off <= 16 * f->units) || !(fabs(got.lo) <= 0x1p-53 * fabs(got.hi)))
-            fail_msg("seed %llu: %s(%a + %a) is off by %g v^2, %g allowed", (unsigned long long)seed,
-                     f->name, a.hi, a.lo, off, 16 * f->units);
+            fail_msg("seed %llu: %s(%a + %a) is off by %g v^2, %g allowed",
+                     (unsigned long long)seed, f->name, a.hi, a.lo, off, 16 * f->units);
         worst = fmax(worst, off);
         used++;
     }

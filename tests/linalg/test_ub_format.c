@@ -1,4 +1,5 @@
-/* Tests src/linalg/ub_format.c: the text is never below the bound, and never far above. */
+/* Tests src/linalg/ub_format.c: the text of an upper bound is never below it and never far above,
+ * that of a lower bound never above it and never far below. */
 #include "linalg_test.h"
 #include <float.h>
 
@@ -80,11 +81,41 @@ static void text_is_never_below_and_at_most_one_last_place_above(void **state)
     }
 }
 
+static const char *low(double v, int digits)
+{
+    static char buf[40];
+    return pare_lb_format(buf, (pare_lb){v}, digits);
+}
+
+static void texts_of_lower_bounds_are_cut(void **state)
+{
+    (void)state;
+    assert_string_equal(low(0, 3), "0");
+    assert_string_equal(low(INFINITY, 3), "0"); /* no lower bound */
+    assert_string_equal(low(NAN, 3), "0");
+    assert_string_equal(low(0.00427783, 4), "0.004277");
+    assert_string_equal(low(0.3, 3), "0.299");
+    assert_string_equal(low(999.9, 3), "999");
+    assert_string_equal(low(1234567, 4), "1.234e+06");
+    assert_string_equal(low(DBL_TRUE_MIN, 3), "4.94e-324");
+    pare_rng rng = pare_rng_at(12, 0);
+    for (size_t i = 0; i < 4000; i++) {
+        const int digits = 1 + (int)(i % 17), e = (int)pare_rng_below(&rng, 2090) - 1070;
+        const double v = ldexp(1 + pare_rng_uniform(&rng), i % 2 ? e : e % 20);
+        const char *t = low(v, digits);
+        CHECK(compare_exactly(t, v) <= 0, "seed 12, try %zu: %a with %d digits is %s", i, v, digits,
+              t);
+        CHECK(strtod(t, NULL) >= v * (1 - pow(10, 1 - digits) - 0x1p-51) || v < 1e-300,
+              "seed 12, try %zu: %a with %d digits is %s", i, v, digits, t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hand_made_texts),
         cmocka_unit_test(text_is_never_below_and_at_most_one_last_place_above),
+        cmocka_unit_test(texts_of_lower_bounds_are_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
