@@ -7,6 +7,7 @@
  * no other choice of d dimensions does better in this metric. Were queries and their keys
  * independent, its square would be the mean squared error of the scores that softmax sees. For
  * d >= rank nothing is lost. */
+#include "balance.h"
 #include "cuts.h"
 #include <math.h>
 
@@ -116,18 +117,6 @@ double *qk_worth(work *w, size_t *n, const net_head *hd, const pare_mat *h, cons
     return s.s;
 }
 
-/* A small spread of the keys alone would make their map huge and that of the queries tiny: in f32
- * neither could be kept. Row by row both get one length. */
-static void balance(pare_mat *q, pare_mat *k)
-{
-    for (size_t r = 0; r < q->rows; r++) {
-        const double by =
-            w_even(w_length(pare_row(q, r), q->cols), w_length(pare_row(k, r), k->cols));
-        for (size_t j = 0; j < q->cols; j++) pare_row_mut(q, r)[j] /= by;
-        for (size_t j = 0; j < k->cols; j++) pare_row_mut(k, r)[j] *= by;
-    }
-}
-
 net_head qk_optimal(work *w, const net_head *hd, const pare_mat *h, const pare_graph *g, size_t d,
                     qk_fit *fit)
 {
@@ -140,7 +129,7 @@ net_head qk_optimal(work *w, const net_head *hd, const pare_mat *h, const pare_g
     const size_t k = d < s.n ? d : s.n;
     pare_mat q = factor(w, &s.u, true, s.s, k, &cq.inverse);
     out.wk = factor(w, &s.vt, false, s.s, k, &ck.inverse);
-    if (!w->st) balance(&q, &out.wk);
+    balance_pair(w, &q, &out.wk); /* a small spread of the keys makes their map huge */
     out.wq = w_first_cols(w, &q, h->cols);
     out.bq = w_vec(w, k);
     for (size_t i = 0; !w->st && i < k; i++) out.bq[i] = pare_row(&q, i)[h->cols];
