@@ -135,7 +135,8 @@ static pare_mat biased(work *w, const pare_mat *m, const double *b, size_t row)
     pare_mat all = w_mat(w, n, m->cols + !all_zero(b + row, n));
     if (w->st) return all;
     copy_in(&all, 0, m, row);
-    for (size_t i = 0; all.cols > m->cols && i < n; i++) pare_row_mut(&all, i)[m->cols] = b[row + i];
+    for (size_t i = 0; all.cols > m->cols && i < n; i++)
+        pare_row_mut(&all, i)[m->cols] = b[row + i];
     return all;
 }
 

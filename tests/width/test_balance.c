@@ -96,8 +96,8 @@ static void a_net_keeps_its_function(void **state)
         stage s;
         stage_open(&s, seed);
         const size_t alone[] = {3, SIZE_MAX};
-        const net_shape k = {.features = 5, .dim = 8, .layers = 3, .classes = 2, .heads = 2,
-                             .residual = true};
+        const net_shape k = {
+            .features = 5, .dim = 8, .layers = 3, .classes = 2, .heads = 2, .residual = true};
         net n = rand_net(&s, k);
         const pare_mat x = rand_mat(&s, 12, 5, 1);
         const pare_graph g = rand_graph(&s, 12, 4, alone);
@@ -143,8 +143,8 @@ static void heads_without_an_output_projection_get_none(void **state)
     (void)state;
     stage s;
     stage_open(&s, 4);
-    const net_shape k = {.features = 5, .dim = 6, .layers = 2, .classes = 2, .heads = 1,
-                         .residual = true};
+    const net_shape k = {
+        .features = 5, .dim = 6, .layers = 2, .classes = 2, .heads = 1, .residual = true};
     net n = rand_net(&s, k);
     const size_t stored = net_parameters(&n);
     net_balance(&s.w, &n, true);
