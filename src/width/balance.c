@@ -25,6 +25,7 @@
  * are (no Wo is stored) there is nothing to balance against. */
 #include "balance.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define BALANCED 1e-3 /* |L L^T - R R^T|_F of the mean of |L L^T|_F and |R R^T|_F */
@@ -71,26 +72,48 @@ static void put_half(work *w, pare_mat *m, const pare_mat *q, const pare_mat *ba
     }
 }
 
-/* Squares of such entries neither overflow nor vanish. */
-static bool in_range(const pare_mat *m)
+/* A copy with entries of about 1 at most, 2^-exponent times m: the squares of either factor alone
+ * may overflow where their product is an ordinary number. */
+static pare_mat near_one(work *w, const pare_mat *m, int exponent)
 {
-    const double most = w_largest(m);
-    return most < 0x1p200 && (most > 0x1p-200 || most == 0);
+    pare_mat to = w_copy(w, m);
+    for (size_t i = 0; !w->st && i < to.rows; i++)
+        for (size_t j = 0; j < to.cols; j++)
+            pare_row_mut(&to, i)[j] = ldexp(pare_row(m, i)[j], -exponent);
+    return to;
+}
+
+static void clear(pare_mat *m)
+{
+    for (size_t i = 0; i < m->rows; i++) memset(pare_row_mut(m, i), 0, m->cols * sizeof *m->v);
+}
+
+static void rewrite(work *w, pare_mat *left, pare_mat *right, int el, int er)
+{
+    const pare_mat a = near_one(w, left, el), b = near_one(w, right, er);
+    const triangle l = triangle_of(w, &a), r = triangle_of(w, &b);
+    const pare_mat core = w_mul(w, &l.t, false, &r.t, true);
+    const w_svd_of s = w_svd(w, &core);
+    const pare_mat v = w_transpose(w, &s.vt);
+    for (size_t i = 0; !w->st && i < s.n; i++) s.s[i] = ldexp(s.s[i], el + er);
+    put_half(w, left, &l.q, &s.u, s.s, s.n);
+    put_half(w, right, &r.q, &v, s.s, s.n);
 }
 
 void balance_pair(work *w, pare_mat *left, pare_mat *right)
 {
     PARE_ASSERT(w->st || left->rows == right->rows);
-    if (w->st || left->rows == 0 || !in_range(left) || !in_range(right)) return;
-    const pare_mark mark = pare_arena_mark(w->a);
-    if (!balanced(w, left, right)) {
-        const triangle l = triangle_of(w, left), r = triangle_of(w, right);
-        const pare_mat core = w_mul(w, &l.t, false, &r.t, true);
-        const w_svd_of s = w_svd(w, &core);
-        const pare_mat v = w_transpose(w, &s.vt);
-        put_half(w, left, &l.q, &s.u, s.s, s.n);
-        put_half(w, right, &r.q, &v, s.s, s.n);
+    if (w->st || left->rows == 0) return;
+    const double ml = w_largest(left), mr = w_largest(right);
+    if (!(ml > 0) || !(mr > 0)) {
+        clear(left);
+        clear(right);
     }
+    if (!(ml > 0 && mr > 0 && ml < INFINITY && mr < INFINITY)) return;
+    const int el = ilogb(ml), er = ilogb(mr);
+    const pare_mark mark = pare_arena_mark(w->a);
+    const bool alike = abs(el) < 200 && abs(er) < 200;
+    if (!alike || !balanced(w, left, right)) rewrite(w, left, right, el, er);
     pare_arena_reset(w->a, mark);
 }
 
