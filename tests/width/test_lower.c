@@ -135,7 +135,8 @@ static void the_affine_rank_is_proven_from_below(void **state)
     stage st, *const s = &st;
     stage_open(s, 5);
     double rad[ROWS];
-    const pare_mat x = rand_mat(s, ROWS, 3, 1), m = rand_orthonormal(s, COLS, 3);
+    pare_mat x = rand_mat(s, ROWS, 3, 1);
+    const pare_mat m = rand_orthonormal(s, COLS, 3);
     for (size_t i = 0; i < ROWS; i++) pare_row_mut(&x, i)[2] *= 1e-10;
     pare_mat a = w_mul(&s->w, &x, false, &m, true);
     for (size_t i = 0; i < ROWS; i++) {
