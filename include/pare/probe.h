@@ -55,18 +55,24 @@ typedef struct pare_cut_cost { /* one cut, made and thrown away */
     const char *refused; /* NULL, or why there is no such cut: the figures are then nan */
 } pare_cut_cost;
 
-typedef struct pare_probe_bound { /* all attentions replaced: what is proven a priori */
-    const char *what;             /* "uniform", "parallel+uniform", ... */
-    const char *domain;           /* in words */
-    pare_ub bound, difference;    /* of an output; of the difference of two outputs */
-    double measured;              /* largest |difference| of an output on the data; nan: not made */
-    const char *why;              /* "", or why nothing is proven or it cannot be made */
+/* Attentions replaced: what is proven a priori. "keep" and "parallel" leave a model with a single
+ * attention as it is: they are not listed for it. */
+typedef struct pare_probe_bound {
+    const char *what;          /* "uniform", "parallel+uniform", ... */
+    const char *domain;        /* in words */
+    pare_ub bound, difference; /* of an output; of the difference of two outputs */
+    double measured;           /* largest |difference| of an output on the data; nan: not made */
+    const char *why;           /* "", or why nothing is proven or it cannot be made */
 } pare_probe_bound;
 
 typedef enum pare_depth_verdict {
-    PARE_DEPTH_PROVED,   /* collapsible: a proven bound is below PARE_PROBE_SMALL */
-    PARE_DEPTH_MEASURED, /* collapsible on this data: at most one exact layer is needed */
-    PARE_DEPTH_NOT
+    /* Collapsible: some replacement has a proven bound below PARE_PROBE_SMALL. */
+    PARE_DEPTH_PROVED,
+    /* Collapsible on this data: at most one attention (of several) need stay. */
+    PARE_DEPTH_MEASURED,
+    /* Kinds were tried, and each loses more than PARE_PROBE_LOST. Others may not. */
+    PARE_DEPTH_NOT,
+    PARE_DEPTH_UNKNOWN /* nothing was tried, and no bound is small: nothing is known */
 } pare_depth_verdict;
 extern const char *const pare_depth_verdict_names[]; /* "collapsible (proved)", ... */
 #define PARE_PROBE_SMALL 0.01 /* of the largest output: a bound that is of use */
@@ -81,7 +87,7 @@ typedef struct pare_depth_probe {
     size_t paper_heads, paper_layers;
     pare_collapse_printed paper; /* as printed: not sound */
     pare_depth_verdict verdict;
-    const char *why;      /* of the verdict */
+    const char *why;      /* of the verdict: what was tried, what was found; one sentence */
     const char *violated; /* the first condition of a collapse that fails; "" where none does */
 } pare_depth_probe;
 

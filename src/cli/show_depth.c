@@ -212,7 +212,7 @@ void show_depth(const cli *c, const pare_probe *p)
     }
     print_bounds(d);
     print_paper(d);
-    out_verdict("depth", d->verdict != PARE_DEPTH_NOT, pare_depth_verdict_names[d->verdict], ": %s",
-                d->why);
+    out_verdict("depth", d->verdict <= PARE_DEPTH_MEASURED, pare_depth_verdict_names[d->verdict],
+                ": %s", d->why);
     if (*d->violated) out_row("", "in the way of a proof: %s", d->violated);
 }

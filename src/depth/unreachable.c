@@ -53,17 +53,22 @@ static iv iv_sub(iv a, iv b)
     return outward(a.lo - b.hi, a.hi - b.lo);
 }
 
-static iv iv_mul(iv a, iv b)
+/* Around four numbers; where one is no number (0 times inf), everything. */
+static iv hull(double p, double q, double r, double s)
 {
-    const double p = a.lo * b.lo, q = a.lo * b.hi, r = a.hi * b.lo, s = a.hi * b.hi;
+    if (isnan(p) || isnan(q) || isnan(r) || isnan(s)) return (iv){-INFINITY, INFINITY};
     return outward(fmin(fmin(p, q), fmin(r, s)), fmax(fmax(p, q), fmax(r, s)));
 }
 
-/* b does not hold 0 */
+static iv iv_mul(iv a, iv b)
+{
+    return hull(a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi);
+}
+
 static iv iv_div(iv a, iv b)
 {
-    const double p = a.lo / b.lo, q = a.lo / b.hi, r = a.hi / b.lo, s = a.hi / b.hi;
-    return outward(fmin(fmin(p, q), fmin(r, s)), fmax(fmax(p, q), fmax(r, s)));
+    if (!(b.lo > 0 || b.hi < 0)) return (iv){-INFINITY, INFINITY};
+    return hull(a.lo / b.lo, a.lo / b.hi, a.hi / b.lo, a.hi / b.hi);
 }
 
 static iv iv_abs(iv a)
@@ -266,6 +271,7 @@ static bool is_zero(const pare_weight *w)
     return !pare_has(w) || pare_norm_max(w).v == 0;
 }
 
+/* Key biases add the same number to all scores of a query: softmax does not see them. */
 static bool bias_free(const pare_model *m)
 {
     for (size_t l = 0; l < m->nblocks; l++) {
@@ -275,19 +281,42 @@ static bool bias_free(const pare_model *m)
     return true;
 }
 
-/* Attention and skips, nothing in front and nothing behind. */
+/* The stream is the given vectors as they are: no embedding, positions, map or norm. */
+static bool bare_input(const pare_stem *s)
+{
+    return !s->ids && !pare_has(&s->embedding) && s->pos.kind == PARE_POS_NONE &&
+           !pare_has(&s->pos.table) && !pare_has(&s->map.w) && !pare_has(&s->map.b) &&
+           s->norm.kind == PARE_NORM_NONE;
+}
+
+/* The output is the stream as it is: no norm, pooling, dense layer, activation or classifier. */
+static bool bare_output(const pare_top *t)
+{
+    return t->norm.kind == PARE_NORM_NONE && t->pool == PARE_POOL_NONE && !pare_has(&t->dense.w) &&
+           !pare_has(&t->dense.b) && t->act == PARE_ACT_NONE && !t->tied && !pare_has(&t->out.w) &&
+           !pare_has(&t->out.b);
+}
+
+static bool bare_block(const pare_block *b, size_t width)
+{
+    const pare_attn *const a = &b->attn;
+    for (size_t h = 0; pare_attn_has_softmax(a->kind) && h < a->nheads; h++)
+        if (a->heads[h].planes > 0) return false;
+    return b->ffn.kind == PARE_FFN_NONE && a->in_norm.kind == PARE_NORM_NONE &&
+           a->out_norm.kind == PARE_NORM_NONE && a->skip.kind == PARE_SKIP_IDENTITY &&
+           a->din == width && a->dout == width && !pare_has(&a->freqs);
+}
+
+/* Attention over all tokens and identity skips, nothing in front and nothing behind: exactly the
+ * nets of the lemma above. Every part of a pare_model that changes its function is named here or in
+ * of_heads, in_the_class, bias_free; a new one must be. */
 static bool bare(const pare_model *m)
 {
-    bool yes = !m->stem.ids && m->stem.pos.kind == PARE_POS_NONE && !pare_has(&m->stem.map.w) &&
-               m->stem.norm.kind == PARE_NORM_NONE && m->pattern.kind == PARE_FULL &&
-               m->top.norm.kind == PARE_NORM_NONE && m->top.pool == PARE_POOL_NONE &&
-               !pare_has(&m->top.dense.w) && !pare_has(&m->top.out.w) && !m->top.tied;
-    for (size_t l = 0; yes && l < m->nblocks; l++) {
-        const pare_block *const b = &m->blocks[l];
-        yes = b->ffn.kind == PARE_FFN_NONE && b->attn.in_norm.kind == PARE_NORM_NONE &&
-              b->attn.out_norm.kind == PARE_NORM_NONE && b->attn.skip.kind == PARE_SKIP_IDENTITY;
-    }
-    return yes;
+    if (!bare_input(&m->stem) || !bare_output(&m->top)) return false;
+    if (m->pattern.kind != PARE_FULL || (m->context > 0 && m->context < 2)) return false;
+    for (size_t l = 0; l < m->nblocks; l++)
+        if (!bare_block(&m->blocks[l], m->stem.width)) return false;
+    return true;
 }
 
 static bool of_heads(const pare_model *m)
@@ -310,8 +339,7 @@ bool depth_lower_applies(const pare_model *f, const pare_model *g)
 {
     const size_t d = f->stem.width;
     return f->nblocks > 1 && f->nblocks <= DEEPEST && d > 0 && d <= WIDEST && bare(f) &&
-           of_heads(f) && bias_free(f) && g->nblocks == 1 && in_the_class(g) &&
-           (f->context == 0 || f->context >= 2);
+           of_heads(f) && bias_free(f) && g->nblocks == 1 && g->stem.width == d && in_the_class(g);
 }
 
 /* A point of the grid: tokens i h and j h in every entry. i > 0: without biases f(-x) = -f(x), so

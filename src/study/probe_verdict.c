@@ -4,7 +4,8 @@
 #include <string.h>
 
 const char *const pare_depth_verdict_names[] = {"collapsible (proved)", "collapsible (measured)",
-                                                "not collapsible", NULL};
+                                                "not collapsible by the kinds tried", "not known",
+                                                NULL};
 
 /* The least bound that is of use, or NULL. */
 static const pare_probe_bound *proved_by(const pare_probe *p)
@@ -25,18 +26,35 @@ static double widest_range(const pare_xray *x)
     return most;
 }
 
+/* The model that a bound speaks of. */
+static char *replaced_by(const pare_probe *p, const pare_probe_bound *b)
+{
+    const size_t n = p->depth.xray.nlayers;
+    if (strcmp(b->what, "keep") == 0)
+        return pare_sprintf(p->arena, "without %zu of %zu attentions (the last stays)", n - 1, n);
+    if (strcmp(b->what, "parallel") == 0)
+        return pare_sprintf(p->arena, "with all %zu attentions beside one another in one layer", n);
+    if (strcmp(b->what, "parallel+uniform") == 0)
+        return pare_sprintf(p->arena,
+                            "with uniform weights in all %zu attentions, beside one another in one "
+                            "layer (parallel+uniform),",
+                            n);
+    return pare_sprintf(p->arena, "with %s weights in all %zu attentions", b->what, n);
+}
+
 static char *say_proved(const pare_probe *p, const pare_probe_bound *b)
 {
     char bound[40], apart[40];
     const bool two = isfinite(b->difference.v);
-    return pare_sprintf(
-        p->arena,
-        "%s for %s %zu attentions moves no output by more than %s%s%s, for %s; the largest "
-        "output is %.3g; logit ranges are at most %.2g on this data",
-        b->what, strcmp(b->what, "keep") == 0 ? "all but the last of" : "all",
-        p->depth.xray.nlayers, pare_ub_format(bound, b->bound, 2),
-        two ? ", their difference by " : "", two ? pare_ub_format(apart, b->difference, 2) : "",
-        b->domain, p->output, widest_range(&p->depth.xray));
+    const char *const how = replaced_by(p, b);
+    if (!how) return NULL;
+    return pare_sprintf(p->arena,
+                        "%s no output moves by more than %s%s%s, for %s; the largest output is "
+                        "%.3g; logit ranges are at most %.2g on this data",
+                        how, pare_ub_format(bound, b->bound, 2),
+                        two ? ", their difference by " : "",
+                        two ? pare_ub_format(apart, b->difference, 2) : "", b->domain, p->output,
+                        widest_range(&p->depth.xray));
 }
 
 const pare_xray_point *probe_best_point(const pare_xray_costs *c, size_t exact,
@@ -55,15 +73,35 @@ const pare_xray_point *probe_best_point(const pare_xray_costs *c, size_t exact,
 
 static char *say_point(const pare_probe *p, const pare_xray_point *at, pare_attn_kind kind)
 {
-    const size_t gone = p->depth.xray.nlayers - at->exact;
-    char metric[80] = "";
+    const size_t all = p->depth.xray.nlayers, gone = all - at->exact;
+    const double before = p->depth.costs.curves[0].points[0].metric; /* nothing replaced */
+    char metric[120] = "";
     if (p->metric && !isnan(at->metric))
-        snprintf(metric, sizeof metric, ", %s %.4g", p->metric, at->metric);
+        snprintf(metric, sizeof metric, ", %s %.4g, before %.4g", p->metric, at->metric, before);
     return pare_sprintf(p->arena,
                         "%s for %zu of %zu attentions loses %.2g of what attention does "
                         "(relative error %.2g%s), measured%s",
-                        pare_attn_name(kind), gone, p->depth.xray.nlayers, at->lost, at->error,
-                        metric, p->inputs == 1 ? " on the input it was fitted to" : "");
+                        pare_attn_name(kind), gone, all, at->lost, at->error, metric,
+                        p->inputs == 1 ? " on the input it was fitted to" : "");
+}
+
+/* The same, where it is too much. */
+static char *say_not(const pare_probe *p, const pare_xray_point *at, pare_attn_kind kind)
+{
+    if (!at) return pare_strdup(p->arena, "no kind can stand in the place of every attention");
+    const char *const point = say_point(p, at, kind);
+    return point ? pare_sprintf(p->arena, "the best of %zu kinds, %s; %g would do",
+                                p->depth.costs.ncurves, point, PARE_PROBE_LOST)
+                 : NULL;
+}
+
+/* Nothing was tried. */
+static char *say_unknown(const pare_probe *p)
+{
+    const pare_depth_probe *const d = &p->depth;
+    return pare_sprintf(p->arena,
+                        "replacing attention was not tried (%s), and no a-priori bound is small",
+                        d->costs.skipped ? d->costs.skipped : "--no-cuts");
 }
 
 /* The first of: norms are affine and the rest the proof needs; the proof's bound is small; logit
@@ -81,15 +119,15 @@ static char *first_violated(const pare_probe *p)
     if (worst->range_mean > PARE_PROBE_RANGE)
         return pare_sprintf(
             p->arena,
-            "logit ranges are small: block %zu head %zu has a mean of %.3g, at most "
+            "logit ranges are not small: block %zu head %zu has a mean of %.3g, at most "
             "%g would do",
             worst->block, worst->head, worst->range_mean, PARE_PROBE_RANGE);
     for (size_t i = 0; i < d->nbounds; i++)
         if (strcmp(d->bounds[i].what, "uniform") == 0 &&
             !(d->bounds[i].bound.v <= PARE_PROBE_SMALL * p->output))
             return pare_sprintf(p->arena,
-                                "the a-priori bound is small: %.3g for uniform, %g of the largest "
-                                "output would be %.3g",
+                                "the a-priori bound is not small: %.3g for uniform, %g of the "
+                                "largest output would be %.3g",
                                 d->bounds[i].bound.v, PARE_PROBE_SMALL,
                                 PARE_PROBE_SMALL * p->output);
     return pare_strdup(p->arena, "");
@@ -100,20 +138,22 @@ pare_status probe_verdict(pare_probe *p, const pare_model *m, pare_err *err)
     pare_depth_probe *const d = &p->depth;
     const pare_probe_bound *const b = proved_by(p);
     pare_attn_kind kind = PARE_ATTN_NONE;
-    const pare_xray_point *at = probe_best_point(&d->costs, 1, &kind);
     (void)m;
-    d->violated = b ? "" : first_violated(p);
-    d->verdict = b                                   ? PARE_DEPTH_PROVED
-                 : at && at->lost <= PARE_PROBE_LOST ? PARE_DEPTH_MEASURED
-                                                     : PARE_DEPTH_NOT;
-    /* None at all is better than one where both will do. */
-    const pare_xray_point *const none = probe_best_point(&d->costs, 0, &kind);
-    if (none && none->lost <= PARE_PROBE_LOST)
-        at = none;
-    else
+    /* One of several may stay; of one alone none. None at all is better where both will do. */
+    const pare_xray_point *at = probe_best_point(&d->costs, 0, &kind);
+    if (d->xray.nlayers > 1 && !(at && at->lost <= PARE_PROBE_LOST))
         at = probe_best_point(&d->costs, 1, &kind);
-    d->why = b    ? say_proved(p, b)
-             : at ? say_point(p, at, kind)
-                  : "what replacing would cost was not tried";
-    return d->why && d->violated ? PARE_OK : pare_no_memory(err);
+    const bool tried = d->costs.kinds && !d->costs.skipped,
+               cheap = at && at->lost <= PARE_PROBE_LOST;
+    d->violated = b ? "" : first_violated(p);
+    if (!d->violated) return pare_no_memory(err);
+    d->verdict = b       ? PARE_DEPTH_PROVED
+                 : cheap ? PARE_DEPTH_MEASURED
+                 : tried ? PARE_DEPTH_NOT
+                         : PARE_DEPTH_UNKNOWN;
+    d->why = b       ? say_proved(p, b)
+             : cheap ? say_point(p, at, kind)
+             : tried ? say_not(p, at, kind)
+                     : say_unknown(p);
+    return d->why ? PARE_OK : pare_no_memory(err);
 }

@@ -33,9 +33,11 @@ net_head qk_exact(work *w, const net_head *hd, const basis *b);
 
 /* The best bilinear form of rank d in the metric of the data (qk.c). */
 typedef struct qk_fit {
-    size_t rank;             /* of the form in that metric */
-    double objective, least; /* |Cq^1/2 (B - B^) Ck^1/2|_F; the least of any form of this rank */
-    double total;            /* the same for B^ = 0: what the scores are worth */
+    size_t rank; /* of the form in that metric */
+    /* |Cq^1/2 (B - B^) Ck^1/2|_F; the least of any form of this rank. Both are estimates, as LAPACK
+     * and products in f64 give them: qk_enclosed (prove.h) bounds them. */
+    double objective, least;
+    double total; /* the same for B^ = 0: what the scores are worth */
 } qk_fit;
 net_head qk_optimal(work *w, const net_head *hd, const pare_mat *h, const pare_graph *g, size_t d,
                     qk_fit *fit);

@@ -179,6 +179,8 @@ lm_attn lm_shallow(work *w, const lm_attn *a);
 
 /* ---- the output (lm_write.c) ---- */
 
+/* Whether the heads side by side are the output as they are: no output projection is stored. */
+bool lm_joins(const lm_attn *a);
 /* As a block of a model: its weights go to the store. */
 pare_block lm_stored(store *o, const lm_block *b);
 

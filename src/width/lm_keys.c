@@ -146,26 +146,6 @@ static void put_query(lm_head *h, size_t row, const pare_mat *map, size_t c)
     h->bq[row] = pare_row(map, d)[c];
 }
 
-/* Keys that stand still get the norm of all queries that they meet: neither side is tiny. */
-static void balance(lm_attn *a, size_t g)
-{
-    lm_keys *const k = &a->keys[g];
-    for (size_t i = 2 * k->planes; i < k->wk.rows; i++) {
-        double q = 0;
-        for (size_t h = 0; h < a->nheads; h++)
-            if (a->heads[h].keys == g)
-                q = hypot(q,
-                          hypot(w_length(pare_row(&a->heads[h].wq, i), a->din), a->heads[h].bq[i]));
-        const double by = w_even(q, w_length(pare_row(&k->wk, i), a->din));
-        for (size_t j = 0; j < a->din; j++) pare_row_mut(&k->wk, i)[j] *= by;
-        for (size_t h = 0; h < a->nheads; h++) {
-            if (a->heads[h].keys != g) continue;
-            for (size_t j = 0; j < a->din; j++) pare_row_mut(&a->heads[h].wq, i)[j] /= by;
-            a->heads[h].bq[i] /= by;
-        }
-    }
-}
-
 /* Group g, whose bundles begin at `first`; place: of every column of the fit in the map. */
 static void take_group(work *w, const lm *m, lm_attn *out, size_t g, const keys_turn *t,
                        size_t first, const bool *gone, const pare_mat *map, const size_t *place)
@@ -197,7 +177,6 @@ static void take_group(work *w, const lm *m, lm_attn *out, size_t g, const keys_
         }
         e++;
     }
-    if (!w->st) balance(out, g);
 }
 
 lm_attn keys_taken(work *w, const lm *m, const lm_attn *a, const keys_turn *t, const choice *c)

@@ -7,6 +7,7 @@
  * errors of earlier layers are made good where the inputs can say so. The small stream then moves
  * by the change of the map: the sublayer does not run again. Sums are compared before the norm that
  * some models have behind them. */
+#include "balance.h"
 #include "lm_auto.h"
 #include <string.h>
 
@@ -142,6 +143,8 @@ static lm_attn cut_attention(pass *p, const lm_attn *a, size_t place, const part
     lm_attend(w, p->m, &sum, &p->small);
     if (!w->st && fit) out = refit_values(p, &keys, &pooled, place, parts[VALUES].gone);
     p->changed |= fit;
+    if (keys.heads != a->heads) lm_balance_scores(w, p->m, &out); /* cut: lists of its own */
+    if (fit) lm_balance_values(w, &out);
     norm_rows(w, &a->out, &p->large);
     norm_rows(w, &a->out, &p->small);
     return out;

@@ -147,8 +147,7 @@ static void put_heads(store *o, pare_attn *to, const lm_attn *a, const layout *l
     }
 }
 
-/* Whether the heads side by side are the output as they are. */
-static bool joins(const lm_attn *a)
+bool lm_joins(const lm_attn *a)
 {
     size_t first = 0;
     for (size_t i = 0; i < a->nheads; i++) {
@@ -170,7 +169,7 @@ static pare_attn stored_attn(store *o, const lm_attn *a)
     to.wq = store_room(o, l.q, a->din);
     to.wk = store_room(o, l.k, a->din);
     to.wv = store_room(o, l.v, a->din);
-    if (!joins(a)) to.wo = store_room(o, a->dout, l.o);
+    if (!lm_joins(a)) to.wo = store_room(o, a->dout, l.o);
     if (l.bq) to.bq = store_room(o, 1, l.q);
     if (l.bk) to.bk = store_room(o, 1, l.k);
     if (l.bv) to.bv = store_room(o, 1, l.v);

@@ -13,6 +13,7 @@
  * known up to radii give it up to those. */
 #include "prove.h"
 #include <math.h>
+#include <string.h>
 
 /* What the computed centred rows may be off by, in the Frobenius norm, with the rows' own radii. */
 static pare_ub centring(const pare_mat *a, const pare_mat *centred, const double *rad)
@@ -47,13 +48,109 @@ double least_residual(work *w, const pare_mat *a, const double *rad, size_t d)
     }
     pare_arena_reset(w->a, mark);
     /* As a certificate writes it: one part in 1e4 lower, so that another CPU can prove it again. */
-    return !w->st && low > 0 ? low * (1 - 1e-4) : 0;
+    return !w->st && low > 0 && isfinite(low) ? low * (1 - 1e-4) : 0;
+}
+
+/* Singular values move by at most |dA|_F (Weyl). */
+size_t affine_rank_at_least(work *w, const pare_mat *a, const double *rad)
+{
+    const pare_mark mark = pare_arena_mark(w->a);
+    const double *const mean = w_col_means(w, a);
+    size_t rank = 0;
+    if (!w->st && (a->rows < a->cols ? a->rows : a->cols) <= LARGEST) {
+        const pare_mat c = w_centred(w, a, mean);
+        const svals s = svals_of(w, &c);
+        const pare_ub off = w->st ? pare_ub_inf() : centring(a, &c, rad);
+        while (!w->st && rank < s.n && s.low[rank] > off.v) rank++;
+    }
+    pare_arena_reset(w->a, mark);
+    return rank;
 }
 
 double least_entry(work *w, const pare_mat *a, const double *rad, size_t d)
 {
     const double most = (double)a->rows * (double)a->cols;
     return most > 0 ? least_residual(w, a, rad, d) / sqrt(most) * (1 - 0x1p-50) : 0;
+}
+
+/* ---- streams of the exact model -------------------------------------------------------------- */
+
+/* f up to a place: its own layers, and the stream as the output. */
+static pare_model ends_at(work *w, const pare_model *f, size_t place)
+{
+    const size_t n = (place + 1) / 2;
+    pare_model part = *f;
+    part.top = (pare_top){0};
+    part.nblocks = n;
+    part.blocks = w_alloc(w, n, sizeof *part.blocks);
+    if (w->st) return part;
+    memcpy(part.blocks, f->blocks, n * sizeof *part.blocks);
+    if (place % 2) part.blocks[n - 1].ffn = (pare_ffn){0};
+    return part;
+}
+
+pare_mat stream_enclosed(work *w, double **rad, const pare_model *f, size_t place,
+                         const pare_input *in)
+{
+    const pare_model part = ends_at(w, f, place);
+    pare_model_norms *norms = NULL;
+    pare_enclosure e = {0};
+    if (!w->st) w->st = pare_model_norms_new(&norms, w->a, &part, w->exec, w->err);
+    if (!w->st) w->st = pare_enclose(&e, w->a, &part, norms, in, w->exec, w->err);
+    if (w->st) return (pare_mat){0};
+    /* A row's radius is that of each of its entries. */
+    for (size_t i = 0; i < e.rows; i++) e.rad[i] *= sqrt((double)e.cols) * (1 + 0x1p-50);
+    *rad = e.rad;
+    return pare_mat_of(e.mid, e.rows, e.cols);
+}
+
+double least_of_stream(work *w, const pare_model *f, size_t place, const pare_input *in, size_t d)
+{
+    const pare_mark mark = pare_arena_mark(w->a);
+    double *rad = NULL;
+    const pare_mat a = stream_enclosed(w, &rad, f, place, in);
+    const double least = w->st ? 0 : least_residual(w, &a, rad, d);
+    pare_arena_reset(w->a, mark);
+    return least;
+}
+
+/* ---- what an affine map reaches -------------------------------------------------------------- */
+
+#define RCOND 1e-10
+
+static pare_ub length_of(const double *rad, size_t n)
+{
+    return rad ? vector_norm(rad, n) : pare_ub_exact(0);
+}
+
+/* y = (x - mx) M + my is an affine map whatever M, mx, my are: any doubles do, and the better they
+ * are the less is left. With C = fl(x - mx), T = fl(a - my), E = fl(T - C M):
+ *
+ *     |a - y|_F <= |E| + rounding of the product + u (|T| + |C||M|) + |rad_a| + |M| |rad_x|. */
+pare_ub decoded_above(work *w, const pare_mat *a, const double *rad_a, const pare_mat *x,
+                      const double *rad_x)
+{
+    const pare_mark mark = pare_arena_mark(w->a);
+    pare_ub left = pare_ub_inf();
+    const double *const mx = w_col_means(w, x), *const my = w_col_means(w, a);
+    const pare_mat c = w_centred(w, x, mx), t = w_centred(w, a, my);
+    pare_mat map = w_mat(w, x->cols, a->cols);
+    if (!w->st) w->st = pare_lstsq(&map, NULL, &c, &t, RCOND, w->a, w->err);
+    pare_mat e = w_copy(w, &t);
+    if (!w->st) {
+        const pare_ub one = pare_ub_exact(1), size = fro_norm(&map);
+        const pare_ub from = fro_norm(&c), to = fro_norm(&t), u = pare_ub_exact(0x1p-52);
+        pare_gemm(&e, -1, &c, false, &map, false, 1);
+        const pare_ub product = pare_ub_add(product_rounding(c.cols + 2, from, size),
+                                            product_rounding(c.cols + 2, to, one));
+        const pare_ub centres = pare_ub_mul(u, pare_ub_fma(from, size, to));
+        const pare_ub rows =
+            pare_ub_fma(size, length_of(rad_x, x->rows), length_of(rad_a, a->rows));
+        const pare_ub off = pare_ub_mul(fro_norm(&e), pare_ub_exact(1 + 0x1p-51));
+        left = pare_ub_add(pare_ub_add(off, product), pare_ub_add(centres, rows));
+    }
+    pare_arena_reset(w->a, mark);
+    return left;
 }
 
 /* |a - (x m + b)|_F for the best m, b: what d numbers a row really leave of a. An estimate. */

@@ -158,8 +158,7 @@ static void lay_out(pare_attn *a, const net_layer *l, bool *bq, bool *bv, size_t
     }
 }
 
-/* Whether the heads side by side are the output as they are. */
-static bool joins(const net_layer *l)
+bool net_joins(const net_layer *l)
 {
     size_t first = 0;
     for (size_t i = 0; i < l->nheads; i++) {
@@ -183,7 +182,7 @@ static void put_attention(store *o, pare_attn *a, const net_layer *l)
     a->wq = store_room(o, q, a->din);
     a->wk = store_room(o, q, a->din);
     a->wv = store_room(o, v, a->din);
-    const bool map = !joins(l);
+    const bool map = !net_joins(l);
     if (map) a->wo = store_room(o, a->dout, v);
     if (bq) a->bq = store_room(o, 1, q);
     if (bv) a->bv = store_room(o, 1, v);
@@ -261,7 +260,7 @@ static size_t layer_count(const net_layer *l)
     size_t n = 0;
     bool bq = false, bv = false;
     size_t q = 0, v = 0;
-    const bool map = !joins(l);
+    const bool map = !net_joins(l);
     for (size_t i = 0; i < l->nheads; i++) {
         const net_head *const h = &l->heads[i];
         n += 2 * h->wq.rows * h->wq.cols + h->wv.rows * h->wv.cols;

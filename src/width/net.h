@@ -45,6 +45,8 @@ PARE_MUST_USE pare_status net_write(pare_model **out, const net *n, const pare_m
 net net_shallow(work *w, const net *n);
 /* Value biases into the constants: only where no row can be empty. */
 void net_merge_values(work *w, net *n);
+/* Whether the heads side by side are the output as they are: no output projection is stored. */
+bool net_joins(const net_layer *l);
 size_t net_parameters(const net *n); /* as net_write stores them */
 
 /* ---- one step at a time (steps.c); rows are nodes ---- */

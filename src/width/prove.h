@@ -147,17 +147,47 @@ double plain_printed(const plain_facts *p, size_t layers);
 void printed_formulas(work *w, pare_cert *cert, pare_arena *keep, pare_width_method method,
                       const net *f, const net *g, const points *pf, const points *pg);
 
+/* ---- the best form of a rank (qk.c) ---- */
+
+/* |Rq (B - B^) Rk|_F for the forms of two heads on one stream, from above (`reached`; inf where
+ * their scales differ), and for every form of b's rank from below (`least`, one part in 1e4 lower).
+ * A theorem about the f64 weights of `a` and `b` and the f64 metric Rq, Rk that qk.c computes from
+ * h: least <= reached always. Not about a metric of exact streams. */
+typedef struct qk_bounds {
+    pare_ub reached;
+    double least;
+} qk_bounds;
+qk_bounds qk_enclosed(work *w, const net_head *a, const net_head *b, const pare_mat *h,
+                      const pare_graph *g);
+
 /* ---- what no cut can beat (lower.c) ---- */
 
-/* From below: |a - b|_F for any b whose rows are an affine map of d numbers each. rad: how far the
- * exact rows are from those of a, euclidean; NULL: not at all. */
+/* From below, a theorem: |a - b|_F for any b whose rows are an affine map of d numbers each. rad:
+ * how far the rows meant are from those of a, euclidean. NULL: a is meant as it is stored; with a
+ * the rows that an f64 pass computed it then says something of these doubles, nothing of the
+ * model's own stream: evidence. */
 double least_residual(work *w, const pare_mat *a, const double *rad, size_t d);
+/* A theorem of the same kind: the rows meant lie in no affine subspace of fewer dimensions. That
+ * they lie in one of so many can not be proven from enclosures: a numerical rank (basis_within) is
+ * an observation. */
+size_t affine_rank_at_least(work *w, const pare_mat *a, const double *rad);
 double least_entry(work *w, const pare_mat *a, const double *rad, size_t d); /* |a - b|_max */
 /* The largest difference of an output entry on the set, at least, for any model with an affine head
  * on rows of d numbers. */
 double least_of_outputs(work *w, const pare_model *f, const pare_inputs *set, size_t d);
+/* The rows of f at a place of its stream (2 l: before layer l, 2 l + 1: behind its attention) on
+ * one input, and in rad[0..tokens) how far the exact ones are, euclidean. rad is in w's arena. */
+pare_mat stream_enclosed(work *w, double **rad, const pare_model *f, size_t place,
+                         const pare_input *in);
+/* A theorem about the exact stream of f: what any d numbers a row leave of it, at least. */
+double least_of_stream(work *w, const pare_model *f, size_t place, const pare_input *in, size_t d);
 /* What the best affine map of x leaves of a: an estimate. */
 double decoded_residual(work *w, const pare_mat *a, const pare_mat *x);
+/* From above: some affine map of the rows of x leaves at most this of a (|.|_F), for all rows
+ * within rad_a and rad_x (euclidean; NULL: exact) of those given. With the radii of stream_enclosed
+ * a theorem about two models; without, about the given doubles. */
+pare_ub decoded_above(work *w, const pare_mat *a, const double *rad_a, const pare_mat *x,
+                      const double *rad_x);
 
 /* ---- models with norms (lm_prove.c): a pare_prover's function ---- */
 

@@ -6,8 +6,19 @@
  * decomposition, and the least value is the root of the squares of what was cut off (Eckart-Young):
  * no other choice of d dimensions does better in this metric. Were queries and their keys
  * independent, its square would be the mean squared error of the scores that softmax sees. For
- * d >= rank nothing is lost. */
-#include "cuts.h"
+ * d >= rank nothing is lost.
+ *
+ * qk_enclosed makes the pair a theorem. Its metric is the two matrices Rq, Rk of doubles that this
+ * file computes as roots of Cq and Ck; whatever they are, with S the computed Rq B Rk and every
+ * form B^ of rank d,
+ *
+ *     |Rq (B - B^) Rk|_F  >=  sqrt(sum_{i > d} sigma_i(S)^2) - |S - Rq B Rk|_F,
+ *
+ * sigma_i from below (svals.c) and the second term by the rounding of three products. That Rq and
+ * Rk are the roots of the data's moments is true up to rounding only: what is proven is about this
+ * metric, and about the head's stored (or folded) f64 weights. */
+#include "balance.h"
+#include "prove.h"
 #include <math.h>
 
 #define RIDGE 1e-10 /* of the largest eigenvalue: directions that the data never takes */
@@ -116,16 +127,57 @@ double *qk_worth(work *w, size_t *n, const net_head *hd, const pare_mat *h, cons
     return s.s;
 }
 
-/* A small spread of the keys alone would make their map huge and that of the queries tiny: in f32
- * neither could be kept. Row by row both get one length. */
-static void balance(pare_mat *q, pare_mat *k)
+/* ---- enclosed ------------------------------------------------------------------------------- */
+
+/* What fl(left middle right) may be off by, where `middle` itself is off by `off` (|.|_F). */
+static pare_ub sandwich_off(const pare_mat *left, const pare_mat *middle, pare_ub off,
+                            const pare_mat *right)
 {
-    for (size_t r = 0; r < q->rows; r++) {
-        const double by =
-            w_even(w_length(pare_row(q, r), q->cols), w_length(pare_row(k, r), k->cols));
-        for (size_t j = 0; j < q->cols; j++) pare_row_mut(q, r)[j] /= by;
-        for (size_t j = 0; j < k->cols; j++) pare_row_mut(k, r)[j] *= by;
+    const pare_ub l = fro_norm(left), m = fro_norm(middle), r = fro_norm(right);
+    const pare_ub first = pare_ub_fma(l, off, product_rounding(left->cols, l, m));
+    /* |fl(left middle)| <= |left||middle| + its own rounding */
+    const pare_ub inner = pare_ub_add(pare_ub_mul(l, m), product_rounding(left->cols, l, m));
+    return pare_ub_fma(first, r, product_rounding(right->rows, inner, r));
+}
+
+/* sqrt(sum of squares of s_i, i >= d) from below: products, sums and the root round at most n + 2
+ * times downwards or upwards, by 2^-53 each. */
+static double tail_below(const svals *s, size_t d)
+{
+    double sum = 0;
+    for (size_t i = d; i < s->n; i++) sum += s->low[i] * s->low[i];
+    return isfinite(sum) ? sqrt(sum) * (1 - (double)(s->n + 4) * 0x1p-50) : 0;
+}
+
+qk_bounds qk_enclosed(work *w, const net_head *a, const net_head *b, const pare_mat *h,
+                      const pare_graph *g)
+{
+    qk_bounds out = {.reached = pare_ub_inf()};
+    const pare_mark mark = pare_arena_mark(w->a);
+    const pare_mat moment = query_moment(w, h), within = key_covariance(w, h, g);
+    const w_root_of cq = w_root(w, &moment, RIDGE), ck = w_root(w, &within, RIDGE);
+    const pare_mat qa = with_bias(w, a), qb = with_bias(w, b);
+    const pare_mat form = w_mul(w, &qa, true, &a->wk, false);
+    pare_mat gap = w_copy(w, &form);
+    if (!w->st) pare_gemm(&gap, -1, &qb, true, &b->wk, false, 1);
+    const pare_mat seen = w_mul3(w, &cq.root, false, &form, &ck.root, false);
+    const pare_mat lost = w_mul3(w, &cq.root, false, &gap, &ck.root, false);
+    const svals s = svals_of(w, &seen);
+    if (!w->st) {
+        const pare_ub own = product_rounding(qa.rows, fro_norm(&qa), fro_norm(&a->wk));
+        const pare_ub other = product_rounding(qb.rows + 2, fro_norm(&qb), fro_norm(&b->wk));
+        const pare_ub sum = product_rounding(qb.rows + 2, fro_norm(&form), pare_ub_exact(1));
+        const pare_ub off_form = sandwich_off(&cq.root, &form, own, &ck.root);
+        const pare_ub off_gap =
+            sandwich_off(&cq.root, &gap, pare_ub_add(own, pare_ub_add(other, sum)), &ck.root);
+        const double low = tail_below(&s, b->wq.rows) - off_form.v, scale = fabs(a->scale);
+        if (a->scale == b->scale)
+            out.reached = pare_ub_mul(pare_ub_exact(scale), pare_ub_add(fro_norm(&lost), off_gap));
+        /* As a certificate writes it: one part in 1e4 lower, for the last bits of another CPU. */
+        out.least = low > 0 ? scale * low * (1 - 1e-4) : 0;
     }
+    pare_arena_reset(w->a, mark);
+    return out;
 }
 
 net_head qk_optimal(work *w, const net_head *hd, const pare_mat *h, const pare_graph *g, size_t d,
@@ -140,7 +192,7 @@ net_head qk_optimal(work *w, const net_head *hd, const pare_mat *h, const pare_g
     const size_t k = d < s.n ? d : s.n;
     pare_mat q = factor(w, &s.u, true, s.s, k, &cq.inverse);
     out.wk = factor(w, &s.vt, false, s.s, k, &ck.inverse);
-    if (!w->st) balance(&q, &out.wk);
+    balance_pair(w, &q, &out.wk); /* a small spread of the keys makes their map huge */
     out.wq = w_first_cols(w, &q, h->cols);
     out.bq = w_vec(w, k);
     for (size_t i = 0; !w->st && i < k; i++) out.bq[i] = pare_row(&q, i)[h->cols];

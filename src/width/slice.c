@@ -7,7 +7,7 @@
  *
  * With d = D nothing is lost: an orthonormal change of coordinates commutes with norms that only
  * divide. Cost: one way through the model in f64, and per place n D^2 for the Gram matrix. */
-#include "lm.h"
+#include "balance.h"
 #include <string.h>
 
 /* The last d eigenvectors, the largest first; `u` is D x d. */
@@ -77,6 +77,7 @@ static void put_block(lm_job *j, size_t b, const lm_basis *in, const lm_basis *m
     const lm_block k = lm_read(w, j->m, b);
     lm_block small = {.attn = lm_project_attn(w, &k.attn, in, mid)};
     small.ffn = lm_project_ffn(w, &k.ffn, mid, out);
+    lm_balance(w, j->m, &small.attn);
     lm_put(w, j->out, b, &small);
     pare_arena_reset(w->a, mark);
     pare_progress(w->exec, "cut", b + 1, j->m->m->nblocks);

@@ -8,7 +8,7 @@
  *   hidden   units by |w1||w2| (gated: |w1||w3||w2|), the largest stay
  *
  * Every part is exact at full size. */
-#include "lm.h"
+#include "balance.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -306,6 +306,8 @@ void lm_svd(lm_job *j)
         if (stream) k.attn = lm_project_attn(w, &k.attn, &basis, &basis);
         if (stream) k.ffn = lm_project_ffn(w, &k.ffn, &basis, &basis);
         k.attn = lm_svd_heads(w, j->m, &k.attn, j->size.qk, j->size.v);
+        if (stream || j->size.qk) lm_balance_scores(w, j->m, &k.attn);
+        if (stream || j->size.v) lm_balance_values(w, &k.attn);
         k.ffn = lm_svd_units(w, &k.ffn, j->size.ffn);
         lm_put(w, j->out, b, &k);
         pare_arena_reset(w->a, mark);

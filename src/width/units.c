@@ -12,6 +12,10 @@
  *
  *     H = (D^T D - D^T Phi (Phi^T Phi)^-1 Phi^T D) o (V V^T)_jj'     r_ja = sum_i D_ija (E V^T)_ij
  *
+ * With more weights than nodes H can be nothing but the rounding of the two products it is the
+ * difference of; so its ridge is a share of D^T D o V V^T. A step that is not finite, or far larger
+ * than the weights, is not tried.
+ *
  * Nodes come a block at a time, so that a step costs the product D^T D and no memory. No labels are
  * looked at, and nothing beyond this layer. */
 #include "cuts.h"
@@ -22,6 +26,7 @@
 #define TRIES  4    /* dampings of a step */
 #define ENOUGH 2e-3 /* of the squares: a step that wins less is the last one */
 #define RIDGE  1e-9 /* of the largest eigenvalue */
+#define STRIDE 1e6  /* of the largest weight (or 1): a step beyond it is none */
 enum {
     WEIGHTS = 320, /* at most: beyond, there is much to do and little to win */
     NODES = 1024   /* of a block */
@@ -36,6 +41,7 @@ typedef struct layer_fit {
     pare_mat phi, pre, d, e; /* of a block: features, what the units read, slopes, what is left */
     pare_mat inverse, x;     /* (Phi^T Phi)^-1, the best map */
     double all, left;        /* squares of t; those that x leaves */
+    double size;             /* the largest entry of (D^T D) o (V V^T): what H is a part of */
     pare_mat normal;         /* H ... */
     double *right;           /* ... and r */
 } layer_fit;
@@ -155,20 +161,33 @@ static void equations(layer_fit *f)
     const pare_mat both = w_mul(w, &v, false, &v, true);
     add_blocks(f, &cross, &v);
     const pare_mat along = w_mul3(w, &cross, true, &f->inverse, &cross, false);
-    for (size_t p = 0; !w->st && p < n; p++)
+    f->size = 0;
+    for (size_t p = 0; !w->st && p < n; p++) {
+        f->size = fmax(f->size, pare_row(&both, p / d1)[p / d1] * pare_row(&f->normal, p)[p]);
         for (size_t q = 0; q < n; q++)
             pare_row_mut(&f->normal, p)[q] = pare_row(&both, p / d1)[q / d1] *
                                              (pare_row(&f->normal, p)[q] - pare_row(&along, p)[q]);
+    }
 }
 
-static void move(layer_fit *f, pare_mat *to, double damping)
+/* False: there is no such step. */
+static bool move(layer_fit *f, pare_mat *to, double damping)
 {
     work *const w = f->w;
     pare_mat a = w_copy(w, &f->normal);
-    for (size_t p = 0; !w->st && p < a.rows; p++) pare_row_mut(&a, p)[p] *= 1 + damping;
+    if (!(f->size > 1e-200 && f->size < 1e200)) return false; /* the outputs read no unit */
+    for (size_t p = 0; !w->st && p < a.rows; p++) {
+        double *const at = &pare_row_mut(&a, p)[p];
+        *at = *at * (1 + damping) + RIDGE * f->size;
+    }
     const pare_mat inverse = inverse_of(w, &a);
     const double *const step = w_apply(w, &inverse, false, f->right, NULL);
-    for (size_t p = 0; !w->st && p < a.rows; p++) to->v[p] = f->wb.v[p] + step[p];
+    const double most = STRIDE * fmax(w_largest(&f->wb), 1);
+    for (size_t p = 0; !w->st && p < a.rows; p++) {
+        to->v[p] = f->wb.v[p] + step[p];
+        if (!(fabs(to->v[p]) <= most)) return false;
+    }
+    return !w->st;
 }
 
 /* Whether another step is worth it. `next`: room for weights. */
@@ -178,7 +197,7 @@ static bool improve(layer_fit *f, pare_mat *next, double *damping)
     f->left = solve(f, &f->wb);
     equations(f);
     for (size_t t = 0; !w->st && t < TRIES; t++, *damping *= 8) {
-        move(f, next, *damping);
+        if (!move(f, next, *damping)) continue;
         const double left = solve(f, next);
         if (w->st || !(left < f->left)) continue;
         const double won = f->left - left;

@@ -1,6 +1,7 @@
 /* pare_width: from a model and its data to a narrower model (pare/width.h). Fold, read the streams,
  * cut, write; where a share of the parameters or a largest move is asked for, the dimension is
  * found by halving. */
+#include "balance.h"
 #include "cuts.h"
 #include "lm.h"
 #include <pare/fold.h>
@@ -116,6 +117,7 @@ static net cut(scene *s, const pare_width_opts *o, cut_record *r)
     if (s->w.st) return s->n;
     net n = cut_by(s, o, r);
     if (!s->w.st && pare_never_empty(&s->folded->pattern)) net_merge_values(&s->w, &n);
+    if (!s->w.st) net_balance(&s->w, &n, !of_scores(o)); /* jl, qk: values stay what they are */
     return n;
 }
 

@@ -175,7 +175,8 @@ w_root_of w_root(work *w, const pare_mat *g, double ridge)
             pare_row_mut(&even, i)[j] = (pare_row(g, i)[j] + pare_row(g, j)[i]) / 2;
     if (!w->st) w->st = pare_eigh(root, &v, &even, w->a, w->err);
     if (w->st) return r;
-    const double most = n > 0 && root[n - 1] > 1e-300 ? root[n - 1] : 1e-300;
+    /* Of nothing at all: the square of the inverse must still be a number. */
+    const double most = n > 0 && root[n - 1] > 1e-250 ? root[n - 1] : 1e-250;
     for (size_t i = 0; i < n; i++) {
         root[i] = sqrt((root[i] > 0 ? root[i] : 0) + ridge * most);
         inverse[i] = 1 / root[i];

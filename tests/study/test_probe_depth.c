@@ -12,9 +12,9 @@ typedef struct scene {
     const int64_t *target[4];
 } scene;
 
-static void scene_open(scene *s, double size, bool no_skip)
+static void scene_layers(scene *s, size_t layers, double size, bool no_skip)
 {
-    const san_shape shape = {.layers = 3,
+    const san_shape shape = {.layers = layers,
                              .heads = 2,
                              .dim = 4,
                              .scale = 0.5,
@@ -32,6 +32,11 @@ static void scene_open(scene *s, double size, bool no_skip)
     for (size_t i = 0; i < 4; i++) s->target[i] = none;
     s->data.target = s->target;
     s->data.task = PARE_TASK_TOKENS;
+}
+
+static void scene_open(scene *s, double size, bool no_skip)
+{
+    scene_layers(s, 3, size, no_skip);
 }
 
 static pare_probe *probe(scene *s)
@@ -78,7 +83,7 @@ static void large_weights_are_not_and_the_range_is_named(void **state)
     scene_open(&s, 3, false);
     pare_probe *const p = probe(&s);
     assert_int_equal(p->depth.verdict, PARE_DEPTH_NOT);
-    assert_contains(p->depth.violated, "logit ranges are small: block");
+    assert_contains(p->depth.violated, "logit ranges are not small: block");
     assert_contains(p->depth.why, "measured");
     scene_close(&s, p);
 }
@@ -145,6 +150,76 @@ static void the_budget_of_multiplications_is_kept(void **state)
     scene_close(&s, p);
 }
 
+/* A single attention: to keep the last of one replaces nothing, and nothing is claimed of it. */
+static void one_attention_that_stays_is_no_collapse(void **state)
+{
+    (void)state;
+    const double sizes[] = {0.02, 0.5, 3};
+    for (size_t k = 0; k < 3; k++) {
+        scene s;
+        scene_layers(&s, 1, sizes[k], false);
+        pare_probe *const p = probe(&s);
+        const pare_depth_probe *const d = &p->depth;
+        assert_int_equal(d->nbounds, 2); /* uniform, and the same beside one another */
+        for (size_t i = 0; i < d->nbounds; i++) assert_contains(d->bounds[i].what, "uniform");
+        assert_null(strstr(d->why, "0 of 1"));
+        if (d->verdict == PARE_DEPTH_PROVED) assert_contains(d->why, "in all 1 attentions");
+        if (d->verdict == PARE_DEPTH_MEASURED) assert_contains(d->why, "for 1 of 1 attentions");
+        if (k == 0) assert_int_equal(d->verdict, PARE_DEPTH_PROVED);
+        if (k == 2) assert_int_equal(d->verdict, PARE_DEPTH_NOT);
+        scene_close(&s, p);
+    }
+}
+
+/* Weights that no proof reaches and that a fitted kind replaces: measured, with what is lost. */
+static void what_a_kind_replaces_on_the_data_is_measured(void **state)
+{
+    (void)state;
+    scene s;
+    scene_open(&s, 0.2, false);
+    pare_probe *const p = probe(&s);
+    assert_int_equal(p->depth.verdict, PARE_DEPTH_MEASURED);
+    assert_contains(p->depth.why, "attentions loses");
+    assert_contains(p->depth.why, "measured");
+    assert_true(*p->depth.violated != 0);
+    scene_close(&s, p);
+}
+
+/* What was not tried is not known; that it is not possible would be another thing. */
+static void what_was_not_tried_is_not_known(void **state)
+{
+    (void)state;
+    for (int budget = 0; budget < 2; budget++) {
+        scene s;
+        pare_probe_opts o = PARE_PROBE_OPTS_DEFAULT;
+        pare_probe *p = NULL;
+        scene_open(&s, 0.2, false); /* it can be: see above */
+        o.part = PARE_PROBE_DEPTH;
+        o.no_cuts = !budget;
+        if (budget) o.depth_macs = 1000;
+        assert_ok(pare_probe_model(&p, s.m, &s.data, &o, NULL, &s.err), &s.err);
+        assert_int_equal(p->depth.verdict, PARE_DEPTH_UNKNOWN);
+        assert_string_equal(pare_depth_verdict_names[p->depth.verdict], "not known");
+        assert_contains(p->depth.why, "was not tried");
+        assert_contains(p->depth.why, budget ? "multiplications" : "--no-cuts");
+        scene_close(&s, p);
+    }
+}
+
+/* Kinds that were tried and lose too much are counted; others may do. */
+static void what_was_tried_and_fails_says_how_much_it_loses(void **state)
+{
+    (void)state;
+    scene s;
+    scene_open(&s, 3, false);
+    pare_probe *const p = probe(&s);
+    assert_string_equal(pare_depth_verdict_names[p->depth.verdict],
+                        "not collapsible by the kinds tried");
+    assert_contains(p->depth.why, "the best of 8 kinds");
+    assert_contains(p->depth.why, "0.1 would do");
+    scene_close(&s, p);
+}
+
 #define BERT  "../shared/data/models/bert_sst_3layer.safetensors"
 #define WORDS "../shared/data/models/bert_sst_vocab.txt"
 #define SST   "../shared/data/text/sst_dev.tsv"
@@ -164,7 +239,7 @@ static void the_showcase_is_collapsible_and_why(void **state)
     pare_probe *const p = probe(&s);
     const pare_depth_probe *const d = &p->depth;
     assert_int_equal(d->verdict, PARE_DEPTH_PROVED);
-    assert_contains(d->why, "uniform for all 3 attentions");
+    assert_contains(d->why, "with uniform weights in all 3 attentions");
     assert_contains(d->why, "all token sequences");
     assert_contains(d->why, "logit ranges are at most");
     assert_le(d->bounds[1].difference.v, 3e-4);
@@ -185,6 +260,10 @@ int main(void)
         cmocka_unit_test(curves_cost_what_the_cut_models_cost),
         cmocka_unit_test(a_layer_without_skip_refuses_zero),
         cmocka_unit_test(the_budget_of_multiplications_is_kept),
+        cmocka_unit_test(one_attention_that_stays_is_no_collapse),
+        cmocka_unit_test(what_a_kind_replaces_on_the_data_is_measured),
+        cmocka_unit_test(what_was_not_tried_is_not_known),
+        cmocka_unit_test(what_was_tried_and_fails_says_how_much_it_loses),
         cmocka_unit_test(the_showcase_is_collapsible_and_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include <pare/random_model.h>
 #include <pare/width.h>
 #include <pare_test.h>
+#include "../../src/width/balance.h"
 #include "../../src/width/lm_auto.h"
 #include <math.h>
 #include <stdlib.h>
@@ -224,7 +225,8 @@ static void the_factors_give_the_form_and_have_one_norm(void **state)
     const keys_turn t = keys_turned(&s->w, &s->m, &s->a, &s->rows, &s->root);
     const choice c = keys_within(&s->w, &s->a, &t, n / 2);
     const pare_mat map = repair_kept(&s->w, &t.fit, c.kept, c.n);
-    const lm_attn b = keys_taken(&s->w, &s->m, &s->a, &t, &c);
+    lm_attn b = keys_taken(&s->w, &s->m, &s->a, &t, &c);
+    lm_balance_scores(&s->w, &s->m, &b);
     assert_ok(s->w.st, &s->err);
     for (size_t h = 0, at = 0; h < s->a.nheads; h++, at += n / 2) {
         const size_t g = s->a.heads[h].keys;

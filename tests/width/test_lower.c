@@ -93,6 +93,104 @@ static void radii_are_taken_off(void **state)
     stage_close(s);
 }
 
+/* What some affine map reaches, from above: the estimate is just below it, and it is above what no
+ * map can beat; also for rows known up to radii, wherever in them they are. */
+static void what_is_reached_is_bounded_from_above(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        stage st, *const s = &st;
+        stage_open(s, seed);
+        const pare_mat a = some_rows(s, ROWS, COLS);
+        const size_t d = 1 + seed % 4;
+        const basis b = basis_pca(&s->w, &a, d, true);
+        const pare_mat x = basis_coords(&s->w, &b, &a);
+        const double est = decoded_residual(&s->w, &a, &x);
+        const pare_ub above = decoded_above(&s->w, &a, NULL, &x, NULL);
+        assert_work(s);
+        assert_le(least_residual(&s->w, &a, NULL, d), above.v);
+        assert_le(est * (1 - 1e-12), above.v);
+        assert_le(above.v, est * (1 + 1e-10) + 1e-12);
+        double ra[ROWS], rx[ROWS];
+        pare_mat a2 = w_copy(&s->w, &a), x2 = w_copy(&s->w, &x);
+        for (size_t i = 0; i < ROWS; i++) { /* one entry takes the whole radius */
+            ra[i] = 0.01 * pare_rng_uniform(&s->rng), rx[i] = 0.02 * pare_rng_uniform(&s->rng);
+            pare_row_mut(&a2, i)[i % COLS] += i % 2 ? ra[i] : -ra[i];
+            pare_row_mut(&x2, i)[i % d] -= i % 3 ? rx[i] : -rx[i];
+        }
+        const pare_ub wide = decoded_above(&s->w, &a, ra, &x, rx);
+        /* every map is an upper bound of the best: the best of the moved rows is below it */
+        assert_le(decoded_residual(&s->w, &a2, &x2), wide.v);
+        assert_true(wide.v > above.v);
+        assert_work(s);
+        stage_close(s);
+    }
+}
+
+/* Two dimensions and a third of 1e-10: seen where the rows are exact, not where they may be off by
+ * more. */
+static void the_affine_rank_is_proven_from_below(void **state)
+{
+    (void)state;
+    stage st, *const s = &st;
+    stage_open(s, 5);
+    double rad[ROWS];
+    pare_mat x = rand_mat(s, ROWS, 3, 1);
+    const pare_mat m = rand_orthonormal(s, COLS, 3);
+    for (size_t i = 0; i < ROWS; i++) pare_row_mut(&x, i)[2] *= 1e-10;
+    pare_mat a = w_mul(&s->w, &x, false, &m, true);
+    for (size_t i = 0; i < ROWS; i++) {
+        rad[i] = 1e-9;
+        for (size_t j = 0; j < COLS; j++) pare_row_mut(&a, i)[j] += 3;
+    }
+    assert_int_equal(affine_rank_at_least(&s->w, &a, NULL), 3);
+    assert_int_equal(affine_rank_at_least(&s->w, &a, rad), 2);
+    const basis b = basis_within(&s->w, &a, 1e-9 * w_largest(&a), true);
+    assert_int_equal(basis_dim(&b), 2); /* what an observation says */
+    assert_work(s);
+    stage_close(s);
+}
+
+/* The stream of the exact model: its f64 rows are within the radii, and no cut is below its bound.
+ */
+static void streams_are_enclosed(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        stage st, *const s = &st;
+        stage_open(s, seed);
+        const net n = rand_net(
+            s,
+            (net_shape){
+                .features = 6, .dim = 8, .layers = 2, .classes = 3, .heads = 2, .residual = true});
+        const pare_graph g = rand_graph(s, ROWS, 4, NULL);
+        const pare_mat x = rand_mat(s, ROWS, 6, 1);
+        const pare_input in = input_of(&x, &g);
+        pare_model *const f = model_of(s, &n);
+        const points p = points_of(&s->w, f, &n, &in);
+        for (size_t place = 0; place <= 4; place++) {
+            const pare_mat *const h = place % 2 ? &p.z[place / 2] : &p.h[place / 2];
+            double *rad = NULL;
+            const pare_mat e = stream_enclosed(&s->w, &rad, f, place, &in);
+            assert_work(s);
+            assert_true(e.rows == h->rows && e.cols == h->cols);
+            for (size_t i = 0; i < ROWS; i++) {
+                double sum = 0;
+                for (size_t j = 0; j < e.cols; j++)
+                    sum += pow(pare_row(&e, i)[j] - pare_row(h, i)[j], 2);
+                assert_le(sqrt(sum), 2 * rad[i] + 1e-14);
+                assert_le(rad[i], 1e-9);
+            }
+            const double proven = least_of_stream(&s->w, f, place, &in, 3);
+            const double stored = least_residual(&s->w, h, NULL, 3);
+            assert_le(proven, stored * (1 + 1e-9));
+            assert_le(stored * (1 - 1e-6) - 1e-7, proven);
+        }
+        pare_model_free(f);
+        stage_close(s);
+    }
+}
+
 /* Outputs of many classes from a narrow last stream: cuts of every method stay above the bound. */
 static void no_cut_has_better_outputs(void **state)
 {
@@ -138,6 +236,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_rows_are_nearer_and_the_best_are_hardly_farther),
         cmocka_unit_test(radii_are_taken_off),
+        cmocka_unit_test(what_is_reached_is_bounded_from_above),
+        cmocka_unit_test(the_affine_rank_is_proven_from_below),
+        cmocka_unit_test(streams_are_enclosed),
         cmocka_unit_test(no_cut_has_better_outputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

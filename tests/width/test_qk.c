@@ -1,6 +1,7 @@
 /* Tests src/width/qk_exact.c and qk.c: nothing is lost at full rank, and below it nothing better
  * exists in the metric of the data. */
 #include "width_nets.h"
+#include "../../src/width/prove.h"
 
 static net some_net(stage *s, size_t heads)
 {
@@ -114,6 +115,55 @@ static void both_maps_have_one_length(void **state)
     }
 }
 
+/* f32 weights, as a certificate meets them. */
+static void to_f32(pare_mat *m)
+{
+    for (size_t i = 0; i < m->rows * m->cols; i++) m->v[i] = (float)m->v[i];
+}
+
+/* The least of any form is never above what a form reaches: the best one in f64 and f32, forms near
+ * it, random ones. Sizes from 1e-60 to 1e60, ranks that are full, d where nothing is lost. */
+static void no_form_is_below_the_enclosed_least(void **state)
+{
+    (void)state;
+    double closest = INFINITY;
+    for (uint64_t seed = 0; seed < 120; seed++) {
+        stage s;
+        stage_open(&s, seed);
+        const double size = seed % 4 == 3 ? pow(10, (double)(seed % 120) - 60) : 1;
+        const net n = some_net(&s, 1);
+        const pare_graph g = rand_graph(&s, 40, 1 + seed % 6, NULL);
+        const pare_mat h = rand_mat(&s, 40, 10, size);
+        const net_head *const hd = &n.layers[0].heads[0];
+        const size_t d = 1 + seed % hd->wq.rows;
+        qk_fit fit;
+        net_head b = qk_optimal(&s.w, hd, &h, &g, d, &fit);
+        assert_work(&s);
+        const qk_bounds exact = qk_enclosed(&s.w, hd, &b, &h, &g);
+        assert_le(exact.least, exact.reached.v);
+        assert_le(fit.objective, exact.reached.v);
+        if (exact.least > 1e-9 * fit.total) closest = fmin(closest, exact.reached.v / exact.least);
+        if (exact.least > 1e-6 * fit.total) assert_le(exact.reached.v, exact.least * (1 + 1e-3));
+        to_f32(&b.wq), to_f32(&b.wk);
+        const qk_bounds stored = qk_enclosed(&s.w, hd, &b, &h, &g);
+        assert_le(stored.least, stored.reached.v);
+        assert_true(stored.least == exact.least);
+        for (int t = 0; t < 4; t++) {
+            net_head other = b;
+            other.wq = rand_mat(&s, b.wq.rows, 10, t ? pow(10, -2 * t) : 1);
+            for (size_t i = 0; t && i < b.wq.rows * 10; i++) other.wq.v[i] += b.wq.v[i];
+            const qk_bounds near = qk_enclosed(&s.w, hd, &other, &h, &g);
+            assert_le(exact.least, near.reached.v);
+        }
+        b.scale *= 2;
+        assert_true(isinf(qk_enclosed(&s.w, hd, &b, &h, &g).reached.v));
+        assert_work(&s);
+        stage_close(&s);
+    }
+    print_message("the best form is within %.7f of the least\n", closest);
+    assert_le(closest, 1 + 2e-4);
+}
+
 static void scores_agree_with_the_reference(void **state)
 {
     (void)state;
@@ -172,6 +222,7 @@ int main(void)
         cmocka_unit_test(the_objective_is_the_tail_and_nothing_is_below_it),
         cmocka_unit_test(it_beats_random_projections_of_the_same_size),
         cmocka_unit_test(both_maps_have_one_length),
+        cmocka_unit_test(no_form_is_below_the_enclosed_least),
         cmocka_unit_test(scores_agree_with_the_reference),
         cmocka_unit_test(in_an_affine_basis_nothing_is_lost_not_even_the_query_bias),
     };
