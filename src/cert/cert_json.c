@@ -11,10 +11,14 @@ const char *const cert_sections[PARE_SECTIONS] = {"hypotheses", "theorems", "obs
 
 /* ---- what is written of a bound --------------------------------------------------------------- */
 
-/* The theorem that bounds from above what this lower bound bounds from below, or NULL. */
-static const pare_claim *upper_of(const pare_cert *c, const pare_claim *lower)
+/* What bounds from above the figure that a lower bound bounds from below; inf: nothing does. */
+static double upper_of(const pare_cert *c, const pare_claim *lower)
 {
-    return pare_cert_find(c, lower->kind == PARE_AUC_LEAST ? PARE_AUC_MOST : PARE_APRIORI_OUTPUTS);
+    const pare_claim *high = NULL;
+    if (lower->kind == PARE_AUC_LEAST) high = pare_cert_find(c, PARE_AUC_MOST);
+    if (lower->kind == PARE_ONE_LAYER_LEAST) high = pare_cert_find(c, PARE_APRIORI_OUTPUTS);
+    if (high && strcmp(high->domain, lower->domain) == 0) return high->value;
+    return lower->kind == PARE_OUTPUTS_LEAST ? c->proven : INFINITY;
 }
 
 pare_status cert_bounds_meet(const pare_cert *c, pare_err *err)
@@ -22,12 +26,10 @@ pare_status cert_bounds_meet(const pare_cert *c, pare_err *err)
     for (size_t i = 0; i < c->nclaims; i++) {
         const pare_claim *const low = &c->claims[i];
         if (pare_kinds[low->kind].section != PARE_THEOREM || !pare_kinds[low->kind].lower) continue;
-        const pare_claim *const high = upper_of(c, low);
-        if (high && strcmp(high->domain, low->domain) == 0 && !(high->value >= low->value))
+        if (!(upper_of(c, low) >= low->value))
             return pare_fail(err, PARE_ERR_VERIFY,
-                             "%s: the lower bound %.9g is above the upper bound %.9g (%s)",
-                             pare_kinds[low->kind].name, low->value, high->value,
-                             pare_kinds[high->kind].name);
+                             "%s: the lower bound %.9g is above the upper bound %.9g",
+                             pare_kinds[low->kind].name, low->value, upper_of(c, low));
     }
     return PARE_OK;
 }

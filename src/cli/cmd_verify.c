@@ -50,7 +50,7 @@ static void print_unchecked(const pare_cert *cert, const pare_cert *again)
         out_row("not checked", "%zu figure%s of evidence (--evidence checks them)", evidence,
                 evidence == 1 ? "" : "s");
     if (cert->data.candidates > 0)
-        out_row("taken on trust", "the writer's word that the cut was fitted to %zu inputs, none of "
+        out_row("on trust", "the writer's word that the cut was fitted to %zu inputs, none of "
                                   "these, and that they decided between no other cuts",
                 cert->data.fitted.n);
 }

@@ -95,7 +95,9 @@ static void print_beside(const cli *c, const pare_cert *cert)
     }
     next_print(cert);
     out_optimality(c->arena, last);
-    out_optimality(c->arena, pare_cert_find(cert, PARE_OUTPUTS_OPTIMALITY));
+    const pare_claim *const least = pare_cert_find(cert, PARE_OUTPUTS_LEAST);
+    const char *const words = least ? out_claim_words(c->arena, least) : NULL;
+    if (words) out_row("", "%s", words);
 }
 
 /* What people ask for first. */

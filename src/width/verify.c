@@ -187,15 +187,14 @@ static void forms(view *v)
         for (size_t i = 0; !v->w.st && i < v->f.layers[l].nheads; i++) {
             const pare_mark mark = pare_arena_mark(v->w.a);
             const net_head *const a = &v->f.layers[l].heads[i], *const b = &v->g.layers[l].heads[i];
-            qk_fit best;
-            (void)qk_optimal(&v->w, a, &v->pg.h[l], &v->pg.graph, b->wq.rows, &best);
-            const double lost = qk_objective(&v->w, a, b, &v->pg.h[l], &v->pg.graph);
-            if (v->w.st) return;
+            qk_fit fit;
+            (void)qk_optimal(&v->w, a, &v->pg.h[l], &v->pg.graph, b->wq.rows, &fit);
+            const qk_bounds q = qk_enclosed(&v->w, a, b, &v->pg.h[l], &v->pg.graph);
             add(v, (pare_claim){.kind = PARE_QK_OPTIMALITY,
                                 .p = {(double)l, (double)i, (double)b->wq.rows},
-                                .value = lost,
-                                .limit = best.least,
-                                .slack = 1e-6 * best.total}); /* f32 weights, and rounding */
+                                .value = q.reached.v,
+                                .limit = q.least,
+                                .slack = 1e-6 * fit.total}); /* f32 weights, and rounding */
             pare_arena_reset(v->w.a, mark);
         }
 }
@@ -236,29 +235,25 @@ static void streams_by_gradients(view *v, const pare_inputs *set, uint64_t seed)
     }
 }
 
-/* The same for the outputs, where they have more entries than the last rows have numbers. */
-static void best_outputs(view *v, const pare_output_bound *o, const pare_model *f,
-                         const pare_inputs *set)
+/* What no model of that width can beat, where the outputs have more entries than its last rows have
+ * numbers. */
+static void least_outputs(view *v, const pare_model *f, const pare_inputs *set)
 {
     const size_t d = v->pg.h[v->g.nlayers].cols;
     if (v->w.st || v->f.wh.rows <= d) return;
-    add(v, (pare_claim){.kind = PARE_OUTPUTS_OPTIMALITY,
+    add(v, (pare_claim){.kind = PARE_OUTPUTS_LEAST,
                         .p = {(double)d},
-                        .value = o->gap.measured,
-                        .limit = least_of_outputs(&v->w, f, set, d),
-                        .slack = f64_noise(o->gap.scale)});
+                        .value = least_of_outputs(&v->w, f, set, d)});
 }
 
 /* Figures that prove nothing, computed where they are wanted. */
-static void evidence(view *v, pare_width_method method, const pare_output_bound *o,
-                     const pare_model *f, const pare_inputs *set, uint64_t seed)
+static void evidence(view *v, pare_width_method method, const pare_inputs *set, uint64_t seed)
 {
     const bool scores = method == PARE_WIDTH_JL || method == PARE_WIDTH_QK;
     if (!v->cert->evidence) return;
     if (method == PARE_WIDTH_QK) forms(v);
     if (!scores) streams(v);
     if (method == PARE_WIDTH_AUTO) streams_by_gradients(v, set, seed);
-    best_outputs(v, o, f, set);
 }
 
 static void look(view *v, pare_width_method method)
@@ -467,7 +462,8 @@ static void prove_all(view *v, pare_width_method method, const pare_cert *claime
                "models have other widths");
     if (!v->w.st) v->w.st = pare_cert_take_outputs(c, v->keep, &o, v->w.err);
     look(v, method);
-    if (!v->w.st) evidence(v, method, &o, f, set, claimed->seed);
+    if (!v->w.st) evidence(v, method, set, claimed->seed);
+    least_outputs(v, f, set);
     if (v->w.st) return;
     weights(v, f, g, set);
     near_by(v, method, f, g, set, o.gap.scale);
