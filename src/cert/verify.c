@@ -263,7 +263,8 @@ static pare_status ends_fit(verifier *v, const pare_cert *c)
     if (strcmp(c->output.sha256, last->output.sha256) != 0)
         return pare_fail(v->err, PARE_ERR_VERIFY,
                          "the output of the chain is not that of chain[%zu]", c->nchain - 1);
-    if (strcmp(c->data.inputs_sha256, first->data.inputs_sha256) != 0)
+    if (strcmp(c->data.inputs_sha256, first->data.inputs_sha256) != 0 ||
+        c->data.split != first->data.split)
         return pare_fail(v->err, PARE_ERR_VERIFY,
                          "the inputs of the chain are not those of chain[0]");
     return cert_links_fit(c->chain, c->nchain, v->a, PARE_ERR_VERIFY, v->err);

@@ -143,7 +143,7 @@ static void print_beside(const cli *c, const pare_cert *cert)
         case PARE_BALL_ROWS_CHANGED:
         case PARE_BALL_SCORE:
             words = out_claim_words(c->arena, t);
-            out_row("ball", "%s", words ? words : "");
+            out_row("near", "%s", words ? words : "");
             break;
         default:
             break;

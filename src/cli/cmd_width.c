@@ -90,7 +90,7 @@ static void print_beside(const cli *c, const pare_cert *cert)
         const pare_claim *const t = &cert->claims[i];
         const bool ball = t->kind == PARE_BALL_OUTPUTS || t->kind == PARE_BALL_ROWS_CHANGED;
         const char *const words = ball ? out_claim_words(c->arena, t) : NULL;
-        if (words) out_row("ball", "%s", words);
+        if (words) out_row("near", "%s", words);
         if (t->kind == PARE_STREAM_OPTIMALITY && t->text[0] == 'h') last = t;
     }
     next_print(cert);

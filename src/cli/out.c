@@ -23,7 +23,7 @@ void out_escaped(FILE *to, const char *fmt, va_list args)
     char *text = NULL;
     const int n = vasprintf(&text, fmt, args);
     if (n < 0) return;
-    const size_t most = 4 * (size_t)n + 1;
+    const size_t most = 4 * (size_t)n + 8; /* out_text keeps room for one more escape */
     char *const shown = malloc(most);
     if (shown) fputs(out_text(shown, most, text, (size_t)n), to);
     free(shown);

@@ -2,22 +2,21 @@
 . "$PARE_ROOT/tests/cli/pure_net.inc"
 pure_net skip.st 4 3 identity 0.1
 pure_net bare.st 4 3 none 0.5
-pare depth skip.st --kind uniform --layers 0 --input-diam 0.25 -q -o u.st | grep '^proven' | sed -E 's/(proven +)[^ ]+/\1N/; s/up to [0-9.]{8,}/up to N/g'
+pare depth skip.st --kind uniform --layers 0 --input-diam 0.25 -q -o u.st | grep '^proven' | sed -E 's/at (most|least) [^ ]+,/at \1 N,/; s/up to [0-9.]{8,}/up to N/g'
 pare verify u.st.cert.json | tail -n 1
 # Tokens become alike, the nearer they were the more.
-pare depth bare.st --kind uniform --layers 0 --input-diam 0.25 -q -o r.st | grep '^proven' | sed -E 's/(proven +)[^ ]+/\1N/; s/up to [0-9.]{8,}/up to N/g'
+pare depth bare.st --kind uniform --layers 0 --input-diam 0.25 -q -o r.st | grep '^proven' | sed -E 's/at (most|least) [^ ]+,/at \1 N,/; s/up to [0-9.]{8,}/up to N/g'
 pare verify r.st.cert.json | tail -n 1
 python3 - <<'PY'
 import json
-s = {x["name"]: x["bound"] for x in json.load(open("r.st.cert.json"))["statements"]}
-wide = next(s[n] for n in s if n.startswith("rank collapse"))
-narrow = next(s[n] for n in s if n.startswith("inputs of diameter 0.25: rank"))
+s = {x["kind"]: x["bound"] for x in json.load(open("r.st.cert.json"))["theorems"]}
+wide, narrow = s["rank_collapse"], s["diameter.rank_collapse"]
 print("narrow inputs collapse further:", narrow < 1e-3 * wide)
 PY
 # The diameter that is named is the one that is proven, and one-layer cuts have it as well.
-sed 's/inputs of diameter 0.25/inputs of diameter 0.5/' u.st.cert.json >wrong.cert.json
+sed 's/"diameter": 0.25/"diameter": 0.5/; s/inputs of diameter 0.25/inputs of diameter 0.5/' u.st.cert.json >wrong.cert.json
 pare verify wrong.cert.json 2>/dev/null | tail -n 1
-pare depth skip.st --one-layer uniform --input-diam 3 -q -f -o u.st | grep '^proven' | tail -n 1 | sed -E 's/(proven +)[^ ]+/\1N/; s/up to [0-9.]{8,}/up to N/g'
+pare depth skip.st --one-layer uniform --input-diam 3 -q -f -o u.st | grep '^proven' | tail -n 1 | sed -E 's/at (most|least) [^ ]+,/at \1 N,/; s/up to [0-9.]{8,}/up to N/g'
 pare verify u.st.cert.json | tail -n 1
 # What can not be asked.
 pare data model -q --kind gpt -o m.st --dim 8 --heads 2
@@ -26,14 +25,15 @@ pare depth skip.st --kind uniform --layers 0 --input-diam -1 -q -o x.st 2>&1 | h
 ls x.st* 2>/dev/null | wc -l
 # How far every one-layer network is from this one stands beside what is proven of the cut.
 pure_net deep.st 3 2 identity 1
-pare depth deep.st --one-layer parallel -q -o p.st | grep '^at best' | sed -E 's/[0-9]+\.[0-9]+/N/g'
+pare depth deep.st --one-layer parallel -q -o p.st | grep '^proven' | sed -E 's/[0-9]+\.[0-9]+/N/g'
 pare verify p.st.cert.json | tail -n 1
 python3 - <<'PY'
 import json
 c = json.load(open("p.st.cert.json"))
-h = next(h for h in c["hypotheses"] if "the least of any one layer" in h["name"])
-print("between:", 0 < h["limit"] <= h["value"] <= c["apriori"])
-h["limit"] *= 1.0005
+t = {t["kind"]: t for t in c["theorems"]}
+least, most = t["one_layer.least"], t["apriori.outputs"]
+print("between:", least["side"], 0 < least["bound"] <= most["bound"], least["domain"] == most["domain"])
+least["bound"] *= 1.0005
 json.dump(c, open("wrong.cert.json", "w"))
 PY
 pare verify wrong.cert.json 2>&1 | grep -E '^(verdict|pare)' | sed -E 's/[0-9]+\.[0-9]+/N/g'

@@ -25,7 +25,7 @@ for model in start deep; do
         python3 - "$model $keep" <<'END'
 import json, sys
 c = json.load(open("cut.st.cert.json"))
-ratio = c["proven"] / c["measured"]
+ratio = c["headline"]["proven"] / c["headline"]["measured"]
 print(sys.argv[1] + ":", "proven within 5 % of measured" if 1 <= ratio <= 1.05 else "proven / measured = %g" % ratio)
 END
     done

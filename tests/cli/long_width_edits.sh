@@ -4,6 +4,6 @@ pare width $SHARED/reference/width/out/teacher_s0.npz --data $SHARED/data/graph/
 python3 -c "
 import json
 c = json.load(open('e.st.cert.json'))
-b = {s['name']: s['bound'] for s in c['statements']}
-print(c['proven'] < b['single-node edits'] < 5, b['nodes that an edit reaches whose largest entry may differ'] < 0.02)"
+b = {t['kind']: t['bound'] for t in c['theorems']}
+print(c['headline']['proven'] < b['edits.outputs'] < 5, b['edits.rows_changed'] < 0.02)"
 pare verify e.st.cert.json | tail -n 1

@@ -9,7 +9,7 @@ import json, os, sys
 kind, path, limit = sys.argv[1], sys.argv[2], float(sys.argv[3])
 chain = path + ".chain.cert.json"
 cert = json.load(open(chain if os.path.exists(chain) else path + ".cert.json"))
-seen = {"eps": cert["proven"], "bytes": os.path.getsize(path)}[kind]
+seen = {"eps": cert["headline"]["proven"], "bytes": os.path.getsize(path)}[kind]
 print(kind, "kept" if seen <= limit else f"broken: {seen}")
 PY
 }

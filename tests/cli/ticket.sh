@@ -1,7 +1,7 @@
 # A model as a seed and masks: every command reads it, its certificate verifies, it expands.
 pare data model -q --kind gpt -o m.st --dim 16 --heads 2 --layers 1 --context 12 --vocab 40
 pare data random -q --count 12 --tokens 12 --vocab 40 -o t.npy
-mask() { sed -E 's/^(ms|MACs|size|bytes|as f..|bits.weight|errors|rounded|unchanged|nats) .*/\1 N/; s/[0-9]+\.[0-9]+(e[-+][0-9]+)?/N/g; s/ +(N|inf)$/ \1/'; }
+mask() { sed -E 's/^(ms|MACs|size|bytes|as f..|bits.weight|errors|rounded|unchanged|nats) .*/\1 N/; s/[0-9]+\.[0-9]+(e[-+][0-9]+)?|[0-9]e-[0-9]+$/N/g; s/ +(N|inf)$/ \1/'; }
 pare ticket m.st --bits 14 --data t.npy -q -o m.ticket | mask
 pare verify m.ticket.cert.json | tail -n 1
 pare info m.ticket | grep -E '^(file|parameters)'

@@ -4,7 +4,7 @@ pare data model -q --kind graph -o r.st --dim 4 --heads 2 --layers 2 --ffn 3
 pare data model -q --kind gpt -o g.st --dim 8 --heads 2 --layers 1 --context 8 --vocab 20
 for how in "--bits 8 --biases -t 1" "--hidden 60 --method block"; do
     pare ticket r.st --mode merged $how -q -f -o r.ticket | grep -E '^(cut|ReLU)'
-    pare verify r.ticket.cert.json | sed -nE 's/.*(layer [01]: what the ticket of the .* adds).*/\1/p; /^verdict/p'
+    pare verify r.ticket.cert.json | sed -nE 's/.*(layer [01]: error that the ticket of the .* adds).*/\1/p; /^verdict/p'
     mv r.ticket last.ticket
 done
 pare import last.ticket -q -o plain.st | tail -n 1
@@ -24,9 +24,9 @@ at = data.index(b"PARETKT1\x04")
 data[at + 70] ^= 1
 open("bad.ticket", "wb").write(data)
 c = json.load(open("r.ticket.cert.json"))
-for s in c["statements"]:
-    if s["name"] == "layer 1: what the ticket of the feed-forward part adds": s["bound"] *= .9
+for s in c["theorems"]:
+    if s["sentence"] == "layer 1: error that the ticket of the feed-forward part adds": s["bound"] *= .9
 json.dump(c, open("less.cert.json", "w"))
 PY
 pare info bad.ticket 2>&1 | sed -E 's/[0-9a-f]{8}/X/g'
-pare verify less.cert.json 2>&1 >/dev/null | grep -o 'statements\[[0-9]*\].bound'; pare verify less.cert.json -q >/dev/null 2>&1; echo $?
+pare verify less.cert.json 2>&1 >/dev/null | grep -o 'layer.ticket.*bound, provable'; pare verify less.cert.json -q >/dev/null 2>&1; echo $?

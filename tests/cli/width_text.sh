@@ -7,7 +7,7 @@ pare data random -q --count 9 --tokens 12 --vocab 256 -o i.npy
 mask() { sed -E 's/^(ms|nats|MACs|bytes) .*/\1 N/; s/[0-9]+\.[0-9]+(e[-+]?[0-9]+)?|[0-9]+e[-+][0-9]+/N/g'; }
 # A quarter of the text is held out: its loss is printed, and some of it is proven on.
 pare width l.st --data t.txt --method slice --dim 12 -q -o o.st | mask
-pare verify o.st.cert.json | grep -E '^(data|statement|domain|verdict)' | mask | sed -E 's/ +N$/ N/; s/[0-9a-f]{12}\.\.\./H/'
+pare verify o.st.cert.json | grep -E '^(data|theorem|observation|domain|verdict)' | mask | sed -E 's/ +N$/ N/; s/[0-9a-f]{12}\.\.\./H/'
 # One text, which the cut is fitted to: nothing is said of another.
 head -c 20 t.txt >short.txt
 pare width l.st --data short.txt --method svd --dim 12 -f -o s.st 2>&1 | grep -E '^(pare|domain|new)|new input' | mask
