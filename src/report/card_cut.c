@@ -85,9 +85,9 @@ static void saved(page *p, const item *it)
     page_put(p, "</div>\n");
     if (it->json)
         page_put(p,
-                 "<p class=\"small dim\">Figures marked <b>not verified</b> are what <code>%s</code> "
-                 "says; no certificate covers them.</p>\n",
-                 it->from);
+                 "<p class=\"small dim\">%s, multiply-adds, times and the metric are what "
+                 "<code>%s</code> says. No certificate covers them.</p>\n",
+                 it->counted ? "The size of the file" : "Sizes", it->from);
     if (it->run_refused) page_tag(p, "p", "warn small", it->run_refused);
 }
 
@@ -137,18 +137,27 @@ static void tiers(page *p, const item *it)
     tier *t = page_alloc(p, 2 + c->nclaims, sizeof *t);
     size_t n = 0;
     if (!t) return;
-    t[n++] = (tier){claimed ? "measured, says the certificate" : "measured", c->domain, c->measured,
-                    1, .measured = true, .claimed = claimed};
-    t[n++] = (tier){claimed ? "proven, says the certificate" : "proven", c->domain, c->proven, 0,
-                    .vacuous = vacuous(it, c->proven), .claimed = claimed};
+    t[n++] = (tier){claimed ? "measured, says the certificate" : "measured",
+                    c->domain,
+                    c->measured,
+                    1,
+                    .measured = true,
+                    .claimed = claimed};
+    t[n++] = (tier){claimed ? "proven, says the certificate" : "proven",
+                    c->domain,
+                    c->proven,
+                    0,
+                    .vacuous = vacuous(it, c->proven),
+                    .claimed = claimed};
     for (size_t i = 0; i < c->nclaims; i++) {
         const pare_claim *const s = &c->claims[i];
         if (s->kind == PARE_ENGINE_DISTANCE)
-            t[n++] = (tier){tier_name(p, s), "on the same inputs", s->value, 7, .measured = true,
-                            .claimed = claimed};
+            t[n++] = (tier){tier_name(p, s),  "on the same inputs", s->value, 7,
+                            .measured = true, .claimed = claimed};
         else if (is_tier(c, s))
-            t[n++] = (tier){tier_name(p, s), s->domain, s->value, 6,
-                            .vacuous = vacuous(it, s->value), .claimed = claimed};
+            t[n++] =
+                (tier){tier_name(p, s),   s->domain, s->value, 6, .vacuous = vacuous(it, s->value),
+                       .claimed = claimed};
     }
     page_put(p, "<h3>How far the outputs can move%s</h3>\n",
              claimed ? ", according to the certificate" : "");
@@ -163,7 +172,7 @@ static void tiers(page *p, const item *it)
 
 /* One table of the claims that `wanted` picks; nothing where there is none. */
 typedef struct claim_table {
-    const char *title, *columns; /* names of the columns, ended by "|"; the first is for words */
+    const char *title, *columns; /* names of the columns, each ended by "|"; "#": of figures */
     bool (*wanted)(const pare_cert *c, const pare_claim *t);
     void (*cells)(page *p, const item *it, const pare_claim *t); /* all but the first */
 } claim_table;
@@ -172,7 +181,10 @@ static void table_head(page *p, const claim_table *t)
 {
     page_put(p, "<h3>%s</h3><div class=\"wide\"><table><tr>", t->title);
     for (const char *at = t->columns; *at; at = strchr(at, '|') + 1)
-        page_put(p, "<th>%.*s</th>", (int)strcspn(at, "|"), at);
+        if (*at == '#')
+            page_put(p, "<th class=\"n\">%.*s</th>", (int)strcspn(at + 1, "|"), at + 1);
+        else
+            page_put(p, "<th>%.*s</th>", (int)strcspn(at, "|"), at);
     page_put(p, "</tr>\n");
 }
 
@@ -205,10 +217,11 @@ static bool other_theorem(const pare_cert *c, const pare_claim *t)
 static void theorem_cells(page *p, const item *it, const pare_claim *t)
 {
     const pare_kind_row *const row = &pare_kinds[t->kind];
+    const bool same = strcmp(t->domain, it->cert->domain) == 0;
     number v;
-    (void)it;
     page_put(p, "<td class=\"n\">%s %s</td><td>%s</td><td>%s", row->lower ? "at least" : "at most",
-             row->lower ? show_lower(v, t->value) : show_bound(v, t->value), row->norm, t->domain);
+             row->lower ? show_lower(v, t->value) : show_bound(v, t->value), row->norm,
+             same ? "the same inputs" : t->domain);
     if (pare_kind_is_drawn(t->kind)) page_put(p, " (probability %s)", probability(p, t));
     page_put(p, "</td>");
 }
@@ -271,14 +284,15 @@ static void sections(page *p, const item *it)
 {
     const bool verified = it->holds == PARE_TRUE;
     const claim_table all[] = {
-        {verified ? "Also proven" : "Also claimed", "theorem|bound|norm|on|", other_theorem,
+        {verified ? "Also proven" : "Also claimed", "theorem|#bound|norm|on|", other_theorem,
          theorem_cells},
-        {"Hypotheses: what the theorems need", "hypothesis||value|limit|", is_hypothesis,
+        {"Hypotheses: what the theorems need", "hypothesis||#value|#limit|", is_hypothesis,
          hypothesis_cells},
-        {"Observations: seen on these inputs, no bounds", "what|seen|", is_observation, value_only},
+        {"Observations: seen on these inputs, no bounds", "what|#seen|", is_observation,
+         value_only},
         {"Evidence: how close to the best possible cut; not proven, and not checked by this page",
-         "what|reached|optimum|ratio|", is_evidence, evidence_cells},
-        {"Formulas as a paper prints them: not sound, no bounds", "formula|gives|", is_paper,
+         "what|#reached|#optimum|#ratio|", is_evidence, evidence_cells},
+        {"Formulas as a paper prints them: not sound, no bounds", "formula|#gives|", is_paper,
          value_only},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) claims(p, it, &all[i]);
@@ -293,8 +307,7 @@ static void links(page *p, const item *it)
     for (size_t i = 0; i < c->nchain; i++)
         page_put(p, "<li><b>%s</b>: %s to %s, %s %s</li>\n", c->chain[i]->reduction,
                  c->chain[i]->input.path, c->chain[i]->output.path,
-                 it->holds == PARE_TRUE ? "proven" : "claimed",
-                 show_bound(v, c->chain[i]->proven));
+                 it->holds == PARE_TRUE ? "proven" : "claimed", show_bound(v, c->chain[i]->proven));
     page_put(p, "</ol>\n");
 }
 
@@ -309,26 +322,29 @@ void page_verdict(page *p, const item *it)
     if (it->holds == PARE_FALSE)
         page_text(p, it->lie);
     else if (it->holds == PARE_TRUE)
-        page_put(p, "every theorem was proven again from the files; by hand: "
-                    "<code>pare verify %s</code>",
+        page_put(p,
+                 "every theorem was proven again from the files; by hand: "
+                 "<code>pare verify %s</code>",
                  it->path);
     else
-        page_put(p, "the figures are the certificate's word; to prove them: "
-                    "<code>pare verify %s</code>, or <code>pare report --verify</code>",
+        page_put(p,
+                 "the figures are the certificate's word; to prove them: "
+                 "<code>pare verify %s</code>, or <code>pare report --verify</code>",
                  it->path);
     page_put(p, "</span></p>\n");
 }
 
-void page_refuted(page *p, const item *it, const char *kicker, const char *norm,
-                  const char *domain, double proven)
+void page_refuted(page *p, const item *it, const char *kicker, const char *norm, const char *domain,
+                  double proven)
 {
     number v;
     page_card(p, it->id, kicker, page_words(p, "REFUTED: %s", it->path));
     page_verdict(p, it);
-    page_put(p,
-             "<p class=\"small\">It claims %s as a bound of the %s, on %s. A certificate is true as "
-             "a whole or not at all: no figure of it is shown.</p>\n",
-             show_bound(v, proven), norm, domain);
+    page_put(
+        p,
+        "<p class=\"small\">It claims %s as a bound of the %s, on %s. A certificate is true as "
+        "a whole or not at all: no figure of it is shown.</p>\n",
+        show_bound(v, proven), norm, domain);
     page_source(p, it->path, NULL, NULL);
     page_card_end(p);
 }
@@ -406,10 +422,11 @@ void summary_cuts(page *p, const items *all)
         if (all->v[i].kind != ITEM_CUT) continue;
         if (!any) {
             page_card(p, "cuts", "summary", "Every cut, and what it costs");
-            page_put(p, "<div class=\"wide\"><table><tr><th>result</th><th>cut</th><th class=\"n\">"
-                        "parameters left</th><th class=\"n\">bytes of weights left</th><th class=\"n\">"
-                        "speed</th><th class=\"n\">proven error"
-                        "</th><th class=\"n\">measured error</th><th>certificate</th></tr>\n");
+            page_put(
+                p, "<div class=\"wide\"><table><tr><th>result</th><th>cut</th><th class=\"n\">"
+                   "parameters left</th><th class=\"n\">bytes of weights left</th><th class=\"n\">"
+                   "speed</th><th class=\"n\">proven error"
+                   "</th><th class=\"n\">measured error</th><th>certificate</th></tr>\n");
         }
         any = true;
         summary_row(p, &all->v[i]);

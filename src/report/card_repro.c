@@ -11,9 +11,8 @@ enum { VERDICTS = PARE_ADDED + 1 };
 
 static const char *verdict_class(const char *word)
 {
-    static const char *const cls[VERDICTS] = {[PARE_REPRODUCED] = "chip",
-                                              [PARE_DIFFERS] = "chip warn",
-                                              [PARE_MISPRINT] = "chip bad"};
+    static const char *const cls[VERDICTS] = {
+        [PARE_REPRODUCED] = "chip", [PARE_DIFFERS] = "chip warn", [PARE_MISPRINT] = "chip bad"};
     for (size_t i = 0; word && i < VERDICTS; i++)
         if (strcmp(word, pare_verdict_names[i]) == 0 && cls[i]) return cls[i];
     return "chip dim";

@@ -57,7 +57,8 @@ void card_plan(page *p, const item *it);
 void card_length(page *p, const item *it);
 /* Whether it holds, or how to ask: of certificates. */
 void page_verdict(page *p, const item *it);
-/* The whole box of a certificate that does not hold: its name, the reason, and none of its figures. */
-void page_refuted(page *p, const item *it, const char *kicker, const char *norm,
-                  const char *domain, double proven);
+/* The whole box of a certificate that does not hold: its name, the reason, and none of its figures.
+ */
+void page_refuted(page *p, const item *it, const char *kicker, const char *norm, const char *domain,
+                  double proven);
 #endif

@@ -135,15 +135,30 @@ void page_printf(page *p, const char *fmt, ...)
         const int most = v.counted ? va_arg(args, int) : 0;
         const char *text = buf;
         switch (v.letter) {
-        case 's': text = va_arg(args, const char *); break;
-        case 'c': buf[0] = (char)va_arg(args, int); break;
-        case '%': buf[0] = '%'; break;
-        case 'd': snprintf(buf, sizeof buf, v.word, va_arg(args, int)); break;
-        case 'u': snprintf(buf, sizeof buf, v.word, va_arg(args, unsigned)); break;
-        case 'z': snprintf(buf, sizeof buf, v.word, va_arg(args, size_t)); break;
+        case 's':
+            text = va_arg(args, const char *);
+            break;
+        case 'c':
+            buf[0] = (char)va_arg(args, int);
+            break;
+        case '%':
+            buf[0] = '%';
+            break;
+        case 'd':
+            snprintf(buf, sizeof buf, v.word, va_arg(args, int));
+            break;
+        case 'u':
+            snprintf(buf, sizeof buf, v.word, va_arg(args, unsigned));
+            break;
+        case 'z':
+            snprintf(buf, sizeof buf, v.word, va_arg(args, size_t));
+            break;
         case 'f':
-        case 'g': snprintf(buf, sizeof buf, v.word, va_arg(args, double)); break;
-        default: PARE_ASSERT(!"a conversion that page_put knows");
+        case 'g':
+            snprintf(buf, sizeof buf, v.word, va_arg(args, double));
+            break;
+        default:
+            PARE_ASSERT(!"a conversion that page_put knows");
         }
         if (text) text_bytes(p, text, v.counted ? strnlen(text, (size_t)most) : strlen(text));
         fmt = v.end;
@@ -284,10 +299,11 @@ void page_begin(page *p, const char *title)
 
 void page_end(page *p)
 {
-    page_put(p, "<p class=\"dim small\">Written by pare report. Upper bounds are never rounded down. "
-                "<b>Proven</b> is a theorem about the two files; <b>measured</b> is what was seen, "
-                "and no bound. Green means that this page proved it again from the files."
-                "</p>\n</main>\n</body>\n</html>\n");
+    page_put(p,
+             "<p class=\"dim small\">Written by pare report. Upper bounds are never rounded down. "
+             "<b>Proven</b> is a theorem about the two files; <b>measured</b> is what was seen, "
+             "and no bound. Green means that this page proved it again from the files."
+             "</p>\n</main>\n</body>\n</html>\n");
 }
 
 void page_card(page *p, const char *id, const char *kicker, const char *title)
@@ -313,8 +329,9 @@ void page_fact(page *p, const char *label, const char *value, const char *cls, c
 
 void page_unverified(page *p, const char *what)
 {
-    page_put(p, "<p><span class=\"chip dim\">not verified</span> <span class=\"small dim\">%s</span>"
-                "</p>\n",
+    page_put(p,
+             "<p><span class=\"chip dim\">not verified</span> <span class=\"small dim\">%s</span>"
+             "</p>\n",
              what);
 }
 
@@ -322,7 +339,8 @@ void page_source(page *p, const char *file, const char *command, const char *say
 {
     page_put(p, "<p class=\"source\">From <code>%s</code>", file);
     if (command && says)
-        page_put(p, ", made by <code>%s</code>, says <code>%s</code> (not verified)", command, says);
+        page_put(p, ", made by <code>%s</code>, says <code>%s</code> (not verified)", command,
+                 says);
     else if (command)
         page_put(p, ", made by <code>%s</code>", command);
     page_put(p, "</p>\n");

@@ -12,9 +12,10 @@ typedef struct page {
     const char *file; /* what is being read: named where it is wrong */
 } page;
 
-/* Markup with figures and words in it. The markup is a literal (anything else does not compile), and
- * every word that %s or %c puts into it is escaped, for text and quoted attributes alike: strings of
- * files cannot become markup. Conversions: %s %.*s %c %d %u %zu, and %f %g with a precision. */
+/* Markup with figures and words in it. The markup is a literal (anything else does not compile),
+ * and every word that %s or %c puts into it is escaped, for text and quoted attributes alike:
+ * strings of files cannot become markup. Conversions: %s %.*s %c %d %u %zu, and %f %g with a
+ * precision. */
 #define page_put(p, ...) page_printf(p, "" __VA_ARGS__)
 void page_printf(page *p, const char *fmt, ...) PARE_PRINTF(2, 3);
 /* The same for one string; NULL: nothing. Control characters, bidirectional overrides and bad UTF-8

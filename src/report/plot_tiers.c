@@ -41,7 +41,8 @@ static void row(page *p, const tier *t, decades d)
     page_put(p, "><span>");
     page_text(p, t->label);
     if (vacuous) page_put(p, " <span class=\"chip warn\">vacuous</span>");
-    page_put(p, "</span><span class=\"track\"><span class=\"fill\" style=\"width:%.2f%%;background:",
+    page_put(p,
+             "</span><span class=\"track\"><span class=\"fill\" style=\"width:%.2f%%;background:",
              percent(d, t->value));
     if (t->claimed)
         page_put(p, "var(--dim)");
