@@ -8,15 +8,20 @@
 typedef struct pare_report_opts {
     const char *title; /* NULL: "pare report" */
     bool overwrite;
-    /* Asked for every certificate: PARE_OK it holds, PARE_ERR_VERIFY it does not; anything else
-     * ends the report. NULL: the page says that nobody looked. */
-    pare_status (*verify)(void *self, const char *path, pare_err *err);
+    /* Called for every certificate, with what was read from `path`: `cert`, or `length` for one of
+     * pare length (the other is NULL). PARE_OK: it holds; PARE_ERR_VERIFY: it does not, and the
+     * page shows the reason and none of its figures; anything else ends the report. NULL: the page
+     * marks every certificate as not verified. */
+    pare_status (*verify)(void *self, const char *path, const pare_cert *cert, const cJSON *length,
+                          pare_err *err);
     void *self;
 } pare_report_opts;
 
 /* Each file is recognised by what is in it: a certificate (with the run file beside it, when there
- * is one), what `pare probe --json` or `pare repro --json` printed, a log of `pare train`, a plan
- * of `pare length`. PARE_ERR_INPUT names the file that is none of these. */
+ * is one that is of the same models), what `pare probe --json` or `pare repro --json` printed, a
+ * log of `pare train`, a plan of `pare length`. PARE_ERR_INPUT names the file that is none of
+ * these. Strings of files are escaped; what no verified certificate covers is marked "not
+ * verified", and green stands only for what was verified. */
 PARE_MUST_USE pare_status pare_report_write(const char *path, const char *const *files, size_t n,
                                             const pare_report_opts *opts, pare_err *err);
 #endif

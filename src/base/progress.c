@@ -62,6 +62,8 @@ void pare_bar_show(void *self, const char *what, uint64_t done, uint64_t total)
     eta_text(eta, now - bar->start, part);
     snprintf(line, sizeof line, "%s [%s] %3d%% eta %s%s%s", bar->what, cells, (int)(100 * part),
              eta, *bar->note ? "  " : "", bar->note);
+    for (char *at = line; *at; at++) /* a label may be made of a name from a file */
+        if ((unsigned char)*at < 0x20 || (unsigned char)*at >= 0x7F) *at = '?';
     fprintf(bar->out, "\r%.*s\033[K", room(bar->out), line);
     fflush(bar->out);
     bar->drawn = true;

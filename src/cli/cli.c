@@ -54,7 +54,7 @@ static size_t common_rows(cli *c, cli_out out, const char *out_help)
     return n;
 }
 
-/* As a shell would have to be told again, on one line. */
+/* As a shell would have to be told again, on one line: control characters become spaces. */
 static char *quoted(pare_arena *a, const char *word)
 {
     if (*word && strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -65,7 +65,7 @@ static char *quoted(pare_arena *a, const char *word)
     *at++ = '\'';
     for (; *word; word++) {
         for (const char *end = "'\\'"; *word == '\'' && *end; end++) *at++ = *end;
-        *at++ = *word == '\n' ? ' ' : *word;
+        *at++ = (unsigned char)*word < 0x20 || *word == 0x7F ? ' ' : *word;
     }
     *at++ = '\'';
     *at = 0;

@@ -59,23 +59,23 @@ static void number(double v, int digits)
     if (isnan(v))
         putchar(',');
     else
-        printf(",%.*f", digits, v);
+        out_part(",%.*f", digits, v);
 }
 
 static void print_row(const row *w)
 {
     const int digits = unit_digits[w->unit];
-    printf("%s,%s,%d,%s", w->name, w->shape, w->threads, unit_name[w->unit]);
+    out_part("%s,%s,%d,%s", w->name, w->shape, w->threads, unit_name[w->unit]);
     number(w->ours, digits);
     number(w->median, digits);
     number(w->sgemm, 1);
     number(w->of_sgemm, 3);
-    printf(",%s", w->peer);
+    out_part(",%s", w->peer);
     number(w->theirs, digits);
     number(w->theirs_median, digits);
     number(w->ratio, 2);
     number(w->ratio_median, 2);
-    printf(",%.1e\n", w->error);
+    out_line(",%.1e", w->error);
     fflush(stdout); /* a run takes a while: each row when it is there */
 }
 
@@ -169,13 +169,17 @@ static pare_status run_given(runner *r)
 static void print_head(const runner *r, int argc, char **argv)
 {
     const bench_machine *m = &r->machine;
-    printf("# command: pare bench");
-    for (int i = 0; i < argc; i++) printf(strchr(argv[i], ' ') ? " '%s'" : " %s", argv[i]);
-    printf("\n# version: %s\n# commit: %s\n# compiler: %s\n# cpu: %s\n# cores: %d\n# date: %s\n# "
-           "clock: %s\n",
-           pare_version(), m->commit, m->compiler, m->cpu, m->cores, m->date,
-           r->match.cpu ? "CPU" : "wall");
-    printf("# best of several, then the median; all take turns; ratio > 1: ours is faster\n");
+    out_part("# command: pare bench");
+    for (int i = 0; i < argc; i++) out_part(strchr(argv[i], ' ') ? " '%s'" : " %s", argv[i]);
+    putchar('\n');
+    out_line("# version: %s", pare_version());
+    out_line("# commit: %s", m->commit);
+    out_line("# compiler: %s", m->compiler);
+    out_line("# cpu: %s", m->cpu);
+    out_line("# cores: %d", m->cores);
+    out_line("# date: %s", m->date);
+    out_line("# clock: %s", r->match.cpu ? "CPU" : "wall");
+    out_line("# best of several, then the median; all take turns; ratio > 1: ours is faster");
     puts("name,shape,threads,unit,ours,ours_median,sgemm_gflops,of_sgemm,peer,peer_value,"
          "peer_median,ratio,ratio_median,error");
     fflush(stdout);

@@ -109,7 +109,7 @@ static int no_kind(const data_kind *kinds, size_t n, const char *word)
 {
     const bool asked = word && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0);
     FILE *to = asked ? stdout : stderr;
-    if (word && !asked) fprintf(to, "pare data: unknown kind '%s'\n", word);
+    if (word && !asked) out_error("pare data: unknown kind '%s'", word);
     if (!word) fputs("pare data: KIND is missing\n", to);
     fprintf(to, "%s: pare data KIND -o FILE\n", asked ? "Usage" : "usage");
     if (asked) {

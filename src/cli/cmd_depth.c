@@ -21,7 +21,7 @@ typedef struct depth_opts {
     bool search; /* for the fewest exact layers that keep --max-error */
     double ball; /* radius; 0: none */
     size_t ball_norm;
-    double diam; /* of inputs that the theorems speak of; 0: none */
+    double diam;  /* of inputs that the theorems speak of; 0: none */
     size_t prove; /* inputs to prove on, 0: not said */
     pare_depth_opts cut;
     pare_depth_one_opts one;
@@ -110,7 +110,7 @@ static void print_layers(const pare_depth_report *p)
         char cost[24] = "-", weight[24] = "";
         if (!isnan(d->loo_est)) snprintf(cost, sizeof cost, "%.3g", d->loo_est);
         if (influence) snprintf(weight, sizeof weight, "%12.4g", d->influence_est);
-        printf("  %-11zu%-9s %16s%s\n", d->block, pare_attn_name(d->kind), cost, weight);
+        out_line("  %-11zu%-9s %16s%s", d->block, pare_attn_name(d->kind), cost, weight);
     }
 }
 
@@ -278,8 +278,7 @@ static pare_status ask(cli *c, depth_opts *o, const pare_model *m)
         return pare_fail(&c->err, PARE_ERR_USAGE,
                          "--input-diam goes with models that take vectors; of ids all sequences "
                          "are covered");
-    if (o->ball > 0)
-        o->r.ask[o->r.nask++] = pare_ball_claim(o->ball, (pare_ball_norm)o->ball_norm);
+    if (o->ball > 0) o->r.ask[o->r.nask++] = pare_ball_claim(o->ball, (pare_ball_norm)o->ball_norm);
     if (o->diam > 0) o->r.ask[o->r.nask++] = pare_depth_diameter(o->diam);
     return PARE_OK;
 }

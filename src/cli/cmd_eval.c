@@ -50,10 +50,10 @@ static void print_people(const eval_opts *o, const eval_result *r)
         print_metric("reference", &r->reference, r->task);
     }
     if (o->reference && r->task != PARE_TASK_VALUES) {
-        printf("KL(reference || model) in nats, %zu rows\n", r->kl.rows);
-        printf("  %12s %12s %12s %12s %12s\n", "mean", "median", "99.9 %", "max", "same top");
-        printf("  %12.4g %12.4g %12.4g %12.4g %10.2f %%\n", r->kl.mean, r->kl.median, r->kl.p999,
-               r->kl.max, 100 * r->kl.same_top);
+        out_line("KL(reference || model) in nats, %zu rows", r->kl.rows);
+        out_line("  %12s %12s %12s %12s %12s", "mean", "median", "99.9 %", "max", "same top");
+        out_line("  %12.4g %12.4g %12.4g %12.4g %10.2f %%", r->kl.mean, r->kl.median, r->kl.p999,
+                 r->kl.max, 100 * r->kl.same_top);
     }
     out_row("time", "%.1f ms (%s pass)", r->ms, o->f64 ? "f64 reference" : "f32");
 }

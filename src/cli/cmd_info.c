@@ -26,8 +26,8 @@ static pare_status list_one(void *self, const char *name, pare_weight *w, bool v
         pare_sha256_of(sha, w->data, w->rows * w->cols * pare_dtype_size(w->dtype), err);
     if (st) return st;
     if (!l->list) {
-        printf("  %-28s %-4s %-16s %s\n", name, pare_dtype_name(w->dtype),
-               pare_shape_text(shape_text, shape, ndim), sha);
+        out_line("  %-28s %-4s %-16s %s", name, pare_dtype_name(w->dtype),
+                 pare_shape_text(shape_text, shape, ndim), sha);
         return PARE_OK;
     }
     cJSON *o = pare_json_add_object(l->list, NULL);

@@ -51,20 +51,20 @@ static void print_table(const cli *c, const plan_opts *o)
 {
     char words[160], count[32];
     const size_t most = c->verbose ? o->plan.n : PLAN_SHOWN;
-    printf("  %-44s %12s %10s %10s  %s\n", "cut", "bytes", "ms", "error", "budget");
+    out_line("  %-44s %12s %10s %10s  %s", "cut", "bytes", "ms", "error", "budget");
     for (size_t i = 0; i < o->plan.n && i < most; i++) {
         const pare_plan_try *const t = &o->plan.tries[i];
         words_of(words, t);
         if (t->refused)
-            printf("  %-44s %s\n", words, t->refused);
+            out_line("  %-44s %s", words, t->refused);
         else if (t->over <= 1)
-            printf("  %-44s %12s %10.4g %10.4g  met%s\n", words, out_count(count, t->bytes), t->ms,
-                   t->error, t == o->chosen ? ", chosen" : "");
+            out_line("  %-44s %12s %10.4g %10.4g  met%s", words, out_count(count, t->bytes), t->ms,
+                     t->error, t == o->chosen ? ", chosen" : "");
         else
-            printf("  %-44s %12s %10.4g %10.4g  missed %.3gx\n", words, out_count(count, t->bytes),
-                   t->ms, t->error, t->over);
+            out_line("  %-44s %12s %10.4g %10.4g  missed %.3gx", words, out_count(count, t->bytes),
+                     t->ms, t->error, t->over);
     }
-    if (most < o->plan.n) printf("  (%zu more: -v)\n", o->plan.n - most);
+    if (most < o->plan.n) out_line("  (%zu more: -v)", o->plan.n - most);
 }
 
 static void print_people(const cli *c, const plan_opts *o)

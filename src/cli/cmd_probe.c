@@ -47,8 +47,8 @@ static void weight_row(const pare_spectrum *s)
     else if (s->block != SIZE_MAX)
         snprintf(where, sizeof where, "%zu", s->block);
     snprintf(shape, sizeof shape, "%zu x %zu", s->rows, s->cols);
-    printf("  %-6s %-9s %-12s %8.3f %5zu %9.1f %8.1f  %s\n", where, s->name, shape, s->s_est[0],
-           s->rank_est, s->effective_est, s->stable_est, falling(picture, s->s_est, s->n));
+    out_line("  %-6s %-9s %-12s %8.3f %5zu %9.1f %8.1f  %s", where, s->name, shape, s->s_est[0],
+             s->rank_est, s->effective_est, s->stable_est, falling(picture, s->s_est, s->n));
 }
 
 static bool alike(const pare_spectrum *a, const pare_spectrum *b)
@@ -75,9 +75,9 @@ static void heads_row(const pare_probe *p, size_t first)
     }
     snprintf(where, sizeof where, "%zu", s->block);
     snprintf(shape, sizeof shape, "%zu of %zux%zu", n, s->rows, s->cols);
-    printf("  %-6s %-9s %-12s %8.3f %5zu %9.1f %8.1f  %s\n", where, s->name, shape, norm, rank,
-           effective / (double)n, stable / (double)n,
-           falling(picture, p->spectra[largest].s_est, p->spectra[largest].n));
+    out_line("  %-6s %-9s %-12s %8.3f %5zu %9.1f %8.1f  %s", where, s->name, shape, norm, rank,
+             effective / (double)n, stable / (double)n,
+             falling(picture, p->spectra[largest].s_est, p->spectra[largest].n));
 }
 
 static bool first_alike(const pare_probe *p, size_t i)
@@ -97,8 +97,8 @@ static void print_weights(const cli *c, const pare_probe *p)
     const bool each = c->verbose || p->nspectra <= MOST_ROWS;
     out_row("weights", "block%s, norm, rank, effective rank, stable rank, fall of the spectrum",
             each ? ".head" : "");
-    printf("  %-6s %-9s %-12s %8s %5s %9s %8s  10^0 .. 10^-4\n", "", "", "", "norm", "rank",
-           "effective", "stable");
+    out_line("  %-6s %-9s %-12s %8s %5s %9s %8s  10^0 .. 10^-4", "", "", "", "norm", "rank",
+             "effective", "stable");
     for (size_t i = 0; i < p->nspectra; i++) {
         if (each || p->spectra[i].head == SIZE_MAX)
             weight_row(&p->spectra[i]);
@@ -116,16 +116,16 @@ static void print_stream(const pare_probe *p)
     char tokens[32];
     out_row("stream", "on %zu input%s, %s tokens", p->inputs, p->inputs == 1 ? "" : "s",
             out_count(tokens, p->tokens));
-    printf("  %-6s %6s %6s %6s %9s %19s %9s%s\n", "", "width", "rank", "affine", "effective",
-           "norm of a row", "largest", p->has_survey ? "  residual" : "");
+    out_line("  %-6s %6s %6s %6s %9s %19s %9s%s", "", "width", "rank", "affine", "effective",
+             "norm of a row", "largest", p->has_survey ? "  residual" : "");
     for (size_t i = 0; i < p->nstreams; i++) {
         const pare_stream *const s = &p->streams[i];
         char picture[4 * CELLS + 1];
-        printf("  %-6s %6zu %6zu %6zu %9.1f %9.3f +- %6.3f %9.3f", s->name, s->width, s->rank_est,
-               s->affine_est, s->effective_est, s->mean, s->std, s->sup);
+        out_part("  %-6s %6zu %6zu %6zu %9.1f %9.3f +- %6.3f %9.3f", s->name, s->width, s->rank_est,
+                 s->affine_est, s->effective_est, s->mean, s->std, s->sup);
         if (p->has_survey && i < p->survey.npoints)
-            printf(" %9.3g", p->survey.points[i].residual_est);
-        printf("  %s\n", falling(picture, s->s_est, s->width));
+            out_part(" %9.3g", p->survey.points[i].residual_est);
+        out_line("  %s", falling(picture, s->s_est, s->width));
     }
     if (p->has_survey)
         out_row("", "residual: of the worst row, from an affine subspace of %zu dimensions",
@@ -142,17 +142,18 @@ static void print_survey(const pare_probe *p)
     for (size_t i = 0; i < s->nheads; i++) {
         const pare_survey_head *const h = &s->heads[i];
         char picture[4 * CELLS + 1];
-        printf("  %zu.%zu    %4zu of %-4zu %s\n", h->layer, h->head, h->needed, h->dim,
-               falling(picture, h->form_est, h->n));
+        out_line("  %zu.%zu    %4zu of %-4zu %s", h->layer, h->head, h->needed, h->dim,
+                 falling(picture, h->form_est, h->n));
     }
     out_row("layers", "lemma: dimension asked for; leverage: largest, draws; clusters: radius, "
                       "separation");
-    printf("  %-6s %10s %10s %6s %9s %6s %9s %8s %11s\n", "", "rows", "pairs", "lemma", "leverage",
-           "draws", "clusters", "radius", "separation");
+    out_line("  %-6s %10s %10s %6s %9s %6s %9s %8s %11s", "", "rows", "pairs", "lemma", "leverage",
+             "draws", "clusters", "radius", "separation");
     for (size_t i = 0; i < s->nlayers; i++) {
         const pare_survey_layer *const l = &s->layers[i];
-        printf("  %-6zu %10zu %10zu %6zu %9.3f %6.0f %9zu %8.3g %11.3g\n", i, l->rows, l->pairs,
-               l->jl_dim, l->leverage_est, l->draws, l->clusters, l->radius_est, l->separation_est);
+        out_line("  %-6zu %10zu %10zu %6zu %9.3f %6.0f %9zu %8.3g %11.3g", i, l->rows, l->pairs,
+                 l->jl_dim, l->leverage_est, l->draws, l->clusters, l->radius_est,
+                 l->separation_est);
     }
 }
 
@@ -164,9 +165,9 @@ static void print_findings(const pare_probe *p)
         char factor[32] = "";
         if (f->holds != PARE_TRUE && !isnan(f->factor))
             snprintf(factor, sizeof factor, " by %.3g", f->factor);
-        printf("  %-5s%-12s %-17s %s: %.4g, at most %.4g%s%s%s\n",
-               f->holds == PARE_TRUE ? "holds" : "fails", factor, f->theorem, f->what, f->value,
-               f->limit, *f->where ? " (" : "", f->where, *f->where ? ")" : "");
+        out_line("  %-5s%-12s %-17s %s: %.4g, at most %.4g%s%s%s",
+                 f->holds == PARE_TRUE ? "holds" : "fails", factor, f->theorem, f->what, f->value,
+                 f->limit, *f->where ? " (" : "", f->where, *f->where ? ")" : "");
     }
 }
 
@@ -176,14 +177,14 @@ static void cut_row(const pare_probe *p, const pare_cut_cost *c)
 {
     char n[32], dim[32] = "-";
     if (c->dim) snprintf(dim, sizeof dim, "%zu", c->dim);
-    printf("  %-9s %5s ", pare_width_method_names[c->method], dim);
+    out_part("  %-9s %5s ", pare_width_method_names[c->method], dim);
     if (c->refused) {
-        printf("no: %s\n", c->refused);
+        out_line("no: %s", c->refused);
         return;
     }
-    printf("%12s %5.1f %% %10.3g %10.3g", out_count(n, c->parameters),
-           100 * (double)c->parameters / (double)p->parameters, c->largest, c->rms);
-    if (p->metric) printf(" %10.4f", c->metric);
+    out_part("%12s %5.1f %% %10.3g %10.3g", out_count(n, c->parameters),
+             100 * (double)c->parameters / (double)p->parameters, c->largest, c->rms);
+    if (p->metric) out_part(" %10.4f", c->metric);
     putchar('\n');
 }
 
@@ -191,11 +192,13 @@ static void print_cuts(const pare_probe *p)
 {
     char n[32];
     out_row("cuts", "what each would cost here, measured in f64 (not proven: pare width proves)");
-    printf("  %-9s %5s %12s %7s %10s %10s", "method", "width", "parameters", "", "largest", "rms");
-    printf(p->metric ? " %10s\n" : "\n", p->metric);
-    printf("  %-9s %5s %12s %5.1f %% %10s %10s", "none", "", out_count(n, p->parameters), 100.0,
-           "0", "0");
-    if (p->metric) printf(" %10.4f", p->metric_before);
+    out_part("  %-9s %5s %12s %7s %10s %10s", "method", "width", "parameters", "", "largest",
+             "rms");
+    if (p->metric) out_part(" %10s", p->metric);
+    putchar('\n');
+    out_part("  %-9s %5s %12s %5.1f %% %10s %10s", "none", "", out_count(n, p->parameters), 100.0,
+             "0", "0");
+    if (p->metric) out_part(" %10.4f", p->metric_before);
     putchar('\n');
     for (size_t i = 0; i < p->ncuts; i++)
         if (i == 0 || !p->cuts[i].refused || !p->cuts[i - 1].refused ||
@@ -211,31 +214,31 @@ static void need_row(const pare_ticket_probe *t, const pare_probe_need *n)
     if (n->seen) snprintf(seen, sizeof seen, "%zu", n->seen);
     snprintf(proven, sizeof proven, "%zu", n->proven);
     if (!n->proven) snprintf(proven, sizeof proven, "no (%zu off the lattice)", n->density);
-    printf("  %-8.0e %6s %12s", n->error, seen, n->seen ? out_count(bytes, n->factored) : "-");
-    printf(" %12s", n->seen && n->merged ? out_count(bytes, n->merged) : "-");
+    out_part("  %-8.0e %6s %12s", n->error, seen, n->seen ? out_count(bytes, n->factored) : "-");
+    out_part(" %12s", n->seen && n->merged ? out_count(bytes, n->merged) : "-");
     if (n->seen)
-        printf(" %6.2f", (double)n->factored / (double)t->f32);
+        out_part(" %6.2f", (double)n->factored / (double)t->f32);
     else
-        printf(" %6s", "-");
-    printf(" %10.2g  %s\n", n->coupling, proven);
+        out_part(" %6s", "-");
+    out_line(" %10.2g  %s", n->coupling, proven);
 }
 
 static void print_ticket(const pare_ticket_probe *t)
 {
     char n[32];
     out_row("tickets", "entries of its matrices, and the items whose sums reach the largest");
-    printf("  %-22s %5s %-12s %9s %9s %6s\n", "", "", "", "largest", "rms", "reach");
+    out_line("  %-22s %5s %-12s %9s %9s %6s", "", "", "", "largest", "rms", "reach");
     for (size_t i = 0; i < t->nkinds; i++) {
         const pare_probe_kind *const k = &t->kinds[i];
         char shape[48];
         snprintf(shape, sizeof shape, "%zu x %zu", k->rows, k->cols);
-        printf("  %-22s %5zu %-12s %9.3g %9.3g %6zu\n", k->name, k->count, shape, k->largest,
-               k->rms, k->reach);
+        out_line("  %-22s %5zu %-12s %9.3g %9.3g %6zu", k->name, k->count, shape, k->largest,
+                 k->rms, k->reach);
     }
     out_row("ticket needs", "items an entry for 99 of 100 entries (drawn), bytes; as f32 %s",
             out_count(n, t->f32));
-    printf("  %-8s %6s %12s %12s %6s %10s  %s\n", "error", "items", "factored", "merged", "of f32",
-           "lattice", "items by Lemma S");
+    out_line("  %-8s %6s %12s %12s %6s %10s  %s", "error", "items", "factored", "merged", "of f32",
+             "lattice", "items by Lemma S");
     for (size_t i = 0; i < t->nneeds; i++) need_row(t, &t->needs[i]);
     if (*t->not_merged) out_row("", "not merged: %s", t->not_merged);
 }
@@ -254,19 +257,20 @@ static void print_directions(const pare_probe *p)
     if (p->nprospects == 0) return;
     out_row("directions", "one cut of each, made here and thrown away; errors: largest difference "
                           "of an output");
-    printf("  %-8s %-4s %-20s %-30s %9s %9s", "", "can", "cut", "left", "proven", "measured");
-    printf(p->metric ? " %9s\n" : "\n", p->metric);
+    out_part("  %-8s %-4s %-20s %-30s %9s %9s", "", "can", "cut", "left", "proven", "measured");
+    if (p->metric) out_part(" %9s", p->metric);
+    putchar('\n');
     for (size_t i = 0; i < p->nprospects; i++) {
         const pare_prospect *const t = &p->prospects[i];
         char bound[40], seen[40];
-        printf("  %-8s %-4s %-20s %-30s %9s %9s", t->direction, can[t->can], *t->cut ? t->cut : "-",
-               *t->left ? t->left : "-",
-               isinf(t->proven.v) ? "-" : pare_ub_format(bound, t->proven, 3),
-               price(seen, t->measured));
-        if (p->metric) printf(" %9s", price(seen, t->metric));
+        out_part("  %-8s %-4s %-20s %-30s %9s %9s", t->direction, can[t->can],
+                 *t->cut ? t->cut : "-", *t->left ? t->left : "-",
+                 isinf(t->proven.v) ? "-" : pare_ub_format(bound, t->proven, 3),
+                 price(seen, t->measured));
+        if (p->metric) out_part(" %9s", price(seen, t->metric));
         putchar('\n');
-        if (*t->domain) printf("  %-8s      proven on %s\n", "", t->domain);
-        if (*t->why) printf("  %-8s      why not more: %s\n", "", t->why);
+        if (*t->domain) out_line("  %-8s      proven on %s", "", t->domain);
+        if (*t->why) out_line("  %-8s      why not more: %s", "", t->why);
     }
 }
 

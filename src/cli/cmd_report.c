@@ -10,17 +10,15 @@ typedef struct report_opts {
     bool verify;
 } report_opts;
 
-static pare_status verified(void *self, const char *path, pare_err *err)
+static pare_status verified(void *self, const char *path, const pare_cert *cert,
+                            const cJSON *length, pare_err *err)
 {
     cli *c = self;
     pare_verify_opts opts = {0};
-    cJSON *json = NULL;
-    pare_status st = pare_json_read(&json, path, err);
-    if (!st && length_cert_is(json))
-        st = length_cert_holds(c, path, json);
-    else if (!st)
-        st = pare_cert_verify(path, cli_verify_opts(c, &opts), err);
-    cJSON_Delete(json);
+    pare_cert *again = NULL;
+    const pare_status st =
+        cert ? pare_cert_check(&again, c->arena, cert, path, cli_verify_opts(c, &opts), err)
+             : length_cert_holds(c, path, length);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
     return st;
 }

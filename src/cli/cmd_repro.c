@@ -32,7 +32,7 @@ static pare_status show(cli *c, const pare_repro *r)
     if (c->bar.drawn) pare_bar_clear(&c->bar);
     if (!st && c->json) return print_json(c, r);
     if (!st) st = pare_repro_text(&text, c->arena, r, &c->err);
-    if (!st) fputs(text, stdout);
+    if (!st) out_lines(text);
     if (!st)
         out_row("files", "%s/{tables.txt,tables.json,%sruns/}", r->folder,
                 r->ncurves  ? "curves.csv,curves.svg,"
@@ -80,7 +80,7 @@ static pare_status show_all(cli *c, const pare_repro_set *all, const char *folde
     if (c->bar.drawn) pare_bar_clear(&c->bar);
     if (!st && c->json) return print_all_json(c, all, page);
     if (!st) st = pare_repro_summary(&text, c->arena, all, &c->err);
-    if (!st) fputs(text, stdout);
+    if (!st) out_lines(text);
     if (!st) out_row("page", "%s", page);
     if (!st) out_row("files", "%s/*/{tables.txt,tables.json,*.csv,*.svg,runs/}", folder);
     return st;

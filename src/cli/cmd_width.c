@@ -21,7 +21,7 @@ typedef struct width_opts {
     size_t edit_rows;
     double ball; /* radius; 0: none */
     const char *heldout;
-    size_t prove; /* inputs to prove on, 0: not said */
+    size_t prove;  /* inputs to prove on, 0: not said */
     size_t epochs; /* of distilling; 0: none */
     pare_distill_opts distill;
     pare_train_result taught;
@@ -60,29 +60,32 @@ static size_t most_units(const pare_width_report *p)
 static void print_details(const pare_width_report *p)
 {
     for (size_t i = 0; i < p->npoints; i++) {
-        printf("  %-4s %4zu -> %-4zu", p->points[i].name, p->points[i].before, p->points[i].after);
+        out_part("  %-4s %4zu -> %-4zu", p->points[i].name, p->points[i].before,
+                 p->points[i].after);
         if (!isnan(p->points[i].residual_est))
-            printf(" largest residual %.3g", p->points[i].residual_est);
+            out_part(" largest residual %.3g", p->points[i].residual_est);
         putchar('\n');
     }
     for (size_t i = 0; i < p->nheads; i++) {
         const pare_width_head *const h = &p->heads[i];
-        printf("  layer %zu head %zu  %4zu -> %-4zu", h->layer, h->head, h->before, h->after);
-        if (!isnan(h->scores_est)) printf(" scores off by %.3g", h->scores_est);
+        out_part("  layer %zu head %zu  %4zu -> %-4zu", h->layer, h->head, h->before, h->after);
+        if (!isnan(h->scores_est)) out_part(" scores off by %.3g", h->scores_est);
         if (!isnan(h->least_est))
-            printf(", %.3g in the metric of the data (least %.3g)", h->objective_est, h->least_est);
+            out_part(", %.3g in the metric of the data (least %.3g)", h->objective_est,
+                     h->least_est);
         putchar('\n');
     }
     for (size_t i = 0; i < p->nhidden; i++) {
         const pare_width_hidden *const h = &p->hidden[i];
-        printf("  layer %zu hidden  %4zu -> %-4zu", h->layer, h->before, h->after);
-        if (!isnan(h->limit_est)) printf(" spread %.3g (limit %.3g)", h->spread_est, h->limit_est);
+        out_part("  layer %zu hidden  %4zu -> %-4zu", h->layer, h->before, h->after);
+        if (!isnan(h->limit_est))
+            out_part(" spread %.3g (limit %.3g)", h->spread_est, h->limit_est);
         putchar('\n');
     }
 }
 
-/* Balls and edits that were asked for, new inputs, and how far from the best possible this is: at the
- * last point of the stream, and in the outputs. */
+/* Balls and edits that were asked for, new inputs, and how far from the best possible this is: at
+ * the last point of the stream, and in the outputs. */
 static void print_beside(const cli *c, const pare_cert *cert)
 {
     const pare_claim *last = NULL;

@@ -1,6 +1,7 @@
 /* pare: which command, and nothing else. */
 #include "cli.h"
 #include "interrupt.h"
+#include "out.h"
 
 #include <errno.h>
 #include <string.h>
@@ -62,8 +63,8 @@ static void help(FILE *to)
 
 static int unknown(const char *word)
 {
-    fprintf(stderr, "pare: unknown command '%s'\nusage: pare COMMAND ...    (more: pare --help)\n",
-            word);
+    out_error("pare: unknown command '%s'", word);
+    fputs("usage: pare COMMAND ...    (more: pare --help)\n", stderr);
     return pare_exit_code(PARE_ERR_USAGE);
 }
 

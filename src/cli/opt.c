@@ -1,5 +1,6 @@
 /* Parsing and explaining the options of a command, both from its table. */
 #include "opt.h"
+#include "out.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -31,7 +32,7 @@ opt_result opt_complain(const opt_spec *spec, const char *fmt, ...)
     va_list args;
     fprintf(stderr, "pare %s: ", spec->command);
     va_start(args, fmt);
-    vfprintf(stderr, fmt, args);
+    out_escaped(stderr, fmt, args);
     va_end(args);
     fprintf(stderr, "\nusage: pare %s %s    (more: pare %s --help)\n", spec->command, spec->args,
             spec->command);

@@ -9,6 +9,8 @@
 
 #define LABEL_WIDTH 13
 #define TIER_WIDTH  38
+/* What out_text needs beyond the text: one escaped byte and the end. */
+#define OUT_TEXT_SPARE 6
 
 /* ---- lines --------------------------------------------------------------------------------- */
 
@@ -23,17 +25,52 @@ void out_escaped(FILE *to, const char *fmt, va_list args)
     char *text = NULL;
     const int n = vasprintf(&text, fmt, args);
     if (n < 0) return;
-    const size_t most = 4 * (size_t)n + 8; /* out_text keeps room for one more escape */
+    const size_t most = 4 * (size_t)n + OUT_TEXT_SPARE;
     char *const shown = malloc(most);
     if (shown) fputs(out_text(shown, most, text, (size_t)n), to);
     free(shown);
     free(text);
 }
 
+void out_part(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    out_escaped(stdout, fmt, args);
+    va_end(args);
+}
+
+void out_line(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    out_escaped(stdout, fmt, args);
+    va_end(args);
+    putchar('\n');
+}
+
+void out_error(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    out_escaped(stderr, fmt, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+void out_lines(const char *text)
+{
+    while (*text) {
+        const size_t n = strcspn(text, "\n");
+        out_line("%.*s", (int)n, text);
+        text += n + (text[n] != '\0');
+    }
+}
+
 void out_row(const char *label, const char *fmt, ...)
 {
     va_list args;
-    printf("%-*s", LABEL_WIDTH, label);
+    out_part("%-*s", LABEL_WIDTH, label);
     va_start(args, fmt);
     out_escaped(stdout, fmt, args);
     va_end(args);
@@ -44,11 +81,10 @@ void out_verdict(const char *label, bool good, const char *word, const char *fmt
 {
     const bool c = colours();
     va_list args;
-    printf("%-*s%s%s%s", LABEL_WIDTH, label,
-           !c     ? ""
-           : good ? "\033[32m"
-                  : "\033[31m",
-           word, c ? "\033[0m" : "");
+    out_part("%-*s", LABEL_WIDTH, label);
+    if (c) fputs(good ? "\033[32m" : "\033[31m", stdout);
+    out_part("%s", word);
+    if (c) fputs("\033[0m", stdout);
     va_start(args, fmt);
     out_escaped(stdout, fmt, args);
     va_end(args);
@@ -100,14 +136,26 @@ size_t out_utf8_length(const unsigned char *p, size_t left)
     return n;
 }
 
+/* Marks that make a line read in another order, and separators of lines and paragraphs:
+ * U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069, U+FEFF. */
+static bool reorders(const unsigned char *p, size_t n)
+{
+    if (n == 2) return p[0] == 0xD8 && p[1] == 0x9C;
+    if (n != 3) return false;
+    if (p[0] == 0xEF) return p[1] == 0xBB && p[2] == 0xBF;
+    if (p[0] != 0xE2) return false;
+    if (p[1] == 0x80) return p[2] == 0x8E || p[2] == 0x8F || (p[2] >= 0xA8 && p[2] <= 0xAE);
+    return p[1] == 0x81 && p[2] >= 0xA6 && p[2] <= 0xA9;
+}
+
 const char *out_text(char *buf, size_t room, const char *text, size_t bytes)
 {
     const unsigned char *p = (const unsigned char *)text;
     size_t at = 0;
-    for (size_t i = 0; i < bytes && at + 5 < room;) {
+    for (size_t i = 0; i < bytes && at + OUT_TEXT_SPARE <= room;) {
         const size_t n = out_utf8_length(p + i, bytes - i);
         const bool c1 = n == 2 && p[i] == 0xC2 && p[i + 1] < 0xA0; /* control characters too */
-        if (n == 0 || c1 || p[i] < 0x20 || p[i] == 0x7F) {
+        if (n == 0 || c1 || reorders(p + i, n) || p[i] < 0x20 || p[i] == 0x7F) {
             at += (size_t)snprintf(buf + at, room - at, "\\x%02x", p[i]);
             i++;
             continue;
@@ -164,8 +212,8 @@ const char *out_bound(char buf[40], const pare_claim *c)
 static void tier_bound(const char *label, double v)
 {
     char buf[40];
-    printf("  %-*s%s%s\n", TIER_WIDTH, label, pare_ub_format(buf, pare_ub_exact(v), 4),
-           isinf(v) ? "  (vacuous)" : "");
+    out_line("  %-*s%s%s", TIER_WIDTH, label, pare_ub_format(buf, pare_ub_exact(v), 4),
+             isinf(v) ? "  (vacuous)" : "");
 }
 
 static const char *const section_words[PARE_SECTIONS] = {"hypothesis", "theorem", "observation",
@@ -202,9 +250,10 @@ void out_tiers(pare_arena *a, const pare_cert *cert, bool verbose)
     out_row("difference", "%s", cert->norm);
     if (verbose || !isinf(apriori)) tier_bound("a priori (theorem)", apriori);
     tier_bound("proven (these weights, these inputs)", cert->proven);
-    printf("  %-*s%.4g\n", TIER_WIDTH, "measured (seen, not a bound)", cert->measured);
+    out_line("  %-*s%.4g", TIER_WIDTH, "measured (seen, not a bound)", cert->measured);
     if (apriori < cert->proven) puts("  the theorem is the tighter of the two bounds here");
-    if (engine) printf("  %-*s%.4g\n", TIER_WIDTH, "rounding of the f32 engine (seen)", engine->value);
+    if (engine)
+        out_line("  %-*s%.4g", TIER_WIDTH, "rounding of the f32 engine (seen)", engine->value);
     if (rounding) tier_bound("rounding of the f32 engine (theorem)", rounding->value);
     out_row("domain", "%s", cert->domain);
     for (size_t i = 0; i < cert->nclaims; i++) {
@@ -254,12 +303,35 @@ cJSON *out_json_begin(const cli *c)
     return NULL;
 }
 
+/* JSON escapes the control characters of ASCII but for DEL. Those of Latin-1 and what reorders a
+ * line are escaped here; they stand only in strings. */
+static void put_json(const char *text)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    for (size_t left = strlen(text); left > 0;) {
+        const size_t n = out_utf8_length(p, left);
+        const size_t bytes = n ? n : 1;
+        if (p[0] == 0x7F)
+            fputs("\\u007f", stdout);
+        else if (n == 2 && ((p[0] == 0xC2 && p[1] < 0xA0) || reorders(p, n)))
+            printf("\\u%04x", (unsigned)(p[0] & 0x1F) << 6 | (p[1] & 0x3F));
+        else if (n == 3 && reorders(p, n))
+            printf("\\u%04x",
+                   (unsigned)(p[0] & 0x0F) << 12 | (unsigned)(p[1] & 0x3F) << 6 | (p[2] & 0x3F));
+        else
+            fwrite(p, 1, bytes, stdout);
+        p += bytes;
+        left -= bytes;
+    }
+    putchar('\n');
+}
+
 pare_status out_json(cli *c, cJSON *root, bool complete)
 {
     char *text = NULL;
     pare_status st = root && complete ? PARE_OK : pare_no_memory(&c->err);
     if (!st) st = pare_json_print(&text, NULL, c->arena, root, 0, &c->err);
-    if (!st) puts(text);
+    if (!st) put_json(text);
     cJSON_Delete(root);
     return st;
 }

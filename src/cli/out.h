@@ -5,8 +5,16 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Control characters and bad UTF-8 are shown as \xNN: names and messages come from files. */
+/* Names and messages come from files. Whatever the command prints is formatted and then escaped:
+ * control characters (a line end too), bidirectional overrides and bad UTF-8 are shown as \xNN, so
+ * that no file can add a line or colour one. Nothing else in src/cli prints a string that it did
+ * not make itself (tests/cli/spoof.sh). */
 void out_escaped(FILE *to, const char *fmt, va_list args);
+void out_line(const char *fmt, ...) PARE_PRINTF(1, 2);  /* to stdout, with a line end */
+void out_part(const char *fmt, ...) PARE_PRINTF(1, 2);  /* without */
+void out_error(const char *fmt, ...) PARE_PRINTF(1, 2); /* to stderr, with a line end */
+/* Lines that the library made, each escaped. */
+void out_lines(const char *text);
 /* "label         text" */
 void out_row(const char *label, const char *fmt, ...) PARE_PRINTF(2, 3);
 /* The same with a good or bad word in colour (terminal only, and not with NO_COLOR) before it. */

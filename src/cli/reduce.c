@@ -53,9 +53,13 @@ bool reduce_json_end(cJSON *root, const reduction *r)
 static pare_status write_run_file(cli *c, const reduction *r)
 {
     cJSON *root = out_json_begin(c);
+    /* Folders too, by the hash that the certificate has: a report compares them. */
+    facts before = r->before, after = r->after;
+    memcpy(before.sha256, r->cert.input.sha256, sizeof before.sha256);
+    memcpy(after.sha256, r->cert.output.sha256, sizeof after.sha256);
     const bool ok = root && pare_json_add_string(root, "line", c->line) &&
-                    out_json_facts(root, "input", &r->before) &&
-                    out_json_facts(root, "output", &r->after) && json_metric(root, r) &&
+                    out_json_facts(root, "input", &before) &&
+                    out_json_facts(root, "output", &after) && json_metric(root, r) &&
                     json_times(root, r);
     return out_json_file(c, root, ok, r->run_path);
 }
@@ -84,8 +88,8 @@ pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *o)
     if (!st && s->settle) st = s->settle(c, o);
     if (!st && !(r->files = pare_files_new())) st = pare_no_memory(&c->err);
     if (!st)
-        st = cli_name(c, pare_model_load_files(&m, c->operand[0], r->files, &c->err),
-                      c->operand[0]);
+        st =
+            cli_name(c, pare_model_load_files(&m, c->operand[0], r->files, &c->err), c->operand[0]);
     if (!st) st = s->cut(c, o, m);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
     if (!st && c->json)

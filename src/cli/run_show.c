@@ -75,14 +75,14 @@ static void print_top(const run_state *s)
     char buf[128];
     const bool tokens = predicts_tokens(s);
     const size_t n = top_entries(top, tokens ? TOP : MOST_CLASS, s);
-    printf("%-13s%-12s %s\n", tokens ? "next token" : "classes", "probability",
-           tokens ? "id      text" : "class");
+    out_line("%-13s%-12s %s", tokens ? "next token" : "classes", "probability",
+             tokens ? "id      text" : "class");
     for (size_t i = 0; i < n; i++) {
-        printf("%-13s%-12.6f ", "", top[i].probability);
+        out_part("%-13s%-12.6f ", "", top[i].probability);
         if (tokens)
-            printf("%-8zu'%s'\n", top[i].id, token_text(buf, sizeof buf, s, top[i].id));
+            out_line("%-8zu'%s'", top[i].id, token_text(buf, sizeof buf, s, top[i].id));
         else
-            printf("%zu\n", top[i].id);
+            out_line("%zu", top[i].id);
     }
 }
 

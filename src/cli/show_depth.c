@@ -34,17 +34,17 @@ static void head_row(const pare_xray *x, size_t h, const pare_xray_layer *l, boo
     char t[16][32], b[4][40], degree[48] = "none";
     if (e->poly_degree != SIZE_MAX)
         snprintf(degree, sizeof degree, "%zu (%.3g)", e->poly_degree, (double)e->poly_features);
-    printf("  %-5zu %4zu %7s %8s %8s %7s %7s %7s %6s %6s %7s %7s %7s %7s %9s", e->block, e->head,
-           fig(t[0], e->eta), ub(b[0], e->b2), ub(b[1], e->v2), fig(t[1], e->range_mean),
-           fig(t[2], e->range_max), fig(t[3], e->theta), fig(t[4], e->tv_uniform),
-           fig(t[5], e->tv_constq), fig(t[6], e->entropy), fig(t[7], e->k_paper),
-           fig(t[8], e->k_sound), fig(t[9], e->k_seen), degree);
+    out_part("  %-5zu %4zu %7s %8s %8s %7s %7s %7s %6s %6s %7s %7s %7s %7s %9s", e->block, e->head,
+             fig(t[0], e->eta), ub(b[0], e->b2), ub(b[1], e->v2), fig(t[1], e->range_mean),
+             fig(t[2], e->range_max), fig(t[3], e->theta), fig(t[4], e->tv_uniform),
+             fig(t[5], e->tv_constq), fig(t[6], e->entropy), fig(t[7], e->k_paper),
+             fig(t[8], e->k_sound), fig(t[9], e->k_seen), degree);
     if (all)
-        printf(" %8s %8s %7s %7s %7s", ub(b[2], e->bil), ub(b[3], e->vinf), fig(t[10], e->rho),
-               fig(t[11], e->tau), fig(t[12], e->tv_meanq));
+        out_part(" %8s %8s %7s %7s %7s", ub(b[2], e->bil), ub(b[3], e->vinf), fig(t[10], e->rho),
+                 fig(t[11], e->tau), fig(t[12], e->tv_meanq));
     if (l)
-        printf(" | %7s %7s %7s %7s", fig(t[13], l->share), fig(t[14], l->res_x),
-               fig(t[15], l->res_f), fig(t[0], l->varied));
+        out_part(" | %7s %7s %7s %7s", fig(t[13], l->share), fig(t[14], l->res_x),
+                 fig(t[15], l->res_f), fig(t[0], l->varied));
     putchar('\n');
 }
 
@@ -64,11 +64,11 @@ static void print_heads(const cli *c, const pare_xray *x)
     out_row("attention", "on %zu input%s, %s tokens (at most %zu in one); fitted to %s", x->inputs,
             x->inputs == 1 ? "" : "s", out_count(tokens, x->tokens), x->longest,
             x->fitted == x->inputs && x->inputs == 1 ? "the same" : "others");
-    printf("  %-5s %4s %7s %8s %8s %7s %7s %7s %6s %6s %7s %7s %7s %7s %9s", "block", "head", "eta",
-           "|B|2", "|V|2", "range", "max", "theta", "TVu", "TVq", "entropy", "K paper", "K", "seen",
-           "degree");
-    if (c->verbose) printf(" %8s %8s %7s %7s %7s", "Bil_inf", "N_inf(V)", "rho", "tau", "TVm");
-    printf(" | %7s %7s %7s %7s\n", "|F|/|X|", "Res X", "Res F", "varied");
+    out_part("  %-5s %4s %7s %8s %8s %7s %7s %7s %6s %6s %7s %7s %7s %7s %9s", "block", "head",
+             "eta", "|B|2", "|V|2", "range", "max", "theta", "TVu", "TVq", "entropy", "K paper",
+             "K", "seen", "degree");
+    if (c->verbose) out_part(" %8s %8s %7s %7s %7s", "Bil_inf", "N_inf(V)", "rho", "tau", "TVm");
+    out_line(" | %7s %7s %7s %7s", "|F|/|X|", "Res X", "Res F", "varied");
     for (size_t i = 0; i < x->nlayers; i++) {
         const pare_xray_layer *const l = &x->layers[i];
         if (!each) {
@@ -106,21 +106,21 @@ static void cost_cell(const pare_probe *p, size_t layer, size_t kind, bool local
         snprintf(text, sizeof text, "%s", fig(a, at->loo));
     else
         snprintf(text, sizeof text, "%s (%.4f)", fig(a, at->loo), at->metric);
-    printf(" %17s", text);
+    out_part(" %17s", text);
 }
 
 static void cost_table(const pare_probe *p, bool local)
 {
-    printf("  %-5s", "block");
-    for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) printf(" %17s", pare_depth_kind_names[k]);
-    printf("%s\n", local ? "              poly" : "");
+    out_part("  %-5s", "block");
+    for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) out_part(" %17s", pare_depth_kind_names[k]);
+    out_line("%s", local ? "              poly" : "");
     for (size_t i = 0; i < p->depth.xray.nlayers; i++) {
         const pare_xray_layer *const l = &p->depth.xray.layers[i];
         char bound[40];
-        printf("  %-5zu", l->block);
+        out_part("  %-5zu", l->block);
         for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) cost_cell(p, i, k, local);
         if (local)
-            printf("         < %7s", isinf(l->bound_poly.v) ? "-" : ub(bound, l->bound_poly));
+            out_part("         < %7s", isinf(l->bound_poly.v) ? "-" : ub(bound, l->bound_poly));
         putchar('\n');
     }
 }
@@ -143,7 +143,7 @@ static void print_alone(const pare_probe *p)
 static void curve_row(const pare_probe *p, const pare_xray_curve *curve)
 {
     const pare_depth_probe *const d = &p->depth;
-    printf("  %-8s", pare_attn_name(curve->kind));
+    out_part("  %-8s", pare_attn_name(curve->kind));
     for (size_t k = 1; k <= d->costs.nlayers; k++) {
         const pare_xray_point *const at = &curve->points[k];
         char kept[64] = "", a[32], b[32];
@@ -152,8 +152,8 @@ static void curve_row(const pare_probe *p, const pare_xray_curve *curve)
             if (at->kept[l])
                 used += (size_t)snprintf(kept + used, sizeof kept - used, "%s%zu", used ? "," : "",
                                          d->xray.layers[l].block);
-        printf("  %zu:%s %s", at->exact, *kept ? kept : "-", fig(a, at->lost));
-        if (p->metric) printf(" (%s)", fig(b, at->metric));
+        out_part("  %zu:%s %s", at->exact, *kept ? kept : "-", fig(a, at->lost));
+        if (p->metric) out_part(" (%s)", fig(b, at->metric));
     }
     putchar('\n');
 }
@@ -182,10 +182,10 @@ static void print_bounds(const pare_depth_probe *d)
     for (size_t i = 0; i < d->nbounds; i++) {
         const pare_probe_bound *const b = &d->bounds[i];
         char bound[40], apart[40], seen[32];
-        printf("  %-17s %9s %9s", b->what, ub(bound, b->bound), fig(seen, b->measured));
+        out_part("  %-17s %9s %9s", b->what, ub(bound, b->bound), fig(seen, b->measured));
         if (isfinite(b->difference.v))
-            printf("  difference of the two outputs %s", ub(apart, b->difference));
-        printf("%s%s\n", *b->why ? "  " : "", b->why);
+            out_part("  difference of the two outputs %s", ub(apart, b->difference));
+        out_line("%s%s", *b->why ? "  " : "", b->why);
     }
 }
 
@@ -196,10 +196,10 @@ static void print_paper(const pare_depth_probe *d)
     const double most = 2 * (double)d->paper_heads * p->eps;
     out_row("paper", "Theorem D.1 as printed (not sound): bound %s, claim %s; hypotheses %s",
             fig(a, p->bound), fig(b, p->claim), p->holds ? "hold" : "fail");
-    printf("  eta <= 1: %s %s   eps < 1: %s %s", fig(a, p->eta), p->eta <= 1 ? "yes" : "no",
-           fig(b, p->eps), p->eps < 1 ? "yes" : "no");
-    printf("   C < 0.5: %s %s", fig(c, p->c), p->c < 0.5 ? "yes" : "no");
-    printf("   2 H eps < 0.5: %s %s\n", fig(a, most), most < 0.5 ? "yes" : "no");
+    out_part("  eta <= 1: %s %s   eps < 1: %s %s", fig(a, p->eta), p->eta <= 1 ? "yes" : "no",
+             fig(b, p->eps), p->eps < 1 ? "yes" : "no");
+    out_part("   C < 0.5: %s %s", fig(c, p->c), p->c < 0.5 ? "yes" : "no");
+    out_line("   2 H eps < 0.5: %s %s", fig(a, most), most < 0.5 ? "yes" : "no");
 }
 
 void show_depth(const cli *c, const pare_probe *p)

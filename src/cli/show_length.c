@@ -12,14 +12,14 @@ static void print_engines(const pare_model *m, const pare_length_probe *l)
     describe_pattern(pattern, m);
     out_row("length", "%s tokens by an engine that takes M: calls of the whole model, pattern %s",
             out_count(many, l->tokens), pattern);
-    printf("  %6s %10s %10s %10s %10s %7s %7s %9s %9s\n", "M", "native", "plain", "paper's",
-           "at least", "rounds", "flops", "MB moved", "MB used");
+    out_line("  %6s %10s %10s %10s %10s %7s %7s %9s %9s", "M", "native", "plain", "paper's",
+             "at least", "rounds", "flops", "MB moved", "MB used");
     for (size_t i = 0; i < l->nengines; i++) {
         const pare_probe_engine *const e = &l->engines[i];
-        printf("  %6u %10s %10s %10s %10s %7llu %7.3f %9.3g %9.3g\n", (unsigned)e->m,
-               out_count(n[0], e->native), out_count(n[1], e->reference),
-               e->paper ? out_count(n[2], e->paper) : "n/a", out_count(n[3], e->lower),
-               (unsigned long long)e->rounds, e->ratio, e->bytes / 1e6, e->scratch / 1e6);
+        out_line("  %6u %10s %10s %10s %10s %7llu %7.3f %9.3g %9.3g", (unsigned)e->m,
+                 out_count(n[0], e->native), out_count(n[1], e->reference),
+                 e->paper ? out_count(n[2], e->paper) : "n/a", out_count(n[3], e->lower),
+                 (unsigned long long)e->rounds, e->ratio, e->bytes / 1e6, e->scratch / 1e6);
     }
     out_row("", "plain: softmax calls of exactly M rows; fewest flops at M = %u, %.3f of direct",
             (unsigned)l->cheapest, l->cheapest_ratio);
@@ -63,7 +63,7 @@ static void logits_row(const pare_length_probe *l, size_t first, size_t end)
     else
         snprintf(where, sizeof where, "%zu", w.block);
     if (l->rows) snprintf(proven, sizeof proven, "%zu", w.proven);
-    printf("  %-6s %9.3g %9.3g %9.3g %9.3g %8s\n", where, w.largest, w.lmax, w.c, w.d, proven);
+    out_line("  %-6s %9.3g %9.3g %9.3g %9.3g %8s", where, w.largest, w.lmax, w.c, w.d, proven);
 }
 
 static void print_logits(const cli *c, const pare_length_probe *l)
@@ -72,7 +72,7 @@ static void print_logits(const cli *c, const pare_length_probe *l)
             "on %zu tokens: largest seen, largest that norms allow, C and D of Theorem "
             "4.1, rows a sample proves",
             l->looked);
-    printf("  %-6s %9s %9s %9s %9s %8s\n", "", "largest", "at most", "C", "D", "proven");
+    out_line("  %-6s %9s %9s %9s %9s %8s", "", "largest", "at most", "C", "D", "proven");
     for (size_t i = 0, end; i < l->nheads; i = end) {
         for (end = i + 1; !c->verbose && end < l->nheads;)
             if (l->heads[end].block == l->heads[i].block)

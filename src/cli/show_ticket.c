@@ -31,14 +31,14 @@ static void print_sizes(const ticket_opts *o)
 
 static void print_matrices(const pare_ticket_report *r)
 {
-    printf("  %-28s %-12s %7s %6s %10s %10s %7s\n", "matrix", "shape", "hidden", "scale",
-           "rms error", "largest", "reach");
+    out_line("  %-28s %-12s %7s %6s %10s %10s %7s", "matrix", "shape", "hidden", "scale",
+             "rms error", "largest", "reach");
     for (size_t i = 0; i < r->n; i++) {
         const pare_ticket_matrix *const m = &r->matrix[i];
         char shape[32];
         snprintf(shape, sizeof shape, "%zux%zu", m->rows, m->cols);
-        printf("  %-28s %-12s %7zu %6s%-2d %8.2e %10.2e %7.2f\n", m->name, shape, m->hidden, "2^",
-               m->exponent, m->rms, m->largest, m->reach);
+        out_line("  %-28s %-12s %7zu %6s%-2d %8.2e %10.2e %7.2f", m->name, shape, m->hidden, "2^",
+                 m->exponent, m->rms, m->largest, m->reach);
     }
 }
 

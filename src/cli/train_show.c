@@ -18,27 +18,27 @@ static void row_of_run(const plan *p, const train_result *r, size_t at, size_t r
 {
     const pare_train_result *e = result_of(p, r, at, run);
     const bool best = at == r->runs->setting && run == r->runs->best;
-    printf("  run %-5zu seed %-8llu split %-4zu", run, (unsigned long long)plan_seed(p, run),
-           plan_split(p, run));
+    out_part("  run %-5zu seed %-8llu split %-4zu", run, (unsigned long long)plan_seed(p, run),
+             plan_split(p, run));
     if (isnan(e->val))
-        printf(" %10s %10s", "-", "-");
+        out_part(" %10s %10s", "-", "-");
     else
-        printf(" %10.6f %10.6f at step %llu", e->val, e->test, (unsigned long long)e->best_step);
-    printf("%s%s\n", e->diverged ? "  diverged" : "", best ? "  kept" : "");
+        out_part(" %10.6f %10.6f at step %llu", e->val, e->test, (unsigned long long)e->best_step);
+    out_line("%s%s", e->diverged ? "  diverged" : "", best ? "  kept" : "");
 }
 
 static void rows_of_setting(const plan *p, const train_result *r, size_t at)
 {
     const pare_spread *val = &r->runs->val[at], *test = &r->runs->test[at];
     if (p->settings > 1)
-        printf("lr %g, %llu steps%s\n", p->setting[at].lr, (unsigned long long)plan_steps(p, at),
-               at == r->runs->setting ? ": the best mean validation" : "");
+        out_line("lr %g, %llu steps%s", p->setting[at].lr, (unsigned long long)plan_steps(p, at),
+                 at == r->runs->setting ? ": the best mean validation" : "");
     if (at == r->runs->setting && (p->runs <= MOST_ROWS || p->c->verbose))
         for (size_t i = 0; i < p->runs; i++) row_of_run(p, r, at, i);
     if (p->runs == 1 && at == r->runs->setting) return;
-    printf("  mean of %-20zu         %10.6f %10.6f\n", val->n, val->mean, test->mean);
+    out_line("  mean of %-20zu         %10.6f %10.6f", val->n, val->mean, test->mean);
     if (val->n > 1)
-        printf("  std                                  %10.6f %10.6f\n", val->std, test->std);
+        out_line("  std                                  %10.6f %10.6f", val->std, test->std);
 }
 
 static void print_people(const plan *p, const train_result *r)
@@ -55,10 +55,10 @@ static void print_people(const plan *p, const train_result *r)
             out_count(n, f->train), out_count(val, f->val), out_count(test, f->test));
     out_row("steps", "%s, lr %g to %g", out_count(n, plan_steps(p, at)), p->setting[at].lr,
             p->o->last_lr);
-    printf("%-38s %10s %10s\n", plan_lesson(p, 0)->metric, "validation", "test");
+    out_line("%-38s %10s %10s", plan_lesson(p, 0)->metric, "validation", "test");
     for (size_t s = 0; s < p->settings; s++) rows_of_setting(p, r, s);
     if (!isnan(r->whole_test))
-        printf("  %-36s %10.6f %10.6f\n", "over the whole texts", r->whole_val, r->whole_test);
+        out_line("  %-36s %10.6f %10.6f", "over the whole texts", r->whole_val, r->whole_test);
     out_row("model", "%s", r->model.path);
 }
 

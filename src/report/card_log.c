@@ -90,10 +90,11 @@ void card_log(page *p, const item *it)
 {
     check_lines(p, it);
     page_card(p, it->id, "training", it->path);
+    page_unverified(p, "the curves are what the log says");
     page_put(p, "<div class=\"grid\">\n");
     curve(p, it->log, "Loss", "loss", LOSS, true);
     curve(p, it->log, "Metric on the validation part", "validation", VAL, false);
     page_put(p, "</div>\n");
-    page_source(p, it->path, command(p, it->log));
+    page_source(p, it->path, command(p, it->log), "the log");
     page_card_end(p);
 }

@@ -49,14 +49,15 @@ static void tile(picture *pic, const pare_tile *t)
         shape(pic, t->k_down ? t->k0 + 1 - t->nk : t->k0, q, t->nk, t->nq);
         return;
     }
-    for (size_t p = 0; p < t->nq; p++) row(pic, t, p, pare_tile_sees(t, p));
+    for (size_t p = 0; p < t->nq && pic->shapes <= MOST_SHAPES; p++)
+        row(pic, t, p, pare_tile_sees(t, p));
 }
 
 static pare_status call(void *ctx, const pare_placed *tiles, size_t count, uint32_t rows)
 {
     picture *pic = ctx;
     (void)rows;
-    for (size_t i = 0; i < count; i++) tile(pic, &tiles[i].t);
+    for (size_t i = 0; i < count && pic->shapes <= MOST_SHAPES; i++) tile(pic, &tiles[i].t);
     pic->call++;
     return pic->p->st;
 }
@@ -82,7 +83,7 @@ static void draw(page *p, const pare_length_plan *plan)
 static void fact(page *p, const char *label, double v, const char *beside)
 {
     number n;
-    page_fact(p, label, show_count(n, v), NULL, beside);
+    page_fact(p, label, show_count(n, v), NULL, beside, true); /* parsing computes them again */
 }
 
 static void costs(page *p, const pare_length_plan *plan)
@@ -142,7 +143,7 @@ void card_plan(page *p, const item *it)
     if (p->st) return;
     title(p, it, &plan);
     show(p, &plan);
-    page_source(p, it->path, command(p, &plan, "MODEL", ""));
+    page_source(p, it->path, command(p, &plan, "MODEL", ""), NULL);
     page_card_end(p);
 }
 
@@ -152,19 +153,19 @@ static void tiers_of(page *p, const item *it)
 {
     const char *const domain = item_string(p, it->json, "domain");
     const double proven = item_number(p, it->json, "proven");
+    const bool claimed = it->holds != PARE_TRUE;
     const tier t[] = {
-        {"measured", domain, item_number(p, it->json, "measured"), 2, .measured = true},
-        {"proven", domain, proven, 0, .vacuous = isinf(proven)},
+        {claimed ? "measured, says the certificate" : "measured", domain,
+         item_number(p, it->json, "measured"), 1, .measured = true, .claimed = claimed},
+        {claimed ? "proven, says the certificate" : "proven", domain, proven, 0,
+         .vacuous = isinf(proven), .claimed = claimed},
         {"a priori", "from sizes and the largest logit", item_number(p, it->json, "apriori"), 3,
-         .vacuous = false},
+         .vacuous = false, .claimed = claimed},
     };
-    page_tag(p, "h3", NULL, "Error of the run: seen, proven, promised in advance");
+    page_put(p, "<h3>Error of the run%s</h3>\n", claimed ? ", according to the certificate" : "");
     plot_tiers(p, t, sizeof t / sizeof *t);
-    page_put(p, "<p class=\"small dim\">Norm: ");
-    page_text(p, item_string(p, it->json, "norm"));
-    page_put(p, ". It speaks of ");
-    page_text(p, domain);
-    page_put(p, ".</p>\n");
+    page_put(p, "<p class=\"small dim\">Norm: %s. It is about %s.</p>\n",
+             item_string(p, it->json, "norm"), domain);
 }
 
 void card_length(page *p, const item *it)
@@ -174,6 +175,11 @@ void card_length(page *p, const item *it)
     const char *const path = beside ? pare_path_beside(p->arena, it->path, beside) : NULL;
     pare_length_plan plan;
     cJSON *json = NULL;
+    if (it->holds == PARE_FALSE) {
+        page_refuted(p, it, "length", item_string(p, it->json, "norm"),
+                     item_string(p, it->json, "domain"), item_number(p, it->json, "proven"));
+        return;
+    }
     if (!p->st && !path) p->st = pare_fail(p->err, PARE_ERR_INPUT, "%s: names no plan", it->path);
     if (!p->st) p->st = pare_json_read(&json, path, p->err);
     if (!p->st) p->st = parse(p, &plan, json, path);
@@ -182,7 +188,7 @@ void card_length(page *p, const item *it)
         page_verdict(p, it);
         tiers_of(p, it);
         show(p, &plan);
-        page_source(p, it->path, command(p, &plan, model ? model : "MODEL", " --certify"));
+        page_source(p, it->path, command(p, &plan, model ? model : "MODEL", " --certify"), NULL);
         page_card_end(p);
     }
     cJSON_Delete(json);

@@ -184,7 +184,7 @@ static void theorems(page *p, const cJSON *list)
         const bool holds = item_truth(p, t, "holds") == PARE_TRUE;
         const double factor = item_number(p, t, "factor");
         page_put(p, "<tr><td>");
-        page_tag(p, "span", holds ? "chip good" : "chip bad", holds ? "holds" : "fails");
+        page_tag(p, "span", holds ? "chip" : "chip warn", holds ? "holds" : "fails");
         page_put(p, "</td>");
         page_tag(p, "td", NULL, item_string(p, t, "theorem"));
         page_tag(p, "td", NULL, item_string(p, t, "method"));
@@ -205,7 +205,7 @@ static void theorems(page *p, const cJSON *list)
 static void directions(page *p, const cJSON *list, const char *metric)
 {
     static const char *const word[] = {"no", "yes", "not tried"};
-    static const char *const cls[] = {"chip warn", "chip good", "chip dim"};
+    static const char *const cls[] = {"chip warn", "chip", "chip dim"};
     number v;
     const cJSON *t;
     if (length(list) == 0) return;
@@ -240,7 +240,7 @@ static void verdict(page *p, const cJSON *depth)
     const char *word = item_string(p, depth, "verdict");
     if (!word) return;
     page_put(p, "<p>Attention: ");
-    page_tag(p, "span", strncmp(word, "not", 3) == 0 ? "chip warn" : "chip good", word);
+    page_tag(p, "span", strncmp(word, "not", 3) == 0 ? "chip warn" : "chip", word);
     page_put(p, " <span class=\"small\">");
     page_text(p, item_string(p, depth, "why"));
     page_put(p, "</span></p>\n");
@@ -271,6 +271,7 @@ void card_probe(page *p, const item *it)
     const char *model = item_string(p, item_object(p, it->json, "input"), "path");
     number v;
     page_card(p, it->id, "probe", model ? model : it->path);
+    page_unverified(p, "a probe has no certificate: its figures are what the file says");
     page_put(p, "<p class=\"small dim\">%s parameters",
              show_count(v, item_number(p, probe, "parameters")));
     if (item_string(p, it->json, "data")) {
@@ -297,6 +298,6 @@ void card_probe(page *p, const item *it)
     page_put(p, "</div>\n");
     theorems(p, item_objects(p, probe, "theorems"));
     untold(p, item_strings(p, probe, "untold"));
-    page_source(p, it->path, item_string(p, it->json, "line"));
+    page_source(p, it->path, item_string(p, it->json, "line"), "the file");
     page_card_end(p);
 }

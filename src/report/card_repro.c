@@ -11,9 +11,8 @@ enum { VERDICTS = PARE_ADDED + 1 };
 
 static const char *verdict_class(const char *word)
 {
-    static const char *const cls[VERDICTS] = {[PARE_REPRODUCED] = "chip good",
-                                              [PARE_DIFFERS] = "chip warn",
-                                              [PARE_MISPRINT] = "chip bad"};
+    static const char *const cls[VERDICTS] = {
+        [PARE_REPRODUCED] = "chip", [PARE_DIFFERS] = "chip warn", [PARE_MISPRINT] = "chip bad"};
     for (size_t i = 0; word && i < VERDICTS; i++)
         if (strcmp(word, pare_verdict_names[i]) == 0 && cls[i]) return cls[i];
     return "chip dim";
@@ -208,7 +207,7 @@ static void histograms(page *p, const cJSON *figure)
     const cJSON *const list = item_objects(p, figure, "series");
     const char *const name = item_string(p, figure, "name");
     if (!list || !list->child) return;
-    page_put(p, "<h3>%s: how the runs are spread</h3>\n<div class=\"grid\">\n", name ? name : "");
+    page_put(p, "<h3>%s: how the runs are spread</h3>\n<div class=\"grid\">\n", name);
     for (const cJSON *c = list->child; c && !p->st;) c = histogram(p, c, name ? name : "");
     page_put(p, "</div>\n");
 }
@@ -228,6 +227,7 @@ void card_repro(page *p, const item *it)
     const cJSON *t, *note;
     size_t at = 0;
     page_card(p, it->id, "repro", title_of(p, study));
+    page_unverified(p, "the figures are what the file says; its commands make them again");
     cJSON_ArrayForEach(t, item_objects(p, study, "tables"))
     {
         const char *const of = item_string(p, t, "name");
@@ -243,7 +243,8 @@ void card_repro(page *p, const item *it)
     page_put(p, "</ul>\n");
     page_source(p, it->path,
                 item_string(p, it->json, "line") ? item_string(p, it->json, "line")
-                                                 : item_string(p, study, "line"));
+                                                 : item_string(p, study, "line"),
+                "the file");
     page_card_end(p);
 }
 

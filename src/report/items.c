@@ -89,16 +89,43 @@ size_t item_numbers(double **out, page *p, const cJSON *obj, const char *key)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* out/m.safetensors.cert.json has out/m.safetensors.run.json beside it; a chain has none. */
-static pare_status run_file(item *it, pare_arena *a, pare_err *err)
+/* Whether a run file is of the models of the certificate: no other figures stand beside it. */
+static void check_run(item *it, page *p)
 {
+    const struct {
+        const char *key, *sha256;
+    } model[] = {{"input", it->cert->input.sha256}, {"output", it->cert->output.sha256}};
+    p->file = it->from;
+    for (size_t i = 0; i < 2 && !it->run_refused; i++) {
+        const char *const of = item_string(p, item_object(p, it->json, model[i].key), "sha256");
+        if (p->st) return;
+        if (!of || strcmp(of, model[i].sha256) != 0)
+            it->run_refused = page_words(
+                p,
+                "The sizes, times and metrics in %s are not shown: its %s model (sha256 %.12s) is "
+                "not that of the certificate (%.12s).",
+                it->from, model[i].key, of ? of : "not given", model[i].sha256);
+    }
+    if (!it->run_refused) return;
+    cJSON_Delete(it->json);
+    it->json = NULL;
+}
+
+/* out/m.safetensors.cert.json has out/m.safetensors.run.json beside it. */
+static pare_status run_file(item *it, page *p)
+{
+    pare_arena *const a = p->arena;
+    pare_err *const err = p->err;
     static const char tail[] = ".cert.json";
     const size_t n = strlen(it->path), t = sizeof tail - 1;
     if (n <= t || strcmp(it->path + n - t, tail) != 0) return PARE_OK;
     const char *path = pare_sprintf(a, "%.*s.run.json", (int)(n - t), it->path);
     if (!path) return pare_no_memory(err);
     it->from = path;
-    return pare_file_exists(path) ? pare_json_read(&it->json, path, err) : PARE_OK;
+    if (!pare_file_exists(path)) return PARE_OK;
+    const pare_status st = pare_json_read(&it->json, path, err);
+    if (!st) check_run(it, p);
+    return st ? st : p->st;
 }
 
 static pare_status not_ours(const item *it, pare_err *err)
@@ -113,16 +140,22 @@ static pare_status not_ours(const item *it, pare_err *err)
                      !st && command ? command : "");
 }
 
-static pare_status read_json(item *it, pare_arena *a, pare_err *err)
+static pare_status read_cert(item *it, page *p, const cJSON *root)
 {
+    it->kind = ITEM_CUT;
+    const pare_status st = pare_cert_parse(&it->cert, p->arena, root, it->path, p->err);
+    return st ? st : run_file(it, p);
+}
+
+static pare_status read_json(item *it, page *p)
+{
+    pare_err *const err = p->err;
     cJSON *root = NULL;
     pare_status st = pare_json_read(&root, it->path, err);
     if (st) return st;
     if (pare_json_has(root, "reduction")) {
+        st = read_cert(it, p, root);
         cJSON_Delete(root);
-        it->kind = ITEM_CUT;
-        st = pare_cert_read(&it->cert, a, it->path, err);
-        if (!st) return run_file(it, a, err);
         return st;
     }
     it->json = root;
@@ -140,13 +173,14 @@ static pare_status read_json(item *it, pare_arena *a, pare_err *err)
     return PARE_OK;
 }
 
-static pare_status read_one(item *it, pare_arena *a, pare_err *err)
+static pare_status read_one(item *it, page *p)
 {
+    pare_err *const err = p->err;
     char *text = NULL;
     size_t n = 0;
     const size_t length = strlen(it->path);
-    if (length < 4 || strcmp(it->path + length - 4, ".csv") != 0) return read_json(it, a, err);
-    const pare_status st = pare_text_read(&text, &n, a, it->path, err);
+    if (length < 4 || strcmp(it->path + length - 4, ".csv") != 0) return read_json(it, p);
+    const pare_status st = pare_text_read(&text, &n, p->arena, it->path, err);
     if (st) return st;
     if (strncmp(text, "# pare train log 1\n", 19) != 0)
         return pare_fail(err, PARE_ERR_INPUT, "%s: is no log of pare train", it->path);
@@ -181,7 +215,7 @@ pare_status items_read(items *out, page *p, const char *const *files, size_t n)
         *it = (item){.path = files[i], .holds = PARE_UNKNOWN, .largest = NAN};
         snprintf(it->id, sizeof it->id, "box%zu", i + 1);
         out->n = i + 1;
-        const pare_status st = read_one(it, a, err);
+        const pare_status st = read_one(it, p);
         if (st) return st;
     }
     know_outputs(p, out);

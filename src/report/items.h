@@ -19,6 +19,9 @@ typedef struct item {
     pare_cert *cert;  /* cut */
     cJSON *json;      /* probe, repro, plan, length; of a cut the run file beside it, or NULL */
     const char *from; /* the file that json is of */
+    const char *run_refused; /* cut: why the run file is not used; NULL: it is, or there is none */
+    bool counted;            /* cut: the sizes were counted in the models that were verified */
+    pare_size before, after;
     const char *log;  /* the text of a training log */
     pare_truth holds; /* cut, length: what the verifier said; unknown: nobody asked */
     const char *lie;  /* its reason */
@@ -54,4 +57,8 @@ void card_plan(page *p, const item *it);
 void card_length(page *p, const item *it);
 /* Whether it holds, or how to ask: of certificates. */
 void page_verdict(page *p, const item *it);
+/* The whole box of a certificate that does not hold: its name, the reason, and none of its figures.
+ */
+void page_refuted(page *p, const item *it, const char *kicker, const char *norm, const char *domain,
+                  double proven);
 #endif

@@ -36,32 +36,134 @@ const char *page_words(page *p, const char *fmt, ...)
     return text ? text : "";
 }
 
-void page_put(page *p, const char *fmt, ...)
+/* Bytes as they are: only of literals, and of what was escaped. */
+static void raw(page *p, const char *bytes, size_t n)
 {
-    if (p->st) return;
-    const pare_mark mark = pare_arena_mark(p->arena);
-    va_list args;
-    va_start(args, fmt);
-    const char *text = words(p, fmt, args);
-    va_end(args);
-    if (text) p->st = pare_out_write(p->out, text, strlen(text), p->err);
-    pare_arena_reset(p->arena, mark);
+    if (!p->st && n > 0) p->st = pare_out_write(p->out, bytes, n, p->err);
+}
+
+/* The character at `s` and its length in bytes; 0 bytes: no UTF-8. */
+static size_t decode(uint32_t *out, const unsigned char *s, size_t left)
+{
+    const size_t n = s[0] < 0x80   ? 1
+                     : s[0] < 0xC2 ? 0
+                     : s[0] < 0xE0 ? 2
+                     : s[0] < 0xF0 ? 3
+                     : s[0] < 0xF5 ? 4
+                                   : 0;
+    static const unsigned char first[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    if (n == 0 || n > left) return 0;
+    uint32_t c = s[0] & first[n];
+    for (size_t i = 1; i < n; i++) {
+        if ((s[i] & 0xC0) != 0x80) return 0;
+        c = c << 6 | (s[i] & 0x3F);
+    }
+    *out = c;
+    return c >= least[n] && c <= 0x10FFFF && !(c >= 0xD800 && c <= 0xDFFF) ? n : 0;
+}
+
+/* Control characters but for white space, and what makes a line read in another order. */
+static bool hidden(uint32_t c)
+{
+    return (c < 0x20 && c != '\n' && c != '\t') || (c >= 0x7F && c < 0xA0) || c == 0x61C ||
+           c == 0x200E || c == 0x200F || (c >= 0x2028 && c <= 0x202E) ||
+           (c >= 0x2066 && c <= 0x2069) || c == 0xFEFF;
+}
+
+static void text_bytes(page *p, const char *text, size_t bytes)
+{
+    const unsigned char *const s = (const unsigned char *)text;
+    size_t written = 0;
+    for (size_t i = 0, n; i < bytes && !p->st; i += n) {
+        uint32_t c = 0;
+        n = decode(&c, s + i, bytes - i);
+        const char *const as = n == 0 || hidden(c) ? "\xEF\xBF\xBD"
+                               : c == '&'          ? "&amp;"
+                               : c == '<'          ? "&lt;"
+                               : c == '>'          ? "&gt;"
+                               : c == '"'          ? "&quot;"
+                               : c == '\''         ? "&#39;"
+                                                   : NULL;
+        if (n == 0) n = 1;
+        if (!as) continue;
+        raw(p, text + written, i - written);
+        raw(p, as, strlen(as));
+        written = i + n;
+    }
+    raw(p, text + written, bytes - written);
 }
 
 void page_text(page *p, const char *text)
 {
-    static const struct {
-        char c;
-        const char *as;
-    } special[] = {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
-    while (text && *text && !p->st) {
-        const size_t plain = strcspn(text, "&<>\"'");
-        if (plain > 0) p->st = pare_out_write(p->out, text, plain, p->err);
-        text += plain;
-        for (size_t i = 0; *text && i < sizeof special / sizeof *special; i++)
-            if (special[i].c == *text) page_put(p, "%s", special[i].as);
-        if (*text) text++;
+    if (text) text_bytes(p, text, strlen(text));
+}
+
+/* One conversion of a format, from its % on. */
+typedef struct conversion {
+    const char *end; /* behind it */
+    char word[16];   /* "%.2f" */
+    bool counted;    /* %.*s */
+    char letter;     /* z: %zu */
+} conversion;
+
+static conversion conversion_at(const char *at)
+{
+    conversion v = {.end = at + 1};
+    v.end += strspn(v.end, ".*0123456789");
+    v.letter = *v.end;
+    v.end += v.letter == 'z' ? 2 : 1;
+    PARE_ASSERT(v.letter && (size_t)(v.end - at) < sizeof v.word);
+    memcpy(v.word, at, (size_t)(v.end - at));
+    v.counted = strcmp(v.word, "%.*s") == 0;
+    PARE_ASSERT(v.counted || !strchr(v.word, '*'));
+    PARE_ASSERT(v.letter != 's' || v.counted || v.word[1] == 's');
+    return v;
+}
+
+void page_printf(page *p, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    while (*fmt && !p->st) {
+        const size_t plain = strcspn(fmt, "%");
+        raw(p, fmt, plain);
+        fmt += plain;
+        if (!*fmt) break;
+        const conversion v = conversion_at(fmt);
+        char buf[400] = ""; /* %.2f of 1e308 has 312 characters */
+        const int most = v.counted ? va_arg(args, int) : 0;
+        const char *text = buf;
+        switch (v.letter) {
+        case 's':
+            text = va_arg(args, const char *);
+            break;
+        case 'c':
+            buf[0] = (char)va_arg(args, int);
+            break;
+        case '%':
+            buf[0] = '%';
+            break;
+        case 'd':
+            snprintf(buf, sizeof buf, v.word, va_arg(args, int));
+            break;
+        case 'u':
+            snprintf(buf, sizeof buf, v.word, va_arg(args, unsigned));
+            break;
+        case 'z':
+            snprintf(buf, sizeof buf, v.word, va_arg(args, size_t));
+            break;
+        case 'f':
+        case 'g':
+            snprintf(buf, sizeof buf, v.word, va_arg(args, double));
+            break;
+        default:
+            PARE_ASSERT(!"a conversion that page_put knows");
+        }
+        if (text) text_bytes(p, text, v.counted ? strnlen(text, (size_t)most) : strlen(text));
+        fmt = v.end;
     }
+    va_end(args);
 }
 
 void page_tag(page *p, const char *tag, const char *cls, const char *text)
@@ -190,24 +292,23 @@ void page_begin(page *p, const char *title)
                 "<link rel=\"icon\" href=\"data:,\">\n");
     page_tag(p, "title", NULL, title);
     page_put(p, "\n<style>\n");
-    for (size_t i = 0; i < sizeof style / sizeof *style; i++) page_put(p, "%s", style[i]);
+    for (size_t i = 0; i < sizeof style / sizeof *style; i++) raw(p, style[i], strlen(style[i]));
     page_put(p, "</style>\n</head>\n<body>\n<main>\n");
     page_tag(p, "h1", NULL, title);
 }
 
 void page_end(page *p)
 {
-    page_put(p, "<p class=\"dim small\">Written by pare report. Bounds are never rounded down. "
-                "<b>Proven</b> is a theorem about the two files; <b>measured</b> is what was seen, "
-                "and no bound.</p>\n</main>\n</body>\n</html>\n");
+    page_put(p,
+             "<p class=\"dim small\">Written by pare report. Upper bounds are never rounded down. "
+             "<b>Proven</b> is a theorem about the two files; <b>measured</b> is what was seen, "
+             "and no bound. Green means that this page proved it again from the files."
+             "</p>\n</main>\n</body>\n</html>\n");
 }
 
 void page_card(page *p, const char *id, const char *kicker, const char *title)
 {
-    page_put(p, "<section id=\"%s\">\n", id);
-    page_tag(p, "p", "kicker", kicker);
-    page_tag(p, "h2", NULL, title);
-    page_put(p, "\n");
+    page_put(p, "<section id=\"%s\">\n<p class=\"kicker\">%s</p><h2>%s</h2>\n", id, kicker, title);
 }
 
 void page_card_end(page *p)
@@ -215,24 +316,32 @@ void page_card_end(page *p)
     page_put(p, "</section>\n");
 }
 
-void page_fact(page *p, const char *label, const char *value, const char *cls, const char *beside)
+void page_fact(page *p, const char *label, const char *value, const char *cls, const char *beside,
+               bool verified)
 {
     page_put(p, "<div class=\"fact\">");
     page_tag(p, "span", "dim small", label);
     page_tag(p, "b", cls, value);
     page_tag(p, "span", "dim small", beside);
+    if (!verified) page_put(p, " <span class=\"chip dim\">not verified</span>");
     page_put(p, "</div>\n");
 }
 
-void page_source(page *p, const char *file, const char *command)
+void page_unverified(page *p, const char *what)
 {
-    page_put(p, "<p class=\"source\">From <code>");
-    page_text(p, file);
-    page_put(p, "</code>");
-    if (command) {
-        page_put(p, ", made by <code>");
-        page_text(p, command);
-        page_put(p, "</code>");
-    }
+    page_put(p,
+             "<p><span class=\"chip dim\">not verified</span> <span class=\"small dim\">%s</span>"
+             "</p>\n",
+             what);
+}
+
+void page_source(page *p, const char *file, const char *command, const char *says)
+{
+    page_put(p, "<p class=\"source\">From <code>%s</code>", file);
+    if (command && says)
+        page_put(p, ", made by <code>%s</code>, says <code>%s</code> (not verified)", command,
+                 says);
+    else if (command)
+        page_put(p, ", made by <code>%s</code>", command);
     page_put(p, "</p>\n");
 }

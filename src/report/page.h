@@ -12,14 +12,20 @@ typedef struct page {
     const char *file; /* what is being read: named where it is wrong */
 } page;
 
-/* Markup as it is; words that come from files go through page_text, which escapes them. */
-void page_put(page *p, const char *fmt, ...) PARE_PRINTF(2, 3);
+/* Markup with figures and words in it. The markup is a literal (anything else does not compile),
+ * and every word that %s or %c puts into it is escaped, for text and quoted attributes alike:
+ * strings of files cannot become markup. Conversions: %s %.*s %c %d %u %zu, and %f %g with a
+ * precision. */
+#define page_put(p, ...) page_printf(p, "" __VA_ARGS__)
+void page_printf(page *p, const char *fmt, ...) PARE_PRINTF(2, 3);
+/* The same for one string; NULL: nothing. Control characters, bidirectional overrides and bad UTF-8
+ * become U+FFFD. */
 void page_text(page *p, const char *text);
 /* <tag class="class">text</tag>; class NULL: none. */
 void page_tag(page *p, const char *tag, const char *cls, const char *text);
 
 /* Zeroed memory and words that live as long as the page; NULL and "" when memory is out, which `st`
- * then says. */
+ * then says. Words are not escaped yet: they go through page_text, page_tag or a %s of page_put. */
 void *page_alloc(page *p, size_t n, size_t size);
 const char *page_words(page *p, const char *fmt, ...) PARE_PRINTF(2, 3);
 
@@ -28,10 +34,15 @@ void page_end(page *p);
 /* One box with a heading and what it is made from. */
 void page_card(page *p, const char *id, const char *kicker, const char *title);
 void page_card_end(page *p);
-/* One figure with what stands beside it; cls of the figure may be NULL. */
-void page_fact(page *p, const char *label, const char *value, const char *cls, const char *beside);
-/* The line at the foot of a box: where its numbers come from. */
-void page_source(page *p, const char *file, const char *command);
+/* One figure with what stands beside it; cls of the figure may be NULL. One that nothing on this
+ * page has checked is marked. */
+void page_fact(page *p, const char *label, const char *value, const char *cls, const char *beside,
+               bool verified);
+/* A mark for a whole box whose figures no certificate covers. */
+void page_unverified(page *p, const char *what);
+/* The line at the foot of a box: where its numbers come from. The command (NULL: not known) is the
+ * word of `says`; NULL: it follows from the file. */
+void page_source(page *p, const char *file, const char *command, const char *says);
 
 /* Numbers as people read them: four digits, a bound never rounded down, inf as a word. */
 typedef char number[48];

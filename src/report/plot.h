@@ -13,11 +13,12 @@ typedef struct tier {
     unsigned colour;          /* 0..7 */
     bool measured;            /* evidence: rounded to nearest, not up */
     bool vacuous;             /* larger than what it speaks about */
+    bool claimed;             /* nobody has proven it again: drawn without a colour */
 } tier;
 void plot_tiers(page *p, const tier *rows, size_t n);
 
-/* Lines, or points alone, over common axes. Points that are not finite, or not positive on a
- * logarithmic axis, are left out. */
+/* Lines, or points alone, over common axes. Points that are not finite, not positive on a
+ * logarithmic axis, or beyond 1e300 on a linear one, are left out. */
 typedef struct series {
     const char *name;
     size_t n;

@@ -5,6 +5,12 @@
 
 enum { WIDTH = 360, HEIGHT = 230, LEFT = 48, RIGHT = 12, TOP = 10, BOTTOM = 38 };
 
+/* A linear axis ends here, so that sums and differences of its values are finite. */
+#define LARGEST 1e300
+/* Narrower than this, relative and absolute, an axis shows one value. */
+#define NARROW   1e-12
+#define SMALLEST 1e-290
+
 typedef struct axis {
     bool log;
     double low, high; /* of the value, or of its logarithm */
@@ -12,7 +18,18 @@ typedef struct axis {
 
 static double on(const axis *a, double v)
 {
-    return a->log ? (v > 0 ? log10(v) : NAN) : v;
+    if (a->log) return v > 0 ? log10(v) : NAN;
+    return fabs(v) <= LARGEST ? v : NAN;
+}
+
+/* Room around the values; a single value gets an axis that is wide enough to have ticks. */
+static void widen(axis *a)
+{
+    const double scale = fmax(fabs(a->low), fabs(a->high)), width = a->high - a->low;
+    const bool one = !(width > NARROW * scale && width > SMALLEST);
+    const double margin = !one ? 0.04 * width : a->log || scale < SMALLEST ? 0.5 : 0.05 * scale;
+    a->low -= margin;
+    a->high += margin;
 }
 
 static axis fit(const chart *c, bool of_x, bool log)
@@ -29,21 +46,26 @@ static axis fit(const chart *c, bool of_x, bool log)
     /* Less than a power of ten wide: a logarithm shows nothing more. */
     if (log && a.low <= a.high && a.high - a.low < 1) return fit(c, of_x, false);
     if (a.low > a.high) a.low = 0, a.high = 1;
-    if (a.high - a.low < 1e-12 * (1 + fabs(a.low))) a.low -= 0.5, a.high += 0.5;
-    const double room = 0.04 * (a.high - a.low);
-    a.low -= room;
-    a.high += room;
+    widen(&a);
     return a;
+}
+
+/* Where a value of the axis stands, t being the value or its logarithm. */
+static double place(const axis *a, double t, bool of_x)
+{
+    const double part = (t - a->low) / (a->high - a->low);
+    return of_x ? LEFT + part * (WIDTH - LEFT - RIGHT)
+                : HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM);
 }
 
 static double at_x(const axis *a, double v)
 {
-    return LEFT + (on(a, v) - a->low) / (a->high - a->low) * (WIDTH - LEFT - RIGHT);
+    return place(a, on(a, v), true);
 }
 
 static double at_y(const axis *a, double v)
 {
-    return HEIGHT - BOTTOM - (on(a, v) - a->low) / (a->high - a->low) * (HEIGHT - TOP - BOTTOM);
+    return place(a, on(a, v), false);
 }
 
 /* A step of 1, 2 or 5 times a power of ten that gives about four ticks; whole powers on a
@@ -59,26 +81,26 @@ static double tick_step(const axis *a)
 static void tick(page *p, const axis *a, double t, bool of_x)
 {
     number v;
-    const double value = a->log ? pow(10, t) : fabs(t) < 1e-12 * (a->high - a->low) ? 0 : t;
-    show_value(v, value);
+    const double at = place(a, t, of_x);
+    show_value(v, a->log ? pow(10, t) : t);
     if (of_x)
         page_put(p,
                  "<line class=\"axis\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>"
                  "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
-                 at_x(a, value), at_x(a, value), TOP, HEIGHT - BOTTOM, at_x(a, value),
-                 HEIGHT - BOTTOM + 14, v);
+                 at, at, TOP, HEIGHT - BOTTOM, at, HEIGHT - BOTTOM + 14, v);
     else
         page_put(p,
                  "<line class=\"axis\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>"
                  "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
-                 LEFT, WIDTH - RIGHT, at_y(a, value), at_y(a, value), LEFT - 5, at_y(a, value) + 4,
-                 v);
+                 LEFT, WIDTH - RIGHT, at, at, LEFT - 5, at + 4, v);
 }
 
+/* Whole multiples of the step, counted: a sum t += step need not move where t is large. */
 static void ticks(page *p, const axis *a, bool of_x)
 {
-    const double step = tick_step(a);
-    for (double t = ceil(a->low / step) * step; t <= a->high; t += step) tick(p, a, t, of_x);
+    enum { MOST = 9 };
+    const double step = tick_step(a), first = ceil(a->low / step), last = floor(a->high / step);
+    for (int k = 0; k < MOST && first + k <= last; k++) tick(p, a, (first + k) * step, of_x);
 }
 
 static void draw(page *p, const chart *c, size_t i, const axis *ax, const axis *ay)
@@ -90,7 +112,7 @@ static void draw(page *p, const chart *c, size_t i, const axis *ax, const axis *
         for (size_t k = 0; k < s->n; k++) {
             const double x = at_x(ax, s->x[k]), y = at_y(ay, s->y[k]);
             const bool seen = isfinite(x) && isfinite(y);
-            if (seen) page_put(p, "%c%.1f %.1f", pen ? 'L' : 'M', x, y);
+            if (seen) page_put(p, "%s%.1f %.1f", pen ? "L" : "M", x, y);
             pen = seen;
         }
         page_put(p, "\"/>\n");

@@ -22,7 +22,8 @@ static range of_cells(const heat *h, size_t first, size_t step)
 static double heat_of(range r, double v)
 {
     if (!(r.high > r.low)) return 0;
-    return 70 * (v - r.low) / (r.high - r.low);
+    const double part = (v / 2 - r.low / 2) / (r.high / 2 - r.low / 2); /* 2 |v| may overflow */
+    return isfinite(part) ? 70 * part : 0;
 }
 
 static void cell(page *p, const heat *h, size_t i, size_t j)

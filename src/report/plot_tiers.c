@@ -42,9 +42,13 @@ static void row(page *p, const tier *t, decades d)
     page_text(p, t->label);
     if (vacuous) page_put(p, " <span class=\"chip warn\">vacuous</span>");
     page_put(p,
-             "</span><span class=\"track\"><span class=\"fill\" style=\"width:%.2f%%;"
-             "background:var(--c%u)\"></span></span><span class=\"v\">%s</span></div>\n",
-             percent(d, t->value), t->colour % 8,
+             "</span><span class=\"track\"><span class=\"fill\" style=\"width:%.2f%%;background:",
+             percent(d, t->value));
+    if (t->claimed)
+        page_put(p, "var(--dim)");
+    else
+        page_put(p, "var(--c%u)", t->colour % 8);
+    page_put(p, "\"></span></span><span class=\"v\">%s</span></div>\n",
              t->measured ? show_value(v, t->value) : show_bound(v, t->value));
 }
 

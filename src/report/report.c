@@ -2,16 +2,41 @@
 #include "items.h"
 
 #include <pare/report.h>
+#include <string.h>
 
-static pare_status ask(items *all, pare_arena *a, const pare_report_opts *o, pare_err *err)
+/* Parameters and bytes of a model, counted in the very bytes that its certificate is about. False:
+ * they are not there any more. */
+static bool count_sizes(pare_size *out, const item *it, const pare_file_ref *ref, page *p)
 {
+    const char *const path = pare_path_beside(p->arena, it->path, ref->path);
+    pare_files *const files = pare_files_new();
+    pare_model *m = NULL;
+    char sha256[PARE_SHA256_HEX] = "";
+    pare_err err = {0};
+    pare_status st = path && files ? PARE_OK : PARE_ERR_MEMORY;
+    if (!st) st = pare_model_load_files(&m, path, files, &err);
+    if (!st) st = pare_files_identity(sha256, files, path, &err);
+    if (!st) *out = pare_model_size(m, 1, 0);
+    if (st == PARE_ERR_MEMORY && !p->st) p->st = pare_no_memory(p->err);
+    pare_model_free(m);
+    pare_files_free(files);
+    return !st && strcmp(sha256, ref->sha256) == 0;
+}
+
+static pare_status ask(items *all, page *p, const pare_report_opts *o)
+{
+    pare_err *const err = p->err;
     for (size_t i = 0; i < all->n && o->verify; i++) {
         item *it = &all->v[i];
         if (it->kind != ITEM_CUT && it->kind != ITEM_LENGTH) continue;
-        const pare_status st = o->verify(o->self, it->path, err);
+        const pare_status st =
+            o->verify(o->self, it->path, it->cert, it->cert ? NULL : it->json, err);
         if (st && st != PARE_ERR_VERIFY) return st;
         it->holds = st ? PARE_FALSE : PARE_TRUE;
-        if (st && !(it->lie = pare_strdup(a, err->msg))) return pare_no_memory(err);
+        if (st && !(it->lie = pare_strdup(p->arena, err->msg))) return pare_no_memory(err);
+        it->counted = !st && it->cert && count_sizes(&it->before, it, &it->cert->input, p) &&
+                      count_sizes(&it->after, it, &it->cert->output, p);
+        if (p->st) return p->st;
     }
     return PARE_OK;
 }
@@ -38,7 +63,7 @@ pare_status pare_report_write(const char *path, const char *const *files, size_t
     if (!a) return pare_no_memory(err);
     page p = {.arena = a, .err = err};
     p.st = items_read(&all, &p, files, n);
-    if (!p.st) p.st = ask(&all, a, o, err);
+    if (!p.st) p.st = ask(&all, &p, o);
     if (!p.st) p.st = pare_out_open(&p.out, path, o->overwrite, err);
     if (!p.st) {
         page_begin(&p, o->title ? o->title : "pare report");

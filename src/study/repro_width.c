@@ -120,8 +120,11 @@ static pare_status keep_command(study *s, run_result *r, const job *j)
     const char *command = NULL;
     const pare_status st = pare_json_string_opt(&command, j->result, "command", s->f.err);
     if (st || !command) return st;
-    r->command = pare_strdup(s->f.r->arena, command); /* the result itself is let go of */
-    return r->command ? PARE_OK : pare_no_memory(s->f.err);
+    char *const kept = pare_strdup(s->f.r->arena, command); /* the result itself is let go of */
+    for (char *at = kept; at && *at; at++)
+        if (*at == '\n' || *at == '\r') *at = ' '; /* it stands on one line of a table */
+    r->command = kept;
+    return kept ? PARE_OK : pare_no_memory(s->f.err);
 }
 
 /* One group of the list is all runs of a role on a graph. */

@@ -23,11 +23,11 @@ static void every_figure_is_on_the_page(void **state)
     static const char *const words[] = {"before 0.9",
                                         "no bound",
                                         "75 %",
-                                        "times the best",
                                         "1.5",
-                                        "not sound",
                                         "0.001",
-                                        "(probability 0.99)",
+                                        "at least 0.75",
+                                        "ball of radius 0.5 in the 2-norm: outputs",
+                                        "Formulas as a paper prints them: not sound",
                                         "pare width a.st -o small.st",
                                         "clusters &lt;all&gt;",
                                         "Theorem 3.3",
@@ -48,10 +48,16 @@ static void every_figure_is_on_the_page(void **state)
     make_files(&r);
     const char *text = page_of(&r, &(pare_report_opts){0}, a);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) assert_contains(text, words[i]);
-    assert_contains(text, "<b>1,000</b><span class=\"dim small\">before 4,000 (4x)");
-    /* Of the summary: parameters and bytes of the file that are left. */
-    assert_contains(text,
-                    "<td class=\"n\">25 %</td><td class=\"n\">25 %</td><td class=\"n\">4x</td>");
+    /* The run file is nobody's proof: each of its figures is marked, in the summary as well. */
+    assert_contains(text, "<b>1,000</b><span class=\"dim small\">before 4,000 (4x)</span>"
+                          " <span class=\"chip dim\">not verified</span>");
+    static const char marked[] = "<br><span class=\"dim small\">not verified</span></td>";
+    static const char *const left[] = {"<td class=\"n\">25 %", "<td class=\"n\">4x"};
+    for (size_t i = 0; i < 2; i++) {
+        const char *const at = strstr(text, left[i]);
+        assert_non_null(at);
+        assert_memory_equal(at + strlen(left[i]), marked, sizeof marked - 1);
+    }
     assert_contains(text, "<span class=\"v\">0.125</span>");
     assert_contains(text, "<span class=\"v\">0.25</span>");
     pare_arena_free(a);
@@ -99,9 +105,11 @@ static void bounds_above_the_outputs_are_called_vacuous(void **state)
     test_rmdir(r.dir);
 }
 
-static pare_status says(void *self, const char *path, pare_err *err)
+static pare_status says(void *self, const char *path, const pare_cert *cert, const cJSON *length,
+                        pare_err *err)
 {
     (void)path;
+    assert_true(!cert == !!length);
     const pare_status st = *(const pare_status *)self;
     return st ? pare_fail(err, st, "proven: claimed 1, but it is <2>") : PARE_OK;
 }
@@ -117,10 +125,83 @@ static void the_verifier_is_quoted(void **state)
     pare_report_opts o = {.overwrite = true, .verify = says, .self = &answer};
     assert_contains(page_of(&r, &o, a), "<span class=\"chip good\">verified</span>");
     answer = PARE_ERR_VERIFY;
-    assert_contains(page_of(&r, &o, a), "claimed 1, but it is &lt;2&gt;");
+    const char *const refuted = page_of(&r, &o, a);
+    assert_contains(refuted, "claimed 1, but it is &lt;2&gt;");
+    static const char *const names[] = {"/small.st.cert.json</h2>", "/length.cert.json</h2>"};
+    for (size_t i = 0; i < 2; i++) {
+        assert_contains(refuted, names[i]);
+        const char *title = strstr(refuted, names[i]);
+        while (*title != '<') title--;
+        assert_memory_equal(title, "<h2>REFUTED: ", 13);
+    }
+    /* Nothing green, none of its figures, no bar; 1,000 parameters are the run file's. */
+    static const char *const never[] = {"chip good",  "class=\"good\"", "class=\"tier",
+                                        "1,000",      "labels",         ">verified<",
+                                        "the 2-norm", "Also",           "25 %"};
+    for (size_t i = 0; i < sizeof never / sizeof *never; i++)
+        if (strstr(refuted, never[i])) fail_msg("'%s' is on the page of a lie", never[i]);
+    assert_contains(refuted, "<span class=\"chip bad\">refuted</span></td></tr>");
     answer = PARE_ERR_IO; /* the page that was there stays */
     assert_status(pare_report_write(r.out, r.list, REPORT_FILES, &o, &err), PARE_ERR_IO, &err);
     assert_contains(read_page(r.out, a), "claimed 1, but it is &lt;2&gt;");
+    pare_arena_free(a);
+    test_rmdir(r.dir);
+}
+
+/* Green is for what this page has seen proven; of the rest it says who claims it. */
+static void nothing_is_green_unless_it_was_verified(void **state)
+{
+    (void)state;
+    report_files r;
+    pare_arena *a = pare_arena_new();
+    make_files(&r);
+    pare_status answer = PARE_OK;
+    pare_report_opts o = {.overwrite = true};
+    const char *text = page_of(&r, &o, a);
+    assert_null(strstr(text, "chip good"));
+    assert_null(strstr(text, "class=\"good\""));
+    assert_null(strstr(text, "certified unchanged"));
+    assert_contains(text, "labels claimed to be unchanged");
+    assert_contains(text, "proven, says the certificate");
+    assert_contains(text, "said to hold");
+    o.verify = says;
+    o.self = &answer;
+    text = page_of(&r, &o, a);
+    /* Two certificates, one of them in the summary too, and one hypothesis that holds twice. */
+    assert_int_equal(count(text, "chip good"), 3 + 2);
+    assert_contains(text, "labels certified unchanged");
+    assert_null(strstr(text, "says the certificate"));
+    pare_arena_free(a);
+    test_rmdir(r.dir);
+}
+
+/* A run file of other models, or of none that it names, is not believed. */
+static void figures_of_other_models_are_not_shown(void **state)
+{
+    (void)state;
+    static const char *const from[] = {"\"input\":{\"sha256\":\"0", "\"output\":{\"sha256\":\"0",
+                                       "\"output\":{\"sha256\""};
+    static const char *const to[] = {"\"input\":{\"sha256\":\"1", "\"output\":{\"sha256\":\"1",
+                                     "\"output\":{\"sha255\""};
+    report_files r;
+    pare_arena *a = pare_arena_new();
+    make_files(&r);
+    for (size_t i = 0; i < 3; i++) {
+        char path[260];
+        put_file(path, r.dir, "small.st.run.json", run_text);
+        char *const text = read_page(path, a), *const at = strstr(text, from[i]);
+        assert_non_null(at);
+        memcpy(at, to[i], strlen(to[i]));
+        FILE *const f = fopen(path, "w");
+        assert_non_null(f);
+        assert_true(fputs(text, f) >= 0);
+        assert_int_equal(fclose(f), 0);
+        const char *const page = page_of(&r, &(pare_report_opts){.overwrite = true}, a);
+        assert_contains(page, "small.st.run.json are not shown: its");
+        assert_null(strstr(page, "before 4,000"));
+        assert_null(strstr(page, "25 %"));
+        assert_null(strstr(page, "before 0.9"));
+    }
     pare_arena_free(a);
     test_rmdir(r.dir);
 }
@@ -250,6 +331,8 @@ int main(void)
         cmocka_unit_test(the_page_is_closed_in_itself),
         cmocka_unit_test(bounds_above_the_outputs_are_called_vacuous),
         cmocka_unit_test(the_verifier_is_quoted),
+        cmocka_unit_test(nothing_is_green_unless_it_was_verified),
+        cmocka_unit_test(figures_of_other_models_are_not_shown),
         cmocka_unit_test(other_files_are_refused_by_name),
         cmocka_unit_test(values_of_another_type_are_refused),
     };
