@@ -65,11 +65,13 @@ static pare_status still_theorem(const pare_claim *x, const pare_claim *y, pare_
 static pare_status same_observation(const pare_claim *x, const pare_claim *y, pare_err *err)
 {
     const pare_kind_row *const row = &pare_kinds[x->kind];
-    const double off = row->one_sided ? y->value - x->value : fabs(y->value - x->value);
     const double slack = isfinite(y->slack) ? y->slack : 0;
-    if (x->value == y->value || off <= fmax(row->tolerance * fabs(x->value), slack))
-        return PARE_OK;
-    return refuse(x, "value", x->value, y->value, err);
+    bool same = x->value == y->value;
+    if (row->one_sided) /* neither is negative */
+        same = same || (x->value >= 0 && y->value <= fma(row->tolerance, x->value, x->value));
+    else if (isfinite(x->value)) /* within a thousandth of inf is everything */
+        same = same || fabs(y->value - x->value) <= fmax(row->tolerance * fabs(x->value), slack);
+    return same ? PARE_OK : refuse(x, "value", x->value, y->value, err);
 }
 
 /* A figure above an optimum: it must not have shrunk, nor the optimum have grown. */

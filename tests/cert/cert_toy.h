@@ -2,7 +2,8 @@
  * prover that "proves" by formulas over what it measures, and certificates made with both. */
 #ifndef CERT_TOY_H
 #define CERT_TOY_H
-#include <pare/cert.h>
+#include <pare/exchange.h>
+#include <pare/publish.h>
 #include <pare_test.h>
 
 #define TOY_WIDTH   3
@@ -68,38 +69,55 @@ static inline void toy_end(toy *t)
 
 /* ---- the prover --------------------------------------------------------------------------- */
 
+/* One claim of every section: with a value, without, infinite, from below, with a ceiling. */
 static inline pare_status toy_prove(pare_cert *again, pare_arena *a, const pare_cert *claimed,
                                     const pare_model *f, const pare_model *g,
                                     const pare_inputs *set, const pare_exec *exec, pare_err *err)
 {
     (void)claimed;
-    const pare_status st = pare_measure(&again->measured, f, g, set, exec, err);
+    pare_status st = pare_measure(&again->measured, f, g, set, exec, err);
     if (st != PARE_OK) return st;
+    const double m = again->measured;
     again->norm = TOY_NORM;
-    again->domain = TOY_DOMAIN;
-    again->measured_slack = 1e-12;
-    again->proven = again->measured * 1.5;
-    again->apriori = again->measured * 16;
-    again->rounding = 1e-6;
-    again->nhypotheses = 3;
-    again->hypotheses = pare_alloc(a, 3, sizeof *again->hypotheses);
-    again->nstatements = 2;
-    again->statements = pare_alloc(a, 2, sizeof *again->statements);
-    again->npaper = 2;
-    again->paper = pare_alloc(a, 2, sizeof *again->paper);
-    if (!again->hypotheses || !again->statements || !again->paper) return pare_no_memory(err);
-    again->hypotheses[0] = (pare_hypothesis){"small", PARE_TRUE, again->measured, 64};
-    again->hypotheses[1] = (pare_hypothesis){"smaller", PARE_FALSE, -1.25, INFINITY};
-    again->hypotheses[2] = (pare_hypothesis){"decidable", PARE_UNKNOWN, NAN, NAN};
-    again->statements[0] =
-        (pare_statement){"held out", "max", "one more input", 0.875, again->measured * 2};
-    again->statements[1] = (pare_statement){"every input", "2", "all inputs", 1, INFINITY};
-    again->paper[0] = (pare_named){"theorem 4", again->measured / 2};
-    again->paper[1] = (pare_named){"theorem 5", INFINITY};
-    return PARE_OK;
+    again->domain = pare_domain_text(a, &again->data);
+    if (!again->domain) return pare_no_memory(err);
+    again->measured_radius = again->f64_radius = 1e-12;
+    again->proven = m * 1.5;
+    const pare_claim claims[] = {
+        {.kind = PARE_TICKET_LATTICE, .holds = PARE_TRUE, .value = m, .limit = 64},
+        {.kind = PARE_CLUSTER_SEPARATION,
+         .p = {1},
+         .holds = PARE_FALSE,
+         .value = -1.25,
+         .limit = INFINITY},
+        {.kind = PARE_APRIORI_APPLIES, .text = "a reason", .holds = PARE_UNKNOWN},
+        {.kind = PARE_APRIORI_OUTPUTS, .value = m * 16, .domain = "all inputs"},
+        {.kind = PARE_ONE_LAYER_LEAST, .value = m / 4, .domain = "all inputs"},
+        {.kind = PARE_ROWS_CHANGED, .value = 0.25},
+        {.kind = PARE_BALL_OUTPUTS, .p = {0.1}, .text = "in every entry", .value = INFINITY},
+        {.kind = PARE_ENGINE_DISTANCE, .value = 1e-6},
+        {.kind = PARE_RELATIVE_ERROR, .value = m / 8},
+        {.kind = PARE_OUTPUTS_OPTIMALITY, .p = {2}, .value = m, .limit = m / 2},
+        {.kind = PARE_PAPER_PLAIN, .value = m / 2},
+        {.kind = PARE_PAPER_TICKET, .value = INFINITY},
+    };
+    for (size_t i = 0; st == PARE_OK && i < sizeof claims / sizeof *claims; i++)
+        if (again->evidence || pare_kinds[claims[i].kind].section != PARE_EVIDENCE)
+            st = pare_cert_add(again, a, claims[i], err);
+    return st ? st : pare_add_new_inputs(again, a, &again->data, f, g, set, exec, err);
 }
 
-static const pare_prover toy_provers[] = {{"toy", toy_prove}, {"toy.twin", toy_prove}};
+/* The same figures under a name of its own, and one hypothesis more. */
+static inline pare_status twin_prove(pare_cert *again, pare_arena *a, const pare_cert *claimed,
+                                     const pare_model *f, const pare_model *g,
+                                     const pare_inputs *set, const pare_exec *exec, pare_err *err)
+{
+    const pare_status st = toy_prove(again, a, claimed, f, g, set, exec, err);
+    const pare_claim more = {.kind = PARE_FOLD_NOT_ROTARY, .holds = PARE_TRUE};
+    return st ? st : pare_cert_add(again, a, more, err);
+}
+
+static const pare_prover toy_provers[] = {{"toy", toy_prove}, {"toy.twin", twin_prove}};
 
 /* Inputs from a file: each byte is one input with all entries byte / 64. `split` plays no role, as
  * with the split of a graph. */
@@ -128,35 +146,61 @@ static inline pare_status toy_load(pare_inputs *out, pare_arena *a, const pare_m
 
 static inline pare_verify_opts toy_opts(void)
 {
-    return (pare_verify_opts){.provers = toy_provers, .nprovers = 2, .load = toy_load};
+    return (pare_verify_opts){
+        .provers = toy_provers, .nprovers = 2, .load = toy_load, .evidence = true};
 }
 
 /* ---- certificates ------------------------------------------------------------------------- */
+
+/* A model of the folder, and what a certificate says of it. */
+static inline pare_model *toy_open(toy *t, pare_file_ref *ref, const char *cert, const char *name)
+{
+    pare_model *m = NULL;
+    pare_files *const files = pare_files_new();
+    assert_non_null(files);
+    assert_ok(pare_model_load_files(&m, toy_path(t, name), files, &t->err), &t->err);
+    assert_ok(pare_file_ref_make(ref, t->a, toy_path(t, cert), toy_path(t, name), files, m,
+                                 &t->err),
+              &t->err);
+    pare_files_free(files);
+    return m;
+}
+
+/* The inputs of a file are held out; the cut was fitted to two others. */
+static inline void toy_held_out(toy *t, pare_data_ref *d, const pare_inputs *set)
+{
+    static const double x[2 * TOY_WIDTH] = {1, 2, 3, 4, 5, 6};
+    pare_input in = {.batch = 2, .tokens = 1, .width = TOY_WIDTH, .x = x};
+    const pare_inputs fitted = {1, &in};
+    assert_ok(pare_input_hashes_make(&d->fitted, t->a, &fitted, 0, &t->err), &t->err);
+    assert_ok(pare_input_hashes_make(&d->heldout, t->a, set, 0, &t->err), &t->err);
+    d->candidates = 1;
+}
 
 /* As a reduction would make it: of the files in -> out, on random inputs, or on those of `data`. */
 static inline pare_cert toy_cert(toy *t, const char *cert, const char *in, const char *out,
                                  const char *data, uint64_t seed)
 {
-    pare_model *f = NULL, *g = NULL;
     pare_inputs set;
-    pare_cert c = {.reduction = "toy", .seed = seed};
+    char hex[PARE_SHA256_HEX] = "";
+    pare_cert c = {.reduction = "toy", .seed = seed, .evidence = true};
     pare_err *const err = &t->err;
-    const char *const cert_path = toy_path(t, cert);
     pare_files *const files = pare_files_new();
     assert_non_null(files);
-    assert_ok(pare_model_load(&f, toy_path(t, in), err), err);
-    assert_ok(pare_model_load(&g, toy_path(t, out), err), err);
-    assert_ok(pare_file_ref_make(&c.input, t->a, cert_path, toy_path(t, in), f, err), err);
-    assert_ok(pare_file_ref_make(&c.output, t->a, cert_path, toy_path(t, out), g, err), err);
-    if (data)
+    pare_model *const f = toy_open(t, &c.input, cert, in), *const g =
+                                                               toy_open(t, &c.output, cert, out);
+    if (data) {
         assert_ok(toy_load(&set, t->a, f, toy_path(t, data), 1, files, err), err);
-    else
+        assert_ok(pare_files_identity(hex, files, toy_path(t, data), err), err);
+    } else {
         assert_ok(pare_inputs_random(&set, t->a, f, 4, 2, seed, err), err);
-    assert_ok(pare_data_ref_make(&c.data, t->a, cert_path, data ? toy_path(t, data) : NULL, 1, 2,
-                                 &set, err),
+    }
+    assert_ok(pare_data_ref_make(&c.data, t->a, toy_path(t, cert),
+                                 data ? toy_path(t, data) : NULL, hex, 1, 2, &set, err),
               err);
+    if (data) toy_held_out(t, &c.data, &set);
     assert_ok(toy_prove(&c, t->a, NULL, f, g, &set, NULL, err), err);
-    pare_cert_inflate(&c);
+    assert_ok(pare_cert_inflate(&c, err), err);
     pare_files_free(files);
     pare_model_free(f);
     pare_model_free(g);
@@ -183,6 +227,22 @@ static inline void toy_hash(char hex[PARE_SHA256_HEX], char digit)
     hex[PARE_SHA256_HEX - 1] = '\0';
 }
 
+/* The claims of toy_made. */
+enum {
+    TOY_TRUE,
+    TOY_OPEN,
+    TOY_APRIORI,
+    TOY_LEAST,
+    TOY_SHARE,
+    TOY_BALL,
+    TOY_DRAWN,
+    TOY_ENGINE,
+    TOY_SEEN,
+    TOY_OPTIMAL,
+    TOY_PAPER,
+    TOY_CLAIMS
+};
+
 /* Models are named by digits: toy_made(t, '1', '2') leads from model 1 to model 2. */
 static inline pare_cert *toy_made(toy *t, char from, char to)
 {
@@ -192,10 +252,30 @@ static inline pare_cert *toy_made(toy *t, char from, char to)
                             .seed = UINT64_MAX,
                             .norm = TOY_NORM,
                             .domain = TOY_DOMAIN,
-                            .apriori = INFINITY,
                             .proven = 0.1,
-                            .measured = 1.0 / 3,
-                            .rounding = 5e-324};
+                            .measured = 0.1 / 3};
+    static const pare_claim claims[] = {
+        [TOY_TRUE] = {.kind = PARE_TICKET_LATTICE, .holds = PARE_TRUE, .value = 0.1, .limit = 0.2},
+        [TOY_OPEN] = {.kind = PARE_APRIORI_APPLIES,
+                      .text = "small \"quoted\"",
+                      .holds = PARE_UNKNOWN},
+        [TOY_APRIORI] = {.kind = PARE_APRIORI_OUTPUTS, .value = INFINITY, .domain = "all inputs"},
+        [TOY_LEAST] = {.kind = PARE_ONE_LAYER_LEAST, .value = 0.05, .domain = "all inputs"},
+        [TOY_SHARE] = {.kind = PARE_ROWS_CHANGED, .value = 0.75},
+        [TOY_BALL] = {.kind = PARE_BALL_OUTPUTS,
+                      .p = {0.1},
+                      .text = "in every entry",
+                      .value = 5e-324},
+        [TOY_DRAWN] = {.kind = PARE_NEW_INPUT_OUTPUTS,
+                       .p = {8, 0},
+                       .value = 0.7,
+                       .probability = 0.875,
+                       .domain = "one more"},
+        [TOY_ENGINE] = {.kind = PARE_ENGINE_DISTANCE, .value = 1e-6},
+        [TOY_SEEN] = {.kind = PARE_RELATIVE_ERROR, .value = 0.3},
+        [TOY_OPTIMAL] = {.kind = PARE_OUTPUTS_OPTIMALITY, .p = {2}, .value = 0.5, .limit = 0.25},
+        [TOY_PAPER] = {.kind = PARE_PAPER_PLAIN, .value = 1e300},
+    };
     *c = made;
     c->data = (pare_data_ref){.kind = "random", .count = 4, .tokens = 2};
     toy_hash(c->data.inputs_sha256, 'a');
@@ -203,21 +283,19 @@ static inline pare_cert *toy_made(toy *t, char from, char to)
     c->output.path = pare_sprintf(t->a, "%c.pare", to);
     toy_hash(c->input.sha256, from);
     toy_hash(c->output.sha256, to);
-    c->hypotheses = pare_alloc(t->a, 2, sizeof *c->hypotheses);
-    c->statements = pare_alloc(t->a, 1, sizeof *c->statements);
-    c->paper = pare_alloc(t->a, 1, sizeof *c->paper);
+    toy_hash(c->input.architecture, 'd');
+    toy_hash(c->output.architecture, 'd');
+    for (size_t i = 0; i < TOY_CLAIMS; i++)
+        assert_ok(pare_cert_add(c, t->a, claims[i], &t->err), &t->err);
     c->output.tensors = pare_alloc(t->a, 2, sizeof *c->output.tensors);
-    assert_true(c->hypotheses && c->statements && c->paper && c->output.tensors);
-    c->nhypotheses = 2;
-    c->hypotheses[0] = (pare_hypothesis){"small \"quoted\"", PARE_TRUE, 0.1, 0.2};
-    c->hypotheses[1] = (pare_hypothesis){"open", PARE_UNKNOWN, NAN, NAN};
-    c->nstatements = 1;
-    c->statements[0] = (pare_statement){"held out", "max", "one more", 0.9, 0.7};
-    c->npaper = 1;
-    c->paper[0] = (pare_named){"theorem 4", 1e300};
+    c->output.files = pare_alloc(t->a, 1, sizeof *c->output.files);
+    assert_true(c->output.tensors && c->output.files);
+    c->output.nfiles = 1;
+    c->output.files[0].name = c->output.path;
+    toy_hash(c->output.files[0].sha256, to);
     c->output.ntensors = 2;
     for (size_t i = 0; i < 2; i++) {
-        c->output.tensors[i].name = i ? "top.out.bias" : "top.out.weight";
+        c->output.tensors[i].name = i ? "head.out.bias" : "head.out.weight";
         toy_hash(c->output.tensors[i].sha256, i ? 'b' : 'c');
     }
     return c;

@@ -19,17 +19,23 @@ static void bounds_add_up_and_round_up(void **state)
     pare_cert *const l[] = {toy_made(&t, '1', '2'), toy_made(&t, '2', '3'), toy_made(&t, '3', '4')};
     pare_cert c;
     l[0]->proven = 1, l[1]->proven = 0x1p-60, l[2]->proven = 0x1p-60; /* to nearest: 1 */
-    l[0]->apriori = 4, l[1]->apriori = 2, l[2]->apriori = 1;
+    for (size_t i = 0; i < 3; i++) l[i]->claims[TOY_APRIORI].value = (double)(4 >> i);
     l[0]->measured = 0.5, l[1]->measured = 0.25, l[2]->measured = 0;
-    l[0]->rounding = 7, l[1]->rounding = 8, l[2]->rounding = 3;
     assert_ok(compose(&t, &c, l, 3), &t.err);
     assert_true(c.proven > 1 && c.proven <= 1 + 0x1p-51);
-    assert_true(c.apriori == 7);
+    assert_true(pare_cert_apriori(&c) == 7);
+    assert_string_equal(pare_cert_find(&c, PARE_APRIORI_OUTPUTS)->domain, "all inputs");
     assert_true(c.measured == 0.75);
-    assert_true(c.rounding == 3); /* the engine of the last model is the one that runs */
-    l[1]->apriori = INFINITY;
+    l[1]->claims[TOY_APRIORI].value = INFINITY;
     assert_ok(compose(&t, &c, l, 3), &t.err);
-    assert_true(isinf(c.apriori));
+    assert_true(isinf(pare_cert_apriori(&c)));
+    l[1]->claims[TOY_APRIORI].value = 2;
+    l[1]->claims[TOY_APRIORI].domain = "all short inputs"; /* other inputs: nothing adds up */
+    assert_ok(compose(&t, &c, l, 3), &t.err);
+    assert_null(pare_cert_find(&c, PARE_APRIORI_OUTPUTS));
+    l[1]->claims[TOY_APRIORI].kind = PARE_RANK_COLLAPSE; /* one link has none */
+    assert_ok(compose(&t, &c, l, 3), &t.err);
+    assert_null(pare_cert_find(&c, PARE_APRIORI_OUTPUTS));
     toy_end(&t);
 }
 
@@ -75,8 +81,8 @@ static void a_chain_leads_from_the_first_input_to_the_last_output(void **state)
     assert_string_equal(c.chain[1]->input.path, "b/2.pare");
     assert_string_equal(l[1]->input.path, "2.pare"); /* the link itself is not changed */
     assert_int_equal(c.seed, 5);
-    assert_int_equal(c.nstatements, 0);
-    assert_int_equal(c.npaper, 0);
+    assert_int_equal(c.nclaims, 3); /* a hypothesis for each link, and the bound of all inputs */
+    assert_int_equal(c.data.candidates, 0);
     assert_string_equal(c.data.inputs_sha256, l[0]->data.inputs_sha256);
     toy_end(&t);
 }
@@ -106,14 +112,16 @@ static void a_failed_hypothesis_of_a_link_is_seen_in_the_chain(void **state)
     toy_begin(&t);
     pare_cert *const l[] = {toy_made(&t, '1', '2'), toy_made(&t, '2', '3'), toy_made(&t, '3', '4')};
     pare_cert c;
-    l[0]->hypotheses[0].holds = PARE_FALSE; /* the second one is open in all of them */
-    l[2]->hypotheses[1].holds = PARE_TRUE;
+    l[0]->claims[TOY_TRUE].holds = PARE_FALSE; /* the second one is open in all of them */
+    l[2]->claims[TOY_OPEN].holds = PARE_TRUE;
     assert_ok(compose(&t, &c, l, 3), &t.err);
-    assert_int_equal(c.nhypotheses, 3);
-    assert_int_equal(c.hypotheses[0].holds, PARE_FALSE);
-    assert_int_equal(c.hypotheses[1].holds, PARE_UNKNOWN);
-    assert_int_equal(c.hypotheses[2].holds, PARE_TRUE);
-    assert_contains(c.hypotheses[1].name, "chain[1]");
+    static const pare_truth holds[] = {PARE_FALSE, PARE_UNKNOWN, PARE_TRUE};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(c.claims[i].kind, PARE_LINK_HYPOTHESES);
+        assert_int_equal(c.claims[i].holds, holds[i]);
+        assert_true(c.claims[i].p[0] == (double)i);
+        assert_string_equal(c.claims[i].text, "toy");
+    }
     toy_end(&t);
 }
 
@@ -173,18 +181,35 @@ static void inputs_may_have_two_names_but_not_two_hashes(void **state)
     toy_end(&t);
 }
 
-static void a_link_changed_in_its_file_gets_no_new_seal(void **state)
+/* The same tensors under another architecture are another function. */
+static void models_of_other_architectures_do_not_fit(void **state)
 {
     (void)state;
     toy t;
     toy_begin(&t);
-    pare_cert *l[] = {NULL, toy_made(&t, '2', '3')}, c;
-    toy_write(&t, toy_made(&t, '1', '2'), "c.json");
-    assert_ok(pare_cert_read(&l[0], t.a, toy_path(&t, "c.json"), &t.err), &t.err);
-    assert_ok(compose(&t, &c, l, 2), &t.err);
-    l[0]->seed ^= 1;
+    pare_cert *const l[] = {toy_made(&t, '1', '2'), toy_made(&t, '2', '3')};
+    pare_cert c;
+    toy_hash(l[1]->input.architecture, 'e');
     assert_status(compose(&t, &c, l, 2), PARE_ERR_INPUT, &t.err);
-    assert_contains(t.err.msg, "seal");
+    assert_contains(t.err.msg, "architectures");
+    toy_end(&t);
+}
+
+/* What a link says of new inputs is not said of the chain. */
+static void a_chain_says_nothing_of_new_inputs(void **state)
+{
+    (void)state;
+    toy t;
+    toy_begin(&t);
+    pare_cert *const l[] = {toy_made(&t, '1', '2'), toy_made(&t, '2', '3')};
+    pare_cert c;
+    l[0]->data.candidates = 1;
+    l[0]->data.heldout.n = 1;
+    l[0]->data.heldout.sha256 = pare_alloc(t.a, 1, PARE_SHA256_HEX);
+    assert_ok(compose(&t, &c, l, 2), &t.err);
+    assert_int_equal(c.data.candidates, 0);
+    assert_int_equal(c.data.heldout.n, 0);
+    assert_null(pare_cert_find(&c, PARE_NEW_INPUT_OUTPUTS));
     toy_end(&t);
 }
 
@@ -198,7 +223,8 @@ int main(void)
         cmocka_unit_test(a_failed_hypothesis_of_a_link_is_seen_in_the_chain),
         cmocka_unit_test(links_that_do_not_fit_are_refused),
         cmocka_unit_test(inputs_may_have_two_names_but_not_two_hashes),
-        cmocka_unit_test(a_link_changed_in_its_file_gets_no_new_seal),
+        cmocka_unit_test(models_of_other_architectures_do_not_fit),
+        cmocka_unit_test(a_chain_says_nothing_of_new_inputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
