@@ -104,7 +104,7 @@ static inline void la_bend(la *t)
     if (t->temper == LA_OFFSET) la_scale(&m->stem.embedding, 1, 1e4);
     for (size_t b = 0; t->temper == LA_SPIN && b < m->nblocks; b++)
         if (pare_has(&m->blocks[b].attn.freqs))
-            la_scale(&m->blocks[b].attn.freqs, 3141592.653589793, 0);
+            la_scale(&m->blocks[b].attn.freqs, 314159.2653589793, 0);
     for (size_t b = 0; t->method == PARE_WIDTH_SVD && b < m->nblocks; b++)
         if (pare_model_is_rotary(m)) la_unlike_planes(m, &m->blocks[b].attn);
     for (size_t b = 0; t->temper == LA_SHARP && b < m->nblocks; b++)
