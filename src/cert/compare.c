@@ -67,6 +67,7 @@ static pare_status same_observation(const pare_claim *x, const pare_claim *y, pa
     const pare_kind_row *const row = &pare_kinds[x->kind];
     const double off = row->one_sided ? y->value - x->value : fabs(y->value - x->value);
     const double slack = isfinite(y->slack) ? y->slack : 0;
+    if (!(x->value >= 0)) return refuse(x, "value, never below 0", x->value, y->value, err);
     if (x->value == y->value || off <= fmax(row->tolerance * fabs(x->value), slack))
         return PARE_OK;
     return refuse(x, "value", x->value, y->value, err);
