@@ -373,7 +373,7 @@ static void read_section(reader *r, place p, pare_section section, pare_cert *c)
         if (r->st == PARE_OK) read_claim(r, at, section, &claim);
         for (size_t k = 0; r->st == PARE_OK && k < c->nclaims; k++)
             if (pare_same_claim(&c->claims[k], &claim)) refuse(r, at, "stands there twice");
-        if (r->st == PARE_OK) r->st = pare_cert_add(c, r->a, claim, r->err);
+        if (r->st == PARE_OK) r->st = cert_append(c, r->a, claim, r->err);
     }
 }
 

@@ -3,7 +3,8 @@
  * The kind and its parameters say what is claimed; sentence, norm, side and tolerance follow from
  * them and are in the file for people. Nothing is decided by words. docs/format.md has the same
  * table (tools/lint-docs compares the names). */
-#include <pare/cert.h>
+#include "cert_parts.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -435,9 +436,8 @@ const char *pare_claim_sentence(pare_arena *a, const pare_claim *c)
 
 /* ---- the list of a certificate ---------------------------------------------------------------- */
 
-pare_status pare_cert_add(pare_cert *c, pare_arena *a, pare_claim claim, pare_err *err)
+pare_status cert_append(pare_cert *c, pare_arena *a, pare_claim claim, pare_err *err)
 {
-    const pare_kind_row *const row = &pare_kinds[claim.kind];
     if (c->nclaims == c->claims_capacity) {
         const size_t capacity = c->claims_capacity ? 2 * c->claims_capacity : 16;
         pare_claim *const more = pare_alloc(a, capacity, sizeof *more);
@@ -446,12 +446,18 @@ pare_status pare_cert_add(pare_cert *c, pare_arena *a, pare_claim claim, pare_er
         c->claims = more;
         c->claims_capacity = capacity;
     }
+    c->claims[c->nclaims++] = claim;
+    return PARE_OK;
+}
+
+pare_status pare_cert_add(pare_cert *c, pare_arena *a, pare_claim claim, pare_err *err)
+{
+    const pare_kind_row *const row = &pare_kinds[claim.kind];
     if (row->section == PARE_THEOREM && !claim.domain) claim.domain = c->domain;
     /* An optimality figure is computed in f64 beside the optimum: rounding may swap the two. */
     if (row->section == PARE_EVIDENCE && row->has_value && claim.limit > claim.value)
         claim.limit = claim.value;
-    c->claims[c->nclaims++] = claim;
-    return PARE_OK;
+    return cert_append(c, a, claim, err);
 }
 
 const pare_claim *pare_cert_find(const pare_cert *c, pare_kind kind)

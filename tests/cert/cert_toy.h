@@ -97,7 +97,7 @@ static inline pare_status toy_prove(pare_cert *again, pare_arena *a, const pare_
         {.kind = PARE_BALL_OUTPUTS, .p = {0.1}, .text = "in every entry", .value = INFINITY},
         {.kind = PARE_ENGINE_DISTANCE, .value = 1e-6},
         {.kind = PARE_RELATIVE_ERROR, .value = m / 8},
-        {.kind = PARE_OUTPUTS_OPTIMALITY, .p = {2}, .value = m, .limit = m / 2},
+        {.kind = PARE_STREAM_OPTIMALITY, .p = {2}, .text = "h1", .value = m, .limit = m / 2},
         {.kind = PARE_PAPER_PLAIN, .value = m / 2},
         {.kind = PARE_PAPER_TICKET, .value = INFINITY},
     };
@@ -273,7 +273,7 @@ static inline pare_cert *toy_made(toy *t, char from, char to)
                        .domain = "one more"},
         [TOY_ENGINE] = {.kind = PARE_ENGINE_DISTANCE, .value = 1e-6},
         [TOY_SEEN] = {.kind = PARE_RELATIVE_ERROR, .value = 0.3},
-        [TOY_OPTIMAL] = {.kind = PARE_OUTPUTS_OPTIMALITY, .p = {2}, .value = 0.5, .limit = 0.25},
+        [TOY_OPTIMAL] = {.kind = PARE_STREAM_OPTIMALITY, .p = {2}, .text = "h1", .value = 0.5, .limit = 0.25},
         [TOY_PAPER] = {.kind = PARE_PAPER_PLAIN, .value = 1e300},
     };
     *c = made;

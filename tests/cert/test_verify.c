@@ -86,10 +86,10 @@ static void evidence_is_checked_on_request(void **state)
     pare_verify_opts o = toy_opts();
     pare_cert c = toy_cert(&t, "x.json", "f.pare", "g.pare", NULL, 42);
     for (size_t i = 0; i < c.nclaims; i++)
-        if (c.claims[i].kind == PARE_OUTPUTS_OPTIMALITY) c.claims[i].limit *= 0.99;
+        if (c.claims[i].kind == PARE_STREAM_OPTIMALITY) c.claims[i].limit *= 0.99;
     toy_write(&t, &c, "x.json");
     assert_status(toy_verify(&t, "x.json"), PARE_ERR_VERIFY, &t.err);
-    assert_contains(t.err.msg, "outputs.optimality");
+    assert_contains(t.err.msg, "stream.optimality");
     o.evidence = false;
     assert_ok(pare_cert_verify(toy_path(&t, "x.json"), &o, &t.err), &t.err);
     toy_end(&t);

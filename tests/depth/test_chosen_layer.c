@@ -1,7 +1,6 @@
 /* Tests src/depth/chosen_layer.c: the layer that a collapse keeps is asked for or the best, the
  * error that is reported is the model's, and the certificate of a collapse verifies. */
 #include "depth_models.h"
-#include <pare/exchange.h>
 
 /* Attention and skips alone. */
 static void pure(stage *s, size_t layers, uint64_t seed)
@@ -59,18 +58,17 @@ static void every_collapse_is_certified(void **state)
         pare_model *g = NULL;
         pure(&s, 2, 7);
         assert_ok(collapse(&s, &g, &r, (pare_collapse)k, PARE_DEPTH_UNSET, &s.set), &s.err);
-        pare_statement ask = {.name = PARE_NEW_INPUT};
         const pare_cert claimed = {.reduction = "depth",
-                                   .data = {.kind = "random", .count = INPUTS, .tokens = TOKENS},
-                                   .nstatements = 1,
-                                   .statements = &ask};
+                                   .data = {.kind = "random", .count = INPUTS, .tokens = TOKENS,
+                                            .candidates = 1}};
         pare_cert cert = claimed;
         assert_ok(pare_depth_prover.prove(&cert, s.a, &claimed, s.m, g, &s.set, NULL, &s.err),
                   &s.err);
         print_message("%s: measured %.3g, proven %.3g, a priori %.3g\n", pare_collapse_names[k],
-                      cert.measured, cert.proven, cert.apriori);
+                      cert.measured, cert.proven, pare_cert_apriori(&cert));
         assert_true(cert.measured > 0 && cert.measured <= cert.proven);
-        assert_true(cert.proven <= cert.apriori);
+        assert_true(cert.proven <= pare_cert_apriori(&cert));
+        assert_non_null(pare_cert_find(&cert, PARE_NEW_INPUT_OUTPUTS));
         assert_near(cert.measured, apart(&s, s.m, g), 1e-9);
         pare_model_free(g);
         stage_close(&s);

@@ -1,35 +1,41 @@
 /* Tests src/depth/verify.c and theorems.c: what a certificate of a cut says is true, it verifies,
  * and another pair of models does not pass for this one. */
 #include "depth_models.h"
+#include <claims.h>
+#include <given_file.h>
 #include <pare/exchange.h>
 #include <pare/publish.h>
 
-#define ALL_BUT_ONE  PARE_NEW_INPUT ", largest errors left out: 1"
-#define SHARE_OF_ALL PARE_NEW_SHARE ", confidence 0.9"
+enum { HELD_OUT = 39 }; /* so many that one error is left out as well */
 
 typedef struct play {
     stage s;
-    char dir[200], in[300], out[300], cert[320];
+    pare_inputs held;
+    char dir[200], in[300], out[300], cert[320], data[300];
     pare_publish_opts opts;
 } play;
 
 static void play_open(play *p, pare_random_kind kind, size_t layers, uint64_t seed)
 {
-    static const char *const ask[] = {PARE_NEW_INPUT, ALL_BUT_ONE, SHARE_OF_ALL};
     stage_open(&p->s, kind, layers, seed);
     test_mkdir(p->dir);
     test_path(p->in, p->dir, "in");
     test_path(p->out, p->dir, "out");
     snprintf(p->cert, sizeof p->cert, "%s.cert.json", p->out);
+    test_path(p->data, p->dir, "data");
     assert_ok(pare_model_save(p->s.m, p->in, false, NULL, &p->s.err), &p->s.err);
+    assert_ok(
+        pare_inputs_random(&p->held, p->s.a, p->s.m, HELD_OUT, TOKENS, seed + 1000, &p->s.err),
+        &p->s.err);
+    given_file_write(p->data, &p->held);
     p->opts = (pare_publish_opts){.in_path = p->in,
                                   .out_path = p->out,
                                   .max_error = INFINITY,
                                   .seed = seed,
-                                  .tokens = TOKENS,
-                                  .set = &p->s.set,
-                                  .ask = ask,
-                                  .nask = sizeof ask / sizeof *ask,
+                                  .data_path = p->data,
+                                  .set = &p->held,
+                                  .new_inputs = true,
+                                  .fitted = &p->s.set,
                                   .prover = &pare_depth_prover};
 }
 
@@ -50,47 +56,45 @@ static pare_status publish(play *p, pare_cert *cert, pare_attn_kind kind, size_t
 
 static pare_status verify(play *p)
 {
-    const pare_verify_opts o = {.provers = &pare_depth_prover, .nprovers = 1};
+    const pare_verify_opts o = {
+        .provers = &pare_depth_prover, .nprovers = 1, .load = given_file_load, .evidence = true};
     return pare_cert_verify(p->cert, &o, &p->s.err);
 }
 
-static const pare_statement *stated(const pare_cert *c, const char *name)
+static double looked_at(const pare_cert *c, pare_kind kind)
 {
-    for (size_t i = 0; i < c->nstatements; i++)
-        if (strcmp(c->statements[i].name, name) == 0) return &c->statements[i];
-    return NULL;
-}
-
-static double looked_at(const pare_cert *c, const char *name)
-{
-    for (size_t i = 0; i < c->nhypotheses; i++)
-        if (strcmp(c->hypotheses[i].name, name) == 0) return c->hypotheses[i].value;
-    return NAN;
+    const pare_claim *const claim = pare_cert_find(c, kind);
+    return claim ? claim->value : NAN;
 }
 
 /* The largest error of all inputs is that of one of them: left out, the next one counts. */
 static void assert_new_inputs(play *p, const pare_cert *cert)
 {
-    const pare_statement *const next = stated(cert, PARE_NEW_INPUT),
-                                *const but = stated(cert, ALL_BUT_ONE),
-                                *const share = stated(cert, SHARE_OF_ALL);
+    const pare_claim *const next = claim_at(cert, PARE_NEW_INPUT_OUTPUTS, 0);
+    const pare_claim *const but = claim_at(cert, PARE_NEW_INPUT_OUTPUTS, 1);
+    const pare_claim *const share = claim_at(cert, PARE_NEW_INPUTS_SHARE, 0);
+    const pare_claim *const others = claim_at(cert, PARE_NEW_INPUTS_SHARE, 1);
     pare_model *g = NULL;
     double first = 0, second = 0;
-    assert_true(next && but && share);
+    assert_true(next && but && share && others);
+    assert_true(claim_must(cert, PARE_NEW_INPUT_INDEPENDENT)->holds == PARE_UNKNOWN);
+    assert_true(next->p[0] == HELD_OUT && next->p[1] == 0 && but->p[1] == 1);
+    assert_true(share->p[1] == 0 && others->p[1] == 1);
     assert_ok(pare_model_load(&g, p->out, &p->s.err), &p->s.err);
-    for (size_t i = 0; i < p->s.set.n; i++) {
+    for (size_t i = 0; i < p->held.n; i++) {
         double e = 0;
-        const pare_inputs one = {1, &p->s.set.in[i]};
+        const pare_inputs one = {1, &p->held.in[i]};
         assert_ok(pare_measure(&e, p->s.m, g, &one, NULL, &p->s.err), &p->s.err);
         second = fmax(second, fmin(first, e));
         first = fmax(first, e);
     }
-    assert_near(next->probability, (double)INPUTS / (INPUTS + 1), 1e-15);
-    assert_near(but->probability, (double)(INPUTS - 1) / (INPUTS + 1), 1e-15);
-    assert_true(next->bound == cert->proven && but->bound >= second && but->bound <= next->bound);
-    assert_le(but->bound, second * (1 + 2e-4) + 1e-9);
-    assert_true(share->probability == 0.9);
-    assert_near(share->bound, 1 - pow(0.1, 1. / INPUTS), 2e-4);
+    assert_near(next->probability, (double)HELD_OUT / (HELD_OUT + 1), 1e-15);
+    assert_near(but->probability, (double)(HELD_OUT - 1) / (HELD_OUT + 1), 1e-15);
+    assert_true(next->value == cert->proven && but->value >= second && but->value <= next->value);
+    assert_le(but->value, second * (1 + 2e-4) + 1e-9);
+    assert_true(share->probability == PARE_CONFIDENCE);
+    assert_near(share->value, 1 - pow(0.05, 1. / HELD_OUT), 2e-4);
+    assert_true(others->value > share->value && others->probability == PARE_CONFIDENCE);
     pare_model_free(g);
 }
 
@@ -107,12 +111,12 @@ static void every_kind_is_certified_and_verifies(void **state)
                 assert_ok(publish(&p, &cert, to, 1), &p.s.err);
                 assert_true(cert.measured > 0 && cert.measured <= cert.proven);
                 assert_le(cert.proven, cert.measured * 1.01 + 1e-6);
-                assert_true(cert.proven <= cert.apriori * (1 + 1e-3));
+                assert_true(cert.proven <= pare_cert_apriori(&cert) * (1 + 1e-3));
                 assert_ok(verify(&p), &p.s.err);
                 assert_new_inputs(&p, &cert);
-                const double row = looked_at(&cert, PARE_DEPTH_ROW);
+                const double row = looked_at(&cert, PARE_ROW_ERROR);
                 const double wide = sqrt((double)pare_model_outputs(p.s.m));
-                assert_true(looked_at(&cert, PARE_DEPTH_RELATIVE) > 0);
+                assert_true(looked_at(&cert, PARE_RELATIVE_ERROR) > 0);
                 /* above the largest entry, below that in every column */
                 assert_true(row > cert.measured * 1.0001 && row < cert.measured * wide);
             }
@@ -128,10 +132,10 @@ static void the_lost_fraction_of_nothing_left_is_one(void **state)
     pare_cert cert;
     play_open(&p, PARE_RANDOM_LLAMA, 2, 4);
     assert_ok(publish(&p, &cert, PARE_ATTN_ZERO, 0), &p.s.err);
-    assert_near(looked_at(&cert, PARE_DEPTH_LOST), 1, 1e-12);
+    assert_near(looked_at(&cert, PARE_LOST_FRACTION), 1, 1e-12);
     p.opts.overwrite = true;
     assert_ok(publish(&p, &cert, PARE_ATTN_ZERO, 2), &p.s.err);
-    assert_true(looked_at(&cert, PARE_DEPTH_LOST) == 0 && cert.measured == 0);
+    assert_true(looked_at(&cert, PARE_LOST_FRACTION) == 0 && cert.measured == 0);
     play_close(&p);
 }
 
@@ -145,7 +149,7 @@ static void without_skips_no_fraction_is_said(void **state)
     p.s.m->blocks[1].attn.skip = (pare_skip){0};
     assert_ok(pare_model_save(p.s.m, p.in, true, NULL, &p.s.err), &p.s.err);
     assert_ok(publish(&p, &cert, PARE_ATTN_UNIFORM, 0), &p.s.err);
-    assert_true(isnan(looked_at(&cert, PARE_DEPTH_LOST)));
+    assert_true(isnan(looked_at(&cert, PARE_LOST_FRACTION)));
     assert_ok(verify(&p), &p.s.err);
     play_close(&p);
 }
@@ -166,17 +170,16 @@ static void statements_for_all_inputs_hold_for_others(void **state)
     p.s.m->stem.norm.kind = PARE_NORM_MEAN;
     assert_ok(pare_model_save(p.s.m, p.in, true, NULL, &p.s.err), &p.s.err);
     assert_ok(publish(&p, &cert, PARE_ATTN_UNIFORM, 0), &p.s.err);
-    const pare_statement *const all = stated(&cert, PARE_DEPTH_ALL);
-    assert_non_null(all);
+    const pare_claim *const all = claim_must(&cert, PARE_APRIORI_OUTPUTS);
     assert_contains(all->domain, "all token sequences");
-    assert_true(all->bound == cert.apriori);
+    assert_true(all->value == pare_cert_apriori(&cert));
     pare_inputs others;
     pare_model *g = NULL;
     assert_ok(pare_inputs_random(&others, p.s.a, p.s.m, 200, 12, 99, &p.s.err), &p.s.err);
     assert_ok(pare_model_load(&g, p.out, &p.s.err), &p.s.err);
     assert_ok(pare_measure(&most, p.s.m, g, &others, NULL, &p.s.err), &p.s.err);
-    print_message("others: %.3g measured, %.3g proven\n", most, all->bound);
-    assert_true(most > cert.measured && most <= all->bound);
+    print_message("others: %.3g measured, %.3g proven\n", most, all->value);
+    assert_true(most > cert.measured && most <= all->value);
     pare_model_free(g);
     play_close(&p);
 }
@@ -197,14 +200,13 @@ static void what_a_layer_adds_is_bounded(void **state)
         p.s.m->top = (pare_top){0};
         assert_ok(pare_model_save(p.s.m, p.in, true, NULL, &p.s.err), &p.s.err);
         assert_ok(publish(&p, &cert, to[i], 0), &p.s.err);
-        const pare_statement *const adds =
-            stated(&cert, "layer 0: what the replaced attention adds");
-        assert_non_null(adds);
+        const pare_claim *const adds = claim_must(&cert, PARE_LAYER_INJECTED);
+        assert_true(adds->p[0] == 0);
         pare_model *g = NULL;
         assert_ok(pare_model_load(&g, p.out, &p.s.err), &p.s.err);
-        for (size_t k = 0; k < p.s.set.n; k++) {
-            const pare_mat y = outputs(&p.s, p.s.m, &p.s.set.in[k]);
-            const pare_mat z = outputs(&p.s, g, &p.s.set.in[k]);
+        for (size_t k = 0; k < p.held.n; k++) {
+            const pare_mat y = outputs(&p.s, p.s.m, &p.held.in[k]);
+            const pare_mat z = outputs(&p.s, g, &p.held.in[k]);
             for (size_t r = 0; r < y.rows; r++) {
                 double sum = 0;
                 for (size_t j = 0; j < y.cols; j++) {
@@ -214,9 +216,9 @@ static void what_a_layer_adds_is_bounded(void **state)
                 most = fmax(most, sqrt(sum));
             }
         }
-        print_message("%s: %.3g measured, %.3g proven\n", pare_attn_name(to[i]), most, adds->bound);
-        assert_true(most > 0 && most <= adds->bound);
-        assert_le(adds->bound, 200 * most);
+        print_message("%s: %.3g measured, %.3g proven\n", pare_attn_name(to[i]), most, adds->value);
+        assert_true(most > 0 && most <= adds->value);
+        assert_le(adds->value, 200 * most);
         pare_model_free(g);
         play_close(&p);
     }
@@ -234,11 +236,12 @@ static void another_output_is_not_verified(void **state)
     assert_ok(pare_cert_read(&read, p.s.a, p.cert, &p.s.err), &p.s.err);
     pare_depth_report r;
     pare_model *const worse = cut_to(&p.s, PARE_ATTN_ZERO, 0, &r);
-    again = *read;
-    assert_ok(pare_depth_prover.prove(&again, p.s.a, read, p.s.m, worse, &p.s.set, NULL, &p.s.err),
+    again = (pare_cert){.reduction = read->reduction, .data = read->data};
+    assert_ok(pare_depth_prover.prove(&again, p.s.a, read, p.s.m, worse, &p.held, NULL, &p.s.err),
               &p.s.err);
     assert_status(pare_cert_compare(read, &again, &p.s.err), PARE_ERR_VERIFY, &p.s.err);
     assert_true(again.proven > read->proven);
+    assert_contains(p.s.err.msg, "proven");
     pare_model_free(worse);
     play_close(&p);
 }

@@ -2,7 +2,6 @@
  * its proof: a status, no leak, no model. */
 #include <fail_alloc.h>
 #include "depth_models.h"
-#include <pare/exchange.h>
 
 typedef struct play {
     stage s;
@@ -26,11 +25,9 @@ static pare_status cut(play *p)
 
 static pare_status prove(play *p)
 {
-    pare_statement ask = {.name = PARE_NEW_INPUT};
     const pare_cert claimed = {.reduction = "depth",
-                               .data = {.kind = "random", .count = INPUTS, .tokens = TOKENS},
-                               .nstatements = 1,
-                               .statements = &ask};
+                               .data = {.kind = "random", .count = INPUTS, .tokens = TOKENS,
+                                        .candidates = 1}};
     pare_cert again = claimed;
     pare_arena *const a = pare_arena_new();
     if (!a) return pare_no_memory(&p->s.err);

@@ -1,8 +1,9 @@
 /* Tests src/depth/theorems.c: the domain that a user names is the one that is spoken of. */
 #include "../../src/depth/theorems.h"
 #include "depth_nets.h"
+#include <claims.h>
 
-enum { N = 5, D = 4, ROOM = 64 };
+enum { N = 5, D = 4 };
 
 typedef struct said {
     pare_arena *a;
@@ -18,8 +19,6 @@ static said within(const pare_model *f, const pare_model *g, double data, double
     const pare_input in = net_input(x, N, D);
     const pare_inputs set = {1, (pare_input *)&in};
     assert_non_null(s.a);
-    s.cert.statements = pare_alloc(s.a, ROOM, sizeof *s.cert.statements);
-    assert_non_null(s.cert.statements);
     assert_ok(theorems_within(&s.cert, s.a, f, g, &set, diam, NULL, &err), &err);
     return s;
 }
@@ -63,19 +62,19 @@ static void nothing_in_the_named_domain_exceeds_the_bound(void **state)
                              .no_skip = bare};
         pare_model *const f = net_of(&r, &s), *const g = all_uniform(f);
         said t = within(f, g, data, diam);
-        const pare_statement *const all = &t.cert.statements[0];
+        const pare_claim *const all = claim_must(&t.cert, PARE_DIAMETER_OUTPUTS);
         double x[N * D], y[N * D];
-        assert_true(theorems_diam_asked(all->name) == diam);
-        assert_int_equal(t.cert.nstatements, bare ? 2 : 1);
+        assert_true(all->p[0] == diam);
+        assert_int_equal(t.cert.nclaims, bare ? 2 : 1);
         ranks += bare;
         for (size_t k = 0; k < 60; k++) {
             narrow_input(x, &r, phi, diam);
             const double apart = net_apart(f, g, x, N, D);
-            if (!(apart <= all->bound + 1e-13))
-                fail_msg("seed %u: %g > %g", (unsigned)seed, apart, all->bound);
-            if (apart > 1e-9) tight = fmin(tight, all->bound / apart);
+            if (!(apart <= all->value + 1e-13))
+                fail_msg("seed %u: %g > %g", (unsigned)seed, apart, all->value);
+            if (apart > 1e-9) tight = fmin(tight, all->value / apart);
             net_run(y, f, x, N, D);
-            if (bare) assert_le(spread(y), t.cert.statements[1].bound + 1e-13);
+            if (bare) assert_le(spread(y), claim_value(&t.cert, PARE_DIAMETER_RANK_COLLAPSE) + 1e-13);
         }
         pare_model_free(g);
         pare_model_free(f);
@@ -86,30 +85,41 @@ static void nothing_in_the_named_domain_exceeds_the_bound(void **state)
     assert_true(ranks == 10 && tight < 2);
 }
 
-static void a_name_asks_for_one_diameter_and_for_nothing_else(void **state)
+/* What the prover makes of a claim about a diameter: nothing of one that is not above 0. */
+static void a_claim_asks_for_one_diameter_and_for_nothing_else(void **state)
 {
     (void)state;
-    static const char *const no[] = {PARE_DEPTH_DIAM,
-                                     PARE_DEPTH_DIAM "-1",
-                                     PARE_DEPTH_DIAM "inf",
-                                     PARE_DEPTH_DIAM "nan: outputs",
-                                     PARE_DEPTH_DIAM "0: outputs",
-                                     PARE_DEPTH_DIAM "1: something",
-                                     "ball of radius 1"};
-    pare_arena *const a = pare_arena_new();
-    assert_true(theorems_diam_asked(NULL) == 0);
-    for (size_t i = 0; i < sizeof no / sizeof *no; i++)
-        assert_true(theorems_diam_asked(no[i]) == 0);
-    for (double d = 1e-300; d < 1e300; d *= 3.7e11)
-        assert_true(theorems_diam_asked(pare_depth_diam_name(a, d)) == d);
-    pare_arena_free(a);
+    static const double diameters[] = {0, -1, NAN, 1e-300, 0.1, 1 / 3., 17, 1e300};
+    const net_shape shape = {.layers = 1, .heads = 1, .d = D, .eta = .2, .beta = 1};
+    pare_rng r = pare_rng_at(1, 0);
+    pare_model *const f = net_of(&r, &shape), *const g = all_uniform(f);
+    double x[N * D];
+    hostile_input(x, &r, N, D, 1);
+    pare_input in = net_input(x, N, D);
+    const pare_inputs set = {1, &in};
+    for (size_t i = 0; i < sizeof diameters / sizeof *diameters; i++) {
+        pare_err err = {0};
+        pare_arena *const a = pare_arena_new();
+        pare_claim ask = pare_depth_diameter(diameters[i]);
+        const pare_cert claimed = {.reduction = "depth",
+                                   .data = {.kind = "random", .count = 1, .tokens = N},
+                                   .nclaims = 1,
+                                   .claims = &ask};
+        pare_cert cert = {.reduction = "depth", .data = claimed.data};
+        assert_ok(pare_depth_prover.prove(&cert, a, &claimed, f, g, &set, NULL, &err), &err);
+        const pare_claim *const made = pare_cert_find(&cert, PARE_DIAMETER_OUTPUTS);
+        assert_true(diameters[i] > 0 ? made && made->p[0] == diameters[i] : !made);
+        pare_arena_free(a);
+    }
+    pare_model_free(g);
+    pare_model_free(f);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_in_the_named_domain_exceeds_the_bound),
-        cmocka_unit_test(a_name_asks_for_one_diameter_and_for_nothing_else),
+        cmocka_unit_test(a_claim_asks_for_one_diameter_and_for_nothing_else),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,8 +62,7 @@ static pare_status reach_for_model(play *p)
 static pare_status within(play *p)
 {
     pare_arena *const a = pare_arena_new();
-    pare_statement list[THEOREM_WITHIN];
-    pare_cert cert = {.statements = list};
+    pare_cert cert = {0};
     if (!a) return PARE_ERR_MEMORY;
     const pare_status st = theorems_within(&cert, a, p->f, p->g, &p->calib, .5, NULL, &p->err);
     pare_arena_free(a);

@@ -2,6 +2,8 @@
  * in it that is made smaller is found out, and another pair of models does not pass for this one.
  */
 #include "ticket_pairs.h"
+#include <claims.h>
+#include <given_file.h>
 #include <pare/exchange.h>
 #include <pare/publish.h>
 #include <pare/random_model.h>
@@ -10,7 +12,7 @@ typedef struct play {
     pare_model *f;
     pare_arena *a;
     pare_inputs set;
-    char dir[200], in[300], out[300], cert[320];
+    char dir[200], in[300], out[300], cert[320], data[300];
     pare_publish_opts opts;
     pare_err err;
 } play;
@@ -19,7 +21,6 @@ enum { TOKENS = 6, INPUTS = 5 };
 
 static void play_with(play *p, pare_model *f)
 {
-    static const char *const ask[] = {PARE_NEW_INPUT};
     *p = (play){.f = f, .a = pare_arena_new()};
     assert_non_null(p->a);
     test_mkdir(p->dir);
@@ -27,15 +28,16 @@ static void play_with(play *p, pare_model *f)
     test_path(p->out, p->dir, "out");
     snprintf(p->cert, sizeof p->cert, "%s.cert.json", p->out);
     assert_ok(pare_inputs_random(&p->set, p->a, f, INPUTS, TOKENS, 7, &p->err), &p->err);
+    test_path(p->data, p->dir, "data");
+    given_file_write(p->data, &p->set);
     assert_ok(pare_model_save(f, p->in, false, NULL, &p->err), &p->err);
     p->opts = (pare_publish_opts){.in_path = p->in,
                                   .out_path = p->out,
                                   .max_error = INFINITY,
                                   .seed = 7,
-                                  .tokens = TOKENS,
+                                  .data_path = p->data,
                                   .set = &p->set,
-                                  .ask = ask,
-                                  .nask = 1,
+                                  .new_inputs = true,
                                   .prover = &pare_ticket_prover};
 }
 
@@ -67,15 +69,9 @@ static void publish(play *p, pare_cert *cert, double size)
 
 static pare_status verify(play *p)
 {
-    const pare_verify_opts o = {.provers = &pare_ticket_prover, .nprovers = 1};
+    const pare_verify_opts o = {
+        .provers = &pare_ticket_prover, .nprovers = 1, .load = given_file_load, .evidence = true};
     return pare_cert_verify(p->cert, &o, &p->err);
-}
-
-static const pare_statement *stated(const pare_cert *c, const char *name)
-{
-    for (size_t i = 0; i < c->nstatements; i++)
-        if (strcmp(c->statements[i].name, name) == 0) return &c->statements[i];
-    return NULL;
 }
 
 static void every_kind_of_model_is_certified_and_verifies(void **state)
@@ -87,14 +83,10 @@ static void every_kind_of_model_is_certified_and_verifies(void **state)
         play_open(&p, (pare_random_kind)kind);
         publish(&p, &cert, 1e-4);
         assert_true(cert.measured > 0 && cert.measured <= cert.proven);
-        assert_le(cert.proven, cert.apriori);
-        assert_true(isfinite(cert.apriori));
-        const pare_statement *const all = stated(&cert, PARE_TICKET_ALL), *const given = stated(
-                                                                              &cert,
-                                                                              PARE_TICKET_GIVEN);
-        assert_non_null(all);
-        assert_non_null(given);
-        assert_true(given->bound >= cert.measured && stated(&cert, PARE_NEW_INPUT));
+        assert_le(cert.proven, pare_cert_apriori(&cert));
+        assert_true(isfinite(claim_value(&cert, PARE_APRIORI_OUTPUTS)));
+        assert_true(claim_value(&cert, PARE_GIVEN_OUTPUTS) >= cert.measured);
+        assert_true(claim_value(&cert, PARE_NEW_INPUT_OUTPUTS) == cert.proven);
         assert_ok(verify(&p), &p.err);
         play_close(&p);
     }
@@ -110,8 +102,8 @@ static void the_printed_form_is_labelled(void **state)
     (void)state;
     play_with(&p, pair_target(&r, &s));
     publish(&p, &cert, 1e-2);
-    assert_int_equal(cert.npaper, 1);
-    assert_true(cert.paper[0].value > stated(&cert, PARE_TICKET_ALL)->bound);
+    assert_int_equal(claims_in(&cert, PARE_PAPER), 1);
+    assert_true(claim_value(&cert, PARE_PAPER_TICKET) > claim_value(&cert, PARE_APRIORI_OUTPUTS));
     assert_ok(verify(&p), &p.err);
     play_close(&p);
 }
@@ -131,21 +123,24 @@ static void a_smaller_statement_is_found_out(void **state)
     play_open(&p, PARE_RANDOM_GPT);
     publish(&p, &cert, 1e-3);
     assert_ok(pare_cert_read(&read, p.a, p.cert, &p.err), &p.err);
-    assert_true(read->nstatements >= 6);
-    for (size_t i = 0; i < read->nstatements; i++) {
-        const double was = read->statements[i].bound;
-        if (was == 0) continue;
-        read->statements[i].bound = was * .99;
+    assert_true(claims_in(read, PARE_THEOREM) >= 6);
+    for (size_t i = 0; i < read->nclaims; i++) {
+        pare_claim *const t = &read->claims[i];
+        const pare_kind_row *const row = &pare_kinds[t->kind];
+        const double was = t->value;
+        if (row->section != PARE_THEOREM || was == 0) continue;
+        assert_false(row->lower);
+        t->value = was * .99;
         write_again(&p, read);
         assert_status(verify(&p), PARE_ERR_VERIFY, &p.err);
-        assert_contains(p.err.msg, "statements");
-        read->statements[i].bound = was * 1.5; /* larger is still true */
-        write_again(&p, read);
+        assert_contains(p.err.msg, row->name);
+        t->value = row->ceiling > 0 ? fmin(row->ceiling, was * 1.5) : was * 1.5;
+        write_again(&p, read); /* larger is still true */
         assert_ok(verify(&p), &p.err);
-        read->statements[i].bound = was;
+        t->value = was;
     }
-    for (size_t i = 0; i < 3; i++) {
-        double *const top[] = {&read->apriori, &read->proven, &read->measured};
+    for (size_t i = 0; i < 2; i++) {
+        double *const top[] = {&read->proven, &read->measured};
         const double was = *top[i];
         *top[i] = was * .9;
         write_again(&p, read);
@@ -167,36 +162,40 @@ static void a_changed_hypothesis_domain_or_printed_value_is_found_out(void **sta
     play_with(&p, pair_target(&r, &s));
     publish(&p, &cert, 1e-2);
     assert_ok(pare_cert_read(&read, p.a, p.cert, &p.err), &p.err);
-    assert_true(read->nhypotheses >= 4);
-    size_t least = 0; /* counting.c proves it for this class, not for every target */
-    for (size_t i = 0; i < read->nhypotheses; i++) {
-        const char *const name = read->hypotheses[i].name;
-        if (!strstr(name, PARE_LEAST)) continue;
-        assert_contains(name, "whose first k rows and columns");
-        least++;
+    assert_true(claims_in(read, PARE_HYPOTHESIS) + claims_in(read, PARE_EVIDENCE) +
+                    claims_in(read, PARE_OBSERVATION) >=
+                4);
+    /* counting.c proves it for this class, not for every target */
+    assert_int_equal(claims_of(read, PARE_TICKET_LEAST_BITS), 1);
+    assert_contains(pare_kinds[PARE_TICKET_LEAST_BITS].sentence, "whose first k rows and columns");
+    for (size_t i = 0; i < read->nclaims; i++) {
+        pare_claim *const h = &read->claims[i];
+        const pare_claim was = *h;
+        const pare_kind_row *const row = &pare_kinds[h->kind];
+        if (row->section == PARE_HYPOTHESIS) {
+            h->holds = h->holds == PARE_TRUE ? PARE_FALSE : PARE_TRUE;
+            write_again(&p, read);
+            assert_status(verify(&p), PARE_ERR_VERIFY, &p.err);
+            *h = was;
+        }
+        if (row->section == PARE_THEOREM) continue;
+        double *const number[] = {row->has_value ? &h->value : NULL,
+                                  row->has_limit ? &h->limit : NULL};
+        for (size_t k = 0; k < 2; k++) {
+            if (!number[k] || row->one_sided) continue;
+            *number[k] *= 1.1; /* also a least that was made larger */
+            write_again(&p, read);
+            assert_status(verify(&p), PARE_ERR_VERIFY, &p.err);
+            *h = was;
+        }
     }
-    assert_int_equal(least, 1);
-    for (size_t i = 0; i < read->nhypotheses; i++) {
-        pare_hypothesis *const h = &read->hypotheses[i];
-        const pare_hypothesis was = *h;
-        h->holds = h->holds == PARE_TRUE ? PARE_FALSE : PARE_TRUE;
-        write_again(&p, read);
-        assert_status(verify(&p), PARE_ERR_VERIFY, &p.err);
-        *h = was;
-        double *const number = isnan(h->value) ? &h->limit : &h->value;
-        if (isnan(*number)) continue;
-        *number *= 1.1; /* also a least that was made larger */
-        write_again(&p, read);
-        assert_status(verify(&p), PARE_ERR_VERIFY, &p.err);
-        *h = was;
-    }
-    read->paper[0].value *= .5;
+    pare_claim *const paper = &read->claims[claim_must(read, PARE_PAPER_TICKET) - read->claims];
+    paper->value *= .5;
     write_again(&p, read);
     assert_status(verify(&p), PARE_ERR_VERIFY, &p.err);
-    read->paper[0].value *= 2;
-    for (size_t i = 0; i < read->nstatements; i++)
-        if (strcmp(read->statements[i].name, PARE_TICKET_ALL) == 0)
-            read->statements[i].domain = "all inputs with rows of euclidean length up to 99";
+    paper->value *= 2;
+    read->claims[claim_must(read, PARE_APRIORI_OUTPUTS) - read->claims].domain =
+        "all inputs with rows of euclidean length up to 99";
     write_again(&p, read);
     assert_status(verify(&p), PARE_ERR_VERIFY, &p.err);
     play_close(&p);
@@ -215,7 +214,7 @@ static void all_inputs_are_others_as_well(void **state)
     assert_ok(pare_inputs_random(&others, p.a, p.f, 50, 8, 99, &p.err), &p.err);
     for (size_t i = 0; i < others.n; i++)
         assert_le(pair_apart(p.f, g, &others.in[i], NULL, NULL),
-                  stated(&cert, PARE_TICKET_ALL)->bound);
+                  claim_value(&cert, PARE_APRIORI_OUTPUTS));
     pare_model_free(g);
     play_close(&p);
 }

@@ -6,6 +6,7 @@
 #define WIDTH_ATTACK_H
 #include "edit_models.h"
 #include "../../src/width/prove.h"
+#include <claims.h>
 #include <enclose_quad.h>
 #include <pare/publish.h>
 
@@ -152,25 +153,14 @@ static inline bool attack_cut(attack *t, tally *sum)
     const pare_prover *const prover = &pare_width_provers[o.method];
     const pare_data_ref data = {.kind = "random", .count = 1, .tokens = A_NODES};
     t->rho = pow(10, -1 - (double)(t->seed % 7));
-    pare_statement ask[] = {{.name = PARE_WIDTH_EDITS},
-                            {.name = pare_width_ball_name(t->s.w.a, t->rho)}};
+    pare_claim ask[] = {pare_width_edits(0), pare_ball_claim(t->rho, PARE_BALL_TWO)};
     const pare_cert claimed = {
-        .reduction = prover->reduction, .data = data, .nstatements = 2, .statements = ask};
-    t->cert = claimed;
+        .reduction = prover->reduction, .data = data, .nclaims = 2, .claims = ask};
+    t->cert = (pare_cert){.reduction = prover->reduction, .data = data};
     assert_ok(prover->prove(&t->cert, t->s.w.a, &claimed, t->f, t->g, &set, NULL, &t->s.err),
               &t->s.err);
     sum->by_method[o.method]++;
     return true;
-}
-
-/* The first statement whose name begins so. */
-static inline double attack_bound(const attack *t, const char *name)
-{
-    for (size_t i = 0; i < t->cert.nstatements; i++)
-        if (strncmp(t->cert.statements[i].name, name, strlen(name)) == 0)
-            return t->cert.statements[i].bound;
-    fail_msg("there is no statement \"%s\"", name);
-    return 0;
 }
 
 static inline void attack_holds(const attack *t, const char *what, double found, double bound)
@@ -224,19 +214,19 @@ static inline void attack_graph(attack *t, tally *sum)
 {
     const double found = apart_quad(t, &t->x);
     attack_holds(t, "the graph", found, t->cert.proven);
-    attack_holds(t, "layer by layer", found, attack_bound(t, "layer by layer"));
+    attack_holds(t, "layer by layer", found, claim_value(&t->cert, PARE_LOCAL_OUTPUTS));
     if (found > 1e-6) sum->graph = fmax(sum->graph, found / t->cert.proven);
     if (pare_model_outputs(t->f) != 2) return;
     const double f = auc_quad(t, t->f), g = auc_quad(t, t->g);
-    attack_holds(t, "auc", g, attack_bound(t, PARE_AUC));
-    attack_holds(t, "1 - auc", 1 - g, attack_bound(t, PARE_AUC_BELOW) + 1e-15);
-    attack_holds(t, "auc apart", fabs(f - g), attack_bound(t, PARE_AUC_APART) + 1e-15);
+    attack_holds(t, "auc", g, claim_value(&t->cert, PARE_AUC_MOST));
+    attack_holds(t, "auc, from below", claim_value(&t->cert, PARE_AUC_LEAST), g + 1e-15);
+    attack_holds(t, "auc apart", fabs(f - g), claim_value(&t->cert, PARE_AUC_DIFFERENCE) + 1e-15);
 }
 
 /* All edits; the worst, and every fifth, with 113 bits as well. */
 static inline void attack_edits(attack *t, tally *sum)
 {
-    const double bound = attack_bound(t, PARE_WIDTH_EDITS);
+    const double bound = claim_value(&t->cert, PARE_EDITS_OUTPUTS);
     const size_t kinds = t->temper == A_TYPED ? A_NODES : A_KINDS;
     pare_mat y = w_copy(&t->s.w, &t->x), worst = w_copy(&t->s.w, &t->x);
     double most = -1;
@@ -320,7 +310,7 @@ static inline double search(attack *t, tally *sum, const pare_mat *from, double 
 
 static inline void attack_ball(attack *t, tally *sum)
 {
-    const double bound = attack_bound(t, "ball of radius");
+    const double bound = claim_value(&t->cert, PARE_BALL_OUTPUTS);
     const double found = search(t, sum, &t->x, t->rho);
     attack_holds(t, "the ball", found, bound);
     if (found > 1e-6) sum->ball = fmax(sum->ball, found / bound);
@@ -329,12 +319,13 @@ static inline void attack_ball(attack *t, tally *sum)
 static inline void attack_norms(attack *t, tally *sum)
 {
     double size = 0;
-    if (!(t->cert.apriori < 1e300)) return;
+    const double bound = pare_cert_apriori(&t->cert);
+    if (!(bound < 1e300)) return;
     const pare_mat zero = w_mat(&t->s.w, A_NODES, A_WIDTH);
     for (size_t i = 0; i < A_NODES; i++) size = fmax(size, row_size(pare_row(&t->x, i)));
     const double found = search(t, sum, &zero, size);
-    attack_holds(t, "a priori", found, t->cert.apriori);
-    sum->apriori = fmax(sum->apriori, found / t->cert.apriori);
+    attack_holds(t, "a priori", found, bound);
+    sum->apriori = fmax(sum->apriori, found / bound);
 }
 
 static inline void attack_one(tally *sum, uint64_t seed)

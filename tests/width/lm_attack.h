@@ -3,6 +3,7 @@
  * of: every output entry, every attention weight of every layer, the largest entry of every row. */
 #ifndef WIDTH_LM_ATTACK_H
 #define WIDTH_LM_ATTACK_H
+#include <claims.h>
 #include <enclose_quad.h>
 #include <pare/publish.h>
 #include <pare/random_model.h>
@@ -103,7 +104,7 @@ static inline void la_bend(la *t)
     if (t->temper == LA_OFFSET) la_scale(&m->stem.embedding, 1, 1e4);
     for (size_t b = 0; t->temper == LA_SPIN && b < m->nblocks; b++)
         if (pare_has(&m->blocks[b].attn.freqs))
-            la_scale(&m->blocks[b].attn.freqs, 3141592.653589793, 0);
+            la_scale(&m->blocks[b].attn.freqs, 314159.2653589793, 0);
     for (size_t b = 0; t->method == PARE_WIDTH_SVD && b < m->nblocks; b++)
         if (pare_model_is_rotary(m)) la_unlike_planes(m, &m->blocks[b].attn);
     for (size_t b = 0; t->temper == LA_SHARP && b < m->nblocks; b++)
@@ -195,7 +196,8 @@ static inline void la_prove(la *t)
                                .data = {.kind = "random", .count = LA_INPUTS, .tokens = LA_TOKENS}};
     t->cert = claimed;
     assert_ok(prover->prove(&t->cert, t->a, &claimed, t->f, t->g, &t->set, NULL, &t->err), &t->err);
-    assert_int_equal(t->cert.nstatements, 1 + t->f->nblocks);
+    assert_int_equal(claims_of(&t->cert, PARE_ROWS_CHANGED), 1);
+    assert_int_equal(claims_of(&t->cert, PARE_ATTENTION_RATIO), t->f->nblocks);
 }
 
 static inline void la_holds(const la *t, const char *what, double found, double bound)
@@ -244,17 +246,19 @@ static inline void la_outputs(la *t, la_tally *sum)
             rows += x.n;
             rounding = fmax(rounding, la_f32(t, &t->set.in[i], s, &y));
         }
-    const double share = t->cert.statements[0].bound;
+    const double share = claim_value(&t->cert, PARE_ROWS_CHANGED);
     const bool tied = t->temper == LA_TIES && la_near(t) == 0;
     la_holds(t, "an output", apart, t->cert.proven);
-    la_holds(t, "an output, a priori", apart, t->cert.apriori);
-    la_holds(t, "an output of the f32 engine", rounding, t->cert.rounding);
+    la_holds(t, "an output, a priori", apart, pare_cert_apriori(&t->cert));
+    la_holds(t, "an output of the f32 engine", rounding, claim_bound(&t->cert, PARE_ENGINE_ROUNDING));
+    la_holds(t, "an output of the f32 engine, as seen", rounding,
+             claim_value(&t->cert, PARE_ENGINE_DISTANCE));
     la_holds(t, "rows whose largest entry changed", (double)changed / (double)rows, share);
     if (tied) la_holds(t, "rows that are ties", 1, share);
     if (!tied) sum->uncertain += (size_t)(share * (double)rows + 0.5);
     if (!tied) sum->changed += changed;
     sum->rows += rows;
-    sum->rounding = fmax(sum->rounding, rounding / t->cert.rounding);
+    sum->rounding = fmax(sum->rounding, rounding / claim_bound(&t->cert, PARE_ENGINE_ROUNDING));
     if (apart <= 1e-6) return;
     sum->least = fmin(sum->least, apart / t->cert.proven);
     sum->most = fmax(sum->most, apart / t->cert.proven);
@@ -315,17 +319,17 @@ static inline double la_layer(la *t, la_tally *sum, size_t l, const pare_input *
 static inline void la_weights(la *t, la_tally *sum)
 {
     for (size_t l = 0; l < t->f->nblocks; l++) {
-        const pare_statement *const said = &t->cert.statements[1 + l];
+        const pare_claim *const said = claim_at(&t->cert, PARE_ATTENTION_RATIO, l);
         double found = 0;
-        assert_non_null(strstr(said->name, "attention weights"));
+        assert_true(said->p[0] == (double)l);
         for (size_t i = 0; i < t->set.n; i++)
             for (size_t s = 0; s < t->set.in[i].batch; s++)
                 found = fmax(found, la_layer(t, sum, l, &t->set.in[i], s));
-        la_holds(t, said->name, found, said->bound);
-        sum->vacuous += said->bound == INFINITY;
+        la_holds(t, "attention weights", found, said->value);
+        sum->vacuous += said->value == INFINITY;
         if (found <= 1e-3) continue;
-        sum->ratio = fmax(sum->ratio, found / said->bound);
-        sum->ratio_least = fmin(sum->ratio_least, found / said->bound);
+        sum->ratio = fmax(sum->ratio, found / said->value);
+        sum->ratio_least = fmin(sum->ratio_least, found / said->value);
     }
 }
 

@@ -2,6 +2,7 @@
  * or by climbing; the layer-local bound is above the truth; a certificate proves the balls it
  * names. */
 #include "width_nets.h"
+#include <claims.h>
 #include "../../src/width/prove.h"
 #include <pare/fold.h>
 #include <pare/publish.h>
@@ -214,7 +215,7 @@ static void small_balls_keep_classes_and_large_ones_do_not(void **state)
     const ball_bound none = ball_of_set(&m.s.w, &m.p, &m.set, 1e-12);
     const ball_bound large = ball_of_set(&m.s.w, &m.p, &m.set, 1e6);
     pare_output_bound o;
-    assert_ok(pare_outputs_compare(&o, m.f, m.g, &m.set, NULL, &m.s.err), &m.s.err);
+    assert_ok(pare_outputs_compare(&o, m.f, m.g, &m.set, false, NULL, &m.s.err), &m.s.err);
     assert_work(&m.s);
     assert_int_equal(none.rows, NODES);
     assert_int_equal(none.certain, o.certain);
@@ -270,34 +271,43 @@ static void a_certificate_proves_the_balls_it_names(void **state)
     match_open(&m, 8, true);
     const pare_prover *const prover = &pare_width_provers[m.method];
     const pare_data_ref data = {.kind = "random", .count = 1, .tokens = NODES};
-    pare_statement asked[2] = {{.name = pare_width_ball_name(m.s.w.a, 1e-5)},
-                               {.name = pare_width_ball_name(m.s.w.a, 0.1)}};
-    assert_non_null(asked[0].name);
-    const pare_cert wish = {
-        .reduction = prover->reduction, .data = data, .nstatements = 2, .statements = asked};
-    pare_cert cert = wish, again = wish;
+    pare_claim asked[2] = {pare_ball_claim(1e-5, PARE_BALL_TWO), pare_ball_claim(0.1, PARE_BALL_TWO)};
+    const pare_cert blank = {.reduction = prover->reduction, .data = data};
+    pare_cert wish = blank, cert = blank, again = blank;
+    wish.nclaims = 2;
+    wish.claims = asked;
     assert_ok(prover->prove(&cert, m.s.w.a, &wish, m.f, m.g, &m.set, NULL, &m.s.err), &m.s.err);
-    pare_cert_inflate(&cert);
-    again.nstatements = 0;
+    assert_ok(pare_cert_inflate(&cert, &m.s.err), &m.s.err);
     assert_ok(prover->prove(&again, m.s.w.a, &cert, m.f, m.g, &m.set, NULL, &m.s.err), &m.s.err);
-    assert_int_equal(again.nstatements, cert.nstatements);
+    assert_int_equal(again.nclaims, cert.nclaims);
     assert_ok(pare_cert_compare(&cert, &again, &m.s.err), &m.s.err);
     size_t balls = 0;
-    for (size_t i = 0; i < cert.nstatements; i++) {
-        const char *const was = cert.statements[i].name;
+    for (size_t i = 0; i < cert.nclaims; i++) {
+        const pare_claim was = cert.claims[i];
         double rho;
-        if (!ball_radius(&rho, was)) continue;
+        pare_ball_norm norm;
+        if (!pare_ball_asked(&rho, &norm, &was)) continue;
         balls++;
-        /* A larger ball with the same bound; and words that name no ball at all. */
-        static const char *const wrong[] = {"ball of radius 0.2: outputs", "ball of radius x",
-                                            "ball of radius -1: outputs", "ball of radius 1e-5:"};
-        for (size_t k = 0; k < 4; k++) {
-            cert.statements[i].name = wrong[k];
+        assert_true(was.kind == PARE_BALL_OUTPUTS && norm == PARE_BALL_TWO);
+        /* A larger ball with the same bound; radii and norms that are none. */
+        static const struct {
+            double radius;
+            const char *norm;
+        } wrong[] = {{0.2, "in the euclidean norm"},
+                     {NAN, "in the euclidean norm"},
+                     {-1, "in the euclidean norm"},
+                     {0, "in the euclidean norm"},
+                     {1e-5, "in every entry"},
+                     {1e-5, "in the norm"}};
+        for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+            cert.claims[i].p[0] = wrong[k].radius;
+            cert.claims[i].text = wrong[k].norm;
+            again = blank;
             assert_ok(prover->prove(&again, m.s.w.a, &cert, m.f, m.g, &m.set, NULL, &m.s.err),
                       &m.s.err);
             assert_status(pare_cert_compare(&cert, &again, &m.s.err), PARE_ERR_VERIFY, &m.s.err);
         }
-        cert.statements[i].name = was;
+        cert.claims[i] = was;
     }
     assert_int_equal(balls, 2);
     match_close(&m);

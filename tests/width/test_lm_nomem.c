@@ -1,7 +1,6 @@
 /* Memory runs out, or one allocation is refused, at every place of a cut of a language model or an
  * encoder and of its proof: a status, no leak, no model. Small models fit into the first block of
  * an arena, larger ones ask for memory in the middle of the work. */
-#include <pare/exchange.h>
 #include "width_nomem.h"
 #include <pare/random_model.h>
 
@@ -9,7 +8,7 @@ static void one_case(pare_random_kind kind, size_t dim, size_t inputs, pare_widt
 {
     pare_random_model_opts shape = PARE_RANDOM_MODEL_DEFAULT;
     pare_width_report r;
-    play p = {.o = o, .ask = PARE_NEW_INPUT, .a = pare_arena_new()};
+    play p = {.o = o, .new_inputs = true, .a = pare_arena_new()};
     assert_non_null(p.a);
     p.o.max_move = INFINITY;
     shape.kind = kind;

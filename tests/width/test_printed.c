@@ -1,6 +1,7 @@
 /* Tests src/width/printed.c: the paper's own formulas, with the numbers of the errata. */
 #include "../../src/width/prove.h"
 #include "width_nets.h"
+#include <claims.h>
 
 /* One dimension, beta = 3, sqrt(alpha) = 1, e = .1: printed .69, while the truth is 1.89. */
 static void the_step_of_theorem_3_3_is_the_printed_one(void **state)
@@ -17,12 +18,12 @@ static void the_step_of_theorem_3_3_is_the_printed_one(void **state)
     pare_cert cert = {0};
     printed_formulas(&s->w, &cert, s->w.a, PARE_WIDTH_JL, &f, &f, &pf, &pg);
     assert_ok(s->w.st, &s->err);
-    assert_int_equal(cert.npaper, 1);
-    assert_near(cert.paper[0].value, .69, 1e-9);
-    assert_true(9 * (1.1 * 1.1 - 1) > cert.paper[0].value);
+    assert_int_equal(cert.nclaims, 1);
+    assert_near(claim_value(&cert, PARE_PAPER_SCORES), .69, 1e-9);
+    assert_true(9 * (1.1 * 1.1 - 1) > cert.claims[0].value);
     cert = (pare_cert){0};
     printed_formulas(&s->w, &cert, s->w.a, PARE_WIDTH_JL, &f, &f, &pf, &pf);
-    assert_true(cert.npaper == 1 && cert.paper[0].value == 0);
+    assert_true(cert.nclaims == 1 && claim_value(&cert, PARE_PAPER_SCORES) == 0);
     stage_close(s);
 }
 
@@ -40,11 +41,11 @@ static void the_bias_of_theorem_4_4_is_the_printed_one(void **state)
     pare_cert cert = {0};
     printed_formulas(&s->w, &cert, s->w.a, PARE_WIDTH_CLUSTER, &g, &g, &p, &p);
     assert_ok(s->w.st, &s->err);
-    assert_int_equal(cert.npaper, 1);
-    assert_near(cert.paper[0].value, -12, 1e-12);
+    assert_int_equal(cert.nclaims, 1);
+    assert_near(claim_value(&cert, PARE_PAPER_SELECTOR), -12, 1e-12);
     cert = (pare_cert){0};
     printed_formulas(&s->w, &cert, s->w.a, PARE_WIDTH_QK, &g, &g, &p, &p);
-    assert_int_equal(cert.npaper, 0);
+    assert_int_equal(cert.nclaims, 0);
     stage_close(s);
 }
 

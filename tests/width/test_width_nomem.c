@@ -26,7 +26,7 @@ static void without_memory_there_is_a_status_and_nothing_else(void **state)
     (void)state;
     for (int method = 0; method < PARE_WIDTH_METHODS; method++) {
         stage s;
-        play p = {.o = PARE_WIDTH_OPTS_DEFAULT, .ask = PARE_WIDTH_EDITS};
+        play p = {.o = PARE_WIDTH_OPTS_DEFAULT, .ask = pare_width_edits(0)};
         pare_width_report r;
         stage_open(&s, 9);
         p.m = model_for(&s, (pare_width_method)method);

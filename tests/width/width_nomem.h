@@ -11,7 +11,8 @@ typedef struct play {
     pare_arena *a;
     pare_inputs set;
     pare_width_opts o;
-    const char *ask; /* of the proof */
+    pare_claim ask; /* of the proof */
+    bool new_inputs;
     pare_err err;
 } play;
 
@@ -30,13 +31,15 @@ static inline pare_status cut(play *p)
 static inline pare_status prove(play *p)
 {
     const pare_prover *const prover = &pare_width_provers[p->o.method];
-    pare_statement ask = {.name = p->ask};
-    const pare_cert claimed = {
-        .reduction = prover->reduction,
-        .data = {.kind = "random", .count = p->set.n, .tokens = p->set.in[0].tokens},
-        .nstatements = 1,
-        .statements = &ask};
-    pare_cert again = claimed;
+    const pare_data_ref data = {.kind = "random",
+                                .count = p->set.n,
+                                .tokens = p->set.in[0].tokens,
+                                .candidates = p->new_inputs};
+    const pare_cert claimed = {.reduction = prover->reduction,
+                               .data = data,
+                               .nclaims = !p->new_inputs,
+                               .claims = &p->ask};
+    pare_cert again = {.reduction = prover->reduction, .data = data, .evidence = true};
     pare_arena *const a = pare_arena_new();
     if (!a) return pare_no_memory(&p->err);
     const pare_status st = prover->prove(&again, a, &claimed, p->m, p->g, &p->set, NULL, &p->err);
