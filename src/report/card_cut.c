@@ -343,7 +343,7 @@ void page_refuted(page *p, const item *it, const char *kicker, const char *norm,
     page_put(
         p,
         "<p class=\"small\">It claims %s as a bound of the %s, on %s. A certificate is true as "
-        "a whole or not at all: no figure of it is shown.</p>\n",
+        "a whole or not at all: no other figure of it is shown.</p>\n",
         show_bound(v, proven), norm, domain);
     page_source(p, it->path, NULL, NULL);
     page_card_end(p);

@@ -4,7 +4,9 @@ pare fold m.st -q -o f.st >/dev/null
 pare probe m.st -q --no-cuts -o probe.json | head -n 1
 pare report f.st.cert.json probe.json --verify -q -o page.html
 grep -c '<section' page.html
-grep -o 'class="chip good">verified' page.html
+grep -o 'class="chip good">verified' page.html | sort | uniq -c
+# Parameters and bytes are counted in the verified models; times are the run file's word.
+grep -oE '(parameters|weights, bytes|file, bytes|time of one pass)</span><b>.*' page.html | sed -E 's/<[^>]*>/ /g; s/[0-9][0-9.,]*x?/N/g; s/ *$//'
 grep -o '<code>pare fold m.st -q -o f.st</code>' page.html
 # The same bytes again; -f is asked for.
 pare report f.st.cert.json probe.json --verify -q -o again.html >/dev/null && cmp page.html again.html && echo same
@@ -12,7 +14,17 @@ pare report f.st.cert.json -o page.html; echo "exit $?"
 # A forged bound is on the page as what it is.
 sed 's/"measured": [0-9.e-]*/"measured": 0.5/' f.st.cert.json >lie.cert.json
 pare report lie.cert.json --verify -q -o lie.html >/dev/null
-grep -o 'class="chip bad">not true' lie.html | head -n 1
+grep -o 'class="chip bad">refuted' lie.html | head -n 1
+grep -o '<h2>REFUTED: [^<]*' lie.html
+grep -cE 'chip good|class="tier|class="good"' lie.html
+# A run file of other models: none of its figures.
+cp f.st.cert.json other.cert.json
+sed 's/"sha256": "...../"sha256": "00000/; s/"parameters": [0-9]*/"parameters": 1/' f.st.run.json >other.run.json
+pare report other.cert.json -q -o other.html >/dev/null
+grep -o 'other.run.json are not shown: its input model' other.html; grep -c 'time of one pass' other.html
+# What has no end is refused at once, whoever names it.
+mkfifo pipe.json pipe.csv pipe.st.run.json; cp f.st.cert.json pipe.st.cert.json
+for f in pipe.json pipe.csv pipe.st.cert.json /dev/zero; do timeout 5 pare report $f -q -o none.html 2>/dev/null; echo "$f: exit $?"; done
 pare report f.st -o x.html; echo "exit $?"
 pare report -o x.html; echo "exit $?"
 # A run of small calls: its certificate, its calls as a picture; forged, it is not true.
