@@ -36,7 +36,7 @@ typedef enum pare_section {
     PARE_SECTIONS
 } pare_section;
 
-/* All kinds of claims; what each says is in one table (src/cert/kinds.c, docs/format.md). */
+/* All kinds of claims; what each says is in one table (src/cert/claim_kinds.c, docs/format.md). */
 typedef enum pare_kind {
     PARE_FOLD_SAME,
     PARE_FOLD_ROUNDED,
@@ -115,13 +115,13 @@ enum { PARE_PARAMETERS = 5 };
 typedef struct pare_kind_row {
     const char *name; /* in the file: "ball.outputs" */
     pare_section section;
-    bool lower;                             /* theorem: nothing is below the bound */
-    const char *norm;                       /* theorem: in which the bound is */
+    bool lower;                              /* theorem: nothing is below the bound */
+    const char *norm;                        /* theorem: in which the bound is */
     const char *parameters[PARE_PARAMETERS]; /* names of the numbers in `p`; NULL ends them */
-    const char *text;                       /* name of the parameter that is a word, or NULL */
-    const char *sentence;                   /* {name} stands for a parameter */
-    bool has_value, has_limit;              /* those that are not there are null in the file */
-    double ceiling;                         /* no such figure is larger; 0: no limit */
+    const char *text;                        /* name of the parameter that is a word, or NULL */
+    const char *sentence;                    /* {name} stands for a parameter */
+    bool has_value, has_limit;               /* those that are not there are null in the file */
+    double ceiling;                          /* no such figure is larger; 0: no limit */
     double tolerance; /* observation: relative; evidence, paper and hypotheses have 1e-3 */
     bool one_sided;   /* observation: one that was larger than what is seen now is fine */
 } pare_kind_row;
@@ -133,10 +133,11 @@ typedef struct pare_claim {
     pare_kind kind;
     double p[PARE_PARAMETERS];
     const char *text;
-    pare_truth holds;   /* hypothesis */
-    double value;       /* or the bound of a theorem, may be inf */
-    double limit;       /* hypothesis, evidence */
-    double probability; /* of PARE_NEW_INPUT_OUTPUTS and PARE_NEW_INPUTS_SHARE; others are certain */
+    pare_truth holds; /* hypothesis */
+    double value;     /* or the bound of a theorem, may be inf */
+    double limit;     /* hypothesis, evidence */
+    double
+        probability; /* of PARE_NEW_INPUT_OUTPUTS and PARE_NEW_INPUTS_SHARE; others are certain */
     const char *domain; /* theorem; NULL when it is added: that of the headline */
     double slack;       /* only while verifying: absolute, what f64 alone may change in the value */
 } pare_claim;
@@ -154,7 +155,7 @@ typedef struct pare_named_hash {
 
 /* A model: its files as bytes, and what is in them as pare holds it. */
 typedef struct pare_file_ref {
-    const char *path; /* relative to the certificate */
+    const char *path;             /* relative to the certificate */
     char sha256[PARE_SHA256_HEX]; /* of the file, or of the list `files` (pare_files_identity) */
     size_t nfiles;
     pare_named_hash *files;             /* every file that loading it reads */
@@ -199,7 +200,8 @@ typedef struct pare_cert {
     size_t nchain;
     struct pare_cert **chain; /* the links, first cut first; none for a single cut */
     /* Not in the file. How far `measured` may be from the exact largest difference: the proven
-     * radii of the enclosures it was read off, and those of the f64 pass (inf: nothing is known). */
+     * radii of the enclosures it was read off, and those of the f64 pass (inf: nothing is known).
+     */
     double measured_radius, f64_radius;
     bool evidence; /* a prover adds evidence only where this is set */
 } pare_cert;
@@ -299,13 +301,13 @@ PARE_MUST_USE pare_status pare_enclose_wide(pare_enclosure *out, pare_arena *a, 
  * make the bound much larger than what is seen, and the work is not too much, once more with
  * double-double midpoints. */
 typedef struct pare_gap {
-    pare_ub proven;   /* |f - g| of every output entry, for the exact functions */
-    double measured;  /* largest |f - g| between the midpoints: never above proven */
-    double radius;    /* of these midpoints: the exact largest difference is within it of measured */
+    pare_ub proven;  /* |f - g| of every output entry, for the exact functions */
+    double measured; /* largest |f - g| between the midpoints: never above proven */
+    double radius;   /* of these midpoints: the exact largest difference is within it of measured */
     double f64_radius; /* the same of f64 passes */
-    double scale;     /* largest |output| of f */
-    pare_ub rounding; /* a priori: how far g's f32 engine may be from the exact function */
-    double engine;    /* how far it was, on these inputs and this machine: |y - mid| + radius */
+    double scale;      /* largest |output| of f */
+    pare_ub rounding;  /* a priori: how far g's f32 engine may be from the exact function */
+    double engine;     /* how far it was, on these inputs and this machine: |y - mid| + radius */
 } pare_gap;
 PARE_MUST_USE pare_status pare_prove_gap(pare_gap *out, const pare_model *f, const pare_model *g,
                                          const pare_inputs *set, const pare_exec *exec,
@@ -322,8 +324,8 @@ PARE_MUST_USE pare_status pare_cert_take_gap(pare_cert *c, pare_arena *a, const 
 
 /* How one reduction is proven again from its files; each module owns its own. Fills `again` (norm,
  * domain, headline, claims) from the models and inputs alone. Bounds as proven, not inflated; the
- * headline comes in as nan, so that one that is forgotten fails. Claims that cost extra work (balls,
- * edits, diameters, new inputs) are made where `claimed` has them. */
+ * headline comes in as nan, so that one that is forgotten fails. Claims that cost extra work
+ * (balls, edits, diameters, new inputs) are made where `claimed` has them. */
 typedef struct pare_prover {
     const char *reduction;
     pare_status (*prove)(pare_cert *again, pare_arena *a, const pare_cert *claimed,
@@ -335,8 +337,8 @@ typedef struct pare_verify_opts {
     const char *input, *output, *data; /* override the paths in the certificate; may be NULL */
     const pare_prover *provers;
     size_t nprovers;
-    /* Loads the inputs a certificate names as "file" (the data module does; cert may not). Every byte
-     * is read through `files`, so that what was hashed is what was parsed. */
+    /* Loads the inputs a certificate names as "file" (the data module does; cert may not). Every
+     * byte is read through `files`, so that what was hashed is what was parsed. */
     pare_status (*load)(pare_inputs *out, pare_arena *a, const pare_model *m, const char *path,
                         size_t split, pare_files *files, pare_err *err);
     bool evidence; /* evidence is computed again as well */
@@ -348,10 +350,9 @@ typedef struct pare_verify_opts {
  *   headline      same norm and domain; proven at least as large; measured within 1e-3 or twice the
  *                 proven radius of what is measured again, and not above proven by more than it
  *   hypotheses    the same ones, with the same truth; values and limits within 1e-3
- *   theorems      each is proven again: upper bounds at least, lower bounds at most what is provable
- *   observations  the same ones, within the tolerance of their kind
- *   evidence      if again->evidence: within 1e-3
- * Files, data and seed are not looked at. */
+ *   theorems      each is proven again: upper bounds at least, lower bounds at most what is
+ * provable observations  the same ones, within the tolerance of their kind evidence      if
+ * again->evidence: within 1e-3 Files, data and seed are not looked at. */
 PARE_MUST_USE pare_status pare_cert_compare(const pare_cert *claimed, const pare_cert *again,
                                             pare_err *err);
 

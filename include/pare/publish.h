@@ -39,9 +39,10 @@ typedef struct pare_publish_opts {
 
 /* Writes `out` under a temporary name, loads it again, measures both models by the f64 reference,
  * proves by the prover, checks that the two agree within their proven radii, writes the
- * certificate, then renames the model into place. PARE_ERR_PROMISE (nothing written) when proven > max_error; PARE_ERR_VERIFY when the
- * reloaded model is not the one that was meant. `cert` lives in the arena. `out` is freed as soon
- * as it is on disk (the caller's pointer is set to NULL): memory for one copy, not two. */
+ * certificate, then renames the model into place. PARE_ERR_PROMISE (nothing written) when proven >
+ * max_error; PARE_ERR_VERIFY when the reloaded model is not the one that was meant. `cert` lives in
+ * the arena. `out` is freed as soon as it is on disk (the caller's pointer is set to NULL): memory
+ * for one copy, not two. */
 PARE_MUST_USE pare_status pare_publish(pare_cert *cert, pare_arena *a, const pare_model *in,
                                        pare_model **out, const pare_publish_opts *opts,
                                        pare_err *err);

@@ -330,8 +330,8 @@ static bool has_keys(reader *r, place p, pare_section section, bool drawn)
             return is_object(r, p,
                              KEYS("kind", "parameters", "side", "bound", "probability", "norm",
                                   "domain", "sentence"));
-        return is_object(
-            r, p, KEYS("kind", "parameters", "side", "bound", "norm", "domain", "sentence"));
+        return is_object(r, p,
+                         KEYS("kind", "parameters", "side", "bound", "norm", "domain", "sentence"));
     case PARE_OBSERVATION:
         return is_object(r, p, KEYS("kind", "parameters", "value", "tolerance", "sentence"));
     case PARE_EVIDENCE:

@@ -88,8 +88,8 @@ static pare_status add_apriori(pare_cert *out, pare_arena *a, pare_cert *const *
         sum = pare_ub_add(sum, (pare_ub){t->value});
     }
     return pare_cert_add(
-        out, a,
-        (pare_claim){.kind = PARE_APRIORI_OUTPUTS, .value = sum.v, .domain = first->domain}, err);
+        out, a, (pare_claim){.kind = PARE_APRIORI_OUTPUTS, .value = sum.v, .domain = first->domain},
+        err);
 }
 
 pare_status cert_add_up(pare_cert *out, pare_arena *a, pare_cert *const *links, size_t n,

@@ -25,8 +25,8 @@
  * trained on is no more like a new one than an input that the cut was fitted to; and a cut that was
  * chosen among several by these N inputs has seen them, also when it was only kept or thrown away.
  * The certificate therefore names the inputs that the cut was fitted to and how many candidates the
- * held-out inputs decided between (the writer's word), the verifier checks that no held-out input is
- * a fitted one and that there was one candidate, and what no file can show stands there as a
+ * held-out inputs decided between (the writer's word), the verifier checks that no held-out input
+ * is a fitted one and that there was one candidate, and what no file can show stands there as a
  * hypothesis, undecided. Windows of one text are not independent: nothing is said of them. What is
  * proven of the first tokens of the N says nothing of a whole new input: it is cut as they are. */
 #include <pare/exchange.h>
@@ -81,7 +81,8 @@ pare_claim pare_new_inputs(size_t draws, size_t left_out, const char *domain)
                         .domain = domain};
 }
 
-/* ---- what they rest on ------------------------------------------------------------------------ */
+/* ---- what they rest on ------------------------------------------------------------------------
+ */
 
 pare_status pare_heldout_check(const pare_data_ref *d, pare_arena *a, const pare_inputs *set,
                                pare_err *err)

@@ -218,8 +218,8 @@ static pare_status prove(pare_output_bound *out, double *each, const pare_model 
     if (st == PARE_OK) st = whole_set(&p, &found, set, err);
     if (st == PARE_OK) {
         found.gap.f64_radius = found.gap.radius;
-        const bool more = labels && found.certain < found.rows &&
-                          work_of(f, set) + work_of(g, set) <= WORK;
+        const bool more =
+            labels && found.certain < found.rows && work_of(f, set) + work_of(g, set) <= WORK;
         if (more || enclose_goes_wide(&found.gap, f, g, set))
             st = again_wide(&p, &found, a, set, err);
     }
@@ -252,7 +252,8 @@ pare_status pare_prove_each(double *each, const pare_model *f, const pare_model 
     return prove(&all, each, f, g, set, false, exec, err);
 }
 
-/* ---- what a certificate says of it ------------------------------------------------------------ */
+/* ---- what a certificate says of it ------------------------------------------------------------
+ */
 
 /* The least number of one digit that is not below x > 0. */
 static double one_digit_up(double x)

@@ -93,7 +93,8 @@ double pare_passes_work(const pare_model *f, const pare_model *g, const pare_inp
     return sum;
 }
 
-/* ---- the claims ------------------------------------------------------------------------------- */
+/* ---- the claims -------------------------------------------------------------------------------
+ */
 
 pare_status pare_cert_take_outputs(pare_cert *c, pare_arena *a, const pare_output_bound *o,
                                    pare_err *err)
@@ -102,15 +103,15 @@ pare_status pare_cert_take_outputs(pare_cert *c, pare_arena *a, const pare_outpu
     const double changed = (double)(o->rows - o->certain) / (double)(o->rows ? o->rows : 1);
     pare_status st = pare_cert_take_gap(c, a, &o->gap, err);
     if (!st)
-        st = pare_cert_add(
-            c, a,
-            (pare_claim){.kind = PARE_ROWS_CHANGED,
-                         .value = changed > 0 ? fmin(1, nextafter(changed, 2)) : 0},
-            err);
+        st = pare_cert_add(c, a,
+                           (pare_claim){.kind = PARE_ROWS_CHANGED,
+                                        .value = changed > 0 ? fmin(1, nextafter(changed, 2)) : 0},
+                           err);
     if (st || !(f.low <= f.high && g.low <= g.high)) return st;
     const double apart = fmin(1, pare_ub_of(fmax(f.high - g.low, g.high - f.low)).v);
     st = pare_cert_add(c, a, (pare_claim){.kind = PARE_AUC_MOST, .value = g.high}, err);
     if (!st) st = pare_cert_add(c, a, (pare_claim){.kind = PARE_AUC_LEAST, .value = g.low}, err);
-    if (!st) st = pare_cert_add(c, a, (pare_claim){.kind = PARE_AUC_DIFFERENCE, .value = apart}, err);
+    if (!st)
+        st = pare_cert_add(c, a, (pare_claim){.kind = PARE_AUC_DIFFERENCE, .value = apart}, err);
     return st;
 }

@@ -52,9 +52,10 @@ static pare_status same_story(const pare_cert *c, double reference, pare_err *er
                          "apart than their proven radii (%.3g): a fault in pare",
                          reference, c->measured, radii);
     if (c->measured > c->proven + c->measured_radius)
-        return pare_fail(err, PARE_ERR_VERIFY,
-                         "self-check: measured %.9g is above the proven bound %.9g: a fault in pare",
-                         c->measured, c->proven);
+        return pare_fail(
+            err, PARE_ERR_VERIFY,
+            "self-check: measured %.9g is above the proven bound %.9g: a fault in pare",
+            c->measured, c->proven);
     return PARE_OK;
 }
 

@@ -82,12 +82,12 @@ pare_status cli_attention_ms(cli *c, double *ms_f, double *ms_g, const pare_mode
 
 typedef struct cert_inputs {
     pare_inputs set;
-    const char *path;     /* NULL: random */
+    const char *path;             /* NULL: random */
     char sha256[PARE_SHA256_HEX]; /* of the files that were read */
-    size_t split, tokens; /* of a graph; of each random input */
-    bool part;            /* `set` is a part of the file's inputs, from number `first`, with at */
-    size_t first;         /* most `tokens` tokens of each */
-    pare_dataset data;    /* when there is a path */
+    size_t split, tokens;         /* of a graph; of each random input */
+    bool part;         /* `set` is a part of the file's inputs, from number `first`, with at */
+    size_t first;      /* most `tokens` tokens of each */
+    pare_dataset data; /* when there is a path */
 } cert_inputs;
 
 /* The file, or CLI_RANDOM_INPUTS random inputs made from the seed. */

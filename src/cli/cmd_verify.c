@@ -50,8 +50,9 @@ static void print_unchecked(const pare_cert *cert, const pare_cert *again)
         out_row("not checked", "%zu figure%s of evidence (--evidence checks them)", evidence,
                 evidence == 1 ? "" : "s");
     if (cert->data.candidates > 0)
-        out_row("on trust", "the writer's word that the cut was fitted to %zu inputs, none of "
-                                  "these, and that they decided between no other cuts",
+        out_row("on trust",
+                "the writer's word that the cut was fitted to %zu inputs, none of "
+                "these, and that they decided between no other cuts",
                 cert->data.fitted.n);
 }
 
@@ -136,8 +137,7 @@ static pare_status verify(cli *c, const verify_opts *o)
     if (!st && o->data && !cert->data.path)
         return pare_fail(&c->err, PARE_ERR_USAGE,
                          "--data: %s speaks of random inputs from its seed, not of a file", path);
-    if (!st)
-        st = pare_cert_check(&again, c->arena, cert, path, cli_verify_opts(c, &opts), &c->err);
+    if (!st) st = pare_cert_check(&again, c->arena, cert, path, cli_verify_opts(c, &opts), &c->err);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
     if (st == PARE_ERR_VERIFY) return cli_name(c, refuse(c, cert, st), path);
     if (st == PARE_ERR_IO)

@@ -29,8 +29,8 @@ static pare_status read_input(cli *c, length_input *out, const pare_model *m, co
     pare_dataset set;
     pare_inputs some;
     pare_status st =
-        data ? cli_name(
-                   c, pare_dataset_load_files(&set, c->arena, m, data, 0, 0, files, &c->err), data)
+        data ? cli_name(c, pare_dataset_load_files(&set, c->arena, m, data, 0, 0, files, &c->err),
+                        data)
              : pare_inputs_random(&some, c->arena, m, 1, tokens, seed, &c->err);
     if (!st && data && !set.inputs.n)
         st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: no input in it suits the model", data);
@@ -122,8 +122,8 @@ static bool fill(cJSON *o, cli *c, const file f[FILES], size_t rows, const pare_
 
 /* ---- which files ----------------------------------------------------------------------------- */
 
-/* What was read through `files` for the thing at `path`; also where it could not be parsed (`st`): it
- * may be another file than the certificate says. */
+/* What was read through `files` for the thing at `path`; also where it could not be parsed (`st`):
+ * it may be another file than the certificate says. */
 static pare_status identity(cli *c, const char **sha, const pare_files *files, const char *path,
                             pare_status st)
 {
@@ -166,8 +166,8 @@ static pare_status read_data(cli *c, file *is, length_input *in, const pare_mode
 {
     pare_files *const files = pare_files_new();
     *is = (file){.path = path};
-    pare_status st = files ? read_input(c, in, m, path, tokens, seed, files)
-                           : pare_no_memory(&c->err);
+    pare_status st =
+        files ? read_input(c, in, m, path, tokens, seed, files) : pare_no_memory(&c->err);
     if (files) st = identity(c, &is->sha, files, path, st);
     pare_files_free(files);
     return st;

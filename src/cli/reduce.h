@@ -13,7 +13,7 @@ typedef struct reduction {
     const pare_inputs *fitted; /* what the cut was fitted to, or NULL */
     size_t fitted_tokens;      /* held-out inputs are compared with those by so many tokens */
     bool new_inputs;           /* statements about new inputs may be made */
-    pare_claim ask[8]; /* claims wanted beside the prover's own (pare_publish_opts) */
+    pare_claim ask[8];         /* claims wanted beside the prover's own (pare_publish_opts) */
     size_t nask;
     pare_cert cert;
     const char *cert_path, *run_path;

@@ -1,14 +1,15 @@
 /* balls.c - every input near the given ones: if every row of the input moves by at most r, how far
  * apart are the model before and the model after the cut then? cert/pair.c proves it; here are the
- * claims, each of (f, g, inputs, radius, norm) alone. Models that are no pair (another number of blocks: the one-layer cuts)
- * are proven one by one, which is coarser: |f - g| at the given inputs, and how far each moves. */
+ * claims, each of (f, g, inputs, radius, norm) alone. Models that are no pair (another number of
+ * blocks: the one-layer cuts) are proven one by one, which is coarser: |f - g| at the given inputs,
+ * and how far each moves. */
 #include "ball.h"
 #include <pare/depth.h>
 #include <pare/publish.h>
 #include <math.h>
 #include <string.h>
 
-#define UNSEEN  1e-9 /* of the outputs: rounding alone is not the same on every machine */
+#define UNSEEN 1e-9 /* of the outputs: rounding alone is not the same on every machine */
 
 const char *const pare_depth_ball_norms[] = {"inf", "2", NULL};
 

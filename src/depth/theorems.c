@@ -77,8 +77,7 @@ static pare_status unreachable(const book *b, const depth_domain *d, const char 
     if (!depth_lower_applies(b->f, b->g)) return PARE_OK;
     const pare_status st = depth_lower_model(&low, b->f, d, b->exec, b->err);
     if (st || !(low.lb > UNSEEN * d->phi0)) return st;
-    return add(b,
-               (pare_claim){.kind = PARE_ONE_LAYER_LEAST, .value = low.lb, .domain = domain});
+    return add(b, (pare_claim){.kind = PARE_ONE_LAYER_LEAST, .value = low.lb, .domain = domain});
 }
 
 static pare_status whole_domain(const book *b, const depth_domain *d)
@@ -115,8 +114,8 @@ static pare_status collapse_of_rank(const book *b, const depth_domain *d)
     depth_rank r;
     const pare_status st = depth_rank_collapse(&r, b->f, d, b->exec, b->err);
     if (st || *r.why) return st;
-    return bound_by(b, (pare_claim){.kind = PARE_RANK_COLLAPSE},
-                    depth_domain_words(b->a, b->f, d), r.bound);
+    return bound_by(b, (pare_claim){.kind = PARE_RANK_COLLAPSE}, depth_domain_words(b->a, b->f, d),
+                    r.bound);
 }
 
 /* ---- the domain that was asked for ------------------------------------------------------------

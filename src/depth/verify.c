@@ -39,10 +39,9 @@ static pare_status kinds_of(view *v, const pare_model *f, const pare_model *g)
         const char *const by =
             pare_sprintf(v->keep, "%s (it was %s)", pare_attn_name(y), pare_attn_name(x));
         if (!by) return pare_no_memory(v->err);
-        st = add(v, (pare_claim){.kind = PARE_LAYER_REPLACED,
-                                 .p = {(double)b},
-                                 .text = by,
-                                 .holds = PARE_TRUE});
+        st = add(
+            v, (pare_claim){
+                   .kind = PARE_LAYER_REPLACED, .p = {(double)b}, .text = by, .holds = PARE_TRUE});
     }
     return st;
 }

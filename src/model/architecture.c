@@ -35,8 +35,8 @@ static bool copy_sorted(cJSON *to, const char *key, const cJSON *from, bool top)
 {
     if (!cJSON_IsObject(from) && !cJSON_IsArray(from)) {
         cJSON *const leaf = cJSON_Duplicate(from, true);
-        const bool ok = leaf && (key ? cJSON_AddItemToObject(to, key, leaf)
-                                     : cJSON_AddItemToArray(to, leaf));
+        const bool ok =
+            leaf && (key ? cJSON_AddItemToObject(to, key, leaf) : cJSON_AddItemToArray(to, leaf));
         if (!ok) cJSON_Delete(leaf);
         return ok;
     }

@@ -109,8 +109,7 @@ static void given_inputs(said *s, const pare_model *f, const pare_model *g, cons
     const double passes = 6 * (double)(f->nblocks + 1) * pare_passes_work(f, g, set);
     if (s->st || !(passes <= GIVEN_WORK)) return;
     s->st = pare_ticket_bound_given(&b, f, g, set, s->exec, s->err);
-    if (!s->st)
-        bound_by(s, (pare_claim){.kind = PARE_GIVEN_OUTPUTS}, s->cert->domain, b.outputs);
+    if (!s->st) bound_by(s, (pare_claim){.kind = PARE_GIVEN_OUTPUTS}, s->cert->domain, b.outputs);
 }
 
 /* ---- what it takes --------------------------------------------------------------------------- */
@@ -119,9 +118,8 @@ static void what_it_takes(said *s, const model_sizes *m, const pare_model *f, co
 {
     const ticket_entries e = ticket_entries_of(m, f, g);
     if (s->st || e.entries == 0 || !(e.error > 0)) return;
-    add(s, (pare_claim){.kind = PARE_TICKET_ENTRY_ERROR,
-                        .p = {(double)e.matrices},
-                        .value = e.error});
+    add(s,
+        (pare_claim){.kind = PARE_TICKET_ENTRY_ERROR, .p = {(double)e.matrices}, .value = e.error});
     const pare_ticket_need n = pare_ticket_units(e.error, FAILURE / (double)e.entries, e.largest);
     if (n.units == 0 && n.density > 0)
         add(s, (pare_claim){.kind = PARE_TICKET_LATTICE,
@@ -131,8 +129,8 @@ static void what_it_takes(said *s, const model_sizes *m, const pare_model *f, co
     if (!s->cert->evidence) return;
     add(s, (pare_claim){.kind = PARE_TICKET_LEAST_BITS, .limit = e.bits});
     if (n.units > 0)
-        add(s, (pare_claim){
-                   .kind = PARE_TICKET_PRODUCTS, .p = {FAILURE}, .limit = (double)n.units});
+        add(s,
+            (pare_claim){.kind = PARE_TICKET_PRODUCTS, .p = {FAILURE}, .limit = (double)n.units});
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */

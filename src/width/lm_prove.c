@@ -32,11 +32,10 @@ static void weights(work *w, pare_cert *again, pare_arena *a, const pare_model *
         if (f->blocks[l].attn.kind == PARE_ATTN_NONE) continue;
         const ratio_bound r = ratios_of_layer(w, f, g, set, l);
         if (!w->st)
-            w->st = pare_cert_add(again, a,
-                                  (pare_claim){.kind = PARE_ATTENTION_RATIO,
-                                               .p = {(double)l},
-                                               .value = r.proven.v},
-                                  w->err);
+            w->st = pare_cert_add(
+                again, a,
+                (pare_claim){.kind = PARE_ATTENTION_RATIO, .p = {(double)l}, .value = r.proven.v},
+                w->err);
         pare_progress(w->exec, "prove attention", l + 1, f->nblocks);
     }
 }
@@ -54,8 +53,7 @@ static void fill(work *w, pare_cert *again, pare_arena *a, const pare_cert *clai
     const double passes = (double)f->nblocks / 2;
     if (!w->st && alike(f, g) && passes * pare_passes_work(f, g, set) <= RATIO_WORK)
         weights(w, again, a, f, g, set);
-    if (!w->st)
-        w->st = pare_add_new_inputs(again, a, &claimed->data, f, g, set, w->exec, w->err);
+    if (!w->st) w->st = pare_add_new_inputs(again, a, &claimed->data, f, g, set, w->exec, w->err);
 }
 
 pare_status lm_prove(pare_cert *again, pare_arena *a, const pare_cert *claimed, const pare_model *f,

@@ -1,10 +1,10 @@
 /* Proving a width cut again, from the two files and the data alone.
  *
  * The headline does not ask how the cut was made: both models are enclosed on all rows of the data,
- * and what lies between them is proven. The theorems beside it (labels, attention weights) are of the
- * same kind. The hypotheses are those of the theorem behind the method, looked at on the input model's
- * own streams with the dimensions that the output model has: they say why the cut is as good as it
- * is, and nothing else rests on them. Of several inputs they look at the first. */
+ * and what lies between them is proven. The theorems beside it (labels, attention weights) are of
+ * the same kind. The hypotheses are those of the theorem behind the method, looked at on the input
+ * model's own streams with the dimensions that the output model has: they say why the cut is as
+ * good as it is, and nothing else rests on them. Of several inputs they look at the first. */
 #include "prove.h"
 #include <pare/exchange.h>
 #include <pare/fold.h>
@@ -25,7 +25,7 @@ typedef struct view {
     pare_model *ff, *gf; /* those, folded */
     net f, g;
     points pf, pg;
-    size_t rounded[2];       /* weights that folding rounded */
+    size_t rounded[2]; /* weights that folding rounded */
     const pare_cert *claimed;
 } view;
 
@@ -46,7 +46,8 @@ static pare_truth truth(bool holds)
     return holds ? PARE_TRUE : PARE_FALSE;
 }
 
-/* Absolute, of an f64 computation on rows of that size: what it may be off by on another machine. */
+/* Absolute, of an f64 computation on rows of that size: what it may be off by on another machine.
+ */
 static double f64_noise(double scale)
 {
     return 1e-9 * scale;
@@ -304,8 +305,7 @@ static void weights(view *v, const pare_model *f, const pare_model *g, const par
 {
     for (size_t l = 0; !v->w.st && l < v->f.nlayers; l++) {
         const ratio_bound r = ratios_of_layer(&v->w, f, g, set, l);
-        add(v, (pare_claim){
-                   .kind = PARE_ATTENTION_RATIO, .p = {(double)l}, .value = r.proven.v});
+        add(v, (pare_claim){.kind = PARE_ATTENTION_RATIO, .p = {(double)l}, .value = r.proven.v});
         add(v, (pare_claim){.kind = PARE_ATTENTION_RATIO_SEEN,
                             .p = {(double)l},
                             .value = r.measured,
@@ -321,10 +321,10 @@ static void one_ball(view *v, const pair *p, const pare_inputs *set, double rho)
     char r[40];
     const ball_bound b = ball_of_set(&v->w, p, set, rho);
     pare_ball_text(r, rho);
-    const char *const domain = word(
-        v, pare_sprintf(v->keep,
-                        "every input whose feature rows are each within %s %s of those of %s", r,
-                        pare_ball_norm_words[PARE_BALL_TWO], v->cert->domain));
+    const char *const domain =
+        word(v, pare_sprintf(v->keep,
+                             "every input whose feature rows are each within %s %s of those of %s",
+                             r, pare_ball_norm_words[PARE_BALL_TWO], v->cert->domain));
     pare_claim c = pare_ball_claim(rho, PARE_BALL_TWO);
     c.domain = domain;
     c.value = b.apart.v;
@@ -488,10 +488,8 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
 {
     if (pare_width_is_text(f, method_of(claimed->reduction)))
         return lm_prove(again, a, claimed, f, g, set, exec, err);
-    view v = {.w = {pare_arena_new(), exec, err, PARE_OK},
-              .keep = a,
-              .cert = again,
-              .claimed = claimed};
+    view v = {
+        .w = {pare_arena_new(), exec, err, PARE_OK}, .keep = a, .cert = again, .claimed = claimed};
     if (!v.w.a) return pare_no_memory(err);
     prove_all(&v, method_of(claimed->reduction), claimed, f, g, set);
     pare_model_free(v.ff);

@@ -11,7 +11,7 @@
 #include <stdarg.h>
 
 typedef enum forge_way {
-    FORGE_HALF,      /* numbers */
+    FORGE_HALF, /* numbers */
     FORGE_TENTH_OFF,
     FORGE_LITTLE_LESS,
     FORGE_LITTLE_MORE,
@@ -50,8 +50,8 @@ typedef enum forge_class {
     FORGE_CLASSES,
     FORGE_BROKEN = FORGE_CLASSES /* none of these: verify is wrong */
 } forge_class;
-static const char *const forge_class_names[] = {"weaker",    "left out", "order", "tolerance",
-                                                "file name", "writer's word"};
+static const char *const forge_class_names[] = {"weaker",    "left out",  "order",
+                                                "tolerance", "file name", "writer's word"};
 
 typedef struct forge {
     char *text;
@@ -60,14 +60,15 @@ typedef struct forge {
     const pare_verify_opts *opts;
     pare_arena *a;
     pare_cert *cert, *again; /* as written, and as proven again */
-    cJSON *tree; /* unchanged */
+    cJSON *tree;             /* unchanged */
     size_t tried, refused, broken, survived[FORGE_CLASSES];
     size_t step; /* every so many changes are tried */
     size_t seen;
     bool print; /* every survivor */
 } forge;
 
-/* ---- places ------------------------------------------------------------------------------------ */
+/* ---- places ------------------------------------------------------------------------------------
+ */
 
 typedef struct forge_place {
     cJSON *root, *parent, *at;
@@ -133,7 +134,8 @@ static inline bool forge_claim_at(const char *path, size_t *section, size_t *i, 
     return false;
 }
 
-/* ---- one change -------------------------------------------------------------------------------- */
+/* ---- one change --------------------------------------------------------------------------------
+ */
 
 static inline bool forge_replace(forge_place *p, cJSON *by)
 {
@@ -232,8 +234,8 @@ static inline bool forge_container(forge_place *p, forge_way how)
         return true;
     case FORGE_LAST_FIRST:
         if (!cJSON_IsArray(v) || !v->child || !v->child->next) return false;
-        return cJSON_InsertItemInArray(
-            v, 0, cJSON_DetachItemFromArray(v, cJSON_GetArraySize(v) - 1));
+        return cJSON_InsertItemInArray(v, 0,
+                                       cJSON_DetachItemFromArray(v, cJSON_GetArraySize(v) - 1));
     default:
         return false;
     }
@@ -275,7 +277,8 @@ static inline bool forge_apply(forge_place *p, forge_way how)
     }
 }
 
-/* ---- what the file says twice ------------------------------------------------------------------ */
+/* ---- what the file says twice ------------------------------------------------------------------
+ */
 
 static inline void forge_set(cJSON *o, const char *key, cJSON *v)
 {
@@ -322,7 +325,8 @@ static inline bool forge_rewrite_claim(forge *f, cJSON *claim, size_t section)
     if (section == PARE_THEOREM) {
         forge_set(claim, "norm", cJSON_CreateString(row->norm));
         forge_set(claim, "side", cJSON_CreateString(row->lower ? "lower" : "upper"));
-        if (!pare_kind_is_drawn(c.kind)) cJSON_DeleteItemFromObjectCaseSensitive(claim, "probability");
+        if (!pare_kind_is_drawn(c.kind))
+            cJSON_DeleteItemFromObjectCaseSensitive(claim, "probability");
         if (pare_kind_is_drawn(c.kind) && !forge_get(claim, "probability"))
             forge_set(claim, "probability", cJSON_CreateNumber(0.5));
     }
@@ -373,7 +377,8 @@ static inline bool forge_rewrite_domain(forge *f, cJSON *root, const pare_cert *
                                .first = forge_size(d, "first"),
                                .count = forge_size(d, "count"),
                                .tokens = forge_size(d, "tokens")};
-    const char *const now = pare_domain_text(f->a, &ref), *const old = pare_domain_text(f->a, &was->data);
+    const char *const now = pare_domain_text(f->a, &ref), *const old =
+                                                              pare_domain_text(f->a, &was->data);
     assert_true(now && old);
     if (strcmp(now, old) == 0) return false;
     forge_swap_words(f, root, old, now);
@@ -397,7 +402,8 @@ static inline bool forge_rewrite(forge *f, forge_place *p)
     return claim && forge_rewrite_claim(f, claim, section);
 }
 
-/* ---- what may survive -------------------------------------------------------------------------- */
+/* ---- what may survive --------------------------------------------------------------------------
+ */
 
 static inline double forge_double(const cJSON *v)
 {
@@ -461,8 +467,9 @@ static inline forge_class forge_class_of(const forge *f, const forge_place *p, f
                    : FORGE_BROKEN;
     if (strcmp(path, "reduction.seed") == 0 && c->data.path) return FORGE_WORD;
     if (strncmp(path, "data.writers_word.fitted.inputs", 31) == 0) return FORGE_WORD;
-    if (how == FORGE_RENAME_KEY && ((strncmp(path, "input.files.", 12) == 0 && c->input.nfiles == 1) ||
-                                    (strncmp(path, "output.files.", 13) == 0 && c->output.nfiles == 1)))
+    if (how == FORGE_RENAME_KEY &&
+        ((strncmp(path, "input.files.", 12) == 0 && c->input.nfiles == 1) ||
+         (strncmp(path, "output.files.", 13) == 0 && c->output.nfiles == 1)))
         return FORGE_NAME;
     if (how == FORGE_EMPTY && (strcmp(path, "theorems") == 0 || strcmp(path, "evidence") == 0 ||
                                strcmp(path, "paper") == 0))
@@ -471,7 +478,8 @@ static inline forge_class forge_class_of(const forge *f, const forge_place *p, f
     return forge_class_of_claim(c, again, p, how, section, i, key);
 }
 
-/* ---- all changes ------------------------------------------------------------------------------- */
+/* ---- all changes -------------------------------------------------------------------------------
+ */
 
 /* As pare verify does with the file, from its text on. */
 static inline pare_status forge_verify(forge *f, const char *text, size_t bytes, pare_err *err)

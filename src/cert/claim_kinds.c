@@ -1,4 +1,4 @@
-/* kinds.c - every kind of claim that a certificate can make, in one table.
+/* claim_kinds.c - every kind of claim that a certificate can make, in one table.
  *
  * The kind and its parameters say what is claimed; sentence, norm, side and tolerance follow from
  * them and are in the file for people. Nothing is decided by words. docs/format.md has the same
@@ -109,7 +109,8 @@ const pare_kind_row pare_kinds[PARE_KINDS] = {
     [PARE_APRIORI_SCORE] = {.name = "apriori.score",
                             .section = PARE_THEOREM,
                             .norm = SCORE_NORM,
-                            .sentence = "from sizes and norms alone: difference of the two outputs"},
+                            .sentence =
+                                "from sizes and norms alone: difference of the two outputs"},
     [PARE_APRIORI_HIDDEN] = {.name = "apriori.hidden",
                              .section = PARE_THEOREM,
                              .norm = "largest euclidean distance of a row",
@@ -237,7 +238,8 @@ const pare_kind_row pare_kinds[PARE_KINDS] = {
     [PARE_ENGINE_ROUNDING] = {.name = "engine.rounding",
                               .section = PARE_THEOREM,
                               .norm = ENGINE_NORM,
-                              .sentence = "rounding of the f32 engine on the output model, a priori"},
+                              .sentence =
+                                  "rounding of the f32 engine on the output model, a priori"},
     [PARE_NEW_INPUT_OUTPUTS] = {.name = "new_input.outputs",
                                 .section = PARE_THEOREM,
                                 .norm = OUTPUTS_NORM,
@@ -264,9 +266,10 @@ const pare_kind_row pare_kinds[PARE_KINDS] = {
                           .section = PARE_OBSERVATION,
                           .parameters = {"width", "rank_tolerance"},
                           .text = "point",
-                          .sentence = "{point}: numerical affine rank of the residual stream (up to "
-                                      "{rank_tolerance} of its largest entry), beside the new width "
-                                      "{width}",
+                          .sentence =
+                              "{point}: numerical affine rank of the residual stream (up to "
+                              "{rank_tolerance} of its largest entry), beside the new width "
+                              "{width}",
                           .has_value = true,
                           .tolerance = NEAR},
     [PARE_STREAM_RESIDUAL] = {.name = "stream.residual",
@@ -371,7 +374,8 @@ const pare_kind_row pare_kinds[PARE_KINDS] = {
                              .has_value = true},
     [PARE_PAPER_COLLAPSE_BOUND] = {.name = "paper.collapse_bound",
                                    .section = PARE_PAPER,
-                                   .sentence = "Rank collapse 2025, Theorem D.1: bound of its proof",
+                                   .sentence =
+                                       "Rank collapse 2025, Theorem D.1: bound of its proof",
                                    .has_value = true},
     [PARE_PAPER_COLLAPSE_CLAIM] = {.name = "paper.collapse_claim",
                                    .section = PARE_PAPER,
@@ -424,7 +428,7 @@ static const char *parameter_text(char number[40], const pare_claim *c, const ch
 const char *pare_claim_sentence(pare_arena *a, const pare_claim *c)
 {
     const char *rest = pare_kinds[c->kind].sentence, *text = pare_strdup(a, "");
-    for (const char *open; text && (open = strchr(rest, '{')); ) {
+    for (const char *open; text && (open = strchr(rest, '{'));) {
         const char *const close = strchr(open, '}');
         char number[40];
         const char *const value = parameter_text(number, c, open + 1, (size_t)(close - open) - 1);
@@ -434,7 +438,8 @@ const char *pare_claim_sentence(pare_arena *a, const pare_claim *c)
     return text ? pare_sprintf(a, "%s%s", text, rest) : NULL;
 }
 
-/* ---- the list of a certificate ---------------------------------------------------------------- */
+/* ---- the list of a certificate ----------------------------------------------------------------
+ */
 
 pare_status cert_append(pare_cert *c, pare_arena *a, pare_claim claim, pare_err *err)
 {
