@@ -17,12 +17,12 @@ static pare_status say(pare_arena *a, const pare_model *f, const pare_inputs *se
 static void every_failing_allocation_is_an_error(void **state)
 {
     (void)state;
-    for (uint64_t s = 0; s < 8; s++) { /* once with all later ones refused, once without */
+    for (uint64_t s = 0; s < 2; s++) { /* once with all later ones refused, once without */
         pare_model *const m = some_model(s / 2, 1);
         pare_input in[40]; /* one of them is left out, so that each is proven by itself */
         for (size_t i = 0; i < 40; i++) in[i] = some_input(m, s / 2, 1, 0);
         for (size_t i = 0; i < 40; i++) in[i].batch = 1;
-        const pare_inputs set = {s < 2 ? 40 : 2, in};
+        const pare_inputs set = {40, in};
         pare_status st;
         long n = 0;
         do {
