@@ -209,6 +209,8 @@ static pare_status check(const pare_cert *c, pare_err *err)
         if (bound ? !(t->value >= 0) : row->has_value && isnan(t->value))
             return refuse(row->name, t->value, err);
         if (row->has_limit && isnan(t->limit)) return refuse(row->name, t->limit, err);
+        if (pare_kind_is_drawn(t->kind) && !(t->probability > 0 && t->probability < 1))
+            return refuse(row->name, t->probability, err);
     }
     pare_status st = PARE_OK;
     for (size_t i = 0; st == PARE_OK && i < c->nchain; i++) st = check(c->chain[i], err);

@@ -161,11 +161,15 @@ static pare_status same_text(const char *key, const char *claimed, const char *a
 static pare_status headline(const pare_cert *c, const pare_cert *again, pare_err *err)
 {
     const double radius = again->measured_radius;
+    if (isnan(radius))
+        return pare_fail(err, PARE_ERR_VERIFY, "measured: the proof does not say how exactly");
     if (!(c->proven >= again->proven))
         return pare_fail(err, PARE_ERR_VERIFY,
                          "proven: the certificate says %.9g, provable is %.9g", c->proven,
                          again->proven);
-    if (!(fabs(c->measured - again->measured) <= fmax(relative * again->measured, 2 * radius)))
+    /* An infinite radius knows nothing, and must not excuse everything. */
+    const double apart = isinf(radius) ? 0 : 2 * radius;
+    if (!(fabs(c->measured - again->measured) <= fmax(relative * again->measured, apart)))
         return pare_fail(err, PARE_ERR_VERIFY,
                          "measured: the certificate says %.9g, measured again is %.9g "
                          "(within %.3g of the exact difference)",

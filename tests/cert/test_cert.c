@@ -153,17 +153,18 @@ static void nothing_is_written_with_a_nan_or_a_negative_bound(void **state)
     (void)state;
     toy t;
     toy_begin(&t);
-    for (size_t i = 0; i < 6; i++)
+    for (size_t i = 0; i < 7; i++)
         for (size_t k = 0; k < 2; k++) {
             pare_cert *const c = toy_made(&t, '1', '2');
             double *const field[] = {&c->proven,
                                      &c->measured,
                                      &c->claims[TOY_LEAST].value,
                                      &c->claims[TOY_BALL].value,
+                                     &c->claims[TOY_DRAWN].probability,
                                      &c->claims[TOY_PAPER].value,
                                      &c->claims[TOY_TRUE].limit};
             *field[i] = k ? NAN : -1;
-            if (i >= 4 && !k) continue; /* a formula or a limit may be negative */
+            if (i >= 5 && !k) continue; /* a formula or a limit may be negative */
             assert_status(pare_cert_write(c, toy_path(&t, "c.json"), true, &t.err),
                           PARE_ERR_NONFINITE, &t.err);
             assert_false(pare_file_exists(toy_path(&t, "c.json")));

@@ -8,7 +8,7 @@ static pare_inputs one(pare_input *in)
     return (pare_inputs){1, in};
 }
 
-static void a_model_is_within_its_own_slack_of_itself(void **state)
+static void a_model_is_within_its_own_radius_of_itself(void **state)
 {
     (void)state;
     for (uint64_t s = 0; s < 60; s++) {
@@ -19,8 +19,9 @@ static void a_model_is_within_its_own_slack_of_itself(void **state)
         pare_err err = {0};
         assert_ok(pare_prove_gap(&gap, m, m, &set, NULL, &err), &err);
         assert_true(gap.measured == 0);
-        assert_true(gap.proven.v < 1e-8 * gap.slack); /* wide: nothing was measured but slack */
-        assert_true(gap.slack < 1e-3 && gap.rounding.v > 0);
+        assert_true(gap.proven.v < 1e-8 * gap.f64_radius); /* wide: only its radius is left */
+        assert_true(gap.radius <= gap.proven.v);
+        assert_true(gap.f64_radius < 1e-3 && gap.rounding.v > 0);
         pare_model_free(m);
     }
 }
@@ -47,7 +48,7 @@ static void a_known_distance_is_found_and_enclosed(void **state)
     assert_true(gap.scale == 17); /* 5 + 2 * 6 */
     assert_true(gap.proven.v > 0.75 && gap.proven.v <= 0.75 + 1e-13);
     assert_false(enclose_goes_wide(&gap, f, g, &set)); /* f64 was enough */
-    assert_true(gap.slack > 0 && gap.slack < 1e-13);
+    assert_true(gap.radius > 0 && gap.radius < 1e-13 && gap.f64_radius == gap.radius);
     assert_true(gap.rounding.v > 0 && gap.rounding.v < 1e-4);
     pare_model_free(g);
     pare_model_free(f);
@@ -78,8 +79,9 @@ static void the_proven_distance_holds_in_113_bits(void **state)
                 apart = fmax(apart, (double)q_abs(y.v[i] - z.v[i]));
         }
         assert_le(apart, gap.proven.v);
-        assert_le(gap.proven.v, (gap.measured + gap.slack) * (1 + 1e-12));
-        assert_le(fabs(gap.measured - apart), gap.slack);
+        assert_le(gap.proven.v, (gap.measured + gap.radius) * (1 + 1e-12));
+        assert_le(fabs(gap.measured - apart), gap.radius * (1 + 1e-9) + 1e-15 * apart);
+        assert_le(gap.radius, gap.f64_radius);
         pare_arena_free(a);
         pare_model_free(g);
         pare_model_free(f);
@@ -153,7 +155,7 @@ static void a_nan_on_the_way_claims_nothing(void **state)
  */
 
 /* Pre-norm blocks of heads and feed-forward, as trained models have them, with weights so large
- * that the f64 slack passes every difference. */
+ * that the f64 radius passes every difference. */
 static pare_model *deep_model(uint64_t seed, size_t layers, bool gated)
 {
     enum { D = 16, HEADS = 2, DK = 8, F = 24 };
@@ -201,7 +203,7 @@ static pare_model *deep_model(uint64_t seed, size_t layers, bool gated)
     return m;
 }
 
-/* One matrix of the last block times 1 + 1e-11: the true difference is far below the f64 slack, and
+/* One matrix of the last block times 1 + 1e-11: the true difference is far below the f64 radius, and
  * the proven one is next to it. */
 static void deep_models_are_proven_to_within_a_tenth_of_what_is_measured(void **state)
 {
@@ -220,10 +222,10 @@ static void deep_models_are_proven_to_within_a_tenth_of_what_is_measured(void **
         pare_gap gap;
         pare_err err = {0};
         assert_ok(pare_prove_gap(&gap, f, g, &set, NULL, &err), &err);
-        print_message("measured %g, proven %g, slack in f64 %g\n", gap.measured, gap.proven.v,
-                      gap.slack);
+        print_message("measured %g, proven %g, radius in f64 %g\n", gap.measured, gap.proven.v,
+                      gap.f64_radius);
         assert_true(gap.measured > 0);
-        assert_true(gap.slack > 10 * gap.measured); /* f64 alone would say nothing */
+        assert_true(gap.f64_radius > 10 * gap.measured); /* f64 alone would say nothing */
         assert_le(gap.proven.v, 1.1 * gap.measured);
         assert_le(0.9 * gap.measured, gap.proven.v);
         pare_model_free(g);
@@ -231,7 +233,7 @@ static void deep_models_are_proven_to_within_a_tenth_of_what_is_measured(void **
     }
 }
 
-/* The rule looks at the slack and at the shapes, and at nothing else. */
+/* The rule looks at the radius and at the shapes, and at nothing else. */
 static void proofs_go_wide_where_f64_is_not_enough_and_the_work_is_bounded(void **state)
 {
     (void)state;
@@ -269,10 +271,103 @@ static void proofs_go_wide_where_f64_is_not_enough_and_the_work_is_bounded(void 
     pare_model_free(m);
 }
 
+/* ---- the f32 engine ---------------------------------------------------------------------------- */
+
+/* How far the engine really was, by 113 bits: never more than what is said, which is at most four
+ * times it (a certificate is compared by that factor) where f32 rounds at all. */
+static void the_distance_of_the_engine_is_not_below_the_true_one(void **state)
+{
+    (void)state;
+    size_t close = 0;
+    for (uint64_t s = 0; s < 40; s++) {
+        pare_model *const m = some_model(s, 1);
+        pare_input in = some_input(m, s, 1, 0);
+        const pare_inputs set = one(&in);
+        pare_gap gap;
+        pare_err err = {0};
+        pare_arena *const a = pare_arena_new();
+        const size_t n = pare_output_rows(m, &in) * pare_model_outputs(m);
+        float *const y = pare_alloc(a, n, sizeof *y);
+        assert_non_null(y);
+        assert_ok(pare_prove_gap(&gap, m, m, &set, NULL, &err), &err);
+        assert_ok(pare_forward_f32(y, m, &in, NULL, NULL, &err), &err);
+        __float128 off = 0;
+        for (size_t b = 0; b < in.batch; b++) {
+            const qmat z = q_model(a, m, &in, b);
+            for (size_t i = 0; i < z.n * z.d; i++) {
+                const __float128 d = q_abs((__float128)y[b * z.n * z.d + i] - z.v[i]);
+                if (d > off) off = d;
+            }
+        }
+        assert_true(off <= (__float128)gap.engine);
+        assert_le(gap.engine, 4 * (double)off + 1e-12 * gap.scale);
+        assert_le(gap.engine, gap.rounding.v + 2 * gap.f64_radius);
+        close += gap.engine <= 1.01 * (double)off;
+        pare_arena_free(a);
+        pare_model_free(m);
+    }
+    assert_true(close > 20); /* mostly it is next to it */
+}
+
+/* The distance is one of g's outputs: those of f play no role. */
+static void an_engine_that_overflows_is_infinitely_far(void **state)
+{
+    (void)state;
+    static const double x[] = {1e30}, small[] = {1}, large[] = {1e30};
+    pare_model *f = NULL, *g = NULL;
+    assert_int_equal(pare_model_new(&f, NULL), PARE_OK);
+    f->stem.width = 1;
+    f->top.out.w = (pare_weight){PARE_F64, 1, 1, small};
+    assert_int_equal(pare_model_clone(&g, f, NULL), PARE_OK);
+    g->top.out.w.data = large;
+    pare_input in = {.batch = 1, .tokens = 1, .width = 1, .x = x};
+    const pare_inputs set = one(&in);
+    pare_gap gap;
+    pare_err err = {0};
+    assert_ok(pare_prove_gap(&gap, f, g, &set, NULL, &err), &err);
+    assert_true(isinf(gap.engine) && isfinite(gap.proven.v) && isfinite(gap.measured));
+    assert_ok(pare_prove_gap(&gap, g, f, &set, NULL, &err), &err);
+    assert_true(isfinite(gap.engine) && gap.engine < 1e24);
+    pare_model_free(g);
+    pare_model_free(f);
+}
+
+/* One digit, not below the figure: 0.9e-7 is written as 9e-8, 0.91e-7 as 1e-7. */
+static void the_distance_is_written_with_one_digit_rounded_up(void **state)
+{
+    (void)state;
+    static const double cases[][2] = {{9e-8, 9e-8},  {9.1e-8, 1e-7},   {1e-300, 1e-300},
+                                      {0, 0},        {123, 200},       {INFINITY, INFINITY},
+                                      {1e22, 1e22},  {1.0000001, 2},   {0.3, 0.3},
+                                      {5e-324, 5e-324}};
+    pare_arena *const a = pare_arena_new();
+    pare_err err;
+    assert_non_null(a);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pare_cert c = {.domain = "here"};
+        const pare_gap gap = {.proven = {2},
+                              .measured = 1,
+                              .radius = 0.25,
+                              .f64_radius = 0.5,
+                              .scale = 3,
+                              .rounding = {i % 2 ? 2.9 : 3.1},
+                              .engine = cases[i][0]};
+        assert_ok(pare_cert_take_gap(&c, a, &gap, &err), &err);
+        assert_true(c.proven == 2 && c.measured == 1);
+        assert_true(c.measured_radius == 0.25 && c.f64_radius == 0.5);
+        assert_true(pare_cert_find(&c, PARE_ENGINE_DISTANCE)->value == cases[i][1]);
+        /* A rounding larger than the outputs tells nobody anything. */
+        const pare_claim *const rounding = pare_cert_find(&c, PARE_ENGINE_ROUNDING);
+        assert_true((rounding != NULL) == (i % 2 == 1));
+        if (rounding) assert_true(rounding->value == 2.9);
+    }
+    pare_arena_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_model_is_within_its_own_slack_of_itself),
+        cmocka_unit_test(a_model_is_within_its_own_radius_of_itself),
         cmocka_unit_test(a_known_distance_is_found_and_enclosed),
         cmocka_unit_test(the_proven_distance_holds_in_113_bits),
         cmocka_unit_test(long_batches_are_cut_without_losing_a_sequence),
@@ -280,6 +375,9 @@ int main(void)
         cmocka_unit_test(deep_models_are_proven_to_within_a_tenth_of_what_is_measured),
         cmocka_unit_test(proofs_go_wide_where_f64_is_not_enough_and_the_work_is_bounded),
         cmocka_unit_test(a_nan_on_the_way_claims_nothing),
+        cmocka_unit_test(the_distance_of_the_engine_is_not_below_the_true_one),
+        cmocka_unit_test(an_engine_that_overflows_is_infinitely_far),
+        cmocka_unit_test(the_distance_is_written_with_one_digit_rounded_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,6 +97,8 @@ static void open_stage(stage *s)
                           .data = {.kind = "random", .count = 1, .tokens = 4},
                           .norm = "norm",
                           .domain = "domain"};
+    memcpy(s->made.input.architecture, zeros, sizeof zeros);
+    memcpy(s->made.output.architecture, zeros, sizeof zeros);
     memcpy(s->made.input.sha256, zeros, sizeof zeros);
     memcpy(s->made.output.sha256, zeros, sizeof zeros);
     memcpy(s->made.data.inputs_sha256, zeros, sizeof zeros);
