@@ -125,6 +125,7 @@ typedef struct pare_kind_row {
     double tolerance; /* observation: relative; evidence, paper and hypotheses have 1e-3 */
     bool one_sided;   /* observation: one that was larger than what is seen now is fine */
 } pare_kind_row;
+/* The table, by kind. */
 extern const pare_kind_row pare_kinds[PARE_KINDS];
 
 /* One claim. Kind, p and text are its identity; what the table says the kind does not have is not
@@ -133,11 +134,10 @@ typedef struct pare_claim {
     pare_kind kind;
     double p[PARE_PARAMETERS];
     const char *text;
-    pare_truth holds; /* hypothesis */
-    double value;     /* or the bound of a theorem, may be inf */
-    double limit;     /* hypothesis, evidence */
-    double
-        probability; /* of PARE_NEW_INPUT_OUTPUTS and PARE_NEW_INPUTS_SHARE; others are certain */
+    pare_truth holds;   /* hypothesis */
+    double value;       /* or the bound of a theorem, may be inf */
+    double limit;       /* hypothesis, evidence */
+    double probability; /* of claims that are drawn (pare_kind_is_drawn); others are certain */
     const char *domain; /* theorem; NULL when it is added: that of the headline */
     double slack;       /* only while verifying: absolute, what f64 alone may change in the value */
 } pare_claim;
@@ -350,9 +350,10 @@ typedef struct pare_verify_opts {
  *   headline      same norm and domain; proven at least as large; measured within 1e-3 or twice the
  *                 proven radius of what is measured again, and not above proven by more than it
  *   hypotheses    the same ones, with the same truth; values and limits within 1e-3
- *   theorems      each is proven again: upper bounds at least, lower bounds at most what is
- * provable observations  the same ones, within the tolerance of their kind evidence      if
- * again->evidence: within 1e-3 Files, data and seed are not looked at. */
+ *   theorems      each is proven again: upper bounds at least what is provable, lower ones at most
+ *   observations  the same ones, within the tolerance of their kind
+ *   evidence      if again->evidence: within 1e-3
+ * Files, data and seed are not looked at. */
 PARE_MUST_USE pare_status pare_cert_compare(const pare_cert *claimed, const pare_cert *again,
                                             pare_err *err);
 

@@ -22,12 +22,14 @@
 #define PARE_DD_INLINE static inline __attribute__((always_inline))
 #if defined(__x86_64__)
 #define PARE_DD_FMA __attribute__((target("avx2,fma")))
+/* Whether the processor fuses a multiplication and an addition. */
 static inline bool pare_has_fma(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
 #else
 #define PARE_DD_FMA
+/* Whether the processor fuses a multiplication and an addition. */
 static inline bool pare_has_fma(void)
 {
     return false; /* fma() is whatever the compiler makes of it */
