@@ -534,7 +534,8 @@ static inline void forge_all(forge *f, const char *path, const pare_verify_opts 
                              size_t first)
 {
     pare_err err = {0};
-    *f = (forge){.path = path, .opts = opts, .step = step, .seen = first, .a = pare_arena_new()};
+    *f = (forge){.path = path, .opts = opts, .step = step, .seen = first, .print = f->print,
+                 .a = pare_arena_new()};
     assert_non_null(f->a);
     assert_ok(pare_text_read(&f->text, &f->bytes, f->a, path, &err), &err);
     assert_ok(pare_json_parse(&f->tree, f->text, f->bytes, &err), &err);
@@ -547,6 +548,5 @@ static inline void forge_all(forge *f, const char *path, const pare_verify_opts 
                 forge_one(f, node, (forge_way)how, rewritten, &exists);
     cJSON_Delete(f->tree);
     pare_arena_free(f->a);
-    assert_int_equal(f->broken, 0);
 }
 #endif
