@@ -9,7 +9,8 @@
 const char *const cert_sections[PARE_SECTIONS] = {"hypotheses", "theorems", "observations",
                                                   "evidence", "paper"};
 
-/* ---- what is written of a bound --------------------------------------------------------------- */
+/* ---- what is written of a bound ---------------------------------------------------------------
+ */
 
 /* The theorem that bounds from above what this lower bound bounds from below, or NULL. */
 static const pare_claim *upper_of(const pare_cert *c, const pare_claim *lower)
@@ -24,10 +25,9 @@ pare_status cert_bounds_meet(const pare_cert *c, pare_err *err)
         if (pare_kinds[low->kind].section != PARE_THEOREM || !pare_kinds[low->kind].lower) continue;
         const pare_claim *const high = upper_of(c, low);
         if (high && strcmp(high->domain, low->domain) == 0 && !(high->value >= low->value))
-            return pare_fail(err, PARE_ERR_VERIFY,
-                             "%s: the lower bound %.9g is above the upper bound %.9g (%s)",
-                             pare_kinds[low->kind].name, low->value, high->value,
-                             pare_kinds[high->kind].name);
+            return pare_fail(
+                err, PARE_ERR_VERIFY, "%s: the lower bound %.9g is above the upper bound %.9g (%s)",
+                pare_kinds[low->kind].name, low->value, high->value, pare_kinds[high->kind].name);
     }
     return PARE_OK;
 }
@@ -75,9 +75,8 @@ static bool add_file(cJSON *to, const char *key, const pare_file_ref *f)
 static bool add_hashes(cJSON *to, const char *key, const pare_input_hashes *h)
 {
     cJSON *const o = pare_json_add_object(to, key);
-    cJSON *const list = o && pare_json_add_size(o, "tokens", h->tokens)
-                            ? pare_json_add_array(o, "inputs")
-                            : NULL;
+    cJSON *const list =
+        o && pare_json_add_size(o, "tokens", h->tokens) ? pare_json_add_array(o, "inputs") : NULL;
     bool ok = list != NULL;
     for (size_t i = 0; ok && i < h->n; i++) ok = pare_json_add_string(list, NULL, h->sha256[i]);
     return ok;
@@ -131,7 +130,8 @@ static bool add_theorem(cJSON *o, const pare_claim *c)
            pare_json_add_number(o, "bound", c->value) &&
            (!pare_kind_is_drawn(c->kind) ||
             pare_json_add_number(o, "probability", c->probability)) &&
-           pare_json_add_string(o, "norm", row->norm) && pare_json_add_string(o, "domain", c->domain);
+           pare_json_add_string(o, "norm", row->norm) &&
+           pare_json_add_string(o, "domain", c->domain);
 }
 
 bool cert_add_claim(cJSON *list, pare_arena *a, const pare_claim *c)

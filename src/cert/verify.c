@@ -101,8 +101,8 @@ static pare_status same_hashes(const char *what, const char *role, const pare_na
     for (size_t i = 0; i < n; i++) {
         const pare_named_hash *const c = find_hash(claimed, nclaimed, now[i].name);
         if (!c)
-            return pare_fail(err, PARE_ERR_VERIFY, "%s %s of the %s is not in the certificate", what,
-                             now[i].name, role);
+            return pare_fail(err, PARE_ERR_VERIFY, "%s %s of the %s is not in the certificate",
+                             what, now[i].name, role);
         if (strcmp(c->sha256, now[i].sha256) != 0)
             return pare_fail(err, PARE_ERR_VERIFY,
                              "%s %s of the %s has sha256 %.12s..., the certificate says %.12s...",
@@ -110,8 +110,8 @@ static pare_status same_hashes(const char *what, const char *role, const pare_na
     }
     for (size_t i = 0; i < nclaimed; i++)
         if (!find_hash(now, n, claimed[i].name))
-            return pare_fail(err, PARE_ERR_VERIFY, "%s %s of the certificate is not in the %s", what,
-                             claimed[i].name, role);
+            return pare_fail(err, PARE_ERR_VERIFY, "%s %s of the certificate is not in the %s",
+                             what, claimed[i].name, role);
     return PARE_OK;
 }
 
@@ -340,8 +340,7 @@ pare_status pare_cert_check(pare_cert **again, pare_arena *a, const pare_cert *c
     v.data = pare_alloc(a, v.capacity, sizeof *v.data);
     *again = NULL;
     if (!out || !v.opened || !v.data) return pare_no_memory(err);
-    const pare_status st =
-        c->nchain ? verify_chain(&v, out, c) : verify_cut(&v, out, c, &override);
+    const pare_status st = c->nchain ? verify_chain(&v, out, c) : verify_cut(&v, out, c, &override);
     for (size_t i = 0; i < v.nopened; i++) pare_model_free(v.opened[i].m);
     for (size_t i = 0; i < v.ndata; i++) pare_files_free(v.data[i].files);
     if (st == PARE_OK)

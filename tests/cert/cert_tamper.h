@@ -43,7 +43,8 @@ static inline cJSON *tamper_find(cJSON *v, cJSON *parent, cJSON **found_parent, 
     return NULL;
 }
 
-/* ---- changes after which a certificate is still true ------------------------------------------ */
+/* ---- changes after which a certificate is still true ------------------------------------------
+ */
 
 static inline bool tamper_is(const cJSON *v, const char *key)
 {
@@ -106,7 +107,8 @@ static inline bool tamper_is_harmless(const cJSON *parent, const cJSON *v, tampe
            tamper_is_word(parent, v, how);
 }
 
-/* ---- changes ---------------------------------------------------------------------------------- */
+/* ---- changes ----------------------------------------------------------------------------------
+ */
 
 static inline void tamper_replace(cJSON *parent, cJSON *v, cJSON *by)
 {

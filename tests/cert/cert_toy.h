@@ -159,9 +159,9 @@ static inline pare_model *toy_open(toy *t, pare_file_ref *ref, const char *cert,
     pare_files *const files = pare_files_new();
     assert_non_null(files);
     assert_ok(pare_model_load_files(&m, toy_path(t, name), files, &t->err), &t->err);
-    assert_ok(pare_file_ref_make(ref, t->a, toy_path(t, cert), toy_path(t, name), files, m,
-                                 &t->err),
-              &t->err);
+    assert_ok(
+        pare_file_ref_make(ref, t->a, toy_path(t, cert), toy_path(t, name), files, m, &t->err),
+        &t->err);
     pare_files_free(files);
     return m;
 }
@@ -195,8 +195,8 @@ static inline pare_cert toy_cert(toy *t, const char *cert, const char *in, const
     } else {
         assert_ok(pare_inputs_random(&set, t->a, f, 4, 2, seed, err), err);
     }
-    assert_ok(pare_data_ref_make(&c.data, t->a, toy_path(t, cert),
-                                 data ? toy_path(t, data) : NULL, hex, 1, 2, &set, err),
+    assert_ok(pare_data_ref_make(&c.data, t->a, toy_path(t, cert), data ? toy_path(t, data) : NULL,
+                                 hex, 1, 2, &set, err),
               err);
     if (data) toy_held_out(t, &c.data, &set);
     assert_ok(toy_prove(&c, t->a, NULL, f, g, &set, NULL, err), err);

@@ -225,8 +225,7 @@ static void a_lower_bound_above_its_upper_bound_is_not_written(void **state)
     c = toy_made(&t, '1', '2');
     const pare_claim auc[] = {{.kind = PARE_AUC_MOST, .value = 0.8},
                               {.kind = PARE_AUC_LEAST, .value = 0.9}};
-    for (size_t i = 0; i < 2; i++)
-        assert_ok(pare_cert_add(c, t.a, auc[i], &t.err), &t.err);
+    for (size_t i = 0; i < 2; i++) assert_ok(pare_cert_add(c, t.a, auc[i], &t.err), &t.err);
     assert_status(pare_cert_inflate(c, &t.err), PARE_ERR_VERIFY, &t.err);
     assert_contains(t.err.msg, "auc.least");
     toy_end(&t);
@@ -455,7 +454,8 @@ static void a_list_of_claims_has_an_end(void **state)
     toy_end(&t);
 }
 
-/* ---- held-out inputs --------------------------------------------------------------------------- */
+/* ---- held-out inputs ---------------------------------------------------------------------------
+ */
 
 static pare_cert *held_out(toy *t)
 {

@@ -105,7 +105,8 @@ static void a_model_of_several_files_lists_each_of_them(void **state)
     toy_end(&t);
 }
 
-/* ---- inputs ----------------------------------------------------------------------------------- */
+/* ---- inputs -----------------------------------------------------------------------------------
+ */
 
 static void inputs_are_hashed_one_by_one_and_sorted(void **state)
 {

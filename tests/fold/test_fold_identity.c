@@ -83,10 +83,10 @@ static void settings_beside_the_weights_are_part_of_the_model(void **state)
 {
     (void)state;
     static const char *const change[][3] = {
-        {"\1", "rms_norm_eps", "50"},         {"\1", "rms_norm_eps", "1.1e-5"},
-        {"\1", "hidden_act", "\"gelu\""},     {"\1", "rope_theta", "500"},
-        {"", "layer_norm_epsilon", "50"},     {"", "activation_function", "\"relu\""},
-        {"\2", "layer_norm_eps", "1"},        {"\2", "hidden_act", "\"relu\""},
+        {"\1", "rms_norm_eps", "50"},     {"\1", "rms_norm_eps", "1.1e-5"},
+        {"\1", "hidden_act", "\"gelu\""}, {"\1", "rope_theta", "500"},
+        {"", "layer_norm_epsilon", "50"}, {"", "activation_function", "\"relu\""},
+        {"\2", "layer_norm_eps", "1"},    {"\2", "hidden_act", "\"relu\""},
     };
     for (int kind = PARE_RANDOM_GPT; kind <= PARE_RANDOM_BERT; kind++) {
         stage s;

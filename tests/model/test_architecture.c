@@ -49,11 +49,14 @@ static void the_form_of_a_tiny_model_is_this_text(void **state)
     m->top.pool = PARE_POOL_MEAN;
     m->top.out.w = (pare_weight){PARE_F64, 2, 2, w};
     assert_ok(pare_model_check(m, &err), &err);
-    static const char golden[] = 
-        "{\"blocks\": [{\"attention\": {\"heads\": [{\"dk\": 2, \"dv\": 2, \"k\": 0, \"o\": 0, \"q\": 0, "
+    static const char golden[] =
+        "{\"blocks\": [{\"attention\": {\"heads\": [{\"dk\": 2, \"dv\": 2, \"k\": 0, \"o\": 0, "
+        "\"q\": 0, "
         "\"scale\": 0.1, \"v\": 0}], "
-        "\"in\": 2, \"in_norm\": {\"divisor\": 2, \"eps\": 1e-05, \"kind\": \"rms\"}, \"kind\": \"exact\", \"out\": 2, "
-        "\"skip\": \"identity\"}, \"ffn\": {\"activation\": \"gelu_tanh\", \"in\": 2, \"kind\": \"mlp\", \"layers\": 2, "
+        "\"in\": 2, \"in_norm\": {\"divisor\": 2, \"eps\": 1e-05, \"kind\": \"rms\"}, \"kind\": "
+        "\"exact\", \"out\": 2, "
+        "\"skip\": \"identity\"}, \"ffn\": {\"activation\": \"gelu_tanh\", \"in\": 2, \"kind\": "
+        "\"mlp\", \"layers\": 2, "
         "\"out\": 2, \"skip\": \"identity\"}}], \"context\": 16, \"embedding\": {\"ids\": false, "
         "\"positions\": {\"base\": 10000, \"kind\": \"sinusoidal\"}, \"width\": 2}, "
         "\"head\": {\"pool\": \"mean\", \"tied\": false}, "
@@ -136,8 +139,7 @@ static bool change(pare_model *m, int which)
         m->stem.norm = (pare_norm){.kind = PARE_NORM_RMS, .eps = 1e-5, .divisor = 8};
         return true;
     case 11:
-        m->stem.norm =
-            (pare_norm){.kind = PARE_NORM_RMS, .eps = nextafter(1e-5, 1), .divisor = 8};
+        m->stem.norm = (pare_norm){.kind = PARE_NORM_RMS, .eps = nextafter(1e-5, 1), .divisor = 8};
         return true;
     case 12:
         m->stem.norm = (pare_norm){.kind = PARE_NORM_RMS, .eps = 1e-5, .divisor = 7};
