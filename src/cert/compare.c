@@ -67,8 +67,8 @@ static pare_status same_observation(const pare_claim *x, const pare_claim *y, pa
     const pare_kind_row *const row = &pare_kinds[x->kind];
     const double slack = isfinite(y->slack) ? y->slack : 0;
     bool same = x->value == y->value;
-    if (row->one_sided) /* neither is negative */
-        same = same || (x->value >= 0 && y->value <= fma(row->tolerance, x->value, x->value));
+    if (row->one_sided) /* a negative one is below every distance */
+        same = same || y->value <= fma(row->tolerance, x->value, x->value);
     else if (isfinite(x->value)) /* within a thousandth of inf is everything */
         same = same || fabs(y->value - x->value) <= fmax(row->tolerance * fabs(x->value), slack);
     return same ? PARE_OK : refuse(x, "value", x->value, y->value, err);
