@@ -69,10 +69,10 @@ const pare_kind_row pare_kinds[PARE_KINDS] = {
                                  .has_value = true,
                                  .has_limit = true},
     [PARE_JL_DIMENSION] = {.name = "jl.dimension",
-                           .parameters = {"layer", "eps", "delta", "rows", "pairs"},
+                           .parameters = {"layer", "eps", "delta"},
                            .sentence = "layer {layer}: dimension of queries and keys, and what the "
                                        "Johnson-Lindenstrauss lemma needs (eps {eps}, delta "
-                                       "{delta}; {rows} different rows, {pairs} pairs)",
+                                       "{delta})",
                            .has_value = true,
                            .has_limit = true},
     [PARE_JL_DISTORTION] = {.name = "jl.distortion",

@@ -69,7 +69,7 @@ static pare_status same_observation(const pare_claim *x, const pare_claim *y, pa
     if (!(x->value >= 0)) return refuse(x, "value, never below 0", x->value, y->value, err);
     bool same = x->value == y->value;
     if (row->one_sided)
-        same = same || (y->value <= fma(row->tolerance, x->value, x->value));
+        same = same || y->value <= fma(row->tolerance, x->value, x->value);
     else if (isfinite(x->value)) /* within a thousandth of inf is everything */
         same = same || fabs(y->value - x->value) <= fmax(row->tolerance * fabs(x->value), slack);
     return same ? PARE_OK : refuse(x, "value", x->value, y->value, err);

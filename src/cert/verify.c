@@ -20,6 +20,13 @@ typedef struct opened {
     pare_file_ref ref; /* what it is */
 } opened;
 
+/* The bytes of a data file: links of a chain speak of the same inputs. */
+typedef struct opened_data {
+    const char *path;
+    size_t split;
+    pare_files *files;
+} opened_data;
+
 /* One verification: what is open, and what it needs everywhere. */
 typedef struct verifier {
     pare_arena *a;
@@ -27,6 +34,8 @@ typedef struct verifier {
     const char *path; /* of the certificate */
     size_t nopened, capacity;
     opened *opened; /* the models of a chain: one more than it has links */
+    size_t ndata;
+    opened_data *data; /* of each link and of the chain itself, each path once */
     pare_err *err;
 } verifier;
 
@@ -131,17 +140,30 @@ static pare_status same_model(const char *role, const pare_file_ref *claimed, co
 
 /* ---- inputs -------------------------------------------------------------------------------- */
 
+static pare_status data_files(verifier *v, pare_files **out, const char *path, size_t split)
+{
+    for (size_t i = 0; i < v->ndata; i++)
+        if (v->data[i].split == split && strcmp(v->data[i].path, path) == 0)
+            return *out = v->data[i].files, PARE_OK;
+    PARE_ASSERT(v->ndata < v->capacity);
+    *out = pare_files_new();
+    if (!*out) return pare_no_memory(v->err);
+    v->data[v->ndata++] = (opened_data){path, split, *out};
+    return PARE_OK;
+}
+
 static pare_status load_file(verifier *v, pare_inputs *set, const pare_data_ref *d,
                              const pare_model *f, const char *path)
 {
     char hex[PARE_SHA256_HEX] = "";
+    pare_files *files = NULL;
     if (!v->opts->load)
         return pare_fail(v->err, PARE_ERR_USAGE, "no way was given to load the inputs in %s", path);
-    if (!pare_file_exists(path))
+    pare_status st = data_files(v, &files, path, d->split);
+    if (st != PARE_OK) return st;
+    if (pare_files_count(files) == 0 && !pare_file_exists(path))
         return pare_fail(v->err, PARE_ERR_IO, "the data of the certificate is missing: %s", path);
-    pare_files *const files = pare_files_new();
-    if (!files) return pare_no_memory(v->err);
-    pare_status st = v->opts->load(set, v->a, f, path, d->split, files, v->err);
+    st = v->opts->load(set, v->a, f, path, d->split, files, v->err);
     const bool unreadable = st == PARE_ERR_INPUT || st == PARE_ERR_NONFINITE;
     if ((st == PARE_OK || unreadable) && pare_files_count(files) > 0) {
         const pare_status hashed = pare_files_identity(hex, files, path, v->err);
@@ -150,7 +172,6 @@ static pare_status load_file(verifier *v, pare_inputs *set, const pare_data_ref 
         else if (strcmp(hex, d->sha256) != 0)
             st = refuse_bytes("data", path, hex, d->sha256, v->err);
     }
-    pare_files_free(files);
     return st;
 }
 
@@ -317,10 +338,12 @@ pare_status pare_cert_check(pare_cert **again, pare_arena *a, const pare_cert *c
     const spots override = {opts->input, opts->output, opts->data};
     pare_cert *const out = pare_alloc(a, 1, sizeof *out);
     v.opened = pare_alloc(a, v.capacity, sizeof *v.opened);
+    v.data = pare_alloc(a, v.capacity, sizeof *v.data);
     *again = NULL;
-    if (!out || !v.opened) return pare_no_memory(err);
+    if (!out || !v.opened || !v.data) return pare_no_memory(err);
     const pare_status st = c->nchain ? verify_chain(&v, out, c) : verify_cut(&v, out, c, &override);
     for (size_t i = 0; i < v.nopened; i++) pare_model_free(v.opened[i].m);
+    for (size_t i = 0; i < v.ndata; i++) pare_files_free(v.data[i].files);
     if (st == PARE_OK)
         *again = out;
     else

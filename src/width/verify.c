@@ -167,7 +167,7 @@ static void lemma(view *v)
         const double all = (double)(pairs ? pairs : 1) * (double)v->f.layers[l].nheads;
         const size_t asked = pare_jl_dim(all, EPS, DELTA);
         add(v, (pare_claim){.kind = PARE_JL_DIMENSION,
-                            .p = {(double)l, EPS, DELTA, (double)rows, (double)pairs},
+                            .p = {(double)l, EPS, DELTA},
                             .holds = truth(dk >= asked),
                             .value = (double)dk,
                             .limit = (double)asked});

@@ -76,7 +76,7 @@ static void a_share_has_the_confidence_of_every_certificate(void **state)
 static void how_many_errors_are_left_out_follows_from_their_number(void **state)
 {
     (void)state;
-    static const size_t by_hand[][2] = {{1, 0},  {19, 0}, {38, 0}, {39, 1},   {58, 1},
+    static const size_t by_hand[][2] = {{1, 0},  {19, 0}, {38, 0},  {39, 1},   {58, 1},
                                         {59, 2}, {99, 4}, {100, 4}, {999, 49}, {1000, 49}};
     for (size_t i = 0; i < sizeof by_hand / sizeof *by_hand; i++)
         assert_int_equal(pare_left_out(by_hand[i][0]), by_hand[i][1]);
@@ -216,7 +216,8 @@ static void new_inputs_are_cut_as_the_others_are(void **state)
     pair_close(&p);
 }
 
-/* ---- what they rest on ------------------------------------------------------------------------- */
+/* ---- what they rest on -------------------------------------------------------------------------
+ */
 
 static void what_is_said_of_held_out_inputs_is_checked(void **state)
 {

@@ -203,8 +203,8 @@ static pare_model *deep_model(uint64_t seed, size_t layers, bool gated)
     return m;
 }
 
-/* One matrix of the last block times 1 + 1e-11: the true difference is far below the f64 radius, and
- * the proven one is next to it. */
+/* One matrix of the last block times 1 + 1e-11: the true difference is far below the f64 radius,
+ * and the proven one is next to it. */
 static void deep_models_are_proven_to_within_a_tenth_of_what_is_measured(void **state)
 {
     (void)state;
@@ -271,7 +271,8 @@ static void proofs_go_wide_where_f64_is_not_enough_and_the_work_is_bounded(void 
     pare_model_free(m);
 }
 
-/* ---- the f32 engine ---------------------------------------------------------------------------- */
+/* ---- the f32 engine ----------------------------------------------------------------------------
+ */
 
 /* How far the engine really was, by 113 bits: never more than what is said, which is at most four
  * times it (a certificate is compared by that factor) where f32 rounds at all. */
@@ -329,6 +330,13 @@ static void an_engine_that_overflows_is_infinitely_far(void **state)
     assert_ok(pare_prove_gap(&gap, g, f, &set, NULL, &err), &err);
     assert_true(isfinite(gap.engine) && gap.engine < 1e24);
     pare_model_free(g);
+    /* inf - inf is no number, and not a distance of 0. */
+    static const double two[] = {1e30, 1e30}, apart[] = {1e30, -1e30};
+    f->stem.width = 2;
+    f->top.out.w = (pare_weight){PARE_F64, 1, 2, apart};
+    in = (pare_input){.batch = 1, .tokens = 1, .width = 2, .x = two};
+    assert_ok(pare_prove_gap(&gap, f, f, &set, NULL, &err), &err);
+    assert_true(isinf(gap.engine));
     pare_model_free(f);
 }
 
@@ -336,10 +344,9 @@ static void an_engine_that_overflows_is_infinitely_far(void **state)
 static void the_distance_is_written_with_one_digit_rounded_up(void **state)
 {
     (void)state;
-    static const double cases[][2] = {{9e-8, 9e-8},  {9.1e-8, 1e-7},   {1e-300, 1e-300},
-                                      {0, 0},        {123, 200},       {INFINITY, INFINITY},
-                                      {1e22, 1e22},  {1.0000001, 2},   {0.3, 0.3},
-                                      {5e-324, 5e-324}};
+    static const double cases[][2] = {
+        {9e-8, 9e-8},         {9.1e-8, 1e-7}, {1e-300, 1e-300}, {0, 0},     {123, 200},
+        {INFINITY, INFINITY}, {1e22, 1e22},   {1.0000001, 2},   {0.3, 0.3}, {5e-324, 5e-324}};
     pare_arena *const a = pare_arena_new();
     pare_err err;
     assert_non_null(a);

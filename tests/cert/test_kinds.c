@@ -23,7 +23,8 @@ static void names_are_unique(void **state)
     for (size_t i = 0; i < PARE_KINDS; i++) {
         const char *const name = pare_kinds[i].name;
         if (!name) fail_msg("kind %zu has no row", i);
-        assert_true(*name && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._") == strlen(name));
+        assert_true(*name &&
+                    strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._") == strlen(name));
         for (size_t k = 0; k < i; k++)
             if (strcmp(name, pare_kinds[k].name) == 0) fail_msg("%s stands there twice", name);
     }
@@ -154,10 +155,8 @@ static void an_optimum_is_not_above_what_is_reached(void **state)
     pare_err err;
     pare_arena *const a = pare_arena_new();
     assert_non_null(a);
-    const pare_claim at = {.kind = PARE_STREAM_OPTIMALITY,
-                           .text = "x",
-                           .value = 1,
-                           .limit = 1 + 1e-12};
+    const pare_claim at = {
+        .kind = PARE_STREAM_OPTIMALITY, .text = "x", .value = 1, .limit = 1 + 1e-12};
     assert_ok(pare_cert_add(&c, a, at, &err), &err);
     assert_true(c.claims[0].limit == 1 && c.claims[0].value == 1);
     pare_arena_free(a);

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/types.h>
 
 int __real_open(const char *path, int flags, mode_t mode);
@@ -79,8 +80,40 @@ static bool refuse(const char *call)
     return true;
 }
 
+/* ---- who was opened ----------------------------------------------------------------------------
+ */
+
+enum { OPENS = 256 };
+static char opened[OPENS][300];
+static size_t nopened;
+
+void fail_io_forget_opens(void)
+{
+    nopened = 0;
+}
+
+int fail_io_opens(const char *end)
+{
+    int n = 0;
+    for (size_t i = 0; i < nopened && i < OPENS; i++) {
+        const size_t all = strlen(opened[i]), tail = strlen(end);
+        n += all >= tail && strcmp(opened[i] + all - tail, end) == 0;
+    }
+    return n;
+}
+
+static void note(const char *path)
+{
+    if (nopened < OPENS) snprintf(opened[nopened], sizeof opened[0], "%s", path);
+    nopened++;
+}
+
+/* ---- the calls ---------------------------------------------------------------------------------
+ */
+
 int __wrap_open(const char *path, int flags, ...)
 {
+    note(path);
     va_list args;
     va_start(args, flags);
     const mode_t mode = va_arg(args, mode_t);

@@ -17,4 +17,7 @@ void fail_io_first_tries(int times, int why);
 void fail_io_short(bool on);
 /* Which call failed since the last fail_io_after; NULL: none. */
 const char *fail_io_hit(void);
+/* How often files were opened, for reading or writing, whose path ends so since the last reset. */
+int fail_io_opens(const char *end);
+void fail_io_forget_opens(void);
 #endif

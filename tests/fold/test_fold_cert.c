@@ -139,10 +139,9 @@ static void another_model_is_certified_as_what_it_is(void **state)
  * verdict must be "not true" and nothing softer. */
 static bool must_be_false(const cJSON *parent, const cJSON *v, tamper how)
 {
-    static const char *const keys[] = {"proven",        "measured", "bound", "sha256",
-                                       "inputs_sha256", "seed",     "holds", "value",
-                                       "limit",         "sentence", "side",  "norm",
-                                       "tolerance",     "domain",   "architecture"};
+    static const char *const keys[] = {"proven", "measured", "bound",     "sha256", "inputs_sha256",
+                                       "seed",   "holds",    "value",     "limit",  "sentence",
+                                       "side",   "norm",     "tolerance", "domain", "architecture"};
     const bool subtle = how == TAMPER_LESS || how == TAMPER_LAST || how == TAMPER_FLIP;
     if (!subtle || !v->string || (how == TAMPER_FLIP && !cJSON_IsBool(v))) return false;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
