@@ -45,13 +45,15 @@ typedef enum forge_class {
     FORGE_LEFT_OUT,  /* a theorem, evidence, or what a paper prints */
     FORGE_ORDER,     /* of a list */
     FORGE_TOLERANCE, /* a figure within what its kind allows */
+    FORGE_SAME,      /* the same inputs in other words: a limit of tokens that none of them reaches,
+                        a split where nothing is claimed about labels */
     FORGE_NAME,      /* of a single file, which is known by its bytes */
     FORGE_WORD,      /* the writer's: seed where the inputs come from a file, fitted inputs */
     FORGE_CLASSES,
     FORGE_BROKEN = FORGE_CLASSES /* none of these: verify is wrong */
 } forge_class;
-static const char *const forge_class_names[] = {"weaker",    "left out", "order", "tolerance",
-                                                "file name", "writer's word"};
+static const char *const forge_class_names[] = {"weaker",      "left out",  "order", "tolerance",
+                                                "same inputs", "file name", "writer's word"};
 
 typedef struct forge {
     char *text;
@@ -461,6 +463,8 @@ static inline forge_class forge_class_of(const forge *f, const forge_place *p, f
                    : FORGE_BROKEN;
     if (strcmp(path, "reduction.seed") == 0 && c->data.path) return FORGE_WORD;
     if (strncmp(path, "data.writers_word.fitted.inputs", 31) == 0) return FORGE_WORD;
+    if (strcmp(path, "data.tokens") == 0 && strcmp(c->data.kind, "part") == 0) return FORGE_SAME;
+    if (strcmp(path, "data.split") == 0 && !pare_cert_find(c, PARE_AUC_MOST)) return FORGE_SAME;
     if (how == FORGE_RENAME_KEY && ((strncmp(path, "input.files.", 12) == 0 && c->input.nfiles == 1) ||
                                     (strncmp(path, "output.files.", 13) == 0 && c->output.nfiles == 1)))
         return FORGE_NAME;
@@ -485,7 +489,24 @@ static inline pare_status forge_verify(forge *f, const char *text, size_t bytes,
     return st;
 }
 
-static inline void forge_one(forge *f, size_t node, forge_way how, bool rewritten, bool *exists)
+/* What certainly does not apply at this place is not tried, to save time. */
+static inline bool forge_may_apply(const forge_place *p, forge_way how, bool rewritten)
+{
+    size_t link, section, i;
+    const char *key = "";
+    const char *const path = forge_within(p->path, &link);
+    const bool claim = forge_claim_at(path, &section, &i, &key);
+    const bool kind = claim && strcmp(key, "kind") == 0;
+    const bool twice = kind || (claim && strncmp(key, "parameters.", 11) == 0) ||
+                       strncmp(path, "data.", 5) == 0;
+    if (rewritten && !twice) return false;
+    if (how >= FORGE_KINDS) return kind;
+    if (how <= FORGE_ONE_MORE) return cJSON_IsNumber(p->at);
+    if (how <= FORGE_OTHER_TEXT_2) return cJSON_IsString(p->at) || how == FORGE_EMPTY;
+    return true;
+}
+
+static inline void forge_one(forge *f, size_t node, forge_way how, bool rewritten)
 {
     const pare_mark mark = pare_arena_mark(f->a);
     pare_err err = {0};
@@ -493,8 +514,7 @@ static inline void forge_one(forge *f, size_t node, forge_way how, bool rewritte
     size_t left = node, bytes = 0;
     char *text = NULL;
     assert_ok(pare_json_parse(&p.root, f->text, f->bytes, &err), &err);
-    *exists = forge_find(&p, p.root, NULL, "", &left);
-    bool changed = *exists && forge_apply(&p, how);
+    bool changed = forge_find(&p, p.root, NULL, "", &left) && forge_apply(&p, how);
     p.now = changed && p.at ? forge_double(p.at) : NAN;
     const char *const is = changed && p.at ? cJSON_PrintUnformatted(p.at) : NULL;
     if (changed && rewritten) changed = forge_rewrite(f, &p);
@@ -533,11 +553,13 @@ static inline void forge_all(forge *f, const char *path, const pare_verify_opts 
     assert_ok(pare_json_parse(&f->tree, f->text, f->bytes, &err), &err);
     assert_ok(pare_cert_read(&f->cert, f->a, path, &err), &err);
     assert_ok(pare_cert_check(&f->again, f->a, f->cert, path, opts, &err), &err);
-    bool exists = true;
-    for (size_t node = 0; exists; node++)
-        for (int how = 0; exists && how < FORGE_WAYS; how++)
-            for (int rewritten = 0; exists && rewritten < 2; rewritten++)
-                forge_one(f, node, (forge_way)how, rewritten, &exists);
+    forge_place p = {.root = f->tree};
+    size_t left = 0;
+    for (size_t node = 0; left = node, forge_find(&p, p.root, NULL, "", &left); node++)
+        for (int how = 0; how < FORGE_WAYS; how++)
+            for (int rewritten = 0; rewritten < 2; rewritten++)
+                if (forge_may_apply(&p, (forge_way)how, rewritten))
+                    forge_one(f, node, (forge_way)how, rewritten);
     cJSON_Delete(f->tree);
     pare_arena_free(f->a);
 }
