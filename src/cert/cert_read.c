@@ -156,6 +156,8 @@ static uint64_t get_seed(reader *r, place p, const char *key)
     const place at = child(r, p, key);
     if (r->st == PARE_OK && pare_json_u64(&v, p.v, key, NULL) != PARE_OK)
         refuse(r, at, "must be a 64-bit whole number as a string of decimal digits");
+    if (r->st == PARE_OK && at.v->valuestring[0] == '0' && at.v->valuestring[1])
+        refuse(r, at, "must not begin with 0");
     return v;
 }
 

@@ -192,6 +192,10 @@ static pare_status get_inputs(verifier *v, pare_inputs *set, const pare_cert *c,
                              d->first, d->count - 1, all.n);
         if (st != PARE_OK) return st;
     }
+    if (d->split > 0 && !(set->n > 0 && set->in[0].graph))
+        return pare_fail(v->err, PARE_ERR_VERIFY,
+                         "data.split: these inputs have no splits, the certificate says %zu",
+                         d->split);
     if (set->n != d->count)
         return pare_fail(v->err, PARE_ERR_VERIFY, "there are %zu inputs, the certificate says %zu",
                          set->n, d->count);

@@ -30,10 +30,13 @@ typedef struct forgery_case {
 /* Models and data first, then each certificate; those without a name are not forged. */
 static const forgery_case forgery_cases[] = {
     {NULL, "data model --kind gpt --dim 4 --heads 2 --layers 1 --context 4 --vocab 6 --ffn 4 -o m"},
-    {NULL, "data model --kind bert --dim 4 --heads 2 --layers 1 --context 4 --vocab 6 --ffn 4 -o b"},
+    {NULL,
+     "data model --kind bert --dim 4 --heads 2 --layers 1 --context 6 --vocab 6 --ffn 4 -o b"},
     {NULL, "data model --kind graph --dim 4 --heads 1 --layers 1 -o g"},
     {NULL, "data random --count 40 --tokens 4 --vocab 6 --seed 3 -o t.npy"},
-    {NULL, "data random --count 39 --tokens 4 --vocab 6 --seed 104 -o h.npy"},
+    {NULL, "data random --count 39 --tokens 6 --vocab 6 --seed 104 -o h.npy"},
+    {NULL, "data random --count 20 --tokens 6 --vocab 6 --seed 5 -o u.npy"},
+    {NULL, "data random --count 2 --tokens 3 --vocab 0 --width 4 -o v.npy"}, /* vectors */
     {NULL, "data minesweeper --side 4 --seed 1 -o a.npz"},
     {NULL, "data minesweeper --side 4 --seed 2 -o c.npz"},
     {"fold", "fold m -o OUT"},
@@ -52,11 +55,12 @@ static const forgery_case forgery_cases[] = {
     {"text_svd", "width m --method svd --dim 3 -o OUT"},
     {"depth_ball", "depth m --kind uniform --layers 0 --ball 0.01 -o OUT"},
     {"depth_part", "depth m --kind affmix --layers 0 --data t.npy -o OUT"},
-    {"depth_heldout", "depth b --kind affmix --layers 0 --data t.npy --heldout h.npy -o OUT"},
+    {"depth_heldout", "depth b --kind affmix --layers 0 --data u.npy --heldout h.npy -o OUT"},
     {"depth_new", "depth b --kind uniform --layers 0 --data h.npy -o OUT"},
-    {"depth_diam", "depth skip --kind uniform --layers 0 --input-diam 0.25 -o OUT"},
-    {"depth_bare", "depth bare --kind uniform --layers 0 --input-diam 0.25 --ball 0.1 -o OUT"},
-    {"one_layer", "depth skip --one-layer uniform --ball 0.01 -o OUT"},
+    {"depth_diam", "depth skip --kind uniform --layers 0 --input-diam 0.25 --data v.npy -o OUT"},
+    {"depth_bare", "depth bare --kind uniform --layers 0 --input-diam 0.25 --ball 0.1 --data v.npy "
+                   "-o OUT"},
+    {"one_layer", "depth skip --one-layer uniform --ball 0.01 --data v.npy -o OUT"},
     {"ticket", "ticket m --bits 12 -o OUT"},
     {"ticket_graph", "ticket g --bits 12 --data a.npz -o OUT"},
     {NULL, "depth fold --kind uniform --layers 0 -o d2"},
@@ -76,8 +80,9 @@ static inline void forgery_nets(const char *dir)
             .layers = 2, .heads = 1, .d = 4, .eta = .1, .beta = 1, .no_skip = bare != 0};
         char path[300];
         pare_model *const m = net_of(&r, &s);
-        assert_ok(pare_model_save(m, test_path(path, dir, bare ? "bare" : "skip"), false, NULL, &err),
-                  &err);
+        assert_ok(
+            pare_model_save(m, test_path(path, dir, bare ? "bare" : "skip"), false, NULL, &err),
+            &err);
         pare_model_free(m);
     }
 }

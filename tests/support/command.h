@@ -2,6 +2,7 @@
 #ifndef COMMAND_H
 #define COMMAND_H
 #include <pare_test.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <sys/wait.h>
