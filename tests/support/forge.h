@@ -519,7 +519,7 @@ static inline void forge_one(forge *f, size_t node, forge_way how, bool rewritte
     const char *const is = changed && p.at ? cJSON_PrintUnformatted(p.at) : NULL;
     if (changed && rewritten) changed = forge_rewrite(f, &p);
     if (changed) assert_ok(pare_json_print(&text, &bytes, f->a, p.root, 0, &err), &err);
-    if (changed && !cJSON_Compare(p.root, f->tree, true) && f->seen++ % f->step == 0) {
+    if (changed && !cJSON_Compare(p.root, f->tree, true)) {
         f->tried++;
         const pare_status st = forge_verify(f, text, bytes, &err);
         const int code = pare_exit_code(st);
@@ -558,7 +558,7 @@ static inline void forge_all(forge *f, const char *path, const pare_verify_opts 
     for (size_t node = 0; left = node, forge_find(&p, p.root, NULL, "", &left); node++)
         for (int how = 0; how < FORGE_WAYS; how++)
             for (int rewritten = 0; rewritten < 2; rewritten++)
-                if (forge_may_apply(&p, (forge_way)how, rewritten))
+                if (forge_may_apply(&p, (forge_way)how, rewritten) && f->seen++ % f->step == 0)
                     forge_one(f, node, (forge_way)how, rewritten);
     cJSON_Delete(f->tree);
     pare_arena_free(f->a);

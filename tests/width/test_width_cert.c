@@ -4,6 +4,7 @@
 #include "../../src/width/prove.h"
 #include <claims.h>
 #include <forge.h>
+#include <given_file.h>
 #include <pare/publish.h>
 #include <pare/random_model.h>
 
@@ -259,6 +260,21 @@ static void clusters_are_certified_too(void **state)
     assert_true(claim_value(&cert, PARE_PAPER_SELECTOR) < 0);
     assert_int_equal(claims_in(&cert, PARE_PAPER), 1);
     assert_true(isfinite(pare_cert_apriori(&cert)));
+    /* As a file, of which no field can be changed. */
+    char file[300];
+    forge f = {0};
+    const pare_verify_opts how = {.provers = pare_width_provers,
+                                  .nprovers = PARE_WIDTH_METHODS,
+                                  .load = given_file_load,
+                                  .evidence = true};
+    given_file_write(test_path(file, p.dir, "data"), &p.set);
+    p.opts.data_path = file;
+    p.opts.prover = &pare_width_provers[PARE_WIDTH_CLUSTER];
+    assert_ok(pare_publish(&cert, p.s.w.a, p.m, &g, &p.opts, &p.s.err), &p.s.err);
+    forge_all(&f, p.cert, &how, 1, 0);
+    print_message("%zu changes, %zu refused\n", f.tried, f.refused);
+    assert_int_equal(f.broken, 0);
+    assert_true(f.refused > 300 && f.survived[FORGE_WEAKER] > 5);
     pare_model_free(g);
     play_close(&p);
 }
