@@ -41,6 +41,7 @@
 #include "model_norms.h"
 #include "wide.h"
 #include <pare/elementary.h>
+#include <pare/outputs.h>
 #include <float.h>
 #include <math.h>
 
@@ -246,6 +247,10 @@ PARE_MUST_USE pare_status enclose_mean(flow *y, const enclose_ctx *c, const flow
 /* Total variation between softmax(a) and softmax(a + b) for max|b| <= d: tanh(d/2); and less when
  * all weight but `rest` is on one entry of either. */
 double enclose_tv(double d, double rest);
+/* The better of two comparisons in every figure, into the first; the second has double-double
+ * midpoints. PARE_ERR_VERIFY if their differences are further apart than their radii allow. */
+PARE_MUST_USE pare_status enclose_merge(pare_output_bound *a, const pare_output_bound *b,
+                                        pare_err *err);
 /* Whether a gap proven in f64 is to be proven again with wide midpoints (gap.c). */
 bool enclose_goes_wide(const pare_gap *gap, const pare_model *f, const pare_model *g,
                        const pare_inputs *set);

@@ -160,8 +160,7 @@ bool enclose_goes_wide(const pare_gap *gap, const pare_model *f, const pare_mode
     return work_of(f, set) + work_of(g, set) <= WORK;
 }
 
-/* The better of both in every figure; `b` has double-double midpoints. */
-static pare_status merge(pare_output_bound *a, const pare_output_bound *b, pare_err *err)
+pare_status enclose_merge(pare_output_bound *a, const pare_output_bound *b, pare_err *err)
 {
     const double apart = fabs(a->gap.measured - b->gap.measured); /* nan: nothing is known */
     const double most = up_add(up_add(a->gap.radius, b->gap.radius), 0x1p-50 * b->gap.measured);
@@ -196,7 +195,7 @@ static pare_status again_wide(prover *p, pare_output_bound *out, pare_arena *a,
     if (narrow) p->each = pare_alloc(a, n, sizeof *p->each);
     if (n > 0 && !p->each) return pare_no_memory(err);
     pare_status st = whole_set(p, &wide, set, err);
-    if (st == PARE_OK) st = merge(out, &wide, err);
+    if (st == PARE_OK) st = enclose_merge(out, &wide, err);
     for (size_t i = 0; st == PARE_OK && i < n; i++) narrow[i] = fmin(narrow[i], p->each[i]);
     return st;
 }

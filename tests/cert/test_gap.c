@@ -371,6 +371,47 @@ static void the_distance_is_written_with_one_digit_rounded_up(void **state)
     pare_arena_free(a);
 }
 
+/* Both hold the exact difference: the better figure of each is taken, and figures further apart
+ * than both radii are a fault in pare, not a proof. */
+static void enclosures_that_do_not_meet_prove_nothing(void **state)
+{
+    (void)state;
+    pare_err err = {0};
+    const pare_output_bound narrow = {.gap = {.proven = {1.5},
+                                              .measured = 1,
+                                              .radius = 0.25,
+                                              .f64_radius = 0.25,
+                                              .rounding = {3},
+                                              .engine = 0.5},
+                                      .rows = 4,
+                                      .certain = 2,
+                                      .auc = {{0.5, 0.9}, {0.4, 0.8}}};
+    pare_output_bound wide = narrow, out = narrow;
+    wide.gap.proven.v = 1.2;
+    wide.gap.measured = 1.125;
+    wide.gap.radius = 0.0625;
+    wide.gap.rounding.v = 4;
+    wide.gap.engine = 0.25;
+    wide.certain = 3;
+    wide.auc[0] = (pare_auc_bound){0.6, 0.95};
+    assert_ok(enclose_merge(&out, &wide, &err), &err);
+    assert_true(out.gap.proven.v == 1.2 && out.gap.measured == 1.125 && out.gap.radius == 0.0625);
+    assert_true(out.gap.f64_radius == 0.25 && out.gap.rounding.v == 3 && out.gap.engine == 0.25);
+    assert_true(out.certain == 3 && out.auc[0].low == 0.6 && out.auc[0].high == 0.9);
+    assert_true(out.auc[1].low == 0.4 && out.auc[1].high == 0.8);
+    out = narrow;
+    wide.gap.measured = 1.3125; /* just within both radii */
+    assert_ok(enclose_merge(&out, &wide, &err), &err);
+    out = narrow;
+    wide.gap.measured = 1.313;
+    assert_status(enclose_merge(&out, &wide, &err), PARE_ERR_VERIFY, &err);
+    out = narrow;
+    wide.gap.measured = 5e-7; /* A wrong logarithm claimed this beside 5.55. */
+    wide.gap.radius = 1e-20;
+    out.gap.measured = 5.55;
+    assert_status(enclose_merge(&out, &wide, &err), PARE_ERR_VERIFY, &err);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,6 +426,7 @@ int main(void)
         cmocka_unit_test(the_distance_of_the_engine_is_not_below_the_true_one),
         cmocka_unit_test(an_engine_that_overflows_is_infinitely_far),
         cmocka_unit_test(the_distance_is_written_with_one_digit_rounded_up),
+        cmocka_unit_test(enclosures_that_do_not_meet_prove_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
