@@ -30,7 +30,8 @@ typedef struct forgery_case {
 /* Models and data first, then each certificate; those without a name are not forged. */
 static const forgery_case forgery_cases[] = {
     {NULL, "data model --kind gpt --dim 4 --heads 2 --layers 1 --context 4 --vocab 6 --ffn 4 -o m"},
-    {NULL, "data model --kind bert --dim 4 --heads 2 --layers 1 --context 6 --vocab 6 --ffn 4 -o b"},
+    {NULL,
+     "data model --kind bert --dim 4 --heads 2 --layers 1 --context 6 --vocab 6 --ffn 4 -o b"},
     {NULL, "data model --kind graph --dim 4 --heads 1 --layers 1 -o g"},
     {NULL, "data random --count 40 --tokens 4 --vocab 6 --seed 3 -o t.npy"},
     {NULL, "data random --count 39 --tokens 6 --vocab 6 --seed 104 -o h.npy"},
@@ -79,8 +80,9 @@ static inline void forgery_nets(const char *dir)
             .layers = 2, .heads = 1, .d = 4, .eta = .1, .beta = 1, .no_skip = bare != 0};
         char path[300];
         pare_model *const m = net_of(&r, &s);
-        assert_ok(pare_model_save(m, test_path(path, dir, bare ? "bare" : "skip"), false, NULL, &err),
-                  &err);
+        assert_ok(
+            pare_model_save(m, test_path(path, dir, bare ? "bare" : "skip"), false, NULL, &err),
+            &err);
         pare_model_free(m);
     }
 }

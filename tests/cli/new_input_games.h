@@ -57,7 +57,8 @@ typedef struct games {
     pare_err err;
 } games;
 
-/* ---- the source --------------------------------------------------------------------------------- */
+/* ---- the source ---------------------------------------------------------------------------------
+ */
 
 static inline size_t game_outputs(const games *g, const pare_model *m, const pare_inputs *set)
 {
@@ -95,9 +96,9 @@ static inline void game_boards(games *g, uint64_t seed)
     assert_non_null(in);
     for (size_t i = 0; i < g->boards; i++) {
         pare_dataset d;
-        assert_ok(pare_make_minesweeper(test_path(path, g->dir, "fresh.npz"), 3, seed + i, true,
-                                        &g->err),
-                  &g->err);
+        assert_ok(
+            pare_make_minesweeper(test_path(path, g->dir, "fresh.npz"), 3, seed + i, true, &g->err),
+            &g->err);
         assert_ok(pare_dataset_load(&d, g->a, g->f[GAME_GRAPH], path, 0, 0, &g->err), &g->err);
         in[i] = d.inputs.in[0];
     }
@@ -117,9 +118,8 @@ static inline void games_open(games *g, size_t sample, size_t boards)
         o.dim = 4, o.heads = k == GAME_GRAPH ? 1 : 2, o.layers = 1, o.ffn = 4;
         o.vocab = GAME_VOCAB, o.context = GAME_TOKENS, o.seed = 3;
         assert_ok(pare_random_model(&g->f[k], &o, &g->err), &g->err);
-        assert_ok(
-            pare_model_save(g->f[k], test_path(path, g->dir, names[k]), false, NULL, &g->err),
-            &g->err);
+        assert_ok(pare_model_save(g->f[k], test_path(path, g->dir, names[k]), false, NULL, &g->err),
+                  &g->err);
         if (k == GAME_GRAPH)
             game_boards(g, 1u << 30);
         else
@@ -153,7 +153,8 @@ static inline void game_draw(games *g, uint64_t set)
                   &g->err);
 }
 
-/* ---- one cut ------------------------------------------------------------------------------------ */
+/* ---- one cut ------------------------------------------------------------------------------------
+ */
 
 /* False: nothing was written (exit 3 with --max-error; else the method does not take the data). */
 static inline bool game_cut(games *g, const game_way *w, double max_error, pare_cert **cert)
@@ -163,7 +164,8 @@ static inline bool game_cut(games *g, const game_way *w, double max_error, pare_
     const char *const m = models[w->model], *const ext = w->model == GAME_GRAPH ? "npz" : "npy";
     if (w->like >= 0) snprintf(promise, sizeof promise, " --max-error %.17g", max_error);
     if (w->heldout) snprintf(held, sizeof held, " --heldout %s_held.%s", m, ext);
-    snprintf(line, sizeof line, "%s %s --data %s.%s%s%s -f -o out", w->line, m, m, ext, held, promise);
+    snprintf(line, sizeof line, "%s %s --data %s.%s%s%s -f -o out", w->line, m, m, ext, held,
+             promise);
     remove(test_path(path, g->dir, "out.cert.json"));
     const int code = command_run(g->dir, line);
     if (code == 3 && w->like >= 0) return false;
@@ -222,7 +224,8 @@ static inline void game_hold(games *g, game_tally *t, const pare_cert *c, game_m
     }
 }
 
-/* ---- all of them -------------------------------------------------------------------------------- */
+/* ---- all of them --------------------------------------------------------------------------------
+ */
 
 /* P( at least `seen` of n, each with probability p ) */
 static inline double game_tail(size_t n, size_t seen, double p)

@@ -1,5 +1,5 @@
-/* Some data sets (long_new_input.c has a thousand): statements about new inputs hold as often as they say, and none is written
- * where the held-out inputs decided (new_input_games.h). */
+/* Some data sets (long_new_input.c has a thousand): statements about new inputs hold as often as
+ * they say, and none is written where the held-out inputs decided (new_input_games.h). */
 #include "new_input_games.h"
 
 static void statements_about_new_inputs_hold(void **state)

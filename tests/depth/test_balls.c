@@ -1,5 +1,6 @@
 /* Tests src/depth/balls.c: what a certificate says about every input near the given ones is found
- * again by its verifier from its parameters, holds on inputs of the ball, and cannot be made smaller. */
+ * again by its verifier from its parameters, holds on inputs of the ball, and cannot be made
+ * smaller. */
 #include "../cert/pair_models.h"
 #include "../cert/splitmix_nets.h"
 #include "../../src/depth/ball.h"

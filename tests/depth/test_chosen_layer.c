@@ -58,9 +58,9 @@ static void every_collapse_is_certified(void **state)
         pare_model *g = NULL;
         pure(&s, 2, 7);
         assert_ok(collapse(&s, &g, &r, (pare_collapse)k, PARE_DEPTH_UNSET, &s.set), &s.err);
-        const pare_cert claimed = {.reduction = "depth",
-                                   .data = {.kind = "random", .count = INPUTS, .tokens = TOKENS,
-                                            .candidates = 1}};
+        const pare_cert claimed = {
+            .reduction = "depth",
+            .data = {.kind = "random", .count = INPUTS, .tokens = TOKENS, .candidates = 1}};
         pare_cert cert = claimed;
         assert_ok(pare_depth_prover.prove(&cert, s.a, &claimed, s.m, g, &s.set, NULL, &s.err),
                   &s.err);

@@ -25,9 +25,9 @@ static pare_status cut(play *p)
 
 static pare_status prove(play *p)
 {
-    const pare_cert claimed = {.reduction = "depth",
-                               .data = {.kind = "random", .count = INPUTS, .tokens = TOKENS,
-                                        .candidates = 1}};
+    const pare_cert claimed = {
+        .reduction = "depth",
+        .data = {.kind = "random", .count = INPUTS, .tokens = TOKENS, .candidates = 1}};
     pare_cert again = claimed;
     pare_arena *const a = pare_arena_new();
     if (!a) return pare_no_memory(&p->s.err);

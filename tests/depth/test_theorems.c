@@ -74,7 +74,8 @@ static void nothing_in_the_named_domain_exceeds_the_bound(void **state)
                 fail_msg("seed %u: %g > %g", (unsigned)seed, apart, all->value);
             if (apart > 1e-9) tight = fmin(tight, all->value / apart);
             net_run(y, f, x, N, D);
-            if (bare) assert_le(spread(y), claim_value(&t.cert, PARE_DIAMETER_RANK_COLLAPSE) + 1e-13);
+            if (bare)
+                assert_le(spread(y), claim_value(&t.cert, PARE_DIAMETER_RANK_COLLAPSE) + 1e-13);
         }
         pare_model_free(g);
         pare_model_free(f);

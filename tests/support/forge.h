@@ -11,7 +11,7 @@
 #include <stdarg.h>
 
 typedef enum forge_way {
-    FORGE_HALF,      /* numbers */
+    FORGE_HALF, /* numbers */
     FORGE_TENTH_OFF,
     FORGE_LITTLE_LESS,
     FORGE_LITTLE_MORE,
@@ -52,8 +52,8 @@ typedef enum forge_class {
     FORGE_CLASSES,
     FORGE_BROKEN = FORGE_CLASSES /* none of these: verify is wrong */
 } forge_class;
-static const char *const forge_class_names[] = {"weaker",      "left out",  "order", "tolerance",
-                                                "same inputs", "file name", "writer's word"};
+static const char *const forge_class_names[] = {
+    "weaker", "left out", "order", "tolerance", "same inputs", "file name", "writer's word"};
 
 typedef struct forge {
     char *text;
@@ -62,14 +62,15 @@ typedef struct forge {
     const pare_verify_opts *opts;
     pare_arena *a;
     pare_cert *cert, *again; /* as written, and as proven again */
-    cJSON *tree; /* unchanged */
+    cJSON *tree;             /* unchanged */
     size_t tried, refused, broken, survived[FORGE_CLASSES];
     size_t step; /* every so many changes are tried */
     size_t seen;
     bool print; /* every survivor */
 } forge;
 
-/* ---- places ------------------------------------------------------------------------------------ */
+/* ---- places ------------------------------------------------------------------------------------
+ */
 
 typedef struct forge_place {
     cJSON *root, *parent, *at;
@@ -135,7 +136,8 @@ static inline bool forge_claim_at(const char *path, size_t *section, size_t *i, 
     return false;
 }
 
-/* ---- one change -------------------------------------------------------------------------------- */
+/* ---- one change --------------------------------------------------------------------------------
+ */
 
 static inline bool forge_replace(forge_place *p, cJSON *by)
 {
@@ -234,8 +236,8 @@ static inline bool forge_container(forge_place *p, forge_way how)
         return true;
     case FORGE_LAST_FIRST:
         if (!cJSON_IsArray(v) || !v->child || !v->child->next) return false;
-        return cJSON_InsertItemInArray(
-            v, 0, cJSON_DetachItemFromArray(v, cJSON_GetArraySize(v) - 1));
+        return cJSON_InsertItemInArray(v, 0,
+                                       cJSON_DetachItemFromArray(v, cJSON_GetArraySize(v) - 1));
     default:
         return false;
     }
@@ -277,7 +279,8 @@ static inline bool forge_apply(forge_place *p, forge_way how)
     }
 }
 
-/* ---- what the file says twice ------------------------------------------------------------------ */
+/* ---- what the file says twice ------------------------------------------------------------------
+ */
 
 static inline void forge_set(cJSON *o, const char *key, cJSON *v)
 {
@@ -324,7 +327,8 @@ static inline bool forge_rewrite_claim(forge *f, cJSON *claim, size_t section)
     if (section == PARE_THEOREM) {
         forge_set(claim, "norm", cJSON_CreateString(row->norm));
         forge_set(claim, "side", cJSON_CreateString(row->lower ? "lower" : "upper"));
-        if (!pare_kind_is_drawn(c.kind)) cJSON_DeleteItemFromObjectCaseSensitive(claim, "probability");
+        if (!pare_kind_is_drawn(c.kind))
+            cJSON_DeleteItemFromObjectCaseSensitive(claim, "probability");
         if (pare_kind_is_drawn(c.kind) && !forge_get(claim, "probability"))
             forge_set(claim, "probability", cJSON_CreateNumber(0.5));
     }
@@ -375,7 +379,8 @@ static inline bool forge_rewrite_domain(forge *f, cJSON *root, const pare_cert *
                                .first = forge_size(d, "first"),
                                .count = forge_size(d, "count"),
                                .tokens = forge_size(d, "tokens")};
-    const char *const now = pare_domain_text(f->a, &ref), *const old = pare_domain_text(f->a, &was->data);
+    const char *const now = pare_domain_text(f->a, &ref), *const old =
+                                                              pare_domain_text(f->a, &was->data);
     assert_true(now && old);
     if (strcmp(now, old) == 0) return false;
     forge_swap_words(f, root, old, now);
@@ -399,7 +404,8 @@ static inline bool forge_rewrite(forge *f, forge_place *p)
     return claim && forge_rewrite_claim(f, claim, section);
 }
 
-/* ---- what may survive -------------------------------------------------------------------------- */
+/* ---- what may survive --------------------------------------------------------------------------
+ */
 
 static inline double forge_double(const cJSON *v)
 {
@@ -465,8 +471,9 @@ static inline forge_class forge_class_of(const forge *f, const forge_place *p, f
     if (strncmp(path, "data.writers_word.fitted.inputs", 31) == 0) return FORGE_WORD;
     if (strcmp(path, "data.tokens") == 0 && strcmp(c->data.kind, "part") == 0) return FORGE_SAME;
     if (strcmp(path, "data.split") == 0 && !pare_cert_find(c, PARE_AUC_MOST)) return FORGE_SAME;
-    if (how == FORGE_RENAME_KEY && ((strncmp(path, "input.files.", 12) == 0 && c->input.nfiles == 1) ||
-                                    (strncmp(path, "output.files.", 13) == 0 && c->output.nfiles == 1)))
+    if (how == FORGE_RENAME_KEY &&
+        ((strncmp(path, "input.files.", 12) == 0 && c->input.nfiles == 1) ||
+         (strncmp(path, "output.files.", 13) == 0 && c->output.nfiles == 1)))
         return FORGE_NAME;
     if (how == FORGE_EMPTY && (strcmp(path, "theorems") == 0 || strcmp(path, "evidence") == 0 ||
                                strcmp(path, "paper") == 0))
@@ -475,7 +482,8 @@ static inline forge_class forge_class_of(const forge *f, const forge_place *p, f
     return forge_class_of_claim(c, again, p, how, section, i, key);
 }
 
-/* ---- all changes ------------------------------------------------------------------------------- */
+/* ---- all changes -------------------------------------------------------------------------------
+ */
 
 /* As pare verify does with the file, from its text on. */
 static inline pare_status forge_verify(forge *f, const char *text, size_t bytes, pare_err *err)
@@ -497,8 +505,8 @@ static inline bool forge_may_apply(const forge_place *p, forge_way how, bool rew
     const char *const path = forge_within(p->path, &link);
     const bool claim = forge_claim_at(path, &section, &i, &key);
     const bool kind = claim && strcmp(key, "kind") == 0;
-    const bool twice = kind || (claim && strncmp(key, "parameters.", 11) == 0) ||
-                       strncmp(path, "data.", 5) == 0;
+    const bool twice =
+        kind || (claim && strncmp(key, "parameters.", 11) == 0) || strncmp(path, "data.", 5) == 0;
     if (rewritten && !twice) return false;
     if (how >= FORGE_KINDS) return kind;
     if (how <= FORGE_ONE_MORE) return cJSON_IsNumber(p->at);
@@ -546,7 +554,11 @@ static inline void forge_all(forge *f, const char *path, const pare_verify_opts 
                              size_t first)
 {
     pare_err err = {0};
-    *f = (forge){.path = path, .opts = opts, .step = step, .seen = first, .print = f->print,
+    *f = (forge){.path = path,
+                 .opts = opts,
+                 .step = step,
+                 .seen = first,
+                 .print = f->print,
                  .a = pare_arena_new()};
     assert_non_null(f->a);
     assert_ok(pare_text_read(&f->text, &f->bytes, f->a, path, &err), &err);

@@ -250,7 +250,8 @@ static inline void la_outputs(la *t, la_tally *sum)
     const bool tied = t->temper == LA_TIES && la_near(t) == 0;
     la_holds(t, "an output", apart, t->cert.proven);
     la_holds(t, "an output, a priori", apart, pare_cert_apriori(&t->cert));
-    la_holds(t, "an output of the f32 engine", rounding, claim_bound(&t->cert, PARE_ENGINE_ROUNDING));
+    la_holds(t, "an output of the f32 engine", rounding,
+             claim_bound(&t->cert, PARE_ENGINE_ROUNDING));
     la_holds(t, "an output of the f32 engine, as seen", rounding,
              claim_value(&t->cert, PARE_ENGINE_DISTANCE));
     la_holds(t, "rows whose largest entry changed", (double)changed / (double)rows, share);

@@ -271,7 +271,8 @@ static void a_certificate_proves_the_balls_it_names(void **state)
     match_open(&m, 8, true);
     const pare_prover *const prover = &pare_width_provers[m.method];
     const pare_data_ref data = {.kind = "random", .count = 1, .tokens = NODES};
-    pare_claim asked[2] = {pare_ball_claim(1e-5, PARE_BALL_TWO), pare_ball_claim(0.1, PARE_BALL_TWO)};
+    pare_claim asked[2] = {pare_ball_claim(1e-5, PARE_BALL_TWO),
+                           pare_ball_claim(0.1, PARE_BALL_TWO)};
     const pare_cert blank = {.reduction = prover->reduction, .data = data};
     pare_cert wish = blank, cert = blank, again = blank;
     wish.nclaims = 2;
@@ -293,12 +294,9 @@ static void a_certificate_proves_the_balls_it_names(void **state)
         static const struct {
             double radius;
             const char *norm;
-        } wrong[] = {{0.2, "in the euclidean norm"},
-                     {NAN, "in the euclidean norm"},
-                     {-1, "in the euclidean norm"},
-                     {0, "in the euclidean norm"},
-                     {1e-5, "in every entry"},
-                     {1e-5, "in the norm"}};
+        } wrong[] = {{0.2, "in the euclidean norm"}, {NAN, "in the euclidean norm"},
+                     {-1, "in the euclidean norm"},  {0, "in the euclidean norm"},
+                     {1e-5, "in every entry"},       {1e-5, "in the norm"}};
         for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
             cert.claims[i].p[0] = wrong[k].radius;
             cert.claims[i].text = wrong[k].norm;

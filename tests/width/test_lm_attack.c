@@ -39,7 +39,8 @@ static size_t statements(const pare_model *f, const pare_model *g)
     pare_cert cert = claimed;
     assert_ok(pare_inputs_random(&set, a, f, 1, LA_TOKENS, 1, &err), &err);
     assert_ok(prover->prove(&cert, a, &claimed, f, g, &set, NULL, &err), &err);
-    const size_t theorems = claims_of(&cert, PARE_ROWS_CHANGED) + claims_of(&cert, PARE_ATTENTION_RATIO);
+    const size_t theorems =
+        claims_of(&cert, PARE_ROWS_CHANGED) + claims_of(&cert, PARE_ATTENTION_RATIO);
     pare_arena_free(a);
     return theorems;
 }

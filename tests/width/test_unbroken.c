@@ -91,7 +91,8 @@ static void no_certificate_is_broken(void **state)
         if (!(moved <= cert.proven && moved <= pare_cert_apriori(&cert) &&
               (double)changed / NODES <= claim_value(&cert, PARE_ROWS_CHANGED)))
             fail_msg("seed %llu: moved %.17g, proven %.17g, a priori %g, %zu rows changed",
-                     (unsigned long long)seed, moved, cert.proven, pare_cert_apriori(&cert), changed);
+                     (unsigned long long)seed, moved, cert.proven, pare_cert_apriori(&cert),
+                     changed);
         if (moved > 1e-6) loosest = fmax(loosest, cert.proven / moved);
         pare_model_free(f);
         pare_model_free(g);

@@ -35,10 +35,8 @@ static inline pare_status prove(play *p)
                                 .count = p->set.n,
                                 .tokens = p->set.in[0].tokens,
                                 .candidates = p->new_inputs};
-    const pare_cert claimed = {.reduction = prover->reduction,
-                               .data = data,
-                               .nclaims = !p->new_inputs,
-                               .claims = &p->ask};
+    const pare_cert claimed = {
+        .reduction = prover->reduction, .data = data, .nclaims = !p->new_inputs, .claims = &p->ask};
     pare_cert again = {.reduction = prover->reduction, .data = data, .evidence = true};
     pare_arena *const a = pare_arena_new();
     if (!a) return pare_no_memory(&p->err);
