@@ -158,7 +158,7 @@ void page_printf(page *p, const char *fmt, ...)
             snprintf(buf, sizeof buf, v.word, va_arg(args, double));
             break;
         default:
-            PARE_ASSERT(!"a conversion that page_put knows");
+            PARE_ASSERT(false); /* a conversion that page_put does not know */
         }
         if (text) text_bytes(p, text, v.counted ? strnlen(text, (size_t)most) : strlen(text));
         fmt = v.end;
