@@ -126,7 +126,7 @@ static inline void forgery(size_t step, size_t first, bool print)
         print_message(" %s %zu", forge_class_names[k], survived[k]);
     print_message("\n");
     assert_int_equal(broken, 0);
-    assert_true(survived[FORGE_WEAKER] * step > 500); /* what is true is not refused */
+    assert_true(survived[FORGE_WEAKER] * step > 300); /* what is true is not refused */
     test_rmdir(dir);
 }
 #endif

@@ -239,12 +239,12 @@ static inline int game_rising(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What one in twenty data sets keeps, but five of them at least. */
+/* What a fifth of the data sets keeps. */
 static inline double game_promise(const game_tally *t)
 {
     assert_true(t->written > 4);
     qsort(t->proven, t->written, sizeof *t->proven, game_rising);
-    return t->proven[t->written / 20 > 4 ? t->written / 20 : 4];
+    return t->proven[t->written / 5];
 }
 
 static inline size_t game_refuted(const game_way *w, const game_tally *t, size_t sets, double level)
