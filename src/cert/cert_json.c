@@ -12,14 +12,15 @@ const char *const cert_sections[PARE_SECTIONS] = {"hypotheses", "theorems", "obs
 /* ---- what is written of a bound ---------------------------------------------------------------
  */
 
-/* What bounds from above the figure that a lower bound bounds from below; inf: nothing does. */
-static double upper_of(const pare_cert *c, const pare_claim *lower)
+/* What bounds from above the figure that a lower bound bounds from below (inf: nothing does), and
+ * what it is called. */
+static double upper_of(const char **name, const pare_cert *c, const pare_claim *lower)
 {
-    const pare_claim *high = NULL;
-    if (lower->kind == PARE_AUC_LEAST) high = pare_cert_find(c, PARE_AUC_MOST);
-    if (lower->kind == PARE_ONE_LAYER_LEAST) high = pare_cert_find(c, PARE_APRIORI_OUTPUTS);
-    if (high && strcmp(high->domain, lower->domain) == 0) return high->value;
-    return lower->kind == PARE_OUTPUTS_LEAST ? c->proven : INFINITY;
+    const pare_kind kind = lower->kind == PARE_AUC_LEAST ? PARE_AUC_MOST : PARE_APRIORI_OUTPUTS;
+    const pare_claim *const high = pare_cert_find(c, kind);
+    *name = lower->kind == PARE_OUTPUTS_LEAST ? "headline.proven" : pare_kinds[kind].name;
+    if (lower->kind == PARE_OUTPUTS_LEAST) return c->proven;
+    return high && strcmp(high->domain, lower->domain) == 0 ? high->value : INFINITY;
 }
 
 pare_status cert_bounds_meet(const pare_cert *c, pare_err *err)
@@ -27,10 +28,12 @@ pare_status cert_bounds_meet(const pare_cert *c, pare_err *err)
     for (size_t i = 0; i < c->nclaims; i++) {
         const pare_claim *const low = &c->claims[i];
         if (pare_kinds[low->kind].section != PARE_THEOREM || !pare_kinds[low->kind].lower) continue;
-        if (!(upper_of(c, low) >= low->value))
+        const char *name;
+        const double high = upper_of(&name, c, low);
+        if (!(high >= low->value))
             return pare_fail(err, PARE_ERR_VERIFY,
-                             "%s: the lower bound %.9g is above the upper bound %.9g",
-                             pare_kinds[low->kind].name, low->value, upper_of(c, low));
+                             "%s: the lower bound %.9g is above the upper bound %.9g (%s)",
+                             pare_kinds[low->kind].name, low->value, high, name);
     }
     return PARE_OK;
 }

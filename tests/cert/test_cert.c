@@ -349,8 +349,8 @@ static void wrong_keys_types_and_ranges_are_named(void **state)
         {"\"radius\": 0.1", "\"radius\": \"inf\"",
          "theorems[3].parameters.radius: must be a finite number"},
         {"\"left_out\": 0", "\"left_out\": null", "theorems[4].parameters.left_out: "},
-        {"\"width\": 2", "\"width\": 2, \"point\": \"x\"",
-         "evidence[0].parameters.point: unknown key"},
+        {"\"width\": 2", "\"width\": 2, \"spot\": \"x\"",
+         "evidence[0].parameters.spot: unknown key"},
         /* figures that cannot be */
         {"\"bound\": 0.75", "\"bound\": 1.0000000000000002",
          "theorems[2].bound: is larger than this figure can be"},

@@ -325,7 +325,7 @@ static void evidence_is_compared_where_it_was_computed(void **state)
     pare_cert *const c = proof(&t), *const again = proof(&t);
     c->claims[TOY_OPTIMAL].value = 77;
     assert_status(compare(&t, c, again), PARE_ERR_VERIFY, &t.err);
-    assert_contains(t.err.msg, "outputs.optimality");
+    assert_contains(t.err.msg, "stream.optimality");
     again->evidence = false;
     leave_out(again, TOY_OPTIMAL);
     assert_ok(compare(&t, c, again), &t.err);

@@ -72,7 +72,7 @@ static void another_split_is_refused(void **state)
     (void)state;
     toy t;
     world(&t, "some inputs");
-    assert_status(verify_changed(&t, "\"split\": 1", "\"split\": 2"), PARE_ERR_VERIFY, &t.err);
+    assert_status(verify_changed(&t, "\"split\": 0", "\"split\": 2"), PARE_ERR_VERIFY, &t.err);
     assert_contains(t.err.msg, "domain");
     toy_end(&t);
 }
