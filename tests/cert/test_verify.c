@@ -73,7 +73,7 @@ static void another_split_is_refused(void **state)
     toy t;
     world(&t, "some inputs");
     assert_status(verify_changed(&t, "\"split\": 0", "\"split\": 2"), PARE_ERR_VERIFY, &t.err);
-    assert_contains(t.err.msg, "domain");
+    assert_contains(t.err.msg, "data.split");
     toy_end(&t);
 }
 
