@@ -26,7 +26,7 @@ bool pare_may_be_draws(const pare_inputs *set);
 pare_claim pare_new_input(size_t draws, size_t left_out, double bound, const char *domain);
 pare_claim pare_new_inputs(size_t draws, size_t left_out, const char *domain);
 /* PARE_ERR_VERIFY unless what the certificate says of held-out and fitted inputs fits the set and
- * allows a statement about new ones; PARE_OK where it says nothing of them. */
+ * allows a statement about new ones; PARE_OK where it makes none. */
 PARE_MUST_USE pare_status pare_heldout_check(const pare_data_ref *d, pare_arena *a,
                                              const pare_inputs *set, pare_err *err);
 /* Adds the statements that the data allow (candidates = 1 and the set may be draws), and their

@@ -173,7 +173,7 @@ double pare_ub_written(pare_ub a);
 
 /* ---- lower bounds ---------------------------------------------------------------------- */
 
-/* A proven lower bound on a number that is not negative: finite, and 0 says nothing. */
+/* A proven lower bound on a number that is not negative: finite; 0 is vacuous. */
 typedef struct pare_lb {
     double v;
 } pare_lb;

@@ -28,7 +28,7 @@
  * held-out inputs decided between (the writer's word), the verifier checks that no held-out input
  * is a fitted one and that there was one candidate, and what no file can show stands there as a
  * hypothesis, undecided. Windows of one text are not independent: nothing is said of them. What is
- * proven of the first tokens of the N says nothing of a whole new input: it is cut as they are. */
+ * proven of the first tokens of the N does not bound a whole new input: it is cut as they are. */
 #include <pare/exchange.h>
 #include <math.h>
 #include <stdlib.h>

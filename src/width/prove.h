@@ -179,7 +179,7 @@ double least_of_outputs(work *w, const pare_model *f, const pare_inputs *set, si
  * one input, and in rad[0..tokens) how far the exact ones are, euclidean. rad is in w's arena. */
 pare_mat stream_enclosed(work *w, double **rad, const pare_model *f, size_t place,
                          const pare_input *in);
-/* A theorem about the exact stream of f: what any d numbers a row leave of it, at least. */
+/* A theorem about the exact stream of f: its best rank-d residual (Eckart-Young), at least. */
 double least_of_stream(work *w, const pare_model *f, size_t place, const pare_input *in, size_t d);
 /* What the best affine map of x leaves of a: an estimate. */
 double decoded_residual(work *w, const pare_mat *a, const pare_mat *x);
