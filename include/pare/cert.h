@@ -36,6 +36,9 @@ typedef enum pare_section {
     PARE_SECTIONS
 } pare_section;
 
+/* The keys of the sections in the file: "hypotheses", ... */
+extern const char *const pare_section_keys[PARE_SECTIONS];
+
 /* All kinds of claims; what each says is in one table (src/cert/claim_kinds.c, docs/format.md). */
 typedef enum pare_kind {
     PARE_FOLD_SAME,

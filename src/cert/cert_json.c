@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-const char *const cert_sections[PARE_SECTIONS] = {"hypotheses", "theorems", "observations",
-                                                  "evidence", "paper"};
+const char *const pare_section_keys[PARE_SECTIONS] = {"hypotheses", "theorems", "observations",
+                                                      "evidence", "paper"};
 
 /* ---- what is written of a bound ---------------------------------------------------------------
  */
@@ -161,7 +161,7 @@ static bool add_sections(cJSON *to, pare_arena *a, const pare_cert *c)
 {
     bool ok = true;
     for (size_t s = 0; ok && s < PARE_SECTIONS; s++) {
-        cJSON *const list = pare_json_add_array(to, cert_sections[s]);
+        cJSON *const list = pare_json_add_array(to, pare_section_keys[s]);
         ok = list != NULL;
         for (size_t i = 0; ok && i < c->nclaims; i++)
             if (pare_kinds[c->claims[i].kind].section == s)

@@ -5,8 +5,6 @@
 
 #define CERT_CHAIN "chain" /* the reduction of a composed certificate */
 
-/* The keys of the sections in the file. */
-extern const char *const cert_sections[PARE_SECTIONS];
 /* Appends a claim as it is; pare_cert_add fills in and rounds what a prover leaves open. */
 PARE_MUST_USE pare_status cert_append(pare_cert *c, pare_arena *a, pare_claim claim, pare_err *err);
 /* One claim as an object of a list; false: memory is out. */

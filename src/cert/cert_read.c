@@ -437,7 +437,7 @@ static pare_cert *read_cert(reader *r, place p, bool link)
     c->norm = get_text(r, headline, "norm");
     c->domain = get_text(r, headline, "domain");
     for (size_t s = 0; s < PARE_SECTIONS; s++)
-        read_section(r, child(r, p, cert_sections[s]), (pare_section)s, c);
+        read_section(r, child(r, p, pare_section_keys[s]), (pare_section)s, c);
     read_chain(r, p, c, link);
     return c;
 }

@@ -315,18 +315,6 @@ pare_status cli_reload_inputs(pare_inputs *out, pare_arena *a, const pare_model 
     return st;
 }
 
-pare_status cli_reload_part(pare_inputs *out, pare_arena *a, const pare_model *m, const char *path,
-                            const pare_data_ref *d, pare_err *err)
-{
-    pare_dataset all = {0};
-    const pare_status st = pare_dataset_load(&all, a, m, path, d->split, 0, err);
-    if (st || strcmp(d->kind, "part") != 0) {
-        *out = all.inputs;
-        return st;
-    }
-    return pare_inputs_part(out, a, &all.inputs, d->first, d->count, d->tokens, err);
-}
-
 const pare_verify_opts *cli_verify_opts(cli *c, pare_verify_opts *opts)
 {
     c->provers[0] = pare_fold_prover;

@@ -96,9 +96,6 @@ pare_status cli_inputs(cli *c, cert_inputs *out, const pare_model *m, const char
 /* The same inputs from the file a certificate names: pare_verify_opts.load. */
 pare_status cli_reload_inputs(pare_inputs *out, pare_arena *a, const pare_model *m,
                               const char *path, size_t split, pare_files *files, pare_err *err);
-/* The inputs a certificate speaks of, where they are a file's or a part of them. */
-pare_status cli_reload_part(pare_inputs *out, pare_arena *a, const pare_model *m, const char *path,
-                            const pare_data_ref *d, pare_err *err);
 /* Fills in every reduction this command can prove again, and how; returns opts. */
 const pare_verify_opts *cli_verify_opts(cli *c, pare_verify_opts *opts);
 

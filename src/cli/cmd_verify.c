@@ -24,8 +24,6 @@ static const pare_claim *found(const pare_cert *again, const pare_claim *c)
 
 static void print_claims(const cli *c, const pare_cert *cert, const pare_cert *again)
 {
-    static const char *const label[PARE_SECTIONS] = {"hypothesis", "theorem", "observation",
-                                                     "evidence", "paper"};
     for (size_t i = 0; i < cert->nclaims; i++) {
         const pare_claim *const t = &cert->claims[i], *const now = found(again, t);
         const pare_section s = pare_kinds[t->kind].section;
@@ -34,9 +32,9 @@ static void print_claims(const cli *c, const pare_cert *cert, const pare_cert *a
         if (now && s == PARE_OBSERVATION) snprintf(here, sizeof here, "; here %.4g", now->value);
         if (s == PARE_EVIDENCE && !again->evidence) continue;
         if (s == PARE_HYPOTHESIS)
-            out_verdict(label[s], true, "as claimed", "  %s", words ? words : "");
+            out_verdict(out_section_words[s], true, "as claimed", "  %s", words ? words : "");
         else
-            out_verdict(label[s], true, "holds", "   %s%s", words ? words : "", here);
+            out_verdict(out_section_words[s], true, "holds", "   %s%s", words ? words : "", here);
     }
 }
 

@@ -216,8 +216,8 @@ static void tier_bound(const char *label, double v)
              isinf(v) ? "  (vacuous)" : "");
 }
 
-static const char *const section_words[PARE_SECTIONS] = {"hypothesis", "theorem", "observation",
-                                                         "evidence", "paper"};
+const char *const out_section_words[PARE_SECTIONS] = {"hypothesis", "theorem", "observation",
+                                                      "evidence", "paper"};
 static const char *const truth_words[] = {"fails", "holds", "undecided"};
 
 const char *out_claim_words(pare_arena *a, const pare_claim *c)
@@ -261,7 +261,7 @@ void out_tiers(pare_arena *a, const pare_cert *cert, bool verbose)
         const pare_section s = pare_kinds[c->kind].section;
         if (verbose || (s == PARE_HYPOTHESIS && c->holds != PARE_TRUE)) {
             const char *const words = out_claim_words(a, c);
-            out_row("", "%-11s %s", section_words[s], words ? words : "");
+            out_row("", "%-11s %s", out_section_words[s], words ? words : "");
         }
     }
 }
@@ -378,13 +378,11 @@ bool out_json_cert(cJSON *to, const char *path, const pare_cert *cert)
                  : pare_json_add_null(o, "rounding")))
         return false;
     /* The lists as they are in the file. */
-    static const char *const lists[] = {"hypotheses", "theorems", "observations", "evidence",
-                                        "paper"};
     if (pare_cert_json(&json, cert, NULL) != PARE_OK) return false;
     bool ok = true;
-    for (size_t i = 0; ok && i < sizeof lists / sizeof *lists; i++) {
-        cJSON *const list = cJSON_DetachItemFromObjectCaseSensitive(json, lists[i]);
-        ok = list && cJSON_AddItemToObject(o, lists[i], list);
+    for (size_t i = 0; ok && i < PARE_SECTIONS; i++) {
+        cJSON *const list = cJSON_DetachItemFromObjectCaseSensitive(json, pare_section_keys[i]);
+        ok = list && cJSON_AddItemToObject(o, pare_section_keys[i], list);
     }
     cJSON_Delete(json);
     return ok;

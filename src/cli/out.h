@@ -33,6 +33,7 @@ void out_before_after(const facts *before, const facts *after, double ms_before,
 /* The tiers, always together and in this order, then rounding, domain and hypotheses that fail;
  * verbose: every claim. */
 void out_tiers(pare_arena *a, const pare_cert *cert, bool verbose);
+extern const char *const out_section_words[PARE_SECTIONS]; /* "hypothesis", ... */
 /* One claim in words, its figures rounded to the safe side. NULL: memory is out. */
 const char *out_claim_words(pare_arena *a, const pare_claim *c);
 const char *out_bound(char buf[40], const pare_claim *c); /* of a theorem */

@@ -143,7 +143,7 @@ double plain_printed(const plain_facts *p, size_t layers);
 
 /* ---- what the paper prints (printed.c) ---- */
 
-/* jl, cluster: formulas for the certificate's paper_not_sound. */
+/* jl, cluster: formulas for the certificate's list `paper`. */
 void printed_formulas(work *w, pare_cert *cert, pare_arena *keep, pare_width_method method,
                       const net *f, const net *g, const points *pf, const points *pg);
 
