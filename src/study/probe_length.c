@@ -1,4 +1,4 @@
-/* What an engine of M tokens would have to do for a model (docs/probe.md "Length"): plans of
+/* What an engine of M tokens would have to do for a model (docs/probe.md): plans of
  * several M, which modes apply, and on data the largest logit, what it means for types of numbers,
  * the constants C and D of Theorem 4.1 of Yu 2025, and how many rows a sample can prove.
  *
