@@ -95,6 +95,7 @@ static train_opts defaults(size_t kind, bool said, size_t preset)
                         .distill = 0.5,
                         .temperature = 2,
                         .mark_tokens = 65536,
+                        .act = ACT_AS_IT_IS,
                         .attention = ATTENTION_AS_IT_IS,
                         .tolerance = NAN};
 }
@@ -111,6 +112,8 @@ static pare_status settle(cli *c, train_opts *o)
     if (!o->teacher) o->distill = 0;
     if (!isnan(o->tolerance) && o->attention != ATTENTION_POLY)
         return pare_fail(&c->err, PARE_ERR_USAGE, "--tol needs --attention poly");
+    o->variant.has_act = o->act != ACT_AS_IT_IS;
+    if (o->variant.has_act) o->variant.act = (pare_act)o->act;
     if (isnan(o->tolerance)) o->tolerance = DEFAULT_TOLERANCE;
     const pare_status st = popup_settle(c, o);
     if (st) return st;
@@ -337,6 +340,17 @@ int cmd_train(int argc, char **argv)
          .unset = "exact",
          .joined = true},
         {REAL_ROW("tol", tolerance, 1e-9, 1, false), .unset = tolerance},
+        {FLAG_ROW("no-skips", variant.no_skips, true), .help = "plain"},
+        {FLAG_ROW("no-norms", variant.no_norms, true)},
+        {FLAG_ROW("no-biases", variant.no_biases, true)},
+        {.name = "act",
+         .kind = OPT_CHOICE,
+         .to = &o.act,
+         .metavar = "A",
+         .choices = pare_act_names,
+         .unset = nodes                   ? "relu"
+                  : kind == PARE_INIT_GPT ? "gelu_tanh"
+                                          : "gelu"},
         {SIZE_ROW("epochs", epochs, "N", 1, MOST_STEPS, true), .help = "steps", .unset = epochs},
         {SIZE_ROW("steps", steps, "N", 1, MOST_STEPS, true), .unset = steps},
         {SIZE_ROW("batch", batch, "B", 1, MOST_WIDTH, true)},
