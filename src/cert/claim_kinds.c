@@ -38,8 +38,8 @@ const pare_kind_row pare_kinds[PARE_KINDS] = {
                               .text = "why",
                               .sentence = "a bound from sizes and norms alone: {why}"},
     [PARE_APRIORI_FOLDED] = {.name = "apriori.folded",
-                             .sentence = "a bound from norms alone needs folded models: weights "
-                                         "that folding would round",
+                             .sentence = "a bound from norms alone needs folded models (fold "
+                                         "first: pare fold): weights that folding would round",
                              .has_value = true,
                              .has_limit = true},
     [PARE_LOCAL_APPLIES] = {.name = "local.applies",

@@ -376,7 +376,7 @@ static void near_by(view *v, pare_width_method method, const pare_model *f, cons
 /* Theorem 4.2 in the form that holds: not of this cut, but of some net of its width. */
 static void theorem(view *v, const pare_model *f, const pare_inputs *set)
 {
-    size_t d = SIZE_MAX;
+    size_t d = 0; /* the cut's widest rows: h_0 may need fewer dimensions, and then loses nothing */
     /* One subspace for the rows of all inputs would have to be found. */
     const char *const why = set->n > 1      ? "one input"
                             : v->rounded[0] ? "a model that is folded already"
@@ -386,7 +386,7 @@ static void theorem(view *v, const pare_model *f, const pare_inputs *set)
                         .text = why ? why : "nothing that this net lacks"});
     if (why || v->w.st) return;
     for (size_t l = 0; l <= v->g.nlayers; l++)
-        if (v->pg.h[l].cols < d) d = v->pg.h[l].cols;
+        if (v->pg.h[l].cols > d) d = v->pg.h[l].cols;
     const plain_facts p = plain_measure(&v->w, f, &v->f, set, d);
     add(v, (pare_claim){.kind = PARE_PLAIN_EPS, .p = {(double)d}, .value = p.eps.v});
     add(v, (pare_claim){.kind = PARE_PLAIN_OUTPUTS, .p = {(double)d}, .value = p.bound.v});
