@@ -393,6 +393,18 @@ static void theorem(view *v, const pare_model *f, const pare_inputs *set)
     add(v, (pare_claim){.kind = PARE_PAPER_PLAIN, .value = plain_printed(&p, v->f.nlayers)});
 }
 
+/* Theorem 4.4 in the form that holds, of this very cut. */
+static void clusters_to_outputs(view *v, size_t rounded, const pare_model *f, const pare_model *g,
+                                const pare_inputs *set, double scale)
+{
+    if (v->w.st || rounded > 0 || set->n > 1) return;
+    const pare_ub bound = cluster_gap(&v->w, f, g, &v->f, &v->g, &v->pf, &set->in[0]);
+    if (isinf(bound.v)) return;
+    add(v, (pare_claim){.kind = PARE_CLUSTER_OUTPUTS,
+                        .p = {(double)v->g.wh.cols},
+                        .value = fmax(bound.v, EXACT * scale)});
+}
+
 /* ---- all of it ------------------------------------------------------------------------------ */
 
 bool same_pattern(const pare_pattern *a, const pare_pattern *b)
@@ -468,6 +480,7 @@ static void prove_all(view *v, pare_width_method method, const pare_cert *claime
     weights(v, f, g, set);
     near_by(v, method, f, g, set, o.gap.scale);
     if (method == PARE_WIDTH_LOWRANK || method == PARE_WIDTH_LEVERAGE) theorem(v, f, set);
+    if (method == PARE_WIDTH_CLUSTER) clusters_to_outputs(v, rounded, f, g, set, o.gap.scale);
     printed_formulas(&v->w, c, v->keep, method, &v->f, &v->g, &v->pf, &v->pg);
     if (!v->w.st)
         v->w.st = pare_add_new_inputs(c, v->keep, &claimed->data, f, g, set, v->w.exec, v->w.err);
