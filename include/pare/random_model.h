@@ -20,12 +20,12 @@ typedef struct pare_random_model_opts {
     size_t ffn;      /* hidden width; 0: 4 dim (gpt, bert), 8/3 dim (llama), 2 dim (graph) */
     size_t vocab;    /* 256: every byte is an id, so that text needs no vocabulary */
     size_t context;
-    size_t features;      /* graph: width of the given vectors */
-    size_t classes;       /* bert, graph */
-    double sigma;         /* of the weights; 0: 1 / sqrt(columns) */
-    pare_variant variant; /* what is left out */
+    size_t features; /* graph: width of the given vectors */
+    size_t classes;  /* bert, graph */
+    double sigma;    /* of the weights; 0: 1 / sqrt(columns) */
     uint64_t seed;
     const pare_exec *exec; /* may be NULL */
+    pare_variant variant;  /* what is left out */
 } pare_random_model_opts;
 
 #define PARE_RANDOM_MODEL_DEFAULT                                                                  \

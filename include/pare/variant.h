@@ -13,6 +13,7 @@ typedef struct pare_variant {
     pare_act act;
 } pare_variant;
 
+/* Whether nothing is left out or changed. */
 bool pare_variant_is_usual(const pare_variant *v);
 /* Takes the parts out of a model that has them; every other weight stays as it is. */
 void pare_model_vary(pare_model *m, const pare_variant *v);
