@@ -95,6 +95,7 @@ static train_opts defaults(size_t kind, bool said, size_t preset)
                         .distill = 0.5,
                         .temperature = 2,
                         .mark_tokens = 65536,
+                        .act = ACT_AS_IT_IS,
                         .attention = ATTENTION_AS_IT_IS,
                         .tolerance = NAN};
 }
@@ -111,6 +112,8 @@ static pare_status settle(cli *c, train_opts *o)
     if (!o->teacher) o->distill = 0;
     if (!isnan(o->tolerance) && o->attention != ATTENTION_POLY)
         return pare_fail(&c->err, PARE_ERR_USAGE, "--tol needs --attention poly");
+    o->variant.has_act = o->act != ACT_AS_IT_IS;
+    if (o->variant.has_act) o->variant.act = (pare_act)o->act;
     if (isnan(o->tolerance)) o->tolerance = DEFAULT_TOLERANCE;
     const pare_status st = popup_settle(c, o);
     if (st) return st;
@@ -307,7 +310,9 @@ int cmd_train(int argc, char **argv)
         {TEXT_ROW("data", data, "F.npz|F.txt|F.npy", true), .help = "data"},
         {TEXT_ROW("val", val, "F", true)},
         {TEXT_ROW("test", test, "F", true)},
-        {TEXT_ROW("vocab", vocab, "F", false)},
+        {TEXT_ROW("vocab", vocab, "F", true)},
+        {SIZE_ROW("split", split, "K", 0, (size_t)1 << 20, true)},
+        {FLAG_ROW("largest-component", largest_component, false)},
         {.name = "preset",
          .kind = OPT_CHOICE,
          .to = &o.preset,
@@ -347,11 +352,20 @@ int cmd_train(int argc, char **argv)
         {REAL_ROW("dropout", dropout, 0, 0.99, true)},
         {REAL_ROW("decay", decay, 0, 1e3, true)},
         {REAL_ROW("clip", clip, 0, 1e9, false)},
-        {SIZE_ROW("split", split, "K", 0, (size_t)1 << 20, true), .help = "graphs"},
-        {FLAG_ROW("largest-component", largest_component, true)},
-        {FLAG_ROW("self-loops", self_loops, true)},
+        {FLAG_ROW("self-loops", self_loops, true), .help = "net"},
         {SIZE_ROW("expander", expander, "DEG", 0, PARE_MAX_EXPANDER, true)},
-        {FLAG_ROW("full", full, false)},
+        {FLAG_ROW("full", full, true)},
+        {FLAG_ROW("no-skips", variant.no_skips, true)},
+        {FLAG_ROW("no-norms", variant.no_norms, true)},
+        {FLAG_ROW("no-biases", variant.no_biases, true)},
+        {.name = "act",
+         .kind = OPT_CHOICE,
+         .to = &o.act,
+         .metavar = "A",
+         .choices = pare_act_names,
+         .unset = nodes                   ? "relu"
+                  : kind == PARE_INIT_GPT ? "gelu_tanh"
+                                          : "gelu"},
         {SIZE_ROW("runs", runs, "R", 1, TRAIN_MOST_RUNS, true), .help = "runs"},
         {.name = "over",
          .kind = OPT_CHOICE,

@@ -17,6 +17,8 @@ typedef struct train_opts {
     const struct recipe *recipe; /* of the kind or of the preset */
     const char *data, *val, *test, *vocab;
     size_t dim, layers, heads, ffn;
+    pare_variant variant;
+    size_t act;       /* pare_act; ACT_AS_IT_IS */
     size_t attention; /* ATTENTION_AS_IT_IS, or of train_attentions */
     double tolerance;
     size_t expander;
@@ -39,6 +41,7 @@ typedef struct train_opts {
 
 enum { OVER_SEED, OVER_SPLIT };
 enum { ATTENTION_EXACT, ATTENTION_POLY, ATTENTION_AS_IT_IS };
+enum { ACT_AS_IT_IS = PARE_ACT_TANH + 1 };
 #define TRAIN_MOST_RUNS 100000
 
 /* What a kind is trained with unless the user says otherwise. */

@@ -162,7 +162,7 @@ static bool has_own_shape(const train_opts *o)
 {
     const recipe *r = o->recipe;
     return o->dim != r->dim || o->layers != r->layers || o->heads != r->heads || o->ffn ||
-           o->expander || o->self_loops || o->full;
+           o->expander || o->self_loops || o->full || !pare_variant_is_usual(&o->variant);
 }
 
 /* What --attention asks of the softmax heads of a model. */
@@ -209,6 +209,7 @@ static pare_status fresh(const plan *p, pare_model **out, uint64_t seed, pare_er
                             .full = o->full,
                             .expander_degree = o->expander,
                             .pool = f->pool,
+                            .variant = o->variant,
                             .seed = seed,
                             .source = o->popup ? &source : NULL};
     pare_status st = pare_init_model(out, &init, err);
