@@ -1,7 +1,7 @@
 /* pare/backend.h - whole models through an oracle, and oracles that are other programs. */
 #ifndef PARE_BACKEND_H
 #define PARE_BACKEND_H
-#include <pare/forward.h>
+#include <pare/gradient.h>
 #include <pare/length.h>
 #include <pare/ranks.h>
 
@@ -29,6 +29,27 @@ PARE_MUST_USE pare_status pare_length_plan_fits(const pare_length_plan *plan, pa
 /* Whether positions say something about tokens beyond the context the model was made with: learned
  * ones do not. */
 bool pare_length_may_exceed(const pare_model *m);
+
+/* ---- training through an oracle ----------------------------------------------------------------
+ */
+
+/* The attention of one training run: give &by to pare_tape_attend_by or pare_train_opts.attention.
+ * Stays where it is while it is open. */
+typedef struct pare_length_training {
+    pare_attention_provider by;
+    pare_oracle_count forward;  /* calls of the oracle */
+    pare_oracle_count backward; /* tiles of the backward pass: calls and max_len alone */
+    pare_oracle oracle;
+    pare_oracle_caps caps;
+    const pare_exec *exec;
+    char id[32];
+} pare_length_training;
+/* Takes the oracle over, also when this fails. It must have partial results (PARE_ORC_PARTIAL), and
+ * the type of the tape. The backward pass is by tiles of the same length on the built-in kernels.
+ */
+PARE_MUST_USE pare_status pare_length_training_open(pare_length_training *w, pare_oracle oracle,
+                                                    const pare_exec *exec, pare_err *err);
+void pare_length_training_close(pare_length_training *w); /* accepts one that is all zero */
 
 /* ---- another program (docs/pipe.md) ------------------------------------------------------------
  */

@@ -136,10 +136,11 @@ typedef struct pare_length_grad {
     size_t lddq, lddk, lddv;
 } pare_length_grad;
 /* By the tiles of a native plan of that length, one at a time on the built-in engine, added in f64:
- * no N x N memory. An oracle that is a black box has no gradient. *calls (may be NULL): tiles. */
+ * no N x N memory. An oracle that is a black box has no gradient. *count (may be NULL): the tiles are
+ * added to its calls, and max_len is raised to the rows of the largest. */
 PARE_MUST_USE pare_status pare_length_backward(const pare_length_grad *g, pare_dtype dtype,
                                                uint32_t length, const pare_pattern *p,
-                                               const pare_graph *graph, uint64_t *calls,
+                                               const pare_graph *graph, pare_oracle_count *count,
                                                const pare_exec *exec, pare_err *err);
 
 /* How far rounding can take the exact modes (native, zeroref) from attention over the stored

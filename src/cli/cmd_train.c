@@ -246,6 +246,7 @@ static pare_status run(plan *p)
     r.runs = runs;
     c->bar.note[0] = '\0'; /* what follows is no step */
     const pare_status logged = log_close(p);
+    if (!st) st = oracle_count(p);
     st = pare_ranks_agree(p->ranks, st ? st : logged, &c->err);
     if (!st && pare_ranks_rank(p->ranks) == 0) st = publish(p, m, &r);
     pare_model_free(m);
@@ -336,7 +337,8 @@ int cmd_train(int argc, char **argv)
          .choices = attention_words,
          .unset = "exact",
          .joined = true},
-        {REAL_ROW("tol", tolerance, 1e-9, 1, false), .unset = tolerance},
+        {REAL_ROW("tol", tolerance, 1e-9, 1, true), .unset = tolerance},
+        {SIZE_ROW("oracle", oracle, "M", 1, MOST_WIDTH, false), .unset = "all tokens"},
         {SIZE_ROW("epochs", epochs, "N", 1, MOST_STEPS, true), .help = "steps", .unset = epochs},
         {SIZE_ROW("steps", steps, "N", 1, MOST_STEPS, true), .unset = steps},
         {SIZE_ROW("batch", batch, "B", 1, MOST_WIDTH, true)},
