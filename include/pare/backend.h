@@ -18,6 +18,16 @@ PARE_MUST_USE pare_status pare_length_forward(void *out, const pare_oracle *orc,
                                               const pare_model *m, const pare_input *in,
                                               pare_length_stats *stats, const pare_trace *trace,
                                               const pare_exec *exec, pare_err *err);
+/* `count` inputs, of different lengths too, through a model whose attention is packed: as many of
+ * them in one call as it holds (pare_length_pack), for each head of each layer. out[i]: of input i,
+ * of the oracle's dtype. `penalty` 0: nothing leaks. *cert (may be NULL): rounding bounds and
+ * distances from long double of `rows` rows of every head and input, 0 = all; for a penalty of 0.
+ */
+PARE_MUST_USE pare_status pare_length_pack_forward(void *const *out, const pare_oracle *orc,
+                                                   const pare_model *m, const pare_input *in,
+                                                   size_t count, double penalty, size_t rows,
+                                                   pare_pack_stats *stats, pare_length_cert *cert,
+                                                   const pare_exec *exec, pare_err *err);
 /* A head that a pass hands over (pare_attender), as a job of this direction. */
 pare_length_job pare_length_job_of(const pare_attend_job *j);
 /* The softmax heads of a model by layer, as a plan wants them; none is 0. In the arena. */
