@@ -126,6 +126,7 @@ typedef struct pare_pack_stats {
     uint64_t max_len;      /* rows of the longest call */
     uint32_t dk, dv;       /* widest vectors of a call: queries and keys with their codes, values */
     uint32_t code;         /* numbers of the longest code among dk */
+    uint64_t d_token;      /* of a token that holds query, key and value */
     double penalty;        /* between inputs, the largest */
     double
         leak; /* no output moves further (in norm) by other inputs' weight: 0 where none passes */
@@ -185,12 +186,16 @@ typedef struct pare_length_head {
 } pare_length_head;
 
 typedef struct pare_length_cost {
-    uint64_t calls;               /* all: of all heads and layers, merges too */
-    uint64_t instances;           /* attention over at most M rows; a call may hold several */
-    uint64_t merge_calls;         /* of the calls: strict merges, paper's aggregation */
-    uint64_t rounds;              /* sets of calls that wait for one another */
-    uint64_t max_len;             /* rows of the longest call */
-    uint64_t max_partials;        /* most partial results of one row */
+    uint64_t calls;        /* all: of all heads and layers, merges too */
+    uint64_t instances;    /* attention over at most M rows; a call may hold several */
+    uint64_t merge_calls;  /* of the calls: strict merges, paper's aggregation */
+    uint64_t rounds;       /* sets of calls that wait for one another */
+    uint64_t max_len;      /* rows of the longest call */
+    uint64_t d_k, d_v;     /* numbers of a query or key, of a value, in the widest call: those of
+                              the head, and codes, the reference's logit and its two columns */
+    uint64_t d_token;      /* of a token that holds query, key and value: 2 d_k + d_v of a call; of
+                              a strict one all its slots and the code of the position */
+    uint64_t max_partials; /* most partial results of one row */
     double pairs, computed_pairs; /* visible ones, and those the calls go through */
     double flops, outside_flops;  /* of the calls; of the merge on the host */
     double direct_flops;          /* of attention without calls */

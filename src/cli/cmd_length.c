@@ -214,6 +214,8 @@ static void print_people(const length_opts *o)
     print_calls(o);
     out_row("rows", "at most %llu a call; a token has up to %llu partial results",
             (unsigned long long)k->max_len, (unsigned long long)k->max_partials);
+    out_row("vectors", "a query or key of at most %llu numbers, a value of %llu, a token of %llu",
+            (unsigned long long)k->d_k, (unsigned long long)k->d_v, (unsigned long long)k->d_token);
     out_row("flops", "%.4g in calls (direct %.4g, ratio %.3f), %.3g outside", k->flops,
             k->direct_flops, k->direct_flops > 0 ? k->flops / k->direct_flops : 1,
             k->outside_flops);

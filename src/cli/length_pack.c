@@ -173,8 +173,11 @@ static void print_text(const packed *p)
     out_row("calls", "%s packed, %s one by one: %zu layers, %zu heads", out_count(a, s->calls),
             out_count(b, p->alone), p->layers, p->heads);
     out_row("rows", "at most %llu a call", (unsigned long long)p->count.max_len);
-    out_row("vectors", "queries and keys of %u numbers (%zu and a code of %u), values of %u",
-            (unsigned)s->dk, p->dk, (unsigned)s->code, (unsigned)s->dv);
+    out_row("vectors",
+            "a query or key of %u numbers (%zu and a code of %u), a value of %u, a token of "
+            "%llu",
+            (unsigned)s->dk, p->dk, (unsigned)s->code, (unsigned)s->dv,
+            (unsigned long long)s->d_token);
     out_row("penalty", "%g between inputs", s->penalty);
     if (s->leak > 0)
         out_row("leak", "at most %s of a head's output (Theorem 4.2, proven)",
@@ -203,8 +206,8 @@ static pare_status print_json(cli *c, const packed *p)
         pare_json_add_size(o, "calls", s->calls) &&
         pare_json_add_size(o, "calls_one_by_one", p->alone) &&
         pare_json_add_size(o, "max_len", p->count.max_len) && pare_json_add_size(o, "d_k", s->dk) &&
-        pare_json_add_size(o, "d_v", s->dv) && pare_json_add_size(o, "code", s->code) &&
-        pare_json_add_number(o, "penalty", s->penalty) &&
+        pare_json_add_size(o, "d_v", s->dv) && pare_json_add_size(o, "d_token", s->d_token) &&
+        pare_json_add_size(o, "code", s->code) && pare_json_add_number(o, "penalty", s->penalty) &&
         pare_json_add_number(o, "leak", s->leak) &&
         pare_json_add_number(o, "difference", p->difference);
     if (ok && p->cert.rows)

@@ -10,6 +10,7 @@
  * of its weight elsewhere, which moves it by 2 C2 t at most, |v| <= C2. With the P that is chosen
  * here t is exactly 0: the weights of other inputs are, for e^-x = 0 beyond exp_flush. */
 #include "codes.h"
+#include "counts.h"
 #include "instances.h"
 #include <math.h>
 #include <pare/linalg.h>
@@ -128,6 +129,9 @@ static pare_status one_call(packing *p, size_t first, size_t end, size_t n)
     if (wide > p->stats->dk) p->stats->dk = (uint32_t)wide;
     if (values > p->stats->dv) p->stats->dv = (uint32_t)values;
     if (code > p->stats->code) p->stats->code = code;
+    const uint64_t slot = 2 * wide + values;
+    const uint64_t token = r->strict ? token_width(slot, 1, c.n) : slot;
+    if (token > p->stats->d_token) p->stats->d_token = token;
     free(q), free(k), free(v), free(y);
     return st;
 }
