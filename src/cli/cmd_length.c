@@ -399,8 +399,8 @@ int cmd_length(int argc, char **argv)
         .args = "MODEL --tokens N --oracle M -o PLAN | --pack --data D --oracle M [-o Y.npy]",
         .about =
             "Plans attention over N tokens as calls of an engine that takes only M: exact, by\n"
-            "disjoint tiles. The plan is a function of the sizes alone. --pack: many short inputs\n"
-            "in one call.",
+            "disjoint tiles, a function of the sizes alone. --pack runs many short inputs in one "
+            "call.",
         .example = "length m.safetensors --tokens 4096 --oracle 128 --dry-run",
         .own = own,
         .nown = sizeof own / sizeof *own,

@@ -83,16 +83,32 @@ uint64_t token_width(uint64_t slot, uint64_t slots, uint32_t rows)
     return slots * slot + position_width(rows);
 }
 
+/* Tokens of a strict plan, and the heads that copy them from layer to layer (instances.c): all
+ * slots in one wide head, those of a pair of equal heads, or a slot each until the last layer. */
+static void count_tokens(pare_length_plan *p, const call_rule *r)
+{
+    pare_length_cost *const c = &p->cost;
+    const pare_oracle_caps *const caps = &p->caps;
+    const uint64_t pieces = most(1, c->instances + c->merge_calls), room = rule_capacity(caps);
+    const uint64_t slots = pieces < room ? pieces : room, slot = c->d_token;
+    const uint32_t rows = r->plain ? (uint32_t)p->tokens : r->m;
+    c->d_token = token_width(slot, slots, rows);
+    if (caps->layers < 2 || caps->features & PARE_ORC_RESIDUAL) return;
+    const uint64_t pair = caps->layers < slots ? caps->layers : slots;
+    const uint64_t copied = slots <= (caps->heads ? caps->heads : 1) ? 1
+                            : caps->features & PARE_ORC_WIDE_HEAD    ? slots
+                                                                     : pair;
+    c->d_k = most(c->d_k, position_width(rows));
+    c->d_v = most(c->d_v, copied * slot);
+}
+
 void count_vectors(pare_length_plan *p, const call_rule *r, size_t tiles)
 {
     pare_length_cost *const c = &p->cost;
     const pare_oracle_caps *const caps = &p->caps;
     for (size_t i = 0; i < p->nheads; i++) widen_head(p, r, &p->heads[i], tiles);
     if (rule_strict(&p->opts, caps)) {
-        const uint64_t pieces = most(1, c->instances + c->merge_calls);
-        const uint64_t capacity = rule_capacity(caps);
-        c->d_token = token_width(c->d_token, pieces < capacity ? pieces : capacity,
-                                 r->plain ? (uint32_t)p->tokens : r->m);
+        count_tokens(p, r);
     } else if (p->opts.mode != PARE_LENGTH_NATIVE) {
         if (caps->d_k) c->d_k = caps->d_k;
         if (caps->d_v) c->d_v = caps->d_v;
