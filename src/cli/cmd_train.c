@@ -246,8 +246,8 @@ static pare_status run(plan *p)
     r.runs = runs;
     c->bar.note[0] = '\0'; /* what follows is no step */
     const pare_status logged = log_close(p);
-    if (!st) st = oracle_count(p);
     st = pare_ranks_agree(p->ranks, st ? st : logged, &c->err);
+    if (!st) st = oracle_count(p);
     if (!st && pare_ranks_rank(p->ranks) == 0) st = publish(p, m, &r);
     pare_model_free(m);
     pare_runs_free(runs);
@@ -262,7 +262,9 @@ static pare_status train(cli *c, void *self, pare_ranks *ranks)
     pare_status st = settle(c, o);
     if (!st) st = may_write_all(c, o);
     if (!st) st = plan_open(&p, c, o, ranks);
-    /* The first rank makes what the others would take for leftovers, or append to. */
+    /* The first rank makes what the others would take for leftovers, or append to: after all of them
+     * have looked. */
+    st = pare_ranks_agree(ranks, st, &c->err);
     if (!st && first) st = log_open(&p);
     st = pare_ranks_agree(ranks, st, &c->err);
     if (!st) st = pare_ranks_agree(ranks, first ? PARE_OK : log_open(&p), &c->err);
