@@ -262,8 +262,8 @@ static pare_status train(cli *c, void *self, pare_ranks *ranks)
     pare_status st = settle(c, o);
     if (!st) st = may_write_all(c, o);
     if (!st) st = plan_open(&p, c, o, ranks);
-    /* The first rank makes what the others would take for leftovers, or append to: after all of them
-     * have looked. */
+    /* The first rank makes what the others would take for leftovers, or append to: after all of
+     * them have looked. */
     st = pare_ranks_agree(ranks, st, &c->err);
     if (!st && first) st = log_open(&p);
     st = pare_ranks_agree(ranks, st, &c->err);
