@@ -250,6 +250,7 @@ static pare_status run(plan *p)
     c->bar.note[0] = '\0'; /* what follows is no step */
     const pare_status logged = log_close(p);
     st = pare_ranks_agree(p->ranks, st ? st : logged, &c->err);
+    if (!st) st = oracle_count(p);
     if (!st && pare_ranks_rank(p->ranks) == 0) st = publish(p, m, &r);
     pare_model_free(m);
     pare_runs_free(runs);
@@ -264,7 +265,9 @@ static pare_status train(cli *c, void *self, pare_ranks *ranks)
     pare_status st = settle(c, o);
     if (!st) st = may_write_all(c, o);
     if (!st) st = plan_open(&p, c, o, ranks);
-    /* The first rank makes what the others would take for leftovers, or append to. */
+    /* The first rank makes what the others would take for leftovers, or append to: after all of
+     * them have looked. */
+    st = pare_ranks_agree(ranks, st, &c->err);
     if (!st && first) st = log_open(&p);
     st = pare_ranks_agree(ranks, st, &c->err);
     if (!st) st = pare_ranks_agree(ranks, first ? PARE_OK : log_open(&p), &c->err);
@@ -345,7 +348,8 @@ int cmd_train(int argc, char **argv)
         {SIZE_ROW("epochs", epochs, "N", 1, MOST_STEPS, true), .help = "steps", .unset = epochs},
         {SIZE_ROW("steps", steps, "N", 1, MOST_STEPS, true), .unset = steps},
         {SIZE_ROW("batch", batch, "B", 1, MOST_WIDTH, true)},
-        {SIZE_ROW("window", window, "T", 1, MOST_WIDTH, false)},
+        {SIZE_ROW("window", window, "T", 1, MOST_WIDTH, true)},
+        {SIZE_ROW("oracle", oracle, "M", 1, MOST_WIDTH, false), .unset = "all tokens"},
         {REAL_ROW("lr", lr, 0, 1e9, true), .help = "AdamW"},
         {REAL_ROW("last-lr", last_lr, 0, 1e9, true)},
         {SIZE_ROW("warmup", warmup, "N", 0, MOST_STEPS, true), .unset = warmup},
