@@ -116,7 +116,7 @@ static pare_mat constants(const gap *g, const imat *v)
     const imat *const c = &g->t->x.c;
     imat own = imat_mul(k, c, &p->t);
     own = imat_sum(k, &own, &p->outside);
-    imat seen = v ? imat_mul(k, c, v) : imat_zero(k, 1, p->f->dout);
+    imat seen = imat_mul(k, c, v);
     for (size_t j = 0; j < p->npowers; j++) {
         const imat m = imat_mul(k, c, &p->mix[j]);
         seen = imat_sum(k, &seen, &m);
