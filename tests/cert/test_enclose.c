@@ -126,6 +126,7 @@ static void enclosures_hold_under_cancellation(void **state)
 {
     (void)state;
     const verdict v = hold_many(300, 7000, 1, 1e-3, 1e6, "common offset");
+    print_message("F32 %g\n", v.f32);
     assert_true(v.f32 > 1e-3); /* the case is as bad as it was meant to be */
     (void)hold_many(200, 8000, 1, 1e-7, 1, "nearly constant rows");
 }
@@ -215,6 +216,7 @@ static void a_distance_is_stretched_by_the_spectral_norm(void **state)
     const pare_input in = vectors(x, 1, 2);
     verdict v = {0};
     hold(&v, m, &in, "stretch", 0);
+    print_message("F32 %g rad %g\n", v.f32, v.rad32);
     assert_true(v.f32 > 1e5);
     pare_model_free(m);
 }
