@@ -38,8 +38,8 @@ const pare_kind_row pare_kinds[PARE_KINDS] = {
                               .text = "why",
                               .sentence = "a bound from sizes and norms alone: {why}"},
     [PARE_APRIORI_FOLDED] = {.name = "apriori.folded",
-                             .sentence = "a bound from norms alone needs folded models: weights "
-                                         "that folding would round",
+                             .sentence = "a bound from norms alone needs folded models (fold "
+                                         "first: pare fold): weights that folding would round",
                              .has_value = true,
                              .has_limit = true},
     [PARE_LOCAL_APPLIES] = {.name = "local.applies",
@@ -235,6 +235,12 @@ const pare_kind_row pare_kinds[PARE_KINDS] = {
                             .parameters = {"width"},
                             .sentence = "Theorem 4.2 (Shirzad 2024) as it is true: some net of "
                                         "width {width}"},
+    [PARE_CLUSTER_OUTPUTS] = {.name = "theorem44.outputs",
+                              .section = PARE_THEOREM,
+                              .norm = OUTPUTS_NORM,
+                              .parameters = {"codes"},
+                              .sentence = "Theorem 4.4 (Shirzad 2024) as it is true: from the "
+                                          "radii of the clusters and the errors of {codes} codes"},
     [PARE_ENGINE_ROUNDING] = {.name = "engine.rounding",
                               .section = PARE_THEOREM,
                               .norm = ENGINE_NORM,

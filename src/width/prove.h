@@ -141,6 +141,14 @@ plain_facts plain_measure(work *w, const pare_model *m, const net *n, const pare
 /* The same by the last line of the printed proof, e' = b eps + b^3 (1 + sqrt(alpha)) e. */
 double plain_printed(const plain_facts *p, size_t layers);
 
+/* ---- Theorem 4.4 (cluster_bound.c) ---- */
+
+/* Largest difference of an output entry on one input, from the radii of f's clusters and the errors
+ * of g's codes in the last layer; inf where that has a skip or is not ReLU. nf, ng: the models'
+ * matrices, not rounded by a fold. */
+pare_ub cluster_gap(work *w, const pare_model *f, const pare_model *g, const net *nf, const net *ng,
+                    const points *pf, const pare_input *in);
+
 /* ---- what Shirzad 2024 prints (printed.c) ---- */
 
 /* jl, cluster: formulas for the certificate's list `paper`. */

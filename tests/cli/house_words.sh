@@ -23,5 +23,5 @@ echo "/* Proven elsewhere ($word, 8.3), in shared/$word/x.md; opt_$word stays. *
 echo "As the $word says, ($word) and shared/${word}s" >docs/x.md
 head -c 100 /dev/urandom >data.bin
 python3 "$PARE_ROOT/tools/lint-words" src/model/bad.c src/cli/good.c Makefile README.md tools/x \
-    src/base/cite.c docs/x.md data.bin missing.c | sed "s|: /$home:|: HOME:|"
+    src/base/cite.c docs/x.md data.bin missing.c | sed "s|: /$home:|: HOME:|; s|$word|WORD|"
 echo "exit ${PIPESTATUS[0]}"

@@ -1,6 +1,7 @@
-/* The reference's test vectors (A, B): outputs of every collapse to 1e-12, and a-priori bounds.
- * Ours are the golden ones to 1e-9 where it is the same formula, though spectral norms are proven
- * by residuals. Elsewhere ours may be smaller, as a step can be bounded in more ways. Needs
+/* Golden vectors of an independent numpy implementation (A, B): outputs of every collapse to 1e-12,
+ * and a-priori bounds. Ours are the golden ones to 1e-9 where it is the same formula, though
+ * spectral norms are proven by residuals. Elsewhere ours may be smaller, as a step can be bounded
+ * in more ways. Needs
  * ../shared. */
 #include "depth_nets.h"
 #include "../cert/splitmix_nets.h"
