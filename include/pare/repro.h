@@ -12,9 +12,13 @@
 typedef enum pare_verdict {
     PARE_REPRODUCED, /* near the published value */
     PARE_DIFFERS,    /* not */
-    PARE_MISPRINT,   /* the data itself says that the published value is false */
-    PARE_NOT_MADE,   /* a published row that is not made again here, or whose data is missing */
-    PARE_ADDED       /* a row of ours */
+    PARE_MISPRINT, /* the data, or a counter-example inside the hypotheses, refutes what is printed
+                    */
+    PARE_NOT_MADE, /* a published row that is not made again here, or whose data is missing */
+    PARE_ADDED,    /* a row of ours */
+    PARE_STEP_FALSE, /* errata: a step of a proof is false, its statement may hold */
+    PARE_IMPRECISE,  /* errata: loose, or open to a reading that is false */
+    PARE_VERDICTS
 } pare_verdict;
 extern const char *const pare_verdict_names[]; /* "reproduced", ..., NULL */
 
@@ -106,8 +110,8 @@ PARE_MUST_USE pare_status pare_repro_width(pare_repro **out, const pare_repro_op
 PARE_MUST_USE pare_status pare_repro_length(pare_repro **out, const pare_repro_opts *o,
                                             const pare_exec *exec, const pare_ranks *ranks,
                                             pare_err *err);
-/* What is false as printed in the four papers (docs/errata.md): every counter-example is computed,
- * what the paper says of it beside what is. */
+/* What is false, loose or imprecise in the four papers (docs/errata.md), a table for each class:
+ * every example is computed, what the paper says of it beside what is. */
 PARE_MUST_USE pare_status pare_repro_errata(pare_repro **out, const pare_repro_opts *o,
                                             const pare_exec *exec, const pare_ranks *ranks,
                                             pare_err *err);

@@ -7,7 +7,7 @@
 #include <pare/repro.h>
 #include <string.h>
 
-enum { VERDICTS = PARE_ADDED + 1 };
+enum { VERDICTS = PARE_VERDICTS };
 
 static const char *verdict_class(const char *word)
 {

@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const pare_verdict_names[] = {"reproduced", "differs", "false as printed",
-                                          "not made",   "ours",    NULL};
+const char *const pare_verdict_names[] = {
+    "reproduced",         "differs", "false as printed",
+    "not made",           "ours",    "proof step false, statement may hold",
+    "loose or imprecise", NULL};
 
 void pare_repro_free(pare_repro *r)
 {

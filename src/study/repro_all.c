@@ -174,13 +174,14 @@ void pare_repro_set_free(pare_repro_set *s)
 
 /* ---- summary --------------------------------------------------------------------------------- */
 
-enum { VERDICTS = PARE_ADDED + 1 };
+enum { VERDICTS = PARE_VERDICTS };
 
-static const char *const heads[VERDICTS] = {"reproduced", "differs", "false", "not made", "ours"};
+static const char *const heads[VERDICTS] = {"reproduced", "differs", "false", "not made",
+                                            "ours",       "step",    "loose"};
 
 static void put_counts(FILE *to, const char *study, const char *table, const size_t count[VERDICTS])
 {
-    fprintf(to, "%-8s %-26s", study, table);
+    fprintf(to, "%-8s %-36s", study, table);
     for (size_t v = 0; v < VERDICTS; v++) fprintf(to, "  %*zu", (int)strlen(heads[v]), count[v]);
     fputc('\n', to);
 }
@@ -189,7 +190,7 @@ static void put_summary(FILE *to, const void *set)
 {
     const pare_repro_set *const s = set;
     size_t all[VERDICTS] = {0};
-    fprintf(to, "%-8s %-26s", "", "");
+    fprintf(to, "%-8s %-36s", "", "");
     for (size_t v = 0; v < VERDICTS; v++) fprintf(to, "  %s", heads[v]);
     fputc('\n', to);
     for (size_t i = 0; i < s->n; i++)
