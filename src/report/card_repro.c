@@ -11,8 +11,10 @@ enum { VERDICTS = PARE_VERDICTS };
 
 static const char *verdict_class(const char *word)
 {
-    static const char *const cls[VERDICTS] = {
-        [PARE_REPRODUCED] = "chip", [PARE_DIFFERS] = "chip warn", [PARE_MISPRINT] = "chip bad"};
+    static const char *const cls[VERDICTS] = {[PARE_REPRODUCED] = "chip",
+                                              [PARE_DIFFERS] = "chip warn",
+                                              [PARE_MISPRINT] = "chip bad",
+                                              [PARE_STEP_FALSE] = "chip warn"};
     for (size_t i = 0; word && i < VERDICTS; i++)
         if (strcmp(word, pare_verdict_names[i]) == 0 && cls[i]) return cls[i];
     return "chip dim";
@@ -305,10 +307,13 @@ void summary_repro(page *p, const items *all)
         if (all->v[i].kind == ITEM_REPRO) summary_study(p, &all->v[i], count);
     page_put(p, "<tr><td><b>all</b></td><td></td>");
     put_counts(p, count);
-    page_put(p,
-             "</table></div>\n<p class=\"small dim\"><b>differs</b>: our number is not near the "
-             "published one; <b>false as printed</b>: the data or a counter-example refutes it, "
-             "both numbers stand in the row; <b>not made</b>: a rival that is not made again, or "
-             "its file is missing; <b>ours</b>: a row without a published number.</p>\n");
+    page_put(
+        p,
+        "</table></div>\n<p class=\"small dim\"><b>differs</b>: our number is not near the "
+        "published one; <b>false as printed</b>: the data or a counter-example refutes it, "
+        "both numbers stand in the row; <b>proof step false, statement may hold</b>: a step of a "
+        "proof fails; <b>loose or imprecise</b>: true and weak, or open to a false reading; "
+        "<b>not made</b>: a rival that is not made again, or "
+        "its file is missing; <b>ours</b>: a row without a published number.</p>\n");
     page_card_end(p);
 }

@@ -152,13 +152,13 @@ static kept_share kept_products(double cosine, double eps, double delta)
 static sides corollary_3_2_reversed(void)
 {
     const double delta = .01;
-    return (sides){delta, kept_products(1, .5, delta).times, NAN, false};
+    return (sides){delta, kept_products(1, .4, delta).times, NAN, false};
 }
 
 static sides corollary_3_2_factor(void)
 {
     const double delta = .01;
-    const kept_share k = kept_products(0, .5, delta);
+    const kept_share k = kept_products(0, .4, delta);
     return (sides){1 - delta, k.times, k.plus, false};
 }
 
@@ -221,11 +221,11 @@ static const erratum list[] = {
      "c2 = b^5 sqrt(a) (sqrt(a) + 1)^2 and c1 = b^3 + b^5 sqrt(a) (2 sqrt(a) + 1); pare_jl_bound",
      "width_theorem_3_3_constants_are_too_small", PARE_MISPRINT, AT_MOST, .hand = theorem_3_3},
     {PAPER, "Corollary 3.2", "Pr((1 - eps) x.y <= Mx.My <= (1 + eps) x.y) < delta",
-     "x = y, eps = .5, delta = .01, d of the lemma: share of 400 draws", ">= 1 - delta is meant",
+     "x = y, eps = .4, delta = .01, d of the lemma: share of 400 draws", ">= 1 - delta is meant",
      "width_corollary_3_2_has_its_probability_reversed", PARE_MISPRINT, AT_MOST,
      .hand = corollary_3_2_reversed},
     {PAPER, "Corollary 3.2", "read with >= 1 - delta: products are kept up to a factor 1 +- eps",
-     "orthogonal vectors, eps = .5, delta = .01: share of 400 draws",
+     "orthogonal vectors, eps = .4, delta = .01: share of 400 draws",
      "up to an additive eps |x||y|", "width_corollary_3_2_is_not_multiplicative", PARE_MISPRINT,
      AT_LEAST, .hand = corollary_3_2_factor},
     {PAPER, "Table 3", "Tolokers has 10 classes", "the file's labels: pare repro width --data",
