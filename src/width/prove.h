@@ -140,7 +140,7 @@ plain_facts plain_measure(work *w, const pare_model *m, const net *n, const pare
                           size_t d);
 pare_ub plain_maps(work *w, const net *n); /* the largest norm of a map, scales multiplied in */
 
-/* ---- what the paper prints (printed.c) ---- */
+/* ---- what Shirzad 2024 prints (printed.c) ---- */
 
 /* jl, cluster: formulas for the certificate's list `paper`. What jl.distortion says in `cert` is
  * the eps of Theorem 3.3. */
