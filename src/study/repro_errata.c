@@ -76,6 +76,7 @@ static void put_erratum(sheet *s, const erratum *e, const double v[3])
     if (!isnan(v[2])) snprintf(holds, sizeof holds, " (here: %.4g)", v[2]);
     sheet_put(s, (pare_repro_row){.data = e->where,
                                   .what = e->says,
+                                  .source = PARE_ROW_PRINTED,
                                   .published = v[0],
                                   .published_std = NAN,
                                   .ours = v[1],
@@ -135,7 +136,7 @@ static pare_status make(frame *f)
     st = experiments_run(f, list, 1, &s, "repro errata 1", st);
     if (!st)
         f->r->notes[f->r->nnotes++] =
-            "published: what the statement says of the example; ours: what is. docs/errata.md";
+            "printed: what the statement says of the example; ours: what is. docs/errata.md";
     return st;
 }
 
