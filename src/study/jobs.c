@@ -220,12 +220,11 @@ static pare_status deal(desk *d, pare_arena *a, const pare_ranks *ranks, pare_er
         if (!b->again) st = look_up(&b->job[i], err);
         b->job[i].found = b->job[i].result != NULL;
         if (st) return st;
-        const bool twice = named_before(b, i);
+        if (named_before(b, i)) continue;
         if (b->job[i].found) {
-            const bool timed = !b->job[i].counted && !twice;
-            count_kept(d, &b->job[i], timed ? seconds_of(&b->job[i]) : NAN);
+            count_kept(d, &b->job[i], b->job[i].counted ? NAN : seconds_of(&b->job[i]));
+            continue;
         }
-        if (b->job[i].found || twice) continue;
         d->left++;
         d->cost_left += b->job[i].cost;
         if (i % pare_ranks_size(ranks) != pare_ranks_rank(ranks)) continue;
