@@ -38,7 +38,9 @@ wait 2>/dev/null
 pare $words -o killed >/dev/null; cmp one/figure.csv killed/figure.csv && echo "same figures"
 ls killed/runs | grep -E 'checkpoint|tmp' | sed -E 's/[0-9a-f]{8}/H/'
 echo "-- interrupted, it says how far it is"
-pare $words -t 1 -o stopped >/dev/null 2>said &
+more="repro width --side 12 --large 1 --runs 2 --epochs 30 -q -t 1"
+pare $more -o whole >/dev/null
+pare $more -o stopped >/dev/null 2>said &
 until ls stopped/runs 2>/dev/null | grep -q json || ! kill -0 $! 2>/dev/null; do sleep 0.02; done
 { kill -TERM $! && wait $!; } 2>/dev/null; echo "exit $?"
 sed -E 's/: [1-6] of/: N of/; s/[0-9]+ s/N s/g' said
@@ -47,7 +49,7 @@ import glob, json
 old = sorted(glob.glob("stopped/runs/*.json"))[0]
 run = json.load(open(old)); print(run.pop("seconds") >= 0); json.dump(run, open(old, "w"))
 P
-pare $words -o stopped >/dev/null; cmp one/figure.csv stopped/figure.csv && echo "a file without its time is read: same figures"
+pare $more -o stopped >/dev/null; cmp whole/figure.csv stopped/figure.csv && echo "a file without its time is read: same figures"
 echo "-- refused"
 exec 2>&1
 pare data sort -q -o s.npz
