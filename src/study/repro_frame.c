@@ -156,6 +156,8 @@ void sheet_put(sheet *s, pare_repro_row row)
     /* The column of the paper's numbers has no other ones in it, and no other row is reproduced
      * from a paper. */
     PARE_ASSERT(row.source == PARE_ROW_PRINTED || (isnan(row.published) && !row.claim));
+    PARE_ASSERT(row.source != PARE_ROW_PRINTED || !isnan(row.published) || row.claim ||
+                row.verdict == PARE_NOT_MADE);
     PARE_ASSERT(pare_outcome_of(row.source, row.verdict) < PARE_OUTCOMES);
     if (row.source != PARE_ROW_REFERENCE && row.source != PARE_ROW_SELF) row.reference = NAN;
     s->t->rows[s->t->nrows++] = row;

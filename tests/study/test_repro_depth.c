@@ -123,6 +123,10 @@ static void slopes_and_verdicts(void **state)
     const pare_verdict want[] = {PARE_REPRODUCED, PARE_DIFFERS,    PARE_ADDED,   PARE_DIFFERS,
                                  PARE_DIFFERS,    PARE_REPRODUCED, PARE_DIFFERS, PARE_DIFFERS};
     for (size_t i = 0; i < 8; i++) assert_int_equal(c.s.t->rows[i].verdict, want[i]);
+    const pare_row_class of[] = {PARE_ROW_REFERENCE, PARE_ROW_REFERENCE, PARE_ROW_OURS,
+                                 PARE_ROW_REFERENCE, PARE_ROW_REFERENCE, PARE_ROW_REFERENCE,
+                                 PARE_ROW_REFERENCE, PARE_ROW_SELF};
+    for (size_t i = 0; i < 8; i++) assert_int_equal(c.s.t->rows[i].source, of[i]);
     assert_string_equal(c.s.t->rows[0].note, "within a factor 4, the spread of nine seeds");
     pare_arena_free(c.a);
 }
