@@ -32,6 +32,11 @@ double variation_of(const double *p, const double *q, size_t n)
     return t;
 }
 
+const char *erratum_class(pare_verdict class)
+{
+    return pare_outcomes[pare_outcome_of(PARE_ROW_PRINTED, class)].word;
+}
+
 /* ---- a row ----------------------------------------------------------------------------------- */
 
 const erratum *erratum_of(const char *test)
@@ -70,6 +75,7 @@ static void put_erratum(sheet *s, const erratum *e, const sides *v)
     if (!unseen) snprintf(seen, sizeof seen, "is %.4g", v->is);
     if (!isnan(v->holds)) snprintf(holds, sizeof holds, " (here: %.4g)", v->holds);
     sheet_put(s, (pare_repro_row){
+                     .source = PARE_ROW_PRINTED,
                      .data = e->paper,
                      .what = pare_sprintf(s->r->arena, "%s: %s", e->where, e->says),
                      .published = v->printed,
@@ -124,7 +130,7 @@ static size_t rows_of(pare_verdict class)
 
 static void put_group(sheet *s, const struct group *g, const numbers *part)
 {
-    sheet_open(s, pare_verdict_names[g->class], g->about, -4, rows_of(g->class));
+    sheet_open(s, erratum_class(g->class), g->about, -4, rows_of(g->class));
     for (size_t k = 0; k < ERRATA_LISTS; k++)
         for (size_t i = 0; i < errata_lists[k]->n; i++) {
             const double *const v = part[k].v + EACH * i;
@@ -162,13 +168,13 @@ static pare_status make(frame *f)
     if (!st) st = experiments_room(f, GROUPS, 0, 2);
     st = experiments_run(f, list, 1, &s, "repro errata 2", st);
     if (st) return st;
-    char *const counts = pare_sprintf(f->r->arena, "rows by class: %zu %s; %zu %s; %zu %s",
-                                      count[0], pare_verdict_names[groups[0].class], count[1],
-                                      pare_verdict_names[groups[1].class], count[2],
-                                      pare_verdict_names[groups[2].class]);
+    char *const counts =
+        pare_sprintf(f->r->arena, "rows by class: %zu %s; %zu %s; %zu %s", count[0],
+                     erratum_class(groups[0].class), count[1], erratum_class(groups[1].class),
+                     count[2], erratum_class(groups[2].class));
     if (!counts) return pare_no_memory(f->err);
     f->r->notes[f->r->nnotes++] =
-        "published: what the statement says of the example; ours: what is. docs/errata.md";
+        "printed: what the statement says of the example; ours: what is. docs/errata.md";
     f->r->notes[f->r->nnotes++] = counts;
     return PARE_OK;
 }

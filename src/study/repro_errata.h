@@ -40,6 +40,8 @@ extern const errata errata_width, errata_lemmas, errata_depth, errata_ticket, er
 #define ERRATA_LISTS 5
 extern const errata *const errata_lists[ERRATA_LISTS]; /* in the order of docs/errata.md */
 
+/* "false as printed", ...: the name of a class. */
+const char *erratum_class(pare_verdict class);
 /* The row of that test; NULL: there is none. */
 const erratum *erratum_of(const char *test);
 /* Computes both sides. `is` is nan where the row needs data that is not there. */

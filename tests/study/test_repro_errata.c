@@ -76,7 +76,7 @@ static void expected_row(char *line, size_t room, const erratum *e)
     put(line, room, ": ");
     put(line, room, e->says);
     strcat(line, " | ");
-    put(line, room, pare_verdict_names[e->class]);
+    put(line, room, erratum_class(e->class));
     strcat(line, " | ");
     put(line, room, e->example);
     put(line, room, figures);
@@ -127,7 +127,7 @@ static void rows_are_counted_by_class(void **state)
             for (size_t c = 0; c < 3; c++) count[c] += errata_lists[k]->v[i].class == classes[c];
     assert_int_equal(r->ntables, 3);
     for (size_t t = 0; t < 3; t++) {
-        assert_string_equal(r->tables[t].name, pare_verdict_names[classes[t]]);
+        assert_string_equal(r->tables[t].name, erratum_class(classes[t]));
         assert_int_equal(r->tables[t].nrows, count[t]);
         for (size_t i = 0; i < count[t]; i++) {
             const pare_repro_row *const row = &r->tables[t].rows[i];

@@ -15,7 +15,7 @@ static inline sides row_sides(const char *test, pare_verdict class)
     assert_ok(erratum_look(&s, e, &err), &err);
     print_message("%s, %s: printed %.6g, is %.6g, holds %.6g\n", e->paper, e->where, s.printed,
                   s.is, s.holds);
-    assert_string_equal(pare_verdict_names[e->class], pare_verdict_names[class]);
+    assert_string_equal(erratum_class(e->class), erratum_class(class));
     assert_false(s.outside);
     /* What holds instead is not broken by the example. */
     if (e->claim == AT_MOST && !isnan(s.holds)) assert_le(s.is, s.holds * (1 + 1e-9));
