@@ -219,7 +219,8 @@ static void histograms(page *p, const cJSON *figure)
 static const char *title_of(page *p, const cJSON *study)
 {
     const char *const name = item_string(p, study, "name");
-    if (name && strcmp(name, "errata") == 0) return "What is false, loose or imprecise as printed, computed";
+    if (name && strcmp(name, "errata") == 0)
+        return "What is false, loose or imprecise as printed, computed";
     return page_words(p, "The %s paper, ours beside theirs", name ? name : "");
 }
 
