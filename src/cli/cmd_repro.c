@@ -238,7 +238,8 @@ int cmd_repro(int argc, char **argv)
         .args = "all|width|depth|ticket|length|errata [--data G]... [-o DIR]",
         .about =
             "Makes the tables and figures of the papers again, ours beside theirs; errata: what\n"
-            "is false, loose or imprecise as printed, by class. all: on one page, DIR/report.html.\n"
+            "is false, loose or imprecise as printed, by class. all: on one page, "
+            "DIR/report.html.\n"
             "Runs are kept in DIR: killed, the same command goes on; an mpirun shares them.",
         .example = "repro all --data tolokers.npz -o out",
         .own = own,
