@@ -107,6 +107,7 @@ typedef enum pare_kind {
     PARE_TICKET_PRODUCTS,
     /* paper */
     PARE_PAPER_PLAIN,
+    PARE_PAPER_JL,
     PARE_PAPER_SCORES,
     PARE_PAPER_SELECTOR,
     PARE_PAPER_COLLAPSE_BOUND,

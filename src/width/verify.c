@@ -390,7 +390,8 @@ static void theorem(view *v, const pare_model *f, const pare_inputs *set)
     const plain_facts p = plain_measure(&v->w, f, &v->f, set, d);
     add(v, (pare_claim){.kind = PARE_PLAIN_EPS, .p = {(double)d}, .value = p.eps.v});
     add(v, (pare_claim){.kind = PARE_PLAIN_OUTPUTS, .p = {(double)d}, .value = p.bound.v});
-    add(v, (pare_claim){.kind = PARE_PAPER_PLAIN, .value = plain_printed(&p, v->f.nlayers)});
+    add(v, (pare_claim){.kind = PARE_PAPER_PLAIN,
+                        .value = pare_lowrank_printed(p.maps.v, p.rows.v, v->f.nlayers, p.eps.v)});
 }
 
 /* Theorem 4.4 in the form that holds, of this very cut. */
