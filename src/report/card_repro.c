@@ -253,10 +253,16 @@ static void histograms(page *p, const cJSON *figure)
 
 static const char *title_of(page *p, const cJSON *study)
 {
+    static const char *const titles[][2] = {
+        {"width", "Width: Shirzad 2024, ours beside theirs"},
+        {"depth", "Depth: our own experiments on Rank collapse 2025, which has none"},
+        {"ticket", "Weights: Otsuka 2025, ours beside theirs"},
+        {"length", "Length: the algorithms of Yu 2025, checked against themselves"},
+        {"errata", "What is false, loose or imprecise as printed, computed"}};
     const char *const name = item_string(p, study, "name");
-    if (name && strcmp(name, "errata") == 0)
-        return "What is false, loose or imprecise as printed, computed";
-    return page_words(p, "The %s paper, ours beside theirs", name ? name : "");
+    for (size_t i = 0; name && i < sizeof titles / sizeof *titles; i++)
+        if (strcmp(name, titles[i][0]) == 0) return titles[i][1];
+    return page_words(p, "Tables: %s", name ? name : "");
 }
 
 void card_repro(page *p, const item *it)

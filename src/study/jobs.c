@@ -121,14 +121,15 @@ static char *duration(char buf[40], double seconds)
 void tally_line(char *out, size_t room, const tally *t, size_t left, double cost_left,
                 size_t workers)
 {
-    char took[40], rest[60] = "";
+    char took[40], rest[60] = "", untimed[60] = "";
     const size_t total = t->done + left + t->later;
     const double cost = cost_left + t->later_cost;
     if (t->done < total && t->cost > 0)
         duration(rest, cost * t->seconds / t->cost / (double)(workers ? workers : 1));
-    snprintf(out, room, "%s%s%zu of %zu runs are kept, %s of work; the rest: %s%s",
+    if (t->untimed) snprintf(untimed, sizeof untimed, " without %zu of unknown time", t->untimed);
+    snprintf(out, room, "%s%s%zu of %zu runs are kept, %s of work%s; the rest: %s%s",
              t->name ? t->name : "", t->name ? ": " : "", t->done, total,
-             duration(took, t->seconds),
+             duration(took, t->seconds), untimed,
              *rest             ? "about "
              : t->done < total ? "not known yet"
                                : "none",
@@ -146,7 +147,11 @@ static void report(desk *d)
 static void count_kept(desk *d, const job *j, double seconds)
 {
     d->all->done++;
-    if (!(seconds >= 0)) return;
+    if (j->counted) return;
+    if (!(seconds >= 0)) {
+        d->all->untimed++;
+        return;
+    }
     d->all->seconds += seconds;
     d->all->cost += j->cost;
 }
@@ -222,7 +227,7 @@ static pare_status deal(desk *d, pare_arena *a, const pare_ranks *ranks, pare_er
         if (st) return st;
         if (named_before(b, i)) continue;
         if (b->job[i].found) {
-            count_kept(d, &b->job[i], b->job[i].counted ? NAN : seconds_of(&b->job[i]));
+            count_kept(d, &b->job[i], seconds_of(&b->job[i]));
             continue;
         }
         d->left++;

@@ -22,7 +22,8 @@ typedef struct job {
 typedef struct tally {
     const char *name;     /* of the study; NULL: none */
     size_t done;          /* runs that are kept */
-    double seconds, cost; /* of those whose time is known: files of older versions have none */
+    size_t untimed;       /* of them, files of older versions: they do not have their time */
+    double seconds, cost; /* of the others */
     size_t later;         /* runs of the lists to come */
     double later_cost;    /* theirs, as far as it is known */
 } tally;

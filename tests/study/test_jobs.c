@@ -147,9 +147,10 @@ static void the_rest_is_estimated_from_what_is_done(void **state)
     t = (tally){.done = 3, .seconds = 7300, .cost = 50};
     tally_line(line, sizeof line, &t, 0, 0, 1);
     assert_string_equal(line, "3 of 3 runs are kept, 2 h 1 min of work; the rest: none");
-    t = (tally){.done = 1};
+    t = (tally){.done = 1, .untimed = 1};
     tally_line(line, sizeof line, &t, 1, 10, 1);
-    assert_contains(line, "1 of 2 runs are kept, 0 s of work; the rest: not known yet");
+    assert_string_equal(line, "1 of 2 runs are kept, 0 s of work without 1 of unknown time; the "
+                              "rest: not known yet");
 }
 
 /* The time of a run is kept in its file and read again; a file without it, or with nonsense in its
@@ -177,6 +178,7 @@ static void times_are_kept_and_old_files_have_none(void **state)
     assert_int_equal(t.done, 3);
     assert_near(t.seconds, 40, 0);
     assert_near(t.cost, 1, 0);
+    assert_int_equal(t.untimed, 2);
     s.job[0].counted = true; /* a list before this one had it */
     t = (tally){0};
     assert_ok(go(&s, 1), &s.err);
