@@ -55,66 +55,70 @@ double poly_kappa(size_t degree, double B)
     return sum * F64;
 }
 
-/* (1 + u)^n - 1, from above */
+/* (1 + u)^n - 1 */
 static double growth(double n)
 {
-    return pare_expm1_up(n * U) * F64;
+    return pare_expm1_up(n * U);
 }
 
-/* Roundings of a term before the monomials are summed. */
+/* Roundings of a term of that degree before the monomials are summed. */
 static double roundings(const poly_sizes *s, double degree)
 {
     return 6 * degree + s->depth + 16 + POLY_KEYS + (double)s->flush;
 }
 
-/* sum_m by_m |c_m| B^m; by NULL: 1 */
-static double terms(const pare_poly_plan *p, const double *by, double B)
+/* Of q'^T C q': the same, and sums over the monomials up to degree 2. */
+static double moment_roundings(const pare_poly_plan *p, const poly_sizes *s)
 {
-    double s = 0;
-    for (size_t m = p->degree + 1; m-- > 0;) s = s * B + fabs(p->coef[m]) * (by ? by[m] : 1);
-    return s * F64;
+    const double g = (double)p->degree, all = (double)pare_monomials_count(p->d, g > 0 ? 2 : 0);
+    return 30 + s->depth + POLY_KEYS + (double)s->flush + all + g * ((double)p->d + 12);
 }
 
-/* Roundings of q'^T C q': the same count, sums over the monomials of degree 2. */
-static double moment_roundings(const pare_poly_plan *p, const size_t *level, const poly_sizes *s)
+/* Largest norm of the queries of a bin. */
+static double query_of(const poly_sizes *s, size_t bin)
 {
-    const double d = (double)p->d, g = (double)p->degree;
-    const double all = level[2] ? (double)(level[0] + level[1] + level[2]) : 0;
-    return 30 + s->depth + POLY_KEYS + (double)s->flush + all + g * (d + 12);
+    return (double)(bin + 1) / POLY_BINS * s->q;
+}
+
+static void set_moments(poly_proof *out, const pare_poly_plan *plan, const poly_sizes *s,
+                        double count)
+{
+    const double grows = growth(count);
+    for (size_t b = 0; b <= POLY_BINS; b++)
+        out->moment[b] = grows * poly_power(query_of(s, b) * s->key, plan->degree + 1) * F64;
 }
 
 void poly_proof_new(poly_proof *out, const pare_poly_plan *plan, const poly_sizes *s)
 {
-    size_t level[POLY_MOST_DEGREE + 2] = {0};
-    double grows[POLY_MOST_DEGREE + 1], count = roundings(s, (double)plan->degree);
-    const pare_monomials *const t = &plan->table;
-    for (size_t e = 0; e < t->count; e++) level[t->power[e]]++;
-    for (size_t m = 0; m <= plan->degree; m++) grows[m] = growth(count += (double)level[m]);
-    const double moment = growth(moment_roundings(plan, level, s));
-    const double weighed = s->depth + 24 + POLY_KEYS + (double)plan->nheavy;
+    const double count = roundings(s, (double)plan->degree);
+    size_t summed = plan->table.count; /* monomials up to a degree */
     *out = (poly_proof){.most = s->q,
                         .per_bin = s->q > 0 ? POLY_BINS / s->q : 0,
                         .tv = plan->kind == PARE_POLY_TAYLOR ? -1 : plan->tv.v,
                         .spread = s->spread,
                         .largest = 0x1p126 / s->away,
                         .power = plan->degree ? plan->degree - 1 : 1};
-    for (size_t b = 0; b <= POLY_BINS; b++) {
-        const double q = (double)(b + 1) / POLY_BINS * s->q, B = q * s->key;
-        out->polynomial[b] = poly_kappa(plan->degree, B);
-        out->size[b] = terms(plan, NULL, B);
-        out->noise[b] = terms(plan, grows, B);
-        out->moment[b] = moment * poly_power(B, plan->degree + 1) * F64;
-        out->exact[b] = growth(weighed + ((double)plan->d + 8) * q * s->all_keys);
+    for (size_t m = plan->degree + 1; m-- > 0;) {
+        while (plan->table.power[summed - 1] > m) summed--;
+        const double c = fabs(plan->coef[m]), grows = growth(count + (double)summed);
+        for (size_t b = 0; b <= POLY_BINS; b++) {
+            const double B = query_of(s, b) * s->key;
+            out->size[b] = (out->size[b] * B + c) * F64;
+            out->noise[b] = (out->noise[b] * B + c * grows) * F64;
+        }
     }
+    for (size_t b = 0; b <= POLY_BINS; b++) {
+        const double all = query_of(s, b) * s->all_keys, d = (double)plan->d;
+        out->polynomial[b] = poly_kappa(plan->degree, query_of(s, b) * s->key);
+        out->exact[b] =
+            growth(s->depth + 24 + POLY_KEYS + (double)plan->nheavy + (d + 8) * all) * F64;
+    }
+    set_moments(out, plan, s, moment_roundings(plan, s));
 }
 
 void poly_proof_full(poly_proof *p, const pare_poly_plan *plan, const poly_sizes *s, size_t count)
 {
-    const double moment = growth(roundings(s, (double)plan->degree + 1) + (double)count);
-    for (size_t b = 0; b <= POLY_BINS; b++) {
-        const double B = (double)(b + 1) / POLY_BINS * s->q * s->key;
-        p->moment[b] = moment * poly_power(B, plan->degree + 1) * F64;
-    }
+    set_moments(p, plan, s, roundings(s, (double)plan->degree + 1) + (double)count);
 }
 
 double poly_row_bound(const poly_proof *p, const poly_row *r)
