@@ -76,6 +76,7 @@ static void draw_tables(tables *t, pare_arena *a, size_t degree, pare_rng *r)
                         .away = 1 + any_size(r, 1e9),
                         .flush = (size_t)any_size(r, 1e5)}};
     for (size_t m = 0; m <= degree; m++) t->coef[m] = pare_rng_normal(r);
+    t->coef[degree + 1] = NAN; /* no coefficient of it */
     t->plan.coef = t->coef;
     assert_ok(pare_monomials_graded(&t->plan.table, a, t->plan.d, degree == 1 ? 2 : degree, &err),
               &err);
