@@ -60,7 +60,7 @@ rounding rounding_of(const pare_oracle_caps *caps, const row_facts *f)
     const double beside = f->native ? 1 : f->m; /* the reference's rows in a call */
     const double off = f->size * (2 * factor + 8 * u) + 2 * lambda + 0x1p-30; /* of c, of top */
     const double near = pare_exp_down(fmin(f->top, 0) - off); /* nan: the other one */
-    const double least = f->native ? 1 : near > caps->w_min ? near : caps->w_min;
+    const double least = f->native ? 1 : fmax(near, caps->w_min);
     const double lost = fmax(tiny, pare_exp_up(2 * delta - caps->exp_flush));
     const double absent =
         4 * (f->n + (f->m + 4) * f->parts * beside) * lost / least * (1 + 0x1p-40);
@@ -87,13 +87,17 @@ typedef struct judged {
     bool native;
 } judged;
 
-/* Logits of row i in f64 into w; the largest, the smallest, and the largest sums |q k|, |q| + |k|.
- */
-static void logits_of(const judged *d, size_t i, const pare_keys *keys, double *w, double out[4])
+typedef struct logits {
+    double top, low;      /* the largest, the smallest */
+    double size, entries; /* the largest sums |q k|, |q| + |k| */
+} logits;
+
+/* Of row i, in f64; also one by one into w. */
+static logits logits_of(const judged *d, size_t i, const pare_keys *keys, double *w)
 {
+    logits out = {.top = -INFINITY, .low = INFINITY};
     const pare_length_job *const j = d->job;
     const double scale = fabs(j->scale), up = 1 + gamma_of((double)j->dk, 0x1p-53);
-    out[0] = -INFINITY, out[1] = INFINITY, out[2] = out[3] = 0;
     for (size_t x = 0; x < keys->count; x++) {
         double s = 0, a = 0, e = 0;
         for (size_t c = 0; c < j->dk; c++) {
@@ -104,11 +108,12 @@ static void logits_of(const judged *d, size_t i, const pare_keys *keys, double *
             e += scale * fabs(q) + fabs(k);
         }
         w[x] = j->scale * s;
-        out[0] = fmax(out[0], w[x]);
-        out[1] = fmin(out[1], w[x]);
-        out[2] = fmax(out[2], scale * a * up);
-        out[3] = fmax(out[3], e * up);
+        out.top = fmax(out.top, w[x]);
+        out.low = fmin(out.low, w[x]);
+        out.size = fmax(out.size, scale * a * up);
+        out.entries = fmax(out.entries, e * up);
     }
+    return out;
 }
 
 /* What f64 makes of the logits is within lambda of them, and u lambda is nothing beside lambda:
@@ -118,21 +123,21 @@ static double row_bound(const judged *d, size_t i, double *w)
     const pare_length_job *const j = d->job;
     const pare_keys keys = pare_visible(d->p, d->g, j->n, i);
     const pare_oracle_caps own = {.dtype = PARE_F64, .exp_flush = INFINITY, .exp_err = 2};
-    double at[4], sum = 0, most = 0, largest = 0;
+    double sum = 0, most = 0, largest = 0;
     if (!keys.count) return 0;
-    logits_of(d, i, &keys, w, at);
+    const logits at = logits_of(d, i, &keys, w);
     row_facts f = {.dk = j->dk + 1,
-                   .size = at[2],
-                   .entries = at[3],
-                   .range = fmax(at[0], 0) - fmin(at[1], 0),
-                   .top = at[0],
+                   .size = at.size,
+                   .entries = at.entries,
+                   .range = fmax(at.top, 0) - fmin(at.low, 0),
+                   .top = at.top,
                    .n = (double)keys.count,
                    .m = (double)keys.count,
                    .native = true};
     const rounding mine = rounding_of(&own, &f); /* this function itself, in f64 */
     f.m = d->m, f.parts = d->parts, f.merges = d->merges, f.native = d->native;
     const rounding e = rounding_of(&d->caps, &f);
-    for (size_t x = 0; x < keys.count; x++) sum += w[x] = pare_exp(w[x] - at[0]);
+    for (size_t x = 0; x < keys.count; x++) sum += w[x] = pare_exp(w[x] - at.top);
     for (size_t c = 0; c < j->dv; c++) {
         double s = 0;
         for (size_t x = 0; x < keys.count; x++) {

@@ -152,7 +152,7 @@ double sampling_bound(const sampling *s, size_t a, size_t i, const drawn *d, dou
     const double rounded = rounded_row(&e, g->longest_value, h->job.dv);
     *size = sqrt(length) / up(h->job.dv) / GUARD;
     if (!(kappa < 1) || !sums_finite(r, h, i) || !(h->den[i] >= r->caps.w_min)) return INFINITY;
-    return (kappa * (spread + rounded) / (1 - kappa) + rounded) * GUARD;
+    return kappa * (spread + rounded) / (1 - kappa) + rounded; /* with what kappa has too much */
 }
 
 bool sampling_settle(const sampling *s, size_t a, size_t i, double bound, double size, bool must)

@@ -145,6 +145,8 @@ static void what_cannot_be_bounded_is_infinite(void **state)
     const pare_oracle_caps c = {.dtype = PARE_F32, .exp_flush = 104, .w_min = 0.5};
     const row_facts huge = {.dk = 0xfffffc, .m = 2}; /* gamma of 2^24 is none */
     assert_true(isinf(rounding_of(&c, &huge).factor) && isinf(rounding_of(&c, &huge).absent));
+    const row_facts beyond = {.dk = 3 << 23, .size = 1, .m = 2};
+    assert_true(isinf(rounding_of(&c, &beyond).factor));
     const row_facts nearly = {.dk = 0xfffffb, .m = 2};
     assert_true(isfinite(rounding_of(&c, &nearly).factor));
     const row_facts none = {.size = NAN, .m = 2};
@@ -352,6 +354,14 @@ static void sums_are_taken_up(void **state)
     judge(&bound, &apriori, &c, &exact_f64);
     f.size = f.range = 0, f.entries = (double)(0x1p1000L * all);
     check_within(bound, less(formula_of(&exact_f64, &f).factor), 0x1p-38L, "entries", 0);
+
+    /* a query and keys that have no column in common; the key of more is the first */
+    fill(c.q, (size_t)2 * LONG, 0x1p1000, 0);
+    fill(c.k, (size_t)2 * LONG, 0, 0);
+    c.k[1] = 0x1p1001, c.k[LONG + 1] = 0x1p1000;
+    judge(&bound, &apriori, &c, &exact_f64);
+    f.entries = 3 * 0x1p1000;
+    check_within(bound, less(formula_of(&exact_f64, &f).factor), 0x1p-35L, "entries of both", 0);
 
     const double x = nextafter(sqrt(0x1p-53), 0); /* squares */
     fill(c.q, LONG, 1, x), fill(c.q + LONG, LONG, 1, x);
