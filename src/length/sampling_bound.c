@@ -30,8 +30,8 @@ static double up(size_t squares)
 static void mean_row(const run *r, double *mean, const void *x, size_t ld, size_t cols)
 {
     for (size_t i = 0; i < r->n; i++)
-        for (size_t c = 0; c < cols; c++) mean[c] += num_at(r->caps.dtype, x, i * ld + c);
-    for (size_t c = 0; c < cols; c++) mean[c] /= (double)r->n;
+        for (size_t c = 0; c < cols; c++)
+            mean[c] += num_at(r->caps.dtype, x, i * ld + c) / (double)r->n;
 }
 
 /* Largest distance of a row from `from` (NULL: from 0). */

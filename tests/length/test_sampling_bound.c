@@ -95,7 +95,9 @@ static void heads_are_measured(void **state)
         trial t;
         const size_t n = 3 + seed, dk = seed % 5 ? 2 + seed % 4 : 8, dv = 1 + seed % 3;
         trial_new(&t, n, dk, dv, seed % 2 ? PARE_F32 : PARE_F64, 3, seed);
+        t.c[1].q[n * dk] = (double)(t.c[1].qf[n * dk] = 1); /* nobody's */
         measure(&t);
+        assert_true(*doubles(t.r.arena, 1) == 0); /* behind all arrays nothing was written */
         for (size_t a = 0; a < HEADS; a++) {
             const geometry *const g = &t.s.geo[a];
             const length_case *const c = &t.c[a];
