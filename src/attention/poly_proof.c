@@ -17,9 +17,10 @@
  * polynomial sum to at most pabs(B) = sum |c_m| B^m for a unit of weight. Each term is a product
  * of: 4 m centred numbers' roundings, 2 m products, the weight (its logarithm in f32, e^x within
  * 2 ulp), the value (2), the sum over keys (POLY_KEYS + blocks, then f64), the narrowing of the
- * state (2): COUNT(m) u in all. The sum over monomials runs from the highest degree to the lowest;
- * each addition is off by u times the partial sum: u sum_m r_m sum_{m' >= m} |c_m'| B^m'. Second
- * orders are covered by the factor SECOND.
+ * state (2): COUNT(m) roundings in all. The sum over monomials runs from the highest degree to the
+ * lowest: a term of degree m goes through N_m = sum_{m' <= m} r_m' additions, r_m' the number of
+ * monomials of degree m'. So the sum is off by at most
+ *     sum_m ((1 + u)^(COUNT + N_m) - 1) |c_m| B^m.
  *
  * Numbers that underflow. Centred queries and keys are brought to one size by a power of two. A
  * weight w_j = e^(a_j - unit) that f32 takes for 0 may stand before e^x = e^87 and be most of the
@@ -36,103 +37,107 @@
 #include "poly.h"
 #include <math.h>
 
-#define U      0x1p-24
-#define SECOND 1.03          /* all counts together stay below 2^19: (1 + u)^n <= 1 + 1.03 n u */
-#define LEAST  0x1p-40       /* of the denominator */
-#define F64    (1 + 0x1p-40) /* for the few f64 operations of a bound */
+#define U     0x1p-24
+#define LEAST 0x1p-40       /* of the denominator */
+#define F64   (1 + 0x1p-40) /* for the f64 operations of a bound: below 2^10 roundings */
 
-/* Positive terms: fewer than 2^10 roundings of f64 in all. */
+/* Positive terms, which fall by B / k once k is above B. Where one is below 2^-50 of the sum, those
+ * left are below 2^-48 of it (B <= 128): F64 covers them. */
 double poly_kappa(size_t degree, double B)
 {
     double term = 1, sum = 0;
     if (!(B <= 128)) return INFINITY;
     for (size_t k = 1; k <= degree + 1; k++) term /= (double)k;
-    for (double k = (double)degree + 2; k < 2 * B || term > 0x1p-50 * sum; k++) {
+    for (double k = (double)degree + 2; term > 0x1p-50 * sum; k++) {
         sum += term;
         term *= B / k;
     }
-    /* from here on each term is at most half the one before */
-    return (sum + 2 * term) * F64;
+    return sum * F64;
 }
 
-/* sum_{m >= from} |c_m| B^m */
-static double tail(const pare_poly_plan *p, size_t from, double B)
+/* (1 + u)^n - 1 */
+static double growth(double n)
 {
-    double s = 0;
-    for (size_t m = p->degree + 1; m-- > from;) s = s * B + fabs(p->coef[m]);
-    return s * poly_power(B, from) * F64;
+    return pare_expm1_up(n * U);
 }
 
-static double noise(const pare_poly_plan *p, const size_t *level, const poly_sizes *s, double B)
+/* Roundings of a term of that degree before the monomials are summed. */
+static double roundings(const poly_sizes *s, double degree)
 {
-    const double g = (double)p->degree;
-    const double count = 6 * g + s->depth + 16 + POLY_KEYS + (double)s->flush;
-    double sum = count * tail(p, 0, B);
-    for (size_t m = 0; m <= p->degree; m++) sum += (double)level[m] * tail(p, m, B);
-    return SECOND * U * sum;
+    return 6 * degree + s->depth + 16 + POLY_KEYS + (double)s->flush;
 }
 
-/* q'^T C q': the same count, sums over the monomials of degree 2; in units of B^(g+1). */
-static double moment_noise(const pare_poly_plan *p, const size_t *level, const poly_sizes *s,
-                           double B)
+/* Of q'^T C q': the same, and sums over the monomials up to degree 2. */
+static double moment_roundings(const pare_poly_plan *p, const poly_sizes *s)
 {
-    const double d = (double)p->d, g = (double)p->degree;
-    const double all = level[2] ? (double)(level[0] + level[1] + level[2]) : 0;
-    const double count = 30 + s->depth + POLY_KEYS + (double)s->flush + all + g * (d + 12);
-    return SECOND * U * count * poly_power(B, p->degree + 1);
+    const double g = (double)p->degree, all = (double)pare_monomials_count(p->d, g > 0 ? 2 : 0);
+    return 30 + s->depth + POLY_KEYS + (double)s->flush + all + g * ((double)p->d + 12);
+}
+
+/* Largest norm of the queries of a bin. */
+static double query_of(const poly_sizes *s, size_t bin)
+{
+    return (double)(bin + 1) / POLY_BINS * s->q;
+}
+
+static void set_moments(poly_proof *out, const pare_poly_plan *plan, const poly_sizes *s,
+                        double count)
+{
+    const double grows = growth(count);
+    for (size_t b = 0; b <= POLY_BINS; b++)
+        out->moment[b] = grows * poly_power(query_of(s, b) * s->key, plan->degree + 1) * F64;
 }
 
 void poly_proof_new(poly_proof *out, const pare_poly_plan *plan, const poly_sizes *s)
 {
-    size_t level[POLY_MOST_DEGREE + 2] = {0};
-    const pare_monomials *const m = &plan->table;
-    for (size_t e = 0; e < m->count; e++) level[m->power[e]]++;
+    const double count = roundings(s, (double)plan->degree);
+    size_t summed = plan->table.count; /* monomials up to a degree */
     *out = (poly_proof){.most = s->q,
                         .per_bin = s->q > 0 ? POLY_BINS / s->q : 0,
                         .tv = plan->kind == PARE_POLY_TAYLOR ? -1 : plan->tv.v,
                         .spread = s->spread,
                         .largest = 0x1p126 / s->away,
                         .power = plan->degree ? plan->degree - 1 : 1};
-    for (size_t b = 0; b <= POLY_BINS; b++) {
-        const double q = (double)(b + 1) / POLY_BINS * s->q, B = q * s->key * F64;
-        const double all = q * s->all_keys * F64, d = (double)plan->d;
-        out->polynomial[b] = poly_kappa(plan->degree, B);
-        out->size[b] = tail(plan, 0, B);
-        out->noise[b] = noise(plan, level, s, B);
-        out->moment[b] = moment_noise(plan, level, s, B);
-        out->exact[b] = pare_expm1_up((d + 8) * U * all * F64) +
-                        SECOND * U * (s->depth + 24 + POLY_KEYS + (double)plan->nheavy);
+    for (size_t m = plan->degree + 1; m-- > 0;) {
+        while (plan->table.power[summed - 1] > m) summed--;
+        const double c = fabs(plan->coef[m]), grows = growth(count + (double)summed);
+        for (size_t b = 0; b <= POLY_BINS; b++) {
+            const double B = query_of(s, b) * s->key;
+            out->size[b] = (out->size[b] * B + c) * F64;
+            out->noise[b] = (out->noise[b] * B + c * grows) * F64;
+        }
     }
+    for (size_t b = 0; b <= POLY_BINS; b++) {
+        const double all = query_of(s, b) * s->all_keys, d = (double)plan->d;
+        out->polynomial[b] = poly_kappa(plan->degree, query_of(s, b) * s->key);
+        out->exact[b] =
+            growth(s->depth + 24 + POLY_KEYS + (double)plan->nheavy + (d + 8) * all) * F64;
+    }
+    set_moments(out, plan, s, moment_roundings(plan, s));
 }
 
 void poly_proof_full(poly_proof *p, const pare_poly_plan *plan, const poly_sizes *s, size_t count)
 {
-    const double g = (double)plan->degree + 1;
-    const double roundings = 6 * g + s->depth + 16 + POLY_KEYS + (double)s->flush + (double)count;
-    for (size_t b = 0; b <= POLY_BINS; b++) {
-        const double B = (double)(b + 1) / POLY_BINS * s->q * s->key * F64;
-        p->moment[b] = SECOND * U * roundings * poly_power(B, plan->degree + 1) * F64;
-    }
+    set_moments(p, plan, s, roundings(s, (double)plan->degree + 1) + (double)count);
 }
 
 double poly_row_bound(const poly_proof *p, const poly_row *r)
 {
-    if (!(r->norm <= p->most * F64) || !(r->sum > 0) || !isfinite(r->sum)) return INFINITY;
-    const size_t bin = (size_t)(r->norm * p->per_bin);
-    const size_t b = bin < POLY_BINS ? bin : POLY_BINS;
+    if (!(r->norm <= p->most)) return INFINITY;
+    const size_t b = (size_t)(r->norm * p->per_bin);
     const double weight = r->weight * 1.001; /* as computed; its roundings are below a thousandth */
     double off = p->noise[b] * weight;
     /* the exact part is what the state's part (at least -size) leaves of the sum */
     const double exact = r->sum + p->size[b] * weight;
     if (r->with_exact) off += p->exact[b] * exact;
-    if (!(exact <= p->largest)) return INFINITY;
     const double least = r->sum - off;
-    if (!(least >= LEAST)) return INFINITY;
+    if (!(exact <= p->largest && least >= LEAST)) return INFINITY; /* also where the sum is none */
     double tv = p->tv;
     if (tv < 0) {
         const double raise = r->full ? 1 : poly_power(r->norm, p->power);
-        const double moment = raise * (r->moment > 0 ? r->moment : 0) + p->moment[b] * weight;
+        const double moment = raise * (r->moment < 0 ? 0 : r->moment) + p->moment[b] * weight;
         tv = p->polynomial[b] * moment / least;
     }
-    return (tv + p->spread * ((1 + tv) * off / least + 4 * U)) * F64;
+    const double bound = (tv + p->spread * ((1 + tv) * off / least + 4 * U)) * F64;
+    return bound >= 0 ? bound : INFINITY;
 }

@@ -1,9 +1,10 @@
 /* The rounding bound, underflow included (docs/theory/length.md "Rounding").
  *
  * Let u be the oracle's unit roundoff. A logit is off by at most
- *     lambda = gamma_{dk+4} sum_c |q_c k_c| + tiny (sum_c |q_c| + sum_c |k_c| + 2 dk + 2):
+ *     lambda = gamma_{dk+4} sum_c |q_c k_c| + tiny (sum_c |q_c| + sum_c |k_c|):
  * an entry of a query that is lost when it is scaled, or of either when the engine takes it for 0,
- * was below tiny but meets one of the other's; and products are lost. Subtracting the largest adds
+ * was below tiny but meets one of the other's. (Products that are lost, 2 dk + 2 times tiny, are
+ * less than 2^-40 of the 4 u in theta below.) Subtracting the largest adds
  * u times the range of the logits, e^x adds exp_err u, and an engine that goes through the keys of
  * a call in pieces rescales at most m times, (exp_err + 1) u each: every weight of a call is its
  * exact value times e^+-delta, up to a factor common to the call, delta = lambda + u (range + 2
@@ -40,7 +41,7 @@
 
 static double gamma_of(double n, double u)
 {
-    return n * u < 1 ? n * u / (1 - n * u) * (1 + 0x1p-50) : INFINITY;
+    return n * u < 1 ? n * u / (1 - n * u) : INFINITY;
 }
 
 rounding rounding_of(const pare_oracle_caps *caps, const row_facts *f)
@@ -48,27 +49,28 @@ rounding rounding_of(const pare_oracle_caps *caps, const row_facts *f)
     const bool f32 = caps->dtype == PARE_F32;
     const double u = f32 ? 0x1p-24 : 0x1p-53, tiny = f32 ? 0x1p-126 : 0x1p-1022;
     const double dk = (double)f->dk, sum = gamma_of(f->m + 4, u);
-    const double lambda = gamma_of(dk + 4, u) * f->size + tiny * (f->entries + 2 * dk + 2);
+    const double lambda = gamma_of(dk + 4, u) * f->size + tiny * f->entries;
     const double flush = isfinite(caps->exp_flush) ? caps->exp_flush + 2 : 800;
     const double gap = fmin(f->range + 2 * lambda, flush);
-    const double delta = lambda + u * (gap + 2 * lambda) + (caps->exp_err + 1) * u * (f->m + 2);
+    const double delta = lambda + u * gap + (caps->exp_err + 1) * u * (f->m + 2);
     const double theta = 2 * delta + 2 * sum + lambda + gamma_of(6 * f->parts + 8, 0x1p-53) +
                          0x1p-53 * gap + 4 * u + f->merges * (6 * delta + 6 * sum + 10 * u * flush);
-    const double factor = pare_expm1_up(2 * theta) * (1 + 0x1p-40);
+    /* 2^-40: for the few roundings of f64 in the facts and here, and for lost products */
+    const double factor = pare_expm1_up(2 * theta * (1 + 0x1p-40));
     const double beside = f->native ? 1 : f->m; /* the reference's rows in a call */
-    const double off = f->size * (2 * factor + 8 * u) + lambda + 0x1p-30; /* of c */
-    const double near = pare_exp_down(fmin(f->top, 0) - off);             /* nan: the other one */
-    const double least = f->native ? 1 : near > caps->w_min ? near : caps->w_min;
-    const double lost = fmax(tiny, pare_exp_up(2 * delta - caps->exp_flush) * (1 + 0x1p-40));
-    rounding r = {factor, 4 * (f->n + (f->m + 4) * f->parts * beside) * lost / least};
-    if (!(r.factor >= 0)) r.factor = INFINITY;
-    if (!(r.absent >= 0)) r.absent = INFINITY;
-    return r;
+    const double off = f->size * (2 * factor + 8 * u) + 2 * lambda + 0x1p-30; /* of c, of top */
+    const double near = pare_exp_down(fmin(f->top, 0) - off); /* nan: the other one */
+    const double least = f->native ? 1 : fmax(near, caps->w_min);
+    const double lost = fmax(tiny, pare_exp_up(2 * delta - caps->exp_flush));
+    const double absent =
+        4 * (f->n + (f->m + 4) * f->parts * beside) * lost / least * (1 + 0x1p-40);
+    return (rounding){isnan(factor) ? INFINITY : factor, isnan(absent) ? INFINITY : absent};
 }
 
 double rounding_bound(const rounding *r, double mean, double largest)
 {
-    const double b = (r->factor * mean + r->absent * (largest + 1)) * (1 + 0x1p-40);
+    /* either is 2^-40 too large: more than the roundings here */
+    const double b = r->factor * mean + r->absent * (largest + 1);
     return b >= 0 ? b : INFINITY;
 }
 
@@ -85,15 +87,17 @@ typedef struct judged {
     bool native;
 } judged;
 
-enum { ROWS = 16 };
+typedef struct logits {
+    double top, low;      /* the largest, the smallest */
+    double size, entries; /* the largest sums |q k|, |q| + |k| */
+} logits;
 
-/* Logits of row i in f64 into w; the largest, the smallest, and the largest sums |q k|, |q| + |k|.
- */
-static void logits_of(const judged *d, size_t i, const pare_keys *keys, double *w, double out[4])
+/* Of row i, in f64; also one by one into w. */
+static logits logits_of(const judged *d, size_t i, const pare_keys *keys, double *w)
 {
+    logits out = {.top = -INFINITY, .low = INFINITY};
     const pare_length_job *const j = d->job;
-    const double scale = fabs(j->scale);
-    out[0] = -INFINITY, out[1] = INFINITY, out[2] = out[3] = 0;
+    const double scale = fabs(j->scale), up = 1 + gamma_of((double)j->dk, 0x1p-53);
     for (size_t x = 0; x < keys->count; x++) {
         double s = 0, a = 0, e = 0;
         for (size_t c = 0; c < j->dk; c++) {
@@ -104,36 +108,36 @@ static void logits_of(const judged *d, size_t i, const pare_keys *keys, double *
             e += scale * fabs(q) + fabs(k);
         }
         w[x] = j->scale * s;
-        out[0] = fmax(out[0], w[x]);
-        out[1] = fmin(out[1], w[x]);
-        out[2] = fmax(out[2], scale * a * (1 + ((double)j->dk + 4) * 0x1p-52));
-        out[3] = fmax(out[3], e * (1 + ((double)j->dk + 4) * 0x1p-51));
+        out.top = fmax(out.top, w[x]);
+        out.low = fmin(out.low, w[x]);
+        out.size = fmax(out.size, scale * a * up);
+        out.entries = fmax(out.entries, e * up);
     }
+    return out;
 }
 
+/* What f64 makes of the logits is within lambda of them, and u lambda is nothing beside lambda:
+ * range and top are taken as they are computed. */
 static double row_bound(const judged *d, size_t i, double *w)
 {
     const pare_length_job *const j = d->job;
     const pare_keys keys = pare_visible(d->p, d->g, j->n, i);
-    const pare_oracle_caps own = {.dtype = PARE_F64, .exp_flush = 746, .exp_err = 2, .w_min = 1};
-    double at[4], sum = 0, most = 0, largest = 0;
+    const pare_oracle_caps own = {.dtype = PARE_F64, .exp_flush = INFINITY, .exp_err = 2};
+    double sum = 0, most = 0, largest = 0;
     if (!keys.count) return 0;
-    logits_of(d, i, &keys, w, at);
-    const row_facts f = {.dk = j->dk + 1,
-                         .size = at[2],
-                         .entries = at[3],
-                         .range = (fmax(at[0], 0) - fmin(at[1], 0)) * (1 + 0x1p-40) +
-                                  2 * at[2] * 0x1p-40,
-                         .top = at[0] - at[2] * 0x1p-40,
-                         .n = (double)keys.count,
-                         .m = d->m,
-                         .parts = d->parts,
-                         .merges = d->merges,
-                         .native = d->native};
-    row_facts here = f; /* this function itself, in f64 */
-    here.m = f.n, here.parts = 1, here.merges = 0, here.native = true;
-    const rounding e = rounding_of(&d->caps, &f), mine = rounding_of(&own, &here);
-    for (size_t x = 0; x < keys.count; x++) sum += w[x] = pare_exp(w[x] - at[0]);
+    const logits at = logits_of(d, i, &keys, w);
+    row_facts f = {.dk = j->dk + 1,
+                   .size = at.size,
+                   .entries = at.entries,
+                   .range = fmax(at.top, 0) - fmin(at.low, 0),
+                   .top = at.top,
+                   .n = (double)keys.count,
+                   .m = (double)keys.count,
+                   .native = true};
+    const rounding mine = rounding_of(&own, &f); /* this function itself, in f64 */
+    f.m = d->m, f.parts = d->parts, f.merges = d->merges, f.native = d->native;
+    const rounding e = rounding_of(&d->caps, &f);
+    for (size_t x = 0; x < keys.count; x++) sum += w[x] = pare_exp(w[x] - at.top);
     for (size_t c = 0; c < j->dv; c++) {
         double s = 0;
         for (size_t x = 0; x < keys.count; x++) {
@@ -147,13 +151,14 @@ static double row_bound(const judged *d, size_t i, double *w)
     return rounding_bound(&e, fmin(mean, largest), largest);
 }
 
-static void bound_rows(void *ctx, size_t block)
+static void bound_one(void *ctx, size_t i)
 {
     judged *const d = ctx;
-    const size_t n = d->job->n, end = (block + 1) * ROWS < n ? (block + 1) * ROWS : n;
-    double *const w = malloc((n + 1) * sizeof *w);
-    if (!w) atomic_store(&d->no_memory, true);
-    for (size_t i = block * ROWS; w && i < end; i++) d->bound[i] = row_bound(d, i, w);
+    double *const w = malloc(d->job->n * sizeof *w);
+    if (w)
+        d->bound[i] = row_bound(d, i, w);
+    else
+        atomic_store(&d->no_memory, true);
     free(w);
 }
 
@@ -168,13 +173,12 @@ static pare_status judged_of(judged *d, const pare_length_opts *opts, pare_err *
         return pare_fail(err, PARE_ERR_INPUT, "length: mode %s has no rounding bound",
                          pare_length_mode_name(o.mode));
     d->native = o.mode == PARE_LENGTH_NATIVE || r.plain;
-    d->m = r.m < n + 1 || rule_pads(&r, &d->caps) ? r.m : (double)n + 1;
+    d->m = rule_pads(&r, &d->caps) ? r.m : fmin(r.m, (double)n + 1);
     /* At most two parts for each block of keys, and those of a few halvings. */
     d->parts = 2 * ceil((double)n / fmax(d->m - 1, 1)) + 64;
     if (r.one_vector) d->parts *= 2; /* blocks of half the size */
     if (o.mode == PARE_LENGTH_STRICT)
-        for (double left = d->parts; left > 1 || d->merges < 1; left /= fmax(d->m - 1, 2))
-            d->merges++;
+        for (double left = d->parts; left > 1; left /= fmax(d->m - 1, 2)) d->merges++;
     return PARE_OK;
 }
 
@@ -189,20 +193,20 @@ static double longest(const judged *d, const void *x, size_t ld, size_t cols, bo
         }
         most = fmax(most, s);
     }
-    return entries ? most : sqrt(most) * (1 + ((double)cols + 8) * 0x1p-52);
+    return entries ? most : sqrt(most) * (1 + gamma_of((double)cols / 2, 0x1p-53));
 }
 
 /* sum |q k| <= |q| |k|, sum |k| <= sqrt(dk) |k|, and the mean of values is at most the largest. */
 static double apriori_of(const judged *d)
 {
     const pare_length_job *const j = d->job;
-    const double q = fabs(j->scale) * longest(d, j->q, j->ldq, j->dk, false) * (1 + 0x1p-42);
-    const double k = longest(d, j->k, j->ldk, j->dk, false), size = q * k * (1 + 0x1p-40);
+    const double q = fabs(j->scale) * longest(d, j->q, j->ldq, j->dk, false);
+    const double k = longest(d, j->k, j->ldk, j->dk, false), size = q * k;
     const row_facts f = {.dk = j->dk + 1,
                          .size = size,
-                         .entries = sqrt((double)j->dk) * (q + k) * (1 + 0x1p-40),
-                         .range = 2 * size * (1 + 0x1p-38),
-                         .top = -size * (1 + 0x1p-38),
+                         .entries = sqrt((double)j->dk) * (q + k),
+                         .range = 2 * size,
+                         .top = -size,
                          .n = (double)j->n,
                          .m = d->m,
                          .parts = d->parts,
@@ -210,7 +214,7 @@ static double apriori_of(const judged *d)
                          .native = d->native};
     const rounding e = rounding_of(&d->caps, &f);
     const double v = longest(d, j->v, j->ldv, j->dv, true);
-    return rounding_bound(&e, v, v) * (1 + 0x1p-30);
+    return rounding_bound(&e, v, v);
 }
 
 pare_status rounding_row(double *bound, double *apriori, const pare_length_plan *plan,
@@ -220,7 +224,7 @@ pare_status rounding_row(double *bound, double *apriori, const pare_length_plan 
     const pare_status st = judged_of(&d, &plan->opts, err);
     if (st) return st;
     if ((double)rows > d.m) d.m = (double)rows;
-    double *const w = malloc((j->n + 1) * sizeof *w);
+    double *const w = malloc(j->n * sizeof *w);
     if (!w) return pare_no_memory(err);
     *bound = row_bound(&d, i, w);
     *apriori = apriori_of(&d);
@@ -235,6 +239,6 @@ pare_status pare_length_rounding(double *bound, const pare_length_job *job, cons
     judged d = {.job = job, .p = p, .g = g, .caps = *caps, .bound = bound};
     const pare_status st = judged_of(&d, opts, err);
     if (st) return st;
-    pare_parallel(exec, (job->n + ROWS - 1) / ROWS, bound_rows, &d);
+    pare_parallel(exec, job->n, bound_one, &d);
     return atomic_load(&d.no_memory) ? pare_no_memory(err) : PARE_OK;
 }

@@ -18,16 +18,24 @@
 #include "sampling.h"
 #include <math.h>
 
+#define GUARD (1 + 1e-12) /* for the few roundings of f64 in a bound */
+
 /* ---- geometry -------------------------------------------------------------------------------- */
+
+/* What the root of a sum of so many squares may be too small by, but for a few roundings. */
+static double up(size_t squares)
+{
+    return 1 + (double)squares * 0x1p-54;
+}
 
 static void mean_row(const run *r, double *mean, const void *x, size_t ld, size_t cols)
 {
     for (size_t i = 0; i < r->n; i++)
-        for (size_t c = 0; c < cols; c++) mean[c] += num_at(r->caps.dtype, x, i * ld + c);
-    for (size_t c = 0; c < cols; c++) mean[c] /= (double)r->n;
+        for (size_t c = 0; c < cols; c++)
+            mean[c] += num_at(r->caps.dtype, x, i * ld + c) / (double)r->n;
 }
 
-/* Largest distance of a row from `from` (NULL: from 0), rounded up. */
+/* Largest distance of a row from `from` (NULL: from 0). */
 static double radius(const run *r, const double *from, const void *x, size_t ld, size_t cols)
 {
     double most = 0;
@@ -39,7 +47,7 @@ static double radius(const run *r, const double *from, const void *x, size_t ld,
         }
         most = fmax(most, s);
     }
-    return sqrt(most) * (1 + (double)(cols + 8) * 0x1p-52);
+    return sqrt(most) * up(cols);
 }
 
 static pare_status measure(sampling *s)
@@ -89,14 +97,14 @@ static double norm_of(const run *r, const void *x, size_t at, size_t cols)
         const double v = num_at(r->caps.dtype, x, at + c);
         s += v * v;
     }
-    return sqrt(s) * (1 + (double)(cols + 8) * 0x1p-52);
+    return sqrt(s) * up(cols);
 }
 
 /* In norm: the weights sum to 1, so that sum_j p_j |v_j| is at most the longest value; what is lost
- * is lost in each column. */
+ * is lost in each column. Factor and absent are 2^-40 too large: more than the roundings here. */
 static double rounded_row(const rounding *e, double longest, size_t dv)
 {
-    return (e->factor * longest + e->absent * sqrt((double)dv) * (longest + 1)) * (1 + 1e-12);
+    return e->factor * longest + e->absent * sqrt((double)dv) * (longest + 1);
 }
 
 static rounding rounding_of_row(const sampling *s, size_t a, size_t i, double q, double n)
@@ -106,7 +114,7 @@ static rounding rounding_of_row(const sampling *s, size_t a, size_t i, double q,
     const double k = s->geo[a].longest_key, m = r->rule.m, dk = (double)h->job.dk;
     const row_facts f = {.dk = h->job.dk,
                          .size = q * k,
-                         .entries = sqrt(dk) * (q + k) * (1 + 1e-12),
+                         .entries = sqrt(dk) * (q + k),
                          .range = 2 * q * k + fabs(h->c[i]),
                          .top = -INFINITY,
                          .n = n,
@@ -137,15 +145,15 @@ double sampling_bound(const sampling *s, size_t a, size_t i, const drawn *d, dou
         length += y * y;
     }
     const double u = r->caps.dtype == PARE_F32 ? 0x1p-24 : 0x1p-53;
-    const double shift = 2 * u * fabs(h->c[i]) + 1e-12 * (1 + most); /* of c from q.kbar */
-    const double amax = pare_exp_up(q * g->key_radius + shift) * (1 + e.factor) * (1 + 1e-12);
+    const double shift = (u + (double)h->job.dk * 0x1p-53) * most; /* c from q.kbar */
+    const double amax = pare_exp_up(q * g->key_radius + shift) * (1 + e.factor);
     const double kappa =
-        (d->beside ? 2 : 1) * amax * d->of / h->den[i] * s->log_term / sqrt(d->n) * (1 + 1e-12);
-    const double spread = (sqrt(far) + g->value_radius) * (1 + 1e-12);
+        (d->beside ? 2 : 1) * amax * d->of / h->den[i] * s->log_term / sqrt(d->n) * GUARD;
+    const double spread = sqrt(far) * up(h->job.dv) + g->value_radius;
     const double rounded = rounded_row(&e, g->longest_value, h->job.dv);
-    *size = sqrt(length) * (1 - 1e-12);
+    *size = sqrt(length) / up(h->job.dv) / GUARD;
     if (!(kappa < 1) || !sums_finite(r, h, i) || !(h->den[i] >= r->caps.w_min)) return INFINITY;
-    return (kappa * (spread + rounded) / (1 - kappa) + rounded) * (1 + 1e-12);
+    return kappa * (spread + rounded) / (1 - kappa) + rounded; /* with what kappa has too much */
 }
 
 bool sampling_settle(const sampling *s, size_t a, size_t i, double bound, double size, bool must)
@@ -187,8 +195,7 @@ pare_status sampling_new(sampling *s, run *r)
     *s = (sampling){.r = r, .eps = r->o.eps > 0 ? r->o.eps : 0.5};
     s->keys = (r->o.blocks ? r->o.blocks : 1) * (size_t)(r->rule.m - 1);
     for (size_t k = s->keys; 2 * k < r->n; k *= 2) looks++;
-    s->log_term =
-        sqrt(2 * pare_log_up(2 * (double)r->n * (double)r->count * looks / delta)) * (1 + 1e-12);
+    s->log_term = sqrt(2 * pare_log_up(2 * (double)r->n * (double)r->count * looks / delta));
     s->order = pare_alloc(r->arena, r->n, sizeof *s->order);
     if (!s->order) return pare_no_memory(r->err);
     const pare_status st = measure(s);

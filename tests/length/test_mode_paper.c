@@ -48,7 +48,7 @@ static void benign_data_is_within_its_promise(void **state)
             uint64_t rounds, theorem;
             const pare_length_opts plain = {.mode = PARE_LENGTH_PAPER, .eps = 1e-9};
             assert_ok(paper(&c, &patterns[p], m, PARE_F64, &plain, &s, &err), &err);
-            assert_true(error_in(&c, PARE_F64) <= 1e-6);
+            assert_le(error_in(&c, PARE_F64), 1e-11); /* far below eps */
             assert_int_equal(s.calls, planned(50, &patterns[p], m, &rounds, &theorem));
             assert_int_equal(s.calls - s.merge_calls, theorem);
             assert_int_equal(s.rounds, rounds);
@@ -57,7 +57,7 @@ static void benign_data_is_within_its_promise(void **state)
                 const pare_length_opts inverse = {
                     .mode = PARE_LENGTH_PAPER, .eps = 1e-9, .inverse = true};
                 assert_ok(paper(&c, &patterns[p], m, PARE_F64, &inverse, &s, &err), &err);
-                assert_true(error_in(&c, PARE_F64) <= 1e-12);
+                assert_le(error_in(&c, PARE_F64), 4e-15);
             }
             length_case_free(&c);
         }

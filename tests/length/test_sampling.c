@@ -76,7 +76,7 @@ static void the_bound_holds_for_all_rows(void **state)
                   SEEDS - 1, broken, used, sampled);
     assert_int_equal(broken, 0);
     assert_true(sampled > SEEDS * N / 4); /* else nothing was tested */
-    assert_true(used > 0.01);             /* and the bound is not needlessly loose */
+    assert_true(used > 0.1);              /* as tight as it was: 0.124, of errors that are random */
 }
 
 static void what_cannot_be_proven_is_computed(void **state)
@@ -169,7 +169,7 @@ static void the_causal_bound_holds_for_all_rows(void **state)
                   CAUSAL_SEEDS - 1, broken, used, exact);
     assert_int_equal(broken, 0);
     assert_true(exact < CAUSAL_SEEDS * N / 4); /* else nothing was tested */
-    assert_true(used > 0.01);
+    assert_true(used > 0.025);                 /* as tight as it was: 0.033 */
     length_case_free(&c);
 }
 
