@@ -57,15 +57,9 @@ static pare_status run_engine(float **y, pare_arena *a, const prover *p, const p
 static pare_status bound_auc(pare_auc_bound *auc, pare_arena *a, const pare_enclosure *e,
                              const int64_t *target, pare_err *err)
 {
-    pare_auc_bound now;
     pare_enclosure flat;
-    pare_status st = pare_enclosure_flatten(&flat, a, e, err);
-    if (st == PARE_OK) st = pare_auc_interval(&now, a, &flat, target, err);
-    if (st != PARE_OK) return st;
-    const bool first = !(auc->low <= auc->high);
-    auc->low = first ? now.low : fmax(auc->low, now.low);
-    auc->high = first ? now.high : fmin(auc->high, now.high);
-    return st;
+    const pare_status st = pare_enclosure_flatten(&flat, a, e, err);
+    return st == PARE_OK ? pare_auc_interval(auc, a, &flat, target, err) : st;
 }
 
 static pare_status one_group(const prover *p, double *each, const pare_input *in, bool alone,
@@ -153,11 +147,15 @@ static double work_of(const pare_model *m, const pare_inputs *set)
     return work;
 }
 
+static bool affordable(const pare_model *f, const pare_model *g, const pare_inputs *set)
+{
+    return work_of(f, set) + work_of(g, set) <= WORK;
+}
+
 bool enclose_goes_wide(const pare_gap *gap, const pare_model *f, const pare_model *g,
                        const pare_inputs *set)
 {
-    if (gap->proven.v <= (1 + SHARE) * gap->measured) return false;
-    return work_of(f, set) + work_of(g, set) <= WORK;
+    return !(gap->proven.v <= (1 + SHARE) * gap->measured) && affordable(f, g, set);
 }
 
 pare_status enclose_merge(pare_output_bound *a, const pare_output_bound *b, pare_err *err)
@@ -217,8 +215,7 @@ static pare_status prove(pare_output_bound *out, double *each, const pare_model 
     if (st == PARE_OK) st = whole_set(&p, &found, set, err);
     if (st == PARE_OK) {
         found.gap.f64_radius = found.gap.radius;
-        const bool more =
-            labels && found.certain < found.rows && work_of(f, set) + work_of(g, set) <= WORK;
+        const bool more = labels && found.certain < found.rows && affordable(f, g, set);
         if (more || enclose_goes_wide(&found.gap, f, g, set))
             st = again_wide(&p, &found, a, set, err);
     }
@@ -259,8 +256,7 @@ static double one_digit_up(double x)
 {
     if (!(x > 0) || !isfinite(x)) return x;
     char text[32];
-    const int exponent = (int)floor(log10(x));
-    for (int e = exponent - 1;; e++)
+    for (int e = (int)floor(log10(x));; e++)
         for (int digit = 1; digit < 10; digit++) {
             snprintf(text, sizeof text, "%de%d", digit, e);
             const double y = strtod(text, NULL);
