@@ -46,7 +46,7 @@ typedef struct prover {
 static pare_status run_engine(float **y, pare_arena *a, const prover *p, const pare_input *in,
                               size_t entries, pare_err *err)
 {
-    *y = pare_alloc(a, entries ? entries : 1, sizeof **y);
+    *y = pare_alloc(a, entries, sizeof **y);
     if (!*y) return pare_no_memory(err);
     const pare_status st = pare_forward_f32(*y, p->m[1], in, NULL, p->exec, err);
     if (st == PARE_ERR_NONFINITE) *y = NULL;
@@ -92,9 +92,9 @@ static pare_status one_group(const prover *p, double *each, const pare_input *in
 static pare_status one_input(const prover *p, double *each, const pare_input *in, bool alone,
                              pare_err *err)
 {
-    const size_t fit = in->tokens > 0 ? ROWS / in->tokens : 0, step = fit > 0 ? fit : 1;
+    if (in->batch == 0 || in->tokens == 0) return pare_input_check(p->m[0], in, err);
+    const size_t step = in->tokens < ROWS ? ROWS / in->tokens : 1;
     pare_status st = PARE_OK;
-    if (in->batch == 0) return pare_input_check(p->m[0], in, err);
     for (size_t b = 0; st == PARE_OK && b < in->batch; b += step) {
         pare_input part = *in;
         part.batch = in->batch - b < step ? in->batch - b : step;

@@ -34,7 +34,7 @@ pare_status pare_enclosure_flatten(pare_enclosure *out, pare_arena *a, const par
     *out = *e;
     if (!e->lo) return PARE_OK;
     out->lo = NULL;
-    out->rad = pare_alloc(a, e->rows ? e->rows : 1, sizeof *out->rad);
+    out->rad = pare_alloc(a, e->rows, sizeof *out->rad);
     if (!out->rad) return pare_no_memory(err);
     for (size_t i = 0; i < e->rows; i++) out->rad[i] = flat_radius(e, i);
     return PARE_OK;
