@@ -22,12 +22,6 @@ static pare_ub norm_of(work *w, const pare_mat *m)
     return n;
 }
 
-static pare_ub norm_of_vector(const double *v, size_t n)
-{
-    const pare_weight row = {PARE_F64, 1, n, v};
-    return n ? pare_norm_fro(&row) : pare_ub_exact(0);
-}
-
 /* |act(a) - act(b)| <= lip |a - b|, and act(0) = 0. */
 static pare_ub lipschitz(pare_act act)
 {
@@ -36,7 +30,7 @@ static pare_ub lipschitz(pare_act act)
 
 static pare_ub affine(pare_ub norm, pare_ub x, const double *b, size_t n)
 {
-    return pare_ub_fma(norm, x, norm_of_vector(b, n));
+    return pare_ub_fma(norm, x, vector_norm(b, n));
 }
 
 /* The largest output entry of rows of norm h. */
@@ -44,7 +38,7 @@ static pare_ub top_of(const net *n, pare_ub h)
 {
     pare_ub most = pare_ub_exact(0);
     for (size_t c = 0; c < n->wh.rows; c++) {
-        const pare_ub row = norm_of_vector(pare_row(&n->wh, c), n->wh.cols);
+        const pare_ub row = vector_norm(pare_row(&n->wh, c), n->wh.cols);
         most = pare_ub_max(most, pare_ub_fma(row, h, pare_ub_exact(fabs(n->bh[c]))));
     }
     return most;
@@ -126,14 +120,8 @@ static pare_mat with_bias(work *w, const net_head *hd)
     return m;
 }
 
-static pare_ub fro_of(const pare_mat *m)
-{
-    const pare_weight v = {PARE_F64, m->rows, m->cols, m->v};
-    return pare_norm_fro(&v);
-}
-
 /* |B - B^|_2 with B = [Wq bq]^T Wk; the products are rounded, so what they may be off by is added:
- * gamma_k |A|_F |B|_F for an inner dimension k, one more for the difference. */
+ * each entry is one sum over the inner dimensions of both. */
 static pare_ub form_gap(work *w, const net_head *a, const net_head *b)
 {
     const pare_mat qa = with_bias(w, a), qb = with_bias(w, b);
@@ -141,9 +129,9 @@ static pare_ub form_gap(work *w, const net_head *a, const net_head *b)
     if (w->st) return pare_ub_inf();
     pare_gemm(&gap, -1, &qb, true, &b->wk, false, 1);
     const pare_ub sizes =
-        pare_ub_fma(fro_of(&qa), fro_of(&a->wk), pare_ub_mul(fro_of(&qb), fro_of(&b->wk)));
-    const pare_ub off = pare_gamma(a->wq.rows + b->wq.rows + 2, PARE_UNIT_F64);
-    return pare_ub_fma(off, sizes, norm_of(w, &gap));
+        pare_ub_fma(fro_norm(&qa), fro_norm(&a->wk), pare_ub_mul(fro_norm(&qb), fro_norm(&b->wk)));
+    const pare_ub off = product_rounding(a->wq.rows + b->wq.rows, sizes, pare_ub_exact(1));
+    return pare_ub_add(norm_of(w, &gap), off);
 }
 
 /* 2 tanh(w/2), w the error of a head's scores: rows of norm h moved by e, the form changed. */
@@ -187,7 +175,7 @@ static pare_ub scores_gap(work *w, const net *f, const net *g, pare_ub x)
     }
     pare_ub most = pare_ub_exact(0);
     for (size_t c = 0; c < f->wh.rows; c++)
-        most = pare_ub_max(most, norm_of_vector(pare_row(&f->wh, c), f->wh.cols));
+        most = pare_ub_max(most, vector_norm(pare_row(&f->wh, c), f->wh.cols));
     return pare_ub_mul(most, e);
 }
 
