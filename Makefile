@@ -47,7 +47,7 @@ SANFLAGS = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all \
 # Libraries are looked up only when something is to be built: on a fresh machine `make demo` and
 # `make test` first install what is missing and then call make again.
 NOBUILD = setup setup-test setup-bench demo test test-long test-asan lint format bench docs-check \
-          clean help uninstall fuzz fuzz-build fuzz-build-long docs
+          clean help uninstall fuzz fuzz-build fuzz-build-long docs mutants
 ifneq ($(filter-out $(NOBUILD),$(or $(MAKECMDGOALS),all)),)
 pc = $(shell pkg-config $(1) $(2) 2>/dev/null)
 DEPS := lapacke openblas libcjson zlib libcrypto
@@ -146,6 +146,11 @@ fuzz: ## libFuzzer over all readers: FUZZ_RUNS=N each, FUZZ_TARGET=NAME only one
 	@$(PYTHON) tools/fuzz --fuzzers $(BUILD)-fuzz --quick $(BUILD)-fuzz-quick --runs $(FUZZ_RUNS) \
 	    $(FUZZ_TARGET)
 
+mutants: ## does a test need every term of a bound? one-line mutants (tools/mutants --help)
+	@tools/setup test
+	@$(MAKE) WERROR=1 test-programs
+	@$(MAKE) mutants-run
+
 lint: ## include arrows, format, static analysis, banned flags and calls, clang
 	@tools/setup test
 	@$(MAKE) lint-run
@@ -221,6 +226,12 @@ lint-run:
 	@LINT_CFLAGS="$(LANGFLAGS) $(WARN) -Iinclude -Itests/support $(DEP_CFLAGS) $(TEST_CFLAGS) $(MPI_CFLAGS)" \
 	    $(PYTHON) tools/lint
 
+# The flags of a library object without warnings, and of a test program.
+mutants-run:
+	@MUTANT_CC="$(CC) $(LANGFLAGS) $(CFLAGS) $(CPPBASE) $(DEP_CFLAGS) $(CPPFLAGS)" \
+	    MUTANT_LINK="$(CC) $(ALL_LDFLAGS)" MUTANT_LIBS="$(MPFR_LIBS) $(TEST_LIBS) $(DEP_LIBS)" \
+	    MUTANT_SUPPORT="$(SUP_OBJ)" $(PYTHON) tools/mutants --build $(BUILD) $(MUTANTS)
+
 # ---- rules ---------------------------------------------------------------------------------
 
 Q = $(if $(V),,@)
@@ -228,7 +239,7 @@ say = $(if $(V),,@printf '  %-4s %s\n' $(1) $(2))
 
 # Other flags or another compiler mean other objects; -Werror does not. A file added or removed
 # means another library.
-ifneq ($(filter-out $(NOBUILD) lint-run,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out $(NOBUILD) lint-run mutants-run,$(or $(MAKECMDGOALS),all)),)
 FLAGS_NOW := $(CC) $(BASE_CFLAGS) | $(DEP_LIBS) | $(ALL_LDFLAGS)
 ifneq ($(FLAGS_NOW),$(file <$(BUILD)/.flags))
 $(shell mkdir -p $(BUILD))
@@ -313,7 +324,7 @@ $(EXA_BIN) $(BEN_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(STATIC)
 -include $(wildcard $(BUILD)/obj/*/*.d $(BUILD)/obj/*/*/*.d)
 
 .PHONY: all setup setup-test setup-bench demo test test-long test-asan lint format bench docs docs-check \
-        install uninstall clean help fuzz fuzz-programs fuzz-build fuzz-build-long test-programs example-programs long-programs bench-programs lint-run
+        install uninstall clean help fuzz fuzz-programs fuzz-build fuzz-build-long test-programs example-programs long-programs bench-programs lint-run mutants mutants-run
 .SECONDARY:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
