@@ -98,13 +98,14 @@ pare_status pare_cert_take_outputs(pare_cert *c, pare_arena *a, const pare_outpu
                                    pare_err *err)
 {
     const pare_auc_bound f = o->auc[0], g = o->auc[1];
-    const double changed = (double)(o->rows - o->certain) / (double)(o->rows ? o->rows : 1);
+    const double changed = (double)(o->rows - o->certain) / (double)o->rows;
     pare_status st = pare_cert_take_gap(c, a, &o->gap, err);
     if (!st)
-        st = pare_cert_add(c, a,
-                           (pare_claim){.kind = PARE_ROWS_CHANGED,
-                                        .value = changed > 0 ? fmin(1, nextafter(changed, 2)) : 0},
-                           err);
+        st = pare_cert_add(
+            c, a,
+            (pare_claim){.kind = PARE_ROWS_CHANGED,
+                         .value = o->certain < o->rows ? fmin(1, nextafter(changed, INFINITY)) : 0},
+            err);
     if (st || !(f.low <= f.high && g.low <= g.high)) return st;
     const double apart = fmin(1, pare_ub_of(fmax(f.high - g.low, g.high - f.low)).v);
     st = pare_cert_add(c, a, (pare_claim){.kind = PARE_AUC_MOST, .value = g.high}, err);

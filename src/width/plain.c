@@ -65,15 +65,19 @@ static void measure(work *w, const pare_enclosure *e, size_t d, pare_ub *eps, pa
     if (w->st) return;
     const pare_mat x = pare_mat_of(e->mid, e->rows, e->cols);
     const basis b = basis_pca(w, &x, d, false);
-    const pare_mat c = w_mul(w, &x, false, &b.u, false), y = w_mul(w, &c, false, &b.u, true);
-    double *const room = w_vec(w, x.cols);
-    const pare_ub size = fro_norm(&b.u);
-    for (size_t i = 0; !w->st && i < x.rows; i++) {
-        for (size_t j = 0; j < x.cols; j++) room[j] = pare_row(&x, i)[j] - pare_row(&y, i)[j];
-        const pare_ub far = pare_ub_mul(vector_norm(room, x.cols), pare_ub_exact(1 + 0x1p-51));
-        const pare_ub off = product_rounding(c.cols, vector_norm(pare_row(&c, i), c.cols), size);
+    const pare_mat c = w_mul(w, &x, false, &b.u, false);
+    pare_mat left = w_copy(w, &x);
+    if (w->st) return;
+    pare_gemm(&left, -1, &c, false, &b.u, true, 1);
+    const pare_ub size = fro_norm(&b.u), one = pare_ub_exact(1);
+    for (size_t i = 0; i < x.rows; i++) {
+        /* Every entry is one sum of that of x and the products. */
+        const pare_ub row = vector_norm(pare_row(&x, i), x.cols);
+        const pare_ub terms = pare_ub_fma(vector_norm(pare_row(&c, i), c.cols), size, row);
+        const pare_ub off = product_rounding(c.cols + 1, terms, one);
+        const pare_ub far = vector_norm(pare_row(&left, i), x.cols);
         *eps = pare_ub_max(*eps, reach(e, i, pare_ub_add(far, off)));
-        if (norm) *norm = pare_ub_max(*norm, reach(e, i, vector_norm(pare_row(&x, i), x.cols)));
+        if (norm) *norm = pare_ub_max(*norm, reach(e, i, row));
     }
 }
 

@@ -350,8 +350,8 @@ static void the_work_that_is_too_much_is_known_to_the_unit(void **state)
 /* ---- groups of sequences ----------------------------------------------------------------------
  */
 
-/* y = 1e8 (x0 - x1) + s x2, with s = 1 in f and 1.5 in g: the distance is |x2| / 2, and the radius in
- * f64 so large that all of it is proven again in double-double. */
+/* y = 1e8 (x0 - x1) + s x2, with s = 1 in f and 1.5 in g: the distance is |x2| / 2, and the radius
+ * in f64 so large that all of it is proven again in double-double. */
 typedef struct cancelling {
     pare_model *f, *g;
     double wf[3], wg[3];

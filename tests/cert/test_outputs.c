@@ -1,5 +1,5 @@
-/* Tests src/cert/outputs.c: every term of what a row of two enclosures says, with enclosures made by
- * hand in which that term is the largest. */
+/* Tests src/cert/outputs.c: every term of what a row of two enclosures says, with enclosures made
+ * by hand in which that term is the largest. */
 #include <claims.h>
 #include <pare/outputs.h>
 
@@ -93,6 +93,7 @@ static void low_parts_of_midpoints_count(void **state)
     assert_true(o.gap.measured == 0x1p-54);
     pare_arena *const a = pare_arena_new();
     pare_enclosure flat;
+    assert_non_null(a);
     assert_ok(pare_enclosure_flatten(&flat, a, &f, NULL), NULL);
     assert_true(flat.mid == mid && !flat.lo && flat.rows == 2 && flat.cols == 2);
     assert_true(flat.rad32 == none && flat.rad[0] == 0x1p-60);
@@ -101,15 +102,23 @@ static void low_parts_of_midpoints_count(void **state)
     const pare_enclosure plain = {2, 2, mid, NULL, fr, none};
     assert_ok(pare_enclosure_flatten(&flat, a, &plain, NULL), NULL);
     assert_true(flat.rad == fr && flat.mid == mid && !flat.lo);
+    /* Eight rows of a longer list: nothing behind them is written. */
+    double ones[9];
+    for (size_t i = 0; i < 9; i++) ones[i] = 1;
+    const pare_enclosure eight = {8, 1, ones, ones, ones, ones};
+    assert_ok(pare_enclosure_flatten(&flat, a, &eight, NULL), NULL);
+    const double *const behind = pare_alloc(a, 8, sizeof *behind);
+    assert_non_null(behind);
+    for (size_t i = 0; i < 8; i++) assert_true(behind[i] == 0);
     pare_arena_free(a);
 }
 
 /* Whether the only row of f and g, of three entries, surely keeps its largest one. */
 static bool sure(const double f[3], double rf, const double g[3], double rg, const double *lo)
 {
-    double a[3], b[3], l[3] = {0}, none = 0;
-    memcpy(a, f, sizeof a);
-    memcpy(b, g, sizeof b);
+    double a[4] = {0, 0, 0, 1e9}, b[4] = {0, 0, 0, 1e9}, l[3] = {0}, none = 0;
+    memcpy(a, f, 3 * sizeof *a); /* what is behind the row is not its */
+    memcpy(b, g, 3 * sizeof *b);
     if (lo) memcpy(l, lo, sizeof l);
     const pare_enclosure x = {1, 3, a, lo ? l : NULL, &rf, &none};
     const pare_enclosure y = {1, 3, b, lo ? l : NULL, &rg, &none};
@@ -146,6 +155,19 @@ static void a_row_is_certain_beyond_two_radii(void **state)
     assert_false(sure(bad, 0, bad, 0, NULL));
 }
 
+/* Each row by itself: the second is certain, the others are not, in f or in g. */
+static void a_row_is_judged_by_its_own_entries(void **state)
+{
+    (void)state;
+    double fm[] = {0, 9, 3, -1, 5, 6}, gm[] = {7, 0, 4, 1, 8, 2}, rad[] = {1, 1, 1};
+    const pare_enclosure f = {3, 2, fm, NULL, rad, rad}, g = {3, 2, gm, NULL, rad, rad};
+    for (size_t i = 0; i < 3; i++) {
+        pare_output_bound o = {0};
+        (void)pare_outputs_row(&o, &f, &g, i);
+        assert_true(o.certain == (i == 1));
+    }
+}
+
 /* |y - G| + rg, of the row asked for. */
 static void the_engine_is_as_far_as_it_was_and_the_radius_more(void **state)
 {
@@ -164,6 +186,13 @@ static void the_engine_is_as_far_as_it_was_and_the_radius_more(void **state)
     assert_just_above(o.gap.engine, 0.8125);
     pare_outputs_engine(&o, &g, NULL, 0); /* it overflowed */
     assert_true(isinf(o.gap.engine));
+    o.gap.engine = 0;
+    const float second[] = {9, 9, 3, 3.75f}, first[] = {1.5f, 2, 9, 9}; /* their rows alone */
+    pare_outputs_engine(&o, &g, second, 1);
+    assert_just_above(o.gap.engine, 0.3125);
+    o.gap.engine = 0;
+    pare_outputs_engine(&o, &g, first, 0);
+    assert_just_above(o.gap.engine, 0.625);
     o.gap.engine = 0;
     const float bad[] = {NAN, 0, 0, 0};
     pare_outputs_engine(&o, &g, bad, 0);
@@ -200,6 +229,11 @@ static void the_work_of_a_pass_is_that_of_both_models_on_every_token(void **stat
     const pare_inputs second = {1, &in[1]};
     assert_true(pare_passes_work(f, g, &second) == 3 * (6 + 4) + 2 * 4);
     assert_true(pare_passes_work(g, f, &second) == 3 * (6 + 4) + 2 * 4);
+    f->pattern.kind = PARE_FULL; /* without a graph every token sees all */
+    in[1].graph = NULL;
+    assert_true(pare_passes_work(f, g, &second) == 3 * (6 + 4) + 2 * 9);
+    f->blocks = NULL;
+    f->nblocks = 0;
     pare_model_free(g);
     pare_model_free(f);
 }
@@ -240,7 +274,7 @@ static void a_certificate_takes_rows_and_areas(void **state)
     o.auc[0] = o.auc[1] = (pare_auc_bound){0, 1};
     c = taken(state, &o);
     assert_true(claim_value(&c, PARE_AUC_DIFFERENCE) == 1); /* never above it */
-    o.auc[0] = o.auc[1] = (pare_auc_bound){0.5, 0.5}; /* a point is an interval */
+    o.auc[0] = o.auc[1] = (pare_auc_bound){0.5, 0.5};       /* a point is an interval */
     c = taken(state, &o);
     assert_true(claim_value(&c, PARE_AUC_DIFFERENCE) < 1e-300);
     for (int k = 0; k < 2; k++) {
@@ -277,6 +311,7 @@ int main(void)
         cmocka_unit_test(what_is_rounded_is_rounded_up),
         cmocka_unit_test(low_parts_of_midpoints_count),
         cmocka_unit_test(a_row_is_certain_beyond_two_radii),
+        cmocka_unit_test(a_row_is_judged_by_its_own_entries),
         cmocka_unit_test(the_engine_is_as_far_as_it_was_and_the_radius_more),
         cmocka_unit_test(the_work_of_a_pass_is_that_of_both_models_on_every_token),
         ARENA_TEST(a_certificate_takes_rows_and_areas),

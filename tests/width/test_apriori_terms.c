@@ -1,9 +1,10 @@
-/* Tests src/width/apriori.c: every term of the bounds from norms, against the same formulas by plain
- * sums with norms from singular values. */
+/* Tests src/width/apriori.c: every term of the bounds from norms, against the same formulas by
+ * plain sums with norms from singular values. */
 #include "width_nets.h"
 #include "../../src/width/prove.h"
 
-/* ---- the formulas, by hand -------------------------------------------------------------------- */
+/* ---- the formulas, by hand --------------------------------------------------------------------
+ */
 
 static double length(const double *v, size_t n)
 {
@@ -74,9 +75,9 @@ static double gap_by_hand(stage *s, const net *f, const net *g, double x)
             const net_head *const k = &a->heads[i];
             const double q = norm(s, &k->wq), keys = norm(s, &k->wk), v = norm(s, &k->wv);
             const double form = forms_apart(s, k, &g->layers[l].heads[i]), far = h + e;
-            const double scores =
-                fabs(k->scale) * ((q * h + length(k->bq, k->wq.rows)) * keys * e + q * e * keys * h +
-                                  q * keys * e * e + sqrt(1 + far * far) * form * far);
+            const double scores = fabs(k->scale) * ((q * h + length(k->bq, k->wq.rows)) * keys * e +
+                                                    q * e * keys * h + q * keys * e * e +
+                                                    sqrt(1 + far * far) * form * far);
             const double weights = 2 * tanh(scores / 2);
             z += norm(s, &k->wo) * (v * e + weights * (v * h + length(k->bv, k->wv.rows)));
         }
@@ -95,7 +96,8 @@ static void assert_just_above(double bound, double exact)
     assert_le(bound, exact * (1 + 1e-7));
 }
 
-/* ---- queries and keys ------------------------------------------------------------------------- */
+/* ---- queries and keys -------------------------------------------------------------------------
+ */
 
 /* Sides of every matrix differ, so that no length is taken for another. */
 static net some_net(stage *s, uint64_t seed)
@@ -158,8 +160,9 @@ static void the_bound_is_its_formula(void **state)
     assert_true(from_scores > 80);
 }
 
-/* Queries doubled, keys halved, and a row of zeros beside them: the same form, of small whole numbers,
- * so that its computed distance is 0. What is left is what its roundings could have been. */
+/* Queries doubled, keys halved, and a row of zeros beside them: the same form, of small whole
+ * numbers, so that its computed distance is 0. What is left is what its roundings could have been.
+ */
 static void equal_forms_are_as_far_apart_as_their_rounding(void **state)
 {
     (void)state;
@@ -192,7 +195,8 @@ static void equal_forms_are_as_far_apart_as_their_rounding(void **state)
     stage_close(s);
 }
 
-/* Products below the smallest number are lost: forms of 2^-1200 and 3 * 2^-1200 both come out as 0. */
+/* Products below the smallest number are lost: forms of 2^-1200 and 3 * 2^-1200 both come out as 0.
+ */
 static void forms_that_underflow_are_not_taken_for_equal(void **state)
 {
     (void)state;
@@ -211,7 +215,8 @@ static void forms_that_underflow_are_not_taken_for_equal(void **state)
     stage_close(s);
 }
 
-/* ---- nets that differ elsewhere --------------------------------------------------------------- */
+/* ---- nets that differ elsewhere ---------------------------------------------------------------
+ */
 
 typedef struct difference {
     const char *what;
@@ -246,10 +251,11 @@ DIFFERENCE(wo, h->wo.v[7] *= 1.5)
 DIFFERENCE(bv, h->bv[1] += 1)
 DIFFERENCE(scale, h->scale *= 1.5)
 static const difference differences[] = {
-    {"we", in_we}, {"be", in_be},       {"wh", in_wh},       {"bh", in_bh}, {"layers", in_layers},
-    {"r1", in_r1}, {"no r1", in_no_r1}, {"r2", in_r2},       {"w1", in_w1}, {"no r2", in_no_r2},
-    {"w2", in_w2}, {"fewer", in_fewer}, {"c1", in_c1},       {"b1", in_b1}, {"c2", in_c2},
-    {"wv", in_wv}, {"act", in_act},     {"heads", in_heads}, {"wo", in_wo}, {"bv", in_bv},
+    {"we", in_we},         {"be", in_be},       {"wh", in_wh},       {"bh", in_bh},
+    {"layers", in_layers}, {"r1", in_r1},       {"no r1", in_no_r1}, {"r2", in_r2},
+    {"w1", in_w1},         {"no r2", in_no_r2}, {"w2", in_w2},       {"fewer", in_fewer},
+    {"c1", in_c1},         {"b1", in_b1},       {"c2", in_c2},       {"wv", in_wv},
+    {"act", in_act},       {"heads", in_heads}, {"wo", in_wo},       {"bv", in_bv},
     {"scale", in_scale}};
 
 /* Of two such nets only |f| + |g| is known; with the recursion it would be nearly 0. */
@@ -280,7 +286,8 @@ static void nets_that_differ_elsewhere_are_as_far_as_both_outputs(void **state)
     }
 }
 
-/* ---- one norm for all ------------------------------------------------------------------------- */
+/* ---- one norm for all -------------------------------------------------------------------------
+ */
 
 static double moved(double w)
 {
@@ -301,8 +308,7 @@ static void the_recursions_are_their_formulas(void **state)
         for (size_t l = 0; l < layers; l++) {
             const double w = b * b * (s + jl) * (s + jl) * eps + b * b * (2 * s * jl + jl * jl);
             jl = b * b * (b * jl + b * s * moved(w));
-            const double through =
-                pow(b, 3) * (low + s * moved(b * b * (2 * s * low + low * low)));
+            const double through = pow(b, 3) * (low + s * moved(b * b * (2 * s * low + low * low)));
             low = hypot(b * eps, through);
             sum += pow(c1, (double)l);
         }
