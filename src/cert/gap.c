@@ -28,10 +28,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ROWS = 512 }; /* tokens enclosed at a time, at least one sequence */
+enum { ROWS = 512 }; /* tokens enclosed at a time, and one sequence more */
 #define SHARE 3e-5
 #define WORK  2e10   /* multiplications, about ten seconds on two cores */
 enum { PAIR = 256 }; /* multiplications that the weight of one key costs beside its products */
+
+static const pare_output_bound nothing_yet = {.auc = {{1, 0}, {1, 0}}}; /* no area */
 
 typedef struct prover {
     const pare_model *m[2]; /* f, g */
@@ -44,9 +46,9 @@ typedef struct prover {
 
 /* g's f32 engine on these inputs; NULL where it overflows. */
 static pare_status run_engine(float **y, pare_arena *a, const prover *p, const pare_input *in,
-                              size_t entries, pare_err *err)
+                              const pare_enclosure *g, pare_err *err)
 {
-    *y = pare_alloc(a, entries, sizeof **y);
+    *y = pare_alloc(a, g->rows * g->cols, sizeof **y);
     if (!*y) return pare_no_memory(err);
     const pare_status st = pare_forward_f32(*y, p->m[1], in, NULL, p->exec, err);
     if (st == PARE_ERR_NONFINITE) *y = NULL;
@@ -66,6 +68,7 @@ static pare_status one_group(const prover *p, double *each, const pare_input *in
                              pare_err *err)
 {
     pare_enclosure e[2];
+    const pare_enclosure *const f = &e[0], *const g = &e[1];
     float *y = NULL;
     pare_arena *const a = pare_arena_new();
     if (!a) return pare_no_memory(err);
@@ -73,14 +76,14 @@ static pare_status one_group(const prover *p, double *each, const pare_input *in
     for (int k = 0; st == PARE_OK && k < 2; k++)
         st = p->wide ? pare_enclose_wide(&e[k], a, p->m[k], p->norms[k], in, p->exec, err)
                      : pare_enclose(&e[k], a, p->m[k], p->norms[k], in, p->exec, err);
-    if (st == PARE_OK && (e[0].rows != e[1].rows || e[0].cols != e[1].cols))
+    if (st == PARE_OK && (f->rows != g->rows || f->cols != g->cols))
         st = pare_fail(err, PARE_ERR_INPUT, "gap: outputs [%zu, %zu] and [%zu, %zu] of the models",
-                       e[0].rows, e[0].cols, e[1].rows, e[1].cols);
-    if (st == PARE_OK) st = run_engine(&y, a, p, in, e[0].rows * e[0].cols, err);
-    for (size_t i = 0; st == PARE_OK && i < e[0].rows; i++) {
-        const pare_ub bound = pare_outputs_row(p->out, &e[0], &e[1], i);
-        pare_outputs_engine(p->out, &e[1], y, i);
-        const size_t sequence = i / (e[0].rows / in->batch);
+                       f->rows, f->cols, g->rows, g->cols);
+    if (st == PARE_OK) st = run_engine(&y, a, p, in, g, err);
+    for (size_t i = 0; st == PARE_OK && i < f->rows; i++) {
+        const pare_ub bound = pare_outputs_row(p->out, f, g, i);
+        pare_outputs_engine(p->out, g, y, i);
+        const size_t sequence = i / (f->rows / in->batch);
         if (each) each[sequence] = up_max(each[sequence], bound.v);
     }
     for (int k = 0; st == PARE_OK && alone && in->target && k < 2; k++)
@@ -93,7 +96,7 @@ static pare_status one_input(const prover *p, double *each, const pare_input *in
                              pare_err *err)
 {
     if (in->batch == 0 || in->tokens == 0) return pare_input_check(p->m[0], in, err);
-    const size_t step = in->tokens < ROWS ? ROWS / in->tokens : 1;
+    const size_t step = 1 + ROWS / in->tokens;
     pare_status st = PARE_OK;
     for (size_t b = 0; st == PARE_OK && b < in->batch; b += step) {
         pare_input part = *in;
@@ -110,7 +113,7 @@ static pare_status whole_set(prover *p, pare_output_bound *out, const pare_input
 {
     pare_status st = PARE_OK;
     size_t at = 0;
-    *out = (pare_output_bound){.auc = {{1, 0}, {1, 0}}};
+    *out = nothing_yet;
     p->out = out;
     for (size_t i = 0; st == PARE_OK && i < set->n; i++) {
         st = one_input(p, p->each ? p->each + at : NULL, &set->in[i], set->n == 1, err);
@@ -191,7 +194,7 @@ static pare_status again_wide(prover *p, pare_output_bound *out, pare_arena *a,
     const size_t n = narrow ? pare_draws(set) : 0;
     p->wide = true;
     if (narrow) p->each = pare_alloc(a, n, sizeof *p->each);
-    if (n > 0 && !p->each) return pare_no_memory(err);
+    if (narrow && !p->each) return pare_no_memory(err);
     pare_status st = whole_set(p, &wide, set, err);
     if (st == PARE_OK) st = enclose_merge(out, &wide, err);
     for (size_t i = 0; st == PARE_OK && i < n; i++) narrow[i] = fmin(narrow[i], p->each[i]);
@@ -205,7 +208,7 @@ static pare_status prove(pare_output_bound *out, double *each, const pare_model 
     pare_output_bound found;
     prover p = {.m = {f, g}, .exec = exec, .each = each};
     pare_arena *const a = pare_arena_new();
-    *out = (pare_output_bound){.auc = {{1, 0}, {1, 0}}};
+    *out = nothing_yet;
     out->gap.proven = out->gap.rounding = pare_ub_inf();
     out->gap.radius = out->gap.f64_radius = out->gap.engine = INFINITY;
     if (!a) return pare_no_memory(err);
@@ -251,17 +254,16 @@ pare_status pare_prove_each(double *each, const pare_model *f, const pare_model 
 /* ---- what a certificate says of it ------------------------------------------------------------
  */
 
-/* The least number of one digit that is not below x > 0. */
+/* The least number of one digit that is not below x. */
 static double one_digit_up(double x)
 {
-    if (!(x > 0) || !isfinite(x)) return x;
     char text[32];
-    for (int e = (int)floor(log10(x));; e++)
-        for (int digit = 1; digit < 10; digit++) {
-            snprintf(text, sizeof text, "%de%d", digit, e);
-            const double y = strtod(text, NULL);
-            if (y >= x) return y;
-        }
+    snprintf(text, sizeof text, "%.0e", x);
+    const double nearest = strtod(text, NULL);
+    if (!(nearest < x)) return nearest;
+    const int next = text[0] - '0' + 1, exponent = atoi(text + 2);
+    snprintf(text, sizeof text, "%de%d", next, exponent);
+    return strtod(text, NULL);
 }
 
 pare_status pare_cert_take_gap(pare_cert *c, pare_arena *a, const pare_gap *gap, pare_err *err)

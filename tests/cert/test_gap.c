@@ -129,8 +129,17 @@ static void models_with_other_outputs_are_refused(void **state)
     pare_gap gap;
     pare_err err = {0};
     assert_status(pare_prove_gap(&gap, f, g, &set, NULL, &err), PARE_ERR_INPUT, &err);
-    assert_contains(err.msg, "[1, 2]");
+    assert_contains(err.msg, "[1, 2] and [1, 1]");
     assert_true(isinf(gap.proven.v) && isinf(gap.rounding.v)); /* nothing is claimed */
+    pare_output_bound all;
+    assert_status(pare_outputs_compare(&all, f, g, &set, true, NULL, &err), PARE_ERR_INPUT, &err);
+    for (int k = 0; k < 2; k++) assert_true(all.auc[k].low == 1 && all.auc[k].high == 0);
+    /* As many columns, not as many rows. */
+    g->top.out.w.rows = 2;
+    g->top.pool = PARE_POOL_MEAN;
+    in = (pare_input){.batch = 1, .tokens = 2, .width = 2, .x = w};
+    assert_status(pare_prove_gap(&gap, f, g, &set, NULL, &err), PARE_ERR_INPUT, &err);
+    assert_contains(err.msg, "[2, 2] and [1, 2]");
     pare_model_free(g);
     pare_model_free(f);
 }
@@ -319,8 +328,13 @@ static void the_work_that_is_too_much_is_known_to_the_unit(void **state)
     assert_false(enclose_goes_wide(&gap, m, m, &set));
     in[0].batch = 2;
     assert_true(enclose_goes_wide(&gap, m, m, &set));
-    /* Causal: token i sees i + 1 keys, 4417 x 4418 / 2 = 9757153 pairs; 4 batches. */
+    /* One token sees itself. */
+    in[0] = (pare_input){.batch = 39062500, .tokens = 1, .width = 1000};
     blocks[0].attn.nheads = 1;
+    assert_true(enclose_goes_wide(&gap, m, m, &set));
+    in[0].batch++;
+    assert_false(enclose_goes_wide(&gap, m, m, &set));
+    /* Causal: token i sees i + 1 keys, 4417 x 4418 / 2 = 9757153 pairs; 4 batches. */
     m->pattern.kind = PARE_CAUSAL;
     in[0] = (pare_input){.batch = 4, .tokens = 4417, .width = 1000};
     assert_true(enclose_goes_wide(&gap, m, m, &set));
@@ -374,19 +388,23 @@ static void cancelling_close(cancelling *c)
     pare_model_free(c->f);
 }
 
-/* Sequences of 3 tokens, 170 to a group; the last one has a group of its own. Each has its own
- * distance, at a token of its own. */
+/* Sequences of 3 tokens, 171 to a group and 170 in the last one. Each has its own distance, at a
+ * token of its own; what is behind the last one is not looked at. */
 static void each_sequence_has_the_bound_of_its_own_tokens(void **state)
 {
     (void)state;
-    enum { B = 341, T = 3, SECOND = 2 };
-    static double x[(B + SECOND) * T * 3], each[B + SECOND];
+    enum { B = 341, T = 3, SECOND = 2, BEHIND = 400 };
+    static double x[(B + BEHIND) * T * 3], y[(SECOND + BEHIND) * T * 3], each[B + SECOND + BEHIND];
     cancelling c;
     cancelling_open(&c);
-    for (size_t i = 0; i < (B + SECOND) * T; i++) x[3 * i] = x[3 * i + 1] = 1;
-    for (size_t b = 0; b < B + SECOND; b++) x[3 * (b * T + b % T) + 2] = 1e-6 * (double)(b + 1);
+    for (size_t i = 0; i < (B + BEHIND) * T; i++) x[3 * i + 2] = i < B * T ? 0 : 1e9;
+    for (size_t i = 0; i < (SECOND + BEHIND) * T; i++) y[3 * i + 2] = i < SECOND * T ? 0 : 1e9;
+    for (size_t i = 0; i < B * T; i++) x[3 * i] = x[3 * i + 1] = 1;
+    for (size_t i = 0; i < SECOND * T; i++) y[3 * i] = y[3 * i + 1] = 1;
+    for (size_t b = 0; b < B; b++) x[3 * (b * T + b % T) + 2] = 1e-6 * (double)(b + 1);
+    for (size_t b = 0; b < SECOND; b++) y[3 * (b * T + b) + 2] = 1e-6 * (double)(B + b + 1);
     pare_input in[2] = {{.batch = B, .tokens = T, .width = 3, .x = x},
-                        {.batch = SECOND, .tokens = T, .width = 3, .x = x + (size_t)B * T * 3}};
+                        {.batch = SECOND, .tokens = T, .width = 3, .x = y}};
     const pare_inputs set = {2, in};
     pare_err err = {0};
     assert_ok(pare_prove_each(each, c.f, c.g, &set, NULL, &err), &err);
@@ -395,6 +413,7 @@ static void each_sequence_has_the_bound_of_its_own_tokens(void **state)
         assert_le(apart, each[b] * (1 + 1e-12));
         assert_le(each[b], apart * (1 + 1e-9));
     }
+    for (size_t b = 0; b < BEHIND; b++) assert_true(each[B + SECOND + b] == 0);
     pare_gap gap;
     assert_ok(pare_prove_gap(&gap, c.f, c.g, &set, NULL, &err), &err);
     assert_true(gap.f64_radius > 1e-8 && gap.radius < 1e-18); /* it went wide */
@@ -496,6 +515,41 @@ static void inputs_without_tokens_are_refused(void **state)
     cancelling_close(&c);
 }
 
+typedef struct heard {
+    size_t calls, wide;
+    uint64_t done, total;
+} heard;
+
+static void hear(void *self, const char *what, uint64_t done, uint64_t total)
+{
+    heard *const h = self;
+    const bool wide = strstr(what, "double-double") != NULL;
+    if (!strstr(what, "prove")) return;
+    if (wide && h->wide == 0) h->done = 0; /* from the start */
+    h->calls++;
+    h->wide += wide;
+    assert_true(done == h->done + 1 && total == 3);
+    h->done = done;
+}
+
+static void every_input_is_told_when_it_is_done(void **state)
+{
+    (void)state;
+    double x[] = {1, 1, 1e-6};
+    cancelling c;
+    cancelling_open(&c);
+    pare_input in[3];
+    for (size_t i = 0; i < 3; i++)
+        in[i] = (pare_input){.batch = 1, .tokens = 1, .width = 3, .x = x};
+    const pare_inputs set = {3, in};
+    heard h = {0};
+    const pare_exec exec = {.threads = 1, .progress = hear, .self = &h};
+    pare_gap gap;
+    assert_int_equal(pare_prove_gap(&gap, c.f, c.g, &set, &exec, NULL), PARE_OK);
+    assert_true(h.calls == 6 && h.wide == 3 && h.done == 3);
+    cancelling_close(&c);
+}
+
 /* ---- labels -----------------------------------------------------------------------------------
  */
 
@@ -525,7 +579,8 @@ static void areas_are_of_the_only_sequence_there_is(void **state)
     assert_ok(pare_outputs_compare(&o, f, g, &set, true, NULL, &err), &err);
     assert_true(o.auc[1].low > 0.999 && o.rows == 4 && o.certain == 4);
     assert_ok(pare_outputs_compare(&o, f, g, &two, true, NULL, &err), &err);
-    assert_true(o.auc[0].low > o.auc[0].high && o.auc[1].low > o.auc[1].high && o.rows == 8);
+    for (int k = 0; k < 2; k++) assert_true(o.auc[k].low == 1 && o.auc[k].high == 0);
+    assert_true(o.rows == 8);
     in[0].batch = 2;
     in[0].tokens = 2;
     assert_ok(pare_outputs_compare(&o, f, g, &set, true, NULL, &err), &err);
@@ -610,6 +665,28 @@ static void the_distance_of_the_engine_is_not_below_the_true_one(void **state)
     assert_true(close > 20); /* mostly it is next to it */
 }
 
+/* As many outputs as there are: 600 of each of 512 tokens. */
+static void the_engine_has_all_outputs(void **state)
+{
+    (void)state;
+    enum { TOKENS = 512, OUTPUTS = 600 };
+    static double x[TOKENS], w[OUTPUTS];
+    for (size_t i = 0; i < TOKENS; i++) x[i] = 1;
+    for (size_t i = 0; i < OUTPUTS; i++) w[i] = 1;
+    w[OUTPUTS - 1] = 1 + 0x1p-30; /* f32 takes it for 1 */
+    pare_model *f = NULL;
+    assert_int_equal(pare_model_new(&f, NULL), PARE_OK);
+    f->stem.width = 1;
+    f->top.out.w = (pare_weight){PARE_F64, OUTPUTS, 1, w};
+    pare_input in = {.batch = 1, .tokens = TOKENS, .width = 1, .x = x};
+    const pare_inputs set = one(&in);
+    pare_gap gap;
+    pare_err err = {0};
+    assert_ok(pare_prove_gap(&gap, f, f, &set, NULL, &err), &err);
+    assert_near(gap.engine, 0x1p-30, 1e-15);
+    pare_model_free(f);
+}
+
 /* The distance is one of g's outputs: those of f play no role. */
 static void an_engine_that_overflows_is_infinitely_far(void **state)
 {
@@ -645,8 +722,10 @@ static void the_distance_is_written_with_one_digit_rounded_up(void **state)
 {
     (void)state;
     static const double cases[][2] = {
-        {9e-8, 9e-8},         {9.1e-8, 1e-7}, {1e-300, 1e-300}, {0, 0},     {123, 200},
-        {INFINITY, INFINITY}, {1e22, 1e22},   {1.0000001, 2},   {0.3, 0.3}, {5e-324, 5e-324}};
+        {9e-8, 9e-8},       {9.1e-8, 1e-7},       {1e-300, 1e-300}, {0, 0},
+        {123, 200},         {INFINITY, INFINITY}, {1e22, 1e22},     {1.0000001, 2},
+        {0.3, 0.3},         {5e-324, 5e-324},     {9.6, 10},        {9.4, 10},
+        {1.5e-323, 2e-323}, {0.7, 0.7},           {6.4999, 7},      {1.7e308, INFINITY}};
     pare_arena *const a = pare_arena_new();
     pare_err err;
     assert_non_null(a);
@@ -714,15 +793,26 @@ static void enclosures_that_do_not_meet_prove_nothing(void **state)
     /* Of equal radii the first has the say. */
     out = second = narrow;
     second.gap.measured = 1.25;
+    second.gap.rounding.v = 2;
     assert_ok(enclose_merge(&out, &second, &err), &err);
-    assert_true(out.gap.measured == 1);
-    /* Both differences were rounded once: without radii they may be one unit apart, not more. */
+    assert_true(out.gap.measured == 1 && out.gap.rounding.v == 2);
+    /* Both differences were rounded: without radii they may be a few units apart, not more. */
     out = second = narrow;
     out.gap.radius = second.gap.radius = 0;
-    second.gap.measured = 1 + 0x1p-52;
+    out.gap.measured = 4;
+    second.gap.measured = 4 + 0x1p-48;
     assert_ok(enclose_merge(&out, &second, &err), &err);
-    second.gap.measured = 1 + 0x1p-49;
+    second.gap.measured = 4 + 0x1p-47;
     assert_status(enclose_merge(&out, &second, &err), PARE_ERR_VERIFY, &err);
+    out.gap.measured = second.gap.measured = 0;
+    assert_ok(enclose_merge(&out, &second, &err), &err);
+    /* Two areas, and nothing behind them. */
+    struct {
+        pare_output_bound o;
+        pare_auc_bound behind;
+    } first = {narrow, {0.25, 0.75}}, other = {narrow, {0.5, 0.5}};
+    assert_ok(enclose_merge(&first.o, &other.o, &err), &err);
+    assert_true(first.behind.low == 0.25 && first.behind.high == 0.75);
     /* Nothing is known of nan. */
     out = narrow;
     second = narrow;
@@ -765,6 +855,8 @@ int main(void)
         cmocka_unit_test(groups_of_token_numbers_are_cut_where_sequences_end),
         cmocka_unit_test(long_sequences_are_enclosed_one_by_one),
         cmocka_unit_test(inputs_without_tokens_are_refused),
+        cmocka_unit_test(every_input_is_told_when_it_is_done),
+        cmocka_unit_test(the_engine_has_all_outputs),
         cmocka_unit_test(areas_are_of_the_only_sequence_there_is),
         cmocka_unit_test(labels_that_f64_cannot_decide_are_looked_at_again),
         cmocka_unit_test(a_nan_on_the_way_claims_nothing),
