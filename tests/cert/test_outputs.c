@@ -159,7 +159,7 @@ static void a_row_is_certain_beyond_two_radii(void **state)
 static void a_row_is_judged_by_its_own_entries(void **state)
 {
     (void)state;
-    double fm[] = {0, 9, 3, -1, 5, 6}, gm[] = {7, 0, 4, 1, 8, 2}, rad[] = {1, 1, 1};
+    double fm[] = {0, 1, 3, -1, 5, 6}, gm[] = {0, 7, 8, 1, 8, 2}, rad[] = {1, 1, 1};
     const pare_enclosure f = {3, 2, fm, NULL, rad, rad}, g = {3, 2, gm, NULL, rad, rad};
     for (size_t i = 0; i < 3; i++) {
         pare_output_bound o = {0};
