@@ -1,7 +1,7 @@
-/* A matrix as a part of a random product: donors, water-filling and trades beside the paper's equal
- * blocks, on the same source with the same units, as CSV. The figure is the largest error of an
- * entry, geometric mean over four sources. Targets are normal with a spectral norm of about 1; n is
- * 12 d. */
+/* A matrix as a part of a random product: donors, water-filling and trades beside the equal
+ * blocks of Otsuka 2025, on the same source with the same units, as CSV. The figure is the largest
+ * error of an entry, geometric mean over four sources. Targets are normal with a spectral norm of
+ * about 1; n is 12 d. */
 #include <pare/ticket_fit.h>
 
 #include <math.h>

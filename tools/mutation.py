@@ -186,10 +186,14 @@ def values(s, i):
             kinds = [d for d in declared[-1:] if d in ("double", "float", "pare_ub", "pare_lb")]
     elif tokens[i - 1].text == "]":
         kinds = ["double", "pare_ub"]
-    behind = s.forward(i + 1, ())
-    if not kinds or behind <= i + 1 or tokens[behind].text in ("?", "&&", "||", "==", "!=", "="):
+    behind = i + 1
+    while behind < len(tokens) and tokens[behind].text not in (",", ";", *CLOSE):
+        behind = s.partner.get(behind, behind) + 1 if tokens[behind].text in OPEN else behind + 1
+    if not kinds or behind <= i + 1:
         return
     value = s.span(i + 1, behind)
+    if "?" not in value and re.search(r" (<|>|<=|>=|==|!=|&&|\|\||=) ", value):
+        return
     if re.fullmatch(r"(?:pare_ub_exact\()?-?(?:0|INFINITY|NAN)\)?|pare_ub_inf\(\)|NULL|&.*", value):
         return
     for kind in kinds:

@@ -1,5 +1,5 @@
 /* pare/collapse.h - one attention layer in the place of all, and what is proven about it: the
- * networks of the depth paper, which have skips but no norms and no feed-forward layers.
+ * networks of Rank collapse 2025, which have skips but no norms and no feed-forward layers.
  *
  * docs/depth.md lists the collapses; docs/errata.md what is wrong with the printed theorem. */
 #ifndef PARE_COLLAPSE_H
@@ -8,7 +8,7 @@
 
 typedef enum pare_collapse {
     PARE_ONE_IDENTITY,         /* S'(X) = X */
-    PARE_ONE_KEEP,             /* one layer as it is: the paper's */
+    PARE_ONE_KEEP,             /* one layer as it is: Rank collapse 2025 */
     PARE_ONE_KEEPBIAS,         /* the same, with the means of the others */
     PARE_ONE_PARALLEL,         /* all layers at once, on the input */
     PARE_ONE_UNIFORM,          /* one head whose weights are uniform */
@@ -47,7 +47,7 @@ PARE_MUST_USE pare_status pare_collapse_rank(double *log_bound, const pare_model
 PARE_MUST_USE pare_status pare_collapse_lower(double *lb, const double (*layers)[2], size_t nlayers,
                                               double box, size_t grid, pare_err *err);
 
-/* The depth paper's Theorem D.1 as printed. It is false: never a bound. */
+/* Theorem D.1 of Rank collapse 2025 as printed. It is false: never a bound. */
 typedef struct pare_collapse_printed {
     double eta, phi0, eps, c, a;
     bool holds;          /* its hypotheses */

@@ -7,7 +7,7 @@
  *   zeroref   plain softmax calls with one key of zeros, the reference, whose weight says how much
  *             the other keys weigh together: exact on any softmax oracle
  *   strict    the same, merged by calls too; nothing is computed outside (PARE_ORC_STRICT)
- *   paper     the paper's own algorithm (unions, subtraction, a dominating token), for comparison
+ *   paper     the algorithm of Yu 2025 (unions, subtraction, a dominating token), for comparison
  *   sample    some keys for each query, with a bound for each row that holds with probability
  *   chunk     each chunk attends to itself: what others do; no bound at all */
 #ifndef PARE_LENGTH_H
@@ -152,7 +152,7 @@ PARE_MUST_USE pare_status pare_length_rounding(double *bound, const pare_length_
                                                const pare_length_opts *opts, const pare_exec *exec,
                                                pare_err *err);
 
-/* The paper's oracle: `layers` of `heads` softmax heads over tokens and weights of the caller's
+/* The oracle of Yu 2025: `layers` of `heads` softmax heads over tokens and weights of the caller's
  * choice, and token functions; strict calls and nothing else. features: PARE_ORC_FULL and / or
  * PARE_ORC_CAUSAL; RESIDUAL and WIDE_HEAD where it has them. Slow and plain: a referee. */
 PARE_MUST_USE pare_status pare_oracle_paper(pare_oracle *out, pare_dtype dtype, uint32_t max_len,
@@ -185,7 +185,7 @@ typedef struct pare_length_cost {
     double bytes_in, bytes_out;   /* to and from the oracle */
     double weight_bytes;          /* of them distinct weights, sent once: not of N */
     double scratch_bytes;         /* beside queries, keys, values and outputs, at most */
-    uint64_t theorem;             /* calls of the paper's algorithm; 0 = it has none */
+    uint64_t theorem;             /* calls of the algorithm of Yu 2025; 0 = it has none */
     uint64_t lower;               /* no cover of what the calls see, by pieces of M x M pairs of one
                                      head and as many in a call as it holds, has fewer; 0 = n/a */
     uint64_t formula;             /* the closed form of `calls`; 0 = none is known */

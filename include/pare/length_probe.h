@@ -19,7 +19,7 @@ typedef struct pare_probe_engine { /* of m tokens, for the whole model */
     uint32_t m;
     uint64_t rounds;
     uint64_t native, reference; /* calls: with partial results; plain ones of exactly m rows */
-    uint64_t paper, lower;      /* of the paper's algorithm (0: it has none); of any cover */
+    uint64_t paper, lower;      /* of Yu 2025's algorithm (0: it has none); of any cover */
     double ratio;               /* flops of the plain calls over those without calls */
     double bytes, scratch;      /* of the plain calls: moved; memory beside inputs and outputs */
 } pare_probe_engine;

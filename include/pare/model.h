@@ -56,8 +56,9 @@ typedef struct pare_dense {
     pare_weight w, b; /* out x in; 1 x out or absent */
 } pare_dense;
 
-/* What stands in the place of attention (spec: the replacement kinds). U is the matrix of uniform
- * weights over the visible keys, z the normed input. bo is added in every kind. */
+/* What stands in the place of attention (docs/theory/depth.md "What stands in the place of
+ * attention"). U is the matrix of uniform weights over the visible keys, z the normed input. bo is
+ * added in every kind. */
 typedef enum pare_attn_kind {
     PARE_ATTN_NONE,    /* no sublayer */
     PARE_ATTN_EXACT,   /* softmax heads */

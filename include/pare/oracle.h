@@ -12,7 +12,7 @@ enum {                               /* what an oracle can do */
        PARE_ORC_BIAS = 1u << 2,      /* additive n x n bias */
        PARE_ORC_PARTIAL = 1u << 3,   /* tile calls that return (m, l, acc) */
        PARE_ORC_QKV = 1u << 4,       /* q, k, v given directly: no tokens, no weights */
-       PARE_ORC_STRICT = 1u << 5,    /* tokens, weights and token functions: the paper's oracle */
+       PARE_ORC_STRICT = 1u << 5,    /* tokens, weights and token functions: Yu 2025's oracle */
        PARE_ORC_RESIDUAL = 1u << 6,  /* strict only */
        PARE_ORC_WIDE_HEAD = 1u << 7, /* strict only */
        PARE_ORC_STATIC = 1u << 8,    /* every call must have exactly max_len rows */

@@ -24,7 +24,7 @@ typedef struct pare_spectrum { /* of one matrix */
     double effective_est, stable_est;
 } pare_spectrum;
 
-typedef struct pare_norms { /* of many things: Table 1 of the width paper */
+typedef struct pare_norms { /* of many things: Table 1 of Shirzad 2024 */
     size_t n;
     double mean, std, sup; /* std: with n - 1 */
 } pare_norms;
@@ -113,7 +113,7 @@ typedef struct pare_ticket_probe {
     pare_probe_kind *kinds;
     pare_probe_need *needs;
     uint64_t f32;           /* bytes of the same weights */
-    const char *not_merged; /* "", or why the paper's merged heads are impossible */
+    const char *not_merged; /* "", or why merged heads (Otsuka 2025) are impossible */
 } pare_ticket_probe;
 
 /* One direction in one line: one cut that it offers, made here and thrown away; its price, and what
@@ -196,7 +196,7 @@ void pare_probe_free(pare_probe *p); /* accepts NULL */
 /* All of it; caller frees with cJSON_Delete. Keys: docs/probe.md. */
 PARE_MUST_USE pare_status pare_probe_json(cJSON **out, const pare_probe *p, pare_err *err);
 
-/* Table 1 of the width paper for one model on one input: the norms alone. */
+/* Table 1 of Shirzad 2024 for one model on one input: the norms alone. */
 PARE_MUST_USE pare_status pare_probe_norms(pare_norms *operators, pare_norms *vectors,
                                            const pare_model *m, const pare_input *in,
                                            const pare_exec *exec, pare_err *err);

@@ -87,17 +87,17 @@ typedef struct pare_repro_opts {
         .side = 100                                                                                \
     }
 
-/* What the depth paper claims and what is true of it: ten experiments, each with the shape that is
- * expected, the reference's figure and ours. */
+/* What Rank collapse 2025 claims and what is true of it: ten experiments, each with the shape that
+ * is expected, the figure of an independent numpy implementation and ours. */
 PARE_MUST_USE pare_status pare_repro_depth(pare_repro **out, const pare_repro_opts *o,
                                            const pare_exec *exec, const pare_ranks *ranks,
                                            pare_err *err);
-/* Figures 4 to 8 of the ticket paper, its construction and ours on the same sources. data: text to
+/* Figures 4 to 8 of Otsuka 2025, its construction and ours on the same sources. data: text to
  * learn from, to choose by and to test on, for figures 7 and 8; none: a text is made. */
 PARE_MUST_USE pare_status pare_repro_ticket(pare_repro **out, const pare_repro_opts *o,
                                             const pare_exec *exec, const pare_ranks *ranks,
                                             pare_err *err);
-/* Tables 1, 3 and 4 and figure 1 of the width paper. Caller frees *out with pare_repro_free.
+/* Tables 1, 3 and 4 and figure 1 of Shirzad 2024. Caller frees *out with pare_repro_free.
  * PARE_ERR_INPUT names a file that is none of Minesweeper, Tolokers and Photo. */
 PARE_MUST_USE pare_status pare_repro_width(pare_repro **out, const pare_repro_opts *o,
                                            const pare_exec *exec, const pare_ranks *ranks,

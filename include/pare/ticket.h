@@ -16,14 +16,14 @@
 typedef enum pare_ticket_mode {
     PARE_TICKET_AUTO,     /* whichever has fewer bytes: factored, but for few heads */
     PARE_TICKET_FACTORED, /* every stored matrix by itself: any model */
-    PARE_TICKET_MERGED    /* the paper's: scale Wq^T Wk and Wo Wv of every head; not for rotary;
+    PARE_TICKET_MERGED    /* Otsuka 2025: scale Wq^T Wk and Wo Wv of every head; not for rotary;
                              ReLU parts from a ReLU source, other feed-forward parts factored */
 } pare_ticket_mode;
 extern const char *const pare_ticket_mode_names[]; /* ended by NULL */
 
 typedef enum pare_ticket_method {
     PARE_TICKET_BEST,    /* units chosen, shared, and given to the columns that need them */
-    PARE_TICKET_BLOCK,   /* equal blocks of units: the paper's */
+    PARE_TICKET_BLOCK,   /* equal blocks of units: Otsuka 2025 */
     PARE_TICKET_FEEDBACK /* equal blocks; later entries make good for the errors of earlier ones on
                             given inputs, and bits are chosen by what they cost */
 } pare_ticket_method;

@@ -13,7 +13,7 @@ typedef struct pare_fit_opts {
     size_t hidden;              /* n */
     double scale;               /* a power of two; 1: as in the theorems */
     pare_fit_side side;
-    bool best; /* donors and units where they are needed; false: equal blocks, the paper's */
+    bool best; /* donors and units where they are needed; false: equal blocks (Otsuka 2025) */
     unsigned
         donors; /* of `best`: bits that the rows of a column share; time doubles with each; 0: 14 */
 } pare_fit_opts;

@@ -19,7 +19,7 @@ typedef struct pare_xray_head {
      * sup |u B v| over |u|, |v| <= 1 in every entry; N_inf = sup |V x| over the same. */
     pare_ub b2, bil, v2, vinf;
     pare_ub vz;       /* N_inf of V without the gain: as it acts on Z, what the norm gives */
-    double value_max; /* |Wv|_max: what the paper's K uses */
+    double value_max; /* |Wv|_max: what the printed K uses */
     /* on the inputs: over the keys a row sees */
     double range_mean, range_max; /* largest minus smallest logit */
     /* range of the logits minus those of a query that is the same for all rows, as the kinds have

@@ -1,4 +1,4 @@
-/* Plain softmax attention in f64: the reference every faster kernel is held against.
+/* Plain softmax attention in f64, which every faster kernel is held against.
  *
  *   y_i = sum_j p_ij v_j,   p_ij = exp(s_ij - max_j s_ij) / sum_j exp(s_ij - max_j s_ij),
  *   s_ij = scale q_i . k_j  over the visible j;  y_i = 0 when nothing is visible.

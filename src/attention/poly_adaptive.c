@@ -1,7 +1,9 @@
-/* Monomials for coordinates of unequal size (spec depth 8.5): the terms of
+/* Monomials for coordinates of unequal size (docs/theory/depth.md "Adaptive monomials"):
+ *
  *     e^(x_1 + ... + x_d) = sum over alpha of x^alpha / alpha!,    |x_i| <= a_i,
- * taken best first. A term's children multiply it by its last variable or a later one (variables in
- * descending order of a), so that every monomial comes once and after its parent.
+ *
+ * the terms taken best first. A term's children multiply it by its last variable or a later one
+ * (variables in descending order of a), so that every monomial comes once and after its parent.
  *
  * What is left out is the sum over the terms on the front (reached, not taken) of all that descends
  * from them. The descendants of alpha with last variable v, c times, change the power of v upwards

@@ -1,4 +1,5 @@
-/* Polynomials of least relative error for e^x on [-B, B] (spec depth 8.1), and what they miss.
+/* Polynomials of least relative error for e^x on [-B, B], and what they miss
+ * (docs/theory/depth.md "Polynomials of least relative error").
  *
  * Remez: p and E solve p(x_k) + (-1)^k E e^(x_k) = e^(x_k) at g + 2 points; the points move to the
  * extrema of f(x) = p(x) e^-x - 1 until these are level. The exchange breaks down where f is near

@@ -1,9 +1,8 @@
 /* pair.c - two models on every input near the given ones: how far they may be apart there.
  *
  * Claim. For every input whose rows are each within the radius of the given rows, and every output
- * entry, |f - g| <= apart; and so on, as include/pare/ball.h says. (The reference's
- * ball_certificate, for every kind of attention and norm, with rounding; sharper where pair_attn.c,
- * pair_heads.c and pair_norm.c say so.)
+ * entry, |f - g| <= apart; and so on, as include/pare/ball.h says (docs/ball.md). It is for every
+ * kind of attention and norm, with rounding.
  *
  * pair.h says what is known at every place. It begins with r = the radius and v = z = 0, as both
  * models are given the same input, and each step keeps it true. As long as the models do the same

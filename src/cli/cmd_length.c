@@ -190,7 +190,7 @@ static void print_calls(const length_opts *o)
         snprintf(f, sizeof f, "%llu", (unsigned long long)k->formula);
     else
         snprintf(f, sizeof f, "n/a");
-    out_row("calls", "%s in %llu rounds; closed form %s, at least %s, the paper's %s",
+    out_row("calls", "%s in %llu rounds; closed form %s, at least %s, Yu 2025: %s",
             out_count(a, k->calls), (unsigned long long)k->rounds, f,
             k->lower || !k->calls ? out_count(b, k->lower) : "n/a",
             k->theorem ? out_count(t, k->theorem) : "n/a");

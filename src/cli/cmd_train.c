@@ -14,7 +14,7 @@ static const char *const attention_words[] = {"exact", "poly", NULL};
 #define MOST_WIDTH        ((size_t)1 << 20)
 #define MOST_STEPS        ((size_t)1 << 40)
 
-/* Of the graph kinds: the width paper's, and the dropout it needs (docs/train.md). */
+/* Of the graph kinds: those of Shirzad 2024, and the dropout they need (docs/train.md). */
 #define GRAPH_RECIPE                                                                               \
     {                                                                                              \
         .dim = 64, .layers = 4, .heads = 1, .epochs = 200, .batch = 1, .window = 1, .lr = 0.01,    \

@@ -27,15 +27,15 @@ opt opt_split(size_t *to)
 
 /* ---- complaining --------------------------------------------------------------------------- */
 
-opt_result opt_complain(const opt_spec *spec, const char *fmt, ...)
+opt_result opt_complain(const opt_spec *syntax, const char *fmt, ...)
 {
     va_list args;
-    fprintf(stderr, "pare %s: ", spec->command);
+    fprintf(stderr, "pare %s: ", syntax->command);
     va_start(args, fmt);
     out_escaped(stderr, fmt, args);
     va_end(args);
-    fprintf(stderr, "\nusage: pare %s %s    (more: pare %s --help)\n", spec->command, spec->args,
-            spec->command);
+    fprintf(stderr, "\nusage: pare %s %s    (more: pare %s --help)\n", syntax->command,
+            syntax->args, syntax->command);
     return OPT_BAD;
 }
 
@@ -62,33 +62,33 @@ static bool whole_number(uint64_t *out, const char *word)
     return true;
 }
 
-static opt_result set_size(const opt_spec *spec, const opt *o, const char *word)
+static opt_result set_size(const opt_spec *syntax, const opt *o, const char *word)
 {
     char buf[64];
     uint64_t v = 0;
     if (!whole_number(&v, word) || v < o->min || v > o->max)
-        return opt_complain(spec, "%s: '%s' is not a whole number from %zu to %zu", shown(buf, o),
+        return opt_complain(syntax, "%s: '%s' is not a whole number from %zu to %zu", shown(buf, o),
                             word, o->min, o->max);
     *(size_t *)o->to = (size_t)v;
     return OPT_GO;
 }
 
-static opt_result set_seed(const opt_spec *spec, const opt *o, const char *word)
+static opt_result set_seed(const opt_spec *syntax, const opt *o, const char *word)
 {
     char buf[64];
     if (!whole_number(o->to, word))
-        return opt_complain(spec, "%s: '%s' is not a whole number from 0 to 18446744073709551615",
+        return opt_complain(syntax, "%s: '%s' is not a whole number from 0 to 18446744073709551615",
                             shown(buf, o), word);
     return OPT_GO;
 }
 
-static opt_result set_real(const opt_spec *spec, const opt *o, const char *word)
+static opt_result set_real(const opt_spec *syntax, const opt *o, const char *word)
 {
     char buf[64], *end = NULL;
     const bool blank = word[0] == ' ' || word[0] == '\t' || word[0] == '\n';
     const double v = strtod(word, &end);
     if (!*word || blank || *end || !(v >= o->low && v <= o->high))
-        return opt_complain(spec, "%s: '%s' is not a number from %g to %g", shown(buf, o), word,
+        return opt_complain(syntax, "%s: '%s' is not a number from %g to %g", shown(buf, o), word,
                             o->low, o->high);
     *(double *)o->to = v;
     return OPT_GO;
@@ -102,7 +102,7 @@ static void choice_list(char *buf, size_t room, const opt *o)
         used += (size_t)snprintf(buf + used, room - used, "%s%s", i ? "|" : "", o->choices[i]);
 }
 
-static opt_result set_choice(const opt_spec *spec, const opt *o, const char *word)
+static opt_result set_choice(const opt_spec *syntax, const opt *o, const char *word)
 {
     char buf[64], list[128];
     for (size_t i = 0; o->choices[i]; i++)
@@ -111,40 +111,40 @@ static opt_result set_choice(const opt_spec *spec, const opt *o, const char *wor
             return OPT_GO;
         }
     choice_list(list, sizeof list, o);
-    return opt_complain(spec, "%s: '%s' is not one of %s", shown(buf, o), word, list);
+    return opt_complain(syntax, "%s: '%s' is not one of %s", shown(buf, o), word, list);
 }
 
-static opt_result add_text(const opt_spec *spec, const opt *o, const char *word)
+static opt_result add_text(const opt_spec *syntax, const opt *o, const char *word)
 {
     char buf[64];
     opt_texts *const t = o->to;
-    if (!*word) return opt_complain(spec, "%s: the value is empty", shown(buf, o));
+    if (!*word) return opt_complain(syntax, "%s: the value is empty", shown(buf, o));
     if (t->n == OPT_MOST_TEXTS)
-        return opt_complain(spec, "%s: given more than %d times", shown(buf, o), OPT_MOST_TEXTS);
+        return opt_complain(syntax, "%s: given more than %d times", shown(buf, o), OPT_MOST_TEXTS);
     t->v[t->n++] = word;
     return OPT_GO;
 }
 
-static opt_result set_value(const opt_spec *spec, const opt *o, const char *word)
+static opt_result set_value(const opt_spec *syntax, const opt *o, const char *word)
 {
     char buf[64];
     switch (o->kind) {
     case OPT_FLAG:
         break; /* has none */
     case OPT_TEXT:
-        if (!*word) return opt_complain(spec, "%s: the value is empty", shown(buf, o));
+        if (!*word) return opt_complain(syntax, "%s: the value is empty", shown(buf, o));
         *(const char **)o->to = word;
         return OPT_GO;
     case OPT_TEXTS:
-        return add_text(spec, o, word);
+        return add_text(syntax, o, word);
     case OPT_SIZE:
-        return set_size(spec, o, word);
+        return set_size(syntax, o, word);
     case OPT_SEED:
-        return set_seed(spec, o, word);
+        return set_seed(syntax, o, word);
     case OPT_REAL:
-        return set_real(spec, o, word);
+        return set_real(syntax, o, word);
     case OPT_CHOICE:
-        return set_choice(spec, o, word);
+        return set_choice(syntax, o, word);
     }
     return OPT_BAD;
 }
@@ -156,10 +156,10 @@ typedef struct words {
     char **argv;
 } words;
 
-static const opt *find(const opt_spec *spec, const char *name, size_t length, char letter)
+static const opt *find(const opt_spec *syntax, const char *name, size_t length, char letter)
 {
-    for (size_t i = 0; i < spec->nown + spec->ncommon; i++) {
-        const opt *o = i < spec->nown ? &spec->own[i] : &spec->common[i - spec->nown];
+    for (size_t i = 0; i < syntax->nown + syntax->ncommon; i++) {
+        const opt *o = i < syntax->nown ? &syntax->own[i] : &syntax->common[i - syntax->nown];
         if (letter ? o->letter == letter
                    : strlen(o->name) == length && strncmp(o->name, name, length) == 0)
             return o;
@@ -169,50 +169,50 @@ static const opt *find(const opt_spec *spec, const char *name, size_t length, ch
 
 /* The next word as the value of o. A word that looks like an option is more often a forgotten
  * value than meant: who means it writes --opt=-x. A negative number gets its range error. */
-static opt_result take_next(const opt_spec *spec, const opt *o, words *w, const char *as)
+static opt_result take_next(const opt_spec *syntax, const opt *o, words *w, const char *as)
 {
     const char *next = w->at < w->argc ? w->argv[w->at] : NULL;
     const bool dashed = next && next[0] == '-' && next[1] && !(next[1] >= '0' && next[1] <= '9');
-    if (!next || dashed) return opt_complain(spec, "%s needs a value", as);
+    if (!next || dashed) return opt_complain(syntax, "%s needs a value", as);
     w->at++;
-    return set_value(spec, o, next);
+    return set_value(syntax, o, next);
 }
 
-static opt_result long_option(const opt_spec *spec, words *w, const char *word)
+static opt_result long_option(const opt_spec *syntax, words *w, const char *word)
 {
     const char *name = word + 2, *equals = strchr(name, '=');
-    const opt *o = find(spec, name, equals ? (size_t)(equals - name) : strlen(name), 0);
-    if (!o) return opt_complain(spec, "unknown option '%s'", word);
+    const opt *o = find(syntax, name, equals ? (size_t)(equals - name) : strlen(name), 0);
+    if (!o) return opt_complain(syntax, "unknown option '%s'", word);
     if (o->kind == OPT_FLAG) {
-        if (equals) return opt_complain(spec, "--%s takes no value: '%s'", o->name, word);
+        if (equals) return opt_complain(syntax, "--%s takes no value: '%s'", o->name, word);
         *(bool *)o->to = true;
         return OPT_GO;
     }
-    return equals ? set_value(spec, o, equals + 1) : take_next(spec, o, w, word);
+    return equals ? set_value(syntax, o, equals + 1) : take_next(syntax, o, w, word);
 }
 
 /* -q, -qf, -t 2, -t2 */
-static opt_result short_options(const opt_spec *spec, words *w, const char *word)
+static opt_result short_options(const opt_spec *syntax, words *w, const char *word)
 {
     for (const char *p = word + 1; *p; p++) {
-        const opt *o = find(spec, "", 0, *p);
-        if (!o && word[2]) return opt_complain(spec, "unknown option '-%c' in '%s'", *p, word);
-        if (!o) return opt_complain(spec, "unknown option '%s'", word);
+        const opt *o = find(syntax, "", 0, *p);
+        if (!o && word[2]) return opt_complain(syntax, "unknown option '-%c' in '%s'", *p, word);
+        if (!o) return opt_complain(syntax, "unknown option '%s'", word);
         if (o->kind != OPT_FLAG) {
             const char as[3] = {'-', *p, '\0'};
-            return p[1] ? set_value(spec, o, p + 1) : take_next(spec, o, w, as);
+            return p[1] ? set_value(syntax, o, p + 1) : take_next(syntax, o, w, as);
         }
         *(bool *)o->to = true;
     }
     return OPT_GO;
 }
 
-static opt_result operands_check(const opt_spec *spec, char **argv, size_t n)
+static opt_result operands_check(const opt_spec *syntax, char **argv, size_t n)
 {
     size_t want = 0;
-    while (spec->operands && spec->operands[want]) want++;
-    if (n < want) return opt_complain(spec, "%s is missing", spec->operands[n]);
-    if (n > want && !spec->more) return opt_complain(spec, "unexpected word '%s'", argv[want]);
+    while (syntax->operands && syntax->operands[want]) want++;
+    if (n < want) return opt_complain(syntax, "%s is missing", syntax->operands[n]);
+    if (n > want && !syntax->more) return opt_complain(syntax, "unexpected word '%s'", argv[want]);
     return OPT_GO;
 }
 
@@ -224,13 +224,13 @@ static bool asks_for_help(const words *w)
     return false;
 }
 
-opt_result opt_parse(const opt_spec *spec, int argc, char **argv, size_t *n)
+opt_result opt_parse(const opt_spec *syntax, int argc, char **argv, size_t *n)
 {
     words w = {argc, 0, argv};
     bool only_operands = false;
     *n = 0;
     if (asks_for_help(&w)) {
-        opt_help(stdout, spec);
+        opt_help(stdout, syntax);
         return OPT_DONE;
     }
     while (w.at < w.argc) {
@@ -241,12 +241,12 @@ opt_result opt_parse(const opt_spec *spec, int argc, char **argv, size_t *n)
         else if (strcmp(word, "--") == 0)
             only_operands = true;
         else if (word[1] == '-')
-            r = long_option(spec, &w, word);
+            r = long_option(syntax, &w, word);
         else
-            r = short_options(spec, &w, word);
+            r = short_options(syntax, &w, word);
         if (r != OPT_GO) return r;
     }
-    return operands_check(spec, argv, *n);
+    return operands_check(syntax, argv, *n);
 }
 
 /* ---- help ---------------------------------------------------------------------------------- */
@@ -296,15 +296,15 @@ static size_t help_joined(FILE *to, const opt *o)
     return n;
 }
 
-void opt_help(FILE *to, const opt_spec *spec)
+void opt_help(FILE *to, const opt_spec *syntax)
 {
-    fprintf(to, "Usage: pare %s %s\n%s\n\n", spec->command, spec->args, spec->about);
-    for (size_t i = 0; i < spec->nown;)
-        if (spec->own[i].joined)
-            i += help_joined(to, &spec->own[i]);
+    fprintf(to, "Usage: pare %s %s\n%s\n\n", syntax->command, syntax->args, syntax->about);
+    for (size_t i = 0; i < syntax->nown;)
+        if (syntax->own[i].joined)
+            i += help_joined(to, &syntax->own[i]);
         else
-            help_row(to, &spec->own[i++]);
-    for (size_t i = 0; i < spec->ncommon; i++) help_row(to, &spec->common[i]);
+            help_row(to, &syntax->own[i++]);
+    for (size_t i = 0; i < syntax->ncommon; i++) help_row(to, &syntax->common[i]);
     fprintf(to, "  %-25s %s\n\nExample: pare %s\n", "-h, --help", "this text; [x] is a default",
-            spec->example);
+            syntax->example);
 }

@@ -63,8 +63,8 @@ typedef enum opt_result {
 
 /* argv[0] is the first word after the command. The operands are moved to the front of argv, *n
  * says how many. */
-opt_result opt_parse(const opt_spec *spec, int argc, char **argv, size_t *n);
+opt_result opt_parse(const opt_spec *syntax, int argc, char **argv, size_t *n);
 /* `pare COMMAND: message` and one line of usage on stderr; always OPT_BAD. */
-opt_result opt_complain(const opt_spec *spec, const char *fmt, ...) PARE_PRINTF(2, 3);
-void opt_help(FILE *to, const opt_spec *spec);
+opt_result opt_complain(const opt_spec *syntax, const char *fmt, ...) PARE_PRINTF(2, 3);
+void opt_help(FILE *to, const opt_spec *syntax);
 #endif

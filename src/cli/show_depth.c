@@ -194,7 +194,9 @@ static void print_paper(const pare_depth_probe *d)
     const pare_collapse_printed *const p = &d->paper;
     char a[32], b[32], c[32];
     const double most = 2 * (double)d->paper_heads * p->eps;
-    out_row("paper", "Theorem D.1 as printed (not sound): bound %s, claim %s; hypotheses %s",
+    out_row("paper",
+            "Theorem D.1 as printed (not sound): bound %s, claim %s; hypotheses %s (Rank collapse "
+            "2025)",
             fig(a, p->bound), fig(b, p->claim), p->holds ? "hold" : "fail");
     out_part("  eta <= 1: %s %s   eps < 1: %s %s", fig(a, p->eta), p->eta <= 1 ? "yes" : "no",
              fig(b, p->eps), p->eps < 1 ? "yes" : "no");

@@ -12,7 +12,7 @@ static void print_engines(const pare_model *m, const pare_length_probe *l)
     describe_pattern(pattern, m);
     out_row("length", "%s tokens by an engine that takes M: calls of the whole model, pattern %s",
             out_count(many, l->tokens), pattern);
-    out_line("  %6s %10s %10s %10s %10s %7s %7s %9s %9s", "M", "native", "plain", "paper's",
+    out_line("  %6s %10s %10s %10s %10s %7s %7s %9s %9s", "M", "native", "plain", "Yu 2025",
              "at least", "rounds", "flops", "MB moved", "MB used");
     for (size_t i = 0; i < l->nengines; i++) {
         const pare_probe_engine *const e = &l->engines[i];

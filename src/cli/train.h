@@ -52,7 +52,7 @@ extern const recipe train_recipes[];
 extern const char *const train_preset_names[], *const train_source_names[];
 extern const recipe train_presets[]; /* behind "none" */
 enum { SOURCE_NOT_SAID = 2 };
-#define TRAIN_KEEP 0.3 /* what the papers keep */
+#define TRAIN_KEEP 0.3 /* what Otsuka 2025 keeps */
 
 typedef struct run_line { /* one run under one setting: who speaks in the log */
     struct plan *plan;

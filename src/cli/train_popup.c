@@ -8,7 +8,7 @@
 const char *const train_source_names[] = {"normal", "signed", NULL};
 const char *const train_preset_names[] = {"none", "gpt2-mini", "gpt2-small", "gpt2-medium", NULL};
 
-/* Pruned as in the paper: 50 epochs of 227 steps, the first of them warm-up. It does not say how
+/* Pruned as in Otsuka 2025: 50 epochs of 227 steps, the first of them warm-up. It does not say how
  * large its batches are; one window of 1024 is what fits a small machine. */
 #define GPT2_RECIPE                                                                                \
     .steps = 50 * 227, .warmup = 227, .batch = 1, .window = 1024, .lr = 1e-4, .last_lr = 1e-5,     \

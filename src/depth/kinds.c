@@ -1,5 +1,6 @@
-/* The attention that stands in the place of another, by kind (spec, section 2). Weights that a kind
- * does not use are not kept: zero, const, uniform, linear and affmix carry no queries and no keys.
+/* The attention that stands in the place of another, by kind (docs/theory/depth.md "What stands in
+ * the place of attention"). Weights that a kind does not use are not kept: zero, const, uniform,
+ * linear and affmix carry no queries and no keys.
  * One query for all tokens stands at no position: under rotary positions its keys are not turned.
  *
  * Fits are ridge regressions: (G + t I) M = C with t = 1e-3 tr(G) / dim, by Cholesky factors in

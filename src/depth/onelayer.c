@@ -3,7 +3,7 @@
  * V_b is the sum over the heads of block b of Wv Wo, c_b its constant row, Pi the product of
  * I + V_b over the blocks in order.
  *     identity          X                                                       error O(eta)
- *     keep k            X + F_k(X)                   the paper's, with k the last: O(eta)
+ *     keep k            X + F_k(X)                   Rank collapse 2025, with k the last: O(eta)
  *     keepbias k        X + F_k(X) with the weights it has at X + a, and + b: a and b from the mean
  *                       tokens of calibration inputs
  *     parallel          X + sum_b F_b(X)                                         O(eta^2)
@@ -104,8 +104,7 @@ static void identity(builder *k, pare_attn *out)
     out->skip.kind = PARE_SKIP_IDENTITY;
 }
 
-/* As in the reference, the shift a is seen by the queries and not by the values: that is of second
- * order. */
+/* The shift a is seen by the queries and not by the values: that is of second order. */
 static void keepbias(builder *k, pare_attn *out)
 {
     const size_t b = k->o->keep, last = k->in->nblocks;

@@ -1,4 +1,4 @@
-/* paper.c - the printed bound of the paper's Theorem D.1, as it stands there:
+/* paper.c - the printed bound of Theorem D.1 of Rank collapse 2025, as it stands there:
  *     eps_l = 2 eta phi0 (1 + H eta)^l      g(e) = 2 (exp(e) - 1)     delta = max_l 2 g(2 H eps_l)
  *     C = max_l 3 eta (eps_l^2 + 1)         bound = (1 + C + ... + C^L) delta
  *     claim = 2 A / L,  A = eta max(H L, phi0)
@@ -23,7 +23,7 @@ depth_paper depth_paper_of(double eta, double phi0, size_t heads, size_t layers)
     return p;
 }
 
-/* Largest entry of Wo_h Wv_h: the paper has one matrix of values per head. */
+/* Largest entry of Wo_h Wv_h: Rank collapse 2025 has one matrix of values per head. */
 static double largest_value(const pare_attn *at, const pare_head *h)
 {
     double most = 0;

@@ -1,5 +1,5 @@
 /* Which layers go, by what they cost on the data: the squared distance of the hidden rows that the
- * head reads (spec, section 6). Ties go to the lower index.
+ * head reads (docs/theory/depth.md "Which layers go"). Ties go to the lower index.
  *
  * Ways to replace layers are compared input by input. A way runs from the first block in which it
  * differs from what has already run, so that going backwards one layer at a time costs about half

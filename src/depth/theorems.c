@@ -1,7 +1,7 @@
 /* What the theorems of depth say about a pair of models, put into its certificate: theorem 1 or 2
  * for all inputs like the given ones (for ids: all token sequences), what each replaced layer
- * injects behind its norm, rank collapse where there are no skips, and what the paper has printed.
- * Each is a function of the two models and of how large the inputs are. */
+ * injects behind its norm, rank collapse where there are no skips, and what Rank collapse 2025
+ * prints. Each is a function of the two models and of how large the inputs are. */
 #include "theorems.h"
 #include "theory.h"
 #include <pare/publish.h>
@@ -160,10 +160,10 @@ pare_status theorems_within(pare_cert *cert, pare_arena *a, const pare_model *f,
     return st;
 }
 
-/* ---- what the paper has printed ----------------------------------------------------------------
+/* ---- what Rank collapse 2025 prints -------------------------------------------------------------
  */
 
-/* The paper's nets: attention and identity skips, nothing else. */
+/* The nets of Rank collapse 2025: attention and identity skips, nothing else. */
 static bool is_papers_net(const pare_model *f)
 {
     bool yes = !f->stem.ids && f->nblocks > 0;

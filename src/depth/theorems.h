@@ -3,7 +3,7 @@
 #define PARE_SRC_DEPTH_THEOREMS_H
 #include <pare/depth.h>
 
-/* Theorems 1 and 2, what they need, and what the paper prints; texts live in the arena. */
+/* Theorems 1 and 2, what they need, and what Rank collapse 2025 prints; texts live in the arena. */
 PARE_MUST_USE pare_status theorems_say(pare_cert *cert, pare_arena *a, const pare_model *f,
                                        const pare_model *g, const pare_inputs *set,
                                        const pare_exec *exec, pare_err *err);

@@ -1,6 +1,6 @@
 /* walk_attention.c - Theorem 1, one attention sublayer.
  *
- * Lemmas (proofs in docs/notation.md and the specification; P, P' row-stochastic):
+ * Lemmas (proofs: docs/theory/depth.md; P, P' row-stochastic):
  *   T. TV(softmax(a + b), softmax(a)) <= tanh(range(b) / 4).
  *   K. |(p - p') Z| <= TV(p, p') D(Z), for every norm, also coordinate by coordinate.
  *   R. rows of P Z differ by at most tau D(Z), tau <= tanh(rho / 4), rho = sup of

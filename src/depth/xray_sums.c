@@ -1,7 +1,7 @@
 /* What an X-ray has seen on all sequences, put together: means, largest figures, and what they mean
  * for an attention that something else stands in for.
  *
- * Local errors (spec, section 2): by Lemmas T and K
+ * Local errors (docs/theory/depth.md "Local bounds"): by Lemmas T and K
  *     |(P - P') Z V| <= tanh(range / 4) diam(Z V),   head by head,
  * where range is that of a row's scores in P minus those in P'; a polynomial's total variation is
  * proven by itself. They hold, up to the rounding of f64, for every input whose ranges, diameters

@@ -1,4 +1,4 @@
-/* Codes by which rows of one call ignore one another (spec of length, 4.1). */
+/* Codes by which rows of one call ignore one another (docs/theory/length.md "Codes"). */
 #include "codes.h"
 #include <float.h>
 #include <math.h>

@@ -4,8 +4,8 @@
 #define PARE_LENGTH_CODES_H
 #include <pare/length.h>
 
-/* Group codes (Theorem 4.2, repaired): u_g . v_g = 0 exactly, u_g . v_h <= -1 for g != h. A query
- * that carries P u_g gives keys of other groups a logit at least P lower. */
+/* Group codes (Yu 2025, Theorem 4.2, repaired): u_g . v_g = 0 exactly, u_g . v_h <= -1 for g != h.
+ * A query that carries P u_g gives keys of other groups a logit at least P lower. */
 uint32_t group_width(size_t groups); /* numbers of a code; 0 for one group */
 /* The subset of group g as bits: v_g is 1 there, u_g is -1 elsewhere. g < C(width, width/2), in
  * lexicographic order. */

@@ -1,4 +1,4 @@
-/* counts.h - closed forms of the number of calls (spec of length, 5). */
+/* counts.h - closed forms of the number of calls (docs/theory/length.md "Closed forms"). */
 #ifndef PARE_LENGTH_COUNTS_H
 #define PARE_LENGTH_COUNTS_H
 #include "calls.h"
@@ -6,13 +6,13 @@
 /* Calls of one head, merges not among them; 0 where no closed form is known: packed windows and
  * triangles, graphs, causal oracles of two rows. */
 uint64_t count_formula(const call_rule *r, size_t n, const pare_pattern *p);
-/* Calls of the paper's own algorithm for one head, without its aggregation; 0 where it has none. */
+/* Calls of the algorithm of Yu 2025 for one head, without its aggregation; 0 where it has none. */
 uint64_t count_paper(size_t n, uint32_t m, const pare_pattern *p);
 /* Calls that merge `parts` partial results for each of n rows of `heads` heads, m tokens an
  * instance and `capacity` instances a call; rounds are added to. */
 uint64_t count_merge(size_t n, uint32_t m, uint64_t parts, uint64_t heads, uint64_t capacity,
                      uint64_t *rounds);
-/* Parts of a row in the paper's algorithm, and the calls of one head that add them up. */
+/* Parts of a row in the algorithm of Yu 2025, and the calls of one head that add them up. */
 size_t paper_parts(size_t n, uint32_t m, const pare_pattern *p);
 uint64_t count_aggregation(size_t n, uint32_t m, uint64_t parts, uint64_t *rounds);
 #endif

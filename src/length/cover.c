@@ -1,4 +1,4 @@
-/* Patterns as disjoint unions of staircase tiles (spec of length, 4.4).
+/* Patterns as disjoint unions of staircase tiles (docs/theory/length.md "Covers").
  *
  * A block of queries [b, b + nq) under a window of r keys sees three parts, none of which needs a
  * subtraction: its own block (a staircase), the lower boundary (a strict staircase when both lists

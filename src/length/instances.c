@@ -1,11 +1,11 @@
-/* Several independent pieces of attention in one call of L' layers and H' heads (Lemma 3.3,
- * repaired; spec of length, 4.7).
+/* Several independent pieces of attention in one call of L' layers and H' heads (Yu
+ * 2025, Lemma 3.3, repaired; docs/theory/length.md "Strict plans and Lemma 3.3").
  *
  * The state of a token is a slot for each instance, q | k | v side by side, and a position code. A
  * head that computes reads one slot; psi puts its result into that slot. What must survive a layer
  * is carried by copy heads: q = beta p_i, k = p_i, whose softmax is exactly the identity, because
- * every other logit is lower by at least 2 beta. The paper lets identity columns of the same head
- * pass values on, which its own attention matrix multiplies: that cannot be (errata E8).
+ * every other logit is lower by at least 2 beta. Yu 2025 lets identity columns of the same head
+ * pass values on, which its own attention matrix multiplies: that cannot be (docs/errata.md).
  *   residual stream      every head of every layer computes:        H' L' instances
  *   one wide copy head   the others compute in every layer:         (H' - 1) L'
  *   equal widths         pairs of a computing and a copying head:   floor(H'/2) L'

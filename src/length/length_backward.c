@@ -1,4 +1,5 @@
-/* The way back of a native plan (amendment 6 of the spec of length): the same tiles, one at a time.
+/* The backward pass of a native plan (docs/theory/length.md "Gradients"): the same tiles, one at a
+ * time.
  *
  * With lse_i of all keys of a row and delta_i = dy_i . y_i, a tile needs nothing of the others:
  *     P = e^(S - lse),  dV += P^T dY,  dS = P (dY V^T - delta),  dQ += dS K,  dK += dS^T Q.

@@ -1,6 +1,6 @@
-/* The certificate of a length run (spec of length, 9): the attention of every head of a model, over
- * one input, through a plan; on some rows of each, what norms say beforehand, what the rounding
- * bound says of these very numbers, and how far the run was from long double. */
+/* The certificate of a length run (docs/theory/length.md "Plans"): the attention of every head of a
+ * model, over one input, through a plan; on some rows of each, what norms say beforehand, what the
+ * rounding bound says of these very numbers, and how far the run was from long double. */
 #include "codes.h"
 #include "rounding.h"
 #include <math.h>

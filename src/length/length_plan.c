@@ -1,5 +1,6 @@
-/* Plans: what a run will do, from sizes alone (spec of length, 7.2). The calls are counted by
- * generating them, so that a plan cannot differ from its execution; closed forms stand beside. */
+/* Plans: what a run will do, from sizes alone (docs/theory/length.md "Plans"). The calls are
+ * counted by generating them, so that a plan cannot differ from its execution; closed forms stand
+ * beside. */
 #include "codes.h"
 #include "counts.h"
 #include <math.h>

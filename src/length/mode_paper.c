@@ -1,5 +1,5 @@
-/* The paper's own algorithm (Lemma 3.1, Theorems 3.5 and 5.1), repaired only where it cannot run,
- * for comparison (spec of length, 4.10; errata E1 - E13).
+/* The algorithm of Yu 2025 (Lemma 3.1, Theorems 3.5 and 5.1), repaired only where it cannot run,
+ * for comparison (docs/theory/length.md "The algorithm of Yu 2025"; docs/errata.md).
  *
  * A dominating token of logit C makes a call's mass S = e^(C-1) r small beside it; a plain call
  * gives the mean o. Blocks have floor((M-1)/2) tokens, calls are made on every block and every pair

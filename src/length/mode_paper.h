@@ -1,4 +1,4 @@
-/* mode_paper.h - the paper's own algorithm: one head, its calls, and the parts of its rows. */
+/* mode_paper.h - the algorithm of Yu 2025: one head, its calls, and the parts of its rows. */
 #ifndef PARE_LENGTH_MODE_PAPER_H
 #define PARE_LENGTH_MODE_PAPER_H
 #include "instances.h"

@@ -1,4 +1,5 @@
-/* Calls of the paper's algorithm: with a dominating token, or plain, and what their answers mean.
+/* Calls of the algorithm of Yu 2025: with a dominating token, or plain, and what their answers
+ * mean.
  */
 #include "codes.h"
 #include "mode_paper.h"

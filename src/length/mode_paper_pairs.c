@@ -1,5 +1,6 @@
 /* Lemma 3.1 and Theorem 3.5, full and causal: blocks and pairs of blocks. What a pair adds is its
- * union minus the own block: S_u - S_own, o_u S_u - o_own S_own (errata E4, E5). */
+ * union minus the own block: S_u - S_own, o_u S_u - o_own S_own (docs/theory/length.md "The
+ * algorithm of Yu 2025"). */
 #include "mode_paper.h"
 
 typedef struct pairing {

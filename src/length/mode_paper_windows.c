@@ -1,5 +1,5 @@
-/* Theorem 5.1: a window is a prefix minus a prefix, and sinks are parts of their own (errata E11 -
- * E13). */
+/* Yu 2025, Theorem 5.1: a window is a prefix minus a prefix, and sinks are parts of their own
+ * (docs/errata.md says what that costs). */
 #include "mode_paper.h"
 
 /* Queries `lead` tokens behind their keys; parts for queries from `first` on. */

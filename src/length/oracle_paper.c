@@ -1,4 +1,4 @@
-/* The paper's oracle: a small softmax transformer and nothing else. Tokens, weights and token
+/* The oracle of Yu 2025: a small softmax transformer and nothing else. Tokens, weights and token
  * functions go in, rows come out; L' layers of H' heads, no norm, no residual unless it is said.
  *     x <- psi_l( concat_h softmax(mask((x Wq_h)(x Wk_h)^T)) (x Wv_h) )
  * It is the referee of the strict constructions: every operation is rounded to its type, weights

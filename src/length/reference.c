@@ -1,4 +1,4 @@
-/* The logit of the reference (spec of length, 4.3).
+/* The logit of the zero reference (docs/theory/length.md "The zero reference").
  *
  * With lmax + log M <= -log w_min, no reference of logit 0 can weigh less than w_min beside M keys,
  * nor can the keys of a row weigh less than w_min beside it: 0 is proven safe. Else the largest

@@ -1,4 +1,4 @@
-/* The rounding bound (spec of length, 6, with the underflow term of amendment 2).
+/* The rounding bound, underflow included (docs/theory/length.md "Rounding").
  *
  * Let u be the oracle's unit roundoff. A logit is off by at most
  *     lambda = gamma_{dk+4} sum_c |q_c k_c| + tiny (sum_c |q_c| + sum_c |k_c| + 2 dk + 2):

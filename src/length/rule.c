@@ -1,6 +1,6 @@
 /* Which calls an oracle is asked for: what it can do, what the options allow, and what the pattern
- * needs (spec of length, 7.2: partial results, else a bias, else the mask that is needed, else the
- * other one). */
+ * needs: partial results, else a bias, else the mask that is needed, else the other one
+ * (docs/theory/length.md "Plans"). */
 #include "calls.h"
 #include <math.h>
 

@@ -1,8 +1,8 @@
-/* Sampling (Theorem 4.1; spec of length, 4.8): query block t sees g blocks of M - 1 keys, drawn
- * without replacement. Rows whose bound (sampling_bound.c) is too large look again at twice as many
- * keys, in the end at all of them, regrouped. The paper's own condition on M is vacuous at any size
- * in use (errata E15), and its permutation is data movement: no call of M tokens moves tokens of
- * other chunks (E14). */
+/* Sampling (Yu 2025, Theorem 4.1; docs/theory/length.md "Sampling (Theorem 4.1)"): query block t
+ * sees g blocks of M - 1 keys, drawn without replacement. Rows whose bound (sampling_bound.c) is
+ * too large look again at twice as many keys, in the end at all of them, regrouped. The theorem's
+ * own condition on M is vacuous at any size in use, and its permutation is data movement: no call
+ * of M tokens moves tokens of other chunks (docs/errata.md). */
 #include "sampling.h"
 #include <string.h>
 

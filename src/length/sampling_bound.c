@@ -1,4 +1,5 @@
-/* The bound of a sampled row (spec of length, 4.8; Theorem 4.1 with a bound that can be checked).
+/* The bound of a sampled row: Yu 2025, Theorem 4.1, with a bound that can be checked
+ * (docs/theory/length.md "Sampling (Theorem 4.1)").
  *
  * With a_j = e^(l_j - c) and z_j = a_j (v_j - y), sum_j z_j = 0 and y' - y = sum_S z_j / sum_S a_j.
  * For n keys drawn without replacement and |z_j| <= R, P(|sum_S z| >= s) <= 2 exp(-s^2 / (2 n

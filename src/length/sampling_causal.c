@@ -1,6 +1,7 @@
-/* Sampling under a causal mask (an extension of Theorem 4.1; spec of length, 4.8): a block of M - 1
- * queries sees its own block exactly, and of the P keys before it n that are drawn, each of which
- * stands for P / n. Blocks with at most n keys before them see all of them.
+/* Sampling under a causal mask, an extension of Theorem 4.1 of Yu 2025 (docs/theory/length.md
+ * "Sampling (Theorem 4.1)"): a block of M - 1 queries sees its own block exactly, and of the P keys
+ * before it n that are drawn, each of which stands for P / n. Blocks with at most n keys before
+ * them see all of them.
  *
  * The drawn parts of all rows come first, are multiplied by P / n, and the own blocks are added to
  * them: calls of one round all the same, for they do not depend on one another. Rows that are not

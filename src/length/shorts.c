@@ -1,4 +1,5 @@
-/* Many short inputs in one long call, without a mask (Theorem 4.2, repaired; spec of length, 4.9).
+/* Many short inputs in one long call, without a mask (Yu 2025, Theorem 4.2, repaired;
+ * docs/theory/length.md "Many short inputs in one call (Theorem 4.2)").
  *
  * Input g's queries carry P u_g and its keys v_g: logits within an input get exactly +0, those
  * between inputs at most -P. For |q.k| <= C1 and |v| <= C2 the leak of a finite P is at most 2 C2

@@ -1,7 +1,8 @@
 /* Softmax calls as an oracle sees them: queries, keys and values in their rows, the reference's
  * logit, the two columns that tell how much the keys and the reference weigh, and the codes of
- * packed tiles (spec of length, 4.1, 4.2, 4.5). Three constructions are made of them: with a
- * reference, plain, and with the keys themselves as values, which gives their softmax mean. */
+ * packed tiles (docs/theory/length.md "Codes", "The zero reference", "Engines with one mask").
+ * Three constructions are made of them: with a reference, plain, and with the keys themselves as
+ * values, which gives their softmax mean. */
 #include "codes.h"
 #include "rounds.h"
 #include <math.h>

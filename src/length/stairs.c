@@ -1,4 +1,4 @@
-/* Tiles for oracles that know only one mask (spec of length, 4.5).
+/* Tiles for oracles that know only one mask (docs/theory/length.md "Engines with one mask").
  *
  * Without a mask, a staircase becomes rectangles by halving: queries a .. b-1 and the keys all of
  * them see, then both halves with what is left; a triangle of M-1 takes about log2 M packed calls.

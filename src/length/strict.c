@@ -1,7 +1,8 @@
-/* Strict plans: the merge is made by the oracle as well (spec of length, 4.6). It is a softmax: a
- * token for each partial result, logit log r - log w (its sum relative to the row's reference),
- * value acc / r; both come from a token function. Rows of a call are isolated by group codes, and a
- * row's result stands at its last token, so that causal oracles do it too.
+/* Strict plans: the merge is made by the oracle as well (docs/theory/length.md "Strict plans and
+ * Lemma 3.3"). It is a softmax: a token for each partial result, logit log r - log w (its sum
+ * relative to the row's reference), value acc / r; both come from a token function. Rows of a call
+ * are isolated by group codes, and a row's result stands at its last token, so that causal oracles
+ * do it too.
  *
  * More than M results of a row are merged in a tree: M - 1 of them beside a reference of logit 0
  * give (acc, r, w) once more, of the same form. Nothing is computed outside: rows are moved,

@@ -1,4 +1,5 @@
-/* What is known of the rows: sums in f64, whatever the oracle's type (spec of length, 4.6). */
+/* What is known of the rows: sums in f64, whatever the oracle's type (docs/theory/length.md
+ * "Merging"). */
 #include "codes.h"
 #include "rounds.h"
 #include <math.h>

@@ -1,5 +1,6 @@
-/* Engines whose tokens carry one vector (spec of length, 4.5): in every row of a call query, key
- * and value are those of the same token, so that a token is d wide and not 2d.
+/* Engines whose tokens carry one vector: in every row of a call query, key and value are those of
+ * the same token, so that a token is d wide and not 2d (docs/theory/length.md "Strict plans and
+ * Lemma 3.3").
  *
  * A call holds the reference and two blocks S_t, S_t' of floor((M-1)/2) tokens. Queries carry -P on
  * the block they must not see, keys 1 on their own: seen crosswise, one call gives both S_t x S_t'

@@ -1,4 +1,5 @@
-/* The zero-reference call (spec of length, 4.2, 4.3): unnormalised sums out of a plain softmax.
+/* The zero-reference call (docs/theory/length.md "The zero reference"): unnormalized sums out of a
+ * plain softmax.
  *
  * Row 0 is a key of logit c_i, the reference; so is every row without a key, but those are silent.
  * Values carry two more columns, 1 on the keys and 1 on the reference, and the call answers

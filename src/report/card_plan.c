@@ -95,7 +95,7 @@ static void costs(page *p, const pare_length_plan *plan)
          c->lower > 0 ? page_words(p, "at least %s for any cover", show_count(v, (double)c->lower))
                       : "");
     if (c->theorem > 0)
-        fact(p, "the paper's algorithm", (double)c->theorem,
+        fact(p, "the algorithm of Yu 2025", (double)c->theorem,
              page_words(p, "%.3g times ours", (double)c->theorem / (double)c->calls));
     fact(p, "rounds", (double)c->rounds, "calls of a round do not wait for one another");
     fact(p, "tokens of a call", plan->caps.max_len,

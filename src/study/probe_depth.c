@@ -148,7 +148,7 @@ static void printed(pare_depth_probe *d)
     for (size_t l = 0; l < d->xray.nlayers; l++)
         if (d->xray.layers[l].nheads > d->paper_heads) d->paper_heads = d->xray.layers[l].nheads;
     d->paper_layers = d->xray.nlayers;
-    /* What enters the first attention is the paper's input. */
+    /* What enters the first attention is the input of Rank collapse 2025. */
     d->paper = pare_collapse_paper(eta, d->xray.layers[0].x, d->paper_heads, d->paper_layers);
 }
 

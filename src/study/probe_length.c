@@ -1,6 +1,6 @@
-/* What an engine of M tokens would have to do for a model (spec of length, amendment 7): plans of
+/* What an engine of M tokens would have to do for a model (docs/probe.md): plans of
  * several M, which modes apply, and on data the largest logit, what it means for types of numbers,
- * the constants C and D of Theorem 4.1, and how many rows a sample can prove.
+ * the constants C and D of Theorem 4.1 of Yu 2025, and how many rows a sample can prove.
  *
  * C = max_i e^(range of row i / 2), D = min_i |sum_j b_ij| / (n max_j |b_ij|), b_ij = e^(l_ij) v_j;
  * the theorem asks for M >= max(C^4 / .08, 800 / D^2) ln(40 n) / eps^2. Ours needs neither: rows
@@ -248,7 +248,7 @@ static pare_status one_layer(void *self, size_t block, pare_dtype t, const pare_
     return st;
 }
 
-/* The paper's condition at eps = 1/2, from the worst C and D of the heads. */
+/* The condition of Theorem 4.1 of Yu 2025 at eps = 1/2, from the worst C and D of the heads. */
 static double asked_of(const pare_length_probe *o)
 {
     double c = 1, d = 1;

@@ -1,4 +1,4 @@
-/* Which hypothesis of which theorem of the width paper holds, and by what factor it fails. The
+/* Which hypothesis of which theorem of Shirzad 2024 holds, and by what factor it fails. The
  * theorems are the repaired ones (docs/errata.md); the limits of the two that are recursions are
  * found by asking how small their eps must be for the bound to be below the largest output. */
 #include "probe.h"

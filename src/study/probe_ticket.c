@@ -5,7 +5,7 @@
  * |w| items at scale 1; a scale of the next power of two above the largest entry makes that 8 at
  * most. Items are counted on draws: entries of the model itself, each with products of its own, and
  * the exact best subset; 99 of 100 must come within the error. Bits of a merged ticket: n' (din^2 +
- * din dout) a head (the paper's), of a factored one n' a weight. */
+ * din dout) a head (as in Otsuka 2025), of a factored one n' a weight. */
 #include "probe.h"
 #include <pare/source.h>
 #include <pare/subset.h>

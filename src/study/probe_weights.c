@@ -158,7 +158,7 @@ static void one_matrix(void *ctx, size_t i)
     it->stable_est = it->s_est[0] > 0 ? square / (it->s_est[0] * it->s_est[0]) : 0;
 }
 
-/* Wo stands between heads and the stream and is no map of the paper; a single head has none. */
+/* Wo stands between heads and the stream and is no map of Shirzad 2024; a single head has none. */
 static bool of_table_1(const pare_spectrum *s)
 {
     static const char *const names[] = {"Wq", "Wk", "Wv", "W1", "W2", "gate", "up", "down"};

@@ -1,4 +1,5 @@
-/* Dense layers, skips and feed-forward parts in both models (spec section 6.2).
+/* Dense layers, skips and feed-forward parts in both models (docs/theory/ticket.md
+ * "Blocks and models (Theorems 6, 11, 14)").
  *
  * A layer:  |W x + b - W~ x~ - b~| <= |W| d + |E| |x~| + |b - b~|, or with the models changed over.
  * Activations act entry by entry with slopes at most L (proofs: src/cert/enclose_ffn.c: relu and

@@ -1,5 +1,6 @@
-/* Theorem B: one attention layer, for all rows of bounded length (spec section 4, with biases, many
- * heads, shared keys and values, rotary positions, and inputs that differ already).
+/* Theorem B: one attention layer, for all rows of bounded length (docs/theory/ticket.md
+ * "Theorem B: one attention layer, all inputs"), with biases, many heads, shared keys and values,
+ * rotary positions, and inputs that differ already.
  *
  * Claim. If |x_i| <= f, |x~_i| <= g, |x_i - x~_i| <= d for every token, then for any number of
  * tokens and any pattern
@@ -9,8 +10,7 @@
  *   plain   s_ik = [x_i 1] G x_k:   |[x 1] G| d + d |G_0| g + |[x~ 1] E| g, or with the roles of
  *           the models changed over;
  *   rotary  s_ik = R_i q_i . R_k k_k:   |q||k - k~| + |q - q~||k~|, or changed over.
- * For d = 0 and no biases this is the specification's 2 alpha |V| tanh(alpha^2 |E^q| / 2) +
- * alpha |E^v|.
+ * For d = 0 and no biases this is 2 alpha |V| tanh(alpha^2 |E^q| / 2) + alpha |E^v|.
  * Proof. Errors of scores are at most lambda up to a constant of the row, so their range is 2
  * lambda at most; p X V - p~ X~ V~ = (p - p~) X V + p~ (X V - X~ V~); Lemma A for the first, and p~
  * is a convex combination. A row without keys gives bo in both models; one with keys adds all value

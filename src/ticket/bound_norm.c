@@ -1,4 +1,5 @@
-/* Norms in both models (spec section 6.3; the paper has none).
+/* Norms in both models (docs/theory/ticket.md "Blocks and models (Theorems 6, 11, 14)";
+ * Otsuka 2025 has none).
  *
  * Layer and rms: phi(x) = P x / sqrt((|P x|^2 + shift) / D + eps) = sqrt(D) P x / s(x),
  * s(x) = sqrt(|P x|^2 + c), c = shift + D eps. With |x - x~| <= d and |P x| >= m,

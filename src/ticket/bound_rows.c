@@ -1,4 +1,5 @@
-/* Theorem C: one attention layer for given rows and any pattern, row by row (spec section 4).
+/* Theorem C: one attention layer for given rows and any pattern, row by row
+ * (docs/theory/ticket.md "Theorem C: one attention layer, given rows").
  *
  * Claim. With N(i) the keys that row i sees and d_i >= |x_i - x~_i|,
  *   |out_i - out~_i| <= sum_h [ 2 rho_i tanh(r_i / 4) + max_{k in N(i)} value_k ] + bias

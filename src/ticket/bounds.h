@@ -128,6 +128,6 @@ span ffn_move_from(const ffn_sizes *m, size_t l, span s);
 /* lambda: the most that a score of head h can change, up to what is constant in its row. */
 pare_ub head_scores_move(const head_sizes *h, span s);
 
-/* The printed form of the paper, with the errors as they are. */
+/* The form that Otsuka 2025 prints, with the errors as they are. */
 double paper_form(const attn_sizes *m, size_t d1, size_t d2, double alpha);
 #endif

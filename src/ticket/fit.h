@@ -24,8 +24,8 @@ typedef struct fit_result {
     pare_mat e;       /* W - scale (A o MA)(B o MB), each entry rounded once or twice */
 } fit_result;
 
-/* Blocks of n / b units serve one column of W each; all is the paper's, but for the choice of the
- * side by the caller (fit_block.c). */
+/* Blocks of n / b units serve one column of W each; all is that of Otsuka 2025, but for the choice
+ * of the side by the caller (fit_block.c). */
 PARE_MUST_USE pare_status fit_block(fit_result *out, pare_arena *a, const fit_problem *p,
                                     const pare_exec *exec, pare_err *err);
 
@@ -50,7 +50,7 @@ PARE_MUST_USE pare_status fit_best(fit_result *out, pare_arena *a, const fit_pro
  * negative. */
 PARE_MUST_USE pare_status fit_relu_sides(const int32_t **out, pare_arena *a, const int32_t *B,
                                          size_t n, size_t inputs, bool signs, pare_err *err);
-/* The paper's: n / inputs units in a row read one input; which sign, is as chance has it. */
+/* Otsuka 2025: n / inputs units in a row read one input; which sign, is as chance has it. */
 PARE_MUST_USE pare_status fit_relu_block(fit_result *out, pare_arena *a, const fit_problem *p,
                                          const pare_exec *exec, pare_err *err);
 

@@ -1,12 +1,12 @@
 /* The same source used better than by equal blocks.
  *
- * Donors. The paper's masks leave n (b - 1) bits of MB unused. The units D of one column, solved
- * first, are donors to all others: switching MB_kj on for k in D adds the fixed vector
+ * Donors. The masks of Otsuka 2025 leave n (b - 1) bits of MB unused. The units D of one column,
+ * solved first, are donors to all others: switching MB_kj on for k in D adds the fixed vector
  * (MA_ik A_ik)_i B_kj to column j and touches nothing else. 2^s patterns of donors shift the
  * targets of the whole column; the row's own bits then absorb what is left. A single row with bad
  * luck, which is what the largest error is made of, is repaired by almost any shift.
  *
- * Water-filling. Most units are dealt out in blocks, as in the paper: that costs no storage, for
+ * Water-filling. Most units are dealt out in blocks, as in Otsuka 2025: that costs no storage, for
  * the blocks are known. The others go, one by one, to the columns that are worst at the time, and
  * are traded between columns afterwards (fit_trade.c). */
 #include "fit_best.h"

@@ -1,5 +1,5 @@
-/* The paper's construction (Lemmas 4 and 7): n / b consecutive units belong to one column of W,
- * every entry is one exact question of subset sums, units left over are pruned. */
+/* The construction of Otsuka 2025 (Lemmas 4 and 7): n / b consecutive units belong to one column of
+ * W, every entry is one exact question of subset sums, units left over are pruned. */
 #include "fit.h"
 #include <pare/subset.h>
 

@@ -1,4 +1,5 @@
-/* Whole models, for all inputs (spec section 6.3, the paper's Theorems 6, 11 and 14 mended).
+/* Whole models, for all inputs (Otsuka 2025, Theorems 6, 11 and 14 mended;
+ * docs/theory/ticket.md "Blocks and models (Theorems 6, 11, 14)").
  *
  * Claim. For every input in the domain - all token sequences, or all rows of length at most alpha -
  * of any number of tokens, |f - g| is at most what comes out when a span walks through the model:

@@ -1,4 +1,5 @@
-/* How many products an entry needs, before anything is drawn (spec section 5).
+/* How many products an entry needs, before anything is drawn (docs/theory/ticket.md "Lemma S:
+ * how many items an entry needs").
  *
  * Lemma S. Items i.i.d. with density g, a > 0, kappa = 2 a inf_{|z| <= 2a} g. After m items the
  * probability that some |z| <= a is farther than eta from every subset sum is at most
@@ -93,7 +94,7 @@ pare_ticket_need pare_ticket_units(double eta, double p, double reach)
 
 /* Theorem 3, mended: Theorem B with |E| <= sqrt(ab) eta and tanh z <= z gives
  *     H omega alpha^3 d1 eta_q + H alpha sqrt(d1 d2) eta_v = eps,
- * a failure of p is split evenly over the entries. The paper has eta_q = eps / (8 H alpha^3
+ * a failure of p is split evenly over the entries. Otsuka 2025 has eta_q = eps / (8 H alpha^3
  * d1^1.5), eta_v = eps / (2 H alpha d1 sqrt(d2)), p = eps, blocks on the input side, and widths
  * d1 C ln(1 / eta) with a C that it does not give. */
 pare_ticket_plan pare_ticket_plan_layer(const pare_ticket_layer_size *s, double eps, double p)

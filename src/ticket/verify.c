@@ -5,7 +5,7 @@
  * The headline encloses both models on every input. Beside it stand Theorem B through all layers
  * for all inputs, Theorem C layer by layer for the given ones, what each attention layer adds on
  * its own, what no ticket of these errors can do without, how many products an entry would have
- * been promised beforehand, and what the paper has printed. */
+ * been promised beforehand, and what Otsuka 2025 prints. */
 #include "recursion.h"
 #include "said.h"
 #include <pare/exchange.h>

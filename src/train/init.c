@@ -1,4 +1,4 @@
-/* Fresh models to be trained. Graph kinds are the width paper's practical variant:
+/* Fresh models to be trained. Graph kinds are the practical variant of Shirzad 2024 (D.2):
  *   h = We x + be;  per layer  z = BN(h + attention(h)),  h' = BN(z + W2 relu(W1 z + b1) + b2)
  * with Wq, Wk, Wv without bias. A single head needs no Wo (a product Wo Wv is one matrix)
  * and has none. Every tensor is drawn from a stream of its own, in file order of its

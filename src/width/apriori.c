@@ -1,4 +1,5 @@
-/* Bounds from norms alone (Theorems 3.3 and 4.2 with their errors mended; docs/errata.md).
+/* Bounds from norms alone (Shirzad 2024, Theorems 3.3 and 4.2, mended; docs/theory/width.md section
+ * 1 and section 3, docs/errata.md).
  *
  * Scores: |q.k - q'.k'| <= |q||Wk|e + |Wq|e|k| + |Wq||Wk|e^2 for rows moved by e (the paper drops a
  * factor), plus, where the form itself was changed, |[h 1]| |B - B^|_2 |h|. If scores of a row are

@@ -1,5 +1,6 @@
-/* The practical pipeline (spec, 7): layer by layer, each new piece is the best map of rank d, in
- * the gradient metric, from what the small net has to what the large one had.
+/* The practical pipeline (docs/theory/width.md section 9): layer by layer, each new piece is the
+ * best map of rank d, in the gradient metric, from what the small net has to what the large one
+ * had.
  *
  *     h_0      rrr(x -> h_0)                                          We^, be^
  *     z_i      queries and keys by qk_optimal on the small stream; pooled_k = sum_j a^_ij h^_j;
@@ -20,7 +21,7 @@ typedef struct pipeline {
     work *w;
     const net *n;
     const points *p;
-    const pare_mat *metric; /* 2 L + 1, or NULL: as the reference does it */
+    const pare_mat *metric; /* 2 L + 1, or NULL: every direction counts alike */
     cut_record *r;
     size_t dim, qk_dim, ffn_dim; /* asked for; 0: as it is */
     pare_mat h;                  /* the small stream, where the next piece begins */

@@ -2,12 +2,12 @@
  *
  * If the pooled values z of every layer lie within eps |c| of at most d centres c_a that are nearly
  * orthogonal, a hidden layer of d units can say which cluster a node is in, and the next layer
- * needs only that: Wo Wv U = Q R,  Wv^ = R          so that z^.z^' = z.z' (the paper's Wv^ gives
+ * needs only that: Wo Wv U = Q R,  Wv^ = R          so that z^.z^' = z.z' (the printed Wv^ gives
  * squares) 'paper'   unit a: 4 c^_a / |c_a|^2, bias -3         (printed: -3|c|^2, which selects
  * nothing) 'margin'  unit a: c^_a / (v - t), bias -t / (v - t), t the largest value c^_a takes
  * outside the cluster, v its mean inside: refused when some node outside is not below all inside
  *     W2^ = I,  U' = [W2 relu(W1 c_a + b1) + c2]_a        what the code of cluster a stands for
- * The codes are one-hot up to O(eps), and so are the outputs. Hypothesis as the paper has it:
+ * The codes are one-hot up to O(eps), and so are the outputs. Hypothesis as Shirzad 2024 has it:
  * sep = max c_a.c_b / (gamma_1^2 / 2) < 1; 'paper' really needs c_a.c_b < 3/4 |c_a|^2.
  *
  * Starts: `rank`, the subspace of h_0; or `jl`, random maps for the first layer's queries, keys and

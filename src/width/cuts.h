@@ -141,9 +141,8 @@ net cut_static(work *w, const net *n, const points *p, const pare_width_opts *o,
 /* jl and qk: queries and keys alone, layer by layer on the stream that is already cut. */
 net cut_scores(work *w, const net *n, const points *p, const pare_width_opts *o, cut_record *r);
 
-/* The practical pipeline (auto.c). metric: one for each stream point, h0 z0 h1 ...; NULL: as
- * the reference does it, every direction counts alike, units stay as chosen, values have no bias.
- */
+/* The practical pipeline (auto.c). metric: one for each stream point, h0 z0 h1 ...; NULL:
+ * every direction counts alike, units stay as chosen, values have no bias. */
 net cut_auto(work *w, const net *n, const points *p, const pare_mat *metric,
              const pare_width_opts *o, cut_record *r);
 

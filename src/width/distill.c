@@ -1,6 +1,6 @@
-/* Teaching a cut model what its teacher says (spec, 7): the coordinates of the pipeline have unit
- * variance and its skips are dense, which is the gauge that trains well; with skips turned into
- * identities the same training collapses. */
+/* Distillation of a cut model from its teacher. The pipeline's coordinates have unit variance and
+ * its skips are dense, which is the basis that trains well; with skips turned into identities the
+ * same training collapses (docs/theory/width.md section 8). */
 #include <pare/width.h>
 
 #define WARMUP 3 /* epochs */

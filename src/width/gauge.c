@@ -1,8 +1,12 @@
 /* Dense skips turned into identities. At every place of the stream the coordinates may be changed
- * by any invertible G: the weights change, the outputs do not (spec, 5). With h' = G h going in, z'
- * = G1 z,  G1 = G R1^-1:   G1 R1 G^-1 = I h'' = G2 h, G2 = G1 R2^-1:  G2 R2 G1^-1 = I and the head
- * takes G2 back. In real numbers nothing changes; in f64 outputs move by about 1e-16 cond(G)^2. Not
- * for training: coordinates of very different size learn badly. */
+ * by any invertible G: the weights change, the outputs do not (docs/theory/width.md section 8).
+ *
+ *     in:      h'  = G  h
+ *     middle:  z'  = G1 z,   G1 = G  R1^-1,   so that  G1 R1 G^-1  = I
+ *     out:     h'' = G2 h,   G2 = G1 R2^-1,   so that  G2 R2 G1^-1 = I
+ *
+ * and the head multiplies by G2^-1. In real numbers nothing changes; in f64 outputs move by about
+ * 1e-16 cond(G)^2. Not for training: coordinates of very different size learn badly. */
 #include "cuts.h"
 #include <math.h>
 

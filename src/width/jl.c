@@ -6,7 +6,7 @@
  * moment function is at most that of u^2. So  d >= 2 ln(2 m / delta) / (eps - ln(1 + eps))  serves
  * m pairs at once, |error| <= eps |q||k|, with probability 1 - delta. delta = 1 says only that such
  * a map exists. Equal pairs count once: with kappa different rows at most kappa^2 pairs.
- * (The paper's multiplicative form is false for nearly orthogonal pairs: docs/errata.md.)
+ * (The printed multiplicative form is false for nearly orthogonal pairs: docs/errata.md.)
  *
  * At practical widths that d is larger than D. What is done: the best of some draws, judged by what
  * softmax sees - the half-oscillation of the score error within a row - on the stream that the

@@ -1,10 +1,10 @@
-/* Leverage scores (Lemma C.3, Proposition 4.3 as sampled by the paper).
+/* Leverage scores (Shirzad 2024, Lemma C.3 and Proposition 4.3 by sampling).
  *
  * l_i = |row i of an orthonormal basis|^2, they sum to the rank d. k independent draws with
  * p_i = l_i / d, each row weighted by 1 / sqrt(k p_i), equal rows merged. For
  * k >= 6.52 d ln(d / .005) a matrix Chernoff bound gives sigma_min(S Q)^2 >= 1/2 with probability
  * .995, and Markov's inequality with E|Q^T S^T S r|^2 <= (d / k) |r|^2 puts each node within
- * sqrt(1 + 800 d / k) times its residual with probability .99 (the paper's 20 is looser). That k is
+ * sqrt(1 + 800 d / k) times its residual with probability .99 (a plain 20 is looser). That k is
  * above 64 from d = 2 on: so units are drawn, and then looked at. */
 #include "cuts.h"
 #include <math.h>

@@ -82,7 +82,7 @@ static void divide_row(double *x, size_t d, const lm_norm *n)
     for (size_t j = 0; n->offset && j < d; j++) x[j] += n->offset[j];
     for (size_t j = 0; j < d; j++) squares += x[j] * x[j];
     const double by = sqrt((squares + n->shift) / n->divisor + n->eps);
-    for (size_t j = 0; j < d; j++) x[j] = by > 0 ? x[j] / by : 0; /* as the reference does */
+    for (size_t j = 0; j < d; j++) x[j] = by > 0 ? x[j] / by : 0; /* as the f64 pass does */
 }
 
 pare_mat lm_normed(work *w, const lm_norm *n, const pare_mat *x)

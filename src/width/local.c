@@ -1,5 +1,6 @@
-/* A bound that is put together layer by layer (spec, 8.3). The input model is never run from end to
- * end: every one of its layers is applied once to the rows that the small model had before it.
+/* A bound that is put together layer by layer (docs/theory/width.md section 6). The input model is
+ * never run from end to end: every one of its layers is applied once to the rows that the small
+ * model had before it.
  *
  *     B_0     = |h_0 - H_0|                         H_k: the small model's rows, decoded
  *     B_{k+1} = |layer_k(H_k) - H_{k+1}| + move_k(H_k, B_k)

@@ -1,8 +1,11 @@
-/* net.h - a model in the form every construction works on, as plain f64 matrices (spec, 5):
+/* net.h - a model in the form every construction works on, as plain f64 matrices
+ * (docs/theory/width.md section 8):
  *
  *   h_0 = We x + be
- *   z   = R1 h + sum_heads Wo sum_j a_ij (Wv h_j + bv) + c1      scores scale (Wq h_i + bq).(Wk
- * h_j) h'  = R2 z + W2 act(W1 z + b1) + c2 y   = Wh h_L + bh
+ *   z   = R1 h + sum_heads Wo sum_j a_ij (Wv h_j + bv) + c1
+ *         with scores  scale (Wq h_i + bq).(Wk h_j)
+ *   h'  = R2 z + W2 act(W1 z + b1) + c2
+ *   y   = Wh h_L + bh
  *
  * Batch norms are folded, key biases are gone, skips are none or dense. It is closed under every
  * cut here: a change of basis makes a skip dense, no more. */

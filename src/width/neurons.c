@@ -6,7 +6,7 @@
  * as the two parts of the error are orthogonal. Greedy removal of the row that raises
  * |Q_S^+|_F^2 = tr M^-1 least, M = Q_S^T Q_S, guarantees |Q_S^+|_F^2 <= d (F - d + 1) / (k - d +
  * 1): with weights 1 - leverage one removal from s rows costs on average the factor (s - d + 1) /
- * (s - d), and these telescope. The factor sqrt(F) cannot be avoided (the paper's own example
+ * (s - d), and these telescope. The factor sqrt(F) cannot be avoided (Shirzad 2024's own example
  * C.3.1). Cost O(F^2 d^2).
  *
  * The decoder that is written is the least squares one on the data, which is better. */

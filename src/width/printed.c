@@ -1,4 +1,4 @@
-/* What the paper prints of Theorems 3.3 and 4.4, for a certificate's list `paper`: formulas of
+/* What Shirzad 2024 prints of Theorems 3.3 and 4.4, for a certificate's list `paper`: formulas of
  * which the errata say what is wrong, with this model's numbers. Nothing is concluded from them.
  *   3.3  C.1, a step of the proof: scores of rows that moved by e are off by
  *        2 sqrt(alpha) beta e + (beta e)^2 (a beta is missing)

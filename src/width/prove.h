@@ -141,7 +141,7 @@ plain_facts plain_measure(work *w, const pare_model *m, const net *n, const pare
 /* The same by the last line of the printed proof, e' = b eps + b^3 (1 + sqrt(alpha)) e. */
 double plain_printed(const plain_facts *p, size_t layers);
 
-/* ---- what the paper prints (printed.c) ---- */
+/* ---- what Shirzad 2024 prints (printed.c) ---- */
 
 /* jl, cluster: formulas for the certificate's list `paper`. */
 void printed_formulas(work *w, pare_cert *cert, pare_arena *keep, pare_width_method method,

@@ -1,4 +1,5 @@
-/* The best bilinear form of rank d for queries and keys, in the metric of the data (spec, 6.1b).
+/* The best bilinear form of rank d for queries and keys, in the metric of the data
+ * (docs/theory/width.md section 2).
  *
  * Softmax sees only B = [Wq bq]^T Wk, and of its scores only differences within a row. Let Cq be
  * the second moment of [h, 1] over the queries and Ck the covariance of keys within neighbourhoods.

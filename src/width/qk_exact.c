@@ -1,10 +1,11 @@
-/* Queries and keys in an affine basis of their input, without loss (spec, 6.1b).
+/* Queries and keys in an affine basis of their input, without loss (docs/theory/width.md section
+ * 2).
  *
  * With h = U x + mu the scores are (Wq U x_i + Wq mu + bq) . (Wk U x_j + Wk mu); the last term does
  * not depend on j inside the bracket of the query, so softmax does not see it. With P the left
  * singular vectors of Wk U:  Wq' = P^T Wq U,  bq' = P^T (Wq mu + bq),  Wk' = P^T Wk U. Exact, of
- * rank(Wk U) <= d dimensions, and it keeps bq (the paper's Wq' = I, Wk' = U^T Wq^T Wk U cannot:
- * docs/errata.md). */
+ * rank(Wk U) <= d dimensions, and it keeps bq (the Wq' = I, Wk' = U^T Wq^T Wk U of
+ * Shirzad 2024 cannot: docs/errata.md). */
 #include "cuts.h"
 
 #define CUT 1e-12 /* of the largest singular value: rounding */

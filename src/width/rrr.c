@@ -1,5 +1,5 @@
 /* Reduced-rank regression in a metric: of all maps of rank d from what the small net has to what
- * the large one had, the one with the least squares (spec, 7).
+ * the large one had, the one with the least squares (docs/theory/width.md section 9).
  *
  *     T = (Y - mean) G^1/2      B = (P^T P + ridge)^-1 P^T T      P = Phi - mean
  *     V = the d foremost eigenvectors of B^T P^T P B

@@ -1,6 +1,7 @@
-/* The gradient metric of every stream point (spec, 7): G = mean over nodes and probes of g g^T,
- * where g is the slope of a random combination of the outputs, signs +1 and -1, with respect to the
- * node's row. A direction of the stream counts as much as the outputs move with it.
+/* The gradient metric of every stream point (docs/theory/width.md section 9): G = mean over nodes
+ * and probes of g g^T, where g is the slope of a random combination of the outputs, signs +1 and
+ * -1, with respect to the node's row. A direction of the stream counts as much as the outputs move
+ * with it.
  *
  * With random signs the cross terms between nodes vanish on average: one way back gives a draw of
  * the sum over all outputs. Two classes: the sign goes on the difference of the logits; more: on

@@ -230,7 +230,7 @@ static void the_bound_is_not_needlessly_large(void **state)
     assert_le(0.02, used);
 }
 
-/* spec/length.md, amendment 2: logits (0, -gap), values (0, 1). */
+/* What underflows (docs/theory/length.md "Rounding"): logits (0, -gap), values (0, 1). */
 static void weights_that_underflow_are_off_by_the_absolute_term_only(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Tests src/attention/poly_*.c in f64: monomials, the plan, the reference form and its bounds. */
+/* Tests src/attention/poly_*.c in f64: monomials, the plan, the f64 form and its bounds. */
 #include <pare_test.h>
 #include <pare/json.h>
 #include <pare/poly.h>

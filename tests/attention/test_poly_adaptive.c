@@ -128,8 +128,8 @@ static void every_monomial_stands_once_after_its_divisors(void **state)
     pare_arena_free(s.arena);
 }
 
-/* Spec depth 8.5: with as many features a decaying spectrum gains orders of magnitude on degree g;
- * of equal sizes the best set is all monomials up to a degree. */
+/* docs/theory/depth.md "Adaptive monomials": with as many features a decaying spectrum gains orders
+ * of magnitude on degree g; of equal sizes the best set is all monomials up to a degree. */
 static void decaying_sizes_gain_and_equal_ones_lose_nothing(void **state)
 {
     (void)state;
@@ -218,7 +218,7 @@ static void borders(void **state)
 }
 
 /* The reference takes the terms in the same order; ours stand by degree and variable. */
-static void the_set_is_the_reference(void **state)
+static void the_set_is_the_golden_one(void **state)
 {
     (void)state;
     NEED_SHARED(VECTORS);
@@ -259,7 +259,7 @@ int main(void)
         cmocka_unit_test(decaying_sizes_gain_and_equal_ones_lose_nothing),
         cmocka_unit_test(turning_a_head_pays_for_bounded_entries_alone),
         cmocka_unit_test(borders),
-        cmocka_unit_test(the_set_is_the_reference),
+        cmocka_unit_test(the_set_is_the_golden_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

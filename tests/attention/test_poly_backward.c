@@ -251,7 +251,7 @@ static void slopes_of_keys_sum_to_nothing(void **state)
     }
 }
 
-static void f32_is_the_reference_for_every_shape_and_kernel(void **state)
+static void f32_is_the_f64_form_for_every_shape_and_kernel(void **state)
 {
     (void)state;
     static const size_t shape[][4] = {
@@ -396,7 +396,7 @@ int main(void)
         cmocka_unit_test(a_better_polynomial_is_nearer_to_the_gradient_of_attention),
         cmocka_unit_test(slopes_of_keys_sum_to_nothing),
         cmocka_unit_test(exact_rows_are_the_exact_gradient),
-        cmocka_unit_test(f32_is_the_reference_for_every_shape_and_kernel),
+        cmocka_unit_test(f32_is_the_f64_form_for_every_shape_and_kernel),
         cmocka_unit_test(f32_knows_heavy_keys_exact_rows_and_chosen_monomials),
         cmocka_unit_test(f32_survives_weights_that_run_away),
         cmocka_unit_test(a_row_far_out_spoils_nothing),

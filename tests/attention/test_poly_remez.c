@@ -152,9 +152,8 @@ static void variation_rounds_up_and_refuses_one(void **state)
     assert_true(isinf(poly_variation(pare_ub_inf()).v));
 }
 
-/* Spec depth 8.1, point 5. (There 19 is printed in the place of 17, by a proof whose grid ends at
- * 300,000 points and then leaves more than 2 %.) */
-static void the_table_of_degrees_is_as_printed(void **state)
+/* The table of docs/theory/depth.md "Polynomials of least relative error". */
+static void the_degrees_are_those_of_the_table(void **state)
 {
     (void)state;
     static const struct {
@@ -175,7 +174,7 @@ static void the_table_of_degrees_is_as_printed(void **state)
     assert_int_equal(f.degree, 10);
 }
 
-static void coefficients_are_the_reference(void **state)
+static void coefficients_are_the_golden_ones(void **state)
 {
     (void)state;
     NEED_SHARED(VECTORS);
@@ -215,8 +214,8 @@ int main(void)
         cmocka_unit_test(the_error_alternates_at_one_level),
         cmocka_unit_test(degree_zero_is_the_hyperbolic_tangent),
         cmocka_unit_test(variation_rounds_up_and_refuses_one),
-        cmocka_unit_test(the_table_of_degrees_is_as_printed),
-        cmocka_unit_test(coefficients_are_the_reference),
+        cmocka_unit_test(the_degrees_are_those_of_the_table),
+        cmocka_unit_test(coefficients_are_the_golden_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* splitmix_nets.h - the networks of the reference's test vectors, drawn from the same stream in
+/* splitmix_nets.h - the networks of the golden vectors, drawn from the same stream in
  * the same order: matrices are [in, out] there and are stored [out, in] here. */
 #ifndef TEST_SPLITMIX_NETS_H
 #define TEST_SPLITMIX_NETS_H

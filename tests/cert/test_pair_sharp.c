@@ -1,6 +1,7 @@
-/* How sharp the balls of src/cert/pair*.c are: never looser than the numpy reference's
- * ball_certificate on the same networks, and its figures beside ours. The numbers in the tables are
- * the reference's (proto.py, splitmix stream, seeds 1, 3 and 7), in the norm of the ball. */
+/* How sharp the balls of src/cert/pair*.c are: never looser than an independent numpy
+ * implementation's ball_certificate on the same networks, and its figures beside ours. The numbers
+ * in the tables are the golden ones (splitmix stream, seeds 1, 3 and 7), in the norm of the ball.
+ */
 #include "pair_models.h"
 #include "splitmix_nets.h"
 
@@ -91,7 +92,7 @@ static double figure(const pare_ball *b, pare_ball_norm norm)
     return norm == PARE_BALL_TWO ? b->rows2.v : b->apart.v;
 }
 
-static void no_looser_than_the_reference(void **state)
+static void no_looser_than_the_golden_radii(void **state)
 {
     (void)state;
     double worst = 0, best = INFINITY;
@@ -172,7 +173,7 @@ static void the_test_vectors_with_norms(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_looser_than_the_reference),
+        cmocka_unit_test(no_looser_than_the_golden_radii),
         cmocka_unit_test(the_test_vectors),
         cmocka_unit_test(the_test_vectors_with_norms),
     };

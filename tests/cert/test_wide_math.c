@@ -6,7 +6,7 @@
 
 enum { TRIES = 60000 };
 
-static void constants_are_those_of_the_reference(void **state)
+static void constants_are_those_of_quad_precision(void **state)
 {
     (void)state;
     quad ln2 = 0, quarter = 0;
@@ -212,7 +212,7 @@ static void waves_have_the_angle_that_is_counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(constants_are_those_of_the_reference),
+        cmocka_unit_test(constants_are_those_of_quad_precision),
         cmocka_unit_test(operations_are_within_their_published_errors),
         cmocka_unit_test(exp_is_within_four_units),
         cmocka_unit_test(tanh_and_erf_are_within_their_units),

@@ -34,6 +34,17 @@ cat >README.md <<'MD'
 `src/missing.c` and `tests/x/test_x.c`, `gone.c`, `test_x.c`, `pare_told`, `pare_forgotten()`,
 `a_test_that_is_not`, `tests/ROOM/test_STEM.c`; make test TESTFLAGS=x/test_x, TESTFLAGS=nothing.
 MD
+mkdir -p docs/theory
+printf '# Page\n\n## 3 Third\n\n## A long heading (of two)\n' >docs/theory/p.md
+cat >src/cite.c <<'C'
+/* docs/theory/p.md "A long heading
+ * (of two)", docs/theory/p.md section 3, docs/theory/p.md
+ * section 3, docs/theory/p.md#3-third: all there. */
+/* docs/theory/q.md; docs/theory/p.md "3 Third", "No heading"; docs/theory/p.md section 4;
+ * docs/theory/p.md#third; docs/theory/p.md
+ * "A long
+ * walk" */
+C
 printf '```c\nreturn pare_told(1);\n```\n```c\nreturn pare_told(2);\n```\n' >docs/tutorials/t.md
 python3 "$PARE_ROOT/tools/lint-docs"
 echo "exit $?"

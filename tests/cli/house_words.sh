@@ -17,7 +17,11 @@ flag=fast-math home=home
 echo "CFLAGS = -O2 -f$flag" >Makefile
 echo "we never use -f$flag" >README.md
 echo "cd /$home/somebody && see https://example.org/$home/page and \$ROOT/$home" >tools/x
+mkdir -p docs
+word=spec
+echo "/* Proven elsewhere ($word, 8.3), in shared/$word/x.md; opt_$word stays. */" >src/base/cite.c
+echo "As the $word says, ($word) and shared/${word}s" >docs/x.md
 head -c 100 /dev/urandom >data.bin
 python3 "$PARE_ROOT/tools/lint-words" src/model/bad.c src/cli/good.c Makefile README.md tools/x \
-    data.bin missing.c | sed "s|: /$home:|: HOME:|"
+    src/base/cite.c docs/x.md data.bin missing.c | sed "s|: /$home:|: HOME:|; s|$word|WORD|"
 echo "exit ${PIPESTATUS[0]}"

@@ -1,4 +1,4 @@
-# The reference's three golden models, written with numpy alone, run directly and through engines.
+# Three golden models of an independent numpy implementation, run directly and through engines.
 golden=$PARE_ROOT/../shared/reference/length/golden
 [ -e "$golden/manifest.json" ] || { echo "SKIP needs ../shared"; exit 77; }
 python=/usr/bin/python3

@@ -1,4 +1,4 @@
-# The tables of the width paper on a small board: what a user sees, runs that are kept, commands that
+# The tables of Shirzad 2024 on a small board: what a user sees, runs that are kept, commands that
 # give the same figures, and refusals.
 words="repro width --side 12 --large 1 --runs 2 --epochs 4 -q"
 pare $words -o out >all

@@ -16,7 +16,7 @@ import json, sys
 r = json.load(sys.stdin)
 print(sorted(r))
 print(r['cut'], r['certificate']['proven'] >= r['certificate']['measured'], r['metric']['name'])"
-# What the paper prints of a theorem stands apart, and is compared again.
+# What Shirzad 2024 prints of a theorem stands apart, and is compared again.
 pare width m.st --data g.npz --method jl --qk-dim 3 -q -f -o o.st >/dev/null
 python3 - <<'PY'
 import json

@@ -71,7 +71,7 @@ static void a_missing_class_or_a_nan_is_refused(void **state)
     assert_true(isnan(auc));
 }
 
-static void the_fixture_of_the_reference(void **state)
+static void the_golden_fixture(void **state)
 {
     (void)state;
     static const char path[] = "../shared/reference/width/fixtures/tiny.npz";
@@ -103,7 +103,7 @@ int main(void)
         cmocka_unit_test(hand_made_cases),
         cmocka_unit_test(ranks_agree_with_pairs_under_ties),
         cmocka_unit_test(a_missing_class_or_a_nan_is_refused),
-        cmocka_unit_test(the_fixture_of_the_reference),
+        cmocka_unit_test(the_golden_fixture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

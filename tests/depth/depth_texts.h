@@ -16,7 +16,7 @@ typedef struct lesson {
 
 #define CHARACTERS "../shared/reference/depth/tiny.npz"
 
-/* The small character model and the windows of the reference: 50 to fit to, 40 to measure. */
+/* The small character model and its windows: 50 to fit to, 40 to measure. */
 static inline void open_characters(lesson *l)
 {
     pare_npz *z = NULL;

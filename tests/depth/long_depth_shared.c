@@ -1,4 +1,4 @@
-/* The small character model of the reference: no layer but one, by every kind. */
+/* A small trained character model: no layer but one, by every kind. */
 #include "depth_texts.h"
 
 /* The reference: pool .0285, linear .0616, zero .2729 nats above the model. */

@@ -1,5 +1,5 @@
 /* Real nets: the sentiment model whose attention is uniform for all it matters, and the small
- * character model of the reference, of which one exact layer is enough. */
+ * character model, of which one exact layer is enough. */
 #include "depth_texts.h"
 #include <claims.h>
 #include <pare/outputs.h>
@@ -43,8 +43,8 @@ static void attention_of_the_sentiment_model_is_uniform(void **state)
     pare_arena_free(a);
 }
 
-/* The figures of the reference (nats above the model): pool .0285, linear .0616; those of zero and
- * of the best of all kinds are in long_depth_shared.c. */
+/* An independent numpy implementation (nats above the model): pool .0285, linear .0616; those of
+ * zero and of the best of all kinds are in long_depth_shared.c. */
 static void one_layer_of_the_character_model_is_enough(void **state)
 {
     (void)state;

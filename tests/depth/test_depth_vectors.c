@@ -1,6 +1,7 @@
-/* The reference's test vectors (A, B): outputs of every collapse to 1e-12, and a-priori bounds.
- * Ours are the reference's to 1e-9 where it is the same formula, though spectral norms are proven
- * by residuals. Elsewhere ours may be smaller, as a step can be bounded in more ways. Needs
+/* Golden vectors of an independent numpy implementation (A, B): outputs of every collapse to 1e-12,
+ * and a-priori bounds. Ours are the golden ones to 1e-9 where it is the same formula, though
+ * spectral norms are proven by residuals. Elsewhere ours may be smaller, as a step can be bounded
+ * in more ways. Needs
  * ../shared. */
 #include "depth_nets.h"
 #include "../cert/splitmix_nets.h"
@@ -70,7 +71,7 @@ static void check_collapse(const vectors *v, pare_collapse kind, const char *key
     pare_model_free(g);
 }
 
-static void every_collapse_gives_the_reference_outputs(void **state)
+static void every_collapse_gives_the_golden_outputs(void **state)
 {
     (void)state;
     NEED_SHARED(VECTORS);
@@ -88,7 +89,7 @@ static void every_collapse_gives_the_reference_outputs(void **state)
     close_case(&v);
 }
 
-static void umix_gives_the_reference_outputs(void **state)
+static void umix_gives_the_golden_outputs(void **state)
 {
     (void)state;
     NEED_SHARED(VECTORS);
@@ -119,7 +120,7 @@ static void check_bound(const vectors *v, pare_collapse kind, const char *key)
     pare_model_free(g);
 }
 
-static void bounds_are_the_reference_bounds_or_smaller(void **state)
+static void bounds_are_the_golden_ones_or_smaller(void **state)
 {
     (void)state;
     NEED_SHARED(VECTORS);
@@ -144,7 +145,7 @@ static void bounds_are_the_reference_bounds_or_smaller(void **state)
     close_case(&v);
 }
 
-static void printed_formulas_are_the_reference_ones(void **state)
+static void printed_formulas_are_the_golden_ones(void **state)
 {
     (void)state;
     NEED_SHARED(VECTORS);
@@ -163,10 +164,10 @@ static void printed_formulas_are_the_reference_ones(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_collapse_gives_the_reference_outputs),
-        cmocka_unit_test(umix_gives_the_reference_outputs),
-        cmocka_unit_test(bounds_are_the_reference_bounds_or_smaller),
-        cmocka_unit_test(printed_formulas_are_the_reference_ones),
+        cmocka_unit_test(every_collapse_gives_the_golden_outputs),
+        cmocka_unit_test(umix_gives_the_golden_outputs),
+        cmocka_unit_test(bounds_are_the_golden_ones_or_smaller),
+        cmocka_unit_test(printed_formulas_are_the_golden_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

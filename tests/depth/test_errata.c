@@ -1,4 +1,4 @@
-/* docs/errata.md, depth: what is wrong, as printed, in the paper on layer collapse. Each test is
+/* docs/errata.md, depth: what is wrong, as printed, in Rank collapse 2025. Each test is
  * the counter-example: it would fail if the printed statement were true. Beside it stands what
  * holds. */
 #include "depth_nets.h"
@@ -288,8 +288,8 @@ static void depth_with_a_skip_the_rank_stays(void **state)
     pare_model_free(without);
 }
 
-/* Our own specification, 5.2: the corollary (third order in A) was said of any mask. Under a causal
- * one a single mean is off by second order: A = .1. */
+/* docs/theory/depth.md "Corollary: the error falls with depth" (third order in A) is not true of
+ * every mask: under a causal one a single mean is off by second order. A = .1. */
 static void depth_corollary_5_2_needs_full_attention(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* Tests src/depth/xray*.c: figures of heads whose answers are known, the lemmas that relate them,
- * the engine's own branch beside them, the reference's table, the threads. */
+ * the engine's own branch beside them, an independent implementation's table, the threads. */
 #include <pare_test.h>
 #include <pare/data.h>
 #include <pare/random_model.h>
@@ -206,7 +206,8 @@ static void what_is_seen_keeps_to_the_lemmas(void **state)
     }
 }
 
-/* All weights alike: the paper's K is below what is seen (its Lemma 5.1 is false), ours is not. */
+/* All weights alike: the printed K is below what is seen (Lemma 5.1 of Rank collapse 2025 is
+ * false), ours is not. */
 static void the_printed_contraction_is_broken_by_weights_of_one_sign(void **state)
 {
     (void)state;
@@ -247,7 +248,7 @@ static void one_head_of_a_rotary_model_gives_the_branch(void **state)
     scene_close(&s);
 }
 
-/* ---- the reference's table (results/tiny.txt) ------------------------------------------------ */
+/* ---- the table of an independent numpy implementation ---------------------------------------- */
 
 #define TINY "../shared/reference/depth/tiny.npz"
 
@@ -269,7 +270,7 @@ static void load_windows(scene *s, pare_inputs *fit)
     s->in = (pare_inputs){10, in + 50};
 }
 
-static void the_trained_model_looks_as_the_reference_says(void **state)
+static void the_trained_model_has_the_golden_figures(void **state)
 {
     (void)state;
     NEED_SHARED(TINY);
@@ -363,7 +364,7 @@ int main(void)
         cmocka_unit_test(what_is_seen_keeps_to_the_lemmas),
         cmocka_unit_test(the_printed_contraction_is_broken_by_weights_of_one_sign),
         cmocka_unit_test(one_head_of_a_rotary_model_gives_the_branch),
-        cmocka_unit_test(the_trained_model_looks_as_the_reference_says),
+        cmocka_unit_test(the_trained_model_has_the_golden_figures),
         cmocka_unit_test(the_figures_do_not_depend_on_the_threads),
         cmocka_unit_test(empty_rows_of_a_graph_are_left_out),
         cmocka_unit_test(a_model_without_heads_has_nothing_to_show),

@@ -1,5 +1,5 @@
 /* Tests src/length/length.c and the rest: what is refused, what is the same whatever the machine
- * does, what a broken engine leads to, and the reference's cases. */
+ * does, what a broken engine leads to, and golden vectors. */
 #include "length_cases.h"
 
 static pare_status attend(length_case *c, const pare_pattern *p, uint32_t m, pare_dtype t,
@@ -22,7 +22,7 @@ static const pare_length_opts native = {.mode = PARE_LENGTH_NATIVE},
                                             .features = QKV_FULL,
                                             .one_vector = true};
 
-/* Property 7: any M gives the same attention, from 2 (one usable key) to beyond N. */
+/* Any M gives the same attention, from 2 (one usable key) to beyond N. */
 static void any_length_will_do(void **state)
 {
     (void)state;
@@ -50,7 +50,7 @@ static void any_length_will_do(void **state)
     }
 }
 
-/* Property 6: a constant added to a row's logits changes nothing; the fall-back says so. */
+/* A constant added to a row's logits changes nothing; the fall-back says so. */
 static void shifts_do_no_harm(void **state)
 {
     (void)state;
@@ -80,7 +80,7 @@ static void shifts_do_no_harm(void **state)
     assert_true(fell_back && probed);
 }
 
-/* Property 15: neither threads nor batches change a bit. */
+/* Neither threads nor batches change a bit. */
 static void bits_depend_on_nothing_but_the_input(void **state)
 {
     (void)state;
@@ -107,7 +107,7 @@ static void bits_depend_on_nothing_but_the_input(void **state)
     }
 }
 
-/* Property 16: later tokens do not change earlier rows, bit for bit. */
+/* Later tokens do not change earlier rows, bit for bit. */
 static void the_future_is_not_seen(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void the_future_is_not_seen(void **state)
     }
 }
 
-/* Property 16: full attention does not know the order of its keys, up to rounding. */
+/* Full attention does not know the order of its keys, up to rounding. */
 static void the_order_of_keys_does_not_matter(void **state)
 {
     (void)state;
@@ -159,7 +159,6 @@ static void the_order_of_keys_does_not_matter(void **state)
             }
 }
 
-/* Property 17, and section 11. */
 static void broken_engines_are_named(void **state)
 {
     (void)state;
@@ -316,7 +315,8 @@ static void half_destroy(void *self)
     (void)self;
 }
 
-/* w_min says how coarse it is; the mean key keeps every row within reach (table T10 of the spec).
+/* w_min says how coarse it is; the mean key keeps every row within reach (docs/theory/length.md
+ * "The zero reference").
  */
 static void half_precision_will_do(void **state)
 {
@@ -359,8 +359,8 @@ static double *golden(pare_arena *a, const cJSON *at, const char *key, size_t sh
     return x;
 }
 
-/* Property 18: the 32 attention cases of the reference, native and with a reference. */
-static void attention_is_the_references(void **state)
+/* 32 attention cases of an independent numpy implementation, native and with a reference. */
+static void attention_is_the_golden_one(void **state)
 {
     (void)state;
     const char *const path = "../shared/reference/length/golden/manifest.json";
@@ -424,7 +424,7 @@ int main(void)
         cmocka_unit_test(degenerate_inputs_are_exact),
         cmocka_unit_test(overflow_is_an_error),
         cmocka_unit_test(half_precision_will_do),
-        cmocka_unit_test(attention_is_the_references),
+        cmocka_unit_test(attention_is_the_golden_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* What is wrong, as printed, in the paper on length: a counter-example each (docs/errata.md). And
- * property 11: many short inputs in one call. */
+/* What is wrong, as printed, in Yu 2025: a counter-example each (docs/errata.md). And
+ * many short inputs in one call. */
 #include "length_cases.h"
 
 /* ---- Theorem 4.2 ----------------------------------------------------------------------------- */
@@ -47,7 +47,8 @@ static void short_inputs_share_a_call(void **state)
         }
 }
 
-/* E17: the error display has B where the penalty is B^2; what holds is 2 C2 (G - 1) e^(2 C1 - P).
+/* Theorem 4.2: the error display has B where the penalty is B^2; what holds is 2 C2 (G - 1) e^(2 C1
+ * - P).
  */
 static void a_small_penalty_leaks_what_is_said(void **state)
 {
@@ -80,7 +81,7 @@ static void a_small_penalty_leaks_what_is_said(void **state)
 
 /* ---- the others ------------------------------------------------------------------------------ */
 
-/* E3: eps = 2^-N makes C >= N log 2, and r = e^-C is no number of f64 beyond N = 1075. */
+/* Lemma 3.1: eps = 2^-N makes C >= N log 2, and r = e^-C is no number of f64 beyond N = 1075. */
 static void length_eps_of_two_to_the_minus_n_underflows(void **state)
 {
     (void)state;
@@ -88,7 +89,8 @@ static void length_eps_of_two_to_the_minus_n_underflows(void **state)
     assert_true(exp(-1076 * log(2)) == 0);
 }
 
-/* E5: "subtracting gives a (1 + eps / 10) approximation" of the other block's mass: all digits go.
+/* Lemma 3.1: "subtracting gives a (1 + eps / 10) approximation" of the other block's mass: all
+ * digits go.
  */
 static void length_lemma_3_1_subtraction_loses_every_digit(void **state)
 {
@@ -97,7 +99,7 @@ static void length_lemma_3_1_subtraction_loses_every_digit(void **state)
     assert_true(fabs((both - own) - other) / other == 1);
 }
 
-/* E8: identity value columns of the same head are multiplied by its attention matrix. */
+/* Lemma 3.3: identity value columns of the same head are multiplied by its attention matrix. */
 static void length_lemma_3_3_a_head_cannot_attend_and_copy(void **state)
 {
     (void)state;
@@ -114,7 +116,8 @@ static void length_lemma_3_3_a_head_cannot_attend_and_copy(void **state)
     pare_oracle_free(&o);
 }
 
-/* E13: adding the first s keys counts those twice that are in the window: rows i < r + s - 1. */
+/* Theorem 5.1: adding the first s keys counts those twice that are in the window: rows i < r + s
+ * - 1. */
 static void length_theorem_5_1_counts_sinks_twice(void **state)
 {
     (void)state;
@@ -126,8 +129,9 @@ static void length_theorem_5_1_counts_sinks_twice(void **state)
     }
 }
 
-/* E14: what a call on one chunk gives is the same whatever stands in the others, but the permuted
- * rows are not: the look-up of Lemma A.3, asked for "the other chunk's first token", gives its own.
+/* Theorem 4.1: what a call on one chunk gives is the same whatever stands in the others, but the
+ * permuted rows are not: the look-up of Lemma A.3, asked for "the other chunk's first token", gives
+ * its own.
  */
 static void length_theorem_4_1_cannot_permute_across_chunks(void **state)
 {
@@ -154,15 +158,15 @@ static void length_theorem_4_1_cannot_permute_across_chunks(void **state)
     pare_oracle_free(&o);
 }
 
-/* E15: M >= 800 ln(40 N) / (eps^2 D^2) with D <= 1 is above N for all N below 40,000, even at
- * eps = 1/2. */
+/* Theorem 4.1: M >= 800 ln(40 N) / (eps^2 D^2) with D <= 1 is above N for all N below 40,000, even
+ * at eps = 1/2. */
 static void length_theorem_4_1_asks_for_more_than_all_keys(void **state)
 {
     (void)state;
     for (double n = 16; n < 40000; n *= 1.1) assert_true(800 * log(40 * n) / 0.25 > n);
 }
 
-/* E16: N / M cancels: the estimator is the softmax over the sampled keys. */
+/* Theorem 4.1: N / M cancels: the estimator is the softmax over the sampled keys. */
 static void length_theorem_4_1_factor_cancels(void **state)
 {
     (void)state;
@@ -175,7 +179,7 @@ static void length_theorem_4_1_factor_cancels(void **state)
     assert_true(num / den == scaled_num / scaled_den);
 }
 
-/* E2: with entries bounded by B, logits reach d^3 B^4, not d B^2. */
+/* Lemma 3.1: with entries bounded by B, logits reach d^3 B^4, not d B^2. */
 static void length_logits_grow_with_the_cube_of_the_width(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* Tests src/length/{length_plan,length_plan_json,counts,rule}.c: plans, closed forms and executed
- * calls agree, and agree with the reference's. */
+ * calls agree, and agree with golden vectors. */
 #include "length_cases.h"
 
 static pare_length_plan plan_of(pare_arena *a, size_t n, const pare_pattern *p, uint32_t m,
@@ -32,8 +32,8 @@ static size_t size_of_key(const cJSON *o, const char *key)
     return v;
 }
 
-/* Property 18: the 120 plans of the reference. */
-static void plans_are_the_references(void **state)
+/* 120 plans of an independent numpy implementation. */
+static void plans_are_the_golden_ones(void **state)
 {
     (void)state;
     cJSON *all = NULL;
@@ -68,7 +68,7 @@ static void plans_are_the_references(void **state)
     cJSON_Delete(all);
 }
 
-/* Property 8: what is executed is what was planned, and what the closed forms say. */
+/* What is executed is what was planned, and what the closed forms say. */
 static void executed_calls_are_planned_calls(void **state)
 {
     (void)state;
@@ -171,7 +171,7 @@ static void lower_bounds_are_below(void **state)
                 }
 }
 
-/* Amendment 3: with two rows a causal call has one key. */
+/* With two rows a causal call has one key (docs/theory/length.md "Closed forms"). */
 static void two_rows_are_counted_by_execution(void **state)
 {
     (void)state;
@@ -187,7 +187,7 @@ static void two_rows_are_counted_by_execution(void **state)
     pare_arena_free(a);
 }
 
-/* Table T9 of the spec, M = 128. */
+/* The table of docs/theory/length.md "Closed forms", M = 128. */
 static void the_table_of_the_spec(void **state)
 {
     (void)state;
@@ -358,7 +358,7 @@ static void a_plan_survives_its_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plans_are_the_references),
+        cmocka_unit_test(plans_are_the_golden_ones),
         cmocka_unit_test(executed_calls_are_planned_calls),
         cmocka_unit_test(lower_bounds_are_below),
         cmocka_unit_test(two_rows_are_counted_by_execution),

@@ -1,4 +1,4 @@
-/* Tests src/length/mode_paper.c: the paper's own algorithm, where it works and where it does not.
+/* Tests src/length/mode_paper.c: the algorithm of Yu 2025, where it works and where it does not.
  */
 #include "length_cases.h"
 
@@ -32,7 +32,6 @@ static uint64_t planned(size_t n, const pare_pattern *p, uint32_t m, uint64_t *r
     return plan.cost.calls;
 }
 
-/* Property 13. */
 static void benign_data_is_within_its_promise(void **state)
 {
     (void)state;
@@ -78,8 +77,8 @@ static void failures_are_reported(void **state)
     length_case_free(&c);
 }
 
-/* Errata E12: a window as a difference of prefixes is wrong by any measure when a heavy key leaves
- * it, in f64.
+/* Yu 2025, Theorem 5.1: a window as a difference of prefixes is wrong by any measure when a heavy
+ * key leaves it, in f64.
  */
 static void windows_by_subtraction_are_wrong(void **state)
 {

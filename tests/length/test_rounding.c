@@ -40,7 +40,7 @@ static const pare_length_opts native = {.mode = PARE_LENGTH_NATIVE},
                               full_calls = {.mode = PARE_LENGTH_ZEROREF, .features = QKV_FULL},
                               causal_calls = {.mode = PARE_LENGTH_ZEROREF, .features = QKV_CAUSAL};
 
-/* Property 5, logit scales 0.3 .. 6 and the four regimes. */
+/* Logit scales 0.3 .. 6 and the four regimes. */
 static void every_row_is_within_its_bound(void **state)
 {
     (void)state;
@@ -87,7 +87,7 @@ static void try_all(length_case *c, uint32_t m, pare_dtype t, double scale, trie
         compare_on(cpu_oracle(t, m, NULL), scale, c, &whole, t, ways[w], all);
 }
 
-/* Amendment 2: logits (0, -103) and (0, -100), values (0, 1): e^-103 has no f32, and near e^-100
+/* Underflow: logits (0, -103) and (0, -100), values (0, 1): e^-103 has no f32, and near e^-100
  * numbers are coarse. Without the absolute term the bound is below the error. */
 static void underflow_is_in_the_bound(void **state)
 {

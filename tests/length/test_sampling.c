@@ -44,7 +44,7 @@ static pare_length_stats sample(length_case *c, pare_dtype t, const pare_length_
     return sample_by(c, t, M, &full, o, bound);
 }
 
-/* Property 12: all rows at once in at least 1 - delta of the seeds; here in all of them. */
+/* All rows at once in at least 1 - delta of the seeds; here in all of them. */
 static void the_bound_holds_for_all_rows(void **state)
 {
     (void)state;

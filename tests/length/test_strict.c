@@ -38,8 +38,8 @@ static double *read_f64(pare_arena *a, const cJSON *o, const char *key, size_t s
     return x;
 }
 
-/* Property 18: three calls of the reference's own oracle. */
-static void calls_are_the_references(void **state)
+/* Three calls of an independent numpy oracle. */
+static void calls_are_the_golden_ones(void **state)
 {
     (void)state;
     cJSON *all = NULL;
@@ -348,7 +348,7 @@ static void through(length_case *c, const pare_pattern *p, const oracle_shape *s
     pare_oracle_free(&orc);
 }
 
-/* Property 9: every engine of up to 4 layers of up to 4 heads, with and without a wide head or a
+/* Every engine of up to 4 layers of up to 4 heads, with and without a wide head or a
  * residual stream: what a piece gives does not depend on what shares its call, and what an early
  * layer gives survives the later ones: not a bit differs from one piece a call. */
 static void pieces_that_share_a_call_stay_what_they_are(void **state)
@@ -374,7 +374,7 @@ static void pieces_that_share_a_call_stay_what_they_are(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_are_the_references),
+        cmocka_unit_test(calls_are_the_golden_ones),
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(codes_isolate),
         cmocka_unit_test(a_call_marks_a_block),

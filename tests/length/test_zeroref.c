@@ -45,7 +45,7 @@ static void check_case(length_case *c, const pare_pattern *p, uint32_t m, pare_d
     if (o->mode == PARE_LENGTH_ZEROREF) check_layout(c, p, m, t, o);
 }
 
-/* Property 4: all patterns, oracles and regimes. */
+/* All patterns, oracles and regimes. */
 static void robust_modes_are_as_good_as_direct(void **state)
 {
     (void)state;

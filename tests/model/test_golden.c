@@ -353,7 +353,8 @@ static void depth_tiny_has_its_stored_loss(void **state)
     close_golden(&g);
 }
 
-/* The fixture's own graph, inputs and the outputs of the reference in f64. */
+/* The fixture's own graph, inputs and the outputs of an independent numpy
+ * implementation in f64. */
 static void check_width(const char *model, const char *expected)
 {
     golden g = open_golden(model, NULL);
@@ -382,7 +383,7 @@ static void check_width(const char *model, const char *expected)
     close_golden(&g);
 }
 
-static void width_fixtures_give_the_reference_outputs(void **state)
+static void width_fixtures_give_the_golden_outputs(void **state)
 {
     (void)state;
     NEED_SHARED(REFERENCE "width/fixtures/tiny.npz");
@@ -405,7 +406,7 @@ int main(void)
         cmocka_unit_test(gt_minesweeper_gives_its_logits_and_its_auc),
         cmocka_unit_test(gt_amazon_photo_gives_its_logits_and_its_accuracy),
         cmocka_unit_test(depth_tiny_has_its_stored_loss),
-        cmocka_unit_test(width_fixtures_give_the_reference_outputs),
+        cmocka_unit_test(width_fixtures_give_the_golden_outputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

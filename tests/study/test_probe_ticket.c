@@ -58,7 +58,7 @@ static void needs_grow_as_they_must(void **state)
         assert_int_equal(n[i].factored, n[i].seen * (few->ticket.f32 / 4) / 8);
         assert_true(o[i].seen == 0 || o[i].merged > o[i].factored);
     }
-    assert_true(n[1].seen >= 10 && n[1].seen <= 22); /* the table of the specification: 1e-2 */
+    assert_true(n[1].seen >= 10 && n[1].seen <= 22); /* docs/theory/ticket.md, searches: 1e-2 */
     pare_probe_free(many);
     pare_probe_free(few);
 }

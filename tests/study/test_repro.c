@@ -43,7 +43,7 @@ static void files_are_recognised_by_what_is_in_them(void **state)
         assert_near(g.homophily, homophily[k], 1e-6);
     }
     assert_int_equal(g.whole_nodes, 7650);
-    assert_int_equal(g.whole_edges, 238162); /* what the paper prints beside 7,487 nodes */
+    assert_int_equal(g.whole_edges, 238162); /* what Shirzad 2024 prints beside 7,487 nodes */
     assert_status(graph_read(&g, "../shared/data/graph/cora.npz", &err), PARE_ERR_INPUT, &err);
     assert_contains(err.msg, "cora.npz");
     assert_contains(err.msg, "neither of Minesweeper");

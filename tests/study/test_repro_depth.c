@@ -88,7 +88,7 @@ static void ranks_fall_without_skips_and_subsets_are_found(void **state)
     pare_arena_free(c.a);
 }
 
-/* The printed bound falls as 1 / L, the error of the paper's own layer does not. */
+/* The printed bound falls as 1 / L, the error of the layer of Rank collapse 2025 does not. */
 static void the_printed_bound_crosses_below_the_truth(void **state)
 {
     (void)state;

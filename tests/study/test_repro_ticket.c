@@ -1,4 +1,5 @@
-/* Tests src/study/repro_ticket*.c: fits by hand, and the shapes of figures 4 to 6 (P18). */
+/* Tests src/study/repro_ticket*.c: fits by hand, and the shapes of figures 4 to 6 of Otsuka 2025.
+ */
 #include "../../src/study/repro_ticket.h"
 #include <pare_test.h>
 
@@ -61,7 +62,7 @@ static numbers ran(const experiment *e, size_t part, pare_arena *a)
     return out;
 }
 
-/* P18: the mean's rate falls with the size of the target (every second size here). */
+/* The mean's rate falls with the size of the target (every second size here). */
 static void the_rate_of_the_mean_falls_with_the_size(void **state)
 {
     static const double widths[] = {4, 8, 12, 16, 20, 24, 32, 40, 48};
@@ -79,7 +80,7 @@ static void the_rate_of_the_mean_falls_with_the_size(void **state)
     pare_arena_free(a);
 }
 
-/* P18: the median loses one bit an item, two items a unit: log 2 / 2, for targets within reach. */
+/* The median loses one bit an item, two items a unit: log 2 / 2, for targets within reach. */
 static void the_median_loses_one_bit_an_item(void **state)
 {
     static const double widths[] = {4, 8, 12, 16, 20, 24, 32, 40, 48};

@@ -111,7 +111,7 @@ typedef struct tightness {
     size_t n;
 } tightness;
 
-/* P10: measured <= C <= B, and B <= the printed form where that form's own conditions hold. */
+/* measured <= C <= B, and B <= the printed form where that form's own conditions hold. */
 static void order_of_bounds(tightness *sum, const pair_shape *s, size_t tokens, uint64_t seed)
 {
     pare_err err = {0};
@@ -184,7 +184,6 @@ static void theorem_b_is_nearly_met(void **state)
     layer_close(&l);
 }
 
-/* P11 */
 static void duplicated_tokens_change_neither_b_nor_c(void **state)
 {
     const pair_shape s = {.d1 = 4, .d2 = 3, .heads = 2, .dk = 3, .blocks = 1, .size = 1};
@@ -200,7 +199,7 @@ static void duplicated_tokens_change_neither_b_nor_c(void **state)
     layer_close(&l);
 }
 
-/* P12: a key bias shifts every score of a row by the same; under rotary positions it does not. */
+/* A key bias shifts every score of a row by the same; under rotary positions it does not. */
 static void a_key_bias_matters_under_rotary_positions_only(void **state)
 {
     pare_err err = {0};
@@ -230,7 +229,7 @@ static void a_key_bias_matters_under_rotary_positions_only(void **state)
     }
 }
 
-/* P12: merged heads with the query bias as one more dimension are the same function. */
+/* Merged heads with the query bias as one more dimension are the same function. */
 static void merged_heads_are_the_same_function(void **state)
 {
     pare_err err = {0};
@@ -256,7 +255,7 @@ static void merged_heads_are_the_same_function(void **state)
     }
 }
 
-/* X1 as amended: a row without keys is legal, gives bo in both models, and errs by nothing else. */
+/* A row without keys is legal, gives bo in both models, and errs by nothing else. */
 static void a_row_without_keys_errs_by_the_output_bias_alone(void **state)
 {
     const pair_shape s = {.d1 = 4,
@@ -337,7 +336,6 @@ static void wide_heads_are_bounded_by_their_factors(void **state)
     }
 }
 
-/* X10, X11 */
 static void without_alpha_nothing_is_said_and_overflow_is_inf(void **state)
 {
     pare_err err = {0};
@@ -404,7 +402,7 @@ static void relu_pair(pare_model **f, pare_model **g, pare_rng *r, size_t d, siz
     assert_ok(pare_model_check(*g, &err), &err);
 }
 
-/* P13: the recursion is never exceeded on 100 nets of up to 3 layers, and nearly met by some. */
+/* The recursion is never exceeded on 100 nets of up to 3 layers, and nearly met by some. */
 static void relu_tickets_keep_to_their_recursion(void **state)
 {
     pare_rng r = pare_rng_at(2, 17);

@@ -1,4 +1,4 @@
-/* docs/errata.md, tickets: what is wrong, as printed, in the paper on strong lottery tickets in
+/* docs/errata.md, tickets: what is wrong, as printed, in Otsuka 2025, strong lottery tickets in
  * attention. Each test is the counter-example, or the arithmetic that the text has wrong; beside it
  * stands what holds. */
 #include "ticket_pairs.h"

@@ -38,7 +38,7 @@ static void check_residual(const fit_problem *p, const fit_result *r)
         }
 }
 
-static void the_source_is_the_one_of_the_specification(void **state)
+static void the_source_gives_known_answers(void **state)
 {
     (void)state;
     static const int32_t want[] = {6803087,  -15026673, 6977581,  4979339, -13922825,
@@ -79,7 +79,7 @@ static void residuals_are_those_of_the_masks(void **state)
     }
 }
 
-/* The paper's masks give a unit to one column only. */
+/* The masks of Otsuka 2025 give a unit to one column only. */
 static void blocks_are_blocks(void **state)
 {
     fit_problem p = problem(*state, 5, 4, 50, 3);
@@ -216,14 +216,14 @@ static void what_cannot_be_fitted_is_refused(void **state)
     assert_status(fit_best(&r, *state, &p, NULL, NULL, &err), PARE_ERR_NONFINITE, &err);
 }
 
-/* ---- the reference's vectors ---- */
+/* ---- golden vectors of an independent numpy implementation ---- */
 
 static double number(const cJSON *list, size_t i, size_t j)
 {
     return cJSON_GetArrayItem(cJSON_GetArrayItem(list, (int)i), (int)j)->valuedouble;
 }
 
-static void blocks_agree_with_the_reference(void **state)
+static void blocks_are_the_golden_ones(void **state)
 {
     static const char path[] = "../shared/reference/ticket/vectors.json";
     NEED_SHARED(path);
@@ -265,7 +265,7 @@ static void blocks_agree_with_the_reference(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ARENA_TEST(the_source_is_the_one_of_the_specification),
+        ARENA_TEST(the_source_gives_known_answers),
         ARENA_TEST(residuals_are_those_of_the_masks),
         ARENA_TEST(blocks_are_blocks),
         ARENA_TEST(the_source_of_the_paper_computes_the_same),
@@ -275,7 +275,7 @@ int main(void)
         ARENA_TEST(same_masks_for_any_number_of_threads),
         ARENA_TEST(zeros_and_single_products_are_exact),
         ARENA_TEST(what_cannot_be_fitted_is_refused),
-        ARENA_TEST(blocks_agree_with_the_reference),
+        ARENA_TEST(blocks_are_the_golden_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

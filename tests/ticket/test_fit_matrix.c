@@ -12,7 +12,7 @@ static void a_fit_is_near_and_both_sides_are_what_they_say(void **state)
     pare_fit_opts o = {.seed = 3, .left = 1, .right = 2, .hidden = 24, .scale = 1};
     double most[2] = {0, 0};
     (void)state;
-    /* 24 items an entry by the one column, 3 by the eight rows (P8) */
+    /* 24 items an entry by the one column, 3 by the eight rows */
     for (int rows = 0; rows < 2; rows++) {
         o.side = rows ? PARE_FIT_ROWS : PARE_FIT_SMALLER;
         assert_ok(pare_ticket_fit(&out, &w, &o, NULL, &err), &err);
@@ -57,14 +57,14 @@ static void what_cannot_be_is_refused(void **state)
     pare_mat out = pare_mat_of(y, 2, 2);
     pare_fit_opts o = {.left = 7, .right = 7, .hidden = 8, .scale = 1};
     (void)state;
-    assert_status(pare_ticket_fit(&out, &w, &o, NULL, &err), PARE_ERR_INPUT, &err); /* X7 */
+    assert_status(pare_ticket_fit(&out, &w, &o, NULL, &err), PARE_ERR_INPUT, &err);
     assert_contains(err.msg, "stream");
     o.right = 8, o.hidden = 1;
-    assert_status(pare_ticket_fit(&out, &w, &o, NULL, &err), PARE_ERR_INPUT, &err); /* X3 */
+    assert_status(pare_ticket_fit(&out, &w, &o, NULL, &err), PARE_ERR_INPUT, &err);
     o.hidden = 8, v[0] = 5000;
-    assert_status(pare_ticket_fit(&out, &w, &o, NULL, &err), PARE_ERR_INPUT, &err); /* X4 */
+    assert_status(pare_ticket_fit(&out, &w, &o, NULL, &err), PARE_ERR_INPUT, &err);
     assert_contains(err.msg, "scale");
-    static const double scales[] = {0, -1, NAN, INFINITY}; /* X2 */
+    static const double scales[] = {0, -1, NAN, INFINITY};
     v[0] = 1;
     for (size_t i = 0; i < 4; i++) {
         o.scale = scales[i];
@@ -72,7 +72,7 @@ static void what_cannot_be_is_refused(void **state)
         assert_contains(err.msg, "positive");
     }
     o.scale = 1, v[0] = NAN;
-    assert_status(pare_ticket_fit(&out, &w, &o, NULL, &err), PARE_ERR_NONFINITE, &err); /* X2 */
+    assert_status(pare_ticket_fit(&out, &w, &o, NULL, &err), PARE_ERR_NONFINITE, &err);
 }
 
 int main(void)

@@ -1,11 +1,11 @@
 /* Properties of a ticket's parts that no file of its own stands for: the source's streams, the
- * search under changes that must not matter, residuals, and the reference's numbers. */
+ * search under changes that must not matter, residuals, and golden vectors. */
 #include "subset_cases.h"
 #include "ticket_pairs.h"
 #include "../../src/ticket/fit.h"
 #include <pare/json.h>
 
-/* P1: a million draws of each stream have the mean of U(-1, 1), and two streams know nothing of one
+/* A million draws of each stream have the mean of U(-1, 1), and two streams know nothing of one
  * another: neighbours, the two of one ticket, other seeds. */
 static void streams_are_uniform_and_independent(void **state)
 {
@@ -43,7 +43,6 @@ static int64_t least(const int64_t *x, size_t n, int64_t t)
     return llabs(s.error);
 }
 
-/* P4, P5 */
 static void order_does_not_matter_and_more_items_never_hurt(void **state)
 {
     pare_rng r = pare_rng_at(21, 0);
@@ -61,7 +60,7 @@ static void order_does_not_matter_and_more_items_never_hurt(void **state)
     }
 }
 
-/* P6: a residual from the masks is the error of the search, times the unit and the scale. */
+/* A residual from the masks is the error of the search, times the unit and the scale. */
 static void residuals_are_the_errors_of_the_search(void **state)
 {
     pare_arena *const a = pare_arena_new();
@@ -92,7 +91,7 @@ static void residuals_are_the_errors_of_the_search(void **state)
     pare_arena_free(a);
 }
 
-/* ---- the reference's numbers (P3) ------------------------------------------------------------ */
+/* ---- golden vectors of an independent numpy implementation ----------------------------------- */
 
 static cJSON *reference(pare_arena *a)
 {
@@ -105,7 +104,7 @@ static cJSON *reference(pare_arena *a)
     return all;
 }
 
-static void the_search_agrees_with_the_reference(void **state)
+static void the_search_is_the_golden_one(void **state)
 {
     NEED_SHARED("../shared/reference/ticket/vectors.json");
     pare_arena *const a = pare_arena_new();
@@ -147,7 +146,7 @@ static pare_weight matrix_of(pare_model *m, const cJSON *from, const char *name,
 
 /* Scores of f are 0, those of g -E; values V and V - E. Ours may be smaller: it also looks at g's
  * own values, and at other centres of the attended ones. */
-static void bounds_are_at_most_the_references(void **state)
+static void bounds_are_at_most_the_golden_ones(void **state)
 {
     NEED_SHARED("../shared/reference/ticket/vectors.json");
     pare_arena *const a = pare_arena_new();
@@ -197,8 +196,8 @@ int main(void)
         cmocka_unit_test(streams_are_uniform_and_independent),
         cmocka_unit_test(order_does_not_matter_and_more_items_never_hurt),
         cmocka_unit_test(residuals_are_the_errors_of_the_search),
-        cmocka_unit_test(the_search_agrees_with_the_reference),
-        cmocka_unit_test(bounds_are_at_most_the_references),
+        cmocka_unit_test(the_search_is_the_golden_one),
+        cmocka_unit_test(bounds_are_at_most_the_golden_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,7 +48,7 @@ static void source_network(double *z, const relu_problem *q, const fit_result *r
     }
 }
 
-/* P13: W x - z~ = E+ x+ - E- x- for the masked network itself. */
+/* Otsuka 2025, Lemma 2: W x - z~ = E+ x+ - E- x- for the masked network itself. */
 static void check_identity(const relu_problem *q, const fit_result *r, pare_rng *rng)
 {
     double x[16], z[16];
@@ -146,8 +146,8 @@ static void same_masks_for_any_number_of_threads(void **state)
     assert_memory_equal(one.mb.v, two.mb.v, one.mb.rows * one.mb.words * sizeof *one.mb.v);
 }
 
-/* P3 */
-static void blocks_agree_with_the_reference(void **state)
+/* Golden vectors of an independent numpy implementation. */
+static void blocks_are_the_golden_ones(void **state)
 {
     static const char path[] = "../shared/reference/ticket/vectors.json";
     NEED_SHARED(path);
@@ -265,7 +265,7 @@ static void other_activations_stay_factored(void **state)
 
 /* ---- what is proven -------------------------------------------------------------------------- */
 
-/* P13, P14: real tickets of up to 3 layers and 4 blocks; what is proven is not exceeded, rows of
+/* Real tickets of up to 3 layers and 4 blocks; what is proven is not exceeded, rows of
  * the worst kind included, and lengths of very vectors are below products of norms. */
 static void relu_tickets_keep_to_what_is_proven(void **state)
 {
@@ -354,7 +354,7 @@ int main(void)
         ARENA_TEST(every_unit_reads_one_input_and_serves_its_sign),
         ARENA_TEST(units_by_sign_and_need_are_worth_much),
         ARENA_TEST(same_masks_for_any_number_of_threads),
-        ARENA_TEST(blocks_agree_with_the_reference),
+        ARENA_TEST(blocks_are_the_golden_ones),
         ARENA_TEST(a_relu_part_is_the_same_function_in_one_layer_more),
         ARENA_TEST(a_relu_ticket_is_read_back_bit_for_bit),
         ARENA_TEST(other_activations_stay_factored),

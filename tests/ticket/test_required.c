@@ -13,7 +13,7 @@ static void lemma_s_gives_the_known_numbers(void **state)
                          (size_t)cases[i][2]);
 }
 
-/* P17: how often is some |z| <= a farther than eta from every subset sum? */
+/* Lemma S: how often is some |z| <= a farther than eta from every subset sum? */
 static bool uncovered(pare_rng *r, size_t m, double a, double eta)
 {
     enum { CELLS = 512 };

@@ -73,7 +73,8 @@ static void an_exact_search_of_many_items_agrees_with_a_planted_subset(void **st
     assert_true(s.error != 0);
 }
 
-/* Medians of the specification's table, with a factor of three to spare. */
+/* Medians of docs/theory/ticket.md "What a search reaches (seen, not proven)", with a factor of
+ * three to spare. */
 static void heuristics_are_as_good_as_they_should_be(void **state)
 {
     (void)state;
@@ -183,7 +184,7 @@ static void what_is_too_large_is_refused_by_name(void **state)
     assert_status(pare_subset_sum(&s, mask, many, PARE_SUBSET_EXACT + 1, 0,
                                   &(pare_subset_opts){.exact = true}, &err),
                   PARE_ERR_INPUT, &err);
-    assert_contains(err.msg, "61 items would take 2^30 steps"); /* X9 */
+    assert_contains(err.msg, "61 items would take 2^30 steps");
     free(many);
 }
 

@@ -1,6 +1,6 @@
 /* Too slow for every day: on real text edge-popup loses less when queries and keys are larger than
- * GPT-2's (the claim of figure 8, P19). At widths and lengths of a few seconds the spread over
- * seeds hides it. */
+ * GPT-2's (the claim of figure 8 of Otsuka 2025). At widths and lengths of a few seconds the spread
+ * over seeds hides it. */
 #include <pare/init.h>
 #include <pare/lesson.h>
 #include <pare_test.h>

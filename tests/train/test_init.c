@@ -69,8 +69,8 @@ static tally count(char hex[PARE_SHA256_HEX], pare_model *m)
     return t;
 }
 
-/* The width paper's model: 84,098 and 458 trained numbers; a single head has no Wo. */
-static void the_graph_transformer_has_the_parameters_of_the_paper(void **state)
+/* The model of Shirzad 2024, D.2: 84,098 and 458 trained numbers; a single head has no Wo. */
+static void the_graph_transformer_has_the_parameters_of_shirzad_2024(void **state)
 {
     (void)state;
     char hex[PARE_SHA256_HEX];
@@ -278,7 +278,7 @@ static void what_does_not_fit_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_graph_transformer_has_the_parameters_of_the_paper),
+        cmocka_unit_test(the_graph_transformer_has_the_parameters_of_shirzad_2024),
         cmocka_unit_test(weights_are_uniform_up_to_one_over_the_root_of_the_inputs),
         cmocka_unit_test(no_two_tensors_are_alike),
         cmocka_unit_test(several_heads_have_a_real_wo),

@@ -64,7 +64,7 @@ static double drawn_eps(stage *s, const net_head *a, const net_head *b, const pa
     return worst;
 }
 
-/* T12, Theorem 3.3 */
+/* Shirzad 2024, Theorem 3.3 */
 static void random_projections_stay_below_the_recursion(void **state)
 {
     (void)state;
@@ -137,7 +137,7 @@ static void the_recursion_is_nearly_met_in_one_dimension(void **state)
     stage_close(&s);
 }
 
-/* T12, Theorem 4.2: rows are projected after every layer. */
+/* Shirzad 2024, Theorem 4.2: rows are projected after every layer. */
 static void projected_streams_stay_below_the_recursion(void **state)
 {
     (void)state;

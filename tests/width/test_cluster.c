@@ -66,7 +66,7 @@ static pare_width_opts cluster_opts(pare_width_rule rule, pare_width_start start
     return o;
 }
 
-/* T11: errors fall with eps, the margins' rule is the better one. */
+/* Shirzad 2024, Theorem 4.4: errors fall with eps, the margins' rule is the better one. */
 static void the_error_is_of_the_order_of_the_radius(void **state)
 {
     (void)state;

@@ -2,7 +2,7 @@
  * best of several draws. */
 #include "width_nets.h"
 
-/* T4: 4,000 draws stay below the Chernoff value. */
+/* 4,000 draws stay below the Chernoff value. */
 static void the_tail_is_below_the_chernoff_value(void **state)
 {
     (void)state;
@@ -37,7 +37,7 @@ static void the_tail_is_below_the_chernoff_value(void **state)
     }
 }
 
-/* The figures of the specification, Minesweeper's 78,804 pairs: with delta = 1, and with .01. */
+/* Minesweeper's 78,804 pairs (docs/theory/width.md section 1): with delta = 1, and with .01. */
 static void the_dimension_it_asks_for_is_above_64(void **state)
 {
     (void)state;

@@ -19,7 +19,7 @@ static pare_status widen(void *self, const char *name, pare_weight *w, bool vect
     return PARE_OK;
 }
 
-/* In f64, so that a cut rounds as little as the reference. */
+/* In f64, so that a cut rounds as little as the f64 pass. */
 static pare_model *random_model(pare_random_kind kind)
 {
     pare_err err = {0};

@@ -216,7 +216,7 @@ static void the_metric_counts_in_nats(void **state)
 
 /* ---- the way through ------------------------------------------------------------------------ */
 
-/* Rows of the stream at the end, by the reference. */
+/* Rows of the stream at the end, by the f64 pass. */
 static double farthest(pare_model *g, const pare_inputs *set, const pare_mat *rows)
 {
     pare_err err = {0};

@@ -1,5 +1,6 @@
 /* Tests src/width/move.c, svals.c and tube.c: no input inside the radii moves a layer's rows
- * farther than it says, and it says no more than the reference does. */
+ * farther than it says, and it says no more than an independent numpy
+ * implementation does. */
 #include "width_nets.h"
 #include "../../src/width/prove.h"
 
@@ -71,7 +72,7 @@ static double row_distance(const pare_mat *a, const pare_mat *b, size_t i)
     return rows_apart(&x, &y);
 }
 
-/* T13 */
+/* docs/theory/width.md section 6. */
 static void no_direction_moves_a_row_farther(void **state)
 {
     static const double rhos[] = {1e-4, 1e-2, 0.3, 5};
@@ -143,7 +144,7 @@ static void it_grows_with_the_radius_and_is_zero_without_one(void **state)
 }
 
 /* One feature, one head, two keys with scores 0 and -650: a weight of e^-650 becomes 1 when the
- * scores move by 700. With moves capped at 300, as the reference has it, it would stay below e^-49.
+ * scores move by 700. With moves capped at 300 it would stay below e^-49.
  */
 static void width_8_3_scores_must_not_be_capped(void **state)
 {
@@ -188,13 +189,13 @@ static void width_8_3_scores_must_not_be_capped(void **state)
     stage_close(s);
 }
 
-/* T19: above the reference's f64 value by one in a million at most, below it by `less`. */
+/* Golden vectors: above their f64 value by one in a million at most, below it by `less`. */
 static void near_fixture(const pare_ub *got, pare_ub times, const pare_mat *want, double less)
 {
     for (size_t i = 0; i < want->cols; i++) {
         const double v = pare_ub_mul(got[i], times).v, w = want->v[i];
         if (!(v >= w * (1 - less) && v <= w * (1 + 1e-6)))
-            fail_msg("row %zu: %.12g, the reference has %.12g", i, v, w);
+            fail_msg("row %zu: %.12g, golden is %.12g", i, v, w);
     }
 }
 

@@ -10,7 +10,8 @@ static double pinv_fro2(stage *s, const pare_mat *q, const size_t *which, size_t
     return sum;
 }
 
-/* T9: |Q_S^+|_F^2 <= d (F - d + 1) / (k - d + 1), also on bases with rows of very unequal size. */
+/* docs/theory/width.md section 4: |Q_S^+|_F^2 <= d (F - d + 1) / (k - d + 1), also on bases with
+ * rows of very unequal size. */
 static void greedy_removal_keeps_its_guarantee(void **state)
 {
     (void)state;
@@ -164,7 +165,7 @@ static void sampled_rows_serve_almost_all_nodes(void **state)
     stage_close(&s);
 }
 
-static void choices_agree_with_the_reference(void **state)
+static void choices_are_the_golden_ones(void **state)
 {
     (void)state;
     NEED_SHARED(TINY);
@@ -184,9 +185,9 @@ static void choices_agree_with_the_reference(void **state)
     stage_close(&s);
 }
 
-/* T10, the example of C.3.1: H = 11^T/sqrt(D) + eps I, one row chosen to stand for all. With
- * coefficient 1 the bad column is off by eps sqrt(D - 1) (printed: eps D), all others by eps; the
- * best coefficient leaves eps sqrt(D) / (2 + eps sqrt(D)). */
+/* The example of Shirzad 2024, C.3.1: H = 11^T/sqrt(D) + eps I, one row chosen to stand for all.
+ * With coefficient 1 the bad column is off by eps sqrt(D - 1) (printed: eps D), all others by eps;
+ * the best coefficient leaves eps sqrt(D) / (2 + eps sqrt(D)). */
 static void one_row_for_all_costs_the_root_of_the_width(void **state)
 {
     (void)state;
@@ -278,7 +279,7 @@ int main(void)
         cmocka_unit_test(all_nodes_are_within_the_spread),
         cmocka_unit_test(leverage_scores_sum_to_the_rank),
         cmocka_unit_test(sampled_rows_serve_almost_all_nodes),
-        cmocka_unit_test(choices_agree_with_the_reference),
+        cmocka_unit_test(choices_are_the_golden_ones),
         cmocka_unit_test(one_row_for_all_costs_the_root_of_the_width),
         cmocka_unit_test(as_many_units_as_the_rank_lose_nothing),
         cmocka_unit_test(chosen_units_decode_by_least_squares),

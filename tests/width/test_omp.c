@@ -56,7 +56,7 @@ static void all_of_them_can_be_asked_for(void **state)
     stage_close(&s);
 }
 
-static void the_choice_agrees_with_the_reference(void **state)
+static void the_choice_is_the_golden_one(void **state)
 {
     (void)state;
     NEED_SHARED(TINY);
@@ -79,7 +79,7 @@ int main(void)
         cmocka_unit_test(units_that_were_planted_are_found),
         cmocka_unit_test(the_metric_decides_what_counts),
         cmocka_unit_test(all_of_them_can_be_asked_for),
-        cmocka_unit_test(the_choice_agrees_with_the_reference),
+        cmocka_unit_test(the_choice_is_the_golden_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
  * model it was read from. */
 #include "width_nets.h"
 
-static void streams_agree_with_the_reference(void **state)
+static void streams_are_the_golden_ones(void **state)
 {
     (void)state;
     NEED_SHARED(TINY);
@@ -92,7 +92,7 @@ static void a_row_without_keys_is_zero_and_row_constants_are_invisible(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(streams_agree_with_the_reference),
+        cmocka_unit_test(streams_are_the_golden_ones),
         cmocka_unit_test(steps_are_those_of_the_forward_pass),
         cmocka_unit_test(a_row_without_keys_is_zero_and_row_constants_are_invisible),
     };

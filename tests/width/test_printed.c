@@ -1,4 +1,5 @@
-/* Tests src/width/printed.c: the paper's own formulas, with the numbers of the errata. */
+/* Tests src/width/printed.c: the formulas that Shirzad 2024 prints, with the numbers of the errata.
+ */
 #include "../../src/width/prove.h"
 #include "width_nets.h"
 #include <claims.h>

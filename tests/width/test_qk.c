@@ -35,7 +35,7 @@ static void at_full_rank_scores_are_kept(void **state)
     }
 }
 
-/* T5: the objective is the tail of the singular values; it falls with d; and no random form of the
+/* The objective is the tail of the singular values; it falls with d; and no random form of the
  * same rank is below the lower bound. */
 static void the_objective_is_the_tail_and_nothing_is_below_it(void **state)
 {
@@ -164,7 +164,7 @@ static void no_form_is_below_the_enclosed_least(void **state)
     assert_le(closest, 1 + 2e-4);
 }
 
-static void scores_agree_with_the_reference(void **state)
+static void scores_are_the_golden_ones(void **state)
 {
     (void)state;
     NEED_SHARED(TINY);
@@ -223,7 +223,7 @@ int main(void)
         cmocka_unit_test(it_beats_random_projections_of_the_same_size),
         cmocka_unit_test(both_maps_have_one_length),
         cmocka_unit_test(no_form_is_below_the_enclosed_least),
-        cmocka_unit_test(scores_agree_with_the_reference),
+        cmocka_unit_test(scores_are_the_golden_ones),
         cmocka_unit_test(in_an_affine_basis_nothing_is_lost_not_even_the_query_bias),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,7 +31,7 @@ static pare_mat ols_fit(stage *s, double *rest, const pare_mat *phi, const pare_
     return fit;
 }
 
-/* T16: with as many dimensions as the fit has, the residual of ordinary least squares. */
+/* With as many dimensions as the fit has, the residual of ordinary least squares. */
 static void at_full_rank_it_is_least_squares(void **state)
 {
     (void)state;

@@ -3,7 +3,8 @@
 
 static const size_t alone[] = {3, 17, SIZE_MAX};
 
-/* T6, Proposition 4.1: hidden maps with 4 directions, features of rank 3; several heads. */
+/* Shirzad 2024, Proposition 4.1: hidden maps with 4 directions, features of rank 3; several heads.
+ */
 static void at_the_rank_of_the_data_outputs_are_equal(void **state)
 {
     (void)state;
@@ -57,7 +58,7 @@ static void with_a_skip_and_heads_the_stream_has_a_higher_rank(void **state)
     stage_close(&s);
 }
 
-/* T7 and T3: all dimensions kept, in new coordinates: equal, also for nodes without keys and value
+/* All dimensions kept, in new coordinates: equal, also for nodes without keys and value
  * biases; with the stream in its old ones too. */
 static void with_all_dimensions_nothing_changes(void **state)
 {
@@ -91,7 +92,8 @@ static void with_all_dimensions_nothing_changes(void **state)
     }
 }
 
-/* T8, Theorem 4.2: features and hidden maps at distance eps from low rank: an error of order eps.
+/* Shirzad 2024, Theorem 4.2: features and hidden maps at distance eps from low rank: an error of
+ * order eps.
  */
 static void the_error_is_of_the_order_of_the_distance(void **state)
 {
@@ -124,7 +126,7 @@ static void the_error_is_of_the_order_of_the_distance(void **state)
     }
 }
 
-static void outputs_agree_with_the_reference(void **state)
+static void outputs_are_the_golden_ones(void **state)
 {
     (void)state;
     NEED_SHARED(TINY);
@@ -191,7 +193,7 @@ int main(void)
         cmocka_unit_test(with_a_skip_and_heads_the_stream_has_a_higher_rank),
         cmocka_unit_test(with_all_dimensions_nothing_changes),
         cmocka_unit_test(the_error_is_of_the_order_of_the_distance),
-        cmocka_unit_test(outputs_agree_with_the_reference),
+        cmocka_unit_test(outputs_are_the_golden_ones),
         cmocka_unit_test(each_dimension_can_be_cut_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* width_nets.h - random nets and graphs as the reference makes them, and the model of a net. */
+/* width_nets.h - random nets and graphs, and the model of a net. */
 #ifndef WIDTH_NETS_H
 #define WIDTH_NETS_H
 #include <pare_test.h>
@@ -75,7 +75,7 @@ static inline pare_graph rand_graph(stage *s, size_t n, size_t deg, const size_t
 typedef struct net_shape {
     size_t features, dim, layers, classes, heads, ffn;
     size_t lowrank; /* w1 has so many different directions; 0: all */
-    bool residual;  /* encoder, skips, biases, head; else the plain net of section 2 */
+    bool residual;  /* encoder, skips, biases, head; else the plain net of Shirzad 2024 */
     double gain;
 } net_shape;
 
@@ -209,7 +209,7 @@ static inline double cut_moves(stage *s, pare_model **cut, pare_width_report *r,
     return mats_apart(&before, &after);
 }
 
-/* ---- the fixtures of the reference ---- */
+/* ---- golden vectors of an independent numpy implementation ---- */
 
 #define TINY "../shared/reference/width/fixtures/tiny.npz"
 
