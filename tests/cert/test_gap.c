@@ -418,6 +418,9 @@ static void each_sequence_has_the_bound_of_its_own_tokens(void **state)
     assert_ok(pare_prove_gap(&gap, c.f, c.g, &set, NULL, &err), &err);
     assert_true(gap.f64_radius > 1e-8 && gap.radius < 1e-18); /* it went wide */
     assert_near(gap.proven.v, 0.5e-6 * (B + SECOND), 1e-15);
+    pare_output_bound all;
+    assert_ok(pare_outputs_compare(&all, c.f, c.g, &set, false, NULL, &err), &err);
+    assert_true(all.rows == (B + SECOND) * T); /* each of them once */
     cancelling_close(&c);
 }
 
