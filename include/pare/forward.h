@@ -77,6 +77,14 @@ PARE_MUST_USE pare_status pare_forward_by(void *out, pare_dtype t, const pare_mo
                                           const pare_trace *trace, const pare_exec *exec,
                                           pare_err *err);
 
+/* n inputs, of different lengths too, side by side: `by` gets the heads of all of them at once,
+ * input after input, so that it may put several into one call. out[i]: of input i, as above. No
+ * graphs. */
+PARE_MUST_USE pare_status pare_forward_together(void *const *out, pare_dtype t, const pare_model *m,
+                                                const pare_input *in, size_t n,
+                                                const pare_attender *by, const pare_exec *exec,
+                                                pare_err *err);
+
 /* A set of inputs with where it came from: what certificates speak about. */
 typedef struct pare_inputs {
     size_t n;

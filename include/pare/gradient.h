@@ -55,6 +55,31 @@ typedef struct pare_tape pare_tape;
 PARE_MUST_USE pare_status pare_tape_new(pare_tape **out, pare_params *p, const pare_exec *exec,
                                         pare_err *err);
 void pare_tape_free(pare_tape *t); /* accepts NULL */
+/* One head of one sequence in the backward pass. */
+typedef struct pare_attend_grad {
+    pare_attend_job job; /* of the forward pass, with its y */
+    const void *lse;     /* n: log of the sum of e^score of each row, as the forward pass left it */
+    const void *dy;      /* n x dv: d loss / d y */
+    size_t lddy;
+    void *dq, *dk, *dv; /* n x dk, n x dk, n x dv: written, not added to */
+    size_t lddq, lddk, lddv;
+} pare_attend_grad;
+/* Who computes softmax attention in the place of the tape, in both passes: for engines that take
+ * fewer tokens than a sequence has. Called from the thread of the tape. */
+typedef struct pare_attention_provider {
+    const char *id; /* part of a checkpoint's fingerprint: "oracle 16" */
+    /* All heads of all sequences of a layer; lse[i]: n numbers of type t, written for jobs[i]. */
+    pare_status (*forward)(void *self, pare_dtype t, const pare_attend_job *jobs, void *const *lse,
+                           size_t count, const pare_pattern *p, pare_err *err);
+    /* One of these jobs. */
+    pare_status (*backward)(void *self, pare_dtype t, const pare_attend_grad *g,
+                            const pare_pattern *p, pare_err *err);
+    void *self;
+} pare_attention_provider;
+/* From now on softmax attention is the provider's, which is borrowed; NULL: the tape's own.
+ * PARE_ERR_INPUT for a model that attends over a graph or by polynomials. */
+PARE_MUST_USE pare_status pare_tape_attend_by(pare_tape *t, const pare_attention_provider *by,
+                                              pare_err *err);
 /* Runs the model and keeps what the way back needs. *y (may be NULL) and the streams below stay
  * valid until the next forward. Without `training` y is what pare_forward gives, up to rounding.
  * Memory is O(rows): attention is computed again on the way back, never n x n. A graph that was

@@ -2,6 +2,7 @@
 #ifndef PARE_INIT_H
 #define PARE_INIT_H
 #include <pare/popup.h>
+#include <pare/variant.h>
 
 typedef enum pare_init_kind {
     PARE_INIT_GRAPH,  /* vectors on nodes: map, attention over edges, batch norm after the skip */
@@ -21,6 +22,7 @@ typedef struct pare_init {
     bool self_loops, full;  /* graph: which pairs attend */
     size_t expander_degree; /* graph: 0 = none */
     pare_pool pool;         /* encoder */
+    pare_variant variant;   /* what is left out */
     uint64_t seed;
     /* GPT: frozen weights, no biases, plain norms (pare/popup.h); NULL: from `seed`, to be trained
      */
@@ -28,7 +30,8 @@ typedef struct pare_init {
 } pare_init;
 
 /* Weights as torch's Linear (graph kinds, encoder) or as GPT-2 (std 0.02, the residual maps by
- * 1 / sqrt(2 layers)). PARE_ERR_USAGE names what does not fit. Caller frees with
- * pare_model_free. */
+ * 1 / sqrt(2 layers)). Without skips and norms every map keeps the mean square of its inputs
+ * instead, or nothing would reach the last layer. PARE_ERR_USAGE names what does not fit. Caller
+ * frees with pare_model_free. */
 PARE_MUST_USE pare_status pare_init_model(pare_model **out, const pare_init *o, pare_err *err);
 #endif

@@ -120,12 +120,24 @@ PARE_MUST_USE pare_status pare_length_attend(const pare_oracle *orc, const pare_
                                              pare_length_stats *stats, const pare_exec *exec,
                                              pare_err *err);
 
+/* What packing did; calls of pare_length_pack add to it. */
+typedef struct pare_pack_stats {
+    uint64_t calls, alone; /* of the oracle; those of the same inputs one by one */
+    uint64_t max_len;      /* rows of the longest call */
+    uint32_t dk, dv;       /* widest vectors of a call: queries and keys with their codes, values */
+    uint32_t code;         /* numbers of the longest code among dk */
+    uint64_t d_token;      /* of a token that holds query, key and value */
+    double penalty;        /* between inputs, the largest */
+    double
+        leak; /* no output moves further (in norm) by other inputs' weight: 0 where none passes */
+} pare_pack_stats;
 /* The other way round: many short inputs (one head each, equal widths) in as few calls of the
  * oracle as next fit gives, isolated by codes; equal to separate calls up to rounding. Full or
- * causal. `by`: the penalty between inputs, 0 = so large that nothing leaks. *calls may be NULL. */
+ * causal, or windows that no input fills. `by`: the penalty between inputs, 0 = so large that
+ * nothing leaks. *stats may be NULL. */
 PARE_MUST_USE pare_status pare_length_pack(const pare_oracle *orc, const pare_length_job *jobs,
                                            size_t count, const pare_pattern *p, double by,
-                                           uint64_t *calls, pare_err *err);
+                                           pare_pack_stats *stats, pare_err *err);
 
 /* The gradient of one head of a native run. The job is that of the run, with its y and lse. */
 typedef struct pare_length_grad {
@@ -136,10 +148,11 @@ typedef struct pare_length_grad {
     size_t lddq, lddk, lddv;
 } pare_length_grad;
 /* By the tiles of a native plan of that length, one at a time on the built-in engine, added in f64:
- * no N x N memory. An oracle that is a black box has no gradient. *calls (may be NULL): tiles. */
+ * no N x N memory. An oracle that is a black box has no gradient. *count (may be NULL): the tiles
+ * are added to its calls, and max_len is raised to the rows of the largest. */
 PARE_MUST_USE pare_status pare_length_backward(const pare_length_grad *g, pare_dtype dtype,
                                                uint32_t length, const pare_pattern *p,
-                                               const pare_graph *graph, uint64_t *calls,
+                                               const pare_graph *graph, pare_oracle_count *count,
                                                const pare_exec *exec, pare_err *err);
 
 /* How far rounding can take the exact modes (native, zeroref) from attention over the stored
@@ -173,12 +186,16 @@ typedef struct pare_length_head {
 } pare_length_head;
 
 typedef struct pare_length_cost {
-    uint64_t calls;               /* all: of all heads and layers, merges too */
-    uint64_t instances;           /* attention over at most M rows; a call may hold several */
-    uint64_t merge_calls;         /* of the calls: strict merges, paper's aggregation */
-    uint64_t rounds;              /* sets of calls that wait for one another */
-    uint64_t max_len;             /* rows of the longest call */
-    uint64_t max_partials;        /* most partial results of one row */
+    uint64_t calls;        /* all: of all heads and layers, merges too */
+    uint64_t instances;    /* attention over at most M rows; a call may hold several */
+    uint64_t merge_calls;  /* of the calls: strict merges, paper's aggregation */
+    uint64_t rounds;       /* sets of calls that wait for one another */
+    uint64_t max_len;      /* rows of the longest call */
+    uint64_t d_k, d_v;     /* numbers of a query or key, of a value, in the widest call: those of
+                              the head, and codes, the reference's logit and its two columns */
+    uint64_t d_token;      /* of a token that holds query, key and value: 2 d_k + d_v of a call; of
+                              a strict one all its slots and the code of the position */
+    uint64_t max_partials; /* most partial results of one row */
     double pairs, computed_pairs; /* visible ones, and those the calls go through */
     double flops, outside_flops;  /* of the calls; of the merge on the host */
     double direct_flops;          /* of attention without calls */

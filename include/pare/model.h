@@ -241,6 +241,7 @@ double pare_act_lipschitz(pare_act act);
 /* The word that a file has for each: "layer", "relu", "identity", "exact", ... */
 const char *pare_norm_name(pare_norm_kind k);
 const char *pare_act_name(pare_act a);
+extern const char *const pare_act_names[]; /* in the order of the enum, ended by NULL */
 const char *pare_skip_name(pare_skip_kind k);
 const char *pare_attn_name(pare_attn_kind k);
 /* A softmax over the scores of every query with every key it sees: exact, or by polynomials. */

@@ -64,6 +64,7 @@ extern "C" {
 #include <pare/random_model.h>
 #include <pare/ranks.h>
 #include <pare/runs.h>
+#include <pare/variant.h>
 #include <pare/vmath.h>
 #include <pare/popup.h>
 #include <pare/probe.h>

@@ -2,7 +2,7 @@
  * model starts from, and what tests and benchmarks run on. Same options, same seed, same bytes. */
 #ifndef PARE_RANDOM_MODEL_H
 #define PARE_RANDOM_MODEL_H
-#include <pare/model.h>
+#include <pare/variant.h>
 
 typedef enum pare_random_kind {
     PARE_RANDOM_GPT,   /* ids, learned positions, causal, pre layer norm, MLP, tied head */
@@ -25,6 +25,7 @@ typedef struct pare_random_model_opts {
     double sigma;    /* of the weights; 0: 1 / sqrt(columns) */
     uint64_t seed;
     const pare_exec *exec; /* may be NULL */
+    pare_variant variant;  /* what is left out */
 } pare_random_model_opts;
 
 #define PARE_RANDOM_MODEL_DEFAULT                                                                  \
@@ -35,7 +36,8 @@ typedef struct pare_random_model_opts {
 
 /* Weights are f32, normal with mean 0; gains and variances lie near 1 and every bias is there and
  * not zero, so that a reduction has something to do. PARE_ERR_USAGE names the option that does not
- * fit. Caller frees with pare_model_free. */
+ * fit. A variant has the weights that the usual model of the same seed has. Caller frees with
+ * pare_model_free. */
 PARE_MUST_USE pare_status pare_random_model(pare_model **out, const pare_random_model_opts *opts,
                                             pare_err *err);
 /* "gpt", "llama", "bert", "graph", NULL: in the order of the enum. */

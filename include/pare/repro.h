@@ -1,5 +1,6 @@
-/* pare/repro.h - the tables and figures of the papers, made again: the published value, ours, and
- * the file or command behind every number.
+/* pare/repro.h - the tables and figures of the papers, made again: what the paper prints, ours, and
+ * the file or command behind every number. Most rows have no printed number; each says what it is
+ * compared with (pare_row_class).
  *
  * Every run leaves a small file in the folder. Killed at any moment, the same call goes on; the
  * ranks of an mpirun share the runs. Same options, same seed, same tables: for any number of
@@ -10,17 +11,42 @@
 #include <pare/ranks.h>
 
 typedef enum pare_verdict {
-    PARE_REPRODUCED, /* near the published value */
+    PARE_REPRODUCED, /* as near to what the row is compared with as its rule asks */
     PARE_DIFFERS,    /* not */
-    PARE_MISPRINT,   /* the data itself says that the published value is false */
-    PARE_NOT_MADE,   /* a published row that is not made again here, or whose data is missing */
-    PARE_ADDED       /* a row of ours */
+    PARE_MISPRINT,   /* the data, or a counter-example inside the hypotheses, refutes it */
+    PARE_NOT_MADE,   /* a printed row that is not made again here, or whose data is missing */
+    PARE_ADDED,      /* nothing to compare with */
+    PARE_UNDECIDED,  /* a printed claim that runs of this size do not decide */
+    PARE_STEP_FALSE, /* errata: a step of a proof is false, its statement may hold */
+    PARE_IMPRECISE   /* errata: loose, or open to a reading that is false */
 } pare_verdict;
-extern const char *const pare_verdict_names[]; /* "reproduced", ..., NULL */
+
+/* What a row is compared with. Only PARE_ROW_PRINTED can be reproduced from a paper. */
+typedef enum pare_row_class {
+    PARE_ROW_OURS,      /* nothing: a row that we add */
+    PARE_ROW_PRINTED,   /* a number or a claim that the paper prints */
+    PARE_ROW_REFERENCE, /* a figure or a shape of our own earlier experiments, other draws */
+    PARE_ROW_SELF       /* another computation of the same run: plan and execution, proof and
+                           measurement */
+} pare_row_class;
+extern const char *const pare_row_class_names[]; /* "ours", "printed in the paper", ..., NULL */
+
+/* What can come of a row of a class, in the order of the summary, and the word for it. The list
+ * ends with a NULL word. */
+typedef struct pare_outcome {
+    pare_row_class of;
+    pare_verdict is;
+    const char *word; /* "reproduced" */
+    const char *head; /* a short one, for the head of a column */
+} pare_outcome;
+extern const pare_outcome pare_outcomes[];
+enum { PARE_OUTCOMES = 12 };
+/* Its number in pare_outcomes; PARE_OUTCOMES: a row of that class has no such verdict. */
+size_t pare_outcome_of(pare_row_class of, pare_verdict is);
 
 typedef struct pare_repro_row {
     const char *data, *what;
-    double published, published_std; /* nan: none */
+    double published, published_std; /* as the paper prints them; nan: none */
     double ours, ours_std;           /* nan: none; std with n - 1 */
     size_t runs;                     /* behind ours; 0: it is counted, not sampled */
     size_t parameters;               /* of a model; 0: does not apply */
@@ -28,6 +54,9 @@ typedef struct pare_repro_row {
     const char *note;    /* "" or a sentence */
     const char *from;    /* the files behind it; "" where there are none */
     const char *command; /* that gives this row alone; NULL: the table's does */
+    pare_row_class source;
+    double reference;  /* what the other classes compare with; nan: none, or no number */
+    const char *claim; /* what the paper states, where that is no number; NULL: nothing */
 } pare_repro_row;
 
 typedef struct pare_repro_table {
@@ -40,7 +69,7 @@ typedef struct pare_repro_table {
 
 typedef struct pare_repro_series { /* of a histogram: one number for each run */
     const char *data, *what, *metric, *from;
-    double published; /* mean; nan: none */
+    double published; /* mean, as the paper prints it; nan: none */
     size_t n;
     double *value;
 } pare_repro_series;
@@ -80,15 +109,18 @@ typedef struct pare_repro_opts {
     size_t epochs;       /* at most, of every training; 0: as the recipes say */
     uint64_t seed;
     void (*note)(void *self, const char *line); /* one for each run that ends; may be NULL */
-    void *self;
+    /* How far the study is, its time so far and an estimate of the rest: after every run. May be
+     * NULL. A command prints the last one when it is interrupted. */
+    void (*state)(void *self, const char *line);
+    void *self; /* of both */
 } pare_repro_opts;
 #define PARE_REPRO_OPTS_DEFAULT                                                                    \
     {                                                                                              \
         .side = 100                                                                                \
     }
 
-/* What Rank collapse 2025 claims and what is true of it: ten experiments, each with the shape that
- * is expected, the figure of an independent numpy implementation and ours. */
+/* What Rank collapse 2025 claims and what is true of it: experiments of ours (the paper has none),
+ * each with the shape that is expected and the figure of our own audit. */
 PARE_MUST_USE pare_status pare_repro_depth(pare_repro **out, const pare_repro_opts *o,
                                            const pare_exec *exec, const pare_ranks *ranks,
                                            pare_err *err);
@@ -106,8 +138,8 @@ PARE_MUST_USE pare_status pare_repro_width(pare_repro **out, const pare_repro_op
 PARE_MUST_USE pare_status pare_repro_length(pare_repro **out, const pare_repro_opts *o,
                                             const pare_exec *exec, const pare_ranks *ranks,
                                             pare_err *err);
-/* What is false as printed in the four papers (docs/errata.md): every counter-example is computed,
- * what the paper says of it beside what is. */
+/* What is false, loose or imprecise in the four papers (docs/errata.md), a table for each class:
+ * every example is computed, what the paper says of it beside what is. */
 PARE_MUST_USE pare_status pare_repro_errata(pare_repro **out, const pare_repro_opts *o,
                                             const pare_exec *exec, const pare_ranks *ranks,
                                             pare_err *err);
@@ -149,7 +181,7 @@ PARE_MUST_USE pare_status pare_repro_all(pare_repro_set *out, const pare_repro_o
                                          const pare_exec *exec, const pare_ranks *ranks,
                                          pare_err *err);
 void pare_repro_set_free(pare_repro_set *s);
-/* How many rows of each table have which verdict, for a terminal. */
+/* How many rows of each table have which outcome, the classes apart, for a terminal. */
 PARE_MUST_USE pare_status pare_repro_summary(char **out, pare_arena *a, const pare_repro_set *s,
                                              pare_err *err);
 #endif

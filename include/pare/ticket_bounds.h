@@ -81,6 +81,7 @@ pare_ticket_need pare_ticket_units(double eta, double p, double reach);
 typedef struct pare_ticket_layer_size {
     size_t heads, d1, d2;
     double alpha, omega, rq, rv;
+    size_t dk, dv; /* ranks of G_h and V_h, for the lower bounds; 0: any */
 } pare_ticket_layer_size;
 typedef struct pare_ticket_plan {
     double eta_q, eta_v;     /* what the entries must be met within */
@@ -90,6 +91,19 @@ typedef struct pare_ticket_plan {
     double least_k, least_v; /* what no construction can do without, at these errors */
 } pare_ticket_plan;
 pare_ticket_plan pare_ticket_plan_layer(const pare_ticket_layer_size *s, double eps, double p);
+
+/* The same for every attention layer of a model, each by itself: alpha is the length of the input's
+ * rows (ids: not read), and each layer's own follows from it. out: nblocks. `why` is empty, or why
+ * nothing is said of the model; out[b].why: which hypothesis of Theorem 3 a layer fails. */
+typedef struct pare_ticket_layer_plan {
+    bool there; /* the block has attention */
+    pare_ticket_layer_size size;
+    pare_ticket_plan plan;
+    char why[200];
+} pare_ticket_layer_plan;
+PARE_MUST_USE pare_status pare_ticket_plan_layers(pare_ticket_layer_plan *out, char why[200],
+                                                  const pare_model *f, double alpha, double eps,
+                                                  double p, const pare_exec *exec, pare_err *err);
 
 /* The whole target: one common eta for all entries of all blocks so that Theorem B's recursion with
  * |E| <= sqrt(ab) eta ends at eps for all tokens of length alpha. 0: there is none above 2^-60, or

@@ -97,7 +97,10 @@ typedef struct pare_train_opts {
     uint64_t seed;             /* of batches, dropout and scores */
     const pare_popup *popup;   /* NULL: weights are trained; else which of them are kept */
     const pare_model *teacher; /* or NULL */
-    double distill;            /* loss = (1 - distill) loss + distill KL; 0..1 */
+    /* Computes the attention of the model that learns, in both passes; NULL: the tape does. Scores
+     * and the teacher are not its work. */
+    const pare_attention_provider *attention;
+    double distill; /* loss = (1 - distill) loss + distill KL; 0..1 */
     double temperature;
     double hidden; /* + hidden * mean square of (stream - teacher's), over the places where widths
                       are equal; place b of L blocks looks at place b K / L of the teacher's K */

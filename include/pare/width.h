@@ -168,6 +168,14 @@ pare_ub pare_jl_bound_linear(pare_ub beta, pare_ub root_alpha, size_t layers, pa
 /* Theorem 4.2: rows are within eps (beta eps after the first layer) of their subspaces. */
 pare_ub pare_lowrank_bound(pare_ub beta, pare_ub root_alpha, size_t layers, pare_ub eps);
 
+/* The same two as Shirzad 2024 prints them, with a = root_alpha^2. Both are exceeded inside their
+ * hypotheses (docs/errata.md): never a bound.
+ * Theorem 3.3: c2 (c1^L - 1) / (c1 - 1) eps with c1 = b^3 + 8 b a + 4 b^2 sqrt(a) and
+ * c2 = 4 b^2 (a sqrt(a) + 2 a + sqrt(a)).
+ * Theorem 4.2, last line of C.3: e' = b eps + b^3 (1 + (8 a + b sqrt(a))) e, from e = eps. */
+double pare_jl_printed(double beta, double root_alpha, size_t layers, double eps);
+double pare_lowrank_printed(double beta, double root_alpha, size_t layers, double eps);
+
 /* ---- proving -------------------------------------------------------------------------------- */
 
 /* What pare_publish_opts.ask may hold: the bound over all graphs that differ from the data in the

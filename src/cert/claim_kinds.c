@@ -38,8 +38,8 @@ const pare_kind_row pare_kinds[PARE_KINDS] = {
                               .text = "why",
                               .sentence = "a bound from sizes and norms alone: {why}"},
     [PARE_APRIORI_FOLDED] = {.name = "apriori.folded",
-                             .sentence = "a bound from norms alone needs folded models: weights "
-                                         "that folding would round",
+                             .sentence = "a bound from norms alone needs folded models (fold "
+                                         "first: pare fold): weights that folding would round",
                              .has_value = true,
                              .has_limit = true},
     [PARE_LOCAL_APPLIES] = {.name = "local.applies",
@@ -235,6 +235,12 @@ const pare_kind_row pare_kinds[PARE_KINDS] = {
                             .parameters = {"width"},
                             .sentence = "Theorem 4.2 (Shirzad 2024) as it is true: some net of "
                                         "width {width}"},
+    [PARE_CLUSTER_OUTPUTS] = {.name = "theorem44.outputs",
+                              .section = PARE_THEOREM,
+                              .norm = OUTPUTS_NORM,
+                              .parameters = {"codes"},
+                              .sentence = "Theorem 4.4 (Shirzad 2024) as it is true: from the "
+                                          "radii of the clusters and the errors of {codes} codes"},
     [PARE_ENGINE_ROUNDING] = {.name = "engine.rounding",
                               .section = PARE_THEOREM,
                               .norm = ENGINE_NORM,
@@ -360,6 +366,10 @@ const pare_kind_row pare_kinds[PARE_KINDS] = {
                           .section = PARE_PAPER,
                           .sentence = "Shirzad 2024, Theorem 4.2 by the last line of its proof",
                           .has_value = true},
+    [PARE_PAPER_JL] = {.name = "paper.theorem33",
+                       .section = PARE_PAPER,
+                       .sentence = "Shirzad 2024, Theorem 3.3 with its printed constants c1 and c2",
+                       .has_value = true},
     [PARE_PAPER_SCORES] = {.name = "paper.scores",
                            .section = PARE_PAPER,
                            .parameters = {"layer"},

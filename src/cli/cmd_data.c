@@ -11,7 +11,10 @@ typedef struct data_opts {
     size_t side, count, tokens, length, symbols, vocab, width;
     pare_random_model_opts model;
     size_t model_kind; /* index into pare_random_kinds */
+    size_t act;        /* pare_act; ACT_AS_IT_IS */
 } data_opts;
+
+enum { ACT_AS_IT_IS = PARE_ACT_TANH + 1 };
 
 static const data_opts defaults = {.side = 20,
                                    .count = 64,
@@ -20,7 +23,8 @@ static const data_opts defaults = {.side = 20,
                                    .symbols = 3,
                                    .vocab = 256,
                                    .width = 64,
-                                   .model = PARE_RANDOM_MODEL_DEFAULT};
+                                   .model = PARE_RANDOM_MODEL_DEFAULT,
+                                   .act = ACT_AS_IT_IS};
 
 /* ---- kinds --------------------------------------------------------------------------------- */
 
@@ -50,6 +54,8 @@ static pare_status make_model(cli *c, const data_opts *o)
     pare_model *m = NULL;
     pare_random_model_opts opts = o->model;
     opts.kind = (pare_random_kind)o->model_kind;
+    opts.variant.has_act = o->act != ACT_AS_IT_IS;
+    if (opts.variant.has_act) opts.variant.act = (pare_act)o->act;
     opts.seed = c->seed;
     opts.exec = &c->exec;
     pare_status st = pare_random_model(&m, &opts, &c->err);
@@ -127,6 +133,10 @@ static int no_kind(const data_kind *kinds, size_t n, const char *word)
         .name = word, .kind = OPT_SIZE, .to = &o.field, .metavar = var, .help = text,              \
         .min = least, .max = most                                                                  \
     }
+#define FLAG_ROW(word, field, text, more)                                                          \
+    {                                                                                              \
+        .name = word, .kind = OPT_FLAG, .to = &o.model.variant.field, .help = text, .joined = more \
+    }
 #define COUNT(rows) (sizeof rows / sizeof *rows)
 
 int cmd_data(int argc, char **argv)
@@ -180,6 +190,16 @@ int cmd_data(int argc, char **argv)
          .unset = "1/sqrt(columns)",
          .low = 0,
          .high = 1e6},
+        FLAG_ROW("no-skips", no_skips, "plain", true),
+        FLAG_ROW("no-norms", no_norms, "", true),
+        FLAG_ROW("no-biases", no_biases, "", true),
+        {.name = "act",
+         .kind = OPT_CHOICE,
+         .to = &o.act,
+         .metavar = "A",
+         .help = "",
+         .choices = pare_act_names,
+         .unset = "as the kind has it"},
     };
     const data_kind kinds[] = {
         {"minesweeper", "A board as a graph with features, labels and ten splits (.npz).",

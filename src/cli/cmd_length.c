@@ -1,5 +1,6 @@
 /* pare length: how an engine that takes M tokens runs N of them: a plan of small calls. */
 #include "prove_length.h"
+#include "length_pack.h"
 #include "out.h"
 
 #include <math.h>
@@ -10,9 +11,10 @@ enum { MOST_ORACLE = 1 << 24, TRIES = 5 };
 
 typedef struct length_opts {
     size_t tokens, mode, mask, dtype, blocks;
-    const char *oracle, *data;
+    const char *oracle, *data, *backend;
     length_input in;
-    bool fixed, apart, host, single, dry, no_fallback, certify;
+    bool fixed, apart, host, single, dry, no_fallback, certify, pack;
+    double penalty; /* --pack */
     size_t rows;
     pare_length_cert cert;
     double eps, delta;
@@ -212,6 +214,8 @@ static void print_people(const length_opts *o)
     print_calls(o);
     out_row("rows", "at most %llu a call; a token has up to %llu partial results",
             (unsigned long long)k->max_len, (unsigned long long)k->max_partials);
+    out_row("vectors", "a query or key of at most %llu numbers, a value of %llu, a token of %llu",
+            (unsigned long long)k->d_k, (unsigned long long)k->d_v, (unsigned long long)k->d_token);
     out_row("flops", "%.4g in calls (direct %.4g, ratio %.3f), %.3g outside", k->flops,
             k->direct_flops, k->direct_flops > 0 ? k->flops / k->direct_flops : 1,
             k->outside_flops);
@@ -251,12 +255,39 @@ static pare_status print_json(cli *c, const length_opts *o)
             (o->dry || !c->out || pare_json_add_string(root, "output", c->out)));
 }
 
+/* --pack runs inputs; options that say how one long input is cut have no meaning to it. */
+static pare_status pack(cli *c, const length_opts *o)
+{
+    uint32_t size[3];
+    if (o->mode || o->mask || o->fixed || o->apart || o->host || o->single || o->dry || o->certify)
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "--pack runs short inputs: not with --mode, --mask, --static, --no-pack, "
+                         "--host-remainder, --one-vector, --certify or --dry-run");
+    const pare_status st = read_oracle(c, o->oracle, size);
+    if (st) return st;
+    const pack_opts p = {.data = o->data,
+                         .backend = o->backend ? o->backend : "cpu",
+                         .engine = {.max_len = size[0],
+                                    .layers = size[1],
+                                    .heads = size[2],
+                                    .dtype = o->dtype ? PARE_F64 : PARE_F32},
+                         .penalty = o->penalty,
+                         .rows = o->rows};
+    return length_pack(c, &p);
+}
+
 static pare_status length(cli *c, length_opts *o)
 {
     pare_model *m = NULL;
     pare_status st = PARE_OK;
     if (!o->oracle)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "--oracle M is missing: tokens of one call");
+    else if (o->pack)
+        return pack(c, o);
+    else if (o->backend || o->penalty > 0)
+        st = pare_fail(
+            &c->err, PARE_ERR_USAGE,
+            "--backend and --penalty go with --pack (a plan is run by `pare run --plan`)");
     else if (!o->dry && !c->out)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "-o PLAN is missing (or --dry-run)");
     else if (o->dry && o->certify)
@@ -328,6 +359,25 @@ int cmd_length(int argc, char **argv)
         {.name = "no-pack", .kind = OPT_FLAG, .to = &o.apart, .help = "", .joined = true},
         {.name = "host-remainder", .kind = OPT_FLAG, .to = &o.host, .help = "", .joined = true},
         {.name = "one-vector", .kind = OPT_FLAG, .to = &o.single, .help = ""},
+        {.name = "pack",
+         .kind = OPT_FLAG,
+         .to = &o.pack,
+         .help = "run the short inputs of --data, as many in one call as it holds"},
+        {.name = "backend",
+         .kind = OPT_TEXT,
+         .to = &o.backend,
+         .metavar = "B",
+         .help = "--pack",
+         .unset = "cpu",
+         .joined = true},
+        {.name = "penalty",
+         .kind = OPT_REAL,
+         .to = &o.penalty,
+         .metavar = "P",
+         .help = "",
+         .unset = "nothing leaks",
+         .low = 1e-3,
+         .high = 1e6},
         {.name = "certify",
          .kind = OPT_FLAG,
          .to = &o.certify,
@@ -346,10 +396,11 @@ int cmd_length(int argc, char **argv)
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "length",
-        .args = "MODEL --tokens N --oracle M -o PLAN",
+        .args = "MODEL --tokens N --oracle M -o PLAN | --pack --data D --oracle M [-o Y.npy]",
         .about =
             "Plans attention over N tokens as calls of an engine that takes only M: exact, by\n"
-            "disjoint tiles. The plan is a function of the sizes alone.",
+            "disjoint tiles, a function of the sizes alone. --pack runs many short inputs in one "
+            "call.",
         .example = "length m.safetensors --tokens 4096 --oracle 128 --dry-run",
         .own = own,
         .nown = sizeof own / sizeof *own,
@@ -357,6 +408,8 @@ int cmd_length(int argc, char **argv)
     };
     cli c;
     int rc;
-    if (!cli_start(&c, &spec, CLI_MAY_OUT, "where the plan goes", argc, argv, &rc)) return rc;
+    if (!cli_start(&c, &spec, CLI_MAY_OUT, "where the plan goes; of --pack the outputs as .npy",
+                   argc, argv, &rc))
+        return rc;
     return cli_finish(&c, length(&c, &o));
 }

@@ -1,4 +1,5 @@
 /* pare repro: the tables and figures of the papers, made again. */
+#include "interrupt.h"
 #include "out.h"
 
 #include <string.h>
@@ -11,6 +12,12 @@ typedef struct repro_opts {
 static void note(void *self, const char *line)
 {
     cli_note(self, "%s", line);
+}
+
+static void state(void *self, const char *line)
+{
+    (void)self; /* said with -q too */
+    interrupt_says("repro", line);
 }
 
 static pare_status print_json(cli *c, const pare_repro *r)
@@ -162,6 +169,7 @@ static pare_status repro(cli *c, void *self, pare_ranks *ranks)
     o->o.seed = c->seed;
     o->o.again = c->force;
     o->o.note = note;
+    o->o.state = state;
     o->o.self = c;
     return which ? make_one(c, which, &o->o, ranks) : make_all(c, &o->o, ranks);
 }
@@ -230,8 +238,9 @@ int cmd_repro(int argc, char **argv)
         .args = "all|width|depth|ticket|length|errata [--data G]... [-o DIR]",
         .about =
             "Makes the tables and figures of the papers again, ours beside theirs; errata: what\n"
-            "is false as printed. all: on one page, DIR/report.html. Runs are kept in DIR:\n"
-            "killed, the same command goes on; an mpirun shares them.",
+            "is false, loose or imprecise as printed, by class. all: on one page, "
+            "DIR/report.html.\n"
+            "Runs are kept in DIR: killed, the same command goes on; an mpirun shares them.",
         .example = "repro all --data tolokers.npz -o out",
         .own = own,
         .nown = sizeof own / sizeof *own,

@@ -244,6 +244,11 @@ int cmd_ticket(int argc, char **argv)
          .metavar = "W",
          .help = "",
          .choices = pare_coding_names},
+        {.name = "required",
+         .kind = OPT_TEXT,
+         .to = &o.required,
+         .metavar = "EPS,P",
+         .help = "no ticket: the widths that theorems require; needs no -o"},
         opt_data(&o.r.data, "what it is proven on, and --method feedback fitted to",
                  "random inputs"),
         opt_split(&o.split),
@@ -261,9 +266,11 @@ int cmd_ticket(int argc, char **argv)
     };
     cli c;
     int rc;
-    if (!cli_start(&c, &spec, CLI_MUST_OUT, "the ticket; its certificate goes beside it", argc,
-                   argv, &rc))
+    if (!cli_start(&c, &spec, CLI_MAY_OUT, "the ticket; its certificate goes beside it", argc, argv,
+                   &rc))
         return rc;
+    if (o.required) return cli_finish(&c, ticket_required(&c, &o));
+    if (!c.out) return cli_finish(&c, pare_fail(&c.err, PARE_ERR_USAGE, "-o FILE is missing"));
     const reduce_steps steps = {settle, cut, show_ticket, show_ticket_json};
     return cli_finish(&c, reduce_run(&c, &o.r, &steps, &o));
 }

@@ -95,6 +95,7 @@ static train_opts defaults(size_t kind, bool said, size_t preset)
                         .distill = 0.5,
                         .temperature = 2,
                         .mark_tokens = 65536,
+                        .act = ACT_AS_IT_IS,
                         .attention = ATTENTION_AS_IT_IS,
                         .tolerance = NAN};
 }
@@ -111,6 +112,8 @@ static pare_status settle(cli *c, train_opts *o)
     if (!o->teacher) o->distill = 0;
     if (!isnan(o->tolerance) && o->attention != ATTENTION_POLY)
         return pare_fail(&c->err, PARE_ERR_USAGE, "--tol needs --attention poly");
+    o->variant.has_act = o->act != ACT_AS_IT_IS;
+    if (o->variant.has_act) o->variant.act = (pare_act)o->act;
     if (isnan(o->tolerance)) o->tolerance = DEFAULT_TOLERANCE;
     const pare_status st = popup_settle(c, o);
     if (st) return st;
@@ -247,6 +250,7 @@ static pare_status run(plan *p)
     c->bar.note[0] = '\0'; /* what follows is no step */
     const pare_status logged = log_close(p);
     st = pare_ranks_agree(p->ranks, st ? st : logged, &c->err);
+    if (!st) st = oracle_count(p);
     if (!st && pare_ranks_rank(p->ranks) == 0) st = publish(p, m, &r);
     pare_model_free(m);
     pare_runs_free(runs);
@@ -261,7 +265,9 @@ static pare_status train(cli *c, void *self, pare_ranks *ranks)
     pare_status st = settle(c, o);
     if (!st) st = may_write_all(c, o);
     if (!st) st = plan_open(&p, c, o, ranks);
-    /* The first rank makes what the others would take for leftovers, or append to. */
+    /* The first rank makes what the others would take for leftovers, or append to: after all of
+     * them have looked. */
+    st = pare_ranks_agree(ranks, st, &c->err);
     if (!st && first) st = log_open(&p);
     st = pare_ranks_agree(ranks, st, &c->err);
     if (!st) st = pare_ranks_agree(ranks, first ? PARE_OK : log_open(&p), &c->err);
@@ -307,7 +313,9 @@ int cmd_train(int argc, char **argv)
         {TEXT_ROW("data", data, "F.npz|F.txt|F.npy", true), .help = "data"},
         {TEXT_ROW("val", val, "F", true)},
         {TEXT_ROW("test", test, "F", true)},
-        {TEXT_ROW("vocab", vocab, "F", false)},
+        {TEXT_ROW("vocab", vocab, "F", true)},
+        {SIZE_ROW("split", split, "K", 0, (size_t)1 << 20, true)},
+        {FLAG_ROW("largest-component", largest_component, false)},
         {.name = "preset",
          .kind = OPT_CHOICE,
          .to = &o.preset,
@@ -340,18 +348,28 @@ int cmd_train(int argc, char **argv)
         {SIZE_ROW("epochs", epochs, "N", 1, MOST_STEPS, true), .help = "steps", .unset = epochs},
         {SIZE_ROW("steps", steps, "N", 1, MOST_STEPS, true), .unset = steps},
         {SIZE_ROW("batch", batch, "B", 1, MOST_WIDTH, true)},
-        {SIZE_ROW("window", window, "T", 1, MOST_WIDTH, false)},
+        {SIZE_ROW("window", window, "T", 1, MOST_WIDTH, true)},
+        {SIZE_ROW("oracle", oracle, "M", 1, MOST_WIDTH, false), .unset = "all tokens"},
         {REAL_ROW("lr", lr, 0, 1e9, true), .help = "AdamW"},
         {REAL_ROW("last-lr", last_lr, 0, 1e9, true)},
         {SIZE_ROW("warmup", warmup, "N", 0, MOST_STEPS, true), .unset = warmup},
         {REAL_ROW("dropout", dropout, 0, 0.99, true)},
         {REAL_ROW("decay", decay, 0, 1e3, true)},
         {REAL_ROW("clip", clip, 0, 1e9, false)},
-        {SIZE_ROW("split", split, "K", 0, (size_t)1 << 20, true), .help = "graphs"},
-        {FLAG_ROW("largest-component", largest_component, true)},
-        {FLAG_ROW("self-loops", self_loops, true)},
+        {FLAG_ROW("self-loops", self_loops, true), .help = "net"},
         {SIZE_ROW("expander", expander, "DEG", 0, PARE_MAX_EXPANDER, true)},
-        {FLAG_ROW("full", full, false)},
+        {FLAG_ROW("full", full, true)},
+        {FLAG_ROW("no-skips", variant.no_skips, true)},
+        {FLAG_ROW("no-norms", variant.no_norms, true)},
+        {FLAG_ROW("no-biases", variant.no_biases, true)},
+        {.name = "act",
+         .kind = OPT_CHOICE,
+         .to = &o.act,
+         .metavar = "A",
+         .choices = pare_act_names,
+         .unset = nodes                   ? "relu"
+                  : kind == PARE_INIT_GPT ? "gelu_tanh"
+                                          : "gelu"},
         {SIZE_ROW("runs", runs, "R", 1, TRAIN_MOST_RUNS, true), .help = "runs"},
         {.name = "over",
          .kind = OPT_CHOICE,

@@ -5,15 +5,24 @@
 #include <limits.h>
 #include <pare/publish.h>
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { most_names = 64 };
 static char names[most_names][PATH_MAX];
 static volatile sig_atomic_t nnames; /* those that are complete */
 
-/* Only unlink and raise: both are allowed here. A name without a file does no harm. */
+/* Two texts in turn: the handler may come while the other is written. */
+static char said[2][400];
+static volatile sig_atomic_t latest = -1;
+
+/* Only unlink, write and raise: all are allowed here. A name without a file does no harm. */
 static void stop(int signal_number)
 {
+    const int which = latest;
+    if (which >= 0 && write(STDERR_FILENO, said[which], strlen(said[which])) < 0) {
+        /* nobody reads it */
+    }
     for (int i = 0; i < nnames; i++) unlink(names[i]);
     raise(signal_number); /* now the default action: SA_RESETHAND */
 }
@@ -30,9 +39,19 @@ static void add(const char *out, const char *suffix, bool part, bool temp)
     if (n > 0 && n < PATH_MAX) nnames = nnames + 1;
 }
 
-void interrupt_cleans(const char *out)
+/* What is ignored (nohup) stays ignored. */
+static void handle_signals(void)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction old, act = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
+    sigemptyset(&act.sa_mask);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+            (void)sigaction(signals[i], &act, NULL);
+}
+
+void interrupt_cleans(const char *out)
+{
     add(out, "", true, false);
     add(out, "", true, true);
     add(out, "", false, true);
@@ -40,11 +59,18 @@ void interrupt_cleans(const char *out)
     add(out, ".cert.json", true, true);
     add(out, ".cert.json", false, true);
     add(out, ".run.json", false, true);
-    struct sigaction old, act = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
-    sigemptyset(&act.sa_mask);
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
-            (void)sigaction(signals[i], &act, NULL); /* what is ignored (nohup) stays ignored */
+    handle_signals();
+}
+
+void interrupt_says(const char *command, const char *line)
+{
+    const int next = latest == 0;
+    /* a bar on a terminal has no end of line */
+    snprintf(said[next], sizeof said[next], "%spare %s: stopped: %s; the same command goes on\n",
+             isatty(STDERR_FILENO) ? "\n" : "", command, line);
+    const bool first = latest < 0;
+    latest = next;
+    if (first) handle_signals();
 }
 
 void interrupt_cleans_also(const char *out)

@@ -12,7 +12,8 @@ typedef struct rounded {
 
 typedef struct ticket_opts {
     size_t mode, method, coding, split;
-    double scale; /* 0: chosen */
+    double scale;         /* 0: chosen */
+    const char *required; /* "EPS,P": no ticket, only how wide one must be; or NULL */
     pare_ticket_opts cut;
     cut_data d;
     reduction r;
@@ -20,6 +21,9 @@ typedef struct ticket_opts {
     double error;       /* of the outputs, relative, on what is held out */
     rounded plain, fed; /* fed: with the feedback of the ticket, where it has some */
 } ticket_opts;
+
+/* --required (ticket_required.c) */
+PARE_MUST_USE pare_status ticket_required(cli *c, const ticket_opts *o);
 
 /* self: ticket_opts */
 void show_ticket(const cli *c, const pare_model *m, const void *self);

@@ -17,6 +17,8 @@ typedef struct train_opts {
     const struct recipe *recipe; /* of the kind or of the preset */
     const char *data, *val, *test, *vocab;
     size_t dim, layers, heads, ffn;
+    pare_variant variant;
+    size_t act;       /* pare_act; ACT_AS_IT_IS */
     size_t attention; /* ATTENTION_AS_IT_IS, or of train_attentions */
     double tolerance;
     size_t expander;
@@ -35,10 +37,12 @@ typedef struct train_opts {
     size_t source;        /* pare_frozen_kind; SOURCE_NOT_SAID */
     bool resume;
     size_t keep_every, mark_every, mark_tokens;
+    size_t oracle; /* tokens of the engine that attends; 0: our own attention */
 } train_opts;
 
 enum { OVER_SEED, OVER_SPLIT };
 enum { ATTENTION_EXACT, ATTENTION_POLY, ATTENTION_AS_IT_IS };
+enum { ACT_AS_IT_IS = PARE_ACT_TANH + 1 };
 #define TRAIN_MOST_RUNS 100000
 
 /* What a kind is trained with unless the user says otherwise. */
@@ -74,7 +78,9 @@ typedef struct plan {
     size_t runs, settings;
     pare_setting *setting; /* epochs 0: o->steps */
     const char **checkpoint;
-    run_line *line; /* settings x runs, as the checkpoints are */
+    run_line *line;                      /* settings x runs, as the checkpoints are */
+    pare_length_training *engine;        /* of each run, as the lines are; NULL without --oracle */
+    pare_oracle_count forward, backward; /* of all of them */
     uint64_t done, total;
     double last_mark;
     FILE *log;
@@ -99,6 +105,18 @@ void plan_stop(void *self, pare_run_parts *parts);
 pare_status popup_settle(cli *c, train_opts *o);
 /* Where the weights of a run with this seed come from. */
 pare_frozen_gpt popup_source(const train_opts *o, uint64_t seed);
+
+/* ---- train_oracle.c ------------------------------------------------------------------------ */
+
+/* --oracle: whether the model of the runs can be trained so, and an engine for each run. */
+pare_status oracle_open(plan *p, const pare_model *m);
+/* The attention of run i of the lines; NULL without --oracle. */
+pare_status oracle_start(plan *p, const pare_attention_provider **out, size_t i, pare_err *err);
+/* Calls of all runs on all ranks. */
+pare_status oracle_count(plan *p);
+void oracle_close(plan *p);
+void oracle_print(const plan *p);
+bool oracle_json(cJSON *to, const plan *p);
 
 /* ---- train_log.c --------------------------------------------------------------------------- */
 

@@ -162,7 +162,7 @@ static bool has_own_shape(const train_opts *o)
 {
     const recipe *r = o->recipe;
     return o->dim != r->dim || o->layers != r->layers || o->heads != r->heads || o->ffn ||
-           o->expander || o->self_loops || o->full;
+           o->expander || o->self_loops || o->full || !pare_variant_is_usual(&o->variant);
 }
 
 /* What --attention asks of the softmax heads of a model. */
@@ -209,6 +209,7 @@ static pare_status fresh(const plan *p, pare_model **out, uint64_t seed, pare_er
                             .full = o->full,
                             .expander_degree = o->expander,
                             .pool = f->pool,
+                            .variant = o->variant,
                             .seed = seed,
                             .source = o->popup ? &source : NULL};
     pare_status st = pare_init_model(out, &init, err);
@@ -252,6 +253,7 @@ static pare_status try_models(plan *p)
 {
     pare_model *m = NULL;
     pare_status st = p->from ? suits(p, p->from, "--from") : fresh(p, &m, 0, &p->c->err);
+    if (!st) st = oracle_open(p, p->from ? p->from : m);
     pare_model_free(m);
     if (!st && p->teacher) st = suits(p, p->teacher, "--teacher");
     return st;
@@ -385,6 +387,7 @@ void plan_close(plan *p)
     pare_model_free(p->teacher);
     pare_blob_release(p->vocab);
     if (p->log) fclose(p->log);
+    oracle_close(p);
 }
 
 static uint64_t every(size_t said, uint64_t usual)
@@ -407,7 +410,9 @@ pare_status plan_start(void *self, pare_run_parts *out, size_t run, size_t at, p
     const size_t i = at * p->runs + run;
     const uint64_t steps = plan_steps(p, at), seed = plan_seed(p, run);
     pare_model *m = NULL;
-    const pare_status st = p->from ? PARE_OK : fresh(p, &m, seed, err);
+    const pare_attention_provider *by;
+    pare_status st = oracle_start(p, &by, i, err);
+    if (!st && !p->from) st = fresh(p, &m, seed, err);
     if (st) return st;
     *out = (pare_run_parts){.start = m ? m : p->from, .lesson = plan_lesson(p, run), .own = m};
     out->opts = (pare_train_opts){
@@ -423,6 +428,7 @@ pare_status plan_start(void *self, pare_run_parts *out, size_t run, size_t at, p
         .seed = seed,
         .popup = o->popup ? &p->popup : NULL,
         .teacher = p->teacher,
+        .attention = by,
         .distill = o->distill,
         .temperature = o->temperature,
         .hidden = o->hidden,

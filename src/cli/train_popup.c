@@ -51,6 +51,10 @@ pare_status popup_settle(cli *c, train_opts *o)
     if (o->from)
         return pare_fail(&c->err, PARE_ERR_USAGE,
                          "--popup finds a part of a random network: it has no --from");
+    if (!pare_variant_is_usual(&o->variant))
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "--popup: its nets have skips, norms and GPT-2's activation, and no "
+                         "biases: --no-skips, --no-norms, --no-biases and --act do not go with it");
     if (isnan(o->keep)) o->keep = TRAIN_KEEP;
     if (o->source == SOURCE_NOT_SAID) o->source = PARE_FROZEN_NORMAL;
     if (!(o->keep > 0 && o->keep <= 1))

@@ -59,6 +59,7 @@ static void print_people(const plan *p, const train_result *r)
     for (size_t s = 0; s < p->settings; s++) rows_of_setting(p, r, s);
     if (!isnan(r->whole_test))
         out_line("  %-36s %10.6f %10.6f", "over the whole texts", r->whole_val, r->whole_test);
+    oracle_print(p);
     out_row("model", "%s", r->model.path);
 }
 
@@ -145,7 +146,7 @@ static pare_status print_json(plan *p, const train_result *r)
     return out_json(p->c, root,
                     root && pare_json_add_string(root, "kind", train_kinds[p->o->kind]) &&
                         out_json_facts(root, "output", &r->model) && json_data(root, p) &&
-                        json_metric(root, p, r) && json_popup(root, p, r) &&
+                        json_metric(root, p, r) && json_popup(root, p, r) && oracle_json(root, p) &&
                         pare_json_add_size(root, "best_setting", r->runs->setting) &&
                         pare_json_add_size(root, "best_run", r->runs->best) &&
                         json_settings(root, p, r) && json_times(root, r));

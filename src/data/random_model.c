@@ -336,6 +336,8 @@ static pare_status settle(pare_random_model_opts *o, pare_err *err)
     if (!st && o->dim % o->heads != 0)
         st =
             pare_fail(err, PARE_ERR_USAGE, "dim %zu is no multiple of heads %zu", o->dim, o->heads);
+    if (!st && o->variant.no_biases && o->kind == PARE_RANDOM_LLAMA)
+        st = pare_fail(err, PARE_ERR_USAGE, "a llama has no biases to leave out");
     if (!st && graph) st = at_least_one(o->features, "features", err);
     if (!st && (graph || bert)) st = at_least_one(o->classes, "classes", err);
     if (!st && !graph) st = check_ids(o, err);
@@ -355,6 +357,7 @@ pare_status pare_random_model(pare_model **out, const pare_random_model_opts *op
     if (!st) st = pare_model_new(&k.m, err);
     if (!st) st = lay_out(&k, err);
     if (!st) st = draw(&k, err);
+    if (!st) pare_model_vary(k.m, &k.o.variant);
     if (!st) st = pare_model_check(k.m, err);
     if (st) {
         pare_model_free(k.m);

@@ -30,17 +30,16 @@
 static void add_through(calc *k, pare_mat *to, const pare_mat *x, const ruler *in, const ruler *out,
                         const imat *m)
 {
-    if (k->st || !m->mid.v) return;
     const pare_mat map = ruler_map(k, in, out, m), y = up_times(k, x, &map);
     up_add(k, to, &y);
 }
 
 static pare_mat stack_of(calc *k, const eff_attn *e, const ruler *in, const ruler *out)
 {
-    const imat **const v = pare_alloc(k->a, e->nheads ? e->nheads : 1, sizeof *v);
+    const imat **const v = pare_alloc(k->a, e->nheads, sizeof *v);
     if (!v) calc_fail(k, pare_no_memory(k->err));
     for (size_t h = 0; !k->st && h < e->nheads; h++) v[h] = &e->heads[h].v;
-    return k->st ? (pare_mat){0} : ruler_stack(k, in, out, v, e->nheads);
+    return ruler_stack(k, in, out, v, e->nheads);
 }
 
 /* What a row that sees nothing is short of: c (all M + all V) + inside. */
@@ -60,9 +59,8 @@ static pare_mat around_mean(calc *k, const eff_attn *e, const imat *total, const
     pare_mat w = calc_mat(k, 1, out->k);
     add_through(k, &w, &r->w, in, out, total);
     add_through(k, &w, &r->d, in, out, &e->t);
-    for (size_t j = 1; !k->st && j < e->npowers; j++)
-        add_through(k, &w, &r->d, in, out, &e->mix[j]);
-    for (size_t h = 0; !k->st && h < e->nheads; h++) {
+    for (size_t j = 1; j < e->npowers; j++) add_through(k, &w, &r->d, in, out, &e->mix[j]);
+    for (size_t h = 0; h < e->nheads; h++) {
         const pare_mat part =
             up_by(k, &r->d, softmax_variation(score_range(k, in, &e->heads[h], r)));
         add_through(k, &w, &part, in, out, &e->heads[h].v);
@@ -78,24 +76,24 @@ static reach moved(calc *k, const eff_attn *e, const imat *total, const ruler *i
     const pare_mat stack = stack_of(k, e, in, out), values = up_times(k, &r->w, &stack);
     add_through(k, &n.w, &r->w, in, out, &e->t);
     add_through(k, &n.d, &r->d, in, out, &e->t);
-    if (!k->st) up_add(k, &n.w, &values);
-    for (size_t j = 0; !k->st && j < e->npowers; j++) {
+    up_add(k, &n.w, &values);
+    for (size_t j = 0; j < e->npowers; j++) {
         add_through(k, &n.w, &r->w, in, out, &e->mix[j]);
         if (!s.full) add_through(k, &n.d, &r->d, in, out, &e->mix[j]);
     }
-    for (size_t h = 0; !k->st && h < e->nheads; h++) {
+    for (size_t h = 0; h < e->nheads; h++) {
         const pare_mat part = up_by(k, &r->d, contraction(k, in, &e->heads[h], r, s));
         add_through(k, &n.d, &part, in, out, &e->heads[h].v);
     }
     if (!s.never_empty && (e->nheads || e->npowers)) {
         const pare_mat short_of = missing(k, e, total, &r->c, out);
-        if (!k->st) up_add(k, &n.w, &short_of);
+        up_add(k, &n.w, &short_of);
     } else if (e->nheads || e->npowers) {
         const pare_mat other = around_mean(k, e, total, in, out, r);
         n.w = up_least(k, &n.w, &other);
     }
-    const pare_mat twice = k->st ? n.w : up_by(k, &n.w, pare_ub_exact(2));
-    if (!k->st) n.d = s.never_empty ? up_least(k, &n.d, &twice) : twice;
+    const pare_mat twice = up_by(k, &n.w, pare_ub_exact(2));
+    n.d = s.never_empty ? up_least(k, &n.d, &twice) : twice;
     return n;
 }
 
@@ -118,8 +116,8 @@ static pare_mat constants(const gap *g, const imat *v)
     const imat *const c = &g->t->x.c;
     imat own = imat_mul(k, c, &p->t);
     own = imat_sum(k, &own, &p->outside);
-    imat seen = v ? imat_mul(k, c, v) : imat_zero(k, 1, p->f->dout);
-    for (size_t j = 0; !k->st && j < p->npowers; j++) {
+    imat seen = imat_mul(k, c, v);
+    for (size_t j = 0; j < p->npowers; j++) {
         const imat m = imat_mul(k, c, &p->mix[j]);
         seen = imat_sum(k, &seen, &m);
     }
@@ -159,7 +157,7 @@ static void add_heads(const gap *g, pare_mat *to, bool uniform, bool mean)
 {
     calc *const k = g->k;
     const reach *const x = &g->t->x;
-    for (size_t h = 0; !k->st && h < g->p->f->nheads; h++) {
+    for (size_t h = 0; h < g->p->f->nheads; h++) {
         const eff_head *const head = &g->p->f->heads[h];
         const pare_ub tv =
             uniform ? softmax_variation(score_range(k, g->in, head, x)) : pare_ub_exact(1);
@@ -174,7 +172,7 @@ static pare_mat heads_to_uniform(const gap *g, const pare_mat *constant, bool me
     calc *const k = g->k;
     pare_mat r = up_by(k, constant, pare_ub_exact(1));
     spread(g, &r, &g->t->x.w, &g->p->t);
-    for (size_t j = 0; !k->st && j < g->p->npowers; j++) {
+    for (size_t j = 0; j < g->p->npowers; j++) {
         const imat m = j == 0 ? imat_sum(k, &g->p->mix[0], &g->p->fv) : g->p->mix[j];
         spread(g, &r, &g->t->x.w, &m);
     }
@@ -189,8 +187,8 @@ static pare_mat heads_as_they_are(const gap *g, const pare_mat *constant)
     const pare_mat stack = stack_of(k, g->p->f, g->in, g->out);
     const pare_mat values = up_times(k, &g->t->x.w, &stack);
     spread(g, &r, &g->t->x.w, &g->p->t);
-    for (size_t j = 0; !k->st && j < g->p->npowers; j++) spread(g, &r, &g->t->x.w, &g->p->mix[j]);
-    if (!k->st) up_add(k, &r, &values);
+    for (size_t j = 0; j < g->p->npowers; j++) spread(g, &r, &g->t->x.w, &g->p->mix[j]);
+    up_add(k, &r, &values);
     return r;
 }
 
@@ -200,7 +198,7 @@ static pare_mat heads_to_own_token(const gap *g, const pare_mat *constant)
     pare_mat r = up_by(k, constant, pare_ub_exact(1));
     const imat t = imat_sum(k, &g->p->t, &g->p->fv);
     spread(g, &r, &g->t->x.w, &t);
-    for (size_t j = 0; !k->st && j < g->p->npowers; j++) spread(g, &r, &g->t->x.w, &g->p->mix[j]);
+    for (size_t j = 0; j < g->p->npowers; j++) spread(g, &r, &g->t->x.w, &g->p->mix[j]);
     add_heads(g, &r, false, false);
     return r;
 }
@@ -210,7 +208,7 @@ static pare_mat all_to_own_token(const gap *g, const pare_mat *constant)
     calc *const k = g->k;
     pare_mat r = up_by(k, constant, pare_ub_exact(1));
     imat t = imat_sum(k, &g->p->t, &g->p->fv);
-    for (size_t j = 0; !k->st && j < g->p->npowers; j++) {
+    for (size_t j = 0; j < g->p->npowers; j++) {
         const imat m = j == 0 ? imat_sum(k, &g->p->mix[0], &g->p->fv) : g->p->mix[j];
         t = imat_sum(k, &t, &g->p->mix[j]);
         spread(g, &r, &g->t->x.d, &m);
@@ -229,7 +227,7 @@ static pare_mat replaced(const gap *g)
     const pare_mat one = heads_to_uniform(g, &constant, false),
                    two = heads_as_they_are(g, &constant);
     pare_mat least = up_least(k, &one, &two);
-    if (!g->s.never_empty || k->st) return least;
+    if (!g->s.never_empty) return least;
     const pare_mat three = heads_to_own_token(g, &constant), four = all_to_own_token(g, &constant);
     least = up_least(k, &least, &three);
     return up_least(k, &least, &four);
@@ -247,12 +245,10 @@ static pare_ub score_change(const gap *g, size_t h)
     const pare_mat moves = up_times(k, &t->e, &form);
     const pare_mat from_y = slope(k, g->in, &head->b, &head->l, &t->y);
     const pare_mat from_x = slope(k, g->in, &head->b, &head->l, &t->x);
-    if (k->st) return pare_ub_inf();
     pare_ub r = pare_ub_min(pare_ub_add(up_dot(&moves, &t->x.d), up_dot(&from_y, &de)),
                             pare_ub_add(up_dot(&moves, &t->y.d), up_dot(&from_x, &de)));
     if (g->p->same) return r;
     const pare_mat weights = slope(k, g->in, &g->p->b[h], &g->p->l[h], &t->x);
-    if (k->st) return pare_ub_inf();
     r = pare_ub_add(r, up_dot(&weights, &t->x.d));
     if (first->query != head->query && (first->query == QUERY_MEAN || head->query == QUERY_MEAN))
         r = pare_ub_add(
@@ -284,7 +280,7 @@ static pare_mat head_by_head(const gap *g)
     pare_mat r = calc_mat(k, 1, g->out->k);
     const pare_mat nearest = up_least(k, &t->x.d, &t->y.d);
     imat total = imat_zero(k, g->p->f->din, g->p->f->dout);
-    for (size_t h = 0; !k->st && h < g->p->f->nheads; h++) {
+    for (size_t h = 0; h < g->p->f->nheads; h++) {
         const eff_head *const head = &g->p->g->heads[h];
         const pare_ub change = head->rotary ? turning_change(g, head) : score_change(g, h);
         const pare_mat turn = up_by(k, &nearest, softmax_variation(change));
@@ -294,11 +290,11 @@ static pare_mat head_by_head(const gap *g)
         spread(g, &r, &t->x.w, &g->p->v[h]);
         total = imat_sum(k, &total, &g->p->v[h]);
     }
-    if (g->p->same || k->st) return r;
+    if (g->p->same) return r;
     const pare_mat constant = constants(g, &total);
-    if (!k->st) up_add(k, &r, &constant);
+    up_add(k, &r, &constant);
     spread(g, &r, &t->x.w, &g->p->t);
-    for (size_t j = 0; !k->st && j < g->p->npowers; j++) spread(g, &r, &t->x.w, &g->p->mix[j]);
+    for (size_t j = 0; j < g->p->npowers; j++) spread(g, &r, &t->x.w, &g->p->mix[j]);
     return r;
 }
 
@@ -318,13 +314,12 @@ static pare_mat mean_apart(const gap *g, const pare_mat *was)
     calc *const k = g->k;
     imat total = g->p->g->t;
     pare_mat m = calc_mat(k, 1, g->out->k);
-    for (size_t j = 0; !k->st && j < g->p->g->npowers; j++)
-        total = imat_sum(k, &total, &g->p->g->mix[j]);
+    for (size_t j = 0; j < g->p->g->npowers; j++) total = imat_sum(k, &total, &g->p->g->mix[j]);
     spread(g, &m, was, &total);
-    if (g->p->same || k->st) return m;
+    if (g->p->same) return m;
     const pare_mat constant = constants(g, &g->p->fv);
     const pare_mat local = heads_to_uniform(g, &constant, true);
-    if (!k->st) up_add(k, &m, &local);
+    up_add(k, &m, &local);
     return m;
 }
 
@@ -342,11 +337,12 @@ track walk_attention(calc *k, const attn_pair *p, const ruler *out, const track 
     const pare_mat *const mean = means && t->m.v ? &t->m : &t->e;
     pare_mat e = calc_mat(k, 1, out->k);
     spread(&g, &e, &t->e, &after->t);
-    for (size_t j = 0; !k->st && j < after->npowers; j++) spread(&g, &e, mean, &after->mix[j]);
+    for (size_t j = 0; j < after->npowers; j++) spread(&g, &e, mean, &after->mix[j]);
     const pare_mat local = p->paired ? head_by_head(&g) : replaced(&g);
-    if (!k->st) up_add(k, &e, &local);
-    if (!k->st) n.e = up_least(k, &n.e, &e);
-    if (means) n.m = mean_apart(&g, mean);
-    if (means && !k->st) n.m = up_least(k, &n.m, &n.e);
+    up_add(k, &e, &local);
+    n.e = up_least(k, &n.e, &e);
+    if (!means) return n;
+    const pare_mat m = mean_apart(&g, mean);
+    n.m = up_least(k, &m, &n.e);
     return n;
 }

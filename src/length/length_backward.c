@@ -18,7 +18,7 @@ typedef struct back {
     double *dq, *dk, *dv;              /* sums over tiles */
     char *q, *k, *v, *y, *dy, *lse;    /* rows of the tile */
     char *tile_dq, *tile_dk, *tile_dv; /* and its answer */
-    uint64_t calls;
+    pare_oracle_count count;
 } back;
 
 static void gather(const back *b, const pare_tile *t, bool keys, char *to, const void *from,
@@ -91,7 +91,9 @@ static pare_status one_tile(void *ctx, const pare_tile *t)
     add(b, t, false, b->dq, b->tile_dq, j->dk);
     add(b, t, true, b->dk, b->tile_dk, j->dk);
     add(b, t, true, b->dv, b->tile_dv, j->dv);
-    b->calls++;
+    b->count.calls++;
+    if (t->nq > b->count.max_len) b->count.max_len = t->nq;
+    if (t->nk > b->count.max_len) b->count.max_len = t->nk;
     return PARE_OK;
 }
 
@@ -122,8 +124,8 @@ static void write_out(pare_dtype t, void *to, size_t ld, const double *from, siz
 }
 
 pare_status pare_length_backward(const pare_length_grad *g, pare_dtype dtype, uint32_t length,
-                                 const pare_pattern *p, const pare_graph *graph, uint64_t *calls,
-                                 const pare_exec *exec, pare_err *err)
+                                 const pare_pattern *p, const pare_graph *graph,
+                                 pare_oracle_count *count, const pare_exec *exec, pare_err *err)
 {
     PARE_ASSERT((dtype == PARE_F32 || dtype == PARE_F64) && length && g->job.lse);
     back b = {.g = g, .type = dtype, .m = length, .exec = exec, .err = err};
@@ -137,7 +139,10 @@ pare_status pare_length_backward(const pare_length_grad *g, pare_dtype dtype, ui
         write_out(dtype, g->dk, g->lddk, b.dk, n, g->job.dk);
         write_out(dtype, g->dv, g->lddv, b.dv, n, g->job.dv);
     }
-    if (calls) *calls = b.calls;
+    if (count) {
+        count->calls += b.count.calls;
+        if (b.count.max_len > count->max_len) count->max_len = b.count.max_len;
+    }
     pare_arena_free(a);
     return st;
 }

@@ -1,22 +1,13 @@
 /* The certificate of a length run (docs/theory/length.md "Plans"): the attention of every head of a
  * model, over one input, through a plan; on some rows of each, what norms say beforehand, what the
  * rounding bound says of these very numbers, and how far the run was from long double. */
+#include "length_cert.h"
 #include "codes.h"
 #include "rounding.h"
 #include <math.h>
 #include <pare/backend.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct certifier {
-    const pare_length_plan *plan;
-    const pare_oracle *orc;
-    size_t rows;
-    const pare_exec *exec;
-    pare_length_cert *out;
-    double *all; /* proven bounds of the rows so far, for the median */
-    size_t count, room;
-} certifier;
 
 /* Row i by long double: its largest entry so far, and the difference from what the oracle gave. */
 static pare_status row_error(double *out, double *largest, const certifier *c,
@@ -61,7 +52,7 @@ static pare_status keep(certifier *c, double bound, pare_err *err)
     return PARE_OK;
 }
 
-static pare_status judge(certifier *c, const pare_length_job *j, pare_err *err)
+pare_status certifier_judge(certifier *c, const pare_length_job *j, pare_err *err)
 {
     pare_length_cert *const o = c->out;
     const size_t rows = c->rows && c->rows < j->n ? c->rows : j->n;
@@ -69,7 +60,7 @@ static pare_status judge(certifier *c, const pare_length_job *j, pare_err *err)
     pare_status st = PARE_OK;
     for (size_t x = 0; x < rows && !st; x++) {
         const size_t i = x * j->n / rows;
-        st = rounding_row(&bound, &apriori, c->plan, j, i, err);
+        st = rounding_row(&bound, &apriori, c->plan, j, i, c->call_rows, err);
         if (!st) st = row_error(&off, &o->largest, c, j, i, err);
         if (!st) st = keep(c, bound, err);
         if (st) break;
@@ -103,7 +94,7 @@ static pare_status one_layer(void *self, size_t block, pare_dtype t, const pare_
     for (size_t i = 0; i < count; i++) own[i] = pare_length_job_of(&jobs[i]);
     pare_status st = pare_length_plan_attend(c->plan, c->orc, own, count, &stats, c->exec, err);
     if (!st) add_stats(c->out, &stats);
-    for (size_t i = 0; i < count && !st; i++) st = judge(c, &own[i], err);
+    for (size_t i = 0; i < count && !st; i++) st = certifier_judge(c, &own[i], err);
     free(own);
     return st;
 }
@@ -112,6 +103,16 @@ static int by_size(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return x < y ? -1 : x > y;
+}
+
+void certifier_end(certifier *c)
+{
+    if (c->count) {
+        qsort(c->all, c->count, sizeof *c->all, by_size);
+        c->out->proven_median = c->all[c->count / 2];
+    }
+    free(c->all);
+    c->all = NULL;
 }
 
 /* The bounds are about the numbers the plan says of its engine. */
@@ -144,11 +145,7 @@ pare_status pare_length_certify(pare_length_cert *out, const pare_length_plan *p
     if (!y) return pare_no_memory(err);
     const pare_attender by = {.fn = one_layer, .self = &c};
     const pare_status st = pare_forward_by(y, plan->caps.dtype, m, in, &by, NULL, exec, err);
-    if (!st && c.count) {
-        qsort(c.all, c.count, sizeof *c.all, by_size);
-        out->proven_median = c.all[c.count / 2];
-    }
-    free(c.all);
+    certifier_end(&c);
     free(y);
     return st;
 }

@@ -276,6 +276,7 @@ static pare_status fill(pare_length_plan *p, const call_rule *r, pare_arena *a, 
     if (st) return st;
     for (size_t i = 0; i < p->nheads; i++) add_head(p, &s, r, i);
     count_layers(p, &s, r);
+    count_vectors(p, r, s.tiles);
     c->pairs *= (double)p->nheads;
     c->theorem = count_paper(p->tokens, r->m, &p->pattern) * p->nheads;
     if (p->opts.mode > PARE_LENGTH_STRICT)

@@ -19,8 +19,9 @@ static bool add_oracle(cJSON *to, const pare_oracle_caps *c)
     cJSON *const o = pare_json_add_object(to, "oracle");
     return o && pare_json_add_size(o, "length", c->max_len) &&
            pare_json_add_size(o, "layers", c->layers) && pare_json_add_size(o, "heads", c->heads) &&
-           pare_json_add_size(o, "features", c->features) && pare_json_add_size(o, "d_k", c->d_k) &&
-           pare_json_add_size(o, "d_v", c->d_v) &&
+           pare_json_add_size(o, "features", c->features) &&
+           (!c->d_k || pare_json_add_size(o, "d_k", c->d_k)) && /* of fixed widths */
+           (!c->d_v || pare_json_add_size(o, "d_v", c->d_v)) &&
            pare_json_add_string(o, "dtype", pare_dtype_name(c->dtype)) &&
            pare_json_add_number(o, "exp_flush", c->exp_flush) &&
            pare_json_add_number(o, "exp_err", c->exp_err) &&
@@ -60,7 +61,8 @@ static bool add_cost(cJSON *to, const pare_length_cost *c)
            pare_json_add_size(o, "instances", c->instances) &&
            pare_json_add_size(o, "merge_calls", c->merge_calls) &&
            pare_json_add_size(o, "rounds", c->rounds) &&
-           pare_json_add_size(o, "max_len", c->max_len) &&
+           pare_json_add_size(o, "max_len", c->max_len) && pare_json_add_size(o, "d_k", c->d_k) &&
+           pare_json_add_size(o, "d_v", c->d_v) && pare_json_add_size(o, "d_token", c->d_token) &&
            pare_json_add_size(o, "max_partials", c->max_partials) &&
            pare_json_add_number(o, "pairs", c->pairs) &&
            pare_json_add_number(o, "computed_pairs", c->computed_pairs) &&
@@ -138,7 +140,8 @@ static pare_status read_oracle(pare_oracle_caps *c, const cJSON *json, pare_err 
         (st = read_u32(&c->layers, o, "layers", err)) ||
         (st = read_u32(&c->heads, o, "heads", err)) ||
         (st = read_u32(&c->features, o, "features", err)) ||
-        (st = read_u32(&c->d_k, o, "d_k", err)) || (st = read_u32(&c->d_v, o, "d_v", err)) ||
+        (pare_json_has(o, "d_k") && (st = read_u32(&c->d_k, o, "d_k", err))) ||
+        (pare_json_has(o, "d_v") && (st = read_u32(&c->d_v, o, "d_v", err))) ||
         (st = pare_json_bound(&c->exp_flush, o, "exp_flush", err)) ||
         (st = pare_json_number(&c->exp_err, o, "exp_err", err)) ||
         (st = pare_json_number(&c->w_min, o, "w_min", err)) ||

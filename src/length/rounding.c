@@ -214,11 +214,12 @@ static double apriori_of(const judged *d)
 }
 
 pare_status rounding_row(double *bound, double *apriori, const pare_length_plan *plan,
-                         const pare_length_job *j, size_t i, pare_err *err)
+                         const pare_length_job *j, size_t i, size_t rows, pare_err *err)
 {
     judged d = {.job = j, .p = &plan->pattern, .g = plan->graph, .caps = plan->caps};
     const pare_status st = judged_of(&d, &plan->opts, err);
     if (st) return st;
+    if ((double)rows > d.m) d.m = (double)rows;
     double *const w = malloc((j->n + 1) * sizeof *w);
     if (!w) return pare_no_memory(err);
     *bound = row_bound(&d, i, w);

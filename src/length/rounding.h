@@ -26,7 +26,9 @@ rounding rounding_of(const pare_oracle_caps *caps, const row_facts *f);
 /* The bound of a column; mean >= sum_j p_j |v_j|, largest >= max|v|. */
 double rounding_bound(const rounding *r, double mean, double largest);
 
-/* Row i of a job of the plan: the bound of these numbers, and the one of norms alone. */
+/* Row i of a job of the plan: the bound of these numbers, and the one of norms alone. `rows`: of
+ * its calls where they hold more than the plan says, other inputs' (else 0). */
 PARE_MUST_USE pare_status rounding_row(double *bound, double *apriori, const pare_length_plan *plan,
-                                       const pare_length_job *j, size_t i, pare_err *err);
+                                       const pare_length_job *j, size_t i, size_t rows,
+                                       pare_err *err);
 #endif

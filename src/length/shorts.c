@@ -2,131 +2,212 @@
  * docs/theory/length.md "Many short inputs in one call (Theorem 4.2)").
  *
  * Input g's queries carry P u_g and its keys v_g: logits within an input get exactly +0, those
- * between inputs at most -P. For |q.k| <= C1 and |v| <= C2 the leak of a finite P is at most 2 C2
- * (G - 1) e^(2 C1 - P) (inputs of one length), and with the P that is chosen here it is exactly 0:
- * the weights of other inputs are. */
+ * between inputs at most -P. A row that sees `own` keys of its own input and `others` of the others
+ * has at most
+ *
+ *     t = (others / own) e^(2 C1 - P),     |q.k| <= C1,
+ *
+ * of its weight elsewhere, which moves it by 2 C2 t at most, |v| <= C2. With the P that is chosen
+ * here t is exactly 0: the weights of other inputs are, for e^-x = 0 beyond exp_flush. */
 #include "codes.h"
+#include "counts.h"
+#include "instances.h"
 #include <math.h>
+#include <pare/linalg.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct packing {
-    const pare_oracle *orc;
-    pare_oracle_caps caps;
+    run r; /* the oracle, its caps, where errors go: what pieces_run looks at */
     const pare_length_job *jobs;
     size_t count;
-    bool causal;
-    double penalty;
-    uint64_t calls;
-    pare_err *err;
+    bool causal, isolates; /* isolates: no weight passes between inputs */
+    double penalty;        /* P */
+    double logit, value;   /* C1, C2 */
+    pare_pack_stats *stats;
 } packing;
 
-static double longest(const packing *p, const pare_length_job *j, const void *x, size_t ld)
+/* The longest of the rows, rounded up. */
+static double longest(pare_dtype t, const void *x, size_t n, size_t ld, size_t cols)
 {
     double most = 0;
-    for (size_t i = 0; i < j->n; i++) {
+    for (size_t i = 0; i < n; i++) {
         double s = 0;
-        for (size_t c = 0; c < j->dk; c++) {
-            const double v = num_at(p->caps.dtype, x, i * ld + c);
-            s += v * v;
-        }
-        most = fmax(most, s);
+        for (size_t c = 0; c < cols; c++) s += num_at(t, x, i * ld + c) * num_at(t, x, i * ld + c);
+        if (!(s <= most)) most = s;
     }
     return sqrt(most) * (1 + 0x1p-40);
 }
 
-static void place(const packing *p, size_t job, size_t g, size_t row, uint32_t code, char *q,
-                  char *k, char *v)
+/* ---- one call -------------------------------------------------------------------------------- */
+
+/* Queries or keys of a row carry the code of their group behind their own numbers. */
+static void put_code(const packing *p, char *row, size_t at, uint32_t code, size_t g, bool query)
 {
-    const pare_length_job *const j = &p->jobs[job];
-    const pare_dtype t = p->caps.dtype;
-    const size_t wide = j->dk + code;
     const uint64_t bits = code ? group_bits(code, g) : 0;
-    for (size_t i = 0; i < j->n; i++) {
-        const size_t at = (row + i) * wide;
-        for (size_t c = 0; c < j->dk; c++) {
-            num_put(t, q, at + c, j->scale * num_at(t, j->q, i * j->ldq + c));
-            num_put(t, k, at + c, num_at(t, j->k, i * j->ldk + c));
-        }
-        for (uint32_t b = 0; b < code; b++) {
-            num_put(t, q, at + j->dk + b, bits >> b & 1 ? 0 : -p->penalty);
-            num_put(t, k, at + j->dk + b, bits >> b & 1 ? 1 : 0);
-        }
-        for (size_t c = 0; c < j->dv; c++)
-            num_put(t, v, (row + i) * j->dv + c, num_at(t, j->v, i * j->ldv + c));
+    for (uint32_t b = 0; b < code; b++) {
+        const bool in = bits >> b & 1;
+        const double x = query ? (in ? 0 : -p->penalty) : in;
+        num_put(p->r.caps.dtype, row, at + b, x);
     }
 }
 
-/* Jobs [first, end) in one call of n rows. */
+static void place(const packing *p, const pare_length_job *j, size_t g, size_t row, uint32_t code,
+                  const instance *to)
+{
+    const pare_dtype t = p->r.caps.dtype;
+    const size_t b = num_size(t);
+    for (size_t i = 0; i < j->n; i++) {
+        char *const q = (char *)to->q + (row + i) * to->dk * b;
+        char *const k = (char *)to->k + (row + i) * to->dk * b;
+        for (size_t c = 0; c < j->dk; c++)
+            num_put(t, q, c, j->scale * num_at(t, j->q, i * j->ldq + c));
+        memcpy(k, (const char *)j->k + i * j->ldk * b, j->dk * b);
+        put_code(p, q, j->dk, code, g, true);
+        put_code(p, k, j->dk, code, g, false);
+        memcpy((char *)to->v + (row + i) * to->dv * b, (const char *)j->v + i * j->ldv * b,
+               j->dv * b);
+    }
+}
+
+/* How far the other inputs of a call of n rows can move an output of job j. */
+static double leak_of(const packing *p, const pare_length_job *j, size_t n)
+{
+    const double own = p->causal ? 1 : (double)j->n, others = (double)(n - j->n);
+    if (p->isolates || n == j->n) return 0;
+    const double t = others / own * pare_exp_up(2 * p->logit - p->penalty);
+    return 2 * p->value * (t < 1 ? t : 1) * (1 + 0x1p-40);
+}
+
+/* Jobs [first, end) in one call of n rows; an oracle that wants max_len of them gets silent ones,
+ * which are one more group. */
 static pare_status one_call(packing *p, size_t first, size_t end, size_t n)
 {
-    const size_t dk = p->jobs[0].dk, dv = p->jobs[0].dv, b = pare_dtype_size(p->caps.dtype);
-    const uint32_t code = group_width(end - first);
-    char *const q = calloc(n * (dk + code) + 1, b), *const k = calloc(n * (dk + code) + 1, b);
-    char *const v = calloc(n * dv + 1, b), *const y = calloc(n * dv + 1, b);
-    pare_status st = q && k && v && y ? PARE_OK : pare_no_memory(p->err);
+    run *const r = &p->r;
+    const bool pads = r->caps.features & PARE_ORC_STATIC && n < r->caps.max_len;
+    const size_t rows = pads ? r->caps.max_len : n, b = num_size(r->caps.dtype);
+    const size_t dk = p->jobs[0].dk, dv = p->jobs[0].dv;
+    const uint32_t code = group_width(end - first + pads);
+    const size_t wide = r->caps.d_k ? r->caps.d_k : dk + code,
+                 values = r->caps.d_v ? r->caps.d_v : dv;
+    if (wide < dk + code || values < dv)
+        return pare_fail(r->err, PARE_ERR_INPUT,
+                         "length: a packed call needs queries of %zu and values of %zu numbers, "
+                         "the oracle takes %zu and %zu",
+                         dk + code, dv, wide, values);
+    char *const q = calloc(rows * wide + 1, b), *const k = calloc(rows * wide + 1, b);
+    char *const v = calloc(rows * values + 1, b), *const y = calloc(rows * values + 1, b);
+    const instance c = {.n = (uint32_t)rows,
+                        .dk = (uint32_t)wide,
+                        .dv = (uint32_t)values,
+                        .causal = p->causal,
+                        .q = q,
+                        .k = k,
+                        .v = v,
+                        .y = y};
+    pare_status st = q && k && v && y ? PARE_OK : pare_no_memory(r->err);
     for (size_t x = first, row = 0; !st && x < end; row += p->jobs[x++].n)
-        place(p, x, x - first, row, code, q, k, v);
-    if (!st) {
-        const pare_call c = {.kind = PARE_CALL_QKV,
-                             .u.a = {.q = q,
-                                     .k = k,
-                                     .v = v,
-                                     .n = (uint32_t)n,
-                                     .dk = (uint32_t)(dk + code),
-                                     .dv = (uint32_t)dv,
-                                     .causal = p->causal,
-                                     .y = y}};
-        st = p->orc->ops->evaluate(p->orc->self, &c, 1, p->err);
-        if (!st) st = p->orc->ops->barrier(p->orc->self, p->err);
-        p->calls++;
+        place(p, &p->jobs[x], x - first, row, code, &c);
+    for (size_t row = n; !st && row < rows; row++) {
+        put_code(p, q + row * wide * b, dk, code, end - first, true);
+        put_code(p, k + row * wide * b, dk, code, end - first, false);
     }
-    for (size_t x = first, row = 0; !st && x < end; x++)
-        for (size_t i = 0; i < p->jobs[x].n; i++, row++)
-            memcpy((char *)p->jobs[x].y + i * p->jobs[x].ldy * b, y + row * dv * b, dv * b);
+    if (!st) run_poison(r, y, rows, values);
+    if (!st) st = pieces_run(r, &c, 1, &p->stats->calls);
+    for (size_t x = first, row = 0; !st && x < end; x++) {
+        p->stats->leak = fmax(p->stats->leak, leak_of(p, &p->jobs[x], rows));
+        for (size_t i = 0; i < p->jobs[x].n && !st; i++, row++) {
+            for (size_t e = 0; e < dv && !st; e++)
+                if (!isfinite(num_at(r->caps.dtype, y, row * values + e)))
+                    st = pare_fail(r->err, PARE_ERR_NUMERIC,
+                                   "length: packed call %llu: row %zu of input %zu is no number",
+                                   (unsigned long long)p->stats->calls - 1, i, x);
+            memcpy((char *)p->jobs[x].y + i * p->jobs[x].ldy * b, y + row * values * b, dv * b);
+        }
+    }
+    if (rows > p->stats->max_len) p->stats->max_len = rows;
+    if (wide > p->stats->dk) p->stats->dk = (uint32_t)wide;
+    if (values > p->stats->dv) p->stats->dv = (uint32_t)values;
+    if (code > p->stats->code) p->stats->code = code;
+    const uint64_t slot = 2 * wide + values;
+    const uint64_t token = r->strict ? token_width(slot, 1, c.n) : slot;
+    if (token > p->stats->d_token) p->stats->d_token = token;
     free(q), free(k), free(v), free(y);
     return st;
 }
 
-static pare_status check(packing *p, const pare_pattern *pattern)
+/* ---- what can be packed ---------------------------------------------------------------------- */
+
+/* The oracle: a softmax with the mask that is needed, which gives small weights as 0. */
+static pare_status check_oracle(packing *p, const pare_pattern *pattern, size_t longest_input)
 {
-    p->orc->ops->caps(p->orc->self, &p->caps);
-    if (pattern->kind != PARE_FULL && pattern->kind != PARE_CAUSAL)
-        return pare_fail(p->err, PARE_ERR_INPUT, "length: short inputs are packed full or causal");
-    p->causal = pattern->kind == PARE_CAUSAL;
-    const uint32_t need = PARE_ORC_QKV | (p->causal ? PARE_ORC_CAUSAL : PARE_ORC_FULL);
-    if ((p->caps.features & need) != need || (p->caps.features & PARE_ORC_STATIC))
-        return pare_fail(p->err, PARE_ERR_INPUT,
-                         "length: packing needs a %s softmax over calls of any length",
+    pare_oracle_caps *const caps = &p->r.caps;
+    const bool window = pattern->kind == PARE_WINDOW && pattern->window < longest_input;
+    p->r.orc->ops->caps(p->r.orc->self, caps);
+    p->r.strict = !(caps->features & PARE_ORC_QKV);
+    p->causal = pattern->kind != PARE_FULL;
+    if (pattern->kind == PARE_GRAPH || window)
+        return pare_fail(p->r.err, PARE_ERR_INPUT,
+                         "length: short inputs are packed under full or causal attention, not over "
+                         "a %s",
+                         window ? "window shorter than an input" : "graph");
+    if (!(caps->features & (p->causal ? PARE_ORC_CAUSAL : PARE_ORC_FULL)) ||
+        !(caps->features & (PARE_ORC_QKV | PARE_ORC_STRICT)))
+        return pare_fail(p->r.err, PARE_ERR_INPUT, "length: packing needs a %s softmax",
                          p->causal ? "causal" : "full");
-    double q = 0, k = 0; /* logits between two inputs are bounded by the longest of all */
+    if (!isfinite(caps->exp_flush))
+        return pare_fail(p->r.err, PARE_ERR_INPUT,
+                         "length: packing needs an oracle whose small weights are 0; this one "
+                         "clamps them (exp_flush is inf)");
+    if (longest_input <= caps->max_len) return PARE_OK;
+    return pare_fail(p->r.err, PARE_ERR_INPUT,
+                     "length: an input has %zu tokens, the oracle takes %u: what is packed is "
+                     "shorter than a call",
+                     longest_input, (unsigned)caps->max_len);
+}
+
+/* Logits between two inputs are bounded by the longest of all. `by`: 0 = large enough. */
+static pare_status choose_penalty(packing *p, double by)
+{
+    const pare_oracle_caps *const caps = &p->r.caps;
+    double q = 0, k = 0;
     for (size_t x = 0; x < p->count; x++) {
         const pare_length_job *const j = &p->jobs[x];
         PARE_ASSERT(j->dk == p->jobs[0].dk && j->dv == p->jobs[0].dv);
-        if (j->n > p->caps.max_len)
-            return pare_fail(p->err, PARE_ERR_INPUT,
-                             "length: input %zu has %zu tokens, the oracle takes %u", x, j->n,
-                             (unsigned)p->caps.max_len);
-        q = fmax(q, fabs(j->scale) * longest(p, j, j->q, j->ldq));
-        k = fmax(k, longest(p, j, j->k, j->ldk));
+        const double rows[3] = {fabs(j->scale) * longest(caps->dtype, j->q, j->n, j->ldq, j->dk),
+                                longest(caps->dtype, j->k, j->n, j->ldk, j->dk),
+                                longest(caps->dtype, j->v, j->n, j->ldv, j->dv)};
+        if (!(rows[0] <= q)) q = rows[0];
+        if (!(rows[1] <= k)) k = rows[1];
+        if (!(rows[2] <= p->value)) p->value = rows[2];
     }
-    if (!(p->penalty > 0)) p->penalty = penalty(p->caps.dtype, p->caps.exp_flush, q * k);
-    if (isfinite(p->penalty)) return PARE_OK;
-    return pare_fail(p->err, PARE_ERR_NUMERIC, "length: logit overflow: inputs may give %.3g",
-                     q * k);
+    p->logit = q * k * (1 + 0x1p-40);
+    const double enough = penalty(caps->dtype, caps->exp_flush, p->logit);
+    p->penalty = by > 0 ? by : enough;
+    p->isolates = p->penalty >= enough;
+    p->stats->penalty = fmax(p->stats->penalty, p->penalty);
+    if (isfinite(p->logit) && isfinite(p->value) && isfinite(p->penalty)) return PARE_OK;
+    return pare_fail(p->r.err, PARE_ERR_NUMERIC, "length: logit overflow: inputs may give %.3g",
+                     p->logit);
 }
 
 pare_status pare_length_pack(const pare_oracle *orc, const pare_length_job *jobs, size_t count,
-                             const pare_pattern *p, double by, uint64_t *calls, pare_err *err)
+                             const pare_pattern *pattern, double by, pare_pack_stats *stats,
+                             pare_err *err)
 {
-    packing w = {.orc = orc, .jobs = jobs, .count = count, .penalty = by, .err = err};
-    pare_status st = count ? check(&w, p) : PARE_OK;
+    pare_pack_stats own = {0}, *const all = stats ? stats : &own;
+    packing p = {.r = {.orc = orc, .err = err}, .jobs = jobs, .count = count, .stats = all};
+    size_t most = 0;
+    for (size_t x = 0; x < count; x++)
+        if (jobs[x].n > most) most = jobs[x].n;
+    pare_status st = count ? check_oracle(&p, pattern, most) : PARE_OK;
+    if (!st && count) st = choose_penalty(&p, by);
     for (size_t first = 0; first < count && !st;) {
         size_t end = first, n = 0;
-        while (end < count && n + jobs[end].n <= w.caps.max_len) n += jobs[end++].n;
-        st = n ? one_call(&w, first, end, n) : PARE_OK;
+        while (end < count && n + jobs[end].n <= p.r.caps.max_len) n += jobs[end++].n;
+        st = n ? one_call(&p, first, end, n) : PARE_OK;
         first = end;
     }
-    if (calls) *calls = w.calls;
+    all->alone += st ? 0 : count;
     return st;
 }

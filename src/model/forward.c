@@ -243,29 +243,42 @@ static pare_status do_region(region *g)
     return e->st;
 }
 
+static const step *region_end(const plan *l, const step *s)
+{
+    const step *const end = l->steps + l->count, *to = s + 1;
+    while (l->fused && s->by_rows && to < end && to->by_rows) to++;
+    return to;
+}
+
+static pare_status run_region(const pass *p, const chunk *c, const step *s, const step *to)
+{
+    const size_t most = !c->plan->small ? c->n : c->n >= MANY ? LONG_RANGE : RANGE;
+    region g = {p, c, s, to, s->by_rows ? most : c->n, 1, 0, PARE_OK};
+    g.ranges = (c->n + g.rows - 1) / g.rows;
+    tap(c, s, true);
+    const pare_status st = do_region(&g);
+    if (!st) tap(c, to - 1, false);
+    return st;
+}
+
 static pare_status run_steps(const pass *p, const chunk *c)
 {
     const plan *const l = c->plan;
     const step *const end = l->steps + l->count;
-    const size_t most = !l->small ? c->n : c->n >= MANY ? LONG_RANGE : RANGE;
     pare_status st = PARE_OK;
     for (const step *s = l->steps, *to; !st && s < end; s = to) {
-        for (to = s + 1; l->fused && s->by_rows && to < end && to->by_rows;) to++;
-        region g = {p, c, s, to, s->by_rows ? most : c->n, 1, 0, PARE_OK};
-        g.ranges = (c->n + g.rows - 1) / g.rows;
-        tap(c, s, true);
-        st = do_region(&g);
-        if (!st) tap(c, to - 1, false);
+        to = region_end(l, s);
+        st = run_region(p, c, s, to);
     }
     return st;
 }
 
-static pare_status run_chunk(const pass *p, chunk *c)
+/* In the scratch of the pass. */
+static pare_status chunk_memory(const pass *p, chunk *c)
 {
     const size_t wide = plan_stream_width(p->m), n = c->n;
     const head_rows h = plan_heads(p->m);
     const pare_dtype t = c->out.t;
-    const scratch_mark mark = scratch_top(p->ctx.scratch);
     const size_t columns = 2 * wide + h.q.d + h.k.d + h.v.d + h.y.d;
     size_t bytes;
     if (!pare_mul(&bytes, n, columns * pare_dtype_size(t)) ||
@@ -276,9 +289,16 @@ static pare_status run_chunk(const pass *p, chunk *c)
         !(st = rows_new(&c->stream[1], &p->ctx, t, n, wide)) &&
         !(st = rows_new(&c->heads.q, &p->ctx, t, n, h.q.d)) &&
         !(st = rows_new(&c->heads.k, &p->ctx, t, n, h.k.d)) &&
-        !(st = rows_new(&c->heads.v, &p->ctx, t, n, h.v.d)) &&
-        !(st = rows_new(&c->heads.y, &p->ctx, t, n, h.y.d)))
-        st = run_steps(p, c);
+        !(st = rows_new(&c->heads.v, &p->ctx, t, n, h.v.d)))
+        st = rows_new(&c->heads.y, &p->ctx, t, n, h.y.d);
+    return st;
+}
+
+static pare_status run_chunk(const pass *p, chunk *c)
+{
+    const scratch_mark mark = scratch_top(p->ctx.scratch);
+    pare_status st = chunk_memory(p, c);
+    if (!st) st = run_steps(p, c);
     scratch_reset(p->ctx.scratch, mark);
     return st;
 }
@@ -379,6 +399,107 @@ pare_status pare_forward_by(void *out, pare_dtype t, const pare_model *m, const 
     pare_arena_free(arena);
     if (away.st) return pare_fail(err, away.st, "%s", away.err.msg);
     return st;
+}
+
+/* ---- several inputs side by side ------------------------------------------------------------- */
+
+typedef struct walker { /* one of them */
+    pass p;
+    scratch own;
+    chunk c;
+} walker;
+
+static pare_status walker_open(walker *w, const pass *like, const plan *l, void *out,
+                               const pare_input *in, pare_dtype t)
+{
+    const pare_model *const m = like->m;
+    w->p = *like;
+    w->p.tokens = in->tokens;
+    w->p.ctx.scratch = &w->own;
+    w->c = (chunk){.plan = l,
+                   .in = in,
+                   .n = in->batch * in->tokens,
+                   .out = {t, pare_output_rows(m, in), pare_model_outputs(m), out}};
+    const pare_status st = angles_new(&w->p.angles, &w->own, m, in->tokens, t, like->ctx.err);
+    return st ? st : chunk_memory(&w->p, &w->c);
+}
+
+/* The heads of all inputs in one question. */
+static pare_status attend_together(const walker *w, size_t n, const step *s, pare_arena *a)
+{
+    const pass *const p = &w->p;
+    const pare_attn *const attn = &p->m->blocks[s->block].attn;
+    const pare_mark mark = pare_arena_mark(a);
+    size_t sequences = 0, count = 0;
+    for (size_t i = 0; i < n; i++) sequences += w[i].c.in->batch;
+    pare_attend_job *const jobs = pare_alloc(a, sequences * attn->nheads, sizeof *jobs);
+    if (!jobs) return pare_no_memory(p->ctx.err);
+    for (size_t i = 0; i < n; i++) {
+        const head_rows h = heads_part(&w[i].c, attn, 0, w[i].c.n);
+        count += attention_jobs(jobs + count, &w[i].p, &h, attn);
+    }
+    const pare_status st = attention_elsewhere(p, w->c.out.t, attn, jobs, count);
+    pare_arena_reset(a, mark);
+    return st;
+}
+
+typedef struct side_by_side { /* a region, for all inputs */
+    const walker *w;
+    const step *from, *to;
+    atomic_int st;
+} side_by_side;
+
+static void walk_region(void *self, size_t i)
+{
+    side_by_side *const g = self;
+    const pare_status st = run_region(&g->w[i].p, &g->w[i].c, g->from, g->to);
+    if (st) atomic_store(&g->st, (int)st);
+}
+
+/* One input is one thread's work; what looks at whole sequences may ask elsewhere, one at a time.
+ */
+static pare_status walk_together(const walker *w, size_t n, const plan *l, const pare_exec *exec,
+                                 pare_arena *a, pare_err *err)
+{
+    const step *const end = l->steps + l->count;
+    pare_status st = PARE_OK;
+    for (const step *s = l->steps; !st && s < end; s = region_end(l, s)) {
+        side_by_side g = {w, s, region_end(l, s), PARE_OK};
+        if (s->kind == ATTEND) {
+            st = attend_together(w, n, s, a);
+        } else {
+            pare_parallel(s->by_rows ? exec : NULL, n, walk_region, &g);
+            st = atomic_load(&g.st) ? pare_no_memory(err) : PARE_OK;
+        }
+    }
+    return st;
+}
+
+pare_status pare_forward_together(void *const *out, pare_dtype t, const pare_model *m,
+                                  const pare_input *in, size_t n, const pare_attender *by,
+                                  const pare_exec *exec, pare_err *err)
+{
+    scratch shared = {0};
+    elsewhere away = {.by = by};
+    plan l;
+    PARE_ASSERT(by && !by->ranks);
+    const pass like = {.m = m, .elsewhere = &away, .ctx = {&shared, NULL, NULL}};
+    pare_status st = PARE_OK;
+    if (m->pattern.kind == PARE_GRAPH)
+        return pare_fail(err, PARE_ERR_INPUT, "graphs do not go side by side through a model");
+    for (size_t i = 0; i < n && !st; i++) st = pare_input_check(m, &in[i], err);
+    if (st) return st;
+    pare_arena *const a = pare_arena_new();
+    walker *const w = calloc(n + 1, sizeof *w);
+    st = a && w ? plan_new(&l, &shared, m, t, false, err) : pare_no_memory(err);
+    for (size_t i = 0; i < n && !st; i++) st = walker_open(&w[i], &like, &l, out[i], &in[i], t);
+    if (!st && n) st = walk_together(w, n, &l, exec, a, err);
+    for (size_t i = 0; w && i < n; i++) scratch_free(&w[i].own);
+    free(w);
+    scratch_free(&shared);
+    pare_arena_free(a);
+    if (away.st) return pare_fail(err, away.st, "%s", away.err.msg);
+    return st ? pare_no_memory(err) : PARE_OK; /* all that a pass itself can lack */
 }
 
 pare_status pare_forward_f64(double *out, const pare_model *m, const pare_input *in,

@@ -95,11 +95,9 @@ static const void *at(const rows *r, size_t row, size_t column)
     return (const char *)r->v + (row * r->d + column) * pare_dtype_size(r->t);
 }
 
-static pare_status attend_elsewhere(const pass *p, head_rows *r, const pare_attn *a)
+size_t attention_jobs(pare_attend_job *jobs, const pass *p, const head_rows *r, const pare_attn *a)
 {
     const size_t n = p->tokens, units = r->q.n / n * a->nheads;
-    pare_attend_job *const jobs = scratch_get(p->ctx.scratch, units, sizeof *jobs);
-    if (!jobs) return pare_no_memory(p->ctx.err);
     for (size_t u = 0; u < units; u++) {
         const pare_head *const h = &a->heads[u % a->nheads];
         const size_t row = u / a->nheads * n;
@@ -116,11 +114,25 @@ static pare_status attend_elsewhere(const pass *p, head_rows *r, const pare_attn
                                     .y = (void *)at(&r->y, row, h->o),
                                     .ldy = r->y.d};
     }
+    return units;
+}
+
+pare_status attention_elsewhere(const pass *p, pare_dtype t, const pare_attn *a,
+                                const pare_attend_job *jobs, size_t count)
+{
+    elsewhere *const e = p->elsewhere;
     size_t block = 0;
     while (&p->m->blocks[block].attn != a) block++;
-    elsewhere *const e = p->elsewhere;
-    e->st = e->by->fn(e->by->self, block, r->y.t, jobs, units, &p->m->pattern, p->graph, &e->err);
+    e->st = e->by->fn(e->by->self, block, t, jobs, count, &p->m->pattern, p->graph, &e->err);
     return e->st;
+}
+
+static pare_status attend_elsewhere(const pass *p, head_rows *r, const pare_attn *a)
+{
+    const size_t units = r->q.n / p->tokens * a->nheads;
+    pare_attend_job *const jobs = scratch_get(p->ctx.scratch, units, sizeof *jobs);
+    if (!jobs) return pare_no_memory(p->ctx.err);
+    return attention_elsewhere(p, r->y.t, a, jobs, attention_jobs(jobs, p, r, a));
 }
 
 /* Many (sequence, head) pairs are spread over the threads; few share them within; a little work is

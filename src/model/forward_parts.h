@@ -39,6 +39,11 @@ head_rows attention_shape(const pare_attn *a, pare_dtype t, size_t n);
 PARE_MUST_USE pare_status attention_project(const pass *p, head_rows *h, const rows *z,
                                             const pare_attn *a);
 PARE_MUST_USE pare_status attention_attend(const pass *p, head_rows *h, const pare_attn *a);
+/* What p->elsewhere is asked for: the heads of the rows at hand, sequence after sequence, into
+ * jobs; how many. And the question. */
+size_t attention_jobs(pare_attend_job *jobs, const pass *p, const head_rows *r, const pare_attn *a);
+PARE_MUST_USE pare_status attention_elsewhere(const pass *p, pare_dtype t, const pare_attn *a,
+                                              const pare_attend_job *jobs, size_t count);
 /* y = heads wo^T + bo; heads + bo where there is no wo. */
 PARE_MUST_USE pare_status attention_join(const pass *p, rows *y, const rows *heads,
                                          const pare_attn *a);

@@ -5,7 +5,7 @@
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
 static const char *const norms[] = {"none", "layer", "rms", "batch", "mean"};
-static const char *const acts[] = {"none", "relu", "gelu", "gelu_tanh", "silu", "tanh"};
+const char *const pare_act_names[] = {"none", "relu", "gelu", "gelu_tanh", "silu", "tanh", NULL};
 static const char *const skips[] = {"none", "identity", "diagonal", "dense"};
 static const char *const attns[] = {"none",  "exact",  "zero",   "const", "uniform", "constq",
                                     "meanq", "linear", "affmix", "pool",  "umix",    "poly"};
@@ -16,7 +16,7 @@ static const char *const patterns[] = {"full", "causal", "window", "graph"};
 static const char *const tokenizers[] = {"none", "gpt2", "llama2c", "words", "bytes"};
 
 const word_table norm_words = {"norm kind", norms, COUNT(norms)};
-const word_table act_words = {"activation", acts, COUNT(acts)};
+const word_table act_words = {"activation", pare_act_names, COUNT(pare_act_names) - 1};
 const word_table skip_words = {"skip kind", skips, COUNT(skips)};
 const word_table attn_words = {"attention kind", attns, COUNT(attns)};
 const word_table ffn_words = {"ffn kind", ffns, COUNT(ffns)};
@@ -42,7 +42,7 @@ const char *pare_norm_name(pare_norm_kind k)
 }
 const char *pare_act_name(pare_act a)
 {
-    return acts[a];
+    return pare_act_names[a];
 }
 const char *pare_skip_name(pare_skip_kind k)
 {

@@ -7,15 +7,37 @@
 #include <pare/repro.h>
 #include <string.h>
 
-enum { VERDICTS = PARE_ADDED + 1 };
-
-static const char *verdict_class(const char *word)
+static bool is_class(const char *word, pare_row_class c)
 {
-    static const char *const cls[VERDICTS] = {
-        [PARE_REPRODUCED] = "chip", [PARE_DIFFERS] = "chip warn", [PARE_MISPRINT] = "chip bad"};
-    for (size_t i = 0; word && i < VERDICTS; i++)
-        if (strcmp(word, pare_verdict_names[i]) == 0 && cls[i]) return cls[i];
-    return "chip dim";
+    return word && strcmp(word, pare_row_class_names[c]) == 0;
+}
+
+/* Its number in pare_outcomes; PARE_OUTCOMES: none. Files of older versions name no class: what
+ * their rows are compared with nobody knows. */
+static size_t outcome(page *p, const cJSON *r)
+{
+    const char *const of = item_string(p, r, "class"), *const is = item_string(p, r, "verdict");
+    size_t i = 0;
+    while (i < PARE_OUTCOMES &&
+           !(is_class(of, pare_outcomes[i].of) && is && strcmp(is, pare_outcomes[i].word) == 0))
+        i++;
+    return i;
+}
+
+static const char *chip_of(size_t outcome_is)
+{
+    if (outcome_is == PARE_OUTCOMES) return "chip dim";
+    switch (pare_outcomes[outcome_is].is) {
+    case PARE_REPRODUCED:
+        return "chip";
+    case PARE_DIFFERS:
+    case PARE_STEP_FALSE:
+        return "chip warn";
+    case PARE_MISPRINT:
+        return "chip bad";
+    default:
+        return "chip dim";
+    }
 }
 
 static const cJSON *study_of(page *p, const item *it)
@@ -40,18 +62,32 @@ static void spread(page *p, double mean, double std)
     page_put(p, "</td>");
 }
 
+/* What the paper prints, and in a column of its own what else a row is compared with. */
+static void compared(page *p, const cJSON *r)
+{
+    const char *const claim = item_string(p, r, "claim"), *const of = item_string(p, r, "class");
+    const double published = item_number(p, r, "published");
+    if (claim)
+        page_tag(p, "td", "n", claim);
+    else
+        spread(p, of ? published : NAN, of ? item_number(p, r, "published_std") : NAN);
+    spread(p, of ? item_number(p, r, "reference") : published, NAN);
+}
+
 static void row(page *p, const cJSON *r, const char *shared)
 {
-    const char *const command = item_string(p, r, "command");
+    const char *const command = item_string(p, r, "command"), *const of =
+                                                                  item_string(p, r, "class");
     page_put(p, "<tr>");
     page_tag(p, "td", NULL, item_string(p, r, "data"));
     page_tag(p, "td", NULL, item_string(p, r, "what"));
-    spread(p, item_number(p, r, "published"), item_number(p, r, "published_std"));
+    compared(p, r);
     /* one run has no spread; a file that does not say how many has */
     spread(p, item_number(p, r, "ours"),
            item_number(p, r, "runs") <= 1 ? NAN : item_number(p, r, "ours_std"));
     page_put(p, "<td>");
-    page_tag(p, "span", verdict_class(item_string(p, r, "verdict")), item_string(p, r, "verdict"));
+    page_tag(p, "span", chip_of(outcome(p, r)), item_string(p, r, "verdict"));
+    if (of && !is_class(of, PARE_ROW_OURS)) page_tag(p, "div", "small dim", of);
     page_put(p, "</td><td class=\"small\">");
     page_text(p, item_string(p, r, "note"));
     if (command && *command && (!shared || strcmp(command, shared) != 0)) {
@@ -78,7 +114,8 @@ static void table(page *p, const item *it, const cJSON *t, size_t at)
     page_put(
         p,
         "<div class=\"wide\"><table class=\"papers\"><tr><th>on</th><th>what</th><th class=\"n\">"
-        "published</th><th class=\"n\">ours</th><th>verdict</th><th>note</th></tr>\n");
+        "printed in the paper</th><th class=\"n\">compared with</th><th class=\"n\">ours</th>"
+        "<th>verdict</th><th>note</th></tr>\n");
     cJSON_ArrayForEach(r, item_objects(p, t, "rows"))
     {
         row(p, r, command);
@@ -217,7 +254,8 @@ static void histograms(page *p, const cJSON *figure)
 static const char *title_of(page *p, const cJSON *study)
 {
     const char *const name = item_string(p, study, "name");
-    if (name && strcmp(name, "errata") == 0) return "What is false as printed, computed";
+    if (name && strcmp(name, "errata") == 0)
+        return "What is false, loose or imprecise as printed, computed";
     return page_words(p, "The %s paper, ours beside theirs", name ? name : "");
 }
 
@@ -250,29 +288,43 @@ void card_repro(page *p, const item *it)
 
 /* ---- all tables of all papers in one --------------------------------------------------------- */
 
-static void count_rows(page *p, size_t count[VERDICTS], const cJSON *table_of)
+static void count_rows(page *p, size_t count[PARE_OUTCOMES + 1], const cJSON *table_of)
 {
     const cJSON *r;
     cJSON_ArrayForEach(r, item_objects(p, table_of, "rows"))
     {
-        const char *const word = item_string(p, r, "verdict");
-        for (size_t v = 0; word && v < VERDICTS; v++)
-            count[v] += strcmp(word, pare_verdict_names[v]) == 0;
+        count[outcome(p, r)]++;
     }
 }
 
-static void put_counts(page *p, const size_t count[VERDICTS])
+static void put_counts(page *p, const size_t count[PARE_OUTCOMES])
 {
-    for (size_t v = 0; v < VERDICTS; v++) {
-        if (count[v] > 0)
-            page_put(p, "<td class=\"n\">%zu</td>", count[v]);
+    for (size_t i = 0; i < PARE_OUTCOMES; i++) {
+        if (count[i] > 0)
+            page_put(p, "<td class=\"n\">%zu</td>", count[i]);
         else
             page_put(p, "<td class=\"n dim\">-</td>");
     }
     page_put(p, "</tr>\n");
 }
 
-static void summary_study(page *p, const item *it, size_t all[VERDICTS])
+/* The classes, each over its outcomes. */
+static void put_heads(page *p)
+{
+    page_put(p, "<tr><th></th><th></th>");
+    for (size_t i = 0; i < PARE_OUTCOMES;) {
+        const pare_row_class of = pare_outcomes[i].of;
+        size_t n = 0;
+        for (; i < PARE_OUTCOMES && pare_outcomes[i].of == of; i++) n++;
+        page_put(p, "<th colspan=\"%zu\">%s</th>", n,
+                 of == PARE_ROW_OURS ? "" : pare_row_class_names[of]);
+    }
+    page_put(p, "</tr>\n<tr><th>paper</th><th>table</th>");
+    for (size_t i = 0; i < PARE_OUTCOMES; i++) page_tag(p, "th", "n", pare_outcomes[i].word);
+    page_put(p, "</tr>\n");
+}
+
+static void summary_study(page *p, const item *it, size_t all[PARE_OUTCOMES])
 {
     p->file = it->from;
     const cJSON *const study = study_of(p, it);
@@ -280,9 +332,9 @@ static void summary_study(page *p, const item *it, size_t all[VERDICTS])
     size_t at = 0;
     cJSON_ArrayForEach(t, item_objects(p, study, "tables"))
     {
-        size_t count[VERDICTS] = {0};
+        size_t count[PARE_OUTCOMES + 1] = {0};
         count_rows(p, count, t);
-        for (size_t v = 0; v < VERDICTS; v++) all[v] += count[v];
+        for (size_t i = 0; i < PARE_OUTCOMES; i++) all[i] += count[i];
         page_put(p, "<tr>");
         page_tag(p, "td", NULL, at == 0 ? item_string(p, study, "name") : "");
         page_put(p, "<td><a href=\"#%s-%zu\">", it->id, at++);
@@ -294,21 +346,28 @@ static void summary_study(page *p, const item *it, size_t all[VERDICTS])
 
 void summary_repro(page *p, const items *all)
 {
-    size_t papers = 0, count[VERDICTS] = {0};
+    size_t papers = 0, count[PARE_OUTCOMES] = {0};
     for (size_t i = 0; i < all->n; i++) papers += all->v[i].kind == ITEM_REPRO;
     if (papers < 2) return;
-    page_card(p, "papers", "summary", "Every table, and how many of its rows are made again");
-    page_put(p, "<div class=\"wide\"><table><tr><th>paper</th><th>table</th>");
-    for (size_t v = 0; v < VERDICTS; v++) page_tag(p, "th", "n", pare_verdict_names[v]);
-    page_put(p, "</tr>\n");
+    page_card(p, "papers", "summary", "Every table, and what came of its rows");
+    page_put(p, "<div class=\"wide\"><table>");
+    put_heads(p);
     for (size_t i = 0; i < all->n; i++)
         if (all->v[i].kind == ITEM_REPRO) summary_study(p, &all->v[i], count);
     page_put(p, "<tr><td><b>all</b></td><td></td>");
     put_counts(p, count);
-    page_put(p,
-             "</table></div>\n<p class=\"small dim\"><b>differs</b>: our number is not near the "
-             "published one; <b>false as printed</b>: the data or a counter-example refutes it, "
-             "both numbers stand in the row; <b>not made</b>: a rival that is not made again, or "
-             "its file is missing; <b>ours</b>: a row without a published number.</p>\n");
+    page_put(
+        p,
+        "</table></div>\n<p class=\"small dim\"><b>printed in the paper</b>: the paper has the "
+        "number or makes the claim, and only such a row can be reproduced; <b>false as "
+        "printed</b>: "
+        "the data or a counter-example refutes it; <b>proof step false, statement may hold</b>: a "
+        "step of a proof fails; <b>loose or imprecise</b>: true and weak, or open to a false "
+        "reading; <b>not decided</b>: runs of this size do not; "
+        "<b>not made</b>: a rival that is not made again, or its file is missing. <b>own "
+        "reference</b>: a figure of our own earlier experiments, with other random numbers. "
+        "<b>self-consistency</b>: two computations of one run, a plan and its execution or a proof "
+        "and a measurement. <b>ours</b>: nothing to compare with. docs/repro.md has the "
+        "tolerances.</p>\n");
     page_card_end(p);
 }

@@ -269,8 +269,7 @@ static const char *const style[] = {
     "@media(max-width:520px){.tier{grid-template-columns:1fr 84px}.tier .track{grid-column:1/-1;"
     "order:3}"
     ".ticks{margin:0}main{padding:12px 8px}section{padding:12px}}\n",
-    /* A row of a paper's table on a phone: what it is, the two numbers and the verdict, the note.
-     */
+    /* A row of a paper's table on a phone: what it is, its numbers and the verdict, the note. */
     "details code,.papers td:last-child{overflow-wrap:anywhere}.papers "
     "td:nth-child(2){min-width:14em}"
     "@media(max-width:520px){.papers tr{display:grid;grid-template-columns:1fr 1fr auto;gap:2px "
@@ -279,7 +278,8 @@ static const char *const style[] = {
     ".papers td{border:0;padding:0;min-width:0!important}.papers td:nth-child(-n+2),.papers "
     "td:last-child{grid-column:1/-1}"
     ".papers td.n{text-align:left;white-space:normal}.papers td.n::before{content:'ours ';"
-    "color:var(--dim)}.papers td.n:nth-child(3)::before{content:'published '}}\n",
+    "color:var(--dim)}.papers td.n:nth-child(3)::before{content:'printed '}.papers "
+    "td.n:nth-child(4)::before{content:'compared with '}.papers td.n:empty{display:none}}\n",
     "@media print{body{background:#fff}section{break-inside:avoid;border-color:#999}*{"
     "print-color-adjust:exact;-webkit-print-color-adjust:exact}nav{display:none}}\n",
 };

@@ -2,6 +2,7 @@
  * each where there are enough, else all threads for one job after the other. A result is written
  * whole or not at all, so what is there is finished. */
 #include "jobs.h"
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -15,7 +16,11 @@ typedef struct desk {
     double *done;  /* of each job: how much of its cost */
     double total;
     int threads;     /* of one job */
+    size_t workers;  /* jobs at a time, over all ranks */
     size_t finished; /* of those to do */
+    tally *all;
+    size_t left; /* of all ranks, as far as this one knows */
+    double cost_left;
     pthread_mutex_t lock;
     atomic_bool stop;
 } desk;
@@ -101,11 +106,60 @@ static void count(void *self, const char *what, uint64_t done, uint64_t total)
     pthread_mutex_unlock(&d->lock);
 }
 
-static void tell(desk *d, const job *j)
+static char *duration(char buf[40], double seconds)
+{
+    const unsigned long s = (unsigned long)(seconds < 1e9 ? seconds + .5 : 1e9);
+    if (s < 60)
+        snprintf(buf, 40, "%lu s", s);
+    else if (s < 3600)
+        snprintf(buf, 40, "%lu min %lu s", s / 60, s % 60);
+    else
+        snprintf(buf, 40, "%lu h %lu min", s / 3600, s % 3600 / 60);
+    return buf;
+}
+
+void tally_line(char *out, size_t room, const tally *t, size_t left, double cost_left,
+                size_t workers)
+{
+    char took[40], rest[60] = "";
+    const size_t total = t->done + left + t->later;
+    const double cost = cost_left + t->later_cost;
+    if (t->done < total && t->cost > 0)
+        duration(rest, cost * t->seconds / t->cost / (double)(workers ? workers : 1));
+    snprintf(out, room, "%s%s%zu of %zu runs are kept, %s of work; the rest: %s%s",
+             t->name ? t->name : "", t->name ? ": " : "", t->done, total,
+             duration(took, t->seconds),
+             *rest             ? "about "
+             : t->done < total ? "not known yet"
+                               : "none",
+             rest);
+}
+
+/* Under the lock. */
+static void report(desk *d)
+{
+    char line[200];
+    tally_line(line, sizeof line, d->all, d->left, d->cost_left, d->workers);
+    if (d->b->state) d->b->state(d->b->note_self, line);
+}
+
+static void count_kept(desk *d, const job *j, double seconds)
+{
+    d->all->done++;
+    if (!(seconds >= 0)) return;
+    d->all->seconds += seconds;
+    d->all->cost += j->cost;
+}
+
+static void tell(desk *d, const job *j, double seconds)
 {
     char line[200];
     pthread_mutex_lock(&d->lock);
     d->finished++;
+    d->left--;
+    d->cost_left -= j->cost;
+    count_kept(d, j, seconds);
+    report(d);
     snprintf(line, sizeof line, "%s is done (%zu of %zu)", j->name, d->finished, d->ntodo);
     if (d->b->note) d->b->note(d->b->note_self, line);
     pthread_mutex_unlock(&d->lock);
@@ -119,11 +173,15 @@ static void do_job(void *ctx, size_t i)
     ticket t = {d, at};
     const pare_exec exec = {.threads = d->threads, .progress = count, .self = &t};
     if (atomic_load(&d->stop)) return;
+    const double start = pare_seconds();
     cJSON *const result = cJSON_CreateObject();
     pare_err *const err = &d->err[at];
     err->code =
         result && pare_json_add_string(result, "what", j->what) ? PARE_OK : pare_no_memory(err);
     if (!err->code) err->code = d->b->run(d->b->self, j, result, &exec, err);
+    const double seconds = pare_seconds() - start;
+    if (!err->code && !pare_json_add_number(result, "seconds", seconds))
+        err->code = pare_no_memory(err);
     if (!err->code) err->code = write_result(j, result, err);
     cJSON_Delete(result);
     if (err->code) {
@@ -131,7 +189,7 @@ static void do_job(void *ctx, size_t i)
         return;
     }
     pare_progress(&exec, "", 1, 1); /* never count() itself: locks are taken in one order */
-    tell(d, j);
+    tell(d, j, seconds);
 }
 
 /* ---- all jobs ------------------------------------------------------------------------------- */
@@ -144,6 +202,14 @@ static bool named_before(const jobs *b, size_t i)
     return false;
 }
 
+/* The time of a run that was found; nan: its file has none, or something else in its place. */
+static double seconds_of(const job *j)
+{
+    double v = NAN;
+    pare_err why;
+    return pare_json_number_opt(&v, j->result, "seconds", &why) ? NAN : v;
+}
+
 /* Those of this rank that are not there; a dear one last would leave the other threads idle. */
 static pare_status deal(desk *d, pare_arena *a, const pare_ranks *ranks, pare_err *err)
 {
@@ -153,9 +219,15 @@ static pare_status deal(desk *d, pare_arena *a, const pare_ranks *ranks, pare_er
     for (size_t i = 0; !st && i < b->n; i++) {
         if (!b->again) st = look_up(&b->job[i], err);
         b->job[i].found = b->job[i].result != NULL;
-        if (st || b->job[i].found || i % pare_ranks_size(ranks) != pare_ranks_rank(ranks) ||
-            named_before(b, i))
+        if (st) return st;
+        if (named_before(b, i)) continue;
+        if (b->job[i].found) {
+            count_kept(d, &b->job[i], b->job[i].counted ? NAN : seconds_of(&b->job[i]));
             continue;
+        }
+        d->left++;
+        d->cost_left += b->job[i].cost;
+        if (i % pare_ranks_size(ranks) != pare_ranks_rank(ranks)) continue;
         size_t k = d->ntodo++;
         for (; k > 0 && b->job[todo[k - 1]].cost < b->job[i].cost; k--) todo[k] = todo[k - 1];
         todo[k] = i;
@@ -176,6 +248,8 @@ static pare_status work(desk *d, pare_arena *a, const pare_ranks *ranks, pare_er
     if (!st && (!d->err || !d->done)) st = pare_no_memory(err);
     if (st) return st;
     d->threads = d->ntodo >= (size_t)threads ? 1 : threads;
+    d->workers = pare_ranks_size(ranks) * (d->threads == 1 ? (size_t)threads : 1);
+    if (d->ntodo > 0) report(d);
     if (d->threads == 1)
         pare_parallel(d->exec, d->ntodo, do_job, d);
     else
@@ -201,7 +275,8 @@ static pare_status read_all(jobs *b, pare_err *err)
 pare_status jobs_run(jobs *b, pare_arena *a, const pare_exec *exec, const pare_ranks *ranks,
                      pare_err *err)
 {
-    desk d = {.b = b, .exec = exec};
+    tally own = {0};
+    desk d = {.b = b, .exec = exec, .all = b->all ? b->all : &own};
     pare_arena *const scratch = pare_arena_new();
     pthread_mutex_init(&d.lock, NULL);
     pare_status st = scratch ? jobs_name(b, a, err) : pare_no_memory(err);

@@ -4,8 +4,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const pare_verdict_names[] = {"reproduced", "differs", "false as printed",
-                                          "not made",   "ours",    NULL};
+const char *const pare_row_class_names[] = {"ours", "printed in the paper", "own reference",
+                                            "self-consistency", NULL};
+
+const pare_outcome pare_outcomes[PARE_OUTCOMES + 1] = {
+    {PARE_ROW_PRINTED, PARE_REPRODUCED, "reproduced", "reproduced"},
+    {PARE_ROW_PRINTED, PARE_DIFFERS, "differs", "differs"},
+    {PARE_ROW_PRINTED, PARE_MISPRINT, "false as printed", "false"},
+    {PARE_ROW_PRINTED, PARE_STEP_FALSE, "proof step false, statement may hold", "step"},
+    {PARE_ROW_PRINTED, PARE_IMPRECISE, "loose or imprecise", "loose"},
+    {PARE_ROW_PRINTED, PARE_UNDECIDED, "not decided", "not decided"},
+    {PARE_ROW_PRINTED, PARE_NOT_MADE, "not made", "not made"},
+    {PARE_ROW_REFERENCE, PARE_REPRODUCED, "agrees", "agrees"},
+    {PARE_ROW_REFERENCE, PARE_DIFFERS, "differs", "differs"},
+    {PARE_ROW_SELF, PARE_REPRODUCED, "holds", "holds"},
+    {PARE_ROW_SELF, PARE_DIFFERS, "fails", "fails"},
+    {PARE_ROW_OURS, PARE_ADDED, "ours", "ours"},
+    {PARE_ROW_OURS, PARE_ADDED, NULL, NULL}};
+
+size_t pare_outcome_of(pare_row_class of, pare_verdict is)
+{
+    size_t i = 0;
+    while (i < PARE_OUTCOMES && (pare_outcomes[i].of != of || pare_outcomes[i].is != is)) i++;
+    return i;
+}
+
+static const char *word_of(const pare_repro_row *row)
+{
+    return pare_outcomes[pare_outcome_of(row->source, row->verdict)].word;
+}
 
 void pare_repro_free(pare_repro *r)
 {
@@ -14,10 +41,10 @@ void pare_repro_free(pare_repro *r)
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-/* "0.9430 +- 0.0010", "78,804", "-". */
+/* "0.9430 +- 0.0010", "78804", "". */
 static const char *figure(char buf[64], double v, double std, int digits)
 {
-    if (isnan(v)) return "-";
+    if (isnan(v)) return "";
     if (digits < 0 && isnan(std))
         snprintf(buf, 64, "%.*g", -digits, v);
     else if (digits < 0)
@@ -47,16 +74,38 @@ static int longest_data(const pare_repro_table *t)
     return (int)most;
 }
 
+/* As the paper has it: the deviation with its own digits. */
+static const char *printed_figure(char buf[64], const pare_repro_row *row, int digits)
+{
+    if (row->claim) return row->claim;
+    figure(buf, row->published, NAN, digits - (digits > 3));
+    const size_t n = isnan(row->published) ? 0 : strlen(buf);
+    if (n > 0 && !isnan(row->published_std))
+        snprintf(buf + n, 64 - n, " +- %.4g", row->published_std);
+    return n > 0 ? buf : "";
+}
+
+/* Whether a table has numbers that are not the paper's to compare with. */
+static bool has_reference(const pare_repro_table *t)
+{
+    for (size_t i = 0; i < t->nrows; i++)
+        if (!isnan(t->rows[i].reference)) return true;
+    return false;
+}
+
 static void put_row(FILE *to, const pare_repro_table *t, const pare_repro_row *row, bool first)
 {
-    char a[64], b[64], runs[32] = "", size[32] = "";
+    const bool compared = row->source == PARE_ROW_REFERENCE || row->source == PARE_ROW_SELF;
+    char a[64], b[64], c[64], runs[32] = "", size[32] = "";
     if (row->runs) snprintf(runs, sizeof runs, "%zu", row->runs);
     if (row->parameters) snprintf(size, sizeof size, "%zu", row->parameters);
-    fprintf(to, "  %-*s %-*s %16s %18s %5s %8s  %s%s%s\n", longest_data(t), first ? row->data : "",
-            longest(t), row->what,
-            figure(a, row->published, row->published_std, t->digits - (t->digits > 3)),
-            figure(b, row->ours, row->runs > 1 ? row->ours_std : NAN, t->digits), runs, size,
-            pare_verdict_names[row->verdict], *row->note ? ": " : "", row->note);
+    fprintf(to, "  %-*s %-*s %20s", longest_data(t), first ? row->data : "", longest(t), row->what,
+            printed_figure(a, row, t->digits));
+    if (has_reference(t)) fprintf(to, " %14s", figure(b, row->reference, NAN, t->digits));
+    fprintf(to, " %18s %5s %8s  %s%s%s%s%s%s\n",
+            figure(c, row->ours, row->runs > 1 ? row->ours_std : NAN, t->digits), runs, size,
+            word_of(row), compared ? " (" : "", compared ? pare_row_class_names[row->source] : "",
+            compared ? ")" : "", *row->note ? ": " : "", row->note);
 }
 
 /* The files behind a table, each once. */
@@ -73,8 +122,9 @@ static void put_sources(FILE *to, const pare_repro_table *t)
 static void put_table(FILE *to, const pare_repro_table *t)
 {
     fprintf(to, "%s: %s\n", t->name, t->about);
-    fprintf(to, "  %-*s %-*s %16s %18s %5s %8s\n", longest_data(t), "", longest(t), "", "published",
-            "ours", "runs", "size");
+    fprintf(to, "  %-*s %-*s %20s", longest_data(t), "", longest(t), "", "printed in the paper");
+    if (has_reference(t)) fprintf(to, " %14s", "compared with");
+    fprintf(to, " %18s %5s %8s\n", "ours", "runs", "size");
     for (size_t i = 0; i < t->nrows; i++)
         put_row(to, t, &t->rows[i], i == 0 || strcmp(t->rows[i - 1].data, t->rows[i].data) != 0);
     put_sources(to, t);
@@ -145,10 +195,13 @@ static bool json_row(cJSON *o, const pare_repro_table *t, const pare_repro_row *
     const char *const command = row->command ? row->command : t->command;
     return o && pare_json_add_string(o, "data", row->data) &&
            pare_json_add_string(o, "what", row->what) && number(o, "published", row->published) &&
-           number(o, "published_std", row->published_std) && number(o, "ours", row->ours) &&
+           number(o, "published_std", row->published_std) &&
+           (!row->claim || pare_json_add_string(o, "claim", row->claim)) &&
+           number(o, "reference", row->reference) && number(o, "ours", row->ours) &&
            number(o, "ours_std", row->ours_std) && pare_json_add_size(o, "runs", row->runs) &&
            pare_json_add_size(o, "parameters", row->parameters) &&
-           pare_json_add_string(o, "verdict", pare_verdict_names[row->verdict]) &&
+           pare_json_add_string(o, "class", pare_row_class_names[row->source]) &&
+           pare_json_add_string(o, "verdict", word_of(row)) &&
            pare_json_add_string(o, "note", row->note) &&
            pare_json_add_string(o, "from", row->from) &&
            pare_json_add_string(o, "command", command ? command : "");

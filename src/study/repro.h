@@ -13,6 +13,7 @@ typedef struct frame {
     const pare_ranks *ranks;
     pare_err *err;
     const char *runs; /* folder of the jobs' results */
+    tally all;        /* over all lists of jobs; `later` is the caller's */
 } frame;
 
 /* An empty study in an arena of its own. All ranks agree whether it is there. */

@@ -174,31 +174,50 @@ void pare_repro_set_free(pare_repro_set *s)
 
 /* ---- summary --------------------------------------------------------------------------------- */
 
-enum { VERDICTS = PARE_ADDED + 1 };
-
-static const char *const heads[VERDICTS] = {"reproduced", "differs", "false", "not made", "ours"};
-
-static void put_counts(FILE *to, const char *study, const char *table, const size_t count[VERDICTS])
+/* Two lines: the classes, each over its outcomes; the outcomes. */
+static void put_heads(FILE *to)
 {
-    fprintf(to, "%-8s %-26s", study, table);
-    for (size_t v = 0; v < VERDICTS; v++) fprintf(to, "  %*zu", (int)strlen(heads[v]), count[v]);
+    fprintf(to, "%-45s", "");
+    for (size_t i = 0; i < PARE_OUTCOMES;) {
+        const pare_row_class of = pare_outcomes[i].of;
+        size_t wide = 0;
+        for (; i < PARE_OUTCOMES && pare_outcomes[i].of == of; i++)
+            wide += 2 + strlen(pare_outcomes[i].head);
+        if (of != PARE_ROW_OURS) fprintf(to, "  %-*s", (int)wide - 2, pare_row_class_names[of]);
+    }
+    fprintf(to, "\n%-45s", "");
+    for (size_t i = 0; i < PARE_OUTCOMES; i++) fprintf(to, "  %s", pare_outcomes[i].head);
+    fputc('\n', to);
+}
+
+static void put_counts(FILE *to, const char *study, const char *table,
+                       const size_t count[PARE_OUTCOMES])
+{
+    fprintf(to, "%-8s %-36s", study, table);
+    for (size_t i = 0; i < PARE_OUTCOMES; i++) {
+        const int wide = (int)strlen(pare_outcomes[i].head);
+        if (count[i])
+            fprintf(to, "  %*zu", wide, count[i]);
+        else
+            fprintf(to, "  %*s", wide, "-");
+    }
     fputc('\n', to);
 }
 
 static void put_summary(FILE *to, const void *set)
 {
     const pare_repro_set *const s = set;
-    size_t all[VERDICTS] = {0};
-    fprintf(to, "%-8s %-26s", "", "");
-    for (size_t v = 0; v < VERDICTS; v++) fprintf(to, "  %s", heads[v]);
-    fputc('\n', to);
+    size_t all[PARE_OUTCOMES] = {0};
+    put_heads(to);
     for (size_t i = 0; i < s->n; i++)
         for (size_t t = 0; t < s->study[i]->ntables; t++) {
             const pare_repro_table *const table = &s->study[i]->tables[t];
-            size_t count[VERDICTS] = {0};
+            size_t count[PARE_OUTCOMES] = {0};
             for (size_t k = 0; k < table->nrows; k++) {
-                count[table->rows[k].verdict]++;
-                all[table->rows[k].verdict]++;
+                const pare_repro_row *const row = &table->rows[k];
+                const size_t at = pare_outcome_of(row->source, row->verdict);
+                count[at]++;
+                all[at]++;
             }
             put_counts(to, t == 0 ? s->study[i]->name : "", table->name, count);
         }

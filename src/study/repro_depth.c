@@ -1,5 +1,6 @@
-/* pare_repro_depth: the experiments of the depth paper's audit (shared/spec/depth.md, 11), each
- * with the shape that is expected, the reference's figures and ours. */
+/* pare_repro_depth: the experiments of our audit of Rank collapse 2025, each with the shape that is
+ * expected, the audit's figure (of other random numbers) and ours. The paper has no experiments, so
+ * no row is printed in it. */
 #include "repro_depth.h"
 #include <math.h>
 
@@ -56,8 +57,9 @@ static pare_status say(frame *f)
 {
     pare_repro *const r = f->r;
     r->notes[0] = experiments_shapes(r);
-    r->notes[1] = "published: the reference's figure, of other random numbers; the paper itself "
-                  "has no experiments";
+    r->notes[1] =
+        "the paper has no experiments: what is compared with are figures of our own audit, "
+        "of other random numbers";
     r->nnotes = 2;
     return r->notes[0] ? PARE_OK : pare_no_memory(f->err);
 }

@@ -1,5 +1,5 @@
 /* E4: where one layer stops being enough, and what was to be seen of it in the logits. Sizes and
- * draws are those of the reference (shared/spec/depth.md, 7). */
+ * draws are those of our audit (docs/repro.md, "Depth"). */
 #include "repro_depth.h"
 #include <pare/xray.h>
 #include <math.h>
@@ -87,7 +87,7 @@ static pare_status large_run(numbers *out, const repro_study *s, size_t part, co
     return st;
 }
 
-/* results/large.txt at a = 0.1, 0.7, 1.4. */
+/* Our audit at a = 0.1, 0.7, 1.4. */
 static const size_t shown[3] = {1, 4, 6};
 static const double lost_seen[2][3][LOST_ROWS] = {
     {{.871, .911, .163, .0142, .0006, .0143, .04, .004, .004},
@@ -128,7 +128,7 @@ static void large_group(sheet *s, const numbers *part, size_t group)
         for (size_t r = 0; r < LOST_ROWS && !s->st; r++)
             row_ratio(s, data,
                       pare_sprintf(s->r->arena, "%s, a = %g", lost_names[r], gain[shown[g]]),
-                      lost_seen[group][g][r], y[r][shown[g]], 3);
+                      lost_seen[group][g][r], y[r][shown[g]], 2);
     for (size_t i = 0; i < SWEEP; i++) least = fmin(least, y[0][i]);
     for (size_t i = 1; i <= 6; i++) rises = rises && y[3][i] > y[3][i - 1];
     row_shape(s, data, "keep never reproduces the network (loses above)", least > 0.6, least);

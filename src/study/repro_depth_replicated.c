@@ -108,13 +108,13 @@ static void replication_table(sheet *s, const numbers *part, size_t n, const rep
                "the hypotheses of the paper hold, the sum of the entries grows and the network is "
                "the same; no network of one layer is near it",
                -3, 9);
-    row_near(s, data, "k, copies of the coordinate", NAN, v[0], 0);
-    row_near(s, data, "largest entry", NAN, v[1], 0);
-    row_near(s, data, "sum of |entries| of a Wv", NAN, v[2], 0);
-    row_shape(s, data, "the hypotheses hold", v[3] == 1, v[3]);
-    row_near(s, data, "printed bound", NAN, v[4], 0);
-    row_near(s, data, "claim 2 A / L", NAN, v[5], 0);
-    row_near(s, data, "error of the best collapse here", NAN, v[6], 0);
+    row_ours(s, data, "k, copies of the coordinate", v[0]);
+    row_ours(s, data, "largest entry", v[1]);
+    row_ours(s, data, "sum of |entries| of a Wv", v[2]);
+    row_holds(s, data, "the hypotheses hold", v[3] == 1, v[3]);
+    row_ours(s, data, "the paper's bound, computed here", v[4]);
+    row_ours(s, data, "the paper's 2 A / L, computed here", v[5]);
+    row_ours(s, data, "error of the best collapse here", v[6]);
     row_near(s, data, "every one-layer net, at least (proven)", 0.93, v[7], 0.1);
     row_shape(s, data, "no one-layer net meets the printed bound", v[7] > v[4], v[7] / v[4]);
 }

@@ -128,7 +128,7 @@ static pare_status trained_run(numbers *out, const repro_study *s, size_t part,
     return st;
 }
 
-/* results/tiny.txt: nats added with one exact layer, with none; linear fits of the spec, pool. */
+/* Our audit: nats added with one exact layer, with none; linear fits of the spec, pool. */
 static const double tiny_one[PARE_DEPTH_KINDS] = {.2729, .2105, .1972, .1329,
                                                   NAN,   .0616, .0630, .0285};
 static const double tiny_none[PARE_DEPTH_KINDS] = {1.2011, .8691, .7527, .3831,
@@ -144,11 +144,11 @@ static void layer_rows(sheet *s, const double *v, size_t layers)
         for (size_t r = 0; r < LAYER_ROWS && !s->st; r++) {
             const double ours = v[l * LAYER_ROWS + r];
             if (isnan(ours)) continue;
-            row_near(s, data,
+            row_ours(s, data,
                      r < 4 ? what[r]
                            : pare_sprintf(s->r->arena, "%s alone: relative error",
                                           pare_depth_kind_names[r - 4]),
-                     NAN, ours, 0);
+                     ours);
         }
     }
 }
@@ -189,7 +189,7 @@ static void trained_table(sheet *s, const numbers *part, size_t n, const repro_s
                   pare_sprintf(s->r->arena, "%s: nats added", pare_depth_kind_names[kind]),
                   of->tiny ? reference : NAN, c[2 * (layers - one) + 1] - c[1], 1.6);
     }
-    row_shape(s, "curves", "replacing nothing loses nothing", nothing, NAN);
+    row_holds(s, "curves", "replacing nothing loses nothing", nothing, NAN);
     row_shape(s, "curves", "pool loses less than zero, const and uniform", better, NAN);
 }
 
@@ -287,7 +287,7 @@ static pare_status scaled_run(numbers *out, const repro_study *s, size_t part,
     return st;
 }
 
-/* results/tinyscale.txt: lost with uniform, with constq; mean range, TVu, TVq. */
+/* Our audit: lost with uniform, with constq; mean range, TVu, TVq. */
 static const double scale_seen[SCALES][SCALE_ROWS] = {
     {.5096, .3633, 7.57, .537, .308}, {.3434, .2370, 3.71, .339, .192},
     {.1963, .1343, 1.85, .193, .110}, {.0958, .0665, .90, .100, .058},

@@ -1,8 +1,10 @@
-/* The errata of the depth paper's theorems, computed: networks are run. Its lemmas are in
+/* The errata of the theorems of Rank collapse 2025, computed: networks are run. Its lemmas are in
  * repro_errata_lemmas.c. */
 #include "repro_depth.h"
 #include "repro_errata.h"
 #include <math.h>
+
+#define PAPER "Rank collapse 2025"
 
 /* ---- networks whose weights are all eta, on tokens of ones ----------------------------------- */
 
@@ -42,7 +44,7 @@ static pare_status one_layer_grows(sides *out, const erratum *e, pare_err *err)
     const double d = e->at[0], h = e->at[1], eta = e->at[2];
     bench b;
     const pare_status st = bench_open(&b, (size_t)d, (size_t)h, 1, eta, err);
-    if (!st) *out = (sides){1 + h * eta, san_largest(b.c.y, NULL, b.c.n), 1 + h * d * eta};
+    if (!st) *out = (sides){1 + h * eta, san_largest(b.c.y, NULL, b.c.n), 1 + h * d * eta, false};
     bench_close(&b);
     return st;
 }
@@ -57,10 +59,11 @@ static pare_status theorem_d1(sides *out, const erratum *e, pare_err *err)
     pare_status st = bench_open(&b, d, h, layers, e->at[3], err);
     if (!st) st = compared_make(&g, b.m, PARE_ONE_KEEP, layers - 1, NULL, err);
     if (!st) st = compared_model(&out->is, &b.c, g, san_largest);
-    if (!st && d < 64) st = pare_collapse_apriori(&sound, b.m, g, 1, NULL, err);
+    if (!st && d * h < 512) st = pare_collapse_apriori(&sound, b.m, g, 1, NULL, err);
     const pare_collapse_printed p = pare_collapse_paper(e->at[3], 1, h, layers);
-    if (!st && p.holds) out->printed = p.bound;
+    out->printed = p.bound;
     out->holds = sound.bound.v;
+    out->outside = !p.holds;
     pare_model_free(g);
     bench_close(&b);
     return st;
@@ -72,7 +75,7 @@ static pare_status d1_last_line(sides *out, const erratum *e, pare_err *err)
     const pare_collapse_printed p =
         pare_collapse_paper(e->at[3], 1, (size_t)e->at[1], (size_t)e->at[2]);
     (void)err;
-    *out = (sides){p.claim, 8 * e->at[1] * p.eps, NAN};
+    *out = (sides){p.claim, 8 * e->at[1] * p.eps, NAN, !p.holds};
     return PARE_OK;
 }
 
@@ -80,7 +83,8 @@ static sides d1_contraction(void)
 {
     const pare_collapse_printed p = pare_collapse_paper(.003, 1, 1, 100);
     const double eta = .003, x = 1, y = .5; /* one token: P = 1 */
-    return (sides){p.c * fabs(x - y), fabs((x + eta * x) - (y + eta * y)), (1 + eta) * fabs(x - y)};
+    return (sides){p.c * fabs(x - y), fabs((x + eta * x) - (y + eta * y)), (1 + eta) * fabs(x - y),
+                   !p.holds};
 }
 
 static sides d1_residual_path(void)
@@ -88,7 +92,8 @@ static sides d1_residual_path(void)
     const double eta = .003;
     double x = 1;
     for (int l = 0; l < 99; l++) x += eta * x;
-    return (sides){fabs(eta * x - eta), (x + eta * x) - (1 + eta), NAN};
+    return (sides){fabs(eta * x - eta), (x + eta * x) - (1 + eta), NAN,
+                   !pare_collapse_paper(eta, 1, 1, 100).holds};
 }
 
 /* Every one-layer network is far from this one; written a thousand times over, its entries are
@@ -98,7 +103,8 @@ static pare_status d1_any_network(sides *out, const erratum *e, pare_err *err)
     static const double layers[2][2] = {{3, -2}, {-3, 1}};
     const pare_collapse_printed p = pare_collapse_paper(2 / 1000.0, 2, 1, 2);
     (void)e;
-    out->printed = p.holds ? p.bound : NAN;
+    out->printed = p.bound;
+    out->outside = !p.holds;
     return pare_collapse_lower(&out->is, layers, 2, 2, 48, err);
 }
 
@@ -142,124 +148,53 @@ static pare_status theorem_1_2(sides *out, const erratum *e, pare_err *err)
     return st ? st : order_of(&out->holds, PARE_ONE_UNIFORM, err);
 }
 
-/* ---- skips, masks ---------------------------------------------------------------------------- */
-
-/* Largest difference of two rows of one column. */
-static double spread_of(const double *y, size_t rows, size_t d)
-{
-    double most = 0;
-    for (size_t i = 0; i < rows * d; i++)
-        for (size_t k = i % d; k < rows * d; k += d) most = fmax(most, fabs(y[i] - y[k]));
-    return most;
-}
-
-/* How far tokens are apart behind three layers, with and without skips; Wv = 0 with them. */
-static pare_status conclusion(sides *out, const erratum *e, pare_err *err)
-{
-    san_shape shape = {.layers = 3,
-                       .heads = 2,
-                       .dim = 4,
-                       .scale = .5,
-                       .size = .5,
-                       .draw = SAN_EVEN,
-                       .no_skip = true};
-    const san_tokens t = {.n = 1, .tokens = 5, .dim = 4, .spread = 1};
-    pare_rng rng = pare_rng_at(4, 0);
-    pare_arena *const a = pare_arena_new();
-    pare_model *without = NULL, *with = NULL, *still = NULL;
-    pare_inputs x;
-    double *y = NULL, *z = NULL;
-    size_t n;
-    (void)e;
-    pare_status st = a ? san_new(&without, &shape, &rng, err) : pare_no_memory(err);
-    shape.no_skip = false;
-    if (!st) st = san_new(&with, &shape, &rng, err);
-    if (!st) st = san_scaled(&still, with, 1, 0, err);
-    if (!st) st = san_inputs(&x, a, &t, &rng, err);
-    if (!st) st = san_answers(&y, &n, a, without, &x, err);
-    if (!st) st = san_answers(&z, &n, a, still, &x, err);
-    if (!st) *out = (sides){spread_of(y, 5, 4), spread_of(z, 5, 4), NAN};
-    pare_model_free(still);
-    pare_model_free(with);
-    pare_model_free(without);
-    pare_arena_free(a);
-    return st;
-}
-
-/* at: d, L, A. Tokens of 1 and of -1 under a causal mask. */
-static pare_status corollary_5_2(sides *out, const erratum *e, pare_err *err)
-{
-    enum { N = 16 };
-    const double d = e->at[0], layers = e->at[1], a = e->at[2];
-    double x[N * 4], *y, *z;
-    size_t n;
-    bench b;
-    pare_model *g = NULL, *umix = NULL;
-    pare_input in = {.batch = 1, .tokens = N, .width = (size_t)d, .x = x};
-    const pare_inputs set = {1, &in};
-    pare_status st = bench_open(&b, (size_t)d, 1, (size_t)layers, a / (layers * d), err);
-    for (size_t i = 0; i < N * 4; i++) x[i] = i < N * 2 ? 1 : -1;
-    out->printed = d * a * a * a * exp(4 * a) / (layers * layers);
-    if (!st) st = compared_make(&g, b.m, PARE_ONE_UNIFORM, 0, NULL, err);
-    if (!st) b.m->pattern.kind = g->pattern.kind = PARE_CAUSAL;
-    if (!st) st = compared_make(&umix, b.m, PARE_ONE_UMIX, 0, NULL, err);
-    if (!st) st = san_answers(&y, &n, b.a, b.m, &set, err);
-    if (!st) st = san_answers(&z, &n, b.a, g, &set, err);
-    if (!st) out->is = san_largest(y, z, n);
-    if (!st) st = san_answers(&z, &n, b.a, umix, &set, err);
-    if (!st) out->holds = san_largest(y, z, n);
-    pare_model_free(umix);
-    pare_model_free(g);
-    bench_close(&b);
-    return st;
-}
-
 /* ---- the list -------------------------------------------------------------------------------- */
 
 static const erratum list[] = {
-    {"Lemma C.2", "a layer grows entries by 1 + H eta at most", "H = 2, d = 8, all weights .01",
-     "1 + H d eta, met here", "depth_lemma_d8_misses_the_width", AT_MOST, .look = one_layer_grows,
+    {PAPER, "Lemma C.2", "a layer grows entries by 1 + H eta at most",
+     "H = 2, d = 8, all weights .01, X = 1", "1 + H d eta, met here",
+     "depth_lemma_c2_misses_the_width", PARE_MISPRINT, AT_MOST, .look = one_layer_grows,
      .at = {8, 2, .01}},
-    {"Lemma D.8", "a layer grows entries by 1 + H eta at most", "d = 16, all weights .01",
-     "1 + H d eta, met here", "depth_lemma_d8_misses_the_width", AT_MOST, .look = one_layer_grows,
-     .at = {16, 1, .01}},
-    {"Theorem 1.2", "one layer is O(eta) away: the order is 1 or more", "no layer at all",
-     "it holds for doing nothing; one uniform head has order 3",
-     "depth_theorem_1_2_holds_for_doing_nothing", AT_LEAST, .look = theorem_1_2},
-    {"Theorem D.1", "its bound for the network of its proof (keep the last layer)",
+    {PAPER, "Lemma D.8", "a layer grows entries by 1 + H eta at most",
+     "d = 16, all weights .01, X = 1", "1 + H d eta, met here", "depth_lemma_d8_misses_the_width",
+     PARE_MISPRINT, AT_MOST, .look = one_layer_grows, .at = {16, 1, .01}},
+    {PAPER, "Theorem D.1", "its bound for the network of its proof (keep the last layer)",
      "d = 1, L = 100, eta = .003, X = 1",
-     "the network of the proof is O(A phi0) away for every L; the bound of docs/depth.md",
-     "depth_theorem_d1_fails_for_the_network_of_its_proof", AT_MOST, .look = theorem_d1,
-     .at = {1, 1, 100, .003}},
-    {"Theorem D.1", "its bound, all hypotheses hold", "d = 16, H = 1, L = 10, eta = .01, X = 1",
-     "Theorem 1 of docs/depth.md", "depth_theorem_d1_bound_is_violated", AT_MOST,
+     "that network is O(A phi0) away for every L; pare_collapse_apriori",
+     "depth_theorem_d1_fails_for_the_network_of_its_proof", PARE_MISPRINT, AT_MOST,
+     .look = theorem_d1, .at = {1, 1, 100, .003}},
+    {PAPER, "Theorem D.1", "its bound, wider", "d = 16, H = 1, L = 10, eta = .01, X = 1",
+     "pare_collapse_apriori", "depth_theorem_d1_bound_is_violated", PARE_MISPRINT, AT_MOST,
      .look = theorem_d1, .at = {16, 1, 10, .01}},
-    {"Theorem D.1", "its bound, all hypotheses hold", "d = 64, H = 1, L = 4, eta = .01, X = 1",
-     "Theorem 1 of docs/depth.md", "depth_theorem_d1_bound_is_violated", AT_MOST,
-     .look = theorem_d1, .at = {64, 1, 4, .01}},
-    {"Theorem D.1", "its bound, all hypotheses hold", "d = 64, H = 8, L = 12, eta = .001, X = 1",
-     "Theorem 1 of docs/depth.md", "depth_theorem_d1_bound_is_violated", AT_MOST,
+    {PAPER, "Theorem D.1", "its bound, wider and less deep",
+     "d = 64, H = 1, L = 4, eta = .01, X = 1", "pare_collapse_apriori",
+     "depth_theorem_d1_bound_is_violated_at_width_64", PARE_MISPRINT, AT_MOST, .look = theorem_d1,
+     .at = {64, 1, 4, .01}},
+    {PAPER, "Theorem D.1", "its bound, with eight heads",
+     "d = 64, H = 8, L = 12, eta = .001, X = 1", "pare_collapse_apriori",
+     "depth_theorem_d1_bound_is_violated_with_eight_heads", PARE_MISPRINT, AT_MOST,
      .look = theorem_d1, .at = {64, 8, 12, .001}},
-    {"Theorem D.1", "some one-layer network is within the bound",
+    {PAPER, "Theorem D.1", "some one-layer network is within the bound",
      "layers (wq wk, wv) = (3, -2), (-3, 1) on |x| <= 2, written 1,000 times over: proven lower "
      "bound for every one-layer network",
      "a 1/d in the hypothesis, and a uniform head",
-     "every_one_layer_network_is_far_from_a_deep_one", AT_MOST, .look = d1_any_network},
-    {"Theorem D.1, proof", "distances shrink by C < 1 a layer", "one token, 1 and .5, Wv = .003",
-     "they grow by 1 + eta", "depth_theorem_d1_residual_layers_do_not_contract", AT_MOST,
+     "depth_theorem_d1_fails_for_every_one_layer_network", PARE_MISPRINT, AT_MOST,
+     .look = d1_any_network},
+    {PAPER, "Theorem D.1, proof", "distances shrink by C < 1 a layer",
+     "one token, 1 and .5, Wv = .003", "they grow by 1 + eta",
+     "depth_theorem_d1_residual_layers_do_not_contract", PARE_STEP_FALSE, AT_MOST,
      .hand = d1_contraction},
-    {"Theorem D.1, proof", "what the last attention moves by is all that is lost",
+    {PAPER, "Theorem D.1, proof", "what the last attention moves by is all that is lost",
      "d = 1, L = 100, eta = .003", "the removed layers' sum on the residual path counts too",
-     "depth_theorem_d1_does_not_count_the_residual_path", AT_MOST, .hand = d1_residual_path},
-    {"Theorem D.1, last line", "8 H eps <= 2 A / L", "d = 1, L = 100, eta = .003",
+     "depth_theorem_d1_does_not_count_the_residual_path", PARE_STEP_FALSE, AT_MOST,
+     .hand = d1_residual_path},
+    {PAPER, "Theorem D.1, last line", "8 H eps <= 2 A / L", "d = 1, L = 100, eta = .003",
      "the factor 16 e^A phi0 is lost", "depth_theorem_d1_claim_does_not_follow_from_its_bound",
-     AT_MOST, .look = d1_last_line, .at = {1, 1, 100, .003}},
-    {"Conclusion", "skips do not help: tokens come as near to each other as without",
-     "three layers; Wv = 0 with a skip", "small operators are a small perturbation of the identity",
-     "depth_with_a_skip_the_rank_stays", AT_MOST, .look = conclusion},
-    {"our specification, 5.2", "uniform is of third order under any mask",
-     "causal, d = 4, L = 4, A = .1", "full attention; under a mask umix",
-     "depth_corollary_5_2_needs_full_attention", AT_MOST, .look = corollary_5_2, .at = {4, 4, .1}},
+     PARE_STEP_FALSE, AT_MOST, .look = d1_last_line, .at = {1, 1, 100, .003}},
+    {PAPER, "Theorem 1.2", "one layer is O(eta) away: the order is 1 or more", "no layer at all",
+     "it holds for doing nothing; one uniform head has order 3",
+     "depth_theorem_1_2_holds_for_doing_nothing", PARE_IMPRECISE, AT_LEAST, .look = theorem_1_2,
+     .stands = true},
 };
 
 const errata errata_depth = {list, sizeof list / sizeof *list};

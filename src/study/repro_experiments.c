@@ -38,44 +38,109 @@ double log_slope(const double *x, const double *y, size_t n)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static pare_repro_row row_of(const char *data, const char *what, double reference, double ours)
+static pare_repro_row row_of(const char *data, const char *what, double ours)
 {
     return (pare_repro_row){.data = data,
                             .what = what,
-                            .published = reference,
+                            .published = NAN,
                             .published_std = NAN,
                             .ours = ours,
                             .ours_std = NAN,
                             .verdict = PARE_ADDED,
                             .note = "",
-                            .from = ""};
+                            .from = "",
+                            .reference = NAN};
+}
+
+/* A row of our own reference says how near is near. */
+static void put_reference(sheet *s, pare_repro_row row, double reference, bool near,
+                          const char *within)
+{
+    row.source = PARE_ROW_REFERENCE;
+    row.reference = reference;
+    row.verdict = near ? PARE_REPRODUCED : PARE_DIFFERS;
+    row.note = within;
+    sheet_put(s, row);
+}
+
+void row_ours(sheet *s, const char *data, const char *what, double ours)
+{
+    sheet_put(s, row_of(data, what, ours));
 }
 
 void row_ratio(sheet *s, const char *data, const char *what, double reference, double ours,
                double factor)
 {
-    pare_repro_row row = row_of(data, what, reference, ours);
-    if (!isnan(reference))
-        row.verdict = ours <= factor * reference && reference <= factor * ours ? PARE_REPRODUCED
-                                                                               : PARE_DIFFERS;
-    sheet_put(s, row);
+    if (s->st) return;
+    if (isnan(reference)) {
+        row_ours(s, data, what, ours);
+        return;
+    }
+    put_reference(s, row_of(data, what, ours), reference,
+                  ours <= factor * reference && reference <= factor * ours,
+                  pare_sprintf(s->r->arena, "within a factor %g%s", factor,
+                               factor > 2 ? ", the spread of nine seeds" : ""));
+}
+
+void row_at_most(sheet *s, const char *data, const char *what, double reference, double ours,
+                 double factor)
+{
+    if (s->st) return;
+    put_reference(s, row_of(data, what, ours), reference, ours <= factor * reference,
+                  pare_sprintf(s->r->arena, "at most %g times: the spread of nine seeds", factor));
 }
 
 void row_near(sheet *s, const char *data, const char *what, double reference, double ours,
               double within)
 {
-    pare_repro_row row = row_of(data, what, reference, ours);
-    if (!isnan(reference))
-        row.verdict = fabs(ours - reference) <= within ? PARE_REPRODUCED : PARE_DIFFERS;
-    sheet_put(s, row);
+    if (s->st) return;
+    put_reference(s, row_of(data, what, ours), reference, fabs(ours - reference) <= within,
+                  pare_sprintf(s->r->arena, "within %g", within));
 }
+
+/* A yes is a 1. */
+static pare_repro_row yes_or_number(const char *data, const char *what, bool holds, double ours)
+{
+    pare_repro_row row = row_of(data, what, isnan(ours) ? holds : ours);
+    row.reference = isnan(ours) ? 1 : NAN;
+    row.verdict = holds ? PARE_REPRODUCED : PARE_DIFFERS;
+    return row;
+}
+
+static const char shape_note[] = "shape";
 
 void row_shape(sheet *s, const char *data, const char *what, bool holds, double ours)
 {
-    const bool yes_or_no = isnan(ours);
-    pare_repro_row row = row_of(data, what, yes_or_no ? 1 : NAN, yes_or_no ? holds : ours);
-    row.verdict = holds ? PARE_REPRODUCED : PARE_DIFFERS;
-    row.note = "shape";
+    const pare_repro_row row = yes_or_number(data, what, holds, ours);
+    put_reference(s, row, row.reference, holds, shape_note);
+}
+
+void row_holds(sheet *s, const char *data, const char *what, bool holds, double ours)
+{
+    pare_repro_row row = yes_or_number(data, what, holds, ours);
+    row.source = PARE_ROW_SELF;
+    sheet_put(s, row);
+}
+
+void row_printed(sheet *s, const char *data, const char *what, double published, double ours,
+                 pare_verdict verdict, const char *note)
+{
+    pare_repro_row row = row_of(data, what, ours);
+    row.source = PARE_ROW_PRINTED;
+    row.published = published;
+    row.verdict = verdict;
+    row.note = note;
+    sheet_put(s, row);
+}
+
+void row_claim(sheet *s, const char *data, const char *what, const char *claim, double ours,
+               pare_verdict verdict, const char *note)
+{
+    pare_repro_row row = row_of(data, what, ours);
+    row.source = PARE_ROW_PRINTED;
+    row.claim = claim;
+    row.verdict = verdict;
+    row.note = note;
     sheet_put(s, row);
 }
 
@@ -233,13 +298,17 @@ pare_status experiments_room(frame *f, size_t tables, size_t curves, size_t note
 
 const char *experiments_shapes(const pare_repro *r)
 {
-    size_t shapes = 0, broken = 0;
+    size_t shapes[2] = {0, 0}, held[2] = {0, 0}; /* of our reference; of this run by itself */
     for (size_t i = 0; i < r->ntables; i++)
         for (size_t k = 0; k < r->tables[i].nrows; k++) {
             const pare_repro_row *const row = &r->tables[i].rows[k];
-            if (strcmp(row->note, "shape") != 0) continue;
-            shapes++;
-            broken += row->verdict != PARE_REPRODUCED;
+            const bool self = row->source == PARE_ROW_SELF;
+            if (!self && strcmp(row->note, shape_note) != 0) continue;
+            shapes[self]++;
+            held[self] += row->verdict == PARE_REPRODUCED;
         }
-    return pare_sprintf(r->arena, "shapes: %zu of %zu as expected", shapes - broken, shapes);
+    return pare_sprintf(r->arena,
+                        "shapes: %zu of %zu as expected; proofs and plans: %zu of %zu "
+                        "hold",
+                        held[0], shapes[0], held[1], shapes[1]);
 }

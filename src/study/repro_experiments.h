@@ -20,7 +20,7 @@ typedef struct repro_study {
     const pare_model *trained; /* E8, E9; NULL: there is none */
     const pare_dataset *data;
     const char *trained_name;
-    bool tiny; /* it is the reference's */
+    bool tiny; /* it is that of our audit, whose figures are known */
 } repro_study;
 
 typedef struct experiment {
@@ -42,18 +42,34 @@ PARE_MUST_USE pare_status experiments_room(frame *f, size_t tables, size_t curve
  * here. */
 PARE_MUST_USE pare_status experiments_run(frame *f, const experiment *const *list, size_t n,
                                           const repro_study *s, const char *label, pare_status st);
-/* How many of the expected shapes are there, as a note; NULL: memory is out. */
+/* How many of the expected shapes are there and how many checks of the run by itself hold, as a
+ * note; NULL: memory is out. */
 const char *experiments_shapes(const pare_repro *r);
 
 /* ---- rows ---- */
 
-/* Ours beside the reference's (nan: none): "reproduced" within `factor`, up or down. */
+/* A number with nothing to compare it with. */
+void row_ours(sheet *s, const char *data, const char *what, double ours);
+/* Ours beside a figure of our own audit, which drew other random numbers (nan: a row of ours):
+ * agrees within `factor`, up or down; at most `factor` times it; within `within`. The note has the
+ * tolerance. A factor above 2 is the largest ratio of two of the seeds 0 to 8, rounded up
+ * (docs/repro.md, "Verdicts"). */
 void row_ratio(sheet *s, const char *data, const char *what, double reference, double ours,
                double factor);
+void row_at_most(sheet *s, const char *data, const char *what, double reference, double ours,
+                 double factor);
 void row_near(sheet *s, const char *data, const char *what, double reference, double ours,
               double within);
-/* Whether what was expected is there; `ours` nan: a yes (1) is expected, and a 1 or a 0 comes. */
+/* Whether a shape that our audit saw is there; `ours` nan: a yes (1) is expected, and a 1 or a 0
+ * comes. */
 void row_shape(sheet *s, const char *data, const char *what, bool holds, double ours);
+/* The same of what must hold in any run: no error above its bound. */
+void row_holds(sheet *s, const char *data, const char *what, bool holds, double ours);
+/* Ours beside a number, or a statement in a few words, that the paper prints. */
+void row_printed(sheet *s, const char *data, const char *what, double published, double ours,
+                 pare_verdict verdict, const char *note);
+void row_claim(sheet *s, const char *data, const char *what, const char *claim, double ours,
+               pare_verdict verdict, const char *note);
 void row_curve(sheet *s, const char *data, const char *what, const double *x, const double *y,
                size_t n);
 /* Least squares of log y on log x. */

@@ -1,6 +1,7 @@
 /* What every study has (repro.h): its arena, its folders, its jobs, its tables. */
 #include "repro.h"
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -9,7 +10,7 @@ pare_status frame_open(frame *f, const char *name, const pare_repro_opts *o, con
 {
     pare_arena *const a = pare_arena_new();
     pare_repro *const r = a ? pare_alloc(a, 1, sizeof *r) : NULL;
-    *f = (frame){.r = r, .o = o, .exec = exec, .ranks = ranks, .err = err};
+    *f = (frame){.r = r, .o = o, .exec = exec, .ranks = ranks, .err = err, .all = {.name = name}};
     if (r) *r = (pare_repro){.name = name, .full = o->full, .seed = o->seed, .arena = a};
     if (r) r->folder = pare_strdup(a, o->folder);
     const pare_status st = r && r->folder ? PARE_OK : pare_no_memory(err);
@@ -126,7 +127,9 @@ pare_status frame_jobs(frame *f, jobs *b, pare_status st)
     b->folder = f->runs;
     b->again = f->o->again;
     b->note = frame_first(f) ? f->o->note : NULL;
+    b->state = frame_first(f) ? f->o->state : NULL;
     b->note_self = f->o->self;
+    b->all = &f->all;
     st = jobs_run(b, f->r->arena, f->exec, f->ranks, f->err);
     f->r->jobs += b->n;
     for (size_t i = 0; i < b->n; i++) f->r->found += b->job[i].found;
@@ -150,5 +153,12 @@ void sheet_put(sheet *s, pare_repro_row row)
     if (!s->st && (!row.what || !row.note || !row.from)) s->st = pare_no_memory(s->err);
     if (s->st) return;
     PARE_ASSERT(s->t->nrows < s->room);
+    /* The column of the paper's numbers has no other ones in it, and no other row is reproduced
+     * from a paper. */
+    PARE_ASSERT(row.source == PARE_ROW_PRINTED || (isnan(row.published) && !row.claim));
+    PARE_ASSERT(row.source != PARE_ROW_PRINTED || !isnan(row.published) || row.claim ||
+                row.verdict == PARE_NOT_MADE);
+    PARE_ASSERT(pare_outcome_of(row.source, row.verdict) < PARE_OUTCOMES);
+    if (row.source != PARE_ROW_REFERENCE && row.source != PARE_ROW_SELF) row.reference = NAN;
     s->t->rows[s->t->nrows++] = row;
 }

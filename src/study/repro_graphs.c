@@ -1,4 +1,4 @@
-/* The three graphs of the width paper: what a file is, and its line of Table 3. */
+/* The three graphs of Shirzad 2024: what a file is, and its line of Table 3. */
 #include "repro_width.h"
 #include <pare/lesson.h>
 #include <math.h>

@@ -101,16 +101,19 @@ static void calls_table(sheet *s, const numbers *part, size_t n, const repro_stu
 {
     double x[RATIOS], y[RATIOS];
     (void)of;
-    sheet_open(s, "calls", "Calls of one head, M = 16: planned (or closed form), and executed", 0,
-               n * RATIOS);
+    sheet_open(s, "calls",
+               "calls of one head, M = 16: our plan (or its closed form) beside what was executed",
+               0, n * RATIOS);
     for (size_t w = 0; w < n && !s->st; w++) {
         for (size_t i = 0; i < RATIOS && !s->st; i++) {
             const double *const v = part[w].v + 3 * i;
             x[i] = (double)ratios[i], y[i] = v[1];
             sheet_put(s, (pare_repro_row){.data = pare_sprintf(s->r->arena, "N/M = %zu", ratios[i]),
                                           .what = ways[w].name,
-                                          .published = v[0],
+                                          .published = NAN,
                                           .published_std = NAN,
+                                          .source = PARE_ROW_SELF,
+                                          .reference = v[0],
                                           .ours = v[1],
                                           .ours_std = NAN,
                                           .verdict = v[0] == v[1] ? PARE_REPRODUCED : PARE_DIFFERS,
@@ -128,7 +131,7 @@ static const experiment calls = {
 
 enum { M_ERROR = 32, LONG = 2 };
 static const size_t longer[LONG] = {2, 8};
-#define PROMISED 1e-6 /* the paper's eps, which is our default for it */
+#define ASKED 1e-6 /* our default eps for the paper's algorithm; the paper's own is 2^-N */
 
 static const way tried[] = {
     {"full, native", {.kind = PARE_FULL}, {.mode = PARE_LENGTH_NATIVE}},
@@ -186,7 +189,8 @@ static pare_status errors_run(numbers *out, const repro_study *of, size_t part,
     return st;
 }
 
-/* The paper promises eps in numbers of O(log N) bits, of any data. */
+/* Of the paper's algorithm: whether it reaches the eps that we ask it for. Yu 2025 asks for 2^-N,
+ * in numbers of O(log N) bits, of any data; docs/errata.md has that conflict. */
 static void put_error(sheet *s, const char *where, const way *x, bool f32, double off)
 {
     const bool paper = x->o.mode == PARE_LENGTH_PAPER;
@@ -194,26 +198,30 @@ static void put_error(sheet *s, const char *where, const way *x, bool f32, doubl
     sheet_put(s, (pare_repro_row){
                      .data = where,
                      .what = pare_sprintf(s->r->arena, "%s, %s", x->name, f32 ? "f32" : "f64"),
-                     .published = paper ? PROMISED : NAN,
+                     .published = NAN,
                      .published_std = NAN,
+                     .source = paper ? PARE_ROW_SELF : PARE_ROW_OURS,
+                     .reference = ASKED,
                      .ours = off,
                      .ours_std = NAN,
-                     .verdict = !paper              ? PARE_ADDED
-                                : off <= PROMISED   ? PARE_REPRODUCED
-                                : f32 && off < 1e-2 ? PARE_DIFFERS
-                                                    : PARE_MISPRINT,
-                     .note = isinf(off)            ? "fails, and says so: no number comes out"
-                             : paper && off > 1e-2 ? "wrong"
-                                                   : "",
+                     .verdict = !paper         ? PARE_ADDED
+                                : off <= ASKED ? PARE_REPRODUCED
+                                               : PARE_DIFFERS,
+                     .note = isinf(off)               ? "it says so: no number comes out"
+                             : !paper || off <= ASKED ? ""
+                             : off < 1e-2             ? "above the eps it was asked for"
+                                                      : "wrong, and does not say so",
                      .from = ""});
 }
 
 static void errors_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
 {
     (void)of;
-    sheet_open(s, "errors",
-               "Largest |error| / |row|, M = 32: robust modes, and the paper's with eps = 1e-6", -2,
-               (size_t)TRIED * n * 2);
+    sheet_open(
+        s, "errors",
+        "largest |error| / |row|, M = 32: robust modes; the paper's algorithm, asked for our eps "
+        "of 1e-6 (the paper's is 2^-N)",
+        -2, (size_t)TRIED * n * 2);
     for (size_t p = 0; p < n && !s->st; p++) {
         const char *const where =
             pare_sprintf(s->r->arena, "%s, N/M = %zu", length_regimes[p % LENGTH_REGIMES],
@@ -275,9 +283,9 @@ static void sampling_table(sheet *s, const numbers *part, size_t n, const repro_
         const double *const v = part[p].v;
         const char *const where = pare_sprintf(s->r->arena, "logit std %g", spreads[p]);
         if (!where) s->st = pare_no_memory(s->err);
-        for (size_t x = 0; x < SAMPLED && !s->st; x++) row_near(s, where, what[x], NAN, v[x], 0);
+        for (size_t x = 0; x < SAMPLED && !s->st; x++) row_ours(s, where, what[x], v[x]);
         const double bound = fmax(v[1], 1e-12); /* rows that are computed exactly are rounded */
-        if (!s->st) row_shape(s, where, "no error is above its bound", v[0] <= bound, v[0] / bound);
+        if (!s->st) row_holds(s, where, "no error is above its bound", v[0] <= bound, v[0] / bound);
     }
 }
 

@@ -1,4 +1,4 @@
-/* Networks and inputs of the depth paper (repro_nets.h). */
+/* Networks and inputs of Rank collapse 2025 (repro_nets.h). */
 #include "repro_nets.h"
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* repro_popup.h - figures 7 and 8 of the ticket paper: edge-popup, for `repro ticket`. */
+/* repro_popup.h - figures 7 and 8 of Otsuka 2025: edge-popup, for `repro ticket`. */
 #ifndef PARE_SRC_STUDY_REPRO_POPUP_H
 #define PARE_SRC_STUDY_REPRO_POPUP_H
 #include "repro.h"
@@ -11,4 +11,7 @@ enum { POPUP_TABLES = 2, POPUP_CURVES = 8, POPUP_NOTES = 2 };
  * of the first); text[0] NULL: a text is made in the folder. `epochs` of the options: steps of a
  * run, at most. */
 PARE_MUST_USE pare_status popup_study(frame *f, const char *const text[3]);
+/* Of a statement "loses less", which does by `by` (negative: loses more) in runs of that spread:
+ * decided only by runs of the full size, whose means are more than twice the spread apart. */
+pare_verdict popup_verdict(double by, double spread, bool full);
 #endif

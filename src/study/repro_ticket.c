@@ -1,5 +1,5 @@
-/* pare_repro_ticket: figures 4 to 8 of the ticket paper (shared/spec/ticket.md, 9 to 11), the
- * paper's construction and ours on the same sources. */
+/* pare_repro_ticket: figures 4 to 8 of Otsuka 2025, the paper's construction and ours on the same
+ * sources. */
 #include "repro_popup.h"
 #include "repro_ticket.h"
 
@@ -22,9 +22,10 @@ static pare_status say(frame *f)
     r->notes[r->nnotes++] = shapes;
     r->notes[r->nnotes++] =
         "the paper does not print its trained target; ours is trained here by its recipe in small, "
-        "and hardly learns the task";
+        "and hardly learns the task; every target is asked by the token (.6, .8), not by a trained "
+        "one";
     r->notes[r->nnotes++] =
-        "published: figure 4's fit .8 e^(-.06 n); which target it belongs to is not said, and the "
+        "printed is figure 4's fit, .8 e^(-.06 n); which target it belongs to is not said, and the "
         "rate of a mean depends on it (table \"rate and size\")";
     return PARE_OK;
 }

@@ -12,7 +12,8 @@ typedef struct circle_target {
     size_t d2;
 } circle_target;
 enum { CIRCLE_TARGETS = 3 };
-/* 0: trained here; 1: largest entry of V is 2; 2: random. */
+enum { CHOSEN_AFTER = 1 }; /* this target was chosen after seeing the rate that is printed */
+/* 0: trained here, but for its token; 1: largest entry of V is 2; 2: random. */
 PARE_MUST_USE pare_status circle_target_of(circle_target *out, size_t which, uint64_t seed,
                                            pare_err *err);
 
@@ -41,6 +42,12 @@ typedef struct decay {
     double gamma, delta;
 } decay;
 decay decay_of(const double *n, const double *y, size_t count);
+/* Whether a fit is the one that is printed of figure 4. */
+bool fit_is_printed(decay fit);
+/* One delta for all `curves` (each of `count` numbers, side by side), a gamma for each: that whose
+ * least R^2 is the largest. r2: of each curve. */
+double shared_delta(double *r2, const double *n, const double *y, size_t curves, size_t count);
+#define SHARED_R2 0.9 /* "only gamma changes" (figure 6): every R^2 is at least this */
 double log_rate(const double *n, const double *y, size_t count); /* of positive y */
 double median_of(double *v, size_t n);                           /* sorts v */
 

@@ -1,4 +1,4 @@
-/* pare_repro_width: which runs the tables of the width paper need, in the order they can be made.
+/* pare_repro_width: which runs the tables of Shirzad 2024 need, in the order they can be made.
  *
  *   grid (full)   every learning rate and number of epochs, GRID_RUNS runs each: the best mean
  *                 validation is the setting of the role
@@ -19,7 +19,8 @@ static const size_t lengths[LENGTHS] = {50, 100, 150, 200};
 static const size_t quick_runs[GRAPHS][RUN_ROLES] = {
     {1, 1, 2, 6, 0}, {1, 1, 1, 4, 0}, {1, 1, 2, 6, 0}};
 static const size_t full_runs[RUN_ROLES] = {5, 5, 20, 100, 0};
-enum { TEACH_EPOCHS = 200, TEACH_QUICK = 100 };
+enum { TEACH_EPOCHS = 200, TEACH_QUICK = 100, CUTS = 2 };
+static const size_t cut_dims[CUTS] = {8, 4};
 
 typedef struct study {
     frame f;
@@ -97,6 +98,11 @@ static size_t cap(const study *s, size_t epochs)
     return s->f.o->epochs && s->f.o->epochs < epochs ? s->f.o->epochs : epochs;
 }
 
+static size_t teach_epochs(const study *s)
+{
+    return cap(s, s->f.o->full ? TEACH_EPOCHS : TEACH_QUICK);
+}
+
 static run_spec spec_of(const study *s, int graph, int role, size_t number)
 {
     run_spec p = run_recipe(&s->set[graph], (run_role)role, number, s->f.o->seed);
@@ -139,6 +145,38 @@ static pare_status read_group(study *s, run_group *g, const job *first, size_t n
         if (st) return st;
     }
     return PARE_OK;
+}
+
+/* What the stages after this one will have to do, for the estimate: trainings at the recipe's
+ * length, and every model with D = 64 cut twice. */
+static void expect_trainings(study *s)
+{
+    for (int k = 0; k < GRAPHS; k++)
+        for (int role = 0; role < RUN_ROLES; role++) {
+            const run_spec p = spec_of(s, k, role, 0);
+            s->f.all.later += s->count[k][role];
+            s->f.all.later_cost += (double)s->count[k][role] * run_cost(&p);
+        }
+}
+
+static void expect_cuts(study *s)
+{
+    for (int k = 0; k < GRAPHS; k++)
+        for (size_t d = 0; d < CUTS && s->count[k][RUN_LARGE] > 0; d++) {
+            run_spec p = run_recipe(&s->set[k], RUN_CUT, 0, 0);
+            p.dim = cut_dims[d];
+            p.epochs = teach_epochs(s);
+            s->f.all.later += s->count[k][RUN_LARGE];
+            s->f.all.later_cost += (double)s->count[k][RUN_LARGE] * run_cost(&p);
+        }
+}
+
+static void expect(study *s, bool trainings_too)
+{
+    s->f.all.later = 0;
+    s->f.all.later_cost = 0;
+    if (trainings_too) expect_trainings(s);
+    expect_cuts(s);
 }
 
 /* ---- the grid ------------------------------------------------------------------------------- */
@@ -192,6 +230,7 @@ static pare_status grid(study *s)
 {
     jobs b;
     if (!s->f.o->full) return PARE_OK;
+    expect(s, true);
     pare_status st =
         frame_new_jobs(&s->f, &b, (size_t)GRAPHS * RUN_ROLES * GRID_RUNS * RATES * LENGTHS);
     for (int k = 0; !st && k < GRAPHS; k++)
@@ -215,12 +254,15 @@ static pare_status trainings(study *s)
     size_t n = 0;
     for (int k = 0; k < GRAPHS; k++)
         for (int role = 0; role < RUN_ROLES; role++) n += s->count[k][role];
+    expect(s, false);
     pare_status st = frame_new_jobs(&s->f, &b, n);
     for (int k = 0; !st && k < GRAPHS; k++)
         for (int role = 0; !st && role < RUN_ROLES; role++)
             for (size_t i = 0; !st && i < s->count[k][role]; i++) {
                 const run_spec p = spec_of(s, k, role, i);
-                st = run_job(&b.job[b.n++], s->f.r->arena, &p, s->f.err);
+                job *const j = &b.job[b.n++];
+                st = run_job(j, s->f.r->arena, &p, s->f.err);
+                j->counted = s->rate[k][role] > 0 && i < grid_runs(s, k, role);
             }
     st = do_jobs(s, &b, "train", st);
     const job *at = b.job;
@@ -241,7 +283,7 @@ static bool cut_of(const study *s, run_spec *out, int graph, size_t i, size_t di
     if (isnan(g->result[i].test)) return false;
     *out = run_recipe(g->g, RUN_CUT, i, s->f.o->seed);
     out->dim = dim;
-    out->epochs = cap(s, s->f.o->full ? TEACH_EPOCHS : TEACH_QUICK);
+    out->epochs = teach_epochs(s);
     out->teacher = pare_sprintf(s->f.r->arena, "%s.safetensors", g->job[i].stem);
     out->teacher_what = g->job[i].what;
     return true;
@@ -249,16 +291,17 @@ static bool cut_of(const study *s, run_spec *out, int graph, size_t i, size_t di
 
 static pare_status cuts(study *s)
 {
-    static const size_t dims[] = {8, 4};
-    size_t n = 0, made[GRAPHS][2] = {{0}};
+    size_t n = 0, made[GRAPHS][CUTS] = {{0}};
     jobs b;
-    for (int k = 0; k < GRAPHS; k++) n += 2 * s->group[k][RUN_LARGE].n;
+    for (int k = 0; k < GRAPHS; k++) n += CUTS * s->group[k][RUN_LARGE].n;
+    s->f.all.later = 0;
+    s->f.all.later_cost = 0;
     pare_status st = frame_new_jobs(&s->f, &b, n);
     run_spec p = {0};
     for (int k = 0; !st && k < GRAPHS; k++)
-        for (size_t d = 0; !st && d < 2; d++)
+        for (size_t d = 0; !st && d < CUTS; d++)
             for (size_t i = 0; !st && i < s->group[k][RUN_LARGE].n; i++) {
-                if (!cut_of(s, &p, k, i, dims[d])) continue;
+                if (!cut_of(s, &p, k, i, cut_dims[d])) continue;
                 st = p.teacher ? run_job(&b.job[b.n++], s->f.r->arena, &p, s->f.err)
                                : pare_no_memory(s->f.err);
                 made[k][d]++;
@@ -266,8 +309,8 @@ static pare_status cuts(study *s)
     st = do_jobs(s, &b, "cut and teach", st);
     const job *at = b.job;
     for (int k = 0; !st && k < GRAPHS; k++)
-        for (size_t d = 0; !st && d < 2; d++) {
-            const run_spec of = {.g = &s->set[k], .role = RUN_CUT, .dim = dims[d]};
+        for (size_t d = 0; !st && d < CUTS; d++) {
+            const run_spec of = {.g = &s->set[k], .role = RUN_CUT, .dim = cut_dims[d]};
             st = read_group(s, &s->group[k][d ? CUT_4 : CUT_8], at, made[k][d], &of);
             at += made[k][d];
         }

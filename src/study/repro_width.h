@@ -49,6 +49,8 @@ typedef struct run_spec {
 
 /* The recipe of the graph and the role, without grid. */
 run_spec run_recipe(const graph_set *g, run_role role, size_t number, uint64_t seed);
+/* In any unit: for the order of the runs and the estimate of their time. */
+double run_cost(const run_spec *s);
 /* Fills in name, what, cost and own (a copy of the spec). */
 PARE_MUST_USE pare_status run_job(job *out, pare_arena *a, const run_spec *s, pare_err *err);
 /* The run itself: jobs.run. */

@@ -48,7 +48,8 @@ static double first_items(double reach, double fail, double a)
 static double later_items(double eta, double fail, double a)
 {
     const double kappa = -a * pare_log_up(2 * a);
-    if (!(eta <= 2 * a) || !(kappa > 0)) return INFINITY;
+    if (!(kappa > 0)) return INFINITY;
+    eta = fmin(eta, 2 * a); /* the lemma asks for it, and what is met within less is met */
     const double need = pare_log_up(8 * a * a / (eta * eta)) + pare_log_up(1 / fail);
     return need > 0 ? whole(need / -pare_log_up(1 - kappa / 2)) : 1;
 }
@@ -74,6 +75,8 @@ pare_ticket_need pare_ticket_units(double eta, double p, double reach)
     enum { MOST = 1 << 20 };
     pare_ticket_need out = {0};
     if (!(eta > 0 && p > 0 && p < 1 && reach >= 0)) return out;
+    /* The sum of no products is 0: a unit is there only because a ticket has one. */
+    if (reach <= eta) return (pare_ticket_need){1, 0, 0, 1};
     double at = 0;
     double n = density_units(&at, eta, p, reach);
     if (!(n < MOST)) return out;
@@ -112,7 +115,7 @@ pare_ticket_plan pare_ticket_plan_layer(const pare_ticket_layer_size *s, double 
     out.n_v = (double)side * (double)out.v.units;
     out.paper_k = d1 * log(1 / paper_q);
     out.paper_v = d1 * log(1 / paper_v);
-    out.least_k = pare_ticket_least_units(s->d1, s->d1, s->d1, s->rq, out.eta_q);
-    out.least_v = pare_ticket_least_units(s->d1, s->d2, side, s->rv, out.eta_v);
+    out.least_k = pare_ticket_least_units(s->d1, s->d1, s->dk ? s->dk : s->d1, s->rq, out.eta_q);
+    out.least_v = pare_ticket_least_units(s->d1, s->d2, s->dv ? s->dv : side, s->rv, out.eta_v);
     return out;
 }

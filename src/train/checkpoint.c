@@ -184,6 +184,12 @@ static pare_status run_check(pare_arena *a, const cJSON *there, const cJSON *her
         const cJSON *const other = cJSON_GetObjectItemCaseSensitive(there, line->string);
         st = compare_line(a, line->string, other, line, err);
     }
+    cJSON_ArrayForEach(line, there) /* what was said then and is not now */
+    {
+        if (st) break;
+        if (!cJSON_GetObjectItemCaseSensitive(here, line->string))
+            st = compare_line(a, line->string, line, NULL, err);
+    }
     return st;
 }
 

@@ -2,7 +2,12 @@
  *   h = We x + be;  per layer  z = BN(h + attention(h)),  h' = BN(z + W2 relu(W1 z + b1) + b2)
  * with Wq, Wk, Wv without bias. A single head needs no Wo (a product Wo Wv is one matrix)
  * and has none. Every tensor is drawn from a stream of its own, in file order of its
- * making. */
+ * making.
+ *
+ * Without skips and norms nothing restores the size of the rows: torch's weights (variance 1/3 of
+ * 1 / inputs) would shrink them by .14 in every layer, GPT-2's by more. Such nets are drawn with
+ * variance 1 / inputs, and 2 / inputs behind an activation that cuts off one half (He et al. 2015),
+ * so that the mean square of the rows stays what it is. */
 #include <pare/init.h>
 
 #include <math.h>
@@ -55,9 +60,15 @@ static bool is_gpt(const maker *k)
     return k->o.kind == PARE_INIT_GPT;
 }
 
+static bool is_bare(const maker *k)
+{
+    return k->o.variant.no_skips && k->o.variant.no_norms;
+}
+
 /* torch's Linear draws weight and bias from U(-1, 1) / sqrt(inputs). */
 static pare_weight matrix(maker *k, size_t out, size_t in)
 {
+    if (is_bare(k)) return drawn(k, out, in, FILL_UNIFORM, sqrt(3 / (double)in));
     return is_gpt(k) ? drawn(k, out, in, FILL_NORMAL, GPT_SIGMA)
                      : drawn(k, out, in, FILL_UNIFORM, 1 / sqrt((double)in));
 }
@@ -65,8 +76,9 @@ static pare_weight matrix(maker *k, size_t out, size_t in)
 /* The last map of a branch: GPT-2 keeps the variance of the sum of 2 L branches in bounds. */
 static pare_weight residual(maker *k, size_t out, size_t in)
 {
-    return is_gpt(k) ? drawn(k, out, in, FILL_NORMAL, GPT_SIGMA / sqrt(2 * (double)k->o.layers))
-                     : matrix(k, out, in);
+    return is_gpt(k) && !is_bare(k)
+               ? drawn(k, out, in, FILL_NORMAL, GPT_SIGMA / sqrt(2 * (double)k->o.layers))
+               : matrix(k, out, in);
 }
 
 static pare_weight bias(maker *k, size_t out, size_t in)
@@ -75,10 +87,12 @@ static pare_weight bias(maker *k, size_t out, size_t in)
     return is_gpt(k) ? same(k, out, 0) : drawn(k, 1, out, FILL_UNIFORM, 1 / sqrt((double)in));
 }
 
-/* torch's Embedding is standard normal. */
+/* torch's Embedding is standard normal. A bare GPT reads its rows and its logits off one table:
+ * unit rows keep both near 1. */
 static pare_weight table(maker *k, size_t rows)
 {
-    return drawn(k, rows, k->o.dim, FILL_NORMAL, is_gpt(k) ? GPT_SIGMA : 1);
+    const double unit = 1 / sqrt((double)k->o.dim);
+    return drawn(k, rows, k->o.dim, FILL_NORMAL, !is_gpt(k) ? 1 : is_bare(k) ? unit : GPT_SIGMA);
 }
 
 static pare_norm norm(maker *k, pare_norm_kind kind)
@@ -146,17 +160,31 @@ static pare_attn attention(maker *k)
     return a;
 }
 
+static pare_act activation(const maker *k)
+{
+    if (k->o.variant.has_act) return k->o.variant.act;
+    return on_nodes(&k->o) ? PARE_ACT_RELU : is_gpt(k) ? PARE_ACT_GELU_TANH : PARE_ACT_GELU;
+}
+
+static pare_weight after_activation(maker *k, size_t out, size_t in)
+{
+    const pare_act act = activation(k);
+    const bool halves = act != PARE_ACT_NONE && act != PARE_ACT_TANH;
+    if (is_bare(k) && halves) return drawn(k, out, in, FILL_UNIFORM, sqrt(6 / (double)in));
+    return residual(k, out, in);
+}
+
 static pare_ffn feed_forward(maker *k)
 {
     const size_t d = k->o.dim, hidden = k->o.ffn;
     pare_ffn f = {.kind = PARE_FFN_MLP, .din = d, .dout = d, .nlayers = 2};
-    f.act = on_nodes(&k->o) ? PARE_ACT_RELU : is_gpt(k) ? PARE_ACT_GELU_TANH : PARE_ACT_GELU;
+    f.act = activation(k);
     f.skip.kind = PARE_SKIP_IDENTITY;
     f.layers = get(k, 2, sizeof *f.layers);
     if (!f.layers) return f;
     f.layers[0].w = matrix(k, hidden, d);
     f.layers[0].b = bias(k, hidden, d);
-    f.layers[1].w = residual(k, d, hidden);
+    f.layers[1].w = after_activation(k, d, hidden);
     f.layers[1].b = bias(k, d, hidden);
     if (on_nodes(&k->o))
         f.out_norm = norm(k, PARE_NORM_BATCH);
@@ -240,6 +268,7 @@ static pare_status lay_out(maker *k, pare_err *err)
     }
     put_top(k);
     if (k->no_memory || !m->name) return pare_no_memory(err);
+    pare_model_vary(m, &k->o.variant);
     return k->o.source ? pare_model_visit(m, freeze_one, k, err) : PARE_OK;
 }
 
@@ -290,6 +319,9 @@ static pare_status settle_source(const pare_init *o, pare_err *err)
     if (!o->source) return PARE_OK;
     if (o->kind != PARE_INIT_GPT)
         return pare_fail(err, PARE_ERR_USAGE, "frozen weights are for the kind gpt");
+    if (!pare_variant_is_usual(&o->variant))
+        return pare_fail(err, PARE_ERR_USAGE,
+                         "frozen weights are those of a GPT with skips, norms and its activation");
     const double s = o->source->qk_scale;
     return s >= 1e-3 && s <= 1e3 ? PARE_OK
                                  : pare_fail(err, PARE_ERR_USAGE,

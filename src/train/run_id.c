@@ -76,6 +76,7 @@ static bool add_lines(cJSON *to, const char *start, const char *teacher, const p
            pare_json_add_number(to, "temperature", o->distill > 0 ? o->temperature : 0) &&
            pare_json_add_number(to, "hidden", o->teacher ? o->hidden : 0) &&
            (!o->popup || pare_json_add_number(to, "popup_keep", o->popup->keep)) &&
+           (!o->attention || pare_json_add_string(to, "attention", o->attention->id)) &&
            pare_json_add_string(to, "lesson", l->id ? l->id : "") &&
            pare_json_add_string(to, "start", start);
 }

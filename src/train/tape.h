@@ -115,6 +115,7 @@ struct pare_tape {
     pare_params *p;
     const pare_model *m;
     const pare_exec *exec;
+    const pare_attention_provider *by; /* NULL: attention is our own */
     pare_err *err; /* of the call at hand */
 
     store store;
@@ -273,6 +274,10 @@ PARE_MUST_USE pare_status tape_heads(pare_tape *t, sublayer *s);
 PARE_MUST_USE pare_status tape_heads_back(pare_tape *t, const sublayer *s, rows *dz, bool add,
                                           const rows *dy);
 size_t tape_heads_width(const pare_attn *a);
+/* The same by t->by, between projections: k->y and lse; and what dy says of q, k and v, added up. */
+PARE_MUST_USE pare_status tape_heads_by(pare_tape *t, sublayer *s);
+PARE_MUST_USE pare_status tape_heads_by_back(pare_tape *t, const sublayer *s, const rows *dy,
+                                             rows *dq, rows *dk, rows *dv);
 /* One head of kind poly for one sequence. */
 typedef struct poly_head {
     pare_mat32 q, k, v;

@@ -227,6 +227,7 @@ pare_status tape_heads(pare_tape *t, sublayer *s)
     k->lse = store_get(&t->store, a->nheads * n, rows_size(&k->q));
     if (!k->lse || !keep_scores(t, s) || !tape_poly_room(t, s)) return pare_no_memory(t->err);
     if ((st = project(t, s)) || (st = tape_turn(t, s, &k->q, &k->k, false))) return st;
+    if (t->by) return tape_heads_by(t, s);
     head_job w = {.t = t, .s = s};
     st = run_units(&w, t->batch * a->nheads, attend_unit);
     if (!st) tape_poly_count(t, s);
@@ -400,8 +401,8 @@ pare_status tape_heads_back(pare_tape *t, const sublayer *s, rows *dz, bool add,
     if (t->graph && dqkv.t == PARE_F32 && t->batch * w.units < SPREAD &&
         !(w.room = store_get(&t->store, edges_of(t), 2 * sizeof *w.room)))
         return pare_no_memory(t->err);
-    if ((st = run_units(&w, t->batch * w.units, back_unit)) ||
-        (st = tape_turn(t, s, &w.dq, &w.dk, true)))
-        return st;
+    st = t->by ? tape_heads_by_back(t, s, dy, &w.dq, &w.dk, &w.dv)
+               : run_units(&w, t->batch * w.units, back_unit);
+    if (st || (st = tape_turn(t, s, &w.dq, &w.dk, true))) return st;
     return project_back(t, s, dz, add, &w, &dqkv);
 }

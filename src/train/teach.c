@@ -43,6 +43,7 @@ pare_status teaching_open(teaching *t, const pare_model *start, const pare_lesso
     *t = (teaching){.o = o, .exec = exec, .fixed = lesson->fixed};
     pare_status st = pare_params_new(&t->student, start, PARE_F32, err);
     if (!st) st = pare_tape_new(&t->tape, t->student, exec, err);
+    if (!st) st = pare_tape_attend_by(t->tape, o->attention, err);
     if (!st && o->teacher) st = teacher_open(t, err);
     return st;
 }

@@ -12,8 +12,8 @@
  *     E = sum_{u /= j} a_u (1 - e^{-d_u - d_j}),
  * and falls by at most a_j F / (1 + F), F = sum_{u /= j} a_u (e^{d_u + d_j} - 1). Written so,
  * nothing cancels, and all of it grows with a and d: upper bounds of these are enough. Total
- * variation is at most tanh(max d / 2), the sum of the rises, the sum of the falls, and 1. (The
- * reference caps d at 300 instead; where a weight is below e^-300 that is not a bound: errata.md.)
+ * variation is at most tanh(max d / 2), the sum of the rises, the sum of the falls, and 1. (d must
+ * not be capped: a weight below e^-300 may still become 1.)
  * Values. With u = Wo (Wv h + bv), any centre o_i, and w_j the larger of rise and fall:
  *     min( sum_j w_j |u_j - o_i|, 2 TV max_j |u_j - o_i| ) + |Wo Wv| (sum a_j e_j + TV (max - min
  * e)). Hidden layer. Where t_f = w1_f.z + b1_f is farther from 0 than |w1_f| m_i (m_i: what z_i

@@ -84,7 +84,7 @@ static void measure(work *w, const pare_enclosure *e, size_t d, pare_ub *eps, pa
     }
 }
 
-static pare_ub largest_map(work *w, const net *n)
+pare_ub plain_maps(work *w, const net *n)
 {
     pare_ub most = pare_ub_exact(0);
     for (size_t l = 0; l < n->nlayers; l++) {
@@ -116,15 +116,7 @@ plain_facts plain_measure(work *w, const pare_model *m, const net *n, const pare
         }
     /* Rounding alone is not the same on every machine: below this it is raised. */
     p.eps = pare_ub_max(p.eps, pare_ub_mul(pare_ub_exact(1e-9), p.rows));
-    p.maps = largest_map(w, n);
+    p.maps = plain_maps(w, n);
     p.bound = w->st ? pare_ub_inf() : pare_lowrank_bound(p.maps, p.rows, n->nlayers, p.eps);
     return p;
-}
-
-double plain_printed(const plain_facts *p, size_t layers)
-{
-    double e = p->eps.v;
-    for (size_t l = 0; l < layers; l++)
-        e = p->maps.v * p->eps.v + pow(p->maps.v, 3) * (1 + p->rows.v) * e;
-    return e;
 }

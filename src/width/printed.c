@@ -1,13 +1,34 @@
-/* What Shirzad 2024 prints of Theorems 3.3 and 4.4, for a certificate's list `paper`: formulas of
- * which the errata say what is wrong, with this model's numbers. Nothing is concluded from them.
+/* printed.c - what Shirzad 2024 prints of Theorems 3.3, 4.2 and 4.4, for a certificate's list
+ * `paper`, with this model's numbers (a: alpha, b: beta). Nothing is concluded from them; what is
+ * wrong with each: docs/errata.md.
+ *   3.3  e' = c1 e + c2 eps,  c1 = b^3 + 8 b a + 4 b^2 sqrt(a),
+ *                             c2 = 4 b^2 (a sqrt(a) + 2 a + sqrt(a))
  *   3.3  C.1, a step of the proof: scores of rows that moved by e are off by
- *        2 sqrt(alpha) beta e + (beta e)^2 (a beta is missing)
- *   4.4  C.5, the selector: a bias of -3 |c|^2 at centre c (right is -3)
- * The last lines of both proofs are not here: what they print is not known to us in full. */
+ *        2 sqrt(a) b e + (b e)^2                                       (a factor b is missing)
+ *   4.2  C.3, last line: e' = b eps + b^3 (1 + (8 a + b sqrt(a))) e
+ *   4.4  C.5, the selector: a bias of -3 |c|^2 at center c             (right is -3) */
 #include "prove.h"
 #include <math.h>
 
 #define UNSEEN 1e-9 /* of the rows: rounding alone is not the same on every machine */
+
+double pare_jl_printed(double beta, double root_alpha, size_t layers, double eps)
+{
+    const double b = beta, s = root_alpha, a = s * s;
+    const double c1 = b * b * b + 8 * b * a + 4 * b * b * s;
+    const double c2 = 4 * b * b * (a * s + 2 * a + s);
+    double e = 0;
+    for (size_t l = 0; l < layers; l++) e = c1 * e + c2 * eps;
+    return e;
+}
+
+double pare_lowrank_printed(double beta, double root_alpha, size_t layers, double eps)
+{
+    const double b = beta, s = root_alpha;
+    double e = eps;
+    for (size_t l = 0; l < layers; l++) e = b * eps + b * b * b * (1 + (8 * s * s + b * s)) * e;
+    return e;
+}
 
 static double longest(const pare_mat *a, const pare_mat *minus)
 {
@@ -39,11 +60,29 @@ static double selector_bias(work *w, const pare_mat *z, size_t k)
     return -3 * most * most;
 }
 
+/* Theorem 3.3 is about plain nets; its eps is the largest distortion of a product as drawn. */
+static void theorem_3_3(work *w, pare_cert *cert, pare_arena *keep, const net *f, const points *pf)
+{
+    double eps = -1, root = 0;
+    for (size_t i = 0; i < cert->nclaims; i++)
+        if (cert->claims[i].kind == PARE_JL_DISTORTION) eps = fmax(eps, cert->claims[i].value);
+    if (eps < 0 || plain_refuses(f)) return;
+    for (size_t l = 0; l < f->nlayers; l++) root = fmax(root, longest(&pf->h[l], NULL));
+    const double beta = plain_maps(w, f).v;
+    if (w->st) return;
+    if (!(eps > UNSEEN)) eps = 0;
+    w->st = pare_cert_add(
+        cert, keep,
+        (pare_claim){.kind = PARE_PAPER_JL, .value = pare_jl_printed(beta, root, f->nlayers, eps)},
+        w->err);
+}
+
 void printed_formulas(work *w, pare_cert *cert, pare_arena *keep, pare_width_method method,
                       const net *f, const net *g, const points *pf, const points *pg)
 {
     const bool jl = method == PARE_WIDTH_JL;
     if (w->st || (!jl && method != PARE_WIDTH_CLUSTER)) return;
+    if (jl) theorem_3_3(w, cert, keep, f, pf);
     for (size_t l = 0; !w->st && l < f->nlayers; l++) {
         const pare_mark mark = pare_arena_mark(w->a);
         const double value = jl ? scores_step(w, &f->layers[l], &pf->h[l], &pg->h[l])

@@ -138,12 +138,20 @@ typedef struct plain_facts {
 } plain_facts;
 plain_facts plain_measure(work *w, const pare_model *m, const net *n, const pare_inputs *set,
                           size_t d);
-/* The same by the last line of the printed proof, e' = b eps + b^3 (1 + sqrt(alpha)) e. */
-double plain_printed(const plain_facts *p, size_t layers);
+pare_ub plain_maps(work *w, const net *n); /* the largest norm of a map, scales multiplied in */
+
+/* ---- Theorem 4.4 (cluster_bound.c) ---- */
+
+/* Largest difference of an output entry on one input, from the radii of f's clusters and the errors
+ * of g's codes in the last layer; inf where that has a skip or is not ReLU. nf, ng: the models'
+ * matrices, not rounded by a fold. */
+pare_ub cluster_gap(work *w, const pare_model *f, const pare_model *g, const net *nf, const net *ng,
+                    const points *pf, const pare_input *in);
 
 /* ---- what Shirzad 2024 prints (printed.c) ---- */
 
-/* jl, cluster: formulas for the certificate's list `paper`. */
+/* jl, cluster: formulas for the certificate's list `paper`. What jl.distortion says in `cert` is
+ * the eps of Theorem 3.3. */
 void printed_formulas(work *w, pare_cert *cert, pare_arena *keep, pare_width_method method,
                       const net *f, const net *g, const points *pf, const points *pg);
 

@@ -5,7 +5,7 @@
  * not depend on j inside the bracket of the query, so softmax does not see it. With P the left
  * singular vectors of Wk U:  Wq' = P^T Wq U,  bq' = P^T (Wq mu + bq),  Wk' = P^T Wk U. Exact, of
  * rank(Wk U) <= d dimensions, and it keeps bq (the Wq' = I, Wk' = U^T Wq^T Wk U of
- * Shirzad 2024 cannot: docs/errata.md). */
+ * Proposition 4.1 of Shirzad 2024, which has no biases, would not). */
 #include "cuts.h"
 
 #define CUT 1e-12 /* of the largest singular value: rounding */

@@ -13,9 +13,9 @@
  * attention sum: a node without keys gets 0, before and after.
  *
  * Nothing is lost (Proposition 4.1) when every row of the stream lies in its subspace and p in the
- * span of p_S: that is `exact`. The printed hypothesis, on the hidden activations alone, is not
- * enough with a skip or several heads: rank(z) may be (1 + heads) times rank(h) (docs/errata.md).
- */
+ * span of p_S: that is `exact`. The proposition is about one
+ * head without skips, where low rank of the hidden activations is enough; with a skip or several
+ * heads rank(z) may be (1 + heads) times rank(h). */
 #include "cuts.h"
 #include <math.h>
 

@@ -376,7 +376,7 @@ static void near_by(view *v, pare_width_method method, const pare_model *f, cons
 /* Theorem 4.2 in the form that holds: not of this cut, but of some net of its width. */
 static void theorem(view *v, const pare_model *f, const pare_inputs *set)
 {
-    size_t d = SIZE_MAX;
+    size_t d = 0; /* the cut's widest rows: h_0 may need fewer dimensions, and then loses nothing */
     /* One subspace for the rows of all inputs would have to be found. */
     const char *const why = set->n > 1      ? "one input"
                             : v->rounded[0] ? "a model that is folded already"
@@ -386,11 +386,24 @@ static void theorem(view *v, const pare_model *f, const pare_inputs *set)
                         .text = why ? why : "nothing that this net lacks"});
     if (why || v->w.st) return;
     for (size_t l = 0; l <= v->g.nlayers; l++)
-        if (v->pg.h[l].cols < d) d = v->pg.h[l].cols;
+        if (v->pg.h[l].cols > d) d = v->pg.h[l].cols;
     const plain_facts p = plain_measure(&v->w, f, &v->f, set, d);
     add(v, (pare_claim){.kind = PARE_PLAIN_EPS, .p = {(double)d}, .value = p.eps.v});
     add(v, (pare_claim){.kind = PARE_PLAIN_OUTPUTS, .p = {(double)d}, .value = p.bound.v});
-    add(v, (pare_claim){.kind = PARE_PAPER_PLAIN, .value = plain_printed(&p, v->f.nlayers)});
+    add(v, (pare_claim){.kind = PARE_PAPER_PLAIN,
+                        .value = pare_lowrank_printed(p.maps.v, p.rows.v, v->f.nlayers, p.eps.v)});
+}
+
+/* Theorem 4.4 in the form that holds, of this very cut. */
+static void clusters_to_outputs(view *v, size_t rounded, const pare_model *f, const pare_model *g,
+                                const pare_inputs *set, double scale)
+{
+    if (v->w.st || rounded > 0 || set->n > 1) return;
+    const pare_ub bound = cluster_gap(&v->w, f, g, &v->f, &v->g, &v->pf, &set->in[0]);
+    if (isinf(bound.v)) return;
+    add(v, (pare_claim){.kind = PARE_CLUSTER_OUTPUTS,
+                        .p = {(double)v->g.wh.cols},
+                        .value = fmax(bound.v, EXACT * scale)});
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */
@@ -468,6 +481,7 @@ static void prove_all(view *v, pare_width_method method, const pare_cert *claime
     weights(v, f, g, set);
     near_by(v, method, f, g, set, o.gap.scale);
     if (method == PARE_WIDTH_LOWRANK || method == PARE_WIDTH_LEVERAGE) theorem(v, f, set);
+    if (method == PARE_WIDTH_CLUSTER) clusters_to_outputs(v, rounded, f, g, set, o.gap.scale);
     printed_formulas(&v->w, c, v->keep, method, &v->f, &v->g, &v->pf, &v->pg);
     if (!v->w.st)
         v->w.st = pare_add_new_inputs(c, v->keep, &claimed->data, f, g, set, v->w.exec, v->w.err);

@@ -126,7 +126,7 @@ static void enclosures_hold_under_cancellation(void **state)
 {
     (void)state;
     const verdict v = hold_many(300, 7000, 1, 1e-3, 1e6, "common offset");
-    assert_true(v.f32 > 1e-3); /* the case is as bad as it was meant to be */
+    assert_true(v.f32 > 1e5); /* the case is as bad as it was meant to be */
     (void)hold_many(200, 8000, 1, 1e-7, 1, "nearly constant rows");
 }
 
@@ -215,7 +215,7 @@ static void a_distance_is_stretched_by_the_spectral_norm(void **state)
     const pare_input in = vectors(x, 1, 2);
     verdict v = {0};
     hold(&v, m, &in, "stretch", 0);
-    assert_true(v.f32 > 1e5);
+    assert_true(v.f32 > 3e5 && v.rad32 < 1.2e8);
     pare_model_free(m);
 }
 
@@ -325,9 +325,10 @@ static void radii_are_not_needlessly_wide(void **state)
     print_message("radius / error, geometric mean of %zu: f64 %.0f, f32 %.0f, wide %.0f\n", n,
                   pow(10, log64 / (double)n), pow(10, log32 / (double)n),
                   pow(10, log_wide / (double)n));
-    assert_le(pow(10, log_wide / (double)n), 2e5); /* a unit is sixteen v^2, often one is lost */
-    assert_le(pow(10, log64 / (double)n), 1e5);
-    assert_le(pow(10, log32 / (double)n), 1e5);
+    /* 83300, 13382 and 15322 on one CPU: the errors that are seen depend on its kernels a little */
+    assert_le(pow(10, log_wide / (double)n), 1.3e5); /* a unit is sixteen v^2, often one is lost */
+    assert_le(pow(10, log64 / (double)n), 2.2e4);
+    assert_le(pow(10, log32 / (double)n), 2.5e4);
 }
 
 static void bits_do_not_depend_on_threads_or_on_the_batch(void **state)

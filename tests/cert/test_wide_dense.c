@@ -80,7 +80,7 @@ static void gathered_rows_are_the_sums(void **state)
     wide_tidy(y, D);
     for (size_t k = 0; k < D; k++) worst = fmax(worst, off((dd){h[k], l[k]}, exact[k], sizes[k]));
     assert_le(worst, 16);
-    assert_true(worst > 0);
+    assert_true(worst > 0.07 && worst < 0.15); /* the same on every CPU */
 }
 
 typedef struct product {
@@ -134,7 +134,7 @@ static void maps_are_within_one_unit(void **state)
     }
     print_message("map: %.2f v^2\n", worst);
     assert_le(worst, 16);
-    assert_true(worst > 0.05);
+    assert_true(worst > 0.4 && worst < 0.8);
 }
 
 static void bits_do_not_depend_on_the_processor_or_the_threads(void **state)

@@ -1,12 +1,13 @@
 # Attention layers replaced: every kind, its certificate, what a user sees.
+. "$PARE_ROOT/tests/cli/digits.inc"
 pare data model -q --kind gpt -o m.st --dim 16 --heads 2 --layers 3 --context 16 --vocab 40
 pare data random -q --count 12 --tokens 16 --vocab 40 -o t.npy
-mask() { sed -E 's/^(ms|nats) .*/\1 N/; s/^(MACs|bytes|unchanged) .*/\1 N/; s/[0-9]+\.[0-9]+(e[-+][0-9]+)?|[0-9]e-[0-9]+$/N/g; s/ +(N|inf)$/ \1/'; }
+mask() { sed -E 's/^ms .*/ms N/' | digits; }
 pare depth m.st --data t.npy --kind affmix --layers 1 -q -o o.st | mask
 pare verify o.st.cert.json | tail -n 1
 for how in zero const uniform constq linear pool auto "uniform --exact 0,2" "zero --select exhaustive" "zero --select loo" "zero --select block-influence"; do
     case $how in *exact*) layers= ;; *) layers="--layers 1" ;; esac
-    pare depth m.st --data t.npy --kind $how $layers -q -f -o o.st | head -n 1
+    pare depth m.st --data t.npy --kind $how $layers -q -f -o o.st | grep -E '^(cut|  (proven|measured))' | mask
     pare verify o.st.cert.json | tail -n 1
 done
 # Nothing is fitted, nothing is chosen: no data is needed, or all of it is held out.

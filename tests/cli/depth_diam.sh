@@ -1,11 +1,12 @@
 # The domain of the theorems is what the user says: inputs whose tokens are at most D apart.
+. "$PARE_ROOT/tests/cli/digits.inc"
 . "$PARE_ROOT/tests/cli/pure_net.inc"
 pure_net skip.st 4 3 identity 0.1
 pure_net bare.st 4 3 none 0.5
-pare depth skip.st --kind uniform --layers 0 --input-diam 0.25 -q -o u.st | grep '^proven' | sed -E 's/at (most|least) [^ ]+,/at \1 N,/; s/up to [0-9.]{8,}/up to N/g'
+pare depth skip.st --kind uniform --layers 0 --input-diam 0.25 -q -o u.st | grep '^proven' | digits
 pare verify u.st.cert.json | tail -n 1
 # Tokens become alike, the nearer they were the more.
-pare depth bare.st --kind uniform --layers 0 --input-diam 0.25 -q -o r.st | grep '^proven' | sed -E 's/at (most|least) [^ ]+,/at \1 N,/; s/up to [0-9.]{8,}/up to N/g'
+pare depth bare.st --kind uniform --layers 0 --input-diam 0.25 -q -o r.st | grep '^proven' | digits
 pare verify r.st.cert.json | tail -n 1
 python3 - <<'PY'
 import json
@@ -16,7 +17,7 @@ PY
 # The diameter that is named is the one that is proven, and one-layer cuts have it as well.
 sed 's/"diameter": 0.25/"diameter": 0.5/; s/inputs of diameter 0.25/inputs of diameter 0.5/' u.st.cert.json >wrong.cert.json
 pare verify wrong.cert.json 2>/dev/null | tail -n 1
-pare depth skip.st --one-layer uniform --input-diam 3 -q -f -o u.st | grep '^proven' | tail -n 1 | sed -E 's/at (most|least) [^ ]+,/at \1 N,/; s/up to [0-9.]{8,}/up to N/g'
+pare depth skip.st --one-layer uniform --input-diam 3 -q -f -o u.st | grep '^proven' | tail -n 1 | digits
 pare verify u.st.cert.json | tail -n 1
 # What can not be asked.
 pare data model -q --kind gpt -o m.st --dim 8 --heads 2
@@ -25,7 +26,7 @@ pare depth skip.st --kind uniform --layers 0 --input-diam -1 -q -o x.st 2>&1 | h
 ls x.st* 2>/dev/null | wc -l
 # How far every one-layer network is from this one stands beside what is proven of the cut.
 pure_net deep.st 3 2 identity 1
-pare depth deep.st --one-layer parallel -q -o p.st | grep '^proven' | sed -E 's/[0-9]+\.[0-9]+/N/g'
+pare depth deep.st --one-layer parallel -q -o p.st | grep '^proven' | digits
 pare verify p.st.cert.json | tail -n 1
 python3 - <<'PY'
 import json
@@ -36,4 +37,4 @@ print("between:", least["side"], 0 < least["bound"] <= most["bound"], least["dom
 least["bound"] *= 1.0005
 json.dump(c, open("wrong.cert.json", "w"))
 PY
-pare verify wrong.cert.json 2>&1 | grep -E '^(verdict|pare)' | sed -E 's/[0-9]+\.[0-9]+/N/g'
+pare verify wrong.cert.json 2>&1 | grep -E '^(verdict|pare)' | digits

@@ -1,7 +1,7 @@
 # --max-error without --layers looks for the fewest exact layers whose proven bound keeps it.
+. "$PARE_ROOT/tests/cli/digits.inc"
 pare data model -q --kind gpt -o m.st --dim 16 --heads 2 --layers 3 --context 16 --vocab 40
 pare data random -q --count 12 --tokens 16 --vocab 40 -o t.npy
-mask() { sed -E 's/[0-9]+\.[0-9]+(e[-+][0-9]+)?/N/g'; }
 for k in 0 1 2; do
     pare depth m.st --data t.npy --kind linear --layers $k -q --json -o "$k.st" | python3 -c "
 import json, sys; print(json.load(sys.stdin)['certificate']['proven'])" >"$k"
@@ -16,11 +16,11 @@ done
 cmp o.st 2.st && echo same bytes
 pare depth m.st --data t.npy --kind linear --max-error "$most" -f -o o.st 2>&1 | grep -E '^(pare|new)'
 # Layers that are named stay, and others with them if they must.
-pare depth m.st --data t.npy --kind linear --exact 1 --max-error "$least" -q -f -o o.st | grep -E '^(cut|  1 )' | mask
+pare depth m.st --data t.npy --kind linear --exact 1 --max-error "$least" -q -f -o o.st | grep -E '^(cut|  1 )' | digits
 # Nothing keeps it, with data or without: what was found, and nothing is written.
 rm -f o.st*
-pare depth m.st --data t.npy --kind linear --max-error 1e-9 -q -o o.st 2>&1 | mask
-pare depth m.st --kind uniform --max-error 1e-9 -q -o o.st 2>&1 | mask
+pare depth m.st --data t.npy --kind linear --max-error 1e-9 -q -o o.st 2>&1 | digits
+pare depth m.st --kind uniform --max-error 1e-9 -q -o o.st 2>&1 | digits
 pare depth m.st --data t.npy --kind linear --max-error 1e-9 -q -o o.st 2>/dev/null
 echo "exit $?"
 ls o.st* 2>/dev/null | wc -l

@@ -1,6 +1,7 @@
 # Fold writes model, certificate and times; the three tiers are told together and in order.
+. "$PARE_ROOT/tests/cli/digits.inc"
 pare data model -q -o m.st --dim 16 --heads 2 --layers 2 --context 8
-mask() { sed -E 's/ +[0-9.]+(e-[0-9]+)?; here [0-9.e-]+$/ N; here N/; s/ +[0-9.]+(e-[0-9]+)?$/ N/; s/^(ms|.*rounded).*/\1/; s/[0-9a-f]{12}\.\.\./H/'; }
+mask() { sed -E 's/^ms .*/ms N/; s/[0-9a-f]{12}\.\.\./H/' | digits; }
 pare fold m.st -o f.st | mask
 ls
 echo

@@ -24,11 +24,13 @@ cat >docs/api.md <<'MD'
 `a.h`, `b.h`
 MD
 cat >docs/errata.md <<'MD'
-| paper | statement | what holds | test |
-|---|---|---|---|
-| x | one | two | `a_claim_of_a_paper` |
-| x | one | two | `no_claim_of_a_paper` |
-| x | one | two | none |
+| paper | statement | class | what holds | test |
+|---|---|---|---|---|
+| x | one | false as printed | two | `a_claim_of_a_paper` |
+| x | one | loose or imprecise | two | `no_claim_of_a_paper` |
+| x | one | false as printed | two | none |
+| x | one | proof step false, statement may hold | two | `a_claim_of_a_paper` |
+| x | one | false | two | `a_claim_of_a_paper` |
 MD
 cat >README.md <<'MD'
 `src/missing.c` and `tests/x/test_x.c`, `gone.c`, `test_x.c`, `pare_told`, `pare_forgotten()`,

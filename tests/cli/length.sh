@@ -8,6 +8,8 @@ plan --tokens 100 --oracle 128 --mode zeroref --dry-run
 plan --tokens 0 --oracle 8 --dry-run
 plan --tokens 1024 --oracle 64 -o p.json >/dev/null
 sed -n 1,12p p.json
+grep '"d_' p.json
+for w in "--mode zeroref --static" "--mode strict" "--mode strict --oracle 64,2,3" "--mode paper"; do plan --tokens 1024 --oracle 64 $w --dry-run | grep vectors; done
 ls p.json*
 # What is refused: a reason, an exit code, and no file.
 no() { pare length "$@" -q -o o.json 2>&1; echo "exit $?"; ls o.json* 2>/dev/null; }

@@ -4,7 +4,7 @@ words="repro width --side 12 --large 1 --runs 2 --epochs 4 -q"
 pare $words -o out >all
 grep -E '^(Table|Figure|note|files)' all | cut -c1-60
 sed -nE '/^Table 4/,/^$/p' all | grep -E '^  (Minesweeper|  +(MLP|GCN|Node|Exph|large|small))' | cut -c1-46 | head -n 11
-grep -c 'published, not reproduced' all
+grep -c 'printed, not made again here' all
 ls out; ls out/runs | sed -E 's/-[0-9a-f]{8}\./-H./'
 cmp all <(cat out/tables.txt; tail -n 1 all) && echo "tables.txt is what was printed"
 head -n 2 out/figure.csv | cut -d, -f1-3
@@ -37,6 +37,19 @@ done
 wait 2>/dev/null
 pare $words -o killed >/dev/null; cmp one/figure.csv killed/figure.csv && echo "same figures"
 ls killed/runs | grep -E 'checkpoint|tmp' | sed -E 's/[0-9a-f]{8}/H/'
+echo "-- interrupted, it says how far it is"
+more="repro width --side 12 --large 1 --runs 2 --epochs 30 -q -t 1"
+pare $more -o whole >/dev/null
+pare $more -o stopped >/dev/null 2>said &
+until ls stopped/runs 2>/dev/null | grep -q json || ! kill -0 $! 2>/dev/null; do sleep 0.02; done
+{ kill -TERM $! && wait $!; } 2>/dev/null; echo "exit $?"
+sed -E 's/: [1-6] of/: N of/; s/[0-9]+ s/N s/g' said
+python3 - <<'P'
+import glob, json
+old = sorted(glob.glob("stopped/runs/*.json"))[0]
+run = json.load(open(old)); print(run.pop("seconds") >= 0); json.dump(run, open(old, "w"))
+P
+pare $more -o stopped >/dev/null; cmp whole/figure.csv stopped/figure.csv && echo "a file without its time is read: same figures"
 echo "-- refused"
 exec 2>&1
 pare data sort -q -o s.npz

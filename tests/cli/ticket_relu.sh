@@ -1,10 +1,11 @@
 # Feed-forward parts with ReLU come from a ReLU source in merged mode; the file is read back, proven
 # again, expanded; other activations stay factored, and that is said.
+. "$PARE_ROOT/tests/cli/digits.inc"
 pare data model -q --kind graph -o r.st --dim 4 --heads 2 --layers 2 --ffn 3
 pare data model -q --kind gpt -o g.st --dim 8 --heads 2 --layers 1 --context 8 --vocab 20
 for how in "--bits 8 --biases -t 1" "--hidden 60 --method block"; do
-    pare ticket r.st --mode merged $how -q -f -o r.ticket | grep -E '^(cut|ReLU)'
-    pare verify r.ticket.cert.json | sed -nE 's/.*(layer [01]: error that the ticket of the .* adds).*/\1/p; /^verdict/p'
+    pare ticket r.st --mode merged $how -q -f -o r.ticket | grep -E '^(cut|ReLU|  (proven|measured))' | digits
+    pare verify r.ticket.cert.json | sed -nE 's/.*(layer [01]: error that the ticket of the .* adds.*)/\1/p; /^verdict/p' | digits
     mv r.ticket last.ticket
 done
 pare import last.ticket -q -o plain.st | tail -n 1

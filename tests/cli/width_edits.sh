@@ -1,11 +1,11 @@
 # What is proven beside the headline: all single-node edits, and between what numbers the auc lies.
+. "$PARE_ROOT/tests/cli/digits.inc"
 pare data minesweeper -q --side 8 -o g.npz
 pare data model -q --kind graph -o m.st --dim 8 --heads 2
-mask() { sed -E 's/[0-9]+\.[0-9]+(e-?[0-9]+)?/N/g'; }
-pare width m.st --data g.npz --dim 4 --edits -q -o a.st | grep -A 1 -E '^(proven auc|edits)' | mask
+pare width m.st --data g.npz --dim 4 --edits -q -o a.st | grep -A 1 -E '^(proven auc|edits)' | digits
 pare verify a.st.cert.json | tail -n 1
 # Fewer rows: the most frequent ones.
-pare width m.st --data g.npz --dim 4 --edit-rows 3 -q -o b.st | grep '^edits' | mask
+pare width m.st --data g.npz --dim 4 --edit-rows 3 -q -o b.st | grep '^edits' | digits
 pare verify b.st.cert.json | tail -n 1
 # More edits, a larger bound; never below what the graph itself has.
 cat >look.py <<'P'

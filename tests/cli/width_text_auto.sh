@@ -1,13 +1,14 @@
 # auto of models with norms, positions and ids: what is left, the proof, what it refuses.
+. "$PARE_ROOT/tests/cli/digits.inc"
 pare data model --kind llama --dim 16 --layers 2 --context 32 -q -o l.safetensors
 pare data random --count 12 --tokens 32 -q -o ids.npy
 pare width l.safetensors --data ids.npy --keep 0.8 -q -o l80.safetensors |
-    grep '^domain'
+    grep -E '^(domain|  (proven|measured))' | digits
 pare verify l80.safetensors.cert.json | tail -n 1
 pare width l.safetensors --data ids.npy --v-dim 2 --ffn-dim 20 -q -o l2.safetensors | grep '^cut'
 pare width l.safetensors --data ids.npy --qk-dim 2 --v-dim 3 -q -o q2.safetensors | grep '^cut'
 echo "-- queries and keys alone"
-pare width l.safetensors --data ids.npy --method qk --qk-dim 2 -q -o k2.safetensors | grep -E '^(cut|domain)'
+pare width l.safetensors --data ids.npy --method qk --qk-dim 2 -q -o k2.safetensors | grep -E '^(cut|domain|  (proven|measured))' | digits
 pare verify k2.safetensors.cert.json | tail -n 1
 pare width l.safetensors --data ids.npy --method qk --keep 0.98 -q -o k98.safetensors >/dev/null
 pare verify k98.safetensors.cert.json | tail -n 1

@@ -190,6 +190,7 @@ static void what_a_layer_adds_is_bounded(void **state)
     (void)state;
     static const pare_attn_kind to[] = {PARE_ATTN_ZERO, PARE_ATTN_UNIFORM, PARE_ATTN_CONSTQ,
                                         PARE_ATTN_LINEAR};
+    static const double loosest[] = {2, 6, 6, 3}; /* times what is measured */
     for (size_t i = 0; i < 4; i++) {
         play p;
         pare_cert cert;
@@ -218,7 +219,7 @@ static void what_a_layer_adds_is_bounded(void **state)
         }
         print_message("%s: %.3g measured, %.3g proven\n", pare_attn_name(to[i]), most, adds->value);
         assert_true(most > 0 && most <= adds->value);
-        assert_le(adds->value, 200 * most);
+        assert_le(adds->value, loosest[i] * most);
         pare_model_free(g);
         play_close(&p);
     }

@@ -81,7 +81,7 @@ static void every_model_keeps_its_local_bounds(void **state)
             }
     print_message("closest: zero %.2f uniform %.2f constq %.2f meanq %.2f\n", best[0], best[1],
                   best[2], best[3]);
-    for (size_t k = 0; k < BOUNDED; k++) assert_le(0.02, best[k]); /* not needlessly large */
+    for (size_t k = 0; k < BOUNDED; k++) assert_le(0.55, best[k]); /* not needlessly large */
 }
 
 /* ---- inputs that climb ----------------------------------------------------------------------- */
@@ -123,7 +123,7 @@ static void no_input_climbs_over_a_local_bound(void **state)
     }
     print_message("closest: zero %.2f uniform %.2f constq %.2f meanq %.2f\n", best[0], best[1],
                   best[2], best[3]);
-    for (size_t k = 0; k < BOUNDED; k++) assert_le(0.5, best[k]);
+    for (size_t k = 0; k < BOUNDED; k++) assert_le(0.6, best[k]);
 }
 
 int main(void)

@@ -57,15 +57,16 @@ static void one_case(const pare_pattern *p, uint32_t m, pare_dtype t, regime kin
     pare_oracle orc = cpu_oracle(t, m, NULL);
     pare_length_stats s;
     pare_err err = {0};
-    uint64_t calls;
+    pare_oracle_count count = {0};
     g.job.scale = 0.5;
     g.job.lse = doubles(c.a, c.n);
     assert_ok(pare_length_attend(&orc, NULL, &g.job, 1, p, NULL, &s, NULL, &err), &err);
     g.dy = t == PARE_F32 ? (void *)dyf : dy, g.lddy = g.lddv = c.dv, g.lddq = g.lddk = c.dk;
     g.dq = doubles(c.a, c.n * c.dk), g.dk = doubles(c.a, c.n * c.dk),
     g.dv = doubles(c.a, c.n * c.dv);
-    assert_ok(pare_length_backward(&g, t, m, p, NULL, &calls, NULL, &err), &err);
-    assert_int_equal(calls, s.calls);
+    assert_ok(pare_length_backward(&g, t, m, p, NULL, &count, NULL, &err), &err);
+    assert_int_equal(count.calls, s.calls);
+    assert_true(count.max_len <= m);
     const double slack = t == PARE_F32 ? (kind == BENIGN ? 3e-6 : 1e-4) : 1e-12;
     check("dq", t, g.dq, want.dq, c.n * c.dk, slack);
     check("dk", t, g.dk, want.dk, c.n * c.dk, slack);

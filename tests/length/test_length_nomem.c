@@ -2,6 +2,8 @@
  * so and nothing leaks. */
 #include "length_cases.h"
 #include "fail_alloc.h"
+#include <pare/backend.h>
+#include <pare/random_model.h>
 
 typedef pare_status work_fn(length_case *c, pare_err *err);
 
@@ -113,11 +115,71 @@ static pare_status bound(length_case *c, pare_err *err)
     return pare_length_rounding(rows, &job, &full, NULL, &caps, NULL, NULL, err);
 }
 
+static pare_status short_inputs(length_case *c, pare_err *err)
+{
+    pare_oracle orc;
+    const pare_length_job jobs[2] = {job_of(c, PARE_F64), job_of(c, PARE_F64)};
+    pare_status st =
+        pare_oracle_paper(&orc, PARE_F64, 64, 1, 1, PARE_ORC_CAUSAL | PARE_ORC_FULL, NULL, err);
+    if (st) return st;
+    st = pare_length_pack(&orc, jobs, 2, &full, 0, NULL, err);
+    pare_oracle_free(&orc);
+    return st;
+}
+
+static pare_model *model;
+static const int64_t ids[] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8};
+
+static pare_status packed_model(length_case *c, pare_err *err)
+{
+    (void)c;
+    static double y[3][5 * 16];
+    void *const out[] = {y[0], y[1], y[2]};
+    const pare_input in[] = {{.batch = 1, .tokens = 4, .ids = ids},
+                             {.batch = 1, .tokens = 3, .ids = ids + 4},
+                             {.batch = 1, .tokens = 5, .ids = ids + 7}};
+    pare_pack_stats s;
+    pare_length_cert cert;
+    pare_oracle orc;
+    pare_status st = pare_oracle_cpu(&orc, PARE_F64, 8, NULL, err);
+    if (st) return st;
+    st = pare_length_pack_forward(out, &orc, model, in, 3, 0, 0, &s, &cert, NULL, err);
+    pare_oracle_free(&orc);
+    return st;
+}
+
+static pare_status training(length_case *c, pare_err *err)
+{
+    (void)c;
+    static const pare_mode mode = {.training = true, .momentum = 0.1};
+    static const double dy[12 * 16] = {1};
+    const pare_input in = {.batch = 1, .tokens = 12, .ids = ids};
+    pare_length_training w = {0};
+    pare_oracle orc;
+    pare_params *p = NULL;
+    pare_tape *t = NULL;
+    pare_status st = pare_oracle_cpu(&orc, PARE_F64, 5, NULL, err);
+    if (!st) st = pare_length_training_open(&w, orc, NULL, err);
+    if (!st) st = pare_params_new(&p, model, PARE_F64, err);
+    if (!st) st = pare_tape_new(&t, p, NULL, err);
+    if (!st) st = pare_tape_attend_by(t, &w.by, err);
+    if (!st) st = pare_tape_forward(t, &in, &mode, NULL, err);
+    if (!st) st = pare_tape_backward(t, dy, NULL, NULL, err);
+    pare_tape_free(t);
+    pare_params_free(p);
+    pare_length_training_close(&w);
+    return st;
+}
+
 static void every_failed_allocation_is_reported(void **state)
 {
     (void)state;
-    work_fn *const works[] = {native,     zeroref, shared_blocks, sample, causal_sample,
-                              one_vector, paper,   strict,        plan,   bound};
+    work_fn *const works[] = {native,       zeroref,      shared_blocks, sample, causal_sample,
+                              one_vector,   paper,        strict,        plan,   bound,
+                              short_inputs, packed_model, training};
+    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    o.dim = 8, o.heads = 2, o.layers = 1, o.vocab = 16, o.context = 12;
+    assert_int_equal(pare_random_model(&model, &o, NULL), PARE_OK);
     length_case c = length_case_new(23, 3, 2, BENIGN, 1);
     for (size_t w = 0; w < sizeof works / sizeof *works; w++)
         for (long n = 0;; n++) {
@@ -135,6 +197,7 @@ static void every_failed_allocation_is_reported(void **state)
             }
         }
     length_case_free(&c);
+    pare_model_free(model);
 }
 
 int main(void)

@@ -188,7 +188,7 @@ static void two_rows_are_counted_by_execution(void **state)
 }
 
 /* The table of docs/theory/length.md "Closed forms", M = 128. */
-static void the_table_of_the_spec(void **state)
+static void the_table_of_calls_at_128_tokens(void **state)
 {
     (void)state;
     static const struct {
@@ -362,7 +362,7 @@ int main(void)
         cmocka_unit_test(executed_calls_are_planned_calls),
         cmocka_unit_test(lower_bounds_are_below),
         cmocka_unit_test(two_rows_are_counted_by_execution),
-        cmocka_unit_test(the_table_of_the_spec),
+        cmocka_unit_test(the_table_of_calls_at_128_tokens),
         cmocka_unit_test(what_cannot_be_is_refused_or_left_out),
         cmocka_unit_test(one_vector_is_one_token),
         cmocka_unit_test(a_plan_survives_its_file),

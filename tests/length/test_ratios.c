@@ -323,11 +323,11 @@ static slopes by_tiles(length_case *c, const pare_pattern *p, const pare_graph *
                           .lddv = DV};
     pare_length_stats stats;
     pare_err err = {0};
-    uint64_t calls;
+    pare_oracle_count count = {0};
     w.job.lse = doubles(c->a, c->n);
     assert_ok(pare_length_attend(&orc, &ways[0], &w.job, 1, p, g, &stats, NULL, &err), &err);
-    assert_ok(pare_length_backward(&w, t, M, p, g, &calls, NULL, &err), &err);
-    assert_int_equal(calls, stats.calls);
+    assert_ok(pare_length_backward(&w, t, M, p, g, &count, NULL, &err), &err);
+    assert_int_equal(count.calls, stats.calls);
     if (f) widen(s.dq, out[0], c->n * DK), widen(s.dk, out[1], c->n * DK);
     if (f) widen(s.dv, out[2], c->n * DV);
     pare_oracle_free(&orc);

@@ -93,9 +93,11 @@ static const char probe_text[] =
 static const char repro_text[] =
     "{\"command\":\"repro\",\"repro\":{\"name\":\"width\",\"tables\":[{\"name\":\"Table 1\","
     "\"about\":\"norms\",\"rows\":[{\"data\":\"board\",\"what\":\"mean\",\"published\":1.5,"
-    "\"published_std\":null,\"ours\":1.4,\"ours_std\":0.1,\"verdict\":\"reproduced\","
+    "\"published_std\":null,\"ours\":1.4,\"ours_std\":0.1,\"class\":\"printed in the paper\","
+    "\"verdict\":\"reproduced\","
     "\"note\":\"\"},{\"data\":\"board\",\"what\":\"claim\",\"published\":1,\"published_std\":null,"
-    "\"ours\":2,\"ours_std\":null,\"verdict\":\"false as printed\",\"note\":\"see errata\"}]}],"
+    "\"ours\":2,\"ours_std\":null,\"class\":\"printed in the paper\",\"verdict\":\"false as "
+    "printed\",\"note\":\"see errata\"}]}],"
     "\"curves\":[{\"table\":\"Table 1\",\"data\":\"board\",\"what\":\"error\",\"x\":[1,2,3],"
     "\"y\":[1,0.1,0.01]}],\"figure\":{\"name\":\"Figure "
     "2\",\"series\":[{\"data\":\"board\",\"what\":\"ours\","

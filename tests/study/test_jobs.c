@@ -12,7 +12,8 @@ typedef struct scene {
     size_t lines;
     uint64_t heard; /* how far the bar is */
     size_t wrong;
-    int refuse; /* the job that fails; -1: none */
+    int refuse;     /* the job that fails; -1: none */
+    char last[200]; /* state */
 } scene;
 
 static pare_status run(void *self, const job *j, cJSON *result, const pare_exec *exec,
@@ -33,6 +34,12 @@ static void note(void *self, const char *line)
     s->lines++;
 }
 
+static void keep_state(void *self, const char *line)
+{
+    scene *const s = self;
+    snprintf(s->last, sizeof s->last, "%s", line);
+}
+
 static void scene_open(scene *s)
 {
     memset(s, 0, sizeof *s);
@@ -51,6 +58,7 @@ static void scene_open(scene *s)
                   .self = s,
                   .run = run,
                   .note = note,
+                  .state = keep_state,
                   .note_self = s};
 }
 
@@ -114,6 +122,68 @@ static void a_job_is_done_once(void **state)
     }
 }
 
+static void write_file(const char *stem, const char *text)
+{
+    char path[300];
+    snprintf(path, sizeof path, "%s.json", stem);
+    FILE *const f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+/* Four runs of an hour's work in all: a line says what is kept and what is left. */
+static void the_rest_is_estimated_from_what_is_done(void **state)
+{
+    (void)state;
+    char line[200];
+    tally t = {
+        .name = "width", .done = 3, .seconds = 100, .cost = 50, .later = 4, .later_cost = 30};
+    tally_line(line, sizeof line, &t, 2, 60, 1);
+    assert_string_equal(line, "width: 3 of 9 runs are kept, 1 min 40 s of work; the rest: about "
+                              "3 min 0 s");
+    tally_line(line, sizeof line, &t, 2, 60, 3);
+    assert_contains(line, "about 1 min 0 s");
+    t = (tally){.done = 3, .seconds = 7300, .cost = 50};
+    tally_line(line, sizeof line, &t, 0, 0, 1);
+    assert_string_equal(line, "3 of 3 runs are kept, 2 h 1 min of work; the rest: none");
+    t = (tally){.done = 1};
+    tally_line(line, sizeof line, &t, 1, 10, 1);
+    assert_contains(line, "1 of 2 runs are kept, 0 s of work; the rest: not known yet");
+}
+
+/* The time of a run is kept in its file and read again; a file without it, or with nonsense in its
+ * place, is a result all the same. */
+static void times_are_kept_and_old_files_have_none(void **state)
+{
+    (void)state;
+    scene s;
+    tally t = {0};
+    double seconds = -1;
+    scene_open(&s);
+    s.b.all = &t;
+    assert_ok(go(&s, 1), &s.err);
+    assert_ok(pare_json_number(&seconds, s.job[0].result, "seconds", &s.err), &s.err);
+    assert_true(seconds >= 0 && seconds < 60);
+    assert_int_equal(t.done, 3);
+    assert_near(t.cost, 9, 0);
+    assert_contains(s.last, "3 of 3 runs are kept");
+    write_file(s.job[0].stem, "{\"what\": \"first\", \"value\": 10, \"seconds\": 40}");
+    write_file(s.job[1].stem, "{\"what\": \"second\", \"value\": 11}");
+    write_file(s.job[2].stem, "{\"what\": \"third\", \"value\": 12, \"seconds\": \"long\"}");
+    t = (tally){0};
+    assert_ok(go(&s, 1), &s.err);
+    for (size_t i = 0; i < 4; i++) assert_int_equal(s.ran[i], i < 3);
+    assert_int_equal(t.done, 3);
+    assert_near(t.seconds, 40, 0);
+    assert_near(t.cost, 1, 0);
+    s.job[0].counted = true; /* a list before this one had it */
+    t = (tally){0};
+    assert_ok(go(&s, 1), &s.err);
+    assert_near(t.seconds, 0, 0);
+    scene_close(&s);
+}
+
 static void damaged_and_foreign_results_are_made_again(void **state)
 {
     (void)state;
@@ -168,6 +238,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_is_done_once),
+        cmocka_unit_test(the_rest_is_estimated_from_what_is_done),
+        cmocka_unit_test(times_are_kept_and_old_files_have_none),
         cmocka_unit_test(damaged_and_foreign_results_are_made_again),
         cmocka_unit_test(a_failure_names_its_job_and_what_is_done_stays),
     };

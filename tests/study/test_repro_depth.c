@@ -114,12 +114,20 @@ static void slopes_and_verdicts(void **state)
     sheet_open(&c.s, "t", "a", -3, 8);
     row_ratio(&c.s, "d", "up", 1, 3.9, 4);
     row_ratio(&c.s, "d", "down", 1, 0.2, 4);
-    row_near(&c.s, "d", "none", NAN, 7, 0);
+    row_ratio(&c.s, "d", "none", NAN, 7, 1);
     row_near(&c.s, "d", "nan", 1, NAN, 1);
     row_shape(&c.s, "d", "no", false, 1);
-    const pare_verdict want[] = {PARE_REPRODUCED, PARE_DIFFERS, PARE_ADDED, PARE_DIFFERS,
-                                 PARE_DIFFERS};
-    for (size_t i = 0; i < 5; i++) assert_int_equal(c.s.t->rows[i].verdict, want[i]);
+    row_at_most(&c.s, "d", "smaller", 1, 0.01, 4);
+    row_at_most(&c.s, "d", "larger", 1, 4.1, 4);
+    row_holds(&c.s, "d", "fails", false, NAN);
+    const pare_verdict want[] = {PARE_REPRODUCED, PARE_DIFFERS,    PARE_ADDED,   PARE_DIFFERS,
+                                 PARE_DIFFERS,    PARE_REPRODUCED, PARE_DIFFERS, PARE_DIFFERS};
+    for (size_t i = 0; i < 8; i++) assert_int_equal(c.s.t->rows[i].verdict, want[i]);
+    const pare_row_class of[] = {PARE_ROW_REFERENCE, PARE_ROW_REFERENCE, PARE_ROW_OURS,
+                                 PARE_ROW_REFERENCE, PARE_ROW_REFERENCE, PARE_ROW_REFERENCE,
+                                 PARE_ROW_REFERENCE, PARE_ROW_SELF};
+    for (size_t i = 0; i < 8; i++) assert_int_equal(c.s.t->rows[i].source, of[i]);
+    assert_string_equal(c.s.t->rows[0].note, "within a factor 4, the spread of nine seeds");
     pare_arena_free(c.a);
 }
 

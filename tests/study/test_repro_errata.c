@@ -1,108 +1,156 @@
-/* Tests src/study/repro_errata*.c: every counter-example refutes its statement, what holds does
- * hold on it, and every line of docs/errata.md is there. */
-#include <pare_test.h>
-#include "../../src/study/repro_errata.h"
+/* Tests src/study/repro_errata.c: docs/errata.md has the rows of the definitions and no others,
+ * with their figures; every counter-example refutes its statement; classes are counted. */
+#include <errata_rows.h>
 
-static const errata *const lists[] = {&errata_width, &errata_lemmas, &errata_depth, &errata_ticket,
-                                      &errata_length};
-enum { LISTS = sizeof lists / sizeof *lists };
-
-/* Statements that hold as printed and are loose or say nothing; and one that is open. */
-static const char *const loose[] = {
-    "depth_theorem_1_2_holds_for_doing_nothing", "ticket_lemma_8_needs_neither_root_nor_condition",
-    "ticket_lemma_13_blocks_move_by_what_holds", "ticket_theorem_10_is_proportional_to_alpha",
-    "ticket_attention_is_at_most_alpha_omega"};
-static const char open_one[] = "the_oracle_does_everything";
-
-static bool is_loose(const char *test)
-{
-    for (size_t i = 0; i < sizeof loose / sizeof *loose; i++)
-        if (strcmp(test, loose[i]) == 0) return true;
-    return false;
-}
-
-static sides look(const erratum *e)
-{
-    pare_err err = {0};
-    sides s = {NAN, NAN, NAN};
-    assert_true(!e->hand != !e->look);
-    if (e->hand) return e->hand();
-    assert_ok(e->look(&s, e, &err), &err);
-    return s;
-}
-
-static bool refuted(const erratum *e, const sides *s)
-{
-    if (e->claim == AT_MOST) return s->is > s->printed * (1 + 1e-6);
-    if (e->claim == AT_LEAST) return s->is < s->printed * (1 - 1e-6);
-    return fabs(s->is - s->printed) > 1e-6 * fabs(s->printed);
-}
+/* ---- the definitions ------------------------------------------------------------------------- */
 
 static void every_counter_example_refutes_its_statement(void **state)
 {
     (void)state;
-    for (size_t k = 0; k < LISTS; k++)
-        for (size_t i = 0; i < lists[k]->n; i++) {
-            const erratum *const e = &lists[k]->v[i];
-            const sides s = look(e);
-            print_message("%-40s printed %-12.5g is %-12.5g holds %.5g\n", e->where, s.printed,
-                          s.is, s.holds);
+    for (size_t k = 0; k < ERRATA_LISTS; k++)
+        for (size_t i = 0; i < errata_lists[k]->n; i++) {
+            const erratum *const e = &errata_lists[k]->v[i];
+            if (!e->hand && !e->look) continue; /* needs files */
+            assert_true(!e->hand != !e->look);
+            const sides s = row_sides(e->test, e->class);
             if (!isfinite(s.printed) || !isfinite(s.is)) fail_msg("%s: not a number", e->where);
-            if (refuted(e, &s) == is_loose(e->test)) fail_msg("%s: %s", e->where, e->says);
-            assert_true(e->open == (strcmp(e->test, open_one) == 0));
-            /* what holds in its place is not broken by the example */
-            if (e->claim == AT_MOST && s.holds > 0 && !is_loose(e->test) &&
-                strcmp(e->test, "depth_corollary_5_2_needs_full_attention") != 0 &&
-                strcmp(e->test, "depth_lemma_d5_compares_with_the_wrong_softmax") != 0 &&
-                strcmp(e->test, "the_dimension_it_asks_for_is_above_64") != 0)
-                assert_le(s.is, s.holds * (1 + 1e-9) + 1e-12);
+            /* A loose statement, and one that is open, stand: the others are refuted. */
+            if (e->stands) assert_true(e->class != PARE_MISPRINT);
+            if (!e->stands && !erratum_refuted(e, &s)) fail_msg("%s: %s", e->where, e->says);
         }
 }
 
-static bool listed(const char *name, size_t n)
-{
-    for (size_t k = 0; k < LISTS; k++)
-        for (size_t i = 0; i < lists[k]->n; i++)
-            if (strlen(lists[k]->v[i].test) == n && strncmp(lists[k]->v[i].test, name, n) == 0)
-                return true;
-    return false;
-}
-
-/* Whether one of the tests that a line names, `in_backticks`, is in the lists. */
-static bool line_is_there(const char *line)
-{
-    const char *at = strrchr(line, '|'); /* the last cell is closed by it */
-    while (at > line && at[-1] != '|') at--;
-    for (at = strchr(at, '`'); at; at = strchr(at, '`')) {
-        const size_t n = strcspn(at + 1, "`");
-        if (listed(at + 1, n)) return true;
-        at += n + 2;
-    }
-    return strstr(line, "needs ../shared") != NULL; /* Table 3: in `repro width` */
-}
-
-static void every_line_of_the_errata_is_computed(void **state)
+static void outside_of_its_hypotheses_nothing_is_refuted(void **state)
 {
     (void)state;
-    char line[2000];
-    size_t lines = 0;
+    const erratum e = {.claim = AT_MOST};
+    assert_true(erratum_refuted(&e, &(sides){1, 2, NAN, false}));
+    assert_false(erratum_refuted(&e, &(sides){1, 2, NAN, true}));
+    assert_false(erratum_refuted(&e, &(sides){1, 1 + 1e-12, NAN, false}));
+    assert_false(erratum_refuted(&e, &(sides){1, NAN, NAN, false}));
+}
+
+static void no_two_rows_have_the_same_test_and_every_class_is_one_of_three(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < ERRATA_LISTS; k++)
+        for (size_t i = 0; i < errata_lists[k]->n; i++) {
+            const erratum *const e = &errata_lists[k]->v[i];
+            if (erratum_of(e->test) != e) fail_msg("%s: two rows", e->test);
+            assert_true(e->class == PARE_MISPRINT || e->class == PARE_STEP_FALSE ||
+                        e->class == PARE_IMPRECISE);
+        }
+    assert_null(erratum_of("no_test_at_all"));
+}
+
+/* ---- the document ---------------------------------------------------------------------------- */
+
+/* Appends s; a bar inside a cell of Markdown is escaped. */
+static void put(char *line, size_t room, const char *s)
+{
+    size_t n = strlen(line);
+    for (; *s; s++) {
+        assert_true(n + 3 < room);
+        if (*s == '|') line[n++] = '\\';
+        line[n++] = *s;
+    }
+    line[n] = 0;
+}
+
+/* The row as it stands in docs/errata.md, up to the end of its first test. */
+static void expected_row(char *line, size_t room, const erratum *e)
+{
+    static const char *const relation[] = {"at most", "at least", "equal to"};
+    char figures[100], holds[60] = "";
+    pare_err err = {0};
+    sides s;
+    assert_ok(erratum_look(&s, e, &err), &err);
+    if (isnan(s.is))
+        snprintf(figures, sizeof figures, ": %s %.6g", relation[e->claim], s.printed);
+    else
+        snprintf(figures, sizeof figures, ": %s %.4g, is %.4g", relation[e->claim], s.printed,
+                 s.is);
+    if (!isnan(s.holds)) snprintf(holds, sizeof holds, " (here: %.4g)", s.holds);
+    snprintf(line, room, "| %s | ", e->paper);
+    put(line, room, e->where);
+    put(line, room, ": ");
+    put(line, room, e->says);
+    strcat(line, " | ");
+    put(line, room, erratum_class(e->class));
+    strcat(line, " | ");
+    put(line, room, e->example);
+    put(line, room, figures);
+    strcat(line, " | ");
+    put(line, room, e->instead);
+    put(line, room, holds);
+    strcat(line, " | `");
+    put(line, room, e->test);
+    strcat(line, "`");
+}
+
+static void the_document_has_these_rows_and_no_others(void **state)
+{
+    (void)state;
+    enum { ROOM = 4000 };
+    static char line[ROOM], want[ROOM];
+    size_t k = 0, i = 0;
     FILE *const f = fopen("docs/errata.md", "r");
     assert_non_null(f);
     while (fgets(line, sizeof line, f)) {
         if (line[0] != '|' || strncmp(line, "| paper", 7) == 0 || line[1] == '-') continue;
-        line[strcspn(line, "\n")] = 0;
-        lines++;
-        if (!line_is_there(line)) fail_msg("not in src/study/repro_errata_*.c: %s", line);
+        if (k == ERRATA_LISTS) fail_msg("not in src/study/repro_errata_*.c: %s", line);
+        expected_row(want, sizeof want, &errata_lists[k]->v[i]);
+        if (strncmp(line, want, strlen(want)) != 0)
+            fail_msg("docs/errata.md has\n%snot\n%s", line, want);
+        if (++i == errata_lists[k]->n) k++, i = 0;
     }
     fclose(f);
-    assert_true(lines > 60);
+    if (k < ERRATA_LISTS) fail_msg("docs/errata.md has no row %s", errata_lists[k]->v[i].test);
+}
+
+/* ---- the study ------------------------------------------------------------------------------- */
+
+static void rows_are_counted_by_class(void **state)
+{
+    (void)state;
+    const pare_verdict classes[] = {PARE_MISPRINT, PARE_STEP_FALSE, PARE_IMPRECISE};
+    char dir[200], folder[240], note[200];
+    pare_err err = {0};
+    pare_repro *r = NULL;
+    size_t count[3] = {0};
+    test_mkdir(dir);
+    snprintf(folder, sizeof folder, "%s/out", dir);
+    const pare_repro_opts o = {.folder = folder, .side = 100};
+    assert_ok(pare_repro_errata(&r, &o, NULL, NULL, &err), &err);
+    for (size_t k = 0; k < ERRATA_LISTS; k++)
+        for (size_t i = 0; i < errata_lists[k]->n; i++)
+            for (size_t c = 0; c < 3; c++) count[c] += errata_lists[k]->v[i].class == classes[c];
+    assert_int_equal(r->ntables, 3);
+    for (size_t t = 0; t < 3; t++) {
+        assert_string_equal(r->tables[t].name, erratum_class(classes[t]));
+        assert_int_equal(r->tables[t].nrows, count[t]);
+        for (size_t i = 0; i < count[t]; i++) {
+            const pare_repro_row *const row = &r->tables[t].rows[i];
+            assert_true(row->verdict == (isnan(row->ours) ? PARE_NOT_MADE : classes[t]));
+        }
+    }
+    snprintf(note, sizeof note,
+             "rows by class: %zu false as printed; %zu proof step false, statement may hold; "
+             "%zu loose or imprecise",
+             count[0], count[1], count[2]);
+    assert_string_equal(r->notes[r->nnotes - 1], note);
+    pare_repro_free(r);
+    test_rmdir(dir);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_counter_example_refutes_its_statement),
-        cmocka_unit_test(every_line_of_the_errata_is_computed),
+        cmocka_unit_test(outside_of_its_hypotheses_nothing_is_refuted),
+        cmocka_unit_test(no_two_rows_have_the_same_test_and_every_class_is_one_of_three),
+        cmocka_unit_test(the_document_has_these_rows_and_no_others),
+        cmocka_unit_test(rows_are_counted_by_class),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

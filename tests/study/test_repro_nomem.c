@@ -79,7 +79,20 @@ static void without_memory_there_is_a_status_and_nothing_else(void **state)
     (void)state;
     scene s = {.a = pare_arena_new()};
     double value[] = {0.5, 0.75};
-    pare_repro_row row = {"x", "y", 1, NAN, 2, 0.5, 2, 3, PARE_DIFFERS, "n", "f", NULL};
+    pare_repro_row row = {.data = "x",
+                          .what = "y",
+                          .published = NAN,
+                          .published_std = NAN,
+                          .ours = 2,
+                          .ours_std = 0.5,
+                          .runs = 2,
+                          .parameters = 3,
+                          .verdict = PARE_DIFFERS,
+                          .note = "n",
+                          .from = "f",
+                          .source = PARE_ROW_PRINTED,
+                          .reference = NAN,
+                          .claim = "c"};
     pare_repro_table table = {"T", "about", 3, 1, &row, "c"};
     pare_repro_series series = {"x", "y", "AUC", "f", NAN, 2, value};
     const char *notes[] = {"one"};

@@ -42,6 +42,13 @@ static pare_status plan(play *p)
     return pare_ticket_plan_blocks(&b, p->f, 1, .1, .1, NULL, &p->err);
 }
 
+static pare_status plan_each(play *p)
+{
+    pare_ticket_layer_plan l[2];
+    char why[200];
+    return pare_ticket_plan_layers(l, why, p->f, 1, .1, .1, NULL, &p->err);
+}
+
 static void refuse_each(play *p, work_fn *run)
 {
     for (int once = 0; once < 2; once++) {
@@ -86,6 +93,7 @@ static void proofs_without_memory_are_a_status(void **state)
         refuse_each(&p, rows);
         refuse_each(&p, one);
         refuse_each(&p, plan);
+        refuse_each(&p, plan_each);
         pare_model_free(p.g);
         pare_model_free(p.f);
     }

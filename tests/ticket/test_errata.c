@@ -1,29 +1,50 @@
-/* docs/errata.md, tickets: what is wrong, as printed, in Otsuka 2025, strong lottery tickets in
- * attention. Each test is the counter-example, or the arithmetic that the text has wrong; beside it
- * stands what holds. */
+/* Tests the rows of Otsuka 2025 in docs/errata.md: the definitions of
+ * src/study/repro_errata_ticket.c beside numbers known by hand, and what pare proves instead. */
 #include "ticket_pairs.h"
+#include <errata_rows.h>
 #include <pare/subset.h>
 
-/* alpha is never defined. Read as a bound on entries, |x^T E x'| <= alpha^2 |E| is false. */
-static void ticket_alpha_must_bound_the_length_not_the_entries(void **state)
+/* 1 / d1 for every n_K, and n_K / d1 with the right exponent, least at n_K = 2. */
+static void ticket_4_1_exponent_makes_targets_unreachable(void **state)
 {
-    enum { D = 7 };
-    double x[D], sum = 0;
     (void)state;
-    for (size_t i = 0; i < D; i++) x[i] = 1; /* entries at most 1 */
-    for (size_t i = 0; i < D; i++)
-        for (size_t j = 0; j < D; j++) sum += x[i] * x[j]; /* E = ones, |E| = D */
-    assert_true(sum == D * D && sum > 1 * D);              /* wrong by d1 */
-    assert_true(sum <= D * D * 1.0);                       /* alpha = |x| = sqrt(D): alpha^2 |E| */
+    false_as_printed(.6, .5, 1);
 }
 
-/* Lemmas 5 and 8 type the error of the logits as a vector of d1 entries; it has one for each key.
- */
+/* sqrt(8 / 64). */
+static void ticket_a3_source_range_is_by_n_k_not_d_k(void **state)
+{
+    (void)state;
+    false_step(1, .353553, 1);
+}
+
+/* .1 / (432 3); 81 of .1 / (432 27). Over both heads, with the output entries, it is below eps. */
+static void ticket_a3_union_over_entries_is_printed_upside_down(void **state)
+{
+    (void)state;
+    const sides s = false_step(7.71605e-5, 6.94444e-4, 6.94444e-4);
+    assert_true(2 * s.is + .1 * sqrt(9) / (2 * 3) <= .1);
+}
+
+/* 2 2 .5; 2.5^2 - 2^2. */
+static void ticket_lemma_12_forgets_that_the_token_moved(void **state)
+{
+    (void)state;
+    false_step(2, 2.25, 2.25);
+}
+
+/* 11 6 / 24 / sqrt(22) is below .6, 10 6 / 22 / sqrt(20) = .6098 is not. */
+static void ticket_b1_xavier_reach_ends_at_twenty_units(void **state)
+{
+    (void)state;
+    false_reading(.6, .586302, 20);
+    assert_true(10 * 6 / 22.0 / sqrt(20) > .6);
+}
+
 static void ticket_lemma_5_errors_have_one_entry_for_each_key(void **state)
 {
-    const double x[5] = {1, 2, 3, 4, 5}, e = .1; /* d1 = 1, T = 5 */
     (void)state;
-    for (size_t k = 1; k < 5; k++) assert_true(x[0] * e * x[k] != x[0] * e * x[k - 1]);
+    false_reading(1, 5, 5);
 }
 
 static double moved(const double *l, const double *e, const double *y, size_t n)
@@ -36,13 +57,14 @@ static double moved(const double *l, const double *e, const double *y, size_t n)
     return fabs(p / a - q / b);
 }
 
-/* Lemma 8: sqrt(d1) alpha (e^(2 eps) - 1) for eps <= 1/2. Without the root, without the condition,
- * and with half the constant for small eps it is still true, and then it is tight. */
+/* What holds has neither the root nor the condition, is below what is printed, and is nearly met.
+ */
 static void ticket_lemma_8_needs_neither_root_nor_condition(void **state)
 {
     pare_rng r = pare_rng_at(6, 2);
     double tightest = 0;
     (void)state;
+    only_loose(6.87313, .489837, .489837); /* 4 (e - 1); 2 tanh(1/4) */
     for (int i = 0; i < 20000; i++) {
         double l[4], e[4], y[4], eps = 0, alpha = 0;
         const double size = exp(3 * pare_rng_normal(&r));
@@ -51,7 +73,7 @@ static void ticket_lemma_8_needs_neither_root_nor_condition(void **state)
             y[k] = pare_rng_below(&r, 2) ? 1 : -1;
             eps = fmax(eps, fabs(e[k])), alpha = fmax(alpha, fabs(y[k]));
         }
-        const double holds = 2 * alpha * tanh(eps / 2); /* <= alpha eps, and <= 2 alpha */
+        const double holds = 2 * alpha * pare_softmax_moves(pare_ub_of(2 * eps)).v;
         assert_le(moved(l, e, y, 4), holds * (1 + 1e-12) + 1e-15);
         assert_true(holds <= 4 * alpha * expm1(2 * eps)); /* the printed one, at d1 = 16 */
         tightest = fmax(tightest, moved(l, e, y, 4) / holds);
@@ -59,64 +81,17 @@ static void ticket_lemma_8_needs_neither_root_nor_condition(void **state)
     assert_true(tightest > .95);
 }
 
-/* The source is drawn from U[-b, b] and its logits are divided by sqrt(n_K). What any choice of
- * masks can reach: at most n_K / d1 products of b^2 each. */
-static double most_reach(double b, double n_k, double d1)
-{
-    return n_k / d1 * b * b / sqrt(n_k);
-}
-
-/* A.3, step 1: b = d_K^(1/4). Then the products are U[-1,1]^2 only for n_K = d_K. */
-static void ticket_a3_source_range_is_by_n_k_not_d_k(void **state)
-{
-    (void)state;
-    for (double n = 64; n < 1e5; n *= 4) {
-        const double printed = pow(8, .25), ours = pow(n, .25);
-        assert_near(ours * ours / sqrt(n), 1, 1e-12);
-        assert_true(printed * printed / sqrt(n) < .36);
-    }
-}
-
-/* 4.1: b = n_K^(-1/4). Then no number of units reaches an entry above 1 / d1. */
-static void ticket_4_1_exponent_makes_targets_unreachable(void **state)
-{
-    (void)state;
-    for (double n = 4; n < 1e7; n *= 3) {
-        assert_true(most_reach(pow(n, -.25), n, 2) <= .5 + 1e-12);       /* a target of .6: never */
-        assert_true(most_reach(sqrt(6 / (2 + n)), n, 2) <= 3 / sqrt(n)); /* Xavier: ever less */
-        assert_near(most_reach(pow(n, .25), n, 2), n / 2, 1e-6 * n);
-    }
-}
-
-/* A.3: the probability that some entry of QK is missed. d1^2 entries of eps / (8 H alpha^3
- * d1^1.5) each: sqrt(d1) is in the numerator, and there are H heads. */
-static void ticket_a3_union_over_entries_is_printed_upside_down(void **state)
-{
-    const double eps = .1, h = 2, alpha = 3, d = 9;
-    const double each = eps / (8 * h * alpha * alpha * alpha * pow(d, 1.5));
-    (void)state;
-    assert_near(each * d * d, eps * sqrt(d) / (8 * h * alpha * alpha * alpha), 1e-15);
-    assert_true(each * d * d > 8.9 * eps / (8 * h * alpha * alpha * alpha * sqrt(d)));
-    /* harmless: over all heads, with VO, it is below eps where alpha >= sqrt(d1) */
-    assert_true(h * each * d * d + eps * sqrt(d) / (2 * alpha) <= eps);
-}
-
-/* Lemma 12 takes |x'| <= alpha for a token that was moved by eps. */
-static void ticket_lemma_12_forgets_that_the_token_moved(void **state)
-{
-    const double g = 1, alpha = 2, eps = .5, x = alpha, moved_to = alpha + eps;
-    const double change = g * moved_to * moved_to - g * x * x;
-    (void)state;
-    assert_true(change > g * eps * 2 * alpha); /* with |x'| <= alpha */
-    assert_near(change, g * eps * (2 * alpha + eps), 1e-12);
-}
-
-/* Lemma 13 drops a factor 2 of its own proof. What a block does to tokens that differ by delta when
- * all norms are 1: 4 H alpha^2 delta + 2 H alpha delta^2 + 2 H delta + 2 delta. */
+/* What a block does to tokens that differ by delta when all norms are 1, at most 4 H alpha^2 delta
+ * + 2 H alpha delta^2 + 2 H delta + 2 delta; printed is half of it. */
 static void ticket_lemma_13_blocks_move_by_what_holds(void **state)
 {
     pare_err err = {0};
     (void)state;
+    /* 2 H alpha^2 .01 + ..: half of .32 + .0008 + .04 + .02; no counter-example is known */
+    const sides row = row_sides(__func__, PARE_STEP_FALSE);
+    assert_near(row.holds, .3808, 1e-9);
+    assert_near(row.printed, .1904, 1e-9);
+    assert_true(row.is > .09 && row.is <= row.printed);
     for (uint64_t seed = 0; seed < 30; seed++) {
         const double alpha = 2, delta = .01, id[4] = {1, 0, 0, 1};
         double y[4], z[4];
@@ -151,8 +126,7 @@ static void ticket_lemma_13_blocks_move_by_what_holds(void **state)
     }
 }
 
-/* Theorem 10 has alpha in an exponential; ReLU layers without biases are homogeneous, so the bound
- * is proportional to it. */
+/* ReLU layers without biases are homogeneous: so is pare's bound. */
 static void ticket_theorem_10_is_proportional_to_alpha(void **state)
 {
     pare_err err = {0};
@@ -171,6 +145,7 @@ static void ticket_theorem_10_is_proportional_to_alpha(void **state)
     pare_model *const g = pair_ticket(f, 1, .01, 1, false);
     pare_ticket_bound one, ten;
     (void)state;
+    only_loose(227.24, 10, 10); /* (e^5 - 1) / (e^.5 - 1) */
     assert_ok(pare_ticket_bound_free(&one, f, g, 1, NULL, &err), &err);
     assert_ok(pare_ticket_bound_free(&ten, f, g, 10, NULL, &err), &err);
     assert_true(one.outputs.v > 0);
@@ -179,39 +154,12 @@ static void ticket_theorem_10_is_proportional_to_alpha(void **state)
     pare_model_free(f);
 }
 
-/* Share of draws of n products in which no subset comes within .01 of the target. */
-static double missed(pare_rng *r, size_t n, double target)
-{
-    enum { DRAWS = 400 };
-    pare_err err = {0};
-    size_t bad = 0;
-    for (size_t i = 0; i < DRAWS; i++) {
-        int64_t x[16];
-        uint64_t mask;
-        pare_subset best;
-        for (size_t k = 0; k < n; k++)
-            x[k] = llrint((2 * pare_rng_uniform(r) - 1) * (2 * pare_rng_uniform(r) - 1) * 0x1p48);
-        assert_ok(pare_subset_sum(&best, &mask, x, n, llrint(target * 0x1p48), NULL, &err), &err);
-        bad += fabs((double)best.error) > .01 * 0x1p48;
-    }
-    return (double)bad / DRAWS;
-}
-
-/* Lemmas 4 and 7 ask for C log(1 / eta) items with a C that serves targets in [-1/2, 1/2]; merged
- * entries reach 1. At 12 items that is out of reach five times as often. */
-static void ticket_lemma_4_must_reach_one_not_a_half(void **state)
-{
-    pare_rng r = pare_rng_at(7, 7);
-    (void)state;
-    const double half = missed(&r, 12, .5), whole = missed(&r, 12, 1);
-    assert_true(half < .12 && whole > .18 && whole > 2 * half);
-}
-
-/* |Attn| <= H alpha sqrt(d1): rows of weights sum to 1, so it is H alpha omega. */
+/* Rows of weights sum to 1, so that attention is at most H alpha omega. */
 static void ticket_attention_is_at_most_alpha_omega(void **state)
 {
     pare_err err = {0};
     (void)state;
+    only_loose(12, 6, 6);
     for (uint64_t seed = 0; seed < 30; seed++) {
         pare_rng r = pare_rng_at(seed, 8);
         const pair_shape s = {.d1 = 4, .d2 = 4, .heads = 3, .dk = 2, .blocks = 1, .size = 1};
@@ -232,20 +180,48 @@ static void ticket_attention_is_at_most_alpha_omega(void **state)
     }
 }
 
+/* Share of draws of n products in which no subset comes within .01 of the target. */
+static double missed(pare_rng *r, size_t n, double target)
+{
+    enum { DRAWS = 400 };
+    pare_err err = {0};
+    size_t bad = 0;
+    for (size_t i = 0; i < DRAWS; i++) {
+        int64_t x[16];
+        uint64_t mask;
+        pare_subset best;
+        for (size_t k = 0; k < n; k++)
+            x[k] = llrint((2 * pare_rng_uniform(r) - 1) * (2 * pare_rng_uniform(r) - 1) * 0x1p48);
+        assert_ok(pare_subset_sum(&best, &mask, x, n, llrint(target * 0x1p48), NULL, &err), &err);
+        bad += fabs((double)best.error) > .01 * 0x1p48;
+    }
+    return (double)bad / DRAWS;
+}
+
+/* How many products an entry needs depends on how large it is: Lemma S has the reach among its
+ * numbers. (The constant C of Lemmas 4 and 7 of Otsuka 2025 is any that serves [-1, 1].) */
+static void twelve_products_reach_one_less_often_than_a_half(void **state)
+{
+    pare_rng r = pare_rng_at(7, 7);
+    (void)state;
+    const double half = missed(&r, 12, .5), whole = missed(&r, 12, 1);
+    assert_true(half < .12 && whole > .18 && whole > 2 * half);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ticket_alpha_must_bound_the_length_not_the_entries),
-        cmocka_unit_test(ticket_lemma_5_errors_have_one_entry_for_each_key),
-        cmocka_unit_test(ticket_lemma_8_needs_neither_root_nor_condition),
-        cmocka_unit_test(ticket_a3_source_range_is_by_n_k_not_d_k),
         cmocka_unit_test(ticket_4_1_exponent_makes_targets_unreachable),
+        cmocka_unit_test(ticket_a3_source_range_is_by_n_k_not_d_k),
         cmocka_unit_test(ticket_a3_union_over_entries_is_printed_upside_down),
         cmocka_unit_test(ticket_lemma_12_forgets_that_the_token_moved),
+        cmocka_unit_test(ticket_b1_xavier_reach_ends_at_twenty_units),
+        cmocka_unit_test(ticket_lemma_5_errors_have_one_entry_for_each_key),
+        cmocka_unit_test(ticket_lemma_8_needs_neither_root_nor_condition),
         cmocka_unit_test(ticket_lemma_13_blocks_move_by_what_holds),
         cmocka_unit_test(ticket_theorem_10_is_proportional_to_alpha),
-        cmocka_unit_test(ticket_lemma_4_must_reach_one_not_a_half),
         cmocka_unit_test(ticket_attention_is_at_most_alpha_omega),
+        cmocka_unit_test(twelve_products_reach_one_less_often_than_a_half),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,7 +154,7 @@ static void it_is_better_for_almost_every_seed(void **state)
         gain += log(largest(&block.e) / largest(&best.e));
     }
     assert_le(38, better);
-    assert_le(5, exp(gain / 40));
+    assert_le(30, exp(gain / 40));
 }
 
 /* One column of eight entries: 32 units are 32 items for each when the blocks are on its side. */
@@ -172,7 +172,7 @@ static void the_smaller_side_is_worth_its_items(void **state)
         check_residual(&p, &back);
         gain += log(largest(&wide.e) / largest(&back.e));
     }
-    assert_le(1e4, exp(gain / 6));
+    assert_le(5e5, exp(gain / 6));
 }
 
 static void same_masks_for_any_number_of_threads(void **state)

@@ -1,5 +1,6 @@
 /* Tests src/train/tape*.c: gradients are slopes. */
 #include "gradient_cases.h"
+#include <pare/init.h>
 
 static const pare_mode still = {.momentum = 0.1};
 
@@ -39,6 +40,41 @@ static void gradients_are_slopes_in_training(void **state)
     for (uint64_t seed = 1000; seed < 1300; seed++) {
         const pare_mode mode = lively(seed);
         check(seed, false, &mode, "training");
+    }
+}
+
+/* Nets as pare train makes them with parts left out: every set of parts, still and in training. */
+static void gradients_are_slopes_without_skips_norms_biases(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 3000; seed < 3064; seed++) {
+        const size_t set = seed % 8, kind = seed / 8 % 4;
+        static const pare_init_kind kinds[] = {PARE_INIT_GRAPH, PARE_INIT_GCN, PARE_INIT_GPT,
+                                               PARE_INIT_ENCODER};
+        const bool ids = kinds[kind] == PARE_INIT_GPT || kinds[kind] == PARE_INIT_ENCODER;
+        const pare_init o = {
+            .kind = kinds[kind],
+            .dim = 4,
+            .layers = 2,
+            .heads = 1 + seed % 2,
+            .vocab = ids ? 5 : 0,
+            .context = ids ? 9 : 0,
+            .features = ids ? 0 : 3,
+            .outputs = kinds[kind] == PARE_INIT_GPT ? 0 : 2,
+            .self_loops = !ids,
+            .variant = {.no_skips = set & 1, .no_norms = set & 2, .no_biases = set & 4},
+            .seed = seed};
+        const pare_mode mode = lively(seed);
+        pare_model *m = NULL;
+        pare_err err = {0};
+        slope_case s;
+        assert_ok(pare_init_model(&m, &o, &err), &err);
+        const pare_input in = some_input(m, seed, 1, 0);
+        tame(m);
+        open_case(&s, m, &in, seed % 3 ? &mode : &still, seed, seed % 2);
+        check_slopes(&s, seed, "parts left out");
+        close_case(&s);
+        pare_model_free(m);
     }
 }
 
@@ -443,6 +479,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_slopes_of_every_kind_of_model),
         cmocka_unit_test(gradients_are_slopes_in_training),
+        cmocka_unit_test(gradients_are_slopes_without_skips_norms_biases),
         cmocka_unit_test(gradients_are_slopes_where_rows_are_many),
         cmocka_unit_test(f32_is_f64_up_to_rounding),
         cmocka_unit_test(without_training_it_is_the_forward_pass),

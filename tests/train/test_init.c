@@ -123,6 +123,35 @@ static void weights_are_uniform_up_to_one_over_the_root_of_the_inputs(void **sta
     pare_model_free(m);
 }
 
+/* Without skips and norms a map keeps the mean square of its rows: variance 1 / inputs, and
+ * 2 / inputs behind relu. With either of them weights are torch's. */
+static void bare_nets_begin_with_rows_that_keep_their_size(void **state)
+{
+    (void)state;
+    pare_init o = graph(64, 1);
+    o.variant = (pare_variant){.no_skips = true, .no_norms = true, .no_biases = true};
+    pare_model *m = make(o);
+    const pare_block *k = &m->blocks[3];
+    assert_near(spread(&k->attn.wv), 0.125, 0.005);
+    assert_near(spread(&k->ffn.layers[0].w), 0.125, 0.005);
+    assert_near(spread(&k->ffn.layers[1].w), 0.125 * sqrt(2), 0.007);
+    assert_true(!pare_has(&m->stem.map.b) && !pare_has(&m->top.out.b) &&
+                !pare_has(&k->ffn.layers[0].b) && k->attn.out_norm.kind == PARE_NORM_NONE &&
+                k->attn.skip.kind == PARE_SKIP_NONE && k->ffn.skip.kind == PARE_SKIP_NONE);
+    pare_model_free(m);
+    o.variant.has_act = true;
+    o.variant.act = PARE_ACT_TANH; /* cuts off nothing */
+    m = make(o);
+    assert_near(spread(&m->blocks[3].ffn.layers[1].w), 0.125, 0.005);
+    assert_int_equal(m->blocks[3].ffn.act, PARE_ACT_TANH);
+    pare_model_free(m);
+    o.variant = (pare_variant){.no_skips = true};
+    m = make(o);
+    assert_near(spread(&m->blocks[3].ffn.layers[1].w), 0.125 / sqrt(3), 0.002);
+    assert_int_equal(m->blocks[3].attn.out_norm.kind, PARE_NORM_BATCH);
+    pare_model_free(m);
+}
+
 static void no_two_tensors_are_alike(void **state)
 {
     (void)state;
@@ -280,6 +309,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_graph_transformer_has_the_parameters_of_shirzad_2024),
         cmocka_unit_test(weights_are_uniform_up_to_one_over_the_root_of_the_inputs),
+        cmocka_unit_test(bare_nets_begin_with_rows_that_keep_their_size),
         cmocka_unit_test(no_two_tensors_are_alike),
         cmocka_unit_test(several_heads_have_a_real_wo),
         cmocka_unit_test(the_other_rows_of_the_table_only_change_the_attention),

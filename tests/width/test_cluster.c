@@ -107,7 +107,7 @@ static void radius_and_separation_are_told(void **state)
     assert_work(&s);
     assert_int_equal(c.k, TYPES);
     for (size_t i = 0; i < N; i++) assert_int_equal(c.label[i], c.label[i / EACH * EACH]);
-    assert_true(f.eps > 1e-4 && f.eps <= 2e-3);
+    assert_true(f.eps > 8e-4 && f.eps <= 1.4e-3);
     assert_near(f.least, 1, 1e-2);
     assert_near(f.most, 1, 1e-2);
     assert_true(f.sep < 0.01);

@@ -228,7 +228,7 @@ static void no_cut_has_better_outputs(void **state)
         stage_close(s);
     }
     print_message("the nearest cut is within a factor %.2f of what no cut can beat\n", 1 / share);
-    assert_true(share > 0.1);
+    assert_true(share > 0.2); /* auto's cuts differ a little between CPUs */
 }
 
 int main(void)

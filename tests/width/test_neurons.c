@@ -38,7 +38,7 @@ static void greedy_removal_keeps_its_guarantee(void **state)
         }
         stage_close(&s);
     }
-    assert_true(tightest > 0.05); /* the limit is not far from what happens */
+    assert_true(tightest > 0.3); /* the limit is not far from what happens */
 }
 
 /* Each removal is the cheapest there is, by trying them all. */

@@ -178,7 +178,7 @@ static void a_map_is_within_its_radius(void **state)
         stage_close(&s);
     }
     print_message("a map is off by up to %.2g of its radius\n", most);
-    assert_true(most > 1e-3);
+    assert_true(most > 0.07); /* the roundings that are seen depend on the CPU */
 }
 
 /* ---- one head of one dimension, where every corner can be tried ---- */
