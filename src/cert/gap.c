@@ -28,10 +28,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ROWS = 512 }; /* tokens enclosed at a time, at least one sequence */
+enum { ROWS = 512 }; /* tokens enclosed at a time, and one sequence more */
 #define SHARE 3e-5
 #define WORK  2e10   /* multiplications, about ten seconds on two cores */
 enum { PAIR = 256 }; /* multiplications that the weight of one key costs beside its products */
+
+static const pare_output_bound nothing_yet = {.auc = {{1, 0}, {1, 0}}}; /* no area */
 
 typedef struct prover {
     const pare_model *m[2]; /* f, g */
@@ -44,9 +46,9 @@ typedef struct prover {
 
 /* g's f32 engine on these inputs; NULL where it overflows. */
 static pare_status run_engine(float **y, pare_arena *a, const prover *p, const pare_input *in,
-                              size_t entries, pare_err *err)
+                              const pare_enclosure *g, pare_err *err)
 {
-    *y = pare_alloc(a, entries ? entries : 1, sizeof **y);
+    *y = pare_alloc(a, g->rows * g->cols, sizeof **y);
     if (!*y) return pare_no_memory(err);
     const pare_status st = pare_forward_f32(*y, p->m[1], in, NULL, p->exec, err);
     if (st == PARE_ERR_NONFINITE) *y = NULL;
@@ -57,21 +59,16 @@ static pare_status run_engine(float **y, pare_arena *a, const prover *p, const p
 static pare_status bound_auc(pare_auc_bound *auc, pare_arena *a, const pare_enclosure *e,
                              const int64_t *target, pare_err *err)
 {
-    pare_auc_bound now;
     pare_enclosure flat;
-    pare_status st = pare_enclosure_flatten(&flat, a, e, err);
-    if (st == PARE_OK) st = pare_auc_interval(&now, a, &flat, target, err);
-    if (st != PARE_OK) return st;
-    const bool first = !(auc->low <= auc->high);
-    auc->low = first ? now.low : fmax(auc->low, now.low);
-    auc->high = first ? now.high : fmin(auc->high, now.high);
-    return st;
+    const pare_status st = pare_enclosure_flatten(&flat, a, e, err);
+    return st == PARE_OK ? pare_auc_interval(auc, a, &flat, target, err) : st;
 }
 
 static pare_status one_group(const prover *p, double *each, const pare_input *in, bool alone,
                              pare_err *err)
 {
     pare_enclosure e[2];
+    const pare_enclosure *const f = &e[0], *const g = &e[1];
     float *y = NULL;
     pare_arena *const a = pare_arena_new();
     if (!a) return pare_no_memory(err);
@@ -79,14 +76,14 @@ static pare_status one_group(const prover *p, double *each, const pare_input *in
     for (int k = 0; st == PARE_OK && k < 2; k++)
         st = p->wide ? pare_enclose_wide(&e[k], a, p->m[k], p->norms[k], in, p->exec, err)
                      : pare_enclose(&e[k], a, p->m[k], p->norms[k], in, p->exec, err);
-    if (st == PARE_OK && (e[0].rows != e[1].rows || e[0].cols != e[1].cols))
+    if (st == PARE_OK && (f->rows != g->rows || f->cols != g->cols))
         st = pare_fail(err, PARE_ERR_INPUT, "gap: outputs [%zu, %zu] and [%zu, %zu] of the models",
-                       e[0].rows, e[0].cols, e[1].rows, e[1].cols);
-    if (st == PARE_OK) st = run_engine(&y, a, p, in, e[0].rows * e[0].cols, err);
-    for (size_t i = 0; st == PARE_OK && i < e[0].rows; i++) {
-        const pare_ub bound = pare_outputs_row(p->out, &e[0], &e[1], i);
-        pare_outputs_engine(p->out, &e[1], y, i);
-        const size_t sequence = i / (e[0].rows / in->batch);
+                       f->rows, f->cols, g->rows, g->cols);
+    if (st == PARE_OK) st = run_engine(&y, a, p, in, g, err);
+    for (size_t i = 0; st == PARE_OK && i < f->rows; i++) {
+        const pare_ub bound = pare_outputs_row(p->out, f, g, i);
+        pare_outputs_engine(p->out, g, y, i);
+        const size_t sequence = i / (f->rows / in->batch);
         if (each) each[sequence] = up_max(each[sequence], bound.v);
     }
     for (int k = 0; st == PARE_OK && alone && in->target && k < 2; k++)
@@ -98,9 +95,9 @@ static pare_status one_group(const prover *p, double *each, const pare_input *in
 static pare_status one_input(const prover *p, double *each, const pare_input *in, bool alone,
                              pare_err *err)
 {
-    const size_t fit = in->tokens > 0 ? ROWS / in->tokens : 0, step = fit > 0 ? fit : 1;
+    if (in->batch == 0 || in->tokens == 0) return pare_input_check(p->m[0], in, err);
+    const size_t step = 1 + ROWS / in->tokens;
     pare_status st = PARE_OK;
-    if (in->batch == 0) return pare_input_check(p->m[0], in, err);
     for (size_t b = 0; st == PARE_OK && b < in->batch; b += step) {
         pare_input part = *in;
         part.batch = in->batch - b < step ? in->batch - b : step;
@@ -116,7 +113,7 @@ static pare_status whole_set(prover *p, pare_output_bound *out, const pare_input
 {
     pare_status st = PARE_OK;
     size_t at = 0;
-    *out = (pare_output_bound){.auc = {{1, 0}, {1, 0}}};
+    *out = nothing_yet;
     p->out = out;
     for (size_t i = 0; st == PARE_OK && i < set->n; i++) {
         st = one_input(p, p->each ? p->each + at : NULL, &set->in[i], set->n == 1, err);
@@ -153,11 +150,15 @@ static double work_of(const pare_model *m, const pare_inputs *set)
     return work;
 }
 
+static bool affordable(const pare_model *f, const pare_model *g, const pare_inputs *set)
+{
+    return work_of(f, set) + work_of(g, set) <= WORK;
+}
+
 bool enclose_goes_wide(const pare_gap *gap, const pare_model *f, const pare_model *g,
                        const pare_inputs *set)
 {
-    if (gap->proven.v <= (1 + SHARE) * gap->measured) return false;
-    return work_of(f, set) + work_of(g, set) <= WORK;
+    return !(gap->proven.v <= (1 + SHARE) * gap->measured) && affordable(f, g, set);
 }
 
 pare_status enclose_merge(pare_output_bound *a, const pare_output_bound *b, pare_err *err)
@@ -193,7 +194,7 @@ static pare_status again_wide(prover *p, pare_output_bound *out, pare_arena *a,
     const size_t n = narrow ? pare_draws(set) : 0;
     p->wide = true;
     if (narrow) p->each = pare_alloc(a, n, sizeof *p->each);
-    if (n > 0 && !p->each) return pare_no_memory(err);
+    if (narrow && !p->each) return pare_no_memory(err);
     pare_status st = whole_set(p, &wide, set, err);
     if (st == PARE_OK) st = enclose_merge(out, &wide, err);
     for (size_t i = 0; st == PARE_OK && i < n; i++) narrow[i] = fmin(narrow[i], p->each[i]);
@@ -207,7 +208,7 @@ static pare_status prove(pare_output_bound *out, double *each, const pare_model 
     pare_output_bound found;
     prover p = {.m = {f, g}, .exec = exec, .each = each};
     pare_arena *const a = pare_arena_new();
-    *out = (pare_output_bound){.auc = {{1, 0}, {1, 0}}};
+    *out = nothing_yet;
     out->gap.proven = out->gap.rounding = pare_ub_inf();
     out->gap.radius = out->gap.f64_radius = out->gap.engine = INFINITY;
     if (!a) return pare_no_memory(err);
@@ -217,8 +218,7 @@ static pare_status prove(pare_output_bound *out, double *each, const pare_model 
     if (st == PARE_OK) st = whole_set(&p, &found, set, err);
     if (st == PARE_OK) {
         found.gap.f64_radius = found.gap.radius;
-        const bool more =
-            labels && found.certain < found.rows && work_of(f, set) + work_of(g, set) <= WORK;
+        const bool more = labels && found.certain < found.rows && affordable(f, g, set);
         if (more || enclose_goes_wide(&found.gap, f, g, set))
             st = again_wide(&p, &found, a, set, err);
     }
@@ -254,18 +254,16 @@ pare_status pare_prove_each(double *each, const pare_model *f, const pare_model 
 /* ---- what a certificate says of it ------------------------------------------------------------
  */
 
-/* The least number of one digit that is not below x > 0. */
+/* The least number of one digit that is not below x. */
 static double one_digit_up(double x)
 {
-    if (!(x > 0) || !isfinite(x)) return x;
     char text[32];
-    const int exponent = (int)floor(log10(x));
-    for (int e = exponent - 1;; e++)
-        for (int digit = 1; digit < 10; digit++) {
-            snprintf(text, sizeof text, "%de%d", digit, e);
-            const double y = strtod(text, NULL);
-            if (y >= x) return y;
-        }
+    snprintf(text, sizeof text, "%.0e", x);
+    const double nearest = strtod(text, NULL);
+    if (!(nearest < x)) return nearest;
+    const int next = text[0] - '0' + 1, exponent = atoi(text + 2);
+    snprintf(text, sizeof text, "%de%d", next, exponent);
+    return strtod(text, NULL);
 }
 
 pare_status pare_cert_take_gap(pare_cert *c, pare_arena *a, const pare_gap *gap, pare_err *err)

@@ -11,13 +11,12 @@ static size_t largest(const double *v, size_t n)
     return best;
 }
 
-/* Entry c is above all others, whatever the exact values within `rad` are. The difference of two
- * doubles is rounded once: the margin is taken one step smaller. */
+/* Entry c is above all others, whatever the exact values within `rad` are. Rounding to nearest is
+ * monotone and 2 rad is a double: a computed difference above it has an exact one above it. */
 static bool surely_largest(const double *v, size_t n, size_t c, double rad)
 {
-    const double need = pare_ub_mul(pare_ub_exact(2), pare_ub_of(rad)).v;
     for (size_t i = 0; i < n; i++)
-        if (i != c && !(nextafter(v[c] - v[i], -INFINITY) > need)) return false;
+        if (i != c && !(v[c] - v[i] > 2 * rad)) return false;
     return true;
 }
 
@@ -35,7 +34,7 @@ pare_status pare_enclosure_flatten(pare_enclosure *out, pare_arena *a, const par
     *out = *e;
     if (!e->lo) return PARE_OK;
     out->lo = NULL;
-    out->rad = pare_alloc(a, e->rows ? e->rows : 1, sizeof *out->rad);
+    out->rad = pare_alloc(a, e->rows, sizeof *out->rad);
     if (!out->rad) return pare_no_memory(err);
     for (size_t i = 0; i < e->rows; i++) out->rad[i] = flat_radius(e, i);
     return PARE_OK;
@@ -58,10 +57,9 @@ pare_ub pare_outputs_row(pare_output_bound *out, const pare_enclosure *f, const 
         apart = up_max(apart, apart_at(f, g, i * f->cols + k));
         out->gap.scale = up_max(out->gap.scale, fabs(a[k]));
     }
-    /* The difference was rounded (in double-double twice, each below half a unit of its high part);
-     * where it is exactly 0 so were the midpoints equal. */
-    const pare_ub bound =
-        pare_ub_exact(up_add(apart == 0 ? 0 : up(f->lo ? up(apart) : apart), radius));
+    /* The difference is within half a unit of its last place (in double-double 2^-102 of itself
+     * more): the next double is above it. Where it is 0 the midpoints are equal. */
+    const pare_ub bound = pare_ub_exact(up_add(apart == 0 ? 0 : up(apart), radius));
     out->gap.measured = up_max(out->gap.measured, apart);
     out->gap.radius = up_max(out->gap.radius, radius);
     out->gap.proven = pare_ub_max(out->gap.proven, bound);
@@ -100,13 +98,14 @@ pare_status pare_cert_take_outputs(pare_cert *c, pare_arena *a, const pare_outpu
                                    pare_err *err)
 {
     const pare_auc_bound f = o->auc[0], g = o->auc[1];
-    const double changed = (double)(o->rows - o->certain) / (double)(o->rows ? o->rows : 1);
+    const double changed = (double)(o->rows - o->certain) / (double)o->rows;
     pare_status st = pare_cert_take_gap(c, a, &o->gap, err);
     if (!st)
-        st = pare_cert_add(c, a,
-                           (pare_claim){.kind = PARE_ROWS_CHANGED,
-                                        .value = changed > 0 ? fmin(1, nextafter(changed, 2)) : 0},
-                           err);
+        st = pare_cert_add(
+            c, a,
+            (pare_claim){.kind = PARE_ROWS_CHANGED,
+                         .value = o->certain < o->rows ? fmin(1, nextafter(changed, INFINITY)) : 0},
+            err);
     if (st || !(f.low <= f.high && g.low <= g.high)) return st;
     const double apart = fmin(1, pare_ub_of(fmax(f.high - g.low, g.high - f.low)).v);
     st = pare_cert_add(c, a, (pare_claim){.kind = PARE_AUC_MOST, .value = g.high}, err);

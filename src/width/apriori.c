@@ -16,17 +16,15 @@
 static pare_ub norm_of(work *w, const pare_mat *m)
 {
     pare_ub n = pare_ub_exact(0);
-    if (w->st || !m->v || m->rows == 0 || m->cols == 0) return n;
     PARE_ASSERT(m->ld == m->cols);
     const pare_weight v = {PARE_F64, m->rows, m->cols, m->v};
-    w->st = pare_norm_spectral(&n, &v, w->a, w->err);
+    if (!w->st) w->st = pare_norm_spectral(&n, &v, w->a, w->err); /* of no matrix: 0 */
     return n;
 }
 
-static pare_ub norm_of_vector(const double *v, size_t n)
+static pare_ub square(pare_ub a)
 {
-    const pare_weight row = {PARE_F64, 1, n, v};
-    return n ? pare_norm_fro(&row) : pare_ub_exact(0);
+    return pare_ub_mul(a, a);
 }
 
 /* |act(a) - act(b)| <= lip |a - b|, and act(0) = 0. */
@@ -37,7 +35,7 @@ static pare_ub lipschitz(pare_act act)
 
 static pare_ub affine(pare_ub norm, pare_ub x, const double *b, size_t n)
 {
-    return pare_ub_fma(norm, x, norm_of_vector(b, n));
+    return pare_ub_fma(norm, x, vector_norm(b, n));
 }
 
 /* The largest output entry of rows of norm h. */
@@ -45,7 +43,7 @@ static pare_ub top_of(const net *n, pare_ub h)
 {
     pare_ub most = pare_ub_exact(0);
     for (size_t c = 0; c < n->wh.rows; c++) {
-        const pare_ub row = norm_of_vector(pare_row(&n->wh, c), n->wh.cols);
+        const pare_ub row = vector_norm(pare_row(&n->wh, c), n->wh.cols);
         most = pare_ub_max(most, pare_ub_fma(row, h, pare_ub_exact(fabs(n->bh[c]))));
     }
     return most;
@@ -116,35 +114,34 @@ static bool same_ends(const net *a, const net *b)
            same_vec(a->be, b->be, a->we.rows) && same_vec(a->bh, b->bh, a->wh.rows);
 }
 
-/* [Wq bq] */
-static pare_mat with_bias(work *w, const net_head *hd)
+/* sign [Wq bq]^T Wk more; the last row is that of the bias. */
+static void add_form(pare_mat *to, double sign, const net_head *hd)
 {
-    pare_mat m = w_mat(w, hd->wq.rows, hd->wq.cols + 1);
-    for (size_t i = 0; !w->st && i < m.rows; i++) {
-        for (size_t j = 0; j < hd->wq.cols; j++) pare_row_mut(&m, i)[j] = pare_row(&hd->wq, i)[j];
-        pare_row_mut(&m, i)[hd->wq.cols] = hd->bq[i];
-    }
-    return m;
+    const size_t d = hd->wq.cols;
+    const pare_mat bias = pare_mat_of(hd->bq, hd->wq.rows, 1);
+    pare_mat rows = pare_mat_part(to, 0, 0, d, d), last = pare_mat_part(to, d, 0, 1, d);
+    pare_gemm(&rows, sign, &hd->wq, true, &hd->wk, false, 1);
+    pare_gemm(&last, sign, &bias, true, &hd->wk, false, 1);
 }
 
-static pare_ub fro_of(const pare_mat *m)
+/* |[Wq bq]|_F |Wk|_F */
+static pare_ub form_size(const net_head *hd)
 {
-    const pare_weight v = {PARE_F64, m->rows, m->cols, m->v};
-    return pare_norm_fro(&v);
+    const pare_ub q = fro_norm(&hd->wq), b = vector_norm(hd->bq, hd->wq.rows);
+    return pare_ub_mul(pare_ub_sqrt(pare_ub_add(square(q), square(b))), fro_norm(&hd->wk));
 }
 
 /* |B - B^|_2 with B = [Wq bq]^T Wk; the products are rounded, so what they may be off by is added:
- * gamma_k |A|_F |B|_F for an inner dimension k, one more for the difference. */
+ * each entry is one sum over the inner dimensions of both. */
 static pare_ub form_gap(work *w, const net_head *a, const net_head *b)
 {
-    const pare_mat qa = with_bias(w, a), qb = with_bias(w, b);
-    pare_mat gap = w_mul(w, &qa, true, &a->wk, false);
+    pare_mat gap = w_mat(w, a->wq.cols + 1, a->wq.cols);
     if (w->st) return pare_ub_inf();
-    pare_gemm(&gap, -1, &qb, true, &b->wk, false, 1);
-    const pare_ub sizes =
-        pare_ub_fma(fro_of(&qa), fro_of(&a->wk), pare_ub_mul(fro_of(&qb), fro_of(&b->wk)));
-    const pare_ub off = pare_gamma(a->wq.rows + b->wq.rows + 2, PARE_UNIT_F64);
-    return pare_ub_fma(off, sizes, norm_of(w, &gap));
+    add_form(&gap, 1, a);
+    add_form(&gap, -1, b);
+    const pare_ub sizes = pare_ub_add(form_size(a), form_size(b));
+    const pare_ub off = product_rounding(a->wq.rows + b->wq.rows, sizes, pare_ub_exact(1));
+    return pare_ub_add(norm_of(w, &gap), off);
 }
 
 /* 2 tanh(w/2), w the error of a head's scores: rows of norm h moved by e, the form changed. */
@@ -188,7 +185,7 @@ static pare_ub scores_gap(work *w, const net *f, const net *g, pare_ub x)
     }
     pare_ub most = pare_ub_exact(0);
     for (size_t c = 0; c < f->wh.rows; c++)
-        most = pare_ub_max(most, norm_of_vector(pare_row(&f->wh, c), f->wh.cols));
+        most = pare_ub_max(most, vector_norm(pare_row(&f->wh, c), f->wh.cols));
     return pare_ub_mul(most, e);
 }
 
@@ -200,11 +197,6 @@ pare_ub apriori_gap(work *w, const net *f, const net *g, pare_ub x)
 }
 
 /* ---- one norm for all ----------------------------------------------------------------------- */
-
-static pare_ub square(pare_ub a)
-{
-    return pare_ub_mul(a, a);
-}
 
 /* b s 2 tanh(w/2) + b e */
 static pare_ub pooled(pare_ub b, pare_ub s, pare_ub e, pare_ub scores)

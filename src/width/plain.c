@@ -7,6 +7,7 @@
  * x) of any U with d columns. */
 #include "prove.h"
 #include <math.h>
+#include <string.h>
 
 static bool zeros(const double *v, size_t n)
 {
@@ -40,16 +41,17 @@ static pare_enclosure rows_at(work *w, const pare_model *m, const pare_input *in
     pare_enclosure e = {0};
     part.top = (pare_top){0};
     part.nblocks = hidden ? l + 1 : l;
-    part.blocks = w_alloc(w, m->nblocks + 1, sizeof *part.blocks);
+    part.blocks = w_alloc(w, part.nblocks, sizeof *part.blocks);
     if (w->st) return e;
-    for (size_t i = 0; i < m->nblocks; i++) part.blocks[i] = m->blocks[i];
+    memcpy(part.blocks, m->blocks, part.nblocks * sizeof *part.blocks);
     if (hidden) {
         part.top.dense = m->blocks[l].ffn.layers[0];
         part.top.act = m->blocks[l].ffn.act;
-        part.blocks[l].ffn = (pare_ffn){.kind = PARE_FFN_NONE};
+        part.blocks[l].ffn = (pare_ffn){0};
     }
-    w->st = pare_model_norms_new(&norms, w->a, &part, w->exec, w->err);
-    if (!w->st) w->st = pare_enclose(&e, w->a, &part, norms, in, w->exec, w->err);
+    pare_status st = pare_model_norms_new(&norms, w->a, &part, w->exec, w->err);
+    if (!st) st = pare_enclose(&e, w->a, &part, norms, in, w->exec, w->err);
+    w->st = st;
     return e;
 }
 
@@ -59,21 +61,26 @@ static pare_ub reach(const pare_enclosure *e, size_t i, pare_ub mid)
     return pare_ub_fma(cols, pare_ub_exact(e->rad[i]), mid);
 }
 
-/* The largest distance of an exact row from some subspace of d dimensions, and the largest norm. */
+/* The largest distance of an exact row from some subspace of d dimensions, and the largest norm;
+ * either may be NULL. */
 static void measure(work *w, const pare_enclosure *e, size_t d, pare_ub *eps, pare_ub *norm)
 {
     if (w->st) return;
     const pare_mat x = pare_mat_of(e->mid, e->rows, e->cols);
     const basis b = basis_pca(w, &x, d, false);
-    const pare_mat c = w_mul(w, &x, false, &b.u, false), y = w_mul(w, &c, false, &b.u, true);
-    double *const room = w_vec(w, x.cols);
-    const pare_ub size = fro_norm(&b.u);
-    for (size_t i = 0; !w->st && i < x.rows; i++) {
-        for (size_t j = 0; j < x.cols; j++) room[j] = pare_row(&x, i)[j] - pare_row(&y, i)[j];
-        const pare_ub far = pare_ub_mul(vector_norm(room, x.cols), pare_ub_exact(1 + 0x1p-51));
-        const pare_ub off = product_rounding(c.cols, vector_norm(pare_row(&c, i), c.cols), size);
-        *eps = pare_ub_max(*eps, reach(e, i, pare_ub_add(far, off)));
-        if (norm) *norm = pare_ub_max(*norm, reach(e, i, vector_norm(pare_row(&x, i), x.cols)));
+    const pare_mat c = w_mul(w, &x, false, &b.u, false);
+    pare_mat left = w_copy(w, &x);
+    if (w->st) return;
+    pare_gemm(&left, -1, &c, false, &b.u, true, 1);
+    const pare_ub size = fro_norm(&b.u), one = pare_ub_exact(1);
+    for (size_t i = 0; i < x.rows; i++) {
+        /* Every entry is one sum of that of x and the products. */
+        const pare_ub row = vector_norm(pare_row(&x, i), x.cols);
+        const pare_ub terms = pare_ub_fma(vector_norm(pare_row(&c, i), c.cols), size, row);
+        const pare_ub off = product_rounding(c.cols + 1, terms, one);
+        const pare_ub far = vector_norm(pare_row(&left, i), x.cols);
+        if (eps) *eps = pare_ub_max(*eps, reach(e, i, pare_ub_add(far, off)));
+        if (norm) *norm = pare_ub_max(*norm, reach(e, i, row));
     }
 }
 
@@ -84,9 +91,10 @@ pare_ub plain_maps(work *w, const net *n)
         const net_head *const h = &n->layers[l].heads[0];
         const pare_ub ov = pare_ub_mul(sharp_norm(w, &h->wo), sharp_norm(w, &h->wv));
         const pare_ub q = pare_ub_mul(pare_ub_exact(h->scale), sharp_norm(w, &h->wq));
-        const pare_ub all[] = {q, sharp_norm(w, &h->wk), ov, sharp_norm(w, &n->layers[l].w1),
-                               sharp_norm(w, &n->layers[l].w2)};
-        for (size_t i = 0; i < 5; i++) most = pare_ub_max(most, all[i]);
+        const pare_ub scores = pare_ub_max(q, sharp_norm(w, &h->wk));
+        const pare_ub ffn =
+            pare_ub_max(sharp_norm(w, &n->layers[l].w1), sharp_norm(w, &n->layers[l].w2));
+        most = pare_ub_max(pare_ub_max(most, ov), pare_ub_max(scores, ffn));
     }
     return most;
 }
@@ -94,16 +102,15 @@ pare_ub plain_maps(work *w, const net *n)
 plain_facts plain_measure(work *w, const pare_model *m, const net *n, const pare_inputs *set,
                           size_t d)
 {
-    plain_facts p = {0};
+    plain_facts p = {.rows = pare_ub_exact(0), .eps = pare_ub_exact(0)};
     PARE_ASSERT(set->n <= 1); /* subspaces of their own would say nothing of one net */
     for (size_t k = 0; !w->st && k < set->n; k++)
         for (size_t l = 0; !w->st && l < n->nlayers; l++) {
             const pare_mark mark = pare_arena_mark(w->a);
             const pare_enclosure h = rows_at(w, m, &set->in[k], l, false);
             const pare_enclosure hidden = rows_at(w, m, &set->in[k], l, true);
-            pare_ub after_first =
-                pare_ub_exact(0); /* rows behind a layer are those of its hidden */
-            measure(w, &h, d, l == 0 ? &p.eps : &after_first, &p.rows);
+            /* Rows behind a layer are those of its hidden: their distances are not needed. */
+            measure(w, &h, d, l == 0 ? &p.eps : NULL, &p.rows);
             measure(w, &hidden, d, &p.eps, NULL);
             pare_arena_reset(w->a, mark);
         }

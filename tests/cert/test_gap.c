@@ -129,8 +129,17 @@ static void models_with_other_outputs_are_refused(void **state)
     pare_gap gap;
     pare_err err = {0};
     assert_status(pare_prove_gap(&gap, f, g, &set, NULL, &err), PARE_ERR_INPUT, &err);
-    assert_contains(err.msg, "[1, 2]");
+    assert_contains(err.msg, "[1, 2] and [1, 1]");
     assert_true(isinf(gap.proven.v) && isinf(gap.rounding.v)); /* nothing is claimed */
+    pare_output_bound all;
+    assert_status(pare_outputs_compare(&all, f, g, &set, true, NULL, &err), PARE_ERR_INPUT, &err);
+    for (int k = 0; k < 2; k++) assert_true(all.auc[k].low == 1 && all.auc[k].high == 0);
+    /* As many columns, not as many rows. */
+    g->top.out.w.rows = 2;
+    g->top.pool = PARE_POOL_MEAN;
+    in = (pare_input){.batch = 1, .tokens = 2, .width = 2, .x = w};
+    assert_status(pare_prove_gap(&gap, f, g, &set, NULL, &err), PARE_ERR_INPUT, &err);
+    assert_contains(err.msg, "[2, 2] and [1, 2]");
     pare_model_free(g);
     pare_model_free(f);
 }
@@ -251,6 +260,8 @@ static void proofs_go_wide_where_f64_is_not_enough_and_the_work_is_bounded(void 
     in.batch = 10;
     gap.proven = pare_ub_exact(1.00002); /* writers add more than that */
     assert_false(enclose_goes_wide(&gap, m, m, &set));
+    gap.proven = pare_ub_exact(1.00004);
+    assert_true(enclose_goes_wide(&gap, m, m, &set));
     gap.proven = pare_ub_inf();
     assert_true(enclose_goes_wide(&gap, m, m, &set));
     gap.proven = pare_ub_exact(0);
@@ -269,6 +280,353 @@ static void proofs_go_wide_where_f64_is_not_enough_and_the_work_is_bounded(void 
     in.tokens = 500;
     assert_true(enclose_goes_wide(&gap, m, m, &set));
     pare_model_free(m);
+}
+
+/* Shapes whose work is 2e10, the most that is done, and one unit more. */
+static void the_work_that_is_too_much_is_known_to_the_unit(void **state)
+{
+    (void)state;
+    static const double w[1] = {1};
+    pare_model *m = NULL, *g = NULL;
+    assert_int_equal(pare_model_new(&m, NULL), PARE_OK);
+    m->stem.width = 1000;
+    m->top.out.w = (pare_weight){PARE_F64, 1000, 1000, w}; /* never read: shapes count */
+    assert_int_equal(pare_model_clone(&g, m, NULL), PARE_OK);
+    pare_input in[2] = {{.batch = 10, .tokens = 1000, .width = 1000}, {.batch = 1, .tokens = 1}};
+    pare_inputs set = one(in), two = {2, in};
+    const pare_gap gap = {.proven = pare_ub_exact(2), .measured = 1};
+    assert_true(enclose_goes_wide(&gap, m, m, &set)); /* 1000 x 1000 x 1000 x 10, twice */
+    assert_false(enclose_goes_wide(&gap, m, m, &two));
+    g->top.out.w.rows = 1001;
+    assert_false(enclose_goes_wide(&gap, m, g, &set));
+    assert_false(enclose_goes_wide(&gap, g, m, &set));
+    g->top.out.w.rows = 999;
+    assert_true(enclose_goes_wide(&gap, m, g, &set));
+    pare_model_free(g);
+    /* 256 for the weight of a key in a head: 512 x 6250^2 = 2e10 for both models. */
+    pare_head heads[2] = {{0}};
+    pare_block blocks[2] = {{.attn = {.kind = PARE_ATTN_EXACT, .nheads = 1, .heads = heads}}};
+    m->top.out.w = (pare_weight){0};
+    m->blocks = blocks;
+    m->nblocks = 2;
+    blocks[1].attn.nheads = 1; /* of a kind without attention: none of its heads runs */
+    in[0] = (pare_input){.batch = 1, .tokens = 6250, .width = 1000};
+    assert_true(enclose_goes_wide(&gap, m, m, &set));
+    in[0].tokens = 6251;
+    assert_false(enclose_goes_wide(&gap, m, m, &set));
+    in[0] = (pare_input){.batch = 4, .tokens = 3125, .width = 1000};
+    assert_true(enclose_goes_wide(&gap, m, m, &set));
+    in[0].batch = 5;
+    assert_false(enclose_goes_wide(&gap, m, m, &set));
+    blocks[1].attn = blocks[0].attn;
+    in[0].batch = 2;
+    assert_true(enclose_goes_wide(&gap, m, m, &set));
+    in[0].batch = 3;
+    assert_false(enclose_goes_wide(&gap, m, m, &set));
+    m->nblocks = 1;
+    blocks[0].attn.nheads = 2;
+    assert_false(enclose_goes_wide(&gap, m, m, &set));
+    in[0].batch = 2;
+    assert_true(enclose_goes_wide(&gap, m, m, &set));
+    /* One token sees itself. */
+    in[0] = (pare_input){.batch = 39062500, .tokens = 1, .width = 1000};
+    blocks[0].attn.nheads = 1;
+    assert_true(enclose_goes_wide(&gap, m, m, &set));
+    in[0].batch++;
+    assert_false(enclose_goes_wide(&gap, m, m, &set));
+    /* Causal: token i sees i + 1 keys, 4417 x 4418 / 2 = 9757153 pairs; 4 batches. */
+    m->pattern.kind = PARE_CAUSAL;
+    in[0] = (pare_input){.batch = 4, .tokens = 4417, .width = 1000};
+    assert_true(enclose_goes_wide(&gap, m, m, &set));
+    in[0].tokens = 4419; /* 9766 - 1 thousand: 9765990 pairs, 490 above a quarter of the most */
+    assert_false(enclose_goes_wide(&gap, m, m, &set));
+    /* Graphs: the edges, itself and three of an expander for each of two nodes. */
+    size_t ptr[] = {0, 0, 39062500 - 8};
+    const pare_graph graph = {2, ptr, NULL};
+    m->pattern = (pare_pattern){.kind = PARE_GRAPH, .expander_degree = 3};
+    in[0] = (pare_input){.batch = 1, .tokens = 2, .width = 1000, .graph = &graph};
+    assert_true(enclose_goes_wide(&gap, m, m, &set));
+    ptr[2]++;
+    assert_false(enclose_goes_wide(&gap, m, m, &set));
+    /* Products of queries and keys, of weights and values: dk + dv more for each pair. */
+    heads[0] = (pare_head){.dk = 100, .dv = 44};
+    ptr[2] = 25000000 - 8;
+    assert_true(enclose_goes_wide(&gap, m, m, &set));
+    ptr[2]++;
+    assert_false(enclose_goes_wide(&gap, m, m, &set));
+    in[0].graph = NULL;
+    assert_true(enclose_goes_wide(&gap, m, m, &set));
+    m->blocks = NULL;
+    m->nblocks = 0;
+    pare_model_free(m);
+}
+
+/* ---- groups of sequences ----------------------------------------------------------------------
+ */
+
+/* y = 1e8 (x0 - x1) + s x2, with s = 1 in f and 1.5 in g: the distance is |x2| / 2, and the radius
+ * in f64 so large that all of it is proven again in double-double. */
+typedef struct cancelling {
+    pare_model *f, *g;
+    double wf[3], wg[3];
+} cancelling;
+
+static void cancelling_open(cancelling *c)
+{
+    memcpy(c->wf, (double[]){1e8, -1e8, 1}, sizeof c->wf);
+    memcpy(c->wg, (double[]){1e8, -1e8, 1.5}, sizeof c->wg);
+    assert_int_equal(pare_model_new(&c->f, NULL), PARE_OK);
+    c->f->stem.width = 3;
+    c->f->top.out.w = (pare_weight){PARE_F64, 1, 3, c->wf};
+    assert_int_equal(pare_model_clone(&c->g, c->f, NULL), PARE_OK);
+    c->g->top.out.w.data = c->wg;
+}
+
+static void cancelling_close(cancelling *c)
+{
+    pare_model_free(c->g);
+    pare_model_free(c->f);
+}
+
+/* Sequences of 3 tokens, 171 to a group and 170 in the last one. Each has its own distance, at a
+ * token of its own; what is behind the last one is not looked at. */
+static void each_sequence_has_the_bound_of_its_own_tokens(void **state)
+{
+    (void)state;
+    enum { B = 341, T = 3, SECOND = 2, BEHIND = 400 };
+    static double x[(B + BEHIND) * T * 3], y[(SECOND + BEHIND) * T * 3], each[B + SECOND + BEHIND];
+    cancelling c;
+    cancelling_open(&c);
+    for (size_t i = 0; i < (B + BEHIND) * T; i++) x[3 * i + 2] = i < B * T ? 0 : 1e9;
+    for (size_t i = 0; i < (SECOND + BEHIND) * T; i++) y[3 * i + 2] = i < SECOND * T ? 0 : 1e9;
+    for (size_t i = 0; i < B * T; i++) x[3 * i] = x[3 * i + 1] = 1;
+    for (size_t i = 0; i < SECOND * T; i++) y[3 * i] = y[3 * i + 1] = 1;
+    for (size_t b = 0; b < B; b++) x[3 * (b * T + b % T) + 2] = 1e-6 * (double)(b + 1);
+    for (size_t b = 0; b < SECOND; b++) y[3 * (b * T + b) + 2] = 1e-6 * (double)(B + b + 1);
+    pare_input in[2] = {{.batch = B, .tokens = T, .width = 3, .x = x},
+                        {.batch = SECOND, .tokens = T, .width = 3, .x = y}};
+    const pare_inputs set = {2, in};
+    pare_err err = {0};
+    assert_ok(pare_prove_each(each, c.f, c.g, &set, NULL, &err), &err);
+    for (size_t b = 0; b < B + SECOND; b++) {
+        const double apart = 0.5e-6 * (double)(b + 1);
+        assert_le(apart, each[b] * (1 + 1e-12));
+        assert_le(each[b], apart * (1 + 1e-9));
+    }
+    for (size_t b = 0; b < BEHIND; b++) assert_true(each[B + SECOND + b] == 0);
+    pare_gap gap;
+    assert_ok(pare_prove_gap(&gap, c.f, c.g, &set, NULL, &err), &err);
+    assert_true(gap.f64_radius > 1e-8 && gap.radius < 1e-18); /* it went wide */
+    assert_near(gap.proven.v, 0.5e-6 * (B + SECOND), 1e-15);
+    pare_output_bound all;
+    assert_ok(pare_outputs_compare(&all, c.f, c.g, &set, false, NULL, &err), &err);
+    assert_true(all.rows == (B + SECOND) * T); /* each of them once */
+    cancelling_close(&c);
+}
+
+/* The better of the two proofs, sequence by sequence: beyond 2^400 nothing is claimed in
+ * double-double, and f64 alone speaks. */
+static void a_sequence_keeps_the_bound_of_f64_where_that_is_better(void **state)
+{
+    (void)state;
+    double x[] = {1, 1, 1e-6, 1e150, 1e150, 1e145}, each[2];
+    cancelling c;
+    cancelling_open(&c);
+    pare_input in = {.batch = 2, .tokens = 1, .width = 3, .x = x};
+    const pare_inputs set = one(&in);
+    pare_err err = {0};
+    assert_ok(pare_prove_each(each, c.f, c.g, &set, NULL, &err), &err);
+    assert_near(each[0], 0.5e-6, 1e-15);
+    assert_le(0.5e145, each[1]);
+    assert_le(each[1], 0.6e145);
+    cancelling_close(&c);
+}
+
+/* Token numbers are cut like vectors: the distance is at one token of one sequence. */
+static void groups_of_token_numbers_are_cut_where_sequences_end(void **state)
+{
+    (void)state;
+    enum { B = 300, T = 2 };
+    static int64_t ids[B * T];
+    static const double rows_f[] = {0, 1, 8}, rows_g[] = {0, 1, 9};
+    pare_model *f = NULL, *g = NULL;
+    assert_int_equal(pare_model_new(&f, NULL), PARE_OK);
+    f->stem.ids = true;
+    f->stem.vocab = 3;
+    f->stem.width = 1;
+    f->stem.embedding = (pare_weight){PARE_F64, 3, 1, rows_f};
+    assert_int_equal(pare_model_clone(&g, f, NULL), PARE_OK);
+    g->stem.embedding.data = rows_g;
+    pare_input in = {.batch = B, .tokens = T, .ids = ids};
+    const pare_inputs set = one(&in);
+    pare_err err = {0};
+    static const size_t where[] = {0, 255, 256, B - 1};
+    for (size_t i = 0; i < sizeof where / sizeof *where; i++) {
+        static double each[B];
+        ids[where[i] * T + 1] = 2;
+        assert_ok(pare_prove_each(each, f, g, &set, NULL, &err), &err);
+        for (size_t b = 0; b < B; b++) assert_near(each[b], b == where[i], 1e-12);
+        ids[where[i] * T + 1] = 0;
+    }
+    pare_model_free(g);
+    pare_model_free(f);
+}
+
+/* A sequence longer than a group is one. */
+static void long_sequences_are_enclosed_one_by_one(void **state)
+{
+    (void)state;
+    static const size_t lengths[] = {511, 512, 513, 1025};
+    static double x[3 * 1025];
+    static const double w0[] = {1}, w1[] = {1.5};
+    pare_model *f = NULL, *g = NULL;
+    assert_int_equal(pare_model_new(&f, NULL), PARE_OK);
+    f->stem.width = 1;
+    f->top.out.w = (pare_weight){PARE_F64, 1, 1, w0};
+    assert_int_equal(pare_model_clone(&g, f, NULL), PARE_OK);
+    g->top.out.w.data = w1;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        const size_t t = lengths[i];
+        double each[3];
+        pare_input in = {.batch = 3, .tokens = t, .width = 1, .x = x};
+        const pare_inputs set = one(&in);
+        for (size_t b = 0; b < 3; b++) x[b * t + b * (t - 1) / 2] = 2 * (double)(b + 1);
+        assert_int_equal(pare_prove_each(each, f, g, &set, NULL, NULL), PARE_OK);
+        for (size_t b = 0; b < 3; b++) assert_near(each[b], (double)(b + 1), 1e-12);
+        memset(x, 0, sizeof x);
+    }
+    pare_model_free(g);
+    pare_model_free(f);
+}
+
+static void inputs_without_tokens_are_refused(void **state)
+{
+    (void)state;
+    static const double x[3] = {1, 2, 3};
+    cancelling c;
+    cancelling_open(&c);
+    for (size_t k = 0; k < 2; k++) {
+        pare_input in = {.batch = k, .tokens = 1 - k, .width = 3, .x = x};
+        const pare_inputs set = one(&in);
+        pare_gap gap;
+        pare_err err = {0};
+        assert_status(pare_prove_gap(&gap, c.f, c.g, &set, NULL, &err), PARE_ERR_INPUT, &err);
+        assert_contains(err.msg, "empty");
+        assert_true(isinf(gap.proven.v) && isinf(gap.radius) && isinf(gap.f64_radius));
+        assert_true(isinf(gap.engine) && isinf(gap.rounding.v));
+    }
+    cancelling_close(&c);
+}
+
+typedef struct heard {
+    size_t calls, wide;
+    uint64_t done, total;
+} heard;
+
+static void hear(void *self, const char *what, uint64_t done, uint64_t total)
+{
+    heard *const h = self;
+    const bool wide = strstr(what, "double-double") != NULL;
+    if (!strstr(what, "prove")) return;
+    if (wide && h->wide == 0) h->done = 0; /* from the start */
+    h->calls++;
+    h->wide += wide;
+    assert_true(done == h->done + 1 && total == 3);
+    h->done = done;
+}
+
+static void every_input_is_told_when_it_is_done(void **state)
+{
+    (void)state;
+    double x[] = {1, 1, 1e-6};
+    cancelling c;
+    cancelling_open(&c);
+    pare_input in[3];
+    for (size_t i = 0; i < 3; i++)
+        in[i] = (pare_input){.batch = 1, .tokens = 1, .width = 3, .x = x};
+    const pare_inputs set = {3, in};
+    heard h = {0};
+    const pare_exec exec = {.threads = 1, .progress = hear, .self = &h};
+    pare_gap gap;
+    assert_int_equal(pare_prove_gap(&gap, c.f, c.g, &set, &exec, NULL), PARE_OK);
+    assert_true(h.calls == 6 && h.wide == 3 && h.done == 3);
+    cancelling_close(&c);
+}
+
+/* ---- labels -----------------------------------------------------------------------------------
+ */
+
+/* Four rows of two outputs, y = (0, w x): f orders them as they are labeled, g the other way. */
+static void areas_are_of_the_only_sequence_there_is(void **state)
+{
+    (void)state;
+    double x[] = {1, 2, 3, 4}, wf[] = {0, 1}, wg[] = {0, -1};
+    int64_t target[] = {0, 0, 1, 1};
+    pare_model *f = NULL, *g = NULL;
+    assert_int_equal(pare_model_new(&f, NULL), PARE_OK);
+    f->stem.width = 1;
+    f->top.out.w = (pare_weight){PARE_F64, 2, 1, wf};
+    assert_int_equal(pare_model_clone(&g, f, NULL), PARE_OK);
+    g->top.out.w.data = wg;
+    pare_input in[2] = {{.batch = 1, .tokens = 4, .width = 1, .x = x, .target = target},
+                        {.batch = 1, .tokens = 4, .width = 1, .x = x, .target = target}};
+    pare_inputs set = one(in);
+    const pare_inputs two = {2, in};
+    pare_output_bound o;
+    pare_err err = {0};
+    assert_ok(pare_outputs_compare(&o, f, g, &set, true, NULL, &err), &err);
+    assert_true(o.auc[0].low > 0.999 && o.auc[0].high == 1);
+    assert_true(o.auc[1].low == 0 && o.auc[1].high < 0.001);
+    assert_true(o.rows == 4 && o.certain == 0);
+    wg[1] = 1.5;
+    assert_ok(pare_outputs_compare(&o, f, g, &set, true, NULL, &err), &err);
+    assert_true(o.auc[1].low > 0.999 && o.rows == 4 && o.certain == 4);
+    assert_ok(pare_outputs_compare(&o, f, g, &two, true, NULL, &err), &err);
+    for (int k = 0; k < 2; k++) assert_true(o.auc[k].low == 1 && o.auc[k].high == 0);
+    assert_true(o.rows == 8);
+    in[0].batch = 2;
+    in[0].tokens = 2;
+    assert_ok(pare_outputs_compare(&o, f, g, &set, true, NULL, &err), &err);
+    assert_true(o.auc[0].low > o.auc[0].high && o.auc[1].low > o.auc[1].high && o.rows == 4);
+    in[0] = in[1];
+    in[0].target = NULL;
+    assert_ok(pare_outputs_compare(&o, f, g, &set, true, NULL, &err), &err);
+    assert_true(o.auc[0].low > o.auc[0].high && o.auc[1].low > o.auc[1].high);
+    pare_model_free(g);
+    pare_model_free(f);
+}
+
+/* Rows that f64 cannot decide are decided in double-double where labels are asked for: outputs 1e8
+ * (x0 - x1) +- 1e-9, and a distance so large that it does not ask for more itself. */
+static void labels_that_f64_cannot_decide_are_looked_at_again(void **state)
+{
+    (void)state;
+    static const double w[] = {1e8, -1e8, 0, 1e8, -1e8, 1e-9, 0, 0, -1};
+    static const double v[] = {1e8, -1e8, 0, 1e8, -1e8, 1e-9, 0, 0, -2};
+    double x[] = {1, 1, 1};
+    pare_model *f = NULL, *g = NULL;
+    assert_int_equal(pare_model_new(&f, NULL), PARE_OK);
+    f->stem.width = 3;
+    f->top.out.w = (pare_weight){PARE_F64, 3, 3, w};
+    assert_int_equal(pare_model_clone(&g, f, NULL), PARE_OK);
+    g->top.out.w.data = v;
+    pare_input in = {.batch = 1, .tokens = 1, .width = 3, .x = x};
+    const pare_inputs set = one(&in);
+    pare_output_bound o;
+    pare_err err = {0};
+    assert_ok(pare_outputs_compare(&o, f, g, &set, false, NULL, &err), &err);
+    assert_true(o.rows == 1 && o.certain == 0 && o.gap.radius == o.gap.f64_radius);
+    assert_ok(pare_outputs_compare(&o, f, g, &set, true, NULL, &err), &err);
+    assert_true(o.rows == 1 && o.certain == 1 && o.gap.radius < o.gap.f64_radius);
+    /* Nothing is left to decide: nothing is done. */
+    static const double sure_f[] = {1e8, -1e8, 0, 1e8, -1e8, 1, 0, 0, -1},
+                        sure_g[] = {1e8, -1e8, 0, 1e8, -1e8, 1, 0, 0, -2};
+    f->top.out.w.data = sure_f;
+    g->top.out.w.data = sure_g;
+    assert_ok(pare_outputs_compare(&o, f, g, &set, true, NULL, &err), &err);
+    assert_true(o.certain == 1 && o.gap.radius == o.gap.f64_radius);
+    pare_model_free(g);
+    pare_model_free(f);
 }
 
 /* ---- the f32 engine ----------------------------------------------------------------------------
@@ -310,6 +668,28 @@ static void the_distance_of_the_engine_is_not_below_the_true_one(void **state)
     assert_true(close > 20); /* mostly it is next to it */
 }
 
+/* As many outputs as there are: 600 of each of 512 tokens. */
+static void the_engine_has_all_outputs(void **state)
+{
+    (void)state;
+    enum { TOKENS = 512, OUTPUTS = 600 };
+    static double x[TOKENS], w[OUTPUTS];
+    for (size_t i = 0; i < TOKENS; i++) x[i] = 1;
+    for (size_t i = 0; i < OUTPUTS; i++) w[i] = 1;
+    w[OUTPUTS - 1] = 1 + 0x1p-30; /* f32 takes it for 1 */
+    pare_model *f = NULL;
+    assert_int_equal(pare_model_new(&f, NULL), PARE_OK);
+    f->stem.width = 1;
+    f->top.out.w = (pare_weight){PARE_F64, OUTPUTS, 1, w};
+    pare_input in = {.batch = 1, .tokens = TOKENS, .width = 1, .x = x};
+    const pare_inputs set = one(&in);
+    pare_gap gap;
+    pare_err err = {0};
+    assert_ok(pare_prove_gap(&gap, f, f, &set, NULL, &err), &err);
+    assert_near(gap.engine, 0x1p-30, 1e-15);
+    pare_model_free(f);
+}
+
 /* The distance is one of g's outputs: those of f play no role. */
 static void an_engine_that_overflows_is_infinitely_far(void **state)
 {
@@ -345,8 +725,10 @@ static void the_distance_is_written_with_one_digit_rounded_up(void **state)
 {
     (void)state;
     static const double cases[][2] = {
-        {9e-8, 9e-8},         {9.1e-8, 1e-7}, {1e-300, 1e-300}, {0, 0},     {123, 200},
-        {INFINITY, INFINITY}, {1e22, 1e22},   {1.0000001, 2},   {0.3, 0.3}, {5e-324, 5e-324}};
+        {9e-8, 9e-8},       {9.1e-8, 1e-7},       {1e-300, 1e-300}, {0, 0},
+        {123, 200},         {INFINITY, INFINITY}, {1e22, 1e22},     {1.0000001, 2},
+        {0.3, 0.3},         {5e-324, 5e-324},     {9.6, 10},        {9.4, 10},
+        {1.5e-323, 2e-323}, {0.7, 0.7},           {6.4999, 7},      {1.7e308, INFINITY}};
     pare_arena *const a = pare_arena_new();
     pare_err err;
     assert_non_null(a);
@@ -357,13 +739,13 @@ static void the_distance_is_written_with_one_digit_rounded_up(void **state)
                               .radius = 0.25,
                               .f64_radius = 0.5,
                               .scale = 3,
-                              .rounding = {i % 2 ? 2.9 : 3.1},
+                              .rounding = {i % 2 ? 2.9 : 3},
                               .engine = cases[i][0]};
         assert_ok(pare_cert_take_gap(&c, a, &gap, &err), &err);
         assert_true(c.proven == 2 && c.measured == 1);
         assert_true(c.measured_radius == 0.25 && c.f64_radius == 0.5);
         assert_true(pare_cert_find(&c, PARE_ENGINE_DISTANCE)->value == cases[i][1]);
-        /* A rounding larger than the outputs tells nobody anything. */
+        /* A rounding as large as the outputs tells nobody anything. */
         const pare_claim *const rounding = pare_cert_find(&c, PARE_ENGINE_ROUNDING);
         assert_true((rounding != NULL) == (i % 2 == 1));
         if (rounding) assert_true(rounding->value == 2.9);
@@ -399,8 +781,56 @@ static void enclosures_that_do_not_meet_prove_nothing(void **state)
     assert_true(out.gap.f64_radius == 0.25 && out.gap.rounding.v == 3 && out.gap.engine == 0.25);
     assert_true(out.certain == 3 && out.auc[0].low == 0.6 && out.auc[0].high == 0.9);
     assert_true(out.auc[1].low == 0.4 && out.auc[1].high == 0.8);
+    /* The other way round: what the first has better stays. */
+    out = wide;
+    pare_output_bound second = narrow;
+    second.gap.rounding.v = 5;
+    second.auc[0] = (pare_auc_bound){0.5, 0.97};
+    second.auc[1] = (pare_auc_bound){0.45, 0.7};
+    assert_ok(enclose_merge(&out, &second, &err), &err);
+    assert_true(out.gap.proven.v == 1.2 && out.gap.measured == 1.125 && out.gap.radius == 0.0625);
+    assert_true(out.gap.rounding.v == 4 && out.gap.engine == 0.25 && out.certain == 3);
+    assert_true(out.auc[0].low == 0.6 && out.auc[0].high == 0.95);
+    assert_true(out.auc[1].low == 0.45 && out.auc[1].high == 0.7);
+    assert_true(out.rows == 4);
+    /* Of equal radii the first has the say. */
+    out = second = narrow;
+    second.gap.measured = 1.25;
+    second.gap.rounding.v = 2;
+    assert_ok(enclose_merge(&out, &second, &err), &err);
+    assert_true(out.gap.measured == 1 && out.gap.rounding.v == 2);
+    /* Both differences were rounded: without radii they may be a few units apart, not more. */
+    out = second = narrow;
+    out.gap.radius = second.gap.radius = 0;
+    out.gap.measured = 4;
+    second.gap.measured = 4 + 0x1p-48;
+    assert_ok(enclose_merge(&out, &second, &err), &err);
+    second.gap.measured = 4 + 0x1p-47;
+    assert_status(enclose_merge(&out, &second, &err), PARE_ERR_VERIFY, &err);
+    out.gap.measured = second.gap.measured = 0;
+    assert_ok(enclose_merge(&out, &second, &err), &err);
+    /* Two areas, and nothing behind them. */
+    struct {
+        pare_output_bound o;
+        pare_auc_bound behind;
+    } first = {narrow, {0.25, 0.75}}, other = {narrow, {0.5, 0.5}};
+    assert_ok(enclose_merge(&first.o, &other.o, &err), &err);
+    assert_true(first.behind.low == 0.25 && first.behind.high == 0.75);
+    /* Nothing is known of nan. */
     out = narrow;
-    wide.gap.measured = 1.3125; /* just within both radii */
+    second = narrow;
+    out.gap.measured = out.gap.radius = second.gap.measured = INFINITY;
+    assert_ok(enclose_merge(&out, &second, &err), &err);
+    assert_true(out.gap.proven.v == 1.5);
+    out = narrow;
+    wide.gap.measured = 0.6875; /* just within both radii */
+    assert_ok(enclose_merge(&out, &wide, &err), &err);
+    out = narrow;
+    wide.gap.measured = 0.687;
+    assert_status(enclose_merge(&out, &wide, &err), PARE_ERR_VERIFY, &err);
+    assert_contains(err.msg, "0.687 (double-double)");
+    out = narrow;
+    wide.gap.measured = 1.3125;
     assert_ok(enclose_merge(&out, &wide, &err), &err);
     out = narrow;
     wide.gap.measured = 1.313;
@@ -422,6 +852,16 @@ int main(void)
         cmocka_unit_test(models_with_other_outputs_are_refused),
         cmocka_unit_test(deep_models_are_proven_to_within_a_tenth_of_what_is_measured),
         cmocka_unit_test(proofs_go_wide_where_f64_is_not_enough_and_the_work_is_bounded),
+        cmocka_unit_test(the_work_that_is_too_much_is_known_to_the_unit),
+        cmocka_unit_test(each_sequence_has_the_bound_of_its_own_tokens),
+        cmocka_unit_test(a_sequence_keeps_the_bound_of_f64_where_that_is_better),
+        cmocka_unit_test(groups_of_token_numbers_are_cut_where_sequences_end),
+        cmocka_unit_test(long_sequences_are_enclosed_one_by_one),
+        cmocka_unit_test(inputs_without_tokens_are_refused),
+        cmocka_unit_test(every_input_is_told_when_it_is_done),
+        cmocka_unit_test(the_engine_has_all_outputs),
+        cmocka_unit_test(areas_are_of_the_only_sequence_there_is),
+        cmocka_unit_test(labels_that_f64_cannot_decide_are_looked_at_again),
         cmocka_unit_test(a_nan_on_the_way_claims_nothing),
         cmocka_unit_test(the_distance_of_the_engine_is_not_below_the_true_one),
         cmocka_unit_test(an_engine_that_overflows_is_infinitely_far),
