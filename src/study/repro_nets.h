@@ -1,5 +1,5 @@
-/* repro_nets.h - the networks of Rank collapse 2025, made in memory: attention with or without skips,
- * no feed-forward parts, no norms, tokens are vectors. */
+/* repro_nets.h - the networks of Rank collapse 2025, made in memory: attention with or without
+ * skips, no feed-forward parts, no norms, tokens are vectors. */
 #ifndef PARE_SRC_STUDY_REPRO_NETS_H
 #define PARE_SRC_STUDY_REPRO_NETS_H
 #include <pare/forward.h>
