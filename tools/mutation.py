@@ -35,6 +35,11 @@ COMPARE = {"<=": "<", "<": "<=", ">=": ">", ">": ">="}
 ARITHMETIC = re.compile(r"^(?:\w+_)?(add|mul|fma|max|min|sub)$")
 PLAIN = {"fmax": "max", "fmin": "min", "fma": "fma", "plus": "add", "times": "mul"}
 OTHER = {"max": "min", "min": "max"}
+# Calls over matrices, f(k, &a, &b), with the call that does the opposite; and calls that add a term to
+# their first matrix.
+MATRICES = {"up_plus": None, "up_by": None, "up_least": "up_most", "up_most": "up_least",
+            "imat_sum": "imat_diff", "imat_diff": "imat_sum"}
+ADDS = re.compile(r"^(?:up_add|spread|add_\w+)$")
 
 
 class Source:
@@ -163,6 +168,22 @@ def calls(s, i):
         yield "swap", start, start + len(name), name[:-3] + OTHER[what]
 
 
+def matrices(s, i):
+    """The same for calls over matrices: one of the two dropped, or a term that is not added."""
+    name, tokens = s.tokens[i].text, s.tokens
+    if i == 0 or i + 1 >= len(tokens) or tokens[i + 1].text != "(":
+        return
+    end = s.partner.get(i + 1, i)
+    args = [s.span(*a) for a in s.arguments(i + 1) if a[1] > a[0]]
+    if name in MATRICES and len(args) == 3:
+        for arg in args[1:2] if name == "up_by" else args[1:]:
+            yield "drop", tokens[i].start, tokens[end].end, f"*({arg})"
+        if MATRICES[name]:
+            yield "swap", tokens[i].start, tokens[i].end, MATRICES[name]
+    if ADDS.match(name) and tokens[i - 1].text in "{};)" and tokens[end + 1].text == ";":
+        yield "drop", tokens[i].start, tokens[end].end, "(void)0"
+
+
 def values(s, i):
     """A returned or assigned double or bound, times 1/2 and 2. Fields of structures are tried as
     both: the compiler says which it is."""
@@ -214,6 +235,7 @@ def changes(s):
         else:
             yield from operators(s, i)
             yield from calls(s, i)
+            yield from matrices(s, i)
             yield from values(s, i)
 
 
