@@ -261,8 +261,9 @@ static double one_digit_up(double x)
     snprintf(text, sizeof text, "%.0e", x);
     const double nearest = strtod(text, NULL);
     if (!(nearest < x)) return nearest;
-    const int next = text[0] - '0' + 1, exponent = atoi(text + 2);
-    snprintf(text, sizeof text, "%de%d", next, exponent);
+    const int next = text[0] - '0' + 1;
+    const long exponent = strtol(text + 2, NULL, 10);
+    snprintf(text, sizeof text, "%de%ld", next, exponent);
     return strtod(text, NULL);
 }
 

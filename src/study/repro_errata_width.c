@@ -183,7 +183,8 @@ static sides c3_1(void)
     const double wide = 100, eps = .01, one = 1 / sqrt(wide);
     double off = 0;
     for (size_t i = 1; i < 100; i++) off += (one + eps - one) * (one + eps - one);
-    return (sides){eps * wide, sqrt(off), eps * sqrt(wide - 1), false};
+    const double column = sqrt(off);
+    return (sides){eps * wide, column, eps * sqrt(wide - 1), false};
 }
 
 static sides lemma_c4(void)

@@ -116,7 +116,7 @@ struct pare_tape {
     const pare_model *m;
     const pare_exec *exec;
     const pare_attention_provider *by; /* NULL: attention is our own */
-    pare_err *err; /* of the call at hand */
+    pare_err *err;                     /* of the call at hand */
 
     store store;
     store_mark forward_end; /* what lies above belongs to the way back */
@@ -274,7 +274,8 @@ PARE_MUST_USE pare_status tape_heads(pare_tape *t, sublayer *s);
 PARE_MUST_USE pare_status tape_heads_back(pare_tape *t, const sublayer *s, rows *dz, bool add,
                                           const rows *dy);
 size_t tape_heads_width(const pare_attn *a);
-/* The same by t->by, between projections: k->y and lse; and what dy says of q, k and v, added up. */
+/* The same by t->by, between projections: k->y and lse; and what dy says of q, k and v, added up.
+ */
 PARE_MUST_USE pare_status tape_heads_by(pare_tape *t, sublayer *s);
 PARE_MUST_USE pare_status tape_heads_by_back(pare_tape *t, const sublayer *s, const rows *dy,
                                              rows *dq, rows *dk, rows *dv);
