@@ -12,7 +12,7 @@ static const struct group {
     const char *about;
 } groups[] = {
     {PARE_MISPRINT, "a counter-example inside the hypotheses"},
-    {PARE_STEP_FALSE, "a step of a proof fails; that alone says nothing against its theorem"},
+    {PARE_STEP_FALSE, "a step of a proof fails; that alone does not refute its theorem"},
     {PARE_IMPRECISE, "true but weaker than it looks, or open to a reading that is false"},
 };
 enum { GROUPS = sizeof groups / sizeof *groups };

@@ -35,6 +35,7 @@ pare verify four.st.cert.json | tail -n 1
 for how in "jl --qk-dim 8" "qk --qk-dim 4"; do
     pare width net.st --data board.npz --method $how -q -f -o qk.st >/dev/null
     claims qk.st.cert.json apriori.folded apriori.outputs
+    python3 -c "import json; print('printed:', [(p['kind'], p['sound']) for p in json.load(open('qk.st.cert.json'))['paper']])"
     pare verify qk.st.cert.json | tail -n 1
 done
 # With norms the certificate says what to do; folded, the bound is finite.

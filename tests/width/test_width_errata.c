@@ -8,7 +8,7 @@
 static void width_theorem_3_3_constants_are_too_small(void **state)
 {
     (void)state;
-    false_as_printed(256e-4, .1023999, .1024);
+    false_step(256e-4, .1023999, .1024);
 }
 
 /* x = y and as many dimensions as the lemma asks for: nearly every draw is good. */
