@@ -41,7 +41,7 @@ echo "-- interrupted, it says how far it is"
 more="repro width --side 12 --large 1 --runs 2 --epochs 30 -q -t 1"
 pare $more -o whole >/dev/null
 pare $more -o stopped >/dev/null 2>said &
-until ls stopped/runs 2>/dev/null | grep -q json || ! kill -0 $! 2>/dev/null; do sleep 0.02; done
+until [ "$(ls stopped/runs 2>/dev/null | grep -c 'json$')" -ge 2 ] || ! kill -0 $! 2>/dev/null; do sleep 0.02; done
 { kill -TERM $! && wait $!; } 2>/dev/null; echo "exit $?"
 sed -E 's/: [1-6] of/: N of/; s/[0-9]+ s/N s/g' said
 python3 - <<'P'
