@@ -8,8 +8,8 @@
  * Let node i be in cluster a with centre c_a, m_a = W2 relu(W1 c_a + b1) + c2, and e_a the code
  * that is 1 at a and 0 elsewhere. Then, for every output
  *
- *     |y_i - y^_i| <= |Wh| |W2||W1| |z_i - c_a| + |Wh^| |p_i - e_a| + |Wh m_a + bh - Wh^ e_a -
- * bh^|.
+ *     |y_i - y^_i| <= |Wh| |W2||W1| |z_i - c_a| + |Wh^| |p_i - e_a|
+ *                     + |Wh m_a + bh - Wh^ e_a - bh^|.
  *
  * Proof. y_i - (Wh m_a + bh) is the first term, because relu moves nothing apart; y^_i -
  * (Wh^ e_a + bh^) is the second; the rest is the third, which is rounding alone in a cut by
@@ -84,9 +84,10 @@ static pare_ub distance(const pare_mat *m, size_t i, double rad, const double *t
 pare_ub cluster_gap(work *w, const pare_model *f, const pare_model *g, const net *nf, const net *ng,
                     const points *pf, const pare_input *in)
 {
-    const net_layer *const l = &nf->layers[nf->nlayers - 1];
     double *rad_z = NULL, *rad_p = NULL;
     pare_ub most = pare_ub_exact(0);
+    if (nf->nlayers == 0) return pare_ub_inf();
+    const net_layer *const l = &nf->layers[nf->nlayers - 1];
     if (l->r2.v || l->act != PARE_ACT_RELU) return pare_ub_inf();
     const clusters c = clusters_of(w, &pf->z[nf->nlayers - 1], ng->wh.cols);
     const pare_mat z = stream_enclosed(w, &rad_z, f, 2 * nf->nlayers - 1, in);
