@@ -223,7 +223,7 @@ pare_status rounding_row(double *bound, double *apriori, const pare_length_plan 
     judged d = {.job = j, .p = &plan->pattern, .g = plan->graph, .caps = plan->caps};
     const pare_status st = judged_of(&d, &plan->opts, err);
     if (st) return st;
-    if ((double)rows > d.m) d.m = (double)rows;
+    d.m = fmax(d.m, (double)rows);
     double *const w = malloc(j->n * sizeof *w);
     if (!w) return pare_no_memory(err);
     *bound = row_bound(&d, i, w);
