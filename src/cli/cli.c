@@ -216,9 +216,18 @@ bool cli_same_file(const char *a, const char *b)
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+pare_status cli_is_there(cli *c, const char *path)
+{
+    struct stat info;
+    if (!path || stat(path, &info) == 0) return PARE_OK;
+    return pare_fail(&c->err, PARE_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+}
+
 pare_status cli_may_write(cli *c, const char *path, const char *input)
 {
     struct stat out;
+    const pare_status there = cli_is_there(c, input); /* the more useful message comes first */
+    if (there) return there;
     if (strcmp(path, "-") == 0)
         return pare_fail(&c->err, PARE_ERR_USAGE,
                          "-o -: this result goes to a file, not to stdout");

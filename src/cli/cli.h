@@ -43,9 +43,12 @@ int cli_ranked(cli *c, pare_status (*run)(cli *c, void *self, pare_ranks *ranks)
 
 /* A message on stderr, but for -q. */
 void cli_note(cli *c, const char *fmt, ...) PARE_PRINTF(2, 3);
-/* Refuses before any work is done: what exists (without -f), a folder that does not or that may not
- * be written to, a folder in the place of a file, and the very file that `input` (may be NULL) is.
- */
+/* Refuses an input that does not exist; a path of NULL is fine. A command asks for every input
+ * before it looks at its output, so that an output that exists does not hide a missing input. */
+pare_status cli_is_there(cli *c, const char *path);
+/* Refuses before any work is done: an `input` (may be NULL) that is not there, an output that exists
+ * (without -f), a folder that does not or that may not be written to, a folder in the place of a
+ * file, and the very file that `input` is. */
 pare_status cli_may_write(cli *c, const char *path, const char *input);
 /* Whether both names lead to one file or folder that is there. */
 bool cli_same_file(const char *a, const char *b);
