@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "interrupt.h"
 #include "out.h"
+#include "suggest.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -11,46 +12,31 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Rows that all commands have; those of -o and --seed where they mean something. */
 static size_t common_rows(cli *c, cli_out out, const char *out_help)
 {
     size_t n = 0;
     opt *o = c->common;
+    /* clang-format off */
     if (out != CLI_NO_OUT) {
-        o[n++] = (opt){.name = "out",
-                       .letter = 'o',
-                       .kind = OPT_TEXT,
-                       .to = &c->out,
-                       .metavar = "FILE",
-                       .help = out_help};
-        o[n++] = (opt){.name = "force",
-                       .letter = 'f',
-                       .kind = OPT_FLAG,
-                       .to = &c->force,
-                       .help = "overwrite what exists"};
+        o[n++] = (opt){.name = "out", .letter = 'o', .kind = OPT_TEXT, .to = &c->out, .metavar = "FILE",
+                       .group = "Output", .required = out == CLI_MUST_OUT, .help = out_help};
+        o[n++] = (opt){.name = "force", .letter = 'f', .kind = OPT_FLAG, .to = &c->force,
+                       .help = "replace files that exist"};
     }
-    o[n++] = (opt){.name = "threads",
-                   .letter = 't',
-                   .kind = OPT_SIZE,
-                   .to = &c->threads,
-                   .metavar = "N",
-                   .help = "threads; results do not depend on it",
-                   .unset = "all cores",
-                   .min = 1,
-                   .max = CLI_MAX_THREADS};
-    o[n++] = (opt){.name = "seed",
-                   .kind = OPT_SEED,
-                   .to = &c->seed,
-                   .metavar = "S",
-                   .help = "of everything random"};
-    o[n++] = (opt){
-        .name = "json", .kind = OPT_FLAG, .to = &c->json, .help = "one JSON object on stdout"};
-    o[n++] = (opt){.name = "quiet",
-                   .letter = 'q',
-                   .kind = OPT_FLAG,
-                   .to = &c->quiet,
-                   .help = "no progress, no notes"};
-    o[n++] = (opt){
-        .name = "verbose", .letter = 'v', .kind = OPT_FLAG, .to = &c->verbose, .help = "say more"};
+    o[n++] = (opt){.name = "json", .kind = OPT_FLAG, .to = &c->json, .group = n ? NULL : "Output",
+                   .help = "print one JSON object instead of text, also for errors"};
+    o[n++] = (opt){.name = "quiet", .letter = 'q', .kind = OPT_FLAG, .to = &c->quiet,
+                   .help = "no progress bar and no notes on stderr"};
+    o[n++] = (opt){.name = "verbose", .letter = 'v', .kind = OPT_FLAG, .to = &c->verbose,
+                   .help = "print more details"};
+    o[n++] = (opt){.name = "threads", .letter = 't', .kind = OPT_SIZE, .to = &c->threads, .metavar = "N",
+                   .group = "Running", .min = 1, .max = CLI_MAX_THREADS, .unset = "all cores",
+                   .help = "number of threads; results do not depend on it"};
+    if (c->spec.seeded)
+        o[n++] = (opt){.name = "seed", .kind = OPT_SEED, .to = &c->seed, .metavar = "S",
+                       .help = "seed of all random numbers; same seed, same result"};
+    /* clang-format on */
     return n;
 }
 
@@ -94,11 +80,15 @@ bool cli_start(cli *c, const opt_spec *spec, cli_out out, const char *out_help, 
         *rc = cli_finish(c, pare_no_memory(&c->err));
         return false;
     }
-    opt_result r = opt_parse(&c->spec, argc, argv, &c->noperands);
-    if (r == OPT_GO && out == CLI_MUST_OUT && !c->out)
-        r = opt_complain(&c->spec, "-o FILE is missing");
-    *rc = r == OPT_BAD ? pare_exit_code(PARE_ERR_USAGE) : 0;
-    if (r != OPT_GO) {
+    const opt_result r = opt_parse(&c->spec, argc, argv, &c->words);
+    c->noperands = c->words.noperands;
+    if (r == OPT_BAD) {
+        c->json = cli_asks_json(argc, argv);
+        *rc = cli_finish(c, pare_fail(&c->err, PARE_ERR_USAGE, "%s", c->words.message));
+        return false;
+    }
+    *rc = 0;
+    if (r == OPT_DONE) {
         pare_arena_free(c->arena);
         return false;
     }
@@ -128,15 +118,115 @@ static void complain(const cli *c, const char *fmt, ...)
     va_end(args);
 }
 
+/* ---- how it ends ---------------------------------------------------------------------------- */
+
+bool cli_asks_json(int argc, char *const *argv)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--json") == 0) return true;
+    return false;
+}
+
+static const char *status_word(pare_status st)
+{
+    switch (st) {
+    case PARE_ERR_USAGE:
+        return "usage";
+    case PARE_ERR_INPUT:
+        return "input";
+    case PARE_ERR_IO:
+        return "io";
+    case PARE_ERR_MEMORY:
+        return "memory";
+    case PARE_ERR_NONFINITE:
+        return "nonfinite";
+    case PARE_ERR_NUMERIC:
+        return "numeric";
+    case PARE_ERR_PROMISE:
+        return "promise";
+    case PARE_ERR_VERIFY:
+        return "verify";
+    default:
+        return "other";
+    }
+}
+
+/* {"command", "error": {"exit", "kind", "message"}} on stdout. */
+static void json_error(const char *command, pare_status st, const char *message)
+{
+    cJSON *const root = cJSON_CreateObject();
+    cJSON *const error = root && pare_json_add_string(root, "command", command)
+                             ? pare_json_add_object(root, "error")
+                             : NULL;
+    if (error && pare_json_add_size(error, "exit", (size_t)pare_exit_code(st)) &&
+        pare_json_add_string(error, "kind", status_word(st)) &&
+        pare_json_add_string(error, "message", message))
+        out_json_object(root);
+    cJSON_Delete(root);
+}
+
 int cli_finish(cli *c, pare_status st)
 {
     if (c->bar.drawn) pare_bar_clear(&c->bar);
+    if (st) complain(c, "%s", c->err.msg);
     if (st == PARE_ERR_USAGE)
-        opt_complain(&c->spec, "%s", c->err.msg);
-    else if (st)
-        complain(c, "%s", c->err.msg);
+        fprintf(stderr, "usage: pare %s %s    (more: pare %s --help)\n", c->spec.command,
+                c->spec.args, c->spec.command);
+    if (st && c->json && !c->json_printed) json_error(c->spec.command, st, c->err.msg);
     pare_arena_free(c->arena);
     return pare_exit_code(st);
+}
+
+int cli_unknown_word(const char *command, const char *what, const char *word,
+                     const char *const *words, int argc, char *const *argv)
+{
+    char message[600], list[400];
+    const char *const near = word ? suggest_word(word, words) : NULL;
+    opt_list(list, sizeof list, words);
+    if (!word)
+        snprintf(message, sizeof message, "%s is missing; choose one of %s", what, list);
+    else if (near)
+        snprintf(message, sizeof message, "unknown %s '%s'; did you mean '%s'?", what, word, near);
+    else
+        snprintf(message, sizeof message, "unknown %s '%s'; choose one of %s", what, word, list);
+    out_error("pare%s%s: %s", *command ? " " : "", command, message);
+    fprintf(stderr, "help: pare %s%s--help\n", command, *command ? " " : "");
+    if (cli_asks_json(argc, argv)) json_error(command, PARE_ERR_USAGE, message);
+    return pare_exit_code(PARE_ERR_USAGE);
+}
+
+bool cli_given(const cli *c, const char *name)
+{
+    return opt_given(&c->spec, &c->words, name);
+}
+
+pare_status cli_only(cli *c, const char *names, bool applies, const char *with)
+{
+    while (!applies && *names) {
+        const size_t n = strcspn(names, ",");
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)n, names);
+        if (cli_given(c, name))
+            return pare_fail(&c->err, PARE_ERR_USAGE, "--%s has no effect here: it goes with %s",
+                             name, with);
+        names += n + (names[n] == ',');
+    }
+    return PARE_OK;
+}
+
+pare_status cli_choose(cli *c, size_t *index, const char *what, const char *word,
+                       const char *const *words)
+{
+    char list[400];
+    for (*index = 0; words[*index]; ++*index)
+        if (strcmp(word, words[*index]) == 0) return PARE_OK;
+    const char *const near = suggest_word(word, words);
+    opt_list(list, sizeof list, words);
+    if (near)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "unknown %s '%s'; did you mean '%s'?", what, word,
+                         near);
+    return pare_fail(&c->err, PARE_ERR_USAGE, "unknown %s '%s'; choose one of %s", what, word,
+                     list);
 }
 
 static bool under_mpirun(void)

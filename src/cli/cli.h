@@ -22,6 +22,8 @@ typedef struct cli {
     const char *line; /* the whole command, as a shell would have to be told again */
     char **operand;
     size_t noperands;
+    opt_line words;    /* what was on the command line */
+    bool json_printed; /* the object of --json is on stdout */
 
     pare_arena *arena; /* for everything that lives until the end */
     pare_bar bar;
@@ -34,8 +36,25 @@ typedef struct cli {
  * -o where there is one. */
 bool cli_start(cli *c, const opt_spec *spec, cli_out out, const char *out_help, int argc,
                char **argv, int *rc);
-/* Says what went wrong, frees, and gives the exit code. */
+/* Says what went wrong (with --json on stdout as well, unless the command has printed its object),
+ * frees, and gives the exit code. */
 int cli_finish(cli *c, pare_status st);
+
+/* Whether an option was on the command line. */
+bool cli_given(const cli *c, const char *name);
+/* Refuses options that have no meaning in this call: unless it `applies`, none of `names` ("trials,
+ * rows" without the space) may have been given; `with` says what they go with. */
+pare_status cli_only(cli *c, const char *names, bool applies, const char *with);
+/* The place of a word in a list ended by NULL; else an error that suggests the nearest or lists
+ * all. `what` is what the words are: "study". */
+pare_status cli_choose(cli *c, size_t *index, const char *what, const char *word,
+                       const char *const *words);
+/* The complaint of cli_choose where there is no cli yet; word NULL: it is missing. Returns the exit
+ * code. */
+int cli_unknown_word(const char *command, const char *what, const char *word,
+                     const char *const *words, int argc, char *const *argv);
+/* --json among the words of a command line that could not be parsed. */
+bool cli_asks_json(int argc, char *const *argv);
 
 /* Runs it in every process that an mpirun started (ranks NULL: there was none) and ends as
  * cli_finish does; the first rank speaks for all. */

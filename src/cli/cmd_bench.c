@@ -330,7 +330,8 @@ int cmd_bench(int argc, char **argv)
         .args = "[NAME...]",
         .about = "How fast this is here, as CSV: attention, dense, forward, generate, hash,\n"
                  "spectral, train, or all of them, on one thread and on -t. Results are checked.",
-        .example = "bench attention dense",
+        .examples = {"bench attention dense"},
+        .seeded = true,
         .own = own,
         .nown = sizeof own / sizeof *own,
         .more = true,

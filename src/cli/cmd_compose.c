@@ -38,7 +38,7 @@ int cmd_compose(int argc, char **argv)
             "One certificate for a chain of cuts, first cut first: each one's output must be the\n"
             "next one's input, on the same inputs and in the same norm. Bounds add up,\n"
             "`measured` is taken anew, and the whole is verified before it is called done.",
-        .example = "compose a.safetensors.cert.json b.safetensors.cert.json -o ab.cert.json",
+        .examples = {"compose a.safetensors.cert.json b.safetensors.cert.json -o ab.cert.json"},
         .operands = operands,
         .more = true,
     };

@@ -7,6 +7,8 @@
 #define MOST_TOKENS ((size_t)1 << 24)
 #define MOST_WIDTH  ((size_t)1 << 20)
 
+enum { MOST_KINDS = 8 };
+
 typedef struct data_opts {
     size_t side, count, tokens, length, symbols, vocab, width;
     pare_random_model_opts model;
@@ -101,7 +103,8 @@ static int run_kind(const data_kind *k, const data_opts *o, int argc, char **arg
         .command = command,
         .args = "-o FILE",
         .about = k->about,
-        .example = example,
+        .examples = {example},
+        .seeded = true,
         .own = k->own,
         .nown = k->nown,
     };
@@ -111,21 +114,34 @@ static int run_kind(const data_kind *k, const data_opts *o, int argc, char **arg
     return cli_finish(&c, make(&c, k, o));
 }
 
-static int no_kind(const data_kind *kinds, size_t n, const char *word)
+/* Without a kind there is only help to be had. */
+static int no_kind(const data_kind *kinds, size_t n, const data_opts *o, int argc, char **argv)
 {
-    const bool asked = word && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0);
-    FILE *to = asked ? stdout : stderr;
-    if (word && !asked) out_error("pare data: unknown kind '%s'", word);
-    if (!word) fputs("pare data: KIND is missing\n", to);
-    fprintf(to, "%s: pare data KIND -o FILE\n", asked ? "Usage" : "usage");
-    if (asked) {
-        fputs("Makes data, or a model with random weights, from --seed alone.\n\n", to);
-        for (size_t i = 0; i < n; i++) fprintf(to, "  %-12s %s\n", kinds[i].name, kinds[i].about);
-        fputs("\nEach kind has options of its own: pare data KIND --help\n\n"
-              "Example: pare data minesweeper --side 30 -o board.npz\n",
-              to);
+    const char *names[MOST_KINDS + 1] = {0};
+    opt_format format;
+    for (size_t i = 0; i < n; i++) names[i] = kinds[i].name;
+    if (!opt_asks_help(&format, argc, argv))
+        return cli_unknown_word("data", "KIND", argc > 0 ? argv[0] : NULL, names, argc, argv);
+    if (format == OPT_HELP) {
+        puts("Usage: pare data KIND -o FILE\n"
+             "Makes test data, or a model with random weights, from a seed.\n");
+        for (size_t i = 0; i < n; i++) printf("  %-12s %s\n", kinds[i].name, kinds[i].about);
+        puts("\nEach kind has options of its own: pare data KIND --help\n\nExamples\n"
+             "  pare data minesweeper --side 30 -o board.npz\n"
+             "  pare data model --kind llama --layers 4 -o m.safetensors");
+        return 0;
     }
-    return asked ? 0 : pare_exit_code(PARE_ERR_USAGE);
+    if (format == OPT_COMPLETION) {
+        fputs("    data) values='", stdout);
+        for (size_t i = 0; i < n; i++) printf("%s%s", i ? " " : "", kinds[i].name);
+        puts("' ;;");
+    }
+    int rc = 0;
+    for (size_t i = 0; !rc && i < n; i++) {
+        if (i > 0 && format == OPT_HELP_ALL) putchar('\n');
+        rc = run_kind(&kinds[i], o, argc, argv);
+    }
+    return rc;
 }
 
 #define SIZE_ROW(word, field, var, text, least, most)                                              \
@@ -135,7 +151,7 @@ static int no_kind(const data_kind *kinds, size_t n, const char *word)
     }
 #define FLAG_ROW(word, field, text, more)                                                          \
     {                                                                                              \
-        .name = word, .kind = OPT_FLAG, .to = &o.model.variant.field, .help = text, .joined = more \
+        .name = word, .kind = OPT_FLAG, .to = &o.model.variant.field, .help = text                 \
     }
 #define COUNT(rows) (sizeof rows / sizeof *rows)
 
@@ -216,5 +232,5 @@ int cmd_data(int argc, char **argv)
     const char *word = argc > 0 ? argv[0] : NULL;
     for (size_t i = 0; word && i < COUNT(kinds); i++)
         if (strcmp(word, kinds[i].name) == 0) return run_kind(&kinds[i], &o, argc - 1, argv + 1);
-    return no_kind(kinds, COUNT(kinds), word);
+    return no_kind(kinds, COUNT(kinds), &o, argc, argv);
 }

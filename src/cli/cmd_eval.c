@@ -165,7 +165,7 @@ int cmd_eval(int argc, char **argv)
         .about =
             "The metric the data call for: AUC or accuracy of nodes (test mask), accuracy of\n"
             "sentences, perplexity of text, squared error of values; with --reference also KL.",
-        .example = "eval small.safetensors --data test.txt --reference model.safetensors",
+        .examples = {"eval small.safetensors --data test.txt --reference model.safetensors"},
         .own = own,
         .nown = sizeof own / sizeof *own,
         .operands = operands,

@@ -245,7 +245,8 @@ int cmd_export(int argc, char **argv)
             "standard, a folder under Hugging Face's names (GPT-2, Llama, BERT). With --oracle, "
             "the\n"
             "one small engine with fixed shapes that serves every call of a plan.",
-        .example = "export model.safetensors -o model.onnx",
+        .examples = {"export model.safetensors -o model.onnx"},
+        .seeded = true, /* the inputs of the self-check */
         .own = own,
         .nown = sizeof own / sizeof *own,
         .operands = operands,

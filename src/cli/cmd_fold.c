@@ -73,7 +73,8 @@ int cmd_fold(int argc, char **argv)
         .about = "Writes the same function with less: norms folded into the maps around them, key\n"
                  "biases dropped, value biases merged, each only where that is exact. OUT comes\n"
                  "with OUT.cert.json (what its rounding costs, proven) and OUT.run.json (times).",
-        .example = "fold model.safetensors -o folded.safetensors --max-error 1e-3",
+        .examples = {"fold model.safetensors -o folded.safetensors --max-error 1e-3"},
+        .seeded = true,
         .own = own,
         .nown = sizeof own / sizeof *own,
         .operands = operands,

@@ -161,7 +161,8 @@ int cmd_import(int argc, char **argv)
             "Turns what pare can read into a pare file: Hugging Face GPT-2, Llama and BERT\n"
             "(file or folder), llama2.c .bin, per-head tensors, graph transformers, Moonshine,\n"
             ".npz. The file is read back and both models are run before it appears.",
-        .example = "import stories260K.bin --vocab tok512.bin -o stories.safetensors",
+        .examples = {"import stories260K.bin --vocab tok512.bin -o stories.safetensors"},
+        .seeded = true, /* the inputs of the self-check */
         .own = own,
         .nown = sizeof own / sizeof *own,
         .operands = operands,

@@ -212,7 +212,7 @@ int cmd_info(int argc, char **argv)
         .about =
             "What a model is: its parts, parameters, bytes and multiply-adds. MODEL is a file\n"
             "or folder that pare can read; -v lists every tensor with its sha256.",
-        .example = "info model.safetensors --tokens 16",
+        .examples = {"info model.safetensors --tokens 16"},
         .own = own,
         .nown = sizeof own / sizeof *own,
         .operands = operands,

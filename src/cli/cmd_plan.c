@@ -372,7 +372,8 @@ int cmd_plan(int argc, char **argv)
         .about = "Spends one budget over the directions: tries each by itself and the mixtures\n"
                  "that promise most, tells what each costs, makes the best and certifies it.\n"
                  "Exit 3, with the nearest it found, when the budget cannot be met.",
-        .example = "plan models/sort.safetensors --data sort.npz --max-bytes 200000 -o small.st",
+        .examples = {"plan models/sort.safetensors --data sort.npz --max-bytes 200000 -o small.st"},
+        .seeded = true,
         .own = own,
         .nown = sizeof own / sizeof *own,
         .operands = operands,

@@ -420,7 +420,8 @@ int cmd_probe(int argc, char **argv)
         .about = "Looks into a model: spectra, norms and ranks by layer and head, which theorem\n"
                  "applies and by what factor it fails, what each cut would cost; at the end, for\n"
                  "each direction, what can be cut, its price, and what blocks the rest.",
-        .example = "probe models/minesweeper.safetensors --data board.npz",
+        .examples = {"probe models/minesweeper.safetensors --data board.npz"},
+        .seeded = true,
         .own = own,
         .nown = sizeof own / sizeof *own,
         .operands = operands,

@@ -68,7 +68,7 @@ int cmd_report(int argc, char **argv)
         .about = "One page to read and to show: certificates (with their run files), what\n"
                  "`pare probe --json` and `pare repro --json` printed, logs of `pare train`.\n"
                  "It needs no network, and follows light and dark.",
-        .example = "report small.safetensors.cert.json probe.json --verify -o report.html",
+        .examples = {"report small.safetensors.cert.json probe.json --verify -o report.html"},
         .own = own,
         .nown = sizeof own / sizeof *own,
         .operands = operands,

@@ -241,7 +241,8 @@ int cmd_repro(int argc, char **argv)
             "is false, loose or imprecise as printed, by class. all: on one page, "
             "DIR/report.html.\n"
             "Runs are kept in DIR: killed, the same command goes on; an mpirun shares them.",
-        .example = "repro all --data tolokers.npz -o out",
+        .examples = {"repro all --data tolokers.npz -o out"},
+        .seeded = true,
         .own = own,
         .nown = sizeof own / sizeof *own,
         .operands = operands,

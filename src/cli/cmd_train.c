@@ -279,14 +279,12 @@ static pare_status train(cli *c, void *self, pare_ranks *ranks)
 /* ---- the table ----------------------------------------------------------------------------- */
 
 #define SIZE_ROW(word, field, var, least, most, more)                                              \
-    .name = word, .kind = OPT_SIZE, .to = &o.field, .metavar = var, .min = least, .max = most,     \
-    .joined = more
+    .name = word, .kind = OPT_SIZE, .to = &o.field, .metavar = var, .min = least, .max = most
 #define REAL_ROW(word, field, least, most, more)                                                   \
-    .name = word, .kind = OPT_REAL, .to = &o.field, .metavar = "X", .low = least, .high = most,    \
-    .joined = more
+    .name = word, .kind = OPT_REAL, .to = &o.field, .metavar = "X", .low = least, .high = most
 #define TEXT_ROW(word, field, var, more)                                                           \
-    .name = word, .kind = OPT_TEXT, .to = &o.field, .metavar = var, .joined = more
-#define FLAG_ROW(word, field, more) .name = word, .kind = OPT_FLAG, .to = &o.field, .joined = more
+    .name = word, .kind = OPT_TEXT, .to = &o.field, .metavar = var
+#define FLAG_ROW(word, field, more) .name = word, .kind = OPT_FLAG, .to = &o.field
 
 int cmd_train(int argc, char **argv)
 {
@@ -322,8 +320,7 @@ int cmd_train(int argc, char **argv)
          .metavar = "P",
          .help = "gpt",
          .choices = train_preset_names,
-         .unset = "none",
-         .joined = true},
+         .unset = "none"},
         {FLAG_ROW("popup", popup, true)},
         {REAL_ROW("keep", keep, 0, 1, true), .unset = keep},
         {TEXT_ROW("qk-scale", qk_scale, "S|theory", true), .unset = "theory"},
@@ -342,8 +339,7 @@ int cmd_train(int argc, char **argv)
          .to = &o.attention,
          .metavar = "exact|poly",
          .choices = attention_words,
-         .unset = "exact",
-         .joined = true},
+         .unset = "exact"},
         {REAL_ROW("tol", tolerance, 1e-9, 1, false), .unset = tolerance},
         {SIZE_ROW("epochs", epochs, "N", 1, MOST_STEPS, true), .help = "steps", .unset = epochs},
         {SIZE_ROW("steps", steps, "N", 1, MOST_STEPS, true), .unset = steps},
@@ -376,8 +372,7 @@ int cmd_train(int argc, char **argv)
          .to = &o.over,
          .metavar = "W",
          .choices = over_words,
-         .unset = "seed, or split",
-         .joined = true},
+         .unset = "seed, or split"},
         {TEXT_ROW("grid", grid, "lr=X,X;epochs=N,N", false)},
         {TEXT_ROW("teacher", teacher, "MODEL", true), .help = "distil"},
         {REAL_ROW("distill", distill, 0, 1, true)},
@@ -395,7 +390,8 @@ int cmd_train(int argc, char **argv)
         .command = "train",
         .args = "--kind K --data F -o MODEL",
         .about = "Trains a model, keeps the best by validation. Killed, it goes on with --resume.",
-        .example = "train --kind graph --data board.npz --runs 4 -o gt.safetensors",
+        .examples = {"train --kind graph --data board.npz --runs 4 -o gt.safetensors"},
+        .seeded = true,
         .own = own,
         .nown = sizeof own / sizeof *own,
     };

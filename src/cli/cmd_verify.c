@@ -185,7 +185,7 @@ int cmd_verify(int argc, char **argv)
         .about = "Proves every theorem of a certificate again from the files it names, makes its\n"
                  "observations again, and compares files, architectures, tensors and inputs.\n"
                  "Exit: 0 it holds; 4 it does not, and why; 2 unreadable or a file is missing.",
-        .example = "verify folded.safetensors.cert.json",
+        .examples = {"verify folded.safetensors.cert.json"},
         .own = own,
         .nown = sizeof own / sizeof *own,
         .operands = operands,

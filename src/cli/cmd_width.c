@@ -326,13 +326,13 @@ static pare_status any_width(cli *c, void *self, const pare_model *m)
 #define JOINED_SIZE(word, field, text, more)                                                       \
     {                                                                                              \
         .name = word, .kind = OPT_SIZE, .to = &o.field, .metavar = "D", .help = text,              \
-        .max = REDUCE_MOST, .unset = "as it is", .joined = more                                    \
+        .max = REDUCE_MOST, .unset = "as it is"                                                    \
     }
 /* On one line of the help: the first one's text is the word before it. */
 #define CHOICE_ROW(word, field, text, names)                                                       \
     {                                                                                              \
         .name = word, .kind = OPT_CHOICE, .to = &o.field, .metavar = "W", .help = text,            \
-        .choices = names, .joined = true                                                           \
+        .choices = names                                                                           \
     }
 
 int cmd_width(int argc, char **argv)
@@ -367,16 +367,14 @@ int cmd_width(int argc, char **argv)
          .help = "teach",
          .unset = "not at all",
          .min = 1,
-         .max = REDUCE_MOST,
-         .joined = true},
+         .max = REDUCE_MOST},
         {.name = "distill-lr",
          .kind = OPT_REAL,
          .to = &o.distill.lr,
          .metavar = "R",
          .help = "",
          .low = 0,
-         .high = INFINITY,
-         .joined = true},
+         .high = INFINITY},
         {.name = "distill-weight",
          .kind = OPT_REAL,
          .to = &o.distill.weight,
@@ -399,11 +397,10 @@ int cmd_width(int argc, char **argv)
          .to = &o.heldout,
          .metavar = "D",
          .help = "proven",
-         .unset = "on --data",
-         .joined = true},
+         .unset = "on --data"},
         NEXT_PROVE(o.prove),
         REDUCE_BALL(o.ball, "near", true),
-        {.name = "edits", .kind = OPT_FLAG, .to = &o.edits, .help = "", .joined = true},
+        {.name = "edits", .kind = OPT_FLAG, .to = &o.edits, .help = ""},
         {.name = "edit-rows",
          .kind = OPT_SIZE,
          .to = &o.edit_rows,
@@ -430,7 +427,8 @@ int cmd_width(int argc, char **argv)
         .args = "MODEL --data D --dim N|--keep F -o OUT",
         .about = "Makes a model narrower and proves what that costs: graph transformers on their\n"
                  "graph; language models and encoders on text (auto, qk, slice, svd).",
-        .example = "width model.safetensors --data board.npz --dim 8 -o small.safetensors",
+        .examples = {"width model.safetensors --data board.npz --dim 8 -o small.safetensors"},
+        .seeded = true,
         .own = own,
         .nown = sizeof own / sizeof *own,
         .operands = operands,

@@ -1,71 +1,77 @@
 /* pare: which command, and nothing else. */
 #include "cli.h"
 #include "interrupt.h"
+#include "manual.h"
 #include "out.h"
 
 #include <errno.h>
 #include <string.h>
 
-typedef struct command {
-    const char *name, *args, *summary;
-    int (*run)(int argc, char **argv);
-} command;
-
+/* clang-format off */
 static const command commands[] = {
-    {"info", "MODEL", "what it is: shapes, parameters, bytes, MACs", cmd_info},
-    {"probe", "MODEL [--data D]", "spectra, ranks, theorems, what each cut would cost", cmd_probe},
-    {"run", "MODEL --text TEXT", "go on with a text, or one pass over arrays", cmd_run},
-    {"eval", "MODEL --data D", "accuracy, AUC, perplexity; KL to --reference", cmd_eval},
-    {"train", "--kind K --data F -o MODEL", "graph transformers, GPTs, encoders; to resume",
-     cmd_train},
-    {"fold", "MODEL -o OUT", "the same function written with less, certified", cmd_fold},
-    {"width", "MODEL --data D -o OUT", "fewer dimensions, certified", cmd_width},
-    {"depth", "MODEL --layers K -o OUT", "fewer attention layers, certified", cmd_depth},
-    {"ticket", "MODEL --bits B -o OUT", "a seed and masks in the place of weights, certified",
-     cmd_ticket},
-    {"length", "MODEL --oracle M -o PLAN", "N tokens on an engine that takes M: a plan",
-     cmd_length},
-    {"plan", "MODEL --max-bytes B -o OUT", "one budget over all directions, done", cmd_plan},
-    {"verify", "CERT", "prove a certificate again from its files", cmd_verify},
-    {"compose", "CERT CERT... -o OUT", "one certificate for a chain of cuts", cmd_compose},
-    {"report", "FILE... -o PAGE.html", "certificates, probes, logs as one page to show",
-     cmd_report},
-    {"import", "IN -o OUT", "any model pare can read, as a pare file", cmd_import},
-    {"export", "MODEL -o OUT.onnx", "for other programs: ONNX, Hugging Face folders", cmd_export},
-    {"data", "KIND -o FILE", "make data, or a model with random weights", cmd_data},
-    {"repro", "width [--data G] [-o DIR]", "the tables of the papers, ours beside theirs",
-     cmd_repro},
-    {"bench", "[NAME...]", "how fast this is here, peers beside it", cmd_bench},
+    {"info", "MODEL", "shapes, parameters, bytes, multiply-adds", cmd_info, "Look at a model"},
+    {"probe", "MODEL [--data FILE]", "what each cut would cost, and which theorem applies", cmd_probe, NULL},
+    {"run", "MODEL --text TEXT", "generate text, or one forward pass", cmd_run, NULL},
+    {"eval", "MODEL --data FILE", "accuracy, AUC or loss; KL divergence from another model", cmd_eval, NULL},
+    {"fold", "MODEL -o OUT", "the same function with fewer weights", cmd_fold,
+     "Make it smaller: each writes a model and its certificate"},
+    {"width", "MODEL --data FILE -o OUT", "fewer dimensions", cmd_width, NULL},
+    {"depth", "MODEL --layers K -o OUT", "fewer attention layers", cmd_depth, NULL},
+    {"ticket", "MODEL --bits B -o OUT", "store the weights as a random seed and bit masks", cmd_ticket, NULL},
+    {"length", "MODEL --oracle M -o PLAN", "run N tokens on an engine that takes only M", cmd_length, NULL},
+    {"plan", "MODEL --max-bytes B -o OUT", "choose and combine the cuts for one budget", cmd_plan, NULL},
+    {"verify", "CERT", "prove a certificate again; the exit code is the answer", cmd_verify,
+     "Check and show"},
+    {"compose", "CERT CERT... -o OUT", "one certificate for a chain of cuts", cmd_compose, NULL},
+    {"report", "FILE... -o PAGE.html", "certificates, probes and training logs on one page", cmd_report, NULL},
+    {"train", "--kind K --data FILE -o OUT", "train or resume graph transformers, GPTs, encoders", cmd_train,
+     "Models and data"},
+    {"import", "FILE -o OUT", "read a model of another program", cmd_import, NULL},
+    {"export", "MODEL -o OUT.onnx", "write ONNX, or a Hugging Face folder", cmd_export, NULL},
+    {"data", "KIND -o FILE", "make test data, or a model with random weights", cmd_data, NULL},
+    {"repro", "all|width|... [-o DIR]", "the tables of the four papers, ours beside theirs", cmd_repro,
+     "Figures"},
+    {"bench", "[NAME...]", "how fast pare is on this machine", cmd_bench, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
 };
-#define NCOMMANDS (sizeof commands / sizeof *commands)
+/* clang-format on */
 
 static const command *find(const char *name)
 {
-    for (size_t i = 0; i < NCOMMANDS; i++)
-        if (strcmp(commands[i].name, name) == 0) return &commands[i];
+    for (const command *c = commands; c->name; c++)
+        if (strcmp(c->name, name) == 0) return c;
     return NULL;
 }
 
 static void help(FILE *to)
 {
     fputs("Usage: pare COMMAND ...\n"
-          "Makes transformers smaller and proves what each cut costs.\n\n",
+          "Makes transformers smaller and certifies how much their outputs can change.\n",
           to);
-    for (size_t i = 0; i < NCOMMANDS; i++)
-        fprintf(to, "  %-8s %-29s %s\n", commands[i].name, commands[i].args, commands[i].summary);
-    fputs("  help     [COMMAND]                     this text, or that command's; --version\n\n"
-          "Results go to stdout, everything else to stderr; --json makes stdout one object.\n"
-          "Exit: 0 done, 1 usage, 2 bad input or I/O, 3 the promise is not met, 4 not verified.\n"
-          "Example: pare data model -o m.st && pare fold m.st -o s.st && pare verify "
-          "s.st.cert.json\n",
+    for (const command *c = commands; c->name; c++) {
+        if (c->group) fprintf(to, "\n%s\n", c->group);
+        fprintf(to, "  %-8s %-28s %s\n", c->name, c->args, c->summary);
+    }
+    fputs("\nOptions of a command: pare COMMAND --help (the common ones), --help all (every one)\n"
+          "MODEL is a file or folder of pare, Hugging Face (GPT-2, Llama, BERT) or llama2.c.\n"
+          "Results go to stdout, everything else to stderr; --json prints one JSON object.\n"
+          "Exit code: 0 done, 1 wrong command line, 2 bad input or I/O, 3 a limit such as\n"
+          "--max-error cannot be met, 4 a certificate is not true.\n"
+          "\nExamples\n"
+          "  pare data model -o m.st && pare fold m.st -o small.st && pare verify "
+          "small.st.cert.json\n"
+          "  pare data minesweeper -o board.npz\n"
+          "  pare width models/minesweeper.safetensors --data board.npz --dim 8 -o small.st\n",
           to);
 }
 
-static int unknown(const char *word)
+static int unknown(const char *word, int argc, char **argv)
 {
-    out_error("pare: unknown command '%s'", word);
-    fputs("usage: pare COMMAND ...    (more: pare --help)\n", stderr);
-    return pare_exit_code(PARE_ERR_USAGE);
+    const char *names[32] = {0};
+    size_t n = 0;
+    for (; commands[n].name; n++) names[n] = commands[n].name;
+    names[n] = "help";
+    return cli_unknown_word("", "command", word, names, argc, argv);
 }
 
 static bool asks_help(const char *word)
@@ -73,20 +79,31 @@ static bool asks_help(const char *word)
     return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
-/* `pare help data sort` is `pare data sort --help`. */
+/* `pare help data sort` is `pare data sort --help`; a last word `all` asks for every option. */
 static int help_on(int argc, char **argv)
 {
-    static char ask[] = "--help";
-    char *words[3] = {NULL, ask, NULL};
+    static char ask[] = "--help", ask_all[] = "--help=all";
+    if (argc > 0 && strcmp(argv[0], "--man") == 0) return manual_page(stdout, commands);
+    if (argc > 0 && strcmp(argv[0], "--completion") == 0)
+        return manual_completion(stdout, commands);
+    const bool all = argc > 0 && strcmp(argv[argc - 1], "all") == 0;
+    char *words[3] = {NULL, NULL, NULL};
+    int n = 0;
+    if (all) argc--;
     if (argc == 0 || asks_help(argv[0])) {
         help(stdout);
+        for (const command *c = commands; all && c->name; c++) {
+            putchar('\n');
+            words[0] = ask_all;
+            c->run(1, words);
+        }
         return 0;
     }
     const command *c = find(argv[0]);
-    if (!c) return unknown(argv[0]);
-    if (argc == 1) return c->run(1, words + 1);
-    words[0] = argv[1];
-    return c->run(2, words);
+    if (!c) return unknown(argv[0], argc, argv);
+    if (argc > 1) words[n++] = argv[1];
+    words[n++] = all ? ask_all : ask;
+    return c->run(n, words);
 }
 
 static int dispatch(int argc, char **argv)
@@ -102,7 +119,7 @@ static int dispatch(int argc, char **argv)
     }
     if (asks_help(word)) return help_on(argc - 2, argv + 2);
     const command *c = find(word);
-    return c ? c->run(argc - 2, argv + 2) : unknown(word);
+    return c ? c->run(argc - 2, argv + 2) : unknown(word, argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv)

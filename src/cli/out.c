@@ -332,8 +332,16 @@ pare_status out_json(cli *c, cJSON *root, bool complete)
     pare_status st = root && complete ? PARE_OK : pare_no_memory(&c->err);
     if (!st) st = pare_json_print(&text, NULL, c->arena, root, 0, &c->err);
     if (!st) put_json(text);
+    if (!st) c->json_printed = true;
     cJSON_Delete(root);
     return st;
+}
+
+void out_json_object(const cJSON *root)
+{
+    char *const text = cJSON_PrintUnformatted(root);
+    if (text) put_json(text);
+    cJSON_free(text);
 }
 
 pare_status out_json_file(cli *c, cJSON *root, bool complete, const char *path)

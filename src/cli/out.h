@@ -46,6 +46,8 @@ void out_optimality(pare_arena *a, const pare_claim *c);
 
 /* Prints the tree on one line and deletes it; NULL or `complete` false: memory was out. */
 pare_status out_json(cli *c, cJSON *root, bool complete);
+/* The same of a tree that stays, where there is no cli to tell of failures. */
+void out_json_object(const cJSON *root);
 /* The same into a file of its own, with line ends. */
 pare_status out_json_file(cli *c, cJSON *root, bool complete, const char *path);
 /* {"command", "seed", "threads"}; NULL when memory is out. */

@@ -31,22 +31,22 @@ typedef struct reduction {
 #define REDUCE_SPLIT(var, text)                                                                    \
     {                                                                                              \
         .name = "split", .kind = OPT_SIZE, .to = &(var), .metavar = "K", .help = text,             \
-        .max = REDUCE_MOST, .joined = true                                                         \
+        .max = REDUCE_MOST                                                                         \
     }
 #define REDUCE_WINDOWS(var)                                                                        \
     {                                                                                              \
         .name = "windows", .kind = OPT_SIZE, .to = &(var), .metavar = "N", .help = "", .min = 1,   \
-        .max = REDUCE_MOST, .joined = true                                                         \
+        .max = REDUCE_MOST                                                                         \
     }
 #define REDUCE_TOKENS(var, more)                                                                   \
     {                                                                                              \
         .name = "tokens", .kind = OPT_SIZE, .to = &(var), .metavar = "N", .help = "",              \
-        .max = REDUCE_MOST, .joined = more                                                         \
+        .max = REDUCE_MOST                                                                         \
     }
 #define REDUCE_BALL(var, text, more)                                                               \
     {                                                                                              \
         .name = "ball", .kind = OPT_REAL, .to = &(var), .metavar = "R", .help = text,              \
-        .unset = "none", .low = 0, .high = 1e300, .joined = more                                   \
+        .unset = "none", .low = 0, .high = 1e300                                                   \
     }
 #define REDUCE_MAX_ERROR(var, text)                                                                \
     {                                                                                              \
