@@ -25,6 +25,19 @@ PARE_MUST_USE pare_status pare_encode(int64_t **ids, size_t *n, pare_arena *a,
  * Words are given without the blank between them. An id out of range has no bytes. */
 const char *pare_decode(const pare_tokenizer *t, int64_t previous, int64_t id, size_t *bytes);
 
+/* What is odd about a text: bytes that are not UTF-8 (every tokenizer takes them one by one), and
+ * words that a word list lacks (its tokenizer drops them). */
+typedef struct pare_text_notes {
+    size_t invalid;                    /* bytes that are not UTF-8 */
+    size_t invalid_line, invalid_byte; /* of the first: its line, from 1; its place, from 0 */
+    size_t words, unknown;             /* words looked up; those that the list lacks */
+    char first_unknown[64];            /* as it stands in the text, cut where it is longer */
+} pare_text_notes;
+/* Both add to *n, which begins all zero. The second does something for word lists alone. */
+void pare_text_note_utf8(pare_text_notes *n, const char *text, size_t bytes);
+void pare_text_note_words(pare_text_notes *n, const pare_tokenizer *t, const char *text,
+                          size_t bytes);
+
 /* ---- graphs ----------------------------------------------------------------------------- */
 
 typedef struct pare_graph_data {
@@ -65,8 +78,9 @@ typedef struct pare_dataset {
     const int64_t *const *target; /* per input, one per output row; -1 = not counted */
     const double *value;          /* values only: nvalues per input, one after another */
     size_t nvalues;
-    size_t split;   /* of a graph */
-    size_t skipped; /* sentences or rows that could not be used */
+    size_t split;          /* of a graph */
+    size_t skipped;        /* sentences or rows that could not be used */
+    pare_text_notes notes; /* of .txt and .tsv */
 } pare_dataset;
 
 /* By extension: .npz graph or {inputs, targets}; .txt through the model's tokenizer in windows of

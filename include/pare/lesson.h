@@ -20,6 +20,7 @@ typedef struct pare_lesson_facts { /* what a model must take and give */
     size_t tokens;                 /* of one input (a graph: nodes) */
     pare_pool pool;                /* one output row per input (FIRST) or per token (NONE) */
     size_t train, val, test;       /* nodes, tokens or rows */
+    pare_text_notes notes;         /* of the training text */
 } pare_lesson_facts;
 
 /* ---- nodes of a graph: all of it in every step -------------------------------------------- */

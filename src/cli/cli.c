@@ -3,6 +3,7 @@
 #include "interrupt.h"
 #include "out.h"
 #include "suggest.h"
+#include "warn_text.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -402,6 +403,7 @@ pare_status cli_inputs(cli *c, cert_inputs *out, const pare_model *m, const char
     if (!st && out->data.inputs.n == 0)
         st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: no input in it suits the model", data);
     out->set = out->data.inputs;
+    if (!st) warn_text(c, data, &out->data.notes);
     return cli_name(c, st, data);
 }
 

@@ -1,6 +1,7 @@
 /* pare eval: how good a model is on data, and how far from another one. */
 #include "evaluate.h"
 #include "out.h"
+#include "warn_text.h"
 
 #include <math.h>
 #include <string.h>
@@ -116,6 +117,7 @@ static pare_status eval(cli *c, const eval_opts *o)
     if (!st)
         st = cli_name(c, pare_dataset_load(&d, c->arena, m, o->data, o->split, o->window, &c->err),
                       o->data);
+    if (!st) warn_text(c, o->data, &d.notes);
     const double start = pare_seconds();
     if (!st) st = evaluate(c, &r.model, m, &d, o->f64, &r.reference, &r.kl, ref);
     if (!st) {

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ORACLE = 1 << 24, TRIES = 5 };
+enum { MOST_ORACLE = 1 << 24, TRIES = 5, USUAL_TOKENS = 1024 };
+#define TOKENS_NOT_GIVEN SIZE_MAX
 
 typedef struct length_opts {
     size_t tokens, mode, mask, dtype, blocks;
@@ -99,11 +100,18 @@ static pare_status make_plan(cli *c, length_opts *o, const pare_model *m)
 static pare_status what_for(cli *c, length_opts *o, pare_model *m)
 {
     if (pare_length_may_exceed(m)) m->context = 0;
+    if (o->tokens == TOKENS_NOT_GIVEN)
+        o->tokens = m->context && m->context < USUAL_TOKENS ? m->context : USUAL_TOKENS;
     if (m->pattern.kind == PARE_GRAPH && !o->data)
         return pare_fail(&c->err, PARE_ERR_INPUT,
                          "%s: attends over a graph: its plan depends on the graph (--data), not on "
                          "a number of tokens",
                          c->operand[0]);
+    if (!o->data && m->context && o->tokens > m->context)
+        return pare_fail(&c->err, PARE_ERR_INPUT,
+                         "%s takes at most %zu tokens (its positions are learned), so no plan for "
+                         "%zu could run: give --tokens %zu or less",
+                         c->operand[0], m->context, o->tokens, m->context);
     if (o->data || o->certify) return length_input_read(c, &o->in, m, o->data, o->tokens, c->seed);
     o->in.in.tokens = o->tokens;
     return PARE_OK;
@@ -176,64 +184,110 @@ static pare_status certify(cli *c, length_opts *o, const pare_model *m)
 
 static const char *pattern_text(char buf[80], const pare_pattern *p)
 {
-    static const char *const names[] = {"full", "causal", "window", "graph"};
+    static const char *const names[] = {"full attention", "causal attention", "window",
+                                        "attention over a graph"};
     if (p->kind == PARE_WINDOW)
-        snprintf(buf, 80, "window %zu, sinks %zu", p->window, p->sinks);
+        snprintf(buf, 80, "attention within a window of %zu, %zu sinks", p->window, p->sinks);
     else
         snprintf(buf, 80, "%s", names[p->kind]);
     return buf;
 }
 
-static void print_calls(const length_opts *o)
+static const char *mode_meaning(pare_length_mode mode)
 {
-    const pare_length_cost *const k = &o->plan.cost;
-    char a[32], b[32], t[32], f[32];
-    if (k->formula)
-        snprintf(f, sizeof f, "%llu", (unsigned long long)k->formula);
-    else
-        snprintf(f, sizeof f, "n/a");
-    out_row("calls", "%s in %llu rounds; closed form %s, at least %s, Yu 2025: %s",
-            out_count(a, k->calls), (unsigned long long)k->rounds, f,
-            k->lower || !k->calls ? out_count(b, k->lower) : "n/a",
-            k->theorem ? out_count(t, k->theorem) : "n/a");
-    if (k->merge_calls || k->instances != k->calls)
-        out_row("", "%s pieces of attention, %llu calls that merge", out_count(a, k->instances),
-                (unsigned long long)k->merge_calls);
+    static const char *const meaning[] = {
+        [PARE_LENGTH_AUTO] = "",
+        [PARE_LENGTH_NATIVE] = "exact; the engine returns partial softmax sums, merged outside",
+        [PARE_LENGTH_ZEROREF] = "exact; plain softmax calls with one reference key, merged outside",
+        [PARE_LENGTH_STRICT] = "exact; calls merge the partial results too",
+        [PARE_LENGTH_PAPER] = "the algorithm of Yu 2025 as printed, for comparison",
+        [PARE_LENGTH_SAMPLE] =
+            "approximate: a sample of the keys, with an error bound for each row",
+        [PARE_LENGTH_CHUNK] = "approximate: each chunk attends to itself only, no error bound",
+    };
+    return meaning[mode];
 }
 
-static void print_people(const length_opts *o)
+/* What the calls cost beside plain attention over all tokens at once. */
+static void print_cost(const cli *c, const pare_length_cost *k)
+{
+    const double ratio = k->direct_flops > 0 ? k->flops / k->direct_flops : 1;
+    const double padded = k->pairs > 0 ? k->computed_pairs / k->pairs : 1;
+    char more[64] = "no extra multiplications", padding[64] = "no padding", a[64], b[64];
+    if (ratio < 0.9995 || ratio >= 1.0005)
+        snprintf(more, sizeof more, "%.3g times the multiplications of attention in one piece",
+                 ratio);
+    if (padded >= 1.0005)
+        snprintf(padding, sizeof padding, "%.3g %% of the computed scores are padding",
+                 100 * (1 - 1 / padded));
+    out_row("cost", "%s, %s", more, padding);
+    out_row("traffic", "%s to the engine, %s back", out_bytes(a, (uint64_t)k->bytes_in),
+            out_bytes(b, (uint64_t)k->bytes_out));
+    out_row("memory", "%s of scratch memory at most", out_bytes(a, (uint64_t)k->scratch_bytes));
+    if (!c->verbose) return;
+    out_row("flops", "%.4g in calls, %.4g of attention in one piece, %.3g to merge", k->flops,
+            k->direct_flops, k->outside_flops);
+    out_row("weights", "%.0f bytes of distinct weights", k->weight_bytes);
+}
+
+static void print_calls(const cli *c, const pare_length_cost *k)
+{
+    char a[32], b[32], t[32];
+    out_part("%-12s %s in %llu %s", "calls", out_count(a, k->calls), (unsigned long long)k->rounds,
+             k->rounds == 1 ? "round" : "rounds");
+    if (k->lower) out_part("; any tiling needs at least %s", out_count(b, k->lower));
+    if (k->theorem) out_part("; Yu 2025 needs %s", out_count(t, k->theorem));
+    putchar('\n');
+    if (k->merge_calls || k->instances != k->calls)
+        out_row("", "they hold %s pieces of attention; %llu of them only merge results",
+                out_count(a, k->instances), (unsigned long long)k->merge_calls);
+    if (c->verbose && k->formula)
+        out_row("", "the closed form of this pattern gives %s", out_count(a, k->formula));
+}
+
+static void print_text(const cli *c, const length_opts *o)
 {
     const pare_length_plan *const p = &o->plan;
     const pare_length_cost *const k = &p->cost;
     char a[80], b[64], d[64];
-    out_row("tokens", "%zu, %zu layers, %zu heads, %s", p->tokens, p->layers, p->nheads,
-            pattern_text(a, &p->pattern));
-    out_row("oracle", "%u tokens, %u layers, %u heads, %s", (unsigned)p->caps.max_len,
-            (unsigned)p->caps.layers, (unsigned)p->caps.heads, types[p->caps.dtype == PARE_F64]);
-    out_row("mode", "%s", pare_length_mode_name(p->opts.mode));
-    print_calls(o);
-    out_row("rows", "at most %llu a call; a token has up to %llu partial results",
-            (unsigned long long)k->max_len, (unsigned long long)k->max_partials);
-    out_row("vectors", "a query or key of at most %llu numbers, a value of %llu, a token of %llu",
-            (unsigned long long)k->d_k, (unsigned long long)k->d_v, (unsigned long long)k->d_token);
-    out_row("flops", "%.4g in calls (direct %.4g, ratio %.3f), %.3g outside", k->flops,
-            k->direct_flops, k->direct_flops > 0 ? k->flops / k->direct_flops : 1,
-            k->outside_flops);
-    out_row("padding", "%.3f pairs gone through for each one that is seen",
-            k->pairs > 0 ? k->computed_pairs / k->pairs : 1);
-    out_row("bytes", "%s in, %s out, distinct weights %.0f", out_bytes(b, (uint64_t)k->bytes_in),
-            out_bytes(d, (uint64_t)k->bytes_out), k->weight_bytes);
-    out_row("memory", "%s of scratch, at most", out_bytes(b, (uint64_t)k->scratch_bytes));
+    out_row("plan", "%s tokens on an engine that takes %u (%s%s)", out_count(d, p->tokens),
+            (unsigned)p->caps.max_len, types[p->caps.dtype == PARE_F64],
+            p->tokens && p->tokens <= p->caps.max_len ? "; it takes all of them" : "");
+    if (p->caps.layers > 1 || p->caps.heads > 1)
+        out_row("", "of %u layers with %u heads", (unsigned)p->caps.layers,
+                (unsigned)p->caps.heads);
+    out_row("model", "%zu %s, %zu %s in all, %s", p->layers, p->layers == 1 ? "layer" : "layers",
+            p->nheads, p->nheads == 1 ? "head" : "heads", pattern_text(a, &p->pattern));
+    print_calls(c, k);
+    print_cost(c, k);
+    out_row("mode", "%s: %s", pare_length_mode_name(p->opts.mode), mode_meaning(p->opts.mode));
+    out_row("call size", "at most %llu rows; queries and keys of %llu numbers, values of %llu",
+            (unsigned long long)k->max_len, (unsigned long long)k->d_k, (unsigned long long)k->d_v);
+    if (c->verbose)
+        out_row("", "a token of %llu numbers; a row is merged from up to %llu partial results",
+                (unsigned long long)k->d_token, (unsigned long long)k->max_partials);
     if (o->certify) {
-        out_row("a priori", "%s", pare_ub_format(b, pare_ub_of(o->cert.apriori), 4));
-        out_row("proven", "%s (median row %s)", pare_ub_format(b, pare_ub_of(o->cert.proven), 4),
+        out_row("proven", "rounding moves no output of a head by more than %s (median row %s)",
+                pare_ub_format(b, pare_ub_of(o->cert.proven), 4),
                 pare_ub_format(d, pare_ub_of(o->cert.proven_median), 4));
-        out_row("measured", "%.3g on %zu rows; %llu rows needed a second look", o->cert.measured,
-                o->cert.rows, (unsigned long long)o->cert.bad_rows);
+        out_row("measured", "%.3g, the largest difference from extended precision, on %zu rows",
+                o->cert.measured, o->cert.rows);
+        if (o->cert.bad_rows)
+            out_row("", "%llu rows needed a second round of calls",
+                    (unsigned long long)o->cert.bad_rows);
+        if (c->verbose)
+            out_row("a priori", "%s from norms alone",
+                    pare_ub_format(b, pare_ub_of(o->cert.apriori), 4));
     }
     if (o->call_ms >= 0)
-        out_row("time", "%.3g ms if every call takes the %.3g ms of one here",
+        out_row("time", "%.3g ms here if every call takes as long as one of the largest (%.3g ms)",
                 o->call_ms * (double)k->calls, o->call_ms);
+    if (!o->dry && c->out) {
+        out_row("wrote", "%s; run it: pare run %s --plan %s", c->out, c->operand[0], c->out);
+        if (o->certify)
+            out_row("certificate", "%s.cert.json; check it: pare verify %s.cert.json", c->out,
+                    c->out);
+    }
 }
 
 static pare_status print_json(cli *c, const length_opts *o)
@@ -292,6 +346,8 @@ static pare_status length(cli *c, length_opts *o)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "-o PLAN is missing (or --dry-run)");
     else if (o->dry && o->certify)
         st = pare_fail(&c->err, PARE_ERR_USAGE, "--certify runs the plan: not with --dry-run");
+    if (!st) st = cli_is_there(c, c->operand[0]);
+    if (!st) st = cli_is_there(c, o->data);
     if (!st && !o->dry) st = cli_may_write(c, c->out, c->operand[0]);
     if (!st && !o->dry) st = cli_may_write(c, c->out, o->data);
     if (!st && o->certify)
@@ -307,20 +363,21 @@ static pare_status length(cli *c, length_opts *o)
     if (!st && c->json)
         st = print_json(c, o);
     else if (!st)
-        print_people(o);
+        print_text(c, o);
     pare_model_free(m);
     return st;
 }
 
 int cmd_length(int argc, char **argv)
 {
-    length_opts o = {.tokens = 1024, .rows = LENGTH_ROWS};
+    length_opts o = {.tokens = TOKENS_NOT_GIVEN, .rows = LENGTH_ROWS};
     const opt own[] = {
         {.name = "tokens",
          .kind = OPT_SIZE,
          .to = &o.tokens,
          .metavar = "N",
          .help = "tokens of the input",
+         .unset = "1024, or the longest input of the model",
          .min = 0,
          .max = PARE_LENGTH_MOST_TOKENS},
         {.name = "data",

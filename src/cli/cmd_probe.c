@@ -3,6 +3,7 @@
 #include "out.h"
 #include "show_depth.h"
 #include "show_length.h"
+#include "warn_text.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -363,6 +364,7 @@ static pare_status probe(cli *c, probe_opts *o)
     if (!st && o->data)
         st = cli_name(c, pare_dataset_load(&data, c->arena, m, o->data, o->split, 0, &c->err),
                       o->data);
+    if (!st && o->data) warn_text(c, o->data, &data.notes);
     if (!st && o->data && data.inputs.n == 0)
         st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: no input in it suits the model", o->data);
     o->o.seed = c->seed;

@@ -1,5 +1,6 @@
 /* pare run: one pass over an array, a text or a graph; or a text that goes on. */
 #include "run.h"
+#include "warn_text.h"
 #include "trace.h"
 
 #include <stdlib.h>
@@ -56,8 +57,17 @@ pare_status run_encode(cli *c, run_state *s, const char *text, pare_input *in)
     size_t bytes = strlen(text), n = 0;
     int64_t *ids = NULL;
     pare_status st = tokenizer(c, s);
-    if (!st && strcmp(text, "-") == 0) st = read_stdin(c, &text, &bytes);
+    const bool is_stdin = strcmp(text, "-") == 0;
+    if (!st && is_stdin) st = read_stdin(c, &text, &bytes);
     if (!st) st = pare_encode(&ids, &n, c->arena, s->tok, text, bytes, &c->err);
+    if (!st && s->o->prompts) { /* the file is looked at as a whole */
+        pare_text_note_words(&s->notes, s->tok, text, bytes);
+    } else if (!st) {
+        pare_text_notes notes = {0};
+        pare_text_note_utf8(&notes, text, bytes);
+        pare_text_note_words(&notes, s->tok, text, bytes);
+        warn_text(c, is_stdin ? "standard input" : "--text", &notes);
+    }
     if (!st && n == 0) st = pare_fail(&c->err, PARE_ERR_INPUT, "--text: gives no token");
     if (st) return st;
     *in = (pare_input){.batch = 1, .tokens = n, .ids = ids};
@@ -85,6 +95,7 @@ static pare_status data_input(cli *c, run_state *s)
     const char *path = s->o->data;
     const pare_status st = pare_dataset_load(&d, c->arena, s->m, path, s->o->split, 0, &c->err);
     if (st) return cli_name(c, st, path);
+    warn_text(c, path, &d.notes);
     s->set = d.inputs;
     if (s->set.n == 0) return pare_fail(&c->err, PARE_ERR_INPUT, "%s: holds no input", path);
     const size_t rows = pare_output_rows(s->m, &s->set.in[0]);

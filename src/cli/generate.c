@@ -6,6 +6,7 @@
  * on how many go together. */
 #include "out.h"
 #include "run.h"
+#include "warn_text.h"
 #include "text_out.h"
 
 #include <string.h>
@@ -154,12 +155,14 @@ static pare_status tell_all(writer *w)
 /* ---- around it ------------------------------------------------------------------------------- */
 
 /* The lines of a file, but for empty ones, as a list of texts. */
-static pare_status read_prompts(cli *c, const char *path, const char ***out, size_t *n)
+static pare_status read_prompts(cli *c, run_state *s, const char *path, const char ***out,
+                                size_t *n)
 {
     char *text = NULL;
     size_t bytes = 0, lines = 1;
     const pare_status st = pare_text_read(&text, &bytes, c->arena, path, &c->err);
     if (st) return cli_name(c, st, path);
+    pare_text_note_utf8(&s->notes, text, bytes);
     for (size_t i = 0; i < bytes; i++) lines += text[i] == '\n';
     *out = pare_alloc(c->arena, lines, sizeof **out);
     if (!*out) return pare_no_memory(&c->err);
@@ -178,7 +181,7 @@ static pare_status encode_all(cli *c, run_state *s, story **out, size_t *n)
     *n = s->o->texts.n;
     if (s->o->prompts) {
         const char **lines = NULL;
-        const pare_status st = read_prompts(c, s->o->prompts, &lines, n);
+        const pare_status st = read_prompts(c, s, s->o->prompts, &lines, n);
         if (st) return st;
         text = lines;
     }
@@ -187,6 +190,7 @@ static pare_status encode_all(cli *c, run_state *s, story **out, size_t *n)
     *out = y;
     pare_status st = PARE_OK;
     for (size_t i = 0; i < *n && !st; i++) st = run_encode(c, s, text[i], &y[i].prompt);
+    if (!st && s->o->prompts) warn_text(c, s->o->prompts, &s->notes);
     return st;
 }
 

@@ -39,8 +39,9 @@ typedef struct run_state {
     const run_opts *o;
     const char *text; /* of one pass */
     pare_model *m;
-    pare_tokenizer *tok; /* --text */
-    pare_inputs set;     /* usually one */
+    pare_tokenizer *tok;   /* --text */
+    pare_text_notes notes; /* of the file of prompts */
+    pare_inputs set;       /* usually one */
     size_t ndim, shape[4];
     size_t rows, cols; /* of all outputs together */
     void *out;         /* rows x cols, f32 or f64 */

@@ -1,5 +1,6 @@
 /* What a training command means: data, models, settings, runs. */
 #include "interrupt.h"
+#include "warn_text.h"
 #include "train.h"
 
 #include <math.h>
@@ -123,6 +124,7 @@ static pare_status open_lesson(plan *p, data_kind d, pare_lesson *l, size_t spli
                           .batch = o->batch,
                           .mark_tokens = o->mark_tokens};
     pare_status st = pare_lesson_text(l, &p->facts, c->arena, &t, &c->err);
+    if (!st && pare_ranks_rank(p->ranks) == 0) warn_text(c, o->data, &p->facts.notes);
     const size_t seen = t.mark_tokens;
     if (st || seen == 0 || (p->facts.val <= seen && p->facts.test <= seen)) return st;
     t.mark_tokens = 0;

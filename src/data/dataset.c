@@ -322,6 +322,7 @@ pare_status pare_dataset_load_files(pare_dataset *out, pare_arena *a, const pare
     }
     out->inputs = (pare_inputs){g.n, g.in};
     out->target = g.target;
+    out->notes = g.notes;
     return PARE_OK;
 }
 

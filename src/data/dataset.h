@@ -11,6 +11,7 @@ typedef struct pare_gather {
     size_t n, room;
     pare_input *in;
     const int64_t **target;
+    pare_text_notes notes;
 } pare_gather;
 
 PARE_MUST_USE pare_status pare_gather_add(pare_gather *g, pare_input in, const int64_t *target,

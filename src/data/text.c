@@ -74,6 +74,8 @@ static pare_status read_text(pare_gather *g, pare_arena *scratch, const char *pa
     if (st == PARE_OK) st = pare_text_read_blob(&text, &bytes, scratch, b, err);
     pare_blob_release(b);
     if (st) return st;
+    pare_text_note_utf8(&g->notes, text, bytes);
+    pare_text_note_words(&g->notes, t, text, bytes);
     st = m->tokenizer == PARE_TOK_LLAMA2C ? add_stories(g, t, text, bytes, window, err)
                                           : add_text(g, t, text, bytes, window, err);
     if (st == PARE_OK && g->n == 0)

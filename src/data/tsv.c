@@ -37,6 +37,7 @@ static pare_status add_sentence(tsv_reader *r, const char *s, size_t bytes, int6
     *target = label;
     const pare_status st = pare_encode(&ids, &n, g->arena, r->tokenizer, s, bytes, err);
     if (st) return st;
+    pare_text_note_words(&g->notes, r->tokenizer, s, bytes);
     if (n == 0 || (g->model->context && n > g->model->context)) {
         r->skipped++;
         return PARE_OK;
@@ -109,6 +110,7 @@ pare_status pare_tsv_gather(pare_gather *g, size_t *skipped, const char *path, p
     pare_blob_release(b);
     if (st == PARE_OK) {
         tsv_reader r = {g, t, 0, 0};
+        pare_text_note_utf8(&g->notes, text, bytes);
         st = read_lines(&r, text, bytes, err);
         *skipped = r.skipped;
     }

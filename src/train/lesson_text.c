@@ -7,6 +7,7 @@
 typedef struct tokens {
     const int64_t *ids;
     size_t n;
+    pare_text_notes notes;
 } tokens;
 
 typedef struct marks { /* windows that are looked at */
@@ -47,7 +48,7 @@ static pare_status read_tokens(tokens *out, pare_arena *a, const pare_model *m, 
     size_t n = 0;
     for (size_t i = 0; i < d.inputs.n; i++) n += d.inputs.in[i].tokens;
     int64_t *ids = d.inputs.n == 1 ? NULL : pare_alloc(a, n, sizeof *ids);
-    *out = (tokens){ids ? ids : d.inputs.in[0].ids, n};
+    *out = (tokens){ids ? ids : d.inputs.in[0].ids, n, d.notes};
     if (d.inputs.n == 1) return PARE_OK;
     if (!ids) return pare_no_memory(err);
     for (size_t i = 0; i < d.inputs.n; i++) {
@@ -62,7 +63,7 @@ static tokens cut(tokens *t, size_t all)
 {
     const size_t n = (size_t)(PARE_TEXT_SHARE * (double)all);
     t->n -= n;
-    return (tokens){t->ids + t->n, n};
+    return (tokens){.ids = t->ids + t->n, .n = n};
 }
 
 static marks spread(tokens text, size_t window, size_t most_tokens)
@@ -198,7 +199,8 @@ static pare_status read_parts(text_lesson *t, pare_lesson_facts *f, pare_arena *
                              .pool = PARE_POOL_NONE,
                              .train = t->train.n,
                              .val = val.n,
-                             .test = test.n};
+                             .test = test.n,
+                             .notes = t->train.notes};
     return PARE_OK;
 }
 

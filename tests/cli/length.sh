@@ -1,7 +1,9 @@
 # Plans: what a run of N tokens costs on an engine of M, from sizes alone.
 pare data model -q --kind gpt -o m.st --dim 16 --heads 2 --layers 2 --context 64
-plan() { pare length m.st "$@" | grep -v '^time'; }
+pare data model -q --kind gpt -o long.st --dim 16 --heads 2 --layers 2 --context 4096
+plan() { pare length long.st "$@" | grep -v '^time'; }
 plan --tokens 4096 --oracle 128 --dry-run
+plan --tokens 4096 --oracle 128 --dry-run -v | grep -E '^(flops|weights)|closed form|partial results'
 plan --tokens 4096 --oracle 128 --mode zeroref --dry-run
 plan --tokens 4096 --oracle 128 --mode zeroref --mask full --dry-run
 plan --tokens 100 --oracle 128 --mode zeroref --dry-run
@@ -9,7 +11,7 @@ plan --tokens 0 --oracle 8 --dry-run
 plan --tokens 1024 --oracle 64 -o p.json >/dev/null
 sed -n 1,12p p.json
 grep '"d_' p.json
-for w in "--mode zeroref --static" "--mode strict" "--mode strict --oracle 64,2,3" "--mode paper"; do plan --tokens 1024 --oracle 64 $w --dry-run | grep vectors; done
+for w in "--mode zeroref --static" "--mode strict" "--mode strict --oracle 64,2,3" "--mode paper"; do plan --tokens 1024 --oracle 64 $w --dry-run -v | grep -A1 'call size'; done
 ls p.json*
 # What is refused: a reason, an exit code, and no file.
 no() { pare length "$@" -q -o o.json 2>&1; echo "exit $?"; ls o.json* 2>/dev/null; }
@@ -20,9 +22,16 @@ no m.st --oracle 8,x,1
 no m.st --oracle 1 --mode zeroref
 no missing.st --oracle 8
 # More calls than can be counted in a minute or so, and too many tokens: refused at once.
-no m.st --tokens 100000000 --oracle 8 --dry-run
-no m.st --tokens 100000000 --oracle 64 --mode zeroref --dry-run
-no m.st --tokens 1000000000 --oracle 64 --mode sample --dry-run
+pare data model -q --kind llama -o l.st --dim 16 --heads 2 --layers 2 --context 64
+no l.st --tokens 100000000 --oracle 8 --dry-run
+no l.st --tokens 100000000 --oracle 64 --mode zeroref --dry-run
+no l.st --tokens 1000000000 --oracle 64 --mode sample --dry-run
+# More tokens than learned positions: the plan could not run, so there is none.
+no m.st --tokens 65 --oracle 8
+no m.st --tokens 65 --oracle 8 --certify
+pare length m.st --oracle 8 --dry-run | grep '^plan'
+# Without learned positions inputs may be longer than the context.
+pare length l.st --tokens 4096 --oracle 8 --dry-run | grep '^plan'
 pare length m.st --oracle 8 2>&1; echo "exit $?"
 pare data model -q --kind graph -o g.st
 no g.st --oracle 8
@@ -44,7 +53,7 @@ pare verify q.json.cert.json 2>&1 | sed -E 's/[0-9a-f]{12}\.\.\./H/g'; echo "exi
 pare data minesweeper -q --side 6 -o board.npz
 pare data model -q -f --kind graph -o g.st --dim 8 --heads 2 --layers 1
 for w in "--mode native" "--mode zeroref --mask full" "--mode zeroref --mask causal" "--mode strict"; do
-    pare length g.st --data board.npz --oracle 8 $w -f -q -o g.json --certify | grep -c '^tokens *36,\|measured'
+    pare length g.st --data board.npz --oracle 8 $w -f -q -o g.json --certify | grep -c '^plan *36 \|measured'
     pare verify g.json.cert.json | sed -E 's/[0-9a-f]{12}\.\.\./H/; s/[0-9.]+e?-?[0-9]*( in f64|$)/N\1/' | grep -E 'data|elsewhere'
 done
 cp board.npz other.npz; printf x >>other.npz

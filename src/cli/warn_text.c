@@ -1,0 +1,16 @@
+#include "warn_text.h"
+
+void warn_text(cli *c, const char *where, const pare_text_notes *n)
+{
+    if (n->invalid)
+        cli_note(c,
+                 "warning: %s is not UTF-8: %zu invalid %s, the first in line %zu (byte %zu); each "
+                 "is read as a single byte",
+                 where, n->invalid, n->invalid == 1 ? "byte" : "bytes", n->invalid_line,
+                 n->invalid_byte);
+    if (n->unknown)
+        cli_note(c,
+                 "warning: %s: the vocabulary lacks %zu of %zu words, the first is '%s'; they are "
+                 "left out",
+                 where, n->unknown, n->words, n->first_unknown);
+}
