@@ -17,46 +17,57 @@ typedef struct eval_result {
     pare_kl_report kl;
     size_t inputs, skipped, split;
     pare_task task;
+    bool sentences; /* inputs are text */
     double ms;
 } eval_result;
 
-static const char *counted_what(pare_task t)
+static const char *counted_what(const eval_result *r)
 {
-    static const char *const what[] = {"nodes of the test mask", "tokens", "sentences", "tokens",
+    static const char *const what[] = {"nodes of the test mask", "tokens", "inputs", "tokens",
                                        "values"};
-    return what[t];
+    return r->task == PARE_TASK_SENTENCE && r->sentences ? "sentences" : what[r->task];
 }
 
-static void print_metric(const char *label, const evaluation *e, pare_task task)
+static void print_metric(const char *label, const evaluation *e, const eval_result *r)
 {
+    char n[32];
+    const char *const counted = out_count(n, e->scores.counted), *const what = counted_what(r);
     if (strcmp(e->metric, "perplexity") == 0)
-        out_row(label, "%.4f (%.5f nats per token) on %zu %s", e->value, e->scores.nats,
-                e->scores.counted, counted_what(task));
+        out_row(label, "%.4f (%.5f nats per token) on %s %s", e->value, e->scores.nats, counted,
+                what);
     else if (strcmp(e->metric, "auc") == 0)
-        out_row(label, "%.4f on %zu %s (accuracy %.2f %%)", e->value, e->scores.counted,
-                counted_what(task), 100 * e->scores.accuracy);
-    else if (task == PARE_TASK_VALUES)
-        out_row(label, "%.6g on %zu %s", e->value, e->scores.counted, counted_what(task));
+        out_row(label, "%.4f on %s %s (accuracy %.2f %%)", e->value, counted, what,
+                100 * e->scores.accuracy);
+    else if (r->task == PARE_TASK_VALUES)
+        out_row(label, "%.6g mean squared error on %s %s", e->value, counted, what);
     else
-        out_row(label, "%.2f %% of %zu %s", 100 * e->value, e->scores.counted, counted_what(task));
+        out_row(label, "%.2f %% of %s %s", 100 * e->value, counted, what);
 }
 
-static void print_people(const eval_opts *o, const eval_result *r)
+static void print_kl(const pare_kl_report *k)
 {
-    out_row("data", "%s, %zu %s", o->data, r->inputs, r->inputs == 1 ? "input" : "inputs");
-    if (r->task == PARE_TASK_NODES) out_row("split", "%zu", r->split);
-    if (r->skipped) out_row("skipped", "%zu that could not be used", r->skipped);
-    print_metric(r->model.metric, &r->model, r->task);
-    if (o->reference) {
-        print_metric("reference", &r->reference, r->task);
-    }
-    if (o->reference && r->task != PARE_TASK_VALUES) {
-        out_line("KL(reference || model) in nats, %zu rows", r->kl.rows);
-        out_line("  %12s %12s %12s %12s %12s", "mean", "median", "99.9 %", "max", "same top");
-        out_line("  %12.4g %12.4g %12.4g %12.4g %10.2f %%", r->kl.mean, r->kl.median, r->kl.p999,
-                 r->kl.max, 100 * r->kl.same_top);
-    }
-    out_row("time", "%.1f ms (%s pass)", r->ms, o->f64 ? "f64 reference" : "f32");
+    char n[32];
+    out_row("same answer", "%.2f %% of %s predictions have the reference's most likely class",
+            100 * k->same_top, out_count(n, k->rows));
+    out_row("KL", "mean %.4g, median %.4g, 99.9 %% below %.4g, largest %.4g", k->mean, k->median,
+            k->p999, k->max);
+    out_row("", "KL(reference || model), in nats per prediction");
+}
+
+static void print_text(const eval_opts *o, const eval_result *r)
+{
+    print_metric(r->model.metric, &r->model, r);
+    if (o->reference) print_metric("reference", &r->reference, r);
+    if (o->reference && r->task != PARE_TASK_VALUES) print_kl(&r->kl);
+    char n[32];
+    if (r->task == PARE_TASK_NODES)
+        out_row("data", "%s, split %zu", o->data, r->split);
+    else
+        out_row("data", "%s, %s %s%s", o->data, out_count(n, r->inputs),
+                r->inputs == 1 ? "input" : "inputs", r->task == PARE_TASK_TEXT ? " (windows)" : "");
+    if (r->skipped)
+        out_row("skipped", "%zu sentences: empty, or longer than the model's context", r->skipped);
+    out_row("time", "%.1f ms (%s)", r->ms, o->f64 ? "in f64" : "in f32");
 }
 
 static bool json_number(cJSON *to, const char *key, double v)
@@ -126,13 +137,14 @@ static pare_status eval(cli *c, const eval_opts *o)
         r.skipped = d.skipped;
         r.split = d.split;
         r.task = d.task;
+        r.sentences = m->stem.ids;
     }
     if (!st && c->json) {
         st = cli_facts(c, &f, path, m, NULL, true);
         if (!st && ref) st = cli_facts(c, &fr, o->reference, ref, NULL, true);
         if (!st) st = print_json(c, o, &r, &f, &fr);
     } else if (!st) {
-        print_people(o, &r);
+        print_text(o, &r);
     }
     pare_model_free(m);
     pare_model_free(ref);

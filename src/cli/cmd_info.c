@@ -57,19 +57,23 @@ static void print_blocks(const pare_model *m)
     }
 }
 
-static pare_status print_people(cli *c, pare_model *m, const facts *f, const char *format)
+static pare_status print_text(cli *c, pare_model *m, const facts *f, const char *format)
 {
     char text[DESCRIBE_ROOM], bytes[64], count[32];
-    out_row("model", "%s", m->name && *m->name ? m->name : "(no name)");
+    out_row("model", "%s: %s", m->name && *m->name ? m->name : "(no name)", describe_task(m));
     out_row("file", "%s (%s)", f->path, format);
+    out_row("parameters", "%s", out_count(count, f->size.parameters));
+    out_row("bytes", "%s of weights", out_bytes(bytes, f->size.bytes));
+    out_row("MACs", "%s multiply-adds for %zu %s", out_count(count, f->size.macs), f->tokens,
+            f->tokens == 1 ? "token" : "tokens");
     describe_input(text, m);
     out_row("input", "%s", text);
     if (m->context)
-        out_row("context", "%zu tokens", m->context);
+        out_row("context", "at most %zu tokens", m->context);
     else
         out_row("context", "any length");
     describe_pattern(text, m);
-    out_row("pattern", "%s", text);
+    out_row("attention", "%s", text);
     describe_positions(text, m);
     out_row("positions", "%s", text);
     print_blocks(m);
@@ -80,10 +84,6 @@ static pare_status print_people(cli *c, pare_model *m, const facts *f, const cha
                 m->vocab_bytes);
     else
         out_row("tokenizer", "%s", pare_tokenizer_name(m->tokenizer));
-    out_row("parameters", "%s", out_count(count, f->size.parameters));
-    out_row("bytes", "%s", out_bytes(bytes, f->size.bytes));
-    out_row("MACs", "%s for %zu %s", out_count(count, f->size.macs), f->tokens,
-            f->tokens == 1 ? "token" : "tokens");
     if (!c->verbose) return PARE_OK;
     puts("tensors");
     lister l = {NULL};
@@ -176,7 +176,7 @@ static pare_status info(cli *c, const info_opts *o)
         const char *const format = describe_format(files, path);
         if (o->tokens) f.tokens = o->tokens;
         f.size = pare_model_size(m, f.tokens, o->edges);
-        st = c->json ? print_json(c, m, &f, format) : print_people(c, m, &f, format);
+        st = c->json ? print_json(c, m, &f, format) : print_text(c, m, &f, format);
     }
     pare_files_free(files);
     pare_model_free(m);

@@ -113,9 +113,9 @@ void describe_input(char buf[DESCRIBE_ROOM], const pare_model *m)
     text t = {buf, 0};
     const pare_stem *s = &m->stem;
     if (s->ids)
-        say(&t, "ids below %zu, embedding %zu", s->vocab, s->width);
+        say(&t, "token ids below %zu, embedding of %zu numbers", s->vocab, s->width);
     else
-        say(&t, "vectors of %zu", s->width);
+        say(&t, "vectors of %zu numbers", s->width);
     if (pare_has(&s->map.w)) say(&t, ", map %zu-%zu", s->map.w.cols, s->map.w.rows);
     if (s->norm.kind != PARE_NORM_NONE) say(&t, ", %s norm", pare_norm_name(s->norm.kind));
 }
@@ -156,19 +156,20 @@ void describe_head(char buf[DESCRIBE_ROOM], const pare_model *m)
     const pare_top *h = &m->top;
     if (h->norm.kind != PARE_NORM_NONE) say(&t, "%s norm, ", pare_norm_name(h->norm.kind));
     if (h->pool != PARE_POOL_NONE) say(&t, "pooled (%s), ", pare_pool_name(h->pool));
-    if (pare_has(&h->dense.w))
-        say(&t, "dense %zu-%zu %s, ", h->dense.w.cols, h->dense.w.rows, pare_act_name(h->act));
+    if (pare_has(&h->dense.w)) say(&t, "dense %zu-%zu ", h->dense.w.cols, h->dense.w.rows);
+    if (pare_has(&h->dense.w) || h->act != PARE_ACT_NONE) say(&t, "%s, ", pare_act_name(h->act));
     say(&t, "%zu outputs%s%s", pare_model_outputs(m), h->pool == PARE_POOL_NONE ? " per token" : "",
         h->tied ? ", tied to the embedding" : "");
 }
 
-static const char *kind_of(const pare_model *m)
+const char *describe_task(const pare_model *m)
 {
     if (m->pattern.kind == PARE_GRAPH) return "graph transformer";
     if (m->top.pool != PARE_POOL_NONE)
-        return m->stem.ids ? "text classifier" : "encoder that pools";
-    if (m->pattern.kind == PARE_FULL) return "encoder";
-    return m->stem.ids ? "language model" : "causal encoder";
+        return m->stem.ids ? "encoder of texts, one output per text"
+                           : "encoder of sequences, one output per sequence";
+    if (m->pattern.kind == PARE_FULL) return "encoder, one output per token";
+    return m->stem.ids ? "language model" : "causal encoder, one output per token";
 }
 
 void describe_kind(char buf[DESCRIBE_ROOM], const pare_model *m)
@@ -178,7 +179,7 @@ void describe_kind(char buf[DESCRIBE_ROOM], const pare_model *m)
     describe_input(in, m);
     describe_head(out, m);
     describe_pattern(pattern, m);
-    say(&t, "%s: %s; attention %s; positions %s; %s", kind_of(m), in, pattern,
+    say(&t, "%s: %s; attention %s; positions %s; %s", describe_task(m), in, pattern,
         pare_position_name(m->stem.pos.kind), out);
 }
 

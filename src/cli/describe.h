@@ -7,7 +7,9 @@
 
 /* "attention 12 heads of 64, MLP 768-3072-768 gelu_tanh, pre layer norm" */
 void describe_block(char buf[DESCRIBE_ROOM], const pare_block *b);
-/* "language model, causal: ids below 3, embedding 48, learned positions; ..." */
+/* What the model is for, in a few words: "language model". */
+const char *describe_task(const pare_model *m);
+/* "language model: token ids below 3, embedding of 48 numbers; attention causal; ..." */
 void describe_kind(char buf[DESCRIBE_ROOM], const pare_model *m);
 void describe_input(char buf[DESCRIBE_ROOM], const pare_model *m);
 void describe_positions(char buf[DESCRIBE_ROOM], const pare_model *m);

@@ -130,16 +130,24 @@ static void reach(size_t *end, size_t at, size_t n)
     if (at + n > *end) *end = at + n;
 }
 
+/* Rows that the heads read of wq, wk and wv: what a tensor that is missing would have to have. */
+static void rows_read(size_t *q, size_t *k, size_t *v, const pare_attn *a)
+{
+    *q = *k = *v = 0;
+    for (size_t h = 0; h < a->nheads; h++) {
+        reach(q, a->heads[h].q, a->heads[h].dk);
+        reach(k, a->heads[h].k, a->heads[h].dk);
+        reach(v, a->heads[h].v, a->heads[h].dv);
+    }
+}
+
 /* Rows behind the last head would be weights that nobody reads. */
 static pare_status no_leftovers(const checker *c, const pare_attn *a, size_t q_rows)
 {
-    size_t q = 0, k = 0, v = 0, freq = 0;
-    for (size_t h = 0; h < a->nheads; h++) {
-        reach(&q, a->heads[h].q, a->heads[h].dk);
-        reach(&k, a->heads[h].k, a->heads[h].dk);
-        reach(&v, a->heads[h].v, a->heads[h].dv);
+    size_t q, k, v, freq = 0;
+    rows_read(&q, &k, &v, a);
+    for (size_t h = 0; h < a->nheads; h++)
         if (a->heads[h].planes) reach(&freq, a->heads[h].freq, a->heads[h].planes);
-    }
     if (q == q_rows && k == a->wk.rows && v == a->wv.rows && freq == a->freqs.cols) return PARE_OK;
     return bad(c,
                "the heads read %zu, %zu, %zu rows of wq, wk, wv and %zu of freqs, which have %zu, "
@@ -184,13 +192,17 @@ static size_t head_columns(const pare_attn *a)
 static pare_status head_weights(const checker *c, const pare_attn *a, bool rotary)
 {
     const bool queries = a->kind != PARE_ATTN_CONSTQ && a->kind != PARE_ATTN_POOL;
-    const size_t q = pare_has(&a->wq) ? a->wq.rows : a->bq.cols;
+    size_t q, k, v;
+    rows_read(&q, &k, &v, a);
+    if (pare_has(&a->wq) || pare_has(&a->bq)) q = pare_has(&a->wq) ? a->wq.rows : a->bq.cols;
+    if (pare_has(&a->wk)) k = a->wk.rows;
+    if (pare_has(&a->wv)) v = a->wv.rows;
     pare_status st;
     if ((st = want(c, "wq", &a->wq, q, a->din, queries ? REQUIRED : FORBIDDEN)) ||
         (st = want(c, "bq", &a->bq, 1, q, queries ? OPTIONAL : REQUIRED)) ||
-        (st = want(c, "wk", &a->wk, a->wk.rows, a->din, REQUIRED)) ||
+        (st = want(c, "wk", &a->wk, k, a->din, REQUIRED)) ||
         (st = want(c, "bk", &a->bk, 1, a->wk.rows, OPTIONAL)) ||
-        (st = want(c, "wv", &a->wv, a->wv.rows, a->din, REQUIRED)) ||
+        (st = want(c, "wv", &a->wv, v, a->din, REQUIRED)) ||
         (st = want(c, "bv", &a->bv, 1, a->wv.rows, OPTIONAL)) ||
         (st = want(c, "freqs", &a->freqs, 1, a->freqs.cols, rotary ? OPTIONAL : FORBIDDEN)))
         return st;

@@ -11,10 +11,10 @@ printf 'sentence\tlabel\na fine day\t1\na bad day\t0\nfine\t1\n' >s.tsv
 pare eval graph.st --data g.npz | sed -E "$s"
 pare eval graph.st --data g.npz --split 3 | sed -E "$s" | grep split
 pare eval gpt.st --data t.txt | sed -E "$s"
-pare eval gpt.st --data t.txt --window 8 --f64 | sed -E "$s" | head -n 1
+pare eval gpt.st --data t.txt --window 8 --f64 | sed -E "$s" | grep -E "data|time"
 pare eval gpt.st --data sort.npz | sed -E "$s"
 pare eval bert.st --data s.tsv | sed -E "$s"
-pare eval gpt.st --data t.txt --reference gpt.st | sed "s/^time .*/time/" | tail -n 4
+pare eval gpt.st --data t.txt --reference gpt.st | sed "s/^time .*/time/" | tail -n 5
 pare eval gpt.st --data t.txt --reference other.st --json | grep -oE '"(command|name)": "[a-z]*"|"[a-z_0-9]+": [[{"0-9]' | cut -d: -f1 | sort | uniq -c
 pare eval gpt.st --data t.txt --reference bert.st 2>&1; echo "exit $?"
 pare eval gpt.st --data s.tsv 2>&1; echo "exit $?"

@@ -12,7 +12,7 @@ learn() { # name, words: with one thread and with two
     pare train $small "$@" -t 1 -o $name.1.st >$name.out || cat $name.out
     pare train $small "$@" -t 2 -o $name.2.st >/dev/null
     cmp $name.1.st $name.2.st
-    pare info $name.1.st | grep -E '^(name|pattern|parameters)' | tr -s ' ' | tr '\n' ';'
+    pare info $name.1.st | grep -E '^(name|attention|parameters)' | tr -s ' ' | tr '\n' ';'
     sed -nE 's/^(auc|accuracy|nats|mse) .*/ \1/p' $name.out
 }
 for k in graph mlp gcn; do learn $k --kind $k --data b.npz --epochs 4; done
