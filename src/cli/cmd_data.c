@@ -121,7 +121,7 @@ static int no_kind(const data_kind *kinds, size_t n, const data_opts *o, int arg
     opt_format format;
     for (size_t i = 0; i < n; i++) names[i] = kinds[i].name;
     if (!opt_asks_help(&format, argc, argv))
-        return cli_unknown_word("data", "KIND", argc > 0 ? argv[0] : NULL, names, argc, argv);
+        return cli_unknown_word("data", "kind", argc > 0 ? argv[0] : NULL, names, argc, argv);
     if (format == OPT_HELP) {
         puts("Usage: pare data KIND -o FILE\n"
              "Makes test data, or a model with random weights, from a seed.\n");

@@ -2,6 +2,7 @@
 #include "opt.h"
 #include "suggest.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -110,7 +111,7 @@ static opt_result set_size(const words *w, const opt *o, const char *word)
     if ((!whole_number(&v, word) && !suffixed_number(&v, word)) || v < o->min || v > o->max)
         return bad(w, "%s: '%s' is not a whole number from %zu to %zu%s", shown(buf, o), word,
                    o->min, o->max,
-                   o->max >= 1000 && strspn(word, "0123456789.") > 0
+                   o->max >= 1000 && isalpha((unsigned char)word[strlen(word) - 1])
                        ? " (k, M and G stand for thousands, millions and billions)"
                        : "");
     *(size_t *)o->to = (size_t)v;

@@ -339,9 +339,10 @@ pare_status out_json(cli *c, cJSON *root, bool complete)
 
 void out_json_object(const cJSON *root)
 {
-    char *const text = cJSON_PrintUnformatted(root);
-    if (text) put_json(text);
-    cJSON_free(text);
+    pare_arena *const a = pare_arena_new();
+    char *text = NULL;
+    if (a && pare_json_print(&text, NULL, a, root, 0, NULL) == PARE_OK) put_json(text);
+    pare_arena_free(a);
 }
 
 pare_status out_json_file(cli *c, cJSON *root, bool complete, const char *path)
