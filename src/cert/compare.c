@@ -9,16 +9,29 @@ static const double relative = 1e-3;
 
 /* ---- one claim ------------------------------------------------------------------------------ */
 
-/* Says no, naming the claim: "theorems, ball.outputs {radius 0.1}: ..." */
+/* Both figures with as many digits as it takes to tell them apart, four at least. */
+static void two_figures(char x[40], char y[40], double a, double b)
+{
+    for (int digits = 4; digits <= 17; digits++) {
+        snprintf(x, 40, "%.*g", digits, a);
+        snprintf(y, 40, "%.*g", digits, b);
+        if (strcmp(x, y) != 0) return;
+    }
+}
+
+/* Refuses, naming the claim: "ball.outputs (ball of radius 0.1 ...): the certificate claims 1, 2 is
+ * the least that can be proven". `what`: the words behind the second figure. */
 static pare_status refuse(const pare_claim *c, const char *what, double claimed, double again,
                           pare_err *err)
 {
     const pare_kind_row *const row = &pare_kinds[c->kind];
     pare_arena *const a = pare_arena_new();
     const char *const sentence = a ? pare_claim_sentence(a, c) : NULL;
+    char x[40], y[40];
+    two_figures(x, y, claimed, again);
     const pare_status st =
-        pare_fail(err, PARE_ERR_VERIFY, "%s (%.160s): %s: the certificate says %.9g, it is %.9g",
-                  row->name, sentence ? sentence : "", what, claimed, again);
+        pare_fail(err, PARE_ERR_VERIFY, "%s (%.160s): the certificate claims %s; %s is %s",
+                  row->name, sentence ? sentence : "", x, y, what);
     pare_arena_free(a);
     return st;
 }
@@ -38,12 +51,14 @@ static pare_status same_hypothesis(const pare_claim *x, const pare_claim *y, par
 {
     const pare_kind_row *const row = &pare_kinds[x->kind];
     if (x->holds != y->holds)
-        return pare_fail(err, PARE_ERR_VERIFY, "%s: the certificate says %s, found again is %s",
-                         row->name, truth_text(x->holds), truth_text(y->holds));
+        return pare_fail(
+            err, PARE_ERR_VERIFY,
+            "%s: the certificate says that this hypothesis is %s; checked again it is %s",
+            row->name, truth_text(x->holds), truth_text(y->holds));
     if (row->has_value && !near(x->value, y->value, y->slack))
-        return refuse(x, "value", x->value, y->value, err);
+        return refuse(x, "the value computed again", x->value, y->value, err);
     if (row->has_limit && !near(x->limit, y->limit, 0))
-        return refuse(x, "limit", x->limit, y->limit, err);
+        return refuse(x, "the limit computed again", x->limit, y->limit, err);
     return PARE_OK;
 }
 
@@ -51,14 +66,18 @@ static pare_status still_theorem(const pare_claim *x, const pare_claim *y, pare_
 {
     const pare_kind_row *const row = &pare_kinds[x->kind];
     if (row->lower ? !(x->value <= y->value) : !(x->value >= y->value))
-        return refuse(x, row->lower ? "lower bound, provable" : "bound, provable", x->value,
-                      y->value, err);
+        return refuse(x,
+                      row->lower ? "the largest lower bound that can be proven"
+                                 : "the least that can be proven",
+                      x->value, y->value, err);
     if (pare_kind_is_drawn(x->kind) && !(x->probability <= y->probability))
-        return refuse(x, "probability", x->probability, y->probability, err);
+        return refuse(x, "the largest probability that can be proven", x->probability,
+                      y->probability, err);
     if (strcmp(x->domain, y->domain) != 0)
-        return pare_fail(err, PARE_ERR_VERIFY,
-                         "%s: domain: the certificate says \"%.160s\", the proof \"%.160s\"",
-                         row->name, x->domain, y->domain);
+        return pare_fail(
+            err, PARE_ERR_VERIFY,
+            "%s: the certificate claims it on \"%.160s\"; the proof holds on \"%.160s\"", row->name,
+            x->domain, y->domain);
     return PARE_OK;
 }
 
@@ -66,13 +85,14 @@ static pare_status same_observation(const pare_claim *x, const pare_claim *y, pa
 {
     const pare_kind_row *const row = &pare_kinds[x->kind];
     const double slack = isfinite(y->slack) ? y->slack : 0;
-    if (!(x->value >= 0)) return refuse(x, "value, never below 0", x->value, y->value, err);
+    if (!(x->value >= 0))
+        return refuse(x, "measured again (it is never below 0)", x->value, y->value, err);
     bool same = x->value == y->value;
     if (row->one_sided)
         same = same || y->value <= fma(row->tolerance, x->value, x->value);
     else if (isfinite(x->value)) /* within a thousandth of inf is everything */
         same = same || fabs(y->value - x->value) <= fmax(row->tolerance * fabs(x->value), slack);
-    return same ? PARE_OK : refuse(x, "value", x->value, y->value, err);
+    return same ? PARE_OK : refuse(x, "measured again", x->value, y->value, err);
 }
 
 /* A figure above an optimum: it must not have shrunk, nor the optimum have grown. */
@@ -80,11 +100,11 @@ static pare_status same_evidence(const pare_claim *x, const pare_claim *y, pare_
 {
     const pare_kind_row *const row = &pare_kinds[x->kind];
     if (row->has_value && !near(x->value, y->value, y->slack))
-        return refuse(x, "value", x->value, y->value, err);
+        return refuse(x, "the value computed again", x->value, y->value, err);
     if (row->has_limit && !near(x->limit, y->limit, y->slack))
-        return refuse(x, "limit", x->limit, y->limit, err);
+        return refuse(x, "the limit computed again", x->limit, y->limit, err);
     if (row->has_value && row->has_limit && !(x->value >= x->limit))
-        return refuse(x, "limit, at most the value", x->limit, x->value, err);
+        return refuse(x, "its value, and the limit is above it", x->limit, x->value, err);
     return PARE_OK;
 }
 
@@ -100,8 +120,9 @@ static pare_status same_claim(const pare_claim *x, const pare_claim *y, pare_err
     case PARE_EVIDENCE:
         return same_evidence(x, y, err);
     default:
-        return near(x->value, y->value, y->slack) ? PARE_OK
-                                                  : refuse(x, "value", x->value, y->value, err);
+        return near(x->value, y->value, y->slack)
+                   ? PARE_OK
+                   : refuse(x, "the value computed again", x->value, y->value, err);
     }
 }
 
@@ -125,7 +146,7 @@ static pare_status all_again(const pare_cert *c, const pare_cert *again, pare_er
         const pare_claim *const y = find(again, x);
         st = y ? same_claim(x, y, err)
                : pare_fail(err, PARE_ERR_VERIFY,
-                           "%s: the proof has no such claim with these parameters", row->name);
+                           "%s: the proof makes no such claim with these parameters", row->name);
     }
     return st;
 }
@@ -139,9 +160,9 @@ static pare_status none_left_out(const pare_cert *c, const pare_cert *again, par
         const pare_section s = pare_kinds[y->kind].section;
         if (s != PARE_HYPOTHESIS && s != PARE_OBSERVATION) continue;
         if (!find(c, y))
-            return pare_fail(err, PARE_ERR_VERIFY, "%s: the certificate leaves out this %s",
-                             pare_kinds[y->kind].name,
-                             s == PARE_HYPOTHESIS ? "hypothesis" : "observation");
+            return pare_fail(
+                err, PARE_ERR_VERIFY, "%s: the certificate leaves out this %s, which the proof has",
+                pare_kinds[y->kind].name, s == PARE_HYPOTHESIS ? "hypothesis" : "observation");
     }
     return PARE_OK;
 }
@@ -152,7 +173,7 @@ static pare_status same_text(const char *key, const char *claimed, const char *a
 {
     if (claimed && again && strcmp(claimed, again) == 0) return PARE_OK;
     return pare_fail(err, PARE_ERR_VERIFY,
-                     "%s: the certificate says \"%.160s\", the proof \"%.160s\"", key,
+                     "%s: the certificate says \"%.160s\"; the proof says \"%.160s\"", key,
                      claimed ? claimed : "", again ? again : "");
 }
 
@@ -162,17 +183,22 @@ static pare_status headline(const pare_cert *c, const pare_cert *again, pare_err
 {
     const double radius = again->measured_radius;
     if (isnan(radius))
-        return pare_fail(err, PARE_ERR_VERIFY, "measured: the proof does not say how exactly");
-    if (!(c->proven >= again->proven))
         return pare_fail(err, PARE_ERR_VERIFY,
-                         "proven: the certificate says %.9g, provable is %.9g", c->proven,
-                         again->proven);
+                         "measured: the proof does not bound its own rounding");
+    if (!(c->proven >= again->proven)) {
+        char x[40], y[40];
+        two_figures(x, y, c->proven, again->proven);
+        return pare_fail(
+            err, PARE_ERR_VERIFY,
+            "proven: the certificate claims %s; %s is the least that can be proven (%s)", x, y,
+            again->norm);
+    }
     /* An infinite radius knows nothing, and must not excuse everything. */
     const double apart = isinf(radius) ? 0 : 2 * radius;
     if (!(fabs(c->measured - again->measured) <= fmax(relative * again->measured, apart)))
         return pare_fail(err, PARE_ERR_VERIFY,
-                         "measured: the certificate says %.9g, measured again is %.9g "
-                         "(within %.3g of the exact difference)",
+                         "measured: the certificate says %.9g; measured again it is %.9g (within "
+                         "%.3g of the exact difference)",
                          c->measured, again->measured, radius);
     if (!(c->measured <= c->proven + radius))
         return pare_fail(err, PARE_ERR_VERIFY,

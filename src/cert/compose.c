@@ -31,28 +31,34 @@ static pare_status pair_fits(const pare_cert *a, const pare_cert *b, size_t i, p
 {
     if (strcmp(a->output.sha256, b->input.sha256) != 0)
         return pare_fail(err, code,
-                         "links %zu and %zu do not fit: the output %s (%.12s...) of one is not the "
-                         "input %s (%.12s...) of the next",
-                         i, i + 1, a->output.path, a->output.sha256, b->input.path,
+                         "cuts %zu and %zu do not follow each other: the output of one is %s "
+                         "(sha256 %.12s...), the input of the next is %s (sha256 %.12s...); give "
+                         "the certificates in the order of the cuts",
+                         i + 1, i + 2, a->output.path, a->output.sha256, b->input.path,
                          b->input.sha256);
     if (strcmp(a->output.architecture, b->input.architecture) != 0)
         return pare_fail(err, code,
-                         "links %zu and %zu do not fit: %s and %s have other architectures", i,
-                         i + 1, a->output.path, b->input.path);
+                         "cuts %zu and %zu do not follow each other: %s and %s have different "
+                         "architectures",
+                         i + 1, i + 2, a->output.path, b->input.path);
     if (strcmp(a->norm, b->norm) != 0)
-        return pare_fail(err, code, "links %zu and %zu speak in different norms: %s and %s", i,
-                         i + 1, a->norm, b->norm);
+        return pare_fail(err, code, "cuts %zu and %zu are proven in different norms: %s and %s",
+                         i + 1, i + 2, a->norm, b->norm);
     if (same_inputs(a, b, arena)) return PARE_OK;
     if (strcmp(a->domain, b->domain) != 0)
-        return pare_fail(err, code, "links %zu and %zu speak of different domains: %s and %s", i,
-                         i + 1, a->domain, b->domain);
+        return pare_fail(err, code,
+                         "cuts %zu and %zu are proven on different inputs: \"%s\" and \"%s\"; make "
+                         "one of them again so that both are proven on the same inputs (the same "
+                         "data, held-out data and number of proven inputs)",
+                         i + 1, i + 2, a->domain, b->domain);
     if (strcmp(a->data.kind, b->data.kind) != 0 ||
         strcmp(a->data.inputs_sha256, b->data.inputs_sha256) != 0)
-        return pare_fail(err, code,
-                         "links %zu and %zu speak of different inputs: %s %.12s... and %s "
-                         "%.12s...; give both cuts the same --data, or the same --seed",
-                         i, i + 1, a->data.kind, a->data.inputs_sha256, b->data.kind,
-                         b->data.inputs_sha256);
+        return pare_fail(
+            err, code,
+            "cuts %zu and %zu are proven on different inputs (%s, sha256 %.12s..., and "
+            "%s, sha256 %.12s...); make one of them again with the data of the other, "
+            "or with its seed where the inputs are random",
+            i + 1, i + 2, a->data.kind, a->data.inputs_sha256, b->data.kind, b->data.inputs_sha256);
     return PARE_OK;
 }
 
@@ -149,7 +155,9 @@ pare_status pare_cert_compose(pare_cert *out, pare_arena *a, const char *cert_pa
                               pare_cert *const *links, const char *const *link_paths, size_t n,
                               pare_err *err)
 {
-    if (n == 0) return pare_fail(err, PARE_ERR_USAGE, "a chain needs at least one certificate");
+    if (n == 0)
+        return pare_fail(err, PARE_ERR_USAGE,
+                         "a chain needs at least one certificate; none is given");
     pare_cert c = {0};
     size_t total = 0;
     for (size_t i = 0; i < n; i++) total += links_in(links[i]);

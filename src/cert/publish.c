@@ -144,9 +144,10 @@ static pare_status certify(pare_cert *cert, pare_arena *a, const pare_model *in,
     if (!st) st = pare_cert_inflate(cert, err);
     if (!st && !(cert->proven <= o->max_error)) {
         char proven[40];
-        return pare_fail(err, PARE_ERR_PROMISE,
-                         "the proven bound is %s, more than --max-error %g; nothing was written",
-                         pare_ub_format(proven, (pare_ub){cert->proven}, 3), o->max_error);
+        return pare_fail(
+            err, PARE_ERR_PROMISE,
+            "the proven bound is %s, larger than the %g that was asked for; nothing was written",
+            pare_ub_format(proven, (pare_ub){cert->proven}, 3), o->max_error);
     }
     return st;
 }

@@ -45,8 +45,8 @@ static pare_status refuse_bytes(const char *role, const char *path, const char *
                                 const char *claimed, pare_err *err)
 {
     return pare_fail(err, PARE_ERR_VERIFY,
-                     "%s %s is not the file of the certificate: its sha256 is %.12s..., not "
-                     "%.12s...",
+                     "%s %s is not the file that the certificate is about: its sha256 is "
+                     "%.12s..., not %.12s...",
                      role, path, is, claimed);
 }
 
@@ -187,14 +187,15 @@ static pare_status get_inputs(verifier *v, pare_inputs *set, const pare_cert *c,
         const pare_inputs all = *set;
         st = pare_inputs_part(set, v->a, &all, d->first, d->count, d->tokens, v->err);
         if (st == PARE_ERR_INPUT)
-            return pare_fail(v->err, PARE_ERR_VERIFY,
-                             "inputs %zu and %zu more are not all among the %zu of the data file",
-                             d->first, d->count - 1, all.n);
+            return pare_fail(
+                v->err, PARE_ERR_VERIFY,
+                "input %zu and %zu more are not all among the %zu inputs of the data file",
+                d->first, d->count - 1, all.n);
         if (st != PARE_OK) return st;
     }
     if (d->split > 0 && !(set->n > 0 && set->in[0].graph))
         return pare_fail(v->err, PARE_ERR_VERIFY,
-                         "data.split: these inputs have no splits, the certificate says %zu",
+                         "data.split: these inputs have no splits; the certificate names split %zu",
                          d->split);
     if (set->n != d->count)
         return pare_fail(v->err, PARE_ERR_VERIFY, "there are %zu inputs, the certificate says %zu",
@@ -267,9 +268,10 @@ static pare_status verify_cut(verifier *v, pare_cert *again, const pare_cert *c,
     pare_inputs set = {0};
     const pare_prover *const p = find_prover(v->opts, c->reduction);
     if (!p)
-        return pare_fail(v->err, PARE_ERR_INPUT,
-                         "reduction: this program does not know \"%.80s\" and can not prove it",
-                         c->reduction);
+        return pare_fail(
+            v->err, PARE_ERR_INPUT,
+            "reduction: this version of pare does not know \"%.80s\" and cannot prove it",
+            c->reduction);
     *again = blank(c, v->opts->evidence);
     pare_status st = open_all(v, &f, &g, &set, c, override);
     if (st == PARE_OK) st = p->prove(again, v->a, c, f->m, g->m, &set, v->opts->exec, v->err);

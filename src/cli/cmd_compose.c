@@ -1,5 +1,6 @@
 /* pare compose: one certificate for a chain of cuts. */
 #include "cut_chain.h"
+#include "show_cut.h"
 
 static pare_status print(cli *c, const reduction *r)
 {
@@ -10,11 +11,17 @@ static pare_status print(cli *c, const reduction *r)
                         root && pare_json_add_size(root, "links", cert->nchain) &&
                             reduce_json_front(root, r) && reduce_json_end(root, r));
     }
-    out_row("chain", "%zu cuts", cert->nchain);
-    for (size_t i = 0; i < cert->nchain; i++)
-        out_row("", "%s: %s -> %s", cert->chain[i]->reduction, cert->chain[i]->input.path,
-                cert->chain[i]->output.path);
-    reduce_print(c, r);
+    char words[40];
+    show_results(c, r);
+    snprintf(words, sizeof words, "a chain of %zu cuts, one after another", cert->nchain);
+    show_shapes(r, words);
+    for (size_t i = 0; i < cert->nchain; i++) {
+        char bound[40];
+        out_row(i ? "" : "chain", "%s: %s -> %s, proven %s", cert->chain[i]->reduction,
+                cert->chain[i]->input.path, cert->chain[i]->output.path,
+                pare_ub_format(bound, pare_ub_exact(cert->chain[i]->proven), 4));
+    }
+    show_end(c, r);
     return PARE_OK;
 }
 

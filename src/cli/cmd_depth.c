@@ -1,6 +1,7 @@
 /* pare depth: a model with fewer attention layers, with its certificate. */
 #include "cut_data.h"
 #include "next_input.h"
+#include "show_cut.h"
 
 #include <math.h>
 #include <string.h>
@@ -104,85 +105,42 @@ static pare_status settle(cli *c, void *self)
 static void print_layers(const pare_depth_report *p)
 {
     const bool influence = p->nlayers > 0 && !isnan(p->layers[0].influence_est);
-    out_row("layer", "%-9s %16s%s", "attention", "leave-one-out", influence ? "   influence" : "");
+    out_row("  layer", "%-9s %24s%s", "attention", "error if replaced alone",
+            influence ? "   influence" : "");
     for (size_t l = 0; l < p->nlayers; l++) {
         const pare_depth_layer *const d = &p->layers[l];
         char cost[24] = "-", weight[24] = "";
         if (!isnan(d->loo_est)) snprintf(cost, sizeof cost, "%.3g", d->loo_est);
         if (influence) snprintf(weight, sizeof weight, "%12.4g", d->influence_est);
-        out_line("  %-11zu%-9s %16s%s", d->block, pare_attn_name(d->kind), cost, weight);
+        out_line("  %-11zu%-9s %24s%s", d->block, pare_attn_name(d->kind), cost, weight);
     }
-}
-
-/* Theorems for all inputs of a kind (like the data, or of the diameter that was asked for), balls,
- * and what was seen. */
-static void print_beside(const cli *c, const pare_cert *cert)
-{
-    const pare_claim *const relative = pare_cert_find(cert, PARE_RELATIVE_ERROR);
-    const pare_claim *const row = pare_cert_find(cert, PARE_ROW_ERROR);
-    const pare_claim *const lost = pare_cert_find(cert, PARE_LOST_FRACTION);
-    if (relative && row)
-        out_row("off by",
-                "%.4g of the outputs (root mean squares), a row by at most %.4g (euclidean)",
-                relative->value, row->value);
-    if (lost) out_row("lost", "%.4g of what attention does to the outputs", lost->value);
-    for (size_t i = 0; i < cert->nclaims; i++) {
-        const pare_claim *const t = &cert->claims[i];
-        const char *words = NULL;
-        switch (t->kind) {
-        case PARE_APRIORI_OUTPUTS:
-        case PARE_APRIORI_SCORE:
-        case PARE_DIAMETER_OUTPUTS:
-        case PARE_DIAMETER_SCORE:
-        case PARE_DIAMETER_RANK_COLLAPSE:
-        case PARE_ONE_LAYER_LEAST:
-            words = out_claim_words(c->arena, t);
-            out_row("proven", "%s, on %s", words ? words : "", t->domain);
-            break;
-        case PARE_BALL_OUTPUTS:
-        case PARE_BALL_ROWS_CHANGED:
-        case PARE_BALL_SCORE:
-            words = out_claim_words(c->arena, t);
-            out_row("near", "%s", words ? words : "");
-            break;
-        default:
-            break;
-        }
-    }
-    next_print(cert);
-}
-
-/* For which rows the largest entry is surely the same. */
-static void print_rows(const pare_model *m, const depth_opts *o)
-{
-    const size_t rows = out_rows(m, &o->d.held.set);
-    out_row("unchanged", "the largest output of %zu of %zu rows, proven",
-            rows - out_rows_changed(&o->r.cert, rows), rows);
 }
 
 static void print_cut(const depth_opts *o)
 {
     const pare_depth_report *const p = &o->report;
-    char kept[40] = "";
+    char words[160], kept[40] = "";
     if (o->one_report.keep != PARE_DEPTH_UNSET)
         snprintf(kept, sizeof kept, ", layer %zu kept", o->one_report.keep);
     if (o->one_layer) {
-        out_row("cut", "one layer: %s%s", o->one_layer, kept);
+        snprintf(words, sizeof words, "all attention layers become one: %s%s", o->one_layer, kept);
+        show_shapes(&o->r, words);
         return;
     }
-    out_row("cut", "%s: %zu of %zu attention layers stay exact (%s)",
-            pare_depth_kind_names[o->kind], p->exact, p->nlayers,
-            pare_depth_select_names[o->select]);
+    snprintf(words, sizeof words, "%zu of %zu attention layers replaced (kind %s, chosen by %s)",
+             p->nlayers - p->exact, p->nlayers, pare_depth_kind_names[o->kind],
+             pare_depth_select_names[o->select]);
+    show_shapes(&o->r, words);
     print_layers(p);
 }
 
 static void print_people(const cli *c, const pare_model *m, const void *self)
 {
     const depth_opts *const o = self;
+    (void)m;
+    show_results(c, &o->r);
     print_cut(o);
-    reduce_print(c, &o->r);
-    print_rows(m, o);
-    print_beside(c, &o->r.cert);
+    show_end(c, &o->r);
 }
 
 static bool json_layers(cJSON *to, const pare_depth_report *p)
@@ -327,9 +285,8 @@ static pare_status cut(cli *c, void *self, const pare_model *m)
     pare_status st = load_data(c, o, m);
     if (!st) st = ask(c, o, m);
     if (!st) st = o->search ? fewest_layers(c, o, m) : make_and_publish(c, o, m);
-    if (!st) st = reduce_compare(c, &o->r, m, &o->d.held);
-    if (!st) reduce_in_nats(&o->r);
-    return st;
+    o->r.held_out = o->d.apart;
+    return st ? st : reduce_compare(c, &o->r, m, &o->d.held);
 }
 
 int cmd_depth(int argc, char **argv)

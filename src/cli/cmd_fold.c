@@ -1,5 +1,5 @@
 /* pare fold: the same function written with less, with its certificate. */
-#include "reduce.h"
+#include "show_cut.h"
 
 #include <math.h>
 
@@ -12,12 +12,17 @@ typedef struct fold_opts {
 static void print_people(const cli *c, const pare_model *m, const void *self)
 {
     const fold_opts *const o = self;
+    const pare_fold_report *const f = &o->report;
     char n[32];
     (void)m;
-    out_row("folded", "norms %zu, key biases %zu, value biases %zu; weights rounded %s",
-            o->report.norms, o->report.key_biases, o->report.value_biases,
-            out_count(n, o->report.rounded));
-    reduce_print(c, &o->r);
+    show_results(c, &o->r);
+    out_row("cut",
+            "%zu norm%s folded into the maps around them, %zu key biases dropped, %zu value "
+            "biases merged",
+            f->norms, f->norms == 1 ? "" : "s", f->key_biases, f->value_biases);
+    if (f->rounded)
+        out_row("", "%s weights were rounded to f32 on the way", out_count(n, f->rounded));
+    show_end(c, &o->r);
 }
 
 static bool json_folded(cJSON *to, const pare_fold_report *f)

@@ -2,6 +2,7 @@
 #include "aside.h"
 #include "cut_chain.h"
 #include "cut_data.h"
+#include "show_cut.h"
 
 #include <pare/plan.h>
 
@@ -38,7 +39,7 @@ typedef struct plan_opts {
 static const char *words_of(char buf[160], const pare_plan_try *t)
 {
     size_t at = 0;
-    snprintf(buf, 160, "as it is");
+    snprintf(buf, 160, "no cut");
     for (size_t i = 0; i < t->nsteps; i++) {
         char step[48];
         at += (size_t)snprintf(buf + at, 160 - at, "%s%s", i ? ", " : "",
@@ -51,6 +52,8 @@ static void print_table(const cli *c, const plan_opts *o)
 {
     char words[160], count[32];
     const size_t most = c->verbose ? o->plan.n : PLAN_SHOWN;
+    out_row("tried", "%zu cuts, the best first (error: the largest change of an output)",
+            o->plan.n);
     out_line("  %-44s %12s %10s %10s  %s", "cut", "bytes", "ms", "error", "budget");
     for (size_t i = 0; i < o->plan.n && i < most; i++) {
         const pare_plan_try *const t = &o->plan.tries[i];
@@ -58,24 +61,27 @@ static void print_table(const cli *c, const plan_opts *o)
         if (t->refused)
             out_line("  %-44s %s", words, t->refused);
         else if (t->over <= 1)
-            out_line("  %-44s %12s %10.4g %10.4g  met%s", words, out_count(count, t->bytes), t->ms,
-                     t->error, t == o->chosen ? ", chosen" : "");
+            out_line("  %-44s %12s %10.4g %10.4g  %s", words, out_count(count, t->bytes), t->ms,
+                     t->error, t == o->chosen ? "met, chosen" : "met");
         else
-            out_line("  %-44s %12s %10.4g %10.4g  missed %.3gx", words, out_count(count, t->bytes),
-                     t->ms, t->error, t->over);
+            out_line("  %-44s %12s %10.4g %10.4g  exceeded %.3gx", words,
+                     out_count(count, t->bytes), t->ms, t->error, t->over);
     }
-    if (most < o->plan.n) out_line("  (%zu more: -v)", o->plan.n - most);
+    if (most < o->plan.n) out_line("  (%zu more with -v)", o->plan.n - most);
 }
 
 static void print_people(const cli *c, const plan_opts *o)
 {
     char words[160];
+    if (o->chosen->nsteps == 0) {
+        out_row("result", "the model meets the budget as it is; nothing is written");
+        print_table(c, o);
+        return;
+    }
+    show_results(c, &o->r);
+    show_shapes(&o->r, words_of(words, o->chosen));
     print_table(c, o);
-    out_row("chosen", "%s", words_of(words, o->chosen));
-    if (o->chosen->nsteps == 0)
-        out_row("result", "the model meets the budget as it is: nothing is written");
-    else
-        reduce_print(c, &o->r);
+    show_end(c, &o->r);
 }
 
 static bool json_try(cJSON *to, const pare_plan_try *t)
@@ -184,6 +190,7 @@ static pare_status perform(cli *c, plan_opts *o, const pare_plan_try *t, const p
     if (st) return st;
     link.cert_path = o->r.cert_path;
     link.run_path = o->r.run_path;
+    link.held_out = o->d.apart;
     o->r = link;
     return reduce_compare(c, &o->r, m, &o->d.held);
 }

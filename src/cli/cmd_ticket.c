@@ -151,6 +151,8 @@ static pare_status beside(cli *c, ticket_opts *o, const pare_model *m)
     pare_status st = cli_load(c, &g, c->out);
     if (!st) st = cut_output_error(c, &o->error, m, g, &o->d);
     pare_model_free(g);
+    o->r.output_error = o->error;
+    o->r.error_inputs = cut_error_inputs(&o->d);
     o->plain.measured = o->fed.measured = NAN;
     if (st || o->report.merged) return st;
     st = round_beside(c, &o->plain, o, m, NULL);
@@ -168,8 +170,8 @@ static pare_status cut(cli *c, void *self, const pare_model *m)
     if (!st) st = keep_report(c, &o->report);
     if (!st) warn_of_reach(c, o);
     if (!st) st = reduce_publish(c, &o->r, m, &small, &o->d.held, &pare_ticket_prover);
+    o->r.held_out = o->d.apart;
     if (!st) st = reduce_compare(c, &o->r, m, &o->d.held);
-    if (!st) reduce_in_nats(&o->r);
     if (!st) st = beside(c, o, m);
     pare_model_free(small);
     return st;

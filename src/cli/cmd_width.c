@@ -1,6 +1,7 @@
 /* pare width: a narrower model, with its certificate. */
 #include "cut_data.h"
 #include "next_input.h"
+#include "show_cut.h"
 #include <pare/lesson.h>
 
 #include <math.h>
@@ -25,8 +26,7 @@ typedef struct width_opts {
     size_t epochs; /* of distilling; 0: none */
     pare_distill_opts distill;
     pare_train_result taught;
-    size_t windows;      /* inputs of a text that a cut is fitted to */
-    double output_error; /* slice, svd: relative, on what is held out; nan: not measured */
+    size_t windows; /* inputs of a text that a cut is fitted to */
     reduction r;
     pare_width_report report;
 } width_opts;
@@ -63,15 +63,16 @@ static void print_details(const pare_width_report *p)
         out_part("  %-4s %4zu -> %-4zu", p->points[i].name, p->points[i].before,
                  p->points[i].after);
         if (!isnan(p->points[i].residual_est))
-            out_part(" largest residual %.3g", p->points[i].residual_est);
+            out_part(" largest distance of a row from what is kept %.3g",
+                     p->points[i].residual_est);
         putchar('\n');
     }
     for (size_t i = 0; i < p->nheads; i++) {
         const pare_width_head *const h = &p->heads[i];
         out_part("  layer %zu head %zu  %4zu -> %-4zu", h->layer, h->head, h->before, h->after);
-        if (!isnan(h->scores_est)) out_part(" scores off by %.3g", h->scores_est);
+        if (!isnan(h->scores_est)) out_part(" largest score error %.3g", h->scores_est);
         if (!isnan(h->least_est))
-            out_part(", %.3g in the metric of the data (least %.3g)", h->objective_est,
+            out_part(", root mean square %.3g (best possible %.3g)", h->objective_est,
                      h->least_est);
         putchar('\n');
     }
@@ -84,59 +85,38 @@ static void print_details(const pare_width_report *p)
     }
 }
 
-/* Balls and edits that were asked for, new inputs, and how far from the best possible this is: at
- * the last point of the stream, and in the outputs. */
-static void print_beside(const cli *c, const pare_cert *cert)
+/* How far from the best possible this is: at the last point of the stream, and in the outputs. */
+static void print_optimality(const cli *c, const pare_cert *cert)
 {
     const pare_claim *last = NULL;
     for (size_t i = 0; i < cert->nclaims; i++) {
         const pare_claim *const t = &cert->claims[i];
-        const bool ball = t->kind == PARE_BALL_OUTPUTS || t->kind == PARE_BALL_ROWS_CHANGED;
-        const char *const words = ball ? out_claim_words(c->arena, t) : NULL;
-        if (words) out_row("near", "%s", words);
         if (t->kind == PARE_STREAM_OPTIMALITY && t->text[0] == 'h') last = t;
     }
-    next_print(cert);
-    out_optimality(c->arena, last);
+    if (last)
+        out_row("",
+                "residual stream after the last layer: error %.4g (root mean square), best "
+                "possible with this width %.4g",
+                last->value, last->limit);
     const pare_claim *const least = pare_cert_find(cert, PARE_OUTPUTS_LEAST);
     const char *const words = least ? out_claim_words(c->arena, least) : NULL;
     if (words) out_row("", "%s", words);
 }
 
-/* What people ask for first. */
-static void print_first(const pare_cert *cert)
-{
-    const pare_claim *const high = pare_cert_find(cert, PARE_AUC_MOST);
-    const pare_claim *const low = pare_cert_find(cert, PARE_AUC_LEAST);
-    const pare_claim *const edits = pare_cert_find(cert, PARE_EDITS_OUTPUTS);
-    const pare_claim *const share = pare_cert_find(cert, PARE_EDITS_ROWS_CHANGED);
-    char buf[40];
-    if (low && high)
-        out_row("proven auc", "of the cut: in [%.5f, %.5f]", floor(1e5 * low->value) / 1e5,
-                fmin(1, ceil(1e5 * high->value) / 1e5));
-    if (!edits || !share) return;
-    out_row("edits", "proven %s on %s", out_bound(buf, edits), edits->domain);
-    out_row("", "the class is proven the same for %.2f %% of the nodes they reach",
-            floor(1e4 * (1 - share->value)) / 1e2);
-}
-
 static void print_people(const cli *c, const pare_model *m, const void *self)
 {
     const width_opts *const o = self;
+    char words[80];
     (void)m;
-    const pare_width_report *const p = &o->report;
-    out_row("cut", "%s: stream %zu -> %zu, queries and keys %zu -> %zu, hidden %zu -> %zu",
-            pare_width_method_names[o->method], widest(p), p->dim, most_keys(p), p->qk_dim,
-            most_units(p), p->ffn_dim);
+    show_results(c, &o->r);
+    snprintf(words, sizeof words, "method %s", pare_width_method_names[o->method]);
+    show_shapes(&o->r, words);
+    print_optimality(c, &o->r.cert);
     if (o->epochs)
-        out_row("distilled", "%zu epochs, the best %llu: validation %.6f", o->epochs,
-                (unsigned long long)o->taught.best_step + 1, o->taught.val);
-    if (c->verbose) print_details(p);
-    print_first(&o->r.cert);
-    reduce_print(c, &o->r);
-    print_beside(c, &o->r.cert);
-    if (!isnan(o->output_error))
-        out_row("off by", "%.6g of the outputs (root mean squares, held out)", o->output_error);
+        out_row("distilled", "%zu epochs, the best is number %llu: validation score %.6f",
+                o->epochs, (unsigned long long)o->taught.best_step + 1, o->taught.val);
+    if (c->verbose) print_details(&o->report);
+    show_end(c, &o->r);
 }
 
 static bool json_pair(cJSON *to, const char *key, size_t before, size_t after)
@@ -153,7 +133,8 @@ static bool json_cut(cJSON *root, const width_opts *o)
            json_pair(to, "dim", widest(p), p->dim) &&
            json_pair(to, "qk_dim", most_keys(p), p->qk_dim) &&
            json_pair(to, "ffn_dim", most_units(p), p->ffn_dim) &&
-           (isnan(o->output_error) || pare_json_add_number(to, "output_error", o->output_error)) &&
+           (isnan(o->r.output_error) ||
+            pare_json_add_number(to, "output_error", o->r.output_error)) &&
            (o->epochs == 0 || (pare_json_add_size(to, "distill_epochs", o->epochs) &&
                                pare_json_add_number(to, "validation", o->taught.val)));
 }
@@ -252,11 +233,12 @@ static pare_status check_edits(cli *c, const width_opts *o, const pare_model *m,
 static pare_status measure_text(cli *c, width_opts *o, const pare_model *m, const cut_data *d)
 {
     pare_model *g = NULL;
+    o->r.held_out = d->apart;
     pare_status st = reduce_compare(c, &o->r, m, &d->held);
-    if (!st) reduce_in_nats(&o->r);
     if (st || o->r.has_metric) return st; /* targets say more than a distance */
     st = cli_load(c, &g, c->out);
-    if (!st) st = cut_output_error(c, &o->output_error, m, g, d);
+    if (!st) st = cut_output_error(c, &o->r.output_error, m, g, d);
+    if (!st) o->r.error_inputs = cut_error_inputs(d);
     pare_model_free(g);
     return st;
 }
@@ -298,6 +280,7 @@ static pare_status width_of_graph(cli *c, width_opts *o, const pare_model *m)
     if (!st && o->heldout) next_ask(c, &o->r, &d, false);
     if (!st && (o->edits || o->edit_rows)) st = check_edits(c, o, m, &on);
     if (!st) st = cut(c, o, m, &in, &on);
+    o->r.held_out = o->heldout != NULL;
     return st ? st : reduce_compare(c, &o->r, m, &on);
 }
 
@@ -341,7 +324,7 @@ int cmd_width(int argc, char **argv)
                     .cut = PARE_WIDTH_OPTS_DEFAULT,
                     .distill = PARE_DISTILL_OPTS_DEFAULT};
     o.r.max_error = INFINITY;
-    o.output_error = NAN;
+    o.r.output_error = NAN;
     o.windows = WIDTH_WINDOWS;
     o.cut.tokens = WIDTH_TOKENS;
     const opt own[] = {

@@ -43,7 +43,7 @@ static void afford(cut_data *d, const pare_model *m, pare_inputs *set, double wo
 {
     const size_t n = affordable(m, set, work);
     if (n < set->n && !same_work(m, set))
-        d->no_next = "inputs of different sizes, too many to prove on all of them";
+        d->no_next = "the inputs differ in size and are too many to prove on all of them";
     set->n = n;
 }
 
@@ -64,7 +64,7 @@ static pare_status hold(cli *c, cut_data *out, const pare_model *m, const pare_d
                               count < plan->proven ? count : plan->proven, tokens, &c->err);
     if (st) return st;
     afford(out, m, &set, plan->work);
-    if (!pare_may_be_draws(&set)) out->no_next = "windows of one text are no independent draws";
+    if (!pare_may_be_draws(&set)) out->no_next = "windows of one text are not independent draws";
     held->set = set;
     held->part = tokens > 0 || set.n < all->inputs.n;
     held->first = first;
@@ -82,7 +82,7 @@ static pare_status fit_to(cli *c, cut_data *out, const pare_dataset *all, size_t
 
 /* ---- what the cut has seen ------------------------------------------------------------------- */
 
-const char cut_saw_some[] = "the cut is proven on inputs that it is fitted to";
+const char cut_saw_some[] = "it is proven on inputs that the cut was fitted to";
 
 pare_status cut_has_seen(cli *c, bool *seen, const pare_inputs *fit, const pare_inputs *on,
                          size_t tokens)
@@ -122,6 +122,7 @@ pare_status cut_data_load(cli *c, cut_data *out, const pare_model *m, const char
     const pare_dataset all = out->held.data;
     const size_t n = all.inputs.n, quarter = n / 4 ? n / 4 : 1;
     const bool whole = n == 1 || plan->unseen;
+    out->apart = !whole;
     st = fit_to(c, out, &all, whole ? n : n - quarter, plan);
     if (!st) st = hold(c, out, m, &all, whole ? 0 : n - quarter, whole ? n : quarter, plan);
     if (!st) st = look_for_seen(c, out, &all, plan);
@@ -138,6 +139,7 @@ pare_status cut_data_load_two(cli *c, cut_data *out, const pare_model *m, const 
     if (!st) st = cli_inputs(c, &out->held, m, heldout, plan->split);
     if (st) return st;
     const pare_dataset all = out->held.data;
+    out->apart = true;
     st = hold(c, out, m, &all, 0, all.inputs.n, plan);
     if (!st) st = look_for_seen(c, out, &fit.data, plan);
     return cli_name(c, st, heldout);
@@ -162,10 +164,20 @@ static pare_status add_squares(cli *c, double *apart, double *size, const pare_m
     return st;
 }
 
+static const pare_inputs *measured_on(const cut_data *d)
+{
+    return d->held.path ? &d->held.data.inputs : &d->held.set;
+}
+
+size_t cut_error_inputs(const cut_data *d)
+{
+    return measured_on(d)->n;
+}
+
 pare_status cut_output_error(cli *c, double *out, const pare_model *f, const pare_model *g,
                              const cut_data *d)
 {
-    const pare_inputs *const set = d->held.path ? &d->held.data.inputs : &d->held.set;
+    const pare_inputs *const set = measured_on(d);
     double apart = 0, size = 0;
     pare_status st = PARE_OK;
     for (size_t i = 0; !st && i < set->n; i++)

@@ -22,6 +22,7 @@ typedef struct cut_data {
     cert_inputs held;
     size_t compared_tokens; /* fitted and held-out inputs are compared by so many; 0: all */
     bool nothing_fitted;    /* the cut is fitted to no input */
+    bool apart;             /* what is measured on is another part of the data, or another file */
     const char *no_next;    /* why nothing can be said about a new input; NULL: something can */
 } cut_data;
 
@@ -42,4 +43,5 @@ extern const char cut_saw_some[]; /* the reason, if so */
 /* How far the outputs are apart on what is held out: |f - g| / |f|, root mean squares. */
 pare_status cut_output_error(cli *c, double *out, const pare_model *f, const pare_model *g,
                              const cut_data *d);
+size_t cut_error_inputs(const cut_data *d); /* over so many inputs */
 #endif

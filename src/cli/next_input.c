@@ -5,12 +5,12 @@
 void next_ask(cli *c, reduction *r, const cut_data *d, bool chosen)
 {
     const char *const why = d->no_next ? d->no_next
-                            : chosen   ? "the size of the cut was chosen by the held-out inputs"
+                            : chosen   ? "the held-out inputs chose the size of the cut"
                             : r->max_error < INFINITY
-                                ? "with --max-error the held-out inputs decide whether anything is "
-                                  "written"
+                                ? "with --max-error the held-out inputs decide whether the model "
+                                  "is written"
                                 : NULL;
-    if (why) cli_note(c, "%s: nothing is said about new inputs", why);
+    if (why) cli_note(c, "the certificate makes no statement about new inputs: %s", why);
     r->new_inputs = !why;
     r->fitted = d->nothing_fitted ? NULL : &d->fit;
     r->fitted_tokens = d->compared_tokens;
@@ -18,6 +18,7 @@ void next_ask(cli *c, reduction *r, const cut_data *d, bool chosen)
 
 void next_print(const pare_cert *cert)
 {
+    const char *label = "new input";
     for (size_t i = 0; i < cert->nclaims; i++) {
         const pare_claim *const t = &cert->claims[i];
         const size_t left_out = (size_t)t->p[1];
@@ -28,9 +29,13 @@ void next_print(const pare_cert *cert)
                      left_out == 1 ? "" : "s");
         out_bound(bound, t);
         out_probability(p, t->probability);
-        if (t->kind == PARE_NEW_INPUTS_SHARE)
-            out_row("new inputs", "at most %s of all are above that, with confidence %s", bound, p);
-        else
-            out_row("new input", "%s%s with probability %s, on %s", bound, left, p, t->domain);
+        if (t->kind == PARE_NEW_INPUTS_SHARE) {
+            out_row("", "of all new inputs at most the share %s exceeds that, with confidence %s",
+                    bound, p);
+            continue;
+        }
+        out_row(label, "no output moves by more than %s%s, with probability %s", bound, left, p);
+        if (*label) out_row("", "on %s", t->domain);
+        label = "";
     }
 }

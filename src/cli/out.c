@@ -213,7 +213,7 @@ static void tier_bound(const char *label, double v)
 {
     char buf[40];
     out_line("  %-*s%s%s", TIER_WIDTH, label, pare_ub_format(buf, pare_ub_exact(v), 4),
-             isinf(v) ? "  (vacuous)" : "");
+             isinf(v) ? "  (no bound holds)" : "");
 }
 
 const char *const out_section_words[PARE_SECTIONS] = {"hypothesis", "theorem", "observation",
@@ -242,27 +242,24 @@ const char *out_claim_words(pare_arena *a, const pare_claim *c)
                         row->section == PARE_PAPER ? " (not sound)" : "");
 }
 
-void out_tiers(pare_arena *a, const pare_cert *cert, bool verbose)
+void out_tiers(pare_arena *a, const pare_cert *cert)
 {
     const double apriori = pare_cert_apriori(cert);
     const pare_claim *const engine = pare_cert_find(cert, PARE_ENGINE_DISTANCE);
     const pare_claim *const rounding = pare_cert_find(cert, PARE_ENGINE_ROUNDING);
     out_row("difference", "%s", cert->norm);
-    if (verbose || !isinf(apriori)) tier_bound("a priori (theorem)", apriori);
+    tier_bound("a priori (all inputs of the domain)", apriori);
     tier_bound("proven (these weights, these inputs)", cert->proven);
-    out_line("  %-*s%.4g", TIER_WIDTH, "measured (seen, not a bound)", cert->measured);
-    if (apriori < cert->proven) puts("  the theorem is the tighter of the two bounds here");
+    out_line("  %-*s%.4g", TIER_WIDTH, "measured (not a bound)", cert->measured);
+    if (apriori < cert->proven) puts("  the a-priori bound is the tighter one here");
     if (engine)
-        out_line("  %-*s%.4g", TIER_WIDTH, "rounding of the f32 engine (seen)", engine->value);
-    if (rounding) tier_bound("rounding of the f32 engine (theorem)", rounding->value);
+        out_line("  %-*s%.4g", TIER_WIDTH, "rounding of the f32 engine, measured", engine->value);
+    if (rounding) tier_bound("rounding of the f32 engine, proven", rounding->value);
     out_row("domain", "%s", cert->domain);
     for (size_t i = 0; i < cert->nclaims; i++) {
         const pare_claim *const c = &cert->claims[i];
-        const pare_section s = pare_kinds[c->kind].section;
-        if (verbose || (s == PARE_HYPOTHESIS && c->holds != PARE_TRUE)) {
-            const char *const words = out_claim_words(a, c);
-            out_row("", "%-11s %s", out_section_words[s], words ? words : "");
-        }
+        const char *const words = out_claim_words(a, c);
+        out_row("", "%-11s %s", out_section_words[pare_kinds[c->kind].section], words ? words : "");
     }
 }
 

@@ -30,9 +30,8 @@ const char *out_text(char *buf, size_t room, const char *text, size_t bytes);
 /* Sizes and times before and after, side by side. */
 void out_ms(const char *label, double before, double after);
 void out_before_after(const facts *before, const facts *after, double ms_before, double ms_after);
-/* The tiers, always together and in this order, then rounding, domain and hypotheses that fail;
- * verbose: every claim. */
-void out_tiers(pare_arena *a, const pare_cert *cert, bool verbose);
+/* With -v: the tiers, always together and in this order, then rounding, domain and every claim. */
+void out_tiers(pare_arena *a, const pare_cert *cert);
 extern const char *const out_section_words[PARE_SECTIONS]; /* "hypothesis", ... */
 /* One claim in words, its figures rounded to the safe side. NULL: memory is out. */
 const char *out_claim_words(pare_arena *a, const pare_claim *c);

@@ -487,6 +487,8 @@ pare_status length_cert_verify(cli *c, const char *path, const cJSON *json,
                             pare_json_add_number(root, "measured", now.measured) &&
                             pare_json_add_number(root, "other_engine", other));
     }
+    out_verdict("verdict", true, "HOLDS",
+                "  no output of a head's attention is off by more than %.4g", k.proven);
     out_row("certificate", "%s (length)", path);
     for (size_t i = 0; i < FILES; i++)
         if (k.f[i].path)

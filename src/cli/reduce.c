@@ -3,20 +3,9 @@
 
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- results ------------------------------------------------------------------------------- */
-
-void reduce_print(const cli *c, const reduction *r)
-{
-    out_tiers(c->arena, &r->cert, c->verbose);
-    out_before_after(&r->before, &r->after, r->ms_before, r->ms_after);
-    if (r->time_attention) out_ms("ms attention", r->attn_before, r->attn_after);
-    if (r->has_metric)
-        out_row(r->metric_before.metric, "%18.6g %18.6g", r->metric_before.value,
-                r->metric_after.value);
-    out_row("model", "%s", r->after.path);
-    out_row("certificate", "%s", r->cert_path);
-}
 
 static bool json_times(cJSON *to, const reduction *r)
 {
@@ -34,7 +23,13 @@ static bool json_metric(cJSON *to, const reduction *r)
     cJSON *o = pare_json_add_object(to, "metric");
     return o && pare_json_add_string(o, "name", r->metric_before.metric) &&
            pare_json_add_number(o, "before", r->metric_before.value) &&
-           pare_json_add_number(o, "after", r->metric_after.value);
+           pare_json_add_number(o, "after", r->metric_after.value) &&
+           (r->task != PARE_TASK_TEXT ||
+            (pare_json_add_number(o, "perplexity_before", r->metric_before.scores.perplexity) &&
+             pare_json_add_number(o, "perplexity_after", r->metric_after.scores.perplexity))) &&
+           pare_json_add_size(o, "counted", r->metric_before.scores.counted) &&
+           pare_json_add_size(o, "inputs", r->metric_inputs) &&
+           pare_json_add_bool(o, "held_out", r->held_out);
 }
 
 bool reduce_json_front(cJSON *root, const reduction *r)
@@ -45,7 +40,10 @@ bool reduce_json_front(cJSON *root, const reduction *r)
 
 bool reduce_json_end(cJSON *root, const reduction *r)
 {
-    return json_metric(root, r) && json_times(root, r);
+    return json_metric(root, r) &&
+           (isnan(r->largest_output) ||
+            pare_json_add_number(root, "largest_output", r->largest_output)) &&
+           json_times(root, r);
 }
 
 /* What the certificate must not hold: times, host facts, the command; and the sizes, so that a
@@ -131,6 +129,14 @@ pare_status reduce_publish(cli *c, reduction *r, const pare_model *m, pare_model
     return st;
 }
 
+/* The quality of a text model is its loss in nats per token, in every command. */
+static void in_nats(evaluation *e)
+{
+    if (strcmp(e->metric, "perplexity") != 0) return;
+    e->metric = "nats";
+    e->value = e->scores.nats;
+}
+
 /* The f32 engine may overflow where the proof does not need it: then there is no metric to show,
  * but the model and its certificate stand. */
 static pare_status metric(cli *c, reduction *r, const pare_model *m, const pare_model *g,
@@ -139,9 +145,60 @@ static pare_status metric(cli *c, reduction *r, const pare_model *m, const pare_
     pare_status st = evaluate(c, &r->metric_before, m, &in->data, false, NULL, NULL, NULL);
     if (!st) st = evaluate(c, &r->metric_after, g, &in->data, false, NULL, NULL, NULL);
     r->has_metric = !st;
-    if (st != PARE_ERR_NONFINITE) return st;
-    cli_note(c, "no metric: %s", c->err.msg);
+    if (st == PARE_ERR_NONFINITE) {
+        cli_note(c, "quality is not measured: %s", c->err.msg);
+        return PARE_OK;
+    }
+    if (st) return st;
+    in_nats(&r->metric_before);
+    in_nats(&r->metric_after);
+    r->task = in->data.task;
+    r->metric_inputs = in->data.inputs.n;
     return PARE_OK;
+}
+
+/* What a bound is to be compared with: a model that always returns 0 is off by the largest output
+ * and no more. */
+static pare_status largest_output(cli *c, double *out, const pare_model *m, const pare_inputs *set)
+{
+    pare_status st = PARE_OK;
+    double most = 0;
+    for (size_t i = 0; !st && i < set->n; i++) {
+        const pare_mark mark = pare_arena_mark(c->arena);
+        const size_t n = pare_output_rows(m, &set->in[i]) * pare_model_outputs(m);
+        float *const y = pare_alloc(c->arena, n, sizeof *y);
+        st = y ? forward_floats(c, y, m, &set->in[i], false) : pare_no_memory(&c->err);
+        for (size_t k = 0; !st && k < n; k++)
+            most = isfinite(y[k]) ? fmax(most, fabs((double)y[k])) : NAN;
+        pare_arena_reset(c->arena, mark);
+        if (isnan(most)) break;
+    }
+    *out = st == PARE_ERR_NONFINITE ? NAN : most;
+    return st == PARE_ERR_NONFINITE ? PARE_OK : st;
+}
+
+/* A folder is as large as the files that were read from it. */
+static uint64_t folder_bytes(const pare_files *files)
+{
+    uint64_t sum = 0;
+    struct stat one;
+    for (size_t i = 0; files && i < pare_files_count(files); i++)
+        if (stat(pare_files_path(files, i), &one) == 0) sum += (uint64_t)one.st_size;
+    return sum;
+}
+
+/* What the printer and the JSON object say of both models beside their sizes. */
+static pare_status look_at_both(cli *c, reduction *r, const pare_model *m, const pare_model *g,
+                                const cert_inputs *in)
+{
+    if (r->before.file_bytes == 0) r->before.file_bytes = folder_bytes(r->files);
+    cut_shape_of(&r->shape_before, m);
+    cut_shape_of(&r->shape_after, g);
+    r->rows = out_rows(m, &in->set);
+    r->row_word = m->pattern.kind == PARE_GRAPH   ? "node"
+                  : m->top.pool != PARE_POOL_NONE ? "input"
+                                                  : "position";
+    return largest_output(c, &r->largest_output, m, &in->set);
 }
 
 pare_status reduce_compare(cli *c, reduction *r, const pare_model *m, const cert_inputs *in)
@@ -160,22 +217,9 @@ pare_status reduce_compare(cli *c, reduction *r, const pare_model *m, const cert
     if (!st && r->time_attention)
         st = cli_attention_ms(c, &r->attn_before, &r->attn_after, m, g, one);
     if (!st && in->path && has_targets(m, &in->data)) st = metric(c, r, m, g, in);
+    if (!st) st = look_at_both(c, r, m, g, in);
     memcpy(r->before.sha256, r->cert.input.sha256, PARE_SHA256_HEX);
     memcpy(r->after.sha256, r->cert.output.sha256, PARE_SHA256_HEX);
     pare_model_free(g);
     return st ? st : write_run_file(c, r);
-}
-
-static void in_nats(evaluation *e)
-{
-    if (strcmp(e->metric, "perplexity") != 0) return;
-    e->metric = "nats";
-    e->value = e->scores.nats;
-}
-
-void reduce_in_nats(reduction *r)
-{
-    if (!r->has_metric) return;
-    in_nats(&r->metric_before);
-    in_nats(&r->metric_after);
 }

@@ -2,6 +2,7 @@
  * shown about the model before and after. */
 #ifndef PARE_CLI_REDUCE_H
 #define PARE_CLI_REDUCE_H
+#include "cut_shape.h"
 #include "evaluate.h"
 #include "out.h"
 
@@ -22,7 +23,16 @@ typedef struct reduction {
     bool time_attention;            /* asked for: the next two */
     double attn_before, attn_after; /* ms */
     bool has_metric;
-    evaluation metric_before, metric_after;
+    evaluation metric_before, metric_after; /* of a text: nats per token */
+    pare_task task;                         /* that the metric belongs to */
+    size_t metric_inputs;                   /* how many it is taken over */
+    bool held_out;                          /* which the cut was not fitted to */
+    double output_error;                    /* |f - g| / |f|, root mean squares over ... */
+    size_t error_inputs;                    /* ... so many inputs; 0: not measured */
+    double largest_output; /* of the input model, absolute, on what is proven on; nan: not known */
+    size_t rows;           /* output rows of what is proven on */
+    const char *row_word;  /* "node", "position", "input" */
+    cut_shape shape_before, shape_after;
 } reduction;
 
 /* Rows of the option table that several cuts have. `text` stands before the word in help; `more`:
@@ -69,11 +79,6 @@ pare_status reduce_publish(cli *c, reduction *r, const pare_model *m, pare_model
                            const cert_inputs *in, const pare_prover *prover);
 /* Sizes, times and the metric of what is on the disk now; the run file is written. */
 pare_status reduce_compare(cli *c, reduction *r, const pare_model *m, const cert_inputs *in);
-/* Text is worth its nats: the perplexity is their power of e. */
-void reduce_in_nats(reduction *r);
-
-/* For people: tiers, before and after, where it is. */
-void reduce_print(const cli *c, const reduction *r);
 /* {input, output, certificate} come first, {metric, time_ms} last. */
 bool reduce_json_front(cJSON *root, const reduction *r);
 bool reduce_json_end(cJSON *root, const reduction *r);

@@ -1,5 +1,6 @@
-/* What pare ticket prints: sizes, errors, and a quantiser of the same size (show_ticket.h). */
+/* What pare ticket prints: sizes, errors, and a quantizer of the same size (show_ticket.h). */
 #include "show_ticket.h"
+#include "show_cut.h"
 
 #include <math.h>
 #include <string.h>
@@ -9,24 +10,21 @@ static uint64_t ticket_bytes(const ticket_opts *o)
     return o->report.bytes + o->report.number_bytes;
 }
 
-static void print_sizes(const ticket_opts *o)
+static void print_cut(const ticket_opts *o)
 {
     const pare_ticket_report *const r = &o->report;
     const double all = (double)o->r.before.size.parameters; /* merged heads have others */
-    char n[64];
-    out_row("cut", "%zu matrices as %s tickets, seed %llu; %llu numbers stay", r->n,
-            r->merged ? "merged" : "factored", (unsigned long long)o->cut.seed,
-            (unsigned long long)r->numbers);
+    char n[64], f[32];
+    out_row("cut", "%zu weight matrices are stored as the random seed %llu and bit masks (%s)",
+            r->n, (unsigned long long)o->cut.seed, r->merged ? "merged" : "factored");
+    out_row("", "%.4g bits a weight; %s other numbers are stored as they are",
+            8 * (double)r->bytes / (double)r->weights, out_count(n, r->numbers));
     if (r->relu_parts + r->other_parts > 0)
-        out_row("ReLU", "%zu of %zu feed-forward parts from a ReLU source; %zu factored: not ReLU",
+        out_row("", "%zu of %zu feed-forward layers come from a ReLU network, %zu are factored",
                 r->relu_parts, r->relu_parts + r->other_parts, r->other_parts);
-    out_row("bits/weight", "%.4g of the matrices, %.4g of all",
-            8 * (double)r->bytes / (double)r->weights, 8 * (double)ticket_bytes(o) / all);
-    out_row("size", "%s of weights", out_bytes(n, ticket_bytes(o)));
-    out_row("as f32", "%s (%.3g times)", out_bytes(n, (uint64_t)(4 * all)),
-            4 * all / (double)ticket_bytes(o));
-    out_row("as f16", "%s (%.3g times)", out_bytes(n, (uint64_t)(2 * all)),
-            2 * all / (double)ticket_bytes(o));
+    out_row("", "weights %s: %.3g times smaller than f32, %.3g times than f16 (%.4g bits of all)",
+            show_bytes(f, ticket_bytes(o)), 4 * all / (double)ticket_bytes(o),
+            2 * all / (double)ticket_bytes(o), 8 * (double)ticket_bytes(o) / all);
 }
 
 static void print_matrices(const pare_ticket_report *r)
@@ -42,43 +40,34 @@ static void print_matrices(const pare_ticket_report *r)
     }
 }
 
-static void print_quantiser(const char *row, const char *how, const rounded *r)
+static void print_quantizer(const char *row, const char *how, const rounded *r)
 {
     if (isnan(r->measured)) return;
-    out_row(row, "%.4g bits %s: largest %.4g, relative %.4g", r->bits, how, r->measured, r->error);
-    if (r->has_metric) out_row("", "%s %.6g", r->metric.metric, r->metric.value);
+    out_part("%-13srounding to %.4g bits a weight%s: largest error %.4g", row, r->bits, how,
+             r->measured);
+    if (r->has_metric)
+        out_line(", %s %.6g", show_metric_name(r->metric.metric), r->metric.value);
+    else
+        out_line(", the outputs change by %.3g %%", 100 * r->error);
 }
 
+/* What plain rounding does in as many bytes. */
 static void print_rounded(const ticket_opts *o)
 {
-    out_row("errors", "largest %.4g, relative %.4g (root mean squares of the outputs)",
-            o->r.cert.measured, o->error);
-    print_quantiser("rounded", "to nearest in as many bytes", &o->plain);
-    print_quantiser("", "with the feedback of the ticket", &o->fed);
-}
-
-static void print_rows(const cli *c, const pare_model *m, const ticket_opts *o)
-{
-    const pare_cert *const cert = &o->r.cert;
-    const size_t rows = out_rows(m, &o->d.held.set);
-    out_row("unchanged", "the largest output of %zu of %zu rows, proven",
-            rows - out_rows_changed(cert, rows), rows);
-    for (size_t i = 0; i < cert->nclaims; i++) {
-        const pare_claim *const t = &cert->claims[i];
-        if (t->kind != PARE_APRIORI_OUTPUTS && t->kind != PARE_APRIORI_HIDDEN) continue;
-        const char *const words = out_claim_words(c->arena, t);
-        out_row("proven", "%s, on %s", words ? words : "", t->domain);
-    }
+    print_quantizer("compare", "", &o->plain);
+    print_quantizer(isnan(o->plain.measured) ? "compare" : "", " with the same error feedback",
+                    &o->fed);
 }
 
 void show_ticket(const cli *c, const pare_model *m, const void *self)
 {
     const ticket_opts *const o = self;
-    print_sizes(o);
-    if (c->verbose) print_matrices(&o->report);
-    reduce_print(c, &o->r);
-    print_rows(c, m, o);
+    (void)m;
+    show_results(c, &o->r);
+    print_cut(o);
     print_rounded(o);
+    if (c->verbose) print_matrices(&o->report);
+    show_end(c, &o->r);
 }
 
 static bool json_ticket(cJSON *root, const ticket_opts *o)

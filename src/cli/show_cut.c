@@ -1,0 +1,327 @@
+/* show_cut.c - what every cut prints (show_cut.h): results first, then what is proven. */
+#include "show_cut.h"
+#include "next_input.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- figures -------------------------------------------------------------------------------- */
+
+const char *show_bytes(char buf[32], uint64_t v)
+{
+    static const char *const unit[] = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"};
+    double x = (double)v;
+    size_t u = 0;
+    while (x >= 999.95) x /= 1000, u++;
+    snprintf(buf, 32, "%.4g %s", x, unit[u]);
+    return buf;
+}
+
+const char *show_metric_name(const char *metric)
+{
+    return strcmp(metric, "nats") == 0  ? "loss"
+           : strcmp(metric, "auc") == 0 ? "AUC"
+           : strcmp(metric, "mse") == 0 ? "mean squared error"
+                                        : metric;
+}
+
+/* ---- before and after ----------------------------------------------------------------------- */
+
+static void print_size(const reduction *r)
+{
+    const uint64_t before = r->before.file_bytes, after = r->after.file_bytes;
+    char b[32], a[32], p[32], q[32];
+    out_part("%-13s%s -> %s", "size", show_bytes(b, before), show_bytes(a, after));
+    if (before > 0) out_part(" (%.3g %%)", 100 * (double)after / (double)before);
+    if (r->before.size.parameters == r->after.size.parameters)
+        out_line(", %s parameters as before", out_count(p, r->before.size.parameters));
+    else
+        out_line(", %s -> %s parameters", out_count(p, r->before.size.parameters),
+                 out_count(q, r->after.size.parameters));
+}
+
+static void print_speed(const cli *c, const reduction *r)
+{
+    const char *const what = strcmp(r->row_word, "node") == 0 ? "node" : "token";
+    char times[32] = "";
+    if (r->ms_after > 0) snprintf(times, sizeof times, "%.2gx, ", r->ms_before / r->ms_after);
+    out_row("speed", "%.3g -> %.3g ms for one input of %zu %s%s (%s%zu thread%s)", r->ms_before,
+            r->ms_after, r->before.tokens, what, r->before.tokens == 1 ? "" : "s", times,
+            c->threads, c->threads == 1 ? "" : "s");
+}
+
+/* "on 165 tokens of 15 held-out inputs" */
+static void print_counted(const reduction *r)
+{
+    static const char *const what[] = {[PARE_TASK_NODES] = "test nodes",
+                                       [PARE_TASK_TEXT] = "tokens",
+                                       [PARE_TASK_SENTENCE] = "",
+                                       [PARE_TASK_TOKENS] = "tokens",
+                                       [PARE_TASK_VALUES] = "values"};
+    const size_t n = r->metric_inputs;
+    const char *const held = r->held_out ? "held-out " : "";
+    char count[32];
+    out_part(", on ");
+    if (*what[r->task])
+        out_part("%s %s", out_count(count, r->metric_before.scores.counted), what[r->task]);
+    if (r->task == PARE_TASK_NODES && n == 1) {
+        putchar('\n');
+        return;
+    }
+    out_line("%s%zu %sinput%s", *what[r->task] ? " of " : "", n, held, n == 1 ? "" : "s");
+}
+
+static void print_metric(const reduction *r)
+{
+    const evaluation *const b = &r->metric_before, *const a = &r->metric_after;
+    out_part("%-13s%s ", "quality", show_metric_name(b->metric));
+    if (strcmp(b->metric, "accuracy") == 0)
+        out_part("%.4g %% -> %.4g %%", 100 * b->value, 100 * a->value);
+    else
+        out_part("%.4g -> %.4g", b->value, a->value);
+    if (r->task == PARE_TASK_TEXT)
+        out_part(" nats per token (perplexity %.4g -> %.4g)", b->scores.perplexity,
+                 a->scores.perplexity);
+    print_counted(r);
+}
+
+/* What the outputs themselves do, where nothing says which of them are right, and where attention
+ * was replaced. */
+static void print_outputs(const reduction *r)
+{
+    const pare_claim *const relative = pare_cert_find(&r->cert, PARE_RELATIVE_ERROR);
+    const pare_claim *const row = pare_cert_find(&r->cert, PARE_ROW_ERROR);
+    const pare_claim *const lost = pare_cert_find(&r->cert, PARE_LOST_FRACTION);
+    const char *label = r->has_metric ? "" : "quality";
+    if (r->error_inputs > 0) {
+        out_row(label, "the outputs change by %.3g %% (root mean square), on %zu %sinput%s",
+                100 * r->output_error, r->error_inputs, r->held_out ? "held-out " : "",
+                r->error_inputs == 1 ? "" : "s");
+        label = "";
+    } else if (relative && row) {
+        out_row(label,
+                "the outputs change by %.3g %% (root mean square), a row by at most %.4g "
+                "(Euclidean length)",
+                100 * relative->value, row->value);
+        label = "";
+    }
+    if (lost)
+        out_row(label, "%.2g %% of attention's effect on the outputs is lost", 100 * lost->value);
+}
+
+/* ---- what is proven ------------------------------------------------------------------------- */
+
+/* A bound that a model which always returns 0 meets as well. NaN: nothing to compare with. */
+static bool is_vacuous(const reduction *r, double bound)
+{
+    return isinf(bound) || bound > r->largest_output;
+}
+
+static void print_headline(const reduction *r)
+{
+    const pare_cert *const cert = &r->cert;
+    const bool usual = strcmp(cert->norm, PARE_NORM_HEADLINE) == 0;
+    char bound[40];
+    if (isinf(cert->proven)) {
+        out_row("proven", "nothing: the bound is infinite (largest change measured: %.4g)",
+                cert->measured);
+    } else {
+        pare_ub_format(bound, pare_ub_exact(cert->proven), 4);
+        out_part("%-13s%s%s%s (measured: %.4g", "proven",
+                 usual ? "no output moves by more than " : cert->norm, usual ? "" : " is at most ",
+                 bound, cert->measured);
+        if (usual && is_vacuous(r, cert->proven))
+            out_line("); vacuous: no output exceeds %.4g", r->largest_output);
+        else if (usual && !isnan(r->largest_output))
+            out_line("; the outputs reach %.4g)", r->largest_output);
+        else
+            out_line(")");
+    }
+    out_row("", "on %s", cert->domain);
+}
+
+static void print_rows(const reduction *r)
+{
+    if (!pare_cert_find(&r->cert, PARE_ROWS_CHANGED) || r->rows == 0) return;
+    const size_t same = r->rows - out_rows_changed(&r->cert, r->rows);
+    const char *const plural = r->rows == 1 ? "" : "s";
+    if (same == r->rows)
+        out_row("", "the largest output is the same for all %zu %s%s", same, r->row_word, plural);
+    else
+        out_row("", "the largest output is the same for %zu of %zu %s%s", same, r->rows,
+                r->row_word, plural);
+}
+
+static void print_auc(const reduction *r, bool verbose)
+{
+    const pare_claim *const high = pare_cert_find(&r->cert, PARE_AUC_MOST);
+    const pare_claim *const low = pare_cert_find(&r->cert, PARE_AUC_LEAST);
+    if (!low || !high || (!verbose && low->value <= 0 && high->value >= 1)) return;
+    out_row("", "the AUC of the smaller model is between %.5f and %.5f",
+            floor(1e5 * low->value) / 1e5, fmin(1, ceil(1e5 * high->value) / 1e5));
+}
+
+/* The proof is about real numbers; what f32 adds is measured, and proven where that says
+ * something. */
+static void print_rounding(const reduction *r)
+{
+    const pare_claim *const seen = pare_cert_find(&r->cert, PARE_ENGINE_DISTANCE);
+    const pare_claim *const bound = pare_cert_find(&r->cert, PARE_ENGINE_ROUNDING);
+    char most[40];
+    if (bound && bound->value <= fmax(r->cert.proven, 1e-3 * r->largest_output))
+        out_row("", "in exact arithmetic; rounding in f32 adds at most %s (proven)",
+                out_bound(most, bound));
+    else if (seen)
+        out_row("", "in exact arithmetic; rounding in f32 adds about %.1g (measured, not proven)",
+                seen->value);
+}
+
+/* "within radius ...: no output moves by more than X": the sentence of a claim without its last
+ * part. */
+static const char *place_of(pare_arena *a, const pare_claim *t)
+{
+    const char *const words = pare_claim_sentence(a, t);
+    const char *last = words;
+    for (const char *at = words; at && (at = strstr(at, ": ")); at += 2) last = at;
+    return words ? pare_strndup(a, words, (size_t)(last - words)) : NULL;
+}
+
+static void print_moves(const char *label, const char *where, const pare_claim *t)
+{
+    char bound[40];
+    out_row(label, "%s: no output moves by more than %s", where ? where : "", out_bound(bound, t));
+}
+
+static void print_near(const cli *c, const reduction *r)
+{
+    const pare_claim *const edits = pare_cert_find(&r->cert, PARE_EDITS_OUTPUTS);
+    const pare_claim *const share = pare_cert_find(&r->cert, PARE_EDITS_ROWS_CHANGED);
+    char bound[40];
+    if (edits && share) {
+        out_row("edits", "no output moves by more than %s", out_bound(bound, edits));
+        out_row("", "on %s", edits->domain);
+        out_row("", "the class stays the same for %.2f %% of the nodes that edits reach",
+                floor(1e4 * (1 - share->value)) / 1e2);
+    }
+    const char *label = "nearby";
+    for (size_t i = 0; i < r->cert.nclaims; i++) {
+        const pare_claim *const t = &r->cert.claims[i];
+        if (t->kind == PARE_BALL_OUTPUTS) {
+            print_moves(label, place_of(c->arena, t), t);
+        } else if (t->kind == PARE_BALL_ROWS_CHANGED || t->kind == PARE_BALL_SCORE) {
+            const char *const words = out_claim_words(c->arena, t);
+            out_row(label, "%s", words ? words : "");
+        } else {
+            continue;
+        }
+        label = "";
+    }
+}
+
+/* Bounds for all inputs of a kind: those that were asked for, and those that say something. */
+static void print_everywhere(const cli *c, const reduction *r)
+{
+    const char *label = "all inputs";
+    for (size_t i = 0; i < r->cert.nclaims; i++) {
+        const pare_claim *const t = &r->cert.claims[i];
+        const bool outputs = t->kind == PARE_APRIORI_OUTPUTS || t->kind == PARE_DIAMETER_OUTPUTS;
+        const bool asked = t->kind == PARE_DIAMETER_OUTPUTS || t->kind == PARE_DIAMETER_SCORE ||
+                           t->kind == PARE_DIAMETER_RANK_COLLAPSE ||
+                           t->kind == PARE_ONE_LAYER_LEAST;
+        const bool free = t->kind == PARE_APRIORI_OUTPUTS || t->kind == PARE_APRIORI_SCORE;
+        if (!asked && !(free && !is_vacuous(r, t->value))) continue;
+        char bound[40];
+        if (outputs) {
+            out_row(label, "no output moves by more than %s", out_bound(bound, t));
+        } else {
+            const char *const words = out_claim_words(c->arena, t);
+            out_row(label, "%s", words ? words : "");
+        }
+        out_row("", "on %s", t->domain);
+        label = "";
+    }
+}
+
+void show_results(const cli *c, const reduction *r)
+{
+    print_size(r);
+    print_speed(c, r);
+    if (r->has_metric) print_metric(r);
+    print_outputs(r);
+    print_headline(r);
+    print_rows(r);
+    print_auc(r, c->verbose);
+    print_rounding(r);
+    print_near(c, r);
+    print_everywhere(c, r);
+    next_print(&r->cert);
+}
+
+/* ---- what was cut --------------------------------------------------------------------------- */
+
+static void range_part(bool *begun, const char *name, const width_range *before,
+                       const width_range *after)
+{
+    char b[48], a[48];
+    if (before->n == 0 || after->n == 0 ||
+        (before->sum == after->sum && before->n == after->n && before->least == after->least))
+        return;
+    out_part("%s%s %s -> %s", *begun ? ", " : "             ", name, cut_range_words(b, before),
+             cut_range_words(a, after));
+    *begun = true;
+}
+
+/* The share of each part's parameters that is gone; a part that grew has a negative one. */
+static void print_removed(const cut_shape *b, const cut_shape *a)
+{
+    const struct {
+        const char *name;
+        uint64_t before, after;
+    } part[] = {{"attention", b->attention, a->attention},
+                {"feed-forward", b->ffn, a->ffn},
+                {"embedding and head", b->rest, a->rest}};
+    bool begun = false;
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+        if (part[i].before == part[i].after || part[i].before == 0) continue;
+        out_part("%s%s %.3g %%", begun ? ", " : "             parameters removed: ", part[i].name,
+                 100 * (1 - (double)part[i].after / (double)part[i].before));
+        begun = true;
+    }
+    if (begun) putchar('\n');
+}
+
+void show_shapes(const reduction *r, const char *words)
+{
+    const cut_shape *const b = &r->shape_before, *const a = &r->shape_after;
+    bool begun = false;
+    out_row("cut", "%s", words);
+    range_part(&begun, "residual stream", &b->stream, &a->stream);
+    range_part(&begun, "queries and keys of a head", &b->qk, &a->qk);
+    range_part(&begun, "values of a head", &b->values, &a->values);
+    range_part(&begun, "hidden units", &b->hidden, &a->hidden);
+    if (begun) putchar('\n');
+    print_removed(b, a);
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+static void print_all(const cli *c, const reduction *r)
+{
+    out_tiers(c->arena, &r->cert);
+    out_before_after(&r->before, &r->after, r->ms_before, r->ms_after);
+    if (r->time_attention) out_ms("ms attention", r->attn_before, r->attn_after);
+    if (r->has_metric)
+        out_row(r->metric_before.metric, "%18.6g %18.6g", r->metric_before.value,
+                r->metric_after.value);
+}
+
+void show_end(const cli *c, const reduction *r)
+{
+    if (c->verbose) print_all(c, r);
+    const bool beside = strlen(r->cert_path) > strlen(r->to) &&
+                        strncmp(r->cert_path, r->to, strlen(r->to)) == 0 &&
+                        strcmp(r->cert_path + strlen(r->to), ".cert.json") == 0;
+    out_row("model", "%s", r->to);
+    out_row("certificate", "%s (check it: pare verify %s)", r->cert_path,
+            beside ? r->to : r->cert_path);
+}

@@ -1,0 +1,19 @@
+/* show_cut.h - what every cut prints: size, speed and quality before and after, what is proven, and
+ * where the certificate is. One printer for fold, width, depth, ticket, plan and compose. */
+#ifndef PARE_CLI_SHOW_CUT_H
+#define PARE_CLI_SHOW_CUT_H
+#include "reduce.h"
+
+/* Sizes, times, quality, the proven statements, balls and new inputs. */
+void show_results(const cli *c, const reduction *r);
+/* What was cut: `words`, then the widths and the share of the parameters of each part that changed.
+ */
+void show_shapes(const reduction *r, const char *words);
+/* The files, and how to check them. With -v before that every figure and every claim. */
+void show_end(const cli *c, const reduction *r);
+
+/* "12.3 MB"; four digits. */
+const char *show_bytes(char buf[32], uint64_t v);
+/* The metric in words: "loss", "accuracy", "AUC", "mean squared error". */
+const char *show_metric_name(const char *metric);
+#endif
