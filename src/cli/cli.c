@@ -25,7 +25,8 @@ static size_t common_rows(cli *c, cli_out out, const char *out_help)
         o[n++] = (opt){.name = "force", .letter = 'f', .kind = OPT_FLAG, .to = &c->force,
                        .help = "replace files that exist"};
     }
-    o[n++] = (opt){.name = "json", .kind = OPT_FLAG, .to = &c->json, .group = n ? NULL : "Output",
+    const char *const group = n > 0 ? NULL : "Output";
+    o[n++] = (opt){.name = "json", .kind = OPT_FLAG, .to = &c->json, .group = group,
                    .help = "print one JSON object instead of text, also for errors"};
     o[n++] = (opt){.name = "quiet", .letter = 'q', .kind = OPT_FLAG, .to = &c->quiet,
                    .help = "no progress bar and no notes on stderr"};

@@ -266,14 +266,15 @@ static void remove_folder(const char *dir)
     rmdir(dir);
 }
 
+/* The names in bench_cases. */
+static const char *const bench_names[] = {"attention", "dense",    "forward", "generate",
+                                          "hash",      "spectral", "train",   NULL};
+
 static pare_status names_check(cli *c)
 {
-    for (size_t i = 0; i < c->noperands; i++) {
-        bool known = false;
-        for (size_t k = 0; k < bench_ncases; k++)
-            if (strcmp(bench_cases[k].name, c->operand[i]) == 0) known = true;
-        if (!known)
-            return pare_fail(&c->err, PARE_ERR_USAGE, "there is no benchmark '%s'", c->operand[i]);
+    for (size_t i = 0, at; i < c->noperands; i++) {
+        const pare_status st = cli_choose(c, &at, "benchmark", c->operand[i], bench_names);
+        if (st) return st;
     }
     return PARE_OK;
 }
@@ -307,35 +308,33 @@ int cmd_bench(int argc, char **argv)
     cli c;
     const char *peers = NULL;
     int rc;
+    /* clang-format off */
     const opt own[] = {
-        {.name = "quick", .kind = OPT_FLAG, .to = &r.quick, .help = "tiny shapes: does it work?"},
-        {.name = "full", .kind = OPT_FLAG, .to = &r.full, .help = "the large shapes as well"},
-        {.name = "cpu",
-         .kind = OPT_FLAG,
-         .to = &r.match.cpu,
-         .help = "CPU time, one thread: where others use the machine, too"},
-        {.name = "graph",
-         .kind = OPT_TEXT,
-         .to = &r.graph,
-         .metavar = "FILE",
-         .help = "forward, train: also on this graph (.npz), dim 64, 4 layers"},
-        {.name = "peer",
-         .kind = OPT_TEXT,
-         .to = &peers,
-         .metavar = "CMD",
-         .help = "a program to compare with, or several: 'A;B'"},
+        {.name = "quick", .kind = OPT_FLAG, .to = &r.quick, .group = "What to measure",
+         .help = "tiny shapes: only to see that everything runs"},
+        {.name = "full", .kind = OPT_FLAG, .to = &r.full, .help = "the large shapes as well; takes minutes"},
+        {.name = "graph", .kind = OPT_TEXT, .to = &r.graph, .metavar = "FILE", .rare = true, .unset = "none",
+         .help = "forward and train: also on this graph (.npz), with a model of width 64 and 4 layers"},
+        {.name = "cpu", .kind = OPT_FLAG, .to = &r.match.cpu, .rare = true,
+         .help = "measure CPU time on one thread instead of wall time, for a machine that others use too"},
+        {.name = "peer", .kind = OPT_TEXT, .to = &peers, .metavar = "CMD", .rare = true, .unset = "none",
+         .help = "a program to compare with, run by the shell (docs/bench.md has the protocol); "
+                 "several are separated by ';'"},
     };
     const opt_spec spec = {
         .command = "bench",
         .args = "[NAME...]",
-        .about = "How fast this is here, as CSV: attention, dense, forward, generate, hash,\n"
-                 "spectral, train, or all of them, on one thread and on -t. Results are checked.",
-        .examples = {"bench attention dense"},
+        .about = "Measures how fast pare is on this machine, as CSV: attention, dense, forward,\n"
+                 "generate, hash, spectral, train, or all of them, on one thread and on -t.\n"
+                 "Every result is checked against a slow and plain computation.",
+        .examples = {"bench attention dense", "bench forward --full -t 1"},
         .seeded = true,
         .own = own,
         .nown = sizeof own / sizeof *own,
         .more = true,
+        .words = bench_names,
     };
+    /* clang-format on */
     char *words[64];
     const int nwords = argc < 64 ? argc : 64; /* parsing moves them about */
     if (argc > 0) memcpy(words, argv, (size_t)nwords * sizeof *words);

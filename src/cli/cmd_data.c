@@ -47,6 +47,8 @@ static pare_status make_sort(cli *c, const data_opts *o)
 
 static pare_status make_random(cli *c, const data_opts *o)
 {
+    const pare_status st = cli_only(c, "width", o->vocab == 0, "--vocab 0, which makes vectors");
+    if (st) return st;
     return pare_make_random(c->out, o->count, o->tokens, o->vocab, o->width, c->seed, c->force,
                             &c->err);
 }
@@ -60,14 +62,18 @@ static pare_status make_model(cli *c, const data_opts *o)
     if (opts.variant.has_act) opts.variant.act = (pare_act)o->act;
     opts.seed = c->seed;
     opts.exec = &c->exec;
-    pare_status st = pare_random_model(&m, &opts, &c->err);
+    const bool graph = opts.kind == PARE_RANDOM_GRAPH, bert = opts.kind == PARE_RANDOM_BERT;
+    pare_status st = cli_only(c, "features", graph, "--kind graph");
+    if (!st) st = cli_only(c, "classes", graph || bert, "--kind graph and --kind bert");
+    if (!st) st = cli_only(c, "vocab,context", !graph, "the other kinds: a graph has no tokens");
+    if (!st) st = pare_random_model(&m, &opts, &c->err);
     if (!st) st = pare_model_save(m, c->out, c->force, NULL, &c->err);
     pare_model_free(m);
     return st;
 }
 
 typedef struct data_kind {
-    const char *name, *about, *example;
+    const char *name, *about, *examples[2];
     const opt *own;
     size_t nown;
     pare_status (*make)(cli *c, const data_opts *o);
@@ -96,21 +102,22 @@ static pare_status make(cli *c, const data_kind *k, const data_opts *o)
 
 static int run_kind(const data_kind *k, const data_opts *o, int argc, char **argv)
 {
-    char command[64], example[128];
+    char command[64], example[2][128];
     snprintf(command, sizeof command, "data %s", k->name);
-    snprintf(example, sizeof example, "data %s", k->example);
+    for (size_t i = 0; i < 2; i++)
+        snprintf(example[i], sizeof example[i], "data %s", k->examples[i]);
     const opt_spec spec = {
         .command = command,
         .args = "-o FILE",
         .about = k->about,
-        .examples = {example},
+        .examples = {example[0], example[1]},
         .seeded = true,
         .own = k->own,
         .nown = k->nown,
     };
     cli c;
     int rc;
-    if (!cli_start(&c, &spec, CLI_MUST_OUT, "where it goes", argc, argv, &rc)) return rc;
+    if (!cli_start(&c, &spec, CLI_MUST_OUT, "the file to write", argc, argv, &rc)) return rc;
     return cli_finish(&c, make(&c, k, o));
 }
 
@@ -144,91 +151,72 @@ static int no_kind(const data_kind *kinds, size_t n, const data_opts *o, int arg
     return rc;
 }
 
-#define SIZE_ROW(word, field, var, text, least, most)                                              \
-    {                                                                                              \
-        .name = word, .kind = OPT_SIZE, .to = &o.field, .metavar = var, .help = text,              \
-        .min = least, .max = most                                                                  \
-    }
-#define FLAG_ROW(word, field, text, more)                                                          \
-    {                                                                                              \
-        .name = word, .kind = OPT_FLAG, .to = &o.model.variant.field, .help = text                 \
-    }
+/* clang-format off */
+#define SIZE_ROW(word, field, var, text, least, most) \
+    .name = word, .kind = OPT_SIZE, .to = &o.field, .metavar = var, .help = text, .min = least, .max = most
+#define FLAG_ROW(word, field, text) \
+    .name = word, .kind = OPT_FLAG, .to = &o.model.variant.field, .help = text, .rare = true
 #define COUNT(rows) (sizeof rows / sizeof *rows)
 
 int cmd_data(int argc, char **argv)
 {
     data_opts o = defaults;
     const opt minesweeper[] = {
-        SIZE_ROW("side", side, "N", "the board is N x N", 2, 2048),
+        {SIZE_ROW("side", side, "N", "the board has N x N cells; each is a node of the graph", 2, 2048), .group = "Size"},
     };
     const opt angular[] = {
-        SIZE_ROW("count", count, "N", "sequences", 1, MOST_TOKENS),
-        SIZE_ROW("tokens", tokens, "T", "points in each", 2, MOST_WIDTH),
+        {SIZE_ROW("count", count, "N", "number of sequences", 1, MOST_TOKENS), .group = "Size"},
+        {SIZE_ROW("tokens", tokens, "T", "points in each sequence", 2, MOST_WIDTH)},
     };
     const opt sort[] = {
-        SIZE_ROW("count", count, "N", "sequences", 1, MOST_TOKENS),
-        SIZE_ROW("length", length, "T", "symbols to sort in each", 1, MOST_WIDTH),
-        SIZE_ROW("symbols", symbols, "S", "different symbols", 1, MOST_WIDTH),
+        {SIZE_ROW("count", count, "N", "number of sequences", 1, MOST_TOKENS), .group = "Size"},
+        {SIZE_ROW("length", length, "T", "symbols to sort in each sequence", 1, MOST_WIDTH)},
+        {SIZE_ROW("symbols", symbols, "S", "number of different symbols", 1, MOST_WIDTH)},
     };
     const opt random[] = {
-        SIZE_ROW("count", count, "N", "sequences", 1, MOST_TOKENS),
-        SIZE_ROW("tokens", tokens, "T", "tokens in each", 1, MOST_WIDTH),
-        SIZE_ROW("vocab", vocab, "V", "ids below V; 0 makes vectors", 0, (size_t)1 << 31),
-        SIZE_ROW("width", width, "D", "of the vectors", 1, MOST_WIDTH),
+        {SIZE_ROW("count", count, "N", "number of sequences", 1, MOST_TOKENS), .group = "Size"},
+        {SIZE_ROW("tokens", tokens, "T", "tokens in each sequence", 1, MOST_WIDTH)},
+        {SIZE_ROW("vocab", vocab, "V", "draw token ids below V; 0: draw normal vectors instead", 0, (size_t)1 << 31)},
+        {SIZE_ROW("width", width, "D", "with --vocab 0: entries of each vector", 1, MOST_WIDTH)},
     };
     const opt model[] = {
-        {.name = "kind",
-         .kind = OPT_CHOICE,
-         .to = &o.model_kind,
-         .metavar = "K",
-         .help = "what is built: ",
-         .choices = pare_random_kinds},
-        SIZE_ROW("dim", model.dim, "D", "width of the stream", 1, MOST_WIDTH),
-        SIZE_ROW("layers", model.layers, "L", "blocks", 1, 4096),
-        SIZE_ROW("heads", model.heads, "H", "must divide the width", 1, 4096),
-        {.name = "ffn",
-         .kind = OPT_SIZE,
-         .to = &o.model.ffn,
-         .metavar = "D",
-         .help = "hidden width",
-         .unset = "4 D, llama 8/3 D, graph 2 D",
-         .min = 1,
-         .max = MOST_WIDTH},
-        SIZE_ROW("vocab", model.vocab, "V", "ids; 256 are bytes of text", 1, MOST_TOKENS),
-        SIZE_ROW("context", model.context, "T", "longest input", 1, MOST_TOKENS),
-        SIZE_ROW("features", model.features, "D", "graph: width of the vectors", 1, MOST_WIDTH),
-        SIZE_ROW("classes", model.classes, "C", "bert, graph: outputs", 1, MOST_WIDTH),
-        {.name = "sigma",
-         .kind = OPT_REAL,
-         .to = &o.model.sigma,
-         .metavar = "S",
-         .help = "of the weights",
-         .unset = "1/sqrt(columns)",
-         .low = 0,
-         .high = 1e6},
-        FLAG_ROW("no-skips", no_skips, "plain", true),
-        FLAG_ROW("no-norms", no_norms, "", true),
-        FLAG_ROW("no-biases", no_biases, "", true),
-        {.name = "act",
-         .kind = OPT_CHOICE,
-         .to = &o.act,
-         .metavar = "A",
-         .help = "",
-         .choices = pare_act_names,
-         .unset = "as the kind has it"},
+        {.name = "kind", .kind = OPT_CHOICE, .to = &o.model_kind, .metavar = "K", .choices = pare_random_kinds,
+         .group = "Shape", .help = "architecture"},
+        {SIZE_ROW("dim", model.dim, "D", "width of the residual stream", 1, MOST_WIDTH)},
+        {SIZE_ROW("layers", model.layers, "L", "number of blocks", 1, 4096)},
+        {SIZE_ROW("heads", model.heads, "H", "attention heads; H must divide D", 1, 4096)},
+        {SIZE_ROW("ffn", model.ffn, "D", "hidden units of each feed-forward layer", 1, MOST_WIDTH),
+         .unset = "4 D, llama 8/3 D, graph 2 D"},
+        {SIZE_ROW("vocab", model.vocab, "V", "size of the vocabulary; with 256 the model reads the bytes of a text", 1, MOST_TOKENS)},
+        {SIZE_ROW("context", model.context, "T", "longest input in tokens", 1, MOST_TOKENS)},
+        {SIZE_ROW("features", model.features, "D", "graph: entries of each node's feature vector", 1, MOST_WIDTH), .rare = true},
+        {SIZE_ROW("classes", model.classes, "C", "bert and graph: number of classes", 1, MOST_WIDTH), .rare = true},
+        {.name = "sigma", .kind = OPT_REAL, .to = &o.model.sigma, .metavar = "S", .group = "Weights", .low = 0, .high = 1e6,
+         .unset = "1/sqrt(inputs)", .rare = true, .help = "standard deviation of the weights"},
+        {FLAG_ROW("no-skips", no_skips, "leave out the residual connections"), .group = "Parts"},
+        {FLAG_ROW("no-norms", no_norms, "leave out the normalization layers")},
+        {FLAG_ROW("no-biases", no_biases, "leave out the biases")},
+        {.name = "act", .kind = OPT_CHOICE, .to = &o.act, .metavar = "A", .choices = pare_act_names,
+         .unset = "as usual for the kind", .rare = true, .help = "activation of the feed-forward layers"},
     };
     const data_kind kinds[] = {
-        {"minesweeper", "A board as a graph with features, labels and ten splits (.npz).",
-         "minesweeper --side 30 -o board.npz", minesweeper, COUNT(minesweeper), make_minesweeper},
-        {"angular", "Points turning on a circle, and how fast (.npz).",
-         "angular --tokens 32 -o angular.npz", angular, COUNT(angular), make_angular},
-        {"sort", "Sequences and their sorted halves (.npz).", "sort --count 200 -o sort.npz", sort,
-         COUNT(sort), make_sort},
-        {"random", "Random ids [N,T], or normal vectors [N,T,D] with --vocab 0 (.npy).",
-         "random --count 2 --vocab 100 -o ids.npy", random, COUNT(random), make_random},
+        {"minesweeper", "A Minesweeper board as a graph with features, labels and ten splits (.npz).",
+         {"minesweeper --side 30 -o board.npz", "minesweeper --seed 1 -o unseen.npz"},
+         minesweeper, COUNT(minesweeper), make_minesweeper},
+        {"angular", "Points turning on a circle, and how fast: a regression task (.npz).",
+         {"angular --tokens 32 -o angular.npz", "angular --count 1k -o angular.npz"},
+         angular, COUNT(angular), make_angular},
+        {"sort", "Sequences followed by their sorted copies: a language task (.npz).",
+         {"sort --count 200 -o sort.npz", "sort --length 8 --symbols 5 -o sort.npz"},
+         sort, COUNT(sort), make_sort},
+        {"random", "Random token ids [N,T], or normal vectors [N,T,D] (.npy).",
+         {"random --count 2 --vocab 100 -o ids.npy", "random --vocab 0 --width 16 -o vectors.npy"},
+         random, COUNT(random), make_random},
         {"model", "A model with random weights (.safetensors).",
-         "model --kind llama --layers 4 -o m.safetensors", model, COUNT(model), make_model},
+         {"model --kind llama --layers 4 -o m.safetensors", "model --dim 64 --heads 4 -o gpt.safetensors"},
+         model, COUNT(model), make_model},
     };
+    /* clang-format on */
     const char *word = argc > 0 ? argv[0] : NULL;
     for (size_t i = 0; word && i < COUNT(kinds); i++)
         if (strcmp(word, kinds[i].name) == 0) return run_kind(&kinds[i], &o, argc - 1, argv + 1);

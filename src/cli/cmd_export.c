@@ -195,11 +195,11 @@ static pare_status export(cli *c, const export_opts *o)
 {
     pare_model *m = NULL;
     exported e = {0};
-    pare_status st = PARE_OK;
-    if (!o->oracle && (o->causal || o->batch != 1))
-        st = pare_fail(&c->err, PARE_ERR_USAGE, "--batch and --causal go with --oracle M");
-    if (o->oracle && !is_onnx(c->out))
-        st = pare_fail(&c->err, PARE_ERR_USAGE, "-o %s: the engine is an .onnx file", c->out);
+    pare_status st = cli_only(c, "batch,causal", o->oracle > 0, "--oracle M");
+    if (!st && o->oracle && !is_onnx(c->out))
+        st = pare_fail(&c->err, PARE_ERR_USAGE,
+                       "-o %s: the engine of --oracle is an ONNX file; its name must end in .onnx",
+                       c->out);
     if (!st) st = is_onnx(c->out) ? cli_may_write(c, c->out, c->operand[0]) : may_fill(c);
     if (!st) st = cli_load(c, &m, c->operand[0]);
     if (!st)
@@ -215,45 +215,37 @@ static pare_status export(cli *c, const export_opts *o)
 int cmd_export(int argc, char **argv)
 {
     export_opts o = {.batch = 1};
+    /* clang-format off */
     const opt own[] = {
-        {.name = "oracle",
-         .kind = OPT_SIZE,
-         .to = &o.oracle,
-         .metavar = "M",
-         .help = "not the model but an engine of M tokens for all its calls",
-         .unset = "the model",
-         .min = 2,
-         .max = MOST_ROWS},
-        {.name = "batch",
-         .kind = OPT_SIZE,
-         .to = &o.batch,
-         .metavar = "B",
-         .help = "calls that the engine takes at once",
-         .min = 1,
-         .max = MOST_BATCH},
-        {.name = "causal",
-         .kind = OPT_FLAG,
-         .to = &o.causal,
-         .help = "rows of the engine see no later rows: fewer calls of causal models"},
+        {.name = "oracle", .kind = OPT_SIZE, .to = &o.oracle, .metavar = "M", .min = 2, .max = MOST_ROWS,
+         .group = "What to write", .unset = "write the model",
+         .help = "write no model but the small attention engine with fixed shapes that serves every call "
+                 "of M tokens in a plan of pare length"},
+        {.name = "batch", .kind = OPT_SIZE, .to = &o.batch, .metavar = "B", .min = 1, .max = MOST_BATCH, .rare = true,
+         .help = "with --oracle: calls that the engine takes at once"},
+        {.name = "causal", .kind = OPT_FLAG, .to = &o.causal, .rare = true,
+         .help = "with --oracle: the engine masks later tokens itself, which saves calls of causal models"},
     };
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "export",
-        .args = "MODEL [--oracle M] -o OUT.onnx | -o FOLDER",
-        .about =
-            "Writes a model of sequences as ONNX, batch and length free; or, where its shapes are\n"
-            "standard, a folder under Hugging Face's names (GPT-2, Llama, BERT). With --oracle, "
-            "the\n"
-            "one small engine with fixed shapes that serves every call of a plan.",
-        .examples = {"export model.safetensors -o model.onnx"},
+        .args = "MODEL -o OUT.onnx | -o FOLDER",
+        .about = "Writes a model for other programs: an ONNX file with free batch and length, or,\n"
+                 "where its shapes are standard, a folder under Hugging Face's names (GPT-2,\n"
+                 "Llama, BERT). A folder is read back and run on random inputs before it is kept.",
+        .examples = {"export model.safetensors -o model.onnx",
+                     "export model.safetensors --oracle 128 -o engine.onnx"},
         .seeded = true, /* the inputs of the self-check */
         .own = own,
         .nown = sizeof own / sizeof *own,
         .operands = operands,
     };
+    /* clang-format on */
     cli c;
     int rc;
-    if (!cli_start(&c, &spec, CLI_MUST_OUT, "an .onnx file, or a folder", argc, argv, &rc))
+    if (!cli_start(&c, &spec, CLI_MUST_OUT,
+                   "a name that ends in .onnx, or a folder for Hugging Face files", argc, argv,
+                   &rc))
         return rc;
     return cli_finish(&c, export(&c, &o));
 }

@@ -146,29 +146,31 @@ static pare_status import(cli *c, const import_opts *o)
 int cmd_import(int argc, char **argv)
 {
     import_opts o = {0};
+    /* clang-format off */
     const opt own[] = {
-        {.name = "vocab",
-         .kind = OPT_TEXT,
-         .to = &o.vocab,
-         .metavar = "F",
-         .help = "vocab.bpe, tokenizer.bin or a word list"},
+        {.name = "vocab", .kind = OPT_TEXT, .to = &o.vocab, .metavar = "FILE", .group = "What to read",
+         .help = "tokenizer to put into the model: vocab.bpe of GPT-2, tokenizer.bin of llama2.c, "
+                 "or a list of words, one a line",
+         .unset = "the model has none, or its own"},
     };
-    static const char *const operands[] = {"IN", NULL};
+    static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "import",
-        .args = "IN [--vocab F] -o OUT",
-        .about =
-            "Turns what pare can read into a pare file: Hugging Face GPT-2, Llama and BERT\n"
-            "(file or folder), llama2.c .bin, per-head tensors, graph transformers, Moonshine,\n"
-            ".npz. The file is read back and both models are run before it appears.",
-        .examples = {"import stories260K.bin --vocab tok512.bin -o stories.safetensors"},
+        .args = "MODEL [--vocab FILE] -o OUT",
+        .about = "Reads a model of another program and writes it as a pare file: Hugging Face\n"
+                 "GPT-2, Llama and BERT (file or folder), llama2.c .bin, per-head tensors, graph\n"
+                 "transformers, Moonshine, .npz. The new file is read back, and both models are\n"
+                 "run on random inputs, before it appears. All commands read these formats, too.",
+        .examples = {"import stories260K.bin --vocab tok512.bin -o stories.safetensors",
+                     "import bert-folder/ -o bert.safetensors"},
         .seeded = true, /* the inputs of the self-check */
         .own = own,
         .nown = sizeof own / sizeof *own,
         .operands = operands,
     };
+    /* clang-format on */
     cli c;
     int rc;
-    if (!cli_start(&c, &spec, CLI_MUST_OUT, "the model", argc, argv, &rc)) return rc;
+    if (!cli_start(&c, &spec, CLI_MUST_OUT, "where the pare file goes", argc, argv, &rc)) return rc;
     return cli_finish(&c, import(&c, &o));
 }

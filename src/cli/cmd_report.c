@@ -49,33 +49,31 @@ static pare_status report(cli *c, const report_opts *o)
 int cmd_report(int argc, char **argv)
 {
     report_opts o = {0};
+    /* clang-format off */
     const opt own[] = {
-        {.name = "title",
-         .kind = OPT_TEXT,
-         .to = &o.title,
-         .metavar = "TEXT",
-         .help = "of the page",
-         .unset = "pare report"},
-        {.name = "verify",
-         .kind = OPT_FLAG,
-         .to = &o.verify,
-         .help = "prove every certificate again, and say on the page whether it holds"},
+        {.name = "title", .kind = OPT_TEXT, .to = &o.title, .metavar = "TEXT", .group = "The page",
+         .unset = "pare report", .help = "heading of the page"},
+        {.name = "verify", .kind = OPT_FLAG, .to = &o.verify,
+         .help = "prove every certificate again first, and show on the page whether it holds"},
     };
     static const char *const operands[] = {"FILE", NULL};
     const opt_spec spec = {
         .command = "report",
         .args = "FILE... -o report.html",
-        .about = "One page to read and to show: certificates (with their run files), what\n"
-                 "`pare probe --json` and `pare repro --json` printed, logs of `pare train`.\n"
-                 "It needs no network, and follows light and dark.",
-        .examples = {"report small.safetensors.cert.json probe.json --verify -o report.html"},
+        .about = "Writes one page to read and to show. FILE is a certificate (its run file is\n"
+                 "found beside it), a plan of pare length, what `pare probe --json` or\n"
+                 "`pare repro --json` printed, or a log of pare train. The page needs no network\n"
+                 "and no scripts.",
+        .examples = {"report small.safetensors.cert.json -o report.html",
+                     "report *.cert.json probe.json --verify -o report.html"},
         .own = own,
         .nown = sizeof own / sizeof *own,
         .operands = operands,
         .more = true,
     };
+    /* clang-format on */
     cli c;
     int rc;
-    if (!cli_start(&c, &spec, CLI_MUST_OUT, "the page", argc, argv, &rc)) return rc;
+    if (!cli_start(&c, &spec, CLI_MUST_OUT, "where the page goes", argc, argv, &rc)) return rc;
     return cli_finish(&c, report(&c, &o));
 }

@@ -124,31 +124,21 @@ static pare_status make_one(cli *c, const pare_repro_study *study, const pare_re
     return st;
 }
 
-/* The first number that the study would not look at; NULL: there is none. */
-static const char *unused_number(const pare_repro_study *s, const pare_repro_opts *o)
-{
-    const pare_repro_opts none = PARE_REPRO_OPTS_DEFAULT;
-    if (!s->boards && o->large != none.large) return "large";
-    if (!s->boards && o->small != none.small) return "runs";
-    if (!s->boards && o->side != none.side) return "side";
-    return !s->trains && o->epochs != none.epochs ? "epochs" : NULL;
-}
+static const char *const studies[] = {"all", "width", "depth", "ticket", "length", "errata", NULL};
 
 /* What the study (NULL: all of them) would not look at is not taken in silence. */
 static pare_status check_options(cli *c, const pare_repro_study *s, const repro_opts *o)
 {
-    const char *const name = s ? s->name : "all", *const number =
-                                                      s ? unused_number(s, &o->o) : NULL;
-    const bool depth = strcmp(name, "depth") == 0;
-    if (number)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--%s: repro %s does not look at it", number,
-                         name);
+    const char *const name = s ? s->name : "all";
     const bool made = strcmp(name, "length") == 0 || strcmp(name, "errata") == 0;
-    if (o->data.n && made)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--data: repro %s makes all its inputs", name);
-    if (o->o.model && s && !depth)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--model is for repro depth, not %s", name);
-    return PARE_OK;
+    pare_status st = cli_only(c, "large,runs,side", !s || s->boards, "repro width and repro all");
+    if (!st) st = cli_only(c, "epochs", !s || s->trains, "studies that train a model");
+    if (!st)
+        st = cli_only(c, "model", !s || strcmp(name, "depth") == 0, "repro depth and repro all");
+    if (!st && o->data.n && made)
+        st = pare_fail(&c->err, PARE_ERR_USAGE,
+                       "--data has no effect here: repro %s makes all its inputs itself", name);
+    return st;
 }
 
 static pare_status repro(cli *c, void *self, pare_ranks *ranks)
@@ -156,11 +146,9 @@ static pare_status repro(cli *c, void *self, pare_ranks *ranks)
     repro_opts *const o = self;
     const char *const name = c->operand[0];
     const pare_repro_study *const which = pare_repro_find(name);
-    if (!which && strcmp(name, "all") != 0)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "'%s': there are 'all', 'width', 'depth', 'ticket', 'length' and 'errata'",
-                         name);
-    const pare_status st = check_options(c, which, o);
+    size_t at;
+    pare_status st = cli_choose(c, &at, "study", name, studies);
+    if (!st) st = check_options(c, which, o);
     if (st) return st;
     o->o.folder = c->out ? c->out : cli_suffixed(c, "repro-", name);
     if (!o->o.folder) return PARE_ERR_MEMORY;
@@ -177,79 +165,48 @@ static pare_status repro(cli *c, void *self, pare_ranks *ranks)
 int cmd_repro(int argc, char **argv)
 {
     repro_opts o = {.o = PARE_REPRO_OPTS_DEFAULT};
+    /* clang-format off */
     const opt own[] = {
-        {.name = "data",
-         .kind = OPT_TEXTS,
-         .to = &o.data,
-         .metavar = "G",
-         .help = "width, all: graphs; depth: for the model; ticket: text",
-         .unset = "generated"},
-        {.name = "model",
-         .kind = OPT_TEXT,
-         .to = &o.o.model,
-         .metavar = "M",
-         .help = "depth: the trained model",
-         .unset = "a small one is trained"},
-        {.name = "only",
-         .kind = OPT_TEXT,
-         .to = &o.o.only,
-         .metavar = "LIST",
-         .help = "these parts alone: orders,rank,...",
-         .unset = "all"},
-        {.name = "full",
-         .kind = OPT_FLAG,
-         .to = &o.o.full,
-         .help = "width: 20 + 100 runs, and the grid; others: more draws"},
-        {.name = "large",
-         .kind = OPT_SIZE,
-         .to = &o.o.large,
-         .metavar = "N",
-         .help = "runs with D = 64",
-         .unset = "2, 1, 2; full 20",
-         .min = 1,
-         .max = 10000},
-        {.name = "runs",
-         .kind = OPT_SIZE,
-         .to = &o.o.small,
-         .metavar = "N",
-         .help = "runs with d = 4",
-         .unset = "6, 4, 6; full 100",
-         .min = 1,
-         .max = 10000},
-        {.name = "epochs",
-         .kind = OPT_SIZE,
-         .to = &o.o.epochs,
-         .metavar = "N",
-         .help = "at most, of each training",
-         .unset = "as the recipes say",
-         .min = 1,
-         .max = 1u << 20},
-        {.name = "side",
-         .kind = OPT_SIZE,
-         .to = &o.o.side,
-         .metavar = "N",
-         .help = "of the board that is generated",
-         .min = 4,
-         .max = 1000},
+        {.name = "full", .kind = OPT_FLAG, .to = &o.o.full, .group = "How much",
+         .help = "at the paper's size: width trains 20 large and 100 small models and the grid of "
+                 "hyperparameters, the others draw more; takes hours"},
+        {.name = "only", .kind = OPT_TEXT, .to = &o.o.only, .metavar = "LIST", .unset = "all parts",
+         .help = "only these parts of a study, as in orders,rank; a wrong name lists them"},
+        {.name = "large", .kind = OPT_SIZE, .to = &o.o.large, .metavar = "N", .min = 1, .max = 10000, .rare = true,
+         .unset = "1 or 2 by graph; 20 with --full", .help = "width: training runs of the model with 64 dimensions"},
+        {.name = "runs", .kind = OPT_SIZE, .to = &o.o.small, .metavar = "N", .min = 1, .max = 10000, .rare = true,
+         .unset = "4 or 6 by graph; 100 with --full", .help = "width: training runs of the model with 4 dimensions"},
+        {.name = "epochs", .kind = OPT_SIZE, .to = &o.o.epochs, .metavar = "N", .min = 1, .max = 1u << 20, .rare = true,
+         .unset = "as the papers train", .help = "at most so many epochs in every training"},
+        {.name = "data", .kind = OPT_TEXTS, .to = &o.data, .metavar = "FILE", .group = "On what",
+         .unset = "generated", .help = "width and all: graphs (.npz), may be repeated; depth: data of --model; "
+                                       "ticket: a text to train on"},
+        {.name = "model", .kind = OPT_TEXT, .to = &o.o.model, .metavar = "MODEL", .rare = true,
+         .unset = "a small one is trained", .help = "depth: the trained model to study"},
+        {.name = "side", .kind = OPT_SIZE, .to = &o.o.side, .metavar = "N", .min = 4, .max = 1000, .rare = true,
+         .help = "width: the generated Minesweeper board has N x N cells"},
     };
-    static const char *const operands[] = {"NAME", NULL};
+    static const char *const operands[] = {"STUDY", NULL};
     const opt_spec spec = {
         .command = "repro",
-        .args = "all|width|depth|ticket|length|errata [--data G]... [-o DIR]",
-        .about =
-            "Makes the tables and figures of the papers again, ours beside theirs; errata: what\n"
-            "is false, loose or imprecise as printed, by class. all: on one page, "
-            "DIR/report.html.\n"
-            "Runs are kept in DIR: killed, the same command goes on; an mpirun shares them.",
-        .examples = {"repro all --data tolokers.npz -o out"},
+        .args = "all|width|depth|ticket|length|errata [-o DIR]",
+        .about = "Makes the tables and figures of the four papers again, ours beside theirs\n"
+                 "(docs/papers.md names them). errata: what is false, loose or imprecise as\n"
+                 "printed. all: everything on one page, DIR/report.html. Finished runs are kept in\n"
+                 "DIR: after an interrupt the same command continues; under mpirun the processes\n"
+                 "share the runs.",
+        .examples = {"repro errata", "repro all -o out"},
         .seeded = true,
         .own = own,
         .nown = sizeof own / sizeof *own,
         .operands = operands,
+        .words = studies,
     };
+    /* clang-format on */
     cli c;
     int rc;
-    if (!cli_start(&c, &spec, CLI_MAY_OUT, "the folder (else repro-NAME)", argc, argv, &rc))
+    if (!cli_start(&c, &spec, CLI_MAY_OUT,
+                   "the folder of tables, figures and runs; default: repro-STUDY", argc, argv, &rc))
         return rc;
     return cli_ranked(&c, repro, &o);
 }
