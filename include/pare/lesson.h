@@ -55,6 +55,26 @@ typedef struct pare_text_lesson {
 PARE_MUST_USE pare_status pare_lesson_text(pare_lesson *out, pare_lesson_facts *facts,
                                            pare_arena *a, const pare_text_lesson *o, pare_err *err);
 
+/* ---- sentences with labels ------------------------------------------------------------------ */
+
+/* .tsv with the header sentence, label, as pare_dataset_load reads it. Sentences differ in length:
+ * a batch holds sentences of one length, that of a row that is drawn first, so that every row is
+ * equally likely. */
+typedef struct pare_sentence_lesson {
+    const char *train, *val, *test; /* val, test NULL: PARE_SERIES_SHARE of the training rows each,
+                                       drawn by pare_rng_at(0, split) */
+    pare_tokenizer_kind tokenizer;
+    const uint8_t *vocab; /* borrowed */
+    size_t vocab_bytes;
+    size_t split, batch;
+    size_t outputs; /* classes that the model knows; 0: those of the files */
+    size_t context; /* longer sentences are left out; 0: none is */
+} pare_sentence_lesson;
+/* Metric: accuracy. */
+PARE_MUST_USE pare_status pare_lesson_sentences(pare_lesson *out, pare_lesson_facts *facts,
+                                                pare_arena *a, const pare_sentence_lesson *o,
+                                                pare_err *err);
+
 /* ---- sequences: {inputs, targets} or {inputs, values} -------------------------------------- */
 
 /* inputs: ids [n,T] or vectors [n,T,d]. targets: ids [n,T] (-1 = not counted) or one class [n];

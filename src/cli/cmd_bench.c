@@ -272,11 +272,14 @@ static const char *const bench_names[] = {"attention", "dense",    "forward", "g
 
 static pare_status names_check(cli *c)
 {
+    bool on_graph = c->noperands == 0;
     for (size_t i = 0, at; i < c->noperands; i++) {
         const pare_status st = cli_choose(c, &at, "benchmark", c->operand[i], bench_names);
         if (st) return st;
+        on_graph = on_graph || strcmp(c->operand[i], "forward") == 0 ||
+                   strcmp(c->operand[i], "train") == 0;
     }
-    return PARE_OK;
+    return cli_only(c, "graph", on_graph, "the benchmarks forward and train");
 }
 
 static pare_status bench(runner *r, const char *peers, int argc, char **argv)
@@ -340,9 +343,10 @@ int cmd_bench(int argc, char **argv)
     if (argc > 0) memcpy(words, argv, (size_t)nwords * sizeof *words);
     if (!cli_start(&c, &spec, CLI_NO_OUT, NULL, argc, argv, &rc)) return rc;
     r.c = &c;
-    pare_status st = r.quick && r.full ? pare_fail(&c.err, PARE_ERR_USAGE,
-                                                   "--quick and --full exclude each other")
-                                       : names_check(&c);
+    pare_status st = r.quick && r.full
+                         ? pare_fail(&c.err, PARE_ERR_USAGE,
+                                     "--quick and --full exclude each other: give one of them")
+                         : names_check(&c);
     if (!st) st = bench(&r, peers, nwords, words);
     for (size_t i = 0; i < r.match.npeers; i++) bench_peer_stop(&r.peer[i]);
     if (r.dir[0]) remove_folder(r.dir);

@@ -122,13 +122,16 @@ static pare_status eval(cli *c, const eval_opts *o)
     eval_result r = {0};
     facts f = {0}, fr = {0};
     const char *path = c->operand[0];
-    if (!o->data) return pare_fail(&c->err, PARE_ERR_USAGE, "--data D is missing");
-    pare_status st = cli_load(c, &m, path);
+    pare_status st = cli_is_there(c, path);
+    if (!st) st = cli_is_there(c, o->data);
+    if (!st) st = cli_load(c, &m, path);
     if (!st && o->reference) st = cli_load(c, &ref, o->reference);
     if (!st)
         st = cli_name(c, pare_dataset_load(&d, c->arena, m, o->data, o->split, o->window, &c->err),
                       o->data);
     if (!st) warn_text(c, o->data, &d.notes);
+    if (!st) st = cli_only(c, "window", d.task == PARE_TASK_TEXT, "text");
+    if (!st) st = cli_only(c, "split", d.task == PARE_TASK_NODES, "a graph");
     const double start = pare_seconds();
     if (!st) st = evaluate(c, &r.model, m, &d, o->f64, &r.reference, &r.kl, ref);
     if (!st) {
@@ -151,35 +154,30 @@ static pare_status eval(cli *c, const eval_opts *o)
     return st;
 }
 
+/* clang-format off */
 int cmd_eval(int argc, char **argv)
 {
     eval_opts o = {0};
     const opt own[] = {
-        opt_data(&o.data, "graph or labelled .npz, .txt, .tsv, ids .npy", NULL),
-        {.name = "reference",
-         .kind = OPT_TEXT,
-         .to = &o.reference,
-         .metavar = "MODEL",
-         .help = "also the KL divergence from this model"},
+        opt_data(&o.data, "what to score the model on: text (.txt, token ids .npy), sentences with labels (.tsv), a graph "
+                          "or arrays `inputs` with `targets` or `values` (.npz)", NULL),
+        {.name = "reference", .kind = OPT_TEXT, .to = &o.reference, .metavar = "MODEL",
+         .help = "score this model as well, and say how far the predictions are from its (KL divergence)"},
         opt_split(&o.split),
-        {.name = "window",
-         .kind = OPT_SIZE,
-         .to = &o.window,
-         .metavar = "N",
-         .help = "tokens per piece of text",
-         .unset = "the context, at most 512",
-         .min = 2,
-         .max = 1u << 30},
-        {.name = "f64", .kind = OPT_FLAG, .to = &o.f64, .help = "use the f64 reference pass"},
+        {.name = "window", .kind = OPT_SIZE, .to = &o.window, .metavar = "N", .unset = "the context, at most 512",
+         .help = "text: tokens that are predicted together; a longer window gives each token more context",
+         .min = 2, .max = 1u << 30},
+        {.name = "f64", .kind = OPT_FLAG, .to = &o.f64, .help = "compute in double precision instead of single precision"},
     };
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "eval",
-        .args = "MODEL --data D",
-        .about =
-            "The metric the data call for: AUC or accuracy of nodes (test mask), accuracy of\n"
-            "sentences, perplexity of text, squared error of values; with --reference also KL.",
-        .examples = {"eval small.safetensors --data test.txt --reference model.safetensors"},
+        .args = "MODEL --data FILE",
+        .about = "Scores a model on data. The data choose the metric: perplexity of text, accuracy\n"
+                 "of sentences and sequences, AUC (two classes) or accuracy on the test nodes of a\n"
+                 "graph, mean squared error of values.",
+        .examples = {"eval model.safetensors --data test.txt",
+                     "eval small.safetensors --data test.txt --reference model.safetensors"},
         .own = own,
         .nown = sizeof own / sizeof *own,
         .operands = operands,
@@ -189,3 +187,4 @@ int cmd_eval(int argc, char **argv)
     if (!cli_start(&c, &spec, CLI_NO_OUT, NULL, argc, argv, &rc)) return rc;
     return cli_finish(&c, eval(&c, &o));
 }
+/* clang-format on */

@@ -83,7 +83,8 @@ static pare_status may_fill(cli *c)
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (ends_in(folder, files[i]) && !pare_is_dir(folder))
             return pare_fail(&c->err, PARE_ERR_USAGE,
-                             "-o %s: an .onnx file or the name of a folder, not of a file", folder);
+                             "-o %s: export writes NAME.onnx or a folder: choose another name",
+                             folder);
     if (!pare_file_exists(folder)) return cli_may_write(c, folder, NULL);
     if (cli_same_file(in, folder) || cli_same_file(in, weights))
         return pare_fail(&c->err, PARE_ERR_USAGE, "-o %s is the input %s itself", c->out, in);
@@ -132,7 +133,7 @@ static pare_status export_hf(cli *c, exported *e, const pare_model *m)
     double off = 0;
     pare_status st = pare_export_hf(m, c->out, c->force, &c->err);
     if (st == PARE_ERR_INPUT && m->pattern.kind != PARE_GRAPH)
-        cli_note(c, "ONNX takes any shape: -o NAME.onnx");
+        cli_note(c, "ONNX takes any shape: try -o NAME.onnx");
     if (st) return blame(c, st);
     st = pare_model_load(&again, c->out, &c->err);
     if (!st && (pare_model_outputs(again) != pare_model_outputs(m) || again->nblocks != m->nblocks))
@@ -159,16 +160,19 @@ static pare_status print(cli *c, const exported *e)
 {
     char b[64];
     if (!c->json && !is_onnx(c->out)) {
-        out_row("wrote", "%s, config.json and model.safetensors, %s, %s bytes of weights", c->out,
-                e->kind, out_bytes(b, e->bytes));
-        out_row("check", "read back, %d random inputs, f64: %s", CHECK_INPUTS,
-                e->off == 0 ? "the same numbers" : "equal up to the rounding of weights");
+        out_row("wrote",
+                "%s, a Hugging Face %s: config.json and model.safetensors, %s bytes of weights",
+                c->out, e->kind, out_count(b, e->bytes));
+        out_row("check", "read back: %s on %d random inputs in f64",
+                e->off == 0 ? "the same outputs, bit for bit,"
+                            : "equal outputs up to the rounding of weights",
+                CHECK_INPUTS);
         return PARE_OK;
     }
     if (!c->json) {
-        out_row("wrote", "%s, ONNX opset 17, %s bytes", c->out, out_bytes(b, e->bytes));
-        out_row("in", "%s", e->in);
-        out_row("out", "%s", e->out);
+        out_row("wrote", "%s, ONNX opset 17, %s bytes", c->out, out_count(b, e->bytes));
+        out_row("input", "%s", e->in);
+        out_row("output", "%s", e->out);
         return PARE_OK;
     }
     cJSON *root = out_json_begin(c);
@@ -200,6 +204,7 @@ static pare_status export(cli *c, const export_opts *o)
         st = pare_fail(&c->err, PARE_ERR_USAGE,
                        "-o %s: the engine of --oracle is an ONNX file; its name must end in .onnx",
                        c->out);
+    if (!st) st = cli_is_there(c, c->operand[0]);
     if (!st) st = is_onnx(c->out) ? cli_may_write(c, c->out, c->operand[0]) : may_fill(c);
     if (!st) st = cli_load(c, &m, c->operand[0]);
     if (!st)

@@ -19,17 +19,18 @@ static pare_status add_vocab(cli *c, pare_model *m, const char *path)
     pare_tokenizer *t = NULL;
     if (!m->stem.ids)
         return pare_fail(&c->err, PARE_ERR_INPUT,
-                         "--vocab %s: the model takes vectors, a vocabulary has no use", path);
+                         "--vocab %s: the model takes vectors, not text: leave it out", path);
     pare_status st = pare_blob_open(&b, path, &c->err);
     if (st) return st;
     st = pare_vocab_detect(&m->tokenizer, b->data, b->bytes, &c->err);
     if (!st) st = pare_tokenizer_new(&t, c->arena, m->tokenizer, b->data, b->bytes, &c->err);
     if (!st && pare_tokenizer_size(t) > m->stem.vocab)
-        st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: has %zu ids, the model's embedding only %zu",
-                       path, pare_tokenizer_size(t), m->stem.vocab);
+        st = pare_fail(&c->err, PARE_ERR_INPUT,
+                       "%s has %zu tokens, but the model's embedding only %zu", path,
+                       pare_tokenizer_size(t), m->stem.vocab);
     if (!st && pare_tokenizer_size(t) < m->stem.vocab)
-        cli_note(c, "%s: has %zu ids, the model's embedding %zu", path, pare_tokenizer_size(t),
-                 m->stem.vocab);
+        cli_note(c, "warning: %s has %zu tokens, the model's embedding %zu", path,
+                 pare_tokenizer_size(t), m->stem.vocab);
     if (!st) st = pare_model_keep(m, b, &c->err);
     m->vocab = b->data;
     m->vocab_bytes = b->bytes;
@@ -105,12 +106,13 @@ static pare_status print(cli *c, const facts *before, const facts *after, const 
 {
     char b[32], a[32];
     if (!c->json) {
+        out_row("wrote", "%s, %s bytes", after->path, out_count(a, after->file_bytes));
         out_row("imported", "%s, %s, %s bytes", before->path, m->name ? m->name : "",
                 out_count(b, before->file_bytes));
-        out_row("wrote", "%s, %s bytes", after->path, out_count(a, after->file_bytes));
         out_row("parameters", "%s", out_count(b, after->size.parameters));
         out_row("tokenizer", "%s", pare_tokenizer_name(m->tokenizer));
-        out_row("check", "read back, %d random inputs, f64: the same bits", CHECK_INPUTS);
+        out_row("check", "read back: the same outputs, bit for bit, on %d random inputs in f64",
+                CHECK_INPUTS);
         return PARE_OK;
     }
     cJSON *root = out_json_begin(c);
@@ -127,7 +129,9 @@ static pare_status import(cli *c, const import_opts *o)
     pare_model *m = NULL, *again = NULL;
     facts before, after;
     char sha[PARE_SHA256_HEX] = "";
-    pare_status st = cli_may_write(c, c->out, path);
+    pare_status st = cli_is_there(c, path);
+    if (!st) st = cli_is_there(c, o->vocab);
+    if (!st) st = cli_may_write(c, c->out, path);
     if (!st && o->vocab) st = cli_may_write(c, c->out, o->vocab);
     if (!st) st = cli_load(c, &m, path);
     if (!st && o->vocab) st = add_vocab(c, m, o->vocab);

@@ -171,6 +171,9 @@ static pare_status info(cli *c, const info_opts *o)
     pare_files *const files = pare_files_new_unhashed();
     if (!files) return pare_no_memory(&c->err);
     pare_status st = cli_name(c, pare_model_load_files(&m, path, files, &c->err), path);
+    if (!st)
+        st = cli_only(c, "edges", m->pattern.kind == PARE_GRAPH,
+                      "a model that attends over a graph");
     if (!st) st = cli_facts(c, &f, path, m, NULL, c->json);
     if (!st) {
         const char *const format = describe_format(files, path);
@@ -183,36 +186,26 @@ static pare_status info(cli *c, const info_opts *o)
     return st;
 }
 
+/* clang-format off */
 int cmd_info(int argc, char **argv)
 {
     info_opts o = {0};
-    char usual[32];
-    snprintf(usual, sizeof usual, "min(context, %d)", CLI_RANDOM_TOKENS);
+    char usual[48];
+    snprintf(usual, sizeof usual, "the context, at most %d", CLI_RANDOM_TOKENS);
     const opt own[] = {
-        {.name = "tokens",
-         .kind = OPT_SIZE,
-         .to = &o.tokens,
-         .metavar = "N",
-         .help = "count the MACs of N tokens",
-         .unset = usual,
-         .min = 1,
-         .max = 1u << 30},
-        {.name = "edges",
-         .kind = OPT_SIZE,
-         .to = &o.edges,
-         .metavar = "E",
-         .help = "visible pairs, for a model on graphs",
-         .min = 0,
-         .max = (size_t)1 << 40},
+        {.name = "tokens", .kind = OPT_SIZE, .to = &o.tokens, .metavar = "N", .unset = usual, .min = 1, .max = 1u << 30,
+         .help = "count the multiply-adds of a forward pass over N tokens"},
+        {.name = "edges", .kind = OPT_SIZE, .to = &o.edges, .metavar = "E", .max = (size_t)1 << 40, .rare = true,
+         .help = "graph transformers: count attention over this many directed edges"},
     };
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "info",
         .args = "MODEL",
-        .about =
-            "What a model is: its parts, parameters, bytes and multiply-adds. MODEL is a file\n"
-            "or folder that pare can read; -v lists every tensor with its sha256.",
-        .examples = {"info model.safetensors --tokens 16"},
+        .about = "Shows what a model is: parameters, bytes, multiply-adds, and its parts. -v lists\n"
+                 "every tensor with its shape and SHA-256. MODEL is any file or folder that pare\n"
+                 "reads (see pare import --help).",
+        .examples = {"info model.safetensors", "info model.safetensors --tokens 16 -v"},
         .own = own,
         .nown = sizeof own / sizeof *own,
         .operands = operands,
@@ -222,3 +215,4 @@ int cmd_info(int argc, char **argv)
     if (!cli_start(&c, &spec, CLI_NO_OUT, NULL, argc, argv, &rc)) return rc;
     return cli_finish(&c, info(&c, &o));
 }
+/* clang-format on */

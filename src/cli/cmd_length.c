@@ -1,5 +1,6 @@
 /* pare length: how an engine that takes M tokens runs N of them: a plan of small calls. */
 #include "prove_length.h"
+#include "engine.h"
 #include "length_pack.h"
 #include "out.h"
 
@@ -23,8 +24,6 @@ typedef struct length_opts {
     double call_ms; /* of one call on this machine's own engine; < 0: not measured */
 } length_opts;
 
-static const char *const modes[] = {"auto",  "native", "zeroref", "strict",
-                                    "paper", "sample", "chunk",   NULL};
 static const char *const masks[] = {"any", "full", "causal", NULL};
 static const char *const types[] = {"f32", "f64", NULL};
 
@@ -45,8 +44,11 @@ static pare_status read_oracle(cli *c, const char *text, uint32_t out[3])
         if (!*end) return PARE_OK;
         at = end + 1;
     }
-    return pare_fail(&c->err, PARE_ERR_USAGE,
-                     "--oracle %s: M, or M,LAYERS,HEADS, each from 1 to %d", text, MOST_ORACLE);
+    return pare_fail(
+        &c->err, PARE_ERR_USAGE,
+        "--oracle %s: give the tokens of one call, M, or M,LAYERS,HEADS; each is a whole "
+        "number from 1 to %d",
+        text, MOST_ORACLE);
 }
 
 static pare_oracle_caps caps_of(const length_opts *o, const uint32_t size[3])
@@ -79,7 +81,7 @@ static pare_status make_plan(cli *c, length_opts *o, const pare_model *m)
     pare_status st = read_oracle(c, o->oracle, size);
     if (!st) st = pare_length_heads(&heads, &count, c->arena, m, &c->err);
     if (!st && !count)
-        st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: has no softmax attention to plan",
+        st = pare_fail(&c->err, PARE_ERR_INPUT, "%s has no softmax attention to plan",
                        c->operand[0]);
     if (st) return st;
     const pare_oracle_caps caps = caps_of(o, size);
@@ -104,8 +106,8 @@ static pare_status what_for(cli *c, length_opts *o, pare_model *m)
         o->tokens = m->context && m->context < USUAL_TOKENS ? m->context : USUAL_TOKENS;
     if (m->pattern.kind == PARE_GRAPH && !o->data)
         return pare_fail(&c->err, PARE_ERR_INPUT,
-                         "%s: attends over a graph: its plan depends on the graph (--data), not on "
-                         "a number of tokens",
+                         "%s attends over a graph: a plan depends on its edges, so give the graph "
+                         "with --data",
                          c->operand[0]);
     if (!o->data && m->context && o->tokens > m->context)
         return pare_fail(&c->err, PARE_ERR_INPUT,
@@ -309,14 +311,9 @@ static pare_status print_json(cli *c, const length_opts *o)
             (o->dry || !c->out || pare_json_add_string(root, "output", c->out)));
 }
 
-/* --pack runs inputs; options that say how one long input is cut have no meaning to it. */
 static pare_status pack(cli *c, const length_opts *o)
 {
     uint32_t size[3];
-    if (o->mode || o->mask || o->fixed || o->apart || o->host || o->single || o->dry || o->certify)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--pack runs short inputs: not with --mode, --mask, --static, --no-pack, "
-                         "--host-remainder, --one-vector, --certify or --dry-run");
     const pare_status st = read_oracle(c, o->oracle, size);
     if (st) return st;
     const pack_opts p = {.data = o->data,
@@ -330,22 +327,35 @@ static pare_status pack(cli *c, const length_opts *o)
     return length_pack(c, &p);
 }
 
+/* Options that would be ignored are refused. */
+static pare_status check_options(cli *c, const length_opts *o)
+{
+    pare_status st;
+    if ((st = cli_only(c,
+                       "mode,mask,static,no-pack,host-remainder,one-vector,certify,dry-run,tokens",
+                       !o->pack, "the plan of one long input, not with --pack")) ||
+        (st = cli_only(c, "backend,penalty", o->pack,
+                       "--pack (a plan is run by `pare run MODEL --plan PLAN`)")) ||
+        (st = cli_only(c, "rows", o->certify || (o->pack && !(o->penalty > 0)),
+                       "--certify, or with --pack without --penalty")) ||
+        (st = cli_only(c, "tokens", !o->data,
+                       "a plan without --data: the data say how long the input is")))
+        return st;
+    if (o->pack) return PARE_OK;
+    if (!o->dry && !c->out)
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "-o PLAN is missing; --dry-run prints the costs without a file");
+    if (o->dry && o->certify)
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "--certify runs the plan and writes files: leave --dry-run out");
+    return PARE_OK;
+}
+
 static pare_status length(cli *c, length_opts *o)
 {
     pare_model *m = NULL;
-    pare_status st = PARE_OK;
-    if (!o->oracle)
-        st = pare_fail(&c->err, PARE_ERR_USAGE, "--oracle M is missing: tokens of one call");
-    else if (o->pack)
-        return pack(c, o);
-    else if (o->backend || o->penalty > 0)
-        st = pare_fail(
-            &c->err, PARE_ERR_USAGE,
-            "--backend and --penalty go with --pack (a plan is run by `pare run --plan`)");
-    else if (!o->dry && !c->out)
-        st = pare_fail(&c->err, PARE_ERR_USAGE, "-o PLAN is missing (or --dry-run)");
-    else if (o->dry && o->certify)
-        st = pare_fail(&c->err, PARE_ERR_USAGE, "--certify runs the plan: not with --dry-run");
+    pare_status st = check_options(c, o);
+    if (!st && o->pack) return pack(c, o);
     if (!st) st = cli_is_there(c, c->operand[0]);
     if (!st) st = cli_is_there(c, o->data);
     if (!st && !o->dry) st = cli_may_write(c, c->out, c->operand[0]);
@@ -368,94 +378,60 @@ static pare_status length(cli *c, length_opts *o)
     return st;
 }
 
+/* clang-format off */
 int cmd_length(int argc, char **argv)
 {
+    static const char *const mask_help[] = {"both full and causal attention", "full attention only",
+                                            "causal attention only", NULL};
     length_opts o = {.tokens = TOKENS_NOT_GIVEN, .rows = LENGTH_ROWS};
+    char usual[64];
+    snprintf(usual, sizeof usual, "%d, or the longest input of the model", USUAL_TOKENS);
     const opt own[] = {
-        {.name = "tokens",
-         .kind = OPT_SIZE,
-         .to = &o.tokens,
-         .metavar = "N",
-         .help = "tokens of the input",
-         .unset = "1024, or the longest input of the model",
-         .min = 0,
-         .max = PARE_LENGTH_MOST_TOKENS},
-        {.name = "data",
-         .kind = OPT_TEXT,
-         .to = &o.data,
-         .metavar = "D",
-         .help = "of graph models the graph; the input to certify on",
-         .unset = "a seeded one"},
-        {.name = "oracle",
-         .kind = OPT_TEXT,
-         .to = &o.oracle,
-         .metavar = "M[,L,H]",
-         .help = "tokens of one call; layers and heads of a strict oracle",
-         .unset = "must be given"},
-        {.name = "mode",
-         .kind = OPT_CHOICE,
-         .to = &o.mode,
-         .metavar = "K",
-         .help = "how: ",
-         .choices = modes},
-        {.name = "mask",
-         .kind = OPT_CHOICE,
-         .to = &o.mask,
-         .metavar = "K",
-         .help = "engine",
-         .choices = masks},
-        {.name = "dtype",
-         .kind = OPT_CHOICE,
-         .to = &o.dtype,
-         .metavar = "T",
-         .help = "",
-         .choices = types},
-        {.name = "static", .kind = OPT_FLAG, .to = &o.fixed, .help = ""},
-        {.name = "no-pack", .kind = OPT_FLAG, .to = &o.apart, .help = ""},
-        {.name = "host-remainder", .kind = OPT_FLAG, .to = &o.host, .help = ""},
-        {.name = "one-vector", .kind = OPT_FLAG, .to = &o.single, .help = ""},
-        {.name = "pack",
-         .kind = OPT_FLAG,
-         .to = &o.pack,
-         .help = "run the short inputs of --data, as many in one call as it holds"},
-        {.name = "backend",
-         .kind = OPT_TEXT,
-         .to = &o.backend,
-         .metavar = "B",
-         .help = "--pack",
-         .unset = "cpu"},
-        {.name = "penalty",
-         .kind = OPT_REAL,
-         .to = &o.penalty,
-         .metavar = "P",
-         .help = "",
-         .unset = "nothing leaks",
-         .low = 1e-3,
-         .high = 1e6},
-        {.name = "certify",
-         .kind = OPT_FLAG,
-         .to = &o.certify,
-         .help = "run it once on a seeded input, and write PLAN.cert.json"},
-        {.name = "rows",
-         .kind = OPT_SIZE,
-         .to = &o.rows,
-         .metavar = "R",
-         .help = "rows of each head the certificate looks at; 0 = all",
-         .max = PARE_LENGTH_MOST_TOKENS},
-        {.name = "dry-run",
-         .kind = OPT_FLAG,
-         .to = &o.dry,
-         .help = "print the plan, write nothing"},
+        {.name = "oracle", .kind = OPT_TEXT, .to = &o.oracle, .metavar = "M[,L,H]", .required = true, .group = "The engine",
+         .help = "tokens that one call of the engine takes; with L and H, an engine of L layers with H heads that also "
+                 "merges (--mode strict)"},
+        {.name = "dtype", .kind = OPT_CHOICE, .to = &o.dtype, .metavar = "TYPE", .choices = types,
+         .help = "numbers the engine computes with"},
+        {.name = "mask", .kind = OPT_CHOICE, .to = &o.mask, .metavar = "MASK", .choices = masks, .choice_help = mask_help, .rare = true,
+         .help = "attention the engine computes"},
+        {.name = "static", .kind = OPT_FLAG, .to = &o.fixed, .rare = true,
+         .help = "the engine takes exactly M rows in every call, as a compiled model does"},
+        {.name = "tokens", .kind = OPT_SIZE, .to = &o.tokens, .metavar = "N", .group = "The plan", .unset = usual,
+         .help = "tokens of the input", .max = PARE_LENGTH_MOST_TOKENS},
+        {.name = "data", .kind = OPT_TEXT, .to = &o.data, .metavar = "FILE",
+         .help = "plan for the first input of this file: graph models need it, because a plan depends on the edges",
+         .unset = "an input of N random tokens"},
+        {.name = "dry-run", .kind = OPT_FLAG, .to = &o.dry,
+         .help = "print what the plan costs, write nothing"},
+        {.name = "mode", .kind = OPT_CHOICE, .to = &o.mode, .metavar = "MODE", .choices = engine_modes, .choice_help = engine_mode_help,
+         .help = "how the calls make up the whole"},
+        {.name = "no-pack", .kind = OPT_FLAG, .to = &o.apart, .rare = true,
+         .help = "one piece of attention in each call, also where several fit"},
+        {.name = "host-remainder", .kind = OPT_FLAG, .to = &o.host, .rare = true,
+         .help = "full attention: compute the keys beyond whole blocks outside the engine, which saves calls"},
+        {.name = "one-vector", .kind = OPT_FLAG, .to = &o.single, .rare = true,
+         .help = "for engines whose tokens are query and key in one vector (full attention, --mode zeroref or strict)"},
+        {.name = "certify", .kind = OPT_FLAG, .to = &o.certify, .group = "Certificate",
+         .help = "run the plan once, prove how far rounding can move its results, and write PLAN.cert.json"},
+        {.name = "rows", .kind = OPT_SIZE, .to = &o.rows, .metavar = "R", .rare = true,
+         .help = "rows of each head that are proven and measured; 0: all", .max = PARE_LENGTH_MOST_TOKENS},
+        {.name = "pack", .kind = OPT_FLAG, .to = &o.pack, .group = "Many short inputs",
+         .help = "run the inputs of --data, as many in each call as it holds; -o gets the outputs"},
+        {.name = "backend", .kind = OPT_TEXT, .to = &o.backend, .metavar = "ENGINE", .unset = "cpu", .rare = true,
+         .help = "with --pack: the engine, cpu (built in), paper (a slow referee), onnx:FILE or pipe:COMMAND"},
+        {.name = "penalty", .kind = OPT_REAL, .to = &o.penalty, .metavar = "P", .rare = true, .low = 1e-3, .high = 1e6,
+         .help = "with --pack: lower the scores between two inputs by P", .unset = "enough that no weight passes"},
     };
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "length",
-        .args = "MODEL --tokens N --oracle M -o PLAN | --pack --data D --oracle M [-o Y.npy]",
-        .about =
-            "Plans attention over N tokens as calls of an engine that takes only M: exact, by\n"
-            "disjoint tiles, a function of the sizes alone. --pack runs many short inputs in one "
-            "call.",
-        .examples = {"length m.safetensors --tokens 4096 --oracle 128 --dry-run"},
+        .args = "MODEL --tokens N --oracle M -o PLAN | --pack --data FILE --oracle M [-o Y.npy]",
+        .about = "Runs N tokens on hardware built for M: plans attention over a long input as\n"
+                 "calls of an engine that takes at most M tokens, and says what that costs.\n"
+                 "`pare run --plan` makes the calls. --pack runs many short inputs in one call\n"
+                 "instead.",
+        .examples = {"length model.safetensors --tokens 4096 --oracle 128 --dry-run",
+                     "length model.safetensors --tokens 4096 --oracle 128 --certify -o plan.json"},
         .seeded = true,
         .own = own,
         .nown = sizeof own / sizeof *own,
@@ -463,8 +439,8 @@ int cmd_length(int argc, char **argv)
     };
     cli c;
     int rc;
-    if (!cli_start(&c, &spec, CLI_MAY_OUT, "where the plan goes; of --pack the outputs as .npy",
-                   argc, argv, &rc))
+    if (!cli_start(&c, &spec, CLI_MAY_OUT, "write the plan here; with --pack, the outputs as a .npy array", argc, argv, &rc))
         return rc;
     return cli_finish(&c, length(&c, &o));
 }
+/* clang-format on */

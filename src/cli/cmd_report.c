@@ -32,6 +32,7 @@ static pare_status report(cli *c, const report_opts *o)
         .self = c,
     };
     pare_status st = PARE_OK;
+    for (size_t i = 0; i < c->noperands && !st; i++) st = cli_is_there(c, c->operand[i]);
     for (size_t i = 0; i < c->noperands && !st; i++) st = cli_may_write(c, c->out, c->operand[i]);
     if (!st)
         st = pare_report_write(c->out, (const char *const *)c->operand, c->noperands, &r, &c->err);

@@ -149,6 +149,8 @@ static pare_status repro(cli *c, void *self, pare_ranks *ranks)
     size_t at;
     pare_status st = cli_choose(c, &at, "study", name, studies);
     if (!st) st = check_options(c, which, o);
+    for (size_t i = 0; i < o->data.n && !st; i++) st = cli_is_there(c, o->data.v[i]);
+    if (!st) st = cli_is_there(c, o->o.model);
     if (st) return st;
     o->o.folder = c->out ? c->out : cli_suffixed(c, "repro-", name);
     if (!o->o.folder) return PARE_ERR_MEMORY;

@@ -1,4 +1,5 @@
-/* pare run: one pass over an array, a text or a graph; or a text that goes on. */
+/* pare run: generates text, or computes one forward pass over an array, a text or a graph. */
+#include "engine.h"
 #include "run.h"
 #include "warn_text.h"
 #include "trace.h"
@@ -47,7 +48,8 @@ static pare_status tokenizer(cli *c, run_state *s)
     if (s->tok) return PARE_OK;
     if (m->tokenizer == PARE_TOK_NONE)
         return pare_fail(&c->err, PARE_ERR_INPUT,
-                         "%s: has no tokenizer for --text; `pare import --vocab` gives it one",
+                         "%s has no tokenizer for text: `pare import MODEL --vocab FILE -o OUT` "
+                         "gives it one, --input takes token ids",
                          c->operand[0]);
     return pare_tokenizer_new(&s->tok, c->arena, m->tokenizer, m->vocab, m->vocab_bytes, &c->err);
 }
@@ -68,7 +70,8 @@ pare_status run_encode(cli *c, run_state *s, const char *text, pare_input *in)
         pare_text_note_words(&notes, s->tok, text, bytes);
         warn_text(c, is_stdin ? "standard input" : "--text", &notes);
     }
-    if (!st && n == 0) st = pare_fail(&c->err, PARE_ERR_INPUT, "--text: gives no token");
+    if (!st && n == 0)
+        st = pare_fail(&c->err, PARE_ERR_INPUT, "the text has no token the model knows");
     if (st) return st;
     *in = (pare_input){.batch = 1, .tokens = n, .ids = ids};
     st = pare_input_check(s->m, in, &c->err);
@@ -93,7 +96,7 @@ static pare_status data_input(cli *c, run_state *s)
 {
     pare_dataset d = {0};
     const char *path = s->o->data;
-    const pare_status st = pare_dataset_load(&d, c->arena, s->m, path, s->o->split, 0, &c->err);
+    const pare_status st = pare_dataset_load(&d, c->arena, s->m, path, 0, 0, &c->err);
     if (st) return cli_name(c, st, path);
     warn_text(c, path, &d.notes);
     s->set = d.inputs;
@@ -155,7 +158,7 @@ static pare_status forward_traced(cli *c, run_state *s)
     if (st) return st;
     if (!s->o->trace) return forward_all(c, s, s->layers ? &trace : NULL);
     if (s->set.n != 1)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--trace takes one input, %s holds %zu",
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--trace takes one input, but %s holds %zu",
                          s->o->data, s->set.n);
     if ((st = trace_open(&t, c, s->o->trace))) return st;
     s->layers = NULL; /* the trace listens */
@@ -163,7 +166,7 @@ static pare_status forward_traced(cli *c, run_state *s)
     trace = (pare_trace){.fn = trace_tap, .self = &t};
     st = forward_all(c, s, &trace);
     if (!st) st = t.st;
-    if (!st) cli_note(c, "wrote %zu arrays into %s", t.files, s->o->trace);
+    if (!st) cli_note(c, "wrote %zu arrays into the folder %s", t.files, s->o->trace);
     return st;
 }
 
@@ -201,35 +204,71 @@ static pare_status write_result(cli *c, const run_state *s)
     return st;
 }
 
+/* Options that would be ignored are refused. What is known only of the model: run(). */
+static pare_status check_meaning(cli *c, const run_opts *o)
+{
+    const bool text = o->texts.n || o->prompts, calls = o->oracle || o->plan;
+    const bool sample = o->mode == PARE_LENGTH_SAMPLE;
+    const bool one = o->tokens == 0 || c->out || o->f64 || o->trace || calls;
+    const bool program =
+        strncmp(o->backend, "pipe:", 5) == 0 || strncmp(o->backend, "onnx:", 5) == 0;
+    pare_status st;
+    if ((st = cli_only(c, "tokens,temperature,top-p", text, "--text or --prompts")) ||
+        (st = cli_only(c, "temperature,top-p", !one,
+                       "generated text, not with one forward pass (--tokens 0, -o, --f64, --trace, "
+                       "--oracle, --plan)")) ||
+        (st = cli_only(c, "top-p", o->sample.temperature > 0, "a --temperature above 0")) ||
+        (st = cli_only(c, "tol", o->attention == RUN_ATTENTION_POLY, "--attention poly")) ||
+        (st = cli_only(c, "backend", calls, "--oracle M or --plan PLAN")) ||
+        (st = cli_only(c, "oracle,mode,eps,delta,f64", !o->plan,
+                       "a run without --plan: the plan says it")) ||
+        (st = cli_only(c, "mode,eps,delta", calls, "--oracle M")) ||
+        (st = cli_only(c, "timeout", calls && program, "--backend pipe:COMMAND or onnx:FILE")) ||
+        (st = cli_only(c, "eps", sample || o->mode == PARE_LENGTH_PAPER,
+                       "--mode sample or --mode paper")))
+        return st;
+    return cli_only(c, "delta", sample, "--mode sample");
+}
+
 static pare_status check_options(cli *c, const run_opts *o)
 {
     const int given =
         (o->input != NULL) + (o->texts.n > 0) + (o->data != NULL) + (o->prompts != NULL);
     if (given != 1)
         return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "give %s of --input, --text, --prompts and --data",
-                         given ? "only one" : "one");
+                         given ? "more than one input: give only one of --text, --prompts, --input "
+                                 "and --data"
+                               : "there is no input: give one of --text, --prompts, --input and "
+                                 "--data");
+    pare_status st = check_meaning(c, o);
+    if (st) return st;
     if (o->attention == RUN_ATTENTION_POLY && o->f64)
         return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--attention poly is of the f32 engine; the f64 pass is exact");
+                         "--attention poly works in single precision: leave --f64 out");
     const bool arrays = c->out || o->f64 || o->trace, writes = o->texts.n > 1 || o->prompts;
-    if (o->tokens != RUN_NOT_GIVEN && !(o->texts.n || o->prompts))
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--tokens goes with --text or --prompts");
     if ((writes || (o->tokens != RUN_NOT_GIVEN && o->tokens)) && arrays)
         return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "-o, --f64 and --trace belong to one pass over one text");
+                         "-o, --f64 and --trace belong to one forward pass over one text: give one "
+                         "--text and --tokens 0, or leave them out to generate text");
     if (writes && o->tokens == 0)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--tokens 0 is one pass over one text");
-    if (!c->out) return PARE_OK;
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "--tokens 0 is one forward pass over one text: give one --text");
+    const char *const inputs[] = {c->operand[0], o->input, o->data, o->prompts, o->plan};
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs && !st; i++)
+        st = cli_is_there(c, inputs[i]);
+    if (st || !c->out) return st;
     if (strcmp(c->out, "-") != 0) {
-        pare_status st = cli_may_write(c, c->out, o->input ? o->input : o->data);
-        if (!st) st = cli_may_write(c, c->out, o->plan);
-        return st ? st : cli_may_write(c, c->out, c->operand[0]);
+        for (size_t i = 0; i < sizeof inputs / sizeof *inputs && !st; i++)
+            st = cli_may_write(c, c->out, inputs[i]);
+        return st;
     }
-    if (c->json) return pare_fail(&c->err, PARE_ERR_USAGE, "-o - and --json both want stdout");
+    if (c->json)
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "-o - and --json both write to standard output: give -o a file");
     if (isatty(STDOUT_FILENO))
         return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "-o -: stdout is a terminal, and the array is binary");
+                         "-o -: standard output is a terminal and the array is binary: redirect it "
+                         "or give -o a file");
     return PARE_OK;
 }
 
@@ -253,7 +292,7 @@ static pare_status one_pass(cli *c, run_state *s)
     return st;
 }
 
-/* Text goes on unless one pass is what was asked for, or all that the model has to offer. */
+/* A text is continued unless one forward pass is asked for, or all that the model can do. */
 static pare_status run(cli *c, void *self, pare_ranks *ranks)
 {
     run_opts own = *(const run_opts *)self; /* a plan has its say */
@@ -270,8 +309,10 @@ static pare_status run(cli *c, void *self, pare_ranks *ranks)
             o->texts.n > 1 || o->prompts || (o->tokens && o->tokens != RUN_NOT_GIVEN);
         const bool text = o->texts.n || o->prompts;
         if (asked && why)
-            st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: cannot go on with a text: %s",
-                           c->operand[0], why);
+            st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: cannot generate text: %s", c->operand[0],
+                           why);
+        else if (why && (st = cli_only(c, "temperature,top-p", false, "a language model")))
+            ;
         else if (text && !why && o->tokens && !c->out && !o->f64 && !o->trace && !o->oracle)
             st = run_generate(c, &s);
         else
@@ -282,11 +323,14 @@ static pare_status run(cli *c, void *self, pare_ranks *ranks)
     return st;
 }
 
+/* clang-format off */
 int cmd_run(int argc, char **argv)
 {
     static const char *const attentions[] = {"model", "exact", "poly", NULL};
-    static const char *const modes[] = {"auto",  "native", "zeroref", "strict",
-                                        "paper", "sample", "chunk",   NULL};
+    static const char *const attention_help[] = {"as the model file says",
+                                                 "exact softmax attention in every layer",
+                                                 "polynomials instead of exp where that is faster and proven to be within --tol",
+                                                 NULL};
     run_opts o = {.tokens = RUN_NOT_GIVEN,
                   .sample = PARE_SAMPLE_DEFAULT,
                   .tolerance = RUN_TOLERANCE,
@@ -296,111 +340,58 @@ int cmd_run(int argc, char **argv)
     char unset_tokens[32];
     snprintf(unset_tokens, sizeof unset_tokens, "%d", RUN_TOKENS);
     const opt own[] = {
-        {.name = "input",
-         .kind = OPT_TEXT,
-         .to = &o.input,
-         .metavar = "X.npy",
-         .help = "ids [T] or [B,T], vectors [T,d] or [B,T,d]"},
-        {.name = "text",
-         .kind = OPT_TEXTS,
-         .to = &o.texts,
-         .metavar = "TEXT",
-         .help = "goes on with it; - is stdin; may be repeated"},
-        {.name = "tokens",
-         .kind = OPT_SIZE,
-         .to = &o.tokens,
-         .metavar = "N",
-         .help = "to write; 0: one pass over the text",
-         .unset = unset_tokens,
-         .max = 1u << 30},
-        {.name = "temperature",
-         .kind = OPT_REAL,
-         .to = &o.sample.temperature,
-         .metavar = "T",
-         .help = "0: always the likeliest token",
-         .high = RUN_MOST_HEAT},
-        {.name = "top-p",
-         .kind = OPT_REAL,
-         .to = &o.sample.top_p,
-         .metavar = "P",
-         .help = "only the likeliest that reach this mass",
-         .low = RUN_LEAST_MASS,
-         .high = 1},
-        {.name = "data",
-         .kind = OPT_TEXT,
-         .to = &o.data,
-         .metavar = "G.npz",
-         .help = "a graph, or inputs of one length"},
-        {.name = "attention",
-         .kind = OPT_CHOICE,
-         .to = &o.attention,
-         .choices = attentions,
-         .metavar = "KIND",
-         .help = ""},
-        /* on one line of the help: a screen is full */
-        {.name = "prompts", .kind = OPT_TEXT, .to = &o.prompts, .metavar = "F", .help = "also"},
-        {.name = "trace", .kind = OPT_TEXT, .to = &o.trace, .metavar = "DIR", .help = ""},
-        {.name = "plan", .kind = OPT_TEXT, .to = &o.plan, .metavar = "F", .help = ""},
-        {.name = "split",
-         .kind = OPT_SIZE,
-         .to = &o.split,
-         .metavar = "K",
-         .help = "",
-         .max = 1u << 20},
-        {.name = "tol",
-         .kind = OPT_REAL,
-         .to = &o.tolerance,
-         .metavar = "T",
-         .help = "",
-         .low = 1e-7,
-         .high = 1},
-        {.name = "oracle",
-         .kind = OPT_SIZE,
-         .to = &o.oracle,
-         .metavar = "M",
-         .help = "engine",
-         .unset = "all",
-         .min = 1,
-         .max = 1u << 30},
-        {.name = "backend", .kind = OPT_TEXT, .to = &o.backend, .metavar = "B", .help = ""},
-        {.name = "mode",
-         .kind = OPT_CHOICE,
-         .to = &o.mode,
-         .choices = modes,
-         .metavar = "W",
-         .help = ""},
-        {.name = "timeout",
-         .kind = OPT_REAL,
-         .to = &o.timeout,
-         .metavar = "S",
-         .help = "",
-         .low = 1e-3,
-         .high = 1e6},
-        {.name = "eps",
-         .kind = OPT_REAL,
-         .to = &o.eps,
-         .metavar = "E",
-         .help = "",
-         .unset = "by mode",
-         .low = 1e-12,
-         .high = 1},
-        {.name = "delta",
-         .kind = OPT_REAL,
-         .to = &o.delta,
-         .metavar = "P",
-         .help = "",
-         .low = 1e-12,
-         .high = 1},
-        {.name = "f64", .kind = OPT_FLAG, .to = &o.f64, .help = "the f64 reference pass"},
+        {.name = "text", .kind = OPT_TEXTS, .to = &o.texts, .metavar = "TEXT", .group = "Input (give one)",
+         .help = "a language model continues this text, others compute their outputs for it; - reads standard input; "
+                 "may be repeated to continue several texts"},
+        {.name = "prompts", .kind = OPT_TEXT, .to = &o.prompts, .metavar = "FILE",
+         .help = "continue every line of this text file"},
+        {.name = "input", .kind = OPT_TEXT, .to = &o.input, .metavar = "X.npy",
+         .help = "an array for one forward pass: token ids [T] or [B,T], vectors [T,d] or [B,T,d]"},
+        {.name = "data", .kind = OPT_TEXT, .to = &o.data, .metavar = "FILE",
+         .help = "a graph (.npz), or inputs of equal length (.npz, .npy, .tsv), for one forward pass"},
+        {.name = "tokens", .kind = OPT_SIZE, .to = &o.tokens, .metavar = "N", .group = "Generating text",
+         .help = "tokens to generate for each text; 0: no text, but one forward pass over the prompt",
+         .unset = unset_tokens, .max = 1u << 30},
+        {.name = "temperature", .kind = OPT_REAL, .to = &o.sample.temperature, .metavar = "T",
+         .help = "randomness of the choice of tokens; 0 always takes the most likely one", .high = RUN_MOST_HEAT},
+        {.name = "top-p", .kind = OPT_REAL, .to = &o.sample.top_p, .metavar = "P",
+         .help = "choose only among the most likely tokens whose probabilities add up to P",
+         .low = RUN_LEAST_MASS, .high = 1},
+        {.name = "f64", .kind = OPT_FLAG, .to = &o.f64, .group = "One forward pass",
+         .help = "compute in double precision instead of single precision"},
+        {.name = "trace", .kind = OPT_TEXT, .to = &o.trace, .metavar = "DIR", .rare = true,
+         .help = "also write the activations of every layer into this folder, as .npy arrays"},
+        {.name = "attention", .kind = OPT_CHOICE, .to = &o.attention, .metavar = "KIND", .rare = true,
+         .help = "how softmax attention is computed", .choices = attentions, .choice_help = attention_help},
+        {.name = "tol", .kind = OPT_REAL, .to = &o.tolerance, .metavar = "T", .rare = true,
+         .help = "with --attention poly: largest allowed error, as a share of the range of the values",
+         .low = 1e-7, .high = 1},
+        {.name = "oracle", .kind = OPT_SIZE, .to = &o.oracle, .metavar = "M", .group = "Attention in small calls",
+         .help = "compute attention by calls of an engine that takes at most M tokens",
+         .unset = "all tokens at once", .min = 1, .max = 1u << 30},
+        {.name = "plan", .kind = OPT_TEXT, .to = &o.plan, .metavar = "PLAN",
+         .help = "make the calls of this plan, which `pare length` has written"},
+        {.name = "backend", .kind = OPT_TEXT, .to = &o.backend, .metavar = "ENGINE",
+         .help = "the engine of --oracle or --plan: cpu (built in), mpi (all processes of an mpirun), paper (a slow "
+                 "referee), onnx:FILE, or pipe:COMMAND (your own program)"},
+        {.name = "mode", .kind = OPT_CHOICE, .to = &o.mode, .metavar = "MODE", .rare = true,
+         .help = "how the calls of --oracle make up the whole", .choices = engine_modes, .choice_help = engine_mode_help},
+        {.name = "timeout", .kind = OPT_REAL, .to = &o.timeout, .metavar = "SECONDS", .rare = true,
+         .help = "how long a pipe: or onnx: engine may take for an answer", .low = 1e-3, .high = 1e6},
+        {.name = "eps", .kind = OPT_REAL, .to = &o.eps, .metavar = "E", .rare = true,
+         .help = "accuracy asked of --mode sample or paper", .unset = "sample 0.5, paper 1e-6", .low = 1e-12, .high = 1},
+        {.name = "delta", .kind = OPT_REAL, .to = &o.delta, .metavar = "P", .rare = true,
+         .help = "with --mode sample: probability that the bounds of a layer may fail", .low = 1e-12, .high = 1},
     };
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "run",
-        .args = "MODEL --text TEXT | --input X.npy | --data G.npz  [-o Y.npy]",
-        .about = "A language model goes on with the text. Else, or with -o, --f64 or --trace, one "
-                 "pass:\n"
-                 "[T,V], [B,T,V], pooled [C] or [B,C], graph [n,C]; likeliest tokens or classes.",
-        .examples = {"run model.safetensors --text \"Once upon a time\" --seed 1"},
+        .args = "MODEL --text TEXT | --input X.npy | --data FILE  [-o Y.npy]",
+        .about = "Generates text with a language model, or computes one forward pass and shows or\n"
+                 "writes its outputs. With -o, --f64, --trace, --oracle or --plan it is always one\n"
+                 "forward pass.",
+        .examples = {"run model.safetensors --text \"Once upon a time\" --tokens 64",
+                     "run model.safetensors --input ids.npy -o logits.npy"},
         .seeded = true,
         .own = own,
         .nown = sizeof own / sizeof *own,
@@ -408,8 +399,10 @@ int cmd_run(int argc, char **argv)
     };
     cli c;
     int rc;
-    if (!cli_start(&c, &spec, CLI_MAY_OUT, "the output as .npy (- is stdout)", argc, argv, &rc))
+    if (!cli_start(&c, &spec, CLI_MAY_OUT, "write the outputs of one forward pass as a .npy array; - is standard output",
+                   argc, argv, &rc))
         return rc;
     if (o.oracle || o.plan) return cli_ranked(&c, run, &o);
     return cli_finish(&c, run(&c, &o, NULL));
 }
+/* clang-format on */

@@ -1,4 +1,4 @@
-/* pare train: fresh models taught from files. */
+/* pare train: trains models from files, or continues to. */
 #include "train.h"
 
 #include <math.h>
@@ -94,29 +94,53 @@ static train_opts defaults(size_t kind, bool said, size_t preset)
                         .runs = 1,
                         .distill = 0.5,
                         .temperature = 2,
-                        .mark_tokens = 65536,
+                        .eval_tokens = 65536,
                         .act = ACT_AS_IT_IS,
                         .attention = ATTENTION_AS_IT_IS,
                         .tolerance = NAN};
 }
 
-static pare_status settle(cli *c, train_opts *o)
+/* Options that would be ignored are refused; those that depend on the data: plan_open. */
+static pare_status check_meaning(cli *c, const train_opts *o)
+{
+    const bool gpt = o->kind == PARE_INIT_GPT, poly = o->attention == ATTENTION_POLY;
+    const bool softmax = o->kind != PARE_INIT_MLP && o->kind != PARE_INIT_GCN;
+    const bool edges = o->kind == PARE_INIT_GRAPH || o->kind == PARE_INIT_GCN;
+    pare_status st;
+    if ((st = cli_only(c, "distill,temperature,hidden", o->teacher, "--teacher MODEL")) ||
+        (st = cli_only(c, "temperature", o->distill > 0, "--distill above 0")) ||
+        (st = cli_only(c, "attention,oracle", softmax,
+                       "kinds with softmax attention: graph, gpt, "
+                       "encoder")) ||
+        (st = cli_only(c, "tol", poly, "--attention poly")) ||
+        (st = cli_only(c, "heads", o->kind != PARE_INIT_MLP, "kinds with attention")) ||
+        (st = cli_only(c, "self-loops,expander,full", edges, "--kind graph or gcn")) ||
+        (st = cli_only(c, "preset,popup", gpt, "--kind gpt")) ||
+        (st = cli_only(c, "keep,qk-scale,source", o->popup, "--popup")) ||
+        (st = cli_only(c, "over", o->runs > 1, "--runs above 1")) ||
+        (st = cli_only(c,
+                       "dim,layers,heads,ffn,act,preset,vocab,expander,self-loops,full,no-skips,"
+                       "no-norms,no-biases",
+                       !o->from, "a fresh model, not with --from, which has its own shape")))
+        return st;
+    return PARE_OK;
+}
+
+static pare_status check_options(cli *c, train_opts *o)
 {
     const recipe *r = o->recipe;
-    if (!o->has_kind) return pare_fail(&c->err, PARE_ERR_USAGE, "--kind K is missing");
-    if (!o->data) return pare_fail(&c->err, PARE_ERR_USAGE, "--data F is missing");
+    pare_status st = check_meaning(c, o);
+    if (st) return st;
+    if (!o->has_kind)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--kind is given more than once: give it once");
     if (o->epochs && o->steps)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--epochs and --steps: say one of them");
-    if (!o->teacher && o->hidden > 0)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--hidden needs a --teacher");
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "--epochs and --steps both say how long to train: give one of them");
     if (!o->teacher) o->distill = 0;
-    if (!isnan(o->tolerance) && o->attention != ATTENTION_POLY)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--tol needs --attention poly");
     o->variant.has_act = o->act != ACT_AS_IT_IS;
     if (o->variant.has_act) o->variant.act = (pare_act)o->act;
     if (isnan(o->tolerance)) o->tolerance = DEFAULT_TOLERANCE;
-    const pare_status st = popup_settle(c, o);
-    if (st) return st;
+    if ((st = popup_settle(c, o))) return st;
     if (o->epochs || o->steps || (o->grid && strstr(o->grid, "epochs="))) return PARE_OK;
     o->epochs = r->epochs;
     o->steps = r->steps;
@@ -134,9 +158,11 @@ static pare_status log_apart(cli *c, const char *log)
     if (!beside) return pare_no_memory(&c->err);
     if (strncmp(beside, base, n) != 0) return PARE_OK;
     if (beside[n] == '\0')
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--log %s is the output itself", log);
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--log %s is the file of -o: choose another name",
+                         log);
     if (strncmp(beside + n, ".checkpoint", 11) == 0)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--log %s: such names are of checkpoints", log);
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "--log %s: checkpoints have such names: choose another one", log);
     return PARE_OK;
 }
 
@@ -145,11 +171,13 @@ static pare_status may_write_all(cli *c, const train_opts *o)
     const char *const inputs[] = {o->data, o->val, o->test, o->vocab, o->from, o->teacher};
     pare_status st = PARE_OK;
     for (size_t i = 0; !st && i < sizeof inputs / sizeof *inputs; i++)
+        st = cli_is_there(c, inputs[i]);
+    for (size_t i = 0; !st && i < sizeof inputs / sizeof *inputs; i++)
         if (inputs[i]) st = cli_may_write(c, c->out, inputs[i]);
     if (st || !o->log) return st;
     st = log_apart(c, o->log);
     const bool force = c->force;
-    c->force = force || o->resume; /* a log that is gone on with */
+    c->force = force || o->resume; /* a log that is continued */
     for (size_t i = 0; !st && i < sizeof inputs / sizeof *inputs; i++)
         if (inputs[i]) st = cli_may_write(c, o->log, inputs[i]);
     c->force = force;
@@ -168,7 +196,7 @@ static pare_status save_checked(cli *c, const pare_lesson *l, pare_model *m, fac
     if (!st) st = l->score(l->self, &got, again, PARE_PART_TEST, &c->exec, &c->err);
     if (!st && !(fabs(got - test) <= 1e-9 * (1 + fabs(test))))
         st = pare_fail(&c->err, PARE_ERR_VERIFY,
-                       "%s: read back, it gives a test %s of %.9g, not %.9g", c->out, l->metric,
+                       "%s: the model read back has a test %s of %.9g, not %.9g", c->out, l->metric,
                        got, test);
     if (!st) st = pare_file_move(fresh, c->out, c->force, &c->err);
     if (st) unlink(fresh);
@@ -191,7 +219,8 @@ static pare_status not_diverged(plan *p, const pare_runs_result *r)
     if (best->diverged)
         return pare_fail(
             &p->c->err, PARE_ERR_NUMERIC,
-            "diverged: a loss was not finite after step %llu; try a smaller --lr than %g",
+            "the training diverged: the loss was not finite after step %llu; try a smaller --lr "
+            "than %g",
             (unsigned long long)best->best_step, p->setting[r->setting].lr);
     if (diverged) cli_note(p->c, "%zu of %zu runs diverged", diverged, r->runs * r->settings);
     return PARE_OK;
@@ -249,6 +278,11 @@ static pare_status run(plan *p)
     r.runs = runs;
     c->bar.note[0] = '\0'; /* what follows is no step */
     const pare_status logged = log_close(p);
+    if (st == PARE_ERR_INPUT && p->o->resume && strstr(c->err.msg, "of another run"))
+        st = pare_fail(&c->err, st,
+                       "%s; give the options of that run, or start anew with -f instead of "
+                       "--resume",
+                       c->err.msg);
     st = pare_ranks_agree(p->ranks, st ? st : logged, &c->err);
     if (!st) st = oracle_count(p);
     if (!st && pare_ranks_rank(p->ranks) == 0) st = publish(p, m, &r);
@@ -262,7 +296,7 @@ static pare_status train(cli *c, void *self, pare_ranks *ranks)
     train_opts *const o = self;
     plan p = {0};
     const bool first = pare_ranks_rank(ranks) == 0;
-    pare_status st = settle(c, o);
+    pare_status st = check_options(c, o);
     if (!st) st = may_write_all(c, o);
     if (!st) st = plan_open(&p, c, o, ranks);
     /* The first rank makes what the others would take for leftovers, or append to: after all of
@@ -278,126 +312,137 @@ static pare_status train(cli *c, void *self, pare_ranks *ranks)
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
-#define SIZE_ROW(word, field, var, least, most, more)                                              \
-    .name = word, .kind = OPT_SIZE, .to = &o.field, .metavar = var, .min = least, .max = most
-#define REAL_ROW(word, field, least, most, more)                                                   \
-    .name = word, .kind = OPT_REAL, .to = &o.field, .metavar = "X", .low = least, .high = most
-#define TEXT_ROW(word, field, var, more)                                                           \
-    .name = word, .kind = OPT_TEXT, .to = &o.field, .metavar = var
-#define FLAG_ROW(word, field, more) .name = word, .kind = OPT_FLAG, .to = &o.field
+/* clang-format off */
+#define SIZE(word, field, var, least, most) .name = word, .kind = OPT_SIZE, .to = &o.field, .metavar = var, .min = least, .max = most
+#define REAL(word, field, least, most) .name = word, .kind = OPT_REAL, .to = &o.field, .metavar = "X", .low = least, .high = most
+#define TEXT(word, field, var) .name = word, .kind = OPT_TEXT, .to = &o.field, .metavar = var
+#define FLAG(word, field) .name = word, .kind = OPT_FLAG, .to = &o.field
+#define CHOICE(word, field, var, words) .name = word, .kind = OPT_CHOICE, .to = &o.field, .metavar = var, .choices = words
 
 int cmd_train(int argc, char **argv)
 {
+    static const char *const kind_help[] = {
+        "transformer on the nodes of a graph: attention over the edges",
+        "the same without attention",
+        "the same with uniform attention: the mean over the neighbors",
+        "language model: causal attention, learned positions, tied output layer",
+        "encoder of sequences, sentences or vectors: full attention",
+        NULL};
+    static const char *const preset_help[] = {
+        "the defaults of the kind", "width 768, 4 layers", "width 768, 12 layers", "width 1024, 24 layers", NULL};
+    static const char *const source_help[] = {"normally distributed weights", "one size, random signs", NULL};
+    static const char *const over_help[] = {"run r has the seed S + r", "run r also has the data split K + r", NULL};
+    static const char *const attention_help[] = {
+        "softmax", "polynomials instead of exp where that is faster and proven to be within --tol", NULL};
     bool said, preset_said;
     const size_t kind = choice_said(&said, "--kind", train_kinds, argc, argv);
     const size_t preset = choice_said(&preset_said, "--preset", train_preset_names, argc, argv);
     train_opts o = defaults(kind, said, preset);
     const recipe *r = o.recipe;
     const bool nodes = kind <= PARE_INIT_GCN;
-    char epochs[32] = "-", steps[32] = "-", warmup[32], tolerance[32], keep[32];
+    char epochs[32] = "by --steps", steps[32] = "by --epochs", warmup[64], tolerance[32], keep[32], kind_text[80];
     snprintf(tolerance, sizeof tolerance, "%g", DEFAULT_TOLERANCE);
     snprintf(keep, sizeof keep, "%g", TRAIN_KEEP);
-    snprintf(warmup, sizeof warmup, "%zu", r->warmup);
+    snprintf(warmup, sizeof warmup, r->warmup ? "%zu, at most a tenth of the steps" : "%zu", r->warmup);
+    snprintf(kind_text, sizeof kind_text, "kind of model; the defaults below are those of %s", train_kinds[kind]);
     if (r->epochs) snprintf(epochs, sizeof epochs, "%zu", r->epochs);
     if (r->steps) snprintf(steps, sizeof steps, "%zu", r->steps);
     const opt own[] = {
-        {.name = "kind",
-         .kind = OPT_CHOICE,
-         .to = &o.kind,
-         .metavar = "K",
-         .help = "",
-         .unset = "must be said; it sets the defaults below",
-         .choices = train_kinds},
-        {TEXT_ROW("data", data, "F.npz|F.txt|F.npy", true), .help = "data"},
-        {TEXT_ROW("val", val, "F", true)},
-        {TEXT_ROW("test", test, "F", true)},
-        {TEXT_ROW("vocab", vocab, "F", true)},
-        {SIZE_ROW("split", split, "K", 0, (size_t)1 << 20, true)},
-        {FLAG_ROW("largest-component", largest_component, false)},
-        {.name = "preset",
-         .kind = OPT_CHOICE,
-         .to = &o.preset,
-         .metavar = "P",
-         .help = "gpt",
-         .choices = train_preset_names,
-         .unset = "none"},
-        {FLAG_ROW("popup", popup, true)},
-        {REAL_ROW("keep", keep, 0, 1, true), .unset = keep},
-        {TEXT_ROW("qk-scale", qk_scale, "S|theory", true), .unset = "theory"},
-        {.name = "source",
-         .kind = OPT_CHOICE,
-         .to = &o.source,
-         .metavar = "normal|signed",
-         .choices = train_source_names,
-         .unset = "normal"},
-        {SIZE_ROW("dim", dim, "D", 1, MOST_WIDTH, true), .help = "shape"},
-        {SIZE_ROW("layers", layers, "L", 1, 4096, true)},
-        {SIZE_ROW("heads", heads, "H", 1, 4096, true)},
-        {SIZE_ROW("ffn", ffn, "F", 1, MOST_WIDTH, true), .unset = nodes ? "D" : "4D"},
-        {.name = "attention",
-         .kind = OPT_CHOICE,
-         .to = &o.attention,
-         .metavar = "exact|poly",
-         .choices = attention_words,
-         .unset = "exact"},
-        {REAL_ROW("tol", tolerance, 1e-9, 1, false), .unset = tolerance},
-        {SIZE_ROW("epochs", epochs, "N", 1, MOST_STEPS, true), .help = "steps", .unset = epochs},
-        {SIZE_ROW("steps", steps, "N", 1, MOST_STEPS, true), .unset = steps},
-        {SIZE_ROW("batch", batch, "B", 1, MOST_WIDTH, true)},
-        {SIZE_ROW("window", window, "T", 1, MOST_WIDTH, true)},
-        {SIZE_ROW("oracle", oracle, "M", 1, MOST_WIDTH, false), .unset = "all tokens"},
-        {REAL_ROW("lr", lr, 0, 1e9, true), .help = "AdamW"},
-        {REAL_ROW("last-lr", last_lr, 0, 1e9, true)},
-        {SIZE_ROW("warmup", warmup, "N", 0, MOST_STEPS, true), .unset = warmup},
-        {REAL_ROW("dropout", dropout, 0, 0.99, true)},
-        {REAL_ROW("decay", decay, 0, 1e3, true)},
-        {REAL_ROW("clip", clip, 0, 1e9, false)},
-        {FLAG_ROW("self-loops", self_loops, true), .help = "net"},
-        {SIZE_ROW("expander", expander, "DEG", 0, PARE_MAX_EXPANDER, true)},
-        {FLAG_ROW("full", full, true)},
-        {FLAG_ROW("no-skips", variant.no_skips, true)},
-        {FLAG_ROW("no-norms", variant.no_norms, true)},
-        {FLAG_ROW("no-biases", variant.no_biases, true)},
-        {.name = "act",
-         .kind = OPT_CHOICE,
-         .to = &o.act,
-         .metavar = "A",
-         .choices = pare_act_names,
-         .unset = nodes                   ? "relu"
-                  : kind == PARE_INIT_GPT ? "gelu_tanh"
-                                          : "gelu"},
-        {SIZE_ROW("runs", runs, "R", 1, TRAIN_MOST_RUNS, true), .help = "runs"},
-        {.name = "over",
-         .kind = OPT_CHOICE,
-         .to = &o.over,
-         .metavar = "W",
-         .choices = over_words,
-         .unset = "seed, or split"},
-        {TEXT_ROW("grid", grid, "lr=X,X;epochs=N,N", false)},
-        {TEXT_ROW("teacher", teacher, "MODEL", true), .help = "distil"},
-        {REAL_ROW("distill", distill, 0, 1, true)},
-        {REAL_ROW("temperature", temperature, 0.01, 1e3, true)},
-        {REAL_ROW("hidden", hidden, 0, 1e6, false)},
-        {TEXT_ROW("from", from, "MODEL", true), .help = "go on"},
-        {FLAG_ROW("resume", resume, true)},
-        {SIZE_ROW("keep-every", keep_every, "N", 1, MOST_STEPS, false), .unset = "a 20th"},
-        {SIZE_ROW("mark-every", mark_every, "N", 1, MOST_STEPS, true), .help = "marks",
-         .unset = nodes ? "1" : "a 20th"},
-        {SIZE_ROW("mark-tokens", mark_tokens, "N", 0, MOST_STEPS, true)},
-        {TEXT_ROW("log", log, "FILE.csv", false)},
+        {CHOICE("kind", kind, "KIND", train_kinds), .required = true, .choice_help = kind_help, .group = "What to train",
+         .help = kind_text},
+        {TEXT("data", data, "FILE"), .required = true,
+         .help = "what to learn from: a graph (.npz), text (.txt, token ids .npy), sequences (.npz with inputs and "
+                 "targets or values), sentences with labels (.tsv)"},
+        {TEXT("val", val, "FILE"), .unset = "a part of --data",
+         .help = "choose the best model by its score on this file"},
+        {TEXT("test", test, "FILE"), .unset = "a part of --data", .help = "report the score of the best model on this file"},
+        {TEXT("vocab", vocab, "FILE"), .unset = "bytes", .rare = true,
+         .help = "tokenizer of text: GPT-2's vocab.bpe, llama2.c's tokenizer.bin or a list of words"},
+        {SIZE("split", split, "K", 0, (size_t)1 << 20), .rare = true,
+         .help = "which split into training, validation and test parts is used"},
+        {FLAG("largest-component", largest_component), .rare = true,
+         .help = "train on the largest connected component of the graph only"},
+        {TEXT("from", from, "MODEL"), .help = "start from the weights of this model instead of random ones"},
+
+        {SIZE("dim", dim, "D", 1, MOST_WIDTH), .group = "Shape of a new model", .help = "width of the residual stream"},
+        {SIZE("layers", layers, "L", 1, 4096), .help = "number of transformer blocks"},
+        {SIZE("heads", heads, "H", 1, 4096), .help = "attention heads of each block; must divide D"},
+        {SIZE("ffn", ffn, "F", 1, MOST_WIDTH), .unset = nodes ? "D" : "4 D", .help = "hidden units of each feed-forward layer"},
+        {CHOICE("act", act, "ACT", pare_act_names), .rare = true, .help = "activation of the feed-forward layers",
+         .unset = nodes ? "relu" : kind == PARE_INIT_GPT ? "gelu_tanh" : "gelu"},
+        {CHOICE("attention", attention, "KIND", attention_words), .choice_help = attention_help, .rare = true, .unset = "exact",
+         .help = "how softmax attention is computed"},
+        {REAL("tol", tolerance, 1e-9, 1), .unset = tolerance, .rare = true,
+         .help = "with --attention poly: largest allowed error, as a share of the range of the values"},
+        {FLAG("self-loops", self_loops), .rare = true, .help = "graph: every node attends to itself as well"},
+        {SIZE("expander", expander, "DEG", 0, PARE_MAX_EXPANDER), .rare = true,
+         .help = "graph: add a random graph in which every node has this many edges (an even number)"},
+        {FLAG("full", full), .rare = true, .help = "graph: every node attends to all nodes, not only to its neighbors"},
+        {FLAG("no-skips", variant.no_skips), .rare = true, .help = "leave out the skip connections"},
+        {FLAG("no-norms", variant.no_norms), .rare = true, .help = "leave out the normalization layers"},
+        {FLAG("no-biases", variant.no_biases), .rare = true, .help = "leave out all biases"},
+        {CHOICE("preset", preset, "SIZE", train_preset_names), .choice_help = preset_help, .unset = "none", .rare = true,
+         .help = "gpt: one of the sizes of GPT-2, with windows of 1024 tokens and the schedule of Otsuka 2025"},
+
+        {SIZE("epochs", epochs, "N", 1, MOST_STEPS), .unset = epochs, .group = "Training (AdamW)",
+         .help = "how often to go through the training data"},
+        {SIZE("steps", steps, "N", 1, MOST_STEPS), .unset = steps, .help = "number of optimizer steps, instead of --epochs"},
+        {SIZE("batch", batch, "B", 1, MOST_WIDTH), .unset = nodes ? "all nodes" : NULL, .help = "sequences in each step; a graph is always one batch"},
+        {SIZE("window", window, "T", 1, MOST_WIDTH), .unset = kind == PARE_INIT_GPT ? NULL : "text only", .help = "text: tokens of each sequence, and the context of a new model"},
+        {REAL("lr", lr, 0, 1e9), .help = "learning rate after the warm-up"},
+        {REAL("last-lr", last_lr, 0, 1e9), .rare = true, .help = "learning rate at the end of the cosine schedule"},
+        {SIZE("warmup", warmup, "N", 0, MOST_STEPS), .unset = warmup, .rare = true,
+         .help = "steps during which the learning rate rises to --lr"},
+        {REAL("dropout", dropout, 0, 0.99), .help = "share of activations set to 0 in each step"},
+        {REAL("decay", decay, 0, 1e3), .rare = true, .help = "weight decay"},
+        {REAL("clip", clip, 0, 1e9), .rare = true, .help = "scale gradients down to this norm; 0: never"},
+        {SIZE("oracle", oracle, "M", 1, MOST_WIDTH), .unset = "all tokens at once", .rare = true,
+         .help = "compute attention, forward and backward, by calls of at most M tokens"},
+
+        {SIZE("eval-every", eval_every, "N", 1, MOST_STEPS), .unset = nodes ? "1" : "a 20th of all steps", .group = "Scores and files",
+         .help = "steps between two scores on the validation part; the best model is kept"},
+        {SIZE("eval-tokens", eval_tokens, "N", 0, MOST_STEPS), .rare = true,
+         .help = "text: tokens of a score during training, spread evenly; 0: all. The final scores always use all"},
+        {TEXT("log", log, "FILE.csv"), .help = "write loss, learning rate and scores of every step"},
+        {FLAG("resume", resume), .help = "continue from the checkpoint of the same command that was stopped"},
+        {SIZE("keep-every", keep_every, "N", 1, MOST_STEPS), .unset = "a 20th of all steps", .rare = true,
+         .help = "steps between two checkpoints"},
+
+        {SIZE("runs", runs, "R", 1, TRAIN_MOST_RUNS), .group = "Several runs", .help = "train R times and keep the best model"},
+        {CHOICE("over", over, "WHAT", over_words), .choice_help = over_help, .rare = true, .unset = "seed",
+         .help = "what differs between the runs"},
+        {TEXT("grid", grid, "lr=X,X;epochs=N,N"), .rare = true,
+         .help = "train with all combinations and keep the one with the best mean validation score"},
+
+        {TEXT("teacher", teacher, "MODEL"), .group = "Distillation", .help = "also learn from the outputs of this model"},
+        {REAL("distill", distill, 0, 1), .rare = true, .help = "weight of the teacher's outputs in the loss; the labels have the rest"},
+        {REAL("temperature", temperature, 0.01, 1e3), .rare = true, .help = "temperature that softens both outputs before they are compared"},
+        {REAL("hidden", hidden, 0, 1e6), .rare = true, .help = "weight of the difference of the hidden states, where widths are equal"},
+
+        {FLAG("popup", popup), .group = "Edge-popup (Otsuka 2025)",
+         .help = "gpt: leave the random weights as they are and learn which of them to keep; the file holds a seed and bit masks"},
+        {.name = "keep", .kind = OPT_SHARE, .to = &o.keep, .metavar = "SHARE", .low = 1e-6, .high = 1, .unset = keep, .rare = true,
+         .help = "share of the weights that is kept"},
+        {TEXT("qk-scale", qk_scale, "X|theory"), .unset = "theory", .rare = true,
+         .help = "factor on query and key weights, a number or the one of the theory"},
+        {CHOICE("source", source, "KIND", train_source_names), .choice_help = source_help, .unset = "normal", .rare = true,
+         .help = "distribution of the random weights"},
     };
     const opt_spec spec = {
         .command = "train",
-        .args = "--kind K --data F -o MODEL",
-        .about = "Trains a model, keeps the best by validation. Killed, it goes on with --resume.",
-        .examples = {"train --kind graph --data board.npz --runs 4 -o gt.safetensors"},
+        .args = "--kind KIND --data FILE -o MODEL",
+        .about = "Trains a model and keeps the one with the best validation score, or resumes a\n"
+                 "training that was stopped (--resume).",
+        .examples = {"train --kind graph --data board.npz --dim 16 --epochs 40 -o gt.safetensors",
+                     "train --kind gpt --data text.txt --steps 500 --log gpt.csv -o gpt.safetensors"},
         .seeded = true,
         .own = own,
         .nown = sizeof own / sizeof *own,
     };
     cli c;
     int rc;
-    if (!cli_start(&c, &spec, CLI_MUST_OUT, "the model", argc, argv, &rc)) return rc;
+    if (!cli_start(&c, &spec, CLI_MUST_OUT, "write the trained model here", argc, argv, &rc)) return rc;
     o.has_kind = o.has_kind && o.kind == kind;
     return cli_ranked(&c, train, &o);
 }
+/* clang-format on */

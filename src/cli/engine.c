@@ -7,6 +7,18 @@
 #define PIPE_WORD "pipe:"
 #define ONNX_WORD "onnx:"
 
+const char *const engine_modes[] = {"auto",  "native", "zeroref", "strict",
+                                    "paper", "sample", "chunk",   NULL};
+const char *const engine_mode_help[] = {
+    "native if the engine returns partial softmax sums, else zeroref",
+    "exact; calls return partial softmax sums that are merged outside",
+    "exact; plain softmax calls with one more key of zeros, merged outside",
+    "exact; calls merge the results as well, nothing is computed outside",
+    "the algorithm of Yu 2025 as printed, for comparison; it may fail and says so",
+    "approximate; a random sample of the keys, with an error bound for each row",
+    "approximate; each chunk attends to itself only, without any error bound",
+    NULL};
+
 static bool begins(const char *text, const char *with)
 {
     return strncmp(text, with, strlen(with)) == 0;

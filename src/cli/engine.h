@@ -12,4 +12,7 @@ bool engine_is_strict(const char *name);
 PARE_MUST_USE pare_status engine_open(cli *c, pare_oracle *out, const char *name,
                                       const pare_model *m, const pare_oracle_caps *like,
                                       double timeout);
+/* The ways to compute long attention by small calls, as --mode of `run` and `length` has them, in
+ * the order of pare_length_mode, and a line that explains each. Both end with NULL. */
+extern const char *const engine_modes[], *const engine_mode_help[];
 #endif

@@ -1,4 +1,4 @@
-/* What `pare run --text` does with a language model: it goes on, token by token.
+/* What `pare run --text` does with a language model: it continues the text, token by token.
  *
  * Several texts go on together: a token of each in one pass over the weights, which costs little
  * more than a token of one. They come out in their order, the first of them as it is written, the
@@ -128,7 +128,7 @@ static void show(writer *w, bool last)
         if (!y->stop && !last) break;
         if (print) putchar('\n');
         if (y->stop && strcmp(y->stop, "context") == 0)
-            cli_note(w->c, "stopped: the context of %zu tokens is full", w->s->m->context);
+            cli_note(w->c, "stopped after %zu tokens: the context of the model is full", w->s->m->context);
         if (last && !y->stop) break;
     }
     if (print) fflush(stdout);

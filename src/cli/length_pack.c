@@ -53,8 +53,7 @@ static pare_status read_inputs(cli *c, packed *p)
     const char *const path = p->o->data;
     if (p->m->pattern.kind == PARE_GRAPH)
         return pare_fail(&c->err, PARE_ERR_INPUT,
-                         "%s: attends over a graph: --pack is for sequences, full or causal",
-                         c->operand[0]);
+                         "%s attends over a graph: --pack is for sequences", c->operand[0]);
     pare_status st = pare_length_heads(&heads, &p->heads, c->arena, p->m, &c->err);
     for (size_t i = 0; i < p->heads && !st; i++) {
         p->layers += !i || heads[i].layer != heads[i - 1].layer;
@@ -62,7 +61,7 @@ static pare_status read_inputs(cli *c, packed *p)
         if (heads[i].dv > p->dv) p->dv = heads[i].dv;
     }
     if (!st && !p->heads)
-        st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: has no softmax attention to pack",
+        st = pare_fail(&c->err, PARE_ERR_INPUT, "%s has no softmax attention to pack",
                        c->operand[0]);
     if (st) return st;
     st = cli_name(c, pare_dataset_load(&d, c->arena, p->m, path, 0, 0, &c->err), path);
@@ -168,27 +167,26 @@ static void print_text(const packed *p)
     char a[32], b[32], e[64];
     out_row("inputs", "%zu of %zu to %zu tokens, %s in all", p->n, p->shortest, p->longest,
             out_count(a, p->tokens));
-    out_row("oracle", "%s of %u tokens, %s", p->o->backend, (unsigned)p->caps.max_len,
+    out_row("engine", "%s of %u tokens, %s", p->o->backend, (unsigned)p->caps.max_len,
             p->caps.dtype == PARE_F64 ? "f64" : "f32");
-    out_row("calls", "%s packed, %s one by one: %zu layers, %zu heads", out_count(a, s->calls),
-            out_count(b, p->alone), p->layers, p->heads);
-    out_row("rows", "at most %llu a call", (unsigned long long)p->count.max_len);
-    out_row("vectors",
-            "a query or key of %u numbers (%zu and a code of %u), a value of %u, a token of "
-            "%llu",
-            (unsigned)s->dk, p->dk, (unsigned)s->code, (unsigned)s->dv,
-            (unsigned long long)s->d_token);
-    out_row("penalty", "%g between inputs", s->penalty);
+    out_row("calls", "%s instead of %s for the inputs one by one (%zu layers, %zu heads)",
+            out_count(a, s->calls), out_count(b, p->alone), p->layers, p->heads);
+    out_row("difference", "outputs differ by at most %.3g from those of the inputs one by one",
+            p->difference);
     if (s->leak > 0)
-        out_row("leak", "at most %s of a head's output (Theorem 4.2, proven)",
+        out_row("leak", "proven: other inputs move a head's output by at most %s (Theorem 4.2)",
                 pare_ub_format(e, pare_ub_of(s->leak), 4));
     else
-        out_row("leak", "0: no weight passes from one input to another (proven)");
+        out_row("leak", "0, proven: no attention weight passes from one input to another");
     if (p->cert.rows)
-        out_row("rounding", "at most %s (proven), %.3g measured on %zu rows of the heads",
+        out_row("rounding", "proven: at most %s in a head's output; measured %.3g on %zu rows",
                 pare_ub_format(e, pare_ub_of(p->cert.proven), 4), p->cert.measured, p->cert.rows);
-    out_row("difference", "%.3g, the largest of an output entry from the inputs one by one",
-            p->difference);
+    out_row("call size",
+            "at most %llu rows; queries and keys of %u numbers (%zu and a code of %u), values of "
+            "%u",
+            (unsigned long long)p->count.max_len, (unsigned)s->dk, p->dk, (unsigned)s->code,
+            (unsigned)s->dv);
+    out_row("penalty", "scores between two inputs are lowered by %g", s->penalty);
 }
 
 static pare_status print_json(cli *c, const packed *p)
@@ -220,14 +218,16 @@ static pare_status print_json(cli *c, const packed *p)
 pare_status length_pack(cli *c, const pack_opts *o)
 {
     packed p = {.o = o};
-    pare_status st = o->data ? PARE_OK
-                             : pare_fail(&c->err, PARE_ERR_USAGE,
-                                         "--pack runs the inputs of a file: --data D is missing");
+    pare_status st = o->data
+                         ? PARE_OK
+                         : pare_fail(&c->err, PARE_ERR_USAGE,
+                                     "--pack runs the inputs of a file: give it with --data FILE");
     if (!st) st = engine_check(c, o->backend);
     if (!st && strcmp(o->backend, "mpi") == 0)
         st = pare_fail(&c->err, PARE_ERR_USAGE,
-                       "--pack: backend mpi shares calls between processes; "
-                       "packing is for one (cpu)");
+                       "--pack works in one process: give --backend cpu, not mpi");
+    if (!st) st = cli_is_there(c, c->operand[0]);
+    if (!st) st = cli_is_there(c, o->data);
     if (!st && c->out) st = cli_may_write(c, c->out, c->operand[0]);
     if (!st && c->out) st = cli_may_write(c, c->out, o->data);
     if (!st) st = cli_load(c, &p.m, c->operand[0]);

@@ -15,7 +15,7 @@
 typedef struct run_opts {
     const char *input, *data, *trace, *prompts;
     opt_texts texts;
-    size_t split, tokens;
+    size_t tokens;
     pare_sample_opts sample;
     bool f64;
     size_t attention; /* a run_attention */

@@ -7,19 +7,13 @@
 
 pare_status run_check_length(cli *c, const run_opts *o)
 {
-    const char *const b = o->backend;
-    if (o->plan && (o->oracle || o->mode || o->eps > 0))
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--plan says --oracle, --mode and --eps itself");
-    if (!o->oracle && !o->plan) {
-        if (o->mode || o->timeout != PARE_PIPE_TIMEOUT || strcmp(b, "cpu") != 0 || o->eps > 0)
-            return pare_fail(&c->err, PARE_ERR_USAGE,
-                             "--backend, --mode, --timeout and --eps go with --oracle M");
-        return PARE_OK;
-    }
-    const pare_status st = engine_check(c, b);
+    if (!o->oracle && !o->plan) return PARE_OK;
+    const pare_status st = engine_check(c, o->backend);
     if (st) return st;
     if (o->texts.n > 1 || o->prompts || (o->tokens && o->tokens != RUN_NOT_GIVEN))
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--oracle belongs to one pass over one input");
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "--oracle and --plan are for one forward pass over one input: they do not "
+                         "generate text");
     return PARE_OK;
 }
 
@@ -41,7 +35,8 @@ pare_status run_read_plan(cli *c, run_state *s, run_opts *o)
     if (!st) st = pare_json_string(&mode, s->plan, "mode", &c->err);
     if (!st && (n[0] < 1 || n[0] > UINT32_MAX || n[1] > UINT32_MAX || n[2] > UINT32_MAX ||
                 n[3] > UINT32_MAX || pare_length_mode_of(mode) < 1))
-        st = pare_fail(&c->err, PARE_ERR_INPUT, "no plan: its engine or its mode cannot be");
+        st = pare_fail(&c->err, PARE_ERR_INPUT,
+                       "is not a plan of `pare length`: its engine or its mode is impossible");
     if (st) return cli_name(c, st, o->plan);
     o->f64 = strcmp(type, pare_dtype_name(PARE_F64)) == 0;
     o->oracle = n[0];
@@ -64,7 +59,7 @@ static pare_status options_of_plan(cli *c, const run_state *s, const pare_input 
     pare_status st = cli_name(c, pare_json_size(&tokens, s->plan, "tokens", &c->err), s->o->plan);
     /* Before its calls are counted: there may be any number. A graph has a word of its own. */
     if (!st && s->m->pattern.kind != PARE_GRAPH && tokens != in->tokens)
-        st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: is for %zu tokens, the input has %zu",
+        st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: the plan is for %zu tokens, the input has %zu",
                        s->o->plan, tokens, in->tokens);
     if (st) return st;
     if (s->m->pattern.kind == PARE_GRAPH) {
@@ -148,17 +143,19 @@ void run_say_length(const run_state *s)
 {
     char a[32], b[32];
     if (!s->o->oracle) return;
-    out_row("engine", "%s of %zu tokens, %s: %s calls in %s rounds%s", s->o->backend, s->o->oracle,
-            pare_length_mode_name(s->length.mode), out_count(a, s->count.calls),
+    out_row("engine", "%s of %zu tokens, mode %s: %s calls in %s rounds%s", s->o->backend,
+            s->o->oracle, pare_length_mode_name(s->length.mode), out_count(a, s->count.calls),
             out_count(b, s->length.rounds),
             s->length.simulated ? "" : " (it takes the whole input)");
     if (s->length.mode == PARE_LENGTH_SAMPLE)
-        out_row("", "%s rows computed exactly because no bound of a sample held, %s left unproven",
+        out_row("",
+                "%s rows were computed exactly because no bound held for their sample, %s have "
+                "no bound",
                 out_count(a, s->length.exact_rows), out_count(b, s->length.unproven_rows));
     if (s->length.mode == PARE_LENGTH_CHUNK)
-        out_row("", "each chunk has looked at itself alone: no bound at all");
+        out_row("", "each chunk attends to itself only: there is no error bound");
     if (s->length.bad_rows)
-        out_row("", "%s of them for %s rows that a first round could not settle",
+        out_row("", "%s of the calls repeat %s rows whose first result was too inaccurate",
                 out_count(a, s->length.fallback_calls), out_count(b, s->length.bad_rows));
 }
 

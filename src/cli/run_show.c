@@ -21,10 +21,10 @@ void run_check_finite(const cli *c, run_state *s)
     }
     if (s->nonfinite)
         fprintf(stderr,
-                "pare %s: warning: %zu of %zu numbers of the output are nan or infinite, the first "
-                "in row %zu, column %zu: the model overflows%s\n",
+                "pare %s: warning: %zu of %zu outputs are nan or infinite, the first in row %zu, "
+                "column %zu: the model overflows%s\n",
                 c->spec.command, s->nonfinite, s->rows * s->cols, first / s->cols, first % s->cols,
-                s->o->f64 ? "" : " f32 (--f64 may not)");
+                s->o->f64 ? "" : " in single precision; try --f64");
 }
 
 typedef struct top_entry {
@@ -103,8 +103,8 @@ void run_print(const cli *c, const run_state *s)
             s->o->f64 ? "f64" : "f32", lo, hi);
     if (s->text && (predicts_tokens(s) || s->m->top.pool != PARE_POOL_NONE)) print_top(s);
     run_say_length(s);
-    out_row("time", "%.3f ms (%s, %zu threads)", s->ms, s->o->f64 ? "f64 reference" : "f32",
-            c->threads);
+    out_row("time", "%.3f ms (%s, %zu %s)", s->ms, s->o->f64 ? "f64" : "f32", c->threads,
+            c->threads == 1 ? "thread" : "threads");
 }
 
 static bool json_top(cJSON *root, const run_state *s)

@@ -36,7 +36,7 @@ typedef struct train_opts {
     double scale;         /* what it means */
     size_t source;        /* pare_frozen_kind; SOURCE_NOT_SAID */
     bool resume;
-    size_t keep_every, mark_every, mark_tokens;
+    size_t keep_every, eval_every, eval_tokens;
     size_t oracle; /* tokens of the engine that attends; 0: our own attention */
 } train_opts;
 
@@ -70,7 +70,7 @@ typedef struct plan {
     pare_ranks *ranks;
     pare_lesson *lesson; /* one for all runs, or one each */
     pare_lesson_facts facts;
-    pare_lesson whole; /* text: marks over all of it; else self is NULL */
+    pare_lesson whole; /* text: scores over all of it; else self is NULL */
     pare_model *from, *teacher;
     pare_tokenizer_kind tokenizer;
     pare_blob *vocab;
@@ -82,7 +82,8 @@ typedef struct plan {
     pare_length_training *engine;        /* of each run, as the lines are; NULL without --oracle */
     pare_oracle_count forward, backward; /* of all of them */
     uint64_t done, total;
-    double last_mark;
+    double last_score;
+    const char *unit; /* what the data count: nodes, tokens, sequences, sentences */
     FILE *log;
 } plan;
 
@@ -134,7 +135,7 @@ typedef struct train_result {
     const pare_runs_result *runs;
     facts model;
     const char *name;
-    double whole_val, whole_test; /* nan unless the marks saw a part only */
+    double whole_val, whole_test; /* nan unless scores looked at a part only */
     double seconds;
 } train_result;
 pare_status train_show(plan *p, const train_result *r);

@@ -25,8 +25,8 @@ static pare_status mend(cli *c, const char *path, bool *headed)
     const bool ours = strncmp(text, FIRST, strlen(FIRST)) == 0;
     *headed = ours && strstr(text, COLUMNS);
     if (n > 0 && !ours)
-        return pare_fail(&c->err, PARE_ERR_INPUT, "--log %s: is no log of pare train to go on with",
-                         path);
+        return pare_fail(&c->err, PARE_ERR_INPUT,
+                         "--log %s is not a log of pare train that could be continued", path);
     while (n > 0 && text[n - 1] != '\n') n--;
     pare_arena_reset(c->arena, mark);
     if (n == all || truncate(path, (off_t)n) == 0) return PARE_OK;
@@ -106,20 +106,20 @@ void log_step(void *self, const pare_train_log *l)
     run_line *who = self;
     plan *p = who->plan;
     cli *c = p->c;
-    const bool marked = !isnan(l->val);
+    const bool scored = !isnan(l->val);
     if (p->log) put_line(p->log, who, l);
     if (l->step > who->step) p->done += l->step - who->step;
     who->step = l->step;
-    if (marked) p->last_mark = l->val;
+    if (scored) p->last_score = l->val;
     const char *metric = plan_lesson(p, who->run)->metric;
-    if (isnan(p->last_mark))
+    if (isnan(p->last_score))
         snprintf(c->bar.note, sizeof c->bar.note, "loss %.4g", l->loss);
     else
         snprintf(c->bar.note, sizeof c->bar.note, "loss %.4g  %s %.4f", l->loss, metric,
-                 p->last_mark);
+                 p->last_score);
     if (pare_ranks_rank(p->ranks) != 0) return;
     pare_progress(&c->exec, "training", p->done < p->total ? p->done : p->total, p->total);
-    if (c->verbose && marked)
+    if (c->verbose && scored)
         cli_note(c, "run %zu step %llu/%llu: loss %.6g, %s %.6f%s", who->run,
                  (unsigned long long)l->step, (unsigned long long)l->steps, l->loss, metric, l->val,
                  l->best ? ", the best so far" : "");

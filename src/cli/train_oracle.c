@@ -10,15 +10,15 @@ pare_status oracle_open(plan *p, const pare_model *m)
     if (!p->o->oracle) return PARE_OK;
     if (p->o->attention == ATTENTION_POLY)
         return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--oracle: an engine computes exact attention, not --attention poly");
+                         "--oracle computes exact attention: leave --attention poly out");
     if (m->pattern.kind == PARE_GRAPH)
         return pare_fail(&c->err, PARE_ERR_INPUT,
-                         "--oracle: the model attends over a graph; training through an engine "
-                         "knows full, causal and window attention");
+                         "--oracle: the model attends over a graph; small calls can train full, "
+                         "causal and window attention only");
     const pare_status st = pare_length_heads(&heads, &count, c->arena, m, &c->err);
     if (st) return st;
     if (!count)
-        return pare_fail(&c->err, PARE_ERR_INPUT, "--oracle: there is no softmax attention");
+        return pare_fail(&c->err, PARE_ERR_INPUT, "--oracle: the model has no softmax attention");
     p->engine = pare_alloc(c->arena, p->settings * p->runs, sizeof *p->engine);
     return p->engine ? PARE_OK : pare_no_memory(&c->err);
 }
@@ -72,7 +72,7 @@ void oracle_print(const plan *p)
     char a[32], b[32];
     if (!p->engine) return;
     out_row("engine",
-            "%zu tokens: attention in %s calls forward, %s backward, of at most %llu rows",
+            "%zu tokens: attention took %s calls forward and %s backward, of at most %llu rows",
             p->o->oracle, out_count(a, p->forward.calls), out_count(b, p->backward.calls),
             (unsigned long long)(p->forward.max_len > p->backward.max_len ? p->forward.max_len
                                                                           : p->backward.max_len));

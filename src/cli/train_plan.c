@@ -37,7 +37,7 @@ static bool on_nodes(const train_opts *o)
 
 /* ---- lessons ------------------------------------------------------------------------------- */
 
-typedef enum data_kind { DATA_GRAPH, DATA_SERIES, DATA_TEXT } data_kind;
+typedef enum data_kind { DATA_GRAPH, DATA_SERIES, DATA_TEXT, DATA_SENTENCES } data_kind;
 
 static bool ends_with(const char *s, const char *tail)
 {
@@ -51,9 +51,15 @@ static pare_status find_data_kind(plan *p, data_kind *out, const char *path)
     pare_npz *z = NULL;
     *out = DATA_TEXT;
     if (ends_with(path, ".txt") || ends_with(path, ".npy")) return PARE_OK;
+    if (ends_with(path, ".tsv")) {
+        *out = DATA_SENTENCES;
+        return PARE_OK;
+    }
     if (!ends_with(path, ".npz"))
         return pare_fail(&c->err, PARE_ERR_INPUT,
-                         "%s: taught are .npz (graphs, sequences), .txt and .npy of ids", path);
+                         "%s: unknown kind of data; train reads .npz (graphs, sequences), .tsv "
+                         "(sentences with labels), .txt and .npy of token ids",
+                         path);
     const pare_mark mark = pare_arena_mark(c->arena);
     const pare_status st = pare_npz_open(&z, c->arena, path, &c->err);
     if (st) return st;
@@ -65,25 +71,41 @@ static pare_status find_data_kind(plan *p, data_kind *out, const char *path)
 
 static pare_status fits_kind(plan *p, data_kind d)
 {
-    static const char *const what[] = {"a graph", "sequences", "text"};
+    static const char *const what[] = {"a graph", "sequences", "text", "sentences with labels"};
+    static const char *const wants[] = {"a graph (.npz)",
+                                        "sequences (.npz with inputs and targets or values) or "
+                                        "sentences with labels (.tsv)",
+                                        "text (.txt, .npy of token ids) or sequences (.npz)"};
     const train_opts *o = p->o;
-    const bool fits = on_nodes(o)                    ? d == DATA_GRAPH
-                      : o->kind == PARE_INIT_ENCODER ? d == DATA_SERIES
-                                                     : d != DATA_GRAPH;
+    cli *const c = p->c;
+    const bool nodes = on_nodes(o), encoder = o->kind == PARE_INIT_ENCODER;
+    const bool fits = nodes     ? d == DATA_GRAPH
+                      : encoder ? d == DATA_SERIES || d == DATA_SENTENCES
+                                : d == DATA_TEXT || d == DATA_SERIES;
     if (!fits)
-        return pare_fail(&p->c->err, PARE_ERR_INPUT, "%s holds %s, and --kind %s learns from %s",
+        return pare_fail(&c->err, PARE_ERR_INPUT, "%s holds %s, but --kind %s learns from %s",
                          o->data, what[d], train_kinds[o->kind],
-                         on_nodes(o)                    ? "a graph"
-                         : o->kind == PARE_INIT_ENCODER ? "sequences"
-                                                        : "text or sequences");
-    if (d == DATA_GRAPH && (o->val || o->test))
-        return pare_fail(&p->c->err, PARE_ERR_USAGE,
-                         "a graph has its own parts: --val and --test are for text and sequences");
-    if (d != DATA_GRAPH && o->largest_component)
-        return pare_fail(&p->c->err, PARE_ERR_USAGE, "--largest-component is for graphs");
+                         wants[nodes     ? 0
+                               : encoder ? 1
+                                         : 2]);
+    pare_status st;
+    if ((st = cli_only(c, "val,test", d != DATA_GRAPH,
+                       "text and sequences; the masks of a graph are in its file")) ||
+        (st = cli_only(c, "batch", d != DATA_GRAPH, "text and sequences; a graph is one batch")) ||
+        (st = cli_only(c, "largest-component", d == DATA_GRAPH, "a graph")) ||
+        (st = cli_only(c, "split", d != DATA_TEXT, "a graph, sequences or sentences")) ||
+        (st = cli_only(c, "window,eval-tokens", d == DATA_TEXT, "text")))
+        return st;
+    if ((st = cli_only(c, "vocab", d == DATA_TEXT || d == DATA_SENTENCES, "text"))) return st;
     if (d == DATA_TEXT && o->over == OVER_SPLIT)
-        return pare_fail(&p->c->err, PARE_ERR_USAGE, "--over split: a text has one split");
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "--over split: text has no splits; leave it out to vary the seed");
     return PARE_OK;
+}
+
+static void say_text(const plan *p)
+{
+    if (pare_ranks_rank(p->ranks) == 0) warn_text(p->c, p->o->data, &p->facts.notes);
 }
 
 static pare_status open_lesson(plan *p, data_kind d, pare_lesson *l, size_t split)
@@ -91,6 +113,8 @@ static pare_status open_lesson(plan *p, data_kind d, pare_lesson *l, size_t spli
     cli *c = p->c;
     const train_opts *o = p->o;
     const pare_model *m = p->from;
+    const uint8_t *const vocab = m ? m->vocab : p->vocab ? p->vocab->data : NULL;
+    const size_t vocab_bytes = m ? m->vocab_bytes : p->vocab ? p->vocab->bytes : 0;
     if (d == DATA_GRAPH) {
         const pare_graph_lesson g = {.path = o->data,
                                      .split = split,
@@ -110,21 +134,32 @@ static pare_status open_lesson(plan *p, data_kind d, pare_lesson *l, size_t spli
                                       .outputs = m ? pare_model_outputs(m) : 0};
         return pare_lesson_series(l, &p->facts, c->arena, &s, &c->err);
     }
+    if (d == DATA_SENTENCES) {
+        const pare_sentence_lesson s = {.train = o->data,
+                                        .val = o->val,
+                                        .test = o->test,
+                                        .tokenizer = p->tokenizer,
+                                        .vocab = vocab,
+                                        .vocab_bytes = vocab_bytes,
+                                        .split = split,
+                                        .batch = o->batch,
+                                        .context = m ? m->context : 0,
+                                        .outputs = m ? pare_model_outputs(m) : 0};
+        const pare_status st = pare_lesson_sentences(l, &p->facts, c->arena, &s, &c->err);
+        if (!st && split == o->split) say_text(p);
+        return st;
+    }
     pare_text_lesson t = {.train = o->data,
                           .val = o->val,
                           .test = o->test,
                           .tokenizer = p->tokenizer,
-                          .vocab = m          ? m->vocab
-                                   : p->vocab ? p->vocab->data
-                                              : NULL,
-                          .vocab_bytes = m          ? m->vocab_bytes
-                                         : p->vocab ? p->vocab->bytes
-                                                    : 0,
+                          .vocab = vocab,
+                          .vocab_bytes = vocab_bytes,
                           .window = o->window,
                           .batch = o->batch,
-                          .mark_tokens = o->mark_tokens};
+                          .mark_tokens = o->eval_tokens};
     pare_status st = pare_lesson_text(l, &p->facts, c->arena, &t, &c->err);
-    if (!st && pare_ranks_rank(p->ranks) == 0) warn_text(c, o->data, &p->facts.notes);
+    if (!st) say_text(p);
     const size_t seen = t.mark_tokens;
     if (st || seen == 0 || (p->facts.val <= seen && p->facts.test <= seen)) return st;
     t.mark_tokens = 0;
@@ -140,6 +175,8 @@ static pare_status open_lessons(plan *p)
     pare_status st = find_data_kind(p, &d, o->data);
     if (!st) st = fits_kind(p, d);
     if (st) return st;
+    static const char *const units[] = {"nodes", "sequences", "tokens", "sentences"};
+    p->unit = units[d];
     p->lesson = pare_alloc(c->arena, n, sizeof *p->lesson);
     if (!p->lesson) return pare_no_memory(&c->err);
     for (size_t i = 0; !st && i < n; i++) st = open_lesson(p, d, &p->lesson[i], o->split + i);
@@ -153,18 +190,9 @@ static pare_status open_vocab(plan *p)
     cli *c = p->c;
     p->tokenizer = p->from ? p->from->tokenizer : PARE_TOK_BYTES;
     if (!p->o->vocab) return PARE_OK;
-    if (p->from)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--vocab: --from has its vocabulary already");
     pare_status st = pare_blob_open(&p->vocab, p->o->vocab, &c->err);
     if (!st) st = pare_vocab_detect(&p->tokenizer, p->vocab->data, p->vocab->bytes, &c->err);
     return cli_name(c, st, p->o->vocab);
-}
-
-static bool has_own_shape(const train_opts *o)
-{
-    const recipe *r = o->recipe;
-    return o->dim != r->dim || o->layers != r->layers || o->heads != r->heads || o->ffn ||
-           o->expander || o->self_loops || o->full || !pare_variant_is_usual(&o->variant);
 }
 
 /* What --attention asks of the softmax heads of a model. */
@@ -185,8 +213,6 @@ static pare_status open_models(plan *p)
 {
     const train_opts *o = p->o;
     pare_status st = PARE_OK;
-    if (o->from && has_own_shape(o))
-        return pare_fail(&p->c->err, PARE_ERR_USAGE, "--from has its shape already");
     if (o->from) st = cli_load(p->c, &p->from, o->from);
     set_attention(p->from, o);
     if (!st && o->teacher) st = cli_load(p->c, &p->teacher, o->teacher);
@@ -240,12 +266,13 @@ static pare_status suits(plan *p, const pare_model *m, const char *option)
     if (!st) st = pare_input_check(m, &b.in, &c->err);
     pare_arena_reset(c->arena, mark);
     if (!st && pare_model_outputs(m) != p->facts.outputs)
-        st = pare_fail(&c->err, PARE_ERR_INPUT, "%zu outputs, the data ask for %zu",
+        st = pare_fail(&c->err, PARE_ERR_INPUT, "the model has %zu outputs, the data need %zu",
                        pare_model_outputs(m), p->facts.outputs);
     if (!st && (m->top.pool == PARE_POOL_NONE) != (p->facts.pool == PARE_POOL_NONE))
-        st = pare_fail(
-            &c->err, PARE_ERR_INPUT, "it pools by '%s', the data ask for an output per %s",
-            pare_pool_name(m->top.pool), p->facts.pool == PARE_POOL_NONE ? "token" : "sequence");
+        st = pare_fail(&c->err, PARE_ERR_INPUT,
+                       "the model has an output per %s, the data need one per %s",
+                       m->top.pool == PARE_POOL_NONE ? "token" : "sequence",
+                       p->facts.pool == PARE_POOL_NONE ? "token" : "sequence");
     if (st && st != PARE_ERR_MEMORY) pare_err_prefix(&c->err, option);
     return st;
 }
@@ -272,7 +299,8 @@ typedef struct values {
 static pare_status bad_grid(plan *p, const char *at)
 {
     return pare_fail(&p->c->err, PARE_ERR_USAGE,
-                     "--grid: '%s' is not of the form lr=0.1,0.01;epochs=50,100 (at most %d each)",
+                     "--grid: '%s' is not understood; write it like lr=0.1,0.01;epochs=50,100 (at "
+                     "most %d values each)",
                      at, MOST_VALUES);
 }
 
@@ -321,7 +349,7 @@ static pare_status open_settings(plan *p)
     if (st) return st;
     if (epochs.n && (o->steps || o->epochs))
         return pare_fail(&p->c->err, PARE_ERR_USAGE,
-                         "--grid has the epochs: no --epochs, no --steps");
+                         "--grid says the epochs: leave --epochs and --steps out");
     if (lr.n == 0) lr.v[lr.n++] = o->lr;
     if (epochs.n == 0) epochs.v[epochs.n++] = (double)o->epochs;
     for (size_t i = 0; i < epochs.n; i++) whole[i] = (uint64_t)epochs.v[i];
@@ -362,17 +390,41 @@ static pare_status check_checkpoints(plan *p)
         there++;
         if (!p->o->resume && !c->force)
             return pare_fail(&c->err, PARE_ERR_IO,
-                             "%s is there: --resume goes on from it, -f begins anew",
+                             "%s exists: --resume continues from it, -f starts anew",
                              p->checkpoint[i]);
     }
     if (p->o->resume && there == 0 && pare_ranks_rank(p->ranks) == 0)
-        cli_note(c, "--resume: there is no %s: begins at step 0", p->checkpoint[0]);
+        cli_note(c, "--resume: there is no checkpoint %s, so training starts at step 0",
+                 p->checkpoint[0]);
     return PARE_OK;
+}
+
+static uint64_t every(size_t said, uint64_t usual)
+{
+    return said ? said : usual ? usual : 1;
+}
+
+/* The default warm-up is for runs of the default length; one that is given is taken as it is. */
+static uint64_t warmup(const train_opts *o, uint64_t steps)
+{
+    const size_t usual = o->recipe->warmup;
+    if (o->warmup != WARMUP_NOT_SAID) return o->warmup;
+    return usual > steps / 10 ? steps / 10 : usual;
+}
+
+static void say_warmup(const plan *p)
+{
+    const uint64_t steps = plan_steps(p, 0), is = warmup(p->o, steps);
+    if (p->o->warmup != WARMUP_NOT_SAID || is == p->o->recipe->warmup) return;
+    if (pare_ranks_rank(p->ranks) == 0)
+        cli_note(p->c,
+                 "the warm-up is shortened from %zu to %llu of the %llu steps; --warmup N sets it",
+                 p->o->recipe->warmup, (unsigned long long)is, (unsigned long long)steps);
 }
 
 pare_status plan_open(plan *p, cli *c, const train_opts *o, pare_ranks *ranks)
 {
-    *p = (plan){.c = c, .o = o, .ranks = ranks, .runs = o->runs, .last_mark = NAN};
+    *p = (plan){.c = c, .o = o, .ranks = ranks, .runs = o->runs, .last_score = NAN};
     p->popup.keep = o->keep;
     pare_status st = open_settings(p);
     if (!st) st = open_models(p);
@@ -380,6 +432,7 @@ pare_status plan_open(plan *p, cli *c, const train_opts *o, pare_ranks *ranks)
     if (!st) st = try_models(p);
     if (!st) st = open_lines(p);
     if (!st) st = check_checkpoints(p);
+    if (!st) say_warmup(p);
     return st;
 }
 
@@ -390,19 +443,6 @@ void plan_close(plan *p)
     pare_blob_release(p->vocab);
     if (p->log) fclose(p->log);
     oracle_close(p);
-}
-
-static uint64_t every(size_t said, uint64_t usual)
-{
-    return said ? said : usual ? usual : 1;
-}
-
-/* The usual warm-up is for runs of the usual length; one that is said is taken as it is. */
-static uint64_t warmup(const train_opts *o, uint64_t steps)
-{
-    const size_t usual = o->recipe->warmup;
-    if (o->warmup != WARMUP_NOT_SAID) return o->warmup;
-    return usual > steps / 10 ? steps / 10 : usual;
 }
 
 pare_status plan_start(void *self, pare_run_parts *out, size_t run, size_t at, pare_err *err)
@@ -420,7 +460,7 @@ pare_status plan_start(void *self, pare_run_parts *out, size_t run, size_t at, p
     out->opts = (pare_train_opts){
         .steps = steps,
         .warmup = warmup(o, steps),
-        .mark_every = every(o->mark_every, on_nodes(o) ? 1 : steps / 20),
+        .mark_every = every(o->eval_every, on_nodes(o) ? 1 : steps / 20),
         .keep_every = every(o->keep_every, steps / 20),
         .lr = p->setting[at].lr,
         .last_lr = o->last_lr,

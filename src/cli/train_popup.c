@@ -30,36 +30,22 @@ static pare_status read_scale(cli *c, train_opts *o)
     o->scale = strtod(text, &end);
     if (end == text || *end || !(o->scale >= 1e-3 && o->scale <= 1e3))
         return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--qk-scale: '%s' is neither 'theory' nor a number from 0.001 to 1000",
-                         text);
+                         "--qk-scale %s: give a number from 0.001 to 1000, or theory", text);
     return PARE_OK;
 }
 
 pare_status popup_settle(cli *c, train_opts *o)
 {
-    const bool gpt = o->kind == PARE_INIT_GPT;
-    if (o->preset && !gpt)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--preset: these are sizes of --kind gpt");
-    if (!o->popup) {
-        const char *const alone = !isnan(o->keep)                ? "--keep"
-                                  : o->qk_scale                  ? "--qk-scale"
-                                  : o->source != SOURCE_NOT_SAID ? "--source"
-                                                                 : NULL;
-        return alone ? pare_fail(&c->err, PARE_ERR_USAGE, "%s needs --popup", alone) : PARE_OK;
-    }
-    if (!gpt) return pare_fail(&c->err, PARE_ERR_USAGE, "--popup is for --kind gpt");
+    if (!o->popup) return PARE_OK;
     if (o->from)
         return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--popup finds a part of a random network: it has no --from");
+                         "--popup starts from random weights: leave --from out");
     if (!pare_variant_is_usual(&o->variant))
         return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--popup: its nets have skips, norms and GPT-2's activation, and no "
-                         "biases: --no-skips, --no-norms, --no-biases and --act do not go with it");
+                         "--popup has skips, norms and GPT-2's activation, and no biases: leave "
+                         "--no-skips, --no-norms, --no-biases and --act out");
     if (isnan(o->keep)) o->keep = TRAIN_KEEP;
     if (o->source == SOURCE_NOT_SAID) o->source = PARE_FROZEN_NORMAL;
-    if (!(o->keep > 0 && o->keep <= 1))
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--keep %g: it must be above 0 and at most 1",
-                         o->keep);
     return read_scale(c, o);
 }
 

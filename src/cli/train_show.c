@@ -32,7 +32,7 @@ static void rows_of_setting(const plan *p, const train_result *r, size_t at)
     const pare_spread *val = &r->runs->val[at], *test = &r->runs->test[at];
     if (p->settings > 1)
         out_line("lr %g, %llu steps%s", p->setting[at].lr, (unsigned long long)plan_steps(p, at),
-                 at == r->runs->setting ? ": the best mean validation" : "");
+                 at == r->runs->setting ? ": the best mean validation score" : "");
     if (at == r->runs->setting && (p->runs <= MOST_ROWS || p->c->verbose))
         for (size_t i = 0; i < p->runs; i++) row_of_run(p, r, at, i);
     if (p->runs == 1 && at == r->runs->setting) return;
@@ -41,26 +41,41 @@ static void rows_of_setting(const plan *p, const train_result *r, size_t at)
         out_line("  std                                  %10.6f %10.6f", val->std, test->std);
 }
 
-static void print_people(const plan *p, const train_result *r)
+/* "test auc 0.8432, validation auc 0.8511 at step 36 of 40" */
+static void print_result(const plan *p, const train_result *r)
 {
-    char n[32], val[32], test[32];
+    char step[32], steps[32];
+    const size_t at = r->runs->setting;
+    const pare_train_result *const e = result_of(p, r, at, r->runs->best);
+    const char *const metric = plan_lesson(p, 0)->metric;
+    out_row("result", "test %s %.6f, validation %s %.6f, at step %s of %s%s", metric, e->test,
+            metric, e->val, out_count(step, e->best_step), out_count(steps, plan_steps(p, at)),
+            p->runs * p->settings > 1 ? " (best run)" : "");
+    if (!isnan(r->whole_test))
+        out_row("", "on the whole texts: test %s %.6f, validation %s %.6f", metric, r->whole_test,
+                metric, r->whole_val);
+}
+
+static void print_text(const plan *p, const train_result *r)
+{
+    char n[32], val[32], test[32], bytes[32];
     const pare_lesson_facts *f = &p->facts;
     const size_t at = r->runs->setting;
-    out_row("trained", "%s, %s parameters", r->name, out_count(n, r->model.size.parameters));
+    print_result(p, r);
+    if (p->runs * p->settings > 1) {
+        out_line("%-38s %10s %10s", plan_lesson(p, 0)->metric, "validation", "test");
+        for (size_t s = 0; s < p->settings; s++) rows_of_setting(p, r, s);
+    }
+    out_row("model", "%s: %s, %s parameters, %s bytes", r->model.path, r->name,
+            out_count(n, r->model.size.parameters), out_count(bytes, r->model.file_bytes));
     if (p->o->popup)
-        out_row("popup", "keeps %g of the %s weights, queries and keys times %.3g; %s bytes",
-                p->o->keep, train_source_names[p->o->source], p->o->scale,
-                out_count(n, r->model.file_bytes));
-    out_row("data", "%s: %s to learn from, %s to choose by, %s to test on", p->o->data,
-            out_count(n, f->train), out_count(val, f->val), out_count(test, f->test));
-    out_row("steps", "%s, lr %g to %g", out_count(n, plan_steps(p, at)), p->setting[at].lr,
-            p->o->last_lr);
-    out_line("%-38s %10s %10s", plan_lesson(p, 0)->metric, "validation", "test");
-    for (size_t s = 0; s < p->settings; s++) rows_of_setting(p, r, s);
-    if (!isnan(r->whole_test))
-        out_line("  %-36s %10.6f %10.6f", "over the whole texts", r->whole_val, r->whole_test);
+        out_row("popup", "keeps %.3g %% of the random weights (%s), queries and keys times %.3g",
+                100 * p->o->keep, train_source_names[p->o->source], p->o->scale);
+    out_row("data", "%s: %s %s to train on, %s for validation, %s for testing", p->o->data,
+            out_count(n, f->train), p->unit, out_count(val, f->val), out_count(test, f->test));
+    out_row("training", "%s steps, learning rate %g to %g, %.3g s", out_count(n, plan_steps(p, at)),
+            p->setting[at].lr, p->o->last_lr, r->seconds);
     oracle_print(p);
-    out_row("model", "%s", r->model.path);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
@@ -155,6 +170,6 @@ static pare_status print_json(plan *p, const train_result *r)
 pare_status train_show(plan *p, const train_result *r)
 {
     if (p->c->json) return print_json(p, r);
-    print_people(p, r);
+    print_text(p, r);
     return PARE_OK;
 }

@@ -158,8 +158,42 @@ static pare_status sum_check(const pare_blob *b, pare_err *err)
 /* One line of a run as text, to be compared and shown. */
 static pare_status shown(char **out, pare_arena *a, const cJSON *v, pare_err *err)
 {
-    *out = "nothing";
+    *out = "not given";
+    if (cJSON_IsString(v)) {
+        *out = pare_strdup(a, v->valuestring);
+        return *out ? PARE_OK : pare_no_memory(err);
+    }
     return v ? pare_json_print(out, NULL, a, v, 0, err) : PARE_OK;
+}
+
+static size_t word_length(const char *s)
+{
+    return strcspn(s, " ");
+}
+
+/* The words of two lessons, "text window 64 batch 16 HASH", up to the first that differs: it is the
+ * value of the word before it, unless it is the hash of a file. */
+static pare_status compare_lessons(const char *is, const char *want, pare_err *err)
+{
+    const char *before = "";
+    int length = 0;
+    for (;;) {
+        const size_t m = word_length(is), n = word_length(want);
+        if (m != n || memcmp(is, want, n) != 0) {
+            if (m >= DIGITS || n >= DIGITS || !length) break;
+            return pare_fail(err, PARE_ERR_INPUT,
+                             "the checkpoint is of another run: %.*s was %.*s in it and is %.*s "
+                             "now",
+                             length, before, (int)m, is, (int)n, want);
+        }
+        before = want;
+        length = (int)n;
+        if (!is[m] || !want[n]) break;
+        is += m + 1;
+        want += n + 1;
+    }
+    return pare_fail(err, PARE_ERR_INPUT,
+                     "the checkpoint is of another run: its data files are others");
 }
 
 static pare_status compare_line(pare_arena *a, const char *key, const cJSON *there,
@@ -169,9 +203,15 @@ static pare_status compare_line(pare_arena *a, const char *key, const cJSON *the
     pare_status st = shown(&is, a, there, err);
     if (!st) st = shown(&want, a, here, err);
     if (st || strcmp(is, want) == 0) return st;
+    if (strcmp(key, "lesson") == 0) return compare_lessons(is, want, err);
+    if (strcmp(key, "start") == 0 || strcmp(key, "teacher") == 0)
+        return pare_fail(err, PARE_ERR_INPUT,
+                         strcmp(key, "start") == 0
+                             ? "the checkpoint is of another run: it began with another model"
+                             : "the checkpoint is of another run: it had another teacher");
     return pare_fail(err, PARE_ERR_INPUT,
-                     "the checkpoint is of another run: %.64s is %.150s there and %.150s here", key,
-                     is, want);
+                     "the checkpoint is of another run: %.64s was %.150s in it and is %.150s now",
+                     key, is, want);
 }
 
 static pare_status run_check(pare_arena *a, const cJSON *there, const cJSON *here, pare_err *err)

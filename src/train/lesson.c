@@ -26,6 +26,21 @@ pare_status lesson_id(const char **out, pare_arena *a, const char *what, const c
     return PARE_OK;
 }
 
+pare_status lesson_reader(pare_model *m, pare_arena *a, pare_tokenizer_kind tokenizer,
+                          const uint8_t *vocab, size_t vocab_bytes, size_t outputs, pare_err *err)
+{
+    pare_tokenizer *t = NULL;
+    const pare_status st = pare_tokenizer_new(&t, a, tokenizer, vocab, vocab_bytes, err);
+    if (st) return st;
+    *m = (pare_model){.tokenizer = tokenizer, .vocab = vocab, .vocab_bytes = vocab_bytes};
+    m->stem.ids = true;
+    m->stem.vocab = m->stem.embedding.rows = pare_tokenizer_size(t);
+    m->stem.width = outputs ? outputs : 1; /* without a head the stream is the output */
+    m->top.tied = outputs == 0;
+    if (outputs) m->top.pool = PARE_POOL_FIRST;
+    return PARE_OK;
+}
+
 pare_status lesson_forward(float **y, pare_arena *a, const pare_model *m, const pare_input *in,
                            const pare_exec *exec, pare_err *err)
 {

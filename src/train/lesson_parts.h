@@ -16,6 +16,11 @@ pare_status lesson_blame(pare_status st, pare_err *err, const char *path);
 pare_status lesson_id(const char **out, pare_arena *a, const char *what, const char *const *path,
                       size_t paths, pare_err *err);
 
+/* What pare_dataset_load asks of a model: how text is read, and one output per token or, with
+ * `outputs`, one of so many classes per text. */
+pare_status lesson_reader(pare_model *m, pare_arena *a, pare_tokenizer_kind tokenizer,
+                          const uint8_t *vocab, size_t vocab_bytes, size_t outputs, pare_err *err);
+
 /* Rows of `in` through the f32 engine, into the arena. */
 pare_status lesson_forward(float **y, pare_arena *a, const pare_model *m, const pare_input *in,
                            const pare_exec *exec, pare_err *err);

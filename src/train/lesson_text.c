@@ -23,19 +23,6 @@ typedef struct text_lesson {
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-/* What pare_dataset_load asks a model: only how text is read. */
-static pare_status reader(pare_model *m, pare_arena *a, const pare_text_lesson *o, pare_err *err)
-{
-    pare_tokenizer *t = NULL;
-    const pare_status st = pare_tokenizer_new(&t, a, o->tokenizer, o->vocab, o->vocab_bytes, err);
-    if (st) return st;
-    *m = (pare_model){.tokenizer = o->tokenizer, .vocab = o->vocab, .vocab_bytes = o->vocab_bytes};
-    m->stem.ids = m->top.tied = true;
-    m->stem.width = 1;
-    m->stem.vocab = m->stem.embedding.rows = pare_tokenizer_size(t);
-    return PARE_OK;
-}
-
 /* All texts of a file, one behind the other. */
 static pare_status read_tokens(tokens *out, pare_arena *a, const pare_model *m, const char *path,
                                pare_err *err)
@@ -179,7 +166,7 @@ static pare_status read_parts(text_lesson *t, pare_lesson_facts *f, pare_arena *
 {
     pare_model m;
     tokens val, test;
-    pare_status st = reader(&m, a, o, err);
+    pare_status st = lesson_reader(&m, a, o->tokenizer, o->vocab, o->vocab_bytes, 0, err);
     if (!st) st = read_tokens(&t->train, a, &m, o->train, err);
     if (!st && o->test) st = read_tokens(&test, a, &m, o->test, err);
     if (!st && o->val) st = read_tokens(&val, a, &m, o->val, err);
@@ -211,7 +198,7 @@ static pare_status find_id(const char **out, pare_arena *a, const pare_text_less
     char vocab[PARE_SHA256_HEX] = "-";
     pare_status st = o->vocab ? pare_sha256_of(vocab, o->vocab, o->vocab_bytes, err) : PARE_OK;
     if (st) return st;
-    *out = pare_sprintf(a, "text %s %s own %d%d window %zu batch %zu marks %zu",
+    *out = pare_sprintf(a, "text %s %s own %d%d window %zu batch %zu eval-tokens %zu",
                         pare_tokenizer_name(o->tokenizer), vocab, o->val != NULL, o->test != NULL,
                         o->window, o->batch, o->mark_tokens);
     return *out ? lesson_id(out, a, *out, path, 3, err) : pare_no_memory(err);

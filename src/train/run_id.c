@@ -53,15 +53,30 @@ pare_status run_opts_check(const pare_model *start, const pare_train_opts *o, pa
     return teacher_check(start, o, err);
 }
 
-static bool add_lines(cJSON *to, const char *start, const char *teacher, const pare_lesson *l,
-                      const pare_train_opts *o)
+/* The shape of the model, so that another one is named by what differs and not by its hash. */
+static bool add_shape(cJSON *to, const pare_model *m)
+{
+    const pare_block *const b = m->nblocks ? &m->blocks[0] : NULL;
+    const size_t ffn = b && b->ffn.nlayers ? b->ffn.layers[0].w.rows : 0;
+    return pare_json_add_size(to, "layers", m->nblocks) &&
+           pare_json_add_size(to, "dim", b ? b->ffn.din : 0) &&
+           pare_json_add_size(to, "heads", b ? b->attn.nheads : 0) &&
+           pare_json_add_size(to, "ffn", ffn) &&
+           pare_json_add_string(to, "act", b ? pare_act_name(b->ffn.act) : "none") &&
+           pare_json_add_size(to, "outputs", pare_model_outputs(m)) &&
+           pare_json_add_string(to, "pattern", pare_pattern_name(m->pattern.kind)) &&
+           pare_json_add_size(to, "context", m->context);
+}
+
+static bool add_lines(cJSON *to, const pare_model *model, const char *start, const char *teacher,
+                      const pare_lesson *l, const pare_train_opts *o)
 {
     /* What differs is told by the first line that does: the hashes that say least come last. */
     return pare_json_add_string(to, "metric", l->metric ? l->metric : "") &&
            pare_json_add_bool(to, "more_is_better", l->more_is_better) &&
            pare_json_add_u64(to, "seed", o->seed) && pare_json_add_u64(to, "steps", o->steps) &&
            pare_json_add_u64(to, "warmup", o->warmup) &&
-           pare_json_add_u64(to, "mark_every", o->mark_every) &&
+           pare_json_add_u64(to, "eval_every", o->mark_every) &&
            pare_json_add_number(to, "lr", o->lr) &&
            pare_json_add_number(to, "last_lr", o->last_lr) &&
            pare_json_add_number(to, "clip", o->clip) &&
@@ -71,7 +86,7 @@ static bool add_lines(cJSON *to, const char *start, const char *teacher, const p
            pare_json_add_number(to, "eps", o->adamw.eps) &&
            pare_json_add_number(to, "weight_decay", o->adamw.weight_decay) &&
            pare_json_add_bool(to, "decay_vectors", o->adamw.decay_vectors) &&
-           pare_json_add_string(to, "teacher", teacher) &&
+           add_shape(to, model) && pare_json_add_string(to, "teacher", teacher) &&
            pare_json_add_number(to, "distill", o->teacher ? o->distill : 0) &&
            pare_json_add_number(to, "temperature", o->distill > 0 ? o->temperature : 0) &&
            pare_json_add_number(to, "hidden", o->teacher ? o->hidden : 0) &&
@@ -90,7 +105,7 @@ pare_status run_id(cJSON **out, const pare_model *start, const pare_lesson *less
     if (!st && o->teacher) st = pare_model_sha256(teacher, o->teacher, err);
     if (st) return st;
     cJSON *const run = cJSON_CreateObject();
-    if (!run || !add_lines(run, from, teacher, lesson, o)) {
+    if (!run || !add_lines(run, start, from, teacher, lesson, o)) {
         cJSON_Delete(run);
         return pare_no_memory(err);
     }

@@ -1,0 +1,214 @@
+/* Sentences with labels. They differ in length and there is no padding, so that a batch holds
+ * sentences of one length: a row is drawn, and the batch from the rows that are as long. Every row
+ * is equally likely, as in the other lessons. */
+#include "lesson_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TRAIN, VAL, TEST, PARTS };
+enum { MOST_CLASSES = 1 << 20 };
+
+typedef struct sentence {
+    const int64_t *ids;
+    size_t tokens, row; /* row: of the file, for a fixed order */
+    int64_t label;
+} sentence;
+
+typedef struct part { /* by length, then as in the file */
+    sentence *s;
+    size_t n;
+} part;
+
+typedef struct sentence_lesson {
+    size_t batch;
+    part part[PARTS];
+} sentence_lesson;
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+static pare_status read_part(part *p, pare_text_notes *notes, pare_arena *a, const pare_model *m,
+                             const char *path, pare_err *err)
+{
+    pare_dataset d;
+    pare_status st = pare_dataset_load(&d, a, m, path, 0, 0, err);
+    if (!st && d.task != PARE_TASK_SENTENCE)
+        st = pare_fail(err, PARE_ERR_INPUT, "%s: sentences with labels are read from .tsv", path);
+    if (st) return st;
+    *notes = d.notes;
+    p->n = d.inputs.n;
+    p->s = pare_alloc(a, p->n, sizeof *p->s);
+    if (!p->s) return pare_no_memory(err);
+    for (size_t i = 0; i < p->n; i++)
+        p->s[i] = (sentence){d.inputs.in[i].ids, d.inputs.in[i].tokens, i, d.target[i][0]};
+    return PARE_OK;
+}
+
+static int by_length(const void *x, const void *y)
+{
+    const sentence *a = x, *b = y;
+    if (a->tokens != b->tokens) return a->tokens < b->tokens ? -1 : 1;
+    return (a->row > b->row) - (a->row < b->row);
+}
+
+/* Takes `n` sentences off the end. */
+static part cut(part *from, size_t n)
+{
+    from->n -= n;
+    return (part){from->s + from->n, n};
+}
+
+static void shuffle(part *p, size_t split)
+{
+    pare_rng r = pare_rng_at(0, split);
+    for (size_t i = p->n; i > 1; i--) {
+        const size_t j = pare_rng_below(&r, i);
+        const sentence t = p->s[j];
+        p->s[j] = p->s[i - 1];
+        p->s[i - 1] = t;
+    }
+}
+
+static pare_status read_parts(sentence_lesson *l, pare_lesson_facts *f, pare_arena *a,
+                              const pare_sentence_lesson *o, pare_err *err)
+{
+    static const char *const name[PARTS] = {"training", "validation", "test"};
+    const char *const path[PARTS] = {o->train, o->val, o->test};
+    pare_model m;
+    pare_text_notes notes[PARTS] = {{0}};
+    const size_t classes = o->outputs ? o->outputs : MOST_CLASSES;
+    pare_status st = lesson_reader(&m, a, o->tokenizer, o->vocab, o->vocab_bytes, classes, err);
+    if (st) return st;
+    m.context = o->context;
+    for (size_t p = 0; p < PARTS && !st; p++)
+        if (path[p]) st = read_part(&l->part[p], &notes[p], a, &m, path[p], err);
+    if (st) return st;
+    shuffle(&l->part[TRAIN], o->split);
+    const size_t share = (size_t)(PARE_SERIES_SHARE * (double)l->part[TRAIN].n);
+    *f = (pare_lesson_facts){.ids = m.stem.vocab, .outputs = o->outputs, .notes = notes[TRAIN]};
+    for (size_t p = PARTS; p-- > 0;) {
+        part *const q = &l->part[p];
+        if (!path[p]) *q = cut(&l->part[TRAIN], share);
+        if (q->n == 0)
+            return pare_fail(err, PARE_ERR_INPUT, "%s: there are no %s sentences",
+                             path[p] ? path[p] : o->train, name[p]);
+        qsort(q->s, q->n, sizeof *q->s, by_length);
+        for (size_t i = 0; i < q->n; i++) {
+            if (q->s[i].tokens > f->tokens) f->tokens = q->s[i].tokens;
+            if (!o->outputs && (size_t)q->s[i].label + 1 > f->outputs)
+                f->outputs = (size_t)q->s[i].label + 1;
+        }
+    }
+    f->pool = PARE_POOL_FIRST;
+    f->train = l->part[TRAIN].n, f->val = l->part[VAL].n, f->test = l->part[TEST].n;
+    return PARE_OK;
+}
+
+/* ---- batches and scores -------------------------------------------------------------------- */
+
+/* The sentences as long as number i: [*from, *to). */
+static void as_long(const part *p, size_t i, size_t *from, size_t *to)
+{
+    for (*from = i; *from > 0 && p->s[*from - 1].tokens == p->s[i].tokens;) --*from;
+    for (*to = i + 1; *to < p->n && p->s[*to].tokens == p->s[i].tokens;) ++*to;
+}
+
+static pare_status batch(void *self, pare_batch *out, pare_arena *a, uint64_t seed, uint64_t step,
+                         pare_err *err)
+{
+    const sentence_lesson *l = self;
+    const part *p = &l->part[TRAIN];
+    size_t from, to;
+    pare_rng r = lesson_rng(seed, step);
+    as_long(p, pare_rng_below(&r, p->n), &from, &to);
+    const size_t tokens = p->s[from].tokens;
+    int64_t *ids = pare_alloc(a, l->batch, tokens * sizeof *ids);
+    int64_t *label = pare_alloc(a, l->batch, sizeof *label);
+    if (!ids || !label) return pare_no_memory(err);
+    for (size_t i = 0; i < l->batch; i++) {
+        const sentence *s = &p->s[from + pare_rng_below(&r, to - from)];
+        memcpy(ids + i * tokens, s->ids, tokens * sizeof *ids);
+        label[i] = s->label;
+    }
+    *out = (pare_batch){.in = {.batch = l->batch, .tokens = tokens, .ids = ids}, .label = label};
+    return PARE_OK;
+}
+
+/* Sentences [from, from + n), all of one length. */
+static pare_status add_rows(pare_metric *metric, pare_arena *a, const sentence *s, size_t n,
+                            const pare_model *m, const pare_exec *exec, pare_err *err)
+{
+    const size_t tokens = s[0].tokens;
+    int64_t *ids = pare_alloc(a, n, tokens * sizeof *ids);
+    int64_t *label = pare_alloc(a, n, sizeof *label);
+    float *y;
+    if (!ids || !label) return pare_no_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        memcpy(ids + i * tokens, s[i].ids, tokens * sizeof *ids);
+        label[i] = s[i].label;
+    }
+    const pare_input in = {.batch = n, .tokens = tokens, .ids = ids};
+    const pare_status st = lesson_forward(&y, a, m, &in, exec, err);
+    return st ? st : pare_metric_add(metric, y, label, n, err);
+}
+
+static pare_status score_in(double *out, pare_arena *a, const sentence_lesson *l, const part *p,
+                            const pare_model *m, const pare_exec *exec, pare_err *err)
+{
+    pare_metric *metric;
+    pare_scores scores;
+    pare_arena *const scratch = pare_arena_new();
+    if (!scratch) return pare_no_memory(err);
+    pare_status st = pare_metric_new(&metric, a, pare_model_outputs(m), err);
+    for (size_t i = 0, n; !st && i < p->n; i += n) {
+        size_t from, to;
+        const pare_mark mark = pare_arena_mark(scratch);
+        as_long(p, i, &from, &to);
+        n = to - i < l->batch ? to - i : l->batch;
+        st = add_rows(metric, scratch, p->s + i, n, m, exec, err);
+        pare_arena_reset(scratch, mark);
+    }
+    pare_arena_free(scratch);
+    if (!st) st = pare_metric_scores(&scores, metric, err);
+    if (!st) *out = scores.accuracy;
+    return st;
+}
+
+static pare_status score(void *self, double *out, const pare_model *m, pare_fold_part which,
+                         const pare_exec *exec, pare_err *err)
+{
+    const sentence_lesson *l = self;
+    pare_arena *a = pare_arena_new();
+    if (!a) return pare_no_memory(err);
+    const pare_status st =
+        score_in(out, a, l, &l->part[which == PARE_PART_VAL ? VAL : TEST], m, exec, err);
+    pare_arena_free(a);
+    return lesson_marked(st, out, err);
+}
+
+pare_status pare_lesson_sentences(pare_lesson *out, pare_lesson_facts *facts, pare_arena *a,
+                                  const pare_sentence_lesson *o, pare_err *err)
+{
+    const char *const path[PARTS] = {o->train, o->val, o->test};
+    char vocab[PARE_SHA256_HEX] = "-";
+    if (o->batch == 0) return pare_fail(err, PARE_ERR_USAGE, "batch must be at least 1");
+    sentence_lesson *l = pare_alloc(a, 1, sizeof *l);
+    if (!l) return pare_no_memory(err);
+    l->batch = o->batch;
+    pare_status st = read_parts(l, facts, a, o, err);
+    if (!st && o->vocab) st = pare_sha256_of(vocab, o->vocab, o->vocab_bytes, err);
+    if (st) return st;
+    const char *id = pare_sprintf(a, "sentences %s %s split %zu batch %zu own %d%d",
+                                  pare_tokenizer_name(o->tokenizer), vocab, o->split, o->batch,
+                                  o->val != NULL, o->test != NULL);
+    st = id ? lesson_id(&id, a, id, path, PARTS, err) : pare_no_memory(err);
+    if (st) return st;
+    *out = (pare_lesson){.self = l,
+                         .id = id,
+                         .metric = "accuracy",
+                         .more_is_better = true,
+                         .epoch = (l->part[TRAIN].n + l->batch - 1) / l->batch,
+                         .batch = batch,
+                         .score = score};
+    return PARE_OK;
+}
