@@ -1,6 +1,6 @@
 # pare: one makefile, not recursive. `make help` lists the targets.
 #
-# Sources are found by wildcards: a new src/ROOM/x.c, tests/ROOM/test_x.c, examples/NN_x.c or
+# Sources are found by wildcards: a new src/MODULE/x.c, tests/MODULE/test_x.c, examples/NN_x.c or
 # bench/x.c needs no change here. Objects of src/cli go into the command only, all others into
 # the libraries.
 
@@ -13,6 +13,8 @@ BINDIR = $(PREFIX)/bin
 LIBDIR = $(PREFIX)/lib
 INCDIR = $(PREFIX)/include
 MANDIR = $(PREFIX)/share/man
+COMPDIR = $(PREFIX)/share/bash-completion/completions
+CMAKEDIR = $(LIBDIR)/cmake/pare
 SHAREDIR = $(PREFIX)/share/pare
 
 # All cores unless -j says otherwise (a -j on the command line wins over this one).
@@ -46,7 +48,7 @@ SANFLAGS = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all \
 
 # Libraries are looked up only when something is to be built: on a fresh machine `make demo` and
 # `make test` first install what is missing and then call make again.
-NOBUILD = setup setup-test setup-bench demo test test-long test-asan lint format bench docs-check \
+NOBUILD = setup setup-test setup-bench demo check test test-long test-asan lint format bench docs-check \
           clean help uninstall fuzz fuzz-build fuzz-build-long docs mutants
 ifneq ($(filter-out $(NOBUILD),$(or $(MAKECMDGOALS),all)),)
 pc = $(shell pkg-config $(1) $(2) 2>/dev/null)
@@ -78,6 +80,8 @@ TST_SRC := $(sort $(wildcard tests/*/test_*.c))
 LNG_SRC := $(sort $(wildcard tests/*/long_*.c))
 EXA_SRC := $(sort $(wildcard examples/*.c))
 BEN_SRC := $(sort $(wildcard bench/*.c))
+# What `make check` builds: the rule is in tools/run-tests.
+QUICK := $(if $(filter check-programs,$(MAKECMDGOALS)),$(shell $(PYTHON) tools/run-tests --quick --list))
 
 LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 CLI_OBJ = $(CLI_SRC:%.c=$(BUILD)/obj/%.o)
@@ -109,31 +113,43 @@ FUZ_LINK = -Wl,--wrap=pare_blob_open,--wrap=pare_text_read \
            -Wl,--wrap=pare_file_exists,--wrap=pare_is_dir $(if $(FUZZER),-fsanitize=fuzzer)
 FUZZ_RUNS ?= 1000000
 
+# ---- compile_commands.json: the flags of the rules below; without ccache, which is no compiler ----
+
+ALL_SRC = $(sort $(wildcard src/*/*.c tests/*/*.c examples/*.c bench/*.c fuzz/*.c))
+compile_command = {"directory": "$(CURDIR)", "file": "$(1)", "command": "$(subst ",\",$(strip \
+    $(filter-out ccache,$(CC)) $(BASE_CFLAGS) $(if $(filter tests/%,$(1)),-Itests/support $(TEST_CFLAGS)) \
+    $(if $(filter $(MPI_SRC),$(1)),$(MPI_CFLAGS)) -c $(1)))"}
+
 # ---- targets for people --------------------------------------------------------------------
 
 all: $(BUILD)/pare $(STATIC) $(SHARED) $(BUILD)/libpare.so $(MPI_LIB) ## the command and both libraries, into build/
 	@:
 
+check: ## after `make`: the quick tests, less than a minute; installs nothing
+	@tools/setup --check check "make check"
+	@$(MAKE) check-programs
+	@$(PYTHON) tools/run-tests --build $(BUILD) --quick $(TESTFLAGS)
+
 setup: ## install what building needs (nothing when it is there)
-	@tools/setup build
+	@tools/setup build "make setup"
 setup-test: ## ... and what the tests and lint need
-	@tools/setup test
+	@tools/setup test "make setup-test"
 setup-bench: ## ... and the programs the benchmarks compare with
-	@tools/setup bench
+	@tools/setup bench "make setup-bench"
 	@BUILD=$(BUILD) tools/bench --install
 
-demo: ## set up, build, and show a reduction with its certificate
-	@tools/setup build
+demo: ## install what is missing, build, and show every kind of cut with its certificate
+	@tools/setup build "make demo"
 	@$(MAKE) all
 	@BUILD=$(BUILD) tools/demo
 
-test: ## set up, build with -Werror, run every test, example, transcript and document
-	@tools/setup test
+test: ## install what is missing, build with -Werror, run all tests (about 12 minutes on 2 cores)
+	@tools/setup test "make test"
 	@$(MAKE) WERROR=1 test-programs
 	@$(if $(SANITIZE),,$(MAKE) fuzz-build)
 	@$(PYTHON) tools/run-tests --build $(BUILD) $(if $(SANITIZE),--sanitized) $(TESTFLAGS)
-test-long: ## ... and the long tests
-	@tools/setup test
+test-long: ## ... and the long tests (hours; CONTRIBUTING.md says how many)
+	@tools/setup test "make test-long"
 	@$(MAKE) WERROR=1 test-programs long-programs
 	@$(if $(SANITIZE),,$(MAKE) fuzz-build-long)
 	@$(PYTHON) tools/run-tests --build $(BUILD) --long $(if $(SANITIZE),--sanitized) $(TESTFLAGS)
@@ -141,26 +157,37 @@ test-asan: ## the tests under the address and undefined-behaviour sanitizers
 	@$(MAKE) test BUILD=$(BUILD)-asan SANITIZE=address,undefined
 
 fuzz: ## libFuzzer over all readers: FUZZ_RUNS=N each, FUZZ_TARGET=NAME only one
-	@tools/setup test
+	@tools/setup test "make fuzz"
 	@$(MAKE) fuzz-build-long
 	@$(PYTHON) tools/fuzz --fuzzers $(BUILD)-fuzz --quick $(BUILD)-fuzz-quick --runs $(FUZZ_RUNS) \
 	    $(FUZZ_TARGET)
 
 mutants: ## does a test need every term of a bound? one-line mutants (tools/mutants --help)
-	@tools/setup test
+	@tools/setup test "make mutants"
 	@$(MAKE) WERROR=1 test-programs
 	@$(MAKE) mutants-run
 
-lint: ## include arrows, format, static analysis, banned flags and calls, clang
-	@tools/setup test
+lint: ## which module includes which, format, static analysis, banned calls, clang
+	@tools/setup test "make lint"
 	@$(MAKE) lint-run
 
-format: ## put all C files into the committed format
-	@tools/setup test
+tidy: compile_commands.json ## clang-tidy over TIDY="files" (all of src/base and src/cli), by .clang-tidy
+	@command -v clang-tidy >/dev/null || { echo "make tidy needs clang-tidy (Debian: apt-get install clang-tidy)" >&2; exit 2; }
+	@printf '%s\n' $(or $(TIDY),$(wildcard src/base/*.c src/cli/*.c)) | \
+	    xargs -P $$(nproc) -n 4 clang-tidy --quiet --warnings-as-errors='*' -p . 2>/dev/null
+
+compile_commands.json: ## how each file is compiled, for clangd, clang-tidy and editors
+	$(file >$@,[)$(file >>$@,$(call compile_command,$(firstword $(ALL_SRC))))
+	$(foreach f,$(wordlist 2,9999,$(ALL_SRC)),$(file >>$@,,$(call compile_command,$(f))))
+	$(file >>$@,])
+	@echo "$@: $(words $(ALL_SRC)) files"
+
+format: ## put all C files into the committed format (clang-format)
+	@tools/setup test "make format"
 	@$(PYTHON) tools/lint --format
 
 bench: ## speed figures and their peers as CSV, also into out/bench.csv (docs/bench.md)
-	@tools/setup build
+	@tools/setup build "make bench"
 	@$(MAKE) bench-programs
 	@BUILD=$(BUILD) tools/bench $(BENCHFLAGS)
 
@@ -168,7 +195,7 @@ docs: ## the API reference, from the headers, as out/api.html
 	@$(PYTHON) tools/api-docs --version $(VERSION) -o out/api.html
 
 docs-check: ## run the console blocks of the documents and follow their links
-	@tools/setup test
+	@tools/setup test "make docs-check"
 	@$(MAKE) example-programs
 	@$(PYTHON) tools/docs-check --build $(BUILD)
 
@@ -199,10 +226,12 @@ clean: ## remove build/, build-asan/ and build-fuzz*/
 	rm -rf "$(BUILD)" "$(BUILD)-asan" "$(BUILD)-fuzz" "$(BUILD)-fuzz-quick"
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F':.*## ' '/^[a-z_.-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' Makefile
 
 # ---- targets for the targets above ---------------------------------------------------------
 
+check-programs: all $(addprefix $(BUILD)/,$(QUICK))
+	@:
 test-programs: example-programs $(TST_BIN) $(FUZ_BIN)
 	@:
 example-programs: all $(EXA_BIN)
@@ -239,7 +268,7 @@ say = $(if $(V),,@printf '  %-4s %s\n' $(1) $(2))
 
 # Other flags or another compiler mean other objects; -Werror does not. A file added or removed
 # means another library.
-ifneq ($(filter-out $(NOBUILD) lint-run mutants-run,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out $(NOBUILD) lint-run mutants-run tidy compile_commands.json,$(or $(MAKECMDGOALS),all)),)
 FLAGS_NOW := $(CC) $(BASE_CFLAGS) | $(DEP_LIBS) | $(ALL_LDFLAGS)
 ifneq ($(FLAGS_NOW),$(file <$(BUILD)/.flags))
 $(shell mkdir -p $(BUILD))
@@ -267,7 +296,7 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/.flags
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) $(PIC) $(EXTRA) -MMD -MP -c -o $@ $<
 
-# q, not r: rooms may have files of the same name, and r would let one replace the other.
+# q, not r: modules may have files of the same name, and r would let one replace the other.
 $(STATIC): $(LIB_OBJ) $(BUILD)/.sources
 	$(call say,AR,$@)
 	@rm -f $@
@@ -323,7 +352,7 @@ $(EXA_BIN) $(BEN_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(STATIC)
 
 -include $(wildcard $(BUILD)/obj/*/*.d $(BUILD)/obj/*/*/*.d)
 
-.PHONY: all setup setup-test setup-bench demo test test-long test-asan lint format bench docs docs-check \
+.PHONY: all check check-programs tidy compile_commands.json setup setup-test setup-bench demo test test-long test-asan lint format bench docs docs-check \
         install uninstall clean help fuzz fuzz-programs fuzz-build fuzz-build-long test-programs example-programs long-programs bench-programs lint-run mutants mutants-run
 .SECONDARY:
 .DELETE_ON_ERROR:
