@@ -16,6 +16,11 @@ MANDIR = $(PREFIX)/share/man
 COMPDIR = $(PREFIX)/share/bash-completion/completions
 CMAKEDIR = $(LIBDIR)/cmake/pare
 SHAREDIR = $(PREFIX)/share/pare
+# What `make install` takes the debug information out with; empty: it stays in.
+STRIP = strip
+FILL = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCDIR@|$(INCDIR)|' -e 's|@VERSION@|$(VERSION)|' \
+    -e 's|@SONAME@|$(SONAME)|' -e 's|@LIBS@|$(DEP_LIBS)|' \
+    -e "s|@INCREL@|$$(realpath -m --relative-to='$(LIBDIR)' '$(INCDIR)')|"
 
 # All cores unless -j says otherwise (a -j on the command line wins over this one).
 ifeq ($(MAKELEVEL),0)
@@ -122,7 +127,7 @@ compile_command = {"directory": "$(CURDIR)", "file": "$(1)", "command": "$(subst
 
 # ---- targets for people --------------------------------------------------------------------
 
-all: $(BUILD)/pare $(STATIC) $(SHARED) $(BUILD)/libpare.so $(MPI_LIB) ## the command and both libraries, into build/
+all: $(BUILD)/pare $(STATIC) $(SHARED) $(BUILD)/libpare.so $(MPI_LIB) $(BUILD)/pare.1 $(BUILD)/pare.bash ## the command and both libraries, into build/
 	@:
 
 check: ## after `make`: the quick tests, less than a minute; installs nothing
@@ -199,28 +204,32 @@ docs-check: ## run the console blocks of the documents and follow their links
 	@$(MAKE) example-programs
 	@$(PYTHON) tools/docs-check --build $(BUILD)
 
-install: all ## copy command, libraries, headers, man page to DESTDIR/PREFIX
-	install -d "$(DESTDIR)$(BINDIR)" "$(DESTDIR)$(LIBDIR)/pkgconfig" \
-	    "$(DESTDIR)$(INCDIR)/pare" "$(DESTDIR)$(MANDIR)/man1" "$(DESTDIR)$(SHAREDIR)"
+install: all ## copy command, libraries, headers, man page, completion to DESTDIR/PREFIX (STRIP= keeps debug information)
+	install -d "$(DESTDIR)$(BINDIR)" "$(DESTDIR)$(LIBDIR)/pkgconfig" "$(DESTDIR)$(CMAKEDIR)" \
+	    "$(DESTDIR)$(INCDIR)/pare" "$(DESTDIR)$(MANDIR)/man1" "$(DESTDIR)$(COMPDIR)" "$(DESTDIR)$(SHAREDIR)"
 	install -m 755 $(BUILD)/pare "$(DESTDIR)$(BINDIR)/pare"
 	install -m 644 $(STATIC) "$(DESTDIR)$(LIBDIR)/libpare.a"
 	install -m 755 $(SHARED) "$(DESTDIR)$(LIBDIR)/libpare.so.$(VERSION)"
 	ln -sf libpare.so.$(VERSION) "$(DESTDIR)$(LIBDIR)/$(SONAME)"
 	ln -sf $(SONAME) "$(DESTDIR)$(LIBDIR)/libpare.so"
 	$(if $(MPI_LIB),install -m 755 $(MPI_LIB) "$(DESTDIR)$(LIBDIR)/libpare-mpi.so")
+	$(if $(STRIP),$(STRIP) --strip-debug "$(DESTDIR)$(BINDIR)/pare" "$(DESTDIR)$(LIBDIR)/libpare.a" \
+	    "$(DESTDIR)$(LIBDIR)/libpare.so.$(VERSION)" $(if $(MPI_LIB),"$(DESTDIR)$(LIBDIR)/libpare-mpi.so"))
+	@$(if $(STRIP),echo "The debug information was left out; make install STRIP= keeps it.")
 	install -m 644 include/pare/*.h "$(DESTDIR)$(INCDIR)/pare/"
 	install -m 644 examples/pipe/* "$(DESTDIR)$(SHAREDIR)/"
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCDIR@|$(INCDIR)|' \
-	    -e 's|@VERSION@|$(VERSION)|' -e 's|@LIBS@|$(DEP_LIBS)|' tools/pare.pc.in \
-	    > "$(DESTDIR)$(LIBDIR)/pkgconfig/pare.pc"
-	$(if $(wildcard docs/pare.1),install -m 644 docs/pare.1 "$(DESTDIR)$(MANDIR)/man1/pare.1")
+	$(FILL) tools/pare.pc.in >"$(DESTDIR)$(LIBDIR)/pkgconfig/pare.pc"
+	$(FILL) tools/pare-config.cmake.in >"$(DESTDIR)$(CMAKEDIR)/pare-config.cmake"
+	$(FILL) tools/pare-config-version.cmake.in >"$(DESTDIR)$(CMAKEDIR)/pare-config-version.cmake"
+	install -m 644 $(BUILD)/pare.1 "$(DESTDIR)$(MANDIR)/man1/pare.1"
+	install -m 644 $(BUILD)/pare.bash "$(DESTDIR)$(COMPDIR)/pare"
 
 uninstall: ## remove what install put there
 	rm -f "$(DESTDIR)$(BINDIR)/pare" "$(DESTDIR)$(LIBDIR)/libpare.a" \
 	    "$(DESTDIR)$(LIBDIR)/libpare.so" "$(DESTDIR)$(LIBDIR)/$(SONAME)" \
 	    "$(DESTDIR)$(LIBDIR)/libpare.so.$(VERSION)" "$(DESTDIR)$(LIBDIR)/libpare-mpi.so" \
-	    "$(DESTDIR)$(LIBDIR)/pkgconfig/pare.pc" "$(DESTDIR)$(MANDIR)/man1/pare.1"
-	rm -rf "$(DESTDIR)$(INCDIR)/pare" "$(DESTDIR)$(SHAREDIR)"
+	    "$(DESTDIR)$(LIBDIR)/pkgconfig/pare.pc" "$(DESTDIR)$(MANDIR)/man1/pare.1" "$(DESTDIR)$(COMPDIR)/pare"
+	rm -rf "$(DESTDIR)$(INCDIR)/pare" "$(DESTDIR)$(SHAREDIR)" "$(DESTDIR)$(CMAKEDIR)"
 
 clean: ## remove build/, build-asan/ and build-fuzz*/
 	rm -rf "$(BUILD)" "$(BUILD)-asan" "$(BUILD)-fuzz" "$(BUILD)-fuzz-quick"
@@ -323,6 +332,14 @@ $(BUILD)/libpare.so: $(SHARED)
 $(BUILD)/pare: $(CLI_OBJ) $(STATIC)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(call RPATH,:$$ORIGIN/../lib) -o $@ $(CLI_OBJ) $(STATIC) $(DEP_LIBS)
+
+# The man page and the bash completion are written by the command, from its tables of options.
+$(BUILD)/pare.1: $(BUILD)/pare
+	$(call say,MAN,$@)
+	$(Q)$(BUILD)/pare help --man >$@
+$(BUILD)/pare.bash: $(BUILD)/pare
+	$(call say,BASH,$@)
+	$(Q)$(BUILD)/pare help --completion >$@
 
 # A test that makes allocations fail stands before malloc, for its own objects and our library.
 $(NOMEM): $(FAIL_ALLOC)

@@ -1,17 +1,26 @@
 # What `make install` puts somewhere serves a stranger: pkg-config, shared, static, the program at
-# the top of pare.h, and uninstall leaves nothing.
+# the top of pare.h, the man page, the completion; and uninstall leaves nothing.
 [ -z "$PARE_SANITIZED" ] || { echo "SKIP a plain build is needed"; exit 77; }
 [ -x "$PARE_BUILD/pare" ] || { echo "SKIP nothing is built in $PARE_BUILD"; exit 77; }
 set -eu
 dest=$PWD/dest
 build=$(realpath --relative-to="$PARE_ROOT" "$PARE_BUILD") # as the tests were built: nothing is made anew
-make -s -C "$PARE_ROOT" BUILD="$build" PREFIX="$dest" install
-(cd dest && find . -type f -o -type l | grep -v -e /include/ -e man1/ -e libpare-mpi | sort)
+make -s -C "$PARE_ROOT" BUILD="$build" PREFIX="$dest" install >log
+grep STRIP log
+(cd dest && find . -type f -o -type l | grep -v -e /include/ -e libpare-mpi | sort)
 cmp "$PARE_ROOT/include/pare/pare.h" dest/include/pare/pare.h
 dest/bin/pare --version >/dev/null && echo "the command runs"
+head -n 2 dest/share/man/man1/pare.1 | grep -c '^.TH PARE 1'
+(. dest/share/bash-completion/completions/pare
+ COMP_WORDS=(pare wid) COMP_CWORD=1 && _pare && echo "completion: ${COMPREPLY[*]}")
+sections() { readelf -S "$1" | grep -c '\.debug_info' || true; }
+for f in bin/pare lib/libpare.so lib/libpare.a; do echo "$f: $(sections dest/$f) sections of debug information"; done
+make -s -C "$PARE_ROOT" BUILD="$build" PREFIX="$PWD/full" STRIP= install
+[ "$(sections full/lib/libpare.so)" -gt 0 ] && rm -r full && echo "STRIP= keeps it"
 
 export PKG_CONFIG_PATH=$dest/lib/pkgconfig
 cc=${CC:-gcc}
+cc=${cc#ccache }
 sed -n '/^ \*     #include/,/^ \*     }$/s/^ \*     \{0,1\}//p' "$PARE_ROOT/include/pare/pare.h" |
     sed 's/^    //' >first.c
 grep -c 'int main' first.c
