@@ -1,5 +1,5 @@
-/* What is in a model: makes one with random weights, saves it, loads it, and says what it is.
- * Give a path and it tells about that model instead. */
+/* 01_info.c - load a model and print its size. Without an argument the program makes a model with
+ * random weights first, saves it and loads it; with a path it describes that model. */
 #define _POSIX_C_SOURCE 200809L /* mkdtemp */
 #include <pare/pare.h>
 
@@ -16,7 +16,7 @@ static pare_status make(const char *path, pare_err *err)
     return st;
 }
 
-static void tell(const pare_model *m)
+static void describe(const pare_model *m)
 {
     const size_t tokens = m->context ? m->context : 64;
     const pare_size s = pare_model_size(m, tokens, 0);
@@ -42,7 +42,7 @@ int main(int argc, char **argv)
     if (st)
         fprintf(stderr, "%s\n", err.msg);
     else
-        tell(m);
+        describe(m);
     pare_model_free(m);
     if (argc < 2) {
         unlink(made);

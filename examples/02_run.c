@@ -1,5 +1,5 @@
-/* Running a model: the fast f32 engine and the f64 reference on the same ids, and how far the two
- * are apart. */
+/* 02_run.c - run a model on four token ids with the f32 engine and with the f64 reference, and
+ * print how far the two results are apart. */
 #include <pare/pare.h>
 
 #include <math.h>
@@ -35,7 +35,7 @@ int main(void)
         for (size_t j = 1; j < cols; j++)
             if (last[j] > last[best]) best = j;
         printf("output %zu x %zu\n", rows, cols);
-        printf("likeliest next id: %zu\n", best);
+        printf("most likely next id: %zu\n", best);
         printf("f32 and f64 differ by at most %.1e\n", off);
     } else {
         fprintf(stderr, "%s\n", err.msg);

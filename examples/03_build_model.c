@@ -1,5 +1,6 @@
-/* Building a model by hand: one causal attention block whose single head looks at every token
- * alike, so that row i of the output is the mean of the first i + 1 input vectors. */
+/* 03_build_model.c - build a model weight by weight: one causal attention block with a single
+ * head. All scores are zero, so every visible token has the same attention weight, and row i of
+ * the output is the mean of the first i + 1 input vectors. */
 #define _POSIX_C_SOURCE 200809L /* mkdtemp */
 #include <pare/pare.h>
 
@@ -21,7 +22,7 @@ static pare_status build(pare_model **out, pare_err *err)
     if (!m->name || !m->blocks || !head) return pare_no_memory(err);
     *head = (pare_head){.dk = 1, .dv = 2, .scale = 1};
     m->nblocks = 1;
-    m->stem.width = 2; /* vectors come in, no embedding */
+    m->stem.width = 2; /* inputs are vectors: there is no embedding */
     m->pattern.kind = PARE_CAUSAL;
     m->blocks[0].attn = (pare_attn){
         .kind = PARE_ATTN_EXACT,
@@ -50,7 +51,7 @@ int main(void)
     if (!st) st = pare_forward_f64(y, m, &in, NULL, NULL, &err);
     if (!st) st = pare_model_save(m, path, false, hash, &err);
     for (size_t i = 0; i < 4 && !st; i++) printf("%g %g\n", y[2 * i], y[2 * i + 1]);
-    if (!st) printf("saved, sha256 of %zu digits\n", sizeof hash - 1);
+    if (!st) printf("saved; its SHA-256 has %zu digits\n", sizeof hash - 1);
     if (st) fprintf(stderr, "%s\n", err.msg);
     pare_model_free(m);
     unlink(path);

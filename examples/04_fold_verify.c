@@ -1,4 +1,5 @@
-/* A reduction and its certificate: folds a model, publishes both, and proves them again. */
+/* 04_fold_verify.c - fold a model (move the gains and biases of its norms into the next weights),
+ * write the result with a certificate, and verify the certificate from the files. */
 #define _POSIX_C_SOURCE 200809L /* mkdtemp */
 #include <pare/pare.h>
 

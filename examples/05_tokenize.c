@@ -1,4 +1,5 @@
-/* Text to ids and back, with a vocabulary of words made here and with plain bytes. */
+/* 05_tokenize.c - turn text into token ids and back, with a list of words and with plain bytes.
+ * The word tokenizer adds [CLS] and [SEP], lower-cases the text and drops unknown words. */
 #include <pare/pare.h>
 
 #include <string.h>
@@ -14,7 +15,7 @@ static pare_status show(pare_arena *a, pare_tokenizer_kind kind, const char *voc
     pare_status st = pare_tokenizer_new(&t, a, kind, (const uint8_t *)vocab, strlen(vocab), err);
     if (!st) st = pare_encode(&ids, &n, a, t, text, strlen(text), err);
     if (st) return st;
-    printf("%s, %zu ids known:", pare_tokenizer_name(kind), pare_tokenizer_size(t));
+    printf("%s, vocabulary of %zu:", pare_tokenizer_name(kind), pare_tokenizer_size(t));
     for (size_t i = 0; i < n; i++) {
         size_t bytes = 0;
         const char *s = pare_decode(t, i ? ids[i - 1] : -1, ids[i], &bytes);

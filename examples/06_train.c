@@ -1,19 +1,20 @@
-/* Training from the library: a small GPT learns to sort. A lesson says what the data ask of a
- * model, pare_init_model makes one that suits, pare_train teaches it and gives back the best. */
+/* 06_train.c - train a small GPT to sort. pare_lesson_series reads the training task from a data
+ * file, pare_init_model makes a model of fitting shape, and pare_train trains it and returns the
+ * weights with the best validation score. */
 #define _POSIX_C_SOURCE 200809L /* mkdtemp */
 #include <pare/pare.h>
 
 #include <stdlib.h>
 #include <unistd.h>
 
-static void tell(void *self, const pare_train_log *l)
+static void log_step(void *self, const pare_train_log *l)
 {
     (void)self;
     if (l->step % 100 == 0)
         printf("step %llu of %llu\n", (unsigned long long)l->step, (unsigned long long)l->steps);
 }
 
-static pare_status learn(const char *path, pare_arena *a, pare_err *err)
+static pare_status train(const char *path, pare_arena *a, pare_err *err)
 {
     const pare_series_lesson data = {.train = path, .batch = 32};
     pare_lesson lesson;
@@ -35,11 +36,11 @@ static pare_status learn(const char *path, pare_arena *a, pare_err *err)
                                  .last_lr = 1e-3,
                                  .clip = 1,
                                  .adamw = PARE_ADAMW_DEFAULT,
-                                 .log = tell};
+                                 .log = log_step};
     st = pare_init_model(&fresh, &shape, err);
     if (!st) st = pare_train(&sorts, &r, fresh, &lesson, &how, NULL, err);
     if (!st)
-        printf("%zu rows to learn from; of the test rows' symbols %s are right\n", f.train,
+        printf("%zu training rows; %s of the symbols in the test rows are right\n", f.train,
                r.test > 0.95 ? "more than 95 %" : "too few");
     pare_model_free(fresh);
     pare_model_free(sorts);
@@ -54,7 +55,7 @@ int main(void)
     if (!a || !mkdtemp(folder)) return 2;
     snprintf(path, sizeof path, "%s/sort.npz", folder);
     pare_status st = pare_make_sort(path, 1000, 4, 3, 0, false, &err);
-    if (!st) st = learn(path, a, &err);
+    if (!st) st = train(path, a, &err);
     if (st) fprintf(stderr, "%s\n", err.msg);
     unlink(path);
     rmdir(folder);

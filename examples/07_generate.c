@@ -1,10 +1,10 @@
-/* Writing on, token by token: a model that has learned to sort is given six symbols and says the
- * next six. Run it from the project's root, where models/ is. */
+/* 07_generate.c - generate tokens one by one with a key-value cache. The model that comes with pare
+ * gets six symbols and generates the same six in order. Run it in the folder that holds models/. */
 #include <pare/pare.h>
 
 enum { LENGTH = 6 };
 
-/* Reads the prompt, then takes the likeliest token again and again. */
+/* Feeds the prompt, then takes the most likely token six times. */
 static pare_status sort_six(const pare_model *m, const int64_t *prompt, const pare_exec *exec,
                             pare_err *err)
 {

@@ -1,5 +1,5 @@
-/* Which of these numbers add up closest to a target? What tickets are made of, by itself: exact up
- * to 60 numbers, and it says whether no other choice is closer. */
+/* 08_subset_sum.c - which of these numbers add up closest to a target? This is the solver behind
+ * tickets, used alone: it takes up to 60 numbers and reports whether its answer is optimal. */
 #include <pare/pare.h>
 
 int main(void)
@@ -24,6 +24,7 @@ int main(void)
         if (mask >> k & 1) sum += item[k], chosen++;
     printf("%d of %d numbers add up to %lld, %lld from the target\n", chosen, N, (long long)sum,
            (long long)(sum - target));
-    puts(found.proof == PARE_SUBSET_BEST ? "no other choice is closer" : "another may be closer");
+    puts(found.proof == PARE_SUBSET_BEST ? "optimal: no other choice is closer"
+                                         : "another choice may be closer");
     return found.error == sum - target ? 0 : 4;
 }

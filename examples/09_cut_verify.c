@@ -1,6 +1,6 @@
-/* A cut with its certificate: a graph transformer goes from 64 dimensions to 8, both files are
- * published together, and the certificate is proven again; then its bound is made smaller by hand
- * and refused. Run it from the project's root, where models/ is. */
+/* 09_cut_verify.c - cut a graph transformer from 64 dimensions to 8, write the result with a
+ * certificate, and verify the certificate. Then halve its bound by hand: it is refused. Run it in
+ * the folder that holds models/. */
 #define _POSIX_C_SOURCE 200809L /* mkdtemp */
 #include <pare/pare.h>
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Inputs that a certificate names: what pare_cert_verify asks for. */
+/* Loads the inputs that a certificate names; pare_cert_verify calls it. */
 static pare_status load(pare_inputs *out, pare_arena *a, const pare_model *m, const char *path,
                         size_t split, pare_files *files, pare_err *err)
 {
@@ -32,7 +32,7 @@ static pare_status cut(const char *in, const char *board, const char *out, pare_
     w.dim = 8;
     const pare_publish_opts p = {.in_path = in,
                                  .out_path = out,
-                                 .max_error = INFINITY, /* or a promise: PARE_ERR_PROMISE */
+                                 .max_error = INFINITY, /* or the largest you accept */
                                  .data_path = board,
                                  .set = &set,
                                  .prover = &pare_width_provers[w.method],
@@ -50,7 +50,7 @@ static pare_status cut(const char *in, const char *board, const char *out, pare_
     return st;
 }
 
-/* The same certificate with a bound that nobody has proven. */
+/* The same certificate with half its bound. */
 static pare_status forge(const char *from, const char *to, pare_arena *a, pare_err *err)
 {
     pare_cert *c = NULL;
@@ -60,7 +60,7 @@ static pare_status forge(const char *from, const char *to, pare_arena *a, pare_e
     return pare_cert_write(c, to, true, err);
 }
 
-static pare_status story(const char *folder, pare_arena *a, pare_err *err)
+static pare_status run(const char *folder, pare_arena *a, pare_err *err)
 {
     const pare_exec exec = {.threads = pare_cores()};
     const pare_verify_opts v = {
@@ -72,7 +72,7 @@ static pare_status story(const char *folder, pare_arena *a, pare_err *err)
     pare_status st = pare_make_minesweeper(board, 20, 1, false, err);
     if (!st) st = cut("models/minesweeper.safetensors", board, out, a, &exec, err);
     if (!st) st = pare_cert_verify(cert, &v, err);
-    if (!st) puts("proven again from the files");
+    if (!st) puts("verified from the files");
     if (!st) st = forge(cert, cert, a, err);
     if (!st && pare_cert_verify(cert, &v, err) == PARE_ERR_VERIFY) {
         const char *const why = strstr(err->msg, "proven:");
@@ -90,7 +90,7 @@ int main(void)
     pare_err err = {0};
     pare_arena *a = pare_arena_new();
     if (!a || !mkdtemp(folder)) return 2;
-    const pare_status st = story(folder, a, &err);
+    const pare_status st = run(folder, a, &err);
     if (st) fprintf(stderr, "%s\n", err.msg);
     rmdir(folder);
     pare_arena_free(a);

@@ -4,11 +4,16 @@
  *
  *     int main(int argc, char **argv)
  *     {
+ *         if (argc != 2) {
+ *             fprintf(stderr, "usage: %s MODEL\n", argv[0]);
+ *             return 1;
+ *         }
  *         pare_err err = {0};
  *         pare_model *m = NULL;
- *         if (argc < 2 || pare_model_load(&m, argv[1], &err)) {
+ *         const pare_status st = pare_model_load(&m, argv[1], &err);
+ *         if (st) {
  *             fprintf(stderr, "%s\n", err.msg);
- *             return pare_exit_code(err.code);
+ *             return pare_exit_code(st);
  *         }
  *         const pare_size s = pare_model_size(m, 1, 0);
  *         printf("%zu blocks, %llu parameters\n", m->nblocks, (unsigned long long)s.parameters);

@@ -31,6 +31,9 @@ code=0
 LD_LIBRARY_PATH=$dest/lib ./shared no-such-model 2>/dev/null || code=$?
 echo "shared: exit $code"
 code=0
+LD_LIBRARY_PATH=$dest/lib ./shared 2>&1 || code=$?
+echo "without a model: exit $code"
+code=0
 ./static no-such-model 2>/dev/null || code=$?
 echo "static: exit $code"
 
