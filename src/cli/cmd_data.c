@@ -181,7 +181,7 @@ int cmd_data(int argc, char **argv)
     };
     const opt model[] = {
         {.name = "kind", .kind = OPT_CHOICE, .to = &o.model_kind, .metavar = "K", .choices = pare_random_kinds,
-         .group = "Shape", .help = "architecture"},
+         .group = "Shape", .help = "architecture of the model"},
         {SIZE_ROW("dim", model.dim, "D", "width of the residual stream", 1, MOST_WIDTH)},
         {SIZE_ROW("layers", model.layers, "L", "number of blocks", 1, 4096)},
         {SIZE_ROW("heads", model.heads, "H", "attention heads; H must divide D", 1, 4096)},

@@ -394,7 +394,7 @@ int cmd_train(int argc, char **argv)
         {SIZE("warmup", warmup, "N", 0, MOST_STEPS), .unset = warmup, .rare = true,
          .help = "steps during which the learning rate rises to --lr"},
         {REAL("dropout", dropout, 0, 0.99), .help = "share of activations set to 0 in each step"},
-        {REAL("decay", decay, 0, 1e3), .rare = true, .help = "weight decay"},
+        {REAL("decay", decay, 0, 1e3), .rare = true, .help = "weight decay of AdamW"},
         {REAL("clip", clip, 0, 1e9), .rare = true, .help = "scale gradients down to this norm; 0: never"},
         {SIZE("oracle", oracle, "M", 1, MOST_WIDTH), .unset = "all tokens at once", .rare = true,
          .help = "compute attention, forward and backward, by calls of at most M tokens"},
