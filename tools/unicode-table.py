@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/data/unicode_table.c: letters, numbers, white space and simple lower case.
+"""tools/unicode-table.py - writes src/data/unicode_table.c: letters, numbers, white space and simple lower case.
 
     python3 tools/unicode-table.py > src/data/unicode_table.c
 
@@ -54,6 +54,9 @@ def table(head, rows):
 
 
 def main():
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(__doc__)
+        return
     out = sys.stdout.write
     out(f"/* Written by tools/unicode-table.py from Unicode {unicodedata.unidata_version}; "
         "do not edit. */\n#include \"unicode.h\"\n\n/* clang-format off */\n"
