@@ -1,4 +1,5 @@
 /* What all cuts share on the command line (reduce.h). */
+#include "bench.h"
 #include "reduce.h"
 
 #include <math.h>
@@ -46,6 +47,18 @@ bool reduce_json_end(cJSON *root, const reduction *r)
            json_times(root, r);
 }
 
+/* What wrote it, and where its times were measured. */
+static bool json_machine(cJSON *root)
+{
+    bench_machine m;
+    bench_machine_look(&m);
+    cJSON *const o = pare_json_add_string(root, "version", pare_version())
+                         ? pare_json_add_object(root, "machine")
+                         : NULL;
+    return o && pare_json_add_string(o, "cpu", m.cpu) &&
+           pare_json_add_size(o, "cores", (size_t)m.cores);
+}
+
 /* What the certificate must not hold: times, host facts, the command; and the sizes, so that a
  * report needs no model. */
 static pare_status write_run_file(cli *c, const reduction *r)
@@ -55,7 +68,7 @@ static pare_status write_run_file(cli *c, const reduction *r)
     facts before = r->before, after = r->after;
     memcpy(before.sha256, r->cert.input.sha256, sizeof before.sha256);
     memcpy(after.sha256, r->cert.output.sha256, sizeof after.sha256);
-    const bool ok = root && pare_json_add_string(root, "line", c->line) &&
+    const bool ok = root && pare_json_add_string(root, "line", c->line) && json_machine(root) &&
                     out_json_facts(root, "input", &before) &&
                     out_json_facts(root, "output", &after) && json_metric(root, r) &&
                     json_times(root, r);

@@ -1,4 +1,4 @@
-/* The box of a training log: how the loss fell (items.h). */
+/* card_log.c - the card of a training log: how loss and metric changed (items.h). */
 #include "items.h"
 #include "plot.h"
 
@@ -52,7 +52,7 @@ static void check_lines(page *p, const item *it)
 
 /* One series for each setting and run, of one column. */
 static void curve(page *p, const char *log, const char *title, const char *y, size_t column,
-                  bool log_y)
+                  bool log_y, double most_y)
 {
     series s[MOST_RUNS];
     double key[MOST_RUNS][2], v[COLUMNS];
@@ -69,32 +69,38 @@ static void curve(page *p, const char *log, const char *title, const char *y, si
             if (!xs || !ys) return;
             key[n][0] = v[SETTING];
             key[n][1] = v[RUN];
-            s[n++] = (series){name, 0, xs, ys};
+            s[n++] = (series){.name = name, .x = xs, .y = ys};
         }
         ((double *)s[i].x)[s[i].n] = v[STEP];
         ((double *)s[i].y)[s[i].n++] = v[column];
     }
-    if (n > 0) plot_chart(p, &(chart){title, "step", y, .log_y = log_y, .s = s, .n = n});
+    if (n > 0)
+        plot_chart(p, &(chart){title, "training step", y, .log_y = log_y, .most_y = most_y, .s = s,
+                               .n = n});
 }
 
-static const char *command(page *p, const char *log)
+/* What stands behind "# key: " up to one of `ends`; NULL: nothing does. */
+static const char *header(page *p, const char *log, const char *key, const char *ends)
 {
-    static const char key[] = "# command: ";
-    const char *at = strstr(log, key);
-    if (!at) return NULL;
-    at += sizeof key - 1;
-    return page_words(p, "%.*s", (int)strcspn(at, "\n"), at);
+    const char *const line = page_words(p, "# %s: ", key), *at = strstr(log, line);
+    if (!at || !*line) return NULL;
+    at += strlen(line);
+    return page_words(p, "%.*s", (int)strcspn(at, ends), at);
 }
 
 void card_log(page *p, const item *it)
 {
+    const char *const metric = header(p, it->log, "metric", ",\n");
+    const char *const name = metric ? metric : "metric";
     check_lines(p, it);
-    page_card(p, it->id, "training", it->path);
-    page_unverified(p, "the curves are what the log says");
+    page_card(p,
+              &(card){it->id, it->number, "Training", it->path, "chip dim", "not verified",
+                      "How loss and validation metric changed, as the log reports them.", false});
     page_put(p, "<div class=\"grid\">\n");
-    curve(p, it->log, "Loss", "loss", LOSS, true);
-    curve(p, it->log, "Metric on the validation part", "validation", VAL, false);
+    curve(p, it->log, "Loss on the training part", "loss", LOSS, true, 0);
+    curve(p, it->log, page_words(p, "%s on the validation part", name), name, VAL, false,
+          metric_most(metric));
     page_put(p, "</div>\n");
-    page_source(p, it->path, command(p, it->log), "the log");
+    page_source(p, it->path, header(p, it->log, "command", "\n"), "the log");
     page_card_end(p);
 }

@@ -1,4 +1,5 @@
-/* The box of a probe: the X-ray, layer by layer, and what each cut would cost (items.h). */
+/* card_probe.c - the card of a probe: what each cut would cost, and the model layer by layer
+ * (items.h). */
 #include "items.h"
 #include "plot.h"
 
@@ -112,15 +113,17 @@ static void spectra(page *p, const cJSON *stream)
         double *const x = numbers(p, axes);
         if (!x || !y) return;
         for (size_t k = 0; k < axes; k++) x[k] = (double)(k + 1);
-        if (axes > 0) s[n++] = (series){item_string(p, at, "place"), axes, x, y};
+        const char *const place = item_string(p, at, "place");
+        if (axes > 0) s[n++] = (series){.name = place ? place : "", .n = axes, .x = x, .y = y};
     }
     if (n > 0)
-        plot_chart(p, &(chart){"How many directions the stream uses", "direction", "size along it",
-                               .log_y = true, .s = s, .n = n});
+        plot_chart(p, &(chart){"Spectrum of the residual stream",
+                               "principal direction, 1 = largest", "standard deviation along it",
+                               .log_y = true, .bare = true, .s = s, .n = n});
 }
 
 /* Parameters left against one figure of each cut that was tried. */
-static void cut_curves(page *p, const cJSON *cuts, const char *title, const char *key, bool log_y)
+static bool cut_curves(page *p, const cJSON *cuts, const char *key, chart c)
 {
     enum { MOST = 12 };
     series s[MOST];
@@ -133,18 +136,21 @@ static void cut_curves(page *p, const cJSON *cuts, const char *title, const char
         if (!method || isnan(x) || isnan(y)) continue;
         if (n == 0 || strcmp(s[n - 1].name, method) != 0) {
             double *xs = numbers(p, length(cuts)), *ys = numbers(p, length(cuts));
-            if (n == MOST || !xs || !ys) return;
-            s[n++] = (series){method, 0, xs, ys};
+            if (n == MOST || !xs || !ys) return false;
+            s[n++] = (series){.name = method, .x = xs, .y = ys};
         }
         ((double *)s[n - 1].x)[s[n - 1].n] = x;
         ((double *)s[n - 1].y)[s[n - 1].n++] = y;
     }
-    if (n > 0)
-        plot_chart(p, &(chart){title, "parameters left", key, .log_x = true, .log_y = log_y, .s = s,
-                               .n = n});
+    c.x = "parameters of the result";
+    c.log_x = true;
+    c.s = s;
+    c.n = n;
+    if (n > 0) plot_chart(p, &c);
+    return n > 0;
 }
 
-static void depth_curves(page *p, const cJSON *curves)
+static bool depth_curves(page *p, const cJSON *curves)
 {
     enum { MOST = 12 };
     series s[MOST];
@@ -161,44 +167,128 @@ static void depth_curves(page *p, const cJSON *curves)
             x[k] = item_number(p, point, "exact");
             y[k++] = item_number(p, point, "error");
         }
-        s[n++] = (series){item_string(p, at, "kind"), k, x, y};
+        const char *const kind = item_string(p, at, "kind");
+        s[n++] = (series){.name = kind ? kind : "", .n = k, .x = x, .y = y};
     }
     if (n > 0)
-        plot_chart(p, &(chart){"Attention layers left, by what replaces the others",
-                               "exact attention layers", "relative error", .s = s, .n = n});
+        plot_chart(p, &(chart){"Depth: error against attention layers that stay",
+                               "attention layers that stay exact", "relative error of the outputs",
+                               .s = s, .n = n});
+    return n > 0;
 }
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
+typedef struct meaning {
+    const char *word, *means;
+} meaning;
+
+static void explain(page *p, const char *title, const meaning *list, size_t n)
+{
+    page_fold(p, title, NULL);
+    page_put(p, "<dl class=\"terms\">\n");
+    for (size_t i = 0; i < n; i++) {
+        page_tag(p, "dt", NULL, list[i].word);
+        page_tag(p, "dd", NULL, list[i].means);
+    }
+    page_put(p, "</dl>\n");
+    page_fold_end(p);
+}
+
+static void explain_methods(page *p)
+{
+    static const meaning list[] = {
+        {"auto", "the best linear map, layer by layer, weighted by the gradients of the outputs"},
+        {"exact", "drop only directions that the inputs never use: no error but rounding"},
+        {"lowrank",
+         "project the residual stream on an affine subspace (Theorem 4.2, Shirzad 2024)"},
+        {"leverage", "lowrank, and keep the hidden units of largest leverage (Proposition 4.3)"},
+        {"cluster", "replace nodes by cluster centers (Theorem 4.4)"},
+        {"jl", "random projection of queries and keys (Theorem 3.3)"},
+        {"qk", "best low-rank form of queries and keys on the data"},
+        {"slice", "PCA of the residual stream, as SliceGPT does it"},
+        {"svd", "truncated singular value decomposition of the weights, without data"},
+    };
+    explain(p, "What the width methods are", list, sizeof list / sizeof *list);
+}
+
+static void explain_kinds(page *p)
+{
+    static const meaning list[] = {
+        {"zero", "the attention is removed"},
+        {"const", "the mean output of the layer, one row for all tokens"},
+        {"uniform", "the average of all values a token sees"},
+        {"constq", "attention with one fixed query a head"},
+        {"meanq", "attention with the mean query of the input"},
+        {"linear", "a linear map of each token by itself"},
+        {"affmix", "a linear map of the token and of the average it sees"},
+        {"pool", "a linear map of the token and of what fixed queries gather"},
+    };
+    explain(p, "What replaces an attention layer", list, sizeof list / sizeof *list);
+}
+
+static void explain_layers(page *p)
+{
+    static const meaning list[] = {
+        {"operator norm", "largest singular value of a weight matrix"},
+        {"effective rank", "how many singular values matter (exponential of their entropy)"},
+        {"h0, z0, h1", "residual stream before layer 0, after its attention, before layer 1"},
+        {"eta", "largest entry of the head's weights"},
+        {"|B|, |V|", "operator norms of the query-key form and of the value-output map"},
+        {"logit range", "mean over tokens of the largest minus the smallest attention logit"},
+        {"from uniform", "mean total variation of the attention weights from uniform ones"},
+        {"entropy", "of the attention weights over the log of the number of keys: 1 is uniform"},
+        {"K, proven / K, measured",
+         "contraction: by what factor the head shrinks the differences between tokens"},
+        {"|f| / |x|", "size of the attention's output relative to its input"},
+        {"not rank one", "share of the output that differs between tokens"},
+        {"importance", "predicted share of the layer's effect that a uniform attention loses"},
+    };
+    explain(p, "What the columns mean", list, sizeof list / sizeof *list);
+}
+
 static void theorems(page *p, const cJSON *list)
 {
+    static const char *const word[] = {"fails", "holds", "not decided"};
+    static const char *const cls[] = {"chip warn", "chip", "chip dim"};
     number v;
-    const cJSON *t;
+    const cJSON *at;
+    table t;
     if (length(list) == 0) return;
-    page_put(p, "<h3>Which theorem applies, and what blocks the others</h3><div class=\"wide\">"
-                "<table><tr><th></th><th>theorem</th><th>method</th><th>hypothesis</th>"
-                "<th class=\"n\">value</th><th class=\"n\">limit</th><th class=\"n\">fails by</th>"
-                "</tr>\n");
-    cJSON_ArrayForEach(t, list)
+    page_fold(p, "Which theorem applies, and what blocks the others",
+              page_words(p, "%zu hypotheses", length(list)));
+    table_begin(p, &t, "hypothesis|theorem|method|verdict|#value|#limit|#fails by|", NULL);
+    cJSON_ArrayForEach(at, list)
     {
-        const bool holds = item_truth(p, t, "holds") == PARE_TRUE;
-        const double factor = item_number(p, t, "factor");
-        page_put(p, "<tr><td>");
-        page_tag(p, "span", holds ? "chip" : "chip warn", holds ? "holds" : "fails");
-        page_put(p, "</td>");
-        page_tag(p, "td", NULL, item_string(p, t, "theorem"));
-        page_tag(p, "td", NULL, item_string(p, t, "method"));
-        page_put(p, "<td>");
-        page_text(p, item_string(p, t, "hypothesis"));
-        page_put(p, " <span class=\"dim\">(");
-        page_text(p, item_string(p, t, "where"));
-        page_put(p, ")</span></td>");
-        page_tag(p, "td", "n", show_value(v, item_number(p, t, "value")));
-        page_tag(p, "td", "n", show_value(v, item_number(p, t, "limit")));
-        page_tag(p, "td", "n", isnan(factor) ? "" : show_value(v, factor));
-        page_put(p, "</tr>\n");
+        const pare_truth holds = item_truth(p, at, "holds");
+        const double factor = item_number(p, at, "factor");
+        table_row(p, &t);
+        table_cell(p, &t, "what");
+        page_put(p, "%s <span class=\"dim\">(%s)</span>", item_string(p, at, "hypothesis"),
+                 item_string(p, at, "where"));
+        table_cell_end(p);
+        table_text(p, &t, item_string(p, at, "theorem"));
+        table_text(p, &t, item_string(p, at, "method"));
+        table_cell(p, &t, NULL);
+        page_tag(p, "span", cls[holds], word[holds]);
+        table_cell_end(p);
+        table_text(p, &t, show_value(v, item_number(p, at, "value")));
+        table_text(p, &t, show_value(v, item_number(p, at, "limit")));
+        table_text(p, &t, isnan(factor) ? "" : page_words(p, "%sx", show_value(v, factor)));
+        table_row_end(p);
     }
-    page_put(p, "</table></div>\n");
+    table_end(p);
+    page_fold_end(p);
+}
+
+static void error_cell(page *p, table *t, double v, bool bound)
+{
+    number buf;
+    table_text(p, t,
+               isnan(v)   ? ""
+               : isinf(v) ? "no bound (inf)"
+               : bound    ? show_bound(buf, v)
+                          : show_value(buf, v));
 }
 
 /* Each direction in one line: what can be cut, at what price, and what blocks the rest. */
@@ -206,96 +296,140 @@ static void directions(page *p, const cJSON *list, const char *metric)
 {
     static const char *const word[] = {"no", "yes", "not tried"};
     static const char *const cls[] = {"chip warn", "chip", "chip dim"};
-    number v;
-    const cJSON *t;
+    const cJSON *at;
+    table t;
     if (length(list) == 0) return;
-    page_put(p, "<h3>What can be cut, and at what price</h3><div class=\"wide\"><table><tr>"
-                "<th>direction</th><th></th><th>cut, made here and thrown away</th><th>left</th>"
-                "<th class=\"n\">proven error</th><th class=\"n\">measured</th>");
-    if (metric) page_tag(p, "th", "n", metric);
-    page_put(p, "</tr>\n");
-    cJSON_ArrayForEach(t, list)
+    page_put(p, "<h3>What can be cut, and at what price</h3>\n");
+    if (metric && strchr(metric, '|')) metric = "metric"; /* it would end the name of the column */
+    table_begin(p, &t,
+                metric ? page_words(p,
+                                    "direction|possible|cut that was tried|what is left|"
+                                    "#error, proven|#error, measured|#%s|why not more|",
+                                    metric)
+                       : "direction|possible|cut that was tried|what is left|#error, proven|"
+                         "#error, measured|why not more|",
+                NULL);
+    cJSON_ArrayForEach(at, list)
     {
-        const pare_truth k = item_truth(p, t, "can");
-        page_put(p, "<tr>");
-        page_tag(p, "td", NULL, item_string(p, t, "direction"));
-        page_put(p, "<td>");
+        const pare_truth k = item_truth(p, at, "can");
+        const char *const cut = item_string(p, at, "cut");
+        table_row(p, &t);
+        table_text(p, &t, item_string(p, at, "direction"));
+        table_cell(p, &t, NULL);
         page_tag(p, "span", cls[k], word[k]);
-        page_put(p, "</td><td><code>");
-        page_text(p, item_string(p, t, "cut"));
-        page_put(p, "</code></td>");
-        page_tag(p, "td", NULL, item_string(p, t, "left"));
-        page_tag(p, "td", "n", show_bound(v, item_number(p, t, "proven")));
-        page_tag(p, "td", "n", show_value(v, item_number(p, t, "measured")));
-        if (metric) page_tag(p, "td", "n", show_value(v, item_number(p, t, "metric")));
-        page_put(p, "</tr>\n<tr><td></td><td colspan=\"6\" class=\"small dim\">Why not more: ");
-        page_text(p, item_string(p, t, "why"));
-        page_put(p, "</td></tr>\n");
+        table_cell_end(p);
+        table_cell(p, &t, "try");
+        if (cut && *cut) page_tag(p, "code", NULL, cut);
+        table_cell_end(p);
+        table_text(p, &t, item_string(p, at, "left"));
+        error_cell(p, &t, item_number(p, at, "proven"), true);
+        error_cell(p, &t, item_number(p, at, "measured"), false);
+        if (metric) error_cell(p, &t, item_number(p, at, "metric"), false);
+        table_cell(p, &t, "small");
+        page_text(p, item_string(p, at, "why"));
+        table_cell_end(p);
+        table_row_end(p);
     }
-    page_put(p, "</table></div>\n");
+    table_end(p);
 }
 
 static void verdict(page *p, const cJSON *depth)
 {
-    const char *word = item_string(p, depth, "verdict");
+    const char *const word = item_string(p, depth, "verdict");
     if (!word) return;
     page_put(p, "<p>Attention: ");
     page_tag(p, "span", strncmp(word, "not", 3) == 0 ? "chip warn" : "chip", word);
-    page_put(p, " <span class=\"small\">");
-    page_text(p, item_string(p, depth, "why"));
-    page_put(p, "</span></p>\n");
+    page_put(p, " <span class=\"small\">%s</span></p>\n", item_string(p, depth, "why"));
 }
 
 static void untold(page *p, const cJSON *list)
 {
     const cJSON *at;
     if (length(list) == 0) return;
-    page_put(p, "<h3>What was not looked at, and why</h3><ul class=\"small\">\n");
+    page_fold(p, "What was not looked at, and why", NULL);
+    page_put(p, "<ul class=\"small\">\n");
     cJSON_ArrayForEach(at, list)
     {
         page_tag(p, "li", NULL, cJSON_GetStringValue(at));
     }
     page_put(p, "</ul>\n");
+    page_fold_end(p);
 }
 
-void card_probe(page *p, const item *it)
+/* ---- the card -------------------------------------------------------------------------------- */
+
+/* "width, depth and weights can be cut" */
+static const char *sentence(page *p, const cJSON *probe)
+{
+    const char *can = "";
+    const cJSON *at;
+    size_t n = 0;
+    cJSON_ArrayForEach(at, item_objects(p, probe, "directions"))
+    {
+        const char *const name = item_string(p, at, "direction");
+        if (item_truth(p, at, "can") == PARE_TRUE && name)
+            can = page_words(p, "%s%s%s", can, n++ ? ", " : "", name);
+    }
+    number v;
+    return page_words(p, "%s parameters. %s%s.", show_count(v, item_number(p, probe, "parameters")),
+                      n ? "Cuts are possible in: " : "No cut was tried or found possible", can);
+}
+
+static void curves(page *p, const cJSON *probe, const cJSON *depth, const char *metric)
+{
+    const cJSON *const cuts = item_objects(p, probe, "cuts");
+    page_put(p, "<div class=\"grid\">\n");
+    bool width = cut_curves(p, cuts, "largest",
+                            (chart){.title = "Width: error against size",
+                                    .y = "largest change of an output entry",
+                                    .log_y = true});
+    width |= cut_curves(
+        p, cuts, "metric",
+        (chart){.title = page_words(p, "Width: %s against size", metric ? metric : "metric"),
+                .y = metric ? metric : "metric",
+                .most_y = metric_most(metric)});
+    const bool kinds = depth_curves(p, item_objects(p, depth, "curves"));
+    spectra(p, item_objects(p, probe, "stream"));
+    page_put(p, "</div>\n");
+    if (width) explain_methods(p);
+    if (kinds) explain_kinds(p);
+}
+
+static void layers(page *p, const cJSON *probe, const cJSON *depth)
 {
     static const char *const head_keys[] = {"eta",        "b2",      "v2",      "range_mean",
                                             "tv_uniform", "entropy", "k_sound", "k_measured"};
     static const char *const head_names[] = {"eta",          "|B|",     "|V|",       "logit range",
-                                             "from uniform", "entropy", "K, proven", "K, seen"};
+                                             "from uniform", "entropy", "K, proven", "K, measured"};
     static const char *const layer_keys[] = {"x_max", "f_over_x", "not_rank_one", "predicted_lost"};
     static const char *const layer_names[] = {"largest input", "|f| / |x|", "not rank one",
                                               "importance"};
-    const cJSON *probe = item_object(p, it->json, "probe"), *depth = item_object(p, probe, "depth");
-    const char *model = item_string(p, item_object(p, it->json, "input"), "path");
-    number v;
-    page_card(p, it->id, "probe", model ? model : it->path);
-    page_unverified(p, "a probe has no certificate: its figures are what the file says");
-    page_put(p, "<p class=\"small dim\">%s parameters",
-             show_count(v, item_number(p, probe, "parameters")));
-    if (item_string(p, it->json, "data")) {
-        page_put(p, ", looked at on ");
-        page_text(p, item_string(p, it->json, "data"));
-    }
-    page_put(p, "</p>\n");
-    if (item_string(p, it->json, "kind")) page_tag(p, "p", NULL, item_string(p, it->json, "kind"));
-    directions(p, item_objects(p, probe, "directions"),
-               item_string(p, item_object(p, probe, "metric"), "name"));
-    verdict(p, depth);
-    page_put(p, "<div class=\"grid\">\n");
-    cut_curves(p, item_objects(p, probe, "cuts"), "Width: largest difference against size",
-               "largest", true);
-    cut_curves(p, item_objects(p, probe, "cuts"), "Width: the metric against size", "metric",
-               false);
-    depth_curves(p, item_objects(p, depth, "curves"));
-    spectra(p, item_objects(p, probe, "stream"));
-    page_put(p, "</div>\n<h3>Layer by layer</h3>\n<div class=\"grid\">\n");
+    page_fold(p, "Layer by layer: norms, ranks, attention", NULL);
     weights_heat(p, item_objects(p, probe, "weights"), "Operator norms", "norm");
     weights_heat(p, item_objects(p, probe, "weights"), "Effective ranks", "effective_rank");
     table_of(p, "Attention heads", item_objects(p, depth, "heads"), head_keys, head_names, 8);
     table_of(p, "Attention layers", item_objects(p, depth, "layers"), layer_keys, layer_names, 4);
-    page_put(p, "</div>\n");
+    explain_layers(p);
+    page_fold_end(p);
+}
+
+void card_probe(page *p, const item *it)
+{
+    const cJSON *probe = item_object(p, it->json, "probe"), *depth = item_object(p, probe, "depth");
+    const char *const model = item_string(p, item_object(p, it->json, "input"), "path");
+    const char *const metric = item_string(p, item_object(p, probe, "metric"), "name");
+    page_card(p, &(card){it->id, it->number, "Probe", model ? model : it->path, "chip dim",
+                         "not verified", sentence(p, probe), false});
+    page_put(p, "<p class=\"small dim\">A probe has no certificate: its figures are what the file "
+                "reports.");
+    if (item_string(p, it->json, "data"))
+        page_put(p, " Its inputs are those of <code>%s</code>.", item_string(p, it->json, "data"));
+    page_put(p, "</p>\n");
+    if (item_string(p, it->json, "kind")) page_tag(p, "p", NULL, item_string(p, it->json, "kind"));
+    directions(p, item_objects(p, probe, "directions"), metric);
+    verdict(p, depth);
+    curves(p, probe, depth, metric);
+    layers(p, probe, depth);
     theorems(p, item_objects(p, probe, "theorems"));
     untold(p, item_strings(p, probe, "untold"));
     page_source(p, it->path, item_string(p, it->json, "line"), "the file");

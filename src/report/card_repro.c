@@ -1,5 +1,5 @@
-/* The boxes of the tables and figures of the papers, ours beside theirs, and the box that counts
- * them (items.h). */
+/* card_repro.c - the cards of the tables and figures of the papers, ours beside theirs, and the
+ * summary that counts their rows (items.h). */
 #include "items.h"
 #include "plot.h"
 
@@ -54,73 +54,71 @@ static const char *show_figure(number buf, double v)
     return v == floor(v) && fabs(v) >= 1000 ? show_count(buf, v) : show_value(buf, v);
 }
 
-static void spread(page *p, double mean, double std)
+static void spread(page *p, table *t, double mean, double std)
 {
     number m, s;
-    page_put(p, "<td class=\"n\">%s", isnan(mean) ? "" : show_figure(m, mean));
+    table_cell(p, t, NULL);
+    if (!isnan(mean)) page_text(p, show_figure(m, mean));
     if (!isnan(std)) page_put(p, " &plusmn; %s", show_value(s, std));
-    page_put(p, "</td>");
+    table_cell_end(p);
 }
 
 /* What the paper prints, and in a column of its own what else a row is compared with. */
-static void compared(page *p, const cJSON *r)
+static void compared(page *p, table *t, const cJSON *r)
 {
     const char *const claim = item_string(p, r, "claim"), *const of = item_string(p, r, "class");
     const double published = item_number(p, r, "published");
-    if (claim)
-        page_tag(p, "td", "n", claim);
-    else
-        spread(p, of ? published : NAN, of ? item_number(p, r, "published_std") : NAN);
-    spread(p, of ? item_number(p, r, "reference") : published, NAN);
+    if (claim) {
+        table_cell(p, t, NULL);
+        page_tag(p, "span", "claim", claim);
+        table_cell_end(p);
+    } else
+        spread(p, t, of ? published : NAN, of ? item_number(p, r, "published_std") : NAN);
+    spread(p, t, of ? item_number(p, r, "reference") : published, NAN);
 }
 
-static void row(page *p, const cJSON *r, const char *shared)
+static void row(page *p, table *t, const cJSON *r, const char *shared)
 {
     const char *const command = item_string(p, r, "command"), *const of =
                                                                   item_string(p, r, "class");
-    page_put(p, "<tr>");
-    page_tag(p, "td", NULL, item_string(p, r, "data"));
-    page_tag(p, "td", NULL, item_string(p, r, "what"));
-    compared(p, r);
+    table_row(p, t);
+    table_text(p, t, item_string(p, r, "data"));
+    table_cell(p, t, "what");
+    page_text(p, item_string(p, r, "what"));
+    table_cell_end(p);
+    compared(p, t, r);
     /* one run has no spread; a file that does not say how many has */
-    spread(p, item_number(p, r, "ours"),
+    spread(p, t, item_number(p, r, "ours"),
            item_number(p, r, "runs") <= 1 ? NAN : item_number(p, r, "ours_std"));
-    page_put(p, "<td>");
+    table_cell(p, t, NULL);
     page_tag(p, "span", chip_of(outcome(p, r)), item_string(p, r, "verdict"));
     if (of && !is_class(of, PARE_ROW_OURS)) page_tag(p, "div", "small dim", of);
-    page_put(p, "</td><td class=\"small\">");
+    table_cell_end(p);
+    table_cell(p, t, "small");
     page_text(p, item_string(p, r, "note"));
     if (command && *command && (!shared || strcmp(command, shared) != 0)) {
         page_put(p, "<details><summary>command</summary>");
         page_tag(p, "code", NULL, command);
         page_put(p, "</details>");
     }
-    page_put(p, "</td></tr>\n");
+    table_cell_end(p);
+    table_row_end(p);
 }
 
-static void table(page *p, const item *it, const cJSON *t, size_t at)
+static void show_table(page *p, const cJSON *of)
 {
-    const char *const command = item_string(p, t, "command");
+    const char *const command = item_string(p, of, "command");
     const cJSON *r;
-    page_put(p, "<h3 id=\"%s-%zu\">", it->id, at);
-    page_text(p, item_string(p, t, "name"));
-    page_put(p, "</h3>\n");
-    page_tag(p, "p", "small dim", item_string(p, t, "about"));
-    if (command && *command) {
-        page_put(p, "<p class=\"small dim\">Made by <code>");
-        page_text(p, command);
-        page_put(p, "</code></p>\n");
-    }
-    page_put(
-        p,
-        "<div class=\"wide\"><table class=\"papers\"><tr><th>on</th><th>what</th><th class=\"n\">"
-        "printed in the paper</th><th class=\"n\">compared with</th><th class=\"n\">ours</th>"
-        "<th>verdict</th><th>note</th></tr>\n");
-    cJSON_ArrayForEach(r, item_objects(p, t, "rows"))
+    table t;
+    page_tag(p, "p", "small dim", item_string(p, of, "about"));
+    if (command && *command)
+        page_put(p, "<p class=\"small dim\">Made by <code>%s</code></p>\n", command);
+    table_begin(p, &t, "on|what|#printed in the paper|#compared with|#pare|verdict|note|", NULL);
+    cJSON_ArrayForEach(r, item_objects(p, of, "rows"))
     {
-        row(p, r, command);
+        row(p, &t, r, command);
     }
-    page_put(p, "</table></div>\n");
+    table_end(p);
 }
 
 /* ---- curves ---------------------------------------------------------------------------------- */
@@ -145,6 +143,41 @@ static bool wide_range(const series *s, size_t n, bool of_x)
     return low > 0 && high > 30 * low;
 }
 
+/* What the axes of the curves of a table are. */
+typedef struct axis_names {
+    const char *table, *data, *x, *y; /* data NULL: all */
+} axis_names;
+
+static const axis_names *axes_of(const char *name, const char *data)
+{
+    static const axis_names all[] = {
+        {"E1 orders", NULL, "size eta of the weights", "error of one layer"},
+        {"E2 depth", NULL, "layers", "error"},
+        {"E3 rank", NULL, "layer", "log10 of the distance from rank one"},
+        {"E4 large weights", NULL, "gain a of the weights", "share of the network's effect lost"},
+        {"E6 balls", NULL, "radius r of the ball", "error of a row"},
+        {"E8 trained", NULL, "attention layers that stay exact",
+         "share of attention's effect lost"},
+        {"E9 scaled", NULL, "mean total variation from uniform",
+         "share of attention's effect lost"},
+        {"E10 polynomials", "time", "tokens", "seconds"},
+        {"E10 polynomials", NULL, "degree", "total variation"},
+        {"calls", NULL, "tokens of the input / tokens of a call", "calls of one head"},
+        {"figure 4", NULL, "width n_K", "error at the regression token"},
+        {"figure 5", NULL, "tokens T", "error at the regression token"},
+        {"figure 6", NULL, "width n", "mean error of all tokens"},
+        {"figure 7", NULL, "weights of the random network", "nats per byte"},
+        {"figure 8", NULL, "factor of queries and keys", "nats per byte"},
+        {"rate and size", NULL, "largest entry of V", "rate delta of the mean error"},
+        {NULL, NULL, "x of the curve", "y of the curve"},
+    };
+    const axis_names *at = all;
+    while (at->table && (!name || strcmp(at->table, name) != 0 ||
+                         (at->data && (!data || strcmp(at->data, data) != 0))))
+        at++;
+    return at;
+}
+
 /* The curves of one table on one data stand side by side in the file: one picture. */
 static const cJSON *panel(page *p, const cJSON *first)
 {
@@ -158,12 +191,14 @@ static const cJSON *panel(page *p, const cJSON *first)
         double *x, *y;
         const char *const what = item_string(p, c, "what");
         const size_t nx = item_numbers(&x, p, c, "x"), ny = item_numbers(&y, p, c, "y");
-        if (n < MOST && nx == ny && !p->st) s[n++] = (series){what ? what : "", nx, x, y};
+        if (n < MOST && nx == ny && !p->st)
+            s[n++] = (series){.name = what ? what : "", .n = nx, .x = x, .y = y};
     }
+    const axis_names *const names = axes_of(name, data);
     if (n > 0)
         plot_chart(p, &(chart){.title = page_words(p, "%s: %s", name, data ? data : ""),
-                               .x = "",
-                               .y = "",
+                               .x = names->x,
+                               .y = names->y,
                                .log_x = wide_range(s, n, true),
                                .log_y = wide_range(s, n, false),
                                .s = s,
@@ -198,7 +233,7 @@ static series outline(page *p, const cJSON *c, double low, double width)
     const size_t n = item_numbers(&v, p, c, "values");
     const char *const what = item_string(p, c, "what");
     double *const xy = page_alloc(p, 4 * (BINS + 1), sizeof *xy);
-    series s = {what ? what : "", 0, xy, xy ? xy + 2 * (BINS + 1) : NULL};
+    series s = {.name = what ? what : "", .x = xy, .y = xy ? xy + 2 * (BINS + 1) : NULL};
     if (!xy) return s;
     for (size_t i = 0; i < n; i++) count[(size_t)fmin(BINS - 1, (v[i] - low) / width)]++;
     for (size_t b = 0; b <= BINS; b++)
@@ -232,7 +267,7 @@ static const cJSON *histogram(page *p, const cJSON *first, const char *figure)
     if (n > 0)
         plot_chart(p, &(chart){.title = page_words(p, "%s: %s", figure, data ? data : ""),
                                .x = metric ? metric : "",
-                               .y = "runs",
+                               .y = "number of runs",
                                .bare = true,
                                .s = s,
                                .n = n});
@@ -244,12 +279,36 @@ static void histograms(page *p, const cJSON *figure)
     const cJSON *const list = item_objects(p, figure, "series");
     const char *const name = item_string(p, figure, "name");
     if (!list || !list->child) return;
-    page_put(p, "<h3>%s: how the runs are spread</h3>\n<div class=\"grid\">\n", name);
+    page_fold(p, page_words(p, "%s: how the runs are spread", name ? name : ""), NULL);
+    page_put(p, "<div class=\"grid\">\n");
     for (const cJSON *c = list->child; c && !p->st;) c = histogram(p, c, name ? name : "");
     page_put(p, "</div>\n");
+    page_fold_end(p);
 }
 
-/* ---- the box --------------------------------------------------------------------------------- */
+/* ---- counts ---------------------------------------------------------------------------------- */
+
+static void count_rows(page *p, size_t count[PARE_OUTCOMES + 1], const cJSON *of)
+{
+    const cJSON *r;
+    cJSON_ArrayForEach(r, item_objects(p, of, "rows"))
+    {
+        count[outcome(p, r)]++;
+    }
+}
+
+/* "false as printed: 18; not made: 2": the outcomes of a class, or of all (-1). */
+static const char *counts_of(page *p, const size_t count[PARE_OUTCOMES], int of)
+{
+    const char *text = "";
+    for (size_t i = 0; i < PARE_OUTCOMES; i++)
+        if (count[i] > 0 && (of < 0 || (int)pare_outcomes[i].of == of))
+            text = page_words(p, "%s%s%s: %zu", text, *text ? "; " : "", pare_outcomes[i].word,
+                              count[i]);
+    return text;
+}
+
+/* ---- the card -------------------------------------------------------------------------------- */
 
 static const char *title_of(page *p, const cJSON *study)
 {
@@ -265,26 +324,53 @@ static const char *title_of(page *p, const cJSON *study)
     return page_words(p, "Tables: %s", name ? name : "");
 }
 
-void card_repro(page *p, const item *it)
+static const char *sentence(page *p, const cJSON *study)
 {
-    const cJSON *const study = study_of(p, it);
-    const cJSON *t, *note;
-    size_t at = 0;
-    page_card(p, it->id, "repro", title_of(p, study));
-    page_unverified(p, "the figures are what the file says; its commands make them again");
+    size_t count[PARE_OUTCOMES + 1] = {0};
+    const cJSON *t;
     cJSON_ArrayForEach(t, item_objects(p, study, "tables"))
     {
-        const char *const of = item_string(p, t, "name");
-        table(p, it, t, at++);
-        if (of) curves(p, item_objects(p, study, "curves"), of);
+        count_rows(p, count, t);
     }
-    histograms(p, item_object(p, study, "figure"));
+    const char *const text = counts_of(p, count, -1);
+    return *text ? page_words(p, "Rows by verdict: %s.", text) : NULL;
+}
+
+static void notes_of(page *p, const cJSON *list)
+{
+    const cJSON *note;
+    if (!list || !list->child) return;
     page_put(p, "<ul class=\"small\">\n");
-    cJSON_ArrayForEach(note, item_strings(p, study, "notes"))
+    cJSON_ArrayForEach(note, list)
     {
         page_tag(p, "li", NULL, cJSON_GetStringValue(note));
     }
     page_put(p, "</ul>\n");
+}
+
+void card_repro(page *p, const item *it)
+{
+    const cJSON *const study = study_of(p, it);
+    const cJSON *t;
+    size_t at = 0;
+    page_card(p, &(card){it->id, it->number, "Tables", title_of(p, study), "chip dim",
+                         "not verified", sentence(p, study), false});
+    page_put(p, "<p class=\"small dim\">The figures are what the file reports; the commands beside "
+                "them compute them again.</p>\n");
+    cJSON_ArrayForEach(t, item_objects(p, study, "tables"))
+    {
+        const char *const of = item_string(p, t, "name");
+        size_t count[PARE_OUTCOMES + 1] = {0};
+        count_rows(p, count, t);
+        page_fold(p, of ? of : "", counts_of(p, count, -1));
+        page_put(p, "<div class=\"inside\" id=\"%s-%zu\">\n", it->id, at++);
+        show_table(p, t);
+        if (of) curves(p, item_objects(p, study, "curves"), of);
+        page_put(p, "</div>\n");
+        page_fold_end(p);
+    }
+    histograms(p, item_object(p, study, "figure"));
+    notes_of(p, item_strings(p, study, "notes"));
     page_source(p, it->path,
                 item_string(p, it->json, "line") ? item_string(p, it->json, "line")
                                                  : item_string(p, study, "line"),
@@ -294,46 +380,21 @@ void card_repro(page *p, const item *it)
 
 /* ---- all tables of all papers in one --------------------------------------------------------- */
 
-static void count_rows(page *p, size_t count[PARE_OUTCOMES + 1], const cJSON *table_of)
+static const pare_row_class classes[] = {PARE_ROW_PRINTED, PARE_ROW_REFERENCE, PARE_ROW_SELF,
+                                         PARE_ROW_OURS};
+
+static void put_counts(page *p, table *t, const size_t count[PARE_OUTCOMES])
 {
-    const cJSON *r;
-    cJSON_ArrayForEach(r, item_objects(p, table_of, "rows"))
-    {
-        count[outcome(p, r)]++;
-    }
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+        table_text(p, t, counts_of(p, count, (int)classes[i]));
+    table_row_end(p);
 }
 
-static void put_counts(page *p, const size_t count[PARE_OUTCOMES])
-{
-    for (size_t i = 0; i < PARE_OUTCOMES; i++) {
-        if (count[i] > 0)
-            page_put(p, "<td class=\"n\">%zu</td>", count[i]);
-        else
-            page_put(p, "<td class=\"n dim\">-</td>");
-    }
-    page_put(p, "</tr>\n");
-}
-
-/* The classes, each over its outcomes. */
-static void put_heads(page *p)
-{
-    page_put(p, "<tr><th></th><th></th>");
-    for (size_t i = 0; i < PARE_OUTCOMES;) {
-        const pare_row_class of = pare_outcomes[i].of;
-        size_t n = 0;
-        for (; i < PARE_OUTCOMES && pare_outcomes[i].of == of; i++) n++;
-        page_put(p, "<th colspan=\"%zu\">%s</th>", n,
-                 of == PARE_ROW_OURS ? "" : pare_row_class_names[of]);
-    }
-    page_put(p, "</tr>\n<tr><th>paper</th><th>table</th>");
-    for (size_t i = 0; i < PARE_OUTCOMES; i++) page_tag(p, "th", "n", pare_outcomes[i].word);
-    page_put(p, "</tr>\n");
-}
-
-static void summary_study(page *p, const item *it, size_t all[PARE_OUTCOMES])
+static void summary_study(page *p, table *rows, const item *it, size_t all[PARE_OUTCOMES])
 {
     p->file = it->from;
     const cJSON *const study = study_of(p, it);
+    const char *const name = item_string(p, study, "name");
     const cJSON *t;
     size_t at = 0;
     cJSON_ArrayForEach(t, item_objects(p, study, "tables"))
@@ -341,39 +402,46 @@ static void summary_study(page *p, const item *it, size_t all[PARE_OUTCOMES])
         size_t count[PARE_OUTCOMES + 1] = {0};
         count_rows(p, count, t);
         for (size_t i = 0; i < PARE_OUTCOMES; i++) all[i] += count[i];
-        page_put(p, "<tr>");
-        page_tag(p, "td", NULL, at == 0 ? item_string(p, study, "name") : "");
-        page_put(p, "<td><a href=\"#%s-%zu\">", it->id, at++);
-        page_text(p, item_string(p, t, "name"));
-        page_put(p, "</a></td>");
-        put_counts(p, count);
+        table_row(p, rows);
+        table_cell(p, rows, NULL);
+        page_put(p, "<a href=\"#%s-%zu\">%s: %s</a>", it->id, at++, name ? name : "",
+                 item_string(p, t, "name"));
+        table_cell_end(p);
+        put_counts(p, rows, count);
     }
 }
 
 void summary_repro(page *p, const items *all)
 {
     size_t papers = 0, count[PARE_OUTCOMES] = {0};
+    table t;
     for (size_t i = 0; i < all->n; i++) papers += all->v[i].kind == ITEM_REPRO;
     if (papers < 2) return;
-    page_card(p, "papers", "summary", "Every table, and what came of its rows");
-    page_put(p, "<div class=\"wide\"><table>");
-    put_heads(p);
+    page_put(p,
+             "<section class=\"summary\" id=\"papers\"><h2>Summary: every table, and what came of "
+             "its rows</h2>\n");
+    table_begin(p, &t, "table|printed in the paper|own reference|self-consistency|ours|", NULL);
     for (size_t i = 0; i < all->n; i++)
-        if (all->v[i].kind == ITEM_REPRO) summary_study(p, &all->v[i], count);
-    page_put(p, "<tr><td><b>all</b></td><td></td>");
-    put_counts(p, count);
+        if (all->v[i].kind == ITEM_REPRO) summary_study(p, &t, &all->v[i], count);
+    table_row(p, &t);
+    table_cell(p, &t, NULL);
+    page_put(p, "<b>all</b>");
+    table_cell_end(p);
+    put_counts(p, &t, count);
+    table_end(p);
+    page_fold(p, "What these words mean", NULL);
     page_put(
         p,
-        "</table></div>\n<p class=\"small dim\"><b>printed in the paper</b>: the paper has the "
+        "<p class=\"small dim\"><b>printed in the paper</b>: the paper has the "
         "number or makes the claim, and only such a row can be reproduced; <b>false as "
-        "printed</b>: "
-        "the data or a counter-example refutes it; <b>proof step false, statement may hold</b>: a "
-        "step of a proof fails; <b>loose or imprecise</b>: true and weak, or open to a false "
-        "reading; <b>not decided</b>: runs of this size do not; "
-        "<b>not made</b>: a rival that is not made again, or its file is missing. <b>own "
+        "printed</b>: the data or a counter-example refutes it; <b>proof step false, statement "
+        "may hold</b>: a step of a proof fails; <b>loose or imprecise</b>: true and weak, or "
+        "open to a false reading; <b>not decided</b>: runs of this size do not decide it; "
+        "<b>not made</b>: a rival method that pare does not have, or its file is missing. <b>own "
         "reference</b>: a figure of our own earlier experiments, with other random numbers. "
-        "<b>self-consistency</b>: two computations of one run, a plan and its execution or a proof "
-        "and a measurement. <b>ours</b>: nothing to compare with. docs/repro.md has the "
+        "<b>self-consistency</b>: two computations of one run, a plan and its execution or a "
+        "proof and a measurement. <b>ours</b>: nothing to compare with. docs/repro.md has the "
         "tolerances.</p>\n");
-    page_card_end(p);
+    page_fold_end(p);
+    page_put(p, "</section>\n");
 }

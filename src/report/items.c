@@ -1,4 +1,4 @@
-/* The files of a report, read and recognised (items.h). */
+/* The files of a report, read and recognized (items.h). */
 #include "items.h"
 
 #include <math.h>
@@ -214,6 +214,7 @@ pare_status items_read(items *out, page *p, const char *const *files, size_t n)
         item *it = &out->v[i];
         *it = (item){.path = files[i], .holds = PARE_UNKNOWN, .largest = NAN};
         snprintf(it->id, sizeof it->id, "box%zu", i + 1);
+        it->number = i + 1;
         out->n = i + 1;
         const pare_status st = read_one(it, p);
         if (st) return st;

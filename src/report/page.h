@@ -10,6 +10,7 @@ typedef struct page {
     pare_err *err;
     pare_status st;
     const char *file; /* what is being read: named where it is wrong */
+    bool open;        /* cards are open at first: there are few */
 } page;
 
 /* Markup with figures and words in it. The markup is a literal (anything else does not compile),
@@ -31,18 +32,48 @@ const char *page_words(page *p, const char *fmt, ...) PARE_PRINTF(2, 3);
 
 void page_begin(page *p, const char *title);
 void page_end(page *p);
-/* One box with a heading and what it is made from. */
-void page_card(page *p, const char *id, const char *kicker, const char *title);
+
+/* One card: a box that opens and closes. Its head says what it is about in one sentence. */
+typedef struct card {
+    const char *id;         /* links go to it, and open the card */
+    size_t number;          /* in the contents */
+    const char *kind;       /* "Width" */
+    const char *title;      /* what it is about, a file most often */
+    const char *cls, *word; /* a mark behind the title and its style; NULL: none */
+    const char *sentence;   /* NULL: none */
+    bool open;              /* even where the page has many cards */
+} card;
+void page_card(page *p, const card *c);
 void page_card_end(page *p);
+/* A part of a card that is closed at first. */
+void page_fold(page *p, const char *title, const char *beside);
+void page_fold_end(page *p);
 /* One figure with what stands beside it; cls of the figure may be NULL. One that nothing on this
  * page has checked is marked. */
 void page_fact(page *p, const char *label, const char *value, const char *cls, const char *beside,
                bool verified);
-/* A mark for a whole box whose figures no certificate covers. */
+/* A mark for a whole card whose figures no certificate covers. */
 void page_unverified(page *p, const char *what);
-/* The line at the foot of a box: where its numbers come from. The command (NULL: not known) is the
- * word of `says`; NULL: it follows from the file. */
+/* The line at the foot of a card: where its numbers come from. The command (NULL: not known) is
+ * what `says` reports. */
 void page_source(page *p, const char *file, const char *command, const char *says);
+
+/* N of the class .needN: a hint that is seen only where fewer than N pixels are free; N is at least
+ * `pixels`. */
+int page_need(double pixels);
+
+/* Tables whose rows become cards on a phone: `columns` are their names, each ended by "|", those of
+ * figures with a "#" before it. Cells are written in that order. */
+typedef struct table {
+    const char *columns, *next; /* next: the name of the next cell */
+} table;
+void table_begin(page *p, table *t, const char *columns, const char *cls);
+void table_row(page *p, table *t);
+void table_cell(page *p, table *t, const char *cls); /* opens it; cls NULL: that of its column */
+void table_cell_end(page *p);
+void table_text(page *p, table *t, const char *text); /* a whole cell */
+void table_row_end(page *p);
+void table_end(page *p);
 
 /* Numbers as people read them: four digits, a bound never rounded down, inf as a word. */
 typedef char number[48];
@@ -50,4 +81,5 @@ const char *show_value(number buf, double v);
 const char *show_bound(number buf, double v);
 const char *show_lower(number buf, double v); /* a lower bound: rounded down */
 const char *show_count(number buf, double v); /* 1,234,567 */
+const char *show_bytes(number buf, double v); /* 1.23 MB, powers of 1000 */
 #endif

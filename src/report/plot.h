@@ -1,7 +1,8 @@
-/* plot.h - the three pictures a report is made of. Private to the room.
+/* plot.h - the pictures a report is made of. Private to the module.
  *
  * They are plain HTML and SVG written here: a few shapes on two kinds of axes need no library, and
- * a page without a script prints, works from a file and can be tested as text. */
+ * a page without a script prints, works from a file and can be tested as text. Series are told
+ * apart by the shape of their marks and the dashes of their lines as well as by color. */
 #ifndef PARE_SRC_REPORT_PLOT_H
 #define PARE_SRC_REPORT_PLOT_H
 #include "page.h"
@@ -10,10 +11,11 @@
 typedef struct tier {
     const char *label, *note; /* note: shown when a mouse rests on it; NULL: none */
     double value;             /* +inf: no bound */
-    unsigned colour;          /* 0..7 */
+    unsigned color;           /* 0..7 */
     bool measured;            /* evidence: rounded to nearest, not up */
     bool vacuous;             /* larger than what it speaks about */
-    bool claimed;             /* nobody has proven it again: drawn without a colour */
+    bool claimed;             /* nobody has proven it again: drawn without a color */
+    const char *none;         /* what is said in place of a bar where value is +inf */
 } tier;
 void plot_tiers(page *p, const tier *rows, size_t n);
 
@@ -23,17 +25,23 @@ typedef struct series {
     const char *name;
     size_t n;
     const double *x, *y;
+    const char *const *label; /* beside each point; NULL: none */
+    bool hollow;              /* the outline of the marks alone */
+    unsigned look;            /* color, mark and dashes: 1 + number; 0: by its place */
 } series;
 typedef struct chart {
-    const char *title, *x, *y;
+    const char *title, *x, *y; /* names of the axes, with their units */
     bool log_x, log_y, points;
-    bool bare; /* lines without a mark at each point */
+    bool bare;     /* lines without a mark at each point */
+    double most_y; /* no value can be larger, so the axis ends there; 0: no such limit */
     const series *s;
     size_t n;
 } chart;
 void plot_chart(page *p, const chart *c);
+/* Where an accuracy or an area ends: 1; 0 for a metric without a limit. */
+double metric_most(const char *metric);
 
-/* Cells in the colour of their value within their column (by_column) or the whole. nan: empty. */
+/* Cells in the color of their value within their column (by_column) or the whole. nan: empty. */
 typedef struct heat {
     const char *title;
     size_t rows, cols;

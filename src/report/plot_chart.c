@@ -1,9 +1,16 @@
-/* Lines and points as SVG (plot.h). */
+/* plot_chart.c - lines and points as SVG (plot.h).
+ *
+ * No two words of a picture overlap: the left margin is as wide as the longest tick of the y axis,
+ * the name of the y axis stands above the plot, a tick of the x axis or a label of a point that
+ * would touch another one is left out. Widths of words are estimated from above (EM a letter). */
 #include "plot.h"
 
 #include <math.h>
+#include <string.h>
 
-enum { WIDTH = 360, HEIGHT = 230, LEFT = 48, RIGHT = 12, TOP = 10, BOTTOM = 38 };
+enum { WIDTH = 380, HEIGHT = 250, RIGHT = 14, TOP = 30, BOTTOM = 42, MOST_TICKS = 9, LOOKS = 8 };
+#define EM      7.4  /* pixels a letter takes at most at 11 pixels */
+#define LETTERS 14.0 /* pixels a line takes */
 
 /* A linear axis ends here, so that sums and differences of its values are finite. */
 #define LARGEST 1e300
@@ -12,9 +19,20 @@ enum { WIDTH = 360, HEIGHT = 230, LEFT = 48, RIGHT = 12, TOP = 10, BOTTOM = 38 }
 #define SMALLEST 1e-290
 
 typedef struct axis {
-    bool log;
+    bool log, of_x;
     double low, high; /* of the value, or of its logarithm */
+    double from, to;  /* where they stand in the picture */
+    size_t n;         /* ticks */
+    double at[MOST_TICKS];
+    number word[MOST_TICKS];
 } axis;
+
+double metric_most(const char *metric)
+{
+    return metric && (strcmp(metric, "auc") == 0 || strcmp(metric, "accuracy") == 0) ? 1 : 0;
+}
+
+/* ---- axes ------------------------------------------------------------------------------------ */
 
 static double on(const axis *a, double v)
 {
@@ -22,7 +40,7 @@ static double on(const axis *a, double v)
     return fabs(v) <= LARGEST ? v : NAN;
 }
 
-/* Room around the values; a single value gets an axis that is wide enough to have ticks. */
+/* A margin around the values; a single value gets an axis that is wide enough to have ticks. */
 static void widen(axis *a)
 {
     const double scale = fmax(fabs(a->low), fabs(a->high)), width = a->high - a->low;
@@ -34,7 +52,7 @@ static void widen(axis *a)
 
 static axis fit(const chart *c, bool of_x, bool log)
 {
-    axis a = {log, INFINITY, -INFINITY};
+    axis a = {.log = log, .of_x = of_x, .low = INFINITY, .high = -INFINITY};
     for (size_t i = 0; i < c->n; i++)
         for (size_t k = 0; k < c->s[i].n; k++) {
             const double other = of_x ? c->s[i].y[k] : c->s[i].x[k];
@@ -46,26 +64,22 @@ static axis fit(const chart *c, bool of_x, bool log)
     /* Less than a power of ten wide: a logarithm shows nothing more. */
     if (log && a.low <= a.high && a.high - a.low < 1) return fit(c, of_x, false);
     if (a.low > a.high) a.low = 0, a.high = 1;
+    const double most = of_x || c->most_y == 0 ? INFINITY : on(&a, c->most_y);
+    const bool below = a.high <= most;
     widen(&a);
+    if (below && a.high > most) a.high = most;
     return a;
 }
 
 /* Where a value of the axis stands, t being the value or its logarithm. */
-static double place(const axis *a, double t, bool of_x)
+static double place(const axis *a, double t)
 {
-    const double part = (t - a->low) / (a->high - a->low);
-    return of_x ? LEFT + part * (WIDTH - LEFT - RIGHT)
-                : HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM);
+    return a->from + (t - a->low) / (a->high - a->low) * (a->to - a->from);
 }
 
-static double at_x(const axis *a, double v)
+static double at(const axis *a, double v)
 {
-    return place(a, on(a, v), true);
-}
-
-static double at_y(const axis *a, double v)
-{
-    return place(a, on(a, v), false);
+    return place(a, on(a, v));
 }
 
 /* A step of 1, 2 or 5 times a power of ten that gives about four ticks; whole powers on a
@@ -75,42 +89,195 @@ static double tick_step(const axis *a)
     const double want = (a->high - a->low) / 4;
     if (a->log) return fmax(1, ceil(want));
     const double ten = pow(10, floor(log10(want)));
-    return want <= ten ? ten : want <= 2 * ten ? 2 * ten : want <= 5 * ten ? 5 * ten : 10 * ten;
+    return want <= 1.5 * ten   ? ten
+           : want <= 3.5 * ten ? 2 * ten
+           : want <= 7.5 * ten ? 5 * ten
+                               : 10 * ten;
 }
 
-static void tick(page *p, const axis *a, double t, bool of_x)
+/* 10,000 and 1e7: as people write it, without "e+07". */
+static void tick_word(number buf, double v)
 {
-    number v;
-    const double at = place(a, t, of_x);
-    show_value(v, a->log ? pow(10, t) : t);
-    if (of_x)
-        page_put(p,
-                 "<line class=\"axis\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>"
-                 "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
-                 at, at, TOP, HEIGHT - BOTTOM, at, HEIGHT - BOTTOM + 14, v);
-    else
-        page_put(p,
-                 "<line class=\"axis\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>"
-                 "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
-                 LEFT, WIDTH - RIGHT, at, at, LEFT - 5, at + 4, v);
+    if (fabs(v) >= 1000 && fabs(v) < 1e6 && v == floor(v) && v > 0) {
+        show_count(buf, v);
+        return;
+    }
+    show_value(buf, v);
+    char *const e = strchr(buf, 'e');
+    if (!e) return;
+    char *from = e + 1, *to = e + 1;
+    if (*from == '-') *to++ = *from;
+    from += *from == '-' || *from == '+';
+    while (*from == '0' && from[1]) from++;
+    memmove(to, from, strlen(from) + 1);
 }
 
 /* Whole multiples of the step, counted: a sum t += step need not move where t is large. */
-static void ticks(page *p, const axis *a, bool of_x)
+static void find_ticks(axis *a)
 {
-    enum { MOST = 9 };
-    const double step = tick_step(a), first = ceil(a->low / step), last = floor(a->high / step);
-    for (int k = 0; k < MOST && first + k <= last; k++) tick(p, a, (first + k) * step, of_x);
+    const double step = tick_step(a), first = ceil(a->low / step - 1e-9),
+                 last = floor(a->high / step + 1e-9);
+    for (int k = 0; k < MOST_TICKS && first + k <= last; k++, a->n++) {
+        a->at[a->n] = (first + k) * step;
+        tick_word(a->word[a->n], a->log ? pow(10, a->at[a->n]) : a->at[a->n]);
+    }
 }
+
+static double word_width(const char *word)
+{
+    return EM * (double)strlen(word);
+}
+
+static double left_margin(const axis *y)
+{
+    double most = 20;
+    for (size_t k = 0; k < y->n; k++) most = fmax(most, word_width(y->word[k]));
+    return most + 8;
+}
+
+static void draw_y(page *p, const axis *a, double left)
+{
+    for (size_t k = 0; k < a->n; k++) {
+        const double y = place(a, a->at[k]);
+        page_put(p,
+                 "<line class=\"axis\" x1=\"%.1f\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>"
+                 "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
+                 left, WIDTH - RIGHT, y, y, left - 5, y + 4, a->word[k]);
+    }
+}
+
+static void draw_x(page *p, const axis *a)
+{
+    double free_from = 0;
+    for (size_t k = 0; k < a->n; k++) {
+        const double x = place(a, a->at[k]), half = word_width(a->word[k]) / 2;
+        const double middle = fmin(x, WIDTH - half);
+        page_put(p, "<line class=\"axis\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>", x, x, TOP,
+                 HEIGHT - BOTTOM);
+        if (middle - half >= free_from) {
+            page_put(p, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>", middle,
+                     HEIGHT - BOTTOM + 15, a->word[k]);
+            free_from = middle + half + 4;
+        }
+        page_put(p, "\n");
+    }
+}
+
+static void names(page *p, const chart *c, double left)
+{
+    if (*c->y) page_put(p, "<text x=\"2\" y=\"12\">%s</text>", c->y);
+    if (*c->x)
+        page_put(p, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
+                 (left + WIDTH - RIGHT) / 2, HEIGHT - 7, c->x);
+}
+
+/* ---- marks ----------------------------------------------------------------------------------- */
+
+static unsigned look_of(const series *s, size_t place_of)
+{
+    return (s->look ? s->look - 1 : (unsigned)place_of) % LOOKS;
+}
+
+/* Disc, square, triangle, diamond, cross, triangle on its head, plus, flat bar: around (x, y). */
+static void mark(page *p, double x, double y, unsigned look, bool hollow)
+{
+    static const char *const shape[LOOKS] = {
+        "m-3.4 0a3.4 3.4 0 1 0 6.8 0a3.4 3.4 0 1 0-6.8 0z",
+        "m-3-3h6v6h-6z",
+        "m0-4l4 7h-8z",
+        "m0-4.4l4.4 4.4l-4.4 4.4l-4.4-4.4z",
+        "m-3.4-3.4l6.8 6.8m0-6.8l-6.8 6.8",
+        "m0 4l4-7h-8z",
+        "m-4 0h8m-4-4v8",
+        "m-4-1.6h8v3.2h-8z",
+    };
+    /* An outline goes around a filled mark at the same place. */
+    page_put(p,
+             "<path class=\"mark\" transform=\"translate(%.1f %.1f) scale(%.1f)\" d=\"M0 0%s\" "
+             "style=\"stroke:var(--c%u);stroke-width:1.2;fill:",
+             x, y, hollow ? 1.8 : 1.0, shape[look], look);
+    if (hollow || look == 4 || look == 6)
+        page_put(p, "none\"");
+    else
+        page_put(p, "var(--c%u)\"", look);
+}
+
+static void stroke(page *p, unsigned look)
+{
+    static const char *const dashes[LOOKS] = {"none",        "7 3",  "2 3", "9 3 2 3",
+                                              "5 2 1 2 1 2", "12 4", "4 4", "1 2"};
+    page_put(p, "<path class=\"series\" style=\"stroke:var(--c%u);stroke-dasharray:%s\" d=\"", look,
+             dashes[look]);
+}
+
+/* ---- labels of points ------------------------------------------------------------------------ */
+
+typedef struct box {
+    double x0, y0, x1, y1;
+} box;
+typedef struct boxes {
+    box *v;
+    size_t n;
+} boxes;
+
+static bool touches(const boxes *b, box one)
+{
+    for (size_t i = 0; i < b->n; i++)
+        if (one.x0 < b->v[i].x1 && b->v[i].x0 < one.x1 && one.y0 < b->v[i].y1 &&
+            b->v[i].y0 < one.y1)
+            return true;
+    return false;
+}
+
+/* Right, left, above or below of the point, where there is space; else nowhere. */
+static void put_label(page *p, boxes *taken, double x, double y, const char *word, double left)
+{
+    const double w = word_width(word), h = LETTERS;
+    const box side[] = {{x + 9, y - h / 2, x + 9 + w, y + h / 2},
+                        {x - 9 - w, y - h / 2, x - 9, y + h / 2},
+                        {x - w / 2, y - 9 - h, x + w / 2, y - 9},
+                        {x - w / 2, y + 9, x + w / 2, y + 9 + h}};
+    for (size_t i = 0; i < 4; i++) {
+        const box b = side[i];
+        if (b.x0 < left || b.x1 > WIDTH || b.y0 < TOP - 4 || b.y1 > HEIGHT - BOTTOM ||
+            touches(taken, b))
+            continue;
+        taken->v[taken->n++] = b;
+        page_put(p, "<text class=\"ink\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", b.x0, b.y1 - 3, word);
+        return;
+    }
+}
+
+static void labels(page *p, const chart *c, const axis *ax, const axis *ay, double left)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < c->n; i++) most += 2 * c->s[i].n;
+    boxes taken = {page_alloc(p, most, sizeof *taken.v), 0};
+    if (!taken.v) return;
+    /* No label on a mark. */
+    for (size_t i = 0; i < c->n; i++)
+        for (size_t k = 0; k < c->s[i].n; k++) {
+            const double x = at(ax, c->s[i].x[k]), y = at(ay, c->s[i].y[k]);
+            if (isfinite(x) && isfinite(y)) taken.v[taken.n++] = (box){x - 7, y - 7, x + 7, y + 7};
+        }
+    for (size_t i = 0; i < c->n; i++)
+        for (size_t k = 0; c->s[i].label && k < c->s[i].n; k++) {
+            const double x = at(ax, c->s[i].x[k]), y = at(ay, c->s[i].y[k]);
+            if (isfinite(x) && isfinite(y)) put_label(p, &taken, x, y, c->s[i].label[k], left);
+        }
+}
+
+/* ---- series ---------------------------------------------------------------------------------- */
 
 static void draw(page *p, const chart *c, size_t i, const axis *ax, const axis *ay)
 {
-    const series *s = &c->s[i];
+    const series *const s = &c->s[i];
+    const unsigned look = look_of(s, i);
     if (!c->points) {
         bool pen = false;
-        page_put(p, "<path class=\"series\" style=\"stroke:var(--c%zu)\" d=\"", i % 8);
+        stroke(p, look);
         for (size_t k = 0; k < s->n; k++) {
-            const double x = at_x(ax, s->x[k]), y = at_y(ay, s->y[k]);
+            const double x = at(ax, s->x[k]), y = at(ay, s->y[k]);
             const bool seen = isfinite(x) && isfinite(y);
             if (seen) page_put(p, "%s%.1f %.1f", pen ? "L" : "M", x, y);
             pen = seen;
@@ -120,13 +287,11 @@ static void draw(page *p, const chart *c, size_t i, const axis *ax, const axis *
     if (s->n > 60 || c->bare) return;
     for (size_t k = 0; k < s->n; k++) {
         number vx, vy;
-        const double x = at_x(ax, s->x[k]), y = at_y(ay, s->y[k]);
+        const double x = at(ax, s->x[k]), y = at(ay, s->y[k]);
         if (!isfinite(x) || !isfinite(y)) continue;
-        page_put(p, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.2\" style=\"fill:var(--c%zu)\"><title>",
-                 x, y, i % 8);
-        page_text(p, s->name);
-        page_put(p, ": %s, %s</title></circle>\n", show_value(vx, s->x[k]),
-                 show_value(vy, s->y[k]));
+        mark(p, x, y, look, s->hollow);
+        page_put(p, "><title>%s%s%s: %s, %s</title></path>\n", s->label ? s->label[k] : "",
+                 s->label ? " " : "", s->name, show_value(vx, s->x[k]), show_value(vy, s->y[k]));
     }
 }
 
@@ -134,43 +299,41 @@ static void legend(page *p, const chart *c)
 {
     page_put(p, "<div class=\"legend\">");
     for (size_t i = 0; i < c->n; i++) {
-        page_put(p, "<span><i style=\"background:var(--c%zu)\"></i>", i % 8);
-        page_text(p, c->s[i].name);
-        page_put(p, "</span>");
+        const unsigned look = look_of(&c->s[i], i);
+        page_put(
+            p, "<span><svg width=\"30\" height=\"16\" viewBox=\"0 0 30 16\" aria-hidden=\"true\">");
+        if (!c->points) {
+            stroke(p, look);
+            page_put(p, "M0 8H30\"/>");
+        }
+        if (!c->bare && c->s[i].n <= 60) {
+            mark(p, 15, 8, look, c->s[i].hollow);
+            page_put(p, "/>");
+        }
+        page_put(p, "</svg>%s</span>", c->s[i].name);
     }
     page_put(p, "</div>\n");
 }
 
-/* What the axes are; "" says nothing. */
-static void names(page *p, const chart *c)
-{
-    if (*c->x) {
-        page_put(p, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">", (LEFT + WIDTH - RIGHT) / 2,
-                 HEIGHT - 6);
-        page_text(p, c->x);
-        page_put(p, "</text>");
-    }
-    if (*c->y) {
-        page_put(p, "<text transform=\"translate(11 %d) rotate(-90)\" text-anchor=\"middle\">",
-                 (HEIGHT - BOTTOM + TOP) / 2);
-        page_text(p, c->y);
-        page_put(p, "</text>");
-    }
-}
-
 void plot_chart(page *p, const chart *c)
 {
-    const axis ax = fit(c, true, c->log_x), ay = fit(c, false, c->log_y);
-    page_put(p, "<figure>");
-    page_tag(p, "figcaption", NULL, c->title);
-    page_put(p, "\n<svg class=\"plot\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", WIDTH,
-             HEIGHT);
-    page_text(p, c->title);
-    page_put(p, "\">\n");
-    ticks(p, &ax, true);
-    ticks(p, &ay, false);
+    axis ax = fit(c, true, c->log_x), ay = fit(c, false, c->log_y);
+    find_ticks(&ay);
+    find_ticks(&ax);
+    const double left = left_margin(&ay);
+    ax.from = left;
+    ax.to = WIDTH - RIGHT;
+    ay.from = HEIGHT - BOTTOM;
+    ay.to = TOP;
+    page_put(p,
+             "<figure><figcaption>%s</figcaption>\n<svg class=\"plot\" viewBox=\"0 0 %d %d\" "
+             "role=\"img\" aria-label=\"%s\">\n",
+             c->title, WIDTH, HEIGHT, c->title);
+    draw_x(p, &ax);
+    draw_y(p, &ay, left);
     for (size_t i = 0; i < c->n; i++) draw(p, c, i, &ax, &ay);
-    names(p, c);
+    labels(p, c, &ax, &ay, left);
+    names(p, c, left);
     page_put(p, "</svg>\n");
     legend(p, c);
     page_put(p, "</figure>\n");

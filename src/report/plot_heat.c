@@ -1,7 +1,8 @@
-/* A table in colours (plot.h). */
+/* A table in colors (plot.h). */
 #include "plot.h"
 
 #include <math.h>
+#include <string.h>
 
 typedef struct range {
     double low, high;
@@ -18,7 +19,7 @@ static range of_cells(const heat *h, size_t first, size_t step)
     return r;
 }
 
-/* 0..70 percent of the hot colour: the ink stays readable. */
+/* 0..70 percent of the hot color: the ink stays readable. */
 static double heat_of(range r, double v)
 {
     if (!(r.high > r.low)) return 0;
@@ -39,11 +40,36 @@ static void cell(page *p, const heat *h, size_t i, size_t j)
              isinf(v) ? 70 : heat_of(r, v), isinf(v) ? "inf" : show_value(buf, v));
 }
 
+/* Pixels that the table takes at most: a letter 7.8, the padding of a cell 16. */
+static double width_of(const heat *h)
+{
+    double all = 0, names = 0;
+    for (size_t i = 0; i < h->rows; i++) names = fmax(names, 7.8 * (double)strlen(h->row[i]));
+    for (size_t j = 0; j < h->cols; j++) {
+        /* A heading wraps between its words. */
+        size_t word = 0;
+        for (const char *at = h->col[j]; *at; at += strcspn(at, " "), at += strspn(at, " "))
+            word = strcspn(at, " ") > word ? strcspn(at, " ") : word;
+        for (size_t i = 0; i < h->rows; i++) {
+            number buf;
+            const double v = h->v[i * h->cols + j];
+            const size_t n = isnan(v) ? 0 : strlen(show_value(buf, v));
+            word = n > word ? n : word;
+        }
+        all += 7.8 * (double)word + 16;
+    }
+    return all + names + 16;
+}
+
 void plot_heat(page *p, const heat *h)
 {
-    page_put(p, "<figure class=\"wide\">");
+    page_put(p, "<figure class=\"heatbox\">");
     page_tag(p, "figcaption", NULL, h->title);
-    page_put(p, "<table class=\"heat\"><tr><th></th>");
+    page_put(p,
+             "<p class=\"hint need%d\">This table has %zu columns: move it sideways to see all of "
+             "them &rarr;</p>\n",
+             page_need(width_of(h)), h->cols);
+    page_put(p, "<div class=\"wide\" tabindex=\"0\"><table class=\"heat\"><tr><th></th>");
     for (size_t j = 0; j < h->cols; j++) page_tag(p, "th", NULL, h->col[j]);
     page_put(p, "</tr>\n");
     for (size_t i = 0; i < h->rows; i++) {
@@ -52,5 +78,5 @@ void plot_heat(page *p, const heat *h)
         for (size_t j = 0; j < h->cols; j++) cell(p, h, i, j);
         page_put(p, "</tr>\n");
     }
-    page_put(p, "</table></figure>\n");
+    page_put(p, "</table></div></figure>\n");
 }

@@ -33,23 +33,28 @@ static void row(page *p, const tier *t, decades d)
     number v;
     const bool vacuous = t->vacuous || isinf(t->value);
     page_put(p, "<div class=\"tier%s\"", vacuous ? " vacuous" : "");
-    if (t->note) {
-        page_put(p, " title=\"");
-        page_text(p, t->note);
-        page_put(p, "\"");
+    if (t->note) page_put(p, " title=\"%s\"", t->note);
+    page_put(p, "><span>%s</span>", t->label);
+    if (t->none && isinf(t->value)) {
+        page_put(p, "<span class=\"none\">%s</span></div>\n", t->none);
+        return;
     }
-    page_put(p, "><span>");
-    page_text(p, t->label);
-    if (vacuous) page_put(p, " <span class=\"chip warn\">vacuous</span>");
-    page_put(p,
-             "</span><span class=\"track\"><span class=\"fill\" style=\"width:%.2f%%;background:",
+    page_put(p, "<span class=\"track\"><span class=\"fill\" style=\"width:%.2f%%;background:",
              percent(d, t->value));
     if (t->claimed)
         page_put(p, "var(--dim)");
     else
-        page_put(p, "var(--c%u)", t->colour % 8);
+        page_put(p, "var(--c%u)", t->color % 8);
     page_put(p, "\"></span></span><span class=\"v\">%s</span></div>\n",
              t->measured ? show_value(v, t->value) : show_bound(v, t->value));
+}
+
+/* Only where there is a bar. */
+static bool any_bar(const tier *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!rows[i].none || !isinf(rows[i].value)) return true;
+    return false;
 }
 
 void plot_tiers(page *p, const tier *rows, size_t n)
@@ -58,6 +63,10 @@ void plot_tiers(page *p, const tier *rows, size_t n)
     const decades d = around(rows, n);
     page_put(p, "<div class=\"tiers\">\n");
     for (size_t i = 0; i < n; i++) row(p, &rows[i], d);
+    if (!any_bar(rows, n)) {
+        page_put(p, "</div>\n");
+        return;
+    }
     const double span = d.high - d.low, step = ceil(span / (MOST_TICKS - 1));
     page_put(p, "<div class=\"ticks\">");
     if (fmod(span, step) == 0)

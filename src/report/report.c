@@ -1,12 +1,27 @@
-/* One page for people (pare/report.h). */
+/* report.c - one page for people (pare/report.h). */
 #include "items.h"
 
 #include <pare/report.h>
 #include <string.h>
 
+/* Bytes of all files that were read. */
+static pare_status file_bytes(double *out, pare_files *files, pare_err *err)
+{
+    pare_status st = PARE_OK;
+    *out = 0;
+    for (size_t i = 0; i < pare_files_count(files) && !st; i++) {
+        pare_blob *b = NULL;
+        st = pare_files_read(files, &b, pare_files_path(files, i), err);
+        if (!st) *out += (double)b->bytes;
+        pare_blob_release(b);
+    }
+    return st;
+}
+
 /* Parameters and bytes of a model, counted in the very bytes that its certificate is about. False:
  * they are not there any more. */
-static bool count_sizes(pare_size *out, const item *it, const pare_file_ref *ref, page *p)
+static bool count_sizes(pare_size *out, double *bytes, const item *it, const pare_file_ref *ref,
+                        page *p)
 {
     const char *const path = pare_path_beside(p->arena, it->path, ref->path);
     pare_files *const files = pare_files_new();
@@ -16,6 +31,7 @@ static bool count_sizes(pare_size *out, const item *it, const pare_file_ref *ref
     pare_status st = path && files ? PARE_OK : PARE_ERR_MEMORY;
     if (!st) st = pare_model_load_files(&m, path, files, &err);
     if (!st) st = pare_files_identity(sha256, files, path, &err);
+    if (!st) st = file_bytes(bytes, files, &err);
     if (!st) *out = pare_model_size(m, 1, 0);
     if (st == PARE_ERR_MEMORY && !p->st) p->st = pare_no_memory(p->err);
     pare_model_free(m);
@@ -33,25 +49,29 @@ static pare_status ask(items *all, page *p, const pare_report_opts *o)
             o->verify(o->self, it->path, it->cert, it->cert ? NULL : it->json, err);
         if (st && st != PARE_ERR_VERIFY) return st;
         it->holds = st ? PARE_FALSE : PARE_TRUE;
-        if (st && !(it->lie = pare_strdup(p->arena, err->msg))) return pare_no_memory(err);
-        it->counted = !st && it->cert && count_sizes(&it->before, it, &it->cert->input, p) &&
-                      count_sizes(&it->after, it, &it->cert->output, p);
+        if (st && !(it->why = pare_strdup(p->arena, err->msg))) return pare_no_memory(err);
+        it->counted = !st && it->cert &&
+                      count_sizes(&it->before, &it->file_before, it, &it->cert->input, p) &&
+                      count_sizes(&it->after, &it->file_after, it, &it->cert->output, p);
         if (p->st) return p->st;
     }
     return PARE_OK;
 }
 
-static void boxes(page *p, const items *all)
+static void cards(page *p, const items *all)
 {
-    static void (*const card[])(page *, const item *) = {
+    static void (*const card_of[])(page *, const item *) = {
         [ITEM_CUT] = card_cut, [ITEM_PROBE] = card_probe, [ITEM_REPRO] = card_repro,
         [ITEM_LOG] = card_log, [ITEM_PLAN] = card_plan,   [ITEM_LENGTH] = card_length,
     };
+    enum { FEW = 2 };
+    p->open = all->n <= FEW;
+    page_intro(p, all);
     summary_cuts(p, all);
     summary_repro(p, all);
     for (size_t i = 0; i < all->n && !p->st; i++) {
         p->file = all->v[i].from;
-        card[all->v[i].kind](p, &all->v[i]);
+        card_of[all->v[i].kind](p, &all->v[i]);
     }
 }
 
@@ -67,7 +87,7 @@ pare_status pare_report_write(const char *path, const char *const *files, size_t
     if (!p.st) p.st = pare_out_open(&p.out, path, o->overwrite, err);
     if (!p.st) {
         page_begin(&p, o->title ? o->title : "pare report");
-        boxes(&p, &all);
+        cards(&p, &all);
         page_end(&p);
     }
     const pare_status st = p.st ? p.st : pare_out_commit(p.out, err);

@@ -1,135 +1,125 @@
 #!/usr/bin/env python3
-"""tests/report/browser.py PAGE [FOLDER [plots] [once]] - looks at a report with chromium as a reader
-would: 1280 and 390 pixels wide, light and dark. Says what it saw; exit 1 when a plot is missing or
-blank, when the page is wider than the window, or when the console complains. Pictures stay in FOLDER.
-plots: a page without bars and heat maps. once: 1280 pixels, light, and no more."""
-import html
-import json
+"""tests/report/browser.py PAGE [FOLDER] [plots|bars|heat ...] [once] - looks at a report with chromium as
+a reader would: 1400 and 390 pixels wide, light and dark, every fold of the page opened. Exit 1, and a line
+for each defect, when
+  - the page scrolls sideways, or something sticks out of its card,
+  - a table or another box hides a part of itself and says so nowhere,
+  - two words of a picture overlap, leave the picture, or are too small to read,
+  - a plot or a group of bars is empty (or there is none at all: plots, bars, heat; all three by default),
+  - a link of the page leads nowhere, or to a card that stays closed,
+  - text has too little contrast, or the console complains.
+Pictures of the page as it opens are left in FOLDER. once: 1400 pixels, light, and no more."""
 import os
-import re
-import struct
-import subprocess
 import sys
-import tempfile
-import zlib
 
-CHROMIUM = ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-            "--allow-file-access-from-files", "--virtual-time-budget=4000",
-            "--enable-logging=stderr"]
-# The page in a frame: a window of its own would not become as narrow as a phone.
-FRAME = """<!DOCTYPE html><meta charset="utf-8"><meta name="color-scheme" content="light dark">
-<style>body{margin:0}iframe{border:0;display:block}</style>
-<iframe id="f" src="%s" width="%d" height="%d"></iframe><pre id="seen"></pre>
-<script>addEventListener('load', () => {
-  const d = document.getElementById('f').contentDocument, all = s => [...d.querySelectorAll(s)];
-  const drawn = p => p.getBBox().width > 1;
-  document.getElementById('seen').textContent = JSON.stringify({
-    sections: all('section').length, plots: all('svg.plot').length,
-    empty: all('svg.plot').filter(s => ![...s.querySelectorAll('path.series,circle')].some(drawn))
-           .length,
-    bars: all('.fill').length, flat: all('.tiers').filter(t =>
-           ![...t.querySelectorAll('.fill')].some(f => f.getBoundingClientRect().width > 1)).length,
-    heat: all('table.heat td').length, width: d.documentElement.scrollWidth,
-    small: all('svg text').filter(t => t.getBoundingClientRect().height < 7).length});
-});</script>"""
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools"))
+from browser import Browser  # noqa: E402
+
+LOOK = r"""(() => {
+  const all = s => [...document.querySelectorAll(s)], wrong = [];
+  const name = e => e.tagName.toLowerCase() + (e.className.length ? '.' + e.className : '');
+  const say = s => { if (wrong.length < 12) wrong.push(s); };
+  const page = document.documentElement;
+  if (page.scrollWidth > innerWidth) say(`the page is ${page.scrollWidth} wide`);
+  /* Links, as the page opens: following one shows what it leads to. */
+  for (const a of all('a[href^="#"]')) {
+    const to = document.getElementById(a.getAttribute('href').slice(1));
+    if (!to) { say('no ' + a.getAttribute('href')); continue; }
+    a.click();
+    if (!to.checkVisibility({contentVisibilityAuto: true})) say('closed: ' + a.getAttribute('href'));
+  }
+  all('details').forEach(d => d.open = true);
+  if (page.scrollWidth > innerWidth) say(`opened, the page is ${page.scrollWidth} wide`);
+  /* What is cut off, and what sticks out. */
+  for (const e of all('main *')) {
+    if (e.closest('svg') || !e.clientWidth || e.matches('.track, .track *')) continue;
+    const how = getComputedStyle(e).overflowX;
+    if (how !== 'visible' && e.scrollWidth > e.clientWidth + 1) {
+      const hint = e.closest('figure') && e.closest('figure').querySelector('.hint');
+      if (how === 'hidden' || how === 'clip') say(`clipped: ${name(e)}`);
+      else if (!hint || !hint.offsetHeight) say(`clipped without a hint: ${name(e)}`);
+    }
+  }
+  for (const e of all('main section *')) {
+    const box = e.closest('.wide') ? null : e.closest('section');
+    if (!box || !e.getBoundingClientRect().width) continue;
+    const r = e.getBoundingClientRect(), b = box.getBoundingClientRect();
+    if (r.right > b.right + 1 || r.left < b.left - 1) say(`sticks out: ${name(e)}`);
+  }
+  /* Cells of a row must not run into one another. */
+  for (const c of all('td, th')) {
+    const next = c.nextElementSibling, range = document.createRange();
+    if (!next || getComputedStyle(c).display !== 'table-cell') continue;
+    range.selectNodeContents(c);
+    if (range.getBoundingClientRect().right > next.getBoundingClientRect().left + 1 && c.textContent)
+      say(`runs into the next cell: ${c.textContent.slice(0, 40)}`);
+  }
+  /* Words of pictures. */
+  for (const svg of all('svg')) {
+    const words = [...svg.querySelectorAll('text')].map(t => [t.textContent, t.getBoundingClientRect()]);
+    const b = svg.getBoundingClientRect();
+    words.forEach(([word, r], i) => {
+      if (r.height < 8) say(`too small: ${word}`);
+      if (r.left < b.left - 1 || r.right > b.right + 1 || r.top < b.top - 1 || r.bottom > b.bottom + 1)
+        say(`leaves its picture: ${word}`);
+      for (const [other, o] of words.slice(0, i))
+        if (Math.min(r.right, o.right) - Math.max(r.left, o.left) > 1 &&
+            Math.min(r.bottom, o.bottom) - Math.max(r.top, o.top) > 3)
+          say(`overlap: ${other} / ${word}`);
+    });
+  }
+  /* Plots and bars with nothing in them. */
+  const drawn = p => p.getBBox().width > 1 || p.getBBox().height > 1;
+  for (const s of all('svg.plot'))
+    if (![...s.querySelectorAll('path.series,path.mark')].some(drawn)) say('empty plot');
+  for (const t of all('.tiers'))
+    if (t.querySelector('.fill') &&
+        ![...t.querySelectorAll('.fill')].some(f => f.getBoundingClientRect().width > 1))
+      say('flat bars');
+  /* Contrast of plain text with the ground of its card. */
+  const light = c => {
+    const v = c.match(/[\d.]+/g).slice(0, 3).map(x => x / 255)
+               .map(x => x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * v[0] + 0.7152 * v[1] + 0.0722 * v[2];
+  };
+  const box = document.querySelector('section');
+  const ground = light(getComputedStyle(box || document.body).backgroundColor);
+  for (const e of all('p, td, th, dt, dd, .dim, .chip, .good, .bad, .warn, figcaption, a')) {
+    const c = getComputedStyle(e).color;
+    if (!c.startsWith('rgb')) continue;
+    const v = light(c), ratio = (Math.max(v, ground) + 0.05) / (Math.min(v, ground) + 0.05);
+    if (ratio < 4.5) { say(`contrast ${ratio.toFixed(1)}: ${name(e)}`); break; }
+  }
+  return {cards: all('section').length, plots: all('svg.plot,svg.plan').length,
+          bars: all('.fill').length, heat: all('table.heat td').length, dark: ground < 0.2, wrong};
+})()"""
 
 
-def chromium(*args):
-    with tempfile.TemporaryDirectory() as home:
-        env = dict(os.environ, HOME=home)
-        return subprocess.run(CHROMIUM + ["--user-data-dir=" + home] + list(args), env=env,
-                              capture_output=True, text=True, timeout=120)
-
-
-def pixels(path):
-    """Rows of an 8-bit RGB or RGBA picture, as bytes."""
-    data = open(path, "rb").read()
-    at, idat = 8, b""
-    while at < len(data):
-        n, kind = struct.unpack(">I4s", data[at:at + 8])
-        body = data[at + 8:at + 8 + n]
-        if kind == b"IHDR":
-            width, height, depth, colour = struct.unpack(">IIBB", body[:10])
-        elif kind == b"IDAT":
-            idat += body
-        at += 12 + n
-    step = {2: 3, 6: 4}[colour]
-    raw, row, rows = zlib.decompress(idat), bytes(width * step), []
-    for y in range(height):
-        line = raw[y * (width * step + 1):(y + 1) * (width * step + 1)]
-        row = unfilter(line[0], bytearray(line[1:]), row, step)
-        rows.append(row)
-    return rows, step
-
-
-def unfilter(kind, line, above, step):
-    for i in range(len(line)) if kind else ():
-        a = line[i - step] if i >= step else 0
-        b, c = above[i], above[i - step] if i >= step else 0
-        if kind == 1:
-            add = a
-        elif kind == 2:
-            add = b
-        elif kind == 3:
-            add = (a + b) // 2
-        else:
-            p = a + b - c
-            add = min((abs(p - a), 0, a), (abs(p - b), 1, b), (abs(p - c), 2, c))[2]
-        line[i] = (line[i] + add) & 255
-    return bytes(line)
-
-
-def window(width, scheme):
-    return ["--blink-settings=preferredColorScheme=%d" % (0 if scheme == "dark" else 1),
-            f"--window-size={max(width, 500)},900"]
-
-
-def complaints(run):
-    return [s for s in run.stderr.splitlines() if ":CONSOLE" in s]
-
-
-def measure(page, folder, width):
-    """What stands where does not depend on the colours."""
-    frame = os.path.join(folder, f"frame-{width}.html")
-    with open(frame, "w", encoding="utf-8") as f:
-        f.write(FRAME % (os.path.abspath(page), width, 900))
-    dom = chromium(*window(width, "light"), "--dump-dom", "file://" + os.path.abspath(frame))
-    seen = json.loads(html.unescape(re.search(r'<pre id="seen">(.*?)</pre>', dom.stdout, re.S)[1]))
-    wrong = complaints(dom) + [f"{key}: {seen[key]}" for key in ("empty", "flat", "small")
-                               if seen[key]]
-    if seen["width"] > width:
-        wrong.append(f"the page is {seen['width']} wide")
+def look(browser, page, folder, width, scheme, needs):
+    browser.open(page, width=width, scheme=scheme)
+    browser.shot(os.path.join(folder, f"report-{width}-{scheme}.png"))
+    seen = browser.run(LOOK)
+    wrong = seen["wrong"] + browser.complaints()
+    wrong += [f"no {key}" for key in needs if not seen[key]]
+    if seen["dark"] != (scheme == "dark"):
+        wrong.append(f"not {scheme}")
     return seen, wrong
 
 
-def look(page, folder, width, scheme):
-    shot = os.path.join(folder, f"report-{width}-{scheme}.png")
-    taken = chromium(*window(width, scheme), "--screenshot=" + shot,
-                     "file://" + os.path.abspath(page))
-    rows, step = pixels(shot)
-    colours = {row[i:i + 3] for row in rows[::7] for i in range(0, len(row), step * 5)}
-    ground = sum(rows[-1][:3]) / 3
-    return complaints(taken), len(colours), ground
-
-
 def main():
-    page = sys.argv[1]
-    folder = sys.argv[2] if len(sys.argv) > 2 else tempfile.mkdtemp()
-    once = "once" in sys.argv[3:]
-    needs = [a for a in sys.argv[3:] if a != "once"] or ["plots", "bars", "heat"]
+    words = sys.argv[1:]
+    once = "once" in words
+    needs = [w for w in words if w in ("plots", "bars", "heat")] or ["plots", "bars", "heat"]
+    page, folder = ([w for w in words if w not in ("once", "plots", "bars", "heat")] + ["."])[:2]
     bad = 0
-    for width in (1280,) if once else (1280, 390):
-        seen, misplaced = measure(page, folder, width)
-        for scheme in ("light",) if once else ("light", "dark"):
-            wrong, colours, ground = look(page, folder, width, scheme)
-            wrong += misplaced
-            if not all(seen[key] for key in needs) or colours < 12:
-                wrong.append(f"blank: {seen}, {colours} colours")
-            if (ground < 128) != (scheme == "dark"):
-                wrong.append(f"the ground is {ground:.0f}")
-            print(f"{width} {scheme}:", "; ".join(wrong) if wrong else
-                  f"{seen['sections']} boxes, {seen['plots']} plots, all drawn, all in the window")
-            bad += len(wrong)
+    with Browser() as browser:
+        for width in (1400,) if once else (1400, 390):
+            for scheme in ("light",) if once else ("light", "dark"):
+                seen, wrong = look(browser, page, folder, width, scheme, needs)
+                print(f"{width} {scheme}:", "; ".join(wrong) if wrong else
+                      f"{seen['cards']} cards, {seen['plots']} plots: nothing clipped, no words "
+                      "overlap, nothing scrolls sideways")
+                bad += len(wrong)
     return 1 if bad else 0
 
 

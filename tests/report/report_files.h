@@ -14,6 +14,7 @@ static inline void put_cert(const char *path, const char *word)
         {.kind = PARE_APRIORI_FOLDED, .holds = PARE_FALSE, .value = 8, .limit = 2},
         {.kind = PARE_FOLD_NOT_ROTARY, .holds = PARE_TRUE},
         {.kind = PARE_LAYER_REPLACED, .holds = PARE_TRUE, .text = word ? word : "the mean"},
+        {.kind = PARE_NEW_INPUT_INDEPENDENT, .holds = PARE_UNKNOWN},
         {.kind = PARE_APRIORI_OUTPUTS, .value = INFINITY, .domain = word ? word : "all inputs"},
         {.kind = PARE_ROWS_CHANGED, .value = 0.25},
         {.kind = PARE_AUC_LEAST, .value = 0.75},
@@ -58,7 +59,8 @@ static inline void put_cert(const char *path, const char *word)
 }
 
 static const char run_text[] =
-    "{\"command\":\"width\",\"line\":\"pare width a.st -o "
+    "{\"command\":\"width\",\"threads\":3,\"machine\":{\"cpu\":\"an EPYC of 1\"},"
+    "\"line\":\"pare width a.st -o "
     "small.st\",\"input\":{\"sha256\":\"%1$s\","
     "\"parameters\":4000,\"bytes\":8000,\"file_bytes\":16000,\"macs\":80000},"
     "\"output\":{\"sha256\":\"%1$s\",\"parameters\":1000,\"bytes\":2000,"

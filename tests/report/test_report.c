@@ -21,7 +21,7 @@ static void every_figure_is_on_the_page(void **state)
 {
     (void)state;
     static const char *const words[] = {"before 0.9",
-                                        "no bound",
+                                        "No bound holds for all inputs (inf).",
                                         "75 %",
                                         "1.5",
                                         "0.001",
@@ -42,22 +42,24 @@ static void every_figure_is_on_the_page(void **state)
                                         "dim 2 &lt;fails&gt;",
                                         "not tried",
                                         "nobody asked",
-                                        "not verified by this page"};
+                                        "Not verified by this page",
+                                        "4 kB in place of 16 kB (25 %). Claimed, not verified: no "
+                                        "output entry differs from the original&#39;s by more than "
+                                        "0.25, on 64 random inputs.",
+                                        "Written by pare ",
+                                        "an EPYC of 1, 3 threads"};
     report_files r;
     pare_arena *a = pare_arena_new();
     make_files(&r);
     const char *text = page_of(&r, &(pare_report_opts){0}, a);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) assert_contains(text, words[i]);
     /* The run file is nobody's proof: each of its figures is marked, in the summary as well. */
-    assert_contains(text, "<b>1,000</b><span class=\"dim small\">before 4,000 (4x)</span>"
+    assert_contains(text, "<b>1,000</b><span class=\"dim small\">before 4,000 (4x smaller)</span>"
                           " <span class=\"chip dim\">not verified</span>");
-    static const char marked[] = "<br><span class=\"dim small\">not verified</span></td>";
-    static const char *const left[] = {"<td class=\"n\">25 %", "<td class=\"n\">4x"};
-    for (size_t i = 0; i < 2; i++) {
-        const char *const at = strstr(text, left[i]);
-        assert_non_null(at);
-        assert_memory_equal(at + strlen(left[i]), marked, sizeof marked - 1);
-    }
+    static const char *const starred[] = {">16 kB &rarr; 4 kB*<", ">0.9 &rarr; 0.89*<",
+                                          ">4 &rarr; 1 ms*<",     "<div>0.25*</div>",
+                                          "<div>0.125*</div>",    "data-l=\"inputs\"><div>64<"};
+    for (size_t i = 0; i < sizeof starred / sizeof *starred; i++) assert_contains(text, starred[i]);
     assert_contains(text, "<span class=\"v\">0.125</span>");
     assert_contains(text, "<span class=\"v\">0.25</span>");
     pare_arena_free(a);
@@ -136,11 +138,15 @@ static void the_verifier_is_quoted(void **state)
     }
     /* Nothing green, none of its figures, no bar; 1,000 parameters are the run file's. */
     static const char *const never[] = {"chip good",  "class=\"good\"", "class=\"tier",
-                                        "1,000",      "labels",         ">verified<",
+                                        "<b>1,000<",  "labels",         ">verified<",
                                         "the 2-norm", "Also",           "25 %"};
     for (size_t i = 0; i < sizeof never / sizeof *never; i++)
         if (strstr(refuted, never[i])) fail_msg("'%s' is on the page of a lie", never[i]);
-    assert_contains(refuted, "<span class=\"chip bad\">refuted</span></td></tr>");
+    assert_contains(refuted, "<span class=\"chip bad\">refuted</span></div></td></tr>");
+    assert_contains(refuted,
+                    "It claims that the largest absolute difference over the output entries "
+                    "is at most 0.25, on 64 random inputs.");
+    assert_null(strstr(refuted, "proven 0"));
     answer = PARE_ERR_IO; /* the page that was there stays */
     assert_status(pare_report_write(r.out, r.list, REPORT_FILES, &o, &err), PARE_ERR_IO, &err);
     assert_contains(read_page(r.out, a), "claimed 1, but it is &lt;2&gt;");
@@ -160,16 +166,20 @@ static void nothing_is_green_unless_it_was_verified(void **state)
     const char *text = page_of(&r, &o, a);
     assert_null(strstr(text, "chip good"));
     assert_null(strstr(text, "class=\"good\""));
-    assert_null(strstr(text, "certified unchanged"));
+    assert_null(strstr(text, "proven unchanged"));
+    assert_null(strstr(text, "proven bound"));
+    assert_null(strstr(text, "Also proven"));
     assert_contains(text, "labels claimed to be unchanged");
-    assert_contains(text, "proven, says the certificate");
+    assert_contains(text, "claimed bound");
     assert_contains(text, "said to hold");
     o.verify = says;
     o.self = &answer;
     text = page_of(&r, &o, a);
-    /* Two certificates, one of them in the summary too, and one hypothesis that holds twice. */
-    assert_int_equal(count(text, "chip good"), 3 + 2);
-    assert_contains(text, "labels certified unchanged");
+    /* Two certificates, on their cards and in the summary; no hypothesis, which nobody proves. */
+    assert_int_equal(count(text, "chip good"), 4);
+    assert_contains(text, "<span class=\"chip\">holds</span>");
+    assert_contains(text, "<span class=\"chip dim\">not decided</span>");
+    assert_contains(text, "labels proven unchanged");
     assert_null(strstr(text, "says the certificate"));
     pare_arena_free(a);
     test_rmdir(r.dir);

@@ -1,0 +1,233 @@
+/* summary.c - all cuts in one table and one plot (items.h). */
+#include "items.h"
+#include "plot.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool is_listed(const item *it)
+{
+    return it->kind == ITEM_CUT || it->kind == ITEM_LENGTH;
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+/* What no verified certificate covers has a star. */
+static const char *star(bool verified)
+{
+    return verified ? "" : "*";
+}
+
+static void size_cell(page *p, table *t, const item *it)
+{
+    const both v = file_bytes_of(p, it);
+    number b, a;
+    table_cell(p, t, NULL);
+    if (!isnan(v.before) && !isnan(v.after))
+        page_put(p, "%s &rarr; %s%s<br><span class=\"dim small\">%.3g %%</span>",
+                 show_bytes(b, v.before), show_bytes(a, v.after), star(v.verified),
+                 100 * v.after / v.before);
+    table_cell_end(p);
+}
+
+static const char *show_short(number buf, double v)
+{
+    snprintf(buf, sizeof(number), "%.3g", v);
+    return buf;
+}
+
+static void change_cell(page *p, table *t, const cJSON *of, const char *name, const char *unit)
+{
+    const double before = item_number(p, of, "before"), after = item_number(p, of, "after");
+    number b, a;
+    table_cell(p, t, NULL);
+    if (!isnan(before) && !isnan(after))
+        page_put(p, "%s &rarr; %s%s*<br><span class=\"dim small\">%s</span>", show_short(b, before),
+                 show_short(a, after), unit, name);
+    table_cell_end(p);
+}
+
+static void error_cells(page *p, table *t, double proven, double measured, bool verified)
+{
+    number v;
+    table_cell(p, t, NULL);
+    page_put(p, "%s%s", isinf(proven) ? "no bound (inf)" : show_bound(v, proven), star(verified));
+    table_cell_end(p);
+    table_cell(p, t, NULL);
+    page_put(p, "%s%s", show_value(v, measured), star(verified));
+    table_cell_end(p);
+}
+
+static void empty_cells(page *p, table *t, size_t n)
+{
+    for (size_t i = 0; i < n; i++) table_text(p, t, "");
+}
+
+static void cut_cells(page *p, table *t, const item *it)
+{
+    const cJSON *const metric = item_object(p, it->json, "metric"), *const ms = item_object(
+                                                                        p, it->json, "time_ms");
+    const char *const name = item_string(p, metric, "name");
+    const double faster = item_number(p, ms, "before") / item_number(p, ms, "after");
+    number v;
+    size_cell(p, t, it);
+    change_cell(p, t, metric, name ? name : "", "");
+    change_cell(p, t, ms, isfinite(faster) ? page_words(p, "%.3gx", faster) : "", " ms");
+    error_cells(p, t, it->cert->proven, it->cert->measured, it->holds == PARE_TRUE);
+    table_text(p, t, isnan(inputs_of(it)) ? "" : show_count(v, inputs_of(it)));
+}
+
+static void length_cells(page *p, table *t, const item *it)
+{
+    empty_cells(p, t, 3);
+    error_cells(p, t, item_number(p, it->json, "proven"), item_number(p, it->json, "measured"),
+                it->holds == PARE_TRUE);
+    empty_cells(p, t, 1);
+}
+
+static void row(page *p, table *t, const item *it)
+{
+    const bool refuted = it->holds == PARE_FALSE;
+    p->file = it->from;
+    table_row(p, t);
+    table_cell(p, t, NULL);
+    page_put(p, "<span class=\"dim\">%zu</span> <a href=\"#%s\">%s</a>", it->number, it->id,
+             refuted || !it->cert ? it->path : it->cert->output.path);
+    table_cell_end(p);
+    table_text(p, t, cut_kind_of(it)->word);
+    if (refuted)
+        empty_cells(p, t, 6);
+    else if (it->cert)
+        cut_cells(p, t, it);
+    else
+        length_cells(p, t, it);
+    table_cell(p, t, NULL);
+    page_tag(p, "span", verdict_class(it), verdict_word(it));
+    table_cell_end(p);
+    table_row_end(p);
+}
+
+/* ---- the plot -------------------------------------------------------------------------------- */
+
+typedef struct point {
+    double x, proven, measured;
+    const item *it;
+} point;
+
+/* Cuts whose size and error are known, in the norm of the first: others are on another scale. */
+static size_t points_of(page *p, point *out, const items *all)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < all->n && !p->st; i++) {
+        const item *const it = &all->v[i];
+        if (it->kind != ITEM_CUT || it->holds == PARE_FALSE) continue;
+        p->file = it->from;
+        const both size = file_bytes_of(p, it);
+        const double left = 100 * size.after / size.before;
+        if (!isfinite(left) || (n > 0 && strcmp(it->cert->norm, out[0].it->cert->norm) != 0))
+            continue;
+        out[n++] = (point){left, it->cert->proven, it->cert->measured, it};
+    }
+    return n;
+}
+
+/* Two series for each kind of cut: filled for proven, outlines for measured. */
+static size_t series_of(page *p, series *s, const point *at, size_t n)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        const cut_kind *const kind = cut_kind_of(at[i].it);
+        bool seen = false;
+        for (size_t k = 0; k < i; k++) seen |= cut_kind_of(at[k].it) == kind;
+        if (seen) continue;
+        for (int hollow = 0; hollow < 2; hollow++) {
+            double *const x = page_alloc(p, n, sizeof *x), *const y = page_alloc(p, n, sizeof *y);
+            const char **const label = page_alloc(p, n, sizeof *label);
+            size_t m = 0;
+            if (!x || !y || !label) return 0;
+            for (size_t k = i; k < n; k++) {
+                if (cut_kind_of(at[k].it) != kind) continue;
+                x[m] = at[k].x;
+                y[m] = hollow ? at[k].measured : at[k].proven;
+                label[m++] = page_words(p, "%zu", at[k].it->number);
+            }
+            s[count++] = (series){
+                .name = page_words(p, "%s, %s", kind->word, hollow ? "measured" : "bound"),
+                .n = m,
+                .x = x,
+                .y = y,
+                .label = hollow ? NULL : label,
+                .hollow = hollow,
+                .look = kind->look,
+            };
+        }
+    }
+    return count;
+}
+
+static void scatter(page *p, const items *all)
+{
+    point *const at = page_alloc(p, all->n, sizeof *at);
+    const size_t n = at ? points_of(p, at, all) : 0;
+    series *const s = page_alloc(p, 2 * n, sizeof *s);
+    if (n < 2 || !s) return;
+    const size_t count = series_of(p, s, at, n);
+    if (p->st) return;
+    plot_chart(p, &(chart){"Size against error: the best cuts are at the lower left",
+                           "size of the result, % of the original file",
+                           "largest change of an output entry", .log_y = true, .points = true,
+                           .s = s, .n = count});
+    page_put(p,
+             "<p class=\"small dim\">A number is the card of that cut. Filled marks are %s "
+             "bounds, outlines are what was measured. Errors are absolute: compare cuts of one "
+             "model.</p>\n",
+             "proven or claimed");
+}
+
+static const char *norm_of(page *p, const item *it)
+{
+    if (!is_listed(it) || it->holds == PARE_FALSE) return NULL;
+    p->file = it->from;
+    return it->cert ? it->cert->norm : item_string(p, it->json, "norm");
+}
+
+/* Every norm once. */
+static void notes(page *p, const items *all)
+{
+    size_t shown = 0;
+    page_put(p, "<p class=\"small dim\">");
+    for (size_t i = 0; i < all->n && !p->st; i++) {
+        const char *const norm = norm_of(p, &all->v[i]);
+        bool seen = !norm;
+        for (size_t k = 0; k < i && !seen; k++) {
+            const char *const other = norm_of(p, &all->v[k]);
+            seen = other && strcmp(other, norm) == 0;
+        }
+        if (!seen) page_put(p, "%s%s", shown++ ? "; " : "Error: ", norm);
+    }
+    page_put(p,
+             "%sInputs: on how many the bound was proven. * taken from a file, not verified by "
+             "this page.</p>\n",
+             shown ? ". " : "");
+}
+
+void summary_cuts(page *p, const items *all)
+{
+    bool any = false;
+    table t;
+    for (size_t i = 0; i < all->n; i++) any |= is_listed(&all->v[i]);
+    if (!any) return;
+    page_put(p, "<section class=\"summary\" id=\"cuts\"><h2>Summary: every result and what it "
+                "costs</h2>\n");
+    table_begin(p, &t,
+                "result|cut|#file size|#metric|#time of one pass|#error, at most|#error, measured|"
+                "#inputs|certificate|",
+                "all");
+    for (size_t i = 0; i < all->n && !p->st; i++)
+        if (is_listed(&all->v[i])) row(p, &t, &all->v[i]);
+    table_end(p);
+    notes(p, all);
+    scatter(p, all);
+    page_put(p, "</section>\n");
+}
