@@ -246,10 +246,10 @@ static const char *sentence(page *p, const item *it)
     const both size = file_bytes_of(p, it);
     const double left = 100 * size.after / size.before;
     number before, after, bound;
-    const char *const saves =
-        left >= 0 ? page_words(p, "%s in place of %s (%.3g %%). ", show_bytes(after, size.after),
-                               show_bytes(before, size.before), left)
-                  : "";
+    const char *const saves = left >= 0 ? page_words(p, "%s in place of %s (%.3g %%). ",
+                                                     show_file_size(after, size.after),
+                                                     show_file_size(before, size.before), left)
+                                        : "";
     const char *const who = it->holds == PARE_TRUE ? "Proven" : "Claimed, not verified";
     if (isinf(c->proven)) return page_words(p, "%sNo bound holds for %s (inf).", saves, c->domain);
     if (strcmp(c->norm, "largest absolute difference over the output entries") == 0)

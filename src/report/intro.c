@@ -52,11 +52,11 @@ static void lead(page *p, const items *all)
                  logs = count_of(all, ITEM_LOG);
     page_put(p, "<p>");
     if (certs > 0)
-        page_put(p,
-                 "pare makes transformers smaller and proves how far the outputs of the smaller "
-                 "model can be from those of the original. This page shows %zu %s, each with its "
-                 "certificate: a file that anyone can check with <code>pare verify</code>. ",
-                 certs, certs == 1 ? "result" : "results");
+        page_put(p, "pare makes transformers smaller and proves how far the outputs of the smaller "
+                    "model can be from those of the original. ");
+    if (certs == 1) page_put(p, "This page shows one result with its certificate, ");
+    if (certs > 1) page_put(p, "This page shows %zu results, each with its certificate, ", certs);
+    if (certs > 0) page_put(p, "a file that anyone can check with <code>pare verify</code>. ");
     if (probes > 0)
         page_put(p, "A <b>probe</b> tries cuts on a model, reports what each would cost, and keeps "
                     "none of them. ");

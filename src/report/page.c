@@ -214,7 +214,7 @@ const char *show_count(number buf, double v)
     return buf;
 }
 
-const char *show_bytes(number buf, double v)
+const char *show_file_size(number buf, double v)
 {
     static const char *const unit[] = {"bytes", "kB", "MB", "GB", "TB"};
     size_t k = 0;
@@ -270,7 +270,7 @@ static const char *const style[] = {
     ".pack td,.pack th{padding-right:36px}\n",
     ".good{color:var(--good)}.bad{color:var(--bad)}.warn{color:var(--warn)}.chip{display:"
     "inline-block;border:1px solid currentColor;border-radius:99px;padding:0 8px;font-size:.8rem;"
-    "white-space:nowrap}.claim{white-space:normal;display:block;text-align:left}\n",
+    "white-space:nowrap}td .chip{white-space:normal;border-radius:12px}.claim{white-space:normal;display:block;text-align:left}\n",
     ".grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(320px,100%),1fr));gap:"
     "16px "
     "24px}"

@@ -79,7 +79,7 @@ void table_end(page *p);
 typedef char number[48];
 const char *show_value(number buf, double v);
 const char *show_bound(number buf, double v);
-const char *show_lower(number buf, double v); /* a lower bound: rounded down */
-const char *show_count(number buf, double v); /* 1,234,567 */
-const char *show_bytes(number buf, double v); /* 1.23 MB, powers of 1000 */
+const char *show_lower(number buf, double v);     /* a lower bound: rounded down */
+const char *show_count(number buf, double v);     /* 1,234,567 */
+const char *show_file_size(number buf, double v); /* 1.23 MB, powers of 1000 */
 #endif

@@ -26,7 +26,7 @@ static void size_cell(page *p, table *t, const item *it)
     table_cell(p, t, NULL);
     if (!isnan(v.before) && !isnan(v.after))
         page_put(p, "%s &rarr; %s%s<br><span class=\"dim small\">%.3g %%</span>",
-                 show_bytes(b, v.before), show_bytes(a, v.after), star(v.verified),
+                 show_file_size(b, v.before), show_file_size(a, v.after), star(v.verified),
                  100 * v.after / v.before);
     table_cell_end(p);
 }

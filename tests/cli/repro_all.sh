@@ -30,11 +30,11 @@ for name in sorted(glob.glob("one/out/*/tables.json")):
 notes = json.load(open("one/out/errata/tables.json"))["notes"]
 print(rows > 180, false > 15, steps > 30, notes[-1])
 P
-grep -c '<section' one/out/report.html
+grep -c '<section class="card"' one/out/report.html
 grep -o 'Made by <code>pare repro length --only calls' one/out/report.html | head -n 1
-grep -o 'Lemma 4.1: |Res(A) - Res(B)| &lt;= |A - B|</td><td class="n">0.25</td><td class="n"></td><td class="n">0.5</td>' one/out/report.html
+grep -oE 'Lemma 4.1: .Res\(A\) - Res\(B\). &lt;= .A - B.</div>.*data-l="pare"><div>[0-9.]*' one/out/report.html | sed 's/<[^>]*>/ /g' 
 grep -o 'agrees</span><div class="small dim">own reference' one/out/report.html | head -n 1
-grep -o '<th colspan="[0-9]*">[a-z -]*' one/out/report.html
+grep -oE '<th>(printed in the paper|own reference|self-consistency|ours)</th>' one/out/report.html
 grep -ciE '<script|https?:' one/out/report.html
 echo "-- a row's command gives the row"
 pare repro length --only calls -q -o calls >/dev/null

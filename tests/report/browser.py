@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""tests/report/browser.py PAGE [FOLDER] [plots|bars|heat ...] [once] - looks at a report with chromium as
+"""tests/report/browser.py PAGE [FOLDER] [cards|plots|bars|heat ...] [once] - looks at a report with chromium as
 a reader would: 1400 and 390 pixels wide, light and dark, every fold of the page opened. Exit 1, and a line
 for each defect, when
   - the page scrolls sideways, or something sticks out of its card,
   - a table or another box hides a part of itself and says so nowhere,
   - two words of a picture overlap, leave the picture, or are too small to read,
-  - a plot or a group of bars is empty (or there is none at all: plots, bars, heat; all three by default),
+  - a plot or a group of bars is empty (or there is none at all: cards, plots, bars, heat; the last three by default),
   - a link of the page leads nowhere, or to a card that stays closed,
   - text has too little contrast, or the console complains.
 Pictures of the page as it opens are left in FOLDER. once: 1400 pixels, light, and no more."""
@@ -90,7 +90,7 @@ LOOK = r"""(() => {
     const v = light(c), ratio = (Math.max(v, ground) + 0.05) / (Math.min(v, ground) + 0.05);
     if (ratio < 4.5) { say(`contrast ${ratio.toFixed(1)}: ${name(e)}`); break; }
   }
-  return {cards: all('section').length, plots: all('svg.plot,svg.plan').length,
+  return {cards: all('section.card').length, plots: all('svg.plot,svg.plan').length,
           bars: all('.fill').length, heat: all('table.heat td').length, dark: ground < 0.2, wrong};
 })()"""
 
@@ -109,8 +109,8 @@ def look(browser, page, folder, width, scheme, needs):
 def main():
     words = sys.argv[1:]
     once = "once" in words
-    needs = [w for w in words if w in ("plots", "bars", "heat")] or ["plots", "bars", "heat"]
-    page, folder = ([w for w in words if w not in ("once", "plots", "bars", "heat")] + ["."])[:2]
+    needs = [w for w in words if w in ("plots", "bars", "heat", "cards")] or ["plots", "bars", "heat"]
+    page, folder = ([w for w in words if w not in ("once", "plots", "bars", "heat", "cards")] + ["."])[:2]
     bad = 0
     with Browser() as browser:
         for width in (1400,) if once else (1400, 390):
