@@ -63,3 +63,23 @@ for how in "" --long; do
     python3 tools/run-tests --build build $how README >/dev/null
     echo "exit $?"
 done
+# The quick tests: in every folder the most tests per second within its time, and what is new; a module without
+# one is said.
+mkdir -p src/base src/model tests/base tests/model tests/cli build/tests/base build/tests/model
+touch src/base/a.c src/model/a.c tests/base/test_slow.c tests/base/test_x_mpfr.c
+program tests/base/test_many 'printf "1..1\nok 1 - a\n"'
+program tests/base/test_few 'printf "1..1\nok 1 - a\n"'
+program tests/base/test_new 'printf "1..1\nnot ok 1 - a\n"; exit 1'
+cp "$PARE_ROOT/tests/cli/run" tests/cli/
+echo 'echo hello' >tests/cli/quick.sh && echo hello >tests/cli/quick.stdout
+cp tests/cli/quick.sh tests/cli/slow.sh
+{ echo '# a comment'; printf '%s\n' 'tests/base/test_many 1.5 30' 'tests/base/test_few 1.2 2' 'tests/base/test_slow 2 4' \
+    'tests/cli/quick 0.1 1' 'tests/cli/slow 20.1 1' 'examples/01_good 0.1 1'; } >tests/seconds.tsv
+python3 tools/run-tests --build build --quick 2>&1
+program tests/model/test_model 'printf "1..1\nok 1 - a\n"'
+python3 tools/run-tests --quick --list
+python3 tools/run-tests --build build --quick --jobs 1 | sed -e 's/ *[0-9.]* s$//' -e '/^[0-9]* programs/d'
+echo "exit ${PIPESTATUS[0]}"
+rm tests/base/test_new.c tests/base/test_slow.c tests/cli/slow.sh
+python3 tools/run-tests --build build --record-seconds | sed 's/^ *[0-9.]* s/S s/'
+sed 's/\t0\.[0-9]*\t/ S /' tests/seconds.tsv
