@@ -86,7 +86,7 @@ static void refuse_at_once(const char *path, const char *what)
     char hex[PARE_SHA256_HEX], *text;
     pare_blob *b;
     pare_arena *const a = pare_arena_new();
-    alarm(5); /* a test that waits is a test that fails */
+    alarm(60); /* a test that waits is a test that fails */
     assert_status(pare_blob_open(&b, path, &err), PARE_ERR_IO, &err);
     assert_null(b);
     assert_contains(err.msg, path);

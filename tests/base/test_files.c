@@ -121,7 +121,7 @@ static void a_pipe_is_refused_at_once(void **state)
     test_mkdir(dir);
     assert_int_equal(mkfifo(test_path(path, dir, "pipe"), 0600), 0);
     pare_files *const f = pare_files_new();
-    alarm(5);
+    alarm(60);
     assert_ok(pare_files_exists(f, &there, path, &err), &err);
     assert_true(there);
     assert_status(pare_files_read(f, &b, path, &err), PARE_ERR_IO, &err);

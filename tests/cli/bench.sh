@@ -48,7 +48,7 @@ mkdir tmp && TMPDIR=$PWD/tmp pare bench --quick forward >/dev/null && ls tmp
 
 echo '- nor when it is told to stop'
 TMPDIR=$PWD/tmp pare bench --full attention >told.csv 2>told.err &
-for i in $(seq 100); do [ -n "$(ls tmp)" ] && grep -q ^name told.csv && break; sleep 0.1; done
+for i in $(seq 600); do [ -n "$(ls tmp)" ] && grep -q ^name told.csv && break; sleep 0.1; done
 kill -TERM $! && wait $!
 echo "exit $?: $(cat told.err)" && ls tmp
 exec 2>&1

@@ -8,7 +8,7 @@ os.execvp("pare", ["pare", "fold", "m.st", "-o", "o.st", "-q"])'
 ls -A >before
 stopped() { # signal: fold until its model is there under its temporary name, then stop it
     python3 -c "$fold" >out &
-    for _ in $(seq 1000); do
+    for _ in $(seq 6000); do
         test -e o.st.part-$! && break
         sleep 0.01
     done

@@ -74,7 +74,7 @@ END
 echo "-- a plan that cannot be, or is for another input: exit 2, at once"
 while read -r key value; do
     change q.json p.json $key $value
-    timeout 20 pare run m.st --input x.npy --plan p.json -q -f -o y.npy >/dev/null; echo "$key $value: exit $?"
+    timeout 100 pare run m.st --input x.npy --plan p.json -q -f -o y.npy >/dev/null; echo "$key $value: exit $?"
 done <<'END'
 tokens 4294967296
 tokens 2147483648

@@ -9,7 +9,7 @@ pare verify f.st.cert.json -q >/dev/null && echo "holds"
 ls >before
 mkfifo pipe pipe.npz pipe.txt pipe.csv pipe.npy
 at_once() {
-    timeout 5 pare "$@" </dev/null >said 2>&1
+    timeout 60 pare "$@" </dev/null >said 2>&1
     echo "$1: exit $?, $(grep -o '[^ ]* is not a regular file ([a-z ]*)' said)"
 }
 for f in pipe /dev/zero /dev/null; do

@@ -80,12 +80,12 @@ below codes.st.cert.json theorem44.outputs 2
 words="--kind graph --data board.npz --dim 8 --layers 2 --keep-every 1 -t 1 -q"
 pare train $words --epochs 40 $plain -o whole.st >/dev/null
 pare train $words --epochs 40 $plain -o cut.st >/dev/null &
-for _ in $(seq 500); do [ -e cut.st.checkpoint ] && break; sleep 0.002; done
+until [ -e cut.st.checkpoint ] || ! kill -0 $! 2>/dev/null; do sleep 0.002; done
 { kill -9 $!; wait $!; } 2>/dev/null
 pare train $words --epochs 40 $plain --resume -f -o cut.st >/dev/null
 cmp whole.st cut.st && echo same bytes
 pare train $words --epochs 9999999 $plain -o long.st >/dev/null 2>&1 &
-for _ in $(seq 500); do [ -e long.st.checkpoint ] && break; sleep 0.01; done
+for _ in $(seq 6000); do [ -e long.st.checkpoint ] && break; sleep 0.01; done
 { kill -9 $!; wait $!; } 2>/dev/null
 pare train $words --epochs 9999999 --no-skips --no-biases --heads 1 --resume -o long.st 2>&1 | sed -E 's/[0-9a-f]{64}/H/g'
 # Each option by itself, of every kind; what fits no kind is refused, and nothing is written.

@@ -43,7 +43,7 @@ echo "-- a process is killed"
 pare data model -q --kind llama --dim 64 --heads 4 --layers 8 --context 4096 -o big-$$.st >/dev/null
 pare data random -q --count 1 --tokens 4096 -o big.npy
 timeout 100 mpirun --oversubscribe -n 2 pare run big-$$.st --input big.npy --oracle 16 --mode zeroref -q -t 1 -o big.out.npy >killed.out 2>&1 &
-for i in $(seq 100); do
+for i in $(seq 600); do
     rank=$(ps -e -o pid=,args= | awk -v m=big-$$.st '$2 == "pare" && $4 == m { print $1; exit }')
     [ -z "$rank" ] || break
     sleep 0.1

@@ -23,7 +23,7 @@ pare train $words --oracle 16 --runs 2 -t 1 -q -f -o one.st | grep engine
 cmp one.st two.st
 echo "-- a run is taken up again with the same engine only"
 pare train $words --steps 99999999 --oracle 16 --keep-every 1 -q -o r.st >/dev/null &
-for _ in $(seq 500); do [ -e r.st.checkpoint ] && break; sleep 0.01; done
+for _ in $(seq 6000); do [ -e r.st.checkpoint ] && break; sleep 0.01; done
 { kill -9 $!; wait $!; } 2>/dev/null
 for w in "" "--oracle 32"; do
     pare train $words --steps 99999999 $w --resume -q -o r.st; echo "exit $?"

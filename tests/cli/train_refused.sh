@@ -79,7 +79,7 @@ t --kind graph --data b.npz $small --resume -o m.st
 rm m.st.checkpoint
 echo "-- nor is it taken for that of another run, which is told by what was said"
 pare train --kind graph --data b.npz --dim 4 --layers 1 --epochs 9999999 --keep-every 1 -q -o m.st >/dev/null &
-for _ in $(seq 500); do [ -e m.st.checkpoint ] && break; sleep 0.01; done
+for _ in $(seq 6000); do [ -e m.st.checkpoint ] && break; sleep 0.01; done
 { kill -9 $!; wait $!; } 2>/dev/null # bash may speak of it in either
 for w in "--seed 3" "--lr 0.5" "--epochs 5"; do
     t --kind graph --data b.npz --dim 4 --layers 1 --epochs 9999999 $w --resume -o m.st

@@ -8,7 +8,7 @@ signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.execvp("pare", ["pare", "train"] + sys.argv[1:])'
 stopped() { # signal
     python3 -c "$start" $words ${2:-} >out &
-    for _ in $(seq 1000); do
+    for _ in $(seq 6000); do
         test -e o.st.checkpoint && break
         sleep 0.01
     done

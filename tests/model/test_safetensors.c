@@ -154,10 +154,10 @@ static void a_header_longer_than_the_file_is_refused_at_once(void **state)
     pare_arena_free(a);
 }
 
-static void many_tensors_are_read_in_reasonable_time(void **state)
+static void many_tensors_are_not_compared_pair_by_pair(void **state)
 {
     (void)state;
-    enum { N = 20000 };
+    enum { N = 200000 }; /* pair by pair it would take many minutes: the alarm would end it */
     char *header = malloc((size_t)N * 100);
     uint8_t *bytes = malloc((size_t)N * 104);
     assert_true(header && bytes);
@@ -173,11 +173,11 @@ static void many_tensors_are_read_in_reasonable_time(void **state)
     pare_blob b;
     pare_err err = {0};
     pare_arena *a = pare_arena_new();
-    const double start = pare_seconds();
+    alarm(200);
     assert_ok(open_bytes(&f, a, bytes, build(bytes, header, 4 * N), &b, &err), &err);
     assert_int_equal(f.n, N);
     assert_int_equal(st_find(&f, "layers.7919.weight")->begin, 4);
-    assert_le(pare_seconds() - start, 5); /* pair by pair it would be minutes */
+    alarm(0);
     drop_bytes(&b);
     pare_arena_free(a);
     free(header);
@@ -257,7 +257,7 @@ int main(void)
         cmocka_unit_test(tensors_metadata_and_bytes_are_found),
         cmocka_unit_test(every_false_claim_is_refused_by_name),
         cmocka_unit_test(a_header_longer_than_the_file_is_refused_at_once),
-        cmocka_unit_test(many_tensors_are_read_in_reasonable_time),
+        cmocka_unit_test(many_tensors_are_not_compared_pair_by_pair),
         cmocka_unit_test(a_cut_file_is_refused_wherever_it_is_cut),
         cmocka_unit_test(a_changed_byte_never_makes_a_claim_outside_the_file),
     };
