@@ -339,7 +339,7 @@ static pare_status check_options(cli *c, const length_opts *o)
         (st = cli_only(c, "rows", o->certify || (o->pack && !(o->penalty > 0)),
                        "--certify, or with --pack without --penalty")) ||
         (st = cli_only(c, "tokens", !o->data,
-                       "a plan without --data: the data say how long the input is")))
+                       "plans without --data, which says how long the input is")))
         return st;
     if (o->pack) return PARE_OK;
     if (!o->dry && !c->out)

@@ -12,7 +12,8 @@
 enum { MOST_DIMS = 16, MOST_ROWS = 48 };
 
 typedef struct probe_opts {
-    const char *data, *dims, *part;
+    const char *data, *dims;
+    size_t part; /* a pare_probe_part */
     bool all;
     size_t split, list[MOST_DIMS];
     pare_probe_opts o;
@@ -96,7 +97,8 @@ static void norms_row(const char *label, const pare_norms *n, const char *of)
 static void print_weights(const cli *c, const pare_probe *p)
 {
     const bool each = c->verbose || p->nspectra <= MOST_ROWS;
-    out_row("weights", "block%s, norm, rank, effective rank, stable rank, fall of the spectrum",
+    out_row("weights",
+            "block%s, largest singular value, rank, effective rank, stable rank, spectrum",
             each ? ".head" : "");
     out_line("  %-6s %-9s %-12s %8s %5s %9s %8s  10^0 .. 10^-4", "", "", "", "norm", "rank",
              "effective", "stable");
@@ -106,7 +108,8 @@ static void print_weights(const cli *c, const pare_probe *p)
         else if (first_alike(p, i))
             heads_row(p, i);
     }
-    if (!each) out_row("", "heads together: the largest norm, mean ranks; -v shows each");
+    if (!each)
+        out_row("", "heads of a block together: largest norm, mean ranks; -v shows each head");
     norms_row("operators", &p->operators, "norms of Wq, Wk, Wv and the feed-forward maps");
 }
 
@@ -115,8 +118,8 @@ static void print_weights(const cli *c, const pare_probe *p)
 static void print_stream(const pare_probe *p)
 {
     char tokens[32];
-    out_row("stream", "on %zu input%s, %s tokens", p->inputs, p->inputs == 1 ? "" : "s",
-            out_count(tokens, p->tokens));
+    out_row("stream", "residual stream on %zu input%s, %s tokens: rank of the hidden states",
+            p->inputs, p->inputs == 1 ? "" : "s", out_count(tokens, p->tokens));
     out_line("  %-6s %6s %6s %6s %9s %19s %9s%s", "", "width", "rank", "affine", "effective",
              "norm of a row", "largest", p->has_survey ? "  residual" : "");
     for (size_t i = 0; i < p->nstreams; i++) {
@@ -129,8 +132,10 @@ static void print_stream(const pare_probe *p)
         out_line("  %s", falling(picture, s->s_est, s->width));
     }
     if (p->has_survey)
-        out_row("", "residual: of the worst row, from an affine subspace of %zu dimensions",
-                p->survey.dim);
+        out_row(
+            "",
+            "residual: distance of the worst row from the best affine subspace of %zu dimensions",
+            p->survey.dim);
     norms_row("vectors", &p->vectors, "norms of the rows that enter a block");
 }
 
@@ -139,15 +144,17 @@ static void print_stream(const pare_probe *p)
 static void print_survey(const pare_probe *p)
 {
     const pare_survey *const s = &p->survey;
-    out_row("scores", "dimensions of queries and keys that the scores on this data need (99 %%)");
+    out_row("scores",
+            "dimensions of queries and keys that carry 99 %% of the attention scores here");
     for (size_t i = 0; i < s->nheads; i++) {
         const pare_survey_head *const h = &s->heads[i];
         char picture[4 * CELLS + 1];
         out_line("  %zu.%zu    %4zu of %-4zu %s", h->layer, h->head, h->needed, h->dim,
                  falling(picture, h->form_est, h->n));
     }
-    out_row("layers", "lemma: dimension asked for; leverage: largest, draws; clusters: radius, "
-                      "separation");
+    out_row("layers",
+            "lemma: dimension that Johnson-Lindenstrauss asks for; leverage scores and the draws "
+            "they need; clusters of rows: radius, separation");
     out_line("  %-6s %10s %10s %6s %9s %6s %9s %8s %11s", "", "rows", "pairs", "lemma", "leverage",
              "draws", "clusters", "radius", "separation");
     for (size_t i = 0; i < s->nlayers; i++) {
@@ -160,7 +167,9 @@ static void print_survey(const pare_probe *p)
 
 static void print_findings(const pare_probe *p)
 {
-    out_row("theorems", "which hypothesis holds, and by what factor it fails");
+    out_row("theorems",
+            "hypotheses of the theorems of Shirzad 2024: whether each holds, else by what factor "
+            "it fails");
     for (size_t i = 0; i < p->nfindings; i++) {
         const pare_finding *const f = &p->findings[i];
         char factor[32] = "";
@@ -192,7 +201,9 @@ static void cut_row(const pare_probe *p, const pare_cut_cost *c)
 static void print_cuts(const pare_probe *p)
 {
     char n[32];
-    out_row("cuts", "what each would cost here, measured in f64 (not proven: pare width proves)");
+    out_row("cuts",
+            "what each width cut changes here, measured in f64; `pare width` makes one and proves "
+            "its error");
     out_part("  %-9s %5s %12s %7s %10s %10s", "method", "width", "parameters", "", "largest",
              "rms");
     if (p->metric) out_part(" %10s", p->metric);
@@ -214,7 +225,8 @@ static void need_row(const pare_ticket_probe *t, const pare_probe_need *n)
     char seen[32] = "> 26", proven[48], bytes[32];
     if (n->seen) snprintf(seen, sizeof seen, "%zu", n->seen);
     snprintf(proven, sizeof proven, "%zu", n->proven);
-    if (!n->proven) snprintf(proven, sizeof proven, "no (%zu off the lattice)", n->density);
+    if (!n->proven)
+        snprintf(proven, sizeof proven, "no (%zu without rounding to a grid)", n->density);
     out_part("  %-8.0e %6s %12s", n->error, seen, n->seen ? out_count(bytes, n->factored) : "-");
     out_part(" %12s", n->seen && n->merged ? out_count(bytes, n->merged) : "-");
     if (n->seen)
@@ -227,7 +239,8 @@ static void need_row(const pare_ticket_probe *t, const pare_probe_need *n)
 static void print_ticket(const pare_ticket_probe *t)
 {
     char n[32];
-    out_row("tickets", "entries of its matrices, and the items whose sums reach the largest");
+    out_row("tickets",
+            "entries of the matrices; reach: random numbers whose sums reach the largest");
     out_line("  %-22s %5s %-12s %9s %9s %6s", "", "", "", "largest", "rms", "reach");
     for (size_t i = 0; i < t->nkinds; i++) {
         const pare_probe_kind *const k = &t->kinds[i];
@@ -236,46 +249,47 @@ static void print_ticket(const pare_ticket_probe *t)
         out_line("  %-22s %5zu %-12s %9.3g %9.3g %6zu", k->name, k->count, shape, k->largest,
                  k->rms, k->reach);
     }
-    out_row("ticket needs", "items an entry for 99 of 100 entries (drawn), bytes; as f32 %s",
+    out_row("bits",
+            "random numbers for each entry (tried on 99 %% of the entries) and bytes; as f32 %s",
             out_count(n, t->f32));
     out_line("  %-8s %6s %12s %12s %6s %10s  %s", "error", "items", "factored", "merged", "of f32",
-             "lattice", "items by Lemma S");
+             "lattice", "proven (Lemma S)");
     for (size_t i = 0; i < t->nneeds; i++) need_row(t, &t->needs[i]);
     if (*t->not_merged) out_row("", "not merged: %s", t->not_merged);
 }
 
-/* ---- each direction in one line ------------------------------------------------------------ */
+/* ---- each direction: what can be cut, at which price, what blocks the rest ------------------- */
 
-static const char *price(char buf[40], double v)
+static void say_price(const pare_probe *p, const pare_prospect *t)
 {
-    snprintf(buf, 40, isnan(v) || isinf(v) ? "-" : "%.3g", v);
-    return buf;
+    char bound[40];
+    if (!isinf(t->proven.v) && t->proven.v == 0)
+        out_row("", "proven: no output changes (%s)", t->domain);
+    else if (!isinf(t->proven.v))
+        out_row("", "proven: no output changes by more than %s (%s)",
+                pare_ub_format(bound, t->proven, 3), t->domain);
+    if (!isnan(t->measured) && !isinf(t->measured))
+        out_row("", "measured: outputs change by at most %.3g", t->measured);
+    if (p->metric && !isnan(t->metric))
+        out_row("", "%s %.4g, before %.4g", p->metric, t->metric, p->metric_before);
 }
 
 static void print_directions(const pare_probe *p)
 {
-    static const char *const can[] = {"no", "yes", "-"};
-    if (p->nprospects == 0) return;
-    out_row("directions", "one cut of each, made here and thrown away; errors: largest difference "
-                          "of an output");
-    out_part("  %-8s %-4s %-20s %-30s %9s %9s", "", "can", "cut", "left", "proven", "measured");
-    if (p->metric) out_part(" %9s", p->metric);
-    putchar('\n');
+    static const char *const can[] = {"no", "yes", "unknown"};
     for (size_t i = 0; i < p->nprospects; i++) {
         const pare_prospect *const t = &p->prospects[i];
-        char bound[40], seen[40];
-        out_part("  %-8s %-4s %-20s %-30s %9s %9s", t->direction, can[t->can],
-                 *t->cut ? t->cut : "-", *t->left ? t->left : "-",
-                 isinf(t->proven.v) ? "-" : pare_ub_format(bound, t->proven, 3),
-                 price(seen, t->measured));
-        if (p->metric) out_part(" %9s", price(seen, t->metric));
-        putchar('\n');
-        if (*t->domain) out_line("  %-8s      proven on %s", "", t->domain);
-        if (*t->why) out_line("  %-8s      why not more: %s", "", t->why);
+        if (*t->cut)
+            out_row(t->direction, "%s: pare %s %s %s", can[t->can], t->cut,
+                    strcmp(t->direction, "length") == 0 ? "runs" : "leaves", t->left);
+        else
+            out_row(t->direction, "%s", can[t->can]);
+        if (*t->cut) say_price(p, t);
+        if (*t->why) out_row("", "%s %s", *t->cut ? "what blocks more:" : "why:", t->why);
     }
 }
 
-static void print_people(const cli *c, const pare_model *m, const pare_probe *p)
+static void print_text(const cli *c, const pare_model *m, const pare_probe *p)
 {
     char n[32], block[DESCRIBE_ROOM];
     out_row("model", "%s: %zu block%s, %s parameters", m->name ? m->name : c->operand[0],
@@ -284,6 +298,11 @@ static void print_people(const cli *c, const pare_model *m, const pare_probe *p)
     out_row("kind", "%s", block);
     if (m->nblocks) describe_block(block, &m->blocks[0]);
     if (m->nblocks) out_row("first block", "%s", block);
+    if (p->nprospects)
+        out_line("What can be cut: one cut of each direction was made here and thrown away");
+    print_directions(p);
+    for (size_t i = 0; i < p->nuntold; i++) out_row("not known", "%s", p->untold[i]);
+    out_line("Details");
     print_weights(c, p);
     if (p->nstreams) print_stream(p);
     if (p->has_survey) print_survey(p);
@@ -292,8 +311,6 @@ static void print_people(const cli *c, const pare_model *m, const pare_probe *p)
     if (p->has_depth) show_depth(c, p);
     if (p->has_ticket) print_ticket(&p->ticket);
     if (p->has_length) show_length(c, m, &p->length);
-    for (size_t i = 0; i < p->nuntold; i++) out_row("not told", "%s", p->untold[i]);
-    print_directions(p);
 }
 
 /* ---- the command ---------------------------------------------------------------------------- */
@@ -325,28 +342,35 @@ static pare_status read_dims(cli *c, probe_opts *o)
         if (end == at || *at == '-' || *at == '+' || d == 0 || d > 1u << 20 ||
             (*end && *end != ',') || o->o.ndims == MOST_DIMS)
             return pare_fail(&c->err, PARE_ERR_USAGE,
-                             "--dims %s: at most %d whole numbers from 1, with commas between",
+                             "--dims %s: give at most %d whole numbers from 1, separated by commas",
                              o->dims, MOST_DIMS);
         o->list[o->o.ndims++] = d;
         at = *end ? end + 1 : end;
     }
     if (o->dims && o->o.ndims == 0)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--dims: no width is given");
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "--dims is empty: give widths separated by commas");
     o->o.dims = o->o.ndims ? o->list : NULL;
     return PARE_OK;
 }
 
-static pare_status read_part(cli *c, probe_opts *o)
+/* Options that would be ignored are refused. */
+static pare_status check_options(cli *c, probe_opts *o)
 {
-    static const char *const names[] = {"all", "width", "depth", "ticket", "length"};
+    const bool width = o->part == PARE_PROBE_ALL || o->part == PARE_PROBE_WIDTH;
+    const bool depth = o->part == PARE_PROBE_ALL || o->part == PARE_PROBE_DEPTH;
+    pare_status st;
+    o->o.part = (pare_probe_part)o->part;
     if (o->all) o->o.depth_macs = 0;
-    for (int i = 0; i < 5; i++)
-        if (!o->part || strcmp(o->part, names[i]) == 0) {
-            o->o.part = (pare_probe_part)i;
-            return PARE_OK;
-        }
-    return pare_fail(&c->err, PARE_ERR_USAGE, "--part %s: width, depth, ticket, length or all",
-                     o->part);
+    if ((st = cli_only(c, "dims,trials,tokens,split,all", o->data, "--data FILE")) ||
+        (st = cli_only(c, "dims,trials", width, "--part width or all")) ||
+        (st = cli_only(c, "dims,trials", !o->o.no_cuts,
+                       "cuts that are tried, not with --no-cuts")) ||
+        (st = cli_only(c, "all", depth, "--part depth or all")))
+        return st;
+    st = cli_is_there(c, c->operand[0]);
+    if (!st) st = cli_is_there(c, o->data);
+    return st ? st : read_dims(c, o);
 }
 
 static pare_status probe(cli *c, probe_opts *o)
@@ -355,74 +379,65 @@ static pare_status probe(cli *c, probe_opts *o)
     pare_probe *p = NULL;
     pare_dataset data;
     facts f;
-    pare_status st = c->out ? cli_may_write(c, c->out, c->operand[0]) : PARE_OK;
+    pare_status st = check_options(c, o);
+    if (!st && c->out) st = cli_may_write(c, c->out, c->operand[0]);
     if (!st && c->out) st = cli_may_write(c, c->out, o->data);
-    if (!st) st = read_dims(c, o);
-    if (!st) st = read_part(c, o);
     if (!st) st = cli_load(c, &m, c->operand[0]);
     if (!st) st = cli_facts(c, &f, c->operand[0], m, NULL, c->json || c->out);
     if (!st && o->data)
         st = cli_name(c, pare_dataset_load(&data, c->arena, m, o->data, o->split, 0, &c->err),
                       o->data);
     if (!st && o->data) warn_text(c, o->data, &data.notes);
+    if (!st && o->data) st = cli_only(c, "split", data.task == PARE_TASK_NODES, "a graph");
+    if (!st && o->data)
+        st = cli_only(c, "tokens", data.task != PARE_TASK_NODES, "data other than a graph");
     if (!st && o->data && data.inputs.n == 0)
         st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: no input in it suits the model", o->data);
     o->o.seed = c->seed;
     if (!st) st = pare_probe_model(&p, m, o->data ? &data : NULL, &o->o, &c->exec, &c->err);
     if (c->bar.drawn) pare_bar_clear(&c->bar);
     if (!st && (c->json || c->out)) st = put_json(c, &f, o->data, m, p);
-    if (!st && !c->json) print_people(c, m, p);
+    if (!st && !c->json) print_text(c, m, p);
     pare_probe_free(p);
     pare_model_free(m);
     return st;
 }
 
+/* clang-format off */
 int cmd_probe(int argc, char **argv)
 {
+    static const char *const parts[] = {"all", "width", "depth", "ticket", "length", NULL};
+    static const char *const part_help[] = {
+        "everything", "make the model narrower: ranks, theorems, what each method costs",
+        "replace attention: what it does in each layer, and what its replacement costs",
+        "store the weights as a random seed and bit masks: how many bits they need",
+        "run long inputs by small calls: calls and costs for engines of different sizes", NULL};
     probe_opts o = {.o = PARE_PROBE_OPTS_DEFAULT};
     const opt own[] = {
-        opt_data(&o.data, "a graph, text or arrays to look at the model on", "the weights alone"),
+        opt_data(&o.data, "look at the model on these inputs: a graph, text or arrays, as for pare eval",
+                 "the weights alone, which says little about cuts"),
+        {.name = "part", .kind = OPT_CHOICE, .to = &o.part, .metavar = "PART", .choices = parts, .choice_help = part_help,
+         .help = "look at one direction only"},
+        {.name = "dims", .kind = OPT_TEXT, .to = &o.dims, .metavar = "D,D,...", .unset = "1/4, 1/8, 1/16 of the width; of text models 3/4, 1/2, 1/4",
+         .help = "widths that are tried"},
+        {.name = "no-cuts", .kind = OPT_FLAG, .to = &o.o.no_cuts, .help = "try no cuts: much faster"},
+        {.name = "all", .kind = OPT_FLAG, .to = &o.all, .rare = true,
+         .help = "try all replacements of attention, also those that take very long for this model"},
+        {.name = "tokens", .kind = OPT_SIZE, .to = &o.o.tokens, .metavar = "N", .min = 1, .max = 1u << 30, .rare = true,
+         .help = "look at no more than N tokens of the data; of a graph always at all nodes"},
+        {.name = "trials", .kind = OPT_SIZE, .to = &o.o.trials, .metavar = "N", .min = 1, .max = 1u << 20, .rare = true,
+         .help = "draws of cutting methods that use random numbers; the best one counts"},
         opt_split(&o.split),
-        {.name = "dims",
-         .kind = OPT_TEXT,
-         .to = &o.dims,
-         .metavar = "D,D",
-         .help = "widths that are tried",
-         .unset = "1/4, 1/8, 1/16; of text 3/4, 1/2, 1/4"},
-        {.name = "part",
-         .kind = OPT_TEXT,
-         .to = &o.part,
-         .metavar = "P",
-         .help = "width, depth, ticket, length or all",
-         .unset = "all"},
-        {.name = "all",
-         .kind = OPT_FLAG,
-         .to = &o.all,
-         .help = "try replacements of attention however long it takes"},
-        {.name = "no-cuts", .kind = OPT_FLAG, .to = &o.o.no_cuts, .help = "try no cuts"},
-        {.name = "trials",
-         .kind = OPT_SIZE,
-         .to = &o.o.trials,
-         .metavar = "N",
-         .help = "draws of methods that draw",
-         .min = 1,
-         .max = 1u << 20},
-        {.name = "tokens",
-         .kind = OPT_SIZE,
-         .to = &o.o.tokens,
-         .metavar = "N",
-         .help = "of text: look at so many",
-         .min = 1,
-         .max = 1u << 30},
     };
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "probe",
-        .args = "MODEL [--data D]",
-        .about = "Looks into a model: spectra, norms and ranks by layer and head, which theorem\n"
-                 "applies and by what factor it fails, what each cut would cost; at the end, for\n"
-                 "each direction, what can be cut, its price, and what blocks the rest.",
-        .examples = {"probe models/minesweeper.safetensors --data board.npz"},
+        .args = "MODEL [--data FILE]",
+        .about = "Says what can be cut from a model: for each direction (width, depth, weights,\n"
+                 "length) one cut that is tried, its price, and what blocks more. Below that the\n"
+                 "details: spectra, ranks and norms by layer and head, which theorem applies.",
+        .examples = {"probe model.safetensors --data board.npz",
+                     "probe model.safetensors --data test.txt --part width --dims 32,48 -o probe.json"},
         .seeded = true,
         .own = own,
         .nown = sizeof own / sizeof *own,
@@ -430,7 +445,8 @@ int cmd_probe(int argc, char **argv)
     };
     cli c;
     int rc;
-    if (!cli_start(&c, &spec, CLI_MAY_OUT, "all of it as JSON, for pare report", argc, argv, &rc))
+    if (!cli_start(&c, &spec, CLI_MAY_OUT, "also write everything as JSON, for pare report", argc, argv, &rc))
         return rc;
     return cli_finish(&c, probe(&c, &o));
 }
+/* clang-format on */

@@ -46,6 +46,10 @@ static pare_status tokenizer(cli *c, run_state *s)
 {
     const pare_model *m = s->m;
     if (s->tok) return PARE_OK;
+    if (!m->stem.ids)
+        return pare_fail(&c->err, PARE_ERR_INPUT,
+                         "%s takes vectors, not text: give them with --input or --data",
+                         c->operand[0]);
     if (m->tokenizer == PARE_TOK_NONE)
         return pare_fail(&c->err, PARE_ERR_INPUT,
                          "%s has no tokenizer for text: `pare import MODEL --vocab FILE -o OUT` "

@@ -118,6 +118,8 @@ static pare_status check_meaning(cli *c, const train_opts *o)
         (st = cli_only(c, "preset,popup", gpt, "--kind gpt")) ||
         (st = cli_only(c, "keep,qk-scale,source", o->popup, "--popup")) ||
         (st = cli_only(c, "over", o->runs > 1, "--runs above 1")) ||
+        (st = cli_only(c, "lr", !(o->grid && strstr(o->grid, "lr=")),
+                       "trainings without lr= in --grid")) ||
         (st = cli_only(c,
                        "dim,layers,heads,ffn,act,preset,vocab,expander,self-loops,full,no-skips,"
                        "no-norms,no-biases",
@@ -340,22 +342,22 @@ int cmd_train(int argc, char **argv)
     train_opts o = defaults(kind, said, preset);
     const recipe *r = o.recipe;
     const bool nodes = kind <= PARE_INIT_GCN;
-    char epochs[32] = "by --steps", steps[32] = "by --epochs", warmup[64], tolerance[32], keep[32], kind_text[80];
+    char epochs[32] = "by --steps", steps[32] = "by --epochs", warmup[64], tolerance[32], keep[32], group[80];
     snprintf(tolerance, sizeof tolerance, "%g", DEFAULT_TOLERANCE);
     snprintf(keep, sizeof keep, "%g", TRAIN_KEEP);
     snprintf(warmup, sizeof warmup, r->warmup ? "%zu, at most a tenth of the steps" : "%zu", r->warmup);
-    snprintf(kind_text, sizeof kind_text, "kind of model; the defaults below are those of %s", train_kinds[kind]);
+    snprintf(group, sizeof group, "What to train (defaults below: those of --kind %s)", train_kinds[kind]);
     if (r->epochs) snprintf(epochs, sizeof epochs, "%zu", r->epochs);
     if (r->steps) snprintf(steps, sizeof steps, "%zu", r->steps);
     const opt own[] = {
-        {CHOICE("kind", kind, "KIND", train_kinds), .required = true, .choice_help = kind_help, .group = "What to train",
-         .help = kind_text},
+        {CHOICE("kind", kind, "KIND", train_kinds), .required = true, .choice_help = kind_help, .group = group,
+         .help = "kind of model"},
         {TEXT("data", data, "FILE"), .required = true,
          .help = "what to learn from: a graph (.npz), text (.txt, token ids .npy), sequences (.npz with inputs and "
                  "targets or values), sentences with labels (.tsv)"},
         {TEXT("val", val, "FILE"), .unset = "a part of --data",
          .help = "choose the best model by its score on this file"},
-        {TEXT("test", test, "FILE"), .unset = "a part of --data", .help = "report the score of the best model on this file"},
+        {TEXT("test", test, "FILE"), .unset = "a part of --data", .help = "report the best model's score on this file"},
         {TEXT("vocab", vocab, "FILE"), .unset = "bytes", .rare = true,
          .help = "tokenizer of text: GPT-2's vocab.bpe, llama2.c's tokenizer.bin or a list of words"},
         {SIZE("split", split, "K", 0, (size_t)1 << 20), .rare = true,
@@ -419,7 +421,7 @@ int cmd_train(int argc, char **argv)
         {REAL("temperature", temperature, 0.01, 1e3), .rare = true, .help = "temperature that softens both outputs before they are compared"},
         {REAL("hidden", hidden, 0, 1e6), .rare = true, .help = "weight of the difference of the hidden states, where widths are equal"},
 
-        {FLAG("popup", popup), .group = "Edge-popup (Otsuka 2025)",
+        {FLAG("popup", popup), .group = "Edge-popup (Otsuka 2025)", .rare = true,
          .help = "gpt: leave the random weights as they are and learn which of them to keep; the file holds a seed and bit masks"},
         {.name = "keep", .kind = OPT_SHARE, .to = &o.keep, .metavar = "SHARE", .low = 1e-6, .high = 1, .unset = keep, .rare = true,
          .help = "share of the weights that is kept"},

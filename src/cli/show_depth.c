@@ -136,8 +136,8 @@ static void print_alone(const pare_probe *p)
     out_row("alone", "one layer replaced: relative error of the hidden rows%s%s%s, measured",
             p->metric ? " (" : "", p->metric ? p->metric : "", p->metric ? ")" : "");
     cost_table(p, false);
-    out_row("", "predicted for uniform: a fraction %.2g of what attention does is lost (mean TVu)",
-            tv);
+    out_row("", "predicted for uniform: %.2g %% of attention's effect is lost (mean TVu)",
+            100 * tv);
 }
 
 static void curve_row(const pare_probe *p, const pare_xray_curve *curve)
@@ -162,7 +162,8 @@ static void print_curves(const pare_probe *p)
 {
     const pare_xray_costs *const c = &p->depth.costs;
     char state[32];
-    out_row("curves", "exact layers left:which, lost fraction of what attention does%s%s%s",
+    out_row("curves",
+            "number of exact layers left: which, share of attention's effect that is lost%s%s%s",
             p->metric ? " (" : "", p->metric ? p->metric : "", p->metric ? ")" : "");
     for (size_t i = 0; i < c->ncurves; i++) curve_row(p, &c->curves[i]);
     if (c->ncurves == 0) return;
@@ -213,8 +214,8 @@ void show_depth(const cli *c, const pare_probe *p)
         print_curves(p);
     }
     print_bounds(d);
-    print_paper(d);
+    if (c->verbose || d->paper.holds) print_paper(d);
     out_verdict("depth", d->verdict <= PARE_DEPTH_MEASURED, pare_depth_verdict_names[d->verdict],
                 ": %s", d->why);
-    if (*d->violated) out_row("", "in the way of a proof: %s", d->violated);
+    if (*d->violated) out_row("", "what blocks a proof: %s", d->violated);
 }

@@ -10,9 +10,9 @@ static void print_engines(const pare_model *m, const pare_length_probe *l)
 {
     char pattern[DESCRIBE_ROOM], n[4][32], many[32];
     describe_pattern(pattern, m);
-    out_row("length", "%s tokens by an engine that takes M: calls of the whole model, pattern %s",
+    out_row("length", "%s tokens on an engine that takes M: calls of the whole model, attention %s",
             out_count(many, l->tokens), pattern);
-    out_line("  %6s %10s %10s %10s %10s %7s %7s %9s %9s", "M", "native", "plain", "Yu 2025",
+    out_line("  %6s %10s %10s %10s %10s %7s %7s %9s %9s", "M", "native", "zeroref", "Yu 2025",
              "at least", "rounds", "flops", "MB moved", "MB used");
     for (size_t i = 0; i < l->nengines; i++) {
         const pare_probe_engine *const e = &l->engines[i];
@@ -21,12 +21,12 @@ static void print_engines(const pare_model *m, const pare_length_probe *l)
                  e->paper ? out_count(n[2], e->paper) : "n/a", out_count(n[3], e->lower),
                  (unsigned long long)e->rounds, e->ratio, e->bytes / 1e6, e->scratch / 1e6);
     }
-    out_row("", "plain: softmax calls of exactly M rows; fewest flops at M = %u, %.3f of direct",
+    out_row("", "flops: beside attention in one piece; fewest at M = %u: %.3f times",
             (unsigned)l->cheapest, l->cheapest_ratio);
     if (l->context)
         out_row("",
-                l->endless ? "positions know no end: longer inputs than its %zu may be run"
-                           : "positions are learned: no input is longer than %zu",
+                l->endless ? "inputs may be longer than the context of %zu tokens"
+                           : "positions are learned: no input may be longer than %zu tokens",
                 l->context);
 }
 
@@ -69,8 +69,8 @@ static void logits_row(const pare_length_probe *l, size_t first, size_t end)
 static void print_logits(const cli *c, const pare_length_probe *l)
 {
     out_row("logits",
-            "on %zu tokens: largest seen, largest that norms allow, C and D of Theorem "
-            "4.1, rows a sample proves",
+            "attention scores on %zu tokens: largest measured, largest that norms allow, C and "
+            "D of Theorem 4.1, rows that sampling proves",
             l->looked);
     out_line("  %-6s %9s %9s %9s %9s %8s", "", "largest", "at most", "C", "D", "proven");
     for (size_t i = 0, end; i < l->nheads; i = end) {
@@ -85,11 +85,12 @@ static void print_logits(const cli *c, const pare_length_probe *l)
 
 static void print_types(const pare_length_probe *l)
 {
-    static const char *const says[] = {"", "a reference of logit 0", "references by probes",
-                                       "references by mean keys, one more round"};
+    static const char *const says[] = {"", "a reference key of zeros is enough",
+                                       "reference keys from a few scores",
+                                       "reference keys from mean keys, one more round"};
     for (size_t i = 0; i < l->ntypes; i++) {
         const pare_probe_type *const t = &l->types[i];
-        out_row(i ? "" : "types", "%s: %s (0 is proven safe up to logits of %.3g at M = %d)",
+        out_row(i ? "" : "types", "%s: %s (zeros are proven safe up to scores of %.3g at M = %d)",
                 t->name, says[t->reference], t->limit, PARE_PROBE_ORACLE);
     }
 }
@@ -97,17 +98,18 @@ static void print_types(const pare_length_probe *l)
 static void print_sampling(const pare_length_probe *l)
 {
     if (!l->samples) {
-        out_row("sampling", "no: it knows full and causal attention only");
+        out_row("sampling", "no: it is for full and causal attention only");
         return;
     }
-    out_row("sampling", "Theorem 4.1 asks for M >= %.3g of %zu keys: it says %s here", l->asked,
-            l->looked, l->asked < (double)l->looked ? "something" : "nothing");
+    out_row("sampling", "Theorem 4.1 asks for M >= %.3g of %zu keys: %s", l->asked, l->looked,
+            l->asked < (double)l->looked ? "it applies" : "vacuous here");
     if (l->rows)
-        out_row("", "our bound: %zu of %zu rows are proven to within 0.5 by %zu keys (p = .99): %s",
+        out_row("",
+                "our bound proves %zu of %zu rows to within 0.5 by %zu sampled keys (p = .99): %s",
                 l->proven, l->rows, l->drawn,
-                l->proven == l->rows ? "sound here"
-                : l->proven          ? "the others are computed"
-                                     : "all rows would be computed");
+                l->proven == l->rows ? "sampling works here"
+                : l->proven          ? "the others are computed exactly"
+                                     : "all rows would be computed exactly");
 }
 
 void show_length(const cli *c, const pare_model *m, const pare_length_probe *l)

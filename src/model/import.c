@@ -21,7 +21,7 @@ static const family in_npz[] = {
 };
 
 static const char understood[] =
-    "understood are: pare files, Hugging Face GPT-2, Llama and BERT (safetensors, a folder, "
+    "pare reads pare files, Hugging Face GPT-2, Llama and BERT (safetensors, a folder, "
     "shards), per-head tensors, graph transformers, Moonshine, llama2.c .bin, and the depth and "
     "width npz";
 
@@ -41,7 +41,7 @@ static void nothing_fits(im_source *s)
     for (; i < s->n && i < 4 && used + 50 < sizeof names; i++)
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%.40s", i ? ", " : "",
                                  s->tensors[i].name);
-    im_fail(s, "no known kind of model: %zu tensors (%s%s); %s", s->n, names,
+    im_fail(s, "not a known kind of model: it has %zu tensors (%s%s); %s", s->n, names,
             i < s->n ? ", ..." : "", understood);
 }
 
@@ -69,7 +69,7 @@ static void from_npz(im_source *s, pare_blob *b)
     if (pare_npz_count(z) == 0)
         im_fail(s, "a zip without arrays, perhaps " IM_PICKLED);
     else if (!depth && !width)
-        im_fail(s, "no known kind of model: an npz with %zu members (%.60s%s); %s",
+        im_fail(s, "not a known kind of model: an npz with %zu members (%.60s%s); %s",
                 pare_npz_count(z), pare_npz_name(z, 0), pare_npz_count(z) > 1 ? ", ..." : "",
                 understood);
     pare_npz_close(z);
@@ -110,8 +110,7 @@ static void from_file(im_source *s, const char *path)
         else
             im_llama2c(s, b);
     } else
-        im_fail(s, "no known kind of model: neither safetensors nor npz nor llama2.c; %s",
-                understood);
+        im_fail(s, "not a model: neither safetensors nor npz nor a llama2.c file; %s", understood);
     if (s->nfiles && !s->m->name && !s->st)
         fill(s, in_safetensors, sizeof in_safetensors / sizeof *in_safetensors);
     pare_blob_release(b);

@@ -79,9 +79,9 @@ static char *say_point(const pare_probe *p, const pare_xray_point *at, pare_attn
     if (p->metric && !isnan(at->metric))
         snprintf(metric, sizeof metric, ", %s %.4g, before %.4g", p->metric, at->metric, before);
     return pare_sprintf(p->arena,
-                        "%s for %zu of %zu attentions loses %.2g of what attention does "
-                        "(relative error %.2g%s), measured%s",
-                        pare_attn_name(kind), gone, all, at->lost, at->error, metric,
+                        "%s in place of %zu of %zu attentions loses %.2g %% of attention's effect "
+                        "on the outputs (relative error %.2g%s), measured%s",
+                        pare_attn_name(kind), gone, all, 100 * at->lost, at->error, metric,
                         p->inputs == 1 ? " on the input it was fitted to" : "");
 }
 
@@ -90,8 +90,9 @@ static char *say_not(const pare_probe *p, const pare_xray_point *at, pare_attn_k
 {
     if (!at) return pare_strdup(p->arena, "no kind can stand in the place of every attention");
     const char *const point = say_point(p, at, kind);
-    return point ? pare_sprintf(p->arena, "the best of %zu kinds, %s; %g would do",
-                                p->depth.costs.ncurves, point, PARE_PROBE_LOST)
+    return point ? pare_sprintf(p->arena,
+                                "the best of %zu kinds, %s; at most %g %% would be acceptable",
+                                p->depth.costs.ncurves, point, 100 * PARE_PROBE_LOST)
                  : NULL;
 }
 

@@ -67,10 +67,11 @@ static pare_prospect *open_line(const screen *s, const char *direction)
 /* Why no cut is made, or "". */
 static const char *no_look(const screen *s)
 {
-    return !s->in                                       ? "depends on data (--data)"
-           : s->o->no_cuts                              ? "no cuts are tried (--no-cuts)"
-           : (double)s->p->parameters > most_parameters ? "so large a model takes long: pare plan"
-                                                        : "";
+    return !s->in          ? "it depends on data, and none are given"
+           : s->o->no_cuts ? "no cuts were tried"
+           : (double)s->p->parameters > most_parameters
+               ? "trying cuts of so large a model takes long; pare plan does it"
+               : "";
 }
 
 /* ---- the price ------------------------------------------------------------------------------- */
@@ -178,9 +179,10 @@ static pare_status why_not_narrower(const screen *s, pare_prospect *t, const par
                  below->dim);
     for (size_t i = 0; i < p->nfindings && !*theory; i++)
         if (p->findings[i].holds == PARE_FALSE && p->findings[i].factor > 1)
-            snprintf(theory, sizeof theory, "%s says nothing a priori, it fails by %.3g: %s",
+            snprintf(theory, sizeof theory,
+                     "no bound for all inputs: a hypothesis of %s fails by a factor of %.3g (%s)",
                      p->findings[i].theorem, p->findings[i].factor, p->findings[i].what);
-    if (!p->has_survey) snprintf(theory, sizeof theory, "no theorem speaks of it a priori");
+    if (!p->has_survey) snprintf(theory, sizeof theory, "there is no bound for all inputs");
     return *t->why ? PARE_OK : say(s, &t->why, "%s%s", next, theory);
 }
 
@@ -211,7 +213,7 @@ static pare_status depth(const screen *s)
     if (*t->why) return PARE_OK;
     if (!s->p->has_depth) {
         t->can = PARE_FALSE;
-        t->why = "the model has no softmax heads";
+        t->why = "the model has no softmax attention";
         return PARE_OK;
     }
     if (d->costs.skipped) {
@@ -225,7 +227,7 @@ static pare_status depth(const screen *s)
     }
     const pare_status st = price(s, t, &(pare_plan_step){PARE_PLAN_DEPTH, (double)exact});
     if (st || *t->why || !*d->violated) return st;
-    return say(s, &t->why, "in the way of an a-priori proof: %s", d->violated);
+    return say(s, &t->why, "no bound for all inputs: %s", d->violated);
 }
 
 /* ---- weights --------------------------------------------------------------------------------- */
@@ -239,10 +241,10 @@ static pare_status by_entries(const screen *s, pare_prospect *t, const char *why
         if (!n->seen || n->factored >= k->f32) continue;
         const pare_status st = say(s, &t->left, "%.3g %% of the bytes, entries within %.0e",
                                    100 * (double)n->factored / (double)k->f32, n->error);
-        return st ? st : say(s, &t->why, "what that does to outputs: %s", why);
+        return st ? st : say(s, &t->why, "what that does to the outputs is not known: %s", why);
     }
     t->can = PARE_FALSE;
-    t->why = "a mask that meets the entries takes more bytes than they do";
+    t->why = "masks that reproduce the weights take more bytes than the weights";
     return PARE_OK;
 }
 
@@ -258,9 +260,9 @@ static pare_status why_not_lighter(const screen *s, pare_prospect *t)
             items = k->needs[i].proven;
         }
     if (*t->why) return PARE_OK;
-    if (isinf(least)) return say(s, &t->why, "no error is proven a priori to be met");
+    if (isinf(least)) return say(s, &t->why, "no accuracy of the weights is proven in advance");
     return say(s, &t->why,
-               "a priori entries are proven to be met within %.0e by %zu items each, and no better",
+               "no accuracy of the weights below %.0e is proven in advance (with %zu random numbers each)",
                least, items);
 }
 
@@ -275,7 +277,7 @@ static pare_status weights(const screen *s)
     }
     if (*why) return by_entries(s, t, why);
     if ((double)s->p->parameters > most_ticket)
-        return by_entries(s, t, "a ticket of so many weights takes a while: pare ticket");
+        return by_entries(s, t, "trying it on so many weights takes long; pare ticket does it");
     const pare_status st = price(s, t, &(pare_plan_step){PARE_PLAN_WEIGHTS, TICKET_BITS});
     return st ? st : why_not_lighter(s, t);
 }
@@ -298,20 +300,21 @@ static pare_status length(const screen *s)
     pare_prospect *const t = open_line(s, "length");
     if (!s->p->has_length) {
         t->can = s->m->pattern.kind == PARE_GRAPH && !s->in ? PARE_UNKNOWN : PARE_FALSE;
-        t->why = t->can == PARE_FALSE ? "the model has no softmax heads" : no_look(s);
+        t->why = t->can == PARE_FALSE ? "the model has no softmax attention" : no_look(s);
         return PARE_OK;
     }
     const pare_probe_engine *const e = quarter(l);
     t->can = PARE_TRUE;
     t->proven = pare_ub_exact(0);
-    t->domain = "all inputs, in real numbers; length --certify proves the roundings of a run";
+    t->domain =
+        "all inputs, in exact arithmetic; `pare length --certify` bounds the rounding of a run";
     pare_status st = say(s, &t->cut, "length --oracle %u", e->m);
     if (!st)
         st = say(s, &t->left, "%zu tokens in %llu calls", l->tokens, (unsigned long long)e->native);
     for (size_t i = 0; !st && !*t->why && i < l->nmodes; i++)
         if (*l->modes[i].why_not)
-            st = say(s, &t->why, "no calls in mode %s: %s", pare_length_mode_name(l->modes[i].mode),
-                     l->modes[i].why_not);
+            st = say(s, &t->why, "mode %s is not possible: %s",
+                     pare_length_mode_name(l->modes[i].mode), l->modes[i].why_not);
     return st;
 }
 

@@ -187,7 +187,7 @@ static const char *command_of(const study *s, size of, double scale)
                                          : pare_sprintf(a, " --popup --qk-scale %g", scale);
     return how ? pare_sprintf(a,
                               "pare train --kind gpt%s %s --dim %zu --layers %zu --heads %zu "
-                              "--steps %llu --warmup %llu --mark-every %llu --mark-tokens %zu "
+                              "--steps %llu --warmup %llu --eval-every %llu --eval-tokens %zu "
                               "--seed %llu --runs %zu",
                               how, s->text, of.dim, of.layers, of.dim / HEAD,
                               (unsigned long long)s->steps, (unsigned long long)s->steps / 50,

@@ -99,7 +99,7 @@ static char *command_of(pare_arena *a, const run_spec *s)
     return pare_sprintf(
         a,
         "pare train --kind %s --data %s%s --split %zu --dim %zu --layers %zu --lr %g --dropout %g "
-        "--epochs %zu --mark-every %zu --seed %llu -o model.safetensors",
+        "--epochs %zu --eval-every %zu --seed %llu -o model.safetensors",
         kind_word(s->role), s->g->path, graph_component(s->g->id) ? " --largest-component" : "",
         s->split, s->dim, s->layers, s->lr, s->dropout, s->epochs, s->mark,
         (unsigned long long)s->seed);

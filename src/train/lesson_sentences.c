@@ -90,7 +90,9 @@ static pare_status read_parts(sentence_lesson *l, pare_lesson_facts *f, pare_are
         part *const q = &l->part[p];
         if (!path[p]) *q = cut(&l->part[TRAIN], share);
         if (q->n == 0)
-            return pare_fail(err, PARE_ERR_INPUT, "%s: there are no %s sentences",
+            return pare_fail(err, PARE_ERR_INPUT,
+                             path[p] ? "%s: there are no %s sentences"
+                                     : "%s: too few sentences to set a tenth aside for the %s part",
                              path[p] ? path[p] : o->train, name[p]);
         qsort(q->s, q->n, sizeof *q->s, by_length);
         for (size_t i = 0; i < q->n; i++) {

@@ -1,7 +1,7 @@
 # Pipes, sockets and devices in the place of a model, a certificate, data or a report's file: exit 2
 # at once, nothing is waited for, nothing is written.
 exec 2>&1
-pare data model -q -o m.st --dim 8 --heads 2 --layers 1 --context 8 --vocab 16 --kind graph
+pare data model -q -o m.st --dim 8 --heads 2 --layers 1 --kind graph
 pare data minesweeper -q -o b.npz --side 8
 pare data model -q -o gpt.st --dim 8 --heads 2 --layers 1 --context 8 --vocab 256
 pare fold m.st -q -o f.st --data b.npz >/dev/null

@@ -2,7 +2,7 @@
 # what does not fit is refused before anything is written.
 exec 2>&1
 seq 1 3000 | tr '\n' ' ' >t.txt
-small="--kind gpt --data t.txt --dim 16 --layers 1 --heads 2 --window 16 --batch 4 --steps 20 --mark-tokens 64"
+small="--kind gpt --data t.txt --dim 16 --layers 1 --heads 2 --window 16 --batch 4 --steps 20 --eval-tokens 64"
 find_mask() { # name, words: with one thread and with two
     local name=$1
     shift
@@ -10,7 +10,7 @@ find_mask() { # name, words: with one thread and with two
     pare train $small --popup "$@" -t 2 -q -o $name.2.st >/dev/null
     cmp $name.1.st $name.2.st
     # where the ones are depends on the CPU, and with it the last byte
-    [ $(stat -c %s $name.1.st) -lt 3300 ] && echo "$name: small, $(grep -c kept $name.out) kept"
+    [ $(stat -c %s $name.1.st) -lt 3300 ] && echo "$name: small, $(grep -c "^result" $name.out) kept"
 }
 find_mask plain
 find_mask all --keep 1

@@ -10,7 +10,7 @@ mpirun --oversubscribe -n 2 pare train $words -o two.st --log two.csv >two.out 2
 cmp one.st two.st && echo "same bytes"
 diff <(sed s/one/two/ one.out) two.out && echo "same words"
 diff <(grep -v '^#' one.csv | sort) <(grep -v '^#' two.csv | sort) && echo "same lines"
-mpirun --oversubscribe -n 2 pare train $words --lr 3 --split 50 -o three.st 2>&1 | grep -c 'split 50'
+mpirun --oversubscribe -n 2 pare train $words --split 50 -o three.st 2>&1 | grep -c 'split 50'
 echo "-- what one process cannot do ends all of them"
 words="--kind graph --data b.npz --dim 8 --layers 1 --epochs 2 -t 1 -q"
 for w in "--log /proc/none.csv" "--data none.npz" "--hidden 1"; do

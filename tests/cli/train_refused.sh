@@ -1,6 +1,6 @@
 # What cannot be trained is refused before the first step, by name; nothing is written.
 exec 2>&1
-t() { echo "\$ pare train $*"; pare train "$@" 2>&1 | sed -E 's/^(trained|data).*/\1/; s/the loss is [0-9.e+-]+/the loss is X/'; echo "exit ${PIPESTATUS[0]}"; }
+t() { echo "\$ pare train $*"; pare train "$@" 2>&1 | sed -E 's/^(result|model|data|training) .*/\1/; s/the loss is [0-9.e+-]+/the loss is X/'; echo "exit ${PIPESTATUS[0]}"; }
 small="--dim 4 --layers 1 --heads 1 --epochs 2"
 pare data minesweeper --side 10 -q -o b.npz
 pare data sort --count 40 -q -o s.npz
@@ -55,6 +55,14 @@ t --kind graph --data none.npz -o m.st
 t --kind graph --data s.npz -o m.st
 t --kind gpt --data b.npz -o m.st
 t --kind encoder --data t.tsv -o m.st
+head -c 50 /dev/zero >t.txt; cp t.txt t.pdf
+printf 'sentence\tlabel\ngood\t1\nbad\n' >t.tsv
+t --kind encoder --data t.tsv -o m.st
+printf 'sentence\tlabel\ngood\t1\nbad\t0\n' >t.tsv
+t --kind encoder --data t.tsv -o m.st
+t --kind gpt --data t.tsv -o m.st
+t --kind encoder --data t.txt -o m.st
+t --kind encoder --data t.pdf -o m.st
 for f in nan label minus empty single same; do t --kind graph --data $f.npz $small -o m.st; done
 head -c 50 /dev/zero >t.txt
 t --kind gpt --data t.txt -o m.st
@@ -81,7 +89,7 @@ echo "-- nor is it taken for that of another run, which is told by what was said
 pare train --kind graph --data b.npz --dim 4 --layers 1 --epochs 9999999 --keep-every 1 -q -o m.st >/dev/null &
 for _ in $(seq 6000); do [ -e m.st.checkpoint ] && break; sleep 0.01; done
 { kill -9 $!; wait $!; } 2>/dev/null # bash may speak of it in either
-for w in "--seed 3" "--lr 0.5" "--epochs 5"; do
+for w in "--seed 3" "--lr 0.5" "--epochs 5" "--dim 8" "--layers 2" "--ffn 3" "--split 1"; do
     t --kind graph --data b.npz --dim 4 --layers 1 --epochs 9999999 $w --resume -o m.st
 done
 rm m.st.checkpoint*
