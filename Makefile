@@ -196,8 +196,10 @@ bench: ## speed figures and their peers as CSV, also into out/bench.csv (docs/be
 	@$(MAKE) bench-programs
 	@BUILD=$(BUILD) tools/bench $(BENCHFLAGS)
 
-docs: ## the API reference, from the headers, as out/api.html
+docs: ## the API reference as out/api.html, and the picture docs/report.png (needs chromium)
 	@$(PYTHON) tools/api-docs --version $(VERSION) -o out/api.html
+	@$(MAKE) all
+	@BUILD=$(BUILD) $(PYTHON) tools/report-picture -o docs/report.png
 
 docs-check: ## run the console blocks of the documents and follow their links
 	@tools/setup test "make docs-check"

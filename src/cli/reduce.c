@@ -39,12 +39,16 @@ bool reduce_json_front(cJSON *root, const reduction *r)
            out_json_facts(root, "output", &r->after) && out_json_cert(root, r->cert_path, &r->cert);
 }
 
+/* Beside it a bound can be called vacuous. */
+static bool json_largest(cJSON *root, const reduction *r)
+{
+    return isnan(r->largest_output) ||
+           pare_json_add_number(root, "largest_output", r->largest_output);
+}
+
 bool reduce_json_end(cJSON *root, const reduction *r)
 {
-    return json_metric(root, r) &&
-           (isnan(r->largest_output) ||
-            pare_json_add_number(root, "largest_output", r->largest_output)) &&
-           json_times(root, r);
+    return json_metric(root, r) && json_largest(root, r) && json_times(root, r);
 }
 
 /* What wrote it, and where its times were measured. */
@@ -71,7 +75,7 @@ static pare_status write_run_file(cli *c, const reduction *r)
     const bool ok = root && pare_json_add_string(root, "line", c->line) && json_machine(root) &&
                     out_json_facts(root, "input", &before) &&
                     out_json_facts(root, "output", &after) && json_metric(root, r) &&
-                    json_times(root, r);
+                    json_largest(root, r) && json_times(root, r);
     return out_json_file(c, root, ok, r->run_path);
 }
 

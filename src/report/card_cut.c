@@ -128,8 +128,8 @@ static tier bar_of(page *p, const item *it, const pare_claim *t)
 static void vacuous_bars(page *p, const tier *t, size_t n)
 {
     if (n == 0) return;
-    page_fold(p, n == 1 ? "One vacuous bound" : "Vacuous bounds",
-              page_words(p, "%zu that say%s nothing here", n, n == 1 ? "s" : ""));
+    page_fold(p, n == 1 ? "One vacuous bound" : page_words(p, "%zu vacuous bounds", n),
+              "true, but too large to say anything");
     plot_tiers(p, t, n);
     page_fold_end(p);
 }
@@ -252,7 +252,7 @@ static const char *sentence(page *p, const item *it)
                                         : "";
     const char *const who = it->holds == PARE_TRUE ? "Proven" : "Claimed, not verified";
     if (isinf(c->proven)) return page_words(p, "%sNo bound holds for %s (inf).", saves, c->domain);
-    if (strcmp(c->norm, "largest absolute difference over the output entries") == 0)
+    if (strcmp(c->norm, OUTPUT_ENTRIES) == 0)
         return page_words(p,
                           "%s%s: no output entry differs from the original's by more than %s, on "
                           "%s.",

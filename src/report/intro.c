@@ -73,15 +73,13 @@ static void lead(page *p, const items *all)
 
 static void term(page *p, const char *word, const char *means)
 {
-    page_tag(p, "dt", NULL, word);
-    page_tag(p, "dd", NULL, means);
-    page_put(p, "\n");
+    page_put(p, "<div><dt>%s</dt> <dd>%s</dd></div>\n", word, means);
 }
 
 static void terms(page *p, const items *all)
 {
     const bool certs = count_of(all, ITEM_CUT) + count_of(all, ITEM_LENGTH) > 0;
-    page_put(p, "<div class=\"words\">\n<dl class=\"terms\">\n");
+    page_put(p, "<dl class=\"words\">\n");
     if (certs || count_of(all, ITEM_PROBE) > 0) {
         term(p, "proven",
              "An upper bound, rounded up: no input of the domain gives a larger "
@@ -103,14 +101,13 @@ static void terms(page *p, const items *all)
         term(p, "vacuous",
              "A bound that is infinite, or at least twice the largest output of the "
              "model: true, but it says nothing.");
-    page_put(p, "</dl>\n<dl class=\"terms\">\n");
     for (size_t k = 0; k + 1 < sizeof kinds / sizeof *kinds; k++)
         for (size_t i = 0; i < all->n; i++) {
             if (!is_cut(&all->v[i]) || cut_kind_of(&all->v[i]) != &kinds[k]) continue;
             term(p, kinds[k].word, kinds[k].does);
             break;
         }
-    page_put(p, "</dl>\n</div>\n");
+    page_put(p, "</dl>\n");
 }
 
 /* ---- who and where --------------------------------------------------------------------------- */

@@ -125,6 +125,7 @@ static pare_status run_file(item *it, page *p)
     if (!pare_file_exists(path)) return PARE_OK;
     const pare_status st = pare_json_read(&it->json, path, err);
     if (!st) check_run(it, p);
+    if (!st) it->largest = item_number(p, it->json, "largest_output");
     return st ? st : p->st;
 }
 
@@ -199,7 +200,8 @@ static void know_outputs(page *p, items *all)
         const char *const hash = item_string(p, item_object(p, probe, "input"), "sha256");
         const double largest = item_number(p, item_object(p, probe, "probe"), "largest_output");
         for (size_t i = 0; hash && i < all->n; i++)
-            if (all->v[i].cert && strcmp(hash, all->v[i].cert->input.sha256) == 0)
+            if (isfinite(largest) && all->v[i].cert &&
+                strcmp(hash, all->v[i].cert->input.sha256) == 0)
                 all->v[i].largest = largest;
     }
 }

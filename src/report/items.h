@@ -27,7 +27,7 @@ typedef struct item {
     const char *log;                /* the text of a training log */
     pare_truth holds;               /* cut, length: what the verifier said; unknown: nobody asked */
     const char *why;                /* its reason */
-    double largest; /* cut: largest output of the input model where a probe tells; else nan */
+    double largest; /* cut: largest output of the input model, if a file tells; else nan */
 } item;
 
 typedef struct items {
@@ -56,6 +56,9 @@ typedef struct cut_kind {
 const cut_kind *cut_kind_of(const item *it); /* cuts, length plans and their runs */
 /* How its card is called in the contents. */
 const char *item_title(page *p, const item *it);
+
+/* The norm of almost every certificate (claim_kinds.c). */
+#define OUTPUT_ENTRIES "largest absolute difference over the output entries"
 
 /* A figure of both models: counted in the verified ones, or as the run file reports it. */
 typedef struct both {

@@ -248,8 +248,9 @@ static const char *const style[] = {
     "white-space:nowrap}"
     ".dim{color:var(--dim)}.small{font-size:.86rem}\n",
     /* The top: what this is, the words, the contents. */
-    ".words{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(420px,100%),1fr));gap:0 "
-    "32px}"
+    ".words{columns:2 420px;column-gap:32px;margin:10px 0;font-size:.92rem}.words div{"
+    "break-inside:avoid;margin-bottom:4px}.words dt{display:inline;font-weight:600}.words "
+    "dt::after{content:':'}.words dd{display:inline;margin:0}\n",
     ".terms{display:grid;grid-template-columns:max-content 1fr;gap:3px 14px;margin:8px 0;"
     "align-content:start;font-size:.92rem}.terms dt{font-weight:600}.terms dd{margin:0}"
     "nav ol{columns:3;margin:4px 0;font-size:.92rem}"
@@ -270,7 +271,9 @@ static const char *const style[] = {
     ".pack td,.pack th{padding-right:36px}\n",
     ".good{color:var(--good)}.bad{color:var(--bad)}.warn{color:var(--warn)}.chip{display:"
     "inline-block;border:1px solid currentColor;border-radius:99px;padding:0 8px;font-size:.8rem;"
-    "white-space:nowrap}td .chip{white-space:normal;border-radius:12px}.claim{white-space:normal;display:block;text-align:left}\n",
+    "white-space:nowrap}td "
+    ".chip{white-space:normal;border-radius:12px}.claim{white-space:normal;display:block;text-"
+    "align:left}\n",
     ".grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(320px,100%),1fr));gap:"
     "16px "
     "24px}"

@@ -64,7 +64,25 @@ static void empty_cells(page *p, table *t, size_t n)
     for (size_t i = 0; i < n; i++) table_text(p, t, "");
 }
 
-static void cut_cells(page *p, table *t, const item *it)
+/* Columns that some cut fills. */
+typedef struct columns {
+    bool metric, time;
+} columns;
+
+static columns columns_of(page *p, const items *all)
+{
+    columns c = {false, false};
+    for (size_t i = 0; i < all->n; i++) {
+        const item *const it = &all->v[i];
+        if (it->kind != ITEM_CUT || it->holds == PARE_FALSE) continue;
+        p->file = it->from;
+        c.metric |= item_object(p, it->json, "metric") != NULL;
+        c.time |= item_object(p, it->json, "time_ms") != NULL;
+    }
+    return c;
+}
+
+static void cut_cells(page *p, table *t, const item *it, columns c)
 {
     const cJSON *const metric = item_object(p, it->json, "metric"), *const ms = item_object(
                                                                         p, it->json, "time_ms");
@@ -72,21 +90,22 @@ static void cut_cells(page *p, table *t, const item *it)
     const double faster = item_number(p, ms, "before") / item_number(p, ms, "after");
     number v;
     size_cell(p, t, it);
-    change_cell(p, t, metric, name ? name : "", "");
-    change_cell(p, t, ms, isfinite(faster) ? page_words(p, "%.3gx", faster) : "", " ms");
+    if (c.metric) change_cell(p, t, metric, name ? name : "", "");
+    if (c.time)
+        change_cell(p, t, ms, isfinite(faster) ? page_words(p, "%.3gx", faster) : "", " ms");
     error_cells(p, t, it->cert->proven, it->cert->measured, it->holds == PARE_TRUE);
     table_text(p, t, isnan(inputs_of(it)) ? "" : show_count(v, inputs_of(it)));
 }
 
-static void length_cells(page *p, table *t, const item *it)
+static void length_cells(page *p, table *t, const item *it, columns c)
 {
-    empty_cells(p, t, 3);
+    empty_cells(p, t, 1u + c.metric + c.time);
     error_cells(p, t, item_number(p, it->json, "proven"), item_number(p, it->json, "measured"),
                 it->holds == PARE_TRUE);
     empty_cells(p, t, 1);
 }
 
-static void row(page *p, table *t, const item *it)
+static void row(page *p, table *t, const item *it, columns c)
 {
     const bool refuted = it->holds == PARE_FALSE;
     p->file = it->from;
@@ -97,11 +116,11 @@ static void row(page *p, table *t, const item *it)
     table_cell_end(p);
     table_text(p, t, cut_kind_of(it)->word);
     if (refuted)
-        empty_cells(p, t, 6);
+        empty_cells(p, t, 4u + c.metric + c.time);
     else if (it->cert)
-        cut_cells(p, t, it);
+        cut_cells(p, t, it, c);
     else
-        length_cells(p, t, it);
+        length_cells(p, t, it, c);
     table_cell(p, t, NULL);
     page_tag(p, "span", verdict_class(it), verdict_word(it));
     table_cell_end(p);
@@ -115,13 +134,15 @@ typedef struct point {
     const item *it;
 } point;
 
-/* Cuts whose size and error are known, in the norm of the first: others are on another scale. */
-static size_t points_of(page *p, point *out, const items *all)
+/* Cuts of one model (by its hash; NULL: of any) whose size and error are known, in the norm of the
+ * first: others are on another scale. */
+static size_t points_of(page *p, point *out, const items *all, const char *model)
 {
     size_t n = 0;
     for (size_t i = 0; i < all->n && !p->st; i++) {
         const item *const it = &all->v[i];
         if (it->kind != ITEM_CUT || it->holds == PARE_FALSE) continue;
+        if (model && strcmp(it->cert->input.sha256, model) != 0) continue;
         p->file = it->from;
         const both size = file_bytes_of(p, it);
         const double left = 100 * size.after / size.before;
@@ -166,23 +187,45 @@ static size_t series_of(page *p, series *s, const point *at, size_t n)
     return count;
 }
 
-static void scatter(page *p, const items *all)
+static bool scatter(page *p, const items *all, const char *model, bool first)
 {
     point *const at = page_alloc(p, all->n, sizeof *at);
-    const size_t n = at ? points_of(p, at, all) : 0;
+    const size_t n = at ? points_of(p, at, all, model) : 0;
     series *const s = page_alloc(p, 2 * n, sizeof *s);
-    if (n < 2 || !s) return;
+    if (n < 2 || !s) return false;
     const size_t count = series_of(p, s, at, n);
-    if (p->st) return;
-    plot_chart(p, &(chart){"Size against error: the best cuts are at the lower left",
+    if (p->st) return false;
+    const char *const path = at[0].it->cert->input.path, *const slash = strrchr(path, '/');
+    const bool entries = strcmp(at[0].it->cert->norm, OUTPUT_ENTRIES) == 0;
+    if (first) page_put(p, "<div class=\"grid\">\n");
+    plot_chart(p, &(chart){page_words(p, "Size against error: cuts of %s",
+                                      !model  ? "different models"
+                                      : slash ? slash + 1
+                                              : path),
                            "size of the result, % of the original file",
-                           "largest change of an output entry", .log_y = true, .points = true,
-                           .s = s, .n = count});
-    page_put(p,
-             "<p class=\"small dim\">A number is the card of that cut. Filled marks are %s "
-             "bounds, outlines are what was measured. Errors are absolute: compare cuts of one "
-             "model.</p>\n",
-             "proven or claimed");
+                           entries ? "largest change of an output entry" : "error", .log_y = true,
+                           .points = true, .s = s, .n = count});
+    return true;
+}
+
+/* One plot for each model that was cut more than once: errors of different models are on
+ * different scales. */
+static void scatters(page *p, const items *all)
+{
+    bool any = false;
+    for (size_t i = 0; i < all->n; i++) {
+        const pare_cert *const c = all->v[i].cert;
+        bool seen = !c;
+        for (size_t k = 0; k < i && !seen; k++)
+            seen = all->v[k].cert && strcmp(all->v[k].cert->input.sha256, c->input.sha256) == 0;
+        if (!seen) any |= scatter(p, all, c->input.sha256, !any);
+    }
+    if (!any) any = scatter(p, all, NULL, true);
+    if (any)
+        page_put(p,
+                 "</div>\n<p class=\"small dim\">The best cuts are at the lower left. Numbers are "
+                 "those of the cards below. A filled mark is the bound, the outline around or "
+                 "below it what was measured.</p>\n");
 }
 
 static const char *norm_of(page *p, const item *it)
@@ -216,18 +259,21 @@ void summary_cuts(page *p, const items *all)
 {
     bool any = false;
     table t;
+    const columns c = columns_of(p, all);
     for (size_t i = 0; i < all->n; i++) any |= is_listed(&all->v[i]);
     if (!any) return;
     page_put(p, "<section class=\"summary\" id=\"cuts\"><h2>Summary: every result and what it "
                 "costs</h2>\n");
     table_begin(p, &t,
-                "result|cut|#file size|#metric|#time of one pass|#error, at most|#error, measured|"
-                "#inputs|certificate|",
+                page_words(p,
+                           "result|cut|#file size|%s%s#error, at most|#error, measured|#inputs|"
+                           "certificate|",
+                           c.metric ? "#metric|" : "", c.time ? "#time of one pass|" : ""),
                 "all");
     for (size_t i = 0; i < all->n && !p->st; i++)
-        if (is_listed(&all->v[i])) row(p, &t, &all->v[i]);
+        if (is_listed(&all->v[i])) row(p, &t, &all->v[i], c);
     table_end(p);
     notes(p, all);
-    scatter(p, all);
+    scatters(p, all);
     page_put(p, "</section>\n");
 }
