@@ -28,7 +28,8 @@ typedef enum pare_status {
     PARE_ERR_NONFINITE, /* a weight or an input is nan or inf             exit 2 */
     PARE_ERR_NUMERIC,   /* LAPACK gave up                                 exit 2 */
     PARE_ERR_PROMISE,   /* --max-error or a budget cannot be met          exit 3 */
-    PARE_ERR_VERIFY     /* a certificate is not true, a self-check failed exit 4 */
+    PARE_ERR_VERIFY,    /* a certificate is not true, a self-check failed exit 4 */
+    PARE_ERR_STOPPED    /* the caller's stop flag was set (pare_exec)     exit 130 */
 } pare_status;
 
 /* Who asks for the words gives the struct; every function takes NULL as well. */
@@ -43,7 +44,8 @@ pare_status pare_fail(pare_err *err, pare_status code, const char *fmt, ...) PAR
 pare_status pare_no_memory(pare_err *err);
 /* Puts `prefix: ` before a message already in err: the file whose tensor was wrong. */
 void pare_err_prefix(pare_err *err, const char *prefix);
-/* The exit code of the command for a status: 0, 1, 2, 3 or 4. */
+/* The exit code of the command for a status: 0, 1, 2, 3 or 4; 130, what shells report after Ctrl-C,
+ * for a call that was stopped. */
 int pare_exit_code(pare_status st);
 
 #define PARE_ASSERT(cond) ((cond) ? (void)0 : pare_assert_failed(__FILE__, __LINE__, #cond))
@@ -77,35 +79,91 @@ PARE_MUST_USE bool pare_add(size_t *out, size_t a, size_t b);
 
 /* ---- threads and progress ------------------------------------------------------------ */
 
-/* How to work: borrowed by every long function; NULL means one thread and silence. */
+/* How to work: borrowed by every long function; NULL means one thread, silence, and no way to stop.
+ */
 typedef struct pare_exec {
     int threads; /* >= 1 */
-    /* May be NULL. Called from one thread at a time; done <= total. */
+    /* May be NULL. Called from one thread at a time; done <= total. A call of the library reports
+     * one range, from 0 to its end, whatever it is made of; `what` names the step it is at. */
     void (*progress)(void *self, const char *what, uint64_t done, uint64_t total);
     void *self;
+    /* May be NULL: never stop. Set it to nonzero, from a signal handler, another thread or
+     * `progress`, and the call returns PARE_ERR_STOPPED soon afterwards: what it had begun is
+     * freed, and files that it was writing are not there. All long work looks at it between blocks
+     * of work. It must stay set until the call has returned. A flag that is never set changes no
+     * bit of any result. */
+    const volatile int *stop;
 } pare_exec;
 
+/* PARE_OK, or PARE_ERR_STOPPED with its message when x->stop is set: x may be NULL. One read of
+ * memory: cheap enough for every row of a matrix, too dear for every element. */
+PARE_MUST_USE pare_status pare_stopped(const pare_exec *x, pare_err *err);
+/* st; but when it is a failure and x->stop is set, PARE_ERR_STOPPED: work that was given up because
+ * of the flag may look like another failure from further away. */
+PARE_MUST_USE pare_status pare_or_stopped(const pare_exec *x, pare_status st, pare_err *err);
+/* Tells x->progress, where there is one, and returns pare_stopped: x may be NULL. */
+PARE_MUST_USE pare_status pare_progress(const pare_exec *x, const char *what, uint64_t done,
+                                        uint64_t total, pare_err *err);
+/* Threads and stop flag of x without its progress: for work inside a block of work that is reported
+ * as a whole. */
+pare_exec pare_silent(const pare_exec *x);
+
 /* Runs fn(ctx, b) for every b < blocks, on x->threads threads in any order. The blocks are chosen
- * by the caller from the sizes alone, never from the thread count: so bits cannot depend on it. */
+ * by the caller from the sizes alone, never from the thread count: so bits cannot depend on it.
+ * Every block is run, whatever the stop flag says: for blocks that are short. */
 void pare_parallel(const pare_exec *x, size_t blocks, void (*fn)(void *ctx, size_t block),
                    void *ctx);
-/* Tells x->progress, where there is one: x may be NULL. */
-void pare_progress(const pare_exec *x, const char *what, uint64_t done, uint64_t total);
+/* The same for long blocks: once x->stop is set no further block is begun, and PARE_ERR_STOPPED is
+ * returned; what the blocks were to compute must then not be used. */
+PARE_MUST_USE pare_status pare_parallel_until(const pare_exec *x, size_t blocks,
+                                              void (*fn)(void *ctx, size_t block), void *ctx,
+                                              pare_err *err);
 /* Cores of this machine that the process may use. */
 int pare_cores(void);
 
+/* Work in several steps, each with a progress of its own, reported as one range: for example
+ *
+ *     pare_steps s = pare_steps_of(exec, 10 + 90);
+ *     st = calibrate(..., pare_step(&s, "calibrate", 10), err);
+ *     if (!st) st = prove(..., pare_step(&s, "prove", 90), err);
+ *
+ * The weights are in any unit (seconds, or multiply-adds times a constant): they decide which share
+ * of the range a step has, so the time that a bar predicts is as good as they are. */
+typedef struct pare_steps {
+    const pare_exec *whole; /* NULL: nobody listens */
+    pare_exec exec;         /* what pare_step returns */
+    const char *what;       /* of this step; NULL: the names that it reports itself */
+    double at, span;        /* shares of the range: where this step begins, and its length */
+    double now, left;       /* weights: of this step, and of it and all that follow */
+    double most;            /* share that was reported last */
+} pare_steps;
+/* total: the sum of the weights that will follow. Nothing to free; `x` must outlive it, and it must
+ * not be moved after the first step. */
+pare_steps pare_steps_of(const pare_exec *x, double total);
+/* Work that was not foreseen: what is left of the range is shared with it. */
+void pare_steps_add(pare_steps *s, double weight);
+/* Ends the step before and begins the next: the exec to hand to it, valid until the next call.
+ * `what` is reported at once. NULL keeps the names of the step's own reports; otherwise it is
+ * shown in their place. */
+const pare_exec *pare_step(pare_steps *s, const char *what, double weight);
+
 /* A progress bar with ETA for a terminal; pass pare_bar_show as pare_exec.progress with a
- * pare_bar as self. Draws nothing unless `out` is a terminal. */
+ * pare_bar as self. Draws nothing unless `out` is a terminal. One bar for everything that is
+ * reported to it: it never goes back. The time left follows from the work reported since its first
+ * report, so that what an earlier process had done (--resume) does not count as fast. */
 typedef struct pare_bar {
     FILE *out;
-    bool tty, drawn;
-    double start, last;
-    char what[48];
-    char note[64]; /* shown behind it: the caller's, may change at any time */
+    bool tty, drawn, begun;
+    double start, last;    /* the clock at the first report, at the last drawing */
+    double first, part;    /* share that was done at the first report, and now */
+    double (*clock)(void); /* pare_seconds, unless a test has set it */
+    char note[64];         /* shown behind it: the caller's, may change at any time */
 } pare_bar;
 void pare_bar_init(pare_bar *bar, FILE *out);
 void pare_bar_show(void *bar, const char *what, uint64_t done, uint64_t total);
 void pare_bar_clear(pare_bar *bar); /* takes the bar off the line */
+/* Seconds left by what was reported until now; INFINITY while that is not known. */
+double pare_bar_left(const pare_bar *bar);
 /* Seconds of a monotonic clock: for times that are printed, never for results. */
 double pare_seconds(void);
 

@@ -100,6 +100,6 @@ pare_status pare_attend_f64(pare_mat *y, const pare_mat *q, const pare_mat *k, c
     PARE_ASSERT(q->cols == k->cols && v->cols == y->cols);
     PARE_ASSERT(p->kind != PARE_GRAPH || (g && g->n == q->rows));
     job w = {.y = *y, .q = q, .k = k, .v = v, .scale = scale, .p = p, .g = g};
-    pare_parallel(exec, (q->rows + ROWS - 1) / ROWS, block, &w);
-    return atomic_load(&w.no_memory) ? pare_no_memory(err) : PARE_OK;
+    const pare_status st = pare_parallel_until(exec, (q->rows + ROWS - 1) / ROWS, block, &w, err);
+    return atomic_load(&w.no_memory) ? pare_no_memory(err) : st;
 }

@@ -83,10 +83,11 @@ pare_status list_sweep(const pare_graph *g, size_t block, size_t most, list_segm
     sweep s = {.g = g, .most = most, .fn = fn, .ctx = ctx, .at = malloc((g->n + 1) * sizeof *s.at)};
     if (!s.at) return pare_no_memory(err);
     for (size_t i = 0; i < g->n; i++) s.at[i] = g->ptr[i];
-    for (size_t from = 0; from < g->n; from += block) {
+    pare_status st = PARE_OK;
+    for (size_t from = 0; !st && from < g->n; from += block) {
         s.end = g->n - from < block ? g->n : from + block;
-        pare_parallel(exec, (g->n + UNIT - 1) / UNIT, rows, &s);
+        st = pare_parallel_until(exec, (g->n + UNIT - 1) / UNIT, rows, &s, err);
     }
     free(s.at);
-    return PARE_OK;
+    return st;
 }

@@ -121,8 +121,9 @@ static void unit_of_rows(void *ctx, size_t b)
 static pare_status by_rows(const listed_job *w, const pare_exec *exec, pare_err *err)
 {
     shared s = {.w = w};
-    pare_parallel(exec, (w->q->rows + UNIT - 1) / UNIT, unit_of_rows, &s);
-    return atomic_load(&s.no_memory) ? pare_no_memory(err) : PARE_OK;
+    const size_t units = (w->q->rows + UNIT - 1) / UNIT;
+    const pare_status st = pare_parallel_until(exec, units, unit_of_rows, &s, err);
+    return atomic_load(&s.no_memory) ? pare_no_memory(err) : st;
 }
 
 /* ---- block after block ------------------------------------------------------------------------

@@ -304,8 +304,10 @@ static pare_status evaluate(void *self, const pare_call *calls, size_t n, pare_e
         threads > 1 && !ordered && (share > 0 || o->dtype == PARE_F64); /* its loops are plain */
     batch b = {.o = o, .calls = calls, .n = n, .inner = spread ? NULL : o->exec};
     b.some = !spread ? n + 1 : share > GRID ? GRID : share > 1 ? share : 1;
-    pare_parallel(spread ? o->exec : NULL, (n + b.some - 1) / b.some, some_calls, &b);
-    return atomic_load(&b.no_memory) ? pare_no_memory(err) : PARE_OK;
+    pare_status st = pare_parallel_until(spread ? o->exec : NULL, (n + b.some - 1) / b.some,
+                                         some_calls, &b, err);
+    if (atomic_load(&b.no_memory)) st = pare_no_memory(err);
+    return pare_or_stopped(o->exec, st, err);
 }
 
 static pare_status barrier(void *self, pare_err *err)

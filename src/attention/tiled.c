@@ -421,8 +421,8 @@ pare_status tiled_attend_grid(const tiled_grid *g, const pare_exec *exec, pare_e
 {
     shared w = {.g = g, .panels = all_panels(g), .unit = unit_panels(g, exec ? exec->threads : 1)};
     w.units = (w.panels + w.unit - 1) / w.unit;
-    pare_parallel(exec, w.units, block, &w);
-    return atomic_load(&w.no_memory) ? pare_no_memory(err) : PARE_OK;
+    const pare_status st = pare_parallel_until(exec, w.units, block, &w, err);
+    return atomic_load(&w.no_memory) ? pare_no_memory(err) : st;
 }
 
 pare_status tiled_attend(const tiled_job *d, const pare_exec *exec, pare_err *err)

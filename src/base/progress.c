@@ -1,4 +1,4 @@
-/* A progress bar for a terminal. */
+/* Several steps as one range of progress, and a bar for a terminal. */
 #include <pare/base.h>
 
 #include <limits.h>
@@ -18,15 +18,67 @@ double pare_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+/* Parts of the whole: fine enough for steps within steps within steps. */
+#define WHOLE ((uint64_t)1 << 40)
+
+/* Reports `share` of the step that is at work. Never goes back, where a step is made of loops that
+ * do not know of one another. */
+static void tell_whole(pare_steps *s, const char *what, double share)
+{
+    s->most = fmin(fmax(s->at + share * s->span, s->most), 1);
+    const pare_status st = pare_progress(s->whole, s->what ? s->what : what,
+                                         (uint64_t)(s->most * (double)WHOLE), WHOLE, NULL);
+    (void)st; /* who works looks at the flag itself */
+}
+
+static void in_step(void *self, const char *what, uint64_t done, uint64_t total)
+{
+    tell_whole(self, what, total > 0 ? (double)done / (double)total : 1);
+}
+
+pare_steps pare_steps_of(const pare_exec *x, double total)
+{
+    return (pare_steps){.whole = x, .exec = pare_silent(x), .left = total};
+}
+
+void pare_steps_add(pare_steps *s, double weight)
+{
+    s->left += weight;
+}
+
+const pare_exec *pare_step(pare_steps *s, const char *what, double weight)
+{
+    s->at += s->span;
+    s->left -= s->now;
+    s->now = weight;
+    s->span = s->left > weight ? (1 - s->at) * weight / s->left : 1 - s->at;
+    s->what = what;
+    if (s->whole && s->whole->progress) {
+        s->exec.progress = in_step;
+        s->exec.self = s;
+        if (what) tell_whole(s, what, 0);
+    }
+    return &s->exec;
+}
+
+/* ---- the bar --------------------------------------------------------------------------------- */
+
 void pare_bar_init(pare_bar *bar, FILE *out)
 {
-    *bar = (pare_bar){.out = out, .tty = isatty(fileno(out)) == 1, .start = pare_seconds()};
+    *bar = (pare_bar){.out = out, .tty = isatty(fileno(out)) == 1, .clock = pare_seconds};
+}
+
+double pare_bar_left(const pare_bar *bar)
+{
+    const double done = bar->part - bar->first, took = bar->last - bar->start;
+    return done > 0 && took > 0 ? took * (1 - bar->part) / done : INFINITY;
 }
 
 /* Time still needed if the rest goes as the part so far did. */
-static void eta_text(char buf[32], double elapsed, double part)
+static void eta_text(char buf[32], double left)
 {
-    const double left = part > 0 ? elapsed * (1 - part) / part : INFINITY;
     if (!(left < 100 * 3600.0)) {
         snprintf(buf, 32, "--:--");
         return;
@@ -45,29 +97,35 @@ static int room(FILE *out)
     return ioctl(fileno(out), TIOCGWINSZ, &w) == 0 && w.ws_col > 1 ? w.ws_col - 1 : INT_MAX;
 }
 
-void pare_bar_show(void *self, const char *what, uint64_t done, uint64_t total)
+static void draw(pare_bar *bar, const char *what)
 {
-    pare_bar *bar = self;
-    if (!bar->tty) return;
-    const double now = pare_seconds();
-    if (strncmp(bar->what, what, sizeof bar->what - 1) != 0) { /* a new task, a new clock */
-        snprintf(bar->what, sizeof bar->what, "%s", what);
-        bar->start = now;
-    } else if (bar->drawn && done < total && now - bar->last < REDRAW_WAIT) {
-        return;
-    }
-    const double part = total > 0 ? (double)done / (double)total : 1;
     char cells[BAR_CELLS + 1] = {0}, eta[32], line[256];
-    for (int i = 0; i < BAR_CELLS; i++) cells[i] = i < (int)(part * BAR_CELLS) ? '#' : '.';
-    eta_text(eta, now - bar->start, part);
-    snprintf(line, sizeof line, "%s [%s] %3d%% eta %s%s%s", bar->what, cells, (int)(100 * part),
+    for (int i = 0; i < BAR_CELLS; i++) cells[i] = i < (int)(bar->part * BAR_CELLS) ? '#' : '.';
+    eta_text(eta, bar->part < 1 ? pare_bar_left(bar) : 0);
+    snprintf(line, sizeof line, "%.48s [%s] %3d%% eta %s%s%s", what, cells, (int)(100 * bar->part),
              eta, *bar->note ? "  " : "", bar->note);
     for (char *at = line; *at; at++) /* a label may be made of a name from a file */
         if ((unsigned char)*at < 0x20 || (unsigned char)*at >= 0x7F) *at = '?';
     fprintf(bar->out, "\r%.*s\033[K", room(bar->out), line);
     fflush(bar->out);
     bar->drawn = true;
+}
+
+void pare_bar_show(void *self, const char *what, uint64_t done, uint64_t total)
+{
+    pare_bar *bar = self;
+    if (!bar->tty) return;
+    const double now = bar->clock(), part = total > 0 ? (double)done / (double)total : 1;
+    if (!bar->begun) {
+        bar->begun = true;
+        bar->first = bar->part = part;
+        bar->start = now;
+    } else if (part > bar->part) {
+        bar->part = part;
+    }
+    if (bar->drawn && bar->part < 1 && now - bar->last < REDRAW_WAIT) return;
     bar->last = now;
+    draw(bar, what);
 }
 
 void pare_bar_clear(pare_bar *bar)

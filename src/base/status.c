@@ -49,6 +49,8 @@ int pare_exit_code(pare_status st)
         return 3;
     case PARE_ERR_VERIFY:
         return 4;
+    case PARE_ERR_STOPPED:
+        return 130;
     }
     return 2;
 }

@@ -16,6 +16,7 @@ typedef struct task {
     void (*fn)(void *ctx, size_t block);
     void *ctx;
     size_t blocks;
+    const volatile int *stop; /* NULL: every block is run */
     atomic_size_t next;
     int running; /* workers inside; under the lock */
 } task;
@@ -35,11 +36,17 @@ static struct {
           .idle = PTHREAD_COND_INITIALIZER,
           .taken = ATOMIC_FLAG_INIT};
 
+/* Relaxed: the flag says nothing about other memory. */
+static bool is_set(const volatile int *stop)
+{
+    return stop && __atomic_load_n(stop, __ATOMIC_RELAXED) != 0;
+}
+
 static void do_blocks(task *t)
 {
     for (;;) {
         const size_t b = atomic_fetch_add(&t->next, 1);
-        if (b >= t->blocks) return;
+        if (b >= t->blocks || is_set(t->stop)) return;
         t->fn(t->ctx, b);
     }
 }
@@ -103,29 +110,62 @@ static void share(task *t, int threads)
     pthread_mutex_unlock(&pool.lock);
 }
 
-void pare_parallel(const pare_exec *x, size_t blocks, void (*fn)(void *ctx, size_t block),
-                   void *ctx)
+static void run_task(const pare_exec *x, task *t)
 {
     PARE_ASSERT(!x || x->threads >= 1);
-    task t = {.fn = fn, .ctx = ctx, .blocks = blocks};
-    const bool alone = !x || x->threads == 1 || blocks < 2;
+    const bool alone = !x || x->threads == 1 || t->blocks < 2;
     if (alone || atomic_flag_test_and_set(&pool.taken)) {
-        for (size_t b = 0; b < blocks; b++) fn(ctx, b);
+        do_blocks(t);
         return;
     }
-    share(&t, blocks < (size_t)x->threads ? (int)blocks : x->threads);
+    share(t, t->blocks < (size_t)x->threads ? (int)t->blocks : x->threads);
     atomic_flag_clear(&pool.taken);
 }
 
-void pare_progress(const pare_exec *x, const char *what, uint64_t done, uint64_t total)
+void pare_parallel(const pare_exec *x, size_t blocks, void (*fn)(void *ctx, size_t block),
+                   void *ctx)
+{
+    task t = {.fn = fn, .ctx = ctx, .blocks = blocks};
+    run_task(x, &t);
+}
+
+pare_status pare_parallel_until(const pare_exec *x, size_t blocks,
+                                void (*fn)(void *ctx, size_t block), void *ctx, pare_err *err)
+{
+    task t = {.fn = fn, .ctx = ctx, .blocks = blocks, .stop = x ? x->stop : NULL};
+    run_task(x, &t);
+    return pare_stopped(x, err);
+}
+
+pare_status pare_stopped(const pare_exec *x, pare_err *err)
+{
+    if (!x || !is_set(x->stop)) return PARE_OK;
+    return pare_fail(err, PARE_ERR_STOPPED, "stopped");
+}
+
+pare_status pare_or_stopped(const pare_exec *x, pare_status st, pare_err *err)
+{
+    const pare_status stopped = st ? pare_stopped(x, err) : PARE_OK;
+    return stopped ? stopped : st;
+}
+
+pare_status pare_progress(const pare_exec *x, const char *what, uint64_t done, uint64_t total,
+                          pare_err *err)
 {
     /* Recursive: a progress may pass what it hears on to another one. */
     static pthread_mutex_t one_at_a_time = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-    if (!x || !x->progress) return;
-    pthread_mutex_lock(&one_at_a_time);
-    /* A slip in counting must not end a long run: it is cut, not asserted. */
-    x->progress(x->self, what, done < total ? done : total, total);
-    pthread_mutex_unlock(&one_at_a_time);
+    if (x && x->progress) {
+        pthread_mutex_lock(&one_at_a_time);
+        /* A slip in counting must not end a long run: it is cut, not asserted. */
+        x->progress(x->self, what, done < total ? done : total, total);
+        pthread_mutex_unlock(&one_at_a_time);
+    }
+    return pare_stopped(x, err);
+}
+
+pare_exec pare_silent(const pare_exec *x)
+{
+    return (pare_exec){.threads = x ? x->threads : 1, .stop = x ? x->stop : NULL};
 }
 
 int pare_cores(void)

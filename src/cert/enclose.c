@@ -170,7 +170,8 @@ static pare_status step(flow *x, const enclose_ctx *c, sublayer *run, size_t b, 
 {
     const pare_mark mark = pare_arena_mark(c->a);
     flow y;
-    const pare_status st = run(&y, c, x, b, err);
+    pare_status st = pare_stopped(c->exec, err);
+    if (st == PARE_OK) st = run(&y, c, x, b, err);
     if (st == PARE_OK) put(x, &y);
     pare_arena_reset(c->a, mark);
     return st;
@@ -184,6 +185,7 @@ static pare_status blocks(flow *x, const enclose_ctx *c, pare_err *err)
             st = step(x, c, attention_sublayer, b, err);
         if (st == PARE_OK && c->m->blocks[b].ffn.kind != PARE_FFN_NONE)
             st = step(x, c, ffn_sublayer, b, err);
+        if (st == PARE_OK) st = pare_progress(c->exec, "prove", b + 1, c->m->nblocks, err);
     }
     return st;
 }

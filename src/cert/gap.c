@@ -31,6 +31,8 @@
 enum { ROWS = 512 }; /* tokens enclosed at a time, and one sequence more */
 #define SHARE 3e-5
 #define WORK  2e10   /* multiplications, about ten seconds on two cores */
+#define NORMS 0.02   /* the norms of the weights of one model, likewise */
+#define WIDE  5.0    /* times the work of f64, for the progress alone */
 enum { PAIR = 256 }; /* multiplications that the weight of one key costs beside its products */
 
 static const pare_output_bound nothing_yet = {.auc = {{1, 0}, {1, 0}}}; /* no area */
@@ -39,10 +41,41 @@ typedef struct prover {
     const pare_model *m[2]; /* f, g */
     pare_model_norms *norms[2];
     const pare_exec *exec;
+    pare_steps *steps; /* of the whole proof */
     bool wide;
     pare_output_bound *out;
     double *each; /* bounds of the sequences by themselves; NULL: not asked for */
 } prover;
+
+static double pairs_of(const pare_model *m, const pare_input *in)
+{
+    const double t = (double)in->tokens;
+    double n = 0;
+    if (m->pattern.kind == PARE_GRAPH) {
+        if (in->graph) n = (double)in->graph->ptr[in->graph->n];
+        return n + t * (1 + (double)m->pattern.expander_degree);
+    }
+    for (size_t i = 0; i < in->tokens; i++)
+        n += (double)pare_visible(&m->pattern, NULL, in->tokens, i).count;
+    return n;
+}
+
+static double work_on(const pare_model *m, const pare_input *in)
+{
+    double heads = 0;
+    for (size_t b = 0; b < m->nblocks; b++)
+        if (m->blocks[b].attn.kind != PARE_ATTN_NONE) heads += (double)m->blocks[b].attn.nheads;
+    const double pairs = pairs_of(m, in);
+    const uint64_t macs = pare_model_size(m, in->tokens, (uint64_t)pairs).macs;
+    return (double)in->batch * ((double)macs + PAIR * heads * pairs);
+}
+
+static double work_of(const pare_model *m, const pare_inputs *set)
+{
+    double work = 0;
+    for (size_t i = 0; i < set->n; i++) work += work_on(m, &set->in[i]);
+    return work;
+}
 
 /* g's f32 engine on these inputs; NULL where it overflows. */
 static pare_status run_engine(float **y, pare_arena *a, const prover *p, const pare_input *in,
@@ -50,7 +83,8 @@ static pare_status run_engine(float **y, pare_arena *a, const prover *p, const p
 {
     *y = pare_alloc(a, g->rows * g->cols, sizeof **y);
     if (!*y) return pare_no_memory(err);
-    const pare_status st = pare_forward_f32(*y, p->m[1], in, NULL, p->exec, err);
+    const pare_exec quiet = pare_silent(p->exec);
+    const pare_status st = pare_forward_f32(*y, p->m[1], in, NULL, &quiet, err);
     if (st == PARE_ERR_NONFINITE) *y = NULL;
     return st == PARE_ERR_NONFINITE ? PARE_OK : st;
 }
@@ -73,9 +107,13 @@ static pare_status one_group(const prover *p, double *each, const pare_input *in
     pare_arena *const a = pare_arena_new();
     if (!a) return pare_no_memory(err);
     pare_status st = PARE_OK;
-    for (int k = 0; st == PARE_OK && k < 2; k++)
-        st = p->wide ? pare_enclose_wide(&e[k], a, p->m[k], p->norms[k], in, p->exec, err)
-                     : pare_enclose(&e[k], a, p->m[k], p->norms[k], in, p->exec, err);
+    for (int k = 0; st == PARE_OK && k < 2; k++) {
+        const pare_exec *const exec =
+            pare_step(p->steps, p->wide ? "prove again, in double-double" : "prove",
+                      (p->wide ? WIDE : 1) * work_on(p->m[k], in));
+        st = p->wide ? pare_enclose_wide(&e[k], a, p->m[k], p->norms[k], in, exec, err)
+                     : pare_enclose(&e[k], a, p->m[k], p->norms[k], in, exec, err);
+    }
     if (st == PARE_OK && (f->rows != g->rows || f->cols != g->cols))
         st = pare_fail(err, PARE_ERR_INPUT, "gap: outputs [%zu, %zu] and [%zu, %zu] of the models",
                        f->rows, f->cols, g->rows, g->cols);
@@ -118,36 +156,8 @@ static pare_status whole_set(prover *p, pare_output_bound *out, const pare_input
     for (size_t i = 0; st == PARE_OK && i < set->n; i++) {
         st = one_input(p, p->each ? p->each + at : NULL, &set->in[i], set->n == 1, err);
         at += set->in[i].batch;
-        pare_progress(p->exec, p->wide ? "prove (double-double)" : "prove", i + 1, set->n);
     }
     return st;
-}
-
-static double pairs_of(const pare_model *m, const pare_input *in)
-{
-    const double t = (double)in->tokens;
-    double n = 0;
-    if (m->pattern.kind == PARE_GRAPH) {
-        if (in->graph) n = (double)in->graph->ptr[in->graph->n];
-        return n + t * (1 + (double)m->pattern.expander_degree);
-    }
-    for (size_t i = 0; i < in->tokens; i++)
-        n += (double)pare_visible(&m->pattern, NULL, in->tokens, i).count;
-    return n;
-}
-
-static double work_of(const pare_model *m, const pare_inputs *set)
-{
-    double heads = 0, work = 0;
-    for (size_t b = 0; b < m->nblocks; b++)
-        if (m->blocks[b].attn.kind != PARE_ATTN_NONE) heads += (double)m->blocks[b].attn.nheads;
-    for (size_t i = 0; i < set->n; i++) {
-        const pare_input *const in = &set->in[i];
-        const double pairs = pairs_of(m, in);
-        const uint64_t macs = pare_model_size(m, in->tokens, (uint64_t)pairs).macs;
-        work += (double)in->batch * ((double)macs + PAIR * heads * pairs);
-    }
-    return work;
 }
 
 static bool affordable(const pare_model *f, const pare_model *g, const pare_inputs *set)
@@ -206,7 +216,10 @@ static pare_status prove(pare_output_bound *out, double *each, const pare_model 
                          const pare_exec *exec, pare_err *err)
 {
     pare_output_bound found;
-    prover p = {.m = {f, g}, .exec = exec, .each = each};
+    const double work = work_of(f, set) + work_of(g, set), few = NORMS * work;
+    const bool likely = labels && affordable(f, g, set); /* to be looked at again */
+    pare_steps steps = pare_steps_of(exec, 2 * few + work * (likely ? 1 + WIDE : 1));
+    prover p = {.m = {f, g}, .exec = exec, .steps = &steps, .each = each};
     pare_arena *const a = pare_arena_new();
     *out = nothing_yet;
     out->gap.proven = out->gap.rounding = pare_ub_inf();
@@ -214,13 +227,15 @@ static pare_status prove(pare_output_bound *out, double *each, const pare_model 
     if (!a) return pare_no_memory(err);
     pare_status st = PARE_OK;
     for (int k = 0; st == PARE_OK && k < 2; k++)
-        st = pare_model_norms_new(&p.norms[k], a, p.m[k], exec, err);
+        st = pare_model_norms_new(&p.norms[k], a, p.m[k], pare_step(&steps, "prove", few), err);
     if (st == PARE_OK) st = whole_set(&p, &found, set, err);
     if (st == PARE_OK) {
         found.gap.f64_radius = found.gap.radius;
         const bool more = labels && found.certain < found.rows && affordable(f, g, set);
-        if (more || enclose_goes_wide(&found.gap, f, g, set))
+        if (more || enclose_goes_wide(&found.gap, f, g, set)) {
+            if (!likely) pare_steps_add(&steps, WIDE * work);
             st = again_wide(&p, &found, a, set, err);
+        }
     }
     if (st == PARE_OK) *out = found;
     pare_arena_free(a);

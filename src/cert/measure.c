@@ -49,7 +49,7 @@ pare_status pare_measure(double *out, const pare_model *f, const pare_model *g,
         st = same_shape(f, g, &set->in[i], i, err);
         if (st == PARE_OK) st = largest_gap(&largest, a, f, g, &set->in[i], i, exec, err);
         pare_arena_reset(a, start);
-        pare_progress(exec, "measure", i + 1, set->n);
+        if (!st) st = pare_progress(exec, "measure", i + 1, set->n, err);
     }
     pare_arena_free(a);
     if (st == PARE_OK) *out = largest;

@@ -187,17 +187,19 @@ static pare_status allocate(pare_model_norms *n, pare_arena *a, const pare_model
 }
 
 /* A few matrices at a time, so that progress can be told between them. */
-static void run_all(work *k)
+static pare_status run_all(work *k, pare_err *err)
 {
     enum { AT_ONCE = 8 };
-    for (size_t i = 0; i < k->n; i += AT_ONCE) {
+    pare_status st = PARE_OK;
+    for (size_t i = 0; !st && i < k->n; i += AT_ONCE) {
         work part = *k;
         part.jobs = k->jobs + i;
         part.n = k->n - i < AT_ONCE ? k->n - i : AT_ONCE;
-        pare_parallel(k->exec, part.n, run_job, &part);
+        st = pare_parallel_until(k->exec, part.n, run_job, &part, err);
         if (atomic_load(&part.no_memory)) atomic_store(&k->no_memory, true);
-        pare_progress(k->exec, "norms", i + part.n, k->n);
+        if (!st) st = pare_progress(k->exec, "norms of the weights", i + part.n, k->n, err);
     }
+    return st;
 }
 
 pare_status pare_model_norms_new(pare_model_norms **out, pare_arena *a, const pare_model *m,
@@ -214,7 +216,8 @@ pare_status pare_model_norms_new(pare_model_norms **out, pare_arena *a, const pa
     k.jobs = pare_alloc(a, k.room ? k.room : 1, sizeof *k.jobs);
     if (!k.jobs) return pare_no_memory(err);
     list_model(&k, m, n);
-    run_all(&k);
+    st = run_all(&k, err);
+    if (st != PARE_OK) return st;
     for (size_t b = 0; b < m->nblocks; b++) share_heads(&m->blocks[b].attn, &n->attn[b]);
     if (atomic_load(&k.no_memory)) return pare_no_memory(err);
     *out = n;

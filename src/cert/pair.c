@@ -325,7 +325,7 @@ static pare_status whole_set(pare_ball *out, runner *r, pare_arena *a, const par
         const pare_mark mark = pare_arena_mark(a);
         st = one_input(out, r, a, &set->in[i], radius, err);
         pare_arena_reset(a, mark);
-        pare_progress(r->c.exec, "prove the ball", i + 1, set->n);
+        if (!st) st = pare_progress(r->c.exec, "prove the ball", i + 1, set->n, err);
     }
     return st;
 }

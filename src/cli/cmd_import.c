@@ -55,7 +55,7 @@ static pare_status take_sample(cli *c, sample *s, const pare_model *m)
         s->y[i] = pare_alloc(c->arena, s->n[i], sizeof *s->y[i]);
         st = s->y[i] ? pare_forward_f64(s->y[i], m, &set.in[i], NULL, &c->exec, &c->err)
                      : pare_no_memory(&c->err);
-        pare_progress(&c->exec, "checking", i + 1, CHECK_INPUTS);
+        if (!st) st = pare_progress(&c->exec, "checking", i + 1, CHECK_INPUTS, &c->err);
     }
     return st;
 }

@@ -148,7 +148,7 @@ static pare_status forward_all(cli *c, run_state *s, const pare_trace *trace)
                           : pare_forward_by(to, s->o->f64 ? PARE_F64 : PARE_F32, s->m, in, NULL,
                                             trace, &c->exec, &c->err);
         at += pare_output_rows(s->m, in) * s->cols;
-        pare_progress(&c->exec, "running", i + 1, s->set.n);
+        if (!st) st = pare_progress(&c->exec, "running", i + 1, s->set.n, &c->err);
     }
     s->ms = 1e3 * (pare_seconds() - start);
     return st;

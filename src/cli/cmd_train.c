@@ -272,7 +272,7 @@ static pare_status run(plan *p)
     pare_runs_result *runs = NULL;
     train_result r = {0};
     const pare_run_source source = {.self = p, .open = plan_start, .close = plan_stop};
-    const pare_exec silent = {.threads = c->exec.threads}; /* the log draws the bar */
+    const pare_exec silent = pare_silent(&c->exec); /* the log draws the bar */
     const double start = pare_seconds();
     pare_status st =
         pare_runs(&m, &runs, &source, p->runs, p->settings, &silent, p->ranks, &c->err);

@@ -150,7 +150,7 @@ pare_status evaluate(cli *c, evaluation *out, const pare_model *m, const pare_da
         st = side_add(c, &s, d, i, f64);
         if (!st && reference) st = side_add(c, &ref, d, i, f64);
         if (!st && reference) st = kl_rows(c, kl, &ref, &s, d->target[i], pare_output_rows(m, in));
-        pare_progress(&c->exec, "evaluating", i + 1, d->inputs.n);
+        if (!st) st = pare_progress(&c->exec, "evaluating", i + 1, d->inputs.n, &c->err);
     }
     if (!st) st = side_scores(c, out, &s, d->task);
     if (!st && reference) st = side_scores(c, of_reference, &ref, d->task);

@@ -98,7 +98,7 @@ static pare_status run_alone(cli *c, packed *p, const pare_oracle *engine)
         st = pare_length_forward(p->each[i], engine, &o, NULL, p->m, &p->in[i], &s, NULL, &c->exec,
                                  &c->err);
         p->alone += s.calls + s.fallback_calls;
-        pare_progress(&c->exec, "one by one", i + 1, p->n);
+        if (!st) st = pare_progress(&c->exec, "one by one", i + 1, p->n, &c->err);
     }
     return st;
 }

@@ -118,7 +118,9 @@ void log_step(void *self, const pare_train_log *l)
         snprintf(c->bar.note, sizeof c->bar.note, "loss %.4g  %s %.4f", l->loss, metric,
                  p->last_score);
     if (pare_ranks_rank(p->ranks) != 0) return;
-    pare_progress(&c->exec, "training", p->done < p->total ? p->done : p->total, p->total);
+    const pare_status st = pare_progress(&c->exec, "training",
+                                         p->done < p->total ? p->done : p->total, p->total, NULL);
+    (void)st; /* the run looks at the flag itself, between two steps */
     if (c->verbose && scored)
         cli_note(c, "run %zu step %llu/%llu: loss %.6g, %s %.6f%s", who->run,
                  (unsigned long long)l->step, (unsigned long long)l->steps, l->loss, metric, l->val,

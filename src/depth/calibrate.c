@@ -197,7 +197,8 @@ static pare_status all_inputs(layer *layers, size_t n, const pare_model *m, cons
         const pass p = {pare_arena_new(), m, &data->in[i], exec, err};
         st = p.a ? one_input(layers, n, &p, what, second) : pare_no_memory(err);
         pare_arena_free(p.a);
-        pare_progress(exec, second ? "calibrate again" : "calibrate", i + 1, data->n);
+        if (!st)
+            st = pare_progress(exec, second ? "calibrate again" : "calibrate", i + 1, data->n, err);
     }
     return st;
 }

@@ -80,7 +80,7 @@ static pare_status errors_from(double *err2, const choice *c, const kinds base, 
         pare_arena *const a = pare_arena_new();
         st = a ? ways_on_input(err2, c, i, base, ways, count, a) : pare_no_memory(c->err);
         pare_arena_free(a);
-        pare_progress(c->exec, "choose", i + 1, c->data->n);
+        if (!st) st = pare_progress(c->exec, "choose", i + 1, c->data->n, c->err);
     }
     return st;
 }

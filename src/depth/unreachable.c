@@ -386,8 +386,9 @@ static pare_status enclose_spots(pare_enclosure *e, pare_arena *a, const pare_mo
     if (!x) return pare_no_memory(err);
     for (size_t k = 0; k < 2 * n * d; k++) x[k] = h * (k / d % 2 ? s[k / d / 2].j : s[k / d / 2].i);
     const pare_input in = {.batch = n, .tokens = 2, .width = d, .x = x};
-    const pare_status st = pare_model_norms_new(&norms, a, f, exec, err);
-    return st ? st : pare_enclose(e, a, f, norms, &in, exec, err);
+    const pare_exec quiet = pare_silent(exec);
+    const pare_status st = pare_model_norms_new(&norms, a, f, &quiet, err);
+    return st ? st : pare_enclose(e, a, f, norms, &in, &quiet, err);
 }
 
 /* The point of one entry of the output. */

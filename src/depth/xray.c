@@ -137,7 +137,7 @@ static pare_status fit_all(xray_job *j, const pare_inputs *fit)
     pare_status st = PARE_OK;
     for (size_t i = 0; !st && i < fit->n; i++) {
         st = each_layer(j, &fit->in[i], add_mean);
-        pare_progress(j->exec, "fit constant queries", i + 1, fit->n);
+        if (!st) st = pare_progress(j->exec, "fit constant queries", i + 1, fit->n, j->err);
     }
     for (size_t l = 0; !st && l < j->out->nlayers; l++) {
         const pare_xray_layer *const at = &j->out->layers[l];
@@ -347,7 +347,7 @@ static pare_status look_all(xray_job *j, const pare_inputs *look)
         st = each_layer(j, &look->in[i], look_at_layer);
         j->out->tokens += look->in[i].batch * look->in[i].tokens;
         if (look->in[i].tokens > j->out->longest) j->out->longest = look->in[i].tokens;
-        pare_progress(j->exec, "X-ray heads", i + 1, look->n);
+        if (!st) st = pare_progress(j->exec, "X-ray heads", i + 1, look->n, j->err);
     }
     if (!st) xray_end(j->out, j->m, j->layer, j->head);
     return st;

@@ -147,7 +147,8 @@ static pare_status local_all(costs_job *j)
         pare_arena *const a = pare_arena_new();
         st = a ? local_on(j, &j->look->in[i], a) : pare_no_memory(j->c.err);
         pare_arena_free(a);
-        pare_progress(j->c.exec, "replace within a layer", i + 1, j->look->n);
+        if (!st)
+            st = pare_progress(j->c.exec, "replace within a layer", i + 1, j->look->n, j->c.err);
     }
     return st;
 }
@@ -201,8 +202,9 @@ static pare_status alone_all(costs_job *j)
             way[l] = kind_at(k);
             st = weigh(&to->metric, &to->macs, j, way);
             way[l] = PARE_ATTN_EXACT;
-            pare_progress(c->exec, "replace one layer", l * PARE_DEPTH_KINDS + k + 1,
-                          c->n * PARE_DEPTH_KINDS);
+            if (!st)
+                st = pare_progress(c->exec, "replace one layer", l * PARE_DEPTH_KINDS + k + 1,
+                                   c->n * PARE_DEPTH_KINDS, c->err);
         }
     return st;
 }
@@ -287,7 +289,9 @@ static pare_status curves_all(costs_job *j)
     if (!st) st = measure_nothing(j);
     for (size_t k = 0; !st && k < PARE_DEPTH_KINDS; k++) {
         st = curve_of(j, k);
-        pare_progress(j->c.exec, "replace one after the other", k + 1, PARE_DEPTH_KINDS);
+        if (!st)
+            st = pare_progress(j->c.exec, "replace one after the other", k + 1, PARE_DEPTH_KINDS,
+                               j->c.err);
     }
     return st;
 }
@@ -308,7 +312,7 @@ pare_status pare_depth_costs(pare_xray_costs *out, pare_arena *a, const pare_mod
                              const pare_xray_costs_opts *o, const pare_exec *exec, pare_err *err)
 {
     pare_arena *const scratch = pare_arena_new();
-    const pare_exec silent = {.threads = exec ? exec->threads : 1};
+    const pare_exec silent = pare_silent(exec);
     costs_job j = {.out = out, .keep = a, .fit = fit, .look = look, .o = o};
     j.c = (choice){.m = m, .data = look, .a = scratch, .exec = &silent, .err = err};
     j.choose = first_of(fit, CHOICE_TOKENS);

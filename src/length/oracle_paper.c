@@ -237,8 +237,8 @@ static pare_status evaluate(void *self, const pare_call *calls, size_t n, pare_e
         if (st) return st;
     }
     job j = {.o = o, .calls = calls};
-    pare_parallel(o->exec, n, one_call, &j);
-    return atomic_load(&j.no_memory) ? pare_no_memory(err) : PARE_OK;
+    const pare_status st = pare_parallel_until(o->exec, n, one_call, &j, err);
+    return atomic_load(&j.no_memory) ? pare_no_memory(err) : st;
 }
 
 static pare_status barrier(void *self, pare_err *err)

@@ -70,7 +70,7 @@ pare_status pare_length_pack_forward(void *const *out, const pare_oracle *orc, c
         }
         st = pare_forward_together(out + first, caps.dtype, m, in + first, end - first, &by, exec,
                                    err);
-        pare_progress(exec, "packed", end, count);
+        if (!st) st = pare_progress(exec, "packed", end, count, err);
         first = end;
     }
     if (cert) {

@@ -239,6 +239,6 @@ pare_status pare_length_rounding(double *bound, const pare_length_job *job, cons
     judged d = {.job = job, .p = p, .g = g, .caps = *caps, .bound = bound};
     const pare_status st = judged_of(&d, opts, err);
     if (st) return st;
-    pare_parallel(exec, job->n, bound_one, &d);
-    return atomic_load(&d.no_memory) ? pare_no_memory(err) : PARE_OK;
+    const pare_status stopped = pare_parallel_until(exec, job->n, bound_one, &d, err);
+    return atomic_load(&d.no_memory) ? pare_no_memory(err) : stopped;
 }

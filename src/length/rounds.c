@@ -147,7 +147,8 @@ pare_status run_flush(run *r)
     batch *const b = &r->b;
     if (!b->count) return PARE_OK;
     pare_parallel(r->exec, b->count, build_one, r);
-    pare_status st = evaluate(r);
+    pare_status st = pare_stopped(r->exec, r->err);
+    if (!st) st = evaluate(r);
     if (!st) {
         size_t failed = merge_batch(r);
         if (failed != SIZE_MAX && r->adds) failed = adding_blame(r, failed);

@@ -269,6 +269,7 @@ static pare_status run_steps(const pass *p, const chunk *c)
     for (const step *s = l->steps, *to; !st && s < end; s = to) {
         to = region_end(l, s);
         st = run_region(p, c, s, to);
+        if (!st) st = pare_stopped(p->ctx.exec, NULL);
     }
     return st;
 }
@@ -353,7 +354,8 @@ static pare_status all_chunks(const pass *p, chunks *all)
     const size_t count = (in->batch + all->seqs - 1) / all->seqs;
     all->spread = all->plan.small && count >= SPREAD && !p->elsewhere;
     if (all->spread) {
-        pare_parallel(p->ctx.exec, count, do_chunk, all);
+        const pare_status st = pare_parallel_until(p->ctx.exec, count, do_chunk, all, p->ctx.err);
+        if (st) return st;
     } else {
         for (size_t i = 0; i < count && !atomic_load(&all->st); i++) do_chunk(all, i);
     }
@@ -397,8 +399,8 @@ pare_status pare_forward_by(void *out, pare_dtype t, const pare_model *m, const 
     free(all.lanes);
     scratch_free(&own);
     pare_arena_free(arena);
-    if (away.st) return pare_fail(err, away.st, "%s", away.err.msg);
-    return st;
+    if (away.st) st = pare_fail(err, away.st, "%s", away.err.msg);
+    return pare_or_stopped(exec, st, err);
 }
 
 /* ---- several inputs side by side ------------------------------------------------------------- */
@@ -469,7 +471,7 @@ static pare_status walk_together(const walker *w, size_t n, const plan *l, const
             st = attend_together(w, n, s, a);
         } else {
             pare_parallel(s->by_rows ? exec : NULL, n, walk_region, &g);
-            st = atomic_load(&g.st) ? pare_no_memory(err) : PARE_OK;
+            st = atomic_load(&g.st) ? pare_no_memory(err) : pare_stopped(exec, err);
         }
     }
     return st;
@@ -498,8 +500,11 @@ pare_status pare_forward_together(void *const *out, pare_dtype t, const pare_mod
     free(w);
     scratch_free(&shared);
     pare_arena_free(a);
-    if (away.st) return pare_fail(err, away.st, "%s", away.err.msg);
-    return st ? pare_no_memory(err) : PARE_OK; /* all that a pass itself can lack */
+    if (away.st)
+        st = pare_fail(err, away.st, "%s", away.err.msg);
+    else if (st)
+        st = pare_no_memory(err); /* all that a pass itself can lack */
+    return pare_or_stopped(exec, st, err);
 }
 
 pare_status pare_forward_f64(double *out, const pare_model *m, const pare_input *in,

@@ -102,7 +102,9 @@ static void count(void *self, const char *what, uint64_t done, uint64_t total)
     if (part * d->b->job[t->at].cost > d->done[t->at])
         d->done[t->at] = part * d->b->job[t->at].cost;
     for (size_t i = 0; i < d->ntodo; i++) sum += d->done[d->todo[i]];
-    pare_progress(d->exec, d->b->title, (uint64_t)(1e6 * sum / d->total), 1000000);
+    const pare_status st =
+        pare_progress(d->exec, d->b->title, (uint64_t)(1e6 * sum / d->total), 1000000, NULL);
+    (void)st; /* the job looks at the flag itself */
     pthread_mutex_unlock(&d->lock);
 }
 
@@ -176,8 +178,11 @@ static void do_job(void *ctx, size_t i)
     const size_t at = d->todo[i];
     job *const j = &d->b->job[at];
     ticket t = {d, at};
-    const pare_exec exec = {.threads = d->threads, .progress = count, .self = &t};
-    if (atomic_load(&d->stop)) return;
+    const pare_exec exec = {.threads = d->threads,
+                            .progress = count,
+                            .self = &t,
+                            .stop = d->exec ? d->exec->stop : NULL};
+    if (atomic_load(&d->stop) || pare_stopped(&exec, NULL)) return;
     const double start = pare_seconds();
     cJSON *const result = cJSON_CreateObject();
     pare_err *const err = &d->err[at];
@@ -193,7 +198,10 @@ static void do_job(void *ctx, size_t i)
         atomic_store(&d->stop, true);
         return;
     }
-    pare_progress(&exec, "", 1, 1); /* never count() itself: locks are taken in one order */
+    /* Never count() itself: locks are taken in one order. What is kept counts, also when told to
+     * stop. */
+    const pare_status stopped = pare_progress(&exec, "", 1, 1, NULL);
+    (void)stopped;
     tell(d, j, seconds);
 }
 
@@ -262,7 +270,7 @@ static pare_status work(desk *d, pare_arena *a, const pare_ranks *ranks, pare_er
     for (size_t i = 0; i < b->n; i++)
         if (d->err[i].code)
             return pare_fail(err, d->err[i].code, "%s: %s", b->job[i].name, d->err[i].msg);
-    return PARE_OK;
+    return pare_stopped(d->exec, err);
 }
 
 static pare_status read_all(jobs *b, pare_err *err)

@@ -21,7 +21,7 @@ static size_t count_outputs(const pare_model *m, const pare_inputs *in)
 static pare_status answer(answers *out, pare_arena *a, const pare_model *m, const pare_inputs *in,
                           const pare_exec *exec, pare_err *err)
 {
-    const pare_exec silent = {.threads = exec ? exec->threads : 1};
+    const pare_exec silent = pare_silent(exec);
     pare_status st = PARE_OK;
     out->n = count_outputs(m, in);
     out->y = pare_alloc(a, out->n ? out->n : 1, sizeof *out->y);
@@ -231,32 +231,35 @@ static pare_status settle(pare_probe *p, const pare_err *of, pare_err *err)
 }
 
 /* A few at a time, so that there is something to show. */
-static void try_all(trial *t, const pare_exec *exec)
+static pare_status try_all(trial *t, const pare_exec *exec, pare_err *err)
 {
+    pare_status st = PARE_OK;
     const size_t n = t->p->ncuts, some = exec && exec->threads > 1 ? 2 * (size_t)exec->threads : 1;
-    for (size_t at = 0; at < n; at += some) {
+    for (size_t at = 0; !st && at < n; at += some) {
         trial now = *t;
         pare_probe part = *t->p;
         part.cuts += at;
         now.p = &part;
         now.err += at;
-        pare_parallel(exec, n - at < some ? n - at : some, try_cut, &now);
-        pare_progress(exec, "try cuts", at + some < n ? at + some : n, n);
+        st = pare_parallel_until(exec, n - at < some ? n - at : some, try_cut, &now, err);
+        if (!st) st = pare_progress(exec, "try cuts", at + some < n ? at + some : n, n, err);
     }
+    return st;
 }
 
 pare_status probe_cuts(pare_probe *p, const pare_model *m, const pare_dataset *data,
                        const pare_inputs *in, const pare_probe_opts *o, const pare_exec *exec,
                        pare_err *err)
 {
-    const pare_exec one = {.threads = 1};
+    pare_exec one = pare_silent(exec);
+    one.threads = 1;
     trial t = {.p = p, .m = m, .data = data, .in = in, .o = o, .exec = &one};
     pare_arena *const a = pare_arena_new();
     pare_status st = a ? answer(&t.before, a, m, in, exec, err) : pare_no_memory(err);
     if (!st) st = list_cuts(p, m, o, err);
     if (!st) t.err = pare_alloc(a, p->ncuts ? p->ncuts : 1, sizeof *t.err);
     if (!st && !t.err) st = pare_no_memory(err);
-    if (!st) try_all(&t, exec);
+    if (!st) st = try_all(&t, exec, err);
     if (!st) st = settle(p, t.err, err);
     pare_arena_free(a);
     return st;

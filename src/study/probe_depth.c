@@ -69,7 +69,7 @@ static pare_status make_one(pare_model **g, const prover *v, const char *what, p
     const pare_xray *const x = &v->p->depth.xray;
     pare_depth_opts o = PARE_DEPTH_OPTS_DEFAULT;
     pare_depth_report report;
-    const pare_exec silent = {.threads = v->exec ? v->exec->threads : 1};
+    const pare_exec silent = pare_silent(v->exec);
     const bool all = strcmp(what, "parallel") == 0, more = strcmp(what, "parallel+uniform") == 0;
     const pare_depth_one_opts one = {all ? PARE_ONE_PARALLEL : PARE_ONE_PARALLEL_UNIFORM,
                                      PARE_DEPTH_UNSET};
@@ -134,7 +134,7 @@ static pare_status bounds(prover *v)
         /* Of one attention the first and the third replace nothing. */
         if (d->xray.nlayers < 2 && i % 2 == 0) continue;
         st = bound_of(&d->bounds[d->nbounds++], v, names[i]);
-        pare_progress(v->exec, "prove a priori", i + 1, n);
+        if (!st) st = pare_progress(v->exec, "prove a priori", i + 1, n, v->err);
     }
     return st;
 }
@@ -161,7 +161,7 @@ pare_status probe_depth(pare_probe *p, const pare_model *m, const pare_dataset *
 {
     pare_depth_probe *const d = &p->depth;
     const probe_halves h = probe_halve(in, o->depth_tokens);
-    const pare_exec silent = {.threads = exec ? exec->threads : 1};
+    const pare_exec silent = pare_silent(exec);
     grader g = {.data = data, .look = &h.look, .part = *data, .exec = &silent};
     g.part.target = data->target ? data->target + h.first : NULL;
     const pare_xray_costs_opts costs = {

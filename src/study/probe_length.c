@@ -335,7 +335,7 @@ static const pare_input *longest_of(const pare_inputs *all)
 pare_status probe_length(pare_probe *p, const pare_model *m, const pare_dataset *data,
                          uint64_t seed, const pare_exec *exec, pare_err *err)
 {
-    const pare_exec silent = {.threads = exec ? exec->threads : 1};
+    const pare_exec silent = pare_silent(exec);
     const pare_input *const in = data ? longest_of(&data->inputs) : NULL;
     const pare_status st = pare_length_look(&p->length, p->arena, m, in, seed, &silent, err);
     p->has_length = !st && p->length.nengines > 0;

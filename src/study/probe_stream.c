@@ -133,7 +133,7 @@ pare_status probe_stream(pare_probe *p, const pare_model *m, const pare_inputs *
     for (size_t i = 0; !st && i < in->n; i++) {
         st = listen(&l, m, &in->in[i], exec, err);
         p->tokens += in->in[i].batch * in->in[i].tokens;
-        pare_progress(exec, "listen to the stream", i + 1, in->n);
+        if (!st) st = pare_progress(exec, "listen to the stream", i + 1, in->n, err);
     }
     p->inputs = in->n;
     if (!st) p->streams = pare_alloc(p->arena, 2 * m->nblocks + 1, sizeof *p->streams);
@@ -143,7 +143,7 @@ pare_status probe_stream(pare_probe *p, const pare_model *m, const pare_inputs *
         pare_stream *const out = &p->streams[p->nstreams++];
         snprintf(out->name, sizeof out->name, "%c%zu", i % 2 ? 'z' : 'h', i / 2);
         st = describe(out, &l.place[i], p->arena, a, err);
-        pare_progress(exec, "ranks of the stream", i + 1, 2 * m->nblocks + 1);
+        if (!st) st = pare_progress(exec, "ranks of the stream", i + 1, 2 * m->nblocks + 1, err);
     }
     if (!st) p->vectors = norm_end(&l.enter);
     pare_arena_free(a);

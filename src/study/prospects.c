@@ -96,7 +96,7 @@ static pare_status few(const screen *s, pare_inputs *out)
 
 static pare_status prove(const screen *s, pare_prospect *t, const pare_model *g)
 {
-    const pare_exec silent = {.threads = s->exec ? s->exec->threads : 1};
+    const pare_exec silent = pare_silent(s->exec);
     pare_inputs set;
     pare_gap gap;
     pare_status st = few(s, &set);
@@ -131,7 +131,7 @@ static pare_status price(const screen *s, pare_prospect *t, const pare_plan_step
     pare_model *g = NULL;
     uint64_t bytes = 0;
     pare_err why = {0};
-    const pare_exec silent = {.threads = s->exec ? s->exec->threads : 1};
+    const pare_exec silent = pare_silent(s->exec);
     pare_status st = pare_plan_make(&g, &bytes, step, s->m, &s->h.fit, s->o->seed, &silent, &why);
     if (plan_refused(st)) {
         t->can = PARE_FALSE;
@@ -340,7 +340,7 @@ pare_status probe_prospects(pare_probe *p, const pare_model *m, const pare_datas
                  {PARE_PROBE_TICKET, weights},
                  {PARE_PROBE_LENGTH, length}};
     for (size_t i = 0; !st && i < sizeof lines / sizeof *lines; i++) {
-        pare_progress(exec, "price directions", i, sizeof lines / sizeof *lines);
+        if (!st) st = pare_progress(exec, "price directions", i, sizeof lines / sizeof *lines, err);
         if (o->part == PARE_PROBE_ALL || o->part == lines[i].part) st = lines[i].line(&s);
     }
     return st;

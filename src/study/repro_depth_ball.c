@@ -104,7 +104,7 @@ static pare_status ball_run(numbers *out, const repro_study *s, size_t part, con
     if (!st) st = replaced(&g, m, part % WAYS, err);
     for (size_t i = 0; !st && i < RADII; i++) {
         st = ball_at(out, m, g, &x, radius[i], s, &rng, err);
-        pare_progress(exec, "", i + 1, RADII);
+        if (!st) st = pare_progress(exec, "", i + 1, RADII, err);
     }
     pare_model_free(g);
     pare_model_free(m);

@@ -78,7 +78,7 @@ static pare_status tight_run(numbers *out, const repro_study *s, size_t part, co
     if (!st) st = compared_open(&c, a, m, &x, NULL, err);
     for (size_t k = 0; !st && k < TIGHT; k++) {
         st = ratio_of(out, &c, tight_kinds[k], err);
-        pare_progress(exec, "", k + 1, TIGHT);
+        if (!st) st = pare_progress(exec, "", k + 1, TIGHT, err);
     }
     const pare_collapse_printed p = pare_collapse_paper(eta, 1, shape[1], shape[0]);
     number_put(out, p.bound);
@@ -250,7 +250,7 @@ static pare_status subset_run(numbers *out, const repro_study *s, size_t part,
     if (!st) st = compared_open(&c, a, m, &x, NULL, err);
     if (!st) st = cost_of_all(cost, &c);
     if (!st) put_ways(out, cost);
-    pare_progress(exec, "", 1, 1);
+    if (!st) st = pare_progress(exec, "", 1, 1, err);
     pare_model_free(m);
     pare_arena_free(a);
     return st;

@@ -81,7 +81,7 @@ static pare_status large_run(numbers *out, const repro_study *s, size_t part, co
     if (part >= SWEEP) t.offset = offset;
     for (size_t i = 0; !st && i < nets; i++) {
         st = large_net(sum, gain[part % SWEEP], &t, &rng, err);
-        pare_progress(exec, "", i + 1, nets);
+        if (!st) st = pare_progress(exec, "", i + 1, nets, err);
     }
     for (size_t k = 0; !st && k < LOST_ROWS; k++) number_put(out, sum[k] / (double)nets);
     return st;

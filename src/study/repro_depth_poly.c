@@ -101,7 +101,7 @@ static pare_status degrees_run(numbers *out, pare_rng *rng, const pare_exec *exe
         st = try_poly(&r, &t, PARE_POLY_REMEZ, g, err);
         number_put(out, r.error);
         number_put(out, r.tv);
-        pare_progress(exec, "", (uint64_t)g + 1, DEGREES);
+        if (!st) st = pare_progress(exec, "", (uint64_t)g + 1, DEGREES, err);
     }
     pare_arena_free(a);
     return st;
@@ -182,7 +182,7 @@ static pare_status time_run(numbers *out, pare_rng *rng, const pare_exec *exec, 
         st = time_both(&exact, &poly, length_of(i), 16, rng, err);
         number_put(out, exact);
         number_put(out, poly);
-        pare_progress(exec, "", i + 1, LENGTHS);
+        if (!st) st = pare_progress(exec, "", i + 1, LENGTHS, err);
     }
     return st;
 }
@@ -225,7 +225,7 @@ static pare_status moments_run(numbers *out, const repro_study *s, pare_rng *rng
         number_put(out, moment.median);
         number_put(out, worst.tv);
         pare_arena_free(a);
-        pare_progress(exec, "", i + 1, MOMENT);
+        if (!st) st = pare_progress(exec, "", i + 1, MOMENT, err);
     }
     return st;
 }

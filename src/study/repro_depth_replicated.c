@@ -79,7 +79,7 @@ static pare_status replication_run(numbers *out, const repro_study *s, size_t pa
         double off = NAN;
         st = compared_collapse(&off, &c, tried[i], 1, san_largest);
         least = fmin(least, off);
-        pare_progress(exec, "", i + 1, sizeof tried / sizeof *tried);
+        if (!st) st = pare_progress(exec, "", i + 1, sizeof tried / sizeof *tried, err);
     }
     if (!st) st = pare_collapse_lower(&lower, layer_of, 2, BOX, s->full ? 96 : 48, err);
     const double eta = 2 / (double)k; /* Wv of the first layer */

@@ -60,7 +60,7 @@ static pare_status orders_run(numbers *out, const repro_study *s, size_t part,
     for (size_t e = 0; !st && e < ETAS; e++) {
         st = orders_at(error, base, etas[e], &x, err);
         for (size_t k = 0; !st && k < KINDS; k++) number_put(out, error[k]);
-        pare_progress(exec, "", e + 1, ETAS);
+        if (!st) st = pare_progress(exec, "", e + 1, ETAS, err);
     }
     pare_model_free(base);
     pare_arena_free(a);
@@ -171,7 +171,7 @@ static pare_status lscale_run(numbers *out, const repro_study *s, size_t part,
     pare_status st = a ? san_inputs(&x, a, &t, &rng, err) : pare_no_memory(err);
     for (size_t i = 0; !st && i < DEPTHS; i++) {
         st = lscale_at(out, (size_t)depths[i], part == 0, &x, s->seed, err);
-        pare_progress(exec, "", i + 1, DEPTHS);
+        if (!st) st = pare_progress(exec, "", i + 1, DEPTHS, err);
     }
     pare_arena_free(a);
     return st;
@@ -299,7 +299,7 @@ static pare_status rank_run(numbers *out, const repro_study *s, size_t part, con
         const double phi = st ? 0 : san_largest(x.in[0].x, NULL, 32 * 16);
         if (!st) st = rank_of(out, m, &x, phi, widest_column(&x.in[0]), skip, err);
         pare_model_free(m);
-        pare_progress(exec, "", (uint64_t)skip + 1, 2);
+        if (!st) st = pare_progress(exec, "", (uint64_t)skip + 1, 2, err);
     }
     pare_arena_free(arena);
     return st;

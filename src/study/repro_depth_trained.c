@@ -109,7 +109,7 @@ static pare_status trained_run(numbers *out, const repro_study *s, size_t part,
                                const pare_exec *exec, pare_err *err)
 {
     const split_inputs x = split(s);
-    const pare_exec silent = {.threads = exec->threads};
+    const pare_exec silent = pare_silent(exec);
     grader g = {s, &x};
     const pare_xray_costs_opts o = {.metric = nats_of, .self = &g};
     pare_arena *const a = pare_arena_new();
@@ -118,12 +118,12 @@ static pare_status trained_run(numbers *out, const repro_study *s, size_t part,
     (void)part;
     pare_status st = a ? pare_depth_xray(&ray, a, s->trained, &x.fit, &x.look, &silent, err)
                        : pare_no_memory(err);
-    pare_progress(exec, "", 1, 8);
+    if (!st) st = pare_progress(exec, "", 1, 8, err);
     if (!st) st = pare_depth_costs(&costs, a, s->trained, &x.fit, &x.look, &o, &silent, err);
     if (!st) number_put(out, (double)ray.nlayers);
     for (size_t l = 0; !st && l < ray.nlayers; l++) put_layer(out, &ray, &costs, l);
     if (!st) put_curves(out, &costs);
-    pare_progress(exec, "", 8, 8);
+    if (!st) st = pare_progress(exec, "", 8, 8, err);
     pare_arena_free(a);
     return st;
 }
@@ -272,7 +272,7 @@ static pare_status scaled_run(numbers *out, const repro_study *s, size_t part,
     if (!st) st = compared_open(&c, a, &h, &x.look, NULL, err);
     if (!st) st = all_lost(&whole, &c);
     if (!st) st = lost_with(&uniform, &c, m, &x.fit, PARE_ATTN_UNIFORM);
-    pare_progress(exec, "", 1, 2);
+    if (!st) st = pare_progress(exec, "", 1, 2, err);
     if (!st) st = lost_with(&constq, &c, m, &x.fit, PARE_ATTN_CONSTQ);
     if (!st) st = pare_depth_xray(&ray, a, m, &x.fit, &x.look, NULL, err);
     for (size_t i = 0; !st && i < ray.nheads; i++) {

@@ -115,7 +115,8 @@ static pare_status run(numbers *out, const repro_study *s, size_t part, const pa
         number_put(out, v.is);
         number_put(out, v.holds);
         number_put(out, v.outside);
-        pare_progress(exec, "", i + 1, list->n);
+        const pare_status stopped = pare_progress(exec, "", i + 1, list->n, err);
+        if (stopped) return stopped;
     }
     return PARE_OK;
 }

@@ -92,7 +92,7 @@ static pare_status calls_run(numbers *out, const repro_study *of, size_t part,
         number_put(out, want);
         number_put(out, (double)s.calls);
         number_put(out, (double)s.merge_calls);
-        pare_progress(exec, "", i + 1, RATIOS);
+        if (!st) st = pare_progress(exec, "", i + 1, RATIOS, err);
     }
     return st;
 }
@@ -183,7 +183,7 @@ static pare_status errors_run(numbers *out, const repro_study *of, size_t part,
         length_data_exact(&d, &tried[x].p);
         st = one_error(out, &d, &tried[x], PARE_F32, exec, err);
         if (!st) st = one_error(out, &d, &tried[x], PARE_F64, exec, err);
-        pare_progress(exec, "", x + 1, TRIED);
+        if (!st) st = pare_progress(exec, "", x + 1, TRIED, err);
     }
     pare_arena_free(d.a);
     return st;

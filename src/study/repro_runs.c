@@ -217,7 +217,7 @@ static pare_status cut(run *r)
     pare_width_report report;
     pare_dataset d;
     pare_model *teacher = NULL, *small = NULL;
-    const pare_exec silent = {.threads = r->exec->threads};
+    const pare_exec silent = pare_silent(r->exec);
     o.dim = s->dim;
     o.seed = s->seed;
     pare_status st = pare_model_load(&teacher, s->teacher, r->err);

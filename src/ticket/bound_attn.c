@@ -80,7 +80,7 @@ static void heads_of(proof *p, attn_sizes *s, const pare_attn *f, const pare_att
         inside.off = more.off;
         inside_t.off = more_t.off;
         pare_arena_reset(p->a, mark);
-        pare_progress(p->exec, "ticket heads", h + 1, f->nheads);
+        if (!p->st) p->st = pare_stopped(p->exec, p->err);
     }
     biases(p, s, f, g, &inside, &inside_t);
 }

@@ -257,7 +257,7 @@ static void head_rows_move(const rows_view *v, pare_ub *out, const pare_attn *f,
     h.values_g = rows_image(v, &pair.vt, true, false, s->vt);
     h.left = rows_image(v, &pair.ve, true, false, s->ve);
     give_room(p, &h.values);
-    if (!p->st) pare_parallel(p->exec, v->n, row_of_head, &h);
+    if (!p->st) p->st = pare_parallel_until(p->exec, v->n, row_of_head, &h, p->err);
 }
 
 void attn_rows_move(proof *p, pare_ub *out, const pare_attn *f, const pare_attn *g,

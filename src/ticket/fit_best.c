@@ -191,8 +191,8 @@ static pare_status fill(best_job *b, bool *tired, uint32_t *column, pare_keyed *
         }
         left -= served;
         round_job r = {b, column};
-        pare_parallel(exec, served, solve_again, &r);
-        const pare_status st = best_status(b);
+        pare_status st = pare_parallel_until(exec, served, solve_again, &r, NULL);
+        if (!st) st = best_status(b);
         if (st) return st;
     }
     return PARE_OK;
@@ -242,11 +242,13 @@ static pare_status search(best_job *b, const fit_best_opts *o, const pare_exec *
         take_block(b, b->order[k]);
         (void)take_units(b, b->order[k], each - b->each, room);
     }
-    if (!st && p->b > b->donors) pare_parallel(exec, p->b - b->donors, solve_other, b);
+    if (!st && p->b > b->donors)
+        st = pare_parallel_until(exec, p->b - b->donors, solve_other, b, NULL);
     if (!st) st = best_status(b);
     if (!st) st = fill(b, tired, room32, room, exec);
     if (!st && !o->no_trade) st = best_trade(b, o, exec);
-    if (!st && p->b > b->donors) pare_parallel(exec, p->b - b->donors, finish_other, b);
+    if (!st && p->b > b->donors)
+        st = pare_parallel_until(exec, p->b - b->donors, finish_other, b, NULL);
     return st ? st : best_status(b);
 }
 
@@ -275,7 +277,8 @@ pare_status fit_best(fit_result *out, pare_arena *a, const fit_problem *p, const
     uint32_t *const own = pare_alloc(a, p->a * p->b + 1, sizeof *own);
     if (!b.order || !b.free || !b.col || !b.status || !own) return pare_no_memory(err);
     for (size_t j = 0; j < p->b; j++) b.col[j].own = own + j * p->a;
-    if (p->a > 0 && p->b > 0 && search(&b, o, exec)) return pare_no_memory(err);
+    if (p->a > 0 && p->b > 0 && search(&b, o, exec))
+        return pare_or_stopped(exec, pare_no_memory(err), err);
     put_in_place(&b);
     return fit_residual(out, a, p, exec, err);
 }

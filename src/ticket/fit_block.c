@@ -71,7 +71,8 @@ pare_status fit_dealt(fit_result *out, pare_arena *a, const fit_problem *p, cons
     job.mask = pare_alloc(a, p->a * p->b * job.words + 1, sizeof *job.mask);
     job.status = pare_alloc(a, p->b + 1, sizeof *job.status);
     if (!job.mask || !job.status) return pare_no_memory(err);
-    pare_parallel(exec, p->b, column, &job);
+    st = pare_parallel_until(exec, p->b, column, &job, err);
+    if (st) return st;
     for (size_t j = 0; j < p->b; j++)
         if (job.status[j]) return pare_no_memory(err); /* items and targets are in their limits */
     for (size_t j = 0; j < p->b; j++)

@@ -87,7 +87,8 @@ static pare_status run(fit_cost *out, feedback_job *job, pare_arena *a, const pa
     job->cost = pare_alloc(a, count + 1, sizeof *job->cost);
     job->status = pare_alloc(a, count + 1, sizeof *job->status);
     if (!job->mask || !job->room || !job->cost || !job->status) return pare_no_memory(err);
-    pare_parallel(exec, count, one_output, job);
+    const pare_status st = pare_parallel_until(exec, count, one_output, job, err);
+    if (st) return st;
     for (size_t k = 0; k < count; k++) {
         if (job->status[k]) return pare_no_memory(err); /* items and targets are in their limits */
         out->bits += job->cost[k].bits / (double)(count * inputs);

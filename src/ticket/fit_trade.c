@@ -98,8 +98,8 @@ pare_status best_trade(best_job *b, const fit_best_opts *o, const pare_exec *exe
     pare_rng r = pare_rng_at(o->seed, 1);
     for (size_t k = 0; p->b > 2 && k < rounds; k++) {
         const size_t n = pair_up(t.pair, b, taken, most, &r);
-        pare_parallel(exec, n, try_pair, &t);
-        const pare_status st = best_status(b);
+        pare_status st = pare_parallel_until(exec, n, try_pair, &t, NULL);
+        if (!st) st = best_status(b);
         if (st) return st;
     }
     return PARE_OK;

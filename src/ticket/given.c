@@ -47,7 +47,8 @@ static pare_model *cut(walk *w, size_t blocks, const pare_norm *norm)
 static pare_enclosure rows_of(walk *w, const pare_model *m)
 {
     pare_enclosure e = {0};
-    if (!w->p->st) w->p->st = pare_enclose(&e, w->p->a, m, w->norms, w->in, w->p->exec, w->p->err);
+    if (!w->p->st)
+        w->p->st = pare_enclose(&e, w->p->a, m, w->norms, w->in, PROOF_QUIET(w->p), w->p->err);
     return e;
 }
 
@@ -235,13 +236,14 @@ pare_status pare_ticket_bound_given(pare_ticket_bound *out, const pare_model *f,
     if (!p.a) return pare_no_memory(err);
     const model_sizes m = model_sizes_of(&p, f, g, out->why);
     pare_model_norms *norms = NULL;
-    if (!p.st && !*out->why) p.st = pare_model_norms_new(&norms, p.a, f, exec, err);
+    if (!p.st && !*out->why) p.st = pare_model_norms_new(&norms, p.a, f, PROOF_QUIET(&p), err);
     pare_ticket_bound b = {pare_ub_exact(0), pare_ub_exact(0), ""};
     for (size_t i = 0; !p.st && !*out->why && i < set->n; i++) {
         const pare_mark mark = pare_arena_mark(p.a);
         walk w = {.p = &p, .f = f, .g = g, .sizes = &m, .norms = norms, .in = &set->in[i]};
         one_input(&b, &w);
         pare_arena_reset(p.a, mark);
+        if (!p.st) p.st = pare_progress(exec, "prove layer by layer", i + 1, set->n, err);
     }
     if (!p.st && !*out->why) *out = b;
     pare_arena_free(p.a);

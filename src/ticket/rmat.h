@@ -12,6 +12,8 @@ typedef struct proof {
     pare_err *err;
     pare_status st;
 } proof;
+/* Its threads and stop flag, for what is a part of a step that is reported as a whole. */
+#define PROOF_QUIET(p) ((const pare_exec[]){pare_silent((p)->exec)})
 
 typedef struct rmat {
     pare_mat mid;

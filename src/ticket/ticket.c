@@ -15,7 +15,8 @@ typedef struct maker {
     pare_coded *coded;
     pare_ticket_report *r;
     size_t room, ncoded;
-    uint64_t done, total; /* weights */
+    uint64_t total; /* weights */
+    pare_steps *steps;
 } maker;
 
 /* ---- which stream ---------------------------------------------------------------------------- */
@@ -179,10 +180,11 @@ static pare_status make(void *self, const char *name, pare_weight *w, bool vecto
         keep_numbers(k, w);
         return PARE_OK;
     }
-    k->done += (uint64_t)w->rows * w->cols;
+    const pare_exec *const exec = k->exec;
+    k->exec = pare_step(k->steps, "fit", (double)w->rows * (double)w->cols);
     const pare_status st =
         is_eyes(w) ? keep_eyes(k, name, w, err) : draw_ticket(k, name, w, vector, err);
-    pare_progress(k->exec, "fit", k->done, k->total);
+    k->exec = exec;
     return st;
 }
 
@@ -241,6 +243,8 @@ pare_status pare_ticket(pare_model **out, pare_ticket_report *report, const pare
     if (!st) {
         k.coded = pare_alloc(k.m->arena, k.room + 1, sizeof *k.coded);
         report->matrix = pare_alloc(k.m->arena, k.room + 1, sizeof *report->matrix);
+        pare_steps steps = pare_steps_of(exec, (double)k.total);
+        k.steps = &steps;
         st = k.coded && report->matrix ? pare_model_visit(k.m, make, &k, err) : pare_no_memory(err);
     }
     if (!st) {

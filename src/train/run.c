@@ -15,7 +15,7 @@
 typedef struct learner {
     const pare_lesson *lesson;
     const pare_train_opts *o;
-    const pare_exec *exec;
+    const pare_exec *exec; /* without stop flag: a step that was begun is finished */
     teaching t;
     popup *popup;  /* NULL: the weights themselves are trained */
     checkpoint at; /* values: what is trained, of t.student or the scores; stats: of t.student */
@@ -23,6 +23,7 @@ typedef struct learner {
     pare_arena *arena, *batch; /* for the run; for one batch */
     pare_mark fresh;           /* of batch, when it is empty */
     cJSON *id;                 /* NULL without a checkpoint */
+    uint64_t kept;             /* step of the checkpoint that is on disk */
     bool diverged;
 } learner;
 
@@ -75,6 +76,7 @@ static pare_status learner_open(learner *l, const pare_model *start, pare_err *e
     if (!st && l->o->checkpoint) st = run_id(&l->id, start, l->lesson, l->o, err);
     if (!st && l->id && l->o->resume && pare_file_exists(l->o->checkpoint))
         st = checkpoint_read(&l->at, l->o->checkpoint, l->id, l->o->steps, err);
+    l->kept = l->at.step;
     if (!st) show(l);
     return st;
 }
@@ -170,9 +172,20 @@ static pare_status step(learner *l, pare_err *err)
     }
     if (st) return st;
     if (o->log) o->log(o->log_self, &line);
-    pare_progress(l->exec, "train", line.step, o->steps);
-    if (!l->diverged && l->id && due(line.step, o->keep_every, o->steps)) st = keep(l, err);
+    st = pare_progress(l->exec, "train", line.step, o->steps, err);
+    if (!st && !l->diverged && l->id && due(line.step, o->keep_every, o->steps)) {
+        st = keep(l, err);
+        l->kept = l->at.step;
+    }
     return st;
+}
+
+/* Between two steps, where the state is one that a checkpoint can hold. */
+static pare_status stopped(learner *l, const pare_exec *exec, pare_err *err)
+{
+    if (!pare_stopped(exec, NULL)) return PARE_OK;
+    const pare_status st = l->id && l->at.step > l->kept ? keep(l, err) : PARE_OK;
+    return st ? st : pare_stopped(exec, err);
 }
 
 /* ---- a run ------------------------------------------------------------------------------------
@@ -210,11 +223,18 @@ pare_status pare_train(pare_model **out, pare_train_result *result, const pare_m
                        const pare_lesson *lesson, const pare_train_opts *opts,
                        const pare_exec *exec, pare_err *err)
 {
-    learner l = {.lesson = lesson, .o = opts, .exec = exec};
+    pare_exec whole_steps = exec ? *exec : (pare_exec){.threads = 1};
+    whole_steps.stop = NULL;
+    learner l = {.lesson = lesson, .o = opts, .exec = exec ? &whole_steps : NULL};
     *out = NULL;
     *result = (pare_train_result){.val = NAN, .test = NAN, .loss = NAN};
     pare_status st = learner_open(&l, start, err);
-    while (!st && !l.diverged && l.at.step < opts->steps) st = step(&l, err);
+    if (!st) st = pare_progress(l.exec, "train", l.at.step, opts->steps, err);
+    while (!st && !l.diverged && l.at.step < opts->steps) {
+        st = stopped(&l, exec, err);
+        if (!st) st = step(&l, err);
+    }
+    result->steps = l.at.step;
     if (!st) tell_poly(&l);
     if (!st) st = finish(out, result, &l, err);
     learner_close(&l);

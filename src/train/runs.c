@@ -69,7 +69,8 @@ static void add_progress(void *self, const char *what, uint64_t done, uint64_t t
         all += 1000;
     }
     pthread_mutex_unlock(&d->in->lock);
-    pare_progress(in->exec, what, sum, all);
+    const pare_status st = pare_progress(in->exec, what, sum, all, NULL);
+    (void)st; /* the run looks at the flag itself */
 }
 
 /* Whether job a is to be preferred to job b: one that came to its end to one that diverged, then by
@@ -107,7 +108,10 @@ static void do_job(office *in, size_t job, int threads)
     pare_status st =
         in->source->open(in->source->self, &parts, job % in->runs, job / in->runs, &r->err);
     if (!st) {
-        const pare_exec exec = {.threads = threads, .progress = add_progress, .self = &d};
+        const pare_exec exec = {.threads = threads,
+                                .progress = add_progress,
+                                .self = &d,
+                                .stop = in->exec ? in->exec->stop : NULL};
         d.log = parts.opts.log, d.poly = parts.opts.poly, d.log_self = parts.opts.log_self;
         if (d.log) parts.opts.log = log_line;
         if (d.poly) parts.opts.poly = log_poly;

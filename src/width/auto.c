@@ -208,7 +208,7 @@ net cut_auto(work *w, const net *n, const points *p, const pare_mat *metric,
         a.ffn_dim = units_for(o, l);
         attention_for(&a, &out.layers[i], l, i, head);
         if (!w->st) ffn_for(&a, &out.layers[i], l, i);
-        pare_progress(w->exec, "width", i + 1, n->nlayers);
+        if (!w->st) w->st = pare_progress(w->exec, "width", i + 1, n->nlayers, w->err);
     }
     if (w->st) return out;
     out.wh = w_mul(w, &n->wh, false, &a.b.u, false);

@@ -18,7 +18,7 @@ pare_mat ball_path(work *w, const tube *t, double rho, pare_ub *r)
     for (size_t l = 0; !w->st && l < t->n->nlayers; l++) {
         h = tube_layer(w, t, l, &h, r, next);
         for (size_t i = 0; !w->st && i < h.rows; i++) r[i] = next[i];
-        pare_progress(w->exec, "prove the ball", l + 1, t->n->nlayers);
+        if (!w->st) w->st = pare_progress(w->exec, "prove the ball", l + 1, t->n->nlayers, w->err);
     }
     return h;
 }

@@ -388,8 +388,8 @@ static void run_blocks(all *a)
     for (size_t i = 0; !w->st && i < a->ndesks; i++) desk_new(a, &a->desks[i]);
     for (a->first = 0; !w->st && a->first < a->nblocks; a->first += ROUND) {
         const size_t n = a->nblocks - a->first < ROUND ? a->nblocks - a->first : ROUND;
-        pare_parallel(w->exec, n, one_block, a);
-        pare_progress(w->exec, "prove edits", a->first + n, a->nblocks);
+        w->st = pare_parallel_until(w->exec, n, one_block, a, w->err);
+        if (!w->st) w->st = pare_progress(w->exec, "prove edits", a->first + n, a->nblocks, w->err);
     }
 }
 

@@ -36,7 +36,7 @@ static void weights(work *w, pare_cert *again, pare_arena *a, const pare_model *
                 again, a,
                 (pare_claim){.kind = PARE_ATTENTION_RATIO, .p = {(double)l}, .value = r.proven.v},
                 w->err);
-        pare_progress(w->exec, "prove attention", l + 1, f->nblocks);
+        if (!w->st) w->st = pare_progress(w->exec, "prove attention", l + 1, f->nblocks, w->err);
     }
 }
 

@@ -209,6 +209,6 @@ void lm_refit(pass *p)
         const lm_ffn less = cut_units(p, &f, 2 * b + 2, parts[UNITS].gone);
         lm_put_ffn(w, p->out, b, &less);
         pare_arena_reset(w->a, mark);
-        pare_progress(w->exec, "cut", b + 1, p->m->m->nblocks);
+        if (!w->st) w->st = pare_progress(w->exec, "cut", b + 1, p->m->m->nblocks, w->err);
     }
 }

@@ -86,7 +86,7 @@ static void probe_all(work *w, pare_mat *g, const pare_model *m, const pare_inpu
             const pare_input in = sequence(&data->in[i], b, most && most < room ? most : room);
             probe(w, g, m->nblocks + 1, t, &in, m, &rng);
             done += in.tokens;
-            pare_progress(w->exec, "gradient metric", done, TOKENS);
+            if (!w->st) w->st = pare_progress(w->exec, "gradient metric", done, TOKENS, w->err);
         }
     for (size_t k = 0; !w->st && k <= m->nblocks; k++)
         for (size_t e = 0; e < g[k].rows * g[k].cols; e++) g[k].v[e] /= (double)(done ? done : 1);

@@ -185,6 +185,6 @@ void lm_weigh(pass *p)
         weigh_units(p, &f, &p->parts[PARTS * b + UNITS], 2 * b + 2);
         lm_feed(w, p->m, &f, &p->large);
         pare_arena_reset(w->a, mark);
-        pare_progress(w->exec, "weigh", b + 1, p->m->m->nblocks);
+        if (!w->st) w->st = pare_progress(w->exec, "weigh", b + 1, p->m->m->nblocks, w->err);
     }
 }

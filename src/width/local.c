@@ -62,7 +62,8 @@ pare_mat local_path(work *w, const tube *f, const pare_mat *small, bool same, pa
     for (size_t l = 0; !w->st && l < f->n->nlayers; l++) {
         const pare_mat next = tube_layer(w, f, l, &h, b, r);
         h = settle(w, &next, r, &small[l + 1], same, b);
-        pare_progress(w->exec, "prove layer by layer", l + 1, f->n->nlayers);
+        if (!w->st)
+            w->st = pare_progress(w->exec, "prove layer by layer", l + 1, f->n->nlayers, w->err);
     }
     return h;
 }
@@ -96,14 +97,14 @@ pare_ub local_of_set(work *w, const pair *p, const pare_inputs *set)
     pare_ub most = pare_ub_exact(0);
     pare_model_norms *norms = NULL;
     if (tube_refuses(p->f)) return pare_ub_inf();
-    if (!w->st) w->st = pare_model_norms_new(&norms, w->a, p->g, w->exec, w->err);
+    if (!w->st) w->st = pare_model_norms_new(&norms, w->a, p->g, W_QUIET(w), w->err);
     for (size_t i = 0; !w->st && i < set->n; i++) {
         const pare_mark mark = pare_arena_mark(w->a);
         const pare_input *const in = &set->in[i];
         pare_enclosure out = {0};
         const points small = points_of(w, p->small, p->ng, in);
         const tube f = tube_new(w, p->f, p->nf, p->rounded_f, in, &small.graph);
-        if (!w->st) w->st = pare_enclose(&out, w->a, p->g, norms, in, w->exec, w->err);
+        if (!w->st) w->st = pare_enclose(&out, w->a, p->g, norms, in, W_QUIET(w), w->err);
         if (!w->st) most = pare_ub_max(most, local_gap(w, &f, small.h, p->same, &out));
         pare_arena_reset(w->a, mark);
     }

@@ -95,8 +95,8 @@ pare_mat stream_enclosed(work *w, double **rad, const pare_model *f, size_t plac
     const pare_model part = ends_at(w, f, place);
     pare_model_norms *norms = NULL;
     pare_enclosure e = {0};
-    if (!w->st) w->st = pare_model_norms_new(&norms, w->a, &part, w->exec, w->err);
-    if (!w->st) w->st = pare_enclose(&e, w->a, &part, norms, in, w->exec, w->err);
+    if (!w->st) w->st = pare_model_norms_new(&norms, w->a, &part, W_QUIET(w), w->err);
+    if (!w->st) w->st = pare_enclose(&e, w->a, &part, norms, in, W_QUIET(w), w->err);
     if (w->st) return (pare_mat){0};
     /* A row's radius is that of each of its entries. */
     for (size_t i = 0; i < e.rows; i++) e.rad[i] *= sqrt((double)e.cols) * (1 + 0x1p-50);
@@ -173,11 +173,11 @@ double least_of_outputs(work *w, const pare_model *f, const pare_inputs *set, si
     pare_model_norms *norms = NULL;
     double most = 0;
     if (w->st || pare_model_outputs(f) <= d) return 0;
-    w->st = pare_model_norms_new(&norms, w->a, f, w->exec, w->err);
+    w->st = pare_model_norms_new(&norms, w->a, f, W_QUIET(w), w->err);
     for (size_t i = 0; !w->st && i < set->n; i++) {
         const pare_mark mark = pare_arena_mark(w->a);
         pare_enclosure e = {0};
-        w->st = pare_enclose(&e, w->a, f, norms, &set->in[i], w->exec, w->err);
+        w->st = pare_enclose(&e, w->a, f, norms, &set->in[i], W_QUIET(w), w->err);
         for (size_t k = 0; !w->st && k < e.rows; k++)
             e.rad[k] *= sqrt((double)e.cols) * (1 + 0x1p-50);
         const pare_mat y = pare_mat_of(e.mid, e.rows, e.cols);

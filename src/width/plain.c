@@ -49,8 +49,8 @@ static pare_enclosure rows_at(work *w, const pare_model *m, const pare_input *in
         part.top.act = m->blocks[l].ffn.act;
         part.blocks[l].ffn = (pare_ffn){0};
     }
-    pare_status st = pare_model_norms_new(&norms, w->a, &part, w->exec, w->err);
-    if (!st) st = pare_enclose(&e, w->a, &part, norms, in, w->exec, w->err);
+    pare_status st = pare_model_norms_new(&norms, w->a, &part, W_QUIET(w), w->err);
+    if (!st) st = pare_enclose(&e, w->a, &part, norms, in, W_QUIET(w), w->err);
     w->st = st;
     return e;
 }

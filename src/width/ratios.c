@@ -45,7 +45,7 @@ static void open_side(work *w, side *o, const pare_model *m, size_t l)
     *o = (side){.m = m, .part = *m, .attn = &m->blocks[l].attn};
     o->part.nblocks = l;
     o->part.top = (pare_top){.norm = o->attn->in_norm, .out = stacked(w, o->attn)};
-    if (!w->st) w->st = pare_model_norms_new(&o->norms, w->a, &o->part, w->exec, w->err);
+    if (!w->st) w->st = pare_model_norms_new(&o->norms, w->a, &o->part, W_QUIET(w), w->err);
 }
 
 /* Turns one head's part of a row; returns by how much more its entries are off. */
@@ -93,7 +93,7 @@ static void enclose_side(work *w, side *o, const pare_input *in, size_t longest)
 {
     o->s = w_vec(w, longest);
     o->r = w_vec(w, longest);
-    if (!w->st) w->st = pare_enclose(&o->e, w->a, &o->part, o->norms, in, w->exec, w->err);
+    if (!w->st) w->st = pare_enclose(&o->e, w->a, &o->part, o->norms, in, W_QUIET(w), w->err);
     if (!w->st) turn_rows(o);
 }
 

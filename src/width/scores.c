@@ -54,7 +54,7 @@ net cut_scores(work *w, const net *n, const points *p, const pare_width_opts *o,
         if (i + 1 == n->nlayers) break;
         const pare_mat z = step_attention(w, l, &h, &p->graph), q = step_hidden(w, l, &z);
         h = step_ffn(w, l, &z, &q);
-        pare_progress(w->exec, "width", i + 1, n->nlayers);
+        if (!w->st) w->st = pare_progress(w->exec, "width", i + 1, n->nlayers, w->err);
     }
     return out;
 }

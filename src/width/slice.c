@@ -80,7 +80,7 @@ static void put_block(lm_job *j, size_t b, const lm_basis *in, const lm_basis *m
     lm_balance(w, j->m, &small.attn);
     lm_put(w, j->out, b, &small);
     pare_arena_reset(w->a, mark);
-    pare_progress(w->exec, "cut", b + 1, j->m->m->nblocks);
+    if (!w->st) w->st = pare_progress(w->exec, "cut", b + 1, j->m->m->nblocks, w->err);
 }
 
 static void own_bases(lm_job *j)
@@ -126,7 +126,7 @@ static pare_mat gram_of_all(lm_job *j)
         lm_feed(w, m, &k.ffn, &r);
         if (k.ffn.here) add_gram(j, &g, &r, 2 * b + 2);
         pare_arena_reset(w->a, here);
-        pare_progress(w->exec, "calibrate", b + 1, m->m->nblocks);
+        if (!w->st) w->st = pare_progress(w->exec, "calibrate", b + 1, m->m->nblocks, w->err);
     }
     pare_arena_reset(w->a, mark);
     return g;

@@ -59,7 +59,7 @@ static void probe_all(work *w, pare_mat *g, const pare_model *split, const pare_
         pare_rng rng = pare_rng_at(seed, k);
         draw_signs(dy, in->tokens, outputs, &rng);
         probe(w, g, split->nblocks + 1, t, dy, in->tokens);
-        pare_progress(w->exec, "gradient metric", k + 1, PROBES);
+        if (!w->st) w->st = pare_progress(w->exec, "gradient metric", k + 1, PROBES, w->err);
     }
     pare_tape_free(t);
     pare_params_free(p);

@@ -176,7 +176,7 @@ net cut_static(work *w, const net *n, const points *p, const pare_width_opts *o,
         note_point(w, r, 2 * i + 2, &b[2], &p->h[i + 1], o);
         out.layers[i] = layer_for(w, &n->layers[i], b, p, i, o, r, head);
         b[0] = b[2];
-        pare_progress(w->exec, "width", i + 1, n->nlayers);
+        if (!w->st) w->st = pare_progress(w->exec, "width", i + 1, n->nlayers, w->err);
     }
     out.wh = w_mul(w, &n->wh, false, &b[0].u, false);
     out.bh = w->st ? NULL : w_apply(w, &n->wh, false, b[0].mu, n->bh);

@@ -39,7 +39,8 @@ static void look_at_points(look *l)
         at->width = h->cols;
         snprintf(at->name, sizeof at->name, "%c%zu", i % 2 ? 'z' : 'h', i / 2);
         pare_arena_reset(l->w.a, mark);
-        pare_progress(l->w.exec, "survey stream", i + 1, out->npoints);
+        if (!l->w.st)
+            l->w.st = pare_progress(l->w.exec, "survey stream", i + 1, out->npoints, l->w.err);
     }
 }
 
@@ -108,7 +109,8 @@ static void look_at_layers(look *l, size_t groups_at_most)
         units(l, &out->layers[i], i);
         groups(l, &out->layers[i], i, groups_at_most);
         pare_arena_reset(l->w.a, mark);
-        pare_progress(l->w.exec, "survey layers", i + 1, out->nlayers);
+        if (!l->w.st)
+            l->w.st = pare_progress(l->w.exec, "survey layers", i + 1, out->nlayers, l->w.err);
     }
 }
 
@@ -150,7 +152,8 @@ static void look_at_heads(look *l)
     for (size_t i = 0; !l->w.st && i < l->n.nlayers; i++)
         for (size_t k = 0; !l->w.st && k < l->n.layers[i].nheads; k++) {
             look_at_head(l, &out->heads[done++], i, k);
-            pare_progress(l->w.exec, "survey heads", done, out->nheads);
+            if (!l->w.st)
+                l->w.st = pare_progress(l->w.exec, "survey heads", done, out->nheads, l->w.err);
         }
 }
 

@@ -311,7 +311,7 @@ void lm_svd(lm_job *j)
         k.ffn = lm_svd_units(w, &k.ffn, j->size.ffn);
         lm_put(w, j->out, b, &k);
         pare_arena_reset(w->a, mark);
-        pare_progress(w->exec, "cut", b + 1, j->m->m->nblocks);
+        if (!w->st) w->st = pare_progress(w->exec, "cut", b + 1, j->m->m->nblocks, w->err);
     }
     lm_job_ends(j, stream ? &basis : NULL, stream ? &basis : NULL);
 }

@@ -79,8 +79,8 @@ static pare_enclosure enclosed(work *w, const pare_model *part, const pare_input
 {
     pare_enclosure e = {0};
     pare_model_norms *norms = NULL;
-    if (!w->st) w->st = pare_model_norms_new(&norms, w->a, part, w->exec, w->err);
-    if (!w->st) w->st = pare_enclose(&e, w->a, part, norms, in, w->exec, w->err);
+    if (!w->st) w->st = pare_model_norms_new(&norms, w->a, part, W_QUIET(w), w->err);
+    if (!w->st) w->st = pare_enclose(&e, w->a, part, norms, in, W_QUIET(w), w->err);
     return e;
 }
 

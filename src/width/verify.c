@@ -310,7 +310,8 @@ static void weights(view *v, const pare_model *f, const pare_model *g, const par
                             .p = {(double)l},
                             .value = r.measured,
                             .slack = f64_noise(1)});
-        pare_progress(v->w.exec, "prove attention", l + 1, v->f.nlayers);
+        if (!v->w.st)
+            v->w.st = pare_progress(v->w.exec, "prove attention", l + 1, v->f.nlayers, v->w.err);
     }
 }
 

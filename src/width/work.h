@@ -15,6 +15,9 @@ typedef struct work {
     pare_status st;
 } work;
 
+/* Its threads and stop flag, for what is a part of a step that is reported as a whole. */
+#define W_QUIET(w) ((const pare_exec[]){pare_silent((w)->exec)})
+
 void w_fail(work *w, pare_status st, const char *fmt, ...) PARE_PRINTF(3, 4);
 void *w_alloc(work *w, size_t count, size_t size); /* zeroed; NULL only after a failure */
 pare_mat w_mat(work *w, size_t rows, size_t cols); /* zeros */
