@@ -20,8 +20,9 @@ static const char *number(const char *s, long *out)
     return s + n;
 }
 
-/* The pid in .PID-N.tmp, .PID-old.tmp, .part-PID and .part-PID.PID-N.tmp; 0: none of these. */
-static long owner(const char *tail)
+/* The pid in .PID-N.tmp, .part-PID, .part-PID.PID-N.tmp and, with `old`, .PID-old.tmp; 0: none of
+ * these. */
+static long owner(const char *tail, bool old)
 {
     static const char part[] = ".part-";
     long pid = 0, again = 0, count;
@@ -31,7 +32,7 @@ static long owner(const char *tail)
         if (!s || *s == '\0') return s ? pid : 0;
     }
     if (*s != '.' || !(s = number(s + 1, &again)) || *s != '-' || (pid && pid != again)) return 0;
-    if (strcmp(s, "-old.tmp") == 0) return again;
+    if (strcmp(s, "-old.tmp") == 0) return old ? again : 0;
     s = number(s + 1, &count);
     return s && strcmp(s, ".tmp") == 0 ? again : 0;
 }
@@ -41,23 +42,35 @@ static bool gone(long pid)
     return pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
 }
 
-static void remove_plain(int folder, const char *name)
+static bool remove_plain(int folder, const char *name)
 {
     struct stat info;
-    if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode))
-        (void)unlinkat(folder, name, 0);
+    return fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode) &&
+           unlinkat(folder, name, 0) == 0;
 }
 
-void pare_out_sweep(const char *path)
+static size_t sweep(const char *path, bool old)
 {
     const char *const slash = strrchr(path, '/'), *const base = slash ? slash + 1 : path;
     char *const folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
     DIR *const d = folder ? opendir(folder) : NULL;
     const size_t n = strlen(base);
     free(folder);
-    if (!d) return;
+    size_t removed = 0;
+    if (!d) return 0;
     for (const struct dirent *e; (e = readdir(d));)
-        if (strncmp(e->d_name, base, n) == 0 && gone(owner(e->d_name + n)))
-            remove_plain(dirfd(d), e->d_name);
+        if (strncmp(e->d_name, base, n) == 0 && gone(owner(e->d_name + n, old)))
+            removed += remove_plain(dirfd(d), e->d_name);
     closedir(d);
+    return removed;
+}
+
+size_t pare_out_sweep(const char *path)
+{
+    return sweep(path, true);
+}
+
+size_t pare_out_sweep_begun(const char *path)
+{
+    return sweep(path, false);
 }

@@ -96,13 +96,30 @@ bool cli_start(cli *c, const opt_spec *spec, cli_out out, const char *out_help, 
     }
     c->operand = argv;
     if (c->out) interrupt_cleans(c->out);
+    interrupt_watch();
     pare_bar_init(&c->bar, stderr);
-    c->exec.threads = (int)c->threads;
+    c->whole = (pare_exec){.threads = (int)c->threads, .stop = &interrupt_flag};
     if (!c->quiet && c->bar.tty) {
-        c->exec.progress = pare_bar_show;
-        c->exec.self = &c->bar;
+        c->whole.progress = pare_bar_show;
+        c->whole.self = &c->bar;
     }
+    c->exec = c->whole;
     return true;
+}
+
+/* ---- progress ------------------------------------------------------------------------------- */
+
+void cli_phase(cli *c, const char *what, double share)
+{
+    if (!c->steps.whole) c->steps = pare_steps_of(&c->whole, 100);
+    c->exec = *pare_step(&c->steps, what, share);
+}
+
+void cli_bar_end(cli *c)
+{
+    if (!c->bar.drawn) return;
+    if (!interrupt_flag) pare_bar_show(&c->bar, "done", 1, 1);
+    pare_bar_clear(&c->bar);
 }
 
 static void complain_list(const cli *c, const char *fmt, va_list args)
@@ -148,6 +165,8 @@ static const char *status_word(pare_status st)
         return "promise";
     case PARE_ERR_VERIFY:
         return "verify";
+    case PARE_ERR_STOPPED:
+        return "stopped";
     default:
         return "other";
     }
@@ -170,6 +189,12 @@ static void json_error(const char *command, pare_status st, const char *message)
 int cli_finish(cli *c, pare_status st)
 {
     if (c->bar.drawn) pare_bar_clear(&c->bar);
+    st = pare_or_stopped(&c->whole, st, &c->err);
+    if (st == PARE_ERR_STOPPED)
+        (void)pare_fail(&c->err, st, "%s",
+                        c->stopped ? c->stopped
+                        : c->out   ? "stopped; nothing was written"
+                                   : "stopped");
     if (st) complain(c, "%s", c->err.msg);
     if (st == PARE_ERR_USAGE)
         fprintf(stderr, "usage: pare %s %s    (more: pare %s --help)\n", c->spec.command,
@@ -243,6 +268,8 @@ int cli_ranked(cli *c, pare_status (*run)(cli *c, void *self, pare_ranks *ranks)
 {
     pare_ranks *ranks = NULL;
     pare_status st = under_mpirun() ? pare_ranks_open(&ranks, &c->err) : PARE_OK;
+    /* Ranks wait for one another: none may leave by itself. */
+    if (pare_ranks_size(ranks) > 1) interrupt_at_once();
     if (!st) st = run(c, self, ranks);
     int rc = pare_exit_code(st);
     if (pare_ranks_rank(ranks) == 0)
@@ -315,7 +342,16 @@ pare_status cli_is_there(cli *c, const char *path)
     return pare_fail(&c->err, PARE_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
 }
 
-pare_status cli_may_write(cli *c, const char *path, const char *input)
+/* What killed processes have left of writing this output. */
+static void sweep(cli *c, const char *path)
+{
+    const size_t n = pare_out_sweep_begun(path);
+    if (n > 0 && c->verbose)
+        cli_note(c, "%zu temporary %s of %s removed, left by a process that was killed", n,
+                 n == 1 ? "file" : "files", path);
+}
+
+static pare_status may_write(cli *c, const char *path, const char *input)
 {
     struct stat out;
     const pare_status there = cli_is_there(c, input); /* the more useful message comes first */
@@ -331,6 +367,13 @@ pare_status cli_may_write(cli *c, const char *path, const char *input)
         return pare_fail(&c->err, PARE_ERR_USAGE, "-o %s is the input %s itself", path, input);
     const pare_status st = pare_out_check(path, c->force, &c->err);
     return st ? st : folder_check(c, path);
+}
+
+pare_status cli_may_write(cli *c, const char *path, const char *input)
+{
+    const pare_status st = may_write(c, path, input);
+    if (!st) sweep(c, path);
+    return st;
 }
 
 pare_status cli_load(cli *c, pare_model **out, const char *path)

@@ -27,7 +27,11 @@ typedef struct cli {
 
     pare_arena *arena; /* for everything that lives until the end */
     pare_bar bar;
-    pare_exec exec;
+    pare_exec whole;  /* the bar, over the whole command ... */
+    pare_steps steps; /* ... its phases (cli_phase) ... */
+    pare_exec exec;   /* ... and the one that is at work: what everything long is given */
+    const char
+        *stopped; /* what is said when the user has stopped it; NULL: that nothing was written */
     pare_err err;
     pare_prover provers[3 + PARE_WIDTH_METHODS]; /* of every reduction: filled when one is asked */
 } cli;
@@ -60,14 +64,21 @@ bool cli_asks_json(int argc, char *const *argv);
  * cli_finish does; the first rank speaks for all. */
 int cli_ranked(cli *c, pare_status (*run)(cli *c, void *self, pare_ranks *ranks), void *self);
 
+/* The next phase of the command: `share` percent of its bar are for what is done with c->exec from
+ * now on; the shares of all phases add up to 100. `what` is shown beside the bar; NULL: what the
+ * library reports. Without any call all of the bar is one phase. */
+void cli_phase(cli *c, const char *what, double share);
+/* Draws the end of the bar and takes it off the line: before results are printed. */
+void cli_bar_end(cli *c);
+
 /* A message on stderr, but for -q. */
 void cli_note(cli *c, const char *fmt, ...) PARE_PRINTF(2, 3);
 /* Refuses an input that does not exist; a path of NULL is fine. A command asks for every input
  * before it looks at its output, so that an output that exists does not hide a missing input. */
 pare_status cli_is_there(cli *c, const char *path);
-/* Refuses before any work is done: an `input` (may be NULL) that is not there, an output that exists
- * (without -f), a folder that does not or that may not be written to, a folder in the place of a
- * file, and the very file that `input` is. */
+/* Refuses before any work is done: an `input` (may be NULL) that is not there, an output that
+ * exists (without -f), a folder that does not or that may not be written to, a folder in the place
+ * of a file, and the very file that `input` is. */
 pare_status cli_may_write(cli *c, const char *path, const char *input);
 /* Whether both names lead to one file or folder that is there. */
 bool cli_same_file(const char *a, const char *b);

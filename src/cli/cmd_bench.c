@@ -1,5 +1,6 @@
 /* pare bench: how fast this is here, as CSV, peers beside it. */
 #include "bench.h"
+#include "interrupt.h"
 #include "out.h"
 
 #include <dirent.h>
@@ -342,6 +343,7 @@ int cmd_bench(int argc, char **argv)
     const int nwords = argc < 64 ? argc : 64; /* parsing moves them about */
     if (argc > 0) memcpy(words, argv, (size_t)nwords * sizeof *words);
     if (!cli_start(&c, &spec, CLI_NO_OUT, NULL, argc, argv, &rc)) return rc;
+    interrupt_at_once(); /* nothing here looks at the stop flag */
     r.c = &c;
     pare_status st = r.quick && r.full
                          ? pare_fail(&c.err, PARE_ERR_USAGE,

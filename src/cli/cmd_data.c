@@ -1,5 +1,6 @@
 /* pare data: things to try the other commands on. Each kind has options of its own. */
 #include "out.h"
+#include "interrupt.h"
 #include <pare/random_model.h>
 
 #include <string.h>
@@ -118,6 +119,7 @@ static int run_kind(const data_kind *k, const data_opts *o, int argc, char **arg
     cli c;
     int rc;
     if (!cli_start(&c, &spec, CLI_MUST_OUT, "the file to write", argc, argv, &rc)) return rc;
+    interrupt_at_once(); /* nothing here looks at the stop flag */
     return cli_finish(&c, make(&c, k, o));
 }
 

@@ -1,5 +1,6 @@
 /* pare export: a model, or the one engine that a plan of small calls needs, for other programs. */
 #include "out.h"
+#include "interrupt.h"
 
 #include <math.h>
 #include <string.h>
@@ -252,5 +253,6 @@ int cmd_export(int argc, char **argv)
                    "a name that ends in .onnx, or a folder for Hugging Face files", argc, argv,
                    &rc))
         return rc;
+    interrupt_at_once(); /* nothing here looks at the stop flag */
     return cli_finish(&c, export(&c, &o));
 }

@@ -1,5 +1,6 @@
 /* pare info: what a model is. */
 #include "describe.h"
+#include "interrupt.h"
 #include "out.h"
 
 #include <string.h>
@@ -213,6 +214,7 @@ int cmd_info(int argc, char **argv)
     cli c;
     int rc;
     if (!cli_start(&c, &spec, CLI_NO_OUT, NULL, argc, argv, &rc)) return rc;
+    interrupt_at_once(); /* nothing here looks at the stop flag */
     return cli_finish(&c, info(&c, &o));
 }
 /* clang-format on */

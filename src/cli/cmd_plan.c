@@ -209,6 +209,7 @@ static pare_status do_best(cli *c, plan_opts *o, const pare_model *m)
         const double over = st ? INFINITY : misses_by(o);
         if (over <= 1) return PARE_OK;
         const pare_status gone = remove_files(c, o, t);
+        c->stopped = NULL; /* nothing is left of it */
         if (st || gone) return st ? st : gone;
         if (over < least) near = t;
         least = fmin(least, over);
@@ -314,7 +315,7 @@ static pare_status plan(cli *c, plan_opts *o)
     }
     if (!st) st = do_all(c, o, m);
     pare_model_free(m);
-    if (c->bar.drawn) pare_bar_clear(&c->bar);
+    cli_bar_end(c);
     if (st && st != PARE_ERR_PROMISE) return st;
     const pare_err why = c->err;
     if (c->json) {

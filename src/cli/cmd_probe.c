@@ -395,7 +395,7 @@ static pare_status probe(cli *c, probe_opts *o)
         st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: no input in it suits the model", o->data);
     o->o.seed = c->seed;
     if (!st) st = pare_probe_model(&p, m, o->data ? &data : NULL, &o->o, &c->exec, &c->err);
-    if (c->bar.drawn) pare_bar_clear(&c->bar);
+    cli_bar_end(c);
     if (!st && (c->json || c->out)) st = put_json(c, &f, o->data, m, p);
     if (!st && !c->json) print_text(c, m, p);
     pare_probe_free(p);

@@ -14,10 +14,13 @@ static void note(void *self, const char *line)
     cli_note(self, "%s", line);
 }
 
+/* What is said when it is stopped, with -q too. */
 static void state(void *self, const char *line)
 {
-    (void)self; /* said with -q too */
-    interrupt_says("repro", line);
+    static char text[400];
+    cli *const c = self;
+    snprintf(text, sizeof text, "stopped: %s; the same command continues", line);
+    c->stopped = text;
 }
 
 static pare_status print_json(cli *c, const pare_repro *r)
@@ -36,7 +39,7 @@ static pare_status show(cli *c, const pare_repro *r)
 {
     char *text = NULL;
     pare_status st = pare_repro_write(r, &c->err);
-    if (c->bar.drawn) pare_bar_clear(&c->bar);
+    cli_bar_end(c);
     if (!st && c->json) return print_json(c, r);
     if (!st) st = pare_repro_text(&text, c->arena, r, &c->err);
     if (!st) out_lines(text);
@@ -84,7 +87,7 @@ static pare_status show_all(cli *c, const pare_repro_set *all, const char *folde
     const char *const page = cli_suffixed(c, folder, "/report.html");
     if (!page) return PARE_ERR_MEMORY;
     pare_status st = write_page(c, all, page);
-    if (c->bar.drawn) pare_bar_clear(&c->bar);
+    cli_bar_end(c);
     if (!st && c->json) return print_all_json(c, all, page);
     if (!st) st = pare_repro_summary(&text, c->arena, all, &c->err);
     if (!st) out_lines(text);

@@ -286,7 +286,7 @@ static pare_status one_pass(cli *c, run_state *s)
     if (!st) st = run_count_calls(c, s);
     if (pare_ranks_rank(s->ranks) > 0) return st; /* the first speaks for all */
     if (!st && c->out) st = write_result(c, s);
-    if (c->bar.drawn) pare_bar_clear(&c->bar);
+    cli_bar_end(c);
     if (!st) run_say_poly(c, s);
     if (!st) run_check_finite(c, s);
     if (!st && c->json)

@@ -259,10 +259,29 @@ static pare_status publish(plan *p, pare_model *m, train_result *r)
     st = cli_facts(c, f, c->out, m, NULL, false);
     memcpy(f->sha256, sha, sizeof sha);
     r->name = m->name ? m->name : "";
-    if (c->bar.drawn) pare_bar_clear(&c->bar);
+    cli_bar_end(c);
     if (!st) st = train_show(p, r);
     drop_checkpoints(p);
     return st;
+}
+
+/* What was saved, and how to continue. */
+static void say_stopped(plan *p)
+{
+    cli *const c = p->c;
+    size_t kept = 0;
+    for (size_t i = 0; i < p->settings * p->runs; i++) kept += pare_file_exists(p->checkpoint[i]);
+    const char *const more = p->o->resume ? "" : " --resume";
+    if (kept == 0)
+        c->stopped = "stopped before the first step; nothing was written";
+    else if (p->settings * p->runs == 1)
+        c->stopped =
+            pare_sprintf(c->arena, "stopped at step %llu of %llu; continue with: %s%s",
+                         (unsigned long long)p->done, (unsigned long long)p->total, c->line, more);
+    else
+        c->stopped = pare_sprintf(c->arena,
+                                  "stopped; %zu of %zu runs have a checkpoint; continue with: %s%s",
+                                  kept, p->settings * p->runs, c->line, more);
 }
 
 static pare_status run(plan *p)
@@ -279,6 +298,7 @@ static pare_status run(plan *p)
     r.seconds = pare_seconds() - start;
     r.runs = runs;
     c->bar.note[0] = '\0'; /* what follows is no step */
+    if (st == PARE_ERR_STOPPED) say_stopped(p);
     const pare_status logged = log_close(p);
     if (st == PARE_ERR_INPUT && p->o->resume && strstr(c->err.msg, "of another run"))
         st = pare_fail(&c->err, st,

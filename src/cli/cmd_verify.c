@@ -254,7 +254,7 @@ static pare_status verify_cut(cli *c, const verify_opts *o, const cJSON *json)
                          "about a file",
                          path);
     st = pare_cert_check(&again, c->arena, cert, path, cli_verify_opts(c, &opts), &c->err);
-    if (c->bar.drawn) pare_bar_clear(&c->bar);
+    cli_bar_end(c);
     if (st == PARE_ERR_VERIFY) return refuse(c, o, cert, st);
     if (st == PARE_ERR_IO)
         cli_note(c, "if files were moved, say where they are: --input, --output, --data");

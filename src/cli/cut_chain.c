@@ -79,6 +79,8 @@ pare_status chain_write(cli *c, reduction *r, char *const *links, size_t n)
     if (!st) st = measure_ends(c, r, f, &in.set);
     if (!st) st = write_verified(c, &r->cert, r->cert_path);
     r->ms_reduction = 1e3 * (pare_seconds() - r->started);
+    if (!st)
+        c->stopped = "stopped before speed and quality were measured; the certificate is written";
     if (!st) st = reduce_compare(c, r, f, &in);
     pare_model_free(f);
     return st;

@@ -1,5 +1,7 @@
-/* A command that is told to stop takes its temporary files with it. The library keeps no state, so
- * the command has to know what they are called. */
+/* A command that is told to stop: once, and it winds up its work; twice, and it takes its temporary
+ * files with it at once. The library keeps no state, so the command has to know what they are
+ * called.
+ */
 #include "interrupt.h"
 
 #include <limits.h>
@@ -8,23 +10,37 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { most_names = 64 };
+enum { most_names = 64, PATIENCE = 2 };
 static char names[most_names][PATH_MAX];
 static volatile sig_atomic_t nnames; /* those that are complete */
+static volatile sig_atomic_t first;  /* the signal that set the flag */
+static volatile sig_atomic_t at_once;
+volatile int interrupt_flag;
 
-/* Two texts in turn: the handler may come while the other is written. */
-static char said[2][400];
-static volatile sig_atomic_t latest = -1;
-
-/* Only unlink, write and raise: all are allowed here. A name without a file does no harm. */
+/* Only unlink, write, alarm, sigaction and raise: all are allowed here. A name without a file does
+ * no harm. */
 static void stop(int signal_number)
 {
-    const int which = latest;
-    if (which >= 0 && write(STDERR_FILENO, said[which], strlen(said[which])) < 0) {
-        /* nobody reads it */
+    if (!first && !at_once) {
+        first = signal_number;
+        interrupt_flag = 1;
+        alarm(PATIENCE);
+        return;
     }
     for (int i = 0; i < nnames; i++) unlink(names[i]);
-    raise(signal_number); /* now the default action: SA_RESETHAND */
+    struct sigaction usual = {.sa_handler = SIG_DFL};
+    (void)sigaction(signal_number, &usual, NULL);
+    raise(signal_number); /* comes when this function returns */
+}
+
+/* Most work ends before anybody sees this. */
+static void still_here(int unused)
+{
+    static const char line[] = "\r\033[Kstopping; press Ctrl-C again to end at once\n";
+    (void)unused;
+    if (isatty(STDERR_FILENO) && write(STDERR_FILENO, line, sizeof line - 1) < 0) {
+        /* nobody reads it */
+    }
 }
 
 /* A name that is too long for the system names no file. */
@@ -40,14 +56,30 @@ static void add(const char *out, const char *suffix, bool part, bool temp)
 }
 
 /* What is ignored (nohup) stays ignored. */
-static void handle_signals(void)
+void interrupt_watch(void)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction old, act = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction old, act = {.sa_handler = stop};
+    struct sigaction later = {.sa_handler = still_here, .sa_flags = SA_RESTART};
     sigemptyset(&act.sa_mask);
+    sigemptyset(&later.sa_mask);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
             (void)sigaction(signals[i], &act, NULL);
+    (void)sigaction(SIGALRM, &later, NULL);
+}
+
+void interrupt_at_once(void)
+{
+    at_once = 1;
+}
+
+void interrupt_end(void)
+{
+    if (!first) return;
+    struct sigaction usual = {.sa_handler = SIG_DFL};
+    (void)sigaction(first, &usual, NULL);
+    raise(first);
 }
 
 void interrupt_cleans(const char *out)
@@ -59,18 +91,6 @@ void interrupt_cleans(const char *out)
     add(out, ".cert.json", true, true);
     add(out, ".cert.json", false, true);
     add(out, ".run.json", false, true);
-    handle_signals();
-}
-
-void interrupt_says(const char *command, const char *line)
-{
-    const int next = latest == 0;
-    /* a bar on a terminal has no end of line */
-    snprintf(said[next], sizeof said[next], "%spare %s: stopped: %s; the same command goes on\n",
-             isatty(STDERR_FILENO) ? "\n" : "", command, line);
-    const bool first = latest < 0;
-    latest = next;
-    if (first) handle_signals();
 }
 
 void interrupt_cleans_also(const char *out)

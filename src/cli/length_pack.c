@@ -234,7 +234,7 @@ pare_status length_pack(cli *c, const pack_opts *o)
     if (!st) st = read_inputs(c, &p);
     if (!st) st = run_both(c, &p);
     if (!st && c->out) st = write_outputs(c, &p);
-    if (c->bar.drawn) pare_bar_clear(&c->bar);
+    cli_bar_end(c);
     if (!st && c->json)
         st = print_json(c, &p);
     else if (!st)

@@ -131,5 +131,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "pare: standard output: %s\n", strerror(errno));
         return rc ? rc : pare_exit_code(PARE_ERR_IO);
     }
+    if (rc == pare_exit_code(PARE_ERR_STOPPED)) interrupt_end();
     return rc;
 }

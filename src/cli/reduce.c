@@ -106,7 +106,7 @@ pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *o)
         st =
             cli_name(c, pare_model_load_files(&m, c->operand[0], r->files, &c->err), c->operand[0]);
     if (!st) st = s->cut(c, o, m);
-    if (c->bar.drawn) pare_bar_clear(&c->bar);
+    cli_bar_end(c);
     if (!st && c->json)
         st = s->json(c, o);
     else if (!st)
@@ -142,6 +142,10 @@ pare_status reduce_publish(cli *c, reduction *r, const pare_model *m, pare_model
         .exec = &c->exec,
     };
     const pare_status st = pare_publish(&r->cert, c->arena, m, out, &p, &c->err);
+    if (!st)
+        c->stopped =
+            "stopped before speed and quality were measured; the model and its certificate "
+            "are written";
     r->ms_reduction = 1e3 * (pare_seconds() - r->started);
     return st;
 }

@@ -197,7 +197,7 @@ pare_status ticket_required(cli *c, const ticket_opts *o)
         st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: Theorems 3 and 6 do not cover it: %s",
                        c->operand[0], why);
     if (!st) st = pare_ticket_plan_blocks(&r.blocks, m, r.alpha, r.eps, r.p, &c->exec, &c->err);
-    if (c->bar.drawn) pare_bar_clear(&c->bar);
+    cli_bar_end(c);
     if (!st && c->json)
         st = print_json(c, &r);
     else if (!st)

@@ -115,7 +115,7 @@ static void watch(void *self, const char *what, uint64_t done, uint64_t total)
 static void report_block(void *ctx, size_t b)
 {
     const pare_exec *x = ctx;
-    pare_progress(x, "blocks", b + 1, 50);
+    assert_int_equal(pare_progress(x, "blocks", b + 1, 50, NULL), PARE_OK);
 }
 
 static void progress_is_called_by_one_thread_at_a_time_and_never_beyond_total(void **state)
@@ -127,9 +127,9 @@ static void progress_is_called_by_one_thread_at_a_time_and_never_beyond_total(vo
     assert_int_equal(s.calls, 60);
     assert_true(s.most == 50);
     assert_false(s.together);
-    pare_progress(NULL, "nothing", 1, 1);
+    assert_int_equal(pare_progress(NULL, "nothing", 1, 1, NULL), PARE_OK);
     const pare_exec silent = {.threads = 1};
-    pare_progress(&silent, "nothing", 1, 1);
+    assert_int_equal(pare_progress(&silent, "nothing", 1, 1, NULL), PARE_OK);
 }
 
 static void cores_and_clock_are_sane(void **state)

@@ -22,7 +22,7 @@ static pare_status run(void *self, const job *j, cJSON *result, const pare_exec 
     scene *const s = self;
     const size_t i = (size_t)(j - s->job);
     s->ran[i]++;
-    pare_progress(exec, "half", 1, 2);
+    if (pare_progress(exec, "half", 1, 2, err)) return PARE_ERR_STOPPED;
     if ((int)i == s->refuse) return pare_fail(err, PARE_ERR_INPUT, "no such thing");
     return pare_json_add_size(result, "value", 10 + i) ? PARE_OK : pare_no_memory(err);
 }
