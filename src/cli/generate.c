@@ -128,7 +128,8 @@ static void show(writer *w, bool last)
         if (!y->stop && !last) break;
         if (print) putchar('\n');
         if (y->stop && strcmp(y->stop, "context") == 0)
-            cli_note(w->c, "stopped after %zu tokens: the context of the model is full", w->s->m->context);
+            cli_note(w->c, "stopped after %zu tokens: the context of the model is full",
+                     w->s->m->context);
         if (last && !y->stop) break;
     }
     if (print) fflush(stdout);
@@ -140,6 +141,7 @@ static pare_status tell_all(writer *w)
     size_t working = 1;
     const double start = pare_seconds();
     while (!st && working && !ferror(stdout)) { /* which the end of the program reports */
+        st = pare_stopped(&w->c->exec, &w->c->err);
         for (size_t i = 0; i < w->together && !st; i++)
             while (!st && !w->at[i] && w->begun < w->n) st = begin(w, i);
         show(w, false);

@@ -17,6 +17,7 @@ void calc_fail(calc *k, pare_status st)
 
 pare_mat calc_mat(calc *k, size_t r, size_t c)
 {
+    if (!k->st) calc_fail(k, pare_stopped(k->exec, k->err)); /* every step takes room */
     if (k->st) return (pare_mat){0};
     const pare_mat m = pare_mat_new(k->a, r, c);
     if (!m.v) calc_fail(k, pare_no_memory(k->err));

@@ -10,6 +10,7 @@ typedef struct calc {
     pare_arena *a;
     pare_err *err;
     pare_status st;
+    const pare_exec *exec; /* for its stop flag; may be NULL */
 } calc;
 void calc_fail(calc *k, pare_status st);        /* keeps the first */
 pare_mat calc_mat(calc *k, size_t r, size_t c); /* zeros */

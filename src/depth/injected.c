@@ -44,7 +44,6 @@ pare_status depth_injected(pare_ub *out, const pare_model *f, const pare_model *
 {
     PARE_ASSERT(b < f->nblocks && b < g->nblocks);
     const pare_attn *const fa = &f->blocks[b].attn, *const ga = &g->blocks[b].attn;
-    (void)exec;
     *out = pare_ub_exact(0);
     if (pare_same_attn(fa, ga)) return PARE_OK;
     *out = pare_ub_inf();
@@ -52,7 +51,7 @@ pare_status depth_injected(pare_ub *out, const pare_model *f, const pare_model *
         fa->dout != ga->dout || !has_ball(&fa->in_norm) ||
         (reads_input(ga) && !pare_same_norm(&fa->in_norm, &ga->in_norm)))
         return PARE_OK;
-    calc k = {pare_arena_new(), err, PARE_OK};
+    calc k = {pare_arena_new(), err, PARE_OK, exec};
     if (!k.a) return pare_no_memory(err);
     *out = over_the_ball(&k, f, fa, ga);
     pare_arena_free(k.a);

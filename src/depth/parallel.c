@@ -216,8 +216,11 @@ pare_status depth_parallel(depth_bound *out, const pare_model *f, const pare_mod
     *out = (depth_bound){
         .bound = pare_ub_inf(), .by = {pare_ub_inf(), pare_ub_inf()}, .difference = pare_ub_inf()};
     for (size_t i = 0; !st && i < sizeof kinds / sizeof *kinds; i++) {
-        side s = {
-            .k = {pare_arena_new(), err, PARE_OK}, .f = f, .g = g, .kind = kind, .keep = keep};
+        side s = {.k = {pare_arena_new(), err, PARE_OK, NULL},
+                  .f = f,
+                  .g = g,
+                  .kind = kind,
+                  .keep = keep};
         if (!s.k.a) return pare_no_memory(err);
         s.sight = (sight){f->pattern.kind == PARE_FULL, pare_never_empty(&f->pattern)};
         s.at = ruler_plain(kinds[i], pare_model_width(f, 0));

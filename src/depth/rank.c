@@ -103,10 +103,9 @@ pare_status depth_rank_collapse(depth_rank *out, const pare_model *f, const dept
                                 const pare_exec *exec, pare_err *err)
 {
     const char *why = f->nblocks ? NULL : "the model has no blocks";
-    (void)exec;
     *out = (depth_rank){.log_bound = {INFINITY, INFINITY}, .bound = pare_ub_inf()};
     for (size_t b = 0; !why && b < f->nblocks; b++) why = fault_of(f, b);
-    calc k = {why ? NULL : pare_arena_new(), err, PARE_OK};
+    calc k = {why ? NULL : pare_arena_new(), err, PARE_OK, exec};
     if (!why && !k.a) return pare_no_memory(err);
     depth_rank r = *out;
     if (!why && all_blocks(&k, &r, f, d, &why) && !k.st) {

@@ -118,7 +118,7 @@ static bool next_arena(walker *w, size_t b)
 
 static bool begin(walker *w)
 {
-    calc at_start = {w->kept, w->k.err, PARE_OK};
+    calc at_start = {w->kept, w->k.err, PARE_OK, w->k.exec};
     calc *const k = &at_start;
     for (size_t i = 0; !k->st && i < w->ways; i++) {
         track *const t = &w->track[i];
@@ -189,7 +189,7 @@ static pare_status walk(depth_bound *out, walker *w, const pare_exec *exec)
     w->k.a = w->kept;
     if (!w->kept) calc_fail(&w->k, pare_no_memory(w->k.err));
     if (!w->k.st && boxes && w->f->stem.ids && w->f->pattern.kind != PARE_GRAPH) {
-        calc bases = {w->kept, w->k.err, PARE_OK};
+        calc bases = {w->kept, w->k.err, PARE_OK, exec};
         calc_fail(&w->k, sample_bases(&w->bases, &bases, w->f, exec));
         w->ways = WAYS;
     }
@@ -207,7 +207,7 @@ pare_status depth_recurrence(depth_bound *out, const pare_model *f, const pare_m
                              const depth_domain *d, pare_collapse kind, size_t keep,
                              const pare_exec *exec, pare_err *err)
 {
-    walker w = {.k = {NULL, err, PARE_OK}, .f = f, .g = g, .domain = d};
+    walker w = {.k = {NULL, err, PARE_OK, exec}, .f = f, .g = g, .domain = d};
     w.sight.full = f->pattern.kind == PARE_FULL;
     w.sight.never_empty = pare_never_empty(&f->pattern);
     w.chain = (chain){.kind = kind, .keep = keep, .f = f, .g = g};

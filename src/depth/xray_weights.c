@@ -85,7 +85,7 @@ static void one_head(void *ctx, size_t i)
     const maker *const m = ctx;
     pare_xray_head *const x = &m->out->heads[i];
     const pare_attn *const a = &m->m->blocks[x->block].attn;
-    calc k = {pare_arena_new(), &m->err[i], PARE_OK};
+    calc k = {pare_arena_new(), &m->err[i], PARE_OK, NULL};
     if (!k.a) calc_fail(&k, pare_no_memory(k.err));
     entries(x, a, &a->heads[x->head]);
     if (!k.st) norms(x, &k, a, &a->heads[x->head]);

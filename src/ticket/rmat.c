@@ -19,6 +19,7 @@ static void fail(proof *p, pare_status st)
 rmat rmat_new(proof *p, size_t rows, size_t cols)
 {
     rmat m = {{0}, nothing};
+    if (!p->st) p->st = pare_stopped(p->exec, p->err);
     if (p->st) return m;
     m.mid = pare_mat_new(p->a, rows, cols);
     if (!m.mid.v) fail(p, pare_no_memory(p->err));

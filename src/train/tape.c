@@ -153,6 +153,7 @@ static pare_status all_there(pare_tape *t, const pare_input *in)
     pare_status st = tape_stem(t, &t->stream[0], in);
     for (size_t b = 0; !st && b < t->m->nblocks; b++) {
         rows x = t->stream[b];
+        st = pare_stopped(t->exec, t->err);
         for (size_t i = 2 * b; !st && i < 2 * b + 2; i++) {
             rows y = x;
             if (t->sub[i].dout) st = sublayer_there(t, &t->sub[i], &y, &x);
@@ -317,7 +318,8 @@ static pare_status all_back(pare_tape *t, const void *dy, const void *const *dst
     store_reset(&t->store, mark);
     if (!st) st = add_given(t, blocks, dstream);
     for (size_t b = blocks; !st && b-- > 0;)
-        if (!(st = block_back(t, b))) st = add_given(t, b, dstream);
+        if (!(st = pare_stopped(t->exec, t->err)) && !(st = block_back(t, b)))
+            st = add_given(t, b, dstream);
     return st ? st : tape_stem_back(t, &t->dstream[0]);
 }
 

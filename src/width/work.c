@@ -15,8 +15,10 @@ void w_fail(work *w, pare_status st, const char *fmt, ...)
     w->st = pare_fail(w->err, st, "%s", text);
 }
 
+/* Every step of a construction allocates: who takes room looks at the stop flag. */
 void *w_alloc(work *w, size_t count, size_t size)
 {
+    if (!w->st) w->st = pare_stopped(w->exec, w->err);
     if (w->st) return NULL;
     void *const p = pare_alloc(w->a, count > 0 ? count : 1, size);
     if (!p) w->st = pare_no_memory(w->err);
@@ -26,6 +28,7 @@ void *w_alloc(work *w, size_t count, size_t size)
 pare_mat w_mat(work *w, size_t rows, size_t cols)
 {
     pare_mat m = {0};
+    if (!w->st) w->st = pare_stopped(w->exec, w->err);
     if (w->st) return m;
     m = pare_mat_new(w->a, rows, cols);
     if (!m.v) w->st = pare_no_memory(w->err);
