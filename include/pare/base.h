@@ -160,7 +160,7 @@ typedef struct pare_bar {
     char note[64];         /* shown behind it: the caller's, may change at any time */
 } pare_bar;
 void pare_bar_init(pare_bar *bar, FILE *out);
-void pare_bar_show(void *bar, const char *what, uint64_t done, uint64_t total);
+void pare_bar_show(void *self, const char *what, uint64_t done, uint64_t total);
 void pare_bar_clear(pare_bar *bar); /* takes the bar off the line */
 /* Seconds left by what was reported until now; INFINITY while that is not known. */
 double pare_bar_left(const pare_bar *bar);

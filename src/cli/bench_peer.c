@@ -15,8 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-extern char **environ;
-
 #define PATIENCE_MS 300000 /* a peer that is silent for so long is gone */
 #define GOODBYE_MS  3000
 

@@ -13,7 +13,7 @@ typedef struct evaluation {
 pare_status forward_floats(cli *c, float *out, const pare_model *m, const pare_input *in, bool f64);
 /* Whether any target of the data counts: without one there is no metric. */
 bool has_targets(const pare_model *m, const pare_dataset *d);
-/* reference, its evaluation and kl go together: all NULL or none. */
+/* reference, its evaluation and report (the divergence from it) go together: all NULL or none. */
 pare_status evaluate(cli *c, evaluation *out, const pare_model *m, const pare_dataset *d, bool f64,
-                     evaluation *of_reference, pare_kl_report *kl, const pare_model *reference);
+                     evaluation *of_reference, pare_kl_report *report, const pare_model *reference);
 #endif
