@@ -193,7 +193,7 @@ static pare_status compare_lessons(const char *is, const char *want, pare_err *e
         want += n + 1;
     }
     return pare_fail(err, PARE_ERR_INPUT,
-                     "the checkpoint is of another run: its data files are others");
+                     "the checkpoint is of another run: it learned from other data");
 }
 
 static pare_status compare_line(pare_arena *a, const char *key, const cJSON *there,

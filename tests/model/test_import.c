@@ -11,13 +11,13 @@ static void what_is_no_model_is_told_what_is_understood(void **state)
     make(&s, "encoder.conv.kernel", 3, 4, 0);
     make(&s, "decoder.lstm.kernel", 3, 4, 0);
     write_tensors(&s, path, 0, s.n, PARE_F32, NULL, 0);
-    REFUSED(path, "encoder.conv.kernel", "decoder.lstm.kernel", "2 tensors", "understood", "GPT-2");
+    REFUSED(path, "encoder.conv.kernel", "decoder.lstm.kernel", "2 tensors", "pare reads", "GPT-2");
     write_tensors(&s, path, 0, 0, PARE_F32, NULL, 0);
     REFUSED(path, "0 tensors");
     write_text(path, "");
-    REFUSED(path, "understood");
+    REFUSED(path, "pare reads");
     write_text(path, "once upon a time there was a file that was not a model at all");
-    REFUSED(path, "understood");
+    REFUSED(path, "pare reads");
     write_text(path, "{\"a\": 1, \"b\": 2}");
     REFUSED(path, "weight_map");
     write_text(path, "PK\003\004 and then nothing");
@@ -26,7 +26,7 @@ static void what_is_no_model_is_told_what_is_understood(void **state)
     pare_err err = {0};
     const char *const name = "who_is_this";
     assert_ok(pare_npz_write(path, 1, &name, &one, false, true, &err), &err);
-    REFUSED(path, "who_is_this", "understood");
+    REFUSED(path, "who_is_this", "pare reads");
     REFUSED(dir, "model.safetensors");
     pare_model *m = NULL;
     assert_status(pare_model_load(&m, test_path(path, dir, "missing"), &err), PARE_ERR_IO, &err);

@@ -216,7 +216,7 @@ static void what_was_tried_and_fails_says_how_much_it_loses(void **state)
     assert_string_equal(pare_depth_verdict_names[p->depth.verdict],
                         "not collapsible by the kinds tried");
     assert_contains(p->depth.why, "the best of 8 kinds");
-    assert_contains(p->depth.why, "0.1 would do");
+    assert_contains(p->depth.why, "at most 10 % would be acceptable");
     scene_close(&s, p);
 }
 

@@ -191,18 +191,24 @@ static void another_run_is_not_taken_up(void **state)
     assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
     pare_model_free(m);
     o.resume = true;
-    const char *const names[] = {"start", "lesson", "lr", "steps", "seed", "dropout", "teacher"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    const char *const why[] = {"it began with another model",
+                               "it learned from other data",
+                               "lr was 0.01 in it",
+                               "steps was 5 in it and is 6 now",
+                               "seed was ",
+                               "dropout was ",
+                               "it had another teacher"};
+    for (size_t i = 0; i < sizeof why / sizeof *why; i++) {
         pare_train_opts p = o;
         pare_lesson lesson = t.lesson;
-        char want[40];
+        char want[80];
         if (i == 1) lesson.id = "another";
         if (i == 2) p.lr *= 2;
         if (i == 3) p.steps++;
         if (i == 4) p.seed++;
         if (i == 5) p.dropout = 0;
         if (i == 6) p.teacher = other.start, p.distill = 0.5;
-        snprintf(want, sizeof want, "of another run: %s is ", names[i]);
+        snprintf(want, sizeof want, "of another run: %s", why[i]);
         assert_status(pare_train(&m, &r, i == 0 ? other.start : t.start, &lesson, &p, NULL, &err),
                       PARE_ERR_INPUT, &err);
         assert_contains(err.msg, want);
