@@ -32,8 +32,9 @@ typedef struct series {
 typedef struct chart {
     const char *title, *x, *y; /* names of the axes, with their units */
     bool log_x, log_y, points;
-    bool bare;     /* lines without a mark at each point */
-    double most_y; /* no value can be larger, so the axis ends there; 0: no such limit */
+    bool bare;      /* lines without a mark at each point */
+    bool from_zero; /* the x axis begins at 0 */
+    double most_y;  /* no value can be larger, so the axis ends there; 0: no such limit */
     const series *s;
     size_t n;
 } chart;

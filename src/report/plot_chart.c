@@ -68,6 +68,7 @@ static axis fit(const chart *c, bool of_x, bool log)
     const bool below = a.high <= most;
     widen(&a);
     if (below && a.high > most) a.high = most;
+    if (of_x && c->from_zero && !log && a.low > 0) a.low = 0;
     return a;
 }
 

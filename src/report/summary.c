@@ -204,7 +204,7 @@ static bool scatter(page *p, const items *all, const char *model, bool first)
                                               : path),
                            "size of the result, % of the original file",
                            entries ? "largest change of an output entry" : "error", .log_y = true,
-                           .points = true, .s = s, .n = count});
+                           .points = true, .from_zero = true, .s = s, .n = count});
     return true;
 }
 

@@ -6,7 +6,7 @@ static const char *const hostile[] = {
     "\"><script>alert(1)</script><!--",
     "' onmouseover='alert(1)' x=\"1\" </title></style></svg>&lt;b&gt;",
     "a\nb\x1b[31m\x01\x7f\xc2\x9b\xe2\x80\xae \"quoted\" <i>",
-    "%s%n%.*s{word}",
+    "%s%n|%.*s{word}",
 };
 static const char harmless[] = "a word";
 

@@ -2,6 +2,8 @@
 #include "report_files.h"
 
 #include <float.h>
+#include <math.h>
+#include <stdlib.h>
 
 static const char curve_text[] =
     "{\"repro\":{\"name\":\"width\",\"tables\":[{\"name\":\"T\",\"about\":\"\",\"rows\":[]}],"
@@ -80,8 +82,46 @@ static void every_axis_has_few_ticks(void **state)
     test_rmdir(dir);
 }
 
+/* The largest tick that stands at the left of a picture of a training log with this metric. */
+static double largest_tick(const char *metric)
+{
+    char dir[200], path[260], out[260];
+    pare_arena *const a = pare_arena_new();
+    char *text = NULL;
+    size_t bytes;
+    pare_err err;
+    double most = 0;
+    test_mkdir(dir);
+    snprintf(path, sizeof path, "%s/log.csv", dir);
+    snprintf(out, sizeof out, "%s/page.html", dir);
+    FILE *const f = fopen(path, "w");
+    assert_non_null(f);
+    fprintf(f, "# pare train log 1\n# metric: %s, more is better\n", metric);
+    fprintf(f, "0,0,1,0.5,0.1,1,1,1,1\n0,0,2,0.5,0.1,1,1,1,1\n");
+    assert_int_equal(fclose(f), 0);
+    const char *const list[] = {path};
+    assert_ok(pare_report_write(out, list, 1, &(pare_report_opts){0}, &err), &err);
+    assert_ok(pare_text_read(&text, &bytes, a, out, &err), &err);
+    /* The second picture: the loss is in the first. */
+    const char *at = strstr(text, "on the validation part</figcaption>");
+    assert_non_null(at);
+    while ((at = strstr(at, "text-anchor=\"end\">"))) most = fmax(most, atof(at += 18));
+    pare_arena_free(a);
+    test_rmdir(dir);
+    return most;
+}
+
+static void an_accuracy_ends_at_1(void **state)
+{
+    (void)state;
+    assert_true(largest_tick("accuracy") == 1);
+    assert_true(largest_tick("auc") == 1);
+    assert_true(largest_tick("nats") > 1);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_axis_has_few_ticks)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_axis_has_few_ticks),
+                                       cmocka_unit_test(an_accuracy_ends_at_1)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

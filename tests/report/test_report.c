@@ -66,6 +66,31 @@ static void every_figure_is_on_the_page(void **state)
     test_rmdir(r.dir);
 }
 
+static size_t count(const char *text, const char *word)
+{
+    size_t n = 0;
+    while ((text = strstr(text, word))) n++, text++;
+    return n;
+}
+
+/* Statements that differ in a layer alone share a table: the norm is said once. */
+static void statements_of_a_kind_share_a_table(void **state)
+{
+    (void)state;
+    static const char *const rows[] = {"layer 0</div></td><td class=\"n\" data-l=\"bound\"><div>at "
+                                       "most 0.625",
+                                       "layer 1</div>", "layer 2</div>", "at most 1.125"};
+    report_files r;
+    pare_arena *a = pare_arena_new();
+    make_files(&r);
+    const char *const text = page_of(&r, &(pare_report_opts){0}, a);
+    assert_int_equal(count(text, "over the attention weights"), 1);
+    assert_contains(text, "attention weights of layer <i>layer</i>");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) assert_contains(text, rows[i]);
+    pare_arena_free(a);
+    test_rmdir(r.dir);
+}
+
 /* Words of files never become markup, and nothing is fetched. */
 static void the_page_is_closed_in_itself(void **state)
 {
@@ -84,13 +109,6 @@ static void the_page_is_closed_in_itself(void **state)
     test_rmdir(r.dir);
 }
 
-static size_t count(const char *text, const char *word)
-{
-    size_t n = 0;
-    while ((text = strstr(text, word))) n++, text++;
-    return n;
-}
-
 /* A probe of the same model says that outputs are at most 10: a bound of 900 says nothing. */
 static void bounds_above_the_outputs_are_called_vacuous(void **state)
 {
@@ -103,6 +121,13 @@ static void bounds_above_the_outputs_are_called_vacuous(void **state)
     assert_ok(pare_report_write(r.out, r.list, 1, &(pare_report_opts){.overwrite = true}, &err),
               &err);
     assert_int_equal(count(read_page(r.out, a), "class=\"tier vacuous\""), 1);
+    /* Without a probe the run file may say it. */
+    put_file(r.file[RUN_FILE], r.dir, "small.st.run.json",
+             "{\"input\":{\"sha256\":\"%1$s\"},\"output\":{\"sha256\":\"%1$s\"},"
+             "\"largest_output\":10}");
+    assert_ok(pare_report_write(r.out, r.list, 1, &(pare_report_opts){.overwrite = true}, &err),
+              &err);
+    assert_int_equal(count(read_page(r.out, a), "class=\"tier vacuous\""), 2);
     pare_arena_free(a);
     test_rmdir(r.dir);
 }
@@ -338,6 +363,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_figure_is_on_the_page),
+        cmocka_unit_test(statements_of_a_kind_share_a_table),
         cmocka_unit_test(the_page_is_closed_in_itself),
         cmocka_unit_test(bounds_above_the_outputs_are_called_vacuous),
         cmocka_unit_test(the_verifier_is_quoted),
