@@ -2,6 +2,8 @@
 #include "cut_chain.h"
 #include "show_cut.h"
 
+#include <string.h>
+
 static pare_status print(cli *c, const reduction *r)
 {
     const pare_cert *const cert = &r->cert;
@@ -32,6 +34,9 @@ static pare_status compose(cli *c)
     if (!st) st = cli_may_write(c, r.run_path, NULL);
     for (size_t i = 0; i < c->noperands && !st; i++) st = cli_may_write(c, c->out, c->operand[i]);
     if (!st) st = chain_write(c, &r, c->operand, c->noperands);
+    if (st == PARE_ERR_INPUT && strstr(c->err.msg, "different inputs"))
+        cli_note(c, "make the second cut again with the --data, --heldout and --prove of the first "
+                    "(its .run.json has the command)");
     return st ? st : print(c, &r);
 }
 
@@ -42,16 +47,18 @@ int cmd_compose(int argc, char **argv)
         .command = "compose",
         .args = "CERT CERT... -o OUT.cert.json",
         .about =
-            "One certificate for a chain of cuts, first cut first: each one's output must be the\n"
-            "next one's input, on the same inputs and in the same norm. Bounds add up,\n"
-            "`measured` is taken anew, and the whole is verified before it is called done.",
-        .examples = {"compose a.safetensors.cert.json b.safetensors.cert.json -o ab.cert.json"},
+            "Makes one certificate of the certificates of several cuts, first cut first. The\n"
+            "output of each cut must be the input of the next, and all must be proven on the\n"
+            "same inputs. Their bounds are added, and the result is verified before it is kept.",
+        .examples = {"compose a.safetensors.cert.json b.safetensors.cert.json -o ab.cert.json",
+                     "compose fold.cert.json width.cert.json depth.cert.json -o all.cert.json"},
         .operands = operands,
         .more = true,
     };
     cli c;
     int rc;
-    if (!cli_start(&c, &spec, CLI_MUST_OUT, "the certificate of the chain", argc, argv, &rc))
+    if (!cli_start(&c, &spec, CLI_MUST_OUT, "where the certificate of the chain goes", argc, argv,
+                   &rc))
         return rc;
     return cli_finish(&c, compose(&c));
 }

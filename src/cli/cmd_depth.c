@@ -52,7 +52,8 @@ static pare_status read_list(cli *c, depth_opts *o)
             k++;
         } else {
             return pare_fail(&c->err, PARE_ERR_USAGE,
-                             "--exact %s: layers are numbers with commas between them", o->exact);
+                             "--exact %s: give layer numbers separated by commas, such as 0,3",
+                             o->exact);
         }
     }
     o->cut.exact = list;
@@ -62,21 +63,29 @@ static pare_status read_list(cli *c, depth_opts *o)
 
 static pare_status settle_one(cli *c, depth_opts *o)
 {
-    size_t k = 0;
-    while (k < PARE_ONES && strcmp(pare_collapse_names[k], o->one_layer) != 0) k++;
-    o->one.which = (pare_collapse)k;
-    if (k == PARE_ONES)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--one-layer %s: not one of identity, keep, keepbias, parallel, uniform, "
-                         "uniform+keep, parallel+uniform, rankone, umix",
-                         o->one_layer);
-    if (o->layers != PARE_DEPTH_UNSET || o->cut.nexact > 1 || o->kind != PARE_DEPTH_KINDS ||
-        o->select != PARE_DEPTH_GREEDY)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--one-layer makes one layer of all: --exact may say which it keeps; "
-                         "--layers, --kind and --select have no meaning");
+    if (!o->one_layer) return PARE_OK;
+    size_t which;
+    pare_status st = cli_choose(c, &which, "--one-layer", o->one_layer, pare_collapse_names);
+    if (st) return st;
+    o->one.which = (pare_collapse)which;
+    st = cli_only(c, "layers,kind,select", false, "cuts without --one-layer");
+    if (!st && o->cut.nexact > 1)
+        st = pare_fail(&c->err, PARE_ERR_USAGE,
+                       "--one-layer leaves one layer: --exact may name one to keep, not %zu",
+                       o->cut.nexact);
     o->one.keep = o->cut.nexact ? o->cut.exact[0] : PARE_DEPTH_UNSET;
-    return PARE_OK;
+    return st;
+}
+
+/* What has no meaning in this call; the rest needs the model (check_model). */
+static pare_status check_options(cli *c, const depth_opts *o)
+{
+    pare_status st = cli_only(c, "heldout,prove,windows,tokens", o->r.data != NULL, "--data FILE");
+    if (!st) st = cli_only(c, "ball-norm", o->ball > 0, "--ball R");
+    if (!st)
+        st = cli_only(c, "select", o->layers != PARE_DEPTH_UNSET || o->search,
+                      "--layers K or --max-error E: with --exact alone nothing is chosen");
+    return st;
 }
 
 static pare_status settle(cli *c, void *self)
@@ -87,16 +96,35 @@ static pare_status settle(cli *c, void *self)
     o->cut.select = (pare_depth_select)o->select;
     o->cut.kind =
         o->kind == PARE_DEPTH_KINDS ? PARE_ATTN_NONE : (pare_attn_kind)(PARE_ATTN_ZERO + o->kind);
-    if (!st && o->one_layer) st = settle_one(c, o);
+    if (!st) st = settle_one(c, o);
     o->search = o->layers == PARE_DEPTH_UNSET && !o->one_layer && isfinite(o->r.max_error);
     if (!st && o->layers == PARE_DEPTH_UNSET && !o->exact && !o->one_layer && !o->search)
-        st = pare_fail(&c->err, PARE_ERR_USAGE,
-                       "--layers K, --exact LIST or --max-error E is needed: how many attention "
-                       "layers stay, or which, or what they may cost");
-    if (!st && o->heldout && !o->r.data)
-        st = pare_fail(&c->err, PARE_ERR_USAGE, "--heldout goes with --data");
-    if (!st && o->prove && !o->r.data)
-        st = pare_fail(&c->err, PARE_ERR_USAGE, "--prove goes with --data");
+        st =
+            pare_fail(&c->err, PARE_ERR_USAGE,
+                      "say what stays: --layers K (how many attention layers), --exact LIST (which "
+                      "ones) or --max-error E (the fewest within that error)");
+    return st ? st : check_options(c, o);
+}
+
+/* The same, where the model decides. */
+static pare_status check_model(cli *c, const depth_opts *o, const pare_model *m)
+{
+    const bool text = m->stem.ids && m->top.pool == PARE_POOL_NONE;
+    pare_status st = reduce_split_applies(c, m);
+    if (!st) st = cli_only(c, "tokens", text, "language models, whose texts are long");
+    if (!st)
+        st = cli_only(c, "input-diam", !m->stem.ids,
+                      "models that take vectors; of tokens the bound covers all sequences");
+    if (st || o->r.data) return st;
+    if (o->one_layer ? pare_depth_one_needs_data(&o->one)
+                     : !o->search && pare_depth_needs_data(m, &o->cut))
+        st = pare_fail(
+            &c->err, PARE_ERR_USAGE,
+            "--data FILE is needed: this cut is chosen or fitted by it; without data only "
+            "%s",
+            o->one_layer ? "collapses that take no means and --exact K work"
+                         : "--exact LIST (or --layers 0) with --kind zero, uniform or "
+                           "meanq works");
     return st;
 }
 
@@ -215,8 +243,10 @@ static pare_status keep_report(cli *c, pare_depth_report *p)
     if (p->nlayers) memcpy(copy, p->layers, p->nlayers * sizeof *copy);
     p->layers = copy;
     if (p->unknowns > p->tokens)
-        cli_note(c, "fitted to %zu tokens, fewer than the %zu unknowns of one output", p->tokens,
-                 p->unknowns);
+        cli_note(c,
+                 "the cut is fitted to %zu tokens, fewer than the %zu unknowns of one output; more "
+                 "--data would help",
+                 p->tokens, p->unknowns);
     return PARE_OK;
 }
 
@@ -230,15 +260,10 @@ static pare_status make(cli *c, depth_opts *o, pare_model **small, const pare_mo
 }
 
 /* What the certificate is to say beside the headline. */
-static pare_status ask(cli *c, depth_opts *o, const pare_model *m)
+static void ask(depth_opts *o)
 {
-    if (o->diam > 0 && m->stem.ids)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--input-diam goes with models that take vectors; of ids all sequences "
-                         "are covered");
     if (o->ball > 0) o->r.ask[o->r.nask++] = pare_ball_claim(o->ball, (pare_ball_norm)o->ball_norm);
     if (o->diam > 0) o->r.ask[o->r.nask++] = pare_depth_diameter(o->diam);
-    return PARE_OK;
 }
 
 static pare_status make_and_publish(cli *c, depth_opts *o, const pare_model *m)
@@ -254,11 +279,10 @@ static pare_status none_will_do(cli *c, const depth_opts *o, double best, size_t
 {
     char bound[40];
     return pare_fail(&c->err, PARE_ERR_PROMISE,
-                     "%s keeps --max-error %g: the best proven bound is %s, with %zu exact "
-                     "layer%s; nothing was written%s",
-                     all ? "no number of exact layers below all" : "nothing that was tried",
+                     "no cut that was tried stays within --max-error %g: the best proven bound is "
+                     "%s, with %zu exact layer%s; nothing was written%s",
                      o->r.max_error, pare_ub_format(bound, pare_ub_exact(best), 3), at,
-                     at == 1 ? "" : "s", all ? "" : " (with --data layers could be chosen)");
+                     at == 1 ? "" : "s", all ? "" : " (with --data more cuts can be tried)");
 }
 
 /* The fewest exact layers whose proven headline keeps the promise. One more need not be better, so
@@ -282,12 +306,30 @@ static pare_status fewest_layers(cli *c, depth_opts *o, const pare_model *m)
 static pare_status cut(cli *c, void *self, const pare_model *m)
 {
     depth_opts *const o = self;
-    pare_status st = load_data(c, o, m);
-    if (!st) st = ask(c, o, m);
+    pare_status st = check_model(c, o, m);
+    if (!st) st = load_data(c, o, m);
+    ask(o);
     if (!st) st = o->search ? fewest_layers(c, o, m) : make_and_publish(c, o, m);
     o->r.held_out = o->d.apart;
     return st ? st : reduce_compare(c, &o->r, m, &o->d.held);
 }
+
+static const char *const kind_help[] = {
+    "nothing",
+    "a constant row, fitted",
+    "the average of the values it sees",
+    "attention with one fitted query for all tokens",
+    "attention with the mean of all queries",
+    "a linear map of the token, fitted",
+    "linear maps of the token and of the average, fitted",
+    "a linear map of the token and of what one query for all gathers, fitted",
+    "of each layer the kind that costs least",
+    NULL};
+static const char *const select_help[] = {
+    "replace one layer after another, each time the one that costs least",
+    "try all choices, where there are at most 2000", "by what replacing each layer alone costs",
+    "by how little a block changes its input (the usual heuristic)", NULL};
+static const char *const norm_help[] = {"largest entry", "Euclidean length of a row", NULL};
 
 int cmd_depth(int argc, char **argv)
 {
@@ -298,73 +340,47 @@ int cmd_depth(int argc, char **argv)
                     .tokens = DEPTH_TOKENS,
                     .ball_norm = PARE_BALL_TWO};
     o.r.max_error = INFINITY;
+    o.r.output_error = NAN;
+    opt data = opt_data(&o.r.data,
+                        "inputs that the cut is fitted to and proven on; needed unless the cut is "
+                        "chosen by hand and not fitted",
+                        "64 random inputs to prove on");
+    data.group = "Data";
+    /* clang-format off */
     const opt own[] = {
-        {.name = "layers",
-         .kind = OPT_SIZE,
-         .to = &o.layers,
-         .metavar = "K",
-         .help = "attention layers that stay exact",
-         .unset = "those of --exact",
-         .max = REDUCE_MOST},
-        {.name = "exact",
-         .kind = OPT_TEXT,
-         .to = &o.exact,
-         .metavar = "LIST",
-         .help = "layers that stay, as in 0,3; others are chosen",
-         .unset = "none"},
-        {.name = "kind",
-         .kind = OPT_CHOICE,
-         .to = &o.kind,
-         .metavar = "W",
-         .help = "",
-         .choices = pare_depth_kind_names},
-        {.name = "select",
-         .kind = OPT_CHOICE,
-         .to = &o.select,
-         .metavar = "W",
-         .help = "",
-         .choices = pare_depth_select_names},
-        {.name = "one-layer",
-         .kind = OPT_TEXT,
-         .to = &o.one_layer,
-         .metavar = "W",
-         .help = "one layer of a pure attention net: uniform, keep, ...",
-         .unset = "no"},
-        opt_data(&o.r.data, "what the cut is fitted to and proven on", "random inputs"),
-        {.name = "heldout",
-         .kind = OPT_TEXT,
-         .to = &o.heldout,
-         .metavar = "D",
-         .help = "proven on",
-         .unset = "the last quarter of --data"},
-        NEXT_PROVE(o.prove),
-        REDUCE_SPLIT(o.split, "of a graph; fitted to"),
+        {.name = "layers", .kind = OPT_SIZE, .to = &o.layers, .metavar = "K", .max = REDUCE_MOST, .group = "What to cut",
+         .unset = "those of --exact", .help = "attention layers that stay as they are; the others are replaced"},
+        {.name = "exact", .kind = OPT_TEXT, .to = &o.exact, .metavar = "LIST", .unset = "none",
+         .help = "layers that stay, such as 0,3 (counted from 0); --layers may add more"},
+        {.name = "kind", .kind = OPT_CHOICE, .to = &o.kind, .metavar = "W", .choices = pare_depth_kind_names, .choice_help = kind_help,
+         .help = "what replaces attention"},
+        {.name = "select", .kind = OPT_CHOICE, .to = &o.select, .metavar = "W", .choices = pare_depth_select_names, .choice_help = select_help, .rare = true,
+         .help = "how the layers that stay are chosen"},
+        {.name = "one-layer", .kind = OPT_TEXT, .to = &o.one_layer, .metavar = "W", .unset = "no", .rare = true,
+         .help = "replace all layers of a network of attention and skips alone by one: identity, keep, keepbias, parallel, uniform, uniform+keep, parallel+uniform, rankone or umix"},
+        REDUCE_MAX_ERROR(o.r.max_error, "; without --layers: keep as few layers as E allows"),
+        data,
+        REDUCE_HELDOUT(o.heldout, "the last quarter of --data"),
+        NEXT_PROVE(o.prove, "8 texts, or all other inputs"),
+        opt_split(&o.split),
         REDUCE_WINDOWS(o.windows),
-        REDUCE_TOKENS(o.tokens, false),
-        REDUCE_BALL(o.ball, "also proven for", true),
-        {.name = "ball-norm",
-         .kind = OPT_CHOICE,
-         .to = &o.ball_norm,
-         .metavar = "W",
-         .help = "",
-         .choices = pare_depth_ball_norms},
-        {.name = "input-diam",
-         .kind = OPT_REAL,
-         .to = &o.diam,
-         .metavar = "D",
-         .help = "",
-         .unset = "the data's",
-         .low = 0,
-         .high = 1e300},
-        REDUCE_MAX_ERROR(o.r.max_error, "; without --layers: the fewest layers"),
+        REDUCE_TOKENS(o.tokens),
+        REDUCE_BALL(o.ball, ""),
+        {.name = "ball-norm", .kind = OPT_CHOICE, .to = &o.ball_norm, .metavar = "W", .choices = pare_depth_ball_norms, .choice_help = norm_help, .rare = true,
+         .help = "in which norm the distance of --ball is measured"},
+        {.name = "input-diam", .kind = OPT_REAL, .to = &o.diam, .metavar = "D", .unset = "no", .low = 1e-30, .high = 1e30, .rare = true,
+         .help = "also prove a bound for all inputs of vectors whose tokens are at most D apart in every entry"},
     };
+    /* clang-format on */
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "depth",
-        .args = "MODEL --layers K -o OUT",
-        .about = "Replaces attention layers by something cheaper, all but K of them, and proves\n"
-                 "what that costs. Residual streams and feed-forward layers stay.",
-        .examples = {"depth model.safetensors --data text.txt --layers 1 -o flat.safetensors"},
+        .args = "MODEL --data FILE --layers K -o OUT",
+        .about =
+            "Replaces all but K attention layers by something cheaper and certifies what that\n"
+            "costs. Skip connections and feed-forward layers stay.",
+        .examples = {"depth model.safetensors --data text.txt --layers 8 -o flat.safetensors",
+                     "depth model.safetensors --exact 0,3 --kind uniform -o flat.safetensors"},
         .seeded = true,
         .own = own,
         .nown = sizeof own / sizeof *own,
@@ -372,9 +388,7 @@ int cmd_depth(int argc, char **argv)
     };
     cli c;
     int rc;
-    if (!cli_start(&c, &spec, CLI_MUST_OUT, "the model; its certificate goes beside it", argc, argv,
-                   &rc))
-        return rc;
+    if (!cli_start(&c, &spec, CLI_MUST_OUT, REDUCE_OUT_HELP, argc, argv, &rc)) return rc;
     const reduce_steps steps = {settle, cut, print_people, print_json};
     return cli_finish(&c, reduce_run(&c, &o.r, &steps, &o));
 }

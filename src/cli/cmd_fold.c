@@ -48,7 +48,8 @@ static pare_status cut(cli *c, void *self, const pare_model *m)
     fold_opts *const o = self;
     cert_inputs in;
     pare_model *folded = NULL;
-    pare_status st = cli_inputs(c, &in, m, o->r.data, o->split);
+    pare_status st = reduce_split_applies(c, m);
+    if (!st) st = cli_inputs(c, &in, m, o->r.data, o->split);
     if (!st) st = pare_fold(&folded, &o->report, m, &c->err);
     if (!st) st = reduce_publish(c, &o->r, m, &folded, &in, &pare_fold_prover);
     pare_model_free(folded);
@@ -59,26 +60,23 @@ int cmd_fold(int argc, char **argv)
 {
     fold_opts o = {.r.max_error = INFINITY};
     char usual[32];
-    snprintf(usual, sizeof usual, "%d random ones", CLI_RANDOM_INPUTS);
+    snprintf(usual, sizeof usual, "%d random inputs", CLI_RANDOM_INPUTS);
     const opt own[] = {
-        opt_data(&o.r.data, "inputs of the certificate", usual),
+        opt_data(&o.r.data, "inputs that the certificate is proven on", usual),
         opt_split(&o.split),
-        {.name = "max-error",
-         .kind = OPT_REAL,
-         .to = &o.r.max_error,
-         .metavar = "E",
-         .help = "write nothing if the proven bound is larger",
-         .low = 0,
-         .high = INFINITY},
+        REDUCE_MAX_ERROR(o.r.max_error, ""),
     };
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "fold",
-        .args = "MODEL -o OUT [--data D] [--max-error E]",
-        .about = "Writes the same function with less: norms folded into the maps around them, key\n"
-                 "biases dropped, value biases merged, each only where that is exact. OUT comes\n"
-                 "with OUT.cert.json (what its rounding costs, proven) and OUT.run.json (times).",
-        .examples = {"fold model.safetensors -o folded.safetensors --max-error 1e-3"},
+        .args = "MODEL [--data FILE] -o OUT",
+        .about =
+            "Writes the same function with fewer weights: folds norms into the maps around\n"
+            "them, drops key biases and merges value biases, where that is exact. Writes OUT,\n"
+            "OUT.cert.json (the proven cost of rounding) and OUT.run.json (sizes and times).",
+        .examples =
+            {"fold model.safetensors -o folded.safetensors",
+             "fold gt.safetensors --data graph.npz --max-error 1e-3 -o gt.folded.safetensors"},
         .seeded = true,
         .own = own,
         .nown = sizeof own / sizeof *own,
@@ -86,9 +84,7 @@ int cmd_fold(int argc, char **argv)
     };
     cli c;
     int rc;
-    if (!cli_start(&c, &spec, CLI_MUST_OUT, "the model; its certificate goes beside it", argc, argv,
-                   &rc))
-        return rc;
+    if (!cli_start(&c, &spec, CLI_MUST_OUT, REDUCE_OUT_HELP, argc, argv, &rc)) return rc;
     const reduce_steps steps = {NULL, cut, print_people, print_json};
     return cli_finish(&c, reduce_run(&c, &o.r, &steps, &o));
 }

@@ -25,7 +25,7 @@ static const char *const tails[] = {
 enum { TAILS = sizeof tails / sizeof *tails };
 
 typedef struct plan_opts {
-    const char *data, *ways;
+    const char *data, *directions;
     size_t split, max_bytes; /* 0: no such budget */
     pare_plan_opts o;
     cut_data d;
@@ -222,8 +222,8 @@ static pare_status do_best(cli *c, plan_opts *o, const pare_model *m)
     char words[160] = "nothing";
     if (near) words_of(words, near);
     return pare_fail(&c->err, PARE_ERR_PROMISE,
-                     "the budget cannot be met: the nearest of %zu cuts is %s, which misses it by "
-                     "%.3gx",
+                     "no cut meets the budget; the nearest of the %zu that were tried is \"%s\", "
+                     "which exceeds it %.3g times; nothing was written",
                      o->plan.n, words, least);
 }
 
@@ -240,12 +240,12 @@ static pare_status do_all(cli *c, plan_opts *o, const pare_model *m)
 /* ---- the command ----------------------------------------------------------------------------- */
 
 /* "width,ticket" */
-static pare_status read_ways(cli *c, plan_opts *o)
+static pare_status read_directions(cli *c, plan_opts *o)
 {
-    const char *at = o->ways;
+    const char *at = o->directions;
     if (!at) return PARE_OK;
     o->o.ways = 0;
-    while (*at) {
+    do {
         const size_t n = strcspn(at, ",");
         int way = 0;
         while (way < PARE_PLAN_WAYS && (strlen(pare_plan_way_names[way]) != n ||
@@ -253,11 +253,13 @@ static pare_status read_ways(cli *c, plan_opts *o)
             way++;
         if (way == PARE_PLAN_WAYS)
             return pare_fail(&c->err, PARE_ERR_USAGE,
-                             "--ways %s: width, depth and ticket, with commas between", o->ways);
+                             "--directions: '%.*s' is not a direction; give width, depth and "
+                             "ticket, separated by commas",
+                             (int)n, at);
         o->o.ways |= 1u << way;
-        at += n + (at[n] == ',');
-    }
-    return PARE_OK;
+        at += n;
+    } while (*at++ == ',');
+    return cli_only(c, "mixtures", (o->o.ways & (o->o.ways - 1)) != 0, "several --directions");
 }
 
 /* Whatever will be chosen: nothing that is there now is written over. */
@@ -280,8 +282,9 @@ static pare_status settle(cli *c, plan_opts *o)
     o->o.self = c;
     if (isinf(o->o.eps) && isinf(o->o.max_ms) && !o->max_bytes)
         return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "a budget is needed: --eps E, --max-bytes B or --max-ms T");
-    pare_status st = read_ways(c, o);
+                         "a budget is needed: give --max-bytes B, --max-ms T or --max-error E");
+    pare_status st = cli_only(c, "measured", isfinite(o->o.eps), "--max-error E");
+    if (!st) st = read_directions(c, o);
     if (!st) st = cli_may_write(c, c->out, c->operand[0]);
     if (!st) st = cli_may_write(c, c->out, o->data);
     return st ? st : may_leave(c, o->data);
@@ -305,6 +308,7 @@ static pare_status plan(cli *c, plan_opts *o)
     facts whole;
     pare_status st = settle(c, o);
     if (!st) st = cli_load(c, &m, c->operand[0]);
+    if (!st) st = reduce_split_applies(c, m);
     if (!st) st = load_data(c, o, m);
     if (!st) st = cli_facts(c, &whole, c->operand[0], m, NULL, false);
     if (!st) {
@@ -332,55 +336,39 @@ static pare_status plan(cli *c, plan_opts *o)
 int cmd_plan(int argc, char **argv)
 {
     plan_opts o = {.o = PARE_PLAN_OPTS_DEFAULT};
+    char usual[32];
+    snprintf(usual, sizeof usual, "%d random inputs", CLI_RANDOM_INPUTS);
+    opt data = opt_data(&o.data, "inputs that cuts are fitted to, measured and proven on", usual);
+    data.group = "Data";
+    /* clang-format off */
     const opt own[] = {
-        {.name = "eps",
-         .kind = OPT_REAL,
-         .to = &o.o.eps,
-         .metavar = "E",
-         .help = "largest error, proven; the smallest file wins",
-         .unset = "any",
-         .high = INFINITY},
-        {.name = "max-bytes",
-         .kind = OPT_SIZE,
-         .to = &o.max_bytes,
-         .metavar = "B",
-         .help = "of the file; the smallest error wins",
-         .unset = "any",
-         .max = SIZE_MAX},
-        {.name = "max-ms",
-         .kind = OPT_REAL,
-         .to = &o.o.max_ms,
-         .metavar = "T",
-         .help = "of one pass here; the smallest error wins",
-         .unset = "any",
-         .high = INFINITY},
-        opt_data(&o.data, "what cuts are fitted to, measured and proven on", "random inputs"),
+        {.name = "max-bytes", .kind = OPT_SIZE, .to = &o.max_bytes, .metavar = "B", .unset = "any", .min = 1, .max = SIZE_MAX, .group = "Budget",
+         .help = "largest file, e.g. 200k or 10M; the cut with the smallest error wins"},
+        {.name = "max-ms", .kind = OPT_REAL, .to = &o.o.max_ms, .metavar = "T", .unset = "any", .high = INFINITY,
+         .help = "longest time of one pass on this machine, in ms; the cut with the smallest error wins"},
+        {.name = "max-error", .kind = OPT_REAL, .to = &o.o.eps, .metavar = "E", .unset = "any", .high = INFINITY,
+         .help = "largest proven change of an output; the smallest file wins"},
+        {.name = "measured", .kind = OPT_FLAG, .to = &o.o.seen,
+         .help = "compare --max-error with the measured change, not with the proven one"},
+        data,
         opt_split(&o.split),
-        {.name = "measured",
-         .kind = OPT_FLAG,
-         .to = &o.o.seen,
-         .help = "--eps is compared with what is measured, not with what is proven"},
-        {.name = "ways",
-         .kind = OPT_TEXT,
-         .to = &o.ways,
-         .metavar = "LIST",
-         .help = "directions that may be gone",
-         .unset = "width,depth,ticket"},
-        {.name = "mixtures",
-         .kind = OPT_SIZE,
-         .to = &o.o.mixtures,
-         .metavar = "N",
-         .help = "of several directions that are made at most",
-         .max = 1000},
+        {.name = "directions", .kind = OPT_TEXT, .to = &o.directions, .metavar = "LIST", .unset = "width,depth,ticket", .group = "Search",
+         .help = "directions to try"},
+        {.name = "mixtures", .kind = OPT_SIZE, .to = &o.o.mixtures, .metavar = "N", .max = 1000,
+         .help = "try at most so many combinations of several directions"},
     };
+    /* clang-format on */
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "plan",
-        .args = "MODEL --eps E|--max-bytes B|--max-ms T [--data D] -o OUT",
-        .about = "Spends one budget over the directions: tries each by itself and the mixtures\n"
-                 "that promise most, tells what each costs, makes the best and certifies it.\n"
-                 "Exit 3, with the nearest it found, when the budget cannot be met.",
-        .examples = {"plan models/sort.safetensors --data sort.npz --max-bytes 200000 -o small.st"},
+        .args = "MODEL (--max-bytes B | --max-ms T | --max-error E) [--data FILE] -o OUT",
+        .about = "Finds a cut that meets a budget: tries width, depth and ticket, alone and\n"
+                 "combined, shows what each costs, makes the best one and certifies it. Exit 3,\n"
+                 "with the nearest cut that was found, if no cut meets the budget.",
+        .examples =
+            {"plan models/sort.safetensors --data sort.npz --max-bytes 200k -o small.safetensors",
+             "plan gt.safetensors --data graph.npz --max-error 0.5 --directions width,depth -o "
+             "gt.small.safetensors"},
         .seeded = true,
         .own = own,
         .nown = sizeof own / sizeof *own,
@@ -388,6 +376,6 @@ int cmd_plan(int argc, char **argv)
     };
     cli c;
     int rc;
-    if (!cli_start(&c, &spec, CLI_MUST_OUT, "the smaller model", argc, argv, &rc)) return rc;
+    if (!cli_start(&c, &spec, CLI_MUST_OUT, REDUCE_OUT_HELP, argc, argv, &rc)) return rc;
     return cli_finish(&c, plan(&c, &o));
 }

@@ -28,21 +28,31 @@ static pare_status settle(cli *c, void *self)
     o->cut.method = (pare_ticket_method)o->method;
     o->cut.coding = (pare_coding)o->coding;
     o->cut.seed = c->seed;
+    const bool feedback = o->cut.method == PARE_TICKET_FEEDBACK;
+    pare_status st = cli_only(c, "stored", feedback, "--method feedback");
+    if (!st) st = cli_only(c, "biases", !feedback, "--method best or block");
+    if (!st)
+        st = cli_only(c, "scale", !o->cut.strict, "tickets without --strict, whose scale is 1");
+    if (!st && o->cut.stored > 0)
+        st = cli_only(c, "hidden", false, "--bits, which --stored takes too");
+    if (st) return st;
     if (o->scale > 0) {
         int e;
         if (frexp(o->scale, &e) != 0.5)
-            return pare_fail(&c->err, PARE_ERR_USAGE, "--scale %g: not a power of two", o->scale);
+            return pare_fail(&c->err, PARE_ERR_USAGE,
+                             "--scale %g is not a power of two; give 0.25, 0.5, 1, 2, ...",
+                             o->scale);
         o->cut.exponent = e - 1;
     }
     if (o->cut.hidden && o->cut.bits)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--hidden and --bits both say how many hidden units: one of them is "
-                         "enough");
+        return pare_fail(
+            &c->err, PARE_ERR_USAGE,
+            "--hidden and --bits both set the number of hidden units; give one of them");
     if (o->cut.stored > 0 && !o->cut.hidden && !o->cut.bits) o->cut.bits = TICKET_STORED_BITS;
     if (!o->cut.hidden && !o->cut.bits && !isfinite(o->r.max_error))
         return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--bits B, --hidden N, --stored R or --max-error E is needed: how large "
-                         "the ticket is");
+                         "the size of the ticket is missing: give --bits B (--bits 14 is a start), "
+                         "--method feedback --stored R, --hidden N or --max-error E");
     return PARE_OK;
 }
 
@@ -96,8 +106,8 @@ static pare_status search_bits(cli *c, ticket_opts *o, const pare_model *m)
     o->cut.bits = high;
     if (high <= TICKET_SEARCH_BITS) return PARE_OK;
     return pare_fail(&c->err, PARE_ERR_PROMISE,
-                     "no ticket of up to %d bits for a weight is proven to be within --max-error "
-                     "%g; nothing was written",
+                     "no ticket of up to %d bits a weight is proven to stay within --max-error %g; "
+                     "nothing was written",
                      TICKET_SEARCH_BITS, o->r.max_error);
 }
 
@@ -120,10 +130,11 @@ static void warn_of_reach(cli *c, const ticket_opts *o)
     size_t out = 0;
     for (size_t i = 0; i < o->report.n; i++) out += o->report.matrix[i].reach > 1;
     if (out)
-        cli_note(c,
-                 "%zu of %zu matrices have entries out of reach: more bits or a larger --scale "
-                 "would help",
-                 out, o->report.n);
+        cli_note(
+            c,
+            "%zu of %zu matrices have weights that the random products cannot reach; more bits "
+            "or a larger --scale help",
+            out, o->report.n);
 }
 
 /* `fit` NULL: without feedback. */
@@ -164,7 +175,8 @@ static pare_status cut(cli *c, void *self, const pare_model *m)
 {
     ticket_opts *const o = self;
     pare_model *small = NULL;
-    pare_status st = load_data(c, o, m);
+    pare_status st = reduce_split_applies(c, m);
+    if (!st) st = load_data(c, o, m);
     if (!st && !o->cut.hidden && !o->cut.bits) st = search_bits(c, o, m);
     if (!st) st = make(c, o, &small, m);
     if (!st) st = keep_report(c, &o->report);
@@ -177,90 +189,68 @@ static pare_status cut(cli *c, void *self, const pare_model *m)
     return st;
 }
 
+static const char *const mode_help[] = {"whichever takes fewer bytes",
+                                        "every matrix by itself; any model",
+                                        "the products query-key and value-output of each head, and "
+                                        "ReLU layers as parts of a random ReLU "
+                                        "network (Otsuka 2025); no rotary positions",
+                                        NULL};
+static const char *const method_help[] = {
+    "random products are chosen and shared where they help most",
+    "every entry chooses from its own block of random products (Otsuka 2025)",
+    "blocks; later entries correct the errors of earlier ones on --data", NULL};
+static const char *const coding_help[] = {"one bit for each random product",
+                                          "masks packed by an entropy code: smaller files", NULL};
+
 int cmd_ticket(int argc, char **argv)
 {
     ticket_opts o = {.cut = PARE_TICKET_OPTS, .coding = PARE_CODING_BRIDGE};
     o.cut.bits = 0;
     o.r.max_error = INFINITY;
+    o.r.output_error = NAN;
+    char usual[64];
+    snprintf(usual, sizeof usual, "%d random inputs", CLI_RANDOM_INPUTS);
+    opt data = opt_data(
+        &o.r.data,
+        "inputs that the ticket is proven on; --method feedback fits it to a part of them", usual);
+    data.group = "Data";
+    /* clang-format off */
     const opt own[] = {
-        {.name = "bits",
-         .kind = OPT_SIZE,
-         .to = &o.cut.bits,
-         .metavar = "B",
-         .help = "random products an entry is chosen from",
-         .unset = "searched, with --max-error",
-         .min = 1,
-         .max = PARE_TICKET_MOST_BITS},
-        {.name = "hidden",
-         .kind = OPT_SIZE,
-         .to = &o.cut.hidden,
-         .metavar = "N",
-         .help = "hidden units of every matrix",
-         .unset = "B times its smaller side",
-         .min = 1,
-         .max = TICKET_MOST},
-        {.name = "max-error",
-         .kind = OPT_REAL,
-         .to = &o.r.max_error,
-         .metavar = "E",
-         .help = "largest proven error",
-         .low = 0,
-         .high = INFINITY},
-        {.name = "mode",
-         .kind = OPT_CHOICE,
-         .to = &o.mode,
-         .metavar = "W",
-         .help = "",
-         .choices = pare_ticket_mode_names},
-        {.name = "method",
-         .kind = OPT_CHOICE,
-         .to = &o.method,
-         .metavar = "W",
-         .help = "",
-         .choices = pare_ticket_method_names},
-        {.name = "stored",
-         .kind = OPT_REAL,
-         .to = &o.cut.stored,
-         .metavar = "R",
-         .help = "bits stored for a weight, with --method feedback",
-         .unset = "as many as it takes",
-         .low = 0,
-         .high = PARE_TICKET_STORED_BITS},
-        {.name = "biases",
-         .kind = OPT_FLAG,
-         .to = &o.cut.biases,
-         .help = "biases from the source as well; else they stay numbers"},
-        {.name = "scale",
-         .kind = OPT_REAL,
-         .to = &o.scale,
-         .metavar = "S",
-         .help = "source",
-         .unset = "a power of two for each matrix",
-         .low = 0,
-         .high = INFINITY},
-        {.name = "strict", .kind = OPT_FLAG, .to = &o.cut.strict, .help = ""},
-        {.name = "coding",
-         .kind = OPT_CHOICE,
-         .to = &o.coding,
-         .metavar = "W",
-         .help = "",
-         .choices = pare_coding_names},
-        {.name = "required",
-         .kind = OPT_TEXT,
-         .to = &o.required,
-         .metavar = "EPS,P",
-         .help = "no ticket: the widths that theorems require; needs no -o"},
-        opt_data(&o.r.data, "what it is proven on, and --method feedback fitted to",
-                 "random inputs"),
+        {.name = "bits", .kind = OPT_SIZE, .to = &o.cut.bits, .metavar = "B", .group = "Size", .min = 1, .max = PARE_TICKET_MOST_BITS,
+         .unset = "with --max-error: the fewest that meet it",
+         .help = "random products that each weight is chosen from; about as many bits are stored for it"},
+        {.name = "stored", .kind = OPT_REAL, .to = &o.cut.stored, .metavar = "R", .low = 0.01, .high = PARE_TICKET_STORED_BITS,
+         .unset = "as many as it takes", .help = "bits stored for a weight on average, with --method feedback"},
+        {.name = "hidden", .kind = OPT_SIZE, .to = &o.cut.hidden, .metavar = "N", .min = 1, .max = TICKET_MOST, .rare = true,
+         .unset = "B times the smaller side of the matrix", .help = "hidden units of the random network behind each matrix"},
+        REDUCE_MAX_ERROR(o.r.max_error, "; without a size: find the fewest bits within E"),
+        data,
         opt_split(&o.split),
+        {.name = "method", .kind = OPT_CHOICE, .to = &o.method, .metavar = "W", .group = "How", .choices = pare_ticket_method_names,
+         .choice_help = method_help, .help = "how the masks are chosen"},
+        {.name = "mode", .kind = OPT_CHOICE, .to = &o.mode, .metavar = "W", .choices = pare_ticket_mode_names, .rare = true,
+         .choice_help = mode_help, .help = "what becomes a part of the random network"},
+        {.name = "biases", .kind = OPT_FLAG, .to = &o.cut.biases, .rare = true,
+         .help = "take biases from the random network as well; they are stored as numbers otherwise"},
+        {.name = "scale", .kind = OPT_REAL, .to = &o.scale, .metavar = "S", .low = 0x1p-64, .high = 0x1p64, .rare = true,
+         .unset = "chosen for each matrix", .help = "scale of the random weights, a power of two"},
+        {.name = "strict", .kind = OPT_FLAG, .to = &o.cut.strict, .rare = true,
+         .help = "draw random weights at scale 1, as the theorems have it"},
+        {.name = "coding", .kind = OPT_CHOICE, .to = &o.coding, .metavar = "W", .choices = pare_coding_names, .rare = true,
+         .choice_help = coding_help, .help = "how masks are stored"},
+        {.name = "required", .kind = OPT_TEXT, .to = &o.required, .metavar = "EPS,P", .group = "Theory", .rare = true, .unset = "no",
+         .help = "write no ticket; print how wide a random network must be so that all errors are below EPS with probability 1 - P"},
     };
+    /* clang-format on */
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "ticket",
-        .args = "MODEL --bits B -o OUT",
+        .args = "MODEL --bits B [--data FILE] -o OUT",
         .about =
-            "Writes a model as a seed and masks: a part of a random network that does the same.",
-        .examples = {"ticket model.safetensors --bits 16 -o model.ticket"},
+            "Stores the weights as a random seed and bit masks, and certifies what that costs.\n"
+            "The result loads and runs like any model.",
+        .examples = {"ticket model.safetensors --bits 14 -o model.ticket",
+                     "ticket gpt2/ --data text.txt --method feedback --stored 4 -o gpt2.ticket"},
         .seeded = true,
         .own = own,
         .nown = sizeof own / sizeof *own,
@@ -268,11 +258,11 @@ int cmd_ticket(int argc, char **argv)
     };
     cli c;
     int rc;
-    if (!cli_start(&c, &spec, CLI_MAY_OUT, "the ticket; its certificate goes beside it", argc, argv,
-                   &rc))
-        return rc;
+    if (!cli_start(&c, &spec, CLI_MAY_OUT, REDUCE_OUT_HELP, argc, argv, &rc)) return rc;
     if (o.required) return cli_finish(&c, ticket_required(&c, &o));
-    if (!c.out) return cli_finish(&c, pare_fail(&c.err, PARE_ERR_USAGE, "-o FILE is missing"));
+    if (!c.out)
+        return cli_finish(
+            &c, pare_fail(&c.err, PARE_ERR_USAGE, "-o FILE is missing: say where the ticket goes"));
     const reduce_steps steps = {settle, cut, show_ticket, show_ticket_json};
     return cli_finish(&c, reduce_run(&c, &o.r, &steps, &o));
 }

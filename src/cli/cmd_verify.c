@@ -273,10 +273,7 @@ static pare_status verify(cli *c, verify_opts *o)
     if (st) return cli_name(c, st, o->cert);
     if (length_cert_is(json))
         st = verify_length(c, o, json);
-    else if (o->backend)
-        st = pare_fail(&c->err, PARE_ERR_USAGE,
-                       "--backend has no effect here: it goes with certificates of pare length");
-    else
+    else if (!(st = cli_only(c, "backend", false, "certificates of pare length")))
         st = verify_cut(c, o, json);
     cJSON_Delete(json);
     return st;
@@ -285,44 +282,29 @@ static pare_status verify(cli *c, verify_opts *o)
 int cmd_verify(int argc, char **argv)
 {
     verify_opts o = {0};
+    /* clang-format off */
     const opt own[] = {
-        {.name = "input",
-         .kind = OPT_TEXT,
-         .to = &o.input,
-         .metavar = "MODEL",
-         .help = "the model before the cut",
-         .unset = "as in CERT"},
-        {.name = "output",
-         .kind = OPT_TEXT,
-         .to = &o.output,
-         .metavar = "MODEL",
-         .help = "the model after it",
-         .unset = "as in CERT"},
-        {.name = "data",
-         .kind = OPT_TEXT,
-         .to = &o.data,
-         .metavar = "D",
-         .help = "the inputs it speaks of",
-         .unset = "as in CERT"},
-        {.name = "evidence",
-         .kind = OPT_FLAG,
-         .to = &o.evidence,
-         .help = "compute the evidence again as well (optimality figures)"},
-        {.name = "backend",
-         .kind = OPT_TEXT,
-         .to = &o.backend,
-         .metavar = "B",
-         .help = "of a length plan: run on this engine, too",
-         .unset = "our f64"},
+        {.name = "input", .kind = OPT_TEXT, .to = &o.input, .metavar = "MODEL", .unset = "as the certificate says",
+         .help = "where the model before the cut is now"},
+        {.name = "output", .kind = OPT_TEXT, .to = &o.output, .metavar = "MODEL", .unset = "as the certificate says",
+         .help = "where the model after the cut is now"},
+        {.name = "data", .kind = OPT_TEXT, .to = &o.data, .metavar = "FILE", .unset = "as the certificate says",
+         .help = "where the file of the proven inputs is now"},
+        {.name = "evidence", .kind = OPT_FLAG, .to = &o.evidence,
+         .help = "also compute again the figures that prove nothing, such as the best possible error"},
+        {.name = "backend", .kind = OPT_TEXT, .to = &o.backend, .metavar = "B", .unset = "the f64 engine of pare", .rare = true,
+         .help = "of a certificate of pare length: run the plan on this engine as well"},
     };
+    /* clang-format on */
     static const char *const operands[] = {"CERT", NULL};
     const opt_spec spec = {
         .command = "verify",
-        .args = "CERT [--input MODEL] [--output MODEL] [--data D]",
-        .about = "Proves every theorem of a certificate again from the files it names, makes its\n"
-                 "observations again, and compares files, architectures, tensors and inputs.\n"
-                 "Exit: 0 it holds; 4 it does not, and why; 2 unreadable or a file is missing.",
-        .examples = {"verify folded.safetensors.cert.json"},
+        .args = "CERT|MODEL [--input MODEL] [--output MODEL] [--data FILE]",
+        .about = "Checks a certificate: compares both models and the data with it and proves all\n"
+                 "of its theorems again. Of a MODEL the certificate beside it is checked.\n"
+                 "Exit code: 0 it holds; 4 it is refused; 2 a file is missing or unreadable.",
+        .examples = {"verify small.safetensors",
+                     "verify moved.cert.json --input models/large.safetensors"},
         .own = own,
         .nown = sizeof own / sizeof *own,
         .operands = operands,

@@ -109,7 +109,8 @@ static void print_people(const cli *c, const pare_model *m, const void *self)
     char words[80];
     (void)m;
     show_results(c, &o->r);
-    snprintf(words, sizeof words, "method %s", pare_width_method_names[o->method]);
+    snprintf(words, sizeof words, o->cut.keep > 0 ? "method %s, --keep %.2g" : "method %s",
+             pare_width_method_names[o->method], o->cut.keep);
     show_shapes(&o->r, words);
     print_optimality(c, &o->r.cert);
     if (o->epochs)
@@ -223,7 +224,7 @@ static pare_status check_edits(cli *c, const width_opts *o, const pare_model *m,
                                const cert_inputs *on)
 {
     if (on->set.n != 1)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--edits speaks of one graph, %s has %zu inputs",
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--edits works for one graph; %s has %zu inputs",
                          on->path, on->set.n);
     return pare_width_edits_check(m, &on->set.in[0], o->edit_rows, &c->err);
 }
@@ -243,6 +244,56 @@ static pare_status measure_text(cli *c, width_opts *o, const pare_model *m, cons
     return st;
 }
 
+/* Whether any size was asked for; without one --max-error looks for it. */
+static bool sized(const width_opts *o)
+{
+    const pare_width_opts *const w = &o->cut;
+    return w->dim || w->qk_dim || w->v_dim || w->ffn_dim || w->keep > 0;
+}
+
+static pare_status make_text(cli *c, width_opts *o, pare_model **small, const pare_model *m,
+                             const cut_data *d)
+{
+    return pare_width(small, &o->report, m, d->fit.n ? &d->fit : NULL, &o->cut, &c->exec, &c->err);
+}
+
+/* The smallest share of the parameters, in percent, whose proven bound is within --max-error. The
+ * bound need not grow with every percent: the answer is one that was proven, not the least there
+ * is. */
+static pare_status search_share(cli *c, width_opts *o, const pare_model *m, const cut_data *d)
+{
+    size_t low = 1, high = 100;
+    double best = INFINITY;
+    while (low < high) {
+        pare_model *g = NULL;
+        pare_output_bound bound;
+        const size_t mid = (low + high) / 2;
+        double proven = INFINITY;
+        o->cut.keep = (double)mid / 100;
+        pare_status st = make_text(c, o, &g, m, d);
+        const bool too_few = st == PARE_ERR_PROMISE; /* no cut leaves so few parameters */
+        if (too_few) st = PARE_OK;
+        if (!st && !too_few) {
+            st = pare_outputs_compare(&bound, m, g, &d->held.set, false, &c->exec, &c->err);
+            if (!st) proven = pare_ub_written(bound.gap.proven);
+        }
+        pare_model_free(g);
+        if (st) return st;
+        best = fmin(best, proven);
+        if (proven <= o->r.max_error)
+            high = mid;
+        else
+            low = mid + 1;
+    }
+    o->cut.keep = (double)high / 100;
+    if (high < 100) return PARE_OK;
+    char shown[40];
+    return pare_fail(&c->err, PARE_ERR_PROMISE,
+                     "no cut that was tried stays within --max-error %g: the best proven bound is "
+                     "%s; nothing was written",
+                     o->r.max_error, pare_ub_format(shown, pare_ub_exact(best), 3));
+}
+
 static pare_status width_of_text(cli *c, width_opts *o, const pare_model *m)
 {
     const cut_plan plan = {.windows = o->windows,
@@ -250,15 +301,17 @@ static pare_status width_of_text(cli *c, width_opts *o, const pare_model *m)
                            .proven = o->prove ? o->prove : WIDTH_PROVEN,
                            .proven_tokens = WIDTH_PROVEN_TOKENS,
                            .work = INFINITY};
+    const bool search = !sized(o);
     cut_data d;
     pare_model *small = NULL;
-    pare_width_opts *const w = &o->cut;
-    w->method = (pare_width_method)o->method;
-    w->basis = (pare_width_basis)o->basis;
-    w->seed = c->seed;
-    pare_status st = cut_data_load(c, &d, m, o->r.data, &plan);
-    if (!st && o->r.data) next_ask(c, &o->r, &d, false);
-    if (!st) st = pare_width(&small, &o->report, m, d.fit.n ? &d.fit : NULL, w, &c->exec, &c->err);
+    o->cut.method = (pare_width_method)o->method;
+    o->cut.basis = (pare_width_basis)o->basis;
+    o->cut.seed = c->seed;
+    pare_status st = o->heldout ? cut_data_load_two(c, &d, m, o->r.data, o->heldout, &plan)
+                                : cut_data_load(c, &d, m, o->r.data, &plan);
+    if (!st && o->r.data) next_ask(c, &o->r, &d, search);
+    if (!st && search) st = search_share(c, o, m, &d);
+    if (!st) st = make_text(c, o, &small, m, &d);
     if (!st) st = keep_report(c, &o->report);
     if (!st) st = reduce_publish(c, &o->r, m, &small, &d.held, &pare_width_provers[o->method]);
     pare_model_free(small);
@@ -269,9 +322,6 @@ static pare_status width_of_graph(cli *c, width_opts *o, const pare_model *m)
 {
     cert_inputs in, on;
     bool seen = false;
-    if (o->prove)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--prove goes with texts; of graphs all inputs are proven on");
     pare_status st = cli_inputs(c, &in, m, o->r.data, o->split);
     on = in;
     if (!st && o->heldout) st = cli_inputs(c, &on, m, o->heldout, o->split);
@@ -284,39 +334,127 @@ static pare_status width_of_graph(cli *c, width_opts *o, const pare_model *m)
     return st ? st : reduce_compare(c, &o->r, m, &on);
 }
 
+/* ---- options ------------------------------------------------------------------------------- */
+
 static pare_status settle(cli *c, void *self)
 {
     width_opts *const o = self;
-    if (!o->r.data && o->method != PARE_WIDTH_SVD && o->method != PARE_WIDTH_SLICE)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--data is needed: a cut is fitted to it");
-    if (o->epochs && o->method != PARE_WIDTH_AUTO)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--distill goes with --method auto");
+    if (!o->r.data && o->method != PARE_WIDTH_SVD)
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "--data FILE is needed: the cut is fitted to it (only --method svd works "
+                         "without data)");
     o->r.time_attention = true;
     ask(o);
+    return cli_only(c, "heldout,prove", o->r.data != NULL, "--data FILE");
+}
+
+/* One row for each option that has a meaning only in some calls. */
+static pare_status check_meaning(cli *c, const width_opts *o, bool text)
+{
+    const size_t k = o->method;
+    const bool slice = k == PARE_WIDTH_SLICE, svd = k == PARE_WIDTH_SVD, qk = k == PARE_WIDTH_QK,
+               automatic = k == PARE_WIDTH_AUTO, cluster = k == PARE_WIDTH_CLUSTER,
+               exact = k == PARE_WIDTH_EXACT, jl = k == PARE_WIDTH_JL,
+               stream = k == PARE_WIDTH_LOWRANK || k == PARE_WIDTH_LEVERAGE;
+    const struct {
+        const char *names;
+        bool applies;
+        const char *with;
+    } rule[] = {
+        {"dim", text ? slice || svd : !exact && !jl && !qk,
+         text ? "--method slice (or svd) of a language model or encoder"
+              : "--method auto, lowrank, leverage or cluster of a graph transformer"},
+        {"qk-dim", !slice && !exact && !cluster, "--method auto, qk, svd, jl, lowrank or leverage"},
+        {"v-dim", text && (automatic || svd),
+         "--method auto or svd of a language model or encoder"},
+        {"ffn-dim", automatic || svd || stream, "--method auto, svd, lowrank or leverage"},
+        {"keep", !exact, "the other methods: exact removes only what the data does not need"},
+        {"untie", slice || svd, "--method slice or svd"},
+        {"windows,tokens", text && !svd,
+         "--method auto, qk or slice of a language model or encoder"},
+        {"split", !text, "graph transformers"},
+        {"prove", text, "language models and encoders; of graphs every input is proven on"},
+        {"edits,edit-rows,ball", !text, "graph transformers"},
+        {"distill", !text && automatic, "--method auto of a graph transformer"},
+        {"distill-lr,distill-weight", o->epochs > 0, "--distill N"},
+        {"basis", stream || slice, "--method lowrank, leverage or slice"},
+        {"rows", stream && o->cut.ffn_dim > 0, "--ffn-dim N and --method leverage or lowrank"},
+        {"start,rule", cluster, "--method cluster"},
+        {"trials", jl || cluster || (stream && o->rows == PARE_ROWS_SAMPLE),
+         "--method jl, --method cluster or --rows sample"},
+    };
+    pare_status st = PARE_OK;
+    for (size_t i = 0; !st && i < sizeof rule / sizeof *rule; i++)
+        st = cli_only(c, rule[i].names, rule[i].applies, rule[i].with);
+    return st;
+}
+
+/* How large the result is: one way of saying it, not two and not none. */
+static pare_status check_size(cli *c, const width_opts *o, bool text)
+{
+    const pare_width_opts *const w = &o->cut;
+    const bool scores = o->method == PARE_WIDTH_JL || o->method == PARE_WIDTH_QK;
+    const bool within = text && (scores || o->method == PARE_WIDTH_AUTO);
+    const char *const width = within   ? "--qk-dim, --v-dim or --ffn-dim"
+                              : scores ? "--qk-dim"
+                                       : "--dim";
+    const bool both = w->keep > 0 && (within   ? w->qk_dim || w->v_dim || w->ffn_dim
+                                      : scores ? w->qk_dim > 0
+                                               : w->dim > 0);
+    if (both)
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "--keep chooses the widths itself: give either --keep or %s", width);
+    if (sized(o) || isfinite(o->r.max_error) || o->method == PARE_WIDTH_EXACT) return PARE_OK;
+    return pare_fail(&c->err, PARE_ERR_USAGE,
+                     "the size of the result is missing: give --keep SHARE (such as --keep 75%%), "
+                     "%s, or --max-error E for the smallest model within that error",
+                     width);
+}
+
+static pare_status check_basis(cli *c, const width_opts *o)
+{
+    const bool slice = o->method == PARE_WIDTH_SLICE;
+    if (o->basis == (slice ? PARE_BASIS_MINMAX : PARE_BASIS_SHARED))
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--basis %s goes with --method %s",
+                         pare_width_basis_names[o->basis], slice ? "lowrank or leverage" : "slice");
     return PARE_OK;
 }
 
 static pare_status any_width(cli *c, void *self, const pare_model *m)
 {
     width_opts *const o = self;
-    if (!pare_width_is_text(m, (pare_width_method)o->method)) return width_of_graph(c, o, m);
-    if (o->edits || o->edit_rows || o->ball > 0 || o->heldout || o->epochs)
+    const bool text = pare_width_is_text(m, (pare_width_method)o->method);
+    if (!text && pare_width_is_text(m, PARE_WIDTH_AUTO))
         return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--heldout, --edits, --ball and --distill go with graph transformers");
-    return width_of_text(c, o, m);
+                         "--method %s works for graph transformers; for this model use auto, qk, "
+                         "slice or svd",
+                         pare_width_method_names[o->method]);
+    pare_status st = check_meaning(c, o, text);
+    if (!st) st = check_size(c, o, text);
+    if (!st) st = check_basis(c, o);
+    if (st) return st;
+    return text ? width_of_text(c, o, m) : width_of_graph(c, o, m);
 }
 
-#define JOINED_SIZE(word, field, text, more)                                                       \
-    {                                                                                              \
-        .name = word, .kind = OPT_SIZE, .to = &o.field, .metavar = "D", .help = text,              \
-        .max = REDUCE_MOST, .unset = "as it is"                                                    \
-    }
-/* On one line of the help: the first one's text is the word before it. */
-#define CHOICE_ROW(word, field, text, names)                                                       \
-    {                                                                                              \
-        .name = word, .kind = OPT_CHOICE, .to = &o.field, .metavar = "W", .help = text,            \
-        .choices = names                                                                           \
-    }
+static const char *const method_help[] = {
+    "graphs: remove only dimensions that the data does not need",
+    "graphs: the residual stream in --dim dimensions (Shirzad 2024, Theorem 4.2)",
+    "graphs: lowrank, and --ffn-dim hidden units that stand for all (Proposition 4.3)",
+    "graphs: at most --dim clusters of nodes; ReLU networks without skips (Theorem 4.4)",
+    "graphs: random projection of queries and keys to --qk-dim (Theorem 3.3)",
+    "queries and keys only: the best bilinear form of rank --qk-dim",
+    "graphs: every width, fitted layer by layer; other models: queries, keys, values and hidden "
+    "units where it costs least",
+    "language models and encoders: principal directions of the residual stream",
+    "language models and encoders: singular values of the weights; needs no data",
+    NULL};
+static const char *const rows_help[] = {"remove one unit after another, with a guarantee",
+                                        "draw units by leverage scores, best of --trials", NULL};
+static const char *const start_help[] = {"exactly, by the rank of the data", "by random projection", NULL};
+static const char *const rule_help[] = {"by the largest margin", "as the paper prints it, corrected", NULL};
+static const char *const basis_help[] = {
+    "principal directions: smallest mean error", "smallest largest error; lowrank and leverage",
+    "slice: one basis for all layers, so that skips stay identities", NULL};
 
 int cmd_width(int argc, char **argv)
 {
@@ -327,90 +465,64 @@ int cmd_width(int argc, char **argv)
     o.r.output_error = NAN;
     o.windows = WIDTH_WINDOWS;
     o.cut.tokens = WIDTH_TOKENS;
+    opt data =
+        opt_data(&o.r.data,
+                 "inputs that the cut is fitted to and proven on: a graph, a text, or token arrays",
+                 "required but for --method svd");
+    data.group = "Data";
+    /* clang-format off */
     const opt own[] = {
-        {.name = "method",
-         .kind = OPT_CHOICE,
-         .to = &o.method,
-         .metavar = "M",
-         .help = "",
-         .choices = pare_width_method_names},
-        opt_data(&o.r.data, "what the cut is fitted to and proven on", "must be given"),
-        JOINED_SIZE("dim", cut.dim, "width", true),
-        JOINED_SIZE("qk-dim", cut.qk_dim, "", true),
-        JOINED_SIZE("v-dim", cut.v_dim, "", true),
-        JOINED_SIZE("ffn-dim", cut.ffn_dim, "", false),
-        REDUCE_SPLIT(o.split, "data"),
+        {.name = "keep", .kind = OPT_SHARE, .to = &o.cut.keep, .metavar = "SHARE", .group = "What to cut", .unset = "not set", .low = 1e-6, .high = 1,
+         .help = "keep at most this share of the parameters, e.g. 0.75 or 75%"},
+        {.name = "dim", .kind = OPT_SIZE, .to = &o.cut.dim, .metavar = "N", .unset = "unchanged", .min = 1, .max = REDUCE_MOST,
+         .help = "width of the residual stream; of language models and encoders with --method slice or svd"},
+        {.name = "qk-dim", .kind = OPT_SIZE, .to = &o.cut.qk_dim, .metavar = "N", .unset = "unchanged", .min = 1, .max = REDUCE_MOST,
+         .help = "width of queries and keys, per head"},
+        {.name = "v-dim", .kind = OPT_SIZE, .to = &o.cut.v_dim, .metavar = "N", .unset = "unchanged", .min = 1, .max = REDUCE_MOST,
+         .help = "width of values, per head; language models and encoders"},
+        {.name = "ffn-dim", .kind = OPT_SIZE, .to = &o.cut.ffn_dim, .metavar = "N", .unset = "unchanged", .min = 1, .max = REDUCE_MOST,
+         .help = "hidden units of each feed-forward layer"},
+        REDUCE_MAX_ERROR(o.r.max_error, "; without a width: find the smallest model within E"),
+        {.name = "method", .kind = OPT_CHOICE, .to = &o.method, .metavar = "W", .choices = pare_width_method_names, .choice_help = method_help,
+         .help = "how the model is made narrower"},
+        data,
+        REDUCE_HELDOUT(o.heldout, "of texts the last quarter of --data, of graphs --data"),
+        NEXT_PROVE(o.prove, "8 texts; all graphs"),
+        opt_split(&o.split),
         REDUCE_WINDOWS(o.windows),
-        REDUCE_TOKENS(o.cut.tokens, true),
-        {.name = "untie", .kind = OPT_FLAG, .to = &o.cut.untie, .help = ""},
-        {.name = "distill",
-         .kind = OPT_SIZE,
-         .to = &o.epochs,
-         .metavar = "N",
-         .help = "teach",
-         .unset = "not at all",
-         .min = 1,
-         .max = REDUCE_MOST},
-        {.name = "distill-lr",
-         .kind = OPT_REAL,
-         .to = &o.distill.lr,
-         .metavar = "R",
-         .help = "",
-         .low = 0,
-         .high = INFINITY},
-        {.name = "distill-weight",
-         .kind = OPT_REAL,
-         .to = &o.distill.weight,
-         .metavar = "W",
-         .help = "",
-         .low = 0,
-         .high = 1},
-        {.name = "keep",
-         .kind = OPT_REAL,
-         .to = &o.cut.keep,
-         .metavar = "F",
-         .help = "the widest with this share of the parameters",
-         .unset = "not asked",
-         .low = 1e-6,
-         .high = 1},
-        REDUCE_MAX_ERROR(o.r.max_error, "; without a width: the narrowest"),
-        /* What is proven beside the headline, and on what. */
-        {.name = "heldout",
-         .kind = OPT_TEXT,
-         .to = &o.heldout,
-         .metavar = "D",
-         .help = "proven",
-         .unset = "on --data"},
-        NEXT_PROVE(o.prove),
-        REDUCE_BALL(o.ball, "near", true),
-        {.name = "edits", .kind = OPT_FLAG, .to = &o.edits, .help = ""},
-        {.name = "edit-rows",
-         .kind = OPT_SIZE,
-         .to = &o.edit_rows,
-         .metavar = "N",
-         .help = "",
-         .unset = "all rows",
-         .min = 1,
-         .max = REDUCE_MOST},
-        CHOICE_ROW("rows", rows, "draws", pare_width_rows_names),
-        CHOICE_ROW("basis", basis, "", pare_width_basis_names),
-        CHOICE_ROW("start", start, "", pare_width_start_names),
-        CHOICE_ROW("rule", rule, "", pare_width_rule_names),
-        {.name = "trials",
-         .kind = OPT_SIZE,
-         .to = &o.cut.trials,
-         .metavar = "N",
-         .help = "",
-         .min = 1,
-         .max = REDUCE_MOST},
+        REDUCE_TOKENS(o.cut.tokens),
+        {.name = "edits", .kind = OPT_FLAG, .to = &o.edits, .group = "Also prove (graph transformers)", .rare = true,
+         .help = "a bound for every change of one node's features to those of another node"},
+        {.name = "edit-rows", .kind = OPT_SIZE, .to = &o.edit_rows, .metavar = "N", .unset = "all", .min = 1, .max = REDUCE_MOST, .rare = true,
+         .help = "--edits, to the N most frequent rows of features only"},
+        REDUCE_BALL(o.ball, " (Euclidean length of a row)"),
+        {.name = "distill", .kind = OPT_SIZE, .to = &o.epochs, .metavar = "N", .group = "Training after the cut (graph transformers)", .unset = "no training", .min = 1, .max = REDUCE_MOST, .rare = true,
+         .help = "train the smaller model for N epochs with the larger one as teacher"},
+        {.name = "distill-lr", .kind = OPT_REAL, .to = &o.distill.lr, .metavar = "R", .high = INFINITY, .rare = true,
+         .help = "learning rate of --distill"},
+        {.name = "distill-weight", .kind = OPT_REAL, .to = &o.distill.weight, .metavar = "W", .high = 1, .rare = true,
+         .help = "weight of the teacher's outputs in the loss of --distill; the labels have the rest"},
+        {.name = "basis", .kind = OPT_CHOICE, .to = &o.basis, .metavar = "W", .group = "Details of methods", .choices = pare_width_basis_names, .choice_help = basis_help, .rare = true,
+         .help = "subspace of lowrank, leverage and slice"},
+        {.name = "untie", .kind = OPT_FLAG, .to = &o.cut.untie, .rare = true,
+         .help = "slice, svd: give a head that shares the embedding a matrix of its own"},
+        {.name = "rows", .kind = OPT_CHOICE, .to = &o.rows, .metavar = "W", .choices = pare_width_rows_names, .choice_help = rows_help, .rare = true,
+         .help = "how leverage chooses hidden units"},
+        {.name = "trials", .kind = OPT_SIZE, .to = &o.cut.trials, .metavar = "N", .min = 1, .max = REDUCE_MOST, .rare = true,
+         .help = "random draws of jl, cluster and --rows sample; the best one is taken"},
+        {.name = "start", .kind = OPT_CHOICE, .to = &o.start, .metavar = "W", .choices = pare_width_start_names, .choice_help = start_help, .rare = true,
+         .help = "how cluster maps the first layer"},
+        {.name = "rule", .kind = OPT_CHOICE, .to = &o.rule, .metavar = "W", .choices = pare_width_rule_names, .choice_help = rule_help, .rare = true,
+         .help = "how cluster tells clusters apart"},
     };
+    /* clang-format on */
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "width",
-        .args = "MODEL --data D --dim N|--keep F -o OUT",
-        .about = "Makes a model narrower and proves what that costs: graph transformers on their\n"
-                 "graph; language models and encoders on text (auto, qk, slice, svd).",
-        .examples = {"width model.safetensors --data board.npz --dim 8 -o small.safetensors"},
+        .args = "MODEL --data FILE (--keep SHARE | --dim N | --max-error E) -o OUT",
+        .about = "Makes a model narrower and certifies how much its outputs can change.",
+        .examples = {"width minilm/ --data sentences.txt --keep 75% -o minilm-small.safetensors",
+                     "width gt.safetensors --data graph.npz --dim 8 -o gt8.safetensors"},
         .seeded = true,
         .own = own,
         .nown = sizeof own / sizeof *own,
@@ -418,9 +530,7 @@ int cmd_width(int argc, char **argv)
     };
     cli c;
     int rc;
-    if (!cli_start(&c, &spec, CLI_MUST_OUT, "the model; its certificate goes beside it", argc, argv,
-                   &rc))
-        return rc;
+    if (!cli_start(&c, &spec, CLI_MUST_OUT, REDUCE_OUT_HELP, argc, argv, &rc)) return rc;
     const reduce_steps steps = {settle, any_width, print_people, print_json};
     return cli_finish(&c, reduce_run(&c, &o.r, &steps, &o));
 }

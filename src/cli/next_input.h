@@ -4,11 +4,12 @@
 #include "cut_data.h"
 
 /* A row of the option table. */
-#define NEXT_PROVE(var)                                                                            \
-    {                                                                                              \
-        .name = "prove", .kind = OPT_SIZE, .to = &(var), .metavar = "N", .help = "",               \
-        .unset = "8 texts, all other inputs", .min = 1, .max = REDUCE_MOST                         \
-    }
+/* clang-format off */
+#define NEXT_PROVE(var, usual)                                                                     \
+    {.name = "prove", .kind = OPT_SIZE, .to = &(var), .metavar = "N", .unset = usual, .min = 1,    \
+     .max = REDUCE_MOST, .rare = true,                                                             \
+     .help = "prove on so many inputs; more take longer and say more about new inputs"}
+/* clang-format on */
 
 /* Asks for them in the certificate, unless `d` or --max-error says why nothing follows; then a note
  * says so. `chosen`: the held-out inputs chose the size of the cut. */

@@ -116,6 +116,11 @@ pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *o)
     return st;
 }
 
+pare_status reduce_split_applies(cli *c, const pare_model *m)
+{
+    return cli_only(c, "split", !m->stem.ids, "graphs, and this model takes tokens");
+}
+
 pare_status reduce_publish(cli *c, reduction *r, const pare_model *m, pare_model **out,
                            const cert_inputs *in, const pare_prover *prover)
 {

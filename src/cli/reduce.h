@@ -35,34 +35,29 @@ typedef struct reduction {
     cut_shape shape_before, shape_after;
 } reduction;
 
-/* Rows of the option table that several cuts have. `text` stands before the word in help; `more`:
- * on one line with the next one. */
+/* Rows of the option table that several cuts have. */
 #define REDUCE_MOST ((size_t)1 << 20)
-#define REDUCE_SPLIT(var, text)                                                                    \
-    {                                                                                              \
-        .name = "split", .kind = OPT_SIZE, .to = &(var), .metavar = "K", .help = text,             \
-        .max = REDUCE_MOST                                                                         \
-    }
+/* clang-format off */
+#define REDUCE_HELDOUT(var, otherwise)                                                             \
+    {.name = "heldout", .kind = OPT_TEXT, .to = &(var), .metavar = "FILE", .unset = otherwise,     \
+     .help = "measure and prove on these inputs, which the cut is not fitted to"}
 #define REDUCE_WINDOWS(var)                                                                        \
-    {                                                                                              \
-        .name = "windows", .kind = OPT_SIZE, .to = &(var), .metavar = "N", .help = "", .min = 1,   \
-        .max = REDUCE_MOST                                                                         \
-    }
-#define REDUCE_TOKENS(var, more)                                                                   \
-    {                                                                                              \
-        .name = "tokens", .kind = OPT_SIZE, .to = &(var), .metavar = "N", .help = "",              \
-        .max = REDUCE_MOST                                                                         \
-    }
-#define REDUCE_BALL(var, text, more)                                                               \
-    {                                                                                              \
-        .name = "ball", .kind = OPT_REAL, .to = &(var), .metavar = "R", .help = text,              \
-        .unset = "none", .low = 0, .high = 1e300                                                   \
-    }
+    {.name = "windows", .kind = OPT_SIZE, .to = &(var), .metavar = "N", .min = 1,                  \
+     .max = REDUCE_MOST, .rare = true,                                                             \
+     .help = "fit the cut to at most so many inputs of --data"}
+#define REDUCE_TOKENS(var)                                                                         \
+    {.name = "tokens", .kind = OPT_SIZE, .to = &(var), .metavar = "N", .max = REDUCE_MOST,         \
+     .rare = true, .help = "fit the cut to the first N tokens of each text; 0: to all of them"}
+#define REDUCE_BALL(var, norm)                                                                     \
+    {.name = "ball", .kind = OPT_REAL, .to = &(var), .metavar = "R", .unset = "none",              \
+     .low = 1e-30, .high = 1e30, .rare = true,                                                                  \
+     .help = "also prove a bound for every input within distance R of the given ones" norm}
 #define REDUCE_MAX_ERROR(var, text)                                                                \
-    {                                                                                              \
-        .name = "max-error", .kind = OPT_REAL, .to = &(var), .metavar = "E",                       \
-        .help = "largest proven error" text, .low = 0, .high = INFINITY                            \
-    }
+    {.name = "max-error", .kind = OPT_REAL, .to = &(var), .metavar = "E", .unset = "any",          \
+     .high = INFINITY,                                                                             \
+     .help = "write nothing (exit 3) unless it is proven that no output moves by more than E" text}
+#define REDUCE_OUT_HELP "where the smaller model goes; its certificate is FILE.cert.json"
+/* clang-format on */
 
 /* One cut: its own steps, each given what the command knows (`o`). */
 typedef struct reduce_steps {
@@ -74,6 +69,8 @@ typedef struct reduce_steps {
 /* The way through every cut: may everything be written? The clock starts; options are settled, the
  * model is read and cut, and what came of it is printed. */
 pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *o);
+/* Refuses --split where the model takes ids: texts have none. */
+pare_status reduce_split_applies(cli *c, const pare_model *m);
 /* pare_publish of *out, which is taken over. */
 pare_status reduce_publish(cli *c, reduction *r, const pare_model *m, pare_model **out,
                            const cert_inputs *in, const pare_prover *prover);

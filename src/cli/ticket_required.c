@@ -33,17 +33,11 @@ static pare_status read_pair(cli *c, required *r, const char *text)
     return PARE_OK;
 }
 
-static pare_status alone(cli *c, const ticket_opts *o)
+static pare_status alone(cli *c)
 {
-    const char *const other = c->out                     ? "-o"
-                              : o->cut.bits              ? "--bits"
-                              : o->cut.hidden            ? "--hidden"
-                              : o->cut.stored > 0        ? "--stored"
-                              : isfinite(o->r.max_error) ? "--max-error"
-                                                         : NULL;
-    if (!other) return PARE_OK;
-    return pare_fail(&c->err, PARE_ERR_USAGE, "--required makes no ticket: %s does not go with it",
-                     other);
+    return cli_only(c,
+                    "out,force,bits,hidden,stored,max-error,method,mode,biases,scale,strict,coding",
+                    false, "a ticket, and --required makes none");
 }
 
 /* ---- for people ---------------------------------------------------------------------------- */
@@ -184,7 +178,7 @@ pare_status ticket_required(cli *c, const ticket_opts *o)
     pare_model *m = NULL;
     char why[200] = "";
     pare_status st = read_pair(c, &r, o->required);
-    if (!st) st = alone(c, o);
+    if (!st) st = alone(c);
     if (!st) st = cli_load(c, &m, c->operand[0]);
     if (!st) st = read_alpha(c, &r, o, m);
     if (!st && !(r.layer = pare_alloc(c->arena, m->nblocks + 1, sizeof *r.layer)))
