@@ -155,9 +155,11 @@ static void print_cut(const depth_opts *o)
         show_shapes(&o->r, words);
         return;
     }
-    snprintf(words, sizeof words, "%zu of %zu attention layers replaced (kind %s, chosen by %s)",
+    const bool chosen = p->exact > o->cut.nexact; /* else they were named, or none stays */
+    snprintf(words, sizeof words, "%zu of %zu attention layers replaced (kind %s%s%s)",
              p->nlayers - p->exact, p->nlayers, pare_depth_kind_names[o->kind],
-             pare_depth_select_names[o->select]);
+             chosen ? ", chosen by --select " : "",
+             chosen ? pare_depth_select_names[o->select] : "");
     show_shapes(&o->r, words);
     print_layers(p);
 }

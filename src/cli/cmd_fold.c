@@ -17,9 +17,9 @@ static void print_people(const cli *c, const pare_model *m, const void *self)
     (void)m;
     show_results(c, &o->r);
     out_row("cut",
-            "%zu norm%s folded into the maps around them, %zu key biases dropped, %zu value "
-            "biases merged",
-            f->norms, f->norms == 1 ? "" : "s", f->key_biases, f->value_biases);
+            "norms folded into the maps around them: %zu; key biases dropped: %zu; value biases "
+            "merged: %zu",
+            f->norms, f->key_biases, f->value_biases);
     if (f->rounded)
         out_row("", "%s weights were rounded to f32 on the way", out_count(n, f->rounded));
     show_end(c, &o->r);

@@ -39,7 +39,7 @@ typedef struct plan_opts {
 static const char *words_of(char buf[160], const pare_plan_try *t)
 {
     size_t at = 0;
-    snprintf(buf, 160, "no cut");
+    snprintf(buf, 160, "as it is");
     for (size_t i = 0; i < t->nsteps; i++) {
         char step[48];
         at += (size_t)snprintf(buf + at, 160 - at, "%s%s", i ? ", " : "",
@@ -259,7 +259,7 @@ static pare_status read_directions(cli *c, plan_opts *o)
         o->o.ways |= 1u << way;
         at += n;
     } while (*at++ == ',');
-    return cli_only(c, "mixtures", (o->o.ways & (o->o.ways - 1)) != 0, "several --directions");
+    return PARE_OK;
 }
 
 /* Whatever will be chosen: nothing that is there now is written over. */

@@ -221,10 +221,11 @@ static pare_status not_a_certificate(cli *c, const verify_opts *o)
     const pare_err why = c->err;
     const bool model = pare_model_load(&m, o->cert, &c->err) == PARE_OK;
     pare_model_free(m);
-    c->err = why;
     if (!model) {
-        pare_err_prefix(&c->err, "not a certificate");
-        return cli_name(c, PARE_ERR_INPUT, o->cert);
+        const size_t n = strlen(o->cert);
+        const bool named = strncmp(why.msg, o->cert, n) == 0 && strncmp(why.msg + n, ": ", 2) == 0;
+        return pare_fail(&c->err, PARE_ERR_INPUT, "%s is not a certificate: %s", o->cert,
+                         why.msg + (named ? n + 2 : 0));
     }
     return pare_fail(&c->err, PARE_ERR_INPUT,
                      "%s is a model, and there is no certificate %s.cert.json beside it; every cut "

@@ -152,7 +152,12 @@ pare_status reduce_publish(cli *c, reduction *r, const pare_model *m, pare_model
             "stopped before speed and quality were measured; the model and its certificate "
             "are written";
     r->ms_reduction = 1e3 * (pare_seconds() - r->started);
-    return st;
+    if (st != PARE_ERR_PROMISE) return st;
+    char proven[40];
+    return pare_fail(&c->err, st,
+                     "the proven bound is %s, larger than --max-error %g; nothing was written; cut "
+                     "less or allow a larger error",
+                     pare_ub_format(proven, pare_ub_exact(r->cert.proven), 3), r->max_error);
 }
 
 /* The quality of a text model is its loss in nats per token, in every command. */

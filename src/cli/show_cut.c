@@ -263,16 +263,17 @@ static void range_part(bool *begun, const char *name, const width_range *before,
                        const width_range *after)
 {
     char b[48], a[48];
+    const bool same_mean = before->sum * after->n == after->sum * before->n;
     if (before->n == 0 || after->n == 0 ||
-        (before->sum == after->sum && before->n == after->n && before->least == after->least))
+        (same_mean && before->least == after->least && before->most == after->most))
         return;
     out_part("%s%s %s -> %s", *begun ? ", " : "             ", name, cut_range_words(b, before),
              cut_range_words(a, after));
     *begun = true;
 }
 
-/* The share of each part's parameters that is gone; a part that grew has a negative one. */
-static void print_removed(const cut_shape *b, const cut_shape *a)
+/* How much smaller the parts are; one may grow. */
+static void print_parts(const cut_shape *b, const cut_shape *a)
 {
     const struct {
         const char *name;
@@ -283,8 +284,8 @@ static void print_removed(const cut_shape *b, const cut_shape *a)
     bool begun = false;
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
         if (part[i].before == part[i].after || part[i].before == 0) continue;
-        out_part("%s%s %.3g %%", begun ? ", " : "             parameters removed: ", part[i].name,
-                 100 * (1 - (double)part[i].after / (double)part[i].before));
+        out_part("%s%s %+.3g %%", begun ? ", " : "             parameters: ", part[i].name,
+                 100 * ((double)part[i].after / (double)part[i].before - 1));
         begun = true;
     }
     if (begun) putchar('\n');
@@ -300,7 +301,7 @@ void show_shapes(const reduction *r, const char *words)
     range_part(&begun, "values of a head", &b->values, &a->values);
     range_part(&begun, "hidden units", &b->hidden, &a->hidden);
     if (begun) putchar('\n');
-    print_removed(b, a);
+    print_parts(b, a);
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */

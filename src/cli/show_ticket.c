@@ -14,17 +14,19 @@ static void print_cut(const ticket_opts *o)
 {
     const pare_ticket_report *const r = &o->report;
     const double all = (double)o->r.before.size.parameters; /* merged heads have others */
-    char n[64], f[32];
+    char n[32], t[32], f[32], h[32];
     out_row("cut", "%zu weight matrices are stored as the random seed %llu and bit masks (%s)",
             r->n, (unsigned long long)o->cut.seed, r->merged ? "merged" : "factored");
-    out_row("", "%.4g bits a weight; %s other numbers are stored as they are",
-            8 * (double)r->bytes / (double)r->weights, out_count(n, r->numbers));
+    out_row("", "%.4g bits a weight, %.4g with the %s numbers that are stored as they are",
+            8 * (double)r->bytes / (double)r->weights, 8 * (double)ticket_bytes(o) / all,
+            out_count(n, r->numbers));
     if (r->relu_parts + r->other_parts > 0)
         out_row("", "%zu of %zu feed-forward layers come from a ReLU network, %zu are factored",
                 r->relu_parts, r->relu_parts + r->other_parts, r->other_parts);
-    out_row("", "weights %s: %.3g times smaller than f32, %.3g times than f16 (%.4g bits of all)",
-            show_bytes(f, ticket_bytes(o)), 4 * all / (double)ticket_bytes(o),
-            2 * all / (double)ticket_bytes(o), 8 * (double)ticket_bytes(o) / all);
+    out_row("", "the weights take %s; as f32 %s (%.3g times as much), as f16 %s (%.3g times)",
+            show_bytes(t, ticket_bytes(o)), show_bytes(f, (uint64_t)(4 * all)),
+            4 * all / (double)ticket_bytes(o), show_bytes(h, (uint64_t)(2 * all)),
+            2 * all / (double)ticket_bytes(o));
 }
 
 static void print_matrices(const pare_ticket_report *r)

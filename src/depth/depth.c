@@ -39,13 +39,15 @@ static pare_status check_count(const scene *s)
 {
     const pare_depth_opts *const o = s->o;
     if (o->layers == PARE_DEPTH_UNSET && o->nexact == 0)
-        return pare_fail(s->err, PARE_ERR_USAGE, "how many layers stay exact, or which?");
+        return pare_fail(s->err, PARE_ERR_USAGE,
+                         "set layers or exact: how many attention layers stay, or which");
     if (s->exact > s->n)
         return pare_fail(s->err, PARE_ERR_USAGE,
-                         "%zu exact layers asked for, but the model has %zu", s->exact, s->n);
+                         "%zu attention layers are to stay, but the model has %zu", s->exact, s->n);
     if (s->exact < o->nexact)
-        return pare_fail(s->err, PARE_ERR_USAGE, "%zu exact layers asked for, but %zu are named",
-                         s->exact, o->nexact);
+        return pare_fail(s->err, PARE_ERR_USAGE,
+                         "%zu attention layers are to stay, but %zu are named", s->exact,
+                         o->nexact);
     return PARE_OK;
 }
 
@@ -55,13 +57,13 @@ static pare_status mark_exact(const scene *s)
         size_t l = 0;
         while (l < s->n && s->layers[l].block != s->o->exact[i]) l++;
         if (l == s->n)
-            return pare_fail(s->err, PARE_ERR_USAGE,
-                             "exact layer %zu: the model has no attention there (layers are "
-                             "counted from 0)",
-                             s->o->exact[i]);
+            return pare_fail(
+                s->err, PARE_ERR_USAGE,
+                "layer %zu is to stay, but the model has no attention there (layers are "
+                "counted from 0)",
+                s->o->exact[i]);
         if (s->keep[l])
-            return pare_fail(s->err, PARE_ERR_USAGE, "exact layer %zu is named twice",
-                             s->o->exact[i]);
+            return pare_fail(s->err, PARE_ERR_USAGE, "layer %zu is named twice", s->o->exact[i]);
         s->keep[l] = true;
     }
     return PARE_OK;
@@ -274,10 +276,10 @@ pare_status pare_depth(pare_model **out, pare_depth_report *report, const pare_m
     if (!st) st = mark_exact(&s);
     if (!st) st = allow(&s);
     if (!st && (!data || data->n == 0) && pare_depth_needs_data(in, opts))
-        st = pare_fail(err, PARE_ERR_USAGE, "data is needed: %s",
+        st = pare_fail(err, PARE_ERR_USAGE, "this cut needs data: %s",
                        opts->kind && !kind_fitted(opts->kind)
                            ? "layers are chosen by it"
-                           : "what stands in the place of attention is fitted to it");
+                           : "what replaces attention is fitted to it");
     if (!st) st = choose(&s, data && data->n ? data : NULL);
     if (!st) st = write_model(out, &s);
     if (!st) st = report_on(report, *out, &s);

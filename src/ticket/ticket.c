@@ -197,17 +197,16 @@ static pare_status check_options(const pare_ticket_opts *o, pare_err *err)
         return pare_fail(err, PARE_ERR_USAGE, "scale 2^%d: -64 to 64 are possible", o->exponent);
     if (o->stored > 0 && (o->method != PARE_TICKET_FEEDBACK || o->coding != PARE_CODING_BRIDGE))
         return pare_fail(err, PARE_ERR_USAGE,
-                         "stored bits are chosen by the method feedback, with "
-                         "the coding bridge");
+                         "a number of stored bits needs the method feedback and the coding bridge");
     if (o->stored > 0 && (o->hidden > 0 || o->bits > PARE_TICKET_STORED_BITS))
         return pare_fail(err, PARE_ERR_USAGE,
-                         "stored bits are chosen from up to %d products of an entry (bits): every "
-                         "subset of them is weighed",
+                         "with a number of stored bits each weight may have at most %d random "
+                         "products (bits): every subset of them is tried",
                          PARE_TICKET_STORED_BITS);
     if (o->biases && o->method == PARE_TICKET_FEEDBACK)
-        return pare_fail(err, PARE_ERR_USAGE, "the method feedback leaves biases as they are");
+        return pare_fail(err, PARE_ERR_USAGE, "the method feedback stores biases as they are");
     if (o->strict && o->exponent != PARE_TICKET_CHOOSE && o->exponent != 0)
-        return pare_fail(err, PARE_ERR_USAGE, "strict tickets have scale 1");
+        return pare_fail(err, PARE_ERR_USAGE, "a strict ticket has scale 1");
     return PARE_OK;
 }
 

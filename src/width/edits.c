@@ -402,7 +402,7 @@ static void check_input(work *w, const pare_model *f, const pare_input *in)
         w_fail(w, PARE_ERR_INPUT, "edits: the model attends over %s, not over a graph",
                pare_pattern_name(f->pattern.kind));
     else if (in->batch != 1 || !in->x || in->tokens == 0 || in->tokens >= UINT32_MAX / 2)
-        w_fail(w, PARE_ERR_INPUT, "edits: there must be one graph with features on its nodes");
+        w_fail(w, PARE_ERR_INPUT, "edits need one graph with features on its nodes");
 }
 
 /* The edits, the graph, and the net of the input model. */

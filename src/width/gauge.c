@@ -23,7 +23,7 @@ static change through(work *w, const change *from, const pare_mat *r, size_t lay
     change c = {0};
     if (w->st) return c;
     if (!r->v || r->rows != r->cols) {
-        w_fail(w, PARE_ERR_INPUT, "layer %zu: the skip around %s is %s: it can not be the identity",
+        w_fail(w, PARE_ERR_INPUT, "layer %zu: the skip around %s is %s: it cannot be the identity",
                layer, which, r->v ? "not square" : "not there");
         return c;
     }
@@ -31,7 +31,7 @@ static change through(work *w, const change *from, const pare_mat *r, size_t lay
     if (w->st) return c;
     if (!(s.s[s.n - 1] > SINGULAR * s.s[0])) {
         w_fail(w, PARE_ERR_INPUT,
-               "layer %zu: the skip around %s is singular (%.3g beside %.3g): it can not be the "
+               "layer %zu: the skip around %s is singular (%.3g beside %.3g): it cannot be the "
                "identity",
                layer, which, s.s[s.n - 1], s.s[0]);
         return c;

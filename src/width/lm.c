@@ -41,27 +41,33 @@ static void check_opts(work *w, const pare_width_opts *o, const pare_inputs *dat
 {
     const bool slice = o->method == PARE_WIDTH_SLICE, qk = o->method == PARE_WIDTH_QK;
     const char *const name = pare_width_method_names[o->method];
-    if (!(o->keep >= 0 && o->keep <= 1)) w_fail(w, PARE_ERR_USAGE, "keep is a share in (0, 1]");
+    if (!(o->keep >= 0 && o->keep <= 1)) w_fail(w, PARE_ERR_USAGE, "keep must be in (0, 1]");
     if (slice && (o->qk_dim || o->v_dim || o->ffn_dim))
-        w_fail(w, PARE_ERR_USAGE, "slice cuts the stream only: dim, not qk-dim, v-dim or ffn-dim");
-    if ((slice || within(o)) && (!data || data->n == 0))
-        w_fail(w, PARE_ERR_USAGE, "%s looks at the stream on data: none are given", name);
-    if (qk && (o->dim || o->v_dim || o->ffn_dim))
-        w_fail(w, PARE_ERR_USAGE, "qk cuts queries and keys only: qk-dim, not dim, v-dim, ffn-dim");
-    if (within(o) && o->dim)
         w_fail(w, PARE_ERR_USAGE,
-               "auto leaves the stream of such a model as it is: keep, qk-dim, v-dim, ffn-dim, "
-               "not dim");
+               "the method slice cuts only the residual stream: set dim, not qk_dim, v_dim or "
+               "ffn_dim");
+    if ((slice || within(o)) && (!data || data->n == 0))
+        w_fail(w, PARE_ERR_USAGE, "the method %s is fitted to data; none is given", name);
+    if (qk && (o->dim || o->v_dim || o->ffn_dim))
+        w_fail(w, PARE_ERR_USAGE,
+               "the method qk cuts only queries and keys: set qk_dim, not dim, v_dim or ffn_dim");
+    if (within(o) && o->dim)
+        w_fail(
+            w, PARE_ERR_USAGE,
+            "the method auto keeps the residual stream of such a model: set keep, qk_dim, v_dim or "
+            "ffn_dim, or take the method slice for dim");
     if (within(o) && o->keep > 0 && (o->qk_dim || o->v_dim || o->ffn_dim))
-        w_fail(w, PARE_ERR_USAGE, "%s spreads a share to keep itself: no sizes with it", name);
+        w_fail(w, PARE_ERR_USAGE,
+               "the method %s chooses the widths by keep: leave qk_dim, v_dim and ffn_dim at 0",
+               name);
     if (o->basis == PARE_BASIS_MINMAX)
-        w_fail(w, PARE_ERR_USAGE, "%s has no basis minmax: pca or shared", name);
+        w_fail(w, PARE_ERR_USAGE, "the method %s has no basis minmax; take pca or shared", name);
     if (!o->dim && !o->qk_dim && !o->v_dim && !o->ffn_dim && !(o->keep > 0))
-        w_fail(w, PARE_ERR_USAGE, "%s needs %s or a share to keep", name,
+        w_fail(w, PARE_ERR_USAGE, "the method %s needs %s or keep", name,
                slice                          ? "dim"
-               : qk                           ? "qk-dim"
-               : o->method == PARE_WIDTH_AUTO ? "qk-dim, v-dim, ffn-dim"
-                                              : "dim, qk-dim, v-dim, ffn-dim");
+               : qk                           ? "qk_dim"
+               : o->method == PARE_WIDTH_AUTO ? "qk_dim, v_dim, ffn_dim"
+                                              : "dim, qk_dim, v_dim, ffn_dim");
 }
 
 static size_t most(const size_t *v, size_t n)
@@ -96,7 +102,7 @@ static void check_sizes(work *w, const lm *m, const lm_fact *f, const pare_width
                {"ffn-dim", o->ffn_dim, most_units(m, f)}};
     for (size_t i = 0; i < 4; i++)
         if (all[i].asked > all[i].have)
-            w_fail(w, PARE_ERR_USAGE, "%s %zu is more than the %zu of the model", all[i].name,
+            w_fail(w, PARE_ERR_USAGE, "%s %zu is larger than the model's %zu", all[i].name,
                    all[i].asked, all[i].have);
 }
 
@@ -119,7 +125,9 @@ static void keep_share(work *w, lm_sizes *s, const lm *m, const lm_fact *f, doub
     }
     s->dim = low;
     if (both) s->ffn = (units * low + wide - 1) / wide;
-    if (low == 0) w_fail(w, PARE_ERR_PROMISE, "not even dimension 1 leaves that few parameters");
+    if (low == 0)
+        w_fail(w, PARE_ERR_PROMISE,
+               "even dimension 1 leaves more parameters than that share; keep a larger one");
 }
 
 static lm_sizes settled(work *w, const lm *m, const lm_fact *f, const pare_width_opts *o)
@@ -140,7 +148,7 @@ void lm_need_one_width(work *w, const lm *m)
     for (size_t p = 1; p < m->nplaces; p++)
         if (m->width[p] != m->width[0])
             w_fail(w, PARE_ERR_INPUT,
-                   "the stream has widths %zu and %zu: one basis can not serve both", m->width[0],
+                   "the stream has widths %zu and %zu: one basis cannot serve both", m->width[0],
                    m->width[p]);
 }
 

@@ -55,7 +55,8 @@ static void share(lm_job *j, const pass *p)
     if (stay >= now) return;
     const size_t go = now - stay + (p->fit ? new_biases(j->m, j->facts) : 0);
     if (lm_share(p->parts, PARTS * j->m->m->nblocks, go) < go)
-        w_fail(j->w, PARE_ERR_PROMISE, "%s are not enough to leave %zu of %zu parameters",
+        w_fail(j->w, PARE_ERR_PROMISE,
+               "removing %s does not leave as few as %zu of %zu parameters; keep a larger share",
                p->fit ? "queries, keys, values and hidden units" : "queries and keys", stay, now);
 }
 

@@ -9,10 +9,9 @@
 static void refuse(work *w, const char *where, size_t block, const char *what)
 {
     if (block == SIZE_MAX)
-        w_fail(w, PARE_ERR_INPUT, "%s: %s: width does not cover that", where, what);
+        w_fail(w, PARE_ERR_INPUT, "%s: %s: width cannot cut this", where, what);
     else
-        w_fail(w, PARE_ERR_INPUT, "block %zu, %s: %s: width does not cover that", block, where,
-               what);
+        w_fail(w, PARE_ERR_INPUT, "block %zu, %s: %s: width cannot cut this", block, where, what);
 }
 
 /* Heads share keys and values whole or not at all. */
@@ -60,16 +59,16 @@ static void check_reader(work *w, const lm *m, const char *where, size_t b, cons
     if (m->centred && n->kind != PARE_NORM_LAYER && n->kind != PARE_NORM_MEAN)
         refuse(w, where, b,
                "it reads the mean, which layer norms elsewhere take away: the stream "
-               "can not be cut");
+               "cannot be cut");
 }
 
 static void check_writer(work *w, const lm *m, const char *where, size_t b, const pare_skip *s,
                          const pare_norm *out)
 {
     if (m->centred && out->kind == PARE_NORM_RMS && pare_has(&out->offset))
-        refuse(w, where, b, "a norm with an offset beside layer norms: the stream can not be cut");
+        refuse(w, where, b, "a norm with an offset beside layer norms: the stream cannot be cut");
     if (m->centred && s->kind != PARE_SKIP_IDENTITY && s->kind != PARE_SKIP_NONE)
-        refuse(w, where, b, "a skip with weights beside layer norms: the stream can not be cut");
+        refuse(w, where, b, "a skip with weights beside layer norms: the stream cannot be cut");
 }
 
 static bool any_layer_before(const pare_model *m)

@@ -8,10 +8,9 @@
 static void refuse(work *w, const char *where, size_t block, const char *what)
 {
     if (block == SIZE_MAX)
-        w_fail(w, PARE_ERR_INPUT, "%s: %s: width does not cover that", where, what);
+        w_fail(w, PARE_ERR_INPUT, "%s: %s: width cannot cut this", where, what);
     else
-        w_fail(w, PARE_ERR_INPUT, "block %zu, %s: %s: width does not cover that", block, where,
-               what);
+        w_fail(w, PARE_ERR_INPUT, "block %zu, %s: %s: width cannot cut this", block, where, what);
 }
 
 static void need_no_norm(work *w, const char *where, size_t block, const pare_norm *n)

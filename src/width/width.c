@@ -43,19 +43,22 @@ static void check_opts(work *w, const pare_width_opts *o)
     const char *const name = pare_width_method_names[o->method];
     const bool exact = o->method == PARE_WIDTH_EXACT, cluster = o->method == PARE_WIDTH_CLUSTER;
     if (!(o->keep >= 0 && o->keep <= 1) || !(o->max_move >= 0))
-        w_fail(w, PARE_ERR_USAGE, "keep is a share in (0, 1], a largest move is not negative");
+        w_fail(w, PARE_ERR_USAGE, "keep must be in (0, 1], max_move must not be negative");
     if (o->trials < 1) w_fail(w, PARE_ERR_USAGE, "trials must be at least 1");
     if (exact && (o->dim || o->qk_dim || o->ffn_dim || o->keep > 0))
-        w_fail(w, PARE_ERR_USAGE, "exact finds its dimensions itself");
+        w_fail(w, PARE_ERR_USAGE,
+               "the method exact finds its dimensions itself; leave dim, qk_dim, ffn_dim and "
+               "keep at 0");
     if (of_scores(o) && (o->dim || o->ffn_dim))
-        w_fail(w, PARE_ERR_USAGE, "%s cuts queries and keys only: qk-dim, not dim or ffn-dim",
-               name);
+        w_fail(w, PARE_ERR_USAGE,
+               "the method %s cuts only queries and keys: set qk_dim, not dim or ffn_dim", name);
     if (of_scores(o) && !o->qk_dim && !searched(o))
-        w_fail(w, PARE_ERR_USAGE, "%s needs qk-dim, a share to keep or a largest error", name);
-    if (cluster && (o->qk_dim || o->ffn_dim)) w_fail(w, PARE_ERR_USAGE, "cluster takes dim alone");
+        w_fail(w, PARE_ERR_USAGE, "the method %s needs qk_dim, keep or max_move", name);
+    if (cluster && (o->qk_dim || o->ffn_dim))
+        w_fail(w, PARE_ERR_USAGE, "the method cluster takes dim only");
     if (!exact && !of_scores(o) && !o->dim && !searched(o) &&
         (cluster || (!o->qk_dim && !o->ffn_dim)))
-        w_fail(w, PARE_ERR_USAGE, "%s needs dim, a share to keep or a largest error", name);
+        w_fail(w, PARE_ERR_USAGE, "the method %s needs dim, keep or max_move", name);
 }
 
 static size_t widest(const net *n)
@@ -95,7 +98,7 @@ static void check_sizes(work *w, const net *n, const pare_width_opts *o)
                {"ffn-dim", o->ffn_dim, most_units(n)}};
     for (size_t i = 0; i < 3; i++)
         if (all[i].asked > all[i].most)
-            w_fail(w, PARE_ERR_USAGE, "%s %zu is more than the %zu of the model", all[i].name,
+            w_fail(w, PARE_ERR_USAGE, "%s %zu is larger than the model's %zu", all[i].name,
                    all[i].asked, all[i].most);
 }
 
@@ -161,8 +164,9 @@ static size_t search(scene *s, const pare_width_opts *o)
     const size_t end = up ? low : high;
     if (!serves(s, o, end))
         w_fail(&s->w, PARE_ERR_PROMISE,
-               up ? "not even dimension %zu leaves that few parameters"
-                  : "not even dimension %zu moves the outputs so little",
+               up ? "even dimension %zu leaves more parameters than that share; keep a larger one"
+                  : "even the full dimension %zu moves an output by more than that; allow a larger "
+                    "error",
                end);
     while (!s->w.st && low < high) {
         const size_t mid = up ? (low + high + 1) / 2 : (low + high) / 2;
@@ -216,7 +220,8 @@ static void set_up(scene *s, const pare_width_opts *o)
     pare_fold_report folded;
     check_opts(w, o);
     if (!w->st && s->data->n != 1)
-        w_fail(w, PARE_ERR_INPUT, "width needs one graph with its features, not %zu inputs",
+        w_fail(w, PARE_ERR_INPUT,
+               "this cut is fitted to one graph with its features; the data has %zu inputs",
                s->data->n);
     if (!w->st) w->st = pare_fold(&s->folded, &folded, s->in, w->err);
     if (w->st) return;

@@ -66,7 +66,7 @@ static void links_that_do_not_fit_are_refused_before_any_file_is_read(void **sta
     c.output = swapped[1]->output;
     toy_write(&t, &c, "x.json");
     assert_status(toy_verify(&t, "x.json"), PARE_ERR_VERIFY, &t.err);
-    assert_contains(t.err.msg, "do not fit");
+    assert_contains(t.err.msg, "do not follow each other");
     c.chain = (pare_cert **)true_order;
     c.output = true_order[1]->output;
     toy_write(&t, &c, "x.json"); /* the input is still the one in the middle */

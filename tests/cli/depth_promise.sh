@@ -9,12 +9,12 @@ done
 python3 -c "print(*(float(open(k).read()) * 1.01 for k in '012'))" >limits
 read -r most middle least <limits
 for e in "$most" "$middle" "$least"; do
-    pare depth m.st --data t.npy --kind linear --max-error "$e" -q -f -o o.st | head -n 1
-    pare verify o.st.cert.json | tail -n 1
+    pare depth m.st --data t.npy --kind linear --max-error "$e" -q -f -o o.st | grep '^cut'
+    pare verify o.st.cert.json | grep -oE '^verdict +[A-Z]+'
 done
 # The same cut as with the number that was found; but what chose the number is not unseen.
 cmp o.st 2.st && echo same bytes
-pare depth m.st --data t.npy --kind linear --max-error "$most" -f -o o.st 2>&1 | grep -E '^(pare|new)'
+pare depth m.st --data t.npy --kind linear --max-error "$most" -f -o o.st 2>&1 | grep -E '^(pare|new)|^ +of all new'
 # Layers that are named stay, and others with them if they must.
 pare depth m.st --data t.npy --kind linear --exact 1 --max-error "$least" -q -f -o o.st | grep -E '^(cut|  1 )' | digits
 # Nothing keeps it, with data or without: what was found, and nothing is written.

@@ -4,7 +4,7 @@ export PLAN_ALONE=yes
 . $PARE_ROOT/tests/cli/plan_budgets.inc
 pare data sort --count 100 --length 6 --symbols 3 --seed 1 -q -o sort.npz >/dev/null
 pare data minesweeper --side 16 --seed 1 -q -o board.npz >/dev/null
-models=$PARE_ROOT/models two="--ways width,depth --mixtures 3"
+models=$PARE_ROOT/models two="--directions width,depth --mixtures 3"
 echo "-- sort"
 budgets $models/sort.safetensors sort.npz "300000 200000 150000" "0.005 0.05 0.5" "0.6 0.4 0.2" $two
 echo "-- minesweeper"

@@ -47,5 +47,5 @@ t length m.st --data i.npy --oracle 2 -f -o i.npy
 t probe m.st --data i.npy -f -o i.npy
 t run m.st --input i.npy --plan p.json -f -o p.json
 cp m.st s.st.step1
-t plan s.st.step1 --eps 1 -f -o s.st
+t plan s.st.step1 --max-error 1 -f -o s.st
 cmp m.st s.st.step1

@@ -6,7 +6,7 @@ $without touch locked/x 2>/dev/null && { echo "SKIP every folder can be written 
 exec 2>&1
 t() { echo "\$ pare $*"; $without pare "$@"; echo "exit $?"; }
 for c in "fold missing.st" "width missing.st --data d.npz --dim 2" "depth missing.st --layers 1" \
-    "ticket missing.st --bits 4" "plan missing.st --eps 1" "import missing.st" "data sort" \
+    "ticket missing.st --bits 4" "plan missing.st --max-error 1" "import missing.st" "data sort" \
     "train --kind graph --data missing.npz" "compose a.json b.json" "probe missing.st" \
     "length missing.st --oracle 2" "export missing.st" "report missing.json"; do
     t $c -o locked/out

@@ -1,14 +1,15 @@
 # A chain of three cuts verifies. Every bound of every certificate made smaller, every hash, every
 # seed and count, every hypothesis changed, one bit of one weight of every tensor of every file:
 # exit 4, and the reason names what was changed.
+. "$PARE_ROOT/tests/cli/digits.inc"
 pare data minesweeper --side 5 --seed 1 -q -o board.npz >/dev/null
 pare data model -q --kind graph --dim 8 --heads 2 --layers 1 -o m.st >/dev/null
 exec 2>&1
 pare width m.st --data board.npz --dim 4 -q -o w.st >/dev/null
 pare depth w.st --data board.npz --kind uniform --layers 0 -q -o d.st >/dev/null
 pare ticket d.st --data board.npz --bits 8 -q -o t.st >/dev/null
-pare compose w.st.cert.json d.st.cert.json t.st.cert.json -q -o chain.cert.json | head -n 4
-pare verify chain.cert.json -q | tail -n 1
+pare compose w.st.cert.json d.st.cert.json t.st.cert.json -q -o chain.cert.json | grep -A 2 '^chain' | digits
+pare verify chain.cert.json -q | grep -oE '^verdict +[A-Z]+'
 python3 - <<'PY'
 import collections, concurrent.futures, copy, hashlib, json, os, struct, subprocess
 

@@ -6,7 +6,7 @@ pare data model -q -o m.st --dim 8 --heads 1 --layers 1 --context 4 --vocab 8
 pare fold m.st -q -o f.st >/dev/null
 esc=$(printf '\033')
 export TERM=xterm
-tty 'unset NO_COLOR; pare verify -q f.st.cert.json' | grep -c "${esc}\[32mholds"
+tty 'unset NO_COLOR; pare verify -q f.st.cert.json' | grep -c "${esc}\[32mHOLDS"
 tty 'NO_COLOR=1 pare verify -q f.st.cert.json' | grep -c "$esc"
 tty 'unset NO_COLOR; TERM=dumb pare verify -q f.st.cert.json' | grep -c "$esc"
 pare verify -q f.st.cert.json | grep -c "$esc"

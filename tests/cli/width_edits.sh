@@ -2,11 +2,11 @@
 . "$PARE_ROOT/tests/cli/digits.inc"
 pare data minesweeper -q --side 8 -o g.npz
 pare data model -q --kind graph -o m.st --dim 8 --heads 2
-pare width m.st --data g.npz --dim 4 --edits -q -o a.st | grep -A 1 -E '^(proven auc|edits)' | digits
-pare verify a.st.cert.json | tail -n 1
+pare width m.st --data g.npz --dim 4 --edits -q -o a.st | grep -A 2 -E '^edits|AUC of' | digits
+pare verify a.st.cert.json | grep -oE '^verdict +[A-Z]+'
 # Fewer rows: the most frequent ones.
-pare width m.st --data g.npz --dim 4 --edit-rows 3 -q -o b.st | grep '^edits' | digits
-pare verify b.st.cert.json | tail -n 1
+pare width m.st --data g.npz --dim 4 --edit-rows 3 -q -o b.st | grep -A 2 '^edits' | digits
+pare verify b.st.cert.json | grep -oE '^verdict +[A-Z]+'
 # More edits, a larger bound; never below what the graph itself has.
 cat >look.py <<'P'
 import json, sys
@@ -28,7 +28,7 @@ for s in c["theorems"]:
         exec(sys.argv[2])
 json.dump(c, open("bad.cert.json", "w"))
 P
-pare verify bad.cert.json >/dev/null 2>said; echo "exit $?, $(grep -oE "theorems\[[0-9]+\]\.[a-z]+|$1" said | head -n 1)"; }
+pare verify bad.cert.json >said 2>&1; echo "exit $?, $(grep -oE "theorems\[[0-9]+\]\.[a-z]+|$1" said | head -n 1)"; }
 change edits.outputs 's["bound"] *= 0.99'
 change edits.outputs 's["parameters"]["rows"] = 5'
 change edits.outputs 's["domain"] = s["domain"].replace("any one node", "any two nodes")'

@@ -301,18 +301,18 @@ static void what_can_not_be_cut_is_named(void **state)
     (void)state;
     pare_model *const m = random_model(PARE_RANDOM_GPT);
     const pare_width_opts slice = {.method = PARE_WIDTH_SLICE, .dim = 8};
-    refused(m, slice, false, PARE_ERR_USAGE, "none are given");
+    refused(m, slice, false, PARE_ERR_USAGE, "none is given");
     refused(m, (pare_width_opts){.method = PARE_WIDTH_SLICE}, true, PARE_ERR_USAGE, "needs dim");
     refused(m, (pare_width_opts){.method = PARE_WIDTH_SLICE, .dim = 17}, true, PARE_ERR_USAGE,
-            "dim 17 is more than the 16");
+            "dim 17 is larger than the model's 16");
     refused(m, (pare_width_opts){.method = PARE_WIDTH_SVD, .v_dim = 5}, true, PARE_ERR_USAGE,
-            "v-dim 5 is more than the 4");
+            "v-dim 5 is larger than the model's 4");
     refused(m, (pare_width_opts){.method = PARE_WIDTH_SLICE, .dim = 8, .qk_dim = 2}, true,
-            PARE_ERR_USAGE, "the stream only");
+            PARE_ERR_USAGE, "only the residual stream");
     refused(m, (pare_width_opts){.method = PARE_WIDTH_SVD, .keep = 1e-4}, true, PARE_ERR_PROMISE,
-            "not even dimension 1");
+            "even dimension 1 leaves more");
     refused(m, (pare_width_opts){.method = PARE_WIDTH_SVD, .keep = NAN, .dim = 2}, true,
-            PARE_ERR_USAGE, "a share");
+            PARE_ERR_USAGE, "keep must be");
     m->blocks[1].attn.kind = PARE_ATTN_POLY;
     m->blocks[1].attn.tolerance = 1e-3;
     refused(m, slice, true, PARE_ERR_INPUT, "block 1, attention: attention of kind poly");

@@ -198,18 +198,20 @@ static void options_that_make_no_sense_are_refused(void **state)
     board b;
     board_open(&b, PARE_RANDOM_GRAPH);
     refused(&b, opts_of(PARE_WIDTH_LOWRANK, 0, 0), PARE_ERR_USAGE, "lowrank needs dim");
-    refused(&b, opts_of(PARE_WIDTH_LOWRANK, 13, 0), PARE_ERR_USAGE, "dim 13 is more than the 12");
-    refused(&b, opts_of(PARE_WIDTH_QK, 0, 7), PARE_ERR_USAGE, "qk-dim 7 is more than the 6");
-    refused(&b, opts_of(PARE_WIDTH_QK, 0, 0), PARE_ERR_USAGE, "qk needs qk-dim");
-    refused(&b, opts_of(PARE_WIDTH_JL, 4, 3), PARE_ERR_USAGE, "queries and keys only");
+    refused(&b, opts_of(PARE_WIDTH_LOWRANK, 13, 0), PARE_ERR_USAGE,
+            "dim 13 is larger than the model's 12");
+    refused(&b, opts_of(PARE_WIDTH_QK, 0, 7), PARE_ERR_USAGE,
+            "qk-dim 7 is larger than the model's 6");
+    refused(&b, opts_of(PARE_WIDTH_QK, 0, 0), PARE_ERR_USAGE, "qk needs qk_dim");
+    refused(&b, opts_of(PARE_WIDTH_JL, 4, 3), PARE_ERR_USAGE, "only queries and keys");
     refused(&b, opts_of(PARE_WIDTH_EXACT, 4, 0), PARE_ERR_USAGE, "itself");
-    refused(&b, opts_of(PARE_WIDTH_CLUSTER, 4, 3), PARE_ERR_USAGE, "dim alone");
+    refused(&b, opts_of(PARE_WIDTH_CLUSTER, 4, 3), PARE_ERR_USAGE, "takes dim only");
     pare_width_opts o = opts_of(PARE_WIDTH_LOWRANK, 4, 0);
     o.trials = 0;
     refused(&b, o, PARE_ERR_USAGE, "trials");
     o = opts_of(PARE_WIDTH_LOWRANK, 4, 0);
     o.keep = NAN;
-    refused(&b, o, PARE_ERR_USAGE, "share");
+    refused(&b, o, PARE_ERR_USAGE, "keep must be");
     pare_input two[2] = {b.in, b.in};
     b.set = (pare_inputs){2, two};
     refused(&b, opts_of(PARE_WIDTH_LOWRANK, 4, 0), PARE_ERR_INPUT, "one graph");
