@@ -19,13 +19,8 @@ done
 echo "-- heads that draw: how many there are is part of what is drawn"
 pare data model -q --kind bert --dim 16 --heads 2 --layers 1 --context 600 --sigma 0.02 -o s.st >/dev/null
 pare data random -q --count 1 --tokens 600 -o s.npy
-<<<<<<< HEAD
 sampled="s.st --input s.npy --oracle 256 --mode sample --eps 1 --delta 0.5 -q -t 1"
 pare run $sampled -f -o one.npy | grep -o 'rows were computed exactly.*'
-=======
-sampled="s.st --input s.npy --oracle 256 --mode sample --max-error 1 --delta 0.5 -q -t 1"
-pare run $sampled -f -o one.npy | grep -o 'rows computed exactly.*'
->>>>>>> b8186c3 (width, depth, ticket, certificates: messages in plain words; transcripts)
 for n in 2 3; do
     mpirun --oversubscribe -n $n pare run $sampled -f -o many.npy >many.out 2>mpi.err || cat mpi.err
     cmp one.npy many.npy && echo "$n processes: the same bytes"
