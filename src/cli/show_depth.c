@@ -176,18 +176,24 @@ static void print_curves(const pare_probe *p)
 
 /* ---- what is proven -------------------------------------------------------------------------- */
 
-static void print_bounds(const pare_depth_probe *d)
+static void print_bounds(const cli *c, const pare_depth_probe *d)
 {
+    size_t hidden = 0;
     out_row("a priori", "all attentions replaced, %s: proven bound of an output%s",
             d->nbounds ? d->bounds[0].domain : "-", ", measured on the data");
     for (size_t i = 0; i < d->nbounds; i++) {
         const pare_probe_bound *const b = &d->bounds[i];
         char bound[40], apart[40], seen[32];
+        if (!c->verbose && !isfinite(b->bound.v)) { /* vacuous */
+            hidden++;
+            continue;
+        }
         out_part("  %-17s %9s %9s", b->what, ub(bound, b->bound), fig(seen, b->measured));
         if (isfinite(b->difference.v))
             out_part("  difference of the two outputs %s", ub(apart, b->difference));
         out_line("%s%s", *b->why ? "  " : "", b->why);
     }
+    if (hidden) out_row("", "%zu more without a bound: -v lists them and says why", hidden);
 }
 
 static void print_paper(const pare_depth_probe *d)
@@ -213,7 +219,7 @@ void show_depth(const cli *c, const pare_probe *p)
         print_alone(p);
         print_curves(p);
     }
-    print_bounds(d);
+    print_bounds(c, d);
     if (c->verbose || d->paper.holds) print_paper(d);
     out_verdict("depth", d->verdict <= PARE_DEPTH_MEASURED, pare_depth_verdict_names[d->verdict],
                 ": %s", d->why);

@@ -294,8 +294,8 @@ pare_status pare_decoder_new_texts(pare_decoder **out, const pare_model *m, size
     if (why) return pare_fail(err, PARE_ERR_INPUT, "the model cannot go token by token: %s", why);
     if (m->context && max_tokens > m->context)
         return pare_fail(err, PARE_ERR_INPUT,
-                         "decoder: %zu tokens; the context of the model is %zu", max_tokens,
-                         m->context);
+                         "decoder: %zu tokens are too many, the model takes at most %zu",
+                         max_tokens, m->context);
     pare_arena *const arena = pare_arena_new();
     pare_decoder *const d = arena ? pare_alloc(arena, 1, sizeof *d) : NULL;
     if (!d) {

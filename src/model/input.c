@@ -8,7 +8,9 @@ static pare_status check_ids(const pare_model *m, const pare_input *in, pare_err
     for (size_t i = 0; i < in->batch * in->tokens; i++)
         if (in->ids[i] < 0 || (uint64_t)in->ids[i] >= m->stem.vocab)
             return pare_fail(err, PARE_ERR_INPUT,
-                             "input: id %lld at sequence %zu, position %zu; the vocabulary has %zu",
+                             "input: token id %lld (sequence %zu, position %zu) is not in the "
+                             "model's vocabulary "
+                             "of %zu",
                              (long long)in->ids[i], i / in->tokens, i % in->tokens, m->stem.vocab);
     return PARE_OK;
 }
@@ -16,8 +18,9 @@ static pare_status check_ids(const pare_model *m, const pare_input *in, pare_err
 static pare_status check_vectors(const pare_model *m, const pare_input *in, pare_err *err)
 {
     if (in->width != m->stem.width)
-        return pare_fail(err, PARE_ERR_INPUT, "input: vectors of width %zu; the model takes %zu",
-                         in->width, m->stem.width);
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "input: vectors of %zu numbers, but the model takes %zu", in->width,
+                         m->stem.width);
     for (size_t i = 0; i < in->batch * in->tokens * in->width; i++)
         if (!isfinite(in->x[i]))
             return pare_fail(err, PARE_ERR_NONFINITE, "input: %g at row %zu, column %zu", in->x[i],
@@ -29,7 +32,8 @@ static pare_status check_graph(const pare_input *in, pare_err *err)
 {
     const pare_graph *const g = in->graph;
     if (!g)
-        return pare_fail(err, PARE_ERR_INPUT, "input: the model attends over a graph; none given");
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "input: the model attends over a graph, and there is none");
     if (in->batch != 1 || g->n != in->tokens)
         return pare_fail(err, PARE_ERR_INPUT, "input: a graph of %zu nodes for %zu x %zu rows",
                          g->n, in->batch, in->tokens);
@@ -43,13 +47,15 @@ static pare_status check_graph(const pare_input *in, pare_err *err)
 
 pare_status pare_input_check(const pare_model *m, const pare_input *in, pare_err *err)
 {
-    if (in->batch == 0 || in->tokens == 0) return pare_fail(err, PARE_ERR_INPUT, "input: empty");
+    if (in->batch == 0 || in->tokens == 0)
+        return pare_fail(err, PARE_ERR_INPUT, "input: there are no tokens");
     if (m->context && in->tokens > m->context)
-        return pare_fail(err, PARE_ERR_INPUT, "input: %zu tokens; the context of the model is %zu",
-                         in->tokens, m->context);
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "input: %zu tokens are too many, the model takes at most %zu", in->tokens,
+                         m->context);
     if (m->stem.ids ? !in->ids : !in->x)
         return pare_fail(err, PARE_ERR_INPUT, "input: the model takes %s",
-                         m->stem.ids ? "ids" : "vectors");
+                         m->stem.ids ? "token ids, not vectors" : "vectors, not token ids");
     pare_status st = m->stem.ids ? check_ids(m, in, err) : check_vectors(m, in, err);
     if (!st && m->pattern.kind == PARE_GRAPH) st = check_graph(in, err);
     return st;

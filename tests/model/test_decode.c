@@ -290,7 +290,7 @@ static void what_cannot_be_read_is_refused_and_changes_nothing(void **state)
     pare_err err = {0};
     pare_decoder *d = NULL;
     assert_status(pare_decoder_new(&d, m, 9, NULL, &err), PARE_ERR_INPUT, &err);
-    assert_contains(err.msg, "9 tokens; the context of the model is 8");
+    assert_contains(err.msg, "9 tokens are too many, the model takes at most 8");
     d = decoder(m, 0, 1);
     assert_status(pare_decoder_feed(d, ids, 0, &got, &err), PARE_ERR_INPUT, &err);
     assert_status(pare_decoder_feed(d, ids, 9, &got, &err), PARE_ERR_INPUT, &err);
