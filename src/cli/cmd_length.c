@@ -425,13 +425,13 @@ int cmd_length(int argc, char **argv)
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "length",
-        .args = "MODEL --tokens N --oracle M -o PLAN | --pack --data FILE --oracle M [-o Y.npy]",
+        .args = "MODEL --oracle M --tokens N -o PLAN",
         .about = "Runs N tokens on hardware built for M: plans attention over a long input as\n"
                  "calls of an engine that takes at most M tokens, and says what that costs.\n"
                  "`pare run --plan` makes the calls. --pack runs many short inputs in one call\n"
                  "instead.",
         .examples = {"length model.safetensors --tokens 4096 --oracle 128 --dry-run",
-                     "length model.safetensors --tokens 4096 --oracle 128 --certify -o plan.json"},
+                     "length model.safetensors --tokens 4096 --oracle 128 -o plan.json"},
         .seeded = true,
         .own = own,
         .nown = sizeof own / sizeof *own,

@@ -437,7 +437,7 @@ int cmd_probe(int argc, char **argv)
                  "length) one cut that is tried, its price, and what blocks more. Below that the\n"
                  "details: spectra, ranks and norms by layer and head, which theorem applies.",
         .examples = {"probe model.safetensors --data board.npz",
-                     "probe model.safetensors --data test.txt --part width --dims 32,48 -o probe.json"},
+                     "probe model.safetensors --data test.txt --part width -o probe.json"},
         .seeded = true,
         .own = own,
         .nown = sizeof own / sizeof *own,

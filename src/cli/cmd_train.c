@@ -455,8 +455,8 @@ int cmd_train(int argc, char **argv)
         .args = "--kind KIND --data FILE -o MODEL",
         .about = "Trains a model and keeps the one with the best validation score, or resumes a\n"
                  "training that was stopped (--resume).",
-        .examples = {"train --kind graph --data board.npz --dim 16 --epochs 40 -o gt.safetensors",
-                     "train --kind gpt --data text.txt --steps 500 --log gpt.csv -o gpt.safetensors"},
+        .examples = {"train --kind graph --data board.npz --epochs 40 -o gt.safetensors",
+                     "train --kind gpt --data text.txt --steps 500 -o gpt.safetensors"},
         .seeded = true,
         .own = own,
         .nown = sizeof own / sizeof *own,

@@ -7,7 +7,7 @@ start='import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.execvp("pare", ["pare", "train"] + sys.argv[1:])'
 stopped() { # signal
-    python3 -c "$start" $words ${2:-} >out &
+    python3 -c "$start" $words ${2:-} >out 2>err &
     for _ in $(seq 6000); do
         test -e o.st.checkpoint && break
         sleep 0.01
@@ -16,8 +16,9 @@ stopped() { # signal
     kill -"$1" $!
     wait $! 2>wait
     echo "$1: exit $?"
+    sed -E "s/step [0-9]+ of/step N of/" err
 }
 stopped INT
 for s in TERM HUP; do stopped $s --resume; done
-ls | grep -vE '^(b.npz|out|wait)$'
+ls | grep -vE '^(b.npz|out|wait|err)$'
 pare train $words >/dev/null
