@@ -73,7 +73,7 @@ static void an_exact_search_of_many_items_agrees_with_a_planted_subset(void **st
     assert_true(s.error != 0);
 }
 
-/* Medians of docs/theory/ticket.md "What a search reaches (seen, not proven)", with a factor of
+/* Medians of docs/theory/ticket.md "What a search reaches (measured, not proven)", with a factor of
  * three to spare. */
 static void heuristics_are_as_good_as_they_should_be(void **state)
 {
