@@ -46,10 +46,9 @@ int cmd_compose(int argc, char **argv)
     const opt_spec spec = {
         .command = "compose",
         .args = "CERT CERT... -o OUT.cert.json",
-        .about =
-            "Makes one certificate of the certificates of several cuts, first cut first. The\n"
-            "output of each cut must be the input of the next, and all must be proven on the\n"
-            "same inputs. Their bounds are added, and the result is verified before it is kept.",
+        .about = "Makes one certificate of the certificates of several cuts, first cut first. The\n"
+                 "output of each cut must be the input of the next, and all must be proven on the\n"
+                 "same inputs. The bounds add up; the result is verified before it is written.",
         .examples = {"compose a.safetensors.cert.json b.safetensors.cert.json -o ab.cert.json",
                      "compose fold.cert.json width.cert.json depth.cert.json -o all.cert.json"},
         .operands = operands,

@@ -202,13 +202,13 @@ int cmd_data(int argc, char **argv)
          .unset = "as usual for the kind", .rare = true, .help = "activation of the feed-forward layers"},
     };
     const data_kind kinds[] = {
-        {"minesweeper", "A Minesweeper board as a graph with features, labels and ten splits (.npz).",
+        {"minesweeper", "A Minesweeper board as a graph to classify its nodes (.npz).",
          {"minesweeper --side 30 -o board.npz", "minesweeper --seed 1 -o unseen.npz"},
          minesweeper, COUNT(minesweeper), make_minesweeper},
-        {"angular", "Points turning on a circle, and how fast: a regression task (.npz).",
+        {"angular", "Points that turn on a circle, and how fast: regression (.npz).",
          {"angular --tokens 32 -o angular.npz", "angular --count 1k -o angular.npz"},
          angular, COUNT(angular), make_angular},
-        {"sort", "Sequences followed by their sorted copies: a language task (.npz).",
+        {"sort", "Sequences, each followed by its sorted copy (.npz).",
          {"sort --count 200 -o sort.npz", "sort --length 8 --symbols 5 -o sort.npz"},
          sort, COUNT(sort), make_sort},
         {"random", "Random token ids [N,T], or normal vectors [N,T,D] (.npy).",

@@ -218,6 +218,7 @@ int cmd_ticket(int argc, char **argv)
     const opt own[] = {
         {.name = "bits", .kind = OPT_SIZE, .to = &o.cut.bits, .metavar = "B", .group = "Size", .min = 1, .max = PARE_TICKET_MOST_BITS,
          .unset = "with --max-error: the fewest that meet it",
+         .hint = "for a fraction of bits stored per weight use --method feedback --bits B --stored R",
          .help = "random products that each weight is chosen from; about as many bits are stored for it"},
         {.name = "stored", .kind = OPT_REAL, .to = &o.cut.stored, .metavar = "R", .low = 0.01, .high = PARE_TICKET_STORED_BITS,
          .unset = "as many as it takes", .help = "bits stored for a weight on average, with --method feedback"},

@@ -50,18 +50,17 @@ static void help(FILE *to)
           to);
     for (const command *c = commands; c->name; c++) {
         if (c->group) fprintf(to, "\n%s\n", c->group);
-        fprintf(to, "  %-8s %-28s %s\n", c->name, c->args, c->summary);
+        fprintf(to, "  %-9s %s\n", c->name, c->summary);
     }
-    fputs("\nOptions of a command: pare COMMAND --help (the common ones), --help all (every one)\n"
+    fputs("\nOptions of a command: pare COMMAND --help; every option: pare COMMAND --help all\n"
           "MODEL is a file or folder of pare, Hugging Face (GPT-2, Llama, BERT) or llama2.c.\n"
           "Results go to stdout, everything else to stderr; --json prints one JSON object.\n"
           "Exit code: 0 done, 1 wrong command line, 2 bad input or I/O, 3 a limit such as\n"
           "--max-error cannot be met, 4 a certificate is not true.\n"
           "\nExamples\n"
-          "  pare data model -o m.st && pare fold m.st -o small.st && pare verify "
-          "small.st.cert.json\n"
           "  pare data minesweeper -o board.npz\n"
-          "  pare width models/minesweeper.safetensors --data board.npz --dim 8 -o small.st\n",
+          "  pare width models/minesweeper.safetensors --data board.npz --dim 8 -o small.st\n"
+          "  pare verify small.st\n",
           to);
 }
 
@@ -118,6 +117,8 @@ static int dispatch(int argc, char **argv)
         return 0;
     }
     if (asks_help(word)) return help_on(argc - 2, argv + 2);
+    opt_format format;
+    if (word[0] == '-' && opt_asks_help(&format, argc - 1, argv + 1)) return help_on(0, NULL);
     const command *c = find(word);
     return c ? c->run(argc - 2, argv + 2) : unknown(word, argc - 1, argv + 1);
 }

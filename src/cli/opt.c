@@ -106,14 +106,17 @@ static bool suffixed_number(uint64_t *out, const char *word)
 
 static opt_result set_size(const words *w, const opt *o, const char *word)
 {
-    char buf[64];
+    char buf[64], range[64];
     uint64_t v = 0;
+    const bool suffix = o->max >= 1000 && isalpha((unsigned char)word[strlen(word) - 1]);
+    if (o->max == SIZE_MAX)
+        snprintf(range, sizeof range, "from %zu up", o->min);
+    else
+        snprintf(range, sizeof range, "from %zu to %zu", o->min, o->max);
     if ((!whole_number(&v, word) && !suffixed_number(&v, word)) || v < o->min || v > o->max)
-        return bad(w, "%s: '%s' is not a whole number from %zu to %zu%s", shown(buf, o), word,
-                   o->min, o->max,
-                   o->max >= 1000 && isalpha((unsigned char)word[strlen(word) - 1])
-                       ? " (k, M and G stand for thousands, millions and billions)"
-                       : "");
+        return bad(w, "%s: '%s' is not a whole number %s%s%s%s", shown(buf, o), word, range,
+                   suffix ? " (k, M and G stand for thousands, millions and billions)" : "",
+                   o->hint ? "; " : "", o->hint ? o->hint : "");
     *(size_t *)o->to = (size_t)v;
     return OPT_GO;
 }
@@ -236,6 +239,12 @@ static opt_result unknown_option(const words *w, const char *word)
     names[n] = "help";
     const char *const name = word + strspn(word, "-");
     snprintf(typed, sizeof typed, "%.*s", (int)strcspn(name, "="), name);
+    /* Common options that this command has no use for. */
+    if (strcmp(typed, "seed") == 0)
+        return bad(w, "there is no '%s' here: this command draws no random numbers", word);
+    if (strcmp(typed, "out") == 0 || strcmp(typed, "force") == 0 || strcmp(word, "-o") == 0 ||
+        strcmp(word, "-f") == 0)
+        return bad(w, "there is no '%s' here: this command writes no file", word);
     const char *const near = suggest_word(typed, names);
     if (!near) return bad(w, "unknown option '%s'", word);
     return bad(w, "unknown option '%s'; did you mean '--%s'?", word, near);

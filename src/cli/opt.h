@@ -31,6 +31,7 @@ typedef struct opt {
     const char *metavar; /* NULL for flags */
     const char *help;    /* what it does, in one sentence; of a choice the words are put behind */
     const char *unset;   /* what the default means when its value does not say it; NULL: print it */
+    const char *hint;    /* of a size: what else may be meant, said after a wrong value; or NULL */
     const char *group;   /* heading before this row; the rows after it belong to it as well */
     bool rare;           /* shown by `--help all` only */
     bool required;
