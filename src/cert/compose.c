@@ -48,8 +48,7 @@ static pare_status pair_fits(const pare_cert *a, const pare_cert *b, size_t i, p
     if (strcmp(a->domain, b->domain) != 0)
         return pare_fail(err, code,
                          "cuts %zu and %zu are proven on different inputs: \"%s\" and \"%s\"; make "
-                         "one of them again so that both are proven on the same inputs (the same "
-                         "data, held-out data and number of proven inputs)",
+                         "one of them again so that both are proven on the same inputs",
                          i + 1, i + 2, a->domain, b->domain);
     if (strcmp(a->data.kind, b->data.kind) != 0 ||
         strcmp(a->data.inputs_sha256, b->data.inputs_sha256) != 0)

@@ -34,9 +34,12 @@ static pare_status compose(cli *c)
     if (!st) st = cli_may_write(c, r.run_path, NULL);
     for (size_t i = 0; i < c->noperands && !st; i++) st = cli_may_write(c, c->out, c->operand[i]);
     if (!st) st = chain_write(c, &r, c->operand, c->noperands);
-    if (st == PARE_ERR_INPUT && strstr(c->err.msg, "different inputs"))
-        cli_note(c, "make the second cut again with the --data, --heldout and --prove of the first "
-                    "(its .run.json has the command)");
+    if (st == PARE_ERR_INPUT && strstr(c->err.msg, "different inputs")) {
+        const pare_err why = c->err;
+        return pare_fail(&c->err, st,
+                         "%s; --data, --heldout and --prove of each cut are in its .run.json",
+                         why.msg);
+    }
     return st ? st : print(c, &r);
 }
 

@@ -403,7 +403,8 @@ static pare_status check_size(cli *c, const width_opts *o, bool text)
                                                : w->dim > 0);
     if (both)
         return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--keep chooses the widths itself: give either --keep or %s", width);
+                         "--keep chooses the widths itself: give either --keep or widths (%s)",
+                         width);
     if (sized(o) || isfinite(o->r.max_error) || o->method == PARE_WIDTH_EXACT) return PARE_OK;
     return pare_fail(&c->err, PARE_ERR_USAGE,
                      "the size of the result is missing: give --keep SHARE (such as --keep 75%%), "
@@ -450,8 +451,10 @@ static const char *const method_help[] = {
     NULL};
 static const char *const rows_help[] = {"remove one unit after another, with a guarantee",
                                         "draw units by leverage scores, best of --trials", NULL};
-static const char *const start_help[] = {"exactly, by the rank of the data", "by random projection", NULL};
-static const char *const rule_help[] = {"by the largest margin", "as the paper prints it, corrected", NULL};
+static const char *const start_help[] = {"exactly, by the rank of the data", "by random projection",
+                                         NULL};
+static const char *const rule_help[] = {"by the largest margin",
+                                        "as the paper prints it, corrected", NULL};
 static const char *const basis_help[] = {
     "principal directions: smallest mean error", "smallest largest error; lowrank and leverage",
     "slice: one basis for all layers, so that skips stay identities", NULL};
