@@ -53,7 +53,7 @@ static void help(FILE *to)
         fprintf(to, "  %-9s %s\n", c->name, c->summary);
     }
     fputs("\nOptions of a command: pare COMMAND --help; every option: pare COMMAND --help all\n"
-          "MODEL is a file or folder of pare, Hugging Face (GPT-2, Llama, BERT) or llama2.c.\n"
+          "MODEL: a file or folder of pare, Hugging Face (GPT-2, Llama, BERT) or llama2.c.\n"
           "Results go to stdout, everything else to stderr; --json prints one JSON object.\n"
           "Exit code: 0 done, 1 wrong command line, 2 bad input or I/O, 3 a limit such as\n"
           "--max-error cannot be met, 4 a certificate is not true.\n"
