@@ -1,5 +1,5 @@
 /* An engine for `pare run --oracle M --backend pipe:./attention`, in plain C: put your accelerator
- * in the place of attend(). The framing is docs/pipe.md.
+ * where attend() is. docs/pipe.md describes the frames.
  *
  *     cc -O2 -o attention attention.c -lm */
 #include <math.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """An engine for `pare run --oracle M --backend "pipe:python3 attention.py"`, in numpy: put your
-accelerator in the place of attend(). The framing is docs/pipe.md."""
+accelerator where attend() is. docs/pipe.md describes the frames."""
 import struct
 import sys
 

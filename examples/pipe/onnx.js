@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // ONNX Runtime as an engine: `pare run MODEL --oracle M --backend onnx:F.onnx` starts this with the
-// file that `pare export MODEL --oracle M [--batch B] -o F.onnx` wrote. The framing is docs/pipe.md.
+// file that `pare export MODEL --oracle M [--batch B] -o F.onnx` wrote. docs/pipe.md describes the frames.
 // onnxruntime-node is looked for as node does, in node_modules of the folder pare was started in,
 // and where `make setup-bench` puts it.
 'use strict';
