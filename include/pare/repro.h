@@ -166,6 +166,10 @@ typedef struct pare_repro_study {
 #define PARE_REPRO_STUDIES 5
 extern const pare_repro_study pare_repro_studies[PARE_REPRO_STUDIES]; /* in the order of `all` */
 const pare_repro_study *pare_repro_find(const char *name);            /* NULL: there is none */
+/* One study by itself: s->make, with one progress over all its stages. */
+PARE_MUST_USE pare_status pare_repro_run(pare_repro **out, const pare_repro_study *s,
+                                         const pare_repro_opts *o, const pare_exec *exec,
+                                         const pare_ranks *ranks, pare_err *err);
 /* PARE_ERR_USAGE names the word of `only` that is no part of the study (NULL: of any study). */
 PARE_MUST_USE pare_status pare_repro_check(const pare_repro_study *s, const char *only,
                                            pare_err *err);

@@ -37,6 +37,8 @@ typedef struct verifier {
     size_t ndata;
     opened_data *data; /* of each link and of the chain itself, each path once */
     pare_err *err;
+    const pare_exec *exec; /* of what is at work */
+    pare_steps steps;      /* of a chain */
 } verifier;
 
 /* ---- models -------------------------------------------------------------------------------- */
@@ -274,7 +276,7 @@ static pare_status verify_cut(verifier *v, pare_cert *again, const pare_cert *c,
             c->reduction);
     *again = blank(c, v->opts->evidence);
     pare_status st = open_all(v, &f, &g, &set, c, override);
-    if (st == PARE_OK) st = p->prove(again, v->a, c, f->m, g->m, &set, v->opts->exec, v->err);
+    if (st == PARE_OK) st = p->prove(again, v->a, c, f->m, g->m, &set, v->exec, v->err);
     if (st == PARE_OK) st = pare_cert_compare(c, again, v->err);
     return st;
 }
@@ -307,6 +309,7 @@ static pare_status verify_links(verifier *v, pare_cert **again, const pare_cert 
         snprintf(name, sizeof name, "chain[%zu]", i);
         again[i] = pare_alloc(v->a, 1, sizeof **again);
         if (!again[i]) return pare_no_memory(v->err);
+        v->exec = pare_step(&v->steps, NULL, 1);
         st = verify_cut(v, again[i], c->chain[i], &override);
         if (st != PARE_OK) pare_err_prefix(v->err, name);
     }
@@ -318,6 +321,8 @@ static pare_status verify_chain(verifier *v, pare_cert *again, const pare_cert *
     const opened *f, *g;
     pare_inputs set = {0};
     pare_gap gap;
+    const double ends = 2; /* beside the proof of one link */
+    v->steps = pare_steps_of(v->opts->exec, (double)c->nchain + ends);
     *again = blank(c, v->opts->evidence);
     const spots override = {v->opts->input, v->opts->output, v->opts->data};
     pare_cert **const links = pare_alloc(v->a, c->nchain, sizeof *links);
@@ -326,7 +331,8 @@ static pare_status verify_chain(verifier *v, pare_cert *again, const pare_cert *
     if (st == PARE_OK) st = verify_links(v, links, c);
     if (st == PARE_OK) st = cert_add_up(again, v->a, links, c->nchain, v->err);
     if (st == PARE_OK) st = open_all(v, &f, &g, &set, c, &override);
-    if (st == PARE_OK) st = pare_prove_gap(&gap, f->m, g->m, &set, v->opts->exec, v->err);
+    v->exec = pare_step(&v->steps, "measure", ends);
+    if (st == PARE_OK) st = pare_prove_gap(&gap, f->m, g->m, &set, v->exec, v->err);
     if (st != PARE_OK) return st;
     again->chain = links;
     again->nchain = c->nchain;
@@ -340,7 +346,12 @@ static pare_status verify_chain(verifier *v, pare_cert *again, const pare_cert *
 pare_status pare_cert_check(pare_cert **again, pare_arena *a, const pare_cert *c, const char *path,
                             const pare_verify_opts *opts, pare_err *err)
 {
-    verifier v = {.a = a, .opts = opts, .path = path, .capacity = 2 * c->nchain + 4, .err = err};
+    verifier v = {.a = a,
+                  .opts = opts,
+                  .exec = opts->exec,
+                  .path = path,
+                  .capacity = 2 * c->nchain + 4,
+                  .err = err};
     const spots override = {opts->input, opts->output, opts->data};
     pare_cert *const out = pare_alloc(a, 1, sizeof *out);
     v.opened = pare_alloc(a, v.capacity, sizeof *v.opened);

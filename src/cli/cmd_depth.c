@@ -271,7 +271,9 @@ static void ask(depth_opts *o)
 static pare_status make_and_publish(cli *c, depth_opts *o, const pare_model *m)
 {
     pare_model *small = NULL;
+    cli_phase(c, NULL, o->search ? 10 : 60);
     pare_status st = make(c, o, &small, m);
+    cli_phase(c, NULL, o->search ? 10 : 30);
     if (!st) st = reduce_publish(c, &o->r, m, &small, &o->d.held, &pare_depth_prover);
     pare_model_free(small);
     return st;

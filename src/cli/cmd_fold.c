@@ -51,6 +51,7 @@ static pare_status cut(cli *c, void *self, const pare_model *m)
     pare_status st = reduce_split_applies(c, m);
     if (!st) st = cli_inputs(c, &in, m, o->r.data, o->split);
     if (!st) st = pare_fold(&folded, &o->report, m, &c->err);
+    cli_phase(c, NULL, 92);
     if (!st) st = reduce_publish(c, &o->r, m, &folded, &in, &pare_fold_prover);
     pare_model_free(folded);
     return st ? st : reduce_compare(c, &o->r, m, &in);

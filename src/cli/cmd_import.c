@@ -92,7 +92,9 @@ static pare_status save_checked(cli *c, pare_model **m, pare_model **again, char
     const uint64_t parameters = pare_model_size(*m, 1, 0).parameters;
     char *fresh = cli_fresh(c, c->out);
     if (!fresh) return PARE_ERR_MEMORY;
+    cli_phase(c, NULL, 50);
     pare_status st = take_sample(c, &want, *m);
+    cli_phase(c, NULL, 50);
     if (!st) st = pare_model_save(*m, fresh, true, sha, &c->err);
     pare_model_free(*m);
     *m = NULL;

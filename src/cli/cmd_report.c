@@ -16,10 +16,10 @@ static pare_status verified(void *self, const char *path, const pare_cert *cert,
     cli *c = self;
     pare_verify_opts opts = {0};
     pare_cert *again = NULL;
+    cli_phase(c, NULL, 100.0 / (double)c->noperands);
     const pare_status st =
         cert ? pare_cert_check(&again, c->arena, cert, path, cli_verify_opts(c, &opts), err)
              : length_cert_holds(c, path, length);
-    if (c->bar.drawn) pare_bar_clear(&c->bar);
     return st;
 }
 
@@ -36,6 +36,7 @@ static pare_status report(cli *c, const report_opts *o)
     for (size_t i = 0; i < c->noperands && !st; i++) st = cli_may_write(c, c->out, c->operand[i]);
     if (!st)
         st = pare_report_write(c->out, (const char *const *)c->operand, c->noperands, &r, &c->err);
+    cli_bar_end(c);
     if (st) return st;
     if (c->json) {
         cJSON *root = out_json_begin(c);

@@ -118,7 +118,7 @@ static pare_status make_one(cli *c, const pare_repro_study *study, const pare_re
 {
     pare_repro *r = NULL;
     pare_status st = pare_repro_check(study, o->only, &c->err);
-    if (!st) st = study->make(&r, o, &c->exec, ranks, &c->err);
+    if (!st) st = pare_repro_run(&r, study, o, &c->exec, ranks, &c->err);
     if (!st && pare_ranks_rank(ranks) == 0) {
         cli_note(c, "%zu runs, %zu of them were there already", r->jobs, r->found);
         st = show(c, r);

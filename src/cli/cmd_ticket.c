@@ -177,10 +177,14 @@ static pare_status cut(cli *c, void *self, const pare_model *m)
     pare_model *small = NULL;
     pare_status st = reduce_split_applies(c, m);
     if (!st) st = load_data(c, o, m);
-    if (!st && !o->cut.hidden && !o->cut.bits) st = search_bits(c, o, m);
+    const bool search = !o->cut.hidden && !o->cut.bits;
+    if (search) cli_phase(c, "find the number of bits", 60);
+    if (!st && search) st = search_bits(c, o, m);
+    cli_phase(c, NULL, search ? 15 : 50);
     if (!st) st = make(c, o, &small, m);
     if (!st) st = keep_report(c, &o->report);
     if (!st) warn_of_reach(c, o);
+    cli_phase(c, NULL, search ? 20 : 44);
     if (!st) st = reduce_publish(c, &o->r, m, &small, &o->d.held, &pare_ticket_prover);
     o->r.held_out = o->d.apart;
     if (!st) st = reduce_compare(c, &o->r, m, &o->d.held);

@@ -291,6 +291,7 @@ static pare_status run(plan *p)
     pare_runs_result *runs = NULL;
     train_result r = {0};
     const pare_run_source source = {.self = p, .open = plan_start, .close = plan_stop};
+    cli_phase(c, NULL, TRAIN_SHARE);
     const pare_exec silent = pare_silent(&c->exec); /* the log draws the bar */
     const double start = pare_seconds();
     pare_status st =
@@ -298,6 +299,7 @@ static pare_status run(plan *p)
     r.seconds = pare_seconds() - start;
     r.runs = runs;
     c->bar.note[0] = '\0'; /* what follows is no step */
+    cli_phase(c, "score the best model", 100 - TRAIN_SHARE);
     if (st == PARE_ERR_STOPPED) say_stopped(p);
     const pare_status logged = log_close(p);
     if (st == PARE_ERR_INPUT && p->o->resume && strstr(c->err.msg, "of another run"))

@@ -205,9 +205,12 @@ static pare_status cut(cli *c, width_opts *o, const pare_model *m, const cert_in
     w->seed = c->seed;
     /* A promise without a dimension looks for one; a little below, as the proof adds its slack. */
     if (!w->dim && !w->qk_dim && !w->ffn_dim && w->keep == 0) w->max_move = 0.99 * o->r.max_error;
+    cli_phase(c, NULL, o->epochs ? 10 : 20);
     pare_status st = pare_width(&small, &o->report, m, &in->set, w, &c->exec, &c->err);
     if (!st) st = keep_report(c, &o->report);
+    if (o->epochs) cli_phase(c, "distill", 60);
     if (!st && o->epochs) st = distill(c, o, m, &small);
+    cli_phase(c, NULL, o->epochs ? 25 : 72);
     if (!st) st = reduce_publish(c, &o->r, m, &small, on, &pare_width_provers[o->method]);
     pare_model_free(small);
     return st;
@@ -310,9 +313,12 @@ static pare_status width_of_text(cli *c, width_opts *o, const pare_model *m)
     pare_status st = o->heldout ? cut_data_load_two(c, &d, m, o->r.data, o->heldout, &plan)
                                 : cut_data_load(c, &d, m, o->r.data, &plan);
     if (!st && o->r.data) next_ask(c, &o->r, &d, search);
+    if (search) cli_phase(c, "find the share to keep", 60);
     if (!st && search) st = search_share(c, o, m, &d);
+    cli_phase(c, NULL, search ? 20 : 65);
     if (!st) st = make_text(c, o, &small, m, &d);
     if (!st) st = keep_report(c, &o->report);
+    cli_phase(c, NULL, search ? 13 : 28);
     if (!st) st = reduce_publish(c, &o->r, m, &small, &d.held, &pare_width_provers[o->method]);
     pare_model_free(small);
     return st ? st : measure_text(c, o, m, &d);

@@ -56,7 +56,6 @@ static pare_status write_verified(cli *c, const pare_cert *cert, const char *pat
     if (!fresh) return PARE_ERR_MEMORY;
     pare_status st = pare_cert_write(cert, fresh, true, &c->err);
     if (!st) st = pare_cert_verify(fresh, cli_verify_opts(c, &opts), &c->err);
-    if (c->bar.drawn) pare_bar_clear(&c->bar);
     if (!st) st = pare_file_move(fresh, path, c->force, &c->err);
     if (st) unlink(fresh);
     return st;
@@ -76,7 +75,9 @@ pare_status chain_write(cli *c, reduction *r, char *const *links, size_t n)
         st = pare_cert_compose(&r->cert, c->arena, r->cert_path, read, (const char *const *)links,
                                n, &c->err);
     if (!st) st = find_ends(c, r, &f, &in);
+    cli_phase(c, "measure", 20);
     if (!st) st = measure_ends(c, r, f, &in.set);
+    cli_phase(c, NULL, 70);
     if (!st) st = write_verified(c, &r->cert, r->cert_path);
     r->ms_reduction = 1e3 * (pare_seconds() - r->started);
     if (!st)

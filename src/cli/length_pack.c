@@ -122,6 +122,7 @@ static pare_status run_both(cli *c, packed *p)
     if (!st) st = pare_oracle_counting(&engine, inner, &p->count, &c->err);
     if (st) return st;
     engine.ops->caps(engine.self, &p->caps);
+    cli_phase(c, NULL, 50);
     if (!(p->y = outputs(c, p))) st = pare_no_memory(&c->err);
     if (!st)
         st = pare_length_pack_forward(p->each, &engine, p->m, p->in, p->n, o->penalty, o->rows,
@@ -130,6 +131,7 @@ static pare_status run_both(cli *c, packed *p)
     const pare_oracle_count packed_only = p->count;
     void *const alone = st ? NULL : outputs(c, p);
     if (!st && !alone) st = pare_no_memory(&c->err);
+    cli_phase(c, NULL, 50);
     if (!st) st = run_alone(c, p, &engine);
     if (!st) p->difference = largest_difference(p->caps.dtype, p->y, alone, p->rows * p->cols);
     p->count = packed_only;

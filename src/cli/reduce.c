@@ -237,6 +237,7 @@ pare_status reduce_compare(cli *c, reduction *r, const pare_model *m, const cert
     pare_model *g = NULL;
     double ms[2] = {NAN, NAN};
     const pare_input *one = &in->set.in[0];
+    cli_phase(c, "measure speed and quality", 100); /* what is left of the bar */
     pare_status st = cli_load(c, &g, r->to);
     if (!st) st = cli_facts(c, &r->before, r->from, m, one, false);
     if (!st) st = cli_facts(c, &r->after, r->to, g, one, false);

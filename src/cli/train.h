@@ -44,6 +44,7 @@ enum { OVER_SEED, OVER_SPLIT };
 enum { ATTENTION_EXACT, ATTENTION_POLY, ATTENTION_AS_IT_IS };
 enum { ACT_AS_IT_IS = PARE_ACT_TANH + 1 };
 #define TRAIN_MOST_RUNS 100000
+enum { TRAIN_SHARE = 96 }; /* percent of the bar that are for the steps */
 
 /* What a kind is trained with unless the user says otherwise. */
 typedef struct recipe {

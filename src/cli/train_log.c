@@ -109,6 +109,9 @@ void log_step(void *self, const pare_train_log *l)
     const bool scored = !isnan(l->val);
     if (p->log) put_line(p->log, who, l);
     if (l->step > who->step) p->done += l->step - who->step;
+    /* Steps of an earlier process are no work of this one: the time left is not told by them. */
+    if (who->step == 0 && l->step > 1 && c->bar.begun)
+        c->bar.first += TRAIN_SHARE / 100.0 * (double)(l->step - 1) / (double)p->total;
     who->step = l->step;
     if (scored) p->last_score = l->val;
     const char *metric = plan_lesson(p, who->run)->metric;

@@ -198,7 +198,8 @@ static pare_status all_inputs(layer *layers, size_t n, const pare_model *m, cons
         st = p.a ? one_input(layers, n, &p, what, second) : pare_no_memory(err);
         pare_arena_free(p.a);
         if (!st)
-            st = pare_progress(exec, second ? "calibrate again" : "calibrate", i + 1, data->n, err);
+            st = pare_progress(exec, "calibrate", (second ? data->n : 0) + i + 1,
+                               (what.fit && what.pool ? 2 : 1) * data->n, err);
     }
     return st;
 }

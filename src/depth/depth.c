@@ -18,6 +18,7 @@ typedef struct scene {
     kinds as, way; /* what each would get; what it gets */
     pare_arena *a;
     const pare_exec *exec;
+    pare_exec quiet; /* its threads and stop flag */
     pare_err *err;
 } scene;
 
@@ -186,20 +187,30 @@ static pare_status open_scene(scene *s)
 static pare_status choose(scene *s, const pare_inputs *data)
 {
     const wanted w = wants(s);
+    const bool fits = data && (w.fit || w.influence), any_kind = s->o->kind == PARE_ATTN_NONE;
     pare_status st = PARE_OK;
+    pare_steps steps = pare_steps_of(s->exec, (fits ? 1 : 0) + 6 + 1 + (any_kind ? 1 : 0));
+    s->exec = s->c.exec = pare_step(&steps, "calibrate", fits ? 1 : 0);
     if (data && (w.fit || w.influence))
         st = calibrate(s->layers, s->n, s->a, s->in, data, w, s->exec, s->err);
     if (!st) st = make_all(s);
     if (!st && data) {
         s->chosen_by = some_inputs(data);
         s->c.data = &s->chosen_by;
+        (void)pare_step(&steps, "choose layers", 6); /* every layer in every kind */
         st = choice_open(&s->c);
         if (!st) st = choice_alone(&s->c);
     }
-    if (st) return st;
+    if (st) {
+        s->exec = s->c.exec = &s->quiet;
+        return st;
+    }
     settle_kinds(s);
+    (void)pare_step(&steps, "choose layers", 1);
     st = choice_make(s->way, &s->c, s->as, s->keep, s->exact, s->o->select);
-    if (!st && s->o->kind == PARE_ATTN_NONE && s->exact < s->n) st = one_kind_for_all(s);
+    (void)pare_step(&steps, "choose layers", any_kind ? 1 : 0);
+    if (!st && any_kind && s->exact < s->n) st = one_kind_for_all(s);
+    s->exec = s->c.exec = &s->quiet;
     return st;
 }
 
@@ -269,6 +280,7 @@ pare_status pare_depth(pare_model **out, pare_depth_report *report, const pare_m
     s.a = pare_arena_new();
     if (!s.a) return pare_no_memory(err);
     s.exec = exec;
+    s.quiet = pare_silent(exec);
     s.err = err;
     s.c = (choice){.m = in, .n = s.n, .a = s.a, .exec = exec, .err = err};
     pare_status st = open_scene(&s);

@@ -181,13 +181,24 @@ static pare_status fill(view *v, const pare_cert *claimed, const pare_model *f, 
     c->norm = PARE_NORM_HEADLINE;
     c->domain = pare_domain_text(v->keep, &claimed->data);
     if (!c->domain) return pare_no_memory(v->err);
+    /* In units of one enclosure of both models; the headline is likely to be proven twice. */
+    const bool draws = claimed->data.candidates == 1;
+    double balls = 0;
+    for (size_t i = 0; i < claimed->nclaims; i++)
+        balls += claimed->claims[i].kind == PARE_BALL_OUTPUTS ||
+                 claimed->claims[i].kind == PARE_DIAMETER_OUTPUTS;
+    pare_steps steps = pare_steps_of(v->exec, 6 + 2 + 4 * balls + (draws ? 1 : 0));
+    v->exec = pare_step(&steps, NULL, 6);
     pare_status st = pare_outputs_compare(&o, f, g, set, true, v->exec, v->err);
+    v->exec = pare_step(&steps, "prove for all inputs", 2);
     if (!st) st = pare_cert_take_outputs(c, v->keep, &o, v->err);
     if (!st) st = kinds_of(v, f, g);
     if (!st) st = theorems_say(c, v->keep, f, g, set, v->exec, v->err);
     if (!st) st = observations(v, f, g, set, o.gap.f64_radius);
+    v->exec = pare_step(&steps, balls > 0 ? "prove the ball" : NULL, 4 * balls);
     if (!st) st = asked(v, f, g, set, o.gap.scale);
     if (st) return st;
+    v->exec = pare_step(&steps, "prove for new inputs", draws ? 1 : 0);
     return pare_add_new_inputs(c, v->keep, &claimed->data, f, g, set, v->exec, v->err);
 }
 

@@ -20,6 +20,7 @@ typedef struct search {
     pare_arena *arena;
     pare_err *err;
     pare_plan *plan;
+    pare_steps steps;
 } search;
 
 /* ---- one try --------------------------------------------------------------------------------- */
@@ -40,12 +41,26 @@ static pare_status look(const search *s, pare_plan_try *t, const pare_model *m, 
     return st;
 }
 
-static pare_status attempt(const search *s, pare_plan_try *t)
+/* How long a step takes, roughly, beside a cut in width: for the progress. */
+static double step_time(const pare_plan_step *s)
+{
+    return s->way == PARE_PLAN_WEIGHTS ? 8 : 1;
+}
+
+static double try_time(const pare_plan_try *t)
+{
+    double sum = 0.2;
+    for (size_t i = 0; i < t->nsteps; i++) sum += step_time(&t->steps[i]);
+    return sum;
+}
+
+static pare_status attempt(search *s, pare_plan_try *t)
 {
     pare_model *made[PARE_PLAN_WAYS] = {NULL};
     const pare_model *last = s->m;
     uint64_t bytes = pare_model_size(last, 1, 0).bytes;
     pare_status st = PARE_OK;
+    s->exec = pare_step(&s->steps, "try cuts", try_time(t));
     t->error = 0;
     for (size_t i = 0; i < t->nsteps && !st; i++) {
         double gap = 0;
@@ -257,11 +272,28 @@ static pare_status alone(search *s)
     return st;
 }
 
+/* The time of all tries, as far as it is known beforehand. */
+static double foreseen(const pare_model *m, const pare_plan_opts *o)
+{
+    double setting[PLAN_SETTINGS], sum = 0.2, each = 0;
+    size_t ways = 0;
+    for (int way = 0; way < PARE_PLAN_WAYS; way++) {
+        if (!(o->ways >> way & 1)) continue;
+        const pare_plan_step s = {(pare_plan_way)way, 0};
+        const size_t n = plan_settings(setting, s.way, m);
+        const bool narrowed = n > 0 && !isnan(plan_ends_of(s.way, m).mildest);
+        sum += (double)(n + (narrowed ? HALVINGS : 0)) * (0.2 + step_time(&s));
+        each += n > 0 ? step_time(&s) : 0;
+        ways += n > 0;
+    }
+    return sum + (ways > 1 ? (double)o->mixtures * (0.2 + 2 * each / (double)ways) : 0);
+}
+
 pare_status pare_plan_search(pare_plan *out, pare_arena *a, const pare_model *m,
                              const pare_inputs *fit, const pare_inputs *on,
                              const pare_plan_opts *opts, const pare_exec *exec, pare_err *err)
 {
-    search s = {m, fit, on, opts, exec, a, err, out};
+    search s = {m, fit, on, opts, exec, a, err, out, pare_steps_of(exec, foreseen(m, opts))};
     *out = (pare_plan){.tries = pare_alloc(a, MOST_SINGLES + opts->mixtures, sizeof *out->tries)};
     if (!out->tries) return pare_no_memory(err);
     pare_status st = alone(&s);

@@ -261,9 +261,10 @@ static pare_status why_not_lighter(const screen *s, pare_prospect *t)
         }
     if (*t->why) return PARE_OK;
     if (isinf(least)) return say(s, &t->why, "no accuracy of the weights is proven in advance");
-    return say(s, &t->why,
-               "no accuracy of the weights below %.0e is proven in advance (with %zu random numbers each)",
-               least, items);
+    return say(
+        s, &t->why,
+        "no accuracy of the weights below %.0e is proven in advance (with %zu random numbers each)",
+        least, items);
 }
 
 static pare_status weights(const screen *s)

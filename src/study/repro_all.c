@@ -79,6 +79,7 @@ typedef struct meter {
     const pare_exec *exec;
     const char *study;
     const pare_repro_opts *o;
+    bool alone; /* its stages are all there is */
 } meter;
 
 static void show(void *self, const char *what, uint64_t done, uint64_t total)
@@ -89,7 +90,9 @@ static void show(void *self, const char *what, uint64_t done, uint64_t total)
     for (size_t i = 0; i < STAGES; i++) {
         const pare_repro_study *const of = pare_repro_find(stages[i].study);
         const double cost = m->o->full ? stages[i].full : stages[i].quick;
-        const double share = wanted(of, m->o->only) ? cost : 0;
+        const bool counts =
+            m->alone ? strcmp(stages[i].study, m->study) == 0 : wanted(of, m->o->only);
+        const double share = counts ? cost : 0;
         const bool here =
             strcmp(stages[i].study, m->study) == 0 && strcmp(stages[i].title, what) == 0;
         all += share;
@@ -98,9 +101,25 @@ static void show(void *self, const char *what, uint64_t done, uint64_t total)
         found = found || here;
     }
     if (!found || !(all > 0)) return;
-    const pare_status st =
-        pare_progress(m->exec, "repro all", (uint64_t)(1e6 * before / all), 1000000, NULL);
+    const pare_status st = pare_progress(m->exec, m->alone ? m->study : "repro all",
+                                         (uint64_t)(1e6 * before / all), 1000000, NULL);
     (void)st; /* the study looks at the flag itself */
+}
+
+static pare_exec counting(const pare_exec *exec, meter *m)
+{
+    pare_exec x = pare_silent(exec);
+    x.progress = show;
+    x.self = m;
+    return x;
+}
+
+pare_status pare_repro_run(pare_repro **out, const pare_repro_study *s, const pare_repro_opts *o,
+                           const pare_exec *exec, const pare_ranks *ranks, pare_err *err)
+{
+    meter m = {exec, s->name, o, true};
+    const pare_exec counted = counting(exec, &m);
+    return s->make(out, o, &counted, ranks, err);
 }
 
 /* ---- the studies ----------------------------------------------------------------------------- */
@@ -137,11 +156,8 @@ static pare_status make_one(pare_repro **out, pare_arena *a, const pare_repro_st
 {
     pare_repro_opts own;
     char line[100];
-    meter m = {exec, s->name, o};
-    const pare_exec counted = {.threads = exec ? exec->threads : 1,
-                               .progress = show,
-                               .self = &m,
-                               .stop = exec ? exec->stop : NULL};
+    meter m = {exec, s->name, o, false};
+    const pare_exec counted = counting(exec, &m);
     const bool first = pare_ranks_rank(ranks) == 0;
     snprintf(line, sizeof line, "%s begins", s->name);
     if (first && o->note) o->note(o->self, line);

@@ -103,11 +103,15 @@ static void all_inputs(said *s, const model_sizes *m, const char *why, const par
 
 /* ---- given inputs ---------------------------------------------------------------------------- */
 
+static double walk_work(const pare_model *f, const pare_model *g, const pare_inputs *set)
+{
+    return 6 * (double)(f->nblocks + 1) * pare_passes_work(f, g, set);
+}
+
 static void given_inputs(said *s, const pare_model *f, const pare_model *g, const pare_inputs *set)
 {
     pare_ticket_bound b;
-    const double passes = 6 * (double)(f->nblocks + 1) * pare_passes_work(f, g, set);
-    if (s->st || !(passes <= GIVEN_WORK)) return;
+    if (s->st || !(walk_work(f, g, set) <= GIVEN_WORK)) return;
     s->st = pare_ticket_bound_given(&b, f, g, set, s->exec, s->err);
     if (!s->st) bound_by(s, (pare_claim){.kind = PARE_GIVEN_OUTPUTS}, s->cert->domain, b.outputs);
 }
@@ -158,9 +162,17 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
     again->norm = PARE_NORM_HEADLINE;
     again->domain = pare_domain_text(a, &claimed->data);
     if (!again->domain) return pare_no_memory(err);
+    /* In units of one enclosure of both models; a walk takes one for every layer and more. */
+    const bool draws = claimed->data.candidates == 1;
+    const double walk = walk_work(f, g, set) <= GIVEN_WORK ? 3 * (double)f->nblocks : 0;
+    pare_steps steps = pare_steps_of(exec, 1 + 0.3 + walk + (draws ? 1 : 0));
+    exec = pare_step(&steps, "prove", 1);
+    s.exec = exec;
     s.st = pare_outputs_compare(&o, f, g, set, true, exec, err);
+    (void)pare_step(&steps, "prove layer by layer", 0.3 + walk);
     if (!s.st) s.st = pare_cert_take_outputs(again, a, &o, err);
     if (!s.st) theorems(&s, f, g, set);
+    (void)pare_step(&steps, "prove for new inputs", draws ? 1 : 0);
     if (!s.st) s.st = pare_add_new_inputs(again, a, &claimed->data, f, g, set, exec, err);
     return s.st;
 }

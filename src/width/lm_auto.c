@@ -77,8 +77,14 @@ void lm_auto(lm_job *j)
     work *const w = j->w;
     const bool keys = j->o->method == PARE_WIDTH_QK;
     pass p = {.w = w, .m = j->m, .out = j->out, .fit = !keys};
+    /* Thirds, roughly: the metric, weighing, and the cut itself. */
+    const double weighing = j->o->keep > 0 ? 1 : 0;
+    pare_steps steps = pare_steps_of(w->exec, 1 + weighing + 1.5);
+    const pare_exec *const exec = w->exec;
+    w->exec = pare_step(&steps, "cut", 1);
     p.parts = parts_of(w, j->m, j->facts, keys);
     p.metric = w->st ? NULL : lm_metric(w, j->m, j->data, j->o->tokens, j->o->seed);
+    (void)pare_step(&steps, "cut", weighing);
     if (j->o->keep > 0) {
         const pare_mark mark = pare_arena_mark(w->a);
         p.large = lm_stem_rows(w, j->m, j->data, j->o->tokens);
@@ -88,8 +94,10 @@ void lm_auto(lm_job *j)
     } else if (!w->st) {
         as_asked(j, &p);
     }
+    (void)pare_step(&steps, "cut", 1.5);
     p.large = lm_stem_rows(w, j->m, j->data, j->o->tokens);
     p.small = lm_stem_rows(w, j->m, j->data, j->o->tokens);
     if (!w->st) lm_refit(&p);
     lm_put_ends(w, j->out, NULL, NULL, NULL);
+    w->exec = exec;
 }

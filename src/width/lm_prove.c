@@ -28,7 +28,9 @@ static bool alike(const pare_model *f, const pare_model *g)
 static void weights(work *w, pare_cert *again, pare_arena *a, const pare_model *f,
                     const pare_model *g, const pare_inputs *set)
 {
+    pare_steps steps = pare_steps_of(w->exec, (double)(f->nblocks * (f->nblocks + 1)));
     for (size_t l = 0; !w->st && l < f->nblocks; l++) {
+        w->exec = pare_step(&steps, "prove attention", 2.0 * (double)(l + 1));
         if (f->blocks[l].attn.kind == PARE_ATTN_NONE) continue;
         const ratio_bound r = ratios_of_layer(w, f, g, set, l);
         if (!w->st)
@@ -36,7 +38,6 @@ static void weights(work *w, pare_cert *again, pare_arena *a, const pare_model *
                 again, a,
                 (pare_claim){.kind = PARE_ATTENTION_RATIO, .p = {(double)l}, .value = r.proven.v},
                 w->err);
-        if (!w->st) w->st = pare_progress(w->exec, "prove attention", l + 1, f->nblocks, w->err);
     }
 }
 
@@ -44,15 +45,23 @@ static void fill(work *w, pare_cert *again, pare_arena *a, const pare_cert *clai
                  const pare_model *f, const pare_model *g, const pare_inputs *set)
 {
     pare_output_bound o;
+    /* In units of one enclosure of both models; the headline is likely to be proven twice. */
+    const double again_wide = 6;
+    const bool ratios =
+        alike(f, g) && (double)f->nblocks / 2 * pare_passes_work(f, g, set) <= RATIO_WORK;
+    const double attention = ratios ? (double)f->nblocks / 2 : 0;
+    const bool draws = claimed->data.candidates == 1;
+    pare_steps steps = pare_steps_of(w->exec, again_wide + attention + (draws ? 1 : 0));
+    w->exec = pare_step(&steps, NULL, again_wide);
     again->norm = PARE_NORM_HEADLINE;
     again->domain = pare_domain_text(a, &claimed->data);
     w->st = again->domain ? pare_outputs_compare(&o, f, g, set, true, w->exec, w->err)
                           : pare_no_memory(w->err);
     if (!w->st) w->st = pare_cert_take_outputs(again, a, &o, w->err);
     /* A layer needs those below it. */
-    const double passes = (double)f->nblocks / 2;
-    if (!w->st && alike(f, g) && passes * pare_passes_work(f, g, set) <= RATIO_WORK)
-        weights(w, again, a, f, g, set);
+    w->exec = pare_step(&steps, NULL, attention);
+    if (!w->st && ratios) weights(w, again, a, f, g, set);
+    w->exec = pare_step(&steps, "prove for new inputs", draws ? 1 : 0);
     if (!w->st) w->st = pare_add_new_inputs(again, a, &claimed->data, f, g, set, w->exec, w->err);
 }
 

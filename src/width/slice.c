@@ -137,11 +137,16 @@ static void one_basis(lm_job *j)
     work *const w = j->w;
     lm_need_one_width(w, j->m);
     if (w->st) return;
+    pare_steps steps = pare_steps_of(w->exec, 2);
+    const pare_exec *const exec = w->exec;
+    w->exec = pare_step(&steps, "cut", 1);
     const pare_mat g = gram_of_all(j);
+    (void)pare_step(&steps, "cut", 1);
     lm_basis b = {.read = w_mat(w, g.rows, wanted(j, 0))};
     if (!w->st) principal(w, &b.read, &g);
     for (size_t k = 0; !w->st && k < j->m->m->nblocks; k++) put_block(j, k, &b, &b, &b);
     lm_job_ends(j, &b, &b);
+    w->exec = exec;
 }
 
 void lm_slice(lm_job *j)

@@ -27,6 +27,7 @@ typedef struct view {
     points pf, pg;
     size_t rounded[2]; /* weights that folding rounded */
     const pare_cert *claimed;
+    pare_steps steps;
 } view;
 
 static void add(view *v, pare_claim c)
@@ -301,17 +302,45 @@ static double share(size_t part, size_t of)
     return s > 0 ? fmin(1, nextafter(s, 2)) : 0;
 }
 
+/* ---- progress: in units of one enclosure of both models, as measured on graphs of 10,000 nodes --
+ */
+
+enum { EDITS_TIME = 60 };
+static const double evidence_time = 2, local_time = 2.5;
+
+static double time_of_layer(const view *v, size_t l)
+{
+    return 0.05 + (double)l / (double)(v->f.nlayers ? v->f.nlayers : 1);
+}
+
+/* What follows set_up. */
+static double time_left(const view *v, const pare_model *f)
+{
+    double sum = 1 + (v->cert->evidence ? evidence_time : 0);
+    for (size_t l = 0; l < v->f.nlayers; l++) sum += time_of_layer(v, l);
+    if (!tube_refuses(f)) sum += local_time;
+    for (size_t i = 0; i < v->claimed->nclaims; i++) {
+        if (v->claimed->claims[i].kind == PARE_BALL_OUTPUTS) sum += local_time;
+        if (v->claimed->claims[i].kind == PARE_EDITS_OUTPUTS) sum += EDITS_TIME;
+    }
+    return sum;
+}
+
+static void step(view *v, const char *what, double time)
+{
+    v->w.exec = pare_step(&v->steps, what, time);
+}
+
 static void weights(view *v, const pare_model *f, const pare_model *g, const pare_inputs *set)
 {
     for (size_t l = 0; !v->w.st && l < v->f.nlayers; l++) {
+        step(v, "prove attention", time_of_layer(v, l));
         const ratio_bound r = ratios_of_layer(&v->w, f, g, set, l);
         add(v, (pare_claim){.kind = PARE_ATTENTION_RATIO, .p = {(double)l}, .value = r.proven.v});
         add(v, (pare_claim){.kind = PARE_ATTENTION_RATIO_SEEN,
                             .p = {(double)l},
                             .value = r.measured,
                             .slack = f64_noise(1)});
-        if (!v->w.st)
-            v->w.st = pare_progress(v->w.exec, "prove attention", l + 1, v->f.nlayers, v->w.err);
     }
 }
 
@@ -368,9 +397,13 @@ static void near_by(view *v, pare_width_method method, const pare_model *f, cons
         add(v, (pare_claim){.kind = PARE_LOCAL_OUTPUTS, .value = fmax(local.v, EXACT * scale)});
     for (size_t i = 0; !v->w.st && i < v->claimed->nclaims; i++) {
         const pare_claim *const c = &v->claimed->claims[i];
-        if (pare_ball_asked(&rho, &norm, c) && norm == PARE_BALL_TWO) one_ball(v, &p, set, rho);
-        if (c->kind == PARE_EDITS_OUTPUTS && c->p[0] >= 0 && c->p[0] <= 0x1p40)
-            all_edits(v, f, g, set, (size_t)c->p[0]);
+        if (pare_ball_asked(&rho, &norm, c) && norm == PARE_BALL_TWO) {
+            step(v, "prove the ball", local_time);
+            one_ball(v, &p, set, rho);
+        }
+        if (c->kind != PARE_EDITS_OUTPUTS || !(c->p[0] >= 0 && c->p[0] <= 0x1p40)) continue;
+        step(v, "prove edits", EDITS_TIME);
+        all_edits(v, f, g, set, (size_t)c->p[0]);
     }
 }
 
@@ -464,10 +497,13 @@ static void prove_all(view *v, pare_width_method method, const pare_cert *claime
     pare_cert *const c = v->cert;
     const size_t rounded = set_up(v, f, g, set);
     if (v->w.st) return;
+    v->steps = pare_steps_of(v->w.exec, time_left(v, f));
+    step(v, "prove", 1);
     c->norm = PARE_NORM_HEADLINE;
     c->domain = pare_domain_text(v->keep, &claimed->data);
     if (!c->domain) v->w.st = pare_no_memory(v->w.err);
     if (!v->w.st) v->w.st = pare_outputs_compare(&o, f, g, set, false, v->w.exec, v->w.err);
+    step(v, "prove", v->cert->evidence ? evidence_time : 0);
     from_norms(v, rounded, set);
     const bool scores = method == PARE_WIDTH_JL || method == PARE_WIDTH_QK;
     if (!v->w.st && scores && !same_stream(v))
@@ -480,6 +516,7 @@ static void prove_all(view *v, pare_width_method method, const pare_cert *claime
     least_outputs(v, f, set);
     if (v->w.st) return;
     weights(v, f, g, set);
+    step(v, "prove layer by layer", tube_refuses(f) ? 0 : local_time);
     near_by(v, method, f, g, set, o.gap.scale);
     if (method == PARE_WIDTH_LOWRANK || method == PARE_WIDTH_LEVERAGE) theorem(v, f, set);
     if (method == PARE_WIDTH_CLUSTER) clusters_to_outputs(v, rounded, f, g, set, o.gap.scale);

@@ -138,7 +138,9 @@ static bool serves(scene *s, const pare_width_opts *o, size_t d)
 {
     const pare_mark mark = pare_arena_mark(s->w.a);
     const pare_width_opts t = with_dim(o, d);
+    const pare_exec *const exec = s->w.exec, quiet = pare_silent(exec);
     cut_record r;
+    s->w.exec = &quiet;
     const net n = cut(s, &t, &r);
     bool yes = false;
     if (!s->w.st && o->keep > 0)
@@ -153,8 +155,11 @@ static bool serves(scene *s, const pare_width_opts *o, size_t d)
         pare_model_free(m);
     }
     pare_arena_reset(s->w.a, mark);
+    s->w.exec = exec;
     return yes;
 }
+
+enum { HALVINGS = 8 }; /* of a usual search, for its progress */
 
 /* keep: the largest that serves; max_move: the smallest. */
 static size_t search(scene *s, const pare_width_opts *o)
@@ -168,7 +173,8 @@ static size_t search(scene *s, const pare_width_opts *o)
                   : "even the full dimension %zu moves an output by more than that; allow a larger "
                     "error",
                end);
-    while (!s->w.st && low < high) {
+    for (size_t k = 1; !s->w.st && low < high; k++) {
+        s->w.st = pare_progress(s->w.exec, "cut", k, HALVINGS, s->w.err);
         const size_t mid = up ? (low + high + 1) / 2 : (low + high) / 2;
         const bool yes = serves(s, o, mid);
         if (up)
@@ -243,8 +249,17 @@ pare_status pare_width(pare_model **out, pare_width_report *report, const pare_m
     pare_model *m = NULL;
     *out = NULL;
     if (!s.w.a) return pare_no_memory(err);
+    /* The gradient metric of auto takes about as long as the cut, a search about eight cuts. */
+    const bool tries = opts->method != PARE_WIDTH_EXACT && searched(opts) &&
+                       (of_scores(opts) ? opts->qk_dim : opts->dim) == 0;
+    const double metric = opts->method == PARE_WIDTH_AUTO ? 1 : 0.3;
+    const double search_time = tries ? HALVINGS : 0;
+    pare_steps steps = pare_steps_of(exec, metric + search_time + 1);
+    s.w.exec = pare_step(&steps, "cut", metric);
     set_up(&s, opts);
+    (void)pare_step(&steps, "cut", search_time);
     const pare_width_opts o = settled(&s, opts);
+    (void)pare_step(&steps, "cut", 1);
     if (!s.w.st) {
         const net n = cut(&s, &o, &r);
         if (!s.w.st) s.w.st = net_write(&m, &n, s.folded, err);
