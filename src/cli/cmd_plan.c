@@ -141,9 +141,9 @@ static pare_status one_step(cli *c, plan_opts *o, const pare_plan_step *s, reduc
     pare_model *m = NULL, *small = NULL;
     uint64_t bytes;
     pare_status st = cli_load(c, &m, link->from);
-    cli_phase(c, "cut", 15);
+    cli_phase(c, "cut", 4);
     if (!st) st = pare_plan_make(&small, &bytes, s, m, &o->d.fit, c->seed, &c->exec, &c->err);
-    cli_phase(c, NULL, 20);
+    cli_phase(c, NULL, 4);
     if (!st) st = reduce_publish(c, link, m, &small, &o->d.held, pare_plan_prover(s));
     pare_model_free(small);
     pare_model_free(m);
@@ -321,7 +321,7 @@ static pare_status plan(cli *c, plan_opts *o)
     if (!st) {
         const uint64_t weights = whole.size.bytes, file = whole.file_bytes;
         o->o.frame_bytes = file > weights ? file - weights : 0;
-        cli_phase(c, NULL, 60);
+        cli_phase(c, NULL, 85);
         st = pare_plan_search(&o->plan, c->arena, m, &o->d.fit, &o->d.held.set, &o->o, &c->exec,
                               &c->err);
     }

@@ -298,12 +298,16 @@ static pare_status curves_all(costs_job *j)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static pare_status try_all(costs_job *j)
+static pare_status try_all(costs_job *j, const pare_exec *exec)
 {
+    pare_steps steps = pare_steps_of(exec, 10 + 45 + 45);
+    (void)pare_step(&steps, "replace within a layer", 10);
     pare_status st = make_kinds(j);
     if (!st) st = local_all(j);
+    (void)pare_step(&steps, "replace one layer", 45);
     if (!st) st = choice_open(&j->c);
     if (!st) st = alone_all(j);
+    (void)pare_step(&steps, "replace one after the other", 45);
     return st ? st : curves_all(j);
 }
 
@@ -323,7 +327,7 @@ pare_status pare_depth_costs(pare_xray_costs *out, pare_arena *a, const pare_mod
         out->skipped =
             pare_sprintf(a, "trying every kind in every layer takes %.2g multiplications", work);
     else if (!st && out->nlayers > 0)
-        st = try_all(&j);
+        st = try_all(&j, exec);
     pare_arena_free(scratch);
     return st;
 }

@@ -104,19 +104,19 @@ static pare_status with_data(pare_probe *p, const pare_model *m, const pare_data
     const bool width = o->part == PARE_PROBE_ALL || o->part == PARE_PROBE_WIDTH,
                depth = o->part == PARE_PROBE_ALL || o->part == PARE_PROBE_DEPTH;
     /* Shares of the time, as seen on the two models that come with pare. */
-    pare_steps s = pare_steps_of(exec, 5 + (width ? 5 + 40 : 0) + (depth ? 30 : 0) + 20);
+    pare_steps s = pare_steps_of(exec, 5 + (width ? 2 + 23 : 0) + (depth ? 40 : 0) + 30);
     exec = pare_step(&s, "look at the data", 5);
     pare_status st = probe_stream(p, m, &in, exec, err);
     if (!st) st = probe_outputs(p, m, data, &in, exec, err);
     if (!st && !p->metric) st = probe_untold(p, err, "accuracy: the data has no labels that count");
-    if (width) exec = pare_step(&s, "check theorems", 5);
+    if (width) exec = pare_step(&s, "check theorems", 2);
     if (!st && width) st = survey(p, m, &in, o, exec, err);
     if (!st && width) st = probe_theorems(p, m, err);
-    if (width) exec = pare_step(&s, "try cuts in width", 40);
+    if (width) exec = pare_step(&s, "try cuts in width", 23);
     if (!st && width) st = cuts(p, m, data, &in, o, exec, err);
-    if (depth) exec = pare_step(&s, "try cuts in depth", 30);
+    if (depth) exec = pare_step(&s, "try cuts in depth", 40);
     if (!st && depth) st = probe_depth(p, m, data, &in, o, exec, err);
-    exec = pare_step(&s, "price directions", 20);
+    exec = pare_step(&s, "price directions", 30);
     return st ? st : probe_prospects(p, m, data, &in, o, exec, err);
 }
 
@@ -145,14 +145,14 @@ pare_status pare_probe_model(pare_probe **out, const pare_model *m, const pare_d
     if (st) return st;
     (*out)->parameters = pare_model_size(m, 1, 1).parameters;
     pare_steps s = pare_steps_of(exec, 100);
-    exec = pare_step(&s, "look at the weights", 5);
+    exec = pare_step(&s, "look at the weights", 1);
     st = probe_weights(*out, m, exec, err);
-    exec = pare_step(&s, "look at the weights", 10);
+    exec = pare_step(&s, "look at the weights", 1);
     if (!st && (o->part == PARE_PROBE_ALL || o->part == PARE_PROBE_TICKET))
         st = probe_ticket(*out, m, o->seed, exec, err);
     if (!st && (o->part == PARE_PROBE_ALL || o->part == PARE_PROBE_LENGTH))
         st = probe_length(*out, m, data, o->seed, exec, err);
-    exec = pare_step(&s, NULL, 85);
+    exec = pare_step(&s, NULL, 98);
     if (!st && data)
         st = with_data(*out, m, data, o, exec, err);
     else if (!st)

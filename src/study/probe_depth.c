@@ -166,8 +166,11 @@ pare_status probe_depth(pare_probe *p, const pare_model *m, const pare_dataset *
     g.part.target = data->target ? data->target + h.first : NULL;
     const pare_xray_costs_opts costs = {
         .macs = o->depth_macs, .metric = p->metric ? grade : NULL, .self = &g};
+    pare_steps steps = pare_steps_of(exec, 10 + (o->no_cuts ? 0 : 80) + 10);
+    exec = pare_step(&steps, NULL, 10);
     pare_status st = pare_depth_xray(&d->xray, p->arena, m, &h.fit, &h.look, exec, err);
     if (st) return st;
+    exec = pare_step(&steps, NULL, o->no_cuts ? 0 : 80);
     if (d->xray.nheads == 0)
         return probe_untold(p, err, "attention: the model has no softmax heads");
     p->has_depth = true;
