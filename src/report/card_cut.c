@@ -43,8 +43,9 @@ static void fact(page *p, const char *label, const char *before, const char *aft
                  const char *less, const char *more, bool verified)
 {
     const char *how = "";
-    if (isfinite(ratio) && ratio > 1) how = page_words(p, " (%.3gx %s)", ratio, less);
-    if (ratio > 0 && ratio < 1) how = page_words(p, " (%.3gx %s)", 1 / ratio, more);
+    /* What rounds to 1 is the same. */
+    if (isfinite(ratio) && ratio > 1.004) how = page_words(p, " (%.3gx %s)", ratio, less);
+    if (ratio > 0 && ratio < 0.996) how = page_words(p, " (%.3gx %s)", 1 / ratio, more);
     page_fact(p, label, after, NULL, page_words(p, "before %s%s", before, how), verified);
 }
 

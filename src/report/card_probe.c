@@ -183,11 +183,25 @@ typedef struct meaning {
     const char *word, *means;
 } meaning;
 
-static void explain(page *p, const char *title, const meaning *list, size_t n)
+static bool is_used(page *p, const char *word, const cJSON *by, const char *key)
+{
+    const cJSON *at;
+    cJSON_ArrayForEach(at, by)
+    {
+        const char *const name = item_string(p, at, key);
+        if (name && strcmp(name, word) == 0 && !pare_json_has(at, "refused")) return true;
+    }
+    return false;
+}
+
+/* Of the words that `by` has as its `key`; NULL: of all. */
+static void explain(page *p, const char *title, const meaning *list, size_t n, const cJSON *by,
+                    const char *key)
 {
     page_fold(p, title, NULL);
     page_put(p, "<dl class=\"terms\">\n");
     for (size_t i = 0; i < n; i++) {
+        if (by && !is_used(p, list[i].word, by, key)) continue;
         page_tag(p, "dt", NULL, list[i].word);
         page_tag(p, "dd", NULL, list[i].means);
     }
@@ -195,7 +209,7 @@ static void explain(page *p, const char *title, const meaning *list, size_t n)
     page_fold_end(p);
 }
 
-static void explain_methods(page *p)
+static void explain_methods(page *p, const cJSON *cuts)
 {
     static const meaning list[] = {
         {"auto", "the best linear map, layer by layer, weighted by the gradients of the outputs"},
@@ -209,10 +223,10 @@ static void explain_methods(page *p)
         {"slice", "PCA of the residual stream, as SliceGPT does it"},
         {"svd", "truncated singular value decomposition of the weights, without data"},
     };
-    explain(p, "What the width methods are", list, sizeof list / sizeof *list);
+    explain(p, "What the width methods are", list, sizeof list / sizeof *list, cuts, "method");
 }
 
-static void explain_kinds(page *p)
+static void explain_kinds(page *p, const cJSON *curves_of)
 {
     static const meaning list[] = {
         {"zero", "the attention is removed"},
@@ -224,7 +238,8 @@ static void explain_kinds(page *p)
         {"affmix", "a linear map of the token and of the average it sees"},
         {"pool", "a linear map of the token and of what fixed queries gather"},
     };
-    explain(p, "What replaces an attention layer", list, sizeof list / sizeof *list);
+    explain(p, "What replaces an attention layer", list, sizeof list / sizeof *list, curves_of,
+            "kind");
 }
 
 static void explain_layers(page *p)
@@ -244,7 +259,7 @@ static void explain_layers(page *p)
         {"not rank one", "share of the output that differs between tokens"},
         {"importance", "predicted share of the layer's effect that a uniform attention loses"},
     };
-    explain(p, "What the columns mean", list, sizeof list / sizeof *list);
+    explain(p, "What the columns mean", list, sizeof list / sizeof *list, NULL, NULL);
 }
 
 static void theorems(page *p, const cJSON *list)
@@ -391,8 +406,8 @@ static void curves(page *p, const cJSON *probe, const cJSON *depth, const char *
     const bool kinds = depth_curves(p, item_objects(p, depth, "curves"));
     spectra(p, item_objects(p, probe, "stream"));
     page_put(p, "</div>\n");
-    if (width) explain_methods(p);
-    if (kinds) explain_kinds(p);
+    if (width) explain_methods(p, cuts);
+    if (kinds) explain_kinds(p, item_objects(p, depth, "curves"));
 }
 
 static void layers(page *p, const cJSON *probe, const cJSON *depth)
