@@ -270,7 +270,7 @@ static range range_of(const reach *r)
 
 static answer walked(const step *p)
 {
-    calc k = {pare_arena_new(), NULL, PARE_OK};
+    calc k = {.a = pare_arena_new()};
     const ruler at = ruler_plain(p->kind, 1);
     const eff_attn f = attention_of(&k, &p->f), g = attention_of(&k, &p->g);
     track t = {at, reach_of(&k, &p->x), reach_of(&k, &p->y), size(&k, p->e), {0}};
@@ -451,7 +451,7 @@ static reach box_of(calc *k, double x[2][WIDTH])
 
 static double proven(tokens *t)
 {
-    calc k = {pare_arena_new(), NULL, PARE_OK};
+    calc k = {.a = pare_arena_new()};
     const ruler at = ruler_plain(RULER_BOX, WIDTH);
     eff_head h = {.b = imat_zero(&k, WIDTH, WIDTH),
                   .l = imat_zero(&k, 1, WIDTH),
