@@ -16,7 +16,7 @@ stopped() { # signal
     kill -"$1" $!
     wait $! 2>wait
     echo "$1: exit $?"
-    sed -E "s/step [0-9]+ of/step N of/" err
+    [ "$1" != INT ] || sed -E "s/step [0-9]+ of/step N of/" err # later ones may come before the first step
 }
 stopped INT
 for s in TERM HUP; do stopped $s --resume; done
