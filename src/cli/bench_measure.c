@@ -25,7 +25,7 @@ void bench_heed_signals(void)
     struct sigaction old, act = {.sa_handler = tell, .sa_flags = (int)SA_RESETHAND};
     sigemptyset(&act.sa_mask);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             (void)sigaction(signals[i], &act, NULL); /* what is ignored (nohup) stays ignored */
 }
 

@@ -63,10 +63,11 @@ static pare_status survey(pare_probe *p, const pare_model *m, const pare_inputs 
     const pare_status st = pare_width_survey(&p->survey, p->arena, m, in, &o->survey, exec, &why);
     p->has_survey = !st;
     if (st == PARE_ERR_INPUT)
-        return probe_untold(p, err,
-                            "leverage scores, clusters, the forms of the heads, the theorems: they "
-                            "speak of graph transformers without layer norms (%s)",
-                            why.msg);
+        return probe_untold(
+            p, err,
+            "leverage scores, clusters, attention scores, theorems: these are about graph "
+            "transformers without layer norms (%s)",
+            why.msg);
     return st ? pare_fail(err, st, "%s", why.msg) : PARE_OK;
 }
 
