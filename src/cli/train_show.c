@@ -73,7 +73,7 @@ static void print_text(const plan *p, const train_result *r)
                 100 * p->o->keep, train_source_names[p->o->source], p->o->scale);
     out_row("data", "%s: %s %s to train on, %s for validation, %s for testing", p->o->data,
             out_count(n, f->train), p->unit, out_count(val, f->val), out_count(test, f->test));
-    out_row("training", "%s steps, learning rate %g to %g", out_count(n, plan_steps(p, at)),
+    out_row("schedule", "%s steps, learning rate %g to %g", out_count(n, plan_steps(p, at)),
             p->setting[at].lr, p->o->last_lr); /* no time: same command, same words */
     oracle_print(p);
 }

@@ -4,7 +4,7 @@ exec 2>&1
 seq 1 3000 >t.txt
 words="--kind gpt --data t.txt --dim 16 --layers 2 --heads 2 --window 64 --batch 4 --steps 6"
 pare train $words -q -o plain.st --log plain.csv >/dev/null
-pare train $words --oracle 16 -q -o small.st --log small.csv | grep -vE '^(result|training)'
+pare train $words --oracle 16 -q -o small.st --log small.csv | grep -vE '^(result|schedule)'
 losses() { awk -F, '!/^[#s]/ { printf "%.4g ", $4 } END { print "" }' $1; }
 losses plain.csv
 losses small.csv

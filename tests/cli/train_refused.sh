@@ -1,6 +1,6 @@
 # What cannot be trained is refused before the first step, by name; nothing is written.
 exec 2>&1
-t() { echo "\$ pare train $*"; pare train "$@" 2>&1 | sed -E 's/^(result|model|data|training) .*/\1/; s/the loss is [0-9.e+-]+/the loss is X/'; echo "exit ${PIPESTATUS[0]}"; }
+t() { echo "\$ pare train $*"; pare train "$@" 2>&1 | sed -E 's/^(result|model|data|schedule) .*/\1/; s/the loss is [0-9.e+-]+/the loss is X/'; echo "exit ${PIPESTATUS[0]}"; }
 small="--dim 4 --layers 1 --heads 1 --epochs 2"
 pare data minesweeper --side 10 -q -o b.npz
 pare data sort --count 40 -q -o s.npz
