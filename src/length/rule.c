@@ -76,7 +76,8 @@ static pare_status check_mode(call_rule *r, const pare_length_opts *o, const par
     if (o->mode <= PARE_LENGTH_STRICT) return PARE_OK;
     const bool full = p->kind == PARE_FULL, sample = o->mode == PARE_LENGTH_SAMPLE;
     if (p->kind == PARE_GRAPH || (p->kind == PARE_WINDOW && o->mode != PARE_LENGTH_PAPER))
-        return pare_fail(err, PARE_ERR_INPUT, "length: mode %s does not cover this attention pattern", mode);
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "length: mode %s does not cover this attention pattern", mode);
     if ((caps->features & PARE_ORC_STATIC) || rule_capacity(caps) > 1)
         return pare_fail(err, PARE_ERR_INPUT,
                          "length: mode %s is for calls of any length, one piece each", mode);
