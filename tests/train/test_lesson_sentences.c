@@ -6,7 +6,8 @@
 static char dir[200], some[300], others[300], bad[300];
 static pare_arena *arena;
 
-/* n sentences: row i has 1 + i % 3 letters, all of them 'a' + i % 5, and the label i % 2. */
+/* n sentences: row i has 1 + i % 3 letters, all of them 'a' + i % 5; the label says whether the sum
+ * of both is odd. */
 static void write_rows(const char *path, size_t n)
 {
     FILE *f = fopen(path, "w");
@@ -14,7 +15,7 @@ static void write_rows(const char *path, size_t n)
     fputs("sentence\tlabel\n", f);
     for (size_t i = 0; i < n; i++) {
         for (size_t k = 0; k <= i % 3; k++) fputc('a' + (int)(i % 5), f);
-        fprintf(f, "\t%zu\n", i % 2);
+        fprintf(f, "\t%zu\n", (i % 3 + i % 5) % 2);
     }
     assert_int_equal(fclose(f), 0);
 }
@@ -80,7 +81,7 @@ static void a_batch_has_one_length_and_every_row_its_turn(void **state)
         length[b.in.tokens]++;
         for (size_t i = 0; i < 4; i++) {
             const int64_t *const id = b.in.ids + i * b.in.tokens;
-            assert_true(b.label[i] == 0 || b.label[i] == 1);
+            assert_int_equal(b.label[i], ((int64_t)b.in.tokens - 1 + id[0] - 'a') % 2);
             for (size_t k = 1; k < b.in.tokens; k++) assert_int_equal(id[k], id[0]);
         }
         pare_arena_reset(arena, mark);
@@ -114,7 +115,7 @@ static void bad_files_are_named(void **state)
     (void)state;
     write_rows(bad, 5);
     refused((pare_sentence_lesson){.train = bad}, "too few sentences");
-    refused((pare_sentence_lesson){.train = some, .outputs = 1}, "line 3");
+    refused((pare_sentence_lesson){.train = some, .outputs = 1}, "line 5");
 }
 
 int main(void)
