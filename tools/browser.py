@@ -7,6 +7,7 @@ messages ended by a zero byte): no web driver and no package is needed.
         b.shot("page.png")
 """
 import base64
+import fcntl
 import json
 import os
 import select
@@ -28,11 +29,10 @@ class Browser:
         to_child, self.write_fd = os.pipe()
         self.read_fd, from_child = os.pipe()
 
-        def hand_over():  # chromium reads from 3 and writes to 4
-            low, high = os.dup(to_child), os.dup(from_child)
-            keep = [os.dup(low), os.dup(high)]
-            os.dup2(keep[0], 3)
-            os.dup2(keep[1], 4)
+        def hand_over():  # chromium reads from 3 and writes to 4; first out of their way
+            ends = [fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (to_child, from_child)]
+            os.dup2(ends[0], 3)
+            os.dup2(ends[1], 4)
 
         self.process = subprocess.Popen(
             [PROGRAM, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
