@@ -201,10 +201,11 @@ static pare_status finish(pare_model **out, pare_train_result *result, learner *
                                   .steps = c->step,
                                   .diverged = l->diverged};
     if (c->best_step == 0)
-        return pare_fail(err, PARE_ERR_NUMERIC,
-                         "the run diverged at step %llu, before its first mark: the loss is %g "
-                         "(a smaller learning rate, a longer warm-up or a clip may help)",
-                         (unsigned long long)c->step, c->loss);
+        return pare_fail(
+            err, PARE_ERR_NUMERIC,
+            "the run diverged at step %llu, before its first validation score: the loss is %g "
+            "(a smaller learning rate, a longer warm-up or a clip may help)",
+            (unsigned long long)c->step, c->loss);
     memcpy(c->values, c->best_values, c->count * sizeof(float));
     if (c->nstats) memcpy(c->stats, c->best_stats, c->nstats * sizeof(float));
     show(l);
