@@ -130,8 +130,10 @@ static void print_alone(const pare_probe *p)
     const pare_xray *const x = &p->depth.xray;
     double tv = 0;
     for (size_t h = 0; h < x->nheads; h++) tv += x->heads[h].tv_uniform / (double)x->nheads;
-    out_row("local", "what a layer itself says: largest error, measured < bound for inputs whose "
-                     "ranges are not wider");
+    out_row(
+        "local",
+        "each replaced attention layer by itself: largest error, measured < bound for inputs whose "
+        "ranges are not wider");
     cost_table(p, true);
     out_row("alone", "one layer replaced: relative error of the hidden rows%s%s%s, measured",
             p->metric ? " (" : "", p->metric ? p->metric : "", p->metric ? ")" : "");

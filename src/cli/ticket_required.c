@@ -95,10 +95,10 @@ static void print_text(const pare_model *m, const required *r)
     else
         out_row("domain", "all inputs with rows of euclidean length up to %s",
                 pare_ub_format(n, (pare_ub){r->alpha}, 6));
-    out_row("Theorem 3", "(Otsuka 2025, mended) one attention layer at a time");
+    out_row("Theorem 3", "(Otsuka 2025, corrected) one attention layer at a time");
     for (size_t b = 0; b < r->nlayers; b++)
         if (r->layer[b].there) print_layer(&r->layer[b], b);
-    out_row("Theorem 6", "(Otsuka 2025, mended) the outputs of the whole model");
+    out_row("Theorem 6", "(Otsuka 2025, corrected) the outputs of the whole model");
     if (*r->blocks.why) {
         out_line("  not covered: %s", r->blocks.why);
         return;
