@@ -511,7 +511,7 @@ static void inputs_without_tokens_are_refused(void **state)
         pare_gap gap;
         pare_err err = {0};
         assert_status(pare_prove_gap(&gap, c.f, c.g, &set, NULL, &err), PARE_ERR_INPUT, &err);
-        assert_contains(err.msg, "empty");
+        assert_contains(err.msg, "no tokens");
         assert_true(isinf(gap.proven.v) && isinf(gap.radius) && isinf(gap.f64_radius));
         assert_true(isinf(gap.engine) && isinf(gap.rounding.v));
     }

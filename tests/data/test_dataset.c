@@ -96,7 +96,7 @@ static void text_needs_a_model_that_reads_text(void **state)
     assert_refused(&p, load_text(&p, &m, "abc", 0), PARE_ERR_INPUT, "vectors of width 4");
     m = small_model(98, 256, PARE_POOL_NONE); /* 'c' is 99 */
     m.tokenizer = PARE_TOK_BYTES;
-    assert_refused(&p, load_text(&p, &m, "abc", 0), PARE_ERR_INPUT, "vocabulary has 98");
+    assert_refused(&p, load_text(&p, &m, "abc", 0), PARE_ERR_INPUT, "vocabulary of 98");
     m = small_model(256, 99, PARE_POOL_NONE);
     m.tokenizer = PARE_TOK_BYTES;
     assert_refused(&p, load_text(&p, &m, "abc", 0), PARE_ERR_INPUT, "target 99");
@@ -290,7 +290,7 @@ static void sorting_data_fit_the_sorting_model(void **state)
     assert_true(p.set.inputs.n == 20 && p.set.inputs.in[7].tokens == 11);
     m.context = 10;
     assert_refused(&p, pare_dataset_load(&p.set, p.arena, &m, p.path, 0, 0, &p.err), PARE_ERR_INPUT,
-                   "context");
+                   "at most 10");
     close_place(&p);
 }
 

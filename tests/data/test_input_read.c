@@ -84,7 +84,7 @@ static void what_does_not_fit_is_refused(void **state)
     assert_refused(&m, (pare_array){PARE_I64, 1, {0}, ids}, PARE_ERR_INPUT, "[0] is empty");
     assert_refused(&m, (pare_array){PARE_I64, 1, {6}, ids}, PARE_ERR_INPUT, "id 5");
     m.context = 3;
-    assert_refused(&m, (pare_array){PARE_I64, 1, {5}, ids}, PARE_ERR_INPUT, "context");
+    assert_refused(&m, (pare_array){PARE_I64, 1, {5}, ids}, PARE_ERR_INPUT, "takes at most");
     m = small_vector_model(3, 2, PARE_POOL_NONE);
     assert_refused(&m, (pare_array){PARE_F64, 2, {3, 2}, x}, PARE_ERR_INPUT,
                    "[3, 2], but the model takes the width 3");

@@ -273,7 +273,7 @@ static void options_that_make_no_sense_are_refused(void **state)
     stage_open(&s, PARE_RANDOM_GPT, 2, 73);
     refused(&s, o, &s.set, PARE_ERR_USAGE, "how many");
     o.layers = 3;
-    refused(&s, o, &s.set, PARE_ERR_USAGE, "3 exact layers");
+    refused(&s, o, &s.set, PARE_ERR_USAGE, "3 attention layers");
     o.layers = 1;
     o.exact = both;
     o.nexact = 2;
