@@ -1,5 +1,6 @@
 /* Tests src/base/threads.c and src/base/progress.c. */
 #include <pare_test.h>
+#include <math.h>
 
 #define BLOCKS 237
 
@@ -180,6 +181,171 @@ static void the_bar_shows_name_share_and_time_left_and_clears_its_line(void **st
     fclose(f);
 }
 
+typedef struct stopping {
+    volatile int flag;
+    int ran;
+} stopping;
+
+static void set_flag_at_tenth(void *ctx, size_t b)
+{
+    stopping *s = ctx;
+    (void)b;
+    if (__atomic_add_fetch(&s->ran, 1, __ATOMIC_SEQ_CST) == 10)
+        __atomic_store_n(&s->flag, 1, __ATOMIC_SEQ_CST);
+}
+
+static void a_set_flag_ends_long_blocks_and_no_others(void **state)
+{
+    (void)state;
+    for (int t = 1; t <= 3; t++) {
+        stopping s = {0};
+        pare_err err = {0};
+        const pare_exec x = {.threads = t, .stop = &s.flag};
+        assert_int_equal(pare_stopped(&x, &err), PARE_OK);
+        assert_int_equal(pare_parallel_until(&x, BLOCKS, set_flag_at_tenth, &s, &err),
+                         PARE_ERR_STOPPED);
+        assert_true(s.ran >= 10 && s.ran < 10 + t);
+        assert_string_equal(err.msg, "stopped");
+        assert_int_equal(pare_stopped(&x, NULL), PARE_ERR_STOPPED);
+        assert_int_equal(pare_or_stopped(&x, PARE_ERR_MEMORY, &err), PARE_ERR_STOPPED);
+        assert_int_equal(pare_or_stopped(&x, PARE_OK, &err), PARE_OK);
+        s.ran = 20;
+        pare_parallel(&x, BLOCKS, set_flag_at_tenth, &s); /* short ones are all run */
+        assert_int_equal(s.ran, 20 + BLOCKS);
+    }
+    assert_int_equal(pare_exit_code(PARE_ERR_STOPPED), 130);
+}
+
+/* ---- steps ---------------------------------------------------------------------------------- */
+
+typedef struct range {
+    double part;
+    char what[32];
+    bool back;
+} range;
+
+static void keep_range(void *self, const char *what, uint64_t done, uint64_t total)
+{
+    range *const r = self;
+    const double part = (double)done / (double)total;
+    if (part < r->part) r->back = true;
+    r->part = part;
+    snprintf(r->what, sizeof r->what, "%s", what);
+}
+
+static void report(const pare_exec *x, const char *what, uint64_t done, uint64_t total)
+{
+    assert_int_equal(pare_progress(x, what, done, total, NULL), PARE_OK);
+}
+
+static void steps_fill_one_range_by_their_weights(void **state)
+{
+    (void)state;
+    range r = {0};
+    const pare_exec x = {.threads = 2, .progress = keep_range, .self = &r};
+    pare_steps s = pare_steps_of(&x, 10);
+    const pare_exec *in = pare_step(&s, "first", 1);
+    assert_int_equal(in->threads, 2);
+    report(in, "within", 1, 2);
+    assert_near(r.part, 0.05, 1e-9);
+    assert_string_equal(r.what, "first"); /* the name of the step is shown */
+    in = pare_step(&s, NULL, 4);
+    report(in, "own name", 1, 4);
+    assert_near(r.part, 0.2, 1e-9);
+    assert_string_equal(r.what, "own name");
+    report(in, "a second loop", 0, 4); /* stays where it was */
+    assert_near(r.part, 0.2, 1e-9);
+    pare_steps_add(&s, 5); /* 5 of 10 were left of one half: now 10 */
+    in = pare_step(&s, "more", 5);
+    assert_near(r.part, 0.5, 1e-9);
+    pare_steps inner = pare_steps_of(in, 2);
+    report(pare_step(&inner, NULL, 1), "inner", 1, 1);
+    assert_near(r.part, 0.625, 1e-9);
+    in = pare_step(&s, "last", 100); /* more than is left: all of it */
+    report(in, "last", 1, 1);
+    assert_near(r.part, 1, 0);
+    assert_false(r.back);
+    pare_steps none = pare_steps_of(NULL, 1);
+    assert_int_equal(pare_step(&none, "silent", 1)->threads, 1);
+    assert_null(none.exec.progress);
+}
+
+/* ---- the bar -------------------------------------------------------------------------------- */
+
+static double fake_now;
+
+static double fake_clock(void)
+{
+    return fake_now;
+}
+
+static pare_bar fake_bar(FILE *f)
+{
+    pare_bar bar;
+    pare_bar_init(&bar, f);
+    bar.tty = true;
+    bar.clock = fake_clock;
+    fake_now = 1000;
+    return bar;
+}
+
+/* Three steps of 10, 60 and 30 seconds, weights off by up to 1.5: the total is foretold within that
+ * factor at all times after the first quarter, and the bar never goes back. */
+static void the_time_left_is_honest_over_uneven_steps(void **state)
+{
+    (void)state;
+    static const double takes[] = {10, 60, 30}, weight[] = {15, 50, 35};
+    FILE *f = tmpfile();
+    pare_bar bar = fake_bar(f);
+    const pare_exec x = {.threads = 1, .progress = pare_bar_show, .self = &bar};
+    pare_steps s = pare_steps_of(&x, 100);
+    double part = 0;
+    for (size_t i = 0; i < 3; i++) {
+        const pare_exec *const in = pare_step(&s, "step", weight[i]);
+        for (uint64_t k = 1; k <= 20; k++) {
+            fake_now += takes[i] / 20;
+            report(in, "step", k, 20);
+            assert_true(bar.part >= part);
+            part = bar.part;
+            const double total = fake_now - 1000 + pare_bar_left(&bar);
+            if (part >= 0.25) assert_true(total > 100 / 1.5 && total < 100 * 1.5);
+        }
+    }
+    assert_true(part == 1 && pare_bar_left(&bar) == 0);
+    fclose(f);
+}
+
+/* 585 of 1000 steps were done by an earlier process; ours take a second each. */
+static void work_of_an_earlier_process_does_not_count_as_fast(void **state)
+{
+    (void)state;
+    FILE *f = tmpfile();
+    pare_bar bar = fake_bar(f);
+    pare_bar_show(&bar, "train", 585, 1000);
+    assert_true(isinf(pare_bar_left(&bar)));
+    for (uint64_t k = 586; k <= 600; k++) {
+        fake_now += 1;
+        pare_bar_show(&bar, "train", k, 1000);
+    }
+    assert_near(pare_bar_left(&bar), 400, 1e-6);
+    fclose(f);
+}
+
+static void a_bar_never_goes_back_and_has_one_clock_for_all_names(void **state)
+{
+    (void)state;
+    FILE *f = tmpfile();
+    pare_bar bar = fake_bar(f);
+    pare_bar_show(&bar, "first", 0, 4);
+    fake_now += 10;
+    pare_bar_show(&bar, "first", 2, 4);
+    fake_now += 10;
+    pare_bar_show(&bar, "second", 0, 4);
+    assert_near(bar.part, 0.5, 0);
+    assert_near(pare_bar_left(&bar), 20, 1e-9);
+    fclose(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -188,6 +354,11 @@ int main(void)
         cmocka_unit_test(thousands_of_small_calls_lose_no_block),
         cmocka_unit_test(two_threads_work_at_the_same_time),
         cmocka_unit_test(progress_is_called_by_one_thread_at_a_time_and_never_beyond_total),
+        cmocka_unit_test(a_set_flag_ends_long_blocks_and_no_others),
+        cmocka_unit_test(steps_fill_one_range_by_their_weights),
+        cmocka_unit_test(the_time_left_is_honest_over_uneven_steps),
+        cmocka_unit_test(work_of_an_earlier_process_does_not_count_as_fast),
+        cmocka_unit_test(a_bar_never_goes_back_and_has_one_clock_for_all_names),
         cmocka_unit_test(cores_and_clock_are_sane),
         cmocka_unit_test(the_bar_is_silent_off_terminals),
         cmocka_unit_test(the_bar_shows_name_share_and_time_left_and_clears_its_line),

@@ -34,6 +34,51 @@ static void a_tiny_model_learns_a_tiny_lesson(void **state)
     }
 }
 
+typedef struct stopper {
+    volatile int flag;
+    uint64_t at, last;
+} stopper;
+
+static void stop_there(void *self, const char *what, uint64_t done, uint64_t total)
+{
+    stopper *const s = self;
+    (void)what, (void)total;
+    s->last = done;
+    if (done == s->at) s->flag = 1;
+}
+
+/* Not at a step that keep_every asks for: the checkpoint is of the step it was stopped at, and a
+ * run that is continued gives the bytes of one that was never stopped. */
+static void a_run_that_is_stopped_keeps_its_last_step(void **state)
+{
+    (void)state;
+    tiny t;
+    pare_err err = {0};
+    pare_model *m = NULL;
+    pare_train_result r;
+    char hex[2][PARE_SHA256_HEX], dir[200], path[256];
+    test_mkdir(dir);
+    snprintf(path, sizeof path, "%s/checkpoint", dir);
+    tiny_open(&t, PARE_RANDOM_GPT, 1);
+    pare_train_opts o = tiny_opts(20);
+    assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
+    tiny_hash(hex[0], m);
+    o.checkpoint = path;
+    o.keep_every = 10;
+    o.resume = true;
+    stopper s = {.at = 7};
+    const pare_exec x = {.threads = 2, .progress = stop_there, .self = &s, .stop = &s.flag};
+    assert_status(pare_train(&m, &r, t.start, &t.lesson, &o, &x, &err), PARE_ERR_STOPPED, &err);
+    assert_null(m);
+    assert_true(r.steps == 7 && s.last == 7);
+    s = (stopper){.at = UINT64_MAX};
+    assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, &x, &err), &err);
+    tiny_hash(hex[1], m);
+    assert_string_equal(hex[0], hex[1]);
+    tiny_close(&t);
+    test_rmdir(dir);
+}
+
 /* Each says something: a run without it, or with another one, ends elsewhere. */
 static void seed_and_dropout_decide(void **state)
 {
@@ -502,6 +547,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tiny_model_learns_a_tiny_lesson),
         cmocka_unit_test(seed_and_dropout_decide),
+        cmocka_unit_test(a_run_that_is_stopped_keeps_its_last_step),
         cmocka_unit_test(threads_change_no_bit),
         cmocka_unit_test(taken_up_at_any_step_a_run_ends_with_the_same_bytes),
         cmocka_unit_test(a_fresh_start_replaces_the_checkpoint),
