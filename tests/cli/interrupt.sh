@@ -21,3 +21,8 @@ for s in INT TERM HUP; do stopped $s; done
 (ulimit -f 100; pare fold m.st -o o.st -q 2>&1; echo "exit $?") | sed -E 's/part-[0-9]+/part-N/'
 (ulimit -f 100; pare data model -o o.st -q; echo "exit $?")
 ls -A | grep -vx before | diff <(grep -vx before before) -
+# What a killed process has left goes when the same output is written again; what is alive, or is no
+# such file, stays.
+touch o.st.part-999999999 o.st.cert.json.part-999999999.999999999-0.tmp o.st.part-$$ o.st.part-mine
+pare fold m.st -o o.st -v 2>&1 >/dev/null | grep temporary
+ls -A | grep part | sed "s/$$/ALIVE/"

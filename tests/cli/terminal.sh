@@ -21,3 +21,13 @@ tty 'pare train --kind graph --data b.npz --dim 4 --layers 1 --epochs 40 -q -f -
 tty 'pare repro all --only tables,calls --side 6 --large 1 --runs 1 --epochs 3 -t 2 -o r' | tr '\r' '\n' >seen
 grep -qE 'repro all \[#*\.*\] +[0-9]+% eta [0-9:-]+' seen && echo progress
 grep -oE 'of them were there already' seen
+# One bar a command: from 0 to 100 %, never back.
+bars() {
+    sed "s/$esc\[K/\n/g" | grep -oE '\] +[0-9]+%' | tr -dc '0-9\n' |
+        awk 'NR == 1 { first = $1 } $1 < last { back++ } { last = $1 } END { print first " to " last " %, back " back + 0 " times" }'
+}
+pare data model --kind graph --dim 8 --heads 1 --layers 2 -q -o g.st
+tty 'pare width g.st --data b.npz --dim 4 -o w.st' | bars
+tty 'pare verify w.st.cert.json' | bars
+tty 'pare depth m.st --kind uniform --layers 0 -f -o d.st' | bars
+tty 'pare ticket m.st --bits 6 -f -o k.st' | bars
