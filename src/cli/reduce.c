@@ -3,6 +3,7 @@
 #include "reduce.h"
 
 #include <math.h>
+#include <pare/outputs.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -121,6 +122,17 @@ pare_status reduce_split_applies(cli *c, const pare_model *m)
     return cli_only(c, "split", !m->stem.ids, "graphs, and this model takes tokens");
 }
 
+/* A long proof says so where there is no bar. The rate is of one core; a proof is some ten passes,
+ * and one in double-double where that may be needed. */
+static void announce(cli *c, const pare_model *f, const pare_model *g, const pare_inputs *set)
+{
+    const double long_time = 10, rate = 4e7;
+    const double seconds = pare_passes_work(f, g, set) / rate / fmin((double)c->threads, 8);
+    if (c->bar.tty || !(seconds > long_time)) return;
+    cli_note(c, "proving on %zu input%s, which takes about %.0f %s", set->n, set->n == 1 ? "" : "s",
+             seconds < 120 ? seconds : seconds / 60, seconds < 120 ? "seconds" : "minutes");
+}
+
 pare_status reduce_publish(cli *c, reduction *r, const pare_model *m, pare_model **out,
                            const cert_inputs *in, const pare_prover *prover)
 {
@@ -146,6 +158,7 @@ pare_status reduce_publish(cli *c, reduction *r, const pare_model *m, pare_model
         .nask = r->nask,
         .exec = &c->exec,
     };
+    announce(c, m, *out, &in->set);
     const pare_status st = pare_publish(&r->cert, c->arena, m, out, &p, &c->err);
     if (!st)
         c->stopped =
