@@ -334,7 +334,7 @@ static void evidence_is_compared_where_it_was_computed(void **state)
     *c = *proof(&t), *again = *proof(&t);
     c->claims[TOY_OPTIMAL].value = again->claims[TOY_OPTIMAL].value = 0.2499;
     assert_status(compare(&t, c, again), PARE_ERR_VERIFY, &t.err);
-    assert_contains(t.err.msg, "at most the value");
+    assert_contains(t.err.msg, "the limit is above it");
     toy_end(&t);
 }
 
