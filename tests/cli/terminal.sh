@@ -13,7 +13,7 @@ pare verify -q f.st.cert.json | grep -c "$esc"
 pare data random -q -o x.npy --count 1 --tokens 4 --vocab 8
 tty 'pare run m.st --input x.npy -o -; echo exit $?'
 pare data minesweeper --side 8 -q -o b.npz
-tty 'pare train --kind graph --data b.npz --dim 4 --layers 1 --epochs 40 -o t.st' | tr '\r' '\n' >seen
+tty 'pare train --kind graph --data b.npz --dim 4 --layers 1 --epochs 4000 -o t.st' | tr '\r' '\n' >seen
 grep -qE 'training \[#+\.*\] +[0-9]+% eta [0-9:-]+  loss [0-9.e-]+  auc 0\.[0-9]+' seen && echo progress
 tty 'stty cols 30; pare train --kind graph --data b.npz --dim 4 --layers 1 --epochs 40 -f -o t.st' | sed "s/$esc\[K/\n/g" |
     awk '/^training/ { n++; if (length > 29) wide++ } END { print (n ? "drawn" : "not drawn"), wide + 0, "wrap" }'
