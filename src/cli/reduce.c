@@ -126,7 +126,7 @@ pare_status reduce_split_applies(cli *c, const pare_model *m)
  * and one in double-double where that may be needed. */
 static void announce(cli *c, const pare_model *f, const pare_model *g, const pare_inputs *set)
 {
-    const double long_time = 10, rate = 4e7;
+    const double long_time = 10, rate = 1.5e8;
     const double seconds = pare_passes_work(f, g, set) / rate / fmin((double)c->threads, 8);
     if (c->bar.tty || !(seconds > long_time)) return;
     cli_note(c, "proving on %zu input%s, which takes about %.0f %s", set->n, set->n == 1 ? "" : "s",
