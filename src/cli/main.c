@@ -14,7 +14,7 @@ static const command commands[] = {
     {"run", "MODEL --text TEXT", "generate text, or one forward pass", cmd_run, NULL},
     {"eval", "MODEL --data FILE", "accuracy, AUC or loss; KL divergence from another model", cmd_eval, NULL},
     {"fold", "MODEL -o OUT", "the same function with fewer weights", cmd_fold,
-     "Make it smaller: each writes a model and its certificate"},
+     "Make it smaller, with a certificate (length: a plan)"},
     {"width", "MODEL --data FILE -o OUT", "fewer dimensions", cmd_width, NULL},
     {"depth", "MODEL --layers K -o OUT", "fewer attention layers", cmd_depth, NULL},
     {"ticket", "MODEL --bits B -o OUT", "store the weights as a random seed and bit masks", cmd_ticket, NULL},
@@ -56,11 +56,12 @@ static void help(FILE *to)
           "MODEL: a file or folder of pare, Hugging Face (GPT-2, Llama, BERT) or llama2.c.\n"
           "Results go to stdout, everything else to stderr; --json prints one JSON object.\n"
           "Exit code: 0 done, 1 wrong command line, 2 bad input or I/O, 3 a limit such as\n"
-          "--max-error cannot be met, 4 a certificate is not true.\n"
+          "--max-error cannot be met, 4 a certificate is not true, 130 stopped by Ctrl-C.\n"
           "\nExamples\n"
           "  pare data minesweeper -o board.npz\n"
-          "  pare width models/minesweeper.safetensors --data board.npz --dim 8 -o small.st\n"
-          "  pare verify small.st\n",
+          "  pare width models/minesweeper.safetensors --data board.npz --dim 8 \\\n"
+          "      -o small.safetensors\n"
+          "  pare verify small.safetensors\n",
           to);
 }
 
@@ -120,6 +121,7 @@ static int dispatch(int argc, char **argv)
     opt_format format;
     if (word[0] == '-' && opt_asks_help(&format, argc - 1, argv + 1)) return help_on(0, NULL);
     const command *c = find(word);
+    if (!c && word[0] == '-') return unknown(NULL, argc - 1, argv + 1); /* an option, no command */
     return c ? c->run(argc - 2, argv + 2) : unknown(word, argc - 1, argv + 1);
 }
 

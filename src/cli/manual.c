@@ -28,6 +28,7 @@ static const char after_commands[] =
     "written.\n"
     ".TP\n\\fB4\\fR\nA certificate is not true, or a self\\-check failed; the message says which "
     "part.\n"
+    ".TP\n\\fB130\\fR\nStopped by Ctrl-C (or another signal); the message says what was saved.\n"
     ".PP\n"
     "With \\fB\\-\\-json\\fR every failure prints {\"command\", \"error\": {\"exit\", \"kind\", "
     "\"message\"}};\n"

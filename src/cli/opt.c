@@ -52,7 +52,7 @@ static opt_result bad(const words *w, const char *fmt, ...)
     return OPT_BAD;
 }
 
-/* "--threads" or "-o": as a user writes it. */
+/* "--threads" or "-o": as most write it. */
 static const char *shown(char buf[64], const opt *o)
 {
     if (o->letter)
@@ -142,11 +142,13 @@ static opt_result set_real(const words *w, const opt *o, const char *word)
 {
     char buf[64];
     double v = 0;
-    if (!real_number(&v, word, "") || !(v >= o->low && v <= o->high))
-        return bad(w, "%s: '%s' is not a number from %g to %g", shown(buf, o), word, o->low,
-                   o->high);
-    *(double *)o->to = v;
-    return OPT_GO;
+    if (real_number(&v, word, "") && v >= o->low && v <= o->high) {
+        *(double *)o->to = v;
+        return OPT_GO;
+    }
+    if (isinf(o->high))
+        return bad(w, "%s: '%s' is not a number from %g up", shown(buf, o), word, o->low);
+    return bad(w, "%s: '%s' is not a number from %g to %g", shown(buf, o), word, o->low, o->high);
 }
 
 static opt_result set_share(const words *w, const opt *o, const char *word)
@@ -216,13 +218,16 @@ static opt_result set_value(const words *w, const opt *o, const char *word)
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-/* The row of --name or -letter, which is then marked as given; NULL: there is none. */
-static const opt *find(const words *w, const char *name, size_t length, char letter)
+/* The row of --name or -letter, which is then marked as given; NULL: there is none. *twice: it was
+ * given before and keeps only one value. */
+static const opt *find(const words *w, const char *name, size_t length, char letter, bool *twice)
 {
+    *twice = false;
     for (size_t i = 0; i < w->syntax->nown + w->syntax->ncommon; i++) {
         const opt *const o = row(w->syntax, i);
         if (letter ? o->letter == letter
                    : strlen(o->name) == length && strncmp(o->name, name, length) == 0) {
+            *twice = w->line->given[i] && o->kind != OPT_FLAG && o->kind != OPT_TEXTS;
             w->line->given[i] = true;
             return o;
         }
@@ -265,8 +270,10 @@ static opt_result take_next(words *w, const opt *o, const char *as)
 static opt_result long_option(words *w, const char *word)
 {
     const char *name = word + 2, *equals = strchr(name, '=');
-    const opt *o = find(w, name, equals ? (size_t)(equals - name) : strlen(name), 0);
+    bool twice;
+    const opt *o = find(w, name, equals ? (size_t)(equals - name) : strlen(name), 0, &twice);
     if (!o) return unknown_option(w, word);
+    if (twice) return bad(w, "--%s is given twice: give it once", o->name);
     if (o->kind == OPT_FLAG) {
         if (equals) return bad(w, "--%s takes no value: '%s'", o->name, word);
         *(bool *)o->to = true;
@@ -279,10 +286,12 @@ static opt_result long_option(words *w, const char *word)
 static opt_result short_options(words *w, const char *word)
 {
     for (const char *p = word + 1; *p; p++) {
-        const opt *o = find(w, "", 0, *p);
+        bool twice;
+        const opt *o = find(w, "", 0, *p, &twice);
         if (!o && word[2] && strlen(word) <= 4)
             return bad(w, "unknown option '-%c' in '%s'", *p, word);
         if (!o) return unknown_option(w, word); /* -keep may mean --keep */
+        if (twice) return bad(w, "-%c is given twice: give it once", *p);
         if (o->kind != OPT_FLAG) {
             const char as[3] = {'-', *p, '\0'};
             return p[1] ? set_value(w, o, p + 1) : take_next(w, o, as);

@@ -115,7 +115,10 @@ static void help_row(FILE *to, const opt *o, bool all)
     explanation(text, sizeof text, o, !listed);
     help_text(to, left, text);
     for (size_t i = 0; listed && o->choices[i] && o->choice_help[i]; i++) {
+        const bool wide =
+            strlen(o->choices[i]) > 11; /* the explanation starts on a line of its own */
         fprintf(to, "%*s  %-12s", LEFT, "", o->choices[i]);
+        if (wide) fprintf(to, "\n%*s", LEFT + 14, "");
         opt_wrap(to, o->choice_help[i], LEFT + 14, LEFT + 14);
     }
 }

@@ -178,7 +178,7 @@ static void attention_contracts_by_the_interaction_of_scores(void **state)
                              .law = LAW_GAUSS};
         pare_model *const m = net_of(&r, &s);
         head_at h = {
-            .k = {pare_arena_new(), NULL, PARE_OK}, .n = 2 + pare_rng_below(&r, 6), .d = s.d};
+            .k = {.a = pare_arena_new()}, .n = 2 + pare_rng_below(&r, 6), .d = s.d};
         const char *why;
         assert_true(effective_attn(&h.k, &h.e, &m->blocks[0].attn, s.d, &why));
         for (size_t i = 0; i < h.n * h.d; i++) h.x[i] = 2 * pare_rng_uniform(&r) - 1;
@@ -214,7 +214,7 @@ static void products_of_weights_hold_the_exact_one(void **state)
         pare_rng r = pare_rng_at(seed, 4);
         const size_t n = 1 + pare_rng_below(&r, 9);
         double v[3][81];
-        calc k = {pare_arena_new(), NULL, PARE_OK};
+        calc k = {.a = pare_arena_new()};
         imat m[3];
         for (size_t t = 0; t < 3; t++) {
             for (size_t i = 0; i < n * n; i++)
@@ -246,7 +246,7 @@ static void rulers_bound_what_they_measure(void **state)
     for (uint64_t seed = 0; seed < 60; seed++) {
         pare_rng r = pare_rng_at(seed, 5);
         const size_t d = 1 + pare_rng_below(&r, 6);
-        calc k = {pare_arena_new(), NULL, PARE_OK};
+        calc k = {.a = pare_arena_new()};
         pare_mat g = pare_mat_new(k.a, d, d), q = pare_mat_new(k.a, d, d);
         pare_mat rr = pare_mat_new(k.a, d, d);
         imat m = imat_zero(&k, d, d), x = imat_zero(&k, 1, d), y = imat_zero(&k, 1, d);
