@@ -309,6 +309,8 @@ static opt_result operands_check(const words *w)
     const size_t n = w->line->noperands;
     size_t want = 0;
     while (s->operands && s->operands[want]) want++;
+    if (n > 0 && n < want)
+        return bad(w, "a second %s is missing: give two or more", s->operands[n]);
     if (n < want) return bad(w, "%s is missing", s->operands[n]);
     if (n > want && !s->more) return bad(w, "unexpected word '%s'", w->argv[want]);
     return OPT_GO;

@@ -56,7 +56,9 @@ typedef struct reduction {
     {.name = "max-error", .kind = OPT_REAL, .to = &(var), .metavar = "E", .unset = "any",          \
      .high = INFINITY,                                                                             \
      .help = "write nothing (exit 3) unless it is proven that no output moves by more than E" text}
-#define REDUCE_OUT_HELP "where the smaller model goes; its certificate is FILE.cert.json"
+#define REDUCE_OUT_HELP                                                                            \
+    "where the smaller model goes; beside it FILE.cert.json, its certificate, and FILE.run.json, " \
+    "sizes, times and the command"
 /* clang-format on */
 
 /* One cut: its own steps, each given what the command knows (`o`). */
