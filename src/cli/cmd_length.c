@@ -237,7 +237,7 @@ static void print_calls(const cli *c, const pare_length_cost *k)
     char a[32], b[32], t[32];
     out_part("%-12s %s in %llu %s", "calls", out_count(a, k->calls), (unsigned long long)k->rounds,
              k->rounds == 1 ? "round" : "rounds");
-    if (k->lower) out_part("; any tiling needs at least %s", out_count(b, k->lower));
+    if (k->lower) out_part("; lower bound for any plan: %s", out_count(b, k->lower));
     if (k->theorem) out_part("; Yu 2025 needs %s", out_count(t, k->theorem));
     putchar('\n');
     if (k->merge_calls || k->instances != k->calls)

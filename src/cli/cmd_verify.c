@@ -221,12 +221,15 @@ static pare_status not_a_certificate(cli *c, const verify_opts *o)
     const pare_err why = c->err;
     const bool model = pare_model_load(&m, o->cert, &c->err) == PARE_OK;
     pare_model_free(m);
-    if (!model) {
+    if (!model && !strstr(why.msg, "line 1, column 1:")) { /* damaged JSON: where */
         const size_t n = strlen(o->cert);
         const bool named = strncmp(why.msg, o->cert, n) == 0 && strncmp(why.msg + n, ": ", 2) == 0;
         return pare_fail(&c->err, PARE_ERR_INPUT, "%s is not a certificate: %s", o->cert,
                          why.msg + (named ? n + 2 : 0));
     }
+    if (!model)
+        return pare_fail(&c->err, PARE_ERR_INPUT,
+                         "%s is not JSON; give a certificate (OUT.cert.json)", o->cert);
     return pare_fail(&c->err, PARE_ERR_INPUT,
                      "%s is a model, and there is no certificate %s.cert.json beside it; every cut "
                      "writes one",
@@ -264,6 +267,16 @@ static pare_status verify_cut(cli *c, const verify_opts *o, const cJSON *json)
     return cli_name(c, st, path);
 }
 
+/* JSON of something else. */
+static pare_status other_json(cli *c, const verify_opts *o, const cJSON *json)
+{
+    if (pare_json_has(json, "pare_plan"))
+        return pare_fail(&c->err, PARE_ERR_INPUT,
+                         "%s is a plan without a certificate; pare length --certify writes both",
+                         o->cert);
+    return pare_fail(&c->err, PARE_ERR_INPUT, "%s is JSON, but not a certificate", o->cert);
+}
+
 static pare_status verify(cli *c, verify_opts *o)
 {
     cJSON *json = NULL;
@@ -274,6 +287,8 @@ static pare_status verify(cli *c, verify_opts *o)
     if (st) return cli_name(c, st, o->cert);
     if (length_cert_is(json))
         st = verify_length(c, o, json);
+    else if (!pare_json_has(json, "pare"))
+        st = other_json(c, o, json);
     else if (!(st = cli_only(c, "backend", false, "certificates of pare length")))
         st = verify_cut(c, o, json);
     cJSON_Delete(json);

@@ -29,6 +29,8 @@ pare_status run_read_plan(cli *c, run_state *s, run_opts *o)
     size_t n[4];
     static const char *const keys[] = {"length", "layers", "heads", "features"};
     pare_status st = pare_json_read(&s->plan, o->plan, &c->err);
+    if (!st && !pare_json_has(s->plan, "pare_plan"))
+        st = pare_fail(&c->err, PARE_ERR_INPUT, "is not a plan of pare length");
     if (!st) st = pare_json_object(&oracle, s->plan, "oracle", &c->err);
     for (size_t i = 0; i < 4 && !st; i++) st = pare_json_size(&n[i], oracle, keys[i], &c->err);
     if (!st) st = pare_json_string(&type, oracle, "dtype", &c->err);

@@ -27,10 +27,14 @@ static pare_status graph_gather(pare_gather *g, const char *path, size_t split, 
     pare_status st = pare_graph_load_files(d, g->arena, path, g->files, err);
     if (st == PARE_OK) st = pare_graph_masks(&train, &val, &test, g->arena, d, split, err);
     if (st) return st;
-    if (m->stem.ids || m->stem.width != d->features)
-        return pare_fail(err, PARE_ERR_INPUT, "nodes have %zu features, the model takes %s of %zu",
-                         d->features, m->stem.ids ? "ids" : "vectors",
-                         m->stem.ids ? m->stem.vocab : m->stem.width);
+    if (m->stem.ids)
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "the file holds a graph; this model takes token ids 0 to %zu",
+                         m->stem.vocab - 1);
+    if (m->stem.width != d->features)
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "the nodes have %zu features; this model takes vectors of %zu numbers",
+                         d->features, m->stem.width);
     if (m->top.pool != PARE_POOL_NONE)
         return pare_fail(err, PARE_ERR_INPUT,
                          "a label per node needs an output per token; this model pools");
@@ -61,12 +65,18 @@ static pare_status read_inputs(rows *r, pare_arena *a, const pare_array *in, con
     char shape[128];
     const size_t ndim = m->stem.ids ? 2 : 3;
     if (in->ndim != ndim || in->dtype == PARE_TEXT || (m->stem.ids && !pare_array_is_integer(in)) ||
-        (!m->stem.ids && in->shape[2] != m->stem.width))
+        (!m->stem.ids && in->shape[2] != m->stem.width)) {
+        if (!m->stem.ids && in->ndim == 2 && pare_array_is_integer(in))
+            return pare_fail(err, PARE_ERR_INPUT,
+                             "the file holds token ids; this model takes vectors of %zu numbers "
+                             "(or a graph whose nodes have %zu features)",
+                             m->stem.width, m->stem.width);
         return pare_fail(err, PARE_ERR_INPUT,
                          "inputs is %s %s, the model takes %s of %zu: [n, T%s]",
                          pare_dtype_name(in->dtype), pare_shape_text(shape, in->shape, in->ndim),
                          m->stem.ids ? "ids" : "vectors",
                          m->stem.ids ? m->stem.vocab : m->stem.width, m->stem.ids ? "" : ", d");
+    }
     r->n = in->shape[0];
     r->tokens = in->shape[1];
     r->width = m->stem.ids ? 0 : m->stem.width;

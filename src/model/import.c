@@ -20,10 +20,9 @@ static const family in_npz[] = {
     {"width", im_is_width, im_width},
 };
 
-static const char understood[] =
-    "pare reads pare files, Hugging Face GPT-2, Llama and BERT (safetensors, a folder, "
-    "shards), per-head tensors, graph transformers, Moonshine, llama2.c .bin, and the depth and "
-    "width npz";
+const char im_understood[] = "pare reads pare files, Hugging Face GPT-2, Llama and BERT files and "
+                             "folders, and llama2.c .bin "
+                             "(docs/run.md lists the rest)";
 
 /* Files that people have, told by their first bytes. */
 static const struct {
@@ -42,7 +41,7 @@ static void nothing_fits(im_source *s)
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%.40s", i ? ", " : "",
                                  s->tensors[i].name);
     im_fail(s, "not a known kind of model: it has %zu tensors (%s%s); %s", s->n, names,
-            i < s->n ? ", ..." : "", understood);
+            i < s->n ? ", ..." : "", im_understood);
 }
 
 static void fill(im_source *s, const family *f, size_t n)
@@ -71,7 +70,7 @@ static void from_npz(im_source *s, pare_blob *b)
     else if (!depth && !width)
         im_fail(s, "not a known kind of model: an npz with %zu members (%.60s%s); %s",
                 pare_npz_count(z), pare_npz_name(z, 0), pare_npz_count(z) > 1 ? ", ..." : "",
-                understood);
+                im_understood);
     pare_npz_close(z);
     im_open_npz(s, b, depth ? im_depth_member : im_width_member);
     if (!s->st) fill(s, in_npz, sizeof in_npz / sizeof *in_npz);
@@ -110,7 +109,8 @@ static void from_file(im_source *s, const char *path)
         else
             im_llama2c(s, b);
     } else
-        im_fail(s, "not a model: neither safetensors nor npz nor a llama2.c file; %s", understood);
+        im_fail(s, "not a model: neither safetensors nor npz nor a llama2.c file; %s",
+                im_understood);
     if (s->nfiles && !s->m->name && !s->st)
         fill(s, in_safetensors, sizeof in_safetensors / sizeof *in_safetensors);
     pare_blob_release(b);

@@ -155,12 +155,33 @@ static void open_shards(im_source *s, const char *path, const cJSON *map)
     }
 }
 
+/* Who names a certificate or a plan means the model that it is about. */
+static void no_index(im_source *s, const cJSON *root, const char *path)
+{
+    const char *model = NULL;
+    const cJSON *output = NULL;
+    pare_err ignored;
+    if (s->st || pare_json_has(root, "weight_map")) return;
+    if (pare_json_has(root, "pare_length"))
+        im_fail(s, "this is a certificate of pare length, not a model");
+    else if (pare_json_has(root, "pare_plan"))
+        im_fail(s, "this is a plan of pare length, not a model");
+    else if (pare_json_has(root, "pare") && !pare_json_object(&output, root, "output", &ignored) &&
+             !pare_json_string(&model, output, "path", &ignored))
+        im_fail(s, "this is a certificate, not a model; its model is %.200s",
+                beside(s, path, model));
+    else
+        im_fail(s, "not a model: JSON without the weight_map of an index of shards; %s",
+                im_understood);
+}
+
 void im_open_index(im_source *s, const char *path)
 {
     cJSON *root = NULL;
     const cJSON *map = NULL;
     if (s->st) return;
     read_json(s, &root, path);
+    no_index(s, root, path);
     if (!s->st) s->st = pare_json_object(&map, root, "weight_map", s->err);
     if (!s->st) open_shards(s, path, map);
     cJSON_Delete(root);

@@ -41,6 +41,7 @@ typedef struct im_source {
 void im_open_file(im_source *s, const char *path);
 /* Every shard that model.safetensors.index.json names; each tensor must be where it says. */
 void im_open_index(im_source *s, const char *path);
+extern const char im_understood[]; /* what pare reads, for messages */
 /* A folder as Hugging Face lays it out. */
 void im_open_folder(im_source *s, const char *path);
 /* The members of an npz that `wanted` accepts, decoded into the model's arena. */

@@ -148,12 +148,27 @@ static pare_status read_cert(item *it, page *p, const cJSON *root)
     return st ? st : run_file(it, p);
 }
 
+/* Who names a model means the certificate beside it. */
+static pare_status not_json(const item *it, page *p, pare_status st)
+{
+    if (st != PARE_ERR_INPUT || !strstr(p->err->msg, "line 1, column 1:")) return st;
+    const char *const beside = page_words(p, "%s.cert.json", it->path);
+    if (p->st) return p->st;
+    if (pare_file_exists(beside))
+        return pare_fail(p->err, PARE_ERR_INPUT, "%s is not a certificate; give %s", it->path,
+                         beside);
+    return pare_fail(p->err, PARE_ERR_INPUT,
+                     "%s is not JSON; give a certificate (OUT.cert.json), a plan, or what "
+                     "pare probe --json printed",
+                     it->path);
+}
+
 static pare_status read_json(item *it, page *p)
 {
     pare_err *const err = p->err;
     cJSON *root = NULL;
     pare_status st = pare_json_read(&root, it->path, err);
-    if (st) return st;
+    if (st) return not_json(it, p, st);
     if (pare_json_has(root, "reduction")) {
         st = read_cert(it, p, root);
         cJSON_Delete(root);

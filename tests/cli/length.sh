@@ -73,6 +73,6 @@ for b in paper pipe:./attention "pipe:/usr/bin/python3 $PARE_ROOT/tests/peers/fa
 done
 pare run m.st --input x.npy --plan q.json --oracle 8 2>&1 | head -1
 pare run m.st --input x.npy --plan missing.json 2>&1; echo "exit $?"
-echo '{"oracle": {"length": 0}}' >bad.json
+echo '{"pare_plan": 1, "oracle": {"length": 0}}' >bad.json
 pare run m.st --input x.npy --plan bad.json 2>&1; echo "exit $?"
 true

@@ -70,6 +70,21 @@ t run graph.st --text hi
 t eval bert.st --data odd.txt
 t import ids.npy -o x.st
 t train --kind encoder --data g.npz -o x.st
+echo "-- a certificate, a plan or other JSON in the place of another file"
+(
+    mkdir json && cd json || exit
+    pare fold ../gpt.st -q -o f.st >/dev/null
+    pare length ../gpt.st -q --oracle 4 -o p.json >/dev/null
+    pare info ../gpt.st --json >o.json
+    t info f.st.cert.json
+    t info p.json
+    t verify p.json
+    t verify o.json
+    t run ../gpt.st --text a --plan o.json
+    t report f.st -o r.html
+    t report ../gpt.st -o r.html
+    cd .. && rm -r json
+)
 echo "-- a missing input is named also where the output exists"
 for c in "run none.st --input ids.npy" "run gpt.st --input none.npy" "length none.st --oracle 4" "import none.st" "import gpt.st --vocab none.txt" \
     "export none.st" "probe gpt.st --data none.npz" "train --kind graph --data none.npz" "train --kind graph --data g.npz --teacher none.st" "report none.json"; do

@@ -318,7 +318,7 @@ static void graphs_count_on_the_test_mask_of_the_split(void **state)
     assert_null(p.set.inputs.in[0].graph);
     m.stem.width = 8;
     assert_refused(&p, pare_dataset_load(&p.set, p.arena, &m, p.path, 0, 0, &p.err), PARE_ERR_INPUT,
-                   "nodes have 7 features, the model takes vectors of 8");
+                   "the nodes have 7 features; this model takes vectors of 8 numbers");
     close_place(&p);
 }
 
