@@ -23,6 +23,8 @@ const char *claim_sentence(page *p, const pare_claim *t)
         return "rounding of the f32 engine on these inputs, measured on the writer's machine";
     case PARE_ENGINE_ROUNDING:
         return "rounding of the f32 engine, from sizes and norms alone";
+    case PARE_LINK_HYPOTHESES:
+        return page_words(p, "optional bounds of link %g (%s)", t->p[0], t->text);
     case PARE_EDITS_OUTPUTS:
         if (t->p[0] == 0) return "outputs, after any node gets any feature row of the graph";
         break;
@@ -80,12 +82,15 @@ static void hypothesis_cells(page *p, table *t, const item *it, const pare_claim
 {
     static const char *const word[] = {"fails", "holds", "not decided"};
     static const char *const claimed[] = {"said to fail", "said to hold", "not decided"};
+    static const char *const optional[] = {"not all available", "all available", "not decided"};
     static const char *const cls[] = {"chip warn", "chip", "chip dim"};
     const pare_kind_row *const row = &pare_kinds[c->kind];
-    const bool verified = it->holds == PARE_TRUE;
+    const bool verified = it->holds == PARE_TRUE, link = c->kind == PARE_LINK_HYPOTHESES;
     table_cell(p, t, NULL);
-    page_tag(p, "span", verified ? cls[c->holds] : "chip dim",
-             verified ? word[c->holds] : claimed[c->holds]);
+    page_tag(p, "span", verified && !link ? cls[c->holds] : "chip dim",
+             link       ? optional[c->holds]
+             : verified ? word[c->holds]
+                        : claimed[c->holds]);
     table_cell_end(p);
     value_cell(p, t, row->has_value, c->value);
     value_cell(p, t, row->has_limit, c->limit);
@@ -176,6 +181,61 @@ static void singles(page *p, const item *it, const section *s)
     if (any) table_end(p);
 }
 
+#define POINTS " (h0: before layer 0; z0: after its attention; h1: before layer 1; and so on)"
+
+/* What the rows of such a table say; NULL: nothing but the sentence of the kind. */
+static const char *caption_of(pare_kind kind)
+{
+    switch (kind) {
+    case PARE_LEVERAGE_DRAWS:
+        return "Hidden units, and the draws that sampling by leverage scores needs, per layer";
+    case PARE_CLUSTER_RADIUS:
+        return "Radius of the clusters relative to their centers (eps), per layer";
+    case PARE_CLUSTER_SEPARATION:
+        return "Separation of the clusters, per layer";
+    case PARE_JL_DIMENSION:
+        return "Dimension of queries and keys, and what the Johnson-Lindenstrauss lemma needs, "
+               "per layer";
+    case PARE_JL_DISTORTION:
+        return "Largest |q.k - q^.k^| / |q||k| as drawn, per layer";
+    case PARE_LAYER_REPLACED:
+        return "What replaces the attention, per layer";
+    case PARE_LAYER_INJECTED:
+        return "Error that the replaced attention adds, per layer";
+    case PARE_LAYER_TICKET:
+        return "Error that the ticket adds, per layer and part";
+    case PARE_ATTENTION_RATIO:
+        return "Attention weights, per layer";
+    case PARE_ATTENTION_RATIO_SEEN:
+        return "Largest |ln(a / a^)| of the attention weights, per layer";
+    case PARE_STREAM_RANK:
+        return "Numerical affine rank of the residual stream and its new width, per point" POINTS;
+    case PARE_STREAM_RESIDUAL:
+        return "Largest distance of a row of the residual stream from the best affine subspace of "
+               "the new width, per point" POINTS;
+    case PARE_STREAM_OPTIMALITY:
+        return "Error of the residual stream at its new width (root mean square), and the least "
+               "of any linear map (Eckart-Young), per point" POINTS;
+    case PARE_STREAM_OPTIMALITY_WEIGHTED:
+        return "The same error, each direction weighted by how much it moves the outputs, per "
+               "point" POINTS;
+    case PARE_QK_OPTIMALITY:
+        return "Error of the attention scores on the data, and the least of any form of that "
+               "rank, per head";
+    case PARE_BALL_OUTPUTS:
+        return "Outputs for every input near the given ones, per radius";
+    case PARE_BALL_ROWS_CHANGED:
+        return "Rows whose largest entry may differ, for every input near the given ones, per "
+               "radius";
+    case PARE_PAPER_SCORES:
+        return "Shirzad 2024, C.1: scores, 2 sqrt(alpha) beta e + (beta e)^2, per layer";
+    case PARE_PAPER_SELECTOR:
+        return "Shirzad 2024, C.5: selector, largest bias -3 |c|^2, per layer";
+    default:
+        return NULL;
+    }
+}
+
 /* The sentence of a kind with the names of its parameters in it. */
 static void template_of(page *p, const pare_kind_row *row)
 {
@@ -203,8 +263,12 @@ static void group(page *p, const item *it, const section *s, size_t of)
     const pare_cert *const c = it->cert;
     const pare_kind_row *const row = &pare_kinds[c->claims[of].kind];
     table t;
+    const char *const caption = caption_of(c->claims[of].kind);
     page_put(p, "<p class=\"small\">");
-    template_of(p, row);
+    if (caption)
+        page_text(p, caption);
+    else
+        template_of(p, row);
     page_put(p, "</p>");
     about(p, it, &c->claims[of]);
     table_begin(p, &t, group_columns(p, row, s->figures), "pack");
@@ -248,7 +312,8 @@ void claim_tables(page *p, const item *it)
          "On the same inputs as the bound above, unless a line names others.", "#bound|",
          bound_cells},
         {PARE_HYPOTHESIS, "Hypotheses: what the theorems need", NULL,
-         "A theorem whose hypothesis fails is not used. Values are computed in f64.",
+         "A theorem whose hypothesis fails is not used, and no bound on this page needs it. "
+         "Values are computed in f64.",
          "verdict|#value|#limit|", hypothesis_cells},
         {PARE_OBSERVATION, "Measured, no bounds", NULL, NULL, "#measured|", value_cells},
         {PARE_EVIDENCE, "How close to the best possible cut", NULL,

@@ -42,7 +42,39 @@ static size_t count_of(const items *all, item_kind kind)
     return n;
 }
 
+static size_t count_refuted(const items *all)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < all->n; i++) n += all->v[i].holds == PARE_FALSE;
+    return n;
+}
+
 /* ---- what it is ------------------------------------------------------------------------------ */
+
+/* "This page shows 6 results with their certificates, 1 refuted certificate, 2 probes." */
+static void shown(page *p, const items *all)
+{
+    const size_t refuted = count_refuted(all);
+    const struct {
+        size_t n;
+        const char *one, *more;
+    } of[] = {
+        {count_of(all, ITEM_CUT) + count_of(all, ITEM_LENGTH) - refuted,
+         "result with its certificate", "results with their certificates"},
+        {refuted, "refuted certificate", "refuted certificates"},
+        {count_of(all, ITEM_PLAN), "length plan", "length plans"},
+        {count_of(all, ITEM_PROBE), "probe", "probes"},
+        {count_of(all, ITEM_REPRO), "set of tables", "sets of tables"},
+        {count_of(all, ITEM_LOG), "training log", "training logs"},
+    };
+    const char *before = "This page shows ";
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        if (of[i].n == 0) continue;
+        page_put(p, "%s%zu %s", before, of[i].n, of[i].n == 1 ? of[i].one : of[i].more);
+        before = ", ";
+    }
+    page_put(p, ". ");
+}
 
 static void lead(page *p, const items *all)
 {
@@ -54,15 +86,16 @@ static void lead(page *p, const items *all)
     if (certs > 0)
         page_put(p, "pare makes transformers smaller and proves how far the outputs of the smaller "
                     "model can be from those of the original. ");
-    if (certs == 1) page_put(p, "This page shows one result with its certificate, ");
-    if (certs > 1) page_put(p, "This page shows %zu results, each with its certificate, ", certs);
-    if (certs > 0) page_put(p, "a file that anyone can check with <code>pare verify</code>. ");
+    shown(p, all);
+    if (certs > 0)
+        page_put(p,
+                 "A certificate is a file that anyone can check with <code>pare verify</code>. ");
     if (probes > 0)
         page_put(p, "A <b>probe</b> tries cuts on a model, reports what each would cost, and keeps "
                     "none of them. ");
     if (plans > 0)
-        page_put(p, "A <b>length plan</b> lists the calls by which a short engine computes a long "
-                    "input. ");
+        page_put(p, "A <b>length plan</b> lists the calls by which an engine for short inputs "
+                    "computes a long one. ");
     if (papers > 0)
         page_put(p, "The <b>tables</b> put what the papers behind pare print beside what pare "
                     "computes for the same row. ");
@@ -99,8 +132,8 @@ static void terms(page *p, const items *all)
              "the page repeats what a file says.");
     if (certs)
         term(p, "vacuous",
-             "A bound that is infinite, or at least twice the largest output of the "
-             "model: true, but it says nothing.");
+             "A bound that is infinite, or larger than the largest output of the model: true, but "
+             "it says nothing.");
     for (size_t k = 0; k + 1 < sizeof kinds / sizeof *kinds; k++)
         for (size_t i = 0; i < all->n; i++) {
             if (!is_cut(&all->v[i]) || cut_kind_of(&all->v[i]) != &kinds[k]) continue;

@@ -66,7 +66,10 @@ static axis fit(const chart *c, bool of_x, bool log)
     if (a.low > a.high) a.low = 0, a.high = 1;
     const double most = of_x || c->most_y == 0 ? INFINITY : on(&a, c->most_y);
     const bool below = a.high <= most;
-    widen(&a);
+    if (log && a.high - a.low >= 1) /* whole powers of ten: no point beyond the last tick */
+        a.low = floor(a.low + 1e-9), a.high = ceil(a.high - 1e-9);
+    else
+        widen(&a);
     if (below && a.high > most) a.high = most;
     if (of_x && c->from_zero && !log && a.low > 0) a.low = 0;
     return a;
@@ -164,12 +167,23 @@ static void draw_x(page *p, const axis *a)
     }
 }
 
-static void names(page *p, const chart *c, double left)
+/* A logarithmic scale is said, in as many letters as there is space for. */
+static const char *scale_of(const axis *a, const char *name, double space)
 {
-    if (*c->y) page_put(p, "<text x=\"2\" y=\"12\">%s</text>", c->y);
+    static const char *const words[] = {" (logarithmic)", " (log)"};
+    for (size_t i = 0; a->log && i < 2; i++)
+        if (word_width(name) + word_width(words[i]) <= space) return words[i];
+    return "";
+}
+
+static void names(page *p, const chart *c, const axis *ax, const axis *ay, double left)
+{
+    const double space = WIDTH - RIGHT - left;
+    if (*c->y)
+        page_put(p, "<text x=\"2\" y=\"12\">%s%s</text>", c->y, scale_of(ay, c->y, WIDTH - 2));
     if (*c->x)
-        page_put(p, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
-                 (left + WIDTH - RIGHT) / 2, HEIGHT - 7, c->x);
+        page_put(p, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s%s</text>\n",
+                 (left + WIDTH - RIGHT) / 2, HEIGHT - 7, c->x, scale_of(ax, c->x, space));
 }
 
 /* ---- marks ----------------------------------------------------------------------------------- */
@@ -334,7 +348,7 @@ void plot_chart(page *p, const chart *c)
     draw_y(p, &ay, left);
     for (size_t i = 0; i < c->n; i++) draw(p, c, i, &ax, &ay);
     labels(p, c, &ax, &ay, left);
-    names(p, c, left);
+    names(p, c, &ax, &ay, left);
     page_put(p, "</svg>\n");
     legend(p, c);
     page_put(p, "</figure>\n");

@@ -6,9 +6,45 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_listed(const item *it)
+static bool has_certificate(const item *it)
 {
     return it->kind == ITEM_CUT || it->kind == ITEM_LENGTH;
+}
+
+static bool is_listed(const item *it)
+{
+    return has_certificate(it) || it->kind == ITEM_PLAN;
+}
+
+/* ---- norms ----------------------------------------------------------------------------------- */
+
+/* NULL: no error is shown. */
+static const char *norm_of(page *p, const item *it)
+{
+    if (!has_certificate(it) || it->holds == PARE_FALSE) return NULL;
+    p->file = it->from;
+    return it->cert ? it->cert->norm : item_string(p, it->json, "norm");
+}
+
+/* The first item with the norm of item i; i itself where it has none. */
+static size_t first_with_norm(page *p, const items *all, size_t i)
+{
+    const char *const norm = norm_of(p, &all->v[i]);
+    for (size_t k = 0; norm && k < i; k++) {
+        const char *const other = norm_of(p, &all->v[k]);
+        if (other && strcmp(other, norm) == 0) return k;
+    }
+    return i;
+}
+
+/* Which norm of the table it is, from 0: all but the first are marked. */
+static size_t norm_number(page *p, const items *all, size_t i)
+{
+    const size_t first = first_with_norm(p, all, i);
+    size_t n = 0;
+    for (size_t k = 0; k < first; k++)
+        n += norm_of(p, &all->v[k]) && first_with_norm(p, all, k) == k;
+    return n;
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -48,14 +84,22 @@ static void change_cell(page *p, table *t, const cJSON *of, const char *name, co
     table_cell_end(p);
 }
 
-static void error_cells(page *p, table *t, double proven, double measured, bool verified)
+static void mark_norm(page *p, size_t norm)
+{
+    if (norm > 0) page_put(p, " <span class=\"dim\">[%zu]</span>", norm + 1);
+}
+
+static void error_cells(page *p, table *t, double proven, double measured, bool verified,
+                        size_t norm)
 {
     number v;
     table_cell(p, t, NULL);
     page_put(p, "%s%s", isinf(proven) ? "no bound (inf)" : show_bound(v, proven), star(verified));
+    mark_norm(p, norm);
     table_cell_end(p);
     table_cell(p, t, NULL);
     page_put(p, "%s%s", show_value(v, measured), star(verified));
+    mark_norm(p, norm);
     table_cell_end(p);
 }
 
@@ -82,7 +126,7 @@ static columns columns_of(page *p, const items *all)
     return c;
 }
 
-static void cut_cells(page *p, table *t, const item *it, columns c)
+static void cut_cells(page *p, table *t, const item *it, columns c, size_t norm)
 {
     const cJSON *const metric = item_object(p, it->json, "metric"), *const ms = item_object(
                                                                         p, it->json, "time_ms");
@@ -92,22 +136,29 @@ static void cut_cells(page *p, table *t, const item *it, columns c)
     size_cell(p, t, it);
     if (c.metric) change_cell(p, t, metric, name ? name : "", "");
     if (c.time)
-        change_cell(p, t, ms, isfinite(faster) ? page_words(p, "%.3gx", faster) : "", " ms");
-    error_cells(p, t, it->cert->proven, it->cert->measured, it->holds == PARE_TRUE);
+        change_cell(p, t, ms,
+                    !isfinite(faster)                  ? ""
+                    : fmax(faster, 1 / faster) < 1.005 ? "the same"
+                    : faster > 1                       ? page_words(p, "%.3gx faster", faster)
+                                                       : page_words(p, "%.3gx slower", 1 / faster),
+                    " ms");
+    error_cells(p, t, it->cert->proven, it->cert->measured, it->holds == PARE_TRUE, norm);
     table_text(p, t, isnan(inputs_of(it)) ? "" : show_count(v, inputs_of(it)));
 }
 
-static void length_cells(page *p, table *t, const item *it, columns c)
+static void length_cells(page *p, table *t, const item *it, columns c, size_t norm)
 {
     empty_cells(p, t, 1u + c.metric + c.time);
     error_cells(p, t, item_number(p, it->json, "proven"), item_number(p, it->json, "measured"),
-                it->holds == PARE_TRUE);
+                it->holds == PARE_TRUE, norm);
     empty_cells(p, t, 1);
 }
 
-static void row(page *p, table *t, const item *it, columns c)
+static void row(page *p, table *t, const items *all, size_t i, columns c)
 {
-    const bool refuted = it->holds == PARE_FALSE;
+    const item *const it = &all->v[i];
+    const bool refuted = it->holds == PARE_FALSE, plan = it->kind == ITEM_PLAN;
+    const size_t norm = norm_number(p, all, i);
     p->file = it->from;
     table_row(p, t);
     table_cell(p, t, NULL);
@@ -115,14 +166,14 @@ static void row(page *p, table *t, const item *it, columns c)
              refuted || !it->cert ? it->path : it->cert->output.path);
     table_cell_end(p);
     table_text(p, t, cut_kind_of(it)->word);
-    if (refuted)
+    if (refuted || plan)
         empty_cells(p, t, 4u + c.metric + c.time);
     else if (it->cert)
-        cut_cells(p, t, it, c);
+        cut_cells(p, t, it, c, norm);
     else
-        length_cells(p, t, it, c);
+        length_cells(p, t, it, c, norm);
     table_cell(p, t, NULL);
-    page_tag(p, "span", verdict_class(it), verdict_word(it));
+    page_tag(p, "span", plan ? "chip dim" : verdict_class(it), plan ? "none" : verdict_word(it));
     table_cell_end(p);
     table_row_end(p);
 }
@@ -224,15 +275,8 @@ static void scatters(page *p, const items *all)
     if (any)
         page_put(p,
                  "</div>\n<p class=\"small dim\">The best cuts are at the lower left. Numbers are "
-                 "those of the cards below. A filled mark is the bound, the outline around or "
-                 "below it what was measured.</p>\n");
-}
-
-static const char *norm_of(page *p, const item *it)
-{
-    if (!is_listed(it) || it->holds == PARE_FALSE) return NULL;
-    p->file = it->from;
-    return it->cert ? it->cert->norm : item_string(p, it->json, "norm");
+                 "those of the cards below. A filled mark is the bound, the outline is the "
+                 "measured value.</p>\n");
 }
 
 /* Every norm once. */
@@ -242,12 +286,11 @@ static void notes(page *p, const items *all)
     page_put(p, "<p class=\"small dim\">");
     for (size_t i = 0; i < all->n && !p->st; i++) {
         const char *const norm = norm_of(p, &all->v[i]);
-        bool seen = !norm;
-        for (size_t k = 0; k < i && !seen; k++) {
-            const char *const other = norm_of(p, &all->v[k]);
-            seen = other && strcmp(other, norm) == 0;
-        }
-        if (!seen) page_put(p, "%s%s", shown++ ? "; " : "Error: ", norm);
+        if (!norm || first_with_norm(p, all, i) != i) continue;
+        if (shown++ == 0)
+            page_put(p, "Error: %s", norm);
+        else
+            page_put(p, "; where marked [%zu]: %s", shown, norm);
     }
     page_put(p,
              "%sInputs: on how many the bound was proven. * taken from a file, not verified by "
@@ -260,7 +303,7 @@ void summary_cuts(page *p, const items *all)
     bool any = false;
     table t;
     const columns c = columns_of(p, all);
-    for (size_t i = 0; i < all->n; i++) any |= is_listed(&all->v[i]);
+    for (size_t i = 0; i < all->n; i++) any |= has_certificate(&all->v[i]);
     if (!any) return;
     page_put(p, "<section class=\"summary\" id=\"cuts\"><h2>Summary: every result and what it "
                 "costs</h2>\n");
@@ -271,7 +314,7 @@ void summary_cuts(page *p, const items *all)
                            c.metric ? "#metric|" : "", c.time ? "#time of one pass|" : ""),
                 "all");
     for (size_t i = 0; i < all->n && !p->st; i++)
-        if (is_listed(&all->v[i])) row(p, &t, &all->v[i], c);
+        if (is_listed(&all->v[i])) row(p, &t, all, i, c);
     table_end(p);
     notes(p, all);
     scatters(p, all);

@@ -9,7 +9,7 @@ grep -o 'class="chip good">verified' page.html | sort | uniq -c
 grep -oE '<dt>[a-zA-Z]+</dt>' page.html | tr '\n' ' '; echo
 grep -oE 'Written by pare [0-9.]+. According to the run files, times were measured on ' page.html | sed 's/[0-9.]*[0-9]/N/'
 # Parameters and bytes are counted in the verified models; times are the run file's word.
-grep -oE '"dim small">(parameters|weights, bytes|file, bytes|time of one pass)</span><b>.*' page.html | sed 's/^"dim small">//' | sed -E 's/<[^>]*>/ /g; s/[0-9][0-9.,]*x?/N/g; s/ \((N (smaller|faster|slower))?\)//; s/ *$//'
+grep -oE '"dim small">(parameters|weights, bytes|file, bytes|time of one pass)</span><b>.*' page.html | sed 's/^"dim small">//' | sed -E 's/<[^>]*>/ /g; s/[0-9][0-9.,]*x?/N/g; s/ \((N (smaller|faster|slower)|the same)\)//; s/ *$//'
 grep -o '<code>pare fold m.st -q -o f.st</code>' page.html
 # The same bytes again; -f is asked for.
 pare report f.st.cert.json probe.json --verify -q -o again.html >/dev/null && cmp page.html again.html && echo same

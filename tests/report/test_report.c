@@ -84,8 +84,62 @@ static void statements_of_a_kind_share_a_table(void **state)
     make_files(&r);
     const char *const text = page_of(&r, &(pare_report_opts){0}, a);
     assert_int_equal(count(text, "over the attention weights"), 1);
-    assert_contains(text, "attention weights of layer <i>layer</i>");
+    assert_contains(text, "<p class=\"small\">Attention weights, per layer</p>");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) assert_contains(text, rows[i]);
+    pare_arena_free(a);
+    test_rmdir(r.dir);
+}
+
+static pare_status says(void *self, const char *path, const pare_cert *cert, const cJSON *length,
+                        pare_err *err)
+{
+    (void)path;
+    assert_true(!cert == !!length);
+    const pare_status st = *(const pare_status *)self;
+    return st ? pare_fail(err, st, "proven: claimed 1, but it is <2>") : PARE_OK;
+}
+
+/* The top counts what is on the page, the summary has a row for each cut and each plan, and errors
+ * in another norm than the first are marked. */
+static void results_are_counted_and_norms_told_apart(void **state)
+{
+    (void)state;
+    static const char *const words[] = {
+        "This page shows 2 results with their certificates, 1 length plan, 1 probe, 1 set of "
+        "tables, 1 training log. ",
+        "<div>0.25*</div>",
+        "<div>0.02001* <span class=\"dim\">[2]</span></div>",
+        "<div>0.01* <span class=\"dim\">[2]</span></div>",
+        "Error: largest absolute difference over the output entries; where marked [2]: largest "
+        "difference. ",
+        "<span class=\"dim\">5</span> <a href=\"#box5\">",
+        "<span class=\"chip dim\">none</span>",
+        ">4 &rarr; 1 ms*<br><span class=\"dim small\">4x faster<"};
+    report_files r;
+    pare_arena *a = pare_arena_new();
+    pare_status answer = PARE_ERR_VERIFY;
+    make_files(&r);
+    const char *text = page_of(&r, &(pare_report_opts){0}, a);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) assert_contains(text, words[i]);
+    text = page_of(&r, &(pare_report_opts){.overwrite = true, .verify = says, .self = &answer}, a);
+    assert_contains(text, "This page shows 2 refuted certificates, 1 length plan, ");
+    pare_arena_free(a);
+    test_rmdir(r.dir);
+}
+
+/* Times and sizes that round to the same are called so. */
+static void what_rounds_to_the_same_is_called_so(void **state)
+{
+    (void)state;
+    report_files r;
+    pare_arena *a = pare_arena_new();
+    make_files(&r);
+    put_file(r.file[RUN_FILE], r.dir, "small.st.run.json",
+             "{\"input\":{\"sha256\":\"%1$s\"},\"output\":{\"sha256\":\"%1$s\"},"
+             "\"time_ms\":{\"before\":1,\"after\":1.0045}}");
+    const char *const text = page_of(&r, &(pare_report_opts){0}, a);
+    assert_contains(text, "before 1 (the same)");
+    assert_null(strstr(text, "1x slower"));
     pare_arena_free(a);
     test_rmdir(r.dir);
 }
@@ -108,7 +162,8 @@ static void the_page_is_closed_in_itself(void **state)
     test_rmdir(r.dir);
 }
 
-/* A probe of the same model says that outputs are at most 10: a bound of 900 says nothing. */
+/* A probe of the same model says that outputs are at most 10: a bound of 900 says nothing. A bound
+ * as large as the outputs is not vacuous, one above them is. */
 static void bounds_above_the_outputs_are_called_vacuous(void **state)
 {
     (void)state;
@@ -127,17 +182,20 @@ static void bounds_above_the_outputs_are_called_vacuous(void **state)
     assert_ok(pare_report_write(r.out, r.list, 1, &(pare_report_opts){.overwrite = true}, &err),
               &err);
     assert_int_equal(count(read_page(r.out, a), "class=\"tier vacuous\""), 2);
+    static const char *const largest[] = {"900", "899.5"};
+    for (size_t i = 0; i < 2; i++) {
+        char run[400];
+        snprintf(run, sizeof run,
+                 "{\"input\":{\"sha256\":\"%%1$s\"},\"output\":{\"sha256\":\"%%1$s\"},"
+                 "\"largest_output\":%s}",
+                 largest[i]);
+        put_file(r.file[RUN_FILE], r.dir, "small.st.run.json", run);
+        assert_ok(pare_report_write(r.out, r.list, 1, &(pare_report_opts){.overwrite = true}, &err),
+                  &err);
+        assert_int_equal(count(read_page(r.out, a), "class=\"tier vacuous\""), 1 + i);
+    }
     pare_arena_free(a);
     test_rmdir(r.dir);
-}
-
-static pare_status says(void *self, const char *path, const pare_cert *cert, const cJSON *length,
-                        pare_err *err)
-{
-    (void)path;
-    assert_true(!cert == !!length);
-    const pare_status st = *(const pare_status *)self;
-    return st ? pare_fail(err, st, "proven: claimed 1, but it is <2>") : PARE_OK;
 }
 
 static void the_verifier_is_quoted(void **state)
@@ -363,6 +421,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_figure_is_on_the_page),
         cmocka_unit_test(statements_of_a_kind_share_a_table),
+        cmocka_unit_test(results_are_counted_and_norms_told_apart),
+        cmocka_unit_test(what_rounds_to_the_same_is_called_so),
         cmocka_unit_test(the_page_is_closed_in_itself),
         cmocka_unit_test(bounds_above_the_outputs_are_called_vacuous),
         cmocka_unit_test(the_verifier_is_quoted),
