@@ -217,8 +217,8 @@ static const char *caption_of(pare_kind kind)
         return "Error of the residual stream at its new width (root mean square), and the least "
                "of any linear map (Eckart-Young), per point" POINTS;
     case PARE_STREAM_OPTIMALITY_WEIGHTED:
-        return "The same error, each direction weighted by how much it moves the outputs, per "
-               "point" POINTS;
+        return "Error of the residual stream at its new width, each direction weighted by how much "
+               "it moves the outputs, and the least of any linear map, per point" POINTS;
     case PARE_QK_OPTIMALITY:
         return "Error of the attention scores on the data, and the least of any form of that "
                "rank, per head";

@@ -50,6 +50,19 @@ static void widen(axis *a)
     a->high += margin;
 }
 
+/* A step of 1, 2 or 5 times a power of ten that gives about four ticks; whole powers on a
+ * logarithmic axis. */
+static double tick_step(const axis *a)
+{
+    const double want = (a->high - a->low) / 4;
+    if (a->log) return fmax(1, ceil(want));
+    const double ten = pow(10, floor(log10(want)));
+    return want <= 1.5 * ten   ? ten
+           : want <= 3.5 * ten ? 2 * ten
+           : want <= 7.5 * ten ? 5 * ten
+                               : 10 * ten;
+}
+
 static axis fit(const chart *c, bool of_x, bool log)
 {
     axis a = {.log = log, .of_x = of_x, .low = INFINITY, .high = -INFINITY};
@@ -71,7 +84,10 @@ static axis fit(const chart *c, bool of_x, bool log)
     else
         widen(&a);
     if (below && a.high > most) a.high = most;
-    if (of_x && c->from_zero && !log && a.low > 0) a.low = 0;
+    if (of_x && c->from_zero && !log && a.low > 0) {
+        a.low = 0;
+        a.high = ceil(a.high / tick_step(&a)) * tick_step(&a); /* no point beyond the last tick */
+    }
     return a;
 }
 
@@ -84,19 +100,6 @@ static double place(const axis *a, double t)
 static double at(const axis *a, double v)
 {
     return place(a, on(a, v));
-}
-
-/* A step of 1, 2 or 5 times a power of ten that gives about four ticks; whole powers on a
- * logarithmic axis. */
-static double tick_step(const axis *a)
-{
-    const double want = (a->high - a->low) / 4;
-    if (a->log) return fmax(1, ceil(want));
-    const double ten = pow(10, floor(log10(want)));
-    return want <= 1.5 * ten   ? ten
-           : want <= 3.5 * ten ? 2 * ten
-           : want <= 7.5 * ten ? 5 * ten
-                               : 10 * ten;
 }
 
 /* 10,000 and 1e7: as people write it, without "e+07". */

@@ -15,6 +15,7 @@ static inline void put_cert(const char *path, const char *word)
         {.kind = PARE_FOLD_NOT_ROTARY, .holds = PARE_TRUE},
         {.kind = PARE_LAYER_REPLACED, .holds = PARE_TRUE, .text = word ? word : "the mean"},
         {.kind = PARE_NEW_INPUT_INDEPENDENT, .holds = PARE_UNKNOWN},
+        {.kind = PARE_LINK_HYPOTHESES, .holds = PARE_FALSE, .text = word ? word : "fold"},
         {.kind = PARE_APRIORI_OUTPUTS, .value = INFINITY, .domain = word ? word : "all inputs"},
         {.kind = PARE_ROWS_CHANGED, .value = 0.25},
         {.kind = PARE_AUC_LEAST, .value = 0.75},

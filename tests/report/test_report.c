@@ -47,7 +47,9 @@ static void every_figure_is_on_the_page(void **state)
                                         "output entry differs from the original&#39;s by more than "
                                         "0.25, on 64 random inputs.",
                                         "Written by pare ",
-                                        "an EPYC of 1, 3 threads"};
+                                        "an EPYC of 1, 3 threads",
+                                        "optional bounds of link 0 (fold)",
+                                        "<span class=\"chip dim\">not all available</span>"};
     report_files r;
     pare_arena *a = pare_arena_new();
     make_files(&r);
@@ -123,6 +125,25 @@ static void results_are_counted_and_norms_told_apart(void **state)
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) assert_contains(text, words[i]);
     text = page_of(&r, &(pare_report_opts){.overwrite = true, .verify = says, .self = &answer}, a);
     assert_contains(text, "This page shows 2 refuted certificates, 1 length plan, ");
+    pare_arena_free(a);
+    test_rmdir(r.dir);
+}
+
+/* An axis says that it is logarithmic, and its ticks enclose its points (0.5 and 5). */
+static void logarithmic_axes_say_so(void **state)
+{
+    (void)state;
+    report_files r;
+    pare_arena *a = pare_arena_new();
+    make_files(&r);
+    const char *const text = page_of(&r, &(pare_report_opts){0}, a);
+    char *const plot = strstr(text, "<figcaption>Width: error against size");
+    assert_non_null(plot);
+    *strstr(plot, "</svg>") = 0;
+    static const char *const words[] = {"largest change of an output entry (logarithmic)<",
+                                        "parameters of the result (logarithmic)<",
+                                        "text-anchor=\"end\">0.1<", "text-anchor=\"end\">10<"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) assert_contains(plot, words[i]);
     pare_arena_free(a);
     test_rmdir(r.dir);
 }
@@ -422,6 +443,7 @@ int main(void)
         cmocka_unit_test(every_figure_is_on_the_page),
         cmocka_unit_test(statements_of_a_kind_share_a_table),
         cmocka_unit_test(results_are_counted_and_norms_told_apart),
+        cmocka_unit_test(logarithmic_axes_say_so),
         cmocka_unit_test(what_rounds_to_the_same_is_called_so),
         cmocka_unit_test(the_page_is_closed_in_itself),
         cmocka_unit_test(bounds_above_the_outputs_are_called_vacuous),
