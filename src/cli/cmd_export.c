@@ -2,6 +2,7 @@
 #include "out.h"
 #include "interrupt.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -71,21 +72,28 @@ static bool is_onnx(const char *path)
     return ends_in(path, ".onnx");
 }
 
+/* Letters behind a dot: a.pdf, but not v1.5. */
+static bool has_ending(const char *path)
+{
+    const char *const slash = strrchr(path, '/'), *const name = slash ? slash + 1 : path;
+    const char *const dot = strrchr(name, '.');
+    return dot && dot > name && isalpha((unsigned char)dot[1]);
+}
+
 /* A folder for Hugging Face's names: not a file's name, and not where the model itself lies. */
 static pare_status may_fill(cli *c)
 {
-    static const char *const files[] = {".safetensors", ".bin", ".pt", ".gguf", ".json"};
     const char *const in = c->operand[0];
     size_t n = strlen(c->out);
     while (n > 1 && c->out[n - 1] == '/') n--;
     const char *const folder = pare_strndup(c->arena, c->out, n);
     const char *const weights = cli_suffixed(c, c->out, "/model.safetensors");
     if (!folder || !weights) return pare_no_memory(&c->err);
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        if (ends_in(folder, files[i]) && !pare_is_dir(folder))
-            return pare_fail(&c->err, PARE_ERR_USAGE,
-                             "-o %s: export writes NAME.onnx or a folder: choose another name",
-                             folder);
+    if (has_ending(folder) && !pare_is_dir(folder))
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "-o %s: the name must end in .onnx, or be that of a folder, without an "
+                         "ending",
+                         folder);
     if (!pare_file_exists(folder)) return cli_may_write(c, folder, NULL);
     if (cli_same_file(in, folder) || cli_same_file(in, weights))
         return pare_fail(&c->err, PARE_ERR_USAGE, "-o %s is the input %s itself", c->out, in);

@@ -61,12 +61,17 @@ static void print_blocks(const pare_model *m)
 static pare_status print_text(cli *c, pare_model *m, const facts *f, const char *format)
 {
     char text[DESCRIBE_ROOM], bytes[64], count[32];
-    out_row("model", "%s: %s", m->name && *m->name ? m->name : "(no name)", describe_task(m));
+    const char *const task = describe_task(m), *const name = m->name && *m->name ? m->name : NULL;
+    const bool graph = m->pattern.kind == PARE_GRAPH;
+    if (name && strcmp(name, task) == 0)
+        out_row("model", "%s", task);
+    else
+        out_row("model", "%s: %s", name ? name : "(no name)", task);
     out_row("file", "%s (%s)", f->path, format);
     out_row("parameters", "%s", out_count(count, f->size.parameters));
     out_row("bytes", "%s of weights", out_bytes(bytes, f->size.bytes));
     out_row("MACs", "%s multiply-adds for %zu %s", out_count(count, f->size.macs), f->tokens,
-            f->tokens == 1 ? "token" : "tokens");
+            f->tokens == 1 ? (graph ? "node" : "token") : (graph ? "nodes" : "tokens"));
     describe_input(text, m);
     out_row("input", "%s", text);
     if (m->context)

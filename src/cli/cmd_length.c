@@ -270,8 +270,9 @@ static void print_text(const cli *c, const length_opts *o)
                 (unsigned long long)k->d_token, (unsigned long long)k->max_partials);
     if (o->certify) {
         out_row("proven", "rounding moves no output of a head by more than %s (median row %s)",
-                pare_ub_format(b, pare_ub_of(o->cert.proven), 4),
+                pare_ub_format(b, pare_ub_exact(length_cert_written(o->cert.proven)), 4),
                 pare_ub_format(d, pare_ub_of(o->cert.proven_median), 4));
+        out_row("", "on %s", length_cert_domain(o->data));
         out_row("measured", "%.3g, the largest difference from extended precision, on %zu rows",
                 o->cert.measured, o->cert.rows);
         if (o->cert.bad_rows)
@@ -279,7 +280,7 @@ static void print_text(const cli *c, const length_opts *o)
                     (unsigned long long)o->cert.bad_rows);
         if (c->verbose)
             out_row("a priori", "%s from norms alone",
-                    pare_ub_format(b, pare_ub_of(o->cert.apriori), 4));
+                    pare_ub_format(b, pare_ub_exact(length_cert_written(o->cert.apriori)), 4));
     }
     if (o->call_ms >= 0)
         out_row("time", "%.3g ms here if every call takes as long as one of the largest (%.3g ms)",
@@ -418,7 +419,8 @@ int cmd_length(int argc, char **argv)
         {.name = "pack", .kind = OPT_FLAG, .to = &o.pack, .group = "Many short inputs",
          .help = "run the inputs of --data, as many in each call as it holds; -o gets the outputs"},
         {.name = "backend", .kind = OPT_TEXT, .to = &o.backend, .metavar = "ENGINE", .unset = "cpu", .rare = true,
-         .help = "with --pack: the engine, cpu (built in), paper (a slow referee), onnx:FILE or pipe:COMMAND"},
+         .help = "with --pack: the engine, cpu (built in), paper (slow reference of "
+                 "Yu 2025), onnx:FILE or pipe:COMMAND"},
         {.name = "penalty", .kind = OPT_REAL, .to = &o.penalty, .metavar = "P", .rare = true, .low = 1e-3, .high = 1e6,
          .help = "with --pack: lower the scores between two inputs by P", .unset = "enough that no weight passes"},
     };

@@ -1,6 +1,7 @@
 /* pare probe: an X-ray of a model. */
 #include "describe.h"
 #include "out.h"
+#include "show_cut.h"
 #include "show_depth.h"
 #include "show_length.h"
 #include "warn_text.h"
@@ -270,11 +271,27 @@ static void say_price(const pare_probe *p, const pare_prospect *t)
                 pare_ub_format(bound, t->proven, 3), t->domain);
     if (!isnan(t->measured) && !isinf(t->measured))
         out_row("", "measured: outputs change by at most %.3g", t->measured);
-    if (p->metric && !isnan(t->metric))
-        out_row("", "%s %.4g, before %.4g", p->metric, t->metric, p->metric_before);
+    if (!p->metric || isnan(t->metric)) return;
+    if (strcmp(p->metric, "accuracy") == 0)
+        out_row("", "accuracy %.4g %% -> %.4g %%", 100 * p->metric_before, 100 * t->metric);
+    else
+        out_row("", "%s %.4g -> %.4g", show_metric_name(p->metric), p->metric_before, t->metric);
 }
 
-static void print_directions(const pare_probe *p)
+/* The hypothesis that fails is a detail. */
+static void say_why(const cli *c, const pare_prospect *t)
+{
+    static const char none[] = "no bound for all inputs: ";
+    const char *const begin = *t->cut ? "what blocks more:" : "why:";
+    const char *const detail = c->verbose ? NULL : strstr(t->why, none);
+    if (detail)
+        out_row("", "%s %.*sno bound for all inputs is known here (details: -v)", begin,
+                (int)(detail - t->why), t->why);
+    else if (*t->why)
+        out_row("", "%s %s", begin, t->why);
+}
+
+static void print_directions(const cli *c, const pare_probe *p)
 {
     static const char *const can[] = {"no", "yes", "unknown"};
     for (size_t i = 0; i < p->nprospects; i++) {
@@ -285,7 +302,7 @@ static void print_directions(const pare_probe *p)
         else
             out_row(t->direction, "%s", can[t->can]);
         if (*t->cut) say_price(p, t);
-        if (*t->why) out_row("", "%s %s", *t->cut ? "what blocks more:" : "why:", t->why);
+        say_why(c, t);
     }
 }
 
@@ -300,7 +317,7 @@ static void print_text(const cli *c, const pare_model *m, const pare_probe *p)
     if (m->nblocks) out_row("first block", "%s", block);
     if (p->nprospects)
         out_line("What can be cut: one cut of each direction was made here and thrown away");
-    print_directions(p);
+    print_directions(c, p);
     for (size_t i = 0; i < p->nuntold; i++) out_row("not known", "%s", p->untold[i]);
     out_line("Details");
     print_weights(c, p);

@@ -264,6 +264,12 @@ static pare_status check_options(cli *c, const run_opts *o)
     if (strcmp(c->out, "-") != 0) {
         for (size_t i = 0; i < sizeof inputs / sizeof *inputs && !st; i++)
             st = cli_may_write(c, c->out, inputs[i]);
+        const char *const slash = strrchr(c->out, '/'), *const end = strrchr(c->out, '.');
+        if (!st && end && (!slash || end > slash) && strcmp(end, ".npy") != 0)
+            return pare_fail(&c->err, PARE_ERR_USAGE,
+                             "-o %s: the outputs are written as an array, and its name must end in "
+                             ".npy",
+                             c->out);
         return st;
     }
     if (c->json)
@@ -371,13 +377,13 @@ int cmd_run(int argc, char **argv)
          .help = "with --attention poly: largest allowed error, as a share of the range of the values",
          .low = 1e-7, .high = 1},
         {.name = "oracle", .kind = OPT_SIZE, .to = &o.oracle, .metavar = "M", .group = "Attention in small calls",
-         .help = "compute attention by calls of an engine that takes at most M tokens",
+         .help = "compute attention by calls of an engine that takes at most M tokens (Yu 2025 calls this engine an oracle)",
          .unset = "all tokens at once", .min = 1, .max = 1u << 30},
         {.name = "plan", .kind = OPT_TEXT, .to = &o.plan, .metavar = "PLAN",
          .help = "make the calls of this plan, which `pare length` has written"},
         {.name = "backend", .kind = OPT_TEXT, .to = &o.backend, .metavar = "ENGINE",
-         .help = "the engine of --oracle or --plan: cpu (built in), mpi (all processes of an mpirun), paper (a slow "
-                 "referee), onnx:FILE, or pipe:COMMAND (your own program)"},
+         .help = "the engine of --oracle or --plan: cpu (built in), mpi (all processes of an mpirun), paper (slow "
+                 "reference of Yu 2025), onnx:FILE, or pipe:COMMAND (your own program)"},
         {.name = "mode", .kind = OPT_CHOICE, .to = &o.mode, .metavar = "MODE", .rare = true,
          .help = "how the calls of --oracle make up the whole", .choices = engine_modes, .choice_help = engine_mode_help},
         {.name = "timeout", .kind = OPT_REAL, .to = &o.timeout, .metavar = "SECONDS", .rare = true,

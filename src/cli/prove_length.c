@@ -90,15 +90,15 @@ static bool add_files(cJSON *to, const file f[FILES])
 static const char norm[] = "largest absolute difference of an output entry of a head's attention "
                            "from real arithmetic";
 
-static const char *domain_of(const file f[FILES])
+const char *length_cert_domain(bool data)
 {
-    return f[DATA].path ? "the first input of the data; rows evenly of each head"
-                        : "one seeded random input; rows evenly of each head";
+    return data ? "the first input of the data; rows evenly of each head"
+                : "one seeded random input; rows evenly of each head";
 }
 
 /* Raised for the numbers of another CPU: that is done here, so that verify believes no bound below
  * the one it proves. */
-static double written(double bound)
+double length_cert_written(double bound)
 {
     return pare_ub_written(pare_ub_mul(pare_ub_of(bound), pare_ub_exact(OTHER_RUN)));
 }
@@ -112,10 +112,10 @@ static bool fill(cJSON *o, cli *c, const file f[FILES], size_t rows, const pare_
            pare_json_add_string(o, "mode", pare_length_mode_name(p->opts.mode)) &&
            pare_json_add_size(o, "length", p->caps.max_len) &&
            pare_json_add_string(o, "norm", norm) &&
-           pare_json_add_string(o, "domain", domain_of(f)) &&
+           pare_json_add_string(o, "domain", length_cert_domain(f[DATA].path)) &&
            pare_json_add_size(o, "rows_of_a_head", rows) && add_run(o, k) &&
-           pare_json_add_number(o, "apriori", written(k->apriori)) &&
-           pare_json_add_number(o, "proven", written(k->proven)) &&
+           pare_json_add_number(o, "apriori", length_cert_written(k->apriori)) &&
+           pare_json_add_number(o, "proven", length_cert_written(k->proven)) &&
            pare_json_add_number(o, "measured", k->measured) &&
            pare_json_add_number(o, "tolerance", TOLERANCE);
 }
@@ -347,7 +347,7 @@ static pare_status compare_plan(cli *c, const claim *k, const pare_length_plan *
         return not_true(c, "length", (double)k->length, p->caps.max_len);
     pare_status st = not_the_word(c, "mode", k->mode, pare_length_mode_name(p->opts.mode));
     if (!st) st = not_the_word(c, "norm", k->norm, norm);
-    return st ? st : not_the_word(c, "domain", k->domain, domain_of(k->f));
+    return st ? st : not_the_word(c, "domain", k->domain, length_cert_domain(k->f[DATA].path));
 }
 
 /* No more trouble than it says. */
@@ -487,18 +487,22 @@ pare_status length_cert_verify(cli *c, const char *path, const cJSON *json,
                             pare_json_add_number(root, "measured", now.measured) &&
                             pare_json_add_number(root, "other_engine", other));
     }
+    char proven[40], apriori[40];
+    pare_ub_format(proven, pare_ub_exact(k.proven), 4);
+    pare_ub_format(apriori, pare_ub_exact(k.apriori), 4);
     out_verdict("verdict", true, "HOLDS",
-                "  no output of a head's attention is off by more than %.4g", k.proven);
+                "  no output of a head's attention is off by more than %s", proven);
+    out_row("", "on %s", k.domain);
     out_row("certificate", "%s (length)", path);
     for (size_t i = 0; i < FILES; i++)
         if (k.f[i].path)
             out_verdict(file_keys[i], true, "holds", "   %s: sha256 %.12s...", k.f[i].path,
                         k.f[i].sha);
     out_verdict("calls", true, "holds", "   %zu", k.calls);
-    out_verdict("a priori", true, "holds", "   %.4g", k.apriori);
-    out_verdict("proven", true, "holds", "   %.4g", k.proven);
+    out_verdict("a priori", true, "holds", "   %s", apriori);
+    out_verdict("proven", true, "holds", "   %s", proven);
     out_verdict("measured", true, "holds", "   %.4g", k.measured);
-    out_verdict("elsewhere", true, "holds", "   %.4g %s", other,
-                where->backend ? where->backend : "in f64, with a reference");
+    out_verdict("other engine", true, "holds", "   %s: largest difference %.4g",
+                where->backend ? where->backend : "the f64 engine of pare", other);
     return PARE_OK;
 }

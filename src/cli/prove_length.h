@@ -22,6 +22,9 @@ PARE_MUST_USE pare_status length_cert_write(cli *c, const char *model, const cha
                                             const char *plan_path, size_t rows,
                                             const pare_length_plan *plan,
                                             const pare_length_cert *cert);
+/* A bound as the certificate has it, and what inputs it is about. */
+double length_cert_written(double bound);
+const char *length_cert_domain(bool data);
 /* Where verify shall look instead of where the certificate says, and the engine on which it runs
  * the plan once more; NULL: as it says, and f64 softmax calls of our own. */
 typedef struct length_verify {

@@ -261,6 +261,10 @@ static pare_status suits(plan *p, const pare_model *m, const char *option)
     pare_batch b;
     cli *c = p->c;
     const pare_lesson *l = &p->lesson[0];
+    if (on_nodes(p->o) ? m->stem.ids : m->pattern.kind == PARE_GRAPH)
+        return pare_fail(&c->err, PARE_ERR_INPUT, "%s is a %s, but --kind is %s", option,
+                         m->pattern.kind == PARE_GRAPH ? "graph transformer" : "model of token ids",
+                         train_kinds[p->o->kind]);
     const pare_mark mark = pare_arena_mark(c->arena);
     pare_status st = l->batch(l->self, &b, c->arena, 0, 0, &c->err);
     if (!st) st = pare_input_check(m, &b.in, &c->err);

@@ -314,8 +314,10 @@ static pare_status length(const screen *s)
         st = say(s, &t->left, "%zu tokens in %llu calls", l->tokens, (unsigned long long)e->native);
     for (size_t i = 0; !st && !*t->why && i < l->nmodes; i++)
         if (*l->modes[i].why_not)
-            st = say(s, &t->why, "mode %s is not possible: %s",
-                     pare_length_mode_name(l->modes[i].mode), l->modes[i].why_not);
+            st = strncmp(l->modes[i].why_not, "mode ", 5) == 0
+                     ? say(s, &t->why, "%s", l->modes[i].why_not)
+                     : say(s, &t->why, "mode %s is not possible: %s",
+                           pare_length_mode_name(l->modes[i].mode), l->modes[i].why_not);
     return st;
 }
 

@@ -157,8 +157,9 @@ static pare_status enough(const tokens *t, size_t least, const char *what, const
                           pare_err *err)
 {
     if (t->n >= least) return PARE_OK;
-    return pare_fail(err, PARE_ERR_INPUT, "%s: %zu tokens of %s text, %zu are needed", path, t->n,
-                     what, least);
+    return pare_fail(err, PARE_ERR_INPUT,
+                     "%s: %zu tokens of %s text, %zu are needed; give more text%s", path, t->n,
+                     what, least, least > 2 ? ", or a smaller window" : "");
 }
 
 static pare_status read_parts(text_lesson *t, pare_lesson_facts *f, pare_arena *a,

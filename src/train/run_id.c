@@ -48,8 +48,10 @@ pare_status run_opts_check(const pare_model *start, const pare_train_opts *o, pa
     if (st) return st;
     if (o->steps == 0) return pare_fail(err, PARE_ERR_USAGE, "no steps to train");
     if (o->warmup > o->steps)
-        return pare_fail(err, PARE_ERR_USAGE, "%llu steps of warm-up are more than all %llu",
-                         (unsigned long long)o->warmup, (unsigned long long)o->steps);
+        return pare_fail(
+            err, PARE_ERR_USAGE,
+            "a warm-up of %llu steps is longer than the training, which has %llu step%s",
+            (unsigned long long)o->warmup, (unsigned long long)o->steps, o->steps == 1 ? "" : "s");
     return teacher_check(start, o, err);
 }
 

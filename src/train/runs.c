@@ -204,7 +204,9 @@ static pare_status sum_up(pare_runs_result *r, const office *in, pare_err *err)
     for (size_t j = 0; j < in->jobs; j++) {
         const report *const x = &in->of[j];
         if (x->err.code && x->err.code != PARE_ERR_NUMERIC)
-            return pare_fail(err, x->err.code, "run %zu: %s", j % in->runs, x->err.msg);
+            return in->jobs == 1
+                       ? pare_fail(err, x->err.code, "%s", x->err.msg)
+                       : pare_fail(err, x->err.code, "run %zu: %s", j % in->runs, x->err.msg);
         r->each[j] = x->result;
         r->each[j].diverged = x->result.diverged || x->err.code;
         if (!x->err.code && marked == in->jobs) marked = j;

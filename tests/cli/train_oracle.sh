@@ -2,7 +2,8 @@
 # 4 digits, no call has more rows than it may, and the calls are those of the tiles.
 exec 2>&1
 seq 1 3000 >t.txt
-words="--kind gpt --data t.txt --dim 16 --layers 2 --heads 2 --window 64 --batch 4 --steps 6"
+long="--kind gpt --data t.txt --dim 16 --layers 2 --heads 2 --window 64 --batch 4 --steps 99999999"
+words="${long% *} 6"
 pare train $words -q -o plain.st --log plain.csv >/dev/null
 pare train $words --oracle 16 -q -o small.st --log small.csv | grep -vE '^(result|schedule)'
 losses() { awk -F, '!/^[#s]/ { printf "%.4g ", $4 } END { print "" }' $1; }
@@ -22,11 +23,11 @@ pare train $words --oracle 16 --runs 2 -t 2 -q -o two.st | grep engine
 pare train $words --oracle 16 --runs 2 -t 1 -q -f -o one.st | grep engine
 cmp one.st two.st
 echo "-- a run is taken up again with the same engine only"
-pare train $words --steps 99999999 --oracle 16 --keep-every 1 -q -o r.st >/dev/null &
+pare train $long --oracle 16 --keep-every 1 -q -o r.st >/dev/null &
 for _ in $(seq 6000); do [ -e r.st.checkpoint ] && break; sleep 0.01; done
 { kill -9 $!; wait $!; } 2>/dev/null
 for w in "" "--oracle 32"; do
-    pare train $words --steps 99999999 $w --resume -q -o r.st; echo "exit $?"
+    pare train $long $w --resume -q -o r.st; echo "exit $?"
 done
 rm -f r.st.checkpoint*
 echo "-- refused, by name"

@@ -38,7 +38,7 @@ pare info cut.st 2>&1 >/dev/null | grep -c 'reach beyond'
 
 echo "-- refused"
 try() { # the second line says how the command is used
-    pare train --kind gpt --data t.txt -o x.st "$@" 2>&1 >/dev/null | grep -v ^usage
+    pare train --kind gpt --data "${data:-t.txt}" -o x.st "$@" 2>&1 >/dev/null | grep -v ^usage
     echo "exit ${PIPESTATUS[0]}"
 }
 try --popup --keep 0
@@ -52,7 +52,7 @@ try --popup --from plain.1.st
 for o in --popup "--preset gpt2-mini"; do pare train --kind encoder --data t.txt -o x.st $o 2>&1 | head -1; done
 try --preset gpt3
 : >empty.txt
-try --popup --data empty.txt
+data=empty.txt try --popup
 echo short >short.txt
-try --popup --data short.txt
+data=short.txt try --popup
 [ -z "$(ls | grep ^x)" ] && echo "nothing is left"

@@ -90,7 +90,8 @@ pare train --kind graph --data b.npz --dim 4 --layers 1 --epochs 9999999 --keep-
 for _ in $(seq 6000); do [ -e m.st.checkpoint ] && break; sleep 0.01; done
 { kill -9 $!; wait $!; } 2>/dev/null # bash may speak of it in either
 for w in "--seed 3" "--lr 0.5" "--epochs 5" "--dim 8" "--layers 2" "--ffn 3" "--split 1"; do
-    t --kind graph --data b.npz --dim 4 --layers 1 --epochs 9999999 $w --resume -o m.st
+    as_before=$(echo "--dim 4 --layers 1 --epochs 9999999" | sed "s/${w% *} [0-9]*//")
+    t --kind graph --data b.npz $as_before $w --resume -o m.st
 done
 rm m.st.checkpoint*
 echo "-- a log of something else is not gone on with"

@@ -70,6 +70,9 @@ t run graph.st --text hi
 t eval bert.st --data odd.txt
 t import ids.npy -o x.st
 t train --kind encoder --data g.npz -o x.st
+t train --kind graph --data g.npz --from gpt.st -o x.st
+t run gpt.st --input ids.npy -o y.txt
+t export gpt.st -o a.pdf
 echo "-- a certificate, a plan or other JSON in the place of another file"
 (
     mkdir json && cd json || exit
