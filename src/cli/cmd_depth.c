@@ -92,6 +92,7 @@ static pare_status settle(cli *c, void *self)
 {
     depth_opts *const o = self;
     pare_status st = read_list(c, o);
+    o->r.heldout = o->heldout;
     o->cut.layers = o->layers;
     o->cut.select = (pare_depth_select)o->select;
     o->cut.kind =
@@ -147,7 +148,9 @@ static void print_layers(const pare_depth_report *p)
 static void print_cut(const depth_opts *o)
 {
     const pare_depth_report *const p = &o->report;
-    char words[160], kept[40] = "";
+    static const char *const by[] = {"greedily", "among all choices", "by what each costs alone",
+                                     "by block influence"};
+    char words[160], kept[40] = "", how[80] = "";
     if (o->one_report.keep != PARE_DEPTH_UNSET)
         snprintf(kept, sizeof kept, ", layer %zu kept", o->one_report.keep);
     if (o->one_layer) {
@@ -156,10 +159,11 @@ static void print_cut(const depth_opts *o)
         return;
     }
     const bool chosen = p->exact > o->cut.nexact; /* else they were named, or none stays */
-    snprintf(words, sizeof words, "%zu of %zu attention layers replaced (kind %s%s%s)",
-             p->nlayers - p->exact, p->nlayers, pare_depth_kind_names[o->kind],
-             chosen ? ", chosen by --select " : "",
-             chosen ? pare_depth_select_names[o->select] : "");
+    if (chosen)
+        snprintf(how, sizeof how, ", chosen %s (--select %s)", by[o->select],
+                 pare_depth_select_names[o->select]);
+    snprintf(words, sizeof words, "%zu of %zu attention layers replaced (kind %s)%s",
+             p->nlayers - p->exact, p->nlayers, pare_depth_kind_names[o->kind], how);
     show_shapes(&o->r, words);
     print_layers(p);
 }
@@ -275,6 +279,7 @@ static pare_status make_and_publish(cli *c, depth_opts *o, const pare_model *m)
     pare_status st = make(c, o, &small, m);
     cli_phase(c, NULL, o->search ? 10 : 30);
     if (!st) st = reduce_publish(c, &o->r, m, &small, &o->d.held, &pare_depth_prover);
+    if (!st && o->r.data) next_prove_note(c, &o->d, o->prove);
     pare_model_free(small);
     return st;
 }
@@ -353,11 +358,11 @@ int cmd_depth(int argc, char **argv)
     /* clang-format off */
     const opt own[] = {
         {.name = "layers", .kind = OPT_SIZE, .to = &o.layers, .metavar = "K", .max = REDUCE_MOST, .group = "What to cut",
-         .unset = "those of --exact", .help = "attention layers that stay as they are; the others are replaced"},
+         .unset = "as many as --exact names", .help = "attention layers that stay as they are; the others are replaced"},
         {.name = "exact", .kind = OPT_TEXT, .to = &o.exact, .metavar = "LIST", .unset = "none",
          .help = "layers that stay, such as 0,3 (counted from 0); --layers may add more"},
         {.name = "kind", .kind = OPT_CHOICE, .to = &o.kind, .metavar = "W", .choices = pare_depth_kind_names, .choice_help = kind_help,
-         .help = "what replaces attention"},
+         .help = "what replaces attention; auto is best for most models, --help all explains the others"},
         {.name = "select", .kind = OPT_CHOICE, .to = &o.select, .metavar = "W", .choices = pare_depth_select_names, .choice_help = select_help, .rare = true,
          .help = "how the layers that stay are chosen"},
         {.name = "one-layer", .kind = OPT_TEXT, .to = &o.one_layer, .metavar = "W", .unset = "no", .rare = true,

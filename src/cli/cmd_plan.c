@@ -52,20 +52,22 @@ static void print_table(const cli *c, const plan_opts *o)
 {
     char words[160], count[32];
     const size_t most = c->verbose ? o->plan.n : PLAN_SHOWN;
-    out_row("tried", "%zu cuts, the best first (error: the largest change of an output)",
+    out_row("tried", "%zu cuts, the best first (error: the largest measured change of an output)",
             o->plan.n);
     out_line("  %-44s %12s %10s %10s  %s", "cut", "bytes", "ms", "error", "budget");
     for (size_t i = 0; i < o->plan.n && i < most; i++) {
         const pare_plan_try *const t = &o->plan.tries[i];
+        /* Of what was made the file tells; the others are estimates. */
+        const uint64_t bytes = t == o->chosen && t->nsteps > 0 ? o->r.after.file_bytes : t->bytes;
         words_of(words, t);
         if (t->refused)
             out_line("  %-44s %s", words, t->refused);
         else if (t->over <= 1)
-            out_line("  %-44s %12s %10.4g %10.4g  %s", words, out_count(count, t->bytes), t->ms,
+            out_line("  %-44s %12s %10.4g %10.4g  %s", words, out_count(count, bytes), t->ms,
                      t->error, t == o->chosen ? "met, chosen" : "met");
         else
-            out_line("  %-44s %12s %10.4g %10.4g  exceeded %.3gx", words,
-                     out_count(count, t->bytes), t->ms, t->error, t->over);
+            out_line("  %-44s %12s %10.4g %10.4g  exceeded %.3gx", words, out_count(count, bytes),
+                     t->ms, t->error, t->over);
     }
     if (most < o->plan.n) out_line("  (%zu more with -v)", o->plan.n - most);
 }
@@ -74,8 +76,10 @@ static void print_people(const cli *c, const plan_opts *o)
 {
     char words[160];
     if (o->chosen->nsteps == 0) {
-        out_row("result", "the model meets the budget as it is; nothing is written");
-        print_table(c, o);
+        out_row("result", "the model meets the budget as it is; nothing is written: use %s itself",
+                c->operand[0]);
+        if (isinf(o->o.eps)) out_row("", "(--max-error E finds the smallest file within an error)");
+        if (o->plan.n > 1) print_table(c, o);
         return;
     }
     show_results(c, &o->r);
@@ -292,6 +296,9 @@ static pare_status settle(cli *c, plan_opts *o)
                          "a budget is needed: give --max-bytes B, --max-ms T or --max-error E");
     pare_status st = cli_only(c, "measured", isfinite(o->o.eps), "--max-error E");
     if (!st) st = read_directions(c, o);
+    if (!st)
+        st = cli_only(c, "mixtures", o->o.mixtures == 0 || (o->o.ways & (o->o.ways - 1)) != 0,
+                      "several directions in --directions");
     if (!st) st = cli_may_write(c, c->out, c->operand[0]);
     if (!st) st = cli_may_write(c, c->out, o->data);
     return st ? st : may_leave(c, o->data);
@@ -321,6 +328,9 @@ static pare_status plan(cli *c, plan_opts *o)
     if (!st) {
         const uint64_t weights = whole.size.bytes, file = whole.file_bytes;
         o->o.frame_bytes = file > weights ? file - weights : 0;
+        /* No cut has a smaller error than none: nothing else need be tried. */
+        if (isinf(o->o.eps) && isinf(o->o.max_ms) && weights + o->o.frame_bytes <= o->o.max_bytes)
+            o->o.ways = 0;
         cli_phase(c, NULL, 85);
         st = pare_plan_search(&o->plan, c->arena, m, &o->d.fit, &o->d.held.set, &o->o, &c->exec,
                               &c->err);

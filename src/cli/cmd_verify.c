@@ -307,7 +307,7 @@ int cmd_verify(int argc, char **argv)
         {.name = "data", .kind = OPT_TEXT, .to = &o.data, .metavar = "FILE", .unset = "as the certificate says",
          .help = "where the file of the proven inputs is now"},
         {.name = "evidence", .kind = OPT_FLAG, .to = &o.evidence,
-         .help = "also compute again the figures that prove nothing, such as the best possible error"},
+         .help = "also recompute figures that are informative but not part of the proof, such as the best possible error"},
         {.name = "backend", .kind = OPT_TEXT, .to = &o.backend, .metavar = "B", .unset = "the f64 engine of pare", .rare = true,
          .help = "of a certificate of pare length: run the plan on this engine as well"},
     };
@@ -317,7 +317,7 @@ int cmd_verify(int argc, char **argv)
         .command = "verify",
         .args = "CERT|MODEL [--input MODEL] [--output MODEL] [--data FILE]",
         .about = "Checks a certificate: compares both models and the data with it and proves all\n"
-                 "of its theorems again. Of a MODEL the certificate beside it is checked.\n"
+                 "of its theorems again. Given a MODEL, it checks MODEL.cert.json.\n"
                  "Exit code: 0 it holds; 4 it is refused; 2 a file is missing or unreadable.",
         .examples = {"verify small.safetensors",
                      "verify moved.cert.json --input models/large.safetensors"},

@@ -320,6 +320,7 @@ static pare_status width_of_text(cli *c, width_opts *o, const pare_model *m)
     if (!st) st = keep_report(c, &o->report);
     cli_phase(c, NULL, search ? 13 : 28);
     if (!st) st = reduce_publish(c, &o->r, m, &small, &d.held, &pare_width_provers[o->method]);
+    if (!st) next_prove_note(c, &d, o->prove);
     pare_model_free(small);
     return st ? st : measure_text(c, o, m, &d);
 }
@@ -327,12 +328,16 @@ static pare_status width_of_text(cli *c, width_opts *o, const pare_model *m)
 static pare_status width_of_graph(cli *c, width_opts *o, const pare_model *m)
 {
     cert_inputs in, on;
-    bool seen = false;
+    size_t seen = 0;
     pare_status st = cli_inputs(c, &in, m, o->r.data, o->split);
     on = in;
     if (!st && o->heldout) st = cli_inputs(c, &on, m, o->heldout, o->split);
     if (!st && o->heldout) st = cut_has_seen(c, &seen, &in.set, &on.set, 0);
-    const cut_data d = {.fit = in.set, .no_next = seen ? cut_saw_some : NULL};
+    const cut_data d = {.fit = in.set,
+                        .held = on,
+                        .apart = true,
+                        .seen = seen,
+                        .no_next = seen ? cut_saw_some : NULL};
     if (!st && o->heldout) next_ask(c, &o->r, &d, false);
     if (!st && (o->edits || o->edit_rows)) st = check_edits(c, o, m, &on);
     if (!st) st = cut(c, o, m, &in, &on);
@@ -350,6 +355,7 @@ static pare_status settle(cli *c, void *self)
                          "--data FILE is needed: the cut is fitted to it (only --method svd works "
                          "without data)");
     o->r.time_attention = true;
+    o->r.heldout = o->heldout;
     ask(o);
     return cli_only(c, "heldout,prove", o->r.data != NULL, "--data FILE");
 }
@@ -431,6 +437,11 @@ static pare_status any_width(cli *c, void *self, const pare_model *m)
 {
     width_opts *const o = self;
     const bool text = pare_width_is_text(m, (pare_width_method)o->method);
+    if (text && m->pattern.kind == PARE_GRAPH)
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "--method %s is for language models and encoders; this is a graph "
+                         "transformer (pare probe --part width measures %s for comparison)",
+                         pare_width_method_names[o->method], pare_width_method_names[o->method]);
     if (!text && pare_width_is_text(m, PARE_WIDTH_AUTO))
         return pare_fail(&c->err, PARE_ERR_USAGE,
                          "--method %s works for graph transformers; for this model use auto, qk, "
@@ -462,7 +473,8 @@ static const char *const start_help[] = {"exactly, by the rank of the data", "by
 static const char *const rule_help[] = {"by the largest margin",
                                         "as the paper prints it, corrected", NULL};
 static const char *const basis_help[] = {
-    "principal directions: smallest mean error", "smallest largest error; lowrank and leverage",
+    "principal directions: minimizes the mean error",
+    "minimizes the largest error; lowrank and leverage",
     "slice: one basis for all layers, so that skips stay identities", NULL};
 
 int cmd_width(int argc, char **argv)
@@ -477,25 +489,25 @@ int cmd_width(int argc, char **argv)
     opt data =
         opt_data(&o.r.data,
                  "inputs that the cut is fitted to and proven on: a graph, a text, or token arrays",
-                 "required but for --method svd");
+                 "required, except with --method svd");
     data.group = "Data";
     /* clang-format off */
     const opt own[] = {
         {.name = "keep", .kind = OPT_SHARE, .to = &o.cut.keep, .metavar = "SHARE", .group = "What to cut", .unset = "not set", .low = 1e-6, .high = 1,
          .help = "keep at most this share of the parameters, e.g. 0.75 or 75%"},
         {.name = "dim", .kind = OPT_SIZE, .to = &o.cut.dim, .metavar = "N", .unset = "unchanged", .min = 1, .max = REDUCE_MOST,
-         .help = "width of the residual stream; of language models and encoders with --method slice or svd"},
+         .help = "width of the residual stream (language models and encoders: only with --method slice or svd)"},
         {.name = "qk-dim", .kind = OPT_SIZE, .to = &o.cut.qk_dim, .metavar = "N", .unset = "unchanged", .min = 1, .max = REDUCE_MOST,
          .help = "width of queries and keys, per head"},
         {.name = "v-dim", .kind = OPT_SIZE, .to = &o.cut.v_dim, .metavar = "N", .unset = "unchanged", .min = 1, .max = REDUCE_MOST,
-         .help = "width of values, per head; language models and encoders"},
+         .help = "width of values, per head (only language models and encoders)"},
         {.name = "ffn-dim", .kind = OPT_SIZE, .to = &o.cut.ffn_dim, .metavar = "N", .unset = "unchanged", .min = 1, .max = REDUCE_MOST,
          .help = "hidden units of each feed-forward layer"},
         REDUCE_MAX_ERROR(o.r.max_error, "; without a width: find the smallest model within E"),
         {.name = "method", .kind = OPT_CHOICE, .to = &o.method, .metavar = "W", .choices = pare_width_method_names, .choice_help = method_help,
-         .help = "how the model is made narrower"},
+         .help = "how the model is made narrower; auto is best for most models, --help all explains the others"},
         data,
-        REDUCE_HELDOUT(o.heldout, "of texts the last quarter of --data, of graphs --data"),
+        REDUCE_HELDOUT(o.heldout, "texts: the last quarter of --data; graphs: all of --data"),
         NEXT_PROVE(o.prove, "8 texts; all graphs"),
         opt_split(&o.split),
         REDUCE_WINDOWS(o.windows),
@@ -503,7 +515,7 @@ int cmd_width(int argc, char **argv)
         {.name = "edits", .kind = OPT_FLAG, .to = &o.edits, .group = "Also prove (graph transformers)", .rare = true,
          .help = "a bound for every change of one node's features to those of another node"},
         {.name = "edit-rows", .kind = OPT_SIZE, .to = &o.edit_rows, .metavar = "N", .unset = "all", .min = 1, .max = REDUCE_MOST, .rare = true,
-         .help = "--edits, to the N most frequent rows of features only"},
+         .help = "like --edits, but only with the N most frequent feature rows"},
         REDUCE_BALL(o.ball, " (Euclidean length of a row)"),
         {.name = "distill", .kind = OPT_SIZE, .to = &o.epochs, .metavar = "N", .group = "Training after the cut (graph transformers)", .unset = "no training", .min = 1, .max = REDUCE_MOST, .rare = true,
          .help = "train the smaller model for N epochs with the larger one as teacher"},

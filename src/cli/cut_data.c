@@ -63,7 +63,9 @@ static pare_status hold(cli *c, cut_data *out, const pare_model *m, const pare_d
         st = pare_inputs_part(&set, c->arena, &all->inputs, first,
                               count < plan->proven ? count : plan->proven, tokens, &c->err);
     if (st) return st;
+    const size_t wanted = set.n;
     afford(out, m, &set, plan->work);
+    out->more = set.n == wanted && set.n < held->data.inputs.n;
     if (!pare_may_be_draws(&set)) out->no_next = "windows of one text are not independent draws";
     held->set = set;
     held->part = tokens > 0 || set.n < all->inputs.n;
@@ -84,14 +86,16 @@ static pare_status fit_to(cli *c, cut_data *out, const pare_dataset *all, size_t
 
 const char cut_saw_some[] = "it is proven on inputs that the cut was fitted to";
 
-pare_status cut_has_seen(cli *c, bool *seen, const pare_inputs *fit, const pare_inputs *on,
+pare_status cut_has_seen(cli *c, size_t *seen, const pare_inputs *fit, const pare_inputs *on,
                          size_t tokens)
 {
     const pare_mark mark = pare_arena_mark(c->arena);
     pare_input_hashes known, asked;
     pare_status st = pare_input_hashes_make(&known, c->arena, fit, tokens, &c->err);
     if (!st) st = pare_input_hashes_make(&asked, c->arena, on, tokens, &c->err);
-    *seen = !st && pare_inputs_meet(&known, &asked);
+    *seen = 0;
+    for (size_t i = 0; !st && i < asked.n; i++)
+        *seen += pare_inputs_meet(&(pare_input_hashes){tokens, 1, &asked.sha256[i]}, &known);
     pare_arena_reset(c->arena, mark);
     return st;
 }
@@ -102,12 +106,11 @@ static pare_status look_for_seen(cli *c, cut_data *out, const pare_dataset *from
 {
     const size_t fit = tokens_of(from, plan->fit_tokens, plan), held = out->held.tokens;
     const size_t tokens = fit && (!held || fit < held) ? fit : held;
-    bool seen = false;
     out->compared_tokens = tokens;
     out->nothing_fitted = plan->unseen;
     if (plan->unseen) return PARE_OK;
-    const pare_status st = cut_has_seen(c, &seen, &out->fit, &out->held.set, tokens);
-    if (seen) out->no_next = cut_saw_some;
+    const pare_status st = cut_has_seen(c, &out->seen, &out->fit, &out->held.set, tokens);
+    if (out->seen) out->no_next = cut_saw_some;
     return st;
 }
 

@@ -23,6 +23,8 @@ typedef struct cut_data {
     size_t compared_tokens; /* fitted and held-out inputs are compared by so many; 0: all */
     bool nothing_fitted;    /* the cut is fitted to no input */
     bool apart;             /* what is measured on is another part of the data, or another file */
+    bool more;              /* --prove N can add to what is proven on */
+    size_t seen;            /* so many of what is proven on are among what is fitted to */
     const char *no_next;    /* why nothing can be said about a new input; NULL: something can */
 } cut_data;
 
@@ -34,11 +36,11 @@ pare_status cut_data_load(cli *c, cut_data *out, const pare_model *m, const char
 pare_status cut_data_load_two(cli *c, cut_data *out, const pare_model *m, const char *data,
                               const char *heldout, const cut_plan *plan);
 
-/* Whether one of `on` is one of `fit`, as far as both are looked at: by at most `tokens` tokens of
+/* How many of `on` are among `fit`, as far as both are looked at: by at most `tokens` tokens of
  * each (0: all). */
-pare_status cut_has_seen(cli *c, bool *seen, const pare_inputs *fit, const pare_inputs *on,
+pare_status cut_has_seen(cli *c, size_t *seen, const pare_inputs *fit, const pare_inputs *on,
                          size_t tokens);
-extern const char cut_saw_some[]; /* the reason, if so */
+extern const char cut_saw_some[]; /* the reason, if there are any */
 
 /* How far the outputs are apart on what is held out: |f - g| / |f|, root mean squares. */
 pare_status cut_output_error(cli *c, double *out, const pare_model *f, const pare_model *g,

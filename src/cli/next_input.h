@@ -12,8 +12,10 @@
 /* clang-format on */
 
 /* Asks for them in the certificate, unless `d` or --max-error says why nothing follows; then a note
- * says so. `chosen`: the held-out inputs chose the size of the cut. */
+ * says so once the model is published. `chosen`: the held-out inputs chose the size of the cut. */
 void next_ask(cli *c, reduction *r, const cut_data *d, bool chosen);
+/* Says so where there are fewer held-out inputs than --prove asks for (0: nothing was asked). */
+void next_prove_note(cli *c, const cut_data *d, size_t prove);
 /* For people. */
 void next_print(const pare_cert *cert);
 #endif

@@ -141,9 +141,18 @@ static size_t help_rows(FILE *to, const opt *rows, size_t n, bool all)
     return hidden;
 }
 
+/* One alone is not worth a second page. */
+static size_t rare_rows(const opt *rows, size_t n)
+{
+    size_t rare = 0;
+    for (size_t i = 0; i < n; i++) rare += rows[i].rare;
+    return rare;
+}
+
 static void explain_help(FILE *to, const opt_spec *s, bool all)
 {
     fprintf(to, "Usage: pare %s %s\n%s\n\n", s->command, s->args, s->about);
+    all = all || rare_rows(s->own, s->nown) + rare_rows(s->common, s->ncommon) == 1;
     size_t hidden = help_rows(to, s->own, s->nown, all);
     hidden += help_rows(to, s->common, s->ncommon, all);
     help_text(to, "-h, --help [all]", "this text; all: every option");

@@ -165,6 +165,7 @@ pare_status reduce_publish(cli *c, reduction *r, const pare_model *m, pare_model
             "stopped before speed and quality were measured; the model and its certificate "
             "are written";
     r->ms_reduction = 1e3 * (pare_seconds() - r->started);
+    if (!st && r->no_next) cli_note(c, "%s", r->no_next);
     if (st != PARE_ERR_PROMISE) return st;
     char proven[40];
     return pare_fail(&c->err, st,
@@ -231,6 +232,14 @@ static uint64_t folder_bytes(const pare_files *files)
     return sum;
 }
 
+/* Whether none of these is cut to its first tokens. */
+static bool whole_inputs(const pare_inputs *set, const pare_inputs *all)
+{
+    bool whole = set->n <= all->n;
+    for (size_t i = 0; whole && i < set->n; i++) whole = set->in[i].tokens == all->in[i].tokens;
+    return whole;
+}
+
 /* What the printer and the JSON object say of both models beside their sizes. */
 static pare_status look_at_both(cli *c, reduction *r, const pare_model *m, const pare_model *g,
                                 const cert_inputs *in)
@@ -242,6 +251,9 @@ static pare_status look_at_both(cli *c, reduction *r, const pare_model *m, const
     r->row_word = m->pattern.kind == PARE_GRAPH   ? "node"
                   : m->top.pool != PARE_POOL_NONE ? "input"
                                                   : "position";
+    r->all_tokens = in->part && whole_inputs(&in->set, &in->data.inputs);
+    r->no_splits = in->path && in->data.task != PARE_TASK_NODES;
+    r->of_inputs = in->part && in->data.inputs.n > in->set.n ? in->data.inputs.n : 0;
     return largest_output(c, &r->largest_output, m, &in->set);
 }
 

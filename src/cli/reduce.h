@@ -13,8 +13,9 @@ typedef struct reduction {
     pare_files *files;         /* what the model before was read from */
     const pare_inputs *fitted; /* what the cut was fitted to, or NULL */
     size_t fitted_tokens;      /* held-out inputs are compared with those by so many tokens */
-    bool new_inputs;           /* statements about new inputs may be made */
-    pare_claim ask[8];         /* claims wanted beside the prover's own (pare_publish_opts) */
+    const char *no_next; /* a note to give once all is well: why nothing is said of new ones */
+    bool new_inputs;     /* statements about new inputs may be made */
+    pare_claim ask[8];   /* claims wanted beside the prover's own (pare_publish_opts) */
     size_t nask;
     pare_cert cert;
     const char *cert_path, *run_path;
@@ -30,6 +31,11 @@ typedef struct reduction {
     double output_error;                    /* |f - g| / |f|, root mean squares over ... */
     size_t error_inputs;                    /* ... so many inputs; 0: not measured */
     double largest_output; /* of the input model, absolute, on what is proven on; nan: not known */
+    bool all_tokens;       /* what is proven on was not cut to its first tokens */
+    bool no_splits;        /* the data have none */
+    size_t of_inputs;      /* inputs of which those are the first; 0: they are all */
+    bool prove_more;       /* --prove N adds to them */
+    const char *heldout;   /* the file that they are from, if --heldout names it */
     size_t rows;           /* output rows of what is proven on */
     const char *row_word;  /* "node", "position", "input" */
     cut_shape shape_before, shape_after;

@@ -117,6 +117,46 @@ static bool is_vacuous(const reduction *r, double bound)
     return isinf(bound) || bound > r->largest_output;
 }
 
+/* Without `part`, if it is there. */
+static void leave_out(char *words, const char *part)
+{
+    char *const at = strstr(words, part);
+    if (at) memmove(at, at + strlen(part), strlen(at + strlen(part)) + 1);
+}
+
+/* The certificate's words, without what is empty here, and how many inputs there are. */
+static void print_domain(const reduction *r)
+{
+    const pare_data_ref *const d = &r->cert.data;
+    char words[256], part[64];
+    snprintf(words, sizeof words, "%s", r->cert.domain);
+    snprintf(part, sizeof part, ", its first %zu tokens at most", d->tokens);
+    if (r->all_tokens) leave_out(words, part);
+    snprintf(part, sizeof part, " (split %zu)", d->split);
+    if (r->no_splits) leave_out(words, part);
+    char *const file = r->heldout ? strstr(words, "the data file") : NULL;
+    if (file) {
+        char tail[128];
+        snprintf(tail, sizeof tail, "%s", file + strlen("the data file"));
+        *file = '\0';
+        out_row("", "on %s%s%s", words, r->heldout, tail);
+    } else {
+        out_row("", "on %s", words);
+    }
+    if (r->of_inputs > 0)
+        out_row("", "(the first %zu of the %zu %sinputs%s)", d->count, r->of_inputs,
+                r->held_out ? "held-out " : "", r->prove_more ? "; --prove N for more" : "");
+}
+
+/* Said behind a bound that is vacuous; other inputs than the given ones may have larger outputs. */
+static const char *vacuous_words(char buf[64], const reduction *r, double bound)
+{
+    buf[0] = '\0';
+    if (!isinf(bound) && is_vacuous(r, bound))
+        snprintf(buf, 64, "; vacuous: the outputs reach only %.4g", r->largest_output);
+    return buf;
+}
+
 static void print_headline(const reduction *r)
 {
     const pare_cert *const cert = &r->cert;
@@ -137,7 +177,7 @@ static void print_headline(const reduction *r)
         else
             out_line(")");
     }
-    out_row("", "on %s", cert->domain);
+    print_domain(r);
 }
 
 static void print_rows(const reduction *r)
@@ -186,19 +226,22 @@ static const char *place_of(pare_arena *a, const pare_claim *t)
     return words ? pare_strndup(a, words, (size_t)(last - words)) : NULL;
 }
 
-static void print_moves(const char *label, const char *where, const pare_claim *t)
+static void print_moves(const char *label, const char *where, const reduction *r,
+                        const pare_claim *t)
 {
-    char bound[40];
-    out_row(label, "%s: no output moves by more than %s", where ? where : "", out_bound(bound, t));
+    char bound[40], empty[64];
+    out_row(label, "%s: no output moves by more than %s%s", where ? where : "", out_bound(bound, t),
+            vacuous_words(empty, r, t->value));
 }
 
 static void print_near(const cli *c, const reduction *r)
 {
     const pare_claim *const edits = pare_cert_find(&r->cert, PARE_EDITS_OUTPUTS);
     const pare_claim *const share = pare_cert_find(&r->cert, PARE_EDITS_ROWS_CHANGED);
-    char bound[40];
+    char bound[40], empty[64];
     if (edits && share) {
-        out_row("edits", "no output moves by more than %s", out_bound(bound, edits));
+        out_row("edits", "no output moves by more than %s%s", out_bound(bound, edits),
+                vacuous_words(empty, r, edits->value));
         out_row("", "on %s", edits->domain);
         out_row("", "the class stays the same for %.2f %% of the nodes that edits reach",
                 floor(1e4 * (1 - share->value)) / 1e2);
@@ -207,7 +250,7 @@ static void print_near(const cli *c, const reduction *r)
     for (size_t i = 0; i < r->cert.nclaims; i++) {
         const pare_claim *const t = &r->cert.claims[i];
         if (t->kind == PARE_BALL_OUTPUTS) {
-            print_moves(label, place_of(c->arena, t), t);
+            print_moves(label, place_of(c->arena, t), r, t);
         } else if (t->kind == PARE_BALL_ROWS_CHANGED || t->kind == PARE_BALL_SCORE) {
             const char *const words = out_claim_words(c->arena, t);
             out_row(label, "%s", words ? words : "");
@@ -230,9 +273,10 @@ static void print_everywhere(const cli *c, const reduction *r)
                            t->kind == PARE_ONE_LAYER_LEAST;
         const bool free = t->kind == PARE_APRIORI_OUTPUTS || t->kind == PARE_APRIORI_SCORE;
         if (!asked && !(free && !is_vacuous(r, t->value))) continue;
-        char bound[40];
+        char bound[40], empty[64];
         if (outputs) {
-            out_row(label, "no output moves by more than %s", out_bound(bound, t));
+            out_row(label, "no output moves by more than %s%s", out_bound(bound, t),
+                    vacuous_words(empty, r, t->value));
         } else {
             const char *const words = out_claim_words(c->arena, t);
             out_row(label, "%s", words ? words : "");

@@ -44,11 +44,11 @@ static pare_status check_count(const scene *s)
                          "set layers or exact: how many attention layers stay, or which");
     if (s->exact > s->n)
         return pare_fail(s->err, PARE_ERR_USAGE,
-                         "%zu attention layers are to stay, but the model has %zu", s->exact, s->n);
+                         "%zu attention layer%s to stay, but the model has %zu", s->exact,
+                         s->exact == 1 ? " is" : "s are", s->n);
     if (s->exact < o->nexact)
-        return pare_fail(s->err, PARE_ERR_USAGE,
-                         "%zu attention layers are to stay, but %zu are named", s->exact,
-                         o->nexact);
+        return pare_fail(s->err, PARE_ERR_USAGE, "%zu attention layer%s to stay, but %zu are named",
+                         s->exact, s->exact == 1 ? " is" : "s are", o->nexact);
     return PARE_OK;
 }
 
@@ -284,8 +284,8 @@ pare_status pare_depth(pare_model **out, pare_depth_report *report, const pare_m
     s.err = err;
     s.c = (choice){.m = in, .n = s.n, .a = s.a, .exec = exec, .err = err};
     pare_status st = open_scene(&s);
-    if (!st) st = check_count(&s);
     if (!st) st = mark_exact(&s);
+    if (!st) st = check_count(&s);
     if (!st) st = allow(&s);
     if (!st && (!data || data->n == 0) && pare_depth_needs_data(in, opts))
         st = pare_fail(err, PARE_ERR_USAGE, "this cut needs data: %s",

@@ -146,12 +146,15 @@ static void check_layer(work *w, const net_layer *l, size_t i)
 {
     const net_head *const hd = &l->heads[0];
     const char *what = NULL;
-    if (l->r1.v || l->r2.v) what = "a skip";
-    if (l->act != PARE_ACT_RELU) what = "an activation that is not relu";
-    if (l->nheads != 1) what = "more than one head";
+    if (l->r1.v || l->r2.v) what = "skip connections";
+    if (l->act != PARE_ACT_RELU) what = "activations other than ReLU";
+    if (l->nheads != 1) what = "layers of more than one head";
     if (!what && (!zeros(hd->bv, hd->wv.rows) || !zeros(l->c1, hd->wo.rows)))
-        what = "a bias on its values or outputs of attention";
-    if (what) w_fail(w, PARE_ERR_INPUT, "block %zu: cluster does not cover %s", i, what);
+        what = "biases on values or outputs of attention";
+    if (what)
+        w_fail(w, PARE_ERR_INPUT,
+               "the method cluster works only for models without %s; block %zu has them; try auto",
+               what, i);
 }
 
 /* ---- the selector --------------------------------------------------------------------------- */

@@ -13,10 +13,10 @@ done
 # Nothing is fitted, nothing is chosen: no data is needed, or all of it is held out.
 pare depth m.st --kind uniform --layers 0 -q -f -o o.st | grep -E '^cut|^ +on '
 pare depth m.st --kind uniform --layers 0 --data t.npy -q -f -o o.st | grep -E '^ +on '
-pare depth m.st --kind linear --layers 0 --data t.npy -q -f -o o.st | grep -E '^new|^ +(on|of all new) ' | mask
-pare depth m.st --kind linear --layers 0 --data t.npy --heldout t.npy -f -o o.st 2>&1 | grep -E '^(pare|new) ?|^ +(on|of all new)'
+pare depth m.st --kind linear --layers 0 --data t.npy -q -f -o o.st | grep -E '^new|^ +(on|provided|at most) ' | mask
+pare depth m.st --kind linear --layers 0 --data t.npy --heldout t.npy -f -o o.st 2>&1 | grep -E '^(pare|new) ?|^ +(on|provided|at most)'
 pare data random -q --count 3 --tokens 16 --vocab 40 --seed 5 -o others.npy
-pare depth m.st --kind linear --layers 0 --data t.npy --heldout others.npy -f -o o.st 2>&1 | grep -E '^(pare|new) ?|^ +(on|of all new)' | mask
+pare depth m.st --kind linear --layers 0 --data t.npy --heldout others.npy -f -o o.st 2>&1 | grep -E '^(pare|new) ?|^ +(on|provided|at most)' | mask
 # Of a text the first tokens are proven on: the new one is cut as well. A file that holds the inputs
 # that were fitted to and a byte more is no other data.
 pare data model -q --kind gpt -o w.st --dim 16 --heads 2 --layers 2 --context 80
@@ -24,7 +24,7 @@ for i in $(seq 1 90); do echo "line $i says that $((i * i % 97)) is not $((i * 7
 { cat t.txt; echo; } >more.txt
 tac t.txt >other.txt
 for held in more other; do
-    pare depth w.st --kind linear --layers 0 --data t.txt --heldout $held.txt -f -o o.st 2>&1 | grep -E '^(pare|new) ?|^ +(on|of all new)' | mask
+    pare depth w.st --kind linear --layers 0 --data t.txt --heldout $held.txt -f -o o.st 2>&1 | grep -E '^(pare|new) ?|^ +(on|provided|at most)' | mask
 done
 pare verify o.st.cert.json | grep -oE '^verdict +[A-Z]+'
 pare depth m.st --data t.npy --kind auto --layers 1 -q --json -f -o o.st | python3 -c "

@@ -14,7 +14,7 @@ for e in "$most" "$middle" "$least"; do
 done
 # The same cut as with the number that was found; but what chose the number is not unseen.
 cmp o.st 2.st && echo same bytes
-pare depth m.st --data t.npy --kind linear --max-error "$most" -f -o o.st 2>&1 | grep -E '^(pare|new)|^ +of all new'
+pare depth m.st --data t.npy --kind linear --max-error "$most" -f -o o.st 2>&1 | grep -E '^(pare|new)|^ +at most'
 # Layers that are named stay, and others with them if they must.
 pare depth m.st --data t.npy --kind linear --exact 1 --max-error "$least" -q -f -o o.st | grep -E '^(cut|  1 )' | digits
 # Nothing keeps it, with data or without: what was found, and nothing is written.

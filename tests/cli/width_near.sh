@@ -13,16 +13,16 @@ pare verify b.st.cert.json | grep -oE '^verdict +[A-Z]+'
 sed 's/"radius": 1e-06/"radius": 0.5/; s/of radius 1e-06 in/of radius 0.5 in/' b.st.cert.json >wrong.cert.json
 pare verify wrong.cert.json 2>/dev/null | grep -oE '^verdict +[A-Z]+'
 # Proven on inputs that the cut has not seen, it says something of the next one.
-pare width m.st --data fit.npz --heldout boards --method lowrank --dim 6 -q -v -o h.st | grep -E '^new|^ +(on|of all new) |new input' | mask
+pare width m.st --data fit.npz --heldout boards --method lowrank --dim 6 -q -v -o h.st | grep -E '^new|^ +(on|provided|at most) |new input' | mask
 pare verify h.st.cert.json | grep -oE '^verdict +[A-Z]+'
 sed 's/"probability": 0.75/"probability": 0.8/' h.st.cert.json >wrong.cert.json
 pare verify wrong.cert.json 2>/dev/null | grep -oE '^verdict +[A-Z]+'
 # A promise decides by the held-out inputs whether anything is written: nothing is said of new ones.
-pare width m.st --data fit.npz --heldout boards --max-error 9 --dim 6 -f -o h.st 2>&1 | grep -E '^new|^ +of all new|no statement' | mask
+pare width m.st --data fit.npz --heldout boards --max-error 9 --dim 6 -f -o h.st 2>&1 | grep -E '^new|^ +at most|no statement' | mask
 grep -c 'new_input\|writers_word' h.st.cert.json
 # One of the inputs that the cut is fitted to is among them: nothing is said.
 cp -r boards some && cp fit.npz some/b4.npz
-pare width m.st --data fit.npz --heldout some --dim 6 -o s.st 2>&1 | grep -E '^(pare|new)|^ +(on|of all new) |new input' | mask
+pare width m.st --data fit.npz --heldout some --dim 6 -o s.st 2>&1 | grep -E '^(pare|new)|^ +(on|provided|at most) |new input' | mask
 pare verify s.st.cert.json | grep -oE '^verdict +[A-Z]+'
 # Fewer numbers a row than outputs: no such model is nearer than this.
 pare width m.st --data fit.npz --dim 2 -q -o l.st | grep 'least error' | mask

@@ -11,7 +11,7 @@ pare width l.st --data t.txt --method slice --dim 12 -q -o o.st | mask
 pare verify -v o.st.cert.json | grep -E '^(data|theorem|observation|verdict)|^ +on ' | mask
 # One text, which the cut is fitted to: nothing is said of another.
 head -c 20 t.txt >short.txt
-pare width l.st --data short.txt --method svd --dim 12 -f -o s.st 2>&1 | grep -E '^(pare|new)|^ +(on|of all new) |new input' | mask
+pare width l.st --data short.txt --method svd --dim 12 -f -o s.st 2>&1 | grep -E '^(pare|new)|^ +(on|provided|at most) |new input' | mask
 for how in "g.st --method slice --dim 12 --basis shared --windows 8 --tokens 16" "g.st --method slice --keep 0.8 --untie" "l.st --method svd --keep 0.7" \
     "l.st --method svd --qk-dim 2 --v-dim 3 --ffn-dim 30" "g.st --method svd --dim 12 --ffn-dim 40"; do
     pare width $how --data t.txt -q -f -o o.st | grep -E '^(size|cut|proven) |^ {13}.* -> ' | mask

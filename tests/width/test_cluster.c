@@ -179,13 +179,13 @@ static void what_it_does_not_cover_is_refused_with_its_numbers(void **state)
     const pare_width_opts o = cluster_opts(PARE_RULE_MARGIN, PARE_START_RANK);
     net other = net_shallow(&s.w, &n);
     other.layers[1].act = PARE_ACT_TANH;
-    refused(&s, &other, &x, &g, o, "block 1: cluster does not cover an activation");
+    refused(&s, &other, &x, &g, o, "without activations other than ReLU; block 1");
     other = net_shallow(&s.w, &n);
     other.layers[1].r1 = w_identity(&s.w, 16);
-    refused(&s, &other, &x, &g, o, "block 1: cluster does not cover a skip");
+    refused(&s, &other, &x, &g, o, "without skip connections; block 1");
     other = net_shallow(&s.w, &n);
     other.layers[0].heads[0].bv = rand_vec(&s, 16, 1);
-    refused(&s, &other, &x, &g, o, "block 0: cluster does not cover a bias");
+    refused(&s, &other, &x, &g, o, "without biases on values or outputs of attention; block 0");
     /* Rows everywhere, in no clusters. */
     const pare_mat loose = rand_mat(&s, N, 16, 1);
     refused(&s, &n, &loose, &g, o, "not separable: a node outside has");
