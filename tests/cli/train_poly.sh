@@ -11,8 +11,8 @@ awk -v a=$(last exact.csv) -v b=$(last poly.csv) \
     'BEGIN { d = a - b; if (d < 0) d = -d; print (a > 0 && d <= 0.002 && d > 0 ? "near" : "far"), "and not the same" }'
 pare info poly.st | grep blocks
 echo "-- with so few tokens it is exact, and says so"
-pare train $words --window 64 --attention poly -q -o few.st >/dev/null
-pare train $words --window 64 --attention poly -f -o few.st 2>&1 >/dev/null | sed -E 's/(too few).*/\1 .../'
+pare train ${words/--window 2048/--window 64} --attention poly -q -o few.st >/dev/null
+pare train ${words/--window 2048/--window 64} --attention poly -f -o few.st 2>&1 >/dev/null | sed -E 's/(too few).*/\1 .../'
 echo "-- and back to exact"
 pare train --kind gpt --data t.txt --window 64 --batch 1 --steps 2 --from poly.st --attention exact -q -o back.st >/dev/null
 pare info back.st | grep blocks
