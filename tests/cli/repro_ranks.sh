@@ -10,8 +10,8 @@ diff <(sed 's/one/two/g' one.out) two.out && echo "same words"
 diff <(sed 's/\bone\b/two/g' one/tables.json) two/tables.json && echo "same tables"
 diff <(ls one/runs) <(ls two/runs) && echo "same runs"
 grep -o '8 runs, 0 of them were there already' mpi.err
-for w in "--data none.npz" "-o no/such"; do
-    timeout 60 mpirun --oversubscribe -n 2 pare $words -q -o three $w >four.out 2>&1
+for w in "--data none.npz -o three" "-o no/such"; do
+    timeout 60 mpirun --oversubscribe -n 2 pare $words -q $w >four.out 2>&1
     echo "exit $?"
     grep '^pare' four.out
 done

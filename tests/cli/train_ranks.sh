@@ -12,8 +12,8 @@ diff <(sed s/one/two/ one.out) two.out && echo "same words"
 diff <(grep -v '^#' one.csv | sort) <(grep -v '^#' two.csv | sort) && echo "same lines"
 mpirun --oversubscribe -n 2 pare train $words --split 50 -o three.st 2>&1 | grep -c 'split 50'
 echo "-- what one process cannot do ends all of them"
-words="--kind graph --data b.npz --dim 8 --layers 1 --epochs 2 -t 1 -q"
-for w in "--log /proc/none.csv" "--data none.npz" "--hidden 1"; do
+words="--kind graph --dim 8 --layers 1 --epochs 2 -t 1 -q"
+for w in "--data b.npz --log /proc/none.csv" "--data none.npz" "--data b.npz --hidden 1"; do
     timeout 60 mpirun --oversubscribe -n 2 pare train $words $w -o four.st >four.out 2>&1
     echo "exit $?"
     grep '^pare' four.out
