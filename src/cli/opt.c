@@ -358,6 +358,6 @@ bool opt_given(const opt_spec *syntax, const opt_line *line, const char *name)
 {
     for (size_t i = 0; i < syntax->nown + syntax->ncommon; i++)
         if (strcmp(row(syntax, i)->name, name) == 0) return line->given[i];
-    PARE_ASSERT(!"an option of this command");
+    PARE_ASSERT(false); /* no option of this command: a slip in its code */
     return false;
 }

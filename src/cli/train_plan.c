@@ -72,10 +72,10 @@ static pare_status find_data_kind(plan *p, data_kind *out, const char *path)
 static pare_status fits_kind(plan *p, data_kind d)
 {
     static const char *const what[] = {"a graph", "sequences", "text", "sentences with labels"};
-    static const char *const wants[] = {"a graph (.npz)",
-                                        "sequences (.npz with inputs and targets or values) or "
-                                        "sentences with labels (.tsv)",
-                                        "text (.txt, .npy of token ids) or sequences (.npz)"};
+    static const char *const wants[] = {
+        "a graph (.npz)",
+        ("sequences (.npz with inputs and targets or values) or sentences with labels (.tsv)"),
+        "text (.txt, .npy of token ids) or sequences (.npz)"};
     const train_opts *o = p->o;
     cli *const c = p->c;
     const bool nodes = on_nodes(o), encoder = o->kind == PARE_INIT_ENCODER;

@@ -177,8 +177,7 @@ static void attention_contracts_by_the_interaction_of_scores(void **state)
                              .beta = 1,
                              .law = LAW_GAUSS};
         pare_model *const m = net_of(&r, &s);
-        head_at h = {
-            .k = {.a = pare_arena_new()}, .n = 2 + pare_rng_below(&r, 6), .d = s.d};
+        head_at h = {.k = {.a = pare_arena_new()}, .n = 2 + pare_rng_below(&r, 6), .d = s.d};
         const char *why;
         assert_true(effective_attn(&h.k, &h.e, &m->blocks[0].attn, s.d, &why));
         for (size_t i = 0; i < h.n * h.d; i++) h.x[i] = 2 * pare_rng_uniform(&r) - 1;

@@ -208,7 +208,7 @@ static void one_attention(uint64_t seed, double tight[RULERS_TRIED], size_t *cou
     pare_rng r = pare_rng_at(seed, 9);
     pare_model *const whole = some_model(seed, seed % 2 ? .3 : .7);
     soften_all(whole);
-    trial t = {.k = {pare_arena_new(), NULL, PARE_OK}};
+    trial t = {.k = {.a = pare_arena_new()}};
     const pare_attn_kind kind = whole->blocks[0].attn.kind;
     if (kind == PARE_ATTN_NONE) {
         pare_model_free(whole);
@@ -276,7 +276,7 @@ static void sharp_attention_stays_within_its_step(void **state)
                              .law = seed % 3 ? LAW_ALL_ETA : LAW_GAUSS,
                              .pattern = seed % 4 ? PARE_FULL : PARE_CAUSAL,
                              .no_skip = seed % 5 < 3};
-        trial t = {.k = {pare_arena_new(), NULL, PARE_OK}, .din = s.d, .dout = s.d};
+        trial t = {.k = {.a = pare_arena_new()}, .din = s.d, .dout = s.d};
         t.f = net_of(&r, &s);
         t.g = seed % 2 ? net_clone(t.f) : all_uniform(t.f);
         const char *why = NULL;
@@ -343,7 +343,7 @@ static void check_pair(trial *t, bool same, sight s, bool about_zero, uint64_t n
 static trial small_trial(const net_shape *s, size_t n)
 {
     pare_rng r = pare_rng_at(0, 0);
-    trial t = {.k = {pare_arena_new(), NULL, PARE_OK}, .n = n, .din = s->d, .dout = s->d};
+    trial t = {.k = {.a = pare_arena_new()}, .n = n, .din = s->d, .dout = s->d};
     t.f = net_of(&r, s);
     return t;
 }
@@ -526,7 +526,7 @@ static void an_ffn_stays_within_its_step(void **state)
         pare_rng r = pare_rng_at(seed, 11);
         pare_model *const whole = some_model(seed, seed % 2 ? .3 : 1);
         soften_all(whole);
-        trial t = {.k = {pare_arena_new(), NULL, PARE_OK}};
+        trial t = {.k = {.a = pare_arena_new()}};
         if (whole->blocks[0].ffn.kind != PARE_FFN_NONE) {
             t.f = sublayer(whole, true);
             t.din = t.f->blocks[0].ffn.din, t.dout = t.f->blocks[0].ffn.dout;
