@@ -21,7 +21,8 @@
  *         return 0;
  *     }
  *
- *     cc -std=c17 first.c $(pkg-config --cflags --libs pare)
+ *     cc -std=c17 first.c $(pkg-config --cflags --libs pare) \
+ *         -Wl,-rpath,$(pkg-config --variable=libdir pare)
  *
  * Ownership: a model owns its arena; what a function returns in an arena lives as long as that
  * arena; everything else is borrowed. Nothing here prints, exits, reads the environment or keeps

@@ -16,7 +16,8 @@ static const char description[] =
     "files and folders (GPT\\-2, Llama, BERT), files of llama2.c.\n"
     "Results go to standard output, messages and progress to standard error.\n"
     "Sizes take the suffixes k, M and G (powers of 1000); shares are written 0.75 or 75%.\n"
-    "[x] after an explanation is the default.\n";
+    "[x] after an explanation is the default; of an option that is given twice the last value\n"
+    "counts.\n";
 
 static const char after_commands[] =
     ".SH EXIT STATUS\n"

@@ -218,16 +218,14 @@ static opt_result set_value(const words *w, const opt *o, const char *word)
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-/* The row of --name or -letter, which is then marked as given; NULL: there is none. *twice: it was
- * given before and keeps only one value. */
-static const opt *find(const words *w, const char *name, size_t length, char letter, bool *twice)
+/* The row of --name or -letter, which is then marked as given; NULL: there is none. Given
+ * several times, the last value counts. */
+static const opt *find(const words *w, const char *name, size_t length, char letter)
 {
-    *twice = false;
     for (size_t i = 0; i < w->syntax->nown + w->syntax->ncommon; i++) {
         const opt *const o = row(w->syntax, i);
         if (letter ? o->letter == letter
                    : strlen(o->name) == length && strncmp(o->name, name, length) == 0) {
-            *twice = w->line->given[i] && o->kind != OPT_FLAG && o->kind != OPT_TEXTS;
             w->line->given[i] = true;
             return o;
         }
@@ -270,10 +268,8 @@ static opt_result take_next(words *w, const opt *o, const char *as)
 static opt_result long_option(words *w, const char *word)
 {
     const char *name = word + 2, *equals = strchr(name, '=');
-    bool twice;
-    const opt *o = find(w, name, equals ? (size_t)(equals - name) : strlen(name), 0, &twice);
+    const opt *o = find(w, name, equals ? (size_t)(equals - name) : strlen(name), 0);
     if (!o) return unknown_option(w, word);
-    if (twice) return bad(w, "--%s is given twice: give it once", o->name);
     if (o->kind == OPT_FLAG) {
         if (equals) return bad(w, "--%s takes no value: '%s'", o->name, word);
         *(bool *)o->to = true;
@@ -286,12 +282,10 @@ static opt_result long_option(words *w, const char *word)
 static opt_result short_options(words *w, const char *word)
 {
     for (const char *p = word + 1; *p; p++) {
-        bool twice;
-        const opt *o = find(w, "", 0, *p, &twice);
+        const opt *o = find(w, "", 0, *p);
         if (!o && word[2] && strlen(word) <= 4)
             return bad(w, "unknown option '-%c' in '%s'", *p, word);
         if (!o) return unknown_option(w, word); /* -keep may mean --keep */
-        if (twice) return bad(w, "-%c is given twice: give it once", *p);
         if (o->kind != OPT_FLAG) {
             const char as[3] = {'-', *p, '\0'};
             return p[1] ? set_value(w, o, p + 1) : take_next(w, o, as);
