@@ -165,7 +165,7 @@ int cmd_eval(int argc, char **argv)
          .help = "score this model as well, and say how far the predictions are from its (KL divergence)"},
         opt_split(&o.split),
         {.name = "window", .kind = OPT_SIZE, .to = &o.window, .metavar = "N", .unset = "the context, at most 512",
-         .help = "text: tokens that are predicted together; a longer window gives each token more context",
+         .help = "text: it is cut into pieces of N tokens, each scored on its own; longer pieces give each token more context",
          .min = 2, .max = 1u << 30},
         {.name = "f64", .kind = OPT_FLAG, .to = &o.f64, .help = "compute in double precision instead of single precision"},
     };

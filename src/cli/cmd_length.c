@@ -346,6 +346,9 @@ static pare_status check_options(cli *c, const length_opts *o)
     if (!o->dry && !c->out)
         return pare_fail(&c->err, PARE_ERR_USAGE,
                          "-o PLAN is missing; --dry-run prints the costs without a file");
+    if (o->dry && c->out)
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "--dry-run writes nothing: leave -o %s out, or --dry-run", c->out);
     if (o->dry && o->certify)
         return pare_fail(&c->err, PARE_ERR_USAGE,
                          "--certify runs the plan and writes files: leave --dry-run out");

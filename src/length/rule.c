@@ -114,7 +114,9 @@ pare_status rule_choose(call_rule *out, pare_length_opts *o, pare_oracle_caps *c
         out->kind = CALL_TILE;
         if (partial) return PARE_OK;
         return pare_fail(err, PARE_ERR_INPUT,
-                         "length: native plans need an oracle with partial results");
+                         "mode native needs an engine that returns partial softmax sums: name only "
+                         "its number of "
+                         "tokens, or choose mode zeroref");
     }
     if (o->mode == PARE_LENGTH_STRICT) {
         caps->features &= ~(uint32_t)PARE_ORC_QKV;

@@ -23,9 +23,9 @@ no m.st --oracle 1 --mode zeroref
 no missing.st --oracle 8
 # More calls than can be counted in a minute or so, and too many tokens: refused at once.
 pare data model -q --kind llama -o l.st --dim 16 --heads 2 --layers 2 --context 64
-no l.st --tokens 100000000 --oracle 8 --dry-run
-no l.st --tokens 100000000 --oracle 64 --mode zeroref --dry-run
-no l.st --tokens 1000000000 --oracle 64 --mode sample --dry-run
+no l.st --tokens 100000000 --oracle 8
+no l.st --tokens 100000000 --oracle 64 --mode zeroref
+no l.st --tokens 1000000000 --oracle 64 --mode sample
 # More tokens than learned positions: the plan could not run, so there is none.
 no m.st --tokens 65 --oracle 8
 no m.st --tokens 65 --oracle 8 --certify
@@ -33,6 +33,7 @@ pare length m.st --oracle 8 --dry-run | grep '^plan'
 # Without learned positions inputs may be longer than the context.
 pare length l.st --tokens 4096 --oracle 8 --dry-run | grep '^plan'
 pare length m.st --oracle 8 2>&1; echo "exit $?"
+no m.st --oracle 8 --dry-run
 pare data model -q --kind graph -o g.st
 no g.st --oracle 8
 no m.st --oracle 8 --one-vector --mode native
