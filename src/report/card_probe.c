@@ -114,7 +114,9 @@ static void spectra(page *p, const cJSON *stream)
         if (!x || !y) return;
         for (size_t k = 0; k < axes; k++) x[k] = (double)(k + 1);
         const char *const place = item_string(p, at, "place");
-        if (axes > 0) s[n++] = (series){.name = place ? place : "", .n = axes, .x = x, .y = y};
+        if (axes == 0) continue;
+        s[n] = (series){.name = place ? place : "", .n = axes, .x = x, .y = y};
+        n++;
     }
     if (n > 0)
         plot_chart(p, &(chart){"Spectrum of the residual stream",
@@ -168,7 +170,8 @@ static bool depth_curves(page *p, const cJSON *curves)
             y[k++] = item_number(p, point, "error");
         }
         const char *const kind = item_string(p, at, "kind");
-        s[n++] = (series){.name = kind ? kind : "", .n = k, .x = x, .y = y};
+        s[n] = (series){.name = kind ? kind : "", .n = k, .x = x, .y = y};
+        n++;
     }
     if (n > 0)
         plot_chart(p, &(chart){"Depth: error against attention layers that stay",

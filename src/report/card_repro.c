@@ -191,8 +191,9 @@ static const cJSON *panel(page *p, const cJSON *first)
         double *x, *y;
         const char *const what = item_string(p, c, "what");
         const size_t nx = item_numbers(&x, p, c, "x"), ny = item_numbers(&y, p, c, "y");
-        if (n < MOST && nx == ny && !p->st)
-            s[n++] = (series){.name = what ? what : "", .n = nx, .x = x, .y = y};
+        if (n == MOST || nx != ny || p->st) continue;
+        s[n] = (series){.name = what ? what : "", .n = nx, .x = x, .y = y};
+        n++;
     }
     const axis_names *const names = axes_of(name, data);
     if (n > 0)
