@@ -204,18 +204,26 @@ int cli_finish(cli *c, pare_status st)
     return pare_exit_code(st);
 }
 
-int cli_unknown_word(const char *command, const char *what, const char *word,
-                     const char *const *words, int argc, char *const *argv)
+/* Why a word is not in the list, with the nearest one or all of them; word NULL: it is missing. */
+static void unknown_word_message(char *buf, size_t size, const char *what, const char *word,
+                                 const char *const *words)
 {
-    char message[600], list[400];
+    char list[400];
     const char *const near = word ? suggest_word(word, words) : NULL;
     opt_list(list, sizeof list, words);
     if (!word)
-        snprintf(message, sizeof message, "%s is missing; choose one of %s", what, list);
+        snprintf(buf, size, "%s is missing; choose one of %s", what, list);
     else if (near)
-        snprintf(message, sizeof message, "unknown %s '%s'; did you mean '%s'?", what, word, near);
+        snprintf(buf, size, "unknown %s '%s'; did you mean '%s'?", what, word, near);
     else
-        snprintf(message, sizeof message, "unknown %s '%s'; choose one of %s", what, word, list);
+        snprintf(buf, size, "unknown %s '%s'; choose one of %s", what, word, list);
+}
+
+int cli_unknown_word(const char *command, const char *what, const char *word,
+                     const char *const *words, int argc, char *const *argv)
+{
+    char message[600];
+    unknown_word_message(message, sizeof message, what, word, words);
     out_error("pare%s%s: %s", *command ? " " : "", command, message);
     fprintf(stderr, "help: pare %s%s--help\n", command, *command ? " " : "");
     if (cli_asks_json(argc, argv)) json_error(command, PARE_ERR_USAGE, message);
@@ -244,16 +252,11 @@ pare_status cli_only(cli *c, const char *names, bool applies, const char *with)
 pare_status cli_choose(cli *c, size_t *index, const char *what, const char *word,
                        const char *const *words)
 {
-    char list[400];
+    char message[600];
     for (*index = 0; words[*index]; ++*index)
         if (strcmp(word, words[*index]) == 0) return PARE_OK;
-    const char *const near = suggest_word(word, words);
-    opt_list(list, sizeof list, words);
-    if (near)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "unknown %s '%s'; did you mean '%s'?", what, word,
-                         near);
-    return pare_fail(&c->err, PARE_ERR_USAGE, "unknown %s '%s'; choose one of %s", what, word,
-                     list);
+    unknown_word_message(message, sizeof message, what, word, words);
+    return pare_fail(&c->err, PARE_ERR_USAGE, "%s", message);
 }
 
 static bool under_mpirun(void)
