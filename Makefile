@@ -45,7 +45,7 @@ WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wv
 # Never the flags that let a compiler change what a floating-point program means: bounds are
 # proofs about IEEE arithmetic, and a contracted multiply-add is another program.
 LANGFLAGS = -std=c17 -ffp-contract=off -pthread
-CPPBASE   = -D_GNU_SOURCE -DPARE_VERSION='"$(VERSION)"' -Iinclude
+CPPBASE   = -D_GNU_SOURCE -DPARE_VERSION='"$(VERSION)"' -Iinclude -Isrc
 # SANITIZE=address,undefined is what `make test-asan` passes.
 SANFLAGS = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all \
              -fno-omit-frame-pointer) $(if $(FUZZER),-fsanitize=fuzzer-no-link) \
@@ -80,6 +80,7 @@ ALL_LDFLAGS = -pthread $(SANFLAGS) $(LDFLAGS)
 MPI_SRC := src/base/ranks_mpi.c
 LIB_SRC := $(sort $(filter-out src/cli/% $(MPI_SRC),$(wildcard src/*/*.c)))
 CLI_SRC := $(sort $(wildcard src/cli/*.c))
+STU_SRC := $(sort $(wildcard studies/*.c))
 SUP_SRC := $(sort $(filter-out %/fail_alloc.c,$(wildcard tests/support/*.c)))
 TST_SRC := $(sort $(wildcard tests/*/test_*.c))
 LNG_SRC := $(sort $(wildcard tests/*/long_*.c))
@@ -90,6 +91,7 @@ QUICK := $(if $(filter check-programs,$(MAKECMDGOALS)),$(shell $(PYTHON) tools/r
 
 LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 CLI_OBJ = $(CLI_SRC:%.c=$(BUILD)/obj/%.o)
+STU_OBJ = $(STU_SRC:%.c=$(BUILD)/obj/%.o)
 SUP_OBJ = $(SUP_SRC:%.c=$(BUILD)/obj/%.o)
 TST_OBJ = $(TST_SRC:%.c=$(BUILD)/obj/%.o) $(LNG_SRC:%.c=$(BUILD)/obj/%.o)
 TST_BIN = $(TST_SRC:%.c=$(BUILD)/%)
@@ -101,6 +103,10 @@ FAIL_ALLOC = $(BUILD)/obj/tests/support/fail_alloc.o
 
 STATIC = $(BUILD)/libpare.a
 SHARED = $(BUILD)/$(SONAME)
+# Not installed: what the two programs have in common (options, progress, printing), and the studies
+# as their tests link them.
+CLI_LIB = $(BUILD)/libcli.a
+STUDIES = $(BUILD)/libstudies.a
 # Loaded at run time, only under mpirun (src/base/ranks.c); looked for beside who asks, and in the
 # lib folder beside bin.
 MPI_OBJ = $(MPI_SRC:%.c=$(BUILD)/obj/%.o)
@@ -120,14 +126,14 @@ FUZZ_RUNS ?= 1000000
 
 # ---- compile_commands.json: the flags of the rules below; without ccache, which is no compiler ----
 
-ALL_SRC = $(sort $(wildcard src/*/*.c tests/*/*.c examples/*.c bench/*.c fuzz/*.c))
+ALL_SRC = $(sort $(wildcard src/*/*.c studies/*.c tests/*/*.c examples/*.c bench/*.c fuzz/*.c))
 compile_command = {"directory": "$(CURDIR)", "file": "$(1)", "command": "$(subst ",\",$(strip \
     $(filter-out ccache,$(CC)) $(BASE_CFLAGS) $(if $(filter tests/%,$(1)),-Itests/support $(TEST_CFLAGS)) \
     $(if $(filter $(MPI_SRC),$(1)),$(MPI_CFLAGS)) -c $(1)))"}
 
 # ---- targets for people --------------------------------------------------------------------
 
-all: $(BUILD)/pare $(STATIC) $(SHARED) $(BUILD)/libpare.so $(MPI_LIB) $(BUILD)/pare.1 $(BUILD)/pare.bash ## the command and both libraries, into build/
+all: $(BUILD)/pare $(BUILD)/pare-repro $(STATIC) $(SHARED) $(BUILD)/libpare.so $(MPI_LIB) $(BUILD)/pare.1 $(BUILD)/pare.bash ## the command and both libraries, into build/
 	@:
 
 check: ## after `make`: the quick tests, less than a minute; installs nothing
@@ -210,12 +216,13 @@ install: all ## copy command, libraries, headers, man page, completion to DESTDI
 	install -d "$(DESTDIR)$(BINDIR)" "$(DESTDIR)$(LIBDIR)/pkgconfig" "$(DESTDIR)$(CMAKEDIR)" \
 	    "$(DESTDIR)$(INCDIR)/pare" "$(DESTDIR)$(MANDIR)/man1" "$(DESTDIR)$(COMPDIR)" "$(DESTDIR)$(SHAREDIR)"
 	install -m 755 $(BUILD)/pare "$(DESTDIR)$(BINDIR)/pare"
+	install -m 755 $(BUILD)/pare-repro "$(DESTDIR)$(BINDIR)/pare-repro"
 	install -m 644 $(STATIC) "$(DESTDIR)$(LIBDIR)/libpare.a"
 	install -m 755 $(SHARED) "$(DESTDIR)$(LIBDIR)/libpare.so.$(VERSION)"
 	ln -sf libpare.so.$(VERSION) "$(DESTDIR)$(LIBDIR)/$(SONAME)"
 	ln -sf $(SONAME) "$(DESTDIR)$(LIBDIR)/libpare.so"
 	$(if $(MPI_LIB),install -m 755 $(MPI_LIB) "$(DESTDIR)$(LIBDIR)/libpare-mpi.so")
-	$(if $(STRIP),$(STRIP) --strip-debug "$(DESTDIR)$(BINDIR)/pare" "$(DESTDIR)$(LIBDIR)/libpare.a" \
+	$(if $(STRIP),$(STRIP) --strip-debug "$(DESTDIR)$(BINDIR)/pare" "$(DESTDIR)$(BINDIR)/pare-repro" "$(DESTDIR)$(LIBDIR)/libpare.a" \
 	    "$(DESTDIR)$(LIBDIR)/libpare.so.$(VERSION)" $(if $(MPI_LIB),"$(DESTDIR)$(LIBDIR)/libpare-mpi.so"))
 	@$(if $(STRIP),echo "The debug information was left out; make install STRIP= keeps it.")
 	install -m 644 include/pare/*.h "$(DESTDIR)$(INCDIR)/pare/"
@@ -227,7 +234,7 @@ install: all ## copy command, libraries, headers, man page, completion to DESTDI
 	install -m 644 $(BUILD)/pare.bash "$(DESTDIR)$(COMPDIR)/pare"
 
 uninstall: ## remove what install put there
-	rm -f "$(DESTDIR)$(BINDIR)/pare" "$(DESTDIR)$(LIBDIR)/libpare.a" \
+	rm -f "$(DESTDIR)$(BINDIR)/pare" "$(DESTDIR)$(BINDIR)/pare-repro" "$(DESTDIR)$(LIBDIR)/libpare.a" \
 	    "$(DESTDIR)$(LIBDIR)/libpare.so" "$(DESTDIR)$(LIBDIR)/$(SONAME)" \
 	    "$(DESTDIR)$(LIBDIR)/libpare.so.$(VERSION)" "$(DESTDIR)$(LIBDIR)/libpare-mpi.so" \
 	    "$(DESTDIR)$(LIBDIR)/pkgconfig/pare.pc" "$(DESTDIR)$(MANDIR)/man1/pare.1" "$(DESTDIR)$(COMPDIR)/pare"
@@ -263,7 +270,7 @@ fuzz-build:
 fuzz-build-long: fuzz-build
 	+@if $(PYTHON) tools/fuzz --available; then $(FUZZ_MAKE) BUILD=$(BUILD)-fuzz-quick FUZZER=quick; fi
 lint-run:
-	@LINT_CFLAGS="$(LANGFLAGS) $(WARN) -Iinclude -Itests/support $(DEP_CFLAGS) $(TEST_CFLAGS) $(MPI_CFLAGS)" \
+	@LINT_CFLAGS="$(LANGFLAGS) $(WARN) -Iinclude -Isrc -Itests/support $(DEP_CFLAGS) $(TEST_CFLAGS) $(MPI_CFLAGS)" \
 	    $(PYTHON) tools/lint
 
 # The flags of a library object without warnings, and of a test program.
@@ -285,8 +292,8 @@ ifneq ($(FLAGS_NOW),$(file <$(BUILD)/.flags))
 $(shell mkdir -p $(BUILD))
 $(file >$(BUILD)/.flags,$(FLAGS_NOW))
 endif
-ifneq ($(LIB_SRC) | $(CLI_SRC),$(file <$(BUILD)/.sources))
-$(file >$(BUILD)/.sources,$(LIB_SRC) | $(CLI_SRC))
+ifneq ($(LIB_SRC) | $(CLI_SRC) | $(STU_SRC),$(file <$(BUILD)/.sources))
+$(file >$(BUILD)/.sources,$(LIB_SRC) | $(CLI_SRC) | $(STU_SRC))
 endif
 # The commit that `pare bench` prints, in the one object that knows it.
 COMMIT_NOW := $(shell git describe --always --dirty --exclude '*' 2>/dev/null)
@@ -313,6 +320,13 @@ $(STATIC): $(LIB_OBJ) $(BUILD)/.sources
 	@rm -f $@
 	$(Q)$(AR) qcs $@ $(LIB_OBJ)
 
+$(CLI_LIB): $(filter-out %/main.o,$(CLI_OBJ)) $(BUILD)/.sources
+	@rm -f $@
+	$(Q)$(AR) qcs $@ $(filter-out %/main.o,$(CLI_OBJ))
+$(STUDIES): $(filter-out %/main.o,$(STU_OBJ)) $(BUILD)/.sources
+	@rm -f $@
+	$(Q)$(AR) qcs $@ $(filter-out %/main.o,$(STU_OBJ))
+
 # What the shared library shows: the names in the public headers, and nothing else.
 $(BUILD)/libpare.map: $(wildcard include/pare/*.h)
 	@mkdir -p $(@D)
@@ -335,11 +349,15 @@ $(BUILD)/pare: $(CLI_OBJ) $(STATIC)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(call RPATH,:$$ORIGIN/../lib) -o $@ $(CLI_OBJ) $(STATIC) $(DEP_LIBS)
 
+$(BUILD)/pare-repro: $(BUILD)/obj/studies/main.o $(STUDIES) $(CLI_LIB) $(STATIC)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(call RPATH,:$$ORIGIN/../lib) -o $@ $< $(STUDIES) $(CLI_LIB) $(STATIC) $(DEP_LIBS)
+
 # The man page and the bash completion are written by the command, from its tables of options.
-$(BUILD)/pare.1: $(BUILD)/pare
+$(BUILD)/pare.1: $(BUILD)/pare $(BUILD)/pare-repro
 	$(call say,MAN,$@)
 	$(Q)$(BUILD)/pare help --man >$@
-$(BUILD)/pare.bash: $(BUILD)/pare
+$(BUILD)/pare.bash: $(BUILD)/pare $(BUILD)/pare-repro
 	$(call say,BASH,$@)
 	$(Q)$(BUILD)/pare help --completion >$@
 
@@ -354,10 +372,10 @@ $(FAULTS): WRAP = $(FAIL_IO) -Wl,--wrap=open,--wrap=write,--wrap=fsync,--wrap=cl
                   -Wl,--wrap=rename,--wrap=renameat2,--wrap=link
 # Tests whose name ends in _mpfr compare with MPFR.
 $(filter %_mpfr,$(TST_BIN) $(LNG_BIN)): WRAP = $(MPFR_LIBS)
-$(TST_BIN) $(LNG_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(SUP_OBJ) $(STATIC)
+$(TST_BIN) $(LNG_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(SUP_OBJ) $(STUDIES) $(STATIC)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) $(call RPATH,/../..) -o $@ $< $(SUP_OBJ) $(WRAP) $(STATIC) $(TEST_LIBS) $(DEP_LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(call RPATH,/../..) -o $@ $< $(SUP_OBJ) $(WRAP) $(STUDIES) $(STATIC) $(TEST_LIBS) $(DEP_LIBS)
 
 $(FUZ_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(FUZ_OBJ) $(STATIC)
 	@mkdir -p $(@D)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""tools/unicode-table.py - writes src/data/unicode_table.c: letters, numbers, white space and simple lower case.
+"""tools/unicode-table.py - writes src/text/unicode_table.c: letters, numbers, white space and simple lower case.
 
-    python3 tools/unicode-table.py > src/data/unicode_table.c
+    python3 tools/unicode-table.py > src/text/unicode_table.c
 
 The table is committed, so that a build needs no Python and does not change with its version.
 """

@@ -1,42 +1,8 @@
-/* pare/data.h - graphs, text, tokenizers, generators, metrics. */
+/* pare/data.h - graphs, data sets, generators, metrics. */
 #ifndef PARE_DATA_H
 #define PARE_DATA_H
 #include <pare/forward.h>
-
-/* ---- tokenizers ------------------------------------------------------------------------- */
-
-typedef struct pare_tokenizer pare_tokenizer;
-/* From the bytes of the vocabulary file (borrowed: they must outlive the tokenizer). */
-PARE_MUST_USE pare_status pare_tokenizer_new(pare_tokenizer **out, pare_arena *a,
-                                             pare_tokenizer_kind kind, const uint8_t *vocab,
-                                             size_t bytes, pare_err *err);
-/* What kind of vocabulary a file is, by its content; PARE_ERR_INPUT when it is none. */
-PARE_MUST_USE pare_status pare_vocab_detect(pare_tokenizer_kind *kind, const uint8_t *vocab,
-                                            size_t bytes, pare_err *err);
-size_t pare_tokenizer_size(const pare_tokenizer *t); /* number of ids */
-/* Text to ids, in the arena. GPT-2: the byte-pair merges. llama2.c: begin-of-text first, a blank
- * before, greedy merges by score, bytes as the fall-back. Words: lower-cased, split on blanks,
- * unknown words dropped, between [CLS] and [SEP] where the list has them. */
-PARE_MUST_USE pare_status pare_encode(int64_t **ids, size_t *n, pare_arena *a,
-                                      const pare_tokenizer *t, const char *text, size_t bytes,
-                                      pare_err *err);
-/* The bytes of one id as it is printed after `previous` (-1: first): llama2.c drops the blank
- * after begin-of-text, and its begin- and end-of-text print nothing. Borrowed, not ended by a zero.
- * Words are given without the blank between them. An id out of range has no bytes. */
-const char *pare_decode(const pare_tokenizer *t, int64_t previous, int64_t id, size_t *bytes);
-
-/* What is odd about a text: bytes that are not UTF-8 (every tokenizer takes them one by one), and
- * words that a word list lacks (its tokenizer drops them). */
-typedef struct pare_text_notes {
-    size_t invalid;                    /* bytes that are not UTF-8 */
-    size_t invalid_line, invalid_byte; /* of the first: its line, from 1; its place, from 0 */
-    size_t words, unknown;             /* words looked up; those that the list lacks */
-    char first_unknown[64];            /* as it stands in the text, cut where it is longer */
-} pare_text_notes;
-/* Both add to *n, which begins all zero. The second does something for word lists alone. */
-void pare_text_note_utf8(pare_text_notes *n, const char *text, size_t bytes);
-void pare_text_note_words(pare_text_notes *n, const pare_tokenizer *t, const char *text,
-                          size_t bytes);
+#include <pare/text.h>
 
 /* ---- graphs ----------------------------------------------------------------------------- */
 

@@ -75,8 +75,7 @@ extern "C" {
 #include <pare/popup.h>
 #include <pare/probe.h>
 #include <pare/report.h>
-#include <pare/repro.h>
-#include <pare/sample.h>
+#include <pare/text.h>
 #include <pare/source.h>
 #include <pare/stopwatch.h>
 #include <pare/subset.h>

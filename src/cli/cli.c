@@ -475,3 +475,13 @@ const pare_verify_opts *cli_verify_opts(cli *c, pare_verify_opts *opts)
     opts->exec = &c->exec;
     return opts;
 }
+
+int cli_end(int rc)
+{
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "pare: standard output: %s\n", strerror(errno));
+        return rc ? rc : pare_exit_code(PARE_ERR_IO);
+    }
+    if (rc == pare_exit_code(PARE_ERR_STOPPED)) interrupt_end();
+    return rc;
+}

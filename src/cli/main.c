@@ -4,7 +4,6 @@
 #include "manual.h"
 #include "out.h"
 
-#include <errno.h>
 #include <string.h>
 
 /* clang-format off */
@@ -128,12 +127,5 @@ static int dispatch(int argc, char **argv)
 int main(int argc, char **argv)
 {
     interrupt_file_size();
-    const int rc = dispatch(argc, argv);
-    /* A result that did not arrive is no result: a full disk, a closed pipe. */
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "pare: standard output: %s\n", strerror(errno));
-        return rc ? rc : pare_exit_code(PARE_ERR_IO);
-    }
-    if (rc == pare_exit_code(PARE_ERR_STOPPED)) interrupt_end();
-    return rc;
+    return cli_end(dispatch(argc, argv));
 }

@@ -4,40 +4,51 @@
 #include "plot.h"
 
 #include <math.h>
-#include <pare/repro.h>
 #include <string.h>
 
-static bool is_class(const char *word, pare_row_class c)
-{
-    return word && strcmp(word, pare_row_class_names[c]) == 0;
-}
+/* The words of a study's JSON for what a row is compared with, and for what came of it, in the
+ * order of the summary (tests/studies/test_repro_all.c compares them with those of pare-repro). */
+static const char *const row_classes[] = {"printed in the paper", "own reference",
+                                          "self-consistency", "ours"};
+enum { ROW_CLASSES = sizeof row_classes / sizeof *row_classes };
 
-/* Its number in pare_outcomes; PARE_OUTCOMES: none. Files of older versions name no class: what
- * their rows are compared with nobody knows. */
-static size_t outcome(page *p, const cJSON *r)
+static const struct outcome {
+    int class_index; /* into row_classes */
+    const char *word, *chip;
+} outcomes[] = {
+    {0, "reproduced", "chip"},
+    {0, "differs", "chip warn"},
+    {0, "false as printed", "chip bad"},
+    {0, "proof step false, statement may hold", "chip warn"},
+    {0, "loose or imprecise", "chip dim"},
+    {0, "not decided", "chip dim"},
+    {0, "not made", "chip dim"},
+    {1, "agrees", "chip"},
+    {1, "differs", "chip warn"},
+    {2, "holds", "chip"},
+    {2, "fails", "chip warn"},
+    {3, "ours", "chip dim"},
+};
+enum { OUTCOMES = sizeof outcomes / sizeof *outcomes };
+
+/* The outcome of a row, OUTCOMES for none. Files of older versions name no class: what their rows
+ * are compared with is not known. */
+static size_t outcome_of_row(page *p, const cJSON *r)
 {
-    const char *const of = item_string(p, r, "class"), *const is = item_string(p, r, "verdict");
+    const char *const row_class = item_string(p, r, "class"),
+                     *const verdict = item_string(p, r, "verdict");
     size_t i = 0;
-    while (i < PARE_OUTCOMES &&
-           !(is_class(of, pare_outcomes[i].of) && is && strcmp(is, pare_outcomes[i].word) == 0))
+    while (i < OUTCOMES &&
+           !(row_class && strcmp(row_class, row_classes[outcomes[i].class_index]) == 0 && verdict &&
+             strcmp(verdict, outcomes[i].word) == 0))
         i++;
     return i;
 }
 
-static const char *chip_of(size_t outcome_is)
+static const char *chip_of_row(page *p, const cJSON *r)
 {
-    if (outcome_is == PARE_OUTCOMES) return "chip dim";
-    switch (pare_outcomes[outcome_is].is) {
-    case PARE_REPRODUCED:
-        return "chip";
-    case PARE_DIFFERS:
-    case PARE_STEP_FALSE:
-        return "chip warn";
-    case PARE_MISPRINT:
-        return "chip bad";
-    default:
-        return "chip dim";
-    }
+    const size_t i = outcome_of_row(p, r);
+    return i < OUTCOMES ? outcomes[i].chip : "chip dim";
 }
 
 static const cJSON *study_of(page *p, const item *it)
@@ -91,8 +102,8 @@ static void row(page *p, table *t, const cJSON *r, const char *shared)
     spread(p, t, item_number(p, r, "ours"),
            item_number(p, r, "runs") <= 1 ? NAN : item_number(p, r, "ours_std"));
     table_cell(p, t, NULL);
-    page_tag(p, "span", chip_of(outcome(p, r)), item_string(p, r, "verdict"));
-    if (of && !is_class(of, PARE_ROW_OURS)) page_tag(p, "div", "small dim", of);
+    page_tag(p, "span", chip_of_row(p, r), item_string(p, r, "verdict"));
+    if (of && strcmp(of, "ours") != 0) page_tag(p, "div", "small dim", of);
     table_cell_end(p);
     table_cell(p, t, "small");
     page_text(p, item_string(p, r, "note"));
@@ -289,22 +300,22 @@ static void histograms(page *p, const cJSON *figure)
 
 /* ---- counts ---------------------------------------------------------------------------------- */
 
-static void count_rows(page *p, size_t count[PARE_OUTCOMES + 1], const cJSON *of)
+static void count_rows(page *p, size_t count[OUTCOMES + 1], const cJSON *of)
 {
     const cJSON *r;
     cJSON_ArrayForEach(r, item_objects(p, of, "rows"))
     {
-        count[outcome(p, r)]++;
+        count[outcome_of_row(p, r)]++;
     }
 }
 
 /* "false as printed: 18; not made: 2": the outcomes of a class, or of all (-1). */
-static const char *counts_of(page *p, const size_t count[PARE_OUTCOMES], int of)
+static const char *counts_of(page *p, const size_t count[OUTCOMES], int of)
 {
     const char *text = "";
-    for (size_t i = 0; i < PARE_OUTCOMES; i++)
-        if (count[i] > 0 && (of < 0 || (int)pare_outcomes[i].of == of))
-            text = page_words(p, "%s%s%s: %zu", text, *text ? "; " : "", pare_outcomes[i].word,
+    for (size_t i = 0; i < OUTCOMES; i++)
+        if (count[i] > 0 && (of < 0 || outcomes[i].class_index == of))
+            text = page_words(p, "%s%s%s: %zu", text, *text ? "; " : "", outcomes[i].word,
                               count[i]);
     return text;
 }
@@ -327,7 +338,7 @@ static const char *title_of(page *p, const cJSON *study)
 
 static const char *sentence(page *p, const cJSON *study)
 {
-    size_t count[PARE_OUTCOMES + 1] = {0};
+    size_t count[OUTCOMES + 1] = {0};
     const cJSON *t;
     cJSON_ArrayForEach(t, item_objects(p, study, "tables"))
     {
@@ -361,7 +372,7 @@ void card_repro(page *p, const item *it)
     cJSON_ArrayForEach(t, item_objects(p, study, "tables"))
     {
         const char *const of = item_string(p, t, "name");
-        size_t count[PARE_OUTCOMES + 1] = {0};
+        size_t count[OUTCOMES + 1] = {0};
         count_rows(p, count, t);
         page_fold(p, of ? of : "", counts_of(p, count, -1));
         page_put(p, "<div class=\"inside\" id=\"%s-%zu\">\n", it->id, at++);
@@ -381,17 +392,13 @@ void card_repro(page *p, const item *it)
 
 /* ---- all tables of all papers in one --------------------------------------------------------- */
 
-static const pare_row_class classes[] = {PARE_ROW_PRINTED, PARE_ROW_REFERENCE, PARE_ROW_SELF,
-                                         PARE_ROW_OURS};
-
-static void put_counts(page *p, table *t, const size_t count[PARE_OUTCOMES])
+static void put_counts(page *p, table *t, const size_t count[OUTCOMES])
 {
-    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
-        table_text(p, t, counts_of(p, count, (int)classes[i]));
+    for (int i = 0; i < ROW_CLASSES; i++) table_text(p, t, counts_of(p, count, i));
     table_row_end(p);
 }
 
-static void summary_study(page *p, table *rows, const item *it, size_t all[PARE_OUTCOMES])
+static void summary_study(page *p, table *rows, const item *it, size_t all[OUTCOMES])
 {
     p->file = it->from;
     const cJSON *const study = study_of(p, it);
@@ -400,9 +407,9 @@ static void summary_study(page *p, table *rows, const item *it, size_t all[PARE_
     size_t at = 0;
     cJSON_ArrayForEach(t, item_objects(p, study, "tables"))
     {
-        size_t count[PARE_OUTCOMES + 1] = {0};
+        size_t count[OUTCOMES + 1] = {0};
         count_rows(p, count, t);
-        for (size_t i = 0; i < PARE_OUTCOMES; i++) all[i] += count[i];
+        for (size_t i = 0; i < OUTCOMES; i++) all[i] += count[i];
         table_row(p, rows);
         table_cell(p, rows, NULL);
         page_put(p, "<a href=\"#%s-%zu\">%s: %s</a>", it->id, at++, name ? name : "",
@@ -414,7 +421,7 @@ static void summary_study(page *p, table *rows, const item *it, size_t all[PARE_
 
 void summary_repro(page *p, const items *all)
 {
-    size_t papers = 0, count[PARE_OUTCOMES] = {0};
+    size_t papers = 0, count[OUTCOMES] = {0};
     table t;
     for (size_t i = 0; i < all->n; i++) papers += all->v[i].kind == ITEM_REPRO;
     if (papers < 2) return;

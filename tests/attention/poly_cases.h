@@ -2,7 +2,7 @@
  * pair by pair. */
 #ifndef POLY_CASES_H
 #define POLY_CASES_H
-#include "../../src/attention/poly_remez.h"
+#include "attention/poly_remez.h"
 #include <pare/poly.h>
 #include <pare_test.h>
 

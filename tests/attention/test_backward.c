@@ -8,7 +8,7 @@
  * Sums over rows or keys add gamma(n + 70) of their absolute values, and products below 2^-126
  * vanish. */
 #include "kernel_cases.h"
-#include "../../src/attention/attend_f32.h"
+#include "attention/attend_f32.h"
 
 static const pare_pattern PATTERNS[] = {
     {.kind = PARE_FULL},

@@ -1,7 +1,7 @@
 /* Tests src/attention/{attend_f32,tiled,tile,listed}.c: every variant this CPU can run, against the
  * f64 reference and the bound that kernel_cases.h derives. */
 #include "kernel_cases.h"
-#include "../../src/attention/attend_f32.h"
+#include "attention/attend_f32.h"
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 /* Tests src/attention/poly_backward*.c: gradients of the function that is computed. */
 #include "poly_cases.h"
-#include "../../src/attention/poly.h"
+#include "attention/poly.h"
 
 typedef struct grads {
     pare_mat dq, dk, dv;

@@ -1,7 +1,7 @@
 /* Tests src/attention/poly_*.c at the ends of f32: huge and tiny numbers on every side, rows that
  * are all alike, one key that outweighs the others, products that cancel. What is proven must hold
  * against softmax of the very same numbers in quadruple precision. */
-#include "../../src/attention/poly.h"
+#include "attention/poly.h"
 #include <pare_test.h>
 
 typedef struct head {

@@ -1,7 +1,7 @@
 /* Tests src/attention/poly_*.c in f32: every row is within what is proven for it, on every vector
  * unit, for data made to break it. */
 #include "kernel_cases.h"
-#include "../../src/attention/poly.h"
+#include "attention/poly.h"
 
 static const pare_pattern FULL = {.kind = PARE_FULL}, CAUSAL = {.kind = PARE_CAUSAL};
 

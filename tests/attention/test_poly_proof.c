@@ -1,7 +1,7 @@
 /* Tests src/attention/poly_proof.c term by term: the tables of a proof and the bound of a row
  * beside their formulas in long double, with sizes that let each term count. Below the formula a
  * bound is false, TIGHT above it needlessly large. */
-#include "../../src/attention/poly.h"
+#include "attention/poly.h"
 #include <pare_test.h>
 
 #define TIGHT (1 + 0x1p-35L)

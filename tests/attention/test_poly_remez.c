@@ -1,5 +1,5 @@
 /* Tests src/attention/poly_remez.c: the polynomials are the best there are, the errors proven. */
-#include "../../src/attention/poly_remez.h"
+#include "attention/poly_remez.h"
 #include <pare/json.h>
 #include <pare_test.h>
 

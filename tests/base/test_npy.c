@@ -2,7 +2,7 @@
 #include <pare_test.h>
 #include <pare/array.h>
 #include "numpy_run.h"
-#include "../../src/base/npy.h"
+#include "base/npy.h"
 
 #include <dirent.h>
 

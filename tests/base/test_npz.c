@@ -1,8 +1,8 @@
 /* Tests src/base/npz.c, zip_read.c and zip_write.c. */
 #include "npz_sample.h"
 #include "numpy_run.h"
-#include "../../src/base/npy.h"
-#include "../../src/base/zip.h"
+#include "base/npy.h"
+#include "base/zip.h"
 
 #include <dirent.h>
 

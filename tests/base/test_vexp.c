@@ -1,7 +1,7 @@
 /* Tests src/base/vexp.c: every variant against exp in f64. */
 #include <pare_test.h>
 #include <pare/vmath.h>
-#include "../../src/base/vexp.h"
+#include "base/vexp.h"
 
 #ifndef STEP
 #define STEP 211 /* odd: no bit is left out; long_vexp.c takes every f32 */

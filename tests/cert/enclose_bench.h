@@ -1,7 +1,7 @@
 /* enclose_bench.h - one piece of an enclosure at a time, for the tests that look at them. */
 #ifndef ENCLOSE_BENCH_H
 #define ENCLOSE_BENCH_H
-#include "../../src/cert/enclose.h"
+#include "cert/enclose.h"
 #include <enclose_models.h>
 #include <enclose_quad.h>
 

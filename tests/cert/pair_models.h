@@ -2,7 +2,7 @@
  * around an input for the largest difference of the two. */
 #ifndef TEST_PAIR_MODELS_H
 #define TEST_PAIR_MODELS_H
-#include "../../src/cert/pair.h"
+#include "cert/pair.h"
 #include <enclose_models.h>
 #include <pare/ball.h>
 #include <pare/gradient.h>

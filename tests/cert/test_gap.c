@@ -1,7 +1,7 @@
 /* Tests src/cert/gap.c: the proven distance of two models on a set of inputs. */
 #include <enclose_models.h>
 #include <enclose_quad.h>
-#include "../../src/cert/enclose.h"
+#include "cert/enclose.h"
 
 static pare_inputs one(pare_input *in)
 {

@@ -1,5 +1,5 @@
 /* Tests src/cert/vertex_softmax.c against every corner of the box, and points inside it. */
-#include "../../src/cert/pair.h"
+#include "cert/pair.h"
 #include <pare_test.h>
 
 enum { MOST = 10, BOXES = 400, INSIDE = 40 };

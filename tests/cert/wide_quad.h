@@ -3,7 +3,7 @@
  * sixteenth of 2^-106 = v^2. */
 #ifndef TEST_WIDE_QUAD_H
 #define TEST_WIDE_QUAD_H
-#include "../../src/cert/wide.h"
+#include "cert/wide.h"
 #include <enclose_quad.h>
 
 #define V2 0x1p-106 /* v^2, v = 2^-53 */

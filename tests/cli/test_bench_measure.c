@@ -1,7 +1,7 @@
 /* Tests src/cli/bench_measure.c with work, peers and sgemm that are made up: what a benchmark that
  * runs well can never show. */
 #include <pare_test.h>
-#include "../../src/cli/bench_measure.c"
+#include "cli/bench_measure.c"
 
 typedef struct made_up {
     size_t runs;

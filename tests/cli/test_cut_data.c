@@ -2,7 +2,7 @@
  * afford is a plan's: the command's own is a minute of it. */
 #include <pare_test.h>
 #include <pare/random_model.h>
-#include "../../src/cli/cut_data.c"
+#include "cli/cut_data.c"
 
 enum { MOST = 16, COUNT = 8 };
 

@@ -1,6 +1,6 @@
 /* Tests src/cli/suggest.c: which word a typo is answered with, and when there is none. */
 #include <pare_test.h>
-#include "../../src/cli/suggest.c"
+#include "cli/suggest.c"
 
 static const char *const commands[] = {"info",  "probe",  "run",    "eval",   "fold",
                                        "width", "depth",  "ticket", "length", "plan",

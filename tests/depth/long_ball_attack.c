@@ -3,7 +3,7 @@
  * token sequences every word is tried in every place. No input may be worse than its bound. */
 #include "../cert/pair_models.h"
 #include "../cert/splitmix_nets.h"
-#include "../../src/depth/theory.h"
+#include "depth/theory.h"
 
 enum { MODELS = 1500, ONE_LAYER = 240, SENTENCES = 400 };
 

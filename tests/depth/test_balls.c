@@ -3,8 +3,8 @@
  * smaller. */
 #include "../cert/pair_models.h"
 #include "../cert/splitmix_nets.h"
-#include "../../src/depth/ball.h"
-#include "../../src/depth/theory.h"
+#include "depth/ball.h"
+#include "depth/theory.h"
 #include <pare/depth.h>
 #include <pare/publish.h>
 #include <pare/random_model.h>

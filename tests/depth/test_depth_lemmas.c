@@ -1,7 +1,7 @@
 /* The lemmas everything in depth rests on, by random search and at equality: T (softmax), Res, R
  * (contraction), and the norms of heads that the bounds use (heads.c, imat.c, ruler.c). */
 #include "depth_nets.h"
-#include "../../src/depth/walk.h"
+#include "depth/walk.h"
 
 static void softmax(double *p, const double *a, size_t n)
 {

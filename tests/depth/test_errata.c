@@ -1,5 +1,5 @@
 /* Tests the rows of Rank collapse 2025 in docs/errata.md: the definitions of
- * src/study/repro_errata_lemmas.c and repro_errata_depth.c beside numbers known by hand. */
+ * studies/repro_errata_lemmas.c and repro_errata_depth.c beside numbers known by hand. */
 #include "depth_nets.h"
 #include <errata_rows.h>
 #include <pare/ticket_bounds.h>

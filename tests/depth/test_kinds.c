@@ -1,7 +1,7 @@
 /* Tests src/depth/kinds.c and calibrate.c: every kind is exact where it should be, fits are the
  * least squares they say, and what a kind does not use is gone. */
 #include "depth_models.h"
-#include "../../src/depth/cut.h"
+#include "depth/cut.h"
 
 static const pare_random_kind all_kinds[] = {PARE_RANDOM_GPT, PARE_RANDOM_LLAMA, PARE_RANDOM_BERT,
                                              PARE_RANDOM_GRAPH};

@@ -1,6 +1,6 @@
 /* Tests src/depth/recognise.c: what is not the collapse it looks like has no theorem. */
 #include "pare_test.h"
-#include "../../src/depth/theory.h"
+#include "depth/theory.h"
 #include <pare/forward.h>
 
 static pare_weight number(pare_model *m, double v)

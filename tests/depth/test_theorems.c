@@ -1,5 +1,5 @@
 /* Tests src/depth/theorems.c: the domain that a user names is the one that is spoken of. */
-#include "../../src/depth/theorems.h"
+#include "depth/theorems.h"
 #include "depth_nets.h"
 #include <claims.h>
 

@@ -3,7 +3,7 @@
  * step says - in every ruler, for every kind, pattern and norm. With so little room a dropped term
  * shows. */
 #include "depth_kinds.h"
-#include "../../src/depth/walk.h"
+#include "depth/walk.h"
 
 enum { RULERS_TRIED = 4, MOST = 32 };
 

@@ -3,7 +3,7 @@
  * compared with the formulas (the file's opening comment, docs/theory/depth.md) in plain doubles,
  * from both sides. Then tokens for which a step is met exactly. test_walk.c draws tokens. */
 #include <pare_test.h>
-#include "../../src/depth/walk.h"
+#include "depth/walk.h"
 
 enum { HEADS = 3, POWERS = 3 };
 

@@ -3,9 +3,9 @@
 #include <pare_test.h>
 #include <pare/data.h>
 #include <pare/random_model.h>
-#include "../../src/depth/cut.h"
-#include "../../src/depth/xray.h"
-#include "../../src/study/repro_nets.h"
+#include "depth/cut.h"
+#include "depth/xray.h"
+#include "../../studies/repro_nets.h"
 
 typedef struct scene {
     pare_arena *a;

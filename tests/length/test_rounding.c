@@ -1,7 +1,7 @@
 /* Tests src/length/rounding.c term by term: bounds beside the formulas of docs/theory/length.md
  * (Rounding) in long double, with facts that let each term count. Below the formula a bound is
  * false, TIGHT above it needlessly large. test_rounding_runs.c has engines that round. */
-#include "../../src/length/rounding.h"
+#include "length/rounding.h"
 #include "length_cases.h"
 
 #define TIGHT 0x1p-33L

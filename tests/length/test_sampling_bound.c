@@ -1,8 +1,8 @@
 /* Tests src/length/sampling_bound.c term by term: heads, sums and draws made by hand, beside the
  * formulas of docs/theory/length.md (Sampling) in long double. Below the formula a bound is false,
  * TIGHT above it needlessly large. test_sampling.c has runs. */
-#include "../../src/length/rounding.h"
-#include "../../src/length/sampling.h"
+#include "length/rounding.h"
+#include "length/sampling.h"
 #include "length_cases.h"
 
 #define TIGHT 0x1p-33L

@@ -1,5 +1,5 @@
 /* Tests src/length/sums.c, fades.c: what a merge computes, on every vector unit. */
-#include "../../src/length/rounds.h"
+#include "length/rounds.h"
 #include <pare_test.h>
 
 enum { SEED = 20261117 };

@@ -1,5 +1,5 @@
 /* Tests src/linalg/gemv*.c: panels give the product, by every kernel this machine can run. */
-#include "../../src/linalg/gemv.h"
+#include "linalg/gemv.h"
 #include <pare_test.h>
 
 static float noise(pare_rng *r)

@@ -1,7 +1,7 @@
 /* Tests src/linalg/sgemm.c: entries are small whole numbers, so that every order of summation gives
  * the same result and a plain loop must be met exactly. */
 #include <pare_test.h>
-#include "../../src/linalg/sgemm.h"
+#include "linalg/sgemm.h"
 
 enum { GAP = 5 };
 #define CANARY 12345.5f

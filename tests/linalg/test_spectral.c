@@ -1,6 +1,6 @@
 /* Tests src/linalg/spectral.c: never below the norm, and not far above it. */
 #include "linalg_test.h"
-#include "../../src/linalg/norms.h"
+#include "linalg/norms.h"
 #include <float.h>
 
 static double bound(pare_arena *a, const pare_weight *w)

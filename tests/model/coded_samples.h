@@ -1,7 +1,7 @@
 /* coded_samples.h - factored tickets with random masks, for the tests of coded weights. */
 #ifndef CODED_SAMPLES_H
 #define CODED_SAMPLES_H
-#include "../../src/model/coded_factored.h"
+#include "model/coded_factored.h"
 #include <pare_test.h>
 #include <zlib.h>
 

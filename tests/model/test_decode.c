@@ -1,6 +1,6 @@
 /* Tests src/model/decode*.c: one token after the other gives what the whole pass gives. */
 #include <enclose_models.h>
-#include "../../src/model/decode.h"
+#include "model/decode.h"
 #include <pare/forward.h>
 #include <pare/random_model.h>
 

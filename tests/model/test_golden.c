@@ -1,7 +1,7 @@
 /* The importers and both forward passes against outputs that others computed (../shared). */
 #include <pare/data.h>
 #include <pare/forward.h>
-#include "../../src/model/safetensors.h"
+#include "model/safetensors.h"
 #include "../support/pare_test.h"
 
 #define MODELS    "../shared/data/models/"

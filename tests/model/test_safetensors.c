@@ -1,6 +1,6 @@
 /* Tests src/model/safetensors.c: everything a header claims is checked. */
 #include "../support/pare_test.h"
-#include "../../src/model/safetensors.h"
+#include "model/safetensors.h"
 
 /* The header, then `data` bytes 0, 1, 2, ... */
 static size_t build(uint8_t *to, const char *header, size_t data)

@@ -1,5 +1,5 @@
 /* Tests src/model/scratch.c. */
-#include "../../src/model/scratch.h"
+#include "model/scratch.h"
 #include "../support/pare_test.h"
 
 static void pieces_are_aligned_and_apart(void **state)

@@ -1,6 +1,6 @@
 /* Tests src/model/vact.c and vnorm.c: the f32 engine's element-wise kernels keep what
  * src/cert/enclose.h grants them, on every instruction set this CPU has. */
-#include "../../src/model/vrow.h"
+#include "model/vrow.h"
 #include "../support/pare_test.h"
 
 enum { MOST = 1 << 12 };

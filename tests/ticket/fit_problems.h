@@ -1,7 +1,7 @@
 /* fit_problems.h - what the tests of fits share. */
 #ifndef FIT_PROBLEMS_H
 #define FIT_PROBLEMS_H
-#include "../../src/ticket/fit.h"
+#include "ticket/fit.h"
 #include <pare_test.h>
 
 static inline const int32_t *drawn(pare_arena *a, uint64_t seed, uint64_t stream, size_t count)

@@ -2,7 +2,7 @@
  * dominates somewhere, and what comes out is compared with the formula of docs/theory/ticket.md in
  * plain doubles, from both sides. Then with what one-dimensional heads really do. */
 #include <pare_test.h>
-#include "../../src/ticket/bounds.h"
+#include "ticket/bounds.h"
 
 static pare_ub ub(double x)
 {

@@ -1,8 +1,8 @@
 /* Tests src/ticket/{entering,feedback,fit_feedback,feedback_rate}.c: errors that later entries make
  * good, and bits that are chosen by what they cost. */
 #include "pare_test.h"
-#include "../../src/ticket/fit_feedback.h"
-#include "../../src/ticket/matrix.h"
+#include "ticket/fit_feedback.h"
+#include "ticket/matrix.h"
 #include <pare/pare.h>
 
 /* E y y^T of 3 n rows whose k-th direction has the size (k + 1)^-power. */

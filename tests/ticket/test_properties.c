@@ -2,7 +2,7 @@
  * search under changes that must not matter, residuals, and golden vectors. */
 #include "subset_cases.h"
 #include "ticket_pairs.h"
-#include "../../src/ticket/fit.h"
+#include "ticket/fit.h"
 #include <pare/json.h>
 
 /* A million draws of each stream have the mean of U(-1, 1), and two streams know nothing of one

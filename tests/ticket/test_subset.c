@@ -1,6 +1,6 @@
 /* Tests src/ticket/subset*.c. */
 #include "subset_cases.h"
-#include "../../src/ticket/subset_parts.h"
+#include "ticket/subset_parts.h"
 #include <string.h>
 
 static pare_subset solve(uint64_t *mask, const int64_t *x, size_t n, int64_t t,

@@ -1,7 +1,7 @@
 /* checkpoint_sample.h - a small state of a run, and its name. */
 #ifndef CHECKPOINT_SAMPLE_H
 #define CHECKPOINT_SAMPLE_H
-#include "../../src/train/checkpoint.h"
+#include "train/checkpoint.h"
 #include <pare_test.h>
 
 enum { SAMPLE_COUNT = 5, SAMPLE_STATS = 2, SAMPLE_STEPS = 100 };

@@ -5,7 +5,7 @@
 #include "gradient_cases.h"
 #include <pare/random_model.h>
 /* behind the others: they have parameters called rows */
-#include "../../src/train/tape.h"
+#include "train/tape.h"
 
 enum { NODES = 601, WIDE = 256, FEATURES = 3 };
 

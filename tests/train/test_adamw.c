@@ -1,5 +1,5 @@
 /* Tests src/train/adamw.c: the optimiser against a few plain lines in f64, and clipping. */
-#include "../../src/train/adamw.h"
+#include "train/adamw.h"
 #include <pare_test.h>
 
 enum { COUNT = 40000, STEPS = 100 };

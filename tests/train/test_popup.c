@@ -1,5 +1,5 @@
 /* Tests src/train/popup.c, popup_source.c and what run.c makes of them. */
-#include "../../src/train/popup.h"
+#include "train/popup.h"
 #include "tiny_lesson.h"
 #include <pare/coded.h>
 #include <pare/init.h>

@@ -1,5 +1,5 @@
 /* Tests src/train/popup_select.c against a sort. */
-#include "../../src/train/popup_select.h"
+#include "train/popup_select.h"
 #include <pare_test.h>
 
 typedef struct place {

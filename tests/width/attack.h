@@ -5,7 +5,7 @@
 #ifndef WIDTH_ATTACK_H
 #define WIDTH_ATTACK_H
 #include "edit_models.h"
-#include "../../src/width/prove.h"
+#include "width/prove.h"
 #include <claims.h>
 #include <enclose_quad.h>
 #include <pare/publish.h>

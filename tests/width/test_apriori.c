@@ -1,6 +1,6 @@
 /* Tests src/width/apriori.c: no net breaks the bounds from norms. */
 #include "width_nets.h"
-#include "../../src/width/prove.h"
+#include "width/prove.h"
 
 static pare_ub of(double v)
 {

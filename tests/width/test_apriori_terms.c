@@ -1,7 +1,7 @@
 /* Tests src/width/apriori.c: every term of the bounds from norms, against the same formulas by
  * plain sums with norms from singular values. */
 #include "width_nets.h"
-#include "../../src/width/prove.h"
+#include "width/prove.h"
 
 /* ---- the formulas, by hand --------------------------------------------------------------------
  */

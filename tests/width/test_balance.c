@@ -1,6 +1,6 @@
 /* Tests src/width/balance.c: balanced factors of the same function. */
 #include "width_nets.h"
-#include "../../src/width/balance.h"
+#include "width/balance.h"
 #include <pare/random_model.h>
 
 /* ---- pairs ---------------------------------------------------------------------------------- */

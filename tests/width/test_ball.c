@@ -3,7 +3,7 @@
  * names. */
 #include "width_nets.h"
 #include <claims.h>
-#include "../../src/width/prove.h"
+#include "width/prove.h"
 #include <pare/fold.h>
 #include <pare/publish.h>
 #include <pare/random_model.h>

@@ -1,6 +1,6 @@
 /* Tests src/width/cluster_bound.c: Theorem 4.4 as it is true, of the cut that was made. */
 #include "width_nets.h"
-#include "../../src/width/prove.h"
+#include "width/prove.h"
 
 enum { NODES = 8 };
 

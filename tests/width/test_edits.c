@@ -1,7 +1,7 @@
 /* All single-node edits against all of them done one by one with 113 bits. */
 #include "edit_models.h"
-#include "../../src/width/edits.h"
-#include "../../src/width/prove.h"
+#include "width/edits.h"
+#include "width/prove.h"
 #include <enclose_quad.h>
 
 enum { NODES = 12, KINDS = 4 };

@@ -1,6 +1,6 @@
 /* Tests src/width/lm*.c, slice.c and svd_cut.c: cuts of models with norms, positions and ids. */
 #include <pare_test.h>
-#include "../../src/width/lm.h"
+#include "width/lm.h"
 #include <pare/random_model.h>
 
 enum { SEED = 7 };

@@ -3,7 +3,7 @@
 #include <pare/random_model.h>
 #include <pare/width.h>
 #include <pare_test.h>
-#include "../../src/width/lm_auto.h"
+#include "width/lm_auto.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

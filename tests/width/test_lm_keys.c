@@ -3,8 +3,8 @@
 #include <pare/random_model.h>
 #include <pare/width.h>
 #include <pare_test.h>
-#include "../../src/width/balance.h"
-#include "../../src/width/lm_auto.h"
+#include "width/balance.h"
+#include "width/lm_auto.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Tests src/width/lower.c: no rows of d numbers, however they are found and decoded, are nearer
  * than the bound; the best ones are hardly farther. */
 #include "width_nets.h"
-#include "../../src/width/prove.h"
+#include "width/prove.h"
 
 enum { ROWS = 30, COLS = 7 };
 

@@ -2,7 +2,7 @@
  * farther than it says, and it says no more than an independent numpy
  * implementation does. */
 #include "width_nets.h"
-#include "../../src/width/prove.h"
+#include "width/prove.h"
 
 /* A layer on its own, with what move_layer asks for. */
 typedef struct scene {

@@ -2,7 +2,7 @@
  * radius; and the radii are of the size of roundings. Rows that begin with a larger radius end with
  * one that covers whatever lies within it. */
 #include "edit_models.h"
-#include "../../src/width/patch.h"
+#include "width/patch.h"
 #include <enclose_quad.h>
 
 enum { NODES = 14, SEEDS = 10, DRAWS = 20 };

@@ -1,7 +1,7 @@
 /* Tests src/width/plain.c: Theorem 4.2 as it is true, on data that is nearly of low rank. */
 #include "width_nets.h"
 #include <claims.h>
-#include "../../src/width/prove.h"
+#include "width/prove.h"
 
 enum { NODES = 25, D = 8, RANK = 3 };
 

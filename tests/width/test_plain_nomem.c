@@ -2,7 +2,7 @@
  * bound. An arena that is partly used asks for memory at another place: it is filled step by step.
  */
 #include "width_nets.h"
-#include "../../src/width/prove.h"
+#include "width/prove.h"
 #include <fail_alloc.h>
 
 enum { NODES = 6, D = 12 };

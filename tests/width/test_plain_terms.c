@@ -2,7 +2,7 @@
  * data, against singular values and rows computed here, with nets in which one place after the
  * other is the largest. */
 #include "width_nets.h"
-#include "../../src/width/prove.h"
+#include "width/prove.h"
 
 enum { NODES = 20, D = 5, RANK = 2 };
 

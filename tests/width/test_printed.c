@@ -1,6 +1,6 @@
 /* Tests src/width/printed.c: the formulas that Shirzad 2024 prints, with the numbers of the errata.
  */
-#include "../../src/width/prove.h"
+#include "width/prove.h"
 #include "width_nets.h"
 #include <claims.h>
 

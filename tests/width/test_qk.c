@@ -1,7 +1,7 @@
 /* Tests src/width/qk_exact.c and qk.c: nothing is lost at full rank, and below it nothing better
  * exists in the metric of the data. */
 #include "width_nets.h"
-#include "../../src/width/prove.h"
+#include "width/prove.h"
 
 static net some_net(stage *s, size_t heads)
 {

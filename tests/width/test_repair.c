@@ -1,7 +1,7 @@
 /* Tests src/width/repair.c, lm_values.c and lm_share.c: inputs of a map go, the others make good
  * what they can. */
 #include "width_nets.h"
-#include "../../src/width/lm_auto.h"
+#include "width/lm_auto.h"
 
 enum { ROWS = 300, INPUTS = 12, OUTPUTS = 5 };
 

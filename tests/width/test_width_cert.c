@@ -1,7 +1,7 @@
 /* Tests src/width/verify.c, ratios.c and src/cert/outputs.c: what a certificate says is true, it
  * verifies, and no field of it can change unseen. */
 #include "width_nets.h"
-#include "../../src/width/prove.h"
+#include "width/prove.h"
 #include <claims.h>
 #include <forge.h>
 #include <given_file.h>

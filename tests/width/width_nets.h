@@ -2,7 +2,7 @@
 #ifndef WIDTH_NETS_H
 #define WIDTH_NETS_H
 #include <pare_test.h>
-#include "../../src/width/cuts.h"
+#include "width/cuts.h"
 
 typedef struct stage {
     work w;

@@ -1,0 +1,10 @@
+/* model_file.h - pare's own model file (docs/format.md). */
+#ifndef PARE_MODEL_MODEL_FILE_H
+#define PARE_MODEL_MODEL_FILE_H
+#include <pare/model.h>
+
+/* Reads the model in `blob`. *ours says whether it is a file of pare's; if not, *out is NULL and
+ * that is no error. The caller runs pare_model_check and frees *out with pare_model_free. */
+PARE_MUST_USE pare_status model_file_read(pare_model **out, bool *ours, pare_blob *blob,
+                                          pare_err *err);
+#endif
