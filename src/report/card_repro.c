@@ -35,8 +35,8 @@ enum { OUTCOMES = sizeof outcomes / sizeof *outcomes };
  * are compared with is not known. */
 static size_t outcome_of_row(page *p, const cJSON *r)
 {
-    const char *const row_class = item_string(p, r, "class"),
-                     *const verdict = item_string(p, r, "verdict");
+    const char *const row_class = item_string(p, r, "class"), *const verdict =
+                                                                  item_string(p, r, "verdict");
     size_t i = 0;
     while (i < OUTCOMES &&
            !(row_class && strcmp(row_class, row_classes[outcomes[i].class_index]) == 0 && verdict &&
@@ -315,8 +315,8 @@ static const char *counts_of(page *p, const size_t count[OUTCOMES], int of)
     const char *text = "";
     for (size_t i = 0; i < OUTCOMES; i++)
         if (count[i] > 0 && (of < 0 || outcomes[i].class_index == of))
-            text = page_words(p, "%s%s%s: %zu", text, *text ? "; " : "", outcomes[i].word,
-                              count[i]);
+            text =
+                page_words(p, "%s%s%s: %zu", text, *text ? "; " : "", outcomes[i].word, count[i]);
     return text;
 }
 
