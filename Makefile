@@ -54,7 +54,7 @@ SANFLAGS = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all \
 # Libraries are looked up only when something is to be built: on a fresh machine `make demo` and
 # `make test` first install what is missing and then call make again.
 NOBUILD = setup setup-test setup-bench demo check test test-long test-asan lint format bench docs-check \
-          clean help uninstall fuzz fuzz-build fuzz-build-long docs mutants
+          clean help uninstall metrics fuzz fuzz-build fuzz-build-long docs mutants
 ifneq ($(filter-out $(NOBUILD),$(or $(MAKECMDGOALS),all)),)
 pc = $(shell pkg-config $(1) $(2) 2>/dev/null)
 DEPS := lapacke openblas libcjson zlib libcrypto
@@ -181,6 +181,9 @@ mutants: ## does a test need every term of a bound? one-line mutants (tools/muta
 lint: ## which module includes which, format, static analysis, banned calls, clang
 	@tools/setup test "make lint"
 	@$(MAKE) lint-run
+
+metrics: ## lines, functions and public names, by folder (tools/metrics --help)
+	@$(PYTHON) tools/metrics $(METRICSFLAGS)
 
 tidy: compile_commands.json ## clang-tidy over TIDY="files" (all of src/base and src/cli), by .clang-tidy
 	@command -v clang-tidy >/dev/null || { echo "make tidy needs clang-tidy (Debian: apt-get install clang-tidy)" >&2; exit 2; }
@@ -389,7 +392,7 @@ $(EXA_BIN) $(BEN_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(STATIC)
 
 -include $(wildcard $(BUILD)/obj/*/*.d $(BUILD)/obj/*/*/*.d)
 
-.PHONY: all check check-programs tidy compile_commands.json setup setup-test setup-bench demo test test-long test-asan lint format bench docs docs-check \
+.PHONY: all check check-programs metrics tidy compile_commands.json setup setup-test setup-bench demo test test-long test-asan lint format bench docs docs-check \
         install uninstall clean help fuzz fuzz-programs fuzz-build fuzz-build-long test-programs example-programs long-programs bench-programs lint-run mutants mutants-run
 .SECONDARY:
 .DELETE_ON_ERROR:
