@@ -27,7 +27,8 @@ static int become_program(int argc, char **argv)
     for (int i = 0; i < argc; i++) words[i + 1] = argv[i];
     const ssize_t n = readlink("/proc/self/exe", path, sizeof path - sizeof PROGRAM);
     const char *const slash = n > 0 ? memrchr(path, '/', (size_t)n) : NULL;
-    strcpy(path + (slash ? slash + 1 - path : 0), PROGRAM);
+    const size_t folder = slash ? (size_t)(slash + 1 - path) : 0;
+    snprintf(path + folder, sizeof path - folder, "%s", PROGRAM);
     execvp(path, words);
     return fail(path);
 }
