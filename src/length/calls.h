@@ -36,10 +36,10 @@ PARE_MUST_USE pare_status calls_of_pattern(const call_rule *r, size_t n, const p
 /* Rows of queries that meet a block of keys before the next one does. */
 size_t rows_of_group(const call_rule *r, const pare_pattern *p);
 
-/* unions.c: the same for tokens of one vector, full attention. */
+/* paired_blocks.c: the same for tokens of one vector, full attention. */
 PARE_MUST_USE pare_status calls_of_unions(const call_rule *r, size_t n, call_fn fn, void *ctx);
 
-/* sampling_causal.c: of the keys before a block of queries only those that are drawn. */
+/* mode_sample_causal.c: of the keys before a block of queries only those that are drawn. */
 typedef struct causal_draw {
     /* `keys` of the first `of` tokens for the block of that number; NULL: no memory. */
     const uint32_t *(*fn)(void *ctx, size_t block, size_t of);
@@ -74,7 +74,7 @@ PARE_MUST_USE packer *packer_new(const call_rule *r, call_fn fn, void *ctx, pare
 pare_status packer_add(void *packer, const pare_tile *t);            /* a pare_tile_fn */
 PARE_MUST_USE pare_status packer_end(packer *p, pare_status so_far); /* frees it */
 
-/* ---- stairs.c -------------------------------------------------------------------------------- */
+/* ---- tile_split.c -------------------------------------------------------------------------------- */
 
 /* The tile as tiles that an oracle without masks can take: rectangles, by halving. */
 PARE_MUST_USE pare_status tile_to_rects(const pare_tile *t, pare_tile_fn fn, void *ctx);

@@ -11,7 +11,7 @@
  *   equal widths         pairs of a computing and a copying head:   floor(H'/2) L'
  *   or all H' heads compute in the last layer, and copy before it:  H' */
 #include "instances.h"
-#include "codes.h"
+#include "group_codes.h"
 #include <string.h>
 
 typedef struct task { /* of one head of one layer */

@@ -1,5 +1,5 @@
 /* Attention of N tokens through an oracle of M: which construction, and what is refused. */
-#include "codes.h"
+#include "group_codes.h"
 #include "rounds.h"
 #include <math.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Plans: what a run will do, from sizes alone (docs/theory/length.md "Plans"). The calls are
  * counted by generating them, so that a plan cannot differ from its execution; closed forms stand
  * beside. */
-#include "codes.h"
-#include "counts.h"
+#include "group_codes.h"
+#include "call_counts.h"
 #include <math.h>
 #include <string.h>
 

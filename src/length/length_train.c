@@ -1,7 +1,7 @@
 /* Training through an oracle: both passes of attention as tiles of at most M tokens, for tapes
  * (pare_attention_provider). The forward pass is a native plan, which also leaves the log of each
  * row's sum; the backward pass goes through the same tiles (length_backward.c). */
-#include "codes.h"
+#include "group_codes.h"
 #include <math.h>
 #include <pare/backend.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * Stripes of rows go over the threads; in each, a row takes its results in the order of the plan,
  * so that neither threads nor batches change a bit. Several calls of a batch ask the same queries:
  * a row takes its results from all of them at once, while its sums are in registers. */
-#include "codes.h"
+#include "group_codes.h"
 #include "rounds.h"
 #include <math.h>
 
@@ -81,7 +81,7 @@ static bool spoils_row(const run *r, const entry *e, size_t i)
         const placed *const t = &r->b.tiles[x];
         for (size_t p = 0; p < t->t.nq; p++) {
             if (pare_tile_query(&t->t, p) != i) continue;
-            if (r->adds) return true; /* may be; adding.c will look */
+            if (r->adds) return true; /* may be; oracle_accumulate.c will look */
             const size_t row = t->q_at + p;
             if (e->l && !isfinite(num_at(type, e->l, row))) return true;
             if (e->mass && !isfinite(num_at(type, e->mass, row * 2))) return true;

@@ -8,8 +8,8 @@
  * (Lemma A.2 with group codes), and divided. The result is 1 +- eps where nothing cancels or
  * underflows, and wrong, or no number, where it does: that is reported, never returned. */
 #include "mode_paper.h"
-#include "codes.h"
-#include "counts.h"
+#include "group_codes.h"
+#include "call_counts.h"
 #include <math.h>
 
 static double largest_logit(const run *r, const pare_length_job *j)

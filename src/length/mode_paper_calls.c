@@ -1,7 +1,7 @@
 /* Calls of the algorithm of Yu 2025: with a dominating token, or plain, and what their answers
  * mean.
  */
-#include "codes.h"
+#include "group_codes.h"
 #include "mode_paper.h"
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Aggregation: the parts of a row are added by calls (Lemma A.2 with group codes), and divided. */
-#include "codes.h"
+#include "group_codes.h"
 #include "mode_paper.h"
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* An oracle that is another program. One frame of calls goes out, one frame of results comes back;
  * everything that comes back is measured before it is believed. */
-#include "child.h"
+#include "child_process.h"
 #include "pipe.h"
 #include <pare/backend.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * nor can the keys of a row weigh less than w_min beside it: 0 is proven safe. Else the largest
  * logit of a few visible keys is tried; only closeness to the row's own log-sum matters, and rows
  * for which it was not close enough are found out by their weights. */
-#include "codes.h"
+#include "group_codes.h"
 #include "rounds.h"
 #include <math.h>
 

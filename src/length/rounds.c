@@ -2,7 +2,7 @@
  *
  * Calls are generated, never stored: a batch holds as many as its memory takes, is built over the
  * threads, handed to the oracle, and merged over stripes of rows (merge_rows.c). */
-#include "codes.h"
+#include "group_codes.h"
 #include "instances.h"
 #include <math.h>
 #include <stdlib.h>
@@ -207,7 +207,7 @@ size_t run_batch_bytes(const run *r, size_t need)
 }
 
 /* The batch's memory is made once, unless one call alone needs more; whole groups of calls that
- * share keys (packing.c) go into it. */
+ * share keys (call_packing.c) go into it. */
 static pare_status find_memory(run *r, size_t need, char **out)
 {
     batch *const b = &r->b;

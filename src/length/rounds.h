@@ -77,7 +77,7 @@ typedef struct run {
     size_t at;                     /* the head whose calls are made now */
     bool only_bad;                 /* calls without a bad row are left out */
     bool extra;                    /* calls are counted as a fall-back's */
-    bool adds;                     /* of the round: the oracle adds rows up (adding.c) */
+    bool adds;                     /* of the round: the oracle adds rows up (oracle_accumulate.c) */
     bool in_order;                 /* no call has rows before those of the calls before it */
     size_t first, held;            /* rows whose sums there are: n, or fewer of the head at work */
     size_t done_to, reached;       /* ends of those of them that are complete, that had calls */
@@ -135,7 +135,7 @@ void run_rows(const run *r, void (*fn)(run *r, size_t head, size_t first, size_t
 /* Bytes of calls under way at a time, where one has `need` of them. */
 size_t run_batch_bytes(const run *r, size_t need);
 
-/* ---- adding.c: an oracle that adds rows up -------------------------------------------------- */
+/* ---- oracle_accumulate.c: an oracle that adds rows up -------------------------------------------------- */
 
 bool adding_can(const run *r, const construction *how);
 /* Where the rows of a call go; nowhere, where the round is not such. */
@@ -143,7 +143,7 @@ pare_call_sums adding_sums(const run *r, const entry *e);
 /* The first call of the batch, from `from` on, that answers no numbers. */
 size_t adding_blame(const run *r, size_t from);
 
-/* ---- held.c: sums of the rows that calls are at ---------------------------------------------- */
+/* ---- accumulator_window.c: sums of the rows that calls are at ---------------------------------------------- */
 
 PARE_MUST_USE pare_status held_new(run *r);
 /* Rows before those of a call that comes next are done with, where it has rows beyond the held. */
@@ -185,7 +185,7 @@ PARE_MUST_USE pare_status reference_choose(run *r);
 /* As a call can hold it: the same number in every call, and on the host. */
 double reference_logit(const run *r, double c);
 
-/* sums.c */
+/* accumulators.c */
 PARE_MUST_USE pare_status sums_new(run *r);
 void sums_clear_bad(run *r); /* to 0 where bad */
 /* Into rows x n sums, which stay in registers: many addends cost little more than one. False when a
@@ -196,7 +196,7 @@ sums_add_fn *sums_adder(pare_dtype t);
  * bits. */
 size_t sums_variants(sums_add_fn *out[3]);
 bool sums_finite(const run *r, const head *h, size_t i);
-/* fades.c: n partial results meet the sums of their rows. top becomes the larger of top and m, keep
+/* merge_softmax.c: n partial results meet the sums of their rows. top becomes the larger of top and m, keep
  * and by what the old sums and the result are multiplied by, 1 and e^-|m - top| within 1.5 ulp (0
  * below e^-708), and den = keep den + by l: a nan where m is no number or l is not above 0. */
 typedef struct fading {

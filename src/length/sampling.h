@@ -36,7 +36,7 @@ bool sampling_settle(const sampling *s, size_t a, size_t i, double bound, double
  * arena. NULL: no memory. */
 const uint32_t *sampling_draw(sampling *s, size_t a, size_t block, size_t of);
 
-/* ---- sampling_causal.c ----------------------------------------------------------------------- */
+/* ---- mode_sample_causal.c ----------------------------------------------------------------------- */
 
 PARE_MUST_USE pare_status sample_causal(run *r);
 #endif

@@ -13,7 +13,7 @@
  * Where keys E are seen beside and the n drawn ones stand for a population of P keys, each P / n
  * times, y' - y = (P / n) sum_S (z_j - mean z) / D with D = sum_E a + (P / n) sum_S a: the same
  * with terms of at most 2 R, kappa = (2 P amax / D) sqrt(2 ln(2/delta') / n). */
-#include "codes.h"
+#include "group_codes.h"
 #include "rounding.h"
 #include "sampling.h"
 #include <math.h>

@@ -3,7 +3,7 @@
  * packed tiles (docs/theory/length.md "Codes", "The zero reference", "Engines with one mask").
  * Three constructions are made of them: with a reference, plain, and with the keys themselves as
  * values, which gives their softmax mean. */
-#include "codes.h"
+#include "group_codes.h"
 #include "rounds.h"
 #include <math.h>
 #include <string.h>

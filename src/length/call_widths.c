@@ -3,8 +3,8 @@
  * numbers of a head a call may need a code that tells groups apart, the logit of the reference, and
  * two columns of values that say what keys and reference weigh. What a fall-back may ask for is
  * counted, so that an engine that is wide enough for the plan is so for its run. */
-#include "codes.h"
-#include "counts.h"
+#include "group_codes.h"
+#include "call_counts.h"
 
 static uint64_t most(uint64_t a, uint64_t b)
 {
@@ -33,7 +33,7 @@ static void widen_zeroref(pare_length_plan *p, const call_rule *r, const pare_le
     if (means) widen(&p->cost, dk, h->dk + 2);
 }
 
-/* Merges of a strict plan (strict.c): a logit and a code; partial results until the last level. */
+/* Merges of a strict plan (mode_strict.c): a logit and a code; partial results until the last level. */
 static void widen_merges(pare_length_plan *p, const call_rule *r, const pare_length_head *h)
 {
     for (uint64_t parts = p->cost.max_partials; parts > 1;) {

@@ -1,6 +1,6 @@
 /* What is known of the rows: sums in f64, whatever the oracle's type (docs/theory/length.md
  * "Merging"). */
-#include "codes.h"
+#include "group_codes.h"
 #include "rounds.h"
 #include <math.h>
 #include <pare/vexp.h>

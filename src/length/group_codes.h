@@ -1,4 +1,4 @@
-/* codes.h - codes that isolate rows of one call from one another, and the numbers of a type that
+/* group_codes.h - codes that isolate rows of one call from one another, and the numbers of a type that
  * they need. */
 #ifndef PARE_LENGTH_CODES_H
 #define PARE_LENGTH_CODES_H

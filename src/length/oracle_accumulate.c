@@ -2,7 +2,7 @@
  * between, and every bit is the same as if it were. Only rounds in which each call asks rows that
  * stand one after the other are made of them; what several calls say about a row comes in the order
  * of the plan either way. */
-#include "codes.h"
+#include "group_codes.h"
 #include "rounds.h"
 #include <math.h>
 #include <stdlib.h>

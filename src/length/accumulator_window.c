@@ -5,7 +5,7 @@
  * groups are enough, and they stay in the cache from the first call of a row to its answer. When
  * calls come to the last group that is held, groups before theirs are complete: they are answered,
  * and those behind move up. (The last one is for calls that lie across two groups.) */
-#include "codes.h"
+#include "group_codes.h"
 #include "rounds.h"
 #include <string.h>
 

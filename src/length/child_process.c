@@ -1,6 +1,6 @@
 /* The program at the other end of a pipe. It is spoken to through one socket that is its standard
  * input and output: a program that has gone is then an error and no signal. */
-#include "child.h"
+#include "child_process.h"
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>

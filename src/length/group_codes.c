@@ -1,5 +1,5 @@
 /* Codes by which rows of one call ignore one another (docs/theory/length.md "Codes"). */
-#include "codes.h"
+#include "group_codes.h"
 #include <float.h>
 #include <math.h>
 

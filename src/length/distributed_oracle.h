@@ -1,10 +1,10 @@
-/* shared.h - attention by several processes. */
+/* distributed_oracle.h - attention by several processes. */
 #ifndef PARE_LENGTH_SHARED_H
 #define PARE_LENGTH_SHARED_H
 #include <pare/length.h>
 #include <pare/ranks.h>
 
-/* ---- shared.c: calls shared out -------------------------------------------------------------- */
+/* ---- distributed_oracle.c: calls shared out -------------------------------------------------------------- */
 
 typedef struct shared {
     pare_oracle inner; /* borrowed */
@@ -20,7 +20,7 @@ void shared_close(shared *o);
  * their bytes. */
 size_t shared_copy_rows(uint8_t *at, void *rows, size_t n, size_t bytes, size_t step, bool out);
 
-/* ---- deal.c: heads dealt out ----------------------------------------------------------------- */
+/* ---- rank_partition.c: heads dealt out ----------------------------------------------------------------- */
 
 typedef struct deal {
     const pare_oracle *orc; /* of this rank */

@@ -9,8 +9,8 @@
  *
  * of its weight elsewhere, which moves it by 2 C2 t at most, |v| <= C2. With the P that is chosen
  * here t is exactly 0: the weights of other inputs are, for e^-x = 0 beyond exp_flush. */
-#include "codes.h"
-#include "counts.h"
+#include "group_codes.h"
+#include "call_counts.h"
 #include "instances.h"
 #include <math.h>
 #include <pare/linalg.h>

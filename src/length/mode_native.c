@@ -1,7 +1,7 @@
 /* Native plans: one call a tile, partial results (m, l, acc), merged as
  *     num = sum_t e^(m_t - top) acc_t,  den = sum_t e^(m_t - top) l_t,  top = max_t m_t.
  * Lists that do not stand in the arrays one after the other are gathered first. */
-#include "codes.h"
+#include "group_codes.h"
 #include "rounds.h"
 #include <math.h>
 #include <string.h>

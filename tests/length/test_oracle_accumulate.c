@@ -1,4 +1,4 @@
-/* Tests src/length/adding.c: an engine that adds rows up itself changes no bit, and is told on as
+/* Tests src/length/oracle_accumulate.c: an engine that adds rows up itself changes no bit, and is told on as
  * exactly as one that writes them. */
 #include "length_cases.h"
 

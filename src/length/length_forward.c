@@ -1,5 +1,5 @@
 /* A whole model through an oracle: the pass of the model room, with its attention handed over. */
-#include "shared.h"
+#include "distributed_oracle.h"
 #include <pare/backend.h>
 #include <stdio.h>
 

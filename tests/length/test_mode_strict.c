@@ -1,7 +1,7 @@
 /* Tests src/length/{strict,instances,oracle_paper,codes}.c: an oracle that is a small softmax
  * transformer and nothing else does long attention. */
 #include "length_cases.h"
-#include "length/codes.h"
+#include "length/group_codes.h"
 
 static pare_oracle paper_oracle(pare_dtype t, uint32_t m, uint32_t l, uint32_t h, uint32_t features)
 {

@@ -1,5 +1,5 @@
 /* Numbers of calls as closed forms: what a plan counts must be what they say. */
-#include "counts.h"
+#include "call_counts.h"
 
 static uint64_t parts_of(uint64_t a, uint64_t b)
 {

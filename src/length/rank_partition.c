@@ -3,7 +3,7 @@
  * rank plans, calls and merges its own, and the rows go to all in the end. Of the heads that are
  * left, the calls are shared. */
 #include "calls.h"
-#include "shared.h"
+#include "distributed_oracle.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,7 +9,7 @@
  * Rows where w, or the sum of r / w, is below what the oracle's type can be trusted with are bad;
  * for these, c_i becomes q_i times the softmax mean of the keys (two more rounds), for which 0 <=
  * log-sum - c_i <= log N for any data. */
-#include "codes.h"
+#include "group_codes.h"
 #include <pare/elementary.h>
 #include "rounds.h"
 #include <math.h>

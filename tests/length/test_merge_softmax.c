@@ -1,4 +1,4 @@
-/* Tests src/length/sums.c, fades.c: what a merge computes, on every vector unit. */
+/* Tests src/length/accumulators.c, merge_softmax.c: what a merge computes, on every vector unit. */
 #include "length/rounds.h"
 #include <pare_test.h>
 

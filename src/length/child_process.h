@@ -1,4 +1,4 @@
-/* child.h - another program, its standard input and output, and a deadline. */
+/* child_process.h - another program, its standard input and output, and a deadline. */
 #ifndef PARE_LENGTH_CHILD_H
 #define PARE_LENGTH_CHILD_H
 #include <pare/base.h>

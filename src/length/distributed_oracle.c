@@ -1,7 +1,7 @@
 /* An oracle of several processes: calls are cut into one stretch for each rank, by their work; each
  * rank evaluates its own, and the results go to all. Every rank plans the same calls and merges the
  * same results. */
-#include "shared.h"
+#include "distributed_oracle.h"
 #include <stdlib.h>
 #include <string.h>
 
