@@ -1,231 +1,163 @@
-/* What is known of the rows: sums in f64, whatever the oracle's type (docs/theory/length.md
- * "Merging"). */
-#include "group_codes.h"
-#include "rounds.h"
+/* accumulators.c - the accumulators of the rows, in f64 whatever the oracle's type
+ * (docs/theory/length.md "Merging"), and the window of rows that have them.
+ *
+ * Where calls come in order, a window of a few groups of rows is enough: a full or causal plan goes
+ * through the queries by groups of blocks, others by blocks or rows, and no call of a head has rows
+ * before the group in which the calls before it begin. The window stays in the cache from the first
+ * call of a row to its output. When a call reaches the last group of the window, groups before its
+ * own are complete: they are written out, and those behind them move up. (The last group is for
+ * calls that lie across two groups.) */
+#include "numbers.h"
+#include "run.h"
 #include <math.h>
-#include <pare/vexp.h>
 #include <string.h>
 
-pare_status sums_new(run *r)
+static size_t min_size(size_t a, size_t b)
 {
-    const pare_status st = held_new(r);
-    for (size_t i = 0; i < r->count && !st; i++) {
-        head *const h = &r->heads[i];
-        h->den = pare_alloc(r->arena, r->n, sizeof *h->den);
-        h->top = pare_alloc(r->arena, r->n, sizeof *h->top);
-        h->bad = pare_alloc(r->arena, r->n, 1);
-        if (!h->den || !h->top || !h->bad) return pare_no_memory(r->err);
-        for (size_t j = 0; j < r->n; j++) h->top[j] = -INFINITY;
-    }
-    return st;
+    return a < b ? a : b;
 }
 
-static void clear_stripe(run *r, size_t at, size_t first, size_t end)
+static size_t max_size(size_t a, size_t b)
 {
-    head *const h = &r->heads[at];
+    return a > b ? a : b;
+}
+
+pare_status accumulators_new(length_run *r)
+{
+    const size_t n = r->in.n;
+    size_t dv = 0, rows = n;
+    for (size_t i = 0; i < r->in.nheads; i++) dv = max_size(dv, r->heads[i].job.dv);
+    if (r->window.in_order) { /* whole groups in a fourth of what a batch takes, and one more */
+        const size_t row = (dv ? dv : 1) * sizeof(double);
+        const size_t group = rows_of_group(&r->in.rule, r->in.pattern);
+        const size_t call = r->in.rule.m * dv * num_size(r->in.caps.dtype);
+        const size_t groups = run_batch_bytes(r, call) / 4 / row / group;
+        rows = group * ((groups ? groups : 1) + 1);
+    }
+    r->window.first = r->window.reached = 0;
+    r->window.rows = min_size(rows, n);
+    for (size_t i = 0; i < r->in.nheads; i++) {
+        head_state *const h = &r->heads[i];
+        h->acc = i && !window_is_whole(r)
+                     ? r->heads[0].acc
+                     : pare_alloc(r->arena, r->window.rows * dv, sizeof *h->acc);
+        h->weight_sum = pare_alloc(r->arena, n, sizeof *h->weight_sum);
+        h->row_max = pare_alloc(r->arena, n, sizeof *h->row_max);
+        h->bad = pare_alloc(r->arena, n, 1);
+        if (!h->acc || !h->weight_sum || !h->row_max || !h->bad) return pare_no_memory(r->in.err);
+        for (size_t j = 0; j < n; j++) h->row_max[j] = -INFINITY;
+    }
+    return PARE_OK;
+}
+
+static void clear_rows(length_run *r, size_t head, size_t first, size_t end)
+{
+    head_state *const h = &r->heads[head];
     for (size_t i = first; i < end; i++) {
         if (!h->bad[i]) continue;
-        if (held_all(r)) memset(held_row(r, h, i), 0, h->job.dv * sizeof *h->num);
-        h->den[i] = 0;
-        h->top[i] = -INFINITY;
-        if (h->nparts) h->nparts[i] = 0;
+        if (window_is_whole(r)) memset(accumulator_row(r, h, i), 0, h->job.dv * sizeof *h->acc);
+        h->weight_sum[i] = 0;
+        h->row_max[i] = -INFINITY;
+        if (h->partial_count) h->partial_count[i] = 0;
     }
 }
 
-void sums_clear_bad(run *r)
+void accumulators_clear_bad(length_run *r)
 {
-    run_rows(r, clear_stripe, r);
+    run_for_rows(r, clear_rows);
 }
 
-/* Four at a time: baseline vector units do it in pairs. */
-typedef double quad __attribute__((vector_size(32), aligned(8), may_alias));
-typedef float quad32 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef double double4 __attribute__((vector_size(32), aligned(8), may_alias));
+typedef float float4 __attribute__((vector_size(16), aligned(4), may_alias));
 
-#define INLINE static inline __attribute__((always_inline))
-
-/* 0, or a nan where a sum is none. */
-INLINE double add_rest(double *sum, size_t n, const addends *a, size_t row, size_t c)
+bool accumulators_finite(const length_run *r, const head_state *h, size_t i)
 {
-    double zero = 0;
-    for (; c < n; c++) {
-        for (size_t t = 0; t < a->count; t++)
-            sum[c] = a->keep[t][row] * sum[c] +
-                     a->by[t][row] * (double)((const float *)a->x[t])[row * a->ld + c];
-        zero += sum[c] * 0;
-    }
-    return zero;
-}
-
-/* `quads` of sums stay in registers over all addends. Multiplying by 1 changes nothing. */
-INLINE void add_quads(double *sum, const addends *a, size_t row, size_t at, quad *zero,
-                      const size_t quads)
-{
-    quad s[8];
-#pragma GCC unroll 8
-    for (size_t e = 0; e < quads; e++) s[e] = *(const quad *)(sum + at + 4 * e);
-    for (size_t t = 0; t < a->count; t++) {
-        const float *const x = (const float *)a->x[t] + row * a->ld + at;
-        const double by = a->by[t][row], keep = a->keep[t][row];
-        if (keep != 1) {
-#pragma GCC unroll 8
-            for (size_t e = 0; e < quads; e++) s[e] *= keep;
-        }
-#pragma GCC unroll 8
-        for (size_t e = 0; e < quads; e++)
-            s[e] += by * __builtin_convertvector(*(const quad32 *)(x + 4 * e), quad);
-    }
-#pragma GCC unroll 8
-    for (size_t e = 0; e < quads; e++) {
-        *(quad *)(sum + at + 4 * e) = s[e];
-        *zero += s[e] * 0.0;
-    }
-}
-
-INLINE bool add_rows(double *sum, size_t rows, size_t n, const addends *a, const size_t quads)
-{
-    quad zeros = {0};
-    double zero = 0;
-    for (size_t i = 0; i < rows; i++, sum += n) {
-        size_t c = 0;
-        for (; c + 4 * quads <= n; c += 4 * quads) add_quads(sum, a, i, c, &zeros, quads);
-        for (; c + 4 <= n; c += 4) add_quads(sum, a, i, c, &zeros, 1);
-        zero += add_rest(sum, n, a, i, c);
-    }
-    for (size_t e = 0; e < 4; e++) zero += zeros[e];
-    return zero == 0;
-}
-
-static bool add_f64(double *sum, size_t rows, size_t n, const addends *a)
-{
-    double zero = 0;
-    for (size_t i = 0; i < rows; i++, sum += n)
-        for (size_t c = 0; c < n; c++) {
-            for (size_t t = 0; t < a->count; t++)
-                sum[c] =
-                    a->keep[t][i] * sum[c] + a->by[t][i] * ((const double *)a->x[t])[i * a->ld + c];
-            zero += sum[c] * 0;
-        }
-    return zero == 0;
-}
-
-static bool add_f32(double *sum, size_t rows, size_t n, const addends *a)
-{
-    return add_rows(sum, rows, n, a, 2);
-}
-
-#if defined(__x86_64__)
-/* The same sums: products and additions are not fused. */
-PARE_AVX2 static bool add_avx2(double *sum, size_t rows, size_t n, const addends *a)
-{
-    return add_rows(sum, rows, n, a, 8);
-}
-
-/* What add_quads does, for 64 columns: compilers take conversions of eight floats apart. */
-PARE_AVX512 static void add_64(double *sum, const addends *a, size_t row, size_t at,
-                               __m512d zero[8])
-{
-    __m512d s[8];
-#pragma GCC unroll 8
-    for (size_t e = 0; e < 8; e++) s[e] = _mm512_loadu_pd(sum + at + 8 * e);
-    for (size_t t = 0; t < a->count; t++) {
-        const float *const x = (const float *)a->x[t] + row * a->ld + at;
-        const __m512d by = _mm512_set1_pd(a->by[t][row]), keep = _mm512_set1_pd(a->keep[t][row]);
-#pragma GCC unroll 4
-        for (size_t e = 0; e < 4; e++) __builtin_prefetch(x + a->ld + 16 * e);
-        if (a->keep[t][row] != 1) {
-#pragma GCC unroll 8
-            for (size_t e = 0; e < 8; e++) s[e] = _mm512_mul_pd(s[e], keep);
-        }
-#pragma GCC unroll 8
-        for (size_t e = 0; e < 8; e++)
-            s[e] =
-                _mm512_add_pd(s[e], _mm512_mul_pd(by, _mm512_cvtps_pd(_mm256_loadu_ps(x + 8 * e))));
-    }
-#pragma GCC unroll 8
-    for (size_t e = 0; e < 8; e++) {
-        _mm512_storeu_pd(sum + at + 8 * e, s[e]);
-        zero[e] = _mm512_fmadd_pd(s[e], _mm512_setzero_pd(), zero[e]);
-    }
-}
-
-PARE_AVX512 static bool add_avx512(double *sum, size_t rows, size_t n, const addends *a)
-{
-    __m512d wide[8] = {_mm512_setzero_pd()}; /* they do not wait for one another */
-    quad zeros = {0};
-    double zero = 0;
-    for (size_t i = 0; i < rows; i++, sum += n) {
-        size_t c = 0;
-        for (; c + 64 <= n; c += 64) add_64(sum, a, i, c, wide);
-        for (; c + 4 <= n; c += 4) add_quads(sum, a, i, c, &zeros, 1);
-        zero += add_rest(sum, n, a, i, c);
-    }
-    for (size_t e = 0; e < 4; e++) zero += zeros[e];
-    for (size_t e = 0; e < 8; e++) zero += _mm512_reduce_add_pd(wide[e]);
-    return zero == 0;
-}
-#endif
-
-size_t sums_variants(sums_add_fn *out[3])
-{
-    size_t n = 0;
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) out[n++] = add_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) out[n++] = add_avx2;
-#endif
-    out[n++] = add_f32;
-    return n;
-}
-
-sums_add_fn *sums_adder(pare_dtype t)
-{
-    sums_add_fn *v[3];
-    sums_variants(v);
-    return t == PARE_F32 ? v[0] : add_f64;
-}
-
-bool sums_finite(const run *r, const head *h, size_t i)
-{
-    const double *const num = held_row(r, h, i);
-    double zero = h->den[i] * 0; /* 0, or nan */
-    quad zeros[4] = {{0}};       /* they do not wait for one another */
+    const double *const acc = accumulator_row(r, h, i);
+    double zero = h->weight_sum[i] * 0; /* 0, or nan */
+    double4 zeros[4] = {{0}};           /* four independent chains of sums */
     size_t c = 0;
     for (; c + 16 <= h->job.dv; c += 16)
-        for (size_t e = 0; e < 4; e++) zeros[e] += *(const quad *)(num + c + 4 * e) * 0.0;
-    for (; c < h->job.dv; c++) zero += num[c] * 0;
+        for (size_t e = 0; e < 4; e++) zeros[e] += *(const double4 *)(acc + c + 4 * e) * 0.0;
+    for (; c < h->job.dv; c++) zero += acc[c] * 0;
     zeros[0] += zeros[1] + (zeros[2] + zeros[3]);
     for (size_t e = 0; e < 4; e++) zero += zeros[0][e];
     return zero == 0;
 }
 
-bool sums_empty(const run *r, size_t i)
+bool row_sees_nothing(const length_run *r, size_t i)
 {
-    return r->p->kind == PARE_GRAPH && pare_visible(r->p, r->g, r->n, i).count == 0;
+    return r->in.pattern->kind == PARE_GRAPH &&
+           pare_visible(r->in.pattern, r->in.graph, r->in.n, i).count == 0;
 }
 
-static void write_f32(float *y, const double *num, double by, size_t n)
+static void write_f32(float *y, const double *acc, double scale, size_t n)
 {
     size_t c = 0;
     for (; c + 4 <= n; c += 4)
-        *(quad32 *)(y + c) = __builtin_convertvector(*(const quad *)(num + c) * by, quad32);
-    for (; c < n; c++) y[c] = (float)(num[c] * by);
+        *(float4 *)(y + c) = __builtin_convertvector(*(const double4 *)(acc + c) * scale, float4);
+    for (; c < n; c++) y[c] = (float)(acc[c] * scale);
 }
 
-void sums_write_rows(run *r, size_t at, size_t first, size_t end)
+void accumulators_write_rows(length_run *r, size_t head, size_t first, size_t end)
 {
-    const head *const h = &r->heads[at];
+    const head_state *const h = &r->heads[head];
+    const pare_dtype type = r->in.caps.dtype;
     const size_t dv = h->job.dv;
     for (size_t i = first; i < end; i++) {
-        const double *const num = held_row(r, h, i), den = h->den[i];
+        const double *const acc = accumulator_row(r, h, i), sum = h->weight_sum[i];
         double *const y = (double *)h->job.y + i * h->job.ldy;
-        if (h->job.lse) num_put(r->caps.dtype, h->job.lse, i, h->top[i] + log(den));
-        if (r->caps.dtype == PARE_F32)
-            write_f32((float *)h->job.y + i * h->job.ldy, num, den > 0 ? 1 / den : 0, dv);
+        if (h->job.lse) num_put(type, h->job.lse, i, h->row_max[i] + log(sum));
+        if (type == PARE_F32)
+            write_f32((float *)h->job.y + i * h->job.ldy, acc, sum > 0 ? 1 / sum : 0, dv);
         else
-            for (size_t c = 0; c < dv; c++) y[c] = num[c] / (den > 0 ? den : 1);
+            for (size_t c = 0; c < dv; c++) y[c] = acc[c] / (sum > 0 ? sum : 1);
     }
 }
 
-void sums_write(run *r)
+void accumulators_write(length_run *r)
 {
-    if (held_all(r)) run_rows(r, sums_write_rows, r);
+    if (window_is_whole(r)) run_for_rows(r, accumulators_write_rows);
+}
+
+/* ---- the window ------------------------------------------------------------------------------ */
+
+size_t window_admit(const length_run *r, const placed *tiles, size_t count, size_t *end)
+{
+    const size_t group = rows_of_group(&r->in.rule, r->in.pattern);
+    size_t low = r->in.n, high = 0;
+    *end = 0;
+    if (window_is_whole(r)) return 0;
+    for (size_t x = 0; x < count; x++) {
+        const size_t a = pare_tile_query(&tiles[x].t, 0);
+        const size_t b = pare_tile_query(&tiles[x].t, tiles[x].t.nq - 1);
+        low = min_size(low, min_size(a, b));
+        high = max_size(high, max_size(a, b));
+    }
+    *end = high + 1;
+    const size_t begin = low / group * group, last = r->window.first + r->window.rows - group;
+    PARE_ASSERT(low >= r->window.first && high < begin + r->window.rows);
+    return high >= last && begin > r->window.first ? begin : 0;
+}
+
+static void finish_stripe(void *ctx, size_t x)
+{
+    length_run *const r = ctx;
+    const size_t first = r->window.first + x * STRIPE;
+    r->round.ops->finish(r, r->round.head, first, min_size(r->window.complete_to, first + STRIPE));
+}
+
+void window_complete(length_run *r, size_t to)
+{
+    const head_state *const h = &r->heads[r->round.head];
+    const size_t row = h->job.dv * sizeof *h->acc;
+    while (r->window.first < to) { /* rows beyond the window have had no call: their sums are 0 */
+        const size_t first = r->window.first, next = min_size(to, first + r->window.rows);
+        r->window.complete_to = next;
+        if (r->round.ops->finish)
+            pare_parallel(r->in.exec, (next - first + STRIPE - 1) / STRIPE, finish_stripe, r);
+        const size_t done = next - first, left = max_size(r->window.reached, next) - next;
+        memmove(h->acc, (char *)h->acc + done * row, left * row);
+        memset((char *)h->acc + left * row, 0, done * row);
+        r->window.first = next;
+    }
 }

@@ -1,8 +1,24 @@
-/* Which calls an oracle is asked for: what it can do, what the options allow, and what the pattern
- * needs: partial results, else a bias, else the mask that is needed, else the other one
- * (docs/theory/length.md "Plans"). */
+/* call_rule.c - which kind of calls an oracle is used for: by what it can do, what the options
+ * allow, and what the pattern needs. Partial results, else a bias, else the mask that is needed,
+ * else the other one (docs/theory/length.md "Plans"). */
 #include "calls.h"
 #include <math.h>
+#include <string.h>
+
+static const char *const mode_names[PARE_LENGTH_MODES] = {"auto",  "native", "zeroref", "strict",
+                                                          "paper", "sample", "chunk"};
+
+const char *pare_length_mode_name(pare_length_mode m)
+{
+    return mode_names[m];
+}
+
+int pare_length_mode_of(const char *name)
+{
+    for (int i = 0; i < PARE_LENGTH_MODES; i++)
+        if (strcmp(name, mode_names[i]) == 0) return i;
+    return -1;
+}
 
 /* A type whose small weights mean nothing (f16) cannot isolate by them either. */
 #define COARSE 0x1p-40

@@ -1,9 +1,11 @@
-/* Codes by which rows of one call ignore one another (docs/theory/length.md "Codes"). */
+/* group_codes.c - group codes, position codes, and the penalty between groups
+ * (docs/theory/length.md "Codes"). */
 #include "group_codes.h"
+#include "numbers.h"
 #include <float.h>
 #include <math.h>
 
-static uint64_t choose(uint32_t n, uint32_t k)
+static uint64_t binomial(uint32_t n, uint32_t k)
 {
     uint64_t c = 1;
     for (uint32_t i = 1; i <= k; i++) c = c * (n - k + i) / i;
@@ -14,7 +16,7 @@ uint32_t group_width(size_t groups)
 {
     if (groups <= 1) return 0;
     uint32_t w = 2;
-    while (choose(w, w / 2) < groups) w += 2;
+    while (binomial(w, w / 2) < groups) w += 2;
     return w;
 }
 
@@ -23,7 +25,7 @@ uint64_t group_bits(uint32_t width, size_t g)
     uint64_t bits = 0, left = g;
     uint32_t take = width / 2;
     for (uint32_t i = 0; i < width && take; i++) {
-        const uint64_t with = choose(width - 1 - i, take - 1); /* subsets that hold i */
+        const uint64_t with = binomial(width - 1 - i, take - 1); /* subsets that hold i */
         if (left < with) {
             bits |= (uint64_t)1 << i;
             take--;
@@ -32,6 +34,16 @@ uint64_t group_bits(uint32_t width, size_t g)
         }
     }
     return bits;
+}
+
+void put_query_code(pare_dtype t, void *row, size_t at, uint32_t width, uint64_t bits, double p)
+{
+    for (uint32_t b = 0; b < width; b++) num_put(t, row, at + b, bits >> b & 1 ? 0 : -p);
+}
+
+void put_key_code(pare_dtype t, void *row, size_t at, uint32_t width, uint64_t bits)
+{
+    for (uint32_t b = 0; b < width; b++) num_put(t, row, at + b, bits >> b & 1 ? 1 : 0);
 }
 
 uint32_t position_width(size_t n)

@@ -5,7 +5,8 @@
  *     P = e^(S - lse),  dV += P^T dY,  dS = P (dY V^T - delta),  dQ += dS K,  dK += dS^T Q.
  * Tiles are added in f64, in the order of the plan: no N x N memory, and the bits do not depend on
  * the threads. */
-#include "group_codes.h"
+#include "numbers.h"
+#include <pare/length.h>
 #include <stdlib.h>
 #include <string.h>
 

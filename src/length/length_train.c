@@ -1,7 +1,8 @@
 /* Training through an oracle: both passes of attention as tiles of at most M tokens, for tapes
  * (pare_attention_provider). The forward pass is a native plan, which also leaves the log of each
  * row's sum; the backward pass goes through the same tiles (length_backward.c). */
-#include "group_codes.h"
+#include "numbers.h"
+#include <pare/length.h>
 #include <math.h>
 #include <pare/backend.h>
 #include <stdio.h>

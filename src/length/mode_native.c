@@ -1,57 +1,58 @@
-/* Native plans: one call a tile, partial results (m, l, acc), merged as
- *     num = sum_t e^(m_t - top) acc_t,  den = sum_t e^(m_t - top) l_t,  top = max_t m_t.
- * Lists that do not stand in the arrays one after the other are gathered first. */
-#include "group_codes.h"
-#include "rounds.h"
-#include <math.h>
+/* mode_native.c - native plans: one call a tile, which returns a partial softmax (m, l, acc) of each
+ * row, merged as
+ *
+ *     acc = sum_t e^(m_t - M) acc_t,   weight_sum = sum_t e^(m_t - M) l_t,   M = max_t m_t.
+ *
+ * Rows that are not consecutive in memory are gathered first. */
+#include "modes.h"
+#include "numbers.h"
 #include <string.h>
 
-/* Whether the rows can be handed over as they stand. */
-static bool in_place(uint32_t rows, bool down, const uint32_t *list, uint32_t shared)
+/* Whether the rows can be handed over as they are in memory. */
+static bool is_consecutive(uint32_t rows, bool down, const uint32_t *list, uint32_t shared)
 {
     return !list && !shared && (!down || rows <= 1);
 }
 
-static size_t size(const run *r, entry *e, const placed *tiles)
+static size_t lay_out(const length_run *r, pending_call *e, const placed *tiles)
 {
-    const head *const h = &r->heads[e->head];
-    char *const at = e->y;
-    e->dv = (uint32_t)h->job.dv;
+    const pare_length_job *const j = &r->heads[e->head].job;
     const pare_tile *const t = &tiles->t;
-    const bool own_q = in_place(t->nq, t->q_down, t->rows, 0);
-    const bool own_k = in_place(t->nk, t->k_down, t->keys, t->shared);
-    const size_t nq = own_q ? 0 : t->nq, nk = own_k ? 0 : t->nk;
-    const size_t out = r->adds ? 0 : t->nq;
-    const size_t parts[] = {nq * h->job.dk, nk * h->job.dk, nk * h->job.dv, out, out,
-                            out * h->job.dv};
+    char *const at = e->y;
+    e->dv = (uint32_t)j->dv;
+    const size_t nq = is_consecutive(t->nq, t->q_down, t->rows, 0) ? 0 : t->nq;
+    const size_t nk = is_consecutive(t->nk, t->k_down, t->keys, t->shared) ? 0 : t->nk;
+    const size_t out = r->round.fused ? 0 : t->nq;
+    const size_t parts[] = {nq * j->dk, nk * j->dk, nk * j->dv, out, out, out * j->dv};
     char **const to[] = {&e->q, &e->k, &e->v, &e->m, &e->l, &e->y};
     size_t bytes = 0;
     for (size_t i = 0; i < 6; i++) {
         if (at) *to[i] = at + bytes;
-        bytes += run_bytes(r, parts[i]);
+        bytes += run_padded_bytes(r, parts[i]);
     }
     return bytes;
 }
 
-static const void *rows_of(const run *r, const pare_tile *t, bool keys, char *room,
-                           const void *from, size_t *ld, size_t cols)
+/* Queries or keys of the tile out of `from`; gathered into `space` where that must be. */
+static const void *tile_rows(const length_run *r, const pare_tile *t, bool keys, char *space,
+                             const void *from, size_t *ld, size_t cols)
 {
-    const size_t s = num_size(r->caps.dtype), n = keys ? t->nk : t->nq;
-    if (keys ? in_place(t->nk, t->k_down, t->keys, t->shared)
-             : in_place(t->nq, t->q_down, t->rows, 0))
+    const size_t s = num_size(r->in.caps.dtype), n = keys ? t->nk : t->nq;
+    if (keys ? is_consecutive(t->nk, t->k_down, t->keys, t->shared)
+             : is_consecutive(t->nq, t->q_down, t->rows, 0))
         return (const char *)from + (keys ? pare_tile_key(t, 0) : pare_tile_query(t, 0)) * *ld * s;
     for (size_t x = 0; x < n; x++) {
         const size_t row = keys ? pare_tile_key(t, x) : pare_tile_query(t, x);
-        memcpy(room + x * cols * s, (const char *)from + row * *ld * s, cols * s);
+        memcpy(space + x * cols * s, (const char *)from + row * *ld * s, cols * s);
     }
     *ld = cols;
-    return room;
+    return space;
 }
 
-static void build(const run *r, const entry *e, pare_call *out)
+static void build(const length_run *r, const pending_call *e, pare_call *out)
 {
     const pare_length_job *const j = &r->heads[e->head].job;
-    const pare_tile *const t = &r->b.tiles[e->tile].t;
+    const pare_tile *const t = &r->batch.tiles[e->tile].t;
     pare_call_partial p = {.ldq = j->ldq,
                            .ldk = j->ldk,
                            .ldv = j->ldv,
@@ -64,52 +65,54 @@ static void build(const run *r, const entry *e, pare_call *out)
                            .l = e->l,
                            .acc = e->y,
                            .ldacc = j->dv};
-    p.q = rows_of(r, t, false, e->q, j->q, &p.ldq, j->dk);
-    p.k = rows_of(r, t, true, e->k, j->k, &p.ldk, j->dk);
-    p.v = rows_of(r, t, true, e->v, j->v, &p.ldv, j->dv);
-    run_poison(r, e->l, t->nq, 1);
-    if (j->dv) run_poison(r, e->y, t->nq, j->dv);
-    *out = (pare_call){.kind = PARE_CALL_PARTIAL, .u.p = p, .into = adding_sums(r, e)};
+    p.q = tile_rows(r, t, false, e->q, j->q, &p.ldq, j->dk);
+    p.k = tile_rows(r, t, true, e->k, j->k, &p.ldk, j->dk);
+    p.v = tile_rows(r, t, true, e->v, j->v, &p.ldv, j->dv);
+    run_mark_unwritten(r, e->l, t->nq, 1);
+    if (j->dv) run_mark_unwritten(r, e->y, t->nq, j->dv);
+    *out = (pare_call){.kind = PARE_CALL_PARTIAL, .u.p = p, .into = fused_sums(r, e)};
 }
 
-static void weigh(const run *r, const head *h, size_t i, size_t n, const void *m, const void *l,
-                  double *keep, double *by)
+static void merge_raw(const length_run *r, const head_state *h, size_t i, size_t n, const void *m,
+                      const void *l, double *scale_old, double *scale_new)
 {
-    const fading f = {m, l, h->top + i, h->den + i, keep, by};
-    fade_rows(&f, n, r->caps.dtype == PARE_F32);
+    const partial_merge f = {m, l, h->row_max + i, h->weight_sum + i, scale_old, scale_new};
+    merge_partial_rows(&f, n, r->in.caps.dtype == PARE_F32);
 }
 
-static bool part(run *r, const entry *e, size_t row, size_t i, size_t n, double *keep, double *by)
+static bool merge(length_run *r, const pending_call *e, size_t row, size_t i, size_t n,
+                  double *scale_old, double *scale_new)
 {
-    const size_t size = num_size(r->caps.dtype);
-    weigh(r, &r->heads[e->head], i, n, e->m + row * size, e->l + row * size, keep, by);
+    const size_t at = row * num_size(r->in.caps.dtype);
+    merge_raw(r, &r->heads[e->head], i, n, e->m + at, e->l + at, scale_old, scale_new);
     return true;
 }
 
-const construction native_calls = {size, build, part, sums_finite, false, sums_write_rows, weigh};
-
-/* Engines read values in whole vectors, over and over: rows that lie across lines of the cache are
- * moved once. */
-static pare_status align_values(run *r, pare_length_job *j)
+pare_status native_attend(length_run *r)
 {
+    static const call_ops native_calls = {.lay_out = lay_out,
+                                          .build = build,
+                                          .merge = merge,
+                                          .finish = accumulators_write_rows,
+                                          .merge_raw = merge_raw};
     enum { LINE = 64 };
-    const size_t size = num_size(r->caps.dtype), row = j->dv * size;
-    if (row % LINE || ((uintptr_t)j->v % LINE == 0 && j->ldv * size % LINE == 0)) return PARE_OK;
-    char *const v = run_room(r, r->n, row);
-    if (!v) return pare_no_memory(r->err);
-    for (size_t i = 0; i < r->n; i++)
-        memcpy(v + i * row, (const char *)j->v + i * j->ldv * size, row);
-    j->v = v;
-    j->ldv = j->dv;
-    return PARE_OK;
-}
-
-pare_status native_attend(run *r)
-{
-    r->in_order = true;
-    pare_status st = sums_new(r);
-    for (size_t i = 0; i < r->count && !st; i++) st = align_values(r, &r->heads[i].job);
-    if (!st) st = run_round(r, &native_calls);
-    if (!st) sums_write(r);
+    const size_t size = num_size(r->in.caps.dtype);
+    r->window.in_order = true;
+    pare_status st = accumulators_new(r);
+    /* Engines read values in whole vectors, over and over: rows that lie across cache lines are
+     * moved once. */
+    for (size_t h = 0; h < r->in.nheads && !st; h++) {
+        pare_length_job *const j = &r->heads[h].job;
+        const size_t row = j->dv * size;
+        if (row % LINE || ((uintptr_t)j->v % LINE == 0 && j->ldv * size % LINE == 0)) continue;
+        char *const v = run_alloc_aligned(r, r->in.n, row);
+        if (!v) return pare_no_memory(r->in.err);
+        for (size_t i = 0; i < r->in.n; i++)
+            memcpy(v + i * row, (const char *)j->v + i * j->ldv * size, row);
+        j->v = v;
+        j->ldv = j->dv;
+    }
+    if (!st) st = round_pattern(r, &native_calls);
+    if (!st) accumulators_write(r);
     return st;
 }

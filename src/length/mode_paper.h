@@ -2,6 +2,7 @@
 #ifndef PARE_LENGTH_MODE_PAPER_H
 #define PARE_LENGTH_MODE_PAPER_H
 #include "instances.h"
+#include "modes.h"
 
 #define NONE UINT32_MAX /* a token without a query, or without a key */
 
@@ -12,8 +13,8 @@ typedef enum ask_kind {
 } ask_kind;
 
 typedef struct paper_run {
-    run *r;
-    head *h;
+    length_run *r;
+    head_state *h;
     pare_dtype type;
     double c, scale; /* C, e^(C-1) */
     instance *list;

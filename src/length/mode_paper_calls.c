@@ -1,7 +1,7 @@
 /* Calls of the algorithm of Yu 2025: with a dominating token, or plain, and what their answers
  * mean.
  */
-#include "group_codes.h"
+#include "numbers.h"
 #include "mode_paper.h"
 #include <math.h>
 #include <string.h>
@@ -17,11 +17,11 @@ pare_status paper_ask(paper_run *p, const uint32_t *q, const uint32_t *k, uint32
     const pare_length_job *const j = &p->h->job;
     const size_t b = pare_dtype_size(p->type), dk = j->dk + (kind != MEAN);
     const size_t dv = kind == MASS ? 1 : j->dv;
-    const bool causal = p->r->rule.kind == CALL_CAUSAL;
+    const bool causal = p->r->in.rule.kind == CALL_CAUSAL;
     const uint32_t rows = n + (kind != MEAN), lead = kind != MEAN && causal ? 1 : 0;
     char *const qs = pare_alloc(p->a, rows * dk, b), *const ks = pare_alloc(p->a, rows * dk, b);
     char *const vs = pare_alloc(p->a, rows * dv, b), *const y = pare_alloc(p->a, rows * dv, b);
-    if (!qs || !ks || !vs || !y) return pare_no_memory(p->r->err);
+    if (!qs || !ks || !vs || !y) return pare_no_memory(p->r->in.err);
     for (size_t i = 0; i < n; i++) {
         const size_t row = i + lead;
         if (q[i] != NONE)
@@ -38,7 +38,7 @@ pare_status paper_ask(paper_run *p, const uint32_t *q, const uint32_t *k, uint32
     const size_t dummy = causal ? 0 : n;
     if (kind != MEAN) num_put(p->type, qs, dummy * dk + j->dk, p->c);
     if (kind != MEAN) num_put(p->type, ks, dummy * dk + j->dk, p->c);
-    PARE_ASSERT(p->count < p->room && rows <= p->r->rule.m);
+    PARE_ASSERT(p->count < p->room && rows <= p->r->in.rule.m);
     *at = p->count;
     p->list[p->count++] = (instance){.n = rows,
                                      .dk = (uint32_t)dk,
@@ -61,12 +61,12 @@ double paper_answer(const paper_run *p, size_t call, size_t i, size_t c)
 double paper_mass(const paper_run *p, double share)
 {
     const double s = paper_typed(p, p->scale * share);
-    return p->r->o.inverse ? paper_typed(p, s / paper_typed(p, 1 - share)) : s;
+    return p->r->in.opts.inverse ? paper_typed(p, s / paper_typed(p, 1 - share)) : s;
 }
 
 pare_status paper_run_asked(paper_run *p)
 {
-    return pieces_run(p->r, p->list, p->count, &p->r->stats->calls);
+    return instances_run_any(&p->r->in, p->list, p->count, &p->r->stats->calls);
 }
 
 void paper_forget(paper_run *p, pare_mark mark)

@@ -10,7 +10,7 @@ typedef struct pairing {
 
 static uint32_t block_rows(const paper_run *p, const pairing *w, size_t t, uint32_t *rows)
 {
-    const size_t from = t * w->m, n = p->r->n - from < w->m ? p->r->n - from : w->m;
+    const size_t from = t * w->m, n = p->r->in.n - from < w->m ? p->r->in.n - from : w->m;
     for (size_t i = 0; i < n; i++) rows[i] = (uint32_t)(from + i);
     return (uint32_t)n;
 }
@@ -62,7 +62,7 @@ static pare_status both_blocks(paper_run *p, const pairing *w, size_t t, size_t 
     if (!st) st = paper_ask(p, rows, rows, n + more, MEAN, &mean);
     if (!st) st = paper_run_asked(p);
     if (st) return st;
-    const bool causal = p->r->rule.kind == CALL_CAUSAL;
+    const bool causal = p->r->in.rule.kind == CALL_CAUSAL;
     for (size_t i = causal ? n : 0; i < n + more; i++) add_difference(p, w, rows[i], mass, mean, i);
     paper_forget(p, mark);
     return PARE_OK;
@@ -70,13 +70,13 @@ static pare_status both_blocks(paper_run *p, const pairing *w, size_t t, size_t 
 
 pare_status paper_pairs(paper_run *p)
 {
-    run *const r = p->r;
-    pairing w = {.m = (r->rule.m - 1) / 2};
-    w.t = (r->n + w.m - 1) / w.m;
-    w.own_s = pare_alloc(r->arena, r->n, sizeof *w.own_s);
-    w.own_o = pare_alloc(r->arena, r->n * p->h->job.dv, sizeof *w.own_o);
-    uint32_t *const rows = pare_alloc(r->arena, r->rule.m, sizeof *rows);
-    if (!w.own_s || !w.own_o || !rows) return pare_no_memory(r->err);
+    length_run *const r = p->r;
+    pairing w = {.m = (r->in.rule.m - 1) / 2};
+    w.t = (r->in.n + w.m - 1) / w.m;
+    w.own_s = pare_alloc(r->arena, r->in.n, sizeof *w.own_s);
+    w.own_o = pare_alloc(r->arena, r->in.n * p->h->job.dv, sizeof *w.own_o);
+    uint32_t *const rows = pare_alloc(r->arena, r->in.rule.m, sizeof *rows);
+    if (!w.own_s || !w.own_o || !rows) return pare_no_memory(r->in.err);
     pare_status st = own_blocks(p, &w, rows);
     for (size_t t = 0; t < w.t; t++)
         for (size_t other = t + 1; other < w.t && !st; other++)

@@ -1,5 +1,6 @@
 /* Aggregation: the parts of a row are added by calls (Lemma A.2 with group codes), and divided. */
 #include "group_codes.h"
+#include "numbers.h"
 #include "mode_paper.h"
 #include <math.h>
 
@@ -23,11 +24,11 @@ static pare_status aggregate_call(paper_run *p, const level *l, size_t first, si
     const size_t dv = p->h->job.dv, b = pare_dtype_size(p->type);
     const uint32_t code = group_width(l->at_once), dk = code ? code : 1;
     const uint32_t n = (uint32_t)(groups * l->size);
-    const double pen = penalty(p->type, p->r->caps.exp_flush, 0);
+    const double pen = penalty(p->type, p->r->in.caps.exp_flush, 0);
     char *const q = pare_alloc(p->a, (size_t)n * dk, b), *const k =
                                                              pare_alloc(p->a, (size_t)n * dk, b);
     char *const v = pare_alloc(p->a, n * (dv + 1), b), *const y = pare_alloc(p->a, n * (dv + 1), b);
-    if (!q || !k || !v || !y) return pare_no_memory(p->r->err);
+    if (!q || !k || !v || !y) return pare_no_memory(p->r->in.err);
     for (size_t i = 0; i < n; i++) {
         const size_t g = i / l->size, group = first + g, row = group / l->groups;
         const size_t part = group % l->groups * l->size + i % l->size;
@@ -44,7 +45,7 @@ static pare_status aggregate_call(paper_run *p, const level *l, size_t first, si
     p->list[p->count++] = (instance){.n = n,
                                      .dk = dk,
                                      .dv = (uint32_t)dv + 1,
-                                     .causal = p->r->rule.kind == CALL_CAUSAL,
+                                     .causal = p->r->in.rule.kind == CALL_CAUSAL,
                                      .q = q,
                                      .k = k,
                                      .v = v,
@@ -54,9 +55,9 @@ static pare_status aggregate_call(paper_run *p, const level *l, size_t first, si
 
 static pare_status aggregate_level(paper_run *p, size_t *have)
 {
-    run *const r = p->r;
-    const level l = level_of(*have, r->rule.m);
-    const size_t dv = p->h->job.dv, all = r->n * l.groups;
+    length_run *const r = p->r;
+    const level l = level_of(*have, r->in.rule.m);
+    const size_t dv = p->h->job.dv, all = r->in.n * l.groups;
     pare_status st = PARE_OK;
     for (size_t first = 0; first < all && !st; first += l.at_once) {
         const pare_mark mark = pare_arena_mark(p->a);
@@ -84,12 +85,12 @@ pare_status paper_aggregate(paper_run *p)
     pare_status st = PARE_OK;
     for (; have > 1 && !st; p->r->stats->rounds++) st = aggregate_level(p, &have);
     const pare_length_job *const j = &p->h->job;
-    for (size_t i = 0; i < p->r->n && !st; i++)
+    for (size_t i = 0; i < p->r->in.n && !st; i++)
         for (size_t c = 0; c < j->dv; c++) {
             const double y = paper_typed(p, p->b[i * p->most * j->dv + c] / p->s[i * p->most]);
             if (!isfinite(y))
                 return pare_fail(
-                    p->r->err, PARE_ERR_NUMERIC,
+                    p->r->in.err, PARE_ERR_NUMERIC,
                     "length: paper mode: row %zu is no number (C = %.4g, sum of masses "
                     "%.3g): its construction cannot do this input in %s",
                     i, p->c, p->s[i * p->most], p->type == PARE_F32 ? "f32" : "f64");

@@ -7,7 +7,7 @@ static pare_status prefix(paper_run *p, size_t from, size_t keys, size_t lead, s
                           double sign, uint32_t *rows)
 {
     const pare_mark mark = pare_arena_mark(p->a);
-    uint32_t *const q = rows, *const k = rows + p->r->rule.m;
+    uint32_t *const q = rows, *const k = rows + p->r->in.rule.m;
     size_t mass, mean;
     for (size_t i = 0; i < keys; i++) {
         k[i] = (uint32_t)(from + i);
@@ -29,12 +29,12 @@ static pare_status prefix(paper_run *p, size_t from, size_t keys, size_t lead, s
 
 static pare_status sink_parts(paper_run *p, size_t window, size_t sinks, uint32_t *rows)
 {
-    const size_t at_once = p->r->rule.m - 1 - sinks;
-    uint32_t *const q = rows, *const k = rows + p->r->rule.m;
+    const size_t at_once = p->r->in.rule.m - 1 - sinks;
+    uint32_t *const q = rows, *const k = rows + p->r->in.rule.m;
     pare_status st = PARE_OK;
-    for (size_t first = window; first < p->r->n && !st; first += at_once) {
+    for (size_t first = window; first < p->r->in.n && !st; first += at_once) {
         const pare_mark mark = pare_arena_mark(p->a);
-        const size_t left = p->r->n - first, nq = left < at_once ? left : at_once;
+        const size_t left = p->r->in.n - first, nq = left < at_once ? left : at_once;
         const size_t sees = first - window + 1 < sinks ? first - window + 1 : sinks;
         const size_t n = sees - 1 + nq > sinks ? sees - 1 + nq : sinks;
         size_t mass, sum;
@@ -58,19 +58,21 @@ static pare_status sink_parts(paper_run *p, size_t window, size_t sinks, uint32_
 
 pare_status paper_windows(paper_run *p)
 {
-    run *const r = p->r;
-    const size_t window = r->p->window, keys = r->rule.m - 1, step = r->rule.m - window;
-    uint32_t *const rows = pare_alloc(r->arena, 2 * (size_t)r->rule.m, sizeof *rows);
-    if (!rows) return pare_no_memory(r->err);
+    length_run *const r = p->r;
+    const size_t window = r->in.pattern->window, keys = r->in.rule.m - 1,
+                 step = r->in.rule.m - window;
+    uint32_t *const rows = pare_alloc(r->arena, 2 * (size_t)r->in.rule.m, sizeof *rows);
+    if (!rows) return pare_no_memory(r->in.err);
     pare_status st = PARE_OK;
     for (size_t a = 0; !st; a += step) {
-        const size_t end = r->n - a < keys ? r->n : a + keys, first = a ? a + window - 1 : 0;
+        const size_t end = r->in.n - a < keys ? r->in.n : a + keys, first = a ? a + window - 1 : 0;
         st = prefix(p, a, end - a, 0, first, 1, rows);
         if (!st && end > a + window)
             st = prefix(p, a, end - a - window, window, first > a + window ? first : a + window, -1,
                         rows);
-        if (end == r->n) break;
+        if (end == r->in.n) break;
     }
-    if (!st && r->p->sinks && r->n > window) st = sink_parts(p, window, r->p->sinks, rows);
+    if (!st && r->in.pattern->sinks && r->in.n > window)
+        st = sink_parts(p, window, r->in.pattern->sinks, rows);
     return st;
 }

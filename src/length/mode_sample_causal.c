@@ -67,49 +67,50 @@ pare_status calls_of_causal_sample(const call_rule *r, size_t n, const causal_dr
 static const uint32_t *draw_for_head(void *ctx, size_t block, size_t of)
 {
     sampling *const s = ctx;
-    return sampling_draw(s, s->r->at, block, of);
+    return sampling_draw(s, s->r->round.head, block, of);
 }
 
 static pare_status ask(sampling *s, bool own)
 {
-    run *const r = s->r;
+    length_run *const r = s->r;
     const causal_draw d = {draw_for_head, s, s->keys};
     pare_status st = PARE_OK;
-    for (r->at = 0; r->at < r->count && !st; r->at++)
-        st = calls_of_causal_sample(&r->rule, r->n, own ? NULL : &d, run_call, r, r->err);
-    return run_end(r, st);
+    for (r->round.head = 0; r->round.head < r->in.nheads && !st; r->round.head++)
+        st = calls_of_causal_sample(&r->in.rule, r->in.n, own ? NULL : &d, round_add_call, r,
+                                    r->in.err);
+    return round_end(r, st);
 }
 
-static size_t keys_before(const run *r, size_t i)
+static size_t keys_before(const length_run *r, size_t i)
 {
-    return i / (r->rule.m - 1) * (r->rule.m - 1);
+    return i / (r->in.rule.m - 1) * (r->in.rule.m - 1);
 }
 
 /* Rows of this look: all of them at first, then the bad ones. */
-static bool looks_at(const run *r, const head *h, size_t i)
+static bool looks_at(const length_run *r, const head_state *h, size_t i)
 {
-    return !r->only_bad || h->bad[i];
+    return !r->round.only_bad || h->bad[i];
 }
 
 static void weigh_drawn(sampling *s)
 {
-    run *const r = s->r;
-    for (size_t a = 0; a < r->count; a++)
-        for (size_t i = 0; i < r->n; i++) {
-            head *const h = &r->heads[a];
+    length_run *const r = s->r;
+    for (size_t a = 0; a < r->in.nheads; a++)
+        for (size_t i = 0; i < r->in.n; i++) {
+            head_state *const h = &r->heads[a];
             const size_t before = keys_before(r, i);
             if (before <= s->keys || !looks_at(r, h, i)) continue;
             const double times = (double)before / (double)s->keys;
-            h->den[i] *= times;
-            for (size_t c = 0; c < h->job.dv; c++) h->num[i * h->job.dv + c] *= times;
+            h->weight_sum[i] *= times;
+            for (size_t c = 0; c < h->job.dv; c++) h->acc[i * h->job.dv + c] *= times;
         }
 }
 
 static pare_status look(sampling *s)
 {
-    run *const r = s->r;
-    sums_clear_bad(r);
-    run_begin(r, &zeroref_calls);
+    length_run *const r = s->r;
+    accumulators_clear_bad(r);
+    round_begin(r, &zeroref_calls);
     pare_status st = ask(s, false);
     if (!st) weigh_drawn(s);
     if (!st) st = ask(s, true);
@@ -120,11 +121,11 @@ static pare_status look(sampling *s)
 /* Rows that are not proven are bad: they look again. */
 static uint64_t settle(sampling *s)
 {
-    run *const r = s->r;
+    length_run *const r = s->r;
     uint64_t left = 0;
-    for (size_t a = 0; a < r->count; a++)
-        for (size_t i = 0; i < r->n; i++) {
-            head *const h = &r->heads[a];
+    for (size_t a = 0; a < r->in.nheads; a++)
+        for (size_t i = 0; i < r->in.n; i++) {
+            head_state *const h = &r->heads[a];
             const size_t before = keys_before(r, i);
             const drawn d = {(double)s->keys, (double)before, true};
             double size = 0, bound = 0;
@@ -133,8 +134,10 @@ static uint64_t settle(sampling *s)
                 bound = sampling_bound(s, a, i, &d, &size);
             else if (h->job.bound) /* has seen all its keys */
                 h->job.bound[i] = sampling_exact_bound(s, a, i);
-            h->bad[i] = before > s->keys ? !sampling_settle(s, a, i, bound, size, r->o.no_fallback)
-                                         : !sums_finite(r, h, i) || !(h->den[i] >= r->caps.w_min);
+            h->bad[i] =
+                before > s->keys
+                    ? !sampling_settle(s, a, i, bound, size, r->in.opts.no_fallback)
+                    : !accumulators_finite(r, h, i) || !(h->weight_sum[i] >= r->in.caps.w_min);
             left += h->bad[i];
         }
     return left;
@@ -144,38 +147,38 @@ static uint64_t settle(sampling *s)
 
 static pare_status exact(sampling *s)
 {
-    run *const r = s->r;
-    sums_clear_bad(r);
-    const pare_status st = run_round(r, &zeroref_calls);
-    for (size_t a = 0; a < r->count && !st; a++)
-        for (size_t i = 0; i < r->n; i++) {
-            head *const h = &r->heads[a];
+    length_run *const r = s->r;
+    accumulators_clear_bad(r);
+    const pare_status st = round_pattern(r, &zeroref_calls);
+    for (size_t a = 0; a < r->in.nheads && !st; a++)
+        for (size_t i = 0; i < r->in.n; i++) {
+            head_state *const h = &r->heads[a];
             if (!h->bad[i]) continue;
             if (h->job.bound) h->job.bound[i] = sampling_exact_bound(s, a, i);
-            h->bad[i] = !sums_finite(r, h, i);
+            h->bad[i] = !accumulators_finite(r, h, i);
         }
-    r->only_bad = false;
-    return st ? st : zeroref_settle(r, &zeroref_calls);
+    r->round.only_bad = false;
+    return st ? st : zeroref_retry_bad_rows(r, &zeroref_calls);
 }
 
-pare_status sample_causal(run *r)
+pare_status sample_causal(length_run *r)
 {
     sampling s;
     uint64_t left = 1;
     pare_status st = sampling_new(&s, r);
-    while (!st && left && s.keys < r->n) {
+    while (!st && left && s.keys < r->in.n) {
         st = look(&s);
         if (!st) left = settle(&s);
-        r->only_bad = true;
+        r->round.only_bad = true;
         s.keys *= 2;
     }
     if (!st && left) {
-        r->stats->exact_rows = r->only_bad ? left : r->n * r->count;
-        if (!r->only_bad) /* as many keys as there are: nothing was drawn */
-            for (size_t a = 0; a < r->count; a++)
-                for (size_t i = 0; i < r->n; i++) r->heads[a].bad[i] = 1;
+        r->stats->exact_rows = r->round.only_bad ? left : r->in.n * r->in.nheads;
+        if (!r->round.only_bad) /* as many keys as there are: nothing was drawn */
+            for (size_t a = 0; a < r->in.nheads; a++)
+                for (size_t i = 0; i < r->in.n; i++) r->heads[a].bad[i] = 1;
         st = exact(&s);
     }
-    r->only_bad = false;
+    r->round.only_bad = false;
     return st;
 }

@@ -1,76 +1,79 @@
-/* Strict plans: the merge is made by the oracle as well (docs/theory/length.md "Strict plans and
- * Lemma 3.3"). It is a softmax: a token for each partial result, logit log r - log w (its sum
- * relative to the row's reference), value acc / r; both come from a token function. Rows of a call
- * are isolated by group codes, and a row's result stands at its last token, so that causal oracles
- * do it too.
+/* mode_strict.c - strict plans: the merge is made by the oracle as well (docs/theory/length.md
+ * "Strict plans and Lemma 3.3").
+ *
+ * The merge is a softmax: one token for each partial result, of logit log r - log w (its sum
+ * relative to the row's reference) and value acc / r; both come from a token function. Rows of a
+ * call are isolated by group codes, and a row's result is at its last token, so that causal oracles
+ * can do it, too.
  *
  * More than M results of a row are merged in a tree: M - 1 of them beside a reference of logit 0
- * give (acc, r, w) once more, of the same form. Nothing is computed outside: rows are moved,
- * weights are compared with w_min, and references are chosen by norms or probes. */
-#include "group_codes.h"
-#include <pare/dd.h>
+ * give (acc, r, w) once more, of the same form. Nothing is computed outside: rows are moved, weights
+ * are compared with w_min, and references are chosen by norms or probes. */
 #include "call_counts.h"
+#include "group_codes.h"
 #include "instances.h"
+#include "modes.h"
+#include "numbers.h"
 #include <math.h>
-#include <stdlib.h>
+#include <pare/dd.h>
 #include <string.h>
 
-/* ---- keeping partial results ----------------------------------------------------------------- */
+/* ---- partial results ------------------------------------------------------------------------- */
 
-static void keep_row(run *r, const entry *e, size_t row, size_t i)
+/* Saves the results; the accumulators only decide whether a row is bad. */
+static bool save_and_merge(length_run *r, const pending_call *e, size_t row, size_t i, size_t n,
+                           double *scale_old, double *scale_new)
 {
-    head *const h = &r->heads[e->head];
-    const size_t b = pare_dtype_size(r->caps.dtype);
-    const size_t at = i * r->most_parts + h->nparts[i]++;
-    PARE_ASSERT(h->nparts[i] <= r->most_parts);
-    memcpy(h->parts + at * r->part_width * b, e->y + row * e->dv * b, (h->job.dv + 2) * b);
+    head_state *const h = &r->heads[e->head];
+    const size_t b = pare_dtype_size(r->in.caps.dtype);
+    for (size_t p = 0; p < n; p++) {
+        const size_t at = (i + p) * r->partials.max + h->partial_count[i + p]++;
+        PARE_ASSERT(h->partial_count[i + p] <= r->partials.max);
+        memcpy(h->partials + at * r->partials.width * b, e->y + (row + p) * e->dv * b,
+               (h->job.dv + 2) * b);
+    }
+    return zeroref_merge(r, e, row, i, n, scale_old, scale_new);
 }
 
-/* The sums say whether a row is bad, and nothing else. */
-static bool keep_part(run *r, const entry *e, size_t row, size_t i, size_t n, double *keep,
-                      double *by)
-{
-    for (size_t p = 0; p < n; p++) keep_row(r, e, row + p, i + p);
-    return zeroref_part(r, e, row, i, n, keep, by);
-}
-
-typedef struct counter {
-    uint32_t *parts;
+typedef struct partial_counter {
+    uint32_t *partials; /* of each row */
     size_t most;
-} counter;
+} partial_counter;
 
-static pare_status count_parts(void *ctx, const placed *tiles, size_t count, uint32_t n)
+static pare_status count_partials(void *ctx, const placed *tiles, size_t count, uint32_t n)
 {
-    counter *const c = ctx;
+    partial_counter *const c = ctx;
     (void)n;
     for (size_t x = 0; x < count; x++)
         for (size_t p = 0; p < tiles[x].t.nq; p++) {
-            const size_t now = ++c->parts[pare_tile_query(&tiles[x].t, p)];
+            const size_t now = ++c->partials[pare_tile_query(&tiles[x].t, p)];
             if (now > c->most) c->most = now;
         }
     return PARE_OK;
 }
 
-static pare_status make_parts(run *r)
+static pare_status partials_new(length_run *r)
 {
+    const run_inputs *const in = &r->in;
     const pare_mark mark = pare_arena_mark(r->arena);
-    counter c = {.parts = pare_alloc(r->arena, r->n, sizeof *c.parts)};
-    if (!c.parts) return pare_no_memory(r->err);
-    const pare_status st = calls_of_pattern(&r->rule, r->n, r->p, r->g, count_parts, &c, r->err);
+    partial_counter c = {.partials = pare_alloc(r->arena, in->n, sizeof *c.partials)};
+    if (!c.partials) return pare_no_memory(in->err);
+    const pare_status st =
+        calls_of_pattern(&in->rule, in->n, in->pattern, in->graph, count_partials, &c, in->err);
     pare_arena_reset(r->arena, mark);
     if (st) return st;
-    r->most_parts = c.most;
-    for (size_t a = 0; a < r->count; a++) {
-        head *const h = &r->heads[a];
-        if (h->job.dv + 2 > r->part_width) r->part_width = h->job.dv + 2;
+    r->partials.max = c.most;
+    for (size_t a = 0; a < in->nheads; a++) {
+        const size_t width = r->heads[a].job.dv + 2;
+        if (width > r->partials.width) r->partials.width = width;
     }
-    for (size_t a = 0; a < r->count; a++) {
-        head *const h = &r->heads[a];
-        size_t rows;
-        h->nparts = pare_alloc(r->arena, r->n, sizeof *h->nparts);
-        if (!h->nparts || !pare_mul(&rows, r->n, r->most_parts * r->part_width) ||
-            !(h->parts = pare_alloc(r->arena, rows, pare_dtype_size(r->caps.dtype))))
-            return pare_no_memory(r->err);
+    for (size_t a = 0; a < in->nheads; a++) {
+        head_state *const h = &r->heads[a];
+        size_t numbers;
+        h->partial_count = pare_alloc(r->arena, in->n, sizeof *h->partial_count);
+        if (!h->partial_count || !pare_mul(&numbers, in->n, r->partials.max * r->partials.width) ||
+            !(h->partials = pare_alloc(r->arena, numbers, pare_dtype_size(in->caps.dtype))))
+            return pare_no_memory(in->err);
     }
     return PARE_OK;
 }
@@ -78,7 +81,7 @@ static pare_status make_parts(run *r)
 /* ---- merge tokens ---------------------------------------------------------------------------- */
 
 typedef struct merging { /* one level of the tree, for one head */
-    run *r;
+    length_run *r;
     size_t head;
     pare_dtype type;
     uint32_t dv, code;
@@ -124,16 +127,6 @@ static void merge_token(const void *ctx, uint32_t pos, const void *in, void *out
     if (!m->last) num_put(t, out, 2 * dk + m->dv, mass > 0);
 }
 
-static void put_group(const merging *m, char *row, size_t g)
-{
-    const uint64_t bits = m->code ? group_bits(m->code, g) : 0;
-    for (uint32_t b = 0; b < m->code; b++) {
-        const bool in = bits >> b & 1;
-        num_put(m->type, row, m->dv + 2 + b, in ? 0 : -m->pen);
-        num_put(m->type, row, m->dv + 2 + m->code + b, in ? 1 : 0);
-    }
-}
-
 /* ---- one level ------------------------------------------------------------------------------- */
 
 typedef struct merge_call {
@@ -143,64 +136,40 @@ typedef struct merge_call {
     uint32_t *end;        /* the row of each group's last token; 0: it has none */
 } merge_call;
 
-/* Parts [from, to) of row i that group g has. */
-static void part_range(const merging *m, size_t group, size_t *row, size_t *from, size_t *to)
-{
-    const head *const h = &m->r->heads[m->head];
-    *row = group / m->groups;
-    *from = group % m->groups * m->size;
-    const size_t have = h->nparts[*row];
-    if (*from > have) *from = have;
-    *to = have - *from < m->size ? have : *from + m->size;
-}
-
 static pare_status lay_out(merge_call *c, const merging *m, const pare_tokfn *phi, pare_arena *a)
 {
-    const run *const r = m->r;
-    const head *const h = &r->heads[m->head];
-    const size_t b = pare_dtype_size(m->type), raw = raw_width(m), lead = m->last ? 0 : 1;
-    const bool pads = rule_pads(&r->rule, &r->caps);
-    uint32_t n = (uint32_t)lead;
-    c->raw = pare_alloc(a, r->rule.m * raw, b);
+    const length_run *const r = m->r;
+    const head_state *const h = &r->heads[m->head];
+    const size_t b = pare_dtype_size(m->type), raw = raw_width(m), code = m->dv + 2;
+    uint32_t n = m->last ? 0 : 1; /* behind the reference */
+    c->raw = pare_alloc(a, r->in.rule.m * raw, b);
     c->end = pare_alloc(a, c->groups, sizeof *c->end);
-    char *const y = pare_alloc(a, (size_t)r->rule.m * value_width(m), b);
-    if (!c->raw || !c->end || !y) return pare_no_memory(r->err);
-    if (lead) num_put(m->type, c->raw, m->dv, -1);
+    char *const y = pare_alloc(a, (size_t)r->in.rule.m * value_width(m), b);
+    if (!c->raw || !c->end || !y) return pare_no_memory(r->in.err);
+    if (!m->last) num_put(m->type, c->raw, m->dv, -1);
     for (size_t g = 0; g < c->groups; g++) {
-        size_t row, from, to;
-        part_range(m, c->first + g, &row, &from, &to);
+        const size_t row = (c->first + g) / m->groups, have = h->partial_count[row];
+        const size_t begin = (c->first + g) % m->groups * m->size,
+                     from = begin < have ? begin : have;
+        const size_t to = have - from < m->size ? have : from + m->size;
+        const uint64_t bits = m->code ? group_bits(m->code, g) : 0;
         for (size_t x = from; x < to; x++, n++) {
             char *const at = c->raw + n * raw * b;
-            memcpy(at, h->parts + (row * r->most_parts + x) * r->part_width * b, (m->dv + 2) * b);
-            put_group(m, at, g);
+            memcpy(at, h->partials + (row * r->partials.max + x) * r->partials.width * b, code * b);
+            put_query_code(m->type, at, code, m->code, bits, m->pen);
+            put_key_code(m->type, at, code + m->code, m->code, bits);
         }
         c->end[g] = to > from ? n : 0;
     }
     if (!n) n = 1;
-    c->i = (instance){.n = pads ? r->rule.m : n,
+    c->i = (instance){.n = rule_pads(&r->in.rule, &r->in.caps) ? r->in.rule.m : n,
                       .dk = 1 + m->code,
                       .dv = value_width(m),
-                      .causal = r->rule.kind == CALL_CAUSAL,
+                      .causal = r->in.rule.kind == CALL_CAUSAL,
                       .raw = c->raw,
                       .phi = phi,
                       .y = y};
     return PARE_OK;
-}
-
-static void take_groups(const merge_call *c, const merging *m, char *next, uint32_t *count)
-{
-    const run *const r = m->r;
-    const head *const h = &r->heads[m->head];
-    const size_t b = pare_dtype_size(m->type), wide = value_width(m);
-    for (size_t g = 0; g < c->groups; g++) {
-        const size_t group = c->first + g, row = group / m->groups;
-        if (!c->end[g]) continue;
-        const char *const from = c->i.y + (c->end[g] - 1) * wide * b;
-        if (m->last)
-            memcpy((char *)h->job.y + row * h->job.ldy * b, from, m->dv * b);
-        else
-            memcpy(next + (row * r->most_parts + count[row]++) * r->part_width * b, from, wide * b);
-    }
 }
 
 /* What all heads have left to merge, in one round. */
@@ -212,32 +181,32 @@ typedef struct level {
     size_t count;
 } level;
 
-static merging merging_of(run *r, size_t at, uint64_t parts)
+static merging merging_of(length_run *r, size_t at, uint64_t parts)
 {
-    const head *const h = &r->heads[at];
+    const head_state *const h = &r->heads[at];
     double c = 0;
-    for (size_t i = 0; h->c && i < r->n; i++) c = fmax(c, fabs(h->c[i]));
-    merging m = {.r = r, .head = at, .type = r->caps.dtype, .dv = (uint32_t)h->job.dv};
-    m.last = parts <= r->rule.m;
-    m.size = m.last ? (size_t)parts : r->rule.m - 1;
+    for (size_t i = 0; h->ref_logit && i < r->in.n; i++) c = fmax(c, fabs(h->ref_logit[i]));
+    merging m = {.r = r, .head = at, .type = r->in.caps.dtype, .dv = (uint32_t)h->job.dv};
+    m.last = parts <= r->in.rule.m;
+    m.size = m.last ? (size_t)parts : r->in.rule.m - 1;
     m.groups = (size_t)((parts + m.size - 1) / m.size);
-    m.at_once = m.last ? r->rule.m / m.size : 1;
+    m.at_once = m.last ? r->in.rule.m / m.size : 1;
     m.code = group_width(m.at_once);
-    m.pen = penalty(m.type, r->caps.exp_flush, h->lmax + c + log((double)r->n + 2) + 2);
+    m.pen = penalty(m.type, r->in.caps.exp_flush, h->lmax + c + log((double)r->in.n + 2) + 2);
     return m;
 }
 
-static pare_status make_level(level *l, run *r, uint64_t parts, pare_arena *a)
+static pare_status level_new(level *l, length_run *r, uint64_t parts, pare_arena *a)
 {
     const merging one = merging_of(r, 0, parts);
-    const size_t each = (r->n * one.groups + one.at_once - 1) / one.at_once;
-    l->m = pare_alloc(a, r->count, sizeof *l->m);
-    l->phi = pare_alloc(a, r->count, sizeof *l->phi);
-    l->calls = pare_alloc(a, each * r->count, sizeof *l->calls);
-    l->list = pare_alloc(a, each * r->count, sizeof *l->list);
-    if (!l->m || !l->phi || !l->calls || !l->list) return pare_no_memory(r->err);
+    const size_t each = (r->in.n * one.groups + one.at_once - 1) / one.at_once;
+    l->m = pare_alloc(a, r->in.nheads, sizeof *l->m);
+    l->phi = pare_alloc(a, r->in.nheads, sizeof *l->phi);
+    l->calls = pare_alloc(a, each * r->in.nheads, sizeof *l->calls);
+    l->list = pare_alloc(a, each * r->in.nheads, sizeof *l->list);
+    if (!l->m || !l->phi || !l->calls || !l->list) return pare_no_memory(r->in.err);
     pare_status st = PARE_OK;
-    for (size_t at = 0; at < r->count; at++) {
+    for (size_t at = 0; at < r->in.nheads; at++) {
         merging *const m = &l->m[at];
         *m = merging_of(r, at, parts);
         l->phi[at] = (pare_tokfn){.name = "merge",
@@ -247,7 +216,7 @@ static pare_status make_level(level *l, run *r, uint64_t parts, pare_arena *a)
                                   .ctx = m};
         for (size_t x = 0; x < each && !st; x++) {
             merge_call *const c = &l->calls[l->count];
-            const size_t left = r->n * m->groups - x * m->at_once;
+            const size_t left = r->in.n * m->groups - x * m->at_once;
             c->first = x * m->at_once;
             c->groups = left < m->at_once ? left : m->at_once;
             st = lay_out(c, m, &l->phi[at], a);
@@ -257,66 +226,75 @@ static pare_status make_level(level *l, run *r, uint64_t parts, pare_arena *a)
     return st;
 }
 
-static pare_status replace_parts(run *r, const level *l, pare_arena *a)
+/* Results of a level: rows of y, or partial results in place of the old ones. */
+static pare_status take_results(length_run *r, const level *l, pare_arena *a)
 {
-    const size_t b = pare_dtype_size(r->caps.dtype), each = l->count / r->count;
-    for (size_t at = 0; at < r->count; at++) {
-        head *const h = &r->heads[at];
-        char *const next = pare_alloc(a, r->n * r->most_parts * r->part_width, b);
-        uint32_t *const count = pare_alloc(a, r->n, sizeof *count);
-        if (!next || !count) return pare_no_memory(r->err);
-        for (size_t x = 0; x < each; x++)
-            take_groups(&l->calls[at * each + x], &l->m[at], next, count);
-        if (l->m[at].last) continue;
-        memcpy(h->parts, next, r->n * r->most_parts * r->part_width * b);
-        memcpy(h->nparts, count, r->n * sizeof *count);
+    const size_t b = pare_dtype_size(r->in.caps.dtype), each = l->count / r->in.nheads;
+    const size_t max = r->partials.max, width = r->partials.width;
+    for (size_t head = 0; head < r->in.nheads; head++) {
+        head_state *const h = &r->heads[head];
+        const merging *const m = &l->m[head];
+        const size_t wide = value_width(m);
+        char *const next = pare_alloc(a, r->in.n * max * width, b);
+        uint32_t *const count = pare_alloc(a, r->in.n, sizeof *count);
+        if (!next || !count) return pare_no_memory(r->in.err);
+        for (size_t x = 0; x < each; x++) {
+            const merge_call *const c = &l->calls[head * each + x];
+            for (size_t g = 0; g < c->groups; g++) {
+                const size_t row = (c->first + g) / m->groups;
+                if (!c->end[g]) continue;
+                const char *const from = c->i.y + (c->end[g] - 1) * wide * b;
+                if (m->last)
+                    memcpy((char *)h->job.y + row * h->job.ldy * b, from, m->dv * b);
+                else
+                    memcpy(next + (row * max + count[row]++) * width * b, from, wide * b);
+            }
+        }
+        if (m->last) continue;
+        memcpy(h->partials, next, r->in.n * max * width * b);
+        memcpy(h->partial_count, count, r->in.n * sizeof *count);
     }
     return PARE_OK;
 }
 
-static pare_status merge_level(run *r, uint64_t *parts)
+static pare_status merge_level(length_run *r, uint64_t *parts)
 {
     pare_arena *const a = pare_arena_new();
     level l = {0};
-    pare_status st = a ? make_level(&l, r, *parts, a) : pare_no_memory(r->err);
+    pare_status st = a ? level_new(&l, r, *parts, a) : pare_no_memory(r->in.err);
     const uint64_t before = r->stats->calls;
-    if (!st) st = instances_run(r, l.list, l.count, &r->stats->calls);
+    if (!st) st = instances_run(&r->in, l.list, l.count, &r->stats->calls);
     if (!st) {
         r->stats->merge_calls += r->stats->calls - before;
         r->stats->rounds++;
-        st = replace_parts(r, &l, a);
+        st = take_results(r, &l, a);
         *parts = l.m[0].last ? 1 : l.m[0].groups;
     }
     pare_arena_free(a);
     return st;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- the mode -------------------------------------------------------------------------------- */
 
-static pare_status check_rows(const run *r)
+pare_status strict_attend(length_run *r)
 {
-    for (size_t a = 0; a < r->count; a++)
-        for (size_t i = 0; i < r->n * r->heads[a].job.dv; i++) {
-            const pare_length_job *const j = &r->heads[a].job;
-            if (!isfinite(num_at(r->caps.dtype, j->y, i / j->dv * j->ldy + i % j->dv)))
-                return pare_fail(r->err, PARE_ERR_NUMERIC,
-                                 "length: row %zu of head %zu: a merge call answers no number",
-                                 i / j->dv, a);
-        }
-    return PARE_OK;
-}
-
-pare_status strict_attend(run *r)
-{
-    construction strict_calls = zeroref_calls;
-    strict_calls.part = keep_part;
-    pare_status st = r->rule.plain ? PARE_OK : make_parts(r);
-    if (!st) st = rule_merges(&r->rule, r->most_parts, r->err);
+    call_ops strict_calls = zeroref_calls;
+    strict_calls.merge = save_and_merge;
+    pare_status st = r->in.rule.plain ? PARE_OK : partials_new(r);
+    if (!st) st = rule_merges(&r->in.rule, r->partials.max, r->in.err);
     if (!st) st = zeroref_rounds(r, &strict_calls);
-    r->stats->max_partials = r->most_parts;
+    r->stats->max_partials = r->partials.max;
     if (st) return st;
-    sums_write(r); /* rows without a key, and all rows where there is nothing to merge */
-    uint64_t parts = r->rule.plain ? 1 : r->most_parts;
+    accumulators_write(r); /* rows without a key, and all rows where there is nothing to merge */
+    uint64_t parts = r->in.rule.plain ? 1 : r->partials.max;
     while (parts > 1 && !st) st = merge_level(r, &parts);
-    return st ? st : check_rows(r);
+    for (size_t a = 0; a < r->in.nheads && !st; a++) {
+        const pare_length_job *const j = &r->heads[a].job;
+        for (size_t i = 0; i < r->in.n * j->dv && !st; i++)
+            if (!isfinite(num_at(r->in.caps.dtype, j->y, i / j->dv * j->ldy + i % j->dv)))
+                st = pare_fail(r->in.err, PARE_ERR_NUMERIC,
+                               "length: row %zu of head %zu: a merge call answers no number",
+                               i / j->dv, a);
+    }
+    return st;
 }

@@ -3,7 +3,8 @@
  *     x <- psi_l( concat_h softmax(mask((x Wq_h)(x Wk_h)^T)) (x Wv_h) )
  * It is the referee of the strict constructions: every operation is rounded to its type, weights
  * are normalised before they multiply, and speed is nobody's concern. */
-#include "group_codes.h"
+#include "numbers.h"
+#include <pare/length.h>
 #include <pare/elementary.h>
 #include <math.h>
 #include <stdatomic.h>

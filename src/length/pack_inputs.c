@@ -1,4 +1,4 @@
-/* Many short inputs in one long call, without a mask (Yu 2025, Theorem 4.2, repaired;
+/* pack_inputs.c - many short inputs in one long call, without a mask (Yu 2025, Theorem 4.2, repaired;
  * docs/theory/length.md "Many short inputs in one call (Theorem 4.2)").
  *
  * Input g's queries carry P u_g and its keys v_g: logits within an input get exactly +0, those
@@ -10,6 +10,7 @@
  * of its weight elsewhere, which moves it by 2 C2 t at most, |v| <= C2. With the P that is chosen
  * here t is exactly 0: the weights of other inputs are, for e^-x = 0 beyond exp_flush. */
 #include "group_codes.h"
+#include "numbers.h"
 #include "call_counts.h"
 #include "instances.h"
 #include <math.h>
@@ -18,7 +19,7 @@
 #include <string.h>
 
 typedef struct packing {
-    run r; /* the oracle, its caps, where errors go: what pieces_run looks at */
+    run_inputs in; /* oracle, caps, strict, err */
     const pare_length_job *jobs;
     size_t count;
     bool causal, isolates; /* isolates: no weight passes between inputs */
@@ -48,14 +49,14 @@ static void put_code(const packing *p, char *row, size_t at, uint32_t code, size
     for (uint32_t b = 0; b < code; b++) {
         const bool in = bits >> b & 1;
         const double x = query ? (in ? 0 : -p->penalty) : in;
-        num_put(p->r.caps.dtype, row, at + b, x);
+        num_put(p->in.caps.dtype, row, at + b, x);
     }
 }
 
 static void place(const packing *p, const pare_length_job *j, size_t g, size_t row, uint32_t code,
                   const instance *to)
 {
-    const pare_dtype t = p->r.caps.dtype;
+    const pare_dtype t = p->in.caps.dtype;
     const size_t b = num_size(t);
     for (size_t i = 0; i < j->n; i++) {
         char *const q = (char *)to->q + (row + i) * to->dk * b;
@@ -83,15 +84,15 @@ static double leak_of(const packing *p, const pare_length_job *j, size_t n)
  * which are one more group. */
 static pare_status one_call(packing *p, size_t first, size_t end, size_t n)
 {
-    run *const r = &p->r;
-    const bool pads = r->caps.features & PARE_ORC_STATIC && n < r->caps.max_len;
-    const size_t rows = pads ? r->caps.max_len : n, b = num_size(r->caps.dtype);
+    run_inputs *const in = &p->in;
+    const bool pads = in->caps.features & PARE_ORC_STATIC && n < in->caps.max_len;
+    const size_t rows = pads ? in->caps.max_len : n, b = num_size(in->caps.dtype);
     const size_t dk = p->jobs[0].dk, dv = p->jobs[0].dv;
     const uint32_t code = group_width(end - first + pads);
-    const size_t wide = r->caps.d_k ? r->caps.d_k : dk + code,
-                 values = r->caps.d_v ? r->caps.d_v : dv;
+    const size_t wide = in->caps.d_k ? in->caps.d_k : dk + code,
+                 values = in->caps.d_v ? in->caps.d_v : dv;
     if (wide < dk + code || values < dv)
-        return pare_fail(r->err, PARE_ERR_INPUT,
+        return pare_fail(in->err, PARE_ERR_INPUT,
                          "length: a packed call needs queries of %zu and values of %zu numbers, "
                          "the oracle takes %zu and %zu",
                          dk + code, dv, wide, values);
@@ -105,21 +106,22 @@ static pare_status one_call(packing *p, size_t first, size_t end, size_t n)
                         .k = k,
                         .v = v,
                         .y = y};
-    pare_status st = q && k && v && y ? PARE_OK : pare_no_memory(r->err);
+    pare_status st = q && k && v && y ? PARE_OK : pare_no_memory(in->err);
     for (size_t x = first, row = 0; !st && x < end; row += p->jobs[x++].n)
         place(p, &p->jobs[x], x - first, row, code, &c);
     for (size_t row = n; !st && row < rows; row++) {
         put_code(p, q + row * wide * b, dk, code, end - first, true);
         put_code(p, k + row * wide * b, dk, code, end - first, false);
     }
-    if (!st) run_poison(r, y, rows, values);
-    if (!st) st = pieces_run(r, &c, 1, &p->stats->calls);
+    for (size_t row = 0; !st && !(in->caps.features & PARE_ORC_WHOLE) && row < rows; row++)
+        num_put(in->caps.dtype, y, row * values, NAN); /* what is not written is no answer */
+    if (!st) st = instances_run_any(in, &c, 1, &p->stats->calls);
     for (size_t x = first, row = 0; !st && x < end; x++) {
         p->stats->leak = fmax(p->stats->leak, leak_of(p, &p->jobs[x], rows));
         for (size_t i = 0; i < p->jobs[x].n && !st; i++, row++) {
             for (size_t e = 0; e < dv && !st; e++)
-                if (!isfinite(num_at(r->caps.dtype, y, row * values + e)))
-                    st = pare_fail(r->err, PARE_ERR_NUMERIC,
+                if (!isfinite(num_at(in->caps.dtype, y, row * values + e)))
+                    st = pare_fail(in->err, PARE_ERR_NUMERIC,
                                    "length: packed call %llu: row %zu of input %zu is no number",
                                    (unsigned long long)p->stats->calls - 1, i, x);
             memcpy((char *)p->jobs[x].y + i * p->jobs[x].ldy * b, y + row * values * b, dv * b);
@@ -130,7 +132,7 @@ static pare_status one_call(packing *p, size_t first, size_t end, size_t n)
     if (values > p->stats->dv) p->stats->dv = (uint32_t)values;
     if (code > p->stats->code) p->stats->code = code;
     const uint64_t slot = 2 * wide + values;
-    const uint64_t token = r->strict ? token_width(slot, 1, c.n) : slot;
+    const uint64_t token = in->strict ? token_width(slot, 1, c.n) : slot;
     if (token > p->stats->d_token) p->stats->d_token = token;
     free(q), free(k), free(v), free(y);
     return st;
@@ -141,26 +143,26 @@ static pare_status one_call(packing *p, size_t first, size_t end, size_t n)
 /* The oracle: a softmax with the mask that is needed, which gives small weights as 0. */
 static pare_status check_oracle(packing *p, const pare_pattern *pattern, size_t longest_input)
 {
-    pare_oracle_caps *const caps = &p->r.caps;
+    pare_oracle_caps *const caps = &p->in.caps;
     const bool window = pattern->kind == PARE_WINDOW && pattern->window < longest_input;
-    p->r.orc->ops->caps(p->r.orc->self, caps);
-    p->r.strict = !(caps->features & PARE_ORC_QKV);
+    p->in.oracle->ops->caps(p->in.oracle->self, caps);
+    p->in.strict = !(caps->features & PARE_ORC_QKV);
     p->causal = pattern->kind != PARE_FULL;
     if (pattern->kind == PARE_GRAPH || window)
-        return pare_fail(p->r.err, PARE_ERR_INPUT,
+        return pare_fail(p->in.err, PARE_ERR_INPUT,
                          "length: short inputs are packed under full or causal attention, not over "
                          "a %s",
                          window ? "window shorter than an input" : "graph");
     if (!(caps->features & (p->causal ? PARE_ORC_CAUSAL : PARE_ORC_FULL)) ||
         !(caps->features & (PARE_ORC_QKV | PARE_ORC_STRICT)))
-        return pare_fail(p->r.err, PARE_ERR_INPUT, "length: packing needs a %s softmax",
+        return pare_fail(p->in.err, PARE_ERR_INPUT, "length: packing needs a %s softmax",
                          p->causal ? "causal" : "full");
     if (!isfinite(caps->exp_flush))
-        return pare_fail(p->r.err, PARE_ERR_INPUT,
+        return pare_fail(p->in.err, PARE_ERR_INPUT,
                          "length: packing needs an oracle whose small weights are 0; this one "
                          "clamps them (exp_flush is inf)");
     if (longest_input <= caps->max_len) return PARE_OK;
-    return pare_fail(p->r.err, PARE_ERR_INPUT,
+    return pare_fail(p->in.err, PARE_ERR_INPUT,
                      "length: an input has %zu tokens, the oracle takes %u: what is packed is "
                      "shorter than a call",
                      longest_input, (unsigned)caps->max_len);
@@ -169,7 +171,7 @@ static pare_status check_oracle(packing *p, const pare_pattern *pattern, size_t 
 /* Logits between two inputs are bounded by the longest of all. `by`: 0 = large enough. */
 static pare_status choose_penalty(packing *p, double by)
 {
-    const pare_oracle_caps *const caps = &p->r.caps;
+    const pare_oracle_caps *const caps = &p->in.caps;
     double q = 0, k = 0;
     for (size_t x = 0; x < p->count; x++) {
         const pare_length_job *const j = &p->jobs[x];
@@ -187,7 +189,7 @@ static pare_status choose_penalty(packing *p, double by)
     p->isolates = p->penalty >= enough;
     p->stats->penalty = fmax(p->stats->penalty, p->penalty);
     if (isfinite(p->logit) && isfinite(p->value) && isfinite(p->penalty)) return PARE_OK;
-    return pare_fail(p->r.err, PARE_ERR_NUMERIC, "length: logit overflow: inputs may give %.3g",
+    return pare_fail(p->in.err, PARE_ERR_NUMERIC, "length: logit overflow: inputs may give %.3g",
                      p->logit);
 }
 
@@ -196,7 +198,7 @@ pare_status pare_length_pack(const pare_oracle *orc, const pare_length_job *jobs
                              pare_err *err)
 {
     pare_pack_stats own = {0}, *const all = stats ? stats : &own;
-    packing p = {.r = {.orc = orc, .err = err}, .jobs = jobs, .count = count, .stats = all};
+    packing p = {.in = {.oracle = orc, .err = err}, .jobs = jobs, .count = count, .stats = all};
     size_t most = 0;
     for (size_t x = 0; x < count; x++)
         if (jobs[x].n > most) most = jobs[x].n;
@@ -204,7 +206,7 @@ pare_status pare_length_pack(const pare_oracle *orc, const pare_length_job *jobs
     if (!st && count) st = choose_penalty(&p, by);
     for (size_t first = 0; first < count && !st;) {
         size_t end = first, n = 0;
-        while (end < count && n + jobs[end].n <= p.r.caps.max_len) n += jobs[end++].n;
+        while (end < count && n + jobs[end].n <= p.in.caps.max_len) n += jobs[end++].n;
         st = n ? one_call(&p, first, end, n) : PARE_OK;
         first = end;
     }

@@ -34,7 +34,7 @@
  * once more: 6 delta + 6 gamma_{m+4} + 10 u flush for each level of the tree. */
 #include "rounding.h"
 #include <pare/elementary.h>
-#include "group_codes.h"
+#include "numbers.h"
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* sampling.h - sampled attention: what is known of the heads, and the bound of a row. */
 #ifndef PARE_LENGTH_SAMPLING_H
 #define PARE_LENGTH_SAMPLING_H
-#include "rounds.h"
+#include "modes.h"
 
 typedef struct geometry { /* of one head: all proven upper bounds */
     double *kbar, *vbar;
@@ -10,7 +10,7 @@ typedef struct geometry { /* of one head: all proven upper bounds */
 } geometry;
 
 typedef struct sampling {
-    run *r;
+    length_run *r;
     geometry *geo;
     uint32_t *order; /* room for a permutation */
     double eps, log_term;
@@ -19,7 +19,7 @@ typedef struct sampling {
 } sampling;
 
 /* Geometry of the heads, references at q.kbar, and the log term of so many looks at all rows. */
-PARE_MUST_USE pare_status sampling_new(sampling *s, run *r);
+PARE_MUST_USE pare_status sampling_new(sampling *s, length_run *r);
 /* How row i came about: n keys were drawn of a population that counts as `of` keys (n, where the
  * sums are those of the drawn ones), beside keys that were all seen. */
 typedef struct drawn {
@@ -38,5 +38,5 @@ const uint32_t *sampling_draw(sampling *s, size_t a, size_t block, size_t of);
 
 /* ---- mode_sample_causal.c ----------------------------------------------------------------------- */
 
-PARE_MUST_USE pare_status sample_causal(run *r);
+PARE_MUST_USE pare_status sample_causal(length_run *r);
 #endif

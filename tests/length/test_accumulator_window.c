@@ -1,4 +1,4 @@
-/* Tests src/length/accumulator_window.c: sums of a few rows at a time give the bits, and the calls, of all rows
+/* Tests src/length/accumulators.c: sums of a few rows at a time give the bits, and the calls, of all rows
  * at once. */
 #include "length_cases.h"
 

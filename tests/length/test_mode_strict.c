@@ -2,6 +2,7 @@
  * transformer and nothing else does long attention. */
 #include "length_cases.h"
 #include "length/group_codes.h"
+#include "length/numbers.h"
 
 static pare_oracle paper_oracle(pare_dtype t, uint32_t m, uint32_t l, uint32_t h, uint32_t features)
 {
