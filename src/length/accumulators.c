@@ -90,14 +90,6 @@ bool row_sees_nothing(const length_run *r, size_t i)
            pare_visible(r->in.pattern, r->in.graph, r->in.n, i).count == 0;
 }
 
-static void write_f32(float *y, const double *acc, double scale, size_t n)
-{
-    size_t c = 0;
-    for (; c + 4 <= n; c += 4)
-        *(float4 *)(y + c) = __builtin_convertvector(*(const double4 *)(acc + c) * scale, float4);
-    for (; c < n; c++) y[c] = (float)(acc[c] * scale);
-}
-
 void accumulators_write_rows(length_run *r, size_t head, size_t first, size_t end)
 {
     const head_state *const h = &r->heads[head];
@@ -105,12 +97,19 @@ void accumulators_write_rows(length_run *r, size_t head, size_t first, size_t en
     const size_t dv = h->job.dv;
     for (size_t i = first; i < end; i++) {
         const double *const acc = accumulator_row(r, h, i), sum = h->weight_sum[i];
-        double *const y = (double *)h->job.y + i * h->job.ldy;
         if (h->job.lse) num_put(type, h->job.lse, i, h->row_max[i] + log(sum));
-        if (type == PARE_F32)
-            write_f32((float *)h->job.y + i * h->job.ldy, acc, sum > 0 ? 1 / sum : 0, dv);
-        else
+        if (type == PARE_F32) {
+            float *const y = (float *)h->job.y + i * h->job.ldy;
+            const double scale = sum > 0 ? 1 / sum : 0;
+            size_t c = 0;
+            for (; c + 4 <= dv; c += 4)
+                *(float4 *)(y + c) =
+                    __builtin_convertvector(*(const double4 *)(acc + c) * scale, float4);
+            for (; c < dv; c++) y[c] = (float)(acc[c] * scale);
+        } else {
+            double *const y = (double *)h->job.y + i * h->job.ldy;
             for (size_t c = 0; c < dv; c++) y[c] = acc[c] / (sum > 0 ? sum : 1);
+        }
     }
 }
 

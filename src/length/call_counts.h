@@ -15,7 +15,7 @@ uint64_t count_merge(size_t n, uint32_t m, uint64_t parts, uint64_t heads, uint6
 /* Parts of a row in the algorithm of Yu 2025, and the calls of one head that add them up. */
 size_t paper_parts(size_t n, uint32_t m, const pare_pattern *p);
 uint64_t count_aggregation(size_t n, uint32_t m, uint64_t parts, uint64_t *rounds);
-/* call_widths.c: cost.d_k, d_v and d_token of the plan, whose other counts are there. `tiles`: most of
+/* cost.d_k, d_v and d_token of the plan, whose other counts are there. `tiles`: most of
  * a call. */
 void count_vectors(pare_length_plan *p, const call_rule *r, size_t tiles);
 /* A token of a strict call: a slot of q | k | v for each piece, and its position's code. */

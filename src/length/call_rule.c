@@ -23,24 +23,6 @@ int pare_length_mode_of(const char *name)
 /* A type whose small weights mean nothing (f16) cannot isolate by them either. */
 #define COARSE 0x1p-40
 
-static pare_status check_sizes(const pare_length_opts *o, pare_oracle_caps *c,
-                               const pare_pattern *p, pare_err *err)
-{
-    PARE_ASSERT(c->dtype == PARE_F32 || c->dtype == PARE_F64);
-    if (o->length > c->max_len)
-        return pare_fail(err, PARE_ERR_INPUT, "length: calls of %u tokens, the oracle takes %u",
-                         (unsigned)o->length, (unsigned)c->max_len);
-    if (o->features) { /* what changes no call is nothing to forbid */
-        c->features &= o->features | PARE_ORC_SPLIT | PARE_ORC_WHOLE | PARE_ORC_ADD;
-        c->features |= o->features & PARE_ORC_STATIC;
-    }
-    if (o->length) c->max_len = o->length;
-    if (c->max_len < 1) return pare_fail(err, PARE_ERR_INPUT, "length: an oracle of length 0");
-    if (p->kind == PARE_WINDOW && !p->window)
-        return pare_fail(err, PARE_ERR_INPUT, "length: a window of 0 keys");
-    return PARE_OK;
-}
-
 static call_kind kind_of(uint32_t features, const pare_pattern *p)
 {
     const bool full = p->kind == PARE_FULL || p->kind == PARE_GRAPH;
@@ -77,13 +59,6 @@ static pare_status softmax_rule(call_rule *out, const pare_oracle_caps *caps,
                      "length: oracle length 1 has no room for the reference (at least 2)");
 }
 
-static pare_status need_kind(const call_rule *r, call_kind kind, const char *mode, pare_err *err)
-{
-    if (r->kind == kind) return PARE_OK;
-    return pare_fail(err, PARE_ERR_INPUT, "length: mode %s needs a %s softmax here", mode,
-                     kind == CALL_FULL ? "full" : "causal");
-}
-
 /* What only some modes want. */
 static pare_status check_mode(call_rule *r, const pare_length_opts *o, const pare_oracle_caps *caps,
                               const pare_pattern *p, pare_err *err)
@@ -110,17 +85,29 @@ static pare_status check_mode(call_rule *r, const pare_length_opts *o, const par
                              (p->window > p->sinks ? p->window : p->sinks) + 2, (unsigned)r->m);
     }
     if (sample && !full) return PARE_OK; /* staircases are made of either */
-    return need_kind(r, full ? CALL_FULL : CALL_CAUSAL, mode, err);
+    if (r->kind == (full ? CALL_FULL : CALL_CAUSAL)) return PARE_OK;
+    return pare_fail(err, PARE_ERR_INPUT, "length: mode %s needs a %s softmax here", mode,
+                     full ? "full" : "causal");
 }
 
 pare_status rule_choose(call_rule *out, pare_length_opts *o, pare_oracle_caps *caps, size_t n,
                         const pare_pattern *p, pare_err *err)
 {
-    const pare_status st = check_sizes(o, caps, p, err);
-    if (st) return st;
+    PARE_ASSERT(caps->dtype == PARE_F32 || caps->dtype == PARE_F64);
+    if (o->length > caps->max_len)
+        return pare_fail(err, PARE_ERR_INPUT, "length: calls of %u tokens, the oracle takes %u",
+                         (unsigned)o->length, (unsigned)caps->max_len);
+    if (o->features) { /* features that change no call cannot be forbidden */
+        caps->features &= o->features | PARE_ORC_SPLIT | PARE_ORC_WHOLE | PARE_ORC_ADD;
+        caps->features |= o->features & PARE_ORC_STATIC;
+    }
+    if (o->length) caps->max_len = o->length;
+    if (caps->max_len < 1) return pare_fail(err, PARE_ERR_INPUT, "length: an oracle of length 0");
+    if (p->kind == PARE_WINDOW && !p->window)
+        return pare_fail(err, PARE_ERR_INPUT, "length: a window of 0 keys");
     /* So many rows that their sums and queries (192 KiB of a head of 64) stay in a cache of a core
      * beside the block of keys, and that a block is not fetched too often. */
-    *out = (call_rule){.m = caps->max_len, .together = 256};
+    *out = (call_rule){.m = caps->max_len, .group_rows = 256};
     const bool partial = caps->features & PARE_ORC_PARTIAL;
     if (o->mode == PARE_LENGTH_AUTO) o->mode = partial ? PARE_LENGTH_NATIVE : PARE_LENGTH_ZEROREF;
     if (o->one_vector && o->mode != PARE_LENGTH_ZEROREF && o->mode != PARE_LENGTH_STRICT)

@@ -1,5 +1,5 @@
-/* The program at the other end of a pipe. It is spoken to through one socket that is its standard
- * input and output: a program that has gone is then an error and no signal. */
+/* child_process.c - the program at the other end of a pipe. One socket is its standard input and
+ * output: a program that has ended is then an error and no signal. */
 #include "child_process.h"
 #include <errno.h>
 #include <poll.h>
@@ -16,12 +16,6 @@ extern char **environ;
 
 enum { GOODBYE_MS = 2000, NAP_MS = 5, STEP = 1 << 16 };
 
-static void nap(void)
-{
-    const struct timespec t = {0, NAP_MS * 1000000};
-    nanosleep(&t, NULL);
-}
-
 /* ---- how it ended ---------------------------------------------------------------------------- */
 
 /* Waits a while for the process; false when it is still there. */
@@ -33,12 +27,14 @@ static bool reap(child *c, int ms, int *how)
             c->pid = -1;
             return true;
         }
-        nap();
+        const struct timespec t = {0, NAP_MS * 1000000};
+        nanosleep(&t, NULL);
     }
     return false;
 }
 
-static pare_status ended(child *c, pare_err *err)
+/* The error for a program that has ended. */
+static pare_status fail_ended(child *c, pare_err *err)
 {
     int how = 0;
     if (!reap(c, GOODBYE_MS, &how))
@@ -52,9 +48,9 @@ static pare_status ended(child *c, pare_err *err)
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-void child_hurry(child *c)
+void child_start_clock(child *c)
 {
-    c->deadline = pare_seconds() + c->patience;
+    c->deadline = pare_seconds() + c->timeout;
 }
 
 /* Waits until something of `events` can be done. */
@@ -68,7 +64,7 @@ static pare_status await(child *c, short events, short *ready, pare_err *err)
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return pare_fail(err, PARE_ERR_IO, "poll: %s", strerror(errno));
         if (n == 0 && pare_seconds() >= c->deadline)
-            return pare_fail(err, PARE_ERR_IO, "no answer within %g s (--timeout): %s", c->patience,
+            return pare_fail(err, PARE_ERR_IO, "no answer within %g s (--timeout): %s", c->timeout,
                              c->name);
         if (n == 0) continue;
         *ready = p.revents;
@@ -76,33 +72,30 @@ static pare_status await(child *c, short events, short *ready, pare_err *err)
     }
 }
 
-static pare_status keep_early(child *c, early *e, pare_err *err)
-{
-    if (e->room - e->have < STEP) {
-        const size_t room = 2 * e->room + 2 * STEP;
-        uint8_t *const data = realloc(e->data, room);
-        if (!data) return pare_no_memory(err);
-        e->data = data;
-        e->room = room;
-    }
-    const ssize_t n = recv(c->fd, e->data + e->have, e->room - e->have, MSG_DONTWAIT);
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return ended(c, err);
-    if (n > 0) e->have += (size_t)n;
-    return PARE_OK;
-}
-
 pare_status child_send(child *c, const void *data, size_t bytes, early *e, pare_err *err)
 {
     const uint8_t *at = data;
     while (bytes > 0) {
         short ready = 0;
-        pare_status st = await(c, POLLOUT | POLLIN, &ready, err);
-        if (!st && (ready & (POLLIN | POLLHUP | POLLERR))) st = keep_early(c, e, err);
+        const pare_status st = await(c, POLLOUT | POLLIN, &ready, err);
         if (st) return st;
+        if (ready & (POLLIN | POLLHUP | POLLERR)) { /* keeps what comes in early */
+            if (e->capacity - e->have < STEP) {
+                const size_t capacity = 2 * e->capacity + 2 * STEP;
+                uint8_t *const more = realloc(e->data, capacity);
+                if (!more) return pare_no_memory(err);
+                e->data = more;
+                e->capacity = capacity;
+            }
+            const ssize_t got = recv(c->fd, e->data + e->have, e->capacity - e->have, MSG_DONTWAIT);
+            if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+                return fail_ended(c, err);
+            if (got > 0) e->have += (size_t)got;
+        }
         if (!(ready & POLLOUT)) continue;
         const ssize_t n = send(c->fd, at, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-        if (n < 0) return ended(c, err);
+        if (n < 0) return fail_ended(c, err);
         at += n;
         bytes -= (size_t)n;
     }
@@ -112,7 +105,8 @@ pare_status child_send(child *c, const void *data, size_t bytes, early *e, pare_
 pare_status child_receive(child *c, void *to, size_t bytes, early *e, pare_err *err)
 {
     uint8_t *at = to;
-    const size_t kept = e->have - e->used, first = kept < bytes ? kept : bytes;
+    const size_t early_bytes = e->have - e->used;
+    const size_t first = early_bytes < bytes ? early_bytes : bytes;
     if (first) memcpy(at, e->data + e->used, first);
     e->used += first;
     if (e->used == e->have) e->used = e->have = 0;
@@ -124,7 +118,7 @@ pare_status child_receive(child *c, void *to, size_t bytes, early *e, pare_err *
         if (st) return st;
         const ssize_t n = recv(c->fd, at, bytes, MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-        if (n <= 0) return ended(c, err);
+        if (n <= 0) return fail_ended(c, err);
         at += n;
         bytes -= (size_t)n;
     }
@@ -157,10 +151,10 @@ static int spawn(child *c, int fd, const char *command)
     return rc;
 }
 
-pare_status child_start(child *c, const char *command, double patience, pare_err *err)
+pare_status child_start(child *c, const char *command, double timeout, pare_err *err)
 {
     int pair[2];
-    *c = (child){.pid = -1, .fd = -1, .patience = patience};
+    *c = (child){.pid = -1, .fd = -1, .timeout = timeout};
     snprintf(c->name, sizeof c->name, "%s", command);
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
         return pare_fail(err, PARE_ERR_IO, "cannot start %s: %s", c->name, strerror(errno));

@@ -24,7 +24,7 @@ typedef struct task { /* of one head of one layer */
     uint32_t out;      /* columns the head gives */
 } task;
 
-typedef struct bundle { /* one call */
+typedef struct token_call { /* one call */
     const run_inputs *in;
     const instance *list;
     size_t count;
@@ -35,7 +35,7 @@ typedef struct bundle { /* one call */
     bool residual;
     task *tasks;
     size_t layer; /* of this token function */
-} bundle;
+} token_call;
 
 /* Columns of a token before phi. */
 static uint32_t raw_width(const instance *i)
@@ -45,16 +45,16 @@ static uint32_t raw_width(const instance *i)
 
 /* ---- token functions ------------------------------------------------------------------------- */
 
-static void put_codes(const bundle *b, char *row, uint32_t pos)
+static void put_codes(const token_call *b, char *row, uint32_t pos)
 {
     for (uint32_t e = 0; e < b->bits; e++)
         num_put(b->in->caps.dtype, row, b->at[b->count] + e, position_bit(pos, e));
 }
 
 /* Raw rows side by side become slots. */
-static void phi_of_bundle(const void *ctx, uint32_t pos, const void *in, void *out)
+static void lay_out_tokens(const void *ctx, uint32_t pos, const void *in, void *out)
 {
-    const bundle *const b = ctx;
+    const token_call *const b = ctx;
     const size_t size = pare_dtype_size(b->in->caps.dtype);
     const char *from = in;
     memset(out, 0, b->width * size);
@@ -72,9 +72,9 @@ static void phi_of_bundle(const void *ctx, uint32_t pos, const void *in, void *o
 }
 
 /* Results into their slots, copies where they were, codes anew. */
-static void psi_of_layer(const void *ctx, uint32_t pos, const void *in, void *out)
+static void place_results(const void *ctx, uint32_t pos, const void *in, void *out)
 {
-    const bundle *const b = ctx;
+    const token_call *const b = ctx;
     const size_t size = pare_dtype_size(b->in->caps.dtype);
     const char *from = in;
     if (b->residual) {
@@ -97,10 +97,10 @@ static void psi_of_layer(const void *ctx, uint32_t pos, const void *in, void *ou
     put_codes(b, out, pos);
 }
 
-/* ---- who does what --------------------------------------------------------------------------- */
+/* ---- which head does what -------------------------------------------------------------------- */
 
 /* Results of early layers survive the later ones. */
-static void assign_every_layer(bundle *b)
+static void assign_every_layer(token_call *b)
 {
     const bool wide = b->in->caps.features & PARE_ORC_WIDE_HEAD;
     const uint32_t step = b->residual || wide ? 1 : 2;
@@ -122,7 +122,7 @@ static void assign_every_layer(bundle *b)
     }
 }
 
-static pare_status plan_bundle(bundle *b, pare_arena *a)
+static pare_status assign_heads(token_call *b, pare_arena *a)
 {
     size_t widest = 0;
     b->at = pare_alloc(a, b->count + 1, sizeof *b->at);
@@ -168,7 +168,7 @@ static void *selector(pare_arena *a, pare_dtype t, size_t rows, size_t cols, siz
     return w;
 }
 
-static bool weights_of(pare_head_w *out, const bundle *b, const task *t, pare_arena *a)
+static bool head_weights(pare_head_w *out, const token_call *b, const task *t, pare_arena *a)
 {
     const pare_dtype type = b->in->caps.dtype;
     const size_t d = b->width, code = b->at[b->count];
@@ -190,10 +190,10 @@ static bool weights_of(pare_head_w *out, const bundle *b, const task *t, pare_ar
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-static pare_status build_call(pare_call *out, bundle *b, pare_arena *a)
+static pare_status build_call(pare_call *out, token_call *b, pare_arena *a)
 {
     const size_t size = pare_dtype_size(b->in->caps.dtype);
-    pare_status st = plan_bundle(b, a);
+    pare_status st = assign_heads(b, a);
     if (st) return st;
     uint32_t din = 0;
     for (size_t s = 0; s < b->count; s++) din += raw_width(&b->list[s]);
@@ -202,9 +202,9 @@ static pare_status build_call(pare_call *out, bundle *b, pare_arena *a)
     const size_t nheads = (size_t)b->layers * b->heads;
     pare_head_w *const heads = pare_alloc(a, nheads, sizeof *heads);
     pare_tokfn *const fns = pare_alloc(a, b->layers + 1, sizeof *fns);
-    bundle *const contexts = pare_alloc(a, b->layers + 1, sizeof *contexts);
+    token_call *const contexts = pare_alloc(a, b->layers + 1, sizeof *contexts);
     bool ok = x && y && heads && fns && contexts;
-    for (size_t h = 0; ok && h < nheads; h++) ok = weights_of(&heads[h], b, &b->tasks[h], a);
+    for (size_t h = 0; ok && h < nheads; h++) ok = head_weights(&heads[h], b, &b->tasks[h], a);
     if (!ok) return pare_no_memory(b->in->err);
     for (uint32_t l = 0; l <= b->layers; l++) {
         contexts[l] = *b;
@@ -215,7 +215,7 @@ static pare_status build_call(pare_call *out, bundle *b, pare_arena *a)
         fns[l] = (pare_tokfn){.name = l < b->layers ? "slots" : "lay out",
                               .din = l < b->layers ? given : din,
                               .dout = (uint32_t)b->width,
-                              .fn = l < b->layers ? psi_of_layer : phi_of_bundle,
+                              .fn = l < b->layers ? place_results : lay_out_tokens,
                               .ctx = &contexts[l]};
     }
     for (size_t s = 0, at = 0; s < b->count; at += raw_width(&b->list[s++])) {
@@ -250,23 +250,23 @@ pare_status instances_run(const run_inputs *in, const instance *list, size_t cou
     const size_t n = (count + capacity - 1) / capacity, size = pare_dtype_size(in->caps.dtype);
     pare_arena *const a = pare_arena_new();
     pare_call *const all = a ? pare_alloc(a, n + 1, sizeof *all) : NULL;
-    bundle *const bundles = a ? pare_alloc(a, n + 1, sizeof *bundles) : NULL;
-    pare_status st = all && bundles ? PARE_OK : pare_no_memory(in->err);
+    token_call *const token_calls = a ? pare_alloc(a, n + 1, sizeof *token_calls) : NULL;
+    pare_status st = all && token_calls ? PARE_OK : pare_no_memory(in->err);
     for (size_t i = 0; i < n && !st; i++) {
         const size_t left = count - i * capacity;
-        bundles[i] = (bundle){.in = in,
-                              .list = list + i * capacity,
-                              .count = left < capacity ? left : capacity,
-                              .layers = in->caps.layers ? in->caps.layers : 1,
-                              .heads = in->caps.heads ? in->caps.heads : 1,
-                              .n = list[i * capacity].n,
-                              .residual = in->caps.features & PARE_ORC_RESIDUAL};
-        st = build_call(&all[i], &bundles[i], a);
+        token_calls[i] = (token_call){.in = in,
+                                      .list = list + i * capacity,
+                                      .count = left < capacity ? left : capacity,
+                                      .layers = in->caps.layers ? in->caps.layers : 1,
+                                      .heads = in->caps.heads ? in->caps.heads : 1,
+                                      .n = list[i * capacity].n,
+                                      .residual = in->caps.features & PARE_ORC_RESIDUAL};
+        st = build_call(&all[i], &token_calls[i], a);
     }
     if (!st) st = in->oracle->ops->evaluate(in->oracle->self, all, n, in->err);
     if (!st) st = in->oracle->ops->barrier(in->oracle->self, in->err);
     for (size_t i = 0; i < n && !st; i++) {
-        const bundle *const b = &bundles[i];
+        const token_call *const b = &token_calls[i];
         const char *const y = all[i].u.s.y;
         for (size_t s = 0; s < b->count; s++)
             for (size_t row = 0; row < b->n; row++)

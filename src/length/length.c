@@ -1,6 +1,6 @@
 /* length.c - attention of N tokens through an oracle of M: checks the inputs and chooses the mode. */
-#include "numbers.h"
 #include "modes.h"
+#include "numbers.h"
 #include <math.h>
 #include <string.h>
 
@@ -43,30 +43,26 @@ static pare_status check_numbers(const length_run *r, size_t at, const char *wha
     return PARE_OK;
 }
 
-static void scale_row(pare_dtype t, void *to, const void *from, size_t cols, double scale)
-{
-    const bool single = t == PARE_F32 && fabs(scale) >= 0x1p-126; /* scale is a normal f32 */
-    const float *const f = from;
-    float *const y = to;
-    size_t c = 0;
-    for (; single && c + 4 <= cols; c += 4)
-        *(float4 *)(y + c) = *(const float4 *)(f + c) * (float)scale;
-    for (; single && c < cols; c++) y[c] = f[c] * (float)scale;
-    for (; c < cols; c++) num_put(t, to, c, num_at(t, from, c) * scale);
-}
-
 /* What is finite when it is scaled was so before. */
 static pare_status scale_queries(length_run *r, size_t at, pare_length_job *j)
 {
     if (j->scale == 1) return check_numbers(r, at, "q", j->q, j->ldq, j->dk);
     const pare_dtype type = r->in.caps.dtype;
     const size_t size = pare_dtype_size(type);
+    const bool single = type == PARE_F32 && fabs(j->scale) >= 0x1p-126; /* a normal f32 */
     bool finite = true;
     char *const q = run_alloc_aligned(r, r->in.n * j->dk, size);
     if (!q) return pare_no_memory(r->in.err);
     for (size_t i = 0; i < r->in.n; i++) {
         char *const row = q + i * j->dk * size;
-        scale_row(type, row, (const char *)j->q + i * j->ldq * size, j->dk, j->scale);
+        const char *const from = (const char *)j->q + i * j->ldq * size;
+        const float *const f = (const float *)(const void *)from;
+        float *const y = (float *)(void *)row;
+        size_t c = 0;
+        for (; single && c + 4 <= j->dk; c += 4)
+            *(float4 *)(y + c) = *(const float4 *)(f + c) * (float)j->scale;
+        for (; single && c < j->dk; c++) y[c] = f[c] * (float)j->scale;
+        for (; c < j->dk; c++) num_put(type, row, c, num_at(type, from, c) * j->scale);
         if (!all_finite(type, row, j->dk)) finite = false;
     }
     if (!finite) {

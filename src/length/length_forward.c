@@ -1,23 +1,16 @@
-/* A whole model through an oracle: the pass of the model room, with its attention handed over. */
-#include "distributed_oracle.h"
+/* length_forward.c - a whole model through an oracle: the forward pass of src/model, with its
+ * attention handed over. */
+#include "distributed.h"
 #include <pare/backend.h>
 #include <stdio.h>
 
-typedef struct detour {
-    deal deal;
+typedef struct oracle_pass {
+    rank_job job;
     pare_length_opts opts; /* of a layer */
     uint64_t seed;         /* of all layers */
     pare_length_stats *total;
     pare_arena *arena;
-} detour;
-
-/* Keys and values of a layer depend on what the layers before have drawn; a bound that holds with
- * probability is for a draw that does not depend on them. */
-static uint64_t seed_of_block(uint64_t seed, size_t block)
-{
-    pare_rng r = pare_rng_at(seed, block);
-    return pare_rng_u64(&r);
-}
+} oracle_pass;
 
 pare_length_job pare_length_job_of(const pare_attend_job *j)
 {
@@ -39,7 +32,7 @@ static pare_status one_layer(void *self, size_t block, pare_dtype t, const pare_
                              size_t count, const pare_pattern *p, const pare_graph *g,
                              pare_err *err)
 {
-    detour *const d = self;
+    oracle_pass *const d = self;
     const pare_mark mark = pare_arena_mark(d->arena);
     pare_length_job *const heads = pare_alloc(d->arena, count, sizeof *heads);
     pare_length_stats stats = {0};
@@ -47,10 +40,13 @@ static pare_status one_layer(void *self, size_t block, pare_dtype t, const pare_
     (void)t;
     if (!heads) return pare_no_memory(err);
     for (size_t i = 0; i < count; i++) heads[i] = pare_length_job_of(&jobs[i]);
-    d->opts.seed = seed_of_block(d->seed, block);
-    d->deal.pattern = p;
-    d->deal.graph = g;
-    const pare_status st = length_deal(&d->deal, heads, count, &stats, err);
+    /* Keys and values of a layer depend on what the layers before have drawn; a bound that holds
+     * with probability is for a draw that does not depend on them. */
+    pare_rng rng = pare_rng_at(d->seed, block);
+    d->opts.seed = pare_rng_u64(&rng);
+    d->job.pattern = p;
+    d->job.graph = g;
+    const pare_status st = attend_by_ranks(&d->job, heads, count, &stats, err);
     length_add_stats(d->total, &stats, false);
     pare_arena_reset(d->arena, mark);
     snprintf(where, sizeof where, "block %zu", block);
@@ -66,9 +62,8 @@ pare_status pare_length_forward(void *out, const pare_oracle *orc, const pare_le
     pare_oracle_caps caps;
     pare_length_stats total = {0};
     orc->ops->caps(orc->self, &caps);
-    detour d = {.deal = {orc, &d.opts, ranks, NULL, NULL, exec},
-                .total = &total,
-                .arena = pare_arena_new()};
+    oracle_pass d = {
+        .job = {orc, &d.opts, ranks, NULL, NULL, exec}, .total = &total, .arena = pare_arena_new()};
     if (opts) d.opts = *opts;
     d.seed = d.opts.seed;
     if (!d.arena) return pare_no_memory(err);
@@ -79,24 +74,21 @@ pare_status pare_length_forward(void *out, const pare_oracle *orc, const pare_le
     return st;
 }
 
-/* Kinds whose heads take a softmax, whatever their queries are. */
-static bool has_softmax(const pare_attn *a)
-{
-    return a->kind == PARE_ATTN_EXACT || a->kind == PARE_ATTN_CONSTQ ||
-           a->kind == PARE_ATTN_MEANQ || a->kind == PARE_ATTN_POOL || a->kind == PARE_ATTN_POLY;
-}
-
 pare_status pare_length_heads(pare_length_head **out, size_t *count, pare_arena *a,
                               const pare_model *m, pare_err *err)
 {
-    size_t room = 0;
+    size_t capacity = 0;
     *count = 0;
-    for (size_t b = 0; b < m->nblocks; b++) room += m->blocks[b].attn.nheads;
-    *out = pare_alloc(a, room + 1, sizeof **out);
+    for (size_t b = 0; b < m->nblocks; b++) capacity += m->blocks[b].attn.nheads;
+    *out = pare_alloc(a, capacity + 1, sizeof **out);
     if (!*out) return pare_no_memory(err);
     for (size_t b = 0; b < m->nblocks; b++) {
         const pare_attn *const at = &m->blocks[b].attn;
-        for (size_t h = 0; has_softmax(at) && h < at->nheads; h++)
+        /* kinds whose heads take a softmax, whatever their queries are */
+        const bool softmax = at->kind == PARE_ATTN_EXACT || at->kind == PARE_ATTN_CONSTQ ||
+                             at->kind == PARE_ATTN_MEANQ || at->kind == PARE_ATTN_POOL ||
+                             at->kind == PARE_ATTN_POLY;
+        for (size_t h = 0; softmax && h < at->nheads; h++)
             (*out)[(*count)++] = (pare_length_head){b, at->heads[h].dk, at->heads[h].dv};
     }
     return PARE_OK;

@@ -92,19 +92,6 @@ static pare_status name_of(int *out, const cJSON *o, const char *key, const char
     return pare_fail(err, PARE_ERR_INPUT, "plan: %s \"%s\" is not known", key, s);
 }
 
-static pare_status read_pattern(pare_pattern *p, const cJSON *json, pare_err *err)
-{
-    const cJSON *o;
-    int kind;
-    pare_status st = pare_json_object(&o, json, "pattern", err);
-    if (!st) st = name_of(&kind, o, "kind", patterns, 4, err);
-    if (st) return st;
-    *p = (pare_pattern){.kind = (pare_pattern_kind)kind};
-    if (p->kind != PARE_WINDOW) return PARE_OK;
-    st = pare_json_size(&p->window, o, "window", err);
-    return st ? st : pare_json_size(&p->sinks, o, "sinks", err);
-}
-
 static pare_status read_u32(uint32_t *out, const cJSON *o, const char *key, pare_err *err)
 {
     size_t v;
@@ -225,7 +212,9 @@ pare_status pare_length_plan_parse(pare_length_plan *out, pare_arena *a, const c
                                    const pare_graph *g, pare_err *err)
 {
     size_t schema, tokens, count;
-    pare_pattern p;
+    const cJSON *pattern;
+    int kind = 0;
+    pare_pattern p = {0};
     pare_oracle_caps caps;
     pare_length_opts o;
     pare_length_head *heads;
@@ -233,7 +222,11 @@ pare_status pare_length_plan_parse(pare_length_plan *out, pare_arena *a, const c
     if (!st && schema != PLAN_SCHEMA)
         st = pare_fail(err, PARE_ERR_INPUT, "plan: of version %zu, not %d", schema, PLAN_SCHEMA);
     if (!st) st = pare_json_size(&tokens, json, "tokens", err);
-    if (!st) st = read_pattern(&p, json, err);
+    if (!st) st = pare_json_object(&pattern, json, "pattern", err);
+    if (!st) st = name_of(&kind, pattern, "kind", patterns, 4, err);
+    p.kind = (pare_pattern_kind)kind;
+    if (!st && p.kind == PARE_WINDOW) st = pare_json_size(&p.window, pattern, "window", err);
+    if (!st && p.kind == PARE_WINDOW) st = pare_json_size(&p.sinks, pattern, "sinks", err);
     if (!st) st = read_oracle(&caps, json, err);
     if (!st) st = read_options(&o, json, err);
     if (!st) st = read_heads(&heads, &count, a, json, err);

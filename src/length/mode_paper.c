@@ -179,7 +179,7 @@ static pare_status pair_parts(paper_head *p)
     return PARE_OK;
 }
 
-/* ---- windows: Theorem 5.1; sinks are parts of their own (docs/errata.md says what that costs) - */
+/* ---- windows: Theorem 5.1; sinks are parts of their own (docs/errata.md says what that costs)  */
 
 /* Queries `lead` tokens behind their keys; parts for queries from `first` on. */
 static pare_status prefix_parts(paper_head *p, size_t from, size_t keys, size_t lead, size_t first,

@@ -9,10 +9,10 @@
  *
  * of its weight elsewhere, which moves it by 2 C2 t at most, |v| <= C2. With the P that is chosen
  * here t is exactly 0: the weights of other inputs are, for e^-x = 0 beyond exp_flush. */
-#include "group_codes.h"
-#include "numbers.h"
 #include "call_counts.h"
+#include "group_codes.h"
 #include "instances.h"
+#include "numbers.h"
 #include <math.h>
 #include <pare/linalg.h>
 #include <stdlib.h>
@@ -28,8 +28,8 @@ typedef struct packing {
     pare_pack_stats *stats;
 } packing;
 
-/* The longest of the rows, rounded up. */
-static double longest(pare_dtype t, const void *x, size_t n, size_t ld, size_t cols)
+/* The largest norm of a row, rounded up. */
+static double max_norm(pare_dtype t, const void *x, size_t n, size_t ld, size_t cols)
 {
     double most = 0;
     for (size_t i = 0; i < n; i++) {
@@ -42,47 +42,30 @@ static double longest(pare_dtype t, const void *x, size_t n, size_t ld, size_t c
 
 /* ---- one call -------------------------------------------------------------------------------- */
 
-/* Queries or keys of a row carry the code of their group behind their own numbers. */
-static void put_code(const packing *p, char *row, size_t at, uint32_t code, size_t g, bool query)
-{
-    const uint64_t bits = code ? group_bits(code, g) : 0;
-    for (uint32_t b = 0; b < code; b++) {
-        const bool in = bits >> b & 1;
-        const double x = query ? (in ? 0 : -p->penalty) : in;
-        num_put(p->in.caps.dtype, row, at + b, x);
-    }
-}
-
-static void place(const packing *p, const pare_length_job *j, size_t g, size_t row, uint32_t code,
-                  const instance *to)
+/* Input g from row `row` of the call on: queries and keys carry the code of the group behind their
+ * own numbers. */
+static void place_input(const packing *p, const pare_length_job *j, size_t g, size_t row,
+                        uint32_t code, const instance *to)
 {
     const pare_dtype t = p->in.caps.dtype;
     const size_t b = num_size(t);
+    const uint64_t bits = code ? group_bits(code, g) : 0;
     for (size_t i = 0; i < j->n; i++) {
         char *const q = (char *)to->q + (row + i) * to->dk * b;
         char *const k = (char *)to->k + (row + i) * to->dk * b;
+        char *const v = (char *)to->v + (row + i) * to->dv * b;
         for (size_t c = 0; c < j->dk; c++)
             num_put(t, q, c, j->scale * num_at(t, j->q, i * j->ldq + c));
         memcpy(k, (const char *)j->k + i * j->ldk * b, j->dk * b);
-        put_code(p, q, j->dk, code, g, true);
-        put_code(p, k, j->dk, code, g, false);
-        memcpy((char *)to->v + (row + i) * to->dv * b, (const char *)j->v + i * j->ldv * b,
-               j->dv * b);
+        put_query_code(t, q, j->dk, code, bits, p->penalty);
+        put_key_code(t, k, j->dk, code, bits);
+        memcpy(v, (const char *)j->v + i * j->ldv * b, j->dv * b);
     }
 }
 
-/* How far the other inputs of a call of n rows can move an output of job j. */
-static double leak_of(const packing *p, const pare_length_job *j, size_t n)
-{
-    const double own = p->causal ? 1 : (double)j->n, others = (double)(n - j->n);
-    if (p->isolates || n == j->n) return 0;
-    const double t = others / own * pare_exp_up(2 * p->logit - p->penalty);
-    return 2 * p->value * (t < 1 ? t : 1) * (1 + 0x1p-40);
-}
-
-/* Jobs [first, end) in one call of n rows; an oracle that wants max_len of them gets silent ones,
- * which are one more group. */
-static pare_status one_call(packing *p, size_t first, size_t end, size_t n)
+/* Jobs [first, end) in one call of n rows; an oracle that wants max_len of them gets rows of
+ * zeros, which are one more group. */
+static pare_status pack_call(packing *p, size_t first, size_t end, size_t n)
 {
     run_inputs *const in = &p->in;
     const bool pads = in->caps.features & PARE_ORC_STATIC && n < in->caps.max_len;
@@ -108,16 +91,23 @@ static pare_status one_call(packing *p, size_t first, size_t end, size_t n)
                         .y = y};
     pare_status st = q && k && v && y ? PARE_OK : pare_no_memory(in->err);
     for (size_t x = first, row = 0; !st && x < end; row += p->jobs[x++].n)
-        place(p, &p->jobs[x], x - first, row, code, &c);
+        place_input(p, &p->jobs[x], x - first, row, code, &c);
+    const uint64_t padding = pads ? group_bits(code, end - first) : 0;
     for (size_t row = n; !st && row < rows; row++) {
-        put_code(p, q + row * wide * b, dk, code, end - first, true);
-        put_code(p, k + row * wide * b, dk, code, end - first, false);
+        put_query_code(in->caps.dtype, q, row * wide + dk, code, padding, p->penalty);
+        put_key_code(in->caps.dtype, k, row * wide + dk, code, padding);
     }
     for (size_t row = 0; !st && !(in->caps.features & PARE_ORC_WHOLE) && row < rows; row++)
         num_put(in->caps.dtype, y, row * values, NAN); /* what is not written is no answer */
     if (!st) st = instances_run_any(in, &c, 1, &p->stats->calls);
     for (size_t x = first, row = 0; !st && x < end; x++) {
-        p->stats->leak = fmax(p->stats->leak, leak_of(p, &p->jobs[x], rows));
+        if (!p->isolates && rows > p->jobs[x].n) { /* how far the others can move its outputs */
+            const double own = p->causal ? 1 : (double)p->jobs[x].n;
+            const double others = (double)(rows - p->jobs[x].n);
+            const double t = others / own * pare_exp_up(2 * p->logit - p->penalty);
+            const double leak = 2 * p->value * (t < 1 ? t : 1) * (1 + 0x1p-40);
+            p->stats->leak = fmax(p->stats->leak, leak);
+        }
         for (size_t i = 0; i < p->jobs[x].n && !st; i++, row++) {
             for (size_t e = 0; e < dv && !st; e++)
                 if (!isfinite(num_at(in->caps.dtype, y, row * values + e)))
@@ -176,9 +166,9 @@ static pare_status choose_penalty(packing *p, double by)
     for (size_t x = 0; x < p->count; x++) {
         const pare_length_job *const j = &p->jobs[x];
         PARE_ASSERT(j->dk == p->jobs[0].dk && j->dv == p->jobs[0].dv);
-        const double rows[3] = {fabs(j->scale) * longest(caps->dtype, j->q, j->n, j->ldq, j->dk),
-                                longest(caps->dtype, j->k, j->n, j->ldk, j->dk),
-                                longest(caps->dtype, j->v, j->n, j->ldv, j->dv)};
+        const double rows[3] = {fabs(j->scale) * max_norm(caps->dtype, j->q, j->n, j->ldq, j->dk),
+                                max_norm(caps->dtype, j->k, j->n, j->ldk, j->dk),
+                                max_norm(caps->dtype, j->v, j->n, j->ldv, j->dv)};
         if (!(rows[0] <= q)) q = rows[0];
         if (!(rows[1] <= k)) k = rows[1];
         if (!(rows[2] <= p->value)) p->value = rows[2];
@@ -207,7 +197,7 @@ pare_status pare_length_pack(const pare_oracle *orc, const pare_length_job *jobs
     for (size_t first = 0; first < count && !st;) {
         size_t end = first, n = 0;
         while (end < count && n + jobs[end].n <= p.in.caps.max_len) n += jobs[end++].n;
-        st = n ? one_call(&p, first, end, n) : PARE_OK;
+        st = n ? pack_call(&p, first, end, n) : PARE_OK;
         first = end;
     }
     all->alone += st ? 0 : count;

@@ -4,8 +4,8 @@
  * nor can the keys of a row weigh less than w_min beside it: 0 is proven safe. Otherwise the largest
  * logit of a few visible keys is tried. It only has to be close to the row's log-sum-exp, and rows
  * for which it is not are detected by their weights. */
-#include "numbers.h"
 #include "modes.h"
+#include "numbers.h"
 #include <math.h>
 
 enum { PROBES = 32 };

@@ -49,8 +49,8 @@ size_t run_batch_bytes(const length_run *r, size_t need)
     enum { SMALL = 8 << 10 };
     const size_t threads = r->in.exec ? (size_t)r->in.exec->threads : 1;
     if (r->in.opts.batch_bytes) return r->in.opts.batch_bytes;
-    if (r->in.caps.batch || need < SMALL || threads > LENGTH_BATCH / CORE_CACHE)
-        return LENGTH_BATCH;
+    if (r->in.caps.batch || need < SMALL || threads > MAX_BATCH_BYTES / CORE_CACHE)
+        return MAX_BATCH_BYTES;
     return threads * CORE_CACHE;
 }
 

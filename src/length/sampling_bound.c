@@ -1,18 +1,32 @@
-/* The bound of a sampled row: Yu 2025, Theorem 4.1, with a bound that can be checked
- * (docs/theory/length.md "Sampling (Theorem 4.1)").
+/* sampling_bound.c - the bound of a sampled row: Yu 2025, Theorem 4.1, with a bound that can be
+ * checked (docs/theory/length.md "Sampling (Theorem 4.1)").
  *
- * With a_j = e^(l_j - c) and z_j = a_j (v_j - y), sum_j z_j = 0 and y' - y = sum_S z_j / sum_S a_j.
- * For n keys drawn without replacement and |z_j| <= R, P(|sum_S z| >= s) <= 2 exp(-s^2 / (2 n
- * R^2)): Pinelis' bound on E cosh(lambda |.|) in a Hilbert space, and Hoeffding's reduction to
- * drawing with replacement; free of the dimension. The denominator D = sum_S a_j is observed. So
- * with kappa = (n amax / D) sqrt(2 ln(2/delta') / n), amax >= max_j a_j, and kappa < 1, with
- * probability at least 1 - delta': |y' - y| <= kappa max_j |v_j - y'| / (1 - kappa). c = q.kbar,
- * amax = e^(|q| max_j |k_j
- * - kbar|): O(N d) altogether. delta' = delta / (rows x heads x looks).
+ * With a_j = e^(l_j - c) and z_j = a_j (v_j - y),
+ *
+ *     sum_j z_j = 0,   y' - y = sum_S z_j / sum_S a_j.
+ *
+ * For n keys drawn without replacement and |z_j| <= R
+ *
+ *     P(|sum_S z| >= s) <= 2 exp(-s^2 / (2 n R^2)):
+ *
+ * Pinelis' bound on E cosh(lambda |.|) in a Hilbert space, and Hoeffding's reduction to drawing with
+ * replacement; free of the dimension. The denominator D = sum_S a_j is observed. So with
+ *
+ *     kappa = (n amax / D) sqrt(2 ln(2/delta') / n) < 1,   amax >= max_j a_j,
+ *
+ * with probability at least 1 - delta'
+ *
+ *     |y' - y| <= kappa max_j |v_j - y'| / (1 - kappa).
+ *
+ * c = q.kbar and amax = e^(|q| max_j |k_j - kbar|): O(N d) altogether.
+ * delta' = delta / (rows x heads x passes).
  *
  * Where keys E are seen beside and the n drawn ones stand for a population of P keys, each P / n
- * times, y' - y = (P / n) sum_S (z_j - mean z) / D with D = sum_E a + (P / n) sum_S a: the same
- * with terms of at most 2 R, kappa = (2 P amax / D) sqrt(2 ln(2/delta') / n). */
+ * times,
+ *
+ *     y' - y = (P / n) sum_S (z_j - mean z) / D,   D = sum_E a + (P / n) sum_S a:
+ *
+ * the same with terms of at most 2 R, kappa = (2 P amax / D) sqrt(2 ln(2/delta') / n). */
 #include "numbers.h"
 #include "rounding.h"
 #include "sampling.h"
@@ -50,44 +64,6 @@ static double radius(const length_run *r, const double *from, const void *x, siz
     return sqrt(most) * up(cols);
 }
 
-static pare_status measure(sampling *s)
-{
-    length_run *const r = s->r;
-    s->geo = pare_alloc(r->arena, r->in.nheads, sizeof *s->geo);
-    if (!s->geo) return pare_no_memory(r->in.err);
-    for (size_t a = 0; a < r->in.nheads; a++) {
-        const pare_length_job *const j = &r->heads[a].job;
-        geometry *const g = &s->geo[a];
-        g->kbar = pare_alloc(r->arena, j->dk, sizeof *g->kbar);
-        g->vbar = pare_alloc(r->arena, j->dv, sizeof *g->vbar);
-        if (!g->kbar || !g->vbar) return pare_no_memory(r->in.err);
-        mean_row(r, g->kbar, j->k, j->ldk, j->dk);
-        mean_row(r, g->vbar, j->v, j->ldv, j->dv);
-        g->key_radius = radius(r, g->kbar, j->k, j->ldk, j->dk);
-        g->value_radius = radius(r, g->vbar, j->v, j->ldv, j->dv);
-        g->longest_key = radius(r, NULL, j->k, j->ldk, j->dk);
-        g->longest_value = radius(r, NULL, j->v, j->ldv, j->dv);
-    }
-    return PARE_OK;
-}
-
-static pare_status references(sampling *s)
-{
-    length_run *const r = s->r;
-    for (size_t a = 0; a < r->in.nheads; a++) {
-        head_state *const h = &r->heads[a];
-        h->ref_logit = pare_alloc(r->arena, r->in.n, sizeof *h->ref_logit);
-        if (!h->ref_logit) return pare_no_memory(r->in.err);
-        for (size_t i = 0; i < r->in.n; i++) {
-            double c = 0;
-            for (size_t e = 0; e < h->job.dk; e++)
-                c += num_at(r->in.caps.dtype, h->job.q, i * h->job.ldq + e) * s->geo[a].kbar[e];
-            h->ref_logit[i] = reference_logit(r, c);
-        }
-    }
-    return PARE_OK;
-}
-
 /* ---- the bound ------------------------------------------------------------------------------- */
 
 static double norm_of(const length_run *r, const void *x, size_t at, size_t cols)
@@ -116,7 +92,7 @@ static rounding rounding_of_row(const sampling *s, size_t a, size_t i, double q,
                          .size = q * k,
                          .entries = sqrt(dk) * (q + k),
                          .range = 2 * q * k + fabs(h->ref_logit[i]),
-                         .top = -INFINITY,
+                         .max_logit = -INFINITY,
                          .n = n,
                          .m = m,
                          .parts = 2 * n / (m - 1) + 72};
@@ -158,7 +134,7 @@ double sampling_bound(const sampling *s, size_t a, size_t i, const drawn *d, dou
     return kappa * (spread + rounded) / (1 - kappa) + rounded; /* with what kappa has too much */
 }
 
-bool sampling_settle(const sampling *s, size_t a, size_t i, double bound, double size, bool must)
+bool sampling_accept(const sampling *s, size_t a, size_t i, double bound, double size, bool must)
 {
     length_run *const r = s->r;
     const double relative = bound / fmax(size - bound, 0);
@@ -176,7 +152,7 @@ bool sampling_settle(const sampling *s, size_t a, size_t i, double bound, double
 const uint32_t *sampling_draw(sampling *s, size_t a, size_t block, size_t of)
 {
     length_run *const r = s->r;
-    pare_rng g = pare_rng_at(r->in.opts.seed, (s->looks << 48) ^ (a << 32) ^ block);
+    pare_rng g = pare_rng_at(r->in.opts.seed, (s->passes << 48) ^ (a << 32) ^ block);
     uint32_t *const keys = pare_alloc(r->arena, s->keys, sizeof *keys);
     if (!keys) return NULL;
     for (uint32_t i = 0; i < of; i++) s->order[i] = i;
@@ -188,19 +164,41 @@ const uint32_t *sampling_draw(sampling *s, size_t a, size_t block, size_t of)
     return keys;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- all heads ------------------------------------------------------------------------------- */
 
 pare_status sampling_new(sampling *s, length_run *r)
 {
+    const size_t n = r->in.n;
     const double delta = r->in.opts.delta > 0 ? r->in.opts.delta : 0.01;
-    double looks = 1;
+    double passes = 1;
     *s = (sampling){.r = r, .eps = r->in.opts.eps > 0 ? r->in.opts.eps : 0.5};
     s->keys = (r->in.opts.blocks ? r->in.opts.blocks : 1) * (size_t)(r->in.rule.m - 1);
-    for (size_t k = s->keys; 2 * k < r->in.n; k *= 2) looks++;
-    s->log_term = sqrt(2 * pare_log_up(2 * (double)r->in.n * (double)r->in.nheads * looks / delta));
-    s->order = pare_alloc(r->arena, r->in.n, sizeof *s->order);
-    if (!s->order) return pare_no_memory(r->in.err);
-    const pare_status st = measure(s);
+    for (size_t k = s->keys; 2 * k < n; k *= 2) passes++;
+    s->log_term = sqrt(2 * pare_log_up(2 * (double)n * (double)r->in.nheads * passes / delta));
+    s->order = pare_alloc(r->arena, n, sizeof *s->order);
+    s->geo = pare_alloc(r->arena, r->in.nheads, sizeof *s->geo);
+    if (!s->order || !s->geo) return pare_no_memory(r->in.err);
     r->stats->reference = PARE_REF_MEAN;
-    return st ? st : references(s);
+    for (size_t a = 0; a < r->in.nheads; a++) {
+        head_state *const h = &r->heads[a];
+        const pare_length_job *const j = &h->job;
+        geometry *const g = &s->geo[a];
+        g->kbar = pare_alloc(r->arena, j->dk, sizeof *g->kbar);
+        g->vbar = pare_alloc(r->arena, j->dv, sizeof *g->vbar);
+        h->ref_logit = pare_alloc(r->arena, n, sizeof *h->ref_logit);
+        if (!g->kbar || !g->vbar || !h->ref_logit) return pare_no_memory(r->in.err);
+        mean_row(r, g->kbar, j->k, j->ldk, j->dk);
+        mean_row(r, g->vbar, j->v, j->ldv, j->dv);
+        g->key_radius = radius(r, g->kbar, j->k, j->ldk, j->dk);
+        g->value_radius = radius(r, g->vbar, j->v, j->ldv, j->dv);
+        g->longest_key = radius(r, NULL, j->k, j->ldk, j->dk);
+        g->longest_value = radius(r, NULL, j->v, j->ldv, j->dv);
+        for (size_t i = 0; i < n; i++) {
+            double c = 0;
+            for (size_t e = 0; e < j->dk; e++)
+                c += num_at(r->in.caps.dtype, j->q, i * j->ldq + e) * g->kbar[e];
+            h->ref_logit[i] = reference_logit(r, c);
+        }
+    }
+    return PARE_OK;
 }

@@ -1,10 +1,11 @@
-/* Patterns as disjoint unions of staircase tiles (docs/theory/length.md "Covers").
+/* tile_cover.c - attention patterns as disjoint unions of staircase tiles (docs/theory/length.md
+ * "Covers").
  *
  * A block of queries [b, b + nq) under a window of r keys sees three parts, none of which needs a
  * subtraction: its own block (a staircase), the lower boundary (a strict staircase when both lists
- * are turned round), and the middle, which every query sees whole. Sinks are a fourth part, as far
- * as they are not in the window; where every query of the block sees all of them, they ride along
- * in front of the own block. */
+ * are reversed), and the middle, which every query sees whole. Sinks are a fourth part, as far as
+ * they are not in the window; where every query of the block sees all of them, they are fused into
+ * the tile of the own block, in front. */
 #include "calls.h"
 
 size_t pare_tile_query(const pare_tile *t, size_t p)
@@ -35,19 +36,19 @@ typedef struct cover {
     void *ctx;
 } cover;
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t min_i64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-static int64_t most(int64_t a, int64_t b)
+static int64_t max_i64(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
 
 /* All of queries [q0, q0 + nq) with all keys of [from, to), in blocks of at most bk. */
-static pare_status rects(const cover *c, size_t q0, uint32_t nq, size_t from, size_t to,
-                         uint32_t bk)
+static pare_status cover_rect(const cover *c, size_t q0, uint32_t nq, size_t from, size_t to,
+                              uint32_t bk)
 {
     pare_status st = PARE_OK;
     for (size_t k = from; k < to && !st; k += bk) {
@@ -61,7 +62,7 @@ static pare_status rects(const cover *c, size_t q0, uint32_t nq, size_t from, si
     return st;
 }
 
-/* The rows of blocks [q, q + size), [q + size, ...) that go together, up to *end. */
+/* The end of the group of blocks that begins with row q. */
 static size_t group_end(const cover *c, size_t q, uint32_t size)
 {
     const size_t left = c->n - q, rows = (size_t)c->group * size;
@@ -80,7 +81,8 @@ static pare_status cover_full(const cover *c)
         end = group_end(c, q, c->bq);
         for (size_t k = 0; k < c->n && !st; k += c->bk)
             for (size_t x = q; x < end && !st; x += c->bq)
-                st = rects(c, x, block_rows(c, x, c->bq), k, k + block_rows(c, k, c->bk), c->bk);
+                st = cover_rect(c, x, block_rows(c, x, c->bq), k, k + block_rows(c, k, c->bk),
+                                c->bk);
     }
     return st;
 }
@@ -95,106 +97,67 @@ static pare_status cover_causal(const cover *c)
             const uint32_t nq = block_rows(c, x, m);
             const pare_tile own = {.q0 = x, .nq = nq, .k0 = x, .nk = nq, .vis0 = 1};
             st = c->fn(c->ctx, &own);
-            if (!st && c->group == 1) st = rects(c, x, nq, 0, x, m);
+            if (!st && c->group == 1) st = cover_rect(c, x, nq, 0, x, m);
         }
         for (size_t k = 0; c->group > 1 && k < end && !st; k += m)
             for (size_t x = k < q ? q : k + m; x < end && !st; x += m)
-                st = rects(c, x, block_rows(c, x, m), k, k + m, m);
+                st = cover_rect(c, x, block_rows(c, x, m), k, k + m, m);
     }
     return st;
 }
 
 /* ---- windows and sinks ----------------------------------------------------------------------- */
 
-typedef struct band { /* a block of queries under a window */
-    int64_t b, nq, r, s, m;
-    bool fused;
-} band;
-
-static pare_status own_block(const cover *c, const band *w)
-{
-    const uint32_t s = w->fused ? (uint32_t)w->s : 0;
-    const pare_tile t = {.q0 = (size_t)w->b,
-                         .nq = (uint32_t)w->nq,
-                         .k0 = (size_t)w->b,
-                         .nk = (uint32_t)w->nq + s,
-                         .shared = s,
-                         .vis0 = (int64_t)s + 1};
-    return c->fn(c->ctx, &t);
-}
-
-/* Query i sees keys i-r+1 .. below b-r+m: the later the fewer, so both lists go downwards. */
-static pare_status boundary(const cover *c, const band *w)
-{
-    const int64_t low = most(w->b - w->r + 1, 0), high = least(w->b - w->r + w->m, w->b);
-    if (high <= low) return PARE_OK;
-    int64_t last = w->b + w->nq - 1; /* queries from here on downwards see at least one key */
-    last = least(last, high + w->r - 2);
-    if (last < w->b) return PARE_OK;
-    const pare_tile t = {.q0 = (size_t)last,
-                         .nq = (uint32_t)(last - w->b + 1),
-                         .q_down = true,
-                         .k0 = (size_t)(high - 1),
-                         .nk = (uint32_t)(high - low),
-                         .k_down = true,
-                         .vis0 = high - most(last - w->r + 1, low)};
-    return c->fn(c->ctx, &t);
-}
-
-/* Query i sees the sinks j <= i-r, in blocks. */
-static pare_status sinks(const cover *c, const band *w)
-{
-    const int64_t last = w->b + w->nq - 1, all = least(w->s, last - w->r + 1);
-    pare_status st = PARE_OK;
-    for (int64_t k = 0; k < all && !st; k += c->bk) {
-        const int64_t first = most(w->b, k + w->r); /* sees key k */
-        const uint32_t nk = (uint32_t)least(all - k, c->bk);
-        const int64_t vis0 = first - w->r + 1 - k;
-        const pare_tile t = {.q0 = (size_t)first,
-                             .nq = (uint32_t)(last - first + 1),
-                             .k0 = (size_t)k,
-                             .nk = nk,
-                             .vis0 = vis0 >= (int64_t)nk ? PARE_VIS_ALL : vis0};
-        st = c->fn(c->ctx, &t);
-    }
-    return st;
-}
-
 static pare_status cover_window(const cover *c, const pare_pattern *p)
 {
-    const int64_t n = (int64_t)c->n, room = c->bq < c->bk ? c->bq : c->bk;
-    band w = {.r = (int64_t)p->window, .s = p->sinks < c->n ? (int64_t)p->sinks : n};
-    const bool fuse = w.s > 0 && w.s <= (room - 1) / 2;
-    w.m = least(fuse ? room - w.s : room, w.r);
+    const int64_t n = (int64_t)c->n, r = (int64_t)p->window;
+    const int64_t s = p->sinks < c->n ? (int64_t)p->sinks : n, most = min_i64(c->bq, c->bk);
+    const bool fuse = s > 0 && s <= (most - 1) / 2;
+    const int64_t m = min_i64(fuse ? most - s : most, r); /* queries of a block */
     pare_status st = PARE_OK;
-    for (w.b = 0; w.b < n && !st; w.b += w.m) {
-        w.nq = least(w.m, n - w.b);
-        w.fused = fuse && w.b - w.r + 1 >= w.s;
-        st = own_block(c, &w);
-        if (!st) st = boundary(c, &w);
-        if (!st)
-            st = rects(c, (size_t)w.b, (uint32_t)w.nq, (size_t)most(w.b - w.r + w.m, 0),
-                       (size_t)w.b, c->bk);
-        if (!st && !w.fused) st = sinks(c, &w);
-    }
-    return st;
-}
+    for (int64_t b = 0; b < n && !st; b += m) {
+        const int64_t nq = min_i64(m, n - b), end = b + nq - 1;
+        const bool fused = fuse && b - r + 1 >= s;
+        const uint32_t shared = fused ? (uint32_t)s : 0;
+        const pare_tile own = {.q0 = (size_t)b,
+                               .nq = (uint32_t)nq,
+                               .k0 = (size_t)b,
+                               .nk = (uint32_t)nq + shared,
+                               .shared = shared,
+                               .vis0 = (int64_t)shared + 1};
+        st = c->fn(c->ctx, &own);
 
-/* ---- graphs ---------------------------------------------------------------------------------- */
-
-static pare_status cover_graph(const cover *c, const pare_graph *g)
-{
-    pare_status st = PARE_OK;
-    for (size_t i = 0; i < c->n; i++)
-        for (size_t e = g->ptr[i]; e < g->ptr[i + 1] && !st; e += c->bk) {
-            const size_t left = g->ptr[i + 1] - e;
-            const pare_tile t = {.q0 = i,
-                                 .nq = 1,
-                                 .nk = (uint32_t)(left < c->bk ? left : c->bk),
-                                 .vis0 = PARE_VIS_ALL,
-                                 .keys = g->idx + e};
+        /* The boundary: query i sees keys i-r+1 .. below b-r+m: the later the fewer, so both lists
+         * go downwards, from the last query that sees a key. */
+        const int64_t low = max_i64(b - r + 1, 0), high = min_i64(b - r + m, b);
+        const int64_t last = min_i64(end, high + r - 2);
+        if (!st && high > low && last >= b) {
+            const pare_tile t = {.q0 = (size_t)last,
+                                 .nq = (uint32_t)(last - b + 1),
+                                 .q_down = true,
+                                 .k0 = (size_t)(high - 1),
+                                 .nk = (uint32_t)(high - low),
+                                 .k_down = true,
+                                 .vis0 = high - max_i64(last - r + 1, low)};
             st = c->fn(c->ctx, &t);
         }
+        if (!st)
+            st = cover_rect(c, (size_t)b, (uint32_t)nq, (size_t)max_i64(b - r + m, 0), (size_t)b,
+                            c->bk);
+
+        /* Query i sees the sinks j <= i-r, in blocks. */
+        const int64_t sinks = fused ? 0 : min_i64(s, end - r + 1);
+        for (int64_t k = 0; k < sinks && !st; k += c->bk) {
+            const int64_t first = max_i64(b, k + r); /* sees key k */
+            const int64_t nk = min_i64(sinks - k, c->bk), vis0 = first - r + 1 - k;
+            const pare_tile t = {.q0 = (size_t)first,
+                                 .nq = (uint32_t)(end - first + 1),
+                                 .k0 = (size_t)k,
+                                 .nk = (uint32_t)nk,
+                                 .vis0 = vis0 >= nk ? PARE_VIS_ALL : vis0};
+            st = c->fn(c->ctx, &t);
+        }
+    }
     return st;
 }
 
@@ -214,7 +177,18 @@ pare_status tiles_in_groups(size_t n, const pare_pattern *p, const pare_graph *g
     case PARE_GRAPH:
         break;
     }
-    return cover_graph(&c, g);
+    pare_status st = PARE_OK;
+    for (size_t i = 0; i < n; i++)
+        for (size_t e = g->ptr[i]; e < g->ptr[i + 1] && !st; e += bk) {
+            const size_t left = g->ptr[i + 1] - e;
+            const pare_tile t = {.q0 = i,
+                                 .nq = 1,
+                                 .nk = (uint32_t)(left < bk ? left : bk),
+                                 .vis0 = PARE_VIS_ALL,
+                                 .keys = g->idx + e};
+            st = fn(ctx, &t);
+        }
+    return st;
 }
 
 pare_status pare_tiles(size_t n, const pare_pattern *p, const pare_graph *g, uint32_t bq,

@@ -1,13 +1,14 @@
-/* Tiles for oracles that know only one mask (docs/theory/length.md "Engines with one mask").
+/* tile_split.c - tiles for oracles that know only one mask (docs/theory/length.md "Engines with one
+ * mask").
  *
  * Without a mask, a staircase becomes rectangles by halving: queries a .. b-1 and the keys all of
  * them see, then both halves with what is left; a triangle of M-1 takes about log2 M packed calls.
  * With a causal mask, a rectangle becomes a forward staircase (query p sees min(nk, p+1) keys) and
- * a strict one with both lists turned round (query p sees nk-p-1): two calls of half the work. */
+ * a strict one with both lists reversed (query p sees nk-p-1): two calls of half the work. */
 #include "calls.h"
 
 /* Queries a .. b-1 of t and keys from .. to-1. */
-static pare_tile part(const pare_tile *t, size_t a, size_t b, size_t from, size_t to)
+static pare_tile sub_tile(const pare_tile *t, size_t a, size_t b, size_t from, size_t to)
 {
     pare_tile r = *t;
     r.nq = (uint32_t)(b - a);
@@ -37,7 +38,7 @@ static pare_status emit_rect(const halving *h, size_t a, size_t b, size_t from, 
 {
     const size_t s = h->t->shared;
     if (from > 0 && from < s) { /* keys from .. s-1 are tokens of the same number */
-        pare_tile t = part(h->t, a, b, from, to < s ? to : s);
+        pare_tile t = sub_tile(h->t, a, b, from, to < s ? to : s);
         t.k0 = from;
         t.k_down = false;
         t.shared = 0;
@@ -45,7 +46,7 @@ static pare_status emit_rect(const halving *h, size_t a, size_t b, size_t from, 
         const pare_status st = h->fn(h->ctx, &t);
         return st || to <= s ? st : emit_rect(h, a, b, s, to);
     }
-    pare_tile t = part(h->t, a, b, from, to);
+    pare_tile t = sub_tile(h->t, a, b, from, to);
     t.vis0 = PARE_VIS_ALL;
     return h->fn(h->ctx, &t);
 }
@@ -74,28 +75,28 @@ pare_status tile_to_rects(const pare_tile *t, pare_tile_fn fn, void *ctx)
 /* ---- with a causal mask ---------------------------------------------------------------------- */
 
 /* Query p stands in the row of the last key it sees, those that see all of them one after the
- * other behind it: row sees(first) + p. Runs that fit into m rows. */
-static pare_status split(const pare_tile *t, uint32_t m, pare_tile_fn fn, void *ctx)
+ * other behind it: row sees(first) + p. In pieces that fit into m rows. */
+static pare_status split_rows(const pare_tile *t, uint32_t m, pare_tile_fn fn, void *ctx)
 {
     pare_status st = PARE_OK;
     PARE_ASSERT(t->nk + 1 <= m);
     for (size_t a = 0; a < t->nq && !st;) {
-        const size_t sees = pare_tile_sees(t, a), room = m - sees;
-        const size_t b = t->nq - a < room ? t->nq : a + room;
-        pare_tile run = part(t, a, b, 0, t->nk);
-        run.vis0 = t->vis0 == PARE_VIS_ALL ? (int64_t)t->nk : t->vis0 + (int64_t)a;
-        st = fn(ctx, &run);
+        const size_t sees = pare_tile_sees(t, a), space = m - sees;
+        const size_t b = t->nq - a < space ? t->nq : a + space;
+        pare_tile piece = sub_tile(t, a, b, 0, t->nk);
+        piece.vis0 = t->vis0 == PARE_VIS_ALL ? (int64_t)t->nk : t->vis0 + (int64_t)a;
+        st = fn(ctx, &piece);
         a = b;
     }
     return st;
 }
 
 /* Both lists the other way round, without the queries that see nothing then. */
-static bool turned(pare_tile *out, const pare_tile *t)
+static bool reversed(pare_tile *out, const pare_tile *t)
 {
     if (t->nk < 2) return false;
     const size_t nq = t->nq < t->nk - 1 ? t->nq : t->nk - 1; /* queries 0 .. nq-1 see a key */
-    *out = part(t, 0, nq, 0, t->nk);
+    *out = sub_tile(t, 0, nq, 0, t->nk);
     out->q0 = pare_tile_query(t, nq - 1);
     out->q_down = !t->q_down;
     if (t->keys)
@@ -109,11 +110,11 @@ static bool turned(pare_tile *out, const pare_tile *t)
 
 pare_status tile_to_stairs(const pare_tile *t, uint32_t m, pare_tile_fn fn, void *ctx)
 {
-    if (t->vis0 != PARE_VIS_ALL || t->nq == 1) return split(t, m, fn, ctx);
+    if (t->vis0 != PARE_VIS_ALL || t->nq == 1) return split_rows(t, m, fn, ctx);
     PARE_ASSERT(!t->rows && !t->shared);
     pare_tile forward = *t, back;
     forward.vis0 = 1;
-    pare_status st = split(&forward, m, fn, ctx);
-    if (!st && turned(&back, t)) st = split(&back, m, fn, ctx);
+    pare_status st = split_rows(&forward, m, fn, ctx);
+    if (!st && reversed(&back, t)) st = split_rows(&back, m, fn, ctx);
     return st;
 }

@@ -1,4 +1,4 @@
-/* Tests src/length/length_forward.c, distributed_oracle.c: a model through an oracle is the model. */
+/* Tests src/length/length_forward.c, distributed.c: a model through an oracle is the model. */
 #include <float.h>
 #include <pare/backend.h>
 #include <pare/random_model.h>

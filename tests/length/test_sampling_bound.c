@@ -172,7 +172,7 @@ static long double rounded(const trial *t, size_t a, size_t i, double n, long do
                          .entries = (double)(sqrtl(c->dk) * (q + k)),
                          .range =
                              (double)(2 * q * k + fabsl((long double)t->heads[a].ref_logit[i])),
-                         .top = -INFINITY,
+                         .max_logit = -INFINITY,
                          .n = n,
                          .m = m,
                          .parts = 2 * n / (m - 1) + 72};
@@ -379,19 +379,19 @@ static void rows_are_settled_by_their_relative_bound(void **state)
     t.r.in.opts.eps = 0.5;
     t.heads[1].job.bound = bound;
     measure(&t);
-    assert_true(sampling_settle(&t.s, 1, 0, 1, 3, false)); /* 1 / (3 - 1) */
+    assert_true(sampling_accept(&t.s, 1, 0, 1, 3, false)); /* 1 / (3 - 1) */
     assert_true(bound[0] == 1 && t.stats.bound == 1 && t.stats.relative == 0.5);
-    assert_false(sampling_settle(&t.s, 1, 1, 1, 2.999, false));
+    assert_false(sampling_accept(&t.s, 1, 1, 1, 2.999, false));
     assert_true(bound[1] == -1 && t.stats.bound == 1 && t.stats.unproven_rows == 0);
-    assert_true(sampling_settle(&t.s, 0, 1, 0.5, 100, false));
+    assert_true(sampling_accept(&t.s, 0, 1, 0.5, 100, false));
     assert_true(t.stats.bound == 1 && t.stats.relative == 0.5);
-    assert_true(sampling_settle(&t.s, 1, 1, 2, 1, true)); /* larger than the row itself */
+    assert_true(sampling_accept(&t.s, 1, 1, 2, 1, true)); /* larger than the row itself */
     assert_true(bound[1] == 2 && t.stats.bound == 2 && isinf(t.stats.relative));
     assert_int_equal(t.stats.unproven_rows, 1);
     t.stats.relative = 0;
-    assert_true(sampling_settle(&t.s, 1, 1, NAN, 1, true) && isinf(t.stats.relative));
+    assert_true(sampling_accept(&t.s, 1, 1, NAN, 1, true) && isinf(t.stats.relative));
     t.stats.relative = 0;
-    assert_true(sampling_settle(&t.s, 1, 1, 0, 0, true) && isinf(t.stats.relative)); /* 0 / 0 */
+    assert_true(sampling_accept(&t.s, 1, 1, 0, 0, true) && isinf(t.stats.relative)); /* 0 / 0 */
     assert_int_equal(t.stats.unproven_rows, 3);
     trial_free(&t);
 }
@@ -410,11 +410,11 @@ static void draws_are_the_beginning_of_a_shuffle(void **state)
     order[OF] = 12345;
     for (size_t x = 0; x < 40; x++) {
         const size_t a = x % 3, block = x / 2, of = x % 4 ? OF : 30;
-        t.s.looks = x % 5;
+        t.s.passes = x % 5;
         t.s.keys = x % 7 ? 1 + x % 30 : of;
         const uint32_t *const keys = sampling_draw(&t.s, a, block, of);
         assert_non_null(keys);
-        pare_rng g = pare_rng_at(77, ((uint64_t)t.s.looks << 48) ^ ((uint64_t)a << 32) ^ block);
+        pare_rng g = pare_rng_at(77, ((uint64_t)t.s.passes << 48) ^ ((uint64_t)a << 32) ^ block);
         for (uint32_t i = 0; i < of; i++) mine[i] = i;
         for (size_t i = 0; i < t.s.keys; i++) {
             const size_t j = i + pare_rng_below(&g, of - i);
