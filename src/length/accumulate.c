@@ -1,14 +1,13 @@
 /* accumulate.c - acc = scale_old acc + scale_new x, for the rows of several calls at once.
  *
  * Accumulators are f64, whatever the oracle's type. Products and sums are not fused, so every CPU
- * gives the same bits. `zero` collects 0 times every accumulator: it is 0 as long as all of them are
- * finite, and a nan afterwards. */
+ * gives the same bits. `zero` collects 0 times every accumulator: it is 0 as long as all of them
+ * are finite, and a nan afterwards. */
 #include "merge_softmax.h"
+#include "numbers.h"
 #include <pare/vexp.h>
 
 /* Four at a time: vector units of the baseline CPU do it in pairs. */
-typedef double double4 __attribute__((vector_size(32), aligned(8), may_alias));
-typedef float float4 __attribute__((vector_size(16), aligned(4), may_alias));
 
 #define INLINE static inline __attribute__((always_inline))
 

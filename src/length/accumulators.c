@@ -67,9 +67,6 @@ void accumulators_clear_bad(length_run *r)
     run_for_rows(r, clear_rows);
 }
 
-typedef double double4 __attribute__((vector_size(32), aligned(8), may_alias));
-typedef float float4 __attribute__((vector_size(16), aligned(4), may_alias));
-
 bool accumulators_finite(const length_run *r, const head_state *h, size_t i)
 {
     const double *const acc = accumulator_row(r, h, i);

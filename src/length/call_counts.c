@@ -113,10 +113,10 @@ uint64_t count_aggregation(size_t n, uint32_t m, uint64_t parts, uint64_t *round
 
 /* ---- widths of vectors -----------------------------------------------------------------------
  *
- * A query or key, a value, and a token that holds all three, as the paper's engine has them (Yu 2025
- * counts d, its embedding dimension). Beside the numbers of a head a call may need a code that keeps
- * groups apart, the logit of the reference, and two indicator columns. What a fall-back may need is
- * counted, so that an engine that is wide enough for the plan is so for its run. */
+ * A query or key, a value, and a token that holds all three, as the paper's engine has them (Yu
+ * 2025 counts d, its embedding dimension). Beside the numbers of a head a call may need a code that
+ * keeps groups apart, the logit of the reference, and two indicator columns. What a fall-back may
+ * need is counted, so that an engine that is wide enough for the plan is so for its run. */
 
 static uint64_t max_u64(uint64_t a, uint64_t b)
 {
@@ -187,7 +187,8 @@ void count_vectors(pare_length_plan *p, const call_rule *r, size_t tiles)
         return;
     }
     /* Tokens of a strict plan, and the heads that copy them from layer to layer (instances.c): all
-     * slots in one wide head, those of a pair of equal heads, or a slot each until the last layer. */
+     * slots in one wide head, those of a pair of equal heads, or a slot each until the last
+     * layer. */
     const uint64_t pieces = max_u64(1, c->instances + c->merge_calls);
     const uint64_t capacity = rule_capacity(caps), slot = c->d_token;
     const uint64_t slots = pieces < capacity ? pieces : capacity;

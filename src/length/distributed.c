@@ -141,7 +141,7 @@ static pare_status attend_by_calls(const rank_job *d, const pare_length_job *job
     pare_length_opts opts = d->opts ? *d->opts : (pare_length_opts){0};
     pare_length_stats more = {0};
     d->orc->ops->caps(d->orc->self, &o.caps);
-    o.caps.features &= ~(uint32_t)PARE_ORC_ADD;             /* accumulators are not sent */
+    o.caps.features &= ~(uint32_t)PARE_ORC_ADD;                /* accumulators are not sent */
     if (!opts.batch_bytes) opts.batch_bytes = MAX_BATCH_BYTES; /* a batch is an exchange */
     const pare_status st =
         pare_length_attend(&orc, &opts, jobs, count, d->pattern, d->graph, &more, d->exec, err);

@@ -7,8 +7,8 @@
 /* Group codes (Yu 2025, Theorem 4.2, repaired): u_g . v_g = 0 exactly, u_g . v_h <= -1 for g != h.
  * A query that carries P u_g gives keys of other groups a logit at least P lower. */
 uint32_t group_width(size_t groups); /* entries of a code; 0 for one group */
-/* The subset of group g as bits (0 for width 0): v_g is 1 there, u_g is -1 elsewhere. g < C(width, width/2), in
- * lexicographic order. */
+/* The subset of group g as bits (0 for width 0): v_g is 1 there, u_g is -1 elsewhere. g < C(width,
+ * width/2), in lexicographic order. */
 uint64_t group_bits(uint32_t width, size_t g);
 /* P u_g and v_g into entries at, at + 1, ... of a row. */
 void put_query_code(pare_dtype t, void *row, size_t at, uint32_t width, uint64_t bits, double p);

@@ -14,8 +14,8 @@ typedef struct instance {
     char *y;
 } instance;
 
-/* All of them, as many in a call as it holds (rule_capacity), and the barrier; adds to *calls. Of the
- * inputs: oracle, caps, strict, err. */
+/* All of them, as many in a call as it holds (rule_capacity), and the barrier; adds to *calls. Of
+ * the inputs: oracle, caps, strict, err. */
 PARE_MUST_USE pare_status instances_run(const run_inputs *in, const instance *list, size_t count,
                                         uint64_t *calls);
 /* The same; one call each where the oracle takes queries, keys and values. */

@@ -1,12 +1,11 @@
-/* length.c - attention of N tokens through an oracle of M: checks the inputs and chooses the mode. */
+/* length.c - attention of N tokens through an oracle of M: checks the inputs and chooses the
+ * mode. */
 #include "modes.h"
 #include "numbers.h"
 #include <math.h>
 #include <string.h>
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
-
-typedef float float4 __attribute__((vector_size(16), aligned(4), may_alias));
 
 /* 0 times every number is 0 or nan; several independent chains of sums. */
 static bool all_finite(pare_dtype t, const void *x, size_t n)

@@ -1,6 +1,6 @@
-/* length_train.c - training through an oracle: both passes of attention as tiles of at most M tokens, for tapes
- * (pare_attention_provider). The forward pass is a native plan, which also leaves the log of each
- * row's sum; the backward pass goes through the same tiles (length_backward.c). */
+/* length_train.c - training through an oracle: both passes of attention as tiles of at most M
+ * tokens, for tapes (pare_attention_provider). The forward pass is a native plan, which also leaves
+ * the log of each row's sum; the backward pass goes through the same tiles (length_backward.c). */
 #include "numbers.h"
 #include <math.h>
 #include <pare/backend.h>

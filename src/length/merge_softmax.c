@@ -24,13 +24,12 @@
  * every CPU gives the same bits. Four doubles at a time: with vectors wider than the CPU's,
  * compilers go through memory. */
 #include "merge_softmax.h"
+#include "numbers.h"
 #include <math.h>
 #include <pare/vexp.h>
 
 #define INLINE static inline __attribute__((always_inline))
 
-typedef double double4 __attribute__((vector_size(32), aligned(8), may_alias));
-typedef float float4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int64_t int4 __attribute__((vector_size(32), aligned(8), may_alias));
 
 /* *x <= 0, or a nan, which stays one. */

@@ -1,5 +1,6 @@
 /* merge_softmax.h - add the results of one call to the accumulators of its rows: scale factors and
- * weight sums (merge_softmax.c), weighted values (accumulate.c). All variants give the same bits. */
+ * weight sums (merge_softmax.c), weighted values (accumulate.c). All variants give the same
+ * bits. */
 #ifndef PARE_LENGTH_MERGE_SOFTMAX_H
 #define PARE_LENGTH_MERGE_SOFTMAX_H
 #include <pare/array.h>

@@ -1,5 +1,5 @@
-/* mode_native.c - native plans: one call a tile, which returns a partial softmax (m, l, acc) of each
- * row, merged as
+/* mode_native.c - native plans: one call a tile, which returns a partial softmax (m, l, acc) of
+ * each row, merged as
  *
  *     acc = sum_t e^(m_t - M) acc_t,   weight_sum = sum_t e^(m_t - M) l_t,   M = max_t m_t.
  *

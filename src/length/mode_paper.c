@@ -3,14 +3,14 @@
  *
  * A dominating token of logit C makes the softmax weight r of a call's keys small beside it, and
  * their mass is S = e^(C-1) r; a plain call gives the mean o. Blocks have floor((M-1)/2) tokens,
- * calls are made on every block and every pair of blocks, and what a pair adds to a row is its union
- * minus the row's own block:
+ * calls are made on every block and every pair of blocks, and what a pair adds to a row is its
+ * union minus the row's own block:
  *
  *     S_u - S_own,   o_u S_u - o_own S_own.
  *
- * A window is a prefix minus a prefix. The parts of a row are added by calls of their own (Lemma A.2
- * with group codes), and divided. The result is 1 +- eps where nothing cancels or underflows, and
- * wrong, or not finite, where it does: that is reported, never returned. */
+ * A window is a prefix minus a prefix. The parts of a row are added by calls of their own (Lemma
+ * A.2 with group codes), and divided. The result is 1 +- eps where nothing cancels or underflows,
+ * and wrong, or not finite, where it does: that is reported, never returned. */
 #include "call_counts.h"
 #include "group_codes.h"
 #include "instances.h"
@@ -327,20 +327,6 @@ static pare_status sum_parts(paper_head *p)
 
 /* ---- the mode -------------------------------------------------------------------------------- */
 
-static double max_logit(const length_run *r, const pare_length_job *j)
-{
-    const pare_dtype type = r->in.caps.dtype;
-    double most = 0;
-    for (size_t i = 0; i < r->in.n; i++)
-        for (size_t k = 0; k < r->in.n; k++) {
-            double s = 0;
-            for (size_t c = 0; c < j->dk; c++)
-                s += num_at(type, j->q, i * j->ldq + c) * num_at(type, j->k, k * j->ldk + c);
-            most = fmax(most, fabs(s));
-        }
-    return most;
-}
-
 pare_status paper_attend(length_run *r)
 {
     const size_t n = r->in.n, m = r->in.rule.m,
@@ -359,7 +345,11 @@ pare_status paper_attend(length_run *r)
                         .a = a,
                         .max_parts = max_parts};
         r->stats->rounds = 1;
-        p.c = rounded(&p, 1 + log(tokens) + log(10 / eps) + max_logit(r, p.job));
+        double max_logit = 0;
+        for (size_t q = 0; q < n; q++)
+            for (size_t k = 0; k < n; k++)
+                max_logit = fmax(max_logit, fabs(run_logit(r, p.job, q, k)));
+        p.c = rounded(&p, 1 + log(tokens) + log(10 / eps) + max_logit);
         p.scale = rounded(&p, exp(rounded(&p, p.c - 1)));
         p.so = pare_alloc(r->arena, n * max_parts * p.job->dv, sizeof *p.so);
         p.s = pare_alloc(r->arena, n * max_parts, sizeof *p.s);

@@ -1,16 +1,17 @@
 /* mode_sample.c - attention to a random sample of the keys (Yu 2025, Theorem 4.1;
  * docs/theory/length.md "Sampling (Theorem 4.1)").
  *
- * Full attention: each block of queries sees g blocks of M - 1 keys, drawn without replacement. Rows
- * whose bound (sampling_bound.c) is too large are sampled again with twice as many keys, in the end
- * with all of them, regrouped. The theorem's own condition on M is vacuous at any size in use, and
- * its permutation is data movement: no call of M tokens moves tokens of other chunks
+ * Full attention: each block of queries sees g blocks of M - 1 keys, drawn without replacement.
+ * Rows whose bound (sampling_bound.c) is too large are sampled again with twice as many keys, in
+ * the end with all of them, regrouped. The theorem's own condition on M is vacuous at any size in
+ * use, and its permutation is data movement: no call of M tokens moves tokens of other chunks
  * (docs/errata.md).
  *
  * Causal attention, an extension: a block of M - 1 queries sees its own block exactly, and of the P
- * keys before it n that are drawn, each of which stands for P / n. Blocks with at most n keys before
- * them see all of them. The drawn parts of all rows come first, are multiplied by P / n, and the own
- * blocks are added to them: calls of one round all the same, for they do not depend on one another. */
+ * keys before it n that are drawn, each of which stands for P / n. Blocks with at most n keys
+ * before them see all of them. The drawn parts of all rows come first, are multiplied by P / n, and
+ * the own blocks are added to them: calls of one round all the same, for they do not depend on one
+ * another. */
 #include "sampling.h"
 #include <string.h>
 

@@ -7,8 +7,8 @@
  * can do it, too.
  *
  * More than M results of a row are merged in a tree: M - 1 of them beside a reference of logit 0
- * give (acc, r, w) once more, of the same form. Nothing is computed outside: rows are moved, weights
- * are compared with w_min, and references are chosen by norms or probes. */
+ * give (acc, r, w) once more, of the same form. Nothing is computed outside: rows are moved,
+ * weights are compared with w_min, and references are chosen by norms or probes. */
 #include "call_counts.h"
 #include "group_codes.h"
 #include "instances.h"

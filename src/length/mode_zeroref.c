@@ -1,14 +1,14 @@
 /* mode_zeroref.c - the zero reference: unnormalized sums out of a plain softmax
  * (docs/theory/length.md "The zero reference").
  *
- * Row 0 of a call is a key of logit c_i, the reference; so is every row without a key, but its value
- * is 0. Values carry two more columns, 1 on the keys and 1 on the reference. With a_ij = e^(s_ij)
- * and Z_i the sum of all weights of a call, the call answers
+ * Row 0 of a call is a key of logit c_i, the reference; so is every row without a key, but its
+ * value is 0. Values carry two more columns, 1 on the keys and 1 on the reference. With a_ij =
+ * e^(s_ij) and Z_i the sum of all weights of a call, the call answers
  *
  *     acc_i = sum_j a_ij v_j / Z_i,   r_i = sum_j a_ij / Z_i,   w_i = e^(c_i) / Z_i,
  *
- * whatever Z_i is: acc / w and r / w are the sums over this call's keys, divided by e^(c_i), exactly
- * in real numbers. All calls of a row use the same c_i, so
+ * whatever Z_i is: acc / w and r / w are the sums over this call's keys, divided by e^(c_i),
+ * exactly in real numbers. All calls of a row use the same c_i, so
  *
  *     y = (sum acc / w) / (sum r / w).
  *
@@ -16,7 +16,6 @@
  * for these, c_i becomes q_i times the softmax mean of the keys (two more rounds), for which
  * 0 <= log-sum-exp - c_i <= log N for any data. */
 #include "modes.h"
-#include "numbers.h"
 #include <pare/elementary.h>
 
 /* The keys left to the host: N = kM leaves k keys over after blocks of M - 1, which is 1/M of the
@@ -33,10 +32,8 @@ static void add_remainder(length_run *r, size_t head, size_t first, size_t end)
     for (size_t i = first; i < end; i++) {
         if (r->round.only_bad && !h->bad[i]) continue;
         for (size_t k = r->in.n / block * block; k < r->in.n; k++) {
-            double s = 0;
-            for (size_t c = 0; c < j->dk; c++)
-                s += num_at(type, j->q, i * j->ldq + c) * num_at(type, j->k, k * j->ldk + c);
-            const double a = pare_exp(s - (h->ref_logit ? h->ref_logit[i] : 0));
+            const double c = h->ref_logit ? h->ref_logit[i] : 0;
+            const double a = pare_exp(run_logit(r, j, i, k) - c);
             h->weight_sum[i] += a;
             one.x[0] = (const char *)j->v + k * j->ldv * pare_dtype_size(type);
             one.scale_new[0][0] = a;

@@ -20,8 +20,8 @@ PARE_MUST_USE pare_status zeroref_retry_bad_rows(length_run *r, const call_ops *
 /* ---- softmax_calls.c ------------------------------------------------------------------------- */
 
 extern const call_ops zeroref_calls, plain_calls, mean_calls;
-/* For calls of these ops that share them: blocks of keys with their values, laid out once, where all
- * heads have the same widths. */
+/* For calls of these ops that share them: blocks of keys with their values, laid out once, where
+ * all heads have the same widths. */
 PARE_MUST_USE pare_status softmax_lay_out_blocks(length_run *r, const call_ops *ops);
 bool zeroref_merge(length_run *r, const pending_call *e, size_t row, size_t i, size_t n,
                    double *scale_old, double *scale_new);

@@ -1,5 +1,6 @@
-/* pack_forward.c - short inputs through a whole model, several in each call of an oracle (pack_inputs.c): they go side by
- * side from layer to layer, as many as one call holds, and each head of a layer is one call. */
+/* pack_forward.c - short inputs through a whole model, several in each call of an oracle
+ * (pack_inputs.c): they go side by side from layer to layer, as many as one call holds, and each
+ * head of a layer is one call. */
 #include "length_cert.h"
 #include <pare/backend.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* pack_inputs.c - many short inputs in one long call, without a mask (Yu 2025, Theorem 4.2, repaired;
- * docs/theory/length.md "Many short inputs in one call (Theorem 4.2)").
+/* pack_inputs.c - many short inputs in one long call, without a mask (Yu 2025, Theorem 4.2,
+ * repaired; docs/theory/length.md "Many short inputs in one call (Theorem 4.2)").
  *
  * Input g's queries carry P u_g and its keys v_g: logits within an input get exactly +0, those
  * between inputs at most -P. A row that sees `own` keys of its own input and `others` of the others

@@ -1,9 +1,9 @@
 /* reference.c - the logit of the zero reference (docs/theory/length.md "The zero reference").
  *
  * With lmax + log M <= -log w_min, no reference of logit 0 can weigh less than w_min beside M keys,
- * nor can the keys of a row weigh less than w_min beside it: 0 is proven safe. Otherwise the largest
- * logit of a few visible keys is tried. It only has to be close to the row's log-sum-exp, and rows
- * for which it is not are detected by their weights. */
+ * nor can the keys of a row weigh less than w_min beside it: 0 is proven safe. Otherwise the
+ * largest logit of a few visible keys is tried. It only has to be close to the row's log-sum-exp,
+ * and rows for which it is not are detected by their weights. */
 #include "modes.h"
 #include "numbers.h"
 #include <math.h>
@@ -13,8 +13,6 @@ enum { PROBES = 32 };
 /* |x|^2 in f64, in independent chains of four. */
 static double squared_norm(pare_dtype t, const void *x, size_t at, size_t cols)
 {
-    typedef double double4 __attribute__((vector_size(32), aligned(8), may_alias));
-    typedef float float4 __attribute__((vector_size(16), aligned(4), may_alias));
     double4 s[2] = {{0}};
     size_t c = 0;
     for (; t == PARE_F32 && c + 8 <= cols; c += 8)
@@ -32,7 +30,6 @@ static double squared_norm(pare_dtype t, const void *x, size_t at, size_t cols)
 /* At least |x|^2, however it is rounded: f32 arithmetic is a good deal faster. */
 static double squared_norm_bound(const float *x, size_t cols)
 {
-    typedef float float4 __attribute__((vector_size(16), aligned(4), may_alias));
     float4 s[4] = {{0}};
     float rest = 0;
     size_t c = 0;
@@ -58,15 +55,6 @@ static double max_norm(const length_run *r, const void *x, size_t ld, size_t col
     return sqrt(most) * (1 + (double)(cols + 4) * 0x1p-52);
 }
 
-static double logit(const length_run *r, const pare_length_job *j, size_t i, size_t key)
-{
-    double s = 0;
-    for (size_t c = 0; c < j->dk; c++)
-        s += num_at(r->in.caps.dtype, j->q, i * j->ldq + c) *
-             num_at(r->in.caps.dtype, j->k, key * j->ldk + c);
-    return s;
-}
-
 double reference_logit(const length_run *r, double c)
 {
     return r->in.caps.dtype == PARE_F32 ? (double)(float)c : c;
@@ -81,9 +69,10 @@ static void probe_rows(length_run *r, size_t at, size_t first, size_t end)
         double best = keys.count ? -INFINITY : 0;
         for (size_t x = 0; x < probes; x++) {
             const size_t k = probes > 1 ? x * (keys.count - 1) / (probes - 1) : 0;
-            best = fmax(best, logit(r, &h->job, i, pare_key(&keys, k)));
+            best = fmax(best, run_logit(r, &h->job, i, pare_key(&keys, k)));
         }
-        if (!keys.list && keys.count) best = fmax(best, logit(r, &h->job, i, i)); /* its own key */
+        if (!keys.list && keys.count)
+            best = fmax(best, run_logit(r, &h->job, i, i)); /* its own key */
         h->ref_logit[i] = reference_logit(r, best);
     }
 }

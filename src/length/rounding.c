@@ -7,9 +7,9 @@
  * an entry of a query that is lost when it is scaled, or of either when the engine takes it for 0,
  * was below tiny but is multiplied by one of the other's. (Products that are lost, 2 dk + 2 times
  * tiny, are less than 2^-40 of the 4 u in theta below.) Subtracting the largest logit adds u times
- * the range of the logits, e^x adds exp_err u, and an engine that goes through the keys of a call in
- * pieces rescales at most m times, (exp_err + 1) u each: every weight of a call is its exact value
- * times e^+-delta, up to a factor common to the call,
+ * the range of the logits, e^x adds exp_err u, and an engine that goes through the keys of a call
+ * in pieces rescales at most m times, (exp_err + 1) u each: every weight of a call is its exact
+ * value times e^+-delta, up to a factor common to the call,
  *
  *     delta = lambda + u (range + 2 lambda) + (exp_err + 1) u (m + 2).
  *
@@ -42,8 +42,8 @@
  *     m (s + d) tiny / D <= m tiny (m / D + d / D),
  *
  * and all d add up to D. Rows with D < w_min do not pass; and D >= e^(max_logit - c), where the
- * reference's logit c is 0, or that of a key the row sees, or q times a mean of such keys, off by no
- * more than its own rounding: so D >= min(1, e^max_logit) but for that. Over all calls
+ * reference's logit c is 0, or that of a key the row sees, or q times a mean of such keys, off by
+ * no more than its own rounding: so D >= min(1, e^max_logit) but for that. Over all calls
  *
  *     absent = 4 (n + (m + 4) m parts) tiny / D.
  *

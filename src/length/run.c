@@ -87,3 +87,12 @@ void run_for_rows(length_run *r, void (*fn)(length_run *r, size_t head, size_t f
     row_loop s = {r, (r->in.n + STRIPE - 1) / STRIPE, fn};
     pare_parallel(r->in.exec, s.stripes * r->in.nheads, one_stripe, &s);
 }
+
+double run_logit(const length_run *r, const pare_length_job *j, size_t i, size_t key)
+{
+    const pare_dtype type = r->in.caps.dtype;
+    double s = 0;
+    for (size_t c = 0; c < j->dk; c++)
+        s += num_at(type, j->q, i * j->ldq + c) * num_at(type, j->k, key * j->ldk + c);
+    return s;
+}

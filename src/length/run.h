@@ -151,6 +151,9 @@ void run_mark_unwritten(const length_run *r, char *y, size_t rows, size_t ld);
 /* Rows of all heads over the threads: fn(r, head, first, end) in stripes of STRIPE rows. */
 void run_for_rows(length_run *r, void (*fn)(length_run *r, size_t head, size_t first, size_t end));
 
+/* q_i . k_key in f64. */
+double run_logit(const length_run *r, const pare_length_job *j, size_t i, size_t key);
+
 /* ---- accumulators.c -------------------------------------------------------------------------- */
 
 PARE_MUST_USE pare_status accumulators_new(length_run *r);

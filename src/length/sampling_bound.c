@@ -9,8 +9,8 @@
  *
  *     P(|sum_S z| >= s) <= 2 exp(-s^2 / (2 n R^2)):
  *
- * Pinelis' bound on E cosh(lambda |.|) in a Hilbert space, and Hoeffding's reduction to drawing with
- * replacement; free of the dimension. The denominator D = sum_S a_j is observed. So with
+ * Pinelis' bound on E cosh(lambda |.|) in a Hilbert space, and Hoeffding's reduction to drawing
+ * with replacement; free of the dimension. The denominator D = sum_S a_j is observed. So with
  *
  *     kappa = (n amax / D) sqrt(2 ln(2/delta') / n) < 1,   amax >= max_j a_j,
  *

@@ -1,5 +1,5 @@
-/* Tests src/length/accumulators.c: sums of a few rows at a time give the bits, and the calls, of all rows
- * at once. */
+/* Tests src/length/accumulators.c: sums of a few rows at a time give the bits, and the calls, of
+ * all rows at once. */
 #include "length_cases.h"
 
 enum { N = 331, HEADS = 2 };

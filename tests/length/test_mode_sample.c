@@ -1,4 +1,4 @@
-/* Tests src/length/{sampling,sampling_bound,sampling_causal,chunk}.c: the bound of a sampled row
+/* Tests src/length/{mode_sample,sampling_bound,mode_chunk}.c: the bound of a sampled row
  * holds, and rows that cannot be proven are computed exactly. */
 #include "length_cases.h"
 

@@ -1,5 +1,5 @@
-/* Tests src/length/{strict,instances,oracle_paper,codes}.c: an oracle that is a small softmax
- * transformer and nothing else does long attention. */
+/* Tests src/length/{mode_strict,instances,oracle_paper,group_codes}.c: an oracle that is a small
+ * softmax transformer and nothing else does long attention. */
 #include "length_cases.h"
 #include "length/group_codes.h"
 #include "length/numbers.h"

@@ -1,4 +1,4 @@
-/* Tests src/length/{native,zeroref,reference,rounds}.c: attention by calls of M tokens is
+/* Tests src/length/{mode_native,mode_zeroref,reference,rounds}.c: attention by calls of M tokens is
  * attention.
  */
 #include "length_cases.h"

@@ -1,5 +1,5 @@
-/* Tests src/length/oracle_accumulate.c: an engine that adds rows up itself changes no bit, and is told on as
- * exactly as one that writes them. */
+/* Tests src/length/oracle_accumulate.c: an engine that adds rows up itself changes no bit, and is
+ * told on as exactly as one that writes them. */
 #include "length_cases.h"
 
 enum { HEADS = 2 };
