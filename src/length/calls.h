@@ -1,10 +1,10 @@
-/* calls.h - from tiles to calls: which tiles go into one call, and where its rows stand. Pure
- * functions of the sizes: plans count them, runs execute them. */
+/* calls.h - from tiles to calls: which tiles go into one call, and in which rows. Pure functions of
+ * the sizes: plans count the calls, runs execute them. */
 #ifndef PARE_LENGTH_CALLS_H
 #define PARE_LENGTH_CALLS_H
 #include <pare/length.h>
 
-enum { LENGTH_BATCH = 16 << 20 }; /* bytes of calls under way, at most, but for a large one */
+enum { MAX_BATCH_BYTES = 16 << 20 }; /* bytes of calls under way, at most, but for a large one */
 
 typedef enum call_kind {
     CALL_TILE,  /* one tile, any staircase: partial results, or a bias */
@@ -21,8 +21,25 @@ typedef struct call_rule {
     bool plain;           /* everything is one call, without a reference */
     bool leave_remainder; /* keys beyond the last whole block are the host's */
     bool one_vector;      /* query and key of a row are the same token's */
-    uint32_t together;    /* rows of queries that share a block of keys, about */
+    uint32_t group_rows;  /* rows of queries that share a block of keys, about */
 } call_rule;
+
+/* ---- call_rule.c ----------------------------------------------------------------------------- */
+
+/* How a mode uses an oracle; o->mode becomes the one that AUTO means, and caps are narrowed to what
+ * the options allow. */
+PARE_MUST_USE pare_status rule_choose(call_rule *out, pare_length_opts *o, pare_oracle_caps *caps,
+                                      size_t n, const pare_pattern *p, pare_err *err);
+/* Instances that one call holds (Lemma 3.3): 1 unless the oracle has layers and heads. */
+uint64_t rule_capacity(const pare_oracle_caps *caps);
+/* Whether calls go out as tokens and weights. */
+bool rule_strict(const pare_length_opts *o, const pare_oracle_caps *caps);
+/* Whether every call has max_len rows: the oracle wants it, or instances share a call. */
+bool rule_pads(const call_rule *r, const pare_oracle_caps *caps);
+/* Strict: whether calls can merge so many partial results of a row. */
+PARE_MUST_USE pare_status rule_merges(const call_rule *r, size_t parts, pare_err *err);
+
+/* ---- call_packing.c -------------------------------------------------------------------------- */
 
 typedef pare_placed placed;
 uint32_t placed_key_row(const placed *p, uint32_t x);
@@ -33,49 +50,27 @@ PARE_MUST_USE pare_status calls_of_pattern(const call_rule *r, size_t n, const p
                                            const pare_graph *g, call_fn fn, void *ctx,
                                            pare_err *err);
 
-/* Rows of queries that meet a block of keys before the next one does. */
+/* Rows of queries that meet a block of keys before the next block of keys. */
 size_t rows_of_group(const call_rule *r, const pare_pattern *p);
 
-/* unions.c: the same for tokens of one vector, full attention. */
-PARE_MUST_USE pare_status calls_of_unions(const call_rule *r, size_t n, call_fn fn, void *ctx);
-
-/* sampling_causal.c: of the keys before a block of queries only those that are drawn. */
+/* Causal samples: of the keys before a block of queries only those that are drawn. */
 typedef struct causal_draw {
     /* `keys` of the first `of` tokens for the block of that number; NULL: no memory. */
     const uint32_t *(*fn)(void *ctx, size_t block, size_t of);
     void *ctx;
     size_t keys;
 } causal_draw;
-/* d NULL: the own blocks instead. */
+/* d NULL: each block of queries with itself instead. */
 PARE_MUST_USE pare_status calls_of_causal_sample(const call_rule *r, size_t n, const causal_draw *d,
                                                  call_fn fn, void *ctx, pare_err *err);
 
-/* How a mode uses an oracle; *mode becomes the one that AUTO means. */
-PARE_MUST_USE pare_status rule_choose(call_rule *out, pare_length_opts *o, pare_oracle_caps *caps,
-                                      size_t n, const pare_pattern *p, pare_err *err);
-/* Instances one call holds (Lemma 3.3): 1 unless the oracle has layers and heads. */
-uint64_t rule_capacity(const pare_oracle_caps *caps);
-/* Whether the calls go through tokens and weights. */
-bool rule_strict(const pare_length_opts *o, const pare_oracle_caps *caps);
-/* Whether every call has max_len rows: the oracle wants it, or instances share a call. */
-bool rule_pads(const call_rule *r, const pare_oracle_caps *caps);
-/* Strict: whether calls can merge so many partial results of a row. */
-PARE_MUST_USE pare_status rule_merges(const call_rule *r, size_t parts, pare_err *err);
+/* ---- tile_cover.c, tile_split.c -------------------------------------------------------------- */
 
 /* pare_tiles, but that blocks of queries of a full or causal pattern go in groups: a block of keys
- * meets all of a group, before the next one does. The tiles of a query come in the same order. */
+ * meets all of a group before the next block does. The tiles of a query come in the same order. */
 PARE_MUST_USE pare_status tiles_in_groups(size_t n, const pare_pattern *p, const pare_graph *g,
                                           uint32_t bq, uint32_t bk, uint32_t group, pare_tile_fn fn,
                                           void *ctx);
-
-/* A stream of tiles that becomes calls. */
-typedef struct packer packer;
-PARE_MUST_USE packer *packer_new(const call_rule *r, call_fn fn, void *ctx, pare_err *err);
-pare_status packer_add(void *packer, const pare_tile *t);            /* a pare_tile_fn */
-PARE_MUST_USE pare_status packer_end(packer *p, pare_status so_far); /* frees it */
-
-/* ---- stairs.c -------------------------------------------------------------------------------- */
-
 /* The tile as tiles that an oracle without masks can take: rectangles, by halving. */
 PARE_MUST_USE pare_status tile_to_rects(const pare_tile *t, pare_tile_fn fn, void *ctx);
 /* The tile as staircases that fit into a causal call of m rows, the first of them the reference's.

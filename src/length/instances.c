@@ -1,17 +1,20 @@
-/* Several independent pieces of attention in one call of L' layers and H' heads (Yu
+/* instances.c - several independent pieces of attention in one call of L' layers and H' heads (Yu
  * 2025, Lemma 3.3, repaired; docs/theory/length.md "Strict plans and Lemma 3.3").
  *
- * The state of a token is a slot for each instance, q | k | v side by side, and a position code. A
- * head that computes reads one slot; psi puts its result into that slot. What must survive a layer
- * is carried by copy heads: q = beta p_i, k = p_i, whose softmax is exactly the identity, because
- * every other logit is lower by at least 2 beta. Yu 2025 lets identity columns of the same head
- * pass values on, which its own attention matrix multiplies: that cannot be (docs/errata.md).
- *   residual stream      every head of every layer computes:        H' L' instances
- *   one wide copy head   the others compute in every layer:         (H' - 1) L'
- *   equal widths         pairs of a computing and a copying head:   floor(H'/2) L'
- *   or all H' heads compute in the last layer, and copy before it:  H' */
+ * The state of a token is one slot for each instance, q | k | v side by side, and a position code.
+ * A head that computes reads one slot; psi puts its result into that slot. What must survive a
+ * layer is carried by copy heads: q = beta p_i, k = p_i, whose softmax is exactly the identity,
+ * because every other logit is lower by at least 2 beta. Yu 2025 lets identity columns of the same
+ * head pass values on, but its own attention matrix multiplies these, too (docs/errata.md).
+ * Instances in a call:
+ *
+ *     residual stream        every head of every layer computes         H' L'
+ *     one wide copy head     the others compute in every layer          (H' - 1) L'
+ *     equal widths           pairs of a computing and a copying head    floor(H'/2) L'
+ *     or: all H' heads compute in the last layer, and copy before it    H' */
 #include "instances.h"
-#include "codes.h"
+#include "group_codes.h"
+#include "numbers.h"
 #include <string.h>
 
 typedef struct task { /* of one head of one layer */
@@ -21,8 +24,8 @@ typedef struct task { /* of one head of one layer */
     uint32_t out;      /* columns the head gives */
 } task;
 
-typedef struct bundle { /* one call */
-    const run *r;
+typedef struct token_call { /* one call */
+    const run_inputs *in;
     const instance *list;
     size_t count;
     uint32_t layers, heads, n;
@@ -32,26 +35,32 @@ typedef struct bundle { /* one call */
     bool residual;
     task *tasks;
     size_t layer; /* of this token function */
-} bundle;
+} token_call;
+
+/* Columns of a token before phi. */
+static uint32_t raw_width(const instance *i)
+{
+    return i->phi ? i->phi->din : 2 * i->dk + i->dv;
+}
 
 /* ---- token functions ------------------------------------------------------------------------- */
 
-static void put_codes(const bundle *b, char *row, uint32_t pos)
+static void put_codes(const token_call *b, char *row, uint32_t pos)
 {
     for (uint32_t e = 0; e < b->bits; e++)
-        num_put(b->r->caps.dtype, row, b->at[b->count] + e, position_bit(pos, e));
+        num_put(b->in->caps.dtype, row, b->at[b->count] + e, position_bit(pos, e));
 }
 
 /* Raw rows side by side become slots. */
-static void phi_of_bundle(const void *ctx, uint32_t pos, const void *in, void *out)
+static void lay_out_tokens(const void *ctx, uint32_t pos, const void *in, void *out)
 {
-    const bundle *const b = ctx;
-    const size_t size = pare_dtype_size(b->r->caps.dtype);
+    const token_call *const b = ctx;
+    const size_t size = pare_dtype_size(b->in->caps.dtype);
     const char *from = in;
     memset(out, 0, b->width * size);
     for (size_t s = 0; s < b->count; s++) {
         const instance *const i = &b->list[s];
-        const uint32_t din = i->phi ? i->phi->din : 2 * i->dk + i->dv;
+        const uint32_t din = raw_width(i);
         char *const to = (char *)out + b->at[s] * size;
         if (i->phi)
             i->phi->fn(i->phi->ctx, pos, from, to);
@@ -63,10 +72,10 @@ static void phi_of_bundle(const void *ctx, uint32_t pos, const void *in, void *o
 }
 
 /* Results into their slots, copies where they were, codes anew. */
-static void psi_of_layer(const void *ctx, uint32_t pos, const void *in, void *out)
+static void place_results(const void *ctx, uint32_t pos, const void *in, void *out)
 {
-    const bundle *const b = ctx;
-    const size_t size = pare_dtype_size(b->r->caps.dtype);
+    const token_call *const b = ctx;
+    const size_t size = pare_dtype_size(b->in->caps.dtype);
     const char *from = in;
     if (b->residual) {
         memcpy(out, in, b->width * size);
@@ -88,16 +97,12 @@ static void psi_of_layer(const void *ctx, uint32_t pos, const void *in, void *ou
     put_codes(b, out, pos);
 }
 
-/* ---- who does what --------------------------------------------------------------------------- */
+/* ---- which head does what -------------------------------------------------------------------- */
 
-static bool lasting(const bundle *b) /* results of early layers must survive later ones */
+/* Results of early layers survive the later ones. */
+static void assign_every_layer(token_call *b)
 {
-    return b->count > b->heads || b->residual;
-}
-
-static void assign_lasting(bundle *b)
-{
-    const bool wide = b->r->caps.features & PARE_ORC_WIDE_HEAD;
+    const bool wide = b->in->caps.features & PARE_ORC_WIDE_HEAD;
     const uint32_t step = b->residual || wide ? 1 : 2;
     const uint32_t computing = b->residual ? b->heads : wide ? b->heads - 1 : b->heads / 2;
     for (uint32_t l = 0; l < b->layers; l++) {
@@ -117,51 +122,39 @@ static void assign_lasting(bundle *b)
     }
 }
 
-static void assign_last(bundle *b)
+static pare_status assign_heads(token_call *b, pare_arena *a)
 {
-    for (uint32_t l = 0; l < b->layers; l++)
-        for (uint32_t h = 0; h < b->heads && h < b->count; h++)
-            b->tasks[l * b->heads + h] = (task){l + 1 == b->layers ? COMPUTE : COPY, h, b->at[h],
-                                                b->at[h + 1] - b->at[h], 0};
-}
-
-/* Columns each head gives: as many as it needs, or all the same. */
-static void set_widths(bundle *b)
-{
-    const bool wide = b->r->caps.features & PARE_ORC_WIDE_HEAD;
-    uint32_t most = 1;
+    size_t widest = 0;
+    b->at = pare_alloc(a, b->count + 1, sizeof *b->at);
+    b->tasks = pare_alloc(a, (size_t)b->layers * b->heads, sizeof *b->tasks);
+    if (!b->at || !b->tasks) return pare_no_memory(b->in->err);
+    for (size_t s = 0; s < b->count; s++) {
+        const size_t w = 2 * b->list[s].dk + b->list[s].dv;
+        if (w > widest) widest = w;
+    }
+    const bool equal = !(b->in->caps.features & PARE_ORC_WIDE_HEAD);
+    for (size_t s = 0; s < b->count; s++)
+        b->at[s + 1] = b->at[s] + (equal ? widest : 2 * b->list[s].dk + b->list[s].dv);
+    b->bits = position_width(b->n);
+    b->width = b->at[b->count] + b->bits;
+    if (b->count > b->heads || b->residual)
+        assign_every_layer(b);
+    else
+        for (uint32_t l = 0; l < b->layers; l++)
+            for (uint32_t h = 0; h < b->count; h++)
+                b->tasks[l * b->heads + h] = (task){l + 1 == b->layers ? COMPUTE : COPY, h,
+                                                    b->at[h], b->at[h + 1] - b->at[h], 0};
+    uint32_t most = 1; /* columns each head gives: as many as it needs, or all the same */
     for (size_t x = 0; x < (size_t)b->layers * b->heads; x++) {
         task *const t = &b->tasks[x];
         t->out = t->kind == COPY ? (uint32_t)t->wide : t->kind == COMPUTE ? b->list[t->slot].dv : 1;
         if (t->out > most) most = t->out;
     }
-    for (size_t x = 0; x < (size_t)b->layers * b->heads && !wide; x++) b->tasks[x].out = most;
-}
-
-static pare_status plan_bundle(bundle *b, pare_arena *a)
-{
-    size_t widest = 0;
-    b->at = pare_alloc(a, b->count + 1, sizeof *b->at);
-    b->tasks = pare_alloc(a, (size_t)b->layers * b->heads, sizeof *b->tasks);
-    if (!b->at || !b->tasks) return pare_no_memory(b->r->err);
-    for (size_t s = 0; s < b->count; s++) {
-        const size_t w = 2 * b->list[s].dk + b->list[s].dv;
-        if (w > widest) widest = w;
-    }
-    const bool equal = !(b->r->caps.features & PARE_ORC_WIDE_HEAD);
-    for (size_t s = 0; s < b->count; s++)
-        b->at[s + 1] = b->at[s] + (equal ? widest : 2 * b->list[s].dk + b->list[s].dv);
-    b->bits = position_width(b->n);
-    b->width = b->at[b->count] + b->bits;
-    if (lasting(b))
-        assign_lasting(b);
-    else
-        assign_last(b);
-    set_widths(b);
-    if (!b->r->caps.d_model || b->width <= b->r->caps.d_model) return PARE_OK;
-    return pare_fail(b->r->err, PARE_ERR_INPUT,
+    for (size_t x = 0; x < (size_t)b->layers * b->heads && equal; x++) b->tasks[x].out = most;
+    if (!b->in->caps.d_model || b->width <= b->in->caps.d_model) return PARE_OK;
+    return pare_fail(b->in->err, PARE_ERR_INPUT,
                      "length: a call needs tokens of %zu numbers, the oracle takes %u", b->width,
-                     (unsigned)b->r->caps.d_model);
+                     (unsigned)b->in->caps.d_model);
 }
 
 /* ---- weights --------------------------------------------------------------------------------- */
@@ -175,9 +168,9 @@ static void *selector(pare_arena *a, pare_dtype t, size_t rows, size_t cols, siz
     return w;
 }
 
-static bool weights_of(pare_head_w *out, const bundle *b, const task *t, pare_arena *a)
+static bool head_weights(pare_head_w *out, const token_call *b, const task *t, pare_arena *a)
 {
-    const pare_dtype type = b->r->caps.dtype;
+    const pare_dtype type = b->in->caps.dtype;
     const size_t d = b->width, code = b->at[b->count];
     const instance *const i = t->kind == COMPUTE ? &b->list[t->slot] : NULL;
     const uint32_t dk = i ? i->dk : t->kind == COPY ? b->bits : 1;
@@ -197,11 +190,35 @@ static bool weights_of(pare_head_w *out, const bundle *b, const task *t, pare_ar
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-static void lay_out_rows(const bundle *b, char *x, size_t din)
+static pare_status build_call(pare_call *out, token_call *b, pare_arena *a)
 {
-    const size_t size = pare_dtype_size(b->r->caps.dtype);
-    size_t at = 0;
-    for (size_t s = 0; s < b->count; s++) {
+    const size_t size = pare_dtype_size(b->in->caps.dtype);
+    pare_status st = assign_heads(b, a);
+    if (st) return st;
+    uint32_t din = 0;
+    for (size_t s = 0; s < b->count; s++) din += raw_width(&b->list[s]);
+    char *const x = pare_alloc(a, (size_t)b->n * din, size);
+    char *const y = pare_alloc(a, b->n * b->width, size);
+    const size_t nheads = (size_t)b->layers * b->heads;
+    pare_head_w *const heads = pare_alloc(a, nheads, sizeof *heads);
+    pare_tokfn *const fns = pare_alloc(a, b->layers + 1, sizeof *fns);
+    token_call *const contexts = pare_alloc(a, b->layers + 1, sizeof *contexts);
+    bool ok = x && y && heads && fns && contexts;
+    for (size_t h = 0; ok && h < nheads; h++) ok = head_weights(&heads[h], b, &b->tasks[h], a);
+    if (!ok) return pare_no_memory(b->in->err);
+    for (uint32_t l = 0; l <= b->layers; l++) {
+        contexts[l] = *b;
+        contexts[l].layer = l;
+        uint32_t given = b->residual ? (uint32_t)b->width : 0;
+        for (uint32_t h = 0; l < b->layers && h < b->heads; h++)
+            given += b->tasks[l * b->heads + h].out;
+        fns[l] = (pare_tokfn){.name = l < b->layers ? "slots" : "lay out",
+                              .din = l < b->layers ? given : din,
+                              .dout = (uint32_t)b->width,
+                              .fn = l < b->layers ? place_results : lay_out_tokens,
+                              .ctx = &contexts[l]};
+    }
+    for (size_t s = 0, at = 0; s < b->count; at += raw_width(&b->list[s++])) {
         const instance *const i = &b->list[s];
         for (size_t row = 0; row < b->n; row++) {
             char *const to = x + (row * din + at) * size;
@@ -213,40 +230,7 @@ static void lay_out_rows(const bundle *b, char *x, size_t din)
             memcpy(to + i->dk * size, i->k + row * i->dk * size, i->dk * size);
             memcpy(to + 2 * i->dk * size, i->v + row * i->dv * size, i->dv * size);
         }
-        at += i->phi ? i->phi->din : 2 * i->dk + i->dv;
     }
-}
-
-static pare_status call_of(pare_call *out, bundle *b, pare_arena *a)
-{
-    const size_t size = pare_dtype_size(b->r->caps.dtype);
-    pare_status st = plan_bundle(b, a);
-    if (st) return st;
-    uint32_t din = 0;
-    for (size_t s = 0; s < b->count; s++)
-        din += b->list[s].phi ? b->list[s].phi->din : 2 * b->list[s].dk + b->list[s].dv;
-    char *const x = pare_alloc(a, (size_t)b->n * din, size);
-    char *const y = pare_alloc(a, b->n * b->width, size);
-    const size_t nheads = (size_t)b->layers * b->heads;
-    pare_head_w *const heads = pare_alloc(a, nheads, sizeof *heads);
-    pare_tokfn *const fns = pare_alloc(a, b->layers + 1, sizeof *fns);
-    bundle *const contexts = pare_alloc(a, b->layers + 1, sizeof *contexts);
-    bool ok = x && y && heads && fns && contexts;
-    for (size_t h = 0; ok && h < nheads; h++) ok = weights_of(&heads[h], b, &b->tasks[h], a);
-    if (!ok) return pare_no_memory(b->r->err);
-    for (uint32_t l = 0; l <= b->layers; l++) {
-        contexts[l] = *b;
-        contexts[l].layer = l;
-        uint32_t given = b->residual ? (uint32_t)b->width : 0;
-        for (uint32_t h = 0; l < b->layers && h < b->heads; h++)
-            given += b->tasks[l * b->heads + h].out;
-        fns[l] = (pare_tokfn){.name = l < b->layers ? "slots" : "lay out",
-                              .din = l < b->layers ? given : din,
-                              .dout = (uint32_t)b->width,
-                              .fn = l < b->layers ? psi_of_layer : phi_of_bundle,
-                              .ctx = &contexts[l]};
-    }
-    lay_out_rows(b, x, din);
     *out = (pare_call){.kind = PARE_CALL_STRICT,
                        .u.s = {.x = x,
                                .n = b->n,
@@ -260,54 +244,44 @@ static pare_status call_of(pare_call *out, bundle *b, pare_arena *a)
     return PARE_OK;
 }
 
-static void take_results(const bundle *b, const pare_call *c)
+pare_status instances_run(const run_inputs *in, const instance *list, size_t count, uint64_t *calls)
 {
-    const size_t size = pare_dtype_size(b->r->caps.dtype);
-    for (size_t s = 0; s < b->count; s++)
-        for (size_t i = 0; i < b->n; i++)
-            memcpy(b->list[s].y + i * b->list[s].dv * size,
-                   (const char *)c->u.s.y + (i * b->width + b->at[s]) * size, b->list[s].dv * size);
-}
-
-static pare_status run_bundles(run *r, const instance *list, size_t count, pare_arena *a,
-                               uint64_t *calls)
-{
-    const size_t capacity = (size_t)rule_capacity(&r->caps);
-    const size_t n = (count + capacity - 1) / capacity;
-    pare_call *const all = pare_alloc(a, n + 1, sizeof *all);
-    bundle *const bundles = pare_alloc(a, n + 1, sizeof *bundles);
-    if (!all || !bundles) return pare_no_memory(r->err);
-    pare_status st = PARE_OK;
+    const size_t capacity = (size_t)rule_capacity(&in->caps);
+    const size_t n = (count + capacity - 1) / capacity, size = pare_dtype_size(in->caps.dtype);
+    pare_arena *const a = pare_arena_new();
+    pare_call *const all = a ? pare_alloc(a, n + 1, sizeof *all) : NULL;
+    token_call *const token_calls = a ? pare_alloc(a, n + 1, sizeof *token_calls) : NULL;
+    pare_status st = all && token_calls ? PARE_OK : pare_no_memory(in->err);
     for (size_t i = 0; i < n && !st; i++) {
         const size_t left = count - i * capacity;
-        bundles[i] = (bundle){.r = r,
-                              .list = list + i * capacity,
-                              .count = left < capacity ? left : capacity,
-                              .layers = r->caps.layers ? r->caps.layers : 1,
-                              .heads = r->caps.heads ? r->caps.heads : 1,
-                              .n = list[i * capacity].n,
-                              .residual = r->caps.features & PARE_ORC_RESIDUAL};
-        st = call_of(&all[i], &bundles[i], a);
+        token_calls[i] = (token_call){.in = in,
+                                      .list = list + i * capacity,
+                                      .count = left < capacity ? left : capacity,
+                                      .layers = in->caps.layers ? in->caps.layers : 1,
+                                      .heads = in->caps.heads ? in->caps.heads : 1,
+                                      .n = list[i * capacity].n,
+                                      .residual = in->caps.features & PARE_ORC_RESIDUAL};
+        st = build_call(&all[i], &token_calls[i], a);
     }
-    if (!st) st = r->orc->ops->evaluate(r->orc->self, all, n, r->err);
-    if (!st) st = r->orc->ops->barrier(r->orc->self, r->err);
-    for (size_t i = 0; i < n && !st; i++) take_results(&bundles[i], &all[i]);
+    if (!st) st = in->oracle->ops->evaluate(in->oracle->self, all, n, in->err);
+    if (!st) st = in->oracle->ops->barrier(in->oracle->self, in->err);
+    for (size_t i = 0; i < n && !st; i++) {
+        const token_call *const b = &token_calls[i];
+        const char *const y = all[i].u.s.y;
+        for (size_t s = 0; s < b->count; s++)
+            for (size_t row = 0; row < b->n; row++)
+                memcpy(b->list[s].y + row * b->list[s].dv * size,
+                       y + (row * b->width + b->at[s]) * size, b->list[s].dv * size);
+    }
     *calls += st ? 0 : n;
-    return st;
-}
-
-pare_status instances_run(run *r, const instance *list, size_t count, uint64_t *calls)
-{
-    pare_arena *const a = pare_arena_new();
-    if (!a) return pare_no_memory(r->err);
-    const pare_status st = run_bundles(r, list, count, a, calls);
     pare_arena_free(a);
     return st;
 }
 
-pare_status pieces_run(run *r, const instance *list, size_t count, uint64_t *calls)
+pare_status instances_run_any(const run_inputs *in, const instance *list, size_t count,
+                              uint64_t *calls)
 {
-    if (r->strict) return instances_run(r, list, count, calls);
+    if (in->strict) return instances_run(in, list, count, calls);
     pare_status st = PARE_OK;
     for (size_t i = 0; i < count && !st; i++) {
         const instance *const x = &list[i];
@@ -320,9 +294,9 @@ pare_status pieces_run(run *r, const instance *list, size_t count, uint64_t *cal
                                      .dv = x->dv,
                                      .causal = x->causal,
                                      .y = x->y}};
-        st = r->orc->ops->evaluate(r->orc->self, &c, 1, r->err);
+        st = in->oracle->ops->evaluate(in->oracle->self, &c, 1, in->err);
     }
-    if (!st) st = r->orc->ops->barrier(r->orc->self, r->err);
+    if (!st) st = in->oracle->ops->barrier(in->oracle->self, in->err);
     *calls += st ? 0 : count;
     return st;
 }

@@ -1,7 +1,8 @@
-/* instances.h - pieces of attention, put into the calls of a strict oracle (Lemma 3.3). */
+/* instances.h - independent pieces of attention, put into the calls of a strict oracle (Yu 2025,
+ * Lemma 3.3). */
 #ifndef PARE_LENGTH_INSTANCES_H
 #define PARE_LENGTH_INSTANCES_H
-#include "rounds.h"
+#include "run.h"
 
 /* y = softmax(mask(q k^T)) v, n rows without gaps; or q, k, v side by side out of phi(raw). */
 typedef struct instance {
@@ -13,9 +14,11 @@ typedef struct instance {
     char *y;
 } instance;
 
-/* All of them, rule_capacity in a call, and the end of the round; adds to *calls. */
-PARE_MUST_USE pare_status instances_run(run *r, const instance *list, size_t count,
+/* All of them, as many in a call as it holds (rule_capacity), and the barrier; adds to *calls. Of
+ * the inputs: oracle, caps, strict, err. */
+PARE_MUST_USE pare_status instances_run(const run_inputs *in, const instance *list, size_t count,
                                         uint64_t *calls);
-/* The same through an oracle of queries, keys and values where it is one, a call each. */
-PARE_MUST_USE pare_status pieces_run(run *r, const instance *list, size_t count, uint64_t *calls);
+/* The same; one call each where the oracle takes queries, keys and values. */
+PARE_MUST_USE pare_status instances_run_any(const run_inputs *in, const instance *list,
+                                            size_t count, uint64_t *calls);
 #endif

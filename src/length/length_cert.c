@@ -2,7 +2,7 @@
  * model, over one input, through a plan; on some rows of each, what norms say beforehand, what the
  * rounding bound says of these very numbers, and how far the run was from long double. */
 #include "length_cert.h"
-#include "codes.h"
+#include "numbers.h"
 #include "rounding.h"
 #include <math.h>
 #include <pare/backend.h>

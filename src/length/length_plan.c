@@ -1,8 +1,8 @@
-/* Plans: what a run will do, from sizes alone (docs/theory/length.md "Plans"). The calls are
- * counted by generating them, so that a plan cannot differ from its execution; closed forms stand
- * beside. */
-#include "codes.h"
-#include "counts.h"
+/* length_plan.c - plans: what a run will do, from sizes alone (docs/theory/length.md "Plans"). The
+ * calls are counted by generating them, so that a plan cannot differ from its execution; closed
+ * forms are given beside them. */
+#include "call_counts.h"
+#include "group_codes.h"
 #include <math.h>
 #include <string.h>
 
@@ -10,27 +10,23 @@
 typedef struct tally {
     uint64_t calls, rows, queries, keys, max_len; /* rows: of queries and keys, padded ones too */
     double pairs, coded_pairs, coded_rows; /* pairs gone through; times the width of the codes */
-    size_t longest, tiles;
-    uint32_t *parts; /* of each row */
+    size_t tiles;                          /* of a call, at most */
+    uint32_t *parts;                       /* partial results of each row */
     bool causal, tile, fixed;
     uint32_t m;
 } tally;
-
-static double stair_pairs(const pare_tile *t)
-{
-    if (t->vis0 == PARE_VIS_ALL) return (double)t->nq * t->nk;
-    double pairs = 0;
-    for (size_t p = 0; p < t->nq; p++) pairs += (double)pare_tile_sees(t, p);
-    return pairs;
-}
 
 static pare_status count_call(void *ctx, const placed *tiles, size_t count, uint32_t n)
 {
     tally *const s = ctx;
     const double rows = s->fixed ? s->m : n, code = group_width(count);
-    const double pairs = s->tile     ? stair_pairs(&tiles->t)
-                         : s->causal ? rows * (rows + 1) / 2
-                                     : rows * rows;
+    double pairs = s->causal ? rows * (rows + 1) / 2 : rows * rows;
+    if (s->tile) {
+        const pare_tile *const t = &tiles->t;
+        pairs = t->vis0 == PARE_VIS_ALL ? (double)t->nq * t->nk : 0;
+        for (size_t p = 0; t->vis0 != PARE_VIS_ALL && p < t->nq; p++)
+            pairs += (double)pare_tile_sees(t, p);
+    }
     s->calls++;
     s->rows += (uint64_t)rows;
     s->pairs += pairs;
@@ -53,7 +49,7 @@ static const uint32_t *any_keys(void *ctx, size_t block, size_t of)
     return ctx;
 }
 
-static pare_status tally_causal_sample(tally *s, const pare_length_plan *p, const call_rule *r,
+static pare_status count_causal_sample(tally *s, const pare_length_plan *p, const call_rule *r,
                                        pare_arena *a, pare_err *err)
 {
     const size_t blocks = p->opts.blocks ? p->opts.blocks : 1;
@@ -66,7 +62,7 @@ static pare_status tally_causal_sample(tally *s, const pare_length_plan *p, cons
 }
 
 /* Modes that do not go by tiles: all calls are taken to be full. */
-static pare_status tally_mode(tally *s, const pare_length_plan *p, const call_rule *r)
+static void count_full_calls(tally *s, const pare_length_plan *p, const call_rule *r)
 {
     const uint64_t n = p->tokens, m = r->m, blocks = (n + m - 1) / m;
     uint64_t parts = 1;
@@ -84,28 +80,9 @@ static pare_status tally_mode(tally *s, const pare_length_plan *p, const call_ru
     s->queries = n * parts;
     s->pairs = (double)s->calls * (double)m * (double)(s->causal ? m + 1 : 2 * m) / 2;
     for (size_t i = 0; i < n; i++) s->parts[i] = (uint32_t)parts;
-    return PARE_OK;
-}
-
-static double visible_pairs(const pare_length_plan *p)
-{
-    double pairs = 0;
-    for (size_t i = 0; i < p->tokens; i++)
-        pairs += (double)pare_visible(&p->pattern, p->graph, p->tokens, i).count;
-    return pairs;
 }
 
 /* ---- one head -------------------------------------------------------------------------------- */
-
-/* Partial calls: queries, keys, values in; m, l, acc out. */
-static void add_native(pare_length_cost *c, const tally *s, const pare_length_head *h, double b)
-{
-    const double dk = (double)h->dk, dv = (double)h->dv;
-    c->flops += s->pairs * (2 * (dk + dv) + 5);
-    c->bytes_in += b * ((double)s->queries * dk + (double)s->keys * (dk + dv));
-    c->bytes_out += b * (double)s->queries * (dv + 2);
-    c->outside_flops += (double)s->queries * (2 * dv + 3);
-}
 
 /* Whether there is a round for the mean keys before the calls themselves. */
 static bool has_means(const pare_length_plan *p, const call_rule *r)
@@ -128,27 +105,19 @@ static void add_softmax(pare_length_cost *c, const tally *s, const pare_length_h
     c->outside_flops += (double)s->queries * (2 * (double)h->dv + 3);
 }
 
-/* Selectors that pick queries, keys and values out of a token, and those of copy heads: the same
- * for all calls of a head's widths, whatever N is. */
-static double selector_bytes(const pare_length_plan *p, const pare_length_head *h, double b,
-                             double code)
-{
-    const double slot = 2 * ((double)h->dk + code) + (double)(h->dv + 2);
-    const double k = (double)rule_capacity(&p->caps), bits = position_width(p->caps.max_len);
-    const double width = k * slot + bits, layers = p->caps.layers ? p->caps.layers : 1;
-    const double copies = layers > 1 ? layers * (2 * bits + k * slot) : 0;
-    return b * width * (k * slot + copies);
-}
-
 static void add_head(pare_length_plan *p, const tally *s, const call_rule *r, size_t at)
 {
     pare_length_cost *const c = &p->cost;
     const pare_length_head *const h = &p->heads[at];
     const double b = (double)pare_dtype_size(p->caps.dtype), dk = (double)h->dk, dv = (double)h->dv;
-    if (p->opts.mode == PARE_LENGTH_NATIVE)
-        add_native(c, s, h, b);
-    else
+    if (p->opts.mode == PARE_LENGTH_NATIVE) { /* queries, keys, values in; m, l, acc out */
+        c->flops += s->pairs * (2 * (dk + dv) + 5);
+        c->bytes_in += b * ((double)s->queries * dk + (double)s->keys * (dk + dv));
+        c->bytes_out += b * (double)s->queries * (dv + 2);
+        c->outside_flops += (double)s->queries * (2 * dv + 3);
+    } else {
         add_softmax(c, s, h, b, r, &p->caps, has_means(p, r));
+    }
     if (has_means(p, r)) { /* the same calls with the keys as values, and nothing to merge */
         const pare_length_head keys = {h->layer, h->dk, h->dk};
         const double outside = c->outside_flops;
@@ -157,8 +126,15 @@ static void add_head(pare_length_plan *p, const tally *s, const call_rule *r, si
         c->instances += s->calls;
         c->computed_pairs += s->pairs;
     }
-    if (rule_strict(&p->opts, &p->caps))
-        c->weight_bytes = fmax(c->weight_bytes, selector_bytes(p, h, b, group_width(s->tiles)));
+    if (rule_strict(&p->opts, &p->caps)) {
+        /* Selectors that pick queries, keys and values out of a token, and those of copy heads: the
+         * same for all calls of a head's widths, whatever N is. */
+        const double slot = 2 * (dk + group_width(s->tiles)) + (double)(h->dv + 2);
+        const double k = (double)rule_capacity(&p->caps), bits = position_width(p->caps.max_len);
+        const double width = k * slot + bits, layers = p->caps.layers ? p->caps.layers : 1;
+        const double copies = layers > 1 ? layers * (2 * bits + k * slot) : 0;
+        c->weight_bytes = fmax(c->weight_bytes, b * width * (k * slot + copies));
+    }
     c->instances += s->calls;
     c->direct_flops += c->pairs * (2 * (dk + dv) + 5);
     c->computed_pairs += s->pairs;
@@ -166,16 +142,8 @@ static void add_head(pare_length_plan *p, const tally *s, const call_rule *r, si
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
-static uint64_t largest_part(const tally *s, size_t n)
-{
-    uint32_t most = 0;
-    for (size_t i = 0; i < n; i++)
-        if (s->parts[i] > most) most = s->parts[i];
-    return most;
-}
-
-/* Sums, scaled queries, blocks of keys, and the calls under way. */
-static double scratch(const pare_length_plan *p, const tally *s)
+/* Accumulators, scaled queries, blocks of keys, and the calls under way. */
+static double scratch_bytes(const pare_length_plan *p, const tally *s)
 {
     double most = 0, here = 0;
     const double b = (double)pare_dtype_size(p->caps.dtype), n = (double)p->tokens;
@@ -189,17 +157,8 @@ static double scratch(const pare_length_plan *p, const tally *s)
     double wide = 0;
     for (size_t i = 0; i < p->nheads; i++)
         wide = fmax(wide, one * (2 * (double)p->heads[i].dk + 2 * (double)p->heads[i].dv + 8));
-    const double batch = p->opts.batch_bytes ? (double)p->opts.batch_bytes : LENGTH_BATCH;
+    const double batch = p->opts.batch_bytes ? (double)p->opts.batch_bytes : MAX_BATCH_BYTES;
     return most + fmin(fmax(wide, batch), wide * (double)p->cost.instances);
-}
-
-/* Pieces of M x M pairs that cover what calls see of one head; 0 where the mode covers nothing. */
-static uint64_t least_cover(const pare_length_plan *p, const call_rule *r)
-{
-    if (p->opts.mode == PARE_LENGTH_SAMPLE || p->opts.mode == PARE_LENGTH_CHUNK) return 0;
-    const size_t left = r->leave_remainder ? p->tokens % (r->m - 1) : 0; /* keys of the host's */
-    const double pairs = p->cost.pairs - (double)p->tokens * (double)left;
-    return (uint64_t)ceil(pairs / ((double)r->m * r->m));
 }
 
 /* After `pairs` of one head. */
@@ -207,7 +166,13 @@ static void count_layers(pare_length_plan *p, const tally *s, const call_rule *r
 {
     pare_length_cost *const c = &p->cost;
     const uint64_t capacity = p->opts.mode == PARE_LENGTH_NATIVE ? 1 : rule_capacity(&p->caps);
-    const uint64_t turns = has_means(p, r) ? 2 : 1;
+    const uint64_t passes = has_means(p, r) ? 2 : 1;
+    uint64_t cover = 0; /* pieces of M x M pairs for what calls see of one head; 0: not covered */
+    if (p->opts.mode != PARE_LENGTH_SAMPLE && p->opts.mode != PARE_LENGTH_CHUNK) {
+        const size_t left = r->leave_remainder ? p->tokens % (r->m - 1) : 0; /* the host's keys */
+        const double pairs = c->pairs - (double)p->tokens * (double)left;
+        cover = (uint64_t)ceil(pairs / ((double)r->m * r->m));
+    }
     for (size_t i = 0; i < p->nheads;) {
         const size_t first = i;
         while (i < p->nheads && p->heads[i].layer == p->heads[first].layer) i++;
@@ -218,9 +183,9 @@ static void count_layers(pare_length_plan *p, const tally *s, const call_rule *r
         if (p->opts.mode == PARE_LENGTH_PAPER)
             merges = heads * count_aggregation(p->tokens, r->m, c->max_partials, &rounds);
         c->merge_calls += merges;
-        c->calls += turns * ((heads * s->calls + capacity - 1) / capacity);
-        c->rounds += p->tokens ? turns + rounds : 0;
-        c->lower += (heads * least_cover(p, r) + capacity - 1) / capacity;
+        c->calls += passes * ((heads * s->calls + capacity - 1) / capacity);
+        c->rounds += p->tokens ? passes + rounds : 0;
+        c->lower += (heads * cover + capacity - 1) / capacity;
         p->layers++;
     }
     c->calls += c->merge_calls;
@@ -231,60 +196,52 @@ static bool samples_causal(const pare_length_plan *p)
     return p->opts.mode == PARE_LENGTH_SAMPLE && p->pattern.kind == PARE_CAUSAL;
 }
 
-static pare_status tally_calls(tally *s, const pare_length_plan *p, const call_rule *r,
-                               pare_arena *a, pare_err *err)
+static pare_status count_costs(pare_length_plan *p, const call_rule *r, pare_arena *a,
+                               pare_err *err)
 {
-    if (p->opts.mode <= PARE_LENGTH_STRICT || (r->plain && p->opts.mode == PARE_LENGTH_SAMPLE))
-        return calls_of_pattern(r, p->tokens, &p->pattern, p->graph, count_call, s, err);
-    return samples_causal(p) ? tally_causal_sample(s, p, r, a, err) : tally_mode(s, p, r);
-}
-
-/* Calls of a head are counted one by one, and their rows: so many take a minute or so. */
-#define MOST_STEPS 4e9
-enum { CALL_STEPS = 8 /* of a call, beside one for each of its rows */ };
-
-static pare_status check_calls(const pare_length_plan *p, const call_rule *r, pare_err *err)
-{
-    const double m = r->m, most = floor(MOST_STEPS / (CALL_STEPS + m));
-    double least = 0; /* other modes have closed forms */
-    if (p->opts.mode <= PARE_LENGTH_STRICT) least = p->cost.pairs / (m * m);
-    if (samples_causal(p)) least = (double)p->tokens / m * (1.0 + p->opts.blocks);
-    if (least <= most) return PARE_OK;
-    return pare_fail(err, PARE_ERR_INPUT,
-                     "length: a head has at least %.3g calls of %u tokens: a plan has at most %.3g "
-                     "of these",
-                     least, (unsigned)r->m, most);
-}
-
-static pare_status fill(pare_length_plan *p, const call_rule *r, pare_arena *a, pare_err *err)
-{
+    const pare_length_mode mode = p->opts.mode;
     tally s = {.causal = r->kind == CALL_CAUSAL,
-               .tile = p->opts.mode == PARE_LENGTH_NATIVE,
+               .tile = mode == PARE_LENGTH_NATIVE,
                .fixed = rule_pads(r, &p->caps),
                .m = r->m};
     pare_length_cost *const c = &p->cost;
-    c->pairs = visible_pairs(p);
-    pare_status st = check_calls(p, r, err);
-    if (st) return st;
+    for (size_t i = 0; i < p->tokens; i++)
+        c->pairs += (double)pare_visible(&p->pattern, p->graph, p->tokens, i).count;
+    /* Calls of a head are counted one by one, and their rows: so many take a minute or so. */
+    const double m = r->m, most_calls = floor(4e9 / (8 /* steps of a call */ + m));
+    double least_calls = 0; /* other modes have closed forms */
+    if (mode <= PARE_LENGTH_STRICT) least_calls = c->pairs / (m * m);
+    if (samples_causal(p)) least_calls = (double)p->tokens / m * (1.0 + p->opts.blocks);
+    if (!(least_calls <= most_calls))
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "length: a head has at least %.3g calls of %u tokens: a plan has at most "
+                         "%.3g of these",
+                         least_calls, (unsigned)r->m, most_calls);
     s.parts = pare_alloc(a, p->tokens, sizeof *s.parts);
-    st = s.parts ? PARE_OK : pare_no_memory(err);
-    if (!st) st = tally_calls(&s, p, r, a, err);
+    pare_status st = s.parts ? PARE_OK : pare_no_memory(err);
+    if (!st && (mode <= PARE_LENGTH_STRICT || (r->plain && mode == PARE_LENGTH_SAMPLE)))
+        st = calls_of_pattern(r, p->tokens, &p->pattern, p->graph, count_call, &s, err);
+    else if (!st && samples_causal(p))
+        st = count_causal_sample(&s, p, r, a, err);
+    else if (!st)
+        count_full_calls(&s, p, r);
     if (st) return st;
     c->max_len = s.max_len;
-    c->max_partials = largest_part(&s, p->tokens);
-    if (p->opts.mode == PARE_LENGTH_STRICT && !r->plain) st = rule_merges(r, c->max_partials, err);
+    for (size_t i = 0; i < p->tokens; i++)
+        if (s.parts[i] > c->max_partials) c->max_partials = s.parts[i];
+    if (mode == PARE_LENGTH_STRICT && !r->plain) st = rule_merges(r, c->max_partials, err);
     if (st) return st;
     for (size_t i = 0; i < p->nheads; i++) add_head(p, &s, r, i);
     count_layers(p, &s, r);
     count_vectors(p, r, s.tiles);
     c->pairs *= (double)p->nheads;
     c->theorem = count_paper(p->tokens, r->m, &p->pattern) * p->nheads;
-    if (p->opts.mode > PARE_LENGTH_STRICT)
+    if (mode > PARE_LENGTH_STRICT)
         c->formula = samples_causal(p) ? 0 : c->calls;
     else if (rule_capacity(&p->caps) == 1 && !c->merge_calls)
         c->formula =
             count_formula(r, p->tokens, &p->pattern) * p->nheads * (has_means(p, r) ? 2 : 1);
-    c->scratch_bytes = scratch(p, &s);
+    c->scratch_bytes = scratch_bytes(p, &s);
     return PARE_OK;
 }
 
@@ -313,7 +270,7 @@ pare_status pare_length_plan_make(pare_length_plan *out, pare_arena *a,
     if (st) return st;
     out->caps = narrowed;
     out->opts.length = narrowed.max_len;
-    return fill(out, &r, a, err);
+    return count_costs(out, &r, a, err);
 }
 
 pare_status pare_length_plan_calls(const pare_length_plan *plan, pare_length_call_fn fn, void *ctx,

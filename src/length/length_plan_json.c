@@ -1,58 +1,10 @@
-/* Plans as JSON: sizes and options, and the costs that follow from them. */
+/* length_plan_json.c - plans as JSON: sizes and options, and the costs that follow from them. */
 #include <pare/length.h>
 #include <string.h>
 
 #define PLAN_SCHEMA 1
 static const char *const patterns[] = {"full", "causal", "window", "graph"};
 static const char *const references[] = {"auto", "zero", "probe", "mean"};
-
-static bool add_pattern(cJSON *to, const pare_pattern *p)
-{
-    cJSON *const o = pare_json_add_object(to, "pattern");
-    return o && pare_json_add_string(o, "kind", patterns[p->kind]) &&
-           (p->kind != PARE_WINDOW || (pare_json_add_size(o, "window", p->window) &&
-                                       pare_json_add_size(o, "sinks", p->sinks)));
-}
-
-static bool add_oracle(cJSON *to, const pare_oracle_caps *c)
-{
-    cJSON *const o = pare_json_add_object(to, "oracle");
-    return o && pare_json_add_size(o, "length", c->max_len) &&
-           pare_json_add_size(o, "layers", c->layers) && pare_json_add_size(o, "heads", c->heads) &&
-           pare_json_add_size(o, "features", c->features) &&
-           (!c->d_k || pare_json_add_size(o, "d_k", c->d_k)) && /* of fixed widths */
-           (!c->d_v || pare_json_add_size(o, "d_v", c->d_v)) &&
-           pare_json_add_string(o, "dtype", pare_dtype_name(c->dtype)) &&
-           pare_json_add_number(o, "exp_flush", c->exp_flush) &&
-           pare_json_add_number(o, "exp_err", c->exp_err) &&
-           pare_json_add_number(o, "w_min", c->w_min);
-}
-
-static bool add_options(cJSON *to, const pare_length_opts *o)
-{
-    return pare_json_add_string(to, "mode", pare_length_mode_name(o->mode)) &&
-           pare_json_add_string(to, "reference", references[o->reference]) &&
-           pare_json_add_bool(to, "pack", !o->no_pack) &&
-           pare_json_add_bool(to, "host_remainder", o->host_remainder) &&
-           pare_json_add_bool(to, "one_vector", o->one_vector) &&
-           pare_json_add_bool(to, "fallback", !o->no_fallback) &&
-           pare_json_add_number(to, "eps", o->eps) && pare_json_add_number(to, "delta", o->delta) &&
-           pare_json_add_size(to, "blocks", o->blocks) && pare_json_add_u64(to, "seed", o->seed) &&
-           pare_json_add_bool(to, "inverse", o->inverse);
-}
-
-static bool add_heads(cJSON *to, const pare_length_plan *p)
-{
-    cJSON *const list = pare_json_add_array(to, "heads");
-    bool ok = list;
-    for (size_t i = 0; i < p->nheads && ok; i++) {
-        cJSON *const h = pare_json_add_object(list, NULL);
-        ok = h && pare_json_add_size(h, "layer", p->heads[i].layer) &&
-             pare_json_add_size(h, "dk", p->heads[i].dk) &&
-             pare_json_add_size(h, "dv", p->heads[i].dv);
-    }
-    return ok;
-}
 
 static bool add_cost(cJSON *to, const pare_length_cost *c)
 {
@@ -82,14 +34,47 @@ static bool add_cost(cJSON *to, const pare_length_cost *c)
 
 pare_status pare_length_plan_json(cJSON **out, const pare_length_plan *plan, pare_err *err)
 {
-    cJSON *const o = cJSON_CreateObject();
-    *out = o;
-    if (o && pare_json_add_size(o, "pare_plan", PLAN_SCHEMA) &&
-        pare_json_add_size(o, "tokens", plan->tokens) && add_pattern(o, &plan->pattern) &&
-        add_oracle(o, &plan->caps) && add_options(o, &plan->opts) && add_heads(o, plan) &&
-        add_cost(o, &plan->cost))
+    const pare_pattern *const p = &plan->pattern;
+    const pare_oracle_caps *const c = &plan->caps;
+    const pare_length_opts *const o = &plan->opts;
+    cJSON *const to = cJSON_CreateObject(), *at = NULL;
+    bool ok = to && pare_json_add_size(to, "pare_plan", PLAN_SCHEMA) &&
+              pare_json_add_size(to, "tokens", plan->tokens) &&
+              (at = pare_json_add_object(to, "pattern")) &&
+              pare_json_add_string(at, "kind", patterns[p->kind]) &&
+              (p->kind != PARE_WINDOW || (pare_json_add_size(at, "window", p->window) &&
+                                          pare_json_add_size(at, "sinks", p->sinks)));
+    ok = ok && (at = pare_json_add_object(to, "oracle")) &&
+         pare_json_add_size(at, "length", c->max_len) &&
+         pare_json_add_size(at, "layers", c->layers) && pare_json_add_size(at, "heads", c->heads) &&
+         pare_json_add_size(at, "features", c->features) &&
+         (!c->d_k || pare_json_add_size(at, "d_k", c->d_k)) && /* of fixed widths */
+         (!c->d_v || pare_json_add_size(at, "d_v", c->d_v)) &&
+         pare_json_add_string(at, "dtype", pare_dtype_name(c->dtype)) &&
+         pare_json_add_number(at, "exp_flush", c->exp_flush) &&
+         pare_json_add_number(at, "exp_err", c->exp_err) &&
+         pare_json_add_number(at, "w_min", c->w_min);
+    ok = ok && pare_json_add_string(to, "mode", pare_length_mode_name(o->mode)) &&
+         pare_json_add_string(to, "reference", references[o->reference]) &&
+         pare_json_add_bool(to, "pack", !o->no_pack) &&
+         pare_json_add_bool(to, "host_remainder", o->host_remainder) &&
+         pare_json_add_bool(to, "one_vector", o->one_vector) &&
+         pare_json_add_bool(to, "fallback", !o->no_fallback) &&
+         pare_json_add_number(to, "eps", o->eps) && pare_json_add_number(to, "delta", o->delta) &&
+         pare_json_add_size(to, "blocks", o->blocks) && pare_json_add_u64(to, "seed", o->seed) &&
+         pare_json_add_bool(to, "inverse", o->inverse);
+    cJSON *const heads = ok ? pare_json_add_array(to, "heads") : NULL;
+    ok = ok && heads;
+    for (size_t i = 0; i < plan->nheads && ok; i++)
+        ok = (at = pare_json_add_object(heads, NULL)) &&
+             pare_json_add_size(at, "layer", plan->heads[i].layer) &&
+             pare_json_add_size(at, "dk", plan->heads[i].dk) &&
+             pare_json_add_size(at, "dv", plan->heads[i].dv);
+    if (ok && add_cost(to, &plan->cost)) {
+        *out = to;
         return PARE_OK;
-    cJSON_Delete(o);
+    }
+    cJSON_Delete(to);
     *out = NULL;
     return pare_no_memory(err);
 }
@@ -105,19 +90,6 @@ static pare_status name_of(int *out, const cJSON *o, const char *key, const char
     for (*out = 0; *out < count; ++*out)
         if (strcmp(names[*out], s) == 0) return PARE_OK;
     return pare_fail(err, PARE_ERR_INPUT, "plan: %s \"%s\" is not known", key, s);
-}
-
-static pare_status read_pattern(pare_pattern *p, const cJSON *json, pare_err *err)
-{
-    const cJSON *o;
-    int kind;
-    pare_status st = pare_json_object(&o, json, "pattern", err);
-    if (!st) st = name_of(&kind, o, "kind", patterns, 4, err);
-    if (st) return st;
-    *p = (pare_pattern){.kind = (pare_pattern_kind)kind};
-    if (p->kind != PARE_WINDOW) return PARE_OK;
-    st = pare_json_size(&p->window, o, "window", err);
-    return st ? st : pare_json_size(&p->sinks, o, "sinks", err);
 }
 
 static pare_status read_u32(uint32_t *out, const cJSON *o, const char *key, pare_err *err)
@@ -209,16 +181,26 @@ static pare_status read_heads(pare_length_head **out, size_t *count, pare_arena 
     return PARE_OK;
 }
 
-/* Of the costs that are written, all. */
-static pare_status check_numbers(const pare_length_plan *p, const cJSON *written, pare_err *err)
+/* Written costs are only believed when the sizes give the same. */
+static pare_status check_cost(const pare_length_plan *p, const cJSON *json, pare_err *err)
 {
+    const cJSON *written, *at = NULL;
+    size_t calls, rounds;
+    pare_status st = pare_json_object(&written, json, "cost", err);
+    if (st || (st = pare_json_size(&calls, written, "calls", err)) ||
+        (st = pare_json_size(&rounds, written, "rounds", err)))
+        return st;
+    if (calls != p->cost.calls || rounds != p->cost.rounds)
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "plan: %zu calls in %zu rounds are written, its sizes give %llu in %llu",
+                         calls, rounds, (unsigned long long)p->cost.calls,
+                         (unsigned long long)p->cost.rounds);
     cJSON *const own = cJSON_CreateObject();
-    const cJSON *at = NULL;
-    pare_status st = own && add_cost(own, &p->cost) ? PARE_OK : pare_no_memory(err);
+    st = own && add_cost(own, &p->cost) ? PARE_OK : pare_no_memory(err);
     cJSON_ArrayForEach(at, cJSON_GetObjectItemCaseSensitive(own, "cost"))
     {
-        const cJSON *const says = cJSON_GetObjectItemCaseSensitive(written, at->string);
-        if (!st && says && !cJSON_Compare(at, says, true))
+        const cJSON *const there = cJSON_GetObjectItemCaseSensitive(written, at->string);
+        if (!st && there && !cJSON_Compare(at, there, true))
             st = pare_fail(err, PARE_ERR_INPUT, "plan: cost.%s is not what its sizes give",
                            at->string);
     }
@@ -226,27 +208,13 @@ static pare_status check_numbers(const pare_length_plan *p, const cJSON *written
     return st;
 }
 
-/* Written costs are only believed when the sizes give the same. */
-static pare_status check_cost(const pare_length_plan *p, const cJSON *json, pare_err *err)
-{
-    const cJSON *o;
-    size_t calls, rounds;
-    pare_status st = pare_json_object(&o, json, "cost", err);
-    if (st || (st = pare_json_size(&calls, o, "calls", err)) ||
-        (st = pare_json_size(&rounds, o, "rounds", err)))
-        return st;
-    if (calls == p->cost.calls && rounds == p->cost.rounds) return check_numbers(p, o, err);
-    return pare_fail(err, PARE_ERR_INPUT,
-                     "plan: %zu calls in %zu rounds are written, its sizes give %llu in %llu",
-                     calls, rounds, (unsigned long long)p->cost.calls,
-                     (unsigned long long)p->cost.rounds);
-}
-
 pare_status pare_length_plan_parse(pare_length_plan *out, pare_arena *a, const cJSON *json,
                                    const pare_graph *g, pare_err *err)
 {
     size_t schema, tokens, count;
-    pare_pattern p;
+    const cJSON *pattern;
+    int kind = 0;
+    pare_pattern p = {0};
     pare_oracle_caps caps;
     pare_length_opts o;
     pare_length_head *heads;
@@ -254,7 +222,11 @@ pare_status pare_length_plan_parse(pare_length_plan *out, pare_arena *a, const c
     if (!st && schema != PLAN_SCHEMA)
         st = pare_fail(err, PARE_ERR_INPUT, "plan: of version %zu, not %d", schema, PLAN_SCHEMA);
     if (!st) st = pare_json_size(&tokens, json, "tokens", err);
-    if (!st) st = read_pattern(&p, json, err);
+    if (!st) st = pare_json_object(&pattern, json, "pattern", err);
+    if (!st) st = name_of(&kind, pattern, "kind", patterns, 4, err);
+    p.kind = (pare_pattern_kind)kind;
+    if (!st && p.kind == PARE_WINDOW) st = pare_json_size(&p.window, pattern, "window", err);
+    if (!st && p.kind == PARE_WINDOW) st = pare_json_size(&p.sinks, pattern, "sinks", err);
     if (!st) st = read_oracle(&caps, json, err);
     if (!st) st = read_options(&o, json, err);
     if (!st) st = read_heads(&heads, &count, a, json, err);

@@ -1,20 +1,12 @@
-/* Training through an oracle: both passes of attention as tiles of at most M tokens, for tapes
- * (pare_attention_provider). The forward pass is a native plan, which also leaves the log of each
- * row's sum; the backward pass goes through the same tiles (length_backward.c). */
-#include "codes.h"
+/* length_train.c - training through an oracle: both passes of attention as tiles of at most M
+ * tokens, for tapes (pare_attention_provider). The forward pass is a native plan, which also leaves
+ * the log of each row's sum; the backward pass goes through the same tiles (length_backward.c). */
+#include "numbers.h"
 #include <math.h>
 #include <pare/backend.h>
+#include <pare/length.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-/* A run that diverges is found by its loss, as it is without an oracle: what cannot be computed
- * from these numbers is a nan. */
-static void answer_nan(pare_dtype t, const pare_attend_job *jobs, size_t count)
-{
-    for (size_t u = 0; u < count; u++)
-        for (size_t i = 0; i < jobs[u].n; i++)
-            for (size_t c = 0; c < jobs[u].dv; c++) num_put(t, jobs[u].y, i * jobs[u].ldy + c, NAN);
-}
 
 static pare_status forward(void *self, pare_dtype t, const pare_attend_job *jobs, void *const *lse,
                            size_t count, const pare_pattern *p, pare_err *err)
@@ -32,7 +24,11 @@ static pare_status forward(void *self, pare_dtype t, const pare_attend_job *jobs
         pare_length_attend(&w->oracle, &o, own, count, p, NULL, NULL, w->exec, err);
     free(own);
     if (st != PARE_ERR_NONFINITE && st != PARE_ERR_NUMERIC) return st;
-    answer_nan(t, jobs, count);
+    /* A run that diverges is found by its loss, as it is without an oracle: what cannot be computed
+     * from these numbers is a nan. */
+    for (size_t u = 0; u < count; u++)
+        for (size_t i = 0; i < jobs[u].n; i++)
+            for (size_t c = 0; c < jobs[u].dv; c++) num_put(t, jobs[u].y, i * jobs[u].ldy + c, NAN);
     return PARE_OK;
 }
 

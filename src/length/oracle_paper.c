@@ -1,33 +1,37 @@
-/* The oracle of Yu 2025: a small softmax transformer and nothing else. Tokens, weights and token
- * functions go in, rows come out; L' layers of H' heads, no norm, no residual unless it is said.
+/* oracle_paper.c - the oracle of Yu 2025: a small softmax transformer and nothing else. Tokens,
+ * weights and token functions go in, rows come out; L' layers of H' heads, no norm, a residual
+ * stream only where the features say so:
+ *
  *     x <- psi_l( concat_h softmax(mask((x Wq_h)(x Wk_h)^T)) (x Wv_h) )
- * It is the referee of the strict constructions: every operation is rounded to its type, weights
- * are normalised before they multiply, and speed is nobody's concern. */
-#include "codes.h"
-#include <pare/elementary.h>
+ *
+ * It is the reference for the strict constructions: every operation is rounded to its type, weights
+ * are normalized before they multiply, and speed does not matter. */
+#include "numbers.h"
 #include <math.h>
+#include <pare/elementary.h>
+#include <pare/length.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct paper {
+typedef struct paper_oracle {
     pare_oracle_caps caps;
     const pare_exec *exec;
-} paper;
+} paper_oracle;
 
 static void caps(void *self, pare_oracle_caps *out)
 {
-    *out = ((const paper *)self)->caps;
+    *out = ((const paper_oracle *)self)->caps;
 }
 
-static uint32_t outputs_of(const paper *o, const pare_call_strict *c, uint32_t layer)
+static uint32_t outputs_of(const paper_oracle *o, const pare_call_strict *c, uint32_t layer)
 {
     uint32_t d = 0;
     for (uint32_t h = 0; h < o->caps.heads; h++) d += c->heads[layer * o->caps.heads + h].dv;
     return d;
 }
 
-static bool residual(const paper *o)
+static bool residual(const paper_oracle *o)
 {
     return o->caps.features & PARE_ORC_RESIDUAL;
 }
@@ -35,7 +39,8 @@ static bool residual(const paper *o)
 /* Width of the state behind a layer whose input has `d` columns; 0 when the call contradicts
  * itself.
  */
-static uint32_t width_behind(const paper *o, const pare_call_strict *c, uint32_t layer, uint32_t d)
+static uint32_t width_behind(const paper_oracle *o, const pare_call_strict *c, uint32_t layer,
+                             uint32_t d)
 {
     const uint32_t heads = outputs_of(o, c, layer), given = residual(o) ? d + heads : heads;
     for (uint32_t h = 0; h < o->caps.heads; h++) {
@@ -48,7 +53,7 @@ static uint32_t width_behind(const paper *o, const pare_call_strict *c, uint32_t
     return residual(o) ? (d == heads ? d : 0) : heads;
 }
 
-static pare_status check_call(const paper *o, const pare_call *call, pare_err *err)
+static pare_status check_call(const paper_oracle *o, const pare_call *call, pare_err *err)
 {
     if (call->kind != PARE_CALL_STRICT)
         return pare_fail(err, PARE_ERR_INPUT, "oracle call: the paper's oracle is strict");
@@ -88,45 +93,15 @@ static void product(pare_dtype t, double *out, const double *x, const void *w, s
         }
 }
 
-typedef struct room { /* of one head */
-    double *q, *k, *v, *p;
-} room;
-
-static void attend(pare_dtype t, double *out, size_t ld, const room *r, const pare_head_w *w,
-                   size_t n, bool causal)
-{
-    for (size_t i = 0; i < n; i++) {
-        const size_t sees = causal ? i + 1 : n;
-        double top = -INFINITY, sum = 0;
-        for (size_t j = 0; j < sees; j++) {
-            double s = 0;
-            for (size_t e = 0; e < w->dk; e++)
-                s = rounded(t, s + rounded(t, r->q[i * w->dk + e] * r->k[j * w->dk + e]));
-            r->p[j] = s;
-            top = s > top || isnan(s) ? s : top;
-        }
-        for (size_t j = 0; j < sees; j++) {
-            r->p[j] = rounded(t, pare_exp(rounded(t, r->p[j] - top)));
-            sum = rounded(t, sum + r->p[j]);
-        }
-        for (size_t e = 0; e < w->dv; e++) out[i * ld + e] = 0;
-        for (size_t j = 0; j < sees; j++) {
-            const double p = rounded(t, r->p[j] / sum);
-            for (size_t e = 0; e < w->dv; e++)
-                out[i * ld + e] = rounded(t, out[i * ld + e] + rounded(t, p * r->v[j * w->dv + e]));
-        }
-    }
-}
-
 /* ---- one call -------------------------------------------------------------------------------- */
 
 typedef struct job {
-    const paper *o;
+    const paper_oracle *o;
     const pare_call *calls;
     atomic_bool no_memory;
 } job;
 
-/* A token function over all rows: out of and into arrays of f64, through the oracle's type. */
+/* A token function over all rows: from and to arrays of f64, through the oracle's type. */
 static bool apply(pare_dtype t, const pare_tokfn *f, double *out, const double *in, size_t n)
 {
     const size_t b = pare_dtype_size(t);
@@ -147,26 +122,48 @@ static double *numbers(size_t n)
     return calloc(n + 1, sizeof(double));
 }
 
-static bool run_head(const paper *o, double *out, size_t ld, const double *x, size_t d,
+/* out = softmax(mask(q k^T)) v of one head; false: no memory. */
+static bool run_head(const paper_oracle *o, double *out, size_t ld, const double *x, size_t d,
                      const pare_head_w *w, const pare_call_strict *c)
 {
     const pare_dtype t = o->caps.dtype;
-    const size_t n = c->n;
-    const room r = {numbers(n * w->dk), numbers(n * w->dk), numbers(n * w->dv), numbers(n)};
-    const bool ok = r.q && r.k && r.v && r.p;
+    const size_t n = c->n, dk = w->dk, dv = w->dv;
+    double *const q = numbers(n * dk), *const k = numbers(n * dk), *const v = numbers(n * dv);
+    double *const p = numbers(n);
+    const bool ok = q && k && v && p;
     if (ok) {
-        product(t, r.q, x, w->wq, n, d, w->dk);
-        product(t, r.k, x, w->wk, n, d, w->dk);
-        product(t, r.v, x, w->wv, n, d, w->dv);
-        attend(t, out, ld, &r, w, n, c->causal);
+        product(t, q, x, w->wq, n, d, dk);
+        product(t, k, x, w->wk, n, d, dk);
+        product(t, v, x, w->wv, n, d, dv);
     }
-    free(r.q), free(r.k), free(r.v), free(r.p);
+    for (size_t i = 0; ok && i < n; i++) {
+        const size_t sees = c->causal ? i + 1 : n;
+        double row_max = -INFINITY, sum = 0;
+        for (size_t j = 0; j < sees; j++) {
+            double s = 0;
+            for (size_t e = 0; e < dk; e++)
+                s = rounded(t, s + rounded(t, q[i * dk + e] * k[j * dk + e]));
+            p[j] = s;
+            row_max = s > row_max || isnan(s) ? s : row_max;
+        }
+        for (size_t j = 0; j < sees; j++) {
+            p[j] = rounded(t, pare_exp(rounded(t, p[j] - row_max)));
+            sum = rounded(t, sum + p[j]);
+        }
+        for (size_t e = 0; e < dv; e++) out[i * ld + e] = 0;
+        for (size_t j = 0; j < sees; j++) {
+            const double weight = rounded(t, p[j] / sum);
+            for (size_t e = 0; e < dv; e++)
+                out[i * ld + e] = rounded(t, out[i * ld + e] + rounded(t, weight * v[j * dv + e]));
+        }
+    }
+    free(q), free(k), free(v), free(p);
     return ok;
 }
 
 /* The state behind a layer, a new array; NULL when memory is out. */
-static double *run_layer(const paper *o, const double *x, size_t d, const pare_call_strict *c,
-                         uint32_t layer)
+static double *run_layer(const paper_oracle *o, const double *x, size_t d,
+                         const pare_call_strict *c, uint32_t layer)
 {
     const size_t lead = residual(o) ? d : 0, heads = outputs_of(o, c, layer), n = c->n;
     const bool has_psi = c->psi && c->psi[layer].fn;
@@ -195,21 +192,24 @@ static double *run_layer(const paper *o, const double *x, size_t d, const pare_c
     return NULL;
 }
 
-static bool run_call_of(const paper *o, const pare_call_strict *c)
+static void run_call(void *ctx, size_t i)
 {
+    job *const j = ctx;
+    const paper_oracle *const o = j->o;
+    const pare_call_strict *const c = &j->calls[i].u.s;
+    const pare_dtype type = o->caps.dtype;
     size_t d = c->din;
     double *x = numbers((size_t)c->n * d);
-    for (size_t i = 0; x && i < (size_t)c->n * d; i++) x[i] = num_at(o->caps.dtype, c->x, i);
+    for (size_t e = 0; x && e < (size_t)c->n * d; e++) x[e] = num_at(type, c->x, e);
     if (x && c->phi) {
-        double *const y = numbers((size_t)c->n * c->phi->dout);
-        const bool ok = y && apply(o->caps.dtype, c->phi, y, x, c->n);
+        double *y = numbers((size_t)c->n * c->phi->dout);
+        if (y && !apply(type, c->phi, y, x, c->n)) {
+            free(y);
+            y = NULL;
+        }
         free(x);
         x = y;
         d = c->phi->dout;
-        if (!ok) {
-            free(x);
-            x = NULL;
-        }
     }
     for (uint32_t l = 0; x && l < o->caps.layers; l++) {
         double *const y = run_layer(o, x, d, c, l);
@@ -217,27 +217,20 @@ static bool run_call_of(const paper *o, const pare_call_strict *c)
         free(x);
         x = y;
     }
-    for (size_t i = 0; x && i < (size_t)c->n * d; i++) num_put(o->caps.dtype, c->y, i, x[i]);
-    const bool ok = x != NULL;
+    for (size_t e = 0; x && e < (size_t)c->n * d; e++) num_put(type, c->y, e, x[e]);
+    if (!x) atomic_store(&j->no_memory, true);
     free(x);
-    return ok;
-}
-
-static void one_call(void *ctx, size_t i)
-{
-    job *const j = ctx;
-    if (!run_call_of(j->o, &j->calls[i].u.s)) atomic_store(&j->no_memory, true);
 }
 
 static pare_status evaluate(void *self, const pare_call *calls, size_t n, pare_err *err)
 {
-    const paper *const o = self;
+    const paper_oracle *const o = self;
     for (size_t i = 0; i < n; i++) {
         const pare_status st = check_call(o, &calls[i], err);
         if (st) return st;
     }
     job j = {.o = o, .calls = calls};
-    const pare_status st = pare_parallel_until(o->exec, n, one_call, &j, err);
+    const pare_status st = pare_parallel_until(o->exec, n, run_call, &j, err);
     return atomic_load(&j.no_memory) ? pare_no_memory(err) : st;
 }
 
@@ -253,19 +246,19 @@ pare_status pare_oracle_paper(pare_oracle *out, pare_dtype dtype, uint32_t max_l
 {
     static const pare_oracle_ops ops = {caps, evaluate, barrier, free};
     PARE_ASSERT((dtype == PARE_F32 || dtype == PARE_F64) && layers && heads && max_len);
-    paper *const o = malloc(sizeof *o);
+    paper_oracle *const o = malloc(sizeof *o);
     if (!o) return pare_no_memory(err);
     const bool f32 = dtype == PARE_F32;
-    *o = (paper){.caps = {.size = sizeof o->caps,
-                          .features = features | PARE_ORC_STRICT,
-                          .max_len = max_len,
-                          .layers = layers,
-                          .heads = heads,
-                          .dtype = dtype,
-                          .exp_flush = f32 ? 104 : 746,
-                          .exp_err = f32 ? 2 : 2,
-                          .w_min = f32 ? 0x1p-80 : 0x1p-900},
-                 .exec = exec};
+    *o = (paper_oracle){.caps = {.size = sizeof o->caps,
+                                 .features = features | PARE_ORC_STRICT,
+                                 .max_len = max_len,
+                                 .layers = layers,
+                                 .heads = heads,
+                                 .dtype = dtype,
+                                 .exp_flush = f32 ? 104 : 746,
+                                 .exp_err = f32 ? 2 : 2,
+                                 .w_min = f32 ? 0x1p-80 : 0x1p-900},
+                        .exec = exec};
     out->ops = &ops;
     out->self = o;
     return PARE_OK;

@@ -1,5 +1,6 @@
-/* Short inputs through a whole model, several in each call of an oracle (shorts.c): they go side by
- * side from layer to layer, as many as one call holds, and each head of a layer is one call. */
+/* pack_forward.c - short inputs through a whole model, several in each call of an oracle
+ * (pack_inputs.c): they go side by side from layer to layer, as many as one call holds, and each
+ * head of a layer is one call. */
 #include "length_cert.h"
 #include <pare/backend.h>
 #include <stdlib.h>
@@ -32,17 +33,6 @@ static pare_status one_layer(void *self, size_t block, pare_dtype t, const pare_
     return st;
 }
 
-/* The numbers of attention are those of one plain call, but for the rows of the others. */
-static pare_length_plan plain_plan(const pare_oracle_caps *caps, const pare_pattern *p,
-                                   size_t longest)
-{
-    pare_length_plan plan = {.pattern = *p, .caps = *caps};
-    if (p->kind == PARE_WINDOW && p->window >= longest) plan.pattern.kind = PARE_CAUSAL;
-    plan.caps.features = PARE_ORC_QKV | PARE_ORC_FULL | PARE_ORC_CAUSAL;
-    plan.opts.mode = PARE_LENGTH_ZEROREF;
-    return plan;
-}
-
 pare_status pare_length_pack_forward(void *const *out, const pare_oracle *orc, const pare_model *m,
                                      const pare_input *in, size_t count, double penalty,
                                      size_t rows, pare_pack_stats *stats, pare_length_cert *cert,
@@ -53,10 +43,15 @@ pare_status pare_length_pack_forward(void *const *out, const pare_oracle *orc, c
     size_t longest = 0;
     for (size_t i = 0; i < count; i++)
         if (in[i].tokens > longest) longest = in[i].tokens;
-    const pare_length_plan plan = plain_plan(&caps, &m->pattern, longest);
-    certifier judge = {.plan = &plan, .rows = rows, .call_rows = caps.max_len, .out = cert};
+    /* The numbers of attention are those of one plain call, but for the rows of the others. */
+    pare_length_plan plan = {.pattern = m->pattern, .caps = caps};
+    if (plan.pattern.kind == PARE_WINDOW && plan.pattern.window >= longest)
+        plan.pattern.kind = PARE_CAUSAL;
+    plan.caps.features = PARE_ORC_QKV | PARE_ORC_FULL | PARE_ORC_CAUSAL;
+    plan.opts.mode = PARE_LENGTH_ZEROREF;
+    certifier certify = {.plan = &plan, .rows = rows, .call_rows = caps.max_len, .out = cert};
     packed_pass w = {
-        .orc = orc, .penalty = penalty, .stats = stats, .cert = cert ? &judge : NULL, .m = m};
+        .orc = orc, .penalty = penalty, .stats = stats, .cert = cert ? &certify : NULL, .m = m};
     const pare_attender by = {.fn = one_layer, .self = &w};
     *stats = (pare_pack_stats){0};
     if (cert) *cert = (pare_length_cert){.sound = true};
@@ -75,7 +70,7 @@ pare_status pare_length_pack_forward(void *const *out, const pare_oracle *orc, c
     }
     if (cert) {
         cert->calls = stats->calls;
-        certifier_end(&judge);
+        certifier_end(&certify);
     }
     return st;
 }

@@ -1,7 +1,7 @@
-/* An oracle that is another program. One frame of calls goes out, one frame of results comes back;
- * everything that comes back is measured before it is believed. */
-#include "child.h"
+/* pipe.c - an oracle that is another program (docs/pipe.md). One frame of calls goes out, one frame
+ * of results comes back; everything that comes back is checked before it is used. */
 #include "pipe.h"
+#include "child_process.h"
 #include <pare/backend.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,19 +17,20 @@ typedef struct pipe_oracle {
     uint64_t done; /* calls so far */
     uint64_t left; /* bytes of the answer at hand */
     uint8_t *buffer;
-    size_t room, used;
+    size_t capacity, used;
 } pipe_oracle;
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-static uint8_t *make_room(pipe_oracle *o, size_t bytes)
+/* The next bytes of the buffer; NULL: no memory. */
+static uint8_t *append(pipe_oracle *o, size_t bytes)
 {
-    if (bytes > o->room - o->used) {
-        const size_t room = o->used + bytes + o->room / 2;
-        uint8_t *const more = realloc(o->buffer, room);
+    if (bytes > o->capacity - o->used) {
+        const size_t capacity = o->used + bytes + o->capacity / 2;
+        uint8_t *const more = realloc(o->buffer, capacity);
         if (!more) return NULL;
         o->buffer = more;
-        o->room = room;
+        o->capacity = capacity;
     }
     o->used += bytes;
     return o->buffer + o->used - bytes;
@@ -39,7 +40,7 @@ static pare_status send_frame(pipe_oracle *o, pipe_kind kind, const void *body, 
                               pare_err *err)
 {
     const pipe_frame f = {PIPE_MAGIC, (uint32_t)kind, bytes};
-    child_hurry(&o->child);
+    child_start_clock(&o->child);
     const pare_status st = child_send(&o->child, &f, sizeof f, &o->early, err);
     return st ? st : child_send(&o->child, body, bytes, &o->early, err);
 }
@@ -49,7 +50,8 @@ static pare_status receive(pipe_oracle *o, void *to, size_t bytes, pare_err *err
     return child_receive(&o->child, to, bytes, &o->early, err);
 }
 
-static pare_status said_no(pipe_oracle *o, uint64_t bytes, uint64_t *call, pare_err *err)
+/* The program's own words for its failure. */
+static pare_status read_failure(pipe_oracle *o, uint64_t bytes, uint64_t *call, pare_err *err)
 {
     char words[MOST_WORDS + 1] = "";
     uint64_t at = 0;
@@ -66,7 +68,7 @@ static pare_status said_no(pipe_oracle *o, uint64_t bytes, uint64_t *call, pare_
 }
 
 /* The head of the answer, which must be of that kind. */
-static pare_status answer(pipe_oracle *o, pipe_kind kind, uint64_t *call, pare_err *err)
+static pare_status read_frame(pipe_oracle *o, pipe_kind kind, uint64_t *call, pare_err *err)
 {
     pipe_frame f;
     const pare_status st = receive(o, &f, sizeof f, err);
@@ -74,7 +76,7 @@ static pare_status answer(pipe_oracle *o, pipe_kind kind, uint64_t *call, pare_e
     if (f.magic != PIPE_MAGIC)
         return pare_fail(err, PARE_ERR_IO, "the answer begins with %08x and not with \"PARE\": %s",
                          f.magic, o->child.name);
-    if (f.kind == PIPE_FAILED) return said_no(o, f.bytes, call, err);
+    if (f.kind == PIPE_FAILED) return read_failure(o, f.bytes, call, err);
     if (f.kind != (uint32_t)kind)
         return pare_fail(err, PARE_ERR_IO, "the answer is of kind %u, not %u: %s", f.kind,
                          (unsigned)kind, o->child.name);
@@ -83,7 +85,7 @@ static pare_status answer(pipe_oracle *o, pipe_kind kind, uint64_t *call, pare_e
 }
 
 /* Bytes of the answer, never more than its head has promised. */
-static pare_status take(pipe_oracle *o, void *to, size_t bytes, pare_err *err)
+static pare_status read_bytes(pipe_oracle *o, void *to, size_t bytes, pare_err *err)
 {
     if (bytes > o->left)
         return pare_fail(err, PARE_ERR_IO, "the answer is %llu bytes too short: %s",
@@ -92,61 +94,56 @@ static pare_status take(pipe_oracle *o, void *to, size_t bytes, pare_err *err)
     return receive(o, to, bytes, err);
 }
 
-static pare_status nothing_left(const pipe_oracle *o, pare_err *err)
+static pare_status check_end(const pipe_oracle *o, pare_err *err)
 {
     if (o->left == 0) return PARE_OK;
     return pare_fail(err, PARE_ERR_IO, "the answer is %llu bytes too long: %s",
                      (unsigned long long)o->left, o->child.name);
 }
 
-/* ---- what it can do -------------------------------------------------------------------------- */
+/* ---- the handshake --------------------------------------------------------------------------- */
 
-static pare_status believe(pipe_oracle *o, const pipe_caps *c, uint32_t length, pare_err *err)
+static pare_status handshake(pipe_oracle *o, const pare_pipe_opts *p, pare_err *err)
 {
     const uint32_t known = PARE_ORC_FULL | PARE_ORC_CAUSAL | PARE_ORC_BIAS | PARE_ORC_PARTIAL |
                            PARE_ORC_QKV | PARE_ORC_STATIC;
-    const char *wrong = NULL;
-    if (c->version != PARE_PIPE_VERSION)
-        wrong = "version";
-    else if (c->features & ~known || !(c->features & (PARE_ORC_PARTIAL | PARE_ORC_QKV)))
-        wrong = "features";
-    else if (c->max_len == 0)
-        wrong = "max_len";
-    else if (c->number_bytes != o->number)
-        wrong =
-            o->number == 4 ? "number_bytes (f32 is asked for)" : "number_bytes (f64 is asked for)";
-    else if (!(c->exp_flush > 0 && c->exp_err >= 0 && c->w_min > 0 && c->w_min < 1))
-        wrong = "exp_flush, exp_err, w_min";
-    if (wrong)
-        return pare_fail(err, PARE_ERR_IO, "the program's hello has an impossible %s: %s", wrong,
-                         o->child.name);
-    if (length && c->max_len > length)
-        return pare_fail(err, PARE_ERR_INPUT, "the program takes %u tokens, asked for were %u: %s",
-                         c->max_len, length, o->child.name);
-    o->caps = (pare_oracle_caps){.size = sizeof o->caps,
-                                 .features = c->features,
-                                 .max_len = c->max_len,
-                                 .d_k = c->dk,
-                                 .d_v = c->dv,
-                                 .batch = c->batch,
-                                 .dtype = o->number == 4 ? PARE_F32 : PARE_F64,
-                                 .exp_flush = c->exp_flush,
-                                 .exp_err = c->exp_err,
-                                 .w_min = c->w_min};
-    return PARE_OK;
-}
-
-static pare_status introduce(pipe_oracle *o, const pare_pipe_opts *p, pare_err *err)
-{
     const pipe_hello hello = {PARE_PIPE_VERSION, p->length, (uint32_t)o->number, p->dk, p->dv, {0}};
     pipe_caps c;
     uint64_t call;
     pare_status st;
     if ((st = send_frame(o, PIPE_HELLO, &hello, sizeof hello, err)) ||
-        (st = answer(o, PIPE_CAPS, &call, err)) || (st = take(o, &c, sizeof c, err)) ||
-        (st = nothing_left(o, err)))
+        (st = read_frame(o, PIPE_CAPS, &call, err)) || (st = read_bytes(o, &c, sizeof c, err)) ||
+        (st = check_end(o, err)))
         return st;
-    return believe(o, &c, p->length, err);
+    const char *wrong = NULL;
+    if (c.version != PARE_PIPE_VERSION)
+        wrong = "version";
+    else if (c.features & ~known || !(c.features & (PARE_ORC_PARTIAL | PARE_ORC_QKV)))
+        wrong = "features";
+    else if (c.max_len == 0)
+        wrong = "max_len";
+    else if (c.number_bytes != o->number)
+        wrong =
+            o->number == 4 ? "number_bytes (f32 is asked for)" : "number_bytes (f64 is asked for)";
+    else if (!(c.exp_flush > 0 && c.exp_err >= 0 && c.w_min > 0 && c.w_min < 1))
+        wrong = "exp_flush, exp_err, w_min";
+    if (wrong)
+        return pare_fail(err, PARE_ERR_IO, "the program's hello has an impossible %s: %s", wrong,
+                         o->child.name);
+    if (p->length && c.max_len > p->length)
+        return pare_fail(err, PARE_ERR_INPUT, "the program takes %u tokens, asked for were %u: %s",
+                         c.max_len, p->length, o->child.name);
+    o->caps = (pare_oracle_caps){.size = sizeof o->caps,
+                                 .features = c.features,
+                                 .max_len = c.max_len,
+                                 .d_k = c.dk,
+                                 .d_v = c.dv,
+                                 .batch = c.batch,
+                                 .dtype = o->number == 4 ? PARE_F32 : PARE_F64,
+                                 .exp_flush = c.exp_flush,
+                                 .exp_err = c.exp_err,
+                                 .w_min = c.w_min};
+    return PARE_OK;
 }
 
 static void caps(void *self, pare_oracle_caps *out)
@@ -235,13 +232,13 @@ static pare_status send_calls(pipe_oracle *o, const pare_call *calls, size_t n, 
 {
     const pipe_calls head = {(uint32_t)n, 0};
     o->used = 0;
-    uint8_t *to = make_room(o, sizeof head);
+    uint8_t *to = append(o, sizeof head);
     if (!to) return pare_no_memory(err);
     memcpy(to, &head, sizeof head);
     for (size_t i = 0; i < n; i++) {
         const outgoing g = as_outgoing(&calls[i]);
         const pipe_call *const c = &g.head;
-        if (!(to = make_room(o, (size_t)out_bytes(o, &g)))) return pare_no_memory(err);
+        if (!(to = append(o, (size_t)out_bytes(o, &g)))) return pare_no_memory(err);
         memcpy(to, c, sizeof *c);
         to = put_rows(o, to + sizeof *c, g.q, c->nq, c->dk, g.ldq);
         to = put_rows(o, to, g.k, c->nk, c->dk, g.ldk);
@@ -253,49 +250,48 @@ static pare_status send_calls(pipe_oracle *o, const pare_call *calls, size_t n, 
 
 /* ---- results in ------------------------------------------------------------------------------ */
 
-static pare_status take_rows(pipe_oracle *o, void *to, size_t rows, size_t cols, size_t ld,
+static pare_status read_rows(pipe_oracle *o, void *to, size_t rows, size_t cols, size_t ld,
                              pare_err *err)
 {
     pare_status st = PARE_OK;
     for (size_t i = 0; i < rows && cols && !st; i++)
-        st = take(o, (uint8_t *)to + i * ld * o->number, cols * o->number, err);
+        st = read_bytes(o, (uint8_t *)to + i * ld * o->number, cols * o->number, err);
     return st;
-}
-
-static pare_status take_result(pipe_oracle *o, const pare_call *c, pare_err *err)
-{
-    const pipe_call h = as_outgoing(c).head;
-    pipe_result r;
-    pare_status st = take(o, &r, sizeof r, err);
-    if (st) return st;
-    if (r.rows != h.nq || r.cols != h.dv)
-        return pare_fail(err, PARE_ERR_IO, "the result has %u rows of %u numbers, not %u of %u: %s",
-                         r.rows, r.cols, h.nq, h.dv, o->child.name);
-    if (c->kind == PARE_CALL_QKV) return take_rows(o, c->u.a.y, h.nq, h.dv, h.dv, err);
-    if ((st = take_rows(o, c->u.p.m, 1, h.nq, h.nq, err)) ||
-        (st = take_rows(o, c->u.p.l, 1, h.nq, h.nq, err)))
-        return st;
-    return take_rows(o, c->u.p.acc, h.nq, h.dv, c->u.p.ldacc, err);
 }
 
 static const uint64_t NONE = UINT64_MAX;
 
-/* *call: of the frame, the one that failed, or NONE. */
-static pare_status take_results(pipe_oracle *o, const pare_call *calls, size_t n, uint64_t *call,
+/* *call: the one of the frame that failed, or NONE. */
+static pare_status read_results(pipe_oracle *o, const pare_call *calls, size_t n, uint64_t *call,
                                 pare_err *err)
 {
     pipe_calls head;
     pare_status st;
-    if ((st = answer(o, PIPE_RESULTS, call, err)) || (st = take(o, &head, sizeof head, err)))
+    if ((st = read_frame(o, PIPE_RESULTS, call, err)) ||
+        (st = read_bytes(o, &head, sizeof head, err)))
         return st;
     if (head.count != n)
         return pare_fail(err, PARE_ERR_IO, "%u results came for %zu calls: %s", head.count, n,
                          o->child.name);
     for (size_t i = 0; i < n && !st; i++) {
+        const pare_call *const c = &calls[i];
+        const pipe_call h = as_outgoing(c).head;
+        pipe_result r;
         *call = i;
-        st = take_result(o, &calls[i], err);
+        if ((st = read_bytes(o, &r, sizeof r, err))) return st;
+        if (r.rows != h.nq || r.cols != h.dv)
+            return pare_fail(err, PARE_ERR_IO,
+                             "the result has %u rows of %u numbers, not %u of %u: %s", r.rows,
+                             r.cols, h.nq, h.dv, o->child.name);
+        if (c->kind == PARE_CALL_QKV) {
+            st = read_rows(o, c->u.a.y, h.nq, h.dv, h.dv, err);
+            continue;
+        }
+        st = read_rows(o, c->u.p.m, 1, h.nq, h.nq, err);
+        if (!st) st = read_rows(o, c->u.p.l, 1, h.nq, h.nq, err);
+        if (!st) st = read_rows(o, c->u.p.acc, h.nq, h.dv, c->u.p.ldacc, err);
     }
-    return st ? st : nothing_left(o, err);
+    return st ? st : check_end(o, err);
 }
 
 /* ---- the oracle ------------------------------------------------------------------------------ */
@@ -307,7 +303,7 @@ static pare_status exchange(pipe_oracle *o, const pare_call *calls, size_t n, pa
     uint64_t call = NONE;
     char where[64];
     pare_status st = send_calls(o, calls, n, err);
-    if (!st) st = take_results(o, calls, n, &call, err);
+    if (!st) st = read_results(o, calls, n, &call, err);
     o->done += n;
     if (st == PARE_OK || st == PARE_ERR_MEMORY) return st;
     if (call < n || n == 1)
@@ -318,27 +314,21 @@ static pare_status exchange(pipe_oracle *o, const pare_call *calls, size_t n, pa
     return st;
 }
 
-/* How many of the calls make one frame. */
-static size_t frame_size(const pipe_oracle *o, const pare_call *calls, size_t n)
-{
-    const size_t most = o->caps.batch && o->caps.batch < n ? o->caps.batch : n;
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < most; i++) {
-        const outgoing g = as_outgoing(&calls[i]);
-        bytes += out_bytes(o, &g);
-        if (i > 0 && bytes > FRAME_BYTES) return i;
-    }
-    return most;
-}
-
 static pare_status evaluate(void *self, const pare_call *calls, size_t n, pare_err *err)
 {
     pipe_oracle *const o = self;
     pare_status st = PARE_OK;
     for (size_t i = 0; i < n && !st; i++) st = check_call(o, &calls[i], err);
-    for (size_t i = 0, some; i < n && !st; i += some) {
-        some = frame_size(o, calls + i, n - i);
-        st = exchange(o, calls + i, some, err);
+    for (size_t first = 0, end; first < n && !st; first = end) {
+        const size_t left = n - first;
+        const size_t most = o->caps.batch && o->caps.batch < left ? o->caps.batch : left;
+        uint64_t bytes = 0;
+        for (end = first; end < first + most; end++) { /* one frame */
+            const outgoing g = as_outgoing(&calls[end]);
+            bytes += out_bytes(o, &g);
+            if (end > first && bytes > FRAME_BYTES) break;
+        }
+        st = exchange(o, calls + first, end - first, err);
     }
     return st;
 }
@@ -364,9 +354,9 @@ pare_status pare_oracle_pipe(pare_oracle *out, const pare_pipe_opts *p, pare_err
     pipe_oracle *const o = calloc(1, sizeof *o);
     if (!o) return pare_no_memory(err);
     o->number = pare_dtype_size(p->dtype);
-    const double patience = p->timeout > 0 ? p->timeout : PARE_PIPE_TIMEOUT;
-    pare_status st = child_start(&o->child, p->command, patience, err);
-    if (!st) st = introduce(o, p, err);
+    const double timeout = p->timeout > 0 ? p->timeout : PARE_PIPE_TIMEOUT;
+    pare_status st = child_start(&o->child, p->command, timeout, err);
+    if (!st) st = handshake(o, p, err);
     if (st) {
         destroy(o);
         return st;

@@ -11,16 +11,16 @@ typedef struct rounding {
 /* What is known of a row. */
 typedef struct row_facts {
     size_t dk;
-    double size;    /* >= sum_c |q_c k_jc| of every key seen */
-    double entries; /* >= sum_c |k_jc| of every key seen, and sum_c |q_c|, together */
-    double range;   /* >= the range of its logits with the reference's (c or 0), >= 0 */
-    double top;     /* <= its largest logit, up to the error of a logit in f64; -INFINITY where the
-                       reference may be above all of them */
-    double n;       /* keys seen */
-    double m;       /* rows of a call, at most */
-    double parts;   /* partial results */
-    double merges;  /* levels of strict merges */
-    bool native;    /* no reference */
+    double size;      /* >= sum_c |q_c k_jc| of every key seen */
+    double entries;   /* >= sum_c |k_jc| of every key seen, and sum_c |q_c|, together */
+    double range;     /* >= the range of its logits with the reference's (c or 0), >= 0 */
+    double max_logit; /* <= its largest logit, up to the error of a logit in f64; -INFINITY where
+                         the reference may be above all of them */
+    double n;         /* keys seen */
+    double m;         /* rows of a call, at most */
+    double parts;     /* partial results */
+    double merges;    /* levels of strict merges */
+    bool native;      /* no reference */
 } row_facts;
 /* Rounds up. */
 rounding rounding_of(const pare_oracle_caps *caps, const row_facts *f);

@@ -1,5 +1,5 @@
-/* Tests src/length/pipe.c, child.c: an allocation that is refused anywhere is a status, no leak and
- * no process left; calls that the program cannot take never reach it. */
+/* Tests src/length/pipe.c, child_process.c: an allocation that is refused anywhere is a status, no
+ * leak and no process left; calls that the program cannot take never reach it. */
 #include "../support/fail_alloc.h"
 #include <pare/backend.h>
 #include <pare_test.h>

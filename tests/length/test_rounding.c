@@ -47,7 +47,7 @@ static formula formula_of(const pare_oracle_caps *c, const row_facts *f)
     formula out = {.factor = expm1l(2 * theta), .tight = TIGHT};
     const long double lost = fmaxl(tiny, expl(2 * delta - (long double)c->exp_flush));
     const long double off = size * (2 * out.factor + 8 * u) + 2 * lambda + 0x1p-30L;
-    const long double near = expl(fminl((long double)f->top, 0) - off);
+    const long double near = expl(fminl((long double)f->max_logit, 0) - off);
     if (!f->native && near > (long double)c->w_min) out.tight += off * 0x1p-36L;
     if (f->native)
         out.absent =
@@ -82,7 +82,7 @@ static void every_term_counts(void **state)
                              .size = any_size(&r, 1e-3, f32 ? 30 : 1e6),
                              .entries = any_size(&r, 1, f32 ? 0x1p120 : 0x1p1015),
                              .range = any_size(&r, 1, f32 ? 1e4 : 1e9),
-                             .top =
+                             .max_logit =
                                  pare_rng_below(&r, 2) ? -any_size(&r, 1, 40) : any_size(&r, 1, 40),
                              .n = 1 + floor(any_size(&r, 1, 1e8)),
                              .m = m,
@@ -154,7 +154,7 @@ static void what_cannot_be_bounded_is_infinite(void **state)
     assert_true(rounding_bound(&(rounding){0, 0}, 1, 1) == 0);
     assert_true(isinf(rounding_bound(&(rounding){NAN, 0}, 1, 1)));
     /* where the reference may be far above all logits, w_min is all that is known */
-    const row_facts below = {.m = 2, .n = 3, .parts = 5, .top = -INFINITY};
+    const row_facts below = {.m = 2, .n = 3, .parts = 5, .max_logit = -INFINITY};
     check(rounding_of(&c, &below).absent, 4 * (3 + 6 * 2 * 5) * 0x1p-126L / 0.5L, "absent", 0);
 }
 
@@ -198,7 +198,7 @@ static void facts_of(row_facts *f, long double *mean, double *largest, const len
                      .size = (double)size,
                      .entries = (double)entries,
                      .range = (double)(fmaxl(top, 0) - fminl(low, 0)),
-                     .top = (double)top,
+                     .max_logit = (double)top,
                      .n = (double)keys->count,
                      .m = s->m,
                      .parts = s->parts,
@@ -457,7 +457,7 @@ static void norms_bound_every_row(void **state)
                              .size = (double)(q * k),
                              .entries = (double)(sqrtl(c.dk) * (q + k)),
                              .range = (double)(2 * q * k),
-                             .top = (double)(-q * k),
+                             .max_logit = (double)(-q * k),
                              .n = 6,
                              .m = rows > 4 ? (double)rows : 4,
                              .parts = 2 * 2 + 64,
