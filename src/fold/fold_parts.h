@@ -1,6 +1,6 @@
 /* fold_parts.h - folding piece by piece, so that the verifier can redo one block at a time. */
-#ifndef PARE_SRC_FOLD_PARTS_H
-#define PARE_SRC_FOLD_PARTS_H
+#ifndef PARE_FOLD_FOLD_PARTS_H
+#define PARE_FOLD_FOLD_PARTS_H
 #include <pare/fold.h>
 
 /* Where new weights go, what is known of the model, what was done so far. */
@@ -18,7 +18,7 @@ PARE_MUST_USE pare_status fold_stem(folder *f, pare_stem *s);
 PARE_MUST_USE pare_status fold_top(folder *f, pare_top *t);
 
 /* How many settings (everything but the weights) of two models differ: a block, and what is around
- * the blocks with the pattern (settings.c). */
+ * the blocks with the pattern (compare_settings.c). */
 size_t block_settings_differ(const pare_block *a, const pare_block *b);
 size_t end_settings_differ(const pare_model *a, const pare_model *b);
 

@@ -1,6 +1,6 @@
 /* decode.h - the decoder's inside: every sublayer made ready, and the rows that flow through. */
-#ifndef PARE_SRC_DECODE_H
-#define PARE_SRC_DECODE_H
+#ifndef PARE_MODEL_DECODE_H
+#define PARE_MODEL_DECODE_H
 #include "decode_kernels.h"
 #include <pare/decode.h>
 

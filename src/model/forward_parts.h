@@ -1,6 +1,6 @@
 /* forward_parts.h - the parts of a forward pass, one sublayer each. */
-#ifndef PARE_SRC_FORWARD_PARTS_H
-#define PARE_SRC_FORWARD_PARTS_H
+#ifndef PARE_MODEL_FORWARD_PARTS_H
+#define PARE_MODEL_FORWARD_PARTS_H
 #include "rotary.h"
 #include <pare/forward.h>
 

@@ -2,8 +2,8 @@
  *
  * Attention looks at whole sequences. Every other step works row by row, and so do the steps
  * between two attentions taken together. */
-#ifndef PARE_SRC_FORWARD_PLAN_H
-#define PARE_SRC_FORWARD_PLAN_H
+#ifndef PARE_MODEL_FORWARD_PLAN_H
+#define PARE_MODEL_FORWARD_PLAN_H
 #include "forward_parts.h"
 
 typedef enum step_kind {

@@ -1,7 +1,7 @@
 /* forward_ranks.h - rows of a pass that several processes make together. */
-#ifndef PARE_SRC_FORWARD_RANKS_H
-#define PARE_SRC_FORWARD_RANKS_H
-#include "rows.h"
+#ifndef PARE_MODEL_FORWARD_RANKS_H
+#define PARE_MODEL_FORWARD_RANKS_H
+#include "layer_ops.h"
 #include <pare/ranks.h>
 
 /* Rank r has the ranges from this one on, up to the first of rank r + 1. */

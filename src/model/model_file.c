@@ -2,7 +2,7 @@
 #include "arch.h"
 #include "model_file.h"
 #include "safetensors.h"
-#include "seal.h"
+#include "header_checksum.h"
 #include <pare/coded.h>
 #include <string.h>
 

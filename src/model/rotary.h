@@ -1,7 +1,7 @@
 /* rotary.h - positions that turn queries and keys. */
-#ifndef PARE_SRC_ROTARY_H
-#define PARE_SRC_ROTARY_H
-#include "rows.h"
+#ifndef PARE_MODEL_ROTARY_H
+#define PARE_MODEL_ROTARY_H
+#include "layer_ops.h"
 
 /* Cosines and sines of position x frequency, made once per pass: angles and functions in f64, the
  * result rounded to the type of the pass. One table for all blocks with the same frequencies. */

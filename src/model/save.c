@@ -2,7 +2,7 @@
  * first, then f32, then bytes, and the data begins at a multiple of 64: so every tensor can be used
  * where it lies when the file is in memory. */
 #include "arch.h"
-#include "seal.h"
+#include "header_checksum.h"
 #include <pare/coded.h>
 #include <stdlib.h>
 #include <string.h>

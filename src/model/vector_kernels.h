@@ -1,0 +1,39 @@
+/* vector_kernels.h - element-wise kernels of the f32 engine.
+ *
+ * Each is written once, in plain C over 16 lanes, and compiled for several instruction sets; the
+ * choice is made at run time. No operation is fused and sums have one order (16 partial sums, then
+ * a tree), so every instruction set gives the same bits. */
+#ifndef PARE_MODEL_VECTOR_KERNELS_H
+#define PARE_MODEL_VECTOR_KERNELS_H
+#include <pare/model.h>
+
+#define VROW_INLINE static inline __attribute__((always_inline))
+#if defined(__x86_64__)
+#define VROW_X86    1
+#define VROW_AVX2   __attribute__((target("avx2")))
+#define VROW_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+#endif
+
+enum { LANES = 16 };
+
+typedef enum vrow_isa { VROW_PLAIN, VROW_HAS_AVX2, VROW_HAS_AVX512 } vrow_isa;
+vrow_isa vrow_best(void); /* what this CPU has */
+
+/* y = act(y); with u: y = act(y) u. */
+void vrow_act(vrow_isa isa, float *y, const float *u, size_t n, pare_act act);
+/* The functions inside, for their tests: 'e' exp, 't' tanh, 'f' erf. Within 4 ulp; exp overflows
+ * to inf and underflows gradually. */
+void vrow_function(vrow_isa isa, float *y, size_t n, char which);
+
+/* y += w x, entry by entry; w has d entries, n x d in all; NULL: all ones. */
+void vrow_add(vrow_isa isa, float *y, const float *x, const float *w, size_t n, size_t d);
+
+/* A norm with its constants in f32; NULL where absent. A batch norm is x gain + bias. */
+typedef struct vrow_norm {
+    pare_norm_kind kind;
+    double eps, divisor, shift;
+    const float *offset, *gain, *bias;
+} vrow_norm;
+/* n rows of d; y may be x. */
+void vrow_normalise(vrow_isa isa, float *y, const float *x, size_t n, size_t d, const vrow_norm *k);
+#endif
