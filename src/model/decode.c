@@ -82,7 +82,7 @@ static void act_rows(const pare_decoder *d, float *h, const float *u, size_t ld,
                      size_t n, pare_act act)
 {
     if (act == PARE_ACT_NONE && !u) return;
-    for (size_t i = 0; i < n; i++) vrow_act(d->isa, h + i * ld, u ? u + i * ld : NULL, cols, act);
+    for (size_t i = 0; i < n; i++) vector_activation(d->isa, h + i * ld, u ? u + i * ld : NULL, cols, act);
 }
 
 static void ffn(pare_decoder *d, const decode_ffn *f, size_t n)
@@ -304,7 +304,7 @@ pare_status pare_decoder_new_texts(pare_decoder **out, const pare_model *m, size
     }
     const size_t most = m->context ? m->context : UNLIMITED;
     *d = (pare_decoder){
-        .m = m, .arena = arena, .go = kernels(), .isa = vrow_best(), .exec = {.threads = 1}};
+        .m = m, .arena = arena, .go = kernels(), .isa = vector_best_isa(), .exec = {.threads = 1}};
     if (exec) d->exec.threads = exec->threads;
     d->max = max_tokens ? max_tokens : most;
     d->texts = texts;

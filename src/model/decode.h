@@ -66,7 +66,7 @@ struct pare_decoder {
     pare_arena *arena;
     pare_exec exec;
     const decode_kernels *go;
-    vrow_isa isa;
+    vector_isa isa;
     size_t max, texts;
     size_t *tokens; /* read so far, of each text */
     decode_row row[DECODE_ROWS];

@@ -1,3 +1,4 @@
+/* forward_plan.c - the steps of a forward pass, and how its rows are cut (forward_plan.h). */
 #include "forward_plan.h"
 
 enum {
@@ -68,12 +69,12 @@ static void list_steps(plan *l)
 {
     const pare_model *const m = l->m;
     size_t d = pare_model_width(m, 0);
-    add_step(l, STEM, 0, true, d);
+    add_step(l, EMBEDDING, 0, true, d);
     for (size_t b = 0; b < m->nblocks; b++) {
         const pare_attn *const a = &m->blocks[b].attn;
         const pare_ffn *const f = &m->blocks[b].ffn;
         if (a->kind != PARE_ATTN_NONE && attention_has_heads(a)) {
-            add_step(l, HEADS_IN, b, true, d);
+            add_step(l, PROJECT, b, true, d);
             add_step(l, ATTEND, b, false, d);
             add_step(l, HEADS_OUT, b, true, d = a->dout);
         } else if (a->kind != PARE_ATTN_NONE) {
@@ -81,10 +82,10 @@ static void list_steps(plan *l)
         }
         if (f->kind != PARE_FFN_NONE) add_step(l, FFN, b, true, d = f->dout);
     }
-    add_step(l, TOP_NORM, 0, true, d);
+    add_step(l, HEAD_NORM, 0, true, d);
     const bool by_rows =
-        m->top.pool == PARE_POOL_NONE && entries(forward_top_weight(m)) <= SMALL_WEIGHT;
-    add_step(l, TOP, 0, by_rows, d);
+        m->top.pool == PARE_POOL_NONE && entries(forward_head_weight(m)) <= SMALL_WEIGHT;
+    add_step(l, HEAD, 0, by_rows, d);
 }
 
 /* A stream that changes its width moves rows. Ranges can keep out of one another's way as long as
@@ -101,16 +102,14 @@ static void choose_layout(plan *l)
     if (changes && !l->apart) l->fused = false;
 }
 
-pare_status plan_new(plan *l, scratch *s, const pare_model *m, pare_dtype t, bool traced,
-                     pare_err *err)
+void plan_new(plan *l, rows_ctx *c, const pare_model *m, pare_dtype t, bool traced)
 {
     const bool small = t == PARE_F32 && largest_weight(m) <= SMALL_WEIGHT;
     *l = (plan){.m = m, .small = small, .fused = small && !traced};
-    l->steps = scratch_get(s, 4 * m->nblocks + 3, sizeof *l->steps);
-    if (!l->steps) return pare_no_memory(err);
+    l->steps = rows_scratch(c, 4 * m->nblocks + 3, sizeof *l->steps);
+    if (!l->steps) return;
     list_steps(l);
     choose_layout(l);
-    return PARE_OK;
 }
 
 size_t plan_chunk(const plan *l, size_t tokens)

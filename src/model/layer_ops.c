@@ -1,6 +1,5 @@
-/* layer_ops.c - the plain f64 steps, and which step the f32 engine takes instead. */
+/* layer_ops.c - the operations of a forward pass: the f64 reference, and calls of the f32 engine. */
 #include "layer_ops.h"
-#include "layer_ops_f32.h"
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -8,12 +7,19 @@
 
 enum { BLOCK = 16 }; /* rows per unit of work: fixed */
 
-pare_status rows_new(rows *out, const rows_ctx *c, pare_dtype t, size_t n, size_t d)
+void *rows_scratch(rows_ctx *c, size_t count, size_t size)
+{
+    if (c->work.st) return NULL;
+    void *const v = scratch_get(c->scratch, count, size);
+    if (!v) c->work.st = pare_no_memory(c->work.err);
+    return v;
+}
+
+rows rows_new(rows_ctx *c, pare_dtype t, size_t n, size_t d)
 {
     size_t count;
-    *out = (rows){t, n, d, NULL};
-    if (pare_mul(&count, n, d)) out->v = scratch_get(c->scratch, count, pare_dtype_size(t));
-    return out->v ? PARE_OK : pare_no_memory(c->err);
+    if (!pare_mul(&count, n, d)) count = SIZE_MAX; /* refused below */
+    return (rows){t, n, d, rows_scratch(c, count, pare_dtype_size(t))};
 }
 
 rows rows_part(const rows *r, size_t first, size_t n)
@@ -42,21 +48,23 @@ void rows_store(rows *r, size_t i, const double *from)
     for (size_t j = 0; j < r->d; j++) to[j] = (float)from[j];
 }
 
+/* ---- maps of rows ---------------------------------------------------------------------------- */
+
 /* y_i = fn(y_i, x_i). */
-typedef void row_fn2(const void *ctx, double *v, const double *x);
+typedef void row_fn2(const void *self, double *v, const double *x);
 
 typedef struct map_job {
     rows *y;
     const rows *x;
     row_fn *fn;
-    row_fn2 *fn2;
-    const void *ctx;
+    row_fn2 *fn2; /* in its place */
+    const void *self;
     atomic_bool no_memory;
 } map_job;
 
-static void map_block(void *self, size_t b)
+static void map_block(void *ctx, size_t b)
 {
-    map_job *const w = self;
+    map_job *const w = ctx;
     const size_t wide = w->x->d > w->y->d ? w->x->d : w->y->d;
     const size_t end = (b + 1) * BLOCK < w->y->n ? (b + 1) * BLOCK : w->y->n;
     double *const v = malloc(2 * (wide ? wide : 1) * sizeof *v);
@@ -67,169 +75,163 @@ static void map_block(void *self, size_t b)
     for (size_t i = b * BLOCK; i < end; i++) {
         if (w->fn) {
             rows_load(v, w->x, i);
-            w->fn(w->ctx, i, v);
+            w->fn(w->self, i, v);
         } else {
             rows_load(v, w->y, i);
             rows_load(v + wide, w->x, i);
-            w->fn2(w->ctx, v, v + wide);
+            w->fn2(w->self, v, v + wide);
         }
         rows_store(w->y, i, v);
     }
     free(v);
 }
 
-static pare_status run_map(map_job *w, const rows_ctx *c)
+static void map_blocks(map_job w, rows_ctx *c)
 {
-    PARE_ASSERT(w->y->n == w->x->n);
-    pare_parallel(c->exec, (w->y->n + BLOCK - 1) / BLOCK, map_block, w);
-    return atomic_load(&w->no_memory) ? pare_no_memory(c->err) : PARE_OK;
+    if (c->work.st) return;
+    PARE_ASSERT(w.y->n == w.x->n);
+    pare_parallel(c->work.exec, (w.y->n + BLOCK - 1) / BLOCK, map_block, &w);
+    if (atomic_load(&w.no_memory)) c->work.st = pare_no_memory(c->work.err);
 }
 
-pare_status rows_map(rows *y, const rows *x, row_fn *fn, const void *ctx, const rows_ctx *c)
+void rows_map(rows *y, const rows *x, row_fn *fn, const void *self, rows_ctx *c)
 {
-    map_job w = {.y = y, .x = x, .fn = fn, .ctx = ctx};
-    return run_map(&w, c);
+    map_blocks((map_job){.y = y, .x = x, .fn = fn, .self = self}, c);
 }
 
-static pare_status map2(rows *y, const rows *x, row_fn2 *fn, const void *ctx, const rows_ctx *c)
-{
-    map_job w = {.y = y, .x = x, .fn2 = fn, .ctx = ctx};
-    return run_map(&w, c);
-}
+/* ---- operations ------------------------------------------------------------------------------ */
 
-pare_status rows_dense(rows *y, const rows *x, const pare_weight *w, const pare_weight *b,
-                       const rows_ctx *c)
+void rows_dense(rows *y, const rows *x, const pare_weight *w, const pare_weight *b, rows_ctx *c)
 {
+    if (c->work.st) return;
     PARE_ASSERT(y->n == x->n && y->d == w->rows && x->d == w->cols && y->t == x->t);
-    if (y->t == PARE_F32)
-        return pare_dense_f32(y->v, y->d, x->v, x->d, x->n, w, b, c->exec, c->err);
-    pare_mat out = pare_mat_of(y->v, y->n, y->d);
-    const pare_mat in = pare_mat_of(x->v, x->n, x->d);
-    return pare_dense_f64(&out, &in, w, b, c->exec, c->err);
+    if (y->t == PARE_F32) {
+        c->work.st = pare_dense_f32(y->v, y->d, x->v, x->d, x->n, w, b, c->work.exec, c->work.err);
+    } else {
+        pare_mat out = pare_mat_of(y->v, y->n, y->d);
+        const pare_mat in = pare_mat_of(x->v, x->n, x->d);
+        c->work.st = pare_dense_f64(&out, &in, w, b, c->work.exec, c->work.err);
+    }
 }
-
-/* ---- norms ------------------------------------------------------------------------------ */
 
 typedef struct norm_ctx {
     const pare_norm *n;
     size_t d;
 } norm_ctx;
 
-static double sum(const double *v, size_t d)
-{
-    double s = 0;
-    for (size_t j = 0; j < d; j++) s += v[j];
-    return s;
-}
-
-static void centre(double *v, size_t d)
-{
-    const double mean = sum(v, d) / (double)d;
-    for (size_t j = 0; j < d; j++) v[j] -= mean;
-}
-
-static void divide(double *v, size_t d, const pare_norm *n)
-{
-    double squares = 0;
-    for (size_t j = 0; j < d; j++) squares += v[j] * v[j];
-    const double by = sqrt((squares + n->shift) / n->divisor + n->eps);
-    /* eps = 0 and a zero row: the row stays zero instead of becoming nan. */
-    for (size_t j = 0; j < d; j++) v[j] = by > 0 ? v[j] / by : 0;
-}
-
-static void norm_row(const void *ctx, size_t i, double *v)
+static void norm_row(const void *self, size_t i, double *v)
 {
     (void)i;
-    const norm_ctx *const c = ctx;
+    const norm_ctx *const c = self;
     const pare_norm *const n = c->n;
+    const size_t d = c->d;
     if (pare_has(&n->offset))
-        for (size_t j = 0; j < c->d; j++) v[j] += pare_weight_at(&n->offset, j);
-    if (n->kind == PARE_NORM_LAYER || n->kind == PARE_NORM_MEAN) centre(v, c->d);
-    if (n->kind == PARE_NORM_LAYER || n->kind == PARE_NORM_RMS) divide(v, c->d, n);
+        for (size_t j = 0; j < d; j++) v[j] += pare_weight_at(&n->offset, j);
+    if (n->kind == PARE_NORM_LAYER || n->kind == PARE_NORM_MEAN) {
+        double sum = 0;
+        for (size_t j = 0; j < d; j++) sum += v[j];
+        const double mean = sum / (double)d;
+        for (size_t j = 0; j < d; j++) v[j] -= mean;
+    }
+    if (n->kind == PARE_NORM_LAYER || n->kind == PARE_NORM_RMS) {
+        double squares = 0;
+        for (size_t j = 0; j < d; j++) squares += v[j] * v[j];
+        const double by = sqrt((squares + n->shift) / n->divisor + n->eps);
+        /* eps = 0 and a zero row: the row stays zero instead of becoming nan. */
+        for (size_t j = 0; j < d; j++) v[j] = by > 0 ? v[j] / by : 0;
+    }
     if (n->kind == PARE_NORM_BATCH)
-        for (size_t j = 0; j < c->d; j++)
+        for (size_t j = 0; j < d; j++)
             v[j] = (v[j] - pare_weight_at(&n->mean, j)) / sqrt(pare_weight_at(&n->var, j) + n->eps);
     if (pare_has(&n->gain))
-        for (size_t j = 0; j < c->d; j++) v[j] *= pare_weight_at(&n->gain, j);
+        for (size_t j = 0; j < d; j++) v[j] *= pare_weight_at(&n->gain, j);
     if (pare_has(&n->bias))
-        for (size_t j = 0; j < c->d; j++) v[j] += pare_weight_at(&n->bias, j);
+        for (size_t j = 0; j < d; j++) v[j] += pare_weight_at(&n->bias, j);
 }
 
-pare_status rows_norm(rows *y, const rows *x, const pare_norm *n, const rows_ctx *c)
+void rows_norm(rows *y, const rows *x, const pare_norm *n, rows_ctx *c)
 {
-    const norm_ctx ctx = {n, x->d};
-    if (n->kind == PARE_NORM_NONE && y->v == x->v) return PARE_OK;
-    if (y->t == PARE_F32) return rows_norm_f32(y, x, n, c);
-    return rows_map(y, x, norm_row, &ctx, c);
+    const norm_ctx self = {n, x->d};
+    if (n->kind == PARE_NORM_NONE && y->v == x->v) return;
+    if (y->t == PARE_F32)
+        rows_norm_f32(y, x, n, c);
+    else
+        rows_map(y, x, norm_row, &self, c);
 }
-
-/* ---- activations ------------------------------------------------------------------------- */
 
 typedef struct act_ctx {
     pare_act a;
     size_t d;
 } act_ctx;
 
-static void act_row(const void *ctx, size_t i, double *v)
+static void act_row(const void *self, size_t i, double *v)
 {
     (void)i;
-    const act_ctx *const c = ctx;
+    const act_ctx *const c = self;
     for (size_t j = 0; j < c->d; j++) v[j] = pare_act_f64(c->a, v[j]);
 }
 
-static void multiply_row(const void *ctx, double *v, const double *x)
+static void multiply_row(const void *self, double *v, const double *x)
 {
-    const size_t d = *(const size_t *)ctx;
+    const size_t d = *(const size_t *)self;
     for (size_t j = 0; j < d; j++) v[j] *= x[j];
 }
 
-pare_status rows_act(rows *y, const rows *u, pare_act a, const rows_ctx *c)
+void rows_act(rows *y, const rows *u, pare_act a, rows_ctx *c)
 {
-    const act_ctx ctx = {a, y->d};
-    if (y->t == PARE_F32) return rows_act_f32(y, u, a, c);
-    const pare_status st = a == PARE_ACT_NONE ? PARE_OK : rows_map(y, y, act_row, &ctx, c);
-    return st || !u ? st : map2(y, u, multiply_row, &y->d, c);
+    const act_ctx self = {a, y->d};
+    if (y->t == PARE_F32) {
+        rows_act_f32(y, u, a, c);
+        return;
+    }
+    if (a != PARE_ACT_NONE) rows_map(y, y, act_row, &self, c);
+    if (u) map_blocks((map_job){.y = y, .x = u, .fn2 = multiply_row, .self = &y->d}, c);
 }
-
-/* ---- sums -------------------------------------------------------------------------------- */
 
 typedef struct add_ctx {
     const pare_weight *diagonal; /* NULL: all ones */
     size_t d;
 } add_ctx;
 
-static void add_row(const void *ctx, double *v, const double *x)
+static void add_row(const void *self, double *v, const double *x)
 {
-    const add_ctx *const c = ctx;
+    const add_ctx *const c = self;
     for (size_t j = 0; j < c->d; j++)
         v[j] += c->diagonal ? pare_weight_at(c->diagonal, j) * x[j] : x[j];
 }
 
-pare_status rows_add(rows *y, const rows *x, const pare_weight *w, const rows_ctx *c)
+void rows_add(rows *y, const rows *x, const pare_weight *w, rows_ctx *c)
 {
-    const add_ctx ctx = {w, y->d};
-    return y->t == PARE_F32 ? rows_add_f32(y, x, w, c) : map2(y, x, add_row, &ctx, c);
+    const add_ctx self = {w, y->d};
+    if (y->t == PARE_F32)
+        rows_add_f32(y, x, w, c);
+    else
+        map_blocks((map_job){.y = y, .x = x, .fn2 = add_row, .self = &self}, c);
 }
 
-static void shift_row(const void *ctx, size_t i, double *v)
+static void shift_row(const void *self, size_t i, double *v)
 {
     (void)i;
-    const pare_weight *const b = ctx;
+    const pare_weight *const b = self;
     for (size_t j = 0; j < b->cols; j++) v[j] += pare_weight_at(b, j);
 }
 
-pare_status rows_shift(rows *y, const pare_weight *b, const rows_ctx *c)
+void rows_shift(rows *y, const pare_weight *b, rows_ctx *c)
 {
-    return y->t == PARE_F32 ? rows_shift_f32(y, b, c) : rows_map(y, y, shift_row, b, c);
+    if (y->t == PARE_F32)
+        rows_shift_f32(y, b, c);
+    else
+        rows_map(y, y, shift_row, b, c);
 }
 
-pare_status rows_skip(rows *y, const rows *x, const pare_skip *s, const rows_ctx *c)
+void rows_skip(rows *y, const rows *x, const pare_skip *s, rows_ctx *c)
 {
-    if (s->kind == PARE_SKIP_NONE) return PARE_OK;
-    if (s->kind != PARE_SKIP_DENSE)
-        return rows_add(y, x, s->kind == PARE_SKIP_DIAGONAL ? &s->w : NULL, c);
-    rows mapped;
-    pare_status st = rows_new(&mapped, c, y->t, y->n, y->d);
-    if (!st) st = rows_dense(&mapped, x, &s->w, NULL, c);
-    return st ? st : rows_add(y, &mapped, NULL, c);
+    if (s->kind == PARE_SKIP_NONE) return;
+    if (s->kind != PARE_SKIP_DENSE) {
+        rows_add(y, x, s->kind == PARE_SKIP_DIAGONAL ? &s->w : NULL, c);
+        return;
+    }
+    rows mapped = rows_new(c, y->t, y->n, y->d);
+    rows_dense(&mapped, x, &s->w, NULL, c);
+    rows_add(y, &mapped, NULL, c);
 }

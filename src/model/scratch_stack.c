@@ -70,7 +70,7 @@ bool scratch_reserve(scratch *s, size_t bytes)
     return p;
 }
 
-scratch_mark scratch_top(const scratch *s)
+scratch_mark scratch_save(const scratch *s)
 {
     return (scratch_mark){s->now, s->now ? s->now->used : 0};
 }

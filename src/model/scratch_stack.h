@@ -24,6 +24,6 @@ PARE_MUST_USE void *scratch_get(scratch *s, size_t count, size_t size);
 /* The next `bytes` lie in one piece: one large allocation per pass is one that malloc keeps for the
  * next pass, with its pages. */
 PARE_MUST_USE bool scratch_reserve(scratch *s, size_t bytes);
-scratch_mark scratch_top(const scratch *s);
+scratch_mark scratch_save(const scratch *s);
 void scratch_reset(scratch *s, scratch_mark m);
 #endif

@@ -11,13 +11,13 @@
 #include <pare/vexp.h>
 #include <string.h>
 
-VROW_INLINE float clamp(float x, float lo, float hi)
+VECTOR_INLINE float clamp(float x, float lo, float hi)
 {
     x = pare_choose(x < lo, lo, x); /* a nan fails both comparisons */
     return pare_choose(x > hi, hi, x);
 }
 
-VROW_INLINE float tanh_one(float x)
+VECTOR_INLINE float tanh_scalar(float x)
 {
     const float a = fabsf(x), z = x * x;
     float p = -5.70498872745e-3f;
@@ -30,7 +30,7 @@ VROW_INLINE float tanh_one(float x)
     return copysignf(pare_choose(a < 0.625f, small, large), x);
 }
 
-VROW_INLINE float erf_one(float x)
+VECTOR_INLINE float erf_scalar(float x)
 {
     const float t = clamp(fabsf(x), 0, 8), s = t * t; /* erf is 1 long before 8 */
     float p = -5.96761703e-4f;
@@ -48,7 +48,7 @@ VROW_INLINE float erf_one(float x)
     return copysignf(pare_choose(t < 0.927734375f, small, large), x);
 }
 
-VROW_INLINE float act_one(pare_act act, float x)
+VECTOR_INLINE float activation_scalar(pare_act act, float x)
 {
     switch (act) {
     case PARE_ACT_NONE:
@@ -56,7 +56,7 @@ VROW_INLINE float act_one(pare_act act, float x)
     case PARE_ACT_RELU:
         return x > 0 ? x : 0;
     case PARE_ACT_GELU:
-        return 0.5f * x * (1 + erf_one(x * 0.707106781186547524f));
+        return 0.5f * x * (1 + erf_scalar(x * 0.707106781186547524f));
     case PARE_ACT_GELU_TANH: {
         const float t = 1.59576912160573071f * (x + 0.044715f * x * x * x); /* 2 sqrt(2 / pi) */
         return x / (1 + pare_exp_scalar(-t));
@@ -64,125 +64,127 @@ VROW_INLINE float act_one(pare_act act, float x)
     case PARE_ACT_SILU:
         return x / (1 + pare_exp_scalar(-x));
     case PARE_ACT_TANH:
-        return tanh_one(x);
+        return tanh_scalar(x);
     }
     return x;
 }
 
 /* Through a copy: the compiler cannot know that y and u are apart. */
-VROW_INLINE void sixteen(float *y, const float *u, pare_act act)
+VECTOR_INLINE void activate_lanes(float *y, const float *u, pare_act act)
 {
     float v[LANES];
     if (u)
-        for (size_t l = 0; l < LANES; l++) v[l] = act_one(act, y[l]) * u[l];
+        for (size_t l = 0; l < LANES; l++) v[l] = activation_scalar(act, y[l]) * u[l];
     else
-        for (size_t l = 0; l < LANES; l++) v[l] = act_one(act, y[l]);
+        for (size_t l = 0; l < LANES; l++) v[l] = activation_scalar(act, y[l]);
     memcpy(y, v, sizeof v);
 }
 
 /* What is left over goes through the same sixteen lanes. */
-VROW_INLINE void all_lanes(float *y, const float *u, size_t n, pare_act act)
+VECTOR_INLINE void activate_row(float *y, const float *u, size_t n, pare_act act)
 {
     size_t i = 0;
-    for (; i + LANES <= n; i += LANES) sixteen(y + i, u ? u + i : NULL, act);
+    for (; i + LANES <= n; i += LANES) activate_lanes(y + i, u ? u + i : NULL, act);
     if (i == n) return;
     float v[LANES] = {0}, w[LANES] = {0};
     memcpy(v, y + i, (n - i) * sizeof *v);
     if (u) memcpy(w, u + i, (n - i) * sizeof *w);
-    sixteen(v, u ? w : NULL, act);
+    activate_lanes(v, u ? w : NULL, act);
     memcpy(y + i, v, (n - i) * sizeof *v);
 }
 
 /* The activation is a constant in every loop. */
-VROW_INLINE void by_kind(float *y, const float *u, size_t n, pare_act act)
+VECTOR_INLINE void activate(float *y, const float *u, size_t n, pare_act act)
 {
     switch (act) {
     case PARE_ACT_NONE:
-        all_lanes(y, u, n, PARE_ACT_NONE);
+        activate_row(y, u, n, PARE_ACT_NONE);
         return;
     case PARE_ACT_RELU:
-        all_lanes(y, u, n, PARE_ACT_RELU);
+        activate_row(y, u, n, PARE_ACT_RELU);
         return;
     case PARE_ACT_GELU:
-        all_lanes(y, u, n, PARE_ACT_GELU);
+        activate_row(y, u, n, PARE_ACT_GELU);
         return;
     case PARE_ACT_GELU_TANH:
-        all_lanes(y, u, n, PARE_ACT_GELU_TANH);
+        activate_row(y, u, n, PARE_ACT_GELU_TANH);
         return;
     case PARE_ACT_SILU:
-        all_lanes(y, u, n, PARE_ACT_SILU);
+        activate_row(y, u, n, PARE_ACT_SILU);
         return;
     case PARE_ACT_TANH:
-        all_lanes(y, u, n, PARE_ACT_TANH);
+        activate_row(y, u, n, PARE_ACT_TANH);
         return;
     }
 }
 
-VROW_INLINE void function_lanes(float *y, size_t n, char which)
+VECTOR_INLINE void apply_function(float *y, size_t n, char which)
 {
     for (size_t i = 0; i < n; i++)
-        y[i] = which == 'e' ? pare_exp_scalar(y[i]) : which == 't' ? tanh_one(y[i]) : erf_one(y[i]);
+        y[i] = which == 'e'   ? pare_exp_scalar(y[i])
+               : which == 't' ? tanh_scalar(y[i])
+                              : erf_scalar(y[i]);
 }
 
-#if defined(VROW_X86)
-VROW_AVX2 static void act_avx2(float *y, const float *u, size_t n, pare_act act)
+#if defined(VECTOR_X86)
+VECTOR_AVX2 static void act_avx2(float *y, const float *u, size_t n, pare_act act)
 {
-    by_kind(y, u, n, act);
+    activate(y, u, n, act);
 }
-VROW_AVX512 static void act_avx512(float *y, const float *u, size_t n, pare_act act)
+VECTOR_AVX512 static void act_avx512(float *y, const float *u, size_t n, pare_act act)
 {
-    by_kind(y, u, n, act);
+    activate(y, u, n, act);
 }
-VROW_AVX2 static void function_avx2(float *y, size_t n, char which)
+VECTOR_AVX2 static void function_avx2(float *y, size_t n, char which)
 {
-    function_lanes(y, n, which);
+    apply_function(y, n, which);
 }
-VROW_AVX512 static void function_avx512(float *y, size_t n, char which)
+VECTOR_AVX512 static void function_avx512(float *y, size_t n, char which)
 {
-    function_lanes(y, n, which);
+    apply_function(y, n, which);
 }
 #endif
 
-vrow_isa vrow_best(void)
+vector_isa vector_best_isa(void)
 {
-#if defined(VROW_X86)
+#if defined(VECTOR_X86)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        return VROW_HAS_AVX512;
-    if (__builtin_cpu_supports("avx2")) return VROW_HAS_AVX2;
+        return ISA_AVX512;
+    if (__builtin_cpu_supports("avx2")) return ISA_AVX2;
 #endif
-    return VROW_PLAIN;
+    return ISA_PLAIN;
 }
 
-void vrow_act(vrow_isa isa, float *y, const float *u, size_t n, pare_act act)
+void vector_activation(vector_isa isa, float *y, const float *u, size_t n, pare_act act)
 {
     if (act == PARE_ACT_NONE && !u) return;
-#if defined(VROW_X86)
-    if (isa == VROW_HAS_AVX512) {
+#if defined(VECTOR_X86)
+    if (isa == ISA_AVX512) {
         act_avx512(y, u, n, act);
         return;
     }
-    if (isa == VROW_HAS_AVX2) {
+    if (isa == ISA_AVX2) {
         act_avx2(y, u, n, act);
         return;
     }
 #endif
     (void)isa;
-    by_kind(y, u, n, act);
+    activate(y, u, n, act);
 }
 
-void vrow_function(vrow_isa isa, float *y, size_t n, char which)
+void vector_function(vector_isa isa, float *y, size_t n, char which)
 {
-#if defined(VROW_X86)
-    if (isa == VROW_HAS_AVX512) {
+#if defined(VECTOR_X86)
+    if (isa == ISA_AVX512) {
         function_avx512(y, n, which);
         return;
     }
-    if (isa == VROW_HAS_AVX2) {
+    if (isa == ISA_AVX2) {
         function_avx2(y, n, which);
         return;
     }
 #endif
     (void)isa;
-    function_lanes(y, n, which);
+    apply_function(y, n, which);
 }

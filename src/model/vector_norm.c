@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Sixteen partial sums of f(v_j), then a tree; the rest one by one. */
-VROW_INLINE float total(const float part[LANES], float rest)
+VECTOR_INLINE float sum_lanes(const float part[LANES], float rest)
 {
     float s[LANES];
     for (size_t l = 0; l < LANES; l++) s[l] = part[l];
@@ -16,28 +16,28 @@ VROW_INLINE float total(const float part[LANES], float rest)
     return s[0] + rest;
 }
 
-VROW_INLINE float sum(const float *v, size_t d)
+VECTOR_INLINE float sum(const float *v, size_t d)
 {
     float part[LANES] = {0}, rest = 0;
     size_t j = 0;
     for (; j + LANES <= d; j += LANES)
         for (size_t l = 0; l < LANES; l++) part[l] += v[j + l];
     for (; j < d; j++) rest += v[j];
-    return total(part, rest);
+    return sum_lanes(part, rest);
 }
 
-VROW_INLINE float sum_of_squares(const float *v, size_t d)
+VECTOR_INLINE float sum_of_squares(const float *v, size_t d)
 {
     float part[LANES] = {0}, rest = 0;
     size_t j = 0;
     for (; j + LANES <= d; j += LANES)
         for (size_t l = 0; l < LANES; l++) part[l] += v[j + l] * v[j + l];
     for (; j < d; j++) rest += v[j] * v[j];
-    return total(part, rest);
+    return sum_lanes(part, rest);
 }
 
 /* y = (x a) gain + bias */
-VROW_INLINE float affine(float x, float a, const float *gain, const float *bias, size_t j)
+VECTOR_INLINE float affine(float x, float a, const float *gain, const float *bias, size_t j)
 {
     x *= a;
     if (gain) x *= gain[j];
@@ -45,8 +45,8 @@ VROW_INLINE float affine(float x, float a, const float *gain, const float *bias,
     return x;
 }
 
-VROW_INLINE void scale_row(float *y, const float *x, float a, const float *gain, const float *bias,
-                           size_t d)
+VECTOR_INLINE void scale_row(float *y, const float *x, float a, const float *gain,
+                             const float *bias, size_t d)
 {
     size_t j = 0;
     for (; j + LANES <= d; j += LANES) {
@@ -58,7 +58,7 @@ VROW_INLINE void scale_row(float *y, const float *x, float a, const float *gain,
 }
 
 /* y = x + c + offset */
-VROW_INLINE void shift_row(float *y, const float *x, float c, const float *offset, size_t d)
+VECTOR_INLINE void shift_row(float *y, const float *x, float c, const float *offset, size_t d)
 {
     size_t j = 0;
     for (; j + LANES <= d; j += LANES) {
@@ -70,14 +70,14 @@ VROW_INLINE void shift_row(float *y, const float *x, float c, const float *offse
 }
 
 /* 1 / sqrt((squares + shift) / divisor + eps); 0 for 0, so that a zero row stays zero. */
-VROW_INLINE float factor(const vrow_norm *k, float squares)
+VECTOR_INLINE float inverse_norm(const vector_norm *k, float squares)
 {
     const double by = sqrt(((double)squares + k->shift) / k->divisor + k->eps);
     return by > 0 ? (float)(1 / by) : 0;
 }
 
-VROW_INLINE void rows_one_by_one(float *y, const float *x, size_t n, size_t d, const vrow_norm *k,
-                                 const float *gain, const float *bias)
+VECTOR_INLINE void normalize_rows(float *y, const float *x, size_t n, size_t d,
+                                  const vector_norm *k, const float *gain, const float *bias)
 {
     for (size_t i = 0; i < n; i++, x += d, y += d) {
         const float *v = x;
@@ -91,23 +91,23 @@ VROW_INLINE void rows_one_by_one(float *y, const float *x, size_t n, size_t d, c
             v = y;
         }
         if (k->kind == PARE_NORM_LAYER || k->kind == PARE_NORM_RMS)
-            a = factor(k, sum_of_squares(v, d));
+            a = inverse_norm(k, sum_of_squares(v, d));
         scale_row(y, v, a, gain, bias, d);
     }
 }
 
 /* Whether there is a gain or a bias is known before the loops. */
-VROW_INLINE void normalise(float *y, const float *x, size_t n, size_t d, const vrow_norm *k)
+VECTOR_INLINE void normalize(float *y, const float *x, size_t n, size_t d, const vector_norm *k)
 {
     if (k->gain && k->bias)
-        rows_one_by_one(y, x, n, d, k, k->gain, k->bias);
+        normalize_rows(y, x, n, d, k, k->gain, k->bias);
     else if (k->gain)
-        rows_one_by_one(y, x, n, d, k, k->gain, NULL);
+        normalize_rows(y, x, n, d, k, k->gain, NULL);
     else
-        rows_one_by_one(y, x, n, d, k, NULL, k->bias);
+        normalize_rows(y, x, n, d, k, NULL, k->bias);
 }
 
-VROW_INLINE void add(float *y, const float *x, const float *w, size_t d)
+VECTOR_INLINE void add(float *y, const float *x, const float *w, size_t d)
 {
     size_t j = 0;
     for (; j + LANES <= d; j += LANES) {
@@ -118,7 +118,7 @@ VROW_INLINE void add(float *y, const float *x, const float *w, size_t d)
     for (; j < d; j++) y[j] += w ? w[j] * x[j] : x[j];
 }
 
-VROW_INLINE void add_rows(float *y, const float *x, const float *w, size_t n, size_t d)
+VECTOR_INLINE void add_rows(float *y, const float *x, const float *w, size_t n, size_t d)
 {
     if (!w) {
         add(y, x, NULL, n * d);
@@ -127,51 +127,52 @@ VROW_INLINE void add_rows(float *y, const float *x, const float *w, size_t n, si
     for (size_t i = 0; i < n; i++) add(y + i * d, x + i * d, w, d);
 }
 
-#if defined(VROW_X86)
-VROW_AVX2 static void normalise_avx2(float *y, const float *x, size_t n, size_t d,
-                                     const vrow_norm *k)
+#if defined(VECTOR_X86)
+VECTOR_AVX2 static void normalize_avx2(float *y, const float *x, size_t n, size_t d,
+                                       const vector_norm *k)
 {
-    normalise(y, x, n, d, k);
+    normalize(y, x, n, d, k);
 }
-VROW_AVX512 static void normalise_avx512(float *y, const float *x, size_t n, size_t d,
-                                         const vrow_norm *k)
+VECTOR_AVX512 static void normalize_avx512(float *y, const float *x, size_t n, size_t d,
+                                           const vector_norm *k)
 {
-    normalise(y, x, n, d, k);
+    normalize(y, x, n, d, k);
 }
-VROW_AVX2 static void add_avx2(float *y, const float *x, const float *w, size_t n, size_t d)
+VECTOR_AVX2 static void add_avx2(float *y, const float *x, const float *w, size_t n, size_t d)
 {
     add_rows(y, x, w, n, d);
 }
-VROW_AVX512 static void add_avx512(float *y, const float *x, const float *w, size_t n, size_t d)
+VECTOR_AVX512 static void add_avx512(float *y, const float *x, const float *w, size_t n, size_t d)
 {
     add_rows(y, x, w, n, d);
 }
 #endif
 
-void vrow_normalise(vrow_isa isa, float *y, const float *x, size_t n, size_t d, const vrow_norm *k)
+void vector_normalize(vector_isa isa, float *y, const float *x, size_t n, size_t d,
+                      const vector_norm *k)
 {
-#if defined(VROW_X86)
-    if (isa == VROW_HAS_AVX512) {
-        normalise_avx512(y, x, n, d, k);
+#if defined(VECTOR_X86)
+    if (isa == ISA_AVX512) {
+        normalize_avx512(y, x, n, d, k);
         return;
     }
-    if (isa == VROW_HAS_AVX2) {
-        normalise_avx2(y, x, n, d, k);
+    if (isa == ISA_AVX2) {
+        normalize_avx2(y, x, n, d, k);
         return;
     }
 #endif
     (void)isa;
-    normalise(y, x, n, d, k);
+    normalize(y, x, n, d, k);
 }
 
-void vrow_add(vrow_isa isa, float *y, const float *x, const float *w, size_t n, size_t d)
+void vector_add(vector_isa isa, float *y, const float *x, const float *w, size_t n, size_t d)
 {
-#if defined(VROW_X86)
-    if (isa == VROW_HAS_AVX512) {
+#if defined(VECTOR_X86)
+    if (isa == ISA_AVX512) {
         add_avx512(y, x, w, n, d);
         return;
     }
-    if (isa == VROW_HAS_AVX2) {
+    if (isa == ISA_AVX2) {
         add_avx2(y, x, w, n, d);
         return;
     }

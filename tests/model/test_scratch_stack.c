@@ -24,7 +24,7 @@ static void a_reset_gives_the_same_memory_again(void **state)
     (void)state;
     scratch s = {0};
     void *first[6];
-    const scratch_mark empty = scratch_top(&s);
+    const scratch_mark empty = scratch_save(&s);
     for (size_t round = 0; round < 3; round++) {
         for (size_t i = 0; i < 6; i++) {
             void *const p = scratch_get(&s, (size_t)100000 << i % 3, 1);
@@ -34,7 +34,7 @@ static void a_reset_gives_the_same_memory_again(void **state)
         scratch_reset(&s, empty);
     }
     void *const small = scratch_get(&s, 1, 1);
-    const scratch_mark mark = scratch_top(&s);
+    const scratch_mark mark = scratch_save(&s);
     void *const after = scratch_get(&s, 10, 1);
     scratch_reset(&s, mark);
     assert_true(scratch_get(&s, 10, 1) == after && after != small);
