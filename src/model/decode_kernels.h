@@ -6,7 +6,7 @@
 
 /* A norm made ready: y = (x + offset - mean?) / divisor? * gain + bias. */
 typedef struct decode_norm {
-    bool on, centre, divide;
+    bool on, center, divide;
     size_t d; /* entries that count */
     float eps, divisor, shift;
     const float *offset, *gain, *bias; /* padded; offset and bias may be NULL */

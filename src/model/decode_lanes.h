@@ -148,7 +148,7 @@ TARGET static void norm(float *y, const float *x, const decode_norm *n)
             lanes_store(y + j, lanes_add(lanes_load(x + j), lanes_load(n->offset + j)));
         from = y;
     }
-    if (n->centre) {
+    if (n->center) {
         const lanes mean = lanes_set(row_sum(from, padded) / (float)n->d);
         for (size_t j = 0; j < padded; j += LANES)
             lanes_store(y + j, lanes_sub(lanes_load(from + j), mean));
