@@ -1,22 +1,23 @@
-/* The range is cut in the ratio of the probabilities; a byte is written when its value is sure. */
+/* range_coder.c - the range is cut in the ratio of the probabilities; a byte is
+ * written when its value is certain. */
 #include "range_coder.h"
 
-enum { TOP = 1 << 24 };
+enum { MIN_RANGE = 1 << 24 };
 
-void range_encode_open(range_encoder *e, uint8_t *to, size_t room)
+void range_encode_open(range_encoder *e, uint8_t *to, size_t capacity)
 {
-    *e = (range_encoder){.to = to, .room = room, .range = UINT32_MAX};
+    *e = (range_encoder){.to = to, .capacity = capacity, .range = UINT32_MAX};
 }
 
 static void put_byte(range_encoder *e, uint8_t v)
 {
     /* the first one is always 0 and is not written */
-    if (e->n > 0 && e->n <= e->room) e->to[e->n - 1] = v;
+    if (e->n > 0 && e->n <= e->capacity) e->to[e->n - 1] = v;
     e->n++;
 }
 
-/* A byte is sure when no carry can reach it any more. */
-static void shift(range_encoder *e)
+/* A byte is certain when no carry can reach it any more. */
+static void shift_byte(range_encoder *e)
 {
     if ((uint32_t)e->low < UINT32_C(0xff000000) || e->low >> 32) {
         const uint8_t carry = (uint8_t)(e->low >> 32);
@@ -38,12 +39,12 @@ void range_encode(range_encoder *e, uint32_t p, unsigned of, bool one)
         e->low += bound;
         e->range -= bound;
     }
-    for (; e->range < TOP; e->range <<= 8) shift(e);
+    for (; e->range < MIN_RANGE; e->range <<= 8) shift_byte(e);
 }
 
 size_t range_encode_close(range_encoder *e)
 {
-    for (int i = 0; i < 5; i++) shift(e);
+    for (int i = 0; i < 5; i++) shift_byte(e);
     return e->n - 1;
 }
 
@@ -69,7 +70,7 @@ bool range_decode(range_decoder *d, uint32_t p, unsigned of)
         d->code -= bound;
         d->range -= bound;
     }
-    for (; d->range < TOP; d->range <<= 8) d->code = d->code << 8 | next_byte(d);
+    for (; d->range < MIN_RANGE; d->range <<= 8) d->code = d->code << 8 | next_byte(d);
     return one;
 }
 

@@ -5,13 +5,13 @@
 
 typedef struct range_encoder {
     uint8_t *to;
-    size_t room, n; /* n may go beyond room: the rest is counted only */
+    size_t capacity, n; /* n may go beyond capacity: the rest is counted only */
     uint64_t low;
     uint32_t range;
     uint8_t cache;
     uint64_t waiting;
 } range_encoder;
-void range_encode_open(range_encoder *e, uint8_t *to, size_t room);
+void range_encode_open(range_encoder *e, uint8_t *to, size_t capacity);
 /* p of 2^of, that the bit is 1: above 0, below 2^of; of <= 16. */
 void range_encode(range_encoder *e, uint32_t p, unsigned of, bool one);
 size_t range_encode_close(range_encoder *e); /* bytes that were needed */

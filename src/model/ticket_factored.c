@@ -1,246 +1,226 @@
-/* A weight as the product of two masked random matrices (pare/coded.h): what a body says, and the
- * numbers it stands for. ticket_factored_write.c makes such bodies.
+/* ticket_factored.c - reads a weight that is stored as the product of two masked random matrices
+ * (pare/coded.h). ticket_factored_write.c writes such bodies.
  *
- * Body:  u32 donor column (2^32 - 1: none)   u32 width (bridge; 0 when raw)   u32 units of a block
+ * Body:  u32 donor column (2^32 - 1: none)   u32 width (mask coder; 0 when raw)   u32 units of a block
  *        i8 prior of each rank, as many as a block has units (FACTORED_RANKED)
- *        bits: own[k] + 1 of every unit (0: pruned), each ceil(log2(b + 1)) of them; of every
- * column but the donor's, one bit for each of the donor's units in order; zeros up to a byte
+ *        bits: own[k] + 1 of every unit (0: pruned), each ceil(log2(b + 1)) of them;
+ *              of every column but the donor's, one bit for each of the donor's units in order;
+ *              zeros up to a byte
  *        masks: row by row, in a row column by column, in a column unit by unit; zeros up to a byte
  *
- * All sums are exact integers, so that the numbers are the same everywhere. The rows of A are made
- * one by one: no matrix of n columns is ever held. Every bit means something or must be 0: a body
- * that was changed gives other numbers, or none. */
+ * Entry (i, j) of the weight is the sum over the units k of column j of MA_ik A_ik B_kj, and over
+ * the units of the donor that give to column j. All sums are exact integers, so that the numbers
+ * are the same everywhere. The rows of A are made one by one: no matrix of n columns is ever held.
+ * Every bit means something or must be 0: a changed body gives other numbers, or none. */
 #include "ticket_factored.h"
+#include "base/work.h"
 #include <string.h>
 
 #define UNITS_MOST (UINT64_C(1) << 28)
 
 typedef struct expansion {
+    pare_work work; /* of the scratch arena; keeps the first error */
     const pare_coded_head *h;
-    deal d;
-    pare_bits gift; /* b x given */
+    unit_layout d;
+    pare_bits gives; /* b x donated: does unit u of the donor give to column j? */
     int32_t *donor_weight, *row;
     int64_t *item;
-    uint8_t *bit, *on;
-    bool turned, bridged;
+    uint8_t *bit, *donor_bit;
+    bool transposed, coded;
     bit_reader raw;
-    bridge_decoder bridge;
-    pare_err *err;
+    mask_decoder masks;
 } expansion;
 
-/* Column j of a row begins with what the donor's units give to it. */
-static int64_t gifts_sum(const deal *d, const pare_bits *gift, const int32_t *row,
-                         const int32_t *donor_weight, const uint8_t *on, size_t j)
+static void *alloc(expansion *e, size_t count, size_t size)
 {
-    int64_t sum = 0;
-    const uint32_t *const unit = d->unit + d->first[d->donor];
-    for (size_t u = 0; u < d->given; u++)
-        if (on[u] && pare_bit(gift, j, u))
-            sum += (int64_t)row[unit[u]] * donor_weight[u * d->b + j];
-    return sum;
+    return pare_work_alloc(&e->work, count, size);
 }
 
-static pare_status read_own(expansion *e, pare_arena *a, size_t each, bit_reader *r)
+static void refuse_masks(expansion *e, size_t bytes)
 {
-    deal *const d = &e->d;
-    const unsigned width = deal_own_bits(d->b);
-    uint32_t *const own = pare_alloc(a, d->n + 1, sizeof *own);
-    if (!own) return pare_no_memory(e->err);
-    for (size_t k = 0; k < each * d->b; k++) own[k] = (uint32_t)(k / each);
-    for (size_t k = each * d->b; k < d->n; k++) {
-        const uint64_t v = bits_get(r, width);
-        if (v > d->b)
-            return pare_fail(e->err, PARE_ERR_INPUT,
-                             "a ticket whose hidden unit %zu serves column %llu of %zu", k,
-                             (unsigned long long)(v - 1), d->b);
-        own[k] = v ? (uint32_t)(v - 1) : PARE_NO_COLUMN;
-    }
-    const pare_status st = deal_list(d, a, own, e->err);
-    return st ? st : deal_check(d, e->err);
+    pare_work_fail(&e->work, PARE_ERR_INPUT,
+                   "a ticket of %zu x %zu whose masks have %zu bytes: too few or too many", e->d.a,
+                   e->d.b, bytes);
 }
 
-static pare_status read_gifts(expansion *e, pare_arena *a, bit_reader *r)
+/* Up to the end of a byte. */
+static void check_zeros(expansion *e, bit_reader *r)
 {
-    const deal *const d = &e->d;
-    e->gift = pare_bits_new(a, d->b, d->given);
-    e->donor_weight = pare_alloc(a, d->given * d->b + 1, sizeof *e->donor_weight);
-    if (!e->gift.v || !e->donor_weight) return pare_no_memory(e->err);
-    for (size_t j = 0; j < d->b; j++)
-        for (size_t u = 0; j != d->donor && u < d->given; u++)
-            if (bits_get(r, 1)) pare_bit_set(&e->gift, j, u);
-    for (size_t u = 0; u < d->given; u++)
-        pare_source_weights(e->donor_weight + u * d->b, d->seed, d->stream + 1,
-                            (uint64_t)d->unit[d->first[d->donor] + u] * d->b, d->b);
-    return PARE_OK;
+    if (bits_get(r, (unsigned)(8 - r->at % 8) % 8) != 0)
+        pare_work_fail(&e->work, PARE_ERR_INPUT,
+                       "a ticket with a one among the zeros that fill a byte");
 }
 
-static pare_status bad_masks(const expansion *e, size_t bytes)
+static void read_priors(expansion *e, pare_bridge *model, size_t each, bit_reader *r)
 {
-    return pare_fail(e->err, PARE_ERR_INPUT,
-                     "a ticket of %zu x %zu whose masks have %zu bytes: too few or too many",
-                     e->d.a, e->d.b, bytes);
-}
-
-/* Units in blocks take no bits to be dealt, but a column of masks each: room is made for them only
- * when the bytes can hold these. */
-static pare_status check_blocks(const expansion *e, size_t each, size_t bytes)
-{
-    const uint64_t bits = (uint64_t)e->d.a * each * e->d.b;
-    const bool fits = e->bridged ? bridge_may_hold(bytes, bits) : bits / 8 <= bytes;
-    return fits ? PARE_OK : bad_masks(e, bytes);
-}
-
-static pare_status read_priors(pare_bridge *model, size_t each, bit_reader *r, pare_err *err)
-{
-    if (each == 0 || each > BRIDGE_UNITS)
-        return pare_fail(err, PARE_ERR_INPUT, "a coded ticket with blocks of %zu units: 1 to %d",
-                         each, BRIDGE_UNITS);
+    if (each == 0 || each > CODER_UNITS)
+        pare_work_fail(&e->work, PARE_ERR_INPUT, "a coded ticket with blocks of %zu units: 1 to %d",
+                       each, CODER_UNITS);
+    if (e->work.st) return;
     model->ranks = each;
     for (size_t k = 0; k < each; k++) {
         const int v = (int)bits_get(r, FACTORED_PRIOR_BITS);
         model->prior[k] = (int8_t)(v < 128 ? v : v - 256);
     }
-    return PARE_OK;
 }
 
-static pare_status check_width(const expansion *e, uint32_t width)
+/* Which column each unit serves: `each` units a column without any bits, then the rest. */
+static void read_columns(expansion *e, size_t each, bit_reader *r)
 {
-    if (e->bridged ? width > 0 && width <= BRIDGE_WIDEST : width == 0) return PARE_OK;
-    return pare_fail(e->err, PARE_ERR_INPUT,
-                     "a ticket whose coder has width %u: 1 to %d, and 0 where masks are raw",
-                     (unsigned)width, BRIDGE_WIDEST);
+    unit_layout *const d = &e->d;
+    const unsigned width = unit_column_bits(d->b);
+    uint32_t *const own = alloc(e, d->n + 1, sizeof *own);
+    if (!own) return;
+    for (size_t k = 0; k < each * d->b; k++) own[k] = (uint32_t)(k / each);
+    for (size_t k = each * d->b; k < d->n; k++) {
+        const uint64_t v = bits_get(r, width);
+        if (v > d->b) {
+            pare_work_fail(&e->work, PARE_ERR_INPUT,
+                           "a ticket whose hidden unit %zu serves column %llu of %zu", k,
+                           (unsigned long long)(v - 1), d->b);
+            return;
+        }
+        own[k] = v ? (uint32_t)(v - 1) : PARE_NO_COLUMN;
+    }
+    e->work.st = unit_layout_init(d, e->work.arena, own, e->work.err);
+    if (!e->work.st) e->work.st = unit_layout_check(d, e->work.err);
 }
 
-/* Up to the end of a byte. */
-static pare_status check_zeros(bit_reader *r, pare_err *err)
+static void read_donations(expansion *e, bit_reader *r)
 {
-    if (bits_get(r, (unsigned)(8 - r->at % 8) % 8) == 0) return PARE_OK;
-    return pare_fail(err, PARE_ERR_INPUT, "a ticket with a one among the zeros that fill a byte");
+    const unit_layout *const d = &e->d;
+    if (!e->work.st && d->donated * (d->b - 1) > r->bits - r->at)
+        pare_work_fail(&e->work, PARE_ERR_INPUT, "a ticket that ends within its donors");
+    e->donor_weight = alloc(e, d->donated * d->b + 1, sizeof *e->donor_weight);
+    if (e->work.st) return;
+    e->gives = pare_bits_new(e->work.arena, d->b, d->donated);
+    if (!e->gives.v) {
+        e->work.st = pare_no_memory(e->work.err);
+        return;
+    }
+    for (size_t j = 0; j < d->b; j++)
+        for (size_t u = 0; j != d->donor && u < d->donated; u++)
+            if (bits_get(r, 1)) pare_bit_set(&e->gives, j, u);
+    for (size_t u = 0; u < d->donated; u++)
+        pare_source_weights(e->donor_weight + u * d->b, d->seed, d->stream + 1,
+                            (uint64_t)d->unit[d->first[d->donor] + u] * d->b, d->b);
 }
 
 /* The masks must be as long as they have to be. */
-static pare_status open_masks(expansion *e, const uint8_t *at, size_t bytes,
-                              const pare_bridge *model)
+static void open_masks(expansion *e, const uint8_t *at, size_t bytes, const pare_bridge *model)
 {
     const uint64_t bits = (uint64_t)e->d.a * e->d.first[e->d.b];
-    const bool fits = e->bridged ? bridge_may_hold(bytes, bits) : bytes == (bits + 7) / 8;
-    if (!fits) return bad_masks(e, bytes);
+    if (!(e->coded ? mask_bytes_suffice(bytes, bits) : bytes == (bits + 7) / 8)) {
+        refuse_masks(e, bytes);
+        return;
+    }
     e->raw = (bit_reader){.data = at, .bits = 8 * bytes};
-    if (e->bridged) bridge_decode_open(&e->bridge, at, bytes, model);
-    for (size_t j = 0; e->bridged && j < e->d.b; j++)
-        if (e->d.first[j + 1] - e->d.first[j] > (model->ranks ? model->ranks : BRIDGE_UNITS))
-            return pare_fail(e->err, PARE_ERR_INPUT,
-                             "a coded ticket with more units for column %zu than its coder has", j);
-    return PARE_OK;
+    if (!e->coded) return;
+    mask_decode_open(&e->masks, at, bytes, model);
+    const size_t most = model->ranks ? model->ranks : CODER_UNITS;
+    for (size_t j = 0; j < e->d.b; j++)
+        if (e->d.first[j + 1] - e->d.first[j] > most)
+            pare_work_fail(&e->work, PARE_ERR_INPUT,
+                           "a coded ticket with more units for column %zu than its coder has", j);
 }
 
-static pare_status open_body(expansion *e, pare_arena *a, const coded_body *body)
+static void open_body(expansion *e, const ticket_body *body)
 {
-    deal *const d = &e->d;
-    const size_t each = body->bytes < FACTORED_FRONT ? SIZE_MAX : coded_get32(body->data + 8);
+    unit_layout *const d = &e->d;
+    pare_work *const w = &e->work;
+    const size_t each = body->bytes < FACTORED_PREFIX_BYTES ? SIZE_MAX : get_u32(body->data + 8);
     if (d->n < d->b || d->n > UNITS_MOST || each > d->n / d->b ||
-        (body->bytes - FACTORED_FRONT) * 8 / deal_own_bits(d->b) < d->n - each * d->b)
-        return pare_fail(e->err, PARE_ERR_INPUT,
-                         "a ticket with %zu hidden units for %zu columns in %zu bytes", d->n, d->b,
-                         body->bytes);
-    d->donor = coded_get32(body->data);
+        (body->bytes - FACTORED_PREFIX_BYTES) * 8 / unit_column_bits(d->b) < d->n - each * d->b) {
+        pare_work_fail(w, PARE_ERR_INPUT,
+                       "a ticket with %zu hidden units for %zu columns in %zu bytes", d->n, d->b,
+                       body->bytes);
+        return;
+    }
+    d->donor = get_u32(body->data);
     if (d->donor != PARE_NO_COLUMN && d->donor >= d->b)
-        return pare_fail(e->err, PARE_ERR_INPUT, "a ticket whose donor is column %u of %zu",
-                         (unsigned)d->donor, d->b);
-    bit_reader r = {.data = body->data + FACTORED_FRONT,
-                    .bits = 8 * (body->bytes - FACTORED_FRONT)};
-    pare_bridge model = {.width = coded_get32(body->data + 4)};
-    pare_status st = check_blocks(e, each, body->bytes - FACTORED_FRONT);
-    if (!st) st = check_width(e, model.width);
-    if (!st && e->h->flags & FACTORED_RANKED) st = read_priors(&model, each, &r, e->err);
-    if (!st) st = read_own(e, a, each, &r);
-    if (!st && d->given * (d->b - 1) > r.bits - r.at)
-        st = pare_fail(e->err, PARE_ERR_INPUT, "a ticket that ends within its donors");
-    if (!st) st = read_gifts(e, a, &r);
-    if (!st) st = check_zeros(&r, e->err);
-    if (st) return st;
-    const size_t used = FACTORED_FRONT + r.at / 8;
-    return open_masks(e, body->data + used, body->bytes - used, &model);
+        pare_work_fail(w, PARE_ERR_INPUT, "a ticket whose donor is column %u of %zu",
+                       (unsigned)d->donor, d->b);
+    const size_t bytes = body->bytes - FACTORED_PREFIX_BYTES;
+    bit_reader r = {.data = body->data + FACTORED_PREFIX_BYTES, .bits = 8 * bytes};
+    pare_bridge model = {.width = get_u32(body->data + 4)};
+    /* Units in blocks take no bits for their columns, but a column of masks each: memory is taken
+     * for them only when the bytes can hold these. */
+    const uint64_t bits = (uint64_t)d->a * each * d->b;
+    if (!(e->coded ? mask_bytes_suffice(bytes, bits) : bits / 8 <= bytes)) refuse_masks(e, bytes);
+    if (!(e->coded ? model.width > 0 && model.width <= CODER_MAX_WIDTH : model.width == 0))
+        pare_work_fail(w, PARE_ERR_INPUT,
+                       "a ticket whose coder has width %u: 1 to %d, and 0 where masks are raw",
+                       (unsigned)model.width, CODER_MAX_WIDTH);
+    if (e->h->flags & FACTORED_RANKED) read_priors(e, &model, each, &r);
+    read_columns(e, each, &r);
+    read_donations(e, &r);
+    if (!w->st) check_zeros(e, &r);
+    if (w->st) return;
+    const size_t used = FACTORED_PREFIX_BYTES + r.at / 8;
+    open_masks(e, body->data + used, body->bytes - used, &model);
 }
 
-static pare_status open_rooms(expansion *e, pare_arena *a)
-{
-    e->row = pare_alloc(a, e->d.n + 1, sizeof *e->row);
-    e->item = pare_alloc(a, PARE_SOURCE_MOST, sizeof *e->item);
-    e->bit = pare_alloc(a, PARE_SOURCE_MOST, sizeof *e->bit);
-    e->on = pare_alloc(a, PARE_SOURCE_MOST, sizeof *e->on);
-    return e->row && e->item && e->bit && e->on ? PARE_OK : pare_no_memory(e->err);
-}
-
-static void read_entry(expansion *e, size_t j)
-{
-    const size_t count = e->d.first[j + 1] - e->d.first[j];
-    deal_items(e->item, &e->d, e->row, j);
-    if (e->bridged)
-        bridge_decode(&e->bridge, e->bit, e->item, count);
-    else
-        for (size_t u = 0; u < count; u++) e->bit[u] = (uint8_t)bits_get(&e->raw, 1);
-    if (j == e->d.donor) memcpy(e->on, e->bit, count);
-}
-
-/* One row of sums; the donor's units are known only when all columns were read. */
+/* One row of sums; the donor's bits are known only when all columns were read. */
 static void read_row(expansion *e, int64_t *sum, size_t i)
 {
-    const deal *const d = &e->d;
+    const unit_layout *const d = &e->d;
     pare_source_weights(e->row, d->seed, d->stream, (uint64_t)i * d->n, d->n);
     for (size_t j = 0; j < d->b; j++) {
         const size_t count = d->first[j + 1] - d->first[j];
-        read_entry(e, j);
+        unit_layout_items(e->item, d, e->row, j);
+        if (e->coded)
+            mask_decode(&e->masks, e->bit, e->item, count);
+        else
+            for (size_t u = 0; u < count; u++) e->bit[u] = (uint8_t)bits_get(&e->raw, 1);
+        if (j == d->donor) memcpy(e->donor_bit, e->bit, count);
         sum[j] = 0;
         for (size_t u = 0; u < count; u++) sum[j] += e->bit[u] ? e->item[u] : 0;
     }
-    for (size_t j = 0; d->given && j < d->b; j++)
-        if (j != d->donor) sum[j] += gifts_sum(d, &e->gift, e->row, e->donor_weight, e->on, j);
+    if (!d->donated) return;
+    const uint32_t *const unit = d->unit + d->first[d->donor];
+    for (size_t j = 0; j < d->b; j++)
+        for (size_t u = 0; j != d->donor && u < d->donated; u++)
+            if (e->donor_bit[u] && pare_bit(&e->gives, j, u))
+                sum[j] += (int64_t)e->row[unit[u]] * e->donor_weight[u * d->b + j];
 }
 
-/* The integer is rounded to f32 once; the power of two behind it is exact. */
-static void put_row(float *out, const expansion *e, const int64_t *sum, size_t i)
+pare_status ticket_expand_factored(float **out, pare_arena *a, const pare_coded_head *h,
+                                   const ticket_body *body, pare_arena *scratch, pare_err *err)
 {
-    const float unit = bridge_power(e->h->exponent - 48);
-    for (size_t j = 0; j < e->d.b; j++)
-        out[e->turned ? j * e->h->cols + i : i * e->h->cols + j] = (float)sum[j] * unit;
-}
-
-/* What stands between the two matrices. */
-static pare_status set_inputs(expansion *e)
-{
-    const bool signs = e->h->flags & FACTORED_SIGNS;
-    if (e->h->kind != PARE_CODED_RELU) return PARE_OK;
-    if (signs && e->d.b % 2)
-        return pare_fail(e->err, PARE_ERR_INPUT,
-                         "a ReLU ticket of %zu columns: the signs of an input are two", e->d.b);
-    e->d.inputs = signs ? e->d.b / 2 : e->d.b;
-    return PARE_OK;
-}
-
-pare_status coded_factored_expand(float **out, pare_arena *a, const pare_coded_head *h,
-                                  const coded_body *body, pare_arena *scratch, pare_err *err)
-{
-    const bool turned = h->flags & FACTORED_TURNED;
-    expansion e = {.h = h, .turned = turned, .bridged = h->flags & FACTORED_BRIDGE, .err = err};
-    e.d = (deal){.seed = h->seed, .stream = h->stream, .n = h->n};
-    e.d.a = turned ? h->cols : h->rows;
-    e.d.b = turned ? h->rows : h->cols;
-    const uint32_t known = FACTORED_TURNED | FACTORED_BRIDGE | FACTORED_RANKED |
-                           (h->kind == PARE_CODED_RELU ? FACTORED_SIGNS : 0);
-    if (h->flags & ~known || (h->flags & FACTORED_RANKED && !e.bridged))
+    const bool transposed = h->flags & FACTORED_TRANSPOSED, relu = h->kind == PARE_CODED_RELU;
+    expansion e = {.work = {.arena = scratch, .err = err},
+                   .h = h,
+                   .transposed = transposed,
+                   .coded = h->flags & FACTORED_CODED};
+    pare_work *const w = &e.work;
+    e.d = (unit_layout){.seed = h->seed, .stream = h->stream, .n = h->n};
+    e.d.a = transposed ? h->cols : h->rows;
+    e.d.b = transposed ? h->rows : h->cols;
+    const uint32_t known =
+        FACTORED_TRANSPOSED | FACTORED_CODED | FACTORED_RANKED | (relu ? FACTORED_SIGNS : 0);
+    if (h->flags & ~known || (h->flags & FACTORED_RANKED && !e.coded))
         return pare_fail(err, PARE_ERR_INPUT, "a ticket with unknown flags %x", h->flags);
-    pare_status st = set_inputs(&e);
-    if (!st) st = open_body(&e, scratch, body);
-    if (!st) st = open_rooms(&e, scratch);
-    int64_t *const sum = st ? NULL : pare_alloc(scratch, e.d.b, sizeof *sum);
-    if (!st) st = sum ? coded_numbers(out, a, h, err) : pare_no_memory(err);
-    for (size_t i = 0; !st && i < e.d.a; i++) {
+    const bool signs = h->flags & FACTORED_SIGNS;
+    if (relu && signs && e.d.b % 2)
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "a ReLU ticket of %zu columns: the signs of an input are two", e.d.b);
+    if (relu) e.d.inputs = signs ? e.d.b / 2 : e.d.b;
+    open_body(&e, body);
+    e.row = alloc(&e, e.d.n + 1, sizeof *e.row);
+    e.item = alloc(&e, PARE_SOURCE_MOST, sizeof *e.item);
+    e.bit = alloc(&e, PARE_SOURCE_MOST, sizeof *e.bit);
+    e.donor_bit = alloc(&e, PARE_SOURCE_MOST, sizeof *e.donor_bit);
+    int64_t *const sum = alloc(&e, e.d.b, sizeof *sum);
+    if (!w->st) w->st = ticket_new_weight(out, a, h, err);
+    /* The integer is rounded to f32 once; the power of two behind it is exact. */
+    const float unit = power_of_two(h->exponent - 48);
+    for (size_t i = 0; !w->st && i < e.d.a; i++) {
         read_row(&e, sum, i);
-        put_row(*out, &e, sum, i);
+        for (size_t j = 0; j < e.d.b; j++)
+            (*out)[transposed ? j * h->cols + i : i * h->cols + j] = (float)sum[j] * unit;
     }
-    if (!st && !e.bridged) st = check_zeros(&e.raw, err);
-    if (!st && e.bridged && !bridge_decode_closed(&e.bridge))
-        st = pare_fail(err, PARE_ERR_INPUT, "a ticket whose coded masks end elsewhere");
-    return st;
+    if (!w->st && !e.coded) check_zeros(&e, &e.raw);
+    if (!w->st && e.coded && !mask_decode_closed(&e.masks))
+        pare_work_fail(w, PARE_ERR_INPUT, "a ticket whose coded masks end elsewhere");
+    return w->st;
 }

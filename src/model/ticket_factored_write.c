@@ -1,11 +1,11 @@
-/* The body of a factored ticket, as ticket_factored.c reads it: masks coded where that is shorter.
- */
+/* ticket_factored_write.c - writes the body of a factored ticket, as ticket_factored.c reads it:
+ * masks coded where that is shorter. */
 #include "ticket_factored.h"
 #include <string.h>
 
 typedef struct writing {
     const pare_factored *f;
-    deal d;
+    unit_layout d;
     size_t each; /* units of a block */
     int32_t *row;
     int64_t *item;
@@ -13,7 +13,7 @@ typedef struct writing {
 } writing;
 
 /* The largest blocks that the units begin with. */
-static size_t block_units(const pare_factored *f, const deal *d)
+static size_t block_units(const pare_factored *f, const unit_layout *d)
 {
     for (size_t each = d->n / d->b; each > 0; each--) {
         size_t k = 0;
@@ -24,66 +24,57 @@ static size_t block_units(const pare_factored *f, const deal *d)
 }
 
 /* Bytes before the masks. */
-static size_t front_bytes(const writing *w, const pare_bridge *model)
+static size_t prefix_bytes(const writing *w, const pare_bridge *model)
 {
-    const size_t bits = (w->d.n - w->each * w->d.b) * deal_own_bits(w->d.b) +
-                        w->d.given * (w->d.b - 1) + FACTORED_PRIOR_BITS * model->ranks;
-    return FACTORED_FRONT + (bits + 7) / 8;
+    const size_t bits = (w->d.n - w->each * w->d.b) * unit_column_bits(w->d.b) +
+                        w->d.donated * (w->d.b - 1) + FACTORED_PRIOR_BITS * model->ranks;
+    return FACTORED_PREFIX_BYTES + (bits + 7) / 8;
 }
 
-static void write_front(uint8_t *to, const writing *w, const pare_bridge *model)
+static void write_prefix(uint8_t *to, const writing *w, const pare_bridge *model)
 {
-    const deal *const d = &w->d;
-    bit_writer bits = {to + FACTORED_FRONT, 0};
-    coded_put32(to, d->donor);
-    coded_put32(to + 4, model->width);
-    coded_put32(to + 8, (uint32_t)w->each);
+    const unit_layout *const d = &w->d;
+    bit_writer bits = {to + FACTORED_PREFIX_BYTES, 0};
+    put_u32(to, d->donor);
+    put_u32(to + 4, model->width);
+    put_u32(to + 8, (uint32_t)w->each);
     for (size_t k = 0; k < model->ranks; k++)
         bits_put(&bits, (uint8_t)model->prior[k], FACTORED_PRIOR_BITS);
     for (size_t k = w->each * d->b; k < d->n; k++) {
         const uint32_t own = w->f->own[k];
-        bits_put(&bits, own == PARE_NO_COLUMN ? 0 : own + UINT64_C(1), deal_own_bits(d->b));
+        bits_put(&bits, own == PARE_NO_COLUMN ? 0 : own + UINT64_C(1), unit_column_bits(d->b));
     }
-    for (size_t j = 0; d->given && j < d->b; j++)
-        for (size_t u = 0; j != d->donor && u < d->given; u++)
+    for (size_t j = 0; d->donated && j < d->b; j++)
+        for (size_t u = 0; j != d->donor && u < d->donated; u++)
             bits_put(&bits, pare_bit(&w->f->mb, d->unit[d->first[d->donor] + u], j), 1);
 }
 
 /* The bits of entry (i, j) and its items. */
 static size_t take_entry(const writing *w, size_t i, size_t j)
 {
-    const deal *const d = &w->d;
+    const unit_layout *const d = &w->d;
     const size_t count = d->first[j + 1] - d->first[j];
-    deal_items(w->item, d, w->row, j);
+    unit_layout_items(w->item, d, w->row, j);
     for (size_t c = 0; c < count; c++) w->bit[c] = pare_bit(&w->f->ma, i, d->unit[d->first[j] + c]);
     return count;
 }
 
-static void write_raw(uint8_t *to, const writing *w)
+static size_t write_masks(uint8_t *to, size_t capacity, const writing *w, const pare_bridge *model)
 {
-    bit_writer bits = {to, 0};
-    for (size_t i = 0; i < w->d.a; i++)
-        for (size_t j = 0; j < w->d.b; j++)
-            for (size_t u = w->d.first[j]; u < w->d.first[j + 1]; u++)
-                bits_put(&bits, pare_bit(&w->f->ma, i, w->d.unit[u]), 1);
-}
-
-static size_t write_bridge(uint8_t *to, size_t room, const writing *w, const pare_bridge *model)
-{
-    bridge_encoder e;
-    bridge_encode_open(&e, to, room, model);
+    mask_encoder e;
+    mask_encode_open(&e, to, capacity, model);
     for (size_t i = 0; i < w->d.a; i++) {
         pare_source_weights(w->row, w->d.seed, w->d.stream, (uint64_t)i * w->d.n, w->d.n);
         for (size_t j = 0; j < w->d.b; j++) {
             const size_t count = take_entry(w, i, j);
-            bridge_encode(&e, w->bit, w->item, count);
+            mask_encode(&e, w->bit, w->item, count);
         }
     }
-    return bridge_encode_close(&e);
+    return mask_encode_close(&e);
 }
 
-/* How far the sums of a column's own units are from 0: what the coder expects of them. */
-static pare_bridge bridge_of(const writing *w)
+/* The size of the sums of a column's own units: what the coder expects of them. */
+static pare_bridge coder_model(const writing *w)
 {
     double squares = 0;
     if (w->f->bridge.width && w->f->bridge.ranks == w->each) return w->f->bridge;
@@ -96,37 +87,36 @@ static pare_bridge bridge_of(const writing *w)
             squares += (double)sum * PARE_SOURCE_UNIT * (double)sum * PARE_SOURCE_UNIT;
         }
     }
-    return (pare_bridge){.width = bridge_width(squares / ((double)w->d.a * (double)w->d.b))};
-}
-
-static bool few_units(const deal *d)
-{
-    for (size_t j = 0; j < d->b; j++)
-        if (d->first[j + 1] - d->first[j] > BRIDGE_UNITS) return false;
-    return true;
+    return (pare_bridge){.width = mask_coder_width(squares / ((double)w->d.a * (double)w->d.b))};
 }
 
 /* *flags: how the masks are stored. */
-static pare_status write_body(coded_body *body, uint32_t *flags, const writing *w, pare_arena *a,
+static pare_status write_body(ticket_body *body, uint32_t *flags, const writing *w, pare_arena *a,
                               pare_coding coding, pare_err *err)
 {
-    const bool try = coding == PARE_CODING_BRIDGE && few_units(&w->d);
-    const pare_bridge model = try ? bridge_of(w) : (pare_bridge){0}, none = {0};
-    const size_t front = front_bytes(w, &model), plain = front_bytes(w, &none);
-    const size_t raw = (w->d.a * w->d.first[w->d.b] + 7) / 8;
-    uint8_t *const to = pare_alloc(a, front + raw + 1, 1);
+    const unit_layout *const d = &w->d;
+    bool try = coding == PARE_CODING_BRIDGE;
+    for (size_t j = 0; j < d->b; j++) try = try && d->first[j + 1] - d->first[j] <= CODER_UNITS;
+    const pare_bridge model = try ? coder_model(w) : (pare_bridge){0}, none = {0};
+    const size_t prefix = prefix_bytes(w, &model), plain = prefix_bytes(w, &none);
+    const size_t raw = (d->a * d->first[d->b] + 7) / 8;
+    uint8_t *const to = pare_alloc(a, prefix + raw + 1, 1);
     if (!to) return pare_no_memory(err);
-    const size_t coded = try ? write_bridge(to + front, raw, w, &model) : raw;
-    if (front + coded < plain + raw) {
-        write_front(to, w, &model);
-        *body = (coded_body){to, front + coded};
-        *flags = FACTORED_BRIDGE | (model.ranks ? FACTORED_RANKED : 0);
+    const size_t coded = try ? write_masks(to + prefix, raw, w, &model) : raw;
+    if (prefix + coded < plain + raw) {
+        write_prefix(to, w, &model);
+        *body = (ticket_body){to, prefix + coded};
+        *flags = FACTORED_CODED | (model.ranks ? FACTORED_RANKED : 0);
         return PARE_OK;
     }
-    memset(to, 0, front + raw);
-    write_front(to, w, &none);
-    write_raw(to + plain, w);
-    *body = (coded_body){to, plain + raw};
+    memset(to, 0, prefix + raw);
+    write_prefix(to, w, &none);
+    bit_writer bits = {to + plain, 0};
+    for (size_t i = 0; i < d->a; i++)
+        for (size_t j = 0; j < d->b; j++)
+            for (size_t u = d->first[j]; u < d->first[j + 1]; u++)
+                bits_put(&bits, pare_bit(&w->f->ma, i, d->unit[u]), 1);
+    *body = (ticket_body){to, plain + raw};
     *flags = 0;
     return PARE_OK;
 }
@@ -137,15 +127,15 @@ pare_status pare_coded_factored(pare_coded *out, pare_arena *a, const pare_facto
                                 pare_coding coding, pare_err *err)
 {
     writing w = {.f = f};
-    coded_body body;
+    ticket_body body;
     uint32_t flags = 0;
-    w.d = (deal){.seed = f->seed, .stream = f->stream, .n = f->n, .donor = f->donor};
+    w.d = (unit_layout){.seed = f->seed, .stream = f->stream, .n = f->n, .donor = f->donor};
     w.d.a = f->turned ? f->cols : f->rows;
     w.d.b = f->turned ? f->rows : f->cols;
     if (f->relu) w.d.inputs = f->relu == PARE_RELU_SIGNS ? w.d.b / 2 : w.d.b;
     pare_arena *const scratch = pare_arena_new();
-    pare_status st = scratch ? deal_list(&w.d, scratch, f->own, err) : pare_no_memory(err);
-    if (!st) st = deal_check(&w.d, err);
+    pare_status st = scratch ? unit_layout_init(&w.d, scratch, f->own, err) : pare_no_memory(err);
+    if (!st) st = unit_layout_check(&w.d, err);
     if (!st) {
         w.each = block_units(f, &w.d);
         w.row = pare_alloc(scratch, w.d.n + 1, sizeof *w.row);
@@ -156,14 +146,14 @@ pare_status pare_coded_factored(pare_coded *out, pare_arena *a, const pare_facto
     if (!st) st = write_body(&body, &flags, &w, scratch, coding, err);
     const uint32_t signs = f->relu == PARE_RELU_SIGNS ? FACTORED_SIGNS : 0;
     const pare_coded_head h = {.kind = f->relu ? PARE_CODED_RELU : PARE_CODED_FACTORED,
-                               .flags = flags | (f->turned ? FACTORED_TURNED : 0u) | signs,
+                               .flags = flags | (f->turned ? FACTORED_TRANSPOSED : 0u) | signs,
                                .seed = f->seed,
                                .stream = f->stream,
                                .rows = f->rows,
                                .cols = f->cols,
                                .n = f->n,
                                .exponent = f->exponent};
-    if (!st) st = coded_frame(out, a, &h, &body, err);
+    if (!st) st = ticket_frame(out, a, &h, &body, err);
     pare_arena_free(scratch);
     return st;
 }

@@ -1,11 +1,14 @@
-/* The bits of an entry cost less than one bit each: whoever reads them knows the items they choose
- * from, how many of them are chosen on average, and that the sum will be a weight of ordinary size.
+/* ticket_mask_coder.c - arithmetic coding of mask bits, at less than one bit each.
  *
- * The items of an entry are coded with the largest |x| first. When S is the sum of those chosen so
- * far, and R and Q sum and sum of squares of those that follow, each chosen with chance t, the sum
- * will be about N(S + t R, t (1 - t) Q) without this item, and weights are about N(0, width^2). So
+ * The reader knows the items that the bits of an entry choose from, how many of them are chosen on
+ * average, and that the sum will be a weight of ordinary size.
  *
- *   log odds of 1  =  prior  -  x (2 (S + t R) + x) / (2 (t (1 - t) Q + width^2))
+ * The items of an entry are coded with the largest |x| first. Let S be the sum of those chosen so
+ * far, R and Q the sum and the sum of squares of those that follow, each chosen with probability t.
+ * The sum will be about N(S + t R, t (1 - t) Q) without this item, and weights are about
+ * N(0, width^2). So
+ *
+ *     log odds of 1  =  prior  -  x (2 (S + t R) + x) / (2 (t (1 - t) Q + width^2))
  *
  * in integers: items in 2^-16 (rounded down), the odds in 1/16, a table of 12-bit probabilities,
  * and a binary range coder with 32 bits. Encoder and decoder agree on every machine. t is 1/2 and
@@ -15,13 +18,7 @@
 #include <math.h>
 #include <string.h>
 
-enum {
-    ITEM_SHIFT = 32,
-    ODDS = BRIDGE_ODDS,
-    LEAST = 16,
-    ONE_BITS = BRIDGE_BITS,
-    ONE = 1 << ONE_BITS
-};
+enum { ITEM_SHIFT = 32, LEAST = 16, ONE = 1 << PROBABILITY_BITS };
 enum { PARTS = 32, EVEN = 16, FEW = 8 }; /* t is so many parts of one */
 
 /* round(4096 / (1 + exp(-(k + 1/2) / 16))), at most 4096 - LEAST */
@@ -35,36 +32,36 @@ static const uint16_t sigmoid[SIGMOIDS] = {
     4069, 4071, 4073, 4074, 4075, 4077, 4078, 4079, 4080, 4080, 4080, 4080, 4080, 4080, 4080, 4080,
 };
 
-uint32_t bridge_width(double mean_square)
+uint32_t mask_coder_width(double mean_square)
 {
     const double w = sqrt(mean_square) * 0x1p16;
-    return w < 1 ? 1 : w > BRIDGE_WIDEST ? BRIDGE_WIDEST : (uint32_t)w;
+    return w < 1 ? 1 : w > CODER_MAX_WIDTH ? CODER_MAX_WIDTH : (uint32_t)w;
 }
 
-bool bridge_may_hold(size_t bytes, uint64_t bits)
+bool mask_bytes_suffice(size_t bytes, uint64_t bits)
 {
     /* log2(4096 / (4096 - LEAST)) is above 1/256 */
     return bytes >= 4 && bits / PARE_CODED_PER_BYTE <= bytes;
 }
 
-float bridge_power(int exponent)
+float power_of_two(int exponent)
 {
     return ldexpf(1, exponent);
 }
 
-/* ---- what is expected ------------------------------------------------------------------------ */
+/* ---- probabilities    ------------------------------------------------------------------------ */
 
-static uint64_t size_of(int64_t x)
+static uint64_t magnitude(int64_t x)
 {
     return x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
 }
 
-void bridge_entry_open(bridge_entry *e, const int64_t *item, size_t count)
+void mask_entry_init(mask_entry *e, const int64_t *item, size_t count)
 {
     e->count = count;
     for (size_t u = 0; u < count; u++) {
         size_t at = u;
-        for (; at > 0 && size_of(item[e->order[at - 1]]) < size_of(item[u]); at--)
+        for (; at > 0 && magnitude(item[e->order[at - 1]]) < magnitude(item[u]); at--)
             e->order[at] = e->order[at - 1];
         e->order[at] = (uint8_t)u;
     }
@@ -78,13 +75,14 @@ void bridge_entry_open(bridge_entry *e, const int64_t *item, size_t count)
     }
 }
 
-uint32_t bridge_chance(const bridge_entry *e, size_t k, int64_t sum, const pare_bridge *b)
+uint32_t mask_probability(const mask_entry *e, size_t k, int64_t sum, const pare_bridge *b)
 {
     const int64_t x = e->item[k], t = b->ranks ? FEW : EVEN, w = b->width;
     /* times 32^2: 2 (S + t R) + x = (32 S + t R + 16 x) / 16; t (1 - t) Q + w^2 likewise */
-    const int64_t above = -PARTS * ODDS * x * (PARTS * sum + t * e->rest[k + 1] + PARTS / 2 * x);
+    const int64_t above =
+        -PARTS * LOG_ODDS_STEPS * x * (PARTS * sum + t * e->rest[k + 1] + PARTS / 2 * x);
     const int64_t below = t * (PARTS - t) * e->squares[k + 1] + PARTS * PARTS * w * w;
-    const int64_t steps = (int64_t)(size_of(above) / (uint64_t)below);
+    const int64_t steps = (int64_t)(magnitude(above) / (uint64_t)below);
     /* and a half */
     const int64_t odds = (above < 0 ? -steps - 1 : steps) + (b->ranks ? b->prior[k] : 0);
     const int64_t size = odds < 0 ? -odds - 1 : odds;
@@ -94,49 +92,49 @@ uint32_t bridge_chance(const bridge_entry *e, size_t k, int64_t sum, const pare_
 
 /* ---- the coder ------------------------------------------------------------------------------- */
 
-void bridge_encode_open(bridge_encoder *e, uint8_t *to, size_t room, const pare_bridge *model)
+void mask_encode_open(mask_encoder *e, uint8_t *to, size_t capacity, const pare_bridge *model)
 {
     e->model = *model;
-    range_encode_open(&e->out, to, room);
+    range_encode_open(&e->out, to, capacity);
 }
 
-void bridge_encode(bridge_encoder *e, const uint8_t *bit, const int64_t *item, size_t count)
+void mask_encode(mask_encoder *e, const uint8_t *bit, const int64_t *item, size_t count)
 {
-    bridge_entry t;
+    mask_entry t;
     int64_t sum = 0;
-    bridge_entry_open(&t, item, count);
+    mask_entry_init(&t, item, count);
     for (size_t k = 0; k < count; k++) {
         const bool one = bit[t.order[k]];
-        range_encode(&e->out, bridge_chance(&t, k, sum, &e->model), ONE_BITS, one);
+        range_encode(&e->out, mask_probability(&t, k, sum, &e->model), PROBABILITY_BITS, one);
         if (one) sum += t.item[k];
     }
 }
 
-size_t bridge_encode_close(bridge_encoder *e)
+size_t mask_encode_close(mask_encoder *e)
 {
     return range_encode_close(&e->out);
 }
 
-void bridge_decode_open(bridge_decoder *d, const uint8_t *from, size_t bytes,
-                        const pare_bridge *model)
+void mask_decode_open(mask_decoder *d, const uint8_t *from, size_t bytes, const pare_bridge *model)
 {
     d->model = *model;
     range_decode_open(&d->in, from, bytes);
 }
 
-void bridge_decode(bridge_decoder *d, uint8_t *bit, const int64_t *item, size_t count)
+void mask_decode(mask_decoder *d, uint8_t *bit, const int64_t *item, size_t count)
 {
-    bridge_entry t;
+    mask_entry t;
     int64_t sum = 0;
-    bridge_entry_open(&t, item, count);
+    mask_entry_init(&t, item, count);
     for (size_t k = 0; k < count; k++) {
-        const bool one = range_decode(&d->in, bridge_chance(&t, k, sum, &d->model), ONE_BITS);
+        const bool one =
+            range_decode(&d->in, mask_probability(&t, k, sum, &d->model), PROBABILITY_BITS);
         bit[t.order[k]] = one;
         if (one) sum += t.item[k];
     }
 }
 
-bool bridge_decode_closed(const bridge_decoder *d)
+bool mask_decode_closed(const mask_decoder *d)
 {
     return range_decode_closed(&d->in);
 }

@@ -1,4 +1,4 @@
-/* A frozen matrix and its mask. n is the number of ones; flags: 1, weights are unit or -unit.
+/* ticket_popup.c - a frozen random matrix and its mask (edge-popup). n is the number of ones; flags: 1, weights are unit or -unit.
  *
  *   body:  u32 unit (the bits of an f32)   then the mask, row by row, through the range coder with
  *          one probability for all: n of rows x cols in 2^-16, at least LEAST, at most ONE - LEAST
@@ -10,25 +10,12 @@
 #include <math.h>
 #include <string.h>
 
-enum { SIGNED = 1, ONE_BITS = 16, ONE = 1 << ONE_BITS, LEAST = 256, FRONT = 4 };
+enum { SIGNED = 1, ONE_BITS = 16, ONE = 1 << ONE_BITS, LEAST = 256, PREFIX_BYTES = 4 };
 
-static uint32_t chance(uint64_t ones, uint64_t of)
+static uint32_t probability_of(uint64_t ones, uint64_t of)
 {
     const uint64_t p = (ones * ONE + of / 2) / of;
     return p < LEAST ? LEAST : p > ONE - LEAST ? ONE - LEAST : (uint32_t)p;
-}
-
-/* log2(ONE / (ONE - LEAST)) is above 1/256: a byte cannot say more than 2048 weights. */
-static bool may_hold(size_t bytes, uint64_t weights)
-{
-    return bytes >= FRONT + 4 && weights / PARE_CODED_PER_BYTE <= bytes - FRONT;
-}
-
-static float float_of(uint32_t bits)
-{
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
 }
 
 static uint32_t bits_of(float f)
@@ -40,8 +27,8 @@ static uint32_t bits_of(float f)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static pare_status read_front(pare_frozen *f, const pare_coded_head *h, const coded_body *body,
-                              pare_err *err)
+static pare_status read_prefix(pare_frozen *f, const pare_coded_head *h, const ticket_body *body,
+                               pare_err *err)
 {
     const uint64_t weights = (uint64_t)h->rows * h->cols;
     if (h->flags & ~(uint32_t)SIGNED || h->exponent != 0)
@@ -50,31 +37,34 @@ static pare_status read_front(pare_frozen *f, const pare_coded_head *h, const co
     if (h->n == 0 || h->n > weights)
         return pare_fail(err, PARE_ERR_INPUT, "a ticket that keeps %zu of %llu weights", h->n,
                          (unsigned long long)weights);
-    if (!may_hold(body->bytes, weights))
+    /* log2(ONE / (ONE - LEAST)) is above 1/256: a byte cannot stand for more than 2048 weights. */
+    if (body->bytes < PREFIX_BYTES + 4 ||
+        weights / PARE_CODED_PER_BYTE > body->bytes - PREFIX_BYTES)
         return pare_fail(err, PARE_ERR_INPUT, "a ticket of %zu x %zu whose mask has %zu bytes",
                          h->rows, h->cols, body->bytes);
+    const uint32_t unit = get_u32(body->data);
     *f = (pare_frozen){.kind = h->flags & SIGNED ? PARE_FROZEN_SIGNED : PARE_FROZEN_NORMAL,
                        .seed = h->seed,
-                       .stream = h->stream,
-                       .unit = float_of(coded_get32(body->data))};
+                       .stream = h->stream};
+    memcpy(&f->unit, &unit, sizeof f->unit);
     if (!(f->unit > 0 && f->unit <= PARE_FROZEN_MOST))
         return pare_fail(err, PARE_ERR_INPUT, "a ticket whose unit is %g", (double)f->unit);
     return PARE_OK;
 }
 
-pare_status coded_popup_expand(float **out, pare_arena *a, const pare_coded_head *h,
-                               const coded_body *body, pare_arena *scratch, pare_err *err)
+pare_status ticket_expand_popup(float **out, pare_arena *a, const pare_coded_head *h,
+                                const ticket_body *body, pare_arena *scratch, pare_err *err)
 {
     pare_frozen f;
     (void)scratch;
-    pare_status st = read_front(&f, h, body, err);
-    if (!st) st = coded_numbers(out, a, h, err);
+    pare_status st = read_prefix(&f, h, body, err);
+    if (!st) st = ticket_new_weight(out, a, h, err);
     if (st) return st;
     const uint64_t weights = (uint64_t)h->rows * h->cols;
-    const uint32_t p = chance(h->n, weights);
+    const uint32_t p = probability_of(h->n, weights);
     uint64_t ones = 0;
     range_decoder in;
-    range_decode_open(&in, body->data + FRONT, body->bytes - FRONT);
+    range_decode_open(&in, body->data + PREFIX_BYTES, body->bytes - PREFIX_BYTES);
     for (uint64_t i = 0; i < weights; i++) {
         (*out)[i] = 0;
         if (!range_decode(&in, p, ONE_BITS)) continue;
@@ -110,17 +100,6 @@ static pare_status count_ones(size_t *ones, const pare_frozen *f, const pare_wei
                            w->rows, w->cols);
 }
 
-static size_t write_mask(uint8_t *to, size_t room, const pare_weight *w, size_t ones)
-{
-    const float *const v = w->data;
-    const size_t n = w->rows * w->cols;
-    const uint32_t p = chance(ones, n);
-    range_encoder e;
-    range_encode_open(&e, to, room);
-    for (size_t i = 0; i < n; i++) range_encode(&e, p, ONE_BITS, bits_of(v[i]) != 0);
-    return range_encode_close(&e);
-}
-
 pare_status pare_coded_popup(pare_coded *out, pare_arena *a, const pare_frozen *f,
                              const pare_weight *w, pare_err *err)
 {
@@ -129,12 +108,17 @@ pare_status pare_coded_popup(pare_coded *out, pare_arena *a, const pare_frozen *
     pare_status st = count_ones(&ones, f, w, err);
     if (st) return st;
     /* with the right probability, a bit each at most; a 256th of that is lost by rounding */
-    const size_t n = w->rows * w->cols, room = n / 8 + n / 64 + 16;
+    const size_t n = w->rows * w->cols, capacity = n / 8 + n / 64 + 16;
+    const uint32_t p = probability_of(ones, n);
+    const float *const v = w->data;
     pare_arena *const scratch = pare_arena_new();
-    uint8_t *const to = scratch ? pare_alloc(scratch, FRONT + room, 1) : NULL;
+    uint8_t *const to = scratch ? pare_alloc(scratch, PREFIX_BYTES + capacity, 1) : NULL;
     if (to) {
-        coded_put32(to, bits_of(f->unit));
-        const coded_body body = {to, FRONT + write_mask(to + FRONT, room, w, ones)};
+        range_encoder e;
+        put_u32(to, bits_of(f->unit));
+        range_encode_open(&e, to + PREFIX_BYTES, capacity);
+        for (size_t i = 0; i < n; i++) range_encode(&e, p, ONE_BITS, bits_of(v[i]) != 0);
+        const ticket_body body = {to, PREFIX_BYTES + range_encode_close(&e)};
         const pare_coded_head h = {.kind = PARE_CODED_POPUP,
                                    .flags = f->kind == PARE_FROZEN_SIGNED ? SIGNED : 0,
                                    .seed = f->seed,
@@ -142,8 +126,8 @@ pare_status pare_coded_popup(pare_coded *out, pare_arena *a, const pare_frozen *
                                    .rows = w->rows,
                                    .cols = w->cols,
                                    .n = ones};
-        PARE_ASSERT(body.bytes <= FRONT + room);
-        st = coded_frame(out, a, &h, &body, err);
+        PARE_ASSERT(body.bytes <= PREFIX_BYTES + capacity);
+        st = ticket_frame(out, a, &h, &body, err);
     } else {
         st = pare_no_memory(err);
     }

@@ -1,4 +1,4 @@
-/* Which hidden units serve which column of a factored ticket, and what they weigh there.
+/* ticket_units.c - which hidden units serve which column of a factored ticket, and what they weigh there.
  *
  * Units of a ReLU source stand between two maps: A relu(B x). A unit whose only input is x_j passes
  * B_kj x_j+ on where B_kj > 0 and |B_kj| x_j- where it is not: column j of the ticket multiplies
@@ -6,15 +6,15 @@
 #include "ticket_factored.h"
 #include <stdlib.h>
 
-unsigned deal_own_bits(size_t b)
+unsigned unit_column_bits(size_t b)
 {
     unsigned bits = 1;
     while ((uint64_t)b >> bits) bits++;
     return bits;
 }
 
-/* 0: it passes nothing on there. */
-static int32_t weight_of(const deal *d, size_t k, size_t j)
+/* B_kj as column j counts it; 0: the unit passes the other sign on. */
+static int32_t unit_weight(const unit_layout *d, size_t k, size_t j)
 {
     const size_t inputs = d->inputs ? d->inputs : d->b;
     int32_t w;
@@ -23,7 +23,7 @@ static int32_t weight_of(const deal *d, size_t k, size_t j)
     return (w > 0) == (j < inputs) ? abs(w) : 0;
 }
 
-pare_status deal_list(deal *d, pare_arena *a, const uint32_t *own, pare_err *err)
+pare_status unit_layout_init(unit_layout *d, pare_arena *a, const uint32_t *own, pare_err *err)
 {
     d->first = pare_alloc(a, d->b + 2, sizeof *d->first);
     d->unit = pare_alloc(a, d->n + 1, sizeof *d->unit);
@@ -36,45 +36,38 @@ pare_status deal_list(deal *d, pare_arena *a, const uint32_t *own, pare_err *err
         if (own[k] != PARE_NO_COLUMN) d->unit[d->first[own[k] + 1]++] = (uint32_t)k;
     for (size_t j = 0; j < d->b; j++)
         for (size_t u = d->first[j]; u < d->first[j + 1]; u++)
-            d->weight[u] = weight_of(d, d->unit[u], j);
-    d->given = d->donor == PARE_NO_COLUMN ? 0 : d->first[d->donor + 1] - d->first[d->donor];
+            d->weight[u] = unit_weight(d, d->unit[u], j);
+    d->donated = d->donor == PARE_NO_COLUMN ? 0 : d->first[d->donor + 1] - d->first[d->donor];
     return PARE_OK;
 }
 
-static pare_status check_signs(const deal *d, size_t j, pare_err *err)
-{
-    for (size_t u = d->first[j]; u < d->first[j + 1]; u++)
-        if (d->weight[u] == 0)
-            return pare_fail(err, PARE_ERR_INPUT,
-                             "a ReLU ticket whose hidden unit %u cannot serve column %zu: it "
-                             "passes the other sign on",
-                             (unsigned)d->unit[u], j);
-    return PARE_OK;
-}
-
-pare_status deal_check(const deal *d, pare_err *err)
+pare_status unit_layout_check(const unit_layout *d, pare_err *err)
 {
     const size_t least = d->inputs ? 0 : 1; /* all units near an input may be of one sign */
-    pare_status st = PARE_OK;
     if (d->inputs && d->donor != PARE_NO_COLUMN)
         return pare_fail(err, PARE_ERR_INPUT,
                          "a ReLU ticket with a donor: two inputs of one unit do not separate");
     if (d->first[d->b] < (d->b + 3) / 4) /* few bytes must not stand for many columns of zeros */
         return pare_fail(err, PARE_ERR_INPUT, "a ticket whose %zu columns have %zu hidden units",
                          d->b, d->first[d->b]);
-    for (size_t j = 0; !st && j < d->b; j++) {
+    for (size_t j = 0; j < d->b; j++) {
         const size_t units = d->first[j + 1] - d->first[j];
-        if (units < least || units + d->given > PARE_SOURCE_MOST)
+        if (units < least || units + d->donated > PARE_SOURCE_MOST)
             return pare_fail(
                 err, PARE_ERR_INPUT,
                 "a ticket whose column %zu has %zu hidden units: %zu to %d are possible", j, units,
                 least, PARE_SOURCE_MOST);
-        st = check_signs(d, j, err);
+        for (size_t u = d->first[j]; u < d->first[j + 1]; u++)
+            if (d->weight[u] == 0)
+                return pare_fail(err, PARE_ERR_INPUT,
+                                 "a ReLU ticket whose hidden unit %u cannot serve column %zu: it "
+                                 "passes the other sign on",
+                                 (unsigned)d->unit[u], j);
     }
-    return st;
+    return PARE_OK;
 }
 
-void deal_items(int64_t *x, const deal *d, const int32_t *row, size_t j)
+void unit_layout_items(int64_t *x, const unit_layout *d, const int32_t *row, size_t j)
 {
     for (size_t u = d->first[j]; u < d->first[j + 1]; u++)
         x[u - d->first[j]] = (int64_t)row[d->unit[u]] * d->weight[u];

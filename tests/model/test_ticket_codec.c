@@ -1,5 +1,5 @@
-/* Tests src/model/{coded,coded_factored,coded_factored_write,coded_bridge,coded_choose,coded_eye,
- * source}.c: weights that a file holds as a seed and masks. */
+/* Tests src/model/ticket_{codec,factored,factored_write,units,mask_coder,mask_choice,identity}.c and
+ * random_source.c: weights that a file holds as a seed and masks. */
 #include "ticket_samples.h"
 #include <pare/random_model.h>
 
@@ -77,7 +77,7 @@ static void coding_never_costs_bytes(void **state)
 
 static void the_coder_gives_back_what_it_was_given(void **state)
 {
-    enum { MOST = BRIDGE_UNITS, ENTRIES = 400 };
+    enum { MOST = CODER_UNITS, ENTRIES = 400 };
     uint8_t *const bits = pare_alloc(*state, ENTRIES * MOST, 1);
     uint8_t *const bytes = pare_alloc(*state, 2 * ENTRIES * MOST, 1), got[MOST];
     int64_t item[MOST];
@@ -85,18 +85,18 @@ static void the_coder_gives_back_what_it_was_given(void **state)
         {.width = 1},
         {.width = 3000},
         {.width = 65536},
-        {.width = BRIDGE_WIDEST},
+        {.width = CODER_MAX_WIDTH},
         {.width = 1, .ranks = MOST, .prior = {-128, 127, -30}},
-        {.width = BRIDGE_WIDEST, .ranks = MOST, .prior = {-128, 127, -30}},
+        {.width = CODER_MAX_WIDTH, .ranks = MOST, .prior = {-128, 127, -30}},
     };
     for (size_t w = 0; w < sizeof models / sizeof *models; w++)
         for (int what = 0; what < 3; what++) {
-            bridge_encoder e;
-            bridge_encode_open(&e, bytes, 2 * ENTRIES * MOST, &models[w]);
+            mask_encoder e;
+            mask_encode_open(&e, bytes, 2 * ENTRIES * MOST, &models[w]);
             for (int pass = 0; pass < 2; pass++) {
-                bridge_decoder d;
+                mask_decoder d;
                 pare_rng r = pare_rng_at(w, (uint64_t)what);
-                if (pass) bridge_decode_open(&d, bytes, bridge_encode_close(&e), &models[w]);
+                if (pass) mask_decode_open(&d, bytes, mask_encode_close(&e), &models[w]);
                 for (size_t k = 0; k < ENTRIES; k++) {
                     const size_t count = (size_t)pare_rng_below(&r, MOST + 1);
                     for (size_t u = 0; u < count; u++) {
@@ -106,25 +106,25 @@ static void the_coder_gives_back_what_it_was_given(void **state)
                         bits[k * MOST + u] = what == 2 ? 1 : (uint8_t)pare_rng_below(&r, 2);
                     }
                     if (!pass)
-                        bridge_encode(&e, bits + k * MOST, item, count);
+                        mask_encode(&e, bits + k * MOST, item, count);
                     else
-                        bridge_decode(&d, got, item, count);
+                        mask_decode(&d, got, item, count);
                     if (pass) assert_memory_equal(got, bits + k * MOST, count);
                 }
-                if (pass) assert_true(bridge_decode_closed(&d));
+                if (pass) assert_true(mask_decode_closed(&d));
             }
         }
 }
 
 /* ---- bits that cost something ---- */
 
-static double bits_of(const bridge_entry *e, uint64_t mask, const pare_bridge *b)
+static double bits_of(const mask_entry *e, uint64_t mask, const pare_bridge *b)
 {
     double bits = 0;
     int64_t sum = 0;
     for (size_t k = 0; k < e->count; k++) {
         const bool one = mask >> e->order[k] & 1;
-        const double p = bridge_chance(e, k, sum, b) / 4096.0;
+        const double p = mask_probability(e, k, sum, b) / 4096.0;
         bits -= log2(one ? p : 1 - p);
         if (one) sum += e->item[k];
     }
@@ -142,12 +142,12 @@ static void what_is_chosen_is_the_best_of_all(void **state)
                          .ranks = seed % 2 * 9};
         for (size_t k = 0; k < 9; k++) b.prior[k] = (int8_t)(-40 + (int)pare_rng_below(&r, 60));
         const double target = pare_rng_normal(&r) / 3, price = exp2(-(double)(seed % 14));
-        bridge_entry e;
+        mask_entry e;
         int64_t item[ITEMS];
         double least = INFINITY;
         for (size_t u = 0; u < ITEMS; u++)
             item[u] = (int64_t)pare_rng_below(&r, UINT64_C(1) << 49) - (INT64_C(1) << 48);
-        bridge_entry_open(&e, item, ITEMS);
+        mask_entry_init(&e, item, ITEMS);
         for (uint64_t mask = 0; mask < 1 << ITEMS; mask++) {
             int64_t sum = 0;
             for (size_t u = 0; u < ITEMS; u++) sum += mask >> u & 1 ? item[u] : 0;
@@ -222,7 +222,7 @@ static void identities_are_identities(void **state)
     pare_coded c;
     pare_weight w;
     assert_ok(pare_coded_eye(&c, *state, 3, 6, NULL), NULL);
-    assert_int_equal(c.bytes, CODED_HEAD + CODED_TAIL);
+    assert_int_equal(c.bytes, TICKET_HEADER_BYTES + TICKET_CHECKSUM_BYTES);
     assert_ok(pare_coded_expand(&w, NULL, *state, c.data, c.bytes, SIZE_MAX, NULL), NULL);
     for (size_t i = 0; i < 3; i++)
         for (size_t j = 0; j < 6; j++)

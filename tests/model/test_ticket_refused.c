@@ -50,7 +50,7 @@ static void impossible_headers_are_refused_by_name(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         pare_err err = {0};
         memcpy(copy, c.data, c.bytes);
-        coded_put32(copy + cases[i].at, cases[i].value);
+        put_u32(copy + cases[i].at, cases[i].value);
         put_crc(copy, c.bytes);
         assert_status(pare_coded_expand(&w, NULL, *state, copy, c.bytes, SIZE_MAX, &err),
                       PARE_ERR_INPUT, &err);
@@ -60,9 +60,9 @@ static void impossible_headers_are_refused_by_name(void **state)
     }
     pare_err err = {0};
     memcpy(copy, c.data, c.bytes);
-    copy[CODED_HEAD + 12] |=
+    copy[TICKET_HEADER_BYTES + 12] |=
         0x3; /* own + 1 of unit 9 in two bits: 3 is column 2, so make b smaller */
-    coded_put32(copy + 36, 2);
+    put_u32(copy + 36, 2);
     put_crc(copy, c.bytes);
     assert_status(pare_coded_expand(&w, NULL, *state, copy, c.bytes, SIZE_MAX, &err),
                   PARE_ERR_INPUT, &err);
@@ -79,7 +79,7 @@ static void a_small_ticket_cannot_ask_for_all_memory(void **state)
         assert_ok(pare_coded_factored(&c, *state, &s.f, (pare_coding)coding, NULL), NULL);
         uint8_t *const copy = pare_alloc(*state, c.bytes, 1);
         memcpy(copy, c.data, c.bytes);
-        coded_put32(copy + 32, UINT32_C(1) << 31);
+        put_u32(copy + 32, UINT32_C(1) << 31);
         put_crc(copy, c.bytes);
         assert_status(pare_coded_expand(&w, NULL, *state, copy, c.bytes, SIZE_MAX, &err),
                       PARE_ERR_INPUT, &err);
@@ -96,14 +96,14 @@ static void a_few_bytes_cannot_deal_many_units(void **state)
         struct rusage before, after;
         pare_weight w;
         pare_err err = {0};
-        coded_put32(data + 8, PARE_CODED_FACTORED);
-        coded_put32(data + 12, flags);
-        coded_put32(data + 32, 1);
-        coded_put32(data + 36, 16384);
-        coded_put32(data + 40, 1u << 26);
-        coded_put32(data + 48, PARE_NO_COLUMN);
-        coded_put32(data + 52, flags ? 1 : 0);
-        coded_put32(data + 56, 4096);
+        put_u32(data + 8, PARE_CODED_FACTORED);
+        put_u32(data + 12, flags);
+        put_u32(data + 32, 1);
+        put_u32(data + 36, 16384);
+        put_u32(data + 40, 1u << 26);
+        put_u32(data + 48, PARE_NO_COLUMN);
+        put_u32(data + 52, flags ? 1 : 0);
+        put_u32(data + 56, 4096);
         put_crc(data, sizeof data);
         assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
         const pare_status st =
@@ -148,13 +148,13 @@ static void what_no_relu_source_can_be_is_refused(void **state)
     assert_ok(pare_coded_factored(&c, *state, &s.f, PARE_CODING_RAW, &err), &err);
     uint8_t *const copy = pare_alloc(*state, c.bytes, 1);
     memcpy(copy, c.data, c.bytes);
-    coded_put32(copy + CODED_HEAD, 1);
+    put_u32(copy + TICKET_HEADER_BYTES, 1);
     put_crc(copy, c.bytes);
     assert_status(pare_coded_expand(&w, NULL, *state, copy, c.bytes, SIZE_MAX, &err),
                   PARE_ERR_INPUT, &err);
     assert_contains(err.msg, "donor");
     memcpy(copy, c.data, c.bytes);
-    coded_put32(copy + 36, 5);
+    put_u32(copy + 36, 5);
     put_crc(copy, c.bytes);
     assert_status(pare_coded_expand(&w, NULL, *state, copy, c.bytes, SIZE_MAX, &err),
                   PARE_ERR_INPUT, &err);
@@ -220,12 +220,12 @@ static size_t idle_bits(pare_arena *a, const pare_coded *c)
     size_t idle = 0;
     uint8_t *const copy = pare_alloc(a, c->bytes, 1);
     assert_ok(pare_coded_expand(&want, &h, a, c->data, c->bytes, SIZE_MAX, NULL), NULL);
-    for (size_t bit = 8 * 8; bit < 8 * (c->bytes - CODED_TAIL); bit++) {
+    for (size_t bit = 8 * 8; bit < 8 * (c->bytes - TICKET_CHECKSUM_BYTES); bit++) {
         const pare_mark mark = pare_arena_mark(a);
         memcpy(copy, c->data, c->bytes);
         copy[bit / 8] ^= (uint8_t)(1u << bit % 8);
         put_crc(copy, c->bytes);
-        if (bit != 8 * (CODED_HEAD + 4) &&
+        if (bit != 8 * (TICKET_HEADER_BYTES + 4) &&
             !pare_coded_expand(&got, &other, a, copy, c->bytes, SIZE_MAX, NULL) &&
             same_weight(&want, &h, &got, &other)) {
             print_message("byte %zu, bit %zu\n", bit / 8, bit % 8);
@@ -246,9 +246,9 @@ static pare_coded one_ticket(pare_arena *a, int how)
                                 : draw_relu(a, 5, 3, 30, how == 5, 9);
     const pare_coding coding = how < 2 ? PARE_CODING_RAW : PARE_CODING_BRIDGE;
     assert_ok(pare_coded_factored(&c, a, &s.f, coding, NULL), NULL);
-    const uint32_t coded = coded_get32(c.data + 12) & (FACTORED_BRIDGE | FACTORED_RANKED);
-    if (how == 2) assert_int_equal(coded, FACTORED_BRIDGE);
-    if (how == 3) assert_int_equal(coded, FACTORED_BRIDGE | FACTORED_RANKED);
+    const uint32_t coded = get_u32(c.data + 12) & (FACTORED_CODED | FACTORED_RANKED);
+    if (how == 2) assert_int_equal(coded, FACTORED_CODED);
+    if (how == 3) assert_int_equal(coded, FACTORED_CODED | FACTORED_RANKED);
     return c;
 }
 

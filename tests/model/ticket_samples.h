@@ -113,7 +113,7 @@ static inline sample draw_relu(pare_arena *ar, size_t rows, size_t inputs, size_
 
 static inline void put_crc(uint8_t *data, size_t bytes)
 {
-    coded_put32(data + bytes - 4, (uint32_t)crc32_z(0, data, bytes - 4));
+    put_u32(data + bytes - 4, (uint32_t)crc32_z(0, data, bytes - 4));
 }
 
 #endif
