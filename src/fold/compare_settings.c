@@ -1,7 +1,8 @@
-/* What an architecture says beside its weights, compared. Two models with the same weights are the
- * same function only if these agree as well: another eps, scale or window is another function, and
- * a priori "error 0 for every input" must not be said of it. Names and vocabularies do not count.
- */
+/* compare_settings.c - counts the settings, everything but the weights, in which two models differ.
+ *
+ * Two models with the same weights are the same function only if their settings agree as well:
+ * another eps, scale or window is another function, and "error 0 for every input" is false for it.
+ * Names and vocabularies do not count. Numbers are compared as stored: a changed last bit counts. */
 #include "fold_parts.h"
 
 static size_t one_if(bool differs)
@@ -9,20 +10,14 @@ static size_t one_if(bool differs)
     return differs ? 1 : 0;
 }
 
-/* Numbers as they are stored: a changed last bit is a change. */
-static size_t number_differs(double a, double b)
-{
-    return one_if(!(a == b));
-}
-
 /* Only what the kind reads: a file need not carry the rest. */
 static size_t norm_differs(const pare_norm *a, const pare_norm *b)
 {
     if (a->kind != b->kind) return 1;
     if (a->kind == PARE_NORM_NONE || a->kind == PARE_NORM_MEAN) return 0;
-    const size_t eps = number_differs(a->eps, b->eps);
+    const size_t eps = one_if(a->eps != b->eps);
     if (a->kind == PARE_NORM_BATCH) return eps;
-    return eps + number_differs(a->divisor, b->divisor) + number_differs(a->shift, b->shift);
+    return eps + one_if(a->divisor != b->divisor) + one_if(a->shift != b->shift);
 }
 
 static size_t head_differs(const pare_head *a, const pare_head *b)
@@ -30,7 +25,7 @@ static size_t head_differs(const pare_head *a, const pare_head *b)
     const bool rows = a->dk != b->dk || a->dv != b->dv || a->q != b->q || a->k != b->k ||
                       a->v != b->v || a->o != b->o;
     const bool turns = a->planes != b->planes || (a->planes && a->freq != b->freq);
-    return one_if(rows) + one_if(turns) + number_differs(a->scale, b->scale);
+    return one_if(rows) + one_if(turns) + one_if(a->scale != b->scale);
 }
 
 static size_t attn_differs(const pare_attn *a, const pare_attn *b)
@@ -40,7 +35,7 @@ static size_t attn_differs(const pare_attn *a, const pare_attn *b)
     size_t n = one_if(a->din != b->din) + one_if(a->dout != b->dout) +
                one_if(a->nheads != b->nheads) + one_if(a->skip.kind != b->skip.kind) +
                norm_differs(&a->in_norm, &b->in_norm) + norm_differs(&a->out_norm, &b->out_norm);
-    if (a->kind == PARE_ATTN_POLY) n += number_differs(a->tolerance, b->tolerance);
+    if (a->kind == PARE_ATTN_POLY) n += one_if(a->tolerance != b->tolerance);
     for (size_t h = 0; h < a->nheads && h < b->nheads; h++)
         n += head_differs(&a->heads[h], &b->heads[h]);
     return n;
@@ -78,20 +73,16 @@ static size_t positions_differ(const pare_positions *a, const pare_positions *b)
     if (a->kind == PARE_POS_NONE) return 0;
     if (a->kind == PARE_POS_ROTARY) return one_if(a->interleaved != b->interleaved);
     return one_if(a->after_map != b->after_map) +
-           (a->kind == PARE_POS_SINUSOIDAL ? number_differs(a->base, b->base) : 0);
+           (a->kind == PARE_POS_SINUSOIDAL ? one_if(a->base != b->base) : 0);
 }
 
-static size_t stem_differs(const pare_stem *a, const pare_stem *b)
+size_t outer_settings_differ(const pare_model *a, const pare_model *b)
 {
-    return one_if(a->ids != b->ids) + one_if(a->width != b->width) +
-           one_if(a->ids && a->vocab != b->vocab) + positions_differ(&a->pos, &b->pos) +
-           norm_differs(&a->norm, &b->norm);
-}
-
-size_t end_settings_differ(const pare_model *a, const pare_model *b)
-{
+    const pare_stem *const s = &a->stem, *const r = &b->stem;
     const pare_top *const t = &a->top, *const u = &b->top;
-    return stem_differs(&a->stem, &b->stem) + pattern_differs(&a->pattern, &b->pattern) +
+    return one_if(s->ids != r->ids) + one_if(s->width != r->width) +
+           one_if(s->ids && s->vocab != r->vocab) + positions_differ(&s->pos, &r->pos) +
+           norm_differs(&s->norm, &r->norm) + pattern_differs(&a->pattern, &b->pattern) +
            one_if(a->context != b->context) + one_if(t->pool != u->pool) +
            one_if(t->act != u->act) + one_if(t->tied != u->tied) + norm_differs(&t->norm, &u->norm);
 }
