@@ -20,14 +20,6 @@ static size_t norm_differs(const pare_norm *a, const pare_norm *b)
     return eps + one_if(a->divisor != b->divisor) + one_if(a->shift != b->shift);
 }
 
-static size_t head_differs(const pare_head *a, const pare_head *b)
-{
-    const bool rows = a->dk != b->dk || a->dv != b->dv || a->q != b->q || a->k != b->k ||
-                      a->v != b->v || a->o != b->o;
-    const bool turns = a->planes != b->planes || (a->planes && a->freq != b->freq);
-    return one_if(rows) + one_if(turns) + one_if(a->scale != b->scale);
-}
-
 static size_t attn_differs(const pare_attn *a, const pare_attn *b)
 {
     if (a->kind != b->kind) return 1;
@@ -36,8 +28,13 @@ static size_t attn_differs(const pare_attn *a, const pare_attn *b)
                one_if(a->nheads != b->nheads) + one_if(a->skip.kind != b->skip.kind) +
                norm_differs(&a->in_norm, &b->in_norm) + norm_differs(&a->out_norm, &b->out_norm);
     if (a->kind == PARE_ATTN_POLY) n += one_if(a->tolerance != b->tolerance);
-    for (size_t h = 0; h < a->nheads && h < b->nheads; h++)
-        n += head_differs(&a->heads[h], &b->heads[h]);
+    for (size_t h = 0; h < a->nheads && h < b->nheads; h++) {
+        const pare_head *const x = &a->heads[h], *const y = &b->heads[h];
+        n += one_if(x->dk != y->dk || x->dv != y->dv || x->q != y->q || x->k != y->k ||
+                    x->v != y->v || x->o != y->o);
+        n += one_if(x->planes != y->planes || (x->planes && x->freq != y->freq));
+        n += one_if(x->scale != y->scale);
+    }
     return n;
 }
 

@@ -24,26 +24,6 @@ static void strip(folder *f, pare_norm *n)
 
 /* ---- attention ------------------------------------------------------------------------------- */
 
-/* The kinds for which folding into the maps that read the normed input keeps the function. The
- * others average the input itself: a shift would meet empty rows. */
-static bool can_fold_before(const pare_attn *a)
-{
-    return pare_attn_has_softmax(a->kind) || a->kind == PARE_ATTN_UNIFORM ||
-           a->kind == PARE_ATTN_LINEAR;
-}
-
-static void fold_in_norm(folder *f, pare_attn *a)
-{
-    affine m;
-    if (!norm_affine(f, &m, &a->in_norm, a->din) || !can_fold_before(a)) return;
-    if (pare_has(&a->wq)) fold_before(f, &a->wq, &a->bq, &m);
-    if (pare_has(&a->wk)) fold_before(f, &a->wk, &a->bk, &m);
-    if (pare_has(&a->wv)) fold_before(f, &a->wv, &a->bv, &m);
-    if (pare_has(&a->mix)) fold_before(f, &a->mix, &a->bv, &m);
-    if (pare_has(&a->matrix)) fold_before(f, &a->matrix, &a->bo, &m);
-    strip(f, &a->in_norm);
-}
-
 static pare_dtype attn_dtype(const pare_attn *a)
 {
     const pare_weight *const all[] = {&a->wo, &a->matrix, &a->mix, &a->bo, &a->wv};
@@ -117,8 +97,19 @@ static void merge_value_bias(folder *f, pare_attn *a)
 
 void fold_attention(folder *f, pare_attn *a)
 {
+    affine m;
     if (a->kind == PARE_ATTN_NONE) return;
-    fold_in_norm(f, a);
+    /* The other kinds average the input itself: a shift would meet empty rows. */
+    const bool maps_input = pare_attn_has_softmax(a->kind) || a->kind == PARE_ATTN_UNIFORM ||
+                            a->kind == PARE_ATTN_LINEAR;
+    if (maps_input && norm_affine(f, &m, &a->in_norm, a->din)) {
+        if (pare_has(&a->wq)) fold_before(f, &a->wq, &a->bq, &m);
+        if (pare_has(&a->wk)) fold_before(f, &a->wk, &a->bk, &m);
+        if (pare_has(&a->wv)) fold_before(f, &a->wv, &a->bv, &m);
+        if (pare_has(&a->mix)) fold_before(f, &a->mix, &a->bv, &m);
+        if (pare_has(&a->matrix)) fold_before(f, &a->matrix, &a->bo, &m);
+        strip(f, &a->in_norm);
+    }
     /* After the norm's bias may have made one. */
     const bool softmax = pare_attn_has_softmax(a->kind) || a->kind == PARE_ATTN_POOL;
     if (!f->work.st && softmax && !f->rotary && pare_has(&a->bk)) {

@@ -1,10 +1,11 @@
 /* fold_prover.c - proves a fold again, from the two files alone.
  *
  * In real numbers folding changes nothing, so a fold that had to round no weight has error 0 for
- * every input (a priori). Otherwise the bound comes from the enclosure of both models on the given inputs. The
- * fold is redone block by block and compared with what the output file holds: the weights, and the
+ * every input (a priori). Otherwise the bound comes from the enclosure of both models on the given
+ * inputs. The fold is redone block by block and compared with the output file: the weights, and the
  * settings, without which the same weights are another function. */
 #include "fold_parts.h"
+#include <pare/alike.h>
 #include <pare/publish.h>
 #include <math.h>
 #include <string.h>
@@ -13,20 +14,6 @@ typedef struct redo {
     size_t different; /* weights and settings of the output that are not the refolded ones */
     pare_fold_report report;
 } redo;
-
-static size_t weight_differs(const pare_weight *a, const pare_weight *b)
-{
-    if (!pare_has(a) && !pare_has(b)) return 0;
-    if (pare_has(a) != pare_has(b) || a->dtype != b->dtype || a->rows != b->rows ||
-        a->cols != b->cols)
-        return pare_has(a) ? a->rows * a->cols : b->rows * b->cols;
-    const size_t size = pare_dtype_size(a->dtype);
-    size_t n = 0;
-    if (a->data == b->data || memcmp(a->data, b->data, a->rows * a->cols * size) == 0) return 0;
-    for (size_t i = 0; i < a->rows * a->cols; i++)
-        n += memcmp((const char *)a->data + i * size, (const char *)b->data + i * size, size) != 0;
-    return n;
-}
 
 /* Two models of the same shape, weight by weight: the second list is walked in step. */
 typedef struct pairing {
@@ -43,13 +30,23 @@ static pare_status take(void *self, const char *name, pare_weight *w, bool vecto
     return PARE_OK;
 }
 
+/* Counts the entries in which a weight and its partner differ; all where their shapes differ. */
 static pare_status compare(void *self, const char *name, pare_weight *w, bool vector, pare_err *err)
 {
     (void)name, (void)vector, (void)err;
     pairing *const p = self;
-    const pare_weight none = {0};
-    p->different += weight_differs(w, p->at < p->n ? &p->list[p->at] : &none);
+    const pare_weight none = {0}, *const a = w, *const b = p->at < p->n ? &p->list[p->at] : &none;
+    const size_t size = pare_dtype_size(a->dtype), n = pare_has(a) ? a->rows * a->cols : 0;
     p->at++;
+    if (pare_same_weight(a, b)) return PARE_OK;
+    if (pare_has(a) != pare_has(b) || a->dtype != b->dtype || a->rows != b->rows ||
+        a->cols != b->cols) {
+        p->different += pare_has(a) ? n : b->rows * b->cols;
+        return PARE_OK;
+    }
+    for (size_t i = 0; i < n; i++)
+        p->different +=
+            memcmp((const char *)a->data + i * size, (const char *)b->data + i * size, size) != 0;
     return PARE_OK;
 }
 

@@ -6,13 +6,13 @@
 #define PARE_MODEL_HEADER_CHECKSUM_H
 #include <pare/base.h>
 
-#define SEAL_KEY    "pare.sha256"
-#define SEAL_DIGITS 64
+#define CHECKSUM_KEY    "pare.sha256"
+#define CHECKSUM_DIGITS 64
 
 /* Where the 64 digits stand in the header; NULL when they do not. */
-char *seal_find(char *header, size_t bytes);
+char *checksum_find(char *header, size_t bytes);
 /* Writes the digits into a header that has zeros there. */
-PARE_MUST_USE pare_status seal_set(char *header, size_t bytes, pare_err *err);
+PARE_MUST_USE pare_status checksum_set(char *header, size_t bytes, pare_err *err);
 /* PARE_ERR_INPUT when the header was changed. */
-PARE_MUST_USE pare_status seal_check(const char *header, size_t bytes, pare_err *err);
+PARE_MUST_USE pare_status checksum_check(const char *header, size_t bytes, pare_err *err);
 #endif
