@@ -1,4 +1,4 @@
-/* Activations, entry by entry in f64, and how steep each is at most.
+/* activation_f64.c - activations, entry by entry in f64, and their Lipschitz constants.
  *
  * Largest slopes: relu, tanh 1; gelu Phi(t) + t phi(t) at t = sqrt 2, 1.12890...; its tanh form
  * 1.12899...; silu 1.09983... The constants below are above them. */

@@ -192,16 +192,6 @@ static void constant(pare_decoder *d, const decode_attn *a, size_t n)
     }
 }
 
-static void uniform(pare_decoder *d, const decode_attn *a, size_t n)
-{
-    const size_t ld = decode_stride(a->a->dout);
-    pare_panels_apply(d->h, ld, &a->project, d->z, decode_stride(a->a->din), n, false, &d->exec);
-    mean_rows(d, a->mean, d->g, d->h, ld, n);
-    constant(d, a, n);
-    for (size_t i = 0; i < n; i++)
-        d->kernels->add(d->y + i * ld, d->g + i * ld, NULL, pare_padded(a->a->dout));
-}
-
 static void umix(pare_decoder *d, const decode_attn *a, size_t n)
 {
     const size_t ld = decode_stride(a->a->dout), ldx = decode_stride(a->a->din);
@@ -236,7 +226,11 @@ void decode_attention(pare_decoder *d, decode_attn *a, size_t n)
         pare_panels_apply(d->y, ld, &a->output, d->g, ldx, n, true, &d->exec);
         return;
     case PARE_ATTN_UNIFORM:
-        uniform(d, a, n);
+        pare_panels_apply(d->h, ld, &a->project, d->z, ldx, n, false, &d->exec);
+        mean_rows(d, a->mean, d->g, d->h, ld, n);
+        constant(d, a, n);
+        for (size_t i = 0; i < n; i++)
+            d->kernels->add(d->y + i * ld, d->g + i * ld, NULL, pare_padded(a->a->dout));
         return;
     case PARE_ATTN_UMIX:
         umix(d, a, n);

@@ -105,20 +105,6 @@ static float *new_cache(builder *b, size_t *step, size_t *per_sequence, size_t c
     return alloc_product(b, *per_sequence, b->d->sequences, sizeof(float));
 }
 
-/* What heads store of the tokens before: with one query for all and a causal mask a running
- * softmax, else keys and values. */
-static void prepare_cache(builder *b, decode_attn *to)
-{
-    const pare_attn *const a = to->a;
-    if (to->query && b->d->m->pattern.kind == PARE_CAUSAL) {
-        to->running_size = 2 * a->nheads + to->head_columns;
-        to->running = alloc_product(b, to->running_size, b->d->sequences, sizeof *to->running);
-    } else {
-        to->kcache = new_cache(b, &to->kstep, &to->k_sequence, a->wk.rows);
-        to->vcache = new_cache(b, &to->vstep, &to->v_sequence, a->wv.rows);
-    }
-}
-
 /* What makes queries of rows; absent where one query serves all tokens. Where rotary positions make
  * that query differ from token to token, zeros and its bias do. */
 static pare_weight query_weight(builder *b, decode_attn *to)
@@ -150,7 +136,15 @@ static void prepare_heads(builder *b, decode_attn *to)
     to->v = to->k + pare_padded(a->wk.rows);
     prepare_panels(b, &to->project, part, parts, a->din);
     prepare_rotation(b, to);
-    prepare_cache(b, to);
+    /* Of the tokens before, heads store a running softmax where one query serves all and the mask
+     * is causal, else keys and values. */
+    if (to->query && b->d->m->pattern.kind == PARE_CAUSAL) {
+        to->running_size = 2 * a->nheads + to->head_columns;
+        to->running = alloc_product(b, to->running_size, b->d->sequences, sizeof *to->running);
+    } else {
+        to->kcache = new_cache(b, &to->kstep, &to->k_sequence, a->wk.rows);
+        to->vcache = new_cache(b, &to->vstep, &to->v_sequence, a->wv.rows);
+    }
     if (a->kind == PARE_ATTN_POOL) {
         const pare_part here = {&a->matrix, &a->bo, 0}, pooled = {&a->matrix, NULL, a->din};
         prepare_panels(b, &to->direct, &here, 1, a->din);

@@ -1,4 +1,6 @@
-/* One block of Philox is one normal weight: its four words are the eight 16-bit numbers. One word
+/* frozen_weights.c - random weights that are never trained (edge-popup).
+ *
+ * One block of Philox is one normal weight: its four words are the eight 16-bit numbers. One word
  * is one sign. |v| < 2^18 is exact in f32, so the product with the unit is the only rounding. */
 #include <pare/frozen.h>
 
@@ -21,7 +23,7 @@ static void block_of(uint32_t word[4], const pare_frozen *f, uint64_t block)
     pare_philox(word, counter, key);
 }
 
-static int32_t centred_sum(const uint32_t word[4])
+static int32_t centered_sum(const uint32_t word[4])
 {
     uint32_t sum = 0;
     for (int i = 0; i < 4; i++) sum += (word[i] & 0xffff) + (word[i] >> 16);
@@ -35,7 +37,7 @@ void pare_frozen_fill(float *out, const pare_frozen *f, uint64_t first, size_t c
     if (f->kind == PARE_FROZEN_NORMAL) {
         for (size_t i = 0; i < count; i++) {
             block_of(word, f, first + i);
-            out[i] = (float)centred_sum(word) * f->unit;
+            out[i] = (float)centered_sum(word) * f->unit;
         }
         return;
     }

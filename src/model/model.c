@@ -1,4 +1,4 @@
-/* Making, freeing and copying models. */
+/* model.c - making, freeing and copying models, and their widths. */
 #include <pare/model.h>
 #include <stdlib.h>
 #include <string.h>

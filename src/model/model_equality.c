@@ -1,3 +1,4 @@
+/* model_equality.c - are two models, or parts of them, the same in weights and settings? */
 #include <pare/alike.h>
 #include <string.h>
 
@@ -32,24 +33,25 @@ static bool same_dense(const pare_dense *a, const pare_dense *b)
     return pare_same_weight(&a->w, &b->w) && pare_same_weight(&a->b, &b->b);
 }
 
-static bool same_head(const pare_head *a, const pare_head *b)
+static bool same_attn_head(const pare_head *a, const pare_head *b)
 {
     return a->dk == b->dk && a->dv == b->dv && a->q == b->q && a->k == b->k && a->v == b->v &&
            a->o == b->o && a->scale == b->scale && a->freq == b->freq && a->planes == b->planes;
 }
 
-static pare_attn_kind function_of(pare_attn_kind k)
+/* Polynomial attention approximates the exact one. */
+static pare_attn_kind exact_kind(pare_attn_kind k)
 {
     return k == PARE_ATTN_POLY ? PARE_ATTN_EXACT : k;
 }
 
 bool pare_same_attn(const pare_attn *a, const pare_attn *b)
 {
-    if (function_of(a->kind) != function_of(b->kind)) return false;
+    if (exact_kind(a->kind) != exact_kind(b->kind)) return false;
     if (a->kind == PARE_ATTN_NONE) return true;
     if (a->din != b->din || a->dout != b->dout || a->nheads != b->nheads) return false;
     for (size_t h = 0; h < a->nheads; h++)
-        if (!same_head(&a->heads[h], &b->heads[h])) return false;
+        if (!same_attn_head(&a->heads[h], &b->heads[h])) return false;
     return pare_same_weight(&a->wq, &b->wq) && pare_same_weight(&a->bq, &b->bq) &&
            pare_same_weight(&a->wk, &b->wk) && pare_same_weight(&a->bk, &b->bk) &&
            pare_same_weight(&a->wv, &b->wv) && pare_same_weight(&a->bv, &b->bv) &&
@@ -71,7 +73,7 @@ bool pare_same_ffn(const pare_ffn *a, const pare_ffn *b)
            pare_same_skip(&a->skip, &b->skip);
 }
 
-static bool same_stem(const pare_stem *a, const pare_stem *b)
+static bool same_embedding(const pare_stem *a, const pare_stem *b)
 {
     return a->ids == b->ids && a->width == b->width && a->vocab == b->vocab &&
            pare_same_weight(&a->embedding, &b->embedding) && a->pos.kind == b->pos.kind &&
@@ -90,7 +92,7 @@ static bool same_pattern(const pare_pattern *a, const pare_pattern *b)
            (a->expander_degree == 0 || a->expander_seed == b->expander_seed);
 }
 
-static bool same_top(const pare_top *a, const pare_top *b)
+static bool same_head(const pare_top *a, const pare_top *b)
 {
     return pare_same_norm(&a->norm, &b->norm) && a->pool == b->pool &&
            same_dense(&a->dense, &b->dense) && a->act == b->act && a->tied == b->tied &&
@@ -99,8 +101,8 @@ static bool same_top(const pare_top *a, const pare_top *b)
 
 const char *pare_ends_differ(const pare_model *f, const pare_model *g)
 {
-    if (!same_stem(&f->stem, &g->stem)) return "the stems differ";
+    if (!same_embedding(&f->stem, &g->stem)) return "the stems differ";
     if (!same_pattern(&f->pattern, &g->pattern)) return "the patterns differ";
-    if (!same_top(&f->top, &g->top)) return "the heads of the models differ";
+    if (!same_head(&f->top, &g->top)) return "the heads of the models differ";
     return NULL;
 }

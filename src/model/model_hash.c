@@ -1,4 +1,4 @@
-/* One hash over everything a model is: its architecture and every weight. */
+/* model_hash.c - one hash over everything a model is: its architecture and every weight. */
 #include "arch.h"
 #include <string.h>
 

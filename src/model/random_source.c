@@ -1,4 +1,6 @@
-/* Philox4x32-10 with the seed as its key and (element / 4, stream) as its counter: any part of any
+/* random_source.c - the random weights that tickets choose from.
+ *
+ * Philox4x32-10 with the seed as its key and (element / 4, stream) as its counter: any part of any
  * matrix can be made by itself. Of each word the upper 24 bits count. */
 #include <pare/source.h>
 

@@ -1,3 +1,4 @@
+/* scratch_stack.c - working memory of a forward pass (scratch_stack.h). */
 #include "scratch_stack.h"
 #include <stdlib.h>
 
