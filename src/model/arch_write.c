@@ -52,23 +52,22 @@ static bool add_ffn(cJSON *to, const pare_ffn *f)
            add_norm(o, "in_norm", &f->in_norm) && add_norm(o, "out_norm", &f->out_norm);
 }
 
-static bool add_positions(cJSON *to, const pare_positions *p)
-{
-    if (p->kind == PARE_POS_NONE) return true;
-    cJSON *const o = pare_json_add_object(to, "positions");
-    bool ok = o && pare_json_add_string(o, "kind", pare_position_name(p->kind));
-    if (ok && p->kind == PARE_POS_SINUSOIDAL) ok = pare_json_add_number(o, "base", p->base);
-    if (ok && p->kind == PARE_POS_ROTARY) ok = pare_json_add_bool(o, "interleaved", p->interleaved);
-    if (ok && p->after_map) ok = pare_json_add_bool(o, "after_map", true);
-    return ok;
-}
-
 static bool add_embedding(cJSON *to, const pare_stem *s)
 {
+    const pare_positions *const p = &s->pos;
     cJSON *const o = pare_json_add_object(to, "stem");
-    return o && pare_json_add_bool(o, "ids", s->ids) && pare_json_add_size(o, "width", s->width) &&
-           (!s->ids || pare_json_add_size(o, "vocab", s->vocab)) && add_positions(o, &s->pos) &&
-           add_norm(o, "norm", &s->norm);
+    bool ok = o && pare_json_add_bool(o, "ids", s->ids) &&
+              pare_json_add_size(o, "width", s->width) &&
+              (!s->ids || pare_json_add_size(o, "vocab", s->vocab));
+    if (ok && p->kind != PARE_POS_NONE) {
+        cJSON *const pos = pare_json_add_object(o, "positions");
+        ok = pos && pare_json_add_string(pos, "kind", pare_position_name(p->kind)) &&
+             (p->kind != PARE_POS_SINUSOIDAL || pare_json_add_number(pos, "base", p->base)) &&
+             (p->kind != PARE_POS_ROTARY ||
+              pare_json_add_bool(pos, "interleaved", p->interleaved)) &&
+             (!p->after_map || pare_json_add_bool(pos, "after_map", true));
+    }
+    return ok && add_norm(o, "norm", &s->norm);
 }
 
 static bool add_pattern(cJSON *to, const pare_pattern *p)

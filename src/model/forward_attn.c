@@ -92,15 +92,6 @@ static void attend_head(void *self, size_t unit)
     if (st) atomic_store(&w->st, (int)st);
 }
 
-/* Rotary positions make equal queries differ again. */
-static bool has_one_query(const pare_attn *a)
-{
-    if (pare_has(&a->wq) && a->kind != PARE_ATTN_MEANQ) return false;
-    for (size_t h = 0; h < a->nheads; h++)
-        if (a->heads[h].planes) return false;
-    return true;
-}
-
 static const void *entry_at(const rows *r, size_t row, size_t column)
 {
     return (const char *)r->v + (row * r->d + column) * pare_dtype_size(r->t);
@@ -153,7 +144,10 @@ void attention_attend(pass *p, head_rows *h, const pare_attn *a)
     const double work = (double)h->q.n * (double)p->tokens * (double)(h->q.d + h->y.d);
     const pare_exec *const exec = work < SMALL ? NULL : p->ctx.work.exec;
     const bool spread = units >= 8;
-    head_job w = {p, a, h, spread ? NULL : exec, has_one_query(a), PARE_OK};
+    bool one_query = !pare_has(&a->wq) || a->kind == PARE_ATTN_MEANQ;
+    for (size_t i = 0; i < a->nheads; i++)
+        one_query = one_query && !a->heads[i].planes; /* rotary positions make queries differ */
+    head_job w = {p, a, h, spread ? NULL : exec, one_query, PARE_OK};
     pare_parallel(spread ? exec : NULL, units, attend_head, &w);
     if (atomic_load(&w.st)) p->ctx.work.st = pare_no_memory(p->ctx.work.err);
 }

@@ -23,21 +23,16 @@ static void block_of(uint32_t word[4], const pare_frozen *f, uint64_t block)
     pare_philox(word, counter, key);
 }
 
-static int32_t centered_sum(const uint32_t word[4])
-{
-    uint32_t sum = 0;
-    for (int i = 0; i < 4; i++) sum += (word[i] & 0xffff) + (word[i] >> 16);
-    const int32_t v = (int32_t)sum - MEAN;
-    return v ? v : 1; /* a weight that is 0 would be no weight */
-}
-
 void pare_frozen_fill(float *out, const pare_frozen *f, uint64_t first, size_t count)
 {
     uint32_t word[4] = {0};
     if (f->kind == PARE_FROZEN_NORMAL) {
         for (size_t i = 0; i < count; i++) {
             block_of(word, f, first + i);
-            out[i] = (float)centered_sum(word) * f->unit;
+            uint32_t sum = 0;
+            for (int k = 0; k < 4; k++) sum += (word[k] & 0xffff) + (word[k] >> 16);
+            const int32_t v = (int32_t)sum - MEAN;
+            out[i] = (float)(v ? v : 1) * f->unit; /* a weight that is 0 would be no weight */
         }
         return;
     }

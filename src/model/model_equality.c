@@ -33,12 +33,6 @@ static bool same_dense(const pare_dense *a, const pare_dense *b)
     return pare_same_weight(&a->w, &b->w) && pare_same_weight(&a->b, &b->b);
 }
 
-static bool same_attn_head(const pare_head *a, const pare_head *b)
-{
-    return a->dk == b->dk && a->dv == b->dv && a->q == b->q && a->k == b->k && a->v == b->v &&
-           a->o == b->o && a->scale == b->scale && a->freq == b->freq && a->planes == b->planes;
-}
-
 /* Polynomial attention approximates the exact one. */
 static pare_attn_kind exact_kind(pare_attn_kind k)
 {
@@ -50,8 +44,12 @@ bool pare_same_attn(const pare_attn *a, const pare_attn *b)
     if (exact_kind(a->kind) != exact_kind(b->kind)) return false;
     if (a->kind == PARE_ATTN_NONE) return true;
     if (a->din != b->din || a->dout != b->dout || a->nheads != b->nheads) return false;
-    for (size_t h = 0; h < a->nheads; h++)
-        if (!same_attn_head(&a->heads[h], &b->heads[h])) return false;
+    for (size_t h = 0; h < a->nheads; h++) {
+        const pare_head *const x = &a->heads[h], *const y = &b->heads[h];
+        if (x->dk != y->dk || x->dv != y->dv || x->q != y->q || x->k != y->k || x->v != y->v ||
+            x->o != y->o || x->scale != y->scale || x->freq != y->freq || x->planes != y->planes)
+            return false;
+    }
     return pare_same_weight(&a->wq, &b->wq) && pare_same_weight(&a->bq, &b->bq) &&
            pare_same_weight(&a->wk, &b->wk) && pare_same_weight(&a->bk, &b->bk) &&
            pare_same_weight(&a->wv, &b->wv) && pare_same_weight(&a->bv, &b->bv) &&

@@ -165,31 +165,26 @@ static pare_status check_overlap(st_file *f, pare_err *err)
     return PARE_OK;
 }
 
-static pare_status header_length(size_t *out, const pare_blob *b, pare_err *err)
-{
-    if (b->bytes < LENGTH_BYTES)
-        return pare_fail(err, PARE_ERR_INPUT, "%zu bytes are too few for a safetensors file",
-                         b->bytes);
-    uint64_t n = 0;
-    for (size_t i = LENGTH_BYTES; i-- > 0;) n = n << 8 | b->data[i];
-    if (n > b->bytes - LENGTH_BYTES)
-        return pare_fail(err, PARE_ERR_INPUT,
-                         "the header claims %llu bytes, the file has %zu after its length",
-                         (unsigned long long)n, b->bytes - LENGTH_BYTES);
-    if (n > MAX_HEADER_BYTES)
-        return pare_fail(err, PARE_ERR_INPUT,
-                         "the header claims %llu bytes, more than the allowed %zu",
-                         (unsigned long long)n, MAX_HEADER_BYTES);
-    *out = (size_t)n;
-    return PARE_OK;
-}
-
 pare_status st_open(st_file *out, pare_arena *a, pare_blob *b, pare_err *err)
 {
     st_file f = {.blob = b};
     cJSON *root = NULL;
-    pare_status st = header_length(&f.header_bytes, b, err);
-    if (!st) {
+    uint64_t n = 0;
+    for (size_t i = LENGTH_BYTES; i-- > 0 && b->bytes >= LENGTH_BYTES;) n = n << 8 | b->data[i];
+    pare_status st;
+    if (b->bytes < LENGTH_BYTES) {
+        st = pare_fail(err, PARE_ERR_INPUT, "%zu bytes are too few for a safetensors file",
+                       b->bytes);
+    } else if (n > b->bytes - LENGTH_BYTES) {
+        st = pare_fail(err, PARE_ERR_INPUT,
+                       "the header claims %llu bytes, the file has %zu after its length",
+                       (unsigned long long)n, b->bytes - LENGTH_BYTES);
+    } else if (n > MAX_HEADER_BYTES) {
+        st = pare_fail(err, PARE_ERR_INPUT,
+                       "the header claims %llu bytes, more than the allowed %zu",
+                       (unsigned long long)n, MAX_HEADER_BYTES);
+    } else {
+        f.header_bytes = (size_t)n;
         f.header = (const char *)b->data + LENGTH_BYTES;
         st = pare_json_parse(&root, f.header, f.header_bytes, err);
     }

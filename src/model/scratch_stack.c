@@ -19,28 +19,19 @@ void scratch_free(scratch *s)
     *s = (scratch){0};
 }
 
-static scratch_part *new_part(size_t bytes)
-{
-    const size_t size = bytes > LEAST_PART ? bytes : LEAST_PART;
-    size_t all;
-    if (!pare_add(&all, size, sizeof(scratch_part) + SCRATCH_ALIGNMENT)) return NULL;
-    scratch_part *const p = malloc(all);
-    if (!p) return NULL;
-    const uintptr_t end = (uintptr_t)(p + 1);
-    uint8_t *const data =
-        (uint8_t *)(p + 1) + (SCRATCH_ALIGNMENT - end % SCRATCH_ALIGNMENT) % SCRATCH_ALIGNMENT;
-    *p = (scratch_part){NULL, size, 0, data};
-    return p;
-}
-
 /* The part that follows `now` and holds `bytes`; one that is too small stays behind a new one. */
 static scratch_part *next_part(scratch *s, size_t bytes)
 {
     scratch_part **const link = s->now ? &s->now->next : &s->first;
     if (!*link || (*link)->size < bytes) {
-        scratch_part *const p = new_part(bytes);
+        const size_t size = bytes > LEAST_PART ? bytes : LEAST_PART;
+        size_t all;
+        if (!pare_add(&all, size, sizeof(scratch_part) + SCRATCH_ALIGNMENT)) return NULL;
+        scratch_part *const p = malloc(all);
         if (!p) return NULL;
-        p->next = *link;
+        const size_t beyond = (uintptr_t)(p + 1) % SCRATCH_ALIGNMENT;
+        uint8_t *const data = (uint8_t *)(p + 1) + (SCRATCH_ALIGNMENT - beyond) % SCRATCH_ALIGNMENT;
+        *p = (scratch_part){*link, size, 0, data};
         *link = p;
     }
     (*link)->used = 0;

@@ -51,19 +51,6 @@ static void check_zeros(expansion *e, bit_reader *r)
                        "a ticket with a one among the zeros that fill a byte");
 }
 
-static void read_priors(expansion *e, pare_bridge *model, size_t each, bit_reader *r)
-{
-    if (each == 0 || each > CODER_UNITS)
-        pare_work_fail(&e->work, PARE_ERR_INPUT, "a coded ticket with blocks of %zu units: 1 to %d",
-                       each, CODER_UNITS);
-    if (e->work.st) return;
-    model->ranks = each;
-    for (size_t k = 0; k < each; k++) {
-        const int v = (int)bits_get(r, FACTORED_PRIOR_BITS);
-        model->prior[k] = (int8_t)(v < 128 ? v : v - 256);
-    }
-}
-
 /* Which column each unit serves: `each` units a column without any bits, then the rest. */
 static void read_columns(expansion *e, size_t each, bit_reader *r)
 {
@@ -151,7 +138,16 @@ static void open_body(expansion *e, const ticket_body *body)
         pare_work_fail(w, PARE_ERR_INPUT,
                        "a ticket whose coder has width %u: 1 to %d, and 0 where masks are raw",
                        (unsigned)model.width, CODER_MAX_WIDTH);
-    if (e->h->flags & FACTORED_RANKED) read_priors(e, &model, each, &r);
+    if (e->h->flags & FACTORED_RANKED) {
+        if (each == 0 || each > CODER_UNITS)
+            pare_work_fail(w, PARE_ERR_INPUT, "a coded ticket with blocks of %zu units: 1 to %d",
+                           each, CODER_UNITS);
+        model.ranks = each;
+        for (size_t k = 0; !w->st && k < each; k++) {
+            const int v = (int)bits_get(&r, FACTORED_PRIOR_BITS);
+            model.prior[k] = (int8_t)(v < 128 ? v : v - 256);
+        }
+    }
     read_columns(e, each, &r);
     read_donations(e, &r);
     if (!w->st) check_zeros(e, &r);

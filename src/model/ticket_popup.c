@@ -27,9 +27,10 @@ static uint32_t bits_of(float f)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static pare_status read_prefix(pare_frozen *f, const pare_coded_head *h, const ticket_body *body,
-                               pare_err *err)
+pare_status ticket_expand_popup(float **out, pare_arena *a, const pare_coded_head *h,
+                                const ticket_body *body, pare_arena *scratch, pare_err *err)
 {
+    (void)scratch;
     const uint64_t weights = (uint64_t)h->rows * h->cols;
     if (h->flags & ~(uint32_t)SIGNED || h->exponent != 0)
         return pare_fail(err, PARE_ERR_INPUT, "a ticket with unknown flags %x or scale 2^%d",
@@ -43,24 +44,14 @@ static pare_status read_prefix(pare_frozen *f, const pare_coded_head *h, const t
         return pare_fail(err, PARE_ERR_INPUT, "a ticket of %zu x %zu whose mask has %zu bytes",
                          h->rows, h->cols, body->bytes);
     const uint32_t unit = get_u32(body->data);
-    *f = (pare_frozen){.kind = h->flags & SIGNED ? PARE_FROZEN_SIGNED : PARE_FROZEN_NORMAL,
-                       .seed = h->seed,
-                       .stream = h->stream};
-    memcpy(&f->unit, &unit, sizeof f->unit);
-    if (!(f->unit > 0 && f->unit <= PARE_FROZEN_MOST))
-        return pare_fail(err, PARE_ERR_INPUT, "a ticket whose unit is %g", (double)f->unit);
-    return PARE_OK;
-}
-
-pare_status ticket_expand_popup(float **out, pare_arena *a, const pare_coded_head *h,
-                                const ticket_body *body, pare_arena *scratch, pare_err *err)
-{
-    pare_frozen f;
-    (void)scratch;
-    pare_status st = read_prefix(&f, h, body, err);
-    if (!st) st = ticket_new_weight(out, a, h, err);
+    pare_frozen f = {.kind = h->flags & SIGNED ? PARE_FROZEN_SIGNED : PARE_FROZEN_NORMAL,
+                     .seed = h->seed,
+                     .stream = h->stream};
+    memcpy(&f.unit, &unit, sizeof f.unit);
+    if (!(f.unit > 0 && f.unit <= PARE_FROZEN_MOST))
+        return pare_fail(err, PARE_ERR_INPUT, "a ticket whose unit is %g", (double)f.unit);
+    const pare_status st = ticket_new_weight(out, a, h, err);
     if (st) return st;
-    const uint64_t weights = (uint64_t)h->rows * h->cols;
     const uint32_t p = probability_of(h->n, weights);
     uint64_t ones = 0;
     range_decoder in;

@@ -13,18 +13,9 @@ unsigned unit_column_bits(size_t b)
     return bits;
 }
 
-/* B_kj as column j counts it; 0: the unit passes the other sign on. */
-static int32_t unit_weight(const unit_layout *d, size_t k, size_t j)
-{
-    const size_t inputs = d->inputs ? d->inputs : d->b;
-    int32_t w;
-    pare_source_weights(&w, d->seed, d->stream + 1, (uint64_t)k * inputs + j % inputs, 1);
-    if (!d->inputs) return w;
-    return (w > 0) == (j < inputs) ? abs(w) : 0;
-}
-
 pare_status unit_layout_init(unit_layout *d, pare_arena *a, const uint32_t *own, pare_err *err)
 {
+    const size_t inputs = d->inputs ? d->inputs : d->b;
     d->first = pare_alloc(a, d->b + 2, sizeof *d->first);
     d->unit = pare_alloc(a, d->n + 1, sizeof *d->unit);
     d->weight = pare_alloc(a, d->n + 1, sizeof *d->weight);
@@ -35,8 +26,13 @@ pare_status unit_layout_init(unit_layout *d, pare_arena *a, const uint32_t *own,
     for (size_t k = 0; k < d->n; k++)
         if (own[k] != PARE_NO_COLUMN) d->unit[d->first[own[k] + 1]++] = (uint32_t)k;
     for (size_t j = 0; j < d->b; j++)
-        for (size_t u = d->first[j]; u < d->first[j + 1]; u++)
-            d->weight[u] = unit_weight(d, d->unit[u], j);
+        for (size_t u = d->first[j]; u < d->first[j + 1]; u++) {
+            const uint64_t at = (uint64_t)d->unit[u] * inputs + j % inputs;
+            int32_t w;
+            pare_source_weights(&w, d->seed, d->stream + 1, at, 1);
+            /* B as column j counts it; 0: the unit passes the other sign on. */
+            d->weight[u] = !d->inputs ? w : (w > 0) == (j < inputs) ? abs(w) : 0;
+        }
     d->donated = d->donor == PARE_NO_COLUMN ? 0 : d->first[d->donor + 1] - d->first[d->donor];
     return PARE_OK;
 }
