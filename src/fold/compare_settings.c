@@ -2,7 +2,7 @@
  *
  * Two models with the same weights are the same function only if their settings agree as well:
  * another eps, scale or window is another function, and "error 0 for every input" is false for it.
- * Names and vocabularies do not count. Numbers are compared as stored: a changed last bit counts. */
+ * Names and vocabularies do not count. Numbers are compared as stored: the last bit counts. */
 #include "fold_parts.h"
 
 static size_t one_if(bool differs)

@@ -18,8 +18,7 @@ typedef struct decode_skip {
     pare_panels dense;
 } decode_skip;
 
-/* U x, row by row: a running sum where all keys before are seen, the rows themselves in a window.
- */
+/* U x, row by row: a running sum where all keys before are seen; in a window the rows. */
 typedef struct decode_mean {
     size_t d;
     double *sum; /* sequences x d */

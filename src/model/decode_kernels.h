@@ -2,7 +2,7 @@
  * of CPU. Rows are padded to whole panels; what is filled up holds zeros and stays so. */
 #ifndef PARE_MODEL_DECODE_KERNELS_H
 #define PARE_MODEL_DECODE_KERNELS_H
-#include "vector_kernels.h" /* LANES: also the tokens that lie together in the key and value cache */
+#include "vector_kernels.h" /* LANES: also the tokens side by side in the key and value cache */
 
 /* A norm made ready: y = (x + offset - mean?) / divisor? * gain + bias. */
 typedef struct decode_norm {

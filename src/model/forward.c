@@ -1,11 +1,11 @@
 /* forward.c - a forward pass, written once for both number types: embedding, blocks, head.
  *
- * It is a list of steps (forward_plan.h). Attention looks at whole sequences; every other step works
- * row by row, and so do the steps between two attentions taken together. The f32 engine cuts the
- * rows of a small model into ranges and takes each range through all of these steps at once, on one
- * thread: the rows stay in its cache, and threads meet only at the attentions. The f64 reference,
- * and a large model, take all rows through one step after the other, with threads inside each step.
- * How rows are cut depends on shapes alone. */
+ * It is a list of steps (forward_plan.h). Attention looks at whole sequences; every other step
+ * works row by row, and so do the steps between two attentions taken together. The f32 engine cuts
+ * the rows of a small model into ranges and takes each range through all of these steps at once, on
+ * one thread: the rows stay in its cache, and threads meet only at the attentions. The f64
+ * reference, and a large model, take all rows through one step after the other, with threads inside
+ * each step. How rows are cut depends on shapes alone. */
 #include "forward_plan.h"
 #include <pare/ranks.h>
 #include <stdatomic.h>

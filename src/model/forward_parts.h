@@ -4,7 +4,7 @@
 #include "rotary.h"
 #include <pare/forward.h>
 
-/* Attention that the caller computes, and how that failed: a pass itself only runs out of memory. */
+/* Attention that the caller computes, and how it failed: a pass itself only runs out of memory. */
 typedef struct external_attention {
     const pare_attender *attender;
     pare_status st;

@@ -30,8 +30,8 @@ typedef struct plan {
     size_t count;
     bool small; /* rows go in ranges */
     bool fused; /* ... through several steps at once */
-    /* Ranges lie apart, each with capacity for the widest rows: a stream that changes its width does
-     * not move the rows of one range over those of another. */
+    /* Ranges lie apart, each with capacity for the widest rows: a stream that changes its width
+     * does not move the rows of one range over those of another. */
     bool apart;
 } plan;
 

@@ -1,4 +1,4 @@
-/* layer_ops.c - the operations of a forward pass: the f64 reference, and calls of the f32 engine. */
+/* layer_ops.c - the operations of a forward pass: the f64 reference, calls of the f32 engine. */
 #include "layer_ops.h"
 #include <math.h>
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-/* rotary.h - rotary positions: queries and keys rotated, plane by plane, by position x frequency. */
+/* rotary.h - rotary positions: rotate queries and keys, plane by plane, by position x frequency. */
 #ifndef PARE_MODEL_ROTARY_H
 #define PARE_MODEL_ROTARY_H
 #include "layer_ops.h"

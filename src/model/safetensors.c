@@ -1,5 +1,5 @@
 /* safetensors.c - the safetensors container: 8 bytes of header length (little endian), a JSON
- * header, the data. Everything in it is a claim until it is checked against the size of the file. */
+ * header, the data. All of it is a claim until it is checked against the size of the file. */
 #include "safetensors.h"
 
 #include <pare/json.h>

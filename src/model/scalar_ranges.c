@@ -1,4 +1,4 @@
-/* scalar_ranges.c - the one table of legal values for the numbers of an architecture (docs/format.md).
+/* scalar_ranges.c - the table of legal values for the numbers of an architecture (docs/format.md).
  *
  * Inside these ranges the proof kernel's errors are what it counts (src/cert/enclose.h,
  * src/linalg/dd.c); what is outside is refused when a model is read, imported, reduced or written.

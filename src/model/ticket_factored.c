@@ -1,7 +1,7 @@
 /* ticket_factored.c - reads a weight that is stored as the product of two masked random matrices
  * (pare/coded.h). ticket_factored_write.c writes such bodies.
  *
- * Body:  u32 donor column (2^32 - 1: none)   u32 width (mask coder; 0 when raw)   u32 units of a block
+ * Body:  u32 donor column (2^32 - 1: none)   u32 width (coder; 0 when raw)   u32 units of a block
  *        i8 prior of each rank, as many as a block has units (FACTORED_RANKED)
  *        bits: own[k] + 1 of every unit (0: pruned), each ceil(log2(b + 1)) of them;
  *              of every column but the donor's, one bit for each of the donor's units in order;

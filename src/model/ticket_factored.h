@@ -14,7 +14,7 @@ enum {
 };
 enum { FACTORED_PREFIX_BYTES = 12 /* bytes */, FACTORED_PRIOR_BITS = 8 };
 
-/* ---- which hidden units serve which column (ticket_units.c) ------------------------------------ */
+/* ---- which hidden units serve which column (ticket_units.c) ---------------------------------- */
 
 typedef struct unit_layout {
     uint64_t seed, stream;
@@ -35,7 +35,7 @@ PARE_MUST_USE pare_status unit_layout_check(const unit_layout *d, pare_err *err)
 /* The products of column j in a row of A. */
 void unit_layout_items(int64_t *x, const unit_layout *d, const int32_t *row, size_t j);
 
-/* ---- arithmetic coding of an entry's bits (ticket_mask_coder.c) ----------------------------------- */
+/* ---- arithmetic coding of an entry's bits (ticket_mask_coder.c) ------------------------------ */
 
 enum {
     CODER_UNITS = PARE_BRIDGE_UNITS,

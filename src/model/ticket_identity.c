@@ -1,6 +1,6 @@
-/* ticket_identity.c - identities side by side, the output projection of merged heads, whose matrices
- * are already multiplied; or an identity above its negative, which in front of a ReLU splits an
- * input into its positive and its negative part. */
+/* ticket_identity.c - identities side by side, the output projection of merged heads, whose
+ * matrices are already multiplied; or an identity above its negative, which in front of a ReLU
+ * splits an input into its positive and its negative part. */
 #include "ticket_codec.h"
 
 #define IDENTITY_MAX_ENTRIES (UINT64_C(1) << 28) /* entries */

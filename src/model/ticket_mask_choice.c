@@ -1,5 +1,5 @@
-/* ticket_mask_choice.c - which items of an entry, when bits cost something: the least (sum - target)^2 + price bits; and
- * how the coder learns from those that were chosen.
+/* ticket_mask_choice.c - which items of an entry to choose when bits have a price: those with the
+ * least (sum - target)^2 + price bits; and how the coder learns from the choices.
  *
  * All choices are the leaves of a tree, one item a level, in the order of the coder. A branch is
  * given up where its bits so far, and the distance of the target from all that the items below can

@@ -1,4 +1,6 @@
-/* ticket_popup.c - a frozen random matrix and its mask (edge-popup). n is the number of ones; flags: 1, weights are unit or -unit.
+/* ticket_popup.c - a frozen random matrix and its mask (edge-popup).
+ *
+ * n is the number of ones; flags: 1, weights are unit or -unit.
  *
  *   body:  u32 unit (the bits of an f32)   then the mask, row by row, through the range coder with
  *          one probability for all: n of rows x cols in 2^-16, at least LEAST, at most ONE - LEAST

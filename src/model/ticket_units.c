@@ -1,4 +1,4 @@
-/* ticket_units.c - which hidden units serve which column of a factored ticket, and what they weigh there.
+/* ticket_units.c - which hidden units serve which column of a factored ticket, and their weights.
  *
  * Units of a ReLU source stand between two maps: A relu(B x). A unit whose only input is x_j passes
  * B_kj x_j+ on where B_kj > 0 and |B_kj| x_j- where it is not: column j of the ticket multiplies

@@ -1,5 +1,5 @@
-/* Tests src/model/ticket_{codec,factored,factored_write,units,mask_coder,mask_choice,identity}.c and
- * random_source.c: weights that a file holds as a seed and masks. */
+/* Tests src/model/ticket_{codec,factored,factored_write,units,mask_coder,mask_choice,identity}.c
+ * and random_source.c: weights that a file holds as a seed and masks. */
 #include "ticket_samples.h"
 #include <pare/random_model.h>
 

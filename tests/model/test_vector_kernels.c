@@ -1,5 +1,5 @@
-/* Tests src/model/vector_activation.c and vector_norm.c: the f32 engine's element-wise kernels keep what
- * src/cert/enclose.h grants them, on every instruction set this CPU has. */
+/* Tests src/model/vector_activation.c and vector_norm.c: the f32 engine's element-wise kernels keep
+ * what src/cert/enclose.h grants them, on every instruction set this CPU has. */
 #include "model/vector_kernels.h"
 #include "pare_test.h"
 
