@@ -1,7 +1,7 @@
 /* Mutations that keep lengths true, and checksums made true again. */
 #include "fuzz.h"
 #include "../src/base/zip.h"
-#include "../src/model/seal.h"
+#include "model/header_checksum.h"
 
 #include <string.h>
 #include <zlib.h>
@@ -93,11 +93,11 @@ void fuzz_reseal_model(uint8_t *data, size_t size)
     reseal_tickets(data, size);
     const size_t n = size > LENGTH_BYTES ? header_bytes(data, size) : size;
     char *const header = (char *)data + LENGTH_BYTES;
-    char *const at = n < size ? seal_find(header, n) : NULL;
+    char *const at = n < size ? checksum_find(header, n) : NULL;
     pare_err err;
     if (!at) return;
-    memset(at, '0', SEAL_DIGITS);
-    FUZZ_EXPECT(seal_set(header, n, &err) == PARE_OK);
+    memset(at, '0', CHECKSUM_DIGITS);
+    FUZZ_EXPECT(checksum_set(header, n, &err) == PARE_OK);
 }
 
 static uint32_t get32(const uint8_t *p)

@@ -1,33 +1,25 @@
-/* Affine maps folded into the linear maps around them. Sums run in index order in f64 without
- * fused operations: the same bits on every machine, so a verifier can fold again and compare. */
+/* affine.c - affine maps folded into the linear maps around them.
+ *
+ * Sums run in index order in f64 without fused operations: the same bits on every machine, so a
+ * verifier can fold again and compare. */
 #include "fold_parts.h"
 #include <math.h>
 #include <stdlib.h>
 
-/* Is p = fl(a b) the product itself? Far above underflow the remainder is a double. */
-static bool exact_product(double a, double b, double p)
-{
-    if (a == 0 || b == 0) return true;
-    return fabs(p) > 0x1p-900 && fma(a, b, -p) == 0;
-}
-
-/* Is s = fl(a + b) the sum itself? */
-static bool exact_sum(double a, double b, double s)
-{
-    const double back = s - a;
-    return (a - (s - back)) + (b - back) == 0;
-}
-
 number number_product(number a, number b)
 {
     const double p = a.v * b.v;
-    return (number){p, a.exact && b.exact && exact_product(a.v, b.v, p)};
+    /* Is p = fl(a b) the product itself? Far above underflow the remainder is a double. */
+    const bool same = a.v == 0 || b.v == 0 || (fabs(p) > 0x1p-900 && fma(a.v, b.v, -p) == 0);
+    return (number){p, a.exact && b.exact && same};
 }
 
 number number_sum(number a, number b)
 {
     const double s = a.v + b.v;
-    return (number){s, a.exact && b.exact && exact_sum(a.v, b.v, s)};
+    /* The rounding error of s, computed exactly. */
+    const double back = s - a.v, error = (a.v - (s - back)) + (b.v - back);
+    return (number){s, a.exact && b.exact && error == 0};
 }
 
 number number_of(const pare_weight *w, size_t i, double otherwise)
@@ -35,64 +27,29 @@ number number_of(const pare_weight *w, size_t i, double otherwise)
     return (number){pare_has(w) ? pare_weight_at(w, i) : otherwise, true};
 }
 
-/* Writes one row into row r of a weight being built; counts what is not the real number itself. */
-static size_t put_row(void *data, pare_dtype t, size_t r, const number *v, size_t cols)
+void put_number(folder *f, void *data, pare_dtype t, size_t i, number v)
 {
-    size_t rounded = 0;
-    for (size_t j = 0; j < cols; j++) {
-        if (t == PARE_F64)
-            ((double *)data)[r * cols + j] = v[j].v;
-        else
-            ((float *)data)[r * cols + j] = (float)v[j].v;
-        rounded += !v[j].exact || (t == PARE_F32 && (double)(float)v[j].v != v[j].v);
-    }
-    return rounded;
+    if (t == PARE_F64)
+        ((double *)data)[i] = v.v;
+    else
+        ((float *)data)[i] = (float)v.v;
+    f->report->rounded += !v.exact || (t == PARE_F32 && (double)(float)v.v != v.v);
 }
 
-pare_status store(folder *f, pare_weight *out, const number *v, size_t rows, size_t cols,
-                  pare_dtype dtype)
+static void *new_data(folder *f, size_t rows, size_t cols, pare_dtype t)
 {
-    void *const data = pare_alloc(f->arena, rows * cols, pare_dtype_size(dtype));
-    if (!data) return pare_no_memory(f->err);
-    for (size_t r = 0; r < rows; r++)
-        f->report->rounded += put_row(data, dtype, r, v + r * cols, cols);
-    *out = (pare_weight){dtype, rows, cols, data};
-    return PARE_OK;
+    return pare_work_alloc(&f->work, rows * cols, pare_dtype_size(t));
 }
 
-static pare_status make_affine(folder *f, affine *out, size_t d)
-{
-    out->d = d;
-    out->scale = pare_alloc(f->arena, d, sizeof *out->scale);
-    out->shift = pare_alloc(f->arena, d, sizeof *out->shift);
-    return out->scale && out->shift ? PARE_OK : pare_no_memory(f->err);
-}
-
-/* offset o in front of a linear norm moves into the shift: s P (x + o) + t. */
-static void absorb_offset(affine *a, const pare_norm *n)
-{
-    double mean = 0;
-    if (!pare_has(&n->offset)) return;
-    for (size_t j = 0; a->centred && j < a->d; j++) mean += pare_weight_at(&n->offset, j);
-    mean /= (double)a->d;
-    for (size_t j = 0; j < a->d; j++) {
-        const double o = pare_weight_at(&n->offset, j) - (a->centred ? mean : 0);
-        a->shift[j] = (number){a->shift[j].v + a->scale[j].v * o, false};
-    }
-}
-
-pare_status norm_affine(folder *f, affine *out, bool *any, const pare_norm *n, size_t d)
+bool norm_affine(folder *f, affine *out, const pare_norm *n, size_t d)
 {
     const bool batch = n->kind == PARE_NORM_BATCH, mean = n->kind == PARE_NORM_MEAN;
-    *out = (affine){0};
-    *any = batch || mean || pare_has(&n->gain) || pare_has(&n->bias);
-    if (!*any || n->kind == PARE_NORM_NONE) {
-        *any = false;
-        return PARE_OK;
-    }
-    const pare_status st = make_affine(f, out, d);
-    if (st) return st;
-    out->centred = mean;
+    const bool any = batch || mean || pare_has(&n->gain) || pare_has(&n->bias);
+    *out = (affine){.d = d, .centered = mean};
+    if (!any || n->kind == PARE_NORM_NONE) return false;
+    out->scale = pare_work_alloc(&f->work, d, sizeof *out->scale);
+    out->shift = pare_work_alloc(&f->work, d, sizeof *out->shift);
+    if (f->work.st) return false;
     for (size_t j = 0; j < d; j++) {
         const number gain = number_of(&n->gain, j, 1), bias = number_of(&n->bias, j, 0);
         out->scale[j] = gain;
@@ -103,89 +60,86 @@ pare_status norm_affine(folder *f, affine *out, bool *any, const pare_norm *n, s
             out->shift[j] = (number){bias.v - pare_weight_at(&n->mean, j) * s, false};
         }
     }
-    if (mean) absorb_offset(out, n);
-    return PARE_OK;
-}
-
-/* Row r of w' and, returned, what the shift adds to the bias of that row. */
-static number before_row(number *v, const pare_weight *w, size_t r, const affine *m)
-{
-    number moved = {0, true};
-    double mean = 0;
-    for (size_t j = 0; j < w->cols; j++) {
-        const number x = number_of(w, r * w->cols + j, 0);
-        moved = number_sum(moved, number_product(x, m->shift[j]));
-        v[j] = number_product(x, m->scale[j]);
-        mean += v[j].v;
+    if (!mean || !pare_has(&n->offset)) return true;
+    /* An offset o in front moves into the shift: s P (x + o) + t. */
+    double o_mean = 0;
+    for (size_t j = 0; j < d; j++) o_mean += pare_weight_at(&n->offset, j);
+    o_mean /= (double)d;
+    for (size_t j = 0; j < d; j++) {
+        const double o = pare_weight_at(&n->offset, j) - o_mean;
+        out->shift[j] = (number){out->shift[j].v + out->scale[j].v * o, false};
     }
-    mean /= (double)w->cols;
-    for (size_t j = 0; m->centred && j < w->cols; j++) v[j] = (number){v[j].v - mean, false};
-    return moved;
-}
-
-static bool is_zero(const number *v, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (v[i].v != 0 || !v[i].exact) return false;
     return true;
 }
 
-pare_status fold_before(folder *f, pare_weight *w, pare_weight *b, const affine *m)
+void fold_before(folder *f, pare_weight *w, pare_weight *b, const affine *m)
 {
-    PARE_ASSERT(w->cols == m->d);
-    number *const bias = malloc(w->rows * sizeof *bias), *const row = malloc(w->cols * sizeof *row);
-    void *const data = pare_alloc(f->arena, w->rows * w->cols, pare_dtype_size(w->dtype));
-    pare_status st = bias && row && data ? PARE_OK : pare_no_memory(f->err);
-    for (size_t r = 0; !st && r < w->rows; r++) {
-        bias[r] = number_sum(before_row(row, w, r, m), number_of(b, r, 0));
-        f->report->rounded += put_row(data, w->dtype, r, row, w->cols);
+    const size_t cols = w->cols;
+    if (f->work.st) return;
+    PARE_ASSERT(cols == m->d);
+    number *const bias = malloc(w->rows * sizeof *bias), *const row = malloc(cols * sizeof *row);
+    void *const data = new_data(f, w->rows, cols, w->dtype);
+    if (!bias || !row) f->work.st = pare_no_memory(f->work.err);
+    bool any = pare_has(b);
+    for (size_t r = 0; !f->work.st && r < w->rows; r++) {
+        number shift = {0, true}; /* w t */
+        double mean = 0;
+        for (size_t j = 0; j < cols; j++) {
+            const number x = number_of(w, r * cols + j, 0);
+            shift = number_sum(shift, number_product(x, m->shift[j]));
+            row[j] = number_product(x, m->scale[j]);
+            mean += row[j].v;
+        }
+        mean /= (double)cols;
+        for (size_t j = 0; j < cols; j++) {
+            if (m->centered) row[j] = (number){row[j].v - mean, false};
+            put_number(f, data, w->dtype, r * cols + j, row[j]);
+        }
+        bias[r] = number_sum(shift, number_of(b, r, 0));
+        any = any || bias[r].v != 0 || !bias[r].exact;
     }
-    if (!st) w->data = data;
-    if (!st && (pare_has(b) || !is_zero(bias, w->rows)))
-        st = store(f, b, bias, 1, w->rows, pare_has(b) ? b->dtype : w->dtype);
+    if (!f->work.st) w->data = data;
+    if (!f->work.st && any) {
+        const pare_dtype t = pare_has(b) ? b->dtype : w->dtype;
+        *b = (pare_weight){t, 1, w->rows, new_data(f, 1, w->rows, t)};
+        for (size_t r = 0; !f->work.st && r < w->rows; r++)
+            put_number(f, (void *)b->data, t, r, bias[r]);
+    }
     free(bias);
     free(row);
-    return st;
 }
 
-pare_status scale_rows(folder *f, pare_weight *w, const affine *m)
+void scale_rows(folder *f, pare_weight *w, const affine *m)
 {
-    if (!pare_has(w)) return PARE_OK;
+    if (!pare_has(w) || f->work.st) return;
     PARE_ASSERT(w->rows % m->d == 0);
-    number *const row = malloc(w->cols * sizeof *row);
-    void *const data = pare_alloc(f->arena, w->rows * w->cols, pare_dtype_size(w->dtype));
-    const pare_status st = row && data ? PARE_OK : pare_no_memory(f->err);
-    for (size_t r = 0; !st && r < w->rows; r++) {
-        for (size_t j = 0; j < w->cols; j++)
-            row[j] = number_product(m->scale[r % m->d], number_of(w, r * w->cols + j, 0));
-        f->report->rounded += put_row(data, w->dtype, r, row, w->cols);
-    }
-    if (!st) w->data = data;
-    free(row);
-    return st;
+    void *const data = new_data(f, w->rows, w->cols, w->dtype);
+    for (size_t i = 0; data && i < w->rows * w->cols; i++)
+        put_number(f, data, w->dtype, i,
+                   number_product(m->scale[i / w->cols % m->d], number_of(w, i, 0)));
+    if (data) w->data = data;
 }
 
-pare_status affine_bias(folder *f, pare_weight *b, const affine *m, pare_dtype dtype)
+void affine_bias(folder *f, pare_weight *b, const affine *m, pare_dtype dtype)
 {
-    number *const v = malloc(m->d * sizeof *v);
-    if (!v) return pare_no_memory(f->err);
+    const pare_dtype t = pare_has(b) ? b->dtype : dtype;
+    void *const data = new_data(f, 1, m->d, t);
+    if (!data) return;
     for (size_t j = 0; j < m->d; j++)
-        v[j] = number_sum(number_product(m->scale[j], number_of(b, j, 0)), m->shift[j]);
-    const pare_status st = store(f, b, v, 1, m->d, pare_has(b) ? b->dtype : dtype);
-    free(v);
-    return st;
+        put_number(f, data, t, j,
+                   number_sum(number_product(m->scale[j], number_of(b, j, 0)), m->shift[j]));
+    *b = (pare_weight){t, 1, m->d, data};
 }
 
-pare_status scale_skip(folder *f, pare_skip *s, const affine *m, pare_dtype dtype)
+void scale_skip(folder *f, pare_skip *s, const affine *m, pare_dtype dtype)
 {
-    if (s->kind == PARE_SKIP_DENSE) return scale_rows(f, &s->w, m);
-    if (s->kind == PARE_SKIP_NONE) return PARE_OK;
-    number *const v = malloc(m->d * sizeof *v);
-    if (!v) return pare_no_memory(f->err);
-    for (size_t j = 0; j < m->d; j++) v[j] = number_product(m->scale[j], number_of(&s->w, j, 1));
-    const pare_status st =
-        store(f, &s->w, v, 1, m->d, s->kind == PARE_SKIP_DIAGONAL ? s->w.dtype : dtype);
+    if (s->kind == PARE_SKIP_DENSE) scale_rows(f, &s->w, m);
+    if (s->kind == PARE_SKIP_NONE || s->kind == PARE_SKIP_DENSE) return;
+    const pare_dtype t = s->kind == PARE_SKIP_DIAGONAL ? s->w.dtype : dtype;
+    void *const data = new_data(f, 1, m->d, t);
+    if (!data) return;
+    for (size_t j = 0; j < m->d; j++)
+        put_number(f, data, t, j, number_product(m->scale[j], number_of(&s->w, j, 1)));
+    s->w = (pare_weight){t, 1, m->d, data};
     s->kind = PARE_SKIP_DIAGONAL;
-    free(v);
-    return st;
 }

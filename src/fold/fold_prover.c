@@ -1,10 +1,11 @@
-/* Proving a fold again, from the two files alone.
+/* fold_prover.c - proves a fold again, from the two files alone.
  *
  * In real numbers folding changes nothing, so a fold that had to round no weight has error 0 for
- * every input (a priori). Else the bound is the enclosure's: both models on the given inputs. The
- * fold is redone block by block and compared with what the output file holds: the weights, and the
+ * every input (a priori). Otherwise the bound comes from the enclosure of both models on the given
+ * inputs. The fold is redone block by block and compared with the output file: the weights, and the
  * settings, without which the same weights are another function. */
 #include "fold_parts.h"
+#include <pare/alike.h>
 #include <pare/publish.h>
 #include <math.h>
 #include <string.h>
@@ -13,20 +14,6 @@ typedef struct redo {
     size_t different; /* weights and settings of the output that are not the refolded ones */
     pare_fold_report report;
 } redo;
-
-static size_t weight_differs(const pare_weight *a, const pare_weight *b)
-{
-    if (!pare_has(a) && !pare_has(b)) return 0;
-    if (pare_has(a) != pare_has(b) || a->dtype != b->dtype || a->rows != b->rows ||
-        a->cols != b->cols)
-        return pare_has(a) ? a->rows * a->cols : b->rows * b->cols;
-    const size_t size = pare_dtype_size(a->dtype);
-    size_t n = 0;
-    if (a->data == b->data || memcmp(a->data, b->data, a->rows * a->cols * size) == 0) return 0;
-    for (size_t i = 0; i < a->rows * a->cols; i++)
-        n += memcmp((const char *)a->data + i * size, (const char *)b->data + i * size, size) != 0;
-    return n;
-}
 
 /* Two models of the same shape, weight by weight: the second list is walked in step. */
 typedef struct pairing {
@@ -43,13 +30,23 @@ static pare_status take(void *self, const char *name, pare_weight *w, bool vecto
     return PARE_OK;
 }
 
+/* Counts the entries in which a weight and its partner differ; all where their shapes differ. */
 static pare_status compare(void *self, const char *name, pare_weight *w, bool vector, pare_err *err)
 {
     (void)name, (void)vector, (void)err;
     pairing *const p = self;
-    const pare_weight none = {0};
-    p->different += weight_differs(w, p->at < p->n ? &p->list[p->at] : &none);
+    const pare_weight none = {0}, *const a = w, *const b = p->at < p->n ? &p->list[p->at] : &none;
+    const size_t size = pare_dtype_size(a->dtype), n = pare_has(a) ? a->rows * a->cols : 0;
     p->at++;
+    if (pare_same_weight(a, b)) return PARE_OK;
+    if (pare_has(a) != pare_has(b) || a->dtype != b->dtype || a->rows != b->rows ||
+        a->cols != b->cols) {
+        p->different += pare_has(a) ? n : b->rows * b->cols;
+        return PARE_OK;
+    }
+    for (size_t i = 0; i < n; i++)
+        p->different +=
+            memcmp((const char *)a->data + i * size, (const char *)b->data + i * size, size) != 0;
     return PARE_OK;
 }
 
@@ -69,57 +66,50 @@ static pare_status count_different(size_t *out, pare_arena *a, pare_model *m, pa
     return PARE_OK;
 }
 
-/* A model of one block, so that the visitor can walk it alone. */
-static pare_model one_block(pare_block *b)
+/* Folds one block again and compares it with the block of the output. */
+static void redo_block(redo *r, folder *f, const pare_block *in, const pare_block *out)
 {
-    return (pare_model){.nblocks = 1, .blocks = b};
-}
-
-static pare_status redo_block(redo *r, folder *f, const pare_block *in, const pare_block *out)
-{
-    pare_block b = *in, theirs = *out;
+    pare_work *const w = &f->work;
+    pare_block mine = *in, theirs = *out;
     size_t n = 0;
-    b.ffn.layers =
-        pare_alloc(f->arena, in->ffn.nlayers ? in->ffn.nlayers : 1, sizeof *b.ffn.layers);
-    if (!b.ffn.layers) return pare_no_memory(f->err);
+    mine.ffn.layers = pare_work_alloc(w, in->ffn.nlayers, sizeof *mine.ffn.layers);
+    if (w->st) return;
     if (in->ffn.nlayers)
-        memcpy(b.ffn.layers, in->ffn.layers, in->ffn.nlayers * sizeof *b.ffn.layers);
-    pare_status st = fold_attention(f, &b.attn);
-    if (!st) st = fold_ffn(f, &b.ffn);
-    if (st) return st;
-    pare_model mine = one_block(&b), other = one_block(&theirs);
-    if ((st = count_different(&n, f->arena, &mine, &other, f->err))) return st;
-    r->different += n + block_settings_differ(&b, out);
-    return PARE_OK;
+        memcpy(mine.ffn.layers, in->ffn.layers, in->ffn.nlayers * sizeof *mine.ffn.layers);
+    fold_attention(f, &mine.attn);
+    fold_ffn(f, &mine.ffn);
+    /* models of one block, which the visitor can walk alone */
+    pare_model my_model = {.nblocks = 1, .blocks = &mine};
+    pare_model their_model = {.nblocks = 1, .blocks = &theirs};
+    if (!w->st) w->st = count_different(&n, w->arena, &my_model, &their_model, w->err);
+    r->different += n + block_settings_differ(&mine, out);
 }
 
-static pare_status redo_ends(redo *r, folder *f, const pare_model *in, const pare_model *out)
-{
-    pare_model mine = *in, theirs = *out;
-    mine.nblocks = theirs.nblocks = 0; /* the blocks are walked one by one */
-    size_t n = 0;
-    pare_status st = fold_stem(f, &mine.stem);
-    if (!st) st = fold_top(f, &mine.top);
-    if (!st) st = count_different(&n, f->arena, &mine, &theirs, f->err);
-    r->different += n + end_settings_differ(&mine, &theirs);
-    return st;
-}
-
-static pare_status redo_all(redo *r, const pare_model *in, const pare_model *out, pare_err *err)
+static pare_status redo_fold(redo *r, const pare_model *in, const pare_model *out, pare_err *err)
 {
     pare_arena *const scratch = pare_arena_new();
     if (!scratch) return pare_no_memory(err);
-    folder f = {scratch, pare_model_is_rotary(in), pare_never_empty(&in->pattern), &r->report, err};
-    pare_status st = redo_ends(r, &f, in, out);
+    folder f = {.work = {.arena = scratch, .err = err},
+                .rotary = pare_model_is_rotary(in),
+                .never_empty = pare_never_empty(&in->pattern),
+                .report = &r->report};
+    pare_work *const w = &f.work;
+    pare_model mine = *in, theirs = *out;
+    mine.nblocks = theirs.nblocks = 0; /* the blocks are walked one by one */
+    size_t n = 0;
+    fold_embedding(&f, &mine.stem);
+    fold_head(&f, &mine.top);
+    if (!w->st) w->st = count_different(&n, scratch, &mine, &theirs, err);
+    r->different += n + outer_settings_differ(&mine, &theirs);
     const size_t nblocks = in->nblocks < out->nblocks ? in->nblocks : out->nblocks;
     const pare_mark mark = pare_arena_mark(scratch);
-    for (size_t b = 0; !st && b < nblocks; b++) {
-        st = redo_block(r, &f, &in->blocks[b], &out->blocks[b]);
+    for (size_t b = 0; !w->st && b < nblocks; b++) {
+        redo_block(r, &f, &in->blocks[b], &out->blocks[b]);
         pare_arena_reset(scratch, mark);
     }
     r->different += in->nblocks > nblocks ? in->nblocks - nblocks : out->nblocks - nblocks;
     pare_arena_free(scratch);
-    return st;
+    return w->st;
 }
 
 static pare_truth truth(bool holds)
@@ -133,7 +123,7 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
 {
     redo r = {0};
     pare_gap gap;
-    pare_status st = redo_all(&r, f, g, err);
+    pare_status st = redo_fold(&r, f, g, err);
     if (!st) st = pare_prove_gap(&gap, f, g, set, exec, err);
     if (st) return st;
     const bool exact = r.different == 0 && r.report.rounded == 0;

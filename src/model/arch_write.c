@@ -1,4 +1,5 @@
-/* The architecture to JSON. Defaults are left out, so that a file written by hand stays short. */
+/* arch_write.c - the architecture to JSON. Defaults are left out, so that a file written by hand
+ * stays short. */
 #include "arch.h"
 
 static bool add_norm(cJSON *to, const char *key, const pare_norm *n)
@@ -13,18 +14,6 @@ static bool add_norm(cJSON *to, const char *key, const pare_norm *n)
     return ok;
 }
 
-static bool add_head(cJSON *to, const pare_head *h)
-{
-    cJSON *const o = pare_json_add_object(to, NULL);
-    bool ok = o && pare_json_add_size(o, "dk", h->dk) && pare_json_add_size(o, "dv", h->dv) &&
-              pare_json_add_size(o, "q", h->q) && pare_json_add_size(o, "k", h->k) &&
-              pare_json_add_size(o, "v", h->v) && pare_json_add_size(o, "o", h->o) &&
-              pare_json_add_number(o, "scale", h->scale);
-    if (ok && h->planes)
-        ok = pare_json_add_size(o, "freq", h->freq) && pare_json_add_size(o, "planes", h->planes);
-    return ok;
-}
-
 static bool add_attention(cJSON *to, const pare_attn *a)
 {
     if (a->kind == PARE_ATTN_NONE) return true;
@@ -35,7 +24,17 @@ static bool add_attention(cJSON *to, const pare_attn *a)
     if (ok && a->nheads) {
         cJSON *const heads = pare_json_add_array(o, "heads");
         ok = heads != NULL;
-        for (size_t h = 0; ok && h < a->nheads; h++) ok = add_head(heads, &a->heads[h]);
+        for (size_t i = 0; ok && i < a->nheads; i++) {
+            const pare_head *const h = &a->heads[i];
+            cJSON *const e = pare_json_add_object(heads, NULL);
+            ok = e && pare_json_add_size(e, "dk", h->dk) && pare_json_add_size(e, "dv", h->dv) &&
+                 pare_json_add_size(e, "q", h->q) && pare_json_add_size(e, "k", h->k) &&
+                 pare_json_add_size(e, "v", h->v) && pare_json_add_size(e, "o", h->o) &&
+                 pare_json_add_number(e, "scale", h->scale);
+            if (ok && h->planes)
+                ok = pare_json_add_size(e, "freq", h->freq) &&
+                     pare_json_add_size(e, "planes", h->planes);
+        }
     }
     return ok && pare_json_add_string(o, "skip", pare_skip_name(a->skip.kind)) &&
            add_norm(o, "in_norm", &a->in_norm) && add_norm(o, "out_norm", &a->out_norm);
@@ -53,23 +52,22 @@ static bool add_ffn(cJSON *to, const pare_ffn *f)
            add_norm(o, "in_norm", &f->in_norm) && add_norm(o, "out_norm", &f->out_norm);
 }
 
-static bool add_positions(cJSON *to, const pare_positions *p)
+static bool add_embedding(cJSON *to, const pare_stem *s)
 {
-    if (p->kind == PARE_POS_NONE) return true;
-    cJSON *const o = pare_json_add_object(to, "positions");
-    bool ok = o && pare_json_add_string(o, "kind", pare_position_name(p->kind));
-    if (ok && p->kind == PARE_POS_SINUSOIDAL) ok = pare_json_add_number(o, "base", p->base);
-    if (ok && p->kind == PARE_POS_ROTARY) ok = pare_json_add_bool(o, "interleaved", p->interleaved);
-    if (ok && p->after_map) ok = pare_json_add_bool(o, "after_map", true);
-    return ok;
-}
-
-static bool add_stem(cJSON *to, const pare_stem *s)
-{
+    const pare_positions *const p = &s->pos;
     cJSON *const o = pare_json_add_object(to, "stem");
-    return o && pare_json_add_bool(o, "ids", s->ids) && pare_json_add_size(o, "width", s->width) &&
-           (!s->ids || pare_json_add_size(o, "vocab", s->vocab)) && add_positions(o, &s->pos) &&
-           add_norm(o, "norm", &s->norm);
+    bool ok = o && pare_json_add_bool(o, "ids", s->ids) &&
+              pare_json_add_size(o, "width", s->width) &&
+              (!s->ids || pare_json_add_size(o, "vocab", s->vocab));
+    if (ok && p->kind != PARE_POS_NONE) {
+        cJSON *const pos = pare_json_add_object(o, "positions");
+        ok = pos && pare_json_add_string(pos, "kind", pare_position_name(p->kind)) &&
+             (p->kind != PARE_POS_SINUSOIDAL || pare_json_add_number(pos, "base", p->base)) &&
+             (p->kind != PARE_POS_ROTARY ||
+              pare_json_add_bool(pos, "interleaved", p->interleaved)) &&
+             (!p->after_map || pare_json_add_bool(pos, "after_map", true));
+    }
+    return ok && add_norm(o, "norm", &s->norm);
 }
 
 static bool add_pattern(cJSON *to, const pare_pattern *p)
@@ -87,20 +85,11 @@ static bool add_pattern(cJSON *to, const pare_pattern *p)
     return ok;
 }
 
-static bool add_top(cJSON *to, const pare_top *t)
-{
-    cJSON *const o = pare_json_add_object(to, "top");
-    return o && add_norm(o, "norm", &t->norm) &&
-           pare_json_add_string(o, "pool", pare_pool_name(t->pool)) &&
-           (t->act == PARE_ACT_NONE || pare_json_add_string(o, "act", pare_act_name(t->act))) &&
-           pare_json_add_bool(o, "tied", t->tied);
-}
-
 static bool add_model(cJSON *root, const pare_model *m)
 {
     bool ok = pare_json_add_size(root, "version", ARCH_VERSION) &&
               pare_json_add_string(root, "name", m->name ? m->name : "") &&
-              pare_json_add_size(root, "context", m->context) && add_stem(root, &m->stem) &&
+              pare_json_add_size(root, "context", m->context) && add_embedding(root, &m->stem) &&
               add_pattern(root, &m->pattern);
     cJSON *const blocks = ok ? pare_json_add_array(root, "blocks") : NULL;
     ok = blocks != NULL;
@@ -108,7 +97,12 @@ static bool add_model(cJSON *root, const pare_model *m)
         cJSON *const o = pare_json_add_object(blocks, NULL);
         ok = o && add_attention(o, &m->blocks[b].attn) && add_ffn(o, &m->blocks[b].ffn);
     }
-    ok = ok && add_top(root, &m->top);
+    cJSON *const head = ok ? pare_json_add_object(root, "top") : NULL;
+    const pare_top *const t = &m->top;
+    ok = head && add_norm(head, "norm", &t->norm) &&
+         pare_json_add_string(head, "pool", pare_pool_name(t->pool)) &&
+         (t->act == PARE_ACT_NONE || pare_json_add_string(head, "act", pare_act_name(t->act))) &&
+         pare_json_add_bool(head, "tied", t->tied);
     if (ok && m->tokenizer != PARE_TOK_NONE)
         ok = pare_json_add_string(root, "tokenizer", pare_tokenizer_name(m->tokenizer));
     return ok;

@@ -31,7 +31,7 @@ static int by_canonical_key(const void *a, const void *b)
 }
 
 /* Sorted copies of objects, in place of `from`; false: memory is out. */
-static bool copy_sorted(cJSON *to, const char *key, const cJSON *from, bool top)
+static bool copy_sorted(cJSON *to, const char *key, const cJSON *from, bool root)
 {
     if (!cJSON_IsObject(from) && !cJSON_IsArray(from)) {
         cJSON *const leaf = cJSON_Duplicate(from, true);
@@ -42,7 +42,7 @@ static bool copy_sorted(cJSON *to, const char *key, const cJSON *from, bool top)
     }
     const size_t n = (size_t)cJSON_GetArraySize(from);
     const bool object = cJSON_IsObject(from);
-    cJSON *const o = top      ? to
+    cJSON *const o = root     ? to
                      : object ? pare_json_add_object(to, key)
                               : pare_json_add_array(to, key);
     const cJSON **const child = malloc((n ? n : 1) * sizeof *child);
@@ -52,7 +52,7 @@ static bool copy_sorted(cJSON *to, const char *key, const cJSON *from, bool top)
     if (ok && object) qsort((void *)child, n, sizeof *child, by_canonical_key);
     for (i = 0; ok && i < n; i++) {
         const char *const name = object ? child[i]->string : NULL;
-        if (top && (strcmp(name, "name") == 0 || strcmp(name, "version") == 0)) continue;
+        if (root && (strcmp(name, "name") == 0 || strcmp(name, "version") == 0)) continue;
         ok = copy_sorted(o, name ? canonical_key(name) : NULL, child[i], false);
     }
     free((void *)child);

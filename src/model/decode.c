@@ -1,72 +1,60 @@
-/* The decoder's pass: stem, blocks and top as in forward.c, over the next rows only. Everything
- * lies ready in the order in which it is read; no step allocates. */
+/* decode.c - the decoder: a forward pass (as in forward.c) over the next tokens only.
+ *
+ * Weights lie packed in the order in which they are read; no step allocates. */
 #include "decode.h"
 #include <pare/elementary.h>
 #include <math.h>
 #include <string.h>
 
-/* ---- stem ------------------------------------------------------------------------------------ */
-
-static double position_at(const pare_decoder *d, size_t pos, size_t j, size_t width)
-{
-    const pare_positions *const p = &d->m->stem.pos;
-    if (p->kind == PARE_POS_LEARNED) return pare_weight_at(&p->table, pos * width + j);
-    if (p->kind != PARE_POS_SINUSOIDAL) return 0;
-    const double angle = (double)pos / d->wave[j];
-    double s, c;
-    pare_sincos(angle, &s, &c);
-    return j % 2 ? c : s;
-}
-
-static void embed(const pare_decoder *d, float *to, int64_t id, size_t pos)
-{
-    const pare_stem *const s = &d->m->stem;
-    const size_t at = (size_t)id * s->width;
-    for (size_t j = 0; j < s->width; j++) {
-        const double e = pare_weight_at(&s->embedding, at + j);
-        to[j] = (float)(s->pos.after_map ? e : e + position_at(d, pos, j, s->width));
-    }
-    for (size_t j = s->width; j < pare_padded(s->width); j++) to[j] = 0;
-}
+/* ---- the pass -------------------------------------------------------------------------------- */
 
 static void norm_rows(const pare_decoder *d, float *y, const float *x, const decode_norm *n,
                       size_t rows)
 {
     const size_t ld = decode_stride(n->d);
-    for (size_t i = 0; n->on && i < rows; i++) d->go->norm(y + i * ld, x + i * ld, n);
+    for (size_t i = 0; n->on && i < rows; i++) d->kernels->norm(y + i * ld, x + i * ld, n);
 }
 
-static void stem(pare_decoder *d, const int64_t *ids, size_t n)
+static void act_rows(const pare_decoder *d, float *h, const float *u, size_t ld, size_t cols,
+                     size_t n, pare_act act)
+{
+    if (act == PARE_ACT_NONE && !u) return;
+    for (size_t i = 0; i < n; i++)
+        vector_activation(d->isa, h + i * ld, u ? u + i * ld : NULL, cols, act);
+}
+
+/* Entry j of what is added at a position. */
+static double position_at(const pare_decoder *d, size_t position, size_t j, size_t width)
+{
+    const pare_positions *const p = &d->m->stem.pos;
+    if (p->kind == PARE_POS_LEARNED) return pare_weight_at(&p->table, position * width + j);
+    if (p->kind != PARE_POS_SINUSOIDAL) return 0;
+    const double angle = (double)position / d->wavelength[j];
+    double s, c;
+    pare_sincos(angle, &s, &c);
+    return j % 2 ? c : s;
+}
+
+static void embed(pare_decoder *d, const int64_t *ids, size_t n)
 {
     const pare_stem *const s = &d->m->stem;
     const size_t width = pare_model_width(d->m, 0), ld = decode_stride(width);
     const size_t raw = decode_stride(s->width);
-    float *const to = d->map.out ? d->z : d->x;
-    for (size_t i = 0; i < n; i++) embed(d, to + i * raw, ids[i], d->row[i].pos);
+    for (size_t i = 0; i < n; i++) {
+        float *const to = (d->map.out ? d->z : d->x) + i * raw;
+        const size_t at = (size_t)ids[i] * s->width, position = d->row[i].position;
+        for (size_t j = 0; j < s->width; j++) {
+            const double e = pare_weight_at(&s->embedding, at + j);
+            to[j] = (float)(s->pos.after_map ? e : e + position_at(d, position, j, s->width));
+        }
+        for (size_t j = s->width; j < pare_padded(s->width); j++) to[j] = 0;
+    }
     if (d->map.out) pare_panels_apply(d->x, ld, &d->map, d->z, raw, n, false, &d->exec);
     for (size_t i = 0; s->pos.after_map && i < n; i++)
         for (size_t j = 0; j < width; j++)
             d->x[i * ld + j] =
-                (float)((double)d->x[i * ld + j] + position_at(d, d->row[i].pos, j, width));
-    norm_rows(d, d->x, d->x, &d->stem_norm, n);
-}
-
-/* ---- blocks ---------------------------------------------------------------------------------- */
-
-/* y = out_norm(y + skip(x)), and y becomes the stream. */
-static void close_sublayer(pare_decoder *d, const decode_skip *s, const decode_norm *out,
-                           size_t din, size_t dout, size_t n)
-{
-    const size_t ld = decode_stride(dout), ldx = decode_stride(din);
-    if (s->kind == PARE_SKIP_DENSE)
-        pare_panels_apply(d->y, ld, &s->dense, d->x, ldx, n, true, &d->exec);
-    else if (s->kind != PARE_SKIP_NONE)
-        for (size_t i = 0; i < n; i++)
-            d->go->add(d->y + i * ld, d->x + i * ldx, s->diagonal, pare_padded(dout));
-    norm_rows(d, d->y, d->y, out, n);
-    float *const old = d->x;
-    d->x = d->y;
-    d->y = old;
+                (float)((double)d->x[i * ld + j] + position_at(d, d->row[i].position, j, width));
+    norm_rows(d, d->x, d->x, &d->embedding_norm, n);
 }
 
 /* z = in_norm(x), or x itself where there is none. */
@@ -78,85 +66,96 @@ static void open_sublayer(pare_decoder *d, const decode_norm *in, size_t din, si
         memcpy(d->z, d->x, n * decode_stride(din) * sizeof *d->z);
 }
 
-static void act_rows(const pare_decoder *d, float *h, const float *u, size_t ld, size_t cols,
-                     size_t n, pare_act act)
+/* y = out_norm(y + skip(x)), and y becomes the stream. */
+static void close_sublayer(pare_decoder *d, const decode_skip *s, const decode_norm *out,
+                           size_t din, size_t dout, size_t n)
 {
-    if (act == PARE_ACT_NONE && !u) return;
-    for (size_t i = 0; i < n; i++) vrow_act(d->isa, h + i * ld, u ? u + i * ld : NULL, cols, act);
+    const size_t ld = decode_stride(dout), ldx = decode_stride(din);
+    if (s->kind == PARE_SKIP_DENSE)
+        pare_panels_apply(d->y, ld, &s->dense, d->x, ldx, n, true, &d->exec);
+    else if (s->kind != PARE_SKIP_NONE)
+        for (size_t i = 0; i < n; i++)
+            d->kernels->add(d->y + i * ld, d->x + i * ldx, s->diagonal, pare_padded(dout));
+    norm_rows(d, d->y, d->y, out, n);
+    float *const old = d->x;
+    d->x = d->y;
+    d->y = old;
 }
 
+/* y = the feed-forward branch at z. */
 static void ffn(pare_decoder *d, const decode_ffn *f, size_t n)
 {
     const size_t out = decode_stride(f->f->dout);
+    const bool gated = f->f->kind == PARE_FFN_GATED;
     size_t ldx = decode_stride(f->f->din);
     const float *x = d->z;
     for (size_t l = 0; l + 1 < f->layers; l++) {
         const size_t ld = f->layer[l].out + LANES;
+        const size_t cols = gated ? f->layer[l].out / 2 : f->layer[l].out;
         float *const h = l % 2 ? d->g : d->h;
         pare_panels_apply(h, ld, &f->layer[l], x, ldx, n, false, &d->exec);
-        if (f->f->kind == PARE_FFN_GATED) {
-            const size_t half = f->layer[l].out / 2;
-            act_rows(d, h, h + half, ld, half, n, f->f->act);
-        } else {
-            act_rows(d, h, NULL, ld, f->layer[l].out, n, f->f->act);
-        }
+        act_rows(d, h, gated ? h + cols : NULL, ld, cols, n, f->f->act);
         x = h;
         ldx = ld;
     }
     pare_panels_apply(d->y, out, &f->layer[f->layers - 1], x, ldx, n, false, &d->exec);
 }
 
-static void block(pare_decoder *d, size_t b, size_t n)
+/* Takes the next rows, whose sequences and positions are set, through embedding and blocks. */
+static void run_blocks(pare_decoder *d, const int64_t *ids, size_t n)
 {
-    decode_attn *const a = &d->attn[b];
-    const decode_ffn *const f = &d->ffn[b];
-    if (a->a->kind != PARE_ATTN_NONE) {
-        open_sublayer(d, &a->in, a->a->din, n);
-        decode_attention(d, a, n);
-        close_sublayer(d, &a->skip, &a->out, a->a->din, a->a->dout, n);
-    }
-    if (f->f->kind != PARE_FFN_NONE) {
-        open_sublayer(d, &f->in, f->f->din, n);
-        ffn(d, f, n);
-        close_sublayer(d, &f->skip, &f->out, f->f->din, f->f->dout, n);
+    embed(d, ids, n);
+    decode_set_angles(d, n);
+    for (size_t b = 0; b < d->m->nblocks; b++) {
+        decode_attn *const a = &d->attn[b];
+        const decode_ffn *const f = &d->ffn[b];
+        if (a->a->kind != PARE_ATTN_NONE) {
+            open_sublayer(d, &a->in, a->a->din, n);
+            decode_attention(d, a, n);
+            close_sublayer(d, &a->skip, &a->out, a->a->din, a->a->dout, n);
+        }
+        if (f->f->kind != PARE_FFN_NONE) {
+            open_sublayer(d, &f->in, f->f->din, n);
+            ffn(d, f, n);
+            close_sublayer(d, &f->skip, &f->out, f->f->din, f->f->dout, n);
+        }
     }
 }
 
-/* ---- top ------------------------------------------------------------------------------------- */
-
 /* The logits of n rows; *ld is their distance. */
-static const float *top(pare_decoder *d, float *x, size_t n, size_t *ld)
+static const float *run_head(pare_decoder *d, float *x, size_t n, size_t *ld)
 {
-    const pare_top *const t = &d->m->top;
+    const pare_top *const head = &d->m->top;
     size_t width = pare_model_width(d->m, d->m->nblocks);
     float *now = x, *next = d->h;
     *ld = decode_stride(width);
-    norm_rows(d, now, now, &d->top_norm, n);
-    if (d->dense.out) {
-        pare_panels_apply(next, d->dense.out + LANES, &d->dense, now, *ld, n, false, &d->exec);
-        width = t->dense.w.rows;
-        *ld = d->dense.out + LANES;
+    norm_rows(d, now, now, &d->head_norm, n);
+    if (d->head_dense.out) {
+        const size_t ldy = d->head_dense.out + LANES;
+        pare_panels_apply(next, ldy, &d->head_dense, now, *ld, n, false, &d->exec);
+        width = head->dense.w.rows;
+        *ld = ldy;
         now = next;
         next = d->g;
     }
-    act_rows(d, now, NULL, *ld, pare_padded(width), n, t->act);
-    if (!d->last.out) return now;
-    pare_panels_apply(next, d->last.out + LANES, &d->last, now, *ld, n, false, &d->exec);
-    *ld = d->last.out + LANES;
+    act_rows(d, now, NULL, *ld, pare_padded(width), n, head->act);
+    if (!d->head_out.out) return now;
+    pare_panels_apply(next, d->head_out.out + LANES, &d->head_out, now, *ld, n, false, &d->exec);
+    *ld = d->head_out.out + LANES;
     return next;
 }
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
-static pare_status check(const pare_decoder *d, size_t text, const int64_t *ids, size_t n,
-                         pare_err *err)
+static pare_status check_ids(const pare_decoder *d, size_t sequence, const int64_t *ids, size_t n,
+                             pare_err *err)
 {
-    const size_t tokens = d->tokens[text];
+    const size_t tokens = d->tokens[sequence];
     if (n == 0) return pare_fail(err, PARE_ERR_INPUT, "decoder: no token");
-    if (n > d->max - tokens)
+    if (n > d->max_tokens - tokens)
         return pare_fail(err, PARE_ERR_INPUT,
                          "decoder: %zu tokens after %zu; there is room for %zu in all", n, tokens,
-                         d->max);
+                         d->max_tokens);
     for (size_t i = 0; i < n; i++)
         if (ids[i] < 0 || (uint64_t)ids[i] >= d->m->stem.vocab)
             return pare_fail(err, PARE_ERR_INPUT,
@@ -165,51 +164,38 @@ static pare_status check(const pare_decoder *d, size_t text, const int64_t *ids,
     return PARE_OK;
 }
 
-static void place(pare_decoder *d, size_t row, size_t text)
-{
-    d->row[row] = (decode_row){text, d->tokens[text]++};
-}
-
-/* Takes the rows, which have their places, through all blocks. */
-static void pass(pare_decoder *d, const int64_t *ids, size_t n)
-{
-    stem(d, ids, n);
-    decode_angles(d, n);
-    for (size_t b = 0; b < d->m->nblocks; b++) block(d, b, n);
-}
-
-pare_status pare_decoder_feed_text(pare_decoder *d, size_t text, const int64_t *ids, size_t n,
+pare_status pare_decoder_feed_text(pare_decoder *d, size_t sequence, const int64_t *ids, size_t n,
                                    const float **logits, pare_err *err)
 {
     *logits = NULL;
-    PARE_ASSERT(text < d->texts);
-    const pare_status st = check(d, text, ids, n, err);
+    PARE_ASSERT(sequence < d->sequences);
+    const pare_status st = check_ids(d, sequence, ids, n, err);
     if (st) return st;
     size_t rows = 0;
     for (size_t i = 0; i < n; i += rows) {
         rows = n - i < DECODE_ROWS ? n - i : DECODE_ROWS;
-        for (size_t r = 0; r < rows; r++) place(d, r, text);
-        pass(d, ids + i, rows);
+        for (size_t r = 0; r < rows; r++) d->row[r] = (decode_row){sequence, d->tokens[sequence]++};
+        run_blocks(d, ids + i, rows);
     }
     size_t ld = decode_stride(pare_model_width(d->m, d->m->nblocks));
-    *logits = top(d, d->x + (rows - 1) * ld, 1, &ld);
+    *logits = run_head(d, d->x + (rows - 1) * ld, 1, &ld);
     return PARE_OK;
 }
 
-pare_status pare_decoder_step_texts(pare_decoder *d, const size_t *text, const int64_t *ids,
+pare_status pare_decoder_step_texts(pare_decoder *d, const size_t *sequence, const int64_t *ids,
                                     size_t n, const float **logits, size_t *ld, pare_err *err)
 {
     *logits = NULL;
     *ld = 0;
     if (n == 0) return pare_fail(err, PARE_ERR_INPUT, "decoder: no token");
     for (size_t i = 0; i < n; i++) {
-        PARE_ASSERT(text[i] < d->texts && (i == 0 || text[i - 1] < text[i]));
-        const pare_status st = check(d, text[i], &ids[i], 1, err);
+        PARE_ASSERT(sequence[i] < d->sequences && (i == 0 || sequence[i - 1] < sequence[i]));
+        const pare_status st = check_ids(d, sequence[i], &ids[i], 1, err);
         if (st) return st;
     }
-    for (size_t i = 0; i < n; i++) place(d, i, text[i]);
-    pass(d, ids, n);
-    *logits = top(d, d->x, n, ld);
+    for (size_t i = 0; i < n; i++) d->row[i] = (decode_row){sequence[i], d->tokens[sequence[i]]++};
+    run_blocks(d, ids, n);
+    *logits = run_head(d, d->x, n, ld);
     return PARE_OK;
 }
 
@@ -224,10 +210,10 @@ pare_status pare_decoder_step(pare_decoder *d, int64_t id, const float **logits,
     return pare_decoder_feed_text(d, 0, &id, 1, logits, err);
 }
 
-size_t pare_decoder_tokens_of(const pare_decoder *d, size_t text)
+size_t pare_decoder_tokens_of(const pare_decoder *d, size_t sequence)
 {
-    PARE_ASSERT(text < d->texts);
-    return d->tokens[text];
+    PARE_ASSERT(sequence < d->sequences);
+    return d->tokens[sequence];
 }
 
 size_t pare_decoder_tokens(const pare_decoder *d)
@@ -237,27 +223,27 @@ size_t pare_decoder_tokens(const pare_decoder *d)
 
 size_t pare_decoder_room(const pare_decoder *d)
 {
-    return d->max;
+    return d->max_tokens;
 }
 
-static void forget(decode_attn *a, size_t text)
+void pare_decoder_reset_text(pare_decoder *d, size_t sequence)
 {
-    const size_t means = a->powers ? a->powers - 1 : 1;
-    if (a->gather) memset(a->gather + text * a->gtext, 0, a->gtext * sizeof *a->gather);
-    for (size_t j = 0; a->mean && j < means; j++)
-        memset(a->mean[j].sum + text * a->mean[j].d, 0, a->mean[j].d * sizeof *a->mean[j].sum);
-}
-
-void pare_decoder_reset_text(pare_decoder *d, size_t text)
-{
-    PARE_ASSERT(text < d->texts);
-    d->tokens[text] = 0; /* keys and values behind it are never looked at */
-    for (size_t b = 0; b < d->m->nblocks; b++) forget(&d->attn[b], text);
+    PARE_ASSERT(sequence < d->sequences);
+    d->tokens[sequence] = 0; /* keys and values behind it are never looked at */
+    for (size_t b = 0; b < d->m->nblocks; b++) {
+        const decode_attn *const a = &d->attn[b];
+        const size_t means = a->powers ? a->powers - 1 : 1, size = a->running_size;
+        if (a->running) memset(a->running + sequence * size, 0, size * sizeof *a->running);
+        for (size_t j = 0; a->mean && j < means; j++) {
+            const decode_mean *const m = &a->mean[j];
+            memset(m->sum + sequence * m->d, 0, m->d * sizeof *m->sum);
+        }
+    }
 }
 
 void pare_decoder_reset(pare_decoder *d)
 {
-    for (size_t t = 0; t < d->texts; t++) pare_decoder_reset_text(d, t);
+    for (size_t t = 0; t < d->sequences; t++) pare_decoder_reset_text(d, t);
 }
 
 /* ---- making one ------------------------------------------------------------------------------ */
@@ -275,7 +261,7 @@ const char *pare_decoder_refuses(const pare_model *m)
     return NULL;
 }
 
-static const decode_kernels *kernels(void)
+static const decode_kernels *best_kernels(void)
 {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512f")) return &decode_avx512;
@@ -284,12 +270,12 @@ static const decode_kernels *kernels(void)
     return &decode_portable;
 }
 
-pare_status pare_decoder_new_texts(pare_decoder **out, const pare_model *m, size_t texts,
+pare_status pare_decoder_new_texts(pare_decoder **out, const pare_model *m, size_t sequences,
                                    size_t max_tokens, const pare_exec *exec, pare_err *err)
 {
     enum { UNLIMITED = 1024 }; /* tokens where neither the model nor the caller says */
     *out = NULL;
-    PARE_ASSERT(texts > 0 && texts <= PARE_DECODE_TEXTS);
+    PARE_ASSERT(sequences > 0 && sequences <= PARE_DECODE_TEXTS);
     const char *const why = pare_decoder_refuses(m);
     if (why) return pare_fail(err, PARE_ERR_INPUT, "the model cannot go token by token: %s", why);
     if (m->context && max_tokens > m->context)
@@ -303,11 +289,14 @@ pare_status pare_decoder_new_texts(pare_decoder **out, const pare_model *m, size
         return pare_no_memory(err);
     }
     const size_t most = m->context ? m->context : UNLIMITED;
-    *d = (pare_decoder){
-        .m = m, .arena = arena, .go = kernels(), .isa = vrow_best(), .exec = {.threads = 1}};
+    *d = (pare_decoder){.m = m,
+                        .arena = arena,
+                        .kernels = best_kernels(),
+                        .isa = vector_best_isa(),
+                        .exec = {.threads = 1}};
     if (exec) d->exec.threads = exec->threads;
-    d->max = max_tokens ? max_tokens : most;
-    d->texts = texts;
+    d->max_tokens = max_tokens ? max_tokens : most;
+    d->sequences = sequences;
     const pare_status st = decode_prepare(d, err);
     if (st)
         pare_arena_free(arena);

@@ -1,14 +1,15 @@
-/* decode.h - the decoder's inside: every sublayer made ready, and the rows that flow through. */
-#ifndef PARE_SRC_DECODE_H
-#define PARE_SRC_DECODE_H
+/* decode.h - inside the decoder: packed weights and caches of every sublayer, and the rows (tokens)
+ * that go through them. */
+#ifndef PARE_MODEL_DECODE_H
+#define PARE_MODEL_DECODE_H
 #include "decode_kernels.h"
 #include <pare/decode.h>
 
-enum { DECODE_ROWS = PARE_DECODE_TEXTS }; /* tokens that go through together: 8 tall tiles */
+enum { DECODE_ROWS = PARE_DECODE_TEXTS }; /* tokens that kernels through together: 8 tall tiles */
 
-/* Where a row that flows through belongs. */
+/* The sequence of a row, and its position there. */
 typedef struct decode_row {
-    size_t text, pos;
+    size_t sequence, position;
 } decode_row;
 
 typedef struct decode_skip {
@@ -17,34 +18,33 @@ typedef struct decode_skip {
     pare_panels dense;
 } decode_skip;
 
-/* U x, row by row: a running sum where all keys before are seen, the rows themselves in a window.
- */
+/* U x, row by row: a running sum where all keys before are seen; in a window the rows. */
 typedef struct decode_mean {
     size_t d;
-    double *sum; /* texts x d */
-    float *rows; /* texts x max_tokens x d; window only */
+    double *sum; /* sequences x d */
+    float *rows; /* sequences x max_tokens x d; window only */
 } decode_mean;
 
 typedef struct decode_attn {
     const pare_attn *a;
     decode_norm in, out;
     decode_skip skip;
-    pare_panels first;  /* of z: queries, keys, values side by side; or uniform's values */
-    pare_panels direct; /* of z: what goes into the result at once */
-    pare_panels second; /* of the heads or of the mean */
-    pare_panels *power; /* umix: E_0, E_1, ... */
+    pare_panels project; /* of z: queries, keys, values side by side; or uniform's values */
+    pare_panels direct;  /* of z: added to the result as it is */
+    pare_panels output;  /* of the heads or of the mean */
+    pare_panels *power;  /* umix: E_0, E_1, ... */
     size_t powers;
-    const float *row;   /* bo where no product brings it, padded; or NULL */
-    const float *query; /* the one query of constq and pool, or NULL */
-    size_t q, k, v;     /* columns of `first` where queries, keys, values begin */
-    size_t heads;       /* columns of all heads together */
+    const float *bias;   /* bo where no product adds it, padded; or NULL */
+    const float *query;  /* the one query of constq and pool, or NULL */
+    size_t q, k, v;      /* columns of `project` where queries, keys, values begin */
+    size_t head_columns; /* of all heads together */
     float *kcache, *vcache;
-    size_t kstep, vstep; /* floats of LANES tokens */
-    size_t ktext, vtext; /* floats of one text */
-    double *gather;      /* in their place, where one query serves all tokens: decode_attn.c */
-    size_t gtext;        /* numbers of one text; 0: keys and values are kept */
+    size_t kstep, vstep;           /* floats of LANES tokens */
+    size_t k_sequence, v_sequence; /* floats of one sequence */
+    double *running; /* running softmax in place of the caches, where one query serves all tokens */
+    size_t running_size; /* numbers of one sequence; 0: keys and values are cached */
     decode_mean *mean;   /* uniform, affmix: one; umix: powers - 1 */
-    size_t turn;         /* which table of angles */
+    size_t rotation;     /* which table of angles */
 } decode_attn;
 
 typedef struct decode_ffn {
@@ -56,35 +56,35 @@ typedef struct decode_ffn {
 } decode_ffn;
 
 /* Sines and cosines of the rows at hand, for one set of frequencies. */
-typedef struct decode_turn {
+typedef struct decode_rotation {
     const pare_weight *freqs;
     float *cosine, *sine; /* DECODE_ROWS x freqs */
-} decode_turn;
+} decode_rotation;
 
 struct pare_decoder {
     const pare_model *m;
     pare_arena *arena;
     pare_exec exec;
-    const decode_kernels *go;
-    vrow_isa isa;
-    size_t max, texts;
-    size_t *tokens; /* read so far, of each text */
+    const decode_kernels *kernels;
+    vector_isa isa;
+    size_t max_tokens, sequences;
+    size_t *tokens; /* read so far, of each sequence */
     decode_row row[DECODE_ROWS];
 
-    pare_panels map;
-    double *wave; /* sinusoidal: base^(2i/d) */
-    decode_norm stem_norm, top_norm;
+    pare_panels map;    /* of the embedding */
+    double *wavelength; /* sinusoidal: base^(2i/d) */
+    decode_norm embedding_norm, head_norm;
     decode_attn *attn;
     decode_ffn *ffn;
-    decode_turn *turn;
-    size_t turns;
-    pare_panels dense, last;
+    decode_rotation *rotation;
+    size_t rotations;
+    pare_panels head_dense, head_out;
 
     /* DECODE_ROWS rows each: the stream and its successor, the normed row, two hidden ones. */
     float *x, *y, *z, *h, *g;
-    size_t wide, hidden; /* floats per row of x, y, z and of h, g, at most */
-    float *scores;       /* per head */
-    size_t score_room;
+    size_t stream_stride, hidden_stride; /* floats per row of x, y, z and of h, g, at most */
+    float *scores;                       /* per head */
+    size_t score_capacity;
 };
 
 /* Where row i of a buffer with d columns begins. A little more than the padded width, because rows
@@ -94,12 +94,10 @@ static inline size_t decode_stride(size_t d)
     return pare_padded(d) + LANES;
 }
 
-/* Makes everything ready; on failure the caller frees the arena. */
+/* Packs the weights and allocates caches and rows; on failure the caller frees the arena. */
 PARE_MUST_USE pare_status decode_prepare(pare_decoder *d, pare_err *err);
 /* d->y = the attention branch at d->z, n rows. */
 void decode_attention(pare_decoder *d, decode_attn *a, size_t n);
 /* Angles of the n rows. */
-void decode_angles(pare_decoder *d, size_t n);
-void decode_mean_rows(const pare_decoder *d, decode_mean *mean, float *y, const float *x, size_t ld,
-                      size_t n);
+void decode_set_angles(pare_decoder *d, size_t n);
 #endif

@@ -1,4 +1,4 @@
-/* The decoder's loops with AVX2 and FMA: sixteen lanes are two registers. */
+/* decode_avx2.c - the kernels of the decoder with AVX2 and FMA: sixteen lanes are two registers. */
 #if defined(__x86_64__)
 #include <pare/vexp.h>
 

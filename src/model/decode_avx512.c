@@ -1,4 +1,4 @@
-/* The decoder's loops with AVX-512: sixteen lanes are one register. */
+/* decode_avx512.c - the kernels of the decoder with AVX-512: sixteen lanes are one register. */
 #if defined(__x86_64__)
 #include <pare/vexp.h>
 

@@ -1,12 +1,12 @@
 /* decode_kernels.h - the vector loops of the decoder besides its products, one table for each kind
  * of CPU. Rows are padded to whole panels; what is filled up holds zeros and stays so. */
-#ifndef PARE_SRC_DECODE_KERNELS_H
-#define PARE_SRC_DECODE_KERNELS_H
-#include "vrow.h" /* LANES: also the tokens that lie together in the key and value cache */
+#ifndef PARE_MODEL_DECODE_KERNELS_H
+#define PARE_MODEL_DECODE_KERNELS_H
+#include "vector_kernels.h" /* LANES: also the tokens side by side in the key and value cache */
 
 /* A norm made ready: y = (x + offset - mean?) / divisor? * gain + bias. */
 typedef struct decode_norm {
-    bool on, centre, divide;
+    bool on, center, divide;
     size_t d; /* entries that count */
     float eps, divisor, shift;
     const float *offset, *gain, *bias; /* padded; offset and bias may be NULL */

@@ -1,5 +1,5 @@
 /* decode_lanes.h - the decoder's loops, written once over sixteen lanes. A file that includes it
- * says before: lanes, TARGET (the attribute of every function here), lanes_load, lanes_store,
+ * defines before: lanes, TARGET (the attribute of every function here), lanes_load, lanes_store,
  * lanes_set, lanes_add, lanes_sub, lanes_mul, lanes_fma, lanes_max, lanes_exp, lanes_sum (in a
  * fixed order), lanes_largest. */
 #include "decode_kernels.h"
@@ -9,13 +9,14 @@
 
 /* The visited groups of LANES tokens: [0, head) and [tail, end). Where they meet or share a group,
  * tail <= head, there is nothing to jump over. */
-typedef struct visit {
+typedef struct visible_groups {
     size_t head, tail, end;
-} visit;
+} visible_groups;
 
-static inline visit visit_of(const decode_query *q)
+static inline visible_groups groups_of(const decode_query *q)
 {
-    return (visit){(q->to0 + LANES - 1) / LANES, q->from1 / LANES, (q->to1 + LANES - 1) / LANES};
+    return (visible_groups){(q->to0 + LANES - 1) / LANES, q->from1 / LANES,
+                            (q->to1 + LANES - 1) / LANES};
 }
 
 /* Scores of a visited group; those at its borders are hidden by the caller. */
@@ -33,9 +34,9 @@ TARGET static inline void group_scores(const decode_query *q, size_t group, floa
 }
 
 /* What does not count becomes -inf. The last group is the common case: what follows the query. */
-TARGET static inline void hide(const decode_query *q, size_t group, float *s)
+TARGET static inline void mask_scores(const decode_query *q, size_t group, float *s)
 {
-    static const float shade[2 * LANES] = {
+    static const float mask[2 * LANES] = {
         0,         0,         0,         0,         0,         0,         0,         0,
         0,         0,         0,         0,         0,         0,         0,         0,
         -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY,
@@ -43,7 +44,7 @@ TARGET static inline void hide(const decode_query *q, size_t group, float *s)
     const size_t first = group * LANES, count = q->to1 - first;
     if (first >= q->from1) {
         if (count < LANES)
-            lanes_store(s, lanes_add(lanes_load(s), lanes_load(shade + LANES - count)));
+            lanes_store(s, lanes_add(lanes_load(s), lanes_load(mask + LANES - count)));
         return;
     }
     for (size_t l = 0; l < LANES; l++) {
@@ -53,7 +54,7 @@ TARGET static inline void hide(const decode_query *q, size_t group, float *s)
 }
 
 /* All scores of the visited groups, one behind the other; returns how many groups. */
-TARGET static inline size_t all_scores(const decode_query *q, const visit *v)
+TARGET static inline size_t all_scores(const decode_query *q, const visible_groups *v)
 {
     size_t n = 0;
     for (size_t g = 0; g < v->end; g++, n++) {
@@ -61,19 +62,19 @@ TARGET static inline size_t all_scores(const decode_query *q, const visit *v)
         float *const s = q->s + n * LANES;
         group_scores(q, g, s);
         /* The last group of the sinks, the first of the window and the last of all. */
-        if (g + 1 == v->head || g == v->tail || g + 1 == v->end) hide(q, g, s);
+        if (g + 1 == v->head || g == v->tail || g + 1 == v->end) mask_scores(q, g, s);
     }
     return n;
 }
 
 /* s = exp(s - max s); returns 1 / sum. */
-TARGET static inline float soften(float *s, size_t groups)
+TARGET static inline float softmax(float *s, size_t groups)
 {
-    lanes top = lanes_load(s), sum = lanes_set(0);
-    for (size_t g = 1; g < groups; g++) top = lanes_max(top, lanes_load(s + g * LANES));
-    const lanes most = lanes_set(lanes_largest(top));
+    lanes row_max = lanes_load(s), sum = lanes_set(0);
+    for (size_t g = 1; g < groups; g++) row_max = lanes_max(row_max, lanes_load(s + g * LANES));
+    const lanes shift = lanes_set(lanes_largest(row_max));
     for (size_t g = 0; g < groups; g++) {
-        const lanes p = lanes_exp(lanes_sub(lanes_load(s + g * LANES), most));
+        const lanes p = lanes_exp(lanes_sub(lanes_load(s + g * LANES), shift));
         lanes_store(s + g * LANES, p);
         sum = lanes_add(sum, p);
     }
@@ -82,7 +83,8 @@ TARGET static inline float soften(float *s, size_t groups)
 
 enum { COLUMNS = 8 }; /* of the values at once: their sums stay in registers */
 
-TARGET static inline void eight_columns(const decode_query *q, const visit *v, size_t c, float by)
+TARGET static inline void sum_eight_columns(const decode_query *q, const visible_groups *v,
+                                            size_t c, float scale)
 {
     lanes sum[COLUMNS];
 #pragma GCC unroll 8
@@ -97,10 +99,11 @@ TARGET static inline void eight_columns(const decode_query *q, const visit *v, s
             sum[e] = lanes_fma(p, lanes_load(from + e * LANES), sum[e]);
     }
 #pragma GCC unroll 8
-    for (size_t e = 0; e < COLUMNS; e++) q->y[c + e] = lanes_sum(sum[e]) * by;
+    for (size_t e = 0; e < COLUMNS; e++) q->y[c + e] = lanes_sum(sum[e]) * scale;
 }
 
-TARGET static inline void one_column(const decode_query *q, const visit *v, size_t c, float by)
+TARGET static inline void sum_column(const decode_query *q, const visible_groups *v, size_t c,
+                                     float scale)
 {
     lanes sum = lanes_set(0);
     const float *s = q->s;
@@ -108,16 +111,16 @@ TARGET static inline void one_column(const decode_query *q, const visit *v, size
         if (g == v->head && g < v->tail) g = v->tail;
         sum = lanes_fma(lanes_load(s), lanes_load(q->v + g * q->vstep + c * LANES), sum);
     }
-    q->y[c] = lanes_sum(sum) * by;
+    q->y[c] = lanes_sum(sum) * scale;
 }
 
 TARGET static void attend(const decode_query *q)
 {
-    const visit v = visit_of(q);
-    const float by = soften(q->s, all_scores(q, &v));
+    const visible_groups v = groups_of(q);
+    const float scale = softmax(q->s, all_scores(q, &v));
     size_t c = 0;
-    for (; c + COLUMNS <= q->dv; c += COLUMNS) eight_columns(q, &v, c, by);
-    for (; c < q->dv; c++) one_column(q, &v, c, by);
+    for (; c + COLUMNS <= q->dv; c += COLUMNS) sum_eight_columns(q, &v, c, scale);
+    for (; c < q->dv; c++) sum_column(q, &v, c, scale);
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -148,20 +151,20 @@ TARGET static void norm(float *y, const float *x, const decode_norm *n)
             lanes_store(y + j, lanes_add(lanes_load(x + j), lanes_load(n->offset + j)));
         from = y;
     }
-    if (n->centre) {
+    if (n->center) {
         const lanes mean = lanes_set(row_sum(from, padded) / (float)n->d);
         for (size_t j = 0; j < padded; j += LANES)
             lanes_store(y + j, lanes_sub(lanes_load(from + j), mean));
         for (size_t j = n->d; j < padded; j++) y[j] = 0;
         from = y;
     }
-    float by = 1;
+    float scale = 1;
     if (n->divide) {
-        by = sqrtf((row_squares(from, padded) + n->shift) / n->divisor + n->eps);
-        by = by > 0 ? 1 / by : 0; /* eps = 0 and a zero row: it stays zero */
+        scale = sqrtf((row_squares(from, padded) + n->shift) / n->divisor + n->eps);
+        scale = scale > 0 ? 1 / scale : 0; /* eps = 0 and a zero row: it stays zero */
     }
     for (size_t j = 0; j < padded; j += LANES) {
-        const lanes a = lanes_mul(lanes_load(from + j), lanes_set(by));
+        const lanes a = lanes_mul(lanes_load(from + j), lanes_set(scale));
         const lanes gain = lanes_load(n->gain + j);
         lanes_store(y + j,
                     n->bias ? lanes_fma(a, gain, lanes_load(n->bias + j)) : lanes_mul(a, gain));

@@ -1,4 +1,4 @@
-/* The decoder's loops in plain C. */
+/* decode_portable.c - the kernels of the decoder in plain C. */
 #include <pare/vexp.h>
 #include <stddef.h>
 

@@ -1,13 +1,13 @@
-/* A forward pass, told once for both number types: stem, blocks, top.
+/* forward.c - a forward pass, written once for both number types: embedding, blocks, head.
  *
- * It is a list of steps. Attention looks at whole sequences; every other step works row by row, and
- * so do the steps between two attentions taken together. The f32 engine cuts the rows of a small
- * model into ranges and takes each range through all of these steps at once, on one thread: the
- * rows stay in its cache, and threads meet only at the attentions. The f64 reference, and a large
- * model, take all rows through one step after the other, with threads inside each step. How rows
- * are cut depends on shapes alone. */
+ * It is a list of steps (forward_plan.h). Attention looks at whole sequences; every other step
+ * works row by row, and so do the steps between two attentions taken together. The f32 engine cuts
+ * the rows of a small model into ranges and takes each range through all of these steps at once, on
+ * one thread: the rows stay in its cache, and threads meet only at the attentions. The f64
+ * reference, and a large model, take all rows through one step after the other, with threads inside
+ * each step. How rows are cut depends on shapes alone. */
 #include "forward_plan.h"
-#include "forward_ranks.h"
+#include <pare/ranks.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -15,82 +15,34 @@ enum {
     RANGE = 128,      /* rows of a small model taken through the steps at once ... */
     LONG_RANGE = 256, /* ... when there are many */
     MANY = 2048,
-    SPREAD = 8 /* that many chunks of a small model are shared out whole */
+    SPREAD = 8 /* with that many chunks of a small model, a thread takes a whole chunk */
 };
 
-/* ---- sublayers ----------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
-/* What a branch reads: x itself, or its norm in scratch. */
-static pare_status normed(const pass *p, rows *z, const rows *x, const pare_norm *n)
-{
-    *z = *x;
-    if (n->kind == PARE_NORM_NONE) return PARE_OK;
-    const pare_status st = rows_new(z, &p->ctx, x->t, x->n, x->d);
-    return st ? st : rows_norm(z, x, n, &p->ctx);
-}
+/* Working memory that one thread takes for a while. */
+typedef struct thread_scratch {
+    atomic_flag taken;
+    scratch scratch;
+} thread_scratch;
 
-/* y = out_norm(skip(x) + y), y being the branch. */
-static pare_status finish(const pass *p, rows *y, const rows *x, const pare_skip *skip,
-                          const pare_norm *out_norm)
-{
-    const pare_status st = rows_skip(y, x, skip, &p->ctx);
-    return st ? st : rows_norm(y, y, out_norm, &p->ctx);
-}
-
-static pare_status heads_in(const pass *p, head_rows *h, const rows *x, const pare_attn *a)
-{
-    rows z;
-    const pare_status st = normed(p, &z, x, &a->in_norm);
-    return st ? st : attention_project(p, h, &z, a);
-}
-
-static pare_status heads_out(const pass *p, rows *y, const rows *x, const rows *heads,
-                             const pare_attn *a)
-{
-    const pare_status st = attention_join(p, y, heads, a);
-    return st ? st : finish(p, y, x, &a->skip, &a->out_norm);
-}
-
-static pare_status attention_sublayer(const pass *p, rows *y, const rows *x, const pare_attn *a)
-{
-    rows z;
-    pare_status st = normed(p, &z, x, &a->in_norm);
-    if (!st) st = attention_branch(p, y, &z, a);
-    return st ? st : finish(p, y, x, &a->skip, &a->out_norm);
-}
-
-static pare_status ffn_sublayer(const pass *p, rows *y, const rows *x, const pare_ffn *f)
-{
-    rows z;
-    pare_status st = normed(p, &z, x, &f->in_norm);
-    if (!st) st = ffn_branch(p, y, &z, f);
-    return st ? st : finish(p, y, x, &f->skip, &f->out_norm);
-}
-
-/* ---- a chunk: some sequences, from ids to outputs -------------------------------------------- */
-
+/* Some sequences, from ids to outputs. */
 typedef struct chunk {
     const plan *plan;
     const pare_input *in;
     size_t row, n;  /* of the input: first row, how many */
-    rows stream[2]; /* the stream, and room for the next one */
+    rows stream[2]; /* the residual stream, and memory for the next one */
     head_rows heads;
     rows out;
-    struct lane *lanes; /* memory for ranges on several threads */
-    const pare_trace *trace;
+    thread_scratch *threads; /* memory for ranges on several threads */
 } chunk;
 
-/* Working memory that one thread takes for a while. */
-typedef struct lane {
-    atomic_flag taken;
-    scratch scratch;
-} lane;
-
-/* There are as many lanes as threads, so one is free. */
-static lane *take_lane(lane *l)
+/* Gives the pass memory of its own; there is one per thread, so one is free. */
+static thread_scratch *take_scratch(thread_scratch *t, pass *p)
 {
-    while (atomic_flag_test_and_set(&l->taken)) l++;
-    return l;
+    while (atomic_flag_test_and_set(&t->taken)) t++;
+    p->ctx = (rows_ctx){.scratch = &t->scratch};
+    return t;
 }
 
 static rows stream_part(const chunk *c, size_t side, size_t d, size_t first, size_t n)
@@ -113,80 +65,79 @@ static head_rows heads_part(const chunk *c, const pare_attn *a, size_t first, si
                        rows_part(&h.v, first, n), rows_part(&h.y, first, n)};
 }
 
-static pare_status do_step(const pass *p, const chunk *c, const step *s, size_t first, size_t n)
+/* What a branch reads: x itself, or its norm in scratch. */
+static rows normed(pass *p, const rows *x, const pare_norm *n)
+{
+    if (n->kind == PARE_NORM_NONE) return *x;
+    rows z = rows_new(&p->ctx, x->t, x->n, x->d);
+    rows_norm(&z, x, n, &p->ctx);
+    return z;
+}
+
+/* y = out_norm(skip(x) + y), y being the branch. */
+static void add_residual(pass *p, rows *y, const rows *x, const pare_skip *skip,
+                         const pare_norm *out_norm)
+{
+    rows_skip(y, x, skip, &p->ctx);
+    rows_norm(y, y, out_norm, &p->ctx);
+}
+
+static void do_step(pass *p, const chunk *c, const step *s, size_t first, size_t n)
 {
     const pare_block *const b = &p->m->blocks[s->block];
     rows x = stream_part(c, s->side, s->din, first, n);
-    rows y = stream_part(c, !s->side, s->dout, first, n), out = c->out;
-    head_rows h;
+    rows y = stream_part(c, !s->side, s->dout, first, n), out = c->out, z;
+    head_rows h = {0};
+    if (s->kind == PROJECT || s->kind == ATTEND || s->kind == HEADS_OUT)
+        h = heads_part(c, &b->attn, first, n);
     switch (s->kind) {
-    case STEM:
-        return forward_stem(p, &x, c->in, c->row + first);
-    case HEADS_IN:
-        h = heads_part(c, &b->attn, first, n);
-        return heads_in(p, &h, &x, &b->attn);
+    case EMBEDDING:
+        forward_embedding(p, &x, c->in, c->row + first);
+        break;
+    case PROJECT:
+        z = normed(p, &x, &b->attn.in_norm);
+        attention_project(p, &h, &z, &b->attn);
+        break;
     case ATTEND:
-        h = heads_part(c, &b->attn, first, n);
-        return attention_attend(p, &h, &b->attn);
+        attention_attend(p, &h, &b->attn);
+        break;
     case HEADS_OUT:
-        h = heads_part(c, &b->attn, first, n);
-        return heads_out(p, &y, &x, &h.y, &b->attn);
+        attention_output(p, &y, &h.y, &b->attn);
+        add_residual(p, &y, &x, &b->attn.skip, &b->attn.out_norm);
+        break;
     case ATTENTION:
-        return attention_sublayer(p, &y, &x, &b->attn);
+        z = normed(p, &x, &b->attn.in_norm);
+        attention_branch(p, &y, &z, &b->attn);
+        add_residual(p, &y, &x, &b->attn.skip, &b->attn.out_norm);
+        break;
     case FFN:
-        return ffn_sublayer(p, &y, &x, &b->ffn);
-    case TOP_NORM:
-        return rows_norm(&x, &x, &p->m->top.norm, &p->ctx);
-    case TOP:
+        z = normed(p, &x, &b->ffn.in_norm);
+        ffn_branch(p, &y, &z, &b->ffn);
+        add_residual(p, &y, &x, &b->ffn.skip, &b->ffn.out_norm);
+        break;
+    case HEAD_NORM:
+        rows_norm(&x, &x, &p->m->top.norm, &p->ctx);
+        break;
+    case HEAD:
         if (s->by_rows) out = rows_part(&c->out, first, n);
-        return forward_top(p, &out, &x);
+        forward_head(p, &out, &x);
+        break;
     }
-    return PARE_OK;
 }
 
-/* Steps that some rows go through without looking at others. */
-typedef struct region {
-    const pass *p;
-    const chunk *c;
-    const step *from, *to;
-    size_t rows, ranges; /* in one range; how many */
-    size_t first;        /* the first that is ours */
-    atomic_int st;
-} region;
-
-static void do_range(void *self, size_t r)
+/* Shows the stream before or after a step to the caller's trace. */
+static void call_trace(const pass *p, const chunk *c, const step *s, bool before)
 {
-    region *const g = self;
-    pass p = *g->p;
-    lane *mine = NULL;
-    if (g->ranges > 1 && p.ctx.exec) {
-        mine = take_lane(g->c->lanes);
-        p.ctx = (rows_ctx){&mine->scratch, NULL, NULL};
-    }
-    p.first = (g->first + r) * g->rows;
-    const size_t left = g->c->n - p.first, n = left < g->rows ? left : g->rows;
-    pare_status st = PARE_OK;
-    for (const step *s = g->from; !st && s < g->to; s++) {
-        const scratch_mark mark = scratch_top(p.ctx.scratch);
-        st = do_step(&p, g->c, s, p.first, n);
-        scratch_reset(p.ctx.scratch, mark);
-    }
-    if (st) atomic_store(&g->st, (int)st);
-    if (mine) atomic_flag_clear(&mine->taken);
-}
-
-static void tap(const chunk *c, const step *s, bool before)
-{
-    const pare_trace *const t = c->trace;
-    const bool attn = s->kind == ATTENTION || s->kind == (before ? HEADS_IN : HEADS_OUT);
+    const pare_trace *const t = p->trace;
+    const bool attn = s->kind == ATTENTION || s->kind == (before ? PROJECT : HEADS_OUT);
     pare_tap where = before ? PARE_TAP_FFN_IN : PARE_TAP_FFN_OUT;
     size_t block = s->block;
     if (!t || !t->fn) return;
     if (attn) {
         where = before ? PARE_TAP_ATTN_IN : PARE_TAP_ATTN_OUT;
-    } else if (s->kind == STEM && !before) {
+    } else if (s->kind == EMBEDDING && !before) {
         where = PARE_TAP_STEM;
-    } else if (s->kind == TOP_NORM && !before) {
+    } else if (s->kind == HEAD_NORM && !before) {
         where = PARE_TAP_TOP;
         block = c->plan->m->nblocks;
     } else if (s->kind != FFN) {
@@ -197,51 +148,16 @@ static void tap(const chunk *c, const step *s, bool before)
     t->fn(t->self, where, block, x.t, x.v, x.n, x.d);
 }
 
-/* ---- rows shared with other processes -------------------------------------------------------- */
+/* ---- regions: steps that some rows go through without looking at others ---------------------- */
 
-/* NULL: all rows are ours. Only ranges are shared: what becomes of one does not depend on who takes
- * it through. */
-static const pare_ranks *sharing(const pass *p, const region *g)
-{
-    const pare_ranks *const ranks = p->elsewhere ? p->elsewhere->by->ranks : NULL;
-    return g->c->plan->fused && g->ranges > 1 && pare_ranks_size(ranks) > 1 ? ranks : NULL;
-}
-
-/* What the step behind the region looks at, of all rows: heads, outputs, or the stream. */
-static pare_status trade_region(const region *g, const pare_ranks *ranks, pare_err *err)
-{
-    const chunk *const c = g->c;
-    const plan *const l = c->plan;
-    if (g->to == l->steps + l->count) return trade_rows(&c->out, g->rows, ranks, err);
-    if (g->to->kind == ATTEND) {
-        const head_rows h = heads_part(c, &l->m->blocks[g->to->block].attn, 0, c->n);
-        pare_status st = trade_rows(&h.q, g->rows, ranks, err);
-        if (!st) st = trade_rows(&h.k, g->rows, ranks, err);
-        return st ? st : trade_rows(&h.v, g->rows, ranks, err);
-    }
-    const rows x = stream_part(c, g->to->side, g->to->din, 0, c->n);
-    return trade_rows(&x, g->rows, ranks, err);
-}
-
-static pare_status do_region(region *g)
-{
-    const pass *const p = g->p;
-    const pare_ranks *const ranks = sharing(p, g);
-    const pare_exec *const exec = g->ranges > 1 ? p->ctx.exec : NULL;
-    size_t end = g->ranges;
-    if (ranks) {
-        g->first = first_of_rank(g->ranges, ranks, pare_ranks_rank(ranks));
-        end = first_of_rank(g->ranges, ranks, pare_ranks_rank(ranks) + 1);
-    }
-    pare_parallel(exec, end - g->first, do_range, g);
-    const pare_status st = atomic_load(&g->st) ? pare_no_memory(p->ctx.err) : PARE_OK;
-    if (!ranks) return st;
-    elsewhere *const e = p->elsewhere;
-    if (st) (void)pare_no_memory(&e->err);
-    e->st = pare_ranks_agree(ranks, st, &e->err);
-    if (!e->st) e->st = trade_region(g, ranks, &e->err);
-    return e->st;
-}
+typedef struct region {
+    const pass *p;
+    const chunk *c;
+    const step *from, *to;
+    size_t rows, ranges; /* in one range; how many */
+    size_t first;        /* range of this process */
+    atomic_int st;
+} region;
 
 static const step *region_end(const plan *l, const step *s)
 {
@@ -250,58 +166,107 @@ static const step *region_end(const plan *l, const step *s)
     return to;
 }
 
-static pare_status run_region(const pass *p, const chunk *c, const step *s, const step *to)
+static void do_range(void *self, size_t r)
 {
-    const size_t most = !c->plan->small ? c->n : c->n >= MANY ? LONG_RANGE : RANGE;
-    region g = {p, c, s, to, s->by_rows ? most : c->n, 1, 0, PARE_OK};
-    g.ranges = (c->n + g.rows - 1) / g.rows;
-    tap(c, s, true);
-    const pare_status st = do_region(&g);
-    if (!st) tap(c, to - 1, false);
-    return st;
+    region *const g = self;
+    pass p = *g->p;
+    thread_scratch *const mine =
+        g->ranges > 1 && p.ctx.work.exec ? take_scratch(g->c->threads, &p) : NULL;
+    p.first = (g->first + r) * g->rows;
+    const size_t left = g->c->n - p.first, n = left < g->rows ? left : g->rows;
+    for (const step *s = g->from; !p.ctx.work.st && s < g->to; s++) {
+        const scratch_mark mark = scratch_save(p.ctx.scratch);
+        do_step(&p, g->c, s, p.first, n);
+        scratch_reset(p.ctx.scratch, mark);
+    }
+    if (p.ctx.work.st) atomic_store(&g->st, (int)p.ctx.work.st);
+    if (mine) atomic_flag_clear(&mine->taken);
 }
 
-static pare_status run_steps(const pass *p, const chunk *c)
+/* Where several processes make a pass together, whole ranges go to a rank: what becomes of a row
+ * does not depend on who takes it through, nor on how many there are. Rank r has the ranges from
+ * this one on, up to the first of rank r + 1. */
+static size_t first_of_rank(size_t ranges, const pare_ranks *ranks, size_t rank)
 {
-    const plan *const l = c->plan;
-    const step *const end = l->steps + l->count;
+    return ranges * rank / pare_ranks_size(ranks);
+}
+
+/* Every rank's rows of x, which is cut into ranges of `size` rows, to all. */
+static pare_status exchange_rows(const rows *x, size_t size, const pare_ranks *ranks, pare_err *err)
+{
+    const size_t bytes = x->d * pare_dtype_size(x->t), ranges = (x->n + size - 1) / size;
     pare_status st = PARE_OK;
-    for (const step *s = l->steps, *to; !st && s < end; s = to) {
-        to = region_end(l, s);
-        st = run_region(p, c, s, to);
-        if (!st) st = pare_stopped(p->ctx.exec, NULL);
+    for (size_t r = 0; !st && r < pare_ranks_size(ranks); r++) {
+        const size_t first = first_of_rank(ranges, ranks, r) * size;
+        const size_t after = first_of_rank(ranges, ranks, r + 1) * size;
+        const size_t end = after < x->n ? after : x->n;
+        st = pare_ranks_bcast(ranks, (char *)x->v + first * bytes, (end - first) * bytes, r, err);
     }
     return st;
 }
 
-/* In the scratch of the pass. */
-static pare_status chunk_memory(const pass *p, chunk *c)
+/* What the step behind the region looks at, of all rows: heads, outputs, or the stream. */
+static pare_status exchange_region(const region *g, const pare_ranks *ranks, pare_err *err)
 {
+    const chunk *const c = g->c;
+    const plan *const l = c->plan;
+    if (g->to == l->steps + l->count) return exchange_rows(&c->out, g->rows, ranks, err);
+    if (g->to->kind == ATTEND) {
+        const head_rows h = heads_part(c, &l->m->blocks[g->to->block].attn, 0, c->n);
+        pare_status st = exchange_rows(&h.q, g->rows, ranks, err);
+        if (!st) st = exchange_rows(&h.k, g->rows, ranks, err);
+        return st ? st : exchange_rows(&h.v, g->rows, ranks, err);
+    }
+    const rows x = stream_part(c, g->to->side, g->to->din, 0, c->n);
+    return exchange_rows(&x, g->rows, ranks, err);
+}
+
+static void run_region(pass *p, const chunk *c, const step *s, const step *to)
+{
+    const size_t most = !c->plan->small ? c->n : c->n >= MANY ? LONG_RANGE : RANGE;
+    region g = {p, c, s, to, s->by_rows ? most : c->n, 1, 0, PARE_OK};
+    g.ranges = (c->n + g.rows - 1) / g.rows;
+    size_t end = g.ranges;
+    external_attention *const e = p->external;
+    const pare_ranks *ranks = e ? e->attender->ranks : NULL;
+    if (!c->plan->fused || g.ranges <= 1 || pare_ranks_size(ranks) <= 1) ranks = NULL;
+    if (ranks) {
+        g.first = first_of_rank(g.ranges, ranks, pare_ranks_rank(ranks));
+        end = first_of_rank(g.ranges, ranks, pare_ranks_rank(ranks) + 1);
+    }
+    call_trace(p, c, s, true);
+    pare_parallel(g.ranges > 1 ? p->ctx.work.exec : NULL, end - g.first, do_range, &g);
+    if (atomic_load(&g.st)) p->ctx.work.st = pare_no_memory(p->ctx.work.err);
+    if (ranks) {
+        if (p->ctx.work.st) (void)pare_no_memory(&e->err);
+        e->st = pare_ranks_agree(ranks, p->ctx.work.st, &e->err);
+        if (!e->st) e->st = exchange_region(&g, ranks, &e->err);
+        p->ctx.work.st = e->st;
+    }
+    if (!p->ctx.work.st) call_trace(p, c, to - 1, false);
+}
+
+/* In the scratch of the pass. */
+static void chunk_memory(pass *p, chunk *c)
+{
+    rows_ctx *const ctx = &p->ctx;
     const size_t wide = plan_stream_width(p->m), n = c->n;
     const head_rows h = plan_heads(p->m);
     const pare_dtype t = c->out.t;
     const size_t columns = 2 * wide + h.q.d + h.k.d + h.v.d + h.y.d;
     size_t bytes;
+    if (ctx->work.st) return;
     if (!pare_mul(&bytes, n, columns * pare_dtype_size(t)) ||
-        !scratch_reserve(p->ctx.scratch, bytes + 6 * SCRATCH_ALIGNMENT))
-        return pare_no_memory(p->ctx.err);
-    pare_status st;
-    if (!(st = rows_new(&c->stream[0], &p->ctx, t, n, wide)) &&
-        !(st = rows_new(&c->stream[1], &p->ctx, t, n, wide)) &&
-        !(st = rows_new(&c->heads.q, &p->ctx, t, n, h.q.d)) &&
-        !(st = rows_new(&c->heads.k, &p->ctx, t, n, h.k.d)) &&
-        !(st = rows_new(&c->heads.v, &p->ctx, t, n, h.v.d)))
-        st = rows_new(&c->heads.y, &p->ctx, t, n, h.y.d);
-    return st;
-}
-
-static pare_status run_chunk(const pass *p, chunk *c)
-{
-    const scratch_mark mark = scratch_top(p->ctx.scratch);
-    pare_status st = chunk_memory(p, c);
-    if (!st) st = run_steps(p, c);
-    scratch_reset(p->ctx.scratch, mark);
-    return st;
+        !scratch_reserve(ctx->scratch, bytes + 6 * SCRATCH_ALIGNMENT)) {
+        ctx->work.st = pare_no_memory(ctx->work.err);
+        return;
+    }
+    c->stream[0] = rows_new(ctx, t, n, wide);
+    c->stream[1] = rows_new(ctx, t, n, wide);
+    c->heads.q = rows_new(ctx, t, n, h.q.d);
+    c->heads.k = rows_new(ctx, t, n, h.k.d);
+    c->heads.v = rows_new(ctx, t, n, h.v.d);
+    c->heads.y = rows_new(ctx, t, n, h.y.d);
 }
 
 /* ---- the pass: all chunks -------------------------------------------------------------------- */
@@ -309,14 +274,12 @@ static pare_status run_chunk(const pass *p, chunk *c)
 typedef struct chunks {
     const pass *p;
     plan plan;
-    pare_graph graph; /* completed */
     const pare_input *in;
     void *out;
     pare_dtype t;
-    const pare_trace *trace;
-    lane *lanes;
+    thread_scratch *threads;
     size_t seqs; /* in one chunk */
-    bool spread; /* chunks are shared out whole: one thread takes one from end to end */
+    bool spread; /* one thread takes a chunk from end to end */
     atomic_int st;
 } chunks;
 
@@ -329,52 +292,50 @@ static void do_chunk(void *self, size_t i)
     const size_t cols = pare_model_outputs(all->plan.m);
     char *const to = (char *)all->out + b * out_rows * cols * pare_dtype_size(all->t);
     pass p = *all->p;
-    lane *mine = NULL;
-    if (all->spread) {
-        mine = take_lane(all->lanes);
-        p.ctx = (rows_ctx){&mine->scratch, NULL, NULL};
-    }
+    thread_scratch *const mine = all->spread ? take_scratch(all->threads, &p) : NULL;
     chunk c = {.plan = &all->plan,
                .in = in,
                .row = b * in->tokens,
                .n = nb * in->tokens,
                .out = {all->t, nb * out_rows, cols, to},
-               .lanes = all->lanes,
-               .trace = all->trace};
-    const pare_status st = run_chunk(&p, &c);
-    if (st) atomic_store(&all->st, (int)st);
+               .threads = all->threads};
+    const scratch_mark mark = scratch_save(p.ctx.scratch);
+    const step *const end = all->plan.steps + all->plan.count;
+    chunk_memory(&p, &c);
+    for (const step *s = all->plan.steps, *next; !p.ctx.work.st && s < end; s = next) {
+        next = region_end(&all->plan, s);
+        run_region(&p, &c, s, next);
+        pare_work_keep(&p.ctx.work, pare_stopped(p.ctx.work.exec, NULL));
+    }
+    scratch_reset(p.ctx.scratch, mark);
+    if (p.ctx.work.st) atomic_store(&all->st, (int)p.ctx.work.st);
     if (mine) atomic_flag_clear(&mine->taken);
 }
 
-static pare_status all_chunks(const pass *p, chunks *all)
+static pare_status run_chunks(pass *p, chunks *all, pare_arena *arena)
 {
+    const pare_model *const m = p->m;
     const pare_input *const in = all->in;
-    const bool traced = all->trace && all->trace->fn; /* a trace shows whole batches */
+    pare_work *const w = &p->ctx.work;
+    const bool traced = p->trace && p->trace->fn; /* a trace shows whole batches */
+    pare_graph graph;
+    if (m->pattern.kind == PARE_GRAPH) {
+        w->st = pare_graph_complete(&graph, arena, in->graph, &m->pattern, w->err);
+        p->graph = &graph;
+    }
+    p->angles = angles_new(&p->ctx, m, p->tokens, all->t);
+    plan_new(&all->plan, &p->ctx, m, all->t, traced);
+    if (w->st) return w->st;
     all->seqs = traced ? in->batch : plan_chunk(&all->plan, in->tokens);
     const size_t count = (in->batch + all->seqs - 1) / all->seqs;
-    all->spread = all->plan.small && count >= SPREAD && !p->elsewhere;
+    all->spread = all->plan.small && count >= SPREAD && !p->external;
     if (all->spread) {
-        const pare_status st = pare_parallel_until(p->ctx.exec, count, do_chunk, all, p->ctx.err);
+        const pare_status st = pare_parallel_until(w->exec, count, do_chunk, all, w->err);
         if (st) return st;
     } else {
         for (size_t i = 0; i < count && !atomic_load(&all->st); i++) do_chunk(all, i);
     }
-    return atomic_load(&all->st) ? pare_no_memory(p->ctx.err) : PARE_OK;
-}
-
-static pare_status run_pass(pass *p, chunks *all, pare_arena *arena)
-{
-    const pare_model *const m = p->m;
-    pare_err *const err = p->ctx.err;
-    const bool traced = all->trace && all->trace->fn;
-    pare_status st = PARE_OK;
-    if (m->pattern.kind == PARE_GRAPH) {
-        st = pare_graph_complete(&all->graph, arena, all->in->graph, &m->pattern, err);
-        p->graph = &all->graph;
-    }
-    if (!st) st = angles_new(&p->angles, p->ctx.scratch, m, p->tokens, all->t, err);
-    if (!st) st = plan_new(&all->plan, p->ctx.scratch, m, all->t, traced, err);
-    return st ? st : all_chunks(p, all);
+    return atomic_load(&all->st) ? pare_no_memory(w->err) : PARE_OK;
 }
 
 pare_status pare_forward_by(void *out, pare_dtype t, const pare_model *m, const pare_input *in,
@@ -383,94 +344,80 @@ pare_status pare_forward_by(void *out, pare_dtype t, const pare_model *m, const 
 {
     const size_t threads = exec ? (size_t)exec->threads : 1;
     scratch own = {0};
-    elsewhere away = {.by = by};
+    external_attention external = {.attender = by};
     pass p = {.m = m,
               .tokens = in->tokens,
               .trace = trace,
-              .elsewhere = by ? &away : NULL,
-              .ctx = {&own, exec, err}};
-    chunks all = {.p = &p, .in = in, .out = out, .t = t, .trace = trace};
+              .external = by ? &external : NULL,
+              .ctx = {.work = {.exec = exec, .err = err}, .scratch = &own}};
+    chunks all = {.p = &p, .in = in, .out = out, .t = t};
     pare_status st = pare_input_check(m, in, err);
     if (st) return st;
     pare_arena *const arena = pare_arena_new();
-    all.lanes = calloc(threads, sizeof *all.lanes);
-    st = arena && all.lanes ? run_pass(&p, &all, arena) : pare_no_memory(err);
-    for (size_t i = 0; all.lanes && i < threads; i++) scratch_free(&all.lanes[i].scratch);
-    free(all.lanes);
+    all.threads = calloc(threads, sizeof *all.threads);
+    st = arena && all.threads ? run_chunks(&p, &all, arena) : pare_no_memory(err);
+    for (size_t i = 0; all.threads && i < threads; i++) scratch_free(&all.threads[i].scratch);
+    free(all.threads);
     scratch_free(&own);
     pare_arena_free(arena);
-    if (away.st) st = pare_fail(err, away.st, "%s", away.err.msg);
+    if (external.st) st = pare_fail(err, external.st, "%s", external.err.msg);
     return pare_or_stopped(exec, st, err);
 }
 
-/* ---- several inputs side by side ------------------------------------------------------------- */
+/* ---- several inputs in lockstep -------------------------------------------------------------- */
 
-typedef struct walker { /* one of them */
+typedef struct lane { /* one input */
     pass p;
     scratch own;
     chunk c;
-} walker;
+} lane;
 
-static pare_status walker_open(walker *w, const pass *like, const plan *l, void *out,
-                               const pare_input *in, pare_dtype t)
+typedef struct lane_job { /* a region, for all inputs */
+    lane *lanes;
+    const step *from, *to;
+    atomic_int st;
+} lane_job;
+
+static void do_lane(void *self, size_t i)
 {
-    const pare_model *const m = like->m;
-    w->p = *like;
-    w->p.tokens = in->tokens;
-    w->p.ctx.scratch = &w->own;
-    w->c = (chunk){.plan = l,
-                   .in = in,
-                   .n = in->batch * in->tokens,
-                   .out = {t, pare_output_rows(m, in), pare_model_outputs(m), out}};
-    const pare_status st = angles_new(&w->p.angles, &w->own, m, in->tokens, t, like->ctx.err);
-    return st ? st : chunk_memory(&w->p, &w->c);
+    lane_job *const g = self;
+    pass *const p = &g->lanes[i].p;
+    run_region(p, &g->lanes[i].c, g->from, g->to);
+    if (p->ctx.work.st) atomic_store(&g->st, (int)p->ctx.work.st);
 }
 
-/* The heads of all inputs in one question. */
-static pare_status attend_together(const walker *w, size_t n, const step *s, pare_arena *a)
+/* The heads of all inputs in one call. */
+static pare_status attend_together(lane *lanes, size_t n, const step *s, pare_arena *a)
 {
-    const pass *const p = &w->p;
+    pass *const p = &lanes->p;
     const pare_attn *const attn = &p->m->blocks[s->block].attn;
     const pare_mark mark = pare_arena_mark(a);
     size_t sequences = 0, count = 0;
-    for (size_t i = 0; i < n; i++) sequences += w[i].c.in->batch;
+    for (size_t i = 0; i < n; i++) sequences += lanes[i].c.in->batch;
     pare_attend_job *const jobs = pare_alloc(a, sequences * attn->nheads, sizeof *jobs);
-    if (!jobs) return pare_no_memory(p->ctx.err);
+    if (!jobs) return pare_no_memory(p->ctx.work.err);
     for (size_t i = 0; i < n; i++) {
-        const head_rows h = heads_part(&w[i].c, attn, 0, w[i].c.n);
-        count += attention_jobs(jobs + count, &w[i].p, &h, attn);
+        const head_rows h = heads_part(&lanes[i].c, attn, 0, lanes[i].c.n);
+        count += attention_jobs(jobs + count, &lanes[i].p, &h, attn);
     }
-    const pare_status st = attention_elsewhere(p, w->c.out.t, attn, jobs, count);
+    attention_external(p, lanes->c.out.t, attn, jobs, count);
     pare_arena_reset(a, mark);
-    return st;
+    return p->ctx.work.st;
 }
 
-typedef struct side_by_side { /* a region, for all inputs */
-    const walker *w;
-    const step *from, *to;
-    atomic_int st;
-} side_by_side;
-
-static void walk_region(void *self, size_t i)
-{
-    side_by_side *const g = self;
-    const pare_status st = run_region(&g->w[i].p, &g->w[i].c, g->from, g->to);
-    if (st) atomic_store(&g->st, (int)st);
-}
-
-/* One input is one thread's work; what looks at whole sequences may ask elsewhere, one at a time.
- */
-static pare_status walk_together(const walker *w, size_t n, const plan *l, const pare_exec *exec,
-                                 pare_arena *a, pare_err *err)
+/* One input is one thread's work; steps that look at whole sequences may call the attender, one at
+ * a time. */
+static pare_status run_lanes(lane *lanes, size_t n, const plan *l, const pare_exec *exec,
+                             pare_arena *a, pare_err *err)
 {
     const step *const end = l->steps + l->count;
     pare_status st = PARE_OK;
     for (const step *s = l->steps; !st && s < end; s = region_end(l, s)) {
-        side_by_side g = {w, s, region_end(l, s), PARE_OK};
+        lane_job g = {lanes, s, region_end(l, s), PARE_OK};
         if (s->kind == ATTEND) {
-            st = attend_together(w, n, s, a);
+            st = attend_together(lanes, n, s, a);
         } else {
-            pare_parallel(s->by_rows ? exec : NULL, n, walk_region, &g);
+            pare_parallel(s->by_rows ? exec : NULL, n, do_lane, &g);
             st = atomic_load(&g.st) ? pare_no_memory(err) : pare_stopped(exec, err);
         }
     }
@@ -482,26 +429,39 @@ pare_status pare_forward_together(void *const *out, pare_dtype t, const pare_mod
                                   const pare_exec *exec, pare_err *err)
 {
     scratch shared = {0};
-    elsewhere away = {.by = by};
+    external_attention external = {.attender = by};
+    rows_ctx ctx = {.scratch = &shared};
     plan l;
     PARE_ASSERT(by && !by->ranks);
-    const pass like = {.m = m, .elsewhere = &away, .ctx = {&shared, NULL, NULL}};
     pare_status st = PARE_OK;
     if (m->pattern.kind == PARE_GRAPH)
         return pare_fail(err, PARE_ERR_INPUT, "graphs do not go side by side through a model");
     for (size_t i = 0; i < n && !st; i++) st = pare_input_check(m, &in[i], err);
     if (st) return st;
     pare_arena *const a = pare_arena_new();
-    walker *const w = calloc(n + 1, sizeof *w);
-    st = a && w ? plan_new(&l, &shared, m, t, false, err) : pare_no_memory(err);
-    for (size_t i = 0; i < n && !st; i++) st = walker_open(&w[i], &like, &l, out[i], &in[i], t);
-    if (!st && n) st = walk_together(w, n, &l, exec, a, err);
-    for (size_t i = 0; w && i < n; i++) scratch_free(&w[i].own);
-    free(w);
+    lane *const lanes = calloc(n + 1, sizeof *lanes);
+    if (!a || !lanes) ctx.work.st = PARE_ERR_MEMORY;
+    plan_new(&l, &ctx, m, t, false);
+    st = ctx.work.st;
+    for (size_t i = 0; i < n && !st; i++) {
+        lane *const k = &lanes[i];
+        k->p = (pass){
+            .m = m, .tokens = in[i].tokens, .external = &external, .ctx = {.scratch = &k->own}};
+        k->c = (chunk){.plan = &l,
+                       .in = &in[i],
+                       .n = in[i].batch * in[i].tokens,
+                       .out = {t, pare_output_rows(m, &in[i]), pare_model_outputs(m), out[i]}};
+        k->p.angles = angles_new(&k->p.ctx, m, in[i].tokens, t);
+        chunk_memory(&k->p, &k->c);
+        st = k->p.ctx.work.st;
+    }
+    if (!st && n) st = run_lanes(lanes, n, &l, exec, a, err);
+    for (size_t i = 0; lanes && i < n; i++) scratch_free(&lanes[i].own);
+    free(lanes);
     scratch_free(&shared);
     pare_arena_free(a);
-    if (away.st)
-        st = pare_fail(err, away.st, "%s", away.err.msg);
+    if (external.st)
+        st = pare_fail(err, external.st, "%s", external.err.msg);
     else if (st)
         st = pare_no_memory(err); /* all that a pass itself can lack */
     return pare_or_stopped(exec, st, err);

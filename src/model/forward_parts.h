@@ -1,25 +1,26 @@
-/* forward_parts.h - the parts of a forward pass, one sublayer each. */
-#ifndef PARE_SRC_FORWARD_PARTS_H
-#define PARE_SRC_FORWARD_PARTS_H
+/* forward_parts.h - the layers of a forward pass, one function each. */
+#ifndef PARE_MODEL_FORWARD_PARTS_H
+#define PARE_MODEL_FORWARD_PARTS_H
 #include "rotary.h"
 #include <pare/forward.h>
 
-/* Attention that somebody else computes, and how that failed: a pass itself only knows memory. */
-typedef struct elsewhere {
-    const pare_attender *by;
+/* Attention that the caller computes, and how it failed: a pass itself only runs out of memory. */
+typedef struct external_attention {
+    const pare_attender *attender;
     pare_status st;
     pare_err err;
-} elsewhere;
+} external_attention;
 
-/* One pass over some sequences of equal length. */
+/* One pass over some sequences of equal length. After a failure (ctx.work.st) its steps do nothing;
+ * a thread works with a copy of its own. */
 typedef struct pass {
     const pare_model *m;
-    size_t tokens;           /* rows per sequence */
-    size_t first;            /* row of the batch at hand where the rows of a step begin */
-    const pare_graph *graph; /* completed; NULL unless the pattern is a graph */
-    const angles *angles;    /* rotary positions */
-    const pare_trace *trace; /* or NULL */
-    elsewhere *elsewhere;    /* or NULL */
+    size_t tokens;                /* rows per sequence */
+    size_t first;                 /* row of the chunk where the rows of a step begin */
+    const pare_graph *graph;      /* completed; NULL unless the pattern is a graph */
+    const angles *angles;         /* rotary positions */
+    const pare_trace *trace;      /* or NULL */
+    external_attention *external; /* or NULL */
     rows_ctx ctx;
 } pass;
 
@@ -30,30 +31,27 @@ typedef struct head_rows {
 
 /* A branch is the sublayer without skip and norms, at the normed input z.
  *
- * Softmax heads come in three: project (row by row), attend (all rows of a sequence at once), and
- * join (row by row). Everything else is one call. */
+ * Softmax heads come in three steps: project (row by row), attend (all rows of a sequence at once),
+ * and output (row by row). Everything else is one call. */
 bool attention_has_heads(const pare_attn *a);
 bool attention_by_rows(const pare_attn *a); /* a row needs no other row */
 /* The shape of n rows of heads, without memory. */
 head_rows attention_shape(const pare_attn *a, pare_dtype t, size_t n);
-PARE_MUST_USE pare_status attention_project(const pass *p, head_rows *h, const rows *z,
-                                            const pare_attn *a);
-PARE_MUST_USE pare_status attention_attend(const pass *p, head_rows *h, const pare_attn *a);
-/* What p->elsewhere is asked for: the heads of the rows at hand, sequence after sequence, into
- * jobs; how many. And the question. */
+void attention_project(pass *p, head_rows *h, const rows *z, const pare_attn *a);
+void attention_attend(pass *p, head_rows *h, const pare_attn *a);
+/* What p->external is asked for: the heads of the rows at hand, sequence after sequence, into jobs;
+ * returns how many. And the call. */
 size_t attention_jobs(pare_attend_job *jobs, const pass *p, const head_rows *r, const pare_attn *a);
-PARE_MUST_USE pare_status attention_elsewhere(const pass *p, pare_dtype t, const pare_attn *a,
-                                              const pare_attend_job *jobs, size_t count);
+void attention_external(pass *p, pare_dtype t, const pare_attn *a, const pare_attend_job *jobs,
+                        size_t count);
 /* y = heads wo^T + bo; heads + bo where there is no wo. */
-PARE_MUST_USE pare_status attention_join(const pass *p, rows *y, const rows *heads,
-                                         const pare_attn *a);
-PARE_MUST_USE pare_status attention_branch(const pass *p, rows *y, const rows *z,
-                                           const pare_attn *a);
-PARE_MUST_USE pare_status ffn_branch(const pass *p, rows *y, const rows *z, const pare_ffn *f);
+void attention_output(pass *p, rows *y, const rows *heads, const pare_attn *a);
+void attention_branch(pass *p, rows *y, const rows *z, const pare_attn *a);
+void ffn_branch(pass *p, rows *y, const rows *z, const pare_ffn *f);
 
 /* x begins with row `first` of the input. */
-PARE_MUST_USE pare_status forward_stem(const pass *p, rows *x, const pare_input *in, size_t first);
+void forward_embedding(pass *p, rows *x, const pare_input *in, size_t first);
 /* x has gone through the head's norm. */
-PARE_MUST_USE pare_status forward_top(const pass *p, rows *out, const rows *x);
-const pare_weight *forward_top_weight(const pare_model *m); /* tied or not; may be absent */
+void forward_head(pass *p, rows *out, const rows *x);
+const pare_weight *forward_head_weight(const pare_model *m); /* tied or not; may be absent */
 #endif

@@ -1,3 +1,4 @@
+/* forward_plan.c - the steps of a forward pass, and how its rows are cut (forward_plan.h). */
 #include "forward_plan.h"
 
 enum {
@@ -15,15 +16,6 @@ size_t plan_stream_width(const pare_model *m)
         if (a->kind != PARE_ATTN_NONE && a->dout > w) w = a->dout;
         if (f->kind != PARE_FFN_NONE && f->dout > w) w = f->dout;
     }
-    return w;
-}
-
-static size_t widest_buffer(const pare_model *m)
-{
-    size_t w = plan_stream_width(m);
-    for (size_t b = 0; b < m->nblocks; b++)
-        for (size_t l = 0; l < m->blocks[b].ffn.nlayers; l++)
-            if (m->blocks[b].ffn.layers[l].w.rows > w) w = m->blocks[b].ffn.layers[l].w.rows;
     return w;
 }
 
@@ -64,16 +56,19 @@ static void add_step(plan *l, step_kind kind, size_t block, bool by_rows, size_t
     l->steps[l->count++] = s;
 }
 
-static void list_steps(plan *l)
+void plan_new(plan *l, rows_ctx *c, const pare_model *m, pare_dtype t, bool traced)
 {
-    const pare_model *const m = l->m;
+    const bool small = t == PARE_F32 && largest_weight(m) <= SMALL_WEIGHT;
+    *l = (plan){.m = m, .small = small, .fused = small && !traced};
+    l->steps = rows_scratch(c, 4 * m->nblocks + 3, sizeof *l->steps);
+    if (!l->steps) return;
     size_t d = pare_model_width(m, 0);
-    add_step(l, STEM, 0, true, d);
+    add_step(l, EMBEDDING, 0, true, d);
     for (size_t b = 0; b < m->nblocks; b++) {
         const pare_attn *const a = &m->blocks[b].attn;
         const pare_ffn *const f = &m->blocks[b].ffn;
         if (a->kind != PARE_ATTN_NONE && attention_has_heads(a)) {
-            add_step(l, HEADS_IN, b, true, d);
+            add_step(l, PROJECT, b, true, d);
             add_step(l, ATTEND, b, false, d);
             add_step(l, HEADS_OUT, b, true, d = a->dout);
         } else if (a->kind != PARE_ATTN_NONE) {
@@ -81,16 +76,12 @@ static void list_steps(plan *l)
         }
         if (f->kind != PARE_FFN_NONE) add_step(l, FFN, b, true, d = f->dout);
     }
-    add_step(l, TOP_NORM, 0, true, d);
-    const bool by_rows =
-        m->top.pool == PARE_POOL_NONE && entries(forward_top_weight(m)) <= SMALL_WEIGHT;
-    add_step(l, TOP, 0, by_rows, d);
-}
+    add_step(l, HEAD_NORM, 0, true, d);
+    const bool small_head = entries(forward_head_weight(m)) <= SMALL_WEIGHT;
+    add_step(l, HEAD, 0, m->top.pool == PARE_POOL_NONE && small_head, d);
 
-/* A stream that changes its width moves rows. Ranges can keep out of one another's way as long as
- * nobody looks at the whole stream: attention looks at the rows of its heads. */
-static void choose_layout(plan *l)
-{
+    /* A stream that changes its width moves rows. Ranges can keep out of one another's way as long
+     * as nobody looks at the whole stream: attention looks at the rows of its heads. */
     bool changes = false, whole = false;
     for (size_t i = 0; i < l->count; i++) {
         const step *const s = &l->steps[i];
@@ -101,21 +92,13 @@ static void choose_layout(plan *l)
     if (changes && !l->apart) l->fused = false;
 }
 
-pare_status plan_new(plan *l, scratch *s, const pare_model *m, pare_dtype t, bool traced,
-                     pare_err *err)
-{
-    const bool small = t == PARE_F32 && largest_weight(m) <= SMALL_WEIGHT;
-    *l = (plan){.m = m, .small = small, .fused = small && !traced};
-    l->steps = scratch_get(s, 4 * m->nblocks + 3, sizeof *l->steps);
-    if (!l->steps) return pare_no_memory(err);
-    list_steps(l);
-    choose_layout(l);
-    return PARE_OK;
-}
-
 size_t plan_chunk(const plan *l, size_t tokens)
 {
-    const size_t per_seq = tokens * widest_buffer(l->m);
+    size_t widest = plan_stream_width(l->m);
+    for (size_t b = 0; b < l->m->nblocks; b++)
+        for (size_t i = 0; i < l->m->blocks[b].ffn.nlayers; i++)
+            widest = larger(widest, l->m->blocks[b].ffn.layers[i].w.rows);
+    const size_t per_seq = tokens * widest;
     const size_t seqs = l->small ? SMALL_CHUNK / tokens : per_seq ? CHUNK / per_seq : 1;
     return seqs ? seqs : 1;
 }

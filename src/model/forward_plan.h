@@ -2,19 +2,19 @@
  *
  * Attention looks at whole sequences. Every other step works row by row, and so do the steps
  * between two attentions taken together. */
-#ifndef PARE_SRC_FORWARD_PLAN_H
-#define PARE_SRC_FORWARD_PLAN_H
+#ifndef PARE_MODEL_FORWARD_PLAN_H
+#define PARE_MODEL_FORWARD_PLAN_H
 #include "forward_parts.h"
 
 typedef enum step_kind {
-    STEM,
-    HEADS_IN,  /* queries, keys, values */
+    EMBEDDING,
+    PROJECT,   /* queries, keys, values */
     ATTEND,    /* softmax over the sequence */
     HEADS_OUT, /* wo, skip, norm */
     ATTENTION, /* a sublayer without softmax heads */
     FFN,
-    TOP_NORM,
-    TOP
+    HEAD_NORM,
+    HEAD
 } step_kind;
 
 typedef struct step {
@@ -30,14 +30,13 @@ typedef struct plan {
     size_t count;
     bool small; /* rows go in ranges */
     bool fused; /* ... through several steps at once */
-    /* Ranges lie apart, each with room for the widest rows: a stream that changes its width does
-     * not move the rows of one range over those of another. */
+    /* Ranges lie apart, each with capacity for the widest rows: a stream that changes its width
+     * does not move the rows of one range over those of another. */
     bool apart;
 } plan;
 
-/* In scratch. f64 passes are never small; a traced one is never fused. */
-PARE_MUST_USE pare_status plan_new(plan *l, scratch *s, const pare_model *m, pare_dtype t,
-                                   bool traced, pare_err *err);
+/* In scratch; nothing after a failure. f64 passes are never small; a traced one is never fused. */
+void plan_new(plan *l, rows_ctx *c, const pare_model *m, pare_dtype t, bool traced);
 /* Sequences of that many tokens in one chunk. */
 size_t plan_chunk(const plan *l, size_t tokens);
 size_t plan_stream_width(const pare_model *m); /* widest */

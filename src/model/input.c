@@ -1,32 +1,7 @@
-/* Inputs: are they fit for the model, random ones, and their hash. */
+/* input.c - inputs of a model: do they fit, parts of a set, random ones, and their hash. */
 #include <pare/forward.h>
 #include <math.h>
 #include <string.h>
-
-static pare_status check_ids(const pare_model *m, const pare_input *in, pare_err *err)
-{
-    for (size_t i = 0; i < in->batch * in->tokens; i++)
-        if (in->ids[i] < 0 || (uint64_t)in->ids[i] >= m->stem.vocab)
-            return pare_fail(err, PARE_ERR_INPUT,
-                             "input: token id %lld (sequence %zu, position %zu) is not in the "
-                             "model's vocabulary "
-                             "of %zu",
-                             (long long)in->ids[i], i / in->tokens, i % in->tokens, m->stem.vocab);
-    return PARE_OK;
-}
-
-static pare_status check_vectors(const pare_model *m, const pare_input *in, pare_err *err)
-{
-    if (in->width != m->stem.width)
-        return pare_fail(err, PARE_ERR_INPUT,
-                         "input: vectors of %zu numbers, but the model takes %zu", in->width,
-                         m->stem.width);
-    for (size_t i = 0; i < in->batch * in->tokens * in->width; i++)
-        if (!isfinite(in->x[i]))
-            return pare_fail(err, PARE_ERR_NONFINITE, "input: %g at row %zu, column %zu", in->x[i],
-                             i / in->width, i % in->width);
-    return PARE_OK;
-}
 
 static pare_status check_graph(const pare_input *in, pare_err *err)
 {
@@ -47,6 +22,7 @@ static pare_status check_graph(const pare_input *in, pare_err *err)
 
 pare_status pare_input_check(const pare_model *m, const pare_input *in, pare_err *err)
 {
+    const size_t rows = in->batch * in->tokens, width = m->stem.width, vocab = m->stem.vocab;
     if (in->batch == 0 || in->tokens == 0)
         return pare_fail(err, PARE_ERR_INPUT, "input: there are no tokens");
     if (m->context && in->tokens > m->context)
@@ -56,9 +32,22 @@ pare_status pare_input_check(const pare_model *m, const pare_input *in, pare_err
     if (m->stem.ids ? !in->ids : !in->x)
         return pare_fail(err, PARE_ERR_INPUT, "input: the model takes %s",
                          m->stem.ids ? "token ids, not vectors" : "vectors, not token ids");
-    pare_status st = m->stem.ids ? check_ids(m, in, err) : check_vectors(m, in, err);
-    if (!st && m->pattern.kind == PARE_GRAPH) st = check_graph(in, err);
-    return st;
+    for (size_t i = 0; m->stem.ids && i < rows; i++)
+        if (in->ids[i] < 0 || (uint64_t)in->ids[i] >= vocab)
+            return pare_fail(err, PARE_ERR_INPUT,
+                             "input: token id %lld (sequence %zu, position %zu) is not in the "
+                             "model's vocabulary "
+                             "of %zu",
+                             (long long)in->ids[i], i / in->tokens, i % in->tokens, vocab);
+    if (!m->stem.ids && in->width != width)
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "input: vectors of %zu numbers, but the model takes %zu", in->width,
+                         width);
+    for (size_t i = 0; !m->stem.ids && i < rows * width; i++)
+        if (!isfinite(in->x[i]))
+            return pare_fail(err, PARE_ERR_NONFINITE, "input: %g at row %zu, column %zu", in->x[i],
+                             i / width, i % width);
+    return m->pattern.kind == PARE_GRAPH ? check_graph(in, err) : PARE_OK;
 }
 
 /* ---- a part of a set ------------------------------------------------------------------------ */
@@ -89,7 +78,8 @@ pare_status pare_inputs_part(pare_inputs *out, pare_arena *a, const pare_inputs 
 
 enum { DEFAULT_TOKENS = 64, INPUT_STREAM = 0x696e7000 }; /* input i draws from stream + i */
 
-static pare_status ring(pare_graph **out, pare_arena *a, size_t n, pare_err *err)
+/* Every node sees its two neighbors on a ring. */
+static pare_status ring_graph(pare_graph **out, pare_arena *a, size_t n, pare_err *err)
 {
     pare_graph *const g = pare_alloc(a, 1, sizeof *g);
     size_t *const ptr = pare_alloc(a, n + 1, sizeof *ptr);
@@ -140,7 +130,7 @@ pare_status pare_inputs_random(pare_inputs *out, pare_arena *a, const pare_model
     if (!out->in) return pare_no_memory(err);
     pare_graph *g = NULL;
     pare_status st = PARE_OK;
-    if (m->pattern.kind == PARE_GRAPH && (st = ring(&g, a, tokens, err))) return st;
+    if (m->pattern.kind == PARE_GRAPH && (st = ring_graph(&g, a, tokens, err))) return st;
     for (size_t i = 0; i < n; i++) {
         pare_rng rng = pare_rng_at(seed, INPUT_STREAM + i);
         if ((st = random_input(&out->in[i], a, m, tokens, &rng, err))) return st;
@@ -160,30 +150,28 @@ static void add_sizes(pare_sha256 *h, const uint64_t *v, size_t n)
     }
 }
 
-static void add_input(pare_sha256 *h, const pare_input *in)
-{
-    const size_t rows = in->batch * in->tokens;
-    const uint64_t shape[] = {in->batch, in->tokens, in->x ? in->width : 0, in->ids != NULL,
-                              in->graph != NULL};
-    add_sizes(h, shape, sizeof shape / sizeof *shape);
-    if (in->ids) pare_sha256_add(h, in->ids, rows * sizeof *in->ids);
-    if (in->x) pare_sha256_add(h, in->x, rows * in->width * sizeof *in->x);
-    for (size_t i = 0; in->graph && i < in->graph->n; i++) {
-        const pare_graph *const g = in->graph;
-        const uint64_t degree = g->ptr[i + 1] - g->ptr[i];
-        add_sizes(h, &degree, 1);
-        if (degree) pare_sha256_add(h, g->idx + g->ptr[i], degree * sizeof *g->idx);
-    }
-}
-
-pare_status pare_inputs_sha256(char hex[PARE_SHA256_HEX], const pare_inputs *in, pare_err *err)
+pare_status pare_inputs_sha256(char hex[PARE_SHA256_HEX], const pare_inputs *set, pare_err *err)
 {
     pare_sha256 h;
-    const uint64_t n = in->n;
+    const uint64_t n = set->n;
     const pare_status st = pare_sha256_begin(&h, err);
     if (st) return st;
     add_sizes(&h, &n, 1);
-    for (size_t i = 0; i < in->n; i++) add_input(&h, &in->in[i]);
+    for (size_t k = 0; k < set->n; k++) {
+        const pare_input *const in = &set->in[k];
+        const pare_graph *const g = in->graph;
+        const size_t rows = in->batch * in->tokens;
+        const uint64_t shape[] = {in->batch, in->tokens, in->x ? in->width : 0, in->ids != NULL,
+                                  g != NULL};
+        add_sizes(&h, shape, sizeof shape / sizeof *shape);
+        if (in->ids) pare_sha256_add(&h, in->ids, rows * sizeof *in->ids);
+        if (in->x) pare_sha256_add(&h, in->x, rows * in->width * sizeof *in->x);
+        for (size_t i = 0; g && i < g->n; i++) {
+            const uint64_t degree = g->ptr[i + 1] - g->ptr[i];
+            add_sizes(&h, &degree, 1);
+            if (degree) pare_sha256_add(&h, g->idx + g->ptr[i], degree * sizeof *g->idx);
+        }
+    }
     pare_sha256_end(&h, hex);
     return PARE_OK;
 }

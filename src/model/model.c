@@ -1,4 +1,4 @@
-/* Making, freeing and copying models. */
+/* model.c - making, freeing and copying models, and their widths. */
 #include <pare/model.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,20 +43,6 @@ static void *copy_array(pare_arena *a, const void *from, size_t n, size_t size)
     return to;
 }
 
-static bool copy_blocks(pare_model *m, const pare_model *in)
-{
-    m->blocks = copy_array(m->arena, in->blocks, in->nblocks, sizeof *m->blocks);
-    if (!m->blocks) return false;
-    for (size_t b = 0; b < m->nblocks; b++) {
-        pare_attn *const at = &m->blocks[b].attn;
-        pare_ffn *const f = &m->blocks[b].ffn;
-        at->heads = copy_array(m->arena, at->heads, at->nheads, sizeof *at->heads);
-        f->layers = copy_array(m->arena, f->layers, f->nlayers, sizeof *f->layers);
-        if (!at->heads || !f->layers) return false;
-    }
-    return true;
-}
-
 pare_status pare_model_clone(pare_model **out, const pare_model *in, pare_err *err)
 {
     pare_model *m = NULL;
@@ -70,7 +56,16 @@ pare_status pare_model_clone(pare_model **out, const pare_model *in, pare_err *e
     m->coded = NULL; /* of weights that whoever clones is about to change */
     m->ncoded = 0;
     m->name = in->name ? pare_strdup(a, in->name) : NULL;
-    if ((in->name && !m->name) || !copy_blocks(m, in)) st = pare_no_memory(err);
+    m->blocks = copy_array(a, in->blocks, in->nblocks, sizeof *m->blocks);
+    bool ok = m->blocks && (m->name || !in->name);
+    for (size_t b = 0; ok && b < m->nblocks; b++) {
+        pare_attn *const at = &m->blocks[b].attn;
+        pare_ffn *const f = &m->blocks[b].ffn;
+        at->heads = copy_array(a, at->heads, at->nheads, sizeof *at->heads);
+        f->layers = copy_array(a, f->layers, f->nlayers, sizeof *f->layers);
+        ok = at->heads && f->layers;
+    }
+    if (!ok) st = pare_no_memory(err);
     for (size_t i = 0; !st && i < in->nblobs; i++) st = pare_model_keep(m, in->blobs[i], err);
     if (st) {
         pare_model_free(m);

@@ -1,4 +1,4 @@
-/* The words of the file format. The order is the order of the enums in pare/model.h. */
+/* names.c - the words of the file format. The order is the order of the enums in pare/model.h. */
 #include "names.h"
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* names.h - the words of the file format, both ways. */
-#ifndef PARE_SRC_NAMES_H
-#define PARE_SRC_NAMES_H
+#ifndef PARE_MODEL_NAMES_H
+#define PARE_MODEL_NAMES_H
 #include <pare/model.h>
 
 /* A table of words indexed by an enum. */

@@ -1,5 +1,5 @@
-/* The safetensors container: 8 bytes of header length (little endian), a JSON header, the data.
- * Everything in it is a claim until it is checked against the size of the file. */
+/* safetensors.c - the safetensors container: 8 bytes of header length (little endian), a JSON
+ * header, the data. All of it is a claim until it is checked against the size of the file. */
 #include "safetensors.h"
 
 #include <pare/json.h>
@@ -14,27 +14,8 @@ bool st_looks_like(const pare_blob *b)
     return b->bytes > LENGTH_BYTES && b->data[LENGTH_BYTES] == '{';
 }
 
-/* ---- one tensor ---------------------------------------------------------------------------- */
-
-static pare_status dtype_of(st_tensor *t, const cJSON *entry, pare_err *err)
-{
-    static const pare_dtype known[] = {PARE_BOOL, PARE_U8,  PARE_I8,  PARE_U16, PARE_I16,
-                                       PARE_U32,  PARE_I32, PARE_U64, PARE_I64, PARE_F16,
-                                       PARE_BF16, PARE_F32, PARE_F64};
-    const char *text = NULL;
-    const pare_status st = pare_json_string(&text, entry, "dtype", err);
-    if (st) return st;
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (strcmp(text, pare_dtype_name(known[i])) == 0) {
-            t->dtype = known[i];
-            return PARE_OK;
-        }
-    }
-    return pare_fail(err, PARE_ERR_INPUT, "tensor '%s': unknown dtype '%.40s'", t->name, text);
-}
-
 /* A whole number from 0 to 2^53: what a double carries exactly. */
-static bool whole(size_t *out, const cJSON *item)
+static bool get_whole(size_t *out, const cJSON *item)
 {
     if (!cJSON_IsNumber(item)) return false;
     const double v = item->valuedouble;
@@ -43,77 +24,69 @@ static bool whole(size_t *out, const cJSON *item)
     return true;
 }
 
-static pare_status shape_of(st_tensor *t, const cJSON *entry, pare_err *err)
+static pare_status read_tensor(st_tensor *t, pare_arena *a, const cJSON *entry, size_t data_bytes,
+                               const uint8_t *data, pare_err *err)
 {
+    static const pare_dtype known[] = {PARE_BOOL, PARE_U8,  PARE_I8,  PARE_U16, PARE_I16,
+                                       PARE_U32,  PARE_I32, PARE_U64, PARE_I64, PARE_F16,
+                                       PARE_BF16, PARE_F32, PARE_F64};
+    const size_t count = sizeof known / sizeof *known;
+    const char *dtype = NULL;
     const cJSON *list = NULL, *item = NULL;
-    const pare_status st = pare_json_array(&list, entry, "shape", err);
+    char text[128];
+    t->name = pare_strdup(a, entry->string);
+    if (!t->name) return pare_no_memory(err);
+    if (!cJSON_IsObject(entry))
+        return pare_fail(err, PARE_ERR_INPUT, "tensor '%s' is not described by an object", t->name);
+
+    pare_status st = pare_json_string(&dtype, entry, "dtype", err);
     if (st) return st;
+    size_t i = 0;
+    while (i < count && strcmp(dtype, pare_dtype_name(known[i])) != 0) i++;
+    if (i == count)
+        return pare_fail(err, PARE_ERR_INPUT, "tensor '%s': unknown dtype '%.40s'", t->name, dtype);
+    t->dtype = known[i];
+
+    if ((st = pare_json_array(&list, entry, "shape", err))) return st;
     cJSON_ArrayForEach(item, list)
     {
         if (t->ndim == PARE_MAX_DIMS)
             return pare_fail(err, PARE_ERR_INPUT, "tensor '%s': more than %d dimensions", t->name,
                              PARE_MAX_DIMS);
-        if (!whole(&t->shape[t->ndim], item))
+        if (!get_whole(&t->shape[t->ndim], item))
             return pare_fail(err, PARE_ERR_INPUT,
                              "tensor '%s': entry %zu of shape is not a whole number", t->name,
                              t->ndim);
         t->ndim++;
     }
-    return PARE_OK;
-}
 
-static pare_status range_of(st_tensor *t, const cJSON *entry, pare_err *err)
-{
-    const cJSON *list = NULL;
-    const pare_status st = pare_json_array(&list, entry, "data_offsets", err);
-    if (st) return st;
-    const cJSON *first = list->child, *second = first ? first->next : NULL;
-    if (!second || second->next || !whole(&t->begin, first) || !whole(&t->end, second))
+    if ((st = pare_json_array(&list, entry, "data_offsets", err))) return st;
+    const cJSON *const first = list->child, *const second = first ? first->next : NULL;
+    if (!second || second->next || !get_whole(&t->begin, first) || !get_whole(&t->end, second))
         return pare_fail(err, PARE_ERR_INPUT, "tensor '%s': data_offsets are not two whole numbers",
                          t->name);
     if (t->begin > t->end)
         return pare_fail(err, PARE_ERR_INPUT, "tensor '%s': data_offsets [%zu, %zu] run backwards",
                          t->name, t->begin, t->end);
-    return PARE_OK;
-}
 
-static pare_status fits(const st_tensor *t, size_t room, pare_err *err)
-{
-    char text[128];
     size_t bytes = pare_dtype_size(t->dtype);
     bool ok = true;
-    for (size_t i = 0; i < t->ndim; i++) ok = ok && pare_mul(&bytes, bytes, t->shape[i]);
+    for (i = 0; i < t->ndim; i++) ok = ok && pare_mul(&bytes, bytes, t->shape[i]);
     if (!ok)
         return pare_fail(err, PARE_ERR_INPUT, "tensor '%s': shape %s overflows", t->name,
                          pare_shape_text(text, t->shape, t->ndim));
-    if (t->end > room)
+    if (t->end > data_bytes)
         return pare_fail(err, PARE_ERR_INPUT,
                          "tensor '%s': data_offsets [%zu, %zu] reach beyond the %zu data bytes",
-                         t->name, t->begin, t->end, room);
+                         t->name, t->begin, t->end, data_bytes);
     if (bytes != t->end - t->begin)
         return pare_fail(err, PARE_ERR_INPUT,
                          "tensor '%s': %s %s needs %zu bytes, data_offsets give %zu", t->name,
                          pare_dtype_name(t->dtype), pare_shape_text(text, t->shape, t->ndim), bytes,
                          t->end - t->begin);
+    t->data = data + t->begin;
     return PARE_OK;
 }
-
-static pare_status read_tensor(st_tensor *t, pare_arena *a, const cJSON *entry, size_t room,
-                               const uint8_t *data, pare_err *err)
-{
-    t->name = pare_strdup(a, entry->string);
-    if (!t->name) return pare_no_memory(err);
-    if (!cJSON_IsObject(entry))
-        return pare_fail(err, PARE_ERR_INPUT, "tensor '%s' is not described by an object", t->name);
-    pare_status st = dtype_of(t, entry, err);
-    if (!st) st = shape_of(t, entry, err);
-    if (!st) st = range_of(t, entry, err);
-    if (!st) st = fits(t, room, err);
-    if (!st) t->data = data + t->begin;
-    return st;
-}
-
-/* ---- the whole ------------------------------------------------------------------------------ */
 
 static int by_offset(const void *x, const void *y)
 {
@@ -155,16 +128,17 @@ static pare_status read_entries(st_file *f, pare_arena *a, const cJSON *root, pa
     if (!cJSON_IsObject(root)) return pare_fail(err, PARE_ERR_INPUT, "the header is not an object");
     const size_t n = (size_t)cJSON_GetArraySize(root);
     const uint8_t *data = f->blob->data + LENGTH_BYTES + f->header_bytes;
-    const size_t room = f->blob->bytes - LENGTH_BYTES - f->header_bytes;
+    const size_t data_bytes = f->blob->bytes - LENGTH_BYTES - f->header_bytes;
     f->tensors = pare_alloc(a, n + 1, sizeof *f->tensors);
     f->by_name = pare_alloc(a, n + 1, sizeof *f->by_name);
     if (!f->tensors || !f->by_name) return pare_no_memory(err);
     const cJSON *entry = NULL;
     cJSON_ArrayForEach(entry, root)
     {
-        const pare_status st = strcmp(entry->string, "__metadata__") == 0
-                                   ? read_metadata(f, a, entry, err)
-                                   : read_tensor(&f->tensors[f->n++], a, entry, room, data, err);
+        const pare_status st =
+            strcmp(entry->string, "__metadata__") == 0
+                ? read_metadata(f, a, entry, err)
+                : read_tensor(&f->tensors[f->n++], a, entry, data_bytes, data, err);
         if (st) return st;
     }
     return PARE_OK;
@@ -191,31 +165,26 @@ static pare_status check_overlap(st_file *f, pare_err *err)
     return PARE_OK;
 }
 
-static pare_status header_length(size_t *out, const pare_blob *b, pare_err *err)
-{
-    if (b->bytes < LENGTH_BYTES)
-        return pare_fail(err, PARE_ERR_INPUT, "%zu bytes are too few for a safetensors file",
-                         b->bytes);
-    uint64_t n = 0;
-    for (size_t i = LENGTH_BYTES; i-- > 0;) n = n << 8 | b->data[i];
-    if (n > b->bytes - LENGTH_BYTES)
-        return pare_fail(err, PARE_ERR_INPUT,
-                         "the header claims %llu bytes, the file has %zu after its length",
-                         (unsigned long long)n, b->bytes - LENGTH_BYTES);
-    if (n > MAX_HEADER_BYTES)
-        return pare_fail(err, PARE_ERR_INPUT,
-                         "the header claims %llu bytes, more than the allowed %zu",
-                         (unsigned long long)n, MAX_HEADER_BYTES);
-    *out = (size_t)n;
-    return PARE_OK;
-}
-
 pare_status st_open(st_file *out, pare_arena *a, pare_blob *b, pare_err *err)
 {
     st_file f = {.blob = b};
     cJSON *root = NULL;
-    pare_status st = header_length(&f.header_bytes, b, err);
-    if (!st) {
+    uint64_t n = 0;
+    for (size_t i = LENGTH_BYTES; i-- > 0 && b->bytes >= LENGTH_BYTES;) n = n << 8 | b->data[i];
+    pare_status st;
+    if (b->bytes < LENGTH_BYTES) {
+        st = pare_fail(err, PARE_ERR_INPUT, "%zu bytes are too few for a safetensors file",
+                       b->bytes);
+    } else if (n > b->bytes - LENGTH_BYTES) {
+        st = pare_fail(err, PARE_ERR_INPUT,
+                       "the header claims %llu bytes, the file has %zu after its length",
+                       (unsigned long long)n, b->bytes - LENGTH_BYTES);
+    } else if (n > MAX_HEADER_BYTES) {
+        st = pare_fail(err, PARE_ERR_INPUT,
+                       "the header claims %llu bytes, more than the allowed %zu",
+                       (unsigned long long)n, MAX_HEADER_BYTES);
+    } else {
+        f.header_bytes = (size_t)n;
         f.header = (const char *)b->data + LENGTH_BYTES;
         st = pare_json_parse(&root, f.header, f.header_bytes, err);
     }

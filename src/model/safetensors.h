@@ -1,6 +1,6 @@
 /* safetensors.h - reading the container: names, types, shapes, where the bytes are. */
-#ifndef PARE_SRC_SAFETENSORS_H
-#define PARE_SRC_SAFETENSORS_H
+#ifndef PARE_MODEL_SAFETENSORS_H
+#define PARE_MODEL_SAFETENSORS_H
 #include <pare/array.h>
 
 typedef struct st_tensor {

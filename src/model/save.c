@@ -1,8 +1,9 @@
-/* Writing a model: safetensors with the architecture and a seal in the metadata. f64 tensors come
- * first, then f32, then bytes, and the data begins at a multiple of 64: so every tensor can be used
- * where it lies when the file is in memory. */
+/* save.c - writes a model: safetensors with the architecture and a checksum in the metadata.
+ *
+ * f64 tensors come first, then f32, then bytes, and the data begins at a multiple of 64: so every
+ * tensor can be used where it lies when the file is in memory. */
 #include "arch.h"
-#include "seal.h"
+#include "header_checksum.h"
 #include <pare/coded.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,77 +16,76 @@ typedef struct entry {
     bool vector;
 } entry;
 
-typedef struct list {
+typedef struct entries {
     pare_arena *arena;
     const pare_model *m;
     entry *e;
-    size_t n, room;
-} list;
+    size_t n, capacity;
+} entries;
 
-static const pare_coded *coded_of(const pare_model *m, const char *name)
+/* The ticket in the place of the numbers; it must expand to exactly these. */
+static pare_status add_ticket(entry *e, const pare_coded *c, const pare_weight *w, pare_arena *a,
+                              pare_err *err)
 {
-    for (size_t i = 0; i < m->ncoded; i++)
-        if (strcmp(m->coded[i].name, name) == 0) return &m->coded[i];
-    return NULL;
-}
-
-/* What the file will say must be what the model is. */
-static pare_status check_coded(const pare_coded *c, const pare_weight *w, pare_err *err)
-{
-    pare_weight is;
-    pare_arena *const a = pare_arena_new();
+    pare_weight expanded;
+    pare_arena *const scratch = pare_arena_new();
     pare_status st =
-        a ? pare_coded_expand(&is, NULL, a, c->data, c->bytes, SIZE_MAX, err) : pare_no_memory(err);
-    if (!st && (w->dtype != PARE_F32 || is.rows != w->rows || is.cols != w->cols ||
-                memcmp(is.data, w->data, w->rows * w->cols * sizeof(float)) != 0))
+        scratch ? pare_coded_expand(&expanded, NULL, scratch, c->data, c->bytes, SIZE_MAX, err)
+                : pare_no_memory(err);
+    if (!st && (w->dtype != PARE_F32 || expanded.rows != w->rows || expanded.cols != w->cols ||
+                memcmp(expanded.data, w->data, w->rows * w->cols * sizeof(float)) != 0))
         st =
             pare_fail(err, PARE_ERR_VERIFY, "tensor %s: its ticket does not expand to it", c->name);
-    pare_arena_free(a);
-    return st;
-}
-
-/* The ticket in the place of the numbers. */
-static pare_status put_coded(entry *e, const pare_coded *c, const pare_weight *w, pare_arena *a,
-                             pare_err *err)
-{
-    const pare_status st = check_coded(c, w, err);
+    pare_arena_free(scratch);
     char *const name = pare_sprintf(a, "%s" PARE_CODED_SUFFIX, c->name);
     if (st || !name) return st ? st : pare_no_memory(err);
     *e = (entry){name, c->data, c->bytes, 1, c->bytes, PARE_U8, true};
     return PARE_OK;
 }
 
-static pare_status collect(void *self, const char *name, pare_weight *w, bool vector, pare_err *err)
+static pare_status add_weight(void *self, const char *name, pare_weight *w, bool vector,
+                              pare_err *err)
 {
-    list *const l = self;
+    entries *const l = self;
     if (!pare_has(w)) return PARE_OK;
-    if (l->n == l->room) {
-        const size_t room = l->room ? 2 * l->room : 64;
-        entry *const e = pare_alloc(l->arena, room, sizeof *e);
+    if (l->n == l->capacity) {
+        const size_t capacity = l->capacity ? 2 * l->capacity : 64;
+        entry *const e = pare_alloc(l->arena, capacity, sizeof *e);
         if (!e) return pare_no_memory(err);
         if (l->n) memcpy(e, l->e, l->n * sizeof *e);
         l->e = e;
-        l->room = room;
+        l->capacity = capacity;
     }
-    const pare_coded *const coded = coded_of(l->m, name);
-    if (coded) return put_coded(&l->e[l->n++], coded, w, l->arena, err);
+    for (size_t i = 0; i < l->m->ncoded; i++)
+        if (strcmp(l->m->coded[i].name, name) == 0)
+            return add_ticket(&l->e[l->n++], &l->m->coded[i], w, l->arena, err);
     char *const copy = pare_strdup(l->arena, name);
     if (!copy) return pare_no_memory(err);
-    l->e[l->n++] =
-        (entry){copy,     w->data, w->rows * w->cols * pare_dtype_size(w->dtype), w->rows, w->cols,
-                w->dtype, vector};
+    const size_t bytes = w->rows * w->cols * pare_dtype_size(w->dtype);
+    l->e[l->n++] = (entry){copy, w->data, bytes, w->rows, w->cols, w->dtype, vector};
     return PARE_OK;
 }
 
-/* Stable: large elements first, the visitor's order within. */
-static void sort_by_size(list *l, entry *sorted)
+/* All tensors in the order of the file: large elements first, the visitor's order within. */
+static pare_status collect(entries *l, pare_err *err)
 {
+    const pare_model *const m = l->m;
+    /* The visitor hands out mutable weights; collecting does not touch them. */
+    pare_status st = pare_model_visit((pare_model *)m, add_weight, l, err);
+    if (!st && m->vocab) {
+        pare_weight w = {PARE_U8, 1, m->vocab_bytes, m->vocab};
+        st = add_weight(l, "vocab", &w, true, err);
+    }
+    if (st) return st;
+    entry *const sorted = pare_alloc(l->arena, l->n ? l->n : 1, sizeof *sorted);
+    if (!sorted) return pare_no_memory(err);
     size_t n = 0;
     for (size_t size = 8; size > 0; size /= 2)
         for (size_t i = 0; i < l->n; i++)
             if (pare_dtype_size(l->e[i].dtype) == size) sorted[n++] = l->e[i];
     PARE_ASSERT(n == l->n);
     l->e = sorted;
+    return PARE_OK;
 }
 
 static bool add_entry(cJSON *root, const entry *e, size_t at)
@@ -94,28 +94,24 @@ static bool add_entry(cJSON *root, const entry *e, size_t at)
     cJSON *const shape = o && pare_json_add_string(o, "dtype", pare_dtype_name(e->dtype))
                              ? pare_json_add_array(o, "shape")
                              : NULL;
-    bool ok = shape && (e->vector || pare_json_add_size(shape, NULL, e->rows)) &&
-              pare_json_add_size(shape, NULL, e->cols);
+    const bool ok = shape && (e->vector || pare_json_add_size(shape, NULL, e->rows)) &&
+                    pare_json_add_size(shape, NULL, e->cols);
     cJSON *const range = ok ? pare_json_add_array(o, "data_offsets") : NULL;
     return range && pare_json_add_size(range, NULL, at) &&
            pare_json_add_size(range, NULL, at + e->bytes);
 }
 
-static bool add_metadata(cJSON *root, const char *arch)
-{
-    char zeros[SEAL_DIGITS + 1];
-    memset(zeros, '0', SEAL_DIGITS);
-    zeros[SEAL_DIGITS] = 0;
-    cJSON *const o = pare_json_add_object(root, "__metadata__");
-    return o && pare_json_add_string(o, "pare", arch) && pare_json_add_string(o, SEAL_KEY, zeros);
-}
-
 /* The header, padded with spaces so that 8 + *bytes is a multiple of 64. */
-static pare_status header_text(char **out, size_t *bytes, const list *l, const char *arch,
+static pare_status header_text(char **out, size_t *bytes, const entries *l, const char *arch,
                                pare_err *err)
 {
+    char zeros[CHECKSUM_DIGITS + 1];
+    memset(zeros, '0', CHECKSUM_DIGITS);
+    zeros[CHECKSUM_DIGITS] = 0;
     cJSON *const root = cJSON_CreateObject();
-    bool ok = root && add_metadata(root, arch);
+    cJSON *const meta = root ? pare_json_add_object(root, "__metadata__") : NULL;
+    bool ok = meta && pare_json_add_string(meta, "pare", arch) &&
+              pare_json_add_string(meta, CHECKSUM_KEY, zeros);
     size_t at = 0, n = 0;
     for (size_t i = 0; ok && i < l->n; i++) {
         ok = add_entry(root, &l->e[i], at);
@@ -130,22 +126,7 @@ static pare_status header_text(char **out, size_t *bytes, const list *l, const c
     if (!*out) return pare_no_memory(err);
     memset(*out, ' ', *bytes);
     memcpy(*out, text, n);
-    return seal_set(*out, *bytes, err);
-}
-
-static pare_status gather(list *l, const pare_model *m, pare_err *err)
-{
-    /* The visitor hands out mutable weights; collecting does not touch them. */
-    pare_status st = pare_model_visit((pare_model *)m, collect, l, err);
-    if (!st && m->vocab) {
-        pare_weight w = {PARE_U8, 1, m->vocab_bytes, m->vocab};
-        st = collect(l, "vocab", &w, true, err);
-    }
-    if (st) return st;
-    entry *const sorted = pare_alloc(l->arena, l->n ? l->n : 1, sizeof *sorted);
-    if (!sorted) return pare_no_memory(err);
-    sort_by_size(l, sorted);
-    return PARE_OK;
+    return checksum_set(*out, *bytes, err);
 }
 
 static pare_status put(pare_out *o, pare_sha256 *hash, const void *data, size_t bytes,
@@ -155,30 +136,23 @@ static pare_status put(pare_out *o, pare_sha256 *hash, const void *data, size_t 
     return pare_out_write(o, data, bytes, err);
 }
 
-static pare_status write_all(pare_out *o, pare_sha256 *hash, const list *l, const char *header,
-                             size_t bytes, pare_err *err)
-{
-    uint8_t length[8];
-    for (int i = 0; i < 8; i++) length[i] = (uint8_t)(bytes >> (8 * i));
-    pare_status st = put(o, hash, length, sizeof length, err);
-    if (!st) st = put(o, hash, header, bytes, err);
-    for (size_t i = 0; !st && i < l->n; i++) st = put(o, hash, l->e[i].data, l->e[i].bytes, err);
-    return st;
-}
-
-static pare_status write_file(const list *l, const char *header, size_t bytes, const char *path,
+static pare_status write_file(const entries *l, const char *header, size_t bytes, const char *path,
                               bool overwrite, char *sha256, pare_err *err)
 {
     pare_out *o = NULL;
-    pare_sha256 hash;
+    pare_sha256 state, *const hash = sha256 ? &state : NULL;
+    uint8_t length[8];
+    for (int i = 0; i < 8; i++) length[i] = (uint8_t)(bytes >> (8 * i));
     pare_status st = pare_out_open(&o, path, overwrite, err);
     if (st) return st;
-    if (sha256 && (st = pare_sha256_begin(&hash, err))) {
+    if (hash && (st = pare_sha256_begin(hash, err))) {
         pare_out_abort(o);
         return st;
     }
-    st = write_all(o, sha256 ? &hash : NULL, l, header, bytes, err);
-    if (sha256) pare_sha256_end(&hash, sha256);
+    st = put(o, hash, length, sizeof length, err);
+    if (!st) st = put(o, hash, header, bytes, err);
+    for (size_t i = 0; !st && i < l->n; i++) st = put(o, hash, l->e[i].data, l->e[i].bytes, err);
+    if (hash) pare_sha256_end(hash, sha256);
     if (!st) return pare_out_commit(o, err);
     pare_out_abort(o);
     return st;
@@ -187,11 +161,11 @@ static pare_status write_file(const list *l, const char *header, size_t bytes, c
 pare_status pare_model_save(const pare_model *m, const char *path, bool overwrite,
                             char sha256[PARE_SHA256_HEX], pare_err *err)
 {
-    list l = {.arena = pare_arena_new(), .m = m};
+    entries l = {.arena = pare_arena_new(), .m = m};
     char *arch = NULL, *header = NULL;
     size_t bytes = 0;
     pare_status st = l.arena ? pare_model_check(m, err) : pare_no_memory(err);
-    if (!st) st = gather(&l, m, err);
+    if (!st) st = collect(&l, err);
     if (!st) st = arch_write(&arch, l.arena, m, err);
     if (!st) st = header_text(&header, &bytes, &l, arch, err);
     if (!st) st = write_file(&l, header, bytes, path, overwrite, sha256, err);

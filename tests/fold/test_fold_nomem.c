@@ -142,8 +142,8 @@ static void a_fold_without_memory_changes_no_file(void **state)
     for (int kind = PARE_RANDOM_GPT; kind <= PARE_RANDOM_GRAPH; kind++) {
         stage s;
         open_stage(&s, (pare_random_kind)kind, 1);
-        assert_true(refuse_each(&s, fold) > 2);
-        if (kind == PARE_RANDOM_GRAPH) { /* thousands of places, the same for every kind */
+        assert_true(refuse_each(&s, fold) >= 2); /* the arena of the model, its first block */
+        if (kind == PARE_RANDOM_GRAPH) {         /* thousands of places, the same for every kind */
             assert_true(refuse_each(&s, publish) > 200);
             assert_true(refuse_each(&s, read_and_write) > 100);
         }

@@ -53,7 +53,7 @@ static void assert_like_the_pass(pare_model *m, const int64_t *ids, size_t n, do
     pare_err err = {0};
     assert_ok(pare_forward_f64(want, m, &in, NULL, NULL, &err), &err);
     pare_decoder *const d = decoder(m, n, 1);
-    if (go) d->go = go;
+    if (go) d->kernels = go;
     for (size_t i = 0; i < n; i++) {
         assert_ok(pare_decoder_step(d, ids[i], &got, &err), &err);
         assert_row(want + i * cols, got, cols, tol, seed, i);
@@ -139,9 +139,9 @@ static void one_query_for_all_keeps_a_state_of_one_size(void **state)
         pare_decoder *const d = decoder(m, N, 1);
         for (size_t b = 0; b < m->nblocks; b++) {
             const decode_attn *const a = &d->attn[b];
-            const bool turned = m->blocks[b].attn.heads[0].planes > 0; /* queries differ again */
-            assert_true(turned == (a->kcache != NULL) && turned == (a->vcache != NULL));
-            assert_true(turned || a->gtext == a->heads + 2 * a->a->nheads);
+            const bool rotary = m->blocks[b].attn.heads[0].planes > 0; /* queries differ again */
+            assert_true(rotary == (a->kcache != NULL) && rotary == (a->vcache != NULL));
+            assert_true(rotary || a->running_size == a->head_columns + 2 * a->a->nheads);
         }
         pare_decoder_free(d);
         assert_like_the_pass(m, ids, N, scales[k / 2] > 100 ? 1e-3 : 2e-5, NULL, k);
@@ -175,7 +175,7 @@ static void norms_follow_their_definition_at_the_edges(void **state)
         variant[v]->norm(y, x, &n);
         for (size_t j = 0; j < PARE_PANEL; j++) assert_true(y[j] == 0);
         for (size_t j = 0; j < 5; j++) x[j] = 1000 + (float)j;
-        n.centre = true;
+        n.center = true;
         variant[v]->norm(y, x, &n);
         for (size_t j = 0; j < 5; j++)
             assert_near((double)y[j], 2 * ((double)j - 2) / sqrt(2), 1e-5);

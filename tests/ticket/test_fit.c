@@ -1,4 +1,4 @@
-/* Tests src/model/source.c and src/ticket/{fit,fit_block,fit_best,fit_trade,column}.c. */
+/* Tests src/model/random_source.c and src/ticket/{fit,fit_block,fit_best,fit_trade,column}.c. */
 #include "fit_problems.h"
 #include <pare/json.h>
 

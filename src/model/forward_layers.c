@@ -1,0 +1,140 @@
+/* forward_layers.c - embedding, feed-forward branches and head of a forward pass. */
+#include "forward_parts.h"
+#include <pare/elementary.h>
+#include <string.h>
+
+/* ---- embedding ------------------------------------------------------------------------------- */
+
+typedef struct embedding_ctx {
+    const pare_stem *s;
+    const pare_input *in;
+    size_t first;        /* row of the input where the rows at hand begin */
+    size_t tokens, d;    /* d: width of what positions are added to */
+    const double *power; /* sinusoidal: base^(2i/d) of the pair i of columns */
+} embedding_ctx;
+
+static void add_position(const void *self, size_t i, double *v)
+{
+    const embedding_ctx *const c = self;
+    const pare_positions *const p = &c->s->pos;
+    const size_t pos = (c->first + i) % c->tokens;
+    if (p->kind == PARE_POS_LEARNED)
+        for (size_t j = 0; j < c->d; j++) v[j] += pare_weight_at(&p->table, pos * c->d + j);
+    if (p->kind == PARE_POS_SINUSOIDAL) {
+        for (size_t j = 0; j < c->d; j += 2) {
+            double sine, cosine;
+            pare_sincos((double)pos / c->power[j / 2], &sine, &cosine);
+            v[j] += sine;
+            if (j + 1 < c->d) v[j + 1] += cosine;
+        }
+    }
+}
+
+static void input_row(const void *self, size_t i, double *v)
+{
+    const embedding_ctx *const c = self;
+    const size_t row = c->first + i, d = c->s->width;
+    if (c->s->ids) {
+        const size_t at = (size_t)c->in->ids[row] * d;
+        for (size_t j = 0; j < d; j++) v[j] = pare_weight_at(&c->s->embedding, at + j);
+    } else {
+        memcpy(v, c->in->x + row * d, d * sizeof *v);
+    }
+    if (!c->s->pos.after_map) add_position(c, i, v);
+}
+
+void forward_embedding(pass *p, rows *x, const pare_input *in, size_t first)
+{
+    const pare_stem *const s = &p->m->stem;
+    rows_ctx *const c = &p->ctx;
+    embedding_ctx e = {s, in, first, p->tokens, s->width, NULL};
+    if (s->pos.kind == PARE_POS_SINUSOIDAL) {
+        const size_t d = s->pos.after_map ? x->d : s->width;
+        double *const power = rows_scratch(c, d / 2 + 1, sizeof *power);
+        for (size_t j = 0; power && j < d; j += 2)
+            power[j / 2] = pare_power(s->pos.base, (double)j, (double)d);
+        e.power = power;
+    }
+    const bool mapped = pare_has(&s->map.w);
+    rows raw = mapped ? rows_new(c, x->t, x->n, s->width) : *x;
+    rows_map(&raw, &raw, input_row, &e, c);
+    if (mapped) rows_dense(x, &raw, &s->map.w, &s->map.b, c);
+    e.d = x->d;
+    if (s->pos.after_map) rows_map(x, x, add_position, &e, c);
+    rows_norm(x, x, &s->norm, c);
+}
+
+/* ---- feed-forward ---------------------------------------------------------------------------- */
+
+void ffn_branch(pass *p, rows *y, const rows *z, const pare_ffn *f)
+{
+    rows_ctx *const c = &p->ctx;
+    const pare_dense *const layer = f->layers, *const last = &layer[f->nlayers - 1];
+    rows x = *z;
+    if (f->kind == PARE_FFN_GATED) {
+        x = rows_new(c, z->t, z->n, layer[0].w.rows);
+        rows up = rows_new(c, z->t, z->n, layer[1].w.rows);
+        rows_dense(&x, z, &layer[0].w, &layer[0].b, c);
+        rows_dense(&up, z, &layer[1].w, &layer[1].b, c);
+        rows_act(&x, &up, f->act, c);
+    } else {
+        for (size_t l = 0; l + 1 < f->nlayers; l++) {
+            rows h = rows_new(c, z->t, z->n, layer[l].w.rows);
+            rows_dense(&h, &x, &layer[l].w, &layer[l].b, c);
+            rows_act(&h, NULL, f->act, c);
+            x = h;
+        }
+    }
+    rows_dense(y, &x, &last->w, &last->b, c);
+}
+
+/* ---- head ------------------------------------------------------------------------------------ */
+
+typedef struct pool_ctx {
+    const rows *x;
+    size_t tokens;
+    bool mean;
+} pool_ctx;
+
+static void pool_row(const void *self, size_t i, double *v)
+{
+    const pool_ctx *const c = self;
+    const rows *const x = c->x;
+    rows_load(v, x, i * c->tokens);
+    if (!c->mean) return;
+    for (size_t t = 1; t < c->tokens; t++) {
+        const size_t at = (i * c->tokens + t) * x->d;
+        for (size_t j = 0; j < x->d; j++)
+            v[j] += x->t == PARE_F64 ? ((const double *)x->v)[at + j]
+                                     : (double)((const float *)x->v)[at + j];
+    }
+    for (size_t j = 0; j < x->d; j++) v[j] /= (double)c->tokens;
+}
+
+const pare_weight *forward_head_weight(const pare_model *m)
+{
+    return m->top.tied ? &m->stem.embedding : &m->top.out.w;
+}
+
+void forward_head(pass *p, rows *out, const rows *x)
+{
+    const pare_top *const head = &p->m->top;
+    rows_ctx *const c = &p->ctx;
+    rows h = *x;
+    if (head->pool != PARE_POOL_NONE) {
+        const pool_ctx pool = {x, p->tokens, head->pool == PARE_POOL_MEAN};
+        h = rows_new(c, x->t, x->n / p->tokens, x->d);
+        rows_map(&h, &h, pool_row, &pool, c);
+    }
+    if (pare_has(&head->dense.w)) {
+        rows dense = rows_new(c, h.t, h.n, head->dense.w.rows);
+        rows_dense(&dense, &h, &head->dense.w, &head->dense.b, c);
+        h = dense;
+    }
+    rows_act(&h, NULL, head->act, c);
+    const pare_weight *const w = forward_head_weight(p->m);
+    if (pare_has(w))
+        rows_dense(out, &h, w, &head->out.b, c);
+    else if (!c->work.st)
+        memcpy(out->v, h.v, h.n * h.d * pare_dtype_size(h.t));
+}

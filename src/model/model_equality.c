@@ -1,0 +1,106 @@
+/* model_equality.c - are two models, or parts of them, the same in weights and settings? */
+#include <pare/alike.h>
+#include <string.h>
+
+bool pare_same_weight(const pare_weight *a, const pare_weight *b)
+{
+    if (!pare_has(a) || !pare_has(b)) return pare_has(a) == pare_has(b);
+    if (a->dtype != b->dtype || a->rows != b->rows || a->cols != b->cols) return false;
+    if (a->data == b->data) return true;
+    return memcmp(a->data, b->data, a->rows * a->cols * pare_dtype_size(a->dtype)) == 0;
+}
+
+bool pare_same_norm(const pare_norm *a, const pare_norm *b)
+{
+    if (a->kind == PARE_NORM_NONE && b->kind == PARE_NORM_NONE) return true;
+    /* Only what the kind reads. */
+    const bool divides = a->kind == PARE_NORM_LAYER || a->kind == PARE_NORM_RMS;
+    if (divides && (a->divisor != b->divisor || a->shift != b->shift)) return false;
+    return a->kind == b->kind && (a->kind == PARE_NORM_MEAN || a->eps == b->eps) &&
+           pare_same_weight(&a->gain, &b->gain) && pare_same_weight(&a->bias, &b->bias) &&
+           pare_same_weight(&a->offset, &b->offset) && pare_same_weight(&a->mean, &b->mean) &&
+           pare_same_weight(&a->var, &b->var);
+}
+
+bool pare_same_skip(const pare_skip *a, const pare_skip *b)
+{
+    const bool weightless = a->kind == PARE_SKIP_NONE || a->kind == PARE_SKIP_IDENTITY;
+    return a->kind == b->kind && (weightless || pare_same_weight(&a->w, &b->w));
+}
+
+static bool same_dense(const pare_dense *a, const pare_dense *b)
+{
+    return pare_same_weight(&a->w, &b->w) && pare_same_weight(&a->b, &b->b);
+}
+
+/* Polynomial attention approximates the exact one. */
+static pare_attn_kind exact_kind(pare_attn_kind k)
+{
+    return k == PARE_ATTN_POLY ? PARE_ATTN_EXACT : k;
+}
+
+bool pare_same_attn(const pare_attn *a, const pare_attn *b)
+{
+    if (exact_kind(a->kind) != exact_kind(b->kind)) return false;
+    if (a->kind == PARE_ATTN_NONE) return true;
+    if (a->din != b->din || a->dout != b->dout || a->nheads != b->nheads) return false;
+    for (size_t h = 0; h < a->nheads; h++) {
+        const pare_head *const x = &a->heads[h], *const y = &b->heads[h];
+        if (x->dk != y->dk || x->dv != y->dv || x->q != y->q || x->k != y->k || x->v != y->v ||
+            x->o != y->o || x->scale != y->scale || x->freq != y->freq || x->planes != y->planes)
+            return false;
+    }
+    return pare_same_weight(&a->wq, &b->wq) && pare_same_weight(&a->bq, &b->bq) &&
+           pare_same_weight(&a->wk, &b->wk) && pare_same_weight(&a->bk, &b->bk) &&
+           pare_same_weight(&a->wv, &b->wv) && pare_same_weight(&a->bv, &b->bv) &&
+           pare_same_weight(&a->wo, &b->wo) && pare_same_weight(&a->bo, &b->bo) &&
+           pare_same_weight(&a->freqs, &b->freqs) && pare_same_weight(&a->matrix, &b->matrix) &&
+           pare_same_weight(&a->mix, &b->mix) && pare_same_norm(&a->in_norm, &b->in_norm) &&
+           pare_same_norm(&a->out_norm, &b->out_norm) && pare_same_skip(&a->skip, &b->skip);
+}
+
+bool pare_same_ffn(const pare_ffn *a, const pare_ffn *b)
+{
+    if (a->kind != b->kind) return false;
+    if (a->kind == PARE_FFN_NONE) return true;
+    if (a->din != b->din || a->dout != b->dout || a->nlayers != b->nlayers || a->act != b->act)
+        return false;
+    for (size_t l = 0; l < a->nlayers; l++)
+        if (!same_dense(&a->layers[l], &b->layers[l])) return false;
+    return pare_same_norm(&a->in_norm, &b->in_norm) && pare_same_norm(&a->out_norm, &b->out_norm) &&
+           pare_same_skip(&a->skip, &b->skip);
+}
+
+static bool same_embedding(const pare_stem *a, const pare_stem *b)
+{
+    return a->ids == b->ids && a->width == b->width && a->vocab == b->vocab &&
+           pare_same_weight(&a->embedding, &b->embedding) && a->pos.kind == b->pos.kind &&
+           pare_same_weight(&a->pos.table, &b->pos.table) &&
+           (a->pos.kind != PARE_POS_SINUSOIDAL || a->pos.base == b->pos.base) &&
+           a->pos.interleaved == b->pos.interleaved && a->pos.after_map == b->pos.after_map &&
+           same_dense(&a->map, &b->map) && pare_same_norm(&a->norm, &b->norm);
+}
+
+static bool same_pattern(const pare_pattern *a, const pare_pattern *b)
+{
+    if (a->kind != b->kind) return false;
+    if (a->kind == PARE_WINDOW) return a->window == b->window && a->sinks == b->sinks;
+    if (a->kind != PARE_GRAPH) return true;
+    return a->self_loops == b->self_loops && a->expander_degree == b->expander_degree &&
+           (a->expander_degree == 0 || a->expander_seed == b->expander_seed);
+}
+
+static bool same_head(const pare_top *a, const pare_top *b)
+{
+    return pare_same_norm(&a->norm, &b->norm) && a->pool == b->pool &&
+           same_dense(&a->dense, &b->dense) && a->act == b->act && a->tied == b->tied &&
+           same_dense(&a->out, &b->out);
+}
+
+const char *pare_ends_differ(const pare_model *f, const pare_model *g)
+{
+    if (!same_embedding(&f->stem, &g->stem)) return "the stems differ";
+    if (!same_pattern(&f->pattern, &g->pattern)) return "the patterns differ";
+    if (!same_head(&f->top, &g->top)) return "the heads of the models differ";
+    return NULL;
+}

@@ -1,0 +1,33 @@
+/* model_hash.c - one hash over everything a model is: its architecture and every weight. */
+#include "arch.h"
+#include <string.h>
+
+static pare_status add_weight(void *self, const char *name, pare_weight *w, bool vector,
+                              pare_err *err)
+{
+    pare_sha256 *const h = self;
+    const uint64_t facts[4] = {pare_has(w), w->dtype == PARE_F64, w->rows, w->cols};
+    (void)vector, (void)err;
+    pare_sha256_add(h, name, strlen(name) + 1);
+    pare_sha256_add(h, facts, sizeof facts);
+    if (pare_has(w)) pare_sha256_add(h, w->data, w->rows * w->cols * pare_dtype_size(w->dtype));
+    return PARE_OK;
+}
+
+pare_status pare_model_sha256(char hex[PARE_SHA256_HEX], const pare_model *m, pare_err *err)
+{
+    pare_arena *const a = pare_arena_new();
+    char *arch = NULL;
+    pare_sha256 h;
+    pare_status st = a ? arch_write(&arch, a, m, err) : pare_no_memory(err);
+    if (!st) st = pare_sha256_begin(&h, err);
+    if (!st) {
+        pare_sha256_add(&h, arch, strlen(arch) + 1);
+        /* The visitor hands out mutable weights; hashing does not touch them, and cannot fail. */
+        st = pare_model_visit((pare_model *)m, add_weight, &h, err);
+        if (m->vocab) pare_sha256_add(&h, m->vocab, m->vocab_bytes);
+        pare_sha256_end(&h, hex);
+    }
+    pare_arena_free(a);
+    return st;
+}

@@ -1,0 +1,54 @@
+/* model_size.c - the size of a model, and the multiplications of one pass. */
+#include <pare/model.h>
+
+static pare_status count(void *self, const char *name, pare_weight *w, bool vector, pare_err *err)
+{
+    (void)name, (void)vector, (void)err;
+    pare_size *const s = self;
+    if (!pare_has(w)) return PARE_OK;
+    const uint64_t n = (uint64_t)w->rows * w->cols;
+    s->parameters += n;
+    s->bytes += n * pare_dtype_size(w->dtype);
+    return PARE_OK;
+}
+
+static uint64_t map_macs(const pare_weight *w, uint64_t rows)
+{
+    return pare_has(w) ? rows * w->rows * w->cols : 0;
+}
+
+static uint64_t block_macs(const pare_block *b, uint64_t t, uint64_t pairs)
+{
+    const pare_attn *const a = &b->attn;
+    const pare_ffn *const f = &b->ffn;
+    uint64_t n = 0;
+    if (a->kind != PARE_ATTN_NONE) {
+        n += map_macs(&a->wq, t) + map_macs(&a->wk, t) + map_macs(&a->wv, t) + map_macs(&a->wo, t) +
+             map_macs(&a->matrix, t) + map_macs(&a->mix, t);
+        const bool softmax = pare_attn_is_softmax(a->kind);
+        for (size_t h = 0; h < a->nheads; h++)
+            n += (softmax ? pairs : t) * (a->heads[h].dk + a->heads[h].dv);
+        if (a->skip.kind == PARE_SKIP_DENSE) n += map_macs(&a->skip.w, t);
+    }
+    if (f->kind != PARE_FFN_NONE) {
+        if (f->skip.kind == PARE_SKIP_DENSE) n += map_macs(&f->skip.w, t);
+        for (size_t l = 0; l < f->nlayers; l++) n += map_macs(&f->layers[l].w, t);
+    }
+    return n;
+}
+
+pare_size pare_model_size(const pare_model *m, size_t tokens, uint64_t edges)
+{
+    pare_size s = {0};
+    /* The visitor hands out mutable weights; counting does not touch them. */
+    const pare_status st = pare_model_visit((pare_model *)m, count, &s, NULL);
+    PARE_ASSERT(st == PARE_OK);
+    const uint64_t t = tokens, out_rows = m->top.pool == PARE_POOL_NONE ? t : 1;
+    uint64_t pairs = edges; /* that see each other */
+    for (size_t i = 0; !edges && m->pattern.kind != PARE_GRAPH && i < tokens; i++)
+        pairs += pare_visible(&m->pattern, NULL, tokens, i).count;
+    s.macs = map_macs(&m->stem.map.w, t) + map_macs(&m->top.dense.w, out_rows);
+    s.macs += map_macs(m->top.tied ? &m->stem.embedding : &m->top.out.w, out_rows);
+    for (size_t b = 0; b < m->nblocks; b++) s.macs += block_macs(&m->blocks[b], t, pairs);
+    return s;
+}
