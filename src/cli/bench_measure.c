@@ -19,7 +19,7 @@ static void tell(int signal_number)
     told = signal_number;
 }
 
-void bench_heed_signals(void)
+void bench_catch_signals(void)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction old, act = {.sa_handler = tell, .sa_flags = (int)SA_RESETHAND};

@@ -80,7 +80,7 @@ static pare_status look(bench_job *j, double *error)
     return PARE_OK;
 }
 
-static const bench_kind kind = {NULL, NULL, run, look, NULL};
+static const bench_kind kind = {NULL, NULL, NULL, run, look, NULL};
 static const bench_case made_up_case = {"made up", &kind, BENCH_QUICK, BENCH_MS, false, {0}};
 
 static pare_status measure(made_up *w, bench_match *m, cli *c)
