@@ -14,10 +14,10 @@ typedef struct data_opts {
     size_t side, count, tokens, length, symbols, vocab, width;
     pare_random_model_opts model;
     size_t model_kind; /* index into pare_random_kinds */
-    size_t act;        /* pare_act; ACT_AS_IT_IS */
+    size_t act;        /* pare_act; ACT_DEFAULT */
 } data_opts;
 
-enum { ACT_AS_IT_IS = PARE_ACT_TANH + 1 };
+enum { ACT_DEFAULT = PARE_ACT_TANH + 1 };
 
 static const data_opts defaults = {.side = 20,
                                    .count = 64,
@@ -27,7 +27,7 @@ static const data_opts defaults = {.side = 20,
                                    .vocab = 256,
                                    .width = 64,
                                    .model = PARE_RANDOM_MODEL_DEFAULT,
-                                   .act = ACT_AS_IT_IS};
+                                   .act = ACT_DEFAULT};
 
 /* ---- kinds --------------------------------------------------------------------------------- */
 
@@ -59,7 +59,7 @@ static pare_status make_model(cli *c, const data_opts *o)
     pare_model *m = NULL;
     pare_random_model_opts opts = o->model;
     opts.kind = (pare_random_kind)o->model_kind;
-    opts.variant.has_act = o->act != ACT_AS_IT_IS;
+    opts.variant.has_act = o->act != ACT_DEFAULT;
     if (opts.variant.has_act) opts.variant.act = (pare_act)o->act;
     opts.seed = c->seed;
     opts.exec = &c->exec;

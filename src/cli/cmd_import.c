@@ -69,11 +69,11 @@ static bool same_bits(const sample *a, const sample *b)
 }
 
 /* Reads `fresh` back and holds it against what the imported model gave. */
-static pare_status read_back(cli *c, pare_model **again, const char *fresh, const sample *want,
+static pare_status read_back(cli *c, pare_model **again, const char *temporary, const sample *want,
                              uint64_t parameters)
 {
     sample got = {0};
-    pare_status st = pare_model_load(again, fresh, &c->err);
+    pare_status st = pare_model_load(again, temporary, &c->err);
     if (!st) st = take_sample(c, &got, *again);
     if (st) return st;
     if (pare_model_size(*again, 1, 0).parameters != parameters || !same_bits(want, &got))
@@ -90,17 +90,17 @@ static pare_status save_checked(cli *c, pare_model **m, pare_model **again, char
 {
     sample want = {0};
     const uint64_t parameters = pare_model_size(*m, 1, 0).parameters;
-    char *fresh = cli_fresh(c, c->out);
-    if (!fresh) return PARE_ERR_MEMORY;
+    char *temporary = cli_fresh(c, c->out);
+    if (!temporary) return PARE_ERR_MEMORY;
     cli_phase(c, NULL, 50);
     pare_status st = take_sample(c, &want, *m);
     cli_phase(c, NULL, 50);
-    if (!st) st = pare_model_save(*m, fresh, true, sha, &c->err);
+    if (!st) st = pare_model_save(*m, temporary, true, sha, &c->err);
     pare_model_free(*m);
     *m = NULL;
-    if (!st) st = read_back(c, again, fresh, &want, parameters);
-    if (!st) st = pare_file_move(fresh, c->out, c->force, &c->err);
-    if (st) unlink(fresh);
+    if (!st) st = read_back(c, again, temporary, &want, parameters);
+    if (!st) st = pare_file_move(temporary, c->out, c->force, &c->err);
+    if (st) unlink(temporary);
     return st;
 }
 
