@@ -1,4 +1,4 @@
-/* aside.h - what -f would replace, kept until the command knows whether it does. */
+/* aside.h - backups of what -f would replace, until the command knows whether it does. */
 #ifndef PARE_SRC_CLI_ASIDE_H
 #define PARE_SRC_CLI_ASIDE_H
 #include "cli.h"

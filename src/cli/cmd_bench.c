@@ -33,7 +33,7 @@ static const out_field row_fields[] = {
     {"ours_median", NULL, OUT_REAL, offsetof(row, median)},
     {"sgemm_gflops", NULL, OUT_FIXED + 1, offsetof(row, sgemm)},
     {"of_sgemm", NULL, OUT_FIXED + 3, offsetof(row, of_sgemm)},
-    {"peer", NULL, OUT_CHARS, offsetof(row, peer)},
+    {"peer", NULL, OUT_CHARS_OR_NULL, offsetof(row, peer)},
     {"peer_value", NULL, OUT_REAL, offsetof(row, theirs)},
     {"peer_median", NULL, OUT_REAL, offsetof(row, theirs_median)},
     {"ratio", NULL, OUT_FIXED + 2, offsetof(row, ratio)},
@@ -196,7 +196,7 @@ static void print_csv_head(const runner *r, int argc, char **argv)
     out_line("# clock: %s", r->match.cpu ? "CPU" : "wall");
     out_line("# best of several, then the median; all take turns; ratio > 1: ours is faster");
     for (const out_field *f = row_fields; f->key; f++)
-        printf("%s%s", f == row_fields ? "" : ",", f->key);
+        out_part("%s%s", f == row_fields ? "" : ",", f->key);
     putchar('\n');
     fflush(stdout);
 }

@@ -1,4 +1,4 @@
-/* Parsing the options of a command from its table. */
+/* opt.c - parses the options of a command by its table (opt.h). */
 #include "opt.h"
 #include "suggest.h"
 

@@ -298,6 +298,7 @@ const char *out_field_text(char buf[64], const out_field *f, const void *from)
     case OUT_STRING:
         return *(const char *const *)v ? *(const char *const *)v : "";
     case OUT_CHARS:
+    case OUT_CHARS_OR_NULL:
         return v;
     case OUT_SIZE:
         return out_count(buf, *(const size_t *)v);
@@ -339,6 +340,8 @@ static bool add_field(cJSON *to, const out_field *f, const void *v)
     case OUT_STRING:
         return add_string(to, f->key, *(const char *const *)v);
     case OUT_CHARS:
+        return add_string(to, f->key, v);
+    case OUT_CHARS_OR_NULL:
         return add_string(to, f->key, *(const char *)v ? v : NULL);
     case OUT_SIZE:
         return pare_json_add_size(to, f->key, *(const size_t *)v);
@@ -440,7 +443,7 @@ pare_status out_json_file(cli *c, cJSON *root, bool complete, const char *path)
 
 static const out_field facts_fields[] = {
     {"path", NULL, OUT_STRING, offsetof(facts, path)},
-    {"sha256", NULL, OUT_CHARS, offsetof(facts, sha256)},
+    {"sha256", NULL, OUT_CHARS_OR_NULL, offsetof(facts, sha256)},
     {"parameters", NULL, OUT_COUNT, offsetof(facts, size.parameters)},
     {"bytes", NULL, OUT_COUNT, offsetof(facts, size.bytes)},
     {"macs", NULL, OUT_COUNT, offsetof(facts, size.macs)},

@@ -46,11 +46,12 @@ void out_optimality(pare_arena *a, const pare_claim *c);
 /* ---- fields: one table for text and JSON --------------------------------------------------- */
 
 typedef enum out_kind {
-    OUT_STRING, /* const char *; NULL is null in JSON */
-    OUT_CHARS,  /* char[]; "" is null in JSON */
-    OUT_SIZE,   /* size_t; 12,345 in rows of text */
-    OUT_COUNT,  /* uint64_t as a JSON number; 12,345 in rows of text */
-    OUT_U64,    /* uint64_t as a JSON string: all 64 bits */
+    OUT_STRING,        /* const char *; NULL is null in JSON */
+    OUT_CHARS,         /* char[] */
+    OUT_CHARS_OR_NULL, /* the same; "" is null in JSON */
+    OUT_SIZE,          /* size_t; 12,345 in rows of text */
+    OUT_COUNT,         /* uint64_t as a JSON number; 12,345 in rows of text */
+    OUT_U64,           /* uint64_t as a JSON string: all 64 bits */
     OUT_INT,
     OUT_BOOL,
     OUT_REAL, /* double, %g; nan is null in JSON and "" in text */
