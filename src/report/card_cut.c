@@ -8,28 +8,29 @@
 
 /* ---- before and after ------------------------------------------------------------------------ */
 
-both figure_of(page *p, const item *it, const char *key)
+before_after run_figure(page *p, const item *it, const char *key)
 {
-    return (both){item_number(p, item_object(p, it->json, "input"), key),
-                  item_number(p, item_object(p, it->json, "output"), key), false};
+    return (before_after){item_number(p, item_object(p, it->json, "input"), key),
+                          item_number(p, item_object(p, it->json, "output"), key), false};
 }
 
-both parameters_of(page *p, const item *it)
+before_after parameters_of(page *p, const item *it)
 {
-    return it->counted ? (both){(double)it->before.parameters, (double)it->after.parameters, true}
-                       : figure_of(p, it, "parameters");
+    return it->counted
+               ? (before_after){(double)it->before.parameters, (double)it->after.parameters, true}
+               : run_figure(p, it, "parameters");
 }
 
-both bytes_of(page *p, const item *it)
+before_after bytes_of(page *p, const item *it)
 {
-    return it->counted ? (both){(double)it->before.bytes, (double)it->after.bytes, true}
-                       : figure_of(p, it, "bytes");
+    return it->counted ? (before_after){(double)it->before.bytes, (double)it->after.bytes, true}
+                       : run_figure(p, it, "bytes");
 }
 
-both file_bytes_of(page *p, const item *it)
+before_after file_bytes_of(page *p, const item *it)
 {
-    if (it->counted) return (both){it->file_before, it->file_after, true};
-    const both v = figure_of(p, it, "file_bytes");
+    if (it->counted) return (before_after){it->file_before, it->file_after, true};
+    const before_after v = run_figure(p, it, "file_bytes");
     return isnan(v.before) || isnan(v.after) ? bytes_of(p, it) : v;
 }
 
@@ -43,14 +44,14 @@ static void fact(page *p, const char *label, const char *before, const char *aft
                  const char *less, const char *more, bool verified)
 {
     const char *how = "";
-    if (isfinite(ratio) && ratio > 1) how = page_words(p, " (%.3gx %s)", ratio, less);
-    if (ratio > 0 && ratio < 1) how = page_words(p, " (%.3gx %s)", 1 / ratio, more);
+    if (isfinite(ratio) && ratio > 1) how = page_format(p, " (%.3gx %s)", ratio, less);
+    if (ratio > 0 && ratio < 1) how = page_format(p, " (%.3gx %s)", 1 / ratio, more);
     /* What rounds to 1 is the same. */
     if (fmax(ratio, 1 / ratio) < 1.005) how = " (the same)";
-    page_fact(p, label, after, NULL, page_words(p, "before %s%s", before, how), verified);
+    page_fact(p, label, after, NULL, page_format(p, "before %s%s", before, how), verified);
 }
 
-static void counted(page *p, const char *label, both v)
+static void counted(page *p, const char *label, before_after v)
 {
     number b, a;
     if (isnan(v.before) || isnan(v.after)) return;
@@ -76,7 +77,7 @@ static void labels(page *p, const item *it)
     const bool verified = it->holds == PARE_TRUE;
     if (!t) return;
     page_fact(p, verified ? "labels proven unchanged" : "labels claimed to be unchanged",
-              page_words(p, "%.4g %%", floor(1e4 * (1 - fmin(1, t->value))) / 100),
+              page_format(p, "%.4g %%", floor(1e4 * (1 - fmin(1, t->value))) / 100),
               verified ? "good" : NULL, "of the output rows", verified);
 }
 
@@ -92,7 +93,7 @@ static void saved(page *p, const item *it)
             strcmp(cut_kind_of(it)->prefix, "ticket") == 0 ? "weights after unpacking, bytes"
                                                            : "weights, bytes",
             bytes_of(p, it));
-    counted(p, "multiply-adds", figure_of(p, it, "macs"));
+    counted(p, "multiply-adds", run_figure(p, it, "macs"));
     measured(p, item_object(p, it->json, "time_ms"), "time of one pass", " ms", true);
     if (name) measured(p, metric, name, "", false);
     labels(p, it);
@@ -113,13 +114,13 @@ bool is_vacuous(const item *it, double bound)
     return isinf(bound) || bound > it->largest; /* false where that is nan */
 }
 
-static tier bar_of(page *p, const item *it, const pare_claim *t)
+static bar bar_of(page *p, const item *it, const pare_claim *t)
 {
     const bool seen = t->kind == PARE_ENGINE_DISTANCE;
     const char *const label = claim_sentence(p, t);
-    return (tier){
+    return (bar){
         pare_kind_is_drawn(t->kind)
-            ? page_words(p, "%s (probability %.6f)", label, floor(1e6 * t->probability) / 1e6)
+            ? page_format(p, "%s (probability %.6f)", label, floor(1e6 * t->probability) / 1e6)
             : label,
         seen ? "on the same inputs" : t->domain,
         t->value,
@@ -127,17 +128,17 @@ static tier bar_of(page *p, const item *it, const pare_claim *t)
         .measured = seen,
         .vacuous = !seen && is_vacuous(it, t->value),
         .claimed = it->holds != PARE_TRUE,
-        .none = seen ? NULL : page_words(p, "No bound holds for %s (inf).", t->domain),
+        .none = seen ? NULL : page_format(p, "No bound holds for %s (inf).", t->domain),
     };
 }
 
 /* Vacuous bounds are told, and kept apart from those that say something. */
-static void vacuous_bars(page *p, const tier *t, size_t n)
+static void vacuous_bars(page *p, const bar *t, size_t n)
 {
     if (n == 0) return;
-    page_fold(p, n == 1 ? "One vacuous bound" : page_words(p, "%zu vacuous bounds", n),
+    page_fold(p, n == 1 ? "One vacuous bound" : page_format(p, "%zu vacuous bounds", n),
               "true, but too large to say anything");
-    plot_tiers(p, t, n);
+    plot_bars(p, t, n);
     page_fold_end(p);
 }
 
@@ -145,27 +146,27 @@ static void bars(page *p, const item *it)
 {
     const pare_cert *const c = it->cert;
     const bool claimed = it->holds != PARE_TRUE;
-    tier *const t = page_alloc(p, 2 + c->nclaims, sizeof *t);
-    tier *const empty = page_alloc(p, 1 + c->nclaims, sizeof *empty);
+    bar *const t = page_alloc(p, 2 + c->nclaims, sizeof *t);
+    bar *const empty = page_alloc(p, 1 + c->nclaims, sizeof *empty);
     size_t n = 0, nempty = 0;
     if (!t || !empty) return;
-    const tier proven = {claimed ? "claimed bound" : "proven bound",
-                         c->domain,
-                         c->proven,
-                         0,
-                         .vacuous = is_vacuous(it, c->proven),
-                         .claimed = claimed,
-                         .none = page_words(p, "No bound holds for %s (inf).", c->domain)};
-    t[n++] = (tier){claimed ? "measured, says the certificate" : "measured",
-                    c->domain,
-                    c->measured,
-                    1,
-                    .measured = true,
-                    .claimed = claimed};
+    const bar proven = {claimed ? "claimed bound" : "proven bound",
+                        c->domain,
+                        c->proven,
+                        0,
+                        .vacuous = is_vacuous(it, c->proven),
+                        .claimed = claimed,
+                        .none = page_format(p, "No bound holds for %s (inf).", c->domain)};
+    t[n++] = (bar){claimed ? "measured, says the certificate" : "measured",
+                   c->domain,
+                   c->measured,
+                   1,
+                   .measured = true,
+                   .claimed = claimed};
     t[n++] = proven;
     for (size_t i = 0; i < c->nclaims; i++) {
         if (!claim_is_bar(c, &c->claims[i])) continue;
-        const tier one = bar_of(p, it, &c->claims[i]);
+        const bar one = bar_of(p, it, &c->claims[i]);
         if (one.vacuous)
             empty[nempty++] = one;
         else
@@ -173,7 +174,7 @@ static void bars(page *p, const item *it)
     }
     page_put(p, "<h3>How far the outputs can move%s</h3>\n",
              claimed ? ", according to the certificate" : "");
-    plot_tiers(p, t, n);
+    plot_bars(p, t, n);
     page_put(p,
              "<p class=\"small dim\">The bars show the %s, on a logarithmic scale. Domain of the "
              "first two: %s.%s</p>\n",
@@ -234,7 +235,7 @@ void page_refuted(page *p, const item *it, const char *norm, const char *domain,
     number v;
     page_card(p,
               &(card){it->id, it->number, cut_kind_of(it)->word,
-                      page_words(p, "REFUTED: %s", it->path), verdict_class(it), verdict_word(it),
+                      page_format(p, "REFUTED: %s", it->path), verdict_class(it), verdict_word(it),
                       "This certificate is false. None of its other figures is shown.", true});
     page_verdict(p, it);
     page_put(p,
@@ -250,22 +251,22 @@ void page_refuted(page *p, const item *it, const char *norm, const char *domain,
 static const char *sentence(page *p, const item *it)
 {
     const pare_cert *const c = it->cert;
-    const both size = file_bytes_of(p, it);
+    const before_after size = file_bytes_of(p, it);
     const double left = 100 * size.after / size.before;
     number before, after, bound;
-    const char *const saves = left >= 0 ? page_words(p, "%s in place of %s (%.3g %%). ",
-                                                     show_file_size(after, size.after),
-                                                     show_file_size(before, size.before), left)
+    const char *const saves = left >= 0 ? page_format(p, "%s in place of %s (%.3g %%). ",
+                                                      show_file_size(after, size.after),
+                                                      show_file_size(before, size.before), left)
                                         : "";
     const char *const who = it->holds == PARE_TRUE ? "Proven" : "Claimed, not verified";
-    if (isinf(c->proven)) return page_words(p, "%sNo bound holds for %s (inf).", saves, c->domain);
+    if (isinf(c->proven)) return page_format(p, "%sNo bound holds for %s (inf).", saves, c->domain);
     if (strcmp(c->norm, OUTPUT_ENTRIES) == 0)
-        return page_words(p,
-                          "%s%s: no output entry differs from the original's by more than %s, on "
-                          "%s.",
-                          saves, who, show_bound(bound, c->proven), c->domain);
-    return page_words(p, "%s%s: the %s is at most %s, on %s.", saves, who, c->norm,
-                      show_bound(bound, c->proven), c->domain);
+        return page_format(p,
+                           "%s%s: no output entry differs from the original's by more than %s, on "
+                           "%s.",
+                           saves, who, show_bound(bound, c->proven), c->domain);
+    return page_format(p, "%s%s: the %s is at most %s, on %s.", saves, who, c->norm,
+                       show_bound(bound, c->proven), c->domain);
 }
 
 void card_cut(page *p, const item *it)

@@ -31,12 +31,12 @@ static void table_of(page *p, const char *title, const cJSON *list, const char *
     cJSON_ArrayForEach(at, list)
     {
         const double block = item_number(p, at, "block"), head = item_number(p, at, "head");
-        label[i] = isnan(head) ? page_words(p, "layer %.0f", block)
-                               : page_words(p, "layer %.0f head %.0f", block, head);
+        label[i] = isnan(head) ? page_format(p, "layer %.0f", block)
+                               : page_format(p, "layer %.0f head %.0f", block, head);
         for (size_t j = 0; j < cols; j++) v[i * cols + j] = item_number(p, at, keys[j]);
         i++;
     }
-    plot_heat(p, &(heat){title, rows, cols, label, names, v, .by_column = true});
+    plot_heatmap(p, &(heatmap){title, rows, cols, label, names, v, .by_column = true});
 }
 
 /* Weights by their name (columns) in each block and head (rows). */
@@ -55,8 +55,8 @@ static size_t row_of(page *p, grid *g, const cJSON *w)
     if (g->rows == 256) return 256;
     g->block[g->rows] = block;
     g->head[g->rows] = h;
-    g->row[g->rows] = h < 0 ? page_words(p, "layer %.0f ffn", block)
-                            : page_words(p, "layer %.0f head %.0f", block, h);
+    g->row[g->rows] = h < 0 ? page_format(p, "layer %.0f ffn", block)
+                            : page_format(p, "layer %.0f head %.0f", block, h);
     return g->rows++;
 }
 
@@ -92,7 +92,7 @@ static void weights_heat(page *p, const cJSON *weights, const char *title, const
         const size_t i = row_of(p, g, w), j = col_of(g, name);
         if (i < g->rows && j < g->cols) v[i * g->cols + j] = item_number(p, w, key);
     }
-    plot_heat(p, &(heat){title, g->rows, g->cols, g->row, g->col, v, .by_column = false});
+    plot_heatmap(p, &(heatmap){title, g->rows, g->cols, g->row, g->col, v, .by_column = false});
 }
 
 /* ---- curves ---------------------------------------------------------------------------------- */
@@ -100,15 +100,15 @@ static void weights_heat(page *p, const cJSON *weights, const char *title, const
 /* How the stream's spectrum falls at a few places. */
 static void spectra(page *p, const cJSON *stream)
 {
-    enum { MOST = 8 };
-    series s[MOST];
+    enum { MAX_SERIES = 8 };
+    series s[MAX_SERIES];
     size_t n = 0, seen = 0;
-    const size_t places = length(stream), step = (places + MOST - 1) / MOST;
+    const size_t places = length(stream), step = (places + MAX_SERIES - 1) / MAX_SERIES;
     const cJSON *at;
     cJSON_ArrayForEach(at, stream)
     {
         double *y;
-        if (seen++ % (step ? step : 1) != 0 || n == MOST) continue;
+        if (seen++ % (step ? step : 1) != 0 || n == MAX_SERIES) continue;
         const size_t axes = item_numbers(&y, p, at, "axes");
         double *const x = numbers(p, axes);
         if (!x || !y) return;
@@ -127,8 +127,8 @@ static void spectra(page *p, const cJSON *stream)
 /* Parameters left against one figure of each cut that was tried. */
 static bool cut_curves(page *p, const cJSON *cuts, const char *key, chart c)
 {
-    enum { MOST = 12 };
-    series s[MOST];
+    enum { MAX_SERIES = 12 };
+    series s[MAX_SERIES];
     size_t n = 0;
     const cJSON *at;
     cJSON_ArrayForEach(at, cuts)
@@ -138,7 +138,7 @@ static bool cut_curves(page *p, const cJSON *cuts, const char *key, chart c)
         if (!method || isnan(x) || isnan(y)) continue;
         if (n == 0 || strcmp(s[n - 1].name, method) != 0) {
             double *xs = numbers(p, length(cuts)), *ys = numbers(p, length(cuts));
-            if (n == MOST || !xs || !ys) return false;
+            if (n == MAX_SERIES || !xs || !ys) return false;
             s[n++] = (series){.name = method, .x = xs, .y = ys};
         }
         ((double *)s[n - 1].x)[s[n - 1].n] = x;
@@ -154,8 +154,8 @@ static bool cut_curves(page *p, const cJSON *cuts, const char *key, chart c)
 
 static bool depth_curves(page *p, const cJSON *curves)
 {
-    enum { MOST = 12 };
-    series s[MOST];
+    enum { MAX_SERIES = 12 };
+    series s[MAX_SERIES];
     size_t n = 0;
     const cJSON *at, *point;
     cJSON_ArrayForEach(at, curves)
@@ -163,7 +163,7 @@ static bool depth_curves(page *p, const cJSON *curves)
         const cJSON *points = item_objects(p, at, "points");
         double *x = numbers(p, length(points)), *y = numbers(p, length(points));
         size_t k = 0;
-        if (n == MOST || !x || !y) break;
+        if (n == MAX_SERIES || !x || !y) break;
         cJSON_ArrayForEach(point, points)
         {
             x[k] = item_number(p, point, "exact");
@@ -274,7 +274,7 @@ static void theorems(page *p, const cJSON *list)
     table t;
     if (length(list) == 0) return;
     page_fold(p, "Which theorem applies, and what blocks the others",
-              page_words(p, "%zu hypotheses", length(list)));
+              page_format(p, "%zu hypotheses", length(list)));
     table_begin(p, &t, "hypothesis|theorem|method|verdict|#value|#limit|#fails by|", NULL);
     cJSON_ArrayForEach(at, list)
     {
@@ -292,7 +292,7 @@ static void theorems(page *p, const cJSON *list)
         table_cell_end(p);
         table_text(p, &t, show_value(v, item_number(p, at, "value")));
         table_text(p, &t, show_value(v, item_number(p, at, "limit")));
-        table_text(p, &t, isnan(factor) ? "" : page_words(p, "%sx", show_value(v, factor)));
+        table_text(p, &t, isnan(factor) ? "" : page_format(p, "%sx", show_value(v, factor)));
         table_row_end(p);
     }
     table_end(p);
@@ -320,10 +320,10 @@ static void directions(page *p, const cJSON *list, const char *metric)
     page_put(p, "<h3>What can be cut, and at what price</h3>\n");
     if (metric && strchr(metric, '|')) metric = "metric"; /* it would end the name of the column */
     table_begin(p, &t,
-                metric ? page_words(p,
-                                    "direction|possible|cut that was tried|what is left|"
-                                    "#error, proven|#error, measured|#%s|why not more|",
-                                    metric)
+                metric ? page_format(p,
+                                     "direction|possible|cut that was tried|what is left|"
+                                     "#error, proven|#error, measured|#%s|why not more|",
+                                     metric)
                        : "direction|possible|cut that was tried|what is left|#error, proven|"
                          "#error, measured|why not more|",
                 NULL);
@@ -386,11 +386,12 @@ static const char *sentence(page *p, const cJSON *probe)
     {
         const char *const name = item_string(p, at, "direction");
         if (item_truth(p, at, "can") == PARE_TRUE && name)
-            can = page_words(p, "%s%s%s", can, n++ ? ", " : "", name);
+            can = page_format(p, "%s%s%s", can, n++ ? ", " : "", name);
     }
     number v;
-    return page_words(p, "%s parameters. %s%s.", show_count(v, item_number(p, probe, "parameters")),
-                      n ? "Cuts are possible in: " : "No cut was tried or found possible", can);
+    return page_format(p, "%s parameters. %s%s.",
+                       show_count(v, item_number(p, probe, "parameters")),
+                       n ? "Cuts are possible in: " : "No cut was tried or found possible", can);
 }
 
 static void curves(page *p, const cJSON *probe, const cJSON *depth, const char *metric)
@@ -403,9 +404,9 @@ static void curves(page *p, const cJSON *probe, const cJSON *depth, const char *
                                     .log_y = true});
     width |= cut_curves(
         p, cuts, "metric",
-        (chart){.title = page_words(p, "Width: %s against size", metric ? metric : "metric"),
+        (chart){.title = page_format(p, "Width: %s against size", metric ? metric : "metric"),
                 .y = metric ? metric : "metric",
-                .most_y = metric_most(metric)});
+                .y_limit = metric_limit(metric)});
     const bool kinds = depth_curves(p, item_objects(p, depth, "curves"));
     spectra(p, item_objects(p, probe, "stream"));
     page_put(p, "</div>\n");

@@ -192,8 +192,8 @@ static const axis_names *axes_of(const char *name, const char *data)
 /* The curves of one table on one data stand side by side in the file: one picture. */
 static const cJSON *panel(page *p, const cJSON *first)
 {
-    enum { MOST = 16 };
-    series s[MOST];
+    enum { MAX_SERIES = 16 };
+    series s[MAX_SERIES];
     size_t n = 0;
     const char *const name = item_string(p, first, "table"), *const data =
                                                                  item_string(p, first, "data");
@@ -202,13 +202,13 @@ static const cJSON *panel(page *p, const cJSON *first)
         double *x, *y;
         const char *const what = item_string(p, c, "what");
         const size_t nx = item_numbers(&x, p, c, "x"), ny = item_numbers(&y, p, c, "y");
-        if (n == MOST || nx != ny || p->st) continue;
+        if (n == MAX_SERIES || nx != ny || p->w.st) continue;
         s[n] = (series){.name = what ? what : "", .n = nx, .x = x, .y = y};
         n++;
     }
     const axis_names *const names = axes_of(name, data);
     if (n > 0)
-        plot_chart(p, &(chart){.title = page_words(p, "%s: %s", name, data ? data : ""),
+        plot_chart(p, &(chart){.title = page_format(p, "%s: %s", name, data ? data : ""),
                                .x = names->x,
                                .y = names->y,
                                .log_x = wide_range(s, n, true),
@@ -221,7 +221,7 @@ static const cJSON *panel(page *p, const cJSON *first)
 static void curves(page *p, const cJSON *all, const char *name)
 {
     bool any = false;
-    for (const cJSON *c = all ? all->child : NULL; c && !p->st;) {
+    for (const cJSON *c = all ? all->child : NULL; c && !p->w.st;) {
         const char *const of = item_string(p, c, "table");
         if (!of || strcmp(of, name) != 0) {
             c = c->next;
@@ -258,8 +258,8 @@ static series outline(page *p, const cJSON *c, double low, double width)
 
 static const cJSON *histogram(page *p, const cJSON *first, const char *figure)
 {
-    enum { MOST = 4 };
-    series s[MOST];
+    enum { MAX_SERIES = 4 };
+    series s[MAX_SERIES];
     size_t n = 0;
     double low = INFINITY, high = -INFINITY;
     const char *const data = item_string(p, first, "data"), *const metric =
@@ -275,9 +275,9 @@ static const cJSON *histogram(page *p, const cJSON *first, const char *figure)
     }
     const double width = high > low ? (high - low) / BINS : 1e-3;
     for (c = first; c && same(p, c, first, "data"); c = c->next)
-        if (n < MOST && isfinite(low) && !p->st) s[n++] = outline(p, c, low, width);
+        if (n < MAX_SERIES && isfinite(low) && !p->w.st) s[n++] = outline(p, c, low, width);
     if (n > 0)
-        plot_chart(p, &(chart){.title = page_words(p, "%s: %s", figure, data ? data : ""),
+        plot_chart(p, &(chart){.title = page_format(p, "%s: %s", figure, data ? data : ""),
                                .x = metric ? metric : "",
                                .y = "number of runs",
                                .bare = true,
@@ -291,9 +291,9 @@ static void histograms(page *p, const cJSON *figure)
     const cJSON *const list = item_objects(p, figure, "series");
     const char *const name = item_string(p, figure, "name");
     if (!list || !list->child) return;
-    page_fold(p, page_words(p, "%s: how the runs are spread", name ? name : ""), NULL);
+    page_fold(p, page_format(p, "%s: how the runs are spread", name ? name : ""), NULL);
     page_put(p, "<div class=\"grid\">\n");
-    for (const cJSON *c = list->child; c && !p->st;) c = histogram(p, c, name ? name : "");
+    for (const cJSON *c = list->child; c && !p->w.st;) c = histogram(p, c, name ? name : "");
     page_put(p, "</div>\n");
     page_fold_end(p);
 }
@@ -316,7 +316,7 @@ static const char *counts_of(page *p, const size_t count[OUTCOMES], int of)
     for (size_t i = 0; i < OUTCOMES; i++)
         if (count[i] > 0 && (of < 0 || outcomes[i].class_index == of))
             text =
-                page_words(p, "%s%s%s: %zu", text, *text ? "; " : "", outcomes[i].word, count[i]);
+                page_format(p, "%s%s%s: %zu", text, *text ? "; " : "", outcomes[i].word, count[i]);
     return text;
 }
 
@@ -333,7 +333,7 @@ static const char *title_of(page *p, const cJSON *study)
     const char *const name = item_string(p, study, "name");
     for (size_t i = 0; name && i < sizeof titles / sizeof *titles; i++)
         if (strcmp(name, titles[i][0]) == 0) return titles[i][1];
-    return page_words(p, "Tables: %s", name ? name : "");
+    return page_format(p, "Tables: %s", name ? name : "");
 }
 
 static const char *sentence(page *p, const cJSON *study)
@@ -345,7 +345,7 @@ static const char *sentence(page *p, const cJSON *study)
         count_rows(p, count, t);
     }
     const char *const text = counts_of(p, count, -1);
-    return *text ? page_words(p, "Rows by verdict: %s.", text) : NULL;
+    return *text ? page_format(p, "Rows by verdict: %s.", text) : NULL;
 }
 
 static void notes_of(page *p, const cJSON *list)

@@ -24,7 +24,7 @@ const char *claim_sentence(page *p, const pare_claim *t)
     case PARE_ENGINE_ROUNDING:
         return "rounding of the f32 engine, from sizes and norms alone";
     case PARE_LINK_HYPOTHESES:
-        return page_words(p, "optional bounds of link %g (%s)", t->p[0], t->text);
+        return page_format(p, "optional bounds of link %g (%s)", t->p[0], t->text);
     case PARE_EDITS_OUTPUTS:
         if (t->p[0] == 0) return "outputs, after any node gets any feature row of the graph";
         break;
@@ -36,8 +36,8 @@ const char *claim_sentence(page *p, const pare_claim *t)
     default:
         break;
     }
-    const char *const text = p->st ? "" : pare_claim_sentence(p->arena, t);
-    if (!text) p->st = pare_no_memory(p->err);
+    const char *const text = p->w.st ? "" : pare_claim_sentence(p->w.arena, t);
+    if (!text) p->w.st = pare_no_memory(p->w.err);
     return text ? text : "";
 }
 
@@ -168,7 +168,7 @@ static void singles(page *p, const item *it, const section *s)
     table t;
     for (size_t i = 0; i < c->nclaims; i++) {
         if (!wanted(s, c, &c->claims[i]) || group_of(s, c, i, &first) >= GROUP) continue;
-        if (!any) table_begin(p, &t, page_words(p, "statement|%s", s->figures), NULL);
+        if (!any) table_begin(p, &t, page_format(p, "statement|%s", s->figures), NULL);
         any = true;
         table_row(p, &t);
         table_cell(p, &t, "what");
@@ -252,10 +252,10 @@ static void template_of(page *p, const pare_kind_row *row)
 
 static const char *group_columns(page *p, const pare_kind_row *row, const char *figures)
 {
-    const char *columns = row->text ? page_words(p, "%s|", row->text) : "";
+    const char *columns = row->text ? page_format(p, "%s|", row->text) : "";
     for (size_t i = 0; i < PARE_PARAMETERS && row->parameters[i]; i++)
-        columns = page_words(p, "%s%s|", columns, row->parameters[i]);
-    return page_words(p, "%s%s", columns, figures);
+        columns = page_format(p, "%s%s|", columns, row->parameters[i]);
+    return page_format(p, "%s%s", columns, figures);
 }
 
 static void group(page *p, const item *it, const section *s, size_t of)
@@ -279,8 +279,8 @@ static void group(page *p, const item *it, const section *s, size_t of)
         if (row->text) table_text(p, &t, at->text);
         for (size_t i = 0; i < PARE_PARAMETERS && row->parameters[i]; i++)
             table_text(p, &t,
-                       page_words(p, "%s%s%g", i || row->text ? "" : row->parameters[i],
-                                  i || row->text ? "" : " ", at->p[i]));
+                       page_format(p, "%s%s%g", i || row->text ? "" : row->parameters[i],
+                                   i || row->text ? "" : " ", at->p[i]));
         s->cells(p, &t, it, at);
         table_row_end(p);
     }
@@ -296,7 +296,7 @@ static void show_section(page *p, const item *it, const section *s)
     for (size_t i = 0; i < c->nclaims; i++) n += wanted(s, c, &c->claims[i]);
     if (n == 0) return;
     page_fold(p, claimed && s->claimed ? s->claimed : s->title,
-              page_words(p, "%zu %s", n, n == 1 ? "statement" : "statements"));
+              page_format(p, "%zu %s", n, n == 1 ? "statement" : "statements"));
     if (s->about) page_tag(p, "p", "small dim", s->about);
     singles(p, it, s);
     for (size_t i = 0; i < c->nclaims; i++)

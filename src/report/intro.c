@@ -155,7 +155,7 @@ static const char *machine_of(page *p, const item *it)
     if (!cpu) return NULL;
     return isnan(threads)
                ? cpu
-               : page_words(p, "%s, %.0f thread%s", cpu, threads, threads == 1 ? "" : "s");
+               : page_format(p, "%s, %.0f thread%s", cpu, threads, threads == 1 ? "" : "s");
 }
 
 static void written(page *p, const items *all)
@@ -163,7 +163,7 @@ static void written(page *p, const items *all)
     const char **const seen = page_alloc(p, all->n, sizeof *seen);
     size_t n = 0;
     page_put(p, "<p class=\"small dim\">Written by pare %s.", pare_version());
-    for (size_t i = 0; i < all->n && seen && !p->st; i++) {
+    for (size_t i = 0; i < all->n && seen && !p->w.st; i++) {
         p->file = all->v[i].from;
         const char *const machine = machine_of(p, &all->v[i]);
         size_t k = 0;
@@ -179,33 +179,33 @@ static void written(page *p, const items *all)
 
 const char *item_title(page *p, const item *it)
 {
-    if (it->holds == PARE_FALSE) return page_words(p, "REFUTED: %s", it->path);
+    if (it->holds == PARE_FALSE) return page_format(p, "REFUTED: %s", it->path);
     switch (it->kind) {
     case ITEM_CUT:
-        return page_words(p, "%s: %s", cut_kind_of(it)->word, it->cert->output.path);
+        return page_format(p, "%s: %s", cut_kind_of(it)->word, it->cert->output.path);
     case ITEM_PROBE: {
         const char *const model = item_string(p, item_object(p, it->json, "input"), "path");
-        return page_words(p, "Probe: %s", model ? model : it->path);
+        return page_format(p, "Probe: %s", model ? model : it->path);
     }
     case ITEM_REPRO: {
         const cJSON *const inner = item_object(p, it->json, "repro");
         const char *const name = item_string(p, inner ? inner : it->json, "name");
-        return page_words(p, "Tables: %s", name ? name : it->path);
+        return page_format(p, "Tables: %s", name ? name : it->path);
     }
     case ITEM_LOG:
-        return page_words(p, "Training: %s", it->path);
+        return page_format(p, "Training: %s", it->path);
     case ITEM_PLAN:
     case ITEM_LENGTH:
         break;
     }
-    return page_words(p, "Length: %s", it->path);
+    return page_format(p, "Length: %s", it->path);
 }
 
 void page_contents(page *p, const items *all)
 {
     if (all->n < 2) return;
     page_put(p, "<nav aria-label=\"Contents\"><b>Contents</b><ol>\n");
-    for (size_t i = 0; i < all->n && !p->st; i++) {
+    for (size_t i = 0; i < all->n && !p->w.st; i++) {
         p->file = all->v[i].from;
         page_put(p, "<li><a href=\"#%s\">%s</a></li>\n", all->v[i].id, item_title(p, &all->v[i]));
     }

@@ -1,14 +1,13 @@
-/* page.h - the HTML of a report as it is written. After the first failure nothing more is written;
- * `st` keeps it. Private to the room. */
+/* page.h - writes the HTML of a report. After the first failure, which w.st keeps, nothing more is
+ * written. Private to the module. */
 #ifndef PARE_SRC_REPORT_PAGE_H
 #define PARE_SRC_REPORT_PAGE_H
+#include "base/work.h"
 #include <pare/cert.h>
 
 typedef struct page {
+    pare_work w; /* what the page allocates lives as long as its arena */
     pare_out *out;
-    pare_arena *arena;
-    pare_err *err;
-    pare_status st;
     const char *file; /* what is being read: named where it is wrong */
     bool open;        /* cards are open at first: there are few */
 } page;
@@ -25,10 +24,11 @@ void page_text(page *p, const char *text);
 /* <tag class="class">text</tag>; class NULL: none. */
 void page_tag(page *p, const char *tag, const char *cls, const char *text);
 
-/* Zeroed memory and words that live as long as the page; NULL and "" when memory is out, which `st`
- * then says. Words are not escaped yet: they go through page_text, page_tag or a %s of page_put. */
+/* Zeroed memory and a formatted string that live as long as the page; NULL and "" when memory is out,
+ * which w.st then says. The string is not escaped yet: it goes through page_text, page_tag or a %s of
+ * page_put. */
 void *page_alloc(page *p, size_t n, size_t size);
-const char *page_words(page *p, const char *fmt, ...) PARE_PRINTF(2, 3);
+const char *page_format(page *p, const char *fmt, ...) PARE_PRINTF(2, 3);
 
 void page_begin(page *p, const char *title);
 void page_end(page *p);
@@ -39,7 +39,7 @@ typedef struct card {
     size_t number;          /* in the contents */
     const char *kind;       /* "Width" */
     const char *title;      /* what it is about, a file most often */
-    const char *cls, *word; /* a mark behind the title and its style; NULL: none */
+    const char *cls, *word; /* style and text of a chip behind the title; NULL: none */
     const char *sentence;   /* NULL: none */
     bool open;              /* even where the page has many cards */
 } card;

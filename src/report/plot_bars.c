@@ -1,4 +1,4 @@
-/* Bars on one logarithmic scale (plot.h). */
+/* plot_bars.c - bars on one logarithmic scale (plot.h). */
 #include "plot.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@ typedef struct decades {
     double low, high; /* exponents */
 } decades;
 
-static decades around(const tier *rows, size_t n)
+static decades decades_around(const bar *rows, size_t n)
 {
     decades d = {INFINITY, -INFINITY};
     for (size_t i = 0; i < n; i++) {
@@ -21,57 +21,47 @@ static decades around(const tier *rows, size_t n)
     return d;
 }
 
-static double percent(decades d, double v)
-{
-    if (isinf(v)) return 100;
-    if (!(v > 0)) return 0;
-    return 100 * (log10(v) - d.low) / (d.high - d.low);
-}
-
-static void row(page *p, const tier *t, decades d)
+/* False: a sentence stands in place of the bar. */
+static bool draw_bar(page *p, const bar *b, decades d)
 {
     number v;
-    const bool vacuous = t->vacuous || isinf(t->value);
+    const bool vacuous = b->vacuous || isinf(b->value);
+    const double percent = isinf(b->value)   ? 100
+                           : !(b->value > 0) ? 0
+                                             : 100 * (log10(b->value) - d.low) / (d.high - d.low);
     page_put(p, "<div class=\"tier%s\"", vacuous ? " vacuous" : "");
-    if (t->note) page_put(p, " title=\"%s\"", t->note);
-    page_put(p, "><span>%s</span>", t->label);
-    if (t->none && isinf(t->value)) {
-        page_put(p, "<span class=\"none\">%s</span></div>\n", t->none);
-        return;
+    if (b->note) page_put(p, " title=\"%s\"", b->note);
+    page_put(p, "><span>%s</span>", b->label);
+    if (b->none && isinf(b->value)) {
+        page_put(p, "<span class=\"none\">%s</span></div>\n", b->none);
+        return false;
     }
-    page_put(p, "<span class=\"track\"><span class=\"fill\" style=\"width:%.2f%%;background:",
-             percent(d, t->value));
-    if (t->claimed)
+    page_put(
+        p, "<span class=\"track\"><span class=\"fill\" style=\"width:%.2f%%;background:", percent);
+    if (b->claimed)
         page_put(p, "var(--dim)");
     else
-        page_put(p, "var(--c%u)", t->color % 8);
+        page_put(p, "var(--c%u)", b->color % 8);
     page_put(p, "\"></span></span><span class=\"v\">%s</span></div>\n",
-             t->measured ? show_value(v, t->value) : show_bound(v, t->value));
+             b->measured ? show_value(v, b->value) : show_bound(v, b->value));
+    return true;
 }
 
-/* Only where there is a bar. */
-static bool any_bar(const tier *rows, size_t n)
+void plot_bars(page *p, const bar *rows, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!rows[i].none || !isinf(rows[i].value)) return true;
-    return false;
-}
-
-void plot_tiers(page *p, const tier *rows, size_t n)
-{
-    enum { MOST_TICKS = 5 };
-    const decades d = around(rows, n);
+    enum { MAX_TICKS = 5 };
+    const decades d = decades_around(rows, n);
+    bool any = false;
     page_put(p, "<div class=\"tiers\">\n");
-    for (size_t i = 0; i < n; i++) row(p, &rows[i], d);
-    if (!any_bar(rows, n)) {
+    for (size_t i = 0; i < n; i++) any |= draw_bar(p, &rows[i], d);
+    if (any) {
+        const double span = d.high - d.low, step = ceil(span / (MAX_TICKS - 1));
+        page_put(p, "<div class=\"ticks\">");
+        if (fmod(span, step) == 0)
+            for (double e = d.low; e <= d.high; e += step) page_put(p, "<span>1e%.0f</span>", e);
+        else
+            page_put(p, "<span>1e%.0f</span><span>1e%.0f</span>", d.low, d.high);
         page_put(p, "</div>\n");
-        return;
     }
-    const double span = d.high - d.low, step = ceil(span / (MOST_TICKS - 1));
-    page_put(p, "<div class=\"ticks\">");
-    if (fmod(span, step) == 0)
-        for (double e = d.low; e <= d.high; e += step) page_put(p, "<span>1e%.0f</span>", e);
-    else
-        page_put(p, "<span>1e%.0f</span><span>1e%.0f</span>", d.low, d.high);
-    page_put(p, "</div>\n</div>\n");
+    page_put(p, "</div>\n");
 }

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { WIDTH = 380, HEIGHT = 250, RIGHT = 14, TOP = 30, BOTTOM = 42, MOST_TICKS = 9, LOOKS = 8 };
+enum { WIDTH = 380, HEIGHT = 250, RIGHT = 14, TOP = 30, BOTTOM = 42, MAX_TICKS = 9, STYLES = 8 };
 #define EM      7.4  /* pixels a letter takes at most at 11 pixels */
 #define LETTERS 14.0 /* pixels a line takes */
 
@@ -23,11 +23,11 @@ typedef struct axis {
     double low, high; /* of the value, or of its logarithm */
     double from, to;  /* where they stand in the picture */
     size_t n;         /* ticks */
-    double at[MOST_TICKS];
-    number word[MOST_TICKS];
+    double at[MAX_TICKS];
+    number word[MAX_TICKS];
 } axis;
 
-double metric_most(const char *metric)
+double metric_limit(const char *metric)
 {
     return metric && (strcmp(metric, "auc") == 0 || strcmp(metric, "accuracy") == 0) ? 1 : 0;
 }
@@ -77,7 +77,7 @@ static axis fit(const chart *c, bool of_x, bool log)
     /* Less than a power of ten wide: a logarithm shows nothing more. */
     if (log && a.low <= a.high && a.high - a.low < 1) return fit(c, of_x, false);
     if (a.low > a.high) a.low = 0, a.high = 1;
-    const double most = of_x || c->most_y == 0 ? INFINITY : on(&a, c->most_y);
+    const double most = of_x || c->y_limit == 0 ? INFINITY : on(&a, c->y_limit);
     const bool below = a.high <= most;
     if (log && a.high - a.low >= 1) /* whole powers of ten: no point beyond the last tick */
         a.low = floor(a.low + 1e-9), a.high = ceil(a.high - 1e-9);
@@ -124,7 +124,7 @@ static void find_ticks(axis *a)
 {
     const double step = tick_step(a), first = ceil(a->low / step - 1e-9),
                  last = floor(a->high / step + 1e-9);
-    for (int k = 0; k < MOST_TICKS && first + k <= last; k++, a->n++) {
+    for (int k = 0; k < MAX_TICKS && first + k <= last; k++, a->n++) {
         a->at[a->n] = (first + k) * step;
         tick_word(a->word[a->n], a->log ? pow(10, a->at[a->n]) : a->at[a->n]);
     }
@@ -193,13 +193,13 @@ static void names(page *p, const chart *c, const axis *ax, const axis *ay, doubl
 
 static unsigned look_of(const series *s, size_t place_of)
 {
-    return (s->look ? s->look - 1 : (unsigned)place_of) % LOOKS;
+    return (s->style_index ? s->style_index - 1 : (unsigned)place_of) % STYLES;
 }
 
 /* Disc, square, triangle, diamond, cross, triangle on its head, plus, flat bar: around (x, y). */
-static void mark(page *p, double x, double y, unsigned look, bool hollow)
+static void mark(page *p, double x, double y, unsigned style_index, bool hollow)
 {
-    static const char *const shape[LOOKS] = {
+    static const char *const shape[STYLES] = {
         "m-3.4 0a3.4 3.4 0 1 0 6.8 0a3.4 3.4 0 1 0-6.8 0z",
         "m-3-3h6v6h-6z",
         "m0-4l4 7h-8z",
@@ -213,19 +213,19 @@ static void mark(page *p, double x, double y, unsigned look, bool hollow)
     page_put(p,
              "<path class=\"mark\" transform=\"translate(%.1f %.1f) scale(%.1f)\" d=\"M0 0%s\" "
              "style=\"stroke:var(--c%u);stroke-width:1.2;fill:",
-             x, y, hollow ? 1.8 : 1.0, shape[look], look);
-    if (hollow || look == 4 || look == 6)
+             x, y, hollow ? 1.8 : 1.0, shape[style_index], style_index);
+    if (hollow || style_index == 4 || style_index == 6)
         page_put(p, "none\"");
     else
-        page_put(p, "var(--c%u)\"", look);
+        page_put(p, "var(--c%u)\"", style_index);
 }
 
-static void stroke(page *p, unsigned look)
+static void stroke(page *p, unsigned style_index)
 {
-    static const char *const dashes[LOOKS] = {"none",        "7 3",  "2 3", "9 3 2 3",
-                                              "5 2 1 2 1 2", "12 4", "4 4", "1 2"};
-    page_put(p, "<path class=\"series\" style=\"stroke:var(--c%u);stroke-dasharray:%s\" d=\"", look,
-             dashes[look]);
+    static const char *const dashes[STYLES] = {"none",        "7 3",  "2 3", "9 3 2 3",
+                                               "5 2 1 2 1 2", "12 4", "4 4", "1 2"};
+    page_put(p, "<path class=\"series\" style=\"stroke:var(--c%u);stroke-dasharray:%s\" d=\"",
+             style_index, dashes[style_index]);
 }
 
 /* ---- labels of points ------------------------------------------------------------------------ */
@@ -290,10 +290,10 @@ static void labels(page *p, const chart *c, const axis *ax, const axis *ay, doub
 static void draw(page *p, const chart *c, size_t i, const axis *ax, const axis *ay)
 {
     const series *const s = &c->s[i];
-    const unsigned look = look_of(s, i);
+    const unsigned style_index = look_of(s, i);
     if (!c->points) {
         bool pen = false;
-        stroke(p, look);
+        stroke(p, style_index);
         for (size_t k = 0; k < s->n; k++) {
             const double x = at(ax, s->x[k]), y = at(ay, s->y[k]);
             const bool seen = isfinite(x) && isfinite(y);
@@ -307,7 +307,7 @@ static void draw(page *p, const chart *c, size_t i, const axis *ax, const axis *
         number vx, vy;
         const double x = at(ax, s->x[k]), y = at(ay, s->y[k]);
         if (!isfinite(x) || !isfinite(y)) continue;
-        mark(p, x, y, look, s->hollow);
+        mark(p, x, y, style_index, s->hollow);
         page_put(p, "><title>%s%s%s: %s, %s</title></path>\n", s->label ? s->label[k] : "",
                  s->label ? " " : "", s->name, show_value(vx, s->x[k]), show_value(vy, s->y[k]));
     }
@@ -317,15 +317,15 @@ static void legend(page *p, const chart *c)
 {
     page_put(p, "<div class=\"legend\">");
     for (size_t i = 0; i < c->n; i++) {
-        const unsigned look = look_of(&c->s[i], i);
+        const unsigned style_index = look_of(&c->s[i], i);
         page_put(
             p, "<span><svg width=\"30\" height=\"16\" viewBox=\"0 0 30 16\" aria-hidden=\"true\">");
         if (!c->points) {
-            stroke(p, look);
+            stroke(p, style_index);
             page_put(p, "M0 8H30\"/>");
         }
         if (!c->bare && c->s[i].n <= 60) {
-            mark(p, 15, 8, look, c->s[i].hollow);
+            mark(p, 15, 8, style_index, c->s[i].hollow);
             page_put(p, "/>");
         }
         page_put(p, "</svg>%s</span>", c->s[i].name);

@@ -57,7 +57,7 @@ static const char *star(bool verified)
 
 static void size_cell(page *p, table *t, const item *it)
 {
-    const both v = file_bytes_of(p, it);
+    const before_after v = file_bytes_of(p, it);
     number b, a;
     table_cell(p, t, NULL);
     if (!isnan(v.before) && !isnan(v.after))
@@ -139,8 +139,8 @@ static void cut_cells(page *p, table *t, const item *it, columns c, size_t norm)
         change_cell(p, t, ms,
                     !isfinite(faster)                  ? ""
                     : fmax(faster, 1 / faster) < 1.005 ? "the same"
-                    : faster > 1                       ? page_words(p, "%.3gx faster", faster)
-                                                       : page_words(p, "%.3gx slower", 1 / faster),
+                    : faster > 1                       ? page_format(p, "%.3gx faster", faster)
+                                                       : page_format(p, "%.3gx slower", 1 / faster),
                     " ms");
     error_cells(p, t, it->cert->proven, it->cert->measured, it->holds == PARE_TRUE, norm);
     table_text(p, t, isnan(inputs_of(it)) ? "" : show_count(v, inputs_of(it)));
@@ -190,12 +190,12 @@ typedef struct point {
 static size_t points_of(page *p, point *out, const items *all, const char *model)
 {
     size_t n = 0;
-    for (size_t i = 0; i < all->n && !p->st; i++) {
+    for (size_t i = 0; i < all->n && !p->w.st; i++) {
         const item *const it = &all->v[i];
         if (it->kind != ITEM_CUT || it->holds == PARE_FALSE) continue;
         if (model && strcmp(it->cert->input.sha256, model) != 0) continue;
         p->file = it->from;
-        const both size = file_bytes_of(p, it);
+        const before_after size = file_bytes_of(p, it);
         const double left = 100 * size.after / size.before;
         if (!isfinite(left) || (n > 0 && strcmp(it->cert->norm, out[0].it->cert->norm) != 0))
             continue;
@@ -222,16 +222,16 @@ static size_t series_of(page *p, series *s, const point *at, size_t n)
                 if (cut_kind_of(at[k].it) != kind) continue;
                 x[m] = at[k].x;
                 y[m] = hollow ? at[k].measured : at[k].proven;
-                label[m++] = page_words(p, "%zu", at[k].it->number);
+                label[m++] = page_format(p, "%zu", at[k].it->number);
             }
             s[count++] = (series){
-                .name = page_words(p, "%s, %s", kind->word, hollow ? "measured" : "bound"),
+                .name = page_format(p, "%s, %s", kind->word, hollow ? "measured" : "bound"),
                 .n = m,
                 .x = x,
                 .y = y,
                 .label = hollow ? NULL : label,
                 .hollow = hollow,
-                .look = kind->look,
+                .style_index = kind->style_index,
             };
         }
     }
@@ -245,14 +245,14 @@ static bool scatter(page *p, const items *all, const char *model, bool first)
     series *const s = page_alloc(p, 2 * n, sizeof *s);
     if (n < 2 || !s) return false;
     const size_t count = series_of(p, s, at, n);
-    if (p->st) return false;
+    if (p->w.st) return false;
     const char *const path = at[0].it->cert->input.path, *const slash = strrchr(path, '/');
     const bool entries = strcmp(at[0].it->cert->norm, OUTPUT_ENTRIES) == 0;
     if (first) page_put(p, "<div class=\"grid\">\n");
-    plot_chart(p, &(chart){page_words(p, "Size against error: cuts of %s",
-                                      !model  ? "different models"
-                                      : slash ? slash + 1
-                                              : path),
+    plot_chart(p, &(chart){page_format(p, "Size against error: cuts of %s",
+                                       !model  ? "different models"
+                                       : slash ? slash + 1
+                                               : path),
                            "size of the result, % of the original file",
                            entries ? "largest change of an output entry" : "error", .log_y = true,
                            .points = true, .from_zero = true, .s = s, .n = count});
@@ -284,7 +284,7 @@ static void notes(page *p, const items *all)
 {
     size_t shown = 0;
     page_put(p, "<p class=\"small dim\">");
-    for (size_t i = 0; i < all->n && !p->st; i++) {
+    for (size_t i = 0; i < all->n && !p->w.st; i++) {
         const char *const norm = norm_of(p, &all->v[i]);
         if (!norm || first_with_norm(p, all, i) != i) continue;
         if (shown++ == 0)
@@ -308,12 +308,12 @@ void summary_cuts(page *p, const items *all)
     page_put(p, "<section class=\"summary\" id=\"cuts\"><h2>Summary: every result and what it "
                 "costs</h2>\n");
     table_begin(p, &t,
-                page_words(p,
-                           "result|cut|#file size|%s%s#error, at most|#error, measured|#inputs|"
-                           "certificate|",
-                           c.metric ? "#metric|" : "", c.time ? "#time of one pass|" : ""),
+                page_format(p,
+                            "result|cut|#file size|%s%s#error, at most|#error, measured|#inputs|"
+                            "certificate|",
+                            c.metric ? "#metric|" : "", c.time ? "#time of one pass|" : ""),
                 "all");
-    for (size_t i = 0; i < all->n && !p->st; i++)
+    for (size_t i = 0; i < all->n && !p->w.st; i++)
         if (is_listed(&all->v[i])) row(p, &t, all, i, c);
     table_end(p);
     notes(p, all);
