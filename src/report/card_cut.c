@@ -1,5 +1,4 @@
-/* card_cut.c - the card of one cut: what it saved, what it promises, what was measured (items.h).
- */
+/* card_cut.c - the card of one cut: what it saves, what it proves, what was measured (items.h). */
 #include "items.h"
 #include "plot.h"
 
@@ -40,8 +39,8 @@ double inputs_of(const item *it)
 }
 
 /* "before 4,000 (4x smaller)" */
-static void fact(page *p, const char *label, const char *before, const char *after, double ratio,
-                 const char *less, const char *more, bool verified)
+static void change_fact(page *p, const char *label, const char *before, const char *after,
+                        double ratio, const char *less, const char *more, bool verified)
 {
     const char *how = "";
     if (isfinite(ratio) && ratio > 1) how = page_format(p, " (%.3gx %s)", ratio, less);
@@ -51,15 +50,16 @@ static void fact(page *p, const char *label, const char *before, const char *aft
     page_fact(p, label, after, NULL, page_format(p, "before %s%s", before, how), verified);
 }
 
-static void counted(page *p, const char *label, before_after v)
+static void count_fact(page *p, const char *label, before_after v)
 {
     number b, a;
     if (isnan(v.before) || isnan(v.after)) return;
-    fact(p, label, show_count(b, v.before), show_count(a, v.after), v.before / v.after, "smaller",
-         "larger", v.verified);
+    change_fact(p, label, show_count(b, v.before), show_count(a, v.after), v.before / v.after,
+                "smaller", "larger", v.verified);
 }
 
-static void measured(page *p, const cJSON *from, const char *label, const char *unit, bool timed)
+static void measured_fact(page *p, const cJSON *from, const char *label, const char *unit,
+                          bool timed)
 {
     number b, a;
     const double before = item_number(p, from, "before"), after = item_number(p, from, "after");
@@ -67,36 +67,29 @@ static void measured(page *p, const cJSON *from, const char *label, const char *
     show_value(b, before);
     show_value(a, after);
     strncat(a, unit, sizeof a - strlen(a) - 1);
-    fact(p, label, b, a, timed ? before / after : NAN, "faster", "slower", false);
+    change_fact(p, label, b, a, timed ? before / after : NAN, "faster", "slower", false);
 }
 
-/* Rows whose largest entry may have changed: the rest keeps its label for certain. */
-static void labels(page *p, const item *it)
-{
-    const pare_claim *const t = pare_cert_find(it->cert, PARE_ROWS_CHANGED);
-    const bool verified = it->holds == PARE_TRUE;
-    if (!t) return;
-    page_fact(p, verified ? "labels proven unchanged" : "labels claimed to be unchanged",
-              page_format(p, "%.4g %%", floor(1e4 * (1 - fmin(1, t->value))) / 100),
-              verified ? "good" : NULL, "of the output rows", verified);
-}
-
-static void saved(page *p, const item *it)
+static void put_savings(page *p, const item *it)
 {
     const cJSON *metric = item_object(p, it->json, "metric");
     const char *name = item_string(p, metric, "name");
+    const bool ticket = strcmp(cut_kind_of(it)->prefix, "ticket") == 0;
+    const bool verified = it->holds == PARE_TRUE;
     page_put(p, "<div class=\"facts\">\n");
-    counted(p, "parameters", parameters_of(p, it));
-    counted(p, "file, bytes", file_bytes_of(p, it));
+    count_fact(p, "parameters", parameters_of(p, it));
+    count_fact(p, "file, bytes", file_bytes_of(p, it));
     /* A file of masks is smaller than what they become. */
-    counted(p,
-            strcmp(cut_kind_of(it)->prefix, "ticket") == 0 ? "weights after unpacking, bytes"
-                                                           : "weights, bytes",
-            bytes_of(p, it));
-    counted(p, "multiply-adds", run_figure(p, it, "macs"));
-    measured(p, item_object(p, it->json, "time_ms"), "time of one pass", " ms", true);
-    if (name) measured(p, metric, name, "", false);
-    labels(p, it);
+    count_fact(p, ticket ? "weights after unpacking, bytes" : "weights, bytes", bytes_of(p, it));
+    count_fact(p, "multiply-adds", run_figure(p, it, "macs"));
+    measured_fact(p, item_object(p, it->json, "time_ms"), "time of one pass", " ms", true);
+    if (name) measured_fact(p, metric, name, "", false);
+    /* Rows whose largest entry may have changed: the rest keeps its label for certain. */
+    const pare_claim *const changed = pare_cert_find(it->cert, PARE_ROWS_CHANGED);
+    if (changed)
+        page_fact(p, verified ? "labels proven unchanged" : "labels claimed to be unchanged",
+                  page_format(p, "%.4g %%", floor(1e4 * (1 - fmin(1, changed->value))) / 100),
+                  verified ? "good" : NULL, "of the output rows", verified);
     page_put(p, "</div>\n");
     if (it->json)
         page_put(p,
@@ -132,24 +125,14 @@ static bar bar_of(page *p, const item *it, const pare_claim *t)
     };
 }
 
-/* Vacuous bounds are told, and kept apart from those that say something. */
-static void vacuous_bars(page *p, const bar *t, size_t n)
-{
-    if (n == 0) return;
-    page_fold(p, n == 1 ? "One vacuous bound" : page_format(p, "%zu vacuous bounds", n),
-              "true, but too large to say anything");
-    plot_bars(p, t, n);
-    page_fold_end(p);
-}
-
-static void bars(page *p, const item *it)
+static void put_bounds(page *p, const item *it)
 {
     const pare_cert *const c = it->cert;
     const bool claimed = it->holds != PARE_TRUE;
     bar *const t = page_alloc(p, 2 + c->nclaims, sizeof *t);
-    bar *const empty = page_alloc(p, 1 + c->nclaims, sizeof *empty);
-    size_t n = 0, nempty = 0;
-    if (!t || !empty) return;
+    bar *const vacuous = page_alloc(p, 1 + c->nclaims, sizeof *vacuous);
+    size_t n = 0, nvacuous = 0;
+    if (!t || !vacuous) return;
     const bar proven = {claimed ? "claimed bound" : "proven bound",
                         c->domain,
                         c->proven,
@@ -168,7 +151,7 @@ static void bars(page *p, const item *it)
         if (!claim_is_bar(c, &c->claims[i])) continue;
         const bar one = bar_of(p, it, &c->claims[i]);
         if (one.vacuous)
-            empty[nempty++] = one;
+            vacuous[nvacuous++] = one;
         else
             t[n++] = one;
     }
@@ -182,10 +165,16 @@ static void bars(page *p, const item *it)
              proven.vacuous && !isinf(c->proven)
                  ? " The hatched bound is vacuous: it is larger than the largest output."
                  : "");
-    vacuous_bars(p, empty, nempty);
+    if (nvacuous > 0) { /* apart from those that say something */
+        page_fold(
+            p, nvacuous == 1 ? "One vacuous bound" : page_format(p, "%zu vacuous bounds", nvacuous),
+            "true, but too large to say anything");
+        plot_bars(p, vacuous, nvacuous);
+        page_fold_end(p);
+    }
 }
 
-static void links(page *p, const item *it)
+static void put_chain(page *p, const item *it)
 {
     const pare_cert *const c = it->cert;
     number v;
@@ -283,10 +272,10 @@ void card_cut(page *p, const item *it)
              "<code>%s</code>.</p>\n",
              c->reduction, c->input.path, c->output.path);
     page_verdict(p, it);
-    saved(p, it);
-    bars(p, it);
+    put_savings(p, it);
+    put_bounds(p, it);
     claim_tables(p, it);
-    links(p, it);
+    put_chain(p, it);
     page_source(p, it->path, item_string(p, it->json, "line"), it->from);
     page_card_end(p);
 }
