@@ -1,4 +1,4 @@
-/* card_plan.c - the cards of a length plan and of a run of one: its calls as a picture of the
+/* card_length.c - the cards of a length plan and of a run of one: its calls as a picture of the
  * attention matrix, and what the run promises (items.h). */
 #include "items.h"
 #include "plot.h"
@@ -24,7 +24,7 @@ typedef struct picture {
     size_t nlabels;
 } picture;
 
-static void shape(picture *pic, size_t k, size_t q, size_t nk, size_t nq)
+static void draw_rectangle(picture *pic, size_t k, size_t q, size_t nk, size_t nq)
 {
     if (pic->shapes++ >= MAX_SHAPES) return;
     const double x = LEFT + (double)k * pic->cell, y = TOP + (double)q * pic->cell,
@@ -36,7 +36,7 @@ static void shape(picture *pic, size_t k, size_t q, size_t nk, size_t nq)
 }
 
 /* Keys x .. x + n - 1 of the tile's list are neighbors: one shape. */
-static void row(picture *pic, const pare_tile *t, size_t p, size_t seen)
+static void draw_query(picture *pic, const pare_tile *t, size_t p, size_t seen)
 {
     for (size_t x = 0; x < seen;) {
         size_t low = pare_tile_key(t, x), high = low, n = 1;
@@ -47,14 +47,14 @@ static void row(picture *pic, const pare_tile *t, size_t p, size_t seen)
             high = next > high ? next : high;
             n++;
         }
-        shape(pic, low, pare_tile_query(t, p), high - low + 1, 1);
+        draw_rectangle(pic, low, pare_tile_query(t, p), high - low + 1, 1);
         x += n;
     }
 }
 
 /* The number of the call in the middle of the tile, where it is large enough for it and no other
  * number stands there. */
-static void put_number(picture *pic)
+static void draw_number(picture *pic)
 {
     enum { LETTER = 8, LINE = 13 };
     const double w = LETTER * (pic->call < 9 ? 1 : pic->call < 99 ? 2 : pic->call < 999 ? 3 : 4);
@@ -70,7 +70,7 @@ static void put_number(picture *pic)
              x, y + 4, pic->call + 1);
 }
 
-static void tile(picture *pic, const pare_tile *t)
+static void draw_tile(picture *pic, const pare_tile *t)
 {
     pic->area = pic->sum_x = pic->sum_y = 0;
     /* Neighbors, also at corners, have different tones. */
@@ -81,26 +81,26 @@ static void tile(picture *pic, const pare_tile *t)
              tone);
     if (t->vis0 == PARE_VIS_ALL && !t->keys && !t->rows && t->shared == 0) {
         const size_t q = t->q_down ? t->q0 + 1 - t->nq : t->q0;
-        shape(pic, t->k_down ? t->k0 + 1 - t->nk : t->k0, q, t->nk, t->nq);
+        draw_rectangle(pic, t->k_down ? t->k0 + 1 - t->nk : t->k0, q, t->nk, t->nq);
     } else
         for (size_t p = 0; p < t->nq && pic->shapes <= MAX_SHAPES; p++)
-            row(pic, t, p, pare_tile_sees(t, p));
+            draw_query(pic, t, p, pare_tile_sees(t, p));
     page_put(pic->p, "</g>");
-    put_number(pic);
+    draw_number(pic);
     page_put(pic->p, "\n");
 }
 
-static pare_status call(void *ctx, const pare_placed *tiles, size_t count, uint32_t rows)
+static pare_status draw_call(void *ctx, const pare_placed *tiles, size_t count, uint32_t rows)
 {
     picture *pic = ctx;
     (void)rows;
-    for (size_t i = 0; i < count && pic->shapes <= MAX_SHAPES; i++) tile(pic, &tiles[i].t);
+    for (size_t i = 0; i < count && pic->shapes <= MAX_SHAPES; i++) draw_tile(pic, &tiles[i].t);
     pic->call++;
     return pic->p->w.st;
 }
 
 /* Ticks at whole multiples of a call's length, at most about seven. */
-static void axes(page *p, const pare_length_plan *plan, double cell)
+static void draw_axes(page *p, const pare_length_plan *plan, double cell)
 {
     const size_t unit = plan->caps.max_len ? plan->caps.max_len : 1;
     const size_t step = unit * ((plan->tokens / unit + 6) / 7 ? (plan->tokens / unit + 6) / 7 : 1);
@@ -120,7 +120,7 @@ static void axes(page *p, const pare_length_plan *plan, double cell)
              LEFT + SIDE / 2, TOP + SIDE + 36);
 }
 
-static void draw(page *p, const pare_length_plan *plan)
+static void draw_calls(page *p, const pare_length_plan *plan)
 {
     picture *const pic = page_alloc(p, 1, sizeof *pic);
     if (!pic) return;
@@ -134,9 +134,8 @@ static void draw(page *p, const pare_length_plan *plan)
              "head\">\n<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" "
              "style=\"fill:var(--track)\"/>\n",
              LEFT + SIDE + RIGHT, TOP + SIDE + BOTTOM, LEFT, TOP, SIDE, SIDE);
-    const pare_status st = pare_length_plan_calls(plan, call, pic, p->w.err);
-    if (!p->w.st) p->w.st = st;
-    axes(p, plan, pic->cell);
+    pare_work_keep(&p->w, pare_length_plan_calls(plan, draw_call, pic, p->w.err));
+    draw_axes(p, plan, pic->cell);
     page_put(p,
              "</svg><p class=\"small dim\">A number is a call: blocks with one number are computed "
              "by one call. There are %zu calls of at most %u tokens%s%s. Gray pairs are not "
@@ -146,28 +145,29 @@ static void draw(page *p, const pare_length_plan *plan)
              pic->shapes > MAX_SHAPES ? "; only the first ones are drawn" : "");
 }
 
-static void fact(page *p, const char *label, double v, const char *beside)
+static void count_fact(page *p, const char *label, double v, const char *beside)
 {
     number n;
     page_fact(p, label, show_count(n, v), NULL, beside, true); /* parsing computes them again */
 }
 
-static void costs(page *p, const pare_length_plan *plan)
+static void put_costs(page *p, const pare_length_plan *plan)
 {
     const pare_length_cost *c = &plan->cost;
     const double work = c->flops / c->direct_flops, pairs = c->computed_pairs / c->pairs;
     number v;
     page_put(p, "<div class=\"facts\">\n");
-    fact(p, "calls, all heads", (double)c->calls,
-         c->lower > 0 ? page_format(p, "at least %s for any plan", show_count(v, (double)c->lower))
-                      : "");
+    count_fact(p, "calls, all heads", (double)c->calls,
+               c->lower > 0
+                   ? page_format(p, "at least %s for any plan", show_count(v, (double)c->lower))
+                   : "");
     if (c->theorem > 0)
-        fact(p, "calls of the algorithm of Yu 2025", (double)c->theorem,
-             page_format(p, "%.3g times as many", (double)c->theorem / (double)c->calls));
-    fact(p, "rounds", (double)c->rounds, "calls of one round can run at the same time");
-    fact(p, "tokens a call takes", plan->caps.max_len,
-         page_format(p, "for an input of %zu", plan->tokens));
-    fact(p, "scratch memory, bytes", c->scratch_bytes, "at most");
+        count_fact(p, "calls of the algorithm of Yu 2025", (double)c->theorem,
+                   page_format(p, "%.3g times as many", (double)c->theorem / (double)c->calls));
+    count_fact(p, "rounds", (double)c->rounds, "calls of one round can run at the same time");
+    count_fact(p, "tokens a call takes", plan->caps.max_len,
+               page_format(p, "for an input of %zu", plan->tokens));
+    count_fact(p, "scratch memory, bytes", c->scratch_bytes, "at most");
     page_put(p, "</div>\n<p class=\"small dim\">");
     if (work <= 1.0005)
         page_put(p, "No extra multiplications");
@@ -179,7 +179,7 @@ static void costs(page *p, const pare_length_plan *plan)
         page_put(p, ", %.4g pairs of tokens computed for each one that is needed.</p>\n", pairs);
 }
 
-static pare_status parse(page *p, pare_length_plan *plan, const cJSON *json, const char *path)
+static pare_status parse_plan(page *p, pare_length_plan *plan, const cJSON *json, const char *path)
 {
     const pare_status st = pare_length_plan_parse(plan, p->w.arena, json, NULL, p->w.err);
     if (st) pare_err_prefix(p->w.err, path);
@@ -195,30 +195,30 @@ static const char *sentence(page *p, const pare_length_plan *plan)
                        (size_t)plan->cost.rounds);
 }
 
-static void show(page *p, const pare_length_plan *plan)
+static void put_plan(page *p, const pare_length_plan *plan)
 {
     page_put(p, "<p class=\"small dim\">Mode <code>%s</code>.</p>\n",
              pare_length_mode_name(plan->opts.mode));
-    costs(p, plan);
+    put_costs(p, plan);
     if (plan->opts.mode == PARE_LENGTH_NATIVE || plan->opts.mode == PARE_LENGTH_ZEROREF)
-        draw(p, plan);
+        draw_calls(p, plan);
 }
 
 void card_plan(page *p, const item *it)
 {
     pare_length_plan plan;
-    if (!p->w.st) p->w.st = parse(p, &plan, it->json, it->path);
+    if (!p->w.st) p->w.st = parse_plan(p, &plan, it->json, it->path);
     if (p->w.st) return;
     page_card(p, &(card){it->id, it->number, cut_kind_of(it)->word, it->path, NULL, NULL,
                          sentence(p, &plan), false});
-    show(p, &plan);
+    put_plan(p, &plan);
     page_source(p, it->path, NULL, NULL);
     page_card_end(p);
 }
 
 /* ---- a certified run ------------------------------------------------------------------------- */
 
-static void bars(page *p, const item *it)
+static void put_errors(page *p, const item *it)
 {
     const char *const domain = item_string(p, it->json, "domain");
     const bool claimed = it->holds != PARE_TRUE;
@@ -254,14 +254,14 @@ void card_length(page *p, const item *it)
     if (!p->w.st && !path)
         p->w.st = pare_fail(p->w.err, PARE_ERR_INPUT, "%s: names no plan", it->path);
     if (!p->w.st) p->w.st = pare_json_read(&json, path, p->w.err);
-    if (!p->w.st) p->w.st = parse(p, &plan, json, path);
+    if (!p->w.st) p->w.st = parse_plan(p, &plan, json, path);
     if (!p->w.st) {
         page_card(p, &(card){it->id, it->number, cut_kind_of(it)->word, it->path, verdict_class(it),
                              verdict_word(it), sentence(p, &plan), false});
         page_put(p, "<p class=\"small dim\">Model <code>%s</code>.</p>\n", model);
         page_verdict(p, it);
-        bars(p, it);
-        show(p, &plan);
+        put_errors(p, it);
+        put_plan(p, &plan);
         page_source(p, it->path, NULL, NULL);
         page_card_end(p);
     }
