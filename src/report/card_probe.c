@@ -272,9 +272,7 @@ static void put_theorems(page *p, const cJSON *list)
         table_cell_end(p);
         table_text(p, &t, item_string(p, at, "theorem"));
         table_text(p, &t, item_string(p, at, "method"));
-        table_cell(p, &t, NULL);
-        page_tag(p, "span", cls[holds], word[holds]);
-        table_cell_end(p);
+        table_tag(p, &t, "span", cls[holds], word[holds]);
         table_text(p, &t, show_value(v, item_number(p, at, "value")));
         table_text(p, &t, show_value(v, item_number(p, at, "limit")));
         table_text(p, &t, isnan(factor) ? "" : page_format(p, "%sx", show_value(v, factor)));
@@ -318,9 +316,7 @@ static void put_directions(page *p, const cJSON *list, const char *metric)
         const char *const cut = item_string(p, at, "cut");
         table_row(p, &t);
         table_text(p, &t, item_string(p, at, "direction"));
-        table_cell(p, &t, NULL);
-        page_tag(p, "span", cls[k], word[k]);
-        table_cell_end(p);
+        table_tag(p, &t, "span", cls[k], word[k]);
         table_cell(p, &t, "try");
         if (cut && *cut) page_tag(p, "code", NULL, cut);
         table_cell_end(p);
@@ -334,20 +330,6 @@ static void put_directions(page *p, const cJSON *list, const char *metric)
         table_row_end(p);
     }
     table_end(p);
-}
-
-static void put_unknowns(page *p, const cJSON *list)
-{
-    const cJSON *at;
-    if (list_length(list) == 0) return;
-    page_fold(p, "What was not looked at, and why", NULL);
-    page_put(p, "<ul class=\"small\">\n");
-    cJSON_ArrayForEach(at, list)
-    {
-        page_tag(p, "li", NULL, cJSON_GetStringValue(at));
-    }
-    page_put(p, "</ul>\n");
-    page_fold_end(p);
 }
 
 /* ---- the card -------------------------------------------------------------------------------- */
@@ -434,7 +416,17 @@ void card_probe(page *p, const item *it)
     put_curves(p, probe, depth, metric);
     put_layers(p, probe, depth);
     put_theorems(p, item_objects(p, probe, "theorems"));
-    put_unknowns(p, item_strings(p, probe, "untold"));
+    const cJSON *const unknown = item_strings(p, probe, "untold"), *at;
+    if (list_length(unknown) > 0) {
+        page_fold(p, "What was not looked at, and why", NULL);
+        page_put(p, "<ul class=\"small\">\n");
+        cJSON_ArrayForEach(at, unknown)
+        {
+            page_tag(p, "li", NULL, cJSON_GetStringValue(at));
+        }
+        page_put(p, "</ul>\n");
+        page_fold_end(p);
+    }
     page_source(p, it->path, item_string(p, it->json, "line"), "the file");
     page_card_end(p);
 }

@@ -77,9 +77,7 @@ static void put_row(page *p, table *t, const cJSON *r, const char *shared)
     const char *const claim = item_string(p, r, "claim");
     const double published = item_number(p, r, "published");
     if (claim) {
-        table_cell(p, t, NULL);
-        page_tag(p, "span", "claim", claim);
-        table_cell_end(p);
+        table_tag(p, t, "span", "claim", claim);
     } else
         spread_cell(p, t, of ? published : NAN, of ? item_number(p, r, "published_std") : NAN);
     spread_cell(p, t, of ? item_number(p, r, "reference") : published, NAN);
@@ -273,18 +271,6 @@ static const cJSON *plot_histogram(page *p, const cJSON *first, const char *figu
     return c == first ? c->next : c;
 }
 
-static void put_histograms(page *p, const cJSON *figure)
-{
-    const cJSON *const list = item_objects(p, figure, "series");
-    const char *const name = item_string(p, figure, "name");
-    if (!list || !list->child) return;
-    page_fold(p, page_format(p, "%s: how the runs are spread", name ? name : ""), NULL);
-    page_put(p, "<div class=\"grid\">\n");
-    for (const cJSON *c = list->child; c && !p->w.st;) c = plot_histogram(p, c, name ? name : "");
-    page_put(p, "</div>\n");
-    page_fold_end(p);
-}
-
 /* ---- counts ---------------------------------------------------------------------------------- */
 
 static void count_rows(page *p, size_t count[OUTCOMES + 1], const cJSON *of)
@@ -350,7 +336,17 @@ void card_repro(page *p, const item *it)
         page_put(p, "</div>\n");
         page_fold_end(p);
     }
-    put_histograms(p, item_object(p, study, "figure"));
+    const cJSON *const figure = item_object(p, study, "figure");
+    const cJSON *const runs = item_objects(p, figure, "series");
+    if (runs && runs->child) {
+        const char *const name = item_string(p, figure, "name");
+        page_fold(p, page_format(p, "%s: how the runs are spread", name ? name : ""), NULL);
+        page_put(p, "<div class=\"grid\">\n");
+        for (const cJSON *c = runs->child; c && !p->w.st;)
+            c = plot_histogram(p, c, name ? name : "");
+        page_put(p, "</div>\n");
+        page_fold_end(p);
+    }
     const cJSON *const notes = item_strings(p, study, "notes");
     if (notes && notes->child) {
         page_put(p, "<ul class=\"small\">\n");

@@ -86,12 +86,10 @@ static void hypothesis_cells(page *p, table *t, const item *it, const pare_claim
     static const char *const cls[] = {"chip warn", "chip", "chip dim"};
     const pare_kind_row *const row = &pare_kinds[c->kind];
     const bool verified = it->holds == PARE_TRUE, link = c->kind == PARE_LINK_HYPOTHESES;
-    table_cell(p, t, NULL);
-    page_tag(p, "span", verified && !link ? cls[c->holds] : "chip dim",
-             link       ? optional[c->holds]
-             : verified ? word[c->holds]
-                        : claimed[c->holds]);
-    table_cell_end(p);
+    table_tag(p, t, "span", verified && !link ? cls[c->holds] : "chip dim",
+              link       ? optional[c->holds]
+              : verified ? word[c->holds]
+                         : claimed[c->holds]);
     value_cell(p, t, row->has_value, c->value);
     value_cell(p, t, row->has_limit, c->limit);
 }

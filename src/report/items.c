@@ -90,44 +90,39 @@ size_t item_numbers(double **out, page *p, const cJSON *obj, const char *key)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Whether a run file is of the models of the certificate: no other figures stand beside it. */
-static void check_run_file(item *it, page *p)
+/* out/m.safetensors.cert.json has out/m.safetensors.run.json beside it. Its figures are used only if it
+ * is about the models of the certificate. */
+static pare_status read_run_file(item *it, page *p)
 {
+    static const char tail[] = ".cert.json";
     const struct {
         const char *key, *sha256;
     } model[] = {{"input", it->cert->input.sha256}, {"output", it->cert->output.sha256}};
-    p->file = it->from;
+    const size_t n = strlen(it->path), t = sizeof tail - 1;
+    if (n <= t || strcmp(it->path + n - t, tail) != 0) return PARE_OK;
+    const char *path = pare_sprintf(p->w.arena, "%.*s.run.json", (int)(n - t), it->path);
+    if (!path) return pare_no_memory(p->w.err);
+    it->from = path;
+    if (!pare_file_exists(path)) return PARE_OK;
+    const pare_status st = pare_json_read(&it->json, path, p->w.err);
+    if (st) return st;
+    p->file = path;
     for (size_t i = 0; i < 2 && !it->run_refused; i++) {
         const char *const sha256 = item_string(p, item_object(p, it->json, model[i].key), "sha256");
-        if (p->w.st) return;
+        if (p->w.st) return p->w.st;
         if (!sha256 || strcmp(sha256, model[i].sha256) != 0)
             it->run_refused = page_format(
                 p,
                 "The sizes, times and metrics in %s are not shown: its %s model (sha256 %.12s) is "
                 "not that of the certificate (%.12s).",
-                it->from, model[i].key, sha256 ? sha256 : "not given", model[i].sha256);
+                path, model[i].key, sha256 ? sha256 : "not given", model[i].sha256);
     }
-    if (!it->run_refused) return;
-    cJSON_Delete(it->json);
-    it->json = NULL;
-}
-
-/* out/m.safetensors.cert.json has out/m.safetensors.run.json beside it. */
-static pare_status read_run_file(item *it, page *p)
-{
-    pare_arena *const a = p->w.arena;
-    pare_err *const err = p->w.err;
-    static const char tail[] = ".cert.json";
-    const size_t n = strlen(it->path), t = sizeof tail - 1;
-    if (n <= t || strcmp(it->path + n - t, tail) != 0) return PARE_OK;
-    const char *path = pare_sprintf(a, "%.*s.run.json", (int)(n - t), it->path);
-    if (!path) return pare_no_memory(err);
-    it->from = path;
-    if (!pare_file_exists(path)) return PARE_OK;
-    const pare_status st = pare_json_read(&it->json, path, err);
-    if (!st) check_run_file(it, p);
-    if (!st) it->largest = item_number(p, it->json, "largest_output");
-    return st ? st : p->w.st;
+    if (it->run_refused) {
+        cJSON_Delete(it->json);
+        it->json = NULL;
+    }
+    it->largest = item_number(p, it->json, "largest_output");
+    return p->w.st;
 }
 
 static pare_status read_json(item *it, page *p)

@@ -449,6 +449,13 @@ void table_text(page *p, table *t, const char *text)
     table_cell_end(p);
 }
 
+void table_tag(page *p, table *t, const char *tag, const char *tag_cls, const char *text)
+{
+    table_cell(p, t, NULL);
+    page_tag(p, tag, tag_cls, text);
+    table_cell_end(p);
+}
+
 void table_row_end(page *p)
 {
     page_put(p, "</tr>\n");

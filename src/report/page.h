@@ -45,11 +45,11 @@ typedef struct card {
 } card;
 void page_card(page *p, const card *c);
 void page_card_end(page *p);
-/* A part of a card that is closed at first. */
+/* A part of a card that is closed at first. `beside`: small text behind the title; NULL: none. */
 void page_fold(page *p, const char *title, const char *beside);
 void page_fold_end(page *p);
-/* One figure with what stands beside it; cls of the figure may be NULL. One that nothing on this
- * page has checked is marked. */
+/* One figure with a label before it and a remark behind it; cls of the figure may be NULL. A figure that
+ * this page has not verified is marked. */
 void page_fact(page *p, const char *label, const char *value, const char *cls, const char *beside,
                bool verified);
 /* A mark for a whole card whose figures no certificate covers. */
@@ -72,6 +72,8 @@ void table_row(page *p, table *t);
 void table_cell(page *p, table *t, const char *cls); /* opens it; cls NULL: that of its column */
 void table_cell_end(page *p);
 void table_text(page *p, table *t, const char *text); /* a whole cell */
+/* A whole cell with <tag class="tag_cls">text</tag>. */
+void table_tag(page *p, table *t, const char *tag, const char *tag_cls, const char *text);
 void table_row_end(page *p);
 void table_end(page *p);
 

@@ -50,26 +50,14 @@ static pare_status verify_all(items *all, page *p, const pare_report_opts *o)
     return PARE_OK;
 }
 
-static void write_cards(page *p, const items *all)
+pare_status pare_report_write(const char *path, const char *const *files, size_t n,
+                              const pare_report_opts *o, pare_err *err)
 {
     static void (*const card_of[])(page *, const item *) = {
         [ITEM_CUT] = card_cut, [ITEM_PROBE] = card_probe, [ITEM_REPRO] = card_repro,
         [ITEM_LOG] = card_log, [ITEM_PLAN] = card_plan,   [ITEM_LENGTH] = card_length,
     };
     enum { FEW = 2 };
-    p->open = all->n <= FEW;
-    page_intro(p, all);
-    summary_cuts(p, all);
-    summary_repro(p, all);
-    for (size_t i = 0; i < all->n && !p->w.st; i++) {
-        p->file = all->v[i].from;
-        card_of[all->v[i].kind](p, &all->v[i]);
-    }
-}
-
-pare_status pare_report_write(const char *path, const char *const *files, size_t n,
-                              const pare_report_opts *o, pare_err *err)
-{
     items all = {0};
     pare_arena *a = pare_arena_new();
     if (!a) return pare_no_memory(err);
@@ -79,7 +67,14 @@ pare_status pare_report_write(const char *path, const char *const *files, size_t
     if (!p.w.st) p.w.st = pare_out_open(&p.out, path, o->overwrite, err);
     if (!p.w.st) {
         page_begin(&p, o->title ? o->title : "pare report");
-        write_cards(&p, &all);
+        p.open = all.n <= FEW;
+        page_intro(&p, &all);
+        summary_cuts(&p, &all);
+        summary_repro(&p, &all);
+        for (size_t i = 0; i < all.n && !p.w.st; i++) {
+            p.file = all.v[i].from;
+            card_of[all.v[i].kind](&p, &all.v[i]);
+        }
         page_end(&p);
     }
     const pare_status st = p.w.st ? p.w.st : pare_out_commit(p.out, err);

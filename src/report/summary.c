@@ -32,16 +32,6 @@ static size_t first_with_norm(page *p, const items *all, size_t i)
     return i;
 }
 
-/* Which norm of the table it is, from 0: all but the first are marked. */
-static size_t norm_number(page *p, const items *all, size_t i)
-{
-    const size_t first = first_with_norm(p, all, i);
-    size_t n = 0;
-    for (size_t k = 0; k < first; k++)
-        n += norm_of(p, &all->v[k]) && first_with_norm(p, all, k) == k;
-    return n;
-}
-
 /* ---- the table ------------------------------------------------------------------------------- */
 
 /* What no verified certificate covers has a star. */
@@ -126,7 +116,11 @@ static void put_row(page *p, table *t, const items *all, size_t i, columns c)
 {
     const item *const it = &all->v[i];
     const bool refuted = it->holds == PARE_FALSE, plan = it->kind == ITEM_PLAN;
-    const size_t norm = norm_number(p, all, i);
+    /* Which norm of the table it is, from 0: all but the first are marked. */
+    const size_t first = first_with_norm(p, all, i);
+    size_t norm = 0;
+    for (size_t k = 0; k < first; k++)
+        norm += norm_of(p, &all->v[k]) && first_with_norm(p, all, k) == k;
     p->file = it->from;
     table_row(p, t);
     table_cell(p, t, NULL);
@@ -144,9 +138,8 @@ static void put_row(page *p, table *t, const items *all, size_t i, columns c)
                     it->holds == PARE_TRUE, norm);
         empty_cells(p, t, 1);
     }
-    table_cell(p, t, NULL);
-    page_tag(p, "span", plan ? "chip dim" : verdict_class(it), plan ? "none" : verdict_word(it));
-    table_cell_end(p);
+    table_tag(p, t, "span", plan ? "chip dim" : verdict_class(it),
+              plan ? "none" : verdict_word(it));
     table_row_end(p);
 }
 
