@@ -55,7 +55,7 @@ extern const bench_kind bench_attention, bench_dense, bench_hash, bench_spectral
 extern const bench_kind bench_board, bench_file, bench_web, bench_gpt;            /* models */
 extern const bench_kind bench_board_step, bench_file_step, bench_web_step;        /* training */
 extern const bench_kind bench_gpt_step;
-/* Picked up when the library can decode (pare.h then has the header). */
+/* Only where the library can decode. */
 #if defined __has_include
 #if __has_include(<pare/decode.h>)
 #define BENCH_HAS_DECODER 1
@@ -135,8 +135,8 @@ typedef struct bench_gemm {
 pare_status bench_gemm_init(bench_gemm *g, cli *c, size_t n);
 pare_status bench_gemm_run(bench_gemm *g, const pare_exec *exec, bool cpu, double *gflops,
                            pare_err *err);
-/* Seconds of a clock; cpu: CPU time of this process. Where others use the machine, too, that says
- * more, but only of work on one thread: one that waits for another does not use any. */
+/* Seconds of a clock; cpu: CPU time of this process, which is the fairer measure on a machine that
+ * others use too, but only for work on one thread: a thread that waits uses no CPU time. */
 double bench_seconds(bool cpu);
 
 /* ---- measuring ------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* bench_forward.c - forward passes of the f32 engine: a graph transformer on a board, on a dense web
- * and on a graph of the user, and a small GPT (bench.h). */
+/* bench_forward.c - forward passes of the f32 engine: a graph transformer on a board, on a dense
+ * web and on a graph of the user, and a small GPT (bench.h). */
 #include "bench.h"
 
 #include <math.h>

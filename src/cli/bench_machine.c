@@ -1,5 +1,5 @@
-/* bench_machine.c - the machine of a benchmark (all that a reader needs to judge a figure, and no host
- * name), its clocks, and sgemm, the yardstick (bench.h). */
+/* bench_machine.c - the machine of a benchmark (all that a reader needs to judge a figure, and no
+ * host name), its clocks, and sgemm, the yardstick (bench.h). */
 #include "bench.h"
 
 #include <math.h>

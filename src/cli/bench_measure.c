@@ -1,5 +1,5 @@
-/* bench_measure.c - measures on a machine that is never quiet (bench.h): sgemm, ours and each peer take
- * turns, again and again, and the best and the median of the same minutes are compared. */
+/* bench_measure.c - measures on a machine that is never quiet (bench.h): sgemm, ours and each peer
+ * take turns, again and again, and the best and the median of the same minutes are compared. */
 #include "bench.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
-/* bench_peer.c - peers: other programs that do the same work (bench.h). Each is started once and answers
- * lines, so that its runs can take turns with ours; it times itself, so that the time of the pipe does
- * not count. */
+/* bench_peer.c - peers: other programs that do the same work (bench.h). Each is started once and
+ * answers lines, so that its runs can take turns with ours; it times itself, so that the time of
+ * the pipe does not count. */
 #include "bench.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* bench_train.c - one step of training: forward, loss, backward, AdamW. The learning rate is 0, so that
- * every step does the same work on the same weights; the result that is checked and compared is the
- * gradient (bench.h). */
+/* bench_train.c - one step of training: forward, loss, backward, AdamW. The learning rate is 0, so
+ * that every step does the same work on the same weights; the result that is checked and compared
+ * is the gradient (bench.h). */
 #include "bench.h"
 #include <string.h>
 

@@ -214,8 +214,8 @@ static pare_status print_json(runner *r)
     return out_json(r->c, root, ok);
 }
 
-/* The commands stand between semicolons. A peer that does not start is left out and is no error: the
- * figures of the others are still wanted. */
+/* The commands stand between semicolons. A peer that does not start is left out and is no error:
+ * the figures of the others are still wanted. */
 static pare_status start_peers(runner *r, const char *list)
 {
     while (list && *list) {

@@ -1,5 +1,5 @@
-/* cmd_export.c - pare export: writes a model, or the engine that a plan of small calls needs, for other
- * programs. */
+/* cmd_export.c - pare export: writes a model, or the engine that a plan of small calls needs, for
+ * other programs. */
 #include "out.h"
 #include "interrupt.h"
 

@@ -1,5 +1,5 @@
-/* cmd_import.c - pare import: writes any model that pare can read as a pare file, checked by running
- * both. */
+/* cmd_import.c - pare import: writes any model that pare can read as a pare file, checked by
+ * running both. */
 #include "out.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* cmd_probe.c - pare probe: what can be cut from a model, and statistics of its weights and states. */
+/* cmd_probe.c - pare probe: what can be cut from a model, and statistics of its weights and
+ * states. */
 #include "describe.h"
 #include "out.h"
 #include "show_cut.h"
@@ -47,7 +48,8 @@ static bool same_group(const pare_spectrum *a, const pare_spectrum *b)
     return a->block == b->block && strcmp(a->name, b->name) == 0 && a->head != SIZE_MAX;
 }
 
-/* One matrix, or the same matrix of all heads of a block: the largest norm, the means of the ranks. */
+/* One matrix, or the same matrix of all heads of a block: the largest norm, the means of the
+ * ranks. */
 static void print_spectrum(const pare_probe *p, size_t first, bool heads)
 {
     const pare_spectrum *const s = &p->spectra[first], *largest = s;

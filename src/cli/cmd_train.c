@@ -178,7 +178,8 @@ static pare_status check_files(cli *c, const train_opts *o)
     return st;
 }
 
-/* Written beside the final name and renamed when it was read back and does what was seen. */
+/* Writes the model beside its final name, reads it back, and renames it if it has the same
+ * score. */
 static pare_status save_and_check(cli *c, const pare_lesson *l, pare_model *m, facts *f,
                                   double test)
 {
@@ -300,8 +301,8 @@ static pare_status train(cli *c, void *self, pare_ranks *ranks)
     pare_status st = check_options(c, o);
     if (!st) st = check_files(c, o);
     if (!st) st = training_open(&tr, c, o, ranks);
-    /* The first rank makes what the others would take for leftovers, or append to: after all of
-     * them have looked. */
+    /* The first rank creates the log after all ranks have checked for old files; the others then
+     * append to it. */
     st = pare_ranks_agree(ranks, st, &c->err);
     if (!st && first) st = log_open(&tr);
     st = pare_ranks_agree(ranks, st, &c->err);

@@ -237,8 +237,8 @@ static opt_result unknown_option(const words *w, const char *word)
     return bad_line(w, "unknown option '%s'; did you mean '--%s'?", word, near);
 }
 
-/* The next word as the value of o. A word that looks like an option is more often a forgotten
- * value than meant: who means it writes --opt=-x. A negative number gets its range error. */
+/* The next word as the value of o. A word that looks like an option mostly means that the value was
+ * forgotten; one that is meant is written --opt=-x. A negative number gets its range error. */
 static opt_result take_value(words *w, const opt *o, const char *as)
 {
     const char *next = w->at < w->argc ? w->argv[w->at] : NULL;

@@ -1,4 +1,5 @@
-/* ticket_required.c - pare ticket --required EPS,P: how wide a random network must be (Otsuka 2025, Theorems 3 and 6), before anything is drawn. Nothing is written. */
+/* ticket_required.c - pare ticket --required EPS,P: how wide a random network must be (Otsuka 2025,
+ * Theorems 3 and 6), before anything is drawn. Nothing is written. */
 #include "show_ticket.h"
 
 #include <math.h>

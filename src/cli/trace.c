@@ -1,4 +1,5 @@
-/* trace.c - writes hidden states as files (trace.h): stem.npy, block0.attn_in.npy, block0.attn_out.npy, ..., top.npy. */
+/* trace.c - writes hidden states as files (trace.h): stem.npy, block0.attn_in.npy,
+ * block0.attn_out.npy, ..., top.npy. */
 #include "trace.h"
 
 #include <dirent.h>

@@ -1,6 +1,7 @@
-/* train_log.c - the log of a training run (train.h): a CSV that is written line by line, so that it can be watched and
- * survives whatever happens to the run. No times: same command, same seed, same lines. After a
- * --resume the steps since the checkpoint stand there twice, with the same numbers. */
+/* train_log.c - the log of a training run (train.h): a CSV that is written line by line, so that it
+ * can be watched and survives whatever happens to the run. No times: same command, same seed, same
+ * lines. After a --resume the steps since the checkpoint stand there twice, with the same
+ * numbers. */
 #include "train.h"
 
 #include <errno.h>

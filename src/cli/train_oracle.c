@@ -1,5 +1,5 @@
-/* train_oracle.c - pare train --oracle M: attention, forward and backward, by calls of an engine that
- * takes M tokens (train.h). */
+/* train_oracle.c - pare train --oracle M: attention, forward and backward, by calls of an engine
+ * that takes M tokens (train.h). */
 #include "out.h"
 #include "train.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- one run and one setting ------------------------------------------------------------------------- */
+/* ---- one run and one setting ---------------------------------------------------------------- */
 
 const pare_lesson *training_task(const training *tr, size_t run)
 {

@@ -45,7 +45,7 @@ static void change_fact(page *p, const char *label, const char *before, const ch
     const char *how = "";
     if (isfinite(ratio) && ratio > 1) how = page_format(p, " (%.3gx %s)", ratio, less);
     if (ratio > 0 && ratio < 1) how = page_format(p, " (%.3gx %s)", 1 / ratio, more);
-    /* What rounds to 1 is the same. */
+    /* A ratio that rounds to 1. */
     if (fmax(ratio, 1 / ratio) < 1.005) how = " (the same)";
     page_fact(p, label, after, NULL, page_format(p, "before %s%s", before, how), verified);
 }
@@ -101,7 +101,7 @@ static void put_savings(page *p, const item *it)
 
 /* ---- bounds ---------------------------------------------------------------------------------- */
 
-/* As `pare width` and the other cuts have it: a model that always returns 0 meets it, too. */
+/* As in `pare width` and the other cuts: a model that always returns 0 meets such a bound, too. */
 bool is_vacuous(const item *it, double bound)
 {
     return isinf(bound) || bound > it->largest; /* false where that is nan */

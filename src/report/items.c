@@ -67,7 +67,7 @@ const cJSON *item_strings(page *p, const cJSON *obj, const char *key)
     return list_of(p, obj, key, cJSON_IsString, "strings");
 }
 
-/* Or none: null, and what is no number to draw. */
+/* A number, or none: null or infinite. */
 static cJSON_bool is_number_or_none(const cJSON *v)
 {
     const char *const word = cJSON_GetStringValue(v);
@@ -90,8 +90,8 @@ size_t item_numbers(double **out, page *p, const cJSON *obj, const char *key)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* out/m.safetensors.cert.json has out/m.safetensors.run.json beside it. Its figures are used only if it
- * is about the models of the certificate. */
+/* out/m.safetensors.cert.json has out/m.safetensors.run.json beside it. Its figures are used only
+ * if it is about the models of the certificate. */
 static pare_status read_run_file(item *it, page *p)
 {
     static const char tail[] = ".cert.json";
@@ -133,7 +133,7 @@ static pare_status read_json(item *it, page *p)
     pare_err ignored;
     pare_status st = pare_json_read(&root, it->path, err);
     if (st == PARE_ERR_INPUT && strstr(err->msg, "line 1, column 1:")) {
-        /* Not JSON at all. Who names a model means the certificate beside it. */
+        /* Not JSON at all. A user who names a model means the certificate beside it. */
         const char *const beside = page_format(p, "%s.cert.json", it->path);
         if (p->w.st) return p->w.st;
         if (pare_file_exists(beside))
@@ -185,8 +185,8 @@ static pare_status read_log(item *it, page *p)
     return PARE_OK;
 }
 
-/* A bound is vacuous when it is larger than what it speaks about: a probe of the same model knows
- * how large that is. */
+/* A bound is vacuous when it is larger than the largest output, which a probe of the same model
+ * reports. */
 static void find_largest_outputs(page *p, items *all)
 {
     for (size_t k = 0; k < all->n; k++) {

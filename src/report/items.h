@@ -25,9 +25,9 @@ typedef struct item {
     pare_size before, after;
     double file_before, file_after; /* bytes of their files, counted with them */
     const char *log;                /* the text of a training log */
-    pare_truth holds;               /* cut, length: what the verifier said; unknown: nobody asked */
+    pare_truth holds;               /* cut, length: what the verifier said; unknown: not verified */
     const char *why;                /* its reason */
-    double largest; /* cut: largest output of the input model, if a file tells; else nan */
+    double largest; /* cut: largest output of the input model, if a file has it; else nan */
 } item;
 
 typedef struct items {
@@ -54,7 +54,7 @@ typedef struct cut_kind {
     unsigned style_index; /* color and mark in plots */
 } cut_kind;
 const cut_kind *cut_kind_of(const item *it); /* cuts, length plans and their runs */
-/* How its card is called in the contents. */
+/* The title of its card in the contents. */
 const char *item_title(page *p, const item *it);
 
 /* The norm of almost every certificate (claim_kinds.c). */

@@ -216,8 +216,8 @@ const char *show_file_size(number buf, double v)
 
 /* ---- the frame ------------------------------------------------------------------------------- */
 
-/* Colors are named once for light and once for dark. The colors of series 0..7 differ also for people
- * who do not see red and green; marks and dashes differ without any color. */
+/* Colors are named once for light and once for dark. The colors of series 0..7 differ also for
+ * people who do not see red and green; marks and dashes differ without any color. */
 static const char *const style[] = {
     ":root{--bg:#f6f7f9;--box:#fff;--ink:#1b2330;--dim:#5c6675;--line:#dde2ea;--track:#e9edf3;"
     "--good:#0b7a53;--bad:#b3261e;--warn:#8a5a00;--hot:#d1495b;",
@@ -381,14 +381,6 @@ void page_fact(page *p, const char *label, const char *value, const char *cls, c
     page_tag(p, "span", "dim small", beside);
     if (!verified) page_put(p, " <span class=\"chip dim\">not verified</span>");
     page_put(p, "</div>\n");
-}
-
-void page_unverified(page *p, const char *what)
-{
-    page_put(p,
-             "<p><span class=\"chip dim\">not verified</span> <span class=\"small dim\">%s</span>"
-             "</p>\n",
-             what);
 }
 
 void page_source(page *p, const char *file, const char *command, const char *says)

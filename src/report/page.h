@@ -24,9 +24,9 @@ void page_text(page *p, const char *text);
 /* <tag class="class">text</tag>; class NULL: none. */
 void page_tag(page *p, const char *tag, const char *cls, const char *text);
 
-/* Zeroed memory and a formatted string that live as long as the page; NULL and "" when memory is out,
- * which w.st then says. The string is not escaped yet: it goes through page_text, page_tag or a %s of
- * page_put. */
+/* Zeroed memory and a formatted string that live as long as the page; NULL and "" when memory is
+ * out, which w.st then says. The string is not escaped yet: it goes through page_text, page_tag or
+ * a %s of page_put. */
 void *page_alloc(page *p, size_t n, size_t size);
 const char *page_format(page *p, const char *fmt, ...) PARE_PRINTF(2, 3);
 
@@ -48,12 +48,10 @@ void page_card_end(page *p);
 /* A part of a card that is closed at first. `beside`: small text behind the title; NULL: none. */
 void page_fold(page *p, const char *title, const char *beside);
 void page_fold_end(page *p);
-/* One figure with a label before it and a remark behind it; cls of the figure may be NULL. A figure that
- * this page has not verified is marked. */
+/* One figure with a label before it and a remark behind it; cls of the figure may be NULL. A figure
+ * that this page has not verified is marked. */
 void page_fact(page *p, const char *label, const char *value, const char *cls, const char *beside,
                bool verified);
-/* A mark for a whole card whose figures no certificate covers. */
-void page_unverified(page *p, const char *what);
 /* The line at the foot of a card: where its numbers come from. The command (NULL: not known) is
  * what `says` reports. */
 void page_source(page *p, const char *file, const char *command, const char *says);

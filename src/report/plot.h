@@ -1,8 +1,8 @@
 /* plot.h - the pictures a report is made of. Private to the module.
  *
  * They are plain HTML and SVG written here: a few shapes on two kinds of axes need no library, and
- * a page without a script prints, works from a file and can be tested as text. Series are told
- * apart by the shape of their marks and the dashes of their lines as well as by color. */
+ * a page without a script prints, works from a file and can be tested as text. Series differ
+ * in the shape of their marks and the dashes of their lines as well as in color. */
 #ifndef PARE_SRC_REPORT_PLOT_H
 #define PARE_SRC_REPORT_PLOT_H
 #include "page.h"
@@ -13,9 +13,9 @@ typedef struct bar {
     double value;             /* +inf: no bound */
     unsigned color;           /* 0..7 */
     bool measured;            /* evidence: rounded to nearest, not up */
-    bool vacuous;             /* larger than what it speaks about */
+    bool vacuous;             /* larger than the largest output */
     bool claimed;             /* nobody has proven it again: drawn without a color */
-    const char *none;         /* what is said in place of a bar where value is +inf */
+    const char *none;         /* sentence in place of the bar where value is +inf */
 } bar;
 void plot_bars(page *p, const bar *rows, size_t n);
 
