@@ -143,23 +143,6 @@ static pare_status check_options(cli *c, train_opts *o)
 
 /* ---- files --------------------------------------------------------------------------------- */
 
-/* The log must not be the model or one of its checkpoints, by whatever path. */
-static pare_status check_log_name(cli *c, const char *log)
-{
-    const char *slash = strrchr(c->out, '/'), *base = slash ? slash + 1 : c->out;
-    const char *beside = pare_path_relative(c->arena, c->out, log);
-    const size_t n = strlen(base);
-    if (!beside) return pare_no_memory(&c->err);
-    if (strncmp(beside, base, n) != 0) return PARE_OK;
-    if (beside[n] == '\0')
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--log %s is the file of -o: choose another name",
-                         log);
-    if (strncmp(beside + n, ".checkpoint", 11) == 0)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--log %s: checkpoints have such names: choose another one", log);
-    return PARE_OK;
-}
-
 static pare_status check_files(cli *c, const train_opts *o)
 {
     const char *const inputs[] = {o->data, o->val, o->test, o->vocab, o->from, o->teacher};
@@ -169,7 +152,17 @@ static pare_status check_files(cli *c, const train_opts *o)
     for (size_t i = 0; !st && i < sizeof inputs / sizeof *inputs; i++)
         if (inputs[i]) st = cli_may_write(c, c->out, inputs[i]);
     if (st || !o->log) return st;
-    st = check_log_name(c, o->log);
+    /* The log must not be the model or one of its checkpoints, by whatever path. */
+    const char *slash = strrchr(c->out, '/'), *base = slash ? slash + 1 : c->out;
+    const char *beside = pare_path_relative(c->arena, c->out, o->log);
+    const size_t n = strlen(base);
+    if (!beside) return pare_no_memory(&c->err);
+    if (strcmp(beside, base) == 0)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--log %s is the file of -o: choose another name",
+                         o->log);
+    if (strncmp(beside, base, n) == 0 && strncmp(beside + n, ".checkpoint", 11) == 0)
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "--log %s: checkpoints have such names: choose another one", o->log);
     const bool force = c->force;
     c->force = force || o->resume; /* a log that is continued */
     for (size_t i = 0; !st && i < sizeof inputs / sizeof *inputs; i++)

@@ -304,34 +304,27 @@ static bool read_values(values *out, const char **at)
     }
 }
 
-static pare_status read_grid(training *tr, values *lr, values *epochs)
-{
-    for (const char *at = tr->o->grid; at && *at;) {
-        const char *from = at;
-        bool good = false;
-        if (strncmp(at, "lr=", 3) == 0) {
-            at += 3;
-            good = read_values(lr, &at);
-        } else if (strncmp(at, "epochs=", 7) == 0) {
-            at += 7;
-            good = read_values(epochs, &at);
-            for (size_t i = 0; i < epochs->n; i++)
-                good = good && floor(epochs->v[i]) == epochs->v[i];
-        }
-        if (!good) return bad_grid(tr, from);
-        if (*at == ';') at++;
-    }
-    if (tr->o->grid && lr->n + epochs->n == 0) return bad_grid(tr, tr->o->grid);
-    return PARE_OK;
-}
-
+/* --grid lr=0.1,0.01;epochs=50,100, or the one setting of --lr and --epochs. */
 static pare_status open_settings(training *tr)
 {
     const train_opts *o = tr->o;
     values lr = {0}, epochs = {0};
     uint64_t whole[MOST_VALUES];
-    const pare_status st = read_grid(tr, &lr, &epochs);
-    if (st) return st;
+    for (const char *at = o->grid; at && *at;) {
+        const char *from = at;
+        bool good = false;
+        if (strncmp(at, "lr=", 3) == 0) {
+            at += 3;
+            good = read_values(&lr, &at);
+        } else if (strncmp(at, "epochs=", 7) == 0) {
+            at += 7;
+            good = read_values(&epochs, &at);
+            for (size_t i = 0; i < epochs.n; i++) good = good && floor(epochs.v[i]) == epochs.v[i];
+        }
+        if (!good) return bad_grid(tr, from);
+        if (*at == ';') at++;
+    }
+    if (o->grid && lr.n + epochs.n == 0) return bad_grid(tr, o->grid);
     if (epochs.n && (o->steps || o->epochs))
         return pare_fail(&tr->c->err, PARE_ERR_USAGE,
                          "--grid says the epochs: leave --epochs and --steps out");
@@ -361,16 +354,10 @@ static pare_status open_runs(training *tr)
         interrupt_cleans_also(tr->checkpoint[i]);
         tr->total += training_steps(tr, at);
     }
-    return PARE_OK;
-}
-
-/* Forgetting --resume does not lose a run that was stopped. Where --resume finds nothing (perhaps
- * because another number of runs gives checkpoints other names), a note says so. */
-static pare_status check_checkpoints(training *tr)
-{
-    cli *c = tr->c;
+    /* Forgetting --resume does not lose a run that was stopped. Where --resume finds nothing (perhaps
+     * because another number of runs gives checkpoints other names), a note says so. */
     size_t there = 0;
-    for (size_t i = 0; i < tr->settings * tr->runs; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (!pare_file_exists(tr->checkpoint[i])) continue;
         there++;
         if (!tr->o->resume && !c->force)
@@ -397,16 +384,6 @@ static uint64_t warmup_steps(const train_opts *o, uint64_t steps)
     return usual > steps / 10 ? steps / 10 : usual;
 }
 
-static void note_short_warmup(const training *tr)
-{
-    const uint64_t steps = training_steps(tr, 0), warmup = warmup_steps(tr->o, steps);
-    if (tr->o->warmup != WARMUP_DEFAULT || warmup == tr->o->recipe->warmup) return;
-    if (pare_ranks_rank(tr->ranks) == 0)
-        cli_note(tr->c,
-                 "the warm-up is shortened from %zu to %llu of the %llu steps; --warmup N sets it",
-                 tr->o->recipe->warmup, (unsigned long long)warmup, (unsigned long long)steps);
-}
-
 pare_status training_open(training *tr, cli *c, const train_opts *o, pare_ranks *ranks)
 {
     *tr = (training){.c = c, .o = o, .ranks = ranks, .runs = o->runs, .last_score = NAN};
@@ -422,9 +399,13 @@ pare_status training_open(training *tr, cli *c, const train_opts *o, pare_ranks 
     pare_model_free(m);
     if (!st && tr->teacher) st = check_model_fits(tr, tr->teacher, "--teacher");
     if (!st) st = open_runs(tr);
-    if (!st) st = check_checkpoints(tr);
-    if (!st) note_short_warmup(tr);
-    return st;
+    if (st || o->warmup != WARMUP_DEFAULT) return st;
+    const uint64_t steps = training_steps(tr, 0), warmup = warmup_steps(o, steps);
+    if (warmup != o->recipe->warmup && pare_ranks_rank(ranks) == 0)
+        cli_note(c,
+                 "the warm-up is shortened from %zu to %llu of the %llu steps; --warmup N sets it",
+                 o->recipe->warmup, (unsigned long long)warmup, (unsigned long long)steps);
+    return PARE_OK;
 }
 
 void training_close(training *tr)
