@@ -174,19 +174,6 @@ static void put_bounds(page *p, const item *it)
     }
 }
 
-static void put_chain(page *p, const item *it)
-{
-    const pare_cert *const c = it->cert;
-    number v;
-    if (c->nchain == 0) return;
-    page_put(p, "<h3>The chain</h3><ol>\n");
-    for (size_t i = 0; i < c->nchain; i++)
-        page_put(p, "<li><b>%s</b>: %s to %s, %s %s</li>\n", c->chain[i]->reduction,
-                 c->chain[i]->input.path, c->chain[i]->output.path,
-                 it->holds == PARE_TRUE ? "proven" : "claimed", show_bound(v, c->chain[i]->proven));
-    page_put(p, "</ol>\n");
-}
-
 /* ---- the card -------------------------------------------------------------------------------- */
 
 const char *verdict_word(const item *it)
@@ -275,7 +262,16 @@ void card_cut(page *p, const item *it)
     put_savings(p, it);
     put_bounds(p, it);
     claim_tables(p, it);
-    put_chain(p, it);
+    if (c->nchain > 0) {
+        number v;
+        page_put(p, "<h3>The chain</h3><ol>\n");
+        for (size_t i = 0; i < c->nchain; i++)
+            page_put(p, "<li><b>%s</b>: %s to %s, %s %s</li>\n", c->chain[i]->reduction,
+                     c->chain[i]->input.path, c->chain[i]->output.path,
+                     it->holds == PARE_TRUE ? "proven" : "claimed",
+                     show_bound(v, c->chain[i]->proven));
+        page_put(p, "</ol>\n");
+    }
     page_source(p, it->path, item_string(p, it->json, "line"), it->from);
     page_card_end(p);
 }

@@ -70,31 +70,29 @@ static void draw_number(picture *pic)
              x, y + 4, pic->call + 1);
 }
 
-static void draw_tile(picture *pic, const pare_tile *t)
-{
-    pic->area = pic->sum_x = pic->sum_y = 0;
-    /* Neighbors, also at corners, have different tones. */
-    const size_t unit = pic->unit, tone = (t->q0 / unit + 2 * (t->k0 / unit)) % TONES;
-    page_put(pic->p,
-             "<g shape-rendering=\"crispEdges\" style=\"fill:color-mix(in oklab,var(--c%zu) "
-             "34%%,var(--box))\">",
-             tone);
-    if (t->vis0 == PARE_VIS_ALL && !t->keys && !t->rows && t->shared == 0) {
-        const size_t q = t->q_down ? t->q0 + 1 - t->nq : t->q0;
-        draw_rectangle(pic, t->k_down ? t->k0 + 1 - t->nk : t->k0, q, t->nk, t->nq);
-    } else
-        for (size_t p = 0; p < t->nq && pic->shapes <= MAX_SHAPES; p++)
-            draw_query(pic, t, p, pare_tile_sees(t, p));
-    page_put(pic->p, "</g>");
-    draw_number(pic);
-    page_put(pic->p, "\n");
-}
-
 static pare_status draw_call(void *ctx, const pare_placed *tiles, size_t count, uint32_t rows)
 {
     picture *pic = ctx;
+    const size_t unit = pic->unit;
     (void)rows;
-    for (size_t i = 0; i < count && pic->shapes <= MAX_SHAPES; i++) draw_tile(pic, &tiles[i].t);
+    for (size_t i = 0; i < count && pic->shapes <= MAX_SHAPES; i++) {
+        const pare_tile *const t = &tiles[i].t;
+        pic->area = pic->sum_x = pic->sum_y = 0;
+        /* Neighbors, also at corners, have different tones. */
+        page_put(pic->p,
+                 "<g shape-rendering=\"crispEdges\" style=\"fill:color-mix(in oklab,var(--c%zu) "
+                 "34%%,var(--box))\">",
+                 (t->q0 / unit + 2 * (t->k0 / unit)) % TONES);
+        if (t->vis0 == PARE_VIS_ALL && !t->keys && !t->rows && t->shared == 0) {
+            const size_t q = t->q_down ? t->q0 + 1 - t->nq : t->q0;
+            draw_rectangle(pic, t->k_down ? t->k0 + 1 - t->nk : t->k0, q, t->nk, t->nq);
+        } else
+            for (size_t p = 0; p < t->nq && pic->shapes <= MAX_SHAPES; p++)
+                draw_query(pic, t, p, pare_tile_sees(t, p));
+        page_put(pic->p, "</g>");
+        draw_number(pic);
+        page_put(pic->p, "\n");
+    }
     pic->call++;
     return pic->p->w.st;
 }

@@ -19,22 +19,6 @@ static range range_of(const heatmap *h, size_t first, size_t step)
     return r;
 }
 
-static void draw_cell(page *p, const heatmap *h, size_t i, size_t j)
-{
-    number buf;
-    const double v = h->v[i * h->cols + j];
-    const range r = h->by_column ? range_of(h, j, h->cols) : range_of(h, 0, 1);
-    if (isnan(v)) {
-        page_put(p, "<td></td>");
-        return;
-    }
-    /* 0..70 percent of the hot color: the ink stays readable. Halves: 2 |v| may overflow. */
-    const double part = (v / 2 - r.low / 2) / (r.high / 2 - r.low / 2);
-    const double hot = isinf(v) ? 70 : r.high > r.low && isfinite(part) ? 70 * part : 0;
-    page_put(p, "<td style=\"background:color-mix(in oklab,var(--hot) %.0f%%,var(--box))\">%s</td>",
-             hot, isinf(v) ? "inf" : show_value(buf, v));
-}
-
 /* Pixels that the table takes at most: a letter 7.8, the padding of a cell 16. */
 static double table_width(const heatmap *h)
 {
@@ -70,7 +54,22 @@ void plot_heatmap(page *p, const heatmap *h)
     for (size_t i = 0; i < h->rows; i++) {
         page_put(p, "<tr>");
         page_tag(p, "th", NULL, h->row[i]);
-        for (size_t j = 0; j < h->cols; j++) draw_cell(p, h, i, j);
+        for (size_t j = 0; j < h->cols; j++) {
+            number buf;
+            const double v = h->v[i * h->cols + j];
+            if (isnan(v)) {
+                page_put(p, "<td></td>");
+                continue;
+            }
+            /* 0..70 percent of the hot color: the ink stays readable. Halves: 2 |v| may overflow. */
+            const range r = h->by_column ? range_of(h, j, h->cols) : range_of(h, 0, 1);
+            const double part = (v / 2 - r.low / 2) / (r.high / 2 - r.low / 2);
+            const double hot = isinf(v) ? 70 : r.high > r.low && isfinite(part) ? 70 * part : 0;
+            page_put(p,
+                     "<td style=\"background:color-mix(in oklab,var(--hot) "
+                     "%.0f%%,var(--box))\">%s</td>",
+                     hot, isinf(v) ? "inf" : show_value(buf, v));
+        }
         page_put(p, "</tr>\n");
     }
     page_put(p, "</table></div></figure>\n");
