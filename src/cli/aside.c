@@ -1,11 +1,12 @@
-/* Second names beside the first, which only a killed process leaves behind (aside.h). */
+/* aside.c - backups under a second name beside the first; only a killed process leaves them behind
+ * (aside.h). */
 #include "aside.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { ASIDE = 1000 /* in names: no other file of ours has it */ };
+enum { BACKUP_NUMBER = 1000 /* in names: no other file of ours has it */ };
 
 pare_status aside_begin(cli *c, aside *out, const char *const *tails, size_t n)
 {
@@ -13,9 +14,9 @@ pare_status aside_begin(cli *c, aside *out, const char *const *tails, size_t n)
     *out = (aside){.tails = tails, .n = n};
     for (size_t i = 0; c->force && i < n; i++) {
         const char *const path = cli_suffixed(c, c->out, tails[i]);
-        const char *const old =
-            path ? pare_sprintf(c->arena, "%s" PARE_TEMP_SUFFIX, path, (long)getpid(), ASIDE)
-                 : NULL;
+        const char *const old = path ? pare_sprintf(c->arena, "%s" PARE_TEMP_SUFFIX, path,
+                                                    (long)getpid(), BACKUP_NUMBER)
+                                     : NULL;
         if (!old) return pare_no_memory(&c->err);
         unlink(old); /* of a process of our number that was killed */
         if (link(path, old) == 0 || (errno != ENOENT && rename(path, old) == 0))
@@ -27,24 +28,16 @@ pare_status aside_begin(cli *c, aside *out, const char *const *tails, size_t n)
     return PARE_OK;
 }
 
-/* Where both names are still of one file, renaming leaves both. */
-static pare_status put_back(cli *c, const aside *a, size_t i)
-{
-    const char *const path = cli_suffixed(c, c->out, a->tails[i]);
-    if (!path || rename(a->old[i], path) != 0)
-        return pare_fail(&c->err, PARE_ERR_IO, "%s%s: is now %s", c->out, a->tails[i], a->old[i]);
-    unlink(a->old[i]);
-    return PARE_OK;
-}
-
 pare_status aside_end(cli *c, const aside *a, bool back)
 {
     pare_status st = PARE_OK;
     for (size_t i = 0; i < a->n; i++) {
-        const char *const path = back ? NULL : cli_suffixed(c, c->out, a->tails[i]);
-        if (back && a->old[i] && put_back(c, a, i)) st = c->err.code;
-        if (!back && a->old[i]) unlink(a->old[i]);
-        if (path) pare_out_sweep(path);
+        const char *const path = back && !a->old[i] ? NULL : cli_suffixed(c, c->out, a->tails[i]);
+        if (back && a->old[i] && (!path || rename(a->old[i], path) != 0))
+            st = pare_fail(&c->err, PARE_ERR_IO, "%s%s: is now %s", c->out, a->tails[i], a->old[i]);
+        else if (a->old[i])
+            unlink(a->old[i]); /* renaming leaves both names where they are of one file */
+        if (!back && path) pare_out_sweep(path);
     }
     return st;
 }

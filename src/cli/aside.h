@@ -1,4 +1,4 @@
-/* aside.h - what -f would replace, kept until the command knows whether it does. */
+/* aside.h - backups of what -f would replace, until the command knows whether it does. */
 #ifndef PARE_SRC_CLI_ASIDE_H
 #define PARE_SRC_CLI_ASIDE_H
 #include "cli.h"
@@ -11,9 +11,9 @@ typedef struct aside {
     const char *old[ASIDE_MOST]; /* second names of what was there before; NULL: nothing */
 } aside;
 
-/* Tries may write over the files and remove them again. */
+/* Makes the backups. After that the files may be overwritten and removed. */
 PARE_MUST_USE pare_status aside_begin(cli *c, aside *out, const char *const *tails, size_t n);
-/* back: everything is as it was before. Else the old ones go, and what runs that were killed have
- * left of any of these files. */
+/* back: restores all of them. Else removes the backups, and the temporary files that killed runs
+ * have left of any of these files. */
 PARE_MUST_USE pare_status aside_end(cli *c, const aside *a, bool back);
 #endif

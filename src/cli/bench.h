@@ -10,11 +10,8 @@
 /* ---- one case ------------------------------------------------------------------------------ */
 
 typedef enum bench_unit { BENCH_MS, BENCH_GFLOPS, BENCH_TOKENS, BENCH_GBYTES } bench_unit;
-typedef enum bench_level { /* --quick runs the first only, --full the second and the third */
-                           BENCH_QUICK,
-                           BENCH_SHORT,
-                           BENCH_FULL
-} bench_level;
+/* --quick runs the first only, --full the second and the third. */
+typedef enum bench_level { BENCH_QUICK, BENCH_SHORT, BENCH_FULL } bench_level;
 
 typedef struct bench_job { /* a case being run */
     cli *c;
@@ -32,14 +29,15 @@ typedef struct bench_job { /* a case being run */
     void *state;
 } bench_job;
 
-/* Makes inputs and the f64 answer from numbers p; gets ready for j->exec; runs; says how far off
- * the result is, relative to the largest entry of the answer. */
+/* A kind of work, step by step. */
 typedef struct bench_kind {
-    pare_status (*prepare)(bench_job *j, const size_t *p);
-    pare_status (*threads)(bench_job *j); /* may be NULL: nothing depends on them */
-    pare_status (*run)(bench_job *j);
+    pare_status (*input)(bench_job *j, const size_t *p); /* makes the inputs from the numbers p */
+    pare_status (*reference)(bench_job *j); /* the f64 answer; NULL: `input` or `check` has it */
+    pare_status (*threads)(bench_job *j);   /* prepares for j->exec; NULL: nothing depends on it */
+    pare_status (*run)(bench_job *j);       /* what is timed */
+    /* The largest error of the result, relative to the largest entry of the answer. */
     pare_status (*check)(bench_job *j, double *error);
-    void (*drop)(bench_job *j); /* may be NULL: everything is in the arena */
+    void (*free)(bench_job *j); /* NULL: everything is in the arena */
 } bench_kind;
 
 typedef struct bench_case {
@@ -57,7 +55,7 @@ extern const bench_kind bench_attention, bench_dense, bench_hash, bench_spectral
 extern const bench_kind bench_board, bench_file, bench_web, bench_gpt;            /* models */
 extern const bench_kind bench_board_step, bench_file_step, bench_web_step;        /* training */
 extern const bench_kind bench_gpt_step;
-/* Picked up when the library can decode (pare.h then has the header). */
+/* Only where the library can decode. */
 #if defined __has_include
 #if __has_include(<pare/decode.h>)
 #define BENCH_HAS_DECODER 1
@@ -67,7 +65,7 @@ extern const bench_kind bench_gpt_step;
 extern const bench_kind bench_generate;
 #endif
 
-/* The state of a pass over a model, which a training step is made of as well. */
+/* The state of a forward pass, which a training step is made of as well. */
 typedef struct bench_pass {
     pare_model *m;
     pare_input in;
@@ -77,7 +75,7 @@ typedef struct bench_pass {
     float *out;
     struct bench_step *step; /* training only */
 } bench_pass;
-/* What the kinds of a pass prepare, without an answer: model, input, files for the peers. */
+/* bench_kind.input of a pass: model, input, files for the peers. */
 pare_status bench_board_input(bench_job *j, const size_t *p);
 pare_status bench_file_input(bench_job *j, const size_t *p);
 pare_status bench_web_input(bench_job *j, const size_t *p);
@@ -88,11 +86,11 @@ pare_status bench_gpt_input(bench_job *j, const size_t *p);
 void *bench_alloc(bench_job *j, size_t count, size_t size); /* NULL: c->err says so */
 /* count normal numbers of stream s of the command's seed. */
 float *bench_normal(bench_job *j, size_t count, uint64_t stream);
-/* Gives an array to the peers as NAME.npy. */
-pare_status bench_give(bench_job *j, const char *name, pare_dtype t, size_t rows, size_t cols,
-                       const void *data);
-/* And the case itself: the text of a JSON object, which says what the arrays mean. */
-pare_status bench_tell(bench_job *j, const char *fmt, ...) PARE_PRINTF(2, 3);
+/* Writes an array for the peers as NAME.npy. */
+pare_status bench_give_array(bench_job *j, const char *name, pare_dtype t, size_t rows, size_t cols,
+                             const void *data);
+/* Writes case.json for the peers: the text of a JSON object that says what the arrays mean. */
+pare_status bench_give_case(bench_job *j, const char *fmt, ...) PARE_PRINTF(2, 3);
 char *bench_path(bench_job *j, const char *name); /* in the folder; NULL: c->err says so */
 /* Largest |got - want| over the largest |want|. nan when anything is. */
 double bench_distance(const float *got, const double *want, size_t n);
@@ -122,6 +120,7 @@ void bench_peer_stop(bench_peer *p);
 /* ---- the machine ---------------------------------------------------------------------------- */
 
 typedef struct bench_machine {
+    const char *version;
     char commit[64], compiler[64], cpu[96], date[32];
     int cores;
 } bench_machine;
@@ -136,8 +135,8 @@ typedef struct bench_gemm {
 pare_status bench_gemm_init(bench_gemm *g, cli *c, size_t n);
 pare_status bench_gemm_run(bench_gemm *g, const pare_exec *exec, bool cpu, double *gflops,
                            pare_err *err);
-/* Seconds of a clock; cpu: CPU time of this process. Where others use the machine, too, that says
- * more, but only of work on one thread: one that waits for another does not use any. */
+/* Seconds of a clock; cpu: CPU time of this process, which is the fairer measure on a machine that
+ * others use too, but only for work on one thread: a thread that waits uses no CPU time. */
 double bench_seconds(bool cpu);
 
 /* ---- measuring ------------------------------------------------------------------------------- */
@@ -175,7 +174,7 @@ typedef struct bench_match { /* one case on some threads: all who can do it */
 } bench_match;
 /* From here on a signal ends a measurement at the next turn (PARE_ERR_IO), so that the temporary
  * files can be removed; the next signal ends the process. */
-void bench_heed_signals(void);
+void bench_catch_signals(void);
 int bench_signalled(void); /* which; 0: none */
 /* PARE_ERR_VERIFY when a result is wrong, of the first run or of the last, ours or a peer's. */
 pare_status bench_measure(bench_match *m, bench_job *j, const bench_case *k);

@@ -1,4 +1,5 @@
-/* One token after the other, in the shape of stories260K: prompt and generation. */
+/* bench_generate.c - decoding token by token in the shape of stories260K: prefill and generation
+ * (bench.h). */
 #include "bench.h"
 
 #ifdef BENCH_HAS_DECODER
@@ -16,7 +17,7 @@ typedef struct story {
 } story;
 
 /* p = prompt?, tokens, dim, layers, vocab */
-static pare_status story_prepare(bench_job *j, const size_t *p)
+static pare_status story_input(bench_job *j, const size_t *p)
 {
     story *s = j->state = bench_alloc(j, 1, sizeof *s);
     if (!s) return j->c->err.code;
@@ -44,14 +45,6 @@ static pare_status story_prepare(bench_job *j, const size_t *p)
     return PARE_OK;
 }
 
-static int64_t likeliest(const float *logits, size_t n)
-{
-    size_t best = 0;
-    for (size_t i = 1; i < n; i++)
-        if (logits[i] > logits[best]) best = i;
-    return (int64_t)best;
-}
-
 /* The decoder belongs to a number of threads: it is made when that changes, outside the clock. */
 static pare_status story_threads(bench_job *j)
 {
@@ -70,7 +63,10 @@ static pare_status story_run(bench_job *j)
     if (s->prompt) st = pare_decoder_feed(s->d, s->ids, s->n, &logits, &j->c->err);
     for (size_t i = 0; !s->prompt && !st && i < s->n; i++) {
         st = pare_decoder_step(s->d, s->ids[i], &logits, &j->c->err);
-        if (!st && i + 1 < s->n) s->ids[i + 1] = likeliest(logits, s->vocab);
+        if (st || i + 1 == s->n) continue;
+        s->ids[i + 1] = 0; /* greedy: the likeliest token */
+        for (size_t t = 1; t < s->vocab; t++)
+            if (logits[t] > logits[s->ids[i + 1]]) s->ids[i + 1] = (int64_t)t;
     }
     if (!st) memcpy(s->last, logits, s->vocab * sizeof *s->last);
     return st;
@@ -90,7 +86,7 @@ static pare_status story_check(bench_job *j, double *error)
     return st;
 }
 
-static void story_drop(bench_job *j)
+static void story_free(bench_job *j)
 {
     const story *s = j->state;
     if (!s) return;
@@ -98,6 +94,6 @@ static void story_drop(bench_job *j)
     pare_model_free(s->m);
 }
 
-const bench_kind bench_generate = {story_prepare, story_threads, story_run, story_check,
-                                   story_drop};
+const bench_kind bench_generate = {story_input, NULL,        story_threads,
+                                   story_run,   story_check, story_free};
 #endif

@@ -1,4 +1,5 @@
-/* The kinds of work below a model: attention, a dense layer, hashing, the certified norm. */
+/* bench_kernels.c - the kernels below a model: attention, a dense layer, hashing, the certified
+ * spectral norm (bench.h). */
 #include "bench.h"
 
 #include <math.h>
@@ -6,8 +7,7 @@
 
 #define CHECKED 16 /* rows or entries that are computed again in f64 */
 
-/* ---- attention: p = causal?, heads, n, d ------------------------------------------------------
- */
+/* ---- attention: p = causal?, heads, n, d ---------------------------------------------------- */
 
 typedef struct attention {
     bool causal;
@@ -15,7 +15,7 @@ typedef struct attention {
     float *q, *k, *v, *y; /* n x heads d: heads side by side, as a forward pass has them */
 } attention;
 
-static pare_status attention_prepare(bench_job *j, const size_t *p)
+static pare_status attention_input(bench_job *j, const size_t *p)
 {
     attention *s = j->state = bench_alloc(j, 1, sizeof *s);
     if (!s) return j->c->err.code;
@@ -33,17 +33,17 @@ static pare_status attention_prepare(bench_job *j, const size_t *p)
     j->result = s->y;
     j->nresult = count;
     j->tolerance = 2e-5;
-    pare_status st = bench_give(j, "q", PARE_F32, s->n, width, s->q);
-    if (!st) st = bench_give(j, "k", PARE_F32, s->n, width, s->k);
-    if (!st) st = bench_give(j, "v", PARE_F32, s->n, width, s->v);
+    pare_status st = bench_give_array(j, "q", PARE_F32, s->n, width, s->q);
+    if (!st) st = bench_give_array(j, "k", PARE_F32, s->n, width, s->k);
+    if (!st) st = bench_give_array(j, "v", PARE_F32, s->n, width, s->v);
     if (st) return st;
-    return bench_tell(j,
-                      "{\"kind\": \"attention\", \"mask\": \"%s\", \"heads\": %zu, "
-                      "\"n\": %zu, \"d\": %zu}",
-                      mask, s->heads, s->n, s->d);
+    return bench_give_case(j,
+                           "{\"kind\": \"attention\", \"mask\": \"%s\", \"heads\": %zu, "
+                           "\"n\": %zu, \"d\": %zu}",
+                           mask, s->heads, s->n, s->d);
 }
 
-static pare_mat32 head_of(const attention *s, float *v, size_t h)
+static pare_mat32 head_view(const attention *s, float *v, size_t h)
 {
     return (pare_mat32){s->n, s->d, s->heads * s->d, v + h * s->d};
 }
@@ -54,8 +54,9 @@ static pare_status attention_run(bench_job *j)
     const pare_pattern pattern = {.kind = s->causal ? PARE_CAUSAL : PARE_FULL};
     const float scale = 1 / sqrtf((float)s->d);
     for (size_t h = 0; h < s->heads; h++) {
-        const pare_mat32 q = head_of(s, s->q, h), k = head_of(s, s->k, h), v = head_of(s, s->v, h);
-        pare_mat32 y = head_of(s, s->y, h);
+        const pare_mat32 q = head_view(s, s->q, h), k = head_view(s, s->k, h),
+                         v = head_view(s, s->v, h);
+        pare_mat32 y = head_view(s, s->y, h);
         const pare_status st =
             pare_attend_f32(&y, &q, &k, &v, scale, &pattern, NULL, &j->exec, &j->c->err);
         if (st) return st;
@@ -68,16 +69,16 @@ static void exact_row(double *y, const attention *s, size_t h, size_t i, double 
 {
     const size_t width = s->heads * s->d, keys = s->causal ? i + 1 : s->n;
     const float *q = s->q + i * width + h * s->d, *k = s->k + h * s->d, *v = s->v + h * s->d;
-    double top = -INFINITY, sum = 0;
+    double row_max = -INFINITY, sum = 0;
     for (size_t t = 0; t < keys; t++) {
         w[t] = 0;
         for (size_t c = 0; c < s->d; c++) w[t] += (double)q[c] * (double)k[t * width + c];
         w[t] /= sqrt((double)s->d);
-        top = fmax(top, w[t]);
+        row_max = fmax(row_max, w[t]);
     }
     for (size_t c = 0; c < s->d; c++) y[c] = 0;
     for (size_t t = 0; t < keys; t++) {
-        w[t] = exp(w[t] - top);
+        w[t] = exp(w[t] - row_max);
         sum += w[t];
         for (size_t c = 0; c < s->d; c++) y[c] += w[t] * (double)v[t * width + c];
     }
@@ -102,17 +103,17 @@ static pare_status attention_check(bench_job *j, double *error)
     return PARE_OK;
 }
 
-const bench_kind bench_attention = {attention_prepare, NULL, attention_run, attention_check, NULL};
+const bench_kind bench_attention = {attention_input, NULL, NULL, attention_run,
+                                    attention_check, NULL};
 
-/* ---- a dense layer: p = rows, in, out ----------------------------------------------------------
- */
+/* ---- a dense layer: p = rows, in, out ------------------------------------------------------- */
 
 typedef struct dense {
     size_t n, in, out;
     float *x, *w, *b, *y;
 } dense;
 
-static pare_status dense_prepare(bench_job *j, const size_t *p)
+static pare_status dense_input(bench_job *j, const size_t *p)
 {
     dense *s = j->state = bench_alloc(j, 1, sizeof *s);
     if (!s) return j->c->err.code;
@@ -127,10 +128,10 @@ static pare_status dense_prepare(bench_job *j, const size_t *p)
     j->result = s->y;
     j->nresult = s->n * s->out;
     j->tolerance = 2e-5;
-    pare_status st = bench_give(j, "x", PARE_F32, s->n, s->in, s->x);
-    if (!st) st = bench_give(j, "w", PARE_F32, s->out, s->in, s->w);
-    if (!st) st = bench_give(j, "b", PARE_F32, 1, s->out, s->b);
-    return st ? st : bench_tell(j, "{\"kind\": \"dense\"}");
+    pare_status st = bench_give_array(j, "x", PARE_F32, s->n, s->in, s->x);
+    if (!st) st = bench_give_array(j, "w", PARE_F32, s->out, s->in, s->w);
+    if (!st) st = bench_give_array(j, "b", PARE_F32, 1, s->out, s->b);
+    return st ? st : bench_give_case(j, "{\"kind\": \"dense\"}");
 }
 
 static pare_status dense_run(bench_job *j)
@@ -162,10 +163,9 @@ static pare_status dense_check(bench_job *j, double *error)
     return PARE_OK;
 }
 
-const bench_kind bench_dense = {dense_prepare, NULL, dense_run, dense_check, NULL};
+const bench_kind bench_dense = {dense_input, NULL, NULL, dense_run, dense_check, NULL};
 
-/* ---- hashing: p = times ------------------------------------------------------------------------
- */
+/* ---- hashing: p = times --------------------------------------------------------------------- */
 
 #define MILLION 1000000
 
@@ -174,7 +174,7 @@ typedef struct hash {
     char *text, hex[PARE_SHA256_HEX];
 } hash;
 
-static pare_status hash_prepare(bench_job *j, const size_t *p)
+static pare_status hash_input(bench_job *j, const size_t *p)
 {
     hash *s = j->state = bench_alloc(j, 1, sizeof *s);
     if (s) s->text = bench_alloc(j, MILLION, 1);
@@ -204,18 +204,17 @@ static pare_status hash_check(bench_job *j, double *error)
     return PARE_OK;
 }
 
-const bench_kind bench_hash = {hash_prepare, NULL, hash_run, hash_check, NULL};
+const bench_kind bench_hash = {hash_input, NULL, NULL, hash_run, hash_check, NULL};
 
-/* ---- the certified spectral norm: p = n ---------------------------------------------------------
- */
+/* ---- the certified spectral norm: p = n ----------------------------------------------------- */
 
 typedef struct spectral {
     pare_weight w;
-    double top; /* the largest singular value */
+    double largest; /* singular value, by the SVD */
     pare_ub norm;
 } spectral;
 
-static pare_status spectral_prepare(bench_job *j, const size_t *p)
+static pare_status spectral_input(bench_job *j, const size_t *p)
 {
     const size_t n = p[0];
     spectral *s = j->state = bench_alloc(j, 1, sizeof *s);
@@ -228,7 +227,7 @@ static pare_status spectral_prepare(bench_job *j, const size_t *p)
     snprintf(j->shape, sizeof j->shape, "f64 n=%zu", n);
     s->w = (pare_weight){PARE_F64, n, n, m.v};
     const pare_status st = pare_svd(NULL, values, NULL, &m, j->arena, &j->c->err);
-    s->top = values[0];
+    s->largest = values[0];
     j->tolerance = 1e-3; /* what the header promises */
     return st;
 }
@@ -246,9 +245,9 @@ static pare_status spectral_run(bench_job *j)
 static pare_status spectral_check(bench_job *j, double *error)
 {
     const spectral *s = j->state;
-    const double e = s->norm.v / s->top - 1;
+    const double e = s->norm.v / s->largest - 1;
     *error = e >= -1e-12 ? fabs(e) : INFINITY;
     return PARE_OK;
 }
 
-const bench_kind bench_spectral = {spectral_prepare, NULL, spectral_run, spectral_check, NULL};
+const bench_kind bench_spectral = {spectral_input, NULL, NULL, spectral_run, spectral_check, NULL};

@@ -1,5 +1,5 @@
-/* Measuring on a machine that is never quiet: everything takes turns - sgemm, ours, each peer, and
- * again - and what is compared is the best and the median of the same minutes. */
+/* bench_measure.c - measures on a machine that is never quiet (bench.h): sgemm, ours and each peer
+ * take turns, again and again, and the best and the median of the same minutes are compared. */
 #include "bench.h"
 
 #include <math.h>
@@ -12,17 +12,17 @@
 #define FEW_RUNS  3        /* in one turn, at least: the first finds its caches cold */
 #define PAUSE_NS  20000000 /* before and after a peer: threads may still be spinning */
 
-static volatile sig_atomic_t told;
+static volatile sig_atomic_t caught_signal;
 
-static void tell(int signal_number)
+static void catch_signal(int signal_number)
 {
-    told = signal_number;
+    caught_signal = signal_number;
 }
 
-void bench_heed_signals(void)
+void bench_catch_signals(void)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction old, act = {.sa_handler = tell, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction old, act = {.sa_handler = catch_signal, .sa_flags = (int)SA_RESETHAND};
     sigemptyset(&act.sa_mask);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
@@ -31,10 +31,10 @@ void bench_heed_signals(void)
 
 int bench_signalled(void)
 {
-    return told;
+    return caught_signal;
 }
 
-static void add(bench_samples *s, double seconds)
+static void add_sample(bench_samples *s, double seconds)
 {
     if (s->n < BENCH_SAMPLES) s->t[s->n++] = seconds;
 }
@@ -57,7 +57,7 @@ double bench_median(bench_samples *s)
     return s->n % 2 ? s->t[s->n / 2] : (s->t[s->n / 2 - 1] + s->t[s->n / 2]) / 2;
 }
 
-static void nap(void)
+static void pause_shortly(void)
 {
     const struct timespec t = {0, PAUSE_NS};
     nanosleep(&t, NULL);
@@ -74,7 +74,7 @@ static pare_status gemm_turn(bench_match *m, const bench_job *j)
 {
     double gflops = 0;
     const pare_status st = bench_gemm_run(&m->gemm, &j->exec, m->cpu, &gflops, &m->c->err);
-    if (!st) add(&m->sgemm, 1 / gflops);
+    if (!st) add_sample(&m->sgemm, 1 / gflops);
     return st;
 }
 
@@ -85,13 +85,13 @@ static pare_status our_turn(bench_match *m, bench_job *j, const bench_kind *k, s
     for (size_t i = 0; i < runs && !st; i++) {
         const double start = bench_seconds(m->cpu);
         st = k->run(j);
-        add(&m->ours, bench_seconds(m->cpu) - start);
+        add_sample(&m->ours, bench_seconds(m->cpu) - start);
     }
     return st ? st : gemm_turn(m, j);
 }
 
-/* A peer that breaks is missed from there on; the others and ours go on. */
-static pare_status lose(bench_match *m, bench_peer *p, pare_status st)
+/* A peer that breaks is left out from there on; the others and ours continue. */
+static pare_status drop_broken_peer(bench_match *m, bench_peer *p, pare_status st)
 {
     if (!st || st == PARE_ERR_VERIFY) return st;
     cli_note(m->c, "%s; it is missing from here on", m->c->err.msg);
@@ -104,24 +104,15 @@ static pare_status peer_turn(bench_match *m, bench_opponent *o)
 {
     double t[MOST_RUNS];
     const size_t runs = runs_in_turn(m, o->first);
-    nap();
+    pause_shortly();
     const pare_status st = bench_peer_run(o->peer, runs, t, &m->c->err);
-    for (size_t i = 0; i < runs && !st; i++) add(&o->took, t[i]);
-    nap();
-    return lose(m, o->peer, st);
+    for (size_t i = 0; i < runs && !st; i++) add_sample(&o->took, t[i]);
+    pause_shortly();
+    return drop_broken_peer(m, o->peer, st);
 }
 
-/* Its first run, which is not counted, must give our result. */
-static pare_status meet(bench_match *m, bench_job *j, bench_opponent *o, bool *can)
-{
-    *can = false;
-    pare_status st = bench_peer_load(o->peer, j, can, o->label, &m->c->err);
-    if (!st && *can) st = bench_peer_run(o->peer, 1, &o->first, &m->c->err);
-    if (!st && *can) st = bench_peer_compare(o->peer, j, &m->c->err);
-    return lose(m, o->peer, st);
-}
-
-static pare_status meet_peers(bench_match *m, bench_job *j)
+/* Who can do this case. The first run of a peer, which is not counted, must give our result. */
+static pare_status load_peers(bench_match *m, bench_job *j)
 {
     pare_status st = PARE_OK;
     m->nagainst = 0;
@@ -129,13 +120,17 @@ static pare_status meet_peers(bench_match *m, bench_job *j)
         bench_opponent *o = &m->against[m->nagainst];
         bool can = false;
         *o = (bench_opponent){.peer = &m->peers[i]};
-        if (o->peer->fd >= 0) st = meet(m, j, o, &can);
+        if (o->peer->fd < 0) continue;
+        st = bench_peer_load(o->peer, j, &can, o->label, &m->c->err);
+        if (!st && can) st = bench_peer_run(o->peer, 1, &o->first, &m->c->err);
+        if (!st && can) st = bench_peer_compare(o->peer, j, &m->c->err);
+        st = drop_broken_peer(m, o->peer, st);
         if (can && o->peer->fd >= 0) m->nagainst++;
     }
     return st;
 }
 
-static pare_status check(bench_match *m, bench_job *j, const bench_case *k)
+static pare_status check_result(bench_match *m, bench_job *j, const bench_case *k)
 {
     pare_status st = k->kind->check(j, &m->error);
     if (!st && !(m->error <= j->tolerance))
@@ -150,8 +145,8 @@ pare_status bench_measure(bench_match *m, bench_job *j, const bench_case *k)
     m->ours.n = m->sgemm.n = 0;
     pare_status st = k->kind->threads ? k->kind->threads(j) : PARE_OK;
     if (!st) st = our_turn(m, j, k->kind, 1); /* warms up */
-    if (!st) st = check(m, j, k);
-    if (!st) st = meet_peers(m, j);
+    if (!st) st = check_result(m, j, k);
+    if (!st) st = load_peers(m, j);
     if (st) return st;
     const size_t runs = runs_in_turn(m, m->ours.t[0]);
     m->ours.n = m->sgemm.n = 0;
@@ -167,5 +162,5 @@ pare_status bench_measure(bench_match *m, bench_job *j, const bench_case *k)
     for (size_t i = 0; i < m->nagainst; i++)
         if (m->against[i].peer->fd >= 0) m->against[left++] = m->against[i];
     m->nagainst = left;
-    return st ? st : check(m, j, k); /* the last run as well as the first */
+    return st ? st : check_result(m, j, k); /* the last run as well as the first */
 }

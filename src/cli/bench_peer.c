@@ -1,5 +1,6 @@
-/* Peers: other programs doing the same work. Each is started once and answers lines, so that its
- * runs can take turns with ours; it times itself, so that the pipe costs nobody anything. */
+/* bench_peer.c - peers: other programs that do the same work (bench.h). Each is started once and
+ * answers lines, so that its runs can take turns with ours; it times itself, so that the time of
+ * the pipe does not count. */
 #include "bench.h"
 
 #include <errno.h>
@@ -18,19 +19,19 @@
 #define PATIENCE_MS 300000 /* a peer that is silent for so long is gone */
 #define GOODBYE_MS  3000
 
-static pare_status gone(bench_peer *p, pare_err *err, const char *why)
+static pare_status peer_error(bench_peer *p, pare_err *err, const char *why)
 {
     return pare_fail(err, PARE_ERR_IO, "peer %s: %s", p->name, why);
 }
 
-/* ---- lines ----------------------------------------------------------------------------------- */
+/* ---- lines ---------------------------------------------------------------------------------- */
 
-static pare_status say(bench_peer *p, pare_err *err, const char *text)
+static pare_status send_line(bench_peer *p, pare_err *err, const char *text)
 {
     for (size_t left = strlen(text); left > 0;) {
         const ssize_t n = send(p->fd, text, left, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return gone(p, err, "does not listen any more");
+        if (n <= 0) return peer_error(p, err, "does not listen any more");
         text += n;
         left -= (size_t)n;
     }
@@ -38,49 +39,49 @@ static pare_status say(bench_peer *p, pare_err *err, const char *text)
 }
 
 /* The next line, without its end, into `to`. */
-static pare_status hear(bench_peer *p, pare_err *err, char *to, size_t room)
+static pare_status receive_line(bench_peer *p, pare_err *err, char *to, size_t capacity)
 {
     for (;;) {
         const char *end = memchr(p->line, '\n', p->have);
         if (end) {
             const size_t n = (size_t)(end - p->line);
-            if (n >= room) return gone(p, err, "an answer is too long");
+            if (n >= capacity) return peer_error(p, err, "an answer is too long");
             memcpy(to, p->line, n);
             to[n] = '\0';
             p->have -= n + 1;
             memmove(p->line, end + 1, p->have);
             return PARE_OK;
         }
-        if (p->have == sizeof p->line) return gone(p, err, "an answer is too long");
+        if (p->have == sizeof p->line) return peer_error(p, err, "an answer is too long");
         struct pollfd wait = {.fd = p->fd, .events = POLLIN};
         const int ready = poll(&wait, 1, PATIENCE_MS);
         if (ready < 0 && errno == EINTR) continue;
-        if (ready <= 0) return gone(p, err, "does not answer");
+        if (ready <= 0) return peer_error(p, err, "does not answer");
         const ssize_t n = recv(p->fd, p->line + p->have, sizeof p->line - p->have, 0);
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return gone(p, err, "ended");
+        if (n <= 0) return peer_error(p, err, "ended");
         p->have += (size_t)n;
     }
 }
 
-static pare_status ask(bench_peer *p, pare_err *err, char *to, size_t room, const char *fmt, ...)
-    PARE_PRINTF(5, 6);
-static pare_status ask(bench_peer *p, pare_err *err, char *to, size_t room, const char *fmt, ...)
+static pare_status request(bench_peer *p, pare_err *err, char *to, size_t capacity, const char *fmt,
+                           ...) PARE_PRINTF(5, 6);
+static pare_status request(bench_peer *p, pare_err *err, char *to, size_t capacity, const char *fmt,
+                           ...)
 {
     char text[4096];
     va_list args;
     va_start(args, fmt);
     const int n = vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    if (n < 0 || (size_t)n >= sizeof text) return gone(p, err, "the question is too long");
-    const pare_status st = say(p, err, text);
-    return st ? st : hear(p, err, to, room);
+    if (n < 0 || (size_t)n >= sizeof text) return peer_error(p, err, "the question is too long");
+    const pare_status st = send_line(p, err, text);
+    return st ? st : receive_line(p, err, to, capacity);
 }
 
-/* ---- beginning and end ------------------------------------------------------------------------
- */
+/* ---- beginning and end ---------------------------------------------------------------------- */
 
-static pare_status launch(bench_peer *p, const char *command, pare_err *err)
+static pare_status spawn(bench_peer *p, const char *command, pare_err *err)
 {
     int pair[2];
     char sh[] = "sh", c[] = "-c";
@@ -90,7 +91,7 @@ static pare_status launch(bench_peer *p, const char *command, pare_err *err)
     if (!text) return pare_no_memory(err);
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
         free(text);
-        return gone(p, err, strerror(errno));
+        return peer_error(p, err, strerror(errno));
     }
     int rc = posix_spawn_file_actions_init(&act);
     if (rc == 0) {
@@ -106,7 +107,7 @@ static pare_status launch(bench_peer *p, const char *command, pare_err *err)
         return PARE_OK;
     }
     close(pair[0]);
-    return gone(p, err, strerror(rc));
+    return peer_error(p, err, strerror(rc));
 }
 
 pare_status bench_peer_start(bench_peer *p, const char *command, bool cpu, pare_err *err)
@@ -115,13 +116,13 @@ pare_status bench_peer_start(bench_peer *p, const char *command, bool cpu, pare_
     char text[256];
     *p = (bench_peer){.fd = -1};
     snprintf(p->name, sizeof p->name, "%.60s", command);
-    pare_status st = launch(p, command, err);
-    if (!st) st = hear(p, err, text, sizeof text);
+    pare_status st = spawn(p, command, err);
+    if (!st) st = receive_line(p, err, text, sizeof text);
     if (!st && (strncmp(text, hello, sizeof hello - 1) != 0 || strchr(text, ',')))
-        st = gone(p, err, "does not begin with \"pare-peer 1 NAME\"");
+        st = peer_error(p, err, "does not begin with \"pare-peer 1 NAME\"");
     if (!st) snprintf(p->name, sizeof p->name, "%.60s", text + sizeof hello - 1);
-    if (!st && cpu) st = ask(p, err, text, sizeof text, "clock cpu\n");
-    if (!st && cpu && strcmp(text, "ok") != 0) st = gone(p, err, "has no clock of CPU time");
+    if (!st && cpu) st = request(p, err, text, sizeof text, "clock cpu\n");
+    if (!st && cpu && strcmp(text, "ok") != 0) st = peer_error(p, err, "has no clock of CPU time");
     if (st) bench_peer_stop(p);
     return st;
 }
@@ -141,18 +142,17 @@ void bench_peer_stop(bench_peer *p)
     waitpid(p->pid, NULL, 0);
 }
 
-/* ---- work -------------------------------------------------------------------------------------
- */
+/* ---- work ----------------------------------------------------------------------------------- */
 
 pare_status bench_peer_load(bench_peer *p, const bench_job *j, bool *can, char label[64],
                             pare_err *err)
 {
     char text[512];
-    pare_status st = ask(p, err, text, sizeof text, "load %d %s\n", j->exec.threads, j->dir);
+    pare_status st = request(p, err, text, sizeof text, "load %d %s\n", j->exec.threads, j->dir);
     *can = false;
     if (st) return st;
     if (strncmp(text, "no", 2) == 0) return PARE_OK;
-    if (strncmp(text, "ok", 2) != 0 || strchr(text, ',')) return gone(p, err, text);
+    if (strncmp(text, "ok", 2) != 0 || strchr(text, ',')) return peer_error(p, err, text);
     *can = true;
     snprintf(label, 64, "%.40s%.20s", p->name, text + 2);
     return PARE_OK;
@@ -161,15 +161,15 @@ pare_status bench_peer_load(bench_peer *p, const bench_job *j, bool *can, char l
 pare_status bench_peer_run(bench_peer *p, size_t n, double *seconds, pare_err *err)
 {
     char text[sizeof p->line];
-    const pare_status st = ask(p, err, text, sizeof text, "run %zu\n", n);
+    const pare_status st = request(p, err, text, sizeof text, "run %zu\n", n);
     if (st) return st;
-    if (strncmp(text, "ms ", 3) != 0) return gone(p, err, text);
+    if (strncmp(text, "ms ", 3) != 0) return peer_error(p, err, text);
     const char *at = text + 2;
     for (size_t i = 0; i < n; i++) {
         char *end = NULL;
         seconds[i] = 1e-3 * strtod(at, &end);
         if (end == at || !(seconds[i] > 0 && isfinite(seconds[i])))
-            return gone(p, err, "an answer to run is not a list of times");
+            return peer_error(p, err, "an answer to run is not a list of times");
         at = end;
     }
     return PARE_OK;
@@ -182,21 +182,21 @@ pare_status bench_peer_compare(bench_peer *p, bench_job *j, pare_err *err)
     pare_array a = {0};
     char *path = bench_path(j, "peer.npy");
     if (!path) return j->c->err.code;
-    pare_status st = ask(p, err, text, sizeof text, "save %s\n", path);
-    if (!st && strcmp(text, "ok") != 0) st = gone(p, err, text);
+    pare_status st = request(p, err, text, sizeof text, "save %s\n", path);
+    if (!st && strcmp(text, "ok") != 0) st = peer_error(p, err, text);
     if (!st) st = pare_npy_read(&a, j->arena, path, err);
     if (!st && (a.dtype == PARE_TEXT || pare_array_count(&a) != j->nresult))
-        st = gone(p, err, "its result has another shape");
-    double off = 0, top = 0;
+        st = peer_error(p, err, "its result has another shape");
+    double worst = 0, largest = 0;
     for (size_t i = 0; !st && i < j->nresult; i++) {
         const double want = pare_array_f64(&a, i), d = fabs((double)j->result[i] - want);
-        if (!(d <= off)) off = d; /* a nan stays */
-        if (fabs(want) > top) top = fabs(want);
+        if (!(d <= worst)) worst = d; /* a nan stays */
+        if (fabs(want) > largest) largest = fabs(want);
     }
-    if (!st && !(off <= j->tolerance * top))
+    if (!st && !(worst <= j->tolerance * largest))
         st = pare_fail(err, PARE_ERR_VERIFY,
                        "%s: our result and that of %s differ by %.2g, largest entry %.2g", j->shape,
-                       p->name, off, top);
+                       p->name, worst, largest);
     pare_arena_reset(j->arena, mark);
     return st;
 }

@@ -1,5 +1,6 @@
-/* One step of training: forward, loss, back, AdamW. The rate is 0, so that every step does the same
- * work on the same weights; the result that is checked and compared is the gradient. */
+/* bench_train.c - one step of training: forward, loss, backward, AdamW. The learning rate is 0, so
+ * that every step does the same work on the same weights; the result that is checked and compared
+ * is the gradient (bench.h). */
 #include "bench.h"
 #include <string.h>
 
@@ -21,10 +22,10 @@ static step *step_of(const bench_job *j)
     return ((const bench_pass *)j->state)->step;
 }
 
-/* Forward, loss and back in either precision. */
-static pare_status gradient(pare_tape *tape, const pare_input *in, pare_logits *y,
-                            const int64_t *label, void *dy, void *grad, const pare_exec *exec,
-                            pare_err *err)
+/* Forward, loss and backward in either precision. */
+static pare_status compute_gradient(pare_tape *tape, const pare_input *in, pare_logits *y,
+                                    const int64_t *label, void *dy, void *grad,
+                                    const pare_exec *exec, pare_err *err)
 {
     double loss = 0;
     pare_status st;
@@ -39,8 +40,8 @@ static pare_logits logits_of(const bench_pass *s, pare_dtype t)
     return (pare_logits){t, pare_output_rows(s->m, &s->in), pare_model_outputs(s->m), NULL};
 }
 
-/* The answer: what the f64 tape says. */
-static pare_status answer(bench_job *j, const bench_pass *s, const step *x)
+/* Gradient of the f64 tape. */
+static pare_status reference_gradient(bench_job *j, const bench_pass *s, const step *x)
 {
     pare_params *p = NULL;
     pare_tape *tape = NULL;
@@ -50,80 +51,45 @@ static pare_status answer(bench_job *j, const bench_pass *s, const step *x)
     double *const dy = bench_alloc(j, x->ndy, sizeof *dy);
     pare_status st = dy ? pare_params_new(&p, s->m, PARE_F64, err) : err->code;
     if (!st) st = pare_tape_new(&tape, p, &all, err);
-    if (!st) st = gradient(tape, &s->in, &y, x->label, dy, x->exact, &all, err);
+    if (!st) st = compute_gradient(tape, &s->in, &y, x->label, dy, x->exact, &all, err);
     pare_tape_free(tape);
     pare_params_free(p);
     return st;
 }
 
-static pare_status room(bench_job *j, const bench_pass *s, step *x)
+static pare_status step_reference(bench_job *j)
 {
-    const size_t n = x->params->count, rows = pare_output_rows(s->m, &s->in);
-    x->ndy = rows * pare_model_outputs(s->m);
+    bench_pass *const s = j->state;
+    const size_t rows = pare_output_rows(s->m, &s->in), classes = pare_model_outputs(s->m);
+    step *const x = s->step = bench_alloc(j, 1, sizeof *x);
+    pare_status st = x ? pare_params_new(&x->params, s->m, PARE_F32, &j->c->err) : j->c->err.code;
+    if (st) return st;
+    const size_t n = x->params->count;
+    x->ndy = rows * classes;
     x->label = bench_alloc(j, rows, sizeof *x->label);
     x->exact = bench_alloc(j, n, sizeof *x->exact);
     x->grad = bench_alloc(j, n, sizeof *x->grad);
     x->m = bench_alloc(j, n, sizeof *x->m);
     x->v = bench_alloc(j, n, sizeof *x->v);
     x->dy = bench_alloc(j, x->ndy, sizeof *x->dy);
-    const bool ok = x->label && x->exact && x->grad && x->m && x->v && x->dy;
-    return ok ? PARE_OK : j->c->err.code;
-}
-
-/* Every second row of a graph has a label, as in a split; every token has one. */
-static void draw_labels(const bench_job *j, const bench_pass *s, step *x)
-{
-    const size_t rows = pare_output_rows(s->m, &s->in), classes = pare_model_outputs(s->m);
+    if (!x->label || !x->exact || !x->grad || !x->m || !x->v || !x->dy) return j->c->err.code;
+    /* Every second row of a graph has a label, as in a split; every token has one. */
     const size_t every = s->in.graph ? 2 : 1;
     pare_rng r = pare_rng_at(j->c->seed, 10);
     for (size_t i = 0; i < rows; i++) {
         const int64_t label = (int64_t)pare_rng_below(&r, classes);
         x->label[i] = i % every == 0 ? label : -1;
     }
-}
-
-static pare_status step_prepare(bench_job *j, const char *model, size_t heads)
-{
-    bench_pass *const s = j->state;
-    step *const x = s->step = bench_alloc(j, 1, sizeof *x);
-    pare_status st = x ? pare_params_new(&x->params, s->m, PARE_F32, &j->c->err) : j->c->err.code;
-    if (!st) st = room(j, s, x);
-    if (st) return st;
-    draw_labels(j, s, x);
-    j->flops *= 3; /* a product on the way there, two on the way back */
+    j->flops *= 3; /* one product in the forward pass, two in the backward pass */
     j->result = x->grad;
-    j->nresult = x->params->count;
+    j->nresult = n;
     j->tolerance = 2e-3; /* sums over ten thousand rows whose terms cancel */
-    if (!(st = answer(j, s, x)) &&
-        !(st = bench_give(j, "labels", PARE_I64, 1, pare_output_rows(s->m, &s->in), x->label)))
-        st =
-            bench_tell(j, "{\"kind\": \"train\", \"model\": \"%s\", \"heads\": %zu}", model, heads);
+    st = reference_gradient(j, s, x);
+    if (!st) st = bench_give_array(j, "labels", PARE_I64, 1, rows, x->label);
+    if (!st)
+        st = bench_give_case(j, "{\"kind\": \"train\", \"model\": \"%s\", \"heads\": %zu}",
+                             s->in.graph ? "graph" : "gpt", s->m->blocks[0].attn.nheads);
     return st;
-}
-
-static pare_status board_prepare(bench_job *j, const size_t *p)
-{
-    const pare_status st = bench_board_input(j, p);
-    return st ? st : step_prepare(j, "graph", 1);
-}
-
-static pare_status file_prepare(bench_job *j, const size_t *p)
-{
-    const pare_status st = bench_file_input(j, p);
-    return st ? st : step_prepare(j, "graph", 1);
-}
-
-static pare_status web_prepare(bench_job *j, const size_t *p)
-{
-    const pare_status st = bench_web_input(j, p);
-    return st ? st : step_prepare(j, "graph", 1);
-}
-
-static pare_status gpt_prepare(bench_job *j, const size_t *p)
-{
-    const pare_status st = bench_gpt_input(j, p);
-    const bench_pass *const s = j->state;
-    return st ? st : step_prepare(j, "gpt", s->m->blocks[0].attn.nheads);
 }
 
 /* A tape keeps its threads. */
@@ -143,7 +109,7 @@ static pare_status step_run(bench_job *j)
     memset(x->grad, 0, x->params->count * sizeof *x->grad);
     memset(x->dy, 0, x->ndy * sizeof *x->dy);
     const pare_status st =
-        gradient(x->tape, &s->in, &y, x->label, x->dy, x->grad, &j->exec, &j->c->err);
+        compute_gradient(x->tape, &s->in, &y, x->label, x->dy, x->grad, &j->exec, &j->c->err);
     if (!st) pare_adamw_step(x->params, x->grad, x->m, x->v, ++x->done, 0, &adamw, &j->exec);
     return st;
 }
@@ -155,7 +121,7 @@ static pare_status step_check(bench_job *j, double *error)
     return PARE_OK;
 }
 
-static void step_drop(bench_job *j)
+static void step_free(bench_job *j)
 {
     const bench_pass *const s = j->state;
     if (!s) return;
@@ -166,7 +132,11 @@ static void step_drop(bench_job *j)
     pare_model_free(s->m);
 }
 
-const bench_kind bench_board_step = {board_prepare, step_threads, step_run, step_check, step_drop};
-const bench_kind bench_file_step = {file_prepare, step_threads, step_run, step_check, step_drop};
-const bench_kind bench_web_step = {web_prepare, step_threads, step_run, step_check, step_drop};
-const bench_kind bench_gpt_step = {gpt_prepare, step_threads, step_run, step_check, step_drop};
+#define STEP(input)                                                                                \
+    {                                                                                              \
+        input, step_reference, step_threads, step_run, step_check, step_free                       \
+    }
+const bench_kind bench_board_step = STEP(bench_board_input);
+const bench_kind bench_file_step = STEP(bench_file_input);
+const bench_kind bench_web_step = STEP(bench_web_input);
+const bench_kind bench_gpt_step = STEP(bench_gpt_input);

@@ -1,4 +1,4 @@
-/* pare bench: how fast this is here, as CSV, peers beside it. */
+/* cmd_bench.c - pare bench: how fast pare is on this machine, as CSV or JSON, peers beside it. */
 #include "bench.h"
 #include "interrupt.h"
 #include "out.h"
@@ -14,14 +14,43 @@
 #include <unistd.h>
 
 typedef struct row {
-    char name[32], shape[BENCH_SHAPE], peer[64];
-    int threads;
-    bench_unit unit;
+    const char *name, *unit;
+    char shape[BENCH_SHAPE], peer[64];    /* peer "": none */
+    int threads, digits;                  /* digits of values in this unit */
     double ours, median, sgemm, of_sgemm; /* of_sgemm: nan when flops are not counted */
     double theirs, theirs_median, ratio, ratio_median; /* nan without a peer */
     double error;
     struct row *next;
 } row;
+
+/* The columns of the CSV, and the keys of JSON. Reals have the digits of the row's unit. */
+static const out_field row_fields[] = {
+    {"name", NULL, OUT_STRING, offsetof(row, name)},
+    {"shape", NULL, OUT_CHARS, offsetof(row, shape)},
+    {"threads", NULL, OUT_INT, offsetof(row, threads)},
+    {"unit", NULL, OUT_STRING, offsetof(row, unit)},
+    {"ours", NULL, OUT_REAL, offsetof(row, ours)},
+    {"ours_median", NULL, OUT_REAL, offsetof(row, median)},
+    {"sgemm_gflops", NULL, OUT_FIXED + 1, offsetof(row, sgemm)},
+    {"of_sgemm", NULL, OUT_FIXED + 3, offsetof(row, of_sgemm)},
+    {"peer", NULL, OUT_CHARS_OR_NULL, offsetof(row, peer)},
+    {"peer_value", NULL, OUT_REAL, offsetof(row, theirs)},
+    {"peer_median", NULL, OUT_REAL, offsetof(row, theirs_median)},
+    {"ratio", NULL, OUT_FIXED + 2, offsetof(row, ratio)},
+    {"ratio_median", NULL, OUT_FIXED + 2, offsetof(row, ratio_median)},
+    {"error", NULL, OUT_REAL, offsetof(row, error)},
+    {0},
+};
+
+static const out_field machine_fields[] = {
+    {"version", NULL, OUT_STRING, offsetof(bench_machine, version)},
+    {"commit", NULL, OUT_CHARS, offsetof(bench_machine, commit)},
+    {"compiler", NULL, OUT_CHARS, offsetof(bench_machine, compiler)},
+    {"cpu", NULL, OUT_CHARS, offsetof(bench_machine, cpu)},
+    {"cores", NULL, OUT_INT, offsetof(bench_machine, cores)},
+    {"date", NULL, OUT_CHARS, offsetof(bench_machine, date)},
+    {0},
+};
 
 typedef struct runner {
     cli *c;
@@ -34,13 +63,9 @@ typedef struct runner {
     bench_machine machine;
 } runner;
 
-/* ---- rows -------------------------------------------------------------------------------------
- */
+/* ---- rows ---------------------------------------------------------------------------------- */
 
-static const char *const unit_name[] = {"ms", "Gflop/s", "tokens/s", "GB/s"};
-static const int unit_digits[] = {3, 3, 0, 3};
-
-static double value(const bench_job *j, bench_unit unit, double seconds)
+static double in_unit(const bench_job *j, bench_unit unit, double seconds)
 {
     switch (unit) {
     case BENCH_MS:
@@ -55,67 +80,61 @@ static double value(const bench_job *j, bench_unit unit, double seconds)
     return NAN;
 }
 
-static void number(double v, int digits)
+static void print_csv_row(const row *w)
 {
-    if (isnan(v))
-        putchar(',');
-    else
-        out_part(",%.*f", digits, v);
-}
-
-static void print_row(const row *w)
-{
-    const int digits = unit_digits[w->unit];
-    out_part("%s,%s,%d,%s", w->name, w->shape, w->threads, unit_name[w->unit]);
-    number(w->ours, digits);
-    number(w->median, digits);
-    number(w->sgemm, 1);
-    number(w->of_sgemm, 3);
-    out_part(",%s", w->peer);
-    number(w->theirs, digits);
-    number(w->theirs_median, digits);
-    number(w->ratio, 2);
-    number(w->ratio_median, 2);
-    out_line(",%.1e", w->error);
+    char buf[64];
+    for (const out_field *f = row_fields; f->key; f++) {
+        out_field shown = *f;
+        if (f->kind == OUT_REAL) shown.kind = OUT_FIXED + w->digits;
+        if (f->offset == offsetof(row, error))
+            out_part(",%.1e", w->error);
+        else
+            out_part("%s%s", f == row_fields ? "" : ",", out_field_text(buf, &shown, w));
+    }
+    putchar('\n');
     fflush(stdout); /* a run takes a while: each row when it is there */
 }
 
-static pare_status put_row(runner *r, const bench_job *j, const bench_case *k, bench_opponent *o)
+static pare_status add_row(runner *r, const bench_job *j, const bench_case *k, bench_opponent *o)
 {
+    static const char *const unit_name[] = {"ms", "Gflop/s", "tokens/s", "GB/s"};
+    static const int unit_digits[] = {3, 3, 0, 3};
     row *w = pare_alloc(r->c->arena, 1, sizeof *w);
     if (!w) return pare_no_memory(&r->c->err);
     const double ours = bench_best(&r->match.ours), middle = bench_median(&r->match.ours);
-    *w = (row){.threads = j->exec.threads, .unit = k->unit, .error = r->match.error};
-    snprintf(w->name, sizeof w->name, "%s", k->name);
+    *w = (row){.name = k->name,
+               .unit = unit_name[k->unit],
+               .digits = unit_digits[k->unit],
+               .threads = j->exec.threads,
+               .error = r->match.error};
     memcpy(w->shape, j->shape, sizeof w->shape);
-    w->ours = value(j, k->unit, ours);
-    w->median = value(j, k->unit, middle);
+    w->ours = in_unit(j, k->unit, ours);
+    w->median = in_unit(j, k->unit, middle);
     w->sgemm = 1 / bench_best(&r->match.sgemm);
     w->of_sgemm = j->flops > 0 ? 1e-9 * j->flops / ours / w->sgemm : NAN;
     w->theirs = w->theirs_median = w->ratio = w->ratio_median = NAN;
     if (o) {
         memcpy(w->peer, o->label, sizeof w->peer);
-        w->theirs = value(j, k->unit, bench_best(&o->took));
-        w->theirs_median = value(j, k->unit, bench_median(&o->took));
+        w->theirs = in_unit(j, k->unit, bench_best(&o->took));
+        w->theirs_median = in_unit(j, k->unit, bench_median(&o->took));
         w->ratio = bench_best(&o->took) / ours;
         w->ratio_median = bench_median(&o->took) / middle;
     }
     *r->last = w;
     r->last = &w->next;
-    if (!r->c->json) print_row(w);
+    if (!r->c->json) print_csv_row(w);
     return PARE_OK;
 }
 
-/* ---- cases ------------------------------------------------------------------------------------
- */
+/* ---- cases --------------------------------------------------------------------------------- */
 
 static pare_status run_threads(runner *r, bench_job *j, const bench_case *k, int threads)
 {
     bench_match *m = &r->match;
     j->exec.threads = threads;
     pare_status st = bench_measure(m, j, k);
-    if (!st && m->nagainst == 0) st = put_row(r, j, k, NULL);
-    for (size_t i = 0; i < m->nagainst && !st; i++) st = put_row(r, j, k, &m->against[i]);
+    if (!st && m->nagainst == 0) st = add_row(r, j, k, NULL);
+    for (size_t i = 0; i < m->nagainst && !st; i++) st = add_row(r, j, k, &m->against[i]);
     return st;
 }
 
@@ -128,104 +147,75 @@ static pare_status run_case(runner *r, const bench_case *k)
                    .exec = {.threads = 1}};
     j.arena = pare_arena_new();
     if (!j.arena) return pare_no_memory(&r->c->err);
-    pare_status st = k->kind->prepare(&j, k->p);
+    pare_status st = k->kind->input(&j, k->p);
+    if (!st && k->kind->reference) st = k->kind->reference(&j);
     if (!st) st = run_threads(r, &j, k, 1);
     if (!st && !k->one_thread && !r->match.cpu && r->c->threads > 1)
         st = run_threads(r, &j, k, (int)r->c->threads);
-    if (k->kind->drop) k->kind->drop(&j);
+    if (k->kind->free) k->kind->free(&j);
     pare_arena_free(j.arena);
     return st;
 }
 
-static bool named(const runner *r, const bench_case *k)
+static bool is_named(const runner *r, const bench_case *k)
 {
     for (size_t i = 0; i < r->c->noperands; i++)
         if (strcmp(r->c->operand[i], k->name) == 0) return true;
     return r->c->noperands == 0;
 }
 
-static bool wanted(const runner *r, const bench_case *k)
+static pare_status run_cases(runner *r)
 {
-    const bool level = r->quick ? k->level == BENCH_QUICK
-                                : k->level == BENCH_SHORT || (r->full && k->level == BENCH_FULL);
-    return level && named(r, k);
-}
-
-/* A graph that was given is wanted whatever its size: the model of the other large graphs. */
-static pare_status run_given(runner *r)
-{
-    static const bench_case k[] = {
+    /* A graph that was given is wanted whatever its size: the model of the other large graphs. */
+    static const bench_case on_graph[] = {
         {"forward", &bench_file, BENCH_FULL, BENCH_MS, false, {64, 4}},
         {"train", &bench_file_step, BENCH_FULL, BENCH_MS, false, {64, 4}},
     };
     pare_status st = PARE_OK;
-    for (size_t i = 0; r->graph && i < sizeof k / sizeof *k && !st; i++)
-        if (named(r, &k[i])) st = run_case(r, &k[i]);
+    for (const bench_case *k = bench_cases; k < bench_cases + bench_ncases && !st; k++) {
+        const bool level = r->quick
+                               ? k->level == BENCH_QUICK
+                               : k->level == BENCH_SHORT || (r->full && k->level == BENCH_FULL);
+        if (level && is_named(r, k)) st = run_case(r, k);
+    }
+    for (size_t i = 0; r->graph && i < sizeof on_graph / sizeof *on_graph && !st; i++)
+        if (is_named(r, &on_graph[i])) st = run_case(r, &on_graph[i]);
     return st;
 }
 
-/* ---- the command ------------------------------------------------------------------------------
- */
+/* ---- the command --------------------------------------------------------------------------- */
 
-static void print_head(const runner *r, int argc, char **argv)
+static void print_csv_head(const runner *r, int argc, char **argv)
 {
-    const bench_machine *m = &r->machine;
+    char buf[64];
     out_part("# command: pare bench");
     for (int i = 0; i < argc; i++) out_part(strchr(argv[i], ' ') ? " '%s'" : " %s", argv[i]);
     putchar('\n');
-    out_line("# version: %s", pare_version());
-    out_line("# commit: %s", m->commit);
-    out_line("# compiler: %s", m->compiler);
-    out_line("# cpu: %s", m->cpu);
-    out_line("# cores: %d", m->cores);
-    out_line("# date: %s", m->date);
+    for (const out_field *f = machine_fields; f->key; f++)
+        out_line("# %s: %s", f->key, out_field_text(buf, f, &r->machine));
     out_line("# clock: %s", r->match.cpu ? "CPU" : "wall");
     out_line("# best of several, then the median; all take turns; ratio > 1: ours is faster");
-    puts("name,shape,threads,unit,ours,ours_median,sgemm_gflops,of_sgemm,peer,peer_value,"
-         "peer_median,ratio,ratio_median,error");
+    for (const out_field *f = row_fields; f->key; f++)
+        out_part("%s%s", f == row_fields ? "" : ",", f->key);
+    putchar('\n');
     fflush(stdout);
-}
-
-static bool add_number(cJSON *o, const char *key, double v)
-{
-    return isnan(v) ? pare_json_add_null(o, key) : pare_json_add_number(o, key, v);
-}
-
-static bool json_row(cJSON *list, const row *w)
-{
-    cJSON *o = pare_json_add_object(list, NULL);
-    return o && pare_json_add_string(o, "name", w->name) &&
-           pare_json_add_string(o, "shape", w->shape) &&
-           pare_json_add_size(o, "threads", (size_t)w->threads) &&
-           pare_json_add_string(o, "unit", unit_name[w->unit]) && add_number(o, "ours", w->ours) &&
-           add_number(o, "ours_median", w->median) && add_number(o, "sgemm_gflops", w->sgemm) &&
-           add_number(o, "of_sgemm", w->of_sgemm) &&
-           (*w->peer ? pare_json_add_string(o, "peer", w->peer) : pare_json_add_null(o, "peer")) &&
-           add_number(o, "peer_value", w->theirs) &&
-           add_number(o, "peer_median", w->theirs_median) && add_number(o, "ratio", w->ratio) &&
-           add_number(o, "ratio_median", w->ratio_median) && add_number(o, "error", w->error);
 }
 
 static pare_status print_json(runner *r)
 {
-    const bench_machine *m = &r->machine;
     cJSON *root = out_json_begin(r->c);
-    cJSON *o = root ? pare_json_add_object(root, "machine") : NULL;
-    bool ok = o && pare_json_add_string(o, "version", pare_version()) &&
-              pare_json_add_string(o, "commit", m->commit) &&
-              pare_json_add_string(o, "compiler", m->compiler) &&
-              pare_json_add_string(o, "cpu", m->cpu) &&
-              pare_json_add_size(o, "cores", (size_t)m->cores) &&
-              pare_json_add_string(o, "date", m->date) &&
-              pare_json_add_string(o, "clock", r->match.cpu ? "cpu" : "wall");
+    cJSON *machine = root ? pare_json_add_object(root, "machine") : NULL;
+    bool ok = out_json_fields(machine, machine_fields, &r->machine) &&
+              pare_json_add_string(machine, "clock", r->match.cpu ? "cpu" : "wall");
     cJSON *list = ok ? pare_json_add_array(root, "rows") : NULL;
     ok = list != NULL;
-    for (const row *w = r->first; w && ok; w = w->next) ok = json_row(list, w);
+    for (const row *w = r->first; w && ok; w = w->next)
+        ok = out_json_add_fields(list, NULL, row_fields, w);
     return out_json(r->c, root, ok);
 }
 
-/* The commands stand between semicolons. A peer that does not start is missed, not an error: the
- * figures of the others are still wanted. */
+/* The commands stand between semicolons. A peer that does not start is left out and is no error:
+ * the figures of the others are still wanted. */
 static pare_status start_peers(runner *r, const char *list)
 {
     while (list && *list) {
@@ -271,7 +261,7 @@ static void remove_folder(const char *dir)
 static const char *const bench_names[] = {"attention", "dense",    "forward", "generate",
                                           "hash",      "spectral", "train",   NULL};
 
-static pare_status names_check(cli *c)
+static pare_status check_names(cli *c)
 {
     bool on_graph = c->noperands == 0;
     for (size_t i = 0, at; i < c->noperands; i++) {
@@ -290,16 +280,14 @@ static pare_status bench(runner *r, const char *peers, int argc, char **argv)
     r->last = &r->first;
     r->match.c = r->c;
     r->match.peers = r->peer;
-    bench_heed_signals();
+    bench_catch_signals();
     pare_status st = make_folder(r);
     if (!st) st = start_peers(r, peers); /* before there are threads */
     if (!st) st = bench_gemm_init(&r->match.gemm, r->c, r->quick ? 64 : 1024);
     if (st) return st;
     bench_machine_look(&r->machine);
-    if (!r->c->json) print_head(r, argc, argv);
-    for (size_t k = 0; k < bench_ncases && !st; k++)
-        if (wanted(r, &bench_cases[k])) st = run_case(r, &bench_cases[k]);
-    if (!st) st = run_given(r);
+    if (!r->c->json) print_csv_head(r, argc, argv);
+    st = run_cases(r);
     if (!st && r->c->json) st = print_json(r);
     if (!st && r->match.lost > 0)
         st = pare_fail(&r->c->err, PARE_ERR_IO, "%zu of the peers broke", r->match.lost);
@@ -348,7 +336,7 @@ int cmd_bench(int argc, char **argv)
     pare_status st = r.quick && r.full
                          ? pare_fail(&c.err, PARE_ERR_USAGE,
                                      "--quick and --full exclude each other: give one of them")
-                         : names_check(&c);
+                         : check_names(&c);
     if (!st) st = bench(&r, peers, nwords, words);
     for (size_t i = 0; i < r.match.npeers; i++) bench_peer_stop(&r.peer[i]);
     if (r.dir[0]) remove_folder(r.dir);

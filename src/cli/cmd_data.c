@@ -1,4 +1,4 @@
-/* pare data: things to try the other commands on. Each kind has options of its own. */
+/* cmd_data.c - pare data: test data and random models. Each kind has options of its own. */
 #include "out.h"
 #include "interrupt.h"
 #include <pare/random_model.h>
@@ -14,10 +14,10 @@ typedef struct data_opts {
     size_t side, count, tokens, length, symbols, vocab, width;
     pare_random_model_opts model;
     size_t model_kind; /* index into pare_random_kinds */
-    size_t act;        /* pare_act; ACT_AS_IT_IS */
+    size_t act;        /* pare_act; ACT_DEFAULT */
 } data_opts;
 
-enum { ACT_AS_IT_IS = PARE_ACT_TANH + 1 };
+enum { ACT_DEFAULT = PARE_ACT_TANH + 1 };
 
 static const data_opts defaults = {.side = 20,
                                    .count = 64,
@@ -27,7 +27,7 @@ static const data_opts defaults = {.side = 20,
                                    .vocab = 256,
                                    .width = 64,
                                    .model = PARE_RANDOM_MODEL_DEFAULT,
-                                   .act = ACT_AS_IT_IS};
+                                   .act = ACT_DEFAULT};
 
 /* ---- kinds --------------------------------------------------------------------------------- */
 
@@ -59,7 +59,7 @@ static pare_status make_model(cli *c, const data_opts *o)
     pare_model *m = NULL;
     pare_random_model_opts opts = o->model;
     opts.kind = (pare_random_kind)o->model_kind;
-    opts.variant.has_act = o->act != ACT_AS_IT_IS;
+    opts.variant.has_act = o->act != ACT_DEFAULT;
     if (opts.variant.has_act) opts.variant.act = (pare_act)o->act;
     opts.seed = c->seed;
     opts.exec = &c->exec;
@@ -84,7 +84,7 @@ typedef struct data_kind {
 
 static pare_status make(cli *c, const data_kind *k, const data_opts *o)
 {
-    facts f = {.path = c->out};
+    char sha256[PARE_SHA256_HEX];
     pare_status st = cli_may_write(c, c->out, NULL);
     if (!st) st = cli_name(c, k->make(c, o), c->out);
     if (st) return st;
@@ -92,13 +92,13 @@ static pare_status make(cli *c, const data_kind *k, const data_opts *o)
         cli_note(c, "wrote %s", c->out);
         return PARE_OK;
     }
-    st = pare_sha256_file(f.sha256, c->out, &c->err);
+    st = pare_sha256_file(sha256, c->out, &c->err);
     if (st) return st;
     cJSON *root = out_json_begin(c);
     cJSON *out = root ? pare_json_add_object(root, "output") : NULL;
     return out_json(c, root,
-                    out && pare_json_add_string(out, "path", f.path) &&
-                        pare_json_add_string(out, "sha256", f.sha256));
+                    out && pare_json_add_string(out, "path", c->out) &&
+                        pare_json_add_string(out, "sha256", sha256));
 }
 
 static int run_kind(const data_kind *k, const data_opts *o, int argc, char **argv)
@@ -123,8 +123,8 @@ static int run_kind(const data_kind *k, const data_opts *o, int argc, char **arg
     return cli_finish(&c, make(&c, k, o));
 }
 
-/* Without a kind there is only help to be had. */
-static int no_kind(const data_kind *kinds, size_t n, const data_opts *o, int argc, char **argv)
+/* Without a kind: help, or the complaint that it is missing. */
+static int list_kinds(const data_kind *kinds, size_t n, const data_opts *o, int argc, char **argv)
 {
     const char *names[MOST_KINDS + 1] = {0};
     opt_format format;
@@ -222,5 +222,5 @@ int cmd_data(int argc, char **argv)
     const char *word = argc > 0 ? argv[0] : NULL;
     for (size_t i = 0; word && i < COUNT(kinds); i++)
         if (strcmp(word, kinds[i].name) == 0) return run_kind(&kinds[i], &o, argc - 1, argv + 1);
-    return no_kind(kinds, COUNT(kinds), &o, argc, argv);
+    return list_kinds(kinds, COUNT(kinds), &o, argc, argv);
 }

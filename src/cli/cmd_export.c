@@ -1,4 +1,5 @@
-/* pare export: a model, or the one engine that a plan of small calls needs, for other programs. */
+/* cmd_export.c - pare export: writes a model, or the engine that a plan of small calls needs, for
+ * other programs. */
 #include "out.h"
 #include "interrupt.h"
 
@@ -19,14 +20,23 @@ typedef struct export_opts {
 } export_opts;
 
 typedef struct exported {
-    const char *kind;
+    const char *path, *kind;
     char in[96], out[96];
     uint64_t bytes;
-    double off; /* of what is read back */
+    double error; /* of what is read back, relative to the largest output */
 } exported;
 
-/* What the model cannot be is said with its name; what the disk cannot do is not its fault. */
-static pare_status blame(cli *c, pare_status st)
+static const out_field exported_fields[] = {
+    {"kind", NULL, OUT_STRING, offsetof(exported, kind)},
+    {"output", NULL, OUT_STRING, offsetof(exported, path)},
+    {"bytes", NULL, OUT_COUNT, offsetof(exported, bytes)},
+    {"in", "input", OUT_CHARS, offsetof(exported, in)},
+    {"out", "output", OUT_CHARS, offsetof(exported, out)},
+    {0},
+};
+
+/* A message about the model has its name before it; one about the disk does not. */
+static pare_status name_model(cli *c, pare_status st)
 {
     return st == PARE_ERR_INPUT ? cli_name(c, st, c->operand[0]) : st;
 }
@@ -37,7 +47,7 @@ static pare_status export_engine(cli *c, exported *e, const pare_model *m, const
     pare_status st = pare_engine_for(&s, m, o->oracle, o->batch, &c->err);
     s.causal = o->causal;
     if (!st) st = pare_export_engine(&s, c->out, c->force, &e->bytes, &c->err);
-    if (st) return blame(c, st);
+    if (st) return name_model(c, st);
     e->kind = "engine";
     snprintf(e->in, sizeof e->in, "q, k f32 [%zu, %zu, %zu], v f32 [%zu, %zu, %zu]", s.batch,
              s.rows, s.dk, s.batch, s.rows, s.dv);
@@ -49,7 +59,7 @@ static pare_status export_engine(cli *c, exported *e, const pare_model *m, const
 static pare_status export_model(cli *c, exported *e, const pare_model *m)
 {
     const pare_status st = pare_export_onnx(m, c->out, c->force, &e->bytes, &c->err);
-    if (st) return blame(c, st);
+    if (st) return name_model(c, st);
     const bool pooled = m->top.pool != PARE_POOL_NONE;
     e->kind = "model";
     if (m->stem.ids)
@@ -61,27 +71,14 @@ static pare_status export_model(cli *c, exported *e, const pare_model *m)
     return PARE_OK;
 }
 
-static bool ends_in(const char *path, const char *end)
-{
-    const size_t n = strlen(path), e = strlen(end);
-    return n > e && strcmp(path + n - e, end) == 0;
-}
-
 static bool is_onnx(const char *path)
 {
-    return ends_in(path, ".onnx");
-}
-
-/* Letters behind a dot: a.pdf, but not v1.5. */
-static bool has_ending(const char *path)
-{
-    const char *const slash = strrchr(path, '/'), *const name = slash ? slash + 1 : path;
-    const char *const dot = strrchr(name, '.');
-    return dot && dot > name && isalpha((unsigned char)dot[1]);
+    const size_t n = strlen(path);
+    return n > 5 && strcmp(path + n - 5, ".onnx") == 0;
 }
 
 /* A folder for Hugging Face's names: not a file's name, and not where the model itself lies. */
-static pare_status may_fill(cli *c)
+static pare_status check_folder(cli *c)
 {
     const char *const in = c->operand[0];
     size_t n = strlen(c->out);
@@ -89,7 +86,10 @@ static pare_status may_fill(cli *c)
     const char *const folder = pare_strndup(c->arena, c->out, n);
     const char *const weights = cli_suffixed(c, c->out, "/model.safetensors");
     if (!folder || !weights) return pare_no_memory(&c->err);
-    if (has_ending(folder) && !pare_is_dir(folder))
+    /* Letters behind a dot: a.pdf, but not v1.5. */
+    const char *const slash = strrchr(folder, '/'), *const name = slash ? slash + 1 : folder;
+    const char *const dot = strrchr(name, '.');
+    if (dot && dot > name && isalpha((unsigned char)dot[1]) && !pare_is_dir(folder))
         return pare_fail(&c->err, PARE_ERR_USAGE,
                          "-o %s: the name must end in .onnx, or be that of a folder, without an "
                          "ending",
@@ -100,14 +100,13 @@ static pare_status may_fill(cli *c)
     return PARE_OK;
 }
 
-/* The largest difference between two models on a few random inputs, as a part of the largest entry.
- */
-static pare_status compare(cli *c, double *off, const pare_model *a, const pare_model *b)
+/* The largest difference of two models on a few random inputs, relative to the largest output. */
+static pare_status compare_models(cli *c, double *error, const pare_model *a, const pare_model *b)
 {
     pare_inputs set;
     const size_t tokens = a->context && a->context < CHECK_TOKENS ? a->context : CHECK_TOKENS;
     pare_status st = pare_inputs_random(&set, c->arena, a, CHECK_INPUTS, tokens, c->seed, &c->err);
-    double most = 0, worst = 0;
+    double largest = 0, worst = 0;
     for (size_t i = 0; i < CHECK_INPUTS && !st; i++) {
         const size_t n = pare_output_rows(a, &set.in[i]) * pare_model_outputs(a);
         double *const y = pare_alloc(c->arena, n, sizeof *y);
@@ -116,111 +115,95 @@ static pare_status compare(cli *c, double *off, const pare_model *a, const pare_
         st = pare_forward_f64(y, a, &set.in[i], NULL, &c->exec, &c->err);
         if (!st) st = pare_forward_f64(z, b, &set.in[i], NULL, &c->exec, &c->err);
         for (size_t j = 0; j < n; j++) {
-            if (fabs(y[j]) > most) most = fabs(y[j]);
+            if (fabs(y[j]) > largest) largest = fabs(y[j]);
             if (!(fabs(y[j] - z[j]) <= worst)) worst = fabs(y[j] - z[j]);
         }
     }
-    *off = most > 0 ? worst / most : worst;
+    *error = largest > 0 ? worst / largest : worst;
     return st;
 }
 
-/* What did not stand the test is taken away again. */
-static void remove_folder(cli *c)
-{
-    static const char *const files[] = {"/config.json", "/model.safetensors"};
-    for (size_t i = 0; i < 2; i++) {
-        const char *const path = cli_suffixed(c, c->out, files[i]);
-        if (path) unlink(path);
-    }
-    rmdir(c->out);
-}
-
-/* Read back by the importer, which knows nothing of who wrote it. */
+/* A Hugging Face folder. The importer reads it back; what it reads must be the same model, or the
+ * folder is removed again. */
 static pare_status export_hf(cli *c, exported *e, const pare_model *m)
 {
     pare_model *again = NULL;
-    double off = 0;
     pare_status st = pare_export_hf(m, c->out, c->force, &c->err);
     if (st == PARE_ERR_INPUT && m->pattern.kind != PARE_GRAPH)
         cli_note(c, "ONNX takes any shape: try -o NAME.onnx");
-    if (st) return blame(c, st);
+    if (st) return name_model(c, st);
     st = pare_model_load(&again, c->out, &c->err);
     if (!st && (pare_model_outputs(again) != pare_model_outputs(m) || again->nblocks != m->nblocks))
         st = pare_fail(&c->err, PARE_ERR_VERIFY, "%s: read back, it is another model", c->out);
-    if (!st) st = compare(c, &off, m, again);
-    if (!st && !(off <= CHECK_TOLERANCE))
+    if (!st) st = compare_models(c, &e->error, m, again);
+    if (!st && !(e->error <= CHECK_TOLERANCE))
         st = pare_fail(&c->err, PARE_ERR_VERIFY,
                        "%s: read back, it gives outputs that differ by %.2g of the largest", c->out,
-                       off);
+                       e->error);
     if (!st) {
         const pare_size size = pare_model_size(again, 1, 0);
         e->kind = again->stem.pos.kind == PARE_POS_ROTARY ? "Llama"
                   : again->pattern.kind == PARE_CAUSAL    ? "GPT-2"
                                                           : "BERT";
         e->bytes = size.bytes;
-        e->off = off;
     }
     pare_model_free(again);
-    if (st) remove_folder(c);
+    static const char *const files[] = {"/config.json", "/model.safetensors"};
+    for (size_t i = 0; st && i < 2; i++) {
+        const char *const path = cli_suffixed(c, c->out, files[i]);
+        if (path) unlink(path);
+    }
+    if (st) rmdir(c->out);
     return st;
 }
 
 static pare_status print(cli *c, const exported *e)
 {
     char b[64];
-    if (!c->json && !is_onnx(c->out)) {
-        out_row("wrote",
-                "%s, a Hugging Face %s: config.json and model.safetensors, %s bytes of weights",
-                c->out, e->kind, out_count(b, e->bytes));
-        out_row("check", "read back: %s on %d random inputs in f64",
-                e->off == 0 ? "the same outputs, bit for bit,"
-                            : "equal outputs up to the rounding of weights",
-                CHECK_INPUTS);
-        return PARE_OK;
+    if (c->json) {
+        cJSON *root = out_json_begin(c);
+        return out_json(c, root, out_json_fields(root, exported_fields, e));
     }
-    if (!c->json) {
+    if (is_onnx(c->out)) {
         out_row("wrote", "%s, ONNX opset 17, %s bytes", c->out, out_count(b, e->bytes));
-        out_row("input", "%s", e->in);
-        out_row("output", "%s", e->out);
+        out_fields(exported_fields, e);
         return PARE_OK;
     }
-    cJSON *root = out_json_begin(c);
-    return out_json(c, root,
-                    root && pare_json_add_string(root, "kind", e->kind) &&
-                        pare_json_add_string(root, "output", c->out) &&
-                        pare_json_add_size(root, "bytes", e->bytes) &&
-                        pare_json_add_string(root, "in", e->in) &&
-                        pare_json_add_string(root, "out", e->out));
-}
-
-static void say_what_changed(cli *c, const pare_model *m)
-{
-    if (m->tokenizer != PARE_TOK_NONE && m->tokenizer != PARE_TOK_BYTES)
-        cli_note(c, "the tokenizer is not written: other programs keep it in files of their own");
-    for (size_t b = 0; b < m->nblocks; b++)
-        if (m->blocks[b].attn.kind == PARE_ATTN_POLY) {
-            cli_note(c, "polynomial attention is written as the exact attention it approximates");
-            return;
-        }
+    out_row("wrote",
+            "%s, a Hugging Face %s: config.json and model.safetensors, %s bytes of weights", c->out,
+            e->kind, out_count(b, e->bytes));
+    out_row("check", "read back: %s on %d random inputs in f64",
+            e->error == 0 ? "the same outputs, bit for bit,"
+                          : "equal outputs up to the rounding of weights",
+            CHECK_INPUTS);
+    return PARE_OK;
 }
 
 static pare_status export(cli *c, const export_opts *o)
 {
     pare_model *m = NULL;
-    exported e = {0};
+    exported e = {.path = c->out};
     pare_status st = cli_only(c, "batch,causal", o->oracle > 0, "--oracle M");
     if (!st && o->oracle && !is_onnx(c->out))
         st = pare_fail(&c->err, PARE_ERR_USAGE,
                        "-o %s: the engine of --oracle is an ONNX file; its name must end in .onnx",
                        c->out);
     if (!st) st = cli_is_there(c, c->operand[0]);
-    if (!st) st = is_onnx(c->out) ? cli_may_write(c, c->out, c->operand[0]) : may_fill(c);
+    if (!st) st = is_onnx(c->out) ? cli_may_write(c, c->out, c->operand[0]) : check_folder(c);
     if (!st) st = cli_load(c, &m, c->operand[0]);
     if (!st)
         st = o->oracle         ? export_engine(c, &e, m, o)
              : is_onnx(c->out) ? export_model(c, &e, m)
                                : export_hf(c, &e, m);
-    if (!st && !o->oracle) say_what_changed(c, m);
+    if (!st && !o->oracle) {
+        bool poly = false;
+        for (size_t b = 0; b < m->nblocks; b++) poly |= m->blocks[b].attn.kind == PARE_ATTN_POLY;
+        if (m->tokenizer != PARE_TOK_NONE && m->tokenizer != PARE_TOK_BYTES)
+            cli_note(c,
+                     "the tokenizer is not written: other programs keep it in files of their own");
+        if (poly)
+            cli_note(c, "polynomial attention is written as the exact attention it approximates");
+    }
     if (!st) st = print(c, &e);
     pare_model_free(m);
     return st;

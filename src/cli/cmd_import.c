@@ -1,4 +1,5 @@
-/* pare import: whatever pare can read, as a file of ours, checked by running both. */
+/* cmd_import.c - pare import: writes any model that pare can read as a pare file, checked by
+ * running both. */
 #include "out.h"
 
 #include <math.h>
@@ -39,12 +40,12 @@ static pare_status add_vocab(cli *c, pare_model *m, const char *path)
 }
 
 /* A model on a few random inputs by the f64 reference. */
-typedef struct sample {
+typedef struct outputs {
     double *y[CHECK_INPUTS];
     size_t n[CHECK_INPUTS];
-} sample;
+} outputs;
 
-static pare_status take_sample(cli *c, sample *s, const pare_model *m)
+static pare_status run_random_inputs(cli *c, outputs *s, const pare_model *m)
 {
     pare_inputs set;
     const size_t context = m->context ? m->context : CHECK_TOKENS;
@@ -60,47 +61,32 @@ static pare_status take_sample(cli *c, sample *s, const pare_model *m)
     return st;
 }
 
-static bool same_bits(const sample *a, const sample *b)
-{
-    for (size_t i = 0; i < CHECK_INPUTS; i++)
-        if (a->n[i] != b->n[i] || memcmp(a->y[i], b->y[i], a->n[i] * sizeof *a->y[i]) != 0)
-            return false;
-    return true;
-}
-
-/* Reads `fresh` back and holds it against what the imported model gave. */
-static pare_status read_back(cli *c, pare_model **again, const char *fresh, const sample *want,
-                             uint64_t parameters)
-{
-    sample got = {0};
-    pare_status st = pare_model_load(again, fresh, &c->err);
-    if (!st) st = take_sample(c, &got, *again);
-    if (st) return st;
-    if (pare_model_size(*again, 1, 0).parameters != parameters || !same_bits(want, &got))
-        return pare_fail(&c->err, PARE_ERR_VERIFY,
-                         "%s: the model read back gives other outputs than the one imported",
-                         c->out);
-    return PARE_OK;
-}
-
 /* Written under a name beside the final one, and renamed only when it was read back and agrees:
  * a file that -f replaces is not lost to a bad one. The imported model is freed in between, so that
  * memory holds one model at a time. */
 static pare_status save_checked(cli *c, pare_model **m, pare_model **again, char *sha)
 {
-    sample want = {0};
+    outputs want = {0}, got = {0};
     const uint64_t parameters = pare_model_size(*m, 1, 0).parameters;
-    char *fresh = cli_fresh(c, c->out);
-    if (!fresh) return PARE_ERR_MEMORY;
+    char *temporary = cli_fresh(c, c->out);
+    if (!temporary) return PARE_ERR_MEMORY;
     cli_phase(c, NULL, 50);
-    pare_status st = take_sample(c, &want, *m);
+    pare_status st = run_random_inputs(c, &want, *m);
     cli_phase(c, NULL, 50);
-    if (!st) st = pare_model_save(*m, fresh, true, sha, &c->err);
+    if (!st) st = pare_model_save(*m, temporary, true, sha, &c->err);
     pare_model_free(*m);
     *m = NULL;
-    if (!st) st = read_back(c, again, fresh, &want, parameters);
-    if (!st) st = pare_file_move(fresh, c->out, c->force, &c->err);
-    if (st) unlink(fresh);
+    if (!st) st = pare_model_load(again, temporary, &c->err);
+    if (!st) st = run_random_inputs(c, &got, *again);
+    bool same = !st && pare_model_size(*again, 1, 0).parameters == parameters;
+    for (size_t i = 0; same && i < CHECK_INPUTS; i++)
+        same = want.n[i] == got.n[i] &&
+               memcmp(want.y[i], got.y[i], want.n[i] * sizeof *want.y[i]) == 0;
+    if (!st && !same)
+        st = pare_fail(&c->err, PARE_ERR_VERIFY,
+                       "%s: the model read back gives other outputs than the one imported", c->out);
+    if (!st) st = pare_file_move(temporary, c->out, c->force, &c->err);
+    if (st) unlink(temporary);
     return st;
 }
 

@@ -1,4 +1,4 @@
-/* pare info: what a model is. */
+/* cmd_info.c - pare info: what a model is. */
 #include "describe.h"
 #include "interrupt.h"
 #include "out.h"
@@ -12,26 +12,22 @@ typedef struct info_opts {
 
 /* ---- tensors ------------------------------------------------------------------------------- */
 
-typedef struct lister {
-    cJSON *list; /* NULL: print */
-} lister;
-
-static pare_status list_one(void *self, const char *name, pare_weight *w, bool vector,
-                            pare_err *err)
+/* `list`: a cJSON array to append to; NULL: print. */
+static pare_status list_tensor(void *list, const char *name, pare_weight *w, bool vector,
+                               pare_err *err)
 {
-    const lister *l = self;
     char sha[PARE_SHA256_HEX], shape_text[128];
     if (!pare_has(w)) return PARE_OK;
     const size_t shape[2] = {vector ? w->cols : w->rows, w->cols}, ndim = vector ? 1 : 2;
     const pare_status st =
         pare_sha256_of(sha, w->data, w->rows * w->cols * pare_dtype_size(w->dtype), err);
     if (st) return st;
-    if (!l->list) {
+    if (!list) {
         out_line("  %-28s %-4s %-16s %s", name, pare_dtype_name(w->dtype),
                  pare_shape_text(shape_text, shape, ndim), sha);
         return PARE_OK;
     }
-    cJSON *o = pare_json_add_object(l->list, NULL);
+    cJSON *o = pare_json_add_object(list, NULL);
     const bool ok = o && pare_json_add_string(o, "name", name) &&
                     pare_json_add_string(o, "dtype", pare_dtype_name(w->dtype)) &&
                     out_json_shape(o, "shape", shape, ndim) &&
@@ -39,28 +35,11 @@ static pare_status list_one(void *self, const char *name, pare_weight *w, bool v
     return ok ? PARE_OK : pare_no_memory(err);
 }
 
-/* ---- people -------------------------------------------------------------------------------- */
-
-static void print_blocks(const pare_model *m)
-{
-    char text[DESCRIBE_ROOM], next[DESCRIBE_ROOM];
-    size_t from = 0;
-    if (m->nblocks == 0) out_row("blocks", "none");
-    while (from < m->nblocks) {
-        size_t to = from + 1;
-        describe_block(text, &m->blocks[from]);
-        for (; to < m->nblocks; to++) {
-            describe_block(next, &m->blocks[to]);
-            if (strcmp(text, next) != 0) break;
-        }
-        out_row(from ? "" : "blocks", "%zu x %s", to - from, text);
-        from = to;
-    }
-}
+/* ---- text ---------------------------------------------------------------------------------- */
 
 static pare_status print_text(cli *c, pare_model *m, const facts *f, const char *format)
 {
-    char text[DESCRIBE_ROOM], bytes[64], count[32];
+    char text[DESCRIBE_ROOM], next[DESCRIBE_ROOM], bytes[64], count[32];
     const char *const task = describe_task(m), *const name = m->name && *m->name ? m->name : NULL;
     const bool graph = m->pattern.kind == PARE_GRAPH;
     if (name && strcmp(name, task) == 0)
@@ -82,7 +61,15 @@ static pare_status print_text(cli *c, pare_model *m, const facts *f, const char 
     out_row("attention", "%s", text);
     describe_positions(text, m);
     out_row("positions", "%s", text);
-    print_blocks(m);
+    if (m->nblocks == 0) out_row("blocks", "none");
+    for (size_t from = 0, to; from < m->nblocks; from = to) { /* equal blocks on one line */
+        describe_block(text, &m->blocks[from]);
+        for (to = from + 1; to < m->nblocks; to++) {
+            describe_block(next, &m->blocks[to]);
+            if (strcmp(text, next) != 0) break;
+        }
+        out_row(from ? "" : "blocks", "%zu x %s", to - from, text);
+    }
     describe_head(text, m);
     out_row("head", "%s", text);
     if (m->vocab_bytes)
@@ -92,13 +79,12 @@ static pare_status print_text(cli *c, pare_model *m, const facts *f, const char 
         out_row("tokenizer", "%s", pare_tokenizer_name(m->tokenizer));
     if (!c->verbose) return PARE_OK;
     puts("tensors");
-    lister l = {NULL};
-    return pare_model_visit(m, list_one, &l, &c->err);
+    return pare_model_visit(m, list_tensor, NULL, &c->err);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
-static bool json_block(cJSON *list, const pare_block *b)
+static bool add_block(cJSON *list, const pare_block *b)
 {
     char text[DESCRIBE_ROOM];
     describe_block(text, b);
@@ -132,39 +118,35 @@ static bool json_block(cJSON *list, const pare_block *b)
            pare_json_add_string(jf, "skip", pare_skip_name(f->skip.kind));
 }
 
-static bool json_ends(cJSON *root, const pare_model *m, const char *format)
-{
-    const pare_stem *s = &m->stem;
-    return pare_json_add_string(root, "name", m->name ? m->name : "") &&
-           pare_json_add_string(root, "format", format) &&
-           pare_json_add_string(root, "input_kind", s->ids ? "ids" : "vectors") &&
-           pare_json_add_size(root, "input_width", s->width) &&
-           pare_json_add_size(root, "vocab", s->vocab) &&
-           pare_json_add_size(root, "context", m->context) &&
-           pare_json_add_string(root, "pattern", pare_pattern_name(m->pattern.kind)) &&
-           pare_json_add_string(root, "positions", pare_position_name(s->pos.kind)) &&
-           pare_json_add_size(root, "outputs", pare_model_outputs(m)) &&
-           pare_json_add_string(root, "pool", pare_pool_name(m->top.pool)) &&
-           pare_json_add_bool(root, "tied", m->top.tied) &&
-           pare_json_add_string(root, "tokenizer", pare_tokenizer_name(m->tokenizer));
-}
-
 static pare_status print_json(cli *c, pare_model *m, const facts *f, const char *format)
 {
     cJSON *root = out_json_begin(c);
-    bool ok = root && out_json_facts(root, "input", f) && json_ends(root, m, format);
+    const pare_stem *e = &m->stem;
+    bool ok = root && out_json_facts(root, "input", f) &&
+              pare_json_add_string(root, "name", m->name ? m->name : "") &&
+              pare_json_add_string(root, "format", format) &&
+              pare_json_add_string(root, "input_kind", e->ids ? "ids" : "vectors") &&
+              pare_json_add_size(root, "input_width", e->width) &&
+              pare_json_add_size(root, "vocab", e->vocab) &&
+              pare_json_add_size(root, "context", m->context) &&
+              pare_json_add_string(root, "pattern", pare_pattern_name(m->pattern.kind)) &&
+              pare_json_add_string(root, "positions", pare_position_name(e->pos.kind)) &&
+              pare_json_add_size(root, "outputs", pare_model_outputs(m)) &&
+              pare_json_add_string(root, "pool", pare_pool_name(m->top.pool)) &&
+              pare_json_add_bool(root, "tied", m->top.tied) &&
+              pare_json_add_string(root, "tokenizer", pare_tokenizer_name(m->tokenizer));
     cJSON *blocks = ok ? pare_json_add_array(root, "blocks") : NULL;
     ok = blocks != NULL;
-    for (size_t b = 0; ok && b < m->nblocks; b++) ok = json_block(blocks, &m->blocks[b]);
-    lister l = {ok && c->verbose ? pare_json_add_array(root, "tensors") : NULL};
-    if (l.list) {
-        const pare_status st = pare_model_visit(m, list_one, &l, &c->err);
+    for (size_t b = 0; ok && b < m->nblocks; b++) ok = add_block(blocks, &m->blocks[b]);
+    cJSON *const tensors = ok && c->verbose ? pare_json_add_array(root, "tensors") : NULL;
+    if (tensors) {
+        const pare_status st = pare_model_visit(m, list_tensor, tensors, &c->err);
         if (st) {
             cJSON_Delete(root);
             return st;
         }
     }
-    return out_json(c, root, ok && (l.list || !c->verbose));
+    return out_json(c, root, ok && (tensors || !c->verbose));
 }
 
 /* -------------------------------------------------------------------------------------------- */

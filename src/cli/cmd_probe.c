@@ -1,4 +1,5 @@
-/* pare probe: an X-ray of a model. */
+/* cmd_probe.c - pare probe: what can be cut from a model, and statistics of its weights and
+ * states. */
 #include "describe.h"
 #include "out.h"
 #include "show_cut.h"
@@ -20,18 +21,18 @@ typedef struct probe_opts {
     pare_probe_opts o;
 } probe_opts;
 
-/* ---- for people: small pictures ------------------------------------------------------------ */
+/* ---- small pictures ------------------------------------------------------------------------ */
 
 enum { CELLS = 12 };
 
 /* Heights of values that fall from s[0], on a scale of powers of ten down to 1e-4. */
-static const char *falling(char buf[4 * CELLS + 1], const double *s, size_t n)
+static const char *draw_spectrum(char buf[4 * CELLS + 1], const double *s, size_t n)
 {
     static const char *const step[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     size_t at = 0;
     for (size_t i = 0; i < CELLS; i++) {
-        const double v = n > 0 ? s[i * n / CELLS] : 0, top = n > 0 ? s[0] : 0;
-        const double part = v > 0 && top > 0 ? 1 + log10(v / top) / 4 : 0;
+        const double v = n > 0 ? s[i * n / CELLS] : 0, largest = n > 0 ? s[0] : 0;
+        const double part = v > 0 && largest > 0 ? 1 + log10(v / largest) / 4 : 0;
         const size_t k = !(part > 0) ? 0 : part >= 1 ? 8 : (size_t)ceil(8 * part);
         memcpy(buf + at, step[k], strlen(step[k]));
         at += strlen(step[k]);
@@ -42,55 +43,42 @@ static const char *falling(char buf[4 * CELLS + 1], const double *s, size_t n)
 
 /* ---- weights -------------------------------------------------------------------------------- */
 
-static void weight_row(const pare_spectrum *s)
-{
-    char where[32] = "", shape[48], picture[4 * CELLS + 1];
-    if (s->head != SIZE_MAX)
-        snprintf(where, sizeof where, "%zu.%zu", s->block, s->head);
-    else if (s->block != SIZE_MAX)
-        snprintf(where, sizeof where, "%zu", s->block);
-    snprintf(shape, sizeof shape, "%zu x %zu", s->rows, s->cols);
-    out_line("  %-6s %-9s %-12s %8.3f %5zu %9.1f %8.1f  %s", where, s->name, shape, s->s_est[0],
-             s->rank_est, s->effective_est, s->stable_est, falling(picture, s->s_est, s->n));
-}
-
-static bool alike(const pare_spectrum *a, const pare_spectrum *b)
+static bool same_group(const pare_spectrum *a, const pare_spectrum *b)
 {
     return a->block == b->block && strcmp(a->name, b->name) == 0 && a->head != SIZE_MAX;
 }
 
-/* The heads of one block on one line: the largest norm, the means of the ranks. */
-static void heads_row(const pare_probe *p, size_t first)
+/* One matrix, or the same matrix of all heads of a block: the largest norm, the means of the
+ * ranks. */
+static void print_spectrum(const pare_probe *p, size_t first, bool heads)
 {
-    const pare_spectrum *const s = &p->spectra[first];
-    double norm = 0, effective = 0, stable = 0;
-    size_t n = 0, rank = 0, largest = first;
-    char where[32], shape[48], picture[4 * CELLS + 1];
-    for (size_t i = first; i < p->nspectra; i++) {
+    const pare_spectrum *const s = &p->spectra[first], *largest = s;
+    double effective = 0, stable = 0;
+    size_t n = 0, rank = 0;
+    char where[32] = "", shape[48], picture[4 * CELLS + 1];
+    for (size_t i = first; i < (heads ? p->nspectra : first + 1); i++) {
         const pare_spectrum *const t = &p->spectra[i];
-        if (!alike(s, t)) continue;
-        if (t->s_est[0] > norm) largest = i;
-        norm = fmax(norm, t->s_est[0]);
+        if (heads && !same_group(s, t)) continue;
+        if (t->s_est[0] > largest->s_est[0]) largest = t;
         effective += t->effective_est;
         stable += t->stable_est;
         if (t->rank_est > rank) rank = t->rank_est;
         n++;
     }
-    snprintf(where, sizeof where, "%zu", s->block);
-    snprintf(shape, sizeof shape, "%zu of %zux%zu", n, s->rows, s->cols);
-    out_line("  %-6s %-9s %-12s %8.3f %5zu %9.1f %8.1f  %s", where, s->name, shape, norm, rank,
-             effective / (double)n, stable / (double)n,
-             falling(picture, p->spectra[largest].s_est, p->spectra[largest].n));
+    if (!heads && s->head != SIZE_MAX)
+        snprintf(where, sizeof where, "%zu.%zu", s->block, s->head);
+    else if (s->block != SIZE_MAX)
+        snprintf(where, sizeof where, "%zu", s->block);
+    if (heads)
+        snprintf(shape, sizeof shape, "%zu of %zux%zu", n, s->rows, s->cols);
+    else
+        snprintf(shape, sizeof shape, "%zu x %zu", s->rows, s->cols);
+    out_line("  %-6s %-9s %-12s %8.3f %5zu %9.1f %8.1f  %s", where, s->name, shape,
+             largest->s_est[0], rank, effective / (double)n, stable / (double)n,
+             draw_spectrum(picture, largest->s_est, largest->n));
 }
 
-static bool first_alike(const pare_probe *p, size_t i)
-{
-    for (size_t k = 0; k < i; k++)
-        if (alike(&p->spectra[k], &p->spectra[i])) return false;
-    return true;
-}
-
-static void norms_row(const char *label, const pare_norms *n, const char *of)
+static void print_norms(const char *label, const pare_norms *n, const char *of)
 {
     if (n->n > 0) out_row(label, "%.4g +- %.2g, at most %.4g: %s", n->mean, n->std, n->sup, of);
 }
@@ -104,14 +92,15 @@ static void print_weights(const cli *c, const pare_probe *p)
     out_line("  %-6s %-9s %-12s %8s %5s %9s %8s  10^0 .. 10^-4", "", "", "", "norm", "rank",
              "effective", "stable");
     for (size_t i = 0; i < p->nspectra; i++) {
-        if (each || p->spectra[i].head == SIZE_MAX)
-            weight_row(&p->spectra[i]);
-        else if (first_alike(p, i))
-            heads_row(p, i);
+        const bool heads = !each && p->spectra[i].head != SIZE_MAX;
+        bool first = true;
+        for (size_t k = 0; heads && k < i; k++)
+            first &= !same_group(&p->spectra[k], &p->spectra[i]);
+        if (first) print_spectrum(p, i, heads);
     }
     if (!each)
         out_row("", "heads of a block together: largest norm, mean ranks; -v shows each head");
-    norms_row("operators", &p->operators, "norms of Wq, Wk, Wv and the feed-forward maps");
+    print_norms("operators", &p->operators, "norms of Wq, Wk, Wv and the feed-forward maps");
 }
 
 /* ---- stream --------------------------------------------------------------------------------- */
@@ -130,14 +119,14 @@ static void print_stream(const pare_probe *p)
                  s->affine_est, s->effective_est, s->mean, s->std, s->sup);
         if (p->has_survey && i < p->survey.npoints)
             out_part(" %9.3g", p->survey.points[i].residual_est);
-        out_line("  %s", falling(picture, s->s_est, s->width));
+        out_line("  %s", draw_spectrum(picture, s->s_est, s->width));
     }
     if (p->has_survey)
         out_row(
             "",
             "residual: distance of the worst row from the best affine subspace of %zu dimensions",
             p->survey.dim);
-    norms_row("vectors", &p->vectors, "norms of the rows that enter a block");
+    print_norms("vectors", &p->vectors, "norms of the rows that enter a block");
 }
 
 /* ---- survey and theorems -------------------------------------------------------------------- */
@@ -151,7 +140,7 @@ static void print_survey(const pare_probe *p)
         const pare_survey_head *const h = &s->heads[i];
         char picture[4 * CELLS + 1];
         out_line("  %zu.%zu    %4zu of %-4zu %s", h->layer, h->head, h->needed, h->dim,
-                 falling(picture, h->form_est, h->n));
+                 draw_spectrum(picture, h->form_est, h->n));
     }
     out_row("layers",
             "lemma: dimension that Johnson-Lindenstrauss asks for; leverage scores and the draws "
@@ -184,21 +173,6 @@ static void print_findings(const pare_probe *p)
 
 /* ---- cuts ----------------------------------------------------------------------------------- */
 
-static void cut_row(const pare_probe *p, const pare_cut_cost *c)
-{
-    char n[32], dim[32] = "-";
-    if (c->dim) snprintf(dim, sizeof dim, "%zu", c->dim);
-    out_part("  %-9s %5s ", pare_width_method_names[c->method], dim);
-    if (c->refused) {
-        out_line("no: %s", c->refused);
-        return;
-    }
-    out_part("%12s %5.1f %% %10.3g %10.3g", out_count(n, c->parameters),
-             100 * (double)c->parameters / (double)p->parameters, c->largest, c->rms);
-    if (p->metric) out_part(" %10.4f", c->metric);
-    putchar('\n');
-}
-
 static void print_cuts(const pare_probe *p)
 {
     char n[32];
@@ -213,29 +187,24 @@ static void print_cuts(const pare_probe *p)
              "0", "0");
     if (p->metric) out_part(" %10.4f", p->metric_before);
     putchar('\n');
-    for (size_t i = 0; i < p->ncuts; i++)
-        if (i == 0 || !p->cuts[i].refused || !p->cuts[i - 1].refused ||
-            p->cuts[i].method != p->cuts[i - 1].method)
-            cut_row(p, &p->cuts[i]);
+    for (size_t i = 0; i < p->ncuts; i++) {
+        const pare_cut_cost *const c = &p->cuts[i];
+        char dim[32] = "-";
+        if (i > 0 && c->refused && c[-1].refused && c->method == c[-1].method) continue;
+        if (c->dim) snprintf(dim, sizeof dim, "%zu", c->dim);
+        out_part("  %-9s %5s ", pare_width_method_names[c->method], dim);
+        if (c->refused) {
+            out_line("no: %s", c->refused);
+            continue;
+        }
+        out_part("%12s %5.1f %% %10.3g %10.3g", out_count(n, c->parameters),
+                 100 * (double)c->parameters / (double)p->parameters, c->largest, c->rms);
+        if (p->metric) out_part(" %10.4f", c->metric);
+        putchar('\n');
+    }
 }
 
 /* ---- tickets -------------------------------------------------------------------------------- */
-
-static void need_row(const pare_ticket_probe *t, const pare_probe_need *n)
-{
-    char seen[32] = "> 26", proven[48], bytes[32];
-    if (n->seen) snprintf(seen, sizeof seen, "%zu", n->seen);
-    snprintf(proven, sizeof proven, "%zu", n->proven);
-    if (!n->proven)
-        snprintf(proven, sizeof proven, "no (%zu without rounding to a grid)", n->density);
-    out_part("  %-8.0e %6s %12s", n->error, seen, n->seen ? out_count(bytes, n->factored) : "-");
-    out_part(" %12s", n->seen && n->merged ? out_count(bytes, n->merged) : "-");
-    if (n->seen)
-        out_part(" %6.2f", (double)n->factored / (double)t->f32);
-    else
-        out_part(" %6s", "-");
-    out_line(" %10.2g  %s", n->coupling, proven);
-}
 
 static void print_ticket(const pare_ticket_probe *t)
 {
@@ -255,13 +224,28 @@ static void print_ticket(const pare_ticket_probe *t)
             out_count(n, t->f32));
     out_line("  %-8s %6s %12s %12s %6s %10s  %s", "error", "items", "factored", "merged", "of f32",
              "lattice", "proven (Lemma S)");
-    for (size_t i = 0; i < t->nneeds; i++) need_row(t, &t->needs[i]);
+    for (size_t i = 0; i < t->nneeds; i++) {
+        const pare_probe_need *const need = &t->needs[i];
+        char seen[32] = "> 26", proven[48];
+        if (need->seen) snprintf(seen, sizeof seen, "%zu", need->seen);
+        snprintf(proven, sizeof proven, "%zu", need->proven);
+        if (!need->proven)
+            snprintf(proven, sizeof proven, "no (%zu without rounding to a grid)", need->density);
+        out_part("  %-8.0e %6s %12s", need->error, seen,
+                 need->seen ? out_count(n, need->factored) : "-");
+        out_part(" %12s", need->seen && need->merged ? out_count(n, need->merged) : "-");
+        if (need->seen)
+            out_part(" %6.2f", (double)need->factored / (double)t->f32);
+        else
+            out_part(" %6s", "-");
+        out_line(" %10.2g  %s", need->coupling, proven);
+    }
     if (*t->not_merged) out_row("", "not merged: %s", t->not_merged);
 }
 
 /* ---- each direction: what can be cut, at which price, what blocks the rest ------------------- */
 
-static void say_price(const pare_probe *p, const pare_prospect *t)
+static void print_price(const pare_probe *p, const pare_prospect *t)
 {
     char bound[40];
     if (!isinf(t->proven.v) && t->proven.v == 0)
@@ -278,19 +262,6 @@ static void say_price(const pare_probe *p, const pare_prospect *t)
         out_row("", "%s %.4g -> %.4g", show_metric_name(p->metric), p->metric_before, t->metric);
 }
 
-/* The hypothesis that fails is a detail. */
-static void say_why(const cli *c, const pare_prospect *t)
-{
-    static const char none[] = "no bound for all inputs: ";
-    const char *const begin = *t->cut ? "what blocks more:" : "why:";
-    const char *const detail = c->verbose ? NULL : strstr(t->why, none);
-    if (detail)
-        out_row("", "%s %.*sno bound for all inputs is known here (details: -v)", begin,
-                (int)(detail - t->why), t->why);
-    else if (*t->why)
-        out_row("", "%s %s", begin, t->why);
-}
-
 static void print_directions(const cli *c, const pare_probe *p)
 {
     static const char *const can[] = {"no", "yes", "unknown"};
@@ -301,8 +272,15 @@ static void print_directions(const cli *c, const pare_probe *p)
                     strcmp(t->direction, "length") == 0 ? "runs" : "leaves", t->left);
         else
             out_row(t->direction, "%s", can[t->can]);
-        if (*t->cut) say_price(p, t);
-        say_why(c, t);
+        if (*t->cut) print_price(p, t);
+        /* The hypothesis that fails is a detail. */
+        const char *const begin = *t->cut ? "what blocks more:" : "why:";
+        const char *const detail = c->verbose ? NULL : strstr(t->why, "no bound for all inputs: ");
+        if (detail)
+            out_row("", "%s %.*sno bound for all inputs is known here (details: -v)", begin,
+                    (int)(detail - t->why), t->why);
+        else if (*t->why)
+            out_row("", "%s %s", begin, t->why);
     }
 }
 
@@ -333,8 +311,8 @@ static void print_text(const cli *c, const pare_model *m, const pare_probe *p)
 /* ---- the command ---------------------------------------------------------------------------- */
 
 /* The probe's keys come after those that every command has. Into the file of -o, or to stdout. */
-static pare_status put_json(cli *c, const facts *f, const char *data, const pare_model *m,
-                            const pare_probe *p)
+static pare_status print_json(cli *c, const facts *f, const char *data, const pare_model *m,
+                              const pare_probe *p)
 {
     cJSON *probe = NULL;
     char kind[DESCRIBE_ROOM];
@@ -348,27 +326,6 @@ static pare_status put_json(cli *c, const facts *f, const char *data, const pare
     if (ok) ok = cJSON_AddItemToObject(root, "probe", probe);
     if (!ok) cJSON_Delete(probe);
     return c->out ? out_json_file(c, root, ok, c->out) : out_json(c, root, ok);
-}
-
-static pare_status read_dims(cli *c, probe_opts *o)
-{
-    const char *at = o->dims;
-    while (at && *at) {
-        char *end;
-        const unsigned long d = strtoul(at, &end, 10);
-        if (end == at || *at == '-' || *at == '+' || d == 0 || d > 1u << 20 ||
-            (*end && *end != ',') || o->o.ndims == MOST_DIMS)
-            return pare_fail(&c->err, PARE_ERR_USAGE,
-                             "--dims %s: give at most %d whole numbers from 1, separated by commas",
-                             o->dims, MOST_DIMS);
-        o->list[o->o.ndims++] = d;
-        at = *end ? end + 1 : end;
-    }
-    if (o->dims && o->o.ndims == 0)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--dims is empty: give widths separated by commas");
-    o->o.dims = o->o.ndims ? o->list : NULL;
-    return PARE_OK;
 }
 
 /* Options that would be ignored are refused. */
@@ -387,7 +344,21 @@ static pare_status check_options(cli *c, probe_opts *o)
         return st;
     st = cli_is_there(c, c->operand[0]);
     if (!st) st = cli_is_there(c, o->data);
-    return st ? st : read_dims(c, o);
+    for (const char *at = o->dims; !st && at && *at;) {
+        char *end;
+        const unsigned long d = strtoul(at, &end, 10);
+        if (end == at || *at == '-' || *at == '+' || d == 0 || d > 1u << 20 ||
+            (*end && *end != ',') || o->o.ndims == MOST_DIMS)
+            return pare_fail(&c->err, PARE_ERR_USAGE,
+                             "--dims %s: give at most %d whole numbers from 1, separated by commas",
+                             o->dims, MOST_DIMS);
+        o->list[o->o.ndims++] = d;
+        at = *end ? end + 1 : end;
+    }
+    if (!st && o->dims && o->o.ndims == 0)
+        st = pare_fail(&c->err, PARE_ERR_USAGE, "--dims is empty: give widths separated by commas");
+    o->o.dims = o->o.ndims ? o->list : NULL;
+    return st;
 }
 
 static pare_status probe(cli *c, probe_opts *o)
@@ -413,7 +384,7 @@ static pare_status probe(cli *c, probe_opts *o)
     o->o.seed = c->seed;
     if (!st) st = pare_probe_model(&p, m, o->data ? &data : NULL, &o->o, &c->exec, &c->err);
     cli_bar_end(c);
-    if (!st && (c->json || c->out)) st = put_json(c, &f, o->data, m, p);
+    if (!st && (c->json || c->out)) st = print_json(c, &f, o->data, m, p);
     if (!st && !c->json) print_text(c, m, p);
     pare_probe_free(p);
     pare_model_free(m);

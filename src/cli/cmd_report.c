@@ -1,4 +1,4 @@
-/* pare report: one page for people. */
+/* cmd_report.c - pare report: one page to read and to show. */
 #include "interrupt.h"
 #include "out.h"
 #include "prove_length.h"
@@ -10,17 +10,15 @@ typedef struct report_opts {
     bool verify;
 } report_opts;
 
-static pare_status verified(void *self, const char *path, const pare_cert *cert,
-                            const cJSON *length, pare_err *err)
+static pare_status verify_again(void *self, const char *path, const pare_cert *cert,
+                                const cJSON *length, pare_err *err)
 {
     cli *c = self;
     pare_verify_opts opts = {0};
     pare_cert *again = NULL;
     cli_phase(c, NULL, 100.0 / (double)c->noperands);
-    const pare_status st =
-        cert ? pare_cert_check(&again, c->arena, cert, path, cli_verify_opts(c, &opts), err)
-             : length_cert_holds(c, path, length);
-    return st;
+    return cert ? pare_cert_check(&again, c->arena, cert, path, cli_verify_opts(c, &opts), err)
+                : length_cert_holds(c, path, length);
 }
 
 static pare_status report(cli *c, const report_opts *o)
@@ -28,7 +26,7 @@ static pare_status report(cli *c, const report_opts *o)
     const pare_report_opts r = {
         .title = o->title,
         .overwrite = c->force,
-        .verify = o->verify ? verified : NULL,
+        .verify = o->verify ? verify_again : NULL,
         .self = c,
     };
     pare_status st = PARE_OK;

@@ -1,4 +1,4 @@
-/* pare train: trains models from files, or continues to. */
+/* cmd_train.c - pare train: trains models from files, or resumes a training (train.h). */
 #include "train.h"
 
 #include <math.h>
@@ -51,12 +51,12 @@ const recipe train_recipes[] = {
 /* ---- options ------------------------------------------------------------------------------- */
 
 /* Kind and preset decide the defaults that help prints: they are looked for before anything is
- * parsed. `option`: with both dashes; 0 unless it is said. */
-static size_t choice_said(bool *said, const char *option, const char *const *choices, int argc,
+ * parsed. `option`: with both dashes; 0 unless it is given. */
+static size_t find_choice(bool *given, const char *option, const char *const *choices, int argc,
                           char **argv)
 {
     const size_t n = strlen(option);
-    *said = false;
+    *given = false;
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
         const bool here = strncmp(argv[i], option, n) == 0;
         const char *word = here && argv[i][n] == '='                    ? argv[i] + n + 1
@@ -64,26 +64,26 @@ static size_t choice_said(bool *said, const char *option, const char *const *cho
                                                                         : "";
         for (size_t k = 0; choices[k]; k++)
             if (strcmp(word, choices[k]) == 0) {
-                *said = true;
+                *given = true;
                 return k;
             }
     }
     return 0;
 }
 
-static train_opts defaults(size_t kind, bool said, size_t preset)
+static train_opts defaults(size_t kind, bool given, size_t preset)
 {
     const recipe *r = preset ? &train_presets[preset - 1] : &train_recipes[kind];
     return (train_opts){.kind = kind,
-                        .has_kind = said,
+                        .has_kind = given,
                         .preset = preset,
                         .recipe = r,
                         .keep = NAN,
-                        .source = SOURCE_NOT_SAID,
+                        .source = SOURCE_DEFAULT,
                         .dim = r->dim,
                         .layers = r->layers,
                         .heads = r->heads,
-                        .warmup = WARMUP_NOT_SAID,
+                        .warmup = WARMUP_DEFAULT,
                         .batch = r->batch,
                         .window = r->window,
                         .lr = r->lr,
@@ -95,13 +95,13 @@ static train_opts defaults(size_t kind, bool said, size_t preset)
                         .distill = 0.5,
                         .temperature = 2,
                         .eval_tokens = 65536,
-                        .act = ACT_AS_IT_IS,
-                        .attention = ATTENTION_AS_IT_IS,
+                        .act = ACT_DEFAULT,
+                        .attention = ATTENTION_UNCHANGED,
                         .tolerance = NAN};
 }
 
-/* Options that would be ignored are refused; those that depend on the data: plan_open. */
-static pare_status check_meaning(cli *c, const train_opts *o)
+/* Options that would be ignored are refused; those that depend on the data: training_open. */
+static pare_status check_options(cli *c, train_opts *o)
 {
     const bool gpt = o->kind == PARE_INIT_GPT, poly = o->attention == ATTENTION_POLY;
     const bool softmax = o->kind != PARE_INIT_MLP && o->kind != PARE_INIT_GCN;
@@ -125,50 +125,25 @@ static pare_status check_meaning(cli *c, const train_opts *o)
                        "no-norms,no-biases",
                        !o->from, "a fresh model, not with --from, which has its own shape")))
         return st;
-    return PARE_OK;
-}
-
-static pare_status check_options(cli *c, train_opts *o)
-{
-    const recipe *r = o->recipe;
-    pare_status st = check_meaning(c, o);
-    if (st) return st;
     if (!o->has_kind)
         return pare_fail(&c->err, PARE_ERR_USAGE, "--kind is given more than once: give it once");
     if (o->epochs && o->steps)
         return pare_fail(&c->err, PARE_ERR_USAGE,
                          "--epochs and --steps both say how long to train: give one of them");
     if (!o->teacher) o->distill = 0;
-    o->variant.has_act = o->act != ACT_AS_IT_IS;
+    o->variant.has_act = o->act != ACT_DEFAULT;
     if (o->variant.has_act) o->variant.act = (pare_act)o->act;
     if (isnan(o->tolerance)) o->tolerance = DEFAULT_TOLERANCE;
-    if ((st = popup_settle(c, o))) return st;
+    if ((st = popup_check_options(c, o))) return st;
     if (o->epochs || o->steps || (o->grid && strstr(o->grid, "epochs="))) return PARE_OK;
-    o->epochs = r->epochs;
-    o->steps = r->steps;
+    o->epochs = o->recipe->epochs;
+    o->steps = o->recipe->steps;
     return PARE_OK;
 }
 
 /* ---- files --------------------------------------------------------------------------------- */
 
-/* The log must not be the model or one of its checkpoints, by whatever path. */
-static pare_status log_apart(cli *c, const char *log)
-{
-    const char *slash = strrchr(c->out, '/'), *base = slash ? slash + 1 : c->out;
-    const char *beside = pare_path_relative(c->arena, c->out, log);
-    const size_t n = strlen(base);
-    if (!beside) return pare_no_memory(&c->err);
-    if (strncmp(beside, base, n) != 0) return PARE_OK;
-    if (beside[n] == '\0')
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--log %s is the file of -o: choose another name",
-                         log);
-    if (strncmp(beside + n, ".checkpoint", 11) == 0)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--log %s: checkpoints have such names: choose another one", log);
-    return PARE_OK;
-}
-
-static pare_status may_write_all(cli *c, const train_opts *o)
+static pare_status check_files(cli *c, const train_opts *o)
 {
     const char *const inputs[] = {o->data, o->val, o->test, o->vocab, o->from, o->teacher};
     pare_status st = PARE_OK;
@@ -177,7 +152,17 @@ static pare_status may_write_all(cli *c, const train_opts *o)
     for (size_t i = 0; !st && i < sizeof inputs / sizeof *inputs; i++)
         if (inputs[i]) st = cli_may_write(c, c->out, inputs[i]);
     if (st || !o->log) return st;
-    st = log_apart(c, o->log);
+    /* The log must not be the model or one of its checkpoints, by whatever path. */
+    const char *slash = strrchr(c->out, '/'), *base = slash ? slash + 1 : c->out;
+    const char *beside = pare_path_relative(c->arena, c->out, o->log);
+    const size_t n = strlen(base);
+    if (!beside) return pare_no_memory(&c->err);
+    if (strcmp(beside, base) == 0)
+        return pare_fail(&c->err, PARE_ERR_USAGE, "--log %s is the file of -o: choose another name",
+                         o->log);
+    if (strncmp(beside, base, n) == 0 && strncmp(beside + n, ".checkpoint", 11) == 0)
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "--log %s: checkpoints have such names: choose another one", o->log);
     const bool force = c->force;
     c->force = force || o->resume; /* a log that is continued */
     for (size_t i = 0; !st && i < sizeof inputs / sizeof *inputs; i++)
@@ -186,130 +171,116 @@ static pare_status may_write_all(cli *c, const train_opts *o)
     return st;
 }
 
-/* Written beside the final name and renamed when it was read back and does what was seen. */
-static pare_status save_checked(cli *c, const pare_lesson *l, pare_model *m, facts *f, double test)
+/* Writes the model beside its final name, reads it back, and renames it if it has the same
+ * score. */
+static pare_status save_and_check(cli *c, const pare_lesson *l, pare_model *m, facts *f,
+                                  double test)
 {
     pare_model *again = NULL;
     double got = NAN;
-    char *fresh = cli_fresh(c, c->out);
-    if (!fresh) return PARE_ERR_MEMORY;
-    pare_status st = pare_model_save(m, fresh, true, f->sha256, &c->err);
-    if (!st) st = pare_model_load(&again, fresh, &c->err);
+    char *temporary = cli_fresh(c, c->out);
+    if (!temporary) return PARE_ERR_MEMORY;
+    pare_status st = pare_model_save(m, temporary, true, f->sha256, &c->err);
+    if (!st) st = pare_model_load(&again, temporary, &c->err);
     if (!st) st = l->score(l->self, &got, again, PARE_PART_TEST, &c->exec, &c->err);
     if (!st && !(fabs(got - test) <= 1e-9 * (1 + fabs(test))))
         st = pare_fail(&c->err, PARE_ERR_VERIFY,
                        "%s: the model read back has a test %s of %.9g, not %.9g", c->out, l->metric,
                        got, test);
-    if (!st) st = pare_file_move(fresh, c->out, c->force, &c->err);
-    if (st) unlink(fresh);
+    if (!st) st = pare_file_move(temporary, c->out, c->force, &c->err);
+    if (st) unlink(temporary);
     pare_model_free(again);
     return st;
 }
 
-static void drop_checkpoints(const plan *p)
-{
-    for (size_t i = 0; i < p->settings * p->runs; i++) unlink(p->checkpoint[i]);
-}
-
 /* ---- training ------------------------------------------------------------------------------ */
 
-static pare_status not_diverged(plan *p, const pare_runs_result *r)
+/* Scores, saves and prints the best model: on the first rank only. */
+static pare_status finish(training *tr, pare_model *m, train_result *r)
 {
+    cli *c = tr->c;
+    char sha[PARE_SHA256_HEX];
+    const pare_runs_result *const runs = r->runs;
+    const pare_train_result *best = &runs->each[runs->setting * runs->runs + runs->best];
+    const pare_lesson *const full = &tr->full_text;
+    facts *f = &r->model;
     size_t diverged = 0;
-    for (size_t i = 0; i < r->runs * r->settings; i++) diverged += r->each[i].diverged;
-    const pare_train_result *best = &r->each[r->setting * r->runs + r->best];
+    for (size_t i = 0; i < runs->runs * runs->settings; i++) diverged += runs->each[i].diverged;
     if (best->diverged)
         return pare_fail(
-            &p->c->err, PARE_ERR_NUMERIC,
+            &c->err, PARE_ERR_NUMERIC,
             "the training diverged: the loss was not finite after step %llu; try a smaller --lr "
             "than %g",
-            (unsigned long long)best->best_step, p->setting[r->setting].lr);
-    if (diverged) cli_note(p->c, "%zu of %zu runs diverged", diverged, r->runs * r->settings);
-    return PARE_OK;
-}
-
-static pare_status whole_texts(plan *p, train_result *r, const pare_model *m)
-{
-    cli *c = p->c;
-    const pare_lesson *l = &p->whole;
-    r->whole_val = r->whole_test = NAN;
-    if (!l->self) return PARE_OK;
-    pare_status st = l->score(l->self, &r->whole_val, m, PARE_PART_VAL, &c->exec, &c->err);
-    if (!st) st = l->score(l->self, &r->whole_test, m, PARE_PART_TEST, &c->exec, &c->err);
-    return st;
-}
-
-/* What only the first rank does. */
-static pare_status publish(plan *p, pare_model *m, train_result *r)
-{
-    cli *c = p->c;
-    char sha[PARE_SHA256_HEX];
-    const pare_train_result *best =
-        &r->runs->each[r->runs->setting * r->runs->runs + r->runs->best];
-    facts *f = &r->model;
-    pare_status st = not_diverged(p, r->runs);
-    if (!st) st = whole_texts(p, r, m);
-    if (!st && p->o->popup) {
-        const pare_frozen_gpt from = popup_source(p->o, plan_seed(p, r->runs->best));
+            (unsigned long long)best->best_step, tr->setting[runs->setting].lr);
+    if (diverged) cli_note(c, "%zu of %zu runs diverged", diverged, runs->runs * runs->settings);
+    r->full_val = r->full_test = NAN;
+    pare_status st = PARE_OK;
+    if (full->self) st = full->score(full->self, &r->full_val, m, PARE_PART_VAL, &c->exec, &c->err);
+    if (full->self && !st)
+        st = full->score(full->self, &r->full_test, m, PARE_PART_TEST, &c->exec, &c->err);
+    if (!st && tr->o->popup) {
+        const pare_frozen_gpt from = popup_source(tr->o, training_seed(tr, runs->best));
         st = pare_popup_code(m, &from, &c->err);
     }
-    if (!st) st = save_checked(c, plan_lesson(p, r->runs->best), m, f, best->test);
+    if (!st) st = save_and_check(c, training_task(tr, runs->best), m, f, best->test);
     if (st) return st;
     memcpy(sha, f->sha256, sizeof sha);
     st = cli_facts(c, f, c->out, m, NULL, false);
     memcpy(f->sha256, sha, sizeof sha);
     r->name = m->name ? m->name : "";
     cli_bar_end(c);
-    if (!st) st = train_show(p, r);
-    drop_checkpoints(p);
+    if (!st) st = train_show(tr, r);
+    for (size_t i = 0; i < tr->settings * tr->runs; i++) unlink(tr->checkpoint[i]);
     return st;
 }
 
 /* What was saved, and how to continue. */
-static void say_stopped(plan *p)
+static void explain_stop(training *tr)
 {
-    cli *const c = p->c;
-    size_t kept = 0;
-    for (size_t i = 0; i < p->settings * p->runs; i++) kept += pare_file_exists(p->checkpoint[i]);
-    const char *const more = p->o->resume ? "" : " --resume";
-    if (kept == 0)
+    cli *const c = tr->c;
+    size_t saved = 0;
+    for (size_t i = 0; i < tr->settings * tr->runs; i++)
+        saved += pare_file_exists(tr->checkpoint[i]);
+    const char *const more = tr->o->resume ? "" : " --resume";
+    if (saved == 0)
         c->stopped = "stopped before the first step; nothing was written";
-    else if (p->settings * p->runs == 1)
-        c->stopped =
-            pare_sprintf(c->arena, "stopped at step %llu of %llu; continue with: %s%s",
-                         (unsigned long long)p->done, (unsigned long long)p->total, c->line, more);
+    else if (tr->settings * tr->runs == 1)
+        c->stopped = pare_sprintf(c->arena, "stopped at step %llu of %llu; continue with: %s%s",
+                                  (unsigned long long)tr->done, (unsigned long long)tr->total,
+                                  c->line, more);
     else
         c->stopped = pare_sprintf(c->arena,
                                   "stopped; %zu of %zu runs have a checkpoint; continue with: %s%s",
-                                  kept, p->settings * p->runs, c->line, more);
+                                  saved, tr->settings * tr->runs, c->line, more);
 }
 
-static pare_status run(plan *p)
+static pare_status train_all(training *tr)
 {
-    cli *c = p->c;
+    cli *c = tr->c;
     pare_model *m = NULL;
     pare_runs_result *runs = NULL;
     train_result r = {0};
-    const pare_run_source source = {.self = p, .open = plan_start, .close = plan_stop};
+    const pare_run_source source = {
+        .self = tr, .open = training_open_run, .close = training_close_run};
     cli_phase(c, NULL, TRAIN_SHARE);
     const pare_exec silent = pare_silent(&c->exec); /* the log draws the bar */
     const double start = pare_seconds();
     pare_status st =
-        pare_runs(&m, &runs, &source, p->runs, p->settings, &silent, p->ranks, &c->err);
+        pare_runs(&m, &runs, &source, tr->runs, tr->settings, &silent, tr->ranks, &c->err);
     r.seconds = pare_seconds() - start;
     r.runs = runs;
     c->bar.note[0] = '\0'; /* what follows is no step */
     cli_phase(c, "score the best model", 100 - TRAIN_SHARE);
-    if (st == PARE_ERR_STOPPED) say_stopped(p);
-    const pare_status logged = log_close(p);
-    if (st == PARE_ERR_INPUT && p->o->resume && strstr(c->err.msg, "of another run"))
+    if (st == PARE_ERR_STOPPED) explain_stop(tr);
+    const pare_status logged = log_close(tr);
+    if (st == PARE_ERR_INPUT && tr->o->resume && strstr(c->err.msg, "of another run"))
         st = pare_fail(&c->err, st,
                        "%s; give the options of that run, or start anew with -f instead of "
                        "--resume",
                        c->err.msg);
-    st = pare_ranks_agree(p->ranks, st ? st : logged, &c->err);
-    if (!st) st = oracle_count(p);
-    if (!st && pare_ranks_rank(p->ranks) == 0) st = publish(p, m, &r);
+    st = pare_ranks_agree(tr->ranks, st ? st : logged, &c->err);
+    if (!st) st = oracle_sum_calls(tr);
+    if (!st && pare_ranks_rank(tr->ranks) == 0) st = finish(tr, m, &r);
     pare_model_free(m);
     pare_runs_free(runs);
     return st;
@@ -318,19 +289,19 @@ static pare_status run(plan *p)
 static pare_status train(cli *c, void *self, pare_ranks *ranks)
 {
     train_opts *const o = self;
-    plan p = {0};
+    training tr = {0};
     const bool first = pare_ranks_rank(ranks) == 0;
     pare_status st = check_options(c, o);
-    if (!st) st = may_write_all(c, o);
-    if (!st) st = plan_open(&p, c, o, ranks);
-    /* The first rank makes what the others would take for leftovers, or append to: after all of
-     * them have looked. */
+    if (!st) st = check_files(c, o);
+    if (!st) st = training_open(&tr, c, o, ranks);
+    /* The first rank creates the log after all ranks have checked for old files; the others then
+     * append to it. */
     st = pare_ranks_agree(ranks, st, &c->err);
-    if (!st && first) st = log_open(&p);
+    if (!st && first) st = log_open(&tr);
     st = pare_ranks_agree(ranks, st, &c->err);
-    if (!st) st = pare_ranks_agree(ranks, first ? PARE_OK : log_open(&p), &c->err);
-    if (!st) st = run(&p);
-    plan_close(&p);
+    if (!st) st = pare_ranks_agree(ranks, first ? PARE_OK : log_open(&tr), &c->err);
+    if (!st) st = train_all(&tr);
+    training_close(&tr);
     return st;
 }
 
@@ -358,10 +329,10 @@ int cmd_train(int argc, char **argv)
     static const char *const over_help[] = {"run r has the seed S + r", "run r also has the data split K + r", NULL};
     static const char *const attention_help[] = {
         "softmax", "polynomials instead of exp where that is faster and proven to be within --tol", NULL};
-    bool said, preset_said;
-    const size_t kind = choice_said(&said, "--kind", train_kinds, argc, argv);
-    const size_t preset = choice_said(&preset_said, "--preset", train_preset_names, argc, argv);
-    train_opts o = defaults(kind, said, preset);
+    bool kind_given, preset_given;
+    const size_t kind = find_choice(&kind_given, "--kind", train_kinds, argc, argv);
+    const size_t preset = find_choice(&preset_given, "--preset", train_preset_names, argc, argv);
+    train_opts o = defaults(kind, kind_given, preset);
     const recipe *r = o.recipe;
     const bool nodes = kind <= PARE_INIT_GCN;
     char epochs[32] = "by --steps", steps[32] = "by --epochs", warmup[64], tolerance[32], keep[32], group[80];

@@ -1,4 +1,4 @@
-/* A model's parts in words: what `pare info` prints. */
+/* describe.c - the parts of a model in words, for pare info and pare probe (describe.h). */
 #include "describe.h"
 
 #include <stdarg.h>
@@ -9,15 +9,15 @@ typedef struct text {
     size_t at;
 } text;
 
-static void say(text *t, const char *fmt, ...) PARE_PRINTF(2, 3);
-static void say(text *t, const char *fmt, ...)
+static void append(text *t, const char *fmt, ...) PARE_PRINTF(2, 3);
+static void append(text *t, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
     const int n = vsnprintf(t->buf + t->at, DESCRIBE_ROOM - t->at, fmt, args);
     va_end(args);
     t->at += n > 0 ? (size_t)n : 0;
-    if (t->at >= DESCRIBE_ROOM) t->at = DESCRIBE_ROOM - 1; /* cut, and said to be by nothing */
+    if (t->at >= DESCRIBE_ROOM) t->at = DESCRIBE_ROOM - 1; /* cut off */
 }
 
 /* ---- blocks -------------------------------------------------------------------------------- */
@@ -33,7 +33,7 @@ size_t describe_kv_heads(const pare_attn *a)
     return distinct;
 }
 
-static void say_heads(text *t, const pare_attn *a)
+static void append_heads(text *t, const pare_attn *a)
 {
     size_t dk[2] = {a->heads[0].dk, a->heads[0].dk}, dv[2] = {a->heads[0].dv, a->heads[0].dv};
     for (size_t h = 1; h < a->nheads; h++) {
@@ -43,67 +43,60 @@ static void say_heads(text *t, const pare_attn *a)
         if (x->dv < dv[0]) dv[0] = x->dv;
         if (x->dv > dv[1]) dv[1] = x->dv;
     }
-    say(t, " %zu %s of %zu", a->nheads, a->nheads == 1 ? "head" : "heads", dk[0]);
-    if (dk[1] != dk[0]) say(t, " to %zu", dk[1]);
+    append(t, " %zu %s of %zu", a->nheads, a->nheads == 1 ? "head" : "heads", dk[0]);
+    if (dk[1] != dk[0]) append(t, " to %zu", dk[1]);
     if (dv[0] != dk[0] || dv[1] != dk[1]) {
-        say(t, " (values %zu", dv[0]);
-        if (dv[1] != dv[0]) say(t, " to %zu", dv[1]);
-        say(t, ")");
+        append(t, " (values %zu", dv[0]);
+        if (dv[1] != dv[0]) append(t, " to %zu", dv[1]);
+        append(t, ")");
     }
     const size_t kv = describe_kv_heads(a);
-    if (kv != a->nheads) say(t, " sharing %zu keys and values", kv);
-}
-
-static void say_attention(text *t, const pare_attn *a)
-{
-    if (a->kind == PARE_ATTN_NONE) {
-        say(t, "no attention");
-        return;
-    }
-    say(t, "%s%sattention", a->kind == PARE_ATTN_EXACT ? "" : pare_attn_name(a->kind),
-        a->kind == PARE_ATTN_EXACT ? "" : " ");
-    if (a->nheads) say_heads(t, a);
-    if (a->skip.kind != PARE_SKIP_IDENTITY) say(t, " (skip %s)", pare_skip_name(a->skip.kind));
-}
-
-static void say_ffn(text *t, const pare_ffn *f)
-{
-    if (f->kind == PARE_FFN_NONE) {
-        say(t, ", no MLP");
-        return;
-    }
-    if (f->kind == PARE_FFN_GATED) {
-        say(t, ", gated %zu-%zu-%zu", f->din, f->layers[0].w.rows, f->dout);
-    } else {
-        say(t, ", %s %zu", f->nlayers == 1 ? "linear" : "MLP", f->din);
-        for (size_t l = 0; l < f->nlayers; l++) say(t, "-%zu", f->layers[l].w.rows);
-    }
-    if (f->kind == PARE_FFN_GATED || f->nlayers > 1) say(t, " %s", pare_act_name(f->act));
-    if (f->skip.kind != PARE_SKIP_IDENTITY) say(t, " (skip %s)", pare_skip_name(f->skip.kind));
+    if (kv != a->nheads) append(t, " sharing %zu keys and values", kv);
 }
 
 /* "pre layer norm" when both sublayers agree, else each one's. */
-static void say_norm(text *t, const char *where, const pare_block *b, const pare_norm *attn,
-                     const pare_norm *ffn)
+static void append_norm(text *t, const char *where, const pare_block *b, const pare_norm *attn,
+                        const pare_norm *ffn)
 {
     const pare_norm_kind a = b->attn.kind == PARE_ATTN_NONE ? ffn->kind : attn->kind;
     const pare_norm_kind f = b->ffn.kind == PARE_FFN_NONE ? a : ffn->kind;
     if (a == PARE_NORM_NONE && f == PARE_NORM_NONE) return;
     if (a == f)
-        say(t, ", %s %s norm", where, pare_norm_name(a));
+        append(t, ", %s %s norm", where, pare_norm_name(a));
     else
-        say(t, ", %s norm %s then %s", where, pare_norm_name(a), pare_norm_name(f));
+        append(t, ", %s norm %s then %s", where, pare_norm_name(a), pare_norm_name(f));
 }
 
 void describe_block(char buf[DESCRIBE_ROOM], const pare_block *b)
 {
     text t = {buf, 0};
-    say_attention(&t, &b->attn);
-    say_ffn(&t, &b->ffn);
+    const pare_attn *const a = &b->attn;
+    const pare_ffn *const f = &b->ffn;
+    if (a->kind == PARE_ATTN_NONE)
+        append(&t, "no attention");
+    else if (a->kind == PARE_ATTN_EXACT)
+        append(&t, "attention");
+    else
+        append(&t, "%s attention", pare_attn_name(a->kind));
+    if (a->kind != PARE_ATTN_NONE && a->nheads) append_heads(&t, a);
+    if (a->kind != PARE_ATTN_NONE && a->skip.kind != PARE_SKIP_IDENTITY)
+        append(&t, " (skip %s)", pare_skip_name(a->skip.kind));
+    if (f->kind == PARE_FFN_NONE) {
+        append(&t, ", no MLP");
+    } else if (f->kind == PARE_FFN_GATED) {
+        append(&t, ", gated %zu-%zu-%zu", f->din, f->layers[0].w.rows, f->dout);
+    } else {
+        append(&t, ", %s %zu", f->nlayers == 1 ? "linear" : "MLP", f->din);
+        for (size_t l = 0; l < f->nlayers; l++) append(&t, "-%zu", f->layers[l].w.rows);
+    }
+    if (f->kind == PARE_FFN_GATED || (f->kind != PARE_FFN_NONE && f->nlayers > 1))
+        append(&t, " %s", pare_act_name(f->act));
+    if (f->kind != PARE_FFN_NONE && f->skip.kind != PARE_SKIP_IDENTITY)
+        append(&t, " (skip %s)", pare_skip_name(f->skip.kind));
     const size_t before = t.at;
-    say_norm(&t, "pre", b, &b->attn.in_norm, &b->ffn.in_norm);
-    say_norm(&t, "post", b, &b->attn.out_norm, &b->ffn.out_norm);
-    if (t.at == before) say(&t, ", no norm");
+    append_norm(&t, "pre", b, &b->attn.in_norm, &b->ffn.in_norm);
+    append_norm(&t, "post", b, &b->attn.out_norm, &b->ffn.out_norm);
+    if (t.at == before) append(&t, ", no norm");
 }
 
 /* ---- ends ---------------------------------------------------------------------------------- */
@@ -113,25 +106,25 @@ void describe_input(char buf[DESCRIBE_ROOM], const pare_model *m)
     text t = {buf, 0};
     const pare_stem *s = &m->stem;
     if (s->ids)
-        say(&t, "token ids below %zu, embedding of %zu numbers", s->vocab, s->width);
+        append(&t, "token ids below %zu, embedding of %zu numbers", s->vocab, s->width);
     else
-        say(&t, "vectors of %zu numbers", s->width);
-    if (pare_has(&s->map.w)) say(&t, ", map %zu-%zu", s->map.w.cols, s->map.w.rows);
-    if (s->norm.kind != PARE_NORM_NONE) say(&t, ", %s norm", pare_norm_name(s->norm.kind));
+        append(&t, "vectors of %zu numbers", s->width);
+    if (pare_has(&s->map.w)) append(&t, ", map %zu-%zu", s->map.w.cols, s->map.w.rows);
+    if (s->norm.kind != PARE_NORM_NONE) append(&t, ", %s norm", pare_norm_name(s->norm.kind));
 }
 
 void describe_positions(char buf[DESCRIBE_ROOM], const pare_model *m)
 {
     text t = {buf, 0};
     const pare_positions *p = &m->stem.pos;
-    say(&t, "%s", pare_position_name(p->kind));
-    if (p->kind == PARE_POS_SINUSOIDAL) say(&t, ", base %g", p->base);
+    append(&t, "%s", pare_position_name(p->kind));
+    if (p->kind == PARE_POS_SINUSOIDAL) append(&t, ", base %g", p->base);
     if (p->kind == PARE_POS_ROTARY) {
-        say(&t, ", %s", p->interleaved ? "interleaved" : "half-split");
+        append(&t, ", %s", p->interleaved ? "interleaved" : "half-split");
         for (size_t b = 0; b < m->nblocks; b++) {
             const pare_attn *a = &m->blocks[b].attn;
             if (a->nheads == 0) continue;
-            say(&t, ", %zu of %zu dimensions", 2 * a->heads[0].planes, a->heads[0].dk);
+            append(&t, ", %zu of %zu dimensions", 2 * a->heads[0].planes, a->heads[0].dk);
             break;
         }
     }
@@ -141,25 +134,25 @@ void describe_pattern(char buf[DESCRIBE_ROOM], const pare_model *m)
 {
     text t = {buf, 0};
     const pare_pattern *p = &m->pattern;
-    say(&t, "%s", pare_pattern_name(p->kind));
-    if (p->kind == PARE_WINDOW) say(&t, " of %zu, %zu sinks", p->window, p->sinks);
+    append(&t, "%s", pare_pattern_name(p->kind));
+    if (p->kind == PARE_WINDOW) append(&t, " of %zu, %zu sinks", p->window, p->sinks);
     if (p->kind != PARE_GRAPH) return;
-    say(&t, p->self_loops ? ", self loops" : ", no self loops");
+    append(&t, p->self_loops ? ", self loops" : ", no self loops");
     if (p->expander_degree)
-        say(&t, ", expander of degree %zu (seed %llu)", p->expander_degree,
-            (unsigned long long)p->expander_seed);
+        append(&t, ", expander of degree %zu (seed %llu)", p->expander_degree,
+               (unsigned long long)p->expander_seed);
 }
 
 void describe_head(char buf[DESCRIBE_ROOM], const pare_model *m)
 {
     text t = {buf, 0};
     const pare_top *h = &m->top;
-    if (h->norm.kind != PARE_NORM_NONE) say(&t, "%s norm, ", pare_norm_name(h->norm.kind));
-    if (h->pool != PARE_POOL_NONE) say(&t, "pooled (%s), ", pare_pool_name(h->pool));
-    if (pare_has(&h->dense.w)) say(&t, "dense %zu-%zu ", h->dense.w.cols, h->dense.w.rows);
-    if (pare_has(&h->dense.w) || h->act != PARE_ACT_NONE) say(&t, "%s, ", pare_act_name(h->act));
-    say(&t, "%zu outputs%s%s", pare_model_outputs(m), h->pool == PARE_POOL_NONE ? " per token" : "",
-        h->tied ? ", tied to the embedding" : "");
+    if (h->norm.kind != PARE_NORM_NONE) append(&t, "%s norm, ", pare_norm_name(h->norm.kind));
+    if (h->pool != PARE_POOL_NONE) append(&t, "pooled (%s), ", pare_pool_name(h->pool));
+    if (pare_has(&h->dense.w)) append(&t, "dense %zu-%zu ", h->dense.w.cols, h->dense.w.rows);
+    if (pare_has(&h->dense.w) || h->act != PARE_ACT_NONE) append(&t, "%s, ", pare_act_name(h->act));
+    append(&t, "%zu outputs%s%s", pare_model_outputs(m),
+           h->pool == PARE_POOL_NONE ? " per token" : "", h->tied ? ", tied to the embedding" : "");
 }
 
 const char *describe_task(const pare_model *m)
@@ -179,8 +172,8 @@ void describe_kind(char buf[DESCRIBE_ROOM], const pare_model *m)
     describe_input(in, m);
     describe_head(out, m);
     describe_pattern(pattern, m);
-    say(&t, "%s: %s; attention %s; positions %s; %s", describe_task(m), in, pattern,
-        pare_position_name(m->stem.pos.kind), out);
+    append(&t, "%s: %s; attention %s; positions %s; %s", describe_task(m), in, pattern,
+           pare_position_name(m->stem.pos.kind), out);
 }
 
 /* ---- file ---------------------------------------------------------------------------------- */

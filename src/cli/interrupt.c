@@ -1,7 +1,6 @@
-/* A command that is told to stop: once, and it winds up its work; twice, and it takes its temporary
- * files with it at once. The library keeps no state, so the command has to know what they are
- * called.
- */
+/* interrupt.c - how a command stops on a signal (interrupt.h): on the first one it finishes its
+ * step and saves; on the second one it removes its temporary files and ends at once. The library
+ * keeps no state, so the command has to know the names of these files. */
 #include "interrupt.h"
 
 #include <limits.h>
@@ -10,19 +9,19 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { most_names = 64, PATIENCE = 2 };
-static char names[most_names][PATH_MAX];
-static volatile sig_atomic_t nnames; /* those that are complete */
-static volatile sig_atomic_t first;  /* the signal that set the flag */
+enum { MOST_NAMES = 64, PATIENCE = 2 };
+static char names[MOST_NAMES][PATH_MAX];
+static volatile sig_atomic_t nnames;       /* those that are complete */
+static volatile sig_atomic_t first_signal; /* the signal that set the flag */
 static volatile sig_atomic_t at_once;
 volatile int interrupt_flag;
 
 /* Only unlink, write, alarm, sigaction and raise: all are allowed here. A name without a file does
  * no harm. */
-static void stop(int signal_number)
+static void on_signal(int signal_number)
 {
-    if (!first && !at_once) {
-        first = signal_number;
+    if (!first_signal && !at_once) {
+        first_signal = signal_number;
         interrupt_flag = 1;
         alarm(PATIENCE);
         return;
@@ -34,7 +33,7 @@ static void stop(int signal_number)
 }
 
 /* Most work ends before anybody sees this. */
-static void still_here(int unused)
+static void on_alarm(int unused)
 {
     static const char line[] = "\r\033[Kstopping; press Ctrl-C again to end at once\n";
     (void)unused;
@@ -44,10 +43,10 @@ static void still_here(int unused)
 }
 
 /* A name that is too long for the system names no file. */
-static void add(const char *out, const char *suffix, bool part, bool temp)
+static void add_name(const char *out, const char *suffix, bool part, bool temp)
 {
     const long pid = (long)getpid();
-    if (nnames == most_names) return;
+    if (nnames == MOST_NAMES) return;
     char middle[40] = "", end[40] = "";
     if (part) snprintf(middle, sizeof middle, PARE_PART_SUFFIX, pid);
     if (temp) snprintf(end, sizeof end, PARE_TEMP_SUFFIX, pid, 0);
@@ -59,8 +58,8 @@ static void add(const char *out, const char *suffix, bool part, bool temp)
 void interrupt_watch(void)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction old, act = {.sa_handler = stop};
-    struct sigaction later = {.sa_handler = still_here, .sa_flags = SA_RESTART};
+    struct sigaction old, act = {.sa_handler = on_signal};
+    struct sigaction later = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
     sigemptyset(&act.sa_mask);
     sigemptyset(&later.sa_mask);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
@@ -76,26 +75,26 @@ void interrupt_at_once(void)
 
 void interrupt_end(void)
 {
-    if (!first) return;
+    if (!first_signal) return;
     struct sigaction usual = {.sa_handler = SIG_DFL};
-    (void)sigaction(first, &usual, NULL);
-    raise(first);
+    (void)sigaction(first_signal, &usual, NULL);
+    raise(first_signal);
 }
 
 void interrupt_cleans(const char *out)
 {
-    add(out, "", true, false);
-    add(out, "", true, true);
-    add(out, "", false, true);
-    add(out, ".cert.json", true, false);
-    add(out, ".cert.json", true, true);
-    add(out, ".cert.json", false, true);
-    add(out, ".run.json", false, true);
+    add_name(out, "", true, false);
+    add_name(out, "", true, true);
+    add_name(out, "", false, true);
+    add_name(out, ".cert.json", true, false);
+    add_name(out, ".cert.json", true, true);
+    add_name(out, ".cert.json", false, true);
+    add_name(out, ".run.json", false, true);
 }
 
 void interrupt_cleans_also(const char *out)
 {
-    add(out, "", false, true);
+    add_name(out, "", false, true);
 }
 
 void interrupt_file_size(void)

@@ -1,4 +1,4 @@
-/* pare: which command, and nothing else. */
+/* main.c - pare: finds the command and runs it. */
 #include "cli.h"
 #include "interrupt.h"
 #include "manual.h"
@@ -35,14 +35,14 @@ static const command commands[] = {
 };
 /* clang-format on */
 
-static const command *find(const char *name)
+static const command *find_command(const char *name)
 {
     for (const command *c = commands; c->name; c++)
         if (strcmp(c->name, name) == 0) return c;
     return NULL;
 }
 
-static void help(FILE *to)
+static void print_help(FILE *to)
 {
     fputs("Usage: pare COMMAND ...\n"
           "Makes transformers smaller and certifies how much their outputs can change.\n",
@@ -64,7 +64,7 @@ static void help(FILE *to)
           to);
 }
 
-static int unknown(const char *word, int argc, char **argv)
+static int unknown_command(const char *word, int argc, char **argv)
 {
     const char *names[32] = {0};
     size_t n = 0;
@@ -73,6 +73,7 @@ static int unknown(const char *word, int argc, char **argv)
     return cli_unknown_word("", "command", word, names, argc, argv);
 }
 
+/* Of the first word. */
 static bool asks_help(const char *word)
 {
     return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
@@ -90,7 +91,7 @@ static int help_on(int argc, char **argv)
     int n = 0;
     if (all) argc--;
     if (argc == 0 || asks_help(argv[0])) {
-        help(stdout);
+        print_help(stdout);
         for (const command *c = commands; all && c->name; c++) {
             putchar('\n');
             words[0] = ask_all;
@@ -98,8 +99,8 @@ static int help_on(int argc, char **argv)
         }
         return 0;
     }
-    const command *c = find(argv[0]);
-    if (!c) return unknown(argv[0], argc, argv);
+    const command *c = find_command(argv[0]);
+    if (!c) return unknown_command(argv[0], argc, argv);
     if (argc > 1) words[n++] = argv[1];
     words[n++] = all ? ask_all : ask;
     return c->run(n, words);
@@ -108,7 +109,7 @@ static int help_on(int argc, char **argv)
 static int dispatch(int argc, char **argv)
 {
     if (argc < 2) {
-        help(stderr);
+        print_help(stderr);
         return pare_exit_code(PARE_ERR_USAGE);
     }
     const char *word = argv[1];
@@ -119,9 +120,10 @@ static int dispatch(int argc, char **argv)
     if (asks_help(word)) return help_on(argc - 2, argv + 2);
     opt_format format;
     if (word[0] == '-' && opt_asks_help(&format, argc - 1, argv + 1)) return help_on(0, NULL);
-    const command *c = find(word);
-    if (!c && word[0] == '-') return unknown(NULL, argc - 1, argv + 1); /* an option, no command */
-    return c ? c->run(argc - 2, argv + 2) : unknown(word, argc - 1, argv + 1);
+    const command *c = find_command(word);
+    if (!c && word[0] == '-')
+        return unknown_command(NULL, argc - 1, argv + 1); /* an option, no command */
+    return c ? c->run(argc - 2, argv + 2) : unknown_command(word, argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv)

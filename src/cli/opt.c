@@ -1,4 +1,4 @@
-/* Parsing the options of a command from its table. */
+/* opt.c - parses the options of a command by its table (opt.h). */
 #include "opt.h"
 #include "suggest.h"
 
@@ -42,8 +42,8 @@ typedef struct words {
     char **argv;
 } words;
 
-static opt_result bad(const words *w, const char *fmt, ...) PARE_PRINTF(2, 3);
-static opt_result bad(const words *w, const char *fmt, ...)
+static opt_result bad_line(const words *w, const char *fmt, ...) PARE_PRINTF(2, 3);
+static opt_result bad_line(const words *w, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -53,7 +53,7 @@ static opt_result bad(const words *w, const char *fmt, ...)
 }
 
 /* "--threads" or "-o": as most write it. */
-static const char *shown(char buf[64], const opt *o)
+static const char *option_name(char buf[64], const opt *o)
 {
     if (o->letter)
         snprintf(buf, 64, "-%c", o->letter);
@@ -62,7 +62,7 @@ static const char *shown(char buf[64], const opt *o)
     return buf;
 }
 
-static const opt *row(const opt_spec *syntax, size_t i)
+static const opt *opt_row(const opt_spec *syntax, size_t i)
 {
     return i < syntax->nown ? &syntax->own[i] : &syntax->common[i - syntax->nown];
 }
@@ -114,19 +114,11 @@ static opt_result set_size(const words *w, const opt *o, const char *word)
     else
         snprintf(range, sizeof range, "from %zu to %zu", o->min, o->max);
     if ((!whole_number(&v, word) && !suffixed_number(&v, word)) || v < o->min || v > o->max)
-        return bad(w, "%s: '%s' is not a whole number %s%s%s%s", shown(buf, o), word, range,
-                   suffix ? " (k, M and G stand for thousands, millions and billions)" : "",
-                   o->hint ? "; " : "", o->hint ? o->hint : "");
+        return bad_line(w, "%s: '%s' is not a whole number %s%s%s%s", option_name(buf, o), word,
+                        range,
+                        suffix ? " (k, M and G stand for thousands, millions and billions)" : "",
+                        o->hint ? "; " : "", o->hint ? o->hint : "");
     *(size_t *)o->to = (size_t)v;
-    return OPT_GO;
-}
-
-static opt_result set_seed(const words *w, const opt *o, const char *word)
-{
-    char buf[64];
-    if (!whole_number(o->to, word))
-        return bad(w, "%s: '%s' is not a whole number from 0 to 18446744073709551615",
-                   shown(buf, o), word);
     return OPT_GO;
 }
 
@@ -138,30 +130,26 @@ static bool real_number(double *out, const char *word, const char *suffix)
     return end != word && strcmp(end, suffix) == 0;
 }
 
+/* A real number, or a share that may be written as a percentage. */
 static opt_result set_real(const words *w, const opt *o, const char *word)
 {
-    char buf[64];
-    double v = 0;
-    if (real_number(&v, word, "") && v >= o->low && v <= o->high) {
-        *(double *)o->to = v;
-        return OPT_GO;
-    }
-    if (isinf(o->high))
-        return bad(w, "%s: '%s' is not a number from %g up", shown(buf, o), word, o->low);
-    return bad(w, "%s: '%s' is not a number from %g to %g", shown(buf, o), word, o->low, o->high);
-}
-
-static opt_result set_share(const words *w, const opt *o, const char *word)
-{
+    const bool share = o->kind == OPT_SHARE;
     char buf[64];
     double v = 0;
     bool number = real_number(&v, word, "");
-    if (!number && real_number(&v, word, "%")) v /= 100, number = true;
-    if (!number || !(v >= o->low && v <= o->high))
-        return bad(w, "%s: '%s' is not a share from %g to %g: write 0.75 or 75%%", shown(buf, o),
-                   word, o->low, o->high);
-    *(double *)o->to = v;
-    return OPT_GO;
+    if (share && !number && real_number(&v, word, "%")) v /= 100, number = true;
+    if (number && v >= o->low && v <= o->high) {
+        *(double *)o->to = v;
+        return OPT_GO;
+    }
+    if (share)
+        return bad_line(w, "%s: '%s' is not a share from %g to %g: write 0.75 or 75%%",
+                        option_name(buf, o), word, o->low, o->high);
+    if (isinf(o->high))
+        return bad_line(w, "%s: '%s' is not a number from %g up", option_name(buf, o), word,
+                        o->low);
+    return bad_line(w, "%s: '%s' is not a number from %g to %g", option_name(buf, o), word, o->low,
+                    o->high);
 }
 
 static opt_result set_choice(const words *w, const opt *o, const char *word)
@@ -175,55 +163,51 @@ static opt_result set_choice(const words *w, const opt *o, const char *word)
     const char *const near = suggest_word(word, o->choices);
     opt_list(list, sizeof list, o->choices);
     if (near)
-        return bad(w, "%s: there is no '%s'; did you mean '%s'? Choose one of %s", shown(buf, o),
-                   word, near, list);
-    return bad(w, "%s: there is no '%s'; choose one of %s", shown(buf, o), word, list);
-}
-
-static opt_result add_text(const words *w, const opt *o, const char *word)
-{
-    char buf[64];
-    opt_texts *const t = o->to;
-    if (t->n == OPT_MOST_TEXTS)
-        return bad(w, "%s: given more than %d times", shown(buf, o), OPT_MOST_TEXTS);
-    t->v[t->n++] = word;
-    return OPT_GO;
+        return bad_line(w, "%s: there is no '%s'; did you mean '%s'? Choose one of %s",
+                        option_name(buf, o), word, near, list);
+    return bad_line(w, "%s: there is no '%s'; choose one of %s", option_name(buf, o), word, list);
 }
 
 static opt_result set_value(const words *w, const opt *o, const char *word)
 {
     char buf[64];
-    if (!*word) return bad(w, "%s: the value is empty", shown(buf, o));
+    opt_texts *const texts = o->to;
+    if (!*word) return bad_line(w, "%s: the value is empty", option_name(buf, o));
     switch (o->kind) {
     case OPT_FLAG:
-        break; /* has none */
+        return OPT_BAD; /* has none */
     case OPT_TEXT:
         *(const char **)o->to = word;
-        return OPT_GO;
+        break;
     case OPT_TEXTS:
-        return add_text(w, o, word);
+        if (texts->n == OPT_MOST_TEXTS)
+            return bad_line(w, "%s: given more than %d times", option_name(buf, o), OPT_MOST_TEXTS);
+        texts->v[texts->n++] = word;
+        break;
     case OPT_SIZE:
         return set_size(w, o, word);
     case OPT_SEED:
-        return set_seed(w, o, word);
+        if (!whole_number(o->to, word))
+            return bad_line(w, "%s: '%s' is not a whole number from 0 to 18446744073709551615",
+                            option_name(buf, o), word);
+        break;
     case OPT_REAL:
-        return set_real(w, o, word);
     case OPT_SHARE:
-        return set_share(w, o, word);
+        return set_real(w, o, word);
     case OPT_CHOICE:
         return set_choice(w, o, word);
     }
-    return OPT_BAD;
+    return OPT_GO;
 }
 
 /* ---- options ------------------------------------------------------------------------------- */
 
 /* The row of --name or -letter, which is then marked as given; NULL: there is none. Given
  * several times, the last value counts. */
-static const opt *find(const words *w, const char *name, size_t length, char letter)
+static const opt *find_option(const words *w, const char *name, size_t length, char letter)
 {
     for (size_t i = 0; i < w->syntax->nown + w->syntax->ncommon; i++) {
-        const opt *const o = row(w->syntax, i);
+        const opt *const o = opt_row(w->syntax, i);
         if (letter ? o->letter == letter
                    : strlen(o->name) == length && strncmp(o->name, name, length) == 0) {
             w->line->given[i] = true;
@@ -238,29 +222,29 @@ static opt_result unknown_option(const words *w, const char *word)
     const char *names[OPT_MOST_ROWS + 2] = {0};
     char typed[64];
     size_t n = 0;
-    for (; n < w->syntax->nown + w->syntax->ncommon; n++) names[n] = row(w->syntax, n)->name;
+    for (; n < w->syntax->nown + w->syntax->ncommon; n++) names[n] = opt_row(w->syntax, n)->name;
     names[n] = "help";
     const char *const name = word + strspn(word, "-");
     snprintf(typed, sizeof typed, "%.*s", (int)strcspn(name, "="), name);
     /* Common options that this command has no use for. */
     if (strcmp(typed, "seed") == 0)
-        return bad(w, "there is no '%s' here: this command draws no random numbers", word);
+        return bad_line(w, "there is no '%s' here: this command draws no random numbers", word);
     if (strcmp(typed, "out") == 0 || strcmp(typed, "force") == 0 || strcmp(word, "-o") == 0 ||
         strcmp(word, "-f") == 0)
-        return bad(w, "there is no '%s' here: this command writes no file", word);
+        return bad_line(w, "there is no '%s' here: this command writes no file", word);
     const char *const near = suggest_word(typed, names);
-    if (!near) return bad(w, "unknown option '%s'", word);
-    return bad(w, "unknown option '%s'; did you mean '--%s'?", word, near);
+    if (!near) return bad_line(w, "unknown option '%s'", word);
+    return bad_line(w, "unknown option '%s'; did you mean '--%s'?", word, near);
 }
 
-/* The next word as the value of o. A word that looks like an option is more often a forgotten
- * value than meant: who means it writes --opt=-x. A negative number gets its range error. */
-static opt_result take_next(words *w, const opt *o, const char *as)
+/* The next word as the value of o. A word that looks like an option mostly means that the value was
+ * forgotten; one that is meant is written --opt=-x. A negative number gets its range error. */
+static opt_result take_value(words *w, const opt *o, const char *as)
 {
     const char *next = w->at < w->argc ? w->argv[w->at] : NULL;
     const bool dashed = next && next[0] == '-' && next[1] && !(next[1] >= '0' && next[1] <= '9');
     if (!next || dashed)
-        return bad(w, "%s needs a value: %s %s", as, as, o->metavar ? o->metavar : "VALUE");
+        return bad_line(w, "%s needs a value: %s %s", as, as, o->metavar ? o->metavar : "VALUE");
     w->at++;
     return set_value(w, o, next);
 }
@@ -268,27 +252,27 @@ static opt_result take_next(words *w, const opt *o, const char *as)
 static opt_result long_option(words *w, const char *word)
 {
     const char *name = word + 2, *equals = strchr(name, '=');
-    const opt *o = find(w, name, equals ? (size_t)(equals - name) : strlen(name), 0);
+    const opt *o = find_option(w, name, equals ? (size_t)(equals - name) : strlen(name), 0);
     if (!o) return unknown_option(w, word);
     if (o->kind == OPT_FLAG) {
-        if (equals) return bad(w, "--%s takes no value: '%s'", o->name, word);
+        if (equals) return bad_line(w, "--%s takes no value: '%s'", o->name, word);
         *(bool *)o->to = true;
         return OPT_GO;
     }
-    return equals ? set_value(w, o, equals + 1) : take_next(w, o, word);
+    return equals ? set_value(w, o, equals + 1) : take_value(w, o, word);
 }
 
 /* -q, -qf, -t 2, -t2 */
 static opt_result short_options(words *w, const char *word)
 {
     for (const char *p = word + 1; *p; p++) {
-        const opt *o = find(w, "", 0, *p);
+        const opt *o = find_option(w, "", 0, *p);
         if (!o && word[2] && strlen(word) <= 4)
-            return bad(w, "unknown option '-%c' in '%s'", *p, word);
+            return bad_line(w, "unknown option '-%c' in '%s'", *p, word);
         if (!o) return unknown_option(w, word); /* -keep may mean --keep */
         if (o->kind != OPT_FLAG) {
             const char as[3] = {'-', *p, '\0'};
-            return p[1] ? set_value(w, o, p + 1) : take_next(w, o, as);
+            return p[1] ? set_value(w, o, p + 1) : take_value(w, o, as);
         }
         *(bool *)o->to = true;
     }
@@ -297,26 +281,22 @@ static opt_result short_options(words *w, const char *word)
 
 /* ---- the whole line ------------------------------------------------------------------------- */
 
-static opt_result operands_check(const words *w)
+/* Whether all operands and required options are there. */
+static opt_result check_complete(const words *w)
 {
     const opt_spec *const s = w->syntax;
     const size_t n = w->line->noperands;
     size_t want = 0;
     while (s->operands && s->operands[want]) want++;
     if (n > 0 && n < want)
-        return bad(w, "a second %s is missing: give two or more", s->operands[n]);
-    if (n < want) return bad(w, "%s is missing", s->operands[n]);
-    if (n > want && !s->more) return bad(w, "unexpected word '%s'", w->argv[want]);
-    return OPT_GO;
-}
-
-static opt_result required_check(const words *w)
-{
-    for (size_t i = 0; i < w->syntax->nown + w->syntax->ncommon; i++) {
-        const opt *const o = row(w->syntax, i);
+        return bad_line(w, "a second %s is missing: give two or more", s->operands[n]);
+    if (n < want) return bad_line(w, "%s is missing", s->operands[n]);
+    if (n > want && !s->more) return bad_line(w, "unexpected word '%s'", w->argv[want]);
+    for (size_t i = 0; i < s->nown + s->ncommon; i++) {
+        const opt *const o = opt_row(s, i);
         char buf[64];
         if (o->required && !w->line->given[i])
-            return bad(w, "%s %s is missing: %s", shown(buf, o), o->metavar, o->help);
+            return bad_line(w, "%s %s is missing: %s", option_name(buf, o), o->metavar, o->help);
     }
     return OPT_GO;
 }
@@ -344,14 +324,13 @@ opt_result opt_parse(const opt_spec *syntax, int argc, char **argv, opt_line *li
         else
             r = short_options(&w, word);
     }
-    if (r == OPT_GO) r = operands_check(&w);
-    return r == OPT_GO ? required_check(&w) : r;
+    return r == OPT_GO ? check_complete(&w) : r;
 }
 
 bool opt_given(const opt_spec *syntax, const opt_line *line, const char *name)
 {
     for (size_t i = 0; i < syntax->nown + syntax->ncommon; i++)
-        if (strcmp(row(syntax, i)->name, name) == 0) return line->given[i];
+        if (strcmp(opt_row(syntax, i)->name, name) == 0) return line->given[i];
     PARE_ASSERT(false); /* no option of this command: a slip in its code */
     return false;
 }

@@ -60,42 +60,27 @@ const char *opt_list(char *buf, size_t size, const char *const *words)
 
 /* ---- one option ---------------------------------------------------------------------------- */
 
-/* "[64]", "[required]", or nothing. */
-static void default_text(char *buf, size_t size, const opt *o)
-{
-    buf[0] = '\0';
-    if (o->required)
-        snprintf(buf, size, " [required]");
-    else if (o->unset)
-        snprintf(buf, size, " [%s]", o->unset);
-    else if (o->kind == OPT_SIZE)
-        snprintf(buf, size, " [%zu]", *(const size_t *)o->to);
-    else if (o->kind == OPT_SEED)
-        snprintf(buf, size, " [%llu]", (unsigned long long)*(const uint64_t *)o->to);
-    else if (o->kind == OPT_REAL || o->kind == OPT_SHARE)
-        snprintf(buf, size, " [%g]", *(const double *)o->to);
-    else if (o->kind == OPT_CHOICE)
-        snprintf(buf, size, " [%s]", o->choices[*(const size_t *)o->to]);
-    else if (o->kind == OPT_TEXT && *(const char *const *)o->to)
-        snprintf(buf, size, " [%s]", *(const char *const *)o->to);
-}
-
-/* The explanation, the words to choose from, the default. With choice_help each word has a line
- * of its own behind it: then they are not listed here. */
+/* The explanation, the words to choose from, the default: "[64]", "[required]", or nothing. With
+ * choice_help each word has a line of its own behind it: then they are not listed here. */
 static void explanation(char *buf, size_t size, const opt *o, bool choices)
 {
-    char value[120], list[400] = "";
-    default_text(value, sizeof value, o);
+    char value[120] = "", list[400] = "";
+    if (o->required)
+        snprintf(value, sizeof value, " [required]");
+    else if (o->unset)
+        snprintf(value, sizeof value, " [%s]", o->unset);
+    else if (o->kind == OPT_SIZE)
+        snprintf(value, sizeof value, " [%zu]", *(const size_t *)o->to);
+    else if (o->kind == OPT_SEED)
+        snprintf(value, sizeof value, " [%llu]", (unsigned long long)*(const uint64_t *)o->to);
+    else if (o->kind == OPT_REAL || o->kind == OPT_SHARE)
+        snprintf(value, sizeof value, " [%g]", *(const double *)o->to);
+    else if (o->kind == OPT_CHOICE)
+        snprintf(value, sizeof value, " [%s]", o->choices[*(const size_t *)o->to]);
+    else if (o->kind == OPT_TEXT && *(const char *const *)o->to)
+        snprintf(value, sizeof value, " [%s]", *(const char *const *)o->to);
     if (o->kind == OPT_CHOICE && choices) opt_list(list, sizeof list, o->choices);
     snprintf(buf, size, "%s%s%s%s", o->help ? o->help : "", *list ? ": " : "", list, value);
-}
-
-static void left_side(char *buf, size_t size, const opt *o)
-{
-    char letter[5] = "";
-    if (o->letter) snprintf(letter, sizeof letter, "-%c, ", o->letter);
-    snprintf(buf, size, "%s--%s%s%s", letter, o->name, o->metavar ? " " : "",
-             o->metavar ? o->metavar : "");
 }
 
 /* ---- help ---------------------------------------------------------------------------------- */
@@ -109,9 +94,11 @@ static void help_text(FILE *to, const char *left, const char *text)
 
 static void help_row(FILE *to, const opt *o, bool all)
 {
-    char left[80], text[1200];
+    char letter[5] = "", left[80], text[1200];
     const bool listed = all && o->choice_help;
-    left_side(left, sizeof left, o);
+    if (o->letter) snprintf(letter, sizeof letter, "-%c, ", o->letter);
+    snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name, o->metavar ? " " : "",
+             o->metavar ? o->metavar : "");
     explanation(text, sizeof text, o, !listed);
     help_text(to, left, text);
     for (size_t i = 0; listed && o->choices[i] && o->choice_help[i]; i++) {
@@ -165,59 +152,42 @@ static void explain_help(FILE *to, const opt_spec *s, bool all)
 
 /* ---- man page ------------------------------------------------------------------------------ */
 
-static void man_row(FILE *to, const opt *o)
+/* roff between two strings of markup. */
+static void man_text(FILE *to, const char *before, const char *text, const char *after)
 {
-    char text[1200];
-    fputs(".TP\n\\fB", to);
-    if (o->letter) fprintf(to, "\\-%c\\fR, \\fB", o->letter);
-    fputs("\\-\\-", to);
-    opt_roff(to, o->name);
-    fputs("\\fR", to);
-    if (o->metavar) {
-        fputs(" \\fI", to);
-        opt_roff(to, o->metavar);
-        fputs("\\fR", to);
-    }
-    fputc('\n', to);
-    explanation(text, sizeof text, o, !o->choice_help);
+    fputs(before, to);
     opt_roff(to, text);
-    fputc('\n', to);
-    for (size_t i = 0; o->choice_help && o->choices[i] && o->choice_help[i]; i++) {
-        fputs(".br\n\\fB", to);
-        opt_roff(to, o->choices[i]);
-        fputs("\\fR: ", to);
-        opt_roff(to, o->choice_help[i]);
-        fputc('\n', to);
-    }
+    fputs(after, to);
 }
 
 static void man_rows(FILE *to, const opt *rows, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (rows[i].group) {
-            fputs(".PP\n\\fI", to);
-            opt_roff(to, rows[i].group);
-            fputs("\\fR\n", to);
+    char text[1200];
+    for (const opt *o = rows; o < rows + n; o++) {
+        if (o->group) man_text(to, ".PP\n\\fI", o->group, "\\fR\n");
+        fputs(".TP\n\\fB", to);
+        if (o->letter) fprintf(to, "\\-%c\\fR, \\fB", o->letter);
+        man_text(to, "\\-\\-", o->name, "\\fR");
+        if (o->metavar) man_text(to, " \\fI", o->metavar, "\\fR");
+        explanation(text, sizeof text, o, !o->choice_help);
+        man_text(to, "\n", text, "\n");
+        for (size_t i = 0; o->choice_help && o->choices[i] && o->choice_help[i]; i++) {
+            man_text(to, ".br\n\\fB", o->choices[i], "\\fR: ");
+            man_text(to, "", o->choice_help[i], "\n");
         }
-        man_row(to, &rows[i]);
     }
 }
 
 static void explain_man(FILE *to, const opt_spec *s)
 {
     fprintf(to, ".SS \"pare %s\"\n\\fBpare %s\\fR ", s->command, s->command);
-    opt_roff(to, s->args);
-    fputs("\n.PP\n", to);
-    opt_roff(to, s->about);
-    fputc('\n', to);
+    man_text(to, "", s->args, "\n.PP\n");
+    man_text(to, "", s->about, "\n");
     man_rows(to, s->own, s->nown);
     man_rows(to, s->common, s->ncommon);
     fputs(".PP\nExamples:\n.PP\n.nf\n", to);
-    for (size_t i = 0; i < 2 && s->examples[i]; i++) {
-        fputs("    pare ", to);
-        opt_roff(to, s->examples[i]);
-        fputc('\n', to);
-    }
+    for (size_t i = 0; i < 2 && s->examples[i]; i++)
+        man_text(to, "    pare ", s->examples[i], "\n");
     fputs(".fi\n", to);
 }
 

@@ -1,4 +1,4 @@
-/* Lines for people, one JSON object for programs. */
+/* out.c - prints results: lines of text, tables of fields, or one JSON object (out.h). */
 #include "out.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 
 /* ---- lines --------------------------------------------------------------------------------- */
 
-static bool colours(void)
+static bool use_color(void)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
     return isatty(STDOUT_FILENO) && !(no && *no) && !(term && strcmp(term, "dumb") == 0);
@@ -79,12 +79,12 @@ void out_row(const char *label, const char *fmt, ...)
 
 void out_verdict(const char *label, bool good, const char *word, const char *fmt, ...)
 {
-    const bool c = colours();
+    const bool color = use_color();
     va_list args;
     out_part("%-*s", LABEL_WIDTH, label);
-    if (c) fputs(good ? "\033[32m" : "\033[31m", stdout);
+    if (color) fputs(good ? "\033[32m" : "\033[31m", stdout);
     out_part("%s", word);
-    if (c) fputs("\033[0m", stdout);
+    if (color) fputs("\033[0m", stdout);
     va_start(args, fmt);
     out_escaped(stdout, fmt, args);
     va_end(args);
@@ -148,15 +148,15 @@ static bool reorders(const unsigned char *p, size_t n)
     return p[1] == 0x81 && p[2] >= 0xA6 && p[2] <= 0xA9;
 }
 
-const char *out_text(char *buf, size_t room, const char *text, size_t bytes)
+const char *out_text(char *buf, size_t capacity, const char *text, size_t bytes)
 {
     const unsigned char *p = (const unsigned char *)text;
     size_t at = 0;
-    for (size_t i = 0; i < bytes && at + OUT_TEXT_SPARE <= room;) {
+    for (size_t i = 0; i < bytes && at + OUT_TEXT_SPARE <= capacity;) {
         const size_t n = out_utf8_length(p + i, bytes - i);
-        const bool c1 = n == 2 && p[i] == 0xC2 && p[i + 1] < 0xA0; /* control characters too */
+        const bool c1 = n == 2 && p[i] == 0xC2 && p[i + 1] < 0xA0; /* Latin-1 control characters */
         if (n == 0 || c1 || reorders(p + i, n) || p[i] < 0x20 || p[i] == 0x7F) {
-            at += (size_t)snprintf(buf + at, room - at, "\\x%02x", p[i]);
+            at += (size_t)snprintf(buf + at, capacity - at, "\\x%02x", p[i]);
             i++;
             continue;
         }
@@ -288,6 +288,90 @@ void out_optimality(pare_arena *a, const pare_claim *c)
     out_row("optimality", "%s: %.4g, %.4g%s", sentence, c->value, c->limit, times);
 }
 
+/* ---- fields --------------------------------------------------------------------------------- */
+
+const char *out_field_text(char buf[64], const out_field *f, const void *from)
+{
+    const void *const v = (const char *)from + f->offset;
+    buf[0] = '\0';
+    switch (f->kind) {
+    case OUT_STRING:
+        return *(const char *const *)v ? *(const char *const *)v : "";
+    case OUT_CHARS:
+    case OUT_CHARS_OR_NULL:
+        return v;
+    case OUT_SIZE:
+        return out_count(buf, *(const size_t *)v);
+    case OUT_COUNT:
+        return out_count(buf, *(const uint64_t *)v);
+    case OUT_U64:
+        snprintf(buf, 64, "%llu", (unsigned long long)*(const uint64_t *)v);
+        break;
+    case OUT_INT:
+        snprintf(buf, 64, "%d", *(const int *)v);
+        break;
+    case OUT_BOOL:
+        return *(const bool *)v ? "yes" : "no";
+    case OUT_REAL:
+        if (!isnan(*(const double *)v)) snprintf(buf, 64, "%g", *(const double *)v);
+        break;
+    default:
+        if (!isnan(*(const double *)v))
+            snprintf(buf, 64, "%.*f", f->kind - OUT_FIXED, *(const double *)v);
+    }
+    return buf;
+}
+
+void out_fields(const out_field *fields, const void *from)
+{
+    char buf[64];
+    for (const out_field *f = fields; f->key || f->label; f++)
+        if (f->label) out_row(f->label, "%s", out_field_text(buf, f, from));
+}
+
+static bool add_string(cJSON *to, const char *key, const char *text)
+{
+    return text ? pare_json_add_string(to, key, text) : pare_json_add_null(to, key);
+}
+
+static bool add_field(cJSON *to, const out_field *f, const void *v)
+{
+    switch (f->kind) {
+    case OUT_STRING:
+        return add_string(to, f->key, *(const char *const *)v);
+    case OUT_CHARS:
+        return add_string(to, f->key, v);
+    case OUT_CHARS_OR_NULL:
+        return add_string(to, f->key, *(const char *)v ? v : NULL);
+    case OUT_SIZE:
+        return pare_json_add_size(to, f->key, *(const size_t *)v);
+    case OUT_COUNT:
+        return pare_json_add_size(to, f->key, *(const uint64_t *)v);
+    case OUT_U64:
+        return pare_json_add_u64(to, f->key, *(const uint64_t *)v);
+    case OUT_INT:
+        return pare_json_add_size(to, f->key, (size_t) * (const int *)v);
+    case OUT_BOOL:
+        return pare_json_add_bool(to, f->key, *(const bool *)v);
+    default: /* OUT_REAL, OUT_FIXED + d */
+        return isnan(*(const double *)v) ? pare_json_add_null(to, f->key)
+                                         : pare_json_add_number(to, f->key, *(const double *)v);
+    }
+}
+
+bool out_json_fields(cJSON *to, const out_field *fields, const void *from)
+{
+    bool ok = to != NULL;
+    for (const out_field *f = fields; ok && (f->key || f->label); f++)
+        if (f->key) ok = add_field(to, f, (const char *)from + f->offset);
+    return ok;
+}
+
+bool out_json_add_fields(cJSON *to, const char *key, const out_field *fields, const void *from)
+{
+    return out_json_fields(pare_json_add_object(to, key), fields, from);
+}
+
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
 cJSON *out_json_begin(const cli *c)
@@ -302,7 +386,7 @@ cJSON *out_json_begin(const cli *c)
 
 /* JSON escapes the control characters of ASCII but for DEL. Those of Latin-1 and what reorders a
  * line are escaped here; they stand only in strings. */
-static void put_json(const char *text)
+static void print_escaped_json(const char *text)
 {
     const unsigned char *p = (const unsigned char *)text;
     for (size_t left = strlen(text); left > 0;) {
@@ -328,7 +412,7 @@ pare_status out_json(cli *c, cJSON *root, bool complete)
     char *text = NULL;
     pare_status st = root && complete ? PARE_OK : pare_no_memory(&c->err);
     if (!st) st = pare_json_print(&text, NULL, c->arena, root, 0, &c->err);
-    if (!st) put_json(text);
+    if (!st) print_escaped_json(text);
     if (!st) c->json_printed = true;
     cJSON_Delete(root);
     return st;
@@ -338,7 +422,7 @@ void out_json_object(const cJSON *root)
 {
     pare_arena *const a = pare_arena_new();
     char *text = NULL;
-    if (a && pare_json_print(&text, NULL, a, root, 0, NULL) == PARE_OK) put_json(text);
+    if (a && pare_json_print(&text, NULL, a, root, 0, NULL) == PARE_OK) print_escaped_json(text);
     pare_arena_free(a);
 }
 
@@ -357,17 +441,20 @@ pare_status out_json_file(cli *c, cJSON *root, bool complete, const char *path)
     return st;
 }
 
+static const out_field facts_fields[] = {
+    {"path", NULL, OUT_STRING, offsetof(facts, path)},
+    {"sha256", NULL, OUT_CHARS_OR_NULL, offsetof(facts, sha256)},
+    {"parameters", NULL, OUT_COUNT, offsetof(facts, size.parameters)},
+    {"bytes", NULL, OUT_COUNT, offsetof(facts, size.bytes)},
+    {"macs", NULL, OUT_COUNT, offsetof(facts, size.macs)},
+    {"tokens", NULL, OUT_SIZE, offsetof(facts, tokens)},
+    {"file_bytes", NULL, OUT_COUNT, offsetof(facts, file_bytes)},
+    {0},
+};
+
 bool out_json_facts(cJSON *to, const char *key, const facts *f)
 {
-    cJSON *o = pare_json_add_object(to, key);
-    return o && pare_json_add_string(o, "path", f->path) &&
-           (*f->sha256 ? pare_json_add_string(o, "sha256", f->sha256)
-                       : pare_json_add_null(o, "sha256")) &&
-           pare_json_add_size(o, "parameters", f->size.parameters) &&
-           pare_json_add_size(o, "bytes", f->size.bytes) &&
-           pare_json_add_size(o, "macs", f->size.macs) &&
-           pare_json_add_size(o, "tokens", f->tokens) &&
-           pare_json_add_size(o, "file_bytes", f->file_bytes);
+    return out_json_add_fields(to, key, facts_fields, f);
 }
 
 bool out_json_cert(cJSON *to, const char *path, const pare_cert *cert)

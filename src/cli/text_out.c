@@ -1,4 +1,4 @@
-/* Tokens into whole characters that are safe to print. */
+/* text_out.c - turns tokens into whole characters that are safe to print (text_out.h). */
 #include "text_out.h"
 #include "out.h"
 
@@ -6,30 +6,24 @@
 
 static void emit(text_out *t, cli *c, const char *s, size_t n)
 {
-    if (t->room - t->n < n + 1) {
-        const size_t room = 2 * t->room + n + 256;
-        char *const more = pare_alloc(c->arena, room, 1);
+    if (t->capacity - t->n < n + 1) {
+        const size_t capacity = 2 * t->capacity + n + 256;
+        char *const more = pare_alloc(c->arena, capacity, 1);
         if (!more) {
             t->failed = true;
             return;
         }
         if (t->n) memcpy(more, t->all, t->n);
         t->all = more;
-        t->room = room;
+        t->capacity = capacity;
     }
     memcpy(t->all + t->n, s, n);
     t->n += n;
     t->all[t->n] = '\0';
 }
 
-static bool harmless(const unsigned char *p, size_t n)
-{
-    if (n == 1) return p[0] >= 0x20 ? p[0] != 0x7F : p[0] == '\n' || p[0] == '\t';
-    return !(n == 2 && p[0] == 0xC2 && p[1] < 0xA0);
-}
-
-/* Could more bytes make a character of these? */
-static bool unfinished(const unsigned char *p, size_t n)
+/* Whether more bytes could complete a character. */
+static bool is_prefix(const unsigned char *p, size_t n)
 {
     const size_t want = p[0] >= 0xF0 ? 4 : p[0] >= 0xE0 ? 3 : 2;
     if (p[0] < 0xC2 || p[0] > 0xF4 || n >= want) return false;
@@ -38,13 +32,16 @@ static bool unfinished(const unsigned char *p, size_t n)
     return true;
 }
 
-/* Gives out what is decided; at the end everything is. */
-static void settle(text_out *t, cli *c, bool end)
+/* Emits the characters that are complete; at the end, all bytes. */
+static void emit_complete(text_out *t, cli *c, bool end)
 {
     while (t->nheld) {
         size_t n = out_utf8_length(t->held, t->nheld);
-        if (n == 0 && !end && unfinished(t->held, t->nheld)) return;
-        if (n && harmless(t->held, n))
+        if (n == 0 && !end && is_prefix(t->held, t->nheld)) return;
+        const unsigned char b = t->held[0];
+        const bool control = (n == 1 && (b == 0x7F || (b < 0x20 && b != '\n' && b != '\t'))) ||
+                             (n == 2 && b == 0xC2 && t->held[1] < 0xA0);
+        if (n && !control)
             emit(t, c, (const char *)t->held, n);
         else
             emit(t, c, "\xEF\xBF\xBD", 3);
@@ -58,13 +55,13 @@ void text_put(text_out *t, cli *c, const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         t->held[t->nheld++] = (unsigned char)s[i];
-        settle(t, c, false);
+        emit_complete(t, c, false);
     }
 }
 
 void text_end(text_out *t, cli *c)
 {
-    settle(t, c, true);
+    emit_complete(t, c, true);
 }
 
 void text_show(text_out *t)

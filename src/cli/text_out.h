@@ -9,7 +9,7 @@ typedef struct text_out {
     unsigned char held[4];
     size_t nheld;
     char *all; /* n bytes and a zero, or NULL; in the arena */
-    size_t n, room, shown;
+    size_t n, capacity, shown;
     bool failed; /* memory was out */
 } text_out;
 

@@ -1,5 +1,5 @@
-/* pare ticket --required EPS,P: how wide a random network must be (Otsuka 2025, Theorems 3 and 6),
- * before anything is drawn. Nothing is written. */
+/* ticket_required.c - pare ticket --required EPS,P: how wide a random network must be (Otsuka 2025,
+ * Theorems 3 and 6), before anything is drawn. Nothing is written. */
 #include "show_ticket.h"
 
 #include <math.h>
@@ -33,14 +33,7 @@ static pare_status read_pair(cli *c, required *r, const char *text)
     return PARE_OK;
 }
 
-static pare_status alone(cli *c)
-{
-    return cli_only(c,
-                    "out,force,bits,hidden,stored,max-error,method,mode,biases,scale,strict,coding",
-                    false, "a ticket, and --required makes none");
-}
-
-/* ---- for people ---------------------------------------------------------------------------- */
+/* ---- text ---------------------------------------------------------------------------------- */
 
 /* What must be met within eta is printed rounded down, what is only bounded rounded up. */
 static void print_need(const char *what, double eta, const pare_ticket_need *n)
@@ -109,38 +102,40 @@ static void print_text(const pare_model *m, const required *r)
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
-static bool json_need(cJSON *to, double eta, const pare_ticket_need *n)
-{
-    return pare_json_add_number(to, "eta", eta) && pare_json_add_size(to, "products", n->units) &&
-           pare_json_add_size(to, "products_density", n->density) &&
-           pare_json_add_number(to, "coupling", n->coupling);
-}
+static const out_field need_fields[] = {
+    {"products", NULL, OUT_SIZE, offsetof(pare_ticket_need, units)},
+    {"products_density", NULL, OUT_SIZE, offsetof(pare_ticket_need, density)},
+    {"coupling", NULL, OUT_REAL, offsetof(pare_ticket_need, coupling)},
+    {0},
+};
+static const out_field layer_fields[] = {
+    {"heads", NULL, OUT_SIZE, offsetof(pare_ticket_layer_size, heads)},
+    {"d1", NULL, OUT_SIZE, offsetof(pare_ticket_layer_size, d1)},
+    {"d2", NULL, OUT_SIZE, offsetof(pare_ticket_layer_size, d2)},
+    {"alpha", NULL, OUT_REAL, offsetof(pare_ticket_layer_size, alpha)},
+    {"omega", NULL, OUT_REAL, offsetof(pare_ticket_layer_size, omega)},
+    {0},
+};
+static const out_field queries_fields[] = {
+    {"proven", NULL, OUT_REAL, offsetof(pare_ticket_plan, n_k)},
+    {"printed_c1", NULL, OUT_REAL, offsetof(pare_ticket_plan, paper_k)},
+    {"least", NULL, OUT_REAL, offsetof(pare_ticket_plan, least_k)},
+    {"eta", NULL, OUT_REAL, offsetof(pare_ticket_plan, eta_q)},
+    {0},
+};
+static const out_field values_fields[] = {
+    {"proven", NULL, OUT_REAL, offsetof(pare_ticket_plan, n_v)},
+    {"printed_c1", NULL, OUT_REAL, offsetof(pare_ticket_plan, paper_v)},
+    {"least", NULL, OUT_REAL, offsetof(pare_ticket_plan, least_v)},
+    {"eta", NULL, OUT_REAL, offsetof(pare_ticket_plan, eta_v)},
+    {0},
+};
 
-static bool json_width(cJSON *to, const char *key, double eta, const pare_ticket_need *n,
-                       double proven, double printed, double least)
+static bool add_width(cJSON *to, const char *key, const out_field *fields,
+                      const pare_ticket_plan *p, const pare_ticket_need *need)
 {
     cJSON *const o = pare_json_add_object(to, key);
-    return o && pare_json_add_number(o, "proven", proven) &&
-           pare_json_add_number(o, "printed_c1", printed) &&
-           pare_json_add_number(o, "least", least) && json_need(o, eta, n);
-}
-
-static bool json_layer(cJSON *list, const pare_ticket_layer_plan *l, size_t b)
-{
-    const pare_ticket_layer_size *const s = &l->size;
-    const pare_ticket_plan *const p = &l->plan;
-    cJSON *const o = cJSON_CreateObject();
-    if (!o || !cJSON_AddItemToArray(list, o)) {
-        cJSON_Delete(o);
-        return false;
-    }
-    if (!pare_json_add_size(o, "layer", b) || !pare_json_add_string(o, "why", l->why)) return false;
-    return *l->why ||
-           (pare_json_add_size(o, "heads", s->heads) && pare_json_add_size(o, "d1", s->d1) &&
-            pare_json_add_size(o, "d2", s->d2) && pare_json_add_number(o, "alpha", s->alpha) &&
-            pare_json_add_number(o, "omega", s->omega) &&
-            json_width(o, "n_k", p->eta_q, &p->q, p->n_k, p->paper_k, p->least_k) &&
-            json_width(o, "n_v", p->eta_v, &p->v, p->n_v, p->paper_v, p->least_v));
+    return out_json_fields(o, fields, p) && out_json_fields(o, need_fields, need);
 }
 
 static pare_status print_json(cli *c, const required *r)
@@ -152,35 +147,42 @@ static pare_status print_json(cli *c, const required *r)
     cJSON *const list = ok ? cJSON_AddArrayToObject(to, "layers") : NULL;
     ok = ok && list;
     for (size_t b = 0; ok && b < r->nlayers; b++)
-        ok = !r->layer[b].there || json_layer(list, &r->layer[b], b);
+        if (r->layer[b].there) {
+            const pare_ticket_layer_plan *const l = &r->layer[b];
+            cJSON *const o = pare_json_add_object(list, NULL);
+            ok = o && pare_json_add_size(o, "layer", b) && pare_json_add_string(o, "why", l->why);
+            if (ok && !*l->why)
+                ok = out_json_fields(o, layer_fields, &l->size) &&
+                     add_width(o, "n_k", queries_fields, &l->plan, &l->plan.q) &&
+                     add_width(o, "n_v", values_fields, &l->plan, &l->plan.v);
+        }
     cJSON *const all = ok ? pare_json_add_object(to, "blocks") : NULL;
     ok = all && pare_json_add_string(all, "why", r->blocks.why) &&
          pare_json_add_size(all, "entries", r->blocks.entries) &&
-         json_need(all, r->blocks.eta, &r->blocks.need);
+         pare_json_add_number(all, "eta", r->blocks.eta) &&
+         out_json_fields(all, need_fields, &r->blocks.need);
     return out_json(c, root, ok);
 }
 
-/* ---- all of it ----------------------------------------------------------------------------- */
-
-/* How long the rows of the given inputs are; of ids nothing needs to be known. */
-static pare_status read_alpha(cli *c, required *r, const ticket_opts *o, const pare_model *m)
-{
-    cert_inputs in = {0};
-    if (m->stem.ids) return PARE_OK;
-    const pare_status st = cli_inputs(c, &in, m, o->r.data, o->split);
-    if (!st) r->alpha = pare_ticket_alpha(&in.set);
-    return st;
-}
+/* ---- the command ----------------------------------------------------------------------------- */
 
 pare_status ticket_required(cli *c, const ticket_opts *o)
 {
     required r = {0};
+    cert_inputs in = {0};
     pare_model *m = NULL;
     char why[200] = "";
     pare_status st = read_pair(c, &r, o->required);
-    if (!st) st = alone(c);
+    if (!st)
+        st = cli_only(
+            c, "out,force,bits,hidden,stored,max-error,method,mode,biases,scale,strict,coding",
+            false, "a ticket, and --required makes none");
     if (!st) st = cli_load(c, &m, c->operand[0]);
-    if (!st) st = read_alpha(c, &r, o, m);
+    /* How long the rows of the given inputs are; nothing needs to be known about ids. */
+    if (!st && !m->stem.ids) {
+        st = cli_inputs(c, &in, m, o->r.data, o->split);
+        if (!st) r.alpha = pare_ticket_alpha(&in.set);
+    }
     if (!st && !(r.layer = pare_alloc(c->arena, m->nblocks + 1, sizeof *r.layer)))
         st = pare_no_memory(&c->err);
     if (!st) {

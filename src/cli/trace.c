@@ -1,4 +1,5 @@
-/* Taps as files: stem.npy, block0.attn_in.npy, block0.attn_out.npy, ..., top.npy. */
+/* trace.c - writes hidden states as files (trace.h): stem.npy, block0.attn_in.npy,
+ * block0.attn_out.npy, ..., top.npy. */
 #include "trace.h"
 
 #include <dirent.h>
@@ -6,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static bool holds_something(const char *folder)
+static bool is_not_empty(const char *folder)
 {
     DIR *d = opendir(folder);
     bool found = false;
@@ -23,19 +24,10 @@ pare_status trace_open(tracer *t, cli *c, const char *folder)
     if (mkdir(folder, 0777) == 0) return PARE_OK;
     if (errno != EEXIST || !pare_is_dir(folder))
         return pare_fail(&c->err, PARE_ERR_IO, "--trace %s: %s", folder, strerror(errno));
-    if (!c->force && holds_something(folder))
+    if (!c->force && is_not_empty(folder))
         return pare_fail(&c->err, PARE_ERR_IO,
                          "--trace %s: the folder is not empty; use -f to overwrite", folder);
     return PARE_OK;
-}
-
-static char *tap_path(const tracer *t, pare_tap tap, size_t block)
-{
-    pare_arena *a = t->c->arena;
-    static const char *const name[] = {"stem", "attn_in", "attn_out", "ffn_in", "ffn_out", "top"};
-    if (tap == PARE_TAP_STEM || tap == PARE_TAP_TOP)
-        return pare_sprintf(a, "%s/%s.npy", t->folder, name[tap]);
-    return pare_sprintf(a, "%s/block%zu.%s.npy", t->folder, block, name[tap]);
 }
 
 void trace_tap(void *self, pare_tap tap, size_t block, pare_dtype dtype, const void *v, size_t rows,
@@ -50,7 +42,11 @@ void trace_tap(void *self, pare_tap tap, size_t block, pare_dtype dtype, const v
         a.shape[1] = rows / t->batch;
         a.shape[2] = cols;
     }
-    const char *path = tap_path(t, tap, block);
+    static const char *const name[] = {"stem", "attn_in", "attn_out", "ffn_in", "ffn_out", "top"};
+    const char *const path =
+        tap == PARE_TAP_STEM || tap == PARE_TAP_TOP
+            ? pare_sprintf(t->c->arena, "%s/%s.npy", t->folder, name[tap])
+            : pare_sprintf(t->c->arena, "%s/block%zu.%s.npy", t->folder, block, name[tap]);
     t->st = path ? pare_npy_write(path, &a, t->c->force, &t->c->err) : pare_no_memory(&t->c->err);
     t->files++;
 }

@@ -1,6 +1,7 @@
-/* The log of a training run: a CSV that is written line by line, so that it can be watched and
- * survives whatever happens to the run. No times: same command, same seed, same lines. After a
- * --resume the steps since the checkpoint stand there twice, with the same numbers. */
+/* train_log.c - the log of a training run (train.h): a CSV that is written line by line, so that it
+ * can be watched and survives whatever happens to the run. No times: same command, same seed, same
+ * lines. After a --resume the steps since the checkpoint stand there twice, with the same
+ * numbers. */
 #include "train.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@
 
 /* Cuts off a last line that was not finished. *headed: the lines of the header are there. A file
  * that is something else is left alone. */
-static pare_status mend(cli *c, const char *path, bool *headed)
+static pare_status repair_log(cli *c, const char *path, bool *headed)
 {
     char *text = NULL;
     size_t n = 0;
@@ -33,108 +34,96 @@ static pare_status mend(cli *c, const char *path, bool *headed)
     return pare_fail(&c->err, PARE_ERR_IO, "%s: %s", path, strerror(errno));
 }
 
-static void put_header(const plan *p)
-{
-    const pare_lesson *l = plan_lesson(p, 0);
-    fprintf(p->log, FIRST "# command: %s\n", p->c->line);
-    fprintf(p->log, "# seed: %llu\n# metric: %s, %s is better\n", (unsigned long long)p->c->seed,
-            l->metric, l->more_is_better ? "more" : "less");
-    for (size_t s = 0; s < p->settings; s++)
-        fprintf(p->log, "# setting %zu: lr %g, %llu steps\n", s, p->setting[s].lr,
-                (unsigned long long)plan_steps(p, s));
-    fputs(COLUMNS, p->log);
-}
-
 /* A new file with its header; all ranks append to it afterwards. */
-static pare_status begin(plan *p, const char *path)
+static pare_status create_log(const training *tr, const char *path)
 {
-    p->log = fopen(path, "w");
-    if (p->log) put_header(p);
-    const bool bad = !p->log || fclose(p->log) != 0;
-    p->log = NULL;
-    return bad ? pare_fail(&p->c->err, PARE_ERR_IO, "%s: %s", path, strerror(errno)) : PARE_OK;
+    const pare_lesson *l = training_task(tr, 0);
+    FILE *const to = fopen(path, "w");
+    if (!to) return pare_fail(&tr->c->err, PARE_ERR_IO, "%s: %s", path, strerror(errno));
+    fprintf(to, FIRST "# command: %s\n", tr->c->line);
+    fprintf(to, "# seed: %llu\n# metric: %s, %s is better\n", (unsigned long long)tr->c->seed,
+            l->metric, l->more_is_better ? "more" : "less");
+    for (size_t s = 0; s < tr->settings; s++)
+        fprintf(to, "# setting %zu: lr %g, %llu steps\n", s, tr->setting[s].lr,
+                (unsigned long long)training_steps(tr, s));
+    fputs(COLUMNS, to);
+    if (fclose(to) == 0) return PARE_OK;
+    return pare_fail(&tr->c->err, PARE_ERR_IO, "%s: %s", path, strerror(errno));
 }
 
-pare_status log_open(plan *p)
+pare_status log_open(training *tr)
 {
-    const char *path = p->o->log;
+    const char *path = tr->o->log;
     pare_status st = PARE_OK;
     if (!path) return PARE_OK;
-    if (pare_ranks_rank(p->ranks) == 0) {
+    if (pare_ranks_rank(tr->ranks) == 0) {
         bool headed = false;
-        if (p->o->resume && pare_file_exists(path)) st = mend(p->c, path, &headed);
-        if (!st && !headed) st = begin(p, path);
+        if (tr->o->resume && pare_file_exists(path)) st = repair_log(tr->c, path, &headed);
+        if (!st && !headed) st = create_log(tr, path);
     }
     if (st) return st;
-    p->log = fopen(path, "a");
-    return p->log ? PARE_OK : pare_fail(&p->c->err, PARE_ERR_IO, "%s: %s", path, strerror(errno));
+    tr->log = fopen(path, "a");
+    return tr->log ? PARE_OK : pare_fail(&tr->c->err, PARE_ERR_IO, "%s: %s", path, strerror(errno));
 }
 
-pare_status log_close(plan *p)
+pare_status log_close(training *tr)
 {
-    if (!p->log) return PARE_OK;
-    const bool bad = ferror(p->log) != 0;
-    const bool worse = fclose(p->log) != 0;
-    p->log = NULL;
-    if (!bad && !worse) return PARE_OK;
-    return pare_fail(&p->c->err, PARE_ERR_IO, "%s: not every line could be written", p->o->log);
+    if (!tr->log) return PARE_OK;
+    const bool written = ferror(tr->log) == 0, closed = fclose(tr->log) == 0;
+    tr->log = NULL;
+    if (written && closed) return PARE_OK;
+    return pare_fail(&tr->c->err, PARE_ERR_IO, "%s: not every line could be written", tr->o->log);
 }
 
 /* nan is an empty cell. */
-static void put_number(char cell[32], double v)
+static const char *csv_cell(char cell[32], double v)
 {
-    if (isnan(v))
-        cell[0] = '\0';
-    else
-        snprintf(cell, 32, "%.9g", v);
-}
-
-static void put_line(FILE *to, const run_line *who, const pare_train_log *l)
-{
-    char loss[32], norm[32], val[32], test[32];
-    put_number(loss, l->loss);
-    put_number(norm, l->norm);
-    put_number(val, l->val);
-    put_number(test, l->test);
-    fprintf(to, "%zu,%zu,%llu,%s,%.9g,%s,%s,%s,%d\n", who->at, who->run,
-            (unsigned long long)l->step, loss, l->lr, norm, val, test, l->best);
-    fflush(to); /* whole lines: another rank may write to the same file */
+    cell[0] = '\0';
+    if (!isnan(v)) snprintf(cell, 32, "%.9g", v);
+    return cell;
 }
 
 void log_step(void *self, const pare_train_log *l)
 {
-    run_line *who = self;
-    plan *p = who->plan;
-    cli *c = p->c;
+    run_progress *run = self;
+    training *tr = run->training;
+    cli *c = tr->c;
     const bool scored = !isnan(l->val);
-    if (p->log) put_line(p->log, who, l);
-    if (l->step > who->step) p->done += l->step - who->step;
+    if (tr->log) {
+        char loss[32], norm[32], val[32], test[32];
+        fprintf(tr->log, "%zu,%zu,%llu,%s,%.9g,%s,%s,%s,%d\n", run->at, run->run,
+                (unsigned long long)l->step, csv_cell(loss, l->loss), l->lr,
+                csv_cell(norm, l->norm), csv_cell(val, l->val), csv_cell(test, l->test), l->best);
+        fflush(tr->log); /* whole lines: another rank may write to the same file */
+    }
+    if (l->step > run->step) tr->done += l->step - run->step;
     /* Steps of an earlier process are no work of this one: the time left is not told by them. */
-    if (who->step == 0 && l->step > 1 && c->bar.begun)
-        c->bar.first += TRAIN_SHARE / 100.0 * (double)(l->step - 1) / (double)p->total;
-    who->step = l->step;
-    if (scored) p->last_score = l->val;
-    const char *metric = plan_lesson(p, who->run)->metric;
-    if (isnan(p->last_score))
+    if (run->step == 0 && l->step > 1 && c->bar.begun)
+        c->bar.first += TRAIN_SHARE / 100.0 * (double)(l->step - 1) / (double)tr->total;
+    run->step = l->step;
+    if (scored) tr->last_score = l->val;
+    const char *metric = training_task(tr, run->run)->metric;
+    if (isnan(tr->last_score))
         snprintf(c->bar.note, sizeof c->bar.note, "loss %.4g", l->loss);
     else
         snprintf(c->bar.note, sizeof c->bar.note, "loss %.4g  %s %.4f", l->loss, metric,
-                 p->last_score);
-    if (pare_ranks_rank(p->ranks) != 0) return;
-    const pare_status st = pare_progress(&c->exec, "training",
-                                         p->done < p->total ? p->done : p->total, p->total, NULL);
+                 tr->last_score);
+    if (pare_ranks_rank(tr->ranks) != 0) return;
+    const pare_status st = pare_progress(
+        &c->exec, "training", tr->done < tr->total ? tr->done : tr->total, tr->total, NULL);
     (void)st; /* the run looks at the flag itself, between two steps */
     if (c->verbose && scored)
-        cli_note(c, "run %zu step %llu/%llu: loss %.6g, %s %.6f%s", who->run,
+        cli_note(c, "run %zu step %llu/%llu: loss %.6g, %s %.6f%s", run->run,
                  (unsigned long long)l->step, (unsigned long long)l->steps, l->loss, metric, l->val,
                  l->best ? ", the best so far" : "");
 }
 
 void log_poly(void *self, size_t block, const pare_poly_use *use)
 {
-    const run_line *who = self;
+    const run_progress *run = self;
     const uint64_t all = use->polynomial + use->exact;
     if (all > 0)
-        cli_note(who->plan->c, "block %zu: polynomial attention in %.3g %% of its passes; last: %s",
-                 block, 100.0 * (double)use->polynomial / (double)all, use->why);
+        cli_note(run->training->c,
+                 "block %zu: polynomial attention in %.3g %% of its passes; last: %s", block,
+                 100.0 * (double)use->polynomial / (double)all, use->why);
 }

@@ -1,14 +1,15 @@
-/* pare train --oracle M: attention in both passes by calls of an engine that takes M tokens. */
+/* train_oracle.c - pare train --oracle M: attention, forward and backward, by calls of an engine
+ * that takes M tokens (train.h). */
 #include "out.h"
 #include "train.h"
 
-pare_status oracle_open(plan *p, const pare_model *m)
+pare_status oracle_prepare(training *tr, const pare_model *m)
 {
-    cli *const c = p->c;
+    cli *const c = tr->c;
     pare_length_head *heads;
     size_t count = 0;
-    if (!p->o->oracle) return PARE_OK;
-    if (p->o->attention == ATTENTION_POLY)
+    if (!tr->o->oracle) return PARE_OK;
+    if (tr->o->attention == ATTENTION_POLY)
         return pare_fail(&c->err, PARE_ERR_USAGE,
                          "--oracle computes exact attention: leave --attention poly out");
     if (m->pattern.kind == PARE_GRAPH)
@@ -19,72 +20,77 @@ pare_status oracle_open(plan *p, const pare_model *m)
     if (st) return st;
     if (!count)
         return pare_fail(&c->err, PARE_ERR_INPUT, "--oracle: the model has no softmax attention");
-    p->engine = pare_alloc(c->arena, p->settings * p->runs, sizeof *p->engine);
-    return p->engine ? PARE_OK : pare_no_memory(&c->err);
+    tr->engine = pare_alloc(c->arena, tr->settings * tr->runs, sizeof *tr->engine);
+    return tr->engine ? PARE_OK : pare_no_memory(&c->err);
 }
 
-pare_status oracle_start(plan *p, const pare_attention_provider **out, size_t i, pare_err *err)
+pare_status oracle_open_run(training *tr, const pare_attention_provider **out, size_t i,
+                            pare_err *err)
 {
     pare_oracle engine;
     *out = NULL;
-    if (!p->engine) return PARE_OK;
-    pare_length_training *const w = &p->engine[i];
+    if (!tr->engine) return PARE_OK;
+    pare_length_training *const w = &tr->engine[i];
     pare_length_training_close(w); /* ranks that receive a model begin a run anew */
-    pare_status st = pare_oracle_cpu(&engine, PARE_F32, (uint32_t)p->o->oracle, &p->c->exec, err);
-    if (!st) st = pare_length_training_open(w, engine, &p->c->exec, err);
+    pare_status st = pare_oracle_cpu(&engine, PARE_F32, (uint32_t)tr->o->oracle, &tr->c->exec, err);
+    if (!st) st = pare_length_training_open(w, engine, &tr->c->exec, err);
     if (!st) *out = &w->by;
     return st;
 }
 
-static void add(pare_oracle_count *to, const pare_oracle_count *from)
+static void add_count(pare_oracle_count *to, const pare_oracle_count *from)
 {
     to->calls += from->calls;
     if (from->max_len > to->max_len) to->max_len = from->max_len;
 }
 
-pare_status oracle_count(plan *p)
+pare_status oracle_sum_calls(training *tr)
 {
-    const size_t ranks = pare_ranks_size(p->ranks);
-    pare_oracle_count own[2] = {{0}}, *const all = pare_alloc(p->c->arena, 2 * ranks, sizeof *all);
-    if (!p->engine) return PARE_OK;
-    for (size_t i = 0; i < p->settings * p->runs; i++) {
-        add(&own[0], &p->engine[i].forward);
-        add(&own[1], &p->engine[i].backward);
+    const size_t ranks = pare_ranks_size(tr->ranks);
+    pare_oracle_count own[2] = {{0}}, *const all = pare_alloc(tr->c->arena, 2 * ranks, sizeof *all);
+    if (!tr->engine) return PARE_OK;
+    for (size_t i = 0; i < tr->settings * tr->runs; i++) {
+        add_count(&own[0], &tr->engine[i].forward);
+        add_count(&own[1], &tr->engine[i].backward);
     }
     pare_status st =
-        pare_ranks_agree(p->ranks, all ? PARE_OK : pare_no_memory(&p->c->err), &p->c->err);
-    if (!st) st = pare_ranks_gather(p->ranks, all, own, sizeof own, &p->c->err);
+        pare_ranks_agree(tr->ranks, all ? PARE_OK : pare_no_memory(&tr->c->err), &tr->c->err);
+    if (!st) st = pare_ranks_gather(tr->ranks, all, own, sizeof own, &tr->c->err);
     for (size_t r = 0; r < ranks && !st; r++) {
-        add(&p->forward, &all[2 * r]);
-        add(&p->backward, &all[2 * r + 1]);
+        add_count(&tr->forward, &all[2 * r]);
+        add_count(&tr->backward, &all[2 * r + 1]);
     }
     return st;
 }
 
-void oracle_close(plan *p)
+void oracle_close_all(training *tr)
 {
-    for (size_t i = 0; p->engine && i < p->settings * p->runs; i++)
-        pare_length_training_close(&p->engine[i]);
+    for (size_t i = 0; tr->engine && i < tr->settings * tr->runs; i++)
+        pare_length_training_close(&tr->engine[i]);
 }
 
-void oracle_print(const plan *p)
+void oracle_print(const training *tr)
 {
     char a[32], b[32];
-    if (!p->engine) return;
+    if (!tr->engine) return;
     out_row("engine",
             "%zu tokens: attention took %s calls forward and %s backward, of at most %llu rows",
-            p->o->oracle, out_count(a, p->forward.calls), out_count(b, p->backward.calls),
-            (unsigned long long)(p->forward.max_len > p->backward.max_len ? p->forward.max_len
-                                                                          : p->backward.max_len));
+            tr->o->oracle, out_count(a, tr->forward.calls), out_count(b, tr->backward.calls),
+            (unsigned long long)(tr->forward.max_len > tr->backward.max_len
+                                     ? tr->forward.max_len
+                                     : tr->backward.max_len));
 }
 
-bool oracle_json(cJSON *to, const plan *p)
+bool oracle_json(cJSON *to, const training *tr)
 {
-    if (!p->engine) return true;
+    static const out_field fields[] = {
+        {"forward_calls", NULL, OUT_COUNT, offsetof(training, forward.calls)},
+        {"backward_calls", NULL, OUT_COUNT, offsetof(training, backward.calls)},
+        {"longest_forward", NULL, OUT_COUNT, offsetof(training, forward.max_len)},
+        {"longest_backward", NULL, OUT_COUNT, offsetof(training, backward.max_len)},
+        {0},
+    };
+    if (!tr->engine) return true;
     cJSON *const o = pare_json_add_object(to, "engine");
-    return o && pare_json_add_size(o, "tokens", p->o->oracle) &&
-           pare_json_add_size(o, "forward_calls", p->forward.calls) &&
-           pare_json_add_size(o, "backward_calls", p->backward.calls) &&
-           pare_json_add_size(o, "longest_forward", p->forward.max_len) &&
-           pare_json_add_size(o, "longest_backward", p->backward.max_len);
+    return o && pare_json_add_size(o, "tokens", tr->o->oracle) && out_json_fields(o, fields, tr);
 }

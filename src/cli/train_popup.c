@@ -1,4 +1,4 @@
-/* --popup and --preset of `pare train`. */
+/* train_popup.c - --popup and --preset of pare train (train.h). */
 #include "train.h"
 
 #include <math.h>
@@ -19,23 +19,10 @@ const recipe train_presets[] = {
     {.dim = 1024, .layers = 24, .heads = 16, GPT2_RECIPE},
 };
 
-static pare_status read_scale(cli *c, train_opts *o)
+pare_status popup_check_options(cli *c, train_opts *o)
 {
-    const char *const text = o->qk_scale ? o->qk_scale : "theory";
+    const char *const scale = o->qk_scale ? o->qk_scale : "theory";
     char *end = NULL;
-    if (strcmp(text, "theory") == 0) {
-        o->scale = pare_popup_theory_scale(o->dim / o->heads);
-        return PARE_OK;
-    }
-    o->scale = strtod(text, &end);
-    if (end == text || *end || !(o->scale >= 1e-3 && o->scale <= 1e3))
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--qk-scale %s: give a number from 0.001 to 1000, or theory", text);
-    return PARE_OK;
-}
-
-pare_status popup_settle(cli *c, train_opts *o)
-{
     if (!o->popup) return PARE_OK;
     if (o->from)
         return pare_fail(&c->err, PARE_ERR_USAGE,
@@ -45,8 +32,16 @@ pare_status popup_settle(cli *c, train_opts *o)
                          "--popup has skips, norms and GPT-2's activation, and no biases: leave "
                          "--no-skips, --no-norms, --no-biases and --act out");
     if (isnan(o->keep)) o->keep = TRAIN_KEEP;
-    if (o->source == SOURCE_NOT_SAID) o->source = PARE_FROZEN_NORMAL;
-    return read_scale(c, o);
+    if (o->source == SOURCE_DEFAULT) o->source = PARE_FROZEN_NORMAL;
+    if (strcmp(scale, "theory") == 0) {
+        o->scale = pare_popup_theory_scale(o->dim / o->heads);
+        return PARE_OK;
+    }
+    o->scale = strtod(scale, &end);
+    if (end == scale || *end || !(o->scale >= 1e-3 && o->scale <= 1e3))
+        return pare_fail(&c->err, PARE_ERR_USAGE,
+                         "--qk-scale %s: give a number from 0.001 to 1000, or theory", scale);
+    return PARE_OK;
 }
 
 pare_frozen_gpt popup_source(const train_opts *o, uint64_t seed)

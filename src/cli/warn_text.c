@@ -1,3 +1,4 @@
+/* warn_text.c - warnings about a text (warn_text.h). */
 #include "warn_text.h"
 
 void warn_text(cli *c, const char *where, const pare_text_notes *n)

@@ -1,5 +1,4 @@
-/* card_cut.c - the card of one cut: what it saved, what it promises, what was measured (items.h).
- */
+/* card_cut.c - the card of one cut: what it saves, what it proves, what was measured (items.h). */
 #include "items.h"
 #include "plot.h"
 
@@ -8,28 +7,29 @@
 
 /* ---- before and after ------------------------------------------------------------------------ */
 
-both figure_of(page *p, const item *it, const char *key)
+before_after run_figure(page *p, const item *it, const char *key)
 {
-    return (both){item_number(p, item_object(p, it->json, "input"), key),
-                  item_number(p, item_object(p, it->json, "output"), key), false};
+    return (before_after){item_number(p, item_object(p, it->json, "input"), key),
+                          item_number(p, item_object(p, it->json, "output"), key), false};
 }
 
-both parameters_of(page *p, const item *it)
+before_after parameters_of(page *p, const item *it)
 {
-    return it->counted ? (both){(double)it->before.parameters, (double)it->after.parameters, true}
-                       : figure_of(p, it, "parameters");
+    return it->counted
+               ? (before_after){(double)it->before.parameters, (double)it->after.parameters, true}
+               : run_figure(p, it, "parameters");
 }
 
-both bytes_of(page *p, const item *it)
+before_after bytes_of(page *p, const item *it)
 {
-    return it->counted ? (both){(double)it->before.bytes, (double)it->after.bytes, true}
-                       : figure_of(p, it, "bytes");
+    return it->counted ? (before_after){(double)it->before.bytes, (double)it->after.bytes, true}
+                       : run_figure(p, it, "bytes");
 }
 
-both file_bytes_of(page *p, const item *it)
+before_after file_bytes_of(page *p, const item *it)
 {
-    if (it->counted) return (both){it->file_before, it->file_after, true};
-    const both v = figure_of(p, it, "file_bytes");
+    if (it->counted) return (before_after){it->file_before, it->file_after, true};
+    const before_after v = run_figure(p, it, "file_bytes");
     return isnan(v.before) || isnan(v.after) ? bytes_of(p, it) : v;
 }
 
@@ -39,26 +39,27 @@ double inputs_of(const item *it)
 }
 
 /* "before 4,000 (4x smaller)" */
-static void fact(page *p, const char *label, const char *before, const char *after, double ratio,
-                 const char *less, const char *more, bool verified)
+static void change_fact(page *p, const char *label, const char *before, const char *after,
+                        double ratio, const char *less, const char *more, bool verified)
 {
     const char *how = "";
-    if (isfinite(ratio) && ratio > 1) how = page_words(p, " (%.3gx %s)", ratio, less);
-    if (ratio > 0 && ratio < 1) how = page_words(p, " (%.3gx %s)", 1 / ratio, more);
-    /* What rounds to 1 is the same. */
+    if (isfinite(ratio) && ratio > 1) how = page_format(p, " (%.3gx %s)", ratio, less);
+    if (ratio > 0 && ratio < 1) how = page_format(p, " (%.3gx %s)", 1 / ratio, more);
+    /* A ratio that rounds to 1. */
     if (fmax(ratio, 1 / ratio) < 1.005) how = " (the same)";
-    page_fact(p, label, after, NULL, page_words(p, "before %s%s", before, how), verified);
+    page_fact(p, label, after, NULL, page_format(p, "before %s%s", before, how), verified);
 }
 
-static void counted(page *p, const char *label, both v)
+static void count_fact(page *p, const char *label, before_after v)
 {
     number b, a;
     if (isnan(v.before) || isnan(v.after)) return;
-    fact(p, label, show_count(b, v.before), show_count(a, v.after), v.before / v.after, "smaller",
-         "larger", v.verified);
+    change_fact(p, label, show_count(b, v.before), show_count(a, v.after), v.before / v.after,
+                "smaller", "larger", v.verified);
 }
 
-static void measured(page *p, const cJSON *from, const char *label, const char *unit, bool timed)
+static void measured_fact(page *p, const cJSON *from, const char *label, const char *unit,
+                          bool timed)
 {
     number b, a;
     const double before = item_number(p, from, "before"), after = item_number(p, from, "after");
@@ -66,36 +67,29 @@ static void measured(page *p, const cJSON *from, const char *label, const char *
     show_value(b, before);
     show_value(a, after);
     strncat(a, unit, sizeof a - strlen(a) - 1);
-    fact(p, label, b, a, timed ? before / after : NAN, "faster", "slower", false);
+    change_fact(p, label, b, a, timed ? before / after : NAN, "faster", "slower", false);
 }
 
-/* Rows whose largest entry may have changed: the rest keeps its label for certain. */
-static void labels(page *p, const item *it)
-{
-    const pare_claim *const t = pare_cert_find(it->cert, PARE_ROWS_CHANGED);
-    const bool verified = it->holds == PARE_TRUE;
-    if (!t) return;
-    page_fact(p, verified ? "labels proven unchanged" : "labels claimed to be unchanged",
-              page_words(p, "%.4g %%", floor(1e4 * (1 - fmin(1, t->value))) / 100),
-              verified ? "good" : NULL, "of the output rows", verified);
-}
-
-static void saved(page *p, const item *it)
+static void put_savings(page *p, const item *it)
 {
     const cJSON *metric = item_object(p, it->json, "metric");
     const char *name = item_string(p, metric, "name");
+    const bool ticket = strcmp(cut_kind_of(it)->prefix, "ticket") == 0;
+    const bool verified = it->holds == PARE_TRUE;
     page_put(p, "<div class=\"facts\">\n");
-    counted(p, "parameters", parameters_of(p, it));
-    counted(p, "file, bytes", file_bytes_of(p, it));
+    count_fact(p, "parameters", parameters_of(p, it));
+    count_fact(p, "file, bytes", file_bytes_of(p, it));
     /* A file of masks is smaller than what they become. */
-    counted(p,
-            strcmp(cut_kind_of(it)->prefix, "ticket") == 0 ? "weights after unpacking, bytes"
-                                                           : "weights, bytes",
-            bytes_of(p, it));
-    counted(p, "multiply-adds", figure_of(p, it, "macs"));
-    measured(p, item_object(p, it->json, "time_ms"), "time of one pass", " ms", true);
-    if (name) measured(p, metric, name, "", false);
-    labels(p, it);
+    count_fact(p, ticket ? "weights after unpacking, bytes" : "weights, bytes", bytes_of(p, it));
+    count_fact(p, "multiply-adds", run_figure(p, it, "macs"));
+    measured_fact(p, item_object(p, it->json, "time_ms"), "time of one pass", " ms", true);
+    if (name) measured_fact(p, metric, name, "", false);
+    /* Rows whose largest entry may have changed: the rest keeps its label for certain. */
+    const pare_claim *const changed = pare_cert_find(it->cert, PARE_ROWS_CHANGED);
+    if (changed)
+        page_fact(p, verified ? "labels proven unchanged" : "labels claimed to be unchanged",
+                  page_format(p, "%.4g %%", floor(1e4 * (1 - fmin(1, changed->value))) / 100),
+                  verified ? "good" : NULL, "of the output rows", verified);
     page_put(p, "</div>\n");
     if (it->json)
         page_put(p,
@@ -107,19 +101,19 @@ static void saved(page *p, const item *it)
 
 /* ---- bounds ---------------------------------------------------------------------------------- */
 
-/* As `pare width` and the other cuts have it: a model that always returns 0 meets it, too. */
+/* As in `pare width` and the other cuts: a model that always returns 0 meets such a bound, too. */
 bool is_vacuous(const item *it, double bound)
 {
     return isinf(bound) || bound > it->largest; /* false where that is nan */
 }
 
-static tier bar_of(page *p, const item *it, const pare_claim *t)
+static bar bar_of(page *p, const item *it, const pare_claim *t)
 {
     const bool seen = t->kind == PARE_ENGINE_DISTANCE;
     const char *const label = claim_sentence(p, t);
-    return (tier){
+    return (bar){
         pare_kind_is_drawn(t->kind)
-            ? page_words(p, "%s (probability %.6f)", label, floor(1e6 * t->probability) / 1e6)
+            ? page_format(p, "%s (probability %.6f)", label, floor(1e6 * t->probability) / 1e6)
             : label,
         seen ? "on the same inputs" : t->domain,
         t->value,
@@ -127,53 +121,43 @@ static tier bar_of(page *p, const item *it, const pare_claim *t)
         .measured = seen,
         .vacuous = !seen && is_vacuous(it, t->value),
         .claimed = it->holds != PARE_TRUE,
-        .none = seen ? NULL : page_words(p, "No bound holds for %s (inf).", t->domain),
+        .none = seen ? NULL : page_format(p, "No bound holds for %s (inf).", t->domain),
     };
 }
 
-/* Vacuous bounds are told, and kept apart from those that say something. */
-static void vacuous_bars(page *p, const tier *t, size_t n)
-{
-    if (n == 0) return;
-    page_fold(p, n == 1 ? "One vacuous bound" : page_words(p, "%zu vacuous bounds", n),
-              "true, but too large to say anything");
-    plot_tiers(p, t, n);
-    page_fold_end(p);
-}
-
-static void bars(page *p, const item *it)
+static void put_bounds(page *p, const item *it)
 {
     const pare_cert *const c = it->cert;
     const bool claimed = it->holds != PARE_TRUE;
-    tier *const t = page_alloc(p, 2 + c->nclaims, sizeof *t);
-    tier *const empty = page_alloc(p, 1 + c->nclaims, sizeof *empty);
-    size_t n = 0, nempty = 0;
-    if (!t || !empty) return;
-    const tier proven = {claimed ? "claimed bound" : "proven bound",
-                         c->domain,
-                         c->proven,
-                         0,
-                         .vacuous = is_vacuous(it, c->proven),
-                         .claimed = claimed,
-                         .none = page_words(p, "No bound holds for %s (inf).", c->domain)};
-    t[n++] = (tier){claimed ? "measured, says the certificate" : "measured",
-                    c->domain,
-                    c->measured,
-                    1,
-                    .measured = true,
-                    .claimed = claimed};
+    bar *const t = page_alloc(p, 2 + c->nclaims, sizeof *t);
+    bar *const vacuous = page_alloc(p, 1 + c->nclaims, sizeof *vacuous);
+    size_t n = 0, nvacuous = 0;
+    if (!t || !vacuous) return;
+    const bar proven = {claimed ? "claimed bound" : "proven bound",
+                        c->domain,
+                        c->proven,
+                        0,
+                        .vacuous = is_vacuous(it, c->proven),
+                        .claimed = claimed,
+                        .none = page_format(p, "No bound holds for %s (inf).", c->domain)};
+    t[n++] = (bar){claimed ? "measured, says the certificate" : "measured",
+                   c->domain,
+                   c->measured,
+                   1,
+                   .measured = true,
+                   .claimed = claimed};
     t[n++] = proven;
     for (size_t i = 0; i < c->nclaims; i++) {
         if (!claim_is_bar(c, &c->claims[i])) continue;
-        const tier one = bar_of(p, it, &c->claims[i]);
+        const bar one = bar_of(p, it, &c->claims[i]);
         if (one.vacuous)
-            empty[nempty++] = one;
+            vacuous[nvacuous++] = one;
         else
             t[n++] = one;
     }
     page_put(p, "<h3>How far the outputs can move%s</h3>\n",
              claimed ? ", according to the certificate" : "");
-    plot_tiers(p, t, n);
+    plot_bars(p, t, n);
     page_put(p,
              "<p class=\"small dim\">The bars show the %s, on a logarithmic scale. Domain of the "
              "first two: %s.%s</p>\n",
@@ -181,20 +165,13 @@ static void bars(page *p, const item *it)
              proven.vacuous && !isinf(c->proven)
                  ? " The hatched bound is vacuous: it is larger than the largest output."
                  : "");
-    vacuous_bars(p, empty, nempty);
-}
-
-static void links(page *p, const item *it)
-{
-    const pare_cert *const c = it->cert;
-    number v;
-    if (c->nchain == 0) return;
-    page_put(p, "<h3>The chain</h3><ol>\n");
-    for (size_t i = 0; i < c->nchain; i++)
-        page_put(p, "<li><b>%s</b>: %s to %s, %s %s</li>\n", c->chain[i]->reduction,
-                 c->chain[i]->input.path, c->chain[i]->output.path,
-                 it->holds == PARE_TRUE ? "proven" : "claimed", show_bound(v, c->chain[i]->proven));
-    page_put(p, "</ol>\n");
+    if (nvacuous > 0) { /* apart from those that say something */
+        page_fold(
+            p, nvacuous == 1 ? "One vacuous bound" : page_format(p, "%zu vacuous bounds", nvacuous),
+            "true, but too large to say anything");
+        plot_bars(p, vacuous, nvacuous);
+        page_fold_end(p);
+    }
 }
 
 /* ---- the card -------------------------------------------------------------------------------- */
@@ -234,7 +211,7 @@ void page_refuted(page *p, const item *it, const char *norm, const char *domain,
     number v;
     page_card(p,
               &(card){it->id, it->number, cut_kind_of(it)->word,
-                      page_words(p, "REFUTED: %s", it->path), verdict_class(it), verdict_word(it),
+                      page_format(p, "REFUTED: %s", it->path), verdict_class(it), verdict_word(it),
                       "This certificate is false. None of its other figures is shown.", true});
     page_verdict(p, it);
     page_put(p,
@@ -250,22 +227,22 @@ void page_refuted(page *p, const item *it, const char *norm, const char *domain,
 static const char *sentence(page *p, const item *it)
 {
     const pare_cert *const c = it->cert;
-    const both size = file_bytes_of(p, it);
+    const before_after size = file_bytes_of(p, it);
     const double left = 100 * size.after / size.before;
     number before, after, bound;
-    const char *const saves = left >= 0 ? page_words(p, "%s in place of %s (%.3g %%). ",
-                                                     show_file_size(after, size.after),
-                                                     show_file_size(before, size.before), left)
+    const char *const saves = left >= 0 ? page_format(p, "%s in place of %s (%.3g %%). ",
+                                                      show_file_size(after, size.after),
+                                                      show_file_size(before, size.before), left)
                                         : "";
     const char *const who = it->holds == PARE_TRUE ? "Proven" : "Claimed, not verified";
-    if (isinf(c->proven)) return page_words(p, "%sNo bound holds for %s (inf).", saves, c->domain);
+    if (isinf(c->proven)) return page_format(p, "%sNo bound holds for %s (inf).", saves, c->domain);
     if (strcmp(c->norm, OUTPUT_ENTRIES) == 0)
-        return page_words(p,
-                          "%s%s: no output entry differs from the original's by more than %s, on "
-                          "%s.",
-                          saves, who, show_bound(bound, c->proven), c->domain);
-    return page_words(p, "%s%s: the %s is at most %s, on %s.", saves, who, c->norm,
-                      show_bound(bound, c->proven), c->domain);
+        return page_format(p,
+                           "%s%s: no output entry differs from the original's by more than %s, on "
+                           "%s.",
+                           saves, who, show_bound(bound, c->proven), c->domain);
+    return page_format(p, "%s%s: the %s is at most %s, on %s.", saves, who, c->norm,
+                       show_bound(bound, c->proven), c->domain);
 }
 
 void card_cut(page *p, const item *it)
@@ -282,10 +259,19 @@ void card_cut(page *p, const item *it)
              "<code>%s</code>.</p>\n",
              c->reduction, c->input.path, c->output.path);
     page_verdict(p, it);
-    saved(p, it);
-    bars(p, it);
+    put_savings(p, it);
+    put_bounds(p, it);
     claim_tables(p, it);
-    links(p, it);
+    if (c->nchain > 0) {
+        number v;
+        page_put(p, "<h3>The chain</h3><ol>\n");
+        for (size_t i = 0; i < c->nchain; i++)
+            page_put(p, "<li><b>%s</b>: %s to %s, %s %s</li>\n", c->chain[i]->reduction,
+                     c->chain[i]->input.path, c->chain[i]->output.path,
+                     it->holds == PARE_TRUE ? "proven" : "claimed",
+                     show_bound(v, c->chain[i]->proven));
+        page_put(p, "</ol>\n");
+    }
     page_source(p, it->path, item_string(p, it->json, "line"), it->from);
     page_card_end(p);
 }

@@ -6,12 +6,12 @@
 #include <math.h>
 #include <string.h>
 
-static double *numbers(page *p, size_t n)
+static double *new_numbers(page *p, size_t n)
 {
     return page_alloc(p, n, sizeof(double));
 }
 
-static size_t length(const cJSON *list)
+static size_t list_length(const cJSON *list)
 {
     return list ? (size_t)cJSON_GetArraySize(list) : 0;
 }
@@ -19,11 +19,11 @@ static size_t length(const cJSON *list)
 /* ---- heat maps ------------------------------------------------------------------------------- */
 
 /* One row for each entry of the list, one column for each key. */
-static void table_of(page *p, const char *title, const cJSON *list, const char *const *keys,
-                     const char *const *names, size_t cols)
+static void list_heatmap(page *p, const char *title, const cJSON *list, const char *const *keys,
+                         const char *const *names, size_t cols)
 {
-    const size_t rows = length(list);
-    double *v = numbers(p, rows * cols);
+    const size_t rows = list_length(list);
+    double *v = new_numbers(p, rows * cols);
     const char **label = page_alloc(p, rows, sizeof *label);
     const cJSON *at;
     size_t i = 0;
@@ -31,12 +31,12 @@ static void table_of(page *p, const char *title, const cJSON *list, const char *
     cJSON_ArrayForEach(at, list)
     {
         const double block = item_number(p, at, "block"), head = item_number(p, at, "head");
-        label[i] = isnan(head) ? page_words(p, "layer %.0f", block)
-                               : page_words(p, "layer %.0f head %.0f", block, head);
+        label[i] = isnan(head) ? page_format(p, "layer %.0f", block)
+                               : page_format(p, "layer %.0f head %.0f", block, head);
         for (size_t j = 0; j < cols; j++) v[i * cols + j] = item_number(p, at, keys[j]);
         i++;
     }
-    plot_heat(p, &(heat){title, rows, cols, label, names, v, .by_column = true});
+    plot_heatmap(p, &(heatmap){title, rows, cols, label, names, v, .by_column = true});
 }
 
 /* Weights by their name (columns) in each block and head (rows). */
@@ -55,8 +55,8 @@ static size_t row_of(page *p, grid *g, const cJSON *w)
     if (g->rows == 256) return 256;
     g->block[g->rows] = block;
     g->head[g->rows] = h;
-    g->row[g->rows] = h < 0 ? page_words(p, "layer %.0f ffn", block)
-                            : page_words(p, "layer %.0f head %.0f", block, h);
+    g->row[g->rows] = h < 0 ? page_format(p, "layer %.0f ffn", block)
+                            : page_format(p, "layer %.0f head %.0f", block, h);
     return g->rows++;
 }
 
@@ -70,7 +70,7 @@ static size_t col_of(grid *g, const char *name)
 }
 
 /* Two passes: which rows and columns there are, then the cells. */
-static void weights_heat(page *p, const cJSON *weights, const char *title, const char *key)
+static void weights_heatmap(page *p, const cJSON *weights, const char *title, const char *key)
 {
     grid *g = page_alloc(p, 1, sizeof *g);
     const cJSON *w;
@@ -82,7 +82,7 @@ static void weights_heat(page *p, const cJSON *weights, const char *title, const
         row_of(p, g, w);
         col_of(g, name);
     }
-    double *v = numbers(p, g->rows * g->cols);
+    double *v = new_numbers(p, g->rows * g->cols);
     if (!v || g->rows == 0) return;
     for (size_t i = 0; i < g->rows * g->cols; i++) v[i] = NAN;
     cJSON_ArrayForEach(w, weights)
@@ -92,25 +92,25 @@ static void weights_heat(page *p, const cJSON *weights, const char *title, const
         const size_t i = row_of(p, g, w), j = col_of(g, name);
         if (i < g->rows && j < g->cols) v[i * g->cols + j] = item_number(p, w, key);
     }
-    plot_heat(p, &(heat){title, g->rows, g->cols, g->row, g->col, v, .by_column = false});
+    plot_heatmap(p, &(heatmap){title, g->rows, g->cols, g->row, g->col, v, .by_column = false});
 }
 
 /* ---- curves ---------------------------------------------------------------------------------- */
 
 /* How the stream's spectrum falls at a few places. */
-static void spectra(page *p, const cJSON *stream)
+static void stream_spectra(page *p, const cJSON *stream)
 {
-    enum { MOST = 8 };
-    series s[MOST];
+    enum { MAX_SERIES = 8 };
+    series s[MAX_SERIES];
     size_t n = 0, seen = 0;
-    const size_t places = length(stream), step = (places + MOST - 1) / MOST;
+    const size_t places = list_length(stream), step = (places + MAX_SERIES - 1) / MAX_SERIES;
     const cJSON *at;
     cJSON_ArrayForEach(at, stream)
     {
         double *y;
-        if (seen++ % (step ? step : 1) != 0 || n == MOST) continue;
+        if (seen++ % (step ? step : 1) != 0 || n == MAX_SERIES) continue;
         const size_t axes = item_numbers(&y, p, at, "axes");
-        double *const x = numbers(p, axes);
+        double *const x = new_numbers(p, axes);
         if (!x || !y) return;
         for (size_t k = 0; k < axes; k++) x[k] = (double)(k + 1);
         const char *const place = item_string(p, at, "place");
@@ -127,8 +127,8 @@ static void spectra(page *p, const cJSON *stream)
 /* Parameters left against one figure of each cut that was tried. */
 static bool cut_curves(page *p, const cJSON *cuts, const char *key, chart c)
 {
-    enum { MOST = 12 };
-    series s[MOST];
+    enum { MAX_SERIES = 12 };
+    series s[MAX_SERIES];
     size_t n = 0;
     const cJSON *at;
     cJSON_ArrayForEach(at, cuts)
@@ -137,8 +137,8 @@ static bool cut_curves(page *p, const cJSON *cuts, const char *key, chart c)
         const double x = item_number(p, at, "parameters"), y = item_number(p, at, key);
         if (!method || isnan(x) || isnan(y)) continue;
         if (n == 0 || strcmp(s[n - 1].name, method) != 0) {
-            double *xs = numbers(p, length(cuts)), *ys = numbers(p, length(cuts));
-            if (n == MOST || !xs || !ys) return false;
+            double *xs = new_numbers(p, list_length(cuts)), *ys = new_numbers(p, list_length(cuts));
+            if (n == MAX_SERIES || !xs || !ys) return false;
             s[n++] = (series){.name = method, .x = xs, .y = ys};
         }
         ((double *)s[n - 1].x)[s[n - 1].n] = x;
@@ -154,16 +154,16 @@ static bool cut_curves(page *p, const cJSON *cuts, const char *key, chart c)
 
 static bool depth_curves(page *p, const cJSON *curves)
 {
-    enum { MOST = 12 };
-    series s[MOST];
+    enum { MAX_SERIES = 12 };
+    series s[MAX_SERIES];
     size_t n = 0;
     const cJSON *at, *point;
     cJSON_ArrayForEach(at, curves)
     {
         const cJSON *points = item_objects(p, at, "points");
-        double *x = numbers(p, length(points)), *y = numbers(p, length(points));
+        double *x = new_numbers(p, list_length(points)), *y = new_numbers(p, list_length(points));
         size_t k = 0;
-        if (n == MOST || !x || !y) break;
+        if (n == MAX_SERIES || !x || !y) break;
         cJSON_ArrayForEach(point, points)
         {
             x[k] = item_number(p, point, "exact");
@@ -186,95 +186,80 @@ typedef struct meaning {
     const char *word, *means;
 } meaning;
 
-static bool is_used(page *p, const char *word, const cJSON *by, const char *key)
-{
-    const cJSON *at;
-    cJSON_ArrayForEach(at, by)
-    {
-        const char *const name = item_string(p, at, key);
-        if (name && strcmp(name, word) == 0 && !pare_json_has(at, "refused")) return true;
-    }
-    return false;
-}
+static const meaning width_methods[] = {
+    {"auto", "the best linear map, layer by layer, weighted by the gradients of the outputs"},
+    {"exact", "drop only directions that the inputs never use: no error but rounding"},
+    {"lowrank", "project the residual stream on an affine subspace (Theorem 4.2, Shirzad 2024)"},
+    {"leverage", "lowrank, and keep the hidden units of largest leverage (Proposition 4.3)"},
+    {"cluster", "replace nodes by cluster centers (Theorem 4.4)"},
+    {"jl", "random projection of queries and keys (Theorem 3.3)"},
+    {"qk", "best low-rank form of queries and keys on the data"},
+    {"slice", "PCA of the residual stream, as SliceGPT does it"},
+    {"svd", "truncated singular value decomposition of the weights, without data"},
+    {NULL, NULL},
+};
 
-/* Of the words that `by` has as its `key`; NULL: of all. */
-static void explain(page *p, const char *title, const meaning *list, size_t n, const cJSON *by,
+static const meaning replacement_kinds[] = {
+    {"zero", "the attention is removed"},
+    {"const", "the mean output of the layer, one row for all tokens"},
+    {"uniform", "the average of all values a token sees"},
+    {"constq", "attention with one fixed query a head"},
+    {"meanq", "attention with the mean query of the input"},
+    {"linear", "a linear map of each token by itself"},
+    {"affmix", "a linear map of the token and of the average it sees"},
+    {"pool", "a linear map of the token and of what fixed queries gather"},
+    {NULL, NULL},
+};
+
+static const meaning column_names[] = {
+    {"operator norm", "largest singular value of a weight matrix"},
+    {"effective rank", "how many singular values matter (exponential of their entropy)"},
+    {"h0, z0, h1", "residual stream before layer 0, after its attention, before layer 1"},
+    {"eta", "largest entry of the head's weights"},
+    {"|B|, |V|", "operator norms of the query-key form and of the value-output map"},
+    {"logit range", "mean over tokens of the largest minus the smallest attention logit"},
+    {"from uniform", "mean total variation of the attention weights from uniform ones"},
+    {"entropy", "of the attention weights over the log of the number of keys: 1 is uniform"},
+    {"K, proven / K, measured",
+     "contraction: by what factor the head shrinks the differences between tokens"},
+    {"|f| / |x|", "size of the attention's output relative to its input"},
+    {"not rank one", "share of the output that differs between tokens"},
+    {"importance", "predicted share of the layer's effect that a uniform attention loses"},
+    {NULL, NULL},
+};
+
+/* Those words of the list that an entry of `by` has as its `key`; by NULL: all. */
+static void explain(page *p, const char *title, const meaning *list, const cJSON *by,
                     const char *key)
 {
     page_fold(p, title, NULL);
     page_put(p, "<dl class=\"terms\">\n");
-    for (size_t i = 0; i < n; i++) {
-        if (by && !is_used(p, list[i].word, by, key)) continue;
-        page_tag(p, "dt", NULL, list[i].word);
-        page_tag(p, "dd", NULL, list[i].means);
+    for (; list->word; list++) {
+        const cJSON *at;
+        bool used = !by;
+        cJSON_ArrayForEach(at, by)
+        {
+            const char *const name = item_string(p, at, key);
+            used |= name && strcmp(name, list->word) == 0 && !pare_json_has(at, "refused");
+        }
+        if (!used) continue;
+        page_tag(p, "dt", NULL, list->word);
+        page_tag(p, "dd", NULL, list->means);
     }
     page_put(p, "</dl>\n");
     page_fold_end(p);
 }
 
-static void explain_methods(page *p, const cJSON *cuts)
-{
-    static const meaning list[] = {
-        {"auto", "the best linear map, layer by layer, weighted by the gradients of the outputs"},
-        {"exact", "drop only directions that the inputs never use: no error but rounding"},
-        {"lowrank",
-         "project the residual stream on an affine subspace (Theorem 4.2, Shirzad 2024)"},
-        {"leverage", "lowrank, and keep the hidden units of largest leverage (Proposition 4.3)"},
-        {"cluster", "replace nodes by cluster centers (Theorem 4.4)"},
-        {"jl", "random projection of queries and keys (Theorem 3.3)"},
-        {"qk", "best low-rank form of queries and keys on the data"},
-        {"slice", "PCA of the residual stream, as SliceGPT does it"},
-        {"svd", "truncated singular value decomposition of the weights, without data"},
-    };
-    explain(p, "What the width methods are", list, sizeof list / sizeof *list, cuts, "method");
-}
-
-static void explain_kinds(page *p, const cJSON *curves_of)
-{
-    static const meaning list[] = {
-        {"zero", "the attention is removed"},
-        {"const", "the mean output of the layer, one row for all tokens"},
-        {"uniform", "the average of all values a token sees"},
-        {"constq", "attention with one fixed query a head"},
-        {"meanq", "attention with the mean query of the input"},
-        {"linear", "a linear map of each token by itself"},
-        {"affmix", "a linear map of the token and of the average it sees"},
-        {"pool", "a linear map of the token and of what fixed queries gather"},
-    };
-    explain(p, "What replaces an attention layer", list, sizeof list / sizeof *list, curves_of,
-            "kind");
-}
-
-static void explain_layers(page *p)
-{
-    static const meaning list[] = {
-        {"operator norm", "largest singular value of a weight matrix"},
-        {"effective rank", "how many singular values matter (exponential of their entropy)"},
-        {"h0, z0, h1", "residual stream before layer 0, after its attention, before layer 1"},
-        {"eta", "largest entry of the head's weights"},
-        {"|B|, |V|", "operator norms of the query-key form and of the value-output map"},
-        {"logit range", "mean over tokens of the largest minus the smallest attention logit"},
-        {"from uniform", "mean total variation of the attention weights from uniform ones"},
-        {"entropy", "of the attention weights over the log of the number of keys: 1 is uniform"},
-        {"K, proven / K, measured",
-         "contraction: by what factor the head shrinks the differences between tokens"},
-        {"|f| / |x|", "size of the attention's output relative to its input"},
-        {"not rank one", "share of the output that differs between tokens"},
-        {"importance", "predicted share of the layer's effect that a uniform attention loses"},
-    };
-    explain(p, "What the columns mean", list, sizeof list / sizeof *list, NULL, NULL);
-}
-
-static void theorems(page *p, const cJSON *list)
+static void put_theorems(page *p, const cJSON *list)
 {
     static const char *const word[] = {"fails", "holds", "not decided"};
     static const char *const cls[] = {"chip warn", "chip", "chip dim"};
     number v;
     const cJSON *at;
     table t;
-    if (length(list) == 0) return;
+    if (list_length(list) == 0) return;
     page_fold(p, "Which theorem applies, and what blocks the others",
-              page_words(p, "%zu hypotheses", length(list)));
+              page_format(p, "%zu hypotheses", list_length(list)));
     table_begin(p, &t, "hypothesis|theorem|method|verdict|#value|#limit|#fails by|", NULL);
     cJSON_ArrayForEach(at, list)
     {
@@ -287,12 +272,10 @@ static void theorems(page *p, const cJSON *list)
         table_cell_end(p);
         table_text(p, &t, item_string(p, at, "theorem"));
         table_text(p, &t, item_string(p, at, "method"));
-        table_cell(p, &t, NULL);
-        page_tag(p, "span", cls[holds], word[holds]);
-        table_cell_end(p);
+        table_tag(p, &t, "span", cls[holds], word[holds]);
         table_text(p, &t, show_value(v, item_number(p, at, "value")));
         table_text(p, &t, show_value(v, item_number(p, at, "limit")));
-        table_text(p, &t, isnan(factor) ? "" : page_words(p, "%sx", show_value(v, factor)));
+        table_text(p, &t, isnan(factor) ? "" : page_format(p, "%sx", show_value(v, factor)));
         table_row_end(p);
     }
     table_end(p);
@@ -310,20 +293,20 @@ static void error_cell(page *p, table *t, double v, bool bound)
 }
 
 /* Each direction in one line: what can be cut, at what price, and what blocks the rest. */
-static void directions(page *p, const cJSON *list, const char *metric)
+static void put_directions(page *p, const cJSON *list, const char *metric)
 {
     static const char *const word[] = {"no", "yes", "not tried"};
     static const char *const cls[] = {"chip warn", "chip", "chip dim"};
     const cJSON *at;
     table t;
-    if (length(list) == 0) return;
+    if (list_length(list) == 0) return;
     page_put(p, "<h3>What can be cut, and at what price</h3>\n");
     if (metric && strchr(metric, '|')) metric = "metric"; /* it would end the name of the column */
     table_begin(p, &t,
-                metric ? page_words(p,
-                                    "direction|possible|cut that was tried|what is left|"
-                                    "#error, proven|#error, measured|#%s|why not more|",
-                                    metric)
+                metric ? page_format(p,
+                                     "direction|possible|cut that was tried|what is left|"
+                                     "#error, proven|#error, measured|#%s|why not more|",
+                                     metric)
                        : "direction|possible|cut that was tried|what is left|#error, proven|"
                          "#error, measured|why not more|",
                 NULL);
@@ -333,9 +316,7 @@ static void directions(page *p, const cJSON *list, const char *metric)
         const char *const cut = item_string(p, at, "cut");
         table_row(p, &t);
         table_text(p, &t, item_string(p, at, "direction"));
-        table_cell(p, &t, NULL);
-        page_tag(p, "span", cls[k], word[k]);
-        table_cell_end(p);
+        table_tag(p, &t, "span", cls[k], word[k]);
         table_cell(p, &t, "try");
         if (cut && *cut) page_tag(p, "code", NULL, cut);
         table_cell_end(p);
@@ -351,29 +332,6 @@ static void directions(page *p, const cJSON *list, const char *metric)
     table_end(p);
 }
 
-static void verdict(page *p, const cJSON *depth)
-{
-    const char *const word = item_string(p, depth, "verdict");
-    if (!word) return;
-    page_put(p, "<p>Attention: ");
-    page_tag(p, "span", strncmp(word, "not", 3) == 0 ? "chip warn" : "chip", word);
-    page_put(p, " <span class=\"small\">%s</span></p>\n", item_string(p, depth, "why"));
-}
-
-static void untold(page *p, const cJSON *list)
-{
-    const cJSON *at;
-    if (length(list) == 0) return;
-    page_fold(p, "What was not looked at, and why", NULL);
-    page_put(p, "<ul class=\"small\">\n");
-    cJSON_ArrayForEach(at, list)
-    {
-        page_tag(p, "li", NULL, cJSON_GetStringValue(at));
-    }
-    page_put(p, "</ul>\n");
-    page_fold_end(p);
-}
-
 /* ---- the card -------------------------------------------------------------------------------- */
 
 /* "width, depth and weights can be cut" */
@@ -386,14 +344,15 @@ static const char *sentence(page *p, const cJSON *probe)
     {
         const char *const name = item_string(p, at, "direction");
         if (item_truth(p, at, "can") == PARE_TRUE && name)
-            can = page_words(p, "%s%s%s", can, n++ ? ", " : "", name);
+            can = page_format(p, "%s%s%s", can, n++ ? ", " : "", name);
     }
     number v;
-    return page_words(p, "%s parameters. %s%s.", show_count(v, item_number(p, probe, "parameters")),
-                      n ? "Cuts are possible in: " : "No cut was tried or found possible", can);
+    return page_format(p, "%s parameters. %s%s.",
+                       show_count(v, item_number(p, probe, "parameters")),
+                       n ? "Cuts are possible in: " : "No cut was tried or found possible", can);
 }
 
-static void curves(page *p, const cJSON *probe, const cJSON *depth, const char *metric)
+static void put_curves(page *p, const cJSON *probe, const cJSON *depth, const char *metric)
 {
     const cJSON *const cuts = item_objects(p, probe, "cuts");
     page_put(p, "<div class=\"grid\">\n");
@@ -403,17 +362,19 @@ static void curves(page *p, const cJSON *probe, const cJSON *depth, const char *
                                     .log_y = true});
     width |= cut_curves(
         p, cuts, "metric",
-        (chart){.title = page_words(p, "Width: %s against size", metric ? metric : "metric"),
+        (chart){.title = page_format(p, "Width: %s against size", metric ? metric : "metric"),
                 .y = metric ? metric : "metric",
-                .most_y = metric_most(metric)});
+                .y_limit = metric_limit(metric)});
     const bool kinds = depth_curves(p, item_objects(p, depth, "curves"));
-    spectra(p, item_objects(p, probe, "stream"));
+    stream_spectra(p, item_objects(p, probe, "stream"));
     page_put(p, "</div>\n");
-    if (width) explain_methods(p, cuts);
-    if (kinds) explain_kinds(p, item_objects(p, depth, "curves"));
+    if (width) explain(p, "What the width methods are", width_methods, cuts, "method");
+    if (kinds)
+        explain(p, "What replaces an attention layer", replacement_kinds,
+                item_objects(p, depth, "curves"), "kind");
 }
 
-static void layers(page *p, const cJSON *probe, const cJSON *depth)
+static void put_layers(page *p, const cJSON *probe, const cJSON *depth)
 {
     static const char *const head_keys[] = {"eta",        "b2",      "v2",      "range_mean",
                                             "tv_uniform", "entropy", "k_sound", "k_measured"};
@@ -423,11 +384,12 @@ static void layers(page *p, const cJSON *probe, const cJSON *depth)
     static const char *const layer_names[] = {"largest input", "|f| / |x|", "not rank one",
                                               "importance"};
     page_fold(p, "Layer by layer: norms, ranks, attention", NULL);
-    weights_heat(p, item_objects(p, probe, "weights"), "Operator norms", "norm");
-    weights_heat(p, item_objects(p, probe, "weights"), "Effective ranks", "effective_rank");
-    table_of(p, "Attention heads", item_objects(p, depth, "heads"), head_keys, head_names, 8);
-    table_of(p, "Attention layers", item_objects(p, depth, "layers"), layer_keys, layer_names, 4);
-    explain_layers(p);
+    weights_heatmap(p, item_objects(p, probe, "weights"), "Operator norms", "norm");
+    weights_heatmap(p, item_objects(p, probe, "weights"), "Effective ranks", "effective_rank");
+    list_heatmap(p, "Attention heads", item_objects(p, depth, "heads"), head_keys, head_names, 8);
+    list_heatmap(p, "Attention layers", item_objects(p, depth, "layers"), layer_keys, layer_names,
+                 4);
+    explain(p, "What the columns mean", column_names, NULL, NULL);
     page_fold_end(p);
 }
 
@@ -444,12 +406,27 @@ void card_probe(page *p, const item *it)
         page_put(p, " Its inputs are those of <code>%s</code>.", item_string(p, it->json, "data"));
     page_put(p, "</p>\n");
     if (item_string(p, it->json, "kind")) page_tag(p, "p", NULL, item_string(p, it->json, "kind"));
-    directions(p, item_objects(p, probe, "directions"), metric);
-    verdict(p, depth);
-    curves(p, probe, depth, metric);
-    layers(p, probe, depth);
-    theorems(p, item_objects(p, probe, "theorems"));
-    untold(p, item_strings(p, probe, "untold"));
+    put_directions(p, item_objects(p, probe, "directions"), metric);
+    const char *const verdict = item_string(p, depth, "verdict");
+    if (verdict) {
+        page_put(p, "<p>Attention: ");
+        page_tag(p, "span", strncmp(verdict, "not", 3) == 0 ? "chip warn" : "chip", verdict);
+        page_put(p, " <span class=\"small\">%s</span></p>\n", item_string(p, depth, "why"));
+    }
+    put_curves(p, probe, depth, metric);
+    put_layers(p, probe, depth);
+    put_theorems(p, item_objects(p, probe, "theorems"));
+    const cJSON *const unknown = item_strings(p, probe, "untold"), *at;
+    if (list_length(unknown) > 0) {
+        page_fold(p, "What was not looked at, and why", NULL);
+        page_put(p, "<ul class=\"small\">\n");
+        cJSON_ArrayForEach(at, unknown)
+        {
+            page_tag(p, "li", NULL, cJSON_GetStringValue(at));
+        }
+        page_put(p, "</ul>\n");
+        page_fold_end(p);
+    }
     page_source(p, it->path, item_string(p, it->json, "line"), "the file");
     page_card_end(p);
 }

@@ -45,12 +45,6 @@ static size_t outcome_of_row(page *p, const cJSON *r)
     return i;
 }
 
-static const char *chip_of_row(page *p, const cJSON *r)
-{
-    const size_t i = outcome_of_row(p, r);
-    return i < OUTCOMES ? outcomes[i].chip : "chip dim";
-}
-
 static const cJSON *study_of(page *p, const item *it)
 {
     const cJSON *const inner = item_object(p, it->json, "repro");
@@ -59,50 +53,40 @@ static const cJSON *study_of(page *p, const item *it)
 
 /* ---- a table --------------------------------------------------------------------------------- */
 
-/* Counts as counts: 78,804. */
-static const char *show_figure(number buf, double v)
-{
-    return v == floor(v) && fabs(v) >= 1000 ? show_count(buf, v) : show_value(buf, v);
-}
-
-static void spread(page *p, table *t, double mean, double std)
+static void spread_cell(page *p, table *t, double mean, double std)
 {
     number m, s;
     table_cell(p, t, NULL);
-    if (!isnan(mean)) page_text(p, show_figure(m, mean));
+    const bool count = mean == floor(mean) && fabs(mean) >= 1000; /* 78,804 */
+    if (!isnan(mean)) page_text(p, count ? show_count(m, mean) : show_value(m, mean));
     if (!isnan(std)) page_put(p, " &plusmn; %s", show_value(s, std));
     table_cell_end(p);
 }
 
-/* What the paper prints, and in a column of its own what else a row is compared with. */
-static void compared(page *p, table *t, const cJSON *r)
+static void put_row(page *p, table *t, const cJSON *r, const char *shared)
 {
-    const char *const claim = item_string(p, r, "claim"), *const of = item_string(p, r, "class");
-    const double published = item_number(p, r, "published");
-    if (claim) {
-        table_cell(p, t, NULL);
-        page_tag(p, "span", "claim", claim);
-        table_cell_end(p);
-    } else
-        spread(p, t, of ? published : NAN, of ? item_number(p, r, "published_std") : NAN);
-    spread(p, t, of ? item_number(p, r, "reference") : published, NAN);
-}
-
-static void row(page *p, table *t, const cJSON *r, const char *shared)
-{
-    const char *const command = item_string(p, r, "command"), *const of =
-                                                                  item_string(p, r, "class");
+    const size_t outcome = outcome_of_row(p, r);
+    const char *const command = item_string(p, r, "command");
+    const char *const of = item_string(p, r, "class");
     table_row(p, t);
     table_text(p, t, item_string(p, r, "data"));
     table_cell(p, t, "what");
     page_text(p, item_string(p, r, "what"));
     table_cell_end(p);
-    compared(p, t, r);
+    /* What the paper prints, and in a column of its own what else the row is compared with. */
+    const char *const claim = item_string(p, r, "claim");
+    const double published = item_number(p, r, "published");
+    if (claim) {
+        table_tag(p, t, "span", "claim", claim);
+    } else
+        spread_cell(p, t, of ? published : NAN, of ? item_number(p, r, "published_std") : NAN);
+    spread_cell(p, t, of ? item_number(p, r, "reference") : published, NAN);
     /* one run has no spread; a file that does not say how many has */
-    spread(p, t, item_number(p, r, "ours"),
-           item_number(p, r, "runs") <= 1 ? NAN : item_number(p, r, "ours_std"));
+    spread_cell(p, t, item_number(p, r, "ours"),
+                item_number(p, r, "runs") <= 1 ? NAN : item_number(p, r, "ours_std"));
     table_cell(p, t, NULL);
-    page_tag(p, "span", chip_of_row(p, r), item_string(p, r, "verdict"));
+    page_tag(p, "span", outcome < OUTCOMES ? outcomes[outcome].chip : "chip dim",
+             item_string(p, r, "verdict"));
     if (of && strcmp(of, "ours") != 0) page_tag(p, "div", "small dim", of);
     table_cell_end(p);
     table_cell(p, t, "small");
@@ -116,7 +100,7 @@ static void row(page *p, table *t, const cJSON *r, const char *shared)
     table_row_end(p);
 }
 
-static void show_table(page *p, const cJSON *of)
+static void put_table(page *p, const cJSON *of)
 {
     const char *const command = item_string(p, of, "command");
     const cJSON *r;
@@ -127,21 +111,21 @@ static void show_table(page *p, const cJSON *of)
     table_begin(p, &t, "on|what|#printed in the paper|#compared with|#pare|verdict|note|", NULL);
     cJSON_ArrayForEach(r, item_objects(p, of, "rows"))
     {
-        row(p, &t, r, command);
+        put_row(p, &t, r, command);
     }
     table_end(p);
 }
 
 /* ---- curves ---------------------------------------------------------------------------------- */
 
-static bool same(page *p, const cJSON *a, const cJSON *b, const char *key)
+static bool same_string(page *p, const cJSON *a, const cJSON *b, const char *key)
 {
     const char *const x = item_string(p, a, key), *const y = item_string(p, b, key);
     return x && y && strcmp(x, y) == 0;
 }
 
 /* A logarithmic axis where all its numbers are above 0 and they span a factor of 30. */
-static bool wide_range(const series *s, size_t n, bool of_x)
+static bool suits_log_axis(const series *s, size_t n, bool of_x)
 {
     double low = INFINITY, high = 0;
     for (size_t i = 0; i < n; i++)
@@ -190,38 +174,39 @@ static const axis_names *axes_of(const char *name, const char *data)
 }
 
 /* The curves of one table on one data stand side by side in the file: one picture. */
-static const cJSON *panel(page *p, const cJSON *first)
+static const cJSON *plot_curves(page *p, const cJSON *first)
 {
-    enum { MOST = 16 };
-    series s[MOST];
+    enum { MAX_SERIES = 16 };
+    series s[MAX_SERIES];
     size_t n = 0;
     const char *const name = item_string(p, first, "table"), *const data =
                                                                  item_string(p, first, "data");
     const cJSON *c = first;
-    for (; c && same(p, c, first, "table") && same(p, c, first, "data"); c = c->next) {
+    for (; c && same_string(p, c, first, "table") && same_string(p, c, first, "data");
+         c = c->next) {
         double *x, *y;
         const char *const what = item_string(p, c, "what");
         const size_t nx = item_numbers(&x, p, c, "x"), ny = item_numbers(&y, p, c, "y");
-        if (n == MOST || nx != ny || p->st) continue;
+        if (n == MAX_SERIES || nx != ny || p->w.st) continue;
         s[n] = (series){.name = what ? what : "", .n = nx, .x = x, .y = y};
         n++;
     }
     const axis_names *const names = axes_of(name, data);
     if (n > 0)
-        plot_chart(p, &(chart){.title = page_words(p, "%s: %s", name, data ? data : ""),
+        plot_chart(p, &(chart){.title = page_format(p, "%s: %s", name, data ? data : ""),
                                .x = names->x,
                                .y = names->y,
-                               .log_x = wide_range(s, n, true),
-                               .log_y = wide_range(s, n, false),
+                               .log_x = suits_log_axis(s, n, true),
+                               .log_y = suits_log_axis(s, n, false),
                                .s = s,
                                .n = n});
     return c == first ? c->next : c;
 }
 
-static void curves(page *p, const cJSON *all, const char *name)
+static void put_curves(page *p, const cJSON *all, const char *name)
 {
     bool any = false;
-    for (const cJSON *c = all ? all->child : NULL; c && !p->st;) {
+    for (const cJSON *c = all ? all->child : NULL; c && !p->w.st;) {
         const char *const of = item_string(p, c, "table");
         if (!of || strcmp(of, name) != 0) {
             c = c->next;
@@ -229,7 +214,7 @@ static void curves(page *p, const cJSON *all, const char *name)
         }
         if (!any) page_put(p, "<div class=\"grid\">\n");
         any = true;
-        c = panel(p, c);
+        c = plot_curves(p, c);
     }
     if (any) page_put(p, "</div>\n");
 }
@@ -256,16 +241,16 @@ static series outline(page *p, const cJSON *c, double low, double width)
     return s;
 }
 
-static const cJSON *histogram(page *p, const cJSON *first, const char *figure)
+static const cJSON *plot_histogram(page *p, const cJSON *first, const char *figure)
 {
-    enum { MOST = 4 };
-    series s[MOST];
+    enum { MAX_SERIES = 4 };
+    series s[MAX_SERIES];
     size_t n = 0;
     double low = INFINITY, high = -INFINITY;
     const char *const data = item_string(p, first, "data"), *const metric =
                                                                 item_string(p, first, "metric");
     const cJSON *c;
-    for (c = first; c && same(p, c, first, "data"); c = c->next) {
+    for (c = first; c && same_string(p, c, first, "data"); c = c->next) {
         double *v;
         const size_t values = item_numbers(&v, p, c, "values");
         for (size_t i = 0; i < values; i++) {
@@ -274,28 +259,16 @@ static const cJSON *histogram(page *p, const cJSON *first, const char *figure)
         }
     }
     const double width = high > low ? (high - low) / BINS : 1e-3;
-    for (c = first; c && same(p, c, first, "data"); c = c->next)
-        if (n < MOST && isfinite(low) && !p->st) s[n++] = outline(p, c, low, width);
+    for (c = first; c && same_string(p, c, first, "data"); c = c->next)
+        if (n < MAX_SERIES && isfinite(low) && !p->w.st) s[n++] = outline(p, c, low, width);
     if (n > 0)
-        plot_chart(p, &(chart){.title = page_words(p, "%s: %s", figure, data ? data : ""),
+        plot_chart(p, &(chart){.title = page_format(p, "%s: %s", figure, data ? data : ""),
                                .x = metric ? metric : "",
                                .y = "number of runs",
                                .bare = true,
                                .s = s,
                                .n = n});
     return c == first ? c->next : c;
-}
-
-static void histograms(page *p, const cJSON *figure)
-{
-    const cJSON *const list = item_objects(p, figure, "series");
-    const char *const name = item_string(p, figure, "name");
-    if (!list || !list->child) return;
-    page_fold(p, page_words(p, "%s: how the runs are spread", name ? name : ""), NULL);
-    page_put(p, "<div class=\"grid\">\n");
-    for (const cJSON *c = list->child; c && !p->st;) c = histogram(p, c, name ? name : "");
-    page_put(p, "</div>\n");
-    page_fold_end(p);
 }
 
 /* ---- counts ---------------------------------------------------------------------------------- */
@@ -316,7 +289,7 @@ static const char *counts_of(page *p, const size_t count[OUTCOMES], int of)
     for (size_t i = 0; i < OUTCOMES; i++)
         if (count[i] > 0 && (of < 0 || outcomes[i].class_index == of))
             text =
-                page_words(p, "%s%s%s: %zu", text, *text ? "; " : "", outcomes[i].word, count[i]);
+                page_format(p, "%s%s%s: %zu", text, *text ? "; " : "", outcomes[i].word, count[i]);
     return text;
 }
 
@@ -333,40 +306,22 @@ static const char *title_of(page *p, const cJSON *study)
     const char *const name = item_string(p, study, "name");
     for (size_t i = 0; name && i < sizeof titles / sizeof *titles; i++)
         if (strcmp(name, titles[i][0]) == 0) return titles[i][1];
-    return page_words(p, "Tables: %s", name ? name : "");
-}
-
-static const char *sentence(page *p, const cJSON *study)
-{
-    size_t count[OUTCOMES + 1] = {0};
-    const cJSON *t;
-    cJSON_ArrayForEach(t, item_objects(p, study, "tables"))
-    {
-        count_rows(p, count, t);
-    }
-    const char *const text = counts_of(p, count, -1);
-    return *text ? page_words(p, "Rows by verdict: %s.", text) : NULL;
-}
-
-static void notes_of(page *p, const cJSON *list)
-{
-    const cJSON *note;
-    if (!list || !list->child) return;
-    page_put(p, "<ul class=\"small\">\n");
-    cJSON_ArrayForEach(note, list)
-    {
-        page_tag(p, "li", NULL, cJSON_GetStringValue(note));
-    }
-    page_put(p, "</ul>\n");
+    return page_format(p, "Tables: %s", name ? name : "");
 }
 
 void card_repro(page *p, const item *it)
 {
     const cJSON *const study = study_of(p, it);
-    const cJSON *t;
-    size_t at = 0;
-    page_card(p, &(card){it->id, it->number, "Tables", title_of(p, study), "chip dim",
-                         "not verified", sentence(p, study), false});
+    const cJSON *t, *note;
+    size_t at = 0, all[OUTCOMES + 1] = {0};
+    cJSON_ArrayForEach(t, item_objects(p, study, "tables"))
+    {
+        count_rows(p, all, t);
+    }
+    const char *const counts = counts_of(p, all, -1);
+    page_card(p,
+              &(card){it->id, it->number, "Tables", title_of(p, study), "chip dim", "not verified",
+                      *counts ? page_format(p, "Rows by verdict: %s.", counts) : NULL, false});
     page_put(p, "<p class=\"small dim\">The figures are what the file reports; the commands beside "
                 "them compute them again.</p>\n");
     cJSON_ArrayForEach(t, item_objects(p, study, "tables"))
@@ -376,13 +331,31 @@ void card_repro(page *p, const item *it)
         count_rows(p, count, t);
         page_fold(p, of ? of : "", counts_of(p, count, -1));
         page_put(p, "<div class=\"inside\" id=\"%s-%zu\">\n", it->id, at++);
-        show_table(p, t);
-        if (of) curves(p, item_objects(p, study, "curves"), of);
+        put_table(p, t);
+        if (of) put_curves(p, item_objects(p, study, "curves"), of);
         page_put(p, "</div>\n");
         page_fold_end(p);
     }
-    histograms(p, item_object(p, study, "figure"));
-    notes_of(p, item_strings(p, study, "notes"));
+    const cJSON *const figure = item_object(p, study, "figure");
+    const cJSON *const runs = item_objects(p, figure, "series");
+    if (runs && runs->child) {
+        const char *const name = item_string(p, figure, "name");
+        page_fold(p, page_format(p, "%s: how the runs are spread", name ? name : ""), NULL);
+        page_put(p, "<div class=\"grid\">\n");
+        for (const cJSON *c = runs->child; c && !p->w.st;)
+            c = plot_histogram(p, c, name ? name : "");
+        page_put(p, "</div>\n");
+        page_fold_end(p);
+    }
+    const cJSON *const notes = item_strings(p, study, "notes");
+    if (notes && notes->child) {
+        page_put(p, "<ul class=\"small\">\n");
+        cJSON_ArrayForEach(note, notes)
+        {
+            page_tag(p, "li", NULL, cJSON_GetStringValue(note));
+        }
+        page_put(p, "</ul>\n");
+    }
     page_source(p, it->path,
                 item_string(p, it->json, "line") ? item_string(p, it->json, "line")
                                                  : item_string(p, study, "line"),
@@ -398,7 +371,8 @@ static void put_counts(page *p, table *t, const size_t count[OUTCOMES])
     table_row_end(p);
 }
 
-static void summary_study(page *p, table *rows, const item *it, size_t all[OUTCOMES])
+/* One row for each table of a study; adds its outcomes to `all`. */
+static void put_study_rows(page *p, table *rows, const item *it, size_t all[OUTCOMES])
 {
     p->file = it->from;
     const cJSON *const study = study_of(p, it);
@@ -430,7 +404,7 @@ void summary_repro(page *p, const items *all)
              "its rows</h2>\n");
     table_begin(p, &t, "table|printed in the paper|own reference|self-consistency|ours|", NULL);
     for (size_t i = 0; i < all->n; i++)
-        if (all->v[i].kind == ITEM_REPRO) summary_study(p, &t, &all->v[i], count);
+        if (all->v[i].kind == ITEM_REPRO) put_study_rows(p, &t, &all->v[i], count);
     table_row(p, &t);
     table_cell(p, &t, NULL);
     page_put(p, "<b>all</b>");

@@ -30,11 +30,6 @@ const cut_kind *cut_kind_of(const item *it)
     return k;
 }
 
-static bool is_cut(const item *it)
-{
-    return it->kind == ITEM_CUT || it->kind == ITEM_LENGTH || it->kind == ITEM_PLAN;
-}
-
 static size_t count_of(const items *all, item_kind kind)
 {
     size_t n = 0;
@@ -42,31 +37,29 @@ static size_t count_of(const items *all, item_kind kind)
     return n;
 }
 
-static size_t count_refuted(const items *all)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < all->n; i++) n += all->v[i].holds == PARE_FALSE;
-    return n;
-}
-
 /* ---- what it is ------------------------------------------------------------------------------ */
 
-/* "This page shows 6 results with their certificates, 1 refuted certificate, 2 probes." */
-static void shown(page *p, const items *all)
+static void put_lead(page *p, const items *all)
 {
-    const size_t refuted = count_refuted(all);
+    size_t refuted = 0;
+    for (size_t i = 0; i < all->n; i++) refuted += all->v[i].holds == PARE_FALSE;
+    const size_t certs = count_of(all, ITEM_CUT) + count_of(all, ITEM_LENGTH);
     const struct {
         size_t n;
         const char *one, *more;
     } of[] = {
-        {count_of(all, ITEM_CUT) + count_of(all, ITEM_LENGTH) - refuted,
-         "result with its certificate", "results with their certificates"},
+        {certs - refuted, "result with its certificate", "results with their certificates"},
         {refuted, "refuted certificate", "refuted certificates"},
         {count_of(all, ITEM_PLAN), "length plan", "length plans"},
         {count_of(all, ITEM_PROBE), "probe", "probes"},
         {count_of(all, ITEM_REPRO), "set of tables", "sets of tables"},
         {count_of(all, ITEM_LOG), "training log", "training logs"},
     };
+    page_put(p, "<p>");
+    if (certs > 0)
+        page_put(p, "pare makes transformers smaller and proves how far the outputs of the smaller "
+                    "model can be from those of the original. ");
+    /* "This page shows 6 results with their certificates, 1 refuted certificate, 2 probes." */
     const char *before = "This page shows ";
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         if (of[i].n == 0) continue;
@@ -74,32 +67,19 @@ static void shown(page *p, const items *all)
         before = ", ";
     }
     page_put(p, ". ");
-}
-
-static void lead(page *p, const items *all)
-{
-    const size_t cuts = count_of(all, ITEM_CUT), runs = count_of(all, ITEM_LENGTH),
-                 certs = cuts + runs, probes = count_of(all, ITEM_PROBE),
-                 plans = count_of(all, ITEM_PLAN), papers = count_of(all, ITEM_REPRO),
-                 logs = count_of(all, ITEM_LOG);
-    page_put(p, "<p>");
-    if (certs > 0)
-        page_put(p, "pare makes transformers smaller and proves how far the outputs of the smaller "
-                    "model can be from those of the original. ");
-    shown(p, all);
     if (certs > 0)
         page_put(p,
                  "A certificate is a file that anyone can check with <code>pare verify</code>. ");
-    if (probes > 0)
+    if (count_of(all, ITEM_PROBE) > 0)
         page_put(p, "A <b>probe</b> tries cuts on a model, reports what each would cost, and keeps "
                     "none of them. ");
-    if (plans > 0)
+    if (count_of(all, ITEM_PLAN) > 0)
         page_put(p, "A <b>length plan</b> lists the calls by which an engine for short inputs "
                     "computes a long one. ");
-    if (papers > 0)
+    if (count_of(all, ITEM_REPRO) > 0)
         page_put(p, "The <b>tables</b> put what the papers behind pare print beside what pare "
                     "computes for the same row. ");
-    if (logs > 0)
+    if (count_of(all, ITEM_LOG) > 0)
         page_put(p, "A <b>training log</b> shows how the loss and the validation metric changed. ");
     page_put(p, "</p>\n");
 }
@@ -109,7 +89,7 @@ static void term(page *p, const char *word, const char *means)
     page_put(p, "<div><dt>%s</dt> <dd>%s</dd></div>\n", word, means);
 }
 
-static void terms(page *p, const items *all)
+static void put_terms(page *p, const items *all)
 {
     const bool certs = count_of(all, ITEM_CUT) + count_of(all, ITEM_LENGTH) > 0;
     page_put(p, "<dl class=\"words\">\n");
@@ -136,7 +116,9 @@ static void terms(page *p, const items *all)
              "it says nothing.");
     for (size_t k = 0; k + 1 < sizeof kinds / sizeof *kinds; k++)
         for (size_t i = 0; i < all->n; i++) {
-            if (!is_cut(&all->v[i]) || cut_kind_of(&all->v[i]) != &kinds[k]) continue;
+            const item_kind kind = all->v[i].kind;
+            if (kind != ITEM_CUT && kind != ITEM_LENGTH && kind != ITEM_PLAN) continue;
+            if (cut_kind_of(&all->v[i]) != &kinds[k]) continue;
             term(p, kinds[k].word, kinds[k].does);
             break;
         }
@@ -145,30 +127,27 @@ static void terms(page *p, const items *all)
 
 /* ---- who and where --------------------------------------------------------------------------- */
 
-static const char *machine_of(page *p, const item *it)
-{
-    const cJSON *const m = it->kind == ITEM_CUT && it->holds != PARE_FALSE
-                               ? item_object(p, it->json, "machine")
-                               : NULL;
-    const char *const cpu = item_string(p, m, "cpu");
-    const double threads = item_number(p, it->json, "threads");
-    if (!cpu) return NULL;
-    return isnan(threads)
-               ? cpu
-               : page_words(p, "%s, %.0f thread%s", cpu, threads, threads == 1 ? "" : "s");
-}
-
-static void written(page *p, const items *all)
+/* Version of pare, and every machine that times were measured on, once. */
+static void put_machines(page *p, const items *all)
 {
     const char **const seen = page_alloc(p, all->n, sizeof *seen);
     size_t n = 0;
     page_put(p, "<p class=\"small dim\">Written by pare %s.", pare_version());
-    for (size_t i = 0; i < all->n && seen && !p->st; i++) {
-        p->file = all->v[i].from;
-        const char *const machine = machine_of(p, &all->v[i]);
+    for (size_t i = 0; i < all->n && seen && !p->w.st; i++) {
+        const item *const it = &all->v[i];
+        p->file = it->from;
+        const cJSON *const m = it->kind == ITEM_CUT && it->holds != PARE_FALSE
+                                   ? item_object(p, it->json, "machine")
+                                   : NULL;
+        const char *machine = item_string(p, m, "cpu");
+        const double threads = item_number(p, it->json, "threads");
+        if (!machine) continue;
+        if (!isnan(threads))
+            machine =
+                page_format(p, "%s, %.0f thread%s", machine, threads, threads == 1 ? "" : "s");
         size_t k = 0;
-        while (machine && k < n && strcmp(seen[k], machine) != 0) k++;
-        if (machine && k == n) seen[n++] = machine;
+        while (k < n && strcmp(seen[k], machine) != 0) k++;
+        if (k == n) seen[n++] = machine;
     }
     if (n > 0) page_put(p, " According to the run files, times were measured on ");
     for (size_t k = 0; k < n; k++) page_put(p, "%s%s", k ? "; " : "", seen[k]);
@@ -179,33 +158,33 @@ static void written(page *p, const items *all)
 
 const char *item_title(page *p, const item *it)
 {
-    if (it->holds == PARE_FALSE) return page_words(p, "REFUTED: %s", it->path);
+    if (it->holds == PARE_FALSE) return page_format(p, "REFUTED: %s", it->path);
     switch (it->kind) {
     case ITEM_CUT:
-        return page_words(p, "%s: %s", cut_kind_of(it)->word, it->cert->output.path);
+        return page_format(p, "%s: %s", cut_kind_of(it)->word, it->cert->output.path);
     case ITEM_PROBE: {
         const char *const model = item_string(p, item_object(p, it->json, "input"), "path");
-        return page_words(p, "Probe: %s", model ? model : it->path);
+        return page_format(p, "Probe: %s", model ? model : it->path);
     }
     case ITEM_REPRO: {
         const cJSON *const inner = item_object(p, it->json, "repro");
         const char *const name = item_string(p, inner ? inner : it->json, "name");
-        return page_words(p, "Tables: %s", name ? name : it->path);
+        return page_format(p, "Tables: %s", name ? name : it->path);
     }
     case ITEM_LOG:
-        return page_words(p, "Training: %s", it->path);
+        return page_format(p, "Training: %s", it->path);
     case ITEM_PLAN:
     case ITEM_LENGTH:
         break;
     }
-    return page_words(p, "Length: %s", it->path);
+    return page_format(p, "Length: %s", it->path);
 }
 
 void page_contents(page *p, const items *all)
 {
     if (all->n < 2) return;
     page_put(p, "<nav aria-label=\"Contents\"><b>Contents</b><ol>\n");
-    for (size_t i = 0; i < all->n && !p->st; i++) {
+    for (size_t i = 0; i < all->n && !p->w.st; i++) {
         p->file = all->v[i].from;
         page_put(p, "<li><a href=\"#%s\">%s</a></li>\n", all->v[i].id, item_title(p, &all->v[i]));
     }
@@ -215,9 +194,9 @@ void page_contents(page *p, const items *all)
 void page_intro(page *p, const items *all)
 {
     page_put(p, "<section class=\"top\">\n");
-    lead(p, all);
-    terms(p, all);
+    put_lead(p, all);
+    put_terms(p, all);
     page_contents(p, all);
-    written(p, all);
+    put_machines(p, all);
     page_put(p, "</section>\n");
 }

@@ -25,9 +25,9 @@ typedef struct item {
     pare_size before, after;
     double file_before, file_after; /* bytes of their files, counted with them */
     const char *log;                /* the text of a training log */
-    pare_truth holds;               /* cut, length: what the verifier said; unknown: nobody asked */
+    pare_truth holds;               /* cut, length: what the verifier said; unknown: not verified */
     const char *why;                /* its reason */
-    double largest; /* cut: largest output of the input model, if a file tells; else nan */
+    double largest; /* cut: largest output of the input model, if a file has it; else nan */
 } item;
 
 typedef struct items {
@@ -51,25 +51,26 @@ size_t item_numbers(double **out, page *p, const cJSON *obj, const char *key);
 /* A kind of cut: its word, and what it does in one sentence. The last row is for all others. */
 typedef struct cut_kind {
     const char *prefix, *word, *does;
-    unsigned look; /* color and mark in plots */
+    unsigned style_index; /* color and mark in plots */
 } cut_kind;
 const cut_kind *cut_kind_of(const item *it); /* cuts, length plans and their runs */
-/* How its card is called in the contents. */
+/* The title of its card in the contents. */
 const char *item_title(page *p, const item *it);
 
 /* The norm of almost every certificate (claim_kinds.c). */
 #define OUTPUT_ENTRIES "largest absolute difference over the output entries"
 
 /* A figure of both models: counted in the verified ones, or as the run file reports it. */
-typedef struct both {
+typedef struct before_after {
     double before, after;
     bool verified;
-} both;
-both figure_of(page *p, const item *it, const char *key);
-both parameters_of(page *p, const item *it);
-both bytes_of(page *p, const item *it);      /* of the weights */
-both file_bytes_of(page *p, const item *it); /* of the files; of the weights where nobody knows */
-double inputs_of(const item *it);            /* of the headline; nan: not known */
+} before_after;
+before_after run_figure(page *p, const item *it, const char *key);
+before_after parameters_of(page *p, const item *it);
+before_after bytes_of(page *p, const item *it); /* of the weights */
+before_after file_bytes_of(page *p,
+                           const item *it); /* of the files; of the weights where nobody knows */
+double inputs_of(const item *it);           /* of the headline; nan: not known */
 bool is_vacuous(const item *it, double bound);
 /* The claim in one plain sentence. */
 const char *claim_sentence(page *p, const pare_claim *t);

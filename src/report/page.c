@@ -1,4 +1,4 @@
-/* The frame of a report: escaping, numbers, and the one style sheet (page.h). */
+/* page.c - the frame of a report: escaping, numbers, and the one style sheet (page.h). */
 #include "page.h"
 
 #include <math.h>
@@ -10,40 +10,30 @@
 
 void *page_alloc(page *p, size_t n, size_t size)
 {
-    void *v = p->st ? NULL : pare_alloc(p->arena, n ? n : 1, size);
-    if (!v && !p->st) p->st = pare_no_memory(p->err);
-    return v;
+    return pare_work_alloc(&p->w, n, size);
 }
 
-/* NULL when memory is out. */
-static char *words(page *p, const char *fmt, va_list args)
+const char *page_format(page *p, const char *fmt, ...)
 {
-    va_list again;
+    va_list args, again;
+    va_start(args, fmt);
     va_copy(again, args);
     const int n = vsnprintf(NULL, 0, fmt, args);
-    char *text = page_alloc(p, n < 0 ? 1 : (size_t)n + 1, 1);
+    char *const text = page_alloc(p, n < 0 ? 1 : (size_t)n + 1, 1);
     if (text && n >= 0) vsnprintf(text, (size_t)n + 1, fmt, again);
     va_end(again);
-    return text;
-}
-
-const char *page_words(page *p, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    const char *text = words(p, fmt, args);
     va_end(args);
     return text ? text : "";
 }
 
 /* Bytes as they are: only of literals, and of what was escaped. */
-static void raw(page *p, const char *bytes, size_t n)
+static void write_raw(page *p, const char *bytes, size_t n)
 {
-    if (!p->st && n > 0) p->st = pare_out_write(p->out, bytes, n, p->err);
+    if (!p->w.st && n > 0) p->w.st = pare_out_write(p->out, bytes, n, p->w.err);
 }
 
 /* The character at `s` and its length in bytes; 0 bytes: no UTF-8. */
-static size_t decode(uint32_t *out, const unsigned char *s, size_t left)
+static size_t decode_utf8(uint32_t *out, const unsigned char *s, size_t left)
 {
     const size_t n = s[0] < 0x80   ? 1
                      : s[0] < 0xC2 ? 0
@@ -51,10 +41,10 @@ static size_t decode(uint32_t *out, const unsigned char *s, size_t left)
                      : s[0] < 0xF0 ? 3
                      : s[0] < 0xF5 ? 4
                                    : 0;
-    static const unsigned char first[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
+    static const unsigned char lead_mask[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     if (n == 0 || n > left) return 0;
-    uint32_t c = s[0] & first[n];
+    uint32_t c = s[0] & lead_mask[n];
     for (size_t i = 1; i < n; i++) {
         if ((s[i] & 0xC0) != 0x80) return 0;
         c = c << 6 | (s[i] & 0x3F);
@@ -64,39 +54,39 @@ static size_t decode(uint32_t *out, const unsigned char *s, size_t left)
 }
 
 /* Control characters but for white space, and what makes a line read in another order. */
-static bool hidden(uint32_t c)
+static bool is_hidden(uint32_t c)
 {
     return (c < 0x20 && c != '\n' && c != '\t') || (c >= 0x7F && c < 0xA0) || c == 0x61C ||
            c == 0x200E || c == 0x200F || (c >= 0x2028 && c <= 0x202E) ||
            (c >= 0x2066 && c <= 0x2069) || c == 0xFEFF;
 }
 
-static void text_bytes(page *p, const char *text, size_t bytes)
+static void write_escaped(page *p, const char *text, size_t bytes)
 {
     const unsigned char *const s = (const unsigned char *)text;
     size_t written = 0;
-    for (size_t i = 0, n; i < bytes && !p->st; i += n) {
+    for (size_t i = 0, n; i < bytes && !p->w.st; i += n) {
         uint32_t c = 0;
-        n = decode(&c, s + i, bytes - i);
-        const char *const as = n == 0 || hidden(c) ? "\xEF\xBF\xBD"
-                               : c == '&'          ? "&amp;"
-                               : c == '<'          ? "&lt;"
-                               : c == '>'          ? "&gt;"
-                               : c == '"'          ? "&quot;"
-                               : c == '\''         ? "&#39;"
-                                                   : NULL;
+        n = decode_utf8(&c, s + i, bytes - i);
+        const char *const escaped = n == 0 || is_hidden(c) ? "\xEF\xBF\xBD"
+                                    : c == '&'             ? "&amp;"
+                                    : c == '<'             ? "&lt;"
+                                    : c == '>'             ? "&gt;"
+                                    : c == '"'             ? "&quot;"
+                                    : c == '\''            ? "&#39;"
+                                                           : NULL;
         if (n == 0) n = 1;
-        if (!as) continue;
-        raw(p, text + written, i - written);
-        raw(p, as, strlen(as));
+        if (!escaped) continue;
+        write_raw(p, text + written, i - written);
+        write_raw(p, escaped, strlen(escaped));
         written = i + n;
     }
-    raw(p, text + written, bytes - written);
+    write_raw(p, text + written, bytes - written);
 }
 
 void page_text(page *p, const char *text)
 {
-    if (text) text_bytes(p, text, strlen(text));
+    if (text) write_escaped(p, text, strlen(text));
 }
 
 /* One conversion of a format, from its % on. */
@@ -125,9 +115,9 @@ void page_printf(page *p, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    while (*fmt && !p->st) {
+    while (*fmt && !p->w.st) {
         const size_t plain = strcspn(fmt, "%");
-        raw(p, fmt, plain);
+        write_raw(p, fmt, plain);
         fmt += plain;
         if (!*fmt) break;
         const conversion v = conversion_at(fmt);
@@ -160,7 +150,7 @@ void page_printf(page *p, const char *fmt, ...)
         default:
             PARE_ASSERT(false); /* a conversion that page_put does not know */
         }
-        if (text) text_bytes(p, text, v.counted ? strnlen(text, (size_t)most) : strlen(text));
+        if (text) write_escaped(p, text, v.counted ? strnlen(text, (size_t)most) : strlen(text));
         fmt = v.end;
     }
     va_end(args);
@@ -226,8 +216,8 @@ const char *show_file_size(number buf, double v)
 
 /* ---- the frame ------------------------------------------------------------------------------- */
 
-/* Colors are named once for light and once for dark; series 0..7 keep apart for people who do not
- * see red and green, and marks and dashes tell them apart without any color. */
+/* Colors are named once for light and once for dark. The colors of series 0..7 differ also for
+ * people who do not see red and green; marks and dashes differ without any color. */
 static const char *const style[] = {
     ":root{--bg:#f6f7f9;--box:#fff;--ink:#1b2330;--dim:#5c6675;--line:#dde2ea;--track:#e9edf3;"
     "--good:#0b7a53;--bad:#b3261e;--warn:#8a5a00;--hot:#d1495b;",
@@ -340,7 +330,8 @@ void page_begin(page *p, const char *title)
                 "<link rel=\"icon\" href=\"data:,\">\n");
     page_tag(p, "title", NULL, title);
     page_put(p, "\n<style>\n");
-    for (size_t i = 0; i < sizeof style / sizeof *style; i++) raw(p, style[i], strlen(style[i]));
+    for (size_t i = 0; i < sizeof style / sizeof *style; i++)
+        write_raw(p, style[i], strlen(style[i]));
     for (int n = NEED_LEAST; n <= NEED_MOST; n += NEED_STEP)
         page_put(p, "@container(max-width:%dpx){.need%d{display:block}}\n", n, n);
     page_put(p, "</style>\n</head>\n<body>\n<main>\n");
@@ -390,14 +381,6 @@ void page_fact(page *p, const char *label, const char *value, const char *cls, c
     page_tag(p, "span", "dim small", beside);
     if (!verified) page_put(p, " <span class=\"chip dim\">not verified</span>");
     page_put(p, "</div>\n");
-}
-
-void page_unverified(page *p, const char *what)
-{
-    page_put(p,
-             "<p><span class=\"chip dim\">not verified</span> <span class=\"small dim\">%s</span>"
-             "</p>\n",
-             what);
 }
 
 void page_source(page *p, const char *file, const char *command, const char *says)
@@ -455,6 +438,13 @@ void table_text(page *p, table *t, const char *text)
 {
     table_cell(p, t, NULL);
     page_text(p, text);
+    table_cell_end(p);
+}
+
+void table_tag(page *p, table *t, const char *tag, const char *tag_cls, const char *text)
+{
+    table_cell(p, t, NULL);
+    page_tag(p, tag, tag_cls, text);
     table_cell_end(p);
 }
 

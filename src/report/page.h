@@ -1,14 +1,13 @@
-/* page.h - the HTML of a report as it is written. After the first failure nothing more is written;
- * `st` keeps it. Private to the room. */
+/* page.h - writes the HTML of a report. After the first failure, which w.st keeps, nothing more is
+ * written. Private to the module. */
 #ifndef PARE_SRC_REPORT_PAGE_H
 #define PARE_SRC_REPORT_PAGE_H
+#include "base/work.h"
 #include <pare/cert.h>
 
 typedef struct page {
+    pare_work w; /* what the page allocates lives as long as its arena */
     pare_out *out;
-    pare_arena *arena;
-    pare_err *err;
-    pare_status st;
     const char *file; /* what is being read: named where it is wrong */
     bool open;        /* cards are open at first: there are few */
 } page;
@@ -25,10 +24,11 @@ void page_text(page *p, const char *text);
 /* <tag class="class">text</tag>; class NULL: none. */
 void page_tag(page *p, const char *tag, const char *cls, const char *text);
 
-/* Zeroed memory and words that live as long as the page; NULL and "" when memory is out, which `st`
- * then says. Words are not escaped yet: they go through page_text, page_tag or a %s of page_put. */
+/* Zeroed memory and a formatted string that live as long as the page; NULL and "" when memory is
+ * out, which w.st then says. The string is not escaped yet: it goes through page_text, page_tag or
+ * a %s of page_put. */
 void *page_alloc(page *p, size_t n, size_t size);
-const char *page_words(page *p, const char *fmt, ...) PARE_PRINTF(2, 3);
+const char *page_format(page *p, const char *fmt, ...) PARE_PRINTF(2, 3);
 
 void page_begin(page *p, const char *title);
 void page_end(page *p);
@@ -39,21 +39,19 @@ typedef struct card {
     size_t number;          /* in the contents */
     const char *kind;       /* "Width" */
     const char *title;      /* what it is about, a file most often */
-    const char *cls, *word; /* a mark behind the title and its style; NULL: none */
+    const char *cls, *word; /* style and text of a chip behind the title; NULL: none */
     const char *sentence;   /* NULL: none */
     bool open;              /* even where the page has many cards */
 } card;
 void page_card(page *p, const card *c);
 void page_card_end(page *p);
-/* A part of a card that is closed at first. */
+/* A part of a card that is closed at first. `beside`: small text behind the title; NULL: none. */
 void page_fold(page *p, const char *title, const char *beside);
 void page_fold_end(page *p);
-/* One figure with what stands beside it; cls of the figure may be NULL. One that nothing on this
- * page has checked is marked. */
+/* One figure with a label before it and a remark behind it; cls of the figure may be NULL. A figure
+ * that this page has not verified is marked. */
 void page_fact(page *p, const char *label, const char *value, const char *cls, const char *beside,
                bool verified);
-/* A mark for a whole card whose figures no certificate covers. */
-void page_unverified(page *p, const char *what);
 /* The line at the foot of a card: where its numbers come from. The command (NULL: not known) is
  * what `says` reports. */
 void page_source(page *p, const char *file, const char *command, const char *says);
@@ -72,6 +70,8 @@ void table_row(page *p, table *t);
 void table_cell(page *p, table *t, const char *cls); /* opens it; cls NULL: that of its column */
 void table_cell_end(page *p);
 void table_text(page *p, table *t, const char *text); /* a whole cell */
+/* A whole cell with <tag class="tag_cls">text</tag>. */
+void table_tag(page *p, table *t, const char *tag, const char *tag_cls, const char *text);
 void table_row_end(page *p);
 void table_end(page *p);
 

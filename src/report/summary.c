@@ -11,11 +11,6 @@ static bool has_certificate(const item *it)
     return it->kind == ITEM_CUT || it->kind == ITEM_LENGTH;
 }
 
-static bool is_listed(const item *it)
-{
-    return has_certificate(it) || it->kind == ITEM_PLAN;
-}
-
 /* ---- norms ----------------------------------------------------------------------------------- */
 
 /* NULL: no error is shown. */
@@ -37,34 +32,12 @@ static size_t first_with_norm(page *p, const items *all, size_t i)
     return i;
 }
 
-/* Which norm of the table it is, from 0: all but the first are marked. */
-static size_t norm_number(page *p, const items *all, size_t i)
-{
-    const size_t first = first_with_norm(p, all, i);
-    size_t n = 0;
-    for (size_t k = 0; k < first; k++)
-        n += norm_of(p, &all->v[k]) && first_with_norm(p, all, k) == k;
-    return n;
-}
-
 /* ---- the table ------------------------------------------------------------------------------- */
 
 /* What no verified certificate covers has a star. */
 static const char *star(bool verified)
 {
     return verified ? "" : "*";
-}
-
-static void size_cell(page *p, table *t, const item *it)
-{
-    const both v = file_bytes_of(p, it);
-    number b, a;
-    table_cell(p, t, NULL);
-    if (!isnan(v.before) && !isnan(v.after))
-        page_put(p, "%s &rarr; %s%s<br><span class=\"dim small\">%.3g %%</span>",
-                 show_file_size(b, v.before), show_file_size(a, v.after), star(v.verified),
-                 100 * v.after / v.before);
-    table_cell_end(p);
 }
 
 static const char *show_short(number buf, double v)
@@ -113,52 +86,41 @@ typedef struct columns {
     bool metric, time;
 } columns;
 
-static columns columns_of(page *p, const items *all)
-{
-    columns c = {false, false};
-    for (size_t i = 0; i < all->n; i++) {
-        const item *const it = &all->v[i];
-        if (it->kind != ITEM_CUT || it->holds == PARE_FALSE) continue;
-        p->file = it->from;
-        c.metric |= item_object(p, it->json, "metric") != NULL;
-        c.time |= item_object(p, it->json, "time_ms") != NULL;
-    }
-    return c;
-}
-
 static void cut_cells(page *p, table *t, const item *it, columns c, size_t norm)
 {
-    const cJSON *const metric = item_object(p, it->json, "metric"), *const ms = item_object(
-                                                                        p, it->json, "time_ms");
+    const before_after size = file_bytes_of(p, it);
+    const cJSON *const metric = item_object(p, it->json, "metric");
+    const cJSON *const ms = item_object(p, it->json, "time_ms");
     const char *const name = item_string(p, metric, "name");
     const double faster = item_number(p, ms, "before") / item_number(p, ms, "after");
-    number v;
-    size_cell(p, t, it);
+    number b, a;
+    table_cell(p, t, NULL);
+    if (!isnan(size.before) && !isnan(size.after))
+        page_put(p, "%s &rarr; %s%s<br><span class=\"dim small\">%.3g %%</span>",
+                 show_file_size(b, size.before), show_file_size(a, size.after), star(size.verified),
+                 100 * size.after / size.before);
+    table_cell_end(p);
     if (c.metric) change_cell(p, t, metric, name ? name : "", "");
     if (c.time)
         change_cell(p, t, ms,
                     !isfinite(faster)                  ? ""
                     : fmax(faster, 1 / faster) < 1.005 ? "the same"
-                    : faster > 1                       ? page_words(p, "%.3gx faster", faster)
-                                                       : page_words(p, "%.3gx slower", 1 / faster),
+                    : faster > 1                       ? page_format(p, "%.3gx faster", faster)
+                                                       : page_format(p, "%.3gx slower", 1 / faster),
                     " ms");
     error_cells(p, t, it->cert->proven, it->cert->measured, it->holds == PARE_TRUE, norm);
-    table_text(p, t, isnan(inputs_of(it)) ? "" : show_count(v, inputs_of(it)));
+    table_text(p, t, isnan(inputs_of(it)) ? "" : show_count(b, inputs_of(it)));
 }
 
-static void length_cells(page *p, table *t, const item *it, columns c, size_t norm)
-{
-    empty_cells(p, t, 1u + c.metric + c.time);
-    error_cells(p, t, item_number(p, it->json, "proven"), item_number(p, it->json, "measured"),
-                it->holds == PARE_TRUE, norm);
-    empty_cells(p, t, 1);
-}
-
-static void row(page *p, table *t, const items *all, size_t i, columns c)
+static void put_row(page *p, table *t, const items *all, size_t i, columns c)
 {
     const item *const it = &all->v[i];
     const bool refuted = it->holds == PARE_FALSE, plan = it->kind == ITEM_PLAN;
-    const size_t norm = norm_number(p, all, i);
+    /* Which norm of the table it is, from 0: all but the first are marked. */
+    const size_t first = first_with_norm(p, all, i);
+    size_t norm = 0;
+    for (size_t k = 0; k < first; k++)
+        norm += norm_of(p, &all->v[k]) && first_with_norm(p, all, k) == k;
     p->file = it->from;
     table_row(p, t);
     table_cell(p, t, NULL);
@@ -170,11 +132,14 @@ static void row(page *p, table *t, const items *all, size_t i, columns c)
         empty_cells(p, t, 4u + c.metric + c.time);
     else if (it->cert)
         cut_cells(p, t, it, c, norm);
-    else
-        length_cells(p, t, it, c, norm);
-    table_cell(p, t, NULL);
-    page_tag(p, "span", plan ? "chip dim" : verdict_class(it), plan ? "none" : verdict_word(it));
-    table_cell_end(p);
+    else {
+        empty_cells(p, t, 1u + c.metric + c.time);
+        error_cells(p, t, item_number(p, it->json, "proven"), item_number(p, it->json, "measured"),
+                    it->holds == PARE_TRUE, norm);
+        empty_cells(p, t, 1);
+    }
+    table_tag(p, t, "span", plan ? "chip dim" : verdict_class(it),
+              plan ? "none" : verdict_word(it));
     table_row_end(p);
 }
 
@@ -190,12 +155,12 @@ typedef struct point {
 static size_t points_of(page *p, point *out, const items *all, const char *model)
 {
     size_t n = 0;
-    for (size_t i = 0; i < all->n && !p->st; i++) {
+    for (size_t i = 0; i < all->n && !p->w.st; i++) {
         const item *const it = &all->v[i];
         if (it->kind != ITEM_CUT || it->holds == PARE_FALSE) continue;
         if (model && strcmp(it->cert->input.sha256, model) != 0) continue;
         p->file = it->from;
-        const both size = file_bytes_of(p, it);
+        const before_after size = file_bytes_of(p, it);
         const double left = 100 * size.after / size.before;
         if (!isfinite(left) || (n > 0 && strcmp(it->cert->norm, out[0].it->cert->norm) != 0))
             continue;
@@ -222,37 +187,37 @@ static size_t series_of(page *p, series *s, const point *at, size_t n)
                 if (cut_kind_of(at[k].it) != kind) continue;
                 x[m] = at[k].x;
                 y[m] = hollow ? at[k].measured : at[k].proven;
-                label[m++] = page_words(p, "%zu", at[k].it->number);
+                label[m++] = page_format(p, "%zu", at[k].it->number);
             }
             s[count++] = (series){
-                .name = page_words(p, "%s, %s", kind->word, hollow ? "measured" : "bound"),
+                .name = page_format(p, "%s, %s", kind->word, hollow ? "measured" : "bound"),
                 .n = m,
                 .x = x,
                 .y = y,
                 .label = hollow ? NULL : label,
                 .hollow = hollow,
-                .look = kind->look,
+                .style_index = kind->style_index,
             };
         }
     }
     return count;
 }
 
-static bool scatter(page *p, const items *all, const char *model, bool first)
+static bool put_plot(page *p, const items *all, const char *model, bool first)
 {
     point *const at = page_alloc(p, all->n, sizeof *at);
     const size_t n = at ? points_of(p, at, all, model) : 0;
     series *const s = page_alloc(p, 2 * n, sizeof *s);
     if (n < 2 || !s) return false;
     const size_t count = series_of(p, s, at, n);
-    if (p->st) return false;
+    if (p->w.st) return false;
     const char *const path = at[0].it->cert->input.path, *const slash = strrchr(path, '/');
     const bool entries = strcmp(at[0].it->cert->norm, OUTPUT_ENTRIES) == 0;
     if (first) page_put(p, "<div class=\"grid\">\n");
-    plot_chart(p, &(chart){page_words(p, "Size against error: cuts of %s",
-                                      !model  ? "different models"
-                                      : slash ? slash + 1
-                                              : path),
+    plot_chart(p, &(chart){page_format(p, "Size against error: cuts of %s",
+                                       !model  ? "different models"
+                                       : slash ? slash + 1
+                                               : path),
                            "size of the result, % of the original file",
                            entries ? "largest change of an output entry" : "error", .log_y = true,
                            .points = true, .from_zero = true, .s = s, .n = count});
@@ -261,7 +226,7 @@ static bool scatter(page *p, const items *all, const char *model, bool first)
 
 /* One plot for each model that was cut more than once: errors of different models are on
  * different scales. */
-static void scatters(page *p, const items *all)
+static void put_plots(page *p, const items *all)
 {
     bool any = false;
     for (size_t i = 0; i < all->n; i++) {
@@ -269,9 +234,9 @@ static void scatters(page *p, const items *all)
         bool seen = !c;
         for (size_t k = 0; k < i && !seen; k++)
             seen = all->v[k].cert && strcmp(all->v[k].cert->input.sha256, c->input.sha256) == 0;
-        if (!seen) any |= scatter(p, all, c->input.sha256, !any);
+        if (!seen) any |= put_plot(p, all, c->input.sha256, !any);
     }
-    if (!any) any = scatter(p, all, NULL, true);
+    if (!any) any = put_plot(p, all, NULL, true);
     if (any)
         page_put(p,
                  "</div>\n<p class=\"small dim\">The best cuts are at the lower left. Numbers are "
@@ -280,11 +245,11 @@ static void scatters(page *p, const items *all)
 }
 
 /* Every norm once. */
-static void notes(page *p, const items *all)
+static void put_norms(page *p, const items *all)
 {
     size_t shown = 0;
     page_put(p, "<p class=\"small dim\">");
-    for (size_t i = 0; i < all->n && !p->st; i++) {
+    for (size_t i = 0; i < all->n && !p->w.st; i++) {
         const char *const norm = norm_of(p, &all->v[i]);
         if (!norm || first_with_norm(p, all, i) != i) continue;
         if (shown++ == 0)
@@ -302,21 +267,28 @@ void summary_cuts(page *p, const items *all)
 {
     bool any = false;
     table t;
-    const columns c = columns_of(p, all);
-    for (size_t i = 0; i < all->n; i++) any |= has_certificate(&all->v[i]);
+    columns c = {false, false};
+    for (size_t i = 0; i < all->n; i++) {
+        const item *const it = &all->v[i];
+        any |= has_certificate(it);
+        if (it->kind != ITEM_CUT || it->holds == PARE_FALSE) continue;
+        p->file = it->from;
+        c.metric |= item_object(p, it->json, "metric") != NULL;
+        c.time |= item_object(p, it->json, "time_ms") != NULL;
+    }
     if (!any) return;
     page_put(p, "<section class=\"summary\" id=\"cuts\"><h2>Summary: every result and what it "
                 "costs</h2>\n");
     table_begin(p, &t,
-                page_words(p,
-                           "result|cut|#file size|%s%s#error, at most|#error, measured|#inputs|"
-                           "certificate|",
-                           c.metric ? "#metric|" : "", c.time ? "#time of one pass|" : ""),
+                page_format(p,
+                            "result|cut|#file size|%s%s#error, at most|#error, measured|#inputs|"
+                            "certificate|",
+                            c.metric ? "#metric|" : "", c.time ? "#time of one pass|" : ""),
                 "all");
-    for (size_t i = 0; i < all->n && !p->st; i++)
-        if (is_listed(&all->v[i])) row(p, &t, all, i, c);
+    for (size_t i = 0; i < all->n && !p->w.st; i++)
+        if (has_certificate(&all->v[i]) || all->v[i].kind == ITEM_PLAN) put_row(p, &t, all, i, c);
     table_end(p);
-    notes(p, all);
-    scatters(p, all);
+    put_norms(p, all);
+    put_plots(p, all);
     page_put(p, "</section>\n");
 }

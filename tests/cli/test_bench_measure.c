@@ -80,7 +80,7 @@ static pare_status look(bench_job *j, double *error)
     return PARE_OK;
 }
 
-static const bench_kind kind = {NULL, NULL, run, look, NULL};
+static const bench_kind kind = {NULL, NULL, NULL, run, look, NULL};
 static const bench_case made_up_case = {"made up", &kind, BENCH_QUICK, BENCH_MS, false, {0}};
 
 static pare_status measure(made_up *w, bench_match *m, cli *c)
@@ -137,7 +137,8 @@ static void best_is_the_least_and_the_median_the_middle(void **state)
     assert_true(bench_best(&s) == 1 && bench_median(&s) == 4);
     s = (bench_samples){.t = {5, 1, 4, 9}, .n = 4};
     assert_true(bench_best(&s) == 1 && bench_median(&s) == 4.5);
-    for (size_t i = 0; i < 2 * BENCH_SAMPLES; i++) add(&s, 1); /* no more than there is room for */
+    for (size_t i = 0; i < 2 * BENCH_SAMPLES; i++)
+        add_sample(&s, 1); /* no more than there is room for */
     assert_int_equal(s.n, BENCH_SAMPLES);
 }
 

@@ -1,4 +1,4 @@
-/* A table in colors (plot.h). */
+/* plot_heatmap.c - a table in colors (plot.h). */
 #include "plot.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@ typedef struct range {
     double low, high;
 } range;
 
-static range of_cells(const heat *h, size_t first, size_t step)
+static range range_of(const heatmap *h, size_t first, size_t step)
 {
     range r = {INFINITY, -INFINITY};
     for (size_t i = first; i < h->rows * h->cols; i += step)
@@ -19,29 +19,8 @@ static range of_cells(const heat *h, size_t first, size_t step)
     return r;
 }
 
-/* 0..70 percent of the hot color: the ink stays readable. */
-static double heat_of(range r, double v)
-{
-    if (!(r.high > r.low)) return 0;
-    const double part = (v / 2 - r.low / 2) / (r.high / 2 - r.low / 2); /* 2 |v| may overflow */
-    return isfinite(part) ? 70 * part : 0;
-}
-
-static void cell(page *p, const heat *h, size_t i, size_t j)
-{
-    number buf;
-    const double v = h->v[i * h->cols + j];
-    if (isnan(v)) {
-        page_put(p, "<td></td>");
-        return;
-    }
-    const range r = h->by_column ? of_cells(h, j, h->cols) : of_cells(h, 0, 1);
-    page_put(p, "<td style=\"background:color-mix(in oklab,var(--hot) %.0f%%,var(--box))\">%s</td>",
-             isinf(v) ? 70 : heat_of(r, v), isinf(v) ? "inf" : show_value(buf, v));
-}
-
 /* Pixels that the table takes at most: a letter 7.8, the padding of a cell 16. */
-static double width_of(const heat *h)
+static double table_width(const heatmap *h)
 {
     double all = 0, names = 0;
     for (size_t i = 0; i < h->rows; i++) names = fmax(names, 7.8 * (double)strlen(h->row[i]));
@@ -61,21 +40,36 @@ static double width_of(const heat *h)
     return all + names + 16;
 }
 
-void plot_heat(page *p, const heat *h)
+void plot_heatmap(page *p, const heatmap *h)
 {
     page_put(p, "<figure class=\"heatbox\">");
     page_tag(p, "figcaption", NULL, h->title);
     page_put(p,
              "<p class=\"hint need%d\">This table has %zu columns: move it sideways to see all of "
              "them &rarr;</p>\n",
-             page_need(width_of(h)), h->cols);
+             page_need(table_width(h)), h->cols);
     page_put(p, "<div class=\"wide\" tabindex=\"0\"><table class=\"heat\"><tr><th></th>");
     for (size_t j = 0; j < h->cols; j++) page_tag(p, "th", NULL, h->col[j]);
     page_put(p, "</tr>\n");
     for (size_t i = 0; i < h->rows; i++) {
         page_put(p, "<tr>");
         page_tag(p, "th", NULL, h->row[i]);
-        for (size_t j = 0; j < h->cols; j++) cell(p, h, i, j);
+        for (size_t j = 0; j < h->cols; j++) {
+            number buf;
+            const double v = h->v[i * h->cols + j];
+            if (isnan(v)) {
+                page_put(p, "<td></td>");
+                continue;
+            }
+            /* 0..70 percent of the hot color: the ink stays readable. Halves: 2 |v| may overflow. */
+            const range r = h->by_column ? range_of(h, j, h->cols) : range_of(h, 0, 1);
+            const double part = (v / 2 - r.low / 2) / (r.high / 2 - r.low / 2);
+            const double hot = isinf(v) ? 70 : r.high > r.low && isfinite(part) ? 70 * part : 0;
+            page_put(p,
+                     "<td style=\"background:color-mix(in oklab,var(--hot) "
+                     "%.0f%%,var(--box))\">%s</td>",
+                     hot, isinf(v) ? "inf" : show_value(buf, v));
+        }
         page_put(p, "</tr>\n");
     }
     page_put(p, "</table></div></figure>\n");

@@ -1,12 +1,11 @@
-/* The table of benchmarks, and what their kinds share. */
+/* bench_cases.c - the table of benchmarks, and what their kinds share (bench.h). */
 #include "bench.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
-/* ---- the table --------------------------------------------------------------------------------
- */
+/* ---- the table ------------------------------------------------------------------------------ */
 
 const bench_case bench_cases[] = {
     /* causal, heads, n, d */
@@ -55,7 +54,7 @@ const bench_case bench_cases[] = {
 };
 const size_t bench_ncases = sizeof bench_cases / sizeof *bench_cases;
 
-/* ---- what kinds share --- */
+/* ---- what kinds share ----------------------------------------------------------------------- */
 
 void *bench_alloc(bench_job *j, size_t count, size_t size)
 {
@@ -79,8 +78,8 @@ char *bench_path(bench_job *j, const char *name)
     return path;
 }
 
-pare_status bench_give(bench_job *j, const char *name, pare_dtype t, size_t rows, size_t cols,
-                       const void *data)
+pare_status bench_give_array(bench_job *j, const char *name, pare_dtype t, size_t rows, size_t cols,
+                             const void *data)
 {
     if (!j->peers) return PARE_OK;
     const pare_array a = {.dtype = t, .ndim = 2, .shape = {rows, cols}, .data = data};
@@ -90,7 +89,7 @@ pare_status bench_give(bench_job *j, const char *name, pare_dtype t, size_t rows
     return path ? pare_npy_write(path, &a, true, &j->c->err) : j->c->err.code;
 }
 
-pare_status bench_tell(bench_job *j, const char *fmt, ...)
+pare_status bench_give_case(bench_job *j, const char *fmt, ...)
 {
     if (!j->peers) return PARE_OK;
     char text[512], *path = bench_path(j, "case.json");
@@ -108,11 +107,11 @@ pare_status bench_tell(bench_job *j, const char *fmt, ...)
 
 double bench_distance(const float *got, const double *want, size_t n)
 {
-    double off = 0, top = 0;
+    double worst = 0, largest = 0;
     for (size_t i = 0; i < n; i++) {
         const double d = fabs((double)got[i] - want[i]);
-        if (!(d <= off)) off = d; /* a nan stays */
-        if (fabs(want[i]) > top) top = fabs(want[i]);
+        if (!(d <= worst)) worst = d; /* a nan stays */
+        if (fabs(want[i]) > largest) largest = fabs(want[i]);
     }
-    return off / top;
+    return worst / largest;
 }

@@ -1,4 +1,4 @@
-/* What a training command means: data, models, settings, runs. */
+/* train_setup.c - what a training command means: data, models, settings, runs (train.h). */
 #include "interrupt.h"
 #include "warn_text.h"
 #include "train.h"
@@ -7,27 +7,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- small answers ------------------------------------------------------------------------- */
+/* ---- one run and one setting ---------------------------------------------------------------- */
 
-const pare_lesson *plan_lesson(const plan *p, size_t run)
+const pare_lesson *training_task(const training *tr, size_t run)
 {
-    return &p->lesson[p->o->over == OVER_SPLIT ? run : 0];
+    return &tr->lesson[tr->o->over == OVER_SPLIT ? run : 0];
 }
 
-uint64_t plan_steps(const plan *p, size_t at)
+uint64_t training_steps(const training *tr, size_t at)
 {
-    const uint64_t epochs = p->setting[at].epochs;
-    return epochs ? epochs * p->lesson[0].epoch : p->o->steps;
+    const uint64_t epochs = tr->setting[at].epochs;
+    return epochs ? epochs * tr->lesson[0].epoch : tr->o->steps;
 }
 
-uint64_t plan_seed(const plan *p, size_t run)
+uint64_t training_seed(const training *tr, size_t run)
 {
-    return p->c->seed + run;
+    return tr->c->seed + run;
 }
 
-size_t plan_split(const plan *p, size_t run)
+size_t training_split(const training *tr, size_t run)
 {
-    return p->o->split + (p->o->over == OVER_SPLIT ? run : 0);
+    return tr->o->split + (tr->o->over == OVER_SPLIT ? run : 0);
 }
 
 static bool on_nodes(const train_opts *o)
@@ -35,7 +35,7 @@ static bool on_nodes(const train_opts *o)
     return o->kind <= PARE_INIT_GCN;
 }
 
-/* ---- lessons ------------------------------------------------------------------------------- */
+/* ---- data ------------------------------------------------------------------------------- */
 
 typedef enum data_kind { DATA_GRAPH, DATA_SERIES, DATA_TEXT, DATA_SENTENCES } data_kind;
 
@@ -45,9 +45,9 @@ static bool ends_with(const char *s, const char *tail)
     return n >= t && strcmp(s + n - t, tail) == 0;
 }
 
-static pare_status find_data_kind(plan *p, data_kind *out, const char *path)
+static pare_status find_data_kind(training *tr, data_kind *out, const char *path)
 {
-    cli *c = p->c;
+    cli *c = tr->c;
     pare_npz *z = NULL;
     *out = DATA_TEXT;
     if (ends_with(path, ".txt") || ends_with(path, ".npy")) return PARE_OK;
@@ -69,15 +69,15 @@ static pare_status find_data_kind(plan *p, data_kind *out, const char *path)
     return PARE_OK;
 }
 
-static pare_status fits_kind(plan *p, data_kind d)
+static pare_status check_data_kind(training *tr, data_kind d)
 {
     static const char *const what[] = {"a graph", "sequences", "text", "sentences with labels"};
     static const char *const wants[] = {
         "a graph (.npz)",
         ("sequences (.npz with inputs and targets or values) or sentences with labels (.tsv)"),
         "text (.txt, .npy of token ids) or sequences (.npz)"};
-    const train_opts *o = p->o;
-    cli *const c = p->c;
+    const train_opts *o = tr->o;
+    cli *const c = tr->c;
     const bool nodes = on_nodes(o), encoder = o->kind == PARE_INIT_ENCODER;
     const bool fits = nodes     ? d == DATA_GRAPH
                       : encoder ? d == DATA_SERIES || d == DATA_SENTENCES
@@ -103,18 +103,14 @@ static pare_status fits_kind(plan *p, data_kind d)
     return PARE_OK;
 }
 
-static void say_text(const plan *p)
+static pare_status open_task(training *tr, data_kind d, pare_lesson *l, size_t split)
 {
-    if (pare_ranks_rank(p->ranks) == 0) warn_text(p->c, p->o->data, &p->facts.notes);
-}
-
-static pare_status open_lesson(plan *p, data_kind d, pare_lesson *l, size_t split)
-{
-    cli *c = p->c;
-    const train_opts *o = p->o;
-    const pare_model *m = p->from;
-    const uint8_t *const vocab = m ? m->vocab : p->vocab ? p->vocab->data : NULL;
-    const size_t vocab_bytes = m ? m->vocab_bytes : p->vocab ? p->vocab->bytes : 0;
+    cli *c = tr->c;
+    const train_opts *o = tr->o;
+    const pare_model *m = tr->from;
+    const bool first_rank = pare_ranks_rank(tr->ranks) == 0;
+    const uint8_t *const vocab = m ? m->vocab : tr->vocab ? tr->vocab->data : NULL;
+    const size_t vocab_bytes = m ? m->vocab_bytes : tr->vocab ? tr->vocab->bytes : 0;
     if (d == DATA_GRAPH) {
         const pare_graph_lesson g = {.path = o->data,
                                      .split = split,
@@ -122,7 +118,7 @@ static pare_status open_lesson(plan *p, data_kind d, pare_lesson *l, size_t spli
                                      .full = m ? m->pattern.kind != PARE_GRAPH
                                                : o->full || o->kind == PARE_INIT_MLP,
                                      .classes = m ? pare_model_outputs(m) : 0};
-        return pare_lesson_graph(l, &p->facts, c->arena, &g, &c->err);
+        return pare_lesson_graph(l, &tr->facts, c->arena, &g, &c->err);
     }
     if (d == DATA_SERIES) {
         const pare_series_lesson s = {.train = o->data,
@@ -132,68 +128,58 @@ static pare_status open_lesson(plan *p, data_kind d, pare_lesson *l, size_t spli
                                       .batch = o->batch,
                                       .ids = m ? m->stem.vocab : 0,
                                       .outputs = m ? pare_model_outputs(m) : 0};
-        return pare_lesson_series(l, &p->facts, c->arena, &s, &c->err);
+        return pare_lesson_series(l, &tr->facts, c->arena, &s, &c->err);
     }
     if (d == DATA_SENTENCES) {
         const pare_sentence_lesson s = {.train = o->data,
                                         .val = o->val,
                                         .test = o->test,
-                                        .tokenizer = p->tokenizer,
+                                        .tokenizer = tr->tokenizer,
                                         .vocab = vocab,
                                         .vocab_bytes = vocab_bytes,
                                         .split = split,
                                         .batch = o->batch,
                                         .context = m ? m->context : 0,
                                         .outputs = m ? pare_model_outputs(m) : 0};
-        const pare_status st = pare_lesson_sentences(l, &p->facts, c->arena, &s, &c->err);
-        if (!st && split == o->split) say_text(p);
+        const pare_status st = pare_lesson_sentences(l, &tr->facts, c->arena, &s, &c->err);
+        if (!st && split == o->split && first_rank) warn_text(c, o->data, &tr->facts.notes);
         return st;
     }
     pare_text_lesson t = {.train = o->data,
                           .val = o->val,
                           .test = o->test,
-                          .tokenizer = p->tokenizer,
+                          .tokenizer = tr->tokenizer,
                           .vocab = vocab,
                           .vocab_bytes = vocab_bytes,
                           .window = o->window,
                           .batch = o->batch,
                           .mark_tokens = o->eval_tokens};
-    pare_status st = pare_lesson_text(l, &p->facts, c->arena, &t, &c->err);
-    if (!st) say_text(p);
-    const size_t seen = t.mark_tokens;
-    if (st || seen == 0 || (p->facts.val <= seen && p->facts.test <= seen)) return st;
+    pare_status st = pare_lesson_text(l, &tr->facts, c->arena, &t, &c->err);
+    if (!st && first_rank) warn_text(c, o->data, &tr->facts.notes);
+    const size_t scored = t.mark_tokens;
+    if (st || scored == 0 || (tr->facts.val <= scored && tr->facts.test <= scored)) return st;
     t.mark_tokens = 0;
-    return pare_lesson_text(&p->whole, &p->facts, c->arena, &t, &c->err);
+    return pare_lesson_text(&tr->full_text, &tr->facts, c->arena, &t, &c->err);
 }
 
-static pare_status open_lessons(plan *p)
+static pare_status open_tasks(training *tr)
 {
-    cli *c = p->c;
-    const train_opts *o = p->o;
+    cli *c = tr->c;
+    const train_opts *o = tr->o;
     data_kind d;
-    const size_t n = o->over == OVER_SPLIT ? p->runs : 1;
-    pare_status st = find_data_kind(p, &d, o->data);
-    if (!st) st = fits_kind(p, d);
+    const size_t n = o->over == OVER_SPLIT ? tr->runs : 1;
+    pare_status st = find_data_kind(tr, &d, o->data);
+    if (!st) st = check_data_kind(tr, d);
     if (st) return st;
     static const char *const units[] = {"nodes", "sequences", "tokens", "sentences"};
-    p->unit = units[d];
-    p->lesson = pare_alloc(c->arena, n, sizeof *p->lesson);
-    if (!p->lesson) return pare_no_memory(&c->err);
-    for (size_t i = 0; !st && i < n; i++) st = open_lesson(p, d, &p->lesson[i], o->split + i);
+    tr->unit = units[d];
+    tr->lesson = pare_alloc(c->arena, n, sizeof *tr->lesson);
+    if (!tr->lesson) return pare_no_memory(&c->err);
+    for (size_t i = 0; !st && i < n; i++) st = open_task(tr, d, &tr->lesson[i], o->split + i);
     return st;
 }
 
 /* ---- models -------------------------------------------------------------------------------- */
-
-static pare_status open_vocab(plan *p)
-{
-    cli *c = p->c;
-    p->tokenizer = p->from ? p->from->tokenizer : PARE_TOK_BYTES;
-    if (!p->o->vocab) return PARE_OK;
-    pare_status st = pare_blob_open(&p->vocab, p->o->vocab, &c->err);
-    if (!st) st = pare_vocab_detect(&p->tokenizer, p->vocab->data, p->vocab->bytes, &c->err);
-    return cli_name(c, st, p->o->vocab);
-}
 
 /* What --attention asks of the softmax heads of a model. */
 static void set_attention(pare_model *m, const train_opts *o)
@@ -209,20 +195,26 @@ static void set_attention(pare_model *m, const train_opts *o)
     }
 }
 
-static pare_status open_models(plan *p)
+static pare_status open_models(training *tr)
 {
-    const train_opts *o = p->o;
+    cli *const c = tr->c;
+    const train_opts *o = tr->o;
     pare_status st = PARE_OK;
-    if (o->from) st = cli_load(p->c, &p->from, o->from);
-    set_attention(p->from, o);
-    if (!st && o->teacher) st = cli_load(p->c, &p->teacher, o->teacher);
-    return st ? st : open_vocab(p);
+    if (o->from) st = cli_load(c, &tr->from, o->from);
+    set_attention(tr->from, o);
+    if (!st && o->teacher) st = cli_load(c, &tr->teacher, o->teacher);
+    if (st) return st;
+    tr->tokenizer = tr->from ? tr->from->tokenizer : PARE_TOK_BYTES;
+    if (!o->vocab) return PARE_OK;
+    st = pare_blob_open(&tr->vocab, o->vocab, &c->err);
+    if (!st) st = pare_vocab_detect(&tr->tokenizer, tr->vocab->data, tr->vocab->bytes, &c->err);
+    return cli_name(c, st, o->vocab);
 }
 
-static pare_status fresh(const plan *p, pare_model **out, uint64_t seed, pare_err *err)
+static pare_status new_model(const training *tr, pare_model **out, uint64_t seed, pare_err *err)
 {
-    const train_opts *o = p->o;
-    const pare_lesson_facts *f = &p->facts;
+    const train_opts *o = tr->o;
+    const pare_lesson_facts *f = &tr->facts;
     const pare_frozen_gpt source = popup_source(o, seed);
     const pare_init init = {.kind = (pare_init_kind)o->kind,
                             .dim = o->dim,
@@ -242,53 +234,42 @@ static pare_status fresh(const plan *p, pare_model **out, uint64_t seed, pare_er
                             .source = o->popup ? &source : NULL};
     pare_status st = pare_init_model(out, &init, err);
     if (!st) set_attention(*out, o);
-    if (st || !p->vocab) return st;
-    st = pare_model_keep(*out, p->vocab, err);
+    if (st || !tr->vocab) return st;
+    st = pare_model_keep(*out, tr->vocab, err);
     if (st) {
         pare_model_free(*out);
         *out = NULL;
         return st;
     }
-    (*out)->tokenizer = p->tokenizer;
-    (*out)->vocab = p->vocab->data;
-    (*out)->vocab_bytes = p->vocab->bytes;
+    (*out)->tokenizer = tr->tokenizer;
+    (*out)->vocab = tr->vocab->data;
+    (*out)->vocab_bytes = tr->vocab->bytes;
     return PARE_OK;
 }
 
-/* A model that is to be taught, or to teach, with this lesson. */
-static pare_status suits(plan *p, const pare_model *m, const char *option)
+/* Whether a model can learn from these data, or teach on them. */
+static pare_status check_model_fits(training *tr, const pare_model *m, const char *option)
 {
     pare_batch b;
-    cli *c = p->c;
-    const pare_lesson *l = &p->lesson[0];
-    if (on_nodes(p->o) ? m->stem.ids : m->pattern.kind == PARE_GRAPH)
+    cli *c = tr->c;
+    const pare_lesson *l = &tr->lesson[0];
+    if (on_nodes(tr->o) ? m->stem.ids : m->pattern.kind == PARE_GRAPH)
         return pare_fail(&c->err, PARE_ERR_INPUT, "%s is a %s, but --kind is %s", option,
                          m->pattern.kind == PARE_GRAPH ? "graph transformer" : "model of token ids",
-                         train_kinds[p->o->kind]);
+                         train_kinds[tr->o->kind]);
     const pare_mark mark = pare_arena_mark(c->arena);
     pare_status st = l->batch(l->self, &b, c->arena, 0, 0, &c->err);
     if (!st) st = pare_input_check(m, &b.in, &c->err);
     pare_arena_reset(c->arena, mark);
-    if (!st && pare_model_outputs(m) != p->facts.outputs)
+    if (!st && pare_model_outputs(m) != tr->facts.outputs)
         st = pare_fail(&c->err, PARE_ERR_INPUT, "the model has %zu outputs, the data need %zu",
-                       pare_model_outputs(m), p->facts.outputs);
-    if (!st && (m->top.pool == PARE_POOL_NONE) != (p->facts.pool == PARE_POOL_NONE))
+                       pare_model_outputs(m), tr->facts.outputs);
+    if (!st && (m->top.pool == PARE_POOL_NONE) != (tr->facts.pool == PARE_POOL_NONE))
         st = pare_fail(&c->err, PARE_ERR_INPUT,
                        "the model has an output per %s, the data need one per %s",
                        m->top.pool == PARE_POOL_NONE ? "token" : "sequence",
-                       p->facts.pool == PARE_POOL_NONE ? "token" : "sequence");
+                       tr->facts.pool == PARE_POOL_NONE ? "token" : "sequence");
     if (st && st != PARE_ERR_MEMORY) pare_err_prefix(&c->err, option);
-    return st;
-}
-
-/* Mistakes in the shape are told before the first step. */
-static pare_status try_models(plan *p)
-{
-    pare_model *m = NULL;
-    pare_status st = p->from ? suits(p, p->from, "--from") : fresh(p, &m, 0, &p->c->err);
-    if (!st) st = oracle_open(p, p->from ? p->from : m);
-    pare_model_free(m);
-    if (!st && p->teacher) st = suits(p, p->teacher, "--teacher");
     return st;
 }
 
@@ -300,9 +281,9 @@ typedef struct values {
     size_t n;
 } values;
 
-static pare_status bad_grid(plan *p, const char *at)
+static pare_status bad_grid(training *tr, const char *at)
 {
-    return pare_fail(&p->c->err, PARE_ERR_USAGE,
+    return pare_fail(&tr->c->err, PARE_ERR_USAGE,
                      "--grid: '%s' is not understood; write it like lr=0.1,0.01;epochs=50,100 (at "
                      "most %d values each)",
                      at, MOST_VALUES);
@@ -311,7 +292,7 @@ static pare_status bad_grid(plan *p, const char *at)
 /* Numbers between commas, up to the end or a semicolon, where *at is left. */
 static bool read_values(values *out, const char **at)
 {
-    if (out->n) return false; /* said twice */
+    if (out->n) return false; /* given twice */
     for (;; ++*at) {
         char *end = NULL;
         const double v = strtod(*at, &end);
@@ -323,173 +304,160 @@ static bool read_values(values *out, const char **at)
     }
 }
 
-static pare_status read_grid(plan *p, values *lr, values *epochs)
+/* --grid lr=0.1,0.01;epochs=50,100, or the one setting of --lr and --epochs. */
+static pare_status open_settings(training *tr)
 {
-    for (const char *at = p->o->grid; at && *at;) {
+    const train_opts *o = tr->o;
+    values lr = {0}, epochs = {0};
+    uint64_t whole[MOST_VALUES];
+    for (const char *at = o->grid; at && *at;) {
         const char *from = at;
         bool good = false;
         if (strncmp(at, "lr=", 3) == 0) {
             at += 3;
-            good = read_values(lr, &at);
+            good = read_values(&lr, &at);
         } else if (strncmp(at, "epochs=", 7) == 0) {
             at += 7;
-            good = read_values(epochs, &at);
-            for (size_t i = 0; i < epochs->n; i++)
-                good = good && floor(epochs->v[i]) == epochs->v[i];
+            good = read_values(&epochs, &at);
+            for (size_t i = 0; i < epochs.n; i++) good = good && floor(epochs.v[i]) == epochs.v[i];
         }
-        if (!good) return bad_grid(p, from);
+        if (!good) return bad_grid(tr, from);
         if (*at == ';') at++;
     }
-    if (p->o->grid && lr->n + epochs->n == 0) return bad_grid(p, p->o->grid);
-    return PARE_OK;
-}
-
-static pare_status open_settings(plan *p)
-{
-    const train_opts *o = p->o;
-    values lr = {0}, epochs = {0};
-    uint64_t whole[MOST_VALUES];
-    const pare_status st = read_grid(p, &lr, &epochs);
-    if (st) return st;
+    if (o->grid && lr.n + epochs.n == 0) return bad_grid(tr, o->grid);
     if (epochs.n && (o->steps || o->epochs))
-        return pare_fail(&p->c->err, PARE_ERR_USAGE,
+        return pare_fail(&tr->c->err, PARE_ERR_USAGE,
                          "--grid says the epochs: leave --epochs and --steps out");
     if (lr.n == 0) lr.v[lr.n++] = o->lr;
     if (epochs.n == 0) epochs.v[epochs.n++] = (double)o->epochs;
     for (size_t i = 0; i < epochs.n; i++) whole[i] = (uint64_t)epochs.v[i];
-    p->settings = lr.n * epochs.n;
-    return pare_grid(&p->setting, p->c->arena, lr.v, lr.n, whole, epochs.n, &p->c->err);
+    tr->settings = lr.n * epochs.n;
+    return pare_grid(&tr->setting, tr->c->arena, lr.v, lr.n, whole, epochs.n, &tr->c->err);
 }
 
 /* ---- runs ---------------------------------------------------------------------------------- */
 
-static pare_status open_lines(plan *p)
+static pare_status open_runs(training *tr)
 {
-    cli *c = p->c;
-    const size_t n = p->settings * p->runs;
-    p->line = pare_alloc(c->arena, n, sizeof *p->line);
-    p->checkpoint = pare_alloc(c->arena, n, sizeof *p->checkpoint);
-    if (!p->line || !p->checkpoint) return pare_no_memory(&c->err);
+    cli *c = tr->c;
+    const size_t n = tr->settings * tr->runs;
+    tr->progress = pare_alloc(c->arena, n, sizeof *tr->progress);
+    tr->checkpoint = pare_alloc(c->arena, n, sizeof *tr->checkpoint);
+    if (!tr->progress || !tr->checkpoint) return pare_no_memory(&c->err);
     for (size_t i = 0; i < n; i++) {
-        const size_t at = i / p->runs, run = i % p->runs;
-        p->line[i] = (run_line){p, run, at, 0};
-        p->checkpoint[i] = n == 1
-                               ? cli_suffixed(c, c->out, ".checkpoint")
-                               : pare_sprintf(c->arena, "%s.checkpoint-%zu-%zu", c->out, at, run);
-        if (!p->checkpoint[i]) return pare_no_memory(&c->err);
-        interrupt_cleans_also(p->checkpoint[i]);
-        p->total += plan_steps(p, at);
+        const size_t at = i / tr->runs, run = i % tr->runs;
+        tr->progress[i] = (run_progress){tr, run, at, 0};
+        tr->checkpoint[i] = n == 1
+                                ? cli_suffixed(c, c->out, ".checkpoint")
+                                : pare_sprintf(c->arena, "%s.checkpoint-%zu-%zu", c->out, at, run);
+        if (!tr->checkpoint[i]) return pare_no_memory(&c->err);
+        interrupt_cleans_also(tr->checkpoint[i]);
+        tr->total += training_steps(tr, at);
     }
-    return PARE_OK;
-}
-
-/* A run that was stopped is not lost by forgetting --resume, and who says --resume (perhaps with
- * another number of runs, whose checkpoints have other names) is told when nothing is there. */
-static pare_status check_checkpoints(plan *p)
-{
-    cli *c = p->c;
+    /* Forgetting --resume does not lose a run that was stopped. Where --resume finds nothing (perhaps
+     * because another number of runs gives checkpoints other names), a note says so. */
     size_t there = 0;
-    for (size_t i = 0; i < p->settings * p->runs; i++) {
-        if (!pare_file_exists(p->checkpoint[i])) continue;
+    for (size_t i = 0; i < n; i++) {
+        if (!pare_file_exists(tr->checkpoint[i])) continue;
         there++;
-        if (!p->o->resume && !c->force)
+        if (!tr->o->resume && !c->force)
             return pare_fail(&c->err, PARE_ERR_IO,
                              "%s exists: --resume continues from it, -f starts anew",
-                             p->checkpoint[i]);
+                             tr->checkpoint[i]);
     }
-    if (p->o->resume && there == 0 && pare_ranks_rank(p->ranks) == 0)
+    if (tr->o->resume && there == 0 && pare_ranks_rank(tr->ranks) == 0)
         cli_note(c, "--resume: there is no checkpoint %s, so training starts at step 0",
-                 p->checkpoint[0]);
+                 tr->checkpoint[0]);
     return PARE_OK;
 }
 
-static uint64_t every(size_t said, uint64_t usual)
+static uint64_t steps_between(size_t given, uint64_t usual)
 {
-    return said ? said : usual ? usual : 1;
+    return given ? given : usual ? usual : 1;
 }
 
 /* The default warm-up is for runs of the default length; one that is given is taken as it is. */
-static uint64_t warmup(const train_opts *o, uint64_t steps)
+static uint64_t warmup_steps(const train_opts *o, uint64_t steps)
 {
     const size_t usual = o->recipe->warmup;
-    if (o->warmup != WARMUP_NOT_SAID) return o->warmup;
+    if (o->warmup != WARMUP_DEFAULT) return o->warmup;
     return usual > steps / 10 ? steps / 10 : usual;
 }
 
-static void say_warmup(const plan *p)
+pare_status training_open(training *tr, cli *c, const train_opts *o, pare_ranks *ranks)
 {
-    const uint64_t steps = plan_steps(p, 0), is = warmup(p->o, steps);
-    if (p->o->warmup != WARMUP_NOT_SAID || is == p->o->recipe->warmup) return;
-    if (pare_ranks_rank(p->ranks) == 0)
-        cli_note(p->c,
+    *tr = (training){.c = c, .o = o, .ranks = ranks, .runs = o->runs, .last_score = NAN};
+    pare_model *m = NULL;
+    tr->popup.keep = o->keep;
+    pare_status st = open_settings(tr);
+    if (!st) st = open_models(tr);
+    if (!st) st = open_tasks(tr);
+    /* Mistakes in the shape are reported before the first step. */
+    if (!st)
+        st = tr->from ? check_model_fits(tr, tr->from, "--from") : new_model(tr, &m, 0, &c->err);
+    if (!st) st = oracle_prepare(tr, tr->from ? tr->from : m);
+    pare_model_free(m);
+    if (!st && tr->teacher) st = check_model_fits(tr, tr->teacher, "--teacher");
+    if (!st) st = open_runs(tr);
+    if (st || o->warmup != WARMUP_DEFAULT) return st;
+    const uint64_t steps = training_steps(tr, 0), warmup = warmup_steps(o, steps);
+    if (warmup != o->recipe->warmup && pare_ranks_rank(ranks) == 0)
+        cli_note(c,
                  "the warm-up is shortened from %zu to %llu of the %llu steps; --warmup N sets it",
-                 p->o->recipe->warmup, (unsigned long long)is, (unsigned long long)steps);
+                 o->recipe->warmup, (unsigned long long)warmup, (unsigned long long)steps);
+    return PARE_OK;
 }
 
-pare_status plan_open(plan *p, cli *c, const train_opts *o, pare_ranks *ranks)
+void training_close(training *tr)
 {
-    *p = (plan){.c = c, .o = o, .ranks = ranks, .runs = o->runs, .last_score = NAN};
-    p->popup.keep = o->keep;
-    pare_status st = open_settings(p);
-    if (!st) st = open_models(p);
-    if (!st) st = open_lessons(p);
-    if (!st) st = try_models(p);
-    if (!st) st = open_lines(p);
-    if (!st) st = check_checkpoints(p);
-    if (!st) say_warmup(p);
-    return st;
+    pare_model_free(tr->from);
+    pare_model_free(tr->teacher);
+    pare_blob_release(tr->vocab);
+    if (tr->log) fclose(tr->log);
+    oracle_close_all(tr);
 }
 
-void plan_close(plan *p)
+pare_status training_open_run(void *self, pare_run_parts *out, size_t run, size_t at, pare_err *err)
 {
-    pare_model_free(p->from);
-    pare_model_free(p->teacher);
-    pare_blob_release(p->vocab);
-    if (p->log) fclose(p->log);
-    oracle_close(p);
-}
-
-pare_status plan_start(void *self, pare_run_parts *out, size_t run, size_t at, pare_err *err)
-{
-    plan *p = self;
-    const train_opts *o = p->o;
-    const size_t i = at * p->runs + run;
-    const uint64_t steps = plan_steps(p, at), seed = plan_seed(p, run);
+    training *tr = self;
+    const train_opts *o = tr->o;
+    const size_t i = at * tr->runs + run;
+    const uint64_t steps = training_steps(tr, at), seed = training_seed(tr, run);
     pare_model *m = NULL;
     const pare_attention_provider *by;
-    pare_status st = oracle_start(p, &by, i, err);
-    if (!st && !p->from) st = fresh(p, &m, seed, err);
+    pare_status st = oracle_open_run(tr, &by, i, err);
+    if (!st && !tr->from) st = new_model(tr, &m, seed, err);
     if (st) return st;
-    *out = (pare_run_parts){.start = m ? m : p->from, .lesson = plan_lesson(p, run), .own = m};
+    *out = (pare_run_parts){.start = m ? m : tr->from, .lesson = training_task(tr, run), .own = m};
     out->opts = (pare_train_opts){
         .steps = steps,
-        .warmup = warmup(o, steps),
-        .mark_every = every(o->eval_every, on_nodes(o) ? 1 : steps / 20),
-        .keep_every = every(o->keep_every, steps / 20),
-        .lr = p->setting[at].lr,
+        .warmup = warmup_steps(o, steps),
+        .mark_every = steps_between(o->eval_every, on_nodes(o) ? 1 : steps / 20),
+        .keep_every = steps_between(o->keep_every, steps / 20),
+        .lr = tr->setting[at].lr,
         .last_lr = o->last_lr,
         .clip = o->clip,
         .dropout = o->dropout,
         .adamw = PARE_ADAMW_DEFAULT,
         .seed = seed,
-        .popup = o->popup ? &p->popup : NULL,
-        .teacher = p->teacher,
+        .popup = o->popup ? &tr->popup : NULL,
+        .teacher = tr->teacher,
         .attention = by,
         .distill = o->distill,
         .temperature = o->temperature,
         .hidden = o->hidden,
-        .checkpoint = p->checkpoint[i],
+        .checkpoint = tr->checkpoint[i],
         .resume = o->resume,
         .log = log_step,
         .poly = run == 0 && at == 0 ? log_poly : NULL,
-        .log_self = &p->line[i],
+        .log_self = &tr->progress[i],
     };
     out->opts.adamw.weight_decay = o->decay;
     out->opts.adamw.decay_vectors = o->recipe->decay_vectors;
     return PARE_OK;
 }
 
-void plan_stop(void *self, pare_run_parts *parts)
+void training_close_run(void *self, pare_run_parts *parts)
 {
     (void)self;
     pare_model_free(parts->own);

@@ -1,4 +1,4 @@
-/* claims.c - the statements of a certificate, section by section (items.h).
+/* claim_tables.c - the statements of a certificate, section by section (items.h).
  *
  * Statements of one kind that differ only in a layer, a width or a place of the residual stream
  * share one small table: its caption has the sentence, its columns have what differs. So neither
@@ -24,7 +24,7 @@ const char *claim_sentence(page *p, const pare_claim *t)
     case PARE_ENGINE_ROUNDING:
         return "rounding of the f32 engine, from sizes and norms alone";
     case PARE_LINK_HYPOTHESES:
-        return page_words(p, "optional bounds of link %g (%s)", t->p[0], t->text);
+        return page_format(p, "optional bounds of link %g (%s)", t->p[0], t->text);
     case PARE_EDITS_OUTPUTS:
         if (t->p[0] == 0) return "outputs, after any node gets any feature row of the graph";
         break;
@@ -36,8 +36,8 @@ const char *claim_sentence(page *p, const pare_claim *t)
     default:
         break;
     }
-    const char *const text = p->st ? "" : pare_claim_sentence(p->arena, t);
-    if (!text) p->st = pare_no_memory(p->err);
+    const char *const text = p->w.st ? "" : pare_claim_sentence(p->w.arena, t);
+    if (!text) pare_work_keep(&p->w, pare_no_memory(p->w.err));
     return text ? text : "";
 }
 
@@ -77,7 +77,7 @@ static void bound_cells(page *p, table *t, const item *it, const pare_claim *c)
     table_cell_end(p);
 }
 
-/* What a theorem needs is looked at, not proven: nothing of it is green. */
+/* A hypothesis is evaluated, not proven: nothing of it is green. */
 static void hypothesis_cells(page *p, table *t, const item *it, const pare_claim *c)
 {
     static const char *const word[] = {"fails", "holds", "not decided"};
@@ -86,12 +86,10 @@ static void hypothesis_cells(page *p, table *t, const item *it, const pare_claim
     static const char *const cls[] = {"chip warn", "chip", "chip dim"};
     const pare_kind_row *const row = &pare_kinds[c->kind];
     const bool verified = it->holds == PARE_TRUE, link = c->kind == PARE_LINK_HYPOTHESES;
-    table_cell(p, t, NULL);
-    page_tag(p, "span", verified && !link ? cls[c->holds] : "chip dim",
-             link       ? optional[c->holds]
-             : verified ? word[c->holds]
-                        : claimed[c->holds]);
-    table_cell_end(p);
+    table_tag(p, t, "span", verified && !link ? cls[c->holds] : "chip dim",
+              link       ? optional[c->holds]
+              : verified ? word[c->holds]
+                         : claimed[c->holds]);
     value_cell(p, t, row->has_value, c->value);
     value_cell(p, t, row->has_limit, c->limit);
 }
@@ -122,36 +120,33 @@ typedef struct section {
     void (*cells)(page *p, table *t, const item *it, const pare_claim *c);
 } section;
 
-static bool wanted(const section *s, const pare_cert *c, const pare_claim *t)
+static bool is_in_section(const section *s, const pare_cert *c, const pare_claim *t)
 {
     return pare_kinds[t->kind].section == s->of && !claim_is_bar(c, t);
 }
 
-static bool alike(const pare_claim *a, const pare_claim *b)
+static bool same_table(const pare_claim *a, const pare_claim *b)
 {
     return a->kind == b->kind && (!is_theorem(a) || strcmp(a->domain, b->domain) == 0);
 }
 
-static bool has_parameters(const pare_kind_row *row)
-{
-    return row->text || row->parameters[0];
-}
-
 /* How many statements like this one there are; *first: none of them stands before it. */
-static size_t group_of(const section *s, const pare_cert *c, size_t i, bool *first)
+static size_t group_size(const section *s, const pare_cert *c, size_t i, bool *first)
 {
     size_t n = 0;
     *first = true;
     for (size_t k = 0; k < c->nclaims; k++) {
-        if (!wanted(s, c, &c->claims[k]) || !alike(&c->claims[k], &c->claims[i])) continue;
+        if (!is_in_section(s, c, &c->claims[k]) || !same_table(&c->claims[k], &c->claims[i]))
+            continue;
         n++;
         if (k < i) *first = false;
     }
-    return has_parameters(&pare_kinds[c->claims[i].kind]) ? n : 1;
+    const pare_kind_row *const row = &pare_kinds[c->claims[i].kind];
+    return row->text || row->parameters[0] ? n : 1;
 }
 
 /* What a theorem bounds, and on which inputs where they are not those of the headline. */
-static void about(page *p, const item *it, const pare_claim *t)
+static void put_scope(page *p, const item *it, const pare_claim *t)
 {
     if (!is_theorem(t)) return;
     page_put(p, "<div class=\"small dim\">%s", pare_kinds[t->kind].norm);
@@ -161,19 +156,19 @@ static void about(page *p, const item *it, const pare_claim *t)
     page_put(p, "</div>");
 }
 
-static void singles(page *p, const item *it, const section *s)
+static void single_claims(page *p, const item *it, const section *s)
 {
     const pare_cert *const c = it->cert;
     bool any = false, first;
     table t;
     for (size_t i = 0; i < c->nclaims; i++) {
-        if (!wanted(s, c, &c->claims[i]) || group_of(s, c, i, &first) >= GROUP) continue;
-        if (!any) table_begin(p, &t, page_words(p, "statement|%s", s->figures), NULL);
+        if (!is_in_section(s, c, &c->claims[i]) || group_size(s, c, i, &first) >= GROUP) continue;
+        if (!any) table_begin(p, &t, page_format(p, "statement|%s", s->figures), NULL);
         any = true;
         table_row(p, &t);
         table_cell(p, &t, "what");
         page_text(p, claim_sentence(p, &c->claims[i]));
-        about(p, it, &c->claims[i]);
+        put_scope(p, it, &c->claims[i]);
         table_cell_end(p);
         s->cells(p, &t, it, &c->claims[i]);
         table_row_end(p);
@@ -236,10 +231,16 @@ static const char *caption_of(pare_kind kind)
     }
 }
 
-/* The sentence of a kind with the names of its parameters in it. */
-static void template_of(page *p, const pare_kind_row *row)
+/* One table for all claims like claim `first`. */
+static void claim_group(page *p, const item *it, const section *s, size_t first)
 {
-    for (const char *at = row->sentence; *at;) {
+    const pare_cert *const c = it->cert;
+    const pare_kind_row *const row = &pare_kinds[c->claims[first].kind];
+    const char *const caption = caption_of(c->claims[first].kind);
+    table t;
+    page_put(p, "<p class=\"small\">%s", caption ? caption : "");
+    /* Without a caption: the sentence of the kind with the names of its parameters in it. */
+    for (const char *at = caption ? "" : row->sentence; *at;) {
         const size_t plain = strcspn(at, "{");
         page_put(p, "%.*s", (int)plain, at);
         at += plain;
@@ -248,60 +249,42 @@ static void template_of(page *p, const pare_kind_row *row)
         page_put(p, "<i>%.*s</i>", (int)name - 1, at + 1);
         at += name + 1;
     }
-}
-
-static const char *group_columns(page *p, const pare_kind_row *row, const char *figures)
-{
-    const char *columns = row->text ? page_words(p, "%s|", row->text) : "";
-    for (size_t i = 0; i < PARE_PARAMETERS && row->parameters[i]; i++)
-        columns = page_words(p, "%s%s|", columns, row->parameters[i]);
-    return page_words(p, "%s%s", columns, figures);
-}
-
-static void group(page *p, const item *it, const section *s, size_t of)
-{
-    const pare_cert *const c = it->cert;
-    const pare_kind_row *const row = &pare_kinds[c->claims[of].kind];
-    table t;
-    const char *const caption = caption_of(c->claims[of].kind);
-    page_put(p, "<p class=\"small\">");
-    if (caption)
-        page_text(p, caption);
-    else
-        template_of(p, row);
     page_put(p, "</p>");
-    about(p, it, &c->claims[of]);
-    table_begin(p, &t, group_columns(p, row, s->figures), "pack");
-    for (size_t k = of; k < c->nclaims; k++) {
+    put_scope(p, it, &c->claims[first]);
+    const char *columns = row->text ? page_format(p, "%s|", row->text) : "";
+    for (size_t i = 0; i < PARE_PARAMETERS && row->parameters[i]; i++)
+        columns = page_format(p, "%s%s|", columns, row->parameters[i]);
+    table_begin(p, &t, page_format(p, "%s%s", columns, s->figures), "pack");
+    for (size_t k = first; k < c->nclaims; k++) {
         const pare_claim *const at = &c->claims[k];
-        if (!wanted(s, c, at) || !alike(at, &c->claims[of])) continue;
+        if (!is_in_section(s, c, at) || !same_table(at, &c->claims[first])) continue;
         table_row(p, &t);
         if (row->text) table_text(p, &t, at->text);
         for (size_t i = 0; i < PARE_PARAMETERS && row->parameters[i]; i++)
             table_text(p, &t,
-                       page_words(p, "%s%s%g", i || row->text ? "" : row->parameters[i],
-                                  i || row->text ? "" : " ", at->p[i]));
+                       page_format(p, "%s%s%g", i || row->text ? "" : row->parameters[i],
+                                   i || row->text ? "" : " ", at->p[i]));
         s->cells(p, &t, it, at);
         table_row_end(p);
     }
     table_end(p);
 }
 
-static void show_section(page *p, const item *it, const section *s)
+static void put_section(page *p, const item *it, const section *s)
 {
     const pare_cert *const c = it->cert;
     const bool claimed = it->holds != PARE_TRUE;
     size_t n = 0;
     bool first;
-    for (size_t i = 0; i < c->nclaims; i++) n += wanted(s, c, &c->claims[i]);
+    for (size_t i = 0; i < c->nclaims; i++) n += is_in_section(s, c, &c->claims[i]);
     if (n == 0) return;
     page_fold(p, claimed && s->claimed ? s->claimed : s->title,
-              page_words(p, "%zu %s", n, n == 1 ? "statement" : "statements"));
+              page_format(p, "%zu %s", n, n == 1 ? "statement" : "statements"));
     if (s->about) page_tag(p, "p", "small dim", s->about);
-    singles(p, it, s);
+    single_claims(p, it, s);
     for (size_t i = 0; i < c->nclaims; i++)
-        if (wanted(s, c, &c->claims[i]) && group_of(s, c, i, &first) >= GROUP && first)
-            group(p, it, s, i);
+        if (is_in_section(s, c, &c->claims[i]) && group_size(s, c, i, &first) >= GROUP && first)
+            claim_group(p, it, s, i);
     page_fold_end(p);
 }
 
@@ -322,5 +305,5 @@ void claim_tables(page *p, const item *it)
         {PARE_PAPER, "Formulas as a paper prints them: not sound, no bounds", NULL, NULL, "#gives|",
          value_cells},
     };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) show_section(p, it, &all[i]);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) put_section(p, it, &all[i]);
 }
