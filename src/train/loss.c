@@ -7,7 +7,7 @@
  * each a mean over what counts. Rows are cut into at most BLOCKS blocks by their number alone; each
  * block has its own partial sum, and these are added in order: same bits for any threads. */
 #include "loss.h"
-#include "softrow.h"
+#include "softmax_row.h"
 #include <math.h>
 
 enum { BLOCKS = 256 };

@@ -1,5 +1,5 @@
 #include "popup.h"
-#include "popup_select.h"
+#include "popup_topk.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Norms in f32. Sums over a row have 16 partial sums, what is done once per row is f64; sums over
  * the rows of a span are f32 (those that a mean comes from f64), over spans f64. */
-#include "lanes.h"
+#include "simd_lanes.h"
 #include "tape_norm.h"
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* Tests src/train/popup.c, popup_source.c and what run.c makes of them. */
 #include "train/popup.h"
-#include "tiny_lesson.h"
+#include "tiny_task.h"
 #include <pare/coded.h>
 #include <pare/init.h>
 

@@ -1,6 +1,6 @@
 /* Every allocation of a run, and of several runs, fails once: a status, no crash, no leak, and the
  * checkpoint that was there is whole. */
-#include "tiny_lesson.h"
+#include "tiny_task.h"
 #include <fail_alloc.h>
 #include <pare/runs.h>
 

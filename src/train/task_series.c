@@ -1,6 +1,6 @@
 /* Sequences with targets (sorting) or with values (angular velocity). A batch is rows drawn with
  * repetition. Rows of a file are shared out by a shuffle that depends on the split alone. */
-#include "lesson_parts.h"
+#include "task.h"
 
 #include <math.h>
 #include <string.h>

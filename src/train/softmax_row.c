@@ -2,7 +2,7 @@
  * The loops around it have fixed lengths and one order of sums; each is written once, in plain C,
  * and compiled for several instruction sets. No operation is fused: but for e^x every CPU gives the
  * same bits. */
-#include "softrow.h"
+#include "softmax_row.h"
 #include <math.h>
 #include <pare/vmath.h>
 #include <string.h>

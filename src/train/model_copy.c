@@ -1,4 +1,4 @@
-#include "detach.h"
+#include "model_copy.h"
 #include <string.h>
 
 static const void *copy(pare_arena *a, const void *from, size_t n, size_t size)

@@ -1,5 +1,5 @@
-/* Tests src/train/run.c, teach.c, run_id.c and detach.c: whole runs of tiny models. */
-#include "tiny_lesson.h"
+/* Tests src/train/train_loop.c, teach.c, run_id.c and detach.c: whole runs of tiny models. */
+#include "tiny_task.h"
 
 #include <sys/wait.h>
 

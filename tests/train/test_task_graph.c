@@ -1,5 +1,5 @@
-/* Tests src/train/lesson_graph.c. */
-#include "lesson_cases.h"
+/* Tests src/train/task_graph.c. */
+#include "task_cases.h"
 
 static char dir[200], path[300];
 static pare_arena *arena;

@@ -1,5 +1,5 @@
 /* Dropout and sums of rows in f32: y = kept(x) + plus. */
-#include "lanes.h"
+#include "simd_lanes.h"
 
 LANES_INLINE void drop_rows(const drop_job *w, const span *s, const drop_kept *k, bool adds)
 {

@@ -3,7 +3,7 @@
  * The entries of a span are taken in groups of 128, sixteen draws of 128 bits: half word h of draw
  * l decides about entry 16 h + l of its group. Counter: (draw within the span, span). So a mask is
  * a function of its key and of where an entry stands, and of nothing else. */
-#include "lanes.h"
+#include "simd_lanes.h"
 
 enum { ROUNDS = 10, HALVES = 8, GROUP = HALVES * LANES };
 

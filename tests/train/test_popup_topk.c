@@ -1,5 +1,5 @@
-/* Tests src/train/popup_select.c against a sort. */
-#include "train/popup_select.h"
+/* Tests src/train/popup_topk.c against a sort. */
+#include "train/popup_topk.h"
 #include <pare_test.h>
 
 typedef struct place {

@@ -1,5 +1,5 @@
 /* Means over windows and graphs in f32: sixteen columns at a time over what a row sees. */
-#include "lanes.h"
+#include "simd_lanes.h"
 #include "tape_mean.h"
 
 LANES_INLINE void run(const mean_job *w, const span *s)

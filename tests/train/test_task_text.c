@@ -1,5 +1,5 @@
-/* Tests src/train/lesson_text.c. */
-#include "lesson_cases.h"
+/* Tests src/train/task_text.c. */
+#include "task_cases.h"
 
 static char dir[200], path[300], other[300];
 static pare_arena *arena;

@@ -1,5 +1,5 @@
-/* Tests src/train/lesson_series.c. */
-#include "lesson_cases.h"
+/* Tests src/train/task_series.c. */
+#include "task_cases.h"
 
 static char dir[200], sort[300], turn[300], bad[300];
 static pare_arena *arena;

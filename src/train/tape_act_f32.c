@@ -6,7 +6,7 @@
  *   gelu_tanh  x s, slope s + x s (1 - s) 2t', with s = 1 / (1 + e^-2t): tanh t = 2 s - 1
  *   silu       x s, slope s (1 + x (1 - s)), s = 1 / (1 + e^-x)
  *   tanh       1 - 2 / (e^2x + 1) */
-#include "lanes.h"
+#include "simd_lanes.h"
 #include <math.h>
 #include <pare/vexp.h>
 

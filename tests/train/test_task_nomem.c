@@ -1,5 +1,5 @@
 /* Every allocation of fresh models and of the lessons fails once: a status, no crash, no leak. */
-#include "lesson_cases.h"
+#include "task_cases.h"
 #include <fail_alloc.h>
 
 static char dir[200], board[300], text[300], sort[300], turn[300];

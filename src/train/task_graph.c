@@ -1,5 +1,5 @@
 /* Nodes of a graph: the whole graph in every step, the labels of the training mask. */
-#include "lesson_parts.h"
+#include "task.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Text: the next token. A batch is windows that begin anywhere in the training text; a mark looks
  * at fixed windows side by side, in which every token but the first of a text has its turn. */
-#include "lesson_parts.h"
+#include "task.h"
 
 #include <string.h>
 

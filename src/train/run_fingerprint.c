@@ -1,4 +1,4 @@
-#include "run_id.h"
+#include "run_fingerprint.h"
 #include <math.h>
 
 typedef struct limit {

@@ -1,4 +1,4 @@
-#include "teach.h"
+#include "batch_loss.h"
 #include "loss.h"
 #include <stdlib.h>
 #include <string.h>

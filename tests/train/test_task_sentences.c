@@ -1,5 +1,5 @@
-/* Tests src/train/lesson_sentences.c. */
-#include "lesson_cases.h"
+/* Tests src/train/task_sentences.c. */
+#include "task_cases.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* Sentences with labels. They differ in length and there is no padding, so that a batch holds
  * sentences of one length: a row is drawn, and the batch from the rows that are as long. Every row
  * is equally likely, as in the other lessons. */
-#include "lesson_parts.h"
+#include "task.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * how many equal it. All of it is counting, so blocks may be done in any order.
  *
  * Cost: three passes over the scores, one over the weights. */
-#include "popup_select.h"
+#include "popup_topk.h"
 
 #include <string.h>
 

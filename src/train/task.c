@@ -1,5 +1,5 @@
 /* What the lessons share. */
-#include "lesson_parts.h"
+#include "task.h"
 
 #include <math.h>
 #include <string.h>

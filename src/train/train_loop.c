@@ -4,10 +4,10 @@
  * Everything that a step depends on is in the checkpoint or is a pure function of (seed, step): the
  * batch, the dropout, the learning rate. So a run that is taken up again goes the same way. */
 #include "checkpoint.h"
-#include "detach.h"
+#include "model_copy.h"
 #include "popup.h"
-#include "run_id.h"
-#include "teach.h"
+#include "run_fingerprint.h"
+#include "batch_loss.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
