@@ -10,24 +10,24 @@
  */
 
 /* The teacher's place that place b of the student looks at; false where their widths differ. */
-static bool place_of(size_t *out, const teaching *t, size_t b)
+static bool place_of(size_t *out, const batch_loss *t, size_t b)
 {
-    const pare_model *const m = t->student->model, *const k = t->master->model;
+    const pare_model *const m = t->student->model, *const k = t->teacher->model;
     *out = m->nblocks ? b * k->nblocks / m->nblocks : k->nblocks;
     return pare_model_width(m, b) == pare_model_width(k, *out);
 }
 
-static size_t places(const teaching *t)
+static size_t places(const batch_loss *t)
 {
     size_t n = 0;
     for (size_t b = 0, at; b <= t->student->model->nblocks; b++) n += place_of(&at, t, b);
     return n;
 }
 
-static pare_status teacher_open(teaching *t, pare_err *err)
+static pare_status teacher_open(batch_loss *t, pare_err *err)
 {
-    pare_status st = pare_params_new(&t->master, t->o->teacher, PARE_F32, err);
-    if (!st) st = pare_tape_new(&t->master_tape, t->master, t->exec, err);
+    pare_status st = pare_params_new(&t->teacher, t->o->teacher, PARE_F32, err);
+    if (!st) st = pare_tape_new(&t->teacher_tape, t->teacher, t->exec, err);
     if (st || t->o->hidden == 0) return st;
     if (places(t) == 0)
         return pare_fail(err, PARE_ERR_USAGE,
@@ -37,10 +37,10 @@ static pare_status teacher_open(teaching *t, pare_err *err)
     return t->dstream && t->arena ? PARE_OK : pare_no_memory(err);
 }
 
-pare_status teaching_open(teaching *t, const pare_model *start, const pare_lesson *lesson,
-                          const pare_train_opts *o, const pare_exec *exec, pare_err *err)
+pare_status batch_loss_open(batch_loss *t, const pare_model *start, const pare_lesson *lesson,
+                            const pare_train_opts *o, const pare_exec *exec, pare_err *err)
 {
-    *t = (teaching){.o = o, .exec = exec, .fixed = lesson->fixed};
+    *t = (batch_loss){.o = o, .exec = exec, .fixed = lesson->fixed};
     pare_status st = pare_params_new(&t->student, start, PARE_F32, err);
     if (!st) st = pare_tape_new(&t->tape, t->student, exec, err);
     if (!st) st = pare_tape_attend_by(t->tape, o->attention, err);
@@ -48,16 +48,16 @@ pare_status teaching_open(teaching *t, const pare_model *start, const pare_lesso
     return st;
 }
 
-void teaching_close(teaching *t)
+void batch_loss_close(batch_loss *t)
 {
     pare_tape_free(t->tape);
-    pare_tape_free(t->master_tape);
+    pare_tape_free(t->teacher_tape);
     pare_params_free(t->student);
-    pare_params_free(t->master);
+    pare_params_free(t->teacher);
     pare_arena_free(t->arena);
     free(t->dstream);
     free(t->dy);
-    *t = (teaching){0};
+    *t = (batch_loss){0};
 }
 
 /* ---- one batch --------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ void teaching_close(teaching *t)
 
 /* dy of `n` numbers, all 0. It is kept from batch to batch: fresh pages for a large vocabulary cost
  * more than the loss. */
-static pare_status dy_clear(teaching *t, size_t n, pare_err *err)
+static pare_status dy_clear(batch_loss *t, size_t n, pare_err *err)
 {
     if (n > t->room) {
         free(t->dy);
@@ -78,8 +78,8 @@ static pare_status dy_clear(teaching *t, size_t n, pare_err *err)
     return PARE_OK;
 }
 
-static pare_status target_loss(teaching *t, double *loss, const pare_logits *y, const pare_batch *b,
-                               double weight, pare_err *err)
+static pare_status target_loss(batch_loss *t, double *loss, const pare_logits *y,
+                               const pare_batch *b, double weight, pare_err *err)
 {
     PARE_ASSERT(b->label || b->value);
     return b->label ? pare_loss_cross_entropy(loss, t->dy, y, b->label, weight, t->exec, err)
@@ -87,7 +87,7 @@ static pare_status target_loss(teaching *t, double *loss, const pare_logits *y, 
 }
 
 /* + hidden * the mean over the places of the mean square between the two streams. */
-static pare_status hidden_loss(teaching *t, double *loss, const pare_input *in, pare_err *err)
+static pare_status hidden_loss(batch_loss *t, double *loss, const pare_input *in, pare_err *err)
 {
     const pare_model *const m = t->student->model;
     const size_t rows = in->batch * in->tokens;
@@ -102,34 +102,35 @@ static pare_status hidden_loss(teaching *t, double *loss, const pare_input *in, 
         float *const d = pare_alloc(t->arena, rows * y.cols, sizeof *d);
         if (!d) return pare_no_memory(err);
         *loss +=
-            weight * loss_between(d, &y, pare_tape_stream(t->master_tape, at), weight, t->exec);
+            weight * loss_mse_f32(d, &y, pare_tape_stream(t->teacher_tape, at), weight, t->exec);
         t->dstream[b] = d;
     }
     return PARE_OK;
 }
 
 /* The teacher has no dropout and its weights stay: of the same batch it says the same. */
-static pare_status ask_teacher(teaching *t, const pare_input *in, pare_err *err)
+static pare_status ask_teacher(batch_loss *t, const pare_input *in, pare_err *err)
 {
     const pare_mode still = {.training = false};
-    if (t->fixed && t->soft) return PARE_OK;
-    return pare_tape_forward(t->master_tape, in, &still, &t->soft, err);
+    if (t->fixed && t->softmax_row) return PARE_OK;
+    return pare_tape_forward(t->teacher_tape, in, &still, &t->softmax_row, err);
 }
 
-static pare_status teacher_loss(teaching *t, double *loss, const pare_logits *y,
+static pare_status teacher_loss(batch_loss *t, double *loss, const pare_logits *y,
                                 const pare_input *in, pare_err *err)
 {
     double kl = 0;
     pare_status st = ask_teacher(t, in, err);
     if (!st && t->o->distill > 0)
-        st = pare_loss_kl(&kl, t->dy, y, t->soft, t->o->temperature, t->o->distill, t->exec, err);
+        st = pare_loss_kl(&kl, t->dy, y, t->softmax_row, t->o->temperature, t->o->distill, t->exec,
+                          err);
     *loss += t->o->distill * kl;
     if (!st && t->o->hidden > 0) st = hidden_loss(t, loss, in, err);
     return st;
 }
 
-pare_status teaching_loss(teaching *t, double *loss, const pare_batch *b, uint64_t step,
-                          pare_err *err)
+pare_status batch_loss_forward(batch_loss *t, double *loss, const pare_batch *b, uint64_t step,
+                               pare_err *err)
 {
     const pare_model *const m = t->student->model;
     const pare_mode mode = {.training = true,
@@ -140,12 +141,12 @@ pare_status teaching_loss(teaching *t, double *loss, const pare_batch *b, uint64
     pare_logits y = {PARE_F32, 0, pare_model_outputs(m), NULL};
     pare_status st = pare_tape_forward(t->tape, &b->in, &mode, &y.v, err);
     if (st) return st;
-    const double from_target = t->master ? 1 - t->o->distill : 1;
+    const double from_target = t->teacher ? 1 - t->o->distill : 1;
     double target = 0;
     y.rows = pare_output_rows(m, &b->in);
     st = dy_clear(t, y.rows * y.cols, err);
     if (!st && from_target > 0) st = target_loss(t, &target, &y, b, from_target, err);
     *loss = from_target * target;
-    if (!st && t->master) st = teacher_loss(t, loss, &y, &b->in, err);
+    if (!st && t->teacher) st = teacher_loss(t, loss, &y, &b->in, err);
     return st;
 }

@@ -55,15 +55,15 @@ static double entropy_row(const work *j, size_t r)
     if (j->y->dtype == PARE_F32) {
         const float *const x = (const float *)j->y->v + r * n;
         float *const dy = (float *)j->dy + r * n;
-        const soft s = soft_of_f32(x, n, 1);
-        soft_back_f32(dy, x, n, s, (float)j->w);
+        const softmax_row s = softmax_row_f32(x, n, 1);
+        softmax_backward_f32(dy, x, n, s, (float)j->w);
         dy[label] -= (float)j->w;
         return log(s.sum) - ((double)x[label] - s.top);
     }
     const double *const x = (const double *)j->y->v + r * n;
     double *const dy = (double *)j->dy + r * n;
-    const soft s = soft_of_f64(x, n, 1);
-    soft_back_f64(dy, x, n, s, j->w);
+    const softmax_row s = softmax_row_f64(x, n, 1);
+    softmax_backward_f64(dy, x, n, s, j->w);
     dy[label] -= j->w;
     return log(s.sum) - (x[label] - s.top);
 }
@@ -144,7 +144,7 @@ static void between_block(void *ctx, size_t block)
     j->part[block] = sum;
 }
 
-double loss_between(float *dy, const pare_logits *y, const float *other, double weight,
+double loss_mse_f32(float *dy, const pare_logits *y, const float *other, double weight,
                     const pare_exec *exec)
 {
     const double n = (double)(y->rows * y->cols);
@@ -162,13 +162,13 @@ static double kl_row(const work *j, size_t r)
         const float *const y = (const float *)j->y->v + at, *const t =
                                                                 (const float *)j->teacher + at;
         const float by = (float)j->by;
-        return soft_kl_f32((float *)j->dy + at, y, soft_of_f32(y, n, by), t, soft_of_f32(t, n, by),
-                           n, by, (float)j->w);
+        return softmax_kl_f32((float *)j->dy + at, y, softmax_row_f32(y, n, by), t,
+                              softmax_row_f32(t, n, by), n, by, (float)j->w);
     }
     const double *const y = (const double *)j->y->v + at, *const t =
                                                               (const double *)j->teacher + at;
-    return soft_kl_f64((double *)j->dy + at, y, soft_of_f64(y, n, j->by), t,
-                       soft_of_f64(t, n, j->by), n, j->by, j->w);
+    return softmax_kl_f64((double *)j->dy + at, y, softmax_row_f64(y, n, j->by), t,
+                          softmax_row_f64(t, n, j->by), n, j->by, j->w);
 }
 
 static void kl_block(void *ctx, size_t block)

@@ -17,7 +17,7 @@ static pare_status own_weight(void *self, const char *name, pare_weight *w, bool
     return w->data ? PARE_OK : pare_no_memory(err);
 }
 
-pare_status model_detach(pare_model **out, const pare_model *m, pare_err *err)
+pare_status model_deep_copy(pare_model **out, const pare_model *m, pare_err *err)
 {
     pare_model *twin = NULL;
     *out = NULL;

@@ -4,5 +4,5 @@
 #include <pare/model.h>
 
 /* A copy with its own weights and vocabulary; caller frees with pare_model_free. */
-PARE_MUST_USE pare_status model_detach(pare_model **out, const pare_model *m, pare_err *err);
+PARE_MUST_USE pare_status model_deep_copy(pare_model **out, const pare_model *m, pare_err *err);
 #endif

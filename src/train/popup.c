@@ -12,8 +12,8 @@ struct popup {
     pare_params *student;
     pare_params scores;  /* the slots that have scores; offsets as in the student */
     const float *weight; /* frozen: what the student had */
-    select_matrix *matrix;
-    selection *top;
+    topk_matrix *matrix;
+    topk *top;
     pare_arena *arena;
 };
 
@@ -53,7 +53,7 @@ static pare_status choose_slots(popup *p, double keep, pare_err *err)
         if (left == 0)
             return pare_fail(err, PARE_ERR_USAGE, "keep %g leaves none of the %zu weights of %s",
                              keep, n, k->name);
-        p->matrix[p->scores.nslots] = (select_matrix){k->offset, n, left};
+        p->matrix[p->scores.nslots] = (topk_matrix){k->offset, n, left};
         p->scores.slots[p->scores.nslots++] = *k;
     }
     return p->scores.nslots ? PARE_OK
@@ -87,7 +87,7 @@ pare_status popup_new(popup **out, pare_params *student, const pare_popup *o, ui
     *p = (popup){.exec = exec, .student = student, .arena = a};
     pare_status st = room(p, err);
     if (!st) st = choose_slots(p, o->keep, err);
-    if (!st) st = select_new(&p->top, a, p->matrix, p->scores.nslots, err);
+    if (!st) st = topk_new(&p->top, a, p->matrix, p->scores.nslots, err);
     if (st) {
         popup_free(p);
         return st;
@@ -112,7 +112,7 @@ pare_params *popup_scores(popup *p)
 
 void popup_apply(popup *p)
 {
-    select_run(p->top, p->student->values, p->weight, p->scores.values, p->exec);
+    topk_apply(p->top, p->student->values, p->weight, p->scores.values, p->exec);
 }
 
 typedef struct turning {
@@ -145,7 +145,7 @@ static void turn_block(void *ctx, size_t block)
     memset(t->grad + at, 0, (to - at) * sizeof *t->grad);
 }
 
-void popup_turn(const popup *p, float *grad)
+void popup_score_gradient(const popup *p, float *grad)
 {
     turning t = {p, grad};
     pare_parallel(p->exec, (p->scores.count + BLOCK - 1) / BLOCK, turn_block, &t);

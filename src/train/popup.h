@@ -17,5 +17,5 @@ pare_params *popup_scores(popup *p);
 /* The student's values from the scores as they are now. */
 void popup_apply(popup *p);
 /* d loss / d values becomes d loss / d scores. */
-void popup_turn(const popup *p, float *grad);
+void popup_score_gradient(const popup *p, float *grad);
 #endif

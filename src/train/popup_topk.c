@@ -24,8 +24,8 @@ typedef struct threshold {
     size_t first, end; /* its blocks */
 } threshold;
 
-struct selection {
-    const select_matrix *m;
+struct topk {
+    const topk_matrix *m;
     size_t matrices, nblocks;
     block *blocks;
     threshold *at;
@@ -40,12 +40,12 @@ static size_t blocks_of(size_t count)
     return (count + BLOCK - 1) / BLOCK;
 }
 
-pare_status select_new(selection **out, pare_arena *a, const select_matrix *m, size_t matrices,
-                       pare_err *err)
+pare_status topk_new(topk **out, pare_arena *a, const topk_matrix *m, size_t matrices,
+                     pare_err *err)
 {
-    selection *const s = *out = pare_alloc(a, 1, sizeof *s);
+    topk *const s = *out = pare_alloc(a, 1, sizeof *s);
     if (!s) return pare_no_memory(err);
-    *s = (selection){.m = m, .matrices = matrices};
+    *s = (topk){.m = m, .matrices = matrices};
     for (size_t i = 0; i < matrices; i++) s->nblocks += blocks_of(m[i].count);
     s->blocks = pare_alloc(a, s->nblocks ? s->nblocks : 1, sizeof *s->blocks);
     s->at = pare_alloc(a, matrices ? matrices : 1, sizeof *s->at);
@@ -87,7 +87,7 @@ static void count_all(block *b, const float *x, unsigned shift)
 
 /* Those that share the first digit with the threshold, side by side where the result will be: the
  * other digits look at them alone. Without a jump, since every one would be a guess. */
-static void gather(const selection *s, block *b)
+static void gather(const topk *s, block *b)
 {
     const float *const x = s->score + b->from;
     float *const room = s->out + b->from;
@@ -105,7 +105,7 @@ static void gather(const selection *s, block *b)
 
 static void count_block(void *ctx, size_t at)
 {
-    selection *const s = ctx;
+    topk *const s = ctx;
     block *const b = &s->blocks[at];
     memset(b->bins, 0, sizeof b->bins);
     if (s->digit == 0) {
@@ -122,7 +122,7 @@ static void count_block(void *ctx, size_t at)
 }
 
 /* The bin in which the last one that is kept lies. */
-static void next_digit(selection *s, size_t matrix)
+static void next_digit(topk *s, size_t matrix)
 {
     threshold *const t = &s->at[matrix];
     size_t all[BINS] = {0};
@@ -135,7 +135,7 @@ static void next_digit(selection *s, size_t matrix)
 }
 
 /* After the last digit a block's bin holds those that equal the threshold. */
-static void share_ties(selection *s, size_t matrix)
+static void share_ties(topk *s, size_t matrix)
 {
     threshold *const t = &s->at[matrix];
     const unsigned last = shift_of[DIGITS - 1], before = shift_of[DIGITS - 2];
@@ -159,7 +159,7 @@ static float kept(float w, bool yes)
 
 static void mask_block(void *ctx, size_t at)
 {
-    selection *const s = ctx;
+    topk *const s = ctx;
     const block *const b = &s->blocks[at];
     const float *const x = s->score + b->from, *const w = s->weight + b->from;
     float *const out = s->out + b->from;
@@ -174,8 +174,7 @@ static void mask_block(void *ctx, size_t at)
     for (; i < count; i++) out[i] = kept(w[i], size_bits(x[i]) > least);
 }
 
-void select_run(selection *s, float *out, const float *weight, const float *score,
-                const pare_exec *exec)
+void topk_apply(topk *s, float *out, const float *weight, const float *score, const pare_exec *exec)
 {
     s->out = out, s->weight = weight, s->score = score;
     for (size_t i = 0; i < s->matrices; i++) {

@@ -3,16 +3,16 @@
 #define PARE_SRC_POPUP_SELECT_H
 #include <pare/base.h>
 
-typedef struct select_matrix {
-    size_t offset, count, keep; /* 1 <= keep <= count; offset: in the arrays of select_run */
-} select_matrix;
+typedef struct topk_matrix {
+    size_t offset, count, keep; /* 1 <= keep <= count; offset: in the arrays of topk_apply */
+} topk_matrix;
 
-typedef struct selection selection;
+typedef struct topk topk;
 /* In the arena; `m` is borrowed. */
-PARE_MUST_USE pare_status select_new(selection **out, pare_arena *a, const select_matrix *m,
-                                     size_t matrices, pare_err *err);
+PARE_MUST_USE pare_status topk_new(topk **out, pare_arena *a, const topk_matrix *m, size_t matrices,
+                                   pare_err *err);
 /* out = weight at the `keep` largest |score| of each matrix, of equals at the first; +0 elsewhere.
  * What lies between the matrices is left alone. */
-void select_run(selection *s, float *out, const float *weight, const float *score,
+void topk_apply(topk *s, float *out, const float *weight, const float *score,
                 const pare_exec *exec);
 #endif

@@ -31,7 +31,7 @@ static pare_status teacher_check(const pare_model *start, const pare_train_opts 
     return PARE_OK;
 }
 
-pare_status run_opts_check(const pare_model *start, const pare_train_opts *o, pare_err *err)
+pare_status train_opts_check(const pare_model *start, const pare_train_opts *o, pare_err *err)
 {
     const double inf = INFINITY;
     const limit all[] = {{"the learning rate", o->lr, 0, inf},
@@ -98,8 +98,8 @@ static bool add_lines(cJSON *to, const pare_model *model, const char *start, con
            pare_json_add_string(to, "start", start);
 }
 
-pare_status run_id(cJSON **out, const pare_model *start, const pare_lesson *lesson,
-                   const pare_train_opts *o, pare_err *err)
+pare_status run_fingerprint(cJSON **out, const pare_model *start, const pare_lesson *lesson,
+                            const pare_train_opts *o, pare_err *err)
 {
     char from[PARE_SHA256_HEX], teacher[PARE_SHA256_HEX] = "";
     *out = NULL;

@@ -19,7 +19,7 @@
 enum { LANES = 16 };
 
 /* The one of three that this CPU can run. */
-static inline span_fn *lanes_best(span_fn *plain, span_fn *avx2, span_fn *avx512)
+static inline span_fn *lanes_dispatch(span_fn *plain, span_fn *avx2, span_fn *avx512)
 {
 #if defined(LANES_X86)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -33,7 +33,7 @@ static inline span_fn *lanes_best(span_fn *plain, span_fn *avx2, span_fn *avx512
 
 /* NAME(): the loop `run(job, span)`, which is always inlined, compiled for each of them. */
 #if defined(LANES_X86)
-#define LANES_CHOICE(name, run)                                                                    \
+#define LANES_DISPATCH(name, run)                                                                  \
     static void name##_plain(void *job, const span *s)                                             \
     {                                                                                              \
         run(job, s);                                                                               \
@@ -48,10 +48,10 @@ static inline span_fn *lanes_best(span_fn *plain, span_fn *avx2, span_fn *avx512
     }                                                                                              \
     span_fn *name(void)                                                                            \
     {                                                                                              \
-        return lanes_best(name##_plain, name##_avx2, name##_avx512);                               \
+        return lanes_dispatch(name##_plain, name##_avx2, name##_avx512);                           \
     }
 #else
-#define LANES_CHOICE(name, run)                                                                    \
+#define LANES_DISPATCH(name, run)                                                                  \
     static void name##_plain(void *job, const span *s)                                             \
     {                                                                                              \
         run(job, s);                                                                               \
@@ -65,13 +65,13 @@ static inline span_fn *lanes_best(span_fn *plain, span_fn *avx2, span_fn *avx512
 /* Sixteen numbers, in as many registers as they need: arrays would go through memory. Handed over
  * by address, since how one is passed by value depends on the instruction set. */
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
-typedef float lanes_there
+typedef float lanes_unaligned
     __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
-typedef double lanes_wide __attribute__((vector_size(LANES * sizeof(double)), aligned(8)));
-typedef uint8_t lanes_of_bytes __attribute__((vector_size(LANES), aligned(1), may_alias));
+typedef double lanes_f64 __attribute__((vector_size(LANES * sizeof(double)), aligned(8)));
+typedef uint8_t lanes_u8 __attribute__((vector_size(LANES), aligned(1), may_alias));
 
 /* d entries in chunks of lanes; the rest is done in a chunk that is filled up. */
-LANES_INLINE size_t lanes_at(size_t j, size_t d)
+LANES_INLINE size_t lanes_count(size_t j, size_t d)
 {
     return d - j < LANES ? d - j : LANES;
 }
@@ -82,24 +82,24 @@ LANES_INLINE void lanes_load(lanes *v, const float *from, size_t j, size_t n, fl
     if (!from)
         *v = (lanes){0} + absent;
     else if (n == LANES)
-        *v = *(const lanes_there *)(from + j);
+        *v = *(const lanes_unaligned *)(from + j);
     else {
         float some[LANES] = {0};
         memcpy(some, from + j, n * sizeof *some);
-        *v = *(const lanes_there *)some;
+        *v = *(const lanes_unaligned *)some;
     }
 }
 
 LANES_INLINE void lanes_store(float *to, const lanes *v, size_t j, size_t n)
 {
     if (n == LANES)
-        *(lanes_there *)(to + j) = *v;
+        *(lanes_unaligned *)(to + j) = *v;
     else
         memcpy(to + j, v, n * sizeof *to);
 }
 
 /* What dropout keeps of n entries from `at` on, with its growth. */
-LANES_INLINE void lanes_kept(lanes *k, const drop_kept *drop, size_t at, size_t n)
+LANES_INLINE void lanes_dropout(lanes *k, const dropout_mask *drop, size_t at, size_t n)
 {
     uint8_t some[LANES] = {0};
     if (!drop || !drop->keep) {
@@ -108,21 +108,21 @@ LANES_INLINE void lanes_kept(lanes *k, const drop_kept *drop, size_t at, size_t 
     }
     const uint8_t *const keep = n == LANES ? drop->keep + at : some;
     if (n < LANES) memcpy(some, drop->keep + at, n);
-    *k = __builtin_convertvector(*(const lanes_of_bytes *)keep, lanes) * (float)drop->grow;
+    *k = __builtin_convertvector(*(const lanes_u8 *)keep, lanes) * (float)drop->grow;
 }
 
 /* Sixteen partial sums by a tree. */
 LANES_INLINE float lanes_total(const lanes *part)
 {
     float s[LANES];
-    *(lanes_there *)s = *part;
+    *(lanes_unaligned *)s = *part;
     for (size_t w = LANES / 2; w > 0; w /= 2)
         for (size_t l = 0; l < w; l++) s[l] += s[l + w];
     return s[0];
 }
 
 /* The f32 sums of a span are handed over in f64. */
-LANES_INLINE void lanes_hand_over(double *sum, const float *part, size_t d)
+LANES_INLINE void lanes_widen(double *sum, const float *part, size_t d)
 {
     for (size_t j = 0; j < d; j++) sum[j] = (double)part[j];
 }

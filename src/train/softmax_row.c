@@ -7,20 +7,20 @@
 #include <pare/vmath.h>
 #include <string.h>
 
-#define SOFT_INLINE static inline __attribute__((always_inline))
+#define SOFTMAX_INLINE static inline __attribute__((always_inline))
 
 enum { LANES = 16, PIECE = 256 };
 
 /* ---- f32, for any instruction set ---------------------------------------------------------------
  */
 
-SOFT_INLINE size_t piece_at(size_t i, size_t n)
+SOFTMAX_INLINE size_t piece_at(size_t i, size_t n)
 {
     return n - i < PIECE ? n - i : PIECE;
 }
 
 /* A nan is passed over here and comes back in the sum. */
-SOFT_INLINE float top_of(const float *x, size_t n)
+SOFTMAX_INLINE float top_of(const float *x, size_t n)
 {
     float part[LANES], top = -INFINITY;
     for (size_t l = 0; l < LANES; l++) part[l] = -INFINITY;
@@ -33,7 +33,7 @@ SOFT_INLINE float top_of(const float *x, size_t n)
 }
 
 /* z_i = by (x_i - top) and e_i = e^z_i for one piece; what is beyond its end counts nothing. */
-SOFT_INLINE void exp_piece(float *e, float *z, const float *x, size_t n, float top, float by)
+SOFTMAX_INLINE void exp_piece(float *e, float *z, const float *x, size_t n, float top, float by)
 {
     if (n < PIECE)
         for (size_t i = 0; i < PIECE; i++) z[i] = -INFINITY;
@@ -42,7 +42,7 @@ SOFT_INLINE void exp_piece(float *e, float *z, const float *x, size_t n, float t
     pare_exp_f32(e, z, PIECE);
 }
 
-SOFT_INLINE double sum_piece(const float *e)
+SOFTMAX_INLINE double sum_piece(const float *e)
 {
     double part[LANES] = {0}, sum = 0;
     for (size_t i = 0; i < PIECE; i += LANES)
@@ -51,7 +51,7 @@ SOFT_INLINE double sum_piece(const float *e)
     return sum;
 }
 
-SOFT_INLINE soft of_row(const float *x, size_t n, float by)
+SOFTMAX_INLINE softmax_row of_row(const float *x, size_t n, float by)
 {
     const float top = top_of(x, n);
     double sum = 0;
@@ -60,11 +60,11 @@ SOFT_INLINE soft of_row(const float *x, size_t n, float by)
         exp_piece(e, z, x + i, piece_at(i, n), top, by);
         sum += sum_piece(e);
     }
-    return (soft){(double)top, sum};
+    return (softmax_row){(double)top, sum};
 }
 
 /* y_i += w e_i, through a copy of fixed length */
-SOFT_INLINE void add_piece(float *y, const float *e, size_t n, float w)
+SOFTMAX_INLINE void add_piece(float *y, const float *e, size_t n, float w)
 {
     float sum[PIECE];
     memcpy(sum, y, n * sizeof *y);
@@ -73,7 +73,7 @@ SOFT_INLINE void add_piece(float *y, const float *e, size_t n, float w)
     memcpy(y, sum, n * sizeof *y);
 }
 
-SOFT_INLINE void back_row(float *dy, const float *x, size_t n, soft s, float w)
+SOFTMAX_INLINE void back_row(float *dy, const float *x, size_t n, softmax_row s, float w)
 {
     const float top = (float)s.top, scale = (float)((double)w / s.sum);
     float e[PIECE], z[PIECE];
@@ -87,8 +87,8 @@ SOFT_INLINE void back_row(float *dy, const float *x, size_t n, soft s, float w)
 /* log p_i - log q_i = by ((t_i - top_t) - (y_i - top_y)) - (log sum_t - log sum_y): the tops are
  * taken away first, since logits of 1e4 would lose what is to be seen. Where p_i is 0 its term is
  * 0, whatever the other factor. */
-SOFT_INLINE double kl_row(float *dy, const float *y, soft q, const float *t, soft p, size_t n,
-                          float by, float w)
+SOFTMAX_INLINE double kl_row(float *dy, const float *y, softmax_row q, const float *t,
+                             softmax_row p, size_t n, float by, float w)
 {
     const float qy = (float)(1 / q.sum), pt = (float)(1 / p.sum);
     const float apart = (float)(log(p.sum) - log(q.sum));
@@ -113,22 +113,22 @@ SOFT_INLINE double kl_row(float *dy, const float *y, soft q, const float *t, sof
  * --------------------------------------------------------------------- */
 
 typedef struct kernels {
-    soft (*of)(const float *x, size_t n, float by);
-    void (*back)(float *dy, const float *x, size_t n, soft s, float w);
-    double (*kl)(float *dy, const float *y, soft q, const float *t, soft p, size_t n, float by,
-                 float w);
+    softmax_row (*of)(const float *x, size_t n, float by);
+    void (*back)(float *dy, const float *x, size_t n, softmax_row s, float w);
+    double (*kl)(float *dy, const float *y, softmax_row q, const float *t, softmax_row p, size_t n,
+                 float by, float w);
 } kernels;
 
-static soft of_plain(const float *x, size_t n, float by)
+static softmax_row of_plain(const float *x, size_t n, float by)
 {
     return of_row(x, n, by);
 }
-static void back_plain(float *dy, const float *x, size_t n, soft s, float w)
+static void back_plain(float *dy, const float *x, size_t n, softmax_row s, float w)
 {
     back_row(dy, x, n, s, w);
 }
-static double kl_plain(float *dy, const float *y, soft q, const float *t, soft p, size_t n,
-                       float by, float w)
+static double kl_plain(float *dy, const float *y, softmax_row q, const float *t, softmax_row p,
+                       size_t n, float by, float w)
 {
     return kl_row(dy, y, q, t, p, n, by, w);
 }
@@ -137,29 +137,29 @@ static double kl_plain(float *dy, const float *y, soft q, const float *t, soft p
 #define AVX2   __attribute__((target("avx2")))
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
 
-AVX2 static soft of_avx2(const float *x, size_t n, float by)
+AVX2 static softmax_row of_avx2(const float *x, size_t n, float by)
 {
     return of_row(x, n, by);
 }
-AVX2 static void back_avx2(float *dy, const float *x, size_t n, soft s, float w)
+AVX2 static void back_avx2(float *dy, const float *x, size_t n, softmax_row s, float w)
 {
     back_row(dy, x, n, s, w);
 }
-AVX2 static double kl_avx2(float *dy, const float *y, soft q, const float *t, soft p, size_t n,
-                           float by, float w)
+AVX2 static double kl_avx2(float *dy, const float *y, softmax_row q, const float *t, softmax_row p,
+                           size_t n, float by, float w)
 {
     return kl_row(dy, y, q, t, p, n, by, w);
 }
-AVX512 static soft of_avx512(const float *x, size_t n, float by)
+AVX512 static softmax_row of_avx512(const float *x, size_t n, float by)
 {
     return of_row(x, n, by);
 }
-AVX512 static void back_avx512(float *dy, const float *x, size_t n, soft s, float w)
+AVX512 static void back_avx512(float *dy, const float *x, size_t n, softmax_row s, float w)
 {
     back_row(dy, x, n, s, w);
 }
-AVX512 static double kl_avx512(float *dy, const float *y, soft q, const float *t, soft p, size_t n,
-                               float by, float w)
+AVX512 static double kl_avx512(float *dy, const float *y, softmax_row q, const float *t,
+                               softmax_row p, size_t n, float by, float w)
 {
     return kl_row(dy, y, q, t, p, n, by, w);
 }
@@ -176,18 +176,18 @@ static kernels best(void)
     return (kernels){of_plain, back_plain, kl_plain};
 }
 
-soft soft_of_f32(const float *x, size_t n, float by)
+softmax_row softmax_row_f32(const float *x, size_t n, float by)
 {
     return best().of(x, n, by);
 }
 
-void soft_back_f32(float *dy, const float *x, size_t n, soft s, float w)
+void softmax_backward_f32(float *dy, const float *x, size_t n, softmax_row s, float w)
 {
     best().back(dy, x, n, s, w);
 }
 
-double soft_kl_f32(float *dy, const float *y, soft q, const float *t, soft p, size_t n, float by,
-                   float w)
+double softmax_kl_f32(float *dy, const float *y, softmax_row q, const float *t, softmax_row p,
+                      size_t n, float by, float w)
 {
     return best().kl(dy, y, q, t, p, n, by, w);
 }
@@ -195,21 +195,21 @@ double soft_kl_f32(float *dy, const float *y, soft q, const float *t, soft p, si
 /* ---- f64 ---------------------------------------------------------------------------------------
  */
 
-soft soft_of_f64(const double *x, size_t n, double by)
+softmax_row softmax_row_f64(const double *x, size_t n, double by)
 {
-    soft s = {-INFINITY, 0};
+    softmax_row s = {-INFINITY, 0};
     for (size_t i = 0; i < n; i++) s.top = x[i] > s.top ? x[i] : s.top;
     for (size_t i = 0; i < n; i++) s.sum += exp(by * (x[i] - s.top));
     return s;
 }
 
-void soft_back_f64(double *dy, const double *x, size_t n, soft s, double w)
+void softmax_backward_f64(double *dy, const double *x, size_t n, softmax_row s, double w)
 {
     for (size_t i = 0; i < n; i++) dy[i] += w * (exp(x[i] - s.top) / s.sum);
 }
 
-double soft_kl_f64(double *dy, const double *y, soft q, const double *t, soft p, size_t n,
-                   double by, double w)
+double softmax_kl_f64(double *dy, const double *y, softmax_row q, const double *t, softmax_row p,
+                      size_t n, double by, double w)
 {
     const double apart = log(p.sum) - log(q.sum);
     double kl = 0;

@@ -30,7 +30,7 @@ static bool ffn_memory(pare_tape *t)
 {
     for (size_t i = 1; i < 2 * t->m->nblocks; i += 2) {
         const size_t layers = t->sub[i].ffn->nlayers + 1;
-        ffn_kept *const k = &t->sub[i].ffn_kept;
+        ffn_saved *const k = &t->sub[i].ffn_saved;
         k->pre = pare_alloc(t->lasting, layers, sizeof *k->pre);
         k->post = pare_alloc(t->lasting, layers, sizeof *k->post);
         k->drop = pare_alloc(t->lasting, layers, sizeof *k->drop);
@@ -74,7 +74,7 @@ pare_status pare_tape_new(pare_tape **out, pare_params *p, const pare_exec *exec
 void pare_tape_free(pare_tape *t)
 {
     if (!t) return;
-    store_free(&t->store);
+    stack_free(&t->stack);
     pare_arena_free(t->graphs);
     pare_arena_free(t->turns);
     pare_arena_free(t->lasting); /* t itself lives there */
@@ -103,7 +103,7 @@ static pare_status make_graph(pare_tape *t, const pare_graph *g)
     pare_status st = pare_graph_complete(&whole, t->graphs, g, &t->m->pattern, t->err);
     t->whole = whole;
     t->order = NULL;
-    if (!st && tape_may_order(t->m))
+    if (!st && tape_can_reorder(t->m))
         st = pare_graph_order(&t->whole, &t->order, t->graphs, &whole, width, t->err);
     return st ? st : pare_graph_turn(&t->turned, t->graphs, &t->whole, width, t->err);
 }
@@ -133,7 +133,7 @@ static pare_status take_graph(pare_tape *t, const pare_input *in)
 
 static pare_status sublayer_there(pare_tape *t, sublayer *s, rows *y, const rows *x)
 {
-    const size_t place = s->attn ? DROP_ATTN : DROP_FFN;
+    const size_t place = s->attn ? DROPOUT_ATTN : DROPOUT_FFN;
     rows sum, branch;
     pare_status st;
     s->x = *x;
@@ -142,7 +142,7 @@ static pare_status sublayer_there(pare_tape *t, sublayer *s, rows *y, const rows
         return st;
     branch = sum;
     if ((st = s->attn ? tape_attn(t, s, &branch) : tape_ffn(t, s, &branch)) ||
-        (st = tape_drop_mask(t, &s->drop, sum.n, sum.d, s->block, place)) ||
+        (st = tape_dropout_draw(t, &s->drop, sum.n, sum.d, s->block, place)) ||
         (st = tape_skip(t, &sum, &branch, &s->drop, x, s->skip)))
         return st;
     return tape_norm(t, &s->out, y, &sum, s->out_norm);
@@ -150,7 +150,7 @@ static pare_status sublayer_there(pare_tape *t, sublayer *s, rows *y, const rows
 
 static pare_status all_there(pare_tape *t, const pare_input *in)
 {
-    pare_status st = tape_stem(t, &t->stream[0], in);
+    pare_status st = tape_embedding(t, &t->stream[0], in);
     for (size_t b = 0; !st && b < t->m->nblocks; b++) {
         rows x = t->stream[b];
         st = pare_stopped(t->exec, t->err);
@@ -162,8 +162,8 @@ static pare_status all_there(pare_tape *t, const pare_input *in)
         t->stream[b + 1] = x;
     }
     rows y;
-    if (!st) st = tape_top(t, &y, &t->stream[t->m->nblocks]);
-    return st ? st : tape_show(t, &t->y, &y);
+    if (!st) st = tape_output(t, &y, &t->stream[t->m->nblocks]);
+    return st ? st : tape_to_input_order(t, &t->y, &y);
 }
 
 /* Streams are shown when somebody asks; room for them is kept. */
@@ -178,7 +178,7 @@ static pare_status make_room(pare_tape *t, rows *room, const rows *stream)
 static const void *show_stream(const pare_tape *t, rows *room, const rows *stream)
 {
     if (!t->order) return stream->v;
-    tape_show_in(t, room, stream);
+    tape_copy_to_input_order(t, room, stream);
     return room->v;
 }
 
@@ -200,15 +200,15 @@ pare_status pare_tape_forward(pare_tape *t, const pare_input *in, const pare_mod
     t->ready = false;
     t->err = err;
     if ((st = check_mode(mode, err)) || (st = pare_input_check(t->m, in, err))) return st;
-    store_reset(&t->store, (store_mark){NULL, 0});
+    stack_reset(&t->stack, (stack_mark){NULL, 0});
     t->mode = *mode;
     t->batch = in->batch;
     t->tokens = in->tokens;
     t->n = in->batch * in->tokens;
-    if ((st = take_graph(t, in)) || (st = tape_angles(t, in->tokens)) || (st = all_there(t, in)) ||
-        (st = make_room(t, t->shown, t->stream)))
+    if ((st = take_graph(t, in)) || (st = tape_position_tables(t, in->tokens)) ||
+        (st = all_there(t, in)) || (st = make_room(t, t->shown, t->stream)))
         return st;
-    t->forward_end = store_top(&t->store);
+    t->forward_end = stack_top(&t->stack);
     t->ready = true;
     if (y) *y = t->y.v;
     return PARE_OK;
@@ -229,9 +229,10 @@ static pare_status branch_back(pare_tape *t, const sublayer *s, rows *dz, bool a
     rows branch = *sum;
     pare_status st;
     if (s->drop.keep && ((st = tape_new_rows(t, &branch, sum->n, sum->d)) ||
-                         (st = tape_drop(t, &branch, sum, &s->drop, NULL))))
+                         (st = tape_dropout(t, &branch, sum, &s->drop, NULL))))
         return st;
-    return s->attn ? tape_attn_back(t, s, dz, add, &branch) : tape_ffn_back(t, s, dz, add, &branch);
+    return s->attn ? tape_attn_backward(t, s, dz, add, &branch)
+                   : tape_ffn_backward(t, s, dz, add, &branch);
 }
 
 static pare_status general_back(pare_tape *t, const sublayer *s, rows *dx, const rows *dy)
@@ -241,31 +242,31 @@ static pare_status general_back(pare_tape *t, const sublayer *s, rows *dx, const
     pare_status st;
     if (s->out_norm->kind != PARE_NORM_NONE &&
         ((st = tape_new_rows(t, &sum, dy->n, dy->d)) ||
-         (st = tape_norm_back(t, &s->out, &sum, dy, NULL, s->out_norm))))
+         (st = tape_norm_backward(t, &s->out, &sum, dy, NULL, s->out_norm))))
         return st;
     if ((st = tape_new_rows(t, &dz, s->z.n, s->z.d)) ||
         (st = branch_back(t, s, &dz, false, &sum)) ||
-        (st = tape_skip_back(t, &skipped, &skips, &sum, &s->x, s->skip)))
+        (st = tape_skip_backward(t, &skipped, &skips, &sum, &s->x, s->skip)))
         return st;
-    return tape_norm_back(t, &s->in, dx, &dz, skips ? &skipped : NULL, s->in_norm);
+    return tape_norm_backward(t, &s->in, dx, &dz, skips ? &skipped : NULL, s->in_norm);
 }
 
 /* x + branch(x), then a norm: what the norm gives back is what goes along the skip, and the branch
  * is added to it where it lies. */
 static pare_status straight_back(pare_tape *t, const sublayer *s, rows *dx, const rows *dy)
 {
-    const pare_status st = tape_norm_back(t, &s->out, dx, dy, NULL, s->out_norm);
+    const pare_status st = tape_norm_backward(t, &s->out, dx, dy, NULL, s->out_norm);
     return st ? st : branch_back(t, s, dx, true, dx);
 }
 
 static pare_status sublayer_back(pare_tape *t, const sublayer *s, rows *dx, const rows *dy)
 {
-    const store_mark mark = store_top(&t->store);
+    const stack_mark mark = stack_top(&t->stack);
     const bool straight = s->in_norm->kind == PARE_NORM_NONE && tape_can_add(s) &&
                           s->out_norm->kind != PARE_NORM_NONE &&
                           s->skip->kind == PARE_SKIP_IDENTITY;
     const pare_status st = straight ? straight_back(t, s, dx, dy) : general_back(t, s, dx, dy);
-    store_reset(&t->store, mark);
+    stack_reset(&t->stack, mark);
     return st;
 }
 
@@ -278,12 +279,12 @@ static pare_status block_back(pare_tape *t, size_t b)
     if (!attn->dout && !ffn->dout) return tape_sum(t, dx, dy, NULL);
     if (!attn->dout) return sublayer_back(t, ffn, dx, dy);
     if (!ffn->dout) return sublayer_back(t, attn, dx, dy);
-    const store_mark mark = store_top(&t->store);
+    const stack_mark mark = stack_top(&t->stack);
     rows between;
     if ((st = tape_new_rows(t, &between, t->n, attn->dout)) ||
         (st = sublayer_back(t, ffn, &between, dy)) || (st = sublayer_back(t, attn, dx, &between)))
         return st;
-    store_reset(&t->store, mark);
+    stack_reset(&t->stack, mark);
     return PARE_OK;
 }
 
@@ -292,11 +293,11 @@ static pare_status add_given(pare_tape *t, size_t b, const void *const *dstream)
 {
     rows given = t->dstream[b], taken;
     if (!dstream || !dstream[b]) return PARE_OK;
-    const store_mark mark = store_top(&t->store);
+    const stack_mark mark = stack_top(&t->stack);
     given.v = (void *)dstream[b];
-    pare_status st = tape_take(t, &taken, &given);
+    pare_status st = tape_from_input_order(t, &taken, &given);
     if (!st) st = tape_sum(t, &t->dstream[b], &t->dstream[b], &taken);
-    store_reset(&t->store, mark);
+    stack_reset(&t->stack, mark);
     return st;
 }
 
@@ -308,26 +309,26 @@ static pare_status all_back(pare_tape *t, const void *dy, const void *const *dst
         st = tape_new_rows(t, &t->dstream[b], t->n, t->stream[b].d);
     if (!st) st = make_room(t, t->dshown, t->dstream);
     if (st) return st;
-    const store_mark mark = store_top(&t->store);
+    const stack_mark mark = stack_top(&t->stack);
     rows given = t->y, taken;
     given.v = (void *)dy;
-    if (dy && !(st = tape_take(t, &taken, &given)))
-        st = tape_top_back(t, &t->dstream[blocks], &taken);
+    if (dy && !(st = tape_from_input_order(t, &taken, &given)))
+        st = tape_output_backward(t, &t->dstream[blocks], &taken);
     else if (!dy)
         st = tape_zero(t, &t->dstream[blocks]);
-    store_reset(&t->store, mark);
+    stack_reset(&t->stack, mark);
     if (!st) st = add_given(t, blocks, dstream);
     for (size_t b = blocks; !st && b-- > 0;)
         if (!(st = pare_stopped(t->exec, t->err)) && !(st = block_back(t, b)))
             st = add_given(t, b, dstream);
-    return st ? st : tape_stem_back(t, &t->dstream[0]);
+    return st ? st : tape_embedding_backward(t, &t->dstream[0]);
 }
 
 pare_status pare_tape_backward(pare_tape *t, const void *dy, const void *const *dstream, void *grad,
                                pare_err *err)
 {
     PARE_ASSERT(t->ready);
-    store_reset(&t->store, t->forward_end);
+    stack_reset(&t->stack, t->forward_end);
     t->err = err;
     t->grad = grad;
     return all_back(t, dy, dstream);

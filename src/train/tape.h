@@ -12,19 +12,20 @@
 /* ---- memory ------------------------------------------------------------------------------- */
 
 /* A stack that keeps its memory: from the second pass of a shape on nothing is allocated. */
-typedef struct store_part store_part;
-typedef struct store {
-    store_part *last;
+typedef struct stack_block stack_block;
+typedef struct memory_stack {
+    stack_block *last;
     size_t below, most; /* bytes in the parts before the last; the most ever in use */
-} store;
-typedef struct store_mark {
-    store_part *part;
+} memory_stack;
+typedef struct stack_mark {
+    stack_block *part;
     size_t used;
-} store_mark;
-void *store_get(store *s, size_t count, size_t size); /* 64-byte aligned, not cleared; or NULL */
-store_mark store_top(const store *s);
-void store_reset(store *s, store_mark m); /* {NULL, 0}: all of it */
-void store_free(store *s);
+} stack_mark;
+void *stack_alloc(memory_stack *s, size_t count,
+                  size_t size); /* 64-byte aligned, not cleared; or NULL */
+stack_mark stack_top(const memory_stack *s);
+void stack_reset(memory_stack *s, stack_mark m); /* {NULL, 0}: all of it */
+void stack_free(memory_stack *s);
 
 /* ---- rows --------------------------------------------------------------------------------- */
 
@@ -49,18 +50,18 @@ static inline rows rows_columns(const rows *r, size_t from, size_t d) /* a view 
 
 /* ---- what is kept -------------------------------------------------------------------------- */
 
-typedef struct norm_kept {
+typedef struct norm_saved {
     rows x;
     double *mean, *inv; /* of a row; batch: of a column */
     bool batch;         /* mean and inv are this batch's */
-} norm_kept;
+} norm_saved;
 
-typedef struct drop_kept {
+typedef struct dropout_mask {
     uint8_t *keep; /* n x d of 0 or 1; NULL: everything is kept */
     double grow;
-} drop_kept;
+} dropout_mask;
 
-typedef struct attn_kept {
+typedef struct attn_saved {
     pare_dense all;  /* wq, wk, wv one below the other; absent where queries are no product */
     rows qkv;        /* side by side: */
     rows q, k, v, y; /* of all heads; q, k turned */
@@ -73,12 +74,12 @@ typedef struct attn_kept {
     rows both; /* pool: z and y side by side */
     size_t powers;
     rows *power; /* U z, U^2 z, ...: power[0] is z */
-} attn_kept;
+} attn_saved;
 
-typedef struct ffn_kept {
+typedef struct ffn_saved {
     rows *pre, *post; /* before and after the activation, nlayers - 1; gated: pre[0], pre[1] */
-    drop_kept *drop;
-} ffn_kept;
+    dropout_mask *drop;
+} ffn_saved;
 
 /* One sublayer: y = out_norm(skip(x) + drop(branch(in_norm(x)))); attn or ffn is its branch. */
 typedef struct sublayer {
@@ -89,22 +90,22 @@ typedef struct sublayer {
     const pare_skip *skip;
     size_t dout;
     rows x, z;
-    norm_kept in, out;
-    drop_kept drop;
-    attn_kept attn_kept;
-    ffn_kept ffn_kept;
+    norm_saved in, out;
+    dropout_mask drop;
+    attn_saved attn_saved;
+    ffn_saved ffn_saved;
 } sublayer;
 
-typedef struct stem_kept {
+typedef struct embedding_saved {
     int64_t *ids;
     rows raw; /* before the map */
-    norm_kept norm;
-} stem_kept;
+    norm_saved norm;
+} embedding_saved;
 
-typedef struct top_kept {
+typedef struct output_saved {
     rows normed, pooled, pre, act; /* pre: before the activation */
-    norm_kept norm;
-} top_kept;
+    norm_saved norm;
+} output_saved;
 
 /* Cosines and sines of position x frequency of one block: tokens x freqs.cols. */
 typedef struct angles {
@@ -118,14 +119,14 @@ struct pare_tape {
     const pare_attention_provider *by; /* NULL: attention is our own */
     pare_err *err;                     /* of the call at hand */
 
-    store store;
-    store_mark forward_end; /* what lies above belongs to the way back */
+    memory_stack stack;
+    stack_mark forward_end; /* what lies above belongs to the way back */
 
     pare_arena *lasting; /* lives as long as the tape */
     sublayer *sub;       /* 2 for each block: attention, ffn; dout 0 = not there */
     rows *stream, *dstream;
-    stem_kept stem;
-    top_kept top;
+    embedding_saved embedding;
+    output_saved output;
     rows y;
 
     pare_arena *graphs; /* of the graph given last */
@@ -176,109 +177,111 @@ void row_done(const rows *r, size_t i, const double *room);
 PARE_MUST_USE pare_status tape_dense(pare_tape *t, rows *y, const rows *x, const pare_weight *w,
                                      const pare_weight *b);
 /* dx may be NULL; dx = (or += where `add`) dy w, and the gradients of w and b (may be NULL). */
-PARE_MUST_USE pare_status tape_dense_back(pare_tape *t, rows *dx, bool add, const rows *dy,
-                                          const rows *x, const pare_weight *w,
-                                          const pare_weight *b);
+PARE_MUST_USE pare_status tape_dense_backward(pare_tape *t, rows *dx, bool add, const rows *dy,
+                                              const rows *x, const pare_weight *w,
+                                              const pare_weight *b);
 /* The same with the places of both gradients (NULL: not wanted), which are added to. */
-PARE_MUST_USE pare_status tape_dense_back_to(pare_tape *t, rows *dx, bool add, const rows *dy,
-                                             const rows *x, const pare_weight *w, void *dw,
-                                             void *db);
+PARE_MUST_USE pare_status tape_dense_backward_to(pare_tape *t, rows *dx, bool add, const rows *dy,
+                                                 const rows *x, const pare_weight *w, void *dw,
+                                                 void *db);
 /* y = x, or y = x + plus where that is not NULL. y may be either. */
 PARE_MUST_USE pare_status tape_sum(pare_tape *t, rows *y, const rows *x, const rows *plus);
 PARE_MUST_USE pare_status tape_zero(pare_tape *t, rows *y);
 /* The gradient of a vector that was added to (or was) every row. */
-PARE_MUST_USE pare_status tape_bias_back(pare_tape *t, const pare_weight *b, const rows *dy);
+PARE_MUST_USE pare_status tape_bias_backward(pare_tape *t, const pare_weight *b, const rows *dy);
 /* y = b on every row, or 0. */
 PARE_MUST_USE pare_status tape_fill(pare_tape *t, rows *y, const pare_weight *b);
 
 /* ---- the order of the rows (tape_order.c) --------------------------------------------------- */
 
 /* Nothing but attention over the graph looks at the order of the rows: the tape may choose it. */
-bool tape_may_order(const pare_model *m);
+bool tape_can_reorder(const pare_model *m);
 /* Where row i of the tape stands in what is given and shown. */
-static inline size_t tape_given(const pare_tape *t, size_t i)
+static inline size_t tape_input_row(const pare_tape *t, size_t i)
 {
     return t->order ? i / t->tokens * t->tokens + t->order[i % t->tokens] : i;
 }
 /* *y: x, as it was given, in the order of the tape: x itself, or new memory. */
-PARE_MUST_USE pare_status tape_take(pare_tape *t, rows *y, const rows *x);
+PARE_MUST_USE pare_status tape_from_input_order(pare_tape *t, rows *y, const rows *x);
 /* The other way round. */
-PARE_MUST_USE pare_status tape_show(pare_tape *t, rows *y, const rows *x);
+PARE_MUST_USE pare_status tape_to_input_order(pare_tape *t, rows *y, const rows *x);
 /* The same into y, which is given. */
-void tape_show_in(const pare_tape *t, rows *y, const rows *x);
+void tape_copy_to_input_order(const pare_tape *t, rows *y, const rows *x);
 
 /* ---- the parts ----------------------------------------------------------------------------- */
 
 /* y is new memory, or x itself where there is no norm. */
-PARE_MUST_USE pare_status tape_norm(pare_tape *t, norm_kept *k, rows *y, const rows *x,
+PARE_MUST_USE pare_status tape_norm(pare_tape *t, norm_saved *k, rows *y, const rows *x,
                                     const pare_norm *n);
 /* dx (given; may be dy) = the gradient for dy, plus `plus` where that is not NULL. */
-PARE_MUST_USE pare_status tape_norm_back(pare_tape *t, const norm_kept *k, rows *dx, const rows *dy,
-                                         const rows *plus, const pare_norm *n);
+PARE_MUST_USE pare_status tape_norm_backward(pare_tape *t, const norm_saved *k, rows *dx,
+                                             const rows *dy, const rows *plus, const pare_norm *n);
 
-/* post = drop(act(pre) times), entry by entry; times and drop may be NULL. */
+/* post = drop(act(pre) factor), entry by entry; factor and drop may be NULL. */
 typedef struct act_step {
     pare_act act;
-    const rows *pre, *times;
-    const drop_kept *drop;
+    const rows *pre, *factor;
+    const dropout_mask *drop;
 } act_step;
-/* What is done to the rows: there (post) or back (d, dtimes). */
+/* What is done to the rows: there (post) or back (d, dfactor). */
 typedef struct act_job {
     const act_step *s;
-    rows *post, *d, *dtimes;
+    rows *post, *d, *dfactor;
 } act_job;
 span_fn *act_f32(void);
 PARE_MUST_USE pare_status tape_act(pare_tape *t, const act_step *s, rows *post);
-/* d holds d post and becomes d pre; dtimes is given where there is `times`. */
-PARE_MUST_USE pare_status tape_act_back(pare_tape *t, const act_step *s, rows *d, rows *dtimes);
+/* d holds d post and becomes d pre; dfactor is given where there is `factor`. */
+PARE_MUST_USE pare_status tape_act_backward(pare_tape *t, const act_step *s, rows *d,
+                                            rows *dfactor);
 
 /* The places of dropout in a block. */
-enum { DROP_ATTN, DROP_FFN, DROP_LAYER };
+enum { DROPOUT_ATTN, DROPOUT_FFN, DROPOUT_LAYER };
 /* Chooses the entries that are kept. */
-PARE_MUST_USE pare_status tape_drop_mask(pare_tape *t, drop_kept *k, size_t n, size_t d,
-                                         size_t block, size_t place);
+PARE_MUST_USE pare_status tape_dropout_draw(pare_tape *t, dropout_mask *k, size_t n, size_t d,
+                                            size_t block, size_t place);
 /* y = x without what is dropped, plus `plus` where that is not NULL: both ways. y may be x. */
-PARE_MUST_USE pare_status tape_drop(pare_tape *t, rows *y, const rows *x, const drop_kept *k,
-                                    const rows *plus);
-typedef struct drop_job {
+PARE_MUST_USE pare_status tape_dropout(pare_tape *t, rows *y, const rows *x, const dropout_mask *k,
+                                       const rows *plus);
+typedef struct dropout_job {
     rows *y;
     const rows *x, *plus;
-    const drop_kept *k;
-} drop_job;
-span_fn *drop_f32(void);
-typedef struct mask_job {
+    const dropout_mask *k;
+} dropout_job;
+span_fn *dropout_f32(void);
+typedef struct dropout_draw_job {
     uint32_t key[2], cut; /* of 2^16: the share that goes */
     size_t d;
     uint8_t *keep;
-} mask_job;
-span_fn *mask_lanes(void);
+} dropout_draw_job;
+span_fn *dropout_draw_lanes(void);
 
 /* y = drop(branch) + skip(x); y may be the branch. */
-PARE_MUST_USE pare_status tape_skip(pare_tape *t, rows *y, const rows *branch, const drop_kept *k,
-                                    const rows *x, const pare_skip *s);
+PARE_MUST_USE pare_status tape_skip(pare_tape *t, rows *y, const rows *branch,
+                                    const dropout_mask *k, const rows *x, const pare_skip *s);
 /* *dx: what goes back along the skip, dy itself or new memory; false in *there for no skip. */
-PARE_MUST_USE pare_status tape_skip_back(pare_tape *t, rows *dx, bool *there, const rows *dy,
-                                         const rows *x, const pare_skip *s);
+PARE_MUST_USE pare_status tape_skip_backward(pare_tape *t, rows *dx, bool *there, const rows *dy,
+                                             const rows *x, const pare_skip *s);
 
 /* A branch at z; y and dz are given. y is written, or becomes rows that are kept anyway. dz is
  * added to where `add`, which only branches that tape_can_add names can do; then dz may be dy. */
 PARE_MUST_USE pare_status tape_attn(pare_tape *t, sublayer *s, rows *y);
-PARE_MUST_USE pare_status tape_attn_back(pare_tape *t, const sublayer *s, rows *dz, bool add,
-                                         const rows *dy);
+PARE_MUST_USE pare_status tape_attn_backward(pare_tape *t, const sublayer *s, rows *dz, bool add,
+                                             const rows *dy);
 PARE_MUST_USE pare_status tape_ffn(pare_tape *t, sublayer *s, rows *y);
-PARE_MUST_USE pare_status tape_ffn_back(pare_tape *t, const sublayer *s, rows *dz, bool add,
-                                        const rows *dy);
+PARE_MUST_USE pare_status tape_ffn_backward(pare_tape *t, const sublayer *s, rows *dz, bool add,
+                                            const rows *dy);
 bool tape_can_add(const sublayer *s);
 /* Softmax heads: from z to their outputs side by side, in k->y (given, or new when v is NULL). */
 PARE_MUST_USE pare_status tape_heads(pare_tape *t, sublayer *s);
-PARE_MUST_USE pare_status tape_heads_back(pare_tape *t, const sublayer *s, rows *dz, bool add,
-                                          const rows *dy);
+PARE_MUST_USE pare_status tape_heads_backward(pare_tape *t, const sublayer *s, rows *dz, bool add,
+                                              const rows *dy);
 size_t tape_heads_width(const pare_attn *a);
 /* The same by t->by, between projections: k->y and lse; and what dy says of q, k and v, added up.
  */
-PARE_MUST_USE pare_status tape_heads_by(pare_tape *t, sublayer *s);
-PARE_MUST_USE pare_status tape_heads_by_back(pare_tape *t, const sublayer *s, const rows *dy,
-                                             rows *dq, rows *dk, rows *dv);
+PARE_MUST_USE pare_status tape_heads_provided(pare_tape *t, sublayer *s);
+PARE_MUST_USE pare_status tape_heads_provided_backward(pare_tape *t, const sublayer *s,
+                                                       const rows *dy, rows *dq, rows *dk,
+                                                       rows *dv);
 /* One head of kind poly for one sequence. */
 typedef struct poly_head {
     pare_mat32 q, k, v;
@@ -289,22 +292,22 @@ typedef struct poly_head {
 /* y by a polynomial, and its rows that are exact; where way->kind is exact y is not written. */
 PARE_MUST_USE pare_status tape_poly(pare_mat32 *y, pare_poly_report *way, uint8_t *exact,
                                     const poly_head *h);
-PARE_MUST_USE pare_status tape_poly_back(pare_mat32 *dq, pare_mat32 *dk, pare_mat32 *dv,
-                                         const pare_mat32 *dy, const uint8_t *exact,
-                                         const poly_head *h);
+PARE_MUST_USE pare_status tape_poly_backward(pare_mat32 *dq, pare_mat32 *dk, pare_mat32 *dv,
+                                             const pare_mat32 *dy, const uint8_t *exact,
+                                             const poly_head *h);
 /* Memory for what is kept; false when there is none. */
-PARE_MUST_USE bool tape_poly_room(pare_tape *t, sublayer *s);
+PARE_MUST_USE bool tape_poly_alloc(pare_tape *t, sublayer *s);
 void tape_poly_count(pare_tape *t, const sublayer *s);
 /* Rotary positions: q and k in place, backwards where `back`. */
-PARE_MUST_USE pare_status tape_turn(pare_tape *t, const sublayer *s, rows *q, rows *k, bool back);
+PARE_MUST_USE pare_status tape_rotary(pare_tape *t, const sublayer *s, rows *q, rows *k, bool back);
 /* Makes the tables of rotary and sinusoidal positions reach that far. */
-PARE_MUST_USE pare_status tape_angles(pare_tape *t, size_t tokens);
+PARE_MUST_USE pare_status tape_position_tables(pare_tape *t, size_t tokens);
 /* y = U x, the mean of what each row sees, or U^T x. y is given and is not x. */
 PARE_MUST_USE pare_status tape_mean(pare_tape *t, rows *y, const rows *x, bool transposed);
 
-PARE_MUST_USE pare_status tape_stem(pare_tape *t, rows *x, const pare_input *in);
-PARE_MUST_USE pare_status tape_stem_back(pare_tape *t, const rows *dx);
-PARE_MUST_USE pare_status tape_top(pare_tape *t, rows *y, const rows *x);
+PARE_MUST_USE pare_status tape_embedding(pare_tape *t, rows *x, const pare_input *in);
+PARE_MUST_USE pare_status tape_embedding_backward(pare_tape *t, const rows *dx);
+PARE_MUST_USE pare_status tape_output(pare_tape *t, rows *y, const rows *x);
 /* dx is given. */
-PARE_MUST_USE pare_status tape_top_back(pare_tape *t, rows *dx, const rows *dy);
+PARE_MUST_USE pare_status tape_output_backward(pare_tape *t, rows *dx, const rows *dy);
 #endif

@@ -30,7 +30,7 @@ static double slope(pare_act a, double x)
     return 1;
 }
 
-static double kept(const drop_kept *k, size_t at)
+static double kept(const dropout_mask *k, size_t at)
 {
     return !k || !k->keep ? 1 : k->keep[at] ? k->grow : 0;
 }
@@ -38,14 +38,14 @@ static double kept(const drop_kept *k, size_t at)
 static void act_span(void *self, const span *s)
 {
     const act_job *const w = self;
-    const rows *const x = w->s->pre, *const u = w->s->times;
+    const rows *const x = w->s->pre, *const u = w->s->factor;
     for (size_t i = s->first; i < s->end; i++) {
         const double *const pre = row_read(x, i, s->row[0]);
-        const double *const times = u ? row_read(u, i, s->row[1]) : NULL;
+        const double *const factor = u ? row_read(u, i, s->row[1]) : NULL;
         double *const post = row_write(w->post, i, s->row[2]);
         for (size_t j = 0; j < x->d; j++)
             post[j] = pare_act_f64(w->s->act, pre[j]) * kept(w->s->drop, i * x->d + j) *
-                      (times ? times[j] : 1);
+                      (factor ? factor[j] : 1);
         row_done(w->post, i, post);
     }
 }
@@ -53,19 +53,19 @@ static void act_span(void *self, const span *s)
 static void act_back_span(void *self, const span *s)
 {
     const act_job *const w = self;
-    const rows *const x = w->s->pre, *const u = w->s->times;
+    const rows *const x = w->s->pre, *const u = w->s->factor;
     for (size_t i = s->first; i < s->end; i++) {
         const double *const pre = row_read(x, i, s->row[0]);
-        const double *const times = u ? row_read(u, i, s->row[1]) : NULL;
+        const double *const factor = u ? row_read(u, i, s->row[1]) : NULL;
         const double *const dpost = row_read(w->d, i, s->row[2]);
-        double *const dtimes = u ? row_write(w->dtimes, i, s->row[3]) : NULL;
+        double *const dfactor = u ? row_write(w->dfactor, i, s->row[3]) : NULL;
         double *const dpre = row_write(w->d, i, s->row[2]);
         for (size_t j = 0; j < x->d; j++) {
             const double g = dpost[j] * kept(w->s->drop, i * x->d + j);
-            if (times) dtimes[j] = g * pare_act_f64(w->s->act, pre[j]);
-            dpre[j] = g * slope(w->s->act, pre[j]) * (times ? times[j] : 1);
+            if (factor) dfactor[j] = g * pare_act_f64(w->s->act, pre[j]);
+            dpre[j] = g * slope(w->s->act, pre[j]) * (factor ? factor[j] : 1);
         }
-        if (times) row_done(w->dtimes, i, dtimes);
+        if (factor) row_done(w->dfactor, i, dfactor);
         row_done(w->d, i, dpre);
     }
 }
@@ -77,9 +77,9 @@ pare_status tape_act(pare_tape *t, const act_step *s, rows *post)
                       &w);
 }
 
-pare_status tape_act_back(pare_tape *t, const act_step *s, rows *d, rows *dtimes)
+pare_status tape_act_backward(pare_tape *t, const act_step *s, rows *d, rows *dfactor)
 {
-    act_job w = {.s = s, .d = d, .dtimes = dtimes};
+    act_job w = {.s = s, .d = d, .dfactor = dfactor};
     return tape_spans(t, s->pre->n, s->pre->d, 0, NULL,
                       d->t == PARE_F32 ? act_f32() : act_back_span, &w);
 }

@@ -45,24 +45,24 @@ LANES_INLINE void act_one(pare_act act, float x, float *y, float *d)
 LANES_INLINE void act_lanes(pare_act act, const lanes *x, lanes *y, lanes *slope)
 {
     float a[LANES], b[LANES], c[LANES];
-    *(lanes_there *)a = *x;
+    *(lanes_unaligned *)a = *x;
     for (size_t l = 0; l < LANES; l++) act_one(act, a[l], &b[l], &c[l]);
-    *y = *(const lanes_there *)b;
-    *slope = *(const lanes_there *)c;
+    *y = *(const lanes_unaligned *)b;
+    *slope = *(const lanes_unaligned *)c;
 }
 
 LANES_INLINE void there(const act_job *w, const span *s, pare_act act)
 {
-    const rows *const x = w->s->pre, *const u = w->s->times;
+    const rows *const x = w->s->pre, *const u = w->s->factor;
     for (size_t i = s->first; i < s->end; i++) {
-        const float *const pre = rows_at(x, i, 0), *const times = u ? rows_at(u, i, 0) : NULL;
+        const float *const pre = rows_at(x, i, 0), *const factor = u ? rows_at(u, i, 0) : NULL;
         float *const post = rows_at(w->post, i, 0);
         for (size_t j = 0; j < x->d; j += LANES) {
-            const size_t n = lanes_at(j, x->d);
+            const size_t n = lanes_count(j, x->d);
             lanes v, k, g, y, d;
             lanes_load(&v, pre, j, n, 0);
-            lanes_load(&g, times, j, n, 1);
-            lanes_kept(&k, w->s->drop, i * x->d + j, n);
+            lanes_load(&g, factor, j, n, 1);
+            lanes_dropout(&k, w->s->drop, i * x->d + j, n);
             act_lanes(act, &v, &y, &d);
             y = y * k * g;
             lanes_store(post, &y, j, n);
@@ -72,22 +72,22 @@ LANES_INLINE void there(const act_job *w, const span *s, pare_act act)
 
 LANES_INLINE void back(const act_job *w, const span *s, pare_act act)
 {
-    const rows *const x = w->s->pre, *const u = w->s->times;
+    const rows *const x = w->s->pre, *const u = w->s->factor;
     for (size_t i = s->first; i < s->end; i++) {
-        const float *const pre = rows_at(x, i, 0), *const times = u ? rows_at(u, i, 0) : NULL;
-        float *const dpost = rows_at(w->d, i, 0), *const dtimes =
-                                                      u ? rows_at(w->dtimes, i, 0) : NULL;
+        const float *const pre = rows_at(x, i, 0), *const factor = u ? rows_at(u, i, 0) : NULL;
+        float *const dpost = rows_at(w->d, i, 0), *const dfactor =
+                                                      u ? rows_at(w->dfactor, i, 0) : NULL;
         for (size_t j = 0; j < x->d; j += LANES) {
-            const size_t n = lanes_at(j, x->d);
+            const size_t n = lanes_count(j, x->d);
             lanes v, k, g, e, y, d;
             lanes_load(&v, pre, j, n, 0);
             lanes_load(&e, dpost, j, n, 0);
-            lanes_load(&g, times, j, n, 1);
-            lanes_kept(&k, w->s->drop, i * x->d + j, n);
+            lanes_load(&g, factor, j, n, 1);
+            lanes_dropout(&k, w->s->drop, i * x->d + j, n);
             act_lanes(act, &v, &y, &d);
             y = e * k * y;
             d = e * k * d * g;
-            if (u) lanes_store(dtimes, &y, j, n);
+            if (u) lanes_store(dfactor, &y, j, n);
             lanes_store(dpost, &d, j, n);
         }
     }
@@ -126,4 +126,4 @@ LANES_INLINE void run(const act_job *w, const span *s)
     }
 }
 
-LANES_CHOICE(act_f32, run)
+LANES_DISPATCH(act_f32, run)

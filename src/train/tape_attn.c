@@ -6,7 +6,7 @@
 
 static pare_status heads(pare_tape *t, sublayer *s, rows *y)
 {
-    attn_kept *const k = &s->attn_kept;
+    attn_saved *const k = &s->attn_saved;
     pare_status st;
     if ((st = tape_new_rows(t, &k->y, s->z.n, tape_heads_width(s->attn))) ||
         (st = tape_heads(t, s)))
@@ -22,23 +22,23 @@ static pare_status heads(pare_tape *t, sublayer *s, rows *y)
 
 static pare_status heads_back(pare_tape *t, const sublayer *s, rows *dz, bool add, const rows *dy)
 {
-    const attn_kept *const k = &s->attn_kept;
+    const attn_saved *const k = &s->attn_saved;
     rows dheads;
     pare_status st;
     if (!pare_has(&s->attn->wo)) {
-        st = tape_bias_back(t, &s->attn->bo, dy);
-        return st ? st : tape_heads_back(t, s, dz, add, dy);
+        st = tape_bias_backward(t, &s->attn->bo, dy);
+        return st ? st : tape_heads_backward(t, s, dz, add, dy);
     }
     if ((st = tape_new_rows(t, &dheads, k->y.n, k->y.d)) ||
-        (st = tape_dense_back(t, &dheads, false, dy, &k->y, &s->attn->wo, &s->attn->bo)))
+        (st = tape_dense_backward(t, &dheads, false, dy, &k->y, &s->attn->wo, &s->attn->bo)))
         return st;
-    return tape_heads_back(t, s, dz, add, &dheads);
+    return tape_heads_backward(t, s, dz, add, &dheads);
 }
 
 /* [z, heads] matrix^T + bo */
 static pare_status pool(pare_tape *t, sublayer *s, rows *y)
 {
-    attn_kept *const k = &s->attn_kept;
+    attn_saved *const k = &s->attn_saved;
     const size_t d = s->z.d, wide = tape_heads_width(s->attn);
     pare_status st = tape_new_rows(t, &k->both, s->z.n, d + wide);
     if (st) return st;
@@ -50,14 +50,14 @@ static pare_status pool(pare_tape *t, sublayer *s, rows *y)
 
 static pare_status pool_back(pare_tape *t, const sublayer *s, rows *dz, const rows *dy)
 {
-    const attn_kept *const k = &s->attn_kept;
+    const attn_saved *const k = &s->attn_saved;
     rows dboth;
     pare_status st;
     if ((st = tape_new_rows(t, &dboth, k->both.n, k->both.d)) ||
-        (st = tape_dense_back(t, &dboth, false, dy, &k->both, &s->attn->matrix, &s->attn->bo)))
+        (st = tape_dense_backward(t, &dboth, false, dy, &k->both, &s->attn->matrix, &s->attn->bo)))
         return st;
     const rows left = rows_columns(&dboth, 0, s->z.d), right = rows_columns(&dboth, s->z.d, k->y.d);
-    if ((st = tape_heads_back(t, s, dz, false, &right))) return st;
+    if ((st = tape_heads_backward(t, s, dz, false, &right))) return st;
     return tape_sum(t, dz, dz, &left);
 }
 
@@ -67,7 +67,7 @@ static pare_status pool_back(pare_tape *t, const sublayer *s, rows *dz, const ro
 /* U (z mix^T + bv) + bo */
 static pare_status uniform(pare_tape *t, sublayer *s, rows *y)
 {
-    const store_mark mark = store_top(&t->store);
+    const stack_mark mark = stack_top(&t->stack);
     rows values, bias;
     pare_status st;
     if ((st = tape_new_rows(t, &values, y->n, y->d)) ||
@@ -78,7 +78,7 @@ static pare_status uniform(pare_tape *t, sublayer *s, rows *y)
     if (pare_has(&s->attn->bo) &&
         ((st = tape_fill(t, &bias, &s->attn->bo)) || (st = tape_sum(t, y, y, &bias))))
         return st;
-    store_reset(&t->store, mark);
+    stack_reset(&t->stack, mark);
     return PARE_OK;
 }
 
@@ -86,10 +86,10 @@ static pare_status uniform_back(pare_tape *t, const sublayer *s, rows *dz, const
 {
     rows dvalues;
     pare_status st;
-    if ((st = tape_bias_back(t, &s->attn->bo, dy)) ||
+    if ((st = tape_bias_backward(t, &s->attn->bo, dy)) ||
         (st = tape_new_rows(t, &dvalues, dy->n, dy->d)) || (st = tape_mean(t, &dvalues, dy, true)))
         return st;
-    return tape_dense_back(t, dz, false, &dvalues, &s->z, &s->attn->mix, &s->attn->bv);
+    return tape_dense_backward(t, dz, false, &dvalues, &s->z, &s->attn->mix, &s->attn->bv);
 }
 
 /* Power j of U has the matrix E_j: rows [j dout, (j + 1) dout) of mix, or `matrix` and `mix`. */
@@ -104,9 +104,9 @@ static pare_weight power_weight(const pare_attn *a, size_t j)
 static pare_status powers(pare_tape *t, sublayer *s, rows *y)
 {
     const pare_attn *const a = s->attn;
-    attn_kept *const k = &s->attn_kept;
+    attn_saved *const k = &s->attn_saved;
     k->powers = a->kind == PARE_ATTN_AFFMIX ? 2 : a->mix.rows / a->dout;
-    k->power = store_get(&t->store, k->powers, sizeof *k->power);
+    k->power = stack_alloc(&t->stack, k->powers, sizeof *k->power);
     if (!k->power) return pare_no_memory(t->err);
     rows part;
     pare_status st = PARE_OK;
@@ -114,14 +114,14 @@ static pare_status powers(pare_tape *t, sublayer *s, rows *y)
     for (size_t j = 1; !st && j < k->powers; j++)
         if (!(st = tape_new_rows(t, &k->power[j], s->z.n, s->z.d)))
             st = tape_mean(t, &k->power[j], &k->power[j - 1], false);
-    const store_mark mark = store_top(&t->store);
+    const stack_mark mark = stack_top(&t->stack);
     if (!st) st = tape_new_rows(t, &part, y->n, y->d);
     for (size_t j = 0; !st && j < k->powers; j++) {
         const pare_weight e = power_weight(a, j);
         st = tape_dense(t, j ? &part : y, &k->power[j], &e, j ? NULL : &a->bo);
         if (!st && j) st = tape_sum(t, y, y, &part);
     }
-    store_reset(&t->store, mark);
+    stack_reset(&t->stack, mark);
     return st;
 }
 
@@ -129,7 +129,7 @@ static pare_status powers(pare_tape *t, sublayer *s, rows *y)
 static pare_status powers_back(pare_tape *t, const sublayer *s, rows *dz, const rows *dy)
 {
     const pare_attn *const a = s->attn;
-    const attn_kept *const k = &s->attn_kept;
+    const attn_saved *const k = &s->attn_saved;
     rows above, here;
     pare_status st;
     if ((st = tape_new_rows(t, &above, dz->n, dz->d)) ||
@@ -140,7 +140,7 @@ static pare_status powers_back(pare_tape *t, const sublayer *s, rows *dz, const 
         const bool last = j + 1 == k->powers;
         rows *const to = j == 0 ? dz : &here;
         if (!last && (st = tape_mean(t, to, &above, true))) return st;
-        if ((st = tape_dense_back(t, to, !last, dy, &k->power[j], &e, j ? NULL : &a->bo)))
+        if ((st = tape_dense_backward(t, to, !last, dy, &k->power[j], &e, j ? NULL : &a->bo)))
             return st;
         const rows swap = above;
         above = here;
@@ -187,7 +187,7 @@ pare_status tape_attn(pare_tape *t, sublayer *s, rows *y)
     return PARE_OK;
 }
 
-pare_status tape_attn_back(pare_tape *t, const sublayer *s, rows *dz, bool add, const rows *dy)
+pare_status tape_attn_backward(pare_tape *t, const sublayer *s, rows *dz, bool add, const rows *dy)
 {
     const pare_attn *const a = s->attn;
     pare_status st;
@@ -202,11 +202,11 @@ pare_status tape_attn_back(pare_tape *t, const sublayer *s, rows *dz, bool add, 
     case PARE_ATTN_ZERO:
     case PARE_ATTN_CONST:
         st = tape_zero(t, dz);
-        return st ? st : tape_bias_back(t, &a->bo, dy);
+        return st ? st : tape_bias_backward(t, &a->bo, dy);
     case PARE_ATTN_UNIFORM:
         return uniform_back(t, s, dz, dy);
     case PARE_ATTN_LINEAR:
-        return tape_dense_back(t, dz, false, dy, &s->z, &a->matrix, &a->bo);
+        return tape_dense_backward(t, dz, false, dy, &s->z, &a->matrix, &a->bo);
     case PARE_ATTN_POOL:
         return pool_back(t, s, dz, dy);
     case PARE_ATTN_AFFMIX:

@@ -5,13 +5,13 @@
 #include "tape.h"
 #include <math.h>
 
-pare_status tape_drop_mask(pare_tape *t, drop_kept *k, size_t n, size_t d, size_t block,
-                           size_t place)
+pare_status tape_dropout_draw(pare_tape *t, dropout_mask *k, size_t n, size_t d, size_t block,
+                              size_t place)
 {
     const double cut = floor(t->mode.dropout * 65536 + 0.5);
-    *k = (drop_kept){NULL, 1};
+    *k = (dropout_mask){NULL, 1};
     if (!t->mode.training || cut < 1) return PARE_OK;
-    mask_job w = {.cut = cut > 65535 ? 65535 : (uint32_t)cut, .d = d};
+    dropout_draw_job w = {.cut = cut > 65535 ? 65535 : (uint32_t)cut, .d = d};
     const uint32_t seed[2] = {(uint32_t)t->mode.seed, (uint32_t)(t->mode.seed >> 32)};
     const uint32_t where[4] = {(uint32_t)t->mode.step, (uint32_t)(t->mode.step >> 32),
                                (uint32_t)block, (uint32_t)place};
@@ -19,15 +19,15 @@ pare_status tape_drop_mask(pare_tape *t, drop_kept *k, size_t n, size_t d, size_
     pare_philox(word, where, seed);
     w.key[0] = word[0];
     w.key[1] = word[1];
-    w.keep = store_get(&t->store, n, d);
+    w.keep = stack_alloc(&t->stack, n, d);
     if (!w.keep) return pare_no_memory(t->err);
-    *k = (drop_kept){w.keep, 65536 / (65536 - (double)w.cut)};
-    return tape_spans(t, n, 0, 0, NULL, mask_lanes(), &w);
+    *k = (dropout_mask){w.keep, 65536 / (65536 - (double)w.cut)};
+    return tape_spans(t, n, 0, 0, NULL, dropout_draw_lanes(), &w);
 }
 
-static void drop_span(void *self, const span *s)
+static void dropout_span(void *self, const span *s)
 {
-    const drop_job *const w = self;
+    const dropout_job *const w = self;
     const size_t d = w->y->d;
     for (size_t i = s->first; i < s->end; i++) {
         const uint8_t *const keep = w->k->keep ? w->k->keep + i * d : NULL;
@@ -42,9 +42,10 @@ static void drop_span(void *self, const span *s)
     }
 }
 
-pare_status tape_drop(pare_tape *t, rows *y, const rows *x, const drop_kept *k, const rows *plus)
+pare_status tape_dropout(pare_tape *t, rows *y, const rows *x, const dropout_mask *k,
+                         const rows *plus)
 {
-    drop_job w = {y, x, plus, k};
+    dropout_job w = {y, x, plus, k};
     if (!k->keep && !plus && y->v == x->v) return PARE_OK;
-    return tape_spans(t, y->n, y->d, 0, NULL, y->t == PARE_F32 ? drop_f32() : drop_span, &w);
+    return tape_spans(t, y->n, y->d, 0, NULL, y->t == PARE_F32 ? dropout_f32() : dropout_span, &w);
 }

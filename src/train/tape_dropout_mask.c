@@ -25,7 +25,8 @@ LANES_INLINE void philox_round(draws *c, uint32_t k0, uint32_t k1)
     *c = to;
 }
 
-LANES_INLINE void group_of(uint8_t keep[GROUP], const mask_job *m, uint32_t first, size_t span_at)
+LANES_INLINE void group_of(uint8_t keep[GROUP], const dropout_draw_job *m, uint32_t first,
+                           size_t span_at)
 {
     draws c;
     for (size_t l = 0; l < LANES; l++) {
@@ -41,7 +42,7 @@ LANES_INLINE void group_of(uint8_t keep[GROUP], const mask_job *m, uint32_t firs
             keep[h * LANES + l] = (c.w[h / 2][l] >> (h % 2 * 16) & 0xffff) >= m->cut;
 }
 
-LANES_INLINE void run(const mask_job *m, const span *s)
+LANES_INLINE void run(const dropout_draw_job *m, const span *s)
 {
     const size_t entries = (s->end - s->first) * m->d;
     uint8_t *const keep = m->keep + s->first * m->d;
@@ -69,10 +70,10 @@ LANES_AVX512 static void avx512(void *job, const span *s)
 }
 #endif
 
-span_fn *mask_lanes(void)
+span_fn *dropout_draw_lanes(void)
 {
 #if defined(LANES_X86)
-    return lanes_best(plain, avx2, avx512);
+    return lanes_dispatch(plain, avx2, avx512);
 #else
     return plain;
 #endif

@@ -25,7 +25,7 @@ static void stem_span(void *self, const span *s)
     const pare_stem *const stem = &w->t->m->stem;
     const size_t d = w->to->d;
     for (size_t i = s->first; i < s->end; i++) {
-        const size_t given = tape_given(w->t, i);
+        const size_t given = tape_input_row(w->t, i);
         double *const v = row_write(w->to, i, s->row[0]);
         if (!w->start)
             (void)row_read(w->to, i, v);
@@ -39,17 +39,17 @@ static void stem_span(void *self, const span *s)
     }
 }
 
-pare_status tape_stem(pare_tape *t, rows *x, const pare_input *in)
+pare_status tape_embedding(pare_tape *t, rows *x, const pare_input *in)
 {
     const pare_stem *const s = &t->m->stem;
-    stem_kept *const k = &t->stem;
+    embedding_saved *const k = &t->embedding;
     stem_job w = {.t = t, .in = in, .to = &k->raw, .start = true};
     rows mapped;
     pare_status st;
     if (s->ids) {
-        k->ids = store_get(&t->store, t->n, sizeof *k->ids);
+        k->ids = stack_alloc(&t->stack, t->n, sizeof *k->ids);
         if (!k->ids) return pare_no_memory(t->err);
-        for (size_t i = 0; i < t->n; i++) k->ids[i] = in->ids[tape_given(t, i)];
+        for (size_t i = 0; i < t->n; i++) k->ids[i] = in->ids[tape_input_row(t, i)];
     }
     if ((st = tape_new_rows(t, &k->raw, t->n, s->width)) ||
         (st = tape_spans(t, t->n, s->width, 0, NULL, stem_span, &w)))
@@ -97,22 +97,22 @@ static void add_to_table(pare_tape *t, const pare_weight *table, const rows *d, 
     if (w.grad) pare_parallel(t->exec, (d->d + COLUMNS - 1) / COLUMNS, scatter_columns, &w);
 }
 
-pare_status tape_stem_back(pare_tape *t, const rows *dx)
+pare_status tape_embedding_backward(pare_tape *t, const rows *dx)
 {
     const pare_stem *const s = &t->m->stem;
-    const stem_kept *const k = &t->stem;
+    const embedding_saved *const k = &t->embedding;
     const bool learned = s->pos.kind == PARE_POS_LEARNED;
     const bool deep = s->ids || (learned && !s->pos.after_map); /* the raw rows matter */
     rows d, raw;
     pare_status st;
     if ((st = tape_new_rows(t, &d, dx->n, dx->d)) ||
-        (st = tape_norm_back(t, &k->norm, &d, dx, NULL, &s->norm)))
+        (st = tape_norm_backward(t, &k->norm, &d, dx, NULL, &s->norm)))
         return st;
     if (learned && s->pos.after_map) add_to_table(t, &s->pos.table, &d, NULL);
     raw = d;
     if (pare_has(&s->map.w)) {
         if (deep && (st = tape_new_rows(t, &raw, dx->n, s->width))) return st;
-        st = tape_dense_back(t, deep ? &raw : NULL, false, &d, &k->raw, &s->map.w, &s->map.b);
+        st = tape_dense_backward(t, deep ? &raw : NULL, false, &d, &k->raw, &s->map.w, &s->map.b);
         if (st) return st;
     }
     if (learned && !s->pos.after_map) add_to_table(t, &s->pos.table, &raw, NULL);

@@ -44,7 +44,7 @@ static size_t edges_of(const pare_tape *t)
 /* What head and sequence keep in f32. */
 static pare_kept32 kept_of(const head_job *w, size_t head, size_t row)
 {
-    const attn_kept *const k = &w->s->attn_kept;
+    const attn_saved *const k = &w->s->attn_saved;
     pare_kept32 kept = {.lse = (float *)k->lse + head * k->q.n + row};
     kept.room = w->room;
     kept.fresh = w->fresh;
@@ -55,7 +55,7 @@ static pare_kept32 kept_of(const head_job *w, size_t head, size_t row)
 /* Where head h of a kind poly stands on the tape, for the sequence that begins at `row`. */
 static poly_head poly_head_of(const head_job *w, const pare_head *h, size_t row)
 {
-    const attn_kept *const k = &w->s->attn_kept;
+    const attn_saved *const k = &w->s->attn_saved;
     const size_t n = w->t->tokens;
     return (poly_head){.q = at32(&k->q, row, n, h->q, h->dk),
                        .k = at32(&k->k, row, n, h->k, h->dk),
@@ -66,16 +66,16 @@ static poly_head poly_head_of(const head_job *w, const pare_head *h, size_t row)
                        .exec = w->inner};
 }
 
-/* Of attn_kept.way: heads of a sequence side by side. */
+/* Of attn_saved.way: heads of a sequence side by side. */
 static pare_poly_report *way_of(const head_job *w, size_t head, size_t row)
 {
-    const attn_kept *const k = &w->s->attn_kept;
+    const attn_saved *const k = &w->s->attn_saved;
     return k->way ? k->way + row / w->t->tokens * w->s->attn->nheads + head : NULL;
 }
 
 static uint8_t *exact_of(const head_job *w, size_t head, size_t row)
 {
-    return w->s->attn_kept.exact + head * w->s->attn_kept.q.n + row;
+    return w->s->attn_saved.exact + head * w->s->attn_saved.q.n + row;
 }
 
 /* ---- there ----------------------------------------------------------------------------------- */
@@ -84,7 +84,7 @@ static void attend_unit(void *self, size_t unit)
 {
     head_job *const w = self;
     const pare_attn *const a = w->s->attn;
-    const attn_kept *const k = &w->s->attn_kept;
+    const attn_saved *const k = &w->s->attn_saved;
     const size_t head = unit % a->nheads, n = w->t->tokens, row = unit / a->nheads * n;
     const pare_head *const h = &a->heads[head];
     const pare_pattern *const p = &w->t->m->pattern;
@@ -123,7 +123,7 @@ static pare_status run_units(head_job *w, size_t units, void (*fn)(void *, size_
 static pare_weight stack(pare_tape *t, const pare_weight *const part[3], size_t rows_in_all)
 {
     const size_t cols = part[1]->cols, size = pare_dtype_size(part[1]->dtype);
-    char *const to = store_get(&t->store, rows_in_all * cols, size);
+    char *const to = stack_alloc(&t->stack, rows_in_all * cols, size);
     const pare_weight all = {part[1]->dtype, rows_in_all, cols, to};
     for (size_t i = 0, at = 0; to && i < 3; i++) {
         const size_t bytes = part[i]->rows * cols * size;
@@ -138,7 +138,7 @@ static pare_weight join(pare_tape *t, const pare_attn *a, size_t rows_in_all)
 {
     const pare_weight *const w[] = {&a->wq, &a->wk, &a->wv}, *const b[] = {&a->bq, &a->bk, &a->bv};
     const size_t size = pare_dtype_size(a->wk.dtype);
-    char *const to = store_get(&t->store, rows_in_all, size);
+    char *const to = stack_alloc(&t->stack, rows_in_all, size);
     for (size_t i = 0, at = 0; to && i < 3; at += w[i++]->rows * size) {
         if (pare_has(b[i]))
             memcpy(to + at, b[i]->data, w[i]->rows * size);
@@ -151,7 +151,7 @@ static pare_weight join(pare_tape *t, const pare_attn *a, size_t rows_in_all)
 static pare_status project_all(pare_tape *t, sublayer *s)
 {
     const pare_attn *const a = s->attn;
-    attn_kept *const k = &s->attn_kept;
+    attn_saved *const k = &s->attn_saved;
     const pare_weight *const w[] = {&a->wq, &a->wk, &a->wv};
     k->all.w = stack(t, w, k->qkv.d);
     k->all.b = join(t, a, k->qkv.d);
@@ -177,12 +177,12 @@ static pare_status queries(pare_tape *t, sublayer *s, rows *q)
     const pare_attn *const a = s->attn;
     if (!pare_has(&a->wq)) return tape_fill(t, q, &a->bq);
     if (a->kind != PARE_ATTN_MEANQ) return tape_dense(t, q, &s->z, &a->wq, &a->bq);
-    const store_mark mark = store_top(&t->store);
+    const stack_mark mark = stack_top(&t->stack);
     rows each;
     pare_status st = tape_new_rows(t, &each, q->n, q->d);
     if (!st) st = tape_dense(t, &each, &s->z, &a->wq, &a->bq);
     if (!st) st = tape_mean(t, q, &each, false);
-    store_reset(&t->store, mark);
+    stack_reset(&t->stack, mark);
     return st;
 }
 
@@ -195,7 +195,7 @@ size_t tape_heads_width(const pare_attn *a)
 static pare_status project(pare_tape *t, sublayer *s)
 {
     const pare_attn *const a = s->attn;
-    attn_kept *const k = &s->attn_kept;
+    attn_saved *const k = &s->attn_saved;
     pare_status st;
     if (one_product(a)) return project_all(t, s);
     if ((st = queries(t, s, &k->q)) || (st = tape_dense(t, &k->k, &s->z, &a->wk, &a->bk)))
@@ -207,27 +207,27 @@ static pare_status project(pare_tape *t, sublayer *s)
 static bool keep_scores(pare_tape *t, sublayer *s)
 {
     const pare_attn *const a = s->attn;
-    attn_kept *const k = &s->attn_kept;
+    attn_saved *const k = &s->attn_saved;
     size_t count;
     k->scores = NULL;
     if (!t->graph || k->q.t != PARE_F32 || a->heads[0].dk < KEPT_FROM) return true;
     if (pare_mul(&count, a->nheads, edges_of(t)))
-        k->scores = store_get(&t->store, count, sizeof *k->scores);
+        k->scores = stack_alloc(&t->stack, count, sizeof *k->scores);
     return k->scores;
 }
 
 pare_status tape_heads(pare_tape *t, sublayer *s)
 {
     const pare_attn *const a = s->attn;
-    attn_kept *const k = &s->attn_kept;
+    attn_saved *const k = &s->attn_saved;
     const size_t n = s->z.n, dq = pare_has(&a->wq) ? a->wq.rows : a->bq.cols;
     pare_status st = tape_new_rows(t, &k->qkv, n, dq + a->wk.rows + a->wv.rows);
     if (st) return st;
     split(&k->qkv, &k->q, &k->k, &k->v, a);
-    k->lse = store_get(&t->store, a->nheads * n, rows_size(&k->q));
-    if (!k->lse || !keep_scores(t, s) || !tape_poly_room(t, s)) return pare_no_memory(t->err);
-    if ((st = project(t, s)) || (st = tape_turn(t, s, &k->q, &k->k, false))) return st;
-    if (t->by) return tape_heads_by(t, s);
+    k->lse = stack_alloc(&t->stack, a->nheads * n, rows_size(&k->q));
+    if (!k->lse || !keep_scores(t, s) || !tape_poly_alloc(t, s)) return pare_no_memory(t->err);
+    if ((st = project(t, s)) || (st = tape_rotary(t, s, &k->q, &k->k, false))) return st;
+    if (t->by) return tape_heads_provided(t, s);
     head_job w = {.t = t, .s = s};
     st = run_units(&w, t->batch * a->nheads, attend_unit);
     if (!st) tape_poly_count(t, s);
@@ -239,7 +239,7 @@ pare_status tape_heads(pare_tape *t, sublayer *s)
 static void head_back(head_job *w, size_t head, size_t row)
 {
     const pare_attn *const a = w->s->attn;
-    const attn_kept *const k = &w->s->attn_kept;
+    const attn_saved *const k = &w->s->attn_saved;
     const size_t n = w->t->tokens;
     const pare_head *const h = &a->heads[head];
     const pare_pattern *const p = &w->t->m->pattern;
@@ -266,7 +266,7 @@ static void head_back(head_job *w, size_t head, size_t row)
         const pare_poly_report *const way = way_of(w, head, row);
         const poly_head poly = poly_head_of(w, h, row);
         if (way && way->kind != PARE_POLY_EXACT)
-            st = tape_poly_back(&dq, &dk, &dv, &dy, exact_of(w, head, row), &poly);
+            st = tape_poly_backward(&dq, &dk, &dv, &dy, exact_of(w, head, row), &poly);
         else
             st = pare_attend_backward_f32(&dq, &dk, &dv, &dy, &q, &key, &v, &y, &kept,
                                           (float)h->scale, p, g, turned, w->inner, NULL);
@@ -319,12 +319,12 @@ static pare_status queries_back(pare_tape *t, const sublayer *s, rows *dz, bool 
     pare_status st;
     if (!pare_has(&a->wq)) {
         st = add ? PARE_OK : tape_zero(t, dz);
-        return st ? st : tape_bias_back(t, &a->bq, dq);
+        return st ? st : tape_bias_backward(t, &a->bq, dq);
     }
     if (a->kind == PARE_ATTN_MEANQ &&
         ((st = tape_new_rows(t, &each, dq->n, dq->d)) || (st = tape_mean(t, &each, dq, true))))
         return st;
-    return tape_dense_back(t, dz, add, &each, &s->z, &a->wq, &a->bq);
+    return tape_dense_backward(t, dz, add, &each, &s->z, &a->wq, &a->bq);
 }
 
 static void add_numbers(void *to, const void *from, size_t n, pare_dtype t)
@@ -354,15 +354,16 @@ static pare_status project_all_back(pare_tape *t, const sublayer *s, rows *dz, b
                                     const rows *dqkv)
 {
     const pare_attn *const a = s->attn;
-    const pare_weight *const w = &s->attn_kept.all.w;
+    const pare_weight *const w = &s->attn_saved.all.w;
     const size_t n = w->rows * w->cols, size = rows_size(dqkv);
-    char *const dw = store_get(&t->store, n, size), *const db = store_get(&t->store, w->rows, size);
+    char *const dw = stack_alloc(&t->stack, n, size), *const db =
+                                                          stack_alloc(&t->stack, w->rows, size);
     if (!dw || !db) return pare_no_memory(t->err);
     memset(dw, 0, n * size);
     memset(db, 0, w->rows * size);
     const bool wanted = t->grad;
     const pare_status st =
-        tape_dense_back_to(t, dz, add, dqkv, &s->z, w, wanted ? dw : NULL, wanted ? db : NULL);
+        tape_dense_backward_to(t, dz, add, dqkv, &s->z, w, wanted ? dw : NULL, wanted ? db : NULL);
     if (!st && wanted) hand_out(t, a, dw, db);
     return st;
 }
@@ -375,18 +376,18 @@ static pare_status project_back(pare_tape *t, const sublayer *s, rows *dz, bool 
     pare_status st;
     if (one_product(a)) return project_all_back(t, s, dz, add, dqkv);
     if ((st = queries_back(t, s, dz, add, &dq)) ||
-        (st = tape_dense_back(t, dz, true, &w->dk, &s->z, &a->wk, &a->bk)))
+        (st = tape_dense_backward(t, dz, true, &w->dk, &s->z, &a->wk, &a->bk)))
         return st;
-    return tape_dense_back(t, dz, true, &w->dv, &s->z, &a->wv, &a->bv);
+    return tape_dense_backward(t, dz, true, &w->dv, &s->z, &a->wv, &a->bv);
 }
 
-pare_status tape_heads_back(pare_tape *t, const sublayer *s, rows *dz, bool add, const rows *dy)
+pare_status tape_heads_backward(pare_tape *t, const sublayer *s, rows *dz, bool add, const rows *dy)
 {
     const pare_attn *const a = s->attn;
-    const attn_kept *const k = &s->attn_kept;
+    const attn_saved *const k = &s->attn_saved;
     head_job w = {.t = t, .s = s, .dy = dy};
-    size_t *const group = store_get(&t->store, a->nheads, sizeof *group);
-    size_t *const begin = store_get(&t->store, a->nheads, sizeof *begin);
+    size_t *const group = stack_alloc(&t->stack, a->nheads, sizeof *group);
+    size_t *const begin = stack_alloc(&t->stack, a->nheads, sizeof *begin);
     rows dqkv;
     pare_status st;
     if (!group || !begin) return pare_no_memory(t->err);
@@ -399,10 +400,10 @@ pare_status tape_heads_back(pare_tape *t, const sublayer *s, rows *dz, bool add,
     w.group = group;
     w.begin = begin;
     if (t->graph && dqkv.t == PARE_F32 && t->batch * w.units < SPREAD &&
-        !(w.room = store_get(&t->store, edges_of(t), 2 * sizeof *w.room)))
+        !(w.room = stack_alloc(&t->stack, edges_of(t), 2 * sizeof *w.room)))
         return pare_no_memory(t->err);
-    st = t->by ? tape_heads_by_back(t, s, dy, &w.dq, &w.dk, &w.dv)
+    st = t->by ? tape_heads_provided_backward(t, s, dy, &w.dq, &w.dk, &w.dv)
                : run_units(&w, t->batch * w.units, back_unit);
-    if (st || (st = tape_turn(t, s, &w.dq, &w.dk, true))) return st;
+    if (st || (st = tape_rotary(t, s, &w.dq, &w.dk, true))) return st;
     return project_back(t, s, dz, add, &w, &dqkv);
 }

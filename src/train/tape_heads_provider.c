@@ -24,7 +24,7 @@ pare_status pare_tape_attend_by(pare_tape *t, const pare_attention_provider *by,
 /* Job u: sequences one after the other, the heads of each. */
 static pare_attend_job job_of(const pare_tape *t, const sublayer *s, size_t u)
 {
-    const attn_kept *const k = &s->attn_kept;
+    const attn_saved *const k = &s->attn_saved;
     const pare_head *const h = &s->attn->heads[u % s->attn->nheads];
     const size_t row = u / s->attn->nheads * t->tokens;
     return (pare_attend_job){.n = t->tokens,
@@ -43,25 +43,25 @@ static pare_attend_job job_of(const pare_tape *t, const sublayer *s, size_t u)
 
 static void *lse_of(const pare_tape *t, const sublayer *s, size_t u)
 {
-    const attn_kept *const k = &s->attn_kept;
+    const attn_saved *const k = &s->attn_saved;
     const size_t at = u % s->attn->nheads * k->q.n + u / s->attn->nheads * t->tokens;
     return (char *)k->lse + at * rows_size(&k->q);
 }
 
-pare_status tape_heads_by(pare_tape *t, sublayer *s)
+pare_status tape_heads_provided(pare_tape *t, sublayer *s)
 {
     const size_t units = t->batch * s->attn->nheads;
-    const store_mark mark = store_top(&t->store);
-    pare_attend_job *const jobs = store_get(&t->store, units, sizeof *jobs);
-    void **const lse = store_get(&t->store, units, sizeof *lse);
+    const stack_mark mark = stack_top(&t->stack);
+    pare_attend_job *const jobs = stack_alloc(&t->stack, units, sizeof *jobs);
+    void **const lse = stack_alloc(&t->stack, units, sizeof *lse);
     if (!jobs || !lse) return pare_no_memory(t->err);
     for (size_t u = 0; u < units; u++) {
         jobs[u] = job_of(t, s, u);
         lse[u] = lse_of(t, s, u);
     }
     const pare_status st =
-        t->by->forward(t->by->self, s->attn_kept.q.t, jobs, lse, units, &t->m->pattern, t->err);
-    store_reset(&t->store, mark);
+        t->by->forward(t->by->self, s->attn_saved.q.t, jobs, lse, units, &t->m->pattern, t->err);
+    stack_reset(&t->stack, mark);
     return st;
 }
 
@@ -105,14 +105,14 @@ static pare_status job_back(pare_tape *t, const sublayer *s, size_t u, const row
     return PARE_OK;
 }
 
-pare_status tape_heads_by_back(pare_tape *t, const sublayer *s, const rows *dy, rows *dq, rows *dk,
-                               rows *dv)
+pare_status tape_heads_provided_backward(pare_tape *t, const sublayer *s, const rows *dy, rows *dq,
+                                         rows *dk, rows *dv)
 {
     pare_status st = PARE_OK;
     for (size_t u = 0; u < t->batch * s->attn->nheads && !st; u++) {
-        const store_mark mark = store_top(&t->store);
+        const stack_mark mark = stack_top(&t->stack);
         st = job_back(t, s, u, dy, dq, dk, dv);
-        store_reset(&t->store, mark);
+        stack_reset(&t->stack, mark);
     }
     return st;
 }

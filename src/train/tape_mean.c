@@ -61,12 +61,12 @@ static pare_keys queries_of(const mean_job *w, size_t key)
     return (pare_keys){.from = {key, 0}, .to = {key + count, 0}, .count = count};
 }
 
-pare_keys mean_seen(const mean_job *w, size_t i)
+pare_keys mean_keys(const mean_job *w, size_t i)
 {
     return w->transposed ? queries_of(w, i) : keys_of(w, i);
 }
 
-double mean_share(const mean_job *w, const pare_keys *seen, size_t at)
+double mean_weight(const mean_job *w, const pare_keys *seen, size_t at)
 {
     return 1 / (double)(w->transposed ? keys_of(w, at).count : seen->count);
 }
@@ -77,12 +77,12 @@ static void mean_span(void *self, const span *s)
     const size_t n = w->t->tokens, d = w->x->d;
     for (size_t i = s->first; i < s->end; i++) {
         const size_t first = i / n * n;
-        const pare_keys k = mean_seen(w, i - first);
+        const pare_keys k = mean_keys(w, i - first);
         double *const y = row_write(w->y, i, s->row[0]);
         memset(y, 0, d * sizeof *y);
         for (size_t e = 0; e < k.count; e++) {
             const size_t at = pare_key(&k, e);
-            add_scaled(y, row_read(w->x, first + at, s->row[1]), mean_share(w, &k, at), d);
+            add_scaled(y, row_read(w->x, first + at, s->row[1]), mean_weight(w, &k, at), d);
         }
         row_done(w->y, i, y);
     }
@@ -94,10 +94,10 @@ pare_status tape_mean(pare_tape *t, rows *y, const rows *x, bool transposed)
     mean_job w = {.t = t, .x = x, .y = y, .transposed = transposed};
     if (kind == PARE_WINDOW || kind == PARE_GRAPH)
         return tape_spans(t, x->n, x->d, 0, NULL, x->t == PARE_F32 ? mean_f32() : mean_span, &w);
-    const store_mark mark = store_top(&t->store);
-    w.room = store_get(&t->store, 2 * t->batch * x->d, sizeof *w.room);
+    const stack_mark mark = stack_top(&t->stack);
+    w.room = stack_alloc(&t->stack, 2 * t->batch * x->d, sizeof *w.room);
     if (!w.room) return pare_no_memory(t->err);
     pare_parallel(t->exec, t->batch, kind == PARE_FULL ? full_sequence : causal_sequence, &w);
-    store_reset(&t->store, mark);
+    stack_reset(&t->stack, mark);
     return PARE_OK;
 }

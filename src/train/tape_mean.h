@@ -12,7 +12,7 @@ typedef struct mean_job {
 } mean_job;
 
 /* The rows that row i of U (or of U^T) adds up, and the share of row `at` among them. */
-pare_keys mean_seen(const mean_job *w, size_t i);
-double mean_share(const mean_job *w, const pare_keys *seen, size_t at);
+pare_keys mean_keys(const mean_job *w, size_t i);
+double mean_weight(const mean_job *w, const pare_keys *seen, size_t at);
 span_fn *mean_f32(void);
 #endif

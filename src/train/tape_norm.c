@@ -202,15 +202,15 @@ static pare_status mean_and_squares(pare_tape *t, norm_job *w, double *mean, dou
 static pare_status mean_and_squares_f32(pare_tape *t, norm_job *w, double *mean, double *squares)
 {
     const size_t n = w->x->n, d = w->x->d;
-    const store_mark mark = store_top(&t->store);
-    double *const sum = store_get(&t->store, 3 * d, sizeof *sum);
-    const pare_status st = sum ? run(t, w, NORM_FIGURES, 3 * d, sum) : pare_no_memory(t->err);
+    const stack_mark mark = stack_top(&t->stack);
+    double *const sum = stack_alloc(&t->stack, 3 * d, sizeof *sum);
+    const pare_status st = sum ? run(t, w, NORM_MOMENTS, 3 * d, sum) : pare_no_memory(t->err);
     for (size_t j = 0; !st && j < d; j++) {
         mean[j] = sum[j] / (double)n;
         const double apart = sum[2 * d + j] - sum[j] * mean[j];
         squares[j] = sum[d + j] + (apart <= 0 ? 0 : apart); /* a nan stays one */
     }
-    store_reset(&t->store, mark);
+    stack_reset(&t->stack, mark);
     return st;
 }
 
@@ -245,7 +245,7 @@ static pare_status columns_f32(pare_tape *t, norm_job *w)
 {
     const size_t d = w->x->d;
     if (w->x->t != PARE_F32 || w->n->kind != PARE_NORM_BATCH) return PARE_OK;
-    float *const v = store_get(&t->store, 4 * d, sizeof *v);
+    float *const v = stack_alloc(&t->stack, 4 * d, sizeof *v);
     if (!v) return pare_no_memory(t->err);
     w->mean = v;
     w->by = v + d;
@@ -275,7 +275,7 @@ static void back_f32(norm_job *w)
     }
 }
 
-pare_status tape_norm(pare_tape *t, norm_kept *k, rows *y, const rows *x, const pare_norm *n)
+pare_status tape_norm(pare_tape *t, norm_saved *k, rows *y, const rows *x, const pare_norm *n)
 {
     const bool columns = n->kind == PARE_NORM_BATCH;
     const size_t figures = columns ? x->d : x->n;
@@ -284,8 +284,8 @@ pare_status tape_norm(pare_tape *t, norm_kept *k, rows *y, const rows *x, const 
     k->x = *y = *x;
     if (n->kind == PARE_NORM_NONE) return PARE_OK;
     k->batch = columns && t->mode.training;
-    k->mean = store_get(&t->store, figures, sizeof *k->mean);
-    k->inv = store_get(&t->store, figures, sizeof *k->inv);
+    k->mean = stack_alloc(&t->stack, figures, sizeof *k->mean);
+    k->inv = stack_alloc(&t->stack, figures, sizeof *k->inv);
     if (!k->mean || !k->inv) return pare_no_memory(t->err);
     if ((st = tape_new_rows(t, y, x->n, x->d)) || (st = columns_f32(t, &w)) ||
         (columns && (st = batch_figures(t, &w))))
@@ -297,7 +297,7 @@ pare_status tape_norm(pare_tape *t, norm_kept *k, rows *y, const rows *x, const 
 static pare_status row_back(pare_tape *t, norm_job *w, double *sum)
 {
     const size_t d = w->x->d;
-    const pare_status st = run(t, w, NORM_ROWS_BACK, 3 * d, sum);
+    const pare_status st = run(t, w, NORM_ROWS_BACKWARD, 3 * d, sum);
     if (!st && pare_has(&w->n->offset)) tape_grad_add(t, &w->n->offset, sum + 2 * d);
     return st;
 }
@@ -309,27 +309,27 @@ static pare_status column_back(pare_tape *t, norm_job *w, double *sum)
     pare_status st = columns_f32(t, w);
     if (st) return st;
     narrow(w->mean, w->k->mean, d);
-    if ((st = run(t, w, NORM_SUMS_BACK, 2 * d, sum))) return st;
+    if ((st = run(t, w, NORM_SUMS_BACKWARD, 2 * d, sum))) return st;
     for (size_t j = 0; j < 2 * d; j++) means[j] = sum[j] / (double)w->x->n;
     w->s1 = means;
     w->s2 = means + d;
     back_f32(w);
-    return run(t, w, NORM_COLUMNS_BACK, 0, NULL);
+    return run(t, w, NORM_COLUMNS_BACKWARD, 0, NULL);
 }
 
-pare_status tape_norm_back(pare_tape *t, const norm_kept *k, rows *dx, const rows *dy,
-                           const rows *plus, const pare_norm *n)
+pare_status tape_norm_backward(pare_tape *t, const norm_saved *k, rows *dx, const rows *dy,
+                               const rows *plus, const pare_norm *n)
 {
     if (n->kind == PARE_NORM_NONE) return tape_sum(t, dx, dy, plus);
-    const store_mark mark = store_top(&t->store);
+    const stack_mark mark = stack_top(&t->stack);
     const size_t d = dx->d;
     norm_job w = {.k = k, .n = n, .x = &k->x, .dy = dy, .plus = plus, .y = dx};
-    double *const sum = store_get(&t->store, 4 * d, sizeof *sum);
+    double *const sum = stack_alloc(&t->stack, 4 * d, sizeof *sum);
     if (!sum) return pare_no_memory(t->err);
     const pare_status st =
         n->kind == PARE_NORM_BATCH ? column_back(t, &w, sum) : row_back(t, &w, sum);
     if (!st && pare_has(&n->gain)) tape_grad_add(t, &n->gain, sum);
     if (!st && pare_has(&n->bias)) tape_grad_add(t, &n->bias, sum + d);
-    store_reset(&t->store, mark);
+    stack_reset(&t->stack, mark);
     return st;
 }

@@ -4,19 +4,19 @@
 #include "tape.h"
 
 typedef enum norm_op {
-    NORM_ROWS,        /* there, row by row */
-    NORM_ROWS_BACK,   /* and back; sums: gain, bias, offset */
-    NORM_SUM,         /* batch, f64: column sums, */
-    NORM_SQUARES,     /* then squared distances from the mean; */
-    NORM_FIGURES,     /* f32: at once (column_figures) */
-    NORM_COLUMNS,     /* there */
-    NORM_SUMS_BACK,   /* sums: dy u, dy */
-    NORM_COLUMNS_BACK /* back */
+    NORM_ROWS,            /* there, row by row */
+    NORM_ROWS_BACKWARD,   /* and back; sums: gain, bias, offset */
+    NORM_SUM,             /* batch, f64: column sums, */
+    NORM_SQUARES,         /* then squared distances from the mean; */
+    NORM_MOMENTS,         /* f32: at once (column_moments) */
+    NORM_COLUMNS,         /* there */
+    NORM_SUMS_BACKWARD,   /* sums: dy u, dy */
+    NORM_COLUMNS_BACKWARD /* back */
 } norm_op;
 
 typedef struct norm_job {
     norm_op op;
-    const norm_kept *k;
+    const norm_saved *k;
     const pare_norm *n;
     const rows *x, *dy, *plus;
     rows *y;                         /* back: dx */

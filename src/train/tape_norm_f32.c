@@ -15,7 +15,7 @@ LANES_INLINE float row_mean(const float *x, const float *offset, size_t d)
 {
     lanes part = {0}, v, o;
     for (size_t j = 0; j < d; j += LANES) {
-        const size_t n = lanes_at(j, d);
+        const size_t n = lanes_count(j, d);
         lanes_load(&v, x, j, n, 0);
         lanes_load(&o, offset, j, n, 0);
         part += v + o;
@@ -46,7 +46,7 @@ LANES_INLINE void scale_row(float *y, const float *x, float mean, float inv, con
 {
     lanes v, o, g, b;
     for (size_t j = 0; j < d; j += LANES) {
-        const size_t n = lanes_at(j, d);
+        const size_t n = lanes_count(j, d);
         lanes_load(&v, x, j, n, 0);
         lanes_load(&o, offset, j, n, 0);
         lanes_load(&g, gain, j, n, 1);
@@ -82,15 +82,15 @@ LANES_INLINE void back_sums(row_figures *f, float *dgain, float *dbias, const fl
 {
     lanes p1 = {0}, p2 = {0};
     for (size_t j = 0; j < d; j += LANES) {
-        const size_t n = lanes_at(j, d);
+        const size_t n = lanes_count(j, d);
         lanes v, o, e, g;
         lanes_load(&v, x, j, n, 0);
         lanes_load(&o, offset, j, n, 0);
         lanes_load(&e, dy, j, n, 0); /* 0 where it is filled up: the sums do not see it */
         lanes_load(&g, gain, j, n, 1);
         const lanes u = (v + o - f->mean) * f->inv, q = e * g;
-        *(lanes_there *)(dgain + j) += e * u;
-        *(lanes_there *)(dbias + j) += e;
+        *(lanes_unaligned *)(dgain + j) += e * u;
+        *(lanes_unaligned *)(dbias + j) += e;
         p1 += q;
         p2 += q * u;
     }
@@ -103,7 +103,7 @@ LANES_INLINE void back_row(float *dx, const row_figures *f, float *doffset, cons
                            const float *gain, size_t d)
 {
     for (size_t j = 0; j < d; j += LANES) {
-        const size_t n = lanes_at(j, d);
+        const size_t n = lanes_count(j, d);
         lanes v, o, e, g, p;
         lanes_load(&v, x, j, n, 0);
         lanes_load(&o, offset, j, n, 0);
@@ -135,7 +135,7 @@ LANES_INLINE void norm_rows_back(const norm_job *w, const span *s)
         f.s2 = divides ? (float)((double)f.s2 / n->divisor) : 0;
         back_row(rows_at(w->y, i, 0), &f, sum[2], x, dy, plus, offset, gain, d);
     }
-    for (size_t k = 0; k < 3; k++) lanes_hand_over(s->sum + k * d, sum[k], d);
+    for (size_t k = 0; k < 3; k++) lanes_widen(s->sum + k * d, sum[k], d);
 }
 
 /* ---- batch ------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ LANES_INLINE void sum_chunk(double *sum, const float *x, size_t j, size_t n)
 {
     lanes v;
     lanes_load(&v, x, j, n, 0);
-    *(lanes_wide *)(sum + j) += __builtin_convertvector(v, lanes_wide);
+    *(lanes_f64 *)(sum + j) += __builtin_convertvector(v, lanes_f64);
 }
 
 LANES_INLINE void squares_chunk(float *sum, const float *x, const float *mean, size_t j, size_t n)
@@ -155,13 +155,13 @@ LANES_INLINE void squares_chunk(float *sum, const float *x, const float *mean, s
     lanes_load(&v, x, j, n, 0);
     lanes_load(&m, mean, j, n, 0);
     v -= m;
-    *(lanes_there *)(sum + j) += v * v;
+    *(lanes_unaligned *)(sum + j) += v * v;
 }
 
 /* Of the rows of a span: their sums, their squared distances from the span's own mean, so that
  * nothing cancels where that is large, and sum^2 / rows, from which the distances from the mean of
  * all follow. The second look finds the rows in the cache. */
-LANES_INLINE void column_figures(const norm_job *w, const span *s)
+LANES_INLINE void column_moments(const norm_job *w, const span *s)
 {
     const size_t d = w->x->d, whole = d / LANES * LANES;
     const double count = (double)(s->end - s->first);
@@ -218,8 +218,8 @@ LANES_INLINE void sums_chunk(float *s1, float *s2, const float *x, const float *
     lanes_load(&v, x, j, n, 0);
     lanes_load(&e, dy, j, n, 0);
     lanes_load(&m, mean, j, n, 0);
-    *(lanes_there *)(s1 + j) += e * (v - m);
-    *(lanes_there *)(s2 + j) += e;
+    *(lanes_unaligned *)(s1 + j) += e * (v - m);
+    *(lanes_unaligned *)(s2 + j) += e;
 }
 
 /* by is inv here. */
@@ -237,7 +237,7 @@ LANES_INLINE void sums_back(const norm_job *w, const span *s)
         if (j < d) sums_chunk(s1, s2, x, dy, mean, j, d - j);
     }
     for (size_t j = 0; j < d; j++) s->sum[j] = (double)s1[j] * w->k->inv[j];
-    lanes_hand_over(s->sum + d, s2, d);
+    lanes_widen(s->sum + d, s2, d);
 }
 
 LANES_INLINE void back_chunk(const norm_job *w, float *dx, const float *x, const float *dy,
@@ -278,25 +278,25 @@ LANES_INLINE void run(const norm_job *w, const span *s)
     case NORM_ROWS:
         norm_rows(w, s);
         return;
-    case NORM_ROWS_BACK:
+    case NORM_ROWS_BACKWARD:
         norm_rows_back(w, s);
         return;
     case NORM_SUM:
     case NORM_SQUARES: /* in f64 alone */
         return;
-    case NORM_FIGURES:
-        column_figures(w, s);
+    case NORM_MOMENTS:
+        column_moments(w, s);
         return;
     case NORM_COLUMNS:
         norm_columns(w, s);
         return;
-    case NORM_SUMS_BACK:
+    case NORM_SUMS_BACKWARD:
         sums_back(w, s);
         return;
-    case NORM_COLUMNS_BACK:
+    case NORM_COLUMNS_BACKWARD:
         columns_back(w, s);
         return;
     }
 }
 
-LANES_CHOICE(norm_f32, run)
+LANES_DISPATCH(norm_f32, run)

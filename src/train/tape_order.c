@@ -4,7 +4,7 @@
 #include "tape.h"
 #include <string.h>
 
-bool tape_may_order(const pare_model *m)
+bool tape_can_reorder(const pare_model *m)
 {
     return m->pattern.kind == PARE_GRAPH && m->stem.pos.kind == PARE_POS_NONE &&
            m->top.pool == PARE_POOL_NONE;
@@ -21,10 +21,10 @@ static void take_span(void *self, const span *s)
     const order_job *const w = self;
     const size_t bytes = w->y->d * rows_size(w->y);
     for (size_t i = s->first; i < s->end; i++)
-        memcpy(rows_at(w->y, i, 0), rows_at(w->x, tape_given(w->t, i), 0), bytes);
+        memcpy(rows_at(w->y, i, 0), rows_at(w->x, tape_input_row(w->t, i), 0), bytes);
 }
 
-pare_status tape_take(pare_tape *t, rows *y, const rows *x)
+pare_status tape_from_input_order(pare_tape *t, rows *y, const rows *x)
 {
     *y = *x;
     if (!t->order) return PARE_OK;
@@ -33,18 +33,18 @@ pare_status tape_take(pare_tape *t, rows *y, const rows *x)
     return st ? st : tape_spans(t, x->n, 0, 0, NULL, take_span, &w);
 }
 
-void tape_show_in(const pare_tape *t, rows *y, const rows *x)
+void tape_copy_to_input_order(const pare_tape *t, rows *y, const rows *x)
 {
     const size_t bytes = y->d * rows_size(y);
     for (size_t i = 0; i < x->n; i++)
-        memcpy(rows_at(y, tape_given(t, i), 0), rows_at(x, i, 0), bytes);
+        memcpy(rows_at(y, tape_input_row(t, i), 0), rows_at(x, i, 0), bytes);
 }
 
-pare_status tape_show(pare_tape *t, rows *y, const rows *x)
+pare_status tape_to_input_order(pare_tape *t, rows *y, const rows *x)
 {
     *y = *x;
     if (!t->order) return PARE_OK;
     const pare_status st = tape_new_rows(t, y, x->n, x->d);
-    if (!st) tape_show_in(t, y, x);
+    if (!st) tape_copy_to_input_order(t, y, x);
     return st;
 }

@@ -52,11 +52,11 @@ static pare_status pooling(pare_tape *t, rows *y, const rows *x)
     return st ? st : tape_spans(t, t->batch, x->d, 0, NULL, pool_span, &w);
 }
 
-pare_status tape_top(pare_tape *t, rows *y, const rows *x)
+pare_status tape_output(pare_tape *t, rows *y, const rows *x)
 {
     const pare_top *const top = &t->m->top;
     const pare_weight *const w = out_weight(t->m);
-    top_kept *const k = &t->top;
+    output_saved *const k = &t->output;
     const act_step a = {top->act, &k->pre, NULL, NULL};
     pare_status st;
     if ((st = tape_norm(t, &k->norm, &k->normed, x, &top->norm)) ||
@@ -87,24 +87,24 @@ static pare_status pooling_back(pare_tape *t, rows *dx, const rows *dy)
     return st ? st : tape_spans(t, t->n, dy->d, 0, NULL, pool_back_span, &w);
 }
 
-pare_status tape_top_back(pare_tape *t, rows *dx, const rows *dy)
+pare_status tape_output_backward(pare_tape *t, rows *dx, const rows *dy)
 {
     const pare_top *const top = &t->m->top;
     const pare_weight *const w = out_weight(t->m);
-    const top_kept *const k = &t->top;
+    const output_saved *const k = &t->output;
     const act_step a = {top->act, &k->pre, NULL, NULL};
     rows d, dpooled, dnormed;
     pare_status st = tape_new_rows(t, &d, k->act.n, k->act.d);
     if (!st)
-        st = pare_has(w) ? tape_dense_back(t, &d, false, dy, &k->act, w, &top->out.b)
+        st = pare_has(w) ? tape_dense_backward(t, &d, false, dy, &k->act, w, &top->out.b)
                          : tape_sum(t, &d, dy, NULL);
-    if (!st && top->act != PARE_ACT_NONE) st = tape_act_back(t, &a, &d, NULL);
+    if (!st && top->act != PARE_ACT_NONE) st = tape_act_backward(t, &a, &d, NULL);
     if (st) return st;
     dpooled = d;
-    if (pare_has(&top->dense.w) &&
-        ((st = tape_new_rows(t, &dpooled, k->pooled.n, k->pooled.d)) ||
-         (st = tape_dense_back(t, &dpooled, false, &d, &k->pooled, &top->dense.w, &top->dense.b))))
+    if (pare_has(&top->dense.w) && ((st = tape_new_rows(t, &dpooled, k->pooled.n, k->pooled.d)) ||
+                                    (st = tape_dense_backward(t, &dpooled, false, &d, &k->pooled,
+                                                              &top->dense.w, &top->dense.b))))
         return st;
     if ((st = pooling_back(t, &dnormed, &dpooled))) return st;
-    return tape_norm_back(t, &k->norm, dx, &dnormed, NULL, &top->norm);
+    return tape_norm_backward(t, &k->norm, dx, &dnormed, NULL, &top->norm);
 }

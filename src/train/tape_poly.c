@@ -46,8 +46,8 @@ pare_status tape_poly(pare_mat32 *y, pare_poly_report *way, uint8_t *exact, cons
     return st;
 }
 
-pare_status tape_poly_back(pare_mat32 *dq, pare_mat32 *dk, pare_mat32 *dv, const pare_mat32 *dy,
-                           const uint8_t *exact, const poly_head *h)
+pare_status tape_poly_backward(pare_mat32 *dq, pare_mat32 *dk, pare_mat32 *dv, const pare_mat32 *dy,
+                               const uint8_t *exact, const poly_head *h)
 {
     pare_arena *const a = pare_arena_new();
     pare_poly_plan plan;
@@ -59,19 +59,19 @@ pare_status tape_poly_back(pare_mat32 *dq, pare_mat32 *dk, pare_mat32 *dv, const
     return st;
 }
 
-bool tape_poly_room(pare_tape *t, sublayer *s)
+bool tape_poly_alloc(pare_tape *t, sublayer *s)
 {
-    attn_kept *const k = &s->attn_kept;
+    attn_saved *const k = &s->attn_saved;
     k->way = NULL;
     if (s->attn->kind != PARE_ATTN_POLY || k->q.t != PARE_F32) return true;
-    k->way = store_get(&t->store, s->attn->nheads * t->batch, sizeof *k->way);
-    k->exact = store_get(&t->store, s->attn->nheads * k->q.n, sizeof *k->exact);
+    k->way = stack_alloc(&t->stack, s->attn->nheads * t->batch, sizeof *k->way);
+    k->exact = stack_alloc(&t->stack, s->attn->nheads * k->q.n, sizeof *k->exact);
     return k->way && k->exact;
 }
 
 void tape_poly_count(pare_tape *t, const sublayer *s)
 {
-    const attn_kept *const k = &s->attn_kept;
+    const attn_saved *const k = &s->attn_saved;
     pare_poly_use *const use = &t->use[s->block];
     if (!k->way) return;
     for (size_t i = 0; i < s->attn->nheads * t->batch; i++) {

@@ -33,7 +33,7 @@ static bool waves(pare_tape *t, size_t tokens)
     return t->waves;
 }
 
-pare_status tape_angles(pare_tape *t, size_t tokens)
+pare_status tape_position_tables(pare_tape *t, size_t tokens)
 {
     const pare_position_kind kind = t->m->stem.pos.kind;
     if (tokens <= t->turn_tokens) return PARE_OK;
@@ -97,7 +97,7 @@ static void turn_span(void *self, const span *s)
     }
 }
 
-pare_status tape_turn(pare_tape *t, const sublayer *s, rows *q, rows *k, bool back)
+pare_status tape_rotary(pare_tape *t, const sublayer *s, rows *q, rows *k, bool back)
 {
     const pare_attn *const a = s->attn;
     turn_job w = {.a = a, .by = &t->angles[s->block], .r = q, .tokens = t->tokens};

@@ -6,7 +6,7 @@ pare_status tape_new_rows(pare_tape *t, rows *out, size_t n, size_t d)
 {
     size_t count;
     *out = (rows){t->p->dtype, n, d, d, NULL};
-    if (pare_mul(&count, n, d)) out->v = store_get(&t->store, count, pare_dtype_size(out->t));
+    if (pare_mul(&count, n, d)) out->v = stack_alloc(&t->stack, count, pare_dtype_size(out->t));
     return out->v ? PARE_OK : pare_no_memory(t->err);
 }
 
@@ -58,17 +58,17 @@ pare_status tape_spans(pare_tape *t, size_t n, size_t width, size_t nsums, doubl
                        span_fn *fn, void *job)
 {
     const size_t spans = (n + SPAN - 1) / SPAN;
-    const store_mark mark = store_top(&t->store);
+    const stack_mark mark = stack_top(&t->stack);
     span_job w = {.fn = fn, .job = job, .n = n, .width = width, .nsums = nsums};
-    w.room = store_get(&t->store, spans * SPAN_ROWS, width * sizeof(double));
-    w.sums = store_get(&t->store, spans, nsums * sizeof *w.sums);
+    w.room = stack_alloc(&t->stack, spans * SPAN_ROWS, width * sizeof(double));
+    w.sums = stack_alloc(&t->stack, spans, nsums * sizeof *w.sums);
     if (!w.room || !w.sums) return pare_no_memory(t->err);
     memset(w.sums, 0, spans * nsums * sizeof *w.sums);
     pare_parallel(t->exec, spans, one_span, &w);
     for (size_t j = 0; j < nsums; j++) total[j] = 0;
     for (size_t b = 0; b < spans; b++)
         for (size_t j = 0; j < nsums; j++) total[j] += w.sums[b * nsums + j];
-    store_reset(&t->store, mark);
+    stack_reset(&t->stack, mark);
     return PARE_OK;
 }
 
@@ -110,15 +110,15 @@ pare_status tape_dense(pare_tape *t, rows *y, const rows *x, const pare_weight *
     return pare_dense_f64(&out, &in, w, b, t->exec, t->err);
 }
 
-pare_status tape_dense_back(pare_tape *t, rows *dx, bool add, const rows *dy, const rows *x,
-                            const pare_weight *w, const pare_weight *b)
+pare_status tape_dense_backward(pare_tape *t, rows *dx, bool add, const rows *dy, const rows *x,
+                                const pare_weight *w, const pare_weight *b)
 {
-    return tape_dense_back_to(t, dx, add, dy, x, w, tape_grad(t, w),
-                              b && pare_has(b) ? tape_grad(t, b) : NULL);
+    return tape_dense_backward_to(t, dx, add, dy, x, w, tape_grad(t, w),
+                                  b && pare_has(b) ? tape_grad(t, b) : NULL);
 }
 
-pare_status tape_dense_back_to(pare_tape *t, rows *dx, bool add, const rows *dy, const rows *x,
-                               const pare_weight *w, void *dw, void *db)
+pare_status tape_dense_backward_to(pare_tape *t, rows *dx, bool add, const rows *dy, const rows *x,
+                                   const pare_weight *w, void *dw, void *db)
 {
     void *const to = dx ? dx->v : NULL;
     const size_t ld = dx ? dx->ld : 0;
@@ -133,9 +133,9 @@ pare_status tape_dense_back_to(pare_tape *t, rows *dx, bool add, const rows *dy,
 
 pare_status tape_sum(pare_tape *t, rows *y, const rows *x, const rows *plus)
 {
-    static const drop_kept nothing = {0};
+    static const dropout_mask nothing = {0};
     PARE_ASSERT(y->n == x->n && y->d == x->d && (!plus || plus->d == y->d));
-    return tape_drop(t, y, x, &nothing, plus);
+    return tape_dropout(t, y, x, &nothing, plus);
 }
 
 static void columns_span(void *self, const span *s)
@@ -147,15 +147,15 @@ static void columns_span(void *self, const span *s)
     }
 }
 
-pare_status tape_bias_back(pare_tape *t, const pare_weight *b, const rows *dy)
+pare_status tape_bias_backward(pare_tape *t, const pare_weight *b, const rows *dy)
 {
     if (!pare_has(b) || !tape_grad(t, b)) return PARE_OK;
-    const store_mark mark = store_top(&t->store);
-    double *const sum = store_get(&t->store, dy->d, sizeof *sum);
+    const stack_mark mark = stack_top(&t->stack);
+    double *const sum = stack_alloc(&t->stack, dy->d, sizeof *sum);
     if (!sum) return pare_no_memory(t->err);
     const pare_status st = tape_spans(t, dy->n, dy->d, dy->d, sum, columns_span, (void *)dy);
     if (!st) tape_grad_add(t, b, sum);
-    store_reset(&t->store, mark);
+    stack_reset(&t->stack, mark);
     return st;
 }
 

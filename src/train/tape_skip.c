@@ -36,23 +36,23 @@ static void diagonal_back_span(void *self, const span *s)
     }
 }
 
-pare_status tape_skip(pare_tape *t, rows *y, const rows *branch, const drop_kept *k, const rows *x,
-                      const pare_skip *s)
+pare_status tape_skip(pare_tape *t, rows *y, const rows *branch, const dropout_mask *k,
+                      const rows *x, const pare_skip *s)
 {
     diagonal_job g = {.to = y, .x = x, .w = &s->w};
     pare_status st;
-    if (s->kind == PARE_SKIP_NONE) return tape_drop(t, y, branch, k, NULL);
-    if (s->kind == PARE_SKIP_IDENTITY) return tape_drop(t, y, branch, k, x);
+    if (s->kind == PARE_SKIP_NONE) return tape_dropout(t, y, branch, k, NULL);
+    if (s->kind == PARE_SKIP_IDENTITY) return tape_dropout(t, y, branch, k, x);
     if (s->kind == PARE_SKIP_DIAGONAL) {
-        st = tape_drop(t, y, branch, k, NULL);
+        st = tape_dropout(t, y, branch, k, NULL);
         return st ? st : tape_spans(t, y->n, y->d, 0, NULL, diagonal_span, &g);
     }
-    const store_mark mark = store_top(&t->store);
+    const stack_mark mark = stack_top(&t->stack);
     rows mapped;
     st = tape_new_rows(t, &mapped, y->n, y->d);
     if (!st) st = tape_dense(t, &mapped, x, &s->w, NULL);
-    if (!st) st = tape_drop(t, y, branch, k, &mapped);
-    store_reset(&t->store, mark);
+    if (!st) st = tape_dropout(t, y, branch, k, &mapped);
+    stack_reset(&t->stack, mark);
     return st;
 }
 
@@ -60,15 +60,15 @@ static pare_status diagonal_back(pare_tape *t, rows *dx, const rows *dy, const r
                                  const pare_weight *w)
 {
     diagonal_job g = {.to = dx, .x = x, .dy = dy, .w = w};
-    double *const sum = store_get(&t->store, dx->d, sizeof *sum);
+    double *const sum = stack_alloc(&t->stack, dx->d, sizeof *sum);
     if (!sum) return pare_no_memory(t->err);
     const pare_status st = tape_spans(t, dx->n, dx->d, dx->d, sum, diagonal_back_span, &g);
     if (!st) tape_grad_add(t, w, sum);
     return st;
 }
 
-pare_status tape_skip_back(pare_tape *t, rows *dx, bool *there, const rows *dy, const rows *x,
-                           const pare_skip *s)
+pare_status tape_skip_backward(pare_tape *t, rows *dx, bool *there, const rows *dy, const rows *x,
+                               const pare_skip *s)
 {
     *there = s->kind != PARE_SKIP_NONE;
     *dx = *dy;
@@ -76,5 +76,5 @@ pare_status tape_skip_back(pare_tape *t, rows *dx, bool *there, const rows *dy, 
     const pare_status st = tape_new_rows(t, dx, x->n, x->d);
     if (st) return st;
     if (s->kind == PARE_SKIP_DIAGONAL) return diagonal_back(t, dx, dy, x, &s->w);
-    return tape_dense_back(t, dx, false, dy, x, &s->w, NULL);
+    return tape_dense_backward(t, dx, false, dy, x, &s->w, NULL);
 }

@@ -4,15 +4,15 @@
 #include <math.h>
 #include <string.h>
 
-pare_status lesson_blame(pare_status st, pare_err *err, const char *path)
+pare_status task_prefix_error(pare_status st, pare_err *err, const char *path)
 {
     if (st && err && st != PARE_ERR_MEMORY && strncmp(err->msg, path, strlen(path)) != 0)
         pare_err_prefix(err, path);
     return st;
 }
 
-pare_status lesson_id(const char **out, pare_arena *a, const char *what, const char *const *path,
-                      size_t paths, pare_err *err)
+pare_status task_fingerprint(const char **out, pare_arena *a, const char *what,
+                             const char *const *path, size_t paths, pare_err *err)
 {
     char hex[PARE_SHA256_HEX];
     *out = what;
@@ -26,8 +26,9 @@ pare_status lesson_id(const char **out, pare_arena *a, const char *what, const c
     return PARE_OK;
 }
 
-pare_status lesson_reader(pare_model *m, pare_arena *a, pare_tokenizer_kind tokenizer,
-                          const uint8_t *vocab, size_t vocab_bytes, size_t outputs, pare_err *err)
+pare_status task_text_reader(pare_model *m, pare_arena *a, pare_tokenizer_kind tokenizer,
+                             const uint8_t *vocab, size_t vocab_bytes, size_t outputs,
+                             pare_err *err)
 {
     pare_tokenizer *t = NULL;
     const pare_status st = pare_tokenizer_new(&t, a, tokenizer, vocab, vocab_bytes, err);
@@ -41,8 +42,8 @@ pare_status lesson_reader(pare_model *m, pare_arena *a, pare_tokenizer_kind toke
     return PARE_OK;
 }
 
-pare_status lesson_forward(float **y, pare_arena *a, const pare_model *m, const pare_input *in,
-                           const pare_exec *exec, pare_err *err)
+pare_status task_forward(float **y, pare_arena *a, const pare_model *m, const pare_input *in,
+                         const pare_exec *exec, pare_err *err)
 {
     size_t n = 0;
     *y = NULL;
@@ -51,7 +52,7 @@ pare_status lesson_forward(float **y, pare_arena *a, const pare_model *m, const 
     return *y ? pare_forward_f32(*y, m, in, NULL, exec, err) : pare_no_memory(err);
 }
 
-pare_status lesson_marked(pare_status st, double *mark, pare_err *err)
+pare_status task_score_status(pare_status st, double *mark, pare_err *err)
 {
     if (st != PARE_ERR_NONFINITE) return st;
     *mark = NAN;
@@ -59,8 +60,8 @@ pare_status lesson_marked(pare_status st, double *mark, pare_err *err)
     return PARE_OK;
 }
 
-size_t lesson_together(const pare_model *m, size_t rows, size_t batch)
+size_t task_batch_limit(const pare_model *m, size_t rows, size_t batch)
 {
-    const size_t most = LESSON_MOST_OUTPUTS / pare_model_outputs(m) / (rows ? rows : 1);
+    const size_t most = TASK_MAX_OUTPUTS / pare_model_outputs(m) / (rows ? rows : 1);
     return most < 1 ? 1 : most < batch ? most : batch;
 }

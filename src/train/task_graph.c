@@ -7,13 +7,13 @@
 enum { TRAIN, VAL, TEST, PARTS };
 static const char *const part_name[PARTS] = {"training", "validation", "test"};
 
-typedef struct graph_lesson {
+typedef struct graph_task {
     pare_graph_data data;
     size_t split;
     bool full;
     int64_t *label[PARTS]; /* n each; -1 = of another part */
     size_t count[PARTS];
-} graph_lesson;
+} graph_task;
 
 /* ---- the largest component ----------------------------------------------------------------- */
 
@@ -128,7 +128,7 @@ static pare_status check_labels(const pare_graph_data *d, size_t classes, pare_e
 }
 
 /* AUC compares nodes of the two classes: a part must have both. */
-static pare_status check_part(const graph_lesson *g, size_t part, bool auc, pare_err *err)
+static pare_status check_part(const graph_task *g, size_t part, bool auc, pare_err *err)
 {
     size_t ones = 0;
     if (g->count[part] == 0)
@@ -142,7 +142,7 @@ static pare_status check_part(const graph_lesson *g, size_t part, bool auc, pare
     return PARE_OK;
 }
 
-static pare_status put_labels(graph_lesson *g, const uint8_t *const mask[PARTS], pare_arena *a,
+static pare_status put_labels(graph_task *g, const uint8_t *const mask[PARTS], pare_arena *a,
                               pare_err *err)
 {
     const size_t n = g->data.graph.n;
@@ -159,7 +159,7 @@ static pare_status put_labels(graph_lesson *g, const uint8_t *const mask[PARTS],
 
 /* ---- the lesson ---------------------------------------------------------------------------- */
 
-static pare_input whole(const graph_lesson *g, bool full)
+static pare_input whole(const graph_task *g, bool full)
 {
     return (pare_input){.batch = 1,
                         .tokens = g->data.graph.n,
@@ -172,19 +172,19 @@ static pare_status batch(void *self, pare_batch *out, pare_arena *a, uint64_t se
                          pare_err *err)
 {
     (void)a, (void)seed, (void)step, (void)err;
-    const graph_lesson *g = self;
+    const graph_task *g = self;
     *out = (pare_batch){.in = whole(g, g->full), .label = g->label[TRAIN]};
     return PARE_OK;
 }
 
-static pare_status score_in(const graph_lesson *g, double *out, pare_arena *a, const pare_model *m,
+static pare_status score_in(const graph_task *g, double *out, pare_arena *a, const pare_model *m,
                             size_t part, const pare_exec *exec, pare_err *err)
 {
     const pare_input in = whole(g, m->pattern.kind != PARE_GRAPH);
     pare_metric *metric = NULL;
     pare_scores s;
     float *y;
-    pare_status st = lesson_forward(&y, a, m, &in, exec, err);
+    pare_status st = task_forward(&y, a, m, &in, exec, err);
     if (!st) st = pare_metric_new(&metric, a, pare_model_outputs(m), err);
     if (!st) st = pare_metric_add(metric, y, g->label[part], in.tokens, err);
     if (!st) st = pare_metric_scores(&s, metric, err);
@@ -199,10 +199,10 @@ static pare_status score(void *self, double *out, const pare_model *m, pare_fold
     if (!a) return pare_no_memory(err);
     const pare_status st = score_in(self, out, a, m, part == PARE_PART_VAL ? VAL : TEST, exec, err);
     pare_arena_free(a);
-    return lesson_marked(st, out, err);
+    return task_score_status(st, out, err);
 }
 
-static pare_status open_graph(graph_lesson *g, pare_arena *a, const pare_graph_lesson *o,
+static pare_status open_graph(graph_task *g, pare_arena *a, const pare_graph_lesson *o,
                               pare_err *err)
 {
     const uint8_t *mask[PARTS];
@@ -223,16 +223,16 @@ static pare_status open_graph(graph_lesson *g, pare_arena *a, const pare_graph_l
 pare_status pare_lesson_graph(pare_lesson *out, pare_lesson_facts *facts, pare_arena *a,
                               const pare_graph_lesson *o, pare_err *err)
 {
-    graph_lesson *g = pare_alloc(a, 1, sizeof *g);
+    graph_task *g = pare_alloc(a, 1, sizeof *g);
     if (!g) return pare_no_memory(err);
     g->split = o->split;
     g->full = o->full;
     pare_status st = open_graph(g, a, o, err);
-    if (st) return st == PARE_ERR_USAGE ? st : lesson_blame(st, err, o->path);
+    if (st) return st == PARE_ERR_USAGE ? st : task_prefix_error(st, err, o->path);
     const size_t classes = g->data.classes;
     const char *id = pare_sprintf(a, "graph split %zu component %d full %d", o->split,
                                   o->largest_component, o->full);
-    st = id ? lesson_id(&id, a, id, &o->path, 1, err) : pare_no_memory(err);
+    st = id ? task_fingerprint(&id, a, id, &o->path, 1, err) : pare_no_memory(err);
     if (st) return st;
     *out = (pare_lesson){.self = g,
                          .id = id,

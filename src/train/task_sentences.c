@@ -20,10 +20,10 @@ typedef struct part { /* by length, then as in the file */
     size_t n;
 } part;
 
-typedef struct sentence_lesson {
+typedef struct sentence_task {
     size_t batch;
     part part[PARTS];
-} sentence_lesson;
+} sentence_task;
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
@@ -69,7 +69,7 @@ static void shuffle(part *p, size_t split)
     }
 }
 
-static pare_status read_parts(sentence_lesson *l, pare_lesson_facts *f, pare_arena *a,
+static pare_status read_parts(sentence_task *l, pare_lesson_facts *f, pare_arena *a,
                               const pare_sentence_lesson *o, pare_err *err)
 {
     static const char *const name[PARTS] = {"training", "validation", "test"};
@@ -77,7 +77,7 @@ static pare_status read_parts(sentence_lesson *l, pare_lesson_facts *f, pare_are
     pare_model m;
     pare_text_notes notes[PARTS] = {{0}};
     const size_t classes = o->outputs ? o->outputs : MOST_CLASSES;
-    pare_status st = lesson_reader(&m, a, o->tokenizer, o->vocab, o->vocab_bytes, classes, err);
+    pare_status st = task_text_reader(&m, a, o->tokenizer, o->vocab, o->vocab_bytes, classes, err);
     if (st) return st;
     m.context = o->context;
     for (size_t p = 0; p < PARTS && !st; p++)
@@ -118,10 +118,10 @@ static void as_long(const part *p, size_t i, size_t *from, size_t *to)
 static pare_status batch(void *self, pare_batch *out, pare_arena *a, uint64_t seed, uint64_t step,
                          pare_err *err)
 {
-    const sentence_lesson *l = self;
+    const sentence_task *l = self;
     const part *p = &l->part[TRAIN];
     size_t from, to;
-    pare_rng r = lesson_rng(seed, step);
+    pare_rng r = task_rng(seed, step);
     as_long(p, pare_rng_below(&r, p->n), &from, &to);
     const size_t tokens = p->s[from].tokens;
     int64_t *ids = pare_alloc(a, l->batch, tokens * sizeof *ids);
@@ -150,11 +150,11 @@ static pare_status add_rows(pare_metric *metric, pare_arena *a, const sentence *
         label[i] = s[i].label;
     }
     const pare_input in = {.batch = n, .tokens = tokens, .ids = ids};
-    const pare_status st = lesson_forward(&y, a, m, &in, exec, err);
+    const pare_status st = task_forward(&y, a, m, &in, exec, err);
     return st ? st : pare_metric_add(metric, y, label, n, err);
 }
 
-static pare_status score_in(double *out, pare_arena *a, const sentence_lesson *l, const part *p,
+static pare_status score_in(double *out, pare_arena *a, const sentence_task *l, const part *p,
                             const pare_model *m, const pare_exec *exec, pare_err *err)
 {
     pare_metric *metric;
@@ -179,13 +179,13 @@ static pare_status score_in(double *out, pare_arena *a, const sentence_lesson *l
 static pare_status score(void *self, double *out, const pare_model *m, pare_fold_part which,
                          const pare_exec *exec, pare_err *err)
 {
-    const sentence_lesson *l = self;
+    const sentence_task *l = self;
     pare_arena *a = pare_arena_new();
     if (!a) return pare_no_memory(err);
     const pare_status st =
         score_in(out, a, l, &l->part[which == PARE_PART_VAL ? VAL : TEST], m, exec, err);
     pare_arena_free(a);
-    return lesson_marked(st, out, err);
+    return task_score_status(st, out, err);
 }
 
 pare_status pare_lesson_sentences(pare_lesson *out, pare_lesson_facts *facts, pare_arena *a,
@@ -194,7 +194,7 @@ pare_status pare_lesson_sentences(pare_lesson *out, pare_lesson_facts *facts, pa
     const char *const path[PARTS] = {o->train, o->val, o->test};
     char vocab[PARE_SHA256_HEX] = "-";
     if (o->batch == 0) return pare_fail(err, PARE_ERR_USAGE, "batch must be at least 1");
-    sentence_lesson *l = pare_alloc(a, 1, sizeof *l);
+    sentence_task *l = pare_alloc(a, 1, sizeof *l);
     if (!l) return pare_no_memory(err);
     l->batch = o->batch;
     pare_status st = read_parts(l, facts, a, o, err);
@@ -203,7 +203,7 @@ pare_status pare_lesson_sentences(pare_lesson *out, pare_lesson_facts *facts, pa
     const char *id = pare_sprintf(a, "sentences %s %s split %zu batch %zu own %d%d",
                                   pare_tokenizer_name(o->tokenizer), vocab, o->split, o->batch,
                                   o->val != NULL, o->test != NULL);
-    st = id ? lesson_id(&id, a, id, path, PARTS, err) : pare_no_memory(err);
+    st = id ? task_fingerprint(&id, a, id, path, PARTS, err) : pare_no_memory(err);
     if (st) return st;
     *out = (pare_lesson){.self = l,
                          .id = id,

@@ -23,11 +23,11 @@ typedef struct part { /* rows of a table */
     size_t n;
 } part;
 
-typedef struct series_lesson {
+typedef struct series_task {
     size_t batch;
     bool lead; /* a row of zeros before the vectors */
     part part[PARTS];
-} series_lesson;
+} series_task;
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
@@ -133,7 +133,7 @@ static pare_status read_table(table *t, pare_arena *a, const char *path, pare_er
         st = pare_npz_has(z, "targets") ? read_targets(t, a, z, err) : read_values(t, a, z, err);
     pare_npz_close(z);
     pare_arena_free(scratch);
-    return lesson_blame(st, err, path);
+    return task_prefix_error(st, err, path);
 }
 
 /* ---- sharing out --------------------------------------------------------------------------- */
@@ -179,7 +179,7 @@ static pare_status alike(const table *t, const table *u, pare_err *err)
                      t->targets);
 }
 
-static pare_status share_out(series_lesson *s, table file[PARTS], pare_arena *a,
+static pare_status share_out(series_task *s, table file[PARTS], pare_arena *a,
                              const pare_series_lesson *o, pare_err *err)
 {
     static const char *const name[PARTS] = {"training", "validation", "test"};
@@ -204,7 +204,7 @@ static pare_status share_out(series_lesson *s, table file[PARTS], pare_arena *a,
 
 /* ---- batches and marks --------------------------------------------------------------------- */
 
-static void put_row(const series_lesson *s, int64_t *ids, double *x, const table *t, size_t row)
+static void put_row(const series_task *s, int64_t *ids, double *x, const table *t, size_t row)
 {
     const size_t width = t->features ? t->features : 1, n = t->tokens * width;
     if (ids) memcpy(ids, t->ids + row * n, n * sizeof *ids);
@@ -214,7 +214,7 @@ static void put_row(const series_lesson *s, int64_t *ids, double *x, const table
 }
 
 /* Rows of a table as one batch. */
-static pare_status gather(pare_batch *out, pare_arena *a, const series_lesson *s, const table *t,
+static pare_status gather(pare_batch *out, pare_arena *a, const series_task *s, const table *t,
                           const uint32_t *row, size_t n, pare_err *err)
 {
     const size_t tokens = t->tokens + s->lead, width = t->features ? t->features : 1;
@@ -240,11 +240,11 @@ static pare_status gather(pare_batch *out, pare_arena *a, const series_lesson *s
 static pare_status batch(void *self, pare_batch *out, pare_arena *a, uint64_t seed, uint64_t step,
                          pare_err *err)
 {
-    const series_lesson *s = self;
+    const series_task *s = self;
     const part *p = &s->part[TRAIN];
     uint32_t *row = pare_alloc(a, s->batch, sizeof *row);
     if (!row) return pare_no_memory(err);
-    pare_rng r = lesson_rng(seed, step);
+    pare_rng r = task_rng(seed, step);
     for (size_t i = 0; i < s->batch; i++) row[i] = p->row[pare_rng_below(&r, p->n)];
     return gather(out, a, s, p->from, row, s->batch, err);
 }
@@ -254,14 +254,14 @@ typedef struct tally {
     double squares;      /* values */
 } tally;
 
-static pare_status add_rows(tally *t, pare_arena *a, const series_lesson *s, const part *p,
+static pare_status add_rows(tally *t, pare_arena *a, const series_task *s, const part *p,
                             size_t first, size_t n, const pare_model *m, const pare_exec *exec,
                             pare_err *err)
 {
     pare_batch b;
     float *y;
     pare_status st = gather(&b, a, s, p->from, p->row + first, n, err);
-    if (!st) st = lesson_forward(&y, a, m, &b.in, exec, err);
+    if (!st) st = task_forward(&y, a, m, &b.in, exec, err);
     if (st) return st;
     if (b.label) return pare_metric_add(t->metric, y, b.label, pare_output_rows(m, &b.in), err);
     for (size_t i = 0; i < n * p->from->targets; i++) {
@@ -272,12 +272,12 @@ static pare_status add_rows(tally *t, pare_arena *a, const series_lesson *s, con
     return PARE_OK;
 }
 
-static pare_status score_in(const series_lesson *s, double *out, pare_arena *a, const pare_model *m,
+static pare_status score_in(const series_task *s, double *out, pare_arena *a, const pare_model *m,
                             const part *p, const pare_exec *exec, pare_err *err)
 {
     tally t = {0};
     pare_scores scores;
-    const size_t most = lesson_together(m, p->from->tokens + s->lead, s->batch);
+    const size_t most = task_batch_limit(m, p->from->tokens + s->lead, s->batch);
     pare_arena *scratch = pare_arena_new();
     if (!scratch) return pare_no_memory(err);
     pare_status st = pare_metric_new(&t.metric, a, pare_model_outputs(m), err);
@@ -301,13 +301,13 @@ static pare_status score_in(const series_lesson *s, double *out, pare_arena *a, 
 static pare_status score(void *self, double *out, const pare_model *m, pare_fold_part which,
                          const pare_exec *exec, pare_err *err)
 {
-    const series_lesson *s = self;
+    const series_task *s = self;
     pare_arena *a = pare_arena_new();
     if (!a) return pare_no_memory(err);
     const pare_status st =
         score_in(s, out, a, m, &s->part[which == PARE_PART_VAL ? VAL : TEST], exec, err);
     pare_arena_free(a);
-    return lesson_marked(st, out, err);
+    return task_score_status(st, out, err);
 }
 
 /* ---- the lesson ---------------------------------------------------------------------------- */
@@ -329,7 +329,7 @@ static pare_status limit(size_t *out, size_t known, const table file[PARTS], boo
     return PARE_OK;
 }
 
-static pare_status find_facts(pare_lesson_facts *f, const series_lesson *s, const table file[PARTS],
+static pare_status find_facts(pare_lesson_facts *f, const series_task *s, const table file[PARTS],
                               const pare_series_lesson *o, pare_err *err)
 {
     const table *t = &file[TRAIN];
@@ -355,7 +355,7 @@ pare_status pare_lesson_series(pare_lesson *out, pare_lesson_facts *facts, pare_
 {
     const char *const path[PARTS] = {o->train, o->val, o->test};
     if (o->batch == 0) return pare_fail(err, PARE_ERR_USAGE, "batch must be at least 1");
-    series_lesson *s = pare_alloc(a, 1, sizeof *s);
+    series_task *s = pare_alloc(a, 1, sizeof *s);
     table *file = pare_alloc(a, PARTS, sizeof *file);
     if (!s || !file) return pare_no_memory(err);
     s->batch = o->batch;
@@ -365,7 +365,7 @@ pare_status pare_lesson_series(pare_lesson *out, pare_lesson_facts *facts, pare_
     st = find_facts(facts, s, file, o, err);
     const char *id = pare_sprintf(a, "series split %zu batch %zu own %d%d", o->split, o->batch,
                                   o->val != NULL, o->test != NULL);
-    if (!st) st = id ? lesson_id(&id, a, id, path, PARTS, err) : pare_no_memory(err);
+    if (!st) st = id ? task_fingerprint(&id, a, id, path, PARTS, err) : pare_no_memory(err);
     if (st) return st;
     *out = (pare_lesson){.self = s,
                          .id = id,

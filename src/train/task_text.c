@@ -15,11 +15,11 @@ typedef struct marks { /* windows that are looked at */
     size_t count, every; /* number k begins at k * every * window */
 } marks;
 
-typedef struct text_lesson {
+typedef struct text_task {
     size_t window, batch;
     tokens train;
     marks part[2]; /* by pare_fold_part */
-} text_lesson;
+} text_task;
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
@@ -69,12 +69,12 @@ static marks spread(tokens text, size_t window, size_t most_tokens)
 static pare_status batch(void *self, pare_batch *out, pare_arena *a, uint64_t seed, uint64_t step,
                          pare_err *err)
 {
-    const text_lesson *t = self;
+    const text_task *t = self;
     const size_t w = t->window;
     int64_t *ids = pare_alloc(a, t->batch, w * sizeof *ids);
     int64_t *label = pare_alloc(a, t->batch, w * sizeof *label);
     if (!ids || !label) return pare_no_memory(err);
-    pare_rng r = lesson_rng(seed, step);
+    pare_rng r = task_rng(seed, step);
     for (size_t b = 0; b < t->batch; b++) {
         const int64_t *from = t->train.ids + pare_rng_below(&r, t->train.n - w);
         memcpy(ids + b * w, from, w * sizeof *ids);
@@ -88,7 +88,7 @@ static pare_status batch(void *self, pare_batch *out, pare_arena *a, uint64_t se
 
 /* Windows [first, first + count) of the marked ones as one input; all but the last of the text are
  * whole, and that one goes alone. */
-static pare_status mark_windows(const text_lesson *t, const marks *k, size_t first, size_t count,
+static pare_status mark_windows(const text_task *t, const marks *k, size_t first, size_t count,
                                 pare_metric *metric, pare_arena *a, const pare_model *m,
                                 const pare_exec *exec, pare_err *err)
 {
@@ -105,12 +105,12 @@ static pare_status mark_windows(const text_lesson *t, const marks *k, size_t fir
         }
     const pare_input in = {.batch = count, .tokens = w, .ids = ids};
     float *y;
-    const pare_status st = lesson_forward(&y, a, m, &in, exec, err);
+    const pare_status st = task_forward(&y, a, m, &in, exec, err);
     return st ? st : pare_metric_add(metric, y, label, count * w, err);
 }
 
 /* How many windows from `first` on are whole, at most `most`; 1 when it is the short last one. */
-static size_t whole_windows(const text_lesson *t, const marks *k, size_t first, size_t most)
+static size_t whole_windows(const text_task *t, const marks *k, size_t first, size_t most)
 {
     size_t n = 0;
     while (n < most && first + n < k->count &&
@@ -119,14 +119,14 @@ static size_t whole_windows(const text_lesson *t, const marks *k, size_t first, 
     return n ? n : 1;
 }
 
-static pare_status score_in(const text_lesson *t, double *out, pare_arena *a, const pare_model *m,
+static pare_status score_in(const text_task *t, double *out, pare_arena *a, const pare_model *m,
                             const marks *k, const pare_exec *exec, pare_err *err)
 {
     pare_metric *metric = NULL;
     pare_scores s;
     pare_arena *scratch = pare_arena_new();
     if (!scratch) return pare_no_memory(err);
-    const size_t most = lesson_together(m, t->window, t->batch);
+    const size_t most = task_batch_limit(m, t->window, t->batch);
     pare_status st = pare_metric_new(&metric, a, pare_model_outputs(m), err);
     for (size_t i = 0, n; !st && i < k->count; i += n) {
         const pare_mark mark = pare_arena_mark(scratch);
@@ -143,12 +143,12 @@ static pare_status score_in(const text_lesson *t, double *out, pare_arena *a, co
 static pare_status score(void *self, double *out, const pare_model *m, pare_fold_part part,
                          const pare_exec *exec, pare_err *err)
 {
-    const text_lesson *t = self;
+    const text_task *t = self;
     pare_arena *a = pare_arena_new();
     if (!a) return pare_no_memory(err);
     const pare_status st = score_in(t, out, a, m, &t->part[part], exec, err);
     pare_arena_free(a);
-    return lesson_marked(st, out, err);
+    return task_score_status(st, out, err);
 }
 
 /* ---- the lesson ---------------------------------------------------------------------------- */
@@ -162,12 +162,12 @@ static pare_status enough(const tokens *t, size_t least, const char *what, const
                      what, least, least > 2 ? ", or a smaller window" : "");
 }
 
-static pare_status read_parts(text_lesson *t, pare_lesson_facts *f, pare_arena *a,
+static pare_status read_parts(text_task *t, pare_lesson_facts *f, pare_arena *a,
                               const pare_text_lesson *o, pare_err *err)
 {
     pare_model m;
     tokens val, test;
-    pare_status st = lesson_reader(&m, a, o->tokenizer, o->vocab, o->vocab_bytes, 0, err);
+    pare_status st = task_text_reader(&m, a, o->tokenizer, o->vocab, o->vocab_bytes, 0, err);
     if (!st) st = read_tokens(&t->train, a, &m, o->train, err);
     if (!st && o->test) st = read_tokens(&test, a, &m, o->test, err);
     if (!st && o->val) st = read_tokens(&val, a, &m, o->val, err);
@@ -202,7 +202,7 @@ static pare_status find_id(const char **out, pare_arena *a, const pare_text_less
     *out = pare_sprintf(a, "text %s %s own %d%d window %zu batch %zu eval-tokens %zu",
                         pare_tokenizer_name(o->tokenizer), vocab, o->val != NULL, o->test != NULL,
                         o->window, o->batch, o->mark_tokens);
-    return *out ? lesson_id(out, a, *out, path, 3, err) : pare_no_memory(err);
+    return *out ? task_fingerprint(out, a, *out, path, 3, err) : pare_no_memory(err);
 }
 
 pare_status pare_lesson_text(pare_lesson *out, pare_lesson_facts *facts, pare_arena *a,
@@ -210,7 +210,7 @@ pare_status pare_lesson_text(pare_lesson *out, pare_lesson_facts *facts, pare_ar
 {
     if (o->window == 0 || o->batch == 0)
         return pare_fail(err, PARE_ERR_USAGE, "window and batch must be at least 1");
-    text_lesson *t = pare_alloc(a, 1, sizeof *t);
+    text_task *t = pare_alloc(a, 1, sizeof *t);
     if (!t) return pare_no_memory(err);
     t->window = o->window;
     t->batch = o->batch;

@@ -16,7 +16,7 @@ typedef struct learner {
     const pare_lesson *lesson;
     const pare_train_opts *o;
     const pare_exec *exec; /* without stop flag: a step that was begun is finished */
-    teaching t;
+    batch_loss t;
     popup *popup;  /* NULL: the weights themselves are trained */
     checkpoint at; /* values: what is trained, of t.student or the scores; stats: of t.student */
     float *grad;
@@ -68,12 +68,12 @@ static pare_status state_new(learner *l, pare_err *err)
 
 static pare_status learner_open(learner *l, const pare_model *start, pare_err *err)
 {
-    pare_status st = run_opts_check(start, l->o, err);
-    if (!st) st = teaching_open(&l->t, start, l->lesson, l->o, l->exec, err);
+    pare_status st = train_opts_check(start, l->o, err);
+    if (!st) st = batch_loss_open(&l->t, start, l->lesson, l->o, l->exec, err);
     if (!st && l->o->popup)
         st = popup_new(&l->popup, l->t.student, l->o->popup, l->o->seed, l->exec, err);
     if (!st) st = state_new(l, err);
-    if (!st && l->o->checkpoint) st = run_id(&l->id, start, l->lesson, l->o, err);
+    if (!st && l->o->checkpoint) st = run_fingerprint(&l->id, start, l->lesson, l->o, err);
     if (!st && l->id && l->o->resume && pare_file_exists(l->o->checkpoint))
         st = checkpoint_read(&l->at, l->o->checkpoint, l->id, l->o->steps, err);
     l->kept = l->at.step;
@@ -84,7 +84,7 @@ static pare_status learner_open(learner *l, const pare_model *start, pare_err *e
 static void learner_close(learner *l)
 {
     popup_free(l->popup);
-    teaching_close(&l->t);
+    batch_loss_close(&l->t);
     pare_arena_free(l->arena);
     pare_arena_free(l->batch);
     cJSON_Delete(l->id);
@@ -99,11 +99,11 @@ static pare_status gradient(learner *l, double *norm, pare_err *err)
     *norm = NAN;
     pare_arena_reset(l->batch, l->fresh);
     pare_status st = l->lesson->batch(l->lesson->self, &b, l->batch, l->o->seed, l->at.step, err);
-    if (!st) st = teaching_loss(&l->t, &l->at.loss, &b, l->at.step, err);
+    if (!st) st = batch_loss_forward(&l->t, &l->at.loss, &b, l->at.step, err);
     if (st || !isfinite(l->at.loss)) return st;
     memset(l->grad, 0, l->at.count * sizeof *l->grad);
     st = pare_tape_backward(l->t.tape, l->t.dy, l->t.dstream, l->grad, err);
-    if (!st && l->popup) popup_turn(l->popup, l->grad);
+    if (!st && l->popup) popup_score_gradient(l->popup, l->grad);
     if (!st) *norm = pare_clip(l->grad, l->at.count, l->o->clip, l->exec);
     return st;
 }
@@ -209,7 +209,7 @@ static pare_status finish(pare_model **out, pare_train_result *result, learner *
     memcpy(c->values, c->best_values, c->count * sizeof(float));
     if (c->nstats) memcpy(c->stats, c->best_stats, c->nstats * sizeof(float));
     show(l);
-    return model_detach(out, l->t.student->model, err);
+    return model_deep_copy(out, l->t.student->model, err);
 }
 
 static void tell_poly(const learner *l)

@@ -258,7 +258,7 @@ static pare_status send_model(pare_model **out, office *in, const pare_runs_resu
     pare_status st = pare_ranks_agree(in->ranks, vessel(&p, in, r, here, err), err);
     if (!st) st = pare_ranks_bcast(in->ranks, p->values, p->count * sizeof(float), owner, err);
     if (!st) st = pare_ranks_bcast(in->ranks, p->stats, p->nstats * sizeof(float), owner, err);
-    if (!st) st = model_detach(out, p->model, err);
+    if (!st) st = model_deep_copy(out, p->model, err);
     pare_params_free(p);
     return st;
 }

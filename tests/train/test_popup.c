@@ -47,14 +47,15 @@ static size_t ones(const float *v, size_t n)
 /* ---- the gradient ------------------------------------------------------------------------------
  */
 
-typedef struct soft { /* f64: weights w (m + |s| - |s0|), of which the scores' gradient is exact */
+typedef struct
+    soft_mask { /* f64: weights w (m + |s| - |s0|), of which the scores' gradient is exact */
     pare_params *p;
     pare_tape *tape;
     const pare_input *in;
     const int64_t *label;
-} soft;
+} soft_mask;
 
-static double soft_loss(soft *x)
+static double soft_loss(soft_mask *x)
 {
     static const pare_mode still = {.training = true};
     pare_err err = {0};
@@ -66,7 +67,7 @@ static double soft_loss(soft *x)
     return loss;
 }
 
-static void score_gradient(float *g, pare_params *p, popup *pop, const soft *x)
+static void score_gradient(float *g, pare_params *p, popup *pop, const soft_mask *x)
 {
     static const pare_mode still = {.training = true};
     pare_err err = {0};
@@ -79,7 +80,7 @@ static void score_gradient(float *g, pare_params *p, popup *pop, const soft *x)
     assert_ok(pare_tape_forward(tape, x->in, &still, &y.v, &err), &err);
     assert_ok(pare_loss_cross_entropy(&loss, dy, &y, x->label, 1, NULL, &err), &err);
     assert_ok(pare_tape_backward(tape, dy, NULL, g, &err), &err);
-    popup_turn(pop, g);
+    popup_score_gradient(pop, g);
     pare_tape_free(tape);
 }
 
@@ -92,7 +93,7 @@ static void compare(const pare_model *m, const pare_input *in, const int64_t *la
     assert_ok(pare_params_new(&p, m, PARE_F32, &err), &err);
     assert_ok(pare_params_new(&p64, m, PARE_F64, &err), &err);
     assert_ok(popup_new(&pop, p, &third, 5, NULL, &err), &err);
-    soft x = {.p = p64, .in = in, .label = label};
+    soft_mask x = {.p = p64, .in = in, .label = label};
     assert_ok(pare_tape_new(&x.tape, p64, NULL, &err), &err);
     float *const g = calloc(p->count, sizeof *g), *const eff = p->values;
     float *const w = malloc(p->count * sizeof *w);

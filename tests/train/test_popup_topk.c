@@ -41,15 +41,15 @@ static float draw(pare_rng *r, scores kind)
     return odd[pare_rng_below(r, 9)];
 }
 
-static void check(const select_matrix *m, size_t matrices, size_t room, scores kind, int threads)
+static void check(const topk_matrix *m, size_t matrices, size_t room, scores kind, int threads)
 {
     float *const s = malloc(room * sizeof *s), *const w = malloc(room * sizeof *w);
     float *const out = malloc(room * sizeof *out), *const want = malloc(room * sizeof *want);
     pare_arena *const a = pare_arena_new();
-    selection *sel = NULL;
+    topk *sel = NULL;
     pare_err err = {0};
     assert_true(s && w && out && want && a);
-    assert_ok(select_new(&sel, a, m, matrices, &err), &err);
+    assert_ok(topk_new(&sel, a, m, matrices, &err), &err);
     for (uint64_t round = 0; round < 2; round++) { /* the second one finds a used table */
         pare_rng r = pare_rng_at(3, 10 * round + (uint64_t)kind);
         const pare_exec exec = {.threads = threads};
@@ -60,7 +60,7 @@ static void check(const select_matrix *m, size_t matrices, size_t room, scores k
         }
         for (size_t i = 0; i < matrices; i++)
             by_sorting(want + m[i].offset, w + m[i].offset, s + m[i].offset, m[i].count, m[i].keep);
-        select_run(sel, out, w, s, &exec);
+        topk_apply(sel, out, w, s, &exec);
         assert_memory_equal(out, want, room * sizeof *out); /* and +0, not -0 */
     }
     pare_arena_free(a);
@@ -70,13 +70,13 @@ static void check(const select_matrix *m, size_t matrices, size_t room, scores k
 static void the_largest_are_kept_and_of_equals_the_first(void **state)
 {
     (void)state;
-    const select_matrix m[] = {{0, 1, 1},
-                               {3, 2, 1},
-                               {5, 1000, 300},
-                               {1010, 1000, 1000},
-                               {2010, 70000, 21000},
-                               {72010, 32768, 32767},
-                               {104778, 33000, 1}};
+    const topk_matrix m[] = {{0, 1, 1},
+                             {3, 2, 1},
+                             {5, 1000, 300},
+                             {1010, 1000, 1000},
+                             {2010, 70000, 21000},
+                             {72010, 32768, 32767},
+                             {104778, 33000, 1}};
     for (scores kind = 0; kind < KINDS; kind++)
         for (int threads = 1; threads <= 3; threads += 2) check(m, 7, 138000, kind, threads);
 }
@@ -85,7 +85,7 @@ static void every_number_that_can_be_kept(void **state)
 {
     (void)state;
     for (size_t keep = 1; keep <= 40; keep++) {
-        const select_matrix m = {2, 40, keep};
+        const topk_matrix m = {2, 40, keep};
         for (scores kind = 0; kind < KINDS; kind++) check(&m, 1, 44, kind, 1);
     }
 }

@@ -1,4 +1,4 @@
-/* Tests src/train/train_loop.c, teach.c, run_id.c and detach.c: whole runs of tiny models. */
+/* Tests src/train/train_loop.c, batch_loss.c and run_fingerprint.c: whole runs of tiny models. */
 #include "tiny_task.h"
 
 #include <sys/wait.h>
@@ -431,24 +431,24 @@ static void a_teacher_pulls_the_student(void **state)
 {
     (void)state;
     for (size_t k = 0; k < KINDS; k++) {
-        tiny t, master;
+        tiny t, teacher;
         pare_err err = {0};
         pare_model *m = NULL;
         pare_train_result r;
         tiny_open(&t, kinds[k], 1);
-        tiny_open(&master, kinds[k], 2);
+        tiny_open(&teacher, kinds[k], 2);
         pare_train_opts o = tiny_opts(400);
         o.dropout = 0, o.mark_every = 0;
-        o.teacher = master.start, o.distill = 1, o.temperature = 2;
+        o.teacher = teacher.start, o.distill = 1, o.temperature = 2;
         double loss[2] = {0};
         o.log = first_and_last, o.log_self = loss;
-        const double before = apart(&t, master.start, t.start);
+        const double before = apart(&t, teacher.start, t.start);
         assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
-        assert_le(apart(&t, master.start, m), 0.25 * before);
+        assert_le(apart(&t, teacher.start, m), 0.25 * before);
         assert_le(0.05, loss[0]);
         assert_le(loss[1], 0.5 * loss[0]);
         pare_model_free(m);
-        tiny_close(&t), tiny_close(&master);
+        tiny_close(&t), tiny_close(&teacher);
     }
 }
 
@@ -456,19 +456,19 @@ static void a_teacher_pulls_the_student(void **state)
 static void hidden_states_are_learnt(void **state)
 {
     (void)state;
-    tiny t, master;
+    tiny t, teacher;
     record log = {0};
     pare_err err = {0};
     pare_model *m = NULL;
     pare_train_result r;
     tiny_open(&t, PARE_RANDOM_GPT, 1);
-    tiny_open(&master, PARE_RANDOM_GPT, 2);
+    tiny_open(&teacher, PARE_RANDOM_GPT, 2);
     pare_train_opts o = tiny_opts(60);
     o.dropout = 0, o.lr = 0.05, o.clip = 0;
-    o.teacher = master.start, o.distill = 1, o.hidden = 10, o.log = remember, o.log_self = &log;
+    o.teacher = teacher.start, o.distill = 1, o.hidden = 10, o.log = remember, o.log_self = &log;
     assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
     assert_le(log.line[59].loss, 0.2 * log.line[0].loss);
-    const pare_weight *const x = &m->stem.embedding, *const y = &master.start->stem.embedding,
+    const pare_weight *const x = &m->stem.embedding, *const y = &teacher.start->stem.embedding,
                              *const z = &t.start->stem.embedding;
     double now = 0, then = 0;
     for (size_t i = 0; i < x->rows * x->cols; i++) {
@@ -483,7 +483,7 @@ static void hidden_states_are_learnt(void **state)
     assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
     assert_near(log.line[0].loss, 0, 1e-6);
     pare_model_free(m);
-    tiny_close(&t), tiny_close(&master);
+    tiny_close(&t), tiny_close(&teacher);
 }
 
 /* The teacher of a batch that stays is asked once: the same bits, and no batch after the first one
@@ -493,19 +493,19 @@ static void a_fixed_lesson_asks_its_teacher_once(void **state)
     (void)state;
     char hex[4][PARE_SHA256_HEX];
     for (size_t i = 0; i < 4; i++) { /* fixed or not, of batches that stay or do not */
-        tiny t, master;
+        tiny t, teacher;
         pare_err err = {0};
         pare_model *m = NULL;
         pare_train_result r;
         tiny_open(&t, PARE_RANDOM_GRAPH, 1);
-        tiny_open(&master, PARE_RANDOM_GRAPH, 2);
+        tiny_open(&teacher, PARE_RANDOM_GRAPH, 2);
         pare_train_opts o = tiny_opts(9);
-        o.teacher = master.start, o.distill = 0.5, o.hidden = 1;
+        o.teacher = teacher.start, o.distill = 0.5, o.hidden = 1;
         t.lesson.fixed = i % 2;
         t.same_batch = i < 2;
         assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
         tiny_hash(hex[i], m);
-        tiny_close(&t), tiny_close(&master);
+        tiny_close(&t), tiny_close(&teacher);
     }
     assert_string_equal(hex[0], hex[1]);
     assert_string_not_equal(hex[2], hex[3]); /* the second one was promised what is not so */

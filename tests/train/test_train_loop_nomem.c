@@ -5,7 +5,7 @@
 #include <pare/runs.h>
 
 typedef struct scene {
-    tiny t, master;
+    tiny t, teacher;
     char dir[200], path[300];
     pare_train_opts o;
 } scene;
@@ -14,16 +14,16 @@ static void open_scene(scene *s, pare_random_kind kind)
 {
     test_mkdir(s->dir);
     tiny_open(&s->t, kind, 1);
-    tiny_open(&s->master, kind, 2);
+    tiny_open(&s->teacher, kind, 2);
     s->o = tiny_opts(2);
     s->o.mark_every = 1;
     s->o.checkpoint = test_path(s->path, s->dir, "x.ckpt");
-    s->o.teacher = s->master.start, s->o.distill = 0.5, s->o.hidden = 1;
+    s->o.teacher = s->teacher.start, s->o.distill = 0.5, s->o.hidden = 1;
 }
 
 static void close_scene(scene *s)
 {
-    tiny_close(&s->t), tiny_close(&s->master);
+    tiny_close(&s->t), tiny_close(&s->teacher);
     test_rmdir(s->dir);
 }
 
