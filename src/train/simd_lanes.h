@@ -1,12 +1,12 @@
-/* lanes.h - the f32 loops of training.
+/* simd_lanes.h - the f32 kernels of training: sixteen SIMD lanes.
  *
  * Each is written once, in plain C over 16 lanes, and compiled for several instruction sets; the
  * choice is made at run time. No operation is fused and sums have one order, so every instruction
- * set gives the same bits. All operands are loaded before a result is stored: then results may lie
- * where the operands lay. */
+ * set gives the same bits. All operands are loaded before a result is stored: results may overwrite
+ * their operands. */
 #ifndef PARE_SRC_LANES_H
 #define PARE_SRC_LANES_H
-#include "tape.h"
+#include "tape_kernels.h"
 #include <string.h>
 
 #define LANES_INLINE static inline __attribute__((always_inline))
@@ -18,7 +18,7 @@
 
 enum { LANES = 16 };
 
-/* The one of three that this CPU can run. */
+/* The best of three that this CPU can run. */
 static inline span_fn *lanes_dispatch(span_fn *plain, span_fn *avx2, span_fn *avx512)
 {
 #if defined(LANES_X86)
@@ -31,7 +31,7 @@ static inline span_fn *lanes_dispatch(span_fn *plain, span_fn *avx2, span_fn *av
     return plain;
 }
 
-/* NAME(): the loop `run(job, span)`, which is always inlined, compiled for each of them. */
+/* NAME(): the loop `run(job, span)`, which is always inlined, compiled for each instruction set. */
 #if defined(LANES_X86)
 #define LANES_DISPATCH(name, run)                                                                  \
     static void name##_plain(void *job, const span *s)                                             \
@@ -62,15 +62,15 @@ static inline span_fn *lanes_dispatch(span_fn *plain, span_fn *avx2, span_fn *av
     }
 #endif
 
-/* Sixteen numbers, in as many registers as they need: arrays would go through memory. Handed over
- * by address, since how one is passed by value depends on the instruction set. */
+/* Sixteen numbers, in as many registers as they need: arrays would go through memory. Passed by
+ * address, since passing by value depends on the instruction set. */
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 typedef float lanes_unaligned
     __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
 typedef double lanes_f64 __attribute__((vector_size(LANES * sizeof(double)), aligned(8)));
 typedef uint8_t lanes_u8 __attribute__((vector_size(LANES), aligned(1), may_alias));
 
-/* d entries in chunks of lanes; the rest is done in a chunk that is filled up. */
+/* Entries of the chunk that begins at j; the last chunk of a row may be shorter. */
 LANES_INLINE size_t lanes_count(size_t j, size_t d)
 {
     return d - j < LANES ? d - j : LANES;
@@ -98,20 +98,20 @@ LANES_INLINE void lanes_store(float *to, const lanes *v, size_t j, size_t n)
         memcpy(to + j, v, n * sizeof *to);
 }
 
-/* What dropout keeps of n entries from `at` on, with its growth. */
-LANES_INLINE void lanes_dropout(lanes *k, const dropout_mask *drop, size_t at, size_t n)
+/* The factors of dropout for n entries from `at` on: 0 or its scale. */
+LANES_INLINE void lanes_dropout(lanes *k, const dropout_mask *mask, size_t at, size_t n)
 {
     uint8_t some[LANES] = {0};
-    if (!drop || !drop->keep) {
+    if (!mask || !mask->keep) {
         *k = (lanes){0} + 1;
         return;
     }
-    const uint8_t *const keep = n == LANES ? drop->keep + at : some;
-    if (n < LANES) memcpy(some, drop->keep + at, n);
-    *k = __builtin_convertvector(*(const lanes_u8 *)keep, lanes) * (float)drop->grow;
+    const uint8_t *const keep = n == LANES ? mask->keep + at : some;
+    if (n < LANES) memcpy(some, mask->keep + at, n);
+    *k = __builtin_convertvector(*(const lanes_u8 *)keep, lanes) * (float)mask->scale;
 }
 
-/* Sixteen partial sums by a tree. */
+/* The sum of sixteen partial sums, as a tree. */
 LANES_INLINE float lanes_total(const lanes *part)
 {
     float s[LANES];
@@ -121,7 +121,7 @@ LANES_INLINE float lanes_total(const lanes *part)
     return s[0];
 }
 
-/* The f32 sums of a span are handed over in f64. */
+/* The f32 sums of a span in f64. */
 LANES_INLINE void lanes_widen(double *sum, const float *part, size_t d)
 {
     for (size_t j = 0; j < d; j++) sum[j] = (double)part[j];

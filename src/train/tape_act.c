@@ -1,11 +1,11 @@
-/* Activations and their slopes. */
-#include "tape.h"
+/* tape_act.c - activations and their derivatives, with dropout and the factor of a gated FFN. */
+#include "tape_kernels.h"
 #include <math.h>
 
 static const double root_half = 0.70710678118654752440, root_2_pi = 0.79788456080286535588;
 static const double root_1_2pi = 0.39894228040143267794, cubic = 0.044715;
 
-static double slope(pare_act a, double x)
+static double derivative(pare_act a, double x)
 {
     switch (a) {
     case PARE_ACT_NONE:
@@ -30,9 +30,9 @@ static double slope(pare_act a, double x)
     return 1;
 }
 
-static double kept(const dropout_mask *k, size_t at)
+static double dropout_scale(const dropout_mask *k, size_t at)
 {
-    return !k || !k->keep ? 1 : k->keep[at] ? k->grow : 0;
+    return !k || !k->keep ? 1 : k->keep[at] ? k->scale : 0;
 }
 
 static void act_span(void *self, const span *s)
@@ -44,13 +44,13 @@ static void act_span(void *self, const span *s)
         const double *const factor = u ? row_read(u, i, s->row[1]) : NULL;
         double *const post = row_write(w->post, i, s->row[2]);
         for (size_t j = 0; j < x->d; j++)
-            post[j] = pare_act_f64(w->s->act, pre[j]) * kept(w->s->drop, i * x->d + j) *
+            post[j] = pare_act_f64(w->s->act, pre[j]) * dropout_scale(w->s->dropout, i * x->d + j) *
                       (factor ? factor[j] : 1);
         row_done(w->post, i, post);
     }
 }
 
-static void act_back_span(void *self, const span *s)
+static void act_backward_span(void *self, const span *s)
 {
     const act_job *const w = self;
     const rows *const x = w->s->pre, *const u = w->s->factor;
@@ -61,25 +61,24 @@ static void act_back_span(void *self, const span *s)
         double *const dfactor = u ? row_write(w->dfactor, i, s->row[3]) : NULL;
         double *const dpre = row_write(w->d, i, s->row[2]);
         for (size_t j = 0; j < x->d; j++) {
-            const double g = dpost[j] * kept(w->s->drop, i * x->d + j);
+            const double g = dpost[j] * dropout_scale(w->s->dropout, i * x->d + j);
             if (factor) dfactor[j] = g * pare_act_f64(w->s->act, pre[j]);
-            dpre[j] = g * slope(w->s->act, pre[j]) * (factor ? factor[j] : 1);
+            dpre[j] = g * derivative(w->s->act, pre[j]) * (factor ? factor[j] : 1);
         }
         if (factor) row_done(w->dfactor, i, dfactor);
         row_done(w->d, i, dpre);
     }
 }
 
-pare_status tape_act(pare_tape *t, const act_step *s, rows *post)
+void tape_act(pare_tape *t, const act_step *s, rows *post)
 {
     act_job w = {.s = s, .post = post};
-    return tape_spans(t, s->pre->n, s->pre->d, 0, NULL, post->t == PARE_F32 ? act_f32() : act_span,
-                      &w);
+    tape_spans(t, s->pre->n, s->pre->d, 0, NULL, post->t == PARE_F32 ? act_f32() : act_span, &w);
 }
 
-pare_status tape_act_backward(pare_tape *t, const act_step *s, rows *d, rows *dfactor)
+void tape_act_backward(pare_tape *t, const act_step *s, rows *d, rows *dfactor)
 {
     act_job w = {.s = s, .d = d, .dfactor = dfactor};
-    return tape_spans(t, s->pre->n, s->pre->d, 0, NULL,
-                      d->t == PARE_F32 ? act_f32() : act_back_span, &w);
+    tape_spans(t, s->pre->n, s->pre->d, 0, NULL, d->t == PARE_F32 ? act_f32() : act_backward_span,
+               &w);
 }

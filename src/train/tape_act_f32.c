@@ -1,11 +1,13 @@
-/* Activations and their slopes in f32, with what dropout keeps and what a gate multiplies.
+/* tape_act_f32.c - activations f and their derivatives f' in f32, with dropout and the factor of a
+ * gated FFN.
  *
- *   gelu       x P(x), slope P + x p, with p(x) = e^(-x^2/2) / sqrt(2 pi) and
- *              P(-|x|) = e^(-x^2/2) (a1 t + ... + a5 t^5) / 2, t = 1 / (1 + c |x|)
- *              (Abramowitz and Stegun 7.1.26: 1.5e-7 of 1): one exponential serves both
- *   gelu_tanh  x s, slope s + x s (1 - s) 2t', with s = 1 / (1 + e^-2t): tanh t = 2 s - 1
- *   silu       x s, slope s (1 + x (1 - s)), s = 1 / (1 + e^-x)
- *   tanh       1 - 2 / (e^2x + 1) */
+ *   gelu       f = x P(x),  f' = P + x p,   p(x) = exp(-x^2/2) / sqrt(2 pi),
+ *              P(-|x|) = exp(-x^2/2) (a1 t + ... + a5 t^5) / 2,   t = 1 / (1 + c |x|)
+ *              (Abramowitz and Stegun 7.1.26, absolute error 1.5e-7): one exponential serves both
+ *   gelu_tanh  f = x s,     f' = s + x s (1 - s) 2 t',   s = 1 / (1 + exp(-2 t)), as
+ *              tanh t = 2 s - 1
+ *   silu       f = x s,     f' = s (1 + x (1 - s)),      s = 1 / (1 + exp(-x))
+ *   tanh       f = 1 - 2 / (exp(2 x) + 1) */
 #include "simd_lanes.h"
 #include <math.h>
 #include <pare/vexp.h>
@@ -51,7 +53,7 @@ LANES_INLINE void act_lanes(pare_act act, const lanes *x, lanes *y, lanes *slope
     *slope = *(const lanes_unaligned *)c;
 }
 
-LANES_INLINE void there(const act_job *w, const span *s, pare_act act)
+LANES_INLINE void act_rows(const act_job *w, const span *s, pare_act act)
 {
     const rows *const x = w->s->pre, *const u = w->s->factor;
     for (size_t i = s->first; i < s->end; i++) {
@@ -62,7 +64,7 @@ LANES_INLINE void there(const act_job *w, const span *s, pare_act act)
             lanes v, k, g, y, d;
             lanes_load(&v, pre, j, n, 0);
             lanes_load(&g, factor, j, n, 1);
-            lanes_dropout(&k, w->s->drop, i * x->d + j, n);
+            lanes_dropout(&k, w->s->dropout, i * x->d + j, n);
             act_lanes(act, &v, &y, &d);
             y = y * k * g;
             lanes_store(post, &y, j, n);
@@ -70,7 +72,7 @@ LANES_INLINE void there(const act_job *w, const span *s, pare_act act)
     }
 }
 
-LANES_INLINE void back(const act_job *w, const span *s, pare_act act)
+LANES_INLINE void act_rows_backward(const act_job *w, const span *s, pare_act act)
 {
     const rows *const x = w->s->pre, *const u = w->s->factor;
     for (size_t i = s->first; i < s->end; i++) {
@@ -83,7 +85,7 @@ LANES_INLINE void back(const act_job *w, const span *s, pare_act act)
             lanes_load(&v, pre, j, n, 0);
             lanes_load(&e, dpost, j, n, 0);
             lanes_load(&g, factor, j, n, 1);
-            lanes_dropout(&k, w->s->drop, i * x->d + j, n);
+            lanes_dropout(&k, w->s->dropout, i * x->d + j, n);
             act_lanes(act, &v, &y, &d);
             y = e * k * y;
             d = e * k * d * g;
@@ -93,37 +95,37 @@ LANES_INLINE void back(const act_job *w, const span *s, pare_act act)
     }
 }
 
-LANES_INLINE void either(const act_job *w, const span *s, pare_act act)
+LANES_INLINE void act_forward_or_backward(const act_job *w, const span *s, pare_act act)
 {
     if (w->post)
-        there(w, s, act);
+        act_rows(w, s, act);
     else
-        back(w, s, act);
+        act_rows_backward(w, s, act);
 }
 
 /* The activation is a constant in every loop. */
-LANES_INLINE void run(const act_job *w, const span *s)
+LANES_INLINE void act_any(const act_job *w, const span *s)
 {
     switch (w->s->act) {
     case PARE_ACT_NONE:
-        either(w, s, PARE_ACT_NONE);
+        act_forward_or_backward(w, s, PARE_ACT_NONE);
         return;
     case PARE_ACT_RELU:
-        either(w, s, PARE_ACT_RELU);
+        act_forward_or_backward(w, s, PARE_ACT_RELU);
         return;
     case PARE_ACT_GELU:
-        either(w, s, PARE_ACT_GELU);
+        act_forward_or_backward(w, s, PARE_ACT_GELU);
         return;
     case PARE_ACT_GELU_TANH:
-        either(w, s, PARE_ACT_GELU_TANH);
+        act_forward_or_backward(w, s, PARE_ACT_GELU_TANH);
         return;
     case PARE_ACT_SILU:
-        either(w, s, PARE_ACT_SILU);
+        act_forward_or_backward(w, s, PARE_ACT_SILU);
         return;
     case PARE_ACT_TANH:
-        either(w, s, PARE_ACT_TANH);
+        act_forward_or_backward(w, s, PARE_ACT_TANH);
         return;
     }
 }
 
-LANES_DISPATCH(act_f32, run)
+LANES_DISPATCH(act_f32, act_any)

@@ -1,17 +1,17 @@
-/* Dropout. Sixteen bits of Philox decide about an entry (mask.c); the key of a mask is drawn from
- * (seed, step, block, place): nothing depends on threads or on what was drawn before. The share is
- * rounded to a multiple of 2^-16, and what is kept grows by the inverse of the rounded one, so that
- * the mean stays exactly what it was. */
-#include "tape.h"
+/* tape_dropout.c - dropout, and sums of rows.
+ *
+ * Sixteen bits of Philox decide about an entry (tape_dropout_f32.c); the key of a mask is drawn from
+ * (seed, step, block, place), so that nothing depends on threads or on earlier draws. The dropped
+ * share is rounded to a multiple of 2^-16, and what is kept is scaled by the inverse of the rounded
+ * kept share: the expectation is exactly what it was. */
+#include "tape_kernels.h"
 #include <math.h>
 
-pare_status tape_dropout_draw(pare_tape *t, dropout_mask *k, size_t n, size_t d, size_t block,
-                              size_t place)
+dropout_mask tape_dropout_draw(pare_tape *t, size_t n, size_t d, size_t block, size_t place)
 {
-    const double cut = floor(t->mode.dropout * 65536 + 0.5);
-    *k = (dropout_mask){NULL, 1};
-    if (!t->mode.training || cut < 1) return PARE_OK;
-    dropout_draw_job w = {.cut = cut > 65535 ? 65535 : (uint32_t)cut, .d = d};
+    const double threshold = floor(t->mode.dropout * 65536 + 0.5);
+    if (!t->mode.training || threshold < 1) return (dropout_mask){NULL, 1};
+    dropout_draw_job w = {.threshold = threshold > 65535 ? 65535 : (uint32_t)threshold, .d = d};
     const uint32_t seed[2] = {(uint32_t)t->mode.seed, (uint32_t)(t->mode.seed >> 32)};
     const uint32_t where[4] = {(uint32_t)t->mode.step, (uint32_t)(t->mode.step >> 32),
                                (uint32_t)block, (uint32_t)place};
@@ -19,10 +19,9 @@ pare_status tape_dropout_draw(pare_tape *t, dropout_mask *k, size_t n, size_t d,
     pare_philox(word, where, seed);
     w.key[0] = word[0];
     w.key[1] = word[1];
-    w.keep = stack_alloc(&t->stack, n, d);
-    if (!w.keep) return pare_no_memory(t->err);
-    *k = (dropout_mask){w.keep, 65536 / (65536 - (double)w.cut)};
-    return tape_spans(t, n, 0, 0, NULL, dropout_draw_lanes(), &w);
+    w.keep = tape_alloc(t, n, d);
+    tape_spans(t, n, 0, 0, NULL, dropout_draw_lanes(), &w);
+    return (dropout_mask){w.keep, 65536 / (65536 - (double)w.threshold)};
 }
 
 static void dropout_span(void *self, const span *s)
@@ -35,17 +34,16 @@ static void dropout_span(void *self, const span *s)
         const double *const plus = w->plus ? row_read(w->plus, i, s->row[1]) : NULL;
         double *const y = row_write(w->y, i, s->row[2]);
         for (size_t j = 0; j < d; j++) {
-            const double v = !keep ? x[j] : keep[j] ? x[j] * w->k->grow : 0;
+            const double v = !keep ? x[j] : keep[j] ? x[j] * w->k->scale : 0;
             y[j] = v + (plus ? plus[j] : 0);
         }
         row_done(w->y, i, y);
     }
 }
 
-pare_status tape_dropout(pare_tape *t, rows *y, const rows *x, const dropout_mask *k,
-                         const rows *plus)
+void tape_dropout(pare_tape *t, rows *y, const rows *x, const dropout_mask *k, const rows *plus)
 {
     dropout_job w = {y, x, plus, k};
-    if (!k->keep && !plus && y->v == x->v) return PARE_OK;
-    return tape_spans(t, y->n, y->d, 0, NULL, y->t == PARE_F32 ? dropout_f32() : dropout_span, &w);
+    if (!k->keep && !plus && y->v == x->v) return;
+    tape_spans(t, y->n, y->d, 0, NULL, y->t == PARE_F32 ? dropout_f32() : dropout_span, &w);
 }

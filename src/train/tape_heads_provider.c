@@ -1,12 +1,13 @@
-/* Softmax heads that somebody else attends for (pare_attention_provider): the tape projects, hands
- * queries, keys and values over, and takes outputs and gradients back. Heads that share keys or
- * values add to the same gradients, so each answer goes into memory of its own first. */
+/* tape_heads_provider.c - softmax heads whose attention somebody else computes
+ * (pare_attention_provider): the tape projects, passes queries, keys and values on, and takes outputs
+ * and gradients back. Heads that share keys or values add to the same gradients, so each gradient
+ * goes into memory of its own first. */
 #include "tape.h"
 #include <string.h>
 
 pare_status pare_tape_attend_by(pare_tape *t, const pare_attention_provider *by, pare_err *err)
 {
-    t->by = NULL;
+    t->provider = NULL;
     if (by && t->m->pattern.kind == PARE_GRAPH)
         return pare_fail(err, PARE_ERR_INPUT,
                          "%s: the model attends over a graph, and training through an engine knows "
@@ -17,12 +18,12 @@ pare_status pare_tape_attend_by(pare_tape *t, const pare_attention_provider *by,
             return pare_fail(err, PARE_ERR_INPUT,
                              "%s: block %zu attends by polynomials, which no engine computes",
                              by->id, b);
-    t->by = by;
+    t->provider = by;
     return PARE_OK;
 }
 
-/* Job u: sequences one after the other, the heads of each. */
-static pare_attend_job job_of(const pare_tape *t, const sublayer *s, size_t u)
+/* Unit u: head u % nheads of sequence u / nheads. */
+static pare_attend_job job_at(const pare_tape *t, const sublayer *s, size_t u)
 {
     const attn_saved *const k = &s->attn_saved;
     const pare_head *const h = &s->attn->heads[u % s->attn->nheads];
@@ -41,28 +42,27 @@ static pare_attend_job job_of(const pare_tape *t, const sublayer *s, size_t u)
                              .ldy = k->y.ld};
 }
 
-static void *lse_of(const pare_tape *t, const sublayer *s, size_t u)
+static void *lse_at(const pare_tape *t, const sublayer *s, size_t u)
 {
     const attn_saved *const k = &s->attn_saved;
     const size_t at = u % s->attn->nheads * k->q.n + u / s->attn->nheads * t->tokens;
     return (char *)k->lse + at * rows_size(&k->q);
 }
 
-pare_status tape_heads_provided(pare_tape *t, sublayer *s)
+void tape_heads_provided(pare_tape *t, sublayer *s)
 {
     const size_t units = t->batch * s->attn->nheads;
     const stack_mark mark = stack_top(&t->stack);
-    pare_attend_job *const jobs = stack_alloc(&t->stack, units, sizeof *jobs);
-    void **const lse = stack_alloc(&t->stack, units, sizeof *lse);
-    if (!jobs || !lse) return pare_no_memory(t->err);
+    pare_attend_job *const jobs = tape_alloc(t, units, sizeof *jobs);
+    void **const lse = tape_alloc(t, units, sizeof *lse);
+    if (t->work.st) return;
     for (size_t u = 0; u < units; u++) {
-        jobs[u] = job_of(t, s, u);
-        lse[u] = lse_of(t, s, u);
+        jobs[u] = job_at(t, s, u);
+        lse[u] = lse_at(t, s, u);
     }
-    const pare_status st =
-        t->by->forward(t->by->self, s->attn_saved.q.t, jobs, lse, units, &t->m->pattern, t->err);
+    t->work.st = t->provider->forward(t->provider->self, s->attn_saved.q.t, jobs, lse, units,
+                                      &t->m->pattern, t->work.err);
     stack_reset(&t->stack, mark);
-    return st;
 }
 
 /* The columns of `to` from `col` on += from, in the rows from `row` on. */
@@ -77,42 +77,33 @@ static void add_columns(rows *to, size_t row, size_t col, const rows *from)
         }
 }
 
-static pare_status job_back(pare_tape *t, const sublayer *s, size_t u, const rows *dy, rows *dq,
-                            rows *dk, rows *dv)
+void tape_heads_provided_backward(pare_tape *t, const sublayer *s, const rows *dy, rows *dq,
+                                  rows *dk, rows *dv)
 {
-    const pare_head *const h = &s->attn->heads[u % s->attn->nheads];
-    const size_t row = u / s->attn->nheads * t->tokens;
-    rows q, k, v;
-    pare_status st;
-    if ((st = tape_new_rows(t, &q, t->tokens, h->dk)) ||
-        (st = tape_new_rows(t, &k, t->tokens, h->dk)) ||
-        (st = tape_new_rows(t, &v, t->tokens, h->dv)))
-        return st;
-    const pare_attend_grad g = {.job = job_of(t, s, u),
-                                .lse = lse_of(t, s, u),
-                                .dy = rows_at(dy, row, h->o),
-                                .lddy = dy->ld,
-                                .dq = q.v,
-                                .dk = k.v,
-                                .dv = v.v,
-                                .lddq = q.ld,
-                                .lddk = k.ld,
-                                .lddv = v.ld};
-    if ((st = t->by->backward(t->by->self, q.t, &g, &t->m->pattern, t->err))) return st;
-    add_columns(dq, row, h->q, &q);
-    add_columns(dk, row, h->k, &k);
-    add_columns(dv, row, h->v, &v);
-    return PARE_OK;
-}
-
-pare_status tape_heads_provided_backward(pare_tape *t, const sublayer *s, const rows *dy, rows *dq,
-                                         rows *dk, rows *dv)
-{
-    pare_status st = PARE_OK;
-    for (size_t u = 0; u < t->batch * s->attn->nheads && !st; u++) {
+    pare_work *const w = &t->work;
+    for (size_t u = 0; u < t->batch * s->attn->nheads && !w->st; u++) {
         const stack_mark mark = stack_top(&t->stack);
-        st = job_back(t, s, u, dy, dq, dk, dv);
+        const pare_head *const h = &s->attn->heads[u % s->attn->nheads];
+        const size_t row = u / s->attn->nheads * t->tokens;
+        const rows q = tape_new_rows(t, t->tokens, h->dk), k = tape_new_rows(t, t->tokens, h->dk);
+        const rows v = tape_new_rows(t, t->tokens, h->dv);
+        const pare_attend_grad g = {.job = job_at(t, s, u),
+                                    .lse = lse_at(t, s, u),
+                                    .dy = rows_at(dy, row, h->o),
+                                    .lddy = dy->ld,
+                                    .dq = q.v,
+                                    .dk = k.v,
+                                    .dv = v.v,
+                                    .lddq = q.ld,
+                                    .lddk = k.ld,
+                                    .lddv = v.ld};
+        if (!w->st)
+            w->st = t->provider->backward(t->provider->self, q.t, &g, &t->m->pattern, w->err);
+        if (!w->st) {
+            add_columns(dq, row, h->q, &q);
+            add_columns(dk, row, h->k, &k);
+            add_columns(dv, row, h->v, &v);
+        }
         stack_reset(&t->stack, mark);
     }
-    return st;
 }

@@ -1,8 +1,8 @@
-/* Means over windows and graphs in f32: sixteen columns at a time over what a row sees. */
+/* tape_mean_f32.c - means over windows and graphs in f32: sixteen columns at a time over the keys of
+ * a row. */
 #include "simd_lanes.h"
-#include "tape_mean.h"
 
-LANES_INLINE void run(const mean_job *w, const span *s)
+LANES_INLINE void mean_rows(const mean_job *w, const span *s)
 {
     const size_t n = w->t->tokens, d = w->x->d;
     for (size_t i = s->first; i < s->end; i++) {
@@ -23,4 +23,4 @@ LANES_INLINE void run(const mean_job *w, const span *s)
     }
 }
 
-LANES_DISPATCH(mean_f32, run)
+LANES_DISPATCH(mean_f32, mean_rows)

@@ -1,6 +1,8 @@
-/* The order of the rows. Attention over a graph is faster where neighbours lie close together, and
- * where nothing else looks at the order, the tape has one of its own: rows are put into it as they
- * come in, and put back as they go out. */
+/* tape_order.c - the order of the rows on the tape.
+ *
+ * Attention over a graph is faster where neighbors lie close together in memory. Where nothing else
+ * depends on the order of the nodes, the tape has its own: rows are permuted as they come in, and
+ * permuted back as they go out. */
 #include "tape.h"
 #include <string.h>
 
@@ -16,7 +18,7 @@ typedef struct order_job {
     const rows *x;
 } order_job;
 
-static void take_span(void *self, const span *s)
+static void permute_span(void *self, const span *s)
 {
     const order_job *const w = self;
     const size_t bytes = w->y->d * rows_size(w->y);
@@ -24,13 +26,13 @@ static void take_span(void *self, const span *s)
         memcpy(rows_at(w->y, i, 0), rows_at(w->x, tape_input_row(w->t, i), 0), bytes);
 }
 
-pare_status tape_from_input_order(pare_tape *t, rows *y, const rows *x)
+rows tape_from_input_order(pare_tape *t, const rows *x)
 {
-    *y = *x;
-    if (!t->order) return PARE_OK;
-    order_job w = {t, y, x};
-    const pare_status st = tape_new_rows(t, y, x->n, x->d);
-    return st ? st : tape_spans(t, x->n, 0, 0, NULL, take_span, &w);
+    if (!t->order) return *x;
+    rows y = tape_new_rows(t, x->n, x->d);
+    order_job w = {t, &y, x};
+    tape_spans(t, x->n, 0, 0, NULL, permute_span, &w);
+    return y;
 }
 
 void tape_copy_to_input_order(const pare_tape *t, rows *y, const rows *x)
@@ -40,11 +42,10 @@ void tape_copy_to_input_order(const pare_tape *t, rows *y, const rows *x)
         memcpy(rows_at(y, tape_input_row(t, i), 0), rows_at(x, i, 0), bytes);
 }
 
-pare_status tape_to_input_order(pare_tape *t, rows *y, const rows *x)
+rows tape_to_input_order(pare_tape *t, const rows *x)
 {
-    *y = *x;
-    if (!t->order) return PARE_OK;
-    const pare_status st = tape_new_rows(t, y, x->n, x->d);
-    if (!st) tape_copy_to_input_order(t, y, x);
-    return st;
+    if (!t->order) return *x;
+    rows y = tape_new_rows(t, x->n, x->d);
+    if (!t->work.st) tape_copy_to_input_order(t, &y, x);
+    return y;
 }

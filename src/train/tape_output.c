@@ -1,4 +1,5 @@
-/* From the stream to the outputs: norm, pooling, dense + activation, classifier. */
+/* tape_output.c - the output head, from the stream to the outputs: norm, pooling, dense layer with
+ * activation, classifier. */
 #include "tape.h"
 #include <string.h>
 
@@ -6,7 +7,7 @@ typedef struct pool_job {
     const rows *x;
     rows *y;
     size_t tokens;
-    bool mean;
+    bool mean; /* over the tokens of a sequence; else its first token */
 } pool_job;
 
 static void pool_span(void *self, const span *s)
@@ -25,86 +26,72 @@ static void pool_span(void *self, const span *s)
     }
 }
 
-static void pool_back_span(void *self, const span *s)
+/* x: dy of a sequence, y: dx of its tokens. */
+static void pool_backward_span(void *self, const span *s)
 {
-    const pool_job *const w = self; /* x: d y of a sequence, y: d x of its tokens */
+    const pool_job *const w = self;
     for (size_t i = s->first; i < s->end; i++) {
         const double *const dy = row_read(w->x, i / w->tokens, s->row[0]);
         double *const dx = row_write(w->y, i, s->row[1]);
-        const double by = w->mean ? 1 / (double)w->tokens : i % w->tokens == 0;
-        for (size_t j = 0; j < w->y->d; j++) dx[j] = dy[j] * by;
+        const double share = w->mean ? 1 / (double)w->tokens : i % w->tokens == 0;
+        for (size_t j = 0; j < w->y->d; j++) dx[j] = dy[j] * share;
         row_done(w->y, i, dx);
     }
 }
 
-static const pare_weight *out_weight(const pare_model *m)
+/* n rows, pooled or in the backward pass; x itself where the model does not pool. */
+static rows pool(pare_tape *t, const rows *x, size_t n, span_fn *fn)
+{
+    const pare_pool kind = t->m->top.pool;
+    if (kind == PARE_POOL_NONE) return *x;
+    rows y = tape_new_rows(t, n, x->d);
+    pool_job w = {x, &y, t->tokens, kind == PARE_POOL_MEAN};
+    tape_spans(t, n, x->d, 0, NULL, fn, &w);
+    return y;
+}
+
+static const pare_weight *output_weight(const pare_model *m)
 {
     return m->top.tied ? &m->stem.embedding : &m->top.out.w;
 }
 
-static pare_status pooling(pare_tape *t, rows *y, const rows *x)
+rows tape_output(pare_tape *t, const rows *x)
 {
-    const pare_top *const top = &t->m->top;
-    pool_job w = {x, y, t->tokens, top->pool == PARE_POOL_MEAN};
-    *y = *x;
-    if (top->pool == PARE_POOL_NONE) return PARE_OK;
-    const pare_status st = tape_new_rows(t, y, t->batch, x->d);
-    return st ? st : tape_spans(t, t->batch, x->d, 0, NULL, pool_span, &w);
-}
-
-pare_status tape_output(pare_tape *t, rows *y, const rows *x)
-{
-    const pare_top *const top = &t->m->top;
-    const pare_weight *const w = out_weight(t->m);
+    const pare_top *const head = &t->m->top;
+    const pare_weight *const w = output_weight(t->m);
     output_saved *const k = &t->output;
-    const act_step a = {top->act, &k->pre, NULL, NULL};
-    pare_status st;
-    if ((st = tape_norm(t, &k->norm, &k->normed, x, &top->norm)) ||
-        (st = pooling(t, &k->pooled, &k->normed)))
-        return st;
+    k->normed = tape_norm(t, &k->norm, x, &head->norm);
+    k->pooled = pool(t, &k->normed, t->batch, pool_span);
     k->pre = k->pooled;
-    if (pare_has(&top->dense.w) &&
-        ((st = tape_new_rows(t, &k->pre, k->pooled.n, top->dense.w.rows)) ||
-         (st = tape_dense(t, &k->pre, &k->pooled, &top->dense.w, &top->dense.b))))
-        return st;
+    if (pare_has(&head->dense.w))
+        k->pre = tape_dense(t, &k->pooled, &head->dense.w, &head->dense.b);
     k->act = k->pre;
-    if (top->act != PARE_ACT_NONE &&
-        ((st = tape_new_rows(t, &k->act, k->pre.n, k->pre.d)) || (st = tape_act(t, &a, &k->act))))
-        return st;
-    *y = k->act;
-    if (!pare_has(w)) return PARE_OK;
-    st = tape_new_rows(t, y, k->act.n, w->rows);
-    return st ? st : tape_dense(t, y, &k->act, w, &top->out.b);
+    if (head->act != PARE_ACT_NONE) {
+        const act_step step = {head->act, &k->pre, NULL, NULL};
+        k->act = tape_new_rows(t, k->pre.n, k->pre.d);
+        tape_act(t, &step, &k->act);
+    }
+    return pare_has(w) ? tape_dense(t, &k->act, w, &head->out.b) : k->act;
 }
 
-static pare_status pooling_back(pare_tape *t, rows *dx, const rows *dy)
+void tape_output_backward(pare_tape *t, rows *dx, const rows *dy)
 {
-    const pare_top *const top = &t->m->top;
-    pool_job w = {dy, dx, t->tokens, top->pool == PARE_POOL_MEAN};
-    *dx = *dy;
-    if (top->pool == PARE_POOL_NONE) return PARE_OK;
-    const pare_status st = tape_new_rows(t, dx, t->n, dy->d);
-    return st ? st : tape_spans(t, t->n, dy->d, 0, NULL, pool_back_span, &w);
-}
-
-pare_status tape_output_backward(pare_tape *t, rows *dx, const rows *dy)
-{
-    const pare_top *const top = &t->m->top;
-    const pare_weight *const w = out_weight(t->m);
+    const pare_top *const head = &t->m->top;
+    const pare_weight *const w = output_weight(t->m);
     const output_saved *const k = &t->output;
-    const act_step a = {top->act, &k->pre, NULL, NULL};
-    rows d, dpooled, dnormed;
-    pare_status st = tape_new_rows(t, &d, k->act.n, k->act.d);
-    if (!st)
-        st = pare_has(w) ? tape_dense_backward(t, &d, false, dy, &k->act, w, &top->out.b)
-                         : tape_sum(t, &d, dy, NULL);
-    if (!st && top->act != PARE_ACT_NONE) st = tape_act_backward(t, &a, &d, NULL);
-    if (st) return st;
-    dpooled = d;
-    if (pare_has(&top->dense.w) && ((st = tape_new_rows(t, &dpooled, k->pooled.n, k->pooled.d)) ||
-                                    (st = tape_dense_backward(t, &dpooled, false, &d, &k->pooled,
-                                                              &top->dense.w, &top->dense.b))))
-        return st;
-    if ((st = pooling_back(t, &dnormed, &dpooled))) return st;
-    return tape_norm_backward(t, &k->norm, dx, &dnormed, NULL, &top->norm);
+    rows d;
+    if (pare_has(w)) {
+        d = tape_dense_backward(t, dy, &k->act, w, &head->out.b);
+    } else {
+        d = tape_new_rows(t, k->act.n, k->act.d);
+        tape_sum(t, &d, dy, NULL);
+    }
+    if (head->act != PARE_ACT_NONE) {
+        const act_step step = {head->act, &k->pre, NULL, NULL};
+        tape_act_backward(t, &step, &d, NULL);
+    }
+    if (pare_has(&head->dense.w))
+        d = tape_dense_backward(t, &d, &k->pooled, &head->dense.w, &head->dense.b);
+    const rows dnormed = pool(t, &d, t->n, pool_backward_span);
+    tape_norm_backward(t, &k->norm, dx, &dnormed, NULL, &head->norm);
 }

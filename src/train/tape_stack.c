@@ -1,4 +1,4 @@
-/* A stack of memory that is kept from pass to pass. */
+/* tape_stack.c - a stack of memory that is kept from pass to pass. */
 #include "tape.h"
 #include <stdlib.h>
 #if defined(__linux__)
@@ -7,9 +7,9 @@
 
 enum { ALIGNMENT = 64, MIN_BLOCK = 1 << 18, LARGE_PAGE = 2 << 20 };
 
-/* Rows that a list names lie anywhere: with large pages their addresses are found at once. Only a
- * wish: nothing depends on it. */
-static void wish_large_pages(void *data, size_t size)
+/* Sparse attention reads rows anywhere in memory: large pages save it TLB misses. Only a request:
+ * nothing depends on it. */
+static void request_large_pages(void *data, size_t size)
 {
 #if defined(MADV_HUGEPAGE)
     (void)madvise(data, size / LARGE_PAGE * LARGE_PAGE, MADV_HUGEPAGE);
@@ -34,7 +34,7 @@ static bool push_block(memory_stack *s, size_t bytes)
     if (!p) return false;
     uint8_t *const end = (uint8_t *)(p + 1);
     *p = (stack_block){s->last, size, 0, end + (grain - (uintptr_t)end % grain) % grain};
-    if (grain == LARGE_PAGE) wish_large_pages(p->data, size);
+    if (grain == LARGE_PAGE) request_large_pages(p->data, size);
     if (s->last) s->below += s->last->used;
     s->last = p;
     return true;
@@ -65,14 +65,14 @@ stack_mark stack_top(const memory_stack *s)
     return (stack_mark){s->last, s->last ? s->last->used : 0};
 }
 
-/* One part that is large enough stays; several make room for one that holds all. */
+/* A single block that is large enough stays; several give way to one that holds everything. */
 void stack_reset(memory_stack *s, stack_mark m)
 {
-    if (!m.part && s->last && !s->last->before && s->last->size >= s->most) {
+    if (!m.block && s->last && !s->last->before && s->last->size >= s->most) {
         s->last->used = 0;
         return;
     }
-    while (s->last != m.part) pop_block(s);
+    while (s->last != m.block) pop_block(s);
     if (s->last) s->last->used = m.used;
 }
 
