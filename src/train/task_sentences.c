@@ -1,13 +1,13 @@
-/* Sentences with labels. They differ in length and there is no padding, so that a batch holds
- * sentences of one length: a row is drawn, and the batch from the rows that are as long. Every row
- * is equally likely, as in the other lessons. */
+/* task_sentences.c - sentences with labels. They differ in length and there is no padding, so that a
+ * batch has sentences of one length: a row is drawn, and the batch from the rows that are as long.
+ * Every row is equally likely, as in the other tasks. */
 #include "task.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TRAIN, VAL, TEST, PARTS };
-enum { MOST_CLASSES = 1 << 20 };
+enum { MAX_CLASSES = 1 << 20 };
 
 typedef struct sentence {
     const int64_t *ids;
@@ -51,49 +51,40 @@ static int by_length(const void *x, const void *y)
     return (a->row > b->row) - (a->row < b->row);
 }
 
-/* Takes `n` sentences off the end. */
-static part cut(part *from, size_t n)
-{
-    from->n -= n;
-    return (part){from->s + from->n, n};
-}
-
-static void shuffle(part *p, size_t split)
-{
-    pare_rng r = pare_rng_at(0, split);
-    for (size_t i = p->n; i > 1; i--) {
-        const size_t j = pare_rng_below(&r, i);
-        const sentence t = p->s[j];
-        p->s[j] = p->s[i - 1];
-        p->s[i - 1] = t;
-    }
-}
-
 static pare_status read_parts(sentence_task *l, pare_lesson_facts *f, pare_arena *a,
                               const pare_sentence_lesson *o, pare_err *err)
 {
-    static const char *const name[PARTS] = {"training", "validation", "test"};
     const char *const path[PARTS] = {o->train, o->val, o->test};
+    part *const train = &l->part[TRAIN];
     pare_model m;
     pare_text_notes notes[PARTS] = {{0}};
-    const size_t classes = o->outputs ? o->outputs : MOST_CLASSES;
+    const size_t classes = o->outputs ? o->outputs : MAX_CLASSES;
     pare_status st = task_text_reader(&m, a, o->tokenizer, o->vocab, o->vocab_bytes, classes, err);
     if (st) return st;
     m.context = o->context;
     for (size_t p = 0; p < PARTS && !st; p++)
         if (path[p]) st = read_part(&l->part[p], &notes[p], a, &m, path[p], err);
     if (st) return st;
-    shuffle(&l->part[TRAIN], o->split);
-    const size_t share = (size_t)(PARE_SERIES_SHARE * (double)l->part[TRAIN].n);
+    pare_rng r = pare_rng_at(0, o->split);
+    for (size_t i = train->n; i > 1; i--) { /* shuffle */
+        const size_t j = pare_rng_below(&r, i);
+        const sentence t = train->s[j];
+        train->s[j] = train->s[i - 1];
+        train->s[i - 1] = t;
+    }
+    const size_t share = (size_t)(PARE_SERIES_SHARE * (double)train->n);
     *f = (pare_lesson_facts){.ids = m.stem.vocab, .outputs = o->outputs, .notes = notes[TRAIN]};
     for (size_t p = PARTS; p-- > 0;) {
         part *const q = &l->part[p];
-        if (!path[p]) *q = cut(&l->part[TRAIN], share);
+        if (!path[p]) { /* the end of the training rows */
+            train->n -= share;
+            *q = (part){train->s + train->n, share};
+        }
         if (q->n == 0)
             return pare_fail(err, PARE_ERR_INPUT,
                              path[p] ? "%s: there are no %s sentences"
                                      : "%s: too few sentences to set a tenth aside for the %s part",
-                             path[p] ? path[p] : o->train, name[p]);
+                             path[p] ? path[p] : o->train, task_part_name[p]);
         qsort(q->s, q->n, sizeof *q->s, by_length);
         for (size_t i = 0; i < q->n; i++) {
             if (q->s[i].tokens > f->tokens) f->tokens = q->s[i].tokens;
@@ -102,14 +93,14 @@ static pare_status read_parts(sentence_task *l, pare_lesson_facts *f, pare_arena
         }
     }
     f->pool = PARE_POOL_FIRST;
-    f->train = l->part[TRAIN].n, f->val = l->part[VAL].n, f->test = l->part[TEST].n;
+    f->train = train->n, f->val = l->part[VAL].n, f->test = l->part[TEST].n;
     return PARE_OK;
 }
 
 /* ---- batches and scores -------------------------------------------------------------------- */
 
 /* The sentences as long as number i: [*from, *to). */
-static void as_long(const part *p, size_t i, size_t *from, size_t *to)
+static void same_length(const part *p, size_t i, size_t *from, size_t *to)
 {
     for (*from = i; *from > 0 && p->s[*from - 1].tokens == p->s[i].tokens;) --*from;
     for (*to = i + 1; *to < p->n && p->s[*to].tokens == p->s[i].tokens;) ++*to;
@@ -122,7 +113,7 @@ static pare_status batch(void *self, pare_batch *out, pare_arena *a, uint64_t se
     const part *p = &l->part[TRAIN];
     size_t from, to;
     pare_rng r = task_rng(seed, step);
-    as_long(p, pare_rng_below(&r, p->n), &from, &to);
+    same_length(p, pare_rng_below(&r, p->n), &from, &to);
     const size_t tokens = p->s[from].tokens;
     int64_t *ids = pare_alloc(a, l->batch, tokens * sizeof *ids);
     int64_t *label = pare_alloc(a, l->batch, sizeof *label);
@@ -136,56 +127,32 @@ static pare_status batch(void *self, pare_batch *out, pare_arena *a, uint64_t se
     return PARE_OK;
 }
 
-/* Sentences [from, from + n), all of one length. */
-static pare_status add_rows(pare_metric *metric, pare_arena *a, const sentence *s, size_t n,
-                            const pare_model *m, const pare_exec *exec, pare_err *err)
-{
-    const size_t tokens = s[0].tokens;
-    int64_t *ids = pare_alloc(a, n, tokens * sizeof *ids);
-    int64_t *label = pare_alloc(a, n, sizeof *label);
-    float *y;
-    if (!ids || !label) return pare_no_memory(err);
-    for (size_t i = 0; i < n; i++) {
-        memcpy(ids + i * tokens, s[i].ids, tokens * sizeof *ids);
-        label[i] = s[i].label;
-    }
-    const pare_input in = {.batch = n, .tokens = tokens, .ids = ids};
-    const pare_status st = task_forward(&y, a, m, &in, exec, err);
-    return st ? st : pare_metric_add(metric, y, label, n, err);
-}
-
-static pare_status score_in(double *out, pare_arena *a, const sentence_task *l, const part *p,
-                            const pare_model *m, const pare_exec *exec, pare_err *err)
-{
-    pare_metric *metric;
-    pare_scores scores;
-    pare_arena *const scratch = pare_arena_new();
-    if (!scratch) return pare_no_memory(err);
-    pare_status st = pare_metric_new(&metric, a, pare_model_outputs(m), err);
-    for (size_t i = 0, n; !st && i < p->n; i += n) {
-        size_t from, to;
-        const pare_mark mark = pare_arena_mark(scratch);
-        as_long(p, i, &from, &to);
-        n = to - i < l->batch ? to - i : l->batch;
-        st = add_rows(metric, scratch, p->s + i, n, m, exec, err);
-        pare_arena_reset(scratch, mark);
-    }
-    pare_arena_free(scratch);
-    if (!st) st = pare_metric_scores(&scores, metric, err);
-    if (!st) *out = scores.accuracy;
-    return st;
-}
-
 static pare_status score(void *self, double *out, const pare_model *m, pare_fold_part which,
                          const pare_exec *exec, pare_err *err)
 {
     const sentence_task *l = self;
-    pare_arena *a = pare_arena_new();
-    if (!a) return pare_no_memory(err);
-    const pare_status st =
-        score_in(out, a, l, &l->part[which == PARE_PART_VAL ? VAL : TEST], m, exec, err);
-    pare_arena_free(a);
-    return task_score_status(st, out, err);
+    const part *p = &l->part[which == PARE_PART_VAL ? VAL : TEST];
+    pare_scores scores = {0};
+    task_eval e;
+    bool diverged;
+    task_eval_open(&e, m, exec, err);
+    for (size_t i = 0, n; !e.work.st && i < p->n; i += n) {
+        const size_t tokens = p->s[i].tokens;
+        size_t from, to;
+        same_length(p, i, &from, &to);
+        n = to - i < l->batch ? to - i : l->batch;
+        int64_t *ids = pare_work_alloc(&e.work, n, tokens * sizeof *ids);
+        int64_t *label = pare_work_alloc(&e.work, n, sizeof *label);
+        for (size_t k = 0; !e.work.st && k < n; k++) {
+            memcpy(ids + k * tokens, p->s[i + k].ids, tokens * sizeof *ids);
+            label[k] = p->s[i + k].label;
+        }
+        const pare_batch b = {.in = {.batch = n, .tokens = tokens, .ids = ids}, .label = label};
+        task_eval_batch(&e, &b, n);
+    }
+    const pare_status st = task_eval_close(&e, &scores, &diverged);
+    if (!st) *out = diverged ? NAN : scores.accuracy;
+    return st;
 }
 
 pare_status pare_lesson_sentences(pare_lesson *out, pare_lesson_facts *facts, pare_arena *a,
@@ -203,7 +170,7 @@ pare_status pare_lesson_sentences(pare_lesson *out, pare_lesson_facts *facts, pa
     const char *id = pare_sprintf(a, "sentences %s %s split %zu batch %zu own %d%d",
                                   pare_tokenizer_name(o->tokenizer), vocab, o->split, o->batch,
                                   o->val != NULL, o->test != NULL);
-    st = id ? task_fingerprint(&id, a, id, path, PARTS, err) : pare_no_memory(err);
+    st = task_fingerprint(&id, a, path, PARTS, err);
     if (st) return st;
     *out = (pare_lesson){.self = l,
                          .id = id,

@@ -1,11 +1,10 @@
-/* Sequences with targets (sorting) or with values (angular velocity). A batch is rows drawn with
- * repetition. Rows of a file are shared out by a shuffle that depends on the split alone. */
+/* task_series.c - sequences with targets (sorting) or with values (angular velocity). A batch is rows
+ * drawn with repetition. Rows of a file are split by a shuffle that depends on the split alone. */
 #include "task.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { TRAIN, VAL, TEST, PARTS };
 #define ID_LIMIT ((int64_t)1 << 31)
 
 typedef struct table { /* one file */
@@ -14,7 +13,7 @@ typedef struct table { /* one file */
     size_t targets;             /* numbers of `target` or `value` per row */
     int64_t *ids, *target;
     double *x, *value;
-    int64_t top_id, top_target; /* the largest */
+    int64_t max_id, max_target;
 } table;
 
 typedef struct part { /* rows of a table */
@@ -25,7 +24,7 @@ typedef struct part { /* rows of a table */
 
 typedef struct series_task {
     size_t batch;
-    bool lead; /* a row of zeros before the vectors */
+    bool regression_token; /* a row of zeros before the vectors */
     part part[PARTS];
 } series_task;
 
@@ -39,19 +38,19 @@ static size_t row_size(const pare_array *v)
     return n;
 }
 
-static pare_status read_ids(int64_t **out, int64_t *top, pare_arena *a, const pare_array *v,
+static pare_status read_ids(int64_t **out, int64_t *max, pare_arena *a, const pare_array *v,
                             int64_t least, const char *key, pare_err *err)
 {
     const size_t n = pare_array_count(v);
     int64_t *ids = *out = pare_alloc(a, n ? n : 1, sizeof *ids);
     if (!ids) return pare_no_memory(err);
-    *top = -1;
+    *max = -1;
     for (size_t i = 0; i < n; i++) {
         ids[i] = pare_array_i64(v, i);
         if (ids[i] < least || ids[i] >= ID_LIMIT)
             return pare_fail(err, PARE_ERR_INPUT, "%s: row %zu holds %lld", key, i / row_size(v),
                              (long long)ids[i]);
-        if (ids[i] > *top) *top = ids[i];
+        if (ids[i] > *max) *max = ids[i];
     }
     return PARE_OK;
 }
@@ -91,7 +90,7 @@ static pare_status read_inputs(table *t, pare_arena *a, const pare_npz *z, pare_
     t->n = v.shape[0];
     t->tokens = v.shape[1];
     t->features = ids ? 0 : v.shape[2];
-    return ids ? read_ids(&t->ids, &t->top_id, a, &v, 0, "inputs", err)
+    return ids ? read_ids(&t->ids, &t->max_id, a, &v, 0, "inputs", err)
                : read_numbers(&t->x, a, &v, "inputs", err);
 }
 
@@ -104,7 +103,7 @@ static pare_status read_targets(table *t, pare_arena *a, const pare_npz *z, pare
     if ((!each && v.ndim != 1) || v.shape[0] != t->n || !pare_array_is_integer(&v))
         return bad_shape(&v, "targets", "integers [n, T] or [n] as the inputs", err);
     t->targets = each ? t->tokens : 1;
-    return read_ids(&t->target, &t->top_target, a, &v, -1, "targets", err);
+    return read_ids(&t->target, &t->max_target, a, &v, -1, "targets", err);
 }
 
 static pare_status read_values(table *t, pare_arena *a, const pare_npz *z, pare_err *err)
@@ -136,29 +135,10 @@ static pare_status read_table(table *t, pare_arena *a, const char *path, pare_er
     return task_prefix_error(st, err, path);
 }
 
-/* ---- sharing out --------------------------------------------------------------------------- */
+/* ---- parts --------------------------------------------------------------------------------- */
 
-/* The rows of `t` in the order of the split. */
-static pare_status shuffled(uint32_t **row, pare_arena *a, const table *t, size_t split,
-                            pare_err *err)
-{
-    *row = pare_alloc(a, t->n, sizeof **row);
-    if (!*row) return pare_no_memory(err);
-    for (size_t i = 0; i < t->n; i++) (*row)[i] = (uint32_t)i;
-    pare_rng r = pare_rng_at(0, split);
-    pare_rng_shuffle(&r, *row, t->n);
-    return PARE_OK;
-}
-
-static part cut(part *from)
-{
-    const size_t n = (size_t)(PARE_SERIES_SHARE * (double)from->from->n);
-    from->n -= n;
-    return (part){from->from, from->row + from->n, n};
-}
-
-/* Which targets of a row count; a part must have one. */
-static bool counts(const part *p)
+/* Whether a target counts in one of the rows. */
+static bool has_target(const part *p)
 {
     if (p->from->value) return p->n > 0;
     for (size_t i = 0; i < p->n; i++)
@@ -167,74 +147,74 @@ static bool counts(const part *p)
     return false;
 }
 
-/* A file of its own must ask the same of a model as the training file does. */
-static pare_status alike(const table *t, const table *u, pare_err *err)
+/* All rows of a file, shuffled; a file of its own must have the same shape as the training file. */
+static pare_status read_part(part *p, table *t, const table *train, pare_arena *a, const char *path,
+                             size_t split, pare_err *err)
 {
-    if (t->features == u->features && t->tokens == u->tokens && t->targets == u->targets &&
-        !t->value == !u->value)
-        return PARE_OK;
-    return pare_fail(err, PARE_ERR_INPUT,
-                     "%s: %zu tokens, %zu features, %zu targets a row; %s has %zu, %zu and %zu",
-                     u->path, u->tokens, u->features, u->targets, t->path, t->tokens, t->features,
-                     t->targets);
+    const pare_status st = read_table(t, a, path, err);
+    if (st) return st;
+    if (t->features != train->features || t->tokens != train->tokens ||
+        t->targets != train->targets || !t->value != !train->value)
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "%s: %zu tokens, %zu features, %zu targets a row; %s has %zu, %zu and %zu",
+                         t->path, t->tokens, t->features, t->targets, train->path, train->tokens,
+                         train->features, train->targets);
+    uint32_t *const row = pare_alloc(a, t->n, sizeof *row);
+    if (!row) return pare_no_memory(err);
+    for (size_t i = 0; i < t->n; i++) row[i] = (uint32_t)i;
+    pare_rng r = pare_rng_at(0, split);
+    pare_rng_shuffle(&r, row, t->n);
+    *p = (part){t, row, t->n};
+    return PARE_OK;
 }
 
-static pare_status share_out(series_task *s, table file[PARTS], pare_arena *a,
-                             const pare_series_lesson *o, pare_err *err)
+static pare_status split_rows(series_task *s, table file[PARTS], pare_arena *a,
+                              const pare_series_lesson *o, pare_err *err)
 {
-    static const char *const name[PARTS] = {"training", "validation", "test"};
     const char *const path[PARTS] = {o->train, o->val, o->test};
+    part *const train = &s->part[TRAIN];
     pare_status st = PARE_OK;
-    for (size_t p = 0; !st && p < PARTS; p++) {
-        uint32_t *row;
-        if (!path[p]) continue;
-        st = read_table(&file[p], a, path[p], err);
-        if (!st && p) st = alike(&file[TRAIN], &file[p], err);
-        if (!st) st = shuffled(&row, a, &file[p], o->split, err);
-        if (!st) s->part[p] = (part){&file[p], row, file[p].n};
-    }
-    for (size_t p = PARTS - 1; !st && p > 0; p--)
-        if (!path[p]) s->part[p] = cut(&s->part[TRAIN]);
     for (size_t p = 0; !st && p < PARTS; p++)
-        if (!counts(&s->part[p]))
+        if (path[p]) st = read_part(&s->part[p], &file[p], &file[TRAIN], a, path[p], o->split, err);
+    for (size_t p = PARTS - 1; !st && p > 0; p--) {
+        const size_t n = (size_t)(PARE_SERIES_SHARE * (double)file[TRAIN].n);
+        if (path[p]) continue;
+        train->n -= n;
+        s->part[p] = (part){train->from, train->row + train->n, n};
+    }
+    for (size_t p = 0; !st && p < PARTS; p++)
+        if (!has_target(&s->part[p]))
             st = pare_fail(err, PARE_ERR_INPUT, "%s: no target counts in the %zu %s rows",
-                           s->part[p].from->path, s->part[p].n, name[p]);
+                           s->part[p].from->path, s->part[p].n, task_part_name[p]);
     return st;
 }
 
-/* ---- batches and marks --------------------------------------------------------------------- */
-
-static void put_row(const series_task *s, int64_t *ids, double *x, const table *t, size_t row)
-{
-    const size_t width = t->features ? t->features : 1, n = t->tokens * width;
-    if (ids) memcpy(ids, t->ids + row * n, n * sizeof *ids);
-    if (!x) return;
-    const size_t skip = s->lead ? width : 0; /* the arena's zeros stay in front */
-    memcpy(x + skip, t->x + row * n, n * sizeof *x);
-}
+/* ---- batches and scores -------------------------------------------------------------------- */
 
 /* Rows of a table as one batch. */
-static pare_status gather(pare_batch *out, pare_arena *a, const series_task *s, const table *t,
-                          const uint32_t *row, size_t n, pare_err *err)
+static void gather(pare_work *w, pare_batch *out, const series_task *s, const table *t,
+                   const uint32_t *row, size_t n)
 {
-    const size_t tokens = t->tokens + s->lead, width = t->features ? t->features : 1;
-    int64_t *ids = t->ids ? pare_alloc(a, n, tokens * sizeof *ids) : NULL;
-    double *x = t->x ? pare_alloc(a, n, tokens * width * sizeof *x) : NULL;
-    int64_t *label = t->target ? pare_alloc(a, n, t->targets * sizeof *label) : NULL;
-    double *value = t->value ? pare_alloc(a, n, t->targets * sizeof *value) : NULL;
-    if (!(ids || x) || !(label || value)) return pare_no_memory(err);
-    for (size_t i = 0; i < n; i++) {
-        put_row(s, ids ? ids + i * tokens : NULL, x ? x + i * tokens * width : NULL, t, row[i]);
+    const size_t tokens = t->tokens + s->regression_token, width = t->features ? t->features : 1;
+    const size_t stride = tokens * width, numbers = t->tokens * width;
+    const size_t skip = stride - numbers; /* zeros in front */
+    int64_t *ids = t->ids ? pare_work_alloc(w, n, stride * sizeof *ids) : NULL;
+    double *x = t->x ? pare_work_alloc(w, n, stride * sizeof *x) : NULL;
+    int64_t *label = t->target ? pare_work_alloc(w, n, t->targets * sizeof *label) : NULL;
+    double *value = t->value ? pare_work_alloc(w, n, t->targets * sizeof *value) : NULL;
+    for (size_t i = 0; !w->st && i < n; i++) {
+        const size_t from = row[i] * numbers, target = row[i] * t->targets;
+        if (ids) memcpy(ids + i * stride, t->ids + from, numbers * sizeof *ids);
+        if (x) memcpy(x + i * stride + skip, t->x + from, numbers * sizeof *x);
         for (size_t k = 0; k < t->targets; k++) {
-            if (label) label[i * t->targets + k] = t->target[row[i] * t->targets + k];
-            if (value) value[i * t->targets + k] = t->value[row[i] * t->targets + k];
+            if (label) label[i * t->targets + k] = t->target[target + k];
+            if (value) value[i * t->targets + k] = t->value[target + k];
         }
     }
     *out =
         (pare_batch){.in = {.batch = n, .tokens = tokens, .width = t->features, .ids = ids, .x = x},
                      .label = label,
                      .value = value};
-    return PARE_OK;
 }
 
 static pare_status batch(void *self, pare_batch *out, pare_arena *a, uint64_t seed, uint64_t step,
@@ -242,88 +222,53 @@ static pare_status batch(void *self, pare_batch *out, pare_arena *a, uint64_t se
 {
     const series_task *s = self;
     const part *p = &s->part[TRAIN];
-    uint32_t *row = pare_alloc(a, s->batch, sizeof *row);
-    if (!row) return pare_no_memory(err);
+    pare_work w = {.arena = a, .err = err};
+    uint32_t *row = pare_work_alloc(&w, s->batch, sizeof *row);
     pare_rng r = task_rng(seed, step);
-    for (size_t i = 0; i < s->batch; i++) row[i] = p->row[pare_rng_below(&r, p->n)];
-    return gather(out, a, s, p->from, row, s->batch, err);
-}
-
-typedef struct tally {
-    pare_metric *metric; /* targets */
-    double squares;      /* values */
-} tally;
-
-static pare_status add_rows(tally *t, pare_arena *a, const series_task *s, const part *p,
-                            size_t first, size_t n, const pare_model *m, const pare_exec *exec,
-                            pare_err *err)
-{
-    pare_batch b;
-    float *y;
-    pare_status st = gather(&b, a, s, p->from, p->row + first, n, err);
-    if (!st) st = task_forward(&y, a, m, &b.in, exec, err);
-    if (st) return st;
-    if (b.label) return pare_metric_add(t->metric, y, b.label, pare_output_rows(m, &b.in), err);
-    for (size_t i = 0; i < n * p->from->targets; i++) {
-        if (!isfinite(y[i]))
-            return pare_fail(err, PARE_ERR_NONFINITE, "an output is %g", (double)y[i]);
-        t->squares += ((double)y[i] - b.value[i]) * ((double)y[i] - b.value[i]);
-    }
-    return PARE_OK;
-}
-
-static pare_status score_in(const series_task *s, double *out, pare_arena *a, const pare_model *m,
-                            const part *p, const pare_exec *exec, pare_err *err)
-{
-    tally t = {0};
-    pare_scores scores;
-    const size_t most = task_batch_limit(m, p->from->tokens + s->lead, s->batch);
-    pare_arena *scratch = pare_arena_new();
-    if (!scratch) return pare_no_memory(err);
-    pare_status st = pare_metric_new(&t.metric, a, pare_model_outputs(m), err);
-    for (size_t i = 0, n; !st && i < p->n; i += n) {
-        const pare_mark mark = pare_arena_mark(scratch);
-        n = p->n - i < most ? p->n - i : most;
-        st = add_rows(&t, scratch, s, p, i, n, m, exec, err);
-        pare_arena_reset(scratch, mark);
-    }
-    pare_arena_free(scratch);
-    if (st) return st;
-    if (p->from->value) {
-        *out = t.squares / (double)p->n / (double)p->from->targets;
-        return PARE_OK;
-    }
-    st = pare_metric_scores(&scores, t.metric, err);
-    if (!st) *out = scores.accuracy;
-    return st;
+    for (size_t i = 0; row && i < s->batch; i++) row[i] = p->row[pare_rng_below(&r, p->n)];
+    gather(&w, out, s, p->from, row, s->batch);
+    return w.st;
 }
 
 static pare_status score(void *self, double *out, const pare_model *m, pare_fold_part which,
                          const pare_exec *exec, pare_err *err)
 {
     const series_task *s = self;
-    pare_arena *a = pare_arena_new();
-    if (!a) return pare_no_memory(err);
-    const pare_status st =
-        score_in(s, out, a, m, &s->part[which == PARE_PART_VAL ? VAL : TEST], exec, err);
-    pare_arena_free(a);
-    return task_score_status(st, out, err);
+    const part *p = &s->part[which == PARE_PART_VAL ? VAL : TEST];
+    const size_t targets = p->from->targets;
+    const size_t most = task_eval_limit(m, p->from->tokens + s->regression_token, s->batch);
+    pare_scores scores = {0};
+    task_eval e;
+    bool diverged;
+    task_eval_open(&e, m, exec, err);
+    for (size_t i = 0, n; !e.work.st && i < p->n; i += n) {
+        pare_batch b;
+        n = p->n - i < most ? p->n - i : most;
+        gather(&e.work, &b, s, p->from, p->row + i, n);
+        if (!e.work.st) task_eval_batch(&e, &b, b.label ? pare_output_rows(m, &b.in) : n * targets);
+    }
+    const pare_status st = task_eval_close(&e, p->from->value ? NULL : &scores, &diverged);
+    if (st) return st;
+    *out = diverged         ? NAN
+           : p->from->value ? e.squares / (double)p->n / (double)targets
+                            : scores.accuracy;
+    return PARE_OK;
 }
 
-/* ---- the lesson ---------------------------------------------------------------------------- */
+/* ---- the task ------------------------------------------------------------------------------ */
 
-/* The largest id or target of all files; a model that is there already must know it. */
-static pare_status limit(size_t *out, size_t known, const table file[PARTS], bool targets,
-                         pare_err *err)
+/* The largest id or target of all files; it must be among the `known` of a given model. */
+static pare_status alphabet_size(size_t *out, size_t known, const table file[PARTS], bool targets,
+                                 pare_err *err)
 {
     size_t most = 1;
     for (size_t p = 0; p < PARTS; p++) {
-        const int64_t top = targets ? file[p].top_target : file[p].top_id;
+        const int64_t max = targets ? file[p].max_target : file[p].max_id;
         if (!file[p].path) continue;
-        if (known && top >= 0 && (uint64_t)top >= known)
+        if (known && max >= 0 && (uint64_t)max >= known)
             return pare_fail(err, PARE_ERR_INPUT, "%s: %s %lld is not among the model's %zu",
-                             file[p].path, targets ? "target" : "id", (long long)top, known);
-        if ((size_t)(top + 1) > most) most = (size_t)(top + 1);
+                             file[p].path, targets ? "target" : "id", (long long)max, known);
+        if ((size_t)(max + 1) > most) most = (size_t)(max + 1);
     }
     *out = known ? known : most;
     return PARE_OK;
@@ -336,15 +281,15 @@ static pare_status find_facts(pare_lesson_facts *f, const series_task *s, const 
     const bool each = t->target && t->targets == t->tokens;
     *f = (pare_lesson_facts){.features = t->features,
                              .outputs = t->targets,
-                             .tokens = t->tokens + s->lead,
+                             .tokens = t->tokens + s->regression_token,
                              .pool = each ? PARE_POOL_NONE : PARE_POOL_FIRST,
                              .train = s->part[TRAIN].n,
                              .val = s->part[VAL].n,
                              .test = s->part[TEST].n};
-    pare_status st = t->ids ? limit(&f->ids, o->ids, file, false, err) : PARE_OK;
-    if (!st && t->target) st = limit(&f->outputs, o->outputs, file, true, err);
+    pare_status st = t->ids ? alphabet_size(&f->ids, o->ids, file, false, err) : PARE_OK;
+    if (!st && t->target) st = alphabet_size(&f->outputs, o->outputs, file, true, err);
     if (st || !each || !t->ids) return st;
-    /* What is asked for at every token is an id again: one alphabet for both. */
+    /* A target at every token is an id again: one alphabet for both. */
     if (!o->ids && f->outputs > f->ids) f->ids = f->outputs;
     if (!o->outputs && f->ids > f->outputs) f->outputs = f->ids;
     return PARE_OK;
@@ -359,13 +304,13 @@ pare_status pare_lesson_series(pare_lesson *out, pare_lesson_facts *facts, pare_
     table *file = pare_alloc(a, PARTS, sizeof *file);
     if (!s || !file) return pare_no_memory(err);
     s->batch = o->batch;
-    pare_status st = share_out(s, file, a, o, err);
+    pare_status st = split_rows(s, file, a, o, err);
     if (st) return st;
-    s->lead = file[TRAIN].x && file[TRAIN].value;
+    s->regression_token = file[TRAIN].x && file[TRAIN].value;
     st = find_facts(facts, s, file, o, err);
     const char *id = pare_sprintf(a, "series split %zu batch %zu own %d%d", o->split, o->batch,
                                   o->val != NULL, o->test != NULL);
-    if (!st) st = id ? task_fingerprint(&id, a, id, path, PARTS, err) : pare_no_memory(err);
+    if (!st) st = task_fingerprint(&id, a, path, PARTS, err);
     if (st) return st;
     *out = (pare_lesson){.self = s,
                          .id = id,

@@ -1,7 +1,9 @@
-/* Text: the next token. A batch is windows that begin anywhere in the training text; a mark looks
- * at fixed windows side by side, in which every token but the first of a text has its turn. */
+/* task_text.c - text: predict the next token. A batch is windows that begin anywhere in the training
+ * text; scores look at fixed windows side by side, in which every token but the first of a text is
+ * predicted once. */
 #include "task.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct tokens {
@@ -10,15 +12,15 @@ typedef struct tokens {
     pare_text_notes notes;
 } tokens;
 
-typedef struct marks { /* windows that are looked at */
+typedef struct eval_windows {
     tokens text;
-    size_t count, every; /* number k begins at k * every * window */
-} marks;
+    size_t count, every; /* window k begins at k * every * window */
+} eval_windows;
 
 typedef struct text_task {
     size_t window, batch;
     tokens train;
-    marks part[2]; /* by pare_fold_part */
+    eval_windows part[2]; /* by pare_fold_part */
 } text_task;
 
 /* ---- reading ------------------------------------------------------------------------------- */
@@ -53,108 +55,20 @@ static tokens cut(tokens *t, size_t all)
     return (tokens){.ids = t->ids + t->n, .n = n};
 }
 
-static marks spread(tokens text, size_t window, size_t most_tokens)
+/* At most as many windows as hold `most_tokens` (0: all), spread evenly over the text. */
+static eval_windows choose_windows(tokens text, size_t window, size_t most_tokens)
 {
     const size_t all = (text.n - 1 + window - 1) / window; /* windows with a target */
     const size_t most = most_tokens / window > 0 ? most_tokens / window : 1;
-    marks m = {text, all, 1};
-    if (most_tokens == 0 || all <= most) return m;
-    m.every = (all + most - 1) / most;
-    m.count = (all + m.every - 1) / m.every;
-    return m;
+    eval_windows w = {text, all, 1};
+    if (most_tokens == 0 || all <= most) return w;
+    w.every = (all + most - 1) / most;
+    w.count = (all + w.every - 1) / w.every;
+    return w;
 }
 
-/* ---- batches ------------------------------------------------------------------------------- */
-
-static pare_status batch(void *self, pare_batch *out, pare_arena *a, uint64_t seed, uint64_t step,
-                         pare_err *err)
-{
-    const text_task *t = self;
-    const size_t w = t->window;
-    int64_t *ids = pare_alloc(a, t->batch, w * sizeof *ids);
-    int64_t *label = pare_alloc(a, t->batch, w * sizeof *label);
-    if (!ids || !label) return pare_no_memory(err);
-    pare_rng r = task_rng(seed, step);
-    for (size_t b = 0; b < t->batch; b++) {
-        const int64_t *from = t->train.ids + pare_rng_below(&r, t->train.n - w);
-        memcpy(ids + b * w, from, w * sizeof *ids);
-        memcpy(label + b * w, from + 1, w * sizeof *label);
-    }
-    *out = (pare_batch){.in = {.batch = t->batch, .tokens = w, .ids = ids}, .label = label};
-    return PARE_OK;
-}
-
-/* ---- marks --------------------------------------------------------------------------------- */
-
-/* Windows [first, first + count) of the marked ones as one input; all but the last of the text are
- * whole, and that one goes alone. */
-static pare_status mark_windows(const text_task *t, const marks *k, size_t first, size_t count,
-                                pare_metric *metric, pare_arena *a, const pare_model *m,
-                                const pare_exec *exec, pare_err *err)
-{
-    const size_t begin = first * k->every * t->window, left = k->text.n - begin;
-    const size_t w = left < t->window ? left : t->window;
-    int64_t *ids = pare_alloc(a, count * w, sizeof *ids);
-    int64_t *label = pare_alloc(a, count * w, sizeof *label);
-    if (!ids || !label) return pare_no_memory(err);
-    for (size_t i = 0; i < count; i++)
-        for (size_t j = 0; j < w; j++) {
-            const size_t at = begin + i * k->every * t->window + j;
-            ids[i * w + j] = k->text.ids[at];
-            label[i * w + j] = at + 1 < k->text.n ? k->text.ids[at + 1] : -1;
-        }
-    const pare_input in = {.batch = count, .tokens = w, .ids = ids};
-    float *y;
-    const pare_status st = task_forward(&y, a, m, &in, exec, err);
-    return st ? st : pare_metric_add(metric, y, label, count * w, err);
-}
-
-/* How many windows from `first` on are whole, at most `most`; 1 when it is the short last one. */
-static size_t whole_windows(const text_task *t, const marks *k, size_t first, size_t most)
-{
-    size_t n = 0;
-    while (n < most && first + n < k->count &&
-           ((first + n) * k->every + 1) * t->window <= k->text.n)
-        n++;
-    return n ? n : 1;
-}
-
-static pare_status score_in(const text_task *t, double *out, pare_arena *a, const pare_model *m,
-                            const marks *k, const pare_exec *exec, pare_err *err)
-{
-    pare_metric *metric = NULL;
-    pare_scores s;
-    pare_arena *scratch = pare_arena_new();
-    if (!scratch) return pare_no_memory(err);
-    const size_t most = task_batch_limit(m, t->window, t->batch);
-    pare_status st = pare_metric_new(&metric, a, pare_model_outputs(m), err);
-    for (size_t i = 0, n; !st && i < k->count; i += n) {
-        const pare_mark mark = pare_arena_mark(scratch);
-        n = whole_windows(t, k, i, most);
-        st = mark_windows(t, k, i, n, metric, scratch, m, exec, err);
-        pare_arena_reset(scratch, mark);
-    }
-    if (!st) st = pare_metric_scores(&s, metric, err);
-    if (!st) *out = s.nats;
-    pare_arena_free(scratch);
-    return st;
-}
-
-static pare_status score(void *self, double *out, const pare_model *m, pare_fold_part part,
-                         const pare_exec *exec, pare_err *err)
-{
-    const text_task *t = self;
-    pare_arena *a = pare_arena_new();
-    if (!a) return pare_no_memory(err);
-    const pare_status st = score_in(t, out, a, m, &t->part[part], exec, err);
-    pare_arena_free(a);
-    return task_score_status(st, out, err);
-}
-
-/* ---- the lesson ---------------------------------------------------------------------------- */
-
-static pare_status enough(const tokens *t, size_t least, const char *what, const char *path,
-                          pare_err *err)
+static pare_status check_length(const tokens *t, size_t least, const char *what, const char *path,
+                                pare_err *err)
 {
     if (t->n >= least) return PARE_OK;
     return pare_fail(err, PARE_ERR_INPUT,
@@ -175,12 +89,12 @@ static pare_status read_parts(text_task *t, pare_lesson_facts *f, pare_arena *a,
     const size_t all = t->train.n;
     if (!o->test) test = cut(&t->train, all);
     if (!o->val) val = cut(&t->train, all);
-    st = enough(&t->train, t->window + 1, "training", o->train, err);
-    if (!st) st = enough(&val, 2, "validation", o->val ? o->val : o->train, err);
-    if (!st) st = enough(&test, 2, "test", o->test ? o->test : o->train, err);
+    st = check_length(&t->train, t->window + 1, "training", o->train, err);
+    if (!st) st = check_length(&val, 2, "validation", o->val ? o->val : o->train, err);
+    if (!st) st = check_length(&test, 2, "test", o->test ? o->test : o->train, err);
     if (st) return st;
-    t->part[PARE_PART_VAL] = spread(val, t->window, o->mark_tokens);
-    t->part[PARE_PART_TEST] = spread(test, t->window, o->mark_tokens);
+    t->part[PARE_PART_VAL] = choose_windows(val, t->window, o->mark_tokens);
+    t->part[PARE_PART_TEST] = choose_windows(test, t->window, o->mark_tokens);
     *f = (pare_lesson_facts){.ids = m.stem.vocab,
                              .outputs = m.stem.vocab,
                              .tokens = t->window,
@@ -192,37 +106,89 @@ static pare_status read_parts(text_task *t, pare_lesson_facts *f, pare_arena *a,
     return PARE_OK;
 }
 
-static pare_status find_id(const char **out, pare_arena *a, const pare_text_lesson *o,
-                           pare_err *err)
+/* ---- batches and scores -------------------------------------------------------------------- */
+
+static pare_status batch(void *self, pare_batch *out, pare_arena *a, uint64_t seed, uint64_t step,
+                         pare_err *err)
 {
-    const char *const path[3] = {o->train, o->val, o->test};
-    char vocab[PARE_SHA256_HEX] = "-";
-    pare_status st = o->vocab ? pare_sha256_of(vocab, o->vocab, o->vocab_bytes, err) : PARE_OK;
-    if (st) return st;
-    *out = pare_sprintf(a, "text %s %s own %d%d window %zu batch %zu eval-tokens %zu",
-                        pare_tokenizer_name(o->tokenizer), vocab, o->val != NULL, o->test != NULL,
-                        o->window, o->batch, o->mark_tokens);
-    return *out ? task_fingerprint(out, a, *out, path, 3, err) : pare_no_memory(err);
+    const text_task *t = self;
+    const size_t w = t->window;
+    int64_t *ids = pare_alloc(a, t->batch, w * sizeof *ids);
+    int64_t *label = pare_alloc(a, t->batch, w * sizeof *label);
+    if (!ids || !label) return pare_no_memory(err);
+    pare_rng r = task_rng(seed, step);
+    for (size_t b = 0; b < t->batch; b++) {
+        const int64_t *from = t->train.ids + pare_rng_below(&r, t->train.n - w);
+        memcpy(ids + b * w, from, w * sizeof *ids);
+        memcpy(label + b * w, from + 1, w * sizeof *label);
+    }
+    *out = (pare_batch){.in = {.batch = t->batch, .tokens = w, .ids = ids}, .label = label};
+    return PARE_OK;
+}
+
+/* Windows [first, first + count) of those that are scored, as one input. All are whole but the last
+ * of the text, which comes alone. */
+static void score_windows(task_eval *e, const text_task *t, const eval_windows *k, size_t first,
+                          size_t count)
+{
+    const size_t begin = first * k->every * t->window, left = k->text.n - begin;
+    const size_t w = left < t->window ? left : t->window;
+    int64_t *ids = pare_work_alloc(&e->work, count * w, sizeof *ids);
+    int64_t *label = pare_work_alloc(&e->work, count * w, sizeof *label);
+    for (size_t i = 0; !e->work.st && i < count * w; i++) {
+        const size_t at = begin + i / w * k->every * t->window + i % w;
+        ids[i] = k->text.ids[at];
+        label[i] = at + 1 < k->text.n ? k->text.ids[at + 1] : -1;
+    }
+    const pare_batch b = {.in = {.batch = count, .tokens = w, .ids = ids}, .label = label};
+    task_eval_batch(e, &b, count * w);
+}
+
+static pare_status score(void *self, double *out, const pare_model *m, pare_fold_part part,
+                         const pare_exec *exec, pare_err *err)
+{
+    const text_task *t = self;
+    const eval_windows *k = &t->part[part];
+    const size_t most = task_eval_limit(m, t->window, t->batch);
+    pare_scores scores = {0};
+    task_eval e;
+    bool diverged;
+    task_eval_open(&e, m, exec, err);
+    for (size_t i = 0, n; !e.work.st && i < k->count; i += n) {
+        for (n = 0; n < most && i + n < k->count; n++) /* so many are whole */
+            if (((i + n) * k->every + 1) * t->window > k->text.n) break;
+        if (n == 0) n = 1;
+        score_windows(&e, t, k, i, n);
+    }
+    const pare_status st = task_eval_close(&e, &scores, &diverged);
+    if (!st) *out = diverged ? NAN : scores.nats;
+    return st;
 }
 
 pare_status pare_lesson_text(pare_lesson *out, pare_lesson_facts *facts, pare_arena *a,
                              const pare_text_lesson *o, pare_err *err)
 {
+    const char *const path[PARTS] = {o->train, o->val, o->test};
+    char vocab[PARE_SHA256_HEX] = "-";
     if (o->window == 0 || o->batch == 0)
         return pare_fail(err, PARE_ERR_USAGE, "window and batch must be at least 1");
     text_task *t = pare_alloc(a, 1, sizeof *t);
     if (!t) return pare_no_memory(err);
     t->window = o->window;
     t->batch = o->batch;
-    const char *id = NULL;
     pare_status st = read_parts(t, facts, a, o, err);
-    if (!st) st = find_id(&id, a, o, err);
+    if (!st && o->vocab) st = pare_sha256_of(vocab, o->vocab, o->vocab_bytes, err);
     if (st) return st;
-    const size_t tokens_a_step = t->window * t->batch;
+    const char *id = pare_sprintf(a, "text %s %s own %d%d window %zu batch %zu eval-tokens %zu",
+                                  pare_tokenizer_name(o->tokenizer), vocab, o->val != NULL,
+                                  o->test != NULL, o->window, o->batch, o->mark_tokens);
+    st = task_fingerprint(&id, a, path, PARTS, err);
+    if (st) return st;
+    const size_t step_tokens = t->window * t->batch;
     *out = (pare_lesson){.self = t,
                          .id = id,
                          .metric = "nats",
-                         .epoch = (t->train.n + tokens_a_step - 1) / tokens_a_step,
+                         .epoch = (t->train.n + step_tokens - 1) / step_tokens,
                          .batch = batch,
                          .score = score};
     return PARE_OK;
