@@ -1,51 +1,42 @@
+/* batch_loss.c - forward pass and loss of one batch (batch_loss.h):
+ *
+ *     loss = (1 - distill) target loss + distill T^2 KL(teacher || student)
+ *            + hidden mean over matched places of mean square (student's stream - teacher's) */
 #include "batch_loss.h"
 #include "loss.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the running figures of batch norms: torch's. */
+/* Of the running statistics of batch norms: torch's. */
 #define MOMENTUM 0.1
 
-/* ---- opening ----------------------------------------------------------------------------------
- */
-
-/* The teacher's place that place b of the student looks at; false where their widths differ. */
-static bool place_of(size_t *out, const batch_loss *t, size_t b)
+/* The teacher's hidden state that state b of the student is compared with; false where their widths
+ * differ. */
+static bool matching_state(size_t *out, const batch_loss *t, size_t b)
 {
     const pare_model *const m = t->student->model, *const k = t->teacher->model;
     *out = m->nblocks ? b * k->nblocks / m->nblocks : k->nblocks;
     return pare_model_width(m, b) == pare_model_width(k, *out);
 }
 
-static size_t places(const batch_loss *t)
-{
-    size_t n = 0;
-    for (size_t b = 0, at; b <= t->student->model->nblocks; b++) n += place_of(&at, t, b);
-    return n;
-}
-
-static pare_status teacher_open(batch_loss *t, pare_err *err)
-{
-    pare_status st = pare_params_new(&t->teacher, t->o->teacher, PARE_F32, err);
-    if (!st) st = pare_tape_new(&t->teacher_tape, t->teacher, t->exec, err);
-    if (st || t->o->hidden == 0) return st;
-    if (places(t) == 0)
-        return pare_fail(err, PARE_ERR_USAGE,
-                         "no hidden state of the teacher is as wide as the model's");
-    t->dstream = calloc(t->student->model->nblocks + 1, sizeof *t->dstream);
-    t->arena = pare_arena_new();
-    return t->dstream && t->arena ? PARE_OK : pare_no_memory(err);
-}
-
-pare_status batch_loss_open(batch_loss *t, const pare_model *start, const pare_lesson *lesson,
+pare_status batch_loss_open(batch_loss *t, const pare_model *start, const pare_lesson *task,
                             const pare_train_opts *o, const pare_exec *exec, pare_err *err)
 {
-    *t = (batch_loss){.o = o, .exec = exec, .fixed = lesson->fixed};
+    *t = (batch_loss){.o = o, .exec = exec, .fixed = task->fixed};
     pare_status st = pare_params_new(&t->student, start, PARE_F32, err);
     if (!st) st = pare_tape_new(&t->tape, t->student, exec, err);
     if (!st) st = pare_tape_attend_by(t->tape, o->attention, err);
-    if (!st && o->teacher) st = teacher_open(t, err);
-    return st;
+    if (st || !o->teacher) return st;
+    st = pare_params_new(&t->teacher, o->teacher, PARE_F32, err);
+    if (!st) st = pare_tape_new(&t->teacher_tape, t->teacher, exec, err);
+    if (st || o->hidden == 0) return st;
+    for (size_t b = 0, at; b <= start->nblocks; b++) t->matched += matching_state(&at, t, b);
+    if (t->matched == 0)
+        return pare_fail(err, PARE_ERR_USAGE,
+                         "no hidden state of the teacher is as wide as the model's");
+    t->dstream = calloc(start->nblocks + 1, sizeof *t->dstream);
+    t->arena = pare_arena_new();
+    return t->dstream && t->arena ? PARE_OK : pare_no_memory(err);
 }
 
 void batch_loss_close(batch_loss *t)
@@ -60,43 +51,31 @@ void batch_loss_close(batch_loss *t)
     *t = (batch_loss){0};
 }
 
-/* ---- one batch --------------------------------------------------------------------------------
- */
-
-/* dy of `n` numbers, all 0. It is kept from batch to batch: fresh pages for a large vocabulary cost
- * more than the loss. */
-static pare_status dy_clear(batch_loss *t, size_t n, pare_err *err)
+/* n zeros. The memory is kept from batch to batch: fresh pages for a large vocabulary cost more than
+ * the loss. */
+static pare_status clear_dy(batch_loss *t, size_t n, pare_err *err)
 {
-    if (n > t->room) {
+    if (n > t->dy_capacity) {
         free(t->dy);
-        t->room = 0;
+        t->dy_capacity = 0;
         t->dy = malloc(n * sizeof *t->dy);
         if (!t->dy) return pare_no_memory(err);
-        t->room = n;
+        t->dy_capacity = n;
     }
     memset(t->dy, 0, n * sizeof *t->dy);
     return PARE_OK;
 }
 
-static pare_status target_loss(batch_loss *t, double *loss, const pare_logits *y,
-                               const pare_batch *b, double weight, pare_err *err)
-{
-    PARE_ASSERT(b->label || b->value);
-    return b->label ? pare_loss_cross_entropy(loss, t->dy, y, b->label, weight, t->exec, err)
-                    : pare_loss_mse(loss, t->dy, y, b->value, weight, t->exec, err);
-}
-
-/* + hidden * the mean over the places of the mean square between the two streams. */
 static pare_status hidden_loss(batch_loss *t, double *loss, const pare_input *in, pare_err *err)
 {
     const pare_model *const m = t->student->model;
     const size_t rows = in->batch * in->tokens;
-    const double weight = t->o->hidden / (double)places(t);
+    const double weight = t->o->hidden / (double)t->matched;
     pare_arena_free(t->arena);
     t->arena = pare_arena_new();
     if (!t->arena) return pare_no_memory(err);
     for (size_t b = 0, at; b <= m->nblocks; b++) {
-        if (!place_of(&at, t, b)) continue;
+        if (!matching_state(&at, t, b)) continue;
         const pare_logits y = {PARE_F32, rows, pare_model_width(m, b),
                                pare_tape_stream(t->tape, b)};
         float *const d = pare_alloc(t->arena, rows * y.cols, sizeof *d);
@@ -108,25 +87,21 @@ static pare_status hidden_loss(batch_loss *t, double *loss, const pare_input *in
     return PARE_OK;
 }
 
-/* The teacher has no dropout and its weights stay: of the same batch it says the same. */
-static pare_status ask_teacher(batch_loss *t, const pare_input *in, pare_err *err)
-{
-    const pare_mode still = {.training = false};
-    if (t->fixed && t->softmax_row) return PARE_OK;
-    return pare_tape_forward(t->teacher_tape, in, &still, &t->softmax_row, err);
-}
-
 static pare_status teacher_loss(batch_loss *t, double *loss, const pare_logits *y,
                                 const pare_input *in, pare_err *err)
 {
+    const pare_mode inference = {.training = false};
+    const pare_train_opts *const o = t->o;
+    pare_status st = PARE_OK;
     double kl = 0;
-    pare_status st = ask_teacher(t, in, err);
-    if (!st && t->o->distill > 0)
-        st = pare_loss_kl(&kl, t->dy, y, t->softmax_row, t->o->temperature, t->o->distill, t->exec,
+    /* The teacher has neither dropout nor updates: its logits for the same batch are the same. */
+    if (!t->fixed || !t->teacher_logits)
+        st = pare_tape_forward(t->teacher_tape, in, &inference, &t->teacher_logits, err);
+    if (!st && o->distill > 0)
+        st = pare_loss_kl(&kl, t->dy, y, t->teacher_logits, o->temperature, o->distill, t->exec,
                           err);
-    *loss += t->o->distill * kl;
-    if (!st && t->o->hidden > 0) st = hidden_loss(t, loss, in, err);
-    return st;
+    *loss += o->distill * kl;
+    return !st && o->hidden > 0 ? hidden_loss(t, loss, in, err) : st;
 }
 
 pare_status batch_loss_forward(batch_loss *t, double *loss, const pare_batch *b, uint64_t step,
@@ -141,12 +116,15 @@ pare_status batch_loss_forward(batch_loss *t, double *loss, const pare_batch *b,
     pare_logits y = {PARE_F32, 0, pare_model_outputs(m), NULL};
     pare_status st = pare_tape_forward(t->tape, &b->in, &mode, &y.v, err);
     if (st) return st;
-    const double from_target = t->teacher ? 1 - t->o->distill : 1;
+    const double weight = t->teacher ? 1 - t->o->distill : 1;
     double target = 0;
     y.rows = pare_output_rows(m, &b->in);
-    st = dy_clear(t, y.rows * y.cols, err);
-    if (!st && from_target > 0) st = target_loss(t, &target, &y, b, from_target, err);
-    *loss = from_target * target;
-    if (!st && t->teacher) st = teacher_loss(t, loss, &y, &b->in, err);
-    return st;
+    st = clear_dy(t, y.rows * y.cols, err);
+    if (!st && weight > 0) {
+        PARE_ASSERT(b->label || b->value);
+        st = b->label ? pare_loss_cross_entropy(&target, t->dy, &y, b->label, weight, t->exec, err)
+                      : pare_loss_mse(&target, t->dy, &y, b->value, weight, t->exec, err);
+    }
+    *loss = weight * target;
+    return !st && t->teacher ? teacher_loss(t, loss, &y, &b->in, err) : st;
 }

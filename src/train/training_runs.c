@@ -2,7 +2,7 @@
  * any thread. What a job gives depends on nothing but its number, and everything that is chosen
  * afterwards is chosen from all results in the order of their numbers: so neither threads nor ranks
  * show. */
-#include "model_copy.h"
+#include "params.h"
 #include <math.h>
 #include <pare/runs.h>
 #include <pthread.h>
