@@ -1,22 +1,33 @@
+/* run_fingerprint.c - which options a run may have, and which run it is. */
 #include "run_fingerprint.h"
 #include <math.h>
 
-typedef struct limit {
-    const char *name;
-    double value, from, below; /* from <= value < below */
-} limit;
-
-static pare_status within(const limit *l, size_t n, pare_err *err)
+pare_status train_opts_check(const pare_model *start, const pare_train_opts *o, pare_err *err)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!(l[i].value >= l[i].from && l[i].value < l[i].below))
+    const double inf = INFINITY;
+    const struct {
+        const char *name;
+        double value, from, below; /* from <= value < below */
+    } limit[] = {{"the learning rate", o->lr, 0, inf},
+                 {"the last learning rate", o->last_lr, 0, inf},
+                 {"clip", o->clip, 0, inf},
+                 {"dropout", o->dropout, 0, 1},
+                 {"beta1", o->adamw.beta1, 0, 1},
+                 {"beta2", o->adamw.beta2, 0, 1},
+                 {"eps", o->adamw.eps, 0, inf},
+                 {"weight decay", o->adamw.weight_decay, 0, inf},
+                 {"distill", o->distill, 0, inf},
+                 {"hidden", o->hidden, 0, inf}};
+    for (size_t i = 0; i < sizeof limit / sizeof *limit; i++)
+        if (!(limit[i].value >= limit[i].from && limit[i].value < limit[i].below))
             return pare_fail(err, PARE_ERR_USAGE, "%s is %g: it must be from %g and below %g",
-                             l[i].name, l[i].value, l[i].from, l[i].below);
-    return PARE_OK;
-}
-
-static pare_status teacher_check(const pare_model *start, const pare_train_opts *o, pare_err *err)
-{
+                             limit[i].name, limit[i].value, limit[i].from, limit[i].below);
+    if (o->steps == 0) return pare_fail(err, PARE_ERR_USAGE, "no steps to train");
+    if (o->warmup > o->steps)
+        return pare_fail(
+            err, PARE_ERR_USAGE,
+            "a warm-up of %llu steps is longer than the training, which has %llu step%s",
+            (unsigned long long)o->warmup, (unsigned long long)o->steps, o->steps == 1 ? "" : "s");
     if (!o->teacher) {
         if (o->distill == 0 && o->hidden == 0) return PARE_OK;
         return pare_fail(err, PARE_ERR_USAGE, "there is no teacher to distill from");
@@ -29,30 +40,6 @@ static pare_status teacher_check(const pare_model *start, const pare_train_opts 
         return pare_fail(err, PARE_ERR_USAGE, "the teacher has %zu outputs, the model %zu", is,
                          want);
     return PARE_OK;
-}
-
-pare_status train_opts_check(const pare_model *start, const pare_train_opts *o, pare_err *err)
-{
-    const double inf = INFINITY;
-    const limit all[] = {{"the learning rate", o->lr, 0, inf},
-                         {"the last learning rate", o->last_lr, 0, inf},
-                         {"clip", o->clip, 0, inf},
-                         {"dropout", o->dropout, 0, 1},
-                         {"beta1", o->adamw.beta1, 0, 1},
-                         {"beta2", o->adamw.beta2, 0, 1},
-                         {"eps", o->adamw.eps, 0, inf},
-                         {"weight decay", o->adamw.weight_decay, 0, inf},
-                         {"distill", o->distill, 0, inf},
-                         {"hidden", o->hidden, 0, inf}};
-    const pare_status st = within(all, sizeof all / sizeof *all, err);
-    if (st) return st;
-    if (o->steps == 0) return pare_fail(err, PARE_ERR_USAGE, "no steps to train");
-    if (o->warmup > o->steps)
-        return pare_fail(
-            err, PARE_ERR_USAGE,
-            "a warm-up of %llu steps is longer than the training, which has %llu step%s",
-            (unsigned long long)o->warmup, (unsigned long long)o->steps, o->steps == 1 ? "" : "s");
-    return teacher_check(start, o, err);
 }
 
 /* The shape of the model, so that another one is named by what differs and not by its hash. */
@@ -70,10 +57,10 @@ static bool add_shape(cJSON *to, const pare_model *m)
            pare_json_add_size(to, "context", m->context);
 }
 
+/* A difference is reported by its first line: the hashes, which say least, come last. */
 static bool add_lines(cJSON *to, const pare_model *model, const char *start, const char *teacher,
                       const pare_lesson *l, const pare_train_opts *o)
 {
-    /* What differs is told by the first line that does: the hashes that say least come last. */
     return pare_json_add_string(to, "metric", l->metric ? l->metric : "") &&
            pare_json_add_bool(to, "more_is_better", l->more_is_better) &&
            pare_json_add_u64(to, "seed", o->seed) && pare_json_add_u64(to, "steps", o->steps) &&

@@ -1,6 +1,6 @@
 /* run_fingerprint.h - which run it is: everything its result depends on, line by line. */
-#ifndef PARE_SRC_RUN_ID_H
-#define PARE_SRC_RUN_ID_H
+#ifndef PARE_SRC_RUN_FINGERPRINT_H
+#define PARE_SRC_RUN_FINGERPRINT_H
 #include <pare/json.h>
 #include <pare/train.h>
 

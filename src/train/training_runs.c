@@ -1,7 +1,9 @@
-/* Many runs at once. A job is one run under one setting; job j is done by rank j mod size, there by
- * any thread. What a job gives depends on nothing but its number, and everything that is chosen
- * afterwards is chosen from all results in the order of their numbers: so neither threads nor ranks
- * show. */
+/* training_runs.c - many runs at once.
+ *
+ * A job is one run under one setting; job j is done by rank j mod size, there by any thread. The
+ * result of a job depends on nothing but its number, and every choice afterwards is made from all
+ * results in the order of their numbers: the outcome depends neither on threads nor on ranks. */
+#include "base/work.h"
 #include "params.h"
 #include <math.h>
 #include <pare/runs.h>
@@ -9,159 +11,151 @@
 #include <stdatomic.h>
 #include <string.h>
 
-typedef struct report { /* of one job, as it travels between ranks */
+typedef struct report { /* of one job, as it is sent between ranks */
     pare_train_result result;
-    pare_err err; /* code PARE_OK where the run came to a mark */
+    pare_err err; /* code PARE_OK where the run has a score */
     bool more_is_better;
 } report;
 
-typedef struct office {
+typedef struct job_pool {
     const pare_run_source *source;
     const pare_exec *exec;
     const pare_ranks *ranks;
-    size_t runs, jobs;
-    report *of, *all;  /* jobs; ranks x jobs */
-    pare_model **best; /* per setting: of the best run here */
+    size_t runs, settings, jobs;
+    report *reports, *gathered; /* jobs; ranks x jobs */
+    pare_model **best;          /* per setting: of the best run on this rank */
     size_t *best_job;
     uint64_t *done; /* per job: thousandths */
     pthread_mutex_t lock;
     atomic_bool stop; /* a run failed: begin no other */
-    bool wanted;      /* the model */
-} office;
+    bool want_model;
+} job_pool;
 
-/* ---- one job ----------------------------------------------------------------------------------
- */
+/* ---- one job ---------------------------------------------------------------------------------- */
 
-typedef struct desk { /* what a run's callbacks need */
-    office *in;
+typedef struct job_callbacks { /* of one run, called under the pool's lock */
+    job_pool *pool;
     size_t job;
     void (*log)(void *self, const pare_train_log *line);
     void (*poly)(void *self, size_t block, const pare_poly_use *use);
     void *log_self;
-} desk;
+} job_callbacks;
 
 static void log_line(void *self, const pare_train_log *line)
 {
-    const desk *const d = self;
-    pthread_mutex_lock(&d->in->lock);
+    const job_callbacks *const d = self;
+    pthread_mutex_lock(&d->pool->lock);
     d->log(d->log_self, line);
-    pthread_mutex_unlock(&d->in->lock);
+    pthread_mutex_unlock(&d->pool->lock);
 }
 
 static void log_poly(void *self, size_t block, const pare_poly_use *use)
 {
-    const desk *const d = self;
-    pthread_mutex_lock(&d->in->lock);
+    const job_callbacks *const d = self;
+    pthread_mutex_lock(&d->pool->lock);
     d->poly(d->log_self, block, use);
-    pthread_mutex_unlock(&d->in->lock);
+    pthread_mutex_unlock(&d->pool->lock);
 }
 
-/* The progress of all jobs of this rank together. */
+/* Reports the progress of all jobs of this rank together. */
 static void add_progress(void *self, const char *what, uint64_t done, uint64_t total)
 {
-    const desk *const d = self;
-    const office *const in = d->in;
+    const job_callbacks *const d = self;
+    const job_pool *const pool = d->pool;
     uint64_t sum = 0, all = 0;
-    pthread_mutex_lock(&d->in->lock);
-    in->done[d->job] = total ? 1000 * done / total : 1000;
-    for (size_t j = pare_ranks_rank(in->ranks); j < in->jobs; j += pare_ranks_size(in->ranks)) {
-        sum += in->done[j];
+    pthread_mutex_lock(&d->pool->lock);
+    pool->done[d->job] = total ? 1000 * done / total : 1000;
+    for (size_t j = pare_ranks_rank(pool->ranks); j < pool->jobs;
+         j += pare_ranks_size(pool->ranks)) {
+        sum += pool->done[j];
         all += 1000;
     }
-    pthread_mutex_unlock(&d->in->lock);
-    const pare_status st = pare_progress(in->exec, what, sum, all, NULL);
+    pthread_mutex_unlock(&d->pool->lock);
+    const pare_status st = pare_progress(pool->exec, what, sum, all, NULL);
     (void)st; /* the run looks at the flag itself */
 }
 
-/* Whether job a is to be preferred to job b: one that came to its end to one that diverged, then by
- * its mark, then by its number. */
-static bool before(const office *in, size_t a, size_t b)
+/* Whether job a is preferred to job b: one that did not diverge to one that did, then by validation
+ * score, then by number. */
+static bool better_job(const job_pool *pool, size_t a, size_t b)
 {
-    const report *const x = &in->of[a], *const y = &in->of[b];
+    const report *const x = &pool->reports[a], *const y = &pool->reports[b];
     if (x->result.diverged != y->result.diverged) return y->result.diverged;
     if (x->result.val == y->result.val) return a < b;
     return x->more_is_better ? x->result.val > y->result.val : x->result.val < y->result.val;
 }
 
-/* Only the best model of a setting is kept. */
-static void hand_in(office *in, size_t job, pare_model *m)
+static void run_job(job_pool *pool, size_t job, int threads)
 {
-    const size_t s = job / in->runs;
-    pthread_mutex_lock(&in->lock);
-    if (in->wanted && (!in->best[s] || before(in, job, in->best_job[s]))) {
-        pare_model *const old = in->best[s];
-        in->best[s] = m;
-        in->best_job[s] = job;
-        m = old;
-    }
-    pthread_mutex_unlock(&in->lock);
-    pare_model_free(m);
-}
-
-static void do_job(office *in, size_t job, int threads)
-{
-    report *const r = &in->of[job];
-    desk d = {.in = in, .job = job};
+    const size_t setting = job / pool->runs;
+    report *const r = &pool->reports[job];
+    job_callbacks d = {.pool = pool, .job = job};
     pare_run_parts parts = {0};
     pare_model *m = NULL;
-    if (atomic_load(&in->stop)) return;
+    if (atomic_load(&pool->stop)) return;
     pare_status st =
-        in->source->open(in->source->self, &parts, job % in->runs, job / in->runs, &r->err);
+        pool->source->open(pool->source->self, &parts, job % pool->runs, setting, &r->err);
     if (!st) {
         const pare_exec exec = {.threads = threads,
                                 .progress = add_progress,
                                 .self = &d,
-                                .stop = in->exec ? in->exec->stop : NULL};
+                                .stop = pool->exec ? pool->exec->stop : NULL};
         d.log = parts.opts.log, d.poly = parts.opts.poly, d.log_self = parts.opts.log_self;
         if (d.log) parts.opts.log = log_line;
         if (d.poly) parts.opts.poly = log_poly;
         parts.opts.log_self = &d;
         r->more_is_better = parts.lesson->more_is_better;
         st = pare_train(&m, &r->result, parts.start, parts.lesson, &parts.opts, &exec, &r->err);
-        if (in->source->close) in->source->close(in->source->self, &parts);
+        if (pool->source->close) pool->source->close(pool->source->self, &parts);
     }
     r->err.code = st;
-    if (st && st != PARE_ERR_NUMERIC) atomic_store(&in->stop, true);
-    if (!st) hand_in(in, job, m);
+    if (st && st != PARE_ERR_NUMERIC) atomic_store(&pool->stop, true);
+    if (st) return;
+    /* Only the best model of a setting is kept. */
+    pthread_mutex_lock(&pool->lock);
+    pare_model *const old = pool->best[setting];
+    if (pool->want_model && (!old || better_job(pool, job, pool->best_job[setting]))) {
+        pool->best[setting] = m;
+        pool->best_job[setting] = job;
+        m = old;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    pare_model_free(m);
 }
 
-/* ---- all jobs of this rank --------------------------------------------------------------------
- */
+/* ---- all jobs of this rank -------------------------------------------------------------------- */
 
-static size_t own_job(const office *in, size_t i)
+static size_t own_job(const job_pool *pool, size_t i)
 {
-    return i * pare_ranks_size(in->ranks) + pare_ranks_rank(in->ranks);
+    return i * pare_ranks_size(pool->ranks) + pare_ranks_rank(pool->ranks);
 }
 
-static void one_thread(void *ctx, size_t i)
+static void one_thread_job(void *ctx, size_t i)
 {
-    do_job(ctx, own_job(ctx, i), 1);
-}
-
-static void do_all(office *in)
-{
-    const size_t size = pare_ranks_size(in->ranks), rank = pare_ranks_rank(in->ranks);
-    const size_t mine = rank < in->jobs ? (in->jobs - rank + size - 1) / size : 0;
-    const int threads = in->exec ? in->exec->threads : 1;
-    if (mine >= (size_t)threads)
-        pare_parallel(in->exec, mine, one_thread, in);
-    else
-        for (size_t i = 0; i < mine; i++) do_job(in, own_job(in, i), threads);
+    run_job(ctx, own_job(ctx, i), 1);
 }
 
 /* Every rank has every report afterwards. */
-static pare_status share_reports(office *in, pare_err *err)
+static pare_status run_all(job_pool *pool, pare_err *err)
 {
-    const size_t size = pare_ranks_size(in->ranks), bytes = in->jobs * sizeof *in->of;
-    const pare_status st = pare_ranks_gather(in->ranks, in->all, in->of, bytes, err);
-    for (size_t j = 0; !st && j < in->jobs; j++) in->of[j] = in->all[(j % size) * in->jobs + j];
+    const size_t size = pare_ranks_size(pool->ranks), rank = pare_ranks_rank(pool->ranks);
+    const size_t mine = rank < pool->jobs ? (pool->jobs - rank + size - 1) / size : 0;
+    const int threads = pool->exec ? pool->exec->threads : 1;
+    if (mine >= (size_t)threads)
+        pare_parallel(pool->exec, mine, one_thread_job, pool);
+    else
+        for (size_t i = 0; i < mine; i++) run_job(pool, own_job(pool, i), threads);
+    const size_t bytes = pool->jobs * sizeof *pool->reports;
+    const pare_status st =
+        pare_ranks_gather(pool->ranks, pool->gathered, pool->reports, bytes, err);
+    for (size_t j = 0; !st && j < pool->jobs; j++)
+        pool->reports[j] = pool->gathered[(j % size) * pool->jobs + j];
     return st;
 }
 
-/* ---- what came of it --------------------------------------------------------------------------
- */
+/* ---- the best of them ------------------------------------------------------------------------- */
 
-static pare_spread spread(const report *r, size_t n, bool test)
+static pare_spread mean_and_std(const report *r, size_t n, bool test)
 {
     pare_spread s = {.mean = NAN, .std = NAN};
     double sum = 0, square = 0;
@@ -181,137 +175,109 @@ static pare_spread spread(const report *r, size_t n, bool test)
     return s;
 }
 
-/* Whether all runs of setting s came to their end. */
-static bool whole(const pare_runs_result *r, size_t s)
+static bool none_diverged(const pare_runs_result *r, size_t setting)
 {
-    bool all = true;
-    for (size_t i = 0; i < r->runs; i++) all = all && !r->each[s * r->runs + i].diverged;
-    return all;
+    bool none = true;
+    for (size_t i = 0; i < r->runs; i++) none = none && !r->each[setting * r->runs + i].diverged;
+    return none;
 }
 
-/* Whether setting a is better than setting b. */
-static bool setting_before(const pare_runs_result *r, size_t a, size_t b, bool more_is_better)
+static bool better_setting(const pare_runs_result *r, size_t a, size_t b, bool more_is_better)
 {
     const pare_spread *const x = &r->val[a], *const y = &r->val[b];
     if (x->n == 0 || y->n == 0) return x->n > 0;
-    if (whole(r, a) != whole(r, b)) return whole(r, a);
+    if (none_diverged(r, a) != none_diverged(r, b)) return none_diverged(r, a);
     return more_is_better ? x->mean > y->mean : x->mean < y->mean;
 }
 
-static pare_status sum_up(pare_runs_result *r, const office *in, pare_err *err)
+static pare_status summarize(pare_runs_result *r, const job_pool *pool, pare_err *err)
 {
-    size_t marked = in->jobs;
-    for (size_t j = 0; j < in->jobs; j++) {
-        const report *const x = &in->of[j];
+    size_t scored = pool->jobs; /* the first that has a score */
+    for (size_t j = 0; j < pool->jobs; j++) {
+        const report *const x = &pool->reports[j];
         if (x->err.code && x->err.code != PARE_ERR_NUMERIC)
-            return in->jobs == 1
+            return pool->jobs == 1
                        ? pare_fail(err, x->err.code, "%s", x->err.msg)
-                       : pare_fail(err, x->err.code, "run %zu: %s", j % in->runs, x->err.msg);
+                       : pare_fail(err, x->err.code, "run %zu: %s", j % pool->runs, x->err.msg);
         r->each[j] = x->result;
         r->each[j].diverged = x->result.diverged || x->err.code;
-        if (!x->err.code && marked == in->jobs) marked = j;
+        if (!x->err.code && scored == pool->jobs) scored = j;
     }
-    if (marked == in->jobs) return pare_fail(err, PARE_ERR_NUMERIC, "%s", in->of[0].err.msg);
+    if (scored == pool->jobs)
+        return pare_fail(err, PARE_ERR_NUMERIC, "%s", pool->reports[0].err.msg);
     for (size_t s = 0; s < r->settings; s++) {
-        r->val[s] = spread(in->of + s * in->runs, in->runs, false);
-        r->test[s] = spread(in->of + s * in->runs, in->runs, true);
+        r->val[s] = mean_and_std(pool->reports + s * pool->runs, pool->runs, false);
+        r->test[s] = mean_and_std(pool->reports + s * pool->runs, pool->runs, true);
     }
     for (size_t s = 1; s < r->settings; s++)
-        if (setting_before(r, s, r->setting, in->of[marked].more_is_better)) r->setting = s;
-    const size_t first = r->setting * in->runs;
+        if (better_setting(r, s, r->setting, pool->reports[scored].more_is_better)) r->setting = s;
+    const size_t first = r->setting * pool->runs;
     size_t best = first;
-    for (size_t j = first; j < first + in->runs; j++)
-        if (!in->of[j].err.code && (in->of[best].err.code || before(in, j, best))) best = j;
+    for (size_t j = first; j < first + pool->runs; j++)
+        if (!pool->reports[j].err.code &&
+            (pool->reports[best].err.code || better_job(pool, j, best)))
+            best = j;
     r->best = best - first;
     return PARE_OK;
 }
 
-/* ---- the model of the best run, on every rank ---------------------------------------------------
- */
-
-/* Parameters of its shape: the ones that are wanted where the run was done, else those it began
- * with. */
-static pare_status vessel(pare_params **out, const office *in, const pare_runs_result *r, bool here,
-                          pare_err *err)
+/* Parameters of the best model's shape: its own on the rank of its run, elsewhere those it started
+ * from. */
+static pare_status best_params(pare_params **out, const job_pool *pool, const pare_runs_result *r,
+                               bool here, pare_err *err)
 {
-    if (here) return pare_params_new(out, in->best[r->setting], PARE_F32, err);
+    if (here) return pare_params_new(out, pool->best[r->setting], PARE_F32, err);
     pare_run_parts parts = {0};
-    pare_status st = in->source->open(in->source->self, &parts, r->best, r->setting, err);
+    pare_status st = pool->source->open(pool->source->self, &parts, r->best, r->setting, err);
     if (st) return st;
     st = pare_params_new(out, parts.start, PARE_F32, err);
-    if (in->source->close) in->source->close(in->source->self, &parts);
+    if (pool->source->close) pool->source->close(pool->source->self, &parts);
     return st;
 }
 
-static pare_status send_model(pare_model **out, office *in, const pare_runs_result *r,
-                              pare_err *err)
+/* The model of the best run, on every rank. */
+static pare_status broadcast_best(pare_model **out, job_pool *pool, const pare_runs_result *r,
+                                  pare_err *err)
 {
-    const size_t job = r->setting * in->runs + r->best, size = pare_ranks_size(in->ranks);
+    const size_t job = r->setting * pool->runs + r->best, size = pare_ranks_size(pool->ranks);
     const size_t owner = job % size;
-    const bool here = owner == pare_ranks_rank(in->ranks);
+    const bool here = owner == pare_ranks_rank(pool->ranks);
     if (size == 1) {
-        *out = in->best[r->setting];
-        in->best[r->setting] = NULL;
+        *out = pool->best[r->setting];
+        pool->best[r->setting] = NULL;
         return PARE_OK;
     }
     pare_params *p = NULL;
-    pare_status st = pare_ranks_agree(in->ranks, vessel(&p, in, r, here, err), err);
-    if (!st) st = pare_ranks_bcast(in->ranks, p->values, p->count * sizeof(float), owner, err);
-    if (!st) st = pare_ranks_bcast(in->ranks, p->stats, p->nstats * sizeof(float), owner, err);
+    pare_status st = pare_ranks_agree(pool->ranks, best_params(&p, pool, r, here, err), err);
+    if (!st) st = pare_ranks_bcast(pool->ranks, p->values, p->count * sizeof(float), owner, err);
+    if (!st) st = pare_ranks_bcast(pool->ranks, p->stats, p->nstats * sizeof(float), owner, err);
     if (!st) st = model_deep_copy(out, p->model, err);
     pare_params_free(p);
     return st;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------
- */
+/* ---- the whole -------------------------------------------------------------------------------- */
 
-static pare_status result_new(pare_runs_result **out, size_t runs, size_t settings, size_t jobs,
-                              pare_err *err)
+/* All memory that a rank could fail to get between two exchanges is taken before any work: otherwise
+ * the others would wait for it. */
+static pare_runs_result *alloc_all(job_pool *pool, pare_work *w, pare_work *results)
 {
-    pare_arena *const a = pare_arena_new();
-    pare_runs_result *const r = a ? pare_alloc(a, 1, sizeof *r) : NULL;
-    *out = NULL;
+    pare_runs_result *const r = pare_work_alloc(results, 1, sizeof *r);
     if (r) {
-        *r = (pare_runs_result){.runs = runs, .settings = settings, .arena = a};
-        r->each = pare_alloc(a, jobs, sizeof *r->each);
-        r->val = pare_alloc(a, settings, sizeof *r->val);
-        r->test = pare_alloc(a, settings, sizeof *r->test);
+        *r = (pare_runs_result){
+            .runs = pool->runs, .settings = pool->settings, .arena = results->arena};
+        r->each = pare_work_alloc(results, pool->jobs, sizeof *r->each);
+        r->val = pare_work_alloc(results, pool->settings, sizeof *r->val);
+        r->test = pare_work_alloc(results, pool->settings, sizeof *r->test);
     }
-    if (!r || !r->each || !r->val || !r->test) {
-        pare_arena_free(a);
-        return pare_no_memory(err);
-    }
-    *out = r;
-    return PARE_OK;
-}
-
-/* All memory that ranks wait for one another with is taken before any work: nobody may leave
- * between two of their meetings. */
-static pare_status office_open(office *in, pare_arena *a, size_t settings, pare_err *err)
-{
-    in->of = pare_alloc(a, in->jobs, sizeof *in->of);
-    in->all = pare_alloc(a, in->jobs, pare_ranks_size(in->ranks) * sizeof *in->all);
-    in->best = pare_alloc(a, settings, sizeof *in->best);
-    in->best_job = pare_alloc(a, settings, sizeof *in->best_job);
-    in->done = pare_alloc(a, in->jobs, sizeof *in->done);
-    return in->of && in->all && in->best && in->best_job && in->done ? PARE_OK
-                                                                     : pare_no_memory(err);
-}
-
-static pare_status work(pare_model **out, pare_runs_result **result, office *in, size_t settings,
-                        pare_arena *a, pare_err *err)
-{
-    pare_status st = a ? office_open(in, a, settings, err) : pare_no_memory(err);
-    if (!st) st = result_new(result, in->runs, settings, in->jobs, err);
-    st = pare_ranks_agree(in->ranks, st, err);
-    if (st) return st;
-    do_all(in);
-    st = share_reports(in, err);
-    if (!st) st = sum_up(*result, in, err);
-    if (!st && out) st = send_model(out, in, *result, err);
-    for (size_t s = 0; s < settings; s++) pare_model_free(in->best[s]);
-    return st;
+    pool->reports = pare_work_alloc(w, pool->jobs, sizeof *pool->reports);
+    pool->gathered =
+        pare_work_alloc(w, pool->jobs, pare_ranks_size(pool->ranks) * sizeof *pool->gathered);
+    pool->best = pare_work_alloc(w, pool->settings, sizeof *pool->best);
+    pool->best_job = pare_work_alloc(w, pool->settings, sizeof *pool->best_job);
+    pool->done = pare_work_alloc(w, pool->jobs, sizeof *pool->done);
+    pare_work_keep(w, results->st);
+    return r;
 }
 
 pare_status pare_runs(pare_model **out, pare_runs_result **result, const pare_run_source *source,
@@ -319,19 +285,36 @@ pare_status pare_runs(pare_model **out, pare_runs_result **result, const pare_ru
                       pare_err *err)
 {
     PARE_ASSERT(runs >= 1 && settings >= 1);
-    office in = {.source = source, .exec = exec, .ranks = ranks, .runs = runs, .wanted = out};
+    job_pool pool = {.source = source,
+                     .exec = exec,
+                     .ranks = ranks,
+                     .runs = runs,
+                     .settings = settings,
+                     .want_model = out};
     if (out) *out = NULL;
     *result = NULL;
-    if (!pare_mul(&in.jobs, runs, settings)) return pare_no_memory(err);
-    pare_arena *const a = pare_arena_new();
-    pthread_mutex_init(&in.lock, NULL);
-    const pare_status st = work(out, result, &in, settings, a, err);
-    pthread_mutex_destroy(&in.lock);
-    pare_arena_free(a);
-    if (st) {
-        pare_runs_free(*result);
-        *result = NULL;
+    if (!pare_mul(&pool.jobs, runs, settings)) return pare_no_memory(err);
+    pare_work w = {.arena = pare_arena_new(), .err = err};
+    pare_work results = {.arena = pare_arena_new(), .err = err};
+    pare_runs_result *r = NULL;
+    if (!w.arena || !results.arena)
+        w.st = pare_no_memory(err);
+    else
+        r = alloc_all(&pool, &w, &results);
+    pthread_mutex_init(&pool.lock, NULL);
+    pare_status st = pare_ranks_agree(ranks, w.st, err);
+    if (!st) {
+        st = run_all(&pool, err);
+        if (!st) st = summarize(r, &pool, err);
+        if (!st && out) st = broadcast_best(out, &pool, r, err);
+        for (size_t s = 0; s < settings; s++) pare_model_free(pool.best[s]);
     }
+    pthread_mutex_destroy(&pool.lock);
+    pare_arena_free(w.arena);
+    if (st)
+        pare_arena_free(results.arena); /* r lives there */
+    else
+        *result = r;
     return st;
 }
 
