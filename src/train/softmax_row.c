@@ -1,7 +1,9 @@
-/* The f32 rows go in pieces through small buffers, so that one e^x (pare/vmath.h) serves every CPU.
- * The loops around it have fixed lengths and one order of sums; each is written once, in plain C,
- * and compiled for several instruction sets. No operation is fused: but for e^x every CPU gives the
- * same bits. */
+/* softmax_row.c - one row of logits through a softmax (softmax_row.h).
+ *
+ * The f32 rows go in pieces through small buffers, so that one vector exp (pare/vmath.h) serves every
+ * CPU. The loops around it have fixed lengths and one order of sums; each is written once, in plain
+ * C, and compiled for several instruction sets. No operation is fused: except for exp every CPU gives
+ * the same bits. */
 #include "softmax_row.h"
 #include <math.h>
 #include <pare/vmath.h>
@@ -11,34 +13,34 @@
 
 enum { LANES = 16, PIECE = 256 };
 
-/* ---- f32, for any instruction set ---------------------------------------------------------------
- */
+/* ---- f32, for any instruction set ------------------------------------------------------------- */
 
 SOFTMAX_INLINE size_t piece_at(size_t i, size_t n)
 {
     return n - i < PIECE ? n - i : PIECE;
 }
 
-/* A nan is passed over here and comes back in the sum. */
-SOFTMAX_INLINE float top_of(const float *x, size_t n)
+/* A nan is skipped here and shows in the sum. */
+SOFTMAX_INLINE float max_of(const float *x, size_t n)
 {
-    float part[LANES], top = -INFINITY;
+    float part[LANES], row_max = -INFINITY;
     for (size_t l = 0; l < LANES; l++) part[l] = -INFINITY;
     size_t i = 0;
     for (; i + LANES <= n; i += LANES)
         for (size_t l = 0; l < LANES; l++) part[l] = x[i + l] > part[l] ? x[i + l] : part[l];
     for (; i < n; i++) part[0] = x[i] > part[0] ? x[i] : part[0];
-    for (size_t l = 0; l < LANES; l++) top = part[l] > top ? part[l] : top;
-    return top;
+    for (size_t l = 0; l < LANES; l++) row_max = part[l] > row_max ? part[l] : row_max;
+    return row_max;
 }
 
-/* z_i = by (x_i - top) and e_i = e^z_i for one piece; what is beyond its end counts nothing. */
-SOFTMAX_INLINE void exp_piece(float *e, float *z, const float *x, size_t n, float top, float by)
+/* z_i = scale (x_i - row_max) and e_i = e^z_i for one piece; e = 0 beyond its end. */
+SOFTMAX_INLINE void exp_piece(float *e, float *z, const float *x, size_t n, float row_max,
+                              float scale)
 {
     if (n < PIECE)
         for (size_t i = 0; i < PIECE; i++) z[i] = -INFINITY;
     memcpy(z, x, n * sizeof *z);
-    for (size_t i = 0; i < PIECE; i++) z[i] = by * (z[i] - top);
+    for (size_t i = 0; i < PIECE; i++) z[i] = scale * (z[i] - row_max);
     pare_exp_f32(e, z, PIECE);
 }
 
@@ -51,16 +53,16 @@ SOFTMAX_INLINE double sum_piece(const float *e)
     return sum;
 }
 
-SOFTMAX_INLINE softmax_row of_row(const float *x, size_t n, float by)
+SOFTMAX_INLINE softmax_row row_any(const float *x, size_t n, float scale)
 {
-    const float top = top_of(x, n);
+    const float row_max = max_of(x, n);
     double sum = 0;
     float e[PIECE], z[PIECE];
     for (size_t i = 0; i < n; i += PIECE) {
-        exp_piece(e, z, x + i, piece_at(i, n), top, by);
+        exp_piece(e, z, x + i, piece_at(i, n), row_max, scale);
         sum += sum_piece(e);
     }
-    return (softmax_row){(double)top, sum};
+    return (softmax_row){(double)row_max, sum};
 }
 
 /* y_i += w e_i, through a copy of fixed length */
@@ -73,22 +75,22 @@ SOFTMAX_INLINE void add_piece(float *y, const float *e, size_t n, float w)
     memcpy(y, sum, n * sizeof *y);
 }
 
-SOFTMAX_INLINE void back_row(float *dy, const float *x, size_t n, softmax_row s, float w)
+SOFTMAX_INLINE void backward_any(float *dy, const float *x, size_t n, softmax_row s, float w)
 {
-    const float top = (float)s.top, scale = (float)((double)w / s.sum);
+    const float row_max = (float)s.row_max, share = (float)((double)w / s.sum);
     float e[PIECE], z[PIECE];
     for (size_t i = 0; i < n; i += PIECE) {
         const size_t m = piece_at(i, n);
-        exp_piece(e, z, x + i, m, top, 1);
-        add_piece(dy + i, e, m, scale);
+        exp_piece(e, z, x + i, m, row_max, 1);
+        add_piece(dy + i, e, m, share);
     }
 }
 
-/* log p_i - log q_i = by ((t_i - top_t) - (y_i - top_y)) - (log sum_t - log sum_y): the tops are
- * taken away first, since logits of 1e4 would lose what is to be seen. Where p_i is 0 its term is
+/* log p_i - log q_i = scale ((t_i - max_t) - (y_i - max_y)) - (log sum_t - log sum_y): the maxima are
+ * subtracted first: logits of 1e4 would lose the difference to rounding. Where p_i is 0 its term is
  * 0, whatever the other factor. */
-SOFTMAX_INLINE double kl_row(float *dy, const float *y, softmax_row q, const float *t,
-                             softmax_row p, size_t n, float by, float w)
+SOFTMAX_INLINE double kl_any(float *dy, const float *y, softmax_row q, const float *t,
+                             softmax_row p, size_t n, float scale, float w)
 {
     const float qy = (float)(1 / q.sum), pt = (float)(1 / p.sum);
     const float apart = (float)(log(p.sum) - log(q.sum));
@@ -96,8 +98,8 @@ SOFTMAX_INLINE double kl_row(float *dy, const float *y, softmax_row q, const flo
     double kl = 0;
     for (size_t i = 0; i < n; i += PIECE) {
         const size_t m = piece_at(i, n);
-        exp_piece(ey, zy, y + i, m, (float)q.top, by);
-        exp_piece(et, zt, t + i, m, (float)p.top, by);
+        exp_piece(ey, zy, y + i, m, (float)q.row_max, scale);
+        exp_piece(et, zt, t + i, m, (float)p.row_max, scale);
         for (size_t k = 0; k < PIECE; k++) {
             const float a = et[k] * pt, product = a * ((zt[k] - zy[k]) - apart);
             term[k] = a == 0 ? 0 : product;
@@ -109,60 +111,35 @@ SOFTMAX_INLINE double kl_row(float *dy, const float *y, softmax_row q, const flo
     return kl;
 }
 
-/* ---- f32, chosen at run time
- * --------------------------------------------------------------------- */
+/* ---- f32, chosen at run time ------------------------------------------------------------------ */
 
 typedef struct kernels {
-    softmax_row (*of)(const float *x, size_t n, float by);
-    void (*back)(float *dy, const float *x, size_t n, softmax_row s, float w);
+    softmax_row (*row)(const float *x, size_t n, float scale);
+    void (*backward)(float *dy, const float *x, size_t n, softmax_row s, float w);
     double (*kl)(float *dy, const float *y, softmax_row q, const float *t, softmax_row p, size_t n,
-                 float by, float w);
+                 float scale, float w);
 } kernels;
 
-static softmax_row of_plain(const float *x, size_t n, float by)
-{
-    return of_row(x, n, by);
-}
-static void back_plain(float *dy, const float *x, size_t n, softmax_row s, float w)
-{
-    back_row(dy, x, n, s, w);
-}
-static double kl_plain(float *dy, const float *y, softmax_row q, const float *t, softmax_row p,
-                       size_t n, float by, float w)
-{
-    return kl_row(dy, y, q, t, p, n, by, w);
-}
+/* The three kernels compiled for one instruction set. */
+#define SOFTMAX_KERNELS(isa, target)                                                               \
+    target static softmax_row row_##isa(const float *x, size_t n, float scale)                     \
+    {                                                                                              \
+        return row_any(x, n, scale);                                                               \
+    }                                                                                              \
+    target static void backward_##isa(float *dy, const float *x, size_t n, softmax_row s, float w) \
+    {                                                                                              \
+        backward_any(dy, x, n, s, w);                                                              \
+    }                                                                                              \
+    target static double kl_##isa(float *dy, const float *y, softmax_row q, const float *t,        \
+                                  softmax_row p, size_t n, float scale, float w)                   \
+    {                                                                                              \
+        return kl_any(dy, y, q, t, p, n, scale, w);                                                \
+    }
 
+SOFTMAX_KERNELS(plain, )
 #if defined(__x86_64__)
-#define AVX2   __attribute__((target("avx2")))
-#define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
-
-AVX2 static softmax_row of_avx2(const float *x, size_t n, float by)
-{
-    return of_row(x, n, by);
-}
-AVX2 static void back_avx2(float *dy, const float *x, size_t n, softmax_row s, float w)
-{
-    back_row(dy, x, n, s, w);
-}
-AVX2 static double kl_avx2(float *dy, const float *y, softmax_row q, const float *t, softmax_row p,
-                           size_t n, float by, float w)
-{
-    return kl_row(dy, y, q, t, p, n, by, w);
-}
-AVX512 static softmax_row of_avx512(const float *x, size_t n, float by)
-{
-    return of_row(x, n, by);
-}
-AVX512 static void back_avx512(float *dy, const float *x, size_t n, softmax_row s, float w)
-{
-    back_row(dy, x, n, s, w);
-}
-AVX512 static double kl_avx512(float *dy, const float *y, softmax_row q, const float *t,
-                               softmax_row p, size_t n, float by, float w)
-{
-    return kl_row(dy, y, q, t, p, n, by, w);
-}
+SOFTMAX_KERNELS(avx2, __attribute__((target("avx2"))))
+SOFTMAX_KERNELS(avx512, __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))))
 #endif
 
 static kernels best(void)
@@ -170,53 +147,53 @@ static kernels best(void)
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        return (kernels){of_avx512, back_avx512, kl_avx512};
-    if (__builtin_cpu_supports("avx2")) return (kernels){of_avx2, back_avx2, kl_avx2};
+        return (kernels){row_avx512, backward_avx512, kl_avx512};
+    if (__builtin_cpu_supports("avx2")) return (kernels){row_avx2, backward_avx2, kl_avx2};
 #endif
-    return (kernels){of_plain, back_plain, kl_plain};
+    return (kernels){row_plain, backward_plain, kl_plain};
 }
 
-softmax_row softmax_row_f32(const float *x, size_t n, float by)
+softmax_row softmax_row_f32(const float *x, size_t n, float scale)
 {
-    return best().of(x, n, by);
+    return best().row(x, n, scale);
 }
 
 void softmax_backward_f32(float *dy, const float *x, size_t n, softmax_row s, float w)
 {
-    best().back(dy, x, n, s, w);
+    best().backward(dy, x, n, s, w);
 }
 
 double softmax_kl_f32(float *dy, const float *y, softmax_row q, const float *t, softmax_row p,
-                      size_t n, float by, float w)
+                      size_t n, float scale, float w)
 {
-    return best().kl(dy, y, q, t, p, n, by, w);
+    return best().kl(dy, y, q, t, p, n, scale, w);
 }
 
-/* ---- f64 ---------------------------------------------------------------------------------------
- */
+/* ---- f64 -------------------------------------------------------------------------------------- */
 
-softmax_row softmax_row_f64(const double *x, size_t n, double by)
+softmax_row softmax_row_f64(const double *x, size_t n, double scale)
 {
     softmax_row s = {-INFINITY, 0};
-    for (size_t i = 0; i < n; i++) s.top = x[i] > s.top ? x[i] : s.top;
-    for (size_t i = 0; i < n; i++) s.sum += exp(by * (x[i] - s.top));
+    for (size_t i = 0; i < n; i++) s.row_max = x[i] > s.row_max ? x[i] : s.row_max;
+    for (size_t i = 0; i < n; i++) s.sum += exp(scale * (x[i] - s.row_max));
     return s;
 }
 
 void softmax_backward_f64(double *dy, const double *x, size_t n, softmax_row s, double w)
 {
-    for (size_t i = 0; i < n; i++) dy[i] += w * (exp(x[i] - s.top) / s.sum);
+    for (size_t i = 0; i < n; i++) dy[i] += w * (exp(x[i] - s.row_max) / s.sum);
 }
 
 double softmax_kl_f64(double *dy, const double *y, softmax_row q, const double *t, softmax_row p,
-                      size_t n, double by, double w)
+                      size_t n, double scale, double w)
 {
     const double apart = log(p.sum) - log(q.sum);
     double kl = 0;
     for (size_t i = 0; i < n; i++) {
-        const double a = exp(by * (t[i] - p.top)) / p.sum, b = exp(by * (y[i] - q.top)) / q.sum;
-        const double lead = (t[i] - p.top) - (y[i] - q.top);
-        if (a > 0 || isnan(a)) kl += a * (by * lead - apart);
+        const double a = exp(scale * (t[i] - p.row_max)) / p.sum,
+                     b = exp(scale * (y[i] - q.row_max)) / q.sum;
+        const double lead = (t[i] - p.row_max) - (y[i] - q.row_max);
+        if (a > 0 || isnan(a)) kl += a * (scale * lead - apart);
         dy[i] += w * (b - a);
     }
     return kl;
