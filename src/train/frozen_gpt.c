@@ -1,5 +1,5 @@
-/* Which seed, stream and spread every matrix of a frozen GPT has (GPT-2's, held at other widths).
- */
+/* frozen_gpt.c - seed, stream and spread of every matrix of a frozen GPT (GPT-2's spread, adapted to
+ * other widths), and how a masked one is coded as a ticket. */
 #include <pare/coded.h>
 #include <pare/popup.h>
 
@@ -15,29 +15,29 @@ double pare_popup_theory_scale(size_t dk)
     return sqrt(sqrt((double)dk)); /* IEEE roots: the same bits everywhere */
 }
 
-typedef struct part {
+typedef struct named_matrix {
     const char *name;
     pare_source_matrix is;
-} part;
+} named_matrix;
 
-static const part *find(const part *all, size_t n, const char *name)
+static const named_matrix *find(const named_matrix *all, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++)
         if (strcmp(all[i].name, name) == 0) return &all[i];
     return NULL;
 }
 
-static const part *part_of(size_t *layer, const char *name)
+static const named_matrix *matrix_named(size_t *layer, const char *name)
 {
-    static const part ends[] = {{"stem.embedding", PARE_SOURCE_EMBEDDING},
-                                {"stem.positions", PARE_SOURCE_POSITIONS}};
-    static const part inner[] = {
+    static const named_matrix ends[] = {{"stem.embedding", PARE_SOURCE_EMBEDDING},
+                                        {"stem.positions", PARE_SOURCE_POSITIONS}};
+    static const named_matrix inner[] = {
         {"attn.wq", PARE_SOURCE_Q},       {"attn.wk", PARE_SOURCE_K},
         {"attn.wv", PARE_SOURCE_V},       {"attn.wo", PARE_SOURCE_O},
         {"ffn.0.weight", PARE_SOURCE_W1}, {"ffn.1.weight", PARE_SOURCE_W2}};
     int after = 0;
     *layer = PARE_SOURCE_ENDS;
-    const part *const end = find(ends, 2, name);
+    const named_matrix *const end = find(ends, 2, name);
     if (end) return end;
     if (sscanf(name, "blocks.%zu.%n", layer, &after) != 1 || after == 0) return NULL;
     return *layer < PARE_SOURCE_ENDS ? find(inner, 6, name + after) : NULL;
@@ -47,7 +47,7 @@ bool pare_frozen_gpt_of(pare_frozen *out, const pare_frozen_gpt *s, const char *
                         size_t layers)
 {
     size_t layer;
-    const part *const p = part_of(&layer, name);
+    const named_matrix *const p = matrix_named(&layer, name);
     if (!p) return false;
     const pare_source_matrix at = p->is;
     double std = GPT2_SIGMA * sqrt(GPT2_WIDTH / (double)dim);

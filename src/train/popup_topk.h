@@ -1,6 +1,6 @@
-/* popup_select.h - the K largest |scores| of many matrices at once. Private to src/train. */
-#ifndef PARE_SRC_POPUP_SELECT_H
-#define PARE_SRC_POPUP_SELECT_H
+/* popup_topk.h - the K largest |scores| of many matrices at once. Private to src/train. */
+#ifndef PARE_SRC_POPUP_TOPK_H
+#define PARE_SRC_POPUP_TOPK_H
 #include <pare/base.h>
 
 typedef struct topk_matrix {
