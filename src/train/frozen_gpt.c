@@ -60,8 +60,7 @@ bool pare_frozen_gpt_of(pare_frozen *out, const pare_frozen_gpt *s, const char *
     return true;
 }
 
-/* ---- as a ticket ------------------------------------------------------------------------------
- */
+/* ---- as a ticket ---------------------------------------------------------------------------- */
 
 typedef struct coding {
     pare_model *m;

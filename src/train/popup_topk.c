@@ -68,7 +68,7 @@ static uint32_t magnitude_bits(float x)
     return b & 0x7fffffff;
 }
 
-/* Two tables in turn: neighbours often fall into one bin, and a count that was just written is slow
+/* Two tables in turn: neighbors often fall into one bin, and a count that was just written is slow
  * to read. */
 static void count_all(block *b, const float *x, unsigned shift)
 {

@@ -94,27 +94,24 @@ static pare_status read_inputs(table *t, pare_arena *a, const pare_npz *z, pare_
                : read_numbers(&t->x, a, &v, "inputs", err);
 }
 
+/* Integers "targets", or numbers "values". */
 static pare_status read_targets(table *t, pare_arena *a, const pare_npz *z, pare_err *err)
 {
+    const bool classes = pare_npz_has(z, "targets");
     pare_array v;
-    const pare_status st = pare_npz_get(&v, z, "targets", err);
+    if (!classes && !pare_npz_has(z, "values"))
+        return pare_fail(err, PARE_ERR_INPUT, "neither targets nor values beside the inputs");
+    const pare_status st = pare_npz_get(&v, z, classes ? "targets" : "values", err);
     if (st) return st;
-    const bool each = v.ndim == 2 && v.shape[1] == t->tokens;
-    if ((!each && v.ndim != 1) || v.shape[0] != t->n || !pare_array_is_integer(&v))
-        return bad_shape(&v, "targets", "integers [n, T] or [n] as the inputs", err);
-    t->targets = each ? t->tokens : 1;
-    return read_ids(&t->target, &t->max_target, a, &v, -1, "targets", err);
-}
-
-static pare_status read_values(table *t, pare_arena *a, const pare_npz *z, pare_err *err)
-{
-    pare_array v;
-    const pare_status st = pare_npz_get(&v, z, "values", err);
-    if (st) return st;
-    if ((v.ndim != 1 && v.ndim != 2) || v.shape[0] != t->n || v.dtype == PARE_TEXT ||
-        row_size(&v) == 0)
+    const bool fits = (v.ndim == 1 || v.ndim == 2) && v.shape[0] == t->n;
+    t->targets = fits ? row_size(&v) : 0;
+    if (classes) {
+        if (!fits || (v.ndim == 2 && v.shape[1] != t->tokens) || !pare_array_is_integer(&v))
+            return bad_shape(&v, "targets", "integers [n, T] or [n] as the inputs", err);
+        return read_ids(&t->target, &t->max_target, a, &v, -1, "targets", err);
+    }
+    if (t->targets == 0 || v.dtype == PARE_TEXT)
         return bad_shape(&v, "values", "numbers [n] or [n, k] as the inputs", err);
-    t->targets = row_size(&v);
     return read_numbers(&t->value, a, &v, "values", err);
 }
 
@@ -126,10 +123,7 @@ static pare_status read_table(table *t, pare_arena *a, const char *path, pare_er
     if (!scratch) return pare_no_memory(err);
     pare_status st = pare_npz_open(&z, scratch, path, err);
     if (!st) st = read_inputs(t, a, z, err);
-    if (!st && !pare_npz_has(z, "targets") && !pare_npz_has(z, "values"))
-        st = pare_fail(err, PARE_ERR_INPUT, "neither targets nor values beside the inputs");
-    if (!st)
-        st = pare_npz_has(z, "targets") ? read_targets(t, a, z, err) : read_values(t, a, z, err);
+    if (!st) st = read_targets(t, a, z, err);
     pare_npz_close(z);
     pare_arena_free(scratch);
     return task_prefix_error(st, err, path);

@@ -44,8 +44,7 @@ static size_t ones(const float *v, size_t n)
     return k;
 }
 
-/* ---- the gradient ------------------------------------------------------------------------------
- */
+/* ---- the gradient --------------------------------------------------------------------------- */
 
 typedef struct
     soft_mask { /* f64: weights w (m + |s| - |s0|), of which the scores' gradient is exact */
@@ -152,8 +151,7 @@ static void the_gradient_of_scores_is_that_of_the_soft_mask(void **state)
     tiny_close(&t);
 }
 
-/* ---- runs --------------------------------------------------------------------------------------
- */
+/* ---- runs ----------------------------------------------------------------------------------- */
 
 /* Every weight is what it was, or 0; so many of each matrix are left. */
 static void only_masked(const pare_model *start, pare_model *found, double keep)
@@ -288,8 +286,7 @@ static void a_share_outside_of_0_and_1_is_refused(void **state)
     tiny_close(&t);
 }
 
-/* ---- the source --------------------------------------------------------------------------------
- */
+/* ---- the source ----------------------------------------------------------------------------- */
 
 static double spread(const pare_weight *w)
 {

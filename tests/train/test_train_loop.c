@@ -123,8 +123,7 @@ static void threads_change_no_bit(void **state)
     }
 }
 
-/* ---- stopped and taken up ----------------------------------------------------------------------
- */
+/* ---- stopped and taken up ------------------------------------------------------------------- */
 
 static void die_at(void *self, const pare_train_log *line)
 {
@@ -266,8 +265,7 @@ static void another_run_is_not_taken_up(void **state)
     test_rmdir(dir);
 }
 
-/* ---- marks -------------------------------------------------------------------------------------
- */
+/* ---- marks ---------------------------------------------------------------------------------- */
 
 typedef struct record {
     size_t n, marked;
@@ -318,8 +316,7 @@ static void the_model_with_the_best_mark_is_given(void **state)
     }
 }
 
-/* ---- divergence --------------------------------------------------------------------------------
- */
+/* ---- divergence ----------------------------------------------------------------------------- */
 
 static void a_run_that_diverges_keeps_its_best_model_and_its_checkpoint(void **state)
 {
@@ -399,8 +396,7 @@ static void a_mark_that_is_no_number_ends_the_run(void **state)
     tiny_close(&t);
 }
 
-/* ---- a teacher ---------------------------------------------------------------------------------
- */
+/* ---- a teacher ------------------------------------------------------------------------------ */
 
 /* Mean KL of the two models' outputs on the test set. */
 static double apart(const tiny *t, const pare_model *teacher, const pare_model *m)

@@ -258,8 +258,7 @@ static void one_process_needs_no_mpi(void **state)
     assert_non_null(pare_ranks_signs[0]);
 }
 
-/* ---- one process of an mpirun -------------------------------------------------------------------
- */
+/* ---- one process of an mpirun --------------------------------------------------------------- */
 
 static int tell(const char *what, const pare_err *err)
 {
