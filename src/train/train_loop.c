@@ -28,7 +28,7 @@ typedef struct trainer {
     bool diverged;
 } trainer;
 
-/* ---- opening and closing ---------------------------------------------------------------------- */
+/* ---- opening ---------------------------------------------------------------------------------- */
 
 static pare_status alloc_state(trainer *l, pare_err *err)
 {
@@ -71,15 +71,6 @@ static pare_status trainer_open(trainer *l, const pare_model *start, pare_err *e
     l->saved_step = l->state.step;
     if (!st && l->popup) popup_apply(l->popup);
     return st;
-}
-
-static void trainer_close(trainer *l)
-{
-    popup_free(l->popup);
-    batch_loss_close(&l->loss);
-    pare_arena_free(l->arena);
-    pare_arena_free(l->batch);
-    cJSON_Delete(l->id);
 }
 
 /* ---- a step ----------------------------------------------------------------------------------- */
@@ -217,6 +208,10 @@ pare_status pare_train(pare_model **out, pare_train_result *result, const pare_m
     }
     result->steps = l.state.step;
     if (!st) st = finish(out, result, &l, err);
-    trainer_close(&l);
+    popup_free(l.popup);
+    batch_loss_close(&l.loss);
+    pare_arena_free(l.arena);
+    pare_arena_free(l.batch);
+    cJSON_Delete(l.id);
     return st;
 }

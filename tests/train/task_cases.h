@@ -1,6 +1,6 @@
-/* lesson_cases.h - small files for the tests of the lessons. */
-#ifndef LESSON_CASES_H
-#define LESSON_CASES_H
+/* task_cases.h - small files for the tests of the tasks. */
+#ifndef TASK_CASES_H
+#define TASK_CASES_H
 #include <pare/init.h>
 #include <pare/lesson.h>
 #include <pare_test.h>

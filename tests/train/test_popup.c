@@ -1,4 +1,4 @@
-/* Tests src/train/popup.c, popup_source.c and what run.c makes of them. */
+/* Tests src/train/popup.c, frozen_gpt.c and what train_loop.c makes of them. */
 #include "train/popup.h"
 #include "tiny_task.h"
 #include <pare/coded.h>
